@@ -1,0 +1,33 @@
+// Package deps pins modules while packages are being written; removed before the first release.
+package deps
+
+import (
+	_ "github.com/cenkalti/backoff/v5"
+	_ "github.com/go-playground/validator/v10"
+	_ "github.com/google/go-cmp/cmp"
+	_ "github.com/hashicorp/go-multierror"
+	_ "github.com/invopop/jsonschema"
+	_ "github.com/joho/godotenv"
+	_ "github.com/mattn/go-runewidth"
+	_ "github.com/ohler55/ojg/jp"
+	_ "github.com/parquet-go/parquet-go"
+	_ "github.com/pkoukk/tiktoken-go"
+	_ "github.com/pkoukk/tiktoken-go-loader"
+	_ "github.com/rogpeppe/go-internal/testscript"
+	_ "github.com/santhosh-tekuri/jsonschema/v6"
+	_ "github.com/sourcegraph/jsonrpc2"
+	_ "github.com/spf13/cobra"
+	_ "github.com/tmc/langchaingo/llms"
+	_ "github.com/tmc/langchaingo/llms/anthropic"
+	_ "github.com/tmc/langchaingo/llms/cohere"
+	_ "github.com/tmc/langchaingo/llms/huggingface"
+	_ "github.com/tmc/langchaingo/llms/mistral"
+	_ "github.com/tmc/langchaingo/llms/ollama"
+	_ "github.com/tmc/langchaingo/llms/openai"
+	_ "github.com/vbauerster/mpb/v8"
+	_ "go.uber.org/goleak"
+	_ "go.yaml.in/yaml/v4"
+	_ "golang.org/x/term"
+	_ "modernc.org/sqlite"
+	_ "pgregory.net/rapid"
+)

@@ -1,0 +1,127 @@
+package spec
+
+// Auth is a set of credentials that models and tools use by id.
+type Auth interface {
+	Entity
+	auth()
+}
+
+// AuthBase holds what all kinds of credentials share.
+type AuthBase struct {
+	Origin
+	// ID is the credentials' unique name in the document.
+	ID string `yaml:"id" jsonschema:"required"`
+}
+
+// EntityID is the id.
+func (a *AuthBase) EntityID() string { return a.ID }
+
+// Kind is KindAuth.
+func (a *AuthBase) Kind() Kind { return KindAuth }
+func (*AuthBase) auth()        {}
+
+// APIKeyAuth is an API key.
+type APIKeyAuth struct {
+	AuthBase
+	// APIKey is the key, mostly ${VAR} or a secret.
+	APIKey Secret `yaml:"api_key" jsonschema:"required"`
+	// Host is the base URL that the key belongs to.
+	Host string `yaml:"host"`
+}
+
+// BearerTokenAuth is a token sent as Authorization: Bearer.
+type BearerTokenAuth struct {
+	AuthBase
+	// Token is the token, mostly ${VAR} or a secret.
+	Token Secret `yaml:"token" jsonschema:"required"`
+}
+
+// OAuth2Auth is a client-credentials grant.
+type OAuth2Auth struct {
+	AuthBase
+	// ClientID is the client's public name.
+	ClientID string `yaml:"client_id" jsonschema:"required"`
+	// ClientSecret is the client's secret.
+	ClientSecret Secret `yaml:"client_secret" jsonschema:"required"`
+	// TokenURL is where tokens are asked for.
+	TokenURL string `yaml:"token_url" jsonschema:"required"`
+	// Scopes are what the token should allow.
+	Scopes []string `yaml:"scopes"`
+}
+
+// AWSAuth is an AWS identity.
+type AWSAuth struct {
+	AuthBase
+	// AccessKeyID is the first half of a key pair.
+	AccessKeyID Secret `yaml:"access_key_id"`
+	// SecretAccessKey is the second half of a key pair.
+	SecretAccessKey Secret `yaml:"secret_access_key"`
+	// SessionToken completes temporary credentials.
+	SessionToken Secret `yaml:"session_token"`
+	// ProfileName is a profile of the AWS configuration files.
+	ProfileName string `yaml:"profile_name"`
+	// RoleARN is a role to assume.
+	RoleARN string `yaml:"role_arn"`
+	// RoleSessionName names the assumed role's session.
+	RoleSessionName string `yaml:"role_session_name"`
+	// ExternalID is the external id that the role asks for.
+	ExternalID string `yaml:"external_id"`
+	// Region is the AWS region.
+	Region string `yaml:"region"`
+}
+
+// VertexAuth is a Google Cloud identity.
+type VertexAuth struct {
+	AuthBase
+	// ProfileName is a configuration of gcloud.
+	ProfileName string `yaml:"profile_name"`
+	// ProjectID is the Google Cloud project.
+	ProjectID string `yaml:"project_id"`
+	// ServiceAccountFile is the path of a service account's key file.
+	ServiceAccountFile string `yaml:"service_account_file"`
+	// Region is the Google Cloud region.
+	Region string `yaml:"region"`
+}
+
+// SecretManager resolves the secrets that a document names.
+type SecretManager interface {
+	Entity
+	secretManager()
+}
+
+// AWSSecretManager reads secrets from AWS Secrets Manager.
+type AWSSecretManager struct {
+	Origin
+	// ID is the secret manager's unique name.
+	ID string `yaml:"id" jsonschema:"required"`
+	// Auth names the AWS identity that may read the secrets.
+	Auth Ref[Auth] `yaml:"auth" jsonschema:"required"`
+}
+
+// EntityID is the id.
+func (s *AWSSecretManager) EntityID() string { return s.ID }
+
+// Kind is KindSecretManager.
+func (s *AWSSecretManager) Kind() Kind   { return KindSecretManager }
+func (*AWSSecretManager) secretManager() {}
+
+// Telemetry is where traces are sent.
+type Telemetry struct {
+	Origin
+	// ID is the sink's unique name.
+	ID string `yaml:"id" jsonschema:"required"`
+	// Provider is the kind of sink.
+	Provider string `yaml:"provider" default:"Phoenix" validate:"oneof=Phoenix Langfuse Arize"`
+	// Endpoint is the sink's URL.
+	Endpoint Secret `yaml:"endpoint" jsonschema:"required"`
+	// Auth names the credentials for the sink.
+	Auth Ref[Auth] `yaml:"auth"`
+	// Args are further settings of the provider.
+	Args map[string]any `yaml:"args"`
+}
+
+// EntityID is the id.
+func (t *Telemetry) EntityID() string { return t.ID }
+
+// Kind is KindTelemetry.
+func (t *Telemetry) Kind() Kind { return KindTelemetry }

@@ -1,0 +1,121 @@
+package spec
+
+import "time"
+
+// ModelEntity is a chat model or an embedding model.
+type ModelEntity interface {
+	Entity
+	Base() *Model
+}
+
+// Model is a chat model.
+type Model struct {
+	Origin
+	// ID is the model's unique name in the document.
+	ID string `yaml:"id" jsonschema:"required"`
+	// Provider is who runs the model: openai (and every server that speaks its protocol), mock (a deterministic offline model), langchaingo (the long tail) and others.
+	Provider string `yaml:"provider" jsonschema:"required" validate:"oneof=openai anthropic aws-bedrock gcp-vertex mock langchaingo:cohere langchaingo:huggingface langchaingo:mistral langchaingo:ollama"`
+	// ModelID is the name that the provider knows the model by; the id where it is left out.
+	ModelID string `yaml:"model_id"`
+	// Auth names the credentials; without it the provider's usual environment variables are used.
+	Auth Ref[Auth] `yaml:"auth"`
+	// InferenceParams are passed to the provider as they are: temperature, max_tokens, top_p, …
+	InferenceParams map[string]any `yaml:"inference_params"`
+	// BaseURL is the address of an OpenAI-compatible server, such as http://localhost:11434/v1; OPENAI_BASE_URL where it is left out.
+	BaseURL string `yaml:"base_url" validate:"omitempty,http_url"`
+	// Timeout ends a call that takes longer, such as 30s or 2m.
+	Timeout Duration `yaml:"timeout" default:"2m" validate:"gt=0"`
+	// Retry says how often a call is repeated that failed for a passing reason.
+	Retry *RetryPolicy `yaml:"retry"`
+	// ContextWindow is how many tokens the model can read and write in one call; known for common models.
+	ContextWindow int `yaml:"context_window" validate:"gte=0"`
+	// Offline names the mock model that stands in while there are no credentials: no auth, no key in the environment and no base URL. Every run says so.
+	Offline Ref[*Model] `yaml:"offline"`
+	// Rules tell a mock model what to answer; the first whose pattern matches the newest user message is taken.
+	Rules []*MockRule `yaml:"rules"`
+}
+
+// EntityID is the id.
+func (m *Model) EntityID() string { return m.ID }
+
+// Kind is KindModel.
+func (m *Model) Kind() Kind { return KindModel }
+
+// Base is the model itself.
+func (m *Model) Base() *Model { return m }
+
+// Name is what the provider knows the model by.
+func (m *Model) Name() string {
+	if m.ModelID != "" {
+		return m.ModelID
+	}
+	return m.ID
+}
+
+// EmbeddingModel turns texts into vectors.
+type EmbeddingModel struct {
+	Model
+	// Dimensions is the length of the vectors.
+	Dimensions int `yaml:"dimensions" jsonschema:"required" validate:"gt=0"`
+}
+
+// Duration is a length of time, written as Go does: 500ms, 30s, 2m, 720h.
+type Duration time.Duration
+
+// RetryPolicy says how a failed call is repeated: exponentially later each time, with jitter.
+type RetryPolicy struct {
+	Origin
+	// MaxAttempts is how often a call is tried in all; 1 means no retry.
+	MaxAttempts int `yaml:"max_attempts" default:"3" validate:"gt=0"`
+	// InitialDelay is the wait before the second attempt.
+	InitialDelay Duration `yaml:"initial_delay" default:"500ms" validate:"gt=0"`
+	// MaxDelay is the longest wait between two attempts.
+	MaxDelay Duration `yaml:"max_delay" default:"30s" validate:"gt=0"`
+}
+
+// MockRule is one rule of a mock model. Exactly one of text, tool_calls, error and echo says what it answers.
+type MockRule struct {
+	Origin
+	// Match is a regular expression (RE2) on the newest user message; without it the rule always matches.
+	Match string `yaml:"match"`
+	// After limits the rule to calls whose last message is of this role: user or tool.
+	After string `yaml:"after" validate:"omitempty,oneof=user tool"`
+	// Text is the answer; $1 or ${name} is replaced by what the pattern captured.
+	Text string `yaml:"text"`
+	// ToolCalls are the tools that the answer asks for.
+	ToolCalls []*MockToolCall `yaml:"tool_calls"`
+	// Error fails the call with this text.
+	Error string `yaml:"error"`
+	// Status is the HTTP status that the error carries, such as 429 or 500.
+	Status int `yaml:"status" validate:"omitempty,min=400,max=599"`
+	// Echo answers with what was sent: how many messages and tokens, and the newest message.
+	Echo bool `yaml:"echo" default:"false"`
+}
+
+// MockToolCall is a tool call that a mock model makes.
+type MockToolCall struct {
+	Origin
+	// Name is the tool's name.
+	Name string `yaml:"name" jsonschema:"required"`
+	// Arguments are the call's arguments; in texts $1 is replaced by what the pattern captured.
+	Arguments map[string]any `yaml:"arguments"`
+}
+
+// Memory is a named chat memory that steps share by id. It keeps one conversation for each session.
+type Memory struct {
+	Origin
+	// ID is the memory's unique name: steps refer to it.
+	ID string `yaml:"id" jsonschema:"required"`
+	// TokenLimit is the most tokens that chat messages and context together may hold.
+	TokenLimit int `yaml:"token_limit" default:"100000" validate:"gt=0"`
+	// ChatHistoryTokenRatio is the share of token_limit for chat messages, above 0 and at most 1; the rest is for context.
+	ChatHistoryTokenRatio float64 `yaml:"chat_history_token_ratio" default:"0.7" validate:"gt=0,lte=1"`
+	// TokenFlushSize is how many tokens at least leave at a time once the chat share is exceeded.
+	TokenFlushSize int `yaml:"token_flush_size" default:"3000" validate:"gt=0"`
+}
+
+// EntityID is the id.
+func (m *Memory) EntityID() string { return m.ID }
+
+// Kind is KindMemory.
+func (m *Memory) Kind() Kind { return KindMemory }

@@ -1,0 +1,88 @@
+package spec
+
+// DocumentSource reads documents through a reader class.
+type DocumentSource struct {
+	StepBase
+	// ReaderModule is the reader's dotted class path.
+	ReaderModule string `yaml:"reader_module" jsonschema:"required"`
+	// Args are given to the reader when it is made.
+	Args map[string]any `yaml:"args"`
+	// LoaderArgs are given to the reader when it loads.
+	LoaderArgs map[string]any `yaml:"loader_args"`
+	// Auth names the credentials for the source.
+	Auth Ref[Auth] `yaml:"auth"`
+}
+
+// DocToTextConverter turns a document into text.
+type DocToTextConverter struct {
+	StepBase
+	Concurrent
+}
+
+// DocumentSplitter cuts a document into chunks.
+type DocumentSplitter struct {
+	StepBase
+	Concurrent
+	// SplitterName is the splitting method.
+	SplitterName string `yaml:"splitter_name" default:"SentenceSplitter"`
+	// ChunkSize is the most tokens in a chunk.
+	ChunkSize int `yaml:"chunk_size" default:"1024"`
+	// ChunkOverlap is how many tokens two neighbours share.
+	ChunkOverlap int `yaml:"chunk_overlap" default:"20"`
+	// Args are further settings of the splitter.
+	Args map[string]any `yaml:"args"`
+}
+
+// DocumentEmbedder gives chunks their vectors.
+type DocumentEmbedder struct {
+	StepBase
+	Concurrent
+	// Model names the embedding model.
+	Model Ref[*EmbeddingModel] `yaml:"model" jsonschema:"required"`
+}
+
+// IndexUpsert puts chunks or documents into an index.
+type IndexUpsert struct {
+	StepBase
+	Batched
+	// Index names the index.
+	Index Ref[Index] `yaml:"index" jsonschema:"required"`
+}
+
+// VectorSearch finds the chunks most similar to a text.
+type VectorSearch struct {
+	StepBase
+	Batched
+	// Index names the vector index.
+	Index Ref[*VectorIndex] `yaml:"index" jsonschema:"required"`
+	// Filters limit the search by metadata.
+	Filters map[string]any `yaml:"filters"`
+	// DefaultTopK is how many results are wanted.
+	DefaultTopK *int `yaml:"default_top_k" default:"10"`
+}
+
+// DocumentSearch finds documents by their words.
+type DocumentSearch struct {
+	StepBase
+	Concurrent
+	// Index names the document index.
+	Index Ref[*DocumentIndex] `yaml:"index" jsonschema:"required"`
+	// Filters limit the search by field values.
+	Filters map[string]any `yaml:"filters"`
+	// DefaultTopK is how many results are wanted.
+	DefaultTopK *int `yaml:"default_top_k" default:"10"`
+	// QueryArgs are further settings of the query.
+	QueryArgs map[string]any `yaml:"query_args"`
+}
+
+// BedrockReranker puts search results in a better order.
+type BedrockReranker struct {
+	StepBase
+	Concurrent
+	// Auth names the AWS identity.
+	Auth Ref[*AWSAuth] `yaml:"auth"`
+	// ModelID is the reranking model.
+	ModelID string `yaml:"model_id" jsonschema:"required"`
+	// NumResults is how many results are kept; all where it is left out.
+	NumResults *int `yaml:"num_results"`
+}

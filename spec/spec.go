@@ -1,0 +1,104 @@
+// Package spec is the language: one Go struct for each entity of a document.
+//
+// The doc comments are the descriptions that the JSON schema, the reference
+// pages and the editor show. The tags are read by the loader, the validator and
+// the schema generator alike:
+//
+//   - yaml:"name" is the key in a document;
+//   - jsonschema:"required" marks a key that must be there;
+//   - default:"…" is the value where the key is absent, as YAML text;
+//   - validate:"…" is a rule of go-playground/validator on the value.
+//
+// Spec values are filled by the loader, linked by validate and read by
+// everybody else; after linking nothing changes them, so they may be shared.
+package spec
+
+import "github.com/qtype-dev/qtype/source"
+
+// Place is where a value stands in its document: a tree of the value's shape.
+type Place struct {
+	Name  string      // the key, for a field of a mapping
+	Key   source.Span // the key's own place; zero for an item of a list
+	Value source.Span // the value's place
+	Parts []*Place    // the fields of a mapping or the items of a list, in document order
+}
+
+// Field finds the place of a key. Where the key is absent it answers the
+// mapping's own place, so that a fault always has one. It accepts nil.
+func (p *Place) Field(name string) *Place {
+	if f, ok := p.Lookup(name); ok {
+		return f
+	}
+	return p
+}
+
+// Lookup finds the place of a key and tells whether the key is there.
+func (p *Place) Lookup(name string) (*Place, bool) {
+	if p == nil {
+		return nil, false
+	}
+	for _, f := range p.Parts {
+		if f.Name == name && !f.Key.IsZero() {
+			return f, true
+		}
+	}
+	return nil, false
+}
+
+// Item finds the place of a list's i-th item, counted from 0; the list's own
+// where there is none. It accepts nil.
+func (p *Place) Item(i int) *Place {
+	if p == nil || i < 0 || i >= len(p.Parts) {
+		return p
+	}
+	return p.Parts[i]
+}
+
+// Span is the value's place, the zero span for a nil Place.
+func (p *Place) Span() source.Span {
+	if p == nil {
+		return source.Span{}
+	}
+	return p.Value
+}
+
+// Origin is embedded in every entity and tells where it was written.
+type Origin struct{ place *Place }
+
+// Place is the entity's place; nil for one made by a Go program.
+func (o *Origin) Place() *Place { return o.place }
+
+// SetPlace is called by the loader, once.
+func (o *Origin) SetPlace(p *Place) { o.place = p }
+
+// Node is anything with a place in a document: entities and their plain parts.
+type Node interface {
+	Place() *Place
+	SetPlace(*Place)
+}
+
+// Entity is a node with an id that references can name.
+type Entity interface {
+	Node
+	EntityID() string
+	Kind() Kind
+}
+
+// Kind is what an entity is, in a user's words.
+type Kind string
+
+// The kinds of entities.
+const (
+	KindApplication   Kind = "application"
+	KindAuth          Kind = "auth"
+	KindFlow          Kind = "flow"
+	KindIndex         Kind = "index"
+	KindMemory        Kind = "memory"
+	KindModel         Kind = "model"
+	KindSecretManager Kind = "secret manager"
+	KindStep          Kind = "step"
+	KindTelemetry     Kind = "telemetry sink"
+	KindTool          Kind = "tool"
+	KindType          Kind = "type"
+	KindVariable      Kind = "variable"
+)

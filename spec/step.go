@@ -1,0 +1,233 @@
+package spec
+
+// Step is one stage of a flow.
+type Step interface {
+	Entity
+	Common() *StepBase
+}
+
+// StepBase holds what all steps share.
+type StepBase struct {
+	Origin
+	// ID is the step's unique name.
+	ID string `yaml:"id" jsonschema:"required"`
+	// Inputs are the variables that the step reads.
+	Inputs []Ref[*Variable] `yaml:"inputs"`
+	// Outputs are the variables that the step writes.
+	Outputs []Ref[*Variable] `yaml:"outputs"`
+	// CacheConfig keeps the step's results on disk; off where it is left out.
+	CacheConfig *CacheConfig `yaml:"cache_config"`
+	// DerivedInputs are variables that the step reads without naming them in inputs: bindings and paths.
+	DerivedInputs []*Ref[*Variable] `yaml:"-"`
+	// DerivedOutputs are variables that the step writes without naming them in outputs: bindings.
+	DerivedOutputs []*Ref[*Variable] `yaml:"-"`
+}
+
+// EntityID is the id.
+func (s *StepBase) EntityID() string { return s.ID }
+
+// Kind is KindStep.
+func (s *StepBase) Kind() Kind { return KindStep }
+
+// Common is what all steps share.
+func (s *StepBase) Common() *StepBase { return s }
+
+// CacheConfig says how a step's results are kept on disk.
+type CacheConfig struct {
+	Origin
+	// Directory is the folder of the cache.
+	Directory string `yaml:"directory" default:"./.qtype-cache"`
+	// Namespace separates caches in one folder.
+	Namespace string `yaml:"namespace"`
+	// OnError says whether failed results are kept: Drop or Cache.
+	OnError string `yaml:"on_error" default:"Drop" validate:"oneof=Drop Cache"`
+	// Version separates results of different versions of the step.
+	Version string `yaml:"version" default:"1.0"`
+	// Compress stores results compressed.
+	Compress bool `yaml:"compress" default:"false"`
+	// TTL is how many seconds a result is good for; forever where it is left out.
+	TTL *int `yaml:"ttl" validate:"omitempty,gt=0"`
+}
+
+// BatchConfig says how rows are grouped.
+type BatchConfig struct {
+	Origin
+	// BatchSize is the most rows in a group.
+	BatchSize int `yaml:"batch_size" default:"25" validate:"gt=0"`
+}
+
+// ConcurrencyConfig says how many rows a step works on at once.
+type ConcurrencyConfig struct {
+	Origin
+	// NumWorkers is the most rows at once.
+	NumWorkers int `yaml:"num_workers" default:"1" validate:"gt=0"`
+}
+
+// Concurrent is embedded in the steps that can work on several rows at once.
+type Concurrent struct {
+	// ConcurrencyConfig says how many rows the step works on at once.
+	ConcurrencyConfig *ConcurrencyConfig `yaml:"concurrency_config"`
+}
+
+// Workers is the most rows at once, 1 where nothing is said.
+func (c Concurrent) Workers() int {
+	if c.ConcurrencyConfig == nil {
+		return 1
+	}
+	return c.ConcurrencyConfig.NumWorkers
+}
+
+// Batched is embedded in the steps that work on groups of rows.
+type Batched struct {
+	// BatchConfig says how rows are grouped.
+	BatchConfig *BatchConfig `yaml:"batch_config"`
+}
+
+// Bindings maps a name inside the invoked tool, flow or record to a variable of the calling flow, in document order.
+type Bindings []Binding
+
+// Binding is one entry of a bindings map.
+type Binding struct {
+	Name string         // the name inside the invoked thing
+	Var  Ref[*Variable] // the variable of the calling flow
+}
+
+// PathRef is a constant path or a variable that holds one.
+type PathRef struct {
+	URI string         // the constant; empty where a variable is named
+	Var Ref[*Variable] // the variable
+}
+
+// LLMInference asks a chat model, with or without a memory.
+type LLMInference struct {
+	StepBase
+	Concurrent
+	// Model names the chat model.
+	Model Ref[ModelEntity] `yaml:"model" jsonschema:"required"`
+	// Memory names the chat memory that holds the conversation.
+	Memory Ref[*Memory] `yaml:"memory"`
+	// SystemMessage tells the model who it is and what to do.
+	SystemMessage string `yaml:"system_message"`
+}
+
+// Agent asks a chat model that may call tools until it has the answer.
+type Agent struct {
+	StepBase
+	Concurrent
+	// Model names the chat model.
+	Model Ref[ModelEntity] `yaml:"model" jsonschema:"required"`
+	// Memory names the chat memory that holds the conversation, tool calls and results included.
+	Memory Ref[*Memory] `yaml:"memory"`
+	// SystemMessage tells the model who it is and what to do.
+	SystemMessage string `yaml:"system_message"`
+	// Tools names the tools that the model may call.
+	Tools []Ref[Tool] `yaml:"tools"`
+	// MaxToolExecutions is the most tool calls in one run of the step.
+	MaxToolExecutions int `yaml:"max_tool_executions" default:"20" validate:"gt=0"`
+}
+
+// PromptTemplate fills a template with the row's values.
+type PromptTemplate struct {
+	StepBase
+	// Template is the text; {name} is replaced by the input of that name, {{ and }} stand for braces.
+	Template string `yaml:"template" jsonschema:"required"`
+}
+
+// Echo passes its inputs on as its outputs.
+type Echo struct {
+	StepBase
+}
+
+// Decoder parses a text as JSON or XML into its outputs.
+type Decoder struct {
+	StepBase
+	// Format is the text's form: json or xml.
+	Format string `yaml:"format" default:"json" validate:"oneof=json xml"`
+}
+
+// FieldExtractor takes values out of its input by a JSONPath, one row for each match.
+type FieldExtractor struct {
+	StepBase
+	// JSONPath is the path, such as $.items[*].name.
+	JSONPath string `yaml:"json_path" jsonschema:"required"`
+}
+
+// Explode makes one row of each element of a list.
+type Explode struct {
+	StepBase
+}
+
+// Collect makes one list of a variable's values over many rows.
+type Collect struct {
+	StepBase
+	Batched
+}
+
+// Construct builds a record from its inputs.
+type Construct struct {
+	StepBase
+	// FieldBindings maps each field of the record to a variable.
+	FieldBindings Bindings `yaml:"field_bindings" jsonschema:"required"`
+}
+
+// Aggregate counts the rows that pass and adds one row with the counts.
+type Aggregate struct {
+	StepBase
+}
+
+// FileSource reads a file, one row for each record.
+type FileSource struct {
+	StepBase
+	// Path is a variable that holds the path, or {uri: …} for a constant one.
+	Path PathRef `yaml:"path" jsonschema:"required"`
+}
+
+// FileWriter writes rows to a file.
+type FileWriter struct {
+	StepBase
+	Batched
+	// Path is a variable that holds the path, or {uri: …} for a constant one.
+	Path PathRef `yaml:"path" jsonschema:"required"`
+}
+
+// SQLSource runs a query, one row for each result row.
+type SQLSource struct {
+	StepBase
+	// Query is the SQL text; :name stands for the input of that name.
+	Query string `yaml:"query" jsonschema:"required"`
+	// Connection is the database's URL.
+	Connection Secret `yaml:"connection" jsonschema:"required"`
+	// Auth names the credentials for the database.
+	Auth Ref[Auth] `yaml:"auth"`
+}
+
+// InvokeTool calls a tool.
+type InvokeTool struct {
+	StepBase
+	Concurrent
+	// Tool names the tool.
+	Tool Ref[Tool] `yaml:"tool" jsonschema:"required"`
+	// InputBindings maps the tool's inputs to variables.
+	InputBindings Bindings `yaml:"input_bindings" jsonschema:"required"`
+	// OutputBindings maps the tool's outputs to variables.
+	OutputBindings Bindings `yaml:"output_bindings" jsonschema:"required"`
+}
+
+// InvokeFlow runs another flow for each row.
+type InvokeFlow struct {
+	StepBase
+	// Flow names the flow.
+	Flow Ref[*Flow] `yaml:"flow" jsonschema:"required"`
+	// InputBindings maps the flow's inputs to variables.
+	InputBindings Bindings `yaml:"input_bindings" jsonschema:"required"`
+	// OutputBindings maps the flow's outputs to variables.
+	OutputBindings Bindings `yaml:"output_bindings" jsonschema:"required"`
+}
+
+// InvokeEmbedding turns a text or an image into a vector.
+type InvokeEmbedding struct {
+	StepBase
+	Concurrent
+	// Model names the embedding model.
+	Model Ref[*EmbeddingModel] `yaml:"model" jsonschema:"required"`
+}

@@ -1,0 +1,71 @@
+package spec
+
+import "reflect"
+
+// Case is one alternative of a union: the value of the tag and the struct that it stands for.
+type Case struct {
+	Tag string      // the value of `type`
+	New func() Node // makes an empty value of the alternative
+}
+
+// Union is a set of structs of which a document chooses one by the key `type`.
+type Union struct {
+	Name        string       // what it is in a user's words
+	Type        reflect.Type // the interface of this package
+	Cases       []Case       // the alternatives, in alphabetical order of their tags
+	TagOptional bool         // `type` may be left out: then the fields decide, first case first
+}
+
+func of[T any, P interface {
+	*T
+	Node
+}](tag string) Case {
+	return Case{Tag: tag, New: func() Node { return P(new(T)) }}
+}
+
+// Unions lists every union of the language. The loader, the schema and the docs are loops over it.
+func Unions() []Union {
+	return []Union{
+		{Name: "step", Type: reflect.TypeFor[Step](), Cases: stepCases()},
+		{Name: "tool", Type: reflect.TypeFor[Tool](), Cases: []Case{
+			of[APITool]("APITool"), of[PythonFunctionTool]("PythonFunctionTool")}},
+		{Name: "model", Type: reflect.TypeFor[ModelEntity](), Cases: []Case{
+			of[EmbeddingModel]("EmbeddingModel"), of[Model]("Model")}},
+		{Name: "auth", Type: reflect.TypeFor[Auth](), TagOptional: true, Cases: []Case{
+			of[APIKeyAuth]("api_key"), of[BearerTokenAuth]("bearer_token"), of[AWSAuth]("aws"),
+			of[OAuth2Auth]("oauth2"), of[VertexAuth]("vertex")}},
+		{Name: "secret manager", Type: reflect.TypeFor[SecretManager](), Cases: []Case{
+			of[AWSSecretManager]("aws_secret_manager")}},
+		{Name: "index", Type: reflect.TypeFor[Index](), Cases: []Case{
+			of[DocumentIndex]("DocumentIndex"), of[VectorIndex]("VectorIndex")}},
+		{Name: "feedback", Type: reflect.TypeFor[Feedback](), Cases: []Case{
+			of[CategoryFeedback]("category"), of[RatingFeedback]("rating"), of[ThumbsFeedback]("thumbs")}},
+	}
+}
+
+func stepCases() []Case {
+	return []Case{
+		of[Agent]("Agent"), of[Aggregate]("Aggregate"), of[BedrockReranker]("BedrockReranker"),
+		of[Collect]("Collect"), of[Construct]("Construct"), of[Decoder]("Decoder"),
+		of[DocToTextConverter]("DocToTextConverter"), of[DocumentEmbedder]("DocumentEmbedder"),
+		of[DocumentSearch]("DocumentSearch"), of[DocumentSource]("DocumentSource"),
+		of[DocumentSplitter]("DocumentSplitter"), of[Echo]("Echo"), of[Explode]("Explode"),
+		of[FieldExtractor]("FieldExtractor"), of[FileSource]("FileSource"), of[FileWriter]("FileWriter"),
+		of[IndexUpsert]("IndexUpsert"), of[InvokeEmbedding]("InvokeEmbedding"), of[InvokeFlow]("InvokeFlow"),
+		of[InvokeTool]("InvokeTool"), of[LLMInference]("LLMInference"), of[PromptTemplate]("PromptTemplate"),
+		of[SQLSource]("SQLSource"), of[VectorSearch]("VectorSearch"),
+	}
+}
+
+// TypeName is the value of `type` that stands for n: LLMInference, APITool, api_key; empty for a node of no union.
+func TypeName(n Node) string { return typeNames[reflect.TypeOf(n)] }
+
+var typeNames = func() map[reflect.Type]string {
+	names := map[reflect.Type]string{}
+	for _, u := range Unions() {
+		for _, c := range u.Cases {
+			names[reflect.TypeOf(c.New())] = c.Tag
+		}
+	}
+	return names
+}()

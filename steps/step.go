@@ -1,0 +1,123 @@
+// Package steps is how each step type runs: one file for each type, and the
+// small interfaces that the engine drives them by.
+package steps
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// Row is one message travelling through a flow. Its variables are slots of an
+// array that is laid out when the flow is compiled. A row belongs to one step at a time.
+type Row struct {
+	Values  []any  // by slot; value.Unset where nothing was set
+	Session string // the conversation that the row belongs to
+	Number  int64  // the input row that it came from, counted from 1
+	Err     *Error // set once the row has failed; later steps pass it on untouched
+}
+
+// Clone is a copy with slots of its own; the values in them are shared.
+func (r *Row) Clone() *Row {
+	c := *r
+	c.Values = slices.Clone(r.Values)
+	return &c
+}
+
+// Error tells why a row failed, and in which step.
+type Error struct {
+	Step string // the step's id; empty for a row that could not be read
+	Err  error  // why
+}
+
+// Error names the step and the reason.
+func (e *Error) Error() string {
+	if e.Step == "" {
+		return e.Err.Error()
+	}
+	return fmt.Sprintf("step %s: %s", e.Step, e.Err)
+}
+
+// Unwrap is the reason.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Emit passes a row on. Its error means that nobody wants rows any more: the
+// step returns it at once.
+type Emit func(*Row) error
+
+// Step handles one row at a time: 1:1 and 1:N steps. Process is called by
+// several goroutines at once where the document asks for workers.
+//
+// Process owns the row: it may fill its slots and emit it, or emit clones, or
+// emit nothing. An error that did not come from emit fails this row alone.
+type Step interface {
+	Process(ctx context.Context, row *Row, emit Emit) error
+}
+
+// Batch handles groups of rows: N:1 steps. Only one goroutine calls it.
+type Batch interface {
+	// Size is the most rows in a group; 0 means all of them.
+	Size() int
+	// Batch handles one group, never empty, without failed rows. An error that
+	// did not come from emit fails all rows of the group.
+	Batch(ctx context.Context, rows []*Row, emit Emit) error
+}
+
+// Closer is implemented by steps that hold something until the flow ends.
+// Close is called once, after the last row, also when the run was cancelled.
+type Closer interface{ Close(ctx context.Context, emit Emit) error }
+
+// Runner is a Step or a Batch.
+type Runner any
+
+// EventKind says what an Event reports.
+type EventKind string
+
+// The kinds of events.
+const (
+	EventText       EventKind = "text"        // more of an answer's text
+	EventToolCall   EventKind = "tool-call"   // a tool is about to be called
+	EventToolResult EventKind = "tool-result" // a tool answered or failed
+	EventUsage      EventKind = "usage"       // tokens that a model call read and wrote
+)
+
+// Event is something that happened inside a step while it worked on a row.
+type Event struct {
+	Kind    EventKind // what happened
+	Step    string    // the step's id
+	Session string    // the row's session
+	Row     int64     // the row's number
+	Text    string    // text: the delta; tool-call: the arguments; tool-result: the result
+	Tool    string    // the tool's name
+	CallID  string    // the tool call's id
+	Err     error     // tool-result: why the tool failed
+	Input   int       // usage: tokens read
+	Output  int       // usage: tokens written
+}
+
+type eventsKey struct{}
+
+// WithEvents makes steps that run under the context report to sink, which must
+// be safe for concurrent use and must not block for long.
+func WithEvents(ctx context.Context, sink func(Event)) context.Context {
+	return context.WithValue(ctx, eventsKey{}, sink)
+}
+
+// report hands ev to the context's sink; it tells whether somebody listens.
+func report(ctx context.Context, ev Event) bool {
+	sink, ok := ctx.Value(eventsKey{}).(func(Event))
+	if ok && ev.Kind != "" {
+		sink(ev)
+	}
+	return ok
+}
+
+// Slots tells where the variables of a flow stand in its rows.
+type Slots interface {
+	// Slot is the index in Row.Values.
+	Slot(v *spec.Variable) int
+	// Len is how many slots a row has.
+	Len() int
+}
