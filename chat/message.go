@@ -35,7 +35,7 @@ func Roles() []Role {
 // Block is one piece of a message's content.
 type Block struct {
 	Type     string // a primitive type name: text, image, audio, video, file, bytes, citation_url, …
-	Text     string // the content of a textual block; JSON text for citations
+	Text     string // the content of a textual block; JSON text for citations; the address of media that is not held here
 	Data     []byte // the content of a media block
 	MimeType string // empty where unknown
 }
@@ -64,12 +64,12 @@ func Text(role Role, text string) Message {
 
 // Text is the message's textual blocks joined by line ends.
 func (m Message) Text() string {
-	if len(m.Blocks) == 1 && m.Blocks[0].Data == nil {
+	if len(m.Blocks) == 1 && !m.Blocks[0].Media() && !mediaType(m.Blocks[0].Type) {
 		return m.Blocks[0].Text
 	}
 	var parts []string
 	for _, b := range m.Blocks {
-		if b.Data == nil && b.Text != "" {
+		if !b.Media() && !mediaType(b.Type) && b.Text != "" {
 			parts = append(parts, b.Text)
 		}
 	}

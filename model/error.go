@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -27,13 +28,13 @@ func (e *Error) Error() string {
 	if e.Model != "" {
 		s = fmt.Sprintf("model %s: %s", e.Model, s)
 	}
-	if e.Endpoint != "" {
+	if e.Endpoint != "" && !strings.Contains(e.Message, e.Endpoint) {
 		s += " (" + e.Endpoint + ")"
 	}
 	if e.Attempts > 1 {
 		s += fmt.Sprintf(", tried %d times", e.Attempts)
 	}
-	return s
+	return s + e.wish()
 }
 
 // Unwrap is the network's error, where there is one.

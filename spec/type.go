@@ -26,6 +26,11 @@ func DomainTypes() []string {
 		"RAGChunk", "RAGDocument", "RAGSearchResult", "SearchResult"}
 }
 
+// Any is the name of the type that any value fits. No document can write it:
+// validate puts it in place of an unknown element of {element_type: …}, which
+// QType does not check (language.md 7.1).
+const Any = "any"
+
 // String is the expression as a document writes it.
 func (t Type) String() string {
 	s := t.Name

@@ -69,6 +69,10 @@ type Batch interface {
 // Close is called once, after the last row, also when the run was cancelled.
 type Closer interface{ Close(ctx context.Context, emit Emit) error }
 
+// Watcher is implemented by steps that want to know of the failed rows, which
+// pass them untouched. Failed is called before such a row goes on.
+type Watcher interface{ Failed(row *Row) }
+
 // Runner is a Step or a Batch.
 type Runner any
 
@@ -121,3 +125,7 @@ type Slots interface {
 	// Len is how many slots a row has.
 	Len() int
 }
+
+// Variables is implemented by Slots that can list the variables, in the order
+// of their slots; a FileWriter without inputs writes all of them.
+type Variables interface{ Variables() []*spec.Variable }

@@ -1,0 +1,282 @@
+package chat
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+// The language's own form of a message (reference language.md 7.3):
+//
+//	{"role": "user", "blocks": [{"type": "text", "content": "hello"}]}
+//
+// id, name, tool_calls and tool_call_id stand there where the message has
+// them, so that a stored message comes back whole. Bytes are written
+// {"base64": "…"}; a plain string is read as its UTF-8 bytes (language.md 4).
+
+// contentTypes are the types that a block may have: the primitives of
+// reference language.md 7.2.
+func contentTypes() []string {
+	return []string{"text", "int", "float", "boolean", "bytes", "file", "image", "audio", "video",
+		"date", "datetime", "time", "citation_url", "citation_document"}
+}
+
+func mediaType(t string) bool {
+	return slices.Contains([]string{"bytes", "file", "image", "audio", "video"}, t)
+}
+
+type messageJSON struct {
+	ID         string         `json:"id,omitempty"`
+	Role       Role           `json:"role"`
+	Name       string         `json:"name,omitempty"`
+	Blocks     []Block        `json:"blocks"`
+	ToolCalls  []toolCallJSON `json:"tool_calls,omitempty"`
+	ToolCallID string         `json:"tool_call_id,omitempty"`
+}
+
+type toolCallJSON struct {
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+type blockJSON struct {
+	Type     string          `json:"type"`
+	Content  json.RawMessage `json:"content"`
+	MimeType string          `json:"mime_type,omitempty"`
+}
+
+// MarshalJSON writes the language's own form.
+func (m Message) MarshalJSON() ([]byte, error) {
+	out := messageJSON{ID: m.ID, Role: m.Role, Name: m.Name, Blocks: m.Blocks, ToolCallID: m.ToolCallID}
+	if out.Blocks == nil {
+		out.Blocks = []Block{}
+	}
+	for _, c := range m.ToolCalls {
+		out.ToolCalls = append(out.ToolCalls, toolCallJSON(c))
+	}
+	return compact(out)
+}
+
+// UnmarshalJSON reads the language's own form. Unknown fields and roles are
+// errors. A message without an id gets a fresh one.
+func (m *Message) UnmarshalJSON(data []byte) error {
+	o, err := readObject(data, "a message", false, "id", "role", "name", "blocks", "tool_calls", "tool_call_id")
+	if err != nil {
+		return err
+	}
+	var in Message
+	if in.Role, err = o.role(); err != nil {
+		return err
+	}
+	if err := o.texts(map[string]*string{"id": &in.ID, "name": &in.Name, "tool_call_id": &in.ToolCallID}); err != nil {
+		return err
+	}
+	if !o.has("blocks") {
+		return fmt.Errorf("a message needs %q", "blocks")
+	}
+	if in.Blocks, err = readList(o, "blocks", readBlock); err != nil {
+		return err
+	}
+	if in.ToolCalls, err = readList(o, "tool_calls", readToolCall); err != nil {
+		return err
+	}
+	if in.ID == "" {
+		in.ID = NewID()
+	}
+	*m = in
+	return nil
+}
+
+// Check tells what keeps the message from being written and read again: a role
+// or a type of block that the language does not know, or bytes in a text.
+func (m Message) Check() error {
+	if !slices.Contains(Roles(), m.Role) {
+		_, err := ParseRole(string(m.Role))
+		return err
+	}
+	for i, b := range m.Blocks {
+		if !slices.Contains(contentTypes(), b.Type) {
+			return fmt.Errorf("blocks[%d]: unknown block type %q%s", i, b.Type, suggest(b.Type, contentTypes()))
+		}
+		if b.Media() && !mediaType(b.Type) {
+			return fmt.Errorf("blocks[%d]: a block of type %s cannot hold bytes", i, b.Type)
+		}
+	}
+	return nil
+}
+
+// readList reads each item of the list under key; an error names the item.
+func readList[T any](o object, key string, read func([]byte) (T, error)) ([]T, error) {
+	items, err := o.list(key)
+	if err != nil || len(items) == 0 {
+		return nil, err
+	}
+	out := make([]T, len(items))
+	for i, raw := range items {
+		if out[i], err = read(raw); err != nil {
+			return nil, fmt.Errorf("%s[%d]: %w", key, i, err)
+		}
+	}
+	return out, nil
+}
+
+// MarshalJSON writes {type, content, mime_type}.
+func (b Block) MarshalJSON() ([]byte, error) {
+	content, err := b.content()
+	if err != nil {
+		return nil, err
+	}
+	return compact(blockJSON{Type: b.Type, Content: content, MimeType: b.MimeType})
+}
+
+// content is what stands under "content": a base64 object for bytes, a JSON
+// value for citations, numbers and booleans, else a string.
+func (b Block) content() (json.RawMessage, error) {
+	if b.Data != nil {
+		return compact(map[string][]byte{"base64": b.Data})
+	}
+	switch b.Type {
+	case "citation_url", "citation_document", "int", "float", "boolean":
+		if json.Valid([]byte(b.Text)) {
+			return json.RawMessage(b.Text), nil
+		}
+	case "image", "audio", "video", "file", "bytes": // named by its address rather than held
+		return compact(map[string]string{"url": b.Text})
+	}
+	return compact(b.Text)
+}
+
+// UnmarshalJSON reads {type, content, mime_type}; unknown fields and types are errors.
+func (b *Block) UnmarshalJSON(data []byte) error {
+	in, err := readBlock(data)
+	if err == nil {
+		*b = in
+	}
+	return err
+}
+
+func readBlock(data []byte) (Block, error) {
+	o, err := readObject(data, "a block", false, "type", "content", "mime_type")
+	if err != nil {
+		return Block{}, err
+	}
+	var b Block
+	if err := o.texts(map[string]*string{"type": &b.Type, "mime_type": &b.MimeType}); err != nil {
+		return Block{}, err
+	}
+	if b.Type == "" {
+		return Block{}, fmt.Errorf("a block needs a %q", "type")
+	}
+	if !slices.Contains(contentTypes(), b.Type) {
+		return Block{}, fmt.Errorf("unknown block type %q%s", b.Type, suggest(b.Type, contentTypes()))
+	}
+	raw, found := o["content"]
+	if !found {
+		return Block{}, fmt.Errorf("a block needs a %q", "content")
+	}
+	if mediaType(b.Type) {
+		err = b.readMedia(raw)
+	} else {
+		err = b.readText(raw)
+	}
+	return b, err
+}
+
+// readMedia takes a string as its UTF-8 bytes, {"base64": …} as the bytes that
+// it encodes, and {"url": …} as an address.
+func (b *Block) readMedia(raw json.RawMessage) error {
+	var s string
+	if json.Unmarshal(raw, &s) == nil && string(raw) != "null" {
+		b.Data = []byte(s)
+		return nil
+	}
+	o, err := readObject(raw, `the content of a block of bytes`, false, "base64", "url")
+	if err != nil {
+		return err
+	}
+	if o.has("url") {
+		b.Text, err = o.text("url")
+		return err
+	}
+	text, err := o.text("base64")
+	if err != nil {
+		return err
+	}
+	b.Data, err = decodeBase64(text)
+	return err
+}
+
+// readText takes a string as it is, and anything else as its compact JSON text,
+// so that numbers keep every digit. Citations stay JSON text always.
+func (b *Block) readText(raw json.RawMessage) error {
+	citation := b.Type == "citation_url" || b.Type == "citation_document"
+	if !citation && string(raw) == "null" {
+		return nil
+	}
+	if !citation && raw[0] == '"' {
+		return json.Unmarshal(raw, &b.Text)
+	}
+	b.Text = squeeze(raw)
+	return nil
+}
+
+func readToolCall(data []byte) (ToolCall, error) {
+	o, err := readObject(data, "a tool call", false, "id", "name", "arguments")
+	if err != nil {
+		return ToolCall{}, err
+	}
+	return o.toolCall()
+}
+
+// toolCall reads id, name and arguments. Arguments are a JSON string, kept to
+// the letter, or an object, kept as its compact text.
+func (o object) toolCall() (ToolCall, error) {
+	var c ToolCall
+	if err := o.texts(map[string]*string{"id": &c.ID, "name": &c.Name}); err != nil {
+		return ToolCall{}, err
+	}
+	if !o.has("name") {
+		return ToolCall{}, fmt.Errorf("a tool call needs a %q", "name")
+	}
+	raw := o["arguments"]
+	if k := kind(raw); k == "an object" {
+		c.Arguments = squeeze(raw)
+	} else if s, err := o.text("arguments"); err == nil {
+		c.Arguments = s
+	} else {
+		return ToolCall{}, fmt.Errorf("%q must be a string or an object, not %s", "arguments", k)
+	}
+	return c, nil
+}
+
+// squeeze is a valid JSON text without blanks between its tokens.
+func squeeze(raw json.RawMessage) string {
+	var buf bytes.Buffer
+	if json.Compact(&buf, raw) != nil {
+		return string(raw)
+	}
+	return buf.String()
+}
+
+// compact writes v as JSON on one line and leaves <, > and & as they are.
+func compact(v any) (json.RawMessage, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+}
+
+// quote is s as a JSON string.
+func quote(s string) json.RawMessage {
+	raw, err := compact(s)
+	if err != nil {
+		return json.RawMessage(strconv.Quote(s))
+	}
+	return raw
+}

@@ -1,0 +1,188 @@
+package chat
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// object is a JSON object whose keys were checked: each stands once and, where
+// the reader is strict, is one of those that the form knows.
+type object map[string]json.RawMessage
+
+// readObject reads one JSON object. what names it in errors ("a message").
+// Keys beyond known are an error, or left out of the object where lenient.
+func readObject(data []byte, what string, lenient bool, known ...string) (object, error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		if err != nil && err != io.EOF {
+			return nil, badJSON(what, err)
+		}
+		return nil, fmt.Errorf("%s must be a JSON object, not %s", what, kind(data))
+	}
+	o := object{}
+	for dec.More() {
+		t, err := dec.Token()
+		if err != nil {
+			return nil, badJSON(what, err)
+		}
+		key, _ := t.(string) // encoding/json lets no other key through
+		var raw json.RawMessage
+		if err := dec.Decode(&raw); err != nil {
+			return nil, badJSON(what, err)
+		}
+		if _, twice := o[key]; twice {
+			return nil, fmt.Errorf("%s has the key %q twice", what, key)
+		}
+		if !slices.Contains(known, key) {
+			if lenient {
+				continue
+			}
+			return nil, fmt.Errorf("%s has no field %q%s", what, key, suggest(key, known))
+		}
+		o[key] = raw
+	}
+	if _, err := dec.Token(); err != nil {
+		return nil, badJSON(what, err)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return nil, fmt.Errorf("%s is followed by more text", what)
+	}
+	return o, nil
+}
+
+func badJSON(what string, err error) error {
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		return fmt.Errorf("%s is cut off: the JSON text ends too early", what)
+	}
+	return fmt.Errorf("%s is not valid JSON: %s", what, strings.TrimPrefix(err.Error(), "json: "))
+}
+
+// has tells whether the key stands there with a value other than null.
+func (o object) has(key string) bool {
+	raw, found := o[key]
+	return found && string(raw) != "null"
+}
+
+// text is the string under key, empty where there is none.
+func (o object) text(key string) (string, error) {
+	if !o.has(key) {
+		return "", nil
+	}
+	var s string
+	if err := json.Unmarshal(o[key], &s); err != nil {
+		return "", fmt.Errorf("%q must be a string, not %s", key, kind(o[key]))
+	}
+	return s, nil
+}
+
+// texts fills each string from the key beside it.
+func (o object) texts(fields map[string]*string) error {
+	for key, to := range fields {
+		s, err := o.text(key)
+		if err != nil {
+			return err
+		}
+		*to = s
+	}
+	return nil
+}
+
+// list is the array under key, nil where there is none.
+func (o object) list(key string) ([]json.RawMessage, error) {
+	if !o.has(key) {
+		return nil, nil
+	}
+	var items []json.RawMessage
+	if err := json.Unmarshal(o[key], &items); err != nil {
+		return nil, fmt.Errorf("%q must be a list, not %s", key, kind(o[key]))
+	}
+	return items, nil
+}
+
+// role is the role under "role", which must be there.
+func (o object) role() (Role, error) {
+	if !o.has("role") {
+		return "", fmt.Errorf("a message needs a %q", "role")
+	}
+	s, err := o.text("role")
+	if err != nil {
+		return "", err
+	}
+	return ParseRole(s)
+}
+
+// ParseRole reads a role's name; an error suggests the nearest one.
+func ParseRole(name string) (Role, error) {
+	if r := Role(name); slices.Contains(Roles(), r) {
+		return r, nil
+	}
+	var names []string
+	for _, r := range Roles() {
+		names = append(names, string(r))
+	}
+	if hint := suggest(name, names); hint != "" {
+		return "", fmt.Errorf("unknown role %q%s", name, hint)
+	}
+	return "", fmt.Errorf("unknown role %q: a role is %s", name, strings.Join(names, ", "))
+}
+
+// kind names what a JSON text is, for errors.
+func kind(raw []byte) string {
+	raw = bytes.TrimLeft(raw, " \t\r\n")
+	if len(raw) == 0 {
+		return "nothing"
+	}
+	switch raw[0] {
+	case '{':
+		return "an object"
+	case '[':
+		return "a list"
+	case '"':
+		return "a string"
+	case 't', 'f':
+		return "a boolean"
+	case 'n':
+		return "null"
+	}
+	return "a number"
+}
+
+// suggest is `, did you mean "x"?` for the valid word that is nearest to word
+// within a third of its length, else empty.
+func suggest(word string, valid []string) string {
+	best, at := "", len(word)/3+1
+	for _, v := range valid {
+		if d := distance(strings.ToLower(word), v); d <= at && (best == "" || d < at) {
+			best, at = v, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(", did you mean %q?", best)
+}
+
+// distance is how many letters must be put in, left out or replaced to make b of a (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		corner := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := corner
+			if a[i] != b[j] {
+				cost++
+			}
+			corner = row[j+1]
+			row[j+1] = min(cost, row[j]+1, corner+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,43 @@
+package diag
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// visible replaces what a terminal would act upon instead of showing it
+// (control characters, bidirectional overrides) by an escape such as \x1b or
+// \u202e. A tab stays: the printers place it themselves.
+func visible(s string) string {
+	if !strings.ContainsFunc(s, unsafe) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if unsafe(r) {
+			b.WriteString(escape(r))
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+func unsafe(r rune) bool {
+	return r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029')
+}
+
+func escape(r rune) string {
+	switch {
+	case r == '\n':
+		return `\n`
+	case r == '\r':
+		return `\r`
+	case r < 0x100:
+		return fmt.Sprintf(`\x%02x`, r)
+	case r < 0x10000:
+		return fmt.Sprintf(`\u%04x`, r)
+	}
+	return fmt.Sprintf(`\U%08x`, r)
+}

@@ -1,0 +1,193 @@
+package loader
+
+import (
+	"reflect"
+	"strings"
+
+	"github.com/go-playground/validator/v10"
+
+	"github.com/qtype-dev/qtype/diag"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// rule checks a value against its validator rule and says what is wrong with it
+// in a user's words.
+func (d *decoder) rule(n *node, v reflect.Value, f *field) {
+	if d.checker == nil {
+		d.checker = validator.New()
+	}
+	if d.checker.Var(v.Interface(), f.rule) != nil {
+		d.faults.add(ruleFault(n, f))
+	}
+}
+
+// ruleFault translates a rule that failed. The rules are those of package spec's tags.
+func ruleFault(n *node, f *field) diag.Diagnostic {
+	var bounds []string
+	words := map[string]string{"gt": "above", "gte": "at least", "min": "at least", "lt": "below", "lte": "at most", "max": "at most"}
+	for part := range strings.SplitSeq(f.rule, ",") {
+		name, param, _ := strings.Cut(part, "=")
+		switch {
+		case name == "oneof":
+			return choiceFault(n, f, strings.Fields(param))
+		case name == "http_url":
+			return ruleKind.At(n.span, "%q needs an address that starts with http:// or https://", f.name)
+		case words[name] != "":
+			bounds = append(bounds, words[name]+" "+param)
+		}
+	}
+	if len(bounds) == 0 {
+		return ruleKind.At(n.span, "%q cannot be %s", f.name, n.described())
+	}
+	return ruleRange.At(n.span, "%q must be %s, not %s", f.name, strings.Join(bounds, " and "), n.shown())
+}
+
+func choiceFault(n *node, f *field, choices []string) diag.Diagnostic {
+	fault := ruleChoice.At(n.span, "%q cannot be %q", f.name, n.shown())
+	if near := diag.Nearest(n.text, choices); near != "" {
+		return fault.WithSuggestion(near)
+	}
+	return fault.WithHint("%s", oneOf(choices))
+}
+
+// check looks at an entity as a whole once its fields are there, and derives
+// what the document does not spell out.
+func (d *decoder) check(n *node, made spec.Node, title string) {
+	switch e := made.(type) {
+	case *spec.Variable:
+		d.variable(n, e, title)
+	case *spec.CategoryFeedback:
+		d.categories(n, e)
+	case *spec.AWSAuth:
+		d.awsAuth(n, e, title)
+	case *spec.VertexAuth:
+		if !given(n, "profile_name", e.ProfileName != "") && !given(n, "service_account_file", e.ServiceAccountFile != "") {
+			d.faults.add(ruleVertexAuth.At(n.head(), "%s names no identity", title).WithHint("give a profile_name or a service_account_file"))
+		}
+	case spec.Step:
+		derive(e)
+	}
+}
+
+// given tells whether a key holds something, or might once its variable is set.
+func given(n *node, key string, filled bool) bool {
+	value := n.get(key)
+	return filled || value != nil && (value.kind == broken || value.unset)
+}
+
+// variable checks what only a variable's type must hold to (reference language.md 7.1, 7.5).
+func (d *decoder) variable(n *node, v *spec.Variable, title string) {
+	at := n.get("type")
+	if at == nil || at.kind == broken || v.Type.String() == "" {
+		return
+	}
+	if elem := v.Type.Elem; elem != nil {
+		switch {
+		case elem.IsList():
+			d.faults.add(ruleNestedList.At(at.head(), "%s: lists cannot be nested", title).
+				WithHint("use a list of a custom type that holds the inner list"))
+		case elem.Optional:
+			meant := spec.Type{Elem: &spec.Type{Name: elem.Name}, Optional: true}
+			d.faults.add(misplacedMark(at, slot{owner: title}, meant))
+			elem.Optional = false
+		}
+	}
+	if v.UI != nil {
+		d.uiHint(n.get("ui"), v, title)
+	}
+}
+
+// uiHint holds a hint against the type: widget (also as the empty hint) is for
+// text, accept for file.
+func (d *decoder) uiHint(ui *node, v *spec.Variable, title string) {
+	if v.Type.Name == "" && !v.Type.IsList() {
+		return
+	}
+	accept := ui.has("accept")
+	switch {
+	case accept && ui.has("widget"):
+		d.faults.add(ruleUIHint.At(ui.head(), "%s: a ui hint has widget or accept, not both", title))
+	case accept && !v.Type.Is("file"):
+		d.faults.add(ruleUIHint.At(ui.head(), "%s: ui.accept needs the type file, not %s", title, v.Type))
+	case !accept && !v.Type.Is("text"):
+		d.faults.add(ruleUIHint.At(ui.head(), "%s: ui.widget needs the type text, not %s", title, v.Type))
+	}
+}
+
+func (d *decoder) categories(n *node, c *spec.CategoryFeedback) {
+	labels := n.get("categories")
+	if labels == nil || labels.kind != sequence {
+		return
+	}
+	if len(labels.items) == 0 {
+		d.faults.add(ruleCategories.At(labels.head(), "feedback needs at least one category"))
+	}
+	for _, label := range labels.items {
+		if label.kind == text && strings.TrimSpace(label.text) == "" {
+			d.faults.add(ruleCategories.At(label.span, "a category cannot be blank"))
+		}
+	}
+}
+
+// awsAuth demands an identity (reference language.md 8.5): a key pair, a
+// profile, a role, or a region and with it the machine's own identity.
+func (d *decoder) awsAuth(n *node, a *spec.AWSAuth, title string) {
+	keys := given(n, "access_key_id", !a.AccessKeyID.IsZero()) && given(n, "secret_access_key", !a.SecretAccessKey.IsZero())
+	profile := given(n, "profile_name", a.ProfileName != "")
+	role := given(n, "role_arn", a.RoleARN != "")
+	switch {
+	case role && !keys && !profile:
+		at := n.head()
+		if value := n.get("role_arn"); value != nil {
+			at = value.span
+		}
+		d.faults.add(ruleAWSRole.At(at, "%s has a role but no identity that assumes it", title).
+			WithHint("add access_key_id and secret_access_key, or profile_name"))
+	case !keys && !profile && !role && !given(n, "region", a.Region != ""):
+		d.faults.add(ruleAWSAuth.At(n.head(), "%s names no identity", title).
+			WithHint("give access_key_id and secret_access_key, profile_name, role_arn or region"))
+	}
+}
+
+// derive fills the inputs and outputs that follow from bindings and paths
+// (reference language.md 8.8): what is named already is not repeated.
+func derive(step spec.Step) {
+	switch s := step.(type) {
+	case *spec.Construct:
+		s.DerivedInputs = unnamed(s.Inputs, boundTo(s.FieldBindings))
+	case *spec.InvokeTool:
+		s.DerivedInputs = unnamed(s.Inputs, boundTo(s.InputBindings))
+		s.DerivedOutputs = unnamed(s.Outputs, boundTo(s.OutputBindings))
+	case *spec.InvokeFlow:
+		s.DerivedInputs = unnamed(s.Inputs, boundTo(s.InputBindings))
+		s.DerivedOutputs = unnamed(s.Outputs, boundTo(s.OutputBindings))
+	case *spec.FileSource:
+		s.DerivedInputs = unnamed(s.Inputs, []*spec.Ref[*spec.Variable]{&s.Path.Var})
+	case *spec.FileWriter:
+		s.DerivedInputs = unnamed(s.Inputs, []*spec.Ref[*spec.Variable]{&s.Path.Var})
+	}
+}
+
+func boundTo(bindings spec.Bindings) []*spec.Ref[*spec.Variable] {
+	refs := make([]*spec.Ref[*spec.Variable], len(bindings))
+	for i := range bindings {
+		refs[i] = &bindings[i].Var
+	}
+	return refs
+}
+
+// unnamed answers the references whose ids are not among the named ones, each id once.
+func unnamed(named []spec.Ref[*spec.Variable], refs []*spec.Ref[*spec.Variable]) []*spec.Ref[*spec.Variable] {
+	seen := map[string]bool{"": true}
+	for i := range named {
+		seen[named[i].ID] = true
+	}
+	var rest []*spec.Ref[*spec.Variable]
+	for _, ref := range refs {
+		if !seen[ref.ID] {
+			seen[ref.ID] = true
+			rest = append(rest, ref)
+		}
+	}
+	return rest
+}

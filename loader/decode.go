@@ -1,0 +1,387 @@
+package loader
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-playground/validator/v10"
+
+	"github.com/qtype-dev/qtype/diag"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// decoder fills spec structs from the tree. It goes on after every fault: what
+// cannot be decoded keeps its default or zero value.
+//
+// A value that holds an environment variable that is not set is taken as it is
+// where a text may stand; elsewhere its field is left as if it were absent and
+// no fault is reported, for nobody knows what would stand there.
+type decoder struct {
+	faults  *faults
+	plans   map[reflect.Type]*plan
+	unions  []spec.Union
+	checker *validator.Validate // made when the first rule is checked
+}
+
+func newDecoder(f *faults) *decoder {
+	return &decoder{faults: f, plans: map[reflect.Type]*plan{}, unions: spec.Unions()}
+}
+
+// slot is where a value goes, for messages.
+type slot struct {
+	owner string // the entity in a user's words: step "ask"
+	name  string // the key
+	item  int    // the position in a list, from 1; 0 for none
+}
+
+// String names the slot as the subject of a sentence.
+func (s slot) String() string {
+	if s.item > 0 {
+		return fmt.Sprintf("item %d of %q", s.item, s.name)
+	}
+	return strconv.Quote(s.name)
+}
+
+// title names what stands in the slot, where that has no better name.
+func (s slot) title() string {
+	if s.item > 0 {
+		return s.String()
+	}
+	return s.name
+}
+
+// wrong reports a value of the wrong kind.
+func (d *decoder) wrong(n *node, at slot, want string) diag.Diagnostic {
+	return ruleKind.At(n.head(), "%s needs %s, not %s", at, want, n.described())
+}
+
+// described names a value for a message: a number 42, the text "many", a list.
+func (n *node) described() string {
+	const longest = 40
+	switch n.kind {
+	case boolean, integer, float, text:
+		shown := n.shown()
+		if len([]rune(shown)) > longest {
+			shown = string([]rune(shown)[:longest]) + "…"
+		}
+		if n.kind == text {
+			return fmt.Sprintf("the text %q", shown)
+		}
+		return fmt.Sprintf("%s (%s)", n.kind.noun(), shown)
+	}
+	return n.kind.noun()
+}
+
+// value decodes n into v, which is settable and holds its default.
+func (d *decoder) value(n *node, v reflect.Value, at slot) {
+	switch {
+	case n.kind == broken, d.special(n, v, at):
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		d.pointer(n, v, at)
+	case reflect.Interface:
+		d.union(n, v, at)
+	case reflect.Struct:
+		d.structure(n, v, at.title())
+	case reflect.Slice:
+		d.list(n, v, at)
+	case reflect.Map:
+		d.freeMap(n, v, at)
+	default:
+		d.scalar(n, v, at)
+	}
+}
+
+// pointer makes what v points to; v stays nil where that fails.
+func (d *decoder) pointer(n *node, v reflect.Value, at slot) {
+	to := reflect.New(v.Type().Elem())
+	before := d.faults.raised
+	switch document, isDocument := to.Interface().(*spec.Document); {
+	case isDocument:
+		d.document(n, document)
+	case n.unset:
+		return
+	case to.Elem().Kind() != reflect.Struct:
+		d.value(n, to.Elem(), at)
+		if d.faults.raised > before {
+			return
+		}
+	case n.kind != mapping:
+		d.faults.add(d.wrong(n, at, "a mapping"))
+		return
+	default:
+		d.structure(n, to.Elem(), at.title())
+	}
+	v.Set(to)
+}
+
+func (d *decoder) list(n *node, v reflect.Value, at slot) {
+	if n.kind != sequence {
+		if n.unset {
+			return
+		}
+		fault := d.wrong(n, at, "a list")
+		if n.kind == text || n.kind == mapping {
+			fault = fault.WithHint(`start each item with "- ", or put brackets around them`)
+		}
+		d.faults.add(fault)
+		return
+	}
+	list := reflect.MakeSlice(v.Type(), 0, len(n.items))
+	for i, item := range n.items {
+		if item.kind == broken {
+			continue
+		}
+		at.item = i + 1
+		v := reflect.New(v.Type().Elem()).Elem()
+		if item.kind == null && v.Type() != reflect.TypeFor[*spec.Document]() {
+			d.faults.add(ruleKind.At(item.span, "%s is empty", at))
+			continue
+		}
+		d.value(item, v, at)
+		if k := v.Kind(); (k == reflect.Pointer || k == reflect.Interface) && v.IsNil() {
+			continue // nothing could be made of it, and readers of a list expect no nil
+		}
+		list = reflect.Append(list, v)
+	}
+	v.Set(list)
+}
+
+// freeMap decodes args, headers and the like, whose keys are the user's.
+func (d *decoder) freeMap(n *node, v reflect.Value, at slot) {
+	if n.kind != mapping {
+		if !n.unset {
+			d.faults.add(d.wrong(n, at, "a mapping"))
+		}
+		return
+	}
+	m := reflect.MakeMapWithSize(v.Type(), len(n.pairs))
+	elem := v.Type().Elem()
+	for _, p := range n.pairs {
+		value := reflect.New(elem).Elem()
+		if elem.Kind() == reflect.Interface {
+			if made := p.value.toAny(); made != nil {
+				value.Set(reflect.ValueOf(made))
+			}
+		} else {
+			d.value(p.value, value, slot{owner: at.owner, name: at.name + "." + p.key.shown()})
+		}
+		m.SetMapIndex(reflect.ValueOf(p.key.text), value)
+	}
+	v.Set(m)
+}
+
+// scalar decodes texts, numbers and truth values.
+func (d *decoder) scalar(n *node, v reflect.Value, at slot) {
+	if n.unset && v.Kind() != reflect.String {
+		return
+	}
+	want, ok := "", false
+	switch v.Kind() {
+	case reflect.String:
+		d.text(n, at, func(s string) { v.SetString(s) })
+		return
+	case reflect.Int:
+		var i int64
+		want = "a whole number"
+		if i, ok = n.toInt(); ok {
+			v.SetInt(i)
+		}
+	case reflect.Float64:
+		var f float64
+		want = "a number"
+		if f, ok = n.toFloat(); ok {
+			v.SetFloat(f)
+		}
+	case reflect.Bool:
+		var b bool
+		want = "true or false"
+		if b, ok = n.toBool(); ok {
+			v.SetBool(b)
+		}
+	}
+	if !ok {
+		d.faults.add(d.wrong(n, at, want))
+	}
+}
+
+// text decodes a text and offers quotes around what YAML reads as something else.
+func (d *decoder) text(n *node, at slot, set func(string)) {
+	switch n.kind {
+	case text:
+		set(n.text)
+	case integer, float, boolean:
+		fault := d.wrong(n, at, "a text")
+		fault.Hint = "put it in quotes: " + strconv.Quote(n.shown())
+		fault.Suggestion = strconv.Quote(n.shown())
+		d.faults.add(fault)
+	default:
+		d.faults.add(d.wrong(n, at, "a text"))
+	}
+}
+
+// structure decodes a mapping into a struct. The name is the struct's in a
+// user's words where it is neither an entity nor of a union: the key it stands under.
+func (d *decoder) structure(n *node, v reflect.Value, name string) {
+	p := d.planOf(v.Type())
+	n2, ok := v.Addr().Interface().(spec.Node)
+	if ok {
+		n2.SetPlace(n.place())
+	}
+	owner := d.title(n, n2, name)
+	_, hasType := p.byName["type"]
+	tagged := !hasType && ok && spec.TypeName(n2) != ""
+	for _, pair := range n.pairs {
+		i, known := p.byName[pair.key.text]
+		switch {
+		case known:
+			d.field(pair, &p.fields[i], v, owner)
+		case pair.key.text != "type" || !tagged:
+			names := p.names
+			if tagged {
+				names = append([]string{"type"}, names...)
+			}
+			d.faults.add(unknownField(pair.key, owner, names, isLax(v.Type())))
+		}
+	}
+	for i := range p.fields {
+		f := &p.fields[i]
+		if n.has(f.name) {
+			continue
+		}
+		if f.required {
+			d.faults.add(missingField(n, owner, f.name))
+		}
+		setDefault(v.FieldByIndex(f.index), f)
+	}
+	if ok {
+		d.check(n, n2, owner)
+	}
+}
+
+// title names an entity for a message: step "ask", memory "chat", cache_config.
+func (d *decoder) title(n *node, made spec.Node, name string) string {
+	kind := name
+	if e, ok := made.(spec.Entity); ok {
+		kind = string(e.Kind())
+	} else if u := d.unionWith(made); u != nil {
+		kind = u.Name
+	}
+	if id := n.get("id"); id != nil && id.kind == text && id.text != "" {
+		return fmt.Sprintf("%s %q", kind, id.shown())
+	}
+	return kind
+}
+
+// unionWith finds the union that a node is an alternative of.
+func (d *decoder) unionWith(made spec.Node) *spec.Union {
+	for i := range d.unions {
+		if made != nil && reflect.TypeOf(made).Implements(d.unions[i].Type) {
+			return &d.unions[i]
+		}
+	}
+	return nil
+}
+
+// field decodes one key's value and checks its rule.
+func (d *decoder) field(p pair, f *field, owner reflect.Value, title string) {
+	v := owner.FieldByIndex(f.index)
+	at := slot{owner: title, name: f.name}
+	if p.value.kind == null {
+		// An empty section is an absent one, but an empty word is no word; only
+		// what is optional by a pointer can be none although it has a default.
+		if v.Kind() == reflect.Pointer {
+			v.SetZero()
+			return
+		}
+		if f.required || f.hasDefault {
+			d.faults.add(ruleKind.At(p.value.span, "%s is empty", at).WithHint("give it a value%s", orLeaveOut(f)))
+		}
+		setDefault(v, f)
+		return
+	}
+	if p.value.kind == broken || p.value.unset {
+		setDefault(v, f)
+	}
+	before := d.faults.raised
+	d.value(p.value, v, at)
+	if d.faults.raised > before {
+		if k := v.Kind(); k != reflect.Struct && k != reflect.Slice {
+			setDefault(v, f)
+		}
+		return
+	}
+	if f.rule != "" && p.value.kind != broken && p.value.kind != null && !p.value.unset {
+		d.rule(p.value, v, f)
+	}
+}
+
+func orLeaveOut(f *field) string {
+	if f.required {
+		return ""
+	}
+	return " or leave the key out"
+}
+
+func unknownField(key *node, owner string, names []string, lax bool) diag.Diagnostic {
+	const listed = 14
+	fault := ruleUnknownField.At(key.span, "%s has no key %q", owner, key.shown())
+	if lax {
+		fault = fault.WithSeverity(diag.Warning)
+	}
+	near := diag.Nearest(key.text, names)
+	if near == "" && len(names) <= listed {
+		return fault.WithHint("it has %s", strings.Join(names, ", "))
+	}
+	return fault.WithSuggestion(near)
+}
+
+// missingField places the fault where the key would stand.
+func missingField(n *node, owner, name string) diag.Diagnostic {
+	at := n.span.Start
+	if len(n.pairs) > 0 && n.pairs[0].key.span.File == n.span.File && n.pairs[0].key.span.Start.Line >= at.Line {
+		at = n.pairs[0].key.span.Start
+	}
+	return ruleMissingField.At(pointAt(n.span.File, at), "%s needs %s %q", owner, article(name), name).WithHint(`add "%s:" here`, name)
+}
+
+func article(word string) string {
+	if strings.ContainsRune("aeiou", rune(word[0])) {
+		return "an"
+	}
+	return "a"
+}
+
+// setDefault sets what a field is where its key is absent.
+func setDefault(v reflect.Value, f *field) {
+	v.SetZero()
+	if !f.hasDefault {
+		return
+	}
+	if v.Kind() == reflect.Pointer {
+		v.Set(reflect.New(v.Type().Elem()))
+		v = v.Elem()
+	}
+	n := &node{kind: resolve11(f.fallback), text: f.fallback, source: f.fallback}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(f.fallback)
+	case reflect.Int:
+		i, _ := n.toInt()
+		v.SetInt(i)
+	case reflect.Float64:
+		x, _ := n.toFloat()
+		v.SetFloat(x)
+	case reflect.Bool:
+		b, _ := n.toBool()
+		v.SetBool(b)
+	case reflect.Int64:
+		length, _ := time.ParseDuration(f.fallback)
+		v.SetInt(int64(length))
+	}
+}

@@ -1,0 +1,93 @@
+package loader
+
+import (
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/qtype-dev/qtype/source"
+)
+
+// include puts a file's content in the place of an include tag (reference
+// language.md 3.3). The path is taken as it is written: no environment
+// variables, no ~.
+func (b *builder) include(n *yaml.Node, start, end, depth int) *node {
+	span := b.span(start, end)
+	target := n.Value
+	if target == "" {
+		return b.badInclude(start)
+	}
+	b.includes++
+	if b.includes > b.opts.Limits.Includes {
+		if b.includes == b.opts.Limits.Includes+1 {
+			b.faults.add(ruleLimit.At(span, "the document includes more than %d files", b.opts.Limits.Includes))
+		}
+		return b.broken(start, end)
+	}
+	path := resolve(b.path, target)
+	if n.Tag == "!include" {
+		if chain, found := b.cycle(path); found {
+			b.faults.add(ruleIncludeCycle.At(span, "files include each other in a circle: %s", chain))
+			return b.broken(start, end)
+		}
+	}
+	if b.noIncludes {
+		b.faults.add(ruleInclude.At(span, "cannot include %q: this document may not read files", target))
+		return b.broken(start, end)
+	}
+	content, problem := b.read(path)
+	if problem != nil {
+		rule := ruleInclude
+		if problem.rule != nil {
+			rule = *problem.rule
+		}
+		b.faults.add(rule.At(span, "cannot include %q: the file %s", target, problem.text))
+		return b.broken(start, end)
+	}
+	file := &source.File{Path: b.name(path), Text: content, From: span}
+	b.files = append(b.files, file)
+	if n.Tag == "!include_raw" {
+		return &node{kind: text, text: string(content), source: string(content), size: 1, height: 1, span: span}
+	}
+	child := &builder{forest: b.forest, file: file, path: path, parent: b, depth: depth}
+	return child.root()
+}
+
+// root makes the tree of the builder's file; a file without a value is null.
+func (b *builder) root() *node {
+	b.pos = newPositions(b.file.Text)
+	b.anchors = map[*yaml.Node]*node{}
+	tree, found := parse(b.file, b.pos)
+	b.faults.add(found...)
+	nothing := pointAt(b.file, source.Pos{Line: 1, Column: 1})
+	switch {
+	case tree != nil:
+		made, _ := b.build(tree, b.depth+1)
+		return made
+	case len(found) > 0:
+		return &node{kind: broken, size: 1, height: 1, span: nothing}
+	}
+	return &node{kind: null, size: 1, height: 1, span: nothing}
+}
+
+// cycle tells whether path is a file that is being read, and through which files.
+func (b *builder) cycle(path string) (chain string, found bool) {
+	id := identity(path)
+	names := []string{b.name(path)}
+	for at := b; at != nil; at = at.parent {
+		names = append(names, at.file.Path)
+		if identity(at.path) == id {
+			for i, j := 0, len(names)-1; i < j; i, j = i+1, j-1 {
+				names[i], names[j] = names[j], names[i]
+			}
+			return strings.Join(names, " → "), true
+		}
+	}
+	return "", false
+}
+
+// badInclude reports an include tag without a path.
+func (b *builder) badInclude(start int) *node {
+	b.faults.add(ruleSyntax.At(pointAt(b.file, b.pos.at(start)), "!include and !include_raw take the path of a file"))
+	return b.broken(start, start)
+}

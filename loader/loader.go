@@ -1,0 +1,125 @@
+// Package loader turns a document's text into spec values with places: it reads
+// the file and its includes, sets environment variables in, and decodes the
+// syntax tree by the tags of package spec. It finds every fault of form in one
+// pass; what the parts mean together is package validate's business.
+package loader
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/qtype-dev/qtype/diag"
+	"github.com/qtype-dev/qtype/source"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// Options change how a document is loaded. The zero value is what a local file wants.
+type Options struct {
+	// Lookup finds an environment variable; os.LookupEnv where it is nil. What it
+	// does not know is looked up in .env beside the document, then in the current folder.
+	Lookup func(name string) (value string, found bool)
+	// NoDotEnv leaves the .env files alone.
+	NoDotEnv bool
+	// Strict makes an unset ${NAME} without a default an error (QT005) instead of a warning.
+	Strict bool
+	// Confine is the one folder that includes may read, symbolic links resolved;
+	// empty for no such border. A document loaded from bytes includes nothing without it.
+	Confine string
+	// Open reads a file in place of the operating system; Confine is not applied to it.
+	Open func(ctx context.Context, path string) (io.ReadCloser, error)
+	// Limits bound what a document may cost.
+	Limits Limits
+}
+
+// Limits bound what a document may cost. A zero field stands for its default.
+type Limits struct {
+	FileBytes  int // the most bytes of one file; 8 MiB
+	TotalBytes int // the most bytes of all files together; 32 MiB
+	Depth      int // the most levels of nesting, includes counted; 200
+	Includes   int // the most include directives that are followed; 1,000
+	AliasNodes int // the most values that aliases may add; 100,000
+	Faults     int // the most faults that are reported; 1,000
+}
+
+// Result is what could be made of a document.
+type Result struct {
+	Document *spec.Document                   // never nil; empty where nothing could be read
+	Files    []*source.File                   // the root document, then its includes in the order of reading
+	Lookup   func(name string) (string, bool) // the environment that the document saw: process first, then the .env files
+}
+
+// Load reads the document at path. The result is never nil and holds what could
+// be made of it, also where the list has errors; the list is in file order.
+func Load(ctx context.Context, path string, opts Options) (*Result, diag.List) {
+	f := newForest(ctx, opts, filepath.Dir(path))
+	file := &source.File{Path: f.name(path)}
+	content, problem := f.read(path)
+	if problem != nil {
+		rule := ruleUnreadable
+		if problem.rule != nil {
+			rule = *problem.rule
+		}
+		f.faults.add(rule.At(source.Span{File: file}, "%s %s", file.Path, problem.text))
+		return f.result(&spec.Document{})
+	}
+	file.Text = content
+	return f.load(file, path)
+}
+
+// LoadBytes reads a document that is not in a file, or not yet. The name stands
+// for it in diagnostics; includes are relative to opts.Confine and refused
+// where neither that nor opts.Open is given.
+func LoadBytes(ctx context.Context, name string, text []byte, opts Options) (*Result, diag.List) {
+	f := newForest(ctx, opts, ".")
+	f.noIncludes = opts.Confine == "" && opts.Open == nil
+	file := &source.File{Path: name}
+	content, problem := f.accept(text)
+	if problem != nil {
+		f.faults.add(problem.rule.At(source.Span{File: file}, "%s %s", name, problem.text))
+		return f.result(&spec.Document{})
+	}
+	file.Text = content
+	return f.load(file, filepath.Join(opts.Confine, filepath.Base(name)))
+}
+
+func newForest(ctx context.Context, opts Options, folder string) *forest {
+	opts.Limits = opts.Limits.orDefault()
+	f := &forest{reader: &reader{ctx: ctx, opts: opts}, faults: &faults{limit: opts.Limits.Faults, seen: map[string]bool{}}}
+	f.work, _ = os.Getwd()
+	var found diag.List
+	f.lookup, found = environment(opts, folder)
+	f.faults.add(found...)
+	return f
+}
+
+// load makes the document of a file that was read.
+func (f *forest) load(file *source.File, path string) (*Result, diag.List) {
+	f.files = append(f.files, file)
+	root := &builder{forest: f, file: file, path: path}
+	document := new(spec.Document)
+	newDecoder(f.faults).document(root.root(), document)
+	return f.result(document)
+}
+
+func (f *forest) result(document *spec.Document) (*Result, diag.List) {
+	f.faults.list.Sort()
+	return &Result{Document: document, Files: f.files, Lookup: f.lookup}, f.faults.list
+}
+
+// orDefault fills the limits that are not given.
+func (l Limits) orDefault() Limits {
+	for _, limit := range []struct {
+		field *int
+		value int
+	}{
+		{&l.FileBytes, 8 << 20}, {&l.TotalBytes, 32 << 20}, {&l.Depth, 200},
+		{&l.Includes, 1000}, {&l.AliasNodes, 100_000}, {&l.Faults, 1000},
+	} {
+		if *limit.field <= 0 {
+			*limit.field = limit.value
+		}
+	}
+	return l
+}

@@ -1,0 +1,117 @@
+package loader
+
+import (
+	"slices"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/qtype-dev/qtype/source"
+)
+
+// mapping makes keys and values: merges resolved, of equal keys the last.
+func (b *builder) mapping(n *yaml.Node, start, depth int) (*node, int) {
+	if n.Tag == "!include" || n.Tag == "!include_raw" {
+		return b.badInclude(start), start
+	}
+	made := &node{kind: mapping, size: 1, pairs: make([]pair, 0, len(n.Content)/2)}
+	from := b.pos.at(start)
+	seen := make(map[string]int, len(n.Content)/2)
+	var merges []*node
+	end := start + 1
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		var p pair
+		var isMerge bool
+		p, isMerge, end = b.pair(n.Content[i], n.Content[i+1], depth)
+		switch {
+		case isMerge:
+			merges = append(merges, p.value)
+		case p.key.kind != broken:
+			made.put(p, seen, b.faults)
+		}
+	}
+	made.drop()
+	for _, m := range merges {
+		b.merge(made, m, seen)
+	}
+	for _, p := range made.pairs {
+		made.grow(p.key)
+		made.grow(p.value)
+	}
+	made.height++
+	if n.Style&yaml.FlowStyle != 0 {
+		end = b.pos.close(max(end, start+1), '}')
+	}
+	made.span = source.Span{File: b.file, Start: from, End: b.pos.at(end)}
+	return made, end
+}
+
+// pair makes one key and its value.
+func (b *builder) pair(k, v *yaml.Node, depth int) (p pair, isMerge bool, end int) {
+	isMerge = k.Kind == yaml.ScalarNode && k.Tag == "!!merge"
+	p.key, end = b.build(k, depth+1)
+	if p.key.kind == sequence || p.key.kind == mapping {
+		b.faults.add(ruleSyntax.At(p.key.head(), "a key must be a text, not %s", p.key.kind.noun()).
+			WithHint("a text that starts with a bracket or a brace needs quotes"))
+		p.key.kind = broken
+	}
+	if v.Kind == yaml.ScalarNode && v.Value == "" && v.Style == 0 && v.Anchor == "" {
+		// A value that is not written has no place of its own: the key's is its.
+		p.value = &node{kind: null, size: 1, height: 1, span: p.key.span}
+		return p, isMerge, end
+	}
+	if isMerge && v.Style&yaml.TaggedStyle != 0 && (v.Tag == "!include" || v.Tag == "!include_raw") {
+		at := b.pos.start(v)
+		end = b.pos.scalarEnd(v, at)
+		b.faults.add(ruleSyntax.At(b.span(at, end), "<< cannot merge an included file"))
+		p.value = b.broken(at, end)
+		return p, isMerge, end
+	}
+	p.value, end = b.build(v, depth+1)
+	return p, isMerge, end
+}
+
+// put adds a pair. Of two with one key the later counts, as QType has it.
+func (n *node) put(p pair, seen map[string]int, faults *faults) {
+	at, twice := seen[p.key.text]
+	if twice {
+		faults.add(ruleDuplicateKey.At(p.key.span, "the key %q stands here a second time", p.key.shown()).
+			WithHint("only this one counts").WithRelated(n.pairs[at].key.span, "this one is not used"))
+		n.pairs[at].key = nil // taken out by drop
+	}
+	seen[p.key.text] = len(n.pairs)
+	n.pairs = append(n.pairs, p)
+}
+
+// drop takes out the pairs that put found to be written twice.
+func (n *node) drop() {
+	n.pairs = slices.DeleteFunc(n.pairs, func(p pair) bool { return p.key == nil })
+}
+
+// merge adds what the value of a key << holds and n does not: explicit keys win
+// over merged ones, and earlier items of a list of mappings over later ones.
+func (b *builder) merge(n *node, from *node, seen map[string]int) {
+	switch from.kind {
+	case broken:
+	case mapping:
+		for _, p := range from.pairs {
+			if _, there := seen[p.key.text]; !there {
+				seen[p.key.text] = len(n.pairs)
+				n.pairs = append(n.pairs, p)
+			}
+		}
+	case sequence:
+		for _, item := range from.items {
+			if item.kind == sequence {
+				b.notMergeable(item)
+				continue
+			}
+			b.merge(n, item, seen)
+		}
+	default:
+		b.notMergeable(from)
+	}
+}
+
+func (b *builder) notMergeable(n *node) {
+	b.faults.add(ruleSyntax.At(n.head(), "<< can merge a mapping or a list of mappings, not %s", n.kind.noun()))
+}

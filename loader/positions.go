@@ -1,0 +1,217 @@
+package loader
+
+import (
+	"bytes"
+	"sort"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/qtype-dev/qtype/source"
+)
+
+// positions turns the YAML parser's places into byte offsets and those into the
+// places of package source. The parser also ends a line at a lone carriage
+// return and at U+0085, U+2028 and U+2029; package source does not.
+//
+// It remembers the last answer, for nodes are met in document order and a
+// document may be one line of a megabyte.
+type positions struct {
+	text  []byte
+	lines []int // offsets at which the parser's lines start
+	ends  []int // offsets at which package source's lines start
+
+	line, column, byte int        // the last answer of offset
+	last               int        // the offset of the last answer of at
+	lastPos            source.Pos // that answer
+}
+
+func newPositions(text []byte) *positions {
+	p := &positions{text: text, lines: []int{0}, ends: []int{0}, line: 1, column: 1, lastPos: source.Pos{Line: 1, Column: 1}}
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '\n':
+			p.lines, p.ends = append(p.lines, i+1), append(p.ends, i+1)
+		case c == '\r' && (i+1 == len(text) || text[i+1] != '\n'):
+			p.lines = append(p.lines, i+1)
+		case c == 0xc2 && bytes.HasPrefix(text[i:], []byte("\u0085")):
+			p.lines = append(p.lines, i+2)
+		case c == 0xe2 && (bytes.HasPrefix(text[i:], []byte("\u2028")) || bytes.HasPrefix(text[i:], []byte("\u2029"))):
+			p.lines = append(p.lines, i+3)
+		}
+	}
+	return p
+}
+
+// offset is where the parser's line and column, both from 1, lie in the text.
+func (p *positions) offset(line, column int) int {
+	if line < 1 || column < 1 {
+		return 0
+	}
+	if line > len(p.lines) {
+		return len(p.text)
+	}
+	at, from := p.lines[line-1], 1
+	if line == p.line && column >= p.column {
+		at, from = p.byte, p.column
+	}
+	for ; from < column && at < len(p.text); from++ {
+		_, n := utf8.DecodeRune(p.text[at:])
+		at += n
+	}
+	p.line, p.column, p.byte = line, from, at
+	return at
+}
+
+// at is the place of a byte.
+func (p *positions) at(offset int) source.Pos {
+	offset = min(offset, len(p.text))
+	line := p.lastPos.Line
+	if offset < p.last || line < len(p.ends) && offset >= p.ends[line] {
+		line = sort.SearchInts(p.ends, offset+1)
+	}
+	start, column := p.ends[line-1], 1
+	if line == p.lastPos.Line && offset >= p.last {
+		start, column = p.last, p.lastPos.Column
+	}
+	column += utf8.RuneCount(p.text[start:offset])
+	p.last, p.lastPos = offset, source.Pos{Line: line, Column: column}
+	return p.lastPos
+}
+
+// start is the offset of a node's own text, after its tag and anchor.
+func (p *positions) start(n *yaml.Node) int {
+	at := p.offset(n.Line, n.Column)
+	if n.Anchor == "" && n.Style&yaml.TaggedStyle == 0 && !strings.HasPrefix(n.Tag, "!") {
+		return at
+	}
+	begin := at
+	for at < len(p.text) && (p.text[at] == '!' || p.text[at] == '&') {
+		for at < len(p.text) && !isBlank(p.text[at]) {
+			at++
+		}
+		at = p.skipBlank(at)
+	}
+	if at >= len(p.text) {
+		return begin
+	}
+	return at
+}
+
+// skipBlank skips spaces, line ends and comments.
+func (p *positions) skipBlank(at int) int {
+	for at < len(p.text) {
+		switch {
+		case isBlank(p.text[at]):
+			at++
+		case p.text[at] == '#' && at > 0 && isBlank(p.text[at-1]):
+			at = p.lineEnd(at)
+		default:
+			return at
+		}
+	}
+	return at
+}
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
+
+// lineEnd is the offset of the line end after at.
+func (p *positions) lineEnd(at int) int {
+	if n := bytes.IndexByte(p.text[at:], '\n'); n >= 0 {
+		return at + n
+	}
+	return len(p.text)
+}
+
+// scalarEnd is the offset after a scalar whose own text starts at the offset.
+func (p *positions) scalarEnd(n *yaml.Node, start int) int {
+	switch {
+	case n.Style&yaml.DoubleQuotedStyle != 0:
+		return p.quoteEnd(start, '"')
+	case n.Style&yaml.SingleQuotedStyle != 0:
+		return p.quoteEnd(start, '\'')
+	case n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
+		return p.blockEnd(start)
+	}
+	return p.plainEnd(start, n.Value)
+}
+
+func (p *positions) quoteEnd(at int, quote byte) int {
+	for at++; at < len(p.text); at++ {
+		switch {
+		case p.text[at] == '\\' && quote == '"':
+			at++
+		case p.text[at] == quote && quote == '\'' && at+1 < len(p.text) && p.text[at+1] == quote:
+			at++
+		case p.text[at] == quote:
+			return at + 1
+		}
+	}
+	return len(p.text)
+}
+
+// blockEnd is the end of a block of text: it goes on while lines are blank or
+// indented as far as its first one.
+func (p *positions) blockEnd(start int) int {
+	end, indent := p.lineEnd(start), -1
+	for at := end + 1; at < len(p.text); {
+		stop := p.lineEnd(at)
+		line := bytes.TrimRight(p.text[at:stop], "\r ")
+		depth := len(line) - len(bytes.TrimLeft(line, " "))
+		switch {
+		case len(line) == 0:
+		case indent < 0 && depth > 0:
+			indent, end = depth, at+len(line)
+		case indent > 0 && depth >= indent:
+			end = at + len(line)
+		default:
+			return end
+		}
+		at = stop + 1
+	}
+	return min(end, len(p.text))
+}
+
+// plainEnd follows the value through the source, where a space or a line end of
+// the value may be a line break with any indentation.
+func (p *positions) plainEnd(at int, value string) int {
+	if bytes.HasPrefix(p.text[at:], []byte(value)) {
+		return at + len(value)
+	}
+	end := at
+	for i := 0; i < len(value); {
+		if isBlank(value[i]) {
+			for i < len(value) && isBlank(value[i]) {
+				i++
+			}
+			at = p.skipBlank(at)
+			continue
+		}
+		if at >= len(p.text) || p.text[at] != value[i] {
+			break
+		}
+		i, at = i+1, at+1
+		end = at
+	}
+	return end
+}
+
+// close is the offset after a flow collection's closing bracket, where the last
+// of its parts ended at the offset.
+func (p *positions) close(at int, bracket byte) int {
+	end := at
+	for at < len(p.text) {
+		switch c := p.text[at]; {
+		case c == bracket:
+			return at + 1
+		case c == ',' || c == ':' || isBlank(c):
+			at++
+		case c == '#':
+			at = p.lineEnd(at)
+		default:
+			return end
+		}
+	}
+	return end
+}

@@ -1,0 +1,225 @@
+package loader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"unicode/utf8"
+
+	"github.com/qtype-dev/qtype/diag"
+	"github.com/qtype-dev/qtype/source"
+)
+
+// reader reads the files of one document and counts what they cost.
+type reader struct {
+	ctx        context.Context
+	opts       Options
+	work       string         // the working directory, for names as a user would write them
+	total      int            // bytes read so far
+	includes   int            // include directives followed so far
+	files      []*source.File // in the order of reading
+	noIncludes bool           // the document has no folder of its own, so nothing can be included
+}
+
+// readError tells why a file cannot be read, in words that follow its name.
+type readError struct {
+	rule *diag.Rule // the rule that is broken; nil for the caller's own
+	text string
+}
+
+func (e *readError) Error() string { return e.text }
+
+// read answers a file's text without its byte order mark, checked to be UTF-8
+// and within the limits.
+func (r *reader) read(path string) ([]byte, *readError) {
+	if r.ctx.Err() != nil {
+		return nil, &readError{text: "reading was cancelled"}
+	}
+	in, err := r.open(path)
+	if err != nil {
+		return nil, asReadError(err)
+	}
+	defer in.Close()
+	text, err := io.ReadAll(io.LimitReader(in, int64(r.opts.Limits.FileBytes)+1))
+	if err != nil {
+		return nil, asReadError(err)
+	}
+	return r.accept(text)
+}
+
+// accept checks a text that was read.
+func (r *reader) accept(text []byte) ([]byte, *readError) {
+	limits := r.opts.Limits
+	r.total += len(text)
+	switch {
+	case len(text) > limits.FileBytes:
+		return nil, &readError{&ruleLimit, fmt.Sprintf("is larger than %s", size(limits.FileBytes))}
+	case r.total > limits.TotalBytes:
+		return nil, &readError{&ruleLimit, fmt.Sprintf("brings the document's files over %s", size(limits.TotalBytes))}
+	}
+	text = []byte(strings.TrimPrefix(string(text), "\ufeff"))
+	switch {
+	case strings.IndexByte(string(text), 0) >= 0:
+		return nil, &readError{&ruleText, "is a binary file, not text"}
+	case !utf8.Valid(text):
+		return nil, &readError{&ruleText, "is not valid UTF-8 text" + badLine(text)}
+	}
+	return text, nil
+}
+
+// badLine names the first line that is not UTF-8.
+func badLine(text []byte) string {
+	line := 1
+	for len(text) > 0 {
+		r, n := utf8.DecodeRune(text)
+		if r == utf8.RuneError && n <= 1 {
+			break
+		}
+		if r == '\n' {
+			line++
+		}
+		text = text[n:]
+	}
+	return fmt.Sprintf(" (line %d)", line)
+}
+
+// open opens a regular file by the hook, inside the border, or anywhere.
+func (r *reader) open(path string) (io.ReadCloser, error) {
+	if r.opts.Open != nil {
+		return r.opts.Open(r.ctx, path)
+	}
+	if hasScheme(path) {
+		return nil, &readError{text: "is remote; only local files can be read"}
+	}
+	if r.opts.Confine != "" && len(r.files) > 0 {
+		return openBelow(r.opts.Confine, path)
+	}
+	return openRegular(path, os.Stat, func() (*os.File, error) { return os.Open(path) })
+}
+
+// openRegular looks before it opens, because opening a pipe waits for a writer.
+func openRegular(path string, stat func(string) (fs.FileInfo, error), open func() (*os.File, error)) (io.ReadCloser, error) {
+	info, err := stat(path)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case info.IsDir():
+		return nil, &readError{text: "is a folder, not a file"}
+	case !info.Mode().IsRegular():
+		return nil, &readError{text: "is not a regular file"}
+	}
+	return open()
+}
+
+// openBelow opens a file only if it lies under the folder, links resolved.
+func openBelow(folder, path string) (io.ReadCloser, error) {
+	border, err := filepath.Abs(folder)
+	if err != nil {
+		return nil, err
+	}
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	rel, err := filepath.Rel(border, full)
+	if err != nil || !filepath.IsLocal(rel) {
+		return nil, &readError{text: "lies outside of the folder that this document may read"}
+	}
+	root, err := os.OpenRoot(border)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return openRegular(rel, root.Stat, func() (*os.File, error) { return root.Open(rel) })
+}
+
+// asReadError puts an operating system's error into a user's words.
+func asReadError(err error) *readError {
+	var known *readError
+	var path *fs.PathError
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.Is(err, fs.ErrNotExist):
+		return &readError{text: "does not exist"}
+	case errors.Is(err, fs.ErrPermission):
+		return &readError{text: "may not be read: permission denied"}
+	case errors.Is(err, syscall.ELOOP):
+		return &readError{text: "is a symbolic link that leads in a circle"}
+	case errors.Is(err, syscall.ENOTDIR):
+		return &readError{text: "does not exist: a part of the path is not a folder"}
+	case errors.As(err, &path):
+		return &readError{text: "cannot be read: " + path.Err.Error()}
+	}
+	return &readError{text: "cannot be read: " + err.Error()}
+}
+
+// hasScheme tells whether a path is a URI such as https://host/file; a single
+// letter is a drive, not a scheme.
+func hasScheme(path string) bool {
+	scheme, _, found := strings.Cut(path, "://")
+	return found && len(scheme) > 1 && !strings.ContainsAny(scheme, `/\`)
+}
+
+// resolve answers where target lies for a file at base (reference language.md 3.3).
+func resolve(base, target string) string {
+	switch {
+	case hasScheme(target):
+		return strings.TrimPrefix(target, "file://")
+	case hasScheme(base):
+		b, err := url.Parse(base)
+		t, err2 := url.Parse(target)
+		if err != nil || err2 != nil {
+			return target
+		}
+		return b.ResolveReference(t).String()
+	case filepath.IsAbs(target):
+		return filepath.Clean(target)
+	}
+	return filepath.Join(filepath.Dir(base), target)
+}
+
+// name is a path as a user would write it: relative where it lies below the
+// working directory.
+func (r *reader) name(path string) string {
+	if hasScheme(path) || !filepath.IsAbs(path) || r.work == "" {
+		return path
+	}
+	if rel, err := filepath.Rel(r.work, path); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
+}
+
+// identity is the same for two paths of one file, so that cycles through links are seen.
+func identity(path string) string {
+	if hasScheme(path) {
+		return path
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
+
+// size prints a number of bytes in the largest unit that divides it.
+func size(bytes int) string {
+	switch {
+	case bytes >= 1<<20 && bytes%(1<<20) == 0:
+		return fmt.Sprintf("%d MiB", bytes>>20)
+	case bytes >= 1<<10 && bytes%(1<<10) == 0:
+		return fmt.Sprintf("%d KiB", bytes>>10)
+	}
+	return fmt.Sprintf("%d bytes", bytes)
+}

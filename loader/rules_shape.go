@@ -1,0 +1,117 @@
+package loader
+
+import "github.com/qtype-dev/qtype/diag"
+
+// The rules of shape: which keys an entity has and what may stand there
+// (reference semantics.md 2; QT116 is ours). Names of types and the targets of
+// references are looked up later, by package validate.
+var (
+	ruleEmpty = diag.Rule{
+		Code: "QT101", Severity: diag.Error, Title: "the document is neither a mapping nor a list",
+		Doc:   "A document is an application, a mapping with an id, or a list of auths, models, tools, types or variables. An empty file is neither.",
+		Wrong: "# nothing but a comment\n",
+		Right: "id: shop\n",
+	}
+	ruleListKind = diag.Rule{
+		Code: "QT102", Severity: diag.Error, Title: "a list document holds something that has no lists of its own",
+		Doc:   "A document that is a list holds entries of one kind: auths, models, tools, types or variables. Flows, steps, memories and indexes stand in an application.",
+		Wrong: "- {id: small, type: Model, provider: openai}\n- {id: question, type: text}\n",
+		Right: "- {id: small, type: Model, provider: openai}\n- {id: large, type: Model, provider: openai}\n",
+	}
+	ruleUnknownField = diag.Rule{
+		Code: "QT103", Severity: diag.Error, Title: "a key is unknown",
+		Doc:   "Every key of a document has a meaning; one that nobody reads is a mistake, mostly of spelling. Only free maps such as args and inference_params take any key. Inside a reference and inside cache_config, batch_config and concurrency_config it is a warning.",
+		Wrong: "id: shop\nmemories:\n  - id: chat_memory\n    token_limits: 50000\n",
+		Right: "id: shop\nmemories:\n  - id: chat_memory\n    token_limit: 50000\n",
+	}
+	ruleMissingField = diag.Rule{
+		Code: "QT104", Severity: diag.Error, Title: "a key is missing",
+		Doc:   "The key has no default and must be there.",
+		Wrong: "id: shop\nmemories:\n  - token_limit: 50000\n",
+		Right: "id: shop\nmemories:\n  - id: chat_memory\n    token_limit: 50000\n",
+	}
+	ruleKind = diag.Rule{
+		Code: "QT105", Severity: diag.Error, Title: "a value is of the wrong kind",
+		Doc:   "A number stands where a text is needed, a text where a list is needed, or the like. YAML reads 42, 010 and yes as numbers and truth values: put them in quotes where they are meant as text.",
+		Wrong: "id: 42\n",
+		Right: "id: \"42\"\n",
+	}
+	ruleUnionTag = diag.Rule{
+		Code: "QT106", Severity: diag.Error, Title: "the type of an entity is missing or unknown",
+		Doc:   "Steps, tools, models, indexes, feedback and secret managers say by the key type what they are.",
+		Wrong: "id: shop\nflows:\n  - id: main\n    steps:\n      - {id: ask, type: LLMInferense, model: small}\n",
+		Right: "id: shop\nflows:\n  - id: main\n    steps:\n      - {id: ask, type: LLMInference, model: small}\n",
+	}
+	ruleChoice = diag.Rule{
+		Code: "QT107", Severity: diag.Error, Title: "a value is none of the allowed ones",
+		Doc:   "The key takes one of a few words, written exactly so.",
+		Wrong: "- {id: small, type: Model, provider: opneai}\n",
+		Right: "- {id: small, type: Model, provider: openai}\n",
+	}
+	ruleRange = diag.Rule{
+		Code: "QT108", Severity: diag.Error, Title: "a number is too small or too large",
+		Doc:   "The number counts something and lies outside of what can be counted or used.",
+		Wrong: "id: shop\nmemories:\n  - {id: chat_memory, token_limit: 0}\n",
+		Right: "id: shop\nmemories:\n  - {id: chat_memory, token_limit: 50000}\n",
+	}
+	ruleNestedList = diag.Rule{
+		Code: "QT111", Severity: diag.Error, Title: "a variable is a list of lists",
+		Doc:   "A variable holds a value or a list of values. Wrap the inner list in a custom type, whose properties may be lists of any depth.",
+		Wrong: "- {id: rows, type: \"list[list[text]]\"}\n",
+		Right: "- {id: rows, type: \"list[text]\"}\n",
+	}
+	ruleOptionalMark = diag.Rule{
+		Code: "QT112", Severity: diag.Error, Title: "a question mark stands in the wrong place of a type",
+		Doc:   "In a variable's type one question mark may stand, at the end: list[text]? is a list or nothing.",
+		Wrong: "- {id: names, type: \"list[text?]\"}\n",
+		Right: "- {id: names, type: \"list[text]?\"}\n",
+	}
+	ruleUIHint = diag.Rule{
+		Code: "QT113", Severity: diag.Error, Title: "a ui hint does not fit the variable's type",
+		Doc:   "ui.widget says how a text is typed in, so the variable must be of type text; ui.accept says which files are taken, so it must be of type file.",
+		Wrong: "- {id: age, type: int, ui: {widget: textarea}}\n",
+		Right: "- {id: story, type: text, ui: {widget: textarea}}\n",
+	}
+	ruleCategories = diag.Rule{
+		Code: "QT115", Severity: diag.Error, Title: "category feedback has no labels to choose from",
+		Doc:   "At least one category is needed, and none may be blank.",
+		Wrong: "id: shop\nflows:\n  - {id: main, feedback: {type: category, categories: []}}\n",
+		Right: "id: shop\nflows:\n  - {id: main, feedback: {type: category, categories: [helpful, wrong]}}\n",
+	}
+	ruleProperty = diag.Rule{
+		Code: "QT116", Severity: diag.Error, Title: "a property's name cannot be used",
+		Doc:   "A property of a custom type needs a name, and one that does not start with an underscore.",
+		Wrong: "- {id: Order, properties: {_number: int}}\n",
+		Right: "- {id: Order, properties: {number: int}}\n",
+	}
+	ruleAWSAuth = diag.Rule{
+		Code: "QT120", Severity: diag.Error, Title: "AWS credentials name no identity",
+		Doc:   "Give access_key_id with secret_access_key, a profile_name, a role_arn, or at least a region, which then uses the machine's own identity.",
+		Wrong: "- {id: cloud, type: aws}\n",
+		Right: "- {id: cloud, type: aws, profile_name: work}\n",
+	}
+	ruleAWSRole = diag.Rule{
+		Code: "QT121", Severity: diag.Error, Title: "an AWS role has no identity that assumes it",
+		Doc:   "A role is assumed by somebody: give access_key_id with secret_access_key, or a profile_name, beside role_arn.",
+		Wrong: "- {id: cloud, type: aws, role_arn: \"arn:aws:iam::000000000000:role/reader\"}\n",
+		Right: "- {id: cloud, type: aws, role_arn: \"arn:aws:iam::000000000000:role/reader\", profile_name: work}\n",
+	}
+	ruleVertexAuth = diag.Rule{
+		Code: "QT122", Severity: diag.Error, Title: "Google Cloud credentials name no identity",
+		Doc:   "Give a profile_name or a service_account_file.",
+		Wrong: "- {id: cloud, type: vertex, region: europe-west4}\n",
+		Right: "- {id: cloud, type: vertex, profile_name: work}\n",
+	}
+	ruleInlineObject = diag.Rule{
+		Code: "QT130", Severity: diag.Error, Title: "something is defined where only a reference may stand",
+		Doc:   "Models, memories, tools and variables are defined once, in their own section, and named by their id where they are used.",
+		Wrong: "id: shop\nflows:\n  - id: main\n    steps:\n      - id: ask\n        type: LLMInference\n        model: {type: Model, id: small, provider: openai}\n",
+		Right: "id: shop\nmodels:\n  - {type: Model, id: small, provider: openai}\nflows:\n  - id: main\n    steps:\n      - {id: ask, type: LLMInference, model: small}\n",
+	}
+	ruleBareStep = diag.Rule{
+		Code: "QT131", Severity: diag.Error, Title: "a step is named by its id alone",
+		Doc:   "A flow's list of steps holds steps; to use a step of another flow write {$ref: id}.",
+		Wrong: "id: shop\nflows:\n  - {id: main, steps: [ask]}\n",
+		Right: "id: shop\nflows:\n  - id: main\n    steps: [{$ref: ask}]\n",
+	}
+)

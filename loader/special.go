@@ -1,0 +1,272 @@
+package loader
+
+import (
+	"errors"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/qtype-dev/qtype/diag"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// special decodes the types of package spec that are written in a way of their
+// own, and tells whether v is one of them.
+func (d *decoder) special(n *node, v reflect.Value, at slot) bool {
+	switch to := v.Addr().Interface().(type) {
+	case spec.Reference:
+		d.reference(n, to, at)
+	case *spec.Secret:
+		d.secret(n, to, at)
+	case *spec.Type:
+		d.typeExpression(n, to, at)
+	case *spec.Duration:
+		d.duration(n, to, at)
+	case *spec.Bindings:
+		d.bindings(n, to, at)
+	case *spec.Properties:
+		d.properties(n, to, at)
+	case *spec.PathRef:
+		d.pathRef(n, to, at)
+	case **spec.StepItem:
+		*to = d.stepItem(n, at)
+	default:
+		return false
+	}
+	return true
+}
+
+// reference decodes an id or {$ref: id} (reference language.md 5). One whose id
+// is not known yet, for want of a variable, stays empty.
+func (d *decoder) reference(n *node, to spec.Reference, at slot) {
+	switch n.kind {
+	case text:
+		if !n.unset {
+			to.Point(n.text, n.span)
+		}
+	case mapping:
+		d.refMapping(n, to, at)
+	case integer, float, boolean:
+		d.faults.add(d.wrong(n, at, "an id").WithHint("put it in quotes if it is one: %s", strconv.Quote(n.shown())))
+	default:
+		d.faults.add(d.wrong(n, at, "an id"))
+	}
+}
+
+func (d *decoder) refMapping(n *node, to spec.Reference, at slot) {
+	ref := n.get("$ref")
+	if ref == nil {
+		hint := "define it in its own section and write its id here"
+		if id := n.get("id"); id != nil && id.kind == text {
+			hint += ": " + id.shown()
+		}
+		d.faults.add(ruleInlineObject.At(n.head(), "%s takes a reference, not a definition", at).WithHint("%s", hint))
+		return
+	}
+	for _, p := range n.pairs {
+		if p.key.text != "$ref" {
+			d.faults.add(ruleUnknownField.At(p.key.span, "a reference has no key %q", p.key.shown()).
+				WithHint("it has $ref alone").WithSeverity(diag.Warning))
+		}
+	}
+	switch {
+	case ref.kind == broken, ref.unset:
+	case ref.kind == text:
+		to.Point(ref.text, ref.span)
+	default:
+		d.faults.add(d.wrong(ref, slot{name: "$ref"}, "an id"))
+	}
+}
+
+// secret decodes a text or {secret_name, key}. Its text is never repeated.
+func (d *decoder) secret(n *node, to *spec.Secret, at slot) {
+	switch n.kind {
+	case text:
+		*to = spec.NewSecret(n.text)
+	case mapping:
+		ref := new(spec.SecretReference)
+		d.structure(n, reflect.ValueOf(ref).Elem(), "secret reference")
+		to.Ref = ref
+	case integer, float, boolean:
+		d.faults.add(ruleKind.At(n.span, "%s needs a text or a secret, not %s", at, n.kind.noun()).WithHint("put it in quotes"))
+	default:
+		d.faults.add(d.wrong(n, at, "a text or a secret"))
+	}
+}
+
+// typeExpression decodes text, int?, list[Order] or {element_type: text}. A text
+// that is no expression becomes the name of a type that does not exist, so that
+// it is reported once, with the type names that do.
+func (d *decoder) typeExpression(n *node, to *spec.Type, at slot) {
+	switch n.kind {
+	case text:
+		if n.unset {
+			return
+		}
+		t, misplaced := parseType(n.text)
+		*to = t
+		if misplaced {
+			d.faults.add(misplacedMark(n, at, t))
+		}
+	case mapping:
+		d.listType(n, to, at)
+	default:
+		d.faults.add(d.wrong(n, at, "a type").WithHint("such as text, int? or list[text]"))
+	}
+}
+
+// parseType reads an expression; of one with a misplaced ? what it probably means.
+func parseType(expression string) (t spec.Type, misplaced bool) {
+	t, err := spec.ParseType(expression)
+	var fault *spec.TypeError
+	if errors.As(err, &fault) && fault.Misplaced {
+		misplaced = true
+		t, err = spec.ParseType(strings.ReplaceAll(expression, "?", ""))
+		t.Optional = true
+	}
+	if err != nil {
+		return spec.Type{Name: expression}, false
+	}
+	return t, misplaced
+}
+
+func misplacedMark(n *node, at slot, meant spec.Type) diag.Diagnostic {
+	return ruleOptionalMark.At(n.span, "%s: the type %q has a ? in the wrong place", at.owner, n.shown()).
+		WithHint("one ? may stand at the end: %s", meant).WithSuggestion(meant.String())
+}
+
+// listType decodes the structured form of a list, which QType takes but nowhere describes.
+func (d *decoder) listType(n *node, to *spec.Type, at slot) {
+	elem := n.get("element_type")
+	if elem == nil {
+		d.faults.add(d.wrong(n, at, "a type").WithHint("such as text, int? or list[text]"))
+		return
+	}
+	for _, p := range n.pairs {
+		if p.key.text != "element_type" {
+			d.faults.add(unknownField(p.key, "a list type", []string{"element_type"}, true))
+		}
+	}
+	var inner spec.Type
+	before := d.faults.raised
+	d.value(elem, reflect.ValueOf(&inner).Elem(), slot{owner: at.owner, name: "element_type"})
+	if d.faults.raised == before && inner.String() != "" {
+		*to = spec.Type{Elem: &inner}
+	}
+}
+
+// duration decodes 500ms, 30s or 2m.
+func (d *decoder) duration(n *node, to *spec.Duration, at slot) {
+	if n.unset {
+		return
+	}
+	if n.kind == text {
+		length, err := time.ParseDuration(strings.TrimSpace(n.text))
+		if err == nil {
+			*to = spec.Duration(length)
+			return
+		}
+	}
+	fault := d.wrong(n, at, "a length of time").WithHint("such as 500ms, 30s or 2m")
+	if n.kind == integer {
+		fault.Hint, fault.Suggestion = "give the unit: "+n.shown()+"s", n.shown()+"s"
+	}
+	d.faults.add(fault)
+}
+
+// bindings decodes a map from names to variables. The references keep their
+// address, for a step's derived inputs and outputs point at them.
+func (d *decoder) bindings(n *node, to *spec.Bindings, at slot) {
+	if n.kind != mapping {
+		if !n.unset {
+			d.faults.add(d.wrong(n, at, "a mapping from names to variables"))
+		}
+		return
+	}
+	list := make(spec.Bindings, len(n.pairs))
+	for i, p := range n.pairs {
+		list[i].Name = p.key.text
+		here := slot{owner: at.owner, name: at.name + "." + p.key.shown()}
+		switch p.value.kind {
+		case broken:
+		case text, mapping:
+			d.reference(p.value, &list[i].Var, here)
+		default:
+			d.faults.add(d.wrong(p.value, here, "the id of a variable").WithHint("a constant cannot be bound"))
+		}
+	}
+	*to = list
+}
+
+// properties decodes the fields of a custom type, in document order.
+func (d *decoder) properties(n *node, to *spec.Properties, at slot) {
+	if n.kind != mapping {
+		if !n.unset {
+			d.faults.add(d.wrong(n, at, "a mapping from names to types"))
+		}
+		return
+	}
+	list := make(spec.Properties, 0, len(n.pairs))
+	for _, p := range n.pairs {
+		name := p.key.text
+		if name == "" || strings.HasPrefix(name, "_") {
+			d.faults.add(ruleProperty.At(p.key.span, "%s: a property cannot be named %q", at.owner, p.key.shown()).
+				WithHint("a name starts with another character than _"))
+			continue
+		}
+		property := spec.Property{Name: name}
+		here := slot{owner: at.owner, name: at.name + "." + p.key.shown()}
+		if p.value.kind == mapping || p.value.kind == null {
+			d.faults.add(d.wrong(p.value, here, "a type").WithHint("such as text, int? or list[text]"))
+		} else {
+			d.value(p.value, reflect.ValueOf(&property.Type).Elem(), here)
+		}
+		list = append(list, property)
+	}
+	*to = list
+}
+
+// pathRef decodes the id of a variable, {$ref: id} or {uri: path}.
+func (d *decoder) pathRef(n *node, to *spec.PathRef, at slot) {
+	if n.kind != mapping || n.has("$ref") || n.has("id") {
+		d.reference(n, &to.Var, at)
+		return
+	}
+	for _, p := range n.pairs {
+		if p.key.text != "uri" {
+			d.faults.add(unknownField(p.key, "a path", []string{"$ref", "uri"}, false))
+		}
+	}
+	uri := n.get("uri")
+	switch {
+	case uri == nil:
+		d.faults.add(missingField(n, "a path", "uri"))
+	case uri.kind != broken:
+		d.text(uri, slot{owner: at.owner, name: at.name + ".uri"}, func(s string) { to.URI = s })
+	}
+}
+
+// stepItem decodes a step or {$ref: id}; nil where neither can be made.
+func (d *decoder) stepItem(n *node, at slot) *spec.StepItem {
+	item := new(spec.StepItem)
+	switch {
+	case n.kind == text:
+		if !n.unset {
+			d.faults.add(ruleBareStep.At(n.span, "a step cannot be named by its id alone").
+				WithHint("to use the step again write {$ref: %s}", n.shown()).WithSuggestion("{$ref: " + n.shown() + "}"))
+		}
+		return nil
+	case n.has("$ref"):
+		d.refMapping(n, &item.Ref, at)
+		if item.Ref.IsZero() {
+			return nil
+		}
+		return item
+	}
+	d.value(n, reflect.ValueOf(&item.Step).Elem(), at)
+	if item.Step == nil {
+		return nil
+	}
+	return item
+}

@@ -1,0 +1,191 @@
+package loader
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/qtype-dev/qtype/diag"
+	"github.com/qtype-dev/qtype/source"
+)
+
+// parse reads one YAML document; nil where there is none or a fault was found.
+func parse(file *source.File, pos *positions) (*yaml.Node, diag.List) {
+	if fault, ok := badCharacter(file); ok {
+		return nil, diag.List{fault}
+	}
+	in, err := yaml.NewLoader(bytes.NewReader(maskDirective(file.Text)), yaml.WithUniqueKeys(false))
+	if err != nil {
+		return nil, diag.List{syntaxFault(file, pos, err)}
+	}
+	var root yaml.Node
+	if err := in.Load(&root); err == io.EOF {
+		return nil, nil
+	} else if err != nil {
+		return nil, diag.List{syntaxFault(file, pos, err)}
+	}
+	var second yaml.Node
+	if err := in.Load(&second); err == nil {
+		return content(&root), diag.List{secondDocument(file, pos, &second)}
+	} else if err != io.EOF {
+		return content(&root), diag.List{syntaxFault(file, pos, err)}
+	}
+	return content(&root), nil
+}
+
+// content is a document's one value.
+func content(document *yaml.Node) *yaml.Node {
+	if len(document.Content) == 0 {
+		return nil
+	}
+	return document.Content[0]
+}
+
+// secondDocument points at the dashes, which are on the document's own line.
+func secondDocument(file *source.File, pos *positions, second *yaml.Node) diag.Diagnostic {
+	start := pos.at(pos.offset(second.Line, second.Column))
+	end := source.Pos{Line: start.Line, Column: start.Column + 3}
+	return ruleSecondDocument.At(source.Span{File: file, Start: start, End: end},
+		"a second document starts here").WithHint("only one document is allowed in a file")
+}
+
+// maskDirective turns a %YAML line at the start of a text into a comment of the
+// same length: the parser refuses versions that it reads perfectly well.
+func maskDirective(text []byte) []byte {
+	if !bytes.HasPrefix(text, []byte("%YAML 1.")) {
+		return text
+	}
+	masked := bytes.Clone(text)
+	masked[0] = '#'
+	return masked
+}
+
+// badCharacter finds the first character that YAML does not allow in a text.
+// The parser would name no place for it.
+func badCharacter(file *source.File) (diag.Diagnostic, bool) {
+	i := bytes.IndexFunc(file.Text, func(r rune) bool {
+		return r < 0x20 && r != '\t' && r != '\n' && r != '\r' || r >= 0x7f && r < 0xa0 && r != 0x85 || r == 0xfffe || r == 0xffff
+	})
+	if i < 0 {
+		return diag.Diagnostic{}, false
+	}
+	r, _ := utf8.DecodeRune(file.Text[i:])
+	start := newPositions(file.Text).at(i)
+	end := source.Pos{Line: start.Line, Column: start.Column + 1}
+	return ruleSyntax.At(source.Span{File: file, Start: start, End: end}, "the control character U+%04X is not allowed in YAML", r).
+		WithHint(`write it as "\x%02x" inside double quotes`, r), true
+}
+
+// syntaxFault places the parser's error and says it in a user's words.
+func syntaxFault(file *source.File, pos *positions, err error) diag.Diagnostic {
+	var at *yaml.LoadError
+	if !errors.As(err, &at) {
+		return ruleSyntax.At(pointAt(file, source.Pos{Line: 1, Column: 1}), "this text cannot be read as YAML")
+	}
+	start := source.Pos{Line: 1, Column: 1}
+	if at.Mark.Line > 0 {
+		start = pos.at(pos.offset(at.Mark.Line, at.Mark.Column))
+	}
+	span := pointAt(file, start)
+	if strings.HasPrefix(at.Message, "exceeded max depth") {
+		return ruleLimit.At(span, "values are nested too deeply")
+	}
+	message, hint := explainSyntax(at.ContextMsg, at.Message, charAt(file.Text, pos.offset(at.Mark.Line, at.Mark.Column)))
+	fault := ruleSyntax.At(span, "%s", message)
+	fault.Hint = hint
+	if at.ContextMark.Line > 0 && at.ContextMark.Line != at.Mark.Line {
+		if what, ok := opened[at.ContextMsg]; ok {
+			fault = fault.WithRelated(pointAt(file, pos.at(pos.offset(at.ContextMark.Line, at.ContextMark.Column))), what+" starts here")
+		}
+	}
+	return fault
+}
+
+func pointAt(file *source.File, start source.Pos) source.Span {
+	return source.Span{File: file, Start: start, End: source.Pos{Line: start.Line, Column: start.Column + 1}}
+}
+
+func charAt(text []byte, offset int) rune {
+	if offset >= len(text) {
+		return 0
+	}
+	r, _ := utf8.DecodeRune(text[offset:])
+	return r
+}
+
+// opened names what the parser was in when it failed.
+var opened = map[string]string{
+	"while scanning a quoted scalar":   "the quoted text",
+	"while parsing a flow sequence":    "the list",
+	"while parsing a flow mapping":     "the mapping",
+	"while parsing a block collection": "the list",
+	"while parsing a block mapping":    "the mapping",
+}
+
+// explanation is what a message of the parser means for a user.
+type explanation struct {
+	part    string // a part of the parser's message, after its context
+	message string
+	hint    string
+}
+
+// explanations are tried in order. The texts on the left are the parser's.
+var explanations = []explanation{
+	{"mapping values are not allowed", "a key and value cannot stand here", `check the indentation; a text that holds ": " needs quotes`},
+	{"block sequence entries are not allowed", "a list item cannot stand here", `start "- " on a line of its own`},
+	{"mapping keys are not allowed", "a key cannot stand here", "check the indentation"},
+	{"quoted scalar: found unexpected end", "a quoted text is not closed", "add the closing quote"},
+	{"quoted scalar: found unexpected document", "a quoted text is not closed", "add the closing quote"},
+	{"found unknown escape character", "this escape is unknown", `write \\ for a backslash, or use single quotes`},
+	{"did not find expected hexadecimal", "this escape needs hexadecimal digits", `write \\ for a backslash, or use single quotes`},
+	{"invalid Unicode character escape", "this escape stands for no character", ""},
+	{"flow sequence: did not find expected ',' or ']'", "the list in brackets is not continued or closed", `"," or "]" is expected; a text that holds brackets or braces needs quotes`},
+	{"flow mapping: did not find expected ',' or '}'", "the mapping in braces is not continued or closed", `"," or "}" is expected; a text that holds brackets or braces needs quotes`},
+	{"did not find expected '-' indicator", "this does not belong to the list before it", `a list item that starts with "- " is expected, or a smaller indentation`},
+	{"did not find expected key", "this does not belong to the mapping before it", "check the indentation and the quotes before"},
+	{"could not find expected ':'", "a key without a value", `":" is expected; check the indentation and the quotes before`},
+	{"tab character", "a tab stands in the indentation", "indent with spaces"},
+	{"tabs where space", "a tab stands in the indentation", "indent with spaces"},
+	{"mixed spaces and tabs", "a tab stands in the indentation", "indent with spaces"},
+	{"indentation", "the indentation is wrong here", ""},
+	{"unknown anchor", "", "anchors are written &name, earlier in the same file"},
+	{"undefined tag handle", "this tag is unknown", "a text that starts with ! needs quotes"},
+	{"<document start>", "something follows the end of the document", "check the indentation"},
+	{"content after document-end", "something follows the end of the document", ""},
+	{"did not find expected node content", "a value is expected here", "check the brackets and braces; a text that holds them needs quotes"},
+	{"scanning a tag", "this tag cannot be read", "a text that starts with ! needs quotes"},
+	{"parsing a tag", "this tag cannot be read", "a text that starts with ! needs quotes"},
+	{"scanning an alias", "this alias cannot be read", "a text that starts with * needs quotes"},
+	{"scanning an anchor", "this anchor cannot be read", "a text that starts with & needs quotes"},
+	{"directive", "this directive is unknown", "a text that starts with % needs quotes"},
+	{"block scalar", "the head of this block of text is wrong", `write | or > alone on the line`},
+	{"comment", "a comment needs a space before #", ""},
+	{"excessive aliasing", "aliases add too much", ""},
+}
+
+// explainSyntax puts the parser's message into a user's words.
+func explainSyntax(context, message string, char rune) (text, hint string) {
+	if strings.HasPrefix(message, "found character that cannot start") {
+		switch char {
+		case '\t':
+			return "a tab stands in the indentation", "indent with spaces"
+		default:
+			return fmt.Sprintf("a value cannot start with %q", char), "put the text in quotes"
+		}
+	}
+	if name, ok := strings.CutPrefix(message, "unknown anchor '"); ok {
+		return fmt.Sprintf("the alias *%s has no anchor", strings.TrimSuffix(name, "' referenced")), "anchors are written &name, earlier in the same file"
+	}
+	full := context + ": " + message
+	for _, e := range explanations {
+		if strings.Contains(full, e.part) {
+			return e.message, e.hint
+		}
+	}
+	return "this cannot be read as YAML", "check the indentation and the quotes before"
+}

@@ -1,0 +1,327 @@
+package loader
+
+import (
+	"encoding/base64"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/qtype-dev/qtype/diag"
+	"github.com/qtype-dev/qtype/source"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// kind is what a value of the tree is.
+type kind uint8
+
+const (
+	broken   kind = iota // could not be made; the fault is reported already, so nothing more is said of it
+	null                 // no value
+	boolean              // a truth value, by YAML 1.1
+	integer              // a whole number, by YAML 1.1
+	float                // another number, by YAML 1.1
+	text                 // a text; dates and times of day too
+	sequence             // a list
+	mapping              // keys and values
+)
+
+// node is a value of a document after includes, aliases, merges and environment
+// variables. An alias shares its target's node, so the tree is a graph without circles.
+type node struct {
+	kind   kind
+	text   string      // a scalar's text
+	source string      // a scalar's text before environment variables were set in; equal to text mostly
+	unset  bool        // text still holds a variable that is not set
+	span   source.Span // the value's place
+	items  []*node     // of a sequence
+	pairs  []pair      // of a mapping, each key once
+	size   int         // how many values it is, aliases spelt out
+	height int         // how many levels it has
+
+	made *spec.Place // the answer of place
+}
+
+// pair is a key and its value.
+type pair struct{ key, value *node }
+
+// get finds the value of a key; nil where it is absent.
+func (n *node) get(key string) *node {
+	for _, p := range n.pairs {
+		if p.key.text == key {
+			return p.value
+		}
+	}
+	return nil
+}
+
+// has tells whether a key is there.
+func (n *node) has(key string) bool { return n.get(key) != nil }
+
+// shown is a scalar's text as it may be printed: a value that came from the
+// environment may be secret, so its ${NAME} stands for it.
+func (n *node) shown() string { return n.source }
+
+// place is the tree of places that spec values keep.
+func (n *node) place() *spec.Place {
+	if n.made != nil {
+		return n.made
+	}
+	n.made = &spec.Place{Value: n.span}
+	parts := make([]spec.Place, len(n.pairs)+len(n.items))
+	n.made.Parts = make([]*spec.Place, 0, len(parts))
+	for i, p := range n.pairs {
+		value := p.value.place()
+		parts[i] = spec.Place{Name: p.key.text, Key: p.key.span, Value: value.Value, Parts: value.Parts}
+		n.made.Parts = append(n.made.Parts, &parts[i])
+	}
+	for _, item := range n.items {
+		n.made.Parts = append(n.made.Parts, item.place())
+	}
+	return n.made
+}
+
+// head is the mark of a value that is at fault as a whole: one that spans
+// several lines is marked where it starts.
+func (n *node) head() source.Span {
+	if n.kind == mapping || n.kind == sequence {
+		return pointAt(n.span.File, n.span.Start)
+	}
+	return n.span
+}
+
+// forest is what one document's trees share.
+type forest struct {
+	*reader
+	lookup  func(string) (string, bool)
+	faults  *faults
+	aliased int // values that aliases added so far
+}
+
+// builder makes the tree of one file.
+type builder struct {
+	*forest
+	file    *source.File
+	path    string // where the file lies; its name in diagnostics may be shorter
+	parent  *builder
+	pos     *positions
+	anchors map[*yaml.Node]*node // finished ones; nil while the node is being built
+	depth   int                  // levels above the file's root, through includes
+}
+
+// build makes the tree of n. The end is the offset after n's own text, which
+// for an alias and an include is not its value's.
+func (b *builder) build(n *yaml.Node, depth int) (made *node, end int) {
+	if n.Kind == yaml.AliasNode {
+		return b.alias(n, depth)
+	}
+	if n.Anchor != "" {
+		b.anchors[n] = nil
+		defer func() { b.anchors[n] = made }()
+	}
+	start := b.pos.start(n)
+	if depth > b.opts.Limits.Depth {
+		b.faults.add(ruleLimit.At(pointAt(b.file, b.pos.at(start)), "values are nested more than %d levels deep", b.opts.Limits.Depth))
+		return b.broken(start, start), start
+	}
+	if tag, ok := b.tag(n); !ok {
+		return b.unknownTag(n, tag)
+	}
+	switch n.Kind {
+	case yaml.MappingNode:
+		return b.mapping(n, start, depth)
+	case yaml.SequenceNode:
+		return b.sequence(n, start, depth)
+	}
+	end = b.pos.scalarEnd(n, start)
+	if n.Tag == "!include" || n.Tag == "!include_raw" {
+		return b.include(n, start, end, depth), end
+	}
+	return b.scalar(n, start, end), end
+}
+
+// span is the stretch between two offsets.
+func (b *builder) span(start, end int) source.Span {
+	return source.Span{File: b.file, Start: b.pos.at(start), End: b.pos.at(end)}
+}
+
+func (b *builder) broken(start, end int) *node {
+	return &node{kind: broken, span: b.span(start, end), size: 1, height: 1}
+}
+
+// alias answers the target of an alias, within the budget: a short text of
+// aliases of aliases can stand for more values than any machine holds.
+func (b *builder) alias(n *yaml.Node, depth int) (*node, int) {
+	start := b.pos.offset(n.Line, n.Column)
+	end := start + len("*") + len(n.Value)
+	target, seen := b.anchors[n.Alias]
+	switch {
+	case !seen || target == nil:
+		b.faults.add(ruleSyntax.At(b.span(start, end), "the alias *%s stands inside of what it names", n.Value))
+		return b.broken(start, end), end
+	case depth+target.height > b.opts.Limits.Depth:
+		b.faults.add(ruleLimit.At(b.span(start, end), "with the alias *%s values are nested more than %d levels deep", n.Value, b.opts.Limits.Depth))
+		return b.broken(start, end), end
+	}
+	before := b.aliased
+	b.aliased += target.size
+	if b.aliased > b.opts.Limits.AliasNodes {
+		if before <= b.opts.Limits.AliasNodes {
+			b.faults.add(ruleLimit.At(b.span(start, end), "with the alias *%s aliases add more than %d values", n.Value, b.opts.Limits.AliasNodes))
+		}
+		return b.broken(start, end), end
+	}
+	return target, end
+}
+
+// tag answers a node's tag where the document writes one, and whether it is known there.
+func (b *builder) tag(n *yaml.Node) (tag string, known bool) {
+	if n.Style&yaml.TaggedStyle == 0 {
+		return "", true
+	}
+	switch n.Tag {
+	case "!include", "!include_raw":
+		return n.Tag, true
+	case "!!str", "!!int", "!!float", "!!bool", "!!null", "!!binary", "!!timestamp":
+		return n.Tag, n.Kind == yaml.ScalarNode
+	case "!!seq", "!!omap", "!!pairs":
+		return n.Tag, n.Kind == yaml.SequenceNode
+	case "!!map", "!!set":
+		return n.Tag, n.Kind == yaml.MappingNode
+	}
+	return n.Tag, false
+}
+
+// unknownTag reports a tag; nothing is said of the value, for who knows what it should be.
+func (b *builder) unknownTag(n *yaml.Node, tag string) (*node, int) {
+	start := b.pos.offset(n.Line, n.Column)
+	for start < len(b.file.Text) && b.file.Text[start] == '&' { // an anchor may stand before the tag
+		for start < len(b.file.Text) && !isBlank(b.file.Text[start]) {
+			start++
+		}
+		start = b.pos.skipBlank(start)
+	}
+	end := start
+	for end < len(b.file.Text) && !isBlank(b.file.Text[end]) && b.file.Text[end] != ',' {
+		end++
+	}
+	fault := ruleTag.At(b.span(start, end), "the tag %s is not known here", tag)
+	switch near := diag.Nearest(tag, []string{"!include", "!include_raw"}); {
+	case near != "":
+		fault = fault.WithSuggestion(near)
+	case !strings.HasPrefix(tag, "!!"):
+		fault = fault.WithHint("a text that starts with ! needs quotes")
+	}
+	b.faults.add(fault)
+	return b.broken(start, end), end
+}
+
+// sequence makes a list.
+func (b *builder) sequence(n *yaml.Node, start, depth int) (*node, int) {
+	at := source.Span{File: b.file, Start: b.pos.at(start)}
+	made := &node{kind: sequence, size: 1, items: make([]*node, 0, len(n.Content))}
+	if n.Tag == "!include" || n.Tag == "!include_raw" {
+		return b.badInclude(start), start
+	}
+	end := start + 1
+	for _, c := range n.Content {
+		var item *node
+		item, end = b.build(c, depth+1)
+		made.items = append(made.items, item)
+		made.grow(item)
+	}
+	if n.Style&yaml.FlowStyle != 0 {
+		end = b.pos.close(max(end, start+1), ']')
+	}
+	made.height++
+	at.End = b.pos.at(end)
+	made.span = at
+	return made, end
+}
+
+// grow counts a part.
+func (n *node) grow(part *node) {
+	n.size += part.size
+	n.height = max(n.height, part.height)
+}
+
+// scalar makes a single value.
+func (b *builder) scalar(n *yaml.Node, start, end int) *node {
+	made := &node{text: n.Value, source: n.Value, size: 1, height: 1, span: b.span(start, end)}
+	const quoted = yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
+	switch {
+	case n.Style&yaml.TaggedStyle != 0:
+		made.kind = b.tagged(n, made)
+	case n.Style&quoted != 0 || n.Tag == "!":
+		made.kind = text
+	default:
+		made.kind = resolve11(n.Value)
+	}
+	if made.kind == text {
+		b.expand(made, start, end)
+	}
+	return made
+}
+
+// tagged answers the kind that a written tag demands.
+func (b *builder) tagged(n *yaml.Node, made *node) kind {
+	want := text
+	switch n.Tag {
+	case "!!null":
+		return null
+	case "!!int":
+		want = integer
+	case "!!float":
+		want = float
+	case "!!bool":
+		want = boolean
+	case "!!binary":
+		data, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(n.Value), ""))
+		if err != nil {
+			b.faults.add(ruleSyntax.At(made.span, "this is not base64, which the tag !!binary demands"))
+			return broken
+		}
+		made.text = string(data)
+	}
+	if is := resolve11(n.Value); want != text && is != want && !(want == float && is == integer) {
+		b.faults.add(ruleSyntax.At(made.span, "this is %s, but the tag %s demands %s", is.noun(), n.Tag, want.noun()))
+		return broken
+	}
+	return want
+}
+
+// expand sets environment variables into a text and reports those that are not set.
+func (b *builder) expand(made *node, start, end int) {
+	expanded, unset := expand(made.text, b.lookup)
+	made.text, made.unset = expanded, len(unset) > 0
+	at := start
+	for _, name := range unset {
+		span := made.span
+		written := "${" + name + "}"
+		if i := strings.Index(string(b.file.Text[at:end]), written); i >= 0 {
+			span = source.Span{File: b.file, Start: b.pos.at(at + i), End: b.pos.at(at + i + len(written))}
+			at += i + len(written)
+		}
+		fault := ruleUnset.At(span, "the environment variable %s is not set", name).WithHint("set it, or give a default: ${%s:-…}", name)
+		if b.opts.Strict {
+			fault = fault.WithSeverity(diag.Error)
+		}
+		b.faults.add(fault)
+	}
+}
+
+// noun names a kind for a user.
+func (k kind) noun() string {
+	switch k {
+	case null:
+		return "nothing"
+	case boolean:
+		return "a truth value"
+	case integer, float:
+		return "a number"
+	case sequence:
+		return "a list"
+	case mapping:
+		return "a mapping"
+	}
+	return "a text"
+}

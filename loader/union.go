@@ -1,0 +1,120 @@
+package loader
+
+import (
+	"reflect"
+	"strings"
+
+	"github.com/qtype-dev/qtype/diag"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// union decodes a mapping into the alternative that its key `type` names.
+func (d *decoder) union(n *node, v reflect.Value, at slot) {
+	u := d.unionOf(v.Type())
+	if u == nil {
+		return
+	}
+	if n.kind != mapping {
+		if !n.unset {
+			d.faults.add(d.wrong(n, at, "a mapping that defines a "+u.Name))
+		}
+		return
+	}
+	chosen, certain := d.choose(n, u)
+	made := chosen.New()
+	if !certain {
+		// The fault of the type is reported; what else is wrong would be told
+		// of an alternative that nobody asked for. The entity is still made, so
+		// that references to its id do not fail as well.
+		d.faults.muted++
+		defer func() { d.faults.muted-- }()
+	}
+	d.structure(n, reflect.ValueOf(made).Elem(), u.Name)
+	v.Set(reflect.ValueOf(made))
+}
+
+// choose finds the alternative; where the type is missing or unknown it reports
+// that and answers the likeliest one.
+func (d *decoder) choose(n *node, u *spec.Union) (chosen spec.Case, certain bool) {
+	tag := n.get("type")
+	if tag == nil || tag.kind == null {
+		likely, fits := d.byFields(n, u)
+		if u.TagOptional && fits {
+			return likely, true
+		}
+		owner := u.Name
+		if id := n.get("id"); id != nil && id.kind == text {
+			owner += " \"" + id.shown() + "\""
+		}
+		missing := missingField(n, owner, "type")
+		fault := ruleUnionTag.At(missing.Span, "%s", missing.Message).WithHint(`add "type:" here: %s`, oneOf(tags(u)))
+		if tag != nil {
+			fault.Span = tag.span
+		}
+		d.faults.add(fault)
+		return likely, false
+	}
+	for _, c := range u.Cases {
+		if tag.kind == text && c.Tag == tag.text {
+			return c, true
+		}
+	}
+	likely, _ := d.byFields(n, u)
+	if tag.kind == broken || tag.unset {
+		return likely, false
+	}
+	if tag.kind != text {
+		d.faults.add(ruleUnionTag.At(tag.head(), "the type of a %s is a word, not %s", u.Name, tag.described()).WithHint("%s", oneOf(tags(u))))
+		return likely, false
+	}
+	fault := ruleUnionTag.At(tag.span, "no %s is of the type %q", u.Name, tag.shown())
+	if near := diag.Nearest(tag.text, tags(u)); near != "" {
+		fault = fault.WithSuggestion(near)
+		for _, c := range u.Cases {
+			if c.Tag == near {
+				likely = c
+			}
+		}
+	} else {
+		fault = fault.WithHint("%s", oneOf(tags(u)))
+	}
+	d.faults.add(fault)
+	return likely, false
+}
+
+// byFields finds the alternative that most of the keys belong to, required ones
+// counted double; of equal ones the first (reference language.md 8.5). It fits
+// where a key beside the id is its own.
+func (d *decoder) byFields(n *node, u *spec.Union) (best spec.Case, fits bool) {
+	most := -1
+	for _, c := range u.Cases {
+		p := d.planOf(reflect.TypeOf(c.New()).Elem())
+		score := 0
+		for _, f := range p.fields {
+			switch {
+			case f.name == "id" || !n.has(f.name):
+			case f.required:
+				score += 2
+			default:
+				score++
+			}
+		}
+		if score > most {
+			best, most = c, score
+		}
+	}
+	return best, most > 0
+}
+
+// oneOf lists choices on one line, not more than a reader takes in.
+func oneOf(choices []string) string {
+	const shown = 12
+	if len(choices) == 1 {
+		return "the only choice is " + choices[0]
+	}
+	if len(choices) > shown {
+		return "one of " + strings.Join(choices[:shown], ", ") + ", …"
+	}
+	last := len(choices) - 1
+	return strings.Join(choices[:last], ", ") + " or " + choices[last]
+}

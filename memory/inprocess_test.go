@@ -1,0 +1,16 @@
+package memory_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestInProcess(t *testing.T) {
+	storetest.Run(t, func(*testing.T) memory.Store { return memory.NewInProcess() })
+}

@@ -1,0 +1,234 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/qtype-dev/qtype/memory"
+)
+
+// page is how many entries are read at a time, so that a slow reader of a long
+// history neither fills memory nor holds a transaction open.
+const page = 256
+
+// reads are the statements that read.
+type reads struct {
+	head, entries, byID, events, sessions *sql.Stmt
+}
+
+func (r *reads) prepare(ctx context.Context, db *sql.DB) error {
+	const session = "(SELECT id FROM sessions WHERE memory = ? AND session = ?)"
+	const columns = "SELECT id & 68719476735, turn, tokens, time, failed, message FROM entries"
+	return prepare(ctx, db, map[string]**sql.Stmt{
+		"SELECT version, state, name, value FROM sessions LEFT JOIN named ON session_id = id WHERE memory = ? AND session = ?":         &r.head,
+		columns + " WHERE id BETWEEN (" + session + " << 36) + ? AND (" + session + " << 36) + ? AND failed <= ? ORDER BY id LIMIT ?":  &r.entries,
+		columns + " WHERE session_id = " + session + " AND failed <= ? AND message_id IN (SELECT value FROM json_each(?)) ORDER BY id": &r.byID,
+		"SELECT event FROM events WHERE session_id = " + session + " ORDER BY id":                                                      &r.events,
+		"SELECT session, version, state FROM sessions WHERE memory = ? ORDER BY session":                                               &r.sessions,
+	})
+}
+
+// Head is where the session stands.
+func (s *Store) Head(ctx context.Context, key memory.Key) (memory.Head, error) {
+	f, err := s.open(ctx, false)
+	if err != nil || f == nil {
+		return memory.Head{}, err
+	}
+	var head memory.Head
+	for rows, err := range query(ctx, f.reads.head, key.Memory, key.Session) {
+		var state string
+		var name sql.NullString
+		var value []byte
+		if err == nil {
+			err = rows.Scan(&head.Version, &state, &name, &value)
+		}
+		if err == nil && head.State.Last == 0 { // the same in every row
+			err = s.decode(state, &head.State)
+		}
+		if err != nil {
+			return memory.Head{}, s.explain(err)
+		}
+		if name.Valid {
+			if head.Values == nil {
+				head.Values = map[string][]byte{}
+			}
+			head.Values[name.String] = append([]byte{}, value...) // an empty one comes as nil
+		}
+	}
+	return head, nil
+}
+
+// Entries yields entries page by page.
+func (s *Store) Entries(ctx context.Context, key memory.Key, q memory.Query) iter.Seq2[*memory.Entry, error] {
+	return func(yield func(*memory.Entry, error) bool) {
+		f, err := s.open(ctx, false)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		if f == nil {
+			return
+		}
+		for from := max(q.From, 1); ; {
+			entries, err := s.page(ctx, f, key, q, from)
+			for _, e := range entries {
+				if !yield(e, nil) {
+					return
+				}
+				from = e.Seq + 1
+			}
+			if err != nil {
+				yield(nil, s.explain(err))
+				return
+			}
+			if q.IDs != nil || len(entries) < page {
+				return
+			}
+		}
+	}
+}
+
+// page reads the next entries of q from a Seq on; with q.IDs all of them at once.
+func (s *Store) page(ctx context.Context, f *files, key memory.Key, q memory.Query, from int64) ([]*memory.Entry, error) {
+	failed := 1 // rows with failed <= 1: all
+	if q.Live {
+		failed = 0
+	}
+	to := q.To
+	if to == 0 {
+		to = 1<<seqBits - 1
+	}
+	var rows iter.Seq2[*sql.Rows, error]
+	if q.IDs != nil {
+		ids, err := json.Marshal(q.IDs)
+		if err != nil {
+			return nil, err
+		}
+		rows = query(ctx, f.reads.byID, key.Memory, key.Session, failed, string(ids))
+	} else {
+		rows = query(ctx, f.reads.entries, key.Memory, key.Session, from, key.Memory, key.Session, to, failed, page)
+	}
+	var out []*memory.Entry
+	for row, err := range rows {
+		if err != nil {
+			return out, err
+		}
+		e, err := s.entry(row)
+		if err != nil {
+			return out, err
+		}
+		if e.Seq >= from && e.Seq <= to {
+			out = append(out, e)
+		}
+	}
+	return out, nil
+}
+
+func (s *Store) entry(row *sql.Rows) (*memory.Entry, error) {
+	var e memory.Entry
+	var micros int64
+	var failed bool
+	var message string
+	if err := row.Scan(&e.Seq, &e.Turn, &e.Tokens, &micros, &failed, &message); err != nil {
+		return nil, err
+	}
+	e.Time = time.UnixMicro(micros).UTC()
+	if failed {
+		e.Status = memory.Failed
+	}
+	return &e, s.decode(message, &e.Message)
+}
+
+// Events yields the session's events.
+func (s *Store) Events(ctx context.Context, key memory.Key) iter.Seq2[memory.Event, error] {
+	return func(yield func(memory.Event, error) bool) {
+		f, err := s.open(ctx, false)
+		if err != nil {
+			yield(memory.Event{}, err)
+			return
+		}
+		if f == nil {
+			return
+		}
+		for row, err := range query(ctx, f.reads.events, key.Memory, key.Session) {
+			var text string
+			var e memory.Event
+			if err == nil {
+				err = row.Scan(&text)
+			}
+			if err == nil {
+				err = s.decode(text, &e)
+			}
+			if !yield(e, s.explain(err)) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Sessions yields the sessions of one memory.
+func (s *Store) Sessions(ctx context.Context, mem string) iter.Seq2[memory.Listed, error] {
+	return func(yield func(memory.Listed, error) bool) {
+		f, err := s.open(ctx, false)
+		if err != nil {
+			yield(memory.Listed{}, err)
+			return
+		}
+		if f == nil {
+			return
+		}
+		for row, err := range query(ctx, f.reads.sessions, mem) {
+			var l memory.Listed
+			var state string
+			if err == nil {
+				err = row.Scan(&l.Session, &l.Head.Version, &state)
+			}
+			if err == nil {
+				err = s.decode(state, &l.Head.State)
+			}
+			if !yield(l, s.explain(err)) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// query yields the result's rows, or one error.
+func query(ctx context.Context, statement *sql.Stmt, args ...any) iter.Seq2[*sql.Rows, error] {
+	return func(yield func(*sql.Rows, error) bool) {
+		rows, err := statement.QueryContext(ctx, args...)
+		if err != nil {
+			yield(nil, cause(ctx, err))
+			return
+		}
+		defer func() { _ = rows.Close() }() // an error of reading shows in rows.Err
+		for rows.Next() {
+			if !yield(rows, nil) {
+				return
+			}
+		}
+		if err := rows.Err(); err != nil {
+			yield(nil, cause(ctx, err))
+		}
+	}
+}
+
+// cause is the context's error where that is why SQLite was interrupted.
+func cause(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// decode reads JSON that this package wrote.
+func (s *Store) decode(text string, to any) error {
+	if err := json.Unmarshal([]byte(text), to); err != nil {
+		return &memory.StoreError{Place: s.path, Problem: memory.Corrupt, Message: fmt.Sprintf("a record in it cannot be read: %s", oneLine(err)), Err: err}
+	}
+	return nil
+}

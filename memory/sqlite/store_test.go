@@ -1,0 +1,29 @@
+package sqlite_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/sqlite"
+	"github.com/qtype-dev/qtype/memory/storetest"
+)
+
+func open(t testing.TB, path string) *sqlite.Store {
+	t.Helper()
+	s, err := sqlite.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestContract(t *testing.T) {
+	storetest.RunDurable(t, func(t *testing.T, place string) memory.Store {
+		return open(t, filepath.Join(place, "deep", "memory.db"))
+	})
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -1,0 +1,269 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/qtype-dev/qtype/memory"
+)
+
+const (
+	maxBatch     = 64               // changes that share one commit
+	writeTimeout = 30 * time.Second // for one commit, waiting for other processes included
+)
+
+// writes are the statements that write.
+type writes struct {
+	insert, update, entry, event, set, unset *sql.Stmt
+}
+
+func (w *writes) prepare(ctx context.Context, db *sql.DB) error {
+	return prepare(ctx, db, map[string]**sql.Stmt{
+		"INSERT INTO sessions (memory, session, version, state) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING id": &w.insert,
+		"UPDATE sessions SET version = ?, state = ? WHERE memory = ? AND session = ? AND version = ? RETURNING id":       &w.update,
+		"INSERT INTO entries (id, session_id, turn, tokens, time, failed, message_id, message) VALUES (?,?,?,?,?,?,?,?)": &w.entry,
+		"INSERT INTO events (session_id, event) VALUES (?, ?)":                                                           &w.event,
+		"INSERT INTO named (session_id, name, value) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value":  &w.set,
+		"DELETE FROM named WHERE session_id = ? AND name = ?":                                                            &w.unset,
+	})
+}
+
+func prepare(ctx context.Context, db *sql.DB, statements map[string]**sql.Stmt) error {
+	for text, to := range statements {
+		s, err := db.PrepareContext(ctx, text)
+		if err != nil {
+			return err
+		}
+		*to = s
+	}
+	return nil
+}
+
+// request is a change on its way into the file.
+type request struct {
+	key      memory.Key
+	change   memory.Change
+	state    []byte   // JSON
+	messages [][]byte // JSON, beside change.Entries
+	events   [][]byte // JSON, beside change.Events
+	done     chan error
+}
+
+// Apply makes one change. Whoever comes while another change is being written
+// is written with the next commit, together with all who wait.
+func (s *Store) Apply(ctx context.Context, key memory.Key, c memory.Change) error {
+	if _, err := s.open(ctx, true); err != nil {
+		return err
+	}
+	r, err := encode(key, c)
+	if err != nil {
+		return err
+	}
+	s.queue.Lock()
+	s.pending = append(s.pending, r)
+	s.queue.Unlock()
+	select {
+	case s.writing <- struct{}{}:
+		s.writePending()
+		<-s.writing
+		return <-r.done
+	case err := <-r.done:
+		return err
+	case <-ctx.Done():
+		if s.withdraw(r) {
+			return ctx.Err()
+		}
+		return <-r.done // it is being written: the answer comes soon
+	}
+}
+
+// encode does what needs no lock.
+func encode(key memory.Key, c memory.Change) (*request, error) {
+	r := &request{key: key, change: c, done: make(chan error, 1)}
+	var err error
+	if r.state, err = json.Marshal(c.State); err != nil {
+		return nil, err
+	}
+	for _, e := range c.Entries {
+		raw, err := e.Message.MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		r.messages = append(r.messages, raw)
+	}
+	for _, e := range c.Events {
+		raw, err := json.Marshal(e)
+		if err != nil {
+			return nil, err
+		}
+		r.events = append(r.events, raw)
+	}
+	return r, nil
+}
+
+// withdraw takes a request back that nobody has begun to write.
+func (s *Store) withdraw(r *request) bool {
+	s.queue.Lock()
+	defer s.queue.Unlock()
+	i := slices.Index(s.pending, r)
+	if i < 0 {
+		return false
+	}
+	s.pending = slices.Delete(s.pending, i, i+1)
+	return true
+}
+
+// writePending writes all that wait, in as few commits as may be.
+func (s *Store) writePending() {
+	for {
+		s.queue.Lock()
+		n := min(len(s.pending), maxBatch)
+		batch := slices.Clone(s.pending[:n])
+		s.pending = slices.Delete(s.pending, 0, n)
+		s.queue.Unlock()
+		if n == 0 {
+			return
+		}
+		s.writeBatch(batch)
+	}
+}
+
+// writeBatch answers every request of the batch. Where a commit of several
+// fails, each gets one of its own, so that nobody suffers for another's fault.
+func (s *Store) writeBatch(batch []*request) {
+	// The batch belongs to several callers: the end of one's context must not stop the others.
+	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
+	defer cancel()
+	answers, err := s.commit(ctx, batch)
+	if err != nil && ctx.Err() != nil {
+		err = &memory.StoreError{Place: s.path, Problem: memory.Locked, Message: "writing took longer than " + writeTimeout.String(), Err: ctx.Err()}
+	}
+	if err != nil && len(batch) > 1 && !busy(err) && ctx.Err() == nil {
+		for _, r := range batch {
+			s.writeBatch([]*request{r})
+		}
+		return
+	}
+	for i, r := range batch {
+		if err != nil {
+			r.done <- s.explain(err)
+			continue
+		}
+		r.done <- answers[i]
+	}
+}
+
+// commit writes the batch in one transaction. Each answer is nil or ErrConflict.
+func (s *Store) commit(ctx context.Context, batch []*request) ([]error, error) {
+	f, err := s.open(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	tx, err := f.write.BeginTx(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
+	answers := make([]error, len(batch))
+	for i, r := range batch {
+		err := f.writes.apply(ctx, tx, r)
+		switch {
+		case errors.Is(err, memory.ErrConflict):
+			answers[i] = err
+		case err != nil:
+			return nil, err
+		}
+	}
+	return answers, tx.Commit()
+}
+
+// apply writes one request. It answers ErrConflict before it has written anything.
+func (w *writes) apply(ctx context.Context, tx *sql.Tx, r *request) error {
+	id, err := w.session(ctx, tx, r)
+	if err != nil {
+		return err
+	}
+	if err := w.addEntries(ctx, tx, id, r); err != nil {
+		return err
+	}
+	for _, raw := range r.events {
+		if _, err := tx.StmtContext(ctx, w.event).ExecContext(ctx, id, string(raw)); err != nil {
+			return err
+		}
+	}
+	for name, value := range r.change.Values {
+		if value == nil {
+			_, err = tx.StmtContext(ctx, w.unset).ExecContext(ctx, id, name)
+		} else {
+			_, err = tx.StmtContext(ctx, w.set).ExecContext(ctx, id, name, value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// session moves the session's head from the expected version to the next.
+func (w *writes) session(ctx context.Context, tx *sql.Tx, r *request) (id int64, err error) {
+	c, k := r.change, r.key
+	if c.Version == 0 {
+		err = tx.StmtContext(ctx, w.insert).QueryRowContext(ctx, k.Memory, k.Session, c.Next, string(r.state)).Scan(&id)
+	} else {
+		err = tx.StmtContext(ctx, w.update).QueryRowContext(ctx, c.Next, string(r.state), k.Memory, k.Session, c.Version).Scan(&id)
+	}
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, memory.ErrConflict
+	}
+	return id, err
+}
+
+func (w *writes) addEntries(ctx context.Context, tx *sql.Tx, session int64, r *request) error {
+	if len(r.messages) == 0 {
+		return nil
+	}
+	insert := tx.StmtContext(ctx, w.entry)
+	for i, e := range r.change.Entries {
+		_, err := insert.ExecContext(ctx, session<<seqBits|e.Seq, session, e.Turn, e.Tokens, e.Time.UnixMicro(),
+			e.Status == memory.Failed, e.Message.ID, string(r.messages[i]))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Delete removes everything that the session has.
+func (s *Store) Delete(ctx context.Context, key memory.Key) error {
+	f, err := s.open(ctx, false)
+	if err != nil || f == nil {
+		return err
+	}
+	select {
+	case s.writing <- struct{}{}:
+		defer func() { <-s.writing }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	tx, err := f.write.BeginTx(ctx, nil)
+	if err != nil {
+		return s.explain(cause(ctx, err))
+	}
+	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
+	const session = "(SELECT id FROM sessions WHERE memory = ?1 AND session = ?2)"
+	for _, statement := range []string{
+		"DELETE FROM entries WHERE id BETWEEN (" + session + " << 36) AND (" + session + " << 36 | 68719476735)",
+		"DELETE FROM events WHERE session_id = " + session,
+		"DELETE FROM named WHERE session_id = " + session,
+		"DELETE FROM sessions WHERE memory = ?1 AND session = ?2",
+	} {
+		if _, err := tx.ExecContext(ctx, statement, key.Memory, key.Session); err != nil {
+			return s.explain(cause(ctx, err))
+		}
+	}
+	return s.explain(tx.Commit())
+}

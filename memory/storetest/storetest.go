@@ -1,0 +1,387 @@
+// Package storetest is the contract of memory.Store as tests. Whoever writes a
+// store runs it:
+//
+//	func TestStore(t *testing.T) {
+//		storetest.Run(t, func(t *testing.T) memory.Store { return mystore.New() })
+//	}
+package storetest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/memory"
+)
+
+// Run checks that the stores which open returns keep the contract. Each call
+// gives an empty store; the suite closes it.
+func Run(t *testing.T, open func(t *testing.T) memory.Store) {
+	for name, check := range map[string]func(*testing.T, memory.Store){
+		"unknown session":  unknown,
+		"whole change":     whole,
+		"version conflict": conflict,
+		"named values":     values,
+		"queries":          queries,
+		"ids":              messageIDs,
+		"arbitrary keys":   keys,
+		"listing":          listing,
+		"delete":           remove,
+		"ended context":    ended,
+		"write in range":   writeInRange,
+		"two writers":      twoWriters,
+		"many writers":     manyWriters,
+		"window":           window,
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := open(t)
+			t.Cleanup(func() {
+				if err := store.Close(); err != nil {
+					t.Errorf("close: %v", err)
+				}
+			})
+			check(t, store)
+		})
+	}
+}
+
+// RunDurable runs Run, and checks that what one store wrote to a place another
+// finds there after the first was closed. A place is a fresh folder.
+func RunDurable(t *testing.T, open func(t *testing.T, place string) memory.Store) {
+	Run(t, func(t *testing.T) memory.Store { return open(t, t.TempDir()) })
+	t.Run("reopen", func(t *testing.T) {
+		place := t.TempDir()
+		first := open(t, place)
+		key := memory.Key{Memory: "m", Session: "s"}
+		must(t, first.Apply(t.Context(), key, sample()))
+		before := dump(t, first, key)
+		must(t, first.Close())
+		second := open(t, place)
+		defer func() { must(t, second.Close()) }()
+		if d := cmp.Diff(before, dump(t, second, key)); d != "" {
+			t.Errorf("after a restart: %s", d)
+		}
+	})
+}
+
+// dumped is everything that a store has of a session.
+type dumped struct {
+	Head    memory.Head
+	Entries []*memory.Entry
+	Events  []memory.Event
+}
+
+func dump(t *testing.T, s memory.Store, key memory.Key) dumped {
+	t.Helper()
+	head, err := s.Head(t.Context(), key)
+	must(t, err)
+	d := dumped{Head: head, Entries: entries(t, s, key, memory.Query{})}
+	for e, err := range s.Events(t.Context(), key) {
+		must(t, err)
+		d.Events = append(d.Events, e)
+	}
+	return d
+}
+
+func entries(t *testing.T, s memory.Store, key memory.Key, q memory.Query) []*memory.Entry {
+	t.Helper()
+	var out []*memory.Entry
+	for e, err := range s.Entries(t.Context(), key, q) {
+		must(t, err)
+		out = append(out, e)
+	}
+	return out
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// clock is a time as every store must keep it: in microseconds, UTC.
+func clock(n int) time.Time {
+	return time.Date(2026, 11, 21, 4, 12, 0, 0, time.UTC).Add(time.Duration(n) * time.Microsecond)
+}
+
+// sample is a first change that uses every field.
+func sample() memory.Change {
+	say := func(seq int64, status memory.Status, m chat.Message) *memory.Entry {
+		return &memory.Entry{Message: m, Seq: seq, Turn: 2, Tokens: int(seq) * 7, Time: clock(int(seq)), Status: status}
+	}
+	return memory.Change{
+		Next:  41,
+		State: memory.State{Last: 4, Turns: 2, First: 2, System: 1, InWindow: 2, Tokens: 35, Flushes: 1, LastSaid: clock(4)},
+		Entries: []*memory.Entry{
+			say(1, memory.InWindow, chat.Message{ID: "a", Role: chat.System, Blocks: []chat.Block{{Type: "text", Text: "be <kind> & \"brief\" \u2028 日本 🙂"}}}),
+			say(2, memory.InWindow, chat.Message{ID: "b", Role: chat.User, Name: "bo", Blocks: []chat.Block{
+				{Type: "text", Text: "line\nline\x00"}, {Type: "image", Data: []byte{0, 255, 10}, MimeType: "image/png"}, {Type: "file", Data: []byte{}}}}),
+			say(3, memory.InWindow, chat.Message{ID: "c", Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: "1", Name: "f", Arguments: `{"a": 1}`}, {ID: "2", Name: "", Arguments: "not json"}}}),
+			say(4, memory.Failed, chat.Message{ID: "d", Role: chat.Tool, ToolCallID: "1", Blocks: []chat.Block{{Type: "text"}}}),
+		},
+		Events: []memory.Event{
+			{Kind: memory.EventFlush, Turn: 1, From: 1, To: 1, Messages: 1, Tokens: 7, Before: 9, Limit: 8, Reason: "over", Time: clock(1)},
+			{Kind: memory.EventFailed, Turn: 2, From: 4, To: 4, Messages: 1, Tokens: 28, Reason: "no answer", Time: clock(4)},
+		},
+		Values: map[string][]byte{"summary": []byte("they spoke"), "empty": {}},
+	}
+}
+
+func unknown(t *testing.T, s memory.Store) {
+	key := memory.Key{Memory: "m", Session: "nobody"}
+	if d := cmp.Diff(dumped{}, dump(t, s, key)); d != "" {
+		t.Errorf("an unknown session has something: %s", d)
+	}
+	must(t, s.Delete(t.Context(), key))
+	for l, err := range s.Sessions(t.Context(), "m") {
+		t.Errorf("listed %v, %v", l, err)
+	}
+}
+
+func whole(t *testing.T, s memory.Store) {
+	key := memory.Key{Memory: "m", Session: "s"}
+	c := sample()
+	must(t, s.Apply(t.Context(), key, c))
+	want := dumped{Head: memory.Head{Version: 41, State: c.State, Values: c.Values}, Entries: c.Entries, Events: c.Events}
+	if d := cmp.Diff(want, dump(t, s, key)); d != "" {
+		t.Errorf("read is not what was written: %s", d)
+	}
+	raw, err := json.Marshal(dump(t, s, key).Head.State)
+	must(t, err)
+	var back memory.State
+	must(t, json.Unmarshal(raw, &back))
+	if back != c.State {
+		t.Errorf("the state as JSON: %s", raw)
+	}
+}
+
+func conflict(t *testing.T, s memory.Store) {
+	key := memory.Key{Memory: "m", Session: "s"}
+	next := add(memory.Head{}, "x")
+	next.Version = 7
+	if err := s.Apply(t.Context(), key, next); err == nil {
+		t.Error("a session that is not there was changed")
+	}
+	must(t, s.Apply(t.Context(), key, sample()))
+	before := dump(t, s, key)
+	for _, version := range []int64{0, 40, 42} {
+		c := add(before.Head, "y")
+		c.Version = version
+		c.Values = map[string][]byte{"summary": nil}
+		if err := s.Apply(t.Context(), key, c); err == nil || !strings.Contains(err.Error(), memory.ErrConflict.Error()) {
+			t.Errorf("version %d: got %v, want ErrConflict", version, err)
+		}
+	}
+	if d := cmp.Diff(before, dump(t, s, key)); d != "" {
+		t.Errorf("a conflict changed something: %s", d)
+	}
+	must(t, s.Apply(t.Context(), key, add(before.Head, "y")))
+}
+
+// add is the change that says one user message with this id and text.
+func add(h memory.Head, id string) memory.Change {
+	c := memory.Change{Version: h.Version, Next: h.Version + 1, State: h.State}
+	c.State.Last++
+	c.State.Turns++
+	c.Entries = []*memory.Entry{{Message: chat.Message{ID: id, Role: chat.User, Blocks: []chat.Block{{Type: "text", Text: id}}},
+		Seq: c.State.Last, Turn: c.State.Turns, Tokens: 1, Time: clock(int(c.State.Last))}}
+	return c
+}
+
+func values(t *testing.T, s memory.Store) {
+	key := memory.Key{Memory: "m", Session: "s"}
+	must(t, s.Apply(t.Context(), key, sample()))
+	set := func(values map[string][]byte) map[string][]byte {
+		head, err := s.Head(t.Context(), key)
+		must(t, err)
+		must(t, s.Apply(t.Context(), key, memory.Change{Version: head.Version, Next: head.Version + 1, State: head.State, Values: values}))
+		head, err = s.Head(t.Context(), key)
+		must(t, err)
+		return head.Values
+	}
+	got := set(map[string][]byte{"summary": []byte("and on"), "empty": nil, "new": {0, 1}, "gone": nil})
+	if d := cmp.Diff(map[string][]byte{"summary": []byte("and on"), "new": {0, 1}}, got); d != "" {
+		t.Error(d)
+	}
+	if got := set(map[string][]byte{"summary": nil, "new": nil}); len(got) != 0 {
+		t.Errorf("left over: %q", got)
+	}
+}
+
+func queries(t *testing.T, s memory.Store) {
+	key := memory.Key{Memory: "m", Session: "s"}
+	const n = 700 // more than any sensible page
+	c := memory.Change{Next: 1, State: memory.State{Last: n}}
+	for seq := int64(1); seq <= n; seq++ {
+		e := add(memory.Head{State: memory.State{Last: seq - 1}}, fmt.Sprint("id", seq)).Entries[0]
+		if seq%5 == 0 {
+			e.Status = memory.Failed
+		}
+		c.Entries = append(c.Entries, e)
+	}
+	must(t, s.Apply(t.Context(), key, c))
+	must(t, s.Apply(t.Context(), memory.Key{Memory: "m", Session: "t"}, c)) // never to be seen here
+	for _, test := range []struct {
+		name string
+		q    memory.Query
+		want func(seq int64) bool
+	}{
+		{"all", memory.Query{}, func(int64) bool { return true }},
+		{"from", memory.Query{From: 399}, func(s int64) bool { return s >= 399 }},
+		{"to", memory.Query{To: 3}, func(s int64) bool { return s <= 3 }},
+		{"one", memory.Query{From: 300, To: 300}, func(s int64) bool { return s == 300 }},
+		{"beyond", memory.Query{From: n + 1}, func(int64) bool { return false }},
+		{"live", memory.Query{From: 2, To: 600, Live: true}, func(s int64) bool { return s >= 2 && s <= 600 && s%5 != 0 }},
+		{"ids", memory.Query{IDs: []string{"id9", "id2", "nobody", "id2", "id5"}}, func(s int64) bool { return s == 2 || s == 9 || s == 5 }},
+		{"live ids", memory.Query{Live: true, IDs: []string{"id9", "id2", "id5"}}, func(s int64) bool { return s == 2 || s == 9 }},
+		{"no ids", memory.Query{IDs: []string{}}, func(int64) bool { return false }},
+	} {
+		var want, got []int64
+		for seq := int64(1); seq <= n; seq++ {
+			if test.want(seq) {
+				want = append(want, seq)
+			}
+		}
+		for _, e := range entries(t, s, key, test.q) {
+			got = append(got, e.Seq)
+		}
+		if !slices.Equal(want, got) {
+			t.Errorf("%s: got %v, want %v", test.name, got, want)
+		}
+	}
+	seen := 0
+	for range s.Entries(t.Context(), key, memory.Query{}) {
+		if seen++; seen == 3 {
+			break
+		}
+	}
+	if seen != 3 {
+		t.Errorf("a range that was left early gave %d entries", seen)
+	}
+}
+
+// messageIDs: a message that failed may be said again with its id.
+func messageIDs(t *testing.T, s memory.Store) {
+	key := memory.Key{Memory: "m", Session: "s"}
+	failed := add(memory.Head{}, "same")
+	failed.Next, failed.Entries[0].Status = 5, memory.Failed
+	must(t, s.Apply(t.Context(), key, failed))
+	head, err := s.Head(t.Context(), key)
+	must(t, err)
+	must(t, s.Apply(t.Context(), key, add(head, "same")))
+	if got := entries(t, s, key, memory.Query{Live: true, IDs: []string{"same"}}); len(got) != 1 || got[0].Seq != 2 {
+		t.Errorf("got %v", got)
+	}
+}
+
+func keys(t *testing.T, s memory.Store) {
+	odd := []string{"", " ", "a", "ab", "b", "A", "ä", "a\x00b", "a\x00c", "'; DROP TABLE sessions; --", "../../etc/passwd", "%", "日本 🙂", strings.Repeat("long", 500)}
+	for _, mem := range odd {
+		for _, session := range odd {
+			c := add(memory.Head{}, mem+"|"+session)
+			c.Next = 9
+			must(t, s.Apply(t.Context(), memory.Key{Memory: mem, Session: session}, c))
+		}
+	}
+	for _, mem := range odd {
+		for _, session := range odd {
+			got := entries(t, s, memory.Key{Memory: mem, Session: session}, memory.Query{})
+			if len(got) != 1 || got[0].Message.ID != mem+"|"+session {
+				t.Fatalf("memory %q, session %q: got %v", mem, session, got)
+			}
+		}
+		var listed []string
+		for l, err := range s.Sessions(t.Context(), mem) {
+			must(t, err)
+			listed = append(listed, l.Session)
+		}
+		want := slices.Sorted(slices.Values(odd))
+		if !slices.Equal(listed, want) {
+			t.Fatalf("memory %q lists %q, want %q", mem, listed, want)
+		}
+	}
+}
+
+func listing(t *testing.T, s memory.Store) {
+	for _, session := range []string{"c", "a", "b"} {
+		must(t, s.Apply(t.Context(), memory.Key{Memory: "m", Session: session}, sample()))
+	}
+	must(t, s.Apply(t.Context(), memory.Key{Memory: "n", Session: "x"}, sample()))
+	var got []string
+	for l, err := range s.Sessions(t.Context(), "m") {
+		must(t, err)
+		got = append(got, l.Session)
+		if l.Head.Version != 41 || l.Head.State != sample().State {
+			t.Errorf("%s: head %+v", l.Session, l.Head)
+		}
+	}
+	if !slices.Equal(got, []string{"a", "b", "c"}) {
+		t.Errorf("got %q", got)
+	}
+}
+
+func remove(t *testing.T, s memory.Store) {
+	key, other := memory.Key{Memory: "m", Session: "s"}, memory.Key{Memory: "m", Session: "s2"}
+	must(t, s.Apply(t.Context(), key, sample()))
+	must(t, s.Apply(t.Context(), other, sample()))
+	before := dump(t, s, other)
+	must(t, s.Delete(t.Context(), key))
+	if d := cmp.Diff(dumped{}, dump(t, s, key)); d != "" {
+		t.Errorf("left over: %s", d)
+	}
+	if d := cmp.Diff(before, dump(t, s, other)); d != "" {
+		t.Errorf("another session changed: %s", d)
+	}
+	stale := add(memory.Head{Version: 41, State: sample().State}, "z")
+	if err := s.Apply(t.Context(), key, stale); err == nil {
+		t.Error("a change to a session that was deleted went through")
+	}
+	must(t, s.Apply(t.Context(), key, sample()))
+	if d := cmp.Diff(before, dump(t, s, key)); d != "" {
+		t.Errorf("the session did not begin anew: %s", d)
+	}
+}
+
+func ended(t *testing.T, s memory.Store) {
+	key := memory.Key{Memory: "m", Session: "s"}
+	must(t, s.Apply(t.Context(), key, sample()))
+	before := dump(t, s, key)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := s.Head(ctx, key)
+	fails := map[string]error{"Head": err, "Apply": s.Apply(ctx, key, add(before.Head, "y")), "Delete": s.Delete(ctx, key)}
+	for _, err := range s.Entries(ctx, key, memory.Query{}) {
+		fails["Entries"] = err
+	}
+	for name, err := range fails {
+		if err == nil || !strings.Contains(err.Error(), context.Canceled.Error()) {
+			t.Errorf("%s after the context ended: %v", name, err)
+		}
+	}
+	if d := cmp.Diff(before, dump(t, s, key)); d != "" {
+		t.Errorf("something changed: %s", d)
+	}
+}
+
+// writeInRange: a reader may write while it ranges, and others may.
+func writeInRange(t *testing.T, s memory.Store) {
+	key := memory.Key{Memory: "m", Session: "s"}
+	must(t, s.Apply(t.Context(), key, sample()))
+	for e, err := range s.Entries(t.Context(), key, memory.Query{To: 4}) {
+		must(t, err)
+		head, err := s.Head(t.Context(), key)
+		must(t, err)
+		must(t, s.Apply(t.Context(), key, add(head, fmt.Sprint("in", e.Seq))))
+	}
+	if got := len(entries(t, s, key, memory.Query{})); got != 8 {
+		t.Errorf("%d entries, want 8", got)
+	}
+}

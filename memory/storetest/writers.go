@@ -1,0 +1,143 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/memory"
+)
+
+// twoWriters know nothing of each other and lose nothing.
+func twoWriters(t *testing.T, s memory.Store) {
+	key := memory.Key{Memory: "m", Session: "s"}
+	const each = 50
+	inParallel(2, func(writer int) {
+		for i := range each {
+			for {
+				head, err := s.Head(t.Context(), key)
+				if err == nil {
+					err = s.Apply(t.Context(), key, add(head, fmt.Sprint(writer, "-", i)))
+				}
+				if err == nil {
+					break
+				}
+				if !errors.Is(err, memory.ErrConflict) {
+					t.Error(err)
+					return
+				}
+			}
+		}
+	})
+	checkSerial(t, s, key, 2, each)
+}
+
+func inParallel(n int, do func(i int)) {
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { do(i) })
+	}
+	wg.Wait()
+}
+
+// checkSerial: every writer's messages are there once, in the order in which it
+// said them, numbered without gaps.
+func checkSerial(t *testing.T, s memory.Store, key memory.Key, writers, each int) {
+	t.Helper()
+	next := make([]int, writers)
+	seq := int64(0)
+	for _, e := range entries(t, s, key, memory.Query{}) {
+		var writer, i int
+		if _, err := fmt.Sscanf(e.Message.Text(), "%d-%d", &writer, &i); err != nil {
+			t.Fatalf("message %q: %v", e.Message.Text(), err)
+		}
+		if seq++; e.Seq != seq || i != next[writer] {
+			t.Fatalf("%v: entry %d is message %d of writer %d, want entry %d, message %d", key, e.Seq, i, writer, seq, next[writer])
+		}
+		next[writer]++
+	}
+	if want := slices.Repeat([]int{each}, writers); !slices.Equal(next, want) {
+		t.Errorf("%v: said %v, want %v", key, next, want)
+	}
+}
+
+// runes counts letters: a counter that needs no vocabulary.
+type runes struct{}
+
+func (runes) Count(text string) int { return len([]rune(text)) }
+
+func newMemory(t *testing.T, s memory.Store) *memory.Memory {
+	t.Helper()
+	m, err := memory.New(memory.Config{ID: "m", TokenLimit: 400, ChatShare: 0.5, FlushSize: 50, Counter: runes{}}, s)
+	must(t, err)
+	return m
+}
+
+// manyWriters: 64 goroutines write to 8 sessions through two memories that
+// share the store, as two processes would.
+func manyWriters(t *testing.T, s memory.Store) {
+	const writers, sessions, each = 64, 8, 4
+	memories := []*memory.Memory{newMemory(t, s), newMemory(t, s)}
+	inParallel(writers, func(w int) {
+		session := fmt.Sprint("s", w%sessions)
+		for i := range each {
+			msg := chat.Text(chat.User, fmt.Sprintf("%d-%d", w/sessions, i))
+			if err := memories[w/sessions%2].Append(t.Context(), session, msg); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for i := range sessions {
+		session := fmt.Sprint("s", i)
+		checkSerial(t, s, memory.Key{Memory: "m", Session: session}, writers/sessions, each)
+		one, err := memories[0].Window(t.Context(), session)
+		must(t, err)
+		two, err := memories[1].Window(t.Context(), session)
+		must(t, err)
+		if d := cmp.Diff(one, two); d != "" || one.Tokens > one.Limit {
+			t.Errorf("%s: %d of %d tokens, %s", session, one.Tokens, one.Limit, d)
+		}
+	}
+}
+
+// window: a memory that comes later sees the same window and history.
+func window(t *testing.T, s memory.Store) {
+	first := newMemory(t, s)
+	for i := range 60 {
+		must(t, first.Append(t.Context(), "s", chat.Text(chat.User, fmt.Sprint("question ", i)), chat.Text(chat.Assistant, fmt.Sprint("answer ", i))))
+	}
+	turn, err := first.Begin(t.Context(), "s")
+	must(t, err)
+	must(t, turn.Add(chat.Text(chat.User, "never answered")))
+	must(t, turn.Abort(t.Context(), errors.New("no answer")))
+	must(t, first.Append(t.Context(), "s", chat.Text(chat.System, "be kind"), chat.Text(chat.User, "last")))
+	second := newMemory(t, s)
+	for name, read := range map[string]func(*memory.Memory) any{
+		"window":   func(m *memory.Memory) any { w, err := m.Window(t.Context(), "s"); must(t, err); return w },
+		"history":  func(m *memory.Memory) any { return collect(t, m.History(t.Context(), "s")) },
+		"events":   func(m *memory.Memory) any { return collect(t, m.Events(t.Context(), "s")) },
+		"sessions": func(m *memory.Memory) any { l, err := m.Sessions(t.Context()); must(t, err); return l },
+	} {
+		if d := cmp.Diff(read(first), read(second)); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+	}
+	if got := len(collect(t, second.History(t.Context(), "s"))); got != 123 {
+		t.Errorf("the history has %d messages, want 123", got)
+	}
+}
+
+func collect[T any](t *testing.T, seq func(func(T, error) bool)) []T {
+	t.Helper()
+	var out []T
+	for v, err := range seq {
+		must(t, err)
+		out = append(out, v)
+	}
+	return out
+}

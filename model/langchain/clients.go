@@ -1,0 +1,118 @@
+package langchain
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/tmc/langchaingo/llms"
+	lchuggingface "github.com/tmc/langchaingo/llms/huggingface"
+	lcmistral "github.com/tmc/langchaingo/llms/mistral"
+	lcollama "github.com/tmc/langchaingo/llms/ollama"
+)
+
+// ending tells how an answer ended.
+type ending struct {
+	whole  bool   // the closing record came
+	reason string // why it ended, in OpenAI's words
+}
+
+// ollama is Ollama's own protocol. Left alone the client sends temperature 0
+// with every call, and takes a stream that was cut off for a short answer.
+func ollama() client {
+	return client{
+		keys:    []string{"OLLAMA_API_KEY"},
+		address: "http://127.0.0.1:11434",
+		images:  true,
+		rewrite: ollamaBody,
+		finish:  ollamaEnding,
+		open: func(c Config, carrier *http.Client, base *url.URL) (llms.Model, error) {
+			return lcollama.New(lcollama.WithModel(c.Info.Name), lcollama.WithHTTPClient(carrier), lcollama.WithServerURL(base.String()))
+		},
+	}
+}
+
+// ollamaBody puts the document's parameters into a request: what Ollama takes
+// beside the options goes there, max_tokens by Ollama's name.
+func ollamaBody(body, params map[string]any) {
+	options := map[string]any{}
+	for name, value := range params {
+		switch name {
+		case "format", "keep_alive", "think":
+			body[name] = value
+		case "max_tokens":
+			options["num_predict"] = value
+		default:
+			options[name] = value
+		}
+	}
+	body["options"] = options
+	if body["format"] == "" {
+		delete(body, "format")
+	}
+	body["stream"] = body["stream"] == true // left out, it would mean yes
+}
+
+// ollamaEnding reads the last line of an answer, which says done.
+func ollamaEnding(tail []byte) ending {
+	tail = bytes.TrimSpace(tail)
+	last := tail[bytes.LastIndexByte(tail, '\n')+1:]
+	var closing struct {
+		Done   bool   `json:"done"`
+		Reason string `json:"done_reason"`
+	}
+	if json.Unmarshal(last, &closing) != nil {
+		return ending{}
+	}
+	return ending{whole: closing.Done, reason: closing.Reason}
+}
+
+// huggingFace is the text generation of Hugging Face's inference servers. The
+// client sends one prompt, so a conversation is written as one.
+func huggingFace() client {
+	return client{
+		keys:     []string{"HF_TOKEN", "HUGGINGFACEHUB_API_TOKEN"},
+		needsKey: true,
+		address:  "https://api-inference.huggingface.co",
+		single:   true,
+		rewrite: func(body, params map[string]any) {
+			parameters := map[string]any{"return_full_text": false} // the answer without the prompt
+			for name, value := range params {
+				if name == "max_tokens" {
+					name = "max_new_tokens"
+				}
+				parameters[name] = value
+			}
+			body["parameters"] = parameters
+		},
+		open: func(c Config, carrier *http.Client, base *url.URL) (llms.Model, error) {
+			return lchuggingface.New(lchuggingface.WithToken(c.Key), lchuggingface.WithModel(c.Info.Name),
+				lchuggingface.WithURL(strings.TrimSuffix(base.String(), "/")), lchuggingface.WithHTTPClient(carrier))
+		},
+	}
+}
+
+// mistral is Mistral's chat. The client takes neither a transport nor a
+// context, sends its own top_p, seed, and token limit where the document has
+// none, and its stream leaks when nobody reads it to the end: so it is never
+// streamed, and only parameters that it can send are accepted.
+func mistral() client {
+	return client{
+		keys:     []string{"MISTRAL_API_KEY"},
+		needsKey: true,
+		address:  "https://api.mistral.ai",
+		deaf:     true,
+		known:    []string{"temperature", "max_tokens", "random_seed"},
+		open: func(c Config, _ *http.Client, base *url.URL) (llms.Model, error) {
+			if path := strings.Trim(base.Path, "/"); path != "" && path != "v1" {
+				return nil, errors.New("base_url of langchaingo:mistral must have no path")
+			}
+			base.Path = ""
+			return lcmistral.New(lcmistral.WithAPIKey(c.Key), lcmistral.WithEndpoint(base.String()), lcmistral.WithModel(c.Info.Name),
+				lcmistral.WithMaxRetries(1), lcmistral.WithTimeout(c.Timeout))
+		},
+	}
+}

@@ -1,0 +1,215 @@
+// Package langchain bridges to models for which langchaingo has a client:
+// `provider: langchaingo:<name>`. It carries text, and images where the client
+// does; tools are refused, because none of these clients can carry a tool call
+// and its result through a conversation. OpenAI-compatible servers, which most
+// of these companies run too, are better reached by `provider: openai` and a base_url.
+//
+// What langchaingo v0.1.14 gets wrong on the wire (reference deps.md 3) is
+// mended here by a transport that stands between it and the network: parameters
+// are the document's own and no others, statuses and waits survive, and an
+// answer that was cut off is an error.
+package langchain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tmc/langchaingo/llms"
+
+	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/internal/outbound"
+	"github.com/qtype-dev/qtype/model"
+)
+
+// Prefix stands before a client's name in a document's provider.
+const Prefix = "langchaingo:"
+
+// Config says which model of which server is called.
+type Config struct {
+	Info       model.Info     // what the model is
+	BaseURL    string         // the server's address; empty for the provider's own
+	Key        string         // the credential, empty where none is needed
+	Credential string         // where the key came from, in a user's words
+	Params     map[string]any // inference parameters of the document
+	Timeout    time.Duration  // the longest that one call may take
+	HTTP       *http.Client   // carries the calls, where the client lets it
+}
+
+// client is what the bridge knows of one of langchaingo's clients.
+type client struct {
+	keys     []string // environment variables that hold its key
+	needsKey bool     // it cannot be called without one
+	address  string   // the provider's own server
+	images   bool     // it carries images
+	single   bool     // it carries one prompt only: a conversation is written as a text
+	deaf     bool     // it does not stop when its context ends, nor lets a transport be set
+	known    []string // the only inference parameters that it can send; nil: all
+	rewrite  func(body, params map[string]any)
+	finish   func(tail []byte) ending
+	open     func(c Config, carrier *http.Client, base *url.URL) (llms.Model, error)
+}
+
+// clients lists the bridge's providers. Those of langchaingo that lose most of
+// a conversation or of the parameters without a way to mend it are missing:
+// cohere sends the first message only, and no parameter at all.
+func clients() map[string]client {
+	return map[string]client{"huggingface": huggingFace(), "mistral": mistral(), "ollama": ollama()}
+}
+
+// Has tells whether the bridge knows a provider.
+func Has(name string) bool { _, ok := clients()[name]; return ok }
+
+// KeyVariables lists the environment variables that hold a provider's key.
+func KeyVariables(name string) []string { return clients()[name].keys }
+
+// NeedsKey tells whether a provider cannot be called without a key.
+func NeedsKey(name string) bool { return clients()[name].needsKey }
+
+// Model is a model behind langchaingo. It is safe for concurrent use.
+type Model struct {
+	config Config
+	client client
+	shown  string // the server's address as errors show it
+	llm    llms.Model
+}
+
+// New makes the model. Nothing is called yet.
+func New(name string, c Config) (*Model, error) {
+	cl, ok := clients()[name]
+	if !ok {
+		return nil, fmt.Errorf("model %s: langchaingo:%s is not available", c.Info.ID, name)
+	}
+	address := c.BaseURL
+	if address == "" {
+		address = cl.address
+	}
+	base, err := url.Parse(address)
+	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
+		return nil, fmt.Errorf("model %s: base_url must be an http or https address", c.Info.ID)
+	}
+	for param := range c.Params {
+		if cl.known != nil && !slices.Contains(cl.known, param) {
+			return nil, fmt.Errorf("model %s: langchaingo:%s cannot send the inference parameter %s, only %s",
+				c.Info.ID, name, param, strings.Join(cl.known, ", "))
+		}
+	}
+	llm, err := cl.open(c, mended(c, cl), base)
+	if err != nil {
+		return nil, fmt.Errorf("model %s: %s", c.Info.ID, outbound.Scrub(err.Error(), c.Key))
+	}
+	return &Model{config: c, client: cl, shown: outbound.Server(base), llm: llm}, nil
+}
+
+// Info tells what the model is.
+func (m *Model) Info() model.Info { return m.config.Info }
+
+// Generate sends one request, once.
+func (m *Model) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Event, error] {
+	return func(yield func(model.Event, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		stopped := false
+		answer, err := m.generate(ctx, req, func(text string) bool {
+			stopped = stopped || !yield(model.Event{Text: text}, nil)
+			return !stopped
+		})
+		switch {
+		case stopped:
+		case err != nil:
+			yield(model.Event{}, err)
+		default:
+			yield(model.Event{Response: answer}, nil)
+		}
+	}
+}
+
+var errStopped = errors.New("stopped")
+
+func (m *Model) generate(ctx context.Context, req model.Request, say func(string) bool) (*model.Response, error) {
+	if len(req.Tools) > 0 {
+		return nil, m.fault(fmt.Sprintf("%s cannot call tools; an OpenAI-compatible server can: provider openai with a base_url", m.config.Info.Provider))
+	}
+	messages, err := m.messages(req.Messages)
+	if err != nil {
+		return nil, m.fault(err.Error())
+	}
+	var record record
+	ctx = context.WithValue(ctx, recordKey{}, &record)
+	opts, told := m.options(), false
+	if req.Stream && !m.client.deaf && !m.client.single {
+		opts = append(opts, llms.WithStreamingFunc(func(_ context.Context, piece []byte) error {
+			if told = told || len(piece) > 0; len(piece) > 0 && !say(string(piece)) {
+				return errStopped
+			}
+			return nil
+		}))
+	}
+	resp, err := m.ask(ctx, messages, opts)
+	if err != nil {
+		return nil, m.failure(ctx, &record, err)
+	}
+	r, err := m.response(resp, &record)
+	if err != nil {
+		return nil, m.failure(ctx, &record, err)
+	}
+	if text := r.Message.Text(); req.Stream && !told && text != "" && !say(text) {
+		return nil, errStopped
+	}
+	return r, nil
+}
+
+// ask calls langchaingo. A client that does not hear its context is left
+// behind when the context ends; its own time limit ends it.
+func (m *Model) ask(ctx context.Context, messages []llms.MessageContent, opts []llms.CallOption) (*llms.ContentResponse, error) {
+	if !m.client.deaf {
+		return m.llm.GenerateContent(ctx, messages, opts...)
+	}
+	type outcome struct {
+		resp *llms.ContentResponse
+		err  error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		resp, err := m.llm.GenerateContent(ctx, messages, opts...)
+		done <- outcome{resp, err}
+	}()
+	select {
+	case o := <-done:
+		return o.resp, o.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// response checks that the answer is whole and takes it out of langchaingo's types.
+func (m *Model) response(resp *llms.ContentResponse, rec *record) (*model.Response, error) {
+	if resp == nil || len(resp.Choices) == 0 || resp.Choices[0] == nil {
+		return nil, errors.New("the server's answer is empty")
+	}
+	choice := resp.Choices[0]
+	r := &model.Response{Message: chat.Text(chat.Assistant, choice.Content), Finish: choice.StopReason, Usage: usage(choice.GenerationInfo)}
+	if m.client.finish != nil {
+		end := m.client.finish(rec.tail)
+		if !end.whole {
+			return nil, errCut
+		}
+		r.Finish = end.reason
+	}
+	if r.Finish == "" {
+		r.Finish = "stop"
+	}
+	return r, nil
+}
+
+var errCut = errors.New("the answer ended before it was complete")
+
+func (m *Model) fault(message string) *model.Error {
+	return &model.Error{Model: m.config.Info.ID, Endpoint: m.shown, Message: message}
+}

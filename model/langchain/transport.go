@@ -1,0 +1,190 @@
+package langchain
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/qtype-dev/qtype/internal/outbound"
+	"github.com/qtype-dev/qtype/model"
+)
+
+// tailSize is how much of an answer's end is kept: the closing record of a
+// stream, or an error's body.
+const tailSize = 64 << 10
+
+// record is what the transport saw of one call.
+type record struct {
+	status int           // 0 while there is no answer
+	after  time.Duration // how long the server asks to wait
+	tail   []byte        // the last bytes of the answer
+	broken error         // why the connection failed
+}
+
+type recordKey struct{}
+
+// mended is a client whose transport mends what langchaingo sends and keeps
+// what it throws away.
+func mended(c Config, cl client) *http.Client {
+	carrier := *c.HTTP
+	next := carrier.Transport
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	carrier.Transport = &transport{next: next, config: c, rewrite: cl.rewrite}
+	carrier.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &carrier
+}
+
+type transport struct {
+	next    http.RoundTripper
+	config  Config
+	rewrite func(body, params map[string]any)
+}
+
+// RoundTrip sends the request with the document's parameters in it.
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	rec, _ := req.Context().Value(recordKey{}).(*record)
+	if rec == nil {
+		rec = &record{}
+	}
+	req, err := t.mend(req)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := t.next.RoundTrip(req)
+	if err != nil {
+		rec.broken = err
+		return nil, err
+	}
+	rec.status, rec.after = resp.StatusCode, outbound.RetryAfter(resp.Header, time.Now())
+	resp.Body = &watched{ReadCloser: resp.Body, rec: rec}
+	return resp, nil
+}
+
+// mend rewrites the JSON body.
+func (t *transport) mend(req *http.Request) (*http.Request, error) {
+	if t.rewrite == nil || req.Body == nil {
+		return req, nil
+	}
+	raw, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil, err
+	}
+	var body map[string]any
+	if err := json.Unmarshal(raw, &body); err != nil {
+		return nil, err
+	}
+	t.rewrite(body, t.config.Params)
+	if raw, err = json.Marshal(body); err != nil {
+		return nil, err
+	}
+	req = req.Clone(req.Context())
+	req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(raw)), int64(len(raw))
+	req.GetBody = nil
+	if t.config.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+t.config.Key)
+	}
+	return req, nil
+}
+
+// watched keeps the end of what is read.
+type watched struct {
+	io.ReadCloser
+	rec *record
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.ReadCloser.Read(p)
+	w.rec.tail = append(w.rec.tail, p[:n]...)
+	if over := len(w.rec.tail) - tailSize; over > tailSize { // rarely, so that a byte is moved once
+		w.rec.tail = append(w.rec.tail[:0], w.rec.tail[over:]...)
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		w.rec.broken = err
+	}
+	return n, err
+}
+
+// failure makes an error of what went wrong.
+func (m *Model) failure(ctx context.Context, rec *record, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if rec.status == 0 {
+		rec.status, err = statusIn(err)
+	}
+	e := m.fault(outbound.Scrub(outbound.Line(err.Error(), 400), m.config.Key))
+	e.RetryAfter = rec.after
+	var network *url.Error
+	switch {
+	case rec.status >= 300:
+		e.Status = rec.status
+		e.Message = outbound.Scrub(bodyMessage(rec, err), m.config.Key)
+		e.Temporary = e.Status == 408 || e.Status == 409 || e.Status == 429 || e.Status >= 500
+	case rec.broken != nil || errors.As(err, &network):
+		cause := cmp.Or(rec.broken, err)
+		e.Err, e.Temporary = cause, true
+		e.Message = fmt.Sprintf("cannot reach %s: %s", m.shown, outbound.Reason(cause))
+	case errors.Is(err, errCut):
+		e.Temporary = true
+	}
+	if e.Status == http.StatusUnauthorized && m.config.Credential != "" {
+		e.Message = fmt.Sprintf("the server refused the credential %s: %s", m.config.Credential, e.Message)
+	}
+	return e
+}
+
+// statusIn finds the status in the text of an error, the only place where the
+// Mistral client puts it.
+func statusIn(err error) (int, error) {
+	found := regexp.MustCompile(`(?s)\(HTTP Error (\d{3})\) (.*)`).FindStringSubmatch(err.Error())
+	if found == nil {
+		return 0, err
+	}
+	status, _ := strconv.Atoi(found[1]) // three digits
+	return status, errors.New(found[2])
+}
+
+// bodyMessage is what the server said about an error.
+func bodyMessage(rec *record, err error) string {
+	raw := rec.tail
+	if len(raw) == 0 {
+		raw = []byte(err.Error())
+	}
+	var body struct {
+		Error   any    `json:"error"`
+		Message string `json:"message"`
+	}
+	text := string(raw)
+	if json.Unmarshal(raw, &body) == nil {
+		switch said := body.Error.(type) {
+		case string:
+			text = said
+		case map[string]any:
+			if inner, ok := said["message"].(string); ok {
+				text = inner
+			}
+		default:
+			if body.Message != "" {
+				text = body.Message
+			}
+		}
+	}
+	if text = outbound.Line(text, 400); strings.HasPrefix(text, "<") {
+		return "the server answered a web page instead of JSON; is base_url right?"
+	}
+	return text
+}
+
+var _ model.Chat = (*Model)(nil)

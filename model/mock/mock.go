@@ -1,0 +1,224 @@
+// Package mock is a deterministic model that needs no network: it answers by
+// the rules of its document, and where none applies it says what it was sent.
+//
+// Nothing that it makes up passes for a model's answer: every text of its own
+// begins with [mock], and Info says Mock. The texts of rules are given as they are.
+package mock
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/token"
+)
+
+// Options says what a mock stands on.
+type Options struct {
+	Count     func(text string) int // counts tokens; nil means as package token does for the model
+	StandsFor *spec.Model           // the model that the mock stands in for, nil where it was asked for itself
+}
+
+// Model is a mock. It is safe for concurrent use.
+type Model struct {
+	info  model.Info
+	rules []rule
+	count func(text string) int
+}
+
+// New makes the mock that a document declares.
+func New(m *spec.Model, opts Options) (*Model, error) {
+	made := &Model{info: model.Describe(m), count: opts.Count}
+	if other := opts.StandsFor; other != nil { // tokens are counted as for the model itself
+		stood := model.Describe(other)
+		made.info.StandsFor, made.info.Encoding = stood.ID, stood.Encoding
+		made.info.ContextWindow, made.info.MaxTokens = stood.ContextWindow, stood.MaxTokens
+	}
+	made.info.Provider, made.info.Mock = "mock", true
+	if made.count == nil {
+		made.count = counter(made.info.Encoding)
+	}
+	for i, r := range m.Rules {
+		compiled, err := compile(r)
+		if err != nil {
+			return nil, fmt.Errorf("mock model %s: rule %d: %w", m.ID, i+1, err)
+		}
+		made.rules = append(made.rules, compiled)
+	}
+	return made, nil
+}
+
+// counter counts with an encoding, whose vocabulary is loaded by the first call.
+func counter(encoding string) func(string) int {
+	return func(text string) int {
+		enc, err := token.For(encoding)
+		if err != nil { // Describe names only encodings that exist
+			return len(text)
+		}
+		return enc.Count(text)
+	}
+}
+
+// Info tells what the mock is.
+func (m *Model) Info() model.Info { return m.info }
+
+// Generate answers by the first rule that fits.
+func (m *Model) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Event, error] {
+	return func(yield func(model.Event, error) bool) {
+		if err := ctx.Err(); err != nil {
+			yield(model.Event{}, err)
+			return
+		}
+		answer, err := m.answer(req)
+		if err != nil {
+			yield(model.Event{}, err)
+			return
+		}
+		if req.Stream {
+			for word := range words(answer.Message.Text()) {
+				if !yield(model.Event{Text: word}, nil) {
+					return
+				}
+				if err := ctx.Err(); err != nil {
+					yield(model.Event{}, err)
+					return
+				}
+			}
+		}
+		yield(model.Event{Response: answer}, nil)
+	}
+}
+
+func (m *Model) answer(req model.Request) (*model.Response, error) {
+	said := hear(req.Messages)
+	r := &model.Response{Finish: "stop", Usage: model.Usage{Input: m.tokens(req.Messages)}}
+	text, calls := "", []chat.ToolCall(nil)
+	chosen, captures := m.choose(said)
+	switch {
+	case chosen == nil || chosen.spec.Echo:
+		text = echo(said, r.Usage.Input)
+	case chosen.spec.Error != "" || chosen.spec.Status != 0:
+		return nil, m.failure(chosen, captures)
+	case len(chosen.spec.ToolCalls) > 0:
+		var err error
+		if calls, err = chosen.calls(captures, req.Messages); err != nil {
+			return nil, &model.Error{Model: m.info.ID, Message: "[mock] " + err.Error()}
+		}
+		r.Finish = "tool_calls"
+	default:
+		text = captures.expand(chosen.spec.Text)
+	}
+	r.Message = chat.Message{ID: chat.NewID(), Role: chat.Assistant, ToolCalls: calls}
+	if calls == nil {
+		r.Message.Blocks = []chat.Block{{Type: "text", Text: text}}
+	}
+	r.Usage.Output = m.contentTokens(r.Message)
+	return r, nil
+}
+
+// choose finds the first rule that fits, nil where none does, and what its pattern captured.
+func (m *Model) choose(said heard) (*rule, captures) {
+	for i := range m.rules {
+		if got, fits := m.rules[i].fits(said); fits {
+			return &m.rules[i], got
+		}
+	}
+	return nil, captures{}
+}
+
+// failure is the error of an error rule; like a server's it may pass.
+func (m *Model) failure(r *rule, got captures) error {
+	e := &model.Error{Model: m.info.ID, Status: r.spec.Status, Message: got.expand(r.spec.Error)}
+	if e.Message == "" {
+		e.Message = "the rule says so"
+	}
+	e.Message = "[mock] " + e.Message
+	e.Temporary = e.Status == 408 || e.Status == 409 || e.Status == 429 || e.Status >= 500
+	return e
+}
+
+// echo says what was sent, and that nobody thought about it.
+func echo(said heard, tokens int) string {
+	noun := "messages"
+	if said.count == 1 {
+		noun = "message"
+	}
+	text := fmt.Sprintf("[mock] I received %d %s (%d tokens).", said.count, noun, tokens)
+	if said.count > 0 {
+		text += fmt.Sprintf(" The newest one: %q", said.newest)
+	}
+	return text
+}
+
+// tokens counts a request as memories do (reference memory.md 6).
+func (m *Model) tokens(messages []chat.Message) int {
+	n := 0
+	for _, msg := range messages {
+		n += 3 + m.count(string(msg.Role)) + m.contentTokens(msg)
+		if msg.Name != "" {
+			n += 1 + m.count(msg.Name)
+		}
+	}
+	return n
+}
+
+func (m *Model) contentTokens(msg chat.Message) int {
+	n := m.count(msg.Text())
+	for _, c := range msg.ToolCalls {
+		n += m.count(c.Name) + m.count(c.Arguments)
+	}
+	return n
+}
+
+// words cuts a text behind its blanks; joined, they are the text again.
+func words(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for text != "" {
+			end := strings.IndexFunc(text, unicode.IsSpace)
+			if end >= 0 {
+				rest := strings.TrimLeftFunc(text[end:], unicode.IsSpace)
+				end = len(text) - len(rest)
+			}
+			if end <= 0 {
+				end = len(text)
+			}
+			if !yield(text[:end]) {
+				return
+			}
+			text = text[end:]
+		}
+	}
+}
+
+// heard is what the rules look at.
+type heard struct {
+	count  int    // messages
+	newest string // text of the newest message
+	user   string // text of the newest user message
+	last   string // who spoke last: user, tool, or another role
+}
+
+func hear(messages []chat.Message) heard {
+	h := heard{count: len(messages)}
+	if h.count == 0 {
+		return h
+	}
+	newest := messages[h.count-1]
+	h.newest, h.last = newest.Text(), string(newest.Role)
+	if newest.Role == chat.Function {
+		h.last = string(chat.Tool)
+	}
+	for _, msg := range slices.Backward(messages) {
+		if msg.Role == chat.User {
+			h.user = msg.Text()
+			break
+		}
+	}
+	return h
+}

@@ -1,0 +1,309 @@
+package openai
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/model"
+)
+
+// completion is an answer, or one event of a streamed one.
+type completion struct {
+	Choices []choice        `json:"choices"`
+	Usage   *usage          `json:"usage"`
+	Error   json.RawMessage `json:"error"`
+}
+
+type choice struct {
+	Index   int    `json:"index"`
+	Delta   *said  `json:"delta"`   // in a stream
+	Message *said  `json:"message"` // in a whole answer
+	Finish  string `json:"finish_reason"`
+}
+
+// said is a message or a part of one.
+type said struct {
+	Content   json.RawMessage `json:"content"`           // text, null, or parts
+	Refusal   string          `json:"refusal"`           // said instead of content
+	Reasoning json.RawMessage `json:"reasoning_content"` // DeepSeek's, vLLM's and others' name
+	Thinking  json.RawMessage `json:"reasoning"`         // OpenRouter's and Ollama's name
+	ToolCalls []callPart      `json:"tool_calls"`
+}
+
+// callPart is a tool call, or a piece of one.
+type callPart struct {
+	Index    *int   `json:"index"`
+	ID       string `json:"id"`
+	Function struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"` // JSON text in a string; some servers send the object itself
+	} `json:"function"`
+}
+
+type usage struct {
+	Prompt     int `json:"prompt_tokens"`
+	Completion int `json:"completion_tokens"`
+	Details    struct {
+		Cached int `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
+}
+
+// streamFault is an error that a server sent in the middle of a stream.
+type streamFault struct{ fault fault }
+
+func (e *streamFault) Error() string { return e.fault.Message }
+
+// assembler puts an answer together.
+type assembler struct {
+	text    strings.Builder
+	refused bool
+	calls   []*call
+	finish  string
+	usage   model.Usage
+	begun   bool // a choice was seen
+}
+
+// call is a tool call that is being put together.
+type call struct {
+	index     int
+	id, name  string
+	arguments strings.Builder
+}
+
+// whole takes an answer that came in one piece.
+func (a *assembler) whole(raw []byte) error {
+	var c completion
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return shape(err)
+	}
+	if len(c.Choices) == 0 {
+		return errors.New("it holds no choices")
+	}
+	if c.Choices[0].Message == nil {
+		return errors.New("its choice holds no message")
+	}
+	_, err := a.take(c)
+	return err
+}
+
+// chunk takes one event of a stream and answers what it says to a reader.
+func (a *assembler) chunk(raw []byte) ([]model.Event, error) {
+	var c completion
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return nil, shape(err)
+	}
+	if f, ok := readFault(c.Error); ok {
+		return nil, &streamFault{fault: f}
+	}
+	if len(c.Choices) == 0 && c.Usage == nil { // an error without the word
+		if f, ok := parseFault(raw); ok {
+			return nil, &streamFault{fault: f}
+		}
+	}
+	return a.take(c)
+}
+
+// take adds the first choice: only one is asked for.
+func (a *assembler) take(c completion) ([]model.Event, error) {
+	if c.Usage != nil { // sums, so the newest count replaces an older one
+		a.usage = model.Usage{Input: c.Usage.Prompt, Output: c.Usage.Completion, Cached: c.Usage.Details.Cached}
+	}
+	var events []model.Event
+	for _, ch := range c.Choices {
+		if ch.Index != 0 {
+			continue
+		}
+		a.begun = true
+		if ch.Finish != "" {
+			a.finish = ch.Finish
+		}
+		part := ch.Delta
+		if part == nil {
+			part = ch.Message
+		}
+		if part == nil {
+			continue
+		}
+		evs, err := a.say(part, ch.Delta == nil)
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, evs...)
+	}
+	return events, nil
+}
+
+// say adds a part of the message; in a whole one each tool call is complete.
+func (a *assembler) say(part *said, whole bool) ([]model.Event, error) {
+	text, thoughts, err := contentText(part.Content)
+	if err != nil {
+		return nil, err
+	}
+	for _, raw := range []json.RawMessage{part.Reasoning, part.Thinking} {
+		if more, _, err := contentText(raw); err == nil && thoughts == "" {
+			thoughts = more
+		}
+	}
+	if part.Refusal != "" {
+		a.refused = true
+		text += part.Refusal
+	}
+	if a.text.Len()+len(text) > maxAnswer {
+		return nil, errTooLong
+	}
+	a.text.WriteString(text)
+	for _, p := range part.ToolCalls {
+		if err := a.call(p, whole); err != nil {
+			return nil, err
+		}
+	}
+	var events []model.Event
+	if thoughts != "" {
+		events = append(events, model.Event{Reasoning: thoughts})
+	}
+	if text != "" {
+		events = append(events, model.Event{Text: text})
+	}
+	return events, nil
+}
+
+// contentText reads text, null, or a list of parts as reasoning models of
+// Mistral answer; the thoughts among the parts are apart.
+func contentText(raw json.RawMessage) (text, thoughts string, err error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return "", "", nil
+	}
+	if raw[0] == '"' {
+		err = json.Unmarshal(raw, &text)
+		return text, "", err
+	}
+	var parts []struct {
+		Type     string          `json:"type"`
+		Text     string          `json:"text"`
+		Thinking json.RawMessage `json:"thinking"`
+	}
+	if json.Unmarshal(raw, &parts) != nil {
+		return "", "", errors.New("its content is neither text nor a list of parts")
+	}
+	for _, p := range parts {
+		if p.Type == "thinking" {
+			more, _, _ := contentText(p.Thinking)
+			thoughts += more
+			continue
+		}
+		text += p.Text
+	}
+	return text, thoughts, nil
+}
+
+// call adds a piece of a tool call to the call it belongs to, or a whole call.
+func (a *assembler) call(p callPart, whole bool) error {
+	const most = 1024 // calls in one answer: more is no answer but a fault
+	var slot *call
+	if !whole {
+		slot = a.slot(p)
+	}
+	if slot == nil {
+		if len(a.calls) == most {
+			return fmt.Errorf("it holds more than %d tool calls", most)
+		}
+		slot = &call{index: len(a.calls)}
+		if p.Index != nil {
+			slot.index = *p.Index
+		}
+		a.calls = append(a.calls, slot)
+	}
+	slot.id = cmp.Or(slot.id, p.ID)
+	slot.name = cmp.Or(slot.name, p.Function.Name)
+	arguments, err := argumentText(p.Function.Arguments)
+	if err != nil {
+		return err
+	}
+	if slot.arguments.Len()+len(arguments) > maxAnswer {
+		return errTooLong
+	}
+	slot.arguments.WriteString(arguments)
+	return nil
+}
+
+// slot finds the call that a piece continues, nil where it begins one. Pieces
+// of several calls come interleaved and are told apart by their index; servers
+// that number all calls 0, or not at all, still give each call an id of its own.
+func (a *assembler) slot(p callPart) *call {
+	for i, c := range slices.Backward(a.calls) {
+		switch {
+		case p.ID != "" && p.ID == c.id:
+			return c
+		case p.ID != "" && c.id != "": // another call's id
+		case p.Index != nil && *p.Index == c.index:
+			return c
+		case p.Index == nil && p.ID == "" && p.Function.Name == "" && i == len(a.calls)-1:
+			return c
+		}
+	}
+	return nil
+}
+
+// argumentText is the JSON text in a string, or the object that some servers send in its place.
+func argumentText(raw json.RawMessage) (string, error) {
+	text := string(raw)
+	switch {
+	case text == "null":
+		return "", nil
+	case strings.HasPrefix(text, `"`):
+		err := json.Unmarshal(raw, &text)
+		return text, err
+	}
+	return text, nil
+}
+
+// response is the answer, complete.
+func (a *assembler) response() (*model.Response, error) {
+	if !a.begun {
+		return nil, errors.New("it holds no choices")
+	}
+	m := chat.Message{ID: chat.NewID(), Role: chat.Assistant}
+	if a.text.Len() > 0 || len(a.calls) == 0 {
+		m.Blocks = []chat.Block{{Type: "text", Text: a.text.String()}}
+	}
+	for i, c := range a.calls {
+		id := c.id
+		if id == "" { // some servers give none, but the tool's answer must name its call
+			id = "call_" + m.ID[:16] + strconv.Itoa(i)
+		}
+		arguments := c.arguments.String()
+		if arguments == "" {
+			arguments = "{}"
+		}
+		m.ToolCalls = append(m.ToolCalls, chat.ToolCall{ID: id, Name: c.name, Arguments: arguments})
+	}
+	return &model.Response{Message: m, Finish: a.reason(), Usage: a.usage}, nil
+}
+
+// reason is why the answer ended, in OpenAI's words.
+func (a *assembler) reason() string {
+	switch {
+	case a.refused:
+		return "content_filter"
+	case len(a.calls) > 0 && (a.finish == "" || a.finish == "stop" || a.finish == "function_call"):
+		return "tool_calls"
+	case a.finish == "":
+		return "stop"
+	}
+	return a.finish
+}
+
+// shape says in a user's words that JSON is not what was expected.
+func shape(err error) error {
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) {
+		return fmt.Errorf("its %q is a %s", kind.Field, kind.Value)
+	}
+	return errors.New("it is not JSON")
+}

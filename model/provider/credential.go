@@ -1,0 +1,64 @@
+package provider
+
+import (
+	"fmt"
+
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// credential is a key, where it came from, and the server that it belongs to.
+type credential struct {
+	key  string // the secret itself; empty for none
+	name string // an auth's id or a variable's name
+	host string // the base URL that the key belongs to, mostly empty
+}
+
+// openAICredential finds the key of an openai model: its auth's, else OPENAI_API_KEY.
+func openAICredential(m *spec.Model, opts Options) (credential, error) {
+	c, err := authCredential(m, opts)
+	if err != nil || c.name != "" {
+		return c, err
+	}
+	return credential{key: opts.Getenv(keyVariable), name: keyVariable}, nil
+}
+
+// authCredential reads a model's auth; the empty credential where it has none.
+func authCredential(m *spec.Model, opts Options) (credential, error) {
+	if m.Auth.IsZero() && m.Auth.To == nil {
+		return credential{}, nil
+	}
+	var c credential
+	var secret spec.Secret
+	switch a := m.Auth.To.(type) {
+	case *spec.APIKeyAuth:
+		secret, c.host = a.APIKey, a.Host
+	case *spec.BearerTokenAuth:
+		secret = a.Token
+	case nil:
+		return c, fmt.Errorf("model %s: auth names %s, which is no auth", m.ID, m.Auth.ID)
+	default:
+		return c, fmt.Errorf("model %s: provider %s takes an auth of type api_key or bearer_token; %s is %s",
+			m.ID, m.Provider, a.EntityID(), spec.TypeName(a))
+	}
+	c.name = m.Auth.To.EntityID()
+	key, err := reveal(secret, opts)
+	if err != nil {
+		return c, fmt.Errorf("model %s: auth %s: %w", m.ID, c.name, err)
+	}
+	c.key = key
+	if key == "" && m.BaseURL == "" && c.host == "" { // a server of one's own may need none
+		return c, fmt.Errorf("model %s: auth %s holds an empty key", m.ID, c.name)
+	}
+	return c, nil
+}
+
+// reveal is the text of a secret.
+func reveal(s spec.Secret, opts Options) (string, error) {
+	switch {
+	case s.Ref == nil:
+		return s.Reveal(), nil
+	case opts.Secret == nil:
+		return "", fmt.Errorf("secret %s needs a secret manager, which is not available yet", s.Ref.SecretName)
+	}
+	return opts.Secret(s)
+}

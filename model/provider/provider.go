@@ -1,0 +1,164 @@
+// Package provider makes the chat model that a document declares: it chooses
+// the client for the provider, finds the credentials and adds patience.
+package provider
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/model/langchain"
+	"github.com/qtype-dev/qtype/model/mock"
+	"github.com/qtype-dev/qtype/model/openai"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// The environment variables that openai models read.
+const (
+	keyVariable  = "OPENAI_API_KEY"
+	baseVariable = "OPENAI_BASE_URL"
+)
+
+// Options says where credentials come from and how servers are reached.
+type Options struct {
+	Getenv func(name string) string          // the environment; os.Getenv where it is nil
+	HTTP   *http.Client                      // carries the calls; nil means one with sane timeouts
+	Secret func(spec.Secret) (string, error) // resolves references to a secret manager; nil where there is none
+}
+
+// NotAvailableError says that the language knows a provider that this version cannot call.
+type NotAvailableError struct {
+	Model    string // the model's id in the document
+	Provider string // the provider that it names
+}
+
+// Error names the model and the provider.
+func (e *NotAvailableError) Error() string {
+	return fmt.Sprintf("model %s: provider %s is not available yet", e.Model, e.Provider)
+}
+
+// CredentialsError says that a model has neither credentials nor a server that needs none.
+type CredentialsError struct {
+	Model string // the model's id in the document
+	Needs string // what would do
+}
+
+// Error names the model and what would do.
+func (e *CredentialsError) Error() string {
+	return fmt.Sprintf("model %s: no credentials: %s", e.Model, e.Needs)
+}
+
+// New makes the model. Nothing is called yet; an error means that the document
+// or the environment lacks something, such as credentials.
+func New(m *spec.Model, opts Options) (model.Chat, error) {
+	if opts.Getenv == nil {
+		opts.Getenv = os.Getenv
+	}
+	if opts.HTTP == nil {
+		opts.HTTP = newHTTP()
+	}
+	bridged, isBridged := strings.CutPrefix(m.Provider, langchain.Prefix)
+	switch {
+	case m.Provider == "openai":
+		return newOpenAI(m, opts)
+	case m.Provider == "mock":
+		return newMock(m, nil)
+	case isBridged:
+		return newBridge(m, bridged, opts)
+	}
+	return nil, &NotAvailableError{Model: m.ID, Provider: m.Provider}
+}
+
+// newMock makes a mock, for itself or in another model's place. It answers a
+// repeated call alike, so it is repeated only where the document says so.
+func newMock(m, standsFor *spec.Model) (model.Chat, error) {
+	made, err := mock.New(m, mock.Options{StandsFor: standsFor})
+	if err != nil {
+		return nil, err
+	}
+	if m.Retry == nil {
+		return made, nil
+	}
+	return model.WithPatience(made, patience(m)), nil
+}
+
+func newOpenAI(m *spec.Model, opts Options) (model.Chat, error) {
+	cred, err := openAICredential(m, opts)
+	if err != nil {
+		return nil, err
+	}
+	base := cmp.Or(m.BaseURL, cred.host, opts.Getenv(baseVariable))
+	if base == "" && cred.key == "" {
+		return standIn(m, "set "+keyVariable+", give it an auth, or a base_url")
+	}
+	made, err := openai.New(openai.Config{
+		Info: model.Describe(m), BaseURL: cmp.Or(base, openai.DefaultBaseURL), Key: cred.key, Credential: cred.name,
+		Params: m.InferenceParams, HTTP: opts.HTTP,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return model.WithPatience(made, patience(m)), nil
+}
+
+func newBridge(m *spec.Model, name string, opts Options) (model.Chat, error) {
+	if !langchain.Has(name) {
+		return nil, &NotAvailableError{Model: m.ID, Provider: m.Provider}
+	}
+	key, err := authCredential(m, opts)
+	if err != nil {
+		return nil, err
+	}
+	for _, variable := range langchain.KeyVariables(name) {
+		if v := opts.Getenv(variable); key.key == "" && v != "" {
+			key = credential{key: v, name: variable}
+		}
+	}
+	if langchain.NeedsKey(name) && key.key == "" {
+		return standIn(m, "set "+langchain.KeyVariables(name)[0]+" or give it an auth")
+	}
+	made, err := langchain.New(name, langchain.Config{Info: model.Describe(m), BaseURL: cmp.Or(m.BaseURL, key.host), Key: key.key,
+		Credential: key.name, Params: m.InferenceParams, Timeout: patience(m).Timeout, HTTP: opts.HTTP})
+	if err != nil {
+		return nil, err
+	}
+	return model.WithPatience(made, patience(m)), nil
+}
+
+// standIn is the mock that a model names for the time that there are no
+// credentials; without one that is an error, which says what the model needs.
+func standIn(m *spec.Model, needs string) (model.Chat, error) {
+	other := m.Offline.To
+	switch {
+	case m.Offline.IsZero():
+		return nil, &CredentialsError{Model: m.ID, Needs: needs}
+	case other == nil:
+		return nil, fmt.Errorf("model %s: offline names %s, which is no model", m.ID, m.Offline.ID)
+	case other.Provider != "mock":
+		return nil, fmt.Errorf("model %s: offline must name a mock model; %s is of provider %s", m.ID, other.ID, other.Provider)
+	}
+	return newMock(other, m)
+}
+
+// patience is the declared time limit and repetition; the language's defaults
+// hold for a model that a Go program made without them.
+func patience(m *spec.Model) model.Patience {
+	p := model.Patience{Timeout: 2 * time.Minute, MaxAttempts: 3, InitialDelay: 500 * time.Millisecond, MaxDelay: 30 * time.Second}
+	if m.Timeout > 0 {
+		p.Timeout = time.Duration(m.Timeout)
+	}
+	if r := m.Retry; r != nil {
+		p.MaxAttempts = max(r.MaxAttempts, 1)
+		if r.InitialDelay > 0 {
+			p.InitialDelay = time.Duration(r.InitialDelay)
+		}
+		if r.MaxDelay > 0 {
+			p.MaxDelay = time.Duration(r.MaxDelay)
+		}
+	}
+	return p
+}

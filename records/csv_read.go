@@ -1,0 +1,251 @@
+package records
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// startCSV reads the header row.
+func (r *Reader) startCSV(src textSource, head []byte) error {
+	delim := byte(',')
+	if r.format == TSV {
+		delim = '\t'
+	}
+	body := bytes.TrimLeft(bytes.TrimPrefix(head, bomUTF8), "\r\n")
+	if !bytes.Contains(body, []byte{'\n'}) && bytes.Contains(body, []byte{'\r'}) {
+		src.in = bufio.NewReader(&oldMac{src.in})
+	}
+	if bytes.HasPrefix(head, bomUTF8) {
+		_, _ = src.in.Discard(len(bomUTF8)) // was peeked
+	}
+	s := &scanner{in: src.in, path: r.path, delim: sniffDelimiter(body, delim)}
+	header, err := s.record()
+	var fault *RowError
+	switch {
+	case errors.Is(err, io.EOF):
+		return &FileError{Path: r.path, Reason: "the file is empty"}
+	case errors.As(err, &fault):
+		return &FileError{Path: r.path, Line: s.start, Reason: "the header row " + fault.Reason}
+	case err != nil:
+		return err
+	}
+	if r.columns, err = headerOf(header); err != nil {
+		return &FileError{Path: r.path, Line: s.start, Reason: err.Error()}
+	}
+	s.width = len(r.columns)
+	r.next = func() (Record, error) { return s.next(r.columns) }
+	return nil
+}
+
+// sniffDelimiter is what parts the header's names: spreadsheets of many
+// countries write semicolons into files that they call CSV.
+func sniffDelimiter(body []byte, usual byte) byte {
+	line, _, _ := bytes.Cut(body, []byte{'\n'})
+	for _, d := range []byte{usual, ';', '\t', ','} {
+		if bytes.IndexByte(line, d) >= 0 {
+			return d
+		}
+	}
+	return usual
+}
+
+// headerOf checks the column names. Spaces around them are not part of them.
+// Columns without a name may stand any number of times: row numbers often do.
+func headerOf(fields []string) ([]string, error) {
+	seen := map[string]bool{}
+	columns := make([]string, len(fields))
+	for i, f := range fields {
+		name := strings.TrimSpace(f)
+		if name != "" && seen[name] {
+			return nil, fmt.Errorf("the header names the column %q twice", name)
+		}
+		seen[name] = true
+		columns[i] = name
+	}
+	return columns, nil
+}
+
+// scanner splits text into records and fields by RFC 4180. Quotes inside a
+// field that does not begin with one are ordinary characters, and empty lines
+// are passed over. Line ends inside quotes are kept as they are.
+type scanner struct {
+	in    *bufio.Reader
+	path  string
+	delim byte
+	width int    // the header's number of fields
+	line  int    // the last line that was read
+	start int    // the line that the record began on
+	raw   []byte // the record's text, one line or, with open quotes, more
+	text  []byte // the fields' text, one after the other
+	ends  []int  // where each field ends in text
+	eof   bool   // there are no further lines
+}
+
+// next is the next record under the header's columns.
+func (s *scanner) next(columns []string) (Record, error) {
+	fields, err := s.record()
+	var fault *RowError
+	if err != nil && !errors.As(err, &fault) {
+		return Record{}, err
+	}
+	rec := Record{Line: s.start, Columns: columns, Values: make([]any, len(columns))}
+	for i := range min(len(fields), len(columns)) {
+		rec.Values[i] = fields[i]
+	}
+	switch {
+	case fault != nil:
+		return rec, fault
+	case len(fields) != s.width:
+		return rec, &RowError{Reason: fmt.Sprintf("the row has %s, the header has %d", plural(len(fields), "field"), s.width)}
+	}
+	for i, f := range fields {
+		if !utf8.ValidString(f) {
+			return rec, &RowError{Reason: fmt.Sprintf("column %q is not UTF-8 text", columns[i])}
+		}
+	}
+	return rec, nil
+}
+
+// record is the next record's fields; a *RowError with those before the fault.
+func (s *scanner) record() ([]string, error) {
+	s.raw, s.text, s.ends = s.raw[:0], s.text[:0], s.ends[:0]
+	for len(bytes.TrimRight(s.raw, "\r\n")) == 0 {
+		s.raw = s.raw[:0]
+		if err := s.extend(); err != nil {
+			return nil, err
+		}
+	}
+	s.start = s.line
+	err := s.split()
+	fields := make([]string, len(s.ends))
+	text, from := string(s.text), 0
+	for i, end := range s.ends {
+		fields[i], from = text[from:end], end
+	}
+	return fields, err
+}
+
+// split takes the record apart, asking for further lines while a quote is open.
+func (s *scanner) split() error {
+	pos := 0
+	for {
+		var err error
+		if pos < len(s.raw) && s.raw[pos] == '"' {
+			pos, err = s.quoted(pos + 1)
+		} else {
+			pos = s.plain(pos)
+		}
+		if err != nil {
+			return err
+		}
+		s.ends = append(s.ends, len(s.text))
+		if pos >= s.content() {
+			return nil
+		}
+		pos++ // the delimiter
+	}
+}
+
+// plain takes the field from pos and gives the place after it.
+func (s *scanner) plain(pos int) int {
+	end := s.content()
+	if i := bytes.IndexByte(s.raw[pos:end], s.delim); i >= 0 {
+		end = pos + i
+	}
+	s.text = append(s.text, s.raw[pos:end]...)
+	return end
+}
+
+// quoted takes the field whose opening quote stands before pos.
+func (s *scanner) quoted(pos int) (int, error) {
+	opened := s.line
+	for {
+		i := bytes.IndexByte(s.raw[pos:], '"')
+		if i < 0 {
+			s.text = append(s.text, s.raw[pos:]...)
+			pos = len(s.raw)
+			if err := s.extend(); errors.Is(err, io.EOF) {
+				return 0, &FileError{Path: s.path, Line: opened, Reason: "a quote is opened here and never closed"}
+			} else if err != nil {
+				return 0, err
+			}
+			continue
+		}
+		s.text = append(s.text, s.raw[pos:pos+i]...)
+		pos += i + 1
+		if pos < len(s.raw) && s.raw[pos] == '"' {
+			s.text = append(s.text, '"')
+			pos++
+			continue
+		}
+		if pos < s.content() && s.raw[pos] != s.delim {
+			return 0, &RowError{Reason: fmt.Sprintf("field %d goes on after its closing quote", len(s.ends)+1)}
+		}
+		return pos, nil
+	}
+}
+
+// content is the length of raw without the end of its last line.
+func (s *scanner) content() int {
+	n := len(s.raw)
+	if n > 0 && s.raw[n-1] == '\n' {
+		n--
+	}
+	if n > 0 && s.raw[n-1] == '\r' {
+		n--
+	}
+	return n
+}
+
+// extend adds one line, with its end, to raw.
+func (s *scanner) extend() error {
+	if s.eof {
+		return io.EOF
+	}
+	before := len(s.raw)
+	for {
+		part, err := s.in.ReadSlice('\n')
+		s.raw = append(s.raw, part...)
+		switch {
+		case len(s.raw) > maxRecord:
+			return &FileError{Path: s.path, Line: max(s.start, 1), Reason: "a row is longer than 64 MB: is a quote left open?"}
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case errors.Is(err, io.EOF):
+			s.eof = true
+			if len(s.raw) == before {
+				return io.EOF
+			}
+		case err != nil:
+			return fileError(s.path, err)
+		}
+		s.line++
+		return nil
+	}
+}
+
+// oldMac turns the line ends of texts that know carriage returns only.
+type oldMac struct{ in io.Reader }
+
+func (o *oldMac) Read(p []byte) (int, error) {
+	n, err := o.in.Read(p)
+	for i := range p[:n] {
+		if p[i] == '\r' {
+			p[i] = '\n'
+		}
+	}
+	return n, err
+}
+
+// plural is "1 field", "2 fields".
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

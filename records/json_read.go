@@ -1,0 +1,326 @@
+package records
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"unicode/utf8"
+)
+
+// startJSON sets up the reader for what the text begins with. A file of JSON
+// lines that begins with "[" is read as an array, and a .json file may hold one
+// object after the other: what is meant is plain in both.
+func (r *Reader) startJSON(src textSource, head []byte) error {
+	if bytes.HasPrefix(head, bomUTF8) {
+		_, _ = src.in.Discard(len(bomUTF8)) // was peeked
+	}
+	body := bytes.TrimSpace(bytes.TrimPrefix(head, bomUTF8))
+	if r.format == JSONL && body[0] != '[' {
+		l := &lines{scanner: scanner{in: src.in, path: r.path}}
+		r.next = l.next
+		return nil
+	}
+	a := &array{path: r.path, in: &lineCounter{in: src.in, line: 1}}
+	a.dec = json.NewDecoder(a.in)
+	a.dec.UseNumber()
+	if body[0] != '[' {
+		return r.startObject(a)
+	}
+	if _, err := a.dec.Token(); err != nil {
+		return a.fault(err)
+	}
+	a.open = true
+	r.next = a.next
+	return nil
+}
+
+// startObject reads the first object whole, because only its end tells whether
+// it is a record or a set of columns.
+func (r *Reader) startObject(a *array) error {
+	var raw json.RawMessage
+	if err := a.dec.Decode(&raw); err != nil {
+		return a.fault(err)
+	}
+	names, values, err := object(raw)
+	if err != nil {
+		return a.fault(err)
+	}
+	if !a.dec.More() {
+		if rows, isTable := tableOf(values); isTable {
+			if rows < 0 {
+				return &FileError{Path: r.path, Reason: "its columns are not of one length"}
+			}
+			r.columns, r.total = names, int64(rows)
+			r.next = columnRows(names, values, rows)
+			return nil
+		}
+	}
+	first := &Record{Columns: names, Values: values}
+	r.next = func() (Record, error) {
+		if first != nil {
+			rec := *first
+			first = nil
+			return rec, nil
+		}
+		return a.next()
+	}
+	return nil
+}
+
+// tableOf tells whether all values are lists, and how long they are; -1 when
+// their lengths differ.
+func tableOf(values []any) (rows int, isTable bool) {
+	for i, v := range values {
+		list, isList := v.([]any)
+		switch {
+		case !isList:
+			return 0, false
+		case i == 0:
+			rows = len(list)
+		case rows != len(list):
+			rows = -1
+		}
+	}
+	return rows, len(values) > 0
+}
+
+// columnRows goes through lists of one length side by side.
+func columnRows(names []string, lists []any, rows int) func() (Record, error) {
+	row := 0
+	return func() (Record, error) {
+		if row == rows {
+			return Record{}, io.EOF
+		}
+		rec := Record{Columns: names, Values: make([]any, len(names))}
+		for i := range lists {
+			rec.Values[i] = lists[i].([]any)[row]
+		}
+		row++
+		return rec, nil
+	}
+}
+
+// array reads the elements of an array, or objects one after the other.
+type array struct {
+	path    string
+	in      *lineCounter
+	dec     *json.Decoder
+	columns []string // of the last record
+	open    bool     // an array was opened: objects one after the other have none
+	failed  error    // what ended the array before its time
+}
+
+func (a *array) next() (Record, error) {
+	if a.failed != nil {
+		return Record{}, a.failed
+	}
+	if !a.dec.More() {
+		return Record{}, a.end()
+	}
+	var raw json.RawMessage
+	if err := a.dec.Decode(&raw); err != nil {
+		return Record{}, a.fail(a.fault(err))
+	}
+	return recordOf(raw, &a.columns)
+}
+
+// end makes sure that the array is closed and that nothing follows it.
+func (a *array) end() error {
+	tok, err := a.dec.Token()
+	switch {
+	case errors.Is(err, io.EOF) && !a.open:
+		return a.fail(io.EOF)
+	case err != nil:
+		return a.fail(a.fault(err))
+	case tok == json.Delim(']'):
+		if _, err := a.dec.Token(); !errors.Is(err, io.EOF) {
+			return a.fail(&FileError{Path: a.path, Line: a.in.lineAt(a.dec.InputOffset()), Reason: "something follows the end of the array"})
+		}
+	}
+	return a.fail(io.EOF)
+}
+
+func (a *array) fail(err error) error {
+	a.failed = err
+	return err
+}
+
+// fault puts the decoder's error in a user's words, with the line.
+func (a *array) fault(err error) error {
+	var file *FileError
+	if errors.As(err, &file) {
+		return err
+	}
+	offset := a.dec.InputOffset()
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		offset = syntax.Offset
+	}
+	reason := jsonReason(err)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		offset, reason = a.in.offset, "the JSON ends before it is complete"
+	}
+	return &FileError{Path: a.path, Line: a.in.lineAt(offset), Reason: reason, Err: err}
+}
+
+// unexpectedEnd is how the JSON package says of a whole text that it is cut off; it has no error value for that.
+const unexpectedEnd = "unexpected end of JSON input"
+
+// jsonReason is the JSON package's finding in one plain line.
+func jsonReason(err error) string {
+	var syntax *json.SyntaxError
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || err.Error() == unexpectedEnd {
+		return "the JSON ends before it is complete"
+	}
+	if errors.As(err, &syntax) {
+		return "not valid JSON: " + syntax.Error()
+	}
+	return "not valid JSON"
+}
+
+// recordOf makes a record of an object's text. last is the columns of the
+// record before: those of equal records are shared.
+func recordOf(raw []byte, last *[]string) (Record, error) {
+	if !utf8.Valid(raw) {
+		return Record{}, &RowError{Reason: "the row is not UTF-8 text"}
+	}
+	if raw[0] != '{' {
+		return Record{}, &RowError{Reason: fmt.Sprintf("the row is %s, not an object", kindOf(raw[0]))}
+	}
+	names, values, err := object(raw)
+	if err != nil {
+		return Record{}, &RowError{Reason: jsonReason(err)}
+	}
+	if slices.Equal(names, *last) {
+		names = *last
+	}
+	*last = names
+	return Record{Columns: names, Values: values}, nil
+}
+
+// object reads a JSON object with its keys in order; of equal keys the last holds.
+func object(raw []byte) ([]string, []any, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	if _, err := dec.Token(); err != nil {
+		return nil, nil, err
+	}
+	var names []string
+	var values []any
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return nil, nil, err
+		}
+		var v any
+		if err := dec.Decode(&v); err != nil {
+			return nil, nil, err
+		}
+		name := key.(string) // a key of an object is nothing else
+		if i := slices.Index(names, name); i >= 0 {
+			values[i] = v
+			continue
+		}
+		names, values = append(names, name), append(values, v)
+	}
+	_, err := dec.Token()
+	return names, values, err
+}
+
+// kindOf names a JSON value by its first character.
+func kindOf(first byte) string {
+	switch first {
+	case '[':
+		return "a list"
+	case '"':
+		return "a string"
+	case 't', 'f':
+		return "a boolean"
+	case 'n':
+		return "null"
+	}
+	return "a number"
+}
+
+// lines reads one object a line.
+type lines struct {
+	scanner
+	columns []string // of the last record
+}
+
+func (l *lines) next() (Record, error) {
+	for {
+		l.raw = l.raw[:0]
+		l.start = l.line + 1
+		if err := l.extend(); err != nil {
+			return Record{}, err
+		}
+		text := bytes.TrimSpace(l.raw)
+		if len(text) == 0 {
+			continue
+		}
+		rec, err := l.decode(text)
+		rec.Line = l.start
+		return rec, err
+	}
+}
+
+func (l *lines) decode(text []byte) (Record, error) {
+	var raw json.RawMessage
+	if err := json.Unmarshal(text, &raw); err != nil {
+		return Record{}, &RowError{Reason: jsonReason(err)}
+	}
+	return recordOf(text, &l.columns)
+}
+
+// lineCounter remembers where lines begin, sparsely: one mark for each block
+// that was read.
+type lineCounter struct {
+	in     *bufio.Reader
+	offset int64 // bytes read
+	line   int   // the line that offset stands on
+	blocks []block
+}
+
+// block is the last text that was read, kept to place an error in it.
+type block struct {
+	from int64
+	line int
+	text []byte
+}
+
+// keptBlocks is how many blocks an error may lie behind what was read.
+const keptBlocks = 2
+
+func (c *lineCounter) Read(p []byte) (int, error) {
+	n, err := c.in.Read(p)
+	if n == 0 {
+		return n, err
+	}
+	b := block{c.offset, c.line, nil}
+	if len(c.blocks) == keptBlocks {
+		b.text = c.blocks[0].text[:0]
+		copy(c.blocks, c.blocks[1:])
+		c.blocks = c.blocks[:keptBlocks-1]
+	}
+	b.text = append(b.text, p[:n]...)
+	c.blocks = append(c.blocks, b)
+	c.offset += int64(n)
+	c.line += bytes.Count(p[:n], []byte{'\n'})
+	return n, err
+}
+
+// lineAt is the line that a byte stands on, as far as it is remembered; 0 otherwise.
+func (c *lineCounter) lineAt(offset int64) int {
+	for _, b := range slices.Backward(c.blocks) {
+		if offset >= b.from {
+			end := min(offset-b.from, int64(len(b.text)))
+			return b.line + bytes.Count(b.text[:end], []byte{'\n'})
+		}
+	}
+	return 0
+}

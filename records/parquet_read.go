@@ -1,0 +1,369 @@
+package records
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"math/big"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// rowsAtOnce is how many rows are decoded in one go.
+const rowsAtOnce = 64
+
+// startParquet reads the file's footer.
+func (r *Reader) startParquet() (err error) {
+	damaged := func(err error) error {
+		return &FileError{Path: r.path, Reason: "is damaged or not a complete Parquet file", Err: err}
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = damaged(nil)
+		}
+	}()
+	f, err := parquet.OpenFile(&meterAt{r}, r.size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	if err != nil {
+		return damaged(err)
+	}
+	p := &parquetRows{groups: f.RowGroups(), fields: f.Schema().Fields(), buf: make([]parquet.Row, rowsAtOnce)}
+	p.leaves = make([][]parquet.Value, len(f.Schema().Columns()))
+	for _, field := range p.fields {
+		r.columns = append(r.columns, field.Name())
+	}
+	r.total = f.NumRows()
+	r.next = func() (rec Record, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = damaged(nil)
+			}
+		}()
+		rec, err = p.next(r.columns)
+		if err != nil && !errors.Is(err, io.EOF) {
+			err = damaged(err)
+		}
+		return rec, err
+	}
+	return nil
+}
+
+// meterAt counts the bytes that are read at offsets.
+type meterAt struct{ r *Reader }
+
+// ReadAt reads from the file.
+func (m *meterAt) ReadAt(p []byte, off int64) (int, error) {
+	n, err := m.r.file.ReadAt(p, off)
+	m.r.read.Store(min(m.r.size, m.r.read.Load()+int64(n)))
+	return n, err
+}
+
+// parquetRows goes through the row groups of a file.
+type parquetRows struct {
+	groups []parquet.RowGroup
+	fields []parquet.Field
+	rows   parquet.Rows
+	buf    []parquet.Row
+	have   []parquet.Row     // decoded and not yet given
+	leaves [][]parquet.Value // one record's values by leaf column
+}
+
+func (p *parquetRows) next(columns []string) (Record, error) {
+	for len(p.have) == 0 {
+		if err := p.fill(); err != nil {
+			return Record{}, err
+		}
+	}
+	row := p.have[0]
+	p.have = p.have[1:]
+	for i := range p.leaves {
+		p.leaves[i] = p.leaves[i][:0]
+	}
+	for _, v := range row {
+		p.leaves[v.Column()] = append(p.leaves[v.Column()], v)
+	}
+	rec := Record{Columns: columns, Values: make([]any, len(columns))}
+	at := assembler{leaves: p.leaves}
+	for i, f := range p.fields {
+		rec.Values[i] = at.node(f, level{})
+	}
+	return rec, nil
+}
+
+// fill decodes some more rows, opening the next row group where one has ended.
+func (p *parquetRows) fill() error {
+	if p.rows == nil {
+		if len(p.groups) == 0 {
+			return io.EOF
+		}
+		p.rows = p.groups[0].Rows()
+		p.groups = p.groups[1:]
+	}
+	n, err := p.rows.ReadRows(p.buf)
+	p.have = p.buf[:n]
+	if errors.Is(err, io.EOF) {
+		err = nil
+		if n == 0 {
+			err = p.rows.Close()
+			p.rows = nil
+		}
+	}
+	return err
+}
+
+// assembler puts nested values together from the leaves of one record, by
+// their repetition and definition levels (the Dremel encoding).
+type assembler struct {
+	leaves [][]parquet.Value // what is left of each leaf column
+	leaf   int               // the leaf column that comes next
+}
+
+// level is how deep a place lies in repeated and in optional or repeated nodes.
+type level struct{ rep, def int }
+
+// node is the value of a node for the current repetition; it goes past the
+// node's leaves and takes their values.
+func (a *assembler) node(n parquet.Node, at level) any {
+	switch {
+	case n.Repeated():
+		return a.list(n, at)
+	case n.Optional():
+		at.def++
+		if !a.defined(at.def) {
+			a.skip(n)
+			return nil
+		}
+	}
+	return a.value(n, at)
+}
+
+// defined tells whether the node whose first leaf comes next is there.
+func (a *assembler) defined(def int) bool {
+	left := a.leaves[a.leaf]
+	return len(left) > 0 && left[0].DefinitionLevel() >= def
+}
+
+// skip takes the one null that stands in each leaf of a node that is not there.
+func (a *assembler) skip(n parquet.Node) {
+	if n.Leaf() {
+		if left := a.leaves[a.leaf]; len(left) > 0 {
+			a.leaves[a.leaf] = left[1:]
+		}
+		a.leaf++
+		return
+	}
+	for _, f := range n.Fields() {
+		a.skip(f)
+	}
+}
+
+// list is the elements of a repeated node.
+func (a *assembler) list(n parquet.Node, at level) any {
+	at.rep++
+	at.def++
+	elements := []any{}
+	if !a.defined(at.def) {
+		a.skip(n)
+		return elements
+	}
+	first := a.leaf
+	for {
+		a.leaf = first
+		elements = append(elements, a.value(n, at))
+		left := a.leaves[first]
+		if len(left) == 0 || left[0].RepetitionLevel() != at.rep {
+			return elements
+		}
+	}
+}
+
+// value is a node that is there: a leaf, or a group with its fields.
+func (a *assembler) value(n parquet.Node, at level) any {
+	if n.Leaf() {
+		v := a.leaves[a.leaf][0]
+		a.leaves[a.leaf] = a.leaves[a.leaf][1:]
+		a.leaf++
+		return leafValue(n.Type(), v)
+	}
+	fields := n.Fields()
+	group := make(map[string]any, len(fields))
+	for _, f := range fields {
+		group[f.Name()] = a.node(f, at)
+	}
+	switch logicalOf(n).(type) {
+	case *format.ListType:
+		return unwrapList(fields, group)
+	case *format.MapType:
+		return unwrapMap(fields, group)
+	}
+	return group
+}
+
+// unwrapList takes the two levels off that Parquet puts around a list's elements.
+func unwrapList(fields []parquet.Field, group map[string]any) any {
+	if len(fields) != 1 {
+		return group
+	}
+	elements, ok := group[fields[0].Name()].([]any)
+	inner := fields[0].Fields()
+	if !ok || len(inner) != 1 {
+		return group[fields[0].Name()]
+	}
+	for i, e := range elements {
+		if m, ok := e.(map[string]any); ok {
+			elements[i] = m[inner[0].Name()]
+		}
+	}
+	return elements
+}
+
+// unwrapMap makes a map of Parquet's list of keys and values.
+func unwrapMap(fields []parquet.Field, group map[string]any) any {
+	if len(fields) != 1 {
+		return group
+	}
+	entries, _ := group[fields[0].Name()].([]any)
+	made := make(map[string]any, len(entries))
+	for _, e := range entries {
+		if m, ok := e.(map[string]any); ok {
+			if key, err := fitText(m["key"]); err == nil {
+				made[key.(string)] = m["value"] // fitText gives a string
+			}
+		}
+	}
+	return made
+}
+
+// logicalOf is what a node's values mean, nil where that is not said.
+func logicalOf(n parquet.Node) format.LogicalTypeValue {
+	if lt := n.Type().LogicalType(); lt != nil {
+		return lt.Value
+	}
+	return nil
+}
+
+// leafValue is a leaf's value in the terms of Record. Byte strings are copied:
+// the library uses their memory again.
+func leafValue(t parquet.Type, v parquet.Value) any {
+	if v.IsNull() {
+		return nil
+	}
+	var meaning format.LogicalTypeValue
+	if lt := t.LogicalType(); lt != nil {
+		meaning = lt.Value
+	}
+	switch v.Kind() {
+	case parquet.Boolean:
+		return v.Boolean()
+	case parquet.Int32:
+		if i, ok := meaning.(*format.IntType); ok && !i.IsSigned {
+			return int64(v.Uint32())
+		}
+		return integer(meaning, int64(v.Int32()))
+	case parquet.Int64:
+		if i, ok := meaning.(*format.IntType); ok && !i.IsSigned && v.Int64() < 0 {
+			return json.Number(new(big.Int).SetUint64(v.Uint64()).String())
+		}
+		return integer(meaning, v.Int64())
+	case parquet.Int96: // an instant, as old writers keep it
+		return parquetInt96(v)
+	case parquet.Float:
+		return float64(v.Float())
+	case parquet.Double:
+		return v.Double()
+	}
+	return byteString(meaning, bytes.Clone(v.ByteArray()))
+}
+
+// integer is a whole number, or what it stands for.
+func integer(meaning format.LogicalTypeValue, n int64) any {
+	switch m := meaning.(type) {
+	case *format.DateType:
+		return time.Unix(n*86400, 0).UTC().Format(time.DateOnly)
+	case *format.TimestampType:
+		return timestamp(n, m.Unit.Value.Duration(), m.IsAdjustedToUTC)
+	case *format.TimeType:
+		d := time.Duration(n) * m.Unit.Value.Duration()
+		return time.Unix(0, 0).UTC().Add(d).Format("15:04:05.999999999")
+	case *format.DecimalType:
+		return decimal(big.NewInt(n), int(m.Scale))
+	}
+	return n
+}
+
+// timestamp is an instant in ISO 8601; without an offset where it is a clock's reading.
+func timestamp(n int64, unit time.Duration, utc bool) string {
+	perSecond := int64(time.Second / unit)
+	sec, rest := n/perSecond, n%perSecond
+	t := time.Unix(sec, rest*int64(unit)).UTC()
+	if utc {
+		return t.Format(time.RFC3339Nano)
+	}
+	return t.Format("2006-01-02T15:04:05.999999999")
+}
+
+// parquetInt96 is nanoseconds of a day and the Julian number of that day.
+func parquetInt96(v parquet.Value) string {
+	const julianEpoch = 2440588 // 1970-01-01
+	i := v.Int96()
+	nanos := int64(i[1])<<32 | int64(i[0])
+	return time.Unix((int64(i[2])-julianEpoch)*86400, nanos).UTC().Format(time.RFC3339Nano)
+}
+
+// byteString is text, JSON, a decimal, a UUID or plain bytes.
+func byteString(meaning format.LogicalTypeValue, b []byte) any {
+	switch m := meaning.(type) {
+	case *format.StringType, *format.EnumType:
+		return string(b)
+	case *format.JsonType:
+		dec := json.NewDecoder(bytes.NewReader(b))
+		dec.UseNumber()
+		var v any
+		if err := dec.Decode(&v); err != nil {
+			return string(b)
+		}
+		return v
+	case *format.DecimalType:
+		n := new(big.Int).SetBytes(b)
+		if len(b) > 0 && b[0]&0x80 != 0 { // two's complement
+			n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(len(b))*8))
+		}
+		return decimal(n, int(m.Scale))
+	case *format.UUIDType:
+		return uuidText(b)
+	}
+	return b
+}
+
+// decimal is n with its point moved left by scale digits.
+func decimal(n *big.Int, scale int) json.Number {
+	digits := new(big.Int).Abs(n).String()
+	if scale > 0 {
+		for len(digits) <= scale {
+			digits = "0" + digits
+		}
+		digits = digits[:len(digits)-scale] + "." + digits[len(digits)-scale:]
+	}
+	if n.Sign() < 0 {
+		digits = "-" + digits
+	}
+	return json.Number(digits)
+}
+
+// uuidText is 16 bytes as 8-4-4-4-12 hexadecimal digits.
+func uuidText(b []byte) any {
+	const digits = "0123456789abcdef"
+	if len(b) != 16 {
+		return b
+	}
+	var out []byte
+	for i, c := range b {
+		if i == 4 || i == 6 || i == 8 || i == 10 {
+			out = append(out, '-')
+		}
+		out = append(out, digits[c>>4], digits[c&15])
+	}
+	return string(out)
+}

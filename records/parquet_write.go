@@ -1,0 +1,149 @@
+package records
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+
+	"github.com/parquet-go/parquet-go"
+)
+
+// rowGroupBytes is about how much is gathered before a row group is written: a
+// writer holds no more than that, whatever the number of rows.
+const rowGroupBytes = 32 << 20
+
+// parquetEncoder writes one optional leaf for each column, in snappy-compressed
+// row groups.
+type parquetEncoder struct {
+	out   *parquet.Writer
+	row   parquet.Row
+	bytes int
+}
+
+func newParquetEncoder(out io.Writer, columns []Column) (enc *parquetEncoder, err error) {
+	defer recovered(&err)
+	root := &ordered{}
+	for _, c := range columns {
+		if c.Name == "" || strings.ContainsRune(c.Name, ',') {
+			return nil, fmt.Errorf("a Parquet file cannot have a column named %q", c.Name)
+		}
+		root.fields = append(root.fields, field{parquet.Optional(nodeOf(c.Kind)), c.Name})
+	}
+	if len(columns) == 0 {
+		return nil, fmt.Errorf("a Parquet file needs at least one column")
+	}
+	w := parquet.NewWriter(out, parquet.NewSchema("row", root), parquet.Compression(&parquet.Snappy),
+		parquet.CreatedBy("qtype", "", ""))
+	return &parquetEncoder{out: w, row: make(parquet.Row, len(columns))}, nil
+}
+
+func nodeOf(k Kind) parquet.Node {
+	switch k {
+	case Int:
+		return parquet.Int(64)
+	case Float:
+		return parquet.Leaf(parquet.DoubleType)
+	case Bool:
+		return parquet.Leaf(parquet.BooleanType)
+	case Bytes:
+		return parquet.Leaf(parquet.ByteArrayType)
+	case JSONs:
+		return parquet.JSON()
+	}
+	return parquet.String()
+}
+
+func (e *parquetEncoder) write(values []any) (err error) {
+	defer recovered(&err)
+	for i, v := range values {
+		e.row[i] = e.value(v).Level(0, definition(v), i)
+	}
+	if _, err := e.out.WriteRows([]parquet.Row{e.row}); err != nil {
+		return err
+	}
+	if e.bytes > rowGroupBytes {
+		e.bytes = 0
+		return e.out.Flush()
+	}
+	return nil
+}
+
+func (e *parquetEncoder) close() (err error) {
+	defer recovered(&err)
+	return e.out.Close()
+}
+
+// definition is the definition level of a value in an optional column.
+func definition(v any) int {
+	if v == nil {
+		return 0
+	}
+	return 1
+}
+
+func (e *parquetEncoder) value(v any) parquet.Value {
+	e.bytes += 8
+	switch v := v.(type) {
+	case string:
+		e.bytes += len(v)
+		return parquet.ByteArrayValue([]byte(strings.ToValidUTF8(v, "\uFFFD")))
+	case json.RawMessage:
+		e.bytes += len(v)
+		return parquet.ByteArrayValue(v)
+	case []byte:
+		e.bytes += len(v)
+		return parquet.ByteArrayValue(v)
+	case int64:
+		return parquet.Int64Value(v)
+	case float64:
+		return parquet.DoubleValue(v)
+	case bool:
+		return parquet.BooleanValue(v)
+	}
+	return parquet.NullValue()
+}
+
+// recovered turns a panic of the Parquet library, which a damaged file can
+// cause, into an error.
+func recovered(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("the Parquet data is damaged or of an unknown kind")
+	}
+}
+
+// ordered is a group whose fields keep their order; parquet.Group sorts them by name.
+type ordered struct {
+	parquet.Group
+	fields []field
+}
+
+// Fields lists the fields in the order that they were given.
+func (o *ordered) Fields() []parquet.Field {
+	all := make([]parquet.Field, len(o.fields))
+	for i := range o.fields {
+		all[i] = &o.fields[i]
+	}
+	return all
+}
+
+// String names the group in the library's messages.
+func (o *ordered) String() string { return "row" }
+
+// GoType is what the library would decode rows to; they are never decoded to Go structs here.
+func (o *ordered) GoType() reflect.Type { return reflect.TypeFor[map[string]any]() }
+
+// field is a column of an ordered group.
+type field struct {
+	parquet.Node
+	name string
+}
+
+// Name is the column's name.
+func (f *field) Name() string { return f.name }
+
+// Value finds the field in a Go value, for the library's reflection.
+func (f *field) Value(base reflect.Value) reflect.Value {
+	return base.MapIndex(reflect.ValueOf(f.name))
+}

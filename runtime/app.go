@@ -1,0 +1,249 @@
+// Package runtime runs applications: it makes one shared object of every
+// memory, model and tool that a document declares, compiles flows, and takes
+// rows through them.
+//
+// An App is safe for concurrent use: any number of runs may go on at once, and
+// those of one session meet in its memories.
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/model/provider"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/steps"
+	"github.com/qtype-dev/qtype/token"
+	"github.com/qtype-dev/qtype/tool"
+)
+
+// Options says what an App stands on. The zero value runs with in-process memory.
+type Options struct {
+	Store  memory.Store        // where memories live; in process where it is nil
+	Getenv func(string) string // the environment; os.Getenv where it is nil
+	HTTP   *http.Client        // for models and tools; a client of its own where it is nil
+}
+
+// App is an application that can run.
+type App struct {
+	spec     *spec.Application
+	opts     Options
+	memories map[string]*memory.Memory
+	models   map[*spec.Model]func() (model.Chat, error)
+	tools    map[string]func() (tool.Tool, error)
+}
+
+// New makes an App of a document that was validated without errors. Memories
+// are made here; models and tools when a flow that uses them is first run, so
+// that credentials are needed only for what runs.
+func New(app *spec.Application, opts Options) (*App, error) {
+	if opts.Store == nil {
+		opts.Store = memory.NewInProcess()
+	}
+	if opts.Getenv == nil {
+		opts.Getenv = os.Getenv
+	}
+	a := &App{spec: app, opts: opts, memories: map[string]*memory.Memory{},
+		models: map[*spec.Model]func() (model.Chat, error){}, tools: map[string]func() (tool.Tool, error){}}
+	for _, doc := range documents(app) {
+		if err := a.share(doc); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// share makes the shared objects of one document.
+func (a *App) share(doc *spec.Document) error {
+	for _, m := range doc.Models {
+		base := m.Base()
+		a.models[base] = sync.OnceValues(func() (model.Chat, error) {
+			return provider.New(base, provider.Options{Getenv: a.opts.Getenv, HTTP: a.opts.HTTP})
+		})
+	}
+	for _, t := range doc.Tools {
+		a.tools[t.EntityID()] = sync.OnceValues(func() (tool.Tool, error) {
+			return tool.New(t, tool.Options{HTTP: a.opts.HTTP})
+		})
+	}
+	if doc.Application == nil {
+		return nil
+	}
+	for _, m := range doc.Application.Memories {
+		shared, err := memory.New(a.memoryConfig(m), a.opts.Store)
+		if err != nil {
+			return fmt.Errorf("memory %s: %w", m.ID, err)
+		}
+		a.memories[m.ID] = shared
+	}
+	return nil
+}
+
+// documents lists the application and everything that it references, each with
+// its models and tools in Models and Tools.
+func documents(app *spec.Application) []*spec.Document {
+	all := []*spec.Document{{Application: app, Models: app.Models, Tools: app.Tools}}
+	for _, ref := range app.References {
+		if ref.Application != nil {
+			all = append(all, documents(ref.Application)...)
+			continue
+		}
+		all = append(all, ref)
+	}
+	return all
+}
+
+// memoryConfig is a declared memory in the memory package's terms. Stores are
+// shared by applications, so the application's id goes before the memory's.
+func (a *App) memoryConfig(m *spec.Memory) memory.Config {
+	return memory.Config{
+		ID:         a.spec.ID + "/" + m.ID,
+		TokenLimit: m.TokenLimit,
+		ChatShare:  m.ChatHistoryTokenRatio,
+		FlushSize:  m.TokenFlushSize,
+		Counter:    lazyCounter(Encoding(a.spec, m)),
+	}
+}
+
+// Encoding is the tokenizer that a memory counts with: that of the first model
+// that reads the memory, cl100k_base where there is none (memory.md 6).
+func Encoding(app *spec.Application, m *spec.Memory) string {
+	for _, doc := range documents(app) {
+		if doc.Application == nil {
+			continue
+		}
+		for _, f := range doc.Application.Flows {
+			for _, item := range f.Steps {
+				if memoryOf(item.Step) == m {
+					name, _ := token.ForModel(modelOf(item.Step).Name())
+					return name
+				}
+			}
+		}
+	}
+	return "cl100k_base"
+}
+
+// modelOf is the chat model that a step asks, memoryOf the memory that it
+// speaks in; nil where there is none.
+func modelOf(s spec.Step) *spec.Model {
+	switch s := s.(type) {
+	case *spec.LLMInference:
+		return s.Model.To.Base()
+	case *spec.Agent:
+		return s.Model.To.Base()
+	}
+	return nil
+}
+
+func memoryOf(s spec.Step) *spec.Memory {
+	switch s := s.(type) {
+	case *spec.LLMInference:
+		return s.Memory.To
+	case *spec.Agent:
+		return s.Memory.To
+	}
+	return nil
+}
+
+// lazyCounter loads its vocabulary with the first message that it counts.
+type lazyCounter string
+
+// Count is the number of tokens of text.
+func (c lazyCounter) Count(text string) int {
+	enc, err := token.For(string(c))
+	if err != nil { // ForModel names only encodings that are embedded
+		return len(text)
+	}
+	return enc.Count(text)
+}
+
+// Spec is the document that the App was made of.
+func (a *App) Spec() *spec.Application { return a.spec }
+
+// Memory is the shared memory of that id, nil where none is declared.
+func (a *App) Memory(id string) *memory.Memory { return a.memories[id] }
+
+// Model is the shared chat model of that id.
+func (a *App) Model(id string) (model.Chat, error) {
+	for base, made := range a.models {
+		if base.ID == id {
+			return made()
+		}
+	}
+	return nil, fmt.Errorf("no model has the id %q", id)
+}
+
+// Flow is the declared flow of that id, the first one for an empty id.
+func (a *App) Flow(id string) (*spec.Flow, error) {
+	flows := a.spec.Flows
+	if len(flows) == 0 {
+		return nil, fmt.Errorf("application %s has no flows to run", a.spec.ID)
+	}
+	if id == "" {
+		return flows[0], nil
+	}
+	i := slices.IndexFunc(flows, func(f *spec.Flow) bool { return f.ID == id })
+	if i < 0 {
+		return nil, &NoFlowError{ID: id, Flows: flowIDs(flows)}
+	}
+	return flows[i], nil
+}
+
+// NoFlowError says that an application has no flow of that id.
+type NoFlowError struct {
+	ID    string   // what was asked for
+	Flows []string // what there is
+}
+
+// Error names the flow and those that exist.
+func (e *NoFlowError) Error() string {
+	return fmt.Sprintf("no flow has the id %q; there are: %s", e.ID, joined(e.Flows))
+}
+
+func flowIDs(flows []*spec.Flow) []string {
+	var ids []string
+	for _, f := range flows {
+		ids = append(ids, f.ID)
+	}
+	return ids
+}
+
+// Models tells which chat models a flow uses, in the order of its steps, each once.
+func (a *App) Models(flowID string) ([]model.Info, error) {
+	f, err := a.Flow(flowID)
+	if err != nil {
+		return nil, err
+	}
+	var infos []model.Info
+	seen := map[*spec.Model]bool{}
+	for _, item := range f.Steps {
+		base := modelOf(item.Step)
+		if base == nil || seen[base] {
+			continue
+		}
+		seen[base] = true
+		m, err := a.models[base]()
+		if err != nil {
+			return nil, err
+		}
+		infos = append(infos, m.Info())
+	}
+	return infos, nil
+}
+
+// Close gives back what the App holds, its store included.
+func (a *App) Close(context.Context) error {
+	if c, ok := a.opts.Store.(interface{ Close() error }); ok {
+		return c.Close()
+	}
+	return nil
+}
+
+var _ steps.Slots = (*layout)(nil)

@@ -1,0 +1,137 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/steps"
+	"github.com/qtype-dev/qtype/tool"
+)
+
+// compile builds the steps of a flow around the shared objects that they name.
+func (a *App) compile(f *spec.Flow) (*flow, error) {
+	c := &flow{spec: f, layout: layoutOf(f)}
+	env := a.env(c.layout)
+	for _, item := range f.Steps {
+		r, err := steps.Build(item.Step, env)
+		if err != nil {
+			return nil, fmt.Errorf("%sstep %s: %w", at(item.Step), item.Step.EntityID(), err)
+		}
+		n, err := nodeOf(item.Step, r)
+		if err != nil {
+			return nil, err
+		}
+		c.nodes = append(c.nodes, n)
+	}
+	c.stages = stagesOf(f.Steps, c.nodes)
+	return c, nil
+}
+
+// env gives steps what they need of the application.
+func (a *App) env(l *layout) *steps.Env {
+	return &steps.Env{
+		Slots: l,
+		Model: func(m *spec.Model) (model.Chat, error) {
+			made, ok := a.models[m]
+			if !ok {
+				return nil, fmt.Errorf("model %s is not part of the application", m.ID)
+			}
+			return made()
+		},
+		Memory: func(m *spec.Memory) (*memory.Memory, error) {
+			shared, ok := a.memories[m.ID]
+			if !ok {
+				return nil, fmt.Errorf("memory %s is not part of the application", m.ID)
+			}
+			return shared, nil
+		},
+		Tool: func(t spec.Tool) (tool.Tool, error) {
+			made, ok := a.tools[t.EntityID()]
+			if !ok {
+				return nil, fmt.Errorf("tool %s is not part of the application", t.EntityID())
+			}
+			return made()
+		},
+		Flow: a.nested(),
+	}
+}
+
+// nested runs other flows for a flow's InvokeFlow steps. A callee of row-wise
+// steps alone is compiled once for the caller's run; one that gathers rows
+// holds state, so each call has its own.
+func (a *App) nested() func(context.Context, steps.FlowCall, steps.FlowEmit) error {
+	var mu sync.Mutex
+	kept := map[*spec.Flow]*flow{}
+	compiled := func(f *spec.Flow) (*flow, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if c, ok := kept[f]; ok {
+			return c, nil
+		}
+		c, err := a.compile(f)
+		if err == nil && c.stateless() {
+			kept[f] = c
+		}
+		return c, err
+	}
+	return func(ctx context.Context, call steps.FlowCall, emit steps.FlowEmit) error {
+		c, err := compiled(call.Flow)
+		if err != nil {
+			return err
+		}
+		return c.invoke(ctx, call, emit)
+	}
+}
+
+// stateless tells whether several runs may share the flow's steps.
+func (f *flow) stateless() bool {
+	return !slices.ContainsFunc(f.nodes, func(n *node) bool { return n.batch != nil || n.closer != nil })
+}
+
+// invoke runs the flow on one row of another flow.
+func (f *flow) invoke(ctx context.Context, call steps.FlowCall, emit steps.FlowEmit) error {
+	row := f.blank(call.Session, call.Number)
+	for i, ref := range f.spec.Inputs {
+		row.Values[f.layout.Slot(ref.To)] = call.Inputs[i]
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	first := chain(ctx, f.stages, &callSink{flow: f, emit: emit})
+	defer first.stop()
+	defer cancel()
+	if err := first.push(ctx, row); err != nil {
+		return err
+	}
+	return first.finish(ctx)
+}
+
+// callSink hands an invoked flow's results to the step that invoked it.
+type callSink struct {
+	flow *flow
+	emit steps.FlowEmit
+}
+
+func (s *callSink) push(_ context.Context, row *steps.Row) error {
+	outputs := make([]any, len(s.flow.spec.Outputs))
+	for i, ref := range s.flow.spec.Outputs {
+		outputs[i] = row.Values[s.flow.layout.Slot(ref.To)]
+	}
+	return s.emit(outputs, row.Err)
+}
+
+func (s *callSink) finish(context.Context) error { return nil }
+
+func (s *callSink) stop() {}
+
+// at is the place of a node followed by a colon, or nothing for one without a place.
+func at(n spec.Node) string {
+	if span := n.Place().Span(); !span.IsZero() {
+		return span.String() + ": "
+	}
+	return ""
+}

@@ -1,0 +1,230 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/qtype-dev/qtype/steps"
+)
+
+// errStopped is what emit answers when nobody wants rows any more.
+var errStopped = errors.New("no more rows are wanted")
+
+// sink takes rows. A flow is a chain of sinks; the caller's goroutine pushes a
+// row in at the front and what comes of it out at the end, so a flow without
+// workers runs on that one goroutine and holds one row at a time.
+type sink interface {
+	// push hands a row on. Its error ends the run.
+	push(ctx context.Context, row *steps.Row) error
+	// finish is called once after the last row.
+	finish(ctx context.Context) error
+	// stop ends what runs in the background and waits for it; also after finish.
+	stop()
+}
+
+// chain builds the sinks of a flow's stages in front of out.
+func chain(ctx context.Context, stages []stage, out sink) sink {
+	next := out
+	for i := len(stages) - 1; i >= 0; i-- {
+		s := stages[i]
+		switch {
+		case s.nodes[0].batch != nil:
+			next = &batchSink{node: s.nodes[0], next: next}
+		case s.workers > 1:
+			next = newParallelSink(ctx, s, next)
+		default:
+			next = &serialSink{nodes: s.nodes, next: next}
+		}
+	}
+	return next
+}
+
+// serialSink takes one row after the other through its steps.
+type serialSink struct {
+	nodes []*node
+	next  sink
+}
+
+func (s *serialSink) push(ctx context.Context, row *steps.Row) error {
+	return through(ctx, s.nodes, row, func(r *steps.Row) error { return s.next.push(ctx, r) })
+}
+
+func (s *serialSink) finish(ctx context.Context) error {
+	err := closeAll(ctx, s.nodes, func(r *steps.Row) error { return s.next.push(ctx, r) })
+	if err != nil {
+		return err
+	}
+	return s.next.finish(ctx)
+}
+
+func (s *serialSink) stop() { s.next.stop() }
+
+// batchSink gathers rows into groups for a batch step. Failed rows are not
+// grouped: they go on at once, which keeps their place among the groups.
+type batchSink struct {
+	node *node
+	next sink
+	rows []*steps.Row
+}
+
+func (b *batchSink) push(ctx context.Context, row *steps.Row) error {
+	if row.Err != nil {
+		return b.next.push(ctx, row)
+	}
+	b.rows = append(b.rows, row)
+	if size := b.node.batch.Size(); size > 0 && len(b.rows) >= size {
+		return b.flush(ctx)
+	}
+	return nil
+}
+
+func (b *batchSink) flush(ctx context.Context) error {
+	rows := b.rows
+	if len(rows) == 0 {
+		return nil
+	}
+	b.rows = nil
+	b.node.count.in.Add(int64(len(rows)))
+	emit, stopped := b.node.emitTo(func(r *steps.Row) error { return b.next.push(ctx, r) })
+	err := guard(func() error { return b.node.batch.Batch(ctx, rows, emit) })
+	if err == nil || *stopped != nil {
+		return *stopped
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	for _, row := range rows {
+		if err := b.next.push(ctx, b.node.fail(row, err)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *batchSink) finish(ctx context.Context) error {
+	if err := b.flush(ctx); err != nil {
+		return err
+	}
+	err := closeAll(ctx, []*node{b.node}, func(r *steps.Row) error { return b.next.push(ctx, r) })
+	if err != nil {
+		return err
+	}
+	return b.next.finish(ctx)
+}
+
+func (b *batchSink) stop() { b.next.stop() }
+
+// through takes a row through the steps, depth first: what a step emits goes
+// through the rest before the step goes on. The error is emit's or the
+// context's; what a step says against its row is kept in the row.
+func through(ctx context.Context, nodes []*node, row *steps.Row, emit steps.Emit) error {
+	if len(nodes) == 0 || row.Err != nil {
+		return emit(row)
+	}
+	n, rest := nodes[0], nodes[1:]
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	n.count.in.Add(1)
+	if n.permits != nil {
+		return n.limited(ctx, row, func(r *steps.Row) error { return through(ctx, rest, r, emit) })
+	}
+	pass, stopped := n.emitTo(func(r *steps.Row) error { return through(ctx, rest, r, emit) })
+	err := guard(func() error { return n.step.Process(ctx, row, pass) })
+	return n.settle(ctx, row, outcome{err, *stopped}, emit)
+}
+
+// limited runs a step that fewer workers may run than the stage has. Its rows
+// go on only after its permit is given back: a permit that is held while a row
+// waits for its place in the output could block the row before it for ever.
+// Steps with workers are 1:1, so what is held back is one row.
+func (n *node) limited(ctx context.Context, row *steps.Row, next steps.Emit) error {
+	select {
+	case n.permits <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	var made []*steps.Row
+	err := guard(func() error {
+		defer func() { <-n.permits }()
+		return n.step.Process(ctx, row, func(r *steps.Row) error { made = append(made, r); return nil })
+	})
+	for _, r := range made {
+		n.count.done.Add(1)
+		if err := next(r); err != nil {
+			return err
+		}
+	}
+	return n.settle(ctx, row, outcome{own: err}, next)
+}
+
+// outcome is how a step's handling of a row ended.
+type outcome struct {
+	own     error // what Process returned
+	stopped error // what emit had answered it before, which ends the run
+}
+
+// settle turns a step's error into a failed row, unless the run itself ended.
+func (n *node) settle(ctx context.Context, row *steps.Row, o outcome, emit steps.Emit) error {
+	switch {
+	case o.stopped != nil:
+		return o.stopped
+	case o.own == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return emit(n.fail(row, o.own))
+}
+
+// emitTo counts what a step emits and remembers the first error that emit
+// answered, because a step may wrap it.
+func (n *node) emitTo(next steps.Emit) (emit steps.Emit, stopped *error) {
+	stopped = new(error)
+	return func(r *steps.Row) error {
+		n.count.done.Add(1)
+		if err := next(r); err != nil {
+			*stopped = err
+			return errStopped
+		}
+		return nil
+	}, stopped
+}
+
+// fail marks a row as failed in this step.
+func (n *node) fail(row *steps.Row, err error) *steps.Row {
+	n.count.failed.Add(1)
+	row.Err = &steps.Error{Step: n.id, Err: err}
+	return row
+}
+
+// closeAll lets the steps that hold something give it back; what they emit
+// goes through the steps behind them.
+func closeAll(ctx context.Context, nodes []*node, emit steps.Emit) error {
+	for i, n := range nodes {
+		if n.closer == nil {
+			continue
+		}
+		rest := nodes[i+1:]
+		pass, stopped := n.emitTo(func(r *steps.Row) error { return through(ctx, rest, r, emit) })
+		err := guard(func() error { return n.closer.Close(ctx, pass) })
+		switch {
+		case *stopped != nil:
+			return *stopped
+		case err != nil:
+			return &steps.Error{Step: n.id, Err: err}
+		}
+	}
+	return nil
+}
+
+// guard turns a panic of a step into an error: a defect costs one row, not the run.
+func guard(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("internal error: %v", p)
+		}
+	}()
+	return f()
+}

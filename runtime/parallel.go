@@ -1,0 +1,182 @@
+package runtime
+
+import (
+	"context"
+	"sync"
+
+	"github.com/qtype-dev/qtype/steps"
+)
+
+const (
+	// lookahead is how many rows a worker may be ahead of the row whose output
+	// is next: it bounds what a stage holds.
+	lookahead = 4
+	// spread is the least number of rows that a stage with lanes looks ahead,
+	// so that an inbox sorted by conversation still keeps its workers busy.
+	spread = 256
+	// outputs is how many rows that one row became wait for their turn.
+	outputs = 16
+)
+
+// task is one input row on its way through a parallel stage.
+type task struct {
+	row     *steps.Row
+	session string          // the row's, kept for when the row has moved on
+	seq     int64           // its place in the input of the stage
+	out     chan *steps.Row // what became of it; closed at the end
+	next    *task           // the session's next row, which must wait for this one
+	err     error           // ends the run; set before out is closed
+}
+
+// parallelSink takes several rows at once through its steps and hands their
+// results on in the order of the rows. Rows of one session never overlap where
+// lanes are on. The next sink is driven by the goroutine that pushes, so what
+// follows a stage needs no locks.
+type parallelSink struct {
+	nodes  []*node
+	next   sink
+	lanes  bool
+	window int     // the most rows in the stage
+	queue  []*task // in input order: the head is the next whose output goes on
+	pushed int64   // rows so far
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+
+	mu     sync.Mutex
+	wake   *sync.Cond
+	ready  []*task          // may start, in input order
+	tail   map[string]*task // the newest unfinished row of each session
+	closed bool
+}
+
+func newParallelSink(ctx context.Context, s stage, next sink) *parallelSink {
+	p := &parallelSink{nodes: s.nodes, next: next, lanes: s.lanes, window: lookahead * s.workers, tail: map[string]*task{}}
+	if s.lanes {
+		p.window = max(p.window, spread)
+	}
+	p.wake = sync.NewCond(&p.mu)
+	ctx, p.cancel = context.WithCancel(ctx)
+	for range s.workers {
+		p.done.Go(func() { p.work(ctx) })
+	}
+	return p
+}
+
+func (p *parallelSink) push(ctx context.Context, row *steps.Row) error {
+	if len(p.queue) >= p.window {
+		if err := p.drainHead(ctx); err != nil {
+			return err
+		}
+	}
+	p.pushed++
+	t := &task{row: row, session: row.Session, seq: p.pushed, out: make(chan *steps.Row, outputs)}
+	p.queue = append(p.queue, t)
+	p.enter(t)
+	return nil
+}
+
+// enter makes a task ready, or lines it up behind its session's newest.
+func (p *parallelSink) enter(t *task) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lanes {
+		before := p.tail[t.session]
+		p.tail[t.session] = t
+		if before != nil {
+			before.next = t
+			return
+		}
+	}
+	p.ready = append(p.ready, t)
+	p.wake.Signal()
+}
+
+// leave lets the session's next row start. It goes before all rows that came
+// after it: the earliest ready row is always taken first, which is why a
+// worker that waits for room in its output never waits for ever.
+func (p *parallelSink) leave(t *task) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.lanes {
+		return
+	}
+	if t.next == nil {
+		delete(p.tail, t.session)
+		return
+	}
+	i := 0
+	for i < len(p.ready) && p.ready[i].seq < t.next.seq {
+		i++
+	}
+	p.ready = append(p.ready, nil)
+	copy(p.ready[i+1:], p.ready[i:])
+	p.ready[i] = t.next
+	p.wake.Signal()
+}
+
+// take waits for a ready task; nil once there will be none.
+func (p *parallelSink) take() *task {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.ready) == 0 && !p.closed {
+		p.wake.Wait()
+	}
+	if p.closed {
+		return nil
+	}
+	t := p.ready[0]
+	p.ready = p.ready[1:]
+	return t
+}
+
+func (p *parallelSink) work(ctx context.Context) {
+	for t := p.take(); t != nil; t = p.take() {
+		t.err = through(ctx, p.nodes, t.row, func(r *steps.Row) error {
+			select {
+			case t.out <- r:
+				return nil
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		})
+		t.row = nil
+		p.leave(t)
+		close(t.out)
+	}
+}
+
+// drainHead hands on what became of the oldest row, waiting for it.
+func (p *parallelSink) drainHead(ctx context.Context) error {
+	t := p.queue[0]
+	p.queue[0] = nil
+	p.queue = p.queue[1:]
+	for r := range t.out {
+		if err := p.next.push(ctx, r); err != nil {
+			return err
+		}
+	}
+	return t.err
+}
+
+func (p *parallelSink) finish(ctx context.Context) error {
+	for len(p.queue) > 0 {
+		if err := p.drainHead(ctx); err != nil {
+			return err
+		}
+	}
+	err := closeAll(ctx, p.nodes, func(r *steps.Row) error { return p.next.push(ctx, r) })
+	if err != nil {
+		return err
+	}
+	return p.next.finish(ctx)
+}
+
+func (p *parallelSink) stop() {
+	p.cancel()
+	p.mu.Lock()
+	p.closed = true
+	p.wake.Broadcast()
+	p.mu.Unlock()
+	p.done.Wait()
+	p.next.stop()
+}

@@ -1,0 +1,232 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/steps"
+	"github.com/qtype-dev/qtype/value"
+)
+
+// DefaultSession is the session of a row that names none.
+const DefaultSession = "default"
+
+// Input is one row to run.
+type Input struct {
+	Values  map[string]any // by variable id; what the flow does not take is ignored
+	Session string         // the conversation; DefaultSession where it is empty
+	Err     error          // why the row could not be read: it keeps its place as a failed row
+}
+
+// Row makes an Input of values alone.
+func Row(values map[string]any) Input { return Input{Values: values} }
+
+// Result is one row that came out of a flow.
+type Result struct {
+	Number  int64        // the input row that it came from, counted from 1; 0 where it came from many
+	Session string       // the conversation
+	Err     *steps.Error // why the row failed; nil where it did not
+	outputs []*spec.Variable
+	slots   *layout
+	values  []any
+}
+
+// Get is the value of a variable of the flow and whether it was set.
+func (r *Result) Get(id string) (any, bool) {
+	for i, v := range r.slots.vars {
+		if v.ID == id && i < len(r.values) && r.values[i] != value.Unset {
+			return r.values[i], true
+		}
+	}
+	return nil, false
+}
+
+// Outputs ranges over the flow's outputs in document order; nil for one that was not set.
+func (r *Result) Outputs() iter.Seq2[*spec.Variable, any] {
+	return func(yield func(*spec.Variable, any) bool) {
+		for _, v := range r.outputs {
+			x, _ := r.at(v)
+			if !yield(v, x) {
+				return
+			}
+		}
+	}
+}
+
+func (r *Result) at(v *spec.Variable) (any, bool) {
+	i := r.slots.Slot(v)
+	if i < 0 || i >= len(r.values) || r.values[i] == value.Unset {
+		return nil, false
+	}
+	return r.values[i], true
+}
+
+// RunOption changes one run.
+type RunOption func(*run)
+
+// WithProgress fills p while the run goes on.
+func WithProgress(p *Progress) RunOption { return func(r *run) { r.progress = p } }
+
+// WithEvents reports what happens inside the steps, text deltas among it, to
+// listen: it is called from several goroutines at once and must not block.
+func WithEvents(listen func(steps.Event)) RunOption { return func(r *run) { r.listen = listen } }
+
+// run is one run of a flow.
+type run struct {
+	flow     *flow
+	progress *Progress
+	listen   func(steps.Event)
+}
+
+// flow is a flow compiled for one run: steps that gather rows hold state.
+type flow struct {
+	spec   *spec.Flow
+	layout *layout
+	nodes  []*node
+	stages []stage
+}
+
+// Run takes rows through a flow and yields what comes out, in the order of the
+// rows. A failed row comes out too, in its place, with its Err. The error of
+// the sequence ends the run: an unknown flow, a step that cannot be built, the
+// context's end. A flow without inputs runs once where rows is nil. Breaking
+// out of the range stops the run and everything that it started.
+func (a *App) Run(ctx context.Context, flowID string, rows iter.Seq[Input], opts ...RunOption) iter.Seq2[*Result, error] {
+	return func(yield func(*Result, error) bool) {
+		err := a.run(ctx, flowID, rows, opts, func(r *Result) bool { return yield(r, nil) })
+		if err != nil && !errors.Is(err, errStopped) {
+			yield(nil, err)
+		}
+	}
+}
+
+func (a *App) run(ctx context.Context, flowID string, rows iter.Seq[Input], opts []RunOption, yield func(*Result) bool) error {
+	declared, err := a.Flow(flowID)
+	if err != nil {
+		return err
+	}
+	r := &run{progress: &Progress{}}
+	for _, o := range opts {
+		o(r)
+	}
+	if r.flow, err = a.compile(declared); err != nil {
+		return err
+	}
+	r.progress.nodes.Store(&r.flow.nodes)
+	if r.listen != nil {
+		ctx = steps.WithEvents(ctx, r.listen)
+	}
+	if rows == nil {
+		rows = func(yield func(Input) bool) { yield(Input{}) }
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	first := chain(ctx, r.flow.stages, &resultSink{run: r, yield: yield})
+	defer first.stop()
+	defer cancel()
+	return r.feed(ctx, rows, first)
+}
+
+// feed pushes every input through the chain.
+func (r *run) feed(ctx context.Context, rows iter.Seq[Input], first sink) error {
+	number := int64(0)
+	for in := range rows {
+		number++
+		r.progress.rows.Store(number)
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		if err := first.push(ctx, r.flow.row(in, number)); err != nil {
+			return err
+		}
+	}
+	return first.finish(ctx)
+}
+
+// row lays an input out in slots, coerced to the declared types.
+func (f *flow) row(in Input, number int64) *steps.Row {
+	row := f.blank(in.Session, number)
+	if row.Session == "" {
+		row.Session = DefaultSession
+	}
+	if in.Err != nil {
+		row.Err = &steps.Error{Err: in.Err}
+		return row
+	}
+	for _, ref := range f.spec.Inputs {
+		v, err := inputValue(ref.To, in.Values)
+		if err != nil {
+			row.Err = &steps.Error{Err: err}
+			return row
+		}
+		row.Values[f.layout.Slot(ref.To)] = v
+	}
+	return row
+}
+
+// blank is a row on which nothing is set.
+func (f *flow) blank(session string, number int64) *steps.Row {
+	row := &steps.Row{Values: make([]any, f.layout.Len()), Session: session, Number: number}
+	for i := range row.Values {
+		row.Values[i] = value.Unset
+	}
+	return row
+}
+
+// inputValue finds and converts the value of one flow input.
+func inputValue(v *spec.Variable, values map[string]any) (any, error) {
+	raw, ok := values[v.ID]
+	switch {
+	case ok && raw != nil:
+		x, err := value.Coerce(v.Type, raw)
+		if err != nil {
+			return nil, fmt.Errorf("input %s: %w", v.ID, err)
+		}
+		return x, nil
+	case v.IsOptional() && ok:
+		return nil, nil
+	case v.IsOptional():
+		return value.Unset, nil
+	case ok:
+		return nil, fmt.Errorf("input %s: it is null, expected %s", v.ID, v.Type)
+	}
+	return nil, fmt.Errorf("input %s (%s) is missing", v.ID, v.Type)
+}
+
+// resultSink is the end of the chain: it hands results to the caller.
+type resultSink struct {
+	run   *run
+	yield func(*Result) bool
+}
+
+func (s *resultSink) push(_ context.Context, row *steps.Row) error {
+	f := s.run.flow
+	res := &Result{Number: row.Number, Session: row.Session, Err: row.Err, slots: f.layout, values: row.Values}
+	for _, ref := range f.spec.Outputs {
+		res.outputs = append(res.outputs, ref.To)
+	}
+	s.run.progress.done.Add(1)
+	if row.Err != nil {
+		s.run.progress.fails.Add(1)
+	}
+	if !s.yield(res) {
+		return errStopped
+	}
+	return nil
+}
+
+func (s *resultSink) finish(context.Context) error { return nil }
+
+func (s *resultSink) stop() {}
+
+// joined lists names as a sentence does.
+func joined(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,118 @@
+// Package schema makes the JSON schema of a document out of the structs of
+// package spec: keys, defaults, ranges and enumerations from their tags, the
+// descriptions from their doc comments. Editors complete and check with it.
+//
+// The schema is marked draft-07: yaml-language-server reads 2020-12 only since its
+// release 1.20, plugins with an older one and other tools read draft-07 alone, and
+// nothing here needs a later draft. The editor's tests pass with 1.19.2 and 1.25.0.
+//
+// An editor sees a document as it is written, so the schema accepts ${VAR} where
+// a number is wanted and a path (an !include) where a section is wanted. It says
+// nothing about ids, references and types: that is package validate.
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"github.com/invopop/jsonschema"
+
+	"github.com/qtype-dev/qtype/spec"
+)
+
+//go:generate go run ./generate -spec ../spec -out ../schema.json
+
+// Draft is the dialect that the schema is marked with.
+const Draft = "http://json-schema.org/draft-07/schema#"
+
+// ID is where the newest schema can be fetched.
+const ID = "https://raw.githubusercontent.com/qtype-dev/qtype/main/schema.json"
+
+// Names of definitions that stand for no struct of package spec.
+const (
+	defReference = "Reference"
+	defDocument  = "Document"
+	defStepItem  = "StepItem"
+)
+
+// generator collects the definitions of one schema.
+type generator struct {
+	reflector   *jsonschema.Reflector
+	definitions jsonschema.Definitions
+	structs     map[string]reflect.Type // every struct of package spec that was met, by name
+	docs        docs
+}
+
+// Generate is the schema as indented JSON. The folder dir holds the source of
+// package spec, where the descriptions are read. The same source gives the same
+// bytes.
+func Generate(dir string) ([]byte, error) {
+	comments, err := readDocs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("read the descriptions in %s: %w", dir, err)
+	}
+	g := &generator{
+		definitions: jsonschema.Definitions{},
+		structs:     map[string]reflect.Type{},
+		docs:        comments,
+	}
+	g.reflector = &jsonschema.Reflector{
+		Anonymous:                  true,
+		FieldNameTag:               "yaml",
+		RequiredFromJSONSchemaTags: true,
+		LookupComment:              comments.lookup,
+		Mapper:                     g.special,
+	}
+	g.addStruct(reflect.TypeFor[spec.Application]())
+	g.addStruct(reflect.TypeFor[spec.SecretReference]())
+	for _, u := range spec.Unions() {
+		g.addUnion(u)
+	}
+	g.definitions[defReference] = reference()
+	g.definitions[defStepItem] = stepItem()
+	g.definitions[defDocument] = document()
+	if err := g.applyTags(); err != nil {
+		return nil, err
+	}
+	g.openToIncludes()
+	return g.encode()
+}
+
+// addStruct defines a struct and everything that it is made of.
+func (g *generator) addStruct(t reflect.Type) *jsonschema.Schema {
+	for name, def := range g.reflector.ReflectFromType(t).Definitions {
+		if g.definitions[name] == nil {
+			g.definitions[name] = def
+		}
+	}
+	return g.definitions[t.Name()]
+}
+
+// encode writes the schema as draft-07 spells it.
+func (g *generator) encode() ([]byte, error) {
+	root := &jsonschema.Schema{
+		Version:     Draft,
+		ID:          ID,
+		Title:       "qtype document",
+		Ref:         refTo(defDocument).Ref,
+		Definitions: g.definitions,
+	}
+	// In draft-07 a $ref hides its siblings, the title and the id included.
+	root.AllOf, root.Ref = []*jsonschema.Schema{{Ref: root.Ref}}, ""
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(root); err != nil {
+		return nil, fmt.Errorf("write the schema: %w", err)
+	}
+	text := bytes.ReplaceAll(out.Bytes(), []byte(`"#/$defs/`), []byte(`"#/definitions/`))
+	return bytes.Replace(text, []byte(`"$defs": {`), []byte(`"definitions": {`), 1), nil
+}
+
+// refTo points to a definition.
+func refTo(name string) *jsonschema.Schema {
+	return &jsonschema.Schema{Ref: "#/$defs/" + name}
+}

@@ -1,0 +1,262 @@
+package steps
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/tool"
+	"github.com/qtype-dev/qtype/value"
+)
+
+// defaultLimit is how many tools a run of an Agent calls where nothing is said (language.md 8.8).
+const defaultLimit = 20
+
+// agent asks a chat model that may call tools until it has the answer. It uses
+// the model's own tool calling; what is asked of tools and what they answer is
+// remembered in the same turn as the question and the answer.
+type agent struct {
+	speaker
+	in, out slot
+	limit   int                  // the most tool calls in one run
+	offers  []model.Tool         // the tools as the model sees them
+	tools   map[string]tool.Tool // by the names that the model uses
+}
+
+func buildAgent(s *spec.Agent, env *Env) (Runner, error) {
+	sp, err := env.speaker(&s.StepBase, s.Model.To, s.Memory.To, s.SystemMessage)
+	if err != nil {
+		return nil, err
+	}
+	a := &agent{speaker: sp, limit: s.MaxToolExecutions, tools: map[string]tool.Tool{}}
+	if a.limit <= 0 {
+		a.limit = defaultLimit
+	}
+	if a.in, a.out, err = env.inOut(&s.StepBase); err != nil {
+		return nil, err
+	}
+	for _, ref := range s.Tools {
+		if err := a.offer(env, ref.To); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// offer makes a tool known to the model.
+func (a *agent) offer(env *Env, declared spec.Tool) error {
+	if declared == nil || env.Tool == nil {
+		return fmt.Errorf("a tool is not linked")
+	}
+	t, err := env.Tool(declared)
+	if err != nil {
+		return err
+	}
+	info := t.Info()
+	name := wireName(info.Name)
+	if other, ok := a.tools[name]; ok {
+		return fmt.Errorf("tools %s and %s have the same name %q", other.Info().ID, info.ID, name)
+	}
+	a.tools[name] = t
+	a.offers = append(a.offers, model.Tool{Name: name, Description: info.Description, Parameters: info.Parameters})
+	return nil
+}
+
+// wireName is a tool's name in the letters that providers accept: a-z, A-Z,
+// 0-9, _ and -, at most 64.
+func wireName(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if r == '_' || r == '-' || r >= '0' && r <= '9' || r|0x20 >= 'a' && r|0x20 <= 'z' {
+			return r
+		}
+		return '_'
+	}, name)
+	return name[:min(len(name), 64)]
+}
+
+// Process runs the loop. Whatever fails, nothing of it enters the window.
+func (a *agent) Process(ctx context.Context, row *Row, emit Emit) error {
+	msgs, err := utterances([]slot{a.in}, row)
+	if err != nil {
+		return err
+	}
+	var answer chat.Message
+	err = a.talk(ctx, row, func(d *dialogue) error {
+		if err := d.add(msgs...); err != nil {
+			return err
+		}
+		answer, err = a.loop(ctx, row, d)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	a.answer(row, a.out, answer)
+	return emit(row)
+}
+
+// loop asks the model and calls its tools until it answers without calling any.
+func (a *agent) loop(ctx context.Context, row *Row, d *dialogue) (chat.Message, error) {
+	offers := a.offers
+	called := 0
+	for {
+		answer, err := a.ask(ctx, row, d, offers)
+		if err != nil {
+			return answer, err
+		}
+		overLimit := called >= a.limit && offers == nil
+		if len(answer.ToolCalls) == 0 || overLimit {
+			return a.last(answer, called, d)
+		}
+		answer.ToolCalls = named(answer.ToolCalls)
+		if err := d.add(answer); err != nil {
+			return answer, err
+		}
+		for _, call := range answer.ToolCalls {
+			result := a.overLimit()
+			if called < a.limit {
+				if result, err = a.run(ctx, row, call); err != nil {
+					return answer, err
+				}
+			} else {
+				offers = nil // the model is asked once more, for its answer
+			}
+			called++
+			if err := d.add(toolMessage(call, result)); err != nil {
+				return answer, err
+			}
+		}
+	}
+}
+
+// last keeps the answer, unless the model gave none.
+func (a *agent) last(answer chat.Message, called int, d *dialogue) (chat.Message, error) {
+	asked := len(answer.ToolCalls)
+	answer.ToolCalls = nil // they are not run, and a memory must not hold calls without results
+	switch {
+	case silent(answer) && called >= a.limit && asked > 0:
+		return answer, fmt.Errorf("the model asked for %d tool calls, the limit is %d (max_tool_executions), and it gave no answer without more",
+			called+asked, a.limit)
+	case silent(answer):
+		return answer, fmt.Errorf("the model gave an empty answer after %d tool calls", called)
+	}
+	return answer, d.add(answer)
+}
+
+// named gives calls without an id, or with one that another call of the answer
+// has, a fresh one: results are told apart by it.
+func named(calls []chat.ToolCall) []chat.ToolCall {
+	calls = slices.Clone(calls)
+	seen := map[string]bool{}
+	for i := range calls {
+		if calls[i].ID == "" || seen[calls[i].ID] {
+			calls[i].ID = "call_" + chat.NewID()
+		}
+		seen[calls[i].ID] = true
+	}
+	return calls
+}
+
+// toolMessage is a call's result as the model reads it.
+func toolMessage(call chat.ToolCall, result string) chat.Message {
+	m := chat.Text(chat.Tool, result)
+	m.Name, m.ToolCallID = call.Name, call.ID
+	return m
+}
+
+func (a *agent) overLimit() string {
+	return fmt.Sprintf("error: not called, because the limit of %d tool calls is reached; answer now without tools", a.limit)
+}
+
+// run calls one tool. What goes wrong is told to the model, which may mend it;
+// only the end of the run itself is an error.
+func (a *agent) run(ctx context.Context, row *Row, call chat.ToolCall) (string, error) {
+	report(ctx, a.event(row, Event{Kind: EventToolCall, Tool: call.Name, CallID: call.ID, Text: call.Arguments}))
+	result, err := a.call(ctx, call)
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	ev := Event{Kind: EventToolResult, Tool: call.Name, CallID: call.ID, Text: result, Err: err}
+	if err != nil {
+		result = "error: " + err.Error()
+	}
+	report(ctx, a.event(row, ev))
+	return result, nil
+}
+
+// call finds the tool, reads the arguments and calls it.
+func (a *agent) call(ctx context.Context, call chat.ToolCall) (string, error) {
+	t, ok := a.tools[call.Name]
+	if !ok {
+		return "", fmt.Errorf("there is no tool %q; tools are %s", call.Name, listed(a.names()))
+	}
+	given, err := readArguments(call.Arguments)
+	if err != nil {
+		return "", err
+	}
+	args, err := arguments(t.Info().Inputs, given)
+	if err != nil {
+		return "", err
+	}
+	result, err := t.Call(ctx, args)
+	if err != nil {
+		return "", err
+	}
+	return value.Text(result), nil
+}
+
+func (a *agent) names() []string {
+	var names []string
+	for _, o := range a.offers {
+		names = append(names, o.Name)
+	}
+	return names
+}
+
+// readArguments reads what the model wrote; nothing stands for no arguments.
+func readArguments(text string) (*value.Record, error) {
+	if strings.TrimSpace(text) == "" {
+		return &value.Record{}, nil
+	}
+	v, err := value.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("the arguments are not valid JSON: %w", err)
+	}
+	r, ok := v.(*value.Record)
+	if !ok {
+		return nil, fmt.Errorf("the arguments must be a JSON object, not %s", value.Describe(v))
+	}
+	return r, nil
+}
+
+// arguments checks and coerces what is given to a tool's inputs. An optional
+// input that is missing or null is left out (steps.md 4).
+func arguments(inputs []*spec.Variable, given *value.Record) (map[string]any, error) {
+	args := map[string]any{}
+	names := make([]string, len(inputs))
+	for i, in := range inputs {
+		names[i] = in.ID
+		raw, ok := given.Get(in.ID)
+		switch {
+		case raw == nil && in.IsOptional():
+			continue
+		case !ok:
+			return nil, fmt.Errorf("the argument %s (%s) is missing", in.ID, in.Type)
+		}
+		v, err := value.For(in, raw)
+		if err != nil {
+			return nil, fmt.Errorf("argument %s: %w", in.ID, err)
+		}
+		args[in.ID] = value.Native(v)
+	}
+	for name := range given.All() {
+		if !slices.Contains(names, name) {
+			return nil, fmt.Errorf("the tool has no argument %q; it takes %s", name, listed(names))
+		}
+	}
+	return args, nil
+}

@@ -1,0 +1,81 @@
+package steps
+
+import (
+	"context"
+
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/value"
+)
+
+// collect makes one list of a variable over a group of rows (steps.md 3).
+type collect struct {
+	in, out slot
+	size    int
+	id      string
+}
+
+func buildCollect(s *spec.Collect, env *Env) (Runner, error) {
+	in, out, err := env.inOut(&s.StepBase)
+	if err != nil {
+		return nil, err
+	}
+	return &collect{in: in, out: out, size: batchSize(s.Batched), id: s.ID}, nil
+}
+
+// batchSize is the document's, 0 (all rows) where it says nothing.
+func batchSize(b spec.Batched) int {
+	if b.BatchConfig == nil {
+		return 0
+	}
+	return b.BatchConfig.BatchSize
+}
+
+// Size is the most rows in a list; 0 means all.
+func (c *collect) Size() int { return c.size }
+
+// Batch emits one row with the list and what all rows agree in. The list
+// stands in the output even where the rows agree in that too. A row whose
+// input is unset fails alone.
+func (c *collect) Batch(_ context.Context, rows []*Row, emit Emit) error {
+	items := make([]any, 0, len(rows))
+	kept := make([]*Row, 0, len(rows))
+	for _, row := range rows {
+		v, err := c.in.read(row)
+		if err == nil {
+			items, kept = append(items, v), append(kept, row)
+			continue
+		}
+		if err := emitFailed(row, c.id, err, emit); err != nil {
+			return err
+		}
+	}
+	if len(kept) == 0 {
+		return nil
+	}
+	out := common(kept)
+	c.out.write(out, items)
+	return emit(out)
+}
+
+// emitFailed passes a row of a group on as failed, alone.
+func emitFailed(row *Row, step string, err error, emit Emit) error {
+	row.Err = &Error{Step: step, Err: err}
+	return emit(row)
+}
+
+// common is a row of the variables in which all rows agree. It has the
+// session of the first, and its number where all have the same.
+func common(rows []*Row) *Row {
+	out := rows[0].Clone()
+	for _, row := range rows[1:] {
+		if row.Number != out.Number {
+			out.Number = 0
+		}
+		for i, v := range out.Values {
+			if v != value.Unset && !value.Equal(v, row.Values[i]) {
+				out.Values[i] = value.Unset
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,261 @@
+package steps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/value"
+)
+
+// decoder parses a text as JSON or XML into its outputs (steps.md 3). It reads
+// what models write: a fence of any label around the answer, prose before and
+// after it.
+type decoder struct {
+	in   slot
+	outs []slot
+	find func(text string, good func(*value.Record) bool) (*value.Record, error)
+}
+
+func buildDecoder(s *spec.Decoder, env *Env) (Runner, error) {
+	d := &decoder{}
+	var err error
+	if d.in, err = env.single("input", s.Inputs); err != nil {
+		return nil, err
+	}
+	if d.outs, err = env.slots(s.Outputs); err != nil {
+		return nil, err
+	}
+	switch s.Format {
+	case "", "json":
+		d.find = findJSON
+	case "xml":
+		d.find = d.findXML
+	default:
+		return nil, fmt.Errorf("the format %q is neither json nor xml", s.Format)
+	}
+	return d, nil
+}
+
+// Process sets the outputs, each coerced to its declared type. A key that is
+// missing is null where the output is optional and fails the row where it is not.
+func (d *decoder) Process(_ context.Context, row *Row, emit Emit) error {
+	v, err := d.in.read(row)
+	if err != nil {
+		return err
+	}
+	text, err := decodable(d.in, v)
+	if err != nil {
+		return err
+	}
+	object, err := d.find(text, d.complete)
+	if err != nil {
+		return err
+	}
+	for _, out := range d.outs {
+		if err := decode(out, object, row); err != nil {
+			return err
+		}
+	}
+	return emit(row)
+}
+
+// decodable is the text of the input: of a text or a ChatMessage.
+func decodable(in slot, v any) (string, error) {
+	if s, ok := v.(string); ok {
+		return s, nil
+	}
+	if in.of.Type.Is("ChatMessage") && v != nil {
+		return value.Text(v), nil
+	}
+	return "", fmt.Errorf("variable %s: expected text, got %s", in.of.ID, value.Describe(v))
+}
+
+// complete tells whether an object has all that the outputs need.
+func (d *decoder) complete(r *value.Record) bool {
+	for _, out := range d.outs {
+		if _, ok := r.Get(out.of.ID); !ok && !out.of.IsOptional() {
+			return false
+		}
+	}
+	return true
+}
+
+// decode sets one output of the key of its name.
+func decode(out slot, object *value.Record, row *Row) error {
+	raw, ok := object.Get(out.of.ID)
+	switch {
+	case !ok && out.of.IsOptional():
+		out.write(row, nil)
+		return nil
+	case !ok:
+		return fmt.Errorf("the answer has no %q; it has %s", out.of.ID, listed(object.Names()))
+	}
+	v, err := value.For(out.of, lenientText(out.of.Type, raw))
+	if err != nil {
+		return fmt.Errorf("%s: %w", out.of.ID, err)
+	}
+	out.write(row, v)
+	return nil
+}
+
+// lenientText makes a text of a number or a boolean where a text is declared:
+// a model that answers {"id": 42} means the text 42, and a document that ran
+// before types were looked at must go on to run.
+func lenientText(t spec.Type, raw any) any {
+	if !t.Is("text") {
+		return raw
+	}
+	switch raw.(type) {
+	case nil, string, []any, *value.Record:
+		return raw
+	}
+	return string(value.JSON(raw))
+}
+
+// listed names keys for an error message, not too many of them.
+func listed(names []string) string {
+	const most = 10
+	switch {
+	case len(names) == 0:
+		return "nothing"
+	case len(names) > most:
+		return strings.Join(names[:most], ", ") + ", …"
+	}
+	return strings.Join(names, ", ")
+}
+
+// candidates lists the places where an answer may stand in a text: the whole,
+// then what stands between fences, then the whole again for what is in prose.
+func candidates(text string) []string {
+	found := []string{}
+	rest := text
+	for {
+		_, after, ok := strings.Cut(rest, "```")
+		if !ok {
+			break
+		}
+		inside, next, closed := strings.Cut(after, "```")
+		label, body, _ := strings.Cut(inside, "\n")
+		if strings.ContainsAny(label, "{<[") { // no label: the answer begins on the fence's line
+			body = inside
+		}
+		found = append(found, body)
+		if !closed {
+			break
+		}
+		rest = next
+	}
+	return append(found, text)
+}
+
+// tries bounds how many braces that never close are looked at in one text.
+const tries = 100
+
+// findJSON finds the first JSON object that is good, or else the first one.
+func findJSON(text string, good func(*value.Record) bool) (*value.Record, error) {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return nil, errors.New("the text is empty, expected a JSON object")
+	}
+	whole, n, err := value.ParsePrefix(text)
+	if err == nil && n == len(text) {
+		if r, ok := whole.(*value.Record); ok {
+			return r, nil
+		}
+		return nil, fmt.Errorf("expected a JSON object, got %s", value.Describe(whole))
+	}
+	s := &objectSearch{good: good}
+	for _, part := range candidates(text) {
+		if s.scan(part); s.done {
+			break
+		}
+	}
+	switch {
+	case s.found != nil:
+		return s.found, nil
+	case s.err != nil:
+		return nil, fmt.Errorf("the JSON object cannot be read: %w", s.err)
+	}
+	return nil, fmt.Errorf("no JSON object in the text: %s", value.Describe(text))
+}
+
+// objectSearch looks for a JSON object in prose.
+type objectSearch struct {
+	good  func(*value.Record) bool
+	found *value.Record // the first object, or the first good one once done
+	err   error         // why the first thing that looked like an object is none
+	done  bool
+	tried int
+}
+
+// scan tries each opening brace. An object that closes but cannot be read is
+// passed over whole: what lies inside a broken object is not the answer.
+func (s *objectSearch) scan(text string) {
+	for at := 0; ; {
+		i := strings.IndexByte(text[at:], '{')
+		if i < 0 || s.tried >= tries {
+			return
+		}
+		at += i
+		v, n, err := value.ParsePrefix(text[at:])
+		if err == nil {
+			s.take(v.(*value.Record))
+			if s.done {
+				return
+			}
+			at += n
+			continue
+		}
+		if s.err == nil {
+			s.err = err
+		}
+		length := balanced(text[at:])
+		switch {
+		case length > 0:
+			at += length
+		case looksLikeObject(text[at:]):
+			return // cut off: its inner objects are not the answer
+		default:
+			s.tried++
+			at++
+		}
+	}
+}
+
+func (s *objectSearch) take(r *value.Record) {
+	good := s.good(r)
+	if s.found == nil || good {
+		s.found = r
+	}
+	s.done = good
+}
+
+// balanced is the length of what stands between a brace and its partner,
+// texts in quotes passed over; 0 where there is no partner.
+func balanced(text string) int {
+	depth, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{':
+			depth++
+		case c == '}':
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		}
+	}
+	return 0
+}
+
+// looksLikeObject tells whether a key follows the brace.
+func looksLikeObject(text string) bool {
+	return strings.HasPrefix(strings.TrimLeft(text[1:], " \t\r\n"), `"`)
+}

@@ -1,0 +1,211 @@
+package steps
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/qtype-dev/qtype/value"
+)
+
+// findXML finds the first element whose children are good, or else the first one.
+func (d *decoder) findXML(text string, good func(*value.Record) bool) (*value.Record, error) {
+	if strings.TrimSpace(text) == "" {
+		return nil, errors.New("the text is empty, expected an XML element")
+	}
+	var first *value.Record
+	var failure error
+	for _, part := range candidates(text) {
+		part = escapeAmpersands(part)
+		for at, n := elementStart(part, 0), 0; at >= 0 && n < tries; at, n = elementStart(part, at+1), n+1 {
+			r, end, err := d.element(part[at:])
+			switch {
+			case err != nil && failure == nil:
+				failure = err
+			case err == nil && good(r):
+				return r, nil
+			case err == nil && first == nil:
+				first = r
+			}
+			at += end
+		}
+	}
+	switch {
+	case first != nil:
+		return first, nil
+	case failure != nil:
+		return nil, fmt.Errorf("the XML cannot be read: %w", failure)
+	}
+	return nil, fmt.Errorf("no XML element in the text: %s", value.Describe(text))
+}
+
+// elementStart is where the next thing begins that may be an element, -1 for none.
+func elementStart(text string, from int) int {
+	for i := from; i+1 < len(text); i++ {
+		if c := text[i+1]; text[i] == '<' && (c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' || c == '?') {
+			return i
+		}
+	}
+	return -1
+}
+
+// element reads one element: the name of each direct child with its text. Of
+// equal names the last counts, all of them where the output is a list. An
+// empty child is null. end is how much of the text was read.
+func (d *decoder) element(text string) (r *value.Record, end int, err error) {
+	dec := xml.NewDecoder(strings.NewReader(text))
+	dec.Entity = xml.HTMLEntity
+	c := &children{values: map[string][]any{}}
+	for depth := 0; ; {
+		token, err := dec.Token()
+		if err != nil {
+			return nil, 0, xmlError(err)
+		}
+		switch t := token.(type) {
+		case xml.StartElement:
+			depth++
+			c.open(depth, t.Name.Local)
+		case xml.CharData:
+			c.text(depth, string(t))
+		case xml.EndElement:
+			c.close(depth)
+			if depth--; depth == 0 {
+				return d.record(c), int(dec.InputOffset()), nil
+			}
+		}
+	}
+}
+
+// children gathers the direct children of the root.
+type children struct {
+	names  []string         // in the order of their first appearance
+	values map[string][]any // text or null, by name
+	name   string           // of the child that is open
+	body   strings.Builder  // its text up to its first child
+	whole  bool             // its text is over: a grandchild has begun
+}
+
+func (c *children) open(depth int, name string) {
+	switch depth {
+	case 2:
+		c.name, c.whole = name, false
+		c.body.Reset()
+	case 3:
+		c.whole = true
+	}
+}
+
+func (c *children) text(depth int, s string) {
+	if depth == 2 && !c.whole {
+		c.body.WriteString(s)
+	}
+}
+
+func (c *children) close(depth int) {
+	if depth != 2 {
+		return
+	}
+	if _, ok := c.values[c.name]; !ok {
+		c.names = append(c.names, c.name)
+	}
+	var v any
+	if c.body.Len() > 0 {
+		v = c.body.String()
+	}
+	c.values[c.name] = append(c.values[c.name], v)
+}
+
+// record makes an object of the children that suits the outputs' types.
+func (d *decoder) record(c *children) *value.Record {
+	fields := make([]value.Field, len(c.names))
+	for i, name := range c.names {
+		all := c.values[name]
+		fields[i] = value.Field{Name: name, Value: all[len(all)-1]}
+		for _, out := range d.outs {
+			switch {
+			case out.of.ID != name:
+			case out.of.Type.IsList():
+				fields[i].Value = all
+			case fields[i].Value == nil && out.of.Type.Is("text") && !out.of.IsOptional():
+				fields[i].Value = "" // <note/> is the empty text where null has no place
+			}
+		}
+	}
+	return value.NewRecord("", fields...)
+}
+
+// xmlError is a decoder's error in a user's words.
+func xmlError(err error) error {
+	var syntax *xml.SyntaxError
+	switch {
+	case errors.As(err, &syntax) && syntax.Msg == "unexpected EOF", errors.Is(err, io.EOF):
+		return errors.New("it ends before its elements are closed")
+	case errors.As(err, &syntax):
+		return fmt.Errorf("line %d: %s", syntax.Line, syntax.Msg)
+	}
+	return err
+}
+
+// escapeAmpersands makes &amp; of each & that begins no entity, outside CDATA:
+// models write "Smith & Sons". Entities are read as XML and HTML mean them.
+func escapeAmpersands(text string) string {
+	if !strings.Contains(text, "&") {
+		return text
+	}
+	var b strings.Builder
+	for {
+		plain, cdata, found := strings.Cut(text, "<![CDATA[")
+		escapeInto(&b, plain)
+		if !found {
+			return b.String()
+		}
+		b.WriteString("<![CDATA[")
+		inside, rest, closed := strings.Cut(cdata, "]]>")
+		b.WriteString(inside)
+		if !closed {
+			return b.String()
+		}
+		b.WriteString("]]>")
+		text = rest
+	}
+}
+
+func escapeInto(b *strings.Builder, text string) {
+	for {
+		before, after, found := strings.Cut(text, "&")
+		b.WriteString(before)
+		if !found {
+			return
+		}
+		b.WriteByte('&')
+		if !beginsEntity(after) {
+			b.WriteString("amp;")
+		}
+		text = after
+	}
+}
+
+// beginsEntity tells whether the text after an & goes on as an entity.
+func beginsEntity(s string) bool {
+	const longest = 32 // characters of a name
+	end := strings.IndexByte(s[:min(len(s), longest)], ';')
+	if end < 1 {
+		return false
+	}
+	name := s[:end]
+	switch name {
+	case "lt", "gt", "amp", "quot", "apos":
+		return true
+	}
+	if digits, ok := strings.CutPrefix(name, "#"); ok {
+		hex, isHex := strings.CutPrefix(strings.ToLower(digits), "x")
+		if isHex {
+			return hex != "" && strings.Trim(hex, "0123456789abcdef") == ""
+		}
+		return digits != "" && isDigits(digits)
+	}
+	_, ok := xml.HTMLEntity[name]
+	return ok
+}

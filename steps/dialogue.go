@@ -1,0 +1,150 @@
+package steps
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/value"
+)
+
+// giveUp bounds how long the history of a turn that failed is written, after
+// the row's own context may have ended.
+const giveUp = 5 * time.Second
+
+// dialogue is what one row says to a model and hears from it: a turn of a
+// memory, or messages of its own where the step has none.
+type dialogue struct {
+	turn   *memory.Turn // nil without a memory
+	system string       // the step's system message
+	said   []chat.Message
+}
+
+// openDialogue begins a turn; it waits until the session's turn before has ended.
+func openDialogue(ctx context.Context, m *memory.Memory, session, system string) (*dialogue, error) {
+	d := &dialogue{system: system}
+	if m == nil {
+		return d, nil
+	}
+	turn, err := m.Begin(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	d.turn = turn
+	if system != "" {
+		turn.System(system)
+	}
+	return d, nil
+}
+
+// add says messages; nothing is kept before commit.
+func (d *dialogue) add(msgs ...chat.Message) error {
+	if d.turn != nil {
+		return d.turn.Add(msgs...)
+	}
+	d.said = append(d.said, msgs...)
+	return nil
+}
+
+// window is what the model is sent now: the system message first, unless the
+// messages begin with one (steps.md 2, LLMInference).
+func (d *dialogue) window() ([]chat.Message, error) {
+	if d.turn != nil {
+		return d.turn.Window()
+	}
+	window := make([]chat.Message, 0, len(d.said)+1)
+	if d.system != "" && (len(d.said) == 0 || d.said[0].Role != chat.System) {
+		window = append(window, chat.Message{Role: chat.System, Blocks: []chat.Block{{Type: "text", Text: d.system}}})
+	}
+	return append(window, d.said...), nil
+}
+
+// close ends the dialogue: it commits where err is nil, else it leaves the
+// window as it was and tells the history why. It answers why the row fails.
+func (d *dialogue) close(ctx context.Context, err error) error {
+	if d.turn == nil {
+		return err
+	}
+	if err == nil {
+		if err = d.turn.Commit(ctx); err == nil {
+			return nil
+		}
+	}
+	// Without the row's context: a turn that was cancelled must be noted too.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUp)
+	defer cancel()
+	if aborted := d.turn.Abort(ctx, err); aborted != nil {
+		return fmt.Errorf("%w; the failed turn could not be noted: %w", err, aborted)
+	}
+	return err
+}
+
+// utterances makes messages of a step's inputs, in their order (steps.md 2,
+// chat mode message building).
+func utterances(inputs []slot, row *Row) ([]chat.Message, error) {
+	var msgs []chat.Message
+	for _, in := range inputs {
+		v, err := in.read(row)
+		if in.of.IsOptional() && (err != nil || v == nil) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		made, err := utter(in.of, v)
+		if err != nil {
+			return nil, fmt.Errorf("variable %s: %w", in.of.ID, err)
+		}
+		msgs = append(msgs, made...)
+	}
+	if len(msgs) == 0 {
+		return nil, fmt.Errorf("there is nothing to send to the model: all inputs are empty")
+	}
+	return msgs, nil
+}
+
+// utter makes messages of one value. A ChatMessage is taken as it is, with its
+// id, a list of them too; bytes become a block of the declared type; everything
+// else is said by the user as its text.
+func utter(v *spec.Variable, x any) ([]chat.Message, error) {
+	switch x := x.(type) {
+	case nil:
+		return nil, fmt.Errorf("it is null")
+	case chat.Message:
+		return []chat.Message{x}, nil
+	case []byte:
+		return mediaMessage(v.Type, x)
+	case []any:
+		if msgs := messageList(x); v.Type.IsListOf("ChatMessage") && msgs != nil {
+			return msgs, nil
+		}
+	}
+	return []chat.Message{chat.Text(chat.User, value.Text(x))}, nil
+}
+
+func mediaMessage(t spec.Type, data []byte) ([]chat.Message, error) {
+	switch {
+	case !t.IsMedia():
+		return nil, fmt.Errorf("it holds bytes, but its type is %s", t)
+	case t.Is("video"):
+		return nil, fmt.Errorf("a model cannot be sent a video")
+	}
+	m := chat.Message{ID: chat.NewID(), Role: chat.User, Blocks: []chat.Block{{Type: t.Name, Data: data}}}
+	return []chat.Message{m}, nil
+}
+
+// messageList is the messages of a list, nil where it holds anything else.
+func messageList(items []any) []chat.Message {
+	msgs := make([]chat.Message, 0, len(items))
+	for _, item := range items {
+		m, ok := item.(chat.Message)
+		if !ok {
+			return nil
+		}
+		msgs = append(msgs, m)
+	}
+	return msgs
+}

@@ -1,0 +1,40 @@
+package steps
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/value"
+)
+
+// explode makes one row of each element of a list (steps.md 3).
+type explode struct{ in, out slot }
+
+func buildExplode(s *spec.Explode, env *Env) (Runner, error) {
+	in, out, err := env.inOut(&s.StepBase)
+	if err != nil {
+		return nil, err
+	}
+	return &explode{in, out}, nil
+}
+
+// Process emits one row for each element, in order; an empty list makes none.
+func (e *explode) Process(_ context.Context, row *Row, emit Emit) error {
+	v, err := e.in.read(row)
+	if err != nil {
+		return err
+	}
+	items, ok := v.([]any)
+	if !ok {
+		return fmt.Errorf("variable %s: expected a list, got %s", e.in.of.ID, value.Describe(v))
+	}
+	for _, item := range items {
+		c := row.Clone()
+		e.out.write(c, item)
+		if err := emit(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,233 @@
+package steps
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ohler55/ojg/jp"
+
+	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/value"
+)
+
+// extractor takes values out of its input by a JSONPath, one row for each
+// match, in document order (steps.md 3).
+type extractor struct {
+	in, out slot
+	path    jp.Expr
+	text    string // the path as the document writes it
+}
+
+func buildExtractor(s *spec.FieldExtractor, env *Env) (Runner, error) {
+	in, out, err := env.inOut(&s.StepBase)
+	if err != nil {
+		return nil, err
+	}
+	path, err := parsePath(s.JSONPath)
+	if err != nil {
+		return nil, err
+	}
+	return &extractor{in: in, out: out, path: path, text: s.JSONPath}, nil
+}
+
+// parsePath reads a path; a leading $ may be left out.
+func parsePath(text string) (path jp.Expr, err error) {
+	defer func() { // the parser must not end the program, whatever it meets
+		if p := recover(); p != nil {
+			err = fmt.Errorf("json_path %q cannot be read", text)
+		}
+	}()
+	trimmed := strings.TrimSpace(text)
+	if trimmed == "" {
+		return nil, fmt.Errorf("json_path is empty")
+	}
+	path, err = jp.ParseString(trimmed)
+	switch {
+	case err != nil && strings.ContainsAny(trimmed, "`+*/-"):
+		return nil, fmt.Errorf("json_path %q cannot be read: %w (arithmetic and `functions` are not available)", text, err)
+	case err != nil:
+		return nil, fmt.Errorf("json_path %q cannot be read: %w", text, err)
+	case len(path) == 0:
+		return nil, fmt.Errorf("json_path %q names nothing", text)
+	}
+	return path, nil
+}
+
+// Process emits one row for each match. Nothing found is one row with null
+// where the output is optional, and fails the row where it is not.
+func (e *extractor) Process(_ context.Context, row *Row, emit Emit) error {
+	v, err := e.in.read(row)
+	if err != nil {
+		return err
+	}
+	matches := e.matches(wrap(v))
+	if len(matches) == 0 {
+		if !e.out.of.IsOptional() {
+			return fmt.Errorf("%s finds nothing in %s%s", e.text, e.in.of.ID, textHint(v))
+		}
+		matches = []any{nil}
+	}
+	for _, m := range matches {
+		c := row.Clone()
+		if err := e.set(c, unwrap(m)); err != nil {
+			return err
+		}
+		if err := emit(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// textHint helps with the commonest mistake: a text is not parsed here.
+func textHint(v any) string {
+	if _, ok := v.(string); ok {
+		return ", which is a text: decode it first"
+	}
+	return ""
+}
+
+// set puts a match into the output: wrapped where a list is declared, made a
+// record where one is declared; a matched null stays null.
+func (e *extractor) set(row *Row, m any) error {
+	if m == nil {
+		e.out.write(row, nil)
+		return nil
+	}
+	if _, isList := m.([]any); e.out.of.Type.IsList() && !isList {
+		m = []any{m}
+	}
+	return e.out.take(row, m)
+}
+
+// matches lists what the path finds.
+func (e *extractor) matches(doc any) []any {
+	if !slices.ContainsFunc(e.path, isDescent) {
+		return e.path.Get(doc)
+	}
+	// A descent finds what lies deep before what lies high; the places tell the order.
+	places := e.path.Locate(doc, 0)
+	slices.SortStableFunc(places, func(a, b jp.Expr) int { return comparePlaces(doc, a, b) })
+	places = slices.CompactFunc(places, func(a, b jp.Expr) bool { return comparePlaces(doc, a, b) == 0 })
+	found := make([]any, len(places))
+	for i, place := range places {
+		found[i] = place.First(doc)
+	}
+	return found
+}
+
+func isDescent(f jp.Frag) bool {
+	_, ok := f.(jp.Descent)
+	return ok
+}
+
+// comparePlaces orders two places of one document as a reader meets them.
+func comparePlaces(doc any, a, b jp.Expr) int {
+	at := doc
+	for i := range min(len(a), len(b)) {
+		var x, y int
+		switch node := at.(type) {
+		case *object:
+			x, y = node.index(a[i]), node.index(b[i])
+			if x >= 0 {
+				at = node.values[x]
+			}
+		case []any:
+			x, y = listIndex(a[i]), listIndex(b[i])
+			if x >= 0 && x < len(node) {
+				at = node[x]
+			}
+		}
+		if x != y {
+			return x - y
+		}
+	}
+	return len(a) - len(b)
+}
+
+func listIndex(f jp.Frag) int {
+	if n, ok := f.(jp.Nth); ok {
+		return int(n)
+	}
+	return -1
+}
+
+// object shows a record to the path library, in the order of its fields.
+type object struct {
+	record *value.Record
+	values []any // the fields' values, wrapped
+}
+
+// ValueForKey is a field's value.
+func (o *object) ValueForKey(key string) (any, bool) {
+	if i := o.index(jp.Child(key)); i >= 0 {
+		return o.values[i], true
+	}
+	return nil, false
+}
+
+// SetValueForKey does nothing: values are never changed.
+func (o *object) SetValueForKey(string, any) {}
+
+// RemoveValueForKey does nothing.
+func (o *object) RemoveValueForKey(string) {}
+
+// Keys lists the fields' names.
+func (o *object) Keys() []string { return o.record.Names() }
+
+// index is a field's place, -1 for none.
+func (o *object) index(f jp.Frag) int {
+	key, ok := f.(jp.Child)
+	if !ok {
+		return -1
+	}
+	i := 0
+	for name := range o.record.All() {
+		if name == string(key) {
+			return i
+		}
+		i++
+	}
+	return -1
+}
+
+// wrap makes of a value what the path library can walk.
+func wrap(v any) any {
+	switch v := v.(type) {
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = wrap(v[i])
+		}
+		return out
+	case *value.Record:
+		o := &object{record: v}
+		for _, x := range v.All() {
+			o.values = append(o.values, wrap(x))
+		}
+		return o
+	case chat.Message:
+		return wrap(value.AsRecord(v))
+	case value.Date, value.DateTime, value.Time:
+		return value.Text(v) // filters compare the ISO text
+	}
+	return v
+}
+
+// unwrap undoes wrap.
+func unwrap(v any) any {
+	switch v := v.(type) {
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = unwrap(v[i])
+		}
+		return out
+	case *object:
+		return v.record
+	}
+	return v
+}

@@ -1,0 +1,165 @@
+package steps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/qtype-dev/qtype/records"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/value"
+)
+
+// fileSource reads a file, one row for each record (steps.md 5). What the row
+// held before stays on it; columns that are no output are passed over.
+type fileSource struct {
+	id   string
+	path filePath
+	outs []slot
+}
+
+func buildFileSource(s *spec.FileSource, env *Env) (Runner, error) {
+	f := &fileSource{id: s.ID}
+	var err error
+	if f.path, err = env.filePath(s.Path); err != nil {
+		return nil, err
+	}
+	f.outs, err = env.slots(s.Outputs)
+	return f, err
+}
+
+// filePath is a constant path or the variable that holds one. Paths are
+// relative to the working directory, as existing documents have it (steps.md 5).
+type filePath struct {
+	constant string
+	variable *slot
+}
+
+func (e *Env) filePath(p spec.PathRef) (filePath, error) {
+	if p.Var.To == nil {
+		constant, err := localPath(p.URI)
+		return filePath{constant: constant}, err
+	}
+	s, err := e.slot(p.Var.To)
+	return filePath{variable: &s}, err
+}
+
+// of is the path for a row.
+func (p filePath) of(row *Row) (string, error) {
+	if p.variable == nil {
+		return p.constant, nil
+	}
+	v, err := p.variable.read(row)
+	if err != nil {
+		return "", err
+	}
+	s, ok := v.(string)
+	if !ok {
+		return "", fmt.Errorf("variable %s: expected a path, got %s", p.variable.of.ID, value.Describe(v))
+	}
+	path, err := localPath(s)
+	if err != nil {
+		return "", fmt.Errorf("variable %s: %w", p.variable.of.ID, err)
+	}
+	return path, nil
+}
+
+// localPath is the path of a file on this machine, of a plain path or a file: URI.
+func localPath(uri string) (string, error) {
+	if strings.TrimSpace(uri) == "" {
+		return "", errors.New("the path is empty")
+	}
+	scheme, _, isURI := strings.Cut(uri, "://")
+	if !isURI || strings.ContainsAny(scheme, `/\`) {
+		return uri, nil
+	}
+	u, err := url.Parse(uri)
+	switch {
+	case scheme != "file":
+		return "", fmt.Errorf("%s: files are read and written on this machine only, %s:// is not available yet", uri, scheme)
+	case err != nil || u.Path == "" || u.Host != "" && u.Host != "localhost":
+		return "", fmt.Errorf("%s is not the URI of a file on this machine", uri)
+	}
+	return u.Path, nil
+}
+
+// Process emits one row for each record, as it is read. A record that does not
+// fit fails its own row; a file that cannot be read fails the row that asked for it.
+func (f *fileSource) Process(ctx context.Context, row *Row, emit Emit) error {
+	path, err := f.path.of(row)
+	if err != nil {
+		return err
+	}
+	r, err := records.Open(path, records.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Close() }() // it was only read
+	if err := f.known(r); err != nil {
+		return err
+	}
+	for rec, err := range r.All() {
+		var fault *records.RowError
+		if err != nil && !errors.As(err, &fault) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		c := row.Clone()
+		if err == nil {
+			err = f.fill(c, r, rec)
+		}
+		if err != nil {
+			c.Err = &Error{Step: f.id, Err: err}
+		}
+		if err := emit(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// known refuses a file that lacks a column, where its columns are known before
+// the first record: one fault, not one for each record.
+func (f *fileSource) known(r *records.Reader) error {
+	columns := r.Columns()
+	if columns == nil {
+		return nil
+	}
+	for _, out := range f.outs {
+		if _, ok := (records.Record{Columns: columns, Values: make([]any, len(columns))}).Get(out.of.ID); !ok && !out.of.IsOptional() {
+			return fmt.Errorf("%s: there is no column %q; columns are %s", r.Path(), out.of.ID, listed(columns))
+		}
+	}
+	return nil
+}
+
+// fill sets the outputs from a record, coerced to their declared types.
+func (f *fileSource) fill(row *Row, r *records.Reader, rec records.Record) error {
+	for _, out := range f.outs {
+		raw, ok := rec.Get(out.of.ID)
+		if !ok && !out.of.IsOptional() {
+			return fmt.Errorf("%s: there is no %q; it has %s", place(r, rec), out.of.ID, listed(rec.Columns))
+		}
+		if text, isText := raw.(string); isText && (r.Format() == records.CSV || r.Format() == records.TSV) {
+			raw = value.Cell(text)
+		}
+		v, err := value.For(out.of, raw)
+		if err != nil {
+			return fmt.Errorf("%s: %s: %w", place(r, rec), out.of.ID, err)
+		}
+		out.write(row, v)
+	}
+	return nil
+}
+
+// place names a record as closely as the format allows.
+func place(r *records.Reader, rec records.Record) string {
+	if rec.Line > 0 {
+		return fmt.Sprintf("%s:%d", r.Path(), rec.Line)
+	}
+	return fmt.Sprintf("%s: row %d", r.Path(), rec.Number)
+}

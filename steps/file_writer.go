@@ -1,0 +1,251 @@
+package steps
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/qtype-dev/qtype/records"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/value"
+)
+
+// fileWriter writes rows to files, in the format that the file's name asks for
+// (steps.md 5). A file appears under its name when it is complete. What later
+// batches write to a path goes to numbered parts beside it: out.csv, out-2.csv.
+type fileWriter struct {
+	id      string
+	path    filePath
+	columns []slot // the variables that are written
+	all     bool   // the document names no inputs: only what a row has set is written
+	out     *slot  // takes the path; nil where nobody wants it
+	size    int
+	parts   map[string]int // how many files were written for each path
+}
+
+func buildFileWriter(s *spec.FileWriter, env *Env) (Runner, error) {
+	w := &fileWriter{id: s.ID, size: batchSize(s.Batched), parts: map[string]int{}}
+	var err error
+	if w.path, err = env.filePath(s.Path); err != nil {
+		return nil, err
+	}
+	if w.path.variable == nil {
+		if err := writable(w.path.constant); err != nil {
+			return nil, err
+		}
+	}
+	if w.columns, err = env.slots(s.Inputs); err != nil {
+		return nil, err
+	}
+	if w.all = len(w.columns) == 0; w.all {
+		w.columns = env.everything()
+	}
+	if len(s.Outputs) > 0 {
+		out, err := env.slot(s.Outputs[0].To)
+		if err != nil {
+			return nil, err
+		}
+		w.out = &out
+	}
+	return w, nil
+}
+
+// everything lists all variables of the flow, in the order of their slots.
+func (e *Env) everything() []slot {
+	vars, ok := e.Slots.(Variables)
+	if !ok {
+		return nil
+	}
+	var all []slot
+	for i, v := range vars.Variables() {
+		all = append(all, slot{i, v})
+	}
+	return all
+}
+
+// writable tells at once that a name asks for no format.
+func writable(path string) error {
+	if _, ok := records.FormatOf(path); ok {
+		return nil
+	}
+	return fmt.Errorf("%s: the name asks for no format: use .parquet, .csv, .tsv, .json or .jsonl", path)
+}
+
+// Size is the most rows in a file; 0 means all.
+func (w *fileWriter) Size() int { return w.size }
+
+// Batch writes one file for each path that the rows name, ordered by path, and
+// emits one row for each file: what its rows agree in, and the path. A file
+// that cannot be written fails its rows.
+func (w *fileWriter) Batch(ctx context.Context, rows []*Row, emit Emit) error {
+	groups := map[string][]*Row{}
+	for _, row := range rows {
+		path, err := w.path.of(row)
+		if err == nil {
+			groups[path] = append(groups[path], row)
+			continue
+		}
+		if err := emitFailed(row, w.id, err, emit); err != nil {
+			return err
+		}
+	}
+	paths := make([]string, 0, len(groups))
+	for path := range groups {
+		paths = append(paths, path)
+	}
+	slices.Sort(paths)
+	for _, path := range paths {
+		if err := w.group(ctx, path, groups[path], emit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// group writes the rows of one path.
+func (w *fileWriter) group(ctx context.Context, path string, rows []*Row, emit Emit) error {
+	part := partName(path, w.parts[path]+1)
+	written, err := w.write(ctx, part, rows, emit)
+	switch {
+	case errors.Is(err, errStop):
+		return err
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		for _, row := range rows {
+			if row.Err == nil {
+				if err := emitFailed(row, w.id, err, emit); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	case len(written) == 0:
+		return nil
+	}
+	w.parts[path]++
+	out := common(written)
+	if w.out != nil {
+		w.out.write(out, part)
+	}
+	return emit(out)
+}
+
+// partName is the name of the n-th file for a path, counted from 1.
+func partName(path string, n int) string {
+	if n == 1 {
+		return path
+	}
+	gz := ""
+	if strings.EqualFold(filepath.Ext(path), ".gz") {
+		gz = path[len(path)-3:]
+	}
+	bare := strings.TrimSuffix(path, gz)
+	ext := filepath.Ext(bare)
+	return fmt.Sprintf("%s-%d%s%s", strings.TrimSuffix(bare, ext), n, ext, gz)
+}
+
+// errStop marks what emit answered, which must not be mistaken for a fault of the file.
+var errStop = errors.New("no more rows are wanted")
+
+// write makes one file. It answers the rows that are in it; a row that cannot
+// be written is emitted as failed and the others go on.
+func (w *fileWriter) write(ctx context.Context, path string, rows []*Row, emit Emit) ([]*Row, error) {
+	if err := writable(path); err != nil {
+		return nil, err
+	}
+	columns := w.present(rows)
+	file, err := records.Create(path, declared(columns))
+	if err != nil {
+		return nil, err
+	}
+	defer file.Abort() // does nothing once the file is complete
+	var written []*Row
+	for _, row := range rows {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		cells, err := cellsOf(columns, row)
+		if err == nil {
+			err = file.Write(cells...)
+		}
+		var fault *records.ValueError
+		switch {
+		case err == nil:
+			written = append(written, row)
+			continue
+		case !errors.As(err, &fault) && !errors.As(err, new(*value.Error)):
+			return nil, err
+		}
+		if err := emitFailed(row, w.id, err, emit); err != nil {
+			return nil, fmt.Errorf("%w: %w", errStop, err)
+		}
+	}
+	if len(written) == 0 {
+		return nil, nil
+	}
+	return written, file.Close()
+}
+
+// present leaves out, where no inputs are named, what none of the rows has set.
+func (w *fileWriter) present(rows []*Row) []slot {
+	if !w.all {
+		return w.columns
+	}
+	return slices.DeleteFunc(slices.Clone(w.columns), func(s slot) bool {
+		return !slices.ContainsFunc(rows, func(r *Row) bool { return r.Values[s.at] != value.Unset })
+	})
+}
+
+// declared says what each column holds, by the type of its variable.
+func declared(columns []slot) []records.Column {
+	out := make([]records.Column, len(columns))
+	for i, c := range columns {
+		out[i] = records.Column{Name: c.of.ID, Kind: columnKind(c.of.Type)}
+	}
+	return out
+}
+
+func columnKind(t spec.Type) records.Kind {
+	switch {
+	case t.Is("int"):
+		return records.Int
+	case t.Is("float"):
+		return records.Float
+	case t.Is("boolean"):
+		return records.Bool
+	case t.IsMedia():
+		return records.Bytes
+	case t.IsList(), t.IsRecord(), t.Is("citation_url"), t.Is("citation_document"):
+		return records.JSONs
+	}
+	return records.Text // text, roles; dates and times as ISO text
+}
+
+// cellsOf is what a row puts into the columns; null where nothing is set.
+func cellsOf(columns []slot, row *Row) ([]any, error) {
+	cells := make([]any, len(columns))
+	for i, c := range columns {
+		v := c.orNull(row)
+		if v == nil {
+			continue
+		}
+		switch columnKind(c.of.Type) {
+		case records.Text:
+			cells[i] = value.Text(v)
+		case records.JSONs:
+			cells[i] = json.RawMessage(value.JSON(v))
+		default:
+			x, err := value.Coerce(c.of.Type, v)
+			if err != nil {
+				return nil, fmt.Errorf("column %s: %w", c.of.ID, err)
+			}
+			cells[i] = x
+		}
+	}
+	return cells, nil
+}

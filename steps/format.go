@@ -1,0 +1,393 @@
+package steps
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/value"
+)
+
+// format is a placeholder's conversion and format specification:
+// [[fill]align][sign][#][0][width][grouping][.precision][type], as Python has it.
+type format struct {
+	conversion string // "", !s, !r or !a
+	fill       string // one character; empty stands for a blank
+	align      byte   // one of <>^=, 0 where the kind of value decides
+	sign       byte   // one of +-blank, 0 for -
+	alternate  bool   // #: 0x before hexadecimals, a decimal point always
+	width      int    // the least number of characters
+	grouping   byte   // , or _ or 0
+	precision  int    // -1 where none is given
+	verb       byte   // one of sdboxXceEfFgGn%, 0 where none is given
+}
+
+// widest bounds width and precision, so that a template cannot ask for gigabytes.
+const widest = 10000
+
+var errSpec = errors.New("the format is not of the form [[fill]align][sign][#][0][width][,][.precision][type]")
+
+func parseFormat(conversion, s string) (*format, error) {
+	f := &format{conversion: conversion, precision: -1}
+	switch conversion {
+	case "", "!s", "!r", "!a":
+	default:
+		return nil, fmt.Errorf("the conversion %s is none of !s, !r, !a", conversion)
+	}
+	s = f.parseAlign(s)
+	if s != "" && strings.IndexByte("+- ", s[0]) >= 0 {
+		f.sign, s = s[0], s[1:]
+	}
+	if strings.HasPrefix(s, "#") {
+		f.alternate, s = true, s[1:]
+	}
+	zero := strings.HasPrefix(s, "0")
+	if zero && f.align == 0 {
+		f.fill, f.align = "0", '='
+	}
+	var err error
+	if s, err = cutNumber(s, &f.width); err != nil {
+		return nil, err
+	}
+	if s != "" && (s[0] == ',' || s[0] == '_') {
+		f.grouping, s = s[0], s[1:]
+	}
+	if strings.HasPrefix(s, ".") {
+		if len(s) < 2 || s[1] < '0' || s[1] > '9' {
+			return nil, errors.New("a precision is missing after the point")
+		}
+		if s, err = cutNumber(s[1:], &f.precision); err != nil {
+			return nil, err
+		}
+	}
+	return f, f.parseVerb(s)
+}
+
+// parseAlign takes the fill and the alignment off the front.
+func (f *format) parseAlign(s string) string {
+	_, n := utf8.DecodeRuneInString(s)
+	if n < len(s) && strings.IndexByte("<>=^", s[n]) >= 0 {
+		f.fill, f.align = s[:n], s[n]
+		return s[n+1:]
+	}
+	if s != "" && strings.IndexByte("<>=^", s[0]) >= 0 {
+		f.align = s[0]
+		return s[1:]
+	}
+	return s
+}
+
+// cutNumber takes digits off the front.
+func cutNumber(s string, to *int) (string, error) {
+	n := 0
+	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
+		n++
+	}
+	if n == 0 {
+		return s, nil
+	}
+	v, err := strconv.Atoi(s[:n])
+	if err != nil || v > widest {
+		return "", fmt.Errorf("%s is more than the most, %d", s[:n], widest)
+	}
+	*to = v
+	return s[n:], nil
+}
+
+func (f *format) parseVerb(s string) error {
+	switch {
+	case s == "":
+		return nil
+	case len(s) > 1 || strings.IndexByte("sdboxXceEfFgGn%", s[0]) < 0:
+		return errSpec
+	}
+	f.verb = s[0]
+	if f.conversion != "" && f.numeric() {
+		return fmt.Errorf("%s makes a text, which the type %c cannot show", f.conversion, f.verb)
+	}
+	return nil
+}
+
+// numeric tells whether only a number can be shown so.
+func (f *format) numeric() bool {
+	return f.verb != 0 && f.verb != 's' || f.sign != 0 || f.grouping != 0
+}
+
+// suits tells at once what would fail on every row: a number's format on a text.
+func (f *format) suits(t spec.Type) error {
+	number := t.Is("int") || t.Is("float") || t.Is("boolean")
+	switch {
+	case f.numeric() && t.Is("text"):
+		return fmt.Errorf("the format needs a number, but the input is %s", t)
+	case f.verb == 's' && f.conversion == "" && number && !t.Is("boolean"):
+		return fmt.Errorf("the format s needs a text, but the input is %s", t)
+	case f.precision >= 0 && t.Is("int") && (f.verb == 0 || strings.IndexByte("dboxXcn", f.verb) >= 0):
+		return errors.New("a whole number takes no precision")
+	case t.Is("float") && f.verb != 0 && strings.IndexByte("dboxXc", f.verb) >= 0:
+		return fmt.Errorf("the format %c needs a whole number, but the input is float", f.verb)
+	}
+	return nil
+}
+
+// apply shows a value.
+func (f *format) apply(v any) (string, error) {
+	if f.conversion != "" {
+		return f.text(shown(v, f.conversion))
+	}
+	switch v := v.(type) {
+	case int64:
+		if *f == (format{precision: -1}) {
+			return strconv.FormatInt(v, 10), nil
+		}
+		return f.integer(v)
+	case float64:
+		return f.float(v)
+	case bool:
+		if f.numeric() {
+			return f.integer(map[bool]int64{true: 1}[v])
+		}
+	}
+	return f.text(value.Text(v))
+}
+
+// text pads and cuts a text.
+func (f *format) text(s string) (string, error) {
+	if f.numeric() {
+		return "", fmt.Errorf("the format needs a number, not %s", value.Describe(s))
+	}
+	if f.precision >= 0 {
+		if runes := []rune(s); len(runes) > f.precision {
+			s = string(runes[:f.precision])
+		}
+	}
+	align := f.align
+	if align == 0 || align == '=' && f.fill == "0" {
+		align = '<'
+	}
+	return f.pad("", s, align), nil
+}
+
+// pad fills up to the width. The sign stands before the fill where the
+// alignment is =.
+func (f *format) pad(sign, s string, align byte) string {
+	missing := f.width - utf8.RuneCountInString(sign) - utf8.RuneCountInString(s)
+	if missing <= 0 {
+		return sign + s
+	}
+	fill := f.fill
+	if fill == "" {
+		fill = " "
+	}
+	left := 0
+	switch align {
+	case '>', '=':
+		left = missing
+	case '^':
+		left = missing / 2
+	}
+	before, after := strings.Repeat(fill, left), strings.Repeat(fill, missing-left)
+	if align == '=' {
+		return sign + before + s + after
+	}
+	return before + sign + s + after
+}
+
+// number pads a number's digits: grouped, with its sign.
+func (f *format) number(negative bool, prefix, digits string) string {
+	sign := prefix
+	switch {
+	case negative:
+		sign = "-" + prefix
+	case f.sign == '+' || f.sign == ' ':
+		sign = string(f.sign) + prefix
+	}
+	whole, rest := splitWhole(digits)
+	if f.grouping != 0 {
+		if f.align == '=' && f.fill == "0" {
+			// The noughts that fill the width are grouped too.
+			for grouped(whole, f.grouping, f.groupSize(), len(sign)+len(rest)) < f.width {
+				whole = "0" + whole
+			}
+		}
+		whole = group(whole, f.grouping, f.groupSize())
+	}
+	align := f.align
+	if align == 0 {
+		align = '>'
+	}
+	return f.pad(sign, whole+rest, align)
+}
+
+// splitWhole parts the digits before the point from the rest.
+func splitWhole(s string) (whole, rest string) {
+	if i := strings.IndexAny(s, ".e%"); i >= 0 && isDigits(s[:i]) {
+		return s[:i], s[i:]
+	}
+	return s, ""
+}
+
+func isDigits(s string) bool { return strings.Trim(s, "0123456789") == "" }
+
+func (f *format) groupSize() int {
+	if strings.IndexByte("boxX", f.verb) >= 0 && f.verb != 0 {
+		return 4
+	}
+	return 3
+}
+
+func group(digits string, sep byte, size int) string {
+	var b strings.Builder
+	for i := range len(digits) {
+		if i > 0 && (len(digits)-i)%size == 0 {
+			b.WriteByte(sep)
+		}
+		b.WriteByte(digits[i])
+	}
+	return b.String()
+}
+
+// grouped is the length that the number will have.
+func grouped(digits string, _ byte, size, around int) int {
+	return around + len(digits) + (len(digits)-1)/size
+}
+
+func (f *format) integer(n int64) (string, error) {
+	base, prefix := 10, ""
+	switch f.verb {
+	case 'e', 'E', 'f', 'F', 'g', 'G', '%':
+		return f.float(float64(n))
+	case 's':
+		return "", errors.New("the format s needs a text, not a number")
+	case 'c':
+		if n < 0 || n > unicode.MaxRune {
+			return "", fmt.Errorf("%d is no character", n)
+		}
+		return f.pad("", string(rune(n)), '<'), nil
+	case 'b':
+		base, prefix = 2, "0b"
+	case 'o':
+		base, prefix = 8, "0o"
+	case 'x', 'X':
+		base, prefix = 16, "0x"
+	}
+	if f.precision >= 0 {
+		return "", errors.New("a whole number takes no precision")
+	}
+	if !f.alternate {
+		prefix = ""
+	}
+	digits := strings.TrimPrefix(strconv.FormatInt(n, base), "-")
+	if f.verb == 'X' {
+		digits, prefix = strings.ToUpper(digits), strings.ToUpper(prefix)
+	}
+	return f.number(n < 0, prefix, digits), nil
+}
+
+func (f *format) float(x float64) (string, error) {
+	if f.verb != 0 && strings.IndexByte("sdboxXc", f.verb) >= 0 {
+		return "", fmt.Errorf("the format %c cannot show the float %s", f.verb, value.Text(x))
+	}
+	abs := math.Abs(x)
+	digits := f.floatDigits(abs)
+	if f.verb == 'E' || f.verb == 'F' || f.verb == 'G' {
+		digits = strings.ToUpper(digits)
+	}
+	return f.number(math.Signbit(x) && !math.IsNaN(x), "", digits), nil
+}
+
+// floatDigits is a number that is not negative, without padding.
+func (f *format) floatDigits(x float64) string {
+	p := f.precision
+	if p < 0 {
+		p = 6 // Python's default
+	}
+	switch {
+	case math.IsNaN(x):
+		return "nan"
+	case math.IsInf(x, 0):
+		return "inf"
+	}
+	switch f.verb {
+	case 'e', 'E':
+		return strconv.FormatFloat(x, 'e', p, 64)
+	case 'f', 'F':
+		return strconv.FormatFloat(x, 'f', p, 64)
+	case '%':
+		return strconv.FormatFloat(x*100, 'f', p, 64) + "%"
+	case 'g', 'G', 'n':
+		return general(x, max(p, 1), f.alternate, false)
+	}
+	if f.precision < 0 {
+		return value.Text(x)
+	}
+	return general(x, max(p, 1), f.alternate, true)
+}
+
+// general is Python's g: p significant digits, an exponent where the number is
+// very large or small. point adds ".0" to what would look like a whole number.
+func general(x float64, p int, keepZeros, point bool) string {
+	e := strconv.FormatFloat(x, 'e', p-1, 64)
+	mantissa, exponent, _ := strings.Cut(e, "e")
+	exp, err := strconv.Atoi(exponent)
+	if err != nil {
+		return e
+	}
+	limit := p
+	if point {
+		limit--
+	}
+	scientific := exp < -4 || exp >= max(limit, 1) && exp >= limit
+	s := mantissa
+	if !scientific {
+		s = strconv.FormatFloat(x, 'f', max(p-1-exp, 0), 64)
+	}
+	if !keepZeros && strings.Contains(s, ".") {
+		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
+	}
+	switch {
+	case scientific:
+		return s + "e" + exponent
+	case point && !strings.Contains(s, "."):
+		return s + ".0"
+	}
+	return s
+}
+
+// pythonQuote is a text as Python's repr writes it: in single quotes, unless
+// it holds some and no double ones.
+func pythonQuote(s string, ascii bool) string {
+	quote := byte('\'')
+	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {
+		quote = '"'
+	}
+	var b strings.Builder
+	b.WriteByte(quote)
+	for _, r := range s {
+		switch {
+		case r == rune(quote) || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\r':
+			b.WriteString(`\r`)
+		case r == '\t':
+			b.WriteString(`\t`)
+		case r == ' ' || r > ' ' && unicode.IsPrint(r) && (!ascii || r < 0x7f):
+			b.WriteRune(r)
+		case r <= 0xff:
+			fmt.Fprintf(&b, `\x%02x`, r)
+		case r <= 0xffff:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			fmt.Fprintf(&b, `\U%08x`, r)
+		}
+	}
+	b.WriteByte(quote)
+	return b.String()
+}

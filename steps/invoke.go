@@ -1,0 +1,227 @@
+package steps
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/tool"
+	"github.com/qtype-dev/qtype/value"
+)
+
+// invokeTool calls a tool for each row (steps.md 4).
+type invokeTool struct {
+	id      string
+	tool    tool.Tool
+	inputs  []boundInput
+	outputs []boundOutput
+}
+
+// boundInput is an input of the tool and the variable behind it.
+type boundInput struct {
+	binding
+	declared *spec.Variable
+}
+
+// boundOutput is an output of the tool and the variable that takes it.
+type boundOutput struct {
+	binding
+	optional bool // the result may lack it
+}
+
+func buildInvokeTool(s *spec.InvokeTool, env *Env) (Runner, error) {
+	if s.Tool.To == nil || env.Tool == nil {
+		return nil, fmt.Errorf("the tool is not linked")
+	}
+	t, err := env.Tool(s.Tool.To)
+	if err != nil {
+		return nil, err
+	}
+	step := &invokeTool{id: s.ID, tool: t}
+	if err := step.bindInputs(s, env); err != nil {
+		return nil, err
+	}
+	outs, err := env.bindings(s.OutputBindings)
+	for _, b := range outs {
+		declared := variableNamed(s.Tool.To.Common().Outputs, b.name)
+		if declared == nil {
+			return nil, fmt.Errorf("tool %s has no output %q", t.Info().ID, b.name)
+		}
+		step.outputs = append(step.outputs, boundOutput{b, declared.IsOptional() || b.slot.of.IsOptional()})
+	}
+	return step, err
+}
+
+func (s *invokeTool) bindInputs(declared *spec.InvokeTool, env *Env) error {
+	ins, err := env.bindings(declared.InputBindings)
+	if err != nil {
+		return err
+	}
+	for _, b := range ins {
+		v := variableNamed(s.tool.Info().Inputs, b.name)
+		if v == nil {
+			return fmt.Errorf("tool %s has no input %q", s.tool.Info().ID, b.name)
+		}
+		s.inputs = append(s.inputs, boundInput{b, v})
+	}
+	return nil
+}
+
+func variableNamed(vars []*spec.Variable, id string) *spec.Variable {
+	for _, v := range vars {
+		if v.ID == id {
+			return v
+		}
+	}
+	return nil
+}
+
+// Process calls the tool and sets the bound outputs.
+func (s *invokeTool) Process(ctx context.Context, row *Row, emit Emit) error {
+	args, err := s.arguments(row)
+	if err != nil {
+		return err
+	}
+	name := s.tool.Info().Name
+	ev := Event{Kind: EventToolCall, Step: s.id, Session: row.Session, Row: row.Number, Tool: name}
+	if report(ctx, Event{}) {
+		ev.Text = string(value.JSON(args))
+		report(ctx, ev)
+	}
+	result, err := s.tool.Call(ctx, args)
+	ev.Kind, ev.Text, ev.Err = EventToolResult, value.Text(result), err
+	report(ctx, ev)
+	if err != nil {
+		return err
+	}
+	if err := s.take(row, value.Free(result)); err != nil {
+		return fmt.Errorf("tool %s: %w", name, err)
+	}
+	return emit(row)
+}
+
+// arguments gathers the bound inputs: an optional one that is unset or null is
+// left out, a required one that is null is passed as null.
+func (s *invokeTool) arguments(row *Row) (map[string]any, error) {
+	args := map[string]any{}
+	for _, in := range s.inputs {
+		v, err := in.slot.read(row)
+		switch {
+		case in.declared.IsOptional() && (err != nil || v == nil):
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("input %s of the tool: %w", in.name, err)
+		}
+		if v != nil {
+			if x, err := value.For(in.declared, v); err == nil {
+				v = x // a date for a text that is one, a float for an int
+			}
+		}
+		args[in.name] = value.Native(v)
+	}
+	return args, nil
+}
+
+// take sets the outputs. Of a result that is an object each takes the field of
+// its name; any other result goes whole into every output, null into none.
+func (s *invokeTool) take(row *Row, result any) error {
+	if result == nil {
+		return nil
+	}
+	object, isObject := result.(*value.Record)
+	for _, out := range s.outputs {
+		v := result
+		if isObject {
+			v, _ = object.Get(out.name)
+		}
+		switch {
+		case v == nil && out.optional:
+			continue
+		case v == nil:
+			return fmt.Errorf("the result has no %q; it has %s", out.name, listed(object.Names()))
+		}
+		if err := out.slot.take(row, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// invokeFlow runs another flow for each row (steps.md 3). The flow sees its
+// bound inputs only, and gives its bound outputs only.
+type invokeFlow struct {
+	flow    *spec.Flow
+	run     func(context.Context, FlowCall, FlowEmit) error
+	inputs  []*slot // one for each input of the flow; nil where nothing is bound
+	outputs []flowOutput
+}
+
+// flowOutput is an output of the invoked flow and the variable that takes it.
+type flowOutput struct {
+	at int // among the flow's outputs
+	to slot
+}
+
+func buildInvokeFlow(s *spec.InvokeFlow, env *Env) (Runner, error) {
+	f := s.Flow.To
+	if f == nil || env.Flow == nil {
+		return nil, &NotAvailableError{Type: "InvokeFlow"}
+	}
+	step := &invokeFlow{flow: f, run: env.Flow, inputs: make([]*slot, len(f.Inputs))}
+	ins, err := env.bindings(s.InputBindings)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range ins {
+		i := refNamed(f.Inputs, b.name)
+		if i < 0 {
+			return nil, fmt.Errorf("flow %s has no input %q", f.ID, b.name)
+		}
+		step.inputs[i] = &b.slot
+	}
+	outs, err := env.bindings(s.OutputBindings)
+	for _, b := range outs {
+		i := refNamed(f.Outputs, b.name)
+		if i < 0 {
+			return nil, fmt.Errorf("flow %s has no output %q", f.ID, b.name)
+		}
+		step.outputs = append(step.outputs, flowOutput{i, b.slot})
+	}
+	return step, err
+}
+
+func refNamed(refs []spec.Ref[*spec.Variable], id string) int {
+	for i := range refs {
+		if refs[i].To != nil && refs[i].To.ID == id {
+			return i
+		}
+	}
+	return -1
+}
+
+// Process emits one row for each result of the flow; a result that failed
+// inside stays failed, with the inner step's id.
+func (s *invokeFlow) Process(ctx context.Context, row *Row, emit Emit) error {
+	call := FlowCall{Flow: s.flow, Inputs: make([]any, len(s.inputs)), Session: row.Session, Number: row.Number}
+	for i, in := range s.inputs {
+		call.Inputs[i] = any(value.Unset)
+		if in != nil {
+			call.Inputs[i] = in.orNull(row)
+		}
+	}
+	return s.run(ctx, call, func(outputs []any, failed *Error) error {
+		c := row.Clone()
+		if failed != nil {
+			c.Err = failed
+			return emit(c)
+		}
+		for _, out := range s.outputs {
+			v := outputs[out.at]
+			if v == value.Unset {
+				v = nil
+			}
+			out.to.write(c, v)
+		}
+		return emit(c)
+	})
+}

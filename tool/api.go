@@ -1,0 +1,248 @@
+package tool
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/qtype-dev/qtype/internal/outbound"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// api is an HTTP endpoint (reference steps.md 4.1).
+type api struct {
+	info     Info
+	method   string
+	endpoint *endpoint
+	query    []*spec.Variable // arguments that go into the query
+	body     []*spec.Variable // arguments that go into the JSON body
+	hasBody  bool             // the method sends one
+	headers  http.Header      // sent with every request, credentials not among them
+	auth     credential
+	timeout  time.Duration
+	retry    outbound.Policy
+	http     *http.Client
+}
+
+// methods lists the methods of an API tool and tells what each may do.
+func methods() map[string]struct{ body, repeats bool } {
+	return map[string]struct{ body, repeats bool }{
+		http.MethodGet: {repeats: true}, http.MethodHead: {repeats: true}, http.MethodOptions: {repeats: true},
+		http.MethodDelete: {repeats: true}, http.MethodPut: {body: true, repeats: true},
+		http.MethodPost: {body: true}, http.MethodPatch: {body: true},
+	}
+}
+
+func newAPI(t *spec.APITool, opts Options) (*api, error) {
+	fail := func(err error) (*api, error) { return nil, fmt.Errorf("tool %s: %w", t.ID, err) }
+	a := &api{method: strings.ToUpper(cmp.Or(t.Method, http.MethodGet)), timeout: 30 * time.Second}
+	kind, ok := methods()[a.method]
+	if !ok {
+		return fail(fmt.Errorf("method %q is none of GET, HEAD, OPTIONS, DELETE, PUT, POST, PATCH", t.Method))
+	}
+	a.hasBody = kind.body
+	if kind.repeats {
+		a.retry = outbound.Policy{MaxAttempts: 3, InitialDelay: 200 * time.Millisecond, MaxDelay: 5 * time.Second}
+	}
+	if t.Timeout > 0 {
+		a.timeout = time.Duration(t.Timeout)
+	}
+	var err error
+	if a.endpoint, err = parseEndpoint(t.Endpoint); err != nil {
+		return fail(err)
+	}
+	if err := a.arrange(t); err != nil {
+		return fail(err)
+	}
+	if a.headers, err = headers(t.Headers); err != nil {
+		return fail(err)
+	}
+	if a.auth, err = readAuth(t, opts); err != nil {
+		return fail(err)
+	}
+	if a.auth.header != "" && a.headers.Get(a.auth.header) != "" {
+		return fail(fmt.Errorf("headers and auth %s both set %s", a.auth.name, a.auth.header))
+	}
+	a.http = caller(opts.HTTP, t.AllowPrivate)
+	a.http.CheckRedirect = a.redirect
+	return a, nil
+}
+
+// arrange decides where each argument goes: into the path where the endpoint
+// names it, else parameters into the query, and inputs into the body where the
+// method has one.
+func (a *api) arrange(t *spec.APITool) error {
+	named := a.endpoint.names()
+	var all []*spec.Variable
+	for _, v := range slices.Concat(t.Inputs, t.Parameters) {
+		if slices.ContainsFunc(all, func(o *spec.Variable) bool { return o.ID == v.ID }) {
+			return fmt.Errorf("argument %s is declared twice", v.ID)
+		}
+		all = append(all, v)
+		switch {
+		case slices.Contains(named, v.ID):
+		case a.hasBody && slices.Contains(t.Inputs, v):
+			a.body = append(a.body, v)
+		default:
+			a.query = append(a.query, v)
+		}
+	}
+	for _, name := range named {
+		if !slices.ContainsFunc(all, func(v *spec.Variable) bool { return v.ID == name }) {
+			return fmt.Errorf("endpoint names {%s}, which is neither an input nor a parameter", name)
+		}
+	}
+	a.info = describe(t.Common(), all)
+	return nil
+}
+
+// headers checks what the document wants to be sent.
+func headers(declared map[string]string) (http.Header, error) {
+	h := http.Header{}
+	for name, value := range declared {
+		if name == "" || strings.ContainsAny(name, " \t\r\n:") || strings.ContainsAny(value, "\r\n\x00") {
+			return nil, fmt.Errorf("header %q cannot be sent", name)
+		}
+		h.Set(name, value)
+	}
+	return h, nil
+}
+
+// Info tells what the tool is.
+func (a *api) Info() Info { return a.info }
+
+// Call makes the request, and again where the method may be repeated and the
+// server is busy; all within the tool's timeout.
+func (a *api) Call(ctx context.Context, args map[string]any) (any, error) {
+	given, err := a.check(args)
+	if err != nil {
+		return nil, err
+	}
+	u, err := a.address(given)
+	if err != nil {
+		return nil, a.explain(err)
+	}
+	body, err := a.payload(given)
+	if err != nil {
+		return nil, a.explain(err)
+	}
+	within, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
+	tries := a.retry.Start()
+	for {
+		result, err := a.try(within, u, body)
+		if err == nil {
+			return result, nil
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		var failure *Error
+		if !errors.As(err, &failure) {
+			return nil, err
+		}
+		if within.Err() == nil && busy(failure.Status) && tries.Again(within, failure.RetryAfter) {
+			continue
+		}
+		failure.Attempts = tries.Count()
+		return nil, failure
+	}
+}
+
+// explain names the tool in an argument's fault.
+func (a *api) explain(err error) error {
+	var bad *badArgument
+	if errors.As(err, &bad) {
+		return &ArgumentError{a.info.ID, bad.name, bad.problem}
+	}
+	return fmt.Errorf("tool %s: the endpoint cannot be called with these arguments", a.info.ID)
+}
+
+// busy tells whether a server may answer a repeated request.
+func busy(status int) bool {
+	return slices.Contains([]int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}, status)
+}
+
+// try makes one request.
+func (a *api) try(ctx context.Context, u *url.URL, body []byte) (any, error) {
+	req, err := http.NewRequestWithContext(ctx, a.method, u.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("tool %s: the endpoint cannot be called with these arguments", a.info.ID)
+	}
+	if body == nil {
+		req.Body, req.GetBody = http.NoBody, nil
+	} else {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	req.Header.Set("Accept", "application/json, text/*;q=0.9, */*;q=0.5")
+	for name, values := range a.headers {
+		req.Header[name] = values
+	}
+	if host := a.headers.Get("Host"); host != "" {
+		req.Host = host
+	}
+	if a.auth.header != "" {
+		req.Header.Set(a.auth.header, a.auth.value)
+	}
+	resp, err := a.http.Do(req)
+	if err != nil {
+		return nil, a.unreached(ctx, u, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	return a.read(ctx, u, resp)
+}
+
+// unreached makes an error of a call that did not come through.
+func (a *api) unreached(ctx context.Context, u *url.URL, err error) error {
+	e := &Error{Tool: a.info.ID, Method: a.method, URL: outbound.Server(u), Err: err, Temporary: true}
+	var refused *refusedError
+	switch {
+	case errors.As(err, &refused):
+		e.Message, e.Temporary = refused.Error(), false
+	case ctx.Err() != nil:
+		e.Message = fmt.Sprintf("no complete answer within %s", a.timeout)
+		e.Err = nil // it is not the caller's context that ended
+	default:
+		e.Message = outbound.Reason(err)
+	}
+	return e
+}
+
+// redirect follows where a server points, but takes credentials and headers to
+// no other server than the endpoint's own, and a body not at all.
+func (a *api) redirect(req *http.Request, via []*http.Request) error {
+	const most = 10
+	first := via[0]
+	if len(via) >= most {
+		return &refusedError{fmt.Sprintf("the server points elsewhere more than %d times", most)}
+	}
+	if req.URL.Scheme != "http" && req.URL.Scheme != "https" {
+		return &refusedError{"the server points to an address that is not http or https"}
+	}
+	if req.URL.Scheme == first.URL.Scheme && req.URL.Host == first.URL.Host {
+		return nil
+	}
+	if req.Body != nil && req.Body != http.NoBody {
+		return &refusedError{"the server points to another server, which does not get the arguments"}
+	}
+	for name := range a.headers {
+		req.Header.Del(name)
+	}
+	req.Host = ""
+	if a.auth.header != "" {
+		req.Header.Del(a.auth.header)
+	}
+	return nil
+}
+
+// refusedError says why qtype itself does not make a call.
+type refusedError struct{ why string }
+
+func (e *refusedError) Error() string { return e.why }

@@ -1,0 +1,153 @@
+package tool
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// texts writes a value as it stands in a path or a query: true and false,
+// dates as ISO 8601, bytes as base64, records as JSON. A list gives a text for
+// each of its items, null none.
+func texts(v any) ([]string, error) {
+	list, isList := v.([]any)
+	if !isList {
+		list = []any{v}
+	}
+	var written []string
+	for _, item := range list {
+		if item == nil {
+			continue
+		}
+		t, err := text(item)
+		if err != nil {
+			return nil, err
+		}
+		written = append(written, t)
+	}
+	return written, nil
+}
+
+// text writes one value: what JSON writes as a string goes without its quotes.
+func text(v any) (string, error) {
+	switch v := v.(type) {
+	case string:
+		return v, nil
+	case []byte:
+		return base64.StdEncoding.EncodeToString(v), nil
+	case time.Time:
+		return v.Format(time.RFC3339Nano), nil
+	}
+	raw, err := writeJSON(v)
+	if err != nil {
+		return "", err
+	}
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s, nil
+	}
+	return string(raw), nil
+}
+
+func writeJSON(v any) ([]byte, error) {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, fmt.Errorf("cannot be written as JSON")
+	}
+	return []byte(strings.TrimSuffix(b.String(), "\n")), nil
+}
+
+// check finds arguments that the tool does not have, and those that it needs
+// and did not get. An optional one that is null counts as not given.
+func (a *api) check(args map[string]any) (map[string]any, error) {
+	given := make(map[string]any, len(args))
+	for _, v := range a.info.Inputs {
+		value, ok := args[v.ID]
+		switch {
+		case !ok && v.IsOptional(), ok && value == nil && v.IsOptional():
+			continue
+		case !ok:
+			return nil, &ArgumentError{a.info.ID, v.ID, "is missing"}
+		}
+		given[v.ID] = value
+	}
+	for name := range args {
+		if !a.declares(name) {
+			return nil, &ArgumentError{a.info.ID, name, "is not an argument of this tool"}
+		}
+	}
+	return given, nil
+}
+
+func (a *api) declares(name string) bool {
+	for _, v := range a.info.Inputs {
+		if v.ID == name {
+			return true
+		}
+	}
+	return false
+}
+
+// address makes the URL of a call: placeholders first, then what belongs into the query.
+func (a *api) address(args map[string]any) (*url.URL, error) {
+	u, err := a.endpoint.fill(func(name string) (string, error) {
+		written, err := texts(args[name])
+		if err != nil {
+			return "", &badArgument{name, err.Error()}
+		}
+		return strings.Join(written, ","), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	query := url.Values{}
+	for _, v := range a.query {
+		written, err := texts(args[v.ID])
+		if err != nil {
+			return nil, &badArgument{v.ID, err.Error()}
+		}
+		for _, w := range written {
+			query.Add(v.ID, w)
+		}
+	}
+	if len(query) > 0 {
+		if u.RawQuery != "" {
+			u.RawQuery += "&"
+		}
+		u.RawQuery += query.Encode()
+	}
+	return u, nil
+}
+
+// payload makes the JSON body of a call, nil for a method without one.
+func (a *api) payload(args map[string]any) ([]byte, error) {
+	if !a.hasBody {
+		return nil, nil
+	}
+	fields := map[string]any{}
+	for _, v := range a.body {
+		if value, ok := args[v.ID]; ok {
+			fields[v.ID] = value
+		}
+	}
+	raw, err := writeJSON(fields)
+	if err != nil {
+		return nil, &badArgument{strings.Join(ids(a.body), ", "), err.Error()}
+	}
+	return raw, nil
+}
+
+func ids(vars []*spec.Variable) []string {
+	list := make([]string, len(vars))
+	for i, v := range vars {
+		list[i] = v.ID
+	}
+	return list
+}

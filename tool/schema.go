@@ -1,0 +1,139 @@
+package tool
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// Schema is the JSON schema of an object that holds the variables: what a
+// model is told about a tool's arguments. Optional variables may be left out.
+// Custom types stand below $defs, so a type may hold itself.
+func Schema(vars []*spec.Variable) json.RawMessage {
+	s := &schemas{defs: map[string]object{}}
+	var fields []spec.Property
+	for _, v := range vars {
+		t := v.Type
+		t.Optional = v.IsOptional()
+		fields = append(fields, spec.Property{Name: v.ID, Type: t})
+	}
+	root := s.record(fields)
+	if len(s.defs) > 0 {
+		var defs object
+		for _, name := range slices.Sorted(maps.Keys(s.defs)) {
+			defs = append(defs, member{name, s.defs[name]})
+		}
+		root = append(root, member{"$defs", defs})
+	}
+	raw, err := json.Marshal(root)
+	if err != nil { // objects, lists and texts cannot fail to encode
+		return json.RawMessage(`{"type":"object"}`)
+	}
+	return raw
+}
+
+// member is one entry of an object.
+type member struct {
+	name  string
+	value any
+}
+
+// object is a JSON object that keeps its order, for models read it in order.
+type object []member
+
+// MarshalJSON writes the entries as they stand.
+func (o object) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, m := range o {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		name, err := json.Marshal(m.name)
+		if err != nil {
+			return nil, err
+		}
+		value, err := json.Marshal(m.value)
+		if err != nil {
+			return nil, err
+		}
+		b.Write(name)
+		b.WriteByte(':')
+		b.Write(value)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// schemas collects the custom types that a schema uses.
+type schemas struct{ defs map[string]object }
+
+// record is the schema of an object with these fields.
+func (s *schemas) record(fields []spec.Property) object {
+	properties, required := object{}, []string{}
+	for _, f := range fields {
+		properties = append(properties, member{f.Name, s.of(f.Type)})
+		if !f.Type.Optional {
+			required = append(required, f.Name)
+		}
+	}
+	o := object{{"type", "object"}, {"properties", properties}}
+	if len(required) > 0 {
+		o = append(o, member{"required", required})
+	}
+	return append(o, member{"additionalProperties", false})
+}
+
+// of is the schema of a type.
+func (s *schemas) of(t spec.Type) object {
+	switch {
+	case t.Elem != nil:
+		items := s.of(*t.Elem)
+		if t.Elem.Optional {
+			items = object{{"anyOf", []object{items, {{"type", "null"}}}}}
+		}
+		return object{{"type", "array"}, {"items", items}}
+	case t.Custom != nil:
+		return s.custom(t.Custom)
+	case t.Name == "MessageRole":
+		return object{{"type", "string"}, {"enum", chat.Roles()}}
+	case t.IsRecord(): // the language's own records; a model rarely writes one
+		return object{{"type", "object"}, {"description", "a " + t.Name}}
+	case t.IsMedia():
+		return object{{"type", "string"}, {"contentEncoding", "base64"}}
+	}
+	return primitive(t.Name)
+}
+
+func primitive(name string) object {
+	switch name {
+	case "int":
+		return object{{"type", "integer"}}
+	case "float":
+		return object{{"type", "number"}}
+	case "boolean":
+		return object{{"type", "boolean"}}
+	case "date", "time":
+		return object{{"type", "string"}, {"format", name}}
+	case "datetime":
+		return object{{"type", "string"}, {"format", "date-time"}}
+	}
+	return object{{"type", "string"}}
+}
+
+// custom refers to a custom type's schema, which it writes on first use.
+func (s *schemas) custom(t *spec.CustomType) object {
+	if _, seen := s.defs[t.ID]; !seen {
+		s.defs[t.ID] = object{} // stops a type that holds itself
+		o := s.record(t.Properties)
+		if t.Description != "" {
+			o = slices.Insert(o, 0, member{"description", t.Description})
+		}
+		s.defs[t.ID] = o
+	}
+	return object{{"$ref", "#/$defs/" + t.ID}}
+}

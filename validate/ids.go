@@ -1,0 +1,125 @@
+package validate
+
+import (
+	"slices"
+
+	"github.com/qtype-dev/qtype/diag"
+	"github.com/qtype-dev/qtype/source"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// declaration is an entity and where it was declared.
+type declaration struct {
+	entity spec.Entity
+	at     context
+}
+
+// scope is a set of declarations whose ids must differ: the document has one,
+// and the arguments and the results of each tool are one of their own
+// (language.md 6).
+type scope struct {
+	tool spec.Tool // nil for the document
+	side string    // inputs or outputs of the tool
+}
+
+// scopeOf is the scope that a declaration belongs to.
+func scopeOf(d declaration) scope {
+	if _, isVariable := d.entity.(*spec.Variable); !isVariable || d.at.tool == nil {
+		return scope{}
+	}
+	if d.at.field == "Outputs" {
+		return scope{d.at.tool, "outputs"}
+	}
+	return scope{d.at.tool, "inputs"}
+}
+
+// declare fills the tables of ids and reports ids that are given twice (QT201).
+func (p *program) declare() {
+	type key struct {
+		scope scope
+		id    string
+	}
+	var order []key
+	all := map[key][]declaration{}
+	for _, v := range p.nodes {
+		e, ok := v.node.(spec.Entity)
+		if f, isFlow := v.node.(*spec.Flow); isFlow {
+			p.flows = append(p.flows, f)
+		}
+		if !ok || e.EntityID() == "" {
+			continue
+		}
+		d := declaration{e, v.at}
+		k := key{scopeOf(d), e.EntityID()}
+		if len(all[k]) == 0 {
+			order = append(order, k)
+		}
+		all[k] = append(all[k], d)
+	}
+	for _, k := range order {
+		same := all[k]
+		slices.SortStableFunc(same, func(a, b declaration) int { return source.Compare(idPlace(a.entity), idPlace(b.entity)) })
+		p.reportDuplicates(same)
+		if k.scope.tool == nil {
+			p.enter(k.id, same)
+		}
+	}
+}
+
+// enter puts the declarations of one id into the tables.
+func (p *program) enter(id string, same []declaration) {
+	for _, d := range same {
+		switch e := d.entity.(type) {
+		case *spec.Variable:
+			if d.at.flow == nil {
+				p.ids[id] = append(p.ids[id], d)
+				continue
+			}
+			if p.locals[d.at.flow] == nil {
+				p.locals[d.at.flow] = map[string]*spec.Variable{}
+			}
+			if p.locals[d.at.flow][id] == nil {
+				p.locals[d.at.flow][id] = e
+				p.shared[id] = append(p.shared[id], d)
+			}
+			continue
+		case *spec.CustomType:
+			if p.types[id] == nil {
+				p.types[id] = e
+			}
+		}
+		p.ids[id] = append(p.ids[id], d)
+	}
+}
+
+// reportDuplicates reports every declaration that clashes with an earlier one.
+func (p *program) reportDuplicates(same []declaration) {
+	for i, d := range same {
+		first := slices.IndexFunc(same[:i], func(e declaration) bool { return clash(e, d) })
+		if first < 0 {
+			continue
+		}
+		e := same[first].entity
+		finding := fault("QT201", idPlace(d.entity), "the id %q is given twice: to %s and to %s",
+			e.EntityID(), an(nounOf(e)), an(nounOf(d.entity))).WithRelated(idPlace(e), "first declared here")
+		if again := idPlace(d.entity); again.File != idPlace(e).File && again.String() == idPlace(e).String() {
+			finding = finding.WithHint("the same file is included twice")
+		} else {
+			finding = finding.WithHint("give this %s another id", nounOf(d.entity))
+		}
+		p.list.Add(finding)
+	}
+}
+
+// clash tells whether two declarations of one scope may not share an id. Each
+// flow may declare a variable of the same name (language.md 6).
+func clash(a, b declaration) bool {
+	_, isVariable := a.entity.(*spec.Variable)
+	_, isAlso := b.entity.(*spec.Variable)
+	return !isVariable || !isAlso || a.at.flow == nil || b.at.flow == nil || a.at.flow == b.at.flow
+}
+
+// fault is a finding of the linking stage.
+func fault(code string, span source.Span, format string, args ...any) diag.Diagnostic {
+	return diag.Rule{Code: code, Severity: diag.Error}.At(span, format, args...)
+}

@@ -1,0 +1,171 @@
+package validate
+
+import (
+	"reflect"
+	"slices"
+
+	"github.com/qtype-dev/qtype/diag"
+	"github.com/qtype-dev/qtype/source"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// named are the entities that one kind of reference may name.
+type named struct {
+	ids   []string               // in document order
+	first map[string]spec.Entity // the first of each id
+}
+
+// linkRefs points every reference to what it names and reports those that name
+// nothing (QT202, QT205), the wrong kind (QT203) or too much (QT206).
+func (p *program) linkRefs() {
+	for _, m := range p.mentions {
+		if p.link(m, true) && m.item != nil {
+			m.item.Step = m.item.Ref.To
+		}
+	}
+	for _, m := range p.derived {
+		p.link(m, false)
+	}
+}
+
+// link points one reference and tells whether it could.
+func (p *program) link(m mention, report bool) bool {
+	id, _ := m.ref.Target()
+	found := p.lookup(id, m)
+	for _, e := range found {
+		if m.ref.Link(e) {
+			p.used[e] = true
+			return true
+		}
+	}
+	if report && !p.ambiguous(id, m) {
+		p.list.Add(p.missing(id, m, found))
+	}
+	return false
+}
+
+// lookup is everything that an id may mean at a place: for a variable what its
+// own flow declares, then the document, then the one other flow that declares it.
+func (p *program) lookup(id string, m mention) []spec.Entity {
+	if wantsVariable(m) {
+		if v := p.locals[m.at.flow][id]; v != nil {
+			return []spec.Entity{v}
+		}
+	}
+	var found []spec.Entity
+	for _, d := range p.ids[id] {
+		found = append(found, d.entity)
+	}
+	// Two flows that declare the variable are one too many to choose from (QT206).
+	if others := p.shared[id]; len(others) == 1 || len(others) > 1 && !wantsVariable(m) {
+		found = append(found, others[0].entity)
+	}
+	return found
+}
+
+func wantsVariable(m mention) bool { return m.ref.Wants() == reflect.TypeFor[*spec.Variable]() }
+
+// ambiguous reports a variable that only other flows declare, and more than one of them (QT206).
+func (p *program) ambiguous(id string, m mention) bool {
+	others := p.shared[id]
+	if !wantsVariable(m) || len(others) < 2 {
+		return false
+	}
+	_, span := m.ref.Target()
+	finding := fault("QT206", span, "the variable %q is declared by the flows %s", id, few(flowIDs(others))).
+		WithHint("declare it under the variables of this flow")
+	for _, d := range others[:2] {
+		finding = finding.WithRelated(idPlace(d.entity), "declared by flow "+d.at.flow.ID)
+	}
+	p.list.Add(finding)
+	return true
+}
+
+func flowIDs(variables []declaration) []string {
+	ids := make([]string, len(variables))
+	for i, d := range variables {
+		ids[i] = d.at.flow.ID
+	}
+	return ids
+}
+
+// missing is the finding for a reference that could not be linked.
+func (p *program) missing(id string, m mention, found []spec.Entity) diag.Diagnostic {
+	_, span := m.ref.Target()
+	wanted := noun(m.ref.Wants())
+	finding := fault("QT202", span, "no %s has the id %q", wanted, id)
+	switch {
+	case len(found) > 0:
+		finding = fault("QT203", span, "%q is %s, not %s", id, an(nounOf(found[0])), an(wanted)).
+			WithRelated(idPlace(found[0]), an(nounOf(found[0]))+" declared here")
+	case m.at.binding:
+		finding = fault("QT205", span, "%q is no variable; a binding cannot hold a literal value", id)
+	}
+	near, entity := p.nearest(id, m)
+	switch choices := p.choices(m).ids; {
+	case near != "":
+		// What was most likely meant is not to be called unused on top of that.
+		p.used[entity] = true
+		finding = finding.WithSuggestion(near)
+		if place := idPlace(entity); !place.IsZero() && place != span {
+			finding = finding.WithRelated(place, an(wanted)+" declared here")
+		}
+	case m.at.field == "Path" || m.at.field == "Var" && !m.at.binding:
+		finding = finding.WithHint("write {uri: %q} for a constant path", id)
+	case len(choices) == 0:
+		finding = finding.WithHint("the document declares no %s", wanted)
+	default:
+		finding = finding.WithHint("there is %s", few(choices))
+	}
+	return finding
+}
+
+// nearest is the id that a reference most likely means, and what it names.
+func (p *program) nearest(id string, m mention) (string, spec.Entity) {
+	choices := p.choices(m)
+	near := diag.Nearest(id, choices.ids)
+	return near, choices.first[near]
+}
+
+// choices are the ids that a reference may name: for a variable those of its
+// own flow where it declares any.
+func (p *program) choices(m mention) named {
+	if wantsVariable(m) {
+		return p.variablesFor(m.at.flow)
+	}
+	wants := m.ref.Wants()
+	if known, ok := p.near[wants]; ok {
+		return known
+	}
+	var all []spec.Entity
+	for _, v := range p.nodes {
+		if e, ok := v.node.(spec.Entity); ok && reflect.TypeOf(e).AssignableTo(wants) {
+			all = append(all, e)
+		}
+	}
+	p.near[wants] = nameAll(all)
+	return p.near[wants]
+}
+
+func (p *program) variablesFor(f *spec.Flow) named {
+	var all []spec.Entity
+	for _, v := range p.nodes {
+		e, ok := v.node.(*spec.Variable)
+		if ok && v.at.tool == nil && (v.at.flow == nil || v.at.flow == f) {
+			all = append(all, e)
+		}
+	}
+	return nameAll(all)
+}
+
+func nameAll(entities []spec.Entity) named {
+	n := named{first: map[string]spec.Entity{}}
+	slices.SortStableFunc(entities, func(a, b spec.Entity) int { return source.Compare(idPlace(a), idPlace(b)) })
+	for _, e := range entities {
+		if id := e.EntityID(); id != "" && n.first[id] == nil {
+			n.first[id] = e
+			n.ids = append(n.ids, id)
+		}
+	}
+	return n
+}

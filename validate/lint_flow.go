@@ -1,0 +1,79 @@
+package validate
+
+import (
+	"slices"
+
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// flowLint are doubts about a flow as a whole (semantics.md 6).
+func flowLint() []rule {
+	return []rule{outputNotProduced(), foreignSessionInput(), lostValue()}
+}
+
+func outputNotProduced() rule {
+	return rule{code: "QT901", warning: true, title: "a flow output that nothing writes",
+		doc: "The output is no input of the flow and no output of one of its steps, so it is never set.",
+		sample: sample{in: "name: text", vars: "greeting: text", out: "⟦other│greeting⟧: text",
+			steps: `- {type: PromptTemplate, id: greet, template: "Hello {name}", inputs: [name], outputs: [greeting]}`},
+		check: on(func(p *pass, f *spec.Flow) {
+			plan := p.planOf(f)
+			if !plan.whole || len(plan.stages) == 0 {
+				return
+			}
+			for _, out := range portsOf(f.Outputs, nil) {
+				given := slices.ContainsFunc(f.Inputs, func(in spec.Ref[*spec.Variable]) bool { return in.To == out.v })
+				if out.v != nil && !given && !slices.ContainsFunc(plan.stages, func(s stage) bool { return writes(s, out.v) }) {
+					p.report(out.span, "the output %q of flow %q is written by no step", out.id, f.ID)
+				}
+			}
+		})}
+}
+
+func foreignSessionInput() rule {
+	return rule{code: "QT906", warning: true, title: "a session input that is no input",
+		doc:    "session_inputs are those inputs of the flow that keep their first value for the whole conversation.",
+		sample: chatSample("said: ChatMessage⟦│, plan: text⟧", "answer: ChatMessage, plan: text", "interface: {type: Conversational, session_inputs: [plan]}"),
+		check: on(func(p *pass, f *spec.Flow) {
+			if f.Interface == nil {
+				return
+			}
+			for _, s := range portsOf(f.Interface.SessionInputs, nil) {
+				if s.v != nil && !slices.ContainsFunc(f.Inputs, func(in spec.Ref[*spec.Variable]) bool { return in.To == s.v }) {
+					p.report(s.span, "the session input %q is no input of flow %q", s.id, f.ID)
+				}
+			}
+		})}
+}
+
+func lostValue() rule {
+	return rule{code: "QT917", warning: true, title: "a value that is overwritten before it is read",
+		doc: "Two steps write the same variable, and nothing reads it between them, so the first one works in vain.",
+		sample: sample{in: "name: text", vars: "⟦│formal: text⟧", out: "greeting: text⟦│, formal: text⟧",
+			steps: `- {type: PromptTemplate, id: greet, template: "Hello {name}", inputs: [name], outputs: [greeting]}
+- {type: PromptTemplate, id: bow, template: "Dear {name}", inputs: [name], outputs: [⟦greeting│formal⟧]}`},
+		check: on(func(p *pass, f *spec.Flow) {
+			stages := p.planOf(f).stages
+			for i, s := range stages {
+				for _, out := range s.writes {
+					if later := overwriter(stages[i+1:], out.v); out.v != nil && later != nil {
+						p.list.Add(p.at(out.span, "step %q writes %q in vain: step %q overwrites it before it is read", s.step.EntityID(), out.id, later.EntityID()).
+							WithRelated(idPlace(later), "the step that overwrites it"))
+					}
+				}
+			}
+		})}
+}
+
+// overwriter is the first of some steps to write v, unless one reads it first.
+func overwriter(stages []stage, v *spec.Variable) spec.Step {
+	for _, s := range stages {
+		switch {
+		case reads(s, v):
+			return nil
+		case writes(s, v):
+			return s.step
+		}
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package validate
+
+import (
+	"slices"
+
+	"github.com/qtype-dev/qtype/diag"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// field is one field of a record type.
+type field struct {
+	name     string
+	required bool
+}
+
+// fieldsOf lists the fields of a record type; nil for anything else. The
+// built-in ones are those of language.md 7.3.
+func fieldsOf(t spec.Type) []field {
+	if t.Custom != nil {
+		fields := make([]field, len(t.Custom.Properties))
+		for i, prop := range t.Custom.Properties {
+			fields[i] = field{prop.Name, !prop.Type.Optional}
+		}
+		return fields
+	}
+	switch t.Name {
+	case "AggregateStats":
+		return fields([]string{"num_successful", "num_failed", "num_total"})
+	case "ChatContent":
+		return fields([]string{"type", "content"}, "mime_type")
+	case "ChatMessage":
+		return fields([]string{"role", "blocks"})
+	case "Embedding":
+		return fields([]string{"vector"}, "content", "metadata")
+	case "RAGChunk":
+		return fields([]string{"chunk_id", "document_id"}, "vector", "content", "metadata")
+	case "RAGDocument":
+		return fields([]string{"content", "file_id", "file_name", "type"}, "uri", "metadata")
+	case "RAGSearchResult", "SearchResult":
+		return fields([]string{"content", "doc_id", "score"})
+	}
+	return nil
+}
+
+func fields(required []string, optional ...string) []field {
+	var all []field
+	for _, name := range required {
+		all = append(all, field{name, true})
+	}
+	for _, name := range optional {
+		all = append(all, field{name, false})
+	}
+	return all
+}
+
+func constructFields() rule {
+	return rule{code: "QT904", warning: true, title: "Construct: bindings that do not fit the record",
+		doc: "The keys of field_bindings are fields of the output's type, and every field that is not optional is bound.",
+		sample: sample{head: sampleOrder, in: "number: int", out: "order: Order",
+			steps: "- {type: Construct, id: work, field_bindings: {⟦nubmer│number⟧: number}, outputs: [order]}"},
+		check: on(func(p *pass, s *spec.Construct) {
+			outs := outputsOf(s)
+			if len(outs) != 1 || len(s.FieldBindings) == 0 {
+				return
+			}
+			t, known := p.typed(outs[0])
+			if !known || !t.IsRecord() {
+				return
+			}
+			p.bindFields(s, t)
+		})}
+}
+
+func (p *pass) bindFields(s *spec.Construct, t spec.Type) {
+	var missing, names []string
+	for _, f := range fieldsOf(t) {
+		names = append(names, f.name)
+		if f.required && !bound(s.FieldBindings, f.name) {
+			missing = append(missing, f.name)
+		}
+	}
+	for _, b := range s.FieldBindings {
+		if !slices.Contains(names, b.Name) {
+			finding := p.at(keyPlace(s, "field_bindings", b.Name), "the type %s has no field %q", t.Name, b.Name).
+				WithSuggestion(diag.Nearest(b.Name, names))
+			if finding.Suggestion == "" {
+				finding = finding.WithHint("its fields are %s", few(names))
+			}
+			p.list.Add(finding)
+		}
+	}
+	if len(missing) > 0 {
+		p.report(bindingsPlace(s, "field_bindings"), "the required fields %s of %s are not bound", few(missing), t.Name)
+	}
+}

@@ -1,0 +1,153 @@
+package validate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ohler55/ojg/jp"
+
+	"github.com/qtype-dev/qtype/diag"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// stepLint are doubts about single steps (semantics.md 6).
+func stepLint() []rule {
+	return []rule{templatePlaceholders(), extraPath(), unreadablePath(), aggregateOutput(), promptMissing(), embeddingPorts(), uselessCache()}
+}
+
+func templatePlaceholders() rule {
+	return rule{code: "QT905", warning: true, title: "a template with a placeholder of no input",
+		doc: "{name} is replaced by the input of that name; {{ and }} stand for braces. Placeholders have names, cannot look into values, and every name is an input of the step.",
+		sample: sample{in: "name: text", out: "greeting: text",
+			steps: `- {type: PromptTemplate, id: greet, template: "Hello {⟦nmae│name⟧}", inputs: [name], outputs: [greeting]}`},
+		check: on(func(p *pass, s *spec.PromptTemplate) {
+			ins := inputsOf(s)
+			told := map[string]bool{}
+			for _, one := range placeholders(s.Template) {
+				if told[one.text] || one.fault == "" && holds(ins, one.name) {
+					continue
+				}
+				told[one.text] = true
+				finding := p.at(within(placeOf(s, "template", "id"), one.text), "the template of step %q: %s", s.ID, templateFault(one, ins))
+				if near := diag.Nearest(one.name, idsOf(ins)); one.fault == "" && near != "" {
+					finding = finding.WithSuggestion(strings.Replace(one.text, one.name, near, 1))
+				}
+				p.list.Add(finding)
+			}
+		})}
+}
+
+// templateFault says what is wrong with a placeholder.
+func templateFault(one placeholder, ins []port) string {
+	bare := strings.TrimSpace(one.name)
+	switch {
+	case one.fault != "":
+		return one.fault
+	case strings.Trim(bare, "0123456789") == "":
+		return fmt.Sprintf("the placeholder %s has no name; write {{ and }} for braces", one.text)
+	case bare != one.name && holds(ins, bare):
+		return fmt.Sprintf("the placeholder %s has blanks around its name", one.text)
+	}
+	if base := bare[:max(strings.IndexAny(bare, ".["), 0)]; holds(ins, base) {
+		return fmt.Sprintf("the placeholder %s looks into %q, which templates cannot do", one.text, base)
+	}
+	return fmt.Sprintf("%q is no input of the step", one.name)
+}
+
+func extraPath() rule {
+	return rule{code: "QT908", warning: true, title: "FileWriter: outputs that are never set",
+		doc: "A FileWriter sets its first output to the path that it wrote; further outputs stay unset.",
+		sample: sample{in: "name: text", vars: "⟦other: text│⟧", out: "written: text",
+			steps: "- {type: FileWriter, id: write, path: {uri: names.csv}, inputs: [name], outputs: [written⟦, other│⟧]}"},
+		check: on(func(p *pass, s *spec.FileWriter) {
+			if outs := outputsOf(s); len(outs) > 1 {
+				p.report(outs[1].span, "step %q (FileWriter) sets only its first output; %q is never set", s.ID, outs[1].id)
+			}
+		})}
+}
+
+func unreadablePath() rule {
+	return rule{code: "QT909", warning: true, title: "FieldExtractor: a path that cannot be read",
+		doc: "A json_path is a JSONPath such as $.items[*].name or $..price.",
+		sample: sample{in: "found: SearchResult", out: "words: text",
+			steps: "- {type: FieldExtractor, id: work, json_path: \"$.items⟦[│[*]⟧\", inputs: [found], outputs: [words]}"},
+		check: on(func(p *pass, s *spec.FieldExtractor) {
+			path := strings.TrimSpace(s.JSONPath)
+			if path == "" {
+				return
+			}
+			if err := parsePath(path); err != nil {
+				p.report(placeOf(s, "json_path", "id"), "the json_path %q of step %q cannot be read: %s", s.JSONPath, s.ID, err)
+			}
+		})}
+}
+
+// parsePath tells why a JSONPath cannot be read.
+func parsePath(path string) (err error) {
+	defer func() { // the parser must not end the program, whatever it meets
+		if r := recover(); r != nil {
+			err = fmt.Errorf("not a JSONPath")
+		}
+	}()
+	_, err = jp.ParseString(path)
+	return err
+}
+
+func aggregateOutput() rule {
+	return rule{code: "QT910", warning: true, title: "Aggregate needs exactly 1 output of type AggregateStats",
+		doc: "Aggregate adds one row with the counts of the rows that passed; its output holds them.",
+		sample: sample{in: "name: text", out: "counts: ⟦text│AggregateStats⟧",
+			steps: "- {type: Aggregate, id: count, outputs: [counts]}"},
+		check: on(func(p *pass, s *spec.Aggregate) {
+			outs := outputsOf(s)
+			if len(outs) != 1 {
+				p.report(firstExtra(s, "outputs", outs, 1), "step %q (Aggregate) needs exactly 1 output of type AggregateStats, has %d outputs", s.ID, len(outs))
+			} else if t, ok := p.typed(outs[0]); ok && !t.Is("AggregateStats") {
+				p.report(outs[0].span, "the output %q of step %q must be AggregateStats, is %s", outs[0].id, s.ID, t.String())
+			}
+		})}
+}
+
+func promptMissing() rule {
+	return rule{code: "QT911", warning: true, title: "LLMInference without an input",
+		doc: "The model is asked with the step's inputs; without any it has nothing to answer.",
+		sample: sample{head: sampleModel, in: "question: text", out: "answer: text",
+			steps: "- {type: LLMInference, id: reply, model: writer, inputs: [⟦│question⟧], outputs: [answer]}"},
+		check: on(func(p *pass, s *spec.LLMInference) {
+			if len(inputsOf(s)) == 0 {
+				p.report(placeOf(s, "inputs", "id"), "step %q (LLMInference) has no input to ask the model with", s.ID)
+			}
+		})}
+}
+
+func embeddingPorts() rule {
+	return rule{code: "QT912", warning: true, title: "InvokeEmbedding needs a text or image and gives an Embedding",
+		doc: "InvokeEmbedding has exactly 1 input of type text or image, and exactly 1 output of type Embedding.",
+		sample: sample{head: sampleVectors, in: "words: ⟦int│text⟧", out: "vector: Embedding",
+			steps: "- {type: InvokeEmbedding, id: embed, model: vectors, inputs: [words], outputs: [vector]}"},
+		check: on(func(p *pass, s *spec.InvokeEmbedding) {
+			find := signature{rows: []row{exactly(1, inputs, ""), exactly(1, outputs, ""),
+				ofType(either("text", "image"), inputs, ""), ofType(either("Embedding"), outputs, "")}}
+			for _, r := range find.rows {
+				if r.want.ok == nil {
+					find.findCount(p, s, r)
+				} else {
+					find.findType(p, s, r)
+				}
+			}
+		})}
+}
+
+func uselessCache() rule {
+	return rule{code: "QT916", warning: true, title: "a cache on a step that is never cached",
+		doc: "Steps that work on groups of rows (Aggregate, Collect, FileWriter, IndexUpsert) are never cached.",
+		sample: sample{in: "name: text", out: "names: list[text]",
+			steps: "- {type: Collect, id: gather, ⟦cache_config: {version: \"1\"}, │⟧inputs: [name], outputs: [names]}"},
+		check: on(func(p *pass, s spec.Step) {
+			never := []string{"Aggregate", "Collect", "FileWriter", "IndexUpsert"}
+			if kind := spec.TypeName(s); s.Common().CacheConfig != nil && slices.Contains(never, kind) {
+				p.report(fieldKey(s, "cache_config"), "step %q (%s) is never cached", s.EntityID(), kind)
+			}
+		})}
+}

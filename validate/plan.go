@@ -1,0 +1,91 @@
+package validate
+
+import (
+	"github.com/qtype-dev/qtype/source"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// port is one variable that a step or flow reads or writes.
+type port struct {
+	id   string         // what the document says
+	span source.Span    // where it says so
+	v    *spec.Variable // nil where it could not be linked
+}
+
+// portsOf joins the references that a list names and those that bindings and
+// paths add, each variable once.
+func portsOf(named []spec.Ref[*spec.Variable], derived []*spec.Ref[*spec.Variable]) []port {
+	ports := make([]port, 0, len(named)+len(derived))
+	add := func(r *spec.Ref[*spec.Variable]) { ports = append(ports, port{r.ID, r.Span, r.To}) }
+	for i := range named {
+		add(&named[i])
+	}
+	for _, r := range derived {
+		if r != nil && !holds(ports, r.ID) {
+			add(r)
+		}
+	}
+	return ports
+}
+
+func holds(ports []port, id string) bool {
+	for _, p := range ports {
+		if p.id == id {
+			return true
+		}
+	}
+	return false
+}
+
+func inputsOf(s spec.Step) []port  { return portsOf(s.Common().Inputs, s.Common().DerivedInputs) }
+func outputsOf(s spec.Step) []port { return portsOf(s.Common().Outputs, s.Common().DerivedOutputs) }
+
+// typed tells the type of a port, where it is known.
+func (p *program) typed(at port) (spec.Type, bool) {
+	if at.v == nil || p.untyped[at.v] {
+		return spec.Type{}, false
+	}
+	return at.v.Type, true
+}
+
+// plan is who reads and who writes each variable of a flow, computed once.
+type plan struct {
+	stages []stage
+	whole  bool // every step and reference could be read, so what is missing is really missing
+}
+
+// stage is one step of a plan.
+type stage struct {
+	step    spec.Step
+	reads   []port
+	writes  []port
+	readAll bool // it reads whatever the row holds
+}
+
+// planOf is the plan of a flow.
+func (p *program) planOf(f *spec.Flow) *plan {
+	if known := p.plans[f]; known != nil {
+		return known
+	}
+	made := &plan{whole: true}
+	p.plans[f] = made
+	for _, item := range f.Steps {
+		if item == nil || item.Step == nil {
+			made.whole = false
+			continue
+		}
+		s := stage{step: item.Step, reads: inputsOf(item.Step), writes: outputsOf(item.Step)}
+		// A FileWriter without inputs writes all columns (steps.md 5).
+		if w, ok := item.Step.(*spec.FileWriter); ok && len(w.Inputs) == 0 {
+			s.readAll = true
+		}
+		for _, out := range s.writes {
+			made.whole = made.whole && out.v != nil
+		}
+		made.stages = append(made.stages, s)
+	}
+	for i := range f.Inputs {
+		made.whole = made.whole && f.Inputs[i].To != nil
+	}
+	return made
+}

@@ -1,0 +1,114 @@
+package validate
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/qtype-dev/qtype/diag"
+	"github.com/qtype-dev/qtype/source"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// rule is the one declaration of a code.
+type rule struct {
+	code    string
+	warning bool   // the document stays valid
+	title   string // what is wrong, without the particulars
+	doc     string // why it is wrong and what to do
+	sample  sample // a document, wrong and right
+	check   check  // how the fault is found; zero for the codes that linking reports
+}
+
+// check looks at every node of one Go type.
+type check struct {
+	wants reflect.Type // a pointer to a struct of spec, or one of its interfaces
+	run   func(*pass, spec.Node)
+}
+
+// on makes a check of the nodes of type T.
+func on[T any](f func(*pass, T)) check {
+	return check{wants: reflect.TypeFor[T](), run: func(p *pass, n spec.Node) {
+		if t, ok := n.(T); ok {
+			f(p, t)
+		}
+	}}
+}
+
+// public is the rule as the manual shows it.
+func (r rule) public() diag.Rule {
+	return diag.Rule{Code: r.code, Severity: r.severity(), Title: r.title, Doc: r.doc,
+		Wrong: r.sample.wrong(), Right: r.sample.right()}
+}
+
+func (r rule) severity() diag.Severity {
+	if r.warning {
+		return diag.Warning
+	}
+	return diag.Error
+}
+
+// table is every rule, ordered by code.
+func table() []rule {
+	all := slices.Concat(linkRules(), typeRules(), applicationRules(), flowRules(), interfaceRules(),
+		signatureRules(), shapingRules(), invocationRules(), memoryRules(), modelRules(), toolRules(),
+		flowLint(), stepLint(), documentLint())
+	slices.SortFunc(all, func(a, b rule) int { return strings.Compare(a.code, b.code) })
+	return all
+}
+
+// pass is one rule at one node.
+type pass struct {
+	*program
+	rule rule
+	here context // where the node stands
+}
+
+// at makes a finding under the rule's code; the caller adds hints and reports it.
+func (p *pass) at(span source.Span, format string, args ...any) diag.Diagnostic {
+	return diag.Rule{Code: p.rule.code, Severity: p.rule.severity()}.At(span, format, args...)
+}
+
+// report adds a finding that needs no hint.
+func (p *pass) report(span source.Span, format string, args ...any) {
+	p.list.Add(p.at(span, format, args...))
+}
+
+// apply runs every rule at every node that it is about.
+func (p *program) apply(rules []rule) {
+	about := map[reflect.Type][]rule{}
+	for _, v := range p.nodes {
+		t := reflect.TypeOf(v.node)
+		mine, known := about[t]
+		if !known {
+			for _, r := range rules {
+				if r.check.run != nil && t.AssignableTo(r.check.wants) {
+					mine = append(mine, r)
+				}
+			}
+			about[t] = mine
+		}
+		for _, r := range mine {
+			r.check.run(&pass{program: p, rule: r, here: v.at}, v.node)
+		}
+	}
+}
+
+// placeOf is the place of the first of keys that the node's mapping holds, the
+// node's own place where it holds none.
+func placeOf(n spec.Node, keys ...string) source.Span {
+	for _, key := range keys {
+		if field, ok := n.Place().Lookup(key); ok {
+			return field.Span()
+		}
+	}
+	return n.Place().Span()
+}
+
+// fieldKey is the place of a key, for a fault of its being there at all.
+func fieldKey(n spec.Node, key string) source.Span {
+	if field, ok := n.Place().Lookup(key); ok {
+		return field.Key
+	}
+	return n.Place().Span()
+}

@@ -1,0 +1,149 @@
+package validate
+
+import (
+	"slices"
+
+	"github.com/qtype-dev/qtype/source"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// interfaceRules are about flows that are talked to.
+func interfaceRules() []rule {
+	return []rule{chatInputMissing(), chatInputTwice(), inputOutsideSession(), chatOutputCount(),
+		textInputCount(), textOutputCount(), lastStepStreams()}
+}
+
+// face is a flow with an interface, and those of its inputs and outputs that are of the interface's own type.
+type face struct {
+	flow          *spec.Flow
+	inputs        []port // all of them
+	spoken, reply []port // the inputs and outputs of the interface's own type
+	known         bool   // all types are known
+}
+
+// onFace makes a check of the flows with one type of interface, whose own type is named.
+func onFace(kind, own string, f func(*pass, face)) check {
+	return on(func(p *pass, flow *spec.Flow) {
+		if flow.Interface == nil || flow.Interface.Type != kind {
+			return
+		}
+		at := face{flow: flow, inputs: portsOf(flow.Inputs, nil), known: true}
+		pick := func(ports []port) (own2 []port) {
+			for _, one := range ports {
+				t, ok := p.typed(one)
+				at.known = at.known && ok
+				if ok && t.Is(own) {
+					own2 = append(own2, one)
+				}
+			}
+			return own2
+		}
+		at.spoken, at.reply = pick(at.inputs), pick(portsOf(flow.Outputs, nil))
+		if at.known {
+			f(p, at)
+		}
+	})
+}
+
+func chatSample(in, out, flow string) sample {
+	return sample{head: sampleModel, in: in, out: out, flow: flow,
+		steps: "- {type: LLMInference, id: reply, model: writer, inputs: [" + "said" + "], outputs: [answer]}"}
+}
+
+const conversational = "interface: {type: Conversational}"
+
+func chatInputMissing() rule {
+	return rule{code: "QT312", title: "a conversational flow that takes no message",
+		doc:    "In a conversation the user sends one ChatMessage each turn; the flow takes it as an input.",
+		sample: chatSample("said: ⟦text│ChatMessage⟧", "answer: ChatMessage", "⟦interface: {type: Conversational, session_inputs: [said]}│"+conversational+"⟧"),
+		check: onFace("Conversational", "ChatMessage", func(p *pass, at face) {
+			if len(at.spoken) == 0 {
+				p.report(placeOf(at.flow, "inputs", "interface"), "the conversational flow %q needs an input of type ChatMessage", at.flow.ID)
+			}
+		})}
+}
+
+func chatInputTwice() rule {
+	return rule{code: "QT313", title: "a conversational flow that takes two messages",
+		doc:    "In a conversation the user sends one message each turn, so one input of type ChatMessage is all that can be filled.",
+		sample: chatSample("said: ChatMessage⟦, other: ChatMessage│⟧", "answer: ChatMessage", conversational),
+		check: onFace("Conversational", "ChatMessage", func(p *pass, at face) {
+			if len(at.spoken) > 1 {
+				p.report(at.spoken[1].span, "the conversational flow %q may take only one ChatMessage, has %d", at.flow.ID, len(at.spoken))
+			}
+		})}
+}
+
+func inputOutsideSession() rule {
+	return rule{code: "QT314", title: "an input that no turn of the conversation fills",
+		doc:    "Each turn of a conversation brings a message only. Other inputs keep their first value for the whole session; list them in session_inputs.",
+		sample: chatSample("said: ChatMessage, plan: text", "answer: ChatMessage", "interface: {type: Conversational⟦│, session_inputs: [plan]⟧}"),
+		check: onFace("Conversational", "ChatMessage", func(p *pass, at face) {
+			session := portsOf(at.flow.Interface.SessionInputs, nil)
+			for _, in := range at.inputs {
+				if t, _ := p.typed(in); !t.Is("ChatMessage") && !slices.ContainsFunc(session, func(s port) bool { return s.v == in.v }) {
+					p.list.Add(p.at(in.span, "the input %q of the conversational flow %q must be a session input", in.id, at.flow.ID).
+						WithHint("add it to session_inputs"))
+				}
+			}
+		})}
+}
+
+func chatOutputCount() rule {
+	return rule{code: "QT315", title: "a conversational flow without exactly one answer",
+		doc:    "Each turn ends with one ChatMessage: the flow has exactly one output of that type. Other outputs are free.",
+		sample: chatSample("said: ChatMessage", "answer: ⟦text│ChatMessage⟧", conversational),
+		check: onFace("Conversational", "ChatMessage", func(p *pass, at face) {
+			if len(at.reply) != 1 {
+				p.report(firstExtra(at.flow, "outputs", at.reply, 1), "the conversational flow %q needs exactly 1 output of type ChatMessage, has %d", at.flow.ID, len(at.reply))
+			}
+		})}
+}
+
+func textInputCount() rule {
+	return rule{code: "QT316", title: "a completion flow without exactly one text input",
+		doc:    "A flow with the interface Complete, the default, takes one text. Other inputs are free.",
+		sample: chatSample("said: ⟦ChatMessage│text⟧", "answer: text", "interface: {type: Complete}"),
+		check: onFace("Complete", "text", func(p *pass, at face) {
+			if len(at.spoken) != 1 {
+				p.report(firstExtra(at.flow, "inputs", at.spoken, 1), "the completion flow %q needs exactly 1 input of type text, has %d", at.flow.ID, len(at.spoken))
+			}
+		})}
+}
+
+func textOutputCount() rule {
+	return rule{code: "QT317", title: "a completion flow without exactly one text output",
+		doc:    "A flow with the interface Complete, the default, answers with one text.",
+		sample: chatSample("said: text", "answer: ⟦ChatMessage│text⟧", "interface: {type: Complete}"),
+		check: onFace("Complete", "text", func(p *pass, at face) {
+			if len(at.reply) != 1 {
+				p.report(firstExtra(at.flow, "outputs", at.reply, 1), "the completion flow %q needs exactly 1 output of type text, has %d", at.flow.ID, len(at.reply))
+			}
+		})}
+}
+
+func lastStepStreams() rule {
+	return rule{code: "QT318", title: "a completion flow whose last step cannot stream",
+		doc: "The answer of a flow with the interface Complete is streamed as it is written, so its last step is an LLMInference or an Agent.",
+		sample: sample{head: sampleModel, in: "said: text", vars: "⟦│prompt: text⟧", out: "answer: text", flow: "interface: {type: Complete}",
+			steps: `- {type: PromptTemplate, id: wrap, template: "Answer: {said}", inputs: [said], outputs: [⟦answer│prompt⟧]}
+⟦│- {type: LLMInference, id: reply, model: writer, inputs: [prompt], outputs: [answer]}⟧`},
+		check: on(func(p *pass, f *spec.Flow) {
+			if f.Interface == nil || f.Interface.Type != "Complete" || len(f.Steps) == 0 || f.Steps[len(f.Steps)-1] == nil {
+				return
+			}
+			switch last := f.Steps[len(f.Steps)-1].Step.(type) {
+			case nil, *spec.LLMInference, *spec.Agent:
+			default:
+				p.report(placeOf(last, "type", "id"), "the last step %q of the completion flow %q cannot stream text; it must be an LLMInference or an Agent", last.EntityID(), f.ID)
+			}
+		})}
+}
+
+// firstExtra is the first port beyond the allowed ones, the place of the list where there are too few.
+func firstExtra(n spec.Node, key string, ports []port, allowed int) source.Span {
+	if len(ports) > allowed {
+		return ports[allowed].span
+	}
+	return placeOf(n, key, "id")
+}

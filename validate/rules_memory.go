@@ -1,0 +1,59 @@
+package validate
+
+import "github.com/qtype-dev/qtype/spec"
+
+func memoryRules() []rule { return []rule{flushOverCap(), limitOverWindow()} }
+
+func flushOverCap() rule {
+	return rule{code: "QT401", warning: true, title: "a flush larger than the memory's share for messages",
+		doc: "token_flush_size is how much leaves at a time once the messages exceed token_limit × chat_history_token_ratio. " +
+			"Where it is larger than that, each flush takes everything that it may and only the newest round stays.",
+		sample: sample{text: `
+id: example
+memories:
+  - {id: chat_memory, token_limit: 2000, token_flush_size: ⟦3000│500⟧}
+`},
+		check: on(func(p *pass, m *spec.Memory) {
+			share := float64(m.TokenLimit) * m.ChatHistoryTokenRatio
+			if share > 0 && float64(m.TokenFlushSize) > share {
+				p.list.Add(p.at(placeOf(m, "token_flush_size", "token_limit", "id"),
+					"the memory %q flushes %d tokens at a time, but messages may hold only %.0f", m.ID, m.TokenFlushSize, share).
+					WithHint("token_limit %d × chat_history_token_ratio %g is %.0f: choose a token_flush_size well below", m.TokenLimit, m.ChatHistoryTokenRatio, share))
+			}
+		})}
+}
+
+func limitOverWindow() rule {
+	return rule{code: "QT411", warning: true, title: "a memory that the model cannot hold",
+		doc: "The memory may grow to more tokens than the model's declared context_window, so the window that is sent has to be cut before the memory's own limit is reached.",
+		sample: sample{head: `models:
+  - {type: Model, id: writer, provider: openai, context_window: 8192}
+memories:
+  - {id: chat_memory, token_limit: ⟦50000│8000⟧}`, in: "said: ChatMessage", out: "answer: ChatMessage",
+			steps: "- {type: LLMInference, id: reply, model: writer, memory: chat_memory, inputs: [said], outputs: [answer]}"},
+		check: on(func(p *pass, s spec.Step) {
+			model, memory := talks(s)
+			if model == nil || memory == nil || memory.To == nil || model.ContextWindow == 0 || memory.To.TokenLimit <= model.ContextWindow {
+				return
+			}
+			p.list.Add(p.at(memory.Span, "the memory %q holds up to %d tokens, the model %q only %d",
+				memory.ID, memory.To.TokenLimit, model.ID, model.ContextWindow).
+				WithRelated(placeOf(memory.To, "token_limit", "id"), "the limit"))
+		})}
+}
+
+// talks is the model that a step asks and the memory that it speaks in; nil where there is none.
+func talks(s spec.Step) (*spec.Model, *spec.Ref[*spec.Memory]) {
+	var model spec.ModelEntity
+	var memory *spec.Ref[*spec.Memory]
+	switch s := s.(type) {
+	case *spec.LLMInference:
+		model, memory = s.Model.To, &s.Memory
+	case *spec.Agent:
+		model, memory = s.Model.To, &s.Memory
+	}
+	if model == nil {
+		return nil, memory
+	}
+	return model.Base(), memory
+}

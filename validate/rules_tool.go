@@ -1,0 +1,133 @@
+package validate
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/qtype-dev/qtype/diag"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+func toolRules() []rule { return []rule{toolsCalledAlike(), unknownURLPart(), unfitAuth()} }
+
+func toolsCalledAlike() rule {
+	return rule{code: "QT407", title: "two tools of an agent are called alike",
+		doc: "A model calls a tool by its name, so the names of one agent's tools must differ.",
+		sample: sample{head: sampleModel + `
+tools:
+  - {type: APITool, id: books, name: search, description: Finds books, endpoint: "https://shop.example/books"}
+  - {type: APITool, id: orders, name: ⟦search│find_orders⟧, description: Finds orders, endpoint: "https://shop.example/orders"}`,
+			in: "said: ChatMessage", out: "answer: ChatMessage",
+			steps: "- {type: Agent, id: help, model: writer, tools: [books, orders], inputs: [said], outputs: [answer]}"},
+		check: on(func(p *pass, s *spec.Agent) {
+			first := map[string]spec.Tool{}
+			for i := range s.Tools {
+				tool := s.Tools[i].To
+				if tool == nil || tool.Common().Name == "" {
+					continue
+				}
+				name := tool.Common().Name
+				if earlier := first[name]; earlier != nil && earlier != tool {
+					p.list.Add(p.at(s.Tools[i].Span, "the tools %q and %q of agent %q are both called %q", earlier.EntityID(), tool.EntityID(), s.ID, name).
+						WithRelated(placeOf(earlier, "name", "id"), "the first one's name").
+						WithRelated(placeOf(tool, "name", "id"), "the second one's name"))
+				} else if earlier != nil {
+					p.list.Add(p.at(s.Tools[i].Span, "the tool %q is given to agent %q twice", tool.EntityID(), s.ID))
+				}
+				first[name] = tool
+			}
+		})}
+}
+
+func unknownURLPart() rule {
+	return rule{code: "QT415", warning: true, title: "an endpoint names no argument",
+		doc: "{name} in an endpoint is replaced by the input or parameter of that name.",
+		sample: sample{text: `
+id: example
+tools:
+  - type: APITool
+    id: order
+    name: order
+    description: Finds an order
+    endpoint: "https://shop.example/orders/{⟦id│number⟧}"
+    inputs: [{id: number, type: int}]
+    outputs: [{id: state, type: text}]
+`},
+		check: on(func(p *pass, t *spec.APITool) {
+			args := argumentsOf(t)
+			ids := make([]string, len(args))
+			for i, v := range args {
+				ids[i] = v.ID
+			}
+			_, rest, found := strings.Cut(t.Endpoint, "{")
+			for ; found; _, rest, found = strings.Cut(rest, "{") {
+				name, _, closed := strings.Cut(rest, "}")
+				// ${NAME} that was not set stays in the text; that is told elsewhere.
+				if !closed || variable(args, name) != nil || strings.Contains(t.Endpoint, "${"+name+"}") {
+					continue
+				}
+				finding := p.at(within(placeOf(t, "endpoint"), "{"+name+"}"), "the endpoint of tool %q names %q, which is no input", t.ID, name)
+				if near := diag.Nearest(name, ids); near != "" {
+					finding = finding.WithSuggestion("{" + near + "}")
+				}
+				p.list.Add(finding)
+			}
+		})}
+}
+
+// credentials are the kinds of auth that somebody can use; none means that auth has no effect.
+type credentials []string
+
+// credentialsFor is what a model's provider can use (semantics.md 6, QT914).
+func credentialsFor(provider string) credentials {
+	switch provider {
+	case "openai", "anthropic":
+		return credentials{"api_key", "bearer_token"}
+	case "aws-bedrock":
+		return credentials{"aws"}
+	case "gcp-vertex":
+		return credentials{"vertex"}
+	case mock:
+		return nil
+	}
+	return credentials{"api_key", "bearer_token"}
+}
+
+func unfitAuth() rule {
+	return rule{code: "QT914", warning: true, title: "credentials that cannot be used here",
+		doc: "Each kind of model, tool and store takes certain kinds of credentials: openai an API key, Bedrock an AWS identity, an APITool a token or a key.",
+		sample: sample{text: `
+id: example
+auths:
+  - ⟦{type: aws, id: account, region: eu-west-1}│{type: api_key, id: account, api_key: "${OPENAI_API_KEY:-}"}⟧
+models:
+  - {type: Model, id: writer, provider: openai, auth: account}
+`},
+		check: on(func(p *pass, e spec.Entity) {
+			switch e := e.(type) {
+			case spec.ModelEntity:
+				p.suits(e.Base().Auth, "provider "+e.Base().Provider, credentialsFor(e.Base().Provider))
+			case *spec.APITool:
+				p.suits(e.Auth, "an APITool", credentials{"api_key", "bearer_token"})
+			case *spec.DocumentIndex:
+				p.suits(e.Auth, "a DocumentIndex", credentials{"api_key", "aws"})
+			case *spec.SQLSource:
+				p.suits(e.Auth, "an SQLSource", credentials{"aws"})
+			case *spec.VectorIndex:
+				p.suits(e.Auth, "a VectorIndex", nil)
+			case *spec.DocumentSource:
+				p.suits(e.Auth, "a DocumentSource", nil)
+			}
+		})}
+}
+
+func (p *pass) suits(auth spec.Ref[spec.Auth], user string, takes credentials) {
+	if auth.To == nil || slices.Contains(takes, spec.TypeName(auth.To)) {
+		return
+	}
+	if len(takes) == 0 {
+		p.report(auth.Span, "%s takes no auth; %q has no effect", user, auth.ID)
+		return
+	}
+	p.report(auth.Span, "%s takes an auth of type %s; %q is of type %s", user, strings.Join(takes, " or "), auth.ID, spec.TypeName(auth.To))
+}

@@ -1,0 +1,200 @@
+package validate
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// signature is what a type of step takes and gives: how many variables of
+// which types. Its rows are rules like all others; their samples are made from
+// the signature's own.
+type signature struct {
+	step    spec.Step            // a nil pointer of the step's type
+	when    func(spec.Step) bool // limits the signature to some steps of the type; nil for all
+	head    string               // sample: declarations that the step needs
+	keys    string               // sample: the step's own keys
+	in, out string               // sample: fitting variables
+	rows    []row
+}
+
+// row is one demand of a signature.
+type row struct {
+	code    string
+	outputs bool // it is about the outputs, not the inputs
+	least   int  // the fewest variables; for a row about numbers
+	most    int  // the most; 0 for no bound
+	want    want // the type; for a row about types
+	some    bool // one variable of the type is enough
+}
+
+// want is a demand on a type.
+type want struct {
+	text string               // in a user's words
+	ok   func(spec.Type) bool // nil for no demand
+}
+
+func exactly(n int, side bool, code string) row {
+	return row{code: code, outputs: side, least: n, most: n}
+}
+func atLeast(n int, side bool, code string) row { return row{code: code, outputs: side, least: n} }
+func ofType(w want, side bool, code string) row { return row{code: code, outputs: side, want: w} }
+func oneOf(w want, side bool, code string) row {
+	return row{code: code, outputs: side, want: w, some: true}
+}
+
+// The two sides of a step.
+const inputs, outputs = false, true
+
+// either wants one of some types, by name.
+func either(names ...string) want {
+	return want{strings.Join(names, " or "), func(t spec.Type) bool {
+		for _, name := range names {
+			if t.Is(name) {
+				return true
+			}
+		}
+		return false
+	}}
+}
+
+func listOf(name string) want {
+	return want{"list[" + name + "]", func(t spec.Type) bool { return t.IsListOf(name) }}
+}
+
+func anyList() want { return want{"a list", spec.Type.IsList} }
+
+func (r row) side() string {
+	if r.outputs {
+		return "output"
+	}
+	return "input"
+}
+
+// ports are those of the step's variables that the row is about.
+func (r row) ports(s spec.Step) []port {
+	if r.outputs {
+		return outputsOf(s)
+	}
+	return inputsOf(s)
+}
+
+// allows tells whether a number of variables is right.
+func (r row) allows(n int) bool { return n >= r.least && (r.most == 0 || n <= r.most) }
+
+// rules makes the rules of a signature.
+func (s signature) rules() []rule {
+	made := make([]rule, len(s.rows))
+	for i, r := range s.rows {
+		name := spec.TypeName(s.step)
+		made[i] = rule{code: r.code, sample: s.sample(r)}
+		find := s.findCount
+		if r.want.ok == nil {
+			made[i].title = fmt.Sprintf("%s needs %s", name, r.number())
+			made[i].doc = fmt.Sprintf("A step of type %s has %s.", name, r.number())
+		} else {
+			find = s.findType
+			made[i].title = fmt.Sprintf("%s: an %s must be %s", name, r.side(), r.want.text)
+			made[i].doc = fmt.Sprintf("A step of type %s works on %s as its %s; whether the variable is optional does not matter.", name, r.want.text, r.side())
+		}
+		made[i].check = check{wants: reflect.TypeOf(s.step), run: func(p *pass, n spec.Node) {
+			if step := n.(spec.Step); s.when == nil || s.when(step) {
+				find(p, step, r)
+			}
+		}}
+	}
+	return made
+}
+
+// number is the demand of a row about numbers: "exactly 1 output".
+func (r row) number() string {
+	count, quantifier := r.least, "exactly"
+	if r.most == 0 {
+		quantifier = "at least"
+	}
+	if count == 1 {
+		return fmt.Sprintf("%s 1 %s", quantifier, r.side())
+	}
+	return fmt.Sprintf("%s %d %ss", quantifier, count, r.side())
+}
+
+func (s signature) findCount(p *pass, step spec.Step, r row) {
+	ports := r.ports(step)
+	if r.allows(len(ports)) {
+		return
+	}
+	p.report(firstExtra(step, r.side()+"s", ports, r.least), "step %q (%s) needs %s, has %d",
+		step.EntityID(), spec.TypeName(step), r.number(), len(ports))
+}
+
+// findType looks at the types once the number of variables is right: one fault is enough.
+func (s signature) findType(p *pass, step spec.Step, r row) {
+	ports := r.ports(step)
+	for _, other := range s.rows {
+		if other.want.ok == nil && other.outputs == r.outputs && !other.allows(len(ports)) {
+			return
+		}
+	}
+	var wrong []port
+	for _, one := range ports {
+		t, known := p.typed(one)
+		if known && !r.want.ok(t) {
+			wrong = append(wrong, one)
+		}
+	}
+	if r.some {
+		if len(wrong) == len(ports) && len(ports) > 0 {
+			p.report(placeOf(step, r.side()+"s", "id"), "one %s of step %q must be %s", r.side(), step.EntityID(), r.want.text)
+		}
+		return
+	}
+	for _, one := range wrong {
+		finding := p.at(one.span, "the %s %q of step %q must be %s, is %s", r.side(), one.id, step.EntityID(), r.want.text, one.v.Type.String())
+		if place := typePlace(one.v.Place().Field("type")); !place.IsZero() {
+			finding = finding.WithRelated(place, "declared here")
+		}
+		p.list.Add(finding)
+	}
+}
+
+// sample is the signature's own sample with the demand of one row broken.
+func (s signature) sample(r row) sample {
+	in, out := s.in, s.out
+	broken := &in
+	if r.outputs {
+		broken = &out
+	}
+	*broken = r.breakIn(*broken)
+	id := "work"
+	keys := s.keys
+	if keys != "" {
+		keys += ", "
+	}
+	return sample{head: s.head, in: in, out: out,
+		steps: fmt.Sprintf("- {type: %s, id: %s, %sinputs: [%s], outputs: [%s]}", spec.TypeName(s.step), id, keys, markNames(in), markNames(out))}
+}
+
+// breakIn puts a list of variables that breaks the row before one that does not.
+func (r row) breakIn(list string) string {
+	if r.want.ok == nil {
+		return markOpen + markMiddle + list + markClose
+	}
+	vars := strings.Split(list, ", ")
+	for i, v := range vars {
+		name, kind, _ := strings.Cut(v, ": ")
+		if t, err := spec.ParseType(kind); err == nil && r.want.ok(t) {
+			vars[i] = name + ": " + markOpen + "int" + markMiddle + kind + markClose
+		}
+	}
+	return strings.Join(vars, ", ")
+}
+
+// markNames is namesOf for a list with marks in it.
+func markNames(list string) string {
+	if !strings.Contains(list, markOpen) {
+		return namesOf(list)
+	}
+	return markOpen + namesOf(choose(list, false)) + markMiddle + namesOf(choose(list, true)) + markClose
+}

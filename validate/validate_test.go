@@ -1,0 +1,110 @@
+package validate_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/qtype-dev/qtype/diag"
+	"github.com/qtype-dev/qtype/diag/diagtest"
+	"github.com/qtype-dev/qtype/loader"
+	"github.com/qtype-dev/qtype/validate"
+)
+
+// alone is an environment without variables and without .env files.
+func alone() loader.Options {
+	return loader.Options{NoDotEnv: true, Lookup: func(string) (string, bool) { return "", false }}
+}
+
+// checked loads a text and answers what loading and checking found.
+func checked(t testing.TB, text string) (*loader.Result, diag.List) {
+	t.Helper()
+	loaded, found := loader.LoadBytes(context.Background(), "app.qtype.yaml", []byte(text), alone())
+	found = append(found, validate.Check(loaded.Document)...)
+	found.Sort()
+	return loaded, found
+}
+
+func codes(list diag.List, severity diag.Severity) []string {
+	var all []string
+	for _, d := range list {
+		if d.Severity == severity {
+			all = append(all, d.Code)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func TestDocuments(t *testing.T) {
+	paths, err := filepath.Glob("testdata/*.qtype.yaml")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no documents: %v", err)
+	}
+	for _, path := range paths {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			loaded, found := loader.Load(context.Background(), path, alone())
+			found = append(found, validate.Check(loaded.Document)...)
+			diagtest.Check(t, loaded.Files, found)
+		})
+	}
+}
+
+func TestEveryRuleShowsItsFault(t *testing.T) {
+	for _, rule := range validate.Rules() {
+		t.Run(rule.Code, func(t *testing.T) {
+			_, wrong := checked(t, rule.Wrong)
+			_, right := checked(t, rule.Right)
+			if got := codes(wrong, diag.Error); rule.Severity == diag.Error && !slices.Equal(got, []string{rule.Code}) {
+				t.Errorf("the wrong example's errors are %v\n%s\n%v", got, rule.Wrong, wrong)
+			}
+			if rule.Severity == diag.Warning && (wrong.Errors() > 0 || !slices.Contains(codes(wrong, diag.Warning), rule.Code)) {
+				t.Errorf("the wrong example gives %v\n%s", wrong, rule.Wrong)
+			}
+			if right.Errors() > 0 || slices.Contains(codes(right, rule.Severity), rule.Code) {
+				t.Errorf("the right example gives %v\n%s", right, rule.Right)
+			}
+			for _, d := range wrong {
+				if d.Span.Start.Line == 0 {
+					t.Errorf("%s has no place", d.Error())
+				}
+			}
+		})
+	}
+}
+
+func TestRulesAreDeclaredOnce(t *testing.T) {
+	last := ""
+	for _, rule := range validate.Rules() {
+		if rule.Code <= last {
+			t.Errorf("%s stands after %s", rule.Code, last)
+		}
+		if last = rule.Code; rule.Title == "" || rule.Doc == "" || rule.Wrong == "" || rule.Right == "" || rule.Wrong == rule.Right {
+			t.Errorf("%s is incomplete", rule.Code)
+		}
+	}
+	for _, rule := range loader.Rules() {
+		if slices.ContainsFunc(validate.Rules(), func(r diag.Rule) bool { return r.Code == rule.Code }) {
+			t.Errorf("%s is declared by the loader too", rule.Code)
+		}
+	}
+}
+
+func TestSummary(t *testing.T) {
+	text, err := os.ReadFile("testdata/clean.qtype.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	loaded, found := checked(t, string(text))
+	if len(found) > 0 {
+		t.Fatal(found)
+	}
+	if got, want := validate.Summarise(loaded.Document).String(), "2 flows, 4 steps, 2 memories, 2 models, 1 tool, 1 type, 1 auth"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := validate.Summarise(nil).String(); got != "nothing declared" {
+		t.Errorf("got %q for no document", got)
+	}
+}

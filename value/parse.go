@@ -1,0 +1,384 @@
+package value
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// deepest is how far objects and lists may nest in JSON text.
+const deepest = 1000
+
+// SyntaxError says where a text stops being JSON.
+type SyntaxError struct {
+	Line   int    // counted from 1
+	Column int    // in characters, counted from 1
+	Offset int    // in bytes, counted from 0
+	Reason string // what was expected or found
+}
+
+// Error names the place and the reason.
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Reason)
+}
+
+// Parse reads one JSON text. Objects keep the order of their keys; of equal
+// keys the last counts. Integers beyond 64 bits and floats beyond a double
+// stay json.Number, so nothing is lost. The error is a *SyntaxError.
+func Parse(text string) (any, error) {
+	p := &parser{text: text}
+	v, err := p.whole()
+	if err != nil {
+		return nil, err
+	}
+	p.blanks()
+	if p.at < len(text) {
+		return nil, p.fail("there is more after the value")
+	}
+	return v, nil
+}
+
+// ParsePrefix reads the JSON value that text begins with, as lenient as models
+// need it: NaN and Infinity are numbers, and texts may hold raw line ends. It
+// also answers how many bytes the value takes.
+func ParsePrefix(text string) (v any, n int, err error) {
+	p := &parser{text: text, lenient: true}
+	v, err = p.whole()
+	return v, p.at, err
+}
+
+// parser is a recursive-descent reader of JSON.
+type parser struct {
+	text    string
+	at      int  // the next byte
+	depth   int  // objects and lists that are open
+	lenient bool // see ParsePrefix
+}
+
+// fail is an error at the next byte.
+func (p *parser) fail(format string, args ...any) error {
+	before := p.text[:p.at]
+	start := strings.LastIndexByte(before, '\n') + 1
+	return &SyntaxError{
+		Line:   1 + strings.Count(before, "\n"),
+		Column: 1 + utf8.RuneCountInString(before[start:]),
+		Offset: p.at,
+		Reason: fmt.Sprintf(format, args...),
+	}
+}
+
+// found names the next character.
+func (p *parser) found() string {
+	if p.at >= len(p.text) {
+		return "the end of the text"
+	}
+	r, _ := utf8.DecodeRuneInString(p.text[p.at:])
+	return strconv.QuoteRune(r)
+}
+
+func (p *parser) blanks() {
+	for p.at < len(p.text) && strings.IndexByte(" \t\r\n", p.text[p.at]) >= 0 {
+		p.at++
+	}
+}
+
+// peek is the next byte that is no blank; 0 at the end.
+func (p *parser) peek() byte {
+	p.blanks()
+	if p.at < len(p.text) {
+		return p.text[p.at]
+	}
+	return 0
+}
+
+func (p *parser) whole() (any, error) {
+	switch c := p.peek(); {
+	case c == '{':
+		return p.object()
+	case c == '[':
+		return p.list()
+	case c == '"':
+		return p.str()
+	case c == '-' || c >= '0' && c <= '9':
+		return p.number()
+	}
+	return p.word()
+}
+
+// word reads true, false, null and, for lenient texts, NaN and Infinity.
+func (p *parser) word() (any, error) {
+	end := p.at
+	for end < len(p.text) && (p.text[end]|0x20 >= 'a' && p.text[end]|0x20 <= 'z') {
+		end++
+	}
+	word := p.text[p.at:end]
+	var v any
+	switch {
+	case word == "true":
+		v = true
+	case word == "false":
+		v = false
+	case word == "null":
+	case word == "NaN" && p.lenient:
+		v = math.NaN()
+	case word == "Infinity" && p.lenient:
+		v = math.Inf(1)
+	default:
+		return nil, p.fail("expected a value, found %s", p.found())
+	}
+	p.at = end
+	return v, nil
+}
+
+func (p *parser) number() (any, error) {
+	start := p.at
+	if p.lenient && strings.HasPrefix(p.text[p.at:], "-Infinity") {
+		p.at += len("-Infinity")
+		return math.Inf(-1), nil
+	}
+	if p.text[p.at] == '-' {
+		p.at++
+	}
+	whole := p.digits()
+	switch {
+	case whole == 0:
+		return nil, p.fail("expected a digit, found %s", p.found())
+	case whole > 1 && p.text[p.at-whole] == '0':
+		p.at -= whole
+		return nil, p.fail("a number does not begin with 0")
+	}
+	if p.at < len(p.text) && p.text[p.at] == '.' {
+		p.at++
+		if p.digits() == 0 {
+			return nil, p.fail("expected a digit, found %s", p.found())
+		}
+	}
+	if p.at < len(p.text) && p.text[p.at]|0x20 == 'e' {
+		p.at++
+		if p.at < len(p.text) && (p.text[p.at] == '+' || p.text[p.at] == '-') {
+			p.at++
+		}
+		if p.digits() == 0 {
+			return nil, p.fail("expected a digit, found %s", p.found())
+		}
+	}
+	return number(p.text[start:p.at]), nil
+}
+
+// digits skips digits and tells how many there were.
+func (p *parser) digits() int {
+	start := p.at
+	for p.at < len(p.text) && p.text[p.at] >= '0' && p.text[p.at] <= '9' {
+		p.at++
+	}
+	return p.at - start
+}
+
+// enter opens an object or a list.
+func (p *parser) enter() error {
+	if p.depth++; p.depth > deepest {
+		return p.fail("objects and lists nest deeper than %d", deepest)
+	}
+	p.at++
+	return nil
+}
+
+// more stands after an item: it tells whether another follows.
+func (p *parser) more(end byte) (bool, error) {
+	switch p.peek() {
+	case ',':
+		p.at++
+		return true, nil
+	case end:
+		p.at++
+		p.depth--
+		return false, nil
+	}
+	return false, p.fail("expected , or %c, found %s", end, p.found())
+}
+
+func (p *parser) list() (any, error) {
+	if err := p.enter(); err != nil {
+		return nil, err
+	}
+	items := []any{}
+	if p.peek() == ']' {
+		p.at++
+		p.depth--
+		return items, nil
+	}
+	for {
+		v, err := p.whole()
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, v)
+		if more, err := p.more(']'); err != nil || !more {
+			return items, err
+		}
+	}
+}
+
+func (p *parser) object() (any, error) {
+	if err := p.enter(); err != nil {
+		return nil, err
+	}
+	o := &objectBuilder{}
+	if p.peek() == '}' {
+		p.at++
+		p.depth--
+		return &o.Record, nil
+	}
+	for {
+		if p.peek() != '"' {
+			return nil, p.fail("expected a key in quotes, found %s", p.found())
+		}
+		key, err := p.str()
+		if err != nil {
+			return nil, err
+		}
+		if p.peek() != ':' {
+			return nil, p.fail("expected :, found %s", p.found())
+		}
+		p.at++
+		v, err := p.whole()
+		if err != nil {
+			return nil, err
+		}
+		o.set(key.(string), v)
+		if more, err := p.more('}'); err != nil || !more {
+			return &o.Record, err
+		}
+	}
+}
+
+// objectBuilder is a record that grows; it finds keys fast once there are many.
+type objectBuilder struct {
+	Record
+	index map[string]int // where each field is, made with the 17th
+}
+
+func (o *objectBuilder) set(name string, v any) {
+	if len(o.fields) == 16 {
+		o.index = make(map[string]int, 32)
+		for i, f := range o.fields {
+			o.index[f.Name] = i
+		}
+	}
+	if i := o.find(name); i >= 0 {
+		o.fields[i].Value = v
+		return
+	}
+	if o.index != nil {
+		o.index[name] = len(o.fields)
+	}
+	o.fields = append(o.fields, Field{name, v})
+}
+
+func (o *objectBuilder) find(name string) int {
+	if o.index != nil {
+		if i, ok := o.index[name]; ok {
+			return i
+		}
+		return -1
+	}
+	for i := range o.fields {
+		if o.fields[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// str reads a text in quotes; it answers any so that whole can return it.
+func (p *parser) str() (any, error) {
+	p.at++
+	start := p.at
+	for p.at < len(p.text) {
+		switch c := p.text[p.at]; {
+		case c == '"':
+			s := p.text[start:p.at]
+			p.at++
+			return strings.ToValidUTF8(s, "\uFFFD"), nil
+		case c == '\\':
+			return p.escaped(start)
+		case c < 0x20 && !p.lenient:
+			return nil, p.fail("a text holds the control character %s: write it as an escape", p.found())
+		}
+		p.at++
+	}
+	return nil, p.fail("the text in quotes does not end")
+}
+
+// escaped goes on with a text at its first backslash.
+func (p *parser) escaped(start int) (any, error) {
+	var b strings.Builder
+	b.WriteString(p.text[start:p.at])
+	for p.at < len(p.text) {
+		switch c := p.text[p.at]; {
+		case c == '"':
+			p.at++
+			return strings.ToValidUTF8(b.String(), "\uFFFD"), nil
+		case c == '\\':
+			if err := p.escape(&b); err != nil {
+				return nil, err
+			}
+			continue
+		case c < 0x20 && !p.lenient:
+			return nil, p.fail("a text holds the control character %s: write it as an escape", p.found())
+		default:
+			b.WriteByte(c)
+		}
+		p.at++
+	}
+	return nil, p.fail("the text in quotes does not end")
+}
+
+// escape reads one escape, from its backslash on.
+func (p *parser) escape(b *strings.Builder) error {
+	if p.at+1 >= len(p.text) {
+		return p.fail("the text in quotes does not end")
+	}
+	c := p.text[p.at+1]
+	if c == 'u' {
+		return p.unicode(b)
+	}
+	i := strings.IndexByte(`"\/bfnrt`, c)
+	if i < 0 {
+		return p.fail(`\%c is not an escape`, c)
+	}
+	b.WriteByte("\"\\/\b\f\n\r\t"[i])
+	p.at += 2
+	return nil
+}
+
+// unicode reads \uXXXX, two of them for a surrogate pair.
+func (p *parser) unicode(b *strings.Builder) error {
+	r, ok := p.hex(p.at)
+	if !ok {
+		return p.fail(`\u needs four hexadecimal digits`)
+	}
+	p.at += 6
+	if utf16.IsSurrogate(r) {
+		low, ok := p.hex(p.at)
+		if pair := utf16.DecodeRune(r, low); ok && pair != utf8.RuneError {
+			b.WriteRune(pair)
+			p.at += 6
+			return nil
+		}
+		r = utf8.RuneError // half a pair stands for no character
+	}
+	b.WriteRune(r)
+	return nil
+}
+
+func (p *parser) hex(at int) (rune, bool) {
+	if at+6 > len(p.text) || p.text[at] != '\\' || p.text[at+1] != 'u' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(p.text[at+2:at+6], 16, 16)
+	return rune(n), err == nil
+}
