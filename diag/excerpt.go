@@ -60,7 +60,7 @@ func draw(r rune, column int) (string, int) {
 	case r == '\t':
 		n := tabWidth - column%tabWidth
 		return strings.Repeat(" ", n), n
-	case unsafe(r):
+	case unprintable(r):
 		s := escape(r)
 		return s, len(s)
 	}

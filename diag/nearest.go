@@ -9,7 +9,8 @@ import (
 // nothing is near. It counts the insertions, deletions, replacements and swaps
 // of neighbouring characters (Damerau and Levenshtein's distance, each stretch
 // edited once), letter case apart; of equally near ones the first in the
-// alphabet wins.
+// alphabet wins. Where none is near, one that holds the name or is held by it is
+// taken: max_attempts for attempts.
 func Nearest(name string, candidates []string) string {
 	best, bestCost := "", reach(name)+1
 	for _, c := range slices.Sorted(slices.Values(candidates)) {
@@ -20,8 +21,30 @@ func Nearest(name string, candidates []string) string {
 			best, bestCost = c, cost
 		}
 	}
+	if best == "" {
+		return holding(name, candidates)
+	}
 	return best
 }
+
+// holding finds the candidate that shares most with name among those that hold
+// it or that it holds; short words are found in too many others.
+func holding(name string, candidates []string) string {
+	const least, most = 4, 2 * maxName
+	best := ""
+	for _, c := range slices.Sorted(slices.Values(candidates)) {
+		if min(len(c), len(name)) < least || max(len(c), len(name)) > most || c == name {
+			continue
+		}
+		shares := strings.Contains(strings.ToLower(c), strings.ToLower(name)) || strings.Contains(strings.ToLower(name), strings.ToLower(c))
+		if shares && (best == "" || abs(len(c)-len(name)) < abs(len(best)-len(name))) {
+			best = c
+		}
+	}
+	return best
+}
+
+func abs(n int) int { return max(n, -n) }
 
 // reach is how many mistakes a name of this length may hold: none in one
 // letter, one in a short word, a third of the letters in a longer one. The unit
@@ -45,7 +68,7 @@ const maxName = 128
 func distance(a, b string, limit int) int {
 	s, t := []rune(strings.ToLower(a)), []rune(strings.ToLower(b))
 	gap := len(s) - len(t)
-	if len(s) > maxName || len(t) > maxName || 2*max(gap, -gap) >= limit {
+	if len(s) > maxName || len(t) > maxName || 2*abs(gap) >= limit {
 		return limit
 	}
 	cost := 2 * edits(s, t)

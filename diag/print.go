@@ -1,10 +1,12 @@
 package diag
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf16"
 
 	"github.com/qtype-dev/qtype/source"
 )
@@ -52,12 +54,30 @@ func JSON(w io.Writer, list List) error {
 	return encode(w, entries)
 }
 
-// encode writes JSON that people can read, too.
+// encode writes JSON that people can read, too. What a terminal would act upon
+// is escaped, which changes no value.
 func encode(w io.Writer, value any) error {
-	out := json.NewEncoder(w)
+	var text bytes.Buffer
+	out := json.NewEncoder(&text)
 	out.SetEscapeHTML(false)
 	out.SetIndent("", "  ")
-	return out.Encode(value)
+	if err := out.Encode(value); err != nil {
+		return err
+	}
+	var b strings.Builder
+	for _, r := range text.String() {
+		switch {
+		case r < 0x80 || !unprintable(r):
+			b.WriteRune(r)
+		case r < 0x10000:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 // GitHub prints the list as workflow commands that annotate a pull request.

@@ -10,12 +10,12 @@ import (
 // (control characters, bidirectional overrides) by an escape such as \x1b or
 // \u202e. A tab stays: the printers place it themselves.
 func visible(s string) string {
-	if !strings.ContainsFunc(s, unsafe) {
+	if !strings.ContainsFunc(s, unprintable) {
 		return s
 	}
 	var b strings.Builder
 	for _, r := range s {
-		if unsafe(r) {
+		if unprintable(r) {
 			b.WriteString(escape(r))
 			continue
 		}
@@ -24,7 +24,7 @@ func visible(s string) string {
 	return b.String()
 }
 
-func unsafe(r rune) bool {
+func unprintable(r rune) bool {
 	return r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029')
 }
 

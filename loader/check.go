@@ -93,24 +93,25 @@ func (d *decoder) variable(n *node, v *spec.Variable, title string) {
 		}
 	}
 	if v.UI != nil {
-		d.uiHint(n.get("ui"), v, title)
+		d.uiHint(n, v, title)
 	}
 }
 
 // uiHint holds a hint against the type: widget (also as the empty hint) is for
 // text, accept for file.
-func (d *decoder) uiHint(ui *node, v *spec.Variable, title string) {
-	if v.Type.Name == "" && !v.Type.IsList() {
-		return
+func (d *decoder) uiHint(n *node, v *spec.Variable, title string) {
+	ui, is := n.get("ui"), v.Type.String()
+	if written := n.get("type"); written.kind == text {
+		is = written.shown()
 	}
 	accept := ui.has("accept")
 	switch {
 	case accept && ui.has("widget"):
 		d.faults.add(ruleUIHint.At(ui.head(), "%s: a ui hint has widget or accept, not both", title))
 	case accept && !v.Type.Is("file"):
-		d.faults.add(ruleUIHint.At(ui.head(), "%s: ui.accept needs the type file, not %s", title, v.Type))
+		d.faults.add(ruleUIHint.At(ui.head(), "%s: ui.accept needs the type file, not %s", title, is))
 	case !accept && !v.Type.Is("text"):
-		d.faults.add(ruleUIHint.At(ui.head(), "%s: ui.widget needs the type text, not %s", title, v.Type))
+		d.faults.add(ruleUIHint.At(ui.head(), "%s: ui.widget needs the type text, not %s", title, is))
 	}
 }
 

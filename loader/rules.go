@@ -65,8 +65,8 @@ var (
 	ruleLimit = diag.Rule{
 		Code: "QT009", Severity: diag.Error, Title: "the document is larger than a document may be",
 		Doc:   "The size of files, the depth of nesting, the number of includes and what aliases may add are limited, so that no document can stall the program that reads it.",
-		Wrong: "id: shop\ndescription: " + deep,
-		Right: "id: shop\ndescription: flat\n",
+		Wrong: "- {id: small, type: Model, provider: openai, inference_params: {stop: " + deep + "}}\n",
+		Right: "- {id: small, type: Model, provider: openai, inference_params: {stop: [end]}}\n",
 	}
 	ruleDuplicateKey = diag.Rule{
 		Code: "QT010", Severity: diag.Warning, Title: "a key stands twice in one mapping",
@@ -86,4 +86,4 @@ const deep = "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[
 	"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[" +
 	"]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]" +
 	"]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]" +
-	"]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]\n"
+	"]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]"

@@ -132,8 +132,11 @@ func parseType(expression string) (t spec.Type, misplaced bool) {
 }
 
 func misplacedMark(n *node, at slot, meant spec.Type) diag.Diagnostic {
-	return ruleOptionalMark.At(n.span, "%s: the type %q has a ? in the wrong place", at.owner, n.shown()).
-		WithHint("one ? may stand at the end: %s", meant).WithSuggestion(meant.String())
+	fault := ruleOptionalMark.At(n.span, "%s: the type %q has a ? in the wrong place", at.owner, n.shown())
+	if n.shown() != n.text {
+		return fault.WithHint("one ? may stand at the end")
+	}
+	return fault.WithHint("one ? may stand at the end: %s", meant).WithSuggestion(meant.String())
 }
 
 // listType decodes the structured form of a list, which QType takes but nowhere describes.

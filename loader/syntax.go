@@ -95,6 +95,11 @@ func syntaxFault(file *source.File, pos *positions, err error) diag.Diagnostic {
 	if strings.HasPrefix(at.Message, "exceeded max depth") {
 		return ruleLimit.At(span, "values are nested too deeply")
 	}
+	if strings.HasSuffix(at.ContextMsg, "quoted scalar") && strings.Contains(at.Message, "unexpected") {
+		// The parser says where the text ended; the quote that nobody closed is what helps.
+		span = pointAt(file, pos.at(pos.offset(at.ContextMark.Line, at.ContextMark.Column)))
+		return ruleSyntax.At(span, "a quoted text is not closed").WithHint("the quote that starts here has no end")
+	}
 	message, hint := explainSyntax(at.ContextMsg, at.Message, charAt(file.Text, pos.offset(at.Mark.Line, at.Mark.Column)))
 	fault := ruleSyntax.At(span, "%s", message)
 	fault.Hint = hint
@@ -120,7 +125,6 @@ func charAt(text []byte, offset int) rune {
 
 // opened names what the parser was in when it failed.
 var opened = map[string]string{
-	"while scanning a quoted scalar":   "the quoted text",
 	"while parsing a flow sequence":    "the list",
 	"while parsing a flow mapping":     "the mapping",
 	"while parsing a block collection": "the list",
@@ -139,8 +143,6 @@ var explanations = []explanation{
 	{"mapping values are not allowed", "a key and value cannot stand here", `check the indentation; a text that holds ": " needs quotes`},
 	{"block sequence entries are not allowed", "a list item cannot stand here", `start "- " on a line of its own`},
 	{"mapping keys are not allowed", "a key cannot stand here", "check the indentation"},
-	{"quoted scalar: found unexpected end", "a quoted text is not closed", "add the closing quote"},
-	{"quoted scalar: found unexpected document", "a quoted text is not closed", "add the closing quote"},
 	{"found unknown escape character", "this escape is unknown", `write \\ for a backslash, or use single quotes`},
 	{"did not find expected hexadecimal", "this escape needs hexadecimal digits", `write \\ for a backslash, or use single quotes`},
 	{"invalid Unicode character escape", "this escape stands for no character", ""},

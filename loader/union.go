@@ -47,7 +47,7 @@ func (d *decoder) choose(n *node, u *spec.Union) (chosen spec.Case, certain bool
 			owner += " \"" + id.shown() + "\""
 		}
 		missing := missingField(n, owner, "type")
-		fault := ruleUnionTag.At(missing.Span, "%s", missing.Message).WithHint(`add "type:" here: %s`, oneOf(tags(u)))
+		fault := ruleUnionTag.At(missing.Span, "%s", missing.Message).WithHint(`add "type:" here; %s`, oneOf(tags(u)))
 		if tag != nil {
 			fault.Span = tag.span
 		}
@@ -110,11 +110,11 @@ func (d *decoder) byFields(n *node, u *spec.Union) (best spec.Case, fits bool) {
 func oneOf(choices []string) string {
 	const shown = 12
 	if len(choices) == 1 {
-		return "the only choice is " + choices[0]
+		return "it can be " + choices[0]
 	}
 	if len(choices) > shown {
-		return "one of " + strings.Join(choices[:shown], ", ") + ", …"
+		return "it can be " + strings.Join(choices[:shown], ", ") + ", …"
 	}
 	last := len(choices) - 1
-	return strings.Join(choices[:last], ", ") + " or " + choices[last]
+	return "it can be " + strings.Join(choices[:last], ", ") + " or " + choices[last]
 }

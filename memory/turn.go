@@ -182,7 +182,13 @@ func (t *Turn) rebase(ctx context.Context, base *view) error {
 		return err
 	}
 	t.base = base
-	t.staged = slices.DeleteFunc(t.staged, func(e *Entry) bool { return held[e.Message.ID] })
+	var rest []*Entry
+	for _, e := range t.staged {
+		if !held[e.Message.ID] {
+			rest = append(rest, e)
+		}
+	}
+	t.staged = rest
 	return nil
 }
 

@@ -108,7 +108,7 @@ func (v *view) push(e *Entry) {
 func (m *Memory) said(base *view, entries []*Entry, each bool) *step {
 	s := m.begin(base, entries)
 	own := len(s.next.entries)
-	for _, e := range entries {
+	for _, e := range s.change.Entries {
 		if e.Message.Role == chat.System {
 			s.next.system, s.next.state.System = e, e.Seq
 			continue
@@ -144,7 +144,7 @@ func (m *Memory) replaced(base *view, entries []*Entry) *step {
 	}
 	s.next.entries, s.next.user, s.next.system = nil, -1, nil
 	s.next.state.Tokens, s.next.state.System, s.next.state.First = 0, 0, base.state.Last+1
-	for _, e := range entries {
+	for _, e := range s.change.Entries {
 		if e.Message.Role == chat.System {
 			s.next.system, s.next.state.System = e, e.Seq
 			continue
@@ -165,7 +165,7 @@ func (m *Memory) failed(base *view, entries []*Entry, reason string) *step {
 	s := m.begin(base, entries)
 	e := Event{Kind: EventFailed, Turn: s.next.state.Turns, From: base.state.Last + 1, To: s.next.state.Last,
 		Messages: len(entries), Reason: reason, Time: s.next.state.LastSaid}
-	for _, entry := range entries {
+	for _, entry := range s.change.Entries {
 		entry.Status = Failed
 		e.Tokens += entry.Tokens
 	}
@@ -173,17 +173,30 @@ func (m *Memory) failed(base *view, entries []*Entry, reason string) *step {
 	return s.done()
 }
 
-// begin numbers and dates the entries of a new turn.
+// begin numbers and dates the entries of a new turn. Those that an earlier
+// attempt handed to the store are the store's by now: copies are numbered.
 func (m *Memory) begin(base *view, entries []*Entry) *step {
 	next := *base
 	now := m.now().UTC().Round(0).Truncate(time.Microsecond) // what every store can keep
 	next.state.Turns++
 	next.state.LastSaid = now
+	if len(entries) > 0 && entries[0].Seq != 0 {
+		entries = copies(entries)
+	}
 	for _, e := range entries {
 		next.state.Last++
 		e.Seq, e.Turn, e.Time, e.Status = next.state.Last, next.state.Turns, now, InWindow
 	}
 	return &step{next: &next, change: Change{Entries: entries}}
+}
+
+func copies(entries []*Entry) []*Entry {
+	out := make([]*Entry, len(entries))
+	for i, e := range entries {
+		c := *e
+		out[i] = &c
+	}
+	return out
 }
 
 // evict fits the window to the policy; own and user as for newestRound.

@@ -89,12 +89,7 @@ func (p *patient) explain(ctx, within context.Context, err error) error {
 	case within.Err() == nil:
 		return err
 	}
-	late := &Error{Model: p.Info().ID, Message: "no complete answer within " + shortDuration(p.Timeout), Temporary: true}
-	var failure *Error
-	if errors.As(err, &failure) {
-		late.Endpoint = failure.Endpoint
-	}
-	return late
+	return &Error{Model: p.Info().ID, Message: "no complete answer within " + shortDuration(p.Timeout), Temporary: true}
 }
 
 // shortDuration is 2m rather than 2m0s.

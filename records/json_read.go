@@ -163,6 +163,7 @@ func (a *array) fault(err error) error {
 	reason := jsonReason(err)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		offset, reason = a.in.offset, "the JSON ends before it is complete"
+		err = io.ErrUnexpectedEOF // io.EOF means a good end to who reads
 	}
 	return &FileError{Path: a.path, Line: a.in.lineAt(offset), Reason: reason, Err: err}
 }

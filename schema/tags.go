@@ -16,7 +16,7 @@ import (
 const (
 	textInt   = `^\s*[-+]?[0-9]+(\.0*)?\s*$|` + variable
 	textFloat = `^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$|` + variable
-	textBool  = `^([Tt]rue|TRUE|[Ff]alse|FALSE|[Yy]es|YES|[Nn]o|NO|[Oo]n|ON|[Oo]ff|OFF|[yntfYNTF01])$|` + variable
+	textBool  = `^(true|True|TRUE|false|False|FALSE|yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF|[yntfYNTF01])$|` + variable
 	include   = `[./]`
 )
 

@@ -53,7 +53,7 @@ func of[S spec.Step](build func(S, *Env) (Runner, error)) (reflect.Type, builder
 }
 
 // builders is the one table of what can be run. A step type of the language
-// stands either here or in planned.
+// stands either here or in Planned.
 var builders = sync.OnceValue(func() map[reflect.Type]builder {
 	table := map[reflect.Type]builder{}
 	add := func(t reflect.Type, b builder) { table[t] = b }
@@ -74,8 +74,8 @@ var builders = sync.OnceValue(func() map[reflect.Type]builder {
 	return table
 })
 
-// planned lists the step types that are declared and not yet run.
-func planned() []string {
+// Planned lists the step types that the language has and this version does not run, in alphabetical order.
+func Planned() []string {
 	return []string{"BedrockReranker", "DocToTextConverter", "DocumentEmbedder", "DocumentSearch", "DocumentSource",
 		"DocumentSplitter", "IndexUpsert", "InvokeEmbedding", "SQLSource", "VectorSearch"}
 }

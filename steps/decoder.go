@@ -118,13 +118,20 @@ func lenientText(t spec.Type, raw any) any {
 // listed names keys for an error message, not too many of them.
 func listed(names []string) string {
 	const most = 10
-	switch {
-	case len(names) == 0:
+	if len(names) == 0 {
 		return "nothing"
-	case len(names) > most:
-		return strings.Join(names[:most], ", ") + ", …"
 	}
-	return strings.Join(names, ", ")
+	var b strings.Builder
+	for i, name := range names[:min(len(names), most)] {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(brief(name))
+	}
+	if len(names) > most {
+		b.WriteString(", …")
+	}
+	return b.String()
 }
 
 // candidates lists the places where an answer may stand in a text: the whole,

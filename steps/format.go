@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -37,7 +38,7 @@ func parseFormat(conversion, s string) (*format, error) {
 	switch conversion {
 	case "", "!s", "!r", "!a":
 	default:
-		return nil, fmt.Errorf("the conversion %s is none of !s, !r, !a", conversion)
+		return nil, fmt.Errorf("the conversion %s is none of !s, !r, !a", brief(conversion))
 	}
 	s = f.parseAlign(s)
 	if s != "" && strings.IndexByte("+- ", s[0]) >= 0 {
@@ -46,9 +47,9 @@ func parseFormat(conversion, s string) (*format, error) {
 	if strings.HasPrefix(s, "#") {
 		f.alternate, s = true, s[1:]
 	}
-	zero := strings.HasPrefix(s, "0")
-	if zero && f.align == 0 {
-		f.fill, f.align = "0", '='
+	if strings.HasPrefix(s, "0") {
+		f.fill = cmp.Or(f.fill, "0")
+		f.align = cmp.Or(f.align, '=')
 	}
 	var err error
 	if s, err = cutNumber(s, &f.width); err != nil {
@@ -93,7 +94,7 @@ func cutNumber(s string, to *int) (string, error) {
 	}
 	v, err := strconv.Atoi(s[:n])
 	if err != nil || v > widest {
-		return "", fmt.Errorf("%s is more than the most, %d", s[:n], widest)
+		return "", fmt.Errorf("%s is more than the most, %d", brief(s[:n]), widest)
 	}
 	*to = v
 	return s[n:], nil
@@ -165,9 +166,12 @@ func (f *format) text(s string) (string, error) {
 			s = string(runes[:f.precision])
 		}
 	}
-	align := f.align
-	if align == 0 || align == '=' && f.fill == "0" {
-		align = '<'
+	align := cmp.Or(f.align, '<')
+	if align == '=' {
+		if f.fill != "0" {
+			return "", fmt.Errorf("the alignment = needs a number, not %s", value.Describe(s))
+		}
+		align = '<' // 05 fills a text behind it
 	}
 	return f.pad("", s, align), nil
 }
@@ -210,17 +214,13 @@ func (f *format) number(negative bool, prefix, digits string) string {
 	if f.grouping != 0 {
 		if f.align == '=' && f.fill == "0" {
 			// The noughts that fill the width are grouped too.
-			for grouped(whole, f.grouping, f.groupSize(), len(sign)+len(rest)) < f.width {
+			for len(sign)+groupedLength(whole, f.groupSize())+len(rest) < f.width {
 				whole = "0" + whole
 			}
 		}
 		whole = group(whole, f.grouping, f.groupSize())
 	}
-	align := f.align
-	if align == 0 {
-		align = '>'
-	}
-	return f.pad(sign, whole+rest, align)
+	return f.pad(sign, whole+rest, cmp.Or(f.align, '>'))
 }
 
 // splitWhole parts the digits before the point from the rest.
@@ -251,11 +251,10 @@ func group(digits string, sep byte, size int) string {
 	return b.String()
 }
 
-// grouped is the length that the number will have.
-func grouped(digits string, _ byte, size, around int) int {
-	return around + len(digits) + (len(digits)-1)/size
-}
+// groupedLength is the length that group gives digits.
+func groupedLength(digits string, size int) int { return len(digits) + (len(digits)-1)/size }
 
+// integer shows a whole number.
 func (f *format) integer(n int64) (string, error) {
 	base, prefix := 10, ""
 	switch f.verb {
@@ -341,7 +340,7 @@ func general(x float64, p int, keepZeros, point bool) string {
 	if point {
 		limit--
 	}
-	scientific := exp < -4 || exp >= max(limit, 1) && exp >= limit
+	scientific := exp < -4 || exp >= limit
 	s := mantissa
 	if !scientific {
 		s = strconv.FormatFloat(x, 'f', max(p-1-exp, 0), 64)

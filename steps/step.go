@@ -67,7 +67,9 @@ type Batch interface {
 
 // Closer is implemented by steps that hold something until the flow ends.
 // Close is called once, after the last row, also when the run was cancelled.
-type Closer interface{ Close(ctx context.Context, emit Emit) error }
+type Closer interface {
+	Close(ctx context.Context, emit Emit) error
+}
 
 // Watcher is implemented by steps that want to know of the failed rows, which
 // pass them untouched. Failed is called before such a row goes on.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/qtype-dev/qtype/spec"
@@ -74,7 +75,7 @@ func (p piece) fill(b *strings.Builder, row *Row) error {
 	}
 	s, err := p.format.apply(v)
 	if err != nil {
-		return fmt.Errorf("placeholder %s: %w", p.text, err)
+		return fmt.Errorf("placeholder %s: %w", brief(p.text), err)
 	}
 	b.WriteString(s)
 	return nil
@@ -158,7 +159,7 @@ func (r *templateReader) placeholder() error {
 		err = f.suits(in.of.Type)
 	}
 	if err != nil {
-		return r.fail(start, "placeholder {%s}: %s", r.text[start+1:end], err)
+		return r.fail(start, "placeholder {%s}: %s", brief(r.text[start+1:end]), err)
 	}
 	r.literal()
 	r.pieces = append(r.pieces, piece{text: r.text[start : end+1], slot: in, format: f})
@@ -187,15 +188,30 @@ func (r *templateReader) noInput(name string) string {
 	base, _, _ = strings.Cut(base, "[")
 	switch {
 	case bare == "" || strings.Trim(bare, "0123456789") == "":
-		return fmt.Sprintf("the placeholder {%s} has no name: write the name of an input, or {{ }} for braces", name)
+		return fmt.Sprintf("the placeholder {%s} has no name: write the name of an input, or {{ }} for braces", brief(name))
 	case bare != name && r.has(bare):
-		return fmt.Sprintf("the placeholder {%s} has blanks around its name: write {%s}", name, bare)
+		return fmt.Sprintf("the placeholder {%s} has blanks around its name: write {%s}", brief(name), brief(bare))
 	case base != bare && r.has(base):
-		return fmt.Sprintf("the placeholder {%s} looks into %s, which templates cannot do", name, base)
+		return fmt.Sprintf("the placeholder {%s} looks into %s, which templates cannot do", brief(name), base)
 	case len(r.names) == 0:
-		return fmt.Sprintf("no input has the name %q: the step has none", name)
+		return fmt.Sprintf("no input has the name %s: the step has none", value.Describe(name))
 	}
-	return fmt.Sprintf("no input has the name %q; inputs are %s", name, strings.Join(r.names, ", "))
+	return fmt.Sprintf("no input has the name %s; inputs are %s", value.Describe(name), strings.Join(r.names, ", "))
+}
+
+// brief is a piece of a template for an error message: short, on one line.
+func brief(s string) string {
+	const longest = 40 // characters
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsGraphic(r) {
+			return r
+		}
+		return utf8.RuneError
+	}, s)
+	if runes := []rune(s); len(runes) > longest {
+		return string(runes[:longest]) + "…"
+	}
+	return s
 }
 
 func (r *templateReader) has(name string) bool {

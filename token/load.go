@@ -34,36 +34,43 @@ func readVocabulary(r io.Reader, tokens int) (*vocabulary, error) {
 	v := newVocabulary(tokens)
 	lines := bufio.NewReaderSize(r, 1<<16)
 	var token []byte
-	next := 0 // the least rank that may come
+	next := uint32(0) // the least rank that may come
 	for n := 0; ; n++ {
 		line, err := lines.ReadSlice('\n')
-		if len(line) == 0 && err == io.EOF {
-			if n != tokens {
-				return nil, fmt.Errorf("found %d tokens instead of %d", n, tokens)
-			}
-			v.bytes = slices.Clone(v.bytes)
+		switch {
+		case err == io.EOF && len(line) == 0 && n != tokens:
+			return nil, fmt.Errorf("found %d tokens instead of %d", n, tokens)
+		case err == io.EOF && len(line) == 0:
+			v.bytes = slices.Clone(v.bytes) // without the room that growing left
 			return v, nil
-		}
-		if err != nil && err != io.EOF {
+		case err == bufio.ErrBufferFull:
+			return nil, fmt.Errorf("line %d: the line is longer than any token", n+1)
+		case err != nil && err != io.EOF:
 			return nil, err
-		}
-		if n == tokens {
+		case n == tokens:
 			return nil, fmt.Errorf("found more than %d tokens", tokens)
 		}
-		encoded, number, _ := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(" "))
-		rank, err := strconv.Atoi(string(number))
-		if err != nil {
+		rank := uint32(0)
+		if token, rank, err = parseToken(token[:0], line); err != nil {
 			return nil, fmt.Errorf("line %d: %w", n+1, err)
 		}
 		if rank < next {
-			return nil, fmt.Errorf("line %d: %w", n+1, errors.New("rank is not above the one before"))
+			return nil, fmt.Errorf("line %d: rank is not above the one before", n+1)
 		}
 		next = rank + 1
-		if token, err = base64.StdEncoding.AppendDecode(token[:0], encoded); err != nil {
+		if err = v.add(token, rank); err != nil {
 			return nil, fmt.Errorf("line %d: %w", n+1, err)
 		}
-		if err = v.add(token, uint32(rank)); err != nil {
-			return nil, err
-		}
 	}
+}
+
+// parseToken reads a line of a vocabulary and appends its token to buffer.
+func parseToken(buffer, line []byte) (token []byte, rank uint32, err error) {
+	encoded, number, _ := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(" "))
+	parsed, err := strconv.ParseUint(string(number), 10, 31)
+	if err != nil {
+		return buffer, 0, errors.New("rank is not a natural number")
+	}
+	token, err = base64.StdEncoding.AppendDecode(buffer, encoded)
+	return token, uint32(parsed), err
 }

@@ -12,7 +12,7 @@ import "strings"
 func ForModel(modelID string) (encoding string, exact bool) {
 	name := baseName(strings.ToLower(strings.TrimSpace(modelID)))
 	for _, m := range modelFamilies {
-		if rest, ok := strings.CutPrefix(name, m.name); ok && endsName(rest) {
+		if rest, ok := strings.CutPrefix(name, m.name); ok && (strings.HasSuffix(m.name, ".") || endsName(rest)) {
 			return m.encoding, true
 		}
 	}
@@ -21,8 +21,11 @@ func ForModel(modelID string) (encoding string, exact bool) {
 
 // modelFamilies holds the beginnings of model names. The first that fits is
 // taken, so a longer one stands before the shorter one that it begins with.
+// After it the name ends or goes on with a suffix; after a full stop, with
+// anything. So gpt-5.1 is known, and a gpt-4.x that is not listed is not.
 var modelFamilies = [...]struct{ name, encoding string }{
 	{"gpt-5", O200k},
+	{"gpt-5.", O200k},
 	{"gpt-4.5", O200k},
 	{"gpt-4.1", O200k},
 	{"gpt-4o", O200k},
@@ -84,9 +87,7 @@ func baseName(name string) string {
 	}
 }
 
-// endsName reports whether a family's name ends before rest. gpt-5.1 is of the
-// family gpt-5; gpt-4.1 and gpt-4.5 are families, so gpt-4 followed by a full
-// stop is a model that is not known.
+// endsName reports whether a family's name is complete before rest.
 func endsName(rest string) bool {
 	return rest == "" || strings.ContainsRune("-:@", rune(rest[0]))
 }

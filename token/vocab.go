@@ -1,6 +1,7 @@
 package token
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
 )
@@ -46,8 +47,15 @@ func newVocabulary(tokens int) *vocabulary {
 // correct vocabulary comes twice.
 func (v *vocabulary) add(token []byte, rank uint32) error {
 	start := len(v.bytes)
-	if len(token) == 0 || len(token) > maxLength || start+len(token) > maxBytes || rank >= maxTokens {
-		return fmt.Errorf("token of rank %d does not fit the table", rank)
+	switch {
+	case len(token) == 0:
+		return errors.New("the token is empty")
+	case len(token) > maxLength:
+		return fmt.Errorf("the token of %d bytes is longer than %d", len(token), maxLength)
+	case rank >= maxTokens:
+		return fmt.Errorf("rank %d is not below %d", rank, maxTokens)
+	case start+len(token) > maxBytes:
+		return fmt.Errorf("the tokens are longer than %d bytes together", maxBytes)
 	}
 	v.bytes = append(v.bytes, token...)
 	v.longest = max(v.longest, len(token))

@@ -50,8 +50,10 @@ func (a *api) read(ctx context.Context, u *url.URL, resp *http.Response) (any, e
 // some servers send back.
 func (a *api) excerpt(resp *http.Response, raw []byte) string {
 	text := string(raw[:min(len(raw), 16<<10)])
-	for _, values := range a.headers {
-		text = outbound.Scrub(text, strings.Join(values, ""))
+	for name, values := range a.headers {
+		if secretive(name) {
+			text = outbound.Scrub(text, strings.Join(values, ""))
+		}
 	}
 	text = outbound.Line(outbound.Scrub(text, a.auth.secret), maxExcerpt)
 	status := http.StatusText(resp.StatusCode)
@@ -62,6 +64,17 @@ func (a *api) excerpt(resp *http.Response, raw []byte) string {
 		return fmt.Sprintf("the server refused auth %s: %s", a.auth.name, text)
 	}
 	return text
+}
+
+// secretive tells whether a header's name says that its value is a credential.
+func secretive(name string) bool {
+	name = strings.ToLower(name)
+	for _, word := range []string{"auth", "cookie", "key", "secret", "token"} {
+		if strings.Contains(name, word) {
+			return true
+		}
+	}
+	return false
 }
 
 // decode makes a value of a body: nothing is null; JSON is what it says,

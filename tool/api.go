@@ -176,9 +176,7 @@ func (a *api) try(ctx context.Context, u *url.URL, body []byte) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: the endpoint cannot be called with these arguments", a.info.ID)
 	}
-	if body == nil {
-		req.Body, req.GetBody = http.NoBody, nil
-	} else {
+	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	req.Header.Set("Accept", "application/json, text/*;q=0.9, */*;q=0.5")

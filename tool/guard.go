@@ -162,19 +162,16 @@ func private(ip netip.Addr) bool {
 // 6890) that netip has no method for.
 func reservedPrefixes() []netip.Prefix {
 	return []netip.Prefix{
-		prefix(0, 0, 0, 0, 8),       // this network
-		prefix(100, 64, 0, 0, 10),   // carriers' shared addresses, some clouds' metadata
-		prefix(192, 0, 0, 0, 24),    // protocol assignments
-		prefix(192, 0, 2, 0, 24),    // documentation
-		prefix(198, 18, 0, 0, 15),   // benchmarks
-		prefix(198, 51, 100, 0, 24), // documentation
-		prefix(203, 0, 113, 0, 24),  // documentation
-		prefix(240, 0, 0, 0, 4),     // reserved
+		netip.MustParsePrefix("0.0.0.0/8"),       // this network
+		netip.MustParsePrefix("100.64.0.0/10"),   // carriers' shared addresses, some clouds' metadata
+		netip.MustParsePrefix("192.0.0.0/24"),    // protocol assignments
+		netip.MustParsePrefix("192.0.2.0/24"),    // documentation
+		netip.MustParsePrefix("198.18.0.0/15"),   // benchmarks
+		netip.MustParsePrefix("198.51.100.0/24"), // documentation
+		netip.MustParsePrefix("203.0.113.0/24"),  // documentation
+		netip.MustParsePrefix("240.0.0.0/4"),     // reserved
+		netip.MustParsePrefix("fec0::/10"),       // the old site-local block
 	}
-}
-
-func prefix(a, b, c, d byte, bits int) netip.Prefix {
-	return netip.PrefixFrom(netip.AddrFrom4([4]byte{a, b, c, d}), bits)
 }
 
 // embedded is the IPv4 address inside an IPv6 one that a gateway or the

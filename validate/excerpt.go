@@ -7,33 +7,62 @@ import (
 	"github.com/qtype-dev/qtype/source"
 )
 
-// within narrows a span to the first place where word stands in its text, so
-// that a fault inside a long text is shown at its line. It answers the span
-// itself where the word is not found: escapes, variables and includes may have
-// changed the text.
-func within(span source.Span, word string) source.Span {
-	if span.File == nil {
+// excerpt is a word of a value's text, described so that it can be found in
+// the document, where indentation and quotes stand between the lines.
+type excerpt struct {
+	word    string // the word
+	context string // the word and the rest of its line
+	before  int    // how often context stands in the text before it
+}
+
+// excerptAt describes the n bytes of text at a byte offset.
+func excerptAt(text string, at, n int) excerpt {
+	context, _, _ := strings.Cut(text[at:], "\n")
+	e := excerpt{word: text[at : at+n], context: context}
+	if len(e.word) > len(context) { // a word over two lines is shown where it begins
+		e.word = context
+	}
+	e.before = strings.Count(text[:at], context)
+	return e
+}
+
+// within narrows the span of a text to an excerpt, so that a fault inside a
+// long text is shown at its line. It answers the span itself where the excerpt
+// is not found: escapes, variables and includes may have changed the text.
+func within(span source.Span, e excerpt) source.Span {
+	if span.File == nil || e.context == "" {
 		return span
 	}
-	last := max(span.End.Line, span.Start.Line)
-	for n := span.Start.Line; n <= last; n++ {
-		line, skip := span.File.Line(n), 0
+	skip := e.before
+	for n := span.Start.Line; n <= max(span.End.Line, span.Start.Line); n++ {
+		line := span.File.Line(n)
+		from, to := 0, len(line)
 		if n == span.Start.Line {
-			skip = byteAt(line, span.Start.Column)
+			from = byteAt(line, span.Start.Column)
 		}
-		limit := len(line)
 		if n == span.End.Line {
-			limit = max(skip, byteAt(line, span.End.Column))
+			to = max(from, byteAt(line, span.End.Column))
 		}
-		at := strings.Index(line[skip:limit], word)
-		if at < 0 {
-			continue
+		for {
+			at := strings.Index(line[from:to], e.context)
+			if at < 0 {
+				break
+			}
+			if skip == 0 {
+				return wordAt(span.File, n, line[:from+at], e.word)
+			}
+			skip--
+			from += at + len(e.context)
 		}
-		start := utf8.RuneCountInString(line[:skip+at]) + 1
-		return source.Span{File: span.File, Start: source.Pos{Line: n, Column: start},
-			End: source.Pos{Line: n, Column: start + utf8.RuneCountInString(word)}}
 	}
 	return span
+}
+
+// wordAt is the span of a word behind some text of a line.
+func wordAt(f *source.File, line int, before, word string) source.Span {
+	column := utf8.RuneCountInString(before) + 1
+	return source.Span{File: f, Start: source.Pos{Line: line, Column: column},
+		End: source.Pos{Line: line, Column: column + utf8.RuneCountInString(word)}}
 }
 
 // byteAt is the offset of a column, the line's length where it ends before.

@@ -93,30 +93,44 @@ func (p *program) enter(id string, same []declaration) {
 }
 
 // reportDuplicates reports every declaration that clashes with an earlier one.
+// Each flow may declare a variable of the same name (language.md 6).
 func (p *program) reportDuplicates(same []declaration) {
+	var unique spec.Entity // the first that shares its id with nobody
+	local := map[*spec.Flow]spec.Entity{}
 	for i, d := range same {
-		first := slices.IndexFunc(same[:i], func(e declaration) bool { return clash(e, d) })
-		if first < 0 {
-			continue
-		}
-		e := same[first].entity
-		finding := fault("QT201", idPlace(d.entity), "the id %q is given twice: to %s and to %s",
-			e.EntityID(), an(nounOf(e)), an(nounOf(d.entity))).WithRelated(idPlace(e), "first declared here")
-		if again := idPlace(d.entity); again.File != idPlace(e).File && again.String() == idPlace(e).String() {
-			finding = finding.WithHint("the same file is included twice")
+		var first spec.Entity
+		if _, isVariable := d.entity.(*spec.Variable); isVariable && d.at.flow != nil {
+			if first = local[d.at.flow]; first == nil {
+				first, local[d.at.flow] = unique, d.entity
+			}
 		} else {
-			finding = finding.WithHint("give this %s another id", nounOf(d.entity))
+			if i > 0 {
+				first = same[0].entity
+			}
+			if unique == nil {
+				unique = d.entity
+			}
 		}
-		p.list.Add(finding)
+		if first != nil {
+			p.duplicate(d.entity, first)
+		}
 	}
 }
 
-// clash tells whether two declarations of one scope may not share an id. Each
-// flow may declare a variable of the same name (language.md 6).
-func clash(a, b declaration) bool {
-	_, isVariable := a.entity.(*spec.Variable)
-	_, isAlso := b.entity.(*spec.Variable)
-	return !isVariable || !isAlso || a.at.flow == nil || b.at.flow == nil || a.at.flow == b.at.flow
+// duplicate reports an entity whose id an earlier one has.
+func (p *program) duplicate(e, first spec.Entity) {
+	p.used[e] = true // nothing can refer to it, but that is not the fault
+	owner := an(nounOf(first))
+	if nounOf(first) == nounOf(e) {
+		owner = "another " + nounOf(first)
+	}
+	here, there := idPlace(e), idPlace(first)
+	finding := fault("QT201", here, "the id %q is already taken by %s", e.EntityID(), owner).
+		WithRelated(there, "first declared here").WithHint("give this %s another id", nounOf(e))
+	if here.File != there.File && here.String() == there.String() {
+		finding = finding.WithHint("the same file is included twice")
+	}
+	p.list.Add(finding)
 }
 
 // fault is a finding of the linking stage.

@@ -11,7 +11,7 @@ import (
 
 // named are the entities that one kind of reference may name.
 type named struct {
-	ids   []string               // in document order
+	ids   []string               // in the order in which they are told
 	first map[string]spec.Entity // the first of each id
 }
 
@@ -89,6 +89,11 @@ func flowIDs(variables []declaration) []string {
 	return ids
 }
 
+// mostAdvice is for how many references a better id is looked for: looking
+// through thousands of ids for thousands of references would take too long,
+// and nobody reads it.
+const mostAdvice = 300
+
 // missing is the finding for a reference that could not be linked.
 func (p *program) missing(id string, m mention, found []spec.Entity) diag.Diagnostic {
 	_, span := m.ref.Target()
@@ -100,6 +105,9 @@ func (p *program) missing(id string, m mention, found []spec.Entity) diag.Diagno
 			WithRelated(idPlace(found[0]), an(nounOf(found[0]))+" declared here")
 	case m.at.binding:
 		finding = fault("QT205", span, "%q is no variable; a binding cannot hold a literal value", id)
+	}
+	if p.misses++; p.misses > mostAdvice {
+		return finding
 	}
 	near, entity := p.nearest(id, m)
 	switch choices := p.choices(m).ids; {
@@ -115,7 +123,7 @@ func (p *program) missing(id string, m mention, found []spec.Entity) diag.Diagno
 	case len(choices) == 0:
 		finding = finding.WithHint("the document declares no %s", wanted)
 	default:
-		finding = finding.WithHint("there is %s", few(choices))
+		finding = finding.WithHint("the document has %s", few(choices))
 	}
 	return finding
 }
@@ -143,24 +151,38 @@ func (p *program) choices(m mention) named {
 			all = append(all, e)
 		}
 	}
-	p.near[wants] = nameAll(all)
+	p.near[wants] = nameAll(inOrder(all))
 	return p.near[wants]
 }
 
+// variablesFor are the variables that a flow may name: its own first, then what
+// the document or exactly one other flow declares.
 func (p *program) variablesFor(f *spec.Flow) named {
-	var all []spec.Entity
+	if known, ok := p.variables[f]; ok {
+		return known
+	}
+	var own, others []spec.Entity
 	for _, v := range p.nodes {
 		e, ok := v.node.(*spec.Variable)
-		if ok && v.at.tool == nil && (v.at.flow == nil || v.at.flow == f) {
-			all = append(all, e)
+		switch {
+		case !ok || v.at.tool != nil:
+		case v.at.flow == f:
+			own = append(own, e)
+		case v.at.flow == nil || len(p.shared[e.ID]) == 1:
+			others = append(others, e)
 		}
 	}
-	return nameAll(all)
+	p.variables[f] = nameAll(append(inOrder(own), inOrder(others)...))
+	return p.variables[f]
+}
+
+func inOrder(entities []spec.Entity) []spec.Entity {
+	slices.SortStableFunc(entities, func(a, b spec.Entity) int { return source.Compare(idPlace(a), idPlace(b)) })
+	return entities
 }
 
 func nameAll(entities []spec.Entity) named {
 	n := named{first: map[string]spec.Entity{}}
-	slices.SortStableFunc(entities, func(a, b spec.Entity) int { return source.Compare(idPlace(a), idPlace(b)) })
 	for _, e := range entities {
 		if id := e.EntityID(); id != "" && n.first[id] == nil {
 			n.first[id] = e

@@ -73,6 +73,7 @@ func constructFields() rule {
 
 func (p *pass) bindFields(s *spec.Construct, t spec.Type) {
 	var missing, names []string
+	misspelt := false
 	for _, f := range fieldsOf(t) {
 		names = append(names, f.name)
 		if f.required && !bound(s.FieldBindings, f.name) {
@@ -81,6 +82,7 @@ func (p *pass) bindFields(s *spec.Construct, t spec.Type) {
 	}
 	for _, b := range s.FieldBindings {
 		if !slices.Contains(names, b.Name) {
+			misspelt = true
 			finding := p.at(keyPlace(s, "field_bindings", b.Name), "the type %s has no field %q", t.Name, b.Name).
 				WithSuggestion(diag.Nearest(b.Name, names))
 			if finding.Suggestion == "" {
@@ -89,7 +91,7 @@ func (p *pass) bindFields(s *spec.Construct, t spec.Type) {
 			p.list.Add(finding)
 		}
 	}
-	if len(missing) > 0 {
+	if len(missing) > 0 && !misspelt {
 		p.report(bindingsPlace(s, "field_bindings"), "the required fields %s of %s are not bound", few(missing), t.Name)
 	}
 }

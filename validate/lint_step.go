@@ -29,7 +29,7 @@ func templatePlaceholders() rule {
 					continue
 				}
 				told[one.text] = true
-				finding := p.at(within(placeOf(s, "template", "id"), one.text), "the template of step %q: %s", s.ID, templateFault(one, ins))
+				finding := p.at(within(placeOf(s, "template", "id"), one.place), "the template of step %q: %s", s.ID, templateFault(one, ins))
 				if near := diag.Nearest(one.name, idsOf(ins)); one.fault == "" && near != "" {
 					finding = finding.WithSuggestion(strings.Replace(one.text, one.name, near, 1))
 				}

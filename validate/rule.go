@@ -76,20 +76,21 @@ func (p *pass) report(span source.Span, format string, args ...any) {
 
 // apply runs every rule at every node that it is about.
 func (p *program) apply(rules []rule) {
-	about := map[reflect.Type][]rule{}
+	about := map[reflect.Type][]*pass{}
 	for _, v := range p.nodes {
 		t := reflect.TypeOf(v.node)
 		mine, known := about[t]
 		if !known {
 			for _, r := range rules {
 				if r.check.run != nil && t.AssignableTo(r.check.wants) {
-					mine = append(mine, r)
+					mine = append(mine, &pass{program: p, rule: r})
 				}
 			}
 			about[t] = mine
 		}
-		for _, r := range mine {
-			r.check.run(&pass{program: p, rule: r, here: v.at}, v.node)
+		for _, one := range mine {
+			one.here = v.at
+			one.rule.check.run(one, v.node)
 		}
 	}
 }

@@ -154,6 +154,12 @@ func unboundInput() rule {
 		sample: toolSample("⟦│city: place⟧", "report: summary"),
 		check: on(func(p *pass, s spec.Step) {
 			report := func(p *pass, c call) {
+				// A key that is no input is probably the missing one, misspelt (QT390, QT392).
+				for _, b := range c.in {
+					if variable(c.inputs, b.Name) == nil {
+						return
+					}
+				}
 				for _, v := range c.inputs {
 					if v != nil && !v.IsOptional() && v.ID != "" && !bound(c.in, v.ID) {
 						p.list.Add(p.at(bindingsPlace(c.step, "input_bindings"), "the required input %q of %s %q is not bound", v.ID, c.what, c.id).

@@ -1,6 +1,10 @@
 package validate
 
-import "github.com/qtype-dev/qtype/spec"
+import (
+	"fmt"
+
+	"github.com/qtype-dev/qtype/spec"
+)
 
 func memoryRules() []rule { return []rule{flushOverCap(), limitOverWindow()} }
 
@@ -38,7 +42,7 @@ memories:
 			}
 			p.list.Add(p.at(memory.Span, "the memory %q holds up to %d tokens, the model %q only %d",
 				memory.ID, memory.To.TokenLimit, model.ID, model.ContextWindow).
-				WithRelated(placeOf(memory.To, "token_limit", "id"), "the limit"))
+				WithRelated(placeOf(memory.To, "token_limit", "id"), fmt.Sprintf("token_limit is %d", memory.To.TokenLimit)))
 		})}
 }
 

@@ -55,24 +55,35 @@ tools:
 `},
 		check: on(func(p *pass, t *spec.APITool) {
 			args := argumentsOf(t)
-			ids := make([]string, len(args))
-			for i, v := range args {
-				ids[i] = v.ID
-			}
-			_, rest, found := strings.Cut(t.Endpoint, "{")
-			for ; found; _, rest, found = strings.Cut(rest, "{") {
-				name, _, closed := strings.Cut(rest, "}")
+			for at := 0; ; {
+				n := strings.Index(t.Endpoint[at:], "{")
+				if n < 0 {
+					return
+				}
+				at += n
+				name, _, closed := strings.Cut(t.Endpoint[at+1:], "}")
+				at++
 				// ${NAME} that was not set stays in the text; that is told elsewhere.
-				if !closed || variable(args, name) != nil || strings.Contains(t.Endpoint, "${"+name+"}") {
+				if !closed || variable(args, name) != nil || strings.HasSuffix(t.Endpoint[:at-1], "$") {
 					continue
 				}
-				finding := p.at(within(placeOf(t, "endpoint"), "{"+name+"}"), "the endpoint of tool %q names %q, which is no input", t.ID, name)
-				if near := diag.Nearest(name, ids); near != "" {
-					finding = finding.WithSuggestion("{" + near + "}")
-				}
-				p.list.Add(finding)
+				p.reportURLPart(t, name, excerptAt(t.Endpoint, at-1, len(name)+2))
 			}
 		})}
+}
+
+func (p *pass) reportURLPart(t *spec.APITool, name string, e excerpt) {
+	var ids []string
+	for _, v := range argumentsOf(t) {
+		if v != nil {
+			ids = append(ids, v.ID)
+		}
+	}
+	finding := p.at(within(placeOf(t, "endpoint"), e), "the endpoint of tool %q names %q, which is no input", t.ID, name)
+	if near := diag.Nearest(name, ids); near != "" {
+		finding = finding.WithSuggestion("{" + near + "}")
+	}
+	p.list.Add(finding)
 }
 
 // credentials are the kinds of auth that somebody can use; none means that auth has no effect.

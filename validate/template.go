@@ -7,37 +7,41 @@ type placeholder struct {
 	text  string // as it is written, braces included
 	name  string // what stands before ! and :
 	fault string // why the braces cannot be read; empty for a placeholder
+	place excerpt
 }
 
 // placeholders reads a template: {name}, {name!r}, {name:>8}; {{ and }} are
 // braces (steps.md 2). Reading goes on behind a fault.
 func placeholders(template string) []placeholder {
 	var found []placeholder
-	for rest := template; ; {
-		at := strings.IndexAny(rest, "{}")
-		if at < 0 {
+	for at := 0; ; {
+		n := strings.IndexAny(template[at:], "{}")
+		if n < 0 {
 			return found
 		}
-		rest = rest[at:]
-		switch {
-		case strings.HasPrefix(rest, "{{"), strings.HasPrefix(rest, "}}"):
-			rest = rest[2:]
-			continue
-		case rest[0] == '}':
-			found = append(found, placeholder{text: "}", fault: "a single } closes nothing; write }} for a brace"})
-			rest = rest[1:]
+		at += n
+		rest := template[at:]
+		if strings.HasPrefix(rest, "{{") || strings.HasPrefix(rest, "}}") {
+			at += 2
 			continue
 		}
-		end := strings.IndexAny(rest[1:], "{}") + 1
-		if end == 0 || rest[end] == '{' {
-			found = append(found, placeholder{text: "{", fault: "this { is never closed; write {{ for a brace"})
-			rest = rest[1:]
-			continue
-		}
-		inside := rest[1:end]
-		name, _, _ := strings.Cut(inside, ":")
-		name, _, _ = strings.Cut(name, "!")
-		found = append(found, placeholder{text: rest[:end+1], name: name})
-		rest = rest[end+1:]
+		one := placeholderAt(rest)
+		one.place = excerptAt(template, at, len(one.text))
+		found = append(found, one)
+		at += len(one.text)
 	}
+}
+
+// placeholderAt reads what text begins with, a brace.
+func placeholderAt(text string) placeholder {
+	if text[0] == '}' {
+		return placeholder{text: "}", fault: "a single } closes nothing; write }} for a brace"}
+	}
+	end := strings.IndexAny(text[1:], "{}") + 1
+	if end == 0 || text[end] == '{' {
+		return placeholder{text: "{", fault: "this { is never closed; write {{ for a brace"}
+	}
+	name, _, _ := strings.Cut(text[1:end], ":")
+	name, _, _ = strings.Cut(name, "!")
+	return placeholder{text: text[:end+1], name: name}
 }

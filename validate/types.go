@@ -86,9 +86,9 @@ func (p *program) unknownType(code string, span source.Span, t spec.Type, what s
 		near = diag.Nearest(name, candidates)
 	}
 	if near == "" {
-		return finding.WithHint("built in are %s; declare others under types:", strings.Join(builtIn(), ", "))
+		return finding.WithHint("use a built-in type (qtype explain QT110 lists them) or declare it under types:")
 	}
-	finding = finding.WithSuggestion(strings.Replace(t.String(), name, near, 1))
+	finding = finding.WithHint("did you mean %q?", near).WithSuggestion(strings.Replace(t.String(), name, near, 1))
 	if custom := p.types[near]; custom != nil {
 		finding = finding.WithRelated(idPlace(custom), "a type declared here")
 	}
@@ -135,7 +135,8 @@ func typeRules() []rule {
 
 func unknownVariableType() rule {
 	return rule{code: "QT110", title: "unknown type of a variable",
-		doc:    "A variable's type is a built-in type, the id of a custom type, or list[…] of one; a trailing ? makes it optional. Names are case-sensitive.",
+		doc: "A variable's type is a built-in type, the id of a custom type, or list[…] of one; a trailing ? makes it optional. " +
+			"Names are case-sensitive. Built in are " + strings.Join(builtIn(), ", ") + ".",
 		sample: sample{in: "name: ⟦string│text⟧", out: "name: text", steps: "- {type: Echo, id: pass, inputs: [name], outputs: [name]}"}}
 }
 

@@ -50,8 +50,10 @@ type program struct {
 	used    map[spec.Entity]bool                     // what a reference was linked to
 	plans   map[*spec.Flow]*plan
 
-	fields map[reflect.Type][]int // the fields of a struct that are worth a visit
-	near   map[reflect.Type]named // the ids that a kind of reference may name
+	fields    map[reflect.Type][]int // the fields of a struct that are worth a visit
+	misses    int                    // references that could not be linked
+	variables map[*spec.Flow]named   // the variables that a flow may name
+	near      map[reflect.Type]named // the ids that a kind of reference may name
 }
 
 // collect walks the whole tree of a document.
@@ -61,6 +63,7 @@ func collect(doc *spec.Document) *program {
 		shared: map[string][]declaration{}, types: map[string]*spec.CustomType{},
 		untyped: map[*spec.Variable]bool{}, used: map[spec.Entity]bool{}, plans: map[*spec.Flow]*plan{},
 		fields: map[reflect.Type][]int{}, near: map[reflect.Type]named{},
+		variables: map[*spec.Flow]named{},
 	}
 	p.walk(reflect.ValueOf(doc), context{app: doc.Application, root: true})
 	return p

@@ -87,6 +87,8 @@ func appendFloat(b []byte, f float64) []byte {
 		return append(b, `"Infinity"`...)
 	case math.IsInf(f, -1):
 		return append(b, `"-Infinity"`...)
+	case f == 0 && math.Signbit(f):
+		return append(b, "-0.0"...) // -0 would be read as the whole number 0
 	}
 	if abs := math.Abs(f); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
 		return strconv.AppendFloat(b, f, 'e', -1, 64)
@@ -127,7 +129,7 @@ func appendEscape(b []byte, r rune) []byte {
 	case '\t':
 		return append(b, '\\', 't')
 	case utf8.RuneError:
-		return append(b, `\ufffd`...)
+		return append(b, "\uFFFD"...) // not UTF-8
 	}
 	const digits = "0123456789abcdef"
 	return append(b, '\\', 'u', '0', '0', digits[r>>4&0xf], digits[r&0xf])

@@ -30,7 +30,7 @@ func Reason(err error) string {
 		return "no address for host " + dns.Name
 	case errors.As(err, &cert):
 		return "the certificate is not trusted: " + certReason(cert.Err)
-	case errors.As(err, &record):
+	case errors.As(err, &record), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"): // no type of its own
 		return "the server does not speak TLS; is it http instead of https?"
 	case errors.As(err, &call):
 		return call.Err.Error()

@@ -4,8 +4,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/sqlite"
 	"github.com/qtype-dev/qtype/memory/storetest"
@@ -25,5 +23,3 @@ func TestContract(t *testing.T) {
 		return open(t, filepath.Join(place, "deep", "memory.db"))
 	})
 }
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

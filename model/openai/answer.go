@@ -303,7 +303,10 @@ func (a *assembler) reason() string {
 func shape(err error) error {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
-		return fmt.Errorf("its %q is a %s", kind.Field, kind.Value)
+		if kind.Field == "" {
+			return errors.New("it is no JSON object")
+		}
+		return fmt.Errorf("its %q cannot be %s", kind.Field, kind.Value)
 	}
 	return errors.New("it is not JSON")
 }

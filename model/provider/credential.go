@@ -2,6 +2,8 @@ package provider
 
 import (
 	"fmt"
+	"strings"
+	"unicode"
 
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -19,7 +21,7 @@ func openAICredential(m *spec.Model, opts Options) (credential, error) {
 	if err != nil || c.name != "" {
 		return c, err
 	}
-	return credential{key: opts.Getenv(keyVariable), name: keyVariable}, nil
+	return credential{key: strings.TrimSpace(opts.Getenv(keyVariable)), name: keyVariable}, nil
 }
 
 // authCredential reads a model's auth; the empty credential where it has none.
@@ -45,8 +47,10 @@ func authCredential(m *spec.Model, opts Options) (credential, error) {
 	if err != nil {
 		return c, fmt.Errorf("model %s: auth %s: %w", m.ID, c.name, err)
 	}
-	c.key = key
-	if key == "" && m.BaseURL == "" && c.host == "" { // a server of one's own may need none
+	if c.key = strings.TrimSpace(key); strings.ContainsFunc(c.key, unicode.IsControl) {
+		return c, fmt.Errorf("model %s: auth %s holds a character that cannot be sent", m.ID, c.name)
+	}
+	if c.key == "" && m.BaseURL == "" && c.host == "" { // a server of one's own may need none
 		return c, fmt.Errorf("model %s: auth %s holds an empty key", m.ID, c.name)
 	}
 	return c, nil

@@ -1,0 +1,55 @@
+# make            format, vet, lint, test, and generated files with an empty diff
+# make help       what there is
+SHELL := /bin/bash
+GO ?= go
+BIN ?= bin
+RACE ?=
+FUZZTIME ?= 5s
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+
+.DEFAULT_GOAL := all
+.PHONY: all help build install test lint fmt vet bench fuzz generate check-generated examples ci clean
+
+all: fmt vet lint test check-generated
+
+help:
+	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 20
+
+build: ## the command, static, in bin/
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN)/qtype ./cmd/qtype
+
+install: ## the command, where go puts commands
+	$(GO) install ./cmd/qtype
+
+test: ## all tests; RACE=-race with the race detector
+	$(GO) test $(RACE) ./...
+
+lint: ## golangci-lint, pinned in .ci/tools.env
+	.ci/lint
+
+fmt: ## formats the code
+	gofmt -w $$(git ls-files --cached --others --exclude-standard '*.go')
+
+vet: ## go vet
+	$(GO) vet ./...
+
+bench: ## all benchmarks, once
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+fuzz: ## every fuzz target for FUZZTIME
+	.ci/fuzz $(FUZZTIME)
+
+generate: ## schema.json from package spec
+	$(GO) generate ./schema
+
+check-generated: ## fails where generated files are not up to date
+	.ci/generated
+
+examples: build ## validates and runs every example, offline
+	.ci/examples $(BIN)/qtype
+
+ci: ## everything that the continuous integration runs
+	.ci/run
+
+clean:
+	rm -rf $(BIN) dist

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/qtype-dev/qtype/diag"
+	"github.com/qtype-dev/qtype/loader"
+	"github.com/qtype-dev/qtype/validate"
+)
+
+func newExplain(s *streams) *cobra.Command {
+	return &cobra.Command{
+		Use:   "explain [CODE]",
+		Short: "Tell what a diagnostic's code means, with a wrong and a right example",
+		Example: `  qtype explain QT202
+  qtype explain        # lists all codes`,
+		Args: cobra.MaximumNArgs(1),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return codes(), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return s.write("", ruleList())
+			}
+			return explain(s, strings.ToUpper(args[0]))
+		},
+	}
+}
+
+// rules are all codes there are, in order.
+func rules() []diag.Rule {
+	all := slices.Concat(loader.Rules(), validate.Rules())
+	slices.SortStableFunc(all, func(a, b diag.Rule) int { return strings.Compare(a.Code, b.Code) })
+	return all
+}
+
+func codes() []string {
+	var all []string
+	for _, r := range rules() {
+		all = append(all, r.Code)
+	}
+	return all
+}
+
+func ruleList() string {
+	var b strings.Builder
+	for _, r := range rules() {
+		fmt.Fprintf(&b, "%s  %-7s  %s\n", r.Code, r.Severity, r.Title)
+	}
+	return b.String()
+}
+
+func explain(s *streams, code string) error {
+	all := rules()
+	i := slices.IndexFunc(all, func(r diag.Rule) bool { return r.Code == code })
+	if i < 0 {
+		return usagef("no diagnostic has the code %q%s", code, didYouMean(code, codes()))
+	}
+	r := all[i]
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s (%s): %s\n\n%s\n", r.Code, r.Severity, r.Title, strings.TrimSpace(r.Doc))
+	for _, example := range []struct{ name, text string }{{"Wrong", r.Wrong}, {"Right", r.Right}} {
+		if text := strings.Trim(example.text, "\n"); text != "" {
+			fmt.Fprintf(&b, "\n%s:\n\n    %s\n", example.name, strings.ReplaceAll(text, "\n", "\n    "))
+		}
+	}
+	return s.write("", b.String())
+}

@@ -1,0 +1,100 @@
+// Command qtype checks and runs applications that are declared in YAML.
+//
+// Results go to standard output, everything else to standard error. Exit status:
+// 0 done, 1 the document or the run failed or was interrupted, 2 the command
+// line was wrong.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/qtype-dev/qtype/diag"
+)
+
+// The exit statuses.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+func main() { os.Exit(start()) }
+
+// start runs the command line of this process and gives its exit status.
+func start() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second interrupt ends the process at once
+	return execute(ctx, standardStreams(), os.Args[1:])
+}
+
+// execute runs one command line.
+func execute(ctx context.Context, s *streams, args []string) int {
+	root := newRoot(s)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	s.report(err)
+	var usage *usageError
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &usage):
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// errSilent fails a command that has said why already.
+var errSilent = errors.New("failed")
+
+// report tells on standard error why a command failed: a document's faults as
+// blocks, anything else as one line.
+func (s *streams) report(err error) {
+	var usage *usageError
+	switch faults := diag.Of(err); {
+	case err == nil, errors.Is(err, errSilent), errors.Is(err, syscall.EPIPE):
+	case len(faults) > 0:
+		s.print(s.err, func(w io.Writer) error { return diag.Text(w, faults, s.diagText(s.errTerminal)) })
+	case errors.As(err, &usage) && usage.command != "":
+		fmt.Fprintf(s.err, "error: %s\n%s --help tells more\n", clean(err.Error()), usage.command)
+	default:
+		fmt.Fprintf(s.err, "error: %s\n", clean(err.Error()))
+	}
+}
+
+// usageError says that the command line was wrong.
+type usageError struct {
+	command string // whose help tells more, mostly empty
+	reason  string // what is wrong, one line
+}
+
+// Error is the reason.
+func (e *usageError) Error() string { return e.reason }
+
+// usagef makes a usage error.
+func usagef(format string, args ...any) error {
+	return &usageError{reason: fmt.Sprintf(format, args...)}
+}
+
+// joinNames lists names as a sentence does.
+func joinNames(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// didYouMean is "; did you mean x?" where a name is near one of those there are.
+func didYouMean(name string, names []string) string {
+	if near := diag.Nearest(name, names); near != "" {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	return ""
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/replay"
+	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/token"
+)
+
+// replaying is one call of qtype memory replay.
+type replaying struct {
+	remembering
+	input string
+	each  bool
+}
+
+func newReplay(s *streams) *cobra.Command {
+	r := &replaying{remembering: remembering{streams: s}}
+	c := &cobra.Command{
+		Use:   "replay APP",
+		Short: "Feed a transcript through a memory and show what the model would be sent",
+		Long: `Feeds a transcript through a declared memory and shows what the model would be
+sent. No store and no model is touched. The input is JSON lines: messages as
+OpenAI writes them, or operations: {"op":"clear"}, {"op":"set","messages":[…]},
+{"op":"limit","token_limit":2000}.`,
+		Example: `  qtype memory replay app.qtype.yaml --in transcript.jsonl
+  qtype memory replay app.qtype.yaml --memory chat_memory --each --format json < transcript.jsonl`,
+		Args: arguments("a document: qtype memory replay APP"), ValidArgsFunction: yamlFiles,
+		RunE: func(c *cobra.Command, args []string) error { return r.run(c.Context(), args[0]) },
+	}
+	c.Flags().StringVarP(&r.memory, "memory", "m", "", "the memory's `ID`; may be left out where there is only one")
+	c.Flags().StringVar(&r.input, "in", "-", "the transcript's `FILE`; - is standard input")
+	c.Flags().BoolVar(&r.each, "each", false, "show the window after every line, not only at the end")
+	r.withFormat(c)
+	return c
+}
+
+func (r *replaying) run(ctx context.Context, path string) error {
+	p, faults := qtype.Check(ctx, path)
+	if err := faults.Err(); err != nil {
+		return err
+	}
+	app := p.Document.Application
+	if app == nil {
+		return fmt.Errorf("%s is no application: only an application declares memories", path)
+	}
+	declared, err := r.one(app)
+	if err != nil {
+		return err
+	}
+	cfg, err := replayConfig(app, declared)
+	if err != nil {
+		return err
+	}
+	in, name, err := r.open()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }() // only read
+	err = replay.Run(ctx, cfg, in, r.out, replay.Options{Each: r.each, Format: replay.Format(r.format.value)})
+	var fault *replay.LineError
+	if errors.As(err, &fault) {
+		return fmt.Errorf("%s:%d: %w", name, fault.Line, fault.Err)
+	}
+	return err
+}
+
+// replayConfig is a declared memory, counting as it counts in a run.
+func replayConfig(app *spec.Application, m *spec.Memory) (memory.Config, error) {
+	enc, err := token.For(runtime.Encoding(app, m))
+	if err != nil {
+		return memory.Config{}, err
+	}
+	return memory.Config{ID: m.ID, TokenLimit: m.TokenLimit, ChatShare: m.ChatHistoryTokenRatio,
+		FlushSize: m.TokenFlushSize, Counter: enc}, nil
+}
+
+// open opens the transcript and tells what to call it.
+func (r *replaying) open() (io.ReadCloser, string, error) {
+	if r.input == "-" {
+		return io.NopCloser(r.in), "standard input", nil
+	}
+	info, err := os.Stat(r.input)
+	if err == nil && info.IsDir() {
+		return nil, "", fmt.Errorf("%s: is a directory, not a file", r.input)
+	}
+	f, err := os.Open(r.input)
+	if err != nil {
+		return nil, "", fmt.Errorf("%s: %w", r.input, plainCause(err))
+	}
+	return f, r.input, nil
+}
+
+// errNoFile is a missing file in a user's words.
+var errNoFile = errors.New("no such file")
+
+// plainCause is what the operating system said, without the path and the call.
+func plainCause(err error) error {
+	var perr *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return errNoFile
+	case errors.As(err, &perr):
+		return perr.Err
+	}
+	return err
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// newRoot is the command tree.
+func newRoot(s *streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "qtype",
+		Short: "Check and run LLM applications that are declared in YAML",
+		Example: `  qtype validate app.qtype.yaml
+  qtype run app.qtype.yaml -I messages.csv
+  qtype memory list app.qtype.yaml`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          noCommand,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.SetIn(s.in)
+	root.SetOut(s.out)
+	root.SetErr(s.err)
+	root.SetFlagErrorFunc(flagError)
+	root.AddCommand(newRun(s), newValidate(s), newMemory(s), newExplain(s), newSchema(s), newVersion(s))
+	root.InitDefaultCompletionCmd()
+	return root
+}
+
+// noCommand answers a word that is no subcommand with the nearest that is one.
+func noCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var names []string
+	for _, sub := range c.Commands() {
+		names = append(names, sub.Name())
+	}
+	return &usageError{command: c.CommandPath(), reason: fmt.Sprintf("%s has no command %q%s", c.CommandPath(), args[0], didYouMean(args[0], names))}
+}
+
+// arguments demands so many arguments, named as a user reads them.
+func arguments(names ...string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return &usageError{command: c.CommandPath(), reason: fmt.Sprintf("%s needs %s", c.CommandPath(), names[len(args)])}
+		case len(args) > len(names):
+			return &usageError{command: c.CommandPath(), reason: fmt.Sprintf("%s does not know what to do with %q", c.CommandPath(), args[len(names)])}
+		}
+		return nil
+	}
+}
+
+// flagError puts what is wrong with a flag in one line, with the nearest flag
+// that exists.
+func flagError(c *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	var bare *pflag.ValueRequiredError
+	var invalid *pflag.InvalidValueError
+	reason := err.Error()
+	switch {
+	case errors.As(err, &unknown):
+		reason = unknownFlag(c, unknown)
+	case errors.As(err, &bare):
+		reason = fmt.Sprintf("--%s needs a value", bare.GetFlag().Name)
+	case errors.As(err, &invalid):
+		reason = fmt.Sprintf("--%s cannot be %q: %s", invalid.GetFlag().Name, invalid.GetValue(), expected(invalid.GetFlag()))
+	}
+	return &usageError{command: c.CommandPath(), reason: reason}
+}
+
+func unknownFlag(c *cobra.Command, e *pflag.NotExistError) string {
+	if short := e.GetSpecifiedShortnames(); short != "" {
+		return fmt.Sprintf("%s has no flag -%s", c.CommandPath(), e.GetSpecifiedName())
+	}
+	var names []string
+	c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+	name := "--" + e.GetSpecifiedName()
+	return fmt.Sprintf("%s has no flag %s%s", c.CommandPath(), name, didYouMean(name, names))
+}
+
+func expected(f *pflag.Flag) string {
+	if c, ok := f.Value.(*choice); ok {
+		return "it is one of " + joinNames(c.values)
+	}
+	return "a " + f.Value.Type() + " is expected"
+}
+
+// choice is a flag that takes one of a few words.
+type choice struct {
+	value  string
+	values []string
+}
+
+// newChoice is a flag value whose first word is the usual one; an empty first
+// word means that something else decides.
+func newChoice(values ...string) *choice { return &choice{value: values[0], values: values} }
+
+// String is the word that was given.
+func (c *choice) String() string { return c.value }
+
+// Set takes a word.
+func (c *choice) Set(v string) error {
+	for _, known := range c.values {
+		if v == known && v != "" {
+			c.value = v
+			return nil
+		}
+	}
+	return errors.New("not a word that is known")
+}
+
+// Type shows the words in the help text.
+func (c *choice) Type() string { return strings.Trim(strings.Join(c.values, "|"), "|") }
+
+// complete offers the words to a shell.
+func (c *choice) complete(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return c.values, cobra.ShellCompDirectiveNoFileComp
+}
+
+// yamlFiles lets a shell complete documents.
+func yamlFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
+}

@@ -1,0 +1,128 @@
+package qtype_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/qtype-dev/qtype"
+
+// wing tells which half of the house a package belongs to.
+type wing string
+
+const (
+	ground   wing = ""         // everybody may use it
+	checking wing = "checking" // reads and checks documents
+	running  wing = "running"  // runs them
+	meeting  wing = "meeting"  // where the wings may meet
+)
+
+// house gives every package of the module its floor and its wing. A package
+// imports only packages of lower floors, and the wings never import each other:
+// a checker needs no driver and no database, a running application no parser.
+// Parts of one noun (memory/sqlite) stand between the floors.
+var house = map[string]struct {
+	floor float64
+	wing  wing
+}{
+	"source":            {0, ground},
+	"token":             {0, ground},
+	"internal/outbound": {0, ground},
+	"internal/deps":     {0, ground},
+	"spec":              {1, ground},
+	"chat":              {1, ground},
+	"diag":              {1, checking},
+	"diag/diagtest":     {1.1, checking},
+	"loader":            {2, checking},
+	"memory":            {2, running},
+	"memory/sqlite":     {2.1, running},
+	"memory/storetest":  {2.1, running},
+	"memory/replay":     {2.2, running},
+	"memory/show":       {2.1, running},
+	"model":             {2, running},
+	"model/mock":        {2.1, running},
+	"model/openai":      {2.1, running},
+	"model/langchain":   {2.1, running},
+	"model/provider":    {2.2, running},
+	"tool":              {2, running},
+	"value":             {2, running},
+	"records":           {2, running},
+	"validate":          {3, checking},
+	"steps":             {3, running},
+	"runtime":           {4, running},
+	"schema":            {5, ground},
+	"schema/generate":   {5.1, meeting},
+	"":                  {5, meeting},
+	"cmd/qtype":         {6, meeting},
+}
+
+func TestFloors(t *testing.T) {
+	packages := list(t)
+	for path, imports := range packages {
+		here, ok := house[path]
+		if !ok {
+			t.Errorf("package %q has no floor: give it one in the table of this test", path)
+			continue
+		}
+		for _, used := range imports {
+			there, ok := house[used]
+			switch {
+			case !ok: // told once, for the package itself
+			case there.floor >= here.floor:
+				t.Errorf("%q (floor %v) imports %q (floor %v): only lower floors may be imported", path, here.floor, used, there.floor)
+			case here.wing != meeting && there.wing != ground && there.wing != here.wing:
+				t.Errorf("%q (%s wing) imports %q (%s wing): the wings meet only in spec and at the front door",
+					path, here.wing, used, there.wing)
+			}
+		}
+	}
+	for path := range house {
+		if _, ok := packages[path]; !ok {
+			t.Errorf("the table of this test has a floor for %q, which is no package", path)
+		}
+	}
+}
+
+// list asks go for the module's packages and what each imports of the module,
+// test files aside; paths are relative to the module.
+func list(t *testing.T) map[string][]string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-e", "-json=ImportPath,Imports", "./...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	found := map[string][]string{}
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p struct {
+			ImportPath string
+			Imports    []string
+		}
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		found[local(p.ImportPath)] = ours(p.Imports)
+	}
+	return found
+}
+
+// local is a path within the module.
+func local(path string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(path, module), "/")
+}
+
+// ours keeps the imports that are packages of this module.
+func ours(imports []string) []string {
+	imports = slices.DeleteFunc(imports, func(p string) bool { return p != module && !strings.HasPrefix(p, module+"/") })
+	for i, p := range imports {
+		imports[i] = local(p)
+	}
+	return imports
+}

@@ -1,0 +1,213 @@
+package loader_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/qtype-dev/qtype/diag"
+	"github.com/qtype-dev/qtype/loader"
+)
+
+// env is an environment of given variables.
+func env(values map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		value, found := values[name]
+		return value, found
+	}
+}
+
+var someEnv = map[string]string{"A": "alpha", "EMPTY": "", "MY-KEY": "dash", "A-x": "odd", " A ": "spaced", "PORT": "8080", "L": "[1,2]", "KEY": "id"}
+
+// TestVariables holds every row of reference language.md 3.1 against a
+// description; an expected "?NAME" is a QT005 for that variable.
+func TestVariables(t *testing.T) {
+	for _, c := range []struct{ written, want string }{
+		{"${A}", "alpha"}, {"x ${A} y ${A}", "x alpha y alpha"}, {"'${A}'", "alpha"}, {`"${A}"`, "alpha"},
+		{"|\n  ${A}\n", "alpha\n"}, {">\n  ${A}\n  b\n", "alpha b\n"},
+		{"${EMPTY:-d}", ""}, {"${NONE:-d}", "d"}, {"${NONE:-}", ""}, {"${A:-d}", "alpha"},
+		{`"${NONE:-a}b}"`, "ab}"}, {`"${NONE:-${B}}"`, "${B}"},
+		{"${A:x}", "${A:x}"}, {`"${A:?m}"`, "${A:?m}"}, {`"${}"`, "${}"}, {"$A", "$A"}, {"${A-x}", "odd"}, {`"${ A }"`, "spaced"},
+		{"$${A}", "$alpha"}, {`'\${A}'`, `\alpha`}, {"${MY-KEY}", "dash"}, {"${PORT}", "8080"}, {`"${L}"`, "[1,2]"},
+		{"a # ${NONE}", "a"}, {"${NONE}", "?NONE"}, {`"${NONE} and ${NONE2}"`, "?NONE?NONE2"}, {`"${"`, "${"}, {`"${A"`, "${A"},
+	} {
+		t.Run(c.written, func(t *testing.T) {
+			result, list := loader.LoadBytes(t.Context(), "app.yaml", []byte("id: x\ndescription: "+c.written), loader.Options{Lookup: env(someEnv), NoDotEnv: true})
+			got := ""
+			for _, d := range list {
+				if d.Code != "QT005" || d.Severity != diag.Warning {
+					t.Errorf("unexpected: %v", d)
+				}
+				got += "?" + strings.TrimSuffix(strings.TrimPrefix(d.Message, "the environment variable "), " is not set")
+			}
+			if got == "" {
+				got = result.Document.Application.Description
+			}
+			if got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestVariablesInKeysAndElsewhere(t *testing.T) {
+	path := write(t, "app.yaml", "${KEY}: app\ndescription: !include_raw raw.txt\nmemories: !include m.yaml\nreferences: [!include '${A}.yaml']\n",
+		"raw.txt", "${A}", "m.yaml", "- {id: '${A}', token_limit: '${PORT}'}")
+	result, list := loader.Load(t.Context(), path, loader.Options{Lookup: env(someEnv)})
+	app := result.Document.Application
+	if got := codes(list); len(got) != 1 || got[0] != "QT006" || !strings.Contains(list[0].Message, `"${A}.yaml"`) {
+		t.Errorf("the path of an include is taken as it is written, so one fault is due: %v", list)
+	}
+	got := []any{app.ID, app.Description, app.Memories[0].ID, app.Memories[0].TokenLimit}
+	if d := cmp.Diff([]any{"app", "${A}", "alpha", 8080}, got); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestUnsetVariablesCauseNoOtherFaults: where the value is not known nothing
+// can be said of it.
+func TestUnsetVariablesCauseNoOtherFaults(t *testing.T) {
+	const text = `
+id: app
+memories: [{id: m, token_limit: "${N}", chat_history_token_ratio: "${N}"}]
+models:
+  - {id: a, type: Model, provider: "${N}", base_url: "${N}", timeout: "${N}", auth: "${N}", retry: "${N}", rules: "${N}"}
+  - {id: b, type: "${N}"}
+auths: [{id: c, type: aws, profile_name: "${N}"}, {id: d, type: vertex, service_account_file: "${N}"}]
+flows:
+  - id: f
+    variables: [{id: v, type: "${N}", optional: "${N}", ui: {widget: text}}]
+    inputs: ["${N}"]
+    steps: ["${N}", {id: s, type: Construct, field_bindings: "${N}", outputs: [{$ref: "${N}"}]}]
+`
+	for _, strict := range []bool{false, true} {
+		result, list := loader.LoadBytes(t.Context(), "app.yaml", []byte(text), loader.Options{Lookup: noEnv, NoDotEnv: true, Strict: strict})
+		for _, d := range list {
+			if d.Code != "QT005" {
+				t.Errorf("a fault that follows from an unset variable: %v", d)
+			}
+		}
+		want := strings.Count(text, "${N}")
+		if got := list.Errors() + list.Warnings(); got != want {
+			t.Errorf("%d of %d places are reported", got, want)
+		}
+		if strict != (list.Errors() == want) {
+			t.Errorf("strict %v gives %d errors", strict, list.Errors())
+		}
+		app := result.Document.Application
+		if m := app.Memories[0]; m.TokenLimit != 100000 || m.ChatHistoryTokenRatio != 0.7 {
+			t.Errorf("defaults are due, got %d and %v", m.TokenLimit, m.ChatHistoryTokenRatio)
+		}
+		if base := app.Models[0].Base(); !base.Auth.IsZero() || base.Timeout == 0 {
+			t.Errorf("an unknown reference is none, an unknown time its default: %+v", base)
+		}
+		if v := app.Flows[0].Variables[0]; v.Type.String() != "" || len(app.Models) != 2 {
+			t.Errorf("an unknown type is no type: %v", v.Type)
+		}
+	}
+}
+
+func TestUnsetVariableIsMarkedAlone(t *testing.T) {
+	_, list := load(t, "id: a\ndescription: \"see ${ONE} and ${TWO}\"\n")
+	if len(list) != 2 || list[0].Span.String() != "app.yaml:2:19" || list[1].Span.String() != "app.yaml:2:30" || list[1].Span.End.Column != 36 {
+		t.Errorf("got %v", list)
+	}
+}
+
+// TestSecretsAreNotRepeated gives every kind of fault a value that came from
+// the environment or from a .env file.
+func TestSecretsAreNotRepeated(t *testing.T) {
+	const secret = "s3cr3t-VALUE"
+	path := write(t, "app.yaml", `
+id: app
+${S}: 1
+memories: [{id: m, token_limit: "${S}", "${S}x": 1}]
+models: [{id: a, type: Model, provider: "${S}", base_url: "${S}", timeout: "${S}"}, {id: b, type: "${S}"}]
+auths: [{id: k, type: api_key, api_key: ["${S}"]}, {id: "${S}", type: vertex}]
+flows: [{id: f, type: "${S}", steps: ["${S}"], variables: [{id: "${S}", type: "list[${S}?]", ui: {}}, {id: w, type: "${S}??", ui: {widget: "${S}"}}]}]
+description: ["${S}"]
+`, ".env", "S="+secret+"\nthis is "+secret+" no line\nT='unterminated "+secret)
+	_, list := loader.Load(t.Context(), path, loader.Options{Lookup: noEnv})
+	var printed strings.Builder
+	if err := diag.Text(&printed, list, diag.TextOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := diag.JSON(&printed, list); err != nil {
+		t.Fatal(err)
+	}
+	if len(list) < 12 {
+		t.Errorf("only %d faults: %v", len(list), list)
+	}
+	for line := range strings.SplitSeq(printed.String(), "\n") {
+		if strings.Contains(line, secret) {
+			t.Errorf("the secret is printed: %s", line)
+		}
+	}
+}
+
+func TestDotEnv(t *testing.T) {
+	folder := t.TempDir()
+	t.Chdir(folder)
+	for name, content := range map[string]string{
+		"app/app.yaml":       "id: app\ndescription: \"${OWN}|${BESIDE}|${BOTH}|${CWD}|${QUOTED}|${EXPORTED}|${EXPANDED}\"\nreferences: [!include sub/inc.yaml]\n",
+		"app/sub/inc.yaml":   "id: inc\ndescription: ${SUB:-not read}\n",
+		"app/.env":           "\ufeffBESIDE=beside\nBOTH=beside\nOWN=file\nQUOTED=\"a b # c\"\nexport EXPORTED=e\nEXPANDED=x${BESIDE}\n",
+		"app/sub/.env":       "SUB=read\n",
+		".env":               "CWD=cwd\nBOTH=cwd\n",
+		"app/elsewhere/.env": "OWN=elsewhere\n",
+	} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	result, list := loader.Load(t.Context(), "app/app.yaml", loader.Options{Lookup: env(map[string]string{"OWN": "process"})})
+	if len(list) > 0 {
+		t.Error(list)
+	}
+	app := result.Document.Application
+	if d := cmp.Diff("process|beside|beside|cwd|a b # c|e|xbeside", app.Description); d != "" {
+		t.Error(d)
+	}
+	if got := app.References[0].Application.Description; got != "not read" {
+		t.Errorf("an included file's folder has no say, got %q", got)
+	}
+	if value, found := result.Lookup("CWD"); value != "cwd" || !found {
+		t.Errorf("the environment is handed on, got %q", value)
+	}
+	_, list = loader.Load(t.Context(), "app/app.yaml", loader.Options{Lookup: noEnv, NoDotEnv: true})
+	if len(list) != 7 {
+		t.Errorf("without .env files seven are unset: %v", list)
+	}
+}
+
+func TestOddDotEnvFiles(t *testing.T) {
+	for name, content := range map[string]string{
+		"lines that are none": "GOOD=1\nthis is no line\n",
+		"binary":              "GOOD=1\n\x00\xff\xfe=\x01\n",
+		"unterminated":        "GOOD=1\nBAD='x\n",
+		"only signs":          "GOOD=1\n=\n==\n#\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := write(t, "app.yaml", "id: app\ndescription: ${GOOD}\n", ".env", content)
+			result, list := loader.Load(t.Context(), path, loader.Options{Lookup: noEnv})
+			if result.Document.Application.Description != "1" || list.Errors() > 0 {
+				t.Errorf("got %q and %v", result.Document.Application.Description, list)
+			}
+			for _, d := range list {
+				if d.Code != "QT011" || d.Span.Start.Line < 2 || !strings.HasSuffix(d.Span.File.Path, ".env") {
+					t.Errorf("unexpected: %v", d)
+				}
+			}
+		})
+	}
+	path := write(t, "app.yaml", "id: app\n", ".env/x", "a folder")
+	if _, list := loader.Load(t.Context(), path, loader.Options{Lookup: noEnv}); len(list) > 0 {
+		t.Errorf("a folder is no .env file: %v", list)
+	}
+}

@@ -1,0 +1,66 @@
+package memory_test
+
+import (
+	"testing"
+
+	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/memory"
+)
+
+func TestNewRefuses(t *testing.T) {
+	for want, cfg := range map[string]memory.Config{
+		"memory m needs a token counter":                                            {},
+		"memory m: token_limit must be positive, not -1":                            {TokenLimit: -1, Counter: runes{}},
+		"memory m: chat_history_token_ratio must be above 0 and at most 1, not 1.5": {ChatShare: 1.5, Counter: runes{}},
+		"memory m: token_flush_size must be positive, not -3":                       {FlushSize: -3, Counter: runes{}},
+		"memory m: the number of live sessions must not be negative":                {Live: -1, Counter: runes{}},
+	} {
+		cfg.ID = "m"
+		if _, err := memory.New(cfg, memory.NewInProcess()); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	if _, err := memory.New(memory.Config{ID: "m", Counter: runes{}}, nil); err == nil || err.Error() != "memory m needs a store" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestLimit: the chat share is the product as a person works it out.
+func TestLimit(t *testing.T) {
+	for _, c := range []struct {
+		limit int
+		share float64
+		want  int
+	}{{0, 0, 70_000}, {50_000, 0.7, 35_000}, {100, 0.29, 29}, {100, 0.555, 55}, {1, 0.5, 0}, {7, 1, 7}} {
+		m, err := memory.New(memory.Config{ID: "m", TokenLimit: c.limit, ChatShare: c.share, Counter: runes{}}, memory.NewInProcess())
+		must(t, err)
+		w, err := m.Window(t.Context(), "s")
+		must(t, err)
+		if w.Limit != c.want {
+			t.Errorf("%d × %v: %d, want %d", c.limit, c.share, w.Limit, c.want)
+		}
+	}
+}
+
+func TestTokens(t *testing.T) {
+	text := func(s string) []chat.Block { return []chat.Block{{Type: "text", Text: s}} }
+	for _, c := range []struct {
+		name string
+		m    chat.Message
+		want int
+	}{
+		{"empty", chat.Message{Role: chat.User}, 3 + 4},
+		{"text", chat.Message{Role: chat.User, Blocks: text("hello")}, 3 + 4 + 5},
+		{"name", chat.Message{Role: chat.User, Name: "bo", Blocks: text("hello")}, 3 + 4 + 5 + 1 + 2},
+		{"two texts", chat.Message{Role: chat.User, Blocks: append(text("ab"), text("cd")...)}, 3 + 4 + 4},
+		{"calls", chat.Message{Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: "long id", Name: "find", Arguments: `{"a":1}`}, {Name: "g"}}}, 3 + 9 + 4 + 7 + 1},
+		{"result", chat.Message{Role: chat.Tool, ToolCallID: "long id", Blocks: text("42")}, 3 + 4 + 2},
+		{"image", chat.Message{Role: chat.User, Blocks: []chat.Block{{Type: "image", Data: make([]byte, 9999)}}}, 3 + 4 + 256},
+		{"image by address", chat.Message{Role: chat.User, Blocks: []chat.Block{{Type: "image", Text: "https://a.example"}}}, 3 + 4 + 256},
+		{"sound, video, document", chat.Message{Role: chat.User, Blocks: []chat.Block{{Type: "audio", Data: []byte{}}, {Type: "video", Data: []byte{}}, {Type: "file", Data: []byte{}}}}, 3 + 4 + 256 + 256 + 2048},
+	} {
+		if got := memory.Tokens(runes{}, c.m); got != c.want {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+	}
+}

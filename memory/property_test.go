@@ -1,0 +1,429 @@
+package memory_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/sqlite"
+)
+
+// runes counts letters: sizes that a reader of a failed test can check by eye.
+type runes struct{}
+
+func (runes) Count(text string) int { return len([]rune(text)) }
+
+// slow is section 2 of the memory reference, word by word, without any care for speed.
+type slow struct {
+	cap, flush int
+	system     *chat.Message
+	window     []chat.Message
+	round      bool // the last flush found a user message to stop at
+}
+
+func (s *slow) tokens() int {
+	n := 0
+	for _, m := range s.window {
+		n += memory.Tokens(runes{}, m)
+	}
+	return n
+}
+
+// say puts messages at the end; own is how many of the last ones must stay
+// together with what precedes them in their round.
+func (s *slow) say(msgs []chat.Message) {
+	before := len(s.window)
+	for _, m := range msgs {
+		if m.Role == chat.System {
+			s.system = &m
+			continue
+		}
+		s.window = append(s.window, m)
+	}
+	if own := len(s.window) - before; own > 0 {
+		s.fit(own)
+	}
+}
+
+func (s *slow) fit(own int) {
+	for s.tokens() > s.cap {
+		newest := s.newestRound(own)
+		left, gone := 0, 0
+		for left < newest && (left == 0 || gone < s.flush) {
+			gone += memory.Tokens(runes{}, s.window[left])
+			left++
+		}
+		for left < newest && s.window[left].Role != chat.User {
+			left++
+		}
+		if left == 0 {
+			return
+		}
+		s.window = slices.Clone(s.window[left:])
+		s.round = s.window[0].Role == chat.User
+	}
+}
+
+// newestRound is how many messages stand before the newest round.
+func (s *slow) newestRound(own int) int {
+	from := max(len(s.window)-own, 0)
+	for i := from; i >= 0; i-- {
+		if s.window[i].Role == chat.User {
+			return i
+		}
+	}
+	for i := from; i < len(s.window); i++ {
+		if s.window[i].Role == chat.User {
+			return i
+		}
+	}
+	for i := from; i >= 0 && s.window[i].Role == chat.Tool; i-- {
+		if i > 0 && len(s.window[i-1].ToolCalls) > 0 {
+			return i - 1
+		}
+	}
+	return from
+}
+
+// machine drives a memory and the slow model side by side.
+type machine struct {
+	session string
+	cfg     memory.Config
+	store   memory.Store
+	reopen  func() memory.Store
+	memory  *memory.Memory
+	model   slow
+	said    []string // the ids of everything that was said and did not fail
+	failed  int
+	open    []chat.ToolCall // calls that wait for results
+	n       int
+}
+
+func newMachine(t *rapid.T, store memory.Store, session string) *machine {
+	limit := rapid.IntRange(1, 300).Draw(t, "token_limit")
+	share := float64(rapid.IntRange(1, 100).Draw(t, "percent")) / 100
+	flush := rapid.IntRange(1, 150).Draw(t, "token_flush_size")
+	m := &machine{session: session, store: store, cfg: memory.Config{ID: "m", TokenLimit: limit, ChatShare: share, FlushSize: flush, Counter: runes{},
+		Live: rapid.IntRange(1, 2).Draw(t, "live")}}
+	limitCap := limit * int(share*100+0.5) / 100
+	m.model = slow{cap: limitCap, flush: min(flush, limitCap)}
+	m.start(t)
+	return m
+}
+
+func (m *machine) start(t *rapid.T) {
+	var err error
+	if m.memory, err = memory.New(m.cfg, m.store); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// draw is the next message of a transcript in which results follow their calls.
+func (m *machine) draw(t *rapid.T) chat.Message {
+	m.n++
+	text := fmt.Sprintf("%d%*s", m.n, rapid.IntRange(0, 40).Draw(t, "size"), "")
+	if len(m.open) > 0 {
+		msg := chat.Text(chat.Tool, text)
+		msg.ToolCallID = m.open[0].ID
+		m.open = m.open[1:]
+		return msg
+	}
+	roles := []chat.Role{chat.User, chat.User, chat.Assistant, chat.Assistant, chat.System, chat.Developer}
+	msg := chat.Text(rapid.SampledFrom(roles).Draw(t, "role"), text)
+	if msg.Role == chat.Assistant {
+		for i := range rapid.IntRange(0, 3).Draw(t, "calls") {
+			msg.ToolCalls = append(msg.ToolCalls, chat.ToolCall{ID: fmt.Sprint(m.n, "-", i), Name: "f", Arguments: "{}"})
+		}
+		m.open = msg.ToolCalls
+	}
+	return msg
+}
+
+func (m *machine) drawSome(t *rapid.T) []chat.Message {
+	var msgs []chat.Message
+	for range rapid.IntRange(1, 6).Draw(t, "messages") {
+		msgs = append(msgs, m.draw(t))
+	}
+	return msgs
+}
+
+func (m *machine) heard(msgs ...chat.Message) {
+	for _, msg := range msgs {
+		m.said = append(m.said, msg.ID)
+	}
+}
+
+func (m *machine) appendOne(t *rapid.T) {
+	msg := m.draw(t)
+	must(t, m.memory.Append(context.Background(), m.session, msg))
+	m.model.say([]chat.Message{msg})
+	m.heard(msg)
+}
+
+func (m *machine) appendSome(t *rapid.T) {
+	msgs := m.drawSome(t)
+	must(t, m.memory.Append(context.Background(), m.session, msgs...))
+	for _, msg := range msgs {
+		m.model.say([]chat.Message{msg})
+	}
+	m.heard(msgs...)
+}
+
+// turn says several messages in one turn; what the turn's window shows before
+// the commit is what the memory holds after it.
+func (m *machine) turn(t *rapid.T) {
+	turn, err := m.memory.Begin(context.Background(), m.session)
+	must(t, err)
+	msgs := m.drawSome(t)
+	for _, msg := range msgs {
+		must(t, turn.Add(msg))
+		if rapid.Bool().Draw(t, "look") {
+			_, err := turn.Window()
+			must(t, err)
+		}
+	}
+	sent, err := turn.Window()
+	must(t, err)
+	must(t, turn.Commit(context.Background()))
+	m.model.say(msgs)
+	m.heard(msgs...)
+	if d := gocmp.Diff(m.modelWindow(), sent); d != "" {
+		t.Fatalf("what the turn sent: %s", d)
+	}
+}
+
+// fail aborts a turn: the window is byte for byte what it was.
+func (m *machine) fail(t *rapid.T) {
+	before := m.window(t)
+	turn, err := m.memory.Begin(context.Background(), m.session)
+	must(t, err)
+	open := m.open
+	msgs := m.drawSome(t)
+	m.open = open
+	must(t, turn.Add(msgs...))
+	must(t, turn.Abort(context.Background(), errors.New("no\nanswer")))
+	m.failed += len(msgs)
+	if d := gocmp.Diff(before, m.window(t)); d != "" {
+		t.Fatalf("a failed turn changed the window: %s", d)
+	}
+}
+
+// again says what the session holds already.
+func (m *machine) again(t *rapid.T) {
+	if len(m.said) == 0 {
+		t.Skip("nothing was said")
+	}
+	before := m.window(t)
+	msg := chat.Text(chat.User, "again")
+	msg.ID = rapid.SampledFrom(m.said).Draw(t, "id")
+	must(t, m.memory.Append(context.Background(), m.session, msg, msg))
+	if d := gocmp.Diff(before, m.window(t)); d != "" {
+		t.Fatalf("a message that was held already changed the window: %s", d)
+	}
+}
+
+// other uses another session, so that this one may leave the live ones.
+func (m *machine) other(t *rapid.T) {
+	must(t, m.memory.Append(context.Background(), "other", chat.Text(chat.User, "hello")))
+}
+
+func (m *machine) restart(t *rapid.T) {
+	before := m.window(t)
+	if m.reopen != nil {
+		m.store = m.reopen()
+	}
+	m.start(t)
+	if d := gocmp.Diff(before, m.window(t)); d != "" {
+		t.Fatalf("the window after a restart: %s", d)
+	}
+}
+
+func (m *machine) window(t *rapid.T) memory.Window {
+	w, err := m.memory.Window(context.Background(), m.session)
+	must(t, err)
+	return w
+}
+
+func (m *machine) modelWindow() []chat.Message {
+	var out []chat.Message
+	if m.model.system != nil {
+		out = append(out, *m.model.system)
+	}
+	return append(out, m.model.window...)
+}
+
+// check compares with the model, and asserts what holds whatever the model says.
+func (m *machine) check(t *rapid.T) {
+	w := m.window(t)
+	var got []chat.Message
+	if w.System != nil {
+		got = append(got, w.System.Message)
+	}
+	sum := 0
+	for _, e := range w.Entries {
+		got = append(got, e.Message)
+		sum += e.Tokens
+	}
+	if d := gocmp.Diff(m.modelWindow(), got); d != "" {
+		t.Fatalf("the window: %s", d)
+	}
+	if sum != w.Tokens || w.Limit != m.model.cap {
+		t.Fatalf("%d of %d tokens, want %d of %d", w.Tokens, w.Limit, sum, m.model.cap)
+	}
+	m.checkShape(t, w)
+	m.checkHistory(t, w)
+}
+
+func (m *machine) checkShape(t *rapid.T, w memory.Window) {
+	calls := map[string]bool{}
+	for _, e := range w.Entries {
+		for _, c := range e.Message.ToolCalls {
+			calls[c.ID] = true
+		}
+		if e.Message.Role == chat.Tool && !calls[e.Message.ToolCallID] {
+			t.Fatalf("the result of %s is there without its call", e.Message.ToolCallID)
+		}
+	}
+	if m.model.round && w.Entries[0].Message.Role != chat.User {
+		t.Fatalf("after a flush the window begins with %s", w.Entries[0].Message.Role)
+	}
+}
+
+// checkHistory: everything is there once, in order, and marked for what it is.
+func (m *machine) checkHistory(t *rapid.T, w memory.Window) {
+	var ids []string
+	inWindow, failed, seq := 0, 0, int64(0)
+	for e, err := range m.memory.History(context.Background(), m.session) {
+		must(t, err)
+		if seq++; e.Seq != seq {
+			t.Fatalf("entry %d follows entry %d", e.Seq, seq-1)
+		}
+		if e.Status == memory.Failed {
+			failed++
+			continue
+		}
+		ids = append(ids, e.Message.ID)
+		if e.Status == memory.InWindow && e.Message.Role != chat.System {
+			if e.Message.ID != w.Entries[inWindow].Message.ID {
+				t.Fatalf("entry %d is said to be in the window at %d", e.Seq, inWindow)
+			}
+			inWindow++
+		}
+	}
+	if !slices.Equal(ids, m.said) || failed != m.failed || inWindow != len(w.Entries) {
+		t.Fatalf("the history has %d messages, %d of them in the window, and %d failed; want %d, %d, %d",
+			len(ids), inWindow, failed, len(m.said), len(w.Entries), m.failed)
+	}
+	m.checkEvents(t)
+}
+
+// checkEvents: at least the flush size leaves at a time, unless the newest round is reached.
+func (m *machine) checkEvents(t *rapid.T) {
+	var events []memory.Event
+	for e, err := range m.memory.Events(context.Background(), m.session) {
+		must(t, err)
+		events = append(events, e)
+		if e.Kind == memory.EventFlush && (e.Before <= e.Limit || e.Tokens <= 0 || e.Reason == "") {
+			t.Fatalf("a flush without need: %+v", e)
+		}
+	}
+	if !slices.IsSortedFunc(events, func(a, b memory.Event) int { return cmp.Compare(a.Turn, b.Turn) }) {
+		t.Fatal("events are out of order")
+	}
+}
+
+// replayed: the history, said anew turn by turn, gives the same window.
+func (m *machine) replayed(t *rapid.T) {
+	fresh, err := memory.New(m.cfg, memory.NewInProcess())
+	must(t, err)
+	turns := map[int64][]chat.Message{}
+	var order []int64
+	for e, err := range m.memory.History(context.Background(), m.session) {
+		must(t, err)
+		if e.Status == memory.Failed {
+			continue
+		}
+		if turns[e.Turn] == nil {
+			order = append(order, e.Turn)
+		}
+		turns[e.Turn] = append(turns[e.Turn], e.Message)
+	}
+	for _, n := range order {
+		turn, err := fresh.Begin(context.Background(), m.session)
+		must(t, err)
+		must(t, turn.Add(turns[n]...))
+		must(t, turn.Commit(context.Background()))
+	}
+	was, err := fresh.Window(context.Background(), m.session)
+	must(t, err)
+	now := m.window(t)
+	ids := func(w memory.Window) (out []string) {
+		for _, e := range w.Entries {
+			out = append(out, e.Message.ID)
+		}
+		return out
+	}
+	if !slices.Equal(ids(was), ids(now)) {
+		t.Fatalf("the history said anew gives the window %v, not %v", ids(was), ids(now))
+	}
+}
+
+func must(t rapid.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (m *machine) run(t *rapid.T, several bool) {
+	actions := map[string]func(*rapid.T){"append": m.appendOne, "turn": m.turn, "fail": m.fail, "again": m.again,
+		"other": m.other, "restart": m.restart, "": m.check}
+	if several {
+		actions["append some"] = m.appendSome
+	} else {
+		actions["replay"] = m.replayed
+	}
+	t.Repeat(actions)
+}
+
+func TestFlushIsTheSlowModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) { newMachine(t, memory.NewInProcess(), "s").run(t, true) })
+}
+
+func TestHistoryGivesTheWindow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) { newMachine(t, memory.NewInProcess(), "s").run(t, false) })
+}
+
+// TestSQLiteIsTheSlowModel keeps all sessions in one file, for making files is
+// what takes time, and so does opening them: not every restart opens it anew.
+func TestSQLiteIsTheSlowModel(t *testing.T) {
+	open := func(t rapid.TB, path string) memory.Store {
+		s, err := sqlite.Open(path)
+		must(t, err)
+		return s
+	}
+	path := filepath.Join(t.TempDir(), "memory.db")
+	store, n := open(t, path), 0
+	rapid.Check(t, func(t *rapid.T) {
+		n++
+		m := newMachine(t, store, fmt.Sprint("s", n))
+		m.reopen = func() memory.Store {
+			if rapid.IntRange(0, 9).Draw(t, "reopen") == 0 {
+				must(t, store.Close())
+				store = open(t, path)
+			}
+			return store
+		}
+		m.run(t, true)
+	})
+	must(t, store.Close())
+}

@@ -1,0 +1,249 @@
+package sqlite_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/sqlite"
+)
+
+// runes counts letters.
+type runes struct{}
+
+func (runes) Count(text string) int { return len([]rune(text)) }
+
+func newMemory(t testing.TB, s memory.Store) *memory.Memory {
+	t.Helper()
+	m, err := memory.New(memory.Config{ID: "m", TokenLimit: 200, ChatShare: 0.5, FlushSize: 20, Counter: runes{}}, s)
+	must(t, err)
+	return m
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// say appends one message to session s.
+func say(ctx context.Context, m *memory.Memory, text string) error {
+	return m.Append(ctx, "s", chat.Text(chat.User, text))
+}
+
+// TestLazy: nothing is made before something is said, and then for its user alone.
+func TestLazy(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), ".qtype")
+	path := filepath.Join(folder, "memory.db")
+	store := open(t, path)
+	defer func() { must(t, store.Close()) }()
+	m := newMemory(t, store)
+	if w, err := m.Window(t.Context(), "s"); err != nil || len(w.Entries) > 0 {
+		t.Errorf("%v, %v", w, err)
+	}
+	if l, err := m.Sessions(t.Context()); err != nil || len(l) > 0 {
+		t.Errorf("%v, %v", l, err)
+	}
+	must(t, m.Clear(t.Context(), "s"))
+	if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("reading made the folder: %v", err)
+	}
+	must(t, say(t.Context(), m, "hello"))
+	for name, want := range map[string]fs.FileMode{folder: 0o700, path: 0o600, path + "-wal": 0o600} {
+		info, err := os.Stat(name)
+		must(t, err)
+		if got := info.Mode().Perm(); got != want {
+			t.Errorf("%s has mode %o, want %o", name, got, want)
+		}
+	}
+}
+
+// TestNames: whatever a file is called, it is that file.
+func TestNames(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a b.db", "a?b=c.db", "50%.db", "%41.db", "#1.db", "ä日🙂.db", "a&b;c'd\".db", "file:x.db", ":memory:"} {
+		path := filepath.Join(dir, name)
+		first := open(t, path)
+		must(t, say(t.Context(), newMemory(t, first), name))
+		must(t, first.Close())
+		if _, err := os.Stat(path); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		second := open(t, path)
+		w, err := newMemory(t, second).Window(t.Context(), "s")
+		must(t, err)
+		if len(w.Entries) != 1 || w.Entries[0].Message.Text() != name {
+			t.Errorf("%s holds %v", name, w.Entries)
+		}
+		must(t, second.Close())
+	}
+	t.Chdir(dir)
+	relative := open(t, "relative.db")
+	must(t, say(t.Context(), newMemory(t, relative), "x"))
+	must(t, relative.Close())
+	if _, err := os.Stat(filepath.Join(dir, "relative.db")); err != nil {
+		t.Error(err)
+	}
+}
+
+// fault runs a write and wants a one-line error of this kind that names the file.
+func fault(t *testing.T, store *sqlite.Store, problem memory.Problem, message string) {
+	t.Helper()
+	err := say(t.Context(), newMemory(t, store), strings.Repeat("x", 2000))
+	var e *memory.StoreError
+	if !errors.As(err, &e) || e.Problem != problem || e.Place != store.Path() ||
+		!strings.Contains(err.Error(), message) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("got %v, want %s: %s", err, problem, message)
+	}
+}
+
+func TestFaults(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, data []byte) string {
+		path := filepath.Join(dir, name)
+		must(t, os.WriteFile(path, data, 0o600))
+		return path
+	}
+	t.Run("no database", func(t *testing.T) {
+		fault(t, open(t, write("text.db", bytes.Repeat([]byte("no database "), 1000))), memory.Corrupt, "text.db: it is no SQLite database")
+	})
+	t.Run("directory", func(t *testing.T) {
+		fault(t, open(t, dir), memory.Unavailable, "it is a directory, not a file")
+	})
+	t.Run("file in the way", func(t *testing.T) {
+		fault(t, open(t, filepath.Join(write("file", nil), "memory.db")), memory.Unavailable, "a part of its folder's name is a file")
+	})
+	t.Run("another program's", func(t *testing.T) {
+		path := filepath.Join(dir, "other.db")
+		sqlExec(t, path, "CREATE TABLE t (a)")
+		fault(t, open(t, path), memory.Corrupt, "it is a database of another program")
+	})
+	t.Run("newer", func(t *testing.T) {
+		path := filepath.Join(dir, "newer.db")
+		sqlExec(t, path, "PRAGMA application_id = 1903458672; PRAGMA user_version = 99")
+		fault(t, open(t, path), memory.TooNew, "a newer version of qtype wrote it (format 99, this one knows 1)")
+	})
+	t.Run("damaged", func(t *testing.T) {
+		path := filepath.Join(dir, "damaged.db")
+		store := open(t, path)
+		for range 20 {
+			must(t, say(t.Context(), newMemory(t, store), strings.Repeat("x", 3000)))
+		}
+		must(t, store.Close())
+		data, err := os.ReadFile(path)
+		must(t, err)
+		copy(data[4096:], bytes.Repeat([]byte{0xA5}, len(data)-4096))
+		must(t, os.WriteFile(path, data, 0o600))
+		again := open(t, path)
+		fault(t, again, memory.Corrupt, "damaged.db: the database is damaged")
+		must(t, again.Close())
+	})
+	t.Run("no name", func(t *testing.T) {
+		if _, err := sqlite.Open(""); err == nil || !strings.Contains(err.Error(), "needs a name") {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("closed", func(t *testing.T) {
+		store := open(t, filepath.Join(dir, "closed.db"))
+		must(t, store.Close())
+		fault(t, store, memory.Unavailable, "it was closed")
+	})
+}
+
+func sqlExec(t *testing.T, path, statements string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	must(t, err)
+	_, err = db.ExecContext(t.Context(), statements)
+	must(t, err)
+	must(t, db.Close())
+}
+
+// TestNoPermission: as root nothing is forbidden, so there it cannot be shown.
+func TestNoPermission(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may write everywhere")
+	}
+	dir := t.TempDir()
+	must(t, os.Chmod(dir, 0o500))
+	fault(t, open(t, filepath.Join(dir, "deep", "memory.db")), memory.Denied, "no permission")
+}
+
+// TestFull: what was acknowledged stays, and when there is room again it goes on.
+func TestFull(t *testing.T) {
+	store := open(t, filepath.Join(t.TempDir(), "memory.db"))
+	defer func() { must(t, store.Close()) }()
+	must(t, store.LimitPages(t.Context(), "40"))
+	m := newMemory(t, store)
+	said := 0
+	var err error
+	for err == nil {
+		if err = say(t.Context(), m, fmt.Sprintf("%05d%s", said, strings.Repeat("x", 2000))); err == nil {
+			said++
+		}
+	}
+	var e *memory.StoreError
+	if !errors.As(err, &e) || e.Problem != memory.Full || !strings.Contains(err.Error(), "no room is left on the disk") {
+		t.Fatalf("after %d: %v", said, err)
+	}
+	must(t, store.LimitPages(t.Context(), "1000000"))
+	must(t, say(t.Context(), m, "on"))
+	n := 0
+	for entry, err := range m.History(t.Context(), "s") {
+		must(t, err)
+		if want := fmt.Sprintf("%05d", n); n < said && !strings.HasPrefix(entry.Message.Text(), want) {
+			t.Fatalf("message %d is %.20s", n, entry.Message.Text())
+		}
+		n++
+	}
+	if n != said+1 {
+		t.Errorf("%d messages, want %d", n, said+1)
+	}
+}
+
+// TestLocked: another program holds the file for longer than a write waits.
+func TestLocked(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "memory.db")
+	store := open(t, path)
+	defer func() { must(t, store.Close()) }()
+	must(t, store.HurryUp(t.Context()))
+	other, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate")
+	must(t, err)
+	defer func() { must(t, other.Close()) }()
+	tx, err := other.BeginTx(t.Context(), nil)
+	must(t, err)
+	fault(t, store, memory.Locked, "memory.db: another program keeps it locked")
+	must(t, tx.Rollback())
+	must(t, say(t.Context(), newMemory(t, store), "now"))
+}
+
+// TestInterrupted: a caller who gives up while the file is locked gets its
+// context's error, and the store goes on.
+func TestInterrupted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "memory.db")
+	store := open(t, path)
+	defer func() { must(t, store.Close()) }()
+	m := newMemory(t, store)
+	must(t, say(t.Context(), m, "0"))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := say(ctx, m, "1"); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	must(t, say(t.Context(), m, "2"))
+	w, err := m.Window(t.Context(), "s")
+	must(t, err)
+	if len(w.Entries) != 2 {
+		t.Errorf("%d messages", len(w.Entries))
+	}
+}

@@ -1,0 +1,427 @@
+package memory_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/memory"
+)
+
+// newMemory has a chat share of 100 letters and flushes 20 at a time.
+func newMemory(t testing.TB, store memory.Store) *memory.Memory {
+	t.Helper()
+	m, err := memory.New(memory.Config{ID: "chat_memory", TokenLimit: 200, ChatShare: 0.5, FlushSize: 20, Counter: runes{}}, store)
+	must(t, err)
+	return m
+}
+
+func texts(msgs []chat.Message) string {
+	var out []string
+	for _, m := range msgs {
+		out = append(out, string(m.Role)+":"+m.Text())
+	}
+	return strings.Join(out, " ")
+}
+
+func windowTexts(t testing.TB, m *memory.Memory, session string) string {
+	t.Helper()
+	w, err := m.Window(t.Context(), session)
+	must(t, err)
+	var msgs []chat.Message
+	if w.System != nil {
+		msgs = append(msgs, w.System.Message)
+	}
+	for _, e := range w.Entries {
+		msgs = append(msgs, e.Message)
+	}
+	return texts(msgs)
+}
+
+func begin(t testing.TB, m *memory.Memory) *memory.Turn {
+	t.Helper()
+	turn, err := m.Begin(t.Context(), "s")
+	must(t, err)
+	return turn
+}
+
+func sent(t testing.TB, turn *memory.Turn) string {
+	t.Helper()
+	msgs, err := turn.Window()
+	must(t, err)
+	return texts(msgs)
+}
+
+// TestConversation is what a step does: system message, input, call, result,
+// answer; and the next step of the same memory, which is handed the answer.
+func TestConversation(t *testing.T) {
+	m := newMemory(t, memory.NewInProcess())
+	question, answer := chat.Text(chat.User, "q"), chat.Text(chat.Assistant, "a")
+	turn := begin(t, m)
+	turn.System("be brief")
+	must(t, turn.Add(question))
+	if got := sent(t, turn); got != "system:be brief user:q" {
+		t.Errorf("sent %s", got)
+	}
+	must(t, turn.Add(answer, answer))
+	must(t, turn.Commit(t.Context()))
+	must(t, turn.Abort(t.Context(), errors.New("too late")))
+
+	label := begin(t, m)
+	must(t, label.Add(question, answer, chat.Text(chat.User, "label it")))
+	if got := sent(t, label); got != "user:q assistant:a user:label it" {
+		t.Errorf("the second step sent %s", got)
+	}
+	must(t, label.Commit(t.Context()))
+	if got := windowTexts(t, m, "s"); got != "system:be brief user:q assistant:a user:label it" {
+		t.Errorf("the window is %s", got)
+	}
+	if got := windowTexts(t, m, "other"); got != "" {
+		t.Errorf("another session sees %s", got)
+	}
+	if err := turn.Add(question); err == nil {
+		t.Error("a turn that has ended takes messages")
+	}
+}
+
+// TestSystemMessage: one that was said stands first, is not counted, never
+// leaves, and goes before a step's; a new one takes its place.
+func TestSystemMessage(t *testing.T) {
+	m := newMemory(t, memory.NewInProcess())
+	must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "q"), chat.Text(chat.System, strings.Repeat("x", 500))))
+	w, err := m.Window(t.Context(), "s")
+	must(t, err)
+	if w.Tokens != memory.Tokens(runes{}, w.Entries[0].Message) || w.System.Tokens != 3+6+500 {
+		t.Errorf("%d tokens, system message %d", w.Tokens, w.System.Tokens)
+	}
+	turn := begin(t, m)
+	turn.System("the step's")
+	must(t, turn.Add(chat.Text(chat.System, "new")))
+	if got := sent(t, turn); got != "system:new user:q" {
+		t.Errorf("sent %s", got)
+	}
+	must(t, turn.Commit(t.Context()))
+	if got := windowTexts(t, m, "s"); got != "system:new user:q" {
+		t.Errorf("the window is %s", got)
+	}
+	var statuses []string
+	for e, err := range m.History(t.Context(), "s") {
+		must(t, err)
+		statuses = append(statuses, e.Status.String())
+	}
+	if got := strings.Join(statuses, ", "); got != "in window, replaced, in window" {
+		t.Errorf("the history is %s", got)
+	}
+}
+
+// TestAbort: the history tells what was said and why it failed; a retry says
+// the same message again.
+func TestAbort(t *testing.T) {
+	m := newMemory(t, memory.NewInProcess())
+	must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "before")))
+	question := chat.Text(chat.User, "q")
+	turn := begin(t, m)
+	must(t, turn.Add(question))
+	must(t, turn.Abort(t.Context(), errors.New("model answered\n500")))
+	if got := windowTexts(t, m, "s"); got != "user:before" {
+		t.Errorf("the window is %s", got)
+	}
+	for e, err := range m.Events(t.Context(), "s") {
+		must(t, err)
+		if e.Kind != memory.EventFailed || e.Reason != "model answered 500" || e.From != 2 || e.To != 2 || e.Turn != 2 {
+			t.Errorf("event %+v", e)
+		}
+	}
+	retry := begin(t, m)
+	must(t, retry.Add(question))
+	must(t, retry.Commit(t.Context()))
+	if got := windowTexts(t, m, "s"); got != "user:before user:q" {
+		t.Errorf("after the retry the window is %s", got)
+	}
+}
+
+// TestTurnStaysWhole: the newest round stays though it is over the limit alone,
+// during the turn and after it.
+func TestTurnStaysWhole(t *testing.T) {
+	m := newMemory(t, memory.NewInProcess())
+	must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "old"), chat.Text(chat.Assistant, "old answer")))
+	turn := begin(t, m)
+	call := chat.Message{Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: "1", Name: "f", Arguments: "{}"}}}
+	result := chat.Text(chat.Tool, strings.Repeat("r", 100))
+	result.ToolCallID = "1"
+	must(t, turn.Add(chat.Text(chat.User, "q"), call, result))
+	during := sent(t, turn)
+	if want := "user:q assistant: tool:" + strings.Repeat("r", 100); during != want {
+		t.Errorf("sent %s", during)
+	}
+	must(t, turn.Commit(t.Context()))
+	if got := windowTexts(t, m, "s"); got != during {
+		t.Errorf("the window is %s", got)
+	}
+}
+
+// TestReason is what a person reads about a flush.
+func TestReason(t *testing.T) {
+	m, err := memory.New(memory.Config{ID: "m", TokenLimit: 50_000, ChatShare: 0.7, FlushSize: 3000, Counter: runes{}}, memory.NewInProcess())
+	must(t, err)
+	for i := range 40 {
+		must(t, m.Append(t.Context(), "s", chat.Text(chat.User, fmt.Sprintf("%03d%s", i, strings.Repeat("x", 990)))))
+	}
+	for e, err := range m.Events(t.Context(), "s") {
+		must(t, err)
+		want := "35,000 tokens were over"
+		if e.Kind != memory.EventFlush || e.Messages != 3 || e.Tokens != 3000 || e.Before != 36000 || e.From%3 != 1 ||
+			e.Reason != "36,000 tokens were over the chat share of 35,000 (token_limit 50,000 × chat_history_token_ratio 0.7); 3,000 had to go, 3,000 went, to the start of a round" {
+			t.Errorf("%s: %+v", want, e)
+		}
+	}
+}
+
+// TestQueue: turns of one session follow each other in the order in which they
+// came; one that gives up waiting leaves the others in their places.
+func TestQueue(t *testing.T) {
+	m := newMemory(t, memory.NewInProcess())
+	first := begin(t, m)
+	var mu sync.Mutex
+	var order []int
+	var wg sync.WaitGroup
+	for i := range 5 {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		waiting := make(chan struct{})
+		wg.Go(func() {
+			turn, err := m.Begin(notify{ctx, waiting}, "s")
+			if i == 2 {
+				if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), `session "s"`) {
+					t.Errorf("giving up: %v", err)
+				}
+				return
+			}
+			must(t, err)
+			mu.Lock()
+			order = append(order, i)
+			mu.Unlock()
+			must(t, turn.Commit(t.Context()))
+		})
+		<-waiting // it stands in the queue
+		if i == 2 {
+			cancel()
+		}
+	}
+	if err := m.Append(t.Context(), "another", chat.Text(chat.User, "not kept waiting")); err != nil {
+		t.Error(err)
+	}
+	must(t, first.Commit(t.Context()))
+	wg.Wait()
+	if !slices.Equal(order, []int{0, 1, 3, 4}) {
+		t.Errorf("order %v", order)
+	}
+}
+
+// notify closes waiting when somebody begins to wait on the context's end: a
+// turn does so once it stands in the queue.
+type notify struct {
+	context.Context
+	waiting chan struct{}
+}
+
+func (n notify) Done() <-chan struct{} {
+	close(n.waiting)
+	return n.Context.Done()
+}
+
+// faulty fails Apply as often as it is told, before or after the change was made.
+type faulty struct {
+	memory.Store
+	before, after int
+}
+
+func (f *faulty) Apply(ctx context.Context, key memory.Key, c memory.Change) error {
+	if f.before > 0 {
+		f.before--
+		return &memory.StoreError{Place: "test", Problem: memory.Full, Message: "no room"}
+	}
+	err := f.Store.Apply(ctx, key, c)
+	if err == nil && f.after > 0 {
+		f.after--
+		return errors.New("connection lost")
+	}
+	return err
+}
+
+// TestUncertainCommit: the store made the change but could not say so. A second
+// commit says nothing twice, and an abort does not call it failed.
+func TestUncertainCommit(t *testing.T) {
+	for name, finish := range map[string]func(*memory.Turn) error{
+		"commit again": func(turn *memory.Turn) error { return turn.Commit(t.Context()) },
+		"abort":        func(turn *memory.Turn) error { return turn.Abort(t.Context(), nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMemory(t, &faulty{Store: memory.NewInProcess(), after: 1})
+			turn := begin(t, m)
+			must(t, turn.Add(chat.Text(chat.User, "q")))
+			if err := turn.Commit(t.Context()); err == nil {
+				t.Fatal("the fault was swallowed")
+			}
+			must(t, finish(turn))
+			n := 0
+			for e, err := range m.History(t.Context(), "s") {
+				must(t, err)
+				if n++; e.Status != memory.InWindow {
+					t.Errorf("%s is %s", e.Message.Text(), e.Status)
+				}
+			}
+			if n != 1 || windowTexts(t, m, "s") != "user:q" {
+				t.Errorf("%d messages, window %s", n, windowTexts(t, m, "s"))
+			}
+		})
+	}
+}
+
+// TestFullStore: a commit that fails leaves the turn open and the window as it
+// was; when there is room again, it goes through.
+func TestFullStore(t *testing.T) {
+	m := newMemory(t, &faulty{Store: memory.NewInProcess(), before: 1})
+	turn := begin(t, m)
+	must(t, turn.Add(chat.Text(chat.User, "q")))
+	var fault *memory.StoreError
+	if err := turn.Commit(t.Context()); !errors.As(err, &fault) || fault.Problem != memory.Full {
+		t.Fatalf("got %v", err)
+	}
+	if got := windowTexts(t, m, "s"); got != "" {
+		t.Errorf("the window is %s", got)
+	}
+	must(t, turn.Commit(t.Context()))
+	if got := windowTexts(t, m, "s"); got != "user:q" {
+		t.Errorf("the window is %s", got)
+	}
+}
+
+// TestOtherWriter: another process said something during the turn; both are there.
+func TestOtherWriter(t *testing.T) {
+	store := memory.NewInProcess()
+	here, there := newMemory(t, store), newMemory(t, store)
+	must(t, here.Append(t.Context(), "s", chat.Text(chat.User, "0")))
+	must(t, there.Append(t.Context(), "s", chat.Text(chat.User, "1")))
+	turn := begin(t, here)
+	must(t, turn.Add(chat.Text(chat.User, "3")))
+	if got := sent(t, turn); got != "user:0 user:1 user:3" {
+		t.Errorf("sent %s", got)
+	}
+	must(t, there.Append(t.Context(), "s", chat.Text(chat.User, "2")))
+	must(t, turn.Commit(t.Context()))
+	if got := windowTexts(t, here, "s"); got != "user:0 user:1 user:2 user:3" {
+		t.Errorf("the window is %s", got)
+	}
+	must(t, there.Clear(t.Context(), "s"))
+	must(t, here.Append(t.Context(), "s", chat.Text(chat.User, "anew")))
+	if got := windowTexts(t, there, "s"); got != "user:anew" {
+		t.Errorf("after the other cleared it the window is %s", got)
+	}
+}
+
+// TestNoHistoryRead: neither an append nor a read of the window touches what
+// left it.
+func TestNoHistoryRead(t *testing.T) {
+	watch := &watched{Store: memory.NewInProcess()}
+	m := newMemory(t, watch)
+	for i := range 200 {
+		must(t, m.Append(t.Context(), "s", chat.Message{Role: chat.User, Blocks: []chat.Block{{Type: "text", Text: fmt.Sprint("question ", i)}}}))
+	}
+	if watch.read != 0 {
+		t.Errorf("appends read %d entries", watch.read)
+	}
+	w, err := newMemory(t, watch).Window(t.Context(), "s")
+	must(t, err)
+	if watch.read != len(w.Entries) {
+		t.Errorf("a window of %d messages read %d", len(w.Entries), watch.read)
+	}
+}
+
+// watched counts the entries that are read.
+type watched struct {
+	memory.Store
+	read int
+}
+
+func (w *watched) Entries(ctx context.Context, key memory.Key, q memory.Query) iter.Seq2[*memory.Entry, error] {
+	return func(yield func(*memory.Entry, error) bool) {
+		for e, err := range w.Store.Entries(ctx, key, q) {
+			w.read++
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// TestBadMessages: what could not be read again after a restart is refused.
+func TestBadMessages(t *testing.T) {
+	m := newMemory(t, memory.NewInProcess())
+	for want, msg := range map[string]chat.Message{
+		`unknown role ""`:                                             {Blocks: []chat.Block{{Type: "text"}}},
+		`unknown role "usr", did you mean "user"?`:                    {Role: "usr"},
+		`blocks[0]: unknown block type "thinking"`:                    {Role: chat.User, Blocks: []chat.Block{{Type: "thinking"}}},
+		`blocks[0]: a block of type text cannot hold bytes`:           {Role: chat.User, Blocks: []chat.Block{{Type: "text", Data: []byte("x")}}},
+		`blocks[1]: unknown block type "imag", did you mean "image"?`: {Role: chat.User, Blocks: []chat.Block{{Type: "text"}, {Type: "imag"}}},
+	} {
+		err := m.Append(t.Context(), "s", chat.Text(chat.User, "good"), msg)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	if got := windowTexts(t, m, "s"); got != "" {
+		t.Errorf("half of an append was kept: %s", got)
+	}
+	bad := chat.Text(chat.User, "a\xffb")
+	must(t, m.Append(t.Context(), "s", bad))
+	if got := windowTexts(t, m, "s"); got != "user:a\uFFFDb" || bad.Blocks[0].Text != "a\xffb" {
+		t.Errorf("the window is %q, the caller's message %q", got, bad.Blocks[0].Text)
+	}
+}
+
+func TestSetAndClear(t *testing.T) {
+	m := newMemory(t, memory.NewInProcess())
+	kept := chat.Text(chat.User, "kept")
+	must(t, m.Append(t.Context(), "s", chat.Text(chat.System, "sys"), chat.Text(chat.User, "gone"), kept))
+	must(t, m.Set(t.Context(), "s", kept, chat.Text(chat.Assistant, "a")))
+	if got := windowTexts(t, m, "s"); got != "user:kept assistant:a" {
+		t.Errorf("the window is %s", got)
+	}
+	sessions, err := m.Sessions(t.Context())
+	must(t, err)
+	if s := sessions[0]; len(sessions) != 1 || s.Session != "s" || s.Messages != 5 || s.InWindow != 2 || s.Limit != 100 || s.LastSaid.IsZero() {
+		t.Errorf("sessions %+v", sessions)
+	}
+	must(t, m.Set(t.Context(), "s"))
+	if got := windowTexts(t, m, "s"); got != "" {
+		t.Errorf("the window is %s", got)
+	}
+	must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "on")))
+	if got := windowTexts(t, newMemory(t, memory.NewInProcess()), "s"); got != "" {
+		t.Errorf("another store knows %s", got)
+	}
+	must(t, m.Clear(t.Context(), "s"))
+	for e := range m.History(t.Context(), "s") {
+		t.Errorf("left over: %v", e)
+	}
+	if d := gocmp.Diff(memory.Window{Limit: 100, Entries: []memory.Entry{}}, must2(m.Window(t.Context(), "s"))(t)); d != "" {
+		t.Error(d)
+	}
+}
+
+func must2[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
+	}
+}

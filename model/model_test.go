@@ -1,0 +1,114 @@
+package model_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/model"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestContextWindow(t *testing.T) {
+	tests := map[string]int{
+		"gpt-4o": 128_000, "gpt-4o-mini-2024-07-18": 128_000, "openai/gpt-4.1-mini": 1_047_576, "gpt-4": 8_192, "gpt-4-32k-0613": 32_768,
+		"gpt-4-turbo-2024-04-09": 128_000, "GPT-5": 400_000, "gpt-5-chat-latest": 128_000, "o1-mini": 128_000, "o3-pro": 200_000,
+		"anthropic/claude-3-5-sonnet-20241022": 200_000, "gemini-2.5-flash": 1_048_576, "llama3.1": 0, "": 0, "g": 0,
+	}
+	for name, want := range tests {
+		if got := model.ContextWindow(name); got != want {
+			t.Errorf("%s: %d, want %d", name, got, want)
+		}
+	}
+}
+
+func TestMaxTokens(t *testing.T) {
+	tests := []struct {
+		params map[string]any
+		want   int
+	}{
+		{nil, 0}, {map[string]any{"max_tokens": 5}, 5}, {map[string]any{"max_tokens": "5"}, 0}, {map[string]any{"max_completion_tokens": 7.0, "max_tokens": 5}, 7},
+	}
+	for _, tt := range tests {
+		if got := model.MaxTokens(tt.params); got != tt.want {
+			t.Errorf("%v: %d, want %d", tt.params, got, tt.want)
+		}
+	}
+}
+
+// script is a model that does one thing after the other, one for each call.
+type script struct {
+	calls int
+	acts  []act
+}
+
+type act = func(ctx context.Context, yield func(model.Event, error) bool)
+
+func acts(list ...act) []act { return list }
+
+func (s *script) Info() model.Info { return model.Info{ID: "m"} }
+
+func (s *script) Generate(ctx context.Context, _ model.Request) iter.Seq2[model.Event, error] {
+	s.calls++
+	return func(yield func(model.Event, error) bool) { s.acts[min(s.calls, len(s.acts))-1](ctx, yield) }
+}
+
+func TestPatience(t *testing.T) {
+	fails := func(e *model.Error) act {
+		return func(_ context.Context, yield func(model.Event, error) bool) { yield(model.Event{}, e) }
+	}
+	says := func(_ context.Context, yield func(model.Event, error) bool) {
+		m := chat.Text(chat.Assistant, "Hi")
+		_ = yield(model.Event{Text: "Hi"}, nil) && yield(model.Event{Response: &model.Response{Message: m}}, nil)
+	}
+	stops := func(context.Context, func(model.Event, error) bool) {}
+	passing := &model.Error{Model: "m", Status: 500, Message: "oh", Temporary: true}
+	tests := map[string]struct {
+		acts  []act
+		want  string // the error; empty for an answer
+		calls int
+	}{
+		"at once":       {acts: acts(says), calls: 1},
+		"third time":    {acts: acts(fails(passing), fails(passing), says), calls: 3},
+		"lasting":       {acts: acts(fails(&model.Error{Model: "m", Message: "no"})), want: "model m: no", calls: 1},
+		"used up":       {acts: acts(fails(passing)), want: "model m: HTTP 500: oh, tried 3 times", calls: 3},
+		"asks too long": {acts: acts(fails(&model.Error{Model: "m", Message: "busy", Temporary: true, RetryAfter: 90 * time.Second})), want: "model m: busy, the server asks to wait 1m30s", calls: 1},
+		"just stops":    {acts: acts(stops), want: "model m: the answer ended before it was complete, tried 3 times", calls: 3},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := &script{acts: tt.acts}
+			m := model.WithPatience(s, model.Patience{MaxAttempts: 3, InitialDelay: time.Microsecond, MaxDelay: time.Millisecond})
+			_, err := model.Call(t.Context(), m, model.Request{}, nil)
+			if (err == nil) != (tt.want == "") || err != nil && err.Error() != tt.want {
+				t.Errorf("got  %v\nwant %s", err, tt.want)
+			}
+			if s.calls != tt.calls {
+				t.Errorf("%d calls, want %d", s.calls, tt.calls)
+			}
+		})
+	}
+	if passing.Attempts != 0 {
+		t.Error("the client's own error was changed")
+	}
+}
+
+func TestAWholeDayIsShort(t *testing.T) {
+	e := &model.Error{Message: "busy", RetryAfter: 24 * time.Hour}
+	if got := e.Error(); got != "busy, the server asks to wait 24h" {
+		t.Error(got)
+	}
+}
+
+func TestErrorShowsWhatLiesBelow(t *testing.T) {
+	below := errors.New("below")
+	if !errors.Is(&model.Error{Message: "above", Err: below}, below) {
+		t.Error("the cause is lost")
+	}
+}

@@ -1,0 +1,417 @@
+package openai_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"go.uber.org/goleak"
+
+	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/model/openai"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// server answers each request with the next of its answers and keeps what it was sent.
+type server struct {
+	*httptest.Server
+	mu      sync.Mutex
+	bodies  []map[string]any
+	headers []http.Header
+	paths   []string
+}
+
+func serve(t *testing.T, answers ...http.HandlerFunc) *server {
+	t.Helper()
+	s := &server{}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		raw, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Errorf("reading the request: %v", err)
+		}
+		var body map[string]any
+		if err := json.Unmarshal(raw, &body); err != nil {
+			t.Errorf("the request is no JSON: %v", err)
+		}
+		s.mu.Lock()
+		s.bodies, s.headers, s.paths = append(s.bodies, body), append(s.headers, r.Header), append(s.paths, r.URL.RequestURI())
+		n := min(len(s.bodies), len(answers)) - 1
+		s.mu.Unlock()
+		answers[n](w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *server) calls() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.bodies)
+}
+
+// talk makes a patient client of the server.
+func (s *server) talk(t *testing.T, change func(*openai.Config, *model.Patience)) model.Chat {
+	t.Helper()
+	c := openai.Config{Info: model.Info{ID: "gpt", Provider: "openai", Name: "gpt-4o"}, BaseURL: s.URL + "/v1",
+		Key: "sk-proj-very-secret-0123456789", Credential: "OPENAI_API_KEY", HTTP: s.Client()}
+	p := model.Patience{Timeout: time.Minute, MaxAttempts: 3, InitialDelay: time.Millisecond, MaxDelay: 2 * time.Second}
+	if change != nil {
+		change(&c, &p)
+	}
+	made, err := openai.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return model.WithPatience(made, p)
+}
+
+func status(code int, body string, header ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		for i := 0; i < len(header); i += 2 {
+			w.Header().Set(header[i], header[i+1])
+		}
+		w.WriteHeader(code)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+const hello = `{"id":"x","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"Hello.","refusal":null},"logprobs":null,"finish_reason":"stop"}],
+"usage":{"prompt_tokens":20,"completion_tokens":3,"total_tokens":23,"prompt_tokens_details":{"cached_tokens":16,"audio_tokens":0}}}`
+
+// sse streams events; the last argument "cut" ends without a closing chunk.
+func sse(events ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+		for _, e := range events {
+			if e == "cut" {
+				panic(http.ErrAbortHandler)
+			}
+			fmt.Fprintf(w, "data: %s\n\n", e)
+			w.(http.Flusher).Flush()
+		}
+	}
+}
+
+func delta(text string) string {
+	raw, _ := json.Marshal(text) // a string always encodes
+	return `{"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":` + string(raw) + `},"finish_reason":null}]}`
+}
+
+func finish(reason string) string {
+	return `{"choices":[{"index":0,"delta":{},"finish_reason":"` + reason + `"}]}`
+}
+
+func ask(text string) model.Request {
+	return model.Request{Messages: []chat.Message{chat.Text(chat.User, text)}}
+}
+
+// said drops what differs from call to call.
+var said = cmpopts.IgnoreFields(chat.Message{}, "ID")
+
+func TestTurnThreeHoldsTheWholeConversationInOrder(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		t.Run(fmt.Sprintf("stream=%v", stream), func(t *testing.T) {
+			answer := status(200, hello)
+			if stream {
+				answer = sse(delta("Hel"), delta("lo."), finish("stop"),
+					`{"choices":[],"usage":{"prompt_tokens":20,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":16}}}`, "[DONE]")
+			}
+			s := serve(t, answer)
+			m := s.talk(t, func(c *openai.Config, _ *model.Patience) {
+				c.Params = map[string]any{"top_p": 0.5, "max_tokens": 100, "metadata": map[string]any{"a": "b"}}
+			})
+			req := model.Request{Stream: stream, Messages: []chat.Message{
+				chat.Text(chat.System, "You answer for a bookshop."),
+				chat.Text(chat.User, "one"), chat.Text(chat.Chatbot, "first <answer>"),
+				chat.Text(chat.User, "two"), chat.Text(chat.Assistant, "second"),
+				{Role: chat.User, Name: "Ann Lee", Blocks: []chat.Block{{Type: "text", Text: "three"}}},
+			}}
+			var deltas []string
+			got, err := model.Call(t.Context(), m, req, func(d string) { deltas = append(deltas, d) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := &model.Response{Message: chat.Text(chat.Assistant, "Hello."), Finish: "stop", Usage: model.Usage{Input: 20, Output: 3, Cached: 16}}
+			if d := cmp.Diff(want, got, said); d != "" {
+				t.Error(d)
+			}
+			body := map[string]any{"model": "gpt-4o", "top_p": 0.5, "max_tokens": 100.0, "metadata": map[string]any{"a": "b"},
+				"messages": []any{
+					map[string]any{"role": "system", "content": "You answer for a bookshop."},
+					map[string]any{"role": "user", "content": "one"}, map[string]any{"role": "assistant", "content": "first <answer>"},
+					map[string]any{"role": "user", "content": "two"}, map[string]any{"role": "assistant", "content": "second"},
+					map[string]any{"role": "user", "content": "three", "name": "Ann_Lee"},
+				}}
+			if stream {
+				body["stream"], body["stream_options"] = true, map[string]any{"include_usage": true}
+				if d := cmp.Diff([]string{"Hel", "lo."}, deltas); d != "" {
+					t.Error(d)
+				}
+			}
+			if d := cmp.Diff(body, s.bodies[0]); d != "" {
+				t.Errorf("request (-want +got):\n%s", d)
+			}
+			if s.paths[0] != "/v1/chat/completions" || s.headers[0].Get("Authorization") != "Bearer sk-proj-very-secret-0123456789" {
+				t.Errorf("called %s with %q", s.paths[0], s.headers[0].Get("Authorization"))
+			}
+		})
+	}
+}
+
+func TestToolsAndTheirResults(t *testing.T) {
+	s := serve(t, status(200, `{"choices":[{"message":{"role":"assistant","content":null,"tool_calls":[
+		{"id":"c1","type":"function","function":{"name":"find","arguments":"{\"id\": 1}"}},
+		{"id":"c2","type":"function","function":{"name":"find","arguments":{"id":2}}},
+		{"type":"function","function":{"name":"now","arguments":""}}]},"finish_reason":"tool_calls"}]}`))
+	m := s.talk(t, func(c *openai.Config, _ *model.Patience) { c.Key = "" })
+	req := ask("where?")
+	req.Messages = append(req.Messages,
+		chat.Message{Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: "c0", Name: "find", Arguments: `{"id":0}`}}},
+		chat.Message{Role: chat.Function, ToolCallID: "c0", Blocks: []chat.Block{{Type: "text", Text: "lost"}}})
+	req.Tools = []model.Tool{{Name: "find", Description: "Finds an order.", Parameters: json.RawMessage(`{"type":"object","properties":{"id":{"type":"integer"}}}`)}, {Name: "now"}}
+	got, err := model.Call(t.Context(), m, req, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Finish != "tool_calls" || len(got.Message.ToolCalls) != 3 || len(got.Message.Blocks) != 0 {
+		t.Fatalf("got %+v", got)
+	}
+	calls := got.Message.ToolCalls
+	if calls[0].Arguments != `{"id": 1}` || calls[1].Arguments != `{"id":2}` || calls[2].Arguments != "{}" {
+		t.Errorf("arguments: %+v", calls)
+	}
+	if calls[2].ID == "" || calls[2].ID == calls[0].ID {
+		t.Errorf("a call without an id got %q", calls[2].ID)
+	}
+	want := []any{
+		map[string]any{"role": "user", "content": "where?"},
+		map[string]any{"role": "assistant", "content": nil, "tool_calls": []any{map[string]any{"id": "c0", "type": "function",
+			"function": map[string]any{"name": "find", "arguments": `{"id":0}`}}}},
+		map[string]any{"role": "tool", "content": "lost", "tool_call_id": "c0"},
+	}
+	if d := cmp.Diff(want, s.bodies[0]["messages"]); d != "" {
+		t.Error(d)
+	}
+	tools := []any{
+		map[string]any{"type": "function", "function": map[string]any{"name": "find", "description": "Finds an order.",
+			"parameters": map[string]any{"type": "object", "properties": map[string]any{"id": map[string]any{"type": "integer"}}}}},
+		map[string]any{"type": "function", "function": map[string]any{"name": "now"}},
+	}
+	if d := cmp.Diff(tools, s.bodies[0]["tools"]); d != "" {
+		t.Error(d)
+	}
+	if _, sent := s.headers[0]["Authorization"]; sent {
+		t.Error("an Authorization header was sent without a key")
+	}
+	for _, unset := range []string{"temperature", "stream", "stream_options", "max_tokens"} {
+		if v, sent := s.bodies[0][unset]; sent {
+			t.Errorf("%s was sent as %v though nothing sets it", unset, v)
+		}
+	}
+}
+
+func TestStreamedToolCallsAreToldApart(t *testing.T) {
+	call := func(s string) string {
+		return `{"choices":[{"index":0,"delta":{"tool_calls":[` + s + `]},"finish_reason":null}]}`
+	}
+	want := []chat.ToolCall{{ID: "a", Name: "find", Arguments: `{"x":1}`}, {ID: "b", Name: "look", Arguments: `{"y":2}`}}
+	tests := map[string][]string{
+		"interleaved by index": {
+			call(`{"index":0,"id":"a","type":"function","function":{"name":"find","arguments":""}}`),
+			call(`{"index":1,"id":"b","type":"function","function":{"name":"look","arguments":""}}`),
+			call(`{"index":0,"function":{"arguments":"{\"x\":"}},{"index":1,"function":{"arguments":"{\"y\""}}`),
+			call(`{"index":1,"function":{"arguments":":2}"}}`), call(`{"index":0,"function":{"arguments":"1}"}}`)},
+		"every index 0, ids differ": {
+			call(`{"index":0,"id":"a","function":{"name":"find","arguments":"{\"x\":1}"}}`),
+			call(`{"index":0,"id":"b","function":{"name":"look","arguments":"{\"y\":2}"}}`)},
+		"no index": {
+			call(`{"id":"a","function":{"name":"find","arguments":"{\"x\""}}`), call(`{"function":{"arguments":":1}"}}`),
+			call(`{"id":"b","function":{"name":"look","arguments":"{\"y\""}}`), call(`{"function":{"arguments":":2}"}}`)},
+		"id repeated": {
+			call(`{"index":0,"id":"a","function":{"name":"find","arguments":"{\"x\""}}`),
+			call(`{"index":1,"id":"b","function":{"name":"look","arguments":"{\"y\""}}`),
+			call(`{"index":0,"id":"a","function":{"name":"find","arguments":":1}"}}`),
+			call(`{"index":1,"id":"b","function":{"name":"look","arguments":":2}"}}`)},
+	}
+	for name, events := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, sse(append(events, finish("tool_calls"), "[DONE]")...))
+			req := ask("x")
+			req.Stream = true
+			var text string
+			got, err := model.Call(t.Context(), s.talk(t, nil), req, func(d string) { text += d })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(want, got.Message.ToolCalls); d != "" || text != "" {
+				t.Errorf("text %q, calls (-want +got):\n%s", text, d)
+			}
+		})
+	}
+}
+
+func TestServersThatDoItTheirOwnWay(t *testing.T) {
+	tests := map[string]struct {
+		answer http.HandlerFunc
+		want   string
+		finish string
+	}{
+		"no [DONE]":                 {sse(delta("Hi"), finish("stop")), "Hi", "stop"},
+		"no finish reason":          {sse(delta("Hi"), "[DONE]"), "Hi", "stop"},
+		"cut behind the finish":     {sse(delta("Hi"), finish("length"), "cut"), "Hi", "length"},
+		"one piece for a stream":    {status(200, hello), "Hello.", "stop"},
+		"signs of life":             {sse("", delta("Hi"), "", finish("stop"), "[DONE]"), "Hi", "stop"},
+		"a second choice":           {sse(`{"choices":[{"index":1,"delta":{"content":"no"}}]}`, delta("Hi"), finish("stop"), "[DONE]"), "Hi", "stop"},
+		"refusal":                   {sse(`{"choices":[{"delta":{"refusal":"I cannot."}}]}`, finish("stop"), "[DONE]"), "I cannot.", "content_filter"},
+		"parts":                     {sse(`{"choices":[{"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]},{"type":"text","text":"Hi"}]}}]}`, finish("stop")), "Hi", "stop"},
+		"nothing said":              {sse(`{"choices":[{"delta":{"role":"assistant"}}]}`, finish("stop"), "[DONE]"), "", "stop"},
+		"CRLF, comments, event ids": {raw("text/event-stream", ": ping\r\n\r\nid: 1\r\nevent: message\r\ndata:"+delta("Hi")+"\r\n\r\ndata: [DONE]\r\n\r\n"), "Hi", "stop"},
+		"an event of two lines":     {raw("text/event-stream", "data: {\"choices\":[{\"delta\":\ndata: {\"content\":\"Hi\"}}]}\n\ndata: [DONE]\n\n"), "Hi", "stop"},
+		"no content type":           {raw("", "data: "+delta("Hi")+"\n\ndata: [DONE]\n\n"), "Hi", "stop"},
+		"an error that is null":     {sse(`{"error":null,"choices":[{"delta":{"content":"Hi"}}]}`, finish("stop"), "[DONE]"), "Hi", "stop"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, tt.answer)
+			req := ask("x")
+			req.Stream = true
+			got, err := model.Call(t.Context(), s.talk(t, nil), req, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Message.Text() != tt.want || got.Finish != tt.finish || s.calls() != 1 {
+				t.Errorf("got %q, %s after %d calls", got.Message.Text(), got.Finish, s.calls())
+			}
+		})
+	}
+}
+
+func raw(kind, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header()["Content-Type"] = nil
+		if kind != "" {
+			w.Header().Set("Content-Type", kind)
+		}
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+func TestReasoningIsNoPartOfTheText(t *testing.T) {
+	s := serve(t, sse(`{"choices":[{"delta":{"reasoning_content":"Let me think."}}]}`, delta("42"), finish("stop"), "[DONE]"))
+	req := ask("x")
+	req.Stream = true
+	var thoughts, text string
+	var last *model.Response
+	for ev, err := range s.talk(t, nil).Generate(t.Context(), req) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		thoughts, text, last = thoughts+ev.Reasoning, text+ev.Text, ev.Response
+	}
+	if thoughts != "Let me think." || text != "42" || last.Message.Text() != "42" {
+		t.Errorf("thoughts %q, text %q, answer %q", thoughts, text, last.Message.Text())
+	}
+}
+
+func TestMedia(t *testing.T) {
+	s := serve(t, status(200, hello))
+	m := s.talk(t, nil)
+	_, err := model.Call(t.Context(), m, model.Request{Messages: []chat.Message{{Role: chat.User, Blocks: []chat.Block{
+		{Type: "text", Text: "What is this?"}, {Type: "image", Data: []byte("\x89PNG\r\n\x1a\n")},
+		{Type: "audio", Data: []byte("RIFF"), MimeType: "audio/wav"}, {Type: "file", Data: []byte("%PDF-1")}}}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []any{
+		map[string]any{"type": "text", "text": "What is this?"},
+		map[string]any{"type": "image_url", "image_url": map[string]any{"url": "data:image/png;base64,iVBORw0KGgo="}},
+		map[string]any{"type": "input_audio", "input_audio": map[string]any{"data": "UklGRg==", "format": "wav"}},
+		map[string]any{"type": "file", "file": map[string]any{"filename": "file", "file_data": "data:application/pdf;base64,JVBERi0x"}},
+	}
+	if d := cmp.Diff(want, s.bodies[0]["messages"].([]any)[0].(map[string]any)["content"]); d != "" {
+		t.Error(d)
+	}
+	_, err = model.Call(t.Context(), m, model.Request{Messages: []chat.Message{{Role: chat.User, Blocks: []chat.Block{
+		{Type: "audio", Data: []byte("OggS"), MimeType: "audio/ogg"}}}}}, nil)
+	if err == nil || !strings.Contains(err.Error(), "audio/ogg cannot be sent, only wav and mp3") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestParametersThatQtypeSets(t *testing.T) {
+	for _, name := range []string{"messages", "model", "stream", "tools", "n"} {
+		_, err := openai.New(openai.Config{Info: model.Info{ID: "gpt"}, BaseURL: "http://h/v1", HTTP: http.DefaultClient, Params: map[string]any{name: 1}})
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+func TestBaseURL(t *testing.T) {
+	for _, bad := range []string{"", "localhost:11434", "ftp://h", "http://", "::"} {
+		if _, err := openai.New(openai.Config{BaseURL: bad, HTTP: http.DefaultClient}); err == nil {
+			t.Errorf("%q was accepted", bad)
+		}
+	}
+	s := serve(t, status(200, hello))
+	for _, base := range []string{"/v1", "/v1/", "/deep/er/v1?api-version=2"} {
+		m := s.talk(t, func(c *openai.Config, _ *model.Patience) { c.BaseURL = s.URL + base })
+		if _, err := model.Call(t.Context(), m, ask("x"), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{"/v1/chat/completions", "/v1/chat/completions", "/deep/er/v1/chat/completions?api-version=2"}
+	if d := cmp.Diff(want, s.paths); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestBreakingOutEndsTheCall(t *testing.T) {
+	gone := make(chan struct{})
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		sse(delta("one "))(w, r)
+		<-r.Context().Done()
+		close(gone)
+	})
+	req := ask("x")
+	req.Stream = true
+	for ev, err := range s.talk(t, nil).Generate(t.Context(), req) {
+		if err != nil || ev.Text != "one " {
+			t.Fatalf("got %+v, %v", ev, err)
+		}
+		break
+	}
+	<-gone
+}
+
+func TestCancelling(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			if stream {
+				sse(delta("one"))(w, r)
+			}
+			cancel(errors.New("enough"))
+			<-r.Context().Done()
+		})
+		req := ask("x")
+		req.Stream = stream
+		_, err := model.Call(ctx, s.talk(t, nil), req, nil)
+		if !errors.Is(err, context.Canceled) || s.calls() != 1 {
+			t.Errorf("stream=%v: got %v after %d calls", stream, err, s.calls())
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package provider_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/model/provider"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const answer = `{"choices":[{"message":{"content":"Hello."},"finish_reason":"stop"}]}`
+
+// server answers every call alike and tells with which credentials it was called.
+func server(t *testing.T) (*httptest.Server, func() []string) {
+	t.Helper()
+	keys := make(chan string, 16)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		keys <- r.Header.Get("Authorization")
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, answer)
+	}))
+	t.Cleanup(s.Close)
+	return s, func() (list []string) {
+		for len(keys) > 0 {
+			list = append(list, <-keys)
+		}
+		return list
+	}
+}
+
+func env(pairs ...string) func(string) string {
+	return func(name string) string {
+		for i := 0; i+1 < len(pairs); i += 2 {
+			if pairs[i] == name {
+				return pairs[i+1]
+			}
+		}
+		return ""
+	}
+}
+
+func keyAuth(id, key, host string) spec.Ref[spec.Auth] {
+	return spec.Ref[spec.Auth]{ID: id, To: &spec.APIKeyAuth{AuthBase: spec.AuthBase{ID: id}, APIKey: spec.NewSecret(key), Host: host}}
+}
+
+func TestWhereAModelIsCalledAndWithWhichKey(t *testing.T) {
+	s, keys := server(t)
+	here := s.URL + "/v1"
+	bearer := spec.Ref[spec.Auth]{ID: "b", To: &spec.BearerTokenAuth{AuthBase: spec.AuthBase{ID: "b"}, Token: spec.NewSecret("tok")}}
+	tests := map[string]struct {
+		model spec.Model
+		env   []string
+		want  string
+	}{
+		"base URL of the document":      {spec.Model{BaseURL: here}, []string{"OPENAI_BASE_URL", "http://127.0.0.1:1"}, ""},
+		"base URL of the environment":   {spec.Model{}, []string{"OPENAI_BASE_URL", here}, ""},
+		"both of the environment":       {spec.Model{}, []string{"OPENAI_BASE_URL", here, "OPENAI_API_KEY", " k1\n"}, "Bearer k1"},
+		"key's own host":                {spec.Model{Auth: keyAuth("a", "k2", here)}, []string{"OPENAI_BASE_URL", "http://127.0.0.1:1", "OPENAI_API_KEY", "k1"}, "Bearer k2"},
+		"document before the key":       {spec.Model{Auth: keyAuth("a", "k2", "http://127.0.0.1:1"), BaseURL: here}, nil, "Bearer k2"},
+		"bearer token":                  {spec.Model{Auth: bearer, BaseURL: here}, nil, "Bearer tok"},
+		"an empty key of one's own":     {spec.Model{Auth: keyAuth("a", "", ""), BaseURL: here}, []string{"OPENAI_API_KEY", "k1"}, ""},
+		"offline is not asked for then": {spec.Model{BaseURL: here, Offline: offline(&spec.Model{ID: "fake", Provider: "mock"})}, nil, ""},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			tt.model.ID, tt.model.Provider = "gpt", "openai"
+			m, err := provider.New(&tt.model, provider.Options{Getenv: env(tt.env...), HTTP: s.Client()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := model.Call(t.Context(), m, model.Request{Messages: []chat.Message{chat.Text(chat.User, "x")}}, nil); err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff([]string{tt.want}, keys()); d != "" {
+				t.Error(d)
+			}
+			if m.Info().Mock {
+				t.Error("it is a mock")
+			}
+		})
+	}
+}
+
+func offline(m *spec.Model) spec.Ref[*spec.Model] { return spec.Ref[*spec.Model]{ID: "fake", To: m} }
+
+func TestModelsThatCannotBeMade(t *testing.T) {
+	secret := spec.Ref[spec.Auth]{ID: "a", To: &spec.APIKeyAuth{AuthBase: spec.AuthBase{ID: "a"}, APIKey: spec.Secret{Ref: &spec.SecretReference{SecretName: "prod/key"}}}}
+	tests := []struct {
+		model spec.Model
+		want  string
+	}{
+		{spec.Model{Provider: "openai"}, "model gpt: no credentials: set OPENAI_API_KEY, give it an auth, or a base_url"},
+		{spec.Model{Provider: "langchaingo:mistral"}, "model gpt: no credentials: set MISTRAL_API_KEY or give it an auth"},
+		{spec.Model{Provider: "anthropic"}, "model gpt: provider anthropic is not available yet"},
+		{spec.Model{Provider: "aws-bedrock"}, "model gpt: provider aws-bedrock is not available yet"},
+		{spec.Model{Provider: "gcp-vertex"}, "model gpt: provider gcp-vertex is not available yet"},
+		{spec.Model{Provider: "langchaingo:cohere"}, "model gpt: provider langchaingo:cohere is not available yet"},
+		{spec.Model{Provider: "openai", Auth: keyAuth("a", "", "")}, "model gpt: auth a holds an empty key"},
+		{spec.Model{Provider: "openai", Auth: keyAuth("a", "top\x00secret", "")}, "model gpt: auth a holds a character that cannot be sent"},
+		{spec.Model{Provider: "openai", Auth: spec.Ref[spec.Auth]{ID: "a"}}, "model gpt: auth names a, which is no auth"},
+		{spec.Model{Provider: "openai", Auth: secret}, "model gpt: auth a: secret prod/key needs a secret manager, which is not available yet"},
+		{spec.Model{Provider: "openai", Auth: spec.Ref[spec.Auth]{ID: "a", To: &spec.AWSAuth{AuthBase: spec.AuthBase{ID: "a"}}}},
+			"model gpt: provider openai takes an auth of type api_key or bearer_token; a is aws"},
+		{spec.Model{Provider: "openai", Offline: offline(&spec.Model{ID: "fake", Provider: "openai"})}, "model gpt: offline must name a mock model; fake is of provider openai"},
+		{spec.Model{Provider: "openai", Offline: offline(nil)}, "model gpt: offline names fake, which is no model"},
+		{spec.Model{Provider: "openai", BaseURL: "localhost:11434"}, "model gpt: base_url must be an http or https address, such as http://localhost:11434/v1"},
+		{spec.Model{Provider: "mock", Rules: []*spec.MockRule{{Match: "("}}}, "mock model gpt: rule 1: say exactly one of text, tool_calls, error and echo"},
+	}
+	for _, tt := range tests {
+		tt.model.ID = "gpt"
+		_, err := provider.New(&tt.model, provider.Options{Getenv: env()})
+		if err == nil || err.Error() != tt.want {
+			t.Errorf("got  %v\nwant %s", err, tt.want)
+		}
+	}
+	var missing *provider.CredentialsError
+	if _, err := provider.New(&spec.Model{ID: "gpt", Provider: "openai"}, provider.Options{Getenv: env()}); !errors.As(err, &missing) {
+		t.Errorf("got %v", err)
+	}
+	var unknown *provider.NotAvailableError
+	if _, err := provider.New(&spec.Model{ID: "gpt", Provider: "anthropic"}, provider.Options{Getenv: env()}); !errors.As(err, &unknown) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestOffline(t *testing.T) {
+	fake := &spec.Model{ID: "fake", Provider: "mock", Rules: []*spec.MockRule{{Text: "Hello."}}}
+	m, err := provider.New(&spec.Model{ID: "gpt", Provider: "openai", ModelID: "gpt-4.1", Offline: offline(fake)}, provider.Options{Getenv: env("OPENAI_API_KEY", " ")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := model.Info{ID: "fake", Provider: "mock", Name: "fake", Encoding: "o200k_base", ContextWindow: 1_047_576, Mock: true, StandsFor: "gpt"}
+	if d := cmp.Diff(want, m.Info()); d != "" {
+		t.Error(d)
+	}
+	got, err := model.Call(t.Context(), m, model.Request{Messages: []chat.Message{chat.Text(chat.User, "x")}}, nil)
+	if err != nil || got.Message.Text() != "Hello." {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+func TestAMockIsRepeatedOnlyWhereTheDocumentSaysSo(t *testing.T) {
+	fake := &spec.Model{ID: "fake", Provider: "mock", Rules: []*spec.MockRule{{Error: "no", Status: 500}}}
+	for retry, want := range map[*spec.RetryPolicy]int{nil: 0, {MaxAttempts: 3, InitialDelay: 1, MaxDelay: 1}: 3} {
+		fake.Retry = retry
+		m, err := provider.New(fake, provider.Options{Getenv: env()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = model.Call(t.Context(), m, model.Request{}, nil)
+		var e *model.Error
+		if !errors.As(err, &e) || e.Attempts != want {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+func TestAKeyIsNeverShown(t *testing.T) {
+	const key = "sk-proj-very-secret-0123456789"
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = io.WriteString(w, `{"error":{"message":"wrong: `+r.Header.Get("Authorization")+`"}}`)
+	}))
+	t.Cleanup(s.Close)
+	for name, auth := range map[string]spec.Ref[spec.Auth]{"OPENAI_API_KEY": {}, "my_key": keyAuth("my_key", key, "")} {
+		m, err := provider.New(&spec.Model{ID: "gpt", Provider: "openai", BaseURL: s.URL, Auth: auth}, provider.Options{Getenv: env("OPENAI_API_KEY", key), HTTP: s.Client()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = model.Call(t.Context(), m, model.Request{}, nil)
+		if err == nil || strings.Contains(err.Error(), "very-secret") || !strings.Contains(err.Error(), "refused the credential "+name) {
+			t.Errorf("got %v", err)
+		}
+	}
+}

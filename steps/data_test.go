@@ -1,0 +1,294 @@
+package steps_test
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/steps"
+	"github.com/qtype-dev/qtype/value"
+)
+
+// Each step type of the language either runs or says that it does not yet.
+func TestEveryStepTypeIsAccountedFor(t *testing.T) {
+	var missing []string
+	for _, u := range spec.Unions() {
+		if u.Name != "step" {
+			continue
+		}
+		for _, c := range u.Cases {
+			_, err := steps.Build(c.New().(spec.Step), &steps.Env{Slots: layout{}})
+			var notYet *steps.NotAvailableError
+			if errors.As(err, &notYet) && notYet.Type != c.Tag {
+				t.Errorf("%s is reported as %q", c.Tag, notYet.Type)
+			}
+			if errors.As(err, &notYet) && c.Tag != "InvokeFlow" { // which needs an engine that this test has not
+				missing = append(missing, c.Tag)
+			}
+		}
+	}
+	if !slices.Equal(missing, steps.Planned()) {
+		t.Errorf("not built: %v\n planned: %v", missing, steps.Planned())
+	}
+	_, err := steps.Build(&spec.SQLSource{}, &steps.Env{Slots: layout{}})
+	if err == nil || err.Error() != "step type SQLSource is not available yet" {
+		t.Error(err)
+	}
+}
+
+func TestEchoMakesUnsetNull(t *testing.T) {
+	l := declare(t, nil, "a: text", "b: int")
+	r := build(t, &spec.Echo{StepBase: l.base("e", []string{"a", "b"}, []string{"b", "a"})}, &steps.Env{Slots: l})
+	expect(t, "echo", drive(t, l, r, l.row(map[string]any{"a": "x"})), `{"a":"x","b":null}`)
+}
+
+func TestExplodeMakesARowOfEachElement(t *testing.T) {
+	l := declare(t, nil, "all: list[int]", "one: int", "other: text")
+	r := build(t, &spec.Explode{StepBase: l.base("e", []string{"all"}, []string{"one"})}, &steps.Env{Slots: l})
+	expect(t, "explode", drive(t, l, r,
+		l.row(map[string]any{"all": []any{int64(2), nil}, "other": "x"}), l.row(map[string]any{"all": []any{}}),
+		l.row(map[string]any{"all": nil}), l.row(map[string]any{"all": "abc"}), l.row(nil)),
+		`{"all":[2,null],"one":2,"other":"x"}`, `{"all":[2,null],"one":null,"other":"x"}`,
+		"error: variable all: expected a list, got null", `error: variable all: expected a list, got "abc"`, "error: variable all is not set")
+}
+
+func TestCollectKeepsWhatAllRowsAgreeIn(t *testing.T) {
+	l := declare(t, nil, "n: int", "all: list[int]", "same: text", "differs: text", "m: ChatMessage")
+	msg := chat.Text(chat.User, "x")
+	rows := func() []*steps.Row {
+		return []*steps.Row{
+			l.row(map[string]any{"n": int64(1), "same": "s", "differs": "a", "m": msg, "all": "overridden"}),
+			l.row(map[string]any{"n": int64(2), "same": "s", "differs": "b", "m": msg, "all": "overridden"}),
+			l.row(map[string]any{"same": "s"}),
+			l.row(map[string]any{"n": int64(3), "same": "s", "m": msg, "all": "overridden"}),
+		}
+	}
+	s := &spec.Collect{StepBase: l.base("c", []string{"n"}, []string{"all"})}
+	said := `"m":{"role":"user","blocks":[{"type":"text","content":"x"}]}`
+	expect(t, "all", drive(t, l, build(t, s, &steps.Env{Slots: l}), rows()...),
+		"error: variable n is not set", `{"all":[1,2,3],"same":"s",`+said+`}`)
+	s.BatchConfig = &spec.BatchConfig{BatchSize: 2}
+	expect(t, "in groups of 2", drive(t, l, build(t, s, &steps.Env{Slots: l}), rows()...),
+		`{"all":[1,2],"same":"s",`+said+`}`, "error: variable n is not set", `{"n":3,"all":[3],"same":"s",`+said+`}`)
+	expect(t, "nothing", drive(t, l, build(t, s, &steps.Env{Slots: l})))
+}
+
+func TestConstructBindsByField(t *testing.T) {
+	item := custom(t, "Item", "price: float", "sku: text?")
+	l := declare(t, []*spec.CustomType{item}, "p: int", "s: text", "out: Item", "hit: SearchResult", "data: citation_url")
+	env := &steps.Env{Slots: l}
+	bind := func(out string, pairs ...string) *spec.Construct {
+		c := &spec.Construct{StepBase: l.base("c", nil, []string{out})}
+		for i := 0; i < len(pairs); i += 2 {
+			c.FieldBindings = append(c.FieldBindings, spec.Binding{Name: pairs[i], Var: l.ref(pairs[i+1])})
+		}
+		return c
+	}
+	both := map[string]any{"p": int64(2), "s": "x"}
+	expect(t, "a single field", drive(t, l, build(t, bind("out", "price", "p"), env), l.row(both)), `{"p":2,"s":"x","out":{"price":2,"sku":null}}`)
+	expect(t, "two fields", drive(t, l, build(t, bind("out", "sku", "s", "price", "p"), env), l.row(both)), `{"p":2,"s":"x","out":{"price":2,"sku":"x"}}`)
+	expect(t, "text takes no number", drive(t, l, build(t, bind("out", "sku", "p", "price", "p"), env), l.row(both)), "error: Item: sku: expected text, got 2")
+	expect(t, "a required field", drive(t, l, build(t, bind("out", "sku", "s"), env), l.row(both)), "error: Item: price: missing, expected float")
+	expect(t, "unset", drive(t, l, build(t, bind("out", "price", "p"), env), l.row(nil)), "error: field price: variable p is not set")
+	expect(t, "a domain type", drive(t, l, build(t, bind("hit", "content", "s", "doc_id", "s", "score", "p", "rank", "p"), env), l.row(both)),
+		`error: SearchResult: unknown field "rank": SearchResult has content, doc_id, score`)
+	whole := &spec.Construct{StepBase: l.base("c", []string{"data"}, []string{"out"})}
+	expect(t, "a whole value", drive(t, l, build(t, whole, env), l.row(map[string]any{"data": parse(t, `{"price":"1.5","more":1}`)})),
+		`{"out":{"price":1.5,"sku":null},"data":{"price":"1.5","more":1}}`)
+}
+
+func TestDecoderReadsWhatModelsWrite(t *testing.T) {
+	item := custom(t, "Item", "sku: text", "price: float")
+	l := declare(t, []*spec.CustomType{item}, "raw: text", "label: text", "n: int?", "items: list[Item]?")
+	r := build(t, &spec.Decoder{StepBase: l.base("d", []string{"raw"}, []string{"label", "n", "items"}), Format: "json"}, &steps.Env{Slots: l})
+	const fine = `"label":"refund","n":5,"items":null}`
+	tests := []struct{ name, in, want string }{
+		{"plain", ` {"label":"refund","n":5} `, fine},
+		{"fence", "```json\n{\"label\":\"refund\",\"n\":5}\n```", fine},
+		{"upper-case fence", "```JSON\n{\"label\":\"refund\",\"n\":5}\n```", fine},
+		{"fence without label", "```\n{\"label\":\"refund\",\"n\":5}\n```", fine},
+		{"fence on one line", "```{\"label\":\"refund\",\"n\":5}```", fine},
+		{"fence that never closes", "```json\n{\"label\":\"refund\",\"n\":5}", fine},
+		{"other label", "Sure!\n```text\n{\"label\":\"refund\",\"n\":5}\n```\nAnything else?", fine},
+		{"prose", `The answer for {customer} is {"label":"refund","n":5}. I hope {that} helps.`, fine},
+		{"a smiley before", `:-{ well {"label":"refund","n":5}`, fine},
+		{"an example before", `Such as {"example":1}: {"label":"refund","n":5}`, fine},
+		{"numbers and booleans as text", `{"label":42}`, `"label":"42","n":null,"items":null}`},
+		{"a numeric text", `{"label":"a","n":" 7 "}`, `"label":"a","n":7,"items":null}`},
+		{"records", `{"label":"a","items":[{"sku":"x","price":1,"more":true}]}`, `"label":"a","n":null,"items":[{"sku":"x","price":1}]}`},
+		{"duplicate keys", `{"label":"a","label":"b"}`, `"label":"b","n":null,"items":null}`},
+		{"braces in a text", `Here: {"label":"a } b {","n":1}!`, `"label":"a } b {","n":1,"items":null}`},
+		{"a raw line end", "{\"label\":\"a\nb\"}", `"label":"a\nb","n":null,"items":null}`},
+		{"no such key", `{"labels":"a","x":1}`, `error: the answer has no "label"; it has labels, x`},
+		{"null", `{"label":null}`, `error: label: expected text, got null`},
+		{"a wrong type", `{"label":"a","n":"many"}`, `error: n: expected int, got "many"`},
+		{"a wrong record", `{"label":"a","items":[{"sku":"x","price":"dear"}]}`, `error: items: [0].price: expected float, got "dear"`},
+		{"a list", `[1]`, `error: expected a JSON object, got a list of 1`},
+		{"cut off", `{"label":"a","inner":{"label":"wrong"`, `error: the JSON object cannot be read: line 1, column 38: expected , or }, found the end of the text`},
+		{"broken with a good inside", `{"label": bad, "inner": {"label":"wrong"}}`, `error: the JSON object cannot be read: line 1, column 11: expected a value, found 'b'`},
+		{"no object", "I cannot tell.", `error: no JSON object in the text: "I cannot tell."`},
+		{"empty", "  ", `error: the text is empty, expected a JSON object`},
+		{"many braces", strings.Repeat("{", 5000), `error: the JSON object cannot be read: line 1, column 2: expected a key in quotes, found '{'`},
+	}
+	for _, tt := range tests {
+		got := drive(t, l, r, l.row(map[string]any{"raw": tt.in}))
+		if !strings.HasSuffix(got[0], tt.want) {
+			t.Errorf("%s:\n got %s\nwant %s", tt.name, got[0], tt.want)
+		}
+	}
+	expect(t, "no text", drive(t, l, r, l.row(map[string]any{"raw": int64(1)}), l.row(map[string]any{"raw": nil}), l.row(nil)),
+		"error: variable raw: expected text, got 1", "error: variable raw: expected text, got null", "error: variable raw is not set")
+}
+
+func TestDecoderReadsNaN(t *testing.T) {
+	l := declare(t, nil, "raw: text", "x: float")
+	r := build(t, &spec.Decoder{StepBase: l.base("d", []string{"raw"}, []string{"x"})}, &steps.Env{Slots: l})
+	row := driveRows(t, r, l.row(map[string]any{"raw": `{"x": NaN}`}))[0]
+	if x, ok := row.Values[1].(float64); !ok || !math.IsNaN(x) {
+		t.Error(show(l, row))
+	}
+}
+
+func TestDecoderReadsXML(t *testing.T) {
+	l := declare(t, nil, "raw: text", "label: text", "n: int?", "tags: list[text]?")
+	r := build(t, &spec.Decoder{StepBase: l.base("d", []string{"raw"}, []string{"label", "n", "tags"}), Format: "xml"}, &steps.Env{Slots: l})
+	tests := []struct{ name, in, want string }{
+		{"plain", "<a><label>refund</label><n> 5 </n></a>", `"label":"refund","n":5,"tags":null}`},
+		{"fence and prose", "Sure:\n```xml\n<a x=\"1\">text<label>refund</label></a>\n```\nDone.", `"label":"refund","n":null,"tags":null}`},
+		{"prose with a tag before", "I <b>think</b> it is <a><label>refund</label></a> & nothing else", `"label":"refund","n":null,"tags":null}`},
+		{"raw ampersands", "<a><label>Smith & Sons &co; R&D</label></a>", `"label":"Smith & Sons &co; R&D","n":null,"tags":null}`},
+		{"entities", "<a><label>a &lt; b &amp; &eacute;&#233;&#xe9;</label></a>", `"label":"a < b & ééé","n":null,"tags":null}`},
+		{"CDATA", "<a><label><![CDATA[a <b> & &lt;]]></label></a>", `"label":"a <b> & &lt;","n":null,"tags":null}`},
+		{"repeated, last wins", "<a><label>x</label><label>y</label></a>", `"label":"y","n":null,"tags":null}`},
+		{"repeated, a list", "<a><label>x</label><tags>p</tags><tags>q</tags></a>", `"label":"x","n":null,"tags":["p","q"]}`},
+		{"empty", "<a><label/><n/></a>", `"label":"","n":null,"tags":null}`},
+		{"namespace", `<x:a xmlns:x="urn:x"><x:label>y</x:label></x:a>`, `"label":"y","n":null,"tags":null}`},
+		{"grandchildren", "<a><label>x<i>y</i>z</label></a>", `"label":"x","n":null,"tags":null}`},
+		{"declaration", `<?xml version="1.0" encoding="UTF-8"?><a><label>x</label></a>`, `"label":"x","n":null,"tags":null}`},
+		{"missing", "<a><other>x</other></a>", `error: the answer has no "label"; it has other`},
+		{"cut off", "<a><label>x</label>", `error: the XML cannot be read: it ends before its elements are closed`},
+		{"crossed", "<a><label>x</a></label>", `error: the XML cannot be read: line 1: element <label> closed by </a>`},
+		{"no element", "none", `error: no XML element in the text: "none"`},
+		{"nothing", "", `error: the text is empty, expected an XML element`},
+	}
+	for _, tt := range tests {
+		got := drive(t, l, r, l.row(map[string]any{"raw": tt.in}))
+		if !strings.HasSuffix(got[0], tt.want) {
+			t.Errorf("%s:\n got %s\nwant %s", tt.name, got[0], tt.want)
+		}
+	}
+}
+
+func FuzzDecoder(f *testing.F) {
+	for _, s := range []string{`{"x":1}`, "```json\n{\"x\":1}\n```", "<a><x>1</x></a>", `{"x": {`, `:-{ {"x":1}`, "<a>&lt;&", "<![CDATA[", "a <b <c>"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		l := declare(t, nil, "raw: text", "x: int?")
+		for _, format := range []string{"json", "xml"} {
+			r := build(t, &spec.Decoder{StepBase: l.base("d", []string{"raw"}, []string{"x"}), Format: format}, &steps.Env{Slots: l})
+			got := drive(t, l, r, l.row(map[string]any{"raw": text}))
+			if len(got) != 1 || strings.Contains(got[0], "\n") {
+				t.Fatalf("%q", got)
+			}
+		}
+	})
+}
+
+func TestFieldExtractor(t *testing.T) {
+	item := custom(t, "Item", "name: text", "p: float?")
+	l := declare(t, []*spec.CustomType{item}, "doc: citation_url", "one: text", "maybe: text?", "many: list[text]", "rec: Item", "recs: list[Item]", "num: float")
+	doc := `{"name":"root","z":{"name":"z","p":5},"a":[{"name":"a0","p":1.5,"n":"b"},{"name":"a1","p":3,"sub":{"name":"deep"}}],"tags":["x","y"],"nul":null,"big":12345678901234567890}`
+	tests := []struct {
+		path, out string
+		want      []string
+	}{
+		{"$.name", "one", []string{`"root"`}}, {"name", "one", []string{`"root"`}}, {"a[0].name", "one", []string{`"a0"`}},
+		{"$['z']['name']", "one", []string{`"z"`}}, {"$.a[-1].name", "one", []string{`"a1"`}}, {"$.a[*].name", "one", []string{`"a0"`, `"a1"`}},
+		{"$..name", "one", []string{`"root"`, `"z"`, `"a0"`, `"a1"`, `"deep"`}}, {"$.a[0:1].name", "one", []string{`"a0"`}},
+		{"$.a[1,0].name", "one", []string{`"a1"`, `"a0"`}}, {"$.a[?(@.p > 1)].name", "one", []string{`"a0"`, `"a1"`}},
+		{"$.a[?(@.n == 'b')].name", "one", []string{`"a0"`}}, {"$.nul", "one", []string{"null"}}, {"$.z.p", "one", []string{"5"}},
+		{"$.none", "maybe", []string{"null"}}, {"$.none", "one", []string{"error: $.none finds nothing in doc"}},
+		{"$.tags", "many", []string{`["x","y"]`}}, {"$.tags[*]", "many", []string{`["x"]`, `["y"]`}}, {"$.name", "many", []string{`["root"]`}},
+		{"$.z", "rec", []string{`{"name":"z","p":5}`}}, {"$.a", "recs", []string{`[{"name":"a0","p":1.5},{"name":"a1","p":3}]`}},
+		{"$.tags", "rec", []string{`error: rec: expected Item, got a list of 2`}}, {"$.a[1].sub", "rec", []string{`{"name":"deep","p":null}`}},
+		{"$.z.p", "num", []string{"5"}}, {"$.big", "num", []string{"12345678901234567000"}},
+	}
+	for _, tt := range tests {
+		s := &spec.FieldExtractor{StepBase: l.base("f", []string{"doc"}, []string{tt.out}), JSONPath: tt.path}
+		r := build(t, s, &steps.Env{Slots: l})
+		var got []string
+		for _, row := range driveRows(t, r, l.row(map[string]any{"doc": parse(t, doc)})) {
+			if row.Err != nil {
+				got = append(got, "error: "+row.Err.Err.Error())
+				continue
+			}
+			got = append(got, string(value.JSON(row.Values[l.Slot(l.ref(tt.out).To)])))
+		}
+		expect(t, tt.path+" into "+tt.out, got, tt.want...)
+	}
+}
+
+// A list of records can be looked into, a text cannot (steps.md 3).
+func TestFieldExtractorOnRecordsAndTexts(t *testing.T) {
+	item := custom(t, "Item", "name: text", "role: MessageRole")
+	l := declare(t, []*spec.CustomType{item}, "items: list[Item]", "text: text", "m: ChatMessage", "out: text")
+	rec := func(name, role string) any {
+		return value.NewRecord("Item", value.Field{Name: "name", Value: name}, value.Field{Name: "role", Value: role})
+	}
+	row := map[string]any{"items": []any{rec("a", "user"), rec("b", "tool")}, "text": `{"a":1}`, "m": chat.Text(chat.User, "hi")}
+	find := func(in, path string) []string {
+		r := build(t, &spec.FieldExtractor{StepBase: l.base("f", []string{in}, []string{"out"}), JSONPath: path}, &steps.Env{Slots: l})
+		var got []string
+		for _, out := range driveRows(t, r, l.row(row)) {
+			if out.Err != nil {
+				got = append(got, out.Err.Err.Error())
+			} else {
+				got = append(got, value.Text(out.Values[3]))
+			}
+		}
+		return got
+	}
+	expect(t, "records", find("items", "$[?(@.role == 'tool')].name"), "b")
+	expect(t, "a message", find("m", "$.blocks[0].content"), "hi")
+	expect(t, "a text", find("text", "$.a"), "$.a finds nothing in text, which is a text: decode it first")
+}
+
+func TestFieldExtractorRefusesBadPaths(t *testing.T) {
+	l := declare(t, nil, "doc: citation_url", "out: text")
+	for path, want := range map[string]string{
+		" ":         "json_path is empty",
+		"$[":        `json_path "$[" cannot be read: not terminated at 3 in $[`,
+		"$.a + $.b": "json_path \"$.a + $.b\" cannot be read: parse error at 4 in $.a + $.b (arithmetic and `functions` are not available)",
+	} {
+		_, err := steps.Build(&spec.FieldExtractor{StepBase: l.base("f", []string{"doc"}, []string{"out"}), JSONPath: path}, &steps.Env{Slots: l})
+		if err == nil || err.Error() != want {
+			t.Errorf("%q: got %v, want %s", path, err, want)
+		}
+	}
+}
+
+func TestAggregateCountsAllRows(t *testing.T) {
+	l := declare(t, nil, "x: int", "stats: AggregateStats")
+	r := func() steps.Runner {
+		return build(t, &spec.Aggregate{StepBase: l.base("a", nil, []string{"stats"})}, &steps.Env{Slots: l})
+	}
+	failed := l.row(nil)
+	failed.Err = &steps.Error{Step: "before", Err: errors.New("broken")}
+	one, two := l.row(map[string]any{"x": int64(1)}), l.row(map[string]any{"x": int64(2)})
+	two.Session = "last"
+	rows := driveRows(t, r(), one, failed, two)
+	expect(t, "rows", []string{show(l, rows[0]), show(l, rows[1]), show(l, rows[2]), show(l, rows[3])},
+		`{"x":1}`, "error: broken", `{"x":2}`, `{"stats":{"num_successful":2,"num_failed":1,"num_total":3}}`)
+	if rows[3].Session != "last" || rows[3].Number != 0 {
+		t.Error(rows[3].Session, rows[3].Number)
+	}
+	none := driveRows(t, r())
+	if len(none) != 1 || none[0].Session != "aggregate-no-input" {
+		t.Error(none)
+	}
+}

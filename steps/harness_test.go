@@ -1,0 +1,209 @@
+package steps_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/steps"
+	"github.com/qtype-dev/qtype/value"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// layout is the variables of a flow in the order of their slots.
+type layout []*spec.Variable
+
+func (l layout) Slot(v *spec.Variable) int { return slices.Index(l, v) }
+
+func (l layout) Len() int { return len(l) }
+
+func (l layout) Variables() []*spec.Variable { return l }
+
+// declare makes variables of "name: type".
+func declare(t testing.TB, customs []*spec.CustomType, decls ...string) layout {
+	t.Helper()
+	var l layout
+	for _, d := range decls {
+		id, text, _ := strings.Cut(d, ": ")
+		l = append(l, &spec.Variable{ID: id, Type: typeOf(t, text, customs...)})
+	}
+	return l
+}
+
+func typeOf(t testing.TB, text string, customs ...*spec.CustomType) spec.Type {
+	t.Helper()
+	typ, err := spec.ParseType(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	link(&typ, customs)
+	return typ
+}
+
+func link(t *spec.Type, customs []*spec.CustomType) {
+	if t.Elem != nil {
+		link(t.Elem, customs)
+	}
+	for _, c := range customs {
+		if t.Name == c.ID {
+			t.Custom = c
+		}
+	}
+}
+
+// custom makes a type of "name: type" properties.
+func custom(t testing.TB, id string, props ...string) *spec.CustomType {
+	t.Helper()
+	c := &spec.CustomType{ID: id}
+	for _, p := range props {
+		name, text, _ := strings.Cut(p, ": ")
+		c.Properties = append(c.Properties, spec.Property{Name: name, Type: typeOf(t, text, c)})
+	}
+	return c
+}
+
+// refs names variables of the flow.
+func (l layout) refs(ids ...string) []spec.Ref[*spec.Variable] {
+	var out []spec.Ref[*spec.Variable]
+	for _, id := range ids {
+		out = append(out, l.ref(id))
+	}
+	return out
+}
+
+func (l layout) ref(id string) spec.Ref[*spec.Variable] {
+	i := slices.IndexFunc(l, func(v *spec.Variable) bool { return v.ID == id })
+	if i < 0 {
+		panic("no variable " + id)
+	}
+	return spec.Ref[*spec.Variable]{ID: id, To: l[i]}
+}
+
+// base is what all steps have.
+func (l layout) base(id string, inputs, outputs []string) spec.StepBase {
+	return spec.StepBase{ID: id, Inputs: l.refs(inputs...), Outputs: l.refs(outputs...)}
+}
+
+// row is a row of which some variables are set.
+func (l layout) row(values map[string]any) *steps.Row {
+	r := &steps.Row{Values: make([]any, len(l)), Session: "s", Number: 1}
+	for i, v := range l {
+		r.Values[i] = any(value.Unset)
+		if x, ok := values[v.ID]; ok {
+			r.Values[i] = x
+		}
+	}
+	return r
+}
+
+func build(t testing.TB, s spec.Step, env *steps.Env) steps.Runner {
+	t.Helper()
+	r, err := steps.Build(s, env)
+	if err != nil {
+		t.Fatalf("%s: %v", spec.TypeName(s), err)
+	}
+	return r
+}
+
+// drive takes rows through a runner as the engine does and lists what comes
+// out: the set variables as JSON, or the error.
+func drive(t testing.TB, l layout, r steps.Runner, rows ...*steps.Row) []string {
+	t.Helper()
+	var out []string
+	for _, row := range driveRows(t, r, rows...) {
+		out = append(out, show(l, row))
+	}
+	return out
+}
+
+func driveRows(t testing.TB, r steps.Runner, rows ...*steps.Row) []*steps.Row {
+	t.Helper()
+	return driveCtx(t.Context(), t, r, rows...)
+}
+
+func driveCtx(ctx context.Context, t testing.TB, r steps.Runner, rows ...*steps.Row) []*steps.Row {
+	t.Helper()
+	var out []*steps.Row
+	emit := func(row *steps.Row) error { out = append(out, row); return nil }
+	fail := func(row *steps.Row, err error) {
+		row.Err = &steps.Error{Step: "step", Err: err}
+		out = append(out, row)
+	}
+	switch r := r.(type) {
+	case steps.Step:
+		for _, row := range rows {
+			if w, ok := r.(steps.Watcher); ok && row.Err != nil {
+				w.Failed(row)
+			}
+			if row.Err != nil {
+				out = append(out, row)
+			} else if err := r.Process(ctx, row, emit); err != nil {
+				fail(row, err)
+			}
+		}
+	case steps.Batch:
+		size := r.Size()
+		if size == 0 {
+			size = max(len(rows), 1)
+		}
+		for group := range slices.Chunk(rows, size) {
+			if err := r.Batch(ctx, group, emit); err != nil {
+				for _, row := range group {
+					fail(row, err)
+				}
+			}
+		}
+	default:
+		t.Fatalf("%T runs neither rows nor groups", r)
+	}
+	if c, ok := r.(steps.Closer); ok {
+		if err := c.Close(ctx, emit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+func show(l layout, row *steps.Row) string {
+	if row.Err != nil {
+		return "error: " + row.Err.Err.Error()
+	}
+	var fields []value.Field
+	for i, v := range l {
+		if row.Values[i] != any(value.Unset) {
+			fields = append(fields, value.Field{Name: v.ID, Value: row.Values[i]})
+		}
+	}
+	return string(value.JSON(value.NewRecord("", fields...)))
+}
+
+func expect(t testing.TB, what string, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s:\n got %s\nwant %s", what, strings.Join(got, "\n     "), strings.Join(want, "\n     "))
+	}
+}
+
+func parse(t testing.TB, text string) any {
+	t.Helper()
+	v, err := value.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func pretty(v any) string {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(b)
+}

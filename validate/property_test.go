@@ -1,0 +1,94 @@
+package validate_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/qtype-dev/qtype/diag"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/validate"
+)
+
+// TestEveryBrokenReferenceIsToldOnce breaks some of the memories and references
+// of a document at random: each gives one error, at its line, and nothing else does.
+func TestEveryBrokenReferenceIsToldOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var b strings.Builder
+		var want []string
+		line := 0
+		write := func(format string, args ...any) {
+			line++
+			fmt.Fprintf(&b, format+"\n", args...)
+		}
+		broken := func(code string) { want = append(want, fmt.Sprintf("%s:%d", code, line)) }
+		write("id: app")
+		write("models: [{type: Model, id: writer, provider: mock}]")
+		write("memories:")
+		memories := rapid.IntRange(1, 5).Draw(t, "memories")
+		for i := range memories {
+			write("  - id: memory_%d", i)
+			if rapid.Bool().Draw(t, "twice") {
+				write("  - id: memory_%d", i)
+				broken("QT201")
+			}
+		}
+		write("flows:")
+		write("  - id: main")
+		write("    variables: [{id: said, type: ChatMessage}]")
+		write("    inputs: [said]")
+		write("    steps:")
+		for i := range rapid.IntRange(1, 6).Draw(t, "steps") {
+			write("      - type: LLMInference")
+			write("        id: step_%d", i)
+			write("        inputs: [said]")
+			write("        outputs: [said]")
+			switch rapid.IntRange(0, 3).Draw(t, "fault") {
+			case 0:
+				write("        memory: memry_%d", rapid.IntRange(0, 9).Draw(t, "n"))
+				broken("QT202")
+			case 1:
+				write("        memory: {$ref: writer}")
+				broken("QT203")
+			default:
+				write("        memory: memory_%d", rapid.IntRange(0, memories-1).Draw(t, "n"))
+			}
+			if rapid.IntRange(0, 3).Draw(t, "no model") == 0 {
+				write("        model: nobody")
+				broken("QT202")
+			} else {
+				write("        model: writer")
+			}
+		}
+		loaded, found := checkedBy(t, b.String())
+		var got []string
+		for _, d := range found {
+			if d.Severity == diag.Error {
+				got = append(got, fmt.Sprintf("%s:%d", d.Code, d.Span.Start.Line))
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("got %v, want %v\n%s", got, want, b.String())
+		}
+		for _, item := range loaded.Flows[0].Steps {
+			step := item.Step.(*spec.LLMInference)
+			if linked := strings.HasPrefix(step.Memory.ID, "memory_"); linked != (step.Memory.To != nil) || linked && step.Memory.To.ID != step.Memory.ID {
+				t.Fatalf("the memory %q is linked to %v", step.Memory.ID, step.Memory.To)
+			}
+		}
+	})
+}
+
+// TestCheckingTwiceChangesNothing holds for documents with and without faults.
+func TestCheckingTwiceChangesNothing(t *testing.T) {
+	for _, rule := range validate.Rules() {
+		loaded, _ := checked(t, rule.Wrong)
+		first, second := validate.Check(loaded.Document), validate.Check(loaded.Document)
+		if first.Err() == nil != (second.Err() == nil) || len(first) != len(second) {
+			t.Errorf("%s: first %v, then %v", rule.Code, first, second)
+		}
+	}
+}

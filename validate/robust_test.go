@@ -1,0 +1,210 @@
+package validate_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/qtype-dev/qtype/diag"
+	"github.com/qtype-dev/qtype/loader"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/validate"
+)
+
+// checkedBy is checked for tests that have no testing.TB.
+func checkedBy(t interface{ Fatalf(string, ...any) }, text string) (*spec.Application, diag.List) {
+	loaded, found := loader.LoadBytes(context.Background(), "app.qtype.yaml", []byte(text), alone())
+	if found.Errors() > 0 {
+		t.Fatalf("loading: %v\n%s", found.Err(), text)
+	}
+	return loaded.Document.Application, validate.Check(loaded.Document)
+}
+
+// TestDocumentsMadeByPrograms: what has no places, or holes, is checked all the same.
+func TestDocumentsMadeByPrograms(t *testing.T) {
+	step := func(id, model string) *spec.LLMInference {
+		s := &spec.LLMInference{}
+		s.ID, s.Model.ID = id, model
+		return s
+	}
+	app := &spec.Application{ID: "app", Models: []spec.ModelEntity{nil, &spec.Model{ID: "writer", Provider: "mock"}},
+		Memories: []*spec.Memory{nil, {}, {ID: "m"}, {ID: "m"}}, Types: []*spec.CustomType{nil, {}},
+		Flows: []*spec.Flow{nil, {ID: "f", Steps: []*spec.StepItem{nil, {}, {Step: step("s", "writter")}, {Step: step("s2", "writer")}}}}}
+	found := validate.Check(&spec.Document{Application: app})
+	if got := fmt.Sprint(codes(found, diag.Error)); got != "[QT201 QT202 QT322]" {
+		t.Errorf("got %v: %v", got, found)
+	}
+	if len(validate.Check(nil))+len(validate.Check(&spec.Document{})) > 0 {
+		t.Error("an empty document has faults")
+	}
+	for _, u := range spec.Unions() {
+		for _, c := range u.Cases {
+			doc := &spec.Document{Application: &spec.Application{ID: "app", Flows: []*spec.Flow{{ID: "f"}}}}
+			switch n := c.New().(type) {
+			case spec.Step:
+				doc.Application.Flows[0].Steps = []*spec.StepItem{{Step: n}}
+			case spec.Tool:
+				doc.Tools = []spec.Tool{n}
+			case spec.ModelEntity:
+				doc.Models = []spec.ModelEntity{n}
+			case spec.Index:
+				doc.Application.Indexes = []spec.Index{n}
+			case spec.Auth:
+				doc.Auths = []spec.Auth{n}
+			}
+			validate.Check(doc) // must not panic on an empty entity
+		}
+	}
+}
+
+// TestEverythingIsLinked: after a check without errors no reference is left open.
+func TestEverythingIsLinked(t *testing.T) {
+	for _, rule := range validate.Rules() {
+		loaded, found := checked(t, rule.Right)
+		if found.Errors() > 0 || loaded.Document.Application == nil {
+			continue
+		}
+		for _, f := range loaded.Document.Application.Flows {
+			for _, item := range f.Steps {
+				if item.Step == nil {
+					t.Fatalf("%s: a step of flow %s is not linked", rule.Code, f.ID)
+				}
+				s := item.Step.Common()
+				for _, r := range append(s.DerivedInputs, s.DerivedOutputs...) {
+					if r.To == nil {
+						t.Errorf("%s: %s of step %s is not linked", rule.Code, r.ID, s.ID)
+					}
+				}
+			}
+		}
+		openRefs(reflect.ValueOf(loaded.Document), func(id string) { t.Errorf("%s: %q is not linked", rule.Code, id) })
+	}
+}
+
+// openRefs calls report for every reference below v that names something and is not linked.
+func openRefs(v reflect.Value, report func(id string)) {
+	switch v.Kind() {
+	case reflect.Interface:
+		openRefs(v.Elem(), report)
+	case reflect.Pointer:
+		if !v.IsNil() && v.Type() != reflect.TypeFor[*spec.Place]() {
+			openRefs(v.Elem(), report)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			openRefs(v.Index(i), report)
+		}
+	case reflect.Struct:
+		if ref, ok := v.Addr().Interface().(spec.Reference); ok {
+			if id, _ := ref.Target(); id != "" && !ref.Linked() {
+				report(id)
+			}
+			return
+		}
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() && v.Field(i).Kind() != reflect.Map && v.Type() != reflect.TypeFor[spec.Type]() {
+				openRefs(v.Field(i), report)
+			}
+		}
+	}
+}
+
+// TestDiamondInclude: the same file by two ways gives its ids twice, and says why.
+func TestDiamondInclude(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"app.qtype.yaml": "id: app\nreferences:\n  - !include models.yaml\n  - !include models.yaml\n",
+		"models.yaml":    "- {type: Model, id: writer, provider: mock}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	loaded, found := loader.Load(context.Background(), filepath.Join(dir, "app.qtype.yaml"), alone())
+	found = append(found, validate.Check(loaded.Document)...)
+	if len(found) != 1 || found[0].Code != "QT201" || !strings.Contains(found[0].Hint, "included twice") {
+		t.Errorf("got %v", found)
+	}
+}
+
+// TestTemplateFaultsStandInsideTheText: the place is the placeholder, not the whole template.
+func TestTemplateFaultsStandInsideTheText(t *testing.T) {
+	for _, c := range []struct{ template, want string }{
+		{`"{name} {name!r:>8} {{fine}}"`, ""},
+		{`"Hello {nmae}"`, `11:26 "nmae" is no input of the step; did you mean "{name}"?`},
+		{"|\n          {name}\n          é {nobody}", `13:13 "nobody" is no input of the step`},
+		{`"{0}"`, "11:20 the placeholder {0} has no name"},
+		{`"{}"`, "11:20 the placeholder {} has no name"},
+		{`"{name }"`, `11:20 the placeholder {name } has blanks around its name; did you mean "{name}"?`},
+		{`"{name.first}"`, `11:20 the placeholder {name.first} looks into "name", which templates cannot do`},
+		{`"{name} and { open"`, "11:31 this { is never closed"},
+		{`"{{name}}} ends"`, "11:28 a single } closes nothing"},
+		{`"{{name}} {name"`, "11:29 this { is never closed"},
+		{`"\x7b0}"`, "11:19 the placeholder {0} has no name"}, // written with an escape: the whole text is the place
+	} {
+		text := "id: shop\nflows:\n  - id: main\n    variables: [{id: name, type: text}, {id: prompt, type: text}]\n" +
+			"    inputs: [name]\n    outputs: [prompt]\n    steps:\n      - type: PromptTemplate\n        id: prompt_it\n" +
+			"        inputs: [name]\n        template: " + c.template + "\n        outputs: [prompt]\n"
+		_, found := checked(t, text)
+		var got []string
+		for _, d := range found {
+			_, message, _ := strings.Cut(d.Error(), `step "prompt_it": `)
+			got = append(got, fmt.Sprintf("%d:%d %s", d.Span.Start.Line, d.Span.Start.Column, message))
+		}
+		if all := strings.Join(got, "\n"); c.want == "" && all != "" || !strings.HasPrefix(all, c.want) || len(found) > 1 {
+			t.Errorf("%s: got %q, want %q", c.template, all, c.want)
+		}
+	}
+}
+
+func FuzzCheck(f *testing.F) {
+	for _, rule := range validate.Rules() {
+		f.Add(rule.Wrong)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		loaded, _ := loader.LoadBytes(context.Background(), "app.qtype.yaml", []byte(text), alone())
+		for _, d := range validate.Check(loaded.Document) {
+			if d.Code == "" || d.Message == "" || strings.ContainsAny(d.Message, "\n") {
+				t.Errorf("%q gives %#v", text, d)
+			}
+		}
+	})
+}
+
+// BenchmarkCheck checks a document of about 5,000 lines with 500 steps.
+func BenchmarkCheck(b *testing.B) {
+	text := large(500)
+	loaded, found := loader.LoadBytes(context.Background(), "app.qtype.yaml", []byte(text), alone())
+	if found.Errors() > 0 {
+		b.Fatal(found.Err())
+	}
+	b.ReportMetric(float64(strings.Count(text, "\n")), "lines")
+	b.ReportAllocs()
+	for b.Loop() {
+		if list := validate.Check(loaded.Document); len(list) > 0 {
+			b.Fatal(list)
+		}
+	}
+}
+
+// large writes a document with n steps in flows of ten.
+func large(n int) string {
+	var b strings.Builder
+	b.WriteString("id: large\nmodels:\n  - {type: Model, id: writer, provider: mock}\nmemories:\n  - id: chat_memory\nflows:\n")
+	for i := range n {
+		if i%10 == 0 {
+			fmt.Fprintf(&b, "  - id: flow_%d\n    inputs: [v0]\n    outputs: [v10]\n    variables:\n", i)
+			for v := range 11 {
+				fmt.Fprintf(&b, "      - id: v%d\n        type: text\n", v)
+			}
+			b.WriteString("    steps:\n")
+		}
+		fmt.Fprintf(&b, "      - type: LLMInference\n        id: step_%d\n        model: writer\n        memory: chat_memory\n"+
+			"        system_message: Be brief.\n        inputs:\n          - v%d\n        outputs: [v%d]\n", i, i%10, i%10+1)
+	}
+	return b.String()
+}
