@@ -1,25 +1,25 @@
 # A static image: the command, certificates and nothing else.
 #
 #   docker build -t qtype .
-#   docker run --rm -v "$PWD:/work" -e OPENAI_API_KEY qtype validate app.qtype.yaml
+#   docker run --rm -v "$PWD:/app" -e OPENAI_API_KEY qtype validate app.qtype.yaml
 FROM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-ARG VERSION=dev
-RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION}" -o /qtype ./cmd/qtype
+# The version that it prints is the commit's, so .git is part of the context.
+RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o /qtype ./cmd/qtype
 # Memories are kept in .qtype under the working folder, so the user must own it.
-RUN mkdir -p /empty/work /empty/tmp && chmod 1777 /empty/tmp && chown 65532:65532 /empty/work
+RUN mkdir -p /empty/app /empty/tmp && chmod 1777 /empty/tmp && chown 65532:65532 /empty/app
 
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /usr/local/go/lib/time/zoneinfo.zip /zoneinfo.zip
-COPY --from=build --chown=65532:65532 /empty/work /work
+COPY --from=build --chown=65532:65532 /empty/app /app
 COPY --from=build /empty/tmp /tmp
 COPY --from=build /qtype /qtype
 ENV ZONEINFO=/zoneinfo.zip
 USER 65532:65532
-WORKDIR /work
+WORKDIR /app
 ENTRYPOINT ["/qtype"]
 CMD ["help"]

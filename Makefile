@@ -5,7 +5,6 @@ GO ?= go
 BIN ?= bin
 RACE ?=
 FUZZTIME ?= 5s
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 .DEFAULT_GOAL := all
 .PHONY: all help build install test lint fmt vet bench fuzz generate check-generated examples ci clean
@@ -16,7 +15,7 @@ help:
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 20
 
 build: ## the command, static, in bin/
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN)/qtype ./cmd/qtype
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o $(BIN)/qtype ./cmd/qtype
 
 install: ## the command, where go puts commands
 	$(GO) install ./cmd/qtype

@@ -11,13 +11,17 @@ import (
 )
 
 // rule checks a value against its validator rule and says what is wrong with it
-// in a user's words.
+// in a user's words. A number out of range gives way to its default, so that
+// nothing is concluded from it later; a word stays, for no other was meant.
 func (d *decoder) rule(n *node, v reflect.Value, f *field) {
 	if d.checker == nil {
 		d.checker = validator.New()
 	}
 	if d.checker.Var(v.Interface(), f.rule) != nil {
 		d.faults.add(ruleFault(n, f))
+		if v.Kind() != reflect.String {
+			setDefault(v, f)
+		}
 	}
 }
 

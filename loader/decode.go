@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
-	"strings"
-	"time"
 
 	"github.com/go-playground/validator/v10"
 
@@ -77,8 +75,7 @@ func (n *node) described() string {
 
 // value decodes n into v, which is settable and holds its default.
 func (d *decoder) value(n *node, v reflect.Value, at slot) {
-	switch {
-	case n.kind == broken, d.special(n, v, at):
+	if n.kind == broken || d.special(n, v, at) {
 		return
 	}
 	switch v.Kind() {
@@ -222,166 +219,5 @@ func (d *decoder) text(n *node, at slot, set func(string)) {
 		d.faults.add(fault)
 	default:
 		d.faults.add(d.wrong(n, at, "a text"))
-	}
-}
-
-// structure decodes a mapping into a struct. The name is the struct's in a
-// user's words where it is neither an entity nor of a union: the key it stands under.
-func (d *decoder) structure(n *node, v reflect.Value, name string) {
-	p := d.planOf(v.Type())
-	n2, ok := v.Addr().Interface().(spec.Node)
-	if ok {
-		n2.SetPlace(n.place())
-	}
-	owner := d.title(n, n2, name)
-	_, hasType := p.byName["type"]
-	tagged := !hasType && ok && spec.TypeName(n2) != ""
-	for _, pair := range n.pairs {
-		i, known := p.byName[pair.key.text]
-		switch {
-		case known:
-			d.field(pair, &p.fields[i], v, owner)
-		case pair.key.text != "type" || !tagged:
-			names := p.names
-			if tagged {
-				names = append([]string{"type"}, names...)
-			}
-			d.faults.add(unknownField(pair.key, owner, names, isLax(v.Type())))
-		}
-	}
-	for i := range p.fields {
-		f := &p.fields[i]
-		if n.has(f.name) {
-			continue
-		}
-		if f.required {
-			d.faults.add(missingField(n, owner, f.name))
-		}
-		setDefault(v.FieldByIndex(f.index), f)
-	}
-	if ok {
-		d.check(n, n2, owner)
-	}
-}
-
-// title names an entity for a message: step "ask", memory "chat", cache_config.
-func (d *decoder) title(n *node, made spec.Node, name string) string {
-	kind := name
-	if e, ok := made.(spec.Entity); ok {
-		kind = string(e.Kind())
-	} else if u := d.unionWith(made); u != nil {
-		kind = u.Name
-	}
-	if id := n.get("id"); id != nil && id.kind == text && id.text != "" {
-		return fmt.Sprintf("%s %q", kind, id.shown())
-	}
-	return kind
-}
-
-// unionWith finds the union that a node is an alternative of.
-func (d *decoder) unionWith(made spec.Node) *spec.Union {
-	for i := range d.unions {
-		if made != nil && reflect.TypeOf(made).Implements(d.unions[i].Type) {
-			return &d.unions[i]
-		}
-	}
-	return nil
-}
-
-// field decodes one key's value and checks its rule.
-func (d *decoder) field(p pair, f *field, owner reflect.Value, title string) {
-	v := owner.FieldByIndex(f.index)
-	at := slot{owner: title, name: f.name}
-	if p.value.kind == null {
-		// An empty section is an absent one, but an empty word is no word; only
-		// what is optional by a pointer can be none although it has a default.
-		if v.Kind() == reflect.Pointer {
-			v.SetZero()
-			return
-		}
-		if f.required || f.hasDefault {
-			d.faults.add(ruleKind.At(p.value.span, "%s is empty", at).WithHint("give it a value%s", orLeaveOut(f)))
-		}
-		setDefault(v, f)
-		return
-	}
-	if p.value.kind == broken || p.value.unset {
-		setDefault(v, f)
-	}
-	before := d.faults.raised
-	d.value(p.value, v, at)
-	if d.faults.raised > before {
-		if k := v.Kind(); k != reflect.Struct && k != reflect.Slice {
-			setDefault(v, f)
-		}
-		return
-	}
-	if f.rule != "" && p.value.kind != broken && p.value.kind != null && !p.value.unset {
-		d.rule(p.value, v, f)
-	}
-}
-
-func orLeaveOut(f *field) string {
-	if f.required {
-		return ""
-	}
-	return " or leave the key out"
-}
-
-func unknownField(key *node, owner string, names []string, lax bool) diag.Diagnostic {
-	const listed = 14
-	fault := ruleUnknownField.At(key.span, "%s has no key %q", owner, key.shown())
-	if lax {
-		fault = fault.WithSeverity(diag.Warning)
-	}
-	near := diag.Nearest(key.text, names)
-	if near == "" && len(names) <= listed {
-		return fault.WithHint("it has %s", strings.Join(names, ", "))
-	}
-	return fault.WithSuggestion(near)
-}
-
-// missingField places the fault where the key would stand.
-func missingField(n *node, owner, name string) diag.Diagnostic {
-	at := n.span.Start
-	if len(n.pairs) > 0 && n.pairs[0].key.span.File == n.span.File && n.pairs[0].key.span.Start.Line >= at.Line {
-		at = n.pairs[0].key.span.Start
-	}
-	return ruleMissingField.At(pointAt(n.span.File, at), "%s needs %s %q", owner, article(name), name).WithHint(`add "%s:" here`, name)
-}
-
-func article(word string) string {
-	if strings.ContainsRune("aeiou", rune(word[0])) {
-		return "an"
-	}
-	return "a"
-}
-
-// setDefault sets what a field is where its key is absent.
-func setDefault(v reflect.Value, f *field) {
-	v.SetZero()
-	if !f.hasDefault {
-		return
-	}
-	if v.Kind() == reflect.Pointer {
-		v.Set(reflect.New(v.Type().Elem()))
-		v = v.Elem()
-	}
-	n := &node{kind: resolve11(f.fallback), text: f.fallback, source: f.fallback}
-	switch v.Kind() {
-	case reflect.String:
-		v.SetString(f.fallback)
-	case reflect.Int:
-		i, _ := n.toInt()
-		v.SetInt(i)
-	case reflect.Float64:
-		x, _ := n.toFloat()
-		v.SetFloat(x)
-	case reflect.Bool:
-		b, _ := n.toBool()
-		v.SetBool(b)
-	case reflect.Int64:
-		length, _ := time.ParseDuration(f.fallback)
-		v.SetInt(int64(length))
 	}
 }

@@ -22,19 +22,11 @@ func expand(text string, lookup func(string) (string, bool)) (expanded string, u
 		return text, nil
 	}
 	var b strings.Builder
-	for {
-		at := strings.Index(text, "${")
-		if at < 0 {
-			b.WriteString(text)
-			return b.String(), unset
-		}
-		b.WriteString(text[:at])
-		v, ok := parseVariable(text[at:])
-		if !ok {
-			b.WriteByte('$')
-			text = text[at+1:]
-			continue
-		}
+	scan := variables{text: text}
+	done := 0
+	for v, ok := scan.next(); ok; v, ok = scan.next() {
+		b.WriteString(text[done:v.start])
+		done = v.end
 		value, found := lookup(v.name)
 		switch {
 		case found:
@@ -42,40 +34,75 @@ func expand(text string, lookup func(string) (string, bool)) (expanded string, u
 		case v.hasDefault:
 			b.WriteString(v.fallback)
 		default:
-			b.WriteString(text[at : at+v.length])
+			b.WriteString(text[v.start:v.end])
 			unset = append(unset, v.name)
 		}
-		text = text[at+v.length:]
 	}
+	b.WriteString(text[done:])
+	return b.String(), unset
 }
 
 // variable is one ${NAME:-default} of a text.
 type variable struct {
+	start, end int // from $ to after }
 	name       string
 	fallback   string // the default
 	hasDefault bool   // the default is there, be it empty
-	length     int    // bytes from $ to }
 }
 
-// parseVariable reads the variable at the start of text, which starts with "${".
-func parseVariable(text string) (variable, bool) {
-	inner := text[2:]
-	n := strings.IndexAny(inner, "}:")
-	if n <= 0 {
-		return variable{}, false
-	}
-	v := variable{name: inner[:n], length: 2 + n + 1}
-	if inner[n] == '}' {
+// variables finds the variables of a text in one pass, however many openings
+// are never closed: it remembers where the next closing signs are.
+type variables struct {
+	text  string
+	at    int // where to go on
+	sign  int // the next } or : at or after the name that was looked at
+	brace int // the next } after the default that was looked at
+}
+
+// next answers the next variable.
+func (s *variables) next() (v variable, found bool) {
+	for {
+		i := strings.Index(s.text[s.at:], "${")
+		if i < 0 {
+			return v, false
+		}
+		v = variable{start: s.at + i}
+		s.at = v.start + 1
+		name := v.start + len("${")
+		s.sign = nextOf(s.text, "}:", name, s.sign)
+		if s.sign == name || s.sign == len(s.text) {
+			continue
+		}
+		v.name = s.text[name:s.sign]
+		if s.text[s.sign] == '}' {
+			v.end = s.sign + 1
+			s.at = v.end
+			return v, true
+		}
+		if !strings.HasPrefix(s.text[s.sign:], ":-") {
+			continue
+		}
+		fallback := s.sign + len(":-")
+		s.brace = nextOf(s.text, "}", fallback, s.brace)
+		if s.brace == len(s.text) {
+			continue
+		}
+		v.fallback, v.hasDefault, v.end = s.text[fallback:s.brace], true, s.brace+1
+		s.at = v.end
 		return v, true
 	}
-	rest, isDefault := strings.CutPrefix(inner[n:], ":-")
-	end := strings.IndexByte(rest, '}')
-	if !isDefault || end < 0 {
-		return variable{}, false
+}
+
+// nextOf is the offset of the first of the signs at or after from, the text's
+// length where there is none. Known is an earlier answer, for an earlier from.
+func nextOf(text, signs string, from, known int) int {
+	if known >= from {
+		return known
 	}
-	v.fallback, v.hasDefault = rest[:end], true
-	v.length = 2 + n + 2 + end + 1
-	return v, true
+	if i := strings.IndexAny(text[from:], signs); i >= 0 {
+		return from + i
+	}
+	return len(text)
 }
 
 // maxDotEnv is the most bytes of a .env file.
@@ -95,11 +122,11 @@ func environment(opts Options, folder string) (lookup func(string) (string, bool
 	seen := map[string]bool{}
 	for _, dir := range []string{folder, "."} {
 		path := filepath.Join(dir, ".env")
-		if id := identity(path); hasScheme(dir) || seen[id] {
+		id := identity(path)
+		if seen[id] {
 			continue
-		} else {
-			seen[id] = true
 		}
+		seen[id] = true
 		values, fault := readDotEnv(path)
 		files = append(files, values)
 		faults.Add(fault...)

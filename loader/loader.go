@@ -22,7 +22,10 @@ type Options struct {
 	Lookup func(name string) (value string, found bool)
 	// NoDotEnv leaves the .env files alone.
 	NoDotEnv bool
-	// Strict makes an unset ${NAME} without a default an error (QT005) instead of a warning.
+	// Strict makes an unset ${NAME} without a default an error (QT005) instead of a
+	// warning. Either way a text keeps the ${NAME} as it is written, and a number, a
+	// reference or a type that holds one is left as if its key were absent, so that
+	// later checks report nothing that follows from it.
 	Strict bool
 	// Confine is the one folder that includes may read, symbolic links resolved;
 	// empty for no such border. A document loaded from bytes includes nothing without it.
@@ -35,7 +38,7 @@ type Options struct {
 
 // Limits bound what a document may cost. A zero field stands for its default.
 type Limits struct {
-	FileBytes  int // the most bytes of one file; 8 MiB
+	FileBytes  int // the most bytes of one file; 4 MiB
 	TotalBytes int // the most bytes of all files together; 32 MiB
 	Depth      int // the most levels of nesting, includes counted; 200
 	Includes   int // the most include directives that are followed; 1,000
@@ -53,7 +56,11 @@ type Result struct {
 // Load reads the document at path. The result is never nil and holds what could
 // be made of it, also where the list has errors; the list is in file order.
 func Load(ctx context.Context, path string, opts Options) (*Result, diag.List) {
-	f := newForest(ctx, opts, filepath.Dir(path))
+	folder := filepath.Dir(path)
+	if hasScheme(path) {
+		folder = "." // only a local document has a .env file beside it
+	}
+	f := newForest(ctx, opts, folder)
 	file := &source.File{Path: f.name(path)}
 	content, problem := f.read(path)
 	if problem != nil {
@@ -69,8 +76,8 @@ func Load(ctx context.Context, path string, opts Options) (*Result, diag.List) {
 }
 
 // LoadBytes reads a document that is not in a file, or not yet. The name stands
-// for it in diagnostics; includes are relative to opts.Confine and refused
-// where neither that nor opts.Open is given.
+// for it in diagnostics. Includes are relative to opts.Confine, or to the name
+// where opts.Open reads them, and refused where neither is given.
 func LoadBytes(ctx context.Context, name string, text []byte, opts Options) (*Result, diag.List) {
 	f := newForest(ctx, opts, ".")
 	f.noIncludes = opts.Confine == "" && opts.Open == nil
@@ -81,7 +88,11 @@ func LoadBytes(ctx context.Context, name string, text []byte, opts Options) (*Re
 		return f.result(&spec.Document{})
 	}
 	file.Text = content
-	return f.load(file, filepath.Join(opts.Confine, filepath.Base(name)))
+	path := name // what opts.Open understands
+	if opts.Confine != "" {
+		path = filepath.Join(opts.Confine, filepath.Base(name))
+	}
+	return f.load(file, path)
 }
 
 func newForest(ctx context.Context, opts Options, folder string) *forest {
@@ -114,7 +125,7 @@ func (l Limits) orDefault() Limits {
 		field *int
 		value int
 	}{
-		{&l.FileBytes, 8 << 20}, {&l.TotalBytes, 32 << 20}, {&l.Depth, 200},
+		{&l.FileBytes, 4 << 20}, {&l.TotalBytes, 32 << 20}, {&l.Depth, 200},
 		{&l.Includes, 1000}, {&l.AliasNodes, 100_000}, {&l.Faults, 1000},
 	} {
 		if *limit.field <= 0 {

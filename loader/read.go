@@ -188,9 +188,13 @@ func resolve(base, target string) string {
 }
 
 // name is a path as a user would write it: relative where it lies below the
-// working directory.
+// working directory; a URI without its query, which may hold a token.
 func (r *reader) name(path string) string {
-	if hasScheme(path) || !filepath.IsAbs(path) || r.work == "" {
+	if hasScheme(path) {
+		bare, _, _ := strings.Cut(path, "?")
+		return bare
+	}
+	if !filepath.IsAbs(path) || r.work == "" {
 		return path
 	}
 	if rel, err := filepath.Rel(r.work, path); err == nil && filepath.IsLocal(rel) {

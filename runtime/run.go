@@ -71,15 +71,20 @@ type RunOption func(*run)
 // WithProgress fills p while the run goes on.
 func WithProgress(p *Progress) RunOption { return func(r *run) { r.progress = p } }
 
-// WithEvents reports what happens inside the steps, text deltas among it, to
-// listen: it is called from several goroutines at once and must not block.
-func WithEvents(listen func(steps.Event)) RunOption { return func(r *run) { r.listen = listen } }
+// WithEvents reports what happens inside the steps to listen: events of the
+// given kinds, or of all where none is given. It is called from several
+// goroutines at once and must not block. Models are asked to stream where
+// steps.EventText is wanted.
+func WithEvents(listen func(steps.Event), kinds ...steps.EventKind) RunOption {
+	return func(r *run) { r.listen, r.kinds = listen, kinds }
+}
 
 // run is one run of a flow.
 type run struct {
 	flow     *flow
 	progress *Progress
 	listen   func(steps.Event)
+	kinds    []steps.EventKind
 }
 
 // flow is a flow compiled for one run: steps that gather rows hold state.
@@ -118,7 +123,7 @@ func (a *App) run(ctx context.Context, flowID string, rows iter.Seq[Input], opts
 	}
 	r.progress.nodes.Store(&r.flow.nodes)
 	if r.listen != nil {
-		ctx = steps.WithEvents(ctx, r.listen)
+		ctx = steps.WithEvents(ctx, r.listen, r.kinds...)
 	}
 	if rows == nil {
 		rows = func(yield func(Input) bool) { yield(Input{}) }

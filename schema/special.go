@@ -2,7 +2,6 @@ package schema
 
 import (
 	"reflect"
-	"strings"
 
 	"github.com/invopop/jsonschema"
 
@@ -39,7 +38,7 @@ func nestedType() string {
 func (g *generator) special(t reflect.Type) *jsonschema.Schema {
 	switch t {
 	case reflect.TypeFor[spec.Type]():
-		return typeExpression(variableType)
+		return typeOfVariable()
 	case reflect.TypeFor[spec.Secret]():
 		return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string"}, refTo("SecretReference")}}
 	case reflect.TypeFor[spec.Duration]():
@@ -80,54 +79,47 @@ func says(message string) map[string]any {
 	return map[string]any{"errorMessage": message, "patternErrorMessage": message}
 }
 
-// typeExpression is the type of a variable or of a custom type's field. The
-// built-in types are its examples, which editors offer; other names may be
-// types of the document's own.
+// typeExpression is the type of a custom type's field. The built-in types are its
+// examples, which editors offer; other names may be types of the document's own.
 func typeExpression(re string) *jsonschema.Schema {
 	s := pattern(re, "a type is expected, such as text, int?, list[text] or a type of the document")
 	for _, name := range append(spec.Primitives(), spec.DomainTypes()...) {
 		s.Examples = append(s.Examples, name)
 	}
 	s.Examples = append(s.Examples, "list[text]", "text?")
-	if re != variableType {
-		return s
-	}
-	list := object("A list type in its long form.", map[string]*jsonschema.Schema{"element_type": pattern(nestedType(), "a type is expected")})
-	s.Type = ""
-	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{
-		{Type: "string", Pattern: re, Examples: s.Examples, Extras: s.Extras}, list}}
+	return s
+}
+
+// typeOfVariable is a type expression without nesting, or a list in its long form.
+func typeOfVariable() *jsonschema.Schema {
+	long := object("A list type in its long form.", "element_type", pattern(nestedType(), "a type is expected"))
+	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{typeExpression(variableType), long}}
 }
 
 // reference names an entity by its id.
 func reference() *jsonschema.Schema {
-	ref := object("A reference by id.", map[string]*jsonschema.Schema{
-		"$ref": {Type: "string", Description: "The id of the entity."}})
+	ref := object("A reference by id.", "$ref", &jsonschema.Schema{Type: "string", Description: "The id of the entity."})
 	id := &jsonschema.Schema{Type: "string", Extras: says("an id is expected: what it names is declared elsewhere")}
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{id, ref}}
 }
 
 // pathRef is a constant path, or a variable that holds one.
 func pathRef() *jsonschema.Schema {
-	uri := object("A constant path.", map[string]*jsonschema.Schema{
-		"uri": {Type: "string", Description: "The path or URL."}})
+	uri := object("A constant path.", "uri", &jsonschema.Schema{Type: "string", Description: "The path or URL."})
 	return &jsonschema.Schema{AnyOf: append(reference().AnyOf, uri)}
 }
 
-// object is a mapping that must have exactly the given keys.
-func object(description string, keys map[string]*jsonschema.Schema) *jsonschema.Schema {
-	s := &jsonschema.Schema{Type: "object", Description: description,
+// object is a mapping that has exactly one key.
+func object(description, key string, value *jsonschema.Schema) *jsonschema.Schema {
+	s := &jsonschema.Schema{Type: "object", Description: description, Required: []string{key},
 		Properties: jsonschema.NewProperties(), AdditionalProperties: jsonschema.FalseSchema}
-	for name, key := range keys {
-		s.Properties.Set(name, key)
-		s.Required = append(s.Required, name)
-	}
+	s.Properties.Set(key, value)
 	return s
 }
 
 // stepItem is a step, or a reference to one that is written elsewhere.
 func stepItem() *jsonschema.Schema {
-	ref := object("A step that is written elsewhere.", map[string]*jsonschema.Schema{
-		"$ref": {Type: "string", Description: "The id of the step."}})
+	ref := object("A step that is written elsewhere.", "$ref", &jsonschema.Schema{Type: "string", Description: "The id of the step."})
 	return &jsonschema.Schema{
 		Type:        "object",
 		Description: "One step of the flow: chosen by type, or {$ref: id} for a step of another flow.",
@@ -169,7 +161,7 @@ func document() *jsonschema.Schema {
 
 // unionName is the definition's name: that of the Go interface, which editors
 // show as the name of what is expected.
-func unionName(u spec.Union) string { return strings.TrimPrefix(u.Type.Name(), "spec.") }
+func unionName(u spec.Union) string { return u.Type.Name() }
 
 // unionOf finds a union by the name of its definition.
 func unionOf(name string) spec.Union {

@@ -17,9 +17,9 @@ type Flow struct {
 	Feedback Feedback `yaml:"feedback"`
 	// Variables declares the values that the flow's rows carry.
 	Variables []*Variable `yaml:"variables"`
-	// Inputs are the variables that a caller gives.
+	// Inputs are the variables that a caller gives, by their ids.
 	Inputs []Ref[*Variable] `yaml:"inputs"`
-	// Outputs are the variables that a caller gets.
+	// Outputs are the variables that a caller gets, by their ids.
 	Outputs []Ref[*Variable] `yaml:"outputs"`
 }
 

@@ -37,7 +37,7 @@ type DocumentSplitter struct {
 type DocumentEmbedder struct {
 	StepBase
 	Concurrent
-	// Model names the embedding model.
+	// Model names the embedding model that is asked, by its id.
 	Model Ref[*EmbeddingModel] `yaml:"model" jsonschema:"required"`
 }
 

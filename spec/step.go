@@ -11,9 +11,9 @@ type StepBase struct {
 	Origin
 	// ID is the step's unique name.
 	ID string `yaml:"id" jsonschema:"required"`
-	// Inputs are the variables that the step reads.
+	// Inputs are the variables that the step reads, by their ids.
 	Inputs []Ref[*Variable] `yaml:"inputs"`
-	// Outputs are the variables that the step writes.
+	// Outputs are the variables that the step writes, by their ids.
 	Outputs []Ref[*Variable] `yaml:"outputs"`
 	// CacheConfig keeps the step's results on disk; off where it is left out.
 	CacheConfig *CacheConfig `yaml:"cache_config"`
@@ -102,9 +102,9 @@ type PathRef struct {
 type LLMInference struct {
 	StepBase
 	Concurrent
-	// Model names the chat model.
+	// Model names the chat model that is asked, by its id.
 	Model Ref[ModelEntity] `yaml:"model" jsonschema:"required"`
-	// Memory names the chat memory that holds the conversation.
+	// Memory names the chat memory that holds the conversation, by its id; steps that name the same one share it.
 	Memory Ref[*Memory] `yaml:"memory"`
 	// SystemMessage tells the model who it is and what to do.
 	SystemMessage string `yaml:"system_message"`
@@ -114,13 +114,13 @@ type LLMInference struct {
 type Agent struct {
 	StepBase
 	Concurrent
-	// Model names the chat model.
+	// Model names the chat model that is asked, by its id.
 	Model Ref[ModelEntity] `yaml:"model" jsonschema:"required"`
-	// Memory names the chat memory that holds the conversation, tool calls and results included.
+	// Memory names the chat memory that holds the conversation, tool calls and results included, by its id.
 	Memory Ref[*Memory] `yaml:"memory"`
 	// SystemMessage tells the model who it is and what to do.
 	SystemMessage string `yaml:"system_message"`
-	// Tools names the tools that the model may call.
+	// Tools names the tools that the model may call, by their ids.
 	Tools []Ref[Tool] `yaml:"tools"`
 	// MaxToolExecutions is the most tool calls in one run of the step.
 	MaxToolExecutions int `yaml:"max_tool_executions" default:"20" validate:"gt=0"`
@@ -205,7 +205,7 @@ type SQLSource struct {
 type InvokeTool struct {
 	StepBase
 	Concurrent
-	// Tool names the tool.
+	// Tool names the tool that is called, by its id.
 	Tool Ref[Tool] `yaml:"tool" jsonschema:"required"`
 	// InputBindings maps the tool's inputs to variables.
 	InputBindings Bindings `yaml:"input_bindings" jsonschema:"required"`
@@ -216,7 +216,7 @@ type InvokeTool struct {
 // InvokeFlow runs another flow for each row.
 type InvokeFlow struct {
 	StepBase
-	// Flow names the flow.
+	// Flow names the flow that is run, by its id.
 	Flow Ref[*Flow] `yaml:"flow" jsonschema:"required"`
 	// InputBindings maps the flow's inputs to variables.
 	InputBindings Bindings `yaml:"input_bindings" jsonschema:"required"`
@@ -228,6 +228,6 @@ type InvokeFlow struct {
 type InvokeEmbedding struct {
 	StepBase
 	Concurrent
-	// Model names the embedding model.
+	// Model names the embedding model that is asked, by its id.
 	Model Ref[*EmbeddingModel] `yaml:"model" jsonschema:"required"`
 }

@@ -11,7 +11,7 @@ type ToolBase struct {
 	Origin
 	// ID is the tool's unique name in the document.
 	ID string `yaml:"id" jsonschema:"required"`
-	// Name is what a model calls the tool.
+	// Name is what a model calls the tool; every provider takes letters, digits, _ and -.
 	Name string `yaml:"name" jsonschema:"required"`
 	// Description tells a model what the tool does and when to use it.
 	Description string `yaml:"description" jsonschema:"required"`
@@ -35,7 +35,7 @@ type APITool struct {
 	ToolBase
 	// Endpoint is the URL; {name} is replaced by the argument of that name.
 	Endpoint string `yaml:"endpoint" jsonschema:"required"`
-	// Method is the HTTP method.
+	// Method is the HTTP method: GET, HEAD, OPTIONS, DELETE, PUT, POST or PATCH.
 	Method string `yaml:"method" default:"GET"`
 	// Auth names the credentials for the endpoint.
 	Auth Ref[Auth] `yaml:"auth"`

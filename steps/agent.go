@@ -100,6 +100,7 @@ func (a *agent) Process(ctx context.Context, row *Row, emit Emit) error {
 }
 
 // loop asks the model and calls its tools until it answers without calling any.
+// Once a call had to be refused the model is asked once more, without tools.
 func (a *agent) loop(ctx context.Context, row *Row, d *dialogue) (chat.Message, error) {
 	offers := a.offers
 	called := 0
@@ -108,29 +109,40 @@ func (a *agent) loop(ctx context.Context, row *Row, d *dialogue) (chat.Message, 
 		if err != nil {
 			return answer, err
 		}
-		overLimit := called >= a.limit && offers == nil
-		if len(answer.ToolCalls) == 0 || overLimit {
+		refused := called > a.limit
+		if len(answer.ToolCalls) == 0 || refused {
 			return a.last(answer, called, d)
 		}
 		answer.ToolCalls = named(answer.ToolCalls)
 		if err := d.add(answer); err != nil {
 			return answer, err
 		}
-		for _, call := range answer.ToolCalls {
-			result := a.overLimit()
-			if called < a.limit {
-				if result, err = a.run(ctx, row, call); err != nil {
-					return answer, err
-				}
-			} else {
-				offers = nil // the model is asked once more, for its answer
-			}
-			called++
-			if err := d.add(toolMessage(call, result)); err != nil {
-				return answer, err
-			}
+		if err := a.runAll(ctx, row, d, answer.ToolCalls, called); err != nil {
+			return answer, err
+		}
+		if called += len(answer.ToolCalls); called > a.limit {
+			offers = nil
 		}
 	}
+}
+
+// runAll runs the calls of one answer, in their order; called were run before.
+// Those beyond the limit are answered instead of run, because a provider
+// accepts no conversation in which a call has no result.
+func (a *agent) runAll(ctx context.Context, row *Row, d *dialogue, calls []chat.ToolCall, called int) error {
+	for i, call := range calls {
+		result := fmt.Sprintf("error: not called, because the limit of %d tool calls is reached; answer now without tools", a.limit)
+		if called+i < a.limit {
+			var err error
+			if result, err = a.run(ctx, row, call); err != nil {
+				return err
+			}
+		}
+		if err := d.add(toolMessage(call, result)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // last keeps the answer, unless the model gave none.
@@ -166,10 +178,6 @@ func toolMessage(call chat.ToolCall, result string) chat.Message {
 	m := chat.Text(chat.Tool, result)
 	m.Name, m.ToolCallID = call.Name, call.ID
 	return m
-}
-
-func (a *agent) overLimit() string {
-	return fmt.Sprintf("error: not called, because the limit of %d tool calls is reached; answer now without tools", a.limit)
 }
 
 // run calls one tool. What goes wrong is told to the model, which may mend it;
@@ -209,6 +217,7 @@ func (a *agent) call(ctx context.Context, call chat.ToolCall) (string, error) {
 	return value.Text(result), nil
 }
 
+// names lists the tools that the model may call, for its mistakes.
 func (a *agent) names() []string {
 	var names []string
 	for _, o := range a.offers {

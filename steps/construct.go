@@ -49,6 +49,8 @@ func (c *construct) Process(_ context.Context, row *Row, emit Emit) error {
 	return emit(row)
 }
 
+// data is what the record is made of: one field for each binding, always by
+// its name, or else the single input whole (steps.md 3, Construct).
 func (c *construct) data(row *Row) (any, error) {
 	if c.whole != nil {
 		return c.whole.read(row)

@@ -153,6 +153,22 @@ func TestDecoderReadsNaN(t *testing.T) {
 	}
 }
 
+// What stands first need not be the answer, even where every output is optional.
+func TestDecoderPrefersWhatHasAnOutput(t *testing.T) {
+	l := declare(t, nil, "raw: text", "x: int?")
+	for format, texts := range map[string]map[string]string{
+		"json": {`{"a":1} {"x":2}`: "2", `{"a":1}`: "null", `{"a":{"x":1}`: "error"},
+		"xml":  {`<a>1</a> <b><x>2</x></b>`: "2", `<a>1</a>`: "null", `<a><b><y>1</y></b>`: "error"},
+	} {
+		r := build(t, &spec.Decoder{StepBase: l.base("d", []string{"raw"}, []string{"x"}), Format: format}, &steps.Env{Slots: l})
+		for text, want := range texts {
+			if got := drive(t, l, r, l.row(map[string]any{"raw": text})); !strings.Contains(got[0], `"x":`+want) && !strings.HasPrefix(got[0], want) {
+				t.Errorf("%s: got %s, want %s", text, got[0], want)
+			}
+		}
+	}
+}
+
 func TestDecoderReadsXML(t *testing.T) {
 	l := declare(t, nil, "raw: text", "label: text", "n: int?", "tags: list[text]?")
 	r := build(t, &spec.Decoder{StepBase: l.base("d", []string{"raw"}, []string{"label", "n", "tags"}), Format: "xml"}, &steps.Env{Slots: l})

@@ -73,14 +73,18 @@ func decodable(in slot, v any) (string, error) {
 	return "", fmt.Errorf("variable %s: expected text, got %s", in.of.ID, value.Describe(v))
 }
 
-// complete tells whether an object has all that the outputs need.
+// complete tells whether an object has all that the outputs need, and one of
+// them at least: only then is it surely the answer.
 func (d *decoder) complete(r *value.Record) bool {
+	found := false
 	for _, out := range d.outs {
-		if _, ok := r.Get(out.of.ID); !ok && !out.of.IsOptional() {
+		_, ok := r.Get(out.of.ID)
+		if !ok && !out.of.IsOptional() {
 			return false
 		}
+		found = found || ok
 	}
-	return true
+	return found
 }
 
 // decode sets one output of the key of its name.
@@ -232,6 +236,7 @@ func (s *objectSearch) scan(text string) {
 	}
 }
 
+// take keeps the first object until a good one comes.
 func (s *objectSearch) take(r *value.Record) {
 	good := s.good(r)
 	if s.found == nil || good {

@@ -26,7 +26,7 @@ func (d *decoder) findXML(text string, good func(*value.Record) bool) (*value.Re
 				failure = err
 			case err == nil && good(r):
 				return r, nil
-			case err == nil && first == nil:
+			case err == nil && first == nil && failure == nil: // else it may be a part of something cut off
 				first = r
 			}
 			at += end
@@ -87,6 +87,7 @@ type children struct {
 	whole  bool             // its text is over: a grandchild has begun
 }
 
+// open begins an element; depth 1 is the root.
 func (c *children) open(depth int, name string) {
 	switch depth {
 	case 2:
@@ -97,12 +98,14 @@ func (c *children) open(depth int, name string) {
 	}
 }
 
+// text adds to a child's text; what follows a grandchild does not count (steps.md 3, Decoder).
 func (c *children) text(depth int, s string) {
 	if depth == 2 && !c.whole {
 		c.body.WriteString(s)
 	}
 }
 
+// close ends an element and keeps a child.
 func (c *children) close(depth int) {
 	if depth != 2 {
 		return
@@ -172,6 +175,7 @@ func escapeAmpersands(text string) string {
 	}
 }
 
+// escapeInto writes a text outside CDATA.
 func escapeInto(b *strings.Builder, text string) {
 	for {
 		before, after, found := strings.Cut(text, "&")

@@ -125,6 +125,7 @@ func utter(v *spec.Variable, x any) ([]chat.Message, error) {
 	return []chat.Message{chat.Text(chat.User, value.Text(x))}, nil
 }
 
+// mediaMessage is a user message of one block of bytes.
 func mediaMessage(t spec.Type, data []byte) ([]chat.Message, error) {
 	switch {
 	case !t.IsMedia():

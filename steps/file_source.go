@@ -37,6 +37,7 @@ type filePath struct {
 	variable *slot
 }
 
+// filePath reads a path as the document gives it.
 func (e *Env) filePath(p spec.PathRef) (filePath, error) {
 	if p.Var.To == nil {
 		constant, err := localPath(p.URI)

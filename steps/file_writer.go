@@ -42,7 +42,9 @@ func buildFileWriter(s *spec.FileWriter, env *Env) (Runner, error) {
 		return nil, err
 	}
 	if w.all = len(w.columns) == 0; w.all {
-		w.columns = env.everything()
+		if w.columns = env.everything(); len(w.columns) == 0 {
+			return nil, errors.New("needs inputs: the variables to write")
+		}
 	}
 	if len(s.Outputs) > 0 {
 		out, err := env.slot(s.Outputs[0].To)
@@ -210,6 +212,7 @@ func declared(columns []slot) []records.Column {
 	return out
 }
 
+// columnKind is how a column of a declared type is written.
 func columnKind(t spec.Type) records.Kind {
 	switch {
 	case t.Is("int"):

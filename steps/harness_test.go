@@ -207,3 +207,12 @@ func pretty(v any) string {
 	}
 	return string(b)
 }
+
+func mustMessage(t testing.TB, text string) any {
+	t.Helper()
+	v, err := value.Coerce(spec.Type{Name: "ChatMessage"}, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}

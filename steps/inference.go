@@ -27,6 +27,7 @@ type speaker struct {
 	system string
 }
 
+// speaker finds the shared model and memory of a step.
 func (e *Env) speaker(s *spec.StepBase, m spec.ModelEntity, mem *spec.Memory, system string) (speaker, error) {
 	sp := speaker{id: s.ID, system: system}
 	if m == nil || e.Model == nil {
@@ -117,7 +118,7 @@ func (s *speaker) ask(ctx context.Context, row *Row, d *dialogue, tools []model.
 	if err != nil {
 		return chat.Message{}, err
 	}
-	req := model.Request{Messages: window, Tools: tools, Stream: report(ctx, Event{})}
+	req := model.Request{Messages: window, Tools: tools, Stream: wanted(ctx, EventText)}
 	resp, err := model.Call(ctx, s.model, req, func(delta string) {
 		report(ctx, s.event(row, Event{Kind: EventText, Text: delta}))
 	})

@@ -52,6 +52,7 @@ func buildInvokeTool(s *spec.InvokeTool, env *Env) (Runner, error) {
 	return step, err
 }
 
+// bindInputs pairs the tool's inputs with the variables that are bound to them.
 func (s *invokeTool) bindInputs(declared *spec.InvokeTool, env *Env) error {
 	ins, err := env.bindings(declared.InputBindings)
 	if err != nil {
@@ -67,6 +68,7 @@ func (s *invokeTool) bindInputs(declared *spec.InvokeTool, env *Env) error {
 	return nil
 }
 
+// variableNamed is the variable of that id, nil where there is none.
 func variableNamed(vars []*spec.Variable, id string) *spec.Variable {
 	for _, v := range vars {
 		if v.ID == id {
@@ -84,7 +86,7 @@ func (s *invokeTool) Process(ctx context.Context, row *Row, emit Emit) error {
 	}
 	name := s.tool.Info().Name
 	ev := Event{Kind: EventToolCall, Step: s.id, Session: row.Session, Row: row.Number, Tool: name}
-	if report(ctx, Event{}) {
+	if wanted(ctx, EventToolCall) {
 		ev.Text = string(value.JSON(args))
 		report(ctx, ev)
 	}
@@ -190,6 +192,7 @@ func buildInvokeFlow(s *spec.InvokeFlow, env *Env) (Runner, error) {
 	return step, err
 }
 
+// refNamed is the place of the variable of that id, -1 where there is none.
 func refNamed(refs []spec.Ref[*spec.Variable], id string) int {
 	for i := range refs {
 		if refs[i].To != nil && refs[i].To.ID == id {

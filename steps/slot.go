@@ -100,6 +100,7 @@ type binding struct {
 	slot slot
 }
 
+// bindings finds the variables that a map of bindings names.
 func (e *Env) bindings(bs spec.Bindings) ([]binding, error) {
 	var all []binding
 	for _, b := range bs {

@@ -105,19 +105,30 @@ type Event struct {
 
 type eventsKey struct{}
 
-// WithEvents makes steps that run under the context report to sink, which must
-// be safe for concurrent use and must not block for long.
-func WithEvents(ctx context.Context, sink func(Event)) context.Context {
-	return context.WithValue(ctx, eventsKey{}, sink)
+// listener is who wants to know, and of what.
+type listener struct {
+	sink  func(Event)
+	kinds []EventKind // empty means all
 }
 
-// report hands ev to the context's sink; it tells whether somebody listens.
-func report(ctx context.Context, ev Event) bool {
-	sink, ok := ctx.Value(eventsKey{}).(func(Event))
-	if ok && ev.Kind != "" {
-		sink(ev)
+// WithEvents makes steps that run under the context report events of the given
+// kinds, or of all where none is given, to sink. It must be safe for concurrent
+// use and must not block for long. Models are asked to stream where EventText is wanted.
+func WithEvents(ctx context.Context, sink func(Event), kinds ...EventKind) context.Context {
+	return context.WithValue(ctx, eventsKey{}, listener{sink, kinds})
+}
+
+// wanted tells whether somebody listens to events of a kind.
+func wanted(ctx context.Context, kind EventKind) bool {
+	l, ok := ctx.Value(eventsKey{}).(listener)
+	return ok && (len(l.kinds) == 0 || slices.Contains(l.kinds, kind))
+}
+
+// report hands ev to whoever listens to its kind.
+func report(ctx context.Context, ev Event) {
+	if wanted(ctx, ev.Kind) {
+		ctx.Value(eventsKey{}).(listener).sink(ev)
 	}
-	return ok
 }
 
 // Slots tells where the variables of a flow stand in its rows.

@@ -64,6 +64,7 @@ type piece struct {
 	format *format // how it is shown
 }
 
+// fill writes the piece with a row's value.
 func (p piece) fill(b *strings.Builder, row *Row) error {
 	if p.format == nil {
 		b.WriteString(p.text)
@@ -92,6 +93,7 @@ type templateReader struct {
 	lit    strings.Builder // literal text that is not yet a piece
 }
 
+// compileTemplate reads a template once, so that its faults show before the first row.
 func compileTemplate(text string, inputs []slot) ([]piece, error) {
 	r := &templateReader{text: text, inputs: map[string]slot{}}
 	for _, in := range inputs {

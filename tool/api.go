@@ -41,7 +41,12 @@ func methods() map[string]struct{ body, repeats bool } {
 }
 
 func newAPI(t *spec.APITool, opts Options) (*api, error) {
-	fail := func(err error) (*api, error) { return nil, fmt.Errorf("tool %s: %w", t.ID, err) }
+	fail := func(err error) (*api, error) {
+		if missing, ok := errors.AsType[*NotAvailableError](err); ok {
+			return nil, missing // it names the tool already
+		}
+		return nil, fmt.Errorf("tool %s: %w", t.ID, err)
+	}
 	a := &api{method: strings.ToUpper(cmp.Or(t.Method, http.MethodGet)), timeout: 30 * time.Second}
 	kind, ok := methods()[a.method]
 	if !ok {

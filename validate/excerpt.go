@@ -43,19 +43,28 @@ func within(span source.Span, e excerpt) source.Span {
 		if n == span.End.Line {
 			to = max(from, byteAt(line, span.End.Column))
 		}
-		for {
-			at := strings.Index(line[from:to], e.context)
-			if at < 0 {
-				break
-			}
-			if skip == 0 {
-				return wordAt(span.File, n, line[:from+at], e.word)
-			}
-			skip--
-			from += at + len(e.context)
+		at, passed := occurrence(line[from:to], e.context, skip)
+		if at >= 0 {
+			return wordAt(span.File, n, line[:from+at], e.word)
 		}
+		skip -= passed
 	}
 	return span
+}
+
+// occurrence is where word stands in text once it was passed skip times, and how
+// often it was passed; -1 where it does not stand there so often.
+func occurrence(text, word string, skip int) (at, passed int) {
+	for from := 0; ; passed++ {
+		n := strings.Index(text[from:], word)
+		switch {
+		case n < 0:
+			return -1, passed
+		case passed == skip:
+			return from + n, passed
+		}
+		from += n + len(word)
+	}
 }
 
 // wordAt is the span of a word behind some text of a line.

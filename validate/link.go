@@ -63,6 +63,7 @@ func (p *program) lookup(id string, m mention) []spec.Entity {
 	return found
 }
 
+// wantsVariable tells whether a reference asks for a variable: only variables have scopes.
 func wantsVariable(m mention) bool { return m.ref.Wants() == reflect.TypeFor[*spec.Variable]() }
 
 // ambiguous reports a variable that only other flows declare, and more than one of them (QT206).
@@ -81,6 +82,7 @@ func (p *program) ambiguous(id string, m mention) bool {
 	return true
 }
 
+// flowIDs are the flows that declare some variables.
 func flowIDs(variables []declaration) []string {
 	ids := make([]string, len(variables))
 	for i, d := range variables {
@@ -109,24 +111,33 @@ func (p *program) missing(id string, m mention, found []spec.Entity) diag.Diagno
 	if p.misses++; p.misses > mostAdvice {
 		return finding
 	}
-	near, entity := p.nearest(id, m)
-	switch choices := p.choices(m).ids; {
-	case near != "":
+	return p.advise(finding, id, m)
+}
+
+// advise adds what was most likely meant, else what there is to choose from.
+func (p *program) advise(finding diag.Diagnostic, id string, m mention) diag.Diagnostic {
+	wanted := noun(m.ref.Wants())
+	if near, entity := p.nearest(id, m); near != "" {
 		// What was most likely meant is not to be called unused on top of that.
 		p.used[entity] = true
 		finding = finding.WithSuggestion(near)
-		if place := idPlace(entity); !place.IsZero() && place != span {
+		if place := idPlace(entity); !place.IsZero() {
 			finding = finding.WithRelated(place, an(wanted)+" declared here")
 		}
-	case m.at.field == "Path" || m.at.field == "Var" && !m.at.binding:
-		finding = finding.WithHint("write {uri: %q} for a constant path", id)
-	case len(choices) == 0:
-		finding = finding.WithHint("the document declares no %s", wanted)
-	default:
-		finding = finding.WithHint("the document has %s", few(choices))
+		return finding
 	}
-	return finding
+	switch choices := p.choices(m).ids; {
+	case m.inPath():
+		return finding.WithHint("write {uri: %q} for a constant path", id)
+	case len(choices) == 0:
+		return finding.WithHint("the document declares no %s", wanted)
+	default:
+		return finding.WithHint("the document has %s", few(choices))
+	}
 }
+
+// inPath tells whether the reference is the variable of a path.
+func (m mention) inPath() bool { return m.at.field == "Var" && !m.at.binding }
 
 // nearest is the id that a reference most likely means, and what it names.
 func (p *program) nearest(id string, m mention) (string, spec.Entity) {
@@ -176,11 +187,13 @@ func (p *program) variablesFor(f *spec.Flow) named {
 	return p.variables[f]
 }
 
+// inOrder sorts entities as a reader meets them, so that advice does not depend on the order of the walk.
 func inOrder(entities []spec.Entity) []spec.Entity {
 	slices.SortStableFunc(entities, func(a, b spec.Entity) int { return source.Compare(idPlace(a), idPlace(b)) })
 	return entities
 }
 
+// nameAll indexes entities by id; of equal ids the first counts.
 func nameAll(entities []spec.Entity) named {
 	n := named{first: map[string]spec.Entity{}}
 	for _, e := range entities {

@@ -1,6 +1,10 @@
 package validate
 
-import "github.com/qtype-dev/qtype/spec"
+import (
+	"strings"
+
+	"github.com/qtype-dev/qtype/spec"
+)
 
 // documentLint are doubts about declarations (semantics.md 6).
 func documentLint() []rule { return []rule{constructFields(), unused(), unfitID()} }
@@ -16,9 +20,10 @@ func unused() rule {
 			}
 			for _, v := range p.nodes {
 				e, ok := v.node.(spec.Entity)
-				if !ok || p.used[e] || !v.at.root || v.at.tool != nil && v.at.tool != e || !mustBeUsed(e) {
+				if !ok || p.used[e] || !mustBeUsed(v) {
 					continue
 				}
+				// An included file is a library: not everything in it is for this document.
 				if place := idPlace(e); e.EntityID() != "" && place.File == idPlace(app).File {
 					p.report(place, "the %s %q is never used", nounOf(e), e.EntityID())
 				}
@@ -26,11 +31,14 @@ func unused() rule {
 		})}
 }
 
-// mustBeUsed tells whether an entity has a purpose only where something refers to it.
-func mustBeUsed(e spec.Entity) bool {
-	switch e.(type) {
-	case *spec.Variable, *spec.Memory, spec.ModelEntity, spec.Tool, spec.Index:
-		return true
+// mustBeUsed tells whether a node has a purpose only where something refers to
+// it. The variables of a tool are its own, and references are libraries.
+func mustBeUsed(v visit) bool {
+	switch v.node.(type) {
+	case *spec.Variable:
+		return v.at.root && v.at.tool == nil
+	case *spec.Memory, spec.ModelEntity, spec.Tool, spec.Index:
+		return v.at.root
 	}
 	return false
 }
@@ -48,12 +56,8 @@ func unfitID() rule {
 		})}
 }
 
+// fitID tells whether an id is a letter and then letters, digits, _, . and - (language.md 6).
 func fitID(id string) bool {
-	for i, r := range id {
-		isLetter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
-		if !isLetter && (i == 0 || !(r >= '0' && r <= '9' || r == '_' || r == '.' || r == '-')) {
-			return false
-		}
-	}
-	return true
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	return id != "" && strings.Contains(letters, id[:1]) && strings.Trim(id, letters+"0123456789_.-") == ""
 }

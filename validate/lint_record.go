@@ -42,6 +42,7 @@ func fieldsOf(t spec.Type) []field {
 	return nil
 }
 
+// fields lists required and optional fields, in that order.
 func fields(required []string, optional ...string) []field {
 	var all []field
 	for _, name := range required {
@@ -71,27 +72,34 @@ func constructFields() rule {
 		})}
 }
 
+// bindFields compares the bindings with the fields of the record.
 func (p *pass) bindFields(s *spec.Construct, t spec.Type) {
 	var missing, names []string
-	misspelt := false
 	for _, f := range fieldsOf(t) {
 		names = append(names, f.name)
 		if f.required && !bound(s.FieldBindings, f.name) {
 			missing = append(missing, f.name)
 		}
 	}
+	misspelt := false
 	for _, b := range s.FieldBindings {
 		if !slices.Contains(names, b.Name) {
 			misspelt = true
-			finding := p.at(keyPlace(s, "field_bindings", b.Name), "the type %s has no field %q", t.Name, b.Name).
-				WithSuggestion(diag.Nearest(b.Name, names))
-			if finding.Suggestion == "" {
-				finding = finding.WithHint("its fields are %s", few(names))
-			}
-			p.list.Add(finding)
+			p.noField(s, t, b.Name, names)
 		}
 	}
+	// A misspelt field is one fault, not also a missing one.
 	if len(missing) > 0 && !misspelt {
 		p.report(bindingsPlace(s, "field_bindings"), "the required fields %s of %s are not bound", few(missing), t.Name)
 	}
+}
+
+// noField reports a binding of a field that the record does not have.
+func (p *pass) noField(s *spec.Construct, t spec.Type, name string, fields []string) {
+	finding := p.at(keyPlace(s, "field_bindings", name), "the type %s has no field %q", t.Name, name).
+		WithSuggestion(diag.Nearest(name, fields))
+	if finding.Suggestion == "" {
+		finding = finding.WithHint("its fields are %s", few(fields))
+	}
+	p.list.Add(finding)
 }

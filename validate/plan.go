@@ -1,6 +1,8 @@
 package validate
 
 import (
+	"slices"
+
 	"github.com/qtype-dev/qtype/source"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -28,15 +30,12 @@ func portsOf(named []spec.Ref[*spec.Variable], derived []*spec.Ref[*spec.Variabl
 	return ports
 }
 
+// holds compares by id, not by variable: it must also work for what could not be linked.
 func holds(ports []port, id string) bool {
-	for _, p := range ports {
-		if p.id == id {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(ports, func(p port) bool { return p.id == id })
 }
 
+// inputsOf and outputsOf are what a step reads and writes, bindings and paths included (language.md 8.8).
 func inputsOf(s spec.Step) []port  { return portsOf(s.Common().Inputs, s.Common().DerivedInputs) }
 func outputsOf(s spec.Step) []port { return portsOf(s.Common().Outputs, s.Common().DerivedOutputs) }
 
@@ -57,6 +56,7 @@ type plan struct {
 // stage is one step of a plan.
 type stage struct {
 	step    spec.Step
+	reused  source.Span // where the flow refers to a step that is written elsewhere; zero for one written here
 	reads   []port
 	writes  []port
 	readAll bool // it reads whatever the row holds
@@ -67,25 +67,31 @@ func (p *program) planOf(f *spec.Flow) *plan {
 	if known := p.plans[f]; known != nil {
 		return known
 	}
-	made := &plan{whole: true}
+	made := &plan{whole: allLinked(portsOf(f.Inputs, nil))}
 	p.plans[f] = made
 	for _, item := range f.Steps {
 		if item == nil || item.Step == nil {
 			made.whole = false
 			continue
 		}
-		s := stage{step: item.Step, reads: inputsOf(item.Step), writes: outputsOf(item.Step)}
-		// A FileWriter without inputs writes all columns (steps.md 5).
-		if w, ok := item.Step.(*spec.FileWriter); ok && len(w.Inputs) == 0 {
-			s.readAll = true
-		}
-		for _, out := range s.writes {
-			made.whole = made.whole && out.v != nil
-		}
+		s := stageOf(item)
+		made.whole = made.whole && allLinked(s.writes)
 		made.stages = append(made.stages, s)
 	}
-	for i := range f.Inputs {
-		made.whole = made.whole && f.Inputs[i].To != nil
-	}
 	return made
+}
+
+// stageOf is one place in a flow that holds a step.
+func stageOf(item *spec.StepItem) stage {
+	s := stage{step: item.Step, reused: item.Ref.Span, reads: inputsOf(item.Step), writes: outputsOf(item.Step)}
+	// A FileWriter without inputs writes all columns (steps.md 5).
+	if w, ok := item.Step.(*spec.FileWriter); ok {
+		s.readAll = len(w.Inputs) == 0
+	}
+	return s
+}
+
+// allLinked tells whether every port names a variable.
+func allLinked(ports []port) bool {
+	return !slices.ContainsFunc(ports, func(p port) bool { return p.v == nil })
 }

@@ -13,11 +13,17 @@ import (
 // rule is the one declaration of a code.
 type rule struct {
 	code    string
-	warning bool   // the document stays valid
-	title   string // what is wrong, without the particulars
-	doc     string // why it is wrong and what to do
-	sample  sample // a document, wrong and right
-	check   check  // how the fault is found; zero for the codes that linking reports
+	warning bool    // the document stays valid
+	title   string  // what is wrong, without the particulars
+	doc     string  // why it is wrong and what to do
+	sample  example // a document, wrong and right
+	check   check   // how the fault is found; zero for the codes that linking reports
+}
+
+// example is a document, once with the fault and once without.
+type example interface {
+	wrong() string
+	right() string
 }
 
 // check looks at every node of one Go type.

@@ -7,6 +7,7 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
+// applicationRules are about the application as a whole (semantics.md 4).
 func applicationRules() []rule {
 	return []rule{feedbackNeedsTelemetry(), secretsNeedManager(), secretManagerAuth(), secretInSecretManager()}
 }
@@ -58,7 +59,7 @@ auths:
 func (p *program) secretsInUse() []*spec.SecretReference {
 	var secrets []*spec.SecretReference
 	for _, v := range p.nodes {
-		if s, ok := v.node.(*spec.SecretReference); ok && (v.at.root || p.used[v.at.owner]) {
+		if s, ok := v.node.(*spec.SecretReference); ok && (v.at.root || p.used[v.at.owner] || p.invoked(v.at.flow)) {
 			secrets = append(secrets, s)
 		}
 	}
@@ -67,6 +68,9 @@ func (p *program) secretsInUse() []*spec.SecretReference {
 	})
 	return secrets
 }
+
+// invoked tells whether something refers to a flow.
+func (p *program) invoked(f *spec.Flow) bool { return f != nil && p.used[f] }
 
 func secretManagerAuth() rule {
 	return rule{code: "QT303", title: "the secret manager's auth is not an AWS one",

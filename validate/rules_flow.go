@@ -53,22 +53,29 @@ func inputNotAvailable() rule {
 // reportUnavailable says where the value that step i lacks might come from.
 func (p *pass) reportUnavailable(f *spec.Flow, in port, i int) {
 	stages := p.planOf(f).stages
-	finding := p.at(in.span, "the step %q reads %q, which nothing has written yet", stages[i].step.EntityID(), in.id)
-	for _, later := range stages[i:] {
-		if writes(later, in.v) && later.step != stages[i].step {
-			p.list.Add(finding.WithHint("step %q writes it later", later.step.EntityID()).
-				WithRelated(idPlace(later.step), "the step that writes it"))
-			return
-		}
+	reader := stages[i]
+	finding := p.at(in.span, "the step %q reads %q, which nothing has written yet", reader.step.EntityID(), in.id)
+	if !reader.reused.IsZero() {
+		finding.Span = reader.reused
+		finding = finding.WithRelated(in.span, "the step reads it here")
 	}
-	if own := p.locals[f][in.id]; own != nil && own != in.v {
-		p.list.Add(finding.WithHint("the step was written in another flow and reads that flow's %q", in.id).
-			WithRelated(idPlace(in.v), "the variable that it reads"))
-		return
+	own := p.locals[f][in.id]
+	later := slices.IndexFunc(stages[i+1:], func(s stage) bool { return writes(s, in.v) })
+	switch {
+	case later >= 0:
+		writer := stages[i+1+later].step
+		finding = finding.WithHint("step %q writes it later", writer.EntityID()).
+			WithRelated(idPlace(writer), "the step that writes it")
+	case own != nil && own != in.v:
+		finding = finding.WithHint("the step is written in another flow and reads that flow's %q", in.id).
+			WithRelated(idPlace(in.v), "the variable that it reads")
+	default:
+		finding = finding.WithHint("make it an input of the flow %q or an output of an earlier step", f.ID)
 	}
-	p.list.Add(finding.WithHint("make it an input of the flow %q or an output of an earlier step", f.ID))
+	p.list.Add(finding)
 }
 
+// writes and reads tell what a stage does with a variable.
 func writes(s stage, v *spec.Variable) bool {
 	return slices.ContainsFunc(s.writes, func(out port) bool { return out.v == v })
 }

@@ -28,15 +28,15 @@ func onFace(kind, own string, f func(*pass, face)) check {
 			return
 		}
 		at := face{flow: flow, inputs: portsOf(flow.Inputs, nil), known: true}
-		pick := func(ports []port) (own2 []port) {
+		pick := func(ports []port) (picked []port) {
 			for _, one := range ports {
 				t, ok := p.typed(one)
 				at.known = at.known && ok
 				if ok && t.Is(own) {
-					own2 = append(own2, one)
+					picked = append(picked, one)
 				}
 			}
-			return own2
+			return picked
 		}
 		at.spoken, at.reply = pick(at.inputs), pick(portsOf(flow.Outputs, nil))
 		if at.known {
@@ -45,9 +45,10 @@ func onFace(kind, own string, f func(*pass, face)) check {
 	})
 }
 
+// chatSample is a flow of one model call from said to answer.
 func chatSample(in, out, flow string) sample {
 	return sample{head: sampleModel, in: in, out: out, flow: flow,
-		steps: "- {type: LLMInference, id: reply, model: writer, inputs: [" + "said" + "], outputs: [answer]}"}
+		steps: "- {type: LLMInference, id: reply, model: writer, inputs: [said], outputs: [answer]}"}
 }
 
 const conversational = "interface: {type: Conversational}"

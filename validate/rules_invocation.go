@@ -42,6 +42,7 @@ func argumentsOf(t spec.Tool) []*spec.Variable {
 	return args
 }
 
+// linked are the variables of those references that could be linked.
 func linked(refs []spec.Ref[*spec.Variable]) []*spec.Variable {
 	var vars []*spec.Variable
 	for i := range refs {
@@ -62,6 +63,7 @@ func invocationRules() []rule {
 	}
 }
 
+// toolSample and flowSample are calls with the given bindings.
 func toolSample(in, out string) sample {
 	return sample{head: sampleTool, in: "place: text", out: "summary: text",
 		steps: "- {type: InvokeTool, id: ask, tool: weather, input_bindings: {" + in + "}, output_bindings: {" + out + "}}"}
@@ -122,6 +124,7 @@ func (p *pass) keys(c call, side string, bindings spec.Bindings, vars []*spec.Va
 	}
 }
 
+// variable is the one of vars with the id; nil where there is none.
 func variable(vars []*spec.Variable, id string) *spec.Variable {
 	for _, v := range vars {
 		if v != nil && v.ID == id {
@@ -139,6 +142,7 @@ func keyPlace(n spec.Node, field, key string) source.Span {
 	return placeOf(n, field, "id")
 }
 
+// bound tells whether there is a binding of the name.
 func bound(bindings spec.Bindings, name string) bool {
 	for _, b := range bindings {
 		if b.Name == name {

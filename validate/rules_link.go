@@ -92,6 +92,7 @@ type flowSearch struct {
 	path  []*spec.Flow
 }
 
+// visit goes into every flow that f invokes; a flow that is still on the path closes a circle.
 func (s *flowSearch) visit(f *spec.Flow) {
 	if s.state[f] != 0 {
 		return

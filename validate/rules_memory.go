@@ -6,6 +6,7 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
+// memoryRules are about limits that do not fit each other (memory.md 2.7).
 func memoryRules() []rule { return []rule{flushOverCap(), limitOverWindow()} }
 
 func flushOverCap() rule {

@@ -9,6 +9,9 @@ import (
 
 const mock = "mock"
 
+// modelRules are about what this language adds to models: stand-ins, rules of
+// mocks, base URLs. A setting without effect is a fault (memory.md 6), and one
+// that only a run can prove idle is a doubt.
 func modelRules() []rule {
 	return []rule{rulesWithoutMock(), mockAnswers(), mockPattern(), offlineNoMock(), uselessBaseURL(), statusWithoutError(),
 		unreachableMockRule(), offlineNeverUsed(), chatWithEmbeddings()}

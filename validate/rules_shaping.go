@@ -103,7 +103,7 @@ func constructInputs() rule {
 func constructRecord() rule {
 	return rule{code: "QT343", title: "Construct: the output must be a record",
 		doc: "A record is a custom type or a built-in type with fields, such as SearchResult; not a text, a number, a list or MessageRole.",
-		sample: sample{head: sampleOrder, in: "number: int", vars: "", out: "order: ⟦text│Order⟧",
+		sample: sample{head: sampleOrder, in: "number: int", out: "order: ⟦text│Order⟧",
 			steps: "- {type: Construct, id: work, field_bindings: {number: number}, outputs: [order]}"},
 		check: on(func(p *pass, s *spec.Construct) {
 			outs := outputsOf(s)
@@ -135,6 +135,7 @@ func echoSame() rule {
 		})}
 }
 
+// echoHint names what the two sides do not share.
 func echoHint(missing, extra []port) string {
 	var hints []string
 	if len(missing) > 0 {

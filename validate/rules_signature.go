@@ -12,6 +12,7 @@ func signatureRules() []rule {
 	return all
 }
 
+// textSignatures are the steps that work on texts and values.
 func textSignatures() []signature {
 	text, spoken := either("text"), either("text", "ChatMessage")
 	return []signature{
@@ -34,6 +35,9 @@ func textSignatures() []signature {
 	}
 }
 
+// retrievalSignatures are the steps that work on documents and indexes. Only
+// an upsert into a vector index has a fixed shape: a document index takes any
+// variables as fields.
 func retrievalSignatures() []signature {
 	document, chunk := either("RAGDocument"), either("RAGChunk")
 	const (

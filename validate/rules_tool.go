@@ -72,6 +72,7 @@ tools:
 		})}
 }
 
+// reportURLPart reports a {name} that nothing fills.
 func (p *pass) reportURLPart(t *spec.APITool, name string, e excerpt) {
 	var ids []string
 	for _, v := range argumentsOf(t) {
@@ -132,6 +133,7 @@ models:
 		})}
 }
 
+// suits reports an auth that its user cannot use.
 func (p *pass) suits(auth spec.Ref[spec.Auth], user string, takes credentials) {
 	if auth.To == nil || slices.Contains(takes, spec.TypeName(auth.To)) {
 		return

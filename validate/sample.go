@@ -33,6 +33,7 @@ func (s sample) side(right bool) sample {
 	return s
 }
 
+// choose takes one side of every difference in a text.
 func choose(text string, right bool) string {
 	var b strings.Builder
 	for {

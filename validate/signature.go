@@ -3,6 +3,7 @@ package validate
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/spec"
@@ -36,6 +37,7 @@ type want struct {
 	ok   func(spec.Type) bool // nil for no demand
 }
 
+// exactly, atLeast, ofType and oneOf make the rows of a signature.
 func exactly(n int, side bool, code string) row {
 	return row{code: code, outputs: side, least: n, most: n}
 }
@@ -60,12 +62,15 @@ func either(names ...string) want {
 	}}
 }
 
+// listOf wants a list of one type, by name.
 func listOf(name string) want {
 	return want{"list[" + name + "]", func(t spec.Type) bool { return t.IsListOf(name) }}
 }
 
+// anyList wants a list of whatever.
 func anyList() want { return want{"a list", spec.Type.IsList} }
 
+// side is the singular of the key in the document.
 func (r row) side() string {
 	if r.outputs {
 		return "output"
@@ -89,7 +94,7 @@ func (s signature) rules() []rule {
 	made := make([]rule, len(s.rows))
 	for i, r := range s.rows {
 		name := spec.TypeName(s.step)
-		made[i] = rule{code: r.code, sample: s.sample(r)}
+		made[i] = rule{code: r.code, sample: broken{s, r}}
 		find := s.findCount
 		if r.want.ok == nil {
 			made[i].title = fmt.Sprintf("%s needs %s", name, r.number())
@@ -120,6 +125,7 @@ func (r row) number() string {
 	return fmt.Sprintf("%s %d %ss", quantifier, count, r.side())
 }
 
+// findCount looks at the number of variables.
 func (s signature) findCount(p *pass, step spec.Step, r row) {
 	ports := r.ports(step)
 	if r.allows(len(ports)) {
@@ -132,48 +138,62 @@ func (s signature) findCount(p *pass, step spec.Step, r row) {
 // findType looks at the types once the number of variables is right: one fault is enough.
 func (s signature) findType(p *pass, step spec.Step, r row) {
 	ports := r.ports(step)
-	for _, other := range s.rows {
-		if other.want.ok == nil && other.outputs == r.outputs && !other.allows(len(ports)) {
-			return
-		}
-	}
-	var wrong []port
-	for _, one := range ports {
-		t, known := p.typed(one)
-		if known && !r.want.ok(t) {
-			wrong = append(wrong, one)
-		}
-	}
-	if r.some {
-		if len(wrong) == len(ports) && len(ports) > 0 {
-			p.report(placeOf(step, r.side()+"s", "id"), "one %s of step %q must be %s", r.side(), step.EntityID(), r.want.text)
-		}
+	if !s.counted(r, len(ports)) {
 		return
 	}
-	for _, one := range wrong {
-		finding := p.at(one.span, "the %s %q of step %q must be %s, is %s", r.side(), one.id, step.EntityID(), r.want.text, one.v.Type.String())
-		if place := typePlace(one.v.Place().Field("type")); !place.IsZero() {
-			finding = finding.WithRelated(place, "declared here")
+	wrong := slices.DeleteFunc(slices.Clone(ports), func(one port) bool {
+		t, known := p.typed(one)
+		return !known || r.want.ok(t)
+	})
+	switch {
+	case !r.some:
+		for _, one := range wrong {
+			p.misfit(step, r, one)
 		}
-		p.list.Add(finding)
+	case len(wrong) == len(ports) && len(ports) > 0:
+		p.report(placeOf(step, r.side()+"s", "id"), "one %s of step %q must be %s", r.side(), step.EntityID(), r.want.text)
 	}
 }
+
+// counted tells whether the step has as many variables on the row's side as the signature's other rows demand.
+func (s signature) counted(r row, n int) bool {
+	return !slices.ContainsFunc(s.rows, func(other row) bool {
+		return other.want.ok == nil && other.outputs == r.outputs && !other.allows(n)
+	})
+}
+
+// misfit reports a variable of the wrong type.
+func (p *pass) misfit(step spec.Step, r row, one port) {
+	finding := p.at(one.span, "the %s %q of step %q must be %s, is %s", r.side(), one.id, step.EntityID(), r.want.text, one.v.Type.String())
+	if place := typePlace(one.v.Place().Field("type")); !place.IsZero() {
+		finding = finding.WithRelated(place, "declared here")
+	}
+	p.list.Add(finding)
+}
+
+// broken is the example of a row, written only when somebody wants to see it.
+type broken struct {
+	signature signature
+	row       row
+}
+
+func (b broken) wrong() string { return b.signature.sample(b.row).wrong() }
+func (b broken) right() string { return b.signature.sample(b.row).right() }
 
 // sample is the signature's own sample with the demand of one row broken.
 func (s signature) sample(r row) sample {
 	in, out := s.in, s.out
-	broken := &in
+	side := &in
 	if r.outputs {
-		broken = &out
+		side = &out
 	}
-	*broken = r.breakIn(*broken)
-	id := "work"
+	*side = r.breakIn(*side)
 	keys := s.keys
 	if keys != "" {
 		keys += ", "
 	}
 	return sample{head: s.head, in: in, out: out,
-		steps: fmt.Sprintf("- {type: %s, id: %s, %sinputs: [%s], outputs: [%s]}", spec.TypeName(s.step), id, keys, markNames(in), markNames(out))}
+		steps: fmt.Sprintf("- {type: %s, id: work, %sinputs: [%s], outputs: [%s]}", spec.TypeName(s.step), keys, markNames(in), markNames(out))}
 }
 
 // breakIn puts a list of variables that breaks the row before one that does not.

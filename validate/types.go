@@ -116,6 +116,7 @@ func meant(name string) string {
 	return ""
 }
 
+// builtIn lists the names that the language defines itself.
 func builtIn() []string { return slices.Concat(spec.Primitives(), spec.DomainTypes()) }
 
 // baseOf is the innermost element of a list type, the type itself otherwise.
@@ -177,6 +178,7 @@ type typeSearch struct {
 	trail []*spec.CustomType       // the types of path
 }
 
+// visit goes into every type that t must hold; one that is still on the path closes a circle.
 func (s *typeSearch) visit(t *spec.CustomType) {
 	if s.state[t] != 0 {
 		return

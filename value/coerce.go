@@ -69,6 +69,7 @@ func coerce(t spec.Type, v any) (any, *Error) {
 	return coerceDomain(t, v)
 }
 
+// coerceList coerces item by item; an error names the item.
 func coerceList(t spec.Type, v any) (any, *Error) {
 	items, ok := v.([]any)
 	if !ok {
@@ -127,6 +128,7 @@ func (e *Error) at(part string) *Error {
 	return e
 }
 
+// mismatch says what was expected and what is there.
 func mismatch(t spec.Type, v any) *Error {
 	return &Error{Reason: fmt.Sprintf("expected %s, got %s", wanted(t), Describe(v))}
 }
@@ -189,6 +191,7 @@ func kindOf(v any) string {
 	return "time"
 }
 
+// quote shows the beginning of a text in quotes.
 func quote(s string) string {
 	if runes := []rune(s); len(runes) > longest {
 		s = string(runes[:longest]) + "…"

@@ -69,6 +69,8 @@ func appendRecord(b []byte, r *Record) []byte {
 	return append(b, '}')
 }
 
+// appendBytes writes text where the bytes are one: that is what documents know
+// bytes as (language.md 7.2); base64 keeps what no JSON text can hold.
 func appendBytes(b, data []byte) []byte {
 	if utf8.Valid(data) {
 		return appendString(b, string(data))

@@ -94,6 +94,7 @@ func (p *parser) peek() byte {
 	return 0
 }
 
+// whole reads any value.
 func (p *parser) whole() (any, error) {
 	switch c := p.peek(); {
 	case c == '{':
@@ -139,33 +140,33 @@ func (p *parser) number() (any, error) {
 		p.at += len("-Infinity")
 		return math.Inf(-1), nil
 	}
-	if p.text[p.at] == '-' {
-		p.at++
-	}
+	p.skip("-")
 	whole := p.digits()
-	switch {
-	case whole == 0:
-		return nil, p.fail("expected a digit, found %s", p.found())
-	case whole > 1 && p.text[p.at-whole] == '0':
+	if whole > 1 && p.text[p.at-whole] == '0' {
 		p.at -= whole
 		return nil, p.fail("a number does not begin with 0")
 	}
-	if p.at < len(p.text) && p.text[p.at] == '.' {
-		p.at++
-		if p.digits() == 0 {
-			return nil, p.fail("expected a digit, found %s", p.found())
-		}
+	ok := whole > 0
+	if ok && p.skip(".") {
+		ok = p.digits() > 0
 	}
-	if p.at < len(p.text) && p.text[p.at]|0x20 == 'e' {
-		p.at++
-		if p.at < len(p.text) && (p.text[p.at] == '+' || p.text[p.at] == '-') {
-			p.at++
-		}
-		if p.digits() == 0 {
-			return nil, p.fail("expected a digit, found %s", p.found())
-		}
+	if ok && p.skip("eE") {
+		p.skip("+-")
+		ok = p.digits() > 0
+	}
+	if !ok {
+		return nil, p.fail("expected a digit, found %s", p.found())
 	}
 	return number(p.text[start:p.at]), nil
+}
+
+// skip passes over one byte if it is one of those.
+func (p *parser) skip(these string) bool {
+	if p.at < len(p.text) && strings.IndexByte(these, p.text[p.at]) >= 0 {
+		p.at++
+		return true
+	}
+	return false
 }
 
 // digits skips digits and tells how many there were.
@@ -261,6 +262,7 @@ type objectBuilder struct {
 	index map[string]int // where each field is, made with the 17th
 }
 
+// set adds a field; of equal names the last value counts, in the place of the first.
 func (o *objectBuilder) set(name string, v any) {
 	if len(o.fields) == 16 {
 		o.index = make(map[string]int, 32)
@@ -375,6 +377,7 @@ func (p *parser) unicode(b *strings.Builder) error {
 	return nil
 }
 
+// hex reads the code of the escape that begins at a byte.
 func (p *parser) hex(at int) (rune, bool) {
 	if at+6 > len(p.text) || p.text[at] != '\\' || p.text[at+1] != 'u' {
 		return 0, false

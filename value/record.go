@@ -24,14 +24,17 @@ type member struct {
 	required bool // it must be there; otherwise it is null, or an empty object for a map
 }
 
+// must is a field that has to be there.
 func must(name, typ string) member {
 	return member{name: name, typ: spec.Type{Name: typ}, required: true}
 }
 
+// may is a field that can be left out.
 func may(name, typ string) member {
 	return member{name: name, typ: spec.Type{Name: typ, Optional: true}}
 }
 
+// vector is the field that holds an embedding.
 func vector(required bool) member {
 	return member{name: "vector", typ: spec.Type{Elem: &spec.Type{Name: "float"}, Optional: !required}, required: required}
 }
@@ -83,11 +86,6 @@ func coerceDomain(t spec.Type, v any) (any, *Error) {
 // coerceCustom makes a record of a custom type; fields that it does not have are left out.
 func coerceCustom(t *spec.CustomType, v any) (any, *Error) {
 	r, ok := v.(*Record)
-	if !ok {
-		if m, isMessage := v.(chat.Message); isMessage {
-			r, ok = messageRecord(m), true
-		}
-	}
 	if !ok {
 		return nil, mismatch(spec.Type{Name: t.ID}, v)
 	}

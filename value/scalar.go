@@ -66,6 +66,7 @@ func toText(v any) (any, bool) {
 	return nil, false
 }
 
+// toInt takes whole numbers in any form, booleans as 1 and 0.
 func toInt(v any) (any, bool) {
 	switch v := v.(type) {
 	case int64:
@@ -101,6 +102,7 @@ func parseInt(s string) (any, bool) {
 	return n, err == nil
 }
 
+// toFloat takes numbers, numeric text and booleans.
 func toFloat(v any) (any, bool) {
 	switch v := v.(type) {
 	case float64:
@@ -131,6 +133,7 @@ func parseFloat(s string) (any, bool) {
 	return f, err == nil
 }
 
+// toBool takes the words that people write for yes and no, 1 and 0.
 func toBool(v any) (any, bool) {
 	switch v := v.(type) {
 	case bool:
@@ -169,6 +172,7 @@ func toBytes(v any) (any, bool) {
 	return nil, false
 }
 
+// toDate takes ISO dates, and instants that are a midnight: what has a time of day is no date.
 func toDate(v any) (any, bool) {
 	if d, ok := v.(Date); ok {
 		return d, true
@@ -186,6 +190,7 @@ func toDate(v any) (any, bool) {
 	return at.Date(), ok && at.midnight()
 }
 
+// toDateTime takes ISO 8601, and seconds since 1970 as a number or a numeric text.
 func toDateTime(v any) (any, bool) {
 	switch v := v.(type) {
 	case string:
@@ -218,6 +223,7 @@ func instant(v any) (DateTime, bool) {
 	return DateTime{}, false
 }
 
+// toTime takes HH:MM[:SS[.f]] and seconds since midnight.
 func toTime(v any) (any, bool) {
 	var seconds float64
 	switch v := v.(type) {
@@ -237,6 +243,7 @@ func toTime(v any) (any, bool) {
 	return Time(t), seconds >= 0 && seconds < 86400 && t < day
 }
 
+// toRole takes the names of chat's roles.
 func toRole(v any) (any, bool) {
 	switch v := v.(type) {
 	case string:
@@ -247,6 +254,7 @@ func toRole(v any) (any, bool) {
 	return nil, false
 }
 
+// toMap takes objects of any content.
 func toMap(v any) (any, bool) {
 	r, ok := v.(*Record)
 	if !ok {

@@ -37,6 +37,7 @@ func Text(v any) string {
 	return compoundText(v)
 }
 
+// compoundText is Text for what is not a plain scalar.
 func compoundText(v any) string {
 	switch v := plainGo(v).(type) {
 	case Date:

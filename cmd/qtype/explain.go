@@ -18,7 +18,7 @@ func newExplain(s *streams) *cobra.Command {
 		Short: "Tell what a diagnostic's code means, with a wrong and a right example",
 		Example: `  qtype explain QT202
   qtype explain        # lists all codes`,
-		Args: cobra.MaximumNArgs(1),
+		Args: atMostOne,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return codes(), cobra.ShellCompDirectiveNoFileComp
 		},
@@ -69,4 +69,11 @@ func explain(s *streams, code string) error {
 		}
 	}
 	return s.write("", b.String())
+}
+
+func atMostOne(c *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return &usageError{command: c.CommandPath(), reason: "qtype explain takes one code"}
+	}
+	return nil
 }

@@ -342,7 +342,6 @@ func newClear(s *streams) *cobra.Command {
 	c := r.withSession(r.command("clear", "Forget a session: its window and its history", r.clear))
 	c.Flags().Lookup("session").Usage = "the session's `ID`"
 	c.Flags().BoolVar(&r.all, "all", false, "forget all sessions")
-	c.MarkFlagsMutuallyExclusive("session", "all")
 	return c
 }
 
@@ -352,6 +351,9 @@ func (r *remembering) clear(ctx context.Context, app *runtime.App) error {
 		return err
 	}
 	m := app.Memory(declared.ID)
+	if r.all && r.session != "" {
+		return usagef("--session and --all exclude each other")
+	}
 	if !r.all {
 		if r.session == "" {
 			return usagef("which session? --session names one, --all means all")

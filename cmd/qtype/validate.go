@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -160,7 +161,7 @@ func documents(args []string) ([]string, error) {
 		}
 		found, err := documentsIn(arg)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", arg, plainCause(err))
+			return nil, err
 		}
 		if len(found) == 0 {
 			return nil, fmt.Errorf("%s is a folder without any *.qtype.yaml", arg)
@@ -174,8 +175,10 @@ func documentsIn(folder string) ([]string, error) {
 	var found []string
 	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		switch {
+		case errors.Is(err, fs.ErrNotExist) && path != folder:
+			return nil // gone since the folder was listed
 		case err != nil:
-			return err
+			return fmt.Errorf("%s: %w", path, plainCause(err))
 		case d.IsDir() && path != folder && strings.HasPrefix(d.Name(), "."):
 			return filepath.SkipDir
 		case !d.IsDir() && (strings.HasSuffix(path, ".qtype.yaml") || strings.HasSuffix(path, ".qtype.yml")):

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,8 +32,9 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// writeOn says "name-0", "name-1", … and prints each number when it was
-// acknowledged, as many as standard input has lines.
+// writeOn says "name-0", "name-1", … one for each line of standard input, and
+// prints each number when it was acknowledged. It ends when the input does, so
+// with the parent at the latest.
 func writeOn(path, name string) error {
 	store, err := sqlite.Open(path)
 	if err != nil {
@@ -42,11 +44,8 @@ func writeOn(path, name string) error {
 	if err != nil {
 		return err
 	}
-	go func() { // standard input ends when the parent does
-		_, _ = bufio.NewReader(os.Stdin).ReadString(0)
-		os.Exit(2)
-	}()
-	for i := range 200 {
+	lines := bufio.NewScanner(os.Stdin)
+	for i := 0; lines.Scan(); i++ {
 		if err := say(context.Background(), m, fmt.Sprint(name, "-", i)); err != nil {
 			return err
 		}
@@ -55,18 +54,33 @@ func writeOn(path, name string) error {
 	return store.Close()
 }
 
-// writer starts a process that writes to path.
-func writer(t *testing.T, path, name string) (*exec.Cmd, *bufio.Scanner) {
+// process is a writer beside this one.
+type process struct {
+	*exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Scanner
+}
+
+func writer(t *testing.T, path, name string) *process {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), writerEnv+"="+path, "QTYPE_TEST_NAME="+name)
-	cmd.Stderr = os.Stderr
-	_, err := cmd.StdinPipe()
+	p := &process{Cmd: exec.CommandContext(t.Context(), os.Args[0])}
+	p.Env = append(os.Environ(), writerEnv+"="+path, "QTYPE_TEST_NAME="+name)
+	p.Stderr = os.Stderr
+	var err error
+	p.in, err = p.StdinPipe()
 	must(t, err)
-	out, err := cmd.StdoutPipe()
+	out, err := p.StdoutPipe()
 	must(t, err)
-	must(t, cmd.Start())
-	return cmd, bufio.NewScanner(out)
+	p.out = bufio.NewScanner(out)
+	must(t, p.Start())
+	return p
+}
+
+// send asks for n messages.
+func (p *process) send(t *testing.T, n int) {
+	t.Helper()
+	_, err := io.WriteString(p.in, strings.Repeat("\n", n))
+	must(t, err)
 }
 
 // TestKill kills a writer with no warning, 20 times, at another moment each
@@ -76,15 +90,16 @@ func TestKill(t *testing.T) {
 	acknowledged := map[string]int{}
 	for round := range 20 {
 		name := fmt.Sprint("w", round)
-		cmd, out := writer(t, path, name)
-		for n := 0; n <= round*3 && out.Scan(); n++ {
+		p := writer(t, path, name)
+		p.send(t, 1000)
+		for n := 0; n <= round*3 && p.out.Scan(); n++ {
 			acknowledged[name] = n + 1
 		}
-		must(t, cmd.Process.Kill())
-		for out.Scan() { // what it printed before the kill reached it
+		must(t, p.Process.Kill())
+		for p.out.Scan() { // what it printed before the kill reached it
 			acknowledged[name]++
 		}
-		_ = cmd.Wait() // it was killed, so it did not end well
+		_ = p.Wait() // it was killed, so it did not end well
 	}
 	store := open(t, path)
 	defer func() { must(t, store.Close()) }()
@@ -114,17 +129,21 @@ func TestKill(t *testing.T) {
 // process's messages in the order in which it said them.
 func TestTwoProcesses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "memory.db")
-	names := []string{"a", "b"}
-	var started []*exec.Cmd
-	var outs []*bufio.Scanner
-	for _, name := range names {
-		cmd, out := writer(t, path, name)
-		started, outs = append(started, cmd), append(outs, out)
-	}
-	for i, cmd := range started {
-		for outs[i].Scan() {
+	const each = 100
+	both := []*process{writer(t, path, "a"), writer(t, path, "b")}
+	for range each {
+		for _, p := range both {
+			p.send(t, 1)
 		}
-		must(t, cmd.Wait())
+		for _, p := range both {
+			if !p.out.Scan() {
+				t.Fatal("a writer ended early")
+			}
+		}
+	}
+	for _, p := range both {
+		must(t, p.in.Close())
+		must(t, p.Wait())
 	}
 	store := open(t, path)
 	defer func() { must(t, store.Close()) }()
@@ -143,10 +162,8 @@ func TestTwoProcesses(t *testing.T) {
 		}
 		last = name
 	}
-	for _, name := range names {
-		if next[name] != 200 {
-			t.Errorf("%s: %d of 200 messages", name, next[name])
-		}
+	if next["a"] != each || next["b"] != each {
+		t.Errorf("%v, want %d of each", next, each)
 	}
 	t.Logf("the processes took turns %d times", turns)
 }

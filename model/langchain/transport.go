@@ -127,6 +127,8 @@ func (m *Model) failure(ctx context.Context, rec *record, err error) error {
 	e := m.fault(outbound.Scrub(outbound.Line(err.Error(), 400), m.config.Key))
 	e.RetryAfter = rec.after
 	var network *url.Error
+	var syntax *json.SyntaxError
+	var shape *json.UnmarshalTypeError
 	switch {
 	case rec.status >= 300:
 		e.Status = rec.status
@@ -135,9 +137,15 @@ func (m *Model) failure(ctx context.Context, rec *record, err error) error {
 	case rec.broken != nil || errors.As(err, &network):
 		cause := cmp.Or(rec.broken, err)
 		e.Err, e.Temporary = cause, true
-		e.Message = fmt.Sprintf("cannot reach %s: %s", m.shown, outbound.Reason(cause))
+		what := "cannot reach"
+		if rec.status != 0 {
+			what = "lost the connection to"
+		}
+		e.Message = fmt.Sprintf("%s %s: %s", what, m.shown, outbound.Reason(cause))
 	case errors.Is(err, errCut):
 		e.Temporary = true
+	case errors.As(err, &syntax), errors.As(err, &shape):
+		e.Message = "the server's answer is not what its protocol says; is base_url right?"
 	}
 	if e.Status == http.StatusUnauthorized && m.config.Credential != "" {
 		e.Message = fmt.Sprintf("the server refused the credential %s: %s", m.config.Credential, e.Message)

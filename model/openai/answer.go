@@ -1,12 +1,9 @@
 package openai
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/qtype-dev/qtype/chat"
@@ -36,16 +33,6 @@ type said struct {
 	ToolCalls []callPart      `json:"tool_calls"`
 }
 
-// callPart is a tool call, or a piece of one.
-type callPart struct {
-	Index    *int   `json:"index"`
-	ID       string `json:"id"`
-	Function struct {
-		Name      string          `json:"name"`
-		Arguments json.RawMessage `json:"arguments"` // JSON text in a string; some servers send the object itself
-	} `json:"function"`
-}
-
 type usage struct {
 	Prompt     int `json:"prompt_tokens"`
 	Completion int `json:"completion_tokens"`
@@ -67,13 +54,6 @@ type assembler struct {
 	finish  string
 	usage   model.Usage
 	begun   bool // a choice was seen
-}
-
-// call is a tool call that is being put together.
-type call struct {
-	index     int
-	id, name  string
-	arguments strings.Builder
 }
 
 // whole takes an answer that came in one piece.
@@ -202,67 +182,6 @@ func contentText(raw json.RawMessage) (text, thoughts string, err error) {
 	return text, thoughts, nil
 }
 
-// call adds a piece of a tool call to the call it belongs to, or a whole call.
-func (a *assembler) call(p callPart, whole bool) error {
-	const most = 1024 // calls in one answer: more is no answer but a fault
-	var slot *call
-	if !whole {
-		slot = a.slot(p)
-	}
-	if slot == nil {
-		if len(a.calls) == most {
-			return fmt.Errorf("it holds more than %d tool calls", most)
-		}
-		slot = &call{index: len(a.calls)}
-		if p.Index != nil {
-			slot.index = *p.Index
-		}
-		a.calls = append(a.calls, slot)
-	}
-	slot.id = cmp.Or(slot.id, p.ID)
-	slot.name = cmp.Or(slot.name, p.Function.Name)
-	arguments, err := argumentText(p.Function.Arguments)
-	if err != nil {
-		return err
-	}
-	if slot.arguments.Len()+len(arguments) > maxAnswer {
-		return errTooLong
-	}
-	slot.arguments.WriteString(arguments)
-	return nil
-}
-
-// slot finds the call that a piece continues, nil where it begins one. Pieces
-// of several calls come interleaved and are told apart by their index; servers
-// that number all calls 0, or not at all, still give each call an id of its own.
-func (a *assembler) slot(p callPart) *call {
-	for i, c := range slices.Backward(a.calls) {
-		switch {
-		case p.ID != "" && p.ID == c.id:
-			return c
-		case p.ID != "" && c.id != "": // another call's id
-		case p.Index != nil && *p.Index == c.index:
-			return c
-		case p.Index == nil && p.ID == "" && p.Function.Name == "" && i == len(a.calls)-1:
-			return c
-		}
-	}
-	return nil
-}
-
-// argumentText is the JSON text in a string, or the object that some servers send in its place.
-func argumentText(raw json.RawMessage) (string, error) {
-	text := string(raw)
-	switch {
-	case text == "null":
-		return "", nil
-	case strings.HasPrefix(text, `"`):
-		err := json.Unmarshal(raw, &text)
-		return text, err
-	}
-	return text, nil
-}
-
 // response is the answer, complete.
 func (a *assembler) response() (*model.Response, error) {
 	if !a.begun {
@@ -272,17 +191,7 @@ func (a *assembler) response() (*model.Response, error) {
 	if a.text.Len() > 0 || len(a.calls) == 0 {
 		m.Blocks = []chat.Block{{Type: "text", Text: a.text.String()}}
 	}
-	for i, c := range a.calls {
-		id := c.id
-		if id == "" { // some servers give none, but the tool's answer must name its call
-			id = "call_" + m.ID[:16] + strconv.Itoa(i)
-		}
-		arguments := c.arguments.String()
-		if arguments == "" {
-			arguments = "{}"
-		}
-		m.ToolCalls = append(m.ToolCalls, chat.ToolCall{ID: id, Name: c.name, Arguments: arguments})
-	}
+	m.ToolCalls = a.toolCalls(m.ID)
 	return &model.Response{Message: m, Finish: a.reason(), Usage: a.usage}, nil
 }
 

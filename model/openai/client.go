@@ -145,27 +145,17 @@ func (c *Client) stream(ctx context.Context, resp *http.Response, a *assembler, 
 	for {
 		data, err := events.next()
 		switch {
-		case errors.Is(err, io.EOF) && events.count == 0:
-			return nil, c.unreadable(resp, events.head, errors.New("no events"))
 		case err != nil && a.finish != "" && isEnd(err): // whole, but for the closing mark that some servers leave out
 			return c.answer(a)
-		case isEnd(err):
-			f := c.fault(0, "the stream ended before the answer was complete")
-			f.Temporary = true
-			return nil, c.unlessCancelled(ctx, f)
 		case err != nil:
-			return nil, c.broken(ctx, "lost the connection to", err)
-		case len(data) == 0: // a sign of life
-			continue
+			return nil, c.cutOff(ctx, resp, events, err)
 		case string(data) == "[DONE]":
 			return c.answer(a)
+		case len(data) == 0: // a sign of life
+			continue
 		}
 		deltas, err := a.chunk(data)
-		var failure *streamFault
-		switch {
-		case errors.As(err, &failure):
-			return nil, c.refused(failure.fault, failure.fault.status(), 0)
-		case err != nil:
+		if err != nil {
 			return nil, c.unreadable(resp, data, err)
 		}
 		for _, ev := range deltas {
@@ -175,6 +165,19 @@ func (c *Client) stream(ctx context.Context, resp *http.Response, a *assembler, 
 			}
 		}
 	}
+}
+
+// cutOff makes an error of a stream that ended too early.
+func (c *Client) cutOff(ctx context.Context, resp *http.Response, events *events, err error) error {
+	switch {
+	case errors.Is(err, io.EOF) && events.count == 0:
+		return c.unreadable(resp, events.head, errors.New("no events"))
+	case isEnd(err):
+		f := c.fault(0, "the stream ended before the answer was complete")
+		f.Temporary = true
+		return c.unlessCancelled(ctx, f)
+	}
+	return c.broken(ctx, "lost the connection to", err)
 }
 
 func isEnd(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }

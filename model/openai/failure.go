@@ -119,6 +119,9 @@ func (c *Client) refusal(resp *http.Response) error {
 	switch text := outbound.Line(string(raw), maxMessage); {
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
 		message = "the server points elsewhere; is base_url right?"
+		if to, err := resp.Location(); err == nil {
+			message = fmt.Sprintf("the server points to %s; is base_url right?", outbound.Server(to))
+		}
 	case text == "":
 		message = http.StatusText(resp.StatusCode)
 	case text[0] == '<':
@@ -147,6 +150,9 @@ func (c *Client) refused(f fault, status int, after time.Duration) error {
 
 // unreadable makes an error of an answer that is not what the protocol says.
 func (c *Client) unreadable(resp *http.Response, raw []byte, cause error) error {
+	if sent, ok := errors.AsType[*streamFault](cause); ok {
+		return c.refused(sent.fault, sent.fault.status(), 0)
+	}
 	if f, ok := parseFault(raw); ok { // some gateways answer 200 and an error
 		return c.refused(f, f.status(), 0)
 	}

@@ -25,5 +25,5 @@ func write(file, dir string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, text, 0o644) //nolint:gosec // a published file: everybody may read it
+	return os.WriteFile(file, text, 0o644)
 }

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"qtype": main})
+}
+
+// TestScripts runs whole commands. $MODEL is a chat server that answers, and
+// $MODEL/<status> one that answers with that HTTP status, 429 only once for
+// each key; $CLOSED is an address where nothing listens.
+func TestScripts(t *testing.T) {
+	server := httptest.NewServer(modelServer())
+	t.Cleanup(server.Close)
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("MODEL", server.URL)
+			env.Setenv("CLOSED", closed.URL)
+			env.Setenv("NO_PROXY", "*")
+			return os.WriteFile(env.WorkDir+"/app.qtype.yaml", []byte(inbox), 0o600)
+		},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"status": status},
+		RequireExplicitExec: true,
+	})
+}
+
+// status runs a command that must end with an exit status: status 2 qtype …
+func status(ts *testscript.TestScript, _ bool, args []string) {
+	err := ts.Exec(args[1], args[2:]...)
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || fmt.Sprint(exit.ExitCode()) != args[0] {
+		ts.Fatalf("%v ended with %v, want exit status %s", args[1:], err, args[0])
+	}
+}
+
+// inbox is the application that most scripts run.
+const inbox = `id: inbox
+memories:
+  - id: chat_memory
+    token_limit: 500
+    chat_history_token_ratio: 0.5
+    token_flush_size: 50
+models:
+  - type: Model
+    id: assistant
+    provider: openai
+    model_id: gpt-4o-mini
+    offline: practice
+    retry: {max_attempts: 3, initial_delay: 1ms}
+  - type: Model
+    id: practice
+    provider: mock
+    rules:
+      - {match: 'break', error: it broke}
+      - {match: '(?s)(.*)', text: 'You said: $1'}
+flows:
+  - id: answer
+    variables:
+      - {id: message, type: ChatMessage}
+      - {id: reply, type: ChatMessage}
+    inputs: [message]
+    outputs: [reply]
+    steps:
+      - {type: LLMInference, id: draft, model: assistant, memory: chat_memory, inputs: [message], outputs: [reply]}
+  - id: sum
+    variables:
+      - {id: name, type: text}
+      - {id: age, type: int}
+      - {id: tags, type: 'list[text]?'}
+    inputs: [name, age, tags]
+    outputs: [name, age, tags]
+    steps:
+      - {type: Echo, id: repeat, inputs: [name, age, tags], outputs: [name, age, tags]}
+`
+
+// modelServer speaks OpenAI's wire format.
+func modelServer() http.Handler {
+	var calls atomic.Int64
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var req struct {
+			Messages []struct{ Role, Content string }
+		}
+		if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		var status int
+		if _, err := fmt.Sscanf(r.URL.Path, "/%d/", &status); err == nil && (status != 429 || calls.Add(1) == 1) {
+			w.WriteHeader(status)
+			fmt.Fprint(w, `{"error": {"message": "no luck today"}}`)
+			return
+		}
+		fmt.Fprintf(w, `{"choices": [{"finish_reason": "stop", "message": {"role": "assistant", "content": "%d heard"}}],
+			"usage": {"prompt_tokens": 1200, "completion_tokens": 34}}`, len(req.Messages))
+	})
+}
+
+// terminal runs a command line as if both streams were a terminal without colour.
+func terminal(ctx context.Context, width int, args ...string) (code int, out, err string) {
+	var stdout, stderr bytes.Buffer
+	s := &streams{in: strings.NewReader(""), out: &stdout, err: &stderr, outTerminal: true, width: width}
+	code = execute(ctx, s, args)
+	return code, stdout.String(), stderr.String()
+}
+
+// inFolder makes a folder with the application and the given files the current one.
+func inFolder(t *testing.T, files map[string]string) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	t.Setenv("OPENAI_API_KEY", "")
+	t.Setenv("OPENAI_BASE_URL", "")
+	files["app.qtype.yaml"] = inbox
+	for name, text := range files {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestTableOnATerminal(t *testing.T) {
+	inFolder(t, map[string]string{"m.csv": "session,message\nc-1,short\nc-漢字,\"a \x1b[31mlong\n message that\t does not fit at all\"\nc-1,break\n"})
+	code, out, errText := terminal(t.Context(), 44, "run", "app.qtype.yaml", "-I", "m.csv", "--ephemeral")
+	want := ` row  session  reply
+    1  c-1      You said: short
+    2  c-漢字   You said: a ` + "\uFFFD" + `[31mlong messag…
+    3  c-1      failed: step draft: model p…
+`
+	if code != exitFailed || strings.TrimLeft(out, " ") != strings.TrimLeft(want, " ") {
+		t.Errorf("status %d, output\n%s\nwant\n%s", code, out, want)
+	}
+	if !strings.Contains(errText, "3 rows: 2 done, 1 failed (step draft:") || strings.ContainsRune(errText, '\x1b') {
+		t.Errorf("standard error:\n%s", errText)
+	}
+}
+
+func TestCardsOnATerminal(t *testing.T) {
+	inFolder(t, map[string]string{})
+	code, out, _ := terminal(t.Context(), 80, "run", "app.qtype.yaml", "-i", "one\n  two\x1b", "--ephemeral")
+	if want := "reply:\n  You said: one\n    two\uFFFD\n"; code != exitDone || out != want {
+		t.Errorf("status %d, output %q, want %q", code, out, want)
+	}
+}
+
+func TestInterrupt(t *testing.T) {
+	asked := make(chan struct{})
+	released := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		close(asked)
+		<-r.Context().Done()
+		close(released)
+	}))
+	defer server.Close()
+	inFolder(t, map[string]string{"m.csv": "message\nhello\n"})
+	t.Setenv("OPENAI_BASE_URL", server.URL)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-asked
+		cancel()
+	}()
+	code, out, errText := terminal(ctx, 80, "run", "app.qtype.yaml", "-I", "m.csv", "-o", "out.csv", "--ephemeral")
+	<-released
+	if code != exitFailed || out != "" || !strings.HasSuffix(errText, "error: interrupted after 0 rows: out.csv was not written\n") {
+		t.Errorf("status %d, output %q, error %q", code, out, errText)
+	}
+	if left, _ := os.ReadDir("."); len(left) != 2 {
+		t.Errorf("something is left behind: %v", left)
+	}
+}
+
+func TestBarsOnATerminal(t *testing.T) {
+	second := make(chan struct{})
+	calls := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if calls++; calls == 2 {
+			<-second
+		}
+		modelServer().ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	inFolder(t, map[string]string{"m.csv": "message\na\nb\nc\n"})
+	t.Setenv("OPENAI_BASE_URL", server.URL)
+	drawn := &watched{until: regexp.MustCompile(`draft +█+ .*2/3 .* rows/s`), seen: make(chan struct{})}
+	go func() {
+		<-drawn.seen
+		close(second)
+	}()
+	s := &streams{in: strings.NewReader(""), out: io.Discard, err: drawn, errTerminal: true, width: 80}
+	if code := execute(t.Context(), s, []string{"run", "app.qtype.yaml", "-I", "m.csv", "--ephemeral"}); code != exitDone {
+		t.Errorf("status %d:\n%s", code, drawn.text)
+	}
+	if !strings.Contains(string(drawn.text), "3 rows: 3 done in ") {
+		t.Errorf("no summary:\n%s", drawn.text)
+	}
+}
+
+// watched is a terminal that tells when something was drawn on it.
+type watched struct {
+	text  []byte
+	until *regexp.Regexp
+	seen  chan struct{}
+	done  bool
+}
+
+// Write keeps the text; the command never writes from two goroutines at once.
+func (w *watched) Write(p []byte) (int, error) {
+	w.text = append(w.text, p...)
+	if !w.done && w.until.Match(w.text) {
+		w.done = true
+		close(w.seen)
+	}
+	return len(p), nil
+}

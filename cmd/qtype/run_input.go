@@ -1,0 +1,358 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/qtype-dev/qtype/records"
+	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/value"
+)
+
+// countBelow is the size of a file, in bytes, up to which its rows are counted
+// before the run, for the header and the bars.
+const countBelow = 8 << 20
+
+// maxInput is the most bytes that -i takes from a file or standard input.
+const maxInput = 64 << 20
+
+// input is where a run's rows come from.
+type input struct {
+	name    string // the file's name, empty for a single input
+	total   int64  // how many rows there are, -1 where that is not known
+	columns []string
+	session string // the column that names sessions, empty where none does
+	rows    iter.Seq[runtime.Input]
+	fault   error                  // what ended the rows before their time
+	record  func(r records.Record) // told of every row before it runs, where set
+	file    *records.Reader        // nil for a single input
+	memory  []map[string]any       // the rows of a single input
+	flow    *spec.Flow
+	run     *running
+}
+
+// openInput finds out where the rows come from.
+func (r *running) openInput(flow *spec.Flow) (*input, error) {
+	in := &input{total: -1, flow: flow, run: r}
+	switch {
+	case r.inputFile != "":
+		return in, in.openFile(r.inputFile)
+	case r.input != "":
+		return in, in.openValue(r.input)
+	case len(in.required()) > 0:
+		var names []string
+		for _, v := range in.required() {
+			names = append(names, fmt.Sprintf("%s (%s)", v.ID, v.Type))
+		}
+		return nil, usagef("flow %s needs input: %s; give it by -i JSON, or rows by -I FILE", flow.ID, joinNames(names))
+	}
+	in.memory, in.total = []map[string]any{{}}, 1
+	in.rows = in.values
+	return in, nil
+}
+
+// required are the flow's inputs that every row must have.
+func (in *input) required() []*spec.Variable {
+	var all []*spec.Variable
+	for _, ref := range in.flow.Inputs {
+		if !ref.To.IsOptional() {
+			all = append(all, ref.To)
+		}
+	}
+	return all
+}
+
+func (in *input) close() {
+	if in.file != nil {
+		_ = in.file.Close() // only read
+	}
+}
+
+// openFile opens a file of rows and checks its columns where they are known.
+func (in *input) openFile(path string) error {
+	file, err := records.Open(path, records.Options{})
+	if err != nil {
+		return err
+	}
+	in.file, in.name, in.columns = file, path, file.Columns()
+	if err := in.checkColumns(); err != nil {
+		in.close()
+		return err
+	}
+	if n, known := file.Total(); known {
+		in.total = n
+	} else if _, size := file.Progress(); size <= countBelow {
+		if n, err := records.Count(path, records.Options{}); err == nil {
+			in.total = n
+		}
+	}
+	in.rows = in.fileRows
+	return nil
+}
+
+// checkColumns demands the columns that every row would miss, and picks the
+// session's column.
+func (in *input) checkColumns() error {
+	in.session = in.run.sessionColumn
+	if in.columns == nil {
+		return nil
+	}
+	for _, v := range in.required() {
+		if !slices.Contains(in.columns, v.ID) {
+			return fmt.Errorf("%s: no column %q, which flow %s needs as its input; the columns are: %s%s",
+				in.name, v.ID, in.flow.ID, joinNames(in.columns), didYouMean(v.ID, in.columns))
+		}
+	}
+	if c := in.run.sessionColumn; c != "" {
+		if !slices.Contains(in.columns, c) {
+			return fmt.Errorf("%s: no column %q for the sessions; the columns are: %s%s",
+				in.name, c, joinNames(in.columns), didYouMean(c, in.columns))
+		}
+		return nil
+	}
+	for _, c := range []string{"session_id", "session"} {
+		if slices.Contains(in.columns, c) {
+			in.session = c
+			return nil
+		}
+	}
+	return nil
+}
+
+// fileRows reads the file. A row that cannot be read is a failed row; any other
+// fault ends the rows and is kept.
+func (in *input) fileRows(yield func(runtime.Input) bool) {
+	for rec, err := range in.file.All() {
+		var bad *records.RowError
+		if err != nil && !errors.As(err, &bad) {
+			in.fault = err
+			return
+		}
+		if in.record != nil {
+			in.record(rec)
+		}
+		if !yield(in.of(rec, err)) {
+			return
+		}
+	}
+}
+
+// of makes a row of a record: the flow's inputs and the session.
+func (in *input) of(rec records.Record, err error) runtime.Input {
+	cells := in.file != nil && (in.file.Format() == records.CSV || in.file.Format() == records.TSV)
+	row := runtime.Input{Session: in.sessionOf(rec.Get), Err: err}
+	if err != nil {
+		return row
+	}
+	row.Values = make(map[string]any, len(in.flow.Inputs))
+	for _, ref := range in.flow.Inputs {
+		v, ok := rec.Get(ref.To.ID)
+		if text, isText := v.(string); isText && cells {
+			v = value.Cell(text)
+		}
+		if ok {
+			row.Values[ref.To.ID] = v
+		}
+	}
+	return row
+}
+
+// sessionOf is the session that a row names, --session where that is given.
+func (in *input) sessionOf(get func(string) (any, bool)) string {
+	if in.run.session != "" {
+		return in.run.session
+	}
+	columns := []string{in.session}
+	if in.session == "" && in.columns == nil {
+		columns = []string{"session_id", "session"}
+	}
+	for _, c := range columns {
+		v, ok := get(c)
+		switch {
+		case c == "" || !ok || v == nil:
+			continue
+		default:
+			return value.Text(v)
+		}
+	}
+	return ""
+}
+
+// openValue reads what -i gives: JSON, a plain text, @file or -.
+func (in *input) openValue(arg string) error {
+	text, from, err := in.fetch(arg)
+	if err != nil {
+		return err
+	}
+	in.memory, err = in.parse(text)
+	if err != nil {
+		if from == "" {
+			return &usageError{reason: "-i: " + err.Error()}
+		}
+		return fmt.Errorf("%s: %w", from, err)
+	}
+	in.total = int64(len(in.memory))
+	in.rows = in.values
+	return nil
+}
+
+// fetch is the text of -i and where it came from, empty for the command line itself.
+func (in *input) fetch(arg string) (text []byte, from string, err error) {
+	path, isFile := strings.CutPrefix(arg, "@")
+	var source io.Reader
+	switch {
+	case arg == "-":
+		source, from = in.run.in, "standard input"
+	case isFile:
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			return nil, "", fmt.Errorf("%s: is a directory, not a file", path)
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, "", fmt.Errorf("%s: %w", path, plainCause(err))
+		}
+		defer func() { _ = f.Close() }() // only read
+		source, from = f, path
+	default:
+		return []byte(arg), "", nil
+	}
+	text, err = io.ReadAll(io.LimitReader(source, maxInput+1))
+	switch {
+	case err != nil:
+		return nil, "", fmt.Errorf("%s: %w", from, plainCause(err))
+	case len(text) > maxInput:
+		return nil, "", fmt.Errorf("%s: is longer than 64 MB: give many rows by -I FILE", from)
+	}
+	return bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), from, nil
+}
+
+// parse makes rows of the text of -i.
+func (in *input) parse(text []byte) ([]map[string]any, error) {
+	body := bytes.TrimSpace(text)
+	if len(body) == 0 {
+		return nil, errors.New("the input is empty")
+	}
+	if single := in.single(); single != nil && body[0] != '{' && body[0] != '[' {
+		return []map[string]any{{single.ID: plainInput(single, body)}}, nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return nil, fmt.Errorf("not valid JSON: %s", jsonFault(err))
+	}
+	if dec.More() {
+		return nil, errors.New("not valid JSON: something follows the first value; give many rows as an array")
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		return []map[string]any{v}, nil
+	case []any:
+		return objects(v)
+	}
+	return nil, fmt.Errorf("a JSON object with the flow's inputs is expected: %s", in.example())
+}
+
+// jsonFault is a JSON error with its place.
+func jsonFault(err error) string {
+	var syntax *json.SyntaxError
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return "it ends before it is complete"
+	case errors.As(err, &syntax):
+		return fmt.Sprintf("%s at character %d", syntax.Error(), syntax.Offset)
+	}
+	return "it cannot be read"
+}
+
+// objects are the rows of an array.
+func objects(list []any) ([]map[string]any, error) {
+	rows := make([]map[string]any, len(list))
+	for i, v := range list {
+		m, ok := v.(map[string]any)
+		if !ok {
+			return nil, fmt.Errorf("item %d of the array is no object: a row is an object with the flow's inputs", i+1)
+		}
+		rows[i] = m
+	}
+	return rows, nil
+}
+
+// single is the flow's one required input, or its only one; nil where there are
+// several or where its values are objects or lists.
+func (in *input) single() *spec.Variable {
+	required := in.required()
+	if len(required) == 1 {
+		return required[0]
+	}
+	if len(required) == 0 && len(in.flow.Inputs) == 1 {
+		return in.flow.Inputs[0].To
+	}
+	return nil
+}
+
+// plainInput is a text that is no object as the value of an input: a JSON
+// string stands for its content.
+func plainInput(v *spec.Variable, body []byte) any {
+	if body[0] == '"' {
+		var s string
+		if json.Unmarshal(body, &s) == nil {
+			return s
+		}
+	}
+	if v.Type.Is("text") || v.Type.Is("ChatMessage") {
+		return string(body)
+	}
+	return value.Cell(body)
+}
+
+// example is an input that would do.
+func (in *input) example() string {
+	var parts []string
+	for _, ref := range in.flow.Inputs {
+		parts = append(parts, fmt.Sprintf("%q: …", ref.To.ID))
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
+}
+
+// values yields the rows of a single input.
+func (in *input) values(yield func(runtime.Input) bool) {
+	for i, row := range in.memory {
+		if in.record != nil {
+			in.record(recordOf(row, int64(i)+1))
+		}
+		get := func(c string) (any, bool) { v, ok := row[c]; return v, ok }
+		session := in.run.session
+		if c := in.run.sessionColumn; session == "" && c != "" {
+			if v, ok := get(c); ok && v != nil {
+				session = value.Text(v)
+			}
+		} else if session == "" {
+			session = in.sessionOf(get)
+		}
+		if !yield(runtime.Input{Values: row, Session: session}) {
+			return
+		}
+	}
+}
+
+// recordOf is a row of -i as a record, columns in alphabetical order.
+func recordOf(row map[string]any, number int64) records.Record {
+	rec := records.Record{Number: number}
+	for c := range row {
+		rec.Columns = append(rec.Columns, c)
+	}
+	slices.Sort(rec.Columns)
+	for _, c := range rec.Columns {
+		rec.Values = append(rec.Values, row[c])
+	}
+	return rec
+}

@@ -1,0 +1,179 @@
+package loader
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/qtype-dev/qtype/diag"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// structure decodes a mapping into a struct. The name is the struct's in a
+// user's words where it is neither an entity nor of a union: the key it stands under.
+func (d *decoder) structure(n *node, v reflect.Value, name string) {
+	made, ok := v.Addr().Interface().(spec.Node)
+	if !ok {
+		return // every struct of the language is a node; the others are special
+	}
+	made.SetPlace(n.place())
+	p, owner := d.planOf(v.Type()), d.title(n, made, name)
+	d.present(n, v, p, owner)
+	for i := range p.fields {
+		f := &p.fields[i]
+		if n.has(f.name) {
+			continue
+		}
+		if f.required {
+			d.faults.add(missingField(n, owner, f.name))
+		}
+		setDefault(v.FieldByIndex(f.index), f)
+	}
+	d.check(n, made, owner)
+}
+
+// present decodes the keys that are there.
+func (d *decoder) present(n *node, v reflect.Value, p *plan, owner string) {
+	names := p.names
+	// The key that chooses an alternative of a union is no field of its struct.
+	_, isField := p.byName["type"]
+	isTag := !isField && spec.TypeName(v.Addr().Interface().(spec.Node)) != ""
+	if isTag {
+		names = append([]string{"type"}, names...)
+	}
+	for _, pair := range n.pairs {
+		if i, known := p.byName[pair.key.text]; known {
+			d.field(pair, &p.fields[i], v, owner)
+		} else if pair.key.text != "type" || !isTag {
+			d.faults.add(unknownField(pair.key, owner, names, isLax(v.Type())))
+		}
+	}
+}
+
+// title names an entity for a message: step "ask", memory "chat", cache_config.
+func (d *decoder) title(n *node, made spec.Node, name string) string {
+	kind := name
+	if e, ok := made.(spec.Entity); ok {
+		kind = string(e.Kind())
+	} else if u := d.unionWith(made); u != nil {
+		kind = u.Name
+	}
+	if id := n.get("id"); id != nil && id.kind == text && id.text != "" {
+		return fmt.Sprintf("%s %q", kind, id.shown())
+	}
+	return kind
+}
+
+// unionWith finds the union that a node is an alternative of.
+func (d *decoder) unionWith(made spec.Node) *spec.Union {
+	for i := range d.unions {
+		if made != nil && reflect.TypeOf(made).Implements(d.unions[i].Type) {
+			return &d.unions[i]
+		}
+	}
+	return nil
+}
+
+// field decodes one key's value and checks its rule.
+func (d *decoder) field(p pair, f *field, owner reflect.Value, title string) {
+	v := owner.FieldByIndex(f.index)
+	at := slot{owner: title, name: f.name}
+	if p.value.kind == null {
+		d.nothing(p.value, v, f, at)
+		return
+	}
+	if p.value.kind == broken || p.value.unset {
+		setDefault(v, f)
+	}
+	before := d.faults.raised
+	d.value(p.value, v, at)
+	if d.faults.raised > before {
+		// A scalar in error has its default; of a list and a struct what could be made is kept.
+		if k := v.Kind(); k != reflect.Struct && k != reflect.Slice && k != reflect.Pointer && k != reflect.Interface {
+			setDefault(v, f)
+		}
+		return
+	}
+	if f.rule != "" && p.value.kind != broken && !p.value.unset {
+		d.rule(p.value, v, f)
+	}
+}
+
+// nothing decodes a null: an empty section is an absent one, but an empty word
+// is no word. Only what is optional by a pointer can be none despite a default.
+func (d *decoder) nothing(n *node, v reflect.Value, f *field, at slot) {
+	if v.Kind() == reflect.Pointer {
+		v.SetZero()
+		return
+	}
+	if f.required || f.hasDefault {
+		d.faults.add(ruleKind.At(n.span, "%s is empty", at).WithHint("give it a value%s", orLeaveOut(f)))
+	}
+	setDefault(v, f)
+}
+
+func orLeaveOut(f *field) string {
+	if f.required {
+		return ""
+	}
+	return " or leave the key out"
+}
+
+func unknownField(key *node, owner string, names []string, lax bool) diag.Diagnostic {
+	const listed = 14
+	fault := ruleUnknownField.At(key.span, "%s has no key %q", owner, key.shown())
+	if lax {
+		fault = fault.WithSeverity(diag.Warning)
+	}
+	near := diag.Nearest(key.text, names)
+	if near == "" && len(names) <= listed {
+		return fault.WithHint("it has %s", strings.Join(names, ", "))
+	}
+	return fault.WithSuggestion(near)
+}
+
+// missingField places the fault where the key would stand.
+func missingField(n *node, owner, name string) diag.Diagnostic {
+	at := n.span.Start
+	if len(n.pairs) > 0 && n.pairs[0].key.span.File == n.span.File && n.pairs[0].key.span.Start.Line >= at.Line {
+		at = n.pairs[0].key.span.Start
+	}
+	return ruleMissingField.At(pointAt(n.span.File, at), "%s needs %s %q", owner, article(name), name).WithHint(`add "%s:" here`, name)
+}
+
+func article(word string) string {
+	if strings.ContainsRune("aeiou", rune(word[0])) {
+		return "an"
+	}
+	return "a"
+}
+
+// setDefault sets what a field is where its key is absent.
+func setDefault(v reflect.Value, f *field) {
+	v.SetZero()
+	if !f.hasDefault {
+		return
+	}
+	if v.Kind() == reflect.Pointer {
+		v.Set(reflect.New(v.Type().Elem()))
+		v = v.Elem()
+	}
+	n := &node{kind: resolve11(f.fallback), text: f.fallback, source: f.fallback}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(f.fallback)
+	case reflect.Int:
+		i, _ := n.toInt()
+		v.SetInt(i)
+	case reflect.Float64:
+		x, _ := n.toFloat()
+		v.SetFloat(x)
+	case reflect.Bool:
+		b, _ := n.toBool()
+		v.SetBool(b)
+	case reflect.Int64:
+		length, _ := time.ParseDuration(f.fallback)
+		v.SetInt(int64(length))
+	}
+}

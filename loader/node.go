@@ -1,0 +1,107 @@
+package loader
+
+import (
+	"github.com/qtype-dev/qtype/source"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// kind is what a value of the tree is.
+type kind uint8
+
+const (
+	broken   kind = iota // could not be made; the fault is reported already, so nothing more is said of it
+	null                 // no value
+	boolean              // a truth value, by YAML 1.1
+	integer              // a whole number, by YAML 1.1
+	float                // another number, by YAML 1.1
+	text                 // a text; dates and times of day too
+	sequence             // a list
+	mapping              // keys and values
+)
+
+// node is a value of a document after includes, aliases, merges and environment
+// variables. An alias shares its target's node, so the tree is a graph without circles.
+type node struct {
+	kind   kind
+	text   string      // a scalar's text
+	source string      // a scalar's text before environment variables were set in; equal to text mostly
+	unset  bool        // text still holds a variable that is not set
+	span   source.Span // the value's place
+	items  []*node     // of a sequence
+	pairs  []pair      // of a mapping, each key once
+	size   int         // how many values it is, aliases spelt out
+	height int         // how many levels it has
+
+	made *spec.Place // the answer of place
+}
+
+// pair is a key and its value.
+type pair struct{ key, value *node }
+
+// get finds the value of a key; nil where it is absent.
+func (n *node) get(key string) *node {
+	for _, p := range n.pairs {
+		if p.key.text == key {
+			return p.value
+		}
+	}
+	return nil
+}
+
+// has tells whether a key is there.
+func (n *node) has(key string) bool { return n.get(key) != nil }
+
+// shown is a scalar's text as it may be printed: a value that came from the
+// environment may be secret, so its ${NAME} stands for it.
+func (n *node) shown() string { return n.source }
+
+// place is the tree of places that spec values keep.
+func (n *node) place() *spec.Place {
+	if n.made != nil {
+		return n.made
+	}
+	n.made = &spec.Place{Value: n.span}
+	parts := make([]spec.Place, len(n.pairs)+len(n.items))
+	n.made.Parts = make([]*spec.Place, 0, len(parts))
+	for i, p := range n.pairs {
+		value := p.value.place()
+		parts[i] = spec.Place{Name: p.key.text, Key: p.key.span, Value: value.Value, Parts: value.Parts}
+		n.made.Parts = append(n.made.Parts, &parts[i])
+	}
+	for _, item := range n.items {
+		n.made.Parts = append(n.made.Parts, item.place())
+	}
+	return n.made
+}
+
+// head is the mark of a value that is at fault as a whole: one that spans
+// several lines is marked where it starts.
+func (n *node) head() source.Span {
+	if n.kind == mapping || n.kind == sequence {
+		return pointAt(n.span.File, n.span.Start)
+	}
+	return n.span
+}
+
+// noun names a kind for a user.
+func (k kind) noun() string {
+	switch k {
+	case null:
+		return "nothing"
+	case boolean:
+		return "a truth value"
+	case integer, float:
+		return "a number"
+	case sequence:
+		return "a list"
+	case mapping:
+		return "a mapping"
+	}
+	return "a text"
+}
+
+// grow counts a part.
+func (n *node) grow(part *node) {
+	n.size += part.size
+	n.height = max(n.height, part.height)
+}

@@ -1,0 +1,103 @@
+package openai
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/qtype-dev/qtype/chat"
+)
+
+// callPart is a tool call, or a piece of one.
+type callPart struct {
+	Index    *int   `json:"index"`
+	ID       string `json:"id"`
+	Function struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"` // JSON text in a string; some servers send the object itself
+	} `json:"function"`
+}
+
+// call is a tool call that is being put together.
+type call struct {
+	index     int
+	id, name  string
+	arguments strings.Builder
+}
+
+// call adds a piece of a tool call to the call it belongs to, or a whole call.
+func (a *assembler) call(p callPart, whole bool) error {
+	const most = 1024 // calls in one answer: more is no answer but a fault
+	var slot *call
+	if !whole {
+		slot = a.slot(p)
+	}
+	if slot == nil {
+		if len(a.calls) == most {
+			return fmt.Errorf("it holds more than %d tool calls", most)
+		}
+		slot = &call{index: len(a.calls)}
+		if p.Index != nil {
+			slot.index = *p.Index
+		}
+		a.calls = append(a.calls, slot)
+	}
+	slot.id = cmp.Or(slot.id, p.ID)
+	slot.name = cmp.Or(slot.name, p.Function.Name)
+	arguments, err := argumentText(p.Function.Arguments)
+	if err != nil {
+		return err
+	}
+	if slot.arguments.Len()+len(arguments) > maxAnswer {
+		return errTooLong
+	}
+	slot.arguments.WriteString(arguments)
+	return nil
+}
+
+// slot finds the call that a piece continues, nil where it begins one. Pieces
+// of several calls come interleaved and are told apart by their index; servers
+// that number all calls 0, or not at all, still give each call an id of its own.
+func (a *assembler) slot(p callPart) *call {
+	for i, c := range slices.Backward(a.calls) {
+		switch {
+		case p.ID != "" && p.ID == c.id:
+			return c
+		case p.ID != "" && c.id != "": // another call's id
+		case p.Index != nil && *p.Index == c.index:
+			return c
+		case p.Index == nil && p.ID == "" && p.Function.Name == "" && i == len(a.calls)-1:
+			return c
+		}
+	}
+	return nil
+}
+
+// argumentText is the JSON text in a string, or the object that some servers send in its place.
+func argumentText(raw json.RawMessage) (string, error) {
+	text := string(raw)
+	switch {
+	case text == "null":
+		return "", nil
+	case strings.HasPrefix(text, `"`):
+		err := json.Unmarshal(raw, &text)
+		return text, err
+	}
+	return text, nil
+}
+
+// toolCalls are the calls, complete; answer is the id of the message that makes them.
+func (a *assembler) toolCalls(answer string) []chat.ToolCall {
+	var calls []chat.ToolCall
+	for i, c := range a.calls {
+		id := c.id
+		if id == "" { // some servers give none, but the tool's answer must name its call
+			id = "call_" + answer[:16] + strconv.Itoa(i)
+		}
+		calls = append(calls, chat.ToolCall{ID: id, Name: c.name, Arguments: cmp.Or(c.arguments.String(), "{}")})
+	}
+	return calls
+}

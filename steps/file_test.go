@@ -1,0 +1,191 @@
+package steps_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/qtype-dev/qtype/records"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/steps"
+	"github.com/qtype-dev/qtype/value"
+)
+
+func write(t testing.TB, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func read(t testing.TB, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// source runs a FileSource over a file; errors lose the folder's name.
+func source(t testing.TB, l layout, path string, outputs ...string) []string {
+	t.Helper()
+	r := build(t, &spec.FileSource{StepBase: l.base("f", nil, outputs), Path: spec.PathRef{URI: path}}, &steps.Env{Slots: l})
+	got := drive(t, l, r, l.row(map[string]any{"up": "kept"}))
+	for i := range got {
+		got[i] = strings.ReplaceAll(got[i], filepath.Dir(path)+string(filepath.Separator), "")
+	}
+	return got
+}
+
+func TestFileSourceCoercesAndGoesOn(t *testing.T) {
+	item := custom(t, "Item", "sku: text")
+	l := declare(t, []*spec.CustomType{item}, "up: text", "id: text", "n: int?", "ok: boolean", "items: list[Item]?")
+	csv := "id,extra,n,ok,items\n007,x,5,yes,\"[{\"\"sku\"\":\"\"a\"\"}]\"\nNA,x,,no,\n\"a\nb\",x,many,1,\n4,x,1,true,\n"
+	expect(t, "csv", source(t, l, write(t, "a.csv", csv), "id", "n", "ok", "items"),
+		`{"up":"kept","id":"007","n":5,"ok":true,"items":[{"sku":"a"}]}`, `{"up":"kept","id":"NA","n":null,"ok":false,"items":null}`,
+		`error: a.csv:4: n: expected int, got "many"`, `{"up":"kept","id":"4","n":1,"ok":true,"items":null}`)
+	expect(t, "jsonl", source(t, l, write(t, "a.jsonl", "{\"id\":\"x\",\"ok\":true,\"items\":[{\"sku\":\"a\"}]}\n\n{\"id\":5,\"ok\":true}\n{\"id\":\"y\"}\n"), "id", "n", "ok", "items"),
+		`{"up":"kept","id":"x","n":null,"ok":true,"items":[{"sku":"a"}]}`, "error: a.jsonl:3: id: expected text, got 5", `error: a.jsonl:4: there is no "ok"; it has id`)
+	expect(t, "header only", source(t, l, write(t, "a.csv", "id,ok\n"), "id", "ok"))
+	expect(t, "no outputs", source(t, l, write(t, "a.csv", "id\n1\n2\n")), `{"up":"kept"}`, `{"up":"kept"}`)
+	expect(t, "a column is missing", source(t, l, write(t, "a.csv", "id,n\n1,2\n3,4\n"), "id", "ok"), `error: a.csv: there is no column "ok"; columns are id, n`)
+	expect(t, "no file", source(t, l, "/nowhere/at/all.csv", "id"), "error: all.csv: no such file")
+}
+
+func TestFileSourceTakesItsPathFromAVariable(t *testing.T) {
+	l := declare(t, nil, "path: text", "id: text")
+	r := build(t, &spec.FileSource{StepBase: l.base("f", nil, []string{"id"}), Path: spec.PathRef{Var: l.ref("path")}}, &steps.Env{Slots: l})
+	path := write(t, "a.csv", "id\nx\n")
+	rows := driveRows(t, r, l.row(map[string]any{"path": path}), l.row(map[string]any{"path": "file://" + path}),
+		l.row(nil), l.row(map[string]any{"path": ""}), l.row(map[string]any{"path": int64(1)}), l.row(map[string]any{"path": "s3://b/a.csv"}))
+	var got []string
+	for _, row := range rows {
+		if row.Err != nil {
+			got = append(got, row.Err.Err.Error())
+		} else {
+			got = append(got, row.Values[1].(string))
+		}
+	}
+	expect(t, "paths", got, "x", "x", "variable path is not set", "variable path: the path is empty", "variable path: expected a path, got 1",
+		"variable path: s3://b/a.csv: files are read and written on this machine only, s3:// is not available yet")
+}
+
+func TestFileSourceStopsWithItsContext(t *testing.T) {
+	l := declare(t, nil, "id: text")
+	path := write(t, "a.csv", "id\n"+strings.Repeat("x\n", 1000))
+	r := build(t, &spec.FileSource{StepBase: l.base("f", nil, []string{"id"}), Path: spec.PathRef{URI: path}}, &steps.Env{Slots: l})
+	ctx, cancel := context.WithCancel(t.Context())
+	n := 0
+	err := r.(steps.Step).Process(ctx, l.row(nil), func(*steps.Row) error { n++; cancel(); return nil })
+	if err == nil || n != 1 {
+		t.Errorf("%d rows, %v", n, err)
+	}
+}
+
+func TestFileWriterWritesWhatItIsGiven(t *testing.T) {
+	item := custom(t, "Item", "b: text", "a: int")
+	l := declare(t, []*spec.CustomType{item}, "id: text", "n: int", "items: list[Item]", "unused: text", "path: text")
+	rec := value.NewRecord("Item", value.Field{Name: "b", Value: "x"}, value.Field{Name: "a", Value: int64(1)})
+	rows := func() []*steps.Row {
+		return []*steps.Row{l.row(map[string]any{"id": "1", "n": int64(5), "items": []any{rec}}), l.row(map[string]any{"id": "2", "n": nil}), l.row(map[string]any{"id": "3", "n": "many"})}
+	}
+	step := func(path string, inputs ...string) *spec.FileWriter {
+		return &spec.FileWriter{StepBase: l.base("w", inputs, []string{"path"}), Path: spec.PathRef{URI: path}}
+	}
+	dir := t.TempDir()
+	env := &steps.Env{Slots: l}
+	out := filepath.Join(dir, "new", "folder", "out.jsonl")
+	got := driveRows(t, build(t, step(out), env), rows()...)
+	if len(got) != 2 || show(l, got[0]) != `error: column n: expected int, got "many"` || got[1].Values[4] != any(out) {
+		t.Errorf("%v", got)
+	}
+	if s := read(t, out); s != "{\"id\":\"1\",\"n\":5,\"items\":[{\"b\":\"x\",\"a\":1}]}\n{\"id\":\"2\",\"n\":null,\"items\":null}\n" {
+		t.Error(s)
+	}
+	csv := filepath.Join(dir, "out.csv")
+	driveRows(t, build(t, step(csv, "items", "id"), env), rows()[:2]...)
+	if s := read(t, csv); s != "items,id\n\"[{\"\"b\"\":\"\"x\"\",\"\"a\"\":1}]\",1\n,2\n" {
+		t.Errorf("%q", s)
+	}
+	pq := filepath.Join(dir, "out.parquet")
+	driveRows(t, build(t, step(pq, "id", "n"), env), rows()[:2]...)
+	if n, err := records.Count(pq, records.Options{}); n != 2 || err != nil {
+		t.Error(n, err)
+	}
+}
+
+func TestFileWriterNumbersItsParts(t *testing.T) {
+	l := declare(t, nil, "id: text", "path: text")
+	out := filepath.Join(t.TempDir(), "out.csv")
+	s := &spec.FileWriter{StepBase: l.base("w", []string{"id"}, []string{"path"}), Path: spec.PathRef{URI: out}}
+	s.BatchConfig = &spec.BatchConfig{BatchSize: 2}
+	var rows []*steps.Row
+	for _, id := range []string{"a", "b", "c", "d", "e"} {
+		rows = append(rows, l.row(map[string]any{"id": id}))
+	}
+	var got []string
+	for _, row := range driveRows(t, build(t, s, &steps.Env{Slots: l}), rows...) {
+		path := row.Values[1].(string)
+		got = append(got, filepath.Base(path)+": "+strings.ReplaceAll(read(t, path), "\n", " "))
+	}
+	expect(t, "parts", got, "out.csv: id a b ", "out-2.csv: id c d ", "out-3.csv: id e ")
+}
+
+func TestFileWriterGroupsByPath(t *testing.T) {
+	l := declare(t, nil, "id: text", "to: text", "done: text")
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	s := &spec.FileWriter{StepBase: l.base("w", []string{"id"}, []string{"done"}), Path: spec.PathRef{Var: l.ref("to")}}
+	blocked := at("file")
+	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rows := driveRows(t, build(t, s, &steps.Env{Slots: l}),
+		l.row(map[string]any{"id": "1", "to": at("b.csv")}), l.row(map[string]any{"id": "2", "to": at("a.csv")}),
+		l.row(map[string]any{"id": "3", "to": at("b.csv")}), l.row(map[string]any{"id": "4"}),
+		l.row(map[string]any{"id": "5", "to": at("c.xyz")}), l.row(map[string]any{"id": "6", "to": filepath.Join(blocked, "d.csv")}))
+	var got []string
+	for _, row := range rows {
+		s := show(l, row)
+		got = append(got, strings.ReplaceAll(s, dir+string(filepath.Separator), ""))
+	}
+	expect(t, "groups", got[:4], "error: variable to is not set", `{"id":"2","to":"a.csv","done":"a.csv"}`, `{"to":"b.csv","done":"b.csv"}`,
+		"error: c.xyz: the name asks for no format: use .parquet, .csv, .tsv, .json or .jsonl")
+	if len(got) != 5 || !strings.HasPrefix(got[4], "error: file/d.csv: ") {
+		t.Error(got)
+	}
+	if s := read(t, at("b.csv")); s != "id\n1\n3\n" {
+		t.Errorf("%q", s)
+	}
+	names, _ := os.ReadDir(dir)
+	if len(names) != 3 {
+		t.Errorf("half-written files are left: %v", names)
+	}
+}
+
+func TestFileWriterRefusesANameWithoutFormat(t *testing.T) {
+	l := declare(t, nil, "id: text")
+	_, err := steps.Build(&spec.FileWriter{StepBase: l.base("w", []string{"id"}, nil), Path: spec.PathRef{URI: "out"}}, &steps.Env{Slots: l})
+	if err == nil || err.Error() != "out: the name asks for no format: use .parquet, .csv, .tsv, .json or .jsonl" {
+		t.Error(err)
+	}
+}
+
+// numbered is a layout that cannot list its variables.
+type numbered struct{ l layout }
+
+func (n numbered) Slot(v *spec.Variable) int { return n.l.Slot(v) }
+func (n numbered) Len() int                  { return n.l.Len() }
+
+func TestFileWriterWritesNoFileWithoutColumns(t *testing.T) {
+	l := declare(t, nil, "id: text")
+	_, err := steps.Build(&spec.FileWriter{StepBase: l.base("w", nil, nil), Path: spec.PathRef{URI: "out.csv"}}, &steps.Env{Slots: numbered{l}})
+	if err == nil || err.Error() != "needs inputs: the variables to write" {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,172 @@
+package steps
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/qtype-dev/qtype/value"
+)
+
+// number pads a number's digits: grouped, with its sign.
+func (f *format) number(negative bool, prefix, digits string) string {
+	sign := prefix
+	switch {
+	case negative:
+		sign = "-" + prefix
+	case f.sign == '+' || f.sign == ' ':
+		sign = string(f.sign) + prefix
+	}
+	whole, rest := splitWhole(digits)
+	if f.grouping != 0 {
+		if f.align == '=' && f.fill == "0" {
+			// The noughts that fill the width are grouped too.
+			for len(sign)+groupedLength(whole, f.groupSize())+len(rest) < f.width {
+				whole = "0" + whole
+			}
+		}
+		whole = group(whole, f.grouping, f.groupSize())
+	}
+	return f.pad(sign, whole+rest, cmp.Or(f.align, '>'))
+}
+
+// splitWhole parts the digits before the point from the rest.
+func splitWhole(s string) (whole, rest string) {
+	if i := strings.IndexAny(s, ".e%"); i >= 0 && isDigits(s[:i]) {
+		return s[:i], s[i:]
+	}
+	return s, ""
+}
+
+func isDigits(s string) bool { return strings.Trim(s, "0123456789") == "" }
+
+// groupSize is how many digits stand between two separators.
+func (f *format) groupSize() int {
+	if strings.IndexByte("boxX", f.verb) >= 0 && f.verb != 0 {
+		return 4
+	}
+	return 3
+}
+
+// group puts separators between digits.
+func group(digits string, sep byte, size int) string {
+	var b strings.Builder
+	for i := range len(digits) {
+		if i > 0 && (len(digits)-i)%size == 0 {
+			b.WriteByte(sep)
+		}
+		b.WriteByte(digits[i])
+	}
+	return b.String()
+}
+
+// groupedLength is the length that group gives digits.
+func groupedLength(digits string, size int) int { return len(digits) + (len(digits)-1)/size }
+
+// integer shows a whole number.
+func (f *format) integer(n int64) (string, error) {
+	base, prefix := 10, ""
+	switch f.verb {
+	case 'e', 'E', 'f', 'F', 'g', 'G', '%':
+		return f.float(float64(n))
+	case 's':
+		return "", errors.New("the format s needs a text, not a number")
+	case 'c':
+		if n < 0 || n > unicode.MaxRune {
+			return "", fmt.Errorf("%d is no character", n)
+		}
+		return f.pad("", string(rune(n)), '<'), nil
+	case 'b':
+		base, prefix = 2, "0b"
+	case 'o':
+		base, prefix = 8, "0o"
+	case 'x', 'X':
+		base, prefix = 16, "0x"
+	}
+	if f.precision >= 0 {
+		return "", errors.New("a whole number takes no precision")
+	}
+	if !f.alternate {
+		prefix = ""
+	}
+	digits := strings.TrimPrefix(strconv.FormatInt(n, base), "-")
+	if f.verb == 'X' {
+		digits, prefix = strings.ToUpper(digits), strings.ToUpper(prefix)
+	}
+	return f.number(n < 0, prefix, digits), nil
+}
+
+// float shows a floating point number.
+func (f *format) float(x float64) (string, error) {
+	if f.verb != 0 && strings.IndexByte("sdboxXc", f.verb) >= 0 {
+		return "", fmt.Errorf("the format %c cannot show the float %s", f.verb, value.Text(x))
+	}
+	abs := math.Abs(x)
+	digits := f.floatDigits(abs)
+	if f.verb == 'E' || f.verb == 'F' || f.verb == 'G' {
+		digits = strings.ToUpper(digits)
+	}
+	return f.number(math.Signbit(x) && !math.IsNaN(x), "", digits), nil
+}
+
+// floatDigits is a number that is not negative, without padding.
+func (f *format) floatDigits(x float64) string {
+	p := f.precision
+	if p < 0 {
+		p = 6 // Python's default
+	}
+	switch {
+	case math.IsNaN(x):
+		return "nan"
+	case math.IsInf(x, 0):
+		return "inf"
+	}
+	switch f.verb {
+	case 'e', 'E':
+		return strconv.FormatFloat(x, 'e', p, 64)
+	case 'f', 'F':
+		return strconv.FormatFloat(x, 'f', p, 64)
+	case '%':
+		return strconv.FormatFloat(x*100, 'f', p, 64) + "%"
+	case 'g', 'G', 'n':
+		return general(x, max(p, 1), f.alternate, false)
+	}
+	if f.precision < 0 {
+		return value.Text(x)
+	}
+	return general(x, max(p, 1), f.alternate, true)
+}
+
+// general is Python's g: p significant digits, an exponent where the number is
+// very large or small. point adds ".0" to what would look like a whole number.
+func general(x float64, p int, keepZeros, point bool) string {
+	e := strconv.FormatFloat(x, 'e', p-1, 64)
+	mantissa, exponent, _ := strings.Cut(e, "e")
+	exp, err := strconv.Atoi(exponent)
+	if err != nil {
+		return e
+	}
+	limit := p
+	if point {
+		limit--
+	}
+	scientific := exp < -4 || exp >= limit
+	s := mantissa
+	if !scientific {
+		s = strconv.FormatFloat(x, 'f', max(p-1-exp, 0), 64)
+	}
+	if !keepZeros && strings.Contains(s, ".") {
+		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
+	}
+	switch {
+	case scientific:
+		return s + "e" + exponent
+	case point && !strings.Contains(s, "."):
+		return s + ".0"
+	}
+	return s
+}
