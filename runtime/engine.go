@@ -70,6 +70,7 @@ type batchSink struct {
 
 func (b *batchSink) push(ctx context.Context, row *steps.Row) error {
 	if row.Err != nil {
+		watch([]*node{b.node}, row)
 		return b.next.push(ctx, row)
 	}
 	b.rows = append(b.rows, row)
@@ -119,20 +120,34 @@ func (b *batchSink) stop() { b.next.stop() }
 // through the rest before the step goes on. The error is emit's or the
 // context's; what a step says against its row is kept in the row.
 func through(ctx context.Context, nodes []*node, row *steps.Row, emit steps.Emit) error {
-	if len(nodes) == 0 || row.Err != nil {
+	if row.Err != nil {
+		watch(nodes, row)
+		return emit(row)
+	}
+	if len(nodes) == 0 {
 		return emit(row)
 	}
 	n, rest := nodes[0], nodes[1:]
+	next := func(r *steps.Row) error { return through(ctx, rest, r, emit) }
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
 	n.count.in.Add(1)
 	if n.permits != nil {
-		return n.limited(ctx, row, func(r *steps.Row) error { return through(ctx, rest, r, emit) })
+		return n.limited(ctx, row, next)
 	}
-	pass, stopped := n.emitTo(func(r *steps.Row) error { return through(ctx, rest, r, emit) })
+	pass, stopped := n.emitTo(next)
 	err := guard(func() error { return n.step.Process(ctx, row, pass) })
-	return n.settle(ctx, row, outcome{err, *stopped}, emit)
+	return n.settle(ctx, row, outcome{err, *stopped}, next)
+}
+
+// watch tells the steps that a failed row passes by, those of them that want to know.
+func watch(nodes []*node, row *steps.Row) {
+	for _, n := range nodes {
+		if n.watcher != nil {
+			n.watcher.Failed(row)
+		}
+	}
 }
 
 // limited runs a step that fewer workers may run than the stage has. Its rows
@@ -151,7 +166,7 @@ func (n *node) limited(ctx context.Context, row *steps.Row, next steps.Emit) err
 		return n.step.Process(ctx, row, func(r *steps.Row) error { made = append(made, r); return nil })
 	})
 	for _, r := range made {
-		n.count.done.Add(1)
+		n.tally(r)
 		if err := next(r); err != nil {
 			return err
 		}
@@ -183,13 +198,22 @@ func (n *node) settle(ctx context.Context, row *steps.Row, o outcome, emit steps
 func (n *node) emitTo(next steps.Emit) (emit steps.Emit, stopped *error) {
 	stopped = new(error)
 	return func(r *steps.Row) error {
-		n.count.done.Add(1)
+		n.tally(r)
 		if err := next(r); err != nil {
 			*stopped = err
 			return errStopped
 		}
 		return nil
 	}, stopped
+}
+
+// tally counts a row that the step emits: steps over groups fail single rows themselves.
+func (n *node) tally(r *steps.Row) {
+	if r.Err != nil && r.Err.Step == n.id {
+		n.count.failed.Add(1)
+		return
+	}
+	n.count.done.Add(1)
 }
 
 // fail marks a row as failed in this step.

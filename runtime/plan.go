@@ -25,6 +25,9 @@ func (l *layout) Slot(v *spec.Variable) int {
 // Len is how many slots a row has.
 func (l *layout) Len() int { return len(l.vars) }
 
+// Variables lists the variables by their slots.
+func (l *layout) Variables() []*spec.Variable { return l.vars }
+
 func (l *layout) add(v *spec.Variable) {
 	if _, ok := l.slots[v]; !ok && v != nil {
 		l.slots[v] = len(l.vars)
@@ -66,6 +69,7 @@ type node struct {
 	step    steps.Step    // set for a row-wise step
 	batch   steps.Batch   // set for a step over groups of rows
 	closer  steps.Closer  // set where the step holds something until the end
+	watcher steps.Watcher // set where the step wants to know of failed rows
 	limit   int           // the most rows at once that the document allows; 0 where the step does not care
 	permits chan struct{} // holds limit tokens where the stage has more workers than that
 	count   *counter
@@ -173,6 +177,7 @@ func nodeOf(s spec.Step, r steps.Runner) (*node, error) {
 		return nil, fmt.Errorf("step %s: it handles neither rows nor groups of rows", n.id)
 	}
 	n.closer, _ = r.(steps.Closer)
+	n.watcher, _ = r.(steps.Watcher)
 	if c, ok := s.(interface{ Workers() int }); ok {
 		n.limit = c.Workers()
 	}

@@ -1,0 +1,86 @@
+package memory_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/sqlite"
+)
+
+// BenchmarkAppend is one append after so many messages of history: time and
+// allocations must not depend on how many there are.
+func BenchmarkAppend(b *testing.B) {
+	stores := map[string]func(b *testing.B) memory.Store{
+		"inprocess": func(*testing.B) memory.Store { return memory.NewInProcess() },
+		"sqlite": func(b *testing.B) memory.Store {
+			s, err := sqlite.Open(filepath.Join(b.TempDir(), "memory.db"))
+			must2(0, err)(b)
+			return s
+		},
+	}
+	for _, name := range []string{"inprocess", "sqlite"} {
+		for _, history := range []int{10, 1_000, 100_000} {
+			b.Run(fmt.Sprintf("%s/%d", name, history), func(b *testing.B) {
+				store := stores[name](b)
+				defer func() { must2(0, store.Close())(b) }()
+				benchAppend(b, store, history)
+			})
+		}
+	}
+}
+
+// chars4 is the usual estimate: a token is four bytes.
+type chars4 struct{}
+
+func (chars4) Count(text string) int { return len(text) / 4 }
+
+func benchAppend(b *testing.B, store memory.Store, history int) {
+	m, err := memory.New(memory.Config{ID: "m", TokenLimit: 6000, Counter: chars4{}}, store)
+	must2(0, err)(b)
+	text := strings.Repeat("many words ", 30)
+	role := []chat.Role{chat.User, chat.Assistant}
+	for said := 0; said < history; {
+		var msgs []chat.Message
+		for range min(1000, history-said) {
+			msgs = append(msgs, chat.Text(role[said%2], text))
+			said++
+		}
+		must2(0, m.Append(b.Context(), "s", msgs...))(b)
+	}
+	b.ReportAllocs()
+	for n := 0; b.Loop(); n++ {
+		if err := m.Append(b.Context(), "s", chat.Text(role[n%2], text)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkWindow reads the window beside a long history.
+func BenchmarkWindow(b *testing.B) {
+	for _, history := range []int{1_000, 100_000} {
+		b.Run(fmt.Sprint(history), func(b *testing.B) {
+			store := memory.NewInProcess()
+			benchAppendOnly(b, store, history)
+			m, err := memory.New(memory.Config{ID: "m", TokenLimit: 6000, Counter: chars4{}}, store)
+			must2(0, err)(b)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := m.Window(b.Context(), "s"); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func benchAppendOnly(b *testing.B, store memory.Store, history int) {
+	m, err := memory.New(memory.Config{ID: "m", TokenLimit: 6000, Counter: chars4{}}, store)
+	must2(0, err)(b)
+	for i := range history {
+		must2(0, m.Append(b.Context(), "s", chat.Text(chat.User, fmt.Sprintf("%d %s", i, strings.Repeat("many words ", 30)))))(b)
+	}
+}
