@@ -54,6 +54,7 @@ var house = map[string]struct {
 	"value":             {2, running},
 	"records":           {2, running},
 	"validate":          {3, checking},
+	"lsp":               {4, checking},
 	"steps":             {3, running},
 	"runtime":           {4, running},
 	"schema":            {5, ground},

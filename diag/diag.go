@@ -29,6 +29,7 @@ type Diagnostic struct {
 	Hint       string      // what to do, one line, shown under the caret; may be empty
 	Suggestion string      // the text that should stand in place of the span's; empty where none is known
 	Related    []Related   // other places that help to understand
+	Fixes      []Fix       // the one safe mending, all of it; empty where there is none or a choice
 }
 
 // Related is another place that helps to understand a diagnostic.

@@ -97,11 +97,11 @@ func (l List) Files() int {
 	return len(files)
 }
 
-// Mendable counts the findings that a replacement is known for.
+// Mendable counts the findings that have a safe mending.
 func (l List) Mendable() int {
 	n := 0
 	for _, d := range l {
-		if d.Suggestion != "" {
+		if len(d.Fixes) > 0 {
 			n++
 		}
 	}

@@ -38,7 +38,7 @@ func TestListAsAnError(t *testing.T) {
 	f := &source.File{Path: "f.yaml"}
 	list := diag.List{
 		{Code: "QT1", Severity: diag.Error, Message: "one", Hint: "mend it", Span: at(f, 1)},
-		{Code: "QT2", Severity: diag.Warning, Message: "two", Suggestion: "deux", Span: at(f, 2)},
+		{Code: "QT2", Severity: diag.Warning, Message: "two", Fixes: []diag.Fix{{Span: at(f, 2), NewText: "deux"}}, Span: at(f, 2)},
 		{Code: "QT3", Severity: diag.Error, Message: "three"},
 	}
 	if list.Errors() != 2 || list.Warnings() != 1 || list.Files() != 1 || list.Mendable() != 1 {

@@ -48,8 +48,8 @@ func ruleFault(n *node, f *field) diag.Diagnostic {
 
 func choiceFault(n *node, f *field, choices []string) diag.Diagnostic {
 	fault := ruleChoice.At(n.span, "%q cannot be %q", f.name, n.shown())
-	if near := diag.Nearest(n.text, choices); near != "" {
-		return fault.WithSuggestion(near)
+	if fault = fault.WithNearest(n.text, choices); fault.Suggestion != "" {
+		return fault
 	}
 	return fault.WithHint("%s", oneOf(choices))
 }
@@ -61,7 +61,7 @@ func (d *decoder) check(n *node, made spec.Node, title string) {
 	case *spec.Variable:
 		d.variable(n, e, title)
 	case *spec.CategoryFeedback:
-		d.categories(n, e)
+		d.categories(n)
 	case *spec.AWSAuth:
 		d.awsAuth(n, e, title)
 	case *spec.VertexAuth:
@@ -119,7 +119,7 @@ func (d *decoder) uiHint(n *node, v *spec.Variable, title string) {
 	}
 }
 
-func (d *decoder) categories(n *node, c *spec.CategoryFeedback) {
+func (d *decoder) categories(n *node) {
 	labels := n.get("categories")
 	if labels == nil || labels.kind != sequence {
 		return
@@ -166,6 +166,8 @@ func derive(step spec.Step) {
 	case *spec.InvokeFlow:
 		s.DerivedInputs = unnamed(s.Inputs, boundTo(s.InputBindings))
 		s.DerivedOutputs = unnamed(s.Outputs, boundTo(s.OutputBindings))
+	case *spec.Transform:
+		s.DerivedOutputs = unnamed(s.Outputs, assignedBy(s.Set))
 	case *spec.FileSource:
 		s.DerivedInputs = unnamed(s.Inputs, []*spec.Ref[*spec.Variable]{&s.Path.Var})
 	case *spec.FileWriter:
@@ -177,6 +179,14 @@ func boundTo(bindings spec.Bindings) []*spec.Ref[*spec.Variable] {
 	refs := make([]*spec.Ref[*spec.Variable], len(bindings))
 	for i := range bindings {
 		refs[i] = &bindings[i].Var
+	}
+	return refs
+}
+
+func assignedBy(set spec.Assignments) []*spec.Ref[*spec.Variable] {
+	refs := make([]*spec.Ref[*spec.Variable], len(set))
+	for i := range set {
+		refs[i] = &set[i].Var
 	}
 	return refs
 }

@@ -216,6 +216,7 @@ func (d *decoder) text(n *node, at slot, set func(string)) {
 		fault := d.wrong(n, at, "a text")
 		fault.Hint = "put it in quotes: " + strconv.Quote(n.shown())
 		fault.Suggestion = strconv.Quote(n.shown())
+		fault = fault.WithQuotes(n.shown())
 		d.faults.add(fault)
 	default:
 		d.faults.add(d.wrong(n, at, "a text"))

@@ -42,11 +42,18 @@ func (d *decoder) present(n *node, v reflect.Value, p *plan, owner string) {
 	if isTag {
 		names = append([]string{"type"}, names...)
 	}
+	meant := map[string]bool{}
 	for _, pair := range n.pairs {
 		if i, known := p.byName[pair.key.text]; known {
 			d.field(pair, &p.fields[i], v, owner)
 		} else if pair.key.text != "type" || !isTag {
-			d.faults.add(unknownField(pair.key, owner, names, isLax(v.Type())))
+			fault := unknownField(pair.key, owner, names, isLax(v.Type()))
+			// No key can become one that is there already.
+			if len(fault.Fixes) > 0 && (meant[fault.Suggestion] || n.has(fault.Suggestion)) {
+				fault = fault.WithoutFix()
+			}
+			meant[fault.Suggestion] = true
+			d.faults.add(fault)
 		}
 	}
 }
@@ -126,11 +133,11 @@ func unknownField(key *node, owner string, names []string, lax bool) diag.Diagno
 	if lax {
 		fault = fault.WithSeverity(diag.Warning)
 	}
-	near := diag.Nearest(key.text, names)
-	if near == "" && len(names) <= listed {
+	fault = fault.WithNearest(key.text, names)
+	if fault.Suggestion == "" && len(names) <= listed {
 		return fault.WithHint("it has %s", strings.Join(names, ", "))
 	}
-	return fault.WithSuggestion(near)
+	return fault
 }
 
 // missingField places the fault where the key would stand.

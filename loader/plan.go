@@ -47,7 +47,9 @@ func (p *plan) collect(t reflect.Type, above []int) {
 		key, tagged := f.Tag.Lookup("yaml")
 		switch {
 		case f.Anonymous && !tagged && f.Type.Kind() == reflect.Struct:
+			from := len(p.fields)
 			p.collect(f.Type, index)
+			p.adapt(from, f.Tag)
 		case tagged && key != "-" && f.IsExported():
 			fallback, hasDefault := f.Tag.Lookup("default")
 			name, _, _ := strings.Cut(key, ",")
@@ -58,6 +60,22 @@ func (p *plan) collect(t reflect.Type, above []int) {
 		}
 	}
 }
+
+// adapt applies the tags of an embedded struct to its fields, those from an index on.
+func (p *plan) adapt(from int, tag reflect.StructTag) {
+	without, optional := keyList(tag.Get("without")), keyList(tag.Get("optional"))
+	kept := p.fields[:from]
+	for _, f := range p.fields[from:] {
+		if slices.Contains(without, f.name) {
+			continue
+		}
+		f.required = f.required && !slices.Contains(optional, f.name)
+		kept = append(kept, f)
+	}
+	p.fields = kept
+}
+
+func keyList(tag string) []string { return strings.Split(tag, ",") }
 
 // isLax tells whether unknown keys of a struct are only worth a warning: QType
 // accepts them there (reference language.md 4).

@@ -29,7 +29,7 @@ type positions struct {
 
 func newPositions(text []byte) *positions {
 	p := &positions{text: text, lines: []int{0}, ends: []int{0}, line: 1, column: 1, lastPos: source.Pos{Line: 1, Column: 1}}
-	for i := 0; i < len(text); i++ {
+	for i := range text {
 		switch c := text[i]; {
 		case c == '\n':
 			p.lines, p.ends = append(p.lines, i+1), append(p.ends, i+1)

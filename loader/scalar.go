@@ -52,9 +52,10 @@ func isFloat(s string, signed bool) bool {
 	if !dotted || whole != "" && (whole[0] == '_' || !only(whole, "0123456789_")) {
 		return false
 	}
-	fraction, exponent := rest, ""
+	fraction := rest
 	if i := strings.IndexAny(rest, "eE"); i >= 0 {
-		fraction, exponent = rest[:i], rest[i+1:]
+		exponent := rest[i+1:]
+		fraction = rest[:i]
 		if len(exponent) < 2 || exponent[0] != '+' && exponent[0] != '-' || !only(exponent[1:], "0123456789") {
 			return false
 		}

@@ -23,6 +23,12 @@ func (d *decoder) special(n *node, v reflect.Value, at slot) bool {
 		d.typeExpression(n, to, at)
 	case *spec.Duration:
 		d.duration(n, to, at)
+	case *spec.Expression:
+		d.expression(n, to, at)
+	case *spec.Assignments:
+		d.assignments(n, to, at)
+	case *spec.StoreRef:
+		d.storeRef(n, to, at)
 	case *spec.Bindings:
 		d.bindings(n, to, at)
 	case *spec.Properties:

@@ -126,9 +126,8 @@ func (b *builder) unknownTag(n *yaml.Node, tag string) (*node, int) {
 		end++
 	}
 	fault := ruleTag.At(b.span(start, end), "the tag %s is not known here", tag)
-	switch near := diag.Nearest(tag, []string{"!include", "!include_raw"}); {
-	case near != "":
-		fault = fault.WithSuggestion(near)
+	switch fault = fault.WithNearest(tag, []string{"!include", "!include_raw"}); {
+	case fault.Suggestion != "":
 	case !strings.HasPrefix(tag, "!!"):
 		fault = fault.WithHint("a text that starts with ! needs quotes")
 	}

@@ -4,7 +4,6 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/qtype-dev/qtype/diag"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -68,10 +67,9 @@ func (d *decoder) choose(n *node, u *spec.Union) (chosen spec.Case, certain bool
 		return likely, false
 	}
 	fault := ruleUnionTag.At(tag.span, "no %s is of the type %q", u.Name, tag.shown())
-	if near := diag.Nearest(tag.text, tags(u)); near != "" {
-		fault = fault.WithSuggestion(near)
+	if fault = fault.WithNearest(tag.text, tags(u)); fault.Suggestion != "" {
 		for _, c := range u.Cases {
-			if c.Tag == near {
+			if c.Tag == fault.Suggestion {
 				likely = c
 			}
 		}

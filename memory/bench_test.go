@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/qtype-dev/qtype/chat"
@@ -83,4 +84,24 @@ func benchAppendOnly(b *testing.B, store memory.Store, history int) {
 	for i := range history {
 		must2(0, m.Append(b.Context(), "s", chat.Text(chat.User, fmt.Sprintf("%d %s", i, strings.Repeat("many words ", 30)))))(b)
 	}
+}
+
+// BenchmarkAppendParallel is many sessions at once: writes that come together
+// share one commit.
+func BenchmarkAppendParallel(b *testing.B) {
+	store, err := sqlite.Open(filepath.Join(b.TempDir(), "memory.db"))
+	must2(0, err)(b)
+	defer func() { must2(0, store.Close())(b) }()
+	m, err := memory.New(memory.Config{ID: "m", Counter: chars4{}}, store)
+	must2(0, err)(b)
+	var next atomic.Int64
+	b.SetParallelism(16)
+	b.RunParallel(func(pb *testing.PB) {
+		session := fmt.Sprint("s", next.Add(1))
+		for pb.Next() {
+			if err := m.Append(b.Context(), session, chat.Text(chat.User, "many words")); err != nil {
+				b.Error(err)
+			}
+		}
+	})
 }

@@ -7,17 +7,16 @@ import (
 
 const (
 	defaultLive = 1024
-	// maxLiveTokens bounds what the live windows of one memory hold together:
-	// about 32 MiB of English text at four bytes a token.
-	maxLiveTokens = 8 << 20
+	// maxLiveBytes bounds what the live windows of one memory hold together.
+	maxLiveBytes = 64 << 20
 )
 
 // live keeps the views of the sessions that were used last, so that an append
-// need not read the window again. It is bounded in sessions and in tokens.
+// need not read the window again. It is bounded in sessions and in bytes.
 type live struct {
 	mu     sync.Mutex
 	most   int // sessions
-	tokens int // in all views
+	bytes  int // in all views
 	byKey  map[Key]*list.Element
 	recent list.List // of *kept, the newest first
 }
@@ -50,14 +49,14 @@ func (l *live) put(key Key, v *view) {
 	defer l.mu.Unlock()
 	if at, found := l.byKey[key]; found {
 		k := at.Value.(*kept)
-		l.tokens += v.state.Tokens - k.view.state.Tokens
+		l.bytes += v.bytes - k.view.bytes
 		k.view = v
 		l.recent.MoveToFront(at)
 	} else {
 		l.byKey[key] = l.recent.PushFront(&kept{key: key, view: v})
-		l.tokens += v.state.Tokens
+		l.bytes += v.bytes
 	}
-	for l.recent.Len() > l.most || l.tokens > maxLiveTokens && l.recent.Len() > 1 {
+	for l.recent.Len() > l.most || l.bytes > maxLiveBytes && l.recent.Len() > 1 {
 		l.remove(l.recent.Back())
 	}
 }
@@ -72,6 +71,6 @@ func (l *live) drop(key Key) {
 
 func (l *live) remove(at *list.Element) {
 	k := l.recent.Remove(at).(*kept)
-	l.tokens -= k.view.state.Tokens
+	l.bytes -= k.view.bytes
 	delete(l.byKey, k.key)
 }

@@ -22,6 +22,7 @@ type view struct {
 	system  *Entry   // the system message that holds, nil for none
 	entries []*Entry // the window, oldest first
 	user    int      // index of the last user message in entries, -1 for none
+	bytes   int      // about what entries take in memory
 }
 
 func emptyView() *view { return &view{state: State{First: 1}, user: -1} }
@@ -100,6 +101,19 @@ func (v *view) push(e *Entry) {
 		v.user = len(v.entries)
 	}
 	v.entries = append(v.entries, e)
+	v.bytes += weight(e)
+}
+
+// weight is about how many bytes an entry takes: media are heavier than their tokens.
+func weight(e *Entry) int {
+	n := 512 // the structs around the texts
+	for _, b := range e.Message.Blocks {
+		n += len(b.Text) + len(b.Data)
+	}
+	for _, c := range e.Message.ToolCalls {
+		n += len(c.Arguments)
+	}
+	return n
 }
 
 // said is the view after the entries were said in one turn, and the change that
@@ -142,7 +156,7 @@ func (m *Memory) replaced(base *view, entries []*Entry) *step {
 			From: base.entries[0].Seq, To: base.entries[n-1].Seq, Messages: n, Tokens: base.state.Tokens,
 			Reason: "the window was set anew", Time: s.next.state.LastSaid})
 	}
-	s.next.entries, s.next.user, s.next.system = nil, -1, nil
+	s.next.entries, s.next.user, s.next.bytes, s.next.system = nil, -1, 0, nil
 	s.next.state.Tokens, s.next.state.System, s.next.state.First = 0, 0, base.state.Last+1
 	for _, e := range s.change.Entries {
 		if e.Message.Role == chat.System {
@@ -212,6 +226,7 @@ func (s *step) evict(p *flush, own, user int) {
 	went := 0
 	for _, e := range v.entries[:n] {
 		went += e.Tokens
+		v.bytes -= weight(e)
 	}
 	s.change.Events = append(s.change.Events, Event{Kind: EventFlush, Turn: v.state.Turns,
 		From: v.entries[0].Seq, To: v.entries[n-1].Seq, Messages: n, Tokens: went,

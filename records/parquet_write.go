@@ -17,7 +17,7 @@ const rowGroupBytes = 32 << 20
 // parquetEncoder writes one optional leaf for each column, in snappy-compressed
 // row groups.
 type parquetEncoder struct {
-	out   *parquet.Writer
+	out   *parquet.GenericWriter[any]
 	row   parquet.Row
 	bytes int
 }
@@ -34,7 +34,7 @@ func newParquetEncoder(out io.Writer, columns []Column) (enc *parquetEncoder, er
 	if len(columns) == 0 {
 		return nil, fmt.Errorf("a Parquet file needs at least one column")
 	}
-	w := parquet.NewWriter(out, parquet.NewSchema("row", root), parquet.Compression(&parquet.Snappy),
+	w := parquet.NewGenericWriter[any](out, parquet.NewSchema("row", root), parquet.Compression(&parquet.Snappy),
 		parquet.CreatedBy("qtype", "", ""))
 	return &parquetEncoder{out: w, row: make(parquet.Row, len(columns))}, nil
 }

@@ -16,6 +16,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 
 	"github.com/invopop/jsonschema"
 
@@ -87,7 +89,25 @@ func (g *generator) addStruct(t reflect.Type) *jsonschema.Schema {
 			g.definitions[name] = def
 		}
 	}
-	return g.definitions[t.Name()]
+	def := g.definitions[t.Name()]
+	adapt(def, t)
+	return def
+}
+
+// adapt applies the tags of embedded structs: keys that may be left out in this
+// struct, and keys that it does not have.
+func adapt(def *jsonschema.Schema, t reflect.Type) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if !f.Anonymous {
+			continue
+		}
+		for key := range strings.SplitSeq(f.Tag.Get("without"), ",") {
+			def.Properties.Delete(key)
+		}
+		free := strings.Split(f.Tag.Get("optional")+","+f.Tag.Get("without"), ",")
+		def.Required = slices.DeleteFunc(def.Required, func(key string) bool { return slices.Contains(free, key) })
+	}
 }
 
 // encode writes the schema as draft-07 spells it.

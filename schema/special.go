@@ -43,6 +43,12 @@ func (g *generator) special(t reflect.Type) *jsonschema.Schema {
 		return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string"}, refTo("SecretReference")}}
 	case reflect.TypeFor[spec.Duration]():
 		return pattern(duration, "a length of time is expected, such as 500ms, 30s or 2m")
+	case reflect.TypeFor[spec.Expression]():
+		return expression()
+	case reflect.TypeFor[spec.Assignments]():
+		return &jsonschema.Schema{Type: "object", AdditionalProperties: expression()}
+	case reflect.TypeFor[spec.StoreRef]():
+		return storeRef()
 	case reflect.TypeFor[spec.Bindings]():
 		return &jsonschema.Schema{Type: "object", AdditionalProperties: refTo(defReference)}
 	case reflect.TypeFor[spec.Properties]():
@@ -101,6 +107,18 @@ func reference() *jsonschema.Schema {
 	ref := object("A reference by id.", "$ref", &jsonschema.Schema{Type: "string", Description: "The id of the entity."})
 	id := &jsonschema.Schema{Type: "string", Extras: says("an id is expected: what it names is declared elsewhere")}
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{id, ref}}
+}
+
+// expression is a formula; a number or a truth value alone is one too.
+func expression() *jsonschema.Schema {
+	return &jsonschema.Schema{Extras: map[string]any{"type": []string{"string", "number", "boolean"}}}
+}
+
+// storeRef names a declared store, or is the URL of one.
+func storeRef() *jsonschema.Schema {
+	s := reference()
+	s.AnyOf[0].Extras = says("the id of a store or a URL is expected")
+	return s
 }
 
 // pathRef is a constant path, or a variable that holds one.

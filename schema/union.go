@@ -4,6 +4,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/invopop/jsonschema"
 
@@ -150,7 +151,10 @@ func fieldsOf(t reflect.Type) []reflect.StructField {
 		f := t.Field(i)
 		switch name := f.Tag.Get("yaml"); {
 		case f.Anonymous:
-			fields = append(fields, fieldsOf(f.Type)...)
+			without := strings.Split(f.Tag.Get("without"), ",")
+			fields = append(fields, slices.DeleteFunc(fieldsOf(f.Type), func(inner reflect.StructField) bool {
+				return slices.Contains(without, inner.Tag.Get("yaml"))
+			})...)
 		case name != "" && name != "-":
 			fields = append(fields, f)
 		}

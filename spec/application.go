@@ -30,6 +30,8 @@ type Application struct {
 	Auths []Auth `yaml:"auths"`
 	// Tools are the functions that agents and InvokeTool steps call.
 	Tools []Tool `yaml:"tools"`
+	// Stores are the databases that memories live in, by id. Memories that name none live in the first; without any in an embedded SQLite file.
+	Stores []*Store `yaml:"stores"`
 	// Indexes are the vector and document stores that search steps use.
 	Indexes []Index `yaml:"indexes"`
 	// SecretManager resolves the secrets that the document names.

@@ -105,13 +105,45 @@ func (s *AWSSecretManager) EntityID() string { return s.ID }
 func (s *AWSSecretManager) Kind() Kind   { return KindSecretManager }
 func (*AWSSecretManager) secretManager() {}
 
+// EnvSecretManager reads secrets from environment variables.
+type EnvSecretManager struct {
+	Origin
+	// ID is the secret manager's unique name.
+	ID string `yaml:"id" jsonschema:"required"`
+	// Prefix is put before a secret's name to make the variable's: with APP_ the secret token is the variable APP_token.
+	Prefix string `yaml:"prefix"`
+}
+
+// EntityID is the id.
+func (s *EnvSecretManager) EntityID() string { return s.ID }
+
+// Kind is KindSecretManager.
+func (s *EnvSecretManager) Kind() Kind   { return KindSecretManager }
+func (*EnvSecretManager) secretManager() {}
+
+// FileSecretManager reads secrets from files, one for each secret, as Docker and Kubernetes mount them.
+type FileSecretManager struct {
+	Origin
+	// ID is the secret manager's unique name.
+	ID string `yaml:"id" jsonschema:"required"`
+	// Directory is the folder of the files; a secret's name is its file's.
+	Directory string `yaml:"directory" default:"/run/secrets"`
+}
+
+// EntityID is the id.
+func (s *FileSecretManager) EntityID() string { return s.ID }
+
+// Kind is KindSecretManager.
+func (s *FileSecretManager) Kind() Kind   { return KindSecretManager }
+func (*FileSecretManager) secretManager() {}
+
 // Telemetry is where traces are sent.
 type Telemetry struct {
 	Origin
 	// ID is the sink's unique name.
 	ID string `yaml:"id" jsonschema:"required"`
-	// Provider is the kind of sink.
-	Provider string `yaml:"provider" default:"Phoenix" validate:"oneof=Phoenix Langfuse Arize"`
+	// Provider is the kind of sink: Phoenix, Langfuse, Arize, or OTLP for every collector that speaks OpenTelemetry's protocol.
+	Provider string `yaml:"provider" default:"Phoenix" validate:"oneof=Phoenix Langfuse Arize OTLP"`
 	// Endpoint is the sink's URL.
 	Endpoint Secret `yaml:"endpoint" jsonschema:"required"`
 	// Auth names the credentials for the sink.

@@ -11,6 +11,8 @@ type Flow struct {
 	Description string `yaml:"description"`
 	// Steps are run in order; a {$ref: id} reuses a step of another flow.
 	Steps []*StepItem `yaml:"steps"`
+	// Budget ends a run of the flow that would cost more; without one a run may cost what it costs.
+	Budget *Budget `yaml:"budget"`
 	// Interface says how the flow is talked to; without one it is for batches and REST only.
 	Interface *FlowInterface `yaml:"interface"`
 	// Feedback asks users to rate the flow's answers; it needs telemetry.
@@ -34,6 +36,19 @@ func (f *Flow) Kind() Kind { return KindFlow }
 type StepItem struct {
 	Ref  Ref[Step] // set for {$ref: id}
 	Step Step      // the step
+}
+
+// Budget is what one run of a flow may cost at most, everything that it invokes included. What is left out has no limit.
+type Budget struct {
+	Origin
+	// Tokens is the most tokens that models may read and write.
+	Tokens int `yaml:"tokens" validate:"gt=0"`
+	// Calls is the most calls of models and tools.
+	Calls int `yaml:"calls" validate:"gt=0"`
+	// Seconds is how long the run may take.
+	Seconds float64 `yaml:"seconds" validate:"gt=0"`
+	// Money is what the model calls may cost, in the currency of the models' prices.
+	Money float64 `yaml:"money" validate:"gt=0"`
 }
 
 // FlowInterface says how a flow is talked to.

@@ -14,7 +14,7 @@ type Model struct {
 	// ID is the model's unique name in the document.
 	ID string `yaml:"id" jsonschema:"required"`
 	// Provider is who runs the model: openai (and every server that speaks its protocol), mock (a deterministic offline model), langchaingo (the long tail) and others.
-	Provider string `yaml:"provider" jsonschema:"required" validate:"oneof=openai anthropic aws-bedrock gcp-vertex mock langchaingo:huggingface langchaingo:mistral langchaingo:ollama"`
+	Provider string `yaml:"provider" jsonschema:"required" validate:"oneof=openai anthropic aws-bedrock gcp-vertex google-ai mistral mock ollama langchaingo:huggingface langchaingo:mistral langchaingo:ollama"`
 	// ModelID is the name that the provider knows the model by; the id where it is left out.
 	ModelID string `yaml:"model_id"`
 	// Auth names the credentials; without it the provider's usual environment variables are used.
@@ -27,6 +27,12 @@ type Model struct {
 	Timeout Duration `yaml:"timeout" default:"2m" validate:"gt=0"`
 	// Retry says how often a call is repeated that failed for a passing reason.
 	Retry *RetryPolicy `yaml:"retry"`
+	// RateLimit holds calls back that would come faster than the provider allows.
+	RateLimit *RateLimit `yaml:"rate_limit"`
+	// Fallbacks name the models that are asked instead, in this order, when this one cannot answer.
+	Fallbacks []Ref[ModelEntity] `yaml:"fallbacks"`
+	// Prices are what the model's tokens cost; budgets in money and the reports of runs need them.
+	Prices *Prices `yaml:"prices"`
 	// ContextWindow is how many tokens the model can read and write in one call; known for common models.
 	ContextWindow int `yaml:"context_window" validate:"gte=0"`
 	// Offline names the mock model that stands in while there are no credentials: no auth, no key in the environment and no base URL. Every run says so.
@@ -73,6 +79,24 @@ type RetryPolicy struct {
 	MaxDelay Duration `yaml:"max_delay" default:"30s" validate:"gt=0"`
 }
 
+// RateLimit is how fast a model may be called. What is left out has no limit.
+type RateLimit struct {
+	Origin
+	// RequestsPerMinute is the most calls a minute.
+	RequestsPerMinute int `yaml:"requests_per_minute" validate:"gt=0"`
+	// TokensPerMinute is the most tokens a minute, read and written.
+	TokensPerMinute int `yaml:"tokens_per_minute" validate:"gt=0"`
+}
+
+// Prices are what a model's tokens cost, in any one currency for a million tokens.
+type Prices struct {
+	Origin
+	// Input is the price of a million tokens that the model reads.
+	Input float64 `yaml:"input" jsonschema:"required" validate:"gte=0"`
+	// Output is the price of a million tokens that the model writes.
+	Output float64 `yaml:"output" default:"0" validate:"gte=0"`
+}
+
 // MockRule is one rule of a mock model. Exactly one of text, tool_calls, error and echo says what it answers.
 type MockRule struct {
 	Origin
@@ -100,22 +124,3 @@ type MockToolCall struct {
 	// Arguments are the call's arguments; in texts $1 is replaced by what the pattern captured.
 	Arguments map[string]any `yaml:"arguments"`
 }
-
-// Memory is a named chat memory that steps share by id. It keeps one conversation for each session.
-type Memory struct {
-	Origin
-	// ID is the memory's unique name: steps refer to it.
-	ID string `yaml:"id" jsonschema:"required"`
-	// TokenLimit is the most tokens that chat messages and context together may hold.
-	TokenLimit int `yaml:"token_limit" default:"100000" validate:"gt=0"`
-	// ChatHistoryTokenRatio is the share of token_limit for chat messages, above 0 and at most 1; the rest is for context.
-	ChatHistoryTokenRatio float64 `yaml:"chat_history_token_ratio" default:"0.7" validate:"gt=0,lte=1"`
-	// TokenFlushSize is how many tokens at least leave at a time once the chat share is exceeded.
-	TokenFlushSize int `yaml:"token_flush_size" default:"3000" validate:"gt=0"`
-}
-
-// EntityID is the id.
-func (m *Memory) EntityID() string { return m.ID }
-
-// Kind is KindMemory.
-func (m *Memory) Kind() Kind { return KindMemory }

@@ -7,7 +7,9 @@
 //   - yaml:"name" is the key in a document;
 //   - jsonschema:"required" marks a key that must be there;
 //   - default:"…" is the value where the key is absent, as YAML text;
-//   - validate:"…" is a rule of go-playground/validator on the value.
+//   - validate:"…" is a rule of go-playground/validator on the value;
+//   - optional:"a,b" at an embedded struct lists keys of it that may be left out here;
+//   - without:"a,b" at an embedded struct lists keys of it that do not exist here.
 //
 // Spec values are filled by the loader, linked by validate and read by
 // everybody else; after linking nothing changes them, so they may be shared.
@@ -97,6 +99,7 @@ const (
 	KindModel         Kind = "model"
 	KindSecretManager Kind = "secret manager"
 	KindStep          Kind = "step"
+	KindStore         Kind = "store"
 	KindTelemetry     Kind = "telemetry sink"
 	KindTool          Kind = "tool"
 	KindType          Kind = "type"

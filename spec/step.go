@@ -17,9 +17,15 @@ type StepBase struct {
 	Outputs []Ref[*Variable] `yaml:"outputs"`
 	// CacheConfig keeps the step's results on disk; off where it is left out.
 	CacheConfig *CacheConfig `yaml:"cache_config"`
-	// DerivedInputs are variables that the step reads without naming them in inputs: bindings and paths.
+	// Timeout ends the step's work on a row that takes longer, such as 30s.
+	Timeout Duration `yaml:"timeout" validate:"gt=0"`
+	// Retry says how often the step's work on a row is repeated that failed; models and tools repeat their calls themselves.
+	Retry *RetryPolicy `yaml:"retry"`
+	// OnError says what becomes of a row that the step failed on: fail (it keeps its error), skip (it is left out), continue (it goes on without the step's outputs).
+	OnError string `yaml:"on_error" default:"fail" validate:"oneof=fail skip continue"`
+	// DerivedInputs are variables that the step reads without naming them in inputs: bindings, paths and expressions.
 	DerivedInputs []*Ref[*Variable] `yaml:"-"`
-	// DerivedOutputs are variables that the step writes without naming them in outputs: bindings.
+	// DerivedOutputs are variables that the step writes without naming them in outputs: bindings and assignments.
 	DerivedOutputs []*Ref[*Variable] `yaml:"-"`
 }
 
@@ -124,6 +130,10 @@ type Agent struct {
 	Tools []Ref[Tool] `yaml:"tools"`
 	// MaxToolExecutions is the most tool calls in one run of the step.
 	MaxToolExecutions int `yaml:"max_tool_executions" default:"20" validate:"gt=0"`
+	// ParallelTools runs the tool calls of one answer side by side instead of one after the other.
+	ParallelTools bool `yaml:"parallel_tools" default:"false"`
+	// Approve names those of the tools that are called only after a person's yes, by their ids.
+	Approve []Ref[Tool] `yaml:"approve"`
 }
 
 // PromptTemplate fills a template with the row's values.

@@ -58,6 +58,57 @@ type PythonFunctionTool struct {
 	ModulePath string `yaml:"module_path" jsonschema:"required"`
 }
 
+// MCPTool is the tools of a server that speaks the Model Context Protocol: one that is started by a command, or one at a URL.
+// What the tools are called and take the server says itself.
+type MCPTool struct {
+	ToolBase `without:"name,description,inputs,outputs"`
+	// Command is the program that is started as the server.
+	Command string `yaml:"command"`
+	// Args are the program's arguments.
+	Args []string `yaml:"args"`
+	// Env are the environment variables that the program is given; it sees no others of ours.
+	Env map[string]Secret `yaml:"env"`
+	// URL is the address of a server that runs already.
+	URL string `yaml:"url" validate:"omitempty,http_url"`
+	// Auth names the credentials for the server at the URL.
+	Auth Ref[Auth] `yaml:"auth"`
+	// Tools are the names of the server's tools that may be called; all of them where it is left out.
+	Tools []string `yaml:"tools"`
+	// Timeout ends a call that takes longer, such as 10s.
+	Timeout Duration `yaml:"timeout" default:"30s" validate:"gt=0"`
+}
+
+// CommandTool is a program: it is given the arguments as a JSON object on its standard input and prints the result as JSON on its standard output.
+type CommandTool struct {
+	ToolBase
+	// Program is the program's name or path; no shell stands between.
+	Program string `yaml:"program" jsonschema:"required"`
+	// Args are the program's arguments.
+	Args []string `yaml:"args"`
+	// Env are the environment variables that the program is given; it sees no others of ours.
+	Env map[string]Secret `yaml:"env"`
+	// Timeout ends a call that takes longer, such as 10s.
+	Timeout Duration `yaml:"timeout" default:"30s" validate:"gt=0"`
+}
+
+// FlowTool is a flow as a tool: its arguments are the flow's inputs, its result the flow's outputs.
+type FlowTool struct {
+	ToolBase `optional:"name,description" without:"inputs,outputs"`
+	// Flow names the flow that is run, by its id. Its id and description stand for the tool's name and description where these are left out.
+	Flow Ref[*Flow] `yaml:"flow" jsonschema:"required"`
+}
+
+// ClientTool is a function of whoever runs the flow: a person's approval, a form, a front end's own action. The call is handed to the caller, and the run goes on with the answer.
+type ClientTool struct {
+	ToolBase
+	// Timeout is how long the answer may take; without one as long as it takes.
+	Timeout Duration `yaml:"timeout" validate:"gt=0"`
+}
+
+// Embedded is the module of a vector index and the endpoint of a document index
+// that live inside the program and need no server.
+const Embedded = "embedded"
+
 // Index is a vector or document store.
 type Index interface {
 	Entity
@@ -89,8 +140,8 @@ func (x *IndexBase) Common() *IndexBase { return x }
 // VectorIndex finds texts by the similarity of their embeddings.
 type VectorIndex struct {
 	IndexBase
-	// Module is the class of the store, as a dotted path.
-	Module string `yaml:"module" jsonschema:"required"`
+	// Module is the class of the store, as a dotted path; embedded for one inside the program, which needs no server.
+	Module string `yaml:"module" jsonschema:"required,example=embedded"`
 	// EmbeddingModel names the model that makes the vectors.
 	EmbeddingModel Ref[*EmbeddingModel] `yaml:"embedding_model" jsonschema:"required"`
 }
@@ -98,8 +149,8 @@ type VectorIndex struct {
 // DocumentIndex finds documents by their words.
 type DocumentIndex struct {
 	IndexBase
-	// Endpoint is the store's URL.
-	Endpoint string `yaml:"endpoint" jsonschema:"required"`
+	// Endpoint is the store's URL; embedded for one inside the program, which needs no server.
+	Endpoint string `yaml:"endpoint" jsonschema:"required,example=embedded"`
 	// IDField is the field that holds a document's id.
 	IDField string `yaml:"id_field"`
 }

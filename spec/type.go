@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -93,14 +94,14 @@ func (e *TypeError) Error() string {
 func ParseType(text string) (Type, error) {
 	t, err := parseType(text, 0)
 	if err != nil {
-		return Type{}, &TypeError{Text: text, Misplaced: err == errMisplaced}
+		return Type{}, &TypeError{Text: text, Misplaced: errors.Is(err, errMisplaced)}
 	}
 	return t, nil
 }
 
 var (
-	errMisplaced = fmt.Errorf("misplaced ?")
-	errShape     = fmt.Errorf("not a type expression")
+	errMisplaced = errors.New("misplaced ?")
+	errShape     = errors.New("not a type expression")
 )
 
 const maxTypeDepth = 32

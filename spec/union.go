@@ -28,16 +28,19 @@ func Unions() []Union {
 	return []Union{
 		{Name: "step", Type: reflect.TypeFor[Step](), Cases: stepCases()},
 		{Name: "tool", Type: reflect.TypeFor[Tool](), Cases: []Case{
-			of[APITool]("APITool"), of[PythonFunctionTool]("PythonFunctionTool")}},
+			of[APITool]("APITool"), of[ClientTool]("ClientTool"), of[CommandTool]("CommandTool"),
+			of[FlowTool]("FlowTool"), of[MCPTool]("MCPTool"), of[PythonFunctionTool]("PythonFunctionTool")}},
 		{Name: "model", Type: reflect.TypeFor[ModelEntity](), Cases: []Case{
 			of[EmbeddingModel]("EmbeddingModel"), of[Model]("Model")}},
 		{Name: "auth", Type: reflect.TypeFor[Auth](), TagOptional: true, Cases: []Case{
 			of[APIKeyAuth]("api_key"), of[BearerTokenAuth]("bearer_token"), of[AWSAuth]("aws"),
 			of[OAuth2Auth]("oauth2"), of[VertexAuth]("vertex")}},
 		{Name: "secret manager", Type: reflect.TypeFor[SecretManager](), Cases: []Case{
-			of[AWSSecretManager]("aws_secret_manager")}},
+			of[AWSSecretManager]("aws_secret_manager"), of[EnvSecretManager]("env"), of[FileSecretManager]("file")}},
 		{Name: "index", Type: reflect.TypeFor[Index](), Cases: []Case{
 			of[DocumentIndex]("DocumentIndex"), of[VectorIndex]("VectorIndex")}},
+		{Name: "context block", Type: reflect.TypeFor[ContextBlock](), Cases: []Case{
+			of[PinnedBlock]("pinned"), of[RetrievalBlock]("retrieval"), of[SummaryBlock]("summary"), of[VariablesBlock]("variables")}},
 		{Name: "feedback", Type: reflect.TypeFor[Feedback](), Cases: []Case{
 			of[CategoryFeedback]("category"), of[RatingFeedback]("rating"), of[ThumbsFeedback]("thumbs")}},
 	}
@@ -52,8 +55,9 @@ func stepCases() []Case {
 		of[DocumentSplitter]("DocumentSplitter"), of[Echo]("Echo"), of[Explode]("Explode"),
 		of[FieldExtractor]("FieldExtractor"), of[FileSource]("FileSource"), of[FileWriter]("FileWriter"),
 		of[IndexUpsert]("IndexUpsert"), of[InvokeEmbedding]("InvokeEmbedding"), of[InvokeFlow]("InvokeFlow"),
-		of[InvokeTool]("InvokeTool"), of[LLMInference]("LLMInference"), of[PromptTemplate]("PromptTemplate"),
-		of[SQLSource]("SQLSource"), of[VectorSearch]("VectorSearch"),
+		of[InvokeTool]("InvokeTool"), of[LLMInference]("LLMInference"), of[Loop]("Loop"), of[Parallel]("Parallel"),
+		of[PromptTemplate]("PromptTemplate"), of[SQLSource]("SQLSource"), of[Switch]("Switch"),
+		of[Transform]("Transform"), of[VectorSearch]("VectorSearch"),
 	}
 }
 

@@ -77,7 +77,7 @@ var builders = sync.OnceValue(func() map[reflect.Type]builder {
 // Planned lists the step types that the language has and this version does not run, in alphabetical order.
 func Planned() []string {
 	return []string{"BedrockReranker", "DocToTextConverter", "DocumentEmbedder", "DocumentSearch", "DocumentSource",
-		"DocumentSplitter", "IndexUpsert", "InvokeEmbedding", "SQLSource", "VectorSearch"}
+		"DocumentSplitter", "IndexUpsert", "InvokeEmbedding", "Loop", "Parallel", "SQLSource", "Switch", "Transform", "VectorSearch"}
 }
 
 // Build makes a runner of a linked step: a Step or a Batch, perhaps a Closer

@@ -2,8 +2,6 @@ package steps_test
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -198,14 +196,6 @@ func parse(t testing.TB, text string) any {
 		t.Fatal(err)
 	}
 	return v
-}
-
-func pretty(v any) string {
-	b, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return fmt.Sprint(v)
-	}
-	return string(b)
 }
 
 func mustMessage(t testing.TB, text string) any {

@@ -120,7 +120,7 @@ func (p *program) advise(finding diag.Diagnostic, id string, m mention) diag.Dia
 	if near, entity := p.nearest(id, m); near != "" {
 		// What was most likely meant is not to be called unused on top of that.
 		p.used[entity] = true
-		finding = finding.WithSuggestion(near)
+		finding = finding.WithNearest(id, p.choices(m).ids)
 		if place := idPlace(entity); !place.IsZero() {
 			finding = finding.WithRelated(place, an(wanted)+" declared here")
 		}

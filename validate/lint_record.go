@@ -3,7 +3,6 @@ package validate
 import (
 	"slices"
 
-	"github.com/qtype-dev/qtype/diag"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -97,7 +96,10 @@ func (p *pass) bindFields(s *spec.Construct, t spec.Type) {
 // noField reports a binding of a field that the record does not have.
 func (p *pass) noField(s *spec.Construct, t spec.Type, name string, fields []string) {
 	finding := p.at(keyPlace(s, "field_bindings", name), "the type %s has no field %q", t.Name, name).
-		WithSuggestion(diag.Nearest(name, fields))
+		WithNearest(name, fields)
+	if bound(s.FieldBindings, finding.Suggestion) { // one field cannot be bound twice
+		finding = finding.WithoutFix()
+	}
 	if finding.Suggestion == "" {
 		finding = finding.WithHint("its fields are %s", few(fields))
 	}

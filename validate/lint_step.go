@@ -32,6 +32,9 @@ func templatePlaceholders() rule {
 				finding := p.at(within(placeOf(s, "template", "id"), one.place), "the template of step %q: %s", s.ID, templateFault(one, ins))
 				if near := diag.Nearest(one.name, idsOf(ins)); one.fault == "" && near != "" {
 					finding = finding.WithSuggestion(strings.Replace(one.text, one.name, near, 1))
+					if diag.Sure(one.name, near, idsOf(ins)) {
+						finding = finding.WithInside(one.text)
+					}
 				}
 				p.list.Add(finding)
 			}

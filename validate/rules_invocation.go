@@ -1,7 +1,6 @@
 package validate
 
 import (
-	"github.com/qtype-dev/qtype/diag"
 	"github.com/qtype-dev/qtype/source"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -112,7 +111,10 @@ func (p *pass) keys(c call, side string, bindings spec.Bindings, vars []*spec.Va
 			continue
 		}
 		finding := p.at(keyPlace(c.step, side+"_bindings", b.Name), "the %s %q has no %s %q", c.what, c.id, side, b.Name)
-		finding = finding.WithSuggestion(diag.Nearest(b.Name, ids))
+		finding = finding.WithNearest(b.Name, ids)
+		if bound(bindings, finding.Suggestion) { // one input cannot be bound twice
+			finding = finding.WithoutFix()
+		}
 		switch {
 		case finding.Suggestion != "":
 		case len(ids) == 0:

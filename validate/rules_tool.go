@@ -83,6 +83,9 @@ func (p *pass) reportURLPart(t *spec.APITool, name string, e excerpt) {
 	finding := p.at(within(placeOf(t, "endpoint"), e), "the endpoint of tool %q names %q, which is no input", t.ID, name)
 	if near := diag.Nearest(name, ids); near != "" {
 		finding = finding.WithSuggestion("{" + near + "}")
+		if diag.Sure(name, near, ids) {
+			finding = finding.WithInside("{" + name + "}")
+		}
 	}
 	p.list.Add(finding)
 }

@@ -78,8 +78,9 @@ func (p *program) unknownType(code string, span source.Span, t spec.Type, what s
 	name := baseOf(t).Name
 	finding := fault(code, span, "%s has an unknown type %q", what, name)
 	near := meant(name)
+	var candidates []string // where the name is no other language's
 	if near == "" {
-		candidates := builtIn()
+		candidates = builtIn()
 		for id := range p.types {
 			candidates = append(candidates, id)
 		}
@@ -88,7 +89,11 @@ func (p *program) unknownType(code string, span source.Span, t spec.Type, what s
 	if near == "" {
 		return finding.WithHint("use a built-in type (qtype explain QT110 lists them) or declare it under types:")
 	}
-	finding = finding.WithHint("did you mean %q?", near).WithSuggestion(strings.Replace(t.String(), name, near, 1))
+	fixed := strings.Replace(t.String(), name, near, 1)
+	finding = finding.WithHint("did you mean %q?", near).WithSuggestion(fixed)
+	if synonym(name) || diag.Sure(name, near, candidates) {
+		finding = finding.WithReplacement(t.String(), fixed)
+	}
 	if custom := p.types[near]; custom != nil {
 		finding = finding.WithRelated(idPlace(custom), "a type declared here")
 	}
@@ -114,6 +119,16 @@ func meant(name string) string {
 		return "ChatMessage"
 	}
 	return ""
+}
+
+// synonym tells whether a name of another language can only be the one built-in
+// type; a number may be whole or not.
+func synonym(name string) bool {
+	switch strings.ToLower(name) {
+	case "string", "str", "varchar", "integer", "int64", "bool":
+		return true
+	}
+	return false
 }
 
 // builtIn lists the names that the language defines itself.

@@ -93,19 +93,19 @@ func (c Cell) open(t spec.Type) any {
 	if text == "" && t.Optional && !isText {
 		return nil
 	}
-	nested := t.Elem != nil || t.IsRecord() && t.Name != chatMessage
-	if t.Is(chatMessage) && strings.HasPrefix(text, "{") {
-		// A message in its written form; other text in braces is what a user said.
-		if v, err := Parse(text); err == nil {
-			if r, ok := v.(*Record); ok && r.has("role") && r.has("blocks") {
-				return r
-			}
-		}
+	if !strings.HasPrefix(text, "[") && !strings.HasPrefix(text, "{") {
+		return string(c)
 	}
-	if nested && strings.HasPrefix(text, "[") || nested && strings.HasPrefix(text, "{") {
-		if v, err := Parse(text); err == nil {
-			return v
+	v, err := Parse(text)
+	switch {
+	case err != nil:
+	case t.Is(chatMessage):
+		// A message in its written form; other text in braces is what a user said.
+		if r, ok := v.(*Record); ok && r.has("role") && r.has("blocks") {
+			return r
 		}
+	case t.Elem != nil || t.IsRecord():
+		return v
 	}
 	return string(c)
 }

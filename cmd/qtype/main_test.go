@@ -40,6 +40,7 @@ func TestScripts(t *testing.T) {
 			return os.WriteFile(env.WorkDir+"/app.qtype.yaml", []byte(inbox), 0o600)
 		},
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"status": status},
+		Condition:           func(cond string) (bool, error) { return cond == "root" && os.Geteuid() == 0, nil },
 		RequireExplicitExec: true,
 	})
 }
@@ -110,6 +111,7 @@ func modelServer() http.Handler {
 			fmt.Fprint(w, `{"error": {"message": "no luck today"}}`)
 			return
 		}
+		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"choices": [{"finish_reason": "stop", "message": {"role": "assistant", "content": "%d heard"}}],
 			"usage": {"prompt_tokens": 1200, "completion_tokens": 34}}`, len(req.Messages))
 	})
@@ -142,7 +144,7 @@ func TestTableOnATerminal(t *testing.T) {
 	code, out, errText := terminal(t.Context(), 44, "run", "app.qtype.yaml", "-I", "m.csv", "--ephemeral")
 	want := ` row  session  reply
     1  c-1      You said: short
-    2  c-漢字   You said: a ` + "\uFFFD" + `[31mlong messag…
+    2  c-漢字   You said: a ` + "\uFFFD" + `[31mlong messa…
     3  c-1      failed: step draft: model p…
 `
 	if code != exitFailed || strings.TrimLeft(out, " ") != strings.TrimLeft(want, " ") {

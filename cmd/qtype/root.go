@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -86,7 +87,7 @@ func unknownFlag(c *cobra.Command, e *pflag.NotExistError) string {
 
 func expected(f *pflag.Flag) string {
 	if c, ok := f.Value.(*choice); ok {
-		return "it is one of " + joinNames(c.values)
+		return "it is one of " + joinNames(c.known())
 	}
 	return "a " + f.Value.Type() + " is expected"
 }
@@ -106,21 +107,27 @@ func (c *choice) String() string { return c.value }
 
 // Set takes a word.
 func (c *choice) Set(v string) error {
-	for _, known := range c.values {
-		if v == known && v != "" {
-			c.value = v
-			return nil
-		}
+	if !slices.Contains(c.known(), v) {
+		return errors.New("not a word that is known")
 	}
-	return errors.New("not a word that is known")
+	c.value = v
+	return nil
 }
 
 // Type shows the words in the help text.
-func (c *choice) Type() string { return strings.Trim(strings.Join(c.values, "|"), "|") }
+func (c *choice) Type() string { return strings.Join(c.known(), "|") }
+
+// known are the words that may be given.
+func (c *choice) known() []string {
+	if c.values[0] == "" {
+		return c.values[1:]
+	}
+	return c.values
+}
 
 // complete offers the words to a shell.
 func (c *choice) complete(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return c.values, cobra.ShellCompDirectiveNoFileComp
+	return c.known(), cobra.ShellCompDirectiveNoFileComp
 }
 
 // yamlFiles lets a shell complete documents.

@@ -1,6 +1,10 @@
 package sqlite
 
-import "context"
+import (
+	"context"
+	"errors"
+	"slices"
+)
 
 // LimitPages makes the disk seem full after so many pages of 4 KiB.
 func (s *Store) LimitPages(ctx context.Context, pages string) error {
@@ -20,4 +24,31 @@ func (s *Store) HurryUp(ctx context.Context) error {
 	}
 	_, err = f.write.ExecContext(ctx, "PRAGMA busy_timeout = 1")
 	return err
+}
+
+// Plans is how SQLite goes about what every append and every turn reads.
+func (s *Store) Plans(ctx context.Context) ([]string, error) {
+	f, err := s.open(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	var plans []string
+	for statement, args := range map[string]int{selectLiveByID: 3, selectRange: 8} {
+		rows, err := f.read.QueryContext(ctx, "EXPLAIN QUERY PLAN "+statement, slices.Repeat([]any{"1"}, args)...)
+		if err != nil {
+			return nil, err
+		}
+		for rows.Next() {
+			var id, parent, unused int
+			var plan string
+			if err := rows.Scan(&id, &parent, &unused, &plan); err != nil {
+				return nil, errors.Join(err, rows.Close())
+			}
+			plans = append(plans, plan)
+		}
+		if err := rows.Err(); err != nil {
+			return nil, err
+		}
+	}
+	return plans, nil
 }

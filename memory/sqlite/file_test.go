@@ -247,3 +247,20 @@ func TestInterrupted(t *testing.T) {
 		t.Errorf("%d messages", len(w.Entries))
 	}
 }
+
+// TestNoScan: what every append and every turn reads is found by an index,
+// however long the history is.
+func TestNoScan(t *testing.T) {
+	store := open(t, filepath.Join(t.TempDir(), "memory.db"))
+	defer func() { must(t, store.Close()) }()
+	plans, err := store.Plans(t.Context())
+	must(t, err)
+	for _, plan := range plans {
+		if strings.Contains(plan, "SCAN") && !strings.Contains(plan, "json_each") {
+			t.Errorf("SQLite would read a whole table: %s", plan)
+		}
+		if strings.Contains(plan, "entries") && !strings.Contains(plan, "message_id=?") && !strings.Contains(plan, "rowid>?") {
+			t.Errorf("SQLite would read a whole session: %s", plan)
+		}
+	}
+}

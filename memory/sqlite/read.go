@@ -17,18 +17,26 @@ const page = 256
 
 // reads are the statements that read.
 type reads struct {
-	head, entries, byID, events, sessions *sql.Stmt
+	head, entries, byID, liveByID, events, sessions *sql.Stmt
 }
 
+const (
+	selectSession = "(SELECT id FROM sessions WHERE memory = ? AND session = ?)"
+	selectEntries = "SELECT id & 68719476735, turn, tokens, time, failed, message FROM entries"
+	selectRange   = selectEntries + " WHERE id BETWEEN (" + selectSession + " << 36) + ? AND (" + selectSession + " << 36) + ? AND failed <= ? ORDER BY id LIMIT ?"
+	selectByID    = selectEntries + " WHERE session_id = " + selectSession + " AND message_id IN (SELECT value FROM json_each(?)) ORDER BY id"
+	// selectLiveByID says failed = 0 as the partial index does, else SQLite would not use it.
+	selectLiveByID = selectEntries + " WHERE session_id = " + selectSession + " AND message_id IN (SELECT value FROM json_each(?)) AND failed = 0 ORDER BY id"
+)
+
 func (r *reads) prepare(ctx context.Context, db *sql.DB) error {
-	const session = "(SELECT id FROM sessions WHERE memory = ? AND session = ?)"
-	const columns = "SELECT id & 68719476735, turn, tokens, time, failed, message FROM entries"
 	return prepare(ctx, db, map[string]**sql.Stmt{
-		"SELECT version, state, name, value FROM sessions LEFT JOIN named ON session_id = id WHERE memory = ? AND session = ?":         &r.head,
-		columns + " WHERE id BETWEEN (" + session + " << 36) + ? AND (" + session + " << 36) + ? AND failed <= ? ORDER BY id LIMIT ?":  &r.entries,
-		columns + " WHERE session_id = " + session + " AND failed <= ? AND message_id IN (SELECT value FROM json_each(?)) ORDER BY id": &r.byID,
-		"SELECT event FROM events WHERE session_id = " + session + " ORDER BY id":                                                      &r.events,
-		"SELECT session, version, state FROM sessions WHERE memory = ? ORDER BY session":                                               &r.sessions,
+		"SELECT version, state, name, value FROM sessions LEFT JOIN named ON session_id = id WHERE memory = ? AND session = ?": &r.head,
+		selectRange:    &r.entries,
+		selectByID:     &r.byID,
+		selectLiveByID: &r.liveByID,
+		"SELECT event FROM events WHERE session_id = " + selectSession + " ORDER BY id":  &r.events,
+		"SELECT session, version, state FROM sessions WHERE memory = ? ORDER BY session": &r.sessions,
 	})
 }
 
@@ -94,9 +102,9 @@ func (s *Store) Entries(ctx context.Context, key memory.Key, q memory.Query) ite
 
 // page reads the next entries of q from a Seq on; with q.IDs all of them at once.
 func (s *Store) page(ctx context.Context, f *files, key memory.Key, q memory.Query, from int64) ([]*memory.Entry, error) {
-	failed := 1 // rows with failed <= 1: all
+	failed, byID := 1, f.reads.byID // rows with failed <= 1: all
 	if q.Live {
-		failed = 0
+		failed, byID = 0, f.reads.liveByID
 	}
 	to := q.To
 	if to == 0 {
@@ -108,7 +116,7 @@ func (s *Store) page(ctx context.Context, f *files, key memory.Key, q memory.Que
 		if err != nil {
 			return nil, err
 		}
-		rows = query(ctx, f.reads.byID, key.Memory, key.Session, failed, string(ids))
+		rows = query(ctx, byID, key.Memory, key.Session, string(ids))
 	} else {
 		rows = query(ctx, f.reads.entries, key.Memory, key.Session, from, key.Memory, key.Session, to, failed, page)
 	}

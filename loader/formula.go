@@ -1,0 +1,54 @@
+package loader
+
+import (
+	"strings"
+
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// expression decodes a formula. A number or a truth value alone is one too.
+func (d *decoder) expression(n *node, to *spec.Expression, at slot) {
+	switch n.kind {
+	case text, integer, float, boolean:
+		switch {
+		case n.unset:
+		case strings.TrimSpace(n.text) == "":
+			d.faults.add(ruleKind.At(n.span, "%s is empty", at).WithHint("give it an expression, such as count > 3"))
+		default:
+			to.Text, to.Span = n.text, n.span
+		}
+	default:
+		d.faults.add(d.wrong(n, at, "an expression").WithHint("such as count > 3"))
+	}
+}
+
+// assignments decodes a map from variables to formulas. The references keep
+// their address, for a step's derived outputs point at them.
+func (d *decoder) assignments(n *node, to *spec.Assignments, at slot) {
+	if n.kind != mapping {
+		if !n.unset {
+			d.faults.add(d.wrong(n, at, "a mapping from variables to expressions"))
+		}
+		return
+	}
+	list := make(spec.Assignments, len(n.pairs))
+	for i, p := range n.pairs {
+		if !p.key.unset {
+			list[i].Var.Point(p.key.text, p.key.span)
+		}
+		here := slot{owner: at.owner, name: at.name + "." + p.key.shown()}
+		if p.value.kind != broken {
+			d.expression(p.value, &list[i].Expr, here)
+		}
+	}
+	*to = list
+}
+
+// storeRef decodes the id of a store, {$ref: id}, or the URL of one.
+func (d *decoder) storeRef(n *node, to *spec.StoreRef, at slot) {
+	if n.kind == text && strings.Contains(n.text, "://") {
+		d.secret(n, &to.URL, at)
+		return
+	}
+	d.reference(n, &to.Store, at)
+}

@@ -1,0 +1,295 @@
+package lsp
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// language is what documents can hold: the structs of package spec with the
+// descriptions of the JSON schema.
+type language struct {
+	docs    map[string]definition
+	unions  []spec.Union
+	classes map[reflect.Type]*class
+}
+
+// definition is what is read of a definition of the schema.
+type definition struct {
+	Description string `json:"description"`
+	Properties  map[string]struct {
+		Description string `json:"description"`
+	} `json:"properties"`
+}
+
+// class is a struct of package spec: something that is written as a mapping.
+type class struct {
+	of     reflect.Type
+	tag    string      // the value of `type` that chooses it; empty where none does
+	union  *spec.Union // whose alternative it is
+	doc    string
+	fields []*field
+	byName map[string]*field
+}
+
+// field is a key of a class.
+type field struct {
+	name       string
+	doc        string
+	of         reflect.Type
+	required   bool
+	fallback   string   // the default, as YAML text
+	hasDefault bool     // the default is there
+	enum       []string // the only values
+	rule       string   // the validator's rule
+	owner      *class
+}
+
+// readLanguage reads the descriptions and all classes.
+func readLanguage(schema string) (*language, error) {
+	var read struct {
+		Definitions map[string]definition `json:"definitions"`
+	}
+	if err := json.Unmarshal([]byte(schema), &read); err != nil {
+		return nil, fmt.Errorf("the schema cannot be read: %w", err)
+	}
+	l := &language{docs: read.Definitions, unions: spec.Unions(), classes: map[reflect.Type]*class{}}
+	l.add(reflect.TypeFor[spec.Application](), "", nil)
+	for i := range l.unions {
+		for _, c := range l.unions[i].Cases {
+			l.add(reflect.TypeOf(c.New()).Elem(), c.Tag, &l.unions[i])
+		}
+	}
+	return l, nil
+}
+
+// add makes the class of a struct and of all structs in its fields.
+func (l *language) add(t reflect.Type, tag string, union *spec.Union) *class {
+	if c, known := l.classes[t]; known {
+		return c
+	}
+	c := &class{of: t, tag: tag, union: union, byName: map[string]*field{}}
+	l.classes[t] = c
+	doc := l.docs[t.Name()]
+	c.doc = doc.Description
+	if c.doc == "" && tag != "" {
+		c.doc = doc.Properties["type"].Description
+	}
+	l.collect(c, t, doc)
+	return c
+}
+
+func (l *language) collect(c *class, t reflect.Type, doc definition) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		key, tagged := f.Tag.Lookup("yaml")
+		name, _, _ := strings.Cut(key, ",")
+		switch {
+		case f.Anonymous && !tagged && f.Type.Kind() == reflect.Struct:
+			l.collect(c, f.Type, doc)
+		case tagged && name != "-" && f.IsExported():
+			made := &field{name: name, of: f.Type, doc: doc.Properties[name].Description, owner: c, rule: f.Tag.Get("validate"),
+				required: slices.Contains(strings.Split(f.Tag.Get("jsonschema"), ","), "required")}
+			made.fallback, made.hasDefault = f.Tag.Lookup("default")
+			for rule := range strings.SplitSeq(made.rule, ",") {
+				if words, ok := strings.CutPrefix(rule, "oneof="); ok {
+					made.enum = strings.Fields(words)
+				}
+			}
+			c.fields = append(c.fields, made)
+			c.byName[name] = made
+			if inner := structIn(f.Type); inner != nil && !isSpecial(inner) {
+				l.add(inner, "", nil)
+			}
+		}
+	}
+}
+
+// structIn is the struct at the core of lists, maps and pointers; nil for anything else.
+func structIn(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
+		if isSpecial(t) {
+			return nil
+		}
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	return t
+}
+
+// isSpecial tells whether a type is written otherwise than its struct looks.
+func isSpecial(t reflect.Type) bool {
+	switch t {
+	case reflect.TypeFor[spec.Type](), reflect.TypeFor[spec.Secret](), reflect.TypeFor[spec.Duration](),
+		reflect.TypeFor[spec.Bindings](), reflect.TypeFor[spec.Properties](), reflect.TypeFor[spec.PathRef](),
+		reflect.TypeFor[spec.StepItem](), reflect.TypeFor[spec.Document]():
+		return true
+	}
+	return isRef(t)
+}
+
+// isRef tells whether a type is a reference to an entity.
+func isRef(t reflect.Type) bool {
+	return reflect.PointerTo(t).Implements(reflect.TypeFor[spec.Reference]())
+}
+
+// wantedBy is the type that a reference accepts.
+func wantedBy(t reflect.Type) reflect.Type {
+	if r, ok := reflect.New(t).Interface().(spec.Reference); ok {
+		return r.Wants()
+	}
+	return nil
+}
+
+// union finds the union whose alternatives an interface stands for.
+func (l *language) union(t reflect.Type) *spec.Union {
+	for i := range l.unions {
+		if l.unions[i].Type == t {
+			return &l.unions[i]
+		}
+	}
+	return nil
+}
+
+// cases are the classes of a union.
+func (l *language) cases(u *spec.Union) []*class {
+	all := make([]*class, len(u.Cases))
+	for i, c := range u.Cases {
+		all[i] = l.classes[reflect.TypeOf(c.New()).Elem()]
+	}
+	return all
+}
+
+// choose finds the alternative of a union that a mapping is; nil where its
+// `type` is missing or unknown and its keys do not decide either.
+func (l *language) choose(u *spec.Union, n *node) *class {
+	if tag := n.word("type"); tag != "" {
+		for _, c := range l.cases(u) {
+			if c.tag == tag {
+				return c
+			}
+		}
+		return nil
+	}
+	if !u.TagOptional {
+		return nil
+	}
+	var best *class
+	most := 0
+	for _, c := range l.cases(u) {
+		score := 0
+		for _, p := range n.pairs {
+			if f := c.byName[p.key]; f != nil && f.name != "id" {
+				score++
+				if f.required {
+					score++
+				}
+			}
+		}
+		if score > most {
+			best, most = c, score
+		}
+	}
+	return best
+}
+
+// isEntity tells whether values of a class have an id that references name.
+func (c *class) isEntity() bool {
+	return c != nil && reflect.PointerTo(c.of).Implements(reflect.TypeFor[spec.Entity]())
+}
+
+// kind is what an entity of the class is, in a user's words.
+func (c *class) kind() string {
+	if e, ok := reflect.New(c.of).Interface().(spec.Entity); ok {
+		return string(e.Kind())
+	}
+	return ""
+}
+
+// fits tells whether a reference that wants a type may name an entity of the class.
+func (c *class) fits(wants reflect.Type) bool {
+	return c != nil && wants != nil && reflect.PointerTo(c.of).AssignableTo(wants)
+}
+
+// noun names the Go type that a reference wants for people.
+func noun(wants reflect.Type) string {
+	switch wants {
+	case reflect.TypeFor[*spec.Model]():
+		return "chat model"
+	case reflect.TypeFor[*spec.EmbeddingModel]():
+		return "embedding model"
+	case reflect.TypeFor[spec.ModelEntity]():
+		return "model"
+	case reflect.TypeFor[spec.Auth]():
+		return "auth"
+	case reflect.TypeFor[spec.Tool]():
+		return "tool"
+	case reflect.TypeFor[spec.Step]():
+		return "step"
+	case reflect.TypeFor[spec.Index]():
+		return "index"
+	}
+	if wants != nil && wants.Kind() == reflect.Pointer {
+		if e, ok := reflect.New(wants.Elem()).Interface().(spec.Entity); ok {
+			return string(e.Kind())
+		}
+	}
+	return "component"
+}
+
+// shape is what stands under a key, in a user's words.
+func (l *language) shape(t reflect.Type) string {
+	switch {
+	case t == reflect.TypeFor[spec.Type]():
+		return "a type"
+	case t == reflect.TypeFor[spec.Secret]():
+		return "a text or a secret"
+	case t == reflect.TypeFor[spec.Duration]():
+		return "a length of time"
+	case t == reflect.TypeFor[spec.Bindings]():
+		return "names to variables"
+	case t == reflect.TypeFor[spec.Properties]():
+		return "names to types"
+	case t == reflect.TypeFor[spec.PathRef]():
+		return "a variable or {uri: …}"
+	case t == reflect.TypeFor[*spec.StepItem]():
+		return "a step"
+	case t == reflect.TypeFor[*spec.Document]():
+		return "a document"
+	case isRef(t):
+		return "id of " + an(noun(wantedBy(t)))
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return l.shape(t.Elem())
+	case reflect.Slice:
+		return "a list: " + strings.TrimPrefix(l.shape(t.Elem()), "a ")
+	case reflect.Interface:
+		if u := l.union(t); u != nil {
+			return an(u.Name)
+		}
+	case reflect.Int, reflect.Int64:
+		return "a whole number"
+	case reflect.Float64:
+		return "a number"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "a text"
+	}
+	return "a mapping"
+}
+
+// an puts the indefinite article before a noun.
+func an(noun string) string {
+	if noun != "" && strings.ContainsRune("aeio", rune(noun[0])) {
+		return "an " + noun
+	}
+	return "a " + noun
+}
