@@ -1,0 +1,38 @@
+package steps
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/qtype-dev/qtype/value"
+)
+
+// No path ends the program, neither when it is read nor when it is followed;
+// a refusal is one line.
+func FuzzPath(f *testing.F) {
+	for _, seed := range []string{"$.items[*].name", "$..price", "$.items[?(@.price > 1)].name", "items[-1]", "$.items[0,2]", "$['a']", "$[1:2:1]", "$.a + $.b", "$[?", "$.items[?length(@.name) > 1]", "`len`"} {
+		f.Add(seed)
+	}
+	doc, err := value.Parse(`{"items":[{"name":"a","price":1.5},{"name":"b","price":2}],"a":{"b":[1,null,true]}}`)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		path, err := parsePath(text)
+		if err != nil {
+			if strings.Contains(err.Error(), "goroutine") {
+				t.Errorf("%q: %v", text, err)
+			}
+			return
+		}
+		e := &extractor{path: path, text: text}
+		_ = guarded(func() { e.matches(wrap(doc)) })
+	})
+}
+
+// guarded runs f as the engine does: a panic of the library costs one row.
+func guarded(f func()) (panicked bool) {
+	defer func() { panicked = recover() != nil }()
+	f()
+	return false
+}
