@@ -38,8 +38,8 @@ bench: ## all benchmarks, once
 fuzz: ## every fuzz target for FUZZTIME
 	.ci/fuzz $(FUZZTIME)
 
-generate: ## schema.json from package spec
-	$(GO) generate ./schema
+generate: ## schema.json from package spec, docs/rules.md and docs/diagnostics.md from the rules
+	$(GO) generate ./schema ./lint
 
 check-generated: ## fails where generated files are not up to date
 	.ci/generated

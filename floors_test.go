@@ -33,6 +33,7 @@ var house = map[string]struct {
 }{
 	"source":            {0, ground},
 	"token":             {0, ground},
+	"template":          {0, ground},
 	"internal/outbound": {0, ground},
 	"internal/deps":     {0, ground},
 	"spec":              {1, ground},
@@ -40,6 +41,9 @@ var house = map[string]struct {
 	"diag":              {1, checking},
 	"diag/diagtest":     {1.1, checking},
 	"loader":            {2, checking},
+	"compare":           {2, checking},
+	"diagram":           {2, checking},
+	"starter":           {0, ground},
 	"memory":            {2, running},
 	"memory/sqlite":     {2.1, running},
 	"memory/storetest":  {2.1, running},
@@ -54,13 +58,16 @@ var house = map[string]struct {
 	"value":             {2, running},
 	"records":           {2, running},
 	"validate":          {3, checking},
-	"lsp":               {4, checking},
+	"lint":              {4, checking},
+	"lint/generate":     {4.1, checking},
+	"lsp":               {5, checking},
 	"steps":             {3, running},
 	"runtime":           {4, running},
 	"schema":            {5, ground},
 	"schema/generate":   {5.1, meeting},
 	"":                  {5, meeting},
 	"cmd/qtype":         {6, meeting},
+	"bench":             {6, meeting},
 }
 
 func TestFloors(t *testing.T) {

@@ -21,6 +21,7 @@ import (
 	"net/http"
 
 	"github.com/qtype-dev/qtype/diag"
+	"github.com/qtype-dev/qtype/lint"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/sqlite"
@@ -80,6 +81,8 @@ func Check(ctx context.Context, path string, opts ...Option) (*Program, diag.Lis
 	loaded, faults := loader.Load(ctx, path, o.load)
 	p := &Program{Document: loaded.Document, Files: loaded.Files, lookup: loaded.Lookup}
 	faults = append(faults, validate.Check(loaded.Document)...)
+	// A comment can hide a warning; an error it cannot, for what is wrong cannot run.
+	faults = lint.SilenceWarnings(p.Files, faults)
 	faults.Sort()
 	return p, faults
 }

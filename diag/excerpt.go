@@ -18,11 +18,12 @@ const ellipsis = "…"
 // many columns stand before the span, and how many are under it: at least one,
 // and no more than the shown line has.
 func cut(s source.Span, columns int) (shown string, before, under int) {
-	line := []rune(s.File.Line(s.Start.Line))
-	from := min(max(s.Start.Column-1, 0), len(line))
+	shownLine := lineOf(s.File, s.Start.Line)
+	line := shownLine.text
+	from := min(max(shownLine.start(s.Start.Column-1), 0), len(line))
 	to := len(line)
 	if s.End.Line == s.Start.Line {
-		to = min(max(s.End.Column-1, from), len(line))
+		to = min(max(shownLine.end(s.End.Column-1), from), len(line))
 	}
 	// Only what can be seen is drawn, be the line a megabyte: a third of the
 	// columns is for what stands before the span.

@@ -42,20 +42,20 @@ func (d Diagnostic) WithNearest(name string, candidates []string) Diagnostic {
 }
 
 // WithReplacement answers the diagnostic with the fix that the span's scalar,
-// which is old, becomes new. The scalar stays quoted where it is; nothing
+// which is old, becomes what is meant. The scalar stays quoted where it is; nothing
 // changes where the span's text is not plainly that scalar: escapes, aliases,
 // includes and variables are left to the writer.
-func (d Diagnostic) WithReplacement(old, new string) Diagnostic {
+func (d Diagnostic) WithReplacement(old, meant string) Diagnostic {
 	const quotes = `"'`
 	is := written(d.Span)
 	switch {
-	case new == "" || old == "" || strings.ContainsAny(new, quotes+"\\") || !printable(new):
-	case is == old && (plain(new) || isTag(old) && isTag(new)):
-		return d.WithFix(new)
+	case meant == "" || old == "" || strings.ContainsAny(meant, quotes+"\\") || !printable(meant):
+	case is == old && (plain(meant) || isTag(old) && isTag(meant)):
+		return d.WithFix(meant)
 	case is == old || is == `"`+old+`"`:
-		return d.WithFix(`"` + new + `"`)
+		return d.WithFix(`"` + meant + `"`)
 	case is == `'`+old+`'`:
-		return d.WithFix(`'` + new + `'`)
+		return d.WithFix(`'` + meant + `'`)
 	}
 	return d
 }

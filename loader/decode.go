@@ -53,6 +53,7 @@ func (s slot) title() string {
 
 // wrong reports a value of the wrong kind.
 func (d *decoder) wrong(n *node, at slot, want string) diag.Diagnostic {
+	hideNamed(n)
 	return ruleKind.At(n.head(), "%s needs %s, not %s", at, want, n.described())
 }
 
@@ -157,6 +158,7 @@ func (d *decoder) freeMap(n *node, v reflect.Value, at slot) {
 		}
 		return
 	}
+	hideNamed(n)
 	m := reflect.MakeMapWithSize(v.Type(), len(n.pairs))
 	elem := v.Type().Elem()
 	for _, p := range n.pairs {

@@ -46,6 +46,7 @@ func (d *decoder) listDocument(n *node, to *spec.Document) {
 	}
 	first := d.listKind(n.items[0])
 	if first == noList {
+		hideNamed(n)
 		d.faults.add(ruleListKind.At(n.items[0].head(), "this list is of no kind that can stand alone").
 			WithHint("a list document holds auths, models, tools, types or variables; the rest stands in an application"))
 		return
@@ -54,6 +55,7 @@ func (d *decoder) listDocument(n *node, to *spec.Document) {
 	same.items = slices.Clone(n.items)
 	for i, item := range n.items {
 		if kind := d.listKind(item); kind != first && item.kind != broken {
+			hideNamed(item)
 			d.faults.add(d.mixed(item, kind, n.items[0], first))
 			same.items[i] = &node{kind: broken, span: item.span}
 		}

@@ -48,6 +48,7 @@ func (d *decoder) present(n *node, v reflect.Value, p *plan, owner string) {
 			d.field(pair, &p.fields[i], v, owner)
 		} else if pair.key.text != "type" || !isTag {
 			fault := unknownField(pair.key, owner, names, isLax(v.Type()))
+			hideUnknown(pair, v, p, fault.Suggestion)
 			// No key can become one that is there already.
 			if len(fault.Fixes) > 0 && (meant[fault.Suggestion] || n.has(fault.Suggestion)) {
 				fault = fault.WithoutFix()

@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/qtype-dev/qtype/spec"
@@ -14,6 +15,9 @@ func (d *decoder) expression(n *node, to *spec.Expression, at slot) {
 		case n.unset:
 		case strings.TrimSpace(n.text) == "":
 			d.faults.add(ruleKind.At(n.span, "%s is empty", at).WithHint("give it an expression, such as count > 3"))
+		case n.kind == boolean: // also yes and on
+			yes, _ := n.toBool()
+			to.Text, to.Span = strconv.FormatBool(yes), n.span
 		default:
 			to.Text, to.Span = n.text, n.span
 		}

@@ -47,7 +47,7 @@ func (b *builder) include(n *yaml.Node, start, end, depth int) *node {
 	file := &source.File{Path: b.name(path), Text: content, From: span}
 	b.files = append(b.files, file)
 	if n.Tag == "!include_raw" {
-		return &node{kind: text, text: string(content), source: string(content), size: 1, height: 1, span: span}
+		return &node{kind: text, raw: true, text: string(content), source: string(content), size: 1, height: 1, span: span}
 	}
 	child := &builder{forest: b.forest, file: file, path: path, parent: b, depth: depth}
 	return child.root()
@@ -59,6 +59,9 @@ func (b *builder) root() *node {
 	b.anchors = map[*yaml.Node]*node{}
 	tree, found := parse(b.file, b.pos)
 	b.faults.add(found...)
+	if len(found) > 0 {
+		hideInText(b.file)
+	}
 	nothing := pointAt(b.file, source.Pos{Line: 1, Column: 1})
 	switch {
 	case tree != nil:

@@ -30,7 +30,8 @@ type Options struct {
 	// Confine is the one folder that includes may read, symbolic links resolved;
 	// empty for no such border. A document loaded from bytes includes nothing without it.
 	Confine string
-	// Open reads a file in place of the operating system; Confine is not applied to it.
+	// Open reads a file in place of the operating system; Confine is not applied to
+	// it. What it answers with neither a reader nor an error is read as without it.
 	Open func(ctx context.Context, path string) (io.ReadCloser, error)
 	// Limits bound what a document may cost.
 	Limits Limits

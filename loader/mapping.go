@@ -74,6 +74,7 @@ func (b *builder) pair(k, v *yaml.Node, depth int) (p pair, isMerge bool, end in
 func (n *node) put(p pair, seen map[string]int, faults *faults) {
 	at, twice := seen[p.key.text]
 	if twice {
+		hideNamed(&node{pairs: []pair{n.pairs[at]}})
 		faults.add(ruleDuplicateKey.At(p.key.span, "the key %q stands here a second time", p.key.shown()).
 			WithHint("only this one counts").WithRelated(n.pairs[at].key.span, "this one is not used"))
 		n.pairs[at].key = nil // taken out by drop

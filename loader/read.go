@@ -93,7 +93,9 @@ func badLine(text []byte) string {
 // open opens a regular file by the hook, inside the border, or anywhere.
 func (r *reader) open(path string) (io.ReadCloser, error) {
 	if r.opts.Open != nil {
-		return r.opts.Open(r.ctx, path)
+		if in, err := r.opts.Open(r.ctx, path); in != nil || err != nil {
+			return in, err
+		}
 	}
 	if hasScheme(path) {
 		return nil, &readError{text: "is remote; only local files can be read"}

@@ -63,6 +63,7 @@ func (d *decoder) reference(n *node, to spec.Reference, at slot) {
 func (d *decoder) refMapping(n *node, to spec.Reference, at slot) {
 	ref := n.get("$ref")
 	if ref == nil {
+		hideNamed(n)
 		hint := "define it in its own section and write its id here"
 		if id := n.get("id"); id != nil && id.kind == text {
 			hint += ": " + id.shown()
@@ -82,22 +83,6 @@ func (d *decoder) refMapping(n *node, to spec.Reference, at slot) {
 		to.Point(ref.text, ref.span)
 	default:
 		d.faults.add(d.wrong(ref, slot{name: "$ref"}, "an id"))
-	}
-}
-
-// secret decodes a text or {secret_name, key}. Its text is never repeated.
-func (d *decoder) secret(n *node, to *spec.Secret, at slot) {
-	switch n.kind {
-	case text:
-		*to = spec.NewSecret(n.text)
-	case mapping:
-		ref := new(spec.SecretReference)
-		d.structure(n, reflect.ValueOf(ref).Elem(), "secret reference")
-		to.Ref = ref
-	case integer, float, boolean:
-		d.faults.add(ruleKind.At(n.span, "%s needs a text or a secret, not %s", at, n.kind.noun()).WithHint("put it in quotes"))
-	default:
-		d.faults.add(d.wrong(n, at, "a text or a secret"))
 	}
 }
 

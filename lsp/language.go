@@ -59,6 +59,7 @@ func readLanguage(schema string) (*language, error) {
 	}
 	l := &language{docs: read.Definitions, unions: spec.Unions(), classes: map[reflect.Type]*class{}}
 	l.add(reflect.TypeFor[spec.Application](), "", nil)
+	l.add(reflect.TypeFor[spec.SecretReference](), "", nil)
 	for i := range l.unions {
 		for _, c := range l.unions[i].Cases {
 			l.add(reflect.TypeOf(c.New()).Elem(), c.Tag, &l.unions[i])
@@ -128,7 +129,8 @@ func isSpecial(t reflect.Type) bool {
 	switch t {
 	case reflect.TypeFor[spec.Type](), reflect.TypeFor[spec.Secret](), reflect.TypeFor[spec.Duration](),
 		reflect.TypeFor[spec.Bindings](), reflect.TypeFor[spec.Properties](), reflect.TypeFor[spec.PathRef](),
-		reflect.TypeFor[spec.StepItem](), reflect.TypeFor[spec.Document]():
+		reflect.TypeFor[spec.StepItem](), reflect.TypeFor[spec.Document](), reflect.TypeFor[spec.Expression](),
+		reflect.TypeFor[spec.Assignments](), reflect.TypeFor[spec.StoreRef]():
 		return true
 	}
 	return isRef(t)
@@ -258,6 +260,12 @@ func (l *language) shape(t reflect.Type) string {
 		return "names to types"
 	case t == reflect.TypeFor[spec.PathRef]():
 		return "a variable or {uri: …}"
+	case t == reflect.TypeFor[spec.Expression]():
+		return "an expression"
+	case t == reflect.TypeFor[spec.Assignments]():
+		return "variables to expressions"
+	case t == reflect.TypeFor[spec.StoreRef]():
+		return "id of a store or a URL"
 	case t == reflect.TypeFor[*spec.StepItem]():
 		return "a step"
 	case t == reflect.TypeFor[*spec.Document]():

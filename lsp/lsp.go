@@ -31,7 +31,7 @@ type Options struct {
 var ErrNoShutdown = errors.New("the editor closed the connection without a shutdown request")
 
 // Serve answers one editor on a stream until it says exit, ends the stream, or
-// ctx ends. It leaves nothing running.
+// ctx ends. It leaves nothing running but a read of the stream that has not returned.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, opts Options) error {
 	lang, err := readLanguage(opts.Schema)
 	if err != nil {
@@ -41,15 +41,15 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, opts Options) error
 	defer cancel()
 	s := newServer(lang, opts)
 	stream := newWire(in, out)
+	stream.atEnd = func() { s.drain(drainTime) } // an editor that is gone may still read its answers
 	conn := jsonrpc2.NewConn(ctx, stream, s, jsonrpc2.SetLogger(silent{}))
 	defer s.wait()
 	defer cancel()
 	defer conn.Close()
 	select {
 	case <-conn.DisconnectNotify():
-		// What was read before the end of the stream may still be at work.
-		s.drain(drainTime)
 	case <-s.exited:
+		s.drain(drainTime)
 	case <-ctx.Done():
 		return nil
 	}

@@ -94,7 +94,6 @@ const maxLevels = 200
 // parseOutline reads any text.
 func parseOutline(text string) *outline {
 	s := &sketcher{text: text, root: &node{}}
-	s.at = len(text) - len(strings.TrimPrefix(text, byteOrderMark))
 	for s.at < len(text) {
 		if !s.line() {
 			break

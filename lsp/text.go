@@ -17,13 +17,15 @@ type lines struct {
 	text   string
 	starts []int // offsets at which the protocol's lines start
 	feeds  []int // offsets at which package source's lines start
+	marked bool  // a byte order mark stood before the text; it is one unit of the first line
 }
 
-// byteOrderMark may stand before a text; package loader takes it away.
+// byteOrderMark may stand before a text; it is taken away, as package loader does.
 const byteOrderMark = "\ufeff"
 
 func newLines(text string) *lines {
-	l := &lines{text: text, starts: []int{0}, feeds: []int{0}}
+	text, marked := strings.CutPrefix(text, byteOrderMark)
+	l := &lines{text: text, starts: []int{0}, feeds: []int{0}, marked: marked}
 	for i := 0; i < len(text); i++ {
 		switch {
 		case text[i] == '\n':
@@ -42,7 +44,15 @@ func (l *lines) line(offset int) int { return sort.SearchInts(l.starts, offset+1
 func (l *lines) position(offset int) position {
 	offset = min(max(offset, 0), len(l.text))
 	n := l.line(offset)
-	return position{n, units(l.text[l.starts[n]:offset])}
+	return position{n, units(l.text[l.starts[n]:offset]) + l.extra(n)}
+}
+
+// extra is how many units stand before a line's text: one for a byte order mark.
+func (l *lines) extra(line int) int {
+	if l.marked && line == 0 {
+		return 1
+	}
+	return 0
 }
 
 // span is the range between two bytes.
@@ -73,7 +83,7 @@ func (l *lines) offset(p position) int {
 	}
 	at := l.starts[p.Line]
 	end := l.lineEnd(p.Line)
-	for n := p.Character; n > 0 && at < end; {
+	for n := p.Character - l.extra(p.Line); n > 0 && at < end; {
 		r, size := utf8.DecodeRuneInString(l.text[at:end])
 		if n--; r > 0xffff {
 			n--
@@ -84,6 +94,14 @@ func (l *lines) offset(p position) int {
 		at += size
 	}
 	return at
+}
+
+// whole is a stretch of the text with the byte order mark before it, if there was one.
+func (l *lines) whole(start, end int) string {
+	if l.marked {
+		return byteOrderMark + l.text[start:end]
+	}
+	return l.text[start:end]
 }
 
 // lineEnd is the offset at which a line's text ends, without its line break.
@@ -104,9 +122,6 @@ func (l *lines) byteAt(p source.Pos) int {
 		return len(l.text)
 	}
 	at := l.feeds[p.Line-1]
-	if p.Line == 1 && strings.HasPrefix(l.text, byteOrderMark) {
-		at += len(byteOrderMark)
-	}
 	for n := p.Column; n > 1 && at < len(l.text) && l.text[at] != '\n'; n-- {
 		_, size := utf8.DecodeRuneInString(l.text[at:])
 		at += size
@@ -131,8 +146,9 @@ type document struct {
 }
 
 func newDocument(uri, path string, version int, lang, text string) *document {
-	return &document{uri: uri, path: path, version: version, lang: lang, lines: newLines(text), 
-		outline: sync.OnceValue(func() *outline { return parseOutline(text) })}
+	l := newLines(text)
+	return &document{uri: uri, path: path, version: version, lang: lang, lines: l,
+		outline: sync.OnceValue(func() *outline { return parseOutline(l.text) })}
 }
 
 // edit applies changes in their order.
@@ -147,7 +163,7 @@ func (d *document) edit(version int, changes []change) (*document, error) {
 		if start > end {
 			return nil, fmt.Errorf("a change ends before it starts")
 		}
-		text = newLines(text.text[:start] + c.Text + text.text[end:])
+		text = newLines(text.whole(0, start) + c.Text + text.text[end:])
 	}
-	return newDocument(d.uri, d.path, version, d.lang, text.text), nil
+	return newDocument(d.uri, d.path, version, d.lang, text.whole(0, len(text.text))), nil
 }

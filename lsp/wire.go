@@ -24,9 +24,10 @@ const (
 // empty line, and so many bytes of JSON. A message that is no request and no
 // response is answered here, and reading goes on with the next one.
 type wire struct {
-	in  *bufio.Reader
-	out io.Writer
-	mu  sync.Mutex // one message is written at a time
+	in    *bufio.Reader
+	out   io.Writer
+	mu    sync.Mutex // one message is written at a time
+	atEnd func()     // called when nothing more comes; nil for nothing to do
 }
 
 func newWire(in io.Reader, out io.Writer) *wire {
@@ -58,6 +59,9 @@ func (w *wire) ReadObject(v any) error {
 	for {
 		body, err := w.frame()
 		if err != nil {
+			if w.atEnd != nil {
+				w.atEnd()
+			}
 			return err
 		}
 		if body == nil {

@@ -64,18 +64,30 @@ func (a *App) share(doc *spec.Document) error {
 	for _, m := range doc.Models {
 		base := m.Base()
 		a.models[base] = sync.OnceValues(func() (model.Chat, error) {
+			if err := modelAvailable(base); err != nil {
+				return nil, err
+			}
 			return provider.New(base, provider.Options{Getenv: a.opts.Getenv, HTTP: a.opts.HTTP})
 		})
 	}
 	for _, t := range doc.Tools {
 		a.tools[t.EntityID()] = sync.OnceValues(func() (tool.Tool, error) {
+			if err := toolAvailable(t); err != nil {
+				return nil, err
+			}
 			return tool.New(t, tool.Options{HTTP: a.opts.HTTP})
 		})
 	}
 	if doc.Application == nil {
 		return nil
 	}
+	if err := storesAvailable(doc.Application); err != nil {
+		return err
+	}
 	for _, m := range doc.Application.Memories {
+		if err := MemoryAvailable(m); err != nil {
+			return err
+		}
 		shared, err := memory.New(a.memoryConfig(m), a.opts.Store)
 		if err != nil {
 			return fmt.Errorf("memory %s: %w", m.ID, err)
@@ -111,9 +123,13 @@ func (a *App) memoryConfig(m *spec.Memory) memory.Config {
 	}
 }
 
-// Encoding is the tokenizer that a memory counts with: that of the first model
-// that reads the memory, cl100k_base where there is none (memory.md 6).
+// Encoding is the tokenizer that a memory counts with: the one that it names,
+// else that of the first model that reads the memory, cl100k_base where there
+// is none (memory.md 6).
 func Encoding(app *spec.Application, m *spec.Memory) string {
+	if m.Tokenizer != "" {
+		return m.Tokenizer
+	}
 	for _, doc := range documents(app) {
 		if doc.Application == nil {
 			continue

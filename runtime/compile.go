@@ -15,9 +15,15 @@ import (
 
 // compile builds the steps of a flow around the shared objects that they name.
 func (a *App) compile(f *spec.Flow) (*flow, error) {
+	if err := flowAvailable(f); err != nil {
+		return nil, err
+	}
 	c := &flow{spec: f, layout: layoutOf(f)}
 	env := a.env(c.layout)
 	for _, item := range f.Steps {
+		if err := stepAvailable(item.Step); err != nil {
+			return nil, err
+		}
 		r, err := steps.Build(item.Step, env)
 		if err != nil {
 			return nil, fmt.Errorf("%sstep %s: %w", at(item.Step), item.Step.EntityID(), err)

@@ -17,6 +17,8 @@ type File struct {
 	Path string // as a user would name it, relative to the working directory where it lies below it
 	Text []byte // UTF-8, without a byte order mark
 	From Span   // the include that asked for it; zero for the root document
+
+	hidden []Span // where secrets stand
 }
 
 // Pos is a character's place. The zero Pos is no place.
@@ -87,6 +89,13 @@ func (f *File) Line(n int) string {
 	line, _, _ := bytes.Cut(rest, []byte{'\n'})
 	return strings.TrimSuffix(string(line), "\r")
 }
+
+// Hide says that a secret stands in the stretch, so that no excerpt shows it.
+// It must not be called once the file is shared.
+func (f *File) Hide(s Span) { f.hidden = append(f.hidden, s) }
+
+// Hidden lists the stretches that no excerpt may show, in the order in which they were found.
+func (f *File) Hidden() []Span { return f.hidden }
 
 // trail is the span preceded by the includes that lead to it, outermost first.
 func (s Span) trail() []Span {

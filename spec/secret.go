@@ -8,12 +8,20 @@ const hidden = "***"
 // Secret is a value that must not be seen: written as text (mostly ${VAR}) or
 // as a reference to the secret manager. It prints as *** in every form.
 type Secret struct {
-	text string
-	Ref  *SecretReference // set where the document names a secret instead of writing it
+	text    string
+	written bool
+	Ref     *SecretReference // set where the document names a secret instead of writing it
 }
 
 // NewSecret wraps a text.
 func NewSecret(text string) Secret { return Secret{text: text} }
+
+// NewWrittenSecret wraps a text that stands in the document itself.
+func NewWrittenSecret(text string) Secret { return Secret{text: text, written: true} }
+
+// Written tells whether the text stands in the document itself, for everybody
+// to read who reads the document, and not in the environment or a file beside it.
+func (s Secret) Written() bool { return s.written }
 
 // Reveal is the text itself, for the one place that sends it.
 func (s Secret) Reveal() string { return s.text }

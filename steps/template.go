@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/template"
 	"github.com/qtype-dev/qtype/value"
 )
 
@@ -82,15 +83,11 @@ func (p piece) fill(b *strings.Builder, row *Row) error {
 	return nil
 }
 
-// templateReader cuts a template into pieces. The syntax is that of Python's
-// str.format with named arguments: {name}, {name!r}, {name:>8.2f}, {{ and }}.
+// templateReader makes pieces of what package template read.
 type templateReader struct {
 	text   string
-	at     int // the next byte
 	inputs map[string]slot
 	names  []string // of the inputs, in their order
-	pieces []piece
-	lit    strings.Builder // literal text that is not yet a piece
 }
 
 // compileTemplate reads a template once, so that its faults show before the first row.
@@ -100,87 +97,41 @@ func compileTemplate(text string, inputs []slot) ([]piece, error) {
 		r.inputs[in.of.ID] = in
 		r.names = append(r.names, in.of.ID)
 	}
-	for r.at < len(text) {
-		if err := r.next(); err != nil {
+	var pieces []piece
+	for _, p := range template.Parse(text) {
+		made, err := r.piece(p)
+		if err != nil {
 			return nil, err
 		}
+		pieces = append(pieces, made)
 	}
-	r.literal()
-	return r.pieces, nil
+	return pieces, nil
 }
 
-// next reads literal text up to a brace, and the brace with what belongs to it.
-func (r *templateReader) next() error {
-	rest := r.text[r.at:]
-	n := strings.IndexAny(rest, "{}")
-	if n < 0 {
-		n = len(rest)
+// piece prepares one piece for the rows.
+func (r *templateReader) piece(p template.Piece) (piece, error) {
+	switch p.Kind {
+	case template.Literal:
+		return piece{text: p.Text}, nil
+	case template.Stray:
+		return piece{}, r.fail(p.At, "a single } stands for nothing: write }} for a brace")
+	case template.Unclosed:
+		return piece{}, r.fail(p.At, "this { is never closed: write {{ for a brace")
+	case template.Nested:
+		return piece{}, r.fail(p.At, "a { inside a placeholder: placeholders do not nest; write {{ for a brace")
 	}
-	r.lit.WriteString(rest[:n])
-	r.at += n
-	rest = rest[n:]
-	switch {
-	case rest == "":
-		return nil
-	case strings.HasPrefix(rest, "{{"), strings.HasPrefix(rest, "}}"):
-		r.lit.WriteByte(rest[0])
-		r.at += 2
-		return nil
-	case rest[0] == '}':
-		return r.fail(r.at, "a single } stands for nothing: write }} for a brace")
-	}
-	return r.placeholder()
-}
-
-// literal ends the literal text so far.
-func (r *templateReader) literal() {
-	if r.lit.Len() > 0 {
-		r.pieces = append(r.pieces, piece{text: r.lit.String()})
-		r.lit.Reset()
-	}
-}
-
-// placeholder reads {name}, from its brace on.
-func (r *templateReader) placeholder() error {
-	start := r.at
-	end := strings.IndexAny(r.text[start+1:], "{}")
-	if end < 0 {
-		return r.fail(start, "this { is never closed: write {{ for a brace")
-	}
-	end += start + 1
-	if r.text[end] == '{' {
-		return r.fail(end, "a { inside a placeholder: placeholders do not nest; write {{ for a brace")
-	}
-	name, conversion, spec := cutPlaceholder(r.text[start+1 : end])
-	in, ok := r.inputs[name]
+	in, ok := r.inputs[p.Name]
 	if !ok {
-		return r.fail(start, "%s", r.noInput(name))
+		return piece{}, r.fail(p.At, "%s", r.noInput(p.Name))
 	}
-	f, err := parseFormat(conversion, spec)
+	f, err := parseFormat(p.Conversion, p.Spec)
 	if err == nil {
 		err = f.suits(in.of.Type)
 	}
 	if err != nil {
-		return r.fail(start, "placeholder {%s}: %s", brief(r.text[start+1:end]), err)
+		return piece{}, r.fail(p.At, "placeholder {%s}: %s", brief(p.Text[1:len(p.Text)-1]), err)
 	}
-	r.literal()
-	r.pieces = append(r.pieces, piece{text: r.text[start : end+1], slot: in, format: f})
-	r.at = end + 1
-	return nil
-}
-
-// cutPlaceholder parts name!conversion:spec.
-func cutPlaceholder(s string) (name, conversion, spec string) {
-	i := strings.IndexAny(s, "!:")
-	if i < 0 {
-		return s, "", ""
-	}
-	name = s[:i]
-	if s[i] == '!' {
-		conversion, spec, _ = strings.Cut(s[i:], ":")
-		return name, conversion, spec
-	}
-	return name, "", s[i+1:]
+	return piece{text: p.Text, slot: in, format: f}, nil
 }
 
 // noInput says why a placeholder's name is no input.

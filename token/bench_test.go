@@ -14,7 +14,7 @@ import (
 )
 
 // BenchmarkCountCold counts 400 characters of documentation prose, every time
-// others than before. tiktoken-go stands beside.
+// others than before. tiktoken-go's Encode and EncodeOrdinary stand beside.
 func BenchmarkCountCold(b *testing.B) {
 	compare(b, prose(b, 400))
 }
@@ -45,6 +45,9 @@ func compare(b *testing.B, texts []string) {
 			count(b, texts, e.Count)
 		})
 		b.Run(name+"/tiktoken-go", func(b *testing.B) {
+			count(b, texts, func(text string) int { return len(r.Encode(text, nil, nil)) })
+		})
+		b.Run(name+"/tiktoken-go-ordinary", func(b *testing.B) {
 			count(b, texts, func(text string) int { return len(r.EncodeOrdinary(text)) })
 		})
 	}
@@ -77,8 +80,13 @@ func BenchmarkOneLetter(b *testing.B) {
 	}
 }
 
-// BenchmarkLoad loads a vocabulary, which a program does once.
+// BenchmarkLoad loads a vocabulary, which a program does once. tiktoken-go's
+// GetEncoding keeps what its loader has read once, so the loader is called too.
 func BenchmarkLoad(b *testing.B) {
+	files := map[string]string{
+		token.O200k: "o200k_base.tiktoken", token.Cl100k: "cl100k_base.tiktoken",
+		token.P50k: "p50k_base.tiktoken", token.P50kEdit: "p50k_base.tiktoken", token.R50k: "r50k_base.tiktoken",
+	}
 	for _, name := range token.Names() {
 		b.Run(name+"/ours", func(b *testing.B) {
 			b.ReportAllocs()
@@ -92,7 +100,10 @@ func BenchmarkLoad(b *testing.B) {
 			tiktoken.SetBpeLoader(loader.NewOfflineLoader())
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := loader.NewOfflineLoader().LoadTiktokenBpe(token.File(name)); err != nil {
+				if _, err := loader.NewOfflineLoader().LoadTiktokenBpe(files[name]); err != nil {
+					b.Fatal(err)
+				}
+				if _, err := tiktoken.GetEncoding(name); err != nil {
 					b.Fatal(err)
 				}
 			}

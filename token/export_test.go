@@ -12,16 +12,6 @@ func Load(name string) (*Encoding, error) {
 	return For(name)
 }
 
-// File returns the name of the file that holds the vocabulary of an encoding.
-func File(name string) string {
-	for i := range encodings {
-		if l := &encodings[i]; l.name == name {
-			return l.file
-		}
-	}
-	return ""
-}
-
 // Read reads a vocabulary of that many tokens and returns an encoding by it that
 // takes a text to be one piece.
 func Read(text string, tokens int) (*Encoding, error) {
@@ -31,4 +21,15 @@ func Read(text string, tokens int) (*Encoding, error) {
 	}
 	whole := func(_ *classes, text string, _ int) int { return len(text) }
 	return &Encoding{name: "test", split: whole, tokens: v}, nil
+}
+
+// Pieces returns the pieces into which an encoding cuts a text.
+func (e *Encoding) Pieces(text string) []string {
+	var pieces []string
+	for i := 0; i < len(text); {
+		end := e.split(e.classes, text, i)
+		pieces = append(pieces, text[i:end])
+		i = end
+	}
+	return pieces
 }

@@ -37,15 +37,16 @@ func readVocabulary(r io.Reader, tokens int) (*vocabulary, error) {
 	next := uint32(0) // the least rank that may come
 	for n := 0; ; n++ {
 		line, err := lines.ReadSlice('\n')
+		end := errors.Is(err, io.EOF)
 		switch {
-		case err == io.EOF && len(line) == 0 && n != tokens:
+		case end && len(line) == 0 && n != tokens:
 			return nil, fmt.Errorf("found %d tokens instead of %d", n, tokens)
-		case err == io.EOF && len(line) == 0:
+		case end && len(line) == 0:
 			v.bytes = slices.Clone(v.bytes) // without the room that growing left
 			return v, nil
-		case err == bufio.ErrBufferFull:
+		case errors.Is(err, bufio.ErrBufferFull):
 			return nil, fmt.Errorf("line %d: the line is longer than any token", n+1)
-		case err != nil && err != io.EOF:
+		case err != nil && !end:
 			return nil, err
 		case n == tokens:
 			return nil, fmt.Errorf("found more than %d tokens", tokens)

@@ -8,7 +8,7 @@ import "sync"
 
 // scanned is the length of a piece, in bytes, up to which the best pair is
 // sought by a scan of all pairs. Beyond it a heap is faster, and the time is
-// n log n.
+// n log n. The two meet between 32 and 48 bytes on Chinese and Japanese text.
 const scanned = 40
 
 // count returns the number of tokens of a piece, which must not be empty.
@@ -71,8 +71,8 @@ type merger struct {
 // mergers keeps working memory between calls.
 var mergers = sync.Pool{New: func() any { return new(merger) }}
 
-// kept is the longest piece, in bytes, whose working memory is kept: 20 bytes
-// for each byte of the piece, 1.25 MiB for each processor.
+// kept is the longest piece, in bytes, whose working memory is kept: 20 to 30
+// bytes for each byte of the piece, so less than 2 MiB for each processor.
 const kept = 1 << 16
 
 // release gives the memory back.

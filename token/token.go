@@ -46,8 +46,9 @@ type Encoding struct {
 }
 
 // For returns the encoding of that name. The first call for a name loads its
-// vocabulary (some tens of milliseconds, at most 8 MiB), later ones return the
-// same value. It may be called from many goroutines at once.
+// vocabulary (O200k: some 30 ms and 5.6 MiB, Cl100k half of that, the others a
+// quarter), later ones return the same value. It may be called from many
+// goroutines at once.
 func For(encoding string) (*Encoding, error) {
 	for i := range encodings {
 		if encodings[i].name == encoding {
@@ -71,8 +72,9 @@ func (e *Encoding) Name() string { return e.name }
 
 // Count returns the number of tokens in text. Its time is n log n at worst, and
 // it allocates only for a text with invalid UTF-8 (a copy) and for an unbroken run
-// of letters, blanks or signs of more than 64 KiB (20 times its length, for the
-// time of the call).
+// of letters, blanks or signs of more than 64 KiB (20 to 30 times its length, for
+// the time of the call). There is no cache of pieces, as most pieces of a text are
+// tokens, and finding those in the vocabulary is as fast.
 func (e *Encoding) Count(text string) int {
 	if !utf8.ValidString(text) {
 		text = replaceInvalid(text)

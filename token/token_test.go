@@ -1,7 +1,6 @@
 package token_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -109,27 +108,6 @@ func TestAllShortStrings(t *testing.T) {
 				}
 			}
 			walk(nil)
-		})
-	}
-}
-
-// Every character, between letters and between blanks, is in the class in which
-// the reference has it.
-func TestEveryCharacter(t *testing.T) {
-	for _, name := range distinct[:2] {
-		e, r := encoding(t, name), reference(t, name)
-		t.Run(name, func(t *testing.T) {
-			var b strings.Builder
-			for char := rune(0); char <= unicode.MaxRune && !t.Failed(); char++ {
-				if char > 0x3400 && !unicode.In(char, unicode.L, unicode.M, unicode.N) && char%64 > 0 {
-					continue
-				}
-				fmt.Fprintf(&b, "a%cB %c\n %c1'%cs  %c", char, char, char, char, char)
-				if b.Len() > 1<<9 {
-					same(t, e, r, b.String())
-					b.Reset()
-				}
-			}
 		})
 	}
 }

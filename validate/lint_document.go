@@ -39,6 +39,8 @@ func mustBeUsed(v visit) bool {
 		return v.at.root && v.at.tool == nil
 	case *spec.Memory, spec.ModelEntity, spec.Tool, spec.Index:
 		return v.at.root
+	case *spec.Store: // memories that name no store live in the first
+		return v.at.root && v.at.app != nil && v.node != spec.Node(v.at.app.Stores[0])
 	}
 	return false
 }

@@ -204,6 +204,7 @@ func bindingType() rule {
 					}
 				}
 			}
+			p.meetBranches(s)
 			onCall[*spec.InvokeTool](report).run(p, s)
 			onCall[*spec.InvokeFlow](report).run(p, s)
 		})}

@@ -74,54 +74,92 @@ func flowCycle() rule {
 		sample: sample{in: "n: int", flow: "", out: "n: int",
 			head:  "",
 			steps: `- {type: ⟦InvokeFlow, id: again, flow: main, input_bindings: {n: n}, output_bindings: {n: n}│Echo, id: again, inputs: [n], outputs: [n]⟧}`},
-		check: on(func(p *pass, d *spec.Document) {
-			if !p.here.root {
-				return
-			}
-			s := flowSearch{pass: p, state: map[*spec.Flow]int{}}
-			for _, f := range p.flows {
-				s.visit(f)
-			}
-		})}
+		check: on(func(p *pass, _ *spec.Document) { searchFlows(p, directly) })}
 }
 
-// flowSearch finds flows that invoke themselves, depth first.
-type flowSearch struct {
-	pass  *pass
-	state map[*spec.Flow]int // 1 on the path, 2 done
-	path  []*spec.Flow
-}
+// The two ways in which flows run flows: steps do, and so may models that have
+// flows as tools.
+const directly, throughTools = false, true
 
-// visit goes into every flow that f invokes; a flow that is still on the path closes a circle.
-func (s *flowSearch) visit(f *spec.Flow) {
-	if s.state[f] != 0 {
+// searchFlows reports the circles of flows: of steps alone, or those with a tool in them.
+func searchFlows(p *pass, tools bool) {
+	if !p.here.root {
 		return
 	}
-	s.state[f] = 1
-	s.path = append(s.path, f)
-	for _, item := range f.Steps {
-		if item == nil {
-			continue
-		}
-		call, ok := item.Step.(*spec.InvokeFlow)
-		if !ok || call.Flow.To == nil {
-			continue
-		}
-		if s.state[call.Flow.To] == 1 {
-			s.report(call.Flow.Span, call.Flow.To)
-			continue
-		}
-		s.visit(call.Flow.To)
+	s := flowSearch{pass: p, tools: tools, state: map[*spec.Flow]int{}}
+	for _, f := range p.flows {
+		s.visit(edge{to: f})
 	}
-	s.path = s.path[:len(s.path)-1]
-	s.state[f] = 2
 }
 
-// report names the circle that ends where it begins, at again.
-func (s *flowSearch) report(span source.Span, again *spec.Flow) {
-	var names []string
-	for _, f := range s.path[slices.Index(s.path, again):] {
-		names = append(names, f.ID)
+// edge is one way from a flow to another.
+type edge struct {
+	to   *spec.Flow
+	span source.Span // where the flow is named, or the tool that stands for it
+	tool bool        // a tool stands between
+}
+
+// edges are the flows that a flow runs.
+func (s *flowSearch) edges(f *spec.Flow) []edge {
+	var all []edge
+	for _, item := range f.Steps {
+		if item == nil || item.Step == nil {
+			continue
+		}
+		for _, ref := range callees(item.Step) {
+			all = append(all, edge{ref.To, ref.Span, false})
+		}
+		if !s.tools {
+			continue
+		}
+		for _, ref := range toolsOf(item.Step) {
+			if t, ok := ref.To.(*spec.FlowTool); ok {
+				all = append(all, edge{t.Flow.To, ref.Span, true})
+			}
+		}
 	}
-	s.pass.report(span, "flow cycle: %s", strings.Join(append(names, again.ID), " → "))
+	return all
+}
+
+// flowSearch finds flows that run themselves, depth first.
+type flowSearch struct {
+	pass  *pass
+	tools bool               // flows that are tools count, and only circles with one are reported
+	state map[*spec.Flow]int // 1 on the path, 2 done
+	path  []edge
+}
+
+// visit goes into every flow that the edge's flow runs; one that is still on the path closes a circle.
+func (s *flowSearch) visit(to edge) {
+	if s.state[to.to] != 0 {
+		return
+	}
+	s.state[to.to] = 1
+	s.path = append(s.path, to)
+	for _, e := range s.edges(to.to) {
+		switch {
+		case e.to == nil:
+		case s.state[e.to] == 1:
+			s.report(e)
+		default:
+			s.visit(e)
+		}
+	}
+	s.path = s.path[:len(s.path)-1]
+	s.state[to.to] = 2
+}
+
+// report names the circle that the edge closes.
+func (s *flowSearch) report(last edge) {
+	first := slices.IndexFunc(s.path, func(e edge) bool { return e.to == last.to })
+	circle := append(slices.Clone(s.path[first:]), last)
+	// How the first flow of the circle was come to does not belong to the circle.
+	if s.tools && !slices.ContainsFunc(circle[1:], func(e edge) bool { return e.tool }) {
+		return
+	}
+	names := make([]string, len(circle))
+	for i, e := range circle {
+		names[i] = e.to.ID
+	}
+	s.pass.report(last.span, "flow cycle: %s", strings.Join(names, " → "))
 }

@@ -19,7 +19,7 @@ memories:
   - {id: chat_memory, token_limit: 2000, token_flush_size: ⟦3000│500⟧}
 `},
 		check: on(func(p *pass, m *spec.Memory) {
-			share := float64(m.TokenLimit) * m.ChatHistoryTokenRatio
+			share := chatShare(m)
 			if share > 0 && float64(m.TokenFlushSize) > share {
 				p.list.Add(p.at(placeOf(m, "token_flush_size", "token_limit", "id"),
 					"the memory %q flushes %d tokens at a time, but messages may hold only %.0f", m.ID, m.TokenFlushSize, share).
@@ -38,13 +38,31 @@ memories:
 			steps: "- {type: LLMInference, id: reply, model: writer, memory: chat_memory, inputs: [said], outputs: [answer]}"},
 		check: on(func(p *pass, s spec.Step) {
 			model, memory := talks(s)
-			if model == nil || memory == nil || memory.To == nil || model.ContextWindow == 0 || memory.To.TokenLimit <= model.ContextWindow {
+			if model == nil || memory == nil || memory.To == nil || model.ContextWindow == 0 {
 				return
 			}
-			p.list.Add(p.at(memory.Span, "the memory %q holds up to %d tokens, the model %q only %d",
-				memory.ID, memory.To.TokenLimit, model.ID, model.ContextWindow).
-				WithRelated(placeOf(memory.To, "token_limit", "id"), fmt.Sprintf("token_limit is %d", memory.To.TokenLimit)))
+			key, limit := "token_limit", memory.To.TokenLimit
+			switch memory.To.Policy {
+			case spec.PolicyFlush, "":
+			case spec.PolicyTokenWindow:
+				key, limit = "max_tokens", memory.To.MaxTokens
+			default:
+				return // it does not count tokens
+			}
+			if limit > model.ContextWindow {
+				p.list.Add(p.at(memory.Span, "the memory %q holds up to %d tokens, the model %q only %d",
+					memory.ID, limit, model.ID, model.ContextWindow).
+					WithRelated(placeOf(memory.To, key, "id"), fmt.Sprintf("%s is %d", key, limit)))
+			}
 		})}
+}
+
+// chatShare is how many tokens of messages a memory holds under the policy flush; 0 under others.
+func chatShare(m *spec.Memory) float64 {
+	if m.Policy != spec.PolicyFlush && m.Policy != "" {
+		return 0
+	}
+	return float64(m.TokenLimit) * m.ChatHistoryTokenRatio
 }
 
 // talks is the model that a step asks and the memory that it speaks in; nil where there is none.

@@ -1,6 +1,6 @@
 package validate
 
-import "strings"
+import "github.com/qtype-dev/qtype/template"
 
 // placeholder is one {…} of a prompt template, or a brace that is none.
 type placeholder struct {
@@ -10,38 +10,23 @@ type placeholder struct {
 	place excerpt
 }
 
-// placeholders reads a template: {name}, {name!r}, {name:>8}; {{ and }} are
-// braces (steps.md 2). Reading goes on behind a fault.
-func placeholders(template string) []placeholder {
+// placeholders reads a template. Reading goes on behind a fault.
+func placeholders(text string) []placeholder {
 	var found []placeholder
-	for at := 0; ; {
-		n := strings.IndexAny(template[at:], "{}")
-		if n < 0 {
-			return found
-		}
-		at += n
-		rest := template[at:]
-		if strings.HasPrefix(rest, "{{") || strings.HasPrefix(rest, "}}") {
-			at += 2
+	for _, p := range template.Parse(text) {
+		if p.Kind == template.Literal {
 			continue
 		}
-		one := placeholderAt(rest)
-		one.place = excerptAt(template, at, len(one.text))
+		one := placeholder{text: p.Text, name: p.Name, place: excerptAt(text, p.At, len(p.Text))}
+		switch p.Kind {
+		case template.Stray:
+			one.fault = "a single } closes nothing; write }} for a brace"
+		case template.Unclosed:
+			one.fault = "this { is never closed; write {{ for a brace"
+		case template.Nested:
+			one.fault = "a { inside a placeholder; placeholders do not nest, write {{ for a brace"
+		}
 		found = append(found, one)
-		at += len(one.text)
 	}
-}
-
-// placeholderAt reads what text begins with, a brace.
-func placeholderAt(text string) placeholder {
-	if text[0] == '}' {
-		return placeholder{text: "}", fault: "a single } closes nothing; write }} for a brace"}
-	}
-	end := strings.IndexAny(text[1:], "{}") + 1
-	if end == 0 || text[end] == '{' {
-		return placeholder{text: "{", fault: "this { is never closed; write {{ for a brace"}
-	}
-	name, _, _ := strings.Cut(text[1:end], ":")
-	name, _, _ = strings.Cut(name, "!")
-	return placeholder{text: text[:end+1], name: name}
+	return found
 }

@@ -10,6 +10,8 @@
 package validate
 
 import (
+	"sync"
+
 	"github.com/qtype-dev/qtype/diag"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -27,16 +29,20 @@ func Check(doc *spec.Document) diag.List {
 	p.declare()
 	p.linkTypes()
 	p.linkRefs()
-	p.apply(table())
+	p.linkFormulas()
+	p.apply(rules())
 	p.list.Sort()
 	return p.list
 }
 
+// rules is the table, made once: a call may check thousands of documents.
+var rules = sync.OnceValue(table)
+
 // Rules are the codes that Check reports, in the order of their numbers.
 func Rules() []diag.Rule {
-	rules := table()
-	public := make([]diag.Rule, len(rules))
-	for i, r := range rules {
+	table := rules()
+	public := make([]diag.Rule, len(table))
+	for i, r := range table {
 		public[i] = r.public()
 	}
 	return public

@@ -39,6 +39,7 @@ type program struct {
 	list     diag.List
 	nodes    []visit
 	mentions []mention
+	formulas []formula // expressions
 	derived  []mention // bindings and paths that a step repeats as its inputs and outputs
 
 	ids     map[string][]declaration                 // everything with an id but flow and tool variables
@@ -139,6 +140,13 @@ func (p *program) walkStruct(v reflect.Value, at context) {
 		}
 	case *spec.Binding:
 		at.binding = true
+	case *spec.Expression:
+		p.formulas = append(p.formulas, formula{expr: n, at: at})
+		return
+	case *spec.Assignment:
+		p.mention(mention{ref: &n.Var, at: at})
+		p.formulas = append(p.formulas, formula{expr: &n.Expr, at: at, target: &n.Var})
+		return
 	}
 	p.walkFields(v, at)
 }

@@ -11,7 +11,7 @@ import (
 
 // Names of types that only fields of domain types have, in the place of a type expression's name.
 const (
-	anyType       = "any"            // any JSON value, null too
+	anyType       = spec.Any         // any JSON value, null too
 	mapType       = "map"            // a JSON object
 	primitiveType = "primitive type" // the name of a primitive type
 	chatMessage   = "ChatMessage"

@@ -8,8 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/qtype-dev/qtype/diag"
-	"github.com/qtype-dev/qtype/loader"
-	"github.com/qtype-dev/qtype/validate"
+	"github.com/qtype-dev/qtype/lint"
 )
 
 func newExplain(s *streams) *cobra.Command {
@@ -31,16 +30,9 @@ func newExplain(s *streams) *cobra.Command {
 	}
 }
 
-// rules are all codes there are, in order.
-func rules() []diag.Rule {
-	all := slices.Concat(loader.Rules(), validate.Rules())
-	slices.SortStableFunc(all, func(a, b diag.Rule) int { return strings.Compare(a.Code, b.Code) })
-	return all
-}
-
 func codes() []string {
 	var all []string
-	for _, r := range rules() {
+	for _, r := range lint.Rules() {
 		all = append(all, r.Code)
 	}
 	return all
@@ -48,14 +40,14 @@ func codes() []string {
 
 func ruleList() string {
 	var b strings.Builder
-	for _, r := range rules() {
+	for _, r := range lint.Rules() {
 		fmt.Fprintf(&b, "%s  %-7s  %s\n", r.Code, r.Severity, r.Title)
 	}
 	return b.String()
 }
 
 func explain(s *streams, code string) error {
-	all := rules()
+	all := lint.Rules()
 	i := slices.IndexFunc(all, func(r diag.Rule) bool { return r.Code == code })
 	if i < 0 {
 		return usagef("no diagnostic has the code %q%s", code, didYouMean(code, codes()))

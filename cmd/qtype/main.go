@@ -64,6 +64,8 @@ func (s *streams) report(err error) {
 		s.print(s.err, func(w io.Writer) error { return diag.Text(w, faults, s.diagText(s.errTerminal)) })
 	case errors.As(err, &usage) && usage.command != "":
 		fmt.Fprintf(s.err, "error: %s\n%s --help tells more\n", clean(err.Error()), usage.command)
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(s.err, "error: interrupted")
 	default:
 		fmt.Fprintf(s.err, "error: %s\n", clean(err.Error()))
 	}

@@ -71,12 +71,14 @@ func (r *remembering) open(ctx context.Context, path string) (*runtime.App, erro
 	return qtype.Ready(p)
 }
 
+// withFormat adds --format.
 func (r *remembering) withFormat(c *cobra.Command) *cobra.Command {
 	r.format = newChoice("text", "json")
 	c.Flags().Var(r.format, "format", "how it is written: for people, or one JSON object a line")
 	return c
 }
 
+// withSession adds --session.
 func (r *remembering) withSession(c *cobra.Command) *cobra.Command {
 	c.Flags().StringVarP(&r.session, "session", "s", "", "the session's `ID`; may be left out where there is only one")
 	return c
@@ -163,6 +165,7 @@ type listed struct {
 	LastSaid time.Time `json:"last_said"`
 }
 
+// list prints a line for each session of the memories.
 func (r *remembering) list(ctx context.Context, app *runtime.App) error {
 	declared, err := r.declared(app.Spec())
 	if err != nil {
@@ -223,6 +226,7 @@ func newShow(s *streams) *cobra.Command {
 	return r.withFormat(r.withSession(r.command("show", "Show what the next call of the model is sent of a session", r.show)))
 }
 
+// show prints a session's window; in JSON the system message comes first.
 func (r *remembering) show(ctx context.Context, app *runtime.App) error {
 	m, err := r.conversation(ctx, app)
 	if err != nil {
@@ -245,6 +249,7 @@ func (r *remembering) show(ctx context.Context, app *runtime.App) error {
 	return r.printer().Window(window, rule)
 }
 
+// printer draws as wide as the terminal, and the same everywhere else.
 func (r *remembering) printer() *show.Printer {
 	p := &show.Printer{Out: r.out}
 	if r.outTerminal {
@@ -277,6 +282,7 @@ func newHistory(s *streams) *cobra.Command {
 	return r.withFormat(r.withSession(r.command("history", "Show everything that was said in a session", r.history)))
 }
 
+// history prints all that was said, a line across before each turn. It holds one message at a time.
 func (r *remembering) history(ctx context.Context, app *runtime.App) error {
 	m, err := r.conversation(ctx, app)
 	if err != nil {
@@ -313,6 +319,7 @@ type utterance struct {
 	Message json.RawMessage `json:"message"`
 }
 
+// said are entries as JSON lines write them.
 func said(entries []memory.Entry) []utterance {
 	all := make([]utterance, 0, len(entries))
 	for _, e := range entries {
@@ -345,6 +352,7 @@ func newClear(s *streams) *cobra.Command {
 	return c
 }
 
+// clear forgets one session, or with --all every one of the memory.
 func (r *remembering) clear(ctx context.Context, app *runtime.App) error {
 	declared, err := r.one(app.Spec())
 	if err != nil {

@@ -46,6 +46,7 @@ OpenAI writes them, or operations: {"op":"clear"}, {"op":"set","messages":[…]}
 	return c
 }
 
+// run needs the document's memory alone: neither a store nor a model is opened.
 func (r *replaying) run(ctx context.Context, path string) error {
 	p, faults := qtype.Check(ctx, path)
 	if err := faults.Err(); err != nil {
@@ -78,6 +79,9 @@ func (r *replaying) run(ctx context.Context, path string) error {
 
 // replayConfig is a declared memory, counting as it counts in a run.
 func replayConfig(app *spec.Application, m *spec.Memory) (memory.Config, error) {
+	if err := runtime.MemoryAvailable(m); err != nil {
+		return memory.Config{}, err
+	}
 	enc, err := token.For(runtime.Encoding(app, m))
 	if err != nil {
 		return memory.Config{}, err

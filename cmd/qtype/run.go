@@ -14,6 +14,7 @@ import (
 	"github.com/qtype-dev/qtype/records"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/steps"
 )
 
 // running is one call of qtype run.
@@ -228,7 +229,7 @@ func (j *job) notWritten() string {
 // each hands every result on.
 func (j *job) each(ctx context.Context, progress *runtime.Progress, sum *summary, show *display) error {
 	j.results.showOn(show)
-	for res, err := range j.app.Run(ctx, j.flow.ID, j.in.rows, runtime.WithProgress(progress), runtime.WithEvents(sum.event)) {
+	for res, err := range j.app.Run(ctx, j.flow.ID, j.in.rows, runtime.WithProgress(progress), runtime.WithEvents(sum.event, steps.EventUsage)) {
 		if err != nil {
 			return err
 		}

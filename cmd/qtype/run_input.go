@@ -26,17 +26,17 @@ const maxInput = 64 << 20
 
 // input is where a run's rows come from.
 type input struct {
-	name    string // the file's name, empty for a single input
-	total   int64  // how many rows there are, -1 where that is not known
-	columns []string
-	session string // the column that names sessions, empty where none does
+	name    string   // the file's name, empty for a single input
+	total   int64    // how many rows there are, -1 where that is not known
+	columns []string // of the file, nil where each row has its own
+	session string   // the column that names sessions, empty where none does
 	rows    iter.Seq[runtime.Input]
 	fault   error                  // what ended the rows before their time
 	record  func(r records.Record) // told of every row before it runs, where set
 	file    *records.Reader        // nil for a single input
 	memory  []map[string]any       // the rows of a single input
-	flow    *spec.Flow
-	run     *running
+	flow    *spec.Flow             // the flow that takes the rows
+	run     *running               // the flags
 }
 
 // openInput finds out where the rows come from.
@@ -89,13 +89,19 @@ func (in *input) openFile(path string) error {
 	}
 	if n, known := file.Total(); known {
 		in.total = n
-	} else if _, size := file.Progress(); size <= countBelow {
+	} else if countable(path) {
 		if n, err := records.Count(path, records.Options{}); err == nil {
 			in.total = n
 		}
 	}
 	in.rows = in.fileRows
 	return nil
+}
+
+// countable tells whether a file is small, and can be read twice: a pipe cannot.
+func countable(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && info.Size() <= countBelow
 }
 
 // checkColumns demands the columns that every row would miss, and picks the
@@ -148,8 +154,12 @@ func (in *input) fileRows(yield func(runtime.Input) bool) {
 // of makes a row of a record: the flow's inputs and the session.
 func (in *input) of(rec records.Record, err error) runtime.Input {
 	cells := in.file != nil && (in.file.Format() == records.CSV || in.file.Format() == records.TSV)
-	row := runtime.Input{Session: in.sessionOf(rec.Get), Err: err}
-	if err != nil {
+	session, missing := in.sessionOf(rec.Get)
+	row := runtime.Input{Session: session, Err: err}
+	if err == nil {
+		row.Err = missing
+	}
+	if row.Err != nil {
 		return row
 	}
 	row.Values = make(map[string]any, len(in.flow.Inputs))
@@ -165,25 +175,26 @@ func (in *input) of(rec records.Record, err error) runtime.Input {
 	return row
 }
 
-// sessionOf is the session that a row names, --session where that is given.
-func (in *input) sessionOf(get func(string) (any, bool)) string {
+// sessionOf is the session that a row names, --session where that is given. A
+// row without the column that --session-column names is refused: it must not
+// end up in somebody else's conversation.
+func (in *input) sessionOf(get func(string) (any, bool)) (string, error) {
 	if in.run.session != "" {
-		return in.run.session
+		return in.run.session, nil
 	}
 	columns := []string{in.session}
-	if in.session == "" && in.columns == nil {
+	if in.session == "" {
 		columns = []string{"session_id", "session"}
 	}
 	for _, c := range columns {
-		v, ok := get(c)
-		switch {
-		case c == "" || !ok || v == nil:
-			continue
-		default:
-			return value.Text(v)
+		if v, ok := get(c); ok && v != nil {
+			return value.Text(v), nil
 		}
 	}
-	return ""
+	if c := in.run.sessionColumn; c != "" {
+		return "", fmt.Errorf("the row has no %q, which names its session", c)
+	}
+	return "", nil
 }
 
 // openValue reads what -i gives: JSON, a plain text, @file or -.
@@ -199,7 +210,7 @@ func (in *input) openValue(arg string) error {
 		}
 		return fmt.Errorf("%s: %w", from, err)
 	}
-	in.total = int64(len(in.memory))
+	in.total, in.session = int64(len(in.memory)), in.run.sessionColumn
 	in.rows = in.values
 	return nil
 }
@@ -330,15 +341,8 @@ func (in *input) values(yield func(runtime.Input) bool) {
 			in.record(recordOf(row, int64(i)+1))
 		}
 		get := func(c string) (any, bool) { v, ok := row[c]; return v, ok }
-		session := in.run.session
-		if c := in.run.sessionColumn; session == "" && c != "" {
-			if v, ok := get(c); ok && v != nil {
-				session = value.Text(v)
-			}
-		} else if session == "" {
-			session = in.sessionOf(get)
-		}
-		if !yield(runtime.Input{Values: row, Session: session}) {
+		session, err := in.sessionOf(get)
+		if !yield(runtime.Input{Values: row, Session: session, Err: err}) {
 			return
 		}
 	}

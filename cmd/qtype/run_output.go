@@ -13,6 +13,7 @@ import (
 
 // sink takes the results of a run.
 type sink interface {
+	// row takes one result; its error ends the run.
 	row(res *runtime.Result) error
 	// close completes what was written.
 	close() error
@@ -118,6 +119,7 @@ type recordSink struct {
 	flush  bool // somebody may read along
 }
 
+// row writes one result; values that were not set become null.
 func (s *recordSink) row(res *runtime.Result) error {
 	var values []any
 	if s.shape.row {
@@ -141,8 +143,13 @@ func (s *recordSink) row(res *runtime.Result) error {
 	return nil
 }
 
-func (s *recordSink) close() error    { return s.out.Close() }
-func (s *recordSink) abort()          { s.out.Abort() }
+// close gives a file its name, which it does not have before.
+func (s *recordSink) close() error { return s.out.Close() }
+
+// abort leaves nothing behind of a file; what went to standard output is out.
+func (s *recordSink) abort() { s.out.Abort() }
+
+// showOn does nothing: no bars are drawn where records are printed.
 func (s *recordSink) showOn(*display) {}
 
 // number is the row that a result came from; null where it came from many.
@@ -255,6 +262,7 @@ func (f *failures) add(res *runtime.Result) error {
 	return f.write(fail)
 }
 
+// write adds a row as it was read, with the reason behind.
 func (f *failures) write(fail failure) error {
 	var values []any
 	for _, c := range f.outColumns() {

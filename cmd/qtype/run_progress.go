@@ -34,6 +34,9 @@ type display struct {
 // showProgress starts the display; stop ends it.
 func (j *job) showProgress(ctx context.Context, p *runtime.Progress) *display {
 	d := &display{done: make(chan struct{}), shared: j.outTerminal && j.errTerminal}
+	if _, plain := j.results.(*recordSink); plain && d.shared && j.output == "" {
+		return d // JSON lines and bars on one terminal would garble each other
+	}
 	if j.quiet || (j.in.file == nil && len(j.in.memory) < 2) {
 		return d
 	}
@@ -176,6 +179,7 @@ func (m *meter) step(i int) string {
 	return text
 }
 
+// rate is rows a second since the run began.
 func (m *meter) rate(rows int64) float64 {
 	return float64(rows) / max(time.Since(m.begin).Seconds(), 0.001)
 }

@@ -35,6 +35,8 @@ type table struct {
 	first  time.Time // when the first row came
 }
 
+// newTable makes a table of the shape's columns; a failed row says so across
+// the outputs, so there is no column for errors.
 func newTable(s *streams, sh shape) *table {
 	t := &table{to: s, shape: sh}
 	add := func(name string, right bool) {
@@ -53,8 +55,10 @@ func newTable(s *streams, sh shape) *table {
 	return t
 }
 
+// showOn tells the table which bars it draws over.
 func (t *table) showOn(d *display) { t.show = d }
 
+// row draws a result, or keeps it until the widths are chosen.
 func (t *table) row(res *runtime.Result) error {
 	var cells []string
 	if t.shape.row {
@@ -163,6 +167,7 @@ func (t *table) draw(cells []string) error {
 	return err
 }
 
+// close draws what a short run left undrawn.
 func (t *table) close() error {
 	if t.widths == nil && len(t.rows) > 0 {
 		return t.begin()
@@ -180,8 +185,10 @@ type cards struct {
 	some bool
 }
 
+// showOn tells the cards which bars they are drawn over.
 func (c *cards) showOn(d *display) { c.show = d }
 
+// row draws a result's outputs; why a row failed is the summary's to tell.
 func (c *cards) row(res *runtime.Result) error {
 	var b strings.Builder
 	if c.some {

@@ -5,27 +5,25 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/qtype-dev/qtype"
-	"github.com/qtype-dev/qtype/diag"
-	"github.com/qtype-dev/qtype/memory/show"
-	"github.com/qtype-dev/qtype/validate"
+	"github.com/qtype-dev/qtype/lint"
+	"github.com/qtype-dev/qtype/loader"
 )
 
 // validation is one call of qtype validate.
 type validation struct {
 	*streams
+	find   lint.Finder
 	format *choice
 	strict bool
 	quiet  bool
+	fix    bool
+	diff   bool
+	watch  bool
 }
 
 func newValidate(s *streams) *cobra.Command {
@@ -33,160 +31,146 @@ func newValidate(s *streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "validate PATH…",
 		Short: "Check documents, without running anything",
-		Long: `Checks documents, and in folders every *.qtype.yaml, and tells every fault with
-its place. It needs no secrets and no network. Exit status 1 where there is an
-error; warnings fail only with --strict.`,
+		Long: `Checks documents, and in folders every *.qtype.yaml and *.qtype.yml, and tells
+every fault with its place. A PATH may be a pattern ('specs/**/*.yaml') and a
+Markdown page, whose fenced YAML blocks are checked where they are whole
+documents. It needs no secrets and no network. Exit status 1 where there is an
+error; warnings fail only with --strict.
+
+A comment  # qtype:ignore QT905  at the end of a line, or on a line of its own
+above it, silences that code there.`,
 		Example: `  qtype validate app.qtype.yaml
-  qtype validate --strict examples
+  qtype validate --strict examples docs --markdown
+  qtype validate --fix --diff .
   qtype validate --format github .`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return &usageError{command: c.CommandPath(), reason: "qtype validate needs a file or a folder"}
 			}
-			return nil
+			return v.check(c)
 		},
 		ValidArgsFunction: yamlFiles,
-		RunE:              func(c *cobra.Command, args []string) error { return v.run(c.Context(), args) },
+		RunE: func(c *cobra.Command, args []string) error {
+			v.find.Paths = args
+			return v.run(c.Context())
+		},
 	}
-	c.Flags().Var(v.format, "format", "how faults are written")
-	c.Flags().BoolVar(&v.strict, "strict", false, "fail on warnings too")
-	c.Flags().BoolVarP(&v.quiet, "quiet", "q", false, "say nothing when all is well")
+	f := c.Flags()
+	f.SortFlags = false
+	f.Var(v.format, "format", "how faults are written")
+	f.BoolVar(&v.strict, "strict", false, "fail on warnings too")
+	f.BoolVarP(&v.quiet, "quiet", "q", false, "say nothing when all is well")
+	f.BoolVar(&v.find.Markdown, "markdown", false, "check the Markdown pages of folders, too")
+	f.BoolVar(&v.fix, "fix", false, "mend in place what has exactly one safe mending")
+	f.BoolVar(&v.diff, "diff", false, "show what --fix would change, and change nothing")
+	f.BoolVarP(&v.watch, "watch", "w", false, "check again whenever a file changes, until interrupted")
 	_ = c.RegisterFlagCompletionFunc("format", v.format.complete) // fails only for a flag that is not there
 	return c
 }
 
-// checked is what became of one document.
-type checked struct {
-	path    string
-	faults  diag.List
-	files   int
-	summary string
+// check refuses flags that do not go together.
+func (v *validation) check(c *cobra.Command) error {
+	reason := ""
+	switch {
+	case v.watch && (v.fix || v.diff):
+		reason = "--watch cannot be used with --fix or --diff"
+	case v.diff && v.format.value != "text":
+		reason = "--diff has a form of its own: it cannot be used with --format " + v.format.value
+	}
+	if reason == "" {
+		return nil
+	}
+	return &usageError{command: c.CommandPath(), reason: reason}
 }
 
-func (v *validation) run(ctx context.Context, args []string) error {
+func (v *validation) run(ctx context.Context) error {
 	begin := time.Now()
-	paths, err := documents(args)
+	switch {
+	case v.watch:
+		return v.watching(ctx)
+	case v.fix || v.diff:
+		return v.mend(ctx, begin)
+	}
+	documents, err := v.find.Find(ctx)
 	if err != nil {
 		return err
 	}
-	var all []checked
-	for _, path := range paths {
-		if ctx.Err() != nil {
-			return errInterrupted
-		}
-		p, faults := qtype.Check(ctx, path)
-		if v.strict {
-			faults = faults.Strict()
-		}
-		all = append(all, checked{path, faults, len(p.Files), validate.Summarise(p.Document).String()})
+	results := lint.Check(ctx, documents, loader.Options{})
+	if ctx.Err() != nil {
+		return errInterrupted
 	}
-	return v.tell(all, time.Since(begin))
+	return v.tell(results, time.Since(begin))
 }
 
-// tell writes the faults in the format that was asked for.
-func (v *validation) tell(all []checked, took time.Duration) error {
-	var faults diag.List
-	for _, c := range all {
-		faults.Add(c.faults...)
-	}
-	var err error
-	switch v.format.value {
-	case "json":
-		err = diag.JSON(v.out, faults)
-	case "sarif":
-		err = diag.SARIF(v.out, faults, diag.Tool{Version: version(), Rules: rules()})
-	case "github":
-		err = diag.GitHub(v.out, faults)
-	default:
-		err = v.text(all, faults, took)
-	}
-	if err == nil && faults.Errors() > 0 {
-		err = errSilent
-	}
-	return err
-}
-
-// text prints blocks and the closing line of look.md.
-func (v *validation) text(all []checked, faults diag.List, took time.Duration) error {
-	if err := diag.Text(v.out, faults, v.diagText(v.outTerminal)); err != nil {
+// mend writes what can be mended, or shows it, and tells what is left.
+func (v *validation) mend(ctx context.Context, begin time.Time) error {
+	changes, results, err := lint.Mend(ctx, v.find, loader.Options{})
+	if err != nil {
 		return err
 	}
-	ms := max(took.Milliseconds(), 1)
-	files := 0
-	for _, c := range all {
-		files += max(c.files, 1)
-		if len(c.faults) == 0 && !v.quiet {
-			if len(faults) > 0 {
-				fmt.Fprintf(v.out, "%s is valid: %s\n", clean(c.path), c.summary)
-				continue
+	mended := 0
+	for _, c := range changes {
+		mended += c.Mends
+		if v.diff {
+			if _, err := v.out.Write(c.Diff()); err != nil {
+				return err
 			}
-			fmt.Fprintf(v.out, "%s is valid: %s (%d ms)\n", clean(c.path), c.summary, ms/int64(len(all)))
+		} else if err := c.Write(); err != nil {
+			return err
 		}
 	}
-	if len(faults) > 0 {
-		fmt.Fprintf(v.out, "\n%s in %s (%d ms)\n", tally(faults), count(files, "file"), ms)
+	if v.diff {
+		return v.diffEnd(results, mended, len(changes))
+	}
+	if mended > 0 && !(v.quiet && lint.Faults(results).Errors() == 0) {
+		// Machines read standard output; people are told there, too, for it is the result.
+		to := v.out
+		if v.format.value != "text" {
+			to = v.err
+		}
+		fmt.Fprintf(to, "mended %s in %s\n", count(mended, "fault"), count(len(changes), "file"))
+	}
+	return v.tell(results, time.Since(begin))
+}
+
+// diffEnd tells on standard error what the diff is about, so that standard
+// output can be handed to patch. It fails where something is wrong, as a check does.
+func (v *validation) diffEnd(results []lint.Result, mended, files int) error {
+	left := lint.Faults(v.judged(results))
+	if mended > 0 || len(left) > 0 {
+		fmt.Fprintf(v.err, "--fix would mend %s in %s; %s would be left\n", count(mended, "fault"), count(files, "file"), count(len(left), "finding"))
+	}
+	if mended > 0 || left.Errors() > 0 {
+		return errSilent
 	}
 	return nil
 }
 
-// tally is "2 errors, 1 warning".
-func tally(faults diag.List) string {
-	var parts []string
-	if n := faults.Errors(); n > 0 {
-		parts = append(parts, count(n, "error"))
-	}
-	if n := faults.Warnings(); n > 0 {
-		parts = append(parts, count(n, "warning"))
-	}
-	return strings.Join(parts, ", ")
-}
-
-// count is "1 file", "2,304 files".
-func count[N int | int64](n N, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return show.Thousands(int(n)) + " " + noun + "s"
-}
-
-// documents lists what the arguments name: files as they are, folders by the
-// documents in them, hidden folders aside.
-func documents(args []string) ([]string, error) {
-	var paths []string
-	for _, arg := range args {
-		info, err := os.Stat(arg)
-		if err != nil || !info.IsDir() {
-			paths = append(paths, arg) // the loader says what is wrong with it
-			continue
+// watching checks until it is interrupted; the last check decides the exit status.
+func (v *validation) watching(ctx context.Context) error {
+	last := error(nil)
+	times := 0
+	w := lint.Watcher{Find: v.find, Show: func(results []lint.Result, found error) error {
+		if times++; times > 1 && v.format.value == "text" && !v.quiet {
+			fmt.Fprintf(v.out, "\n── changed at %s\n", time.Now().Format(time.TimeOnly))
 		}
-		found, err := documentsIn(arg)
-		if err != nil {
-			return nil, err
+		if last = found; found != nil {
+			v.report(found)
+			return nil
 		}
-		if len(found) == 0 {
-			return nil, fmt.Errorf("%s is a folder without any *.qtype.yaml", arg)
+		last = v.tell(results, 0)
+		if errors.Is(last, errSilent) {
+			return nil
 		}
-		paths = append(paths, found...)
+		return last // standard output is gone
+	}}
+	if err := w.Run(ctx); err != nil {
+		return err
 	}
-	return slices.Compact(paths), nil
-}
-
-func documentsIn(folder string) ([]string, error) {
-	var found []string
-	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case errors.Is(err, fs.ErrNotExist) && path != folder:
-			return nil // gone since the folder was listed
-		case err != nil:
-			return fmt.Errorf("%s: %w", path, plainCause(err))
-		case d.IsDir() && path != folder && strings.HasPrefix(d.Name(), "."):
-			return filepath.SkipDir
-		case !d.IsDir() && (strings.HasSuffix(path, ".qtype.yaml") || strings.HasSuffix(path, ".qtype.yml")):
-			found = append(found, path)
-		}
-		return nil
-	})
-	return found, err
+	if last != nil {
+		return errSilent
+	}
+	return nil
 }
 
 // write writes to standard output or, where a name is given, to a new file.

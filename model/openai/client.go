@@ -4,6 +4,7 @@
 package openai
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -102,9 +103,8 @@ func (c *Client) generate(ctx context.Context, req model.Request, yield func(mod
 	if resp.StatusCode != http.StatusOK {
 		return nil, c.refusal(resp)
 	}
-	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	var a assembler
-	if req.Stream && kind != "application/json" { // some servers answer a stream's request in one piece
+	if req.Stream && !onePiece(resp) {
 		return c.stream(ctx, resp, &a, func(ev model.Event) bool { return yield(ev, nil) })
 	}
 	raw, err := readAll(resp.Body, maxAnswer)
@@ -115,6 +115,24 @@ func (c *Client) generate(ctx context.Context, req model.Request, yield func(mod
 		return nil, c.unreadable(resp, raw, err)
 	}
 	return c.answer(&a)
+}
+
+// onePiece tells whether a server answers a stream's request with one JSON
+// object, as some do, not all of them under JSON's own content type.
+func onePiece(resp *http.Response) bool {
+	switch kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind {
+	case "application/json":
+		return true
+	case "text/event-stream":
+		return false
+	}
+	body := bufio.NewReader(resp.Body)
+	first, _ := body.Peek(1) // what is wrong with the body is told by whoever reads it
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{body, resp.Body}
+	return string(first) == "{"
 }
 
 // answer is what the assembler made of the server's words.

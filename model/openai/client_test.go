@@ -415,3 +415,19 @@ func TestCancelling(t *testing.T) {
 		}
 	}
 }
+
+func TestAStreamAnsweredInOnePieceWithoutItsContentType(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain")
+		_, _ = io.WriteString(w, `{"choices":[{"message":{"role":"assistant","content":"in one piece"},"finish_reason":"stop"}]}`)
+	}))
+	defer srv.Close()
+	c, err := openai.New(openai.Config{BaseURL: srv.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := model.Call(t.Context(), c, model.Request{Messages: []chat.Message{chat.Text(chat.User, "hi")}, Stream: true}, nil)
+	if err != nil || resp.Message.Text() != "in one piece" {
+		t.Errorf("got %v, %v", resp, err)
+	}
+}

@@ -1,0 +1,66 @@
+// Command bench runs one workload of the benchmarks through qtype's Go API, to be
+// set beside other systems' programs that do the same work. The last line on
+// standard output is a JSON object with the figures and a check value, which is
+// equal for all systems whose work is the same.
+//
+//	bench bpe-count FILE   tokens of each message of FILE (JSON lines), by o200k_base
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// errNotYet is the answer to a workload that exists and that we cannot run yet.
+var errNotYet = errors.New("not yet")
+
+// A workload runs with the words after its name, and prints its figures.
+type workload struct {
+	arguments string // what must follow its name
+	run       func(arguments []string) error
+}
+
+// workloads returns all workloads by name.
+func workloads() map[string]workload {
+	notYet := func([]string) error { return errNotYet }
+	return map[string]workload{
+		"w1":        {"FILE", notYet},
+		"w1bpe":     {"FILE", notYet},
+		"bpe-count": {"FILE", countTokens},
+		"w2":        {"FILE", notYet},
+		"w3":        {"FILE OUT WORKERS", notYet},
+		"w4":        {"FILE N", notYet},
+		"w6":        {"ADDR", notYet},
+	}
+}
+
+func main() {
+	if err := start(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		if errors.Is(err, errNotYet) {
+			os.Exit(2)
+		}
+		os.Exit(1)
+	}
+}
+
+// start finds the workload that the arguments name and runs it.
+func start(arguments []string) error {
+	if len(arguments) == 0 {
+		return errors.New("which workload? usage: bench WORKLOAD ARGUMENTS")
+	}
+	name, rest := arguments[0], arguments[1:]
+	w, ok := workloads()[name]
+	if !ok {
+		return fmt.Errorf("unknown workload %q", name)
+	}
+	if len(rest) != len(strings.Fields(w.arguments)) {
+		return fmt.Errorf("usage: bench %s %s", name, w.arguments)
+	}
+	if err := w.run(rest); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}

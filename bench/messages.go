@@ -1,0 +1,46 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// A message is one line of the workloads' conversation.
+type message struct {
+	// Content is the text.
+	Content string `json:"content"`
+	// ToolCalls is what an assistant asks for.
+	ToolCalls []toolCall `json:"tool_calls"`
+}
+
+// A toolCall names a tool and what it is given.
+type toolCall struct {
+	// Name is the tool's name.
+	Name string `json:"name"`
+	// Arguments is JSON text.
+	Arguments string `json:"arguments"`
+}
+
+// readMessages reads a file of JSON lines.
+func readMessages(path string) ([]message, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var messages []message
+	for decoder := json.NewDecoder(f); ; {
+		var m message
+		err := decoder.Decode(&m)
+		if errors.Is(err, io.EOF) {
+			return messages, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("message %d of %s: %w", len(messages)+1, path, err)
+		}
+		messages = append(messages, m)
+	}
+}

@@ -1,0 +1,178 @@
+package compare
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/qtype-dev/qtype/source"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// port is one input or output of a flow or a tool.
+type port struct {
+	id       string // by its name in the new document
+	was      string // its own name
+	typ      string // its type, without a trailing ?
+	optional bool
+	span     source.Span // where it is named
+	declared source.Span // where its type stands
+}
+
+// side is one list of inputs or outputs of something that others call.
+type side struct {
+	noun     string // input or output
+	list     string // the key of the list
+	owner    Change // kind and id of what is called
+	tool     bool   // a tool, not a flow
+	isOutput bool
+}
+
+func (c *comparison) portOf(v *spec.Variable, span source.Span) port {
+	t := v.Type
+	t.Optional = false
+	if span.IsZero() {
+		span = idPlace(v)
+	}
+	return port{id: c.read.idOf(v), was: v.ID, typ: c.read.typeText(t), optional: v.IsOptional(), span: span,
+		declared: v.Place().Field("type").Span()}
+}
+
+func (c *comparison) flowPorts(refs []spec.Ref[*spec.Variable]) []port {
+	var ports []port
+	for _, r := range refs {
+		if r.To != nil {
+			ports = append(ports, c.portOf(r.To, r.Span))
+		}
+	}
+	return ports
+}
+
+// toolPorts compares what a tool takes and gives. Parameters are inputs too.
+func (c *comparison) toolPorts(before, after spec.Tool) {
+	inputs := func(t spec.Tool) []port {
+		vars := t.Common().Inputs
+		if api, ok := t.(*spec.APITool); ok {
+			vars = slices.Concat(vars, api.Parameters)
+		}
+		return c.toolVariables(vars)
+	}
+	owner := Change{Kind: spec.KindTool, ID: after.EntityID()}
+	c.ports(side{noun: "input", list: "inputs", owner: owner, tool: true}, inputs(before), inputs(after))
+	c.ports(side{noun: "output", list: "outputs", owner: owner, tool: true, isOutput: true},
+		c.toolVariables(before.Common().Outputs), c.toolVariables(after.Common().Outputs))
+}
+
+func (c *comparison) toolVariables(vars []*spec.Variable) []port {
+	var ports []port
+	for _, v := range vars {
+		ports = append(ports, c.portOf(v, source.Span{}))
+	}
+	return ports
+}
+
+// ports compares one side of a flow or a tool. Their order means nothing, but
+// for the columns that a flow gives.
+func (c *comparison) ports(s side, before, after []port) {
+	for _, old := range before {
+		i := slices.IndexFunc(after, func(p port) bool { return p.id == old.id })
+		if i < 0 {
+			c.addPort(s, old.id, Removed, "removed", Side{Span: old.span}, Side{})
+			continue
+		}
+		now := after[i]
+		if old.was != now.was {
+			c.addPort(s, now.id, Renamed, renamedFrom(old.was), Side{old.span, plain(old.was)}, Side{now.span, plain(now.was)})
+		}
+		if old.typ != now.typ || old.optional != now.optional {
+			c.retyped(s, old, now)
+		}
+	}
+	for _, now := range after {
+		if !slices.ContainsFunc(before, func(p port) bool { return p.id == now.id }) {
+			c.addedPort(s, now)
+		}
+	}
+	if s.isOutput && !s.tool && sameSet(before, after) && !sameOrder(before, after) {
+		change := s.owner
+		change.Class, change.What, change.Field = Behaviour, Moved, s.list
+		change.Message, change.Reason = "outputs in another order", "files of results have their columns in this order"
+		change.Old, change.New = Side{Span: before[0].span}, Side{Span: after[0].span}
+		c.add(change)
+	}
+}
+
+func sameSet(a, b []port) bool {
+	return len(a) == len(b) && len(a) > 0 && !slices.ContainsFunc(a, func(p port) bool {
+		return !slices.ContainsFunc(b, func(q port) bool { return p.id == q.id })
+	})
+}
+
+func sameOrder(a, b []port) bool {
+	return slices.EqualFunc(a, b, func(p, q port) bool { return p.id == q.id })
+}
+
+// addPort adds a change that breaks callers.
+func (c *comparison) addPort(s side, id string, what What, message string, old, now Side) {
+	c.add(s.change(id, what, Breaking, s.noun+" "+plain(id)+": "+message, s.reason(what)).at(old, now))
+}
+
+func (s side) change(id string, what What, class Class, message, reason string) Change {
+	change := s.owner
+	change.Class, change.What, change.Field = class, what, s.list+"."+id
+	change.Message, change.Reason = message, reason
+	return change
+}
+
+func (c Change) at(old, now Side) Change {
+	c.Old, c.New = old, now
+	return c
+}
+
+// reason says whom a change of a port breaks.
+func (s side) reason(what What) string {
+	switch {
+	case s.tool && s.isOutput:
+		return "what uses the tool's result relies on it"
+	case s.tool:
+		return "the tool is called in another way than before"
+	case s.isOutput:
+		return "callers rely on what they are given"
+	case what == Added:
+		return "callers do not send it yet"
+	}
+	return "callers still send it as it was"
+}
+
+func (c *comparison) addedPort(s side, p port) {
+	class, message, reason := Harmless, "added, "+p.typ, ""
+	switch {
+	case s.isOutput:
+	case p.optional:
+		message += ", optional"
+		if s.tool {
+			class, reason = Behaviour, "models are told of it"
+		}
+	default:
+		class, message, reason = Breaking, message+", required", s.reason(Added)
+	}
+	c.add(s.change(p.id, Added, class, s.noun+" "+plain(p.id)+": "+message, reason).at(Side{}, Side{Span: p.span}))
+}
+
+// retyped judges another type of a port: callers may always be given less
+// freedom in what they get, and more in what they give.
+func (c *comparison) retyped(s side, old, now port) {
+	class, reason := Breaking, s.reason(Changed)
+	if old.typ == now.typ && s.isOutput == old.optional {
+		class, reason = Harmless, ""
+	}
+	was, is := Side{old.declared, plain(old.full())}, Side{now.declared, plain(now.full())}
+	c.add(s.change(now.id, Changed, class, fmt.Sprintf("%s %s: %s → %s", s.noun, plain(now.id), was.Value, is.Value), reason).at(was, is))
+}
+
+// full is the type with its ?.
+func (p port) full() string {
+	if p.optional {
+		return p.typ + "?"
+	}
+	return p.typ
+}

@@ -1,0 +1,241 @@
+package diagram
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// mermaid writes a flowchart (reference runtime.md 2.4). Shapes in the form
+// @{…} need Mermaid 11.3.
+func mermaid(g *graph) string {
+	m := &mermaidWriter{names: map[*node]string{}, taken: map[string]bool{}}
+	m.line(0, "flowchart TD")
+	m.line(1, `subgraph APP["📱 %s"]`, label(g.title))
+	m.line(2, "direction TB")
+	for i, f := range g.flows {
+		m.flow(i, f)
+	}
+	m.line(1, "end")
+	m.group("RESOURCES", "🔧 resources", g.resources, func(n *node) bool { return n.kind != spec.KindTelemetry })
+	m.group("TELEMETRY", "📊 telemetry", g.resources, func(n *node) bool { return n.kind == spec.KindTelemetry })
+	for _, l := range g.links {
+		m.line(1, `%s -.->|"%s"| %s`, m.names[l.from], label(l.label), m.names[l.to])
+	}
+	m.traces(g)
+	m.tail(g)
+	return m.text.String()
+}
+
+// mermaidWriter writes a flowchart line by line.
+type mermaidWriter struct {
+	text  strings.Builder
+	names map[*node]string // the Mermaid ids
+	taken map[string]bool  // those in use
+}
+
+// line writes a line; unlike fmt.Fprintf alone it takes care of the indent.
+func (m *mermaidWriter) line(depth int, format string, args ...any) {
+	m.text.WriteString(strings.Repeat("  ", depth))
+	fmt.Fprintf(&m.text, format, args...)
+	m.text.WriteByte('\n')
+}
+
+// flow writes a flow's subgraph. The subgraph's id is the one that links to the
+// flow lead to.
+func (m *mermaidWriter) flow(i int, f *flow) {
+	id := fmt.Sprintf("FLOW_%d", i)
+	m.names[&f.node] = id
+	m.line(2, `subgraph %s["🔄 %s"]`, id, label(f.title))
+	direction := "TB"
+	if len(f.notes) > 0 { // it has an interface
+		direction = "LR"
+	}
+	m.line(3, "direction %s", direction)
+	if len(f.inputs) > 0 {
+		m.line(3, `%s_START(("▶"))`, id)
+	}
+	if len(f.outputs) > 0 {
+		m.line(3, `%s_END(("■"))`, id)
+	}
+	for j, s := range f.steps {
+		name := fmt.Sprintf("%s_S%d", id, j)
+		if m.names[s] == "" {
+			m.names[s] = name
+		}
+		shape, icon := look(s)
+		m.line(3, `%s@{ shape: %s, label: "%s %s" }`, name, shape, icon, label(stepLabel(s)))
+	}
+	if len(f.steps) == 0 && len(f.inputs)+len(f.outputs) == 0 {
+		m.line(3, `%s_NOTHING["no steps"]`, id)
+	}
+	for _, e := range f.edges {
+		arrow := "-->"
+		if e.label != "" {
+			arrow = `-->|"` + label(e.label) + `"|`
+		}
+		m.line(3, "%s %s %s", place(id, e.from), arrow, place(id, e.to))
+	}
+	m.line(2, "end")
+}
+
+// place is the Mermaid id of an edge's end.
+func place(flow string, at int) string {
+	switch at {
+	case start:
+		return flow + "_START"
+	case end:
+		return flow + "_END"
+	}
+	return fmt.Sprintf("%s_S%d", flow, at)
+}
+
+// stepLabel is the id, and for a decoder the format.
+func stepLabel(s *node) string {
+	if d, ok := s.entity.(*spec.Decoder); ok {
+		return s.title + " (" + d.Format + ")"
+	}
+	return s.title
+}
+
+// look is the shape and the sign of a step's type.
+func look(s *node) (shape, icon string) {
+	switch s.typ {
+	case "InvokeFlow", "Loop", "Parallel", "Switch":
+		return "subproc", "🔄"
+	case "Agent":
+		return "hex", "🤖"
+	case "LLMInference":
+		return "rounded", "✨"
+	case "PromptTemplate":
+		return "doc", "📄"
+	case "Decoder":
+		return "lean-r", "🔍"
+	case "VectorSearch":
+		return "cyl", "🔎"
+	case "DocumentSearch":
+		return "cyl", "📚"
+	case "IndexUpsert":
+		return "rect", "💾"
+	}
+	return "rect", "⚙️"
+}
+
+// group writes those resources that belong to it; nothing where there are none.
+func (m *mermaidWriter) group(id, title string, all []*node, belongs func(*node) bool) {
+	open := false
+	for _, n := range all {
+		if !belongs(n) {
+			continue
+		}
+		if !open {
+			m.line(1, `subgraph %s["%s"]`, id, title)
+			open = true
+		}
+		prefix, form, icon := sign(n.kind)
+		name := m.unique(prefix + upper(n.title))
+		m.names[n] = name
+		text := icon + " " + label(n.title)
+		for _, note := range n.notes {
+			text += "<br/>" + label(note)
+		}
+		m.line(2, form, name, text)
+	}
+	if open {
+		m.line(1, "end")
+	}
+}
+
+// sign is the prefix, the shape and the sign of a kind of resources.
+func sign(k spec.Kind) (prefix, form, icon string) {
+	switch k {
+	case spec.KindModel:
+		return "MODEL_", `%s(["%s"])`, "🧠"
+	case spec.KindMemory:
+		return "MEM_", `%s[("%s")]`, "💬"
+	case spec.KindTool:
+		return "TOOL_", `%s["%s"]`, "⚡"
+	case spec.KindIndex:
+		return "INDEX_", `%s[("%s")]`, "🗂"
+	case spec.KindStore:
+		return "STORE_", `%s[("%s")]`, "🗄"
+	case spec.KindAuth:
+		return "AUTH_", `%s{{"%s"}}`, "🔐"
+	case spec.KindSecretManager:
+		return "SECRETS_", `%s{{"%s"}}`, "🔑"
+	case spec.KindTelemetry:
+		return "TEL_", `%s[["%s"]]`, "📊"
+	}
+	return "OTHER_", `%s["%s"]`, "▫"
+}
+
+// traces leads from the steps that ask models to the telemetry sinks.
+func (m *mermaidWriter) traces(g *graph) {
+	for _, sink := range g.resources {
+		if sink.kind != spec.KindTelemetry {
+			continue
+		}
+		for _, f := range g.flows {
+			for _, s := range f.steps {
+				if s.typ == "LLMInference" || s.typ == "Agent" {
+					m.line(1, `%s -.->|"traces"| %s`, m.names[s], m.names[sink])
+				}
+			}
+		}
+	}
+}
+
+// tail gives flows and resources their colours.
+func (m *mermaidWriter) tail(g *graph) {
+	m.line(1, "classDef flowBox fill:none,stroke:#4a7bb7,stroke-width:2px")
+	m.line(1, "classDef resource fill:none,stroke:#6b8e5a")
+	for _, f := range g.flows {
+		m.line(1, "class %s flowBox", m.names[&f.node])
+	}
+	for _, n := range g.resources {
+		m.line(1, "class %s resource", m.names[n])
+	}
+}
+
+// unique is a name that no other node has: a-b and a_b are two ids, but one name.
+func (m *mermaidWriter) unique(name string) string {
+	free := name
+	for i := 2; m.taken[free]; i++ {
+		free = fmt.Sprintf("%s_%d", name, i)
+	}
+	m.taken[free] = true
+	return free
+}
+
+// upper is an id as a part of a Mermaid id.
+func upper(id string) string {
+	return strings.Map(func(r rune) rune {
+		if r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
+			return unicode.ToUpper(r)
+		}
+		return '_'
+	}, id)
+}
+
+// label is a text as a Mermaid label in quotes: everything that Mermaid, the
+// YAML of @{…} or HTML would act upon is a numeric entity.
+func label(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case r == '·' || r == '×' || r == ' ' || r == '_' || r == '-' || r == '.' || r == ',' || r == '?' || r == '(' || r == ')':
+			b.WriteRune(r)
+		case unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r):
+			b.WriteRune(r)
+		case unicode.IsSpace(r):
+			b.WriteByte(' ')
+		case r < ' ' || !unicode.IsGraphic(r):
+			b.WriteRune('\uFFFD')
+		default:
+			fmt.Fprintf(&b, "#%d;", r)
+		}
+	}
+	return b.String()
+}

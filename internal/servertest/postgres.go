@@ -1,0 +1,110 @@
+package servertest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// Password is that of the user postgres of every server that Postgres starts.
+const Password = "s3cret-word"
+
+// Postgres starts a PostgreSQL server with one database, postgres, and one
+// user, postgres. The settings are arguments such as "-c", "fsync=off".
+func Postgres(settings ...string) (*Server, error) {
+	const debian = "/usr/lib/postgresql/*/bin"
+	initdb, err := find("initdb", debian)
+	if err != nil {
+		return nil, err
+	}
+	path, err := find("postgres", debian, filepath.Dir(initdb))
+	if err != nil {
+		return nil, err
+	}
+	as, err := ordinary()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{}
+	s.ready = func(s *Server) error { return accepts(s, filepath.Dir(path)) }
+	s.start = func(s *Server) (*exec.Cmd, error) {
+		data := filepath.Join(s.Folder, "data")
+		args := append([]string{"-D", data, "-p", strconv.Itoa(s.Port), "-c", "listen_addresses=127.0.0.1",
+			"-c", "unix_socket_directories=" + s.Folder, "-c", "max_connections=100"}, settings...)
+		cmd := exec.Command(path, args...)
+		cmd.SysProcAttr = as
+		return cmd, nil
+	}
+	if s.Folder, err = cluster(initdb, as); err != nil {
+		return nil, err
+	}
+	return launch(s)
+}
+
+// ordinary is who the server runs as: nobody but root needs another, for
+// PostgreSQL refuses to run as root.
+func ordinary() (*syscall.SysProcAttr, error) {
+	if os.Geteuid() != 0 {
+		return &syscall.SysProcAttr{}, nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, badUser := strconv.ParseUint(u.Uid, 10, 32)
+		gid, badGroup := strconv.ParseUint(u.Gid, 10, 32)
+		if err := errors.Join(badUser, badGroup); err != nil {
+			return nil, err
+		}
+		return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}, nil
+	}
+	return nil, errors.New("no ordinary user to run PostgreSQL as: neither postgres nor nobody is there")
+}
+
+// cluster makes the folder of a new database cluster.
+func cluster(initdb string, as *syscall.SysProcAttr) (string, error) {
+	folder, err := os.MkdirTemp("", "qtype-server-")
+	if err != nil {
+		return "", err
+	}
+	password := filepath.Join(folder, "password")
+	err = os.WriteFile(password, []byte(Password+"\n"), 0o600)
+	if err == nil && as.Credential != nil {
+		uid, gid := int(as.Credential.Uid), int(as.Credential.Gid)
+		err = errors.Join(os.Chown(folder, uid, gid), os.Chown(password, uid, gid))
+	}
+	if err != nil {
+		return "", errors.Join(err, os.RemoveAll(folder))
+	}
+	cmd := exec.Command(initdb, "-D", filepath.Join(folder, "data"), "-U", "postgres", "--pwfile", password,
+		"--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync")
+	cmd.Dir, cmd.SysProcAttr = folder, as
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", errors.Join(fmt.Errorf("initdb: %w: %s", err, out), os.RemoveAll(folder))
+	}
+	return folder, nil
+}
+
+// accepts tells whether a PostgreSQL server takes connections.
+func accepts(s *Server, folder string) error {
+	isReady, err := find("pg_isready", folder)
+	if err != nil {
+		return err
+	}
+	out, err := exec.Command(isReady, "-h", "127.0.0.1", "-p", strconv.Itoa(s.Port)).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+}
+
+// URL is the address of a PostgreSQL server's database, with its password.
+func (s *Server) URL() string {
+	return "postgres://postgres:" + Password + "@" + s.Address() + "/postgres?sslmode=disable"
+}

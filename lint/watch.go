@@ -1,0 +1,184 @@
+package lint
+
+import (
+	"context"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/qtype-dev/qtype/loader"
+)
+
+// Watcher checks documents again whenever one of their files changes. It looks
+// at the files at intervals instead of asking the operating system to tell: that
+// works on every file system, also on those of networks and containers, and
+// there is nothing to leak (docs/decisions/007-watching-by-looking.md).
+type Watcher struct {
+	Find Finder         // which documents; folders are searched again at each look
+	Load loader.Options // how they are read
+	// Show is called with the results of the first check and after each change; an
+	// error ends the watching. An error of Find is handed over in place of results,
+	// but for the first one, which ends the watching.
+	Show func(results []Result, found error) error
+	// Wait waits between two looks; it ends with an error when ctx does. A timer
+	// where it is nil.
+	Wait func(ctx context.Context, d time.Duration) error
+}
+
+// How long to wait between looks. A look over very many files takes long itself:
+// then the waiting is longer, so that it is a twentieth of the time at most.
+const (
+	interval = 300 * time.Millisecond
+	settling = 50 * time.Millisecond // after a change, for editors write in several steps
+	share    = 20
+)
+
+// Run watches until ctx ends, which is no error.
+func (w *Watcher) Run(ctx context.Context) error {
+	wait := w.Wait
+	if wait == nil {
+		wait = timer
+	}
+	known := map[Document]*watched{}
+	failed := "" // the last error of Find that was shown
+	for first := true; ; first = false {
+		begin := time.Now()
+		documents, err := w.Find.Find(ctx)
+		changed := first || failed != "" || err == nil && anyChanged(known, documents)
+		took := time.Since(begin)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && first:
+			return err
+		case err != nil && err.Error() != failed:
+			failed = err.Error()
+			if err := w.Show(nil, err); err != nil {
+				return err
+			}
+		case err == nil && changed:
+			failed = ""
+			if !first {
+				if wait(ctx, settling) != nil {
+					return nil
+				}
+				documents, err = w.Find.Find(ctx)
+			}
+			if err == nil {
+				if err := w.check(ctx, known, documents); err != nil {
+					return err
+				}
+			}
+		}
+		if wait(ctx, max(interval, share*took)) != nil {
+			return nil
+		}
+	}
+}
+
+// check checks what is new or changed and shows everything.
+func (w *Watcher) check(ctx context.Context, known map[Document]*watched, documents []Document) error {
+	codes := sync.OnceValue(codes)
+	all := make([]checked, 0, len(documents))
+	current := map[Document]bool{}
+	for _, d := range documents {
+		current[d] = true
+		if old := known[d]; old == nil || old.changed() {
+			fresh := &watched{stamps: map[string]stamp{}}
+			opts := w.Load
+			opts.Open = fresh.watch(opts.Open)
+			for _, env := range []string{".env", filepath.Join(filepath.Dir(d.Path), ".env")} {
+				fresh.stamps[env] = stampOf(env)
+			}
+			fresh.checked = checkOne(ctx, d, opts, codes)
+			if ctx.Err() != nil {
+				return nil // half-read documents are not shown
+			}
+			known[d] = fresh
+		}
+		all = append(all, known[d].checked.again())
+	}
+	for d := range known {
+		if !current[d] {
+			delete(known, d)
+		}
+	}
+	return w.Show(settle(all), nil)
+}
+
+// again is a copy whose faults can be added to.
+func (c checked) again() checked {
+	c.Faults = c.Faults[:len(c.Faults):len(c.Faults)]
+	return c
+}
+
+// watched is a document as it was checked last.
+type watched struct {
+	checked
+	stamps map[string]stamp // of every file that it was read from, by path
+}
+
+// watch notes each file before it is opened, so that a change while it is read
+// is seen at the next look. Files that are not there are noted, too.
+func (d *watched) watch(below opener) opener {
+	return func(ctx context.Context, path string) (io.ReadCloser, error) {
+		d.stamps[path] = stampOf(path)
+		if below == nil {
+			return nil, nil
+		}
+		return below(ctx, path)
+	}
+}
+
+func (d *watched) changed() bool {
+	for path, was := range d.stamps {
+		if stampOf(path) != was {
+			return true
+		}
+	}
+	return false
+}
+
+// anyChanged tells whether documents came, went or changed.
+func anyChanged(known map[Document]*watched, documents []Document) bool {
+	if len(known) != len(documents) {
+		return true
+	}
+	for _, d := range documents {
+		if known[d] == nil || known[d].changed() {
+			return true
+		}
+	}
+	return false
+}
+
+// stamp tells one state of a file from another without reading it.
+type stamp struct {
+	there bool
+	mode  fs.FileMode
+	size  int64
+	time  int64 // nanoseconds since 1970
+}
+
+func stampOf(path string) stamp {
+	info, err := os.Stat(path)
+	if err != nil {
+		return stamp{}
+	}
+	return stamp{true, info.Mode(), info.Size(), info.ModTime().UnixNano()}
+}
+
+// timer waits by the clock.
+func timer(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

@@ -1,0 +1,139 @@
+package loader
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/qtype-dev/qtype/source"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// secret decodes a text or {secret_name, key}. Its text is never repeated, and
+// no excerpt shows it.
+func (d *decoder) secret(n *node, to *spec.Secret, at slot) {
+	switch n.kind {
+	case text:
+		hide(n)
+		*to = spec.NewSecret(n.text)
+		if !n.raw && n.text != "" && !strings.Contains(n.source, "${") {
+			*to = spec.NewWrittenSecret(n.text)
+		}
+	case mapping:
+		hideNamed(n)
+		ref := new(spec.SecretReference)
+		d.structure(n, reflect.ValueOf(ref).Elem(), "secret reference")
+		to.Ref = ref
+	case integer, float, boolean:
+		hide(n)
+		d.faults.add(ruleKind.At(n.span, "%s needs a text or a secret, not %s", at, n.kind.noun()).WithHint("put it in quotes"))
+	default:
+		d.faults.add(d.wrong(n, at, "a text or a secret"))
+	}
+}
+
+// hide keeps a secret out of excerpts where the document itself holds a part of
+// it. ${NAME} alone shows nothing, nor does an address without a password.
+func hide(n *node) {
+	if n.raw || n.span.File == nil || !holdsText(n.source) {
+		return
+	}
+	_, address, isURL := strings.Cut(n.source, "://")
+	if isURL && !strings.ContainsAny(address, "@?") {
+		return
+	}
+	n.span.File.Hide(n.span)
+}
+
+// holdsText tells whether a text is more than environment variables without defaults.
+func holdsText(s string) bool {
+	scan := variables{text: s}
+	done := 0
+	for v, ok := scan.next(); ok; v, ok = scan.next() {
+		if done < v.start || v.fallback != "" {
+			return true
+		}
+		done = v.end
+	}
+	return done < len(s)
+}
+
+// hideNamed hides what is called like a secret in a value that is not decoded,
+// or decoded as something that need not be one: a free map, a misplaced mapping.
+func hideNamed(n *node) {
+	for _, item := range n.items {
+		hideNamed(item)
+	}
+	for _, p := range n.pairs {
+		switch p.value.kind {
+		case text, integer, float:
+			if namesSecret(p.key.text) {
+				hide(p.value)
+			}
+		default:
+			hideNamed(p.value)
+		}
+	}
+}
+
+// hideUnknown hides what a key might hold that a struct does not have: where the
+// struct has secrets the key may be the misspelt name of one, unless another is nearer.
+func hideUnknown(key pair, owner reflect.Value, p *plan, meant string) {
+	hideNamed(&node{pairs: []pair{key}})
+	if len(key.value.items)+len(key.value.pairs) > 0 {
+		return
+	}
+	secret := func(f field) bool { return owner.FieldByIndex(f.index).Type() == reflect.TypeFor[spec.Secret]() }
+	if i, known := p.byName[meant]; slices.ContainsFunc(p.fields, secret) && (!known || secret(p.fields[i])) {
+		hide(key.value)
+	}
+}
+
+// namesSecret tells whether a key's value is mostly a secret: api_key,
+// client_secret, X-API-Key, DB_PASSWORD, Authorization.
+func namesSecret(key string) bool {
+	key = strings.ReplaceAll(strings.ToLower(key), "-", "_")
+	for _, end := range []string{"api_key", "apikey", "access_key", "access_key_id", "private_key", "token", "secret", "password", "passwd", "authorization", "cookie"} {
+		if strings.HasSuffix(key, end) {
+			return true
+		}
+	}
+	return false
+}
+
+// hideInText hides what is called like a secret in a file that is no YAML, so
+// that there is no tree to look into.
+func hideInText(f *source.File) {
+	for i, line := range strings.Split(string(f.Text), "\n") {
+		for at := 0; ; {
+			n := strings.IndexByte(line[at:], ':')
+			if n < 0 {
+				break
+			}
+			key := strings.TrimRight(line[:at+n], " \t\"'")
+			key = key[strings.LastIndexAny(key, " \t\"'{,[")+1:]
+			at += n + 1
+			if !namesSecret(key) {
+				continue
+			}
+			from, to := valueIn(line, at)
+			if from < to && holdsText(line[from:to]) {
+				f.Hide(source.Span{File: f, Start: source.Pos{Line: i + 1, Column: len([]rune(line[:from])) + 1},
+					End: source.Pos{Line: i + 1, Column: len([]rune(line[:to])) + 1}})
+			}
+		}
+	}
+}
+
+// valueIn is the stretch of a line that a value takes which starts at or after an
+// offset: to the end of the line, or of its part where it stands between braces.
+func valueIn(line string, at int) (from, to int) {
+	from = at + len(line[at:]) - len(strings.TrimLeft(line[at:], " \t"))
+	to = len(strings.TrimRight(line, " \t\r"))
+	if strings.Contains(line[:at], "{") {
+		if n := strings.IndexAny(line[from:], ",}"); n >= 0 {
+			to = from + n
+		}
+	}
+	return from, max(from, to)
+}

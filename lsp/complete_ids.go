@@ -1,0 +1,296 @@
+package lsp
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// references proposes the ids that a reference may name.
+func (c *completer) references(wants reflect.Type) {
+	if wants == reflect.TypeFor[*spec.Variable]() {
+		c.variables()
+		return
+	}
+	listed := c.listed()
+	for _, e := range c.survey.entities {
+		if e.class.fits(wants) && !slices.Contains(listed, e.id) && !(wants == reflect.TypeFor[spec.Step]() && c.around(e)) {
+			c.addEntity(e)
+		}
+	}
+}
+
+// around tells whether the cursor stands inside of an entity.
+func (c *completer) around(e *entity) bool {
+	for o := c.here.in; o != nil; o = o.up {
+		if o.node == e.node {
+			return true
+		}
+	}
+	return false
+}
+
+// variables proposes those of the flow around the cursor, else those of the
+// document and of other flows. What a list names already is left out.
+func (c *completer) variables() {
+	flow := c.here.in.flow()
+	listed := c.listed()
+	var own, others []*entity
+	for _, e := range c.survey.entities {
+		switch {
+		case !e.class.fits(reflect.TypeFor[*spec.Variable]()) || e.up.tool() != nil || slices.Contains(listed, e.id):
+		case sameObject(e.up.flow(), flow):
+			own = append(own, e)
+		default:
+			others = append(others, e)
+		}
+	}
+	if len(own) == 0 {
+		own = others
+	}
+	for _, e := range own {
+		c.addEntity(e)
+	}
+}
+
+func sameObject(a, b *object) bool {
+	return a == b || a != nil && b != nil && a.node == b.node
+}
+
+// listed are the ids beside the cursor in the same list.
+func (c *completer) listed() []string {
+	if c.here.field == nil || c.here.in == nil || c.here.field.of.Kind() != reflect.Slice {
+		return nil
+	}
+	return c.here.in.ids(c.here.field.name)
+}
+
+// addEntity proposes the id of an entity, once.
+func (c *completer) addEntity(e *entity) {
+	if e.id == "" || strings.Contains(e.id, cursor) || slices.ContainsFunc(c.items, func(i completionItem) bool { return i.Label == e.id }) {
+		return
+	}
+	detail := e.class.kind()
+	if e.class.tag != "" && e.class.tag != "Model" {
+		detail = e.class.tag
+	}
+	if e.class.of == reflect.TypeFor[spec.Variable]() {
+		detail = e.node.word("type")
+	}
+	text := quoteID(e.id)
+	if p := c.here.pair; p != nil && !p.colon || c.here.of == reflect.TypeFor[spec.Assignments]() {
+		text += ": " // it is a key
+	}
+	c.add(completionItem{Label: e.id, Kind: proposalKind(e.class), Detail: detail, Documentation: markdown(e.about())}, text)
+}
+
+// formula proposes the variables at the word of an expression.
+func (c *completer) formula() {
+	c.start, c.end = c.at, c.at
+	for c.start > 0 && isWord(c.doc.text[c.start-1]) {
+		c.start--
+	}
+	for c.end < len(c.doc.text) && isWord(c.doc.text[c.end]) {
+		c.end++
+	}
+	if c.start > 0 && c.doc.text[c.start-1] == '.' {
+		return // a field of something
+	}
+	c.variables()
+}
+
+// about is what an entity says of itself.
+func (e *entity) about() string {
+	text := e.node.word("description")
+	for _, key := range []string{"provider", "model_id", "token_limit", "endpoint", "method"} {
+		if v := e.node.word(key); v != "" {
+			text += fmt.Sprintf("\n\n%s: `%s`", key, v)
+		}
+	}
+	return strings.TrimSpace(text)
+}
+
+// proposalKind is the picture that an editor shows beside a proposal.
+func proposalKind(k *class) int {
+	switch k.kind() {
+	case string(spec.KindVariable):
+		return proposeVariable
+	case string(spec.KindTool), string(spec.KindFlow):
+		return proposeFunction
+	case string(spec.KindType):
+		return proposeStruct
+	case string(spec.KindModel):
+		return proposeModule
+	}
+	return proposeReference
+}
+
+// quoteID puts an id in quotes that YAML would read as something else.
+func quoteID(id string) string {
+	if isPlainID(id) {
+		return id
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(id) + `"`
+}
+
+// types proposes type expressions. Behind list[ only what a list may hold.
+func (c *completer) types() {
+	if i := strings.LastIndexByte(c.doc.text[c.start:c.at], '['); i >= 0 {
+		c.start += i + 1
+		for c.end > c.start && strings.IndexByte("]?", c.doc.text[c.end-1]) >= 0 {
+			c.end--
+		}
+		c.end = max(c.end, c.at)
+	} else {
+		c.addType("list[text]", "a list", "3")
+	}
+	for _, name := range spec.Primitives() {
+		c.addType(name, "built-in type", "1")
+	}
+	for _, name := range spec.DomainTypes() {
+		c.addType(name, "built-in record", "2")
+	}
+	for _, e := range c.survey.entities {
+		if e.class.of == reflect.TypeFor[spec.CustomType]() && !strings.Contains(e.id, cursor) {
+			c.add(completionItem{Label: e.id, Kind: proposeStruct, Detail: "type", SortText: "0" + e.id, Documentation: markdown(e.about())}, e.id)
+		}
+	}
+}
+
+func (c *completer) addType(name, detail, order string) {
+	c.add(completionItem{Label: name, Kind: proposeClass, Detail: detail, SortText: order + name}, name)
+}
+
+// bindingNames proposes the names inside of what a step invokes.
+func (c *completer) bindingNames(o *object, f *field, typing *pair) {
+	if o == nil || f == nil || o.class == nil {
+		return
+	}
+	there := map[string]bool{}
+	if v := o.node.get(f.name); v != nil {
+		for _, p := range v.pairs {
+			there[p.key] = p != typing
+		}
+	}
+	outputs := strings.HasPrefix(f.name, "output")
+	for _, name := range c.inner(o, outputs) {
+		if there[name.id] {
+			continue
+		}
+		text := name.id
+		if typing == nil || !typing.colon {
+			text += ": "
+		}
+		c.add(completionItem{Label: name.id, Kind: proposeProperty, Detail: name.detail}, text)
+	}
+}
+
+// named is a name with what stands beside it in a list of proposals.
+type namedDetail struct{ id, detail string }
+
+// inner lists the inputs or outputs of what a step invokes, and the properties
+// of what it constructs.
+func (c *completer) inner(o *object, outputs bool) []namedDetail {
+	switch {
+	case o.class.byName["flow"] != nil:
+		return c.flowNames(o.word("flow"), outputs)
+	case o.class.byName["tool"] != nil:
+		return c.toolNames(o.word("tool"), outputs)
+	}
+	var found []namedDetail
+	for _, id := range o.ids("outputs") {
+		v := c.survey.find(id, reflect.TypeFor[*spec.Variable](), o)
+		if v == nil {
+			continue
+		}
+		t := c.survey.find(strings.TrimSuffix(v.node.word("type"), "?"), reflect.TypeFor[*spec.CustomType](), o)
+		if t == nil {
+			continue
+		}
+		if properties := t.node.get("properties"); properties != nil {
+			for _, p := range properties.pairs {
+				found = append(found, namedDetail{p.key, p.value.text})
+			}
+		}
+	}
+	return found
+}
+
+// word is the id of a reference under a key.
+func (o *object) word(key string) string {
+	if w := o.node.word(key); w != "" {
+		return w
+	}
+	return o.node.get(key).word("$ref")
+}
+
+func (c *completer) flowNames(id string, outputs bool) []namedDetail {
+	flow := c.survey.find(id, reflect.TypeFor[*spec.Flow](), nil)
+	if flow == nil {
+		return nil
+	}
+	key := "inputs"
+	if outputs {
+		key = "outputs"
+	}
+	var found []namedDetail
+	for _, name := range flow.ids(key) {
+		detail := ""
+		if v := c.survey.find(name, reflect.TypeFor[*spec.Variable](), flow.object); v != nil {
+			detail = v.node.word("type")
+		}
+		found = append(found, namedDetail{name, detail})
+	}
+	return found
+}
+
+func (c *completer) toolNames(id string, outputs bool) []namedDetail {
+	tool := c.survey.find(id, reflect.TypeFor[spec.Tool](), nil)
+	if tool == nil {
+		return nil
+	}
+	keys := []string{"inputs", "parameters"}
+	if outputs {
+		keys = []string{"outputs"}
+	}
+	var found []namedDetail
+	for _, key := range keys {
+		for _, item := range tool.list(key) {
+			found = append(found, namedDetail{item.word("id"), item.word("type")})
+		}
+	}
+	return found
+}
+
+// placeholders proposes the inputs of a step inside of the braces of a template.
+func (c *completer) placeholders(m *mark) {
+	if m.field == nil || m.in == nil {
+		return
+	}
+	line := c.doc.text[c.doc.starts[c.doc.line(c.at)]:c.at]
+	open := strings.LastIndexByte(line, '{')
+	if open < 0 || strings.ContainsAny(line[open:], "}!:") || strings.HasSuffix(line[:open], "$") {
+		return
+	}
+	c.start = c.at - (len(line) - open - 1)
+	for c.end = c.at; c.end < len(c.doc.text) && isWord(c.doc.text[c.end]); c.end++ {
+	}
+	closing := "}"
+	if c.end < len(c.doc.text) && c.doc.text[c.end] == '}' {
+		closing = ""
+	}
+	names := m.in.ids("inputs")
+	if m.field.name == "endpoint" {
+		for _, key := range []string{"inputs", "parameters"} {
+			for _, item := range m.in.list(key) {
+				names = append(names, item.word("id"))
+			}
+		}
+	}
+	for _, id := range names {
+		c.add(completionItem{Label: id, Kind: proposeVariable, Detail: "input of the step"}, id+closing)
+	}
+}

@@ -1,0 +1,143 @@
+package lsp
+
+import (
+	"io/fs"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// Bounds of what is looked through to find who includes a file.
+const (
+	maxScanned  = 20_000 // files and folders
+	maxCandates = 2_000  // documents
+)
+
+// isDocumentName tells whether a name says that a file is a document.
+func isDocumentName(path string) bool {
+	return strings.HasSuffix(path, ".qtype.yaml") || strings.HasSuffix(path, ".qtype.yml")
+}
+
+// rootsOf are the documents that a file is checked as a part of: those that
+// include it, else the file itself. Empty for a file that is no document at all.
+func (w *space) rootsOf(path string) []string {
+	w.scan()
+	includers := w.includers()
+	var found []string
+	for from, all := range includers {
+		if from != path && slices.Contains(all, path) {
+			found = append(found, from)
+		}
+	}
+	// What is itself only a part of another one of them is checked there.
+	top := slices.DeleteFunc(slices.Clone(found), func(r string) bool {
+		return slices.ContainsFunc(found, func(other string) bool {
+			return other != r && slices.Contains(includers[other], r) && !slices.Contains(includers[r], other)
+		})
+	})
+	slices.Sort(top)
+	if len(top) == 0 && w.looksLikeDocument(path) {
+		return []string{path}
+	}
+	return top
+}
+
+// includers maps documents to the files that they read.
+func (w *space) includers() map[string][]string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := map[string][]string{}
+	for from, to := range w.includes {
+		if w.docs[from] == nil {
+			all[from] = to
+		}
+	}
+	for from, r := range w.roots {
+		if r.last == nil || w.docs[from] == nil {
+			continue
+		}
+		for to := range r.last.touched {
+			all[from] = append(all[from], to)
+		}
+	}
+	return all
+}
+
+// looksLikeDocument tells whether an open file is a document, by its name or by
+// what stands in it: an editor may hand over every YAML file that it opens.
+func (w *space) looksLikeDocument(path string) bool {
+	d := w.document(path)
+	if d == nil {
+		return false
+	}
+	if isDocumentName(path) || d.lang == "qtype" || strings.TrimSpace(d.text) == "" {
+		return true
+	}
+	root := d.outline().root
+	if root.kind == sequence {
+		return slices.ContainsFunc(root.items, func(n *node) bool { return n.get("id") != nil })
+	}
+	known := w.lang.classes[reflect.TypeFor[spec.Application]()]
+	return slices.ContainsFunc(root.pairs, func(p *pair) bool { return known.byName[p.key] != nil && p.key != "description" })
+}
+
+// scan looks through the folders for documents that include others.
+func (w *space) scan() {
+	w.mu.Lock()
+	folders := slices.Clone(w.folders)
+	if len(folders) == 0 {
+		for path := range w.docs {
+			if filepath.IsAbs(path) && !slices.Contains(folders, filepath.Dir(path)) {
+				folders = append(folders, filepath.Dir(path))
+			}
+		}
+	}
+	done := w.scanned
+	w.scanned = true
+	w.mu.Unlock()
+	if done {
+		return
+	}
+	found := map[string][]string{}
+	for _, path := range documentsIn(folders) {
+		text, ok := w.text(path)
+		if !ok || !strings.Contains(text, "!include") {
+			continue
+		}
+		for _, i := range look(w.lang, path, w.outlineOf).includes {
+			found[path] = append(found[path], i.to)
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.includes = found
+}
+
+// documentsIn lists the documents in some folders, hidden ones and those of
+// packages aside.
+func documentsIn(folders []string) []string {
+	var found []string
+	seen := 0
+	for _, folder := range folders {
+		_ = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+			seen++
+			switch {
+			case err != nil && d != nil && d.IsDir():
+				return filepath.SkipDir
+			case err != nil:
+				return nil // gone, or not to be read
+			case seen > maxScanned || len(found) > maxCandates:
+				return filepath.SkipAll
+			case d.IsDir() && path != folder && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules"):
+				return filepath.SkipDir
+			case !d.IsDir() && isDocumentName(path):
+				found = append(found, path)
+			}
+			return nil
+		})
+	}
+	return found
+}

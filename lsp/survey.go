@@ -1,0 +1,438 @@
+package lsp
+
+import (
+	"reflect"
+	"strings"
+
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// role is what a word of a document is.
+type role uint8
+
+const (
+	asValue    role = iota // a value of the field's type
+	asKey                  // a key of a class
+	asTag                  // the `type` that chooses an alternative
+	asID                   // the id of an entity, where it is declared
+	asRef                  // the id of an entity, where it is named
+	asType                 // a type expression
+	asBinding              // the name inside of what a step invokes
+	asProperty             // the name of a custom type's property
+	asInclude              // the path of an included file
+	asFreeKey              // a key of the user's own
+)
+
+// mark is a word of a document and what it is.
+type mark struct {
+	role       role
+	start, end int          // byte offsets; quotes included
+	text       string       // the word
+	node       *node        // the value; nil for a key
+	pair       *pair        // the key with its value; nil where there is none
+	field      *field       // the key that the word is or stands under; nil where it is not known
+	of         reflect.Type // what is expected there; nil where anything is
+	in         *object      // the mapping around it; nil at the top
+}
+
+// object is a mapping and the struct of package spec that it stands for.
+type object struct {
+	node  *node
+	class *class      // nil where that is not decided yet
+	union *spec.Union // of which the class is one; nil for none
+	field *field      // the key that holds it
+	up    *object
+	path  string // the file
+}
+
+// entity is an object with an id.
+type entity struct {
+	*object
+	id     string
+	idNode *node
+}
+
+// near finds the nearest object around and including o that stands for a struct.
+func (o *object) near(t reflect.Type) *object {
+	for ; o != nil; o = o.up {
+		if o.class != nil && o.class.of == t {
+			return o
+		}
+	}
+	return nil
+}
+
+// flow is the flow that an object belongs to; nil for none.
+func (o *object) flow() *object { return o.near(reflect.TypeFor[spec.Flow]()) }
+
+// tool is the tool that an object belongs to; nil for none.
+func (o *object) tool() *object {
+	for ; o != nil; o = o.up {
+		if o.class.fits(reflect.TypeFor[spec.Tool]()) {
+			return o
+		}
+	}
+	return nil
+}
+
+// survey reads outlines by the language's types, includes followed: what each
+// word is, and which entities there are. It says nothing about faults.
+type survey struct {
+	lang     *language
+	read     func(path string) *outline // nil where a file cannot be read
+	marks    map[string][]mark          // by file
+	entities []*entity
+	includes []include
+	path     string   // the file that is being read
+	trail    []string // the files that led there
+}
+
+// include is a file that another one includes.
+type include struct{ from, to string }
+
+// maxFiles bounds how many includes a survey follows.
+const maxFiles = 1000
+
+// look surveys the document at a path.
+func look(lang *language, path string, read func(string) *outline) *survey {
+	s := &survey{lang: lang, read: read, marks: map[string][]mark{}, path: path}
+	if o := read(path); o != nil {
+		s.trail = []string{path}
+		s.document(o.root, nil)
+	}
+	return s
+}
+
+func (s *survey) mark(m mark) { s.marks[s.path] = append(s.marks[s.path], m) }
+
+// document reads a whole document: an application, or a list of one kind.
+func (s *survey) document(n *node, up *object) {
+	if s.followed(n, reflect.TypeFor[*spec.Document](), nil, up) {
+		return
+	}
+	if n.kind != sequence {
+		s.value(n, reflect.TypeFor[spec.Application](), nil, up)
+		return
+	}
+	s.value(n, reflect.SliceOf(s.listOf(n)), nil, up)
+}
+
+// listOf tells by its first element what a list document is a list of.
+func (s *survey) listOf(n *node) reflect.Type {
+	for _, item := range n.items {
+		if item.get("properties") != nil {
+			return reflect.TypeFor[*spec.CustomType]()
+		}
+		tag := item.word("type")
+		for _, u := range s.lang.unions {
+			for _, c := range u.Cases {
+				if c.Tag == tag && tag != "" {
+					return u.Type
+				}
+			}
+		}
+	}
+	return reflect.TypeFor[*spec.Variable]()
+}
+
+// followed reads the file of an include in the place of the value, and tells
+// whether the value is one.
+func (s *survey) followed(n *node, t reflect.Type, f *field, in *object) bool {
+	if n.tag != "!include" && n.tag != "!include_raw" {
+		return false
+	}
+	if n.kind != scalar {
+		return true
+	}
+	s.mark(mark{role: asInclude, start: n.start, end: n.end, text: n.text, node: n, field: f, of: t, in: in})
+	to := included(s.path, n.text)
+	s.includes = append(s.includes, include{s.path, to})
+	if n.tag == "!include_raw" || len(s.includes) > maxFiles || holdsPath(s.trail, to) {
+		return true
+	}
+	o := s.read(to)
+	if o == nil {
+		return true
+	}
+	back := s.path
+	s.path, s.trail = to, append(s.trail, to)
+	if t == reflect.TypeFor[*spec.Document]() {
+		s.document(o.root, in)
+	} else {
+		s.value(o.root, t, f, in)
+	}
+	s.path, s.trail = back, s.trail[:len(s.trail)-1]
+	return true
+}
+
+func holdsPath(paths []string, path string) bool {
+	for _, p := range paths {
+		if p == path {
+			return true
+		}
+	}
+	return false
+}
+
+// value reads a value of which a type is expected; nil where anything is.
+func (s *survey) value(n *node, t reflect.Type, f *field, in *object) {
+	switch {
+	case s.followed(n, t, f, in):
+		return
+	case t == nil:
+		s.anything(n, f, in)
+		return
+	case s.special(n, t, f, in):
+		return
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		s.value(n, t.Elem(), f, in)
+	case reflect.Interface:
+		s.alternative(n, t, f, in)
+	case reflect.Struct:
+		s.structure(n, s.lang.classes[t], nil, t, f, in)
+	case reflect.Slice:
+		if n.kind != sequence {
+			s.single(n, t, f, in)
+			return
+		}
+		for _, item := range n.items {
+			s.value(item, t.Elem(), f, in)
+		}
+	case reflect.Map:
+		s.freeMap(n, t, f, in)
+	default:
+		s.single(n, t, f, in)
+	}
+}
+
+// single marks a scalar; what a collection holds that stands in its place is of no known type.
+func (s *survey) single(n *node, t reflect.Type, f *field, in *object) {
+	if n.kind != scalar {
+		s.anything(n, f, in)
+		return
+	}
+	s.word(asValue, n, t, f, in)
+}
+
+func (s *survey) word(r role, n *node, t reflect.Type, f *field, in *object) {
+	s.mark(mark{role: r, start: n.start, end: n.end, text: n.text, node: n, field: f, of: t, in: in})
+}
+
+// anything reads a value without a known type: only its words are marked.
+func (s *survey) anything(n *node, f *field, in *object) {
+	switch n.kind {
+	case scalar:
+		s.word(asValue, n, nil, f, in)
+	case sequence:
+		for _, item := range n.items {
+			s.value(item, nil, f, in)
+		}
+	case mapping:
+		for _, p := range n.pairs {
+			s.key(asFreeKey, p, nil, in)
+			s.value(p.value, nil, f, in)
+		}
+	}
+}
+
+func (s *survey) key(r role, p *pair, f *field, in *object) {
+	s.mark(mark{role: r, start: p.start, end: p.end, text: p.key, pair: p, field: f, in: in})
+}
+
+func (s *survey) freeMap(n *node, t reflect.Type, f *field, in *object) {
+	if n.kind != mapping {
+		s.single(n, t, f, in)
+		return
+	}
+	elem := t.Elem()
+	if elem.Kind() == reflect.Interface && s.lang.union(elem) == nil {
+		elem = nil
+	}
+	for _, p := range n.pairs {
+		s.key(asFreeKey, p, nil, in)
+		s.value(p.value, elem, f, in)
+	}
+}
+
+// alternative reads a mapping of a union.
+func (s *survey) alternative(n *node, t reflect.Type, f *field, in *object) {
+	u := s.lang.union(t)
+	if u == nil || n.kind != mapping {
+		s.single(n, t, f, in)
+		return
+	}
+	s.structure(n, s.lang.choose(u, n), u, t, f, in)
+}
+
+// structure reads a mapping that stands for a struct.
+func (s *survey) structure(n *node, c *class, u *spec.Union, t reflect.Type, f *field, in *object) {
+	if n.kind != mapping {
+		s.single(n, t, f, in)
+		return
+	}
+	o := &object{node: n, class: c, union: u, field: f, up: in, path: s.path}
+	if id := n.get("id"); id != nil && id.kind == scalar && c.isEntity() {
+		s.entities = append(s.entities, &entity{o, id.text, id})
+	}
+	for _, p := range n.pairs {
+		var f *field
+		if c != nil {
+			f = c.byName[p.key]
+		}
+		s.key(asKey, p, f, o)
+		switch {
+		case p.key == "<<":
+			s.value(p.value, t, nil, in)
+		case p.key == "type" && f == nil && u != nil && p.value.kind == scalar:
+			s.word(asTag, p.value, t, nil, o)
+		case p.key == "id" && p.value.kind == scalar && p.value.tag == "" && (c.isEntity() || c == nil && u != nil):
+			s.word(asID, p.value, nil, f, o)
+		case f != nil:
+			s.value(p.value, f.of, f, o)
+		default:
+			s.value(p.value, nil, nil, o)
+		}
+	}
+}
+
+// special reads the types that are written in a way of their own.
+func (s *survey) special(n *node, t reflect.Type, f *field, in *object) bool {
+	switch {
+	case t == reflect.TypeFor[spec.Type]():
+		s.typeExpression(n, t, f, in)
+	case t == reflect.TypeFor[*spec.StepItem]():
+		if ref := n.get("$ref"); ref != nil {
+			s.reference(n, reflect.TypeFor[spec.Ref[spec.Step]](), f, in)
+			return true
+		}
+		s.value(n, reflect.TypeFor[spec.Step](), f, in)
+	case t == reflect.TypeFor[*spec.Document]():
+		s.document(n, in)
+	case t == reflect.TypeFor[spec.Secret]():
+		if n.kind == mapping {
+			s.structure(n, s.lang.classes[reflect.TypeFor[spec.SecretReference]()], nil, t, f, in)
+			return true
+		}
+		s.single(n, t, f, in)
+	case t == reflect.TypeFor[spec.PathRef]():
+		if n.kind == mapping && n.get("$ref") == nil {
+			s.anything(n, f, in)
+			return true
+		}
+		s.reference(n, reflect.TypeFor[spec.Ref[*spec.Variable]](), f, in)
+	case t == reflect.TypeFor[spec.Bindings]() && n.kind == mapping:
+		for _, p := range n.pairs {
+			s.key(asBinding, p, f, in)
+			s.value(p.value, reflect.TypeFor[spec.Ref[*spec.Variable]](), f, in)
+		}
+	case t == reflect.TypeFor[spec.Properties]() && n.kind == mapping:
+		for _, p := range n.pairs {
+			s.key(asProperty, p, f, in)
+			s.value(p.value, reflect.TypeFor[spec.Type](), f, in)
+		}
+	case t == reflect.TypeFor[spec.Assignments]() && n.kind == mapping:
+		for _, p := range n.pairs {
+			s.mark(mark{role: asRef, start: p.start, end: p.end, text: p.key, pair: p, field: f, of: reflect.TypeFor[spec.Ref[*spec.Variable]](), in: in})
+			s.value(p.value, reflect.TypeFor[spec.Expression](), f, in)
+		}
+	case t == reflect.TypeFor[spec.StoreRef]():
+		s.reference(n, reflect.TypeFor[spec.Ref[*spec.Store]](), f, in)
+	case isRef(t):
+		s.reference(n, t, f, in)
+	case t == reflect.TypeFor[spec.Expression](), t == reflect.TypeFor[spec.Assignments](), t == reflect.TypeFor[spec.Bindings](), t == reflect.TypeFor[spec.Properties](), t == reflect.TypeFor[spec.Duration]():
+		s.single(n, t, f, in)
+	default:
+		return false
+	}
+	return true
+}
+
+func (s *survey) reference(n *node, t reflect.Type, f *field, in *object) {
+	switch n.kind {
+	case scalar:
+		s.word(asRef, n, t, f, in)
+	case mapping:
+		for _, p := range n.pairs {
+			s.key(asFreeKey, p, nil, in)
+			if p.key == "$ref" && p.value.kind == scalar {
+				s.word(asRef, p.value, t, f, in)
+				continue
+			}
+			s.value(p.value, nil, f, in)
+		}
+	}
+}
+
+func (s *survey) typeExpression(n *node, t reflect.Type, f *field, in *object) {
+	switch n.kind {
+	case scalar:
+		s.word(asType, n, t, f, in)
+	case mapping:
+		for _, p := range n.pairs {
+			s.key(asFreeKey, p, nil, in)
+			if p.key == "element_type" {
+				s.value(p.value, t, f, in)
+			}
+		}
+	}
+}
+
+// at finds the innermost mark that holds an offset or ends there; nil for none.
+func (s *survey) at(path string, offset int) *mark {
+	var best *mark
+	for i := range s.marks[path] {
+		m := &s.marks[path][i]
+		if m.start <= offset && offset <= m.end && (best == nil || m.end-m.start <= best.end-best.start) {
+			best = m
+		}
+	}
+	return best
+}
+
+// find is the entity that an id names in the scope of an object: for a variable
+// its own flow's, then the document's, then another flow's.
+func (s *survey) find(id string, wants reflect.Type, in *object) *entity {
+	var other *entity
+	for _, e := range s.entities {
+		if e.id != id || !e.class.fits(wants) {
+			continue
+		}
+		if wants != reflect.TypeFor[*spec.Variable]() {
+			return e
+		}
+		switch flow := e.up.flow(); {
+		case e.up.tool() != nil:
+		case flow == in.flow():
+			return e
+		case other == nil || flow == nil:
+			other = e
+		}
+	}
+	return other
+}
+
+// ids are the words of a list of references under a key.
+func (o *object) ids(key string) []string {
+	var all []string
+	for _, item := range o.list(key) {
+		if w := strings.TrimSpace(item.text); item.kind == scalar && w != "" {
+			all = append(all, w)
+		} else if w := item.word("$ref"); w != "" {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// list are the items under a key.
+func (o *object) list(key string) []*node {
+	if o == nil {
+		return nil
+	}
+	if v := o.node.get(key); v != nil {
+		return v.items
+	}
+	return nil
+}

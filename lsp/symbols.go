@@ -1,0 +1,112 @@
+package lsp
+
+import (
+	"context"
+	"reflect"
+
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// symbols answers the entities of a document: as a tree where the editor shows
+// trees, else as a list.
+func (s *server) symbols(_ context.Context, p documentParams) (any, error) {
+	d, err := s.held(p.TextDocument)
+	if err != nil {
+		return nil, err
+	}
+	survey := look(s.lang, s.rootsFor(d)[0], s.space.outlineOf)
+	tree := treeOf(survey, d)
+	if s.editor.Capabilities.TextDocument.DocumentSymbol.Hierarchical {
+		return tree, nil
+	}
+	return flatten(tree, d.uri, "", []flatSymbol{}), nil
+}
+
+// treeOf puts each entity of a file below the nearest entity around it.
+func treeOf(survey *survey, d *document) []symbol {
+	children := map[*node][]*entity{}
+	known := map[*node]bool{}
+	for _, e := range survey.entities {
+		known[e.node] = true
+	}
+	for _, e := range survey.entities {
+		if e.path != d.path {
+			continue
+		}
+		above := e.up
+		for above != nil && (!known[above.node] || above.path != d.path) {
+			above = above.up
+		}
+		var at *node
+		if above != nil {
+			at = above.node
+		}
+		children[at] = append(children[at], e)
+	}
+	var grow func(*node) []symbol
+	grow = func(at *node) []symbol {
+		list := []symbol{}
+		for _, e := range children[at] {
+			one := symbol{Name: e.id, Detail: e.detail(), Kind: symbolKind(e.class), Children: grow(e.node)}
+			if one.Name == "" {
+				one.Name = "(no id)" // the protocol allows no empty name
+			}
+			one.Selection = d.span(e.idNode.start, e.idNode.end)
+			one.Range = d.span(min(e.node.start, e.idNode.start), max(e.node.end, e.idNode.end))
+			list = append(list, one)
+		}
+		return list
+	}
+	return grow(nil)
+}
+
+// detail is what stands beside an entity's name.
+func (e *entity) detail() string {
+	if e.class.of == reflect.TypeFor[spec.Variable]() {
+		return e.node.word("type")
+	}
+	if e.class.tag != "" {
+		return e.class.tag
+	}
+	return e.class.kind()
+}
+
+// The protocol's kinds of symbols.
+const (
+	symbolModule   = 2
+	symbolMethod   = 6
+	symbolField    = 8
+	symbolFunction = 12
+	symbolVariable = 13
+	symbolKey      = 20
+	symbolStruct   = 23
+	symbolObject   = 19
+)
+
+func symbolKind(k *class) int {
+	switch k.kind() {
+	case string(spec.KindApplication):
+		return symbolModule
+	case string(spec.KindFlow), string(spec.KindTool):
+		return symbolFunction
+	case string(spec.KindStep):
+		return symbolMethod
+	case string(spec.KindVariable):
+		return symbolVariable
+	case string(spec.KindType):
+		return symbolStruct
+	case string(spec.KindAuth):
+		return symbolKey
+	case string(spec.KindMemory):
+		return symbolField
+	}
+	return symbolObject
+}
+
+func flatten(tree []symbol, uri, container string, list []flatSymbol) []flatSymbol {
+	for _, one := range tree {
+		list = append(list, flatSymbol{one.Name, one.Kind, location{uri, one.Range}, container})
+		list = flatten(one.Children, uri, one.Name, list)
+	}
+	return list
+}

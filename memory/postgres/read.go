@@ -1,0 +1,221 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/internal/paging"
+)
+
+// sql puts the tables' prefix in the place of every %s.
+func (s *Store) sql(statement string) string {
+	return expand(statement, s.prefix)
+}
+
+const (
+	selectHead = `SELECT version, state, name, value FROM %ssessions LEFT JOIN %snamed ON session_id = id
+WHERE memory_key = $1 AND session_key = $2`
+	selectEntries = `SELECT seq, turn, tokens, time, failed, message FROM %sentries
+WHERE session_id = (SELECT id FROM %ssessions WHERE memory_key = $1 AND session_key = $2)`
+	selectRange  = selectEntries + ` AND seq BETWEEN $3 AND $4 ORDER BY seq LIMIT $5`
+	selectByID   = selectEntries + ` AND seq BETWEEN $3 AND $4 AND message_key = ANY ($5) AND NOT ($6 AND failed) ORDER BY seq`
+	selectEvents = `SELECT id, event FROM %sevents
+WHERE session_id = (SELECT id FROM %ssessions WHERE memory_key = $1 AND session_key = $2) AND id > $3 ORDER BY id LIMIT $4`
+	// selectSessions compares the parts of ids that the index has, then the whole.
+	selectSessions = `SELECT session, version, state FROM %ssessions
+WHERE memory_key = $1 AND (substring(session FROM 1 FOR 256), session) > (substring($2::bytea FROM 1 FOR 256), $2)
+ORDER BY substring(session FROM 1 FOR 256), session LIMIT $3`
+	selectFirstSessions = `SELECT session, version, state FROM %ssessions
+WHERE memory_key = $1 ORDER BY substring(session FROM 1 FOR 256), session LIMIT $2`
+)
+
+// listPage is how many sessions or events are read at a time.
+const listPage = 256
+
+// Head is where the session stands.
+func (s *Store) Head(ctx context.Context, k memory.Key) (memory.Head, error) {
+	var head memory.Head
+	err := s.use(ctx, false, func(ctx context.Context, pool *pgxpool.Pool) error {
+		head = memory.Head{}
+		var state string
+		var name, value []byte
+		rows, err := pool.Query(ctx, s.sql(selectHead), key(k.Memory), key(k.Session))
+		if err != nil {
+			return err
+		}
+		_, err = pgx.ForEachRow(rows, []any{&head.Version, &state, &name, &value}, func() error {
+			if name == nil {
+				return nil
+			}
+			if head.Values == nil {
+				head.Values = map[string][]byte{}
+			}
+			head.Values[string(name)] = append([]byte{}, value...)
+			return nil
+		})
+		if err != nil || head.Version == 0 {
+			return err
+		}
+		return s.decode(state, &head.State)
+	})
+	if err != nil {
+		return memory.Head{}, err
+	}
+	return head, nil
+}
+
+// Entries yields entries page by page.
+func (s *Store) Entries(ctx context.Context, k memory.Key, q memory.Query) iter.Seq2[*memory.Entry, error] {
+	to := q.To
+	if to == 0 {
+		to = paging.Last
+	}
+	return paging.Entries(q, func(from int64, limit int) (p paging.Page, err error) {
+		err = s.use(ctx, false, func(ctx context.Context, pool *pgxpool.Pool) error {
+			if q.IDs != nil {
+				p, err = s.page(ctx, pool, q, selectByID, key(k.Memory), key(k.Session), from, to, keys(q.IDs), q.Live)
+				p.Rows = 0 // there is no second page
+				return err
+			}
+			p, err = s.page(ctx, pool, q, selectRange, key(k.Memory), key(k.Session), from, to, limit)
+			return err
+		})
+		return p, err
+	})
+}
+
+func keys(ids []string) [][]byte {
+	out := make([][]byte, len(ids))
+	for i, id := range ids {
+		out[i] = key(id)
+	}
+	return out
+}
+
+// page reads entries and leaves out those that q does not want.
+func (s *Store) page(ctx context.Context, pool *pgxpool.Pool, q memory.Query, statement string, args ...any) (paging.Page, error) {
+	var p paging.Page
+	rows, err := pool.Query(ctx, s.sql(statement), args...)
+	if err != nil {
+		return p, err
+	}
+	var e memory.Entry
+	var said time.Time
+	var failed bool
+	var message string
+	_, err = pgx.ForEachRow(rows, []any{&e.Seq, &e.Turn, &e.Tokens, &said, &failed, &message}, func() error {
+		p.Rows++
+		p.Bytes += len(message)
+		p.Next = e.Seq + 1
+		if failed && q.Live {
+			return nil
+		}
+		own := e
+		own.Time = said.UTC()
+		if failed {
+			own.Status = memory.Failed
+		}
+		if err := s.decode(message, &own.Message); err != nil {
+			return err
+		}
+		p.Entries = append(p.Entries, &own)
+		return nil
+	})
+	return p, err
+}
+
+// Events yields the session's events.
+func (s *Store) Events(ctx context.Context, k memory.Key) iter.Seq2[memory.Event, error] {
+	return func(yield func(memory.Event, error) bool) {
+		for after := int64(0); ; {
+			var events []memory.Event
+			err := s.use(ctx, false, func(ctx context.Context, pool *pgxpool.Pool) error {
+				events = nil
+				rows, err := pool.Query(ctx, s.sql(selectEvents), key(k.Memory), key(k.Session), after, listPage)
+				if err != nil {
+					return err
+				}
+				var id int64
+				var text string
+				_, err = pgx.ForEachRow(rows, []any{&id, &text}, func() error {
+					after = id
+					events = append(events, memory.Event{})
+					return s.decode(text, &events[len(events)-1])
+				})
+				return err
+			})
+			if !yieldAll(yield, events, err) || len(events) < listPage {
+				return
+			}
+		}
+	}
+}
+
+// Sessions yields the sessions of one memory.
+func (s *Store) Sessions(ctx context.Context, mem string) iter.Seq2[memory.Listed, error] {
+	return func(yield func(memory.Listed, error) bool) {
+		statement, args := selectFirstSessions, []any{key(mem), listPage}
+		for {
+			var listed []memory.Listed
+			err := s.use(ctx, false, func(ctx context.Context, pool *pgxpool.Pool) (err error) {
+				listed, err = s.list(ctx, pool, statement, args...)
+				return err
+			})
+			if !yieldAll(yield, listed, err) || len(listed) < listPage {
+				return
+			}
+			statement, args = selectSessions, []any{key(mem), []byte(listed[len(listed)-1].Session), listPage}
+		}
+	}
+}
+
+// yieldAll yields what was read, and then the error that ended the reading; it
+// tells whether to go on.
+func yieldAll[T any](yield func(T, error) bool, all []T, err error) bool {
+	if err != nil {
+		var none T
+		yield(none, err)
+		return false
+	}
+	for _, one := range all {
+		if !yield(one, nil) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Store) list(ctx context.Context, pool *pgxpool.Pool, statement string, args ...any) ([]memory.Listed, error) {
+	rows, err := pool.Query(ctx, s.sql(statement), args...)
+	if err != nil {
+		return nil, err
+	}
+	var listed []memory.Listed
+	var session []byte
+	var version int64
+	var state string
+	_, err = pgx.ForEachRow(rows, []any{&session, &version, &state}, func() error {
+		l := memory.Listed{Session: string(session), Head: memory.Head{Version: version}}
+		if err := s.decode(state, &l.Head.State); err != nil {
+			return err
+		}
+		listed = append(listed, l)
+		return nil
+	})
+	return listed, err
+}
+
+// decode reads JSON that this package wrote.
+func (s *Store) decode(text string, to any) error {
+	if err := json.Unmarshal([]byte(text), to); err != nil {
+		return &memory.StoreError{Place: s.place, Problem: memory.Corrupt, Message: fmt.Sprintf("a record in it cannot be read: %s", oneLine(err)), Err: err}
+	}
+	return nil
+}

@@ -1,0 +1,222 @@
+package storetest
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/memory"
+)
+
+// The variables that turn a test binary into a writer.
+const (
+	placeVariable = "QTYPE_TEST_WRITER" // where its store is
+	nameVariable  = "QTYPE_TEST_WRITER_NAME"
+	eachVariable  = "QTYPE_TEST_WRITER_EACH" // messages a goroutine; 0: until it is killed
+)
+
+const (
+	processWriters  = 32 // goroutines of each process: 64 in two
+	processSessions = 8
+)
+
+// WriterMain belongs at the beginning of TestMain of a package that calls
+// RunProcesses: it lets the test binary be the other process. It returns in the
+// tests' own process only.
+func WriterMain(open func(place string) (memory.Store, error)) {
+	place := os.Getenv(placeVariable)
+	if place == "" {
+		return
+	}
+	each, err := strconv.Atoi(os.Getenv(eachVariable))
+	if err == nil {
+		err = write(open, place, os.Getenv(nameVariable), each)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// write is what a writer does: each of its goroutines says "name.goroutine-0",
+// "-1" and so on in its session, and prints what was acknowledged.
+func write(open func(place string) (memory.Store, error), place, name string, each int) error {
+	store, err := open(place)
+	if err != nil {
+		return err
+	}
+	m, err := memory.New(memory.Config{ID: "m", TokenLimit: 400, ChatShare: 0.5, FlushSize: 50, Counter: runes{}}, store)
+	if err != nil {
+		return err
+	}
+	if each == 0 {
+		go func() { // it ends with its parent, if nobody kills it
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			os.Exit(2)
+		}()
+		each = 1 << 30
+	}
+	var mu sync.Mutex
+	var first error
+	inParallel(processWriters, func(g int) {
+		for i := range each {
+			who := fmt.Sprint(name, ".", g)
+			err := m.Append(context.Background(), fmt.Sprint("s", g%processSessions), chat.Text(chat.User, fmt.Sprint(who, "-", i)))
+			mu.Lock()
+			if err != nil && first == nil {
+				first = err
+			}
+			if err == nil {
+				fmt.Println(who)
+			}
+			mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	})
+	if first != nil {
+		return first
+	}
+	return store.Close()
+}
+
+// process is a writer beside the tests.
+type process struct {
+	*exec.Cmd
+	in    io.WriteCloser
+	lines *bufio.Scanner
+}
+
+func startWriter(t *testing.T, place, name string, each int) *process {
+	t.Helper()
+	p := &process{Cmd: exec.CommandContext(t.Context(), os.Args[0])}
+	p.Env = append(os.Environ(), placeVariable+"="+place, nameVariable+"="+name, eachVariable+"="+strconv.Itoa(each))
+	p.Stderr = os.Stderr
+	var err error
+	p.in, err = p.StdinPipe()
+	must(t, err)
+	out, err := p.StdoutPipe()
+	must(t, err)
+	p.lines = bufio.NewScanner(out)
+	must(t, p.Start())
+	return p
+}
+
+// acknowledge counts what the writer prints, until most lines or its end.
+func (p *process) acknowledge(acknowledged map[string]int, most int) {
+	for n := 0; n < most && p.lines.Scan(); n++ {
+		acknowledged[p.lines.Text()]++
+	}
+}
+
+// RunProcesses checks that several processes on one store lose nothing: two at
+// once, and a number of them that are killed at random moments (QTYPE_KILLS,
+// else 24). Place gives the address of an empty store. The package's TestMain
+// must call WriterMain.
+func RunProcesses(t *testing.T, place func(t *testing.T) string, open func(t *testing.T, place string) memory.Store) {
+	t.Run("two processes", func(t *testing.T) {
+		const each = 4
+		where := place(t)
+		both := []*process{startWriter(t, where, "a", each), startWriter(t, where, "b", each)}
+		acknowledged := make([]map[string]int, len(both))
+		inParallel(len(both), func(i int) {
+			acknowledged[i] = map[string]int{}
+			both[i].acknowledge(acknowledged[i], 1<<30)
+		})
+		for i, p := range both {
+			must(t, p.Wait())
+			if len(acknowledged[i]) != processWriters {
+				t.Errorf("%d goroutines wrote, want %d", len(acknowledged[i]), processWriters)
+			}
+		}
+		store := open(t, where)
+		defer func() { must(t, store.Close()) }()
+		for _, said := range acknowledged {
+			for who, n := range said {
+				if n != each {
+					t.Errorf("%s: %d acknowledged, want %d", who, n, each)
+				}
+			}
+		}
+		checkAcknowledged(t, store, 0, acknowledged...)
+	})
+	t.Run("killed writers", func(t *testing.T) {
+		where := place(t)
+		acknowledged := map[string]int{}
+		for round := range kills(t) {
+			p := startWriter(t, where, fmt.Sprint("w", round), 0)
+			p.acknowledge(acknowledged, rand.IntN(120))
+			time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond) // any moment of a write, not only just after one
+			must(t, p.Process.Kill())
+			p.acknowledge(acknowledged, 1<<30) // what it printed before the kill reached it
+			_ = p.Wait()                       // it was killed, so it did not end well
+		}
+		store := open(t, where)
+		defer func() { must(t, store.Close()) }()
+		checkAcknowledged(t, store, 1, acknowledged)
+	})
+}
+
+func kills(t *testing.T) int {
+	text := os.Getenv("QTYPE_KILLS")
+	if text == "" {
+		return 24
+	}
+	n, err := strconv.Atoi(text)
+	must(t, err)
+	return n
+}
+
+// checkAcknowledged: every session's history has no gaps and each writer's
+// messages in their order; all that was acknowledged is there, and at most
+// unheard more of each writer, whose answer was on its way. The window is whole.
+func checkAcknowledged(t *testing.T, s memory.Store, unheard int, acknowledged ...map[string]int) {
+	t.Helper()
+	found := map[string]int{}
+	for i := range processSessions {
+		key := memory.Key{Memory: "m", Session: fmt.Sprint("s", i)}
+		seq := int64(0)
+		for _, e := range entries(t, s, key, memory.Query{}) {
+			who, number, _ := strings.Cut(e.Message.Text(), "-")
+			if seq++; e.Seq != seq || number != strconv.Itoa(found[who]) {
+				t.Fatalf("%s: entry %d, at place %d, says %s after %d of that writer", key.Session, e.Seq, seq, e.Message.Text(), found[who])
+			}
+			found[who]++
+		}
+		w, err := newMemory(t, s).Window(t.Context(), key.Session)
+		must(t, err)
+		if n := len(w.Entries); seq > 0 && (n == 0 || w.Entries[n-1].Seq != seq || w.Tokens > w.Limit) {
+			t.Errorf("%s: the window of %d messages, %d tokens does not end with entry %d", key.Session, n, w.Tokens, seq)
+		}
+	}
+	total := 0
+	for _, said := range acknowledged {
+		for who, n := range said {
+			if got := found[who]; got < n || got > n+unheard {
+				t.Errorf("%s: %d acknowledged, %d found", who, n, got)
+			}
+			total += n
+		}
+	}
+	t.Logf("%d messages acknowledged, %d found, by %d writers", total, sum(found), len(found))
+}
+
+func sum(counts map[string]int) int {
+	total := 0
+	for _, n := range counts {
+		total += n
+	}
+	return total
+}

@@ -1,0 +1,109 @@
+package runtime
+
+import (
+	"fmt"
+
+	"github.com/qtype-dev/qtype/source"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// NotAvailableError says that the language knows a setting that this version
+// cannot act on. It is never passed over in silence: what runs without it would
+// be another application than the document describes.
+type NotAvailableError struct {
+	Place source.Span // where the setting is written; zero for a document made by a Go program
+	What  string      // the setting, such as "memory recent: policy message_window"
+}
+
+// Error names the place and the setting.
+func (e *NotAvailableError) Error() string {
+	s := e.What + " is not available yet"
+	if place := e.Place.String(); place != "" {
+		s = place + ": " + s
+	}
+	return s
+}
+
+// setting is one key of a node that this version does not act on where it is used.
+type setting struct {
+	key  string // the key
+	used bool   // the document gives it a meaning other than the default
+	what string // how it is named; the key where it is empty
+}
+
+// missing is the error for the first of the settings that is used; nil where none is.
+func missing(n spec.Node, owner string, settings ...setting) error {
+	for _, s := range settings {
+		if !s.used {
+			continue
+		}
+		place := n.Place().Span()
+		if field, ok := n.Place().Lookup(s.key); ok {
+			place = field.Key
+		}
+		what := s.what
+		if what == "" {
+			what = s.key
+		}
+		return &NotAvailableError{Place: place, What: owner + ": " + what}
+	}
+	return nil
+}
+
+// MemoryAvailable tells whether a memory can be made as it is declared.
+func MemoryAvailable(m *spec.Memory) error {
+	return missing(m, "memory "+m.ID,
+		setting{key: "policy", used: m.Policy != "" && m.Policy != spec.PolicyFlush, what: "policy " + string(m.Policy)},
+		setting{key: "store", used: !m.Store.IsZero()},
+		setting{key: "ttl", used: m.TTL != 0},
+		setting{key: "turns", used: m.Turns != "" && m.Turns != "queue", what: "turns: " + m.Turns},
+		setting{key: "context", used: len(m.Context) > 0})
+}
+
+// storesAvailable tells whether the stores of an application can be opened.
+func storesAvailable(app *spec.Application) error {
+	if len(app.Stores) == 0 {
+		return nil
+	}
+	return missing(app.Stores[0], "store "+app.Stores[0].ID, setting{used: true, what: "type " + app.Stores[0].Type})
+}
+
+// modelAvailable tells whether a model can be asked as it is declared.
+func modelAvailable(m *spec.Model) error {
+	return missing(m, "model "+m.ID,
+		setting{key: "rate_limit", used: m.RateLimit != nil},
+		setting{key: "fallbacks", used: len(m.Fallbacks) > 0})
+}
+
+// toolAvailable tells whether a tool can be called.
+func toolAvailable(t spec.Tool) error {
+	switch t.(type) {
+	case *spec.MCPTool, *spec.CommandTool, *spec.FlowTool, *spec.ClientTool:
+		return missing(t, "tool "+t.EntityID(), setting{key: "type", used: true, what: "tool type " + spec.TypeName(t)})
+	}
+	return nil
+}
+
+// flowAvailable tells whether a flow can be run within its budget.
+func flowAvailable(f *spec.Flow) error {
+	return missing(f, "flow "+f.ID, setting{key: "budget", used: f.Budget != nil})
+}
+
+// stepAvailable tells whether a step can be run as it is declared; of the types
+// of steps that is said by steps.Build.
+func stepAvailable(s spec.Step) error {
+	owner, base := fmt.Sprintf("step %s", s.EntityID()), s.Common()
+	if err := missing(s, owner,
+		setting{key: "timeout", used: base.Timeout != 0},
+		setting{key: "retry", used: base.Retry != nil},
+		setting{key: "on_error", used: base.OnError != "" && base.OnError != "fail", what: "on_error: " + base.OnError},
+	); err != nil {
+		return err
+	}
+	if a, ok := s.(*spec.Agent); ok {
+		return missing(s, owner,
+			setting{key: "parallel_tools", used: a.ParallelTools},
+			setting{key: "approve", used: len(a.Approve) > 0})
+	}
+	return nil
+}

@@ -1,0 +1,2 @@
+// Package starter writes new projects.
+package starter

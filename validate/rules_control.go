@@ -1,0 +1,249 @@
+package validate
+
+import (
+	"slices"
+
+	"github.com/qtype-dev/qtype/diag"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// controlRules are about the steps that run flows by conditions, again and
+// again, or side by side. Their variables meet by name.
+func controlRules() []rule {
+	return []rule{ungivenInput(), ungivenOutput(), outputGivenTwice(), flowToolCycle(), nothingToDo()}
+}
+
+// callees are the flows that a step runs itself.
+func callees(s spec.Step) []*spec.Ref[*spec.Flow] {
+	switch s := s.(type) {
+	case *spec.InvokeFlow:
+		return []*spec.Ref[*spec.Flow]{&s.Flow}
+	}
+	return branches(s)
+}
+
+// branches are the flows of a Switch, Loop or Parallel.
+func branches(s spec.Step) []*spec.Ref[*spec.Flow] {
+	var all []*spec.Ref[*spec.Flow]
+	switch s := s.(type) {
+	case *spec.Switch:
+		for _, c := range s.Cases {
+			if c != nil {
+				all = append(all, &c.Flow)
+			}
+		}
+		all = append(all, &s.Else)
+	case *spec.Loop:
+		all = append(all, &s.Flow)
+	case *spec.Parallel:
+		for i := range s.Flows {
+			all = append(all, &s.Flows[i])
+		}
+	}
+	return all
+}
+
+// toolsOf are what a step can call: a model's choice of them, or one for certain.
+func toolsOf(s spec.Step) []*spec.Ref[spec.Tool] {
+	var all []*spec.Ref[spec.Tool]
+	switch s := s.(type) {
+	case *spec.Agent:
+		for i := range s.Tools {
+			all = append(all, &s.Tools[i])
+		}
+	case *spec.InvokeTool:
+		all = append(all, &s.Tool)
+	}
+	return all
+}
+
+// named finds a variable among ports by its id: the flows that a step runs have
+// variables of their own.
+func (p *pass) named(ports []port, id string) *port {
+	if i := slices.IndexFunc(ports, func(one port) bool { return one.id == id }); i >= 0 {
+		return &ports[i]
+	}
+	return nil
+}
+
+const parallelHead = `
+id: example
+flows:
+  - id: shorten
+    variables: [{id: story, type: text}, {id: headline, type: text}]
+    inputs: [story]
+    outputs: [headline]
+    steps: [{type: PromptTemplate, id: cut, template: "Short: {story}", inputs: [story], outputs: [headline]}]
+  - id: translate
+    variables: [{id: story, type: text}, {id: version, type: text}, {id: headline, type: text}]
+    inputs: [story]
+    outputs: ⟦[version, headline]│[version]⟧
+    steps:
+      - {type: PromptTemplate, id: turn, template: "In French: {story}", inputs: [story], outputs: [version]}
+      - {type: PromptTemplate, id: head, template: "En bref: {story}", inputs: [story], outputs: [headline]}
+`
+
+// parallelSample runs two flows side by side; other than in the head it differs in the step.
+func parallelSample(head, inputs, outputs string) sample {
+	return sample{text: head + `  - id: main
+    variables: [{id: story, type: text}, {id: headline, type: text}, {id: version, type: text}, {id: mood, type: text}]
+    inputs: [story, mood]
+    outputs: [headline, version]
+    steps:
+      - {type: Parallel, id: both, flows: [shorten, translate], inputs: [` + inputs + `], outputs: [` + outputs + `]}
+`}
+}
+
+// noDifference is the right side of a text with marks.
+func noDifference(text string) string { return choose(text, true) }
+
+func ungivenInput() rule {
+	return rule{code: "QT427", title: "a flow is run without one of its inputs",
+		doc:    "Switch, Loop and Parallel give the flows that they run the step's inputs of the same ids, so every required input of the flow is among the step's inputs.",
+		sample: parallelSample(noDifference(parallelHead), "⟦mood│story⟧", "headline, version"),
+		check: on(func(p *pass, s spec.Step) {
+			given := portsOf(s.Common().Inputs, nil)
+			for _, ref := range branches(s) {
+				for _, in := range inputsOfFlow(ref.To) {
+					if have := p.named(given, in.id); have != nil || in.v == nil || in.v.IsOptional() {
+						continue
+					}
+					finding := p.at(ref.Span, "the flow %q needs the input %q, which step %q does not give", ref.ID, in.id, s.EntityID())
+					p.list.Add(finding.WithHint("add %s to the step's inputs", in.id).WithRelated(in.span, "an input of the flow"))
+				}
+			}
+		})}
+}
+
+func inputsOfFlow(f *spec.Flow) []port {
+	if f == nil {
+		return nil
+	}
+	return portsOf(f.Inputs, nil)
+}
+
+func outputsOfFlow(f *spec.Flow) []port {
+	if f == nil {
+		return nil
+	}
+	return portsOf(f.Outputs, nil)
+}
+
+func ungivenOutput() rule {
+	return rule{code: "QT428", title: "an output that none of the flows gives",
+		doc:    "Switch, Loop and Parallel set the step's outputs from the outputs of the same ids of the flows that they run.",
+		sample: parallelSample(noDifference(parallelHead), "story", "headline, version⟦, mood│⟧"),
+		check: on(func(p *pass, s spec.Step) {
+			flows := branches(s)
+			var ids []string
+			for _, ref := range flows {
+				if ref.ID != "" && ref.To == nil {
+					return // what it gives cannot be known
+				}
+				for _, out := range outputsOfFlow(ref.To) {
+					ids = append(ids, out.id)
+				}
+			}
+			if len(ids) == 0 && len(flows) == 0 {
+				return
+			}
+			for _, out := range portsOf(s.Common().Outputs, nil) {
+				if slices.Contains(ids, out.id) {
+					continue
+				}
+				finding := p.at(out.span, "no flow of step %q has the output %q", s.EntityID(), out.id)
+				if near := diag.Nearest(out.id, ids); near != "" {
+					finding = finding.WithSuggestion(near)
+				}
+				p.list.Add(finding)
+			}
+		})}
+}
+
+func outputGivenTwice() rule {
+	return rule{code: "QT429", title: "two parallel flows give the same output",
+		doc:    "The outputs of flows that run side by side are put together, and nobody could say whose value is kept. Give one of the outputs another name.",
+		sample: parallelSample(parallelHead, "story", "headline, version"),
+		check: on(func(p *pass, s *spec.Parallel) {
+			first := map[string]*spec.Ref[*spec.Flow]{}
+			for i := range s.Flows {
+				ref := &s.Flows[i]
+				for _, out := range outputsOfFlow(ref.To) {
+					if one := first[out.id]; one != nil {
+						p.list.Add(p.at(ref.Span, "the flows %q and %q of step %q both give %q", one.ID, ref.ID, s.ID, out.id).
+							WithRelated(out.span, "the output of flow "+ref.ID))
+						continue
+					}
+					first[out.id] = ref
+				}
+			}
+		})}
+}
+
+// meetBranches warns where a variable of the step and the one of the same id of a
+// flow that it runs are of different types (QT903).
+func (p *pass) meetBranches(s spec.Step) {
+	for _, ref := range branches(s) {
+		if ref.To == nil {
+			continue
+		}
+		for i := range s.Common().Inputs {
+			in := &s.Common().Inputs[i]
+			if theirs := p.named(inputsOfFlow(ref.To), in.ID); theirs != nil && theirs.v != nil {
+				p.meets(in, theirs.v, in.To, theirs.v)
+			}
+		}
+		for i := range s.Common().Outputs {
+			out := &s.Common().Outputs[i]
+			if theirs := p.named(outputsOfFlow(ref.To), out.ID); theirs != nil && theirs.v != nil {
+				p.meets(out, theirs.v, theirs.v, out.To)
+			}
+		}
+	}
+}
+
+func flowToolCycle() rule {
+	return rule{code: "QT430", title: "a flow can call itself as a tool",
+		doc: "A FlowTool runs a flow. Where an agent of that flow has the tool, or a flow that it runs, the model could call itself without end.",
+		sample: sample{text: `
+id: example
+models: [{type: Model, id: writer, provider: openai}]
+tools: [{type: FlowTool, id: ask_again, description: Asks again, flow: ⟦main│look_up⟧}]
+flows:
+  - id: look_up
+    variables: [{id: words, type: text}]
+    inputs: [words]
+    outputs: [words]
+    steps: [{type: Echo, id: pass, inputs: [words], outputs: [words]}]
+  - id: main
+    variables: [{id: said, type: ChatMessage}, {id: answer, type: ChatMessage}]
+    inputs: [said]
+    outputs: [answer]
+    steps: [{type: Agent, id: help, model: writer, tools: [ask_again], inputs: [said], outputs: [answer]}]
+`},
+		check: on(func(p *pass, d *spec.Document) { searchFlows(p, throughTools) })}
+}
+
+func nothingToDo() rule {
+	return rule{code: "QT440", title: "a step with nothing to do",
+		doc: "A Switch has at least one case, a Parallel at least one flow and a Transform at least one variable that it sets.",
+		sample: sample{in: "price: float", out: "total: float",
+			steps: "- {type: Transform, id: sum, set: {⟦│total: price * 2⟧}, ⟦outputs: [total]│inputs: [price]⟧}"},
+		check: on(func(p *pass, s spec.Step) {
+			key, n := "", 0
+			switch s := s.(type) {
+			case *spec.Switch:
+				key, n = "cases", len(s.Cases)
+			case *spec.Parallel:
+				key, n = "flows", len(s.Flows)
+			case *spec.Transform:
+				key, n = "set", len(s.Set)
+			default:
+				return
+			}
+			// What could not be read is there all the same; what is missing is told elsewhere.
+			if written, ok := s.Place().Lookup(key); ok && n == 0 && len(written.Parts) == 0 {
+				p.report(written.Key, "step %q (%s) has nothing in %q", s.EntityID(), spec.TypeName(s), key)
+			}
+		})}
+}

@@ -1,0 +1,91 @@
+package validate
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+
+	"github.com/qtype-dev/qtype/spec"
+)
+
+func quoted(id string) string { return strconv.Quote(id) }
+
+// effectRules are about settings that nothing acts on.
+func effectRules() []rule { return []rule{withoutEffect(), moneyWithoutPrices()} }
+
+// idle is a key that this version reads, checks and does not act on. A setting
+// without which a run would be another one is not here: a run refuses it.
+type idle struct {
+	of  reflect.Type // the entity
+	key string
+	why string
+}
+
+// idleKeys is the one table of keys without effect. What learns to act on a key
+// takes its row out.
+func idleKeys() []idle {
+	step := reflect.TypeFor[spec.Step]()
+	return []idle{
+		{step, "cache_config", "results are not kept yet"},
+		{reflect.TypeFor[*spec.Application](), "telemetry", "traces are not sent yet"},
+		{reflect.TypeFor[*spec.Flow](), "feedback", "nobody is asked for it yet"},
+		{reflect.TypeFor[spec.ModelEntity](), "prices", "nothing is reckoned in money yet"},
+	}
+}
+
+func withoutEffect() rule {
+	return rule{code: "QT438", warning: true, title: "a key that has no effect",
+		doc: "The key is part of the language, but this version does not act on it: a run is the same with it and without it. Empty limits are such keys, too.",
+		sample: sample{in: "name: text", out: "name: text",
+			steps: "- {type: Echo, id: pass, ⟦cache_config: {compress: true}, │⟧inputs: [name], outputs: [name]}"},
+		check: check{wants: reflect.TypeFor[spec.Node](), run: func(p *pass, n spec.Node) {
+			t := reflect.TypeOf(n)
+			for _, k := range idleKeys() {
+				if !t.AssignableTo(k.of) {
+					continue
+				}
+				if at, written := n.Place().Lookup(k.key); written && len(at.Parts) > 0 {
+					p.report(at.Key, "%q of %s has no effect: %s", k.key, nameOf(n.(spec.Entity)), k.why)
+				}
+			}
+			switch limits := n.(type) {
+			case *spec.Budget:
+				if limits.Tokens == 0 && limits.Calls == 0 && limits.Seconds == 0 && limits.Money == 0 {
+					p.empty(n, "the budget limits nothing", "tokens, calls, seconds or money")
+				}
+			case *spec.RateLimit:
+				if limits.RequestsPerMinute == 0 && limits.TokensPerMinute == 0 {
+					p.empty(n, "the rate limit limits nothing", "requests_per_minute or tokens_per_minute")
+				}
+			}
+		}}}
+}
+
+// empty reports a mapping of limits without any.
+func (p *pass) empty(n spec.Node, what, keys string) {
+	if n.Place() != nil && len(n.Place().Parts) == 0 {
+		p.list.Add(p.at(n.Place().Span(), "%s", what).WithHint("give %s", keys))
+	}
+}
+
+func moneyWithoutPrices() rule {
+	return rule{code: "QT439", warning: true, title: "a budget in money for a model without prices",
+		doc: "What a model call costs is reckoned from the model's prices. A model without them costs nothing as far as the budget can tell.",
+		sample: sample{head: "models:\n  - {type: Model, id: writer, provider: openai⟦│, prices: {input: 0.15, output: 0.6}⟧}",
+			in: "said: text", out: "answer: text", flow: "budget: {money: 2}",
+			steps: "- {type: LLMInference, id: reply, model: writer, inputs: [said], outputs: [answer]}"},
+		check: on(func(p *pass, f *spec.Flow) {
+			if f.Budget == nil || f.Budget.Money == 0 {
+				return
+			}
+			for _, item := range f.Steps {
+				if item == nil || item.Step == nil {
+					continue
+				}
+				if m, _ := talks(item.Step); m != nil && m.Prices == nil && m.Provider != mock {
+					p.list.Add(p.at(placeOf(f.Budget, "money"), "the budget of flow %q is in money, but the model %q has no prices", f.ID, m.ID).
+						WithRelated(idPlace(m), fmt.Sprintf("add prices: to the model %q", m.ID)))
+				}
+			}
+		})}
+}

@@ -1,0 +1,139 @@
+package validate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/token"
+)
+
+// policyRules are about what a memory's policy acts on (memory.md 6): no
+// setting is without effect.
+func policyRules() []rule {
+	return []rule{foreignLimit(), missingLimit(), pinnedTooLong()}
+}
+
+// policyKeys are the keys that one policy alone acts on, or a few.
+func policyKeys() []struct {
+	key string
+	of  []spec.Policy
+} {
+	flush, messages, tokens, rounds := spec.PolicyFlush, spec.PolicyMessageWindow, spec.PolicyTokenWindow, spec.PolicyRoundWindow
+	return []struct {
+		key string
+		of  []spec.Policy
+	}{
+		{"token_limit", []spec.Policy{flush}}, {"chat_history_token_ratio", []spec.Policy{flush}},
+		{"token_flush_size", []spec.Policy{flush}}, {"context", []spec.Policy{flush}},
+		{"max_messages", []spec.Policy{messages}}, {"max_tokens", []spec.Policy{tokens}},
+		{"keep_system_first", []spec.Policy{messages, tokens}},
+		{"n_rounds", []spec.Policy{rounds}}, {"max_context", []spec.Policy{rounds}},
+	}
+}
+
+func foreignLimit() rule {
+	return rule{code: "QT420", title: "a setting that belongs to another memory policy",
+		doc: "Each policy has settings of its own: flush has token_limit, chat_history_token_ratio, token_flush_size and context; message_window has max_messages; token_window has max_tokens; " +
+			"both windows have keep_system_first; round_window has n_rounds and max_context; unbounded has none. A setting of another policy would have no effect.",
+		sample: sample{text: `
+id: example
+memories:
+  - {id: recent, policy: message_window, ⟦max_messages: 10, max_tokens: 1000│max_messages: 10⟧}
+`},
+		check: on(func(p *pass, m *spec.Memory) {
+			is := m.Policy
+			if is == "" {
+				is = spec.PolicyFlush
+			}
+			if !knownPolicy(is) {
+				return // told by the loader
+			}
+			for _, k := range policyKeys() {
+				if _, written := m.Place().Lookup(k.key); !written || slices.Contains(k.of, is) {
+					continue
+				}
+				owners := make([]string, len(k.of))
+				for i, o := range k.of {
+					owners[i] = string(o)
+				}
+				finding := p.at(fieldKey(m, k.key), "%q belongs to the policy %s, but the memory %q has the policy %s",
+					k.key, strings.Join(owners, " or "), m.ID, is)
+				if at, ok := m.Place().Lookup("policy"); ok {
+					finding = finding.WithRelated(at.Span(), "its policy")
+				} else {
+					finding = finding.WithHint("flush is the policy where none is given; add policy: %s", owners[0])
+				}
+				p.list.Add(finding)
+			}
+		})}
+}
+
+func knownPolicy(p spec.Policy) bool {
+	return slices.Contains([]spec.Policy{spec.PolicyFlush, spec.PolicyMessageWindow, spec.PolicyTokenWindow, spec.PolicyRoundWindow, spec.PolicyUnbounded}, p)
+}
+
+func missingLimit() rule {
+	return rule{code: "QT421", title: "a window without its limit",
+		doc: "message_window needs max_messages and token_window needs max_tokens: nobody can guess how much a window should hold.",
+		sample: sample{text: `
+id: example
+memories:
+  - {id: recent, policy: token_window⟦│, max_tokens: 1000⟧}
+`},
+		check: on(func(p *pass, m *spec.Memory) {
+			key := map[spec.Policy]string{spec.PolicyMessageWindow: "max_messages", spec.PolicyTokenWindow: "max_tokens"}[m.Policy]
+			if key == "" || key == "max_messages" && m.MaxMessages > 0 || key == "max_tokens" && m.MaxTokens > 0 {
+				return
+			}
+			if _, written := m.Place().Lookup(key); !written { // one that is no number is told of by the loader
+				p.list.Add(p.at(placeOf(m, "policy", "id"), "the policy %s of memory %q needs %s", m.Policy, m.ID, key).
+					WithHint("add %s:", key))
+			}
+		})}
+}
+
+func pinnedTooLong() rule {
+	return rule{code: "QT422", title: "pinned text that the memory cannot hold",
+		doc: "Context blocks share what token_limit × chat_history_token_ratio leaves of token_limit, and a block of priority 0 is never cut. " +
+			"A pinned text that is larger than that share alone could never be sent.",
+		sample: sample{text: `
+id: example
+memories:
+  - id: chat_memory
+    token_limit: ⟦20│2000⟧
+    token_flush_size: 10
+    context:
+      - {type: pinned, text: "The customer is on plan Gold, lives in Graz and prefers to be written to in the morning."}
+`},
+		check: on(func(p *pass, m *spec.Memory) {
+			share := float64(m.TokenLimit) - chatShare(m)
+			if m.Policy != spec.PolicyFlush && m.Policy != "" {
+				return
+			}
+			for _, block := range m.Context {
+				pinned, ok := block.(*spec.PinnedBlock)
+				// A token is at least one byte, so most texts need no counting.
+				if !ok || pinned.Priority != 0 || float64(len(pinned.Text)) <= share {
+					continue
+				}
+				if n := countTokens(m.Tokenizer, pinned.Text); float64(n) > share {
+					p.list.Add(p.at(placeOf(pinned, "text"), "the pinned text has %d tokens, but the context of memory %q may hold only %.0f", n, m.ID, share).
+						WithRelated(placeOf(m, "token_limit", "id"), fmt.Sprintf("token_limit is %d, and %g of it is for messages", m.TokenLimit, m.ChatHistoryTokenRatio)))
+				}
+			}
+		})}
+}
+
+// countTokens counts with the encoding that the document names, else with that of current models.
+func countTokens(encoding, text string) int {
+	if encoding == "" {
+		encoding = token.O200k
+	}
+	enc, err := token.For(encoding)
+	if err != nil {
+		return 0 // told by the loader
+	}
+	return enc.Count(text)
+}
