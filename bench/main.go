@@ -3,7 +3,9 @@
 // standard output is a JSON object with the figures and a check value, which is
 // equal for all systems whose work is the same.
 //
-//	bench bpe-count FILE   tokens of each message of FILE (JSON lines), by o200k_base
+//	bench bpe-count FILE        tokens of each message of FILE (JSON lines), by o200k_base
+//	bench w3 FILE OUT WORKERS   rows of FILE (JSON lines) through five steps, a line of OUT each
+//	bench w4 FILE N             FILE, a document, read and checked N times
 package main
 
 import (
@@ -30,8 +32,8 @@ func workloads() map[string]workload {
 		"w1bpe":     {"FILE", notYet},
 		"bpe-count": {"FILE", countTokens},
 		"w2":        {"FILE", notYet},
-		"w3":        {"FILE OUT WORKERS", notYet},
-		"w4":        {"FILE N", notYet},
+		"w3":        {"FILE OUT WORKERS", runRows},
+		"w4":        {"FILE N", checkFile},
 		"w6":        {"ADDR", notYet},
 	}
 }

@@ -80,12 +80,13 @@ func (d Diagnostic) WithInside(old string) Diagnostic {
 
 // Sure tells whether near is so like name, and everything else so much less,
 // that it alone can have been meant: a mistake in letter case or one wrong
-// letter, two in a long word, and every other candidate a letter further away.
+// letter, two in a long word, never in a digit, and every other candidate a letter
+// further away.
 func Sure(name, near string, candidates []string) bool {
 	const shortest, long = 3, 8 // characters
 	n := utf8.RuneCountInString(name)
-	if near == "" || n < shortest {
-		return false
+	if near == "" || n < shortest || digits(name) != digits(near) {
+		return false // part_1 is no mistyped part_2
 	}
 	reach := 2 // half edits
 	if n >= long {
@@ -101,6 +102,16 @@ func Sure(name, near string, candidates []string) bool {
 		}
 	}
 	return true
+}
+
+// digits are the digits of a name, in order.
+func digits(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r < '0' || r > '9' {
+			return -1
+		}
+		return r
+	}, name)
 }
 
 // mostWritten is the longest line, in bytes, in which a fix is looked for:

@@ -38,10 +38,31 @@ type entry struct {
 	EndLine    int      `json:"end_line,omitempty"`
 	EndColumn  int      `json:"end_column,omitempty"`
 	Suggestion string   `json:"suggestion,omitempty"`
+	Fixes      []mend   `json:"fixes,omitempty"`
+}
+
+// mend is a Fix in JSON.
+type mend struct {
+	File      string `json:"file"`
+	Line      int    `json:"line"`
+	Column    int    `json:"column"`
+	EndLine   int    `json:"end_line"`
+	EndColumn int    `json:"end_column"`
+	Text      string `json:"text"`
+}
+
+func mendsOf(d Diagnostic) []mend {
+	var all []mend
+	for _, f := range d.Fixes {
+		s := f.Span
+		all = append(all, mend{file(s), s.Start.Line, s.Start.Column, s.End.Line, s.End.Column, f.NewText})
+	}
+	return all
 }
 
 // JSON prints the list as one array of objects, [] where it is empty. Lines and
-// columns count from 1, columns in characters; a finding without a place has none.
+// columns count from 1, columns in characters; a finding without a place has none. Fixes together are its
+// one safe mending, if there is one.
 func JSON(w io.Writer, list List) error {
 	entries := make([]entry, len(list))
 	for i, d := range list {
@@ -49,6 +70,7 @@ func JSON(w io.Writer, list List) error {
 			Code: d.Code, Severity: d.Severity, Message: d.summary(), File: file(d.Span),
 			Line: d.Span.Start.Line, Column: d.Span.Start.Column,
 			EndLine: d.Span.End.Line, EndColumn: d.Span.End.Column, Suggestion: d.Suggestion,
+			Fixes: mendsOf(d),
 		}
 	}
 	return encode(w, entries)

@@ -124,14 +124,30 @@ func sarifResultOf(d Diagnostic) sarifResult {
 	for _, at := range d.Span.Includes() {
 		result.Related = append(result.Related, sarifLocation{sarifPlace(at), &sarifMessage{"included from here"}})
 	}
-	if d.Suggestion != "" && place.Region != nil {
-		result.Fixes = []sarifFix{{
-			Description: sarifMessage{"replace it by " + visible(d.Suggestion)},
-			Changes: []sarifChange{{place.Artifact, []sarifReplacement{
-				{Deleted: place.Region, Inserted: sarifMessage{d.Suggestion}}}}},
-		}}
-	}
+	result.Fixes = sarifFixes(d)
 	return result
+}
+
+// sarifFixes are the safe mending, else the suggestion: either is a proposal there.
+func sarifFixes(d Diagnostic) []sarifFix {
+	fixes, description := d.Fixes, "mend it"
+	if len(fixes) == 0 && d.Suggestion != "" {
+		fixes = []Fix{{d.Span, d.Suggestion}}
+	}
+	if d.Suggestion != "" {
+		description = "replace it by " + visible(d.Suggestion)
+	}
+	var changes []sarifChange
+	for _, f := range fixes {
+		if place := sarifPlace(f.Span); place.Region != nil {
+			changes = append(changes, sarifChange{place.Artifact, []sarifReplacement{
+				{Deleted: place.Region, Inserted: sarifMessage{f.NewText}}}})
+		}
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	return []sarifFix{{Description: sarifMessage{description}, Changes: changes}}
 }
 
 func sarifPlace(s source.Span) sarifPhysical {

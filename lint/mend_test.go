@@ -54,7 +54,7 @@ func TestMend(t *testing.T) {
 		{"an id", broken, valid},
 		{"an id of two that are near", "id: shop\n" + memories + valid[len("id: shop\n"):len(valid)-2] + ", memory: chat_memory_1}\n", ""},
 		{"a type of another language", strings.Replace(valid, "message, type: ChatMessage", "message, type: 'list[string]'", 1), strings.Replace(valid, "message, type: ChatMessage", "message, type: 'list[text]'", 1)},
-		{"what shows only later", strings.Replace(broken, "  - {type: Model,", "  - {typ: Model,", 1), ""},
+		{"what shows only later", "id: shop\nflows:\n  - id: f\n    step: []\n    variabels: [{id: a, tpye: text}]\n", "id: shop\nflows:\n  - id: f\n    steps: []\n    variables: [{id: a, type: text}]\n"},
 		{"a comment that is no longer needed", "id: shop # qtype:ignore QT105\n# qtype:ignore QT202: once\n  # another\n", "id: shop\n  # another\n"},
 		{"one code of a comment", "id: 42 # qtype:ignore QT105, QT202: the shop's own number\n", "id: 42 # qtype:ignore QT105: the shop's own number\n"},
 		{"what is silenced", "id: shop\ndescripton: a # qtype:ignore QT103\n", ""},

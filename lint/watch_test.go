@@ -86,7 +86,7 @@ func TestWatch(t *testing.T) {
 		{func() { write(t, "specs/models.yaml", "[]") }, []string{"shown", "specs/a.qtype.yaml: QT202 specs/a.qtype.yaml:11:48", "specs/b.qtype.yaml: "}},
 		{func() { write(t, "specs/models.yaml", "[1]") }, []string{"shown", "specs/a.qtype.yaml: QT202 specs/a.qtype.yaml:11:48", "specs/b.qtype.yaml: QT105 specs/models.yaml:1:2"}},
 		{func() { write(t, "specs/c.qtype.yaml", "id: c\n"); os.Remove("specs/b.qtype.yaml") }, []string{"shown", "specs/a.qtype.yaml: QT202 specs/a.qtype.yaml:11:48", "specs/c.qtype.yaml: "}},
-		{func() { os.Rename("specs", "away") }, []string{"shown", "specs: does not exist"}},
+		{func() { os.Rename("specs", "away") }, []string{"shown", "specs: QT001 specs"}},
 		{func() {}, nil},
 		{func() { os.Rename("away", "specs"); write(t, "specs/a.qtype.yaml", valid) }, []string{"shown", "specs/a.qtype.yaml: ", "specs/c.qtype.yaml: "}},
 	} {

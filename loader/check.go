@@ -60,6 +60,8 @@ func (d *decoder) check(n *node, made spec.Node, title string) {
 	switch e := made.(type) {
 	case *spec.Variable:
 		d.variable(n, e, title)
+	case spec.ModelEntity:
+		d.providerModel(n, e.Base(), title)
 	case *spec.CategoryFeedback:
 		d.categories(n)
 	case *spec.AWSAuth:
@@ -77,6 +79,23 @@ func (d *decoder) check(n *node, made spec.Node, title string) {
 func given(n *node, key string, filled bool) bool {
 	value := n.get(key)
 	return filled || value != nil && (value.kind == broken || value.unset)
+}
+
+// providerModel demands the model's name of those providers that QType does not
+// have: an id of the document's own would be sent to them in its place, as QType
+// does for its providers, and none of them knows it.
+func (d *decoder) providerModel(n *node, m *spec.Model, title string) {
+	switch m.Provider {
+	case "google-ai", "mistral", "ollama":
+	default:
+		return
+	}
+	at := n.get("provider")
+	if at == nil || given(n, "model_id", m.ModelID != "") {
+		return
+	}
+	d.faults.add(ruleChoice.At(at.span, "%s: \"provider\" cannot be %q without a model_id", title, m.Provider).
+		WithHint("add model_id: the name by which %s knows the model", m.Provider))
 }
 
 // variable checks what only a variable's type must hold to (reference language.md 7.1, 7.5).

@@ -95,8 +95,10 @@ func (d *decoder) listKind(n *node) listKind {
 	}
 	if tag := n.get("type"); tag != nil && tag.kind == text {
 		for i := range d.unions {
-			if slices.Contains(tags(&d.unions[i]), tag.text) {
-				return listOf(d.unions[i].Type)
+			kind := listOf(d.unions[i].Type)
+			// file is a type of variables, too, and only those can stand alone.
+			if slices.Contains(tags(&d.unions[i]), tag.text) && (kind != noList || !slices.Contains(spec.Primitives(), tag.text)) {
+				return kind
 			}
 		}
 		if tag.text == "Flow" || n.has("steps") {

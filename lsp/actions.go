@@ -62,7 +62,7 @@ func (s *server) mendings(a *analysis, d *document, f diag.Diagnostic) []codeAct
 		made.Edit = s.editOf(map[string][]textEdit{d.path: {{a.place(f.Span), s.replacement(a, f)}}})
 		actions = append(actions, made)
 	}
-	if f.Severity == diag.Warning {
+	if f.Severity == diag.Warning && !insideText(d, a.place(f.Span)) {
 		actions = append(actions, s.silencing(a, d, f, about))
 	}
 	return actions
@@ -90,6 +90,19 @@ func (s *server) silencing(a *analysis, d *document, f diag.Diagnostic, about []
 	at := position{Line: line}
 	return codeAction{Title: "Ignore " + f.Code + " here", Kind: kindQuickFix, Diagnostics: about,
 		Edit: s.editOf(map[string][]textEdit{d.path: {{textRange{at, at}, indent + "# qtype:ignore " + f.Code + "\n"}}})}
+}
+
+// insideText tells whether a stretch starts on a line in the middle of a scalar
+// or of brackets, where a line of its own would not be a comment.
+func insideText(d *document, at textRange) bool {
+	start := d.starts[min(at.Start.Line, len(d.starts)-1)]
+	inside := false
+	visit(d.outline().root, func(n *node) {
+		if (n.kind == scalar || n.flow) && n.start < start && start <= n.end {
+			inside = true
+		}
+	})
+	return inside
 }
 
 // replacement is a suggestion in the quotes that the word at fault has.

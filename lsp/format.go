@@ -2,25 +2,193 @@ package lsp
 
 import (
 	"context"
+	"errors"
+	"sort"
 	"strings"
+	"unicode"
+
+	"go.yaml.in/yaml/v4"
 )
 
-// format answers the edits that bring a document into good form: blanks at the
-// ends of lines, several empty lines, line ends and the end of the file.
+// format answers the edits that bring a document into good form.
 func (s *server) format(_ context.Context, p formattingParams) ([]textEdit, error) {
 	d, err := s.held(p.TextDocument)
 	if err != nil {
 		return nil, err
 	}
-	return lineEdits(d, Format(d.text)), nil
+	formatted, err := tidy(d.text)
+	if err != nil {
+		return nil, failf("%v", err)
+	}
+	return changedLines(d, formatted), nil
 }
 
-func lineEdits(d *document, formatted string) []textEdit {
+// errUnreadable says why a document is not formatted.
+var errUnreadable = errors.New("the document cannot be formatted: its syntax is wrong")
+
+// tidy brings a document into good form: two spaces a level, one blank behind
+// colons and dashes, no blanks at the ends of lines, at most one empty line in a
+// row, one line end at the end. Only blanks change: comments, quotes, the order
+// and what stands in texts stay as they are. What would change the meaning all
+// the same is not done.
+func tidy(text string) (string, error) {
+	before, err := treeOfYAML(text)
+	if err != nil {
+		return "", errUnreadable
+	}
+	for _, attempt := range []func(string) string{
+		func(t string) string { return squeeze(indent(t)) }, squeeze,
+	} {
+		made := attempt(text)
+		after, err := treeOfYAML(made)
+		if err == nil && sameTree(before, after) && sameInk(text, made) {
+			return made, nil
+		}
+	}
+	return text, nil
+}
+
+// treeOfYAML reads the first document of a text; nil for an empty one. A second
+// one is an error: the loader reads none.
+func treeOfYAML(text string) (*yaml.Node, error) {
+	in, err := yaml.NewLoader(strings.NewReader(text), yaml.WithUniqueKeys(false))
+	if err != nil {
+		return nil, err
+	}
+	var root yaml.Node
+	switch err := in.Load(&root); {
+	case err != nil && strings.TrimSpace(withoutComments(text)) == "":
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	var second yaml.Node
+	if in.Load(&second) == nil {
+		return nil, errUnreadable
+	}
+	return &root, nil
+}
+
+func withoutComments(text string) string {
+	var kept []string
+	for _, line := range strings.Split(text, "\n") {
+		if !strings.HasPrefix(strings.TrimSpace(line), "#") {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, "\n")
+}
+
+// sameTree tells whether two trees mean the same and are written in the same styles.
+func sameTree(a, b *yaml.Node) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	if a.Kind != b.Kind || a.Tag != b.Tag || a.Value != b.Value || a.Anchor != b.Anchor || a.Style != b.Style || len(a.Content) != len(b.Content) {
+		return false
+	}
+	for i := range a.Content {
+		if !sameTree(a.Content[i], b.Content[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameInk tells whether two texts differ in nothing but blanks, comments included.
+func sameInk(a, b string) bool { return inkOf(a) == inkOf(b) }
+
+func inkOf(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// squeeze takes blanks off the ends of lines and empty lines out, texts aside.
+func squeeze(text string) string {
+	rows := strings.Split(text, "\n")
+	inText := textRows(text, len(rows))
+	kept := rows[:0:0]
+	for i, row := range rows {
+		if inText[i] {
+			kept = append(kept, row)
+			continue
+		}
+		ending := ""
+		if strings.HasSuffix(row, "\r") {
+			ending = "\r"
+		}
+		row = strings.TrimRight(row, " \t\r")
+		if row == "" && (len(kept) == 0 || strings.TrimSpace(kept[len(kept)-1]) == "" && !inText[i-1]) {
+			continue
+		}
+		kept = append(kept, row+ending)
+	}
+	made := strings.Join(kept, "\n")
+	if len(rows) > 0 && inText[len(rows)-1] {
+		return made
+	}
+	return strings.TrimRight(made, "\n\r") + lineBreak(text)
+}
+
+// lineBreak is how a text ends its lines.
+func lineBreak(text string) string {
+	switch {
+	case strings.TrimSpace(text) == "":
+		return ""
+	case strings.Contains(text, "\r\n"):
+		return "\r\n"
+	}
+	return "\n"
+}
+
+// textRows tells which lines are the second or a later one of a scalar, where
+// blanks may matter.
+func textRows(text string, rows int) []bool {
+	l := newLines(text)
+	marked := make([]bool, rows)
+	visit(parseOutline(text).root, func(n *node) {
+		if n.kind == scalar {
+			for row := l.feed(n.start) + 1; row <= l.feed(max(n.end-1, n.start)) && row < rows; row++ {
+				marked[row] = true
+			}
+		}
+	})
+	return marked
+}
+
+// feed is the number of the line, ended by line feeds, that holds an offset.
+func (l *lines) feed(offset int) int { return sort.SearchInts(l.feeds, offset+1) - 1 }
+
+// visit calls f for every value of an outline.
+func visit(n *node, f func(*node)) {
+	f(n)
+	for _, item := range n.items {
+		visit(item, f)
+	}
+	for _, p := range n.pairs {
+		visit(p.value, f)
+	}
+}
+
+// changedLines are the lines that differ, as one edit; none where none does.
+func changedLines(d *document, formatted string) []textEdit {
 	if formatted == d.text {
 		return []textEdit{}
 	}
-	return []textEdit{{d.span(0, len(d.text)), formatted}}
+	before, after := strings.SplitAfter(d.text, "\n"), strings.SplitAfter(formatted, "\n")
+	start := 0
+	for len(before) > 1 && len(after) > 1 && before[0] == after[0] {
+		start += len(before[0])
+		before, after = before[1:], after[1:]
+	}
+	end := len(d.text)
+	for len(before) > 1 && len(after) > 1 && before[len(before)-1] == after[len(after)-1] {
+		end -= len(before[len(before)-1])
+		before, after = before[:len(before)-1], after[:len(after)-1]
+	}
+	return []textEdit{{d.span(start, end), strings.Join(after, "")}}
 }
-
-// Format is a stub.
-func Format(text string) string { return strings.TrimRight(text, "\n") + "\n" }

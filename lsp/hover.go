@@ -3,6 +3,7 @@ package lsp
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -194,9 +195,13 @@ func places(n int) string {
 	return fmt.Sprintf("%d places", n)
 }
 
-// spot is the file and line of a use.
+// spot is the file and line of a use, seen from the document.
 func (a *analysis) spot(u use) string {
-	return fmt.Sprintf("%s:%d", u.file.Path, a.linesOf(u.file).line(u.start)+1)
+	name := u.file.Path
+	if rel, err := filepath.Rel(filepath.Dir(a.root), u.path); err == nil && filepath.IsLocal(rel) {
+		name = rel
+	}
+	return fmt.Sprintf("%s:%d", name, a.linesOf(u.file).line(u.start)+1)
 }
 
 // facts are an entity's own words about itself. Secrets are never among them.

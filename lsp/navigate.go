@@ -1,8 +1,10 @@
 package lsp
 
 import (
+	"cmp"
 	"context"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/spec"
@@ -121,6 +123,9 @@ func (s *server) references(ctx context.Context, p referenceParams) ([]location,
 			found = append(found, at)
 		}
 	}
+	slices.SortStableFunc(found, func(a, b location) int {
+		return cmp.Or(strings.Compare(a.URI, b.URI), cmp.Compare(a.Range.Start.Line, b.Range.Start.Line), cmp.Compare(a.Range.Start.Character, b.Range.Start.Character))
+	})
 	return found, nil
 }
 

@@ -36,6 +36,7 @@ type node struct {
 	indent     int     // the column of a block collection
 	pairs      []*pair // of a mapping
 	items      []*node // of a sequence
+	dash       int     // of an item of a block sequence: where its dash stands
 }
 
 // pair is a key with its value.
@@ -251,7 +252,7 @@ func (s *sketcher) enter(want kind, at, column int) *node {
 // item adds a list item.
 func (s *sketcher) item(at, column int) *node {
 	list := s.enter(sequence, at, column)
-	made := &node{start: at + 1, end: at + 1}
+	made := &node{start: at + 1, end: at + 1, dash: at}
 	list.items = append(list.items, made)
 	s.reach(at + 1)
 	return made

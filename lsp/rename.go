@@ -122,9 +122,12 @@ func (s *server) tryRename(ctx context.Context, a *analysis, renamed *use, edits
 	})
 	if f, ok := newFault(a.faults, after.faults); ok {
 		if f.Code == "QT201" {
-			return failf("the id %q is already taken: %s", name, f.Message)
+			return failf("%s", f.Message)
 		}
 		return failf("%q cannot be renamed to %q: %s", renamed.entity.EntityID(), name, f.Message)
+	}
+	if len(after.index().uses) > len(a.index().uses) {
+		return failf("%q cannot be renamed to %q: something names that already, and would mean this %s then", renamed.entity.EntityID(), name, renamed.entity.Kind())
 	}
 	if !sameLinks(a.index(), after.index()) {
 		return failf("%q cannot be renamed to %q: another %s of that name would be meant instead", renamed.entity.EntityID(), name, renamed.entity.Kind())

@@ -28,7 +28,7 @@ func (a *App) compile(f *spec.Flow) (*flow, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%sstep %s: %w", at(item.Step), item.Step.EntityID(), err)
 		}
-		n, err := nodeOf(item.Step, r)
+		n, err := nodeOf(item.Step, r, c.layout)
 		if err != nil {
 			return nil, err
 		}

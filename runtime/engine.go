@@ -96,7 +96,7 @@ func (b *batchSink) flush(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	for _, row := range rows {
-		if err := b.next.push(ctx, b.node.fail(row, err)); err != nil {
+		if err := b.node.failed(row, err, func(r *steps.Row) error { return b.next.push(ctx, r) }); err != nil {
 			return err
 		}
 	}
@@ -190,7 +190,7 @@ func (n *node) settle(ctx context.Context, row *steps.Row, o outcome, emit steps
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	}
-	return emit(n.fail(row, o.own))
+	return n.failed(row, o.own, emit)
 }
 
 // emitTo counts what a step emits and remembers the first error that emit
@@ -199,6 +199,9 @@ func (n *node) emitTo(next steps.Emit) (emit steps.Emit, stopped *error) {
 	stopped = new(error)
 	return func(r *steps.Row) error {
 		n.tally(r)
+		if r = n.settled(r); r == nil {
+			return nil
+		}
 		if err := next(r); err != nil {
 			*stopped = err
 			return errStopped

@@ -72,6 +72,8 @@ type node struct {
 	watcher steps.Watcher // set where the step wants to know of failed rows
 	limit   int           // the most rows at once that the document allows; 0 where the step does not care
 	permits chan struct{} // holds limit tokens where the stage has more workers than that
+	onError onError       // what becomes of a row that the step failed on; empty means fail
+	outputs []int         // the slots that the step writes
 	count   *counter
 }
 
@@ -166,13 +168,21 @@ func makesMany(s spec.Step) bool {
 }
 
 // nodeOf wraps a built step.
-func nodeOf(s spec.Step, r steps.Runner) (*node, error) {
-	n := &node{id: s.EntityID(), count: &counter{}}
+func nodeOf(s spec.Step, r steps.Runner, l *layout) (*node, error) {
+	base := s.Common()
+	n := &node{id: s.EntityID(), count: &counter{}, onError: onError(base.OnError), outputs: outputSlots(base, l)}
+	c := careOf(base)
 	switch r := r.(type) {
 	case steps.Batch:
 		n.batch = r
+		if c != nil {
+			n.batch = &carefulBatch{care: c, batch: r}
+		}
 	case steps.Step:
 		n.step = r
+		if c != nil {
+			n.step = &carefulStep{care: c, step: r}
+		}
 	default:
 		return nil, fmt.Errorf("step %s: it handles neither rows nor groups of rows", n.id)
 	}

@@ -92,14 +92,7 @@ func flowAvailable(f *spec.Flow) error {
 // stepAvailable tells whether a step can be run as it is declared; of the types
 // of steps that is said by steps.Build.
 func stepAvailable(s spec.Step) error {
-	owner, base := fmt.Sprintf("step %s", s.EntityID()), s.Common()
-	if err := missing(s, owner,
-		setting{key: "timeout", used: base.Timeout != 0},
-		setting{key: "retry", used: base.Retry != nil},
-		setting{key: "on_error", used: base.OnError != "" && base.OnError != "fail", what: "on_error: " + base.OnError},
-	); err != nil {
-		return err
-	}
+	owner := fmt.Sprintf("step %s", s.EntityID())
 	if a, ok := s.(*spec.Agent); ok {
 		return missing(s, owner,
 			setting{key: "parallel_tools", used: a.ParallelTools},

@@ -20,8 +20,9 @@ func onCall[T spec.Step](f func(*pass, call)) check {
 	return on(func(p *pass, s T) {
 		switch s := any(s).(type) {
 		case *spec.InvokeTool:
-			if t := s.Tool.To; t != nil {
-				f(p, call{s, "tool", t.EntityID(), argumentsOf(t), t.Common().Outputs, s.InputBindings, s.OutputBindings})
+			t := s.Tool.To
+			if _, isServer := t.(*spec.MCPTool); t != nil && !isServer { // what a server's tools take only it knows
+				f(p, call{s, "tool", t.EntityID(), argumentsOf(t), resultsOf(t), s.InputBindings, s.OutputBindings})
 			}
 		case *spec.InvokeFlow:
 			if t := s.Flow.To; t != nil {
@@ -35,10 +36,23 @@ func onCall[T spec.Step](f func(*pass, call)) check {
 // of an APITool are arguments as well (steps.md 4.1, "Better").
 func argumentsOf(t spec.Tool) []*spec.Variable {
 	args := t.Common().Inputs
-	if api, ok := t.(*spec.APITool); ok {
-		args = append(args[:len(args):len(args)], api.Parameters...)
+	switch t := t.(type) {
+	case *spec.APITool:
+		args = append(args[:len(args):len(args)], t.Parameters...)
+	case *spec.FlowTool:
+		if t.Flow.To != nil {
+			args = linked(t.Flow.To.Inputs)
+		}
 	}
 	return args
+}
+
+// resultsOf are the parts of a tool's result.
+func resultsOf(t spec.Tool) []*spec.Variable {
+	if f, ok := t.(*spec.FlowTool); ok && f.Flow.To != nil {
+		return linked(f.Flow.To.Outputs)
+	}
+	return t.Common().Outputs
 }
 
 // linked are the variables of those references that could be linked.

@@ -10,7 +10,7 @@ import (
 // outsideRules are about what lives outside of the application: programs,
 // servers of tools, databases.
 func outsideRules() []rule {
-	return []rule{noProgram(), serverOrCommand(), storeAddress()}
+	return []rule{noProgram(), serverOrCommand(), storeAddress(), whichToolOfServer()}
 }
 
 func noProgram() rule {
@@ -61,6 +61,19 @@ func (p *pass) without(t *spec.MCPTool, beside string, keys ...string) {
 			p.report(at.Key, "%q has no effect beside %q", key, beside)
 		}
 	}
+}
+
+func whichToolOfServer() rule {
+	return rule{code: "QT441", title: "InvokeTool calls a server of tools",
+		doc: "An MCPTool can stand for all tools of a server, of which a model chooses. A step calls one for certain, so the MCPTool that it names lists exactly one under tools.",
+		sample: sample{head: "tools: [{type: MCPTool, id: files, command: mcp-files⟦│, tools: [read_file]⟧}]", in: "path: text", out: "content: text",
+			steps: "- {type: InvokeTool, id: read, tool: files, input_bindings: {path: path}, output_bindings: {content: content}}"},
+		check: on(func(p *pass, s *spec.InvokeTool) {
+			if t, ok := s.Tool.To.(*spec.MCPTool); ok && len(t.Tools) != 1 {
+				p.list.Add(p.at(s.Tool.Span, "the tool %q stands for more than one tool of its server", t.ID).
+					WithHint("list the one that is called under its tools:").WithRelated(idPlace(t), "declared here"))
+			}
+		})}
 }
 
 // schemes are the kinds of stores that URLs may name.

@@ -40,7 +40,7 @@ func fallbackCycle() rule {
 id: example
 models:
   - {type: Model, id: writer, provider: openai, fallbacks: [spare]}
-  - {type: Model, id: spare, provider: mistral⟦, fallbacks: [writer]│⟧}
+  - {type: Model, id: spare, provider: mistral, model_id: mistral-small-latest⟦, fallbacks: [writer]│⟧}
 `},
 		check: on(func(p *pass, d *spec.Document) {
 			if !p.here.root {
@@ -96,7 +96,7 @@ func fallbackOfAnotherKind() rule {
 id: example
 models:
   - {type: Model, id: writer, provider: openai, fallbacks: [spare]}
-  - {type: ⟦EmbeddingModel, dimensions: 8│Model⟧, id: spare, provider: mistral}
+  - {type: ⟦EmbeddingModel, dimensions: 8│Model⟧, id: spare, provider: mistral, model_id: mistral-embed}
 `},
 		check: on(func(p *pass, m spec.ModelEntity) {
 			own, isEmbedding := m.(*spec.EmbeddingModel)

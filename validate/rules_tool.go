@@ -23,10 +23,10 @@ tools:
 			first := map[string]spec.Tool{}
 			for i := range s.Tools {
 				tool := s.Tools[i].To
-				if tool == nil || tool.Common().Name == "" {
+				name := calledBy(tool)
+				if name == "" {
 					continue
 				}
-				name := tool.Common().Name
 				if earlier := first[name]; earlier != nil && earlier != tool {
 					p.list.Add(p.at(s.Tools[i].Span, "the tools %q and %q of agent %q are both called %q", earlier.EntityID(), tool.EntityID(), s.ID, name).
 						WithRelated(placeOf(earlier, "name", "id"), "the first one's name").
@@ -37,6 +37,17 @@ tools:
 				first[name] = tool
 			}
 		})}
+}
+
+// calledBy is the name by which models call a tool; empty for what has none of its own.
+func calledBy(t spec.Tool) string {
+	if t == nil {
+		return ""
+	}
+	if f, ok := t.(*spec.FlowTool); ok && f.Name == "" {
+		return f.Flow.ID
+	}
+	return t.Common().Name
 }
 
 func unknownURLPart() rule {
@@ -124,6 +135,8 @@ models:
 				p.suits(e.Base().Auth, "provider "+e.Base().Provider, credentialsFor(e.Base().Provider))
 			case *spec.APITool:
 				p.suits(e.Auth, "an APITool", credentials{"api_key", "bearer_token"})
+			case *spec.MCPTool:
+				p.suits(e.Auth, "an MCPTool", credentials{"api_key", "bearer_token", "oauth2"})
 			case *spec.DocumentIndex:
 				p.suits(e.Auth, "a DocumentIndex", credentials{"api_key", "aws"})
 			case *spec.SQLSource:

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// What a hostile document may cost the whole process. The time is a hang's, not
+// a benchmark's: the goal of a second is held on a machine with nothing else to do.
+const (
+	mostMemory = 200 << 10 // KiB
+	mostTime   = 5 * time.Second
+	goalTime   = time.Second
+)
+
+// build makes the real command, without the race detector's costs.
+func build(t testing.TB) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("SKIPPED: the command is not built in short tests")
+	}
+	file := filepath.Join(t.TempDir(), "qtype")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", file, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return file
+}
+
+// usage is what a process cost.
+type usage struct {
+	code   int
+	out    string
+	took   time.Duration
+	memory int64 // the most at any time, in KiB
+}
+
+// measure runs a command to its end.
+func measure(t testing.TB, command string, args ...string) usage {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var out bytes.Buffer
+	c := exec.CommandContext(ctx, command, args...)
+	c.Stdout, c.Stderr = &out, &out
+	begin := time.Now()
+	err := c.Run()
+	u := usage{took: time.Since(begin), out: out.String()}
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	u.code = c.ProcessState.ExitCode()
+	if used, ok := c.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		u.memory = used.Maxrss
+	}
+	return u
+}
+
+// TestHostileFiles gives the real command what would stall or burst a careless
+// reader: each gets one clear error, soon and in little memory.
+func TestHostileFiles(t *testing.T) {
+	qtype := build(t)
+	const deep = 10_000
+	large := func(name, line string, size int64) func(string) error {
+		return func(folder string) error { return writeLarge(filepath.Join(folder, name), line, size) }
+	}
+	text := func(files ...string) func(string) error {
+		return func(folder string) error {
+			for i := 0; i < len(files); i += 2 {
+				if err := os.WriteFile(filepath.Join(folder, files[i]), []byte(files[i+1]), 0o600); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	for _, c := range []struct {
+		name string
+		make func(folder string) error
+		args string
+		want string // the head of the one finding, or the error
+	}{
+		{"an alias bomb", text("a.yaml", aliasBomb(10)), "a.yaml", "error[QT009] a.yaml:"},
+		{"a file of 100 MB", large("a.yaml", "id: shop # and so on\n", 100<<20), "a.yaml", "error[QT009] a.yaml: a.yaml is larger than 4 MiB"},
+		{"a page of 100 MB", large("a.md", "```yaml\nid: shop\nflows: []\n```\n", 100<<20), "a.md", "error[QT009] a.md: a.md is larger than 4 MiB"},
+		{"an include of 100 MB", func(folder string) error {
+			return errors.Join(text("a.yaml", "id: shop\ndescription: !include_raw b.txt\n")(folder), large("b.txt", "text ", 100<<20)(folder))
+		}, "a.yaml", "error[QT009] a.yaml:2:27: cannot include \"b.txt\": the file is larger than 4 MiB"},
+		{"lists 10,000 deep", text("a.yaml", "id: shop\nmodels: "+strings.Repeat("[", deep)+strings.Repeat("]", deep)), "a.yaml", "error[QT009] a.yaml:"},
+		{"mappings 10,000 deep", text("a.yaml", "id: shop\nmodels: "+strings.Repeat("{a: ", deep)+strings.Repeat("}", deep)), "a.yaml", "error[QT009] a.yaml:"},
+		{"blocks 10,000 deep", text("a.yaml", "id: shop\nmodels:\n  "+strings.Repeat("- ", deep)+"x\n"), "a.yaml", "error[QT009] a.yaml:"},
+		{"a line of 1 MB", text("a.yaml", "id: shop\ndescripton: "+strings.Repeat("x", 1<<20)+"\n"), "a.yaml", "error[QT103] a.yaml:2:1: application \"shop\" has no key \"descripton\""},
+		{"an id of 1 MB", text("a.yaml", "id: shop\nmodels: ["+strings.Repeat("x", 1<<20)+"]\n"), "a.yaml", "error[QT105] a.yaml:2:10:"},
+		{"an include of itself", text("a.yaml", "id: shop\nmodels: !include a.yaml\n"), "a.yaml", "error[QT007] a.yaml:2:18: files include each other in a circle: a.yaml → a.yaml"},
+		{"includes in a circle", text("a.yaml", "id: shop\nmodels: !include b.yaml\n", "b.yaml", "- !include a.yaml\n"), "a.yaml", "error[QT007] b.yaml:1:12: files include each other in a circle: a.yaml → b.yaml → a.yaml"},
+		{"an include of a circle of links", func(folder string) error {
+			return errors.Join(text("a.yaml", "id: shop\nmodels: !include b.yaml\n")(folder), os.Symlink("c.yaml", filepath.Join(folder, "b.yaml")), os.Symlink("b.yaml", filepath.Join(folder, "c.yaml")))
+		}, "a.yaml", "error[QT006] a.yaml:2:18: cannot include \"b.yaml\": the file is a symbolic link that leads in a circle"},
+		{"a circle of links", func(folder string) error {
+			return errors.Join(os.Symlink("b.yaml", filepath.Join(folder, "a.yaml")), os.Symlink("a.yaml", filepath.Join(folder, "b.yaml")))
+		}, "a.yaml", "error[QT001] a.yaml: a.yaml is a symbolic link that leads in a circle"},
+		{"folders in a circle of links", func(folder string) error {
+			inner := filepath.Join(folder, "d", "e")
+			return errors.Join(os.MkdirAll(inner, 0o700), os.Symlink("../..", filepath.Join(inner, "up")), text("d/a.qtype.yaml", "id: 42\n")(folder))
+		}, "d", "error[QT105] d/a.qtype.yaml:1:5:"},
+		{"no UTF-8", text("a.yaml", "id: shop\ndescription: \xff\xfe\n"), "a.yaml", "error[QT008] a.yaml: a.yaml is not valid UTF-8 text (line 2)"},
+		{"a NUL byte", text("a.yaml", "id: shop\ndescription: \x00\n"), "a.yaml", "error[QT008] a.yaml: a.yaml is a binary file, not text"},
+		{"a pipe that nobody writes to", func(folder string) error { return syscall.Mkfifo(filepath.Join(folder, "a.yaml"), 0o600) }, "a.yaml", "error[QT001] a.yaml: a.yaml is not a regular file"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			if err := c.make("."); err != nil {
+				t.Skip(err)
+			}
+			u := measure(t, qtype, "validate", c.args)
+			first, _, _ := strings.Cut(u.out, "\n")
+			t.Logf("%v, %d MiB: %.150s", u.took.Round(time.Millisecond), u.memory>>10, first)
+			if u.code != exitFailed || !strings.HasPrefix(u.out, c.want) || strings.Count(u.out, "error[") != 1 {
+				t.Errorf("status %d, want %q alone, got\n%.2000s", u.code, c.want, u.out)
+			}
+			if u.memory > mostMemory {
+				t.Errorf("took %d MiB, more than %d", u.memory>>10, mostMemory>>10)
+			}
+			if u.took > mostTime {
+				t.Errorf("took %v", u.took)
+			} else if u.took > goalTime {
+				t.Logf("over the goal of %v; is the machine busy?", goalTime)
+			}
+		})
+	}
+}
+
+// aliasBomb stands for ten to the power of levels values.
+func aliasBomb(levels int) string {
+	var b strings.Builder
+	b.WriteString("id: shop\nmodels:\n- {id: m, type: Model, provider: openai, inference_params: {\n  a0: &a0 [x, x, x, x, x, x, x, x, x, x]")
+	for i := 1; i < levels; i++ {
+		fmt.Fprintf(&b, ",\n  a%d: &a%d [%s]", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", i-1), 10), ", "))
+	}
+	return b.String() + "}}\n"
+}
+
+// writeLarge repeats a text up to a size.
+func writeLarge(file, line string, size int64) error {
+	out, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	chunk := []byte(strings.Repeat(line, 1<<20/len(line)))
+	for written := int64(0); written < size; written += int64(len(chunk)) {
+		if _, err := out.Write(chunk); err != nil {
+			return errors.Join(err, out.Close())
+		}
+	}
+	return out.Close()
+}

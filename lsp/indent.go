@@ -1,0 +1,177 @@
+package lsp
+
+import "strings"
+
+// step is how many blanks a level is indented.
+const step = 2
+
+// indenter moves lines to where their level belongs.
+type indenter struct {
+	text  string
+	rows  []string
+	start []int // the offset of each row
+	moved []int // how far each row moves; unset where nothing says
+	known []bool
+	joins []join
+}
+
+// join is a stretch of blanks inside of a line that becomes one blank.
+type join struct{ row, from, to int }
+
+// indent gives every level two blanks more than the one around it, and one blank
+// to what follows a colon or a dash. Lines of texts and brackets move with the
+// key that holds them; comments with the line that they stand above.
+func indent(text string) string {
+	x := &indenter{text: text, rows: strings.Split(text, "\n")}
+	x.moved, x.known = make([]int, len(x.rows)), make([]bool, len(x.rows))
+	at := 0
+	for _, row := range x.rows {
+		x.start = append(x.start, at)
+		at += len(row) + 1
+	}
+	x.place(parseOutline(text).root, 0)
+	x.comments()
+	return x.written()
+}
+
+// row is the line that holds an offset.
+func (x *indenter) row(offset int) int {
+	low, high := 0, len(x.start)-1
+	for low < high {
+		mid := (low + high + 1) / 2
+		if x.start[mid] <= offset {
+			low = mid
+		} else {
+			high = mid - 1
+		}
+	}
+	return low
+}
+
+// column is how far an offset stands from its line's start.
+func (x *indenter) column(offset int) int { return offset - x.start[x.row(offset)] }
+
+// move sets how far a line moves.
+func (x *indenter) move(row, by int) {
+	if !x.known[row] {
+		x.known[row], x.moved[row] = true, by
+	}
+}
+
+// place puts a block collection at a column.
+func (x *indenter) place(n *node, column int) {
+	if n.flow {
+		return
+	}
+	for _, p := range n.pairs {
+		by := column - x.column(p.start)
+		if x.first(p.start) {
+			x.move(x.row(p.start), by)
+		}
+		x.value(p.value, p.end+1, by, column)
+	}
+	for _, item := range n.items {
+		by := column - x.column(item.dash)
+		if x.first(item.dash) {
+			x.move(x.row(item.dash), by)
+		}
+		x.value(item, item.dash+1, by, column)
+	}
+}
+
+// first tells whether nothing but blanks stands before an offset on its line.
+func (x *indenter) first(offset int) bool {
+	return strings.TrimLeft(x.text[x.start[x.row(offset)]:offset], " ") == ""
+}
+
+// value places what belongs to a key or a dash that moves so far.
+func (x *indenter) value(n *node, after, by, column int) {
+	if n.kind == nothing {
+		return
+	}
+	if (n.kind == mapping || n.kind == sequence) && !n.flow {
+		x.squash(after, n.start)
+		x.place(n, column+step)
+		return
+	}
+	x.squash(after, n.start)
+	for row := x.row(after) + 1; row <= x.row(max(n.end-1, n.start)); row++ {
+		x.move(row, by)
+	}
+}
+
+// squash makes one blank of those between a colon or a dash and what follows it
+// on the same line.
+func (x *indenter) squash(after, start int) {
+	row := x.row(after)
+	if x.row(start) != row || start <= after {
+		return
+	}
+	from := start
+	for from > after && x.text[from-1] == ' ' {
+		from--
+	}
+	if start-from > 1 {
+		x.joins = append(x.joins, join{row, from - x.start[row], start - x.start[row]})
+	}
+}
+
+// comments moves the lines that are comments with those that they belong to.
+func (x *indenter) comments() {
+	for i, row := range x.rows {
+		content := strings.TrimLeft(row, " ")
+		if x.known[i] || !strings.HasPrefix(content, "#") {
+			continue
+		}
+		column := len(row) - len(content)
+		if by, ok := x.companion(i, column); ok {
+			x.move(i, by)
+		}
+	}
+}
+
+// companion finds how far the line moves that a comment at a column belongs to:
+// the next one, else the nearest one before it that stands at the same column.
+func (x *indenter) companion(row, column int) (by int, ok bool) {
+	for i := row + 1; i < len(x.rows); i++ {
+		content := strings.TrimLeft(x.rows[i], " ")
+		if content == "" || content[0] == '#' || !x.known[i] {
+			continue
+		}
+		if len(x.rows[i])-len(content) == column {
+			return x.moved[i], true
+		}
+		break
+	}
+	for i := row - 1; i >= 0; i-- {
+		content := strings.TrimLeft(x.rows[i], " ")
+		if content != "" && x.known[i] && len(x.rows[i])-len(content) == column {
+			return x.moved[i], true
+		}
+	}
+	return 0, false
+}
+
+// written is the text with its lines moved.
+func (x *indenter) written() string {
+	for i := len(x.joins) - 1; i >= 0; i-- {
+		j := x.joins[i]
+		x.rows[j.row] = x.rows[j.row][:j.from] + " " + x.rows[j.row][j.to:]
+	}
+	for i, row := range x.rows {
+		switch by := x.moved[i]; {
+		case strings.TrimSpace(row) == "" && by != 0:
+			// An empty line of a text may hold blanks beyond the text's own indentation.
+			x.rows[i] = strings.Repeat(" ", max(len(strings.TrimRight(row, "\r"))+by, 0)) + row[len(strings.TrimRight(row, "\r")):]
+			if strings.TrimRight(row, "\r") == "" {
+				x.rows[i] = row
+			}
+		case by > 0:
+			x.rows[i] = strings.Repeat(" ", by) + row
+		case by < 0:
+			blanks := len(row) - len(strings.TrimLeft(row, " "))
+			x.rows[i] = row[min(-by, blanks):]
+		}
+	}
+	return strings.Join(x.rows, "\n")
+}

@@ -1,0 +1,297 @@
+package redis
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	driver "github.com/redis/go-redis/v9"
+
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/internal/paging"
+)
+
+// listPage is how many sessions or events are read at a time.
+const listPage = 256
+
+// Head is where the session stands.
+func (s *Store) Head(ctx context.Context, k memory.Key) (memory.Head, error) {
+	return use(ctx, s, func(ctx context.Context, client driver.UniversalClient) (memory.Head, error) {
+		fields, err := client.HGetAll(ctx, s.names(k).head).Result()
+		if err != nil || len(fields) == 0 {
+			return memory.Head{}, err
+		}
+		head, err := s.head(fields["format"], fields["version"], fields["state"])
+		if err != nil {
+			return memory.Head{}, err
+		}
+		for field, value := range fields {
+			if name, ok := strings.CutPrefix(field, valueField); ok {
+				if head.Values == nil {
+					head.Values = map[string][]byte{}
+				}
+				head.Values[name] = []byte(value)
+			}
+		}
+		return head, nil
+	})
+}
+
+// head reads the fields that every head has.
+func (s *Store) head(written, version, state string) (memory.Head, error) {
+	var h memory.Head
+	n, err := strconv.Atoi(written)
+	if err != nil {
+		return h, s.corrupt(err)
+	}
+	if n > format {
+		return h, s.newer()
+	}
+	if h.Version, err = strconv.ParseInt(version, 10, 64); err != nil {
+		return h, s.corrupt(err)
+	}
+	return h, s.decode(state, &h.State)
+}
+
+// Entries yields entries page by page.
+func (s *Store) Entries(ctx context.Context, k memory.Key, q memory.Query) iter.Seq2[*memory.Entry, error] {
+	if q.IDs != nil && q.Live {
+		return s.byID(ctx, k, q)
+	}
+	to := "+"
+	if q.To != 0 {
+		to = strconv.FormatInt(q.To, 10)
+	}
+	return paging.Entries(q, func(from int64, limit int) (paging.Page, error) {
+		if q.To != 0 && from > q.To {
+			return paging.Page{}, ctx.Err()
+		}
+		return use(ctx, s, func(ctx context.Context, client driver.UniversalClient) (paging.Page, error) {
+			found, err := client.XRangeN(ctx, s.names(k).entries, strconv.FormatInt(from, 10), to, int64(limit)).Result()
+			if err != nil {
+				return paging.Page{}, err
+			}
+			return s.page(found, q)
+		})
+	})
+}
+
+// page reads a piece of a stream and leaves out what q does not want. Failed
+// messages are looked for by id nowhere but in tests of stores: going through
+// the history will do.
+func (s *Store) page(found []driver.XMessage, q memory.Query) (paging.Page, error) {
+	p := paging.Page{Rows: len(found)}
+	for _, x := range found {
+		e, size, err := s.entry(x)
+		if err != nil {
+			return p, err
+		}
+		p.Bytes += size
+		p.Next = e.Seq + 1
+		unwanted := q.Live && e.Status == memory.Failed || q.IDs != nil && !slices.Contains(q.IDs, e.Message.ID)
+		if !unwanted {
+			p.Entries = append(p.Entries, e)
+		}
+	}
+	return p, nil
+}
+
+// entry reads one item of a stream and tells how large it is.
+func (s *Store) entry(x driver.XMessage) (*memory.Entry, int, error) {
+	e := &memory.Entry{}
+	seq, _, _ := strings.Cut(x.ID, "-")
+	header, _ := x.Values["h"].(string)
+	message, _ := x.Values["m"].(string)
+	var micros int64
+	var failed int
+	_, err := fmt.Sscan(seq+" "+header, &e.Seq, &e.Turn, &e.Tokens, &micros, &failed)
+	if err != nil {
+		return nil, 0, s.corrupt(err)
+	}
+	e.Time = time.UnixMicro(micros).UTC()
+	if failed != 0 {
+		e.Status = memory.Failed
+	}
+	return e, len(message), s.decode(message, &e.Message)
+}
+
+// byID yields the live messages with q.IDs, which the session's hash finds.
+func (s *Store) byID(ctx context.Context, k memory.Key, q memory.Query) iter.Seq2[*memory.Entry, error] {
+	return func(yield func(*memory.Entry, error) bool) {
+		seqs, err := s.find(ctx, k, q)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for part := range slices.Chunk(seqs, listPage) {
+			entries, err := s.readAt(ctx, k, part)
+			if !yieldAll(yield, entries, err) {
+				return
+			}
+		}
+	}
+}
+
+// find is where the live messages with q.IDs stand, in order.
+func (s *Store) find(ctx context.Context, k memory.Key, q memory.Query) ([]int64, error) {
+	var seqs []int64
+	for ids := range slices.Chunk(q.IDs, listPage) {
+		found, err := use(ctx, s, func(ctx context.Context, client driver.UniversalClient) ([]any, error) {
+			return client.HMGet(ctx, s.names(k).ids, ids...).Result()
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range found {
+			text, ok := one.(string)
+			if !ok {
+				continue // the session does not hold it
+			}
+			seq, err := strconv.ParseInt(text, 10, 64)
+			if err != nil {
+				return nil, s.corrupt(err)
+			}
+			if seq >= q.From && (q.To == 0 || seq <= q.To) {
+				seqs = append(seqs, seq)
+			}
+		}
+	}
+	slices.Sort(seqs)
+	return slices.Compact(seqs), nil
+}
+
+// readAt reads entries one by one, in one round trip.
+func (s *Store) readAt(ctx context.Context, k memory.Key, seqs []int64) ([]*memory.Entry, error) {
+	return use(ctx, s, func(ctx context.Context, client driver.UniversalClient) ([]*memory.Entry, error) {
+		pipe := client.Pipeline()
+		answers := make([]*driver.XMessageSliceCmd, len(seqs))
+		for i, seq := range seqs {
+			at := strconv.FormatInt(seq, 10)
+			answers[i] = pipe.XRange(ctx, s.names(k).entries, at, at)
+		}
+		if _, err := pipe.Exec(ctx); err != nil {
+			return nil, err
+		}
+		var entries []*memory.Entry
+		for _, a := range answers {
+			p, err := s.page(a.Val(), memory.Query{Live: true})
+			if err != nil {
+				return nil, err
+			}
+			entries = append(entries, p.Entries...)
+		}
+		return entries, nil
+	})
+}
+
+// Events yields the session's events.
+func (s *Store) Events(ctx context.Context, k memory.Key) iter.Seq2[memory.Event, error] {
+	return func(yield func(memory.Event, error) bool) {
+		for from := int64(0); ; from += listPage {
+			events, err := use(ctx, s, func(ctx context.Context, client driver.UniversalClient) ([]memory.Event, error) {
+				texts, err := client.LRange(ctx, s.names(k).events, from, from+listPage-1).Result()
+				if err != nil {
+					return nil, err
+				}
+				events := make([]memory.Event, len(texts))
+				for i, text := range texts {
+					if err := s.decode(text, &events[i]); err != nil {
+						return nil, err
+					}
+				}
+				return events, nil
+			})
+			if !yieldAll(yield, events, err) || len(events) < listPage {
+				return
+			}
+		}
+	}
+}
+
+// yieldAll yields what was read, or the error; it tells whether to go on.
+func yieldAll[T any](yield func(T, error) bool, all []T, err error) bool {
+	if err != nil {
+		var none T
+		yield(none, err)
+		return false
+	}
+	for _, one := range all {
+		if !yield(one, nil) {
+			return false
+		}
+	}
+	return true
+}
+
+// Sessions yields the sessions of one memory.
+func (s *Store) Sessions(ctx context.Context, mem string) iter.Seq2[memory.Listed, error] {
+	return func(yield func(memory.Listed, error) bool) {
+		for after := "-"; ; {
+			members, err := use(ctx, s, func(ctx context.Context, client driver.UniversalClient) ([]string, error) {
+				return client.ZRangeByLex(ctx, s.list(mem), &driver.ZRangeBy{Min: after, Max: "+", Count: listPage}).Result()
+			})
+			if err != nil {
+				yield(memory.Listed{}, err)
+				return
+			}
+			listed, err := s.heads(ctx, mem, members)
+			if !yieldAll(yield, listed, err) || len(members) < listPage {
+				return
+			}
+			after = "(" + members[len(members)-1]
+		}
+	}
+}
+
+// heads reads the heads of the sessions that members stand for, in one round
+// trip. Members without a session, and those of its earlier lives, are left out.
+func (s *Store) heads(ctx context.Context, mem string, members []string) ([]memory.Listed, error) {
+	return use(ctx, s, func(ctx context.Context, client driver.UniversalClient) ([]memory.Listed, error) {
+		pipe := client.Pipeline()
+		answers := make([]*driver.SliceCmd, len(members))
+		for i, m := range members {
+			session, _ := sessionOf(m)
+			answers[i] = pipe.HMGet(ctx, s.names(memory.Key{Memory: mem, Session: session}).head, "format", "version", "state", "born")
+		}
+		if len(members) > 0 {
+			if _, err := pipe.Exec(ctx); err != nil {
+				return nil, err
+			}
+		}
+		var listed []memory.Listed
+		for i, a := range answers {
+			var fields [4]string
+			for n, field := range a.Val() {
+				fields[n], _ = field.(string)
+			}
+			session, ok := sessionOf(members[i])
+			born, err := strconv.ParseInt(fields[3], 10, 64)
+			if err != nil || !ok || members[i] != member(session, born) {
+				continue
+			}
+			head, err := s.head(fields[0], fields[1], fields[2])
+			if err != nil {
+				return nil, err
+			}
+			listed = append(listed, memory.Listed{Session: session, Head: head})
+		}
+		return listed, nil
+	})
+}
+
+// decode reads JSON that this package wrote.
+func (s *Store) decode(text string, to any) error {
+	if err := json.Unmarshal([]byte(text), to); err != nil {
+		return s.corrupt(err)
+	}
+	return nil
+}
+
+func (s *Store) corrupt(err error) error {
+	return &memory.StoreError{Place: s.place, Problem: memory.Corrupt, Message: "a record in it cannot be read: " + oneLine(err), Err: err}
+}

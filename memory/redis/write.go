@@ -1,0 +1,166 @@
+package redis
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	driver "github.com/redis/go-redis/v9"
+
+	"github.com/qtype-dev/qtype/memory"
+)
+
+// What the script answers.
+const (
+	conflict = 0 // another writer was faster
+	done     = 1 // the change was made, now or by an earlier attempt of the same call
+	overrun  = 2 // it made the session, and another writer has changed it since
+	tooNew   = 3 // a newer version of this program wrote the session
+)
+
+// applyScript makes one change. A server stops a script for want of memory only
+// before it has written anything, so the change is whole; and the entries come
+// first, for of all commands only XADD may refuse what comes: what an outsider
+// added to the stream.
+//
+// ARGV: format, version, next, state, then four counted lists: entries (seq, h,
+// m, id or an empty string for a failed one, and whether it has one), events,
+// values to set (field, value), values to remove (field); memory and session.
+var applyScript = driver.NewScript(`
+local head = redis.call('HMGET', KEYS[1], 'version', 'format', 'born')
+if head[2] and tonumber(head[2]) > tonumber(ARGV[1]) then return 3 end
+if head[1] == ARGV[3] then return 1 end
+if (head[1] or '0') ~= ARGV[2] then
+  if head[3] == ARGV[3] then return 2 end
+  return 0
+end
+local i = 5
+local function each(width, act)
+  local n = tonumber(ARGV[i])
+  i = i + 1
+  for _ = 1, n do act(); i = i + width end
+end
+each(5, function()
+  redis.call('XADD', KEYS[2], ARGV[i] .. '-0', 'h', ARGV[i+1], 'm', ARGV[i+2])
+  if ARGV[i+4] == '1' then redis.call('HSET', KEYS[3], ARGV[i+3], ARGV[i]) end
+end)
+each(1, function() redis.call('RPUSH', KEYS[4], ARGV[i]) end)
+each(2, function() redis.call('HSET', KEYS[1], ARGV[i], ARGV[i+1]) end)
+each(1, function() redis.call('HDEL', KEYS[1], ARGV[i]) end)
+redis.call('HSET', KEYS[1], 'version', ARGV[3], 'state', ARGV[4], 'format', ARGV[1])
+if not head[1] then redis.call('HSET', KEYS[1], 'born', ARGV[3], 'memory', ARGV[i], 'session', ARGV[i+1]) end
+return 1
+`)
+
+// deleteScript removes a session and answers when it was born, as member needs it.
+var deleteScript = driver.NewScript(`
+local born = redis.call('HGET', KEYS[1], 'born')
+redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3], KEYS[4])
+return born or '0'
+`)
+
+// Apply makes one change by one script, in one round trip; the first change of a
+// session also lists it.
+func (s *Store) Apply(ctx context.Context, k memory.Key, c memory.Change) error {
+	args, err := encode(k, c)
+	if err != nil {
+		return err
+	}
+	_, err = use(ctx, s, func(ctx context.Context, client driver.UniversalClient) (struct{}, error) {
+		return struct{}{}, s.apply(ctx, client, k, c, args)
+	})
+	return err
+}
+
+func (s *Store) apply(ctx context.Context, client driver.UniversalClient, k memory.Key, c memory.Change, args []any) error {
+	if c.Version == 0 {
+		if err := client.ZAdd(ctx, s.list(k.Memory), driver.Z{Member: member(k.Session, c.Next)}).Err(); err != nil {
+			return err
+		}
+	}
+	answer, err := applyScript.Run(ctx, client, s.names(k).slice(), args...).Int()
+	switch {
+	case err != nil:
+		return err
+	case answer == done:
+		return nil
+	case answer == overrun:
+		return memory.ErrConflict
+	case c.Version == 0: // this life of the session never began
+		if err := client.ZRem(ctx, s.list(k.Memory), member(k.Session, c.Next)).Err(); err != nil {
+			return err
+		}
+	}
+	if answer == tooNew {
+		return s.newer()
+	}
+	return memory.ErrConflict
+}
+
+// newer says that a later version of this program wrote a session.
+func (s *Store) newer() error {
+	return &memory.StoreError{Place: s.place, Problem: memory.TooNew,
+		Message: fmt.Sprintf("a newer version of qtype wrote it (this one knows format %d)", format)}
+}
+
+// valueField is the field of a head that a named value is kept in.
+const valueField = "v:"
+
+// encode is a change as applyScript takes it.
+func encode(k memory.Key, c memory.Change) ([]any, error) {
+	state, err := json.Marshal(c.State)
+	if err != nil {
+		return nil, err
+	}
+	args := []any{format, c.Version, c.Next, state, len(c.Entries)}
+	for _, e := range c.Entries {
+		raw, err := e.Message.MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, e.Seq, header(e), raw, e.Message.ID, flag(e.Status != memory.Failed))
+	}
+	args = append(args, len(c.Events))
+	for _, e := range c.Events {
+		raw, err := json.Marshal(e)
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, raw)
+	}
+	var set, unset []any
+	for name, value := range c.Values {
+		if value == nil {
+			unset = append(unset, valueField+name)
+		} else {
+			set = append(set, valueField+name, value)
+		}
+	}
+	args = append(append(args, len(set)/2), set...)
+	args = append(append(args, len(unset)), unset...)
+	return append(args, k.Memory, k.Session), nil
+}
+
+// header is what an entry has beside its message.
+func header(e *memory.Entry) string {
+	return fmt.Sprint(e.Turn, e.Tokens, e.Time.UnixMicro(), flag(e.Status == memory.Failed))
+}
+
+func flag(on bool) int {
+	if on {
+		return 1
+	}
+	return 0
+}
+
+// Delete removes everything that the session has, then takes it from the list.
+func (s *Store) Delete(ctx context.Context, k memory.Key) error {
+	_, err := use(ctx, s, func(ctx context.Context, client driver.UniversalClient) (struct{}, error) {
+		born, err := deleteScript.Run(ctx, client, s.names(k).slice()).Int64()
+		if err == nil && born != 0 {
+			err = client.ZRem(ctx, s.list(k.Memory), member(k.Session, born)).Err()
+		}
+		return struct{}{}, err
+	})
+	return err
+}
