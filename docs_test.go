@@ -2,14 +2,18 @@ package qtype_test
 
 import (
 	"io/fs"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/lint"
+	"github.com/qtype-dev/qtype/loader"
 )
 
 // pages lists the project's Markdown files.
@@ -38,28 +42,13 @@ func pages(t *testing.T) map[string]string {
 // TestDocumentsInPagesAreValid checks every block of YAML that is a whole
 // document, so that nobody copies a broken one.
 func TestDocumentsInPagesAreValid(t *testing.T) {
-	blocks := regexp.MustCompile("(?ms)^```ya?ml\n(.*?)^```")
-	tried := 0
-	for page, text := range pages(t) {
-		for _, b := range blocks.FindAllStringSubmatch(text, -1) {
-			if !regexp.MustCompile(`(?m)^id:`).MatchString(b[1]) {
-				continue // a part of a document
-			}
-			tried++
-			file := filepath.Join(t.TempDir(), "app.qtype.yaml")
-			if err := os.WriteFile(file, []byte(b[1]), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if _, faults := qtype.Check(t.Context(), file); len(faults) > 0 {
-				t.Errorf("%s: %v in\n%s", page, faults.Err(), b[1])
-				for _, f := range faults {
-					t.Logf("%s: %s", f.Code, f.Message)
-				}
-			}
-		}
+	find := lint.Finder{Paths: slices.Sorted(maps.Keys(pages(t)))}
+	documents, err := find.Find(t.Context())
+	if err != nil || len(documents) == 0 {
+		t.Fatalf("no page shows a whole document (%v)", err)
 	}
-	if tried == 0 {
-		t.Error("no page shows a whole document")
+	for _, d := range lint.Faults(lint.Check(t.Context(), documents, loader.Options{})) {
+		t.Errorf("%v", d)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -211,5 +212,31 @@ func TestAModelThatRefusesFailsItsRowOnly(t *testing.T) {
 	w, err := app.Memory("chat_memory").Window(t.Context(), runtime.DefaultSession)
 	if err != nil || len(w.Entries) != 4 {
 		t.Errorf("the window holds %d messages, %v; the failed turn must leave nothing", len(w.Entries), err)
+	}
+}
+
+// Both tools of one answer wait for each other, so the run ends only if they
+// were called side by side; their results stand in the order of the calls.
+func TestParallelToolsRunSideBySide(t *testing.T) {
+	var both sync.WaitGroup
+	both.Add(2)
+	shop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		both.Done()
+		both.Wait()
+		_, _ = fmt.Fprintf(w, `{"status":"asked by %s"}`, r.Method)
+	}))
+	defer shop.Close()
+	s := serve(t, func(n int, _ request) string {
+		if n > 1 {
+			return answer("done")
+		}
+		return `{"role":"assistant","content":null,"tool_calls":[
+			{"id":"c1","type":"function","function":{"name":"find_order","arguments":"{\"number\": 1}"}},
+			{"id":"c2","type":"function","function":{"name":"refund","arguments":"{\"number\": 1}"}}]}`
+	})
+	app := open(t, fmt.Sprintf(strings.Replace(agentApp, "max_tool_executions: 3", "parallel_tools: true", 1), s.URL, shop.URL))
+	want(t, outcomes(t, app, "help", map[string]any{"question": "?"}), "done")
+	if got := transcript(s.requests[1].Messages[2:]); got != `tool: {"status":"asked by GET"} | tool: {"status":"asked by POST"}` {
+		t.Errorf("the results came as %s", got)
 	}
 }

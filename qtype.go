@@ -31,7 +31,7 @@ import (
 	"github.com/qtype-dev/qtype/validate"
 )
 
-// DefaultStore is where memories live unless an Option says otherwise: a SQLite
+// DefaultStore is where memories live unless the document or an Option says otherwise: a SQLite
 // file below the working directory, made with the first message.
 const DefaultStore = ".qtype/memory.db"
 
@@ -61,11 +61,16 @@ type Option func(*options)
 // Strict makes an environment variable that is not set an error, as a run needs it.
 func Strict() Option { return func(o *options) { o.load.Strict = true } }
 
-// WithStore keeps memories in s. The App closes it.
+// WithStore keeps all memories in s, whatever stores the document names. The
+// App closes it.
 func WithStore(s memory.Store) Option { return func(o *options) { o.run.Store = s } }
 
 // Ephemeral keeps memories in the process: they end with the App.
 func Ephemeral() Option { return WithStore(memory.NewInProcess()) }
+
+// WithWarnings tells, in one line each, of stores that are set up such that they
+// may lose conversations. It may be called at any time.
+func WithWarnings(tell func(string)) Option { return func(o *options) { o.run.Warn = tell } }
 
 // WithHTTP makes models and tools use c.
 func WithHTTP(c *http.Client) Option { return func(o *options) { o.run.HTTP = c } }
@@ -111,7 +116,7 @@ func Ready(p *Program, opts ...Option) (*runtime.App, error) {
 		if err != nil {
 			return nil, err
 		}
-		o.run.Store = store
+		o.run.Default = store
 	}
 	if o.run.Getenv == nil && p.lookup != nil {
 		o.run.Getenv = func(name string) string { v, _ := p.lookup(name); return v }

@@ -117,8 +117,10 @@ func passRows(app *runtime.App, in, out string) (rows int64, err error) {
 // inputs are the records of a file as rows.
 func inputs(file *records.Reader) func(yield func(runtime.Input) bool) {
 	return func(yield func(runtime.Input) bool) {
+		row := runtime.Input{Values: map[string]any{}} // one map for all rows: a run keeps none
 		for rec, err := range file.All() {
-			row := runtime.Input{Err: err, Values: make(map[string]any, len(rec.Columns))}
+			row.Err = err
+			clear(row.Values)
 			for i, c := range rec.Columns {
 				row.Values[c] = rec.Values[i]
 			}

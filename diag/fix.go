@@ -69,6 +69,16 @@ func (d Diagnostic) WithQuotes(scalar string) Diagnostic {
 	return d.WithFix(`"` + scalar + `"`)
 }
 
+// WithBrackets answers the diagnostic with the fix that a word, as it is written
+// in its span, becomes a list of that one word.
+func (d Diagnostic) WithBrackets(word string) Diagnostic {
+	is := written(d.Span)
+	if is == word && plain(word) || is == `"`+word+`"` || is == `'`+word+`'` {
+		return d.WithFix("[" + is + "]")
+	}
+	return d
+}
+
 // WithInside answers the diagnostic with the fix that a part of a longer text,
 // old as it is written, becomes what is suggested.
 func (d Diagnostic) WithInside(old string) Diagnostic {

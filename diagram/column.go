@@ -2,6 +2,7 @@ package diagram
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -145,7 +146,7 @@ func (c *column) place(p *picture, l *linker, top, w float64) float64 {
 	result := box{class: "result", x: x, y: y, w: stepWidth, h: 30, round: 15, tip: "what the flow gives back"}
 	if len(c.flow.outputs) > 0 {
 		result.h = max(30, 16+trackGap*float64(c.entries(end)))
-		result.texts = []text{{class: "note", x: x + 16, y: y + result.h/2 + 4, size: noteSize, value: "result"}}
+		result.texts = []text{{class: "note", x: x + 16, y: y + result.h/2 + 4, size: noteSize, value: fit("result: "+strings.Join(c.flow.outputs, ", "), noteSize, stepWidth-32, false)}}
 		p.add(result)
 		y += result.h
 	}

@@ -36,7 +36,8 @@ rect { stroke: var(--frame); stroke-width: 1; fill: var(--card); }
 .head { fill: var(--other); }
 .data .line { stroke: var(--data); } .data .head { fill: var(--data); }
 .order .line { stroke: var(--soft); }
-.link .line { stroke-dasharray: 4 3; }
+.link .line { stroke-width: 1.25; }
+.link.flow .line { stroke-dasharray: 5 3; }
 .model .line { stroke: var(--model); } .model .head { fill: var(--model); }
 .memory .line { stroke: var(--memory); } .memory .head { fill: var(--memory); }
 .tool .line { stroke: var(--tool); } .tool .head { fill: var(--tool); }

@@ -44,8 +44,9 @@ func SilenceWarnings(files []*source.File, faults diag.List) diag.List {
 		return faults
 	}
 	comments, _ := commentsOf(files, codes)
+	about := byLine(comments)
 	return slices.DeleteFunc(slices.Clone(faults), func(d diag.Diagnostic) bool {
-		return d.Severity == diag.Warning && silenced(comments, d)
+		return d.Severity == diag.Warning && about.silence(d)
 	})
 }
 
@@ -54,13 +55,33 @@ func silence(comments []*comment, faults diag.List) diag.List {
 	if len(comments) == 0 {
 		return faults
 	}
-	return slices.DeleteFunc(faults, func(d diag.Diagnostic) bool { return silenced(comments, d) })
+	about := byLine(comments)
+	return slices.DeleteFunc(faults, func(d diag.Diagnostic) bool { return about.silence(d) })
 }
 
-func silenced(comments []*comment, d diag.Diagnostic) bool {
-	hit := false
+// line is a line of a file.
+type line struct {
+	file *source.File
+	n    int
+}
+
+// silencers are comments by the lines that they are about.
+type silencers map[line][]*comment
+
+func byLine(comments []*comment) silencers {
+	about := silencers{}
 	for _, c := range comments {
-		if c.file == d.Span.File && c.about == d.Span.Start.Line && slices.Contains(c.codes, d.Code) {
+		at := line{c.file, c.about}
+		about[at] = append(about[at], c)
+	}
+	return about
+}
+
+// silence tells whether a comment silences a finding, and marks it used.
+func (s silencers) silence(d diag.Diagnostic) bool {
+	hit := false
+	for _, c := range s[line{d.Span.File, d.Span.Start.Line}] {
+		if slices.Contains(c.codes, d.Code) {
 			c.used[d.Code] = true
 			hit = true
 		}
@@ -80,6 +101,10 @@ func commentsOf(files []*source.File, known func() []string) (found []*comment, 
 			continue
 		}
 		for _, c := range candidates(f) {
+			if len(found) == mostComments {
+				malformed.Add(ruleMalformed.At(c.span(), "there are more than %d qtype:ignore comments; this and the others are not looked at", mostComments))
+				break
+			}
 			if problem := c.parse(known()); problem != nil {
 				malformed.Add(*problem)
 				continue
@@ -89,6 +114,9 @@ func commentsOf(files []*source.File, known func() []string) (found []*comment, 
 	}
 	return found, malformed
 }
+
+// mostComments is how many silencing comments a document may have.
+const mostComments = 1000
 
 // isRaw tells whether a file was included as text: its lines are no YAML.
 func isRaw(f *source.File) bool {
@@ -117,24 +145,35 @@ func candidates(f *source.File) []*comment {
 		}
 		c := &comment{file: f, line: i + 1, about: i + 1, used: map[string]bool{}, text: line[at[0]:], start: utf8.RuneCountInString(line[:at[0]]) + 1}
 		if strings.TrimSpace(line[:at[0]]) == "" {
-			c.about = nextLine(lines, i+1) + 1
+			c.about = 0
 		}
 		found = append(found, c)
+		if len(found) > mostComments {
+			break
+		}
 	}
 	if len(found) == 0 {
 		return nil
 	}
+	aim(found, lines)
 	return outsideOfTexts(found, lines)
 }
 
-// nextLine is the index of the first line from i on that is neither empty nor a comment.
-func nextLine(lines []string, i int) int {
-	for ; i < len(lines); i++ {
+// aim points the comments that have a line of their own at the next line that is
+// neither empty nor a comment.
+func aim(found []*comment, lines []string) {
+	next := len(lines) // the index of the next such line, going backwards
+	for i, c := len(lines)-1, len(found)-1; c >= 0 && i >= 0; i-- {
+		if found[c].line == i+1 {
+			if found[c].about == 0 {
+				found[c].about = next + 1
+			}
+			c--
+		}
 		if text := strings.TrimSpace(lines[i]); text != "" && text[0] != '#' {
-			break
+			next = i
 		}
 	}
-	return i
 }
 
 // number is how a candidate is marked for outsideOfTexts.

@@ -18,7 +18,8 @@ type Document struct {
 	Path string // the file, relative where it was named so
 	Line int    // the line of the page where the block starts; 0 for a whole file
 
-	block int // which block of the page it is, from 1; 0 for a whole file
+	block   int    // which block of the page it is, from 1; 0 for a whole file
+	problem string // why a page is not looked into, in words that follow its name; mostly empty
 }
 
 // String is the path, with the line for a block of a page.
@@ -114,17 +115,22 @@ func (l *documentList) addFiles(ctx context.Context, files []string) {
 			continue
 		}
 		page, err := l.page(ctx, file)
+		var over *limitError
+		if errors.As(err, &over) {
+			l.found = append(l.found, Document{Path: file, problem: over.text})
+			continue
+		}
 		if err != nil {
 			l.found = append(l.found, Document{Path: file}) // the check says what is wrong with it
 			continue
 		}
-		for i, b := range blocksOf(page) {
+		for i, b := range page.blocks {
 			l.found = append(l.found, Document{Path: file, Line: b.from + 1, block: i + 1})
 		}
 	}
 }
 
-func (l *documentList) page(ctx context.Context, path string) ([]byte, error) {
+func (l *documentList) page(ctx context.Context, path string) (*page, error) {
 	var in io.ReadCloser
 	if l.finder.Open != nil {
 		var err error
@@ -176,7 +182,7 @@ func cause(err error) error {
 // glob lists the files that match a pattern, by name.
 func (l *documentList) glob(pattern string) ([]string, error) {
 	pattern = filepath.ToSlash(filepath.Clean(pattern))
-	parts := strings.Split(pattern, "/")
+	parts := slices.CompactFunc(strings.Split(pattern, "/"), func(a, b string) bool { return a == "**" && b == "**" })
 	fixed := 0
 	for fixed < len(parts) && !strings.ContainsAny(parts[fixed], "*?[") {
 		fixed++

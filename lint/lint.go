@@ -14,6 +14,7 @@ import (
 
 	"github.com/qtype-dev/qtype/diag"
 	"github.com/qtype-dev/qtype/loader"
+	"github.com/qtype-dev/qtype/source"
 	"github.com/qtype-dev/qtype/validate"
 )
 
@@ -49,13 +50,13 @@ type checked struct {
 // checkAll checks with as many workers as there are processors.
 func checkAll(ctx context.Context, documents []Document, opts loader.Options) []checked {
 	all := make([]checked, len(documents))
-	known := sync.OnceValue(codes)
+	c := newChecker(opts)
 	next := make(chan int)
 	var workers sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), len(documents)) {
 		workers.Go(func() {
 			for i := range next {
-				all[i] = checkOne(ctx, documents[i], opts, known)
+				all[i] = c.check(ctx, documents[i], opts.Open)
 			}
 		})
 	}
@@ -68,14 +69,30 @@ func checkAll(ctx context.Context, documents []Document, opts loader.Options) []
 	return all[:done]
 }
 
-// checkOne reads and checks one document.
-func checkOne(ctx context.Context, d Document, opts loader.Options, known func() []string) checked {
+// checker is what the checks of one call share.
+type checker struct {
+	opts  loader.Options
+	known func() []string // the codes there are
+	pages *pages
+}
+
+func newChecker(opts loader.Options) *checker {
+	return &checker{opts: opts, known: sync.OnceValue(codes), pages: new(pages)}
+}
+
+// check reads and checks one document.
+func (c *checker) check(ctx context.Context, d Document, open opener) checked {
+	if d.problem != "" {
+		return checked{Result: Result{Document: d, Faults: diag.List{overLimit(d)}, Files: 1}}
+	}
+	opts := c.opts
+	opts.Open = open
 	if d.block > 0 {
-		opts.Open = blockReader(d, opts.Open)
+		opts.Open = c.blockReader(d, open)
 	}
 	loaded, faults := loader.Load(ctx, d.Path, opts)
 	faults = append(faults, validate.Check(loaded.Document)...)
-	comments, malformed := commentsOf(loaded.Files, known)
+	comments, malformed := commentsOf(loaded.Files, c.known)
 	faults = append(silence(comments, faults), malformed...)
 	for i := range faults {
 		if !mayMend(faults[i]) {
@@ -93,7 +110,7 @@ type opener = func(ctx context.Context, path string) (io.ReadCloser, error)
 
 // blockReader answers a page's block in place of the page, with the block's
 // lines where they stand in the page.
-func blockReader(d Document, below opener) opener {
+func (c *checker) blockReader(d Document, below opener) opener {
 	return func(ctx context.Context, path string) (io.ReadCloser, error) {
 		var in io.ReadCloser
 		var err error
@@ -103,12 +120,24 @@ func blockReader(d Document, below opener) opener {
 		if filepath.Clean(path) != d.Path || err != nil {
 			return in, err
 		}
-		page, err := readPage(in, path)
+		read, err := c.pages.get(d.Path, func() (*page, error) { return readPage(in, path) })
 		if err != nil {
 			return nil, err
 		}
-		return io.NopCloser(bytes.NewReader(blank(page, blocksOf(page), d.block))), nil
+		return io.NopCloser(bytes.NewReader(read.blank(d.block))), nil
 	}
+}
+
+// overLimit is the finding about a page that is too much, under the loader's
+// code for that.
+func overLimit(d Document) diag.Diagnostic {
+	at := source.Span{File: &source.File{Path: d.Path}}
+	for _, r := range loader.Rules() {
+		if r.Code == "QT009" {
+			return r.At(at, "%s %s", d.Path, d.problem)
+		}
+	}
+	return diag.Diagnostic{Code: "QT009", Severity: diag.Error, Span: at, Message: d.Path + " " + d.problem}
 }
 
 // settle reports the comments that silence nothing in any of the documents: a

@@ -3,12 +3,14 @@ package lint
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"reflect"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/qtype-dev/qtype/spec"
@@ -19,14 +21,30 @@ type block struct {
 	from, to int // up to but without to
 }
 
-// maxPage is the most bytes of a page, as loader.Limits has it for a document.
-const maxPage = 4 << 20
+// page is a Markdown page that was read.
+type page struct {
+	text   []byte
+	blocks []block // the whole documents in it
+}
 
+// What a page may be. Each block is read with as many empty lines before it as
+// stand before it in the page, so both count.
+const (
+	maxPage   = 1 << 20 // bytes
+	maxBlocks = 500
+)
+
+// errPage is what the loader, which gets the file next, says in full.
 var errPage = errors.New("not a page")
 
-// readPage reads a Markdown page from in, else from its file. What is too large
-// or no text is an error: the loader, which gets it next, says so in full.
-func readPage(in io.ReadCloser, path string) ([]byte, error) {
+// limitError tells which limit a page is over, in words that follow its name.
+type limitError struct{ text string }
+
+// Error is those words.
+func (e *limitError) Error() string { return e.text }
+
+// readPage reads a Markdown page from in, else from its file.
+func readPage(in io.ReadCloser, path string) (*page, error) {
 	if in == nil {
 		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 			return nil, errPage
@@ -43,10 +61,17 @@ func readPage(in io.ReadCloser, path string) ([]byte, error) {
 		return nil, err
 	}
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
-	if len(text) > maxPage || bytes.IndexByte(text, 0) >= 0 || !utf8.Valid(text) {
+	if len(text) > maxPage {
+		return nil, &limitError{"is larger than 1 MiB, the most for a page"}
+	}
+	if bytes.IndexByte(text, 0) >= 0 || !utf8.Valid(text) {
 		return nil, errPage
 	}
-	return text, nil
+	p := &page{text, blocksOf(text)}
+	if len(p.blocks) > maxBlocks {
+		return nil, &limitError{fmt.Sprintf("holds more than %d documents, the most for a page", maxBlocks)}
+	}
+	return p, nil
 }
 
 // The parts of a page that matter. A fence may be indented, and its info string
@@ -124,15 +149,44 @@ func sections() []string {
 
 // blank is the page with nothing but the n-th block, counted from 1, so that
 // every place in the block is its place in the page.
-func blank(page []byte, blocks []block, n int) []byte {
-	if n > len(blocks) {
+func (p *page) blank(n int) []byte {
+	if n > len(p.blocks) {
 		return nil // the page has changed; the next check sees it as it is
 	}
-	lines := bytes.SplitAfter(page, []byte{'\n'})
-	b := blocks[n-1]
+	b := p.blocks[n-1]
+	rest := p.text
+	for range b.from {
+		_, rest, _ = bytes.Cut(rest, []byte{'\n'})
+	}
 	text := bytes.Repeat([]byte{'\n'}, b.from)
-	for _, line := range lines[b.from:b.to] {
+	for range b.to - b.from {
+		line, after, found := bytes.Cut(rest, []byte{'\n'})
 		text = append(text, line...)
+		if found {
+			text = append(text, '\n')
+		}
+		rest = after
 	}
 	return text
+}
+
+// pages are the pages of one check, each read once.
+type pages struct {
+	mu   sync.Mutex
+	read map[string]func() (*page, error)
+}
+
+// get reads a page, or answers what was read before.
+func (p *pages) get(path string, read func() (*page, error)) (*page, error) {
+	p.mu.Lock()
+	if p.read == nil {
+		p.read = map[string]func() (*page, error){}
+	}
+	once, known := p.read[path]
+	if !known {
+		once = sync.OnceValues(read)
+		p.read[path] = once
+	}
+	p.mu.Unlock()
+	return once()
 }

@@ -49,6 +49,8 @@ func TestMend(t *testing.T) {
 		{"one key twice misspelt: the first", "id: shop\ndescripton: a\ndescriptio: b\n", "id: shop\ndescription: a\ndescriptio: b\n"},
 		{"a number as a text", "id: shop\ndescription: 010\n", "id: shop\ndescription: \"010\"\n"},
 		{"an exclamation", "id: shop\nmodels: !inclde m.yaml\n", "id: shop\nmodels: !include m.yaml\n"},
+		{"one where a list is needed", strings.Replace(valid, "inputs: [message], outputs: [reply]}", "inputs: message, outputs: 'reply'}", 1), strings.Replace(valid, "outputs: [reply]}", "outputs: ['reply']}", 1)},
+		{"not a list of what", "id: shop\nmodels: assistant\n", ""},
 		{"a choice", strings.Replace(valid, "provider: openai", "provider: opneai", 1), valid},
 		{"the case of a type", strings.Replace(valid, "type: LLMInference", "type: 'llminference'", 1), strings.Replace(valid, "type: LLMInference", "type: 'LLMInference'", 1)},
 		{"an id", broken, valid},

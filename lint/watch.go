@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/qtype-dev/qtype/loader"
@@ -81,23 +80,18 @@ func (w *Watcher) Run(ctx context.Context) error {
 
 // check checks what is new or changed and shows everything.
 func (w *Watcher) check(ctx context.Context, known map[Document]*watched, documents []Document) error {
-	codes := sync.OnceValue(codes)
+	checker := newChecker(w.Load)
+	w.renew(known, documents)
 	all := make([]checked, 0, len(documents))
 	current := map[Document]bool{}
 	for _, d := range documents {
 		current[d] = true
-		if old := known[d]; old == nil || old.changed() {
-			fresh := &watched{stamps: map[string]stamp{}}
-			opts := w.Load
-			opts.Open = fresh.watch(opts.Open)
-			for _, env := range []string{".env", filepath.Join(filepath.Dir(d.Path), ".env")} {
-				fresh.stamps[env] = stampOf(env)
-			}
-			fresh.checked = checkOne(ctx, d, opts, codes)
+		if now := known[d]; !now.done {
+			now.checked = checker.check(ctx, d, now.watch(w.Load.Open))
 			if ctx.Err() != nil {
 				return nil // half-read documents are not shown
 			}
-			known[d] = fresh
+			now.done = true
 		}
 		all = append(all, known[d].checked.again())
 	}
@@ -109,6 +103,22 @@ func (w *Watcher) check(ctx context.Context, known map[Document]*watched, docume
 	return w.Show(settle(all), nil)
 }
 
+// renew makes the entries of documents that are new or changed, with the states
+// of the files that are sure to be read. All of them before the first check: the
+// documents of a page share one reading of it.
+func (w *Watcher) renew(known map[Document]*watched, documents []Document) {
+	for _, d := range documents {
+		if old := known[d]; old != nil && old.done && !old.changed() {
+			continue
+		}
+		now := &watched{stamps: map[string]stamp{}}
+		for _, path := range []string{".env", filepath.Join(filepath.Dir(d.Path), ".env"), d.Path} {
+			now.stamps[path] = stampOf(path)
+		}
+		known[d] = now
+	}
+}
+
 // again is a copy whose faults can be added to.
 func (c checked) again() checked {
 	c.Faults = c.Faults[:len(c.Faults):len(c.Faults)]
@@ -118,6 +128,7 @@ func (c checked) again() checked {
 // watched is a document as it was checked last.
 type watched struct {
 	checked
+	done   bool             // checked is there
 	stamps map[string]stamp // of every file that it was read from, by path
 }
 
@@ -125,7 +136,9 @@ type watched struct {
 // is seen at the next look. Files that are not there are noted, too.
 func (d *watched) watch(below opener) opener {
 	return func(ctx context.Context, path string) (io.ReadCloser, error) {
-		d.stamps[path] = stampOf(path)
+		if _, noted := d.stamps[path]; !noted {
+			d.stamps[path] = stampOf(path)
+		}
 		if below == nil {
 			return nil, nil
 		}

@@ -118,6 +118,11 @@ func (d *decoder) pointer(n *node, v reflect.Value, at slot) {
 	v.Set(to)
 }
 
+// listsWords tells whether a list's items are written as single words.
+func listsWords(item reflect.Type) bool {
+	return item.Kind() == reflect.String || item.Kind() == reflect.Struct && reflect.PointerTo(item).Implements(reflect.TypeFor[spec.Reference]())
+}
+
 func (d *decoder) list(n *node, v reflect.Value, at slot) {
 	if n.kind != sequence {
 		if n.unset {
@@ -126,6 +131,9 @@ func (d *decoder) list(n *node, v reflect.Value, at slot) {
 		fault := d.wrong(n, at, "a list")
 		if n.kind == text || n.kind == mapping {
 			fault = fault.WithHint(`start each item with "- ", or put brackets around them`)
+		}
+		if n.kind == text && listsWords(v.Type().Elem()) {
+			fault = fault.WithBrackets(n.shown())
 		}
 		d.faults.add(fault)
 		return

@@ -50,7 +50,8 @@ func (d *decoder) assignments(n *node, to *spec.Assignments, at slot) {
 
 // storeRef decodes the id of a store, {$ref: id}, or the URL of one.
 func (d *decoder) storeRef(n *node, to *spec.StoreRef, at slot) {
-	if n.kind == text && strings.Contains(n.text, "://") {
+	short := strings.HasPrefix(n.text, "sqlite:") || n.text == "memory:"
+	if n.kind == text && (short || strings.Contains(n.text, "://")) {
 		d.secret(n, &to.URL, at)
 		return
 	}

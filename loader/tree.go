@@ -15,7 +15,8 @@ type forest struct {
 	*reader
 	lookup  func(string) (string, bool)
 	faults  *faults
-	aliased int // values that aliases added so far
+	aliased int  // values that aliases added so far
+	tooDeep bool // values that are nested too deeply were told of
 }
 
 // builder makes the tree of one file.
@@ -41,7 +42,10 @@ func (b *builder) build(n *yaml.Node, depth int) (made *node, end int) {
 	}
 	start := b.pos.start(n)
 	if depth > b.opts.Limits.Depth {
-		b.faults.add(ruleLimit.At(pointAt(b.file, b.pos.at(start)), "values are nested more than %d levels deep", b.opts.Limits.Depth))
+		if !b.tooDeep { // one place is enough to see it
+			b.faults.add(ruleLimit.At(pointAt(b.file, b.pos.at(start)), "values are nested more than %d levels deep", b.opts.Limits.Depth))
+		}
+		b.tooDeep = true
 		return b.broken(start, start), start
 	}
 	if tag, ok := b.tag(n); !ok {

@@ -128,8 +128,8 @@ func squeeze(text string) string {
 		kept = append(kept, row+ending)
 	}
 	made := strings.Join(kept, "\n")
-	if len(rows) > 0 && inText[len(rows)-1] {
-		return made
+	if n := len(rows); inText[n-1] || n > 1 && rows[n-1] == "" && inText[n-2] {
+		return made // a text to the very end, whose line ends may count
 	}
 	return strings.TrimRight(made, "\n\r") + lineBreak(text)
 }

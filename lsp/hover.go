@@ -9,9 +9,8 @@ import (
 	"strings"
 
 	"github.com/qtype-dev/qtype/diag"
-	"github.com/qtype-dev/qtype/loader"
+	"github.com/qtype-dev/qtype/lint"
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/validate"
 )
 
 // hover says what is known about the word at a place: what is wrong with it,
@@ -70,11 +69,9 @@ func (s *server) faultTexts(a *analysis, d *document, at position) []string {
 
 // ruleOf finds a rule by its code.
 func ruleOf(code string) (diag.Rule, bool) {
-	for _, all := range [][]diag.Rule{loader.Rules(), validate.Rules()} {
-		for _, r := range all {
-			if r.Code == code {
-				return r, true
-			}
+	for _, r := range lint.Rules() {
+		if r.Code == code {
+			return r, true
 		}
 	}
 	return diag.Rule{}, false

@@ -90,6 +90,9 @@ func (s *sketcher) block(to *node, at, column int) {
 		}
 		s.at = s.next(stop)
 	}
+	if strings.Contains(s.text[at:s.plainEnd(at, head)], "+") { // the empty lines below belong to it
+		end = max(end, s.at)
+	}
 	to.kind, to.style, to.start, to.end = scalar, block, at, end
 	to.text = s.text[min(s.next(head), end):end]
 	s.reach(end)

@@ -3,7 +3,6 @@ package lsp
 import (
 	"context"
 	"reflect"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -151,7 +150,7 @@ func nonNil[T any](list []T) []T {
 // changed meanwhile is left out: it is checked again at once.
 func (s *server) findings(ctx context.Context, docs []*document) (found map[string][]diagnostic, versions map[string]int) {
 	found, versions = map[string][]diagnostic{}, map[string]int{}
-	done := map[string]bool{}
+	done, seen := map[string]bool{}, map[told]bool{}
 	for _, d := range docs {
 		versions[d.path] = d.version
 		found[d.path] = nil
@@ -165,19 +164,26 @@ func (s *server) findings(ctx context.Context, docs []*document) (found map[stri
 				continue
 			}
 			s.publisher.took.Store(int64(a.took))
-			s.sortByFile(a, found)
+			s.sortByFile(a, found, seen)
 		}
 	}
 	return found, versions
 }
 
+// told tells findings apart.
+type told struct {
+	path, code, message string
+	at                  textRange
+}
+
 // sortByFile adds the findings of an analysis to those of their files. A file
 // that several documents include has each finding once.
-func (s *server) sortByFile(a *analysis, found map[string][]diagnostic) {
+func (s *server) sortByFile(a *analysis, found map[string][]diagnostic, seen map[told]bool) {
 	for _, f := range a.faults {
 		d := s.diagnostic(a, f)
 		path := a.pathOf(f.Span.File)
-		if !slices.ContainsFunc(found[path], func(other diagnostic) bool { return reflect.DeepEqual(other, d) }) {
+		if key := (told{path, d.Code, d.Message, d.Range}); !seen[key] {
+			seen[key] = true
 			found[path] = append(found[path], d)
 		}
 	}

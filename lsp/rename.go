@@ -150,14 +150,14 @@ func replaceAll(text string, all []span, name string) string {
 	return b.String()
 }
 
-// newFault finds a code of which there are more findings than before.
+// newFault finds a code of which there are more errors than before.
 func newFault(before, after diag.List) (diag.Diagnostic, bool) {
 	counts := map[string]int{}
 	for _, f := range before {
 		counts[f.Code]++
 	}
 	for _, f := range after {
-		if counts[f.Code]--; counts[f.Code] < 0 {
+		if counts[f.Code]--; counts[f.Code] < 0 && f.Severity == diag.Error {
 			return f, true
 		}
 	}

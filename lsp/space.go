@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/qtype-dev/qtype/lint"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/source"
 	"github.com/qtype-dev/qtype/validate"
@@ -253,8 +254,8 @@ func (w *space) loadWith(ctx context.Context, path string, held func(string) (io
 	}
 	result, faults := loader.Load(ctx, path, loader.Options{Open: open})
 	a.doc, a.files = result.Document, result.Files
-	a.faults = append(faults, validate.Check(a.doc)...)
-	a.faults.Sort()
+	// The same as `qtype validate` says, comments that silence included.
+	a.faults = lint.Silence(a.files, append(faults, validate.Check(a.doc)...))
 	a.index = sync.OnceValue(func() *index { return indexOf(a) })
 	a.took = time.Since(begin)
 	return a

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // Status tells where a message of the history stands.
@@ -43,12 +44,17 @@ type Entry struct {
 	Status  Status       // where it stands
 }
 
-// Window is what the next call of a model is sent.
+// Window is what the next call of a model is sent. Its entries are shared with
+// the memory: nobody changes them.
 type Window struct {
-	System  *Entry  // the system message, nil where there is none; Seq is 0 where a step brought it along
-	Entries []Entry // the chat messages, oldest first
-	Tokens  int     // the sum over Entries; the system message is not counted (reference memory.md 2.6)
-	Limit   int     // the most that Tokens may be: the chat share of the token limit
+	System   *Entry   // the system message, nil where there is none; Seq is 0 where a step brought it along
+	SystemAt int      // how many of Entries stand before the system message
+	Entries  []*Entry // the chat messages, oldest first
+	Tokens   int      // the tokens that the policy counts: the system message is one of them only where it is evicted by (message_window, token_window)
+	Used     int      // how much of Limit is taken
+	Limit    int      // the most that Used may be, 0 for no limit
+	Unit     Unit     // what Used and Limit count
+	Cut      bool     // max_context took something away; Entries may begin with texts that were cut
 }
 
 // EventKind says what happened to a window.
@@ -59,20 +65,37 @@ const (
 	EventFlush  EventKind = "flush"  // the oldest messages left the window
 	EventFailed EventKind = "failed" // a turn failed; its messages never entered the window
 	EventSet    EventKind = "set"    // the whole window was replaced
+	EventSent   EventKind = "sent"   // a turn sent the window to a model, for the last time in this turn
 )
 
 // Event is one thing that happened to a session's window.
 type Event struct {
-	Kind     EventKind `json:"kind"`             // what happened
-	Turn     int64     `json:"turn"`             // the turn in which it happened
-	From     int64     `json:"from"`             // the first entry that it concerns
-	To       int64     `json:"to"`               // the last one
-	Messages int       `json:"messages"`         // how many messages left; failed: how many were said
-	Tokens   int       `json:"tokens"`           // their tokens
-	Before   int       `json:"before,omitempty"` // flush: the window's tokens before
-	Limit    int       `json:"limit,omitempty"`  // flush: the chat share that was exceeded
-	Reason   string    `json:"reason"`           // one line for a person: the rule and its numbers, or why the turn failed
-	Time     time.Time `json:"time"`             // when, in UTC
+	Kind     EventKind   `json:"kind"`             // what happened
+	Turn     int64       `json:"turn"`             // the turn in which it happened
+	From     int64       `json:"from"`             // the first entry that it concerns; sent: 0 where none was sent
+	To       int64       `json:"to"`               // the last one
+	Messages int         `json:"messages"`         // how many messages left; failed: how many were said; sent: how many were sent
+	Tokens   int         `json:"tokens"`           // their tokens
+	Rule     spec.Policy `json:"rule,omitempty"`   // flush: by which policy
+	Before   int         `json:"before,omitempty"` // flush: how much was in the window before, in Unit
+	Limit    int         `json:"limit,omitempty"`  // flush: the limit that was exceeded, in Unit
+	Unit     Unit        `json:"unit,omitempty"`   // flush: what Before and Limit count; tokens where it is empty
+	Reason   string      `json:"reason"`           // one line for a person: the rule and its numbers, or why the turn failed
+	Call     *Call       `json:"call,omitempty"`   // sent: to which model and with how much room
+	Time     time.Time   `json:"time"`             // when, in UTC
+}
+
+// Call is what is known of the last call of a model in a turn.
+type Call struct {
+	Model         string `json:"model,omitempty"`          // what the provider calls the model
+	ContextWindow int    `json:"context_window,omitempty"` // tokens that it reads and writes in one call, 0 where unknown
+	Answer        int    `json:"answer,omitempty"`         // of those, kept free for the answer
+	Tools         int    `json:"tools,omitempty"`          // of those, taken by the descriptions of tools
+	System        int    `json:"system,omitempty"`         // of those, taken by the system message
+	Seen          int64  `json:"seen"`                     // the newest entry when the turn began; later ones up to the turn's own were not sent
+	Left          int    `json:"left,omitempty"`           // messages left out for this call alone, because the context window had no room
+	Cut           bool   `json:"cut,omitempty"`            // the first messages were cut by max_context
+	Calls         int    `json:"calls"`                    // how many calls the turn made
 }
 
 // SessionInfo is a line of `qtype memory list`.
@@ -81,7 +104,9 @@ type SessionInfo struct {
 	Messages int64     // how many messages were ever said in it, failed turns included
 	InWindow int       // how many of them the next call is sent, the system message aside
 	Tokens   int       // the window's tokens
-	Limit    int       // the most that Tokens may be
+	Used     int       // how much of Limit is taken
+	Limit    int       // the most that Used may be, 0 for no limit
+	Unit     Unit      // what Used and Limit count
 	LastSaid time.Time // when the newest message was said, in UTC
 	Flushes  int       // how often messages were flushed
 }

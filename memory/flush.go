@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // QType's defaults (reference memory.md 2).
@@ -25,7 +26,8 @@ type flush struct {
 	size  int     // tokens that leave at a time at least
 }
 
-func newFlush(l Limits) (*flush, error) {
+// newFlush is for limits that were checked.
+func newFlush(l Limits) *flush {
 	p := &flush{limit: l.TokenLimit, share: l.ChatShare, size: l.FlushSize}
 	if p.limit == 0 {
 		p.limit = defaultTokenLimit
@@ -36,26 +38,23 @@ func newFlush(l Limits) (*flush, error) {
 	if p.size == 0 {
 		p.size = defaultFlushSize
 	}
-	switch {
-	case p.limit < 0:
-		return nil, fmt.Errorf("token_limit must be positive, not %d", p.limit)
-	case !(p.share > 0 && p.share <= 1): // refuses NaN too
-		return nil, fmt.Errorf("chat_history_token_ratio must be above 0 and at most 1, not %v", p.share)
-	case p.size < 0:
-		return nil, fmt.Errorf("token_flush_size must be positive, not %d", p.size)
-	}
 	// The ratio is a decimal number to the one who wrote it: 100 × 0.29 is 29,
 	// though the product of the binary fractions falls short of it.
 	p.cap = int(math.Floor(float64(p.limit)*p.share + 1e-6))
 	p.size = min(p.size, p.cap) // reference memory.md 2.7
-	return p, nil
+	return p
 }
 
-// fit tells how many of the oldest entries must leave: none while tokens, their
-// sum, is within the cap; else lots of at least size tokens, each up to the
-// next user message, until the rest is within the cap. The entries from newest
-// on are the newest round and stay (reference memory.md 2.2, 2.3).
-func (p *flush) fit(entries []*Entry, tokens, newest int) int {
+// fit tells how many of the oldest entries must leave: none while their tokens
+// are within the cap; else lots of at least size tokens, each up to the next
+// user message, until the rest is within the cap. The newest round stays
+// (reference memory.md 2.2, 2.3).
+func (p *flush) fit(v *view, own, user int) int {
+	tokens, entries := v.tokens, v.entries
+	if tokens <= p.cap {
+		return 0
+	}
+	newest := newestRound(entries, own, user)
 	n := 0
 	for tokens > p.cap && n < newest {
 		lot := 0
@@ -67,6 +66,10 @@ func (p *flush) fit(entries []*Entry, tokens, newest int) int {
 	}
 	return n
 }
+
+func (p *flush) sent(*view) selection             { return selection{} }
+func (p *flush) measure(v *view) (int, int, Unit) { return v.tokens, p.cap, InTokens }
+func (p *flush) counts() bool                     { return false }
 
 // newestRound is the index where the newest round begins (reference memory.md
 // 2.3): own is the index of the newest turn's first message, user that of the
@@ -94,21 +97,20 @@ func newestRound(entries []*Entry, own, user int) int {
 	return own
 }
 
-func result(r chat.Role) bool { return r == chat.Tool || r == chat.Function }
-
-// reason tells by which rule and numbers an eviction happened; before is the
-// window's tokens, went those that left, rest what begins the window now.
-func (p *flush) reason(before, went int, rest *Entry) string {
+// note tells by which rule and numbers a flush happened; the limits may be
+// others when it is read.
+func (p *flush) note(e *Event, rest []*Entry) {
+	e.Rule = spec.PolicyFlush
 	to := "to the newest message"
-	if rest.Message.Role == chat.User {
+	if rest[0].Message.Role == chat.User {
 		to = "to the start of a round"
 	}
 	s := fmt.Sprintf("%s tokens were over the chat share of %s (token_limit %s × chat_history_token_ratio %v); %s had to go, %s went, %s",
-		thousands(before), thousands(p.cap), thousands(p.limit), p.share, thousands(max(p.size, before-p.cap)), thousands(went), to)
-	if before-went > p.cap {
-		s += fmt.Sprintf("; the newest round stays, though its %s tokens are over it", thousands(before-went))
+		thousands(e.Before), thousands(p.cap), thousands(p.limit), p.share, thousands(max(p.size, e.Before-p.cap)), thousands(e.Tokens), to)
+	if left := e.Before - e.Tokens; left > p.cap {
+		s += fmt.Sprintf("; the newest round stays, though its %s tokens are over it", thousands(left))
 	}
-	return s
+	e.Reason = s
 }
 
 // thousands is n with commas: 36,102.

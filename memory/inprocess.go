@@ -214,6 +214,20 @@ func (p *inProcess) Delete(ctx context.Context, key Key) error {
 	return nil
 }
 
+// Remove is Delete for a session that still has the version.
+func (p *inProcess) Remove(ctx context.Context, key Key, version int64) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if s := p.sessions[key]; s == nil || s.head.Version != version {
+		return ErrConflict
+	}
+	delete(p.sessions, key)
+	return nil
+}
+
 func (p *inProcess) Sessions(ctx context.Context, memory string) iter.Seq2[Listed, error] {
 	return func(yield func(Listed, error) bool) {
 		p.mu.RLock()

@@ -2,19 +2,83 @@ package memory
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"sync"
 )
+
+// Turns says what Begin does while another turn of the session goes on in this
+// process. Append, Set and Clear always wait: they are over in a moment.
+type Turns string
+
+// What a second caller gets (reference memory.md 6).
+const (
+	Queue     Turns = "queue"     // it waits
+	Reject    Turns = "reject"    // a *BusyError
+	Interrupt Turns = "interrupt" // the turn: the older one is cancelled
+)
+
+func (t Turns) valid() bool { return t == Queue || t == Reject || t == Interrupt }
+
+// BusyError says that a session has a turn that goes on (turns: reject).
+type BusyError struct {
+	Memory  string // the memory's id
+	Session string // the session's id
+}
+
+// Error names both.
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("memory %s: session %q is busy with another turn (turns: reject)", e.Memory, e.Session)
+}
+
+// InterruptedError says that a newer turn took a session over (turns:
+// interrupt). It is the cause of the end of the older turn's context.
+type InterruptedError struct {
+	Memory  string // the memory's id
+	Session string // the session's id
+}
+
+// Error names both.
+func (e *InterruptedError) Error() string {
+	return fmt.Sprintf("memory %s: a newer turn of session %q took over (turns: interrupt)", e.Memory, e.Session)
+}
 
 // lanes let one turn of a session run at a time, in the order in which they
 // came. A session that nobody uses takes no room. The zero value is ready.
 type lanes struct {
 	mu     sync.Mutex
-	queues map[string][]chan struct{} // by session: those who wait; present while a turn runs
+	queues map[string][]*waiter               // by session: those who wait; present while a turn runs
+	turns  map[string]context.CancelCauseFunc // by session: how the turn that runs is ended; only for Reject and Interrupt
 }
 
-// enter waits for the session's turn. Where it returns nil, leave must follow.
+// waiter is one who waits for a lane.
+type waiter struct {
+	ready  chan struct{}           // closed when its turn has come, or will not come
+	err    error                   // why it will not come
+	cancel context.CancelCauseFunc // nil for one who does not hold the lane as a turn
+}
+
+// enter waits for the session's lane. Where it returns nil, leave must follow.
 func (l *lanes) enter(ctx context.Context, session string) error {
+	return l.wait(ctx, session, nil, nil)
+}
+
+// errBusy is what wait answers to a turn that would have to wait for another.
+var errBusy = errors.New("busy")
+
+// reject enters, unless another turn runs: then it answers errBusy.
+func (l *lanes) reject(ctx context.Context, session string) error {
+	return l.wait(ctx, session, func(error) {}, errBusy)
+}
+
+// interrupt enters once it has ended the turn that runs, and those that wait,
+// for the cause. A later one ends this turn by cancel.
+func (l *lanes) interrupt(ctx context.Context, session string, cancel context.CancelCauseFunc, cause error) error {
+	return l.wait(ctx, session, cancel, cause)
+}
+
+func (l *lanes) wait(ctx context.Context, session string, cancel context.CancelCauseFunc, cause error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -22,35 +86,78 @@ func (l *lanes) enter(ctx context.Context, session string) error {
 	queue, busy := l.queues[session]
 	if !busy {
 		if l.queues == nil {
-			l.queues = map[string][]chan struct{}{}
+			l.queues = map[string][]*waiter{}
 		}
 		l.queues[session] = nil
+		l.hold(session, cancel)
 		l.mu.Unlock()
 		return nil
 	}
-	turn := make(chan struct{})
-	l.queues[session] = append(queue, turn)
+	if cause != nil {
+		if cause == errBusy && l.turns[session] != nil {
+			l.mu.Unlock()
+			return errBusy
+		}
+		queue = l.takeOver(session, cause)
+	}
+	w := &waiter{ready: make(chan struct{}), cancel: cancel}
+	l.queues[session] = append(queue, w)
 	l.mu.Unlock()
 	select {
-	case <-turn:
-		return nil
+	case <-w.ready:
+		return w.err
 	case <-ctx.Done():
-		l.giveUp(session, turn)
+		if l.giveUp(session, w) {
+			return w.err
+		}
 		return ctx.Err()
 	}
 }
 
+func (l *lanes) hold(session string, cancel context.CancelCauseFunc) {
+	if cancel == nil {
+		return
+	}
+	if l.turns == nil {
+		l.turns = map[string]context.CancelCauseFunc{}
+	}
+	l.turns[session] = cancel
+}
+
+// takeOver ends the turn that runs and those that wait. It answers who still waits.
+func (l *lanes) takeOver(session string, cause error) []*waiter {
+	queue := l.queues[session]
+	if cause == errBusy {
+		return queue // nobody but an append is in the lane
+	}
+	if cancel := l.turns[session]; cancel != nil {
+		cancel(cause)
+	}
+	return slices.DeleteFunc(queue, func(w *waiter) bool {
+		if w.cancel == nil {
+			return false
+		}
+		w.err = cause
+		close(w.ready)
+		return true
+	})
+}
+
 // giveUp takes a waiter out of the queue, or passes on the turn that it was
-// given in the same moment.
-func (l *lanes) giveUp(session string, turn chan struct{}) {
+// given in the same moment. It tells whether the waiter was told an error instead.
+func (l *lanes) giveUp(session string, w *waiter) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	queue := l.queues[session]
-	if i := slices.Index(queue, turn); i >= 0 {
+	if i := slices.Index(queue, w); i >= 0 {
 		l.queues[session] = slices.Delete(queue, i, i+1)
-		return
+		return false
+	}
+	if w.err != nil {
+		return true
 	}
 	l.next(session)
+	return false
 }
 
 // leave ends the session's turn.
@@ -61,12 +168,15 @@ func (l *lanes) leave(session string) {
 }
 
 func (l *lanes) next(session string) {
+	delete(l.turns, session)
 	queue := l.queues[session]
 	if len(queue) == 0 {
 		delete(l.queues, session)
 		return
 	}
-	close(queue[0])
+	first := queue[0]
 	queue[0] = nil
 	l.queues[session] = queue[1:]
+	l.hold(session, first.cancel)
+	close(first.ready)
 }

@@ -1,7 +1,7 @@
 // Package memory remembers conversations. A Memory keeps, for each session, the
 // whole history of what was said and a window: the newest part of it that is
 // sent to the model. What leaves the window, and when, is the policy's matter;
-// the policy here is QType's own, flush (reference memory.md 2).
+// there are five (reference memory.md 6), flush is the default.
 //
 // A step's call is a Turn: it commits whole or leaves the window as it was.
 // Turns of one session run one after the other; a session written by several
@@ -18,69 +18,125 @@ import (
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
+
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // Config declares a memory.
 type Config struct {
-	ID         string           // the memory's id in the document
-	TokenLimit int              // tokens that window and context together may hold; 0: 100,000
-	ChatShare  float64          // the share of TokenLimit for chat messages, above 0 and at most 1; 0: 0.7
-	FlushSize  int              // tokens that leave at a time at least; 0: 3,000
-	Counter    Counter          // counts tokens; required
-	Live       int              // sessions whose windows are kept in process beside the store; 0: 1,024
-	Now        func() time.Time // the clock; nil: time.Now
+	ID              string      // the memory's id in the document
+	Policy          spec.Policy // what leaves the window when it is full; empty: flush
+	TokenLimit      int         // as in Limits
+	ChatShare       float64     // as in Limits
+	FlushSize       int         // as in Limits
+	MaxMessages     int         // as in Limits
+	MaxTokens       int         // as in Limits
+	NRounds         int         // as in Limits
+	MaxContext      int         // as in Limits
+	KeepSystemFirst bool        // message_window, token_window: a new system message goes to the front, not to the end
+
+	LimitsOf func(session string) Limits // the limits of a session, asked at every read and write; nil: those above, or SetLimits'
+	Turns    Turns                       // what Begin does while another turn of the session goes on; empty: it waits
+	TTL      time.Duration               // a session that nobody touched for so long is deleted; 0: never
+	Counter  Counter                     // counts tokens; required
+	Live     int                         // sessions whose windows are kept in process beside the store; 0: 1,024
+	Now      func() time.Time            // the clock; nil: time.Now
 }
 
-// Limits are what may change while a memory is in use. The new ones hold from
-// the next message on. Zero values mean the same as in Config.
-type Limits struct {
-	TokenLimit int     // as in Config
-	ChatShare  float64 // as in Config
-	FlushSize  int     // as in Config
+// Limits are the limits that cfg sets.
+func (cfg *Config) Limits() Limits {
+	return Limits{TokenLimit: cfg.TokenLimit, ChatShare: cfg.ChatShare, FlushSize: cfg.FlushSize,
+		MaxMessages: cfg.MaxMessages, MaxTokens: cfg.MaxTokens, NRounds: cfg.NRounds, MaxContext: cfg.MaxContext}
 }
 
 // Memory is one declared memory with all its sessions. It is safe for
 // concurrent use; every step that names it shares it.
 type Memory struct {
-	id      string
-	counter Counter
-	now     func() time.Time
-	store   Store
-	policy  atomic.Pointer[flush]
-	live    *live
-	lanes   lanes
+	id          string
+	kind        spec.Policy
+	systemFirst bool // keep_system_first
+	limitsOf    func(session string) Limits
+	turns       Turns
+	ttl         time.Duration
+	counter     Counter
+	now         func() time.Time
+	store       Store
+	policy      atomic.Pointer[policy]
+	live        *live
+	lanes       lanes
 }
 
 // New makes the memory that cfg declares, over store, which may serve several
 // memories and stays the caller's to close.
 func New(cfg Config, store Store) (*Memory, error) {
-	m := &Memory{id: cfg.ID, counter: cfg.Counter, now: cfg.Now, store: store}
-	switch {
-	case cfg.Counter == nil:
-		return nil, fmt.Errorf("memory %s needs a token counter", cfg.ID)
-	case store == nil:
-		return nil, fmt.Errorf("memory %s needs a store", cfg.ID)
-	case cfg.Live < 0:
-		return nil, fmt.Errorf("memory %s: the number of live sessions must not be negative", cfg.ID)
+	m := &Memory{id: cfg.ID, kind: cfg.Policy, systemFirst: cfg.KeepSystemFirst, limitsOf: cfg.LimitsOf,
+		turns: cfg.Turns, ttl: cfg.TTL, counter: cfg.Counter, now: cfg.Now, store: store}
+	if m.kind == "" {
+		m.kind = spec.PolicyFlush
+	}
+	if m.turns == "" {
+		m.turns = Queue
 	}
 	if m.now == nil {
 		m.now = time.Now
 	}
+	if err := m.check(&cfg); err != nil {
+		return nil, err
+	}
 	m.live = newLive(cfg.Live)
-	return m, m.SetLimits(Limits{TokenLimit: cfg.TokenLimit, ChatShare: cfg.ChatShare, FlushSize: cfg.FlushSize})
+	if _, ok := store.(*inProcess); ok && cfg.Live == 0 {
+		m.live = newLive(unboundedLive) // the store holds the same entries anyway
+	}
+	if cfg.LimitsOf != nil && cfg.Limits() == (Limits{}) {
+		return m, nil // the function is asked for each session
+	}
+	return m, m.SetLimits(cfg.Limits())
+}
+
+// check refuses what cannot be.
+func (m *Memory) check(cfg *Config) error {
+	window := m.kind == spec.PolicyMessageWindow || m.kind == spec.PolicyTokenWindow
+	switch {
+	case cfg.Counter == nil:
+		return fmt.Errorf("memory %s needs a token counter", cfg.ID)
+	case m.store == nil:
+		return fmt.Errorf("memory %s needs a store", cfg.ID)
+	case cfg.Live < 0:
+		return fmt.Errorf("memory %s: the number of live sessions must not be negative", cfg.ID)
+	case cfg.TTL < 0:
+		return fmt.Errorf("memory %s: ttl must be positive, not %s", cfg.ID, cfg.TTL)
+	case cfg.KeepSystemFirst && !window:
+		return fmt.Errorf("memory %s: keep_system_first is for the policies message_window and token_window, not %s", cfg.ID, m.kind)
+	case !m.turns.valid():
+		return fmt.Errorf("memory %s: turns must be queue, reject or interrupt, not %q", cfg.ID, m.turns)
+	}
+	return nil
 }
 
 // ID is the memory's id in the document.
 func (m *Memory) ID() string { return m.id }
 
-// SetLimits changes the limits of all sessions, from the next message on.
+// SetLimits changes the limits of all sessions. With policy flush the new ones
+// hold from the next message on, with the others for reads as well.
 func (m *Memory) SetLimits(l Limits) error {
-	p, err := newFlush(l)
+	p, err := newPolicy(m.kind, l)
 	if err != nil {
 		return fmt.Errorf("memory %s: %w", m.id, err)
 	}
-	m.policy.Store(p)
+	m.policy.Store(&p)
 	return nil
+}
+
+// policyOf is the policy with the limits that hold for a session now.
+func (m *Memory) policyOf(session string) (policy, error) {
+	if m.limitsOf == nil {
+		return *m.policy.Load(), nil
+	}
+	p, err := newPolicy(m.kind, m.limitsOf(session))
+	if err != nil {
+		return nil, fmt.Errorf("memory %s, session %q: %w", m.id, session, err)
+	}
+	return p, nil
 }
 
 func (m *Memory) key(session string) Key { return Key{Memory: m.id, Session: session} }
@@ -101,7 +157,7 @@ func (m *Memory) change(ctx context.Context, key Key, base *view, plan func(*vie
 		s.change.Version, s.change.Next = base.version, nextVersion(base.version)
 		err = m.store.Apply(ctx, key, s.change)
 		if err == nil {
-			s.next.version = s.change.Next
+			s.next.version, s.change = s.change.Next, Change{}
 			m.live.put(key, s.next)
 			return nil
 		}
@@ -123,6 +179,7 @@ func (m *Memory) change(ctx context.Context, key Key, base *view, plan func(*vie
 type step struct {
 	change Change
 	next   *view
+	view   view // what next points to at first: one allocation for both
 }
 
 // nextVersion never gives a version twice in one session's life, not even after

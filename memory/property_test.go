@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/qtype-dev/qtype/chat"
@@ -242,7 +243,7 @@ func (m *machine) restart(t *rapid.T) {
 		m.store = m.reopen()
 	}
 	m.start(t)
-	if d := gocmp.Diff(before, m.window(t)); d != "" {
+	if d := gocmp.Diff(before, m.window(t), cmpopts.EquateEmpty()); d != "" {
 		t.Fatalf("the window after a restart: %s", d)
 	}
 }

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sort"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // Append says messages, each an append of its own: the window is fitted after
@@ -68,7 +70,7 @@ func (m *Memory) Set(ctx context.Context, session string, msgs ...chat.Message) 
 		held[entries[i].Message.ID] = true
 	}
 	return m.change(ctx, t.key, t.base, func(base *view) (*step, error) {
-		return m.replaced(base, entries), nil
+		return m.replaced(t.policy, base, entries), nil
 	})
 }
 
@@ -76,7 +78,7 @@ func (m *Memory) Set(ctx context.Context, session string, msgs ...chat.Message) 
 // for the session's turn.
 func (m *Memory) Clear(ctx context.Context, session string) error {
 	if err := m.lanes.enter(ctx, session); err != nil {
-		return fmt.Errorf("memory %s: waiting for the turn of session %q: %w", m.id, session, err)
+		return waiting(m, session, err)
 	}
 	defer m.lanes.leave(session)
 	m.live.drop(m.key(session))
@@ -86,22 +88,102 @@ func (m *Memory) Clear(ctx context.Context, session string) error {
 // Window is what the next call is sent, as committed by now. It reads nothing
 // of the history beyond the window.
 func (m *Memory) Window(ctx context.Context, session string) (Window, error) {
+	return m.Read(ctx, session, Reading{})
+}
+
+// Read is Window with other limits for this one read. Only a round_window can be
+// read so; the others keep nothing at hand that other limits could bring back.
+func (m *Memory) Read(ctx context.Context, session string, how Reading) (Window, error) {
+	p, err := m.policyOf(session)
+	if err != nil {
+		return Window{}, err
+	}
+	if how != (Reading{Empty: how.Empty}) {
+		r, ok := p.(*rounds)
+		if !ok {
+			return Window{}, fmt.Errorf("memory %s: only policy round_window can be read with other limits, not %s", m.id, m.kind)
+		}
+		if p, err = how.apply(r); err != nil {
+			return Window{}, fmt.Errorf("memory %s: %w", m.id, err)
+		}
+	}
 	v, err := m.fresh(ctx, m.key(session))
 	if err != nil {
 		return Window{}, err
 	}
-	w := Window{Tokens: v.state.Tokens, Limit: m.policy.Load().cap, Entries: make([]Entry, len(v.entries))}
-	for i, e := range v.entries {
-		w.Entries[i] = *e
+	if m.expired(v.state) {
+		v = m.emptyView()
 	}
-	if v.system != nil {
-		system := *v.system
-		w.System = &system
-	} else if text := string(v.values[stepSystem]); text != "" {
-		msg := chat.Message{Role: chat.System, Blocks: []chat.Block{{Type: "text", Text: text}}}
-		w.System = &Entry{Message: msg, Tokens: Tokens(m.counter, msg)}
+	if v, err = m.widened(ctx, m.key(session), v, p); err != nil {
+		return Window{}, err
 	}
-	return w, nil
+	return m.picture(p, v), nil
+}
+
+// ReadText is Read as plain text (Window.Text), how.Empty where nothing was said.
+func (m *Memory) ReadText(ctx context.Context, session string, how Reading) (string, error) {
+	w, err := m.Read(ctx, session, how)
+	if err != nil {
+		return "", err
+	}
+	if len(w.Entries) == 0 {
+		return how.Empty, nil
+	}
+	return w.Text(), nil
+}
+
+// ReadJSON is Read as a JSON array of messages in OpenAI's form.
+func (m *Memory) ReadJSON(ctx context.Context, session string, how Reading) ([]byte, error) {
+	w, err := m.Read(ctx, session, how)
+	if err != nil {
+		return nil, err
+	}
+	return w.JSON(), nil
+}
+
+// picture is what a policy sends of a view.
+func (m *Memory) picture(p policy, v *view) Window {
+	sel := p.sent(v)
+	entries := sel.entries(v)
+	for _, e := range entries[:len(sel.cut)] {
+		e.Tokens = Tokens(m.counter, e.Message) // they are copies with less text
+	}
+	w := m.window(v, entries)
+	w.Cut = sel.note
+	rest := view{entries: entries, system: v.system, brought: v.brought}
+	if sel.from == 0 && len(sel.cut) == 0 {
+		rest.tokens = v.tokens
+	} else {
+		for _, e := range entries {
+			rest.tokens += e.Tokens
+		}
+	}
+	w.Tokens = rest.tokens
+	if p.counts() {
+		w.Tokens += v.systemTokens()
+	}
+	if v.sized {
+		w.Used, w.Unit = sel.used, InCharacters
+		_, w.Limit, _ = p.measure(v)
+		return w
+	}
+	w.Used, w.Limit, w.Unit = p.measure(&rest)
+	return w
+}
+
+// window puts the system message where it stands among the entries.
+func (m *Memory) window(v *view, entries []*Entry) Window {
+	w := Window{Entries: entries, System: v.systemEntry()}
+	windowed := m.kind == spec.PolicyMessageWindow || m.kind == spec.PolicyTokenWindow
+	switch {
+	case v.system == nil || m.systemFirst || !windowed:
+		return w
+	case v.unsaid:
+		w.SystemAt = max(len(entries)-v.tail, 0)
+		return w
+	}
+	w.SystemAt = sort.Search(len(entries), func(i int) bool { return entries[i].Seq == 0 || entries[i].Seq > v.system.Seq })
+	return w
 }
 
 // History yields everything that was said in the session, in order, reading as
@@ -114,7 +196,7 @@ func (m *Memory) History(ctx context.Context, session string) iter.Seq2[Entry, e
 			yield(Entry{}, err)
 			return
 		}
-		if head.State.Last == 0 {
+		if head.State.Last == 0 || m.expired(head.State) {
 			return
 		}
 		for e, err := range m.store.Entries(ctx, key, Query{To: head.State.Last}) {
@@ -146,22 +228,63 @@ func (s State) status(e *Entry) Status {
 
 // Events yields what happened to the session's window, in order.
 func (m *Memory) Events(ctx context.Context, session string) iter.Seq2[Event, error] {
-	return m.store.Events(ctx, m.key(session))
+	return func(yield func(Event, error) bool) {
+		for e, err := range m.store.Events(ctx, m.key(session)) {
+			if err == nil && e.Reason == "" {
+				e.Reason = reasonOf(e)
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// reasonOf is one line on why an eviction happened, where the numbers of the
+// event tell it; policies that evict at every append do not write it down.
+func reasonOf(e Event) string {
+	switch e.Rule {
+	case spec.PolicyMessageWindow:
+		return messageReason(e)
+	case spec.PolicyTokenWindow:
+		return tokenReason(e)
+	case spec.PolicyRoundWindow:
+		return roundReason(e)
+	}
+	return ""
 }
 
 // Sessions lists the sessions of this memory, ordered by id.
 func (m *Memory) Sessions(ctx context.Context) ([]SessionInfo, error) {
-	limit := m.policy.Load().cap
 	var out []SessionInfo
 	for l, err := range m.store.Sessions(ctx, m.id) {
 		if err != nil {
 			return nil, err
 		}
-		s := l.Head.State
-		out = append(out, SessionInfo{Session: l.Session, Messages: s.Last, InWindow: s.InWindow,
-			Tokens: s.Tokens, Limit: limit, LastSaid: s.LastSaid, Flushes: s.Flushes})
+		if m.expired(l.Head.State) {
+			continue
+		}
+		info, err := m.info(l)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, info)
 	}
 	return out, nil
+}
+
+// info is a session as its state tells it, without reading it: where the system
+// message counts, it is left out here.
+func (m *Memory) info(l Listed) (SessionInfo, error) {
+	p, err := m.policyOf(l.Session)
+	if err != nil {
+		return SessionInfo{}, err
+	}
+	s := l.Head.State
+	_, limit, unit := p.measure(m.emptyView())
+	used := map[Unit]int{InTokens: s.Tokens, InMessages: s.InWindow, InCharacters: s.Used}[unit]
+	return SessionInfo{Session: l.Session, Messages: s.Last, InWindow: s.InWindow, Tokens: s.Tokens,
+		Used: used, Limit: limit, Unit: unit, LastSaid: s.LastSaid, Flushes: s.Flushes}, nil
 }
 
 // held tells which of the ids the session holds in turns that did not fail.

@@ -46,6 +46,15 @@ type Store interface {
 	Close() error
 }
 
+// Remover is implemented by stores that can delete a session only if nobody
+// wrote to it meanwhile. A memory with a ttl uses it; with a store that lacks it,
+// what another process says at the very moment of deletion may be lost.
+type Remover interface {
+	// Remove does as Delete does if the session's version still is version;
+	// otherwise it changes nothing and returns ErrConflict.
+	Remove(ctx context.Context, key Key, version int64) error
+}
+
 // Key names one conversation. Both parts are arbitrary strings.
 type Key struct {
 	Memory  string // the memory's id in the document
@@ -69,6 +78,11 @@ type State struct {
 	System   int64     `json:"system,omitempty"`   // the Seq of the system message that holds, 0 for none
 	InWindow int       `json:"in_window"`          // messages in the window, the system message aside
 	Tokens   int       `json:"tokens"`             // their tokens
+	Floor    int64     `json:"floor,omitempty"`    // nothing before this Seq comes back: the window was set anew there
+	Keep     int64     `json:"keep,omitempty"`     // round_window: later reads may want what stands from this Seq on
+	Kept     int       `json:"kept,omitempty"`     // round_window: how many messages that are
+	Used     int       `json:"used,omitempty"`     // round_window: characters in the window
+	Open     bool      `json:"open,omitempty"`     // a tool call left the window before its results came: they leave at once
 	Flushes  int       `json:"flushes,omitempty"`  // how often messages were flushed
 	LastSaid time.Time `json:"last_said,omitzero"` // when the newest message was said
 }

@@ -38,5 +38,8 @@ func blockTokens(c Counter, b chat.Block) int {
 	return c.Count(b.Text)
 }
 
+// Count is how many tokens a text has as this memory counts.
+func (m *Memory) Count(text string) int { return m.counter.Count(text) }
+
 // Tokens is the size of a message as this memory counts it.
 func (m *Memory) Tokens(msg chat.Message) int { return Tokens(m.counter, msg) }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/qtype-dev/qtype/chat"
@@ -17,46 +16,129 @@ import (
 type Turn struct {
 	memory *Memory
 	key    Key
-	ctx    context.Context // Begin's, for what Add must look up
+	ctx    context.Context         // Begin's, for what Add must look up; ends when a newer turn takes over
+	cancel context.CancelCauseFunc // releases ctx; nil where it is Begin's own
 
-	mu     sync.Mutex
-	base   *view    // the session when the turn began
-	staged []*Entry // what was said since
-	system string   // the step's system message
-	ended  bool
+	mu        sync.Mutex
+	base      *view     // the session when the turn began
+	policy    policy    // with the limits that held then
+	staged    []*Entry  // what was said since
+	brought   *Entry    // the step's system message, nil for none
+	call      *sentNote // the last call of a model, nil for none
+	operation string    // what a retry of this turn would be known by
+	done      bool      // the operation was carried out before
+	ended     bool
 }
 
 var errEnded = errors.New("the turn has ended")
 
-// Begin waits until the session is free, first come, first served, and begins a
-// turn. When ctx ends it stops waiting. One of Commit and Abort must follow;
+// Begin begins a turn. While another turn of the session goes on it waits, first
+// come, first served; with Config.Turns it is refused, or takes over. When ctx ends it stops waiting. One of Commit and Abort must follow;
 // `defer turn.Abort(ctx, …)` is right, for Abort after Commit does nothing.
 // A turn within a turn of the same session and memory would wait for ever.
 func (m *Memory) Begin(ctx context.Context, session string) (*Turn, error) {
-	return m.open(ctx, session, m.fresh)
-}
-
-// open begins a turn on the view that look finds.
-func (m *Memory) open(ctx context.Context, session string, look func(context.Context, Key) (*view, error)) (*Turn, error) {
-	if err := m.lanes.enter(ctx, session); err != nil {
-		return nil, fmt.Errorf("memory %s: waiting for the turn of session %q: %w", m.id, session, err)
+	t := &Turn{memory: m, key: m.key(session), ctx: ctx}
+	if m.turns == Interrupt {
+		t.ctx, t.cancel = context.WithCancelCause(ctx)
 	}
-	key := m.key(session)
-	base, err := look(ctx, key)
-	if err != nil {
-		m.lanes.leave(session)
+	if err := m.enter(ctx, t); err != nil {
+		t.release()
 		return nil, err
 	}
-	return &Turn{memory: m, key: key, ctx: ctx, base: base}, nil
+	if err := t.start(ctx, m.fresh); err != nil {
+		t.end()
+		return nil, err
+	}
+	return t, nil
+}
+
+// enter takes the session's lane as Config.Turns says.
+func (m *Memory) enter(ctx context.Context, t *Turn) error {
+	session := t.key.Session
+	var err error
+	switch m.turns {
+	case Reject:
+		err = m.lanes.reject(ctx, session)
+	case Interrupt:
+		err = m.lanes.interrupt(ctx, session, t.cancel, &InterruptedError{Memory: m.id, Session: session})
+	default:
+		err = m.lanes.enter(ctx, session)
+	}
+	var taken *InterruptedError
+	switch {
+	case err == nil || errors.As(err, &taken):
+		return err
+	case errors.Is(err, errBusy):
+		return &BusyError{Memory: m.id, Session: session}
+	}
+	return waiting(m, session, err)
+}
+
+func waiting(m *Memory, session string, err error) error {
+	return fmt.Errorf("memory %s: waiting for the turn of session %q: %w", m.id, session, err)
+}
+
+// open begins a turn that always waits, on the view that look finds.
+func (m *Memory) open(ctx context.Context, session string, look func(context.Context, Key) (*view, error)) (*Turn, error) {
+	if err := m.lanes.enter(ctx, session); err != nil {
+		return nil, waiting(m, session, err)
+	}
+	t := &Turn{memory: m, key: m.key(session), ctx: ctx}
+	if err := t.start(ctx, look); err != nil {
+		t.end()
+		return nil, err
+	}
+	return t, nil
+}
+
+// start looks at the session once the lane is the turn's.
+func (t *Turn) start(ctx context.Context, look func(context.Context, Key) (*view, error)) (err error) {
+	if t.policy, err = t.memory.policyOf(t.key.Session); err != nil {
+		return err
+	}
+	if t.base, err = look(ctx, t.key); err != nil {
+		return err
+	}
+	if t.base, err = t.memory.unexpired(ctx, t.key, t.base); err != nil {
+		return err
+	}
+	t.base, err = t.memory.widened(ctx, t.key, t.base, t.policy)
+	return err
+}
+
+// Context is the one that Begin was given. With turns: interrupt it ends when a
+// newer turn takes the session over; its cause is an *InterruptedError then.
+// What the turn waits for, a model or a tool, should be called with it.
+func (t *Turn) Context() context.Context { return t.ctx }
+
+// interrupted is the error of a turn that a newer one took over, else nil.
+func (t *Turn) interrupted() error {
+	if t.cancel == nil {
+		return nil
+	}
+	var taken *InterruptedError
+	if errors.As(context.Cause(t.ctx), &taken) {
+		return taken
+	}
+	return nil
 }
 
 // System sets the system message of this turn: a step's system_message. It
 // stands first in the window unless the session holds a system message that was
-// said as a message (reference steps.md 3, LLMInference), and is not part of the queue.
+// said as a message (reference steps.md 3, LLMInference), and is not part of the
+// queue; with message_window and token_window it counts all the same.
 func (t *Turn) System(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.system = valid(text)
+	text = valid(text)
+	switch b := t.base.brought; {
+	case text == "":
+		t.brought = nil
+	case b != nil && b.Message.Text() == text:
+		t.brought = b // counted before
+	default:
+		t.brought = t.memory.systemOf(text)
+	}
 }
 
 // Add says messages; nothing is kept before Commit. A message whose id the
@@ -75,11 +157,11 @@ func (t *Turn) Add(msgs ...chat.Message) error {
 	if err != nil {
 		return err
 	}
-	for _, m := range msgs {
-		if m.ID != "" && (held[m.ID] || t.stagedID(m.ID)) {
+	for i := range msgs {
+		if id := msgs[i].ID; id != "" && (held[id] || t.stagedID(id)) {
 			continue
 		}
-		t.staged = append(t.staged, t.memory.entry(m))
+		t.staged = append(t.staged, t.memory.entry(msgs[i]))
 	}
 	return nil
 }
@@ -88,62 +170,37 @@ func (t *Turn) stagedID(id string) bool {
 	return slices.ContainsFunc(t.staged, func(e *Entry) bool { return e.Message.ID == id })
 }
 
-// Window is what the model is sent now: the system message, where there is one,
-// then the window with what was said in this turn, fitted to the limits.
-func (t *Turn) Window() ([]chat.Message, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.ended {
-		return nil, errEnded
-	}
-	out := make([]chat.Message, 1, 1+len(t.base.entries)+len(t.staged))
-	if system := t.systemMessage(); system != nil {
-		out[0] = *system
-	} else {
-		out = out[:0]
-	}
-	for _, e := range t.fitted() {
-		out = append(out, e.Message)
-	}
-	return out, nil
-}
+// Window is what the model is sent now: the window with what was said in this
+// turn, fitted to the limits, and the system message in its place.
+func (t *Turn) Window() ([]chat.Message, error) { return t.Fit(Budget{}) }
 
-// systemMessage is the newest one that was said, else the step's.
-func (t *Turn) systemMessage() *chat.Message {
-	for _, e := range slices.Backward(t.staged) {
-		if e.Message.Role == chat.System {
-			return &e.Message
+// fitted is the session as a Commit of what was said so far would leave it; own
+// is the index of the turn's first message among the entries that are left.
+func (t *Turn) fitted() (next *view, sel selection, own int) {
+	v := *t.base // its array may be written behind its end: this turn alone does
+	v.brought = t.brought
+	own = len(v.entries)
+	for _, e := range news(t.policy, t.base.system, t.staged) {
+		if isSystem(e) {
+			v.system, v.unsaid, v.tail = e, true, 0
+		} else {
+			v.push(e)
+			v.tail++
 		}
 	}
-	switch {
-	case t.base.system != nil:
-		return &t.base.system.Message
-	case t.system != "":
-		return &chat.Message{Role: chat.System, Blocks: []chat.Block{{Type: "text", Text: t.system}}}
+	if n := len(v.entries); n > own {
+		gone := t.policy.fit(&v, own, userUpTo(&v, t.base, own))
+		v.state.Open = t.policy.counts() && open(&v, gone)
+		v.drop(gone)
+		own = max(own-gone, 0)
 	}
-	return nil
-}
-
-// fitted is the window as a Commit of what was said so far would leave it.
-func (t *Turn) fitted() []*Entry {
-	next := *t.base // its array may be written behind its end: this turn alone does
-	own := len(next.entries)
-	for _, e := range t.staged {
-		if e.Message.Role != chat.System {
-			next.push(e)
-			next.state.Tokens += e.Tokens
-		}
-	}
-	if own == len(next.entries) {
-		return next.entries
-	}
-	newest := newestRound(next.entries, own, userUpTo(&next, t.base, own))
-	return next.entries[t.memory.policy.Load().fit(next.entries, next.state.Tokens, newest):]
+	return &v, t.policy.sent(&v), own
 }
 
 // Commit keeps what was said, whole or not at all, and ends the turn. After an
 // error the turn is still open: try again or Abort. Where another process wrote
-// to the session meanwhile, this turn comes after what it said.
+// to the session meanwhile, this turn comes after what it said. A turn that a
+// newer one took over cannot commit: it gets an *InterruptedError.
 func (t *Turn) Commit(ctx context.Context) error { return t.commit(ctx, false) }
 
 func (t *Turn) commit(ctx context.Context, each bool) error {
@@ -152,12 +209,22 @@ func (t *Turn) commit(ctx context.Context, each bool) error {
 	if t.ended {
 		return errEnded
 	}
+	if err := t.interrupted(); err != nil {
+		return err
+	}
 	err := t.memory.change(ctx, t.key, t.base, func(base *view) (*step, error) {
-		if err := t.rebase(ctx, base); err != nil || len(t.staged) == 0 {
+		if err := t.rebase(ctx, base); err != nil || len(t.staged) == 0 || t.done {
 			return nil, err
 		}
-		s := t.memory.said(base, t.staged, each)
-		s.bring(t.system)
+		what := saying{entries: t.staged, each: each, brought: t.brought}
+		if each {
+			what.brought = t.base.brought
+		}
+		s := t.memory.said(t.policy, t.base, what)
+		if s != nil {
+			s.remember(t.operation)
+			s.tell(t.call)
+		}
 		return s, nil
 	})
 	if err == nil {
@@ -173,6 +240,10 @@ func (t *Turn) rebase(ctx context.Context, base *view) error {
 	if base == t.base {
 		return nil
 	}
+	base, err := t.memory.widened(ctx, t.key, base, t.policy)
+	if err != nil {
+		return err
+	}
 	var staged []string
 	for _, e := range t.staged {
 		staged = append(staged, e.Message.ID)
@@ -182,6 +253,7 @@ func (t *Turn) rebase(ctx context.Context, base *view) error {
 		return err
 	}
 	t.base = base
+	t.done = base.carriedOut(t.operation)
 	var rest []*Entry
 	for _, e := range t.staged {
 		if !held[e.Message.ID] {
@@ -204,17 +276,27 @@ func (t *Turn) Abort(ctx context.Context, reason error) error {
 	defer t.end()
 	why := "the turn was given up"
 	if reason != nil {
-		why = strings.Join(strings.Fields(valid(reason.Error())), " ") // one line
+		why = oneLine(reason.Error())
 	}
 	return t.memory.change(ctx, t.key, t.base, func(base *view) (*step, error) {
-		if err := t.rebase(ctx, base); err != nil || len(t.staged) == 0 {
+		if err := t.rebase(ctx, base); err != nil || len(t.staged) == 0 || t.done {
 			return nil, err
 		}
-		return t.memory.failed(base, t.staged, why), nil
+		s := t.memory.failed(t.base, t.staged, why)
+		s.tell(t.call)
+		return s, nil
 	})
 }
 
 func (t *Turn) end() {
 	t.ended = true
 	t.memory.lanes.leave(t.key.Session)
+	t.release()
+}
+
+// release gives back what Context holds.
+func (t *Turn) release() {
+	if t.cancel != nil {
+		t.cancel(nil)
+	}
 }

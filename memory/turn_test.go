@@ -413,7 +413,7 @@ func TestSetAndClear(t *testing.T) {
 	for e := range m.History(t.Context(), "s") {
 		t.Errorf("left over: %v", e)
 	}
-	if d := gocmp.Diff(memory.Window{Limit: 100, Entries: []memory.Entry{}}, must2(m.Window(t.Context(), "s"))(t)); d != "" {
+	if d := gocmp.Diff(memory.Window{Limit: 100, Unit: memory.InTokens}, must2(m.Window(t.Context(), "s"))(t)); d != "" {
 		t.Error(d)
 	}
 }

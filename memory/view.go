@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // stepSystem names the value that holds the system message which a step brought
@@ -20,12 +22,25 @@ type view struct {
 	state   State
 	values  map[string][]byte
 	system  *Entry   // the system message that holds, nil for none
-	entries []*Entry // the window, oldest first
+	brought *Entry   // the system message that a step brought along, nil for none
+	entries []*Entry // the window, oldest first; of a round_window all that a read may want
+	begin   int64    // entries begin at this Seq
+	tokens  int      // of all entries
 	user    int      // index of the last user message in entries, -1 for none
 	bytes   int      // about what entries take in memory
+
+	unsaid bool // system was said in a turn that goes on, and stands before the last tail entries
+	tail   int
+
+	sized bool    // the policy counts characters: the following hold
+	sizes []int32 // characters of each of the entries
+	chars int     // their sum
+	users int     // user messages in entries
 }
 
-func emptyView() *view { return &view{state: State{First: 1}, user: -1} }
+func (m *Memory) emptyView() *view {
+	return &view{state: State{First: 1}, begin: 1, user: -1, sized: m.kind == spec.PolicyRoundWindow}
+}
 
 // load reads a session's window, and no more of its history.
 func (m *Memory) load(ctx context.Context, key Key) (*view, error) {
@@ -38,24 +53,35 @@ func (m *Memory) load(ctx context.Context, key Key) (*view, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(v.entries) == head.State.InWindow && (v.system != nil) == (head.State.System != 0) {
+		held := head.State.InWindow
+		if head.State.Keep != 0 {
+			held = head.State.Kept
+		}
+		if len(v.entries) == held && (v.system != nil) == (head.State.System != 0) {
 			m.live.put(key, v)
 			return v, nil
 		}
 		// Another process cleared the session in between, or the store broke its word.
 		if attempt >= 10 {
 			return nil, fmt.Errorf("memory %s, session %q: the store holds %d of the %d messages of the window",
-				m.id, key.Session, len(v.entries), head.State.InWindow)
+				m.id, key.Session, len(v.entries), held)
 		}
 	}
 }
 
 func (m *Memory) read(ctx context.Context, key Key, head Head) (*view, error) {
-	v := emptyView()
+	v := m.emptyView()
 	if head.Version == 0 {
 		return v, nil
 	}
 	v.version, v.state, v.values = head.Version, head.State, head.Values
+	v.begin = head.State.First
+	if head.State.Keep != 0 {
+		v.begin = head.State.Keep
+	}
+	if text := head.Values[stepSystem]; len(text) > 0 {
+		v.brought = m.systemOf(string(text))
+	}
 	if s := head.State.System; s != 0 {
 		for e, err := range m.store.Entries(ctx, key, Query{From: s, To: s}) {
 			if err != nil {
@@ -64,18 +90,29 @@ func (m *Memory) read(ctx context.Context, key Key, head Head) (*view, error) {
 			v.system = e
 		}
 	}
-	if head.State.First > head.State.Last {
-		return v, nil
+	return v, m.readEntries(ctx, key, v)
+}
+
+// readEntries reads the entries from v.begin on.
+func (m *Memory) readEntries(ctx context.Context, key Key, v *view) error {
+	if v.begin > v.state.Last {
+		return nil
 	}
-	for e, err := range m.store.Entries(ctx, key, Query{From: head.State.First, To: head.State.Last, Live: true}) {
+	for e, err := range m.store.Entries(ctx, key, Query{From: v.begin, To: v.state.Last, Live: true}) {
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if e.Message.Role != chat.System {
 			v.push(e)
 		}
 	}
-	return v, nil
+	return nil
+}
+
+// systemOf is a step's system message as an entry.
+func (m *Memory) systemOf(text string) *Entry {
+	msg := chat.Message{Role: chat.System, Blocks: []chat.Block{{Type: "text", Text: text}}}
+	return &Entry{Message: msg, Tokens: Tokens(m.counter, msg)}
 }
 
 // fresh is the session as the store has it now: from the live sessions, where
@@ -95,50 +132,124 @@ func (m *Memory) fresh(ctx context.Context, key Key) (*view, error) {
 	return v, nil
 }
 
-// push puts an entry at the window's end. The state is the caller's to keep in step.
+// push puts an entry at the window's end.
 func (v *view) push(e *Entry) {
 	if e.Message.Role == chat.User {
 		v.user = len(v.entries)
+		v.users++
 	}
 	v.entries = append(v.entries, e)
+	v.tokens += e.Tokens
 	v.bytes += weight(e)
+	if v.sized {
+		n := characters(&e.Message)
+		v.sizes = append(v.sizes, int32(min(n, 1<<30)))
+		v.chars += n
+	}
+}
+
+// drop takes the first n entries away.
+func (v *view) drop(n int) {
+	for i, e := range v.entries[:n] {
+		v.tokens -= e.Tokens
+		v.bytes -= weight(e)
+		if e.Message.Role == chat.User {
+			v.users--
+		}
+		if v.sized {
+			v.chars -= int(v.sizes[i])
+		}
+	}
+	if n > 0 {
+		v.begin = v.entries[n-1].Seq + 1 // what is said next may have its number already
+	}
+	v.entries = v.entries[n:]
+	if v.sized {
+		v.sizes = v.sizes[n:]
+	}
+	v.user = max(v.user-n, -1)
+	if len(v.entries) > 0 {
+		v.begin = v.entries[0].Seq
+	}
+}
+
+// rounds is how many rounds the entries are: what stands before the first user
+// message is one of its own (reference memory.md 5.5).
+func (v *view) rounds() int {
+	if len(v.entries) > 0 && v.entries[0].Message.Role != chat.User {
+		return v.users + 1
+	}
+	return v.users
 }
 
 // weight is about how many bytes an entry takes: media are heavier than their tokens.
 func weight(e *Entry) int {
 	n := 512 // the structs around the texts
-	for _, b := range e.Message.Blocks {
-		n += len(b.Text) + len(b.Data)
+	for i := range e.Message.Blocks {
+		n += len(e.Message.Blocks[i].Text) + len(e.Message.Blocks[i].Data)
 	}
-	for _, c := range e.Message.ToolCalls {
-		n += len(c.Arguments)
+	for i := range e.Message.ToolCalls {
+		n += len(e.Message.ToolCalls[i].Arguments)
 	}
 	return n
 }
 
-// said is the view after the entries were said in one turn, and the change that
-// makes it so. Where each is set, every entry counts as an append of its own;
-// else they are the newest round together.
-func (m *Memory) said(base *view, entries []*Entry, each bool) *step {
+// saying is what a turn or an append brings to a session.
+type saying struct {
+	entries []*Entry
+	each    bool   // every entry counts as an append of its own; else they are the newest round together
+	brought *Entry // the step's system message, nil for none
+}
+
+// said is the view after something was said, and the change that makes it so;
+// nil where nothing is new.
+func (m *Memory) said(p policy, base *view, what saying) *step {
+	entries := news(p, base.system, what.entries)
+	if len(entries) == 0 {
+		return nil
+	}
 	s := m.begin(base, entries)
+	s.next.brought = what.brought
 	own := len(s.next.entries)
 	for _, e := range s.change.Entries {
 		if e.Message.Role == chat.System {
 			s.next.system, s.next.state.System = e, e.Seq
-			continue
+		} else {
+			s.next.push(e)
 		}
-		s.next.push(e)
-		s.next.state.Tokens += e.Tokens
-		if each {
-			s.evict(m.policy.Load(), len(s.next.entries)-1, s.next.user)
+		if what.each {
+			s.evict(p, len(s.next.entries)-1, s.next.user, isSystem(e))
 		}
 	}
-	if !each && own < len(s.next.entries) {
-		s.evict(m.policy.Load(), own, userUpTo(s.next, base, own))
+	if n := len(s.next.entries); !what.each && n > 0 {
+		at := min(own, n-1)
+		s.evict(p, at, userUpTo(s.next, base, at), own == n)
 	}
-	s.next.state.InWindow = len(s.next.entries)
-	return s.done()
+	s.bring(base, what.brought)
+	return s.done(p, base)
 }
+
+// news are the entries without those that say nothing new: where the system
+// message counts, one that is equal to the one that holds (reference memory.md 3.3).
+func news(p policy, system *Entry, entries []*Entry) []*Entry {
+	if !p.counts() || !slices.ContainsFunc(entries, isSystem) {
+		return entries
+	}
+	var out []*Entry
+	for _, e := range entries {
+		if isSystem(e) {
+			if system != nil && sameSystem(&system.Message, &e.Message) {
+				continue
+			}
+			system = e
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+func isSystem(e *Entry) bool { return e.Message.Role == chat.System }
+func isUser(e *Entry) bool   { return e.Message.Role == chat.User }
 
 // userUpTo is the index of the last user message up to own, or -1.
 func userUpTo(next, base *view, own int) int {
@@ -149,28 +260,31 @@ func userUpTo(next, base *view, own int) int {
 }
 
 // replaced is the view after the window was replaced by the entries, and the change.
-func (m *Memory) replaced(base *view, entries []*Entry) *step {
+func (m *Memory) replaced(p policy, base *view, entries []*Entry) *step {
+	entries = news(p, nil, entries)
 	s := m.begin(base, entries)
 	if n := len(base.entries); n > 0 {
 		s.change.Events = append(s.change.Events, Event{Kind: EventSet, Turn: s.next.state.Turns,
-			From: base.entries[0].Seq, To: base.entries[n-1].Seq, Messages: n, Tokens: base.state.Tokens,
+			From: base.entries[0].Seq, To: base.entries[n-1].Seq, Messages: n, Tokens: base.tokens,
 			Reason: "the window was set anew", Time: s.next.state.LastSaid})
 	}
-	s.next.entries, s.next.user, s.next.bytes, s.next.system = nil, -1, 0, nil
-	s.next.state.Tokens, s.next.state.System, s.next.state.First = 0, 0, base.state.Last+1
+	empty := m.emptyView()
+	empty.version, empty.state, empty.values, empty.brought = s.next.version, s.next.state, s.next.values, s.next.brought
+	empty.begin = base.state.Last + 1
+	empty.state.System, empty.state.First, empty.state.Floor, empty.state.Open = 0, empty.begin, empty.begin, false
+	before := *empty
+	s.next = empty
 	for _, e := range s.change.Entries {
 		if e.Message.Role == chat.System {
 			s.next.system, s.next.state.System = e, e.Seq
-			continue
+		} else {
+			s.next.push(e)
 		}
-		s.next.push(e)
-		s.next.state.Tokens += e.Tokens
 	}
 	if n := len(s.next.entries); n > 0 {
-		s.evict(m.policy.Load(), n-1, s.next.user)
+		s.evict(p, n-1, s.next.user, false)
 	}
-	s.next.state.InWindow = len(s.next.entries)
-	return s.done()
+	return s.done(p, &before)
 }
 
 // failed is the view after a turn failed: the history has what was said, the
@@ -184,24 +298,27 @@ func (m *Memory) failed(base *view, entries []*Entry, reason string) *step {
 		e.Tokens += entry.Tokens
 	}
 	s.change.Events = append(s.change.Events, e)
-	return s.done()
+	s.change.State = s.next.state
+	return s
 }
 
 // begin numbers and dates the entries of a new turn. Those that an earlier
 // attempt handed to the store are the store's by now: copies are numbered.
 func (m *Memory) begin(base *view, entries []*Entry) *step {
-	next := *base
+	s := &step{view: *base}
+	s.next = &s.view
 	now := m.now().UTC().Round(0).Truncate(time.Microsecond) // what every store can keep
-	next.state.Turns++
-	next.state.LastSaid = now
+	s.next.state.Turns++
+	s.next.state.LastSaid = now
 	if len(entries) > 0 && entries[0].Seq != 0 {
 		entries = copies(entries)
 	}
 	for _, e := range entries {
-		next.state.Last++
-		e.Seq, e.Turn, e.Time, e.Status = next.state.Last, next.state.Turns, now, InWindow
+		s.next.state.Last++
+		e.Seq, e.Turn, e.Time, e.Status = s.next.state.Last, s.next.state.Turns, now, InWindow
 	}
-	return &step{next: &next, change: Change{Entries: entries}}
+	s.change.Entries = entries
+	return s
 }
 
 func copies(entries []*Entry) []*Entry {
@@ -213,46 +330,79 @@ func copies(entries []*Entry) []*Entry {
 	return out
 }
 
-// evict fits the window to the policy; own and user as for newestRound.
-func (s *step) evict(p *flush, own, user int) {
+// evict fits the window to the policy; own and user as for policy.fit. A system
+// message alone evicts only where it counts.
+func (s *step) evict(p policy, own, user int, system bool) {
 	v := s.next
-	if v.state.Tokens <= p.cap {
+	if len(v.entries) == 0 || system && !p.counts() {
 		return
 	}
-	n := p.fit(v.entries, v.state.Tokens, newestRound(v.entries, own, user))
+	n := p.fit(v, own, user)
 	if n == 0 {
+		v.state.Open = false // what came last was no result, and stays
 		return
 	}
-	went := 0
-	for _, e := range v.entries[:n] {
-		went += e.Tokens
-		v.bytes -= weight(e)
+	e := Event{Kind: EventFlush, Turn: v.state.Turns, From: v.entries[0].Seq, To: v.entries[n-1].Seq, Messages: n, Time: v.state.LastSaid}
+	e.Before, e.Limit, e.Unit = v.tokens, 0, InTokens
+	if !v.sized {
+		e.Before, e.Limit, e.Unit = p.measure(v)
 	}
-	s.change.Events = append(s.change.Events, Event{Kind: EventFlush, Turn: v.state.Turns,
-		From: v.entries[0].Seq, To: v.entries[n-1].Seq, Messages: n, Tokens: went,
-		Before: v.state.Tokens, Limit: p.cap, Reason: p.reason(v.state.Tokens, went, v.entries[n]), Time: v.state.LastSaid})
-	v.entries = v.entries[n:]
-	v.user = max(v.user-n, -1)
-	v.state.Tokens -= went
-	v.state.First = v.entries[0].Seq
-	v.state.Flushes++
+	v.state.Open = p.counts() && open(v, n)
+	before := v.tokens
+	v.drop(n)
+	e.Tokens = before - v.tokens
+	if !v.sized { // of rounds, done tells what left
+		p.note(&e, v.entries)
+		s.change.Events = append(s.change.Events, e)
+		v.state.Flushes++
+	}
 }
 
-func (s *step) done() *step {
-	s.change.State = s.next.state
+// done writes down where the window stands.
+func (s *step) done(p policy, base *view) *step {
+	v := s.next
+	st := &v.state
+	st.First, st.InWindow, st.Tokens = v.begin, len(v.entries), v.tokens
+	if r, ok := p.(*rounds); ok {
+		st.Keep, st.Kept = v.begin, len(v.entries)
+		picked := r.sent(v)
+		if picked.from > 0 {
+			st.First = v.entries[picked.from].Seq
+			st.InWindow -= picked.from
+			for _, e := range v.entries[:picked.from] {
+				st.Tokens -= e.Tokens
+			}
+		}
+		st.Used = picked.used
+		if e := r.told(s, base); e != nil {
+			s.change.Events = append(s.change.Events, *e)
+			st.Flushes++
+		}
+	}
+	s.change.State = *st
 	return s
 }
 
 // bring records the system message that a step brought along, where it is a new one.
-func (s *step) bring(system string) {
-	if system == "" || string(s.next.values[stepSystem]) == system {
+func (s *step) bring(base *view, brought *Entry) {
+	if brought == nil {
+		s.next.brought = base.brought // still the last one
 		return
 	}
-	s.change.Values = map[string][]byte{stepSystem: []byte(system)}
-	values := maps.Clone(s.next.values)
-	if values == nil {
-		values = map[string][]byte{}
+	text := brought.Message.Text()
+	if string(s.next.values[stepSystem]) != text {
+		s.set(stepSystem, []byte(text))
 	}
-	values[stepSystem] = []byte(system)
-	s.next.values = values
+}
+
+// set sets a named value of the session.
+func (s *step) set(name string, value []byte) {
+	if s.change.Values == nil {
+		s.change.Values = map[string][]byte{}
+		s.next.values = maps.Clone(s.next.values)
+	}
+	if s.next.values == nil {
+		s.next.values = map[string][]byte{}
+	}
+	s.change.Values[name], s.next.values[name] = value, value
 }

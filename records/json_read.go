@@ -186,6 +186,14 @@ func jsonReason(err error) string {
 // recordOf makes a record of an object's text. last is the columns of the
 // record before: those of equal records are shared.
 func recordOf(raw []byte, last *[]string) (Record, error) {
+	if rec, ok := quickRecord(raw, last); ok {
+		return rec, nil
+	}
+	return slowRecord(raw, last)
+}
+
+// slowRecord is recordOf for what quick does not take.
+func slowRecord(raw []byte, last *[]string) (Record, error) {
 	if !utf8.Valid(raw) {
 		return Record{}, &RowError{Reason: "the row is not UTF-8 text"}
 	}
@@ -271,11 +279,14 @@ func (l *lines) next() (Record, error) {
 }
 
 func (l *lines) decode(text []byte) (Record, error) {
+	if rec, ok := quickRecord(text, &l.columns); ok {
+		return rec, nil
+	}
 	var raw json.RawMessage
 	if err := json.Unmarshal(text, &raw); err != nil {
 		return Record{}, &RowError{Reason: jsonReason(err)}
 	}
-	return recordOf(text, &l.columns)
+	return slowRecord(text, &l.columns)
 }
 
 // lineCounter remembers where lines begin, sparsely: one mark for each block

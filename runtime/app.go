@@ -13,8 +13,10 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/stores"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/provider"
 	"github.com/qtype-dev/qtype/spec"
@@ -25,16 +27,20 @@ import (
 
 // Options says what an App stands on. The zero value runs with in-process memory.
 type Options struct {
-	Store  memory.Store        // where memories live; in process where it is nil
-	Getenv func(string) string // the environment; os.Getenv where it is nil
-	HTTP   *http.Client        // for models and tools; a client of its own where it is nil
+	Store   memory.Store        // where all memories live, whatever the document says; nil: where it says
+	Default memory.Store        // where memories live of which the document says nothing; in process where it is nil
+	Getenv  func(string) string // the environment; os.Getenv where it is nil
+	HTTP    *http.Client        // for models and tools; a client of its own where it is nil
+	Warn    func(string)        // is told, in one line each, of stores that may lose conversations; it may be called at any time
 }
 
 // App is an application that can run.
 type App struct {
 	spec     *spec.Application
 	opts     Options
+	stores   stores.Set // those that the document names
 	memories map[string]*memory.Memory
+	places   map[string]memory.Store // where each memory lives, by its id
 	models   map[*spec.Model]func() (model.Chat, error)
 	tools    map[string]func() (tool.Tool, error)
 }
@@ -43,13 +49,13 @@ type App struct {
 // are made here; models and tools when a flow that uses them is first run, so
 // that credentials are needed only for what runs.
 func New(app *spec.Application, opts Options) (*App, error) {
-	if opts.Store == nil {
-		opts.Store = memory.NewInProcess()
+	if opts.Default == nil {
+		opts.Default = memory.NewInProcess()
 	}
 	if opts.Getenv == nil {
 		opts.Getenv = os.Getenv
 	}
-	a := &App{spec: app, opts: opts, memories: map[string]*memory.Memory{},
+	a := &App{spec: app, opts: opts, memories: map[string]*memory.Memory{}, places: map[string]memory.Store{},
 		models: map[*spec.Model]func() (model.Chat, error){}, tools: map[string]func() (tool.Tool, error){}}
 	for _, doc := range documents(app) {
 		if err := a.share(doc); err != nil {
@@ -67,7 +73,8 @@ func (a *App) share(doc *spec.Document) error {
 			if err := modelAvailable(base); err != nil {
 				return nil, err
 			}
-			return provider.New(base, provider.Options{Getenv: a.opts.Getenv, HTTP: a.opts.HTTP})
+			made, err := provider.New(base, provider.Options{Getenv: a.opts.Getenv, HTTP: a.opts.HTTP})
+			return made, placed(base, err)
 		})
 	}
 	for _, t := range doc.Tools {
@@ -75,24 +82,26 @@ func (a *App) share(doc *spec.Document) error {
 			if err := toolAvailable(t); err != nil {
 				return nil, err
 			}
-			return tool.New(t, tool.Options{HTTP: a.opts.HTTP})
+			made, err := tool.New(t, tool.Options{HTTP: a.opts.HTTP})
+			return made, placed(t, err)
 		})
 	}
 	if doc.Application == nil {
 		return nil
 	}
-	if err := storesAvailable(doc.Application); err != nil {
-		return err
-	}
 	for _, m := range doc.Application.Memories {
 		if err := MemoryAvailable(m); err != nil {
 			return err
 		}
-		shared, err := memory.New(a.memoryConfig(m), a.opts.Store)
+		store, err := a.storeOf(doc.Application, m)
+		if err != nil {
+			return err
+		}
+		shared, err := memory.New(a.memoryConfig(m), store)
 		if err != nil {
 			return fmt.Errorf("memory %s: %w", m.ID, err)
 		}
-		a.memories[m.ID] = shared
+		a.memories[m.ID], a.places[m.ID] = shared, store
 	}
 	return nil
 }
@@ -111,16 +120,29 @@ func documents(app *spec.Application) []*spec.Document {
 	return all
 }
 
-// memoryConfig is a declared memory in the memory package's terms. Stores are
-// shared by applications, so the application's id goes before the memory's.
+// memoryConfig is a declared memory of this application. Stores are shared by
+// applications, so the application's id goes before the memory's.
 func (a *App) memoryConfig(m *spec.Memory) memory.Config {
-	return memory.Config{
-		ID:         a.spec.ID + "/" + m.ID,
-		TokenLimit: m.TokenLimit,
-		ChatShare:  m.ChatHistoryTokenRatio,
-		FlushSize:  m.TokenFlushSize,
-		Counter:    lazyCounter(Encoding(a.spec, m)),
+	cfg := MemoryConfig(m, lazyCounter(Encoding(a.spec, m)))
+	cfg.ID = a.spec.ID + "/" + m.ID
+	return cfg
+}
+
+// MemoryConfig is a declared memory in the memory package's terms: its policy
+// with the limits of this policy, for those of the others have defaults too.
+func MemoryConfig(m *spec.Memory, counter memory.Counter) memory.Config {
+	cfg := memory.Config{ID: m.ID, Policy: m.Policy, Turns: memory.Turns(m.Turns), TTL: time.Duration(m.TTL), Counter: counter}
+	switch m.Policy {
+	case spec.PolicyFlush, "":
+		cfg.TokenLimit, cfg.ChatShare, cfg.FlushSize = m.TokenLimit, m.ChatHistoryTokenRatio, m.TokenFlushSize
+	case spec.PolicyMessageWindow:
+		cfg.MaxMessages, cfg.KeepSystemFirst = m.MaxMessages, m.KeepSystemFirst
+	case spec.PolicyTokenWindow:
+		cfg.MaxTokens, cfg.KeepSystemFirst = m.MaxTokens, m.KeepSystemFirst
+	case spec.PolicyRoundWindow:
+		cfg.NRounds, cfg.MaxContext = m.NRounds, m.MaxContext
 	}
+	return cfg
 }
 
 // Encoding is the tokenizer that a memory counts with: the one that it names,
@@ -254,12 +276,7 @@ func (a *App) Models(flowID string) ([]model.Info, error) {
 	return infos, nil
 }
 
-// Close gives back what the App holds, its store included.
-func (a *App) Close(context.Context) error {
-	if c, ok := a.opts.Store.(interface{ Close() error }); ok {
-		return c.Close()
-	}
-	return nil
-}
+// Close gives back what the App holds, its stores included.
+func (a *App) Close(context.Context) error { return a.closeStores() }
 
 var _ steps.Slots = (*layout)(nil)

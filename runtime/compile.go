@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -15,9 +16,6 @@ import (
 
 // compile builds the steps of a flow around the shared objects that they name.
 func (a *App) compile(f *spec.Flow) (*flow, error) {
-	if err := flowAvailable(f); err != nil {
-		return nil, err
-	}
 	c := &flow{spec: f, layout: layoutOf(f)}
 	env := a.env(c.layout)
 	for _, item := range f.Steps {
@@ -26,7 +24,7 @@ func (a *App) compile(f *spec.Flow) (*flow, error) {
 		}
 		r, err := steps.Build(item.Step, env)
 		if err != nil {
-			return nil, fmt.Errorf("%sstep %s: %w", at(item.Step), item.Step.EntityID(), err)
+			return nil, inStep(item.Step, err)
 		}
 		n, err := nodeOf(item.Step, r, c.layout)
 		if err != nil {
@@ -36,6 +34,15 @@ func (a *App) compile(f *spec.Flow) (*flow, error) {
 	}
 	c.stages = stagesOf(f.Steps, c.nodes)
 	return c, nil
+}
+
+// inStep says in which step an error lies. One that names the place of its cause needs no second.
+func inStep(s spec.Step, err error) error {
+	var notYet *NotAvailableError
+	if errors.As(err, &notYet) {
+		return notYet
+	}
+	return fmt.Errorf("%sstep %s: %w", at(s), s.EntityID(), err)
 }
 
 // env gives steps what they need of the application.
@@ -90,7 +97,7 @@ func (a *App) nested() func(context.Context, steps.FlowCall, steps.FlowEmit) err
 		if err != nil {
 			return err
 		}
-		return c.invoke(ctx, call, emit)
+		return a.invoke(ctx, c, call, emit)
 	}
 }
 
@@ -100,12 +107,12 @@ func (f *flow) stateless() bool {
 }
 
 // invoke runs the flow on one row of another flow.
-func (f *flow) invoke(ctx context.Context, call steps.FlowCall, emit steps.FlowEmit) error {
+func (a *App) invoke(ctx context.Context, f *flow, call steps.FlowCall, emit steps.FlowEmit) error {
 	row := f.blank(call.Session, call.Number)
 	for i, ref := range f.spec.Inputs {
 		row.Values[f.layout.Slot(ref.To)] = call.Inputs[i]
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := a.within(ctx, f.spec)
 	defer cancel()
 	first := chain(ctx, f.stages, &callSink{flow: f, emit: emit})
 	defer first.stop()

@@ -30,11 +30,11 @@ func chain(ctx context.Context, stages []stage, out sink) sink {
 		s := stages[i]
 		switch {
 		case s.nodes[0].batch != nil:
-			next = &batchSink{node: s.nodes[0], next: next}
+			next = newBatchSink(ctx, s.nodes[0], next)
 		case s.workers > 1:
 			next = newParallelSink(ctx, s, next)
 		default:
-			next = &serialSink{nodes: s.nodes, next: next}
+			next = newSerialSink(ctx, s.nodes, next)
 		}
 	}
 	return next
@@ -42,16 +42,18 @@ func chain(ctx context.Context, stages []stage, out sink) sink {
 
 // serialSink takes one row after the other through its steps.
 type serialSink struct {
-	nodes []*node
-	next  sink
+	pipe *pipe
+	next sink
 }
 
-func (s *serialSink) push(ctx context.Context, row *steps.Row) error {
-	return through(ctx, s.nodes, row, func(r *steps.Row) error { return s.next.push(ctx, r) })
+func newSerialSink(ctx context.Context, nodes []*node, next sink) *serialSink {
+	return &serialSink{newPipe(ctx, nodes, func(r *steps.Row) error { return next.push(ctx, r) }), next}
 }
+
+func (s *serialSink) push(_ context.Context, row *steps.Row) error { return s.pipe.take(row) }
 
 func (s *serialSink) finish(ctx context.Context) error {
-	err := closeAll(ctx, s.nodes, func(r *steps.Row) error { return s.next.push(ctx, r) })
+	err := closeAll(ctx, s.pipe.nodes, func(r *steps.Row) error { return s.next.push(ctx, r) })
 	if err != nil {
 		return err
 	}
@@ -63,9 +65,18 @@ func (s *serialSink) stop() { s.next.stop() }
 // batchSink gathers rows into groups for a batch step. Failed rows are not
 // grouped: they go on at once, which keeps their place among the groups.
 type batchSink struct {
-	node *node
-	next sink
-	rows []*steps.Row
+	node    *node
+	next    sink
+	rows    []*steps.Row
+	out     steps.Emit // hands a row to next
+	emit    steps.Emit // out for what the step emits
+	stopped *error     // what out has answered the step, which ends the run
+}
+
+func newBatchSink(ctx context.Context, n *node, next sink) *batchSink {
+	b := &batchSink{node: n, next: next, out: func(r *steps.Row) error { return next.push(ctx, r) }}
+	b.emit, b.stopped = n.emitTo(b.out)
+	return b
 }
 
 func (b *batchSink) push(ctx context.Context, row *steps.Row) error {
@@ -85,18 +96,18 @@ func (b *batchSink) flush(ctx context.Context) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	b.rows = nil
+	b.rows = rows[:0]
+	defer clear(rows)
 	b.node.count.in.Add(int64(len(rows)))
-	emit, stopped := b.node.emitTo(func(r *steps.Row) error { return b.next.push(ctx, r) })
-	err := guard(func() error { return b.node.batch.Batch(ctx, rows, emit) })
-	if err == nil || *stopped != nil {
-		return *stopped
+	err := guard(func() error { return b.node.batch.Batch(ctx, rows, b.emit) })
+	if err == nil || *b.stopped != nil {
+		return *b.stopped
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	for _, row := range rows {
-		if err := b.node.failed(row, err, func(r *steps.Row) error { return b.next.push(ctx, r) }); err != nil {
+		if err := b.node.failed(row, err, b.out); err != nil {
 			return err
 		}
 	}
@@ -115,31 +126,6 @@ func (b *batchSink) finish(ctx context.Context) error {
 }
 
 func (b *batchSink) stop() { b.next.stop() }
-
-// through takes a row through the steps, depth first: what a step emits goes
-// through the rest before the step goes on. The error is emit's or the
-// context's; what a step says against its row is kept in the row.
-func through(ctx context.Context, nodes []*node, row *steps.Row, emit steps.Emit) error {
-	if row.Err != nil {
-		watch(nodes, row)
-		return emit(row)
-	}
-	if len(nodes) == 0 {
-		return emit(row)
-	}
-	n, rest := nodes[0], nodes[1:]
-	next := func(r *steps.Row) error { return through(ctx, rest, r, emit) }
-	if err := ctx.Err(); err != nil {
-		return context.Cause(ctx)
-	}
-	n.count.in.Add(1)
-	if n.permits != nil {
-		return n.limited(ctx, row, next)
-	}
-	pass, stopped := n.emitTo(next)
-	err := guard(func() error { return n.step.Process(ctx, row, pass) })
-	return n.settle(ctx, row, outcome{err, *stopped}, next)
-}
 
 // watch tells the steps that a failed row passes by, those of them that want to know.
 func watch(nodes []*node, row *steps.Row) {
@@ -233,8 +219,7 @@ func closeAll(ctx context.Context, nodes []*node, emit steps.Emit) error {
 		if n.closer == nil {
 			continue
 		}
-		rest := nodes[i+1:]
-		pass, stopped := n.emitTo(func(r *steps.Row) error { return through(ctx, rest, r, emit) })
+		pass, stopped := n.emitTo(newPipe(ctx, nodes[i+1:], emit).take)
 		err := guard(func() error { return n.closer.Close(ctx, pass) })
 		switch {
 		case *stopped != nil:
@@ -248,10 +233,13 @@ func closeAll(ctx context.Context, nodes []*node, emit steps.Emit) error {
 
 // guard turns a panic of a step into an error: a defect costs one row, not the run.
 func guard(f func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("internal error: %v", p)
-		}
-	}()
+	defer recovered(&err)
 	return f()
+}
+
+// recovered is what guard defers.
+func recovered(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("internal error: %v", p)
+	}
 }

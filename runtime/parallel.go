@@ -130,15 +130,17 @@ func (p *parallelSink) take() *task {
 }
 
 func (p *parallelSink) work(ctx context.Context) {
-	for t := p.take(); t != nil; t = p.take() {
-		t.err = through(ctx, p.nodes, t.row, func(r *steps.Row) error {
-			select {
-			case t.out <- r:
-				return nil
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-		})
+	var t *task
+	pipe := newPipe(ctx, p.nodes, func(r *steps.Row) error {
+		select {
+		case t.out <- r:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	})
+	for t = p.take(); t != nil; t = p.take() {
+		t.err = pipe.take(t.row)
 		t.row = nil
 		p.leave(t)
 		close(t.out)

@@ -17,7 +17,7 @@ const DefaultSession = "default"
 
 // Input is one row to run.
 type Input struct {
-	Values  map[string]any // by variable id; what the flow does not take is ignored
+	Values  map[string]any // by variable id; what the flow does not take is ignored; read before the next row is asked for, and not kept
 	Session string         // the conversation; DefaultSession where it is empty
 	Err     error          // why the row could not be read: it keeps its place as a failed row
 }
@@ -128,7 +128,7 @@ func (a *App) run(ctx context.Context, flowID string, rows iter.Seq[Input], opts
 	if rows == nil {
 		rows = func(yield func(Input) bool) { yield(Input{}) }
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := a.within(ctx, declared)
 	defer cancel()
 	first := chain(ctx, r.flow.stages, &resultSink{run: r, yield: yield})
 	defer first.stop()
@@ -204,16 +204,19 @@ func inputValue(v *spec.Variable, values map[string]any) (any, error) {
 
 // resultSink is the end of the chain: it hands results to the caller.
 type resultSink struct {
-	run   *run
-	yield func(*Result) bool
+	run     *run
+	yield   func(*Result) bool
+	outputs []*spec.Variable // the flow's, made with the first row
 }
 
 func (s *resultSink) push(_ context.Context, row *steps.Row) error {
 	f := s.run.flow
-	res := &Result{Number: row.Number, Session: row.Session, Err: row.Err, slots: f.layout, values: row.Values}
-	for _, ref := range f.spec.Outputs {
-		res.outputs = append(res.outputs, ref.To)
+	if s.outputs == nil {
+		for _, ref := range f.spec.Outputs {
+			s.outputs = append(s.outputs, ref.To)
+		}
 	}
+	res := &Result{Number: row.Number, Session: row.Session, Err: row.Err, slots: f.layout, values: row.Values, outputs: s.outputs}
 	s.run.progress.done.Add(1)
 	if row.Err != nil {
 		s.run.progress.fails.Add(1)

@@ -1,10 +1,13 @@
 package runtime
 
 import (
+	"errors"
 	"fmt"
 
+	"github.com/qtype-dev/qtype/model/provider"
 	"github.com/qtype-dev/qtype/source"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/tool"
 )
 
 // NotAvailableError says that the language knows a setting that this version
@@ -53,19 +56,21 @@ func missing(n spec.Node, owner string, settings ...setting) error {
 // MemoryAvailable tells whether a memory can be made as it is declared.
 func MemoryAvailable(m *spec.Memory) error {
 	return missing(m, "memory "+m.ID,
-		setting{key: "policy", used: m.Policy != "" && m.Policy != spec.PolicyFlush, what: "policy " + string(m.Policy)},
-		setting{key: "store", used: !m.Store.IsZero()},
-		setting{key: "ttl", used: m.TTL != 0},
-		setting{key: "turns", used: m.Turns != "" && m.Turns != "queue", what: "turns: " + m.Turns},
 		setting{key: "context", used: len(m.Context) > 0})
 }
 
-// storesAvailable tells whether the stores of an application can be opened.
-func storesAvailable(app *spec.Application) error {
-	if len(app.Stores) == 0 {
-		return nil
+// placed makes a NotAvailableError, with its place, of what a model or a tool
+// says of itself.
+func placed(n spec.Node, err error) error {
+	var ofModel *provider.NotAvailableError
+	if errors.As(err, &ofModel) {
+		return missing(n, "model "+ofModel.Model, setting{key: "provider", used: true, what: "provider " + ofModel.Provider})
 	}
-	return missing(app.Stores[0], "store "+app.Stores[0].ID, setting{used: true, what: "type " + app.Stores[0].Type})
+	var ofTool *tool.NotAvailableError
+	if errors.As(err, &ofTool) {
+		return missing(n, "tool "+ofTool.Tool, setting{key: "type", used: true, what: ofTool.What})
+	}
+	return err
 }
 
 // modelAvailable tells whether a model can be asked as it is declared.
@@ -84,18 +89,12 @@ func toolAvailable(t spec.Tool) error {
 	return nil
 }
 
-// flowAvailable tells whether a flow can be run within its budget.
-func flowAvailable(f *spec.Flow) error {
-	return missing(f, "flow "+f.ID, setting{key: "budget", used: f.Budget != nil})
-}
-
 // stepAvailable tells whether a step can be run as it is declared; of the types
 // of steps that is said by steps.Build.
 func stepAvailable(s spec.Step) error {
 	owner := fmt.Sprintf("step %s", s.EntityID())
 	if a, ok := s.(*spec.Agent); ok {
 		return missing(s, owner,
-			setting{key: "parallel_tools", used: a.ParallelTools},
 			setting{key: "approve", used: len(a.Approve) > 0})
 	}
 	return nil

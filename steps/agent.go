@@ -2,11 +2,14 @@ package steps
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/tool"
@@ -22,9 +25,11 @@ const defaultLimit = 20
 type agent struct {
 	speaker
 	in, out slot
-	limit   int                  // the most tool calls in one run
-	offers  []model.Tool         // the tools as the model sees them
-	tools   map[string]tool.Tool // by the names that the model uses
+	limit   int // the most tool calls in one run
+	// parallel calls the tools of one answer side by side.
+	parallel bool
+	offers   []model.Tool         // the tools as the model sees them
+	tools    map[string]tool.Tool // by the names that the model uses
 }
 
 func buildAgent(s *spec.Agent, env *Env) (Runner, error) {
@@ -32,7 +37,7 @@ func buildAgent(s *spec.Agent, env *Env) (Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &agent{speaker: sp, limit: s.MaxToolExecutions, tools: map[string]tool.Tool{}}
+	a := &agent{speaker: sp, limit: s.MaxToolExecutions, parallel: s.ParallelTools, tools: map[string]tool.Tool{}}
 	if a.limit <= 0 {
 		a.limit = defaultLimit
 	}
@@ -44,7 +49,21 @@ func buildAgent(s *spec.Agent, env *Env) (Runner, error) {
 			return nil, err
 		}
 	}
+	if a.memory != nil {
+		a.cost = sync.OnceValue(func() int { return toolTokens(a.memory, a.offers) })
+	}
 	return a, nil
+}
+
+// toolTokens is about what the descriptions of tools take of a model's context
+// window: each is sent as its name, its description and its schema.
+func toolTokens(m *memory.Memory, tools []model.Tool) int {
+	const frame = 8 // tokens of the JSON around them
+	n := 0
+	for _, t := range tools {
+		n += frame + m.Count(t.Name) + m.Count(t.Description) + m.Count(string(t.Parameters))
+	}
+	return n
 }
 
 // offer makes a tool known to the model.
@@ -85,7 +104,7 @@ func (a *agent) Process(ctx context.Context, row *Row, emit Emit) error {
 		return err
 	}
 	var answer chat.Message
-	err = a.talk(ctx, row, func(d *dialogue) error {
+	err = a.talk(ctx, row, func(ctx context.Context, d *dialogue) error {
 		if err := d.add(msgs...); err != nil {
 			return err
 		}
@@ -126,23 +145,44 @@ func (a *agent) loop(ctx context.Context, row *Row, d *dialogue) (chat.Message, 
 	}
 }
 
-// runAll runs the calls of one answer, in their order; called were run before.
-// Those beyond the limit are answered instead of run, because a provider
-// accepts no conversation in which a call has no result.
+// runAll runs the calls of one answer and says the results in the order of the
+// calls; called were run before. Those beyond the limit are answered instead of
+// run, because a provider accepts no conversation in which a call has no result.
 func (a *agent) runAll(ctx context.Context, row *Row, d *dialogue, calls []chat.ToolCall, called int) error {
+	results := make([]string, len(calls))
+	errs := make([]error, len(calls))
+	var running sync.WaitGroup
 	for i, call := range calls {
-		result := fmt.Sprintf("error: not called, because the limit of %d tool calls is reached; answer now without tools", a.limit)
-		if called+i < a.limit {
-			var err error
-			if result, err = a.run(ctx, row, call); err != nil {
-				return err
-			}
+		switch {
+		case called+i >= a.limit:
+			results[i] = fmt.Sprintf("error: not called, because the limit of %d tool calls is reached; answer now without tools", a.limit)
+		case a.parallel:
+			running.Go(func() { results[i], errs[i] = a.runSafely(ctx, row, call) })
+		default:
+			results[i], errs[i] = a.run(ctx, row, call)
 		}
-		if err := d.add(toolMessage(call, result)); err != nil {
+	}
+	running.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	for i, call := range calls {
+		if err := d.add(toolMessage(call, results[i])); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// runSafely is run for a goroutine of its own, where a panic would end the
+// program: the model is told of it as of any other failure.
+func (a *agent) runSafely(ctx context.Context, row *Row, call chat.ToolCall) (result string, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			result = fmt.Sprintf("error: internal error: %v", p)
+		}
+	}()
+	return a.run(ctx, row, call)
 }
 
 // last keeps the answer, unless the model gave none.

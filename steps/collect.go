@@ -2,6 +2,7 @@ package steps
 
 import (
 	"context"
+	"slices"
 
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/value"
@@ -38,12 +39,18 @@ func (c *collect) Size() int { return c.size }
 // input is unset fails alone.
 func (c *collect) Batch(_ context.Context, rows []*Row, emit Emit) error {
 	items := make([]any, 0, len(rows))
-	kept := make([]*Row, 0, len(rows))
-	for _, row := range rows {
+	kept, whole := rows, true
+	for i, row := range rows {
 		v, err := c.in.read(row)
 		if err == nil {
-			items, kept = append(items, v), append(kept, row)
+			items = append(items, v)
+			if !whole {
+				kept = append(kept, row)
+			}
 			continue
+		}
+		if whole {
+			kept, whole = slices.Clone(rows[:i]), false
 		}
 		if err := emitFailed(row, c.id, err, emit); err != nil {
 			return err
@@ -66,7 +73,7 @@ func emitFailed(row *Row, step string, err error, emit Emit) error {
 // common is a row of the variables in which all rows agree. It has the
 // session of the first, and its number where all have the same.
 func common(rows []*Row) *Row {
-	out := rows[0].Clone()
+	out := rows[0]
 	for _, row := range rows[1:] {
 		if row.Number != out.Number {
 			out.Number = 0

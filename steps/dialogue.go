@@ -2,6 +2,7 @@ package steps
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -50,10 +51,11 @@ func (d *dialogue) add(msgs ...chat.Message) error {
 }
 
 // window is what the model is sent now: the system message first, unless the
-// messages begin with one (steps.md 2, LLMInference).
-func (d *dialogue) window() ([]chat.Message, error) {
+// messages begin with one (steps.md 2, LLMInference). A memory fits it to the
+// budget; without one the provider says what it cannot read.
+func (d *dialogue) window(b memory.Budget) ([]chat.Message, error) {
 	if d.turn != nil {
-		return d.turn.Window()
+		return d.turn.Fit(b)
 	}
 	window := make([]chat.Message, 0, len(d.said)+1)
 	if d.system != "" && (len(d.said) == 0 || d.said[0].Role != chat.System) {
@@ -62,11 +64,24 @@ func (d *dialogue) window() ([]chat.Message, error) {
 	return append(window, d.said...), nil
 }
 
+// context is ctx, or with a memory the turn's, which ends also when a newer turn
+// takes the session over.
+func (d *dialogue) context(ctx context.Context) context.Context {
+	if d.turn == nil {
+		return ctx
+	}
+	return d.turn.Context()
+}
+
 // close ends the dialogue: it commits where err is nil, else it leaves the
 // window as it was and tells the history why. It answers why the row fails.
 func (d *dialogue) close(ctx context.Context, err error) error {
 	if d.turn == nil {
 		return err
+	}
+	var taken *memory.InterruptedError
+	if err != nil && errors.As(context.Cause(d.turn.Context()), &taken) {
+		err = taken // whatever it was that the end of the context looked like
 	}
 	if err == nil {
 		if err = d.turn.Commit(ctx); err == nil {

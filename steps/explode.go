@@ -29,8 +29,13 @@ func (e *explode) Process(_ context.Context, row *Row, emit Emit) error {
 	if !ok {
 		return fmt.Errorf("variable %s: expected a list, got %s", e.in.of.ID, value.Describe(v))
 	}
-	for _, item := range items {
-		c := row.Clone()
+	var copies []Row
+	for i, item := range items {
+		if len(copies) == 0 {
+			copies = row.clones(min(len(items)-i, together))
+		}
+		c := &copies[0]
+		copies = copies[1:]
 		e.out.write(c, item)
 		if err := emit(c); err != nil {
 			return err
@@ -38,3 +43,7 @@ func (e *explode) Process(_ context.Context, row *Row, emit Emit) error {
 	}
 	return nil
 }
+
+// together is how many rows are made in one piece: a row that is kept keeps
+// the others of its piece.
+const together = 16

@@ -120,6 +120,9 @@ func (f *format) numeric() bool {
 	return f.verb != 0 && f.verb != 's' || f.sign != 0 || f.grouping != 0
 }
 
+// plain tells whether values are shown as they are: {name} alone.
+func (f *format) plain() bool { return *f == format{precision: -1} }
+
 // suits tells at once what would fail on every row: a number's format on a text.
 func (f *format) suits(t spec.Type) error {
 	number := t.Is("int") || t.Is("float") || t.Is("boolean")
@@ -143,7 +146,7 @@ func (f *format) apply(v any) (string, error) {
 	}
 	switch v := v.(type) {
 	case int64:
-		if *f == (format{precision: -1}) {
+		if f.plain() {
 			return strconv.FormatInt(v, 10), nil
 		}
 		return f.integer(v)

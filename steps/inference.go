@@ -25,6 +25,7 @@ type speaker struct {
 	model  model.Chat
 	memory *memory.Memory // nil without one
 	system string
+	cost   func() int // what the descriptions of the step's tools take, in tokens; nil without tools
 }
 
 // speaker finds the shared model and memory of a step.
@@ -70,7 +71,7 @@ func (s *inference) Process(ctx context.Context, row *Row, emit Emit) error {
 		return err
 	}
 	var answer chat.Message
-	err = s.talk(ctx, row, func(d *dialogue) error {
+	err = s.talk(ctx, row, func(ctx context.Context, d *dialogue) error {
 		if err := d.add(msgs...); err != nil {
 			return err
 		}
@@ -94,8 +95,9 @@ func (s *inference) Process(ctx context.Context, row *Row, emit Emit) error {
 }
 
 // talk opens a dialogue for a row, lets say speak, and ends it well or badly;
-// also when say panics, because the session's other turns wait for the end.
-func (s *speaker) talk(ctx context.Context, row *Row, say func(*dialogue) error) (err error) {
+// also when say panics, because the session's other turns wait for the end. The
+// context that say is given ends too when a newer turn takes the session over.
+func (s *speaker) talk(ctx context.Context, row *Row, say func(context.Context, *dialogue) error) (err error) {
 	d, err := openDialogue(ctx, s.memory, row.Session, s.system)
 	if err != nil {
 		return err
@@ -106,7 +108,7 @@ func (s *speaker) talk(ctx context.Context, row *Row, say func(*dialogue) error)
 			_ = d.close(ctx, fmt.Errorf("internal error")) // the panic goes on and tells why
 		}
 	}()
-	err = say(d)
+	err = say(d.context(ctx), d)
 	finished = true
 	return d.close(ctx, err)
 }
@@ -114,7 +116,7 @@ func (s *speaker) talk(ctx context.Context, row *Row, say func(*dialogue) error)
 // ask sends the window and waits for the answer. Deltas and usage are reported
 // to whom it may concern; thoughts are neither reported nor kept.
 func (s *speaker) ask(ctx context.Context, row *Row, d *dialogue, tools []model.Tool) (chat.Message, error) {
-	window, err := d.window()
+	window, err := d.window(s.budget(tools))
 	if err != nil {
 		return chat.Message{}, err
 	}
@@ -139,6 +141,16 @@ func (s *speaker) ask(ctx context.Context, row *Row, d *dialogue, tools []model.
 		answer.ID = chat.NewID()
 	}
 	return answer, nil
+}
+
+// budget is the room of one call that offers tools (memory.md 6).
+func (s *speaker) budget(tools []model.Tool) memory.Budget {
+	info := s.model.Info()
+	b := memory.Budget{Model: info.Name, ContextWindow: info.ContextWindow, Answer: info.MaxTokens}
+	if len(tools) > 0 && s.cost != nil {
+		b.Tools = s.cost()
+	}
+	return b
 }
 
 // event says which step and row an event belongs to.

@@ -26,6 +26,18 @@ func (r *Row) Clone() *Row {
 	return &c
 }
 
+// clones are n copies as Clone makes them, made at once.
+func (r *Row) clones(n int) []Row {
+	width := len(r.Values)
+	rows, values := make([]Row, n), make([]any, n*width)
+	for i := range rows {
+		rows[i] = *r
+		rows[i].Values = values[i*width : (i+1)*width : (i+1)*width]
+		copy(rows[i].Values, r.Values)
+	}
+	return rows
+}
+
 // Error tells why a row failed, and in which step.
 type Error struct {
 	Step string // the step's id; empty for a row that could not be read
@@ -61,7 +73,8 @@ type Batch interface {
 	// Size is the most rows in a group; 0 means all of them.
 	Size() int
 	// Batch handles one group, never empty, without failed rows. An error that
-	// did not come from emit fails all rows of the group.
+	// did not come from emit fails all rows of the group. The rows are the
+	// step's own, the slice is not: it is filled again for the next group.
 	Batch(ctx context.Context, rows []*Row, emit Emit) error
 }
 
@@ -109,25 +122,40 @@ type eventsKey struct{}
 type listener struct {
 	sink  func(Event)
 	kinds []EventKind // empty means all
+	outer *listener   // who listened before
 }
 
 // WithEvents makes steps that run under the context report events of the given
-// kinds, or of all where none is given, to sink. It must be safe for concurrent
-// use and must not block for long. Models are asked to stream where EventText is wanted.
+// kinds, or of all where none is given, to sink, beside those who listen
+// already. It must be safe for concurrent use and must not block for long.
+// Models are asked to stream where EventText is wanted.
 func WithEvents(ctx context.Context, sink func(Event), kinds ...EventKind) context.Context {
-	return context.WithValue(ctx, eventsKey{}, listener{sink, kinds})
+	outer, _ := ctx.Value(eventsKey{}).(*listener)
+	return context.WithValue(ctx, eventsKey{}, &listener{sink, kinds, outer})
+}
+
+func (l *listener) wants(kind EventKind) bool {
+	return len(l.kinds) == 0 || slices.Contains(l.kinds, kind)
 }
 
 // wanted tells whether somebody listens to events of a kind.
 func wanted(ctx context.Context, kind EventKind) bool {
-	l, ok := ctx.Value(eventsKey{}).(listener)
-	return ok && (len(l.kinds) == 0 || slices.Contains(l.kinds, kind))
+	l, _ := ctx.Value(eventsKey{}).(*listener)
+	for ; l != nil; l = l.outer {
+		if l.wants(kind) {
+			return true
+		}
+	}
+	return false
 }
 
-// report hands ev to whoever listens to its kind.
+// report hands ev to all who listen to its kind.
 func report(ctx context.Context, ev Event) {
-	if wanted(ctx, ev.Kind) {
-		ctx.Value(eventsKey{}).(listener).sink(ev)
+	l, _ := ctx.Value(eventsKey{}).(*listener)
+	for ; l != nil; l = l.outer {
+		if l.wants(ev.Kind) {
+			l.sink(ev)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -14,8 +15,9 @@ import (
 
 // promptTemplate fills a template with the row's values (steps.md 2).
 type promptTemplate struct {
-	pieces []piece
-	out    slot
+	pieces  []piece
+	out     slot
+	buffers sync.Pool // of *[]byte, in which rows are filled: a text is then made in its exact size
 }
 
 func buildTemplate(s *spec.PromptTemplate, env *Env) (Runner, error) {
@@ -36,14 +38,36 @@ func buildTemplate(s *spec.PromptTemplate, env *Env) (Runner, error) {
 
 // Process sets the output to the filled template.
 func (p *promptTemplate) Process(_ context.Context, row *Row, emit Emit) error {
-	var b strings.Builder
-	for _, part := range p.pieces {
-		if err := part.fill(&b, row); err != nil {
-			return err
+	text, err := p.fill(row)
+	if err != nil {
+		return err
+	}
+	p.out.write(row, text)
+	return emit(row)
+}
+
+// keptBuffer is the size in bytes up to which a buffer is kept for the next row.
+const keptBuffer = 64 << 10
+
+// fill is the template's text for a row.
+func (p *promptTemplate) fill(row *Row) (string, error) {
+	kept, _ := p.buffers.Get().(*[]byte)
+	if kept == nil {
+		kept = new([]byte)
+	}
+	b := (*kept)[:0]
+	for i := range p.pieces {
+		var err error
+		if b, err = p.pieces[i].fill(b, row); err != nil {
+			return "", err
 		}
 	}
-	p.out.write(row, b.String())
-	return emit(row)
+	text := string(b)
+	if cap(b) <= keptBuffer {
+		*kept = b
+		p.buffers.Put(kept)
+	}
+	return text, nil
 }
 
 // TemplateError says where a template cannot be read.
@@ -65,22 +89,25 @@ type piece struct {
 	format *format // how it is shown
 }
 
-// fill writes the piece with a row's value.
-func (p piece) fill(b *strings.Builder, row *Row) error {
+// fill appends the piece with a row's value.
+func (p *piece) fill(b []byte, row *Row) ([]byte, error) {
 	if p.format == nil {
-		b.WriteString(p.text)
-		return nil
+		return append(b, p.text...), nil
 	}
 	v, err := p.slot.read(row)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	if p.format.plain() {
+		if _, special := v.(float64); !special {
+			return value.AppendText(b, v), nil
+		}
 	}
 	s, err := p.format.apply(v)
 	if err != nil {
-		return fmt.Errorf("placeholder %s: %w", brief(p.text), err)
+		return nil, fmt.Errorf("placeholder %s: %w", brief(p.text), err)
 	}
-	b.WriteString(s)
-	return nil
+	return append(b, s...), nil
 }
 
 // templateReader makes pieces of what package template read.

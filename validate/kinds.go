@@ -31,6 +31,8 @@ func noun(wants reflect.Type) string {
 		return "model"
 	case reflect.TypeFor[spec.Step]():
 		return "step"
+	case reflect.TypeFor[*spec.Store]():
+		return "store"
 	case reflect.TypeFor[spec.Tool]():
 		return "tool"
 	case reflect.TypeFor[*spec.Variable]():

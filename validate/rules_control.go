@@ -148,7 +148,7 @@ func ungivenOutput() rule {
 				return
 			}
 			for _, out := range portsOf(s.Common().Outputs, nil) {
-				if slices.Contains(ids, out.id) {
+				if out.v == nil || slices.Contains(ids, out.id) {
 					continue
 				}
 				finding := p.at(out.span, "no flow of step %q has the output %q", s.EntityID(), out.id)

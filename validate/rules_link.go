@@ -86,7 +86,7 @@ func searchFlows(p *pass, tools bool) {
 	if !p.here.root {
 		return
 	}
-	s := flowSearch{pass: p, tools: tools, state: map[*spec.Flow]int{}}
+	s := flowSearch{pass: p, tools: tools, state: map[*spec.Flow]int{}, told: map[source.Span]bool{}}
 	for _, f := range p.flows {
 		s.visit(edge{to: f})
 	}
@@ -127,6 +127,7 @@ type flowSearch struct {
 	tools bool               // flows that are tools count, and only circles with one are reported
 	state map[*spec.Flow]int // 1 on the path, 2 done
 	path  []edge
+	told  map[source.Span]bool // the tools that were reported
 }
 
 // visit goes into every flow that the edge's flow runs; one that is still on the path closes a circle.
@@ -153,13 +154,19 @@ func (s *flowSearch) visit(to edge) {
 func (s *flowSearch) report(last edge) {
 	first := slices.IndexFunc(s.path, func(e edge) bool { return e.to == last.to })
 	circle := append(slices.Clone(s.path[first:]), last)
-	// How the first flow of the circle was come to does not belong to the circle.
-	if s.tools && !slices.ContainsFunc(circle[1:], func(e edge) bool { return e.tool }) {
-		return
+	span := last.span
+	if s.tools {
+		// How the first flow of the circle was come to does not belong to the circle.
+		at := slices.IndexFunc(circle[1:], func(e edge) bool { return e.tool })
+		if at < 0 || s.told[circle[at+1].span] {
+			return
+		}
+		span = circle[at+1].span
+		s.told[span] = true
 	}
 	names := make([]string, len(circle))
 	for i, e := range circle {
 		names[i] = e.to.ID
 	}
-	s.pass.report(last.span, "flow cycle: %s", strings.Join(names, " → "))
+	s.pass.report(span, "flow cycle: %s", strings.Join(names, " → "))
 }

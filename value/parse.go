@@ -3,6 +3,7 @@ package value
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -50,6 +51,10 @@ func ParsePrefix(text string) (v any, n int, err error) {
 	return v, p.at, err
 }
 
+// openItems is how many items of a list are gathered on the stack, so that most
+// lists are made once, in their exact size.
+const openItems = 16
+
 // parser is a recursive-descent reader of JSON.
 type parser struct {
 	text    string
@@ -80,8 +85,12 @@ func (p *parser) found() string {
 }
 
 func (p *parser) blanks() {
-	for p.at < len(p.text) && strings.IndexByte(" \t\r\n", p.text[p.at]) >= 0 {
-		p.at++
+	for ; p.at < len(p.text); p.at++ {
+		switch p.text[p.at] {
+		case ' ', '\t', '\r', '\n':
+		default:
+			return
+		}
 	}
 }
 
@@ -102,7 +111,11 @@ func (p *parser) whole() (any, error) {
 	case c == '[':
 		return p.list()
 	case c == '"':
-		return p.str()
+		s, err := p.str()
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
 	case c == '-' || c >= '0' && c <= '9':
 		return p.number()
 	}
@@ -205,12 +218,13 @@ func (p *parser) list() (any, error) {
 	if err := p.enter(); err != nil {
 		return nil, err
 	}
-	items := []any{}
 	if p.peek() == ']' {
 		p.at++
 		p.depth--
-		return items, nil
+		return []any{}, nil
 	}
+	var few [openItems]any
+	items := few[:0]
 	for {
 		v, err := p.whole()
 		if err != nil {
@@ -218,7 +232,7 @@ func (p *parser) list() (any, error) {
 		}
 		items = append(items, v)
 		if more, err := p.more(']'); err != nil || !more {
-			return items, err
+			return slices.Clone(items), err
 		}
 	}
 }
@@ -233,6 +247,7 @@ func (p *parser) object() (any, error) {
 		p.depth--
 		return &o.Record, nil
 	}
+	o.fields = make([]Field, 0, 4)
 	for {
 		if p.peek() != '"' {
 			return nil, p.fail("expected a key in quotes, found %s", p.found())
@@ -249,7 +264,7 @@ func (p *parser) object() (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		o.set(key.(string), v)
+		o.set(key, v)
 		if more, err := p.more('}'); err != nil || !more {
 			return &o.Record, err
 		}
@@ -295,8 +310,8 @@ func (o *objectBuilder) find(name string) int {
 	return -1
 }
 
-// str reads a text in quotes; it answers any so that whole can return it.
-func (p *parser) str() (any, error) {
+// str reads a text in quotes.
+func (p *parser) str() (string, error) {
 	p.at++
 	start := p.at
 	for p.at < len(p.text) {
@@ -308,15 +323,15 @@ func (p *parser) str() (any, error) {
 		case c == '\\':
 			return p.escaped(start)
 		case c < 0x20 && !p.lenient:
-			return nil, p.fail("a text holds the control character %s: write it as an escape", p.found())
+			return "", p.fail("a text holds the control character %s: write it as an escape", p.found())
 		}
 		p.at++
 	}
-	return nil, p.fail("the text in quotes does not end")
+	return "", p.fail("the text in quotes does not end")
 }
 
 // escaped goes on with a text at its first backslash.
-func (p *parser) escaped(start int) (any, error) {
+func (p *parser) escaped(start int) (string, error) {
 	var b strings.Builder
 	b.WriteString(p.text[start:p.at])
 	for p.at < len(p.text) {
@@ -326,17 +341,17 @@ func (p *parser) escaped(start int) (any, error) {
 			return strings.ToValidUTF8(b.String(), "\uFFFD"), nil
 		case c == '\\':
 			if err := p.escape(&b); err != nil {
-				return nil, err
+				return "", err
 			}
 			continue
 		case c < 0x20 && !p.lenient:
-			return nil, p.fail("a text holds the control character %s: write it as an escape", p.found())
+			return "", p.fail("a text holds the control character %s: write it as an escape", p.found())
 		default:
 			b.WriteByte(c)
 		}
 		p.at++
 	}
-	return nil, p.fail("the text in quotes does not end")
+	return "", p.fail("the text in quotes does not end")
 }
 
 // escape reads one escape, from its backslash on.

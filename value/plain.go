@@ -179,12 +179,18 @@ func Free(v any) any { return free(v) }
 // Equal tells whether two values are the same. Numbers of different kinds are not.
 func Equal(a, b any) bool {
 	switch a := a.(type) {
+	case string:
+		b, ok := b.(string)
+		return ok && a == b
+	case int64:
+		b, ok := b.(int64)
+		return ok && a == b
 	case []byte:
 		b, ok := b.([]byte)
 		return ok && bytes.Equal(a, b)
 	case []any:
 		b, ok := b.([]any)
-		return ok && slices.EqualFunc(a, b, Equal)
+		return ok && (sameList(a, b) || slices.EqualFunc(a, b, Equal))
 	case *Record:
 		b, ok := b.(*Record)
 		return ok && (a == b || a.typ == b.typ && slices.EqualFunc(a.fields, b.fields, func(x, y Field) bool {
@@ -195,4 +201,9 @@ func Equal(a, b any) bool {
 		return ok && a.String() == b.String()
 	}
 	return reflect.DeepEqual(a, b)
+}
+
+// sameList tells whether two lists are one: rows that came of one row share their values.
+func sameList(a, b []any) bool {
+	return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0]
 }

@@ -57,11 +57,11 @@ func temporal(name string) func(any) (any, bool) {
 
 // toText takes texts and UTF-8 bytes; numbers, booleans and dates are no text.
 func toText(v any) (any, bool) {
-	switch v := v.(type) {
+	switch text := v.(type) {
 	case string:
-		return v, true
+		return v, true // as it came: no new box for it
 	case []byte:
-		return string(v), utf8.Valid(v)
+		return string(text), utf8.Valid(text)
 	}
 	return nil, false
 }

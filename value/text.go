@@ -37,6 +37,19 @@ func Text(v any) string {
 	return compoundText(v)
 }
 
+// AppendText appends Text(v) to b.
+func AppendText(b []byte, v any) []byte {
+	switch v := v.(type) {
+	case string:
+		return append(b, v...)
+	case int64:
+		return strconv.AppendInt(b, v, 10)
+	case []any, *Record:
+		return AppendJSON(b, v)
+	}
+	return append(b, Text(v)...)
+}
+
 // compoundText is Text for what is not a plain scalar.
 func compoundText(v any) string {
 	switch v := plainGo(v).(type) {

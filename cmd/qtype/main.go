@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"github.com/qtype-dev/qtype/diag"
+	"github.com/qtype-dev/qtype/memory/stores"
 )
 
 // The exit statuses.
@@ -32,6 +33,7 @@ func start() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second interrupt ends the process at once
+	stores.Quiet()
 	return execute(ctx, standardStreams(), os.Args[1:])
 }
 

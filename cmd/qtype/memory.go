@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -138,7 +139,7 @@ func (r *remembering) conversation(ctx context.Context, app *runtime.App) (*memo
 	}
 	switch {
 	case len(ids) == 0:
-		return nil, fmt.Errorf("memory %s has no conversations in %s yet", declared.ID, qtype.DefaultStore)
+		return nil, fmt.Errorf("memory %s has no conversations in %s yet", declared.ID, app.Place(declared.ID))
 	case r.session != "":
 		return nil, fmt.Errorf("memory %s has no session %q%s", declared.ID, r.session, didYouMean(r.session, ids))
 	case len(ids) > 1:
@@ -160,7 +161,9 @@ type listed struct {
 	Messages int64     `json:"messages"`
 	InWindow int       `json:"in_window"`
 	Tokens   int       `json:"tokens"`
+	Used     int       `json:"used"`
 	Limit    int       `json:"limit"`
+	Unit     string    `json:"unit"`
 	Flushes  int       `json:"flushes"`
 	LastSaid time.Time `json:"last_said"`
 }
@@ -178,17 +181,28 @@ func (r *remembering) list(ctx context.Context, app *runtime.App) error {
 			return err
 		}
 		for _, s := range sessions {
-			lines = append(lines, listed{m.ID, s.Session, s.Messages, s.InWindow, s.Tokens, s.Limit, s.Flushes, s.LastSaid})
+			lines = append(lines, listed{m.ID, s.Session, s.Messages, s.InWindow, s.Tokens, s.Used, s.Limit, string(s.Unit), s.Flushes, s.LastSaid})
 		}
 	}
 	if r.format.value == "json" {
 		return jsonLines(r.out, lines)
 	}
 	if len(lines) == 0 {
-		_, err := fmt.Fprintf(r.out, "no conversations in %s yet\n", qtype.DefaultStore)
+		_, err := fmt.Fprintf(r.out, "no conversations in %s yet\n", joinNames(places(app, declared)))
 		return err
 	}
 	return r.write("", listTable(lines, time.Now()))
+}
+
+// places are where the memories live, each named once.
+func places(app *runtime.App, declared []*spec.Memory) []string {
+	var all []string
+	for _, m := range declared {
+		if place := app.Place(m.ID); !slices.Contains(all, place) {
+			all = append(all, place)
+		}
+	}
+	return all
 }
 
 // listTable draws look.md's table.
@@ -203,9 +217,20 @@ func listTable(lines []listed, now time.Time) string {
 	fmt.Fprintf(&b, "%s   %s  %8s  %9s  %16s   %s\n", pad("memory", idWidth), pad("session", sessionWidth), "messages", "in window", "tokens / limit", "last said")
 	for _, l := range lines {
 		fmt.Fprintf(&b, "%s   %s  %8s  %9s  %16s   %s\n", pad(clean(l.Memory), idWidth), pad(clean(l.Session), sessionWidth),
-			show.Thousands(int(l.Messages)), show.Thousands(l.InWindow), show.Thousands(l.Tokens)+" / "+show.Thousands(l.Limit), ago(now.Sub(l.LastSaid)))
+			show.Thousands(int(l.Messages)), show.Thousands(l.InWindow), fullness(l), ago(now.Sub(l.LastSaid)))
 	}
 	return b.String()
+}
+
+// fullness is how much of its limit a window takes: tokens, unless another unit is named.
+func fullness(l listed) string {
+	switch {
+	case l.Limit == 0:
+		return show.Thousands(l.Tokens)
+	case l.Unit == string(memory.InTokens):
+		return show.Thousands(l.Used) + " / " + show.Thousands(l.Limit)
+	}
+	return fmt.Sprintf("%s / %s %s", show.Thousands(l.Used), show.Thousands(l.Limit), l.Unit)
 }
 
 // ago is a length of time as a person says it.
@@ -237,10 +262,11 @@ func (r *remembering) show(ctx context.Context, app *runtime.App) error {
 		return err
 	}
 	if r.format.value == "json" {
+		entries := slices.Clone(window.Entries)
 		if window.System != nil {
-			window.Entries = append([]memory.Entry{*window.System}, window.Entries...)
+			entries = slices.Insert(entries, window.SystemAt, window.System)
 		}
-		return jsonLines(r.out, said(window.Entries))
+		return jsonLines(r.out, said(entries...))
 	}
 	rule, err := lastFlush(ctx, m, r.session)
 	if err != nil {
@@ -292,7 +318,7 @@ func (r *remembering) history(ctx context.Context, app *runtime.App) error {
 	turn := int64(-1)
 	for e, err := range m.History(ctx, r.session) {
 		if err == nil && r.format.value == "json" {
-			err = jsonLines(r.out, said([]memory.Entry{e}))
+			err = jsonLines(r.out, said(&e))
 		} else if err == nil {
 			if e.Turn != turn {
 				turn = e.Turn
@@ -320,7 +346,7 @@ type utterance struct {
 }
 
 // said are entries as JSON lines write them.
-func said(entries []memory.Entry) []utterance {
+func said(entries ...*memory.Entry) []utterance {
 	all := make([]utterance, 0, len(entries))
 	for _, e := range entries {
 		text, err := json.Marshal(e.Message)

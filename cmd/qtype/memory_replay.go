@@ -86,8 +86,7 @@ func replayConfig(app *spec.Application, m *spec.Memory) (memory.Config, error) 
 	if err != nil {
 		return memory.Config{}, err
 	}
-	return memory.Config{ID: m.ID, TokenLimit: m.TokenLimit, ChatShare: m.ChatHistoryTokenRatio,
-		FlushSize: m.TokenFlushSize, Counter: enc}, nil
+	return runtime.MemoryConfig(m, enc), nil
 }
 
 // open opens the transcript and tells what to call it.

@@ -29,6 +29,7 @@ CREATE TABLE %[1]ssessions (
 	session     bytea NOT NULL,
 	version     bigint NOT NULL,
 	state       text NOT NULL, -- JSON
+	change      bigint NOT NULL, -- a random number of the newest change, by which its writer knows it
 	UNIQUE (memory_key, session_key)
 ) WITH (fillfactor = 60); -- room for the new head of a session in the page of the old one
 CREATE INDEX %[1]ssessions_in_order ON %[1]ssessions (memory_key, (substring(session FROM 1 FOR 256)));

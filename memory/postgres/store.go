@@ -72,7 +72,10 @@ func Open(address string, opts ...Option) (*Store, error) {
 		return nil, s.wrong("its URL begins with postgres:// or postgresql://")
 	}
 	s.place = placeOf(u)
-	parameters := u.Query()
+	parameters, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return nil, s.wrong("the parameters of its URL cannot be read: is everything in them percent-encoded?")
+	}
 	if err := s.read(parameters); err != nil {
 		return nil, err
 	}

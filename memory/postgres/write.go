@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -17,7 +18,8 @@ import (
 // Apply makes one change by one statement. Its parts see the head that its
 // first part moved, and nothing where that found another version.
 func (s *Store) Apply(ctx context.Context, k memory.Key, c memory.Change) error {
-	st, err := build(k, c)
+	own := rand.Int64()
+	st, err := build(k, c, own)
 	if err != nil {
 		return err
 	}
@@ -30,19 +32,19 @@ func (s *Store) Apply(ctx context.Context, k memory.Key, c memory.Change) error 
 		case !errors.Is(err, pgx.ErrNoRows):
 			return err
 		case attempts > 1: // the first attempt may have been made before its connection broke
-			return s.mine(ctx, pool, k, c.Next)
+			return s.mine(ctx, pool, k, own)
 		}
 		return memory.ErrConflict
 	})
 }
 
-// mine is nil where the session stands at the version that only this change
-// could give it, else ErrConflict.
-func (s *Store) mine(ctx context.Context, pool *pgxpool.Pool, k memory.Key, next int64) error {
-	var version int64
-	err := pool.QueryRow(ctx, s.sql("SELECT version FROM %ssessions WHERE memory_key = $1 AND session_key = $2"),
-		key(k.Memory), key(k.Session)).Scan(&version)
-	if errors.Is(err, pgx.ErrNoRows) || err == nil && version != next {
+// mine is nil where the newest change of the session is the one with this
+// number, else ErrConflict.
+func (s *Store) mine(ctx context.Context, pool *pgxpool.Pool, k memory.Key, own int64) error {
+	var change int64
+	err := pool.QueryRow(ctx, s.sql("SELECT change FROM %ssessions WHERE memory_key = $1 AND session_key = $2"),
+		key(k.Memory), key(k.Session)).Scan(&change)
+	if errors.Is(err, pgx.ErrNoRows) || err == nil && change != own {
 		return memory.ErrConflict
 	}
 	return err
@@ -70,18 +72,19 @@ func (st *statement) text() string {
 	return "WITH " + strings.Join(st.parts, ",\n") + "\nSELECT id FROM head"
 }
 
-func build(k memory.Key, c memory.Change) (*statement, error) {
+// build makes the statement of a change with the number own.
+func build(k memory.Key, c memory.Change, own int64) (*statement, error) {
 	st := &statement{}
 	state, err := json.Marshal(c.State)
 	if err != nil {
 		return nil, err
 	}
 	if c.Version == 0 {
-		st.add(`head AS (INSERT INTO %ssessions (memory_key, session_key, session, version, state)
-VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING id)`, key(k.Memory), key(k.Session), []byte(k.Session), c.Next, string(state))
+		st.add(`head AS (INSERT INTO %ssessions (memory_key, session_key, session, version, state, change)
+VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING id)`, key(k.Memory), key(k.Session), []byte(k.Session), c.Next, string(state), own)
 	} else {
-		st.add(`head AS (UPDATE %ssessions SET version = ?, state = ?
-WHERE memory_key = ? AND session_key = ? AND version = ? RETURNING id)`, c.Next, string(state), key(k.Memory), key(k.Session), c.Version)
+		st.add(`head AS (UPDATE %ssessions SET version = ?, state = ?, change = ?
+WHERE memory_key = ? AND session_key = ? AND version = ? RETURNING id)`, c.Next, string(state), own, key(k.Memory), key(k.Session), c.Version)
 	}
 	if err := st.addEntries(c.Entries); err != nil {
 		return nil, err
@@ -161,21 +164,26 @@ ON CONFLICT (session_id, name) DO UPDATE SET value = excluded.value)`, set, cont
 // expand puts prefix in the place of every %s.
 func expand(text, prefix string) string { return strings.ReplaceAll(text, "%s", prefix) }
 
-// Delete removes everything that the session has, in one round trip. The first
-// statement waits for a writer, so that the later ones see all that it wrote.
+// Delete removes everything that the session has. Its head goes first: that
+// waits for a writer, so the later statements see all that it wrote, and whoever
+// comes after finds no session.
 func (s *Store) Delete(ctx context.Context, k memory.Key) error {
-	const session = "(SELECT id FROM %ssessions WHERE memory_key = $1 AND session_key = $2)"
 	return s.use(ctx, false, func(ctx context.Context, pool *pgxpool.Pool) error {
-		var all pgx.Batch
-		for _, statement := range []string{
-			"SELECT id FROM %ssessions WHERE memory_key = $1 AND session_key = $2 FOR UPDATE",
-			"DELETE FROM %sentries WHERE session_id = " + session,
-			"DELETE FROM %sevents WHERE session_id = " + session,
-			"DELETE FROM %snamed WHERE session_id = " + session,
-			"DELETE FROM %ssessions WHERE memory_key = $1 AND session_key = $2",
-		} {
-			all.Queue(s.sql(statement), key(k.Memory), key(k.Session))
-		}
-		return pool.SendBatch(ctx, &all).Close()
+		return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+			var id int64
+			err := tx.QueryRow(ctx, s.sql("DELETE FROM %ssessions WHERE memory_key = $1 AND session_key = $2 RETURNING id"),
+				key(k.Memory), key(k.Session)).Scan(&id)
+			if errors.Is(err, pgx.ErrNoRows) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			var rest pgx.Batch
+			for _, table := range []string{"entries", "events", "named"} {
+				rest.Queue(s.sql("DELETE FROM %s"+table+" WHERE session_id = $1"), id)
+			}
+			return tx.SendBatch(ctx, &rest).Close()
+		})
 	})
 }

@@ -14,7 +14,7 @@ import (
 // A session's keys have one hash tag, so they lie on one node of a cluster and
 // one script may change them all:
 //
-//	qtype:{digest}:head     hash: format, version, state (JSON), born, memory, session, and a field v:NAME for each named value
+//	qtype:{digest}:head     hash: format, version, state (JSON), change, born, memory, session; a field v:NAME for each named value
 //	qtype:{digest}:entries  stream: the ids are SEQ-0; h is "turn tokens microseconds failed", m the message as JSON
 //	qtype:{digest}:ids      hash: message id → seq, of the entries that did not fail
 //	qtype:{digest}:events   list of JSON
@@ -61,7 +61,7 @@ func digest(text string) string {
 // by 0xff, so that members sort as the ids do.
 const end = "\x00\x01"
 
-// member stands for one life of a session: born is the version that it began with.
+// member stands for one life of a session: born is the number of the change that began it.
 func member(session string, born int64) string {
 	escaped := strings.ReplaceAll(session, "\x00", "\x00\xff")
 	return string(binary.BigEndian.AppendUint64([]byte(escaped+end), uint64(born)))

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	driver "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/qtype-dev/qtype/memory"
@@ -58,6 +59,11 @@ func Timeout(d time.Duration) Option { return func(s *Store) { s.timeout = d } }
 // conversations may be lost.
 func Warn(tell func(string)) Option { return func(s *Store) { s.warn = tell } }
 
+// Quiet stops the driver from writing to standard error beside the errors that
+// its callers get. That concerns all of the program's uses of the driver, so a
+// program decides, not a store.
+func Quiet() { logging.Disable() }
+
 // Open names the server: redis://user:password@host:6379/0, or rediss:// for
 // TLS. Nothing is connected to before the first use.
 //
@@ -74,7 +80,10 @@ func Open(address string, opts ...Option) (*Store, error) {
 		return nil, s.wrong("its URL begins with redis:// or rediss://")
 	}
 	s.place = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
-	parameters := u.Query()
+	parameters, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return nil, s.wrong("the parameters of its URL cannot be read: is everything in them percent-encoded?")
+	}
 	clustered, err := s.read(parameters)
 	if err != nil {
 		return nil, err

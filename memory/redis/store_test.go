@@ -21,6 +21,7 @@ var prefixes atomic.Int64
 
 func TestMain(m *testing.M) {
 	storetest.WriterMain(func(place string) (memory.Store, error) { return redis.Open(place) })
+	redis.Quiet()
 	goleak.VerifyTestMain(shared.Around(m))
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
+	"math/rand/v2"
 
 	driver "github.com/redis/go-redis/v9"
 
@@ -23,18 +25,22 @@ const (
 // first, for of all commands only XADD may refuse what comes: what an outsider
 // added to the stream.
 //
-// ARGV: format, version, next, state, then four counted lists: entries (seq, h,
+// Each change has a random number, own, by which its writer knows it again where
+// an answer was lost: the version alone would not do, for two writers may go
+// from one version to the same next.
+//
+// ARGV: format, version, next, state, own, then four counted lists: entries (seq, h,
 // m, id or an empty string for a failed one, and whether it has one), events,
 // values to set (field, value), values to remove (field); memory and session.
 var applyScript = driver.NewScript(`
-local head = redis.call('HMGET', KEYS[1], 'version', 'format', 'born')
+local head = redis.call('HMGET', KEYS[1], 'version', 'format', 'change', 'born')
 if head[2] and tonumber(head[2]) > tonumber(ARGV[1]) then return 3 end
-if head[1] == ARGV[3] then return 1 end
+if head[3] == ARGV[5] then return 1 end
 if (head[1] or '0') ~= ARGV[2] then
-  if head[3] == ARGV[3] then return 2 end
+  if head[4] == ARGV[5] then return 2 end
   return 0
 end
-local i = 5
+local i = 6
 local function each(width, act)
   local n = tonumber(ARGV[i])
   i = i + 1
@@ -47,8 +53,8 @@ end)
 each(1, function() redis.call('RPUSH', KEYS[4], ARGV[i]) end)
 each(2, function() redis.call('HSET', KEYS[1], ARGV[i], ARGV[i+1]) end)
 each(1, function() redis.call('HDEL', KEYS[1], ARGV[i]) end)
-redis.call('HSET', KEYS[1], 'version', ARGV[3], 'state', ARGV[4], 'format', ARGV[1])
-if not head[1] then redis.call('HSET', KEYS[1], 'born', ARGV[3], 'memory', ARGV[i], 'session', ARGV[i+1]) end
+redis.call('HSET', KEYS[1], 'version', ARGV[3], 'state', ARGV[4], 'format', ARGV[1], 'change', ARGV[5])
+if not head[1] then redis.call('HSET', KEYS[1], 'born', ARGV[5], 'memory', ARGV[i], 'session', ARGV[i+1]) end
 return 1
 `)
 
@@ -62,23 +68,31 @@ return born or '0'
 // Apply makes one change by one script, in one round trip; the first change of a
 // session also lists it.
 func (s *Store) Apply(ctx context.Context, k memory.Key, c memory.Change) error {
-	args, err := encode(k, c)
+	own := rand.Int64N(math.MaxInt64) + 1
+	args, err := encode(k, c, own)
 	if err != nil {
 		return err
 	}
 	_, err = use(ctx, s, func(ctx context.Context, client driver.UniversalClient) (struct{}, error) {
-		return struct{}{}, s.apply(ctx, client, k, c, args)
+		return struct{}{}, s.apply(ctx, client, k, change{own: own, first: c.Version == 0, args: args})
 	})
 	return err
 }
 
-func (s *Store) apply(ctx context.Context, client driver.UniversalClient, k memory.Key, c memory.Change, args []any) error {
-	if c.Version == 0 {
-		if err := client.ZAdd(ctx, s.list(k.Memory), driver.Z{Member: member(k.Session, c.Next)}).Err(); err != nil {
+// change is one as the script takes it.
+type change struct {
+	own   int64 // its random number
+	first bool  // it begins a session
+	args  []any
+}
+
+func (s *Store) apply(ctx context.Context, client driver.UniversalClient, k memory.Key, c change) error {
+	if c.first {
+		if err := client.ZAdd(ctx, s.list(k.Memory), driver.Z{Member: member(k.Session, c.own)}).Err(); err != nil {
 			return err
 		}
 	}
-	answer, err := applyScript.Run(ctx, client, s.names(k).slice(), args...).Int()
+	answer, err := applyScript.Run(ctx, client, s.names(k).slice(), c.args...).Int()
 	switch {
 	case err != nil:
 		return err
@@ -86,8 +100,8 @@ func (s *Store) apply(ctx context.Context, client driver.UniversalClient, k memo
 		return nil
 	case answer == overrun:
 		return memory.ErrConflict
-	case c.Version == 0: // this life of the session never began
-		if err := client.ZRem(ctx, s.list(k.Memory), member(k.Session, c.Next)).Err(); err != nil {
+	case c.first: // this life of the session never began
+		if err := client.ZRem(ctx, s.list(k.Memory), member(k.Session, c.own)).Err(); err != nil {
 			return err
 		}
 	}
@@ -107,12 +121,12 @@ func (s *Store) newer() error {
 const valueField = "v:"
 
 // encode is a change as applyScript takes it.
-func encode(k memory.Key, c memory.Change) ([]any, error) {
+func encode(k memory.Key, c memory.Change, own int64) ([]any, error) {
 	state, err := json.Marshal(c.State)
 	if err != nil {
 		return nil, err
 	}
-	args := []any{format, c.Version, c.Next, state, len(c.Entries)}
+	args := []any{format, c.Version, c.Next, state, own, len(c.Entries)}
 	for _, e := range c.Entries {
 		raw, err := e.Message.MarshalJSON()
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/memory"
 )
 
 // operate carries out a line that has "op".
@@ -51,8 +52,7 @@ func (r *replay) clear(ctx context.Context) error {
 	if _, err := r.settle(ctx); err != nil {
 		return err
 	}
-	r.next, r.oldest = 0, 0
-	clear(r.said)
+	r.forget()
 	return r.memory.Clear(ctx, session)
 }
 
@@ -75,8 +75,7 @@ func (r *replay) set(ctx context.Context, raw json.RawMessage) error {
 	if _, err := r.settle(ctx); err != nil {
 		return err
 	}
-	clear(r.said)
-	r.oldest = r.next + 1
+	r.forget()
 	for _, u := range said {
 		r.hear(u)
 	}
@@ -89,17 +88,21 @@ func (r *replay) limit(keys map[string]json.RawMessage) error {
 		return errors.New("the operation limit names no limit")
 	}
 	limits := r.limits
-	set := map[string]func(float64) bool{
+	all := map[string]func(float64) bool{
 		"token_limit":              whole(&limits.TokenLimit),
 		"chat_history_token_ratio": share(&limits.ChatShare),
 		"token_flush_size":         whole(&limits.FlushSize),
+		"max_messages":             whole(&limits.MaxMessages),
+		"max_tokens":               whole(&limits.MaxTokens),
+		"n_rounds":                 whole(&limits.NRounds),
+		"max_context":              whole(&limits.MaxContext),
 	}
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		if set[key] == nil {
-			return fmt.Errorf("%q is no limit of this memory: its limits are %s", key, strings.Join(slices.Sorted(maps.Keys(set)), ", "))
+		if err := r.own(key); err != nil {
+			return err
 		}
 		var n *float64
-		if err := json.Unmarshal(keys[key], &n); err != nil || n == nil || !set[key](*n) {
+		if err := json.Unmarshal(keys[key], &n); err != nil || n == nil || !all[key](*n) {
 			return fmt.Errorf("%s must be %s, not %s", key, wanted(key), keys[key])
 		}
 	}
@@ -108,6 +111,22 @@ func (r *replay) limit(keys map[string]json.RawMessage) error {
 	}
 	r.limits = limits
 	return nil
+}
+
+// own refuses what is no limit of this memory's policy.
+func (r *replay) own(key string) error {
+	policy := r.memory.Policy()
+	names := memory.LimitNames(policy)
+	slices.Sort(names)
+	switch other := memory.PolicyOfLimit(key); {
+	case other == policy:
+		return nil
+	case other != "":
+		return fmt.Errorf("%s is a limit of policy %s; this memory has policy %s", key, other, policy)
+	case len(names) == 0:
+		return fmt.Errorf("%q is no limit of this memory: policy %s has none", key, policy)
+	}
+	return fmt.Errorf("%q is no limit of this memory: its limits are %s", key, strings.Join(names, ", "))
 }
 
 func wanted(key string) string {

@@ -2,9 +2,12 @@ package replay
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 
+	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/memory/show"
 )
 
@@ -17,8 +20,9 @@ func printer(f Format, out *bufio.Writer) func(*outcome) error {
 	return func(o *outcome) error { return o.text(out, lines) }
 }
 
-// line is an outcome as JSON; window_tokens counts the chat messages alone, as
-// the policy does (reference memory.md 2.6).
+// line is an outcome as JSON; window_tokens counts what the policy counts: the
+// chat messages alone (reference memory.md 2.6), with message_window and
+// token_window the system message too (3.2).
 type line struct {
 	Line         int               `json:"line"`
 	Tokens       int               `json:"tokens"`
@@ -31,9 +35,6 @@ type line struct {
 func (o *outcome) json(out *bufio.Writer) error {
 	l := line{Line: o.line, Tokens: o.tokens, WindowTokens: o.fill.Tokens, History: o.history,
 		Window: []json.RawMessage{}, Evicted: []json.RawMessage{}}
-	if o.system != nil {
-		l.Window = append(l.Window, o.system.json())
-	}
 	for _, u := range o.window {
 		l.Window = append(l.Window, u.json())
 	}
@@ -43,6 +44,67 @@ func (o *outcome) json(out *bufio.Writer) error {
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
 	return enc.Encode(l)
+}
+
+// json is the message as it is sent, in the form in which it was given.
+func (s shown) json() json.RawMessage {
+	if sameText(s.entry.Message.Blocks, s.message.Blocks) {
+		return s.utterance.json()
+	}
+	cut := &utterance{raw: withContent(s.raw, s.entry.Message), tokens: s.entry.Tokens}
+	return cut.json()
+}
+
+func sameText(a, b []chat.Block) bool {
+	return slices.EqualFunc(a, b, func(a, b chat.Block) bool { return a.Type == b.Type && a.Text == b.Text })
+}
+
+// withContent is a message's JSON text with the content of another message: a
+// text where it was one or none, else a list of parts.
+func withContent(raw []byte, m chat.Message) []byte {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(raw, &fields) != nil {
+		return raw // never: it was read before
+	}
+	old := bytes.TrimSpace(fields["content"])
+	var sent struct {
+		Content json.RawMessage `json:"content"`
+	}
+	if len(old) > 0 && old[0] == '[' {
+		m.Blocks = append([]chat.Block{{Type: "text"}}, m.Blocks...) // so that it is written as parts
+		_ = json.Unmarshal(chat.OpenAI(m), &sent)
+		var parts []json.RawMessage
+		_ = json.Unmarshal(sent.Content, &parts)
+		sent.Content = encode(parts[min(1, len(parts)):])
+	} else {
+		sent.Content = encode(m.Text())
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	for depth := 0; ; {
+		token, err := dec.Token()
+		if err != nil {
+			return fmt.Appendf(raw[:len(raw)-1:len(raw)-1], `,"content":%s}`, sent.Content)
+		}
+		switch token {
+		case json.Delim('{'), json.Delim('['):
+			depth++
+		case json.Delim('}'), json.Delim(']'):
+			depth--
+		case "content":
+			if from := int(dec.InputOffset()); depth == 1 && raw[from] == ':' { // a key, for the text is compact
+				return slices.Concat(raw[:from+1], sent.Content, raw[from+1+len(old):])
+			}
+		}
+	}
+}
+
+// encode is v as JSON, its letters as they are.
+func encode(v any) []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(v) // texts and raw JSON always have a written form
+	return bytes.TrimSpace(b.Bytes())
 }
 
 // json is the message as it was given, with its tokens behind.

@@ -7,7 +7,12 @@
 //	{"role": "user", "content": "Where is my parcel?"}
 //	{"op": "clear"}                           forgets window and history
 //	{"op": "set", "messages": [ … ]}          replaces the window
-//	{"op": "limit", "token_limit": 2000}      changes limits from the next message on
+//	{"op": "limit", "token_limit": 2000}      changes limits of the memory's policy from here on
+//
+// What it says of each line depends on the policy as it does in a run: with
+// message_window and token_window the system message stands where it was said,
+// counts, and is not said again where it is equal to the one that holds; with
+// round_window the first messages may be cut, and are shown as they would be sent.
 package replay
 
 import (
@@ -18,6 +23,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/qtype-dev/qtype/chat"
@@ -65,8 +71,7 @@ func Run(ctx context.Context, cfg memory.Config, in io.Reader, out io.Writer, op
 		return err
 	}
 	buffered := bufio.NewWriter(out)
-	r := &replay{memory: mem, limits: memory.Limits{TokenLimit: cfg.TokenLimit, ChatShare: cfg.ChatShare, FlushSize: cfg.FlushSize},
-		said: map[int64]*utterance{}, print: printer(opts.Format, buffered)}
+	r := &replay{memory: mem, limits: cfg.Limits(), systems: map[string]*utterance{}, print: printer(opts.Format, buffered)}
 	err = r.run(ctx, bufio.NewReaderSize(in, 64<<10), opts.Each)
 	return errors.Join(err, buffered.Flush())
 }
@@ -75,11 +80,11 @@ type replay struct {
 	memory  *memory.Memory
 	limits  memory.Limits
 	line    int
-	tokens  int                  // of the line's own message
-	next    int64                // the Seq of the newest message: how many were said
-	oldest  int64                // the oldest Seq that may still be in the window
-	said    map[int64]*utterance // what may still be printed, by Seq
-	evicted []*utterance         // since the last outcome
+	tokens  int                   // of the line's own message
+	chat    []*utterance          // what was said since the last clear or set, system messages aside: the window is the end of it
+	first   int                   // where in chat the window began when it was looked at last
+	systems map[string]*utterance // system messages since the last clear or set, by the ids of their messages
+	evicted []*utterance          // since the last outcome
 	print   func(*outcome) error
 }
 
@@ -94,11 +99,16 @@ type utterance struct {
 type outcome struct {
 	line    int
 	tokens  int
-	system  *utterance
-	window  []*utterance
+	window  []shown
 	evicted []*utterance
 	history int64
 	fill    memory.Window // its numbers; for text also its messages
+}
+
+// shown is a message as it is sent: entry says less than its utterance where it was cut.
+type shown struct {
+	*utterance
+	entry *memory.Entry
 }
 
 func (r *replay) run(ctx context.Context, in *bufio.Reader, each bool) error {
@@ -187,12 +197,16 @@ func (r *replay) utterance(raw []byte) (*utterance, error) {
 	if err := json.Compact(&compact, raw); err != nil {
 		return nil, err
 	}
+	m.ID = chat.NewID() // by which it is found again in the window
 	return &utterance{raw: compact.Bytes(), message: m, tokens: r.memory.Tokens(m)}, nil
 }
 
 func (r *replay) hear(u *utterance) {
-	r.next++
-	r.said[r.next] = u
+	if u.message.Role == chat.System {
+		r.systems[u.message.ID] = u
+		return
+	}
+	r.chat = append(r.chat, u)
 }
 
 // tell writes where the memory stands.
@@ -201,30 +215,41 @@ func (r *replay) tell(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o := &outcome{line: r.line, tokens: r.tokens, evicted: r.evicted, history: r.next, fill: w}
-	if w.System != nil {
-		o.system = r.said[w.System.Seq]
+	o := &outcome{line: r.line, tokens: r.tokens, evicted: r.evicted, fill: w}
+	for i, e := range w.Entries {
+		o.window = append(o.window, shown{r.chat[r.first+i], e})
 	}
-	for _, e := range w.Entries {
-		o.window = append(o.window, r.said[e.Seq])
+	if w.System != nil {
+		o.window = slices.Insert(o.window, w.SystemAt, shown{r.systems[w.System.Message.ID], w.System})
+	}
+	sessions, err := r.memory.Sessions(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range sessions { // one, or none
+		o.history = s.Messages
 	}
 	r.evicted = nil
 	return r.print(o)
 }
 
-// settle notes what left the window since it was called last.
+// settle notes what left the window since it was looked at last. What comes back
+// because a limit was raised may leave it again.
 func (r *replay) settle(ctx context.Context) (memory.Window, error) {
 	w, err := r.memory.Window(ctx, session)
-	if err != nil || len(w.Entries) == 0 {
+	if err != nil {
 		return w, err
 	}
-	for first := w.Entries[0].Seq; r.oldest < first; r.oldest++ {
-		u := r.said[r.oldest]
-		if u == nil || u.message.Role == chat.System {
-			continue // replaced by an operation, or no part of the queue
-		}
-		r.evicted = append(r.evicted, u)
-		delete(r.said, r.oldest)
+	first := len(r.chat) - len(w.Entries)
+	if first > r.first {
+		r.evicted = append(r.evicted, r.chat[r.first:first]...)
 	}
+	r.first = first
 	return w, nil
+}
+
+// forget begins anew with nothing said.
+func (r *replay) forget() {
+	r.chat, r.first = nil, 0
+	clear(r.systems)
 }

@@ -156,7 +156,7 @@ func TestFaults(t *testing.T) {
 		`{"op":"set","messages":null}`:             `line 2: the operation set needs "messages", a list`,
 		`{"op":"set","messages":[{"role":"user","content":"x"},{"content":"x"}]}`: `line 2: messages[1]: a message needs a "role"`,
 		`{"op":"limit"}`:                                               `line 2: the operation limit names no limit`,
-		`{"op":"limit","max_messages":3}`:                              `line 2: "max_messages" is no limit of this memory: its limits are chat_history_token_ratio, token_flush_size, token_limit`,
+		`{"op":"limit","max_messages":3}`:                              `line 2: max_messages is a limit of policy message_window; this memory has policy flush`,
 		`{"op":"limit","token_limit":0}`:                               `line 2: token_limit must be a positive whole number, not 0`,
 		`{"op":"limit","token_limit":2.5}`:                             `line 2: token_limit must be a positive whole number, not 2.5`,
 		`{"op":"limit","token_flush_size":"9"}`:                        `line 2: token_flush_size must be a positive whole number, not "9"`,

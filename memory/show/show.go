@@ -32,16 +32,20 @@ type Printer struct {
 // across, the messages, and how full the window is.
 func (p *Printer) Window(w memory.Window, rule string) error {
 	var b strings.Builder
-	if w.System != nil {
-		b.WriteString(p.line(w.System.Message, w.System.Tokens))
+	system := func(at int) {
+		if w.System != nil && w.SystemAt == at {
+			b.WriteString(p.line(w.System.Message, w.System.Tokens))
+		}
 	}
+	system(0)
 	if rule != "" {
 		b.WriteString(p.rule(rule))
 	}
-	for _, e := range w.Entries {
+	for i, e := range w.Entries {
 		b.WriteString(p.line(e.Message, e.Tokens))
+		system(i + 1)
 	}
-	fmt.Fprintf(&b, "window %s  %s of %s tokens\n", bar(w.Tokens, w.Limit), Thousands(w.Tokens), Thousands(w.Limit))
+	b.WriteString("window " + fill(w) + "\n")
 	_, err := io.WriteString(p.Out, b.String())
 	return err
 }
@@ -125,6 +129,17 @@ func (p *Printer) rule(text string) string {
 	left := strings.Repeat("─", 12)
 	rest := max(p.width()-12-2-runewidth.StringWidth(text), 3)
 	return left + " " + text + " " + strings.Repeat("─", rest) + "\n"
+}
+
+// fill is how full a window is.
+func fill(w memory.Window) string {
+	switch {
+	case w.Limit == 0:
+		return fmt.Sprintf("%s, %s tokens, no limit", Messages(len(w.Entries)), Thousands(w.Tokens))
+	case w.Unit == memory.InTokens:
+		return fmt.Sprintf("%s  %s of %s tokens", bar(w.Used, w.Limit), Thousands(w.Used), Thousands(w.Limit))
+	}
+	return fmt.Sprintf("%s  %s of %s %s, %s tokens", bar(w.Used, w.Limit), Thousands(w.Used), Thousands(w.Limit), w.Unit, Thousands(w.Tokens))
 }
 
 // bar is how much of limit n is.

@@ -59,7 +59,7 @@ func TestResult(t *testing.T) {
 func TestFullBar(t *testing.T) {
 	var out strings.Builder
 	p := &show.Printer{Out: &out}
-	if err := p.Window(memory.Window{Tokens: 36_102, Limit: 35_000}, ""); err != nil {
+	if err := p.Window(memory.Window{Tokens: 36_102, Used: 36_102, Limit: 35_000, Unit: memory.InTokens}, ""); err != nil {
 		t.Fatal(err)
 	}
 	if want := "window ▕" + strings.Repeat("█", 40) + "  36,102 of 35,000 tokens\n"; out.String() != want {

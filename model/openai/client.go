@@ -38,7 +38,7 @@ type Config struct {
 	Key        string         // the credential; empty sends no Authorization header
 	Credential string         // where the key came from, in a user's words: an auth's id or a variable's name
 	Params     map[string]any // inference parameters, sent as they are
-	HTTP       *http.Client   // carries the calls
+	HTTP       *http.Client   // carries the calls; nil means a plain one
 }
 
 // Client is one model behind one server. It is safe for concurrent use.
@@ -60,7 +60,10 @@ func New(c Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("model %s: %w", c.Info.ID, err)
 	}
-	caller := *c.HTTP
+	var caller http.Client // where the program gives none
+	if c.HTTP != nil {
+		caller = *c.HTTP
+	}
 	// A conversation and a key belong to the server that the document names, so
 	// they are not carried on to where it points.
 	caller.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

@@ -422,7 +422,7 @@ func TestAStreamAnsweredInOnePieceWithoutItsContentType(t *testing.T) {
 		_, _ = io.WriteString(w, `{"choices":[{"message":{"role":"assistant","content":"in one piece"},"finish_reason":"stop"}]}`)
 	}))
 	defer srv.Close()
-	c, err := openai.New(openai.Config{BaseURL: srv.URL})
+	c, err := openai.New(openai.Config{BaseURL: srv.URL, HTTP: srv.Client()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,77 @@
+package lsp_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// large is an application of about so many lines.
+func large(lines int) string {
+	var b strings.Builder
+	b.WriteString("id: large\nmemories:\n  - id: chat_memory\n    token_limit: 50000\nmodels:\n  - type: Model\n    id: small\n    provider: mock\n    rules: [{echo: true}]\nflows:\n")
+	for flow := 0; strings.Count(b.String(), "\n") < lines; flow++ {
+		fmt.Fprintf(&b, "  - id: flow_%d\n    variables:\n      - id: question\n        type: text\n      - {id: answer, type: text}\n    inputs: [question]\n    outputs: [answer]\n    steps:\n", flow)
+		for step := range 8 {
+			fmt.Fprintf(&b, "      - type: LLMInference\n        id: step_%d_%d\n        model: small\n        memory: chat_memory\n        system_message: |\n          You answer for a bookshop.\n          Be brief.\n        inputs: [question]\n        outputs:\n          - answer\n", flow, step)
+		}
+	}
+	return b.String()
+}
+
+// BenchmarkKeystroke is the time from a keystroke in a document of 5,000 lines
+// to its diagnostics, over the protocol, the rest after the typing included.
+func BenchmarkKeystroke5000Lines(b *testing.B) {
+	e := start(b, nil)
+	e.open(app, large(5000))
+	e.diagnostics(app)
+	at := e.at(app, "You answer", 200, 3)["position"].(position)
+	for i := 0; b.Loop(); i++ {
+		r := textRange{at, at}
+		if i%2 == 1 {
+			r.End.Character++
+			e.change(app, map[string]any{"range": r, "text": ""})
+		} else {
+			e.change(app, map[string]any{"range": r, "text": "x"})
+		}
+		e.diagnostics(app)
+	}
+}
+
+// BenchmarkCompletion is a request for proposals behind a keystroke.
+func BenchmarkCompletion5000Lines(b *testing.B) {
+	e := start(b, nil)
+	e.open(app, large(5000))
+	where := e.at(app, "memory: chat_memory", 200, 10)
+	for b.Loop() {
+		var list struct{ Items []item }
+		e.call("textDocument/completion", where, &list)
+		if len(list.Items) != 1 {
+			b.Fatal(list)
+		}
+	}
+}
+
+// BenchmarkSemanticTokens colours the whole document.
+func BenchmarkSemanticTokens5000Lines(b *testing.B) {
+	e := start(b, nil)
+	e.open(app, large(5000))
+	for b.Loop() {
+		var tokens struct{ Data []int }
+		e.call("textDocument/semanticTokens/full", map[string]any{"textDocument": map[string]any{"uri": e.uri(app)}}, &tokens)
+	}
+}
+
+// BenchmarkRename renames an id that is named 400 times.
+func BenchmarkRename5000Lines(b *testing.B) {
+	e := start(b, nil)
+	e.open(app, large(5000))
+	e.diagnostics(app)
+	for b.Loop() {
+		var w edits
+		e.call("textDocument/rename", and(e.at(app, "id: chat_memory", 0, 5), "newName", "talks"), &w)
+		if len(w.Changes[e.uri(app)]) < 400 {
+			b.Fatal(len(w.Changes[e.uri(app)]))
+		}
+	}
+}

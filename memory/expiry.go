@@ -1,0 +1,92 @@
+package memory
+
+import (
+	"context"
+	"errors"
+)
+
+// A session that nobody wrote to for the ttl is over: it is deleted, window and
+// history, when it is used next, and by Prune. Until then reads do not see it.
+
+// expired tells whether a session's ttl is over. Who reads it does not touch it.
+func (m *Memory) expired(s State) bool {
+	return m.ttl > 0 && s.Last > 0 && m.now().Sub(s.LastSaid) > m.ttl
+}
+
+// unexpired is v, or an empty view once the session was deleted because its ttl
+// is over. The caller holds the session's lane.
+func (m *Memory) unexpired(ctx context.Context, key Key, v *view) (*view, error) {
+	for range maxAttempts {
+		if !m.expired(v.state) {
+			return v, nil
+		}
+		err := m.remove(ctx, key, v.version)
+		if err == nil {
+			return m.emptyView(), nil
+		}
+		if !errors.Is(err, ErrConflict) {
+			return nil, err
+		}
+		if v, err = m.load(ctx, key); err != nil { // somebody wrote to it in this very moment
+			return nil, err
+		}
+	}
+	return nil, ErrConflict
+}
+
+// remove deletes a session that still has the version.
+func (m *Memory) remove(ctx context.Context, key Key, version int64) error {
+	m.live.drop(key)
+	if r, ok := m.store.(Remover); ok {
+		return r.Remove(ctx, key, version)
+	}
+	head, err := m.store.Head(ctx, key)
+	if err != nil {
+		return err
+	}
+	if head.Version != version {
+		return ErrConflict
+	}
+	return m.store.Delete(ctx, key)
+}
+
+// Prune deletes the sessions whose ttl is over and tells how many they were. A
+// memory without a ttl has none.
+func (m *Memory) Prune(ctx context.Context) (int, error) {
+	if m.ttl == 0 {
+		return 0, nil
+	}
+	var over []Listed
+	for l, err := range m.store.Sessions(ctx, m.id) {
+		if err != nil {
+			return 0, err
+		}
+		if m.expired(l.Head.State) {
+			over = append(over, l)
+		}
+	}
+	n := 0
+	for _, l := range over {
+		gone, err := m.prune(ctx, l)
+		if err != nil {
+			return n, err
+		}
+		n += gone
+	}
+	return n, nil
+}
+
+func (m *Memory) prune(ctx context.Context, l Listed) (int, error) {
+	if err := m.lanes.enter(ctx, l.Session); err != nil {
+		return 0, waiting(m, l.Session, err)
+	}
+	defer m.lanes.leave(l.Session)
+	err := m.remove(ctx, m.key(l.Session), l.Head.Version)
+	if errors.Is(err, ErrConflict) {
+		return 0, nil // somebody said something just now
+	}
+	if err != nil {
+		return 0, err
+	}
+	return 1, nil
+}

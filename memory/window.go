@@ -1,0 +1,132 @@
+package memory
+
+import (
+	"fmt"
+
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// messageWindow is LangChain4j's window over messages (reference memory.md 3).
+type messageWindow struct{ max int }
+
+func (p *messageWindow) fit(v *view, _, _ int) int {
+	n := orphans(v)
+	for rest := len(v.entries) - n; n < len(v.entries) && rest+v.systems() > p.max; rest = len(v.entries) - n {
+		n += unit(v.entries[n:])
+	}
+	return n
+}
+
+// sent fits once more: a limit that was lowered holds for every read, and one
+// that is raised again gives back what no append has evicted meanwhile.
+func (p *messageWindow) sent(v *view) selection { return selection{from: p.fit(v, 0, -1)} }
+
+func (p *messageWindow) measure(v *view) (int, int, Unit) {
+	return len(v.entries) + v.systems(), p.max, InMessages
+}
+
+func (p *messageWindow) counts() bool { return true }
+
+func (p *messageWindow) note(e *Event, _ []*Entry) { e.Rule = spec.PolicyMessageWindow }
+
+func messageReason(e Event) string {
+	return windowReason(e, "max_messages", counted(e.Before, "message")+" in the window",
+		counted(max(e.Before-e.Limit, 0), "message"), counted(e.Messages, "message"))
+}
+
+// tokenWindow is LangChain4j's window over tokens.
+type tokenWindow struct{ max int }
+
+func (p *tokenWindow) fit(v *view, _, _ int) int {
+	n := orphans(v)
+	tokens := v.tokens + v.systemTokens()
+	for _, e := range v.entries[:n] {
+		tokens -= e.Tokens
+	}
+	for tokens > p.max && n < len(v.entries) {
+		for range unit(v.entries[n:]) {
+			tokens -= v.entries[n].Tokens
+			n++
+		}
+	}
+	return n
+}
+
+func (p *tokenWindow) sent(v *view) selection { return selection{from: p.fit(v, 0, -1)} }
+
+func (p *tokenWindow) measure(v *view) (int, int, Unit) {
+	return v.tokens + v.systemTokens(), p.max, InTokens
+}
+
+func (p *tokenWindow) counts() bool { return true }
+
+func (p *tokenWindow) note(e *Event, _ []*Entry) { e.Rule = spec.PolicyTokenWindow }
+
+func tokenReason(e Event) string {
+	return windowReason(e, "max_tokens", thousands(e.Before)+" tokens in the window",
+		thousands(max(e.Before-e.Limit, 0)), thousands(e.Tokens))
+}
+
+// windowReason says by which limit messages left, how much had to go and how much went.
+func windowReason(e Event, key, before, had, went string) string {
+	if e.Before <= e.Limit {
+		return "a tool's results left, because their call had left before"
+	}
+	return fmt.Sprintf("%s were over %s %s; %s had to go, %s went", before, key, thousands(e.Limit), had, went)
+}
+
+// orphans is how many entries at the front are results of a tool call that left
+// before they came: they leave with it, late as they are (reference memory.md
+// 6: a tool call and its results are evicted together or not at all).
+func orphans(v *view) int {
+	n := 0
+	if v.state.Open {
+		for n < len(v.entries) && result(v.entries[n].Message.Role) {
+			n++
+		}
+	}
+	return n
+}
+
+// open tells whether, once the first n entries left, results that are yet to
+// come belong to a call that left.
+func open(v *view, n int) bool {
+	if n < len(v.entries) {
+		return false
+	}
+	for i := n - 1; i >= 0; i-- {
+		if len(v.entries[i].Message.ToolCalls) > 0 {
+			return true
+		}
+		if !result(v.entries[i].Message.Role) {
+			return false
+		}
+	}
+	return v.state.Open
+}
+
+// systems is how many system messages stand in the window: none or one.
+func (v *view) systems() int {
+	if v.systemEntry() == nil {
+		return 0
+	}
+	return 1
+}
+
+func (v *view) systemTokens() int {
+	if e := v.systemEntry(); e != nil {
+		return e.Tokens
+	}
+	return 0
+}
+
+// systemEntry is the system message that was said, else the step's; nil for none.
+func (v *view) systemEntry() *Entry {
+	if v.system != nil {
+		return v.system
+	}
+	return v.brought
+}
+
+// Policy is what evicts the memory's messages.
+func (m *Memory) Policy() spec.Policy { return m.kind }

@@ -1,0 +1,98 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/steps"
+)
+
+// BudgetError ends a run that would cost more than its flow's budget allows.
+type BudgetError struct {
+	Flow  string // the flow's id
+	What  string // what ran out: tokens, calls, seconds or money
+	Limit string // how much the document allows
+	Spent string // how much it has come to
+}
+
+// Error names the flow, what ran out and the numbers.
+func (e *BudgetError) Error() string {
+	return fmt.Sprintf("flow %s is over its budget: %s %s, %s are allowed", e.Flow, e.Spent, e.What, e.Limit)
+}
+
+// within is the context of one run of a flow: it ends when the flow's budget is
+// spent, with a *BudgetError as its cause. What a model or tool call costs is
+// known when it is done, so a run goes over by what was under way at that time.
+func (a *App) within(ctx context.Context, f *spec.Flow) (context.Context, context.CancelFunc) {
+	b := f.Budget
+	if b == nil {
+		return context.WithCancel(ctx)
+	}
+	var stopClock context.CancelFunc = func() {}
+	if b.Seconds > 0 {
+		limit := time.Duration(b.Seconds * float64(time.Second))
+		over := &BudgetError{Flow: f.ID, What: "seconds", Limit: fmt.Sprint(b.Seconds), Spent: "more than " + fmt.Sprint(b.Seconds)}
+		ctx, stopClock = context.WithTimeoutCause(ctx, limit, over)
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	m := &meter{flow: f, stop: stop, prices: a.prices()}
+	ctx = steps.WithEvents(ctx, m.take, steps.EventUsage, steps.EventToolCall)
+	return ctx, func() { stop(nil); stopClock() }
+}
+
+// prices are what the models cost that each step of the application asks.
+func (a *App) prices() map[string]*spec.Prices {
+	prices := map[string]*spec.Prices{}
+	for _, doc := range documents(a.spec) {
+		if doc.Application == nil {
+			continue
+		}
+		for _, f := range doc.Application.Flows {
+			for _, item := range f.Steps {
+				if m := modelOf(item.Step); m != nil {
+					prices[item.Step.EntityID()] = m.Prices
+				}
+			}
+		}
+	}
+	return prices
+}
+
+// meter adds up what a run costs.
+type meter struct {
+	flow   *spec.Flow
+	stop   context.CancelCauseFunc
+	prices map[string]*spec.Prices // by step
+
+	mu     sync.Mutex
+	tokens int
+	calls  int
+	money  float64
+}
+
+// take counts one call and stops the run where the budget is spent.
+func (m *meter) take(ev steps.Event) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.calls++
+	m.tokens += ev.Input + ev.Output
+	if p := m.prices[ev.Step]; p != nil {
+		m.money += (float64(ev.Input)*p.Input + float64(ev.Output)*p.Output) / 1e6
+	}
+	b := m.flow.Budget
+	switch {
+	case b.Tokens > 0 && m.tokens > b.Tokens:
+		m.over("tokens", fmt.Sprint(b.Tokens), fmt.Sprint(m.tokens))
+	case b.Calls > 0 && m.calls > b.Calls:
+		m.over("calls", fmt.Sprint(b.Calls), fmt.Sprint(m.calls))
+	case b.Money > 0 && m.money > b.Money:
+		m.over("money", fmt.Sprint(b.Money), fmt.Sprintf("%.4g", m.money))
+	}
+}
+
+func (m *meter) over(what, limit, spent string) {
+	m.stop(&BudgetError{Flow: m.flow.ID, What: what, Limit: limit, Spent: spent})
+}

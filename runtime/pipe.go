@@ -1,0 +1,65 @@
+package runtime
+
+import (
+	"context"
+
+	"github.com/qtype-dev/qtype/steps"
+)
+
+// pipe takes rows through a run of steps, for one goroutine. What a step needs
+// is made once here, not for each row: a row costs what its steps cost.
+type pipe struct {
+	ctx   context.Context // of the run
+	nodes []*node
+	hops  []hop
+	out   steps.Emit // takes what comes out at the end
+}
+
+// hop is how rows leave a step.
+type hop struct {
+	next    steps.Emit // goes on with the step behind
+	emit    steps.Emit // next for what the step emits: counted, its errors remembered
+	stopped *error     // what next has answered emit, which ends the run
+}
+
+func newPipe(ctx context.Context, nodes []*node, out steps.Emit) *pipe {
+	p := &pipe{ctx: ctx, nodes: nodes, hops: make([]hop, len(nodes)), out: out}
+	for i, n := range nodes {
+		h := &p.hops[i]
+		h.next = func(r *steps.Row) error { return p.from(i+1, r) }
+		h.emit, h.stopped = n.emitTo(h.next)
+	}
+	return p
+}
+
+// take takes a row through the steps, depth first: what a step emits goes
+// through the rest before the step goes on. The error is that of the end of the
+// pipe or the context's; what a step says against its row is kept in the row.
+func (p *pipe) take(row *steps.Row) error { return p.from(0, row) }
+
+// from is take from a step on.
+func (p *pipe) from(i int, row *steps.Row) error {
+	if row.Err != nil {
+		watch(p.nodes[i:], row)
+		return p.out(row)
+	}
+	if i == len(p.nodes) {
+		return p.out(row)
+	}
+	if p.ctx.Err() != nil {
+		return context.Cause(p.ctx)
+	}
+	n, h := p.nodes[i], &p.hops[i]
+	n.count.in.Add(1)
+	if n.permits != nil {
+		return n.limited(p.ctx, row, h.next)
+	}
+	err := n.process(p.ctx, row, h.emit)
+	return n.settle(p.ctx, row, outcome{err, *h.stopped}, h.next)
+}
+
+// process runs the step on a row.
+func (n *node) process(ctx context.Context, row *steps.Row, emit steps.Emit) (err error) {
+	defer recovered(&err)
+	return n.step.Process(ctx, row, emit)
+}
