@@ -5,6 +5,7 @@ GO ?= go
 BIN ?= bin
 RACE ?=
 FUZZTIME ?= 5s
+BENCHCOUNT ?= 1
 
 .DEFAULT_GOAL := all
 .PHONY: all help build install test lint fmt vet bench fuzz generate check-generated examples ci clean
@@ -32,8 +33,9 @@ fmt: ## formats the code
 vet: ## go vet
 	$(GO) vet ./...
 
-bench: ## all benchmarks, once
-	$(GO) test -run '^$$' -bench . -benchmem ./...
+bench: build ## all benchmarks BENCHCOUNT times, and the time that the command takes to start
+	$(GO) test -run '^$$' -bench . -benchmem -count $(BENCHCOUNT) ./...
+	.ci/startup $(BIN)/qtype
 
 fuzz: ## every fuzz target for FUZZTIME
 	.ci/fuzz $(FUZZTIME)

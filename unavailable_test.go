@@ -53,10 +53,6 @@ func TestWhatCannotRunYetSaysSo(t *testing.T) {
 		"app.qtype.yaml:9:16: tool help: tool type FlowTool":    notYet("", "", "type: FlowTool, flow: helper, description: Helps", "", agent, ""),
 		"app.qtype.yaml:9:16: tool help: tool type ClientTool":  notYet("", "", "type: ClientTool, name: help, description: Helps", "", agent, ""),
 		"app.qtype.yaml:21:113: step ask: approve":              notYet("", "", tool, "", agent+", approve: [help]", ""),
-		"app.qtype.yaml:21:9: step ask: step type Switch":       notYet("", "", tool, "", "type: Switch, outputs: [said], cases: [{when: true, flow: helper}]", ""),
-		"app.qtype.yaml:21:9: step ask: step type Loop":         notYet("", "", tool, "", "type: Loop, outputs: [said], flow: helper, max_iterations: 2", ""),
-		"app.qtype.yaml:21:9: step ask: step type Parallel":     notYet("", "", tool, "", "type: Parallel, outputs: [said], flows: [helper]", ""),
-		"app.qtype.yaml:21:9: step ask: step type Transform":    notYet("", "", tool, "", "type: Transform, set: {answer: said}", ""),
 		"app.qtype.yaml:6:31: model writer: provider ollama":    strings.Replace(notYet("", "", tool, "", agent, ""), "provider: mock", "provider: ollama, model_id: llama3.2", 1),
 	} {
 		t.Run(want, func(t *testing.T) {

@@ -10,6 +10,10 @@ import (
 
 // A message is one line of the workloads' conversation.
 type message struct {
+	// Role tells who speaks.
+	Role string `json:"role"`
+	// ToolCallID is the call that a tool's result answers.
+	ToolCallID string `json:"tool_call_id"`
 	// Content is the text.
 	Content string `json:"content"`
 	// ToolCalls is what an assistant asks for.
@@ -18,6 +22,8 @@ type message struct {
 
 // A toolCall names a tool and what it is given.
 type toolCall struct {
+	// ID is what the result is told by.
+	ID string `json:"id"`
 	// Name is the tool's name.
 	Name string `json:"name"`
 	// Arguments is JSON text.

@@ -9,10 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/qtype-dev/qtype"
@@ -45,12 +47,12 @@ func runRows(arguments []string) error {
 	if err != nil || workers < 1 {
 		return fmt.Errorf("WORKERS: %q is not a positive number", arguments[2])
 	}
-	app, err := openRows(workers)
+	app, err := openRows()
 	if err != nil {
 		return err
 	}
 	began, cpu := time.Now(), cpuTime()
-	rows, err := passRows(app, arguments[0], arguments[1])
+	rows, err := passRows(app, arguments[0], arguments[1], workers)
 	wall := time.Since(began)
 	cpu = cpuTime() - cpu
 	if err = errors.Join(err, app.Close(context.Background())); err != nil {
@@ -66,28 +68,25 @@ func runRows(arguments []string) error {
 	})
 }
 
-// openRows reads, checks and readies the document. With more than one worker
-// its Decoder takes that many rows at once.
-func openRows(workers int) (*runtime.App, error) {
-	text := rowsDocument
-	if workers > 1 {
-		text = strings.Replace(text, "format: json\n", fmt.Sprintf("format: json\n        concurrency_config: {num_workers: %d}\n", workers), 1)
-	}
+// openRows reads, checks and readies the document.
+func openRows() (*runtime.App, error) {
 	dir, err := os.MkdirTemp("", "rows")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "w3.qtype.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(rowsDocument), 0o600); err != nil {
 		return nil, err
 	}
 	return qtype.Open(context.Background(), path, qtype.Ephemeral())
 }
 
 // passRows takes every row of the file in through the flow and writes the
-// output of each as a line of the file out.
-func passRows(app *runtime.App, in, out string) (rows int64, err error) {
+// output of each as a line of the file out. Its steps have no workers of their
+// own, so several workers are as many runs of the one App, which share the
+// file; lines keep the order of the rows only with one.
+func passRows(app *runtime.App, in, out string, workers int) (rows int64, err error) {
 	file, err := records.Open(in, records.Options{})
 	if err != nil {
 		return 0, err
@@ -98,31 +97,104 @@ func passRows(app *runtime.App, in, out string) (rows int64, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
-	w := bufio.NewWriterSize(to, 1<<16)
-	for result, err := range app.Run(context.Background(), "main", inputs(file)) {
-		if err != nil {
-			return rows, err
-		}
-		if result.Err != nil {
-			return rows, fmt.Errorf("row %d: %w", result.Number, result.Err)
-		}
-		line, _ := result.Get("out")
-		w.WriteString(value.Text(line))
-		w.WriteByte('\n')
-		rows++
+	var done sync.WaitGroup
+	faults := make([]error, workers)
+	src, dst := &source{file: file, shared: workers > 1}, &target{file: to}
+	for i := range workers {
+		done.Go(func() { faults[i] = pass(app, src, dst) })
 	}
-	return rows, w.Flush()
+	done.Wait()
+	return dst.rows, errors.Join(faults...)
 }
 
-// inputs are the records of a file as rows.
-func inputs(file *records.Reader) func(yield func(runtime.Input) bool) {
-	return func(yield func(runtime.Input) bool) {
-		row := runtime.Input{Values: map[string]any{}} // one map for all rows: a run keeps none
-		for rec, err := range file.All() {
-			row.Err = err
+// pass is one run of the flow.
+func pass(app *runtime.App, src *source, dst *target) error {
+	var lines []byte
+	rows := int64(0)
+	for result, err := range app.Run(context.Background(), "main", src.inputs) {
+		if err != nil {
+			return err
+		}
+		if result.Err != nil {
+			return fmt.Errorf("row %d: %w", result.Number, result.Err)
+		}
+		line, _ := result.Get("out")
+		lines = append(value.AppendText(lines, line), '\n')
+		rows++
+		if len(lines) < writeSize {
+			continue
+		}
+		if err := dst.write(lines, rows); err != nil {
+			return err
+		}
+		lines, rows = lines[:0], 0
+	}
+	return dst.write(lines, rows)
+}
+
+// writeSize is how many bytes of lines are written at once.
+const writeSize = 1 << 16
+
+// target takes lines of several runs.
+type target struct {
+	mu   sync.Mutex
+	file *os.File
+	rows int64
+}
+
+func (t *target) write(lines []byte, rows int64) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.rows += rows
+	_, err := t.file.Write(lines)
+	return err
+}
+
+// source gives the records of one file to several runs.
+type source struct {
+	mu     sync.Mutex
+	file   *records.Reader
+	shared bool // by several runs
+	done   bool
+}
+
+// together is how many records a run takes at once where the file is shared.
+const together = 64
+
+// take is the next records; none at the end.
+func (s *source) take(into []record) []record {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	size := 1
+	if s.shared {
+		size = together
+	}
+	for len(into) < size && !s.done {
+		rec, err := s.file.Next()
+		if errors.Is(err, io.EOF) {
+			s.done = true
+			break
+		}
+		into = append(into, record{rec, err})
+	}
+	return into
+}
+
+// record is a record, or why there is none.
+type record struct {
+	of  records.Record
+	err error
+}
+
+// inputs are the records as rows. One map serves all rows: a run keeps none.
+func (s *source) inputs(yield func(runtime.Input) bool) {
+	row := runtime.Input{Values: map[string]any{}}
+	for taken := s.take(nil); len(taken) > 0; taken = s.take(taken[:0]) {
+		for _, rec := range taken {
+			row.Err = rec.err
 			clear(row.Values)
-			for i, c := range rec.Columns {
-				row.Values[c] = rec.Values[i]
+			for i, c := range rec.of.Columns {
+				row.Values[c] = rec.of.Values[i]
 			}
 			if !yield(row) {
 				return

@@ -30,32 +30,62 @@ func rowsFile(tb testing.TB, n int) string {
 
 func TestRowsAreTheSameWithWorkers(t *testing.T) {
 	in, out := rowsFile(t, 500), filepath.Join(t.TempDir(), "out")
-	var first string
+	sums := map[string]bool{}
 	for _, workers := range []int{1, 2, 8} {
-		app, err := openRows(workers)
+		app, err := openRows()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n, err := passRows(app, in, out); n != 500 || err != nil {
+		if n, err := passRows(app, in, out, workers); n != 500 || err != nil {
 			t.Fatalf("%d workers: %d rows, %v", workers, n, err)
 		}
 		if err := app.Close(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		text, err := os.ReadFile(out)
+		sum, err := digest(out)
 		if err != nil {
 			t.Fatal(err)
 		}
+		sums[sum] = true
 		if workers == 1 {
-			first = string(text)
-			line, _, _ := strings.Cut(first, "\n")
-			if want := `user=sound put q=Deadline out approximately number have, 0 how migration picture, answer not? items=["parameter 0","parameter 1"`; !strings.HasPrefix(line, want) {
-				t.Fatalf("the first line is %s", line)
-			}
+			inOrder(t, out)
 		}
-		if string(text) != first {
-			t.Errorf("%d workers write other lines than one", workers)
+	}
+	if len(sums) != 1 {
+		t.Errorf("the lines depend on the number of workers: %v", sums)
+	}
+}
+
+// inOrder demands that every line is that of its row.
+func inOrder(t *testing.T, out string) {
+	t.Helper()
+	text, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, line := range strings.Split(strings.TrimSuffix(string(text), "\n"), "\n") {
+		want := fmt.Sprintf(`user=sound put q=Deadline out approximately number have, %d how migration picture, answer not? items=["parameter 0","parameter 1"`, i)
+		if !strings.HasPrefix(line, want) {
+			t.Fatalf("line %d is %s", i+1, line)
 		}
+	}
+}
+
+func TestDigestTakesListsOfBothForms(t *testing.T) {
+	var sums []string
+	for i, text := range []string{"user=a items=[\"x y\",\"z\"]\nuser=b items=[]\n", "user=b items=\nuser=a items=x y, z\n"} {
+		path := filepath.Join(t.TempDir(), fmt.Sprint(i))
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		sum, err := digest(path)
+		if err != nil || !strings.HasPrefix(sum, "2 lines ") {
+			t.Fatal(sum, err)
+		}
+		sums = append(sums, sum)
+	}
+	if sums[0] != sums[1] {
+		t.Errorf("%q differ", sums)
 	}
 }
 
@@ -65,13 +95,13 @@ func BenchmarkRows(b *testing.B) {
 	in, out := rowsFile(b, rows), filepath.Join(b.TempDir(), "out")
 	for _, workers := range []int{1, 2} {
 		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
-			app, err := openRows(workers)
+			app, err := openRows()
 			if err != nil {
 				b.Fatal(err)
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				if n, err := passRows(app, in, out); n != rows || err != nil {
+				if n, err := passRows(app, in, out, workers); n != rows || err != nil {
 					b.Fatal(n, err)
 				}
 			}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -163,7 +164,20 @@ func TestChanges(t *testing.T) {
 		"a field that must be given now":     {[]string{"note: text?", "note: text"}, []string{"breaking: type Order: field note: text? → text"}},
 		"a field that need not be given":     {[]string{"number: int,", "number: int?,"}, []string{"harmless: type Order: field number: int → int?"}},
 		"fields in another order":            {[]string{"number: int, note: text?", "note: text?, number: int"}, nil},
-		"speed alone":                        {[]string{"memory: chat_memory,", "memory: chat_memory, concurrency_config: {num_workers: 4},"}, []string{"harmless: step respond of flow talk: concurrency_config: added"}},
+		"a store more": {[]string{"memories:\n", "stores: [{id: disk, type: sqlite, url: other.db}]\nmemories:\n"},
+			[]string{"breaking: application shop: memories that name no store live in disk, not in the embedded file", "harmless: store disk: added"}},
+		"a memory elsewhere": {[]string{"token_limit: 50000", "token_limit: 50000\n    store: postgres://u:my-secret@h/db"},
+			[]string{"breaking: memory chat_memory: store: added"}},
+		"sessions that end":   {[]string{"token_limit: 50000", "token_limit: 50000\n    ttl: 24h"}, []string{"breaking: memory chat_memory: ttl: not set → 24h0m0s"}},
+		"context of a memory": {[]string{"token_limit: 50000", "token_limit: 50000\n    context: [{type: pinned, text: Be kind.}]"}, []string{"behaviour: memory chat_memory: context: not set → 1 item"}},
+		"an on_error":         {[]string{"id: ask,", "id: ask, on_error: skip,"}, []string{"behaviour: step ask of flow talk: on_error: fail → skip"}},
+		"a step in another flow": {[]string{"      - {type: Echo, id: repeat, inputs: [order], outputs: [order]}\n", "  - id: more\n    variables: [{id: o, type: Order}]\n    inputs: [o]\n    outputs: [o]\n    steps: [{type: Echo, id: repeat, inputs: [o], outputs: [o]}]\n"},
+			[]string{"behaviour: step repeat of flow more: inputs: [order] → [o]", "behaviour: step repeat of flow more: outputs: [order] → [o]", "behaviour: step repeat of flow talk: removed", "harmless: flow more: added"}},
+		"program arguments": {[]string{"tools:\n", "tools:\n  - {type: CommandTool, id: cmd, name: cmd, description: d, program: p, args: [--api-key, a-secret, --token=b-secret, -v]}\n"},
+			[]string{"harmless: tool cmd: added"}},
+		"a variable of another type": {[]string{"{id: prompt, type: text}", "{id: prompt, type: text?}"}, []string{"behaviour: variable prompt of flow talk: type: text → text?"}},
+		"optional said otherwise":    {[]string{"note: text?}", "note: text?}", "{id: order, type: Order}", "{id: order, type: Order, optional: false}"}, nil},
+		"speed alone":                {[]string{"memory: chat_memory,", "memory: chat_memory, concurrency_config: {num_workers: 4},"}, []string{"harmless: step respond of flow talk: concurrency_config: added"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := load(t, "old.qtype.yaml", base)
@@ -263,5 +277,79 @@ func TestJSON(t *testing.T) {
 	c := got.Changes[0]
 	if c.Class != "breaking" || c.Kind != "memory" || c.ID != "chat_memory" || c.Field != "token_limit" || c.Old.Line != 7 || c.Old.Column != 18 || c.New.Value != "20000" {
 		t.Errorf("%+v", c)
+	}
+}
+
+// TestFixtures compares every sound document of the fixtures with itself and
+// with the one before it: nothing differs, and nothing goes wrong.
+// QTYPE_FIXTURES names their folder.
+func TestFixtures(t *testing.T) {
+	folder := os.Getenv("QTYPE_FIXTURES")
+	if folder == "" {
+		t.Skip("QTYPE_FIXTURES names no folder")
+	}
+	var before *spec.Document
+	compared := 0
+	err := filepath.WalkDir(folder, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".yaml" {
+			return err
+		}
+		var docs [2]*spec.Document
+		for i := range docs {
+			result, faults := loader.Load(t.Context(), path, loader.Options{})
+			faults.Add(validate.Check(result.Document)...)
+			if faults.Errors() > 0 {
+				return nil
+			}
+			docs[i] = result.Document
+		}
+		if changes := compare.Documents(docs[0], docs[1]); len(changes) > 0 {
+			t.Errorf("%s differs from itself: %q", path, lines(changes))
+		}
+		if before != nil {
+			forth, back := compare.Documents(before, docs[0]), compare.Documents(docs[0], before)
+			if len(forth) == 0 != (len(back) == 0) {
+				t.Errorf("%s: %d changes one way, %d the other", path, len(forth), len(back))
+			}
+			if err := compare.Text(io.Discard, append(forth, back...), true); err != nil {
+				t.Error(err)
+			}
+		}
+		before = docs[0]
+		compared++
+		return nil
+	})
+	if err != nil || compared < 50 {
+		t.Errorf("compared %d documents (%v)", compared, err)
+	}
+	t.Logf("compared %d documents", compared)
+}
+
+// TestArguments says that the arguments of a program are shown, but for those
+// that look like secrets.
+func TestArguments(t *testing.T) {
+	tool := "id: a\ntools:\n  - {type: CommandTool, id: cmd, name: cmd, description: d, program: p, args: [--api-key, a-secret, --token=b-secret, -v]}\n"
+	changes := compare.Documents(load(t, "old.qtype.yaml", tool), load(t, "new.qtype.yaml", edit(t, tool, ", -v", ", -q")))
+	want := "breaking: tool cmd: args: [--api-key, ***, --token=***, -v] → [--api-key, ***, --token=***, -q]"
+	if got := lines(changes); len(got) != 1 || got[0] != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestItems says that a list that grew is pointed at where it did.
+func TestItems(t *testing.T) {
+	model := "id: a\nmodels:\n  - type: Model\n    id: m\n    provider: mock\n    rules:\n      - {match: a, text: b}\n      - {text: c}\n"
+	changes := compare.Documents(load(t, "old.qtype.yaml", model), load(t, "new.qtype.yaml", edit(t, model, "      - {text: c}", "      - {match: d, text: e}\n      - {text: c}")))
+	if got := lines(changes); len(got) != 1 || got[0] != "behaviour: model m: rules: 2 items → 3 items, from item 2 on" || changes[0].New.Span.Start.Line != 8 {
+		t.Errorf("got %q at %v", got, changes[0].New.Span)
+	}
+}
+
+// TestOptionalInTwoWays says that a trailing ? and optional: true are the same.
+func TestOptionalInTwoWays(t *testing.T) {
+	old := edit(t, base, "{id: prompt, type: text}", "{id: prompt, type: text?}", "id: order, type: Order", "id: order, type: Order?")
+	now := edit(t, base, "{id: prompt, type: text}", "{id: prompt, type: text, optional: true}", "id: order, type: Order", "id: order, type: Order, optional: true")
+	if changes := compare.Documents(load(t, "old.qtype.yaml", old), load(t, "new.qtype.yaml", now)); len(changes) > 0 {
+		t.Errorf("got %q", lines(changes))
 	}
 }

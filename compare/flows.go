@@ -52,15 +52,24 @@ func (c *comparison) variables(before, after *spec.Flow) {
 // served one were compared as an input or output.
 func (c *comparison) variable(f *spec.Flow, old, now *spec.Variable, served bool) {
 	p := pair{&subject{entity: old, flow: f}, &subject{entity: now, flow: f}}
-	apart := []string{"id"}
-	if served {
-		apart = append(apart, "type", "optional")
-	} else if old.ID != now.ID {
-		change := whole(Renamed, p.new)
-		change.Class, change.Message = Harmless, renamedFrom(old.ID)
-		c.add(change.at(Side{p.old.place(), plain(old.ID)}, Side{p.new.place(), plain(now.ID)}))
+	if !served {
+		c.inner(p, c.portOf(old, source.Span{}), c.portOf(now, source.Span{}))
 	}
-	c.fields(p, "", c.read.entity(old, apart...), c.read.entity(now, apart...))
+	c.fields(p, "", c.read.entity(old, "id", "type", "optional"), c.read.entity(now, "id", "type", "optional"))
+}
+
+// inner compares the name and the type of a variable that callers do not see.
+func (c *comparison) inner(p pair, old, now port) {
+	if old.was != now.was {
+		change := whole(Renamed, p.new)
+		change.Class, change.Message = Harmless, renamedFrom(old.was)
+		c.add(change.at(Side{p.old.place(), plain(old.was)}, Side{p.new.place(), plain(now.was)}))
+	}
+	if was, is := plain(old.full()), plain(now.full()); was != is {
+		change := whole(Changed, p.new)
+		change.Class, change.Field, change.Message = Behaviour, "type", "type: "+was+" → "+is
+		c.add(change.at(Side{old.declared, was}, Side{now.declared, is}))
+	}
 }
 
 // steps compares which steps a flow has, and their order.

@@ -47,19 +47,21 @@ func (c *comparison) flowPorts(refs []spec.Ref[*spec.Variable]) []port {
 	return ports
 }
 
-// toolPorts compares what a tool takes and gives. Parameters are inputs too.
+// toolPorts compares what a tool takes and gives.
 func (c *comparison) toolPorts(before, after spec.Tool) {
-	inputs := func(t spec.Tool) []port {
-		vars := t.Common().Inputs
-		if api, ok := t.(*spec.APITool); ok {
-			vars = slices.Concat(vars, api.Parameters)
-		}
-		return c.toolVariables(vars)
-	}
 	owner := Change{Kind: spec.KindTool, ID: after.EntityID()}
-	c.ports(side{noun: "input", list: "inputs", owner: owner, tool: true}, inputs(before), inputs(after))
+	c.ports(side{noun: "input", list: "inputs", owner: owner, tool: true},
+		c.toolVariables(toolInputs(before)), c.toolVariables(toolInputs(after)))
 	c.ports(side{noun: "output", list: "outputs", owner: owner, tool: true, isOutput: true},
 		c.toolVariables(before.Common().Outputs), c.toolVariables(after.Common().Outputs))
+}
+
+// toolInputs are what a tool takes: parameters are inputs too.
+func toolInputs(t spec.Tool) []*spec.Variable {
+	if api, ok := t.(*spec.APITool); ok {
+		return slices.Concat(api.Inputs, api.Parameters)
+	}
+	return t.Common().Inputs
 }
 
 func (c *comparison) toolVariables(vars []*spec.Variable) []port {

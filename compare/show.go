@@ -25,8 +25,8 @@ const hidden = "***"
 // know it: a header, an argument of a client.
 var delicate = regexp.MustCompile(`(?i)(key|token|secret|passw|auth|cookie|credential|signature)[a-z_-]*$`)
 
-// inside are secrets within a text: the password of a URL, a credential of a header or a query.
-var inside = regexp.MustCompile(`(?i)(://[^/\s:@]*:)[^@\s/]+(@)|\b((?:bearer|basic)\s+)\S+|([?&][a-z_-]*(?:key|token|secret|sig|passw)[a-z_-]*=)[^&\s]+`)
+// inside are secrets within a text: the password of a URL, a credential of a header, a query or a program's argument.
+var inside = regexp.MustCompile(`(?i)(://[^/\s:@]*:)[^@\s/]+(@)|\b((?:bearer|basic)\s+)\S+|((?:[?&]|--?)[a-z_-]*(?:key|token|secret|sig|passw)[a-z_-]*=)[^&\s]+`)
 
 // notDelicate are keys of the language that count tokens or refer by id.
 func notDelicate(key string) bool {
@@ -51,11 +51,32 @@ func (d delta) show(c *Change) {
 		c.Message = d.key + ": another text"
 		c.Lines = changedLines(d.old.source(), d.new.source())
 		c.Old.Value, c.New.Value = mask(d.old.source()), mask(d.new.source())
+	case d.old.shape == list && d.new.shape == list && !(d.old.flat() && d.new.flat()):
+		i := d.firstDifferent()
+		c.Message = fmt.Sprintf("%s: %s → %s, from item %d on", d.key, old, now, i+1)
+		c.Old.Span, c.New.Span = d.old.itemSpan(i), d.new.itemSpan(i)
 	case old == now:
 		c.Message = d.key + ": another value: " + now
 	default:
 		c.Message = fmt.Sprintf("%s: %s → %s", d.key, old, now)
 	}
+}
+
+// firstDifferent is the index of the first item in which two lists differ.
+func (d delta) firstDifferent() int {
+	i := 0
+	for i < len(d.old.parts) && i < len(d.new.parts) && d.old.parts[i].tree.same(d.new.parts[i].tree) {
+		i++
+	}
+	return i
+}
+
+// itemSpan is the place of an item, or of the list where it has none so far.
+func (t *tree) itemSpan(i int) source.Span {
+	if i < len(t.parts) {
+		return t.parts[i].tree.span
+	}
+	return t.span
 }
 
 // isCount tells whether a value is a number: max_completion_tokens is no secret.
@@ -76,8 +97,8 @@ func (t *tree) shown(hide bool) string {
 		return shorten(quote(mask(t.source())))
 	case t.shape == list && t.flat():
 		var items []string
-		for _, p := range t.parts {
-			items = append(items, p.tree.shown(false))
+		for i, p := range t.parts {
+			items = append(items, p.tree.shown(i > 0 && isFlag(t.parts[i-1].tree.text)))
 		}
 		return shorten("[" + strings.Join(items, ", ") + "]")
 	case t.shape == list && len(t.parts) == 1:
@@ -88,6 +109,11 @@ func (t *tree) shown(hide bool) string {
 		return shorten("{" + strings.Join(keysOf(t), ", ") + "}")
 	}
 	return t.text
+}
+
+// isFlag tells whether an argument of a program says that the next one is a secret.
+func isFlag(arg string) bool {
+	return strings.HasPrefix(arg, "-") && !strings.Contains(arg, "=") && delicate.MatchString(arg)
 }
 
 // flat tells whether a list holds scalars alone.

@@ -1,6 +1,8 @@
 package compare
 
 import (
+	"slices"
+
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -28,10 +30,8 @@ func usage(inv *inventory, r *reader) map[string]use {
 	}
 	for _, s := range inv.of(spec.KindTool) {
 		t := s.entity.(spec.Tool)
-		for _, vars := range [][]*spec.Variable{t.Common().Inputs, t.Common().Outputs} {
-			for _, v := range vars {
-				r.mark(roles, v, called)
-			}
+		for _, v := range slices.Concat(toolInputs(t), t.Common().Outputs) {
+			r.mark(roles, v, called)
 		}
 	}
 	return roles

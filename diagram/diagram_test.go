@@ -2,6 +2,7 @@ package diagram
 
 import (
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -173,13 +174,13 @@ type rect struct {
 // one holds the other, that every text is within its box, and that all is within
 // the picture.
 func pictured(t interface{ Errorf(string, ...any) }, name, picture string) {
-	var boxes []rect
+	var boxes, free []rect
 	var sheet, current rect
 	var last xml.StartElement
 	inBox := false
 	for d := xml.NewDecoder(strings.NewReader(picture)); ; {
 		token, err := d.Token()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
@@ -219,6 +220,9 @@ func pictured(t interface{ Errorf(string, ...any) }, name, picture string) {
 			if inBox && !current.holds(r) {
 				t.Errorf("%s: the text %q (%v wide at %v) leaves its box %+v", name, r.name, r.w, r.x, current)
 			}
+			if !inBox {
+				free = append(free, r)
+			}
 			if !sheet.holds(r) {
 				t.Errorf("%s: the text %q leaves the picture", name, r.name)
 			}
@@ -227,6 +231,11 @@ func pictured(t interface{ Errorf(string, ...any) }, name, picture string) {
 	for i, a := range boxes {
 		if !sheet.holds(a) {
 			t.Errorf("%s: the box %v leaves the picture", name, a)
+		}
+		for _, r := range free {
+			if a.meets(r) && !a.holds(r) {
+				t.Errorf("%s: the text %+v lies across the box %+v", name, r, a)
+			}
 		}
 		for _, b := range boxes[i+1:] {
 			if a.meets(b) && !a.holds(b) && !b.holds(a) {

@@ -55,7 +55,7 @@ func modelNotes(e spec.ModelEntity) []string {
 
 // memoryNote is the policy and the limit that goes with it.
 func memoryNote(m *spec.Memory) string {
-	limit := ""
+	var limit string
 	switch m.Policy {
 	case spec.PolicyMessageWindow:
 		limit = thousands(m.MaxMessages) + " messages"

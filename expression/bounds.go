@@ -3,6 +3,7 @@ package expression
 import (
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"unicode/utf8"
@@ -56,19 +57,20 @@ func functions(w Writer) map[string]*builtin.Function {
 // bounded puts a check before a function.
 func bounded(f builtin.Function, check func([]any) error) *builtin.Function {
 	fast, plain, safe := f.Fast, f.Func, f.Safe
-	f.Fast, f.Func = nil, nil
-	f.Safe = func(args ...any) (any, uint, error) {
+	// Of functions that are not its own the library calls Func alone.
+	f.Fast, f.Safe = nil, nil
+	f.Func = func(args ...any) (any, error) {
 		if err := check(args); err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		switch {
-		case safe != nil:
-			return safe(args...)
 		case plain != nil:
-			v, err := plain(args...)
-			return v, 0, err
+			return plain(args...)
+		case safe != nil:
+			v, _, err := safe(args...)
+			return v, err
 		}
-		return fast(args[0]), 0, nil
+		return fast(args[0]), nil
 	}
 	return &f
 }
@@ -78,11 +80,11 @@ func writeBy(f *builtin.Function, write func(any) string) {
 	if write == nil {
 		return
 	}
-	f.Safe = func(args ...any) (any, uint, error) {
+	f.Func = func(args ...any) (any, error) {
 		if err := measurable(args); err != nil {
-			return nil, 0, err
+			return nil, err
 		}
-		return write(args[0]), 0, nil
+		return write(args[0]), nil
 	}
 }
 
@@ -153,7 +155,8 @@ func joinable(args []any) error {
 // value many times, and so on down.
 func measurable(args []any) error { return Measure(args[0]) }
 
-// Measure tells whether a value that a formula made is too large or too deep to be used.
+// Measure tells why a value that a formula made cannot be used: it is too large
+// or too deep, or holds what is no finite number, such as 1/0.
 func Measure(v any) error {
 	left := longestText
 	return measure(v, &left, 0)
@@ -169,6 +172,11 @@ func measure(v any, left *int, depth int) error {
 	switch v := v.(type) {
 	case string:
 		*left -= len(v)
+		return nil
+	case float64:
+		if math.IsInf(v, 0) || math.IsNaN(v) {
+			return errors.New("it gives no finite number: something is divided by zero or too large")
+		}
 		return nil
 	case []byte:
 		*left -= len(v)

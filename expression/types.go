@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/expr-lang/expr/checker/nature"
 	"github.com/expr-lang/expr/types"
 
 	"github.com/qtype-dev/qtype/chat"
@@ -71,12 +72,25 @@ func natureOf(t spec.Type, depth int) types.Type {
 	case "boolean":
 		return types.Bool
 	case "date", "datetime":
-		return types.TypeOf(time.Time{})
+		return structOf{reflect.TypeFor[time.Time]()}
 	case "ChatMessage":
-		return types.TypeOf(Message{})
+		return structOf{reflect.TypeFor[Message]()}
 	}
 	return types.Any
 }
+
+// structOf is a struct as a type of variables. The library's own (types.TypeOf,
+// v1.17.8) ends in a nil pointer when a field or method is compiled.
+type structOf struct{ t reflect.Type }
+
+// Nature is the type with its fields and methods.
+func (s structOf) Nature() nature.Nature { return new(nature.Cache).FromType(s.t) }
+
+// Equal tells whether two types are the same.
+func (s structOf) Equal(t types.Type) bool { return t == types.Any || t == s }
+
+// String names the type.
+func (s structOf) String() string { return s.t.String() }
 
 // Result is what kind of value a formula gives.
 type Result struct{ t reflect.Type }

@@ -27,6 +27,12 @@ func inOurWords(message string) string {
 	if field, of, found := strings.Cut(strings.TrimPrefix(message, "cannot fetch "), " from "); found && strings.HasPrefix(message, "cannot fetch ") {
 		return fmt.Sprintf("there is no field %q in %s", field, inOurWords(of))
 	}
+	if operands, found := strings.CutPrefix(message, "invalid operation: "); found {
+		// At run time: int / <nil>.
+		if words := strings.Fields(strings.ReplaceAll(operands, "interface {}", "any")); len(words) == 3 {
+			return typeWords().Replace(fmt.Sprintf("%s does not go with %s and %s", words[1], words[0], words[2]))
+		}
+	}
 	message = strings.NewReplacer("invalid operation: ", "", " (mismatched types ", " does not go with ", " (mismatched type ", " does not go with ").Replace(message)
 	if strings.Contains(message, " does not go with ") {
 		message = strings.TrimSuffix(message, ")")
@@ -38,7 +44,7 @@ func inOurWords(message string) string {
 // the first counts: longer names stand before those that they begin with.
 func typeWords() *strings.Replacer {
 	return strings.NewReplacer(
-		"map[string]interface {}", "a record", "map[string]any", "a record", "map[string]string", "a record",
+		"map[string]interface {}", "a record", "map[string]any", "a record", "map[any]any", "a record", "map[string]string", "a record",
 		"[]interface {}", "a list", "[]any", "a list", "[]string", "a list", "[]int", "a list", "[]uint8", "bytes",
 		"interface {}", "any", "<nil>", "null", "nil", "null", "type expression.Message", "a ChatMessage", "expression.Message", "a ChatMessage",
 		"time.Time", "a datetime", "time.Duration", "a duration",

@@ -199,7 +199,7 @@ func (l *documentList) glob(pattern string) ([]string, error) {
 	case root == "":
 		root = "."
 	}
-	if info, err := os.Stat(root); err != nil || !info.IsDir() {
+	if !isFolder(root) {
 		return nil, nil
 	}
 	return filesIn(filepath.FromSlash(root), func(path string) bool {
@@ -209,6 +209,11 @@ func (l *documentList) glob(pattern string) ([]string, error) {
 		rel, err := filepath.Rel(root, path)
 		return err == nil && matches(parts[fixed:], strings.Split(filepath.ToSlash(rel), "/"))
 	})
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // matches tells whether a path matches a pattern, both cut at the slashes; **

@@ -7,9 +7,11 @@ package lint
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/qtype-dev/qtype/diag"
@@ -24,6 +26,8 @@ type Result struct {
 	Faults   diag.List        // what is wrong with it and not silenced, in file order
 	Files    int              // how many files it is made of, at least 1
 	Summary  validate.Summary // what it declares
+
+	hidden []source.Span // where secrets stand in its files
 }
 
 // Check checks documents side by side and answers in their order. What it could
@@ -83,7 +87,8 @@ func newChecker(opts loader.Options) *checker {
 // check reads and checks one document.
 func (c *checker) check(ctx context.Context, d Document, open opener) checked {
 	if d.problem != "" {
-		return checked{Result: Result{Document: d, Faults: diag.List{overLimit(d)}, Files: 1}}
+		whole := source.Span{File: &source.File{Path: d.Path}}
+		return checked{Result: Result{Document: d, Faults: diag.List{overLimit(whole, d.Path+" "+d.problem)}, Files: 1}}
 	}
 	opts := c.opts
 	opts.Open = open
@@ -100,9 +105,12 @@ func (c *checker) check(ctx context.Context, d Document, open opener) checked {
 		}
 	}
 	faults.Sort()
-	return checked{
-		Result: Result{Document: d, Faults: faults, Files: max(len(loaded.Files), 1), Summary: validate.Summarise(loaded.Document)}, comments: comments,
+	faults = atMost(faults)
+	result := Result{Document: d, Faults: faults, Files: max(len(loaded.Files), 1), Summary: validate.Summarise(loaded.Document)}
+	for _, f := range loaded.Files {
+		result.hidden = append(result.hidden, f.Hidden()...)
 	}
+	return checked{result, comments}
 }
 
 // opener is the form of loader.Options.Open.
@@ -128,16 +136,25 @@ func (c *checker) blockReader(d Document, below opener) opener {
 	}
 }
 
-// overLimit is the finding about a page that is too much, under the loader's
+// overLimit is a finding about something that is too much, under the loader's
 // code for that.
-func overLimit(d Document) diag.Diagnostic {
-	at := source.Span{File: &source.File{Path: d.Path}}
-	for _, r := range loader.Rules() {
-		if r.Code == "QT009" {
-			return r.At(at, "%s %s", d.Path, d.problem)
-		}
+func overLimit(at source.Span, message string) diag.Diagnostic {
+	return diag.Diagnostic{Code: "QT009", Severity: diag.Error, Span: at, Message: message}
+}
+
+// mostFaults is how many findings of a document are told, as in the loader.
+const mostFaults = 1000
+
+// atMost leaves out what nobody reads, and says so.
+func atMost(faults diag.List) diag.List {
+	if len(faults) <= mostFaults {
+		return faults
 	}
-	return diag.Diagnostic{Code: "QT009", Severity: diag.Error, Span: at, Message: d.Path + " " + d.problem}
+	left := overLimit(faults[mostFaults].Span, fmt.Sprintf("there are more than %d findings; the others are not shown", mostFaults))
+	if faults[mostFaults:].Errors() == 0 {
+		left.Severity = diag.Warning
+	}
+	return append(faults[:mostFaults:mostFaults], left)
 }
 
 // settle reports the comments that silence nothing in any of the documents: a
@@ -173,7 +190,7 @@ func settle(all []checked) []Result {
 			}
 		}
 		if len(useless) > 0 {
-			results[i].Faults = append(one.Faults[:len(one.Faults):len(one.Faults)], useless...)
+			results[i].Faults = slices.Concat(one.Faults, useless)
 			results[i].Faults.Sort()
 		}
 	}

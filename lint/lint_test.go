@@ -220,7 +220,9 @@ func TestPagesInAnyForm(t *testing.T) {
 		{"nothing", "", []string{}},
 		{"a NUL byte", "\x00", []string{"QT008 p.md"}},
 		{"no UTF-8", "\xff", []string{"QT008 p.md"}},
-		{"too large", strings.Repeat("x", 5<<20), []string{"QT009 p.md"}},
+		{"too large", strings.Repeat("x", 2<<20), []string{"QT009 p.md"}},
+		{"too long", strings.Repeat("\n", 20_001), []string{"QT009 p.md"}},
+		{"too many documents", strings.Repeat("```yaml\nid: a\nflows: []\n```\n", 501), []string{"QT009 p.md"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			folder(t, map[string]string{"p.md": c.text})
@@ -228,5 +230,24 @@ func TestPagesInAnyForm(t *testing.T) {
 				t.Error(d)
 			}
 		})
+	}
+}
+
+// TestFindingsAreBounded: nobody reads ten thousand findings, and printing them takes long.
+func TestFindingsAreBounded(t *testing.T) {
+	steps := strings.Repeat("      - {type: LLMInference, id: draft, model: nobody, inputs: [message], outputs: [reply]}\n", 1500)
+	folder(t, map[string]string{
+		"errors.yaml":   valid + steps,
+		"comments.yaml": "id: shop\n" + strings.Repeat("# qtype:ignore QT905\n", 5000),
+		"bad.yaml":      "id: shop\n" + strings.Repeat("# qtype:ignore\n", 5000),
+	})
+	for _, r := range check(t, lint.Finder{Paths: []string{"errors.yaml", "comments.yaml", "bad.yaml"}}) {
+		last := r.Faults[len(r.Faults)-1]
+		if len(r.Faults) > 1001 || !strings.HasPrefix(last.Message, "there are more than 1000 ") {
+			t.Errorf("%s: %d findings, the last is %v", r.Document, len(r.Faults), last)
+		}
+		if errors := r.Faults.Errors() > 0; errors != (r.Document.Path == "errors.yaml") {
+			t.Errorf("%s: %d errors", r.Document, r.Faults.Errors())
+		}
 	}
 }

@@ -31,6 +31,7 @@ type page struct {
 // stand before it in the page, so both count.
 const (
 	maxPage   = 1 << 20 // bytes
+	maxLines  = 20_000
 	maxBlocks = 500
 )
 
@@ -63,6 +64,9 @@ func readPage(in io.ReadCloser, path string) (*page, error) {
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	if len(text) > maxPage {
 		return nil, &limitError{"is larger than 1 MiB, the most for a page"}
+	}
+	if bytes.Count(text, []byte{'\n'}) > maxLines {
+		return nil, &limitError{"has more than 20,000 lines, the most for a page"}
 	}
 	if bytes.IndexByte(text, 0) >= 0 || !utf8.Valid(text) {
 		return nil, errPage

@@ -25,12 +25,42 @@ type Change struct {
 	real string // where the file lies, links resolved
 	old  []byte
 	new  []byte
+	// Where secrets stand in the old and in the new text.
+	oldHidden, newHidden []source.Span
 }
 
-// Diff is the change as a unified diff that patch -p1 and git apply take.
-func (c Change) Diff() []byte {
+// Diff is the change as a unified diff that patch -p1 and git apply take. Secrets
+// are shown as ***: a diff that is masked is for reading only.
+func (c Change) Diff() (text []byte, masked bool) {
 	name := filepath.ToSlash(c.Path)
-	return diff.Diff("a/"+name, c.old, "b/"+name, c.new)
+	text = diff.Diff("a/"+name, c.old, "b/"+name, c.new)
+	if len(c.oldHidden)+len(c.newHidden) == 0 {
+		return text, false
+	}
+	shown := diff.Diff("a/"+name, hide(c.old, c.oldHidden), "b/"+name, hide(c.new, c.newHidden))
+	return shown, !bytes.Equal(shown, text)
+}
+
+// hide puts *** in the place of secrets.
+func hide(text []byte, secrets []source.Span) []byte {
+	edits := make([]edit, len(secrets))
+	for i, s := range secrets {
+		edits[i] = edit{diag.Fix{Span: s, NewText: "***"}, i}
+	}
+	shown, _ := rewrite(text, edits)
+	return shown
+}
+
+// hiddenIn are the places of secrets, by the real paths of their files.
+func hiddenIn(results []Result) map[string][]source.Span {
+	places := map[string][]source.Span{}
+	for _, r := range results {
+		for _, s := range r.hidden {
+			real := realPath(s.File.Path)
+			places[real] = append(places[real], s)
+		}
+	}
+	return places
 }
 
 // Write puts the new text in the place of the file: all of it or nothing. It
@@ -67,7 +97,7 @@ func replace(path string, text []byte, mode os.FileMode) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			os.Remove(file.Name())
+			_ = os.Remove(file.Name()) // the first error is the one to tell
 		}
 	}()
 	_, err = file.Write(text)
@@ -116,22 +146,26 @@ func Mend(ctx context.Context, find Finder, opts loader.Options) ([]Change, []Re
 		if ctx.Err() != nil {
 			return nil, nil, ctx.Err()
 		}
+		if round == 0 {
+			m.hidden = hiddenIn(results)
+		}
 		if m.undoBroken(results) {
 			continue
 		}
 		if round == mostRounds || !m.apply(Faults(results)) {
-			return m.changes(), results, nil
+			return m.changes(hiddenIn(results)), results, nil
 		}
 	}
 }
 
 // mender holds the files in the state that they are mended to.
 type mender struct {
-	files  map[string]*Change // by real path
-	frozen map[string]bool    // files in which nothing more is mended
-	before map[string][]byte  // the files' texts before the last round, those that it changed
-	mends  map[string]int     // how many faults the last round mended in them
-	shape  map[string]int     // shapeFaults before the last round
+	files  map[string]*Change       // by real path
+	frozen map[string]bool          // files in which nothing more is mended
+	before map[string][]byte        // the files' texts before the last round, those that it changed
+	mends  map[string]int           // how many faults the last round mended in them
+	shape  map[string]int           // shapeFaults before the last round
+	hidden map[string][]source.Span // where secrets stood at first, by real path
 }
 
 // open reads a file as it is mended so far.
@@ -235,10 +269,11 @@ func shapeFaults(results []Result) map[string]int {
 }
 
 // changes are the files that differ from what they were, by name.
-func (m *mender) changes() []Change {
+func (m *mender) changes(hidden map[string][]source.Span) []Change {
 	var all []Change
-	for _, c := range m.files {
+	for real, c := range m.files {
 		if !bytes.Equal(c.old, c.new) {
+			c.oldHidden, c.newHidden = m.hidden[real], hidden[real]
 			all = append(all, *c)
 		}
 	}

@@ -196,9 +196,13 @@ func TestDiffApplies(t *testing.T) {
 		if err != nil || len(changes) != 1 {
 			t.Fatal(changes, err)
 		}
-		write(t, "a.diff", string(changes[0].Diff()))
+		shown, masked := changes[0].Diff()
+		if masked {
+			t.Error("nothing is to be masked")
+		}
+		write(t, "a.diff", string(shown))
 		if out, err := exec.CommandContext(t.Context(), git, "apply", "a.diff").CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s\n%s", err, out, changes[0].Diff())
+			t.Fatalf("%v: %s\n%s", err, out, shown)
 		}
 		applied := read(t, "specs/app.yaml")
 		write(t, "specs/app.yaml", text)
@@ -253,10 +257,28 @@ func TestMendingIsSafe(t *testing.T) {
 			t.Fatalf("%d changes", len(changes))
 		}
 		if again, _, _ := lint.Mend(t.Context(), find, options()); len(again) > 0 {
-			t.Fatalf("a second time:\n%s", again[0].Diff())
+			text, _ := again[0].Diff()
+			t.Fatalf("a second time:\n%s", text)
 		}
 		if n := lint.Faults(results).Mendable(); n > 0 && len(changes) > 0 && n >= before.Mendable() {
 			t.Fatalf("%d could be mended before, %d after", before.Mendable(), n)
 		}
 	})
+}
+
+// TestDiffShowsNoSecret, neither beside a change nor in it.
+func TestDiffShowsNoSecret(t *testing.T) {
+	folder(t, map[string]string{"app.yaml": "id: shop\nauths:\n  - {id: a, tpye: api_key, api_key: sk-one}\n  - id: b\n    type: api_key\n    api_key: 'sk-two'\ndescripton: a shop\n"})
+	changes, _, err := lint.Mend(t.Context(), lint.Finder{Paths: []string{"app.yaml"}}, options())
+	if err != nil || len(changes) != 1 {
+		t.Fatal(changes, err)
+	}
+	shown, masked := changes[0].Diff()
+	if !masked || strings.Contains(string(shown), "sk-") || !strings.Contains(string(shown), "***") || !strings.Contains(string(shown), "+description: a shop") {
+		t.Errorf("masked: %v\n%s", masked, shown)
+	}
+	mend(t, "app.yaml")
+	if got := read(t, "app.yaml"); strings.Contains(got, "***") || !strings.Contains(got, "api_key: 'sk-two'\ndescription:") {
+		t.Errorf("the file has %s", got)
+	}
 }

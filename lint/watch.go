@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"time"
@@ -37,85 +38,105 @@ const (
 
 // Run watches until ctx ends, which is no error.
 func (w *Watcher) Run(ctx context.Context) error {
-	wait := w.Wait
-	if wait == nil {
-		wait = timer
+	own := *w
+	watch := watching{Watcher: &own, known: map[Document]*watched{}}
+	if watch.Wait == nil {
+		watch.Wait = timer
 	}
-	known := map[Document]*watched{}
-	failed := "" // the last error of Find that was shown
-	for first := true; ; first = false {
-		begin := time.Now()
-		documents, err := w.Find.Find(ctx)
-		changed := first || failed != "" || err == nil && anyChanged(known, documents)
-		took := time.Since(begin)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil && first:
-			return err
-		case err != nil && err.Error() != failed:
-			failed = err.Error()
-			if err := w.Show(nil, err); err != nil {
-				return err
-			}
-		case err == nil && changed:
-			failed = ""
-			if !first {
-				if wait(ctx, settling) != nil {
-					return nil
-				}
-				documents, err = w.Find.Find(ctx)
-			}
-			if err == nil {
-				if err := w.check(ctx, known, documents); err != nil {
-					return err
-				}
-			}
-		}
-		if wait(ctx, max(interval, share*took)) != nil {
-			return nil
+	took, err := watch.first(ctx)
+	for err == nil {
+		if err = watch.Wait(ctx, max(interval, share*took)); err == nil {
+			took, err = watch.look(ctx)
 		}
 	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// watching is a Watcher at work.
+type watching struct {
+	*Watcher
+	known  map[Document]*watched
+	failed string // the error of Find that was shown last; empty after a check
+}
+
+// first checks everything.
+func (w *watching) first(ctx context.Context) (took time.Duration, err error) {
+	documents, err := w.Find.Find(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return 0, w.check(ctx, documents)
+}
+
+// look checks again what changed, and tells how long the looking alone took.
+func (w *watching) look(ctx context.Context) (took time.Duration, err error) {
+	begin := time.Now()
+	documents, err := w.Find.Find(ctx)
+	if err != nil {
+		return time.Since(begin), w.lost(ctx, err)
+	}
+	changed := w.failed != "" || anyChanged(w.known, documents)
+	took = time.Since(begin)
+	if !changed {
+		return took, nil
+	}
+	if err := w.Wait(ctx, settling); err != nil {
+		return took, err
+	}
+	if documents, err = w.Find.Find(ctx); err != nil {
+		return took, w.lost(ctx, err)
+	}
+	return took, w.check(ctx, documents)
+}
+
+// lost shows why documents cannot be found any more, once.
+func (w *watching) lost(ctx context.Context, found error) error {
+	if ctx.Err() != nil || found.Error() == w.failed {
+		return ctx.Err()
+	}
+	w.failed = found.Error()
+	return w.Show(nil, found)
 }
 
 // check checks what is new or changed and shows everything.
-func (w *Watcher) check(ctx context.Context, known map[Document]*watched, documents []Document) error {
+func (w *watching) check(ctx context.Context, documents []Document) error {
+	w.failed = ""
 	checker := newChecker(w.Load)
-	w.renew(known, documents)
+	w.renew(documents)
 	all := make([]checked, 0, len(documents))
 	current := map[Document]bool{}
 	for _, d := range documents {
 		current[d] = true
-		if now := known[d]; !now.done {
+		now := w.known[d]
+		if !now.done {
 			now.checked = checker.check(ctx, d, now.watch(w.Load.Open))
 			if ctx.Err() != nil {
-				return nil // half-read documents are not shown
+				return ctx.Err() // half-read documents are not shown
 			}
 			now.done = true
 		}
-		all = append(all, known[d].checked.again())
+		all = append(all, now.again())
 	}
-	for d := range known {
-		if !current[d] {
-			delete(known, d)
-		}
-	}
+	maps.DeleteFunc(w.known, func(d Document, _ *watched) bool { return !current[d] })
 	return w.Show(settle(all), nil)
 }
 
 // renew makes the entries of documents that are new or changed, with the states
 // of the files that are sure to be read. All of them before the first check: the
 // documents of a page share one reading of it.
-func (w *Watcher) renew(known map[Document]*watched, documents []Document) {
+func (w *watching) renew(documents []Document) {
 	for _, d := range documents {
-		if old := known[d]; old != nil && old.done && !old.changed() {
+		if old := w.known[d]; old != nil && old.done && !old.changed() {
 			continue
 		}
 		now := &watched{stamps: map[string]stamp{}}
 		for _, path := range []string{".env", filepath.Join(filepath.Dir(d.Path), ".env"), d.Path} {
 			now.stamps[path] = stampOf(path)
 		}
-		known[d] = now
+		w.known[d] = now
 	}
 }
 

@@ -23,7 +23,7 @@ func (s *server) codeActions(ctx context.Context, p codeActionParams) ([]codeAct
 		return actions, nil
 	}
 	titles := map[string]bool{}
-	for _, root := range s.rootsFor(d) {
+	for _, root := range s.space.rootsOf(d.path) {
 		a := s.space.analyse(ctx, root)
 		if a == nil {
 			continue

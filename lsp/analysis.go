@@ -21,6 +21,7 @@ type analysis struct {
 	files   []*source.File
 	touched map[string]bool // every path that was asked for, found or not
 	work    string          // the folder that relative names are relative to
+	remote  bool            // it includes something of another machine
 	index   func() *index   // made when it is first asked for
 
 	mu    sync.Mutex
@@ -45,9 +46,6 @@ func (a *analysis) rootFile() *source.File {
 	}
 	return a.files[0]
 }
-
-// holds tells whether the document reads a file.
-func (a *analysis) holds(path string) bool { return a.root == path || a.touched[path] }
 
 // linesOf are the lines of a file as it was read.
 func (a *analysis) linesOf(f *source.File) *lines {

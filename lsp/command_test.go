@@ -15,7 +15,9 @@ import (
 )
 
 // built is where the program is built, for this process alone.
-func built() string { return filepath.Join(os.TempDir(), fmt.Sprintf("qtype-lsp-test-%d", os.Getpid())) }
+func built() string {
+	return filepath.Join(os.TempDir(), fmt.Sprintf("qtype-lsp-test-%d", os.Getpid()))
+}
 
 // command builds the real program, once.
 var command = sync.OnceValues(func() (string, error) {

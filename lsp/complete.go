@@ -35,7 +35,7 @@ func (s *server) complete(_ context.Context, p positionParams) (completionList, 
 	}
 	c := &completer{lang: s.lang, doc: d, at: d.offset(p.Position)}
 	marked := parseOutline(d.text[:c.at] + cursor + d.text[c.at:])
-	for _, root := range s.rootsFor(d) {
+	for _, root := range s.space.rootsOf(d.path) {
 		c.survey = look(s.lang, root, func(path string) *outline {
 			if path == d.path {
 				return marked
@@ -49,14 +49,6 @@ func (s *server) complete(_ context.Context, p positionParams) (completionList, 
 	}
 	list.Items = nonNil(c.items)
 	return list, nil
-}
-
-// rootsFor are the documents that a document belongs to; itself where it is none yet.
-func (s *server) rootsFor(d *document) []string {
-	if roots := s.space.rootsOf(d.path); len(roots) > 0 {
-		return roots
-	}
-	return []string{d.path}
 }
 
 // find looks for the word with the cursor in it and tells whether there is one.
@@ -128,31 +120,42 @@ func (c *completer) values(m *mark) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	ownLine := c.alone()
 	switch {
-	case t == reflect.TypeFor[spec.Expression]():
+	case t == formulaType:
 		c.formula()
-	case t == reflect.TypeFor[spec.Assignments]() && ownLine:
-		c.variables()
-	case m.field != nil && len(m.field.enum) > 0 && t.Kind() == reflect.String:
+	case c.alone() && c.opens(t, m):
+	case m.field == nil:
+	case len(m.field.enum) > 0 && t.Kind() == reflect.String:
 		c.enum(m.field)
 	case t.Kind() == reflect.Bool:
 		for _, word := range []string{"true", "false"} {
-			c.addValue(word, proposeValue, m.field, m.field != nil && m.field.fallback == word)
+			c.addValue(word, proposeValue, m.field, m.field.fallback == word)
 		}
-	case t.Kind() == reflect.Interface && ownLine:
-		if u := c.lang.union(t); u != nil {
-			c.firstKeys(nil, u)
-		}
-	case t.Kind() == reflect.Struct && ownLine && !isSpecial(t):
-		c.firstKeys(c.lang.classes[t], nil)
-	case t == reflect.TypeFor[spec.Bindings]() && ownLine:
-		c.bindingNames(m.in, m.field, nil)
-	case t.Kind() == reflect.Slice && ownLine:
-		c.add(completionItem{Label: "- ", Kind: proposeStruct, Detail: "a new item"}, "- ")
-	case m.field != nil && m.field.hasDefault:
+	case m.field.hasDefault:
 		c.addValue(m.field.fallback, proposeValue, m.field, true)
 	}
+}
+
+// opens proposes what a mapping or a list may start with, and tells whether the
+// type is one.
+func (c *completer) opens(t reflect.Type, m *mark) bool {
+	switch u := c.lang.union(t); {
+	case u != nil:
+		c.firstKeys(nil, u)
+	case t == reflect.TypeFor[spec.Bindings]():
+		c.bindingNames(m.in, m.field, nil)
+	case t == reflect.TypeFor[spec.Assignments]():
+		c.variables()
+	case c.lang.isSpecial(t):
+		return false
+	case t.Kind() == reflect.Struct:
+		c.firstKeys(c.lang.classes[t], nil)
+	case t.Kind() == reflect.Slice:
+		c.add(completionItem{Label: "- ", Kind: proposeStruct, Detail: "a new item"}, "- ")
+	default:
+		return false
+	}
+	return true
 }
 
 // holdsPlaceholders tells whether the texts under a key may hold {name}.
@@ -195,15 +198,15 @@ func (c *completer) keys(o *object, typing *pair) {
 	bare := typing != nil && typing.colon // the colon is there already
 	if o.union != nil && !there["type"] && (o.class == nil || o.class.byName["type"] == nil) {
 		c.addKey(&field{name: "type", doc: "Which " + o.union.Name + " this is: " + few(c.lang.cases(o.union)), of: reflect.TypeFor[string](),
-			owner: o.class, required: !o.union.TagOptional}, o, bare, 0)
+			owner: o.class, required: !o.union.TagOptional}, bare, 0)
 	}
 	for i, f := range c.fieldsOf(o) {
 		if !there[f.name] {
-			c.addKey(f, o, bare, i+1)
+			c.addKey(f, bare, i+1)
 		}
 	}
 	if o.union != nil && o.union.Type == reflect.TypeFor[spec.Step]() && len(there) == 0 {
-		c.addKey(&field{name: "$ref", doc: "The id of a step that is written elsewhere.", of: reflect.TypeFor[spec.Ref[spec.Step]]()}, o, bare, 99)
+		c.addKey(&field{name: "$ref", doc: "The id of a step that is written elsewhere.", of: reflect.TypeFor[spec.Ref[spec.Step]]()}, bare, 99)
 	}
 }
 
@@ -248,7 +251,7 @@ func few(cases []*class) string {
 }
 
 // addKey proposes a key with what follows it.
-func (c *completer) addKey(f *field, o *object, bare bool, order int) {
+func (c *completer) addKey(f *field, bare bool, order int) {
 	item := completionItem{Label: f.name, Kind: proposeProperty, Detail: c.lang.shape(f.of), Documentation: markdown(keyText(f, c.lang))}
 	item.SortText = fmt.Sprintf("%d%02d", 1, order)
 	if f.required {
@@ -273,10 +276,8 @@ func (c *completer) opening(t reflect.Type) (start string, below bool) {
 		t = t.Elem()
 	}
 	switch {
-	case t == reflect.TypeFor[spec.Bindings](), t == reflect.TypeFor[spec.Properties](), t == reflect.TypeFor[spec.Assignments]():
-		return "", true
-	case isSpecial(t):
-		return "", false
+	case c.lang.isSpecial(t):
+		return "", c.lang.forms[t].below
 	case t.Kind() == reflect.Slice:
 		return "- ", !isRef(t.Elem()) && t.Elem().Kind() != reflect.String
 	}

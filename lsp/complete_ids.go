@@ -276,7 +276,9 @@ func (c *completer) placeholders(m *mark) {
 		return
 	}
 	c.start = c.at - (len(line) - open - 1)
-	for c.end = c.at; c.end < len(c.doc.text) && isWord(c.doc.text[c.end]); c.end++ {
+	c.end = c.at
+	for c.end < len(c.doc.text) && isWord(c.doc.text[c.end]) {
+		c.end++
 	}
 	closing := "}"
 	if c.end < len(c.doc.text) && c.doc.text[c.end] == '}' {

@@ -27,9 +27,7 @@ func TestDiagnosticsFollowTyping(t *testing.T) {
 	place := e.at("app.qtype.yaml", "memory: chat_memory", 0, len("memory: chat_mem"))["position"].(position)
 	e.change("app.qtype.yaml", map[string]any{"text": "", "range": textRange{place, position{place.Line, place.Character + 1}}})
 	found := e.diagnostics("app.qtype.yaml")
-	i := len(found) - 1
-	for ; i >= 0 && found[i].Code != "QT202"; i-- {
-	}
+	i := slices.IndexFunc(found, func(d diagnostic) bool { return d.Code == "QT202" })
 	if i < 0 {
 		t.Fatalf("found %v", found)
 	}
@@ -161,9 +159,30 @@ func TestOtherYAMLIsLeftAlone(t *testing.T) {
 	if found := e.diagnostics("deployment.yaml"); len(found) != 0 {
 		t.Errorf("found %v", found)
 	}
+	var list struct{ Items []item }
+	var made []textEdit
+	var tree []symbol
+	var h *struct{ Contents any }
+	for method, result := range map[string]any{
+		"textDocument/completion": &list, "textDocument/formatting": &made, "textDocument/documentSymbol": &tree, "textDocument/hover": &h,
+	} {
+		e.call(method, e.at("deployment.yaml", "kind", 0, 2), result)
+	}
+	if len(list.Items)+len(made)+len(tree) > 0 || h != nil {
+		t.Errorf("got %v, %v, %v and %v", list, made, tree, h)
+	}
 	e.open("other.yaml", "id: x\nmemmories: []\n")
 	if found := e.diagnostics("other.yaml"); len(found) == 0 {
 		t.Error("a document by another name is not checked")
+	}
+}
+
+// TestRemoteIncludesAreNotFetched: that they are not read is no fault of the document.
+func TestRemoteIncludesAreNotFetched(t *testing.T) {
+	e := start(t, nil)
+	e.open("app.qtype.yaml", "id: x\nreferences: [!include https://qtype.invalid/parts.yaml]\n")
+	if found := e.diagnostics("app.qtype.yaml"); len(found) != 1 || found[0].Severity != 3 || !strings.Contains(found[0].Message, "remote") {
+		t.Errorf("found %v", found)
 	}
 }
 

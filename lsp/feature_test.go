@@ -59,12 +59,15 @@ func TestHoverExplainsAFault(t *testing.T) {
 	}
 }
 
-// TestSecretsAreNotShown looks for one in everything that an editor may show.
+// TestSecretsAreNotShown looks for one in everything that an editor may show:
+// one that is written in the document, and one of the environment.
 func TestSecretsAreNotShown(t *testing.T) {
+	t.Setenv("LSP_TEST_SECRET", "hunter2")
 	e := start(t, nil)
-	e.open(app, instead(t, `"${KEY:-none}"`, "hunter2"))
+	e.open(app, strings.NewReplacer(`"${KEY:-none}"`, "hunter2", "localhost/{number}", "localhost/{number}?key=${LSP_TEST_SECRET}",
+		"Finds an order.", "Finds an order with ${LSP_TEST_SECRET}.").Replace(shop))
 	found := fmt.Sprint(e.diagnostics(app))
-	for _, word := range []string{"id: key", "hunter2", "api_key, id"} {
+	for _, word := range []string{"id: key", "hunter2", "api_key, id", "id: find", "name: find", "description: Finds", "endpoint", "{number}?"} {
 		var h any
 		e.call("textDocument/hover", e.at(app, word, 0, 5), &h)
 		found += fmt.Sprint(h)

@@ -16,6 +16,9 @@ func (s *server) format(_ context.Context, p formattingParams) ([]textEdit, erro
 	if err != nil {
 		return nil, err
 	}
+	if len(s.space.rootsOf(d.path)) == 0 {
+		return []textEdit{}, nil // some other YAML, which others format
+	}
 	formatted, err := tidy(d.text)
 	if err != nil {
 		return nil, failf("%v", err)

@@ -75,11 +75,15 @@ func TestTidyRefusesBrokenYAML(t *testing.T) {
 	}
 }
 
-// samples are real documents.
+// samples are real documents; with those of QTYPE_FIXTURES, where it names a folder.
 func samples(t testing.TB) map[string]string {
 	t.Helper()
 	found := map[string]string{}
-	for _, pattern := range []string{"../examples/*/*.yaml", "../validate/testdata/*/*.yaml", "../loader/testdata/*/*.yaml", "../loader/testdata/*/*/*.yaml"} {
+	patterns := []string{"../examples/*/*.yaml", "../validate/testdata/*/*.yaml", "../loader/testdata/*/*.yaml", "../loader/testdata/*/*/*.yaml"}
+	if more := os.Getenv("QTYPE_FIXTURES"); more != "" {
+		patterns = append(patterns, more+"/*/*.yaml", more+"/*/*/*.yaml")
+	}
+	for _, pattern := range patterns {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

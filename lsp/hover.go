@@ -23,7 +23,7 @@ func (s *server) hover(ctx context.Context, p positionParams) (*hover, error) {
 	var parts []string
 	var over *textRange
 	at := d.offset(p.Position)
-	for _, root := range s.rootsFor(d) {
+	for _, root := range s.space.rootsOf(d.path) {
 		a := s.space.analyse(ctx, root)
 		if a == nil || ctx.Err() != nil {
 			continue
@@ -162,7 +162,7 @@ func (s *server) entityText(a *analysis, e spec.Entity, id declaration) string {
 		title += " (" + tag + ")"
 	}
 	lines := []string{title}
-	lines = append(lines, facts(e)...)
+	lines = append(lines, a.facts(e)...)
 	var by []string
 	used := 0
 	for _, u := range a.index().all(id) {
@@ -201,25 +201,40 @@ func (a *analysis) spot(u use) string {
 	return fmt.Sprintf("%s:%d", name, a.linesOf(u.file).line(u.start)+1)
 }
 
+// written is a text of an entity as it may be shown: where variables of the
+// environment were set in, which may be secret, as it stands in the document.
+func (a *analysis) written(n spec.Node, key, value string) string {
+	place, ok := n.Place().Lookup(key)
+	if !ok || place.Span().File == nil {
+		return value
+	}
+	l := a.linesOf(place.Span().File)
+	start, end := l.bytesOf(place.Span())
+	if raw := l.text[start:end]; strings.Contains(raw, "${") {
+		return strings.Trim(raw, `"'`)
+	}
+	return value
+}
+
 // facts are an entity's own words about itself. Secrets are never among them.
-func facts(e spec.Entity) []string {
+func (a *analysis) facts(e spec.Entity) []string {
 	var lines []string
 	if t, ok := e.(*spec.Variable); ok {
 		lines = append(lines, "Type `"+t.Type.String()+"`"+properties(t.Type))
 	}
 	v := reflect.ValueOf(e).Elem()
 	if d := v.FieldByName("Description"); d.IsValid() && d.Kind() == reflect.String && d.String() != "" {
-		lines = append(lines, d.String())
+		lines = append(lines, a.written(e, "description", d.String()))
 	}
 	switch e := e.(type) {
 	case *spec.Memory:
-		lines = append(lines, fmt.Sprintf("`token_limit` %d, `chat_history_token_ratio` %v, `token_flush_size` %d", e.TokenLimit, e.ChatHistoryTokenRatio, e.TokenFlushSize))
+		lines = append(lines, memoryText(e))
 	case *spec.Model:
-		lines = append(lines, modelText(e))
+		lines = append(lines, a.modelText(e))
 	case *spec.EmbeddingModel:
-		lines = append(lines, modelText(&e.Model)+fmt.Sprintf(", %d dimensions", e.Dimensions))
+		lines = append(lines, a.modelText(&e.Model)+fmt.Sprintf(", %d dimensions", e.Dimensions))
 	case *spec.APITool:
-		lines = append(lines, fmt.Sprintf("`%s %s`", e.Method, e.Endpoint))
+		lines = append(lines, fmt.Sprintf("`%s %s`", e.Method, a.written(e, "endpoint", e.Endpoint)))
 	case *spec.CustomType:
 		lines = append(lines, strings.TrimSpace(properties(spec.Type{Custom: e})))
 	case *spec.Flow:
@@ -231,11 +246,20 @@ func facts(e spec.Entity) []string {
 	return lines
 }
 
-func modelText(m *spec.Model) string {
+// memoryText is the policy of a memory with its limits.
+func memoryText(m *spec.Memory) string {
+	switch m.Policy {
+	case "", "flush":
+		return fmt.Sprintf("`token_limit` %d, `chat_history_token_ratio` %v, `token_flush_size` %d", m.TokenLimit, m.ChatHistoryTokenRatio, m.TokenFlushSize)
+	}
+	return fmt.Sprintf("Policy `%s`", m.Policy)
+}
+
+func (a *analysis) modelText(m *spec.Model) string {
 	if m.ModelID == "" {
 		return fmt.Sprintf("Provider `%s`", m.Provider)
 	}
-	return fmt.Sprintf("Provider `%s`, model `%s`", m.Provider, m.ModelID)
+	return fmt.Sprintf("Provider `%s`, model `%s`", m.Provider, a.written(m, "model_id", m.ModelID))
 }
 
 // signature lists the variables of references with their types.

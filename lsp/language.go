@@ -16,6 +16,7 @@ type language struct {
 	docs    map[string]definition
 	unions  []spec.Union
 	classes map[reflect.Type]*class
+	forms   map[reflect.Type]form
 }
 
 // definition is what is read of a definition of the schema.
@@ -24,6 +25,7 @@ type definition struct {
 	Properties  map[string]struct {
 		Description string `json:"description"`
 	} `json:"properties"`
+	Required []string `json:"required"`
 }
 
 // class is a struct of package spec: something that is written as a mapping.
@@ -57,7 +59,7 @@ func readLanguage(schema string) (*language, error) {
 	if err := json.Unmarshal([]byte(schema), &read); err != nil {
 		return nil, fmt.Errorf("the schema cannot be read: %w", err)
 	}
-	l := &language{docs: read.Definitions, unions: spec.Unions(), classes: map[reflect.Type]*class{}}
+	l := &language{docs: read.Definitions, unions: spec.Unions(), classes: map[reflect.Type]*class{}, forms: forms()}
 	l.add(reflect.TypeFor[spec.Application](), "", nil)
 	l.add(reflect.TypeFor[spec.SecretReference](), "", nil)
 	for i := range l.unions {
@@ -69,9 +71,9 @@ func readLanguage(schema string) (*language, error) {
 }
 
 // add makes the class of a struct and of all structs in its fields.
-func (l *language) add(t reflect.Type, tag string, union *spec.Union) *class {
-	if c, known := l.classes[t]; known {
-		return c
+func (l *language) add(t reflect.Type, tag string, union *spec.Union) {
+	if l.classes[t] != nil {
+		return
 	}
 	c := &class{of: t, tag: tag, union: union, byName: map[string]*field{}}
 	l.classes[t] = c
@@ -81,7 +83,6 @@ func (l *language) add(t reflect.Type, tag string, union *spec.Union) *class {
 		c.doc = doc.Properties["type"].Description
 	}
 	l.collect(c, t, doc)
-	return c
 }
 
 func (l *language) collect(c *class, t reflect.Type, doc definition) {
@@ -92,9 +93,12 @@ func (l *language) collect(c *class, t reflect.Type, doc definition) {
 		switch {
 		case f.Anonymous && !tagged && f.Type.Kind() == reflect.Struct:
 			l.collect(c, f.Type, doc)
+		case tagged && len(doc.Properties) > 1 && doc.Properties[name].Description == "":
+			continue // a key of an embedded struct that does not exist here: the schema describes all others
 		case tagged && name != "-" && f.IsExported():
 			made := &field{name: name, of: f.Type, doc: doc.Properties[name].Description, owner: c, rule: f.Tag.Get("validate"),
-				required: slices.Contains(strings.Split(f.Tag.Get("jsonschema"), ","), "required")}
+				required: slices.Contains(strings.Split(f.Tag.Get("jsonschema"), ","), "required") &&
+					(len(doc.Properties) < 2 || slices.Contains(doc.Required, name))}
 			made.fallback, made.hasDefault = f.Tag.Lookup("default")
 			for rule := range strings.SplitSeq(made.rule, ",") {
 				if words, ok := strings.CutPrefix(rule, "oneof="); ok {
@@ -103,7 +107,7 @@ func (l *language) collect(c *class, t reflect.Type, doc definition) {
 			}
 			c.fields = append(c.fields, made)
 			c.byName[name] = made
-			if inner := structIn(f.Type); inner != nil && !isSpecial(inner) {
+			if inner := l.structIn(f.Type); inner != nil {
 				l.add(inner, "", nil)
 			}
 		}
@@ -111,29 +115,23 @@ func (l *language) collect(c *class, t reflect.Type, doc definition) {
 }
 
 // structIn is the struct at the core of lists, maps and pointers; nil for anything else.
-func structIn(t reflect.Type) reflect.Type {
+func (l *language) structIn(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
-		if isSpecial(t) {
+		if l.isSpecial(t) {
 			return nil
 		}
 		t = t.Elem()
 	}
-	if t.Kind() != reflect.Struct {
+	if t.Kind() != reflect.Struct || l.isSpecial(t) {
 		return nil
 	}
 	return t
 }
 
 // isSpecial tells whether a type is written otherwise than its struct looks.
-func isSpecial(t reflect.Type) bool {
-	switch t {
-	case reflect.TypeFor[spec.Type](), reflect.TypeFor[spec.Secret](), reflect.TypeFor[spec.Duration](),
-		reflect.TypeFor[spec.Bindings](), reflect.TypeFor[spec.Properties](), reflect.TypeFor[spec.PathRef](),
-		reflect.TypeFor[spec.StepItem](), reflect.TypeFor[spec.Document](), reflect.TypeFor[spec.Expression](),
-		reflect.TypeFor[spec.Assignments](), reflect.TypeFor[spec.StoreRef]():
-		return true
-	}
-	return isRef(t)
+func (l *language) isSpecial(t reflect.Type) bool {
+	_, special := l.forms[t]
+	return special || isRef(t)
 }
 
 // isRef tells whether a type is a reference to an entity.
@@ -247,30 +245,10 @@ func noun(wants reflect.Type) string {
 
 // shape is what stands under a key, in a user's words.
 func (l *language) shape(t reflect.Type) string {
-	switch {
-	case t == reflect.TypeFor[spec.Type]():
-		return "a type"
-	case t == reflect.TypeFor[spec.Secret]():
-		return "a text or a secret"
-	case t == reflect.TypeFor[spec.Duration]():
-		return "a length of time"
-	case t == reflect.TypeFor[spec.Bindings]():
-		return "names to variables"
-	case t == reflect.TypeFor[spec.Properties]():
-		return "names to types"
-	case t == reflect.TypeFor[spec.PathRef]():
-		return "a variable or {uri: …}"
-	case t == reflect.TypeFor[spec.Expression]():
-		return "an expression"
-	case t == reflect.TypeFor[spec.Assignments]():
-		return "variables to expressions"
-	case t == reflect.TypeFor[spec.StoreRef]():
-		return "id of a store or a URL"
-	case t == reflect.TypeFor[*spec.StepItem]():
-		return "a step"
-	case t == reflect.TypeFor[*spec.Document]():
-		return "a document"
-	case isRef(t):
+	if known, ok := l.forms[t]; ok {
+		return known.noun
+	}
+	if isRef(t) {
 		return "id of " + an(noun(wantedBy(t)))
 	}
 	switch t.Kind() {

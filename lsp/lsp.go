@@ -45,7 +45,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, opts Options) error
 	conn := jsonrpc2.NewConn(ctx, stream, s, jsonrpc2.SetLogger(silent{}))
 	defer s.wait()
 	defer cancel()
-	defer conn.Close()
+	defer func() { _ = conn.Close() }() // it may be closed already
 	select {
 	case <-conn.DisconnectNotify():
 	case <-s.exited:

@@ -25,7 +25,7 @@ func (s *server) aimAt(ctx context.Context, p positionParams) (aim, error) {
 		return aim{}, err
 	}
 	target := aim{doc: d, at: d.offset(p.Position)}
-	for _, root := range s.rootsFor(d) {
+	for _, root := range s.space.rootsOf(d.path) {
 		a := s.space.analyse(ctx, root)
 		if a == nil {
 			continue
@@ -75,19 +75,27 @@ func (s *server) definition(ctx context.Context, p positionParams) ([]location, 
 	if target.use != nil {
 		return s.declarations(target.of, target.use.id), nil
 	}
-	for _, root := range s.rootsFor(target.doc) {
+	for _, root := range s.space.rootsOf(target.doc.path) {
 		m := look(s.lang, root, s.space.outlineOf).at(target.doc.path, target.at)
 		if m == nil {
 			continue
 		}
 		if m.role == asInclude {
-			return []location{{s.space.uri(included(target.doc.path, m.text)), textRange{}}}, nil
+			return s.fileAt(included(target.doc.path, m.text)), nil
 		}
 		if u := s.lastDeclaration(root, m); u != nil {
 			return s.declarations(s.space.lastGood(root), u.id), nil
 		}
 	}
 	return []location{}, nil
+}
+
+// fileAt is the start of a file; nowhere where there is none.
+func (s *server) fileAt(path string) []location {
+	if _, ok := s.space.text(path); !ok {
+		return []location{}
+	}
+	return []location{{s.space.uri(path), textRange{}}}
 }
 
 func (s *server) declarations(a *analysis, id declaration) []location {

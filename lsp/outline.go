@@ -174,6 +174,15 @@ func (s *sketcher) isEntry(at, end int) bool {
 
 // keyAt reads a key up to its colon, which must be followed by a blank.
 func (s *sketcher) keyAt(at, end int) (keyEnd int, ok bool) {
+	for at < end && strings.IndexByte("&!*", s.text[at]) >= 0 { // before a value; rarely before a key
+		for at < end && !isBlank(s.text[at]) {
+			at++
+		}
+		at = s.skipSpaces(at)
+	}
+	if at >= end {
+		return 0, false
+	}
 	switch s.text[at] {
 	case '"', '\'':
 		closed := s.quoteEnd(at)
@@ -182,7 +191,7 @@ func (s *sketcher) keyAt(at, end int) (keyEnd int, ok bool) {
 		}
 		colon := s.skipSpaces(closed)
 		return closed, colon < end && s.text[colon] == ':' && blankAt(s.text[:end], colon+1)
-	case '{', '[', '|', '>', '#', '*', '!', '%', '@', '`':
+	case '{', '[', '|', '>', '#', '%', '@', '`':
 		return 0, false
 	}
 	for i := at; i < end; i++ {

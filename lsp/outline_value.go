@@ -115,14 +115,14 @@ func (s *sketcher) brackets(to *node, at, column int) int {
 			to.end = at
 			return at
 		}
-		switch c := s.text[at]; {
-		case c == closing:
+		switch s.text[at] {
+		case closing:
 			to.end = at + 1
 			return at + 1
-		case c == ']' || c == '}': // of an outer collection: this one was not closed
+		case ']', '}': // of an outer collection: this one was not closed
 			to.end = at
 			return at
-		case c == ',':
+		case ',':
 			at++
 		default:
 			at = s.flowEntry(to, at, column)

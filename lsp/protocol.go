@@ -154,9 +154,9 @@ type relatedPlace struct {
 
 // The protocol's severities.
 const (
-	severityError   = 1
-	severityWarning = 2
-	severityHint    = 3
+	severityError       = 1
+	severityWarning     = 2
+	severityInformation = 3
 )
 
 // tagUnnecessary makes an editor fade a stretch out.

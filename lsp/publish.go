@@ -199,6 +199,9 @@ func (s *server) diagnostic(a *analysis, f diag.Diagnostic) diagnostic {
 	if f.Severity == diag.Warning {
 		d.Severity = severityWarning
 	}
+	if a.remote && strings.Contains(f.Message, remoteReason) {
+		d.Severity = severityInformation // `qtype validate` reads it
+	}
 	if f.Hint != "" {
 		d.Message += "\n" + f.Hint
 	}

@@ -116,6 +116,14 @@ func (w *space) scan() {
 	w.includes = found
 }
 
+// skip goes on without a folder, or without a file.
+func skip(d fs.DirEntry) error {
+	if d != nil && d.IsDir() {
+		return filepath.SkipDir
+	}
+	return nil
+}
+
 // documentsIn lists the documents in some folders, hidden ones and those of
 // packages aside.
 func documentsIn(folders []string) []string {
@@ -125,10 +133,8 @@ func documentsIn(folders []string) []string {
 		_ = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 			seen++
 			switch {
-			case err != nil && d != nil && d.IsDir():
-				return filepath.SkipDir
 			case err != nil:
-				return nil // gone, or not to be read
+				return skip(d) // gone, or not to be read
 			case seen > maxScanned || len(found) > maxCandates:
 				return filepath.SkipAll
 			case d.IsDir() && path != folder && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules"):

@@ -139,7 +139,7 @@ func (s *server) Handle(ctx context.Context, conn *jsonrpc2.Conn, req *jsonrpc2.
 		params = *req.Params
 	}
 	if req.Notif {
-		s.notify(ctx, conn, req.Method, params)
+		s.notify(ctx, req.Method, params)
 		return
 	}
 	fault := s.refuses(req.Method)
@@ -156,7 +156,7 @@ func (s *server) Handle(ctx context.Context, conn *jsonrpc2.Conn, req *jsonrpc2.
 }
 
 // notify takes a notification.
-func (s *server) notify(ctx context.Context, conn *jsonrpc2.Conn, method string, params json.RawMessage) {
+func (s *server) notify(ctx context.Context, method string, params json.RawMessage) {
 	switch {
 	case method == "exit":
 		s.exit.Do(func() { close(s.exited) })

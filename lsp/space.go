@@ -168,8 +168,11 @@ func openFile(path string) (io.ReadCloser, error) {
 // fetched it at each keystroke would be a nuisance to both.
 type remoteError struct{}
 
+// remoteReason is a part of the finding, by which it is known again.
+const remoteReason = "it is remote, and not read in an editor"
+
 // Error is the reason.
-func (remoteError) Error() string { return "it is remote, and not read while it is edited" }
+func (remoteError) Error() string { return remoteReason }
 
 // analyse is the analysis of the document at a path, made anew only where
 // something that it reads has changed.
@@ -242,6 +245,7 @@ func (w *space) load(ctx context.Context, path string, now uint64) *analysis {
 func (w *space) loadWith(ctx context.Context, path string, held func(string) (io.ReadCloser, bool)) *analysis {
 	begin := time.Now()
 	a := &analysis{root: path, work: w.work, touched: map[string]bool{path: true}, lined: map[*source.File]*lines{}}
+	remote := false
 	open := func(_ context.Context, name string) (io.ReadCloser, error) {
 		if !filepath.IsAbs(name) && !isRemote(name) && name != path {
 			name = filepath.Join(w.work, name)
@@ -250,6 +254,9 @@ func (w *space) loadWith(ctx context.Context, path string, held func(string) (io
 		if in, ok := held(name); ok {
 			return in, nil
 		}
+		if isRemote(name) {
+			remote = true
+		}
 		return openFile(name)
 	}
 	result, faults := loader.Load(ctx, path, loader.Options{Open: open})
@@ -257,6 +264,7 @@ func (w *space) loadWith(ctx context.Context, path string, held func(string) (io
 	// The same as `qtype validate` says, comments that silence included.
 	a.faults = lint.Silence(a.files, append(faults, validate.Check(a.doc)...))
 	a.index = sync.OnceValue(func() *index { return indexOf(a) })
+	a.remote = remote
 	a.took = time.Since(begin)
 	return a
 }

@@ -107,7 +107,7 @@ func (s *survey) mark(m mark) { s.marks[s.path] = append(s.marks[s.path], m) }
 
 // document reads a whole document: an application, or a list of one kind.
 func (s *survey) document(n *node, up *object) {
-	if s.followed(n, reflect.TypeFor[*spec.Document](), nil, up) {
+	if s.followed(n, documentType, nil, up) {
 		return
 	}
 	if n.kind != sequence {
@@ -156,7 +156,7 @@ func (s *survey) followed(n *node, t reflect.Type, f *field, in *object) bool {
 	}
 	back := s.path
 	s.path, s.trail = to, append(s.trail, to)
-	if t == reflect.TypeFor[*spec.Document]() {
+	if t == documentType {
 		s.document(o.root, in)
 	} else {
 		s.value(o.root, t, f, in)
@@ -293,88 +293,6 @@ func (s *survey) structure(n *node, c *class, u *spec.Union, t reflect.Type, f *
 			s.value(p.value, f.of, f, o)
 		default:
 			s.value(p.value, nil, nil, o)
-		}
-	}
-}
-
-// special reads the types that are written in a way of their own.
-func (s *survey) special(n *node, t reflect.Type, f *field, in *object) bool {
-	switch {
-	case t == reflect.TypeFor[spec.Type]():
-		s.typeExpression(n, t, f, in)
-	case t == reflect.TypeFor[*spec.StepItem]():
-		if ref := n.get("$ref"); ref != nil {
-			s.reference(n, reflect.TypeFor[spec.Ref[spec.Step]](), f, in)
-			return true
-		}
-		s.value(n, reflect.TypeFor[spec.Step](), f, in)
-	case t == reflect.TypeFor[*spec.Document]():
-		s.document(n, in)
-	case t == reflect.TypeFor[spec.Secret]():
-		if n.kind == mapping {
-			s.structure(n, s.lang.classes[reflect.TypeFor[spec.SecretReference]()], nil, t, f, in)
-			return true
-		}
-		s.single(n, t, f, in)
-	case t == reflect.TypeFor[spec.PathRef]():
-		if n.kind == mapping && n.get("$ref") == nil {
-			s.anything(n, f, in)
-			return true
-		}
-		s.reference(n, reflect.TypeFor[spec.Ref[*spec.Variable]](), f, in)
-	case t == reflect.TypeFor[spec.Bindings]() && n.kind == mapping:
-		for _, p := range n.pairs {
-			s.key(asBinding, p, f, in)
-			s.value(p.value, reflect.TypeFor[spec.Ref[*spec.Variable]](), f, in)
-		}
-	case t == reflect.TypeFor[spec.Properties]() && n.kind == mapping:
-		for _, p := range n.pairs {
-			s.key(asProperty, p, f, in)
-			s.value(p.value, reflect.TypeFor[spec.Type](), f, in)
-		}
-	case t == reflect.TypeFor[spec.Assignments]() && n.kind == mapping:
-		for _, p := range n.pairs {
-			s.mark(mark{role: asRef, start: p.start, end: p.end, text: p.key, pair: p, field: f, of: reflect.TypeFor[spec.Ref[*spec.Variable]](), in: in})
-			s.value(p.value, reflect.TypeFor[spec.Expression](), f, in)
-		}
-	case t == reflect.TypeFor[spec.StoreRef]():
-		s.reference(n, reflect.TypeFor[spec.Ref[*spec.Store]](), f, in)
-	case isRef(t):
-		s.reference(n, t, f, in)
-	case t == reflect.TypeFor[spec.Expression](), t == reflect.TypeFor[spec.Assignments](), t == reflect.TypeFor[spec.Bindings](), t == reflect.TypeFor[spec.Properties](), t == reflect.TypeFor[spec.Duration]():
-		s.single(n, t, f, in)
-	default:
-		return false
-	}
-	return true
-}
-
-func (s *survey) reference(n *node, t reflect.Type, f *field, in *object) {
-	switch n.kind {
-	case scalar:
-		s.word(asRef, n, t, f, in)
-	case mapping:
-		for _, p := range n.pairs {
-			s.key(asFreeKey, p, nil, in)
-			if p.key == "$ref" && p.value.kind == scalar {
-				s.word(asRef, p.value, t, f, in)
-				continue
-			}
-			s.value(p.value, nil, f, in)
-		}
-	}
-}
-
-func (s *survey) typeExpression(n *node, t reflect.Type, f *field, in *object) {
-	switch n.kind {
-	case scalar:
-		s.word(asType, n, t, f, in)
-	case mapping:
-		for _, p := range n.pairs {
-			s.key(asFreeKey, p, nil, in)
-			if p.key == "element_type" {
-				s.value(p.value, t, f, in)
-			}
 		}
 	}
 }

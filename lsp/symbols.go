@@ -14,12 +14,20 @@ func (s *server) symbols(_ context.Context, p documentParams) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	survey := look(s.lang, s.rootsFor(d)[0], s.space.outlineOf)
-	tree := treeOf(survey, d)
+	tree := treeOf(s.surveyOf(d), d)
 	if s.editor.Capabilities.TextDocument.DocumentSymbol.Hierarchical {
 		return tree, nil
 	}
 	return flatten(tree, d.uri, "", []flatSymbol{}), nil
+}
+
+// surveyOf surveys an open document as a part of the first one that it belongs
+// to; the survey of nothing where it is no document.
+func (s *server) surveyOf(d *document) *survey {
+	for _, root := range s.space.rootsOf(d.path) {
+		return look(s.lang, root, s.space.outlineOf)
+	}
+	return &survey{}
 }
 
 // treeOf puts each entity of a file below the nearest entity around it.

@@ -26,7 +26,7 @@ const byteOrderMark = "\ufeff"
 func newLines(text string) *lines {
 	text, marked := strings.CutPrefix(text, byteOrderMark)
 	l := &lines{text: text, starts: []int{0}, feeds: []int{0}, marked: marked}
-	for i := 0; i < len(text); i++ {
+	for i := range len(text) {
 		switch {
 		case text[i] == '\n':
 			l.starts, l.feeds = append(l.starts, i+1), append(l.feeds, i+1)

@@ -48,13 +48,12 @@ func (s *server) tokens(_ context.Context, p tokensParams) (semanticTokens, erro
 	if err != nil {
 		return packed, err
 	}
-	survey := look(s.lang, s.rootsFor(d)[0], s.space.outlineOf)
 	from, to := 0, len(d.text)
 	if p.Range != nil {
 		from, to = d.offset(p.Range.Start), d.offset(p.Range.End)
 	}
 	var last position
-	for _, t := range tokensOf(survey, d) {
+	for _, t := range tokensOf(s.surveyOf(d), d) {
 		if t.end <= from || t.start >= to {
 			continue
 		}
@@ -62,8 +61,8 @@ func (s *server) tokens(_ context.Context, p tokensParams) (semanticTokens, erro
 		if at.Line != last.Line {
 			last.Character = 0
 		}
-		packed.Data = append(packed.Data, uint32(at.Line-last.Line), uint32(at.Character-last.Character), //nolint:gosec // sorted, so never negative
-			uint32(units(d.text[t.start:t.end])), uint32(t.kind), t.modifiers) //nolint:gosec // small numbers
+		packed.Data = append(packed.Data, uint32(at.Line-last.Line), uint32(at.Character-last.Character),
+			uint32(units(d.text[t.start:t.end])), uint32(t.kind), t.modifiers)
 		last = at
 	}
 	return packed, nil

@@ -5,6 +5,7 @@ import (
 	"context"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 )
@@ -12,7 +13,13 @@ import (
 // NewInProcess is a store that lives as long as the process.
 func NewInProcess() Store { return &inProcess{} }
 
+// NewInProcessWindows is NewInProcess without history: what leaves a window is
+// forgotten at once, and so are events. It is for many short sessions that
+// nobody will look back at; a message that left can be said again.
+func NewInProcessWindows() Store { return &inProcess{windows: true} }
+
 type inProcess struct {
+	windows  bool // keep nothing but windows
 	mu       sync.RWMutex
 	sessions map[Key]*stored
 }
@@ -21,9 +28,15 @@ type inProcess struct {
 // copies what is there.
 type stored struct {
 	head   Head
-	pieces [][]*Entry       // of pieceLen each, the last one shorter
-	byID   map[string]int64 // Seq of the entries that did not fail
+	pieces [][]*Entry // of pieceLen each, the last one shorter
 	events []Event
+
+	byID    map[string]int64 // Seq of the entries that did not fail, up to indexed
+	indexed int64
+
+	// Instead of pieces and events, where only windows are kept:
+	window []*Entry // what is left, by rising Seq
+	system *Entry   // the system message that holds, nil for none
 }
 
 const pieceLen = 256
@@ -35,8 +48,59 @@ func (s *stored) add(e *Entry) {
 		last++
 	}
 	s.pieces[last] = append(s.pieces[last], e)
-	if e.Status != Failed {
-		s.byID[e.Message.ID] = e.Seq
+}
+
+// keepWindow adds what was said and forgets what left.
+func (s *stored) keepWindow(c Change) {
+	from := c.State.First
+	if c.State.Keep != 0 {
+		from = c.State.Keep
+	}
+	n := 0
+	for n < len(s.window) && s.window[n].Seq < from {
+		s.window[n] = nil
+		n++
+	}
+	s.window = s.window[n:]
+	for _, e := range c.Entries {
+		switch {
+		case e.Seq == c.State.System:
+			s.system = e
+		case e.Status != Failed && e.Seq >= from:
+			s.window = append(s.window, e)
+		}
+	}
+	if c.State.System == 0 {
+		s.system = nil
+	}
+}
+
+// after is the first entry with this Seq or a later one, nil where there is none.
+func (s *stored) after(seq int64) *Entry {
+	if s.head.State.Last < seq || s.pieces != nil {
+		return s.entry(seq)
+	}
+	i, _ := slices.BinarySearchFunc(s.window, seq, func(e *Entry, seq int64) int { return cmp.Compare(e.Seq, seq) })
+	switch {
+	case s.system != nil && s.system.Seq >= seq && (i == len(s.window) || s.system.Seq < s.window[i].Seq):
+		return s.system
+	case i == len(s.window):
+		return nil
+	}
+	return s.window[i]
+}
+
+// index notes where the messages stand that were said since it was called last.
+// Appends of messages without ids never need it.
+func (s *stored) index() {
+	if s.byID == nil {
+		s.byID = map[string]int64{}
+	}
+	for e := s.after(s.indexed + 1); e != nil; e = s.after(s.indexed + 1) {
+		if e.Status != Failed {
+			s.byID[e.Message.ID] = e.Seq
+		}
+		s.indexed = e.Seq
 	}
 }
 
@@ -73,16 +137,20 @@ func (p *inProcess) Apply(ctx context.Context, key Key, c Change) error {
 	case s == nil && c.Version != 0, s != nil && s.head.Version != c.Version:
 		return ErrConflict
 	case s == nil:
-		s = &stored{byID: map[string]int64{}}
+		s = &stored{}
 		if p.sessions == nil {
 			p.sessions = map[Key]*stored{}
 		}
 		p.sessions[key] = s
 	}
-	for _, e := range c.Entries {
-		s.add(e)
+	if p.windows {
+		s.keepWindow(c)
+	} else {
+		for _, e := range c.Entries {
+			s.add(e)
+		}
+		s.events = append(s.events, c.Events...)
 	}
-	s.events = append(s.events, c.Events...)
 	s.head.Version, s.head.State = c.Next, c.State
 	s.head.Values = merge(s.head.Values, c.Values)
 	return nil
@@ -110,8 +178,11 @@ func merge(old, set map[string][]byte) map[string][]byte {
 func (p *inProcess) Entries(ctx context.Context, key Key, q Query) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		next := p.seqs(key, q)
-		for {
-			e := p.entry(key, next())
+		for last := int64(0); ; {
+			e := p.entry(key, next(last))
+			if e != nil {
+				last = e.Seq
+			}
 			if e == nil || q.To != 0 && e.Seq > q.To {
 				return
 			}
@@ -129,18 +200,19 @@ func (p *inProcess) Entries(ctx context.Context, key Key, q Query) iter.Seq2[*En
 	}
 }
 
-// seqs counts up from q.From, or through the places of q.IDs.
-func (p *inProcess) seqs(key Key, q Query) func() int64 {
-	seq := max(q.From, 1) - 1
+// seqs gives the next place to look at after the last one that was found: up
+// from q.From, or through the places of q.IDs.
+func (p *inProcess) seqs(key Key, q Query) func(last int64) int64 {
 	if q.IDs == nil {
-		return func() int64 { seq++; return seq }
+		return func(last int64) int64 { return max(q.From, last+1) }
 	}
 	found := p.find(key, q)
-	return func() int64 {
+	return func(int64) int64 {
 		if len(found) == 0 {
-			return 0
+			return math.MaxInt64 // there is none
 		}
-		seq, found = found[0], found[1:]
+		seq := found[0]
+		found = found[1:]
 		return seq
 	}
 }
@@ -148,14 +220,15 @@ func (p *inProcess) seqs(key Key, q Query) func() int64 {
 // find is where the messages with q.IDs stand. Failed ones are looked for only
 // where q wants them, entry by entry: nobody needs that often.
 func (p *inProcess) find(key Key, q Query) []int64 {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	s := p.sessions[key]
 	if s == nil {
 		return nil
 	}
 	var found []int64
-	if q.Live {
+	if q.Live && !p.windows {
+		s.index()
 		for _, id := range q.IDs {
 			if seq, ok := s.byID[id]; ok && seq >= q.From {
 				found = append(found, seq)
@@ -165,21 +238,23 @@ func (p *inProcess) find(key Key, q Query) []int64 {
 		return slices.Compact(found)
 	}
 	for seq := max(q.From, 1); ; seq++ {
-		e := s.entry(seq)
+		e := s.after(seq)
 		if e == nil {
 			return found
 		}
+		seq = e.Seq
 		if slices.Contains(q.IDs, e.Message.ID) {
 			found = append(found, seq)
 		}
 	}
 }
 
+// entry is the session's entry with this Seq or the next one that there is.
 func (p *inProcess) entry(key Key, seq int64) *Entry {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	if s := p.sessions[key]; s != nil {
-		return s.entry(seq)
+		return s.after(seq)
 	}
 	return nil
 }

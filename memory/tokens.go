@@ -6,6 +6,14 @@ import "github.com/qtype-dev/qtype/chat"
 // vocabulary. It is safe for concurrent use.
 type Counter interface{ Count(text string) int }
 
+// MessageCounter is implemented by counters that count whole messages by a rule
+// of their own instead of that of reference memory.md 6.
+type MessageCounter interface {
+	Counter
+	// CountMessage is the size of a message, which it must not change.
+	CountMessage(m *chat.Message) int
+}
+
 // What media cost, whatever their size (reference memory.md 2.8).
 const (
 	mediaTokens    = 256  // an image, a sound, a video
@@ -14,7 +22,12 @@ const (
 
 // Tokens is the size of a message (reference memory.md 6): 3, its role, its
 // content and its name with 1 more; tool calls count their names and arguments.
-func Tokens(c Counter, m chat.Message) int {
+func Tokens(c Counter, m chat.Message) int { return tokensOf(c, &m) }
+
+func tokensOf(c Counter, m *chat.Message) int {
+	if own, ok := c.(MessageCounter); ok {
+		return own.CountMessage(m)
+	}
 	n := 3 + c.Count(string(m.Role))
 	for _, b := range m.Blocks {
 		n += blockTokens(c, b)

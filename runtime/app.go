@@ -73,7 +73,7 @@ func (a *App) share(doc *spec.Document) error {
 			if err := modelAvailable(base); err != nil {
 				return nil, err
 			}
-			made, err := provider.New(base, provider.Options{Getenv: a.opts.Getenv, HTTP: a.opts.HTTP})
+			made, err := provider.New(base, provider.Options{Getenv: a.opts.Getenv, HTTP: a.opts.HTTP, Secret: a.secret})
 			return made, placed(base, err)
 		})
 	}
@@ -82,7 +82,7 @@ func (a *App) share(doc *spec.Document) error {
 			if err := toolAvailable(t); err != nil {
 				return nil, err
 			}
-			made, err := tool.New(t, tool.Options{HTTP: a.opts.HTTP})
+			made, err := tool.New(t, tool.Options{HTTP: a.opts.HTTP, Secret: a.secret})
 			return made, placed(t, err)
 		})
 	}
@@ -253,20 +253,15 @@ func flowIDs(flows []*spec.Flow) []string {
 	return ids
 }
 
-// Models tells which chat models a flow uses, in the order of its steps, each once.
+// Models tells which chat models a flow uses, itself or in flows that it runs,
+// in the order of the steps, each once.
 func (a *App) Models(flowID string) ([]model.Info, error) {
 	f, err := a.Flow(flowID)
 	if err != nil {
 		return nil, err
 	}
 	var infos []model.Info
-	seen := map[*spec.Model]bool{}
-	for _, item := range f.Steps {
-		base := modelOf(item.Step)
-		if base == nil || seen[base] {
-			continue
-		}
-		seen[base] = true
+	for _, base := range modelsOf(f, map[*spec.Flow]bool{}) {
 		m, err := a.models[base]()
 		if err != nil {
 			return nil, err
@@ -274,6 +269,27 @@ func (a *App) Models(flowID string) ([]model.Info, error) {
 		infos = append(infos, m.Info())
 	}
 	return infos, nil
+}
+
+// modelsOf lists the models of a flow that was not seen before, each once.
+func modelsOf(f *spec.Flow, seen map[*spec.Flow]bool) []*spec.Model {
+	if seen[f] {
+		return nil
+	}
+	seen[f] = true
+	var models []*spec.Model
+	for _, item := range f.Steps {
+		found := []*spec.Model{modelOf(item.Step)}
+		for _, called := range callees(item.Step) {
+			found = append(found, modelsOf(called, seen)...)
+		}
+		for _, m := range found {
+			if m != nil && !slices.Contains(models, m) {
+				models = append(models, m)
+			}
+		}
+	}
+	return models
 }
 
 // Close gives back what the App holds, its stores included.

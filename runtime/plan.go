@@ -148,20 +148,48 @@ func spanWorkers(nodes []*node, first, last int) int {
 }
 
 // usesMemory tells whether a step reads or writes a chat memory, itself or
-// through a flow that it invokes.
+// through a flow that it runs.
 func usesMemory(s spec.Step) bool {
-	if s, ok := s.(*spec.InvokeFlow); ok {
-		first, _ := memorySpan(s.Flow.To.Steps)
-		return first >= 0
+	for _, f := range callees(s) {
+		if first, _ := memorySpan(f.Steps); first >= 0 {
+			return true
+		}
 	}
 	return memoryOf(s) != nil
 }
 
-// makesMany tells whether a step makes more than one row of one (steps.md 1, cardinality 1:N).
+// callees are the flows that a step runs, in document order.
+func callees(s spec.Step) []*spec.Flow {
+	var refs []spec.Ref[*spec.Flow]
+	switch s := s.(type) {
+	case *spec.InvokeFlow:
+		refs = append(refs, s.Flow)
+	case *spec.Loop:
+		refs = append(refs, s.Flow)
+	case *spec.Parallel:
+		refs = s.Flows
+	case *spec.Switch:
+		for _, c := range s.Cases {
+			refs = append(refs, c.Flow)
+		}
+		refs = append(refs, s.Else)
+	}
+	var flows []*spec.Flow
+	for _, r := range refs {
+		if r.To != nil {
+			flows = append(flows, r.To)
+		}
+	}
+	return flows
+}
+
+// makesMany tells whether a step makes more than one row of one (steps.md 1,
+// cardinality 1:N). A Switch makes as many as its flow does; Loop and Parallel
+// take flows that make one.
 func makesMany(s spec.Step) bool {
 	switch s.(type) {
 	case *spec.Explode, *spec.FieldExtractor, *spec.FileSource, *spec.SQLSource,
-		*spec.DocumentSource, *spec.DocumentSplitter, *spec.InvokeFlow:
+		*spec.DocumentSource, *spec.DocumentSplitter, *spec.InvokeFlow, *spec.Switch:
 		return true
 	}
 	return false

@@ -4,6 +4,7 @@ import "github.com/qtype-dev/qtype/source"
 
 // Expression is a formula over the variables of its flow, in the language of
 // github.com/expr-lang/expr: price * quantity > 100 and status != "closed".
+// Variables that may be null are nil where they are: price ?? 0.
 type Expression struct {
 	Text string           // the formula
 	Span source.Span      // where it stands
@@ -31,7 +32,7 @@ type Switch struct {
 	StepBase
 	// Cases are tried in order.
 	Cases []*SwitchCase `yaml:"cases" jsonschema:"required"`
-	// Else names the flow for rows that no case holds for; without one such rows pass as they are.
+	// Else names the flow for rows that no case holds for; without one such rows pass as they are, and the step's outputs stay what they were.
 	Else Ref[*Flow] `yaml:"else"`
 }
 
@@ -44,7 +45,7 @@ type SwitchCase struct {
 	Flow Ref[*Flow] `yaml:"flow" jsonschema:"required"`
 }
 
-// Loop runs a flow again and again for each row, each time with the values that the last time left.
+// Loop runs a flow again and again for each row, each time with the values that the last time left; the flow makes one row of one.
 // The flow's inputs and outputs are the step's inputs and outputs of the same ids.
 type Loop struct {
 	StepBase
@@ -52,11 +53,11 @@ type Loop struct {
 	Flow Ref[*Flow] `yaml:"flow" jsonschema:"required"`
 	// Until is the condition that ends the loop, looked at after each run: an expression over the variables of the flow, such as score > 0.9. Without one the flow is run max_iterations times.
 	Until Expression `yaml:"until"`
-	// MaxIterations is how often the flow is run at most.
+	// MaxIterations is how often the flow is run at most; after that the row goes on with what the last run left, even if the condition does not hold.
 	MaxIterations int `yaml:"max_iterations" jsonschema:"required" validate:"gt=0"`
 }
 
-// Parallel runs several flows side by side for each row and puts their outputs together.
+// Parallel runs several flows side by side for each row and puts their outputs together; each makes one row of one, and the first that fails ends the others.
 // The flows' inputs and outputs are the step's inputs and outputs of the same ids.
 type Parallel struct {
 	StepBase

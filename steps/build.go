@@ -19,7 +19,7 @@ type Env struct {
 	Model  func(*spec.Model) (model.Chat, error)           // the shared chat model
 	Memory func(*spec.Memory) (*memory.Memory, error)      // the shared memory
 	Tool   func(spec.Tool) (tool.Tool, error)              // the shared tool
-	Flow   func(context.Context, FlowCall, FlowEmit) error // runs another flow; for InvokeFlow
+	Flow   func(context.Context, FlowCall, FlowEmit) error // runs another flow; for InvokeFlow, Switch, Loop and Parallel
 }
 
 // FlowCall asks for one run of another flow on one row.
@@ -70,14 +70,18 @@ var builders = sync.OnceValue(func() map[reflect.Type]builder {
 	add(of(buildInference))
 	add(of(buildInvokeFlow))
 	add(of(buildInvokeTool))
+	add(of(buildLoop))
+	add(of(buildParallel))
+	add(of(buildSwitch))
 	add(of(buildTemplate))
+	add(of(buildTransform))
 	return table
 })
 
 // Planned lists the step types that the language has and this version does not run, in alphabetical order.
 func Planned() []string {
 	return []string{"BedrockReranker", "DocToTextConverter", "DocumentEmbedder", "DocumentSearch", "DocumentSource",
-		"DocumentSplitter", "IndexUpsert", "InvokeEmbedding", "Loop", "Parallel", "SQLSource", "Switch", "Transform", "VectorSearch"}
+		"DocumentSplitter", "IndexUpsert", "InvokeEmbedding", "SQLSource", "VectorSearch"}
 }
 
 // Build makes a runner of a linked step: a Step or a Batch, perhaps a Closer

@@ -151,25 +151,14 @@ func (s *invokeTool) take(row *Row, result any) error {
 
 // invokeFlow runs another flow for each row (steps.md 3). The flow sees its
 // bound inputs only, and gives its bound outputs only.
-type invokeFlow struct {
-	flow    *spec.Flow
-	run     func(context.Context, FlowCall, FlowEmit) error
-	inputs  []*slot // one for each input of the flow; nil where nothing is bound
-	outputs []flowOutput
-}
-
-// flowOutput is an output of the invoked flow and the variable that takes it.
-type flowOutput struct {
-	at int // among the flow's outputs
-	to slot
-}
+type invokeFlow struct{ *branch }
 
 func buildInvokeFlow(s *spec.InvokeFlow, env *Env) (Runner, error) {
 	f := s.Flow.To
 	if f == nil || env.Flow == nil {
 		return nil, &NotAvailableError{Type: "InvokeFlow"}
 	}
-	step := &invokeFlow{flow: f, run: env.Flow, inputs: make([]*slot, len(f.Inputs))}
+	step := &invokeFlow{&branch{step: s.ID, flow: f, run: env.Flow, inputs: make([]*slot, len(f.Inputs))}}
 	ins, err := env.bindings(s.InputBindings)
 	if err != nil {
 		return nil, err
@@ -187,7 +176,7 @@ func buildInvokeFlow(s *spec.InvokeFlow, env *Env) (Runner, error) {
 		if i < 0 {
 			return nil, fmt.Errorf("flow %s has no output %q", f.ID, b.name)
 		}
-		step.outputs = append(step.outputs, flowOutput{i, b.slot})
+		step.outputs = append(step.outputs, flowOutput{at: i, to: b.slot})
 	}
 	return step, err
 }
@@ -202,29 +191,7 @@ func refNamed(refs []spec.Ref[*spec.Variable], id string) int {
 	return -1
 }
 
-// Process emits one row for each result of the flow; a result that failed
-// inside stays failed, with the inner step's id.
+// Process emits one row for each result of the flow.
 func (s *invokeFlow) Process(ctx context.Context, row *Row, emit Emit) error {
-	call := FlowCall{Flow: s.flow, Inputs: make([]any, len(s.inputs)), Session: row.Session, Number: row.Number}
-	for i, in := range s.inputs {
-		call.Inputs[i] = any(value.Unset)
-		if in != nil {
-			call.Inputs[i] = in.orNull(row)
-		}
-	}
-	return s.run(ctx, call, func(outputs []any, failed *Error) error {
-		c := row.Clone()
-		if failed != nil {
-			c.Err = failed
-			return emit(c)
-		}
-		for _, out := range s.outputs {
-			v := outputs[out.at]
-			if v == value.Unset {
-				v = nil
-			}
-			out.to.write(c, v)
-		}
-		return emit(c)
-	})
+	return s.each(ctx, row, emit)
 }

@@ -16,20 +16,18 @@ func effectRules() []rule { return []rule{withoutEffect(), moneyWithoutPrices()}
 // idle is a key that this version reads, checks and does not act on. A setting
 // without which a run would be another one is not here: a run refuses it.
 type idle struct {
-	of  reflect.Type // the entity
-	key string
-	why string
+	kind spec.Kind // of the entity
+	key  string
+	why  string
 }
 
 // idleKeys is the one table of keys without effect. What learns to act on a key
 // takes its row out.
 func idleKeys() []idle {
-	step := reflect.TypeFor[spec.Step]()
 	return []idle{
-		{step, "cache_config", "results are not kept yet"},
-		{reflect.TypeFor[*spec.Application](), "telemetry", "traces are not sent yet"},
-		{reflect.TypeFor[*spec.Flow](), "feedback", "nobody is asked for it yet"},
-		{reflect.TypeFor[spec.ModelEntity](), "prices", "nothing is reckoned in money yet"},
+		{spec.KindStep, "cache_config", "results are not kept yet"},
+		{spec.KindApplication, "telemetry", "traces are not sent yet"},
+		{spec.KindFlow, "feedback", "nobody is asked for it yet"},
 	}
 }
 
@@ -39,14 +37,8 @@ func withoutEffect() rule {
 		sample: sample{in: "name: text", out: "name: text",
 			steps: "- {type: Echo, id: pass, ⟦cache_config: {compress: true}, │⟧inputs: [name], outputs: [name]}"},
 		check: check{wants: reflect.TypeFor[spec.Node](), run: func(p *pass, n spec.Node) {
-			t := reflect.TypeOf(n)
-			for _, k := range idleKeys() {
-				if !t.AssignableTo(k.of) {
-					continue
-				}
-				if at, written := n.Place().Lookup(k.key); written && len(at.Parts) > 0 {
-					p.report(at.Key, "%q of %s has no effect: %s", k.key, nameOf(n.(spec.Entity)), k.why)
-				}
+			if e, ok := n.(spec.Entity); ok {
+				p.idle(e)
 			}
 			switch limits := n.(type) {
 			case *spec.Budget:
@@ -59,6 +51,18 @@ func withoutEffect() rule {
 				}
 			}
 		}}}
+}
+
+// idle reports the keys of an entity that have no effect.
+func (p *pass) idle(e spec.Entity) {
+	for _, k := range idleKeys() {
+		if k.kind != e.Kind() {
+			continue
+		}
+		if at, written := e.Place().Lookup(k.key); written && len(at.Parts) > 0 {
+			p.report(at.Key, "%q of %s has no effect: %s", k.key, nameOf(e), k.why)
+		}
+	}
 }
 
 // empty reports a mapping of limits without any.

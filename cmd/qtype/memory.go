@@ -36,7 +36,7 @@ func newMemory(s *streams) *cobra.Command {
 		Args:  noCommand,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newList(s), newShow(s), newHistory(s), newClear(s), newReplay(s))
+	c.AddCommand(newList(s), newShow(s), newHistory(s), newExplainTurn(s), newExport(s), newClear(s), newPrune(s), newReplay(s))
 	return c
 }
 

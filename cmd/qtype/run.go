@@ -129,7 +129,11 @@ func (r *running) open(ctx context.Context, path string) (*runtime.App, error) {
 	if r.ephemeral {
 		return qtype.Ready(p, qtype.Ephemeral())
 	}
-	return qtype.Ready(p)
+	return qtype.Ready(p, qtype.WithWarnings(func(line string) {
+		if !r.quiet {
+			fmt.Fprintln(r.err, "warning: "+clean(line))
+		}
+	}))
 }
 
 // chosen is the flow to run.

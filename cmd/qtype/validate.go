@@ -112,7 +112,11 @@ func (v *validation) mend(ctx context.Context, begin time.Time) error {
 	for _, c := range changes {
 		mended += c.Mends
 		if v.diff {
-			if _, err := v.out.Write(c.Diff()); err != nil {
+			text, masked := c.Diff()
+			if masked {
+				fmt.Fprintf(v.err, "%s: secrets are shown as ***, so this diff cannot be applied\n", clean(c.Path))
+			}
+			if _, err := v.out.Write(text); err != nil {
 				return err
 			}
 		} else if err := c.Write(); err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -24,8 +25,13 @@ const (
 WHERE memory_key = $1 AND session_key = $2`
 	selectEntries = `SELECT seq, turn, tokens, time, failed, message FROM %sentries
 WHERE session_id = (SELECT id FROM %ssessions WHERE memory_key = $1 AND session_key = $2)`
-	selectRange  = selectEntries + ` AND seq BETWEEN $3 AND $4 ORDER BY seq LIMIT $5`
-	selectByID   = selectEntries + ` AND seq BETWEEN $3 AND $4 AND message_key = ANY ($5) AND NOT ($6 AND failed) ORDER BY seq`
+	selectRange = selectEntries + ` AND seq BETWEEN $3 AND $4 ORDER BY seq LIMIT $5`
+	// selectLiveByID looks each message up by itself. With = ANY the planner may
+	// prefer to read the whole session, where it thinks that sessions are short;
+	// and without NOT failed, as the partial index says it, it must.
+	selectLiveByID = `SELECT e.* FROM unnest($3::bytea[]) AS wanted, LATERAL (SELECT seq, turn, tokens, time, failed, message FROM %sentries
+WHERE session_id = (SELECT id FROM %ssessions WHERE memory_key = $1 AND session_key = $2) AND message_key = wanted AND NOT failed LIMIT 1) AS e ORDER BY seq`
+	selectByID   = selectEntries + ` AND message_key = ANY ($3) ORDER BY seq`
 	selectEvents = `SELECT id, event FROM %sevents
 WHERE session_id = (SELECT id FROM %ssessions WHERE memory_key = $1 AND session_key = $2) AND id > $3 ORDER BY id LIMIT $4`
 	// selectSessions compares the parts of ids that the index has, then the whole.
@@ -80,7 +86,11 @@ func (s *Store) Entries(ctx context.Context, k memory.Key, q memory.Query) iter.
 	return paging.Entries(q, func(from int64, limit int) (p paging.Page, err error) {
 		err = s.use(ctx, false, func(ctx context.Context, pool *pgxpool.Pool) error {
 			if q.IDs != nil {
-				p, err = s.page(ctx, pool, q, selectByID, key(k.Memory), key(k.Session), from, to, keys(q.IDs), q.Live)
+				statement := selectByID
+				if q.Live {
+					statement = selectLiveByID
+				}
+				p, err = s.page(ctx, pool, q, statement, key(k.Memory), key(k.Session), keys(q.IDs))
 				p.Rows = 0 // there is no second page
 				return err
 			}
@@ -91,7 +101,9 @@ func (s *Store) Entries(ctx context.Context, k memory.Key, q memory.Query) iter.
 	})
 }
 
+// keys are what the ids are found by, each once.
 func keys(ids []string) [][]byte {
+	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	out := make([][]byte, len(ids))
 	for i, id := range ids {
 		out[i] = key(id)
@@ -114,7 +126,7 @@ func (s *Store) page(ctx context.Context, pool *pgxpool.Pool, q memory.Query, st
 		p.Rows++
 		p.Bytes += len(message)
 		p.Next = e.Seq + 1
-		if failed && q.Live {
+		if failed && q.Live || e.Seq < q.From || q.To != 0 && e.Seq > q.To {
 			return nil
 		}
 		own := e

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/qtype-dev/qtype"
+)
+
+// checkDocument writes a document of 500 steps in a bit more than 5,000 lines.
+func checkDocument(tb testing.TB) string {
+	tb.Helper()
+	const steps = 500
+	var b strings.Builder
+	b.WriteString("id: big_app\nflows:\n  - type: Flow\n    id: main\n    variables:\n")
+	for i := range steps + 1 {
+		fmt.Fprintf(&b, "      - id: v%d\n        type: text\n", i)
+	}
+	fmt.Fprintf(&b, "    inputs: [v0]\n    outputs: [v%d]\n    steps:\n", steps)
+	for i := range steps {
+		fmt.Fprintf(&b, "      - type: PromptTemplate\n        id: step_%d\n        template: |\n          Step %d of many.\n          Say {v%d} again.\n"+
+			"        inputs:\n          - v%d\n        outputs:\n          - v%d\n", i, i, i, i, i+1)
+	}
+	path := filepath.Join(tb.TempDir(), "big.qtype.yaml")
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	return path
+}
+
+func TestFindings(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "app.qtype.yaml")
+	text := "id: app\nmemories:\n  - id: unused\nflows:\n  - id: main\n    inputs: [no_such]\n    steps: []\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, faults := qtype.Check(context.Background(), path)
+	if errors, warnings := findings(faults); errors == 0 || warnings == 0 {
+		t.Errorf("%d errors, %d warnings: %v", errors, warnings, faults)
+	}
+}
+
+// BenchmarkCheckFile is the workload W4: everything from the file to its findings.
+func BenchmarkCheckFile(b *testing.B) {
+	path := checkDocument(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, faults := qtype.Check(context.Background(), path); len(faults) > 0 {
+			b.Fatal(faults)
+		}
+	}
+}

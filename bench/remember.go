@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/token"
+)
+
+// contents counts messages as the workloads do: what is said and what tools are
+// given, without a message's frame.
+type contents struct {
+	memory.Counter
+	whole func(n int) int // of the sum over a message
+}
+
+// CountMessage counts the texts of a message and of its tool calls.
+func (c contents) CountMessage(m *chat.Message) int {
+	n := 0
+	for i := range m.Blocks {
+		n += c.Count(m.Blocks[i].Text)
+	}
+	for i := range m.ToolCalls {
+		n += c.Count(m.ToolCalls[i].Name) + c.Count(m.ToolCalls[i].Arguments)
+	}
+	return c.whole(n)
+}
+
+// letters counts bytes, which are characters in the workloads' texts.
+type letters struct{}
+
+// Count is the length of text.
+func (letters) Count(text string) int { return len(text) }
+
+// windowByCharacters is the workload W1a: a token is four characters.
+func windowByCharacters(arguments []string) error {
+	return slide(arguments[0], contents{letters{}, func(n int) int { return n / 4 }})
+}
+
+// windowByTokens is the workload W1b: the tokens of o200k_base.
+func windowByTokens(arguments []string) error {
+	encoding, err := token.For(token.O200k)
+	if err != nil {
+		return err
+	}
+	return slide(arguments[0], contents{encoding, func(n int) int { return n }})
+}
+
+// slide says one message after the other to a token window of 4,000 and reads
+// the window after each.
+func slide(path string, counter memory.Counter) error {
+	said, err := readChat(path)
+	if err != nil {
+		return err
+	}
+	if n, err := strconv.Atoi(os.Getenv("BENCH_N")); err == nil {
+		said = said[:min(n, len(said))]
+	}
+	var failed error
+	err = measure(len(said), func() string {
+		check, err := slideOnce(said, counter)
+		if err != nil {
+			failed = err
+		}
+		return check
+	})
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+func slideOnce(said []chat.Message, counter memory.Counter) (string, error) {
+	ctx := context.Background()
+	m, err := memory.New(memory.Config{ID: "w1", Policy: spec.PolicyTokenWindow, MaxTokens: 4000,
+		KeepSystemFirst: true, Counter: counter}, memory.NewInProcess())
+	if err != nil {
+		return "", err
+	}
+	sum := 0
+	var w memory.Window
+	for i := range said {
+		if err := m.Append(ctx, "s", said[i]); err != nil {
+			return "", err
+		}
+		if w, err = m.Window(ctx, "s"); err != nil {
+			return "", err
+		}
+		sum += len(w.Entries)
+		if w.System != nil {
+			sum++
+		}
+	}
+	last := w.Messages()
+	return fmt.Sprintf("sum=%d last=%d chars=%d", sum, len(last), characters(last)), nil
+}
+
+func characters(msgs []chat.Message) int {
+	n := 0
+	for _, m := range msgs {
+		n += len(m.Text())
+	}
+	return n
+}
+
+// readChat reads a file of messages in OpenAI's form.
+func readChat(path string) ([]chat.Message, error) {
+	lines, err := readMessages(path)
+	if err != nil {
+		return nil, err
+	}
+	msgs := make([]chat.Message, len(lines))
+	for i, l := range lines {
+		m := chat.Message{Role: chat.Role(l.Role), Blocks: []chat.Block{{Type: "text", Text: l.Content}}, ToolCallID: l.ToolCallID}
+		for _, c := range l.ToolCalls {
+			m.ToolCalls = append(m.ToolCalls, chat.ToolCall{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
+		}
+		msgs[i] = m
+	}
+	return msgs, nil
+}
+
+// The size of the workload W2.
+const (
+	sessions     = 10_000
+	ofOneSession = 20 // messages
+	keptMessages = 10 // in a window
+	talkers      = 2  // goroutines, each with half of the sessions
+)
+
+// manySessions is the workload W2: message i of every session comes before
+// message i+1 of any, and the window is read after each.
+func manySessions(arguments []string) error {
+	pool, err := readMessages(arguments[0])
+	if err != nil {
+		return err
+	}
+	m, err := memory.New(memory.Config{ID: "w2", Policy: spec.PolicyMessageWindow, MaxMessages: keptMessages,
+		Counter: contents{letters{}, func(n int) int { return n / 4 }}}, memory.NewInProcessWindows())
+	if err != nil {
+		return err
+	}
+	names := make([]string, sessions)
+	for i := range names {
+		names[i] = "s" + strconv.Itoa(i)
+	}
+	began, cpu := time.Now(), cpuTime()
+	sum, err := talk(m, names, pool)
+	if err != nil {
+		return err
+	}
+	wall := time.Since(began)
+	cpu = cpuTime() - cpu
+	chars := 0
+	for _, name := range names {
+		w, err := m.Window(context.Background(), name)
+		if err != nil {
+			return err
+		}
+		chars += characters(w.Messages())
+	}
+	each := 1 / float64(sessions*ofOneSession)
+	return json.NewEncoder(os.Stdout).Encode(figures{Wall: float64(wall) * each, CPU: float64(cpu) * each,
+		Check: fmt.Sprintf("sum=%d chars=%d", sum, chars)})
+}
+
+// talk lets the talkers speak and answers the sum of the windows' sizes.
+func talk(m *memory.Memory, names []string, pool []message) (int, error) {
+	sums, errs := make([]int, talkers), make([]error, talkers)
+	var wg sync.WaitGroup
+	for one := range talkers {
+		wg.Go(func() { sums[one], errs[one] = speak(m, names, pool, one) })
+	}
+	wg.Wait()
+	sum := 0
+	for i, err := range errs {
+		if err != nil {
+			return 0, err
+		}
+		sum += sums[i]
+	}
+	return sum, nil
+}
+
+func speak(m *memory.Memory, names []string, pool []message, one int) (sum int, err error) {
+	ctx := context.Background()
+	for i := range ofOneSession {
+		role := chat.User
+		if i%2 == 1 {
+			role = chat.Assistant
+		}
+		for s := one; s < len(names); s += talkers {
+			text := names[s] + " m" + strconv.Itoa(i) + " " + pool[(s*ofOneSession+i)%len(pool)].Content
+			said := chat.Message{Role: role, Blocks: []chat.Block{{Type: "text", Text: text}}}
+			if err := m.Append(ctx, names[s], said); err != nil {
+				return 0, err
+			}
+			w, err := m.Window(ctx, names[s])
+			if err != nil {
+				return 0, err
+			}
+			sum += len(w.Entries)
+		}
+	}
+	return sum, nil
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	retold "github.com/qtype-dev/qtype/memory/explain"
+	"github.com/qtype-dev/qtype/runtime"
+)
+
+// explaining is one call of qtype memory explain or export.
+type explaining struct {
+	remembering
+	turn   int64
+	failed bool
+}
+
+func newExplainTurn(s *streams) *cobra.Command {
+	r := &explaining{remembering: remembering{streams: s}}
+	c := r.withFormat(r.withSession(r.command("explain", "Tell what a past turn sent to the model, and why the rest was left out", r.explain)))
+	c.Flags().Int64VarP(&r.turn, "turn", "t", 0, "the turn's `NUMBER`; the newest one where it is left out")
+	return c
+}
+
+func (r *explaining) explain(ctx context.Context, app *runtime.App) error {
+	if r.turn < 0 {
+		return usagef("--turn must be positive, not %d", r.turn)
+	}
+	m, err := r.conversation(ctx, app)
+	if err != nil {
+		return err
+	}
+	report, err := retold.Turn(ctx, m, r.session, r.turn)
+	if err != nil {
+		return err
+	}
+	if r.format.value == "json" {
+		enc := json.NewEncoder(r.out)
+		enc.SetEscapeHTML(false)
+		return enc.Encode(report)
+	}
+	return report.Write(r.out)
+}
+
+func newExport(s *streams) *cobra.Command {
+	r := &explaining{remembering: remembering{streams: s}}
+	c := r.withSession(r.command("export", "Write what was said in a session as JSON lines, as OpenAI writes messages", r.export))
+	c.Flags().BoolVar(&r.failed, "failed", false, "also what was said in turns that failed")
+	return c
+}
+
+func (r *explaining) export(ctx context.Context, app *runtime.App) error {
+	m, err := r.conversation(ctx, app)
+	if err != nil {
+		return err
+	}
+	return retold.Export(ctx, m, r.session, r.out, r.failed)
+}
+
+func newPrune(s *streams) *cobra.Command {
+	r := &remembering{streams: s}
+	return r.command("prune", "Delete the sessions that nobody touched for longer than the ttl", r.prune)
+}
+
+func (r *remembering) prune(ctx context.Context, app *runtime.App) error {
+	declared, err := r.declared(app.Spec())
+	if err != nil {
+		return err
+	}
+	for _, m := range declared {
+		if m.TTL == 0 {
+			fmt.Fprintf(r.out, "memory %s has no ttl: its sessions are kept\n", m.ID)
+			continue
+		}
+		n, err := app.Memory(m.ID).Prune(ctx)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(r.out, "memory %s: %s deleted\n", m.ID, count(n, "session"))
+	}
+	return nil
+}

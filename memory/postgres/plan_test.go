@@ -1,0 +1,55 @@
+package postgres_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/postgres"
+)
+
+// TestNoScan: what every append and every turn reads is found by an index of its
+// own, however long the history is.
+func TestNoScan(t *testing.T) {
+	server := shared.Get(t)
+	address := place(t, server)
+	s := open(t, address)
+	defer func() { must(t, s.Close()) }()
+	for session := range 20 {
+		c := memory.Change{Next: 1, State: memory.State{Last: 200}}
+		for seq := int64(1); seq <= 200; seq++ {
+			c.Entries = append(c.Entries, &memory.Entry{Seq: seq, Message: chat.Message{ID: fmt.Sprint(seq), Role: chat.User}})
+		}
+		must(t, s.Apply(t.Context(), memory.Key{Memory: "m", Session: fmt.Sprint(session)}, c))
+	}
+	conn, err := pgx.Connect(t.Context(), server.URL())
+	must(t, err)
+	defer func() { must(t, conn.Close(t.Context())) }()
+	// As after the first five uses of a prepared statement; a table that is small is scanned for good reason.
+	_, err = conn.Exec(t.Context(), "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off")
+	must(t, err)
+	for name, wanted := range map[string]string{
+		"live by id": "(message_key = wanted.wanted))",
+		"range":      "(seq >= $3) AND (seq <= $4))",
+		"head":       "((memory_key = $1) AND (session_key = $2))",
+		"sessions":   "((memory_key = $1) AND (SUBSTRING(session FROM 1 FOR 256) >= SUBSTRING($2 FROM 1 FOR 256)))",
+	} {
+		statement, args := s.Statement(name)
+		_, err := conn.Exec(t.Context(), "DEALLOCATE ALL; PREPARE it AS "+statement)
+		must(t, err)
+		rows, err := conn.Query(t.Context(), "EXPLAIN EXECUTE it ("+strings.TrimSuffix(strings.Repeat("NULL,", args), ",")+")", pgx.QueryExecModeSimpleProtocol)
+		must(t, err)
+		plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		must(t, err)
+		text := strings.Join(plan, "\n")
+		if !strings.Contains(text, wanted) || strings.Contains(text, "Seq Scan") || strings.Contains(text, "Filter: (message_key") {
+			t.Errorf("%s: PostgreSQL would read too much:\n%s", name, text)
+		}
+	}
+}
+
+var _ memory.Store = (*postgres.Store)(nil)

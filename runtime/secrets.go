@@ -1,0 +1,98 @@
+package runtime
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// maxSecret is the most bytes of a secret's file.
+const maxSecret = 64 << 10
+
+// secret is the text of a secret: what the document or its environment says, or
+// what the application's secret manager holds. Its errors never repeat the text.
+func (a *App) secret(s spec.Secret) (string, error) {
+	if s.Ref == nil {
+		return s.Reveal(), nil
+	}
+	text, err := a.managed(s.Ref.SecretName)
+	if err != nil {
+		return "", err
+	}
+	if s.Ref.Key == "" {
+		return text, nil
+	}
+	return pick(text, s.Ref)
+}
+
+// managed asks the application's secret manager.
+func (a *App) managed(name string) (string, error) {
+	switch m := a.spec.SecretManager.(type) {
+	case nil:
+		return "", fmt.Errorf("secret %s needs a secret_manager", name)
+	case *spec.EnvSecretManager:
+		if text := a.opts.Getenv(m.Prefix + name); text != "" {
+			return text, nil
+		}
+		return "", fmt.Errorf("secret %s: the environment variable %s is not set", name, m.Prefix+name)
+	case *spec.FileSecretManager:
+		return readSecret(m.Directory, name)
+	default:
+		return "", missing(m, "secret manager "+m.EntityID(), setting{key: "type", used: true, what: "type " + spec.TypeName(m)})
+	}
+}
+
+// readSecret reads a secret's file. A line end at its end is the editor's, not the secret's.
+func readSecret(directory, name string) (string, error) {
+	path := filepath.Join(directory, name)
+	if !filepath.IsLocal(name) {
+		return "", fmt.Errorf("secret %s: a secret's name is the name of a file in %s", name, directory)
+	}
+	file, err := os.OpenInRoot(directory, name)
+	if err != nil {
+		return "", fmt.Errorf("secret %s: %s: %w", name, path, bare(err))
+	}
+	defer func() { _ = file.Close() }() // only read
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return "", fmt.Errorf("secret %s: %s is not a regular file", name, path)
+	}
+	text, err := io.ReadAll(io.LimitReader(file, maxSecret+1))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("secret %s: %s: %w", name, path, bare(err))
+	case len(text) > maxSecret:
+		return "", fmt.Errorf("secret %s: %s is larger than %d bytes", name, path, maxSecret)
+	}
+	return strings.TrimRight(string(text), "\r\n"), nil
+}
+
+// bare is an error of the file system without the path, which is told already.
+func bare(err error) error {
+	var of *fs.PathError
+	if errors.As(err, &of) {
+		return of.Err
+	}
+	return err
+}
+
+// pick takes one text out of a secret that is a JSON object.
+func pick(text string, ref *spec.SecretReference) (string, error) {
+	var object map[string]any
+	if json.Unmarshal([]byte(text), &object) != nil {
+		return "", fmt.Errorf("secret %s is no JSON object, so it has no key %s", ref.SecretName, ref.Key)
+	}
+	switch v := object[ref.Key].(type) {
+	case string:
+		return v, nil
+	case nil:
+		return "", fmt.Errorf("secret %s has no key %s", ref.SecretName, ref.Key)
+	}
+	return "", fmt.Errorf("key %s of secret %s is no text", ref.Key, ref.SecretName)
+}

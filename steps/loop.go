@@ -1,0 +1,68 @@
+package steps
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// looper runs a flow until a condition holds, at most so many times. It is Loop
+// in the document.
+type looper struct {
+	body  *branch
+	until *formula // nil: the flow is run exactly most times
+	most  int
+}
+
+func buildLoop(s *spec.Loop, env *Env) (Runner, error) {
+	if s.MaxIterations < 1 {
+		return nil, fmt.Errorf("max_iterations must be positive, is %d", s.MaxIterations)
+	}
+	body, err := env.branch(&s.Flow, &s.StepBase)
+	if err != nil {
+		return nil, err
+	}
+	l := &looper{body: body, most: s.MaxIterations}
+	if !s.Until.IsZero() {
+		l.until, err = env.condition(&s.Until)
+	}
+	return l, err
+}
+
+// Process runs the flow on the row again and again. What a run sets is what the
+// next one is given, for the inputs and outputs of the same ids. After the last
+// run that is allowed the row goes on with what that run left, whether the
+// condition holds or not.
+func (l *looper) Process(ctx context.Context, row *Row, emit Emit) error {
+	for n := 1; n <= l.most; n++ {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		done, err := l.round(ctx, row)
+		switch {
+		case err != nil:
+			return fmt.Errorf("run %d of at most %d: %w", n, l.most, err)
+		case done:
+			return emit(row)
+		}
+	}
+	return emit(row)
+}
+
+// round runs the flow once and tells whether the row is done: the condition
+// holds, or the row failed inside of the flow.
+func (l *looper) round(ctx context.Context, row *Row) (bool, error) {
+	outputs, failed, err := l.body.once(ctx, row)
+	if err != nil {
+		return false, err
+	}
+	if failed != nil {
+		row.Err = failed
+		return true, nil
+	}
+	if err := l.body.set(row, outputs); err != nil || l.until == nil {
+		return false, err
+	}
+	return l.until.holds(row)
+}

@@ -1,0 +1,102 @@
+package steps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// parallel runs several flows side by side on one row. It is Parallel in the
+// document.
+type parallel struct{ branches []*branch }
+
+func buildParallel(s *spec.Parallel, env *Env) (Runner, error) {
+	p := &parallel{}
+	for i := range s.Flows {
+		b, err := env.branch(&s.Flows[i], &s.StepBase)
+		if err != nil {
+			return nil, err
+		}
+		p.branches = append(p.branches, b)
+	}
+	return p, nil
+}
+
+// errOther ends the flows that still run once one of them has failed.
+var errOther = errors.New("another of the parallel flows failed")
+
+// sides is how the flows of one row ended.
+type sides struct {
+	mu      sync.Mutex
+	outputs [][]any // by flow
+	failed  *Error  // the first that failed inside of a flow
+	err     error   // or why a flow could not be run
+}
+
+// fail keeps the first failure and ends the other flows.
+func (s *sides) fail(cancel context.CancelCauseFunc, failed *Error, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failed == nil && s.err == nil {
+		s.failed, s.err = failed, err
+	}
+	cancel(errOther)
+}
+
+// Process runs the flows, each on the row as it came, and sets what they gave
+// once all have ended, in the order of the document. The first that fails fails
+// the row and ends the others. The last flow runs on the caller's goroutine.
+func (p *parallel) Process(ctx context.Context, row *Row, emit Emit) error {
+	own, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s := &sides{outputs: make([][]any, len(p.branches))}
+	var group sync.WaitGroup
+	last := len(p.branches) - 1
+	for i, b := range p.branches {
+		if i < last {
+			group.Go(func() { s.run(own, cancel, row, side{i, b}) })
+		} else {
+			s.run(own, cancel, row, side{i, b})
+		}
+	}
+	group.Wait()
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case s.err != nil:
+		return s.err
+	case s.failed != nil:
+		row.Err = s.failed
+		return emit(row)
+	}
+	for i, b := range p.branches {
+		if err := b.set(row, s.outputs[i]); err != nil {
+			return err
+		}
+	}
+	return emit(row)
+}
+
+// side is one of the flows and its place among them.
+type side struct {
+	at   int
+	flow *branch
+}
+
+// run runs one flow. A panic is kept as an error: no row ends the program.
+func (s *sides) run(ctx context.Context, cancel context.CancelCauseFunc, row *Row, one side) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.fail(cancel, nil, fmt.Errorf("internal error: %v", p))
+		}
+	}()
+	outputs, failed, err := one.flow.once(ctx, row)
+	if err != nil || failed != nil {
+		s.fail(cancel, failed, err)
+		return
+	}
+	s.outputs[one.at] = outputs
+}
