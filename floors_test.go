@@ -55,6 +55,7 @@ var house = map[string]struct {
 	"memory/storetest":       {2.1, running},
 	"memory/replay":          {2.2, running},
 	"memory/show":            {2.1, running},
+	"memory/explain":         {2.2, running},
 	"model":                  {2, running},
 	"model/mock":             {2.1, running},
 	"model/openai":           {2.1, running},

@@ -100,15 +100,32 @@ func BenchmarkRows(b *testing.B) {
 				b.Fatal(err)
 			}
 			b.ReportAllocs()
+			began := cpuTime()
 			for b.Loop() {
 				if n, err := passRows(app, in, out, workers); n != rows || err != nil {
 					b.Fatal(n, err)
 				}
 			}
 			b.ReportMetric(float64(rows*b.N)/b.Elapsed().Seconds(), "rows/s")
+			b.ReportMetric(float64(cpuTime()-began)/float64(rows*b.N), "cpu-ns/row")
 			if err := app.Close(context.Background()); err != nil {
 				b.Fatal(err)
 			}
 		})
+	}
+}
+
+func TestWrongNumbers(t *testing.T) {
+	for want, arguments := range map[string][]string{
+		`w3: WORKERS: "x" is not a positive number`: {"w3", "in", "out", "x"},
+		`w3: WORKERS: "0" is not a positive number`: {"w3", "in", "out", "0"},
+		`w4: N: "-1" is not a positive number`:      {"w4", "in", "-1"},
+	} {
+		if err := start(arguments); err == nil || err.Error() != want {
+			t.Errorf("%v: %v, want %s", arguments, err, want)
+		}
+	}
+	if err := start([]string{"w3", "no-such.jsonl", filepath.Join(t.TempDir(), "out"), "1"}); err == nil || !strings.Contains(err.Error(), "no such file") {
+		t.Errorf("a missing file: %v", err)
 	}
 }

@@ -36,8 +36,7 @@ func notDelicate(key string) bool {
 
 // show fills in the message and the values of a change.
 func (d delta) show(c *Change) {
-	key := d.key[strings.LastIndexByte(d.key, '.')+1:]
-	hide := d.old.secret || d.new.secret || delicate.MatchString(key) && !notDelicate(key) && !isCount(d)
+	hide := d.isDelicate()
 	old, now := d.old.shown(hide), d.new.shown(hide)
 	c.Old, c.New = Side{d.old.span, old}, Side{d.new.span, now}
 	switch {
@@ -47,11 +46,11 @@ func (d delta) show(c *Change) {
 		c.Message = d.key + ": added"
 	case hide && d.old.shape == d.new.shape:
 		c.Message = d.key + ": another value (" + hidden + ")"
-	case d.old.shape == text && d.new.shape == text && (isLong(d.old) || isLong(d.new)):
+	case d.both(text) && (isLong(d.old) || isLong(d.new)):
 		c.Message = d.key + ": another text"
 		c.Lines = changedLines(d.old.source(), d.new.source())
 		c.Old.Value, c.New.Value = mask(d.old.source()), mask(d.new.source())
-	case d.old.shape == list && d.new.shape == list && !(d.old.flat() && d.new.flat()):
+	case d.both(list) && !(d.old.flat() && d.new.flat()):
 		i := d.firstDifferent()
 		c.Message = fmt.Sprintf("%s: %s → %s, from item %d on", d.key, old, now, i+1)
 		c.Old.Span, c.New.Span = d.old.itemSpan(i), d.new.itemSpan(i)
@@ -61,6 +60,19 @@ func (d delta) show(c *Change) {
 		c.Message = fmt.Sprintf("%s: %s → %s", d.key, old, now)
 	}
 }
+
+// isDelicate tells whether the values must not be shown. A number is no secret:
+// max_completion_tokens.
+func (d delta) isDelicate() bool {
+	if d.old.secret || d.new.secret {
+		return true
+	}
+	key := d.key[strings.LastIndexByte(d.key, '.')+1:]
+	return delicate.MatchString(key) && !notDelicate(key) && d.old.shape != number && d.new.shape != number
+}
+
+// both tells whether both values are of a shape.
+func (d delta) both(s shape) bool { return d.old.shape == s && d.new.shape == s }
 
 // firstDifferent is the index of the first item in which two lists differ.
 func (d delta) firstDifferent() int {
@@ -78,9 +90,6 @@ func (t *tree) itemSpan(i int) source.Span {
 	}
 	return t.span
 }
-
-// isCount tells whether a value is a number: max_completion_tokens is no secret.
-func isCount(d delta) bool { return d.old.shape == number || d.new.shape == number }
 
 func isLong(t *tree) bool {
 	return strings.ContainsRune(t.text, '\n') || len([]rune(t.text)) > maxValue

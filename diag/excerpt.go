@@ -14,16 +14,15 @@ const tabWidth = 4
 // ellipsis stands where a line is cut; it is one column wide.
 const ellipsis = "…"
 
-// cut answers the first line of a span as it is shown in so many columns, how
+// cut answers the line where a span begins as it is shown in so many columns, how
 // many columns stand before the span, and how many are under it: at least one,
 // and no more than the shown line has.
-func cut(s source.Span, columns int) (shown string, before, under int) {
-	shownLine := lineOf(s.File, s.Start.Line)
-	line := shownLine.text
-	from := min(max(shownLine.start(s.Start.Column-1), 0), len(line))
+func cut(l shownLine, s source.Span, columns int) (shown string, before, under int) {
+	line := l.text
+	from := min(max(l.start(s.Start.Column-1), 0), len(line))
 	to := len(line)
 	if s.End.Line == s.Start.Line {
-		to = min(max(shownLine.end(s.End.Column-1), from), len(line))
+		to = min(max(l.end(s.End.Column-1), from), len(line))
 	}
 	// Only what can be seen is drawn, be the line a megabyte: a third of the
 	// columns is for what stands before the span.

@@ -37,6 +37,12 @@ type printer struct {
 	out    *bufio.Writer
 	opts   TextOptions
 	gutter int // columns of the line numbers of the block at hand
+
+	last struct { // the last answer of lineOf
+		file   *source.File
+		number int
+		line   shownLine
+	}
 }
 
 // The colours, as ANSI escapes.
@@ -163,6 +169,16 @@ func (p *printer) lines(marks []mark) {
 	}
 }
 
+// lineOf is the line where a span begins. Many findings may stand in one line of
+// a megabyte, so the last one is kept.
+func (p *printer) lineOf(s source.Span) shownLine {
+	if p.last.file != s.File || p.last.number != s.Start.Line {
+		p.last.file, p.last.number = s.File, s.Start.Line
+		p.last.line = lineOf(s.File, s.Start.Line)
+	}
+	return p.last.line
+}
+
 // excerpt draws one line, unless it was drawn for the mark before, and the underline.
 func (p *printer) excerpt(m mark, withLine bool) {
 	number := fmt.Sprintf("%*d", p.gutter, m.span.Start.Line)
@@ -170,7 +186,7 @@ func (p *printer) excerpt(m mark, withLine bool) {
 	if width <= 0 {
 		width = 120
 	}
-	shown, before, under := cut(m.span, max(width-p.gutter-len(" | "), 20))
+	shown, before, under := cut(p.lineOf(m.span), m.span, max(width-p.gutter-len(" | "), 20))
 	if withLine {
 		p.line(strings.TrimRight(p.paint(blue, number+" |")+" "+shown, " "))
 	}

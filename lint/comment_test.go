@@ -113,3 +113,19 @@ func TestSilenceForOneDocument(t *testing.T) {
 		t.Errorf("for a run errors stay: %s", d)
 	}
 }
+
+// TestExamples: the wrong example of each of our rules breaks it, the right one breaks nothing of ours.
+func TestExamples(t *testing.T) {
+	for _, r := range lint.Rules() {
+		if !strings.HasPrefix(r.Code, "QT02") {
+			continue // tested where they are declared
+		}
+		for text, want := range map[string]bool{r.Wrong: true, r.Right: false} {
+			folder(t, map[string]string{"app.yaml": text})
+			got := only(places(lint.Faults(check(t, lint.Finder{Paths: []string{"app.yaml"}}))), r.Code)
+			if (len(got) > 0) != want {
+				t.Errorf("%s: %v in\n%s", r.Code, got, text)
+			}
+		}
+	}
+}

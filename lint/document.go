@@ -67,6 +67,9 @@ type documentList struct {
 func (l *documentList) add(ctx context.Context, path string) error {
 	info, err := os.Stat(path)
 	switch {
+	case strings.Contains(path, "://"): // an address is no pattern, whatever signs it has
+		l.addFiles(ctx, []string{path})
+		return nil
 	case err == nil && info.IsDir():
 		files, err := filesIn(path, l.inFolder)
 		if err == nil && len(files) == 0 {

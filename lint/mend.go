@@ -45,10 +45,17 @@ func (c Change) Diff() (text []byte, masked bool) {
 func hide(text []byte, secrets []source.Span) []byte {
 	edits := make([]edit, len(secrets))
 	for i, s := range secrets {
-		edits[i] = edit{diag.Fix{Span: s, NewText: "***"}, i}
+		edits[i] = edit{diag.Fix{Span: s}, i}
 	}
-	shown, _ := rewrite(text, edits)
-	return shown
+	var shown []byte
+	done := 0
+	for _, r := range locate(text, edits) {
+		if r.end > done {
+			shown = append(append(shown, text[done:max(r.start, done)]...), "***"...)
+			done = r.end
+		}
+	}
+	return append(shown, text[done:]...)
 }
 
 // hiddenIn are the places of secrets, by the real paths of their files.

@@ -43,16 +43,10 @@ func (w *Watcher) Run(ctx context.Context) error {
 	if watch.Wait == nil {
 		watch.Wait = timer
 	}
-	took, err := watch.first(ctx)
-	for err == nil {
-		if err = watch.Wait(ctx, max(interval, share*took)); err == nil {
-			took, err = watch.look(ctx)
-		}
+	if err := watch.all(ctx); ctx.Err() == nil {
+		return err
 	}
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
+	return nil // to be interrupted is how it ends
 }
 
 // watching is a Watcher at work.
@@ -62,13 +56,23 @@ type watching struct {
 	failed string // the error of Find that was shown last; empty after a check
 }
 
-// first checks everything.
-func (w *watching) first(ctx context.Context) (took time.Duration, err error) {
+// all checks everything, then looks and looks again until something fails.
+func (w *watching) all(ctx context.Context) error {
 	documents, err := w.Find.Find(ctx)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	return 0, w.check(ctx, documents)
+	if err := w.check(ctx, documents); err != nil {
+		return err
+	}
+	for took := time.Duration(0); ; {
+		if err := w.Wait(ctx, max(interval, share*took)); err != nil {
+			return err
+		}
+		if took, err = w.look(ctx); err != nil {
+			return err
+		}
+	}
 }
 
 // look checks again what changed, and tells how long the looking alone took.

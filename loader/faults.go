@@ -16,10 +16,13 @@ type faults struct {
 	raised int // how many were handed in, also those that were not added
 }
 
+// full tells whether no more faults are taken.
+func (f *faults) full() bool { return len(f.list) > f.limit }
+
 func (f *faults) add(more ...diag.Diagnostic) {
 	for _, d := range more {
 		f.raised++
-		if f.muted > 0 || len(f.list) > f.limit {
+		if f.muted > 0 || f.full() {
 			continue
 		}
 		key := fmt.Sprintf("%p %v %s %s", d.Span.File, d.Span.Start, d.Code, d.Message)

@@ -47,6 +47,11 @@ func (d *decoder) present(n *node, v reflect.Value, p *plan, owner string) {
 		if i, known := p.byName[pair.key.text]; known {
 			d.field(pair, &p.fields[i], v, owner)
 		} else if pair.key.text != "type" || !isTag {
+			if d.faults.full() { // nobody will read it, and advice costs
+				hideUnknown(pair, v, p, "")
+				d.faults.raised++
+				continue
+			}
 			fault := unknownField(pair.key, owner, names, isLax(v.Type()))
 			hideUnknown(pair, v, p, fault.Suggestion)
 			// No key can become one that is there already.

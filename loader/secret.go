@@ -105,35 +105,43 @@ func namesSecret(key string) bool {
 // that there is no tree to look into.
 func hideInText(f *source.File) {
 	for i, line := range strings.Split(string(f.Text), "\n") {
-		for at := 0; ; {
-			n := strings.IndexByte(line[at:], ':')
-			if n < 0 {
-				break
-			}
-			key := strings.TrimRight(line[:at+n], " \t\"'")
-			key = key[strings.LastIndexAny(key, " \t\"'{,[")+1:]
-			at += n + 1
-			if !namesSecret(key) {
-				continue
-			}
-			from, to := valueIn(line, at)
+		for at := 0; at < len(line); {
+			from, to, next := namedValue(line, at)
 			if from < to && holdsText(line[from:to]) {
 				f.Hide(source.Span{File: f, Start: source.Pos{Line: i + 1, Column: len([]rune(line[:from])) + 1},
 					End: source.Pos{Line: i + 1, Column: len([]rune(line[:to])) + 1}})
 			}
+			at = next
 		}
 	}
 }
 
-// valueIn is the stretch of a line that a value takes which starts at or after an
-// offset: to the end of the line, or of its part where it stands between braces.
-func valueIn(line string, at int) (from, to int) {
-	from = at + len(line[at:]) - len(strings.TrimLeft(line[at:], " \t"))
-	to = len(strings.TrimRight(line, " \t\r"))
-	if strings.Contains(line[:at], "{") {
-		if n := strings.IndexAny(line[from:], ",}"); n >= 0 {
+// longestParted is the longest line, in bytes, that is looked at part by part:
+// of a longer one everything behind the first secret is hidden.
+const longestParted = 4096
+
+// namedValue finds the first value at or after an offset of a line whose key names
+// a secret, and where to go on looking.
+func namedValue(line string, at int) (from, to, next int) {
+	for {
+		n := strings.IndexByte(line[at:], ':')
+		if n < 0 {
+			return 0, 0, len(line)
+		}
+		key := strings.TrimRight(line[at:at+n], " \t\"'")
+		key = key[strings.LastIndexAny(key, " \t\"'{,[")+1:]
+		at += n + 1
+		if !namesSecret(key) {
+			continue
+		}
+		from = len(line) - len(strings.TrimLeft(line[at:], " \t"))
+		to = max(from, len(strings.TrimRight(line, " \t\r")))
+		if len(line) > longestParted || !strings.Contains(line[:at], "{") {
+			return from, to, len(line)
+		}
+		if n := strings.IndexAny(line[from:], ",}"); n >= 0 { // between braces it ends sooner
 			to = from + n
 		}
+		return from, to, max(to, at)
 	}
-	return from, max(from, to)
 }

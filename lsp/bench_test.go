@@ -19,7 +19,7 @@ func large(lines int) string {
 	return b.String()
 }
 
-// BenchmarkKeystroke is the time from a keystroke in a document of 5,000 lines
+// BenchmarkKeystroke5000Lines is the time from a keystroke in a document of 5,000 lines
 // to its diagnostics, over the protocol, the rest after the typing included.
 func BenchmarkKeystroke5000Lines(b *testing.B) {
 	e := start(b, nil)
@@ -38,7 +38,7 @@ func BenchmarkKeystroke5000Lines(b *testing.B) {
 	}
 }
 
-// BenchmarkCompletion is a request for proposals behind a keystroke.
+// BenchmarkCompletion5000Lines is a request for proposals behind a keystroke.
 func BenchmarkCompletion5000Lines(b *testing.B) {
 	e := start(b, nil)
 	e.open(app, large(5000))
@@ -52,7 +52,7 @@ func BenchmarkCompletion5000Lines(b *testing.B) {
 	}
 }
 
-// BenchmarkSemanticTokens colours the whole document.
+// BenchmarkSemanticTokens5000Lines colours the whole document.
 func BenchmarkSemanticTokens5000Lines(b *testing.B) {
 	e := start(b, nil)
 	e.open(app, large(5000))
@@ -62,7 +62,7 @@ func BenchmarkSemanticTokens5000Lines(b *testing.B) {
 	}
 }
 
-// BenchmarkRename renames an id that is named 400 times.
+// BenchmarkRename5000Lines renames an id that is named 400 times.
 func BenchmarkRename5000Lines(b *testing.B) {
 	e := start(b, nil)
 	e.open(app, large(5000))

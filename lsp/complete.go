@@ -310,6 +310,7 @@ func (c *completer) enum(f *field) {
 	}
 }
 
+// addValue proposes a value, the default in front.
 func (c *completer) addValue(word string, kind int, f *field, isDefault bool) {
 	item := completionItem{Label: word, Kind: kind, Preselect: isDefault}
 	if isDefault {

@@ -56,6 +56,7 @@ func (c *completer) variables() {
 	}
 }
 
+// sameObject tells whether two objects are the same mapping; a survey may meet one twice.
 func sameObject(a, b *object) bool {
 	return a == b || a != nil && b != nil && a.node == b.node
 }
@@ -160,6 +161,7 @@ func (c *completer) types() {
 	}
 }
 
+// addType proposes a built-in type; the order puts scalars before records.
 func (c *completer) addType(name, detail, order string) {
 	c.add(completionItem{Label: name, Kind: proposeClass, Detail: detail, SortText: order + name}, name)
 }
@@ -188,7 +190,7 @@ func (c *completer) bindingNames(o *object, f *field, typing *pair) {
 	}
 }
 
-// named is a name with what stands beside it in a list of proposals.
+// namedDetail is a name with what stands beside it in a list of proposals.
 type namedDetail struct{ id, detail string }
 
 // inner lists the inputs or outputs of what a step invokes, and the properties
@@ -227,6 +229,7 @@ func (o *object) word(key string) string {
 	return o.node.get(key).word("$ref")
 }
 
+// flowNames lists a flow's inputs or outputs with their types.
 func (c *completer) flowNames(id string, outputs bool) []namedDetail {
 	flow := c.survey.find(id, reflect.TypeFor[*spec.Flow](), nil)
 	if flow == nil {
@@ -247,6 +250,7 @@ func (c *completer) flowNames(id string, outputs bool) []namedDetail {
 	return found
 }
 
+// toolNames lists a tool's arguments or results with their types.
 func (c *completer) toolNames(id string, outputs bool) []namedDetail {
 	tool := c.survey.find(id, reflect.TypeFor[spec.Tool](), nil)
 	if tool == nil {

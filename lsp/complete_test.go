@@ -165,7 +165,7 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// TestCompletedDocument types an application with nothing but proposals and ids.
+// TestAcceptedProposalsFit: what an accepted proposal leaves is the document.
 func TestAcceptedProposalsFit(t *testing.T) {
 	e := start(t, nil)
 	text := instead(t, "memory: chat_memory", "memory: chat"+cursor)

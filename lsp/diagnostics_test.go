@@ -200,7 +200,7 @@ func TestDocumentWithoutAFile(t *testing.T) {
 	}
 }
 
-// TestSameAsTheCommand compares with the examples: they are without a fault.
+// TestExamplesHaveNoFaults: an editor finds as little in them as the command.
 func TestExamplesHaveNoFaults(t *testing.T) {
 	files, err := filepath.Glob("../examples/*/*.qtype.yaml")
 	if err != nil || len(files) == 0 {

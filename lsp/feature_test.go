@@ -13,7 +13,7 @@ import (
 
 const app = "app.qtype.yaml"
 
-// open opens the shop.
+// openShop opens the shop.
 func openShop(t *testing.T) *editor {
 	t.Helper()
 	e := start(t, nil)

@@ -72,6 +72,7 @@ func treeOfYAML(text string) (*yaml.Node, error) {
 	return &root, nil
 }
 
+// withoutComments is a text without the lines that are comments.
 func withoutComments(text string) string {
 	var kept []string
 	for _, line := range strings.Split(text, "\n") {
@@ -101,6 +102,7 @@ func sameTree(a, b *yaml.Node) bool {
 // sameInk tells whether two texts differ in nothing but blanks, comments included.
 func sameInk(a, b string) bool { return inkOf(a) == inkOf(b) }
 
+// inkOf is what of a text is not blank.
 func inkOf(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {

@@ -115,7 +115,7 @@ func TestTidyOnRealDocuments(t *testing.T) {
 	}
 }
 
-// block draws a YAML block of some indentation, untidy in every way that YAML allows.
+// drawBlock draws a YAML block of some indentation, untidy in every way that YAML allows.
 func drawBlock(t *rapid.T, column, depth int) string {
 	pad := strings.Repeat(" ", column)
 	wide := func() string { return strings.Repeat(" ", rapid.IntRange(1, 4).Draw(t, "wide")) }
@@ -172,4 +172,25 @@ func TestTidyNeverChangesTheMeaning(t *testing.T) {
 	if moved < 20 {
 		t.Errorf("only %d documents were changed at all", moved)
 	}
+}
+
+// FuzzTidy formats any text: YAML stays the same YAML, and nothing else is touched.
+func FuzzTidy(f *testing.F) {
+	for _, text := range samples(f) {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		made, err := tidy(text)
+		if err != nil {
+			return
+		}
+		before, err := treeOfYAML(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, err := treeOfYAML(made)
+		if err != nil || !sameTree(before, after) || !sameInk(text, made) {
+			t.Fatalf("%q became %q (%v)", text, made, err)
+		}
+	})
 }

@@ -185,6 +185,7 @@ func (s *server) entityText(a *analysis, e spec.Entity, id declaration) string {
 	return strings.Join(append(lines, fmt.Sprintf("Used in %s by %s", places(used), strings.Join(by, ", "))), "\n\n")
 }
 
+// places counts places in words.
 func places(n int) string {
 	if n == 1 {
 		return "1 place"
@@ -255,6 +256,7 @@ func memoryText(m *spec.Memory) string {
 	return fmt.Sprintf("Policy `%s`", m.Policy)
 }
 
+// modelText is who runs a model, and which one it is there.
 func (a *analysis) modelText(m *spec.Model) string {
 	if m.ModelID == "" {
 		return fmt.Sprintf("Provider `%s`", m.Provider)
@@ -265,6 +267,7 @@ func (a *analysis) modelText(m *spec.Model) string {
 // signature lists the variables of references with their types.
 func signature(refs []spec.Ref[*spec.Variable]) string { return declaredAs(variablesOf(refs)) }
 
+// declaredAs lists variables as name and type.
 func declaredAs(variables []*spec.Variable) string {
 	if len(variables) == 0 {
 		return "none"

@@ -88,6 +88,7 @@ func (x *index) walk(v reflect.Value, at scope) {
 	}
 }
 
+// structure visits the fields of a struct, unless it is a leaf.
 func (x *index) structure(v reflect.Value, at scope) {
 	if !v.CanAddr() {
 		return
@@ -172,6 +173,7 @@ func (x *index) add(u use, span source.Span, name string) {
 	x.keep(u, span.File, start, end)
 }
 
+// keep adds a use once; an alias leads to the same place several times.
 func (x *index) keep(u use, file *source.File, start, end int) {
 	id, ok := x.identity(u.entity)
 	key := placeKey{x.of.pathOf(file), start, end}

@@ -40,6 +40,7 @@ func (x *index) texts(n spec.Node, at scope) {
 	}
 }
 
+// variablesOf are the variables that references were linked to.
 func variablesOf(refs []spec.Ref[*spec.Variable]) []*spec.Variable {
 	var all []*spec.Variable
 	for _, r := range refs {

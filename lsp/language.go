@@ -85,6 +85,7 @@ func (l *language) add(t reflect.Type, tag string, union *spec.Union) {
 	l.collect(c, t, doc)
 }
 
+// collect adds the fields of a struct, those of embedded ones in their place.
 func (l *language) collect(c *class, t reflect.Type, doc definition) {
 	for i := range t.NumField() {
 		f := t.Field(i)

@@ -73,12 +73,15 @@ func (s *server) initialized(ctx context.Context, _ json.RawMessage) {
 	}}})
 }
 
+// didOpen takes a document that the editor opened.
 func (s *server) didOpen(_ context.Context, p didOpenParams) {
 	d := p.TextDocument
 	s.space.open(newDocument(d.URI, pathOf(d.URI), d.Version, d.LanguageID, d.Text))
 	s.publisher.kick()
 }
 
+// didChange takes edits. Those of a document that is not open, or that end before
+// they start, are dropped: the editor's next whole text puts it right.
 func (s *server) didChange(_ context.Context, p didChangeParams) {
 	d := s.space.document(pathOf(p.TextDocument.URI))
 	if d == nil {
@@ -90,16 +93,20 @@ func (s *server) didChange(_ context.Context, p didChangeParams) {
 	}
 }
 
+// didSave reads again what depends on a file that was saved.
 func (s *server) didSave(_ context.Context, p documentParams) {
 	s.space.diskChanged([]string{pathOf(p.TextDocument.URI)})
 	s.publisher.kick()
 }
 
+// didClose goes back to the file on disk.
 func (s *server) didClose(_ context.Context, p documentParams) {
 	s.space.close(pathOf(p.TextDocument.URI))
 	s.publisher.kick()
 }
 
+// didChangeFiles takes changes that were made outside of the editor. An editor
+// that pulls does not know which documents they concern, so it is asked to pull.
 func (s *server) didChangeFiles(ctx context.Context, p watchedParams) {
 	var paths []string
 	for _, c := range p.Changes {
@@ -112,6 +119,7 @@ func (s *server) didChangeFiles(ctx context.Context, p watchedParams) {
 	}
 }
 
+// didChangeFolders takes folders that were opened and closed.
 func (s *server) didChangeFolders(_ context.Context, p foldersParams) {
 	var add, remove []string
 	for _, f := range p.Event.Added {

@@ -98,6 +98,7 @@ func (s *server) fileAt(path string) []location {
 	return []location{{s.space.uri(path), textRange{}}}
 }
 
+// declarations are the places where an entity is declared: one, or several where it is included twice.
 func (s *server) declarations(a *analysis, id declaration) []location {
 	found := []location{}
 	for _, u := range a.index().all(id) {
@@ -108,6 +109,7 @@ func (s *server) declarations(a *analysis, id declaration) []location {
 	return found
 }
 
+// locationOf is the place of a use as the protocol has it.
 func (s *server) locationOf(a *analysis, u use) location {
 	return location{s.space.uri(u.path), a.linesOf(u.file).span(u.start, u.end)}
 }
@@ -172,4 +174,5 @@ func (s *server) highlights(ctx context.Context, p positionParams) ([]highlight,
 	return found, nil
 }
 
+// quote puts quotes around a name.
 func quote(s string) string { return `"` + strings.ReplaceAll(s, `"`, `\"`) + `"` }

@@ -49,6 +49,7 @@ func (s *sketcher) properties(to *node, at int) int {
 	return at
 }
 
+// scalar fills a slot with a single value.
 func (s *sketcher) scalar(to *node, at, end int, as style) {
 	to.kind, to.style, to.start, to.end, to.text = scalar, as, at, end, s.text[at:end]
 }
@@ -289,6 +290,7 @@ func (s *sketcher) lineEnd(at int) int {
 // next is the start of the line behind a line's end.
 func (s *sketcher) next(end int) int { return min(end+1, len(s.text)) }
 
+// skipSpaces skips blanks of the same line.
 func (s *sketcher) skipSpaces(at int) int {
 	for at < len(s.text) && isSpace(s.text[at]) {
 		at++
@@ -296,8 +298,10 @@ func (s *sketcher) skipSpaces(at int) int {
 	return at
 }
 
+// isSpace tells whether a character is a blank within a line.
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\r' }
 
+// isBlank tells whether a character is a blank or ends a line.
 func isBlank(c byte) bool { return isSpace(c) || c == '\n' }
 
 // isWord tells whether a character belongs to an id or a key; those above ASCII do.

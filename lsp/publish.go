@@ -42,6 +42,7 @@ const (
 	longestRest  = 250 * time.Millisecond
 )
 
+// newPublisher makes a publisher that does not run yet.
 func newPublisher(s *server) *publisher {
 	return &publisher{server: s, kicks: make(chan struct{}, 1), asks: make(chan request, 16), sent: map[string]sent{}}
 }

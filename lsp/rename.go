@@ -25,6 +25,7 @@ func (s *server) prepareRename(ctx context.Context, p positionParams) (*prepared
 	return &prepared{target.doc.span(target.use.start, target.use.end), target.use.entity.EntityID()}, nil
 }
 
+// renameable finds what a rename at a place is about, or says why it is about nothing.
 func (s *server) renameable(ctx context.Context, p positionParams) (aim, error) {
 	target, err := s.aimAt(ctx, p)
 	switch {
@@ -135,6 +136,7 @@ func (s *server) tryRename(ctx context.Context, a *analysis, renamed *use, edits
 	return nil
 }
 
+// replaceAll puts a name in the place of stretches, which are in order.
 func replaceAll(text string, all []span, name string) string {
 	var b strings.Builder
 	last := 0

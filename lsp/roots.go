@@ -86,6 +86,8 @@ func (w *space) looksLikeDocument(path string) bool {
 
 // scan looks through the folders for documents that include others.
 func (w *space) scan() {
+	w.scanning.Lock()
+	defer w.scanning.Unlock()
 	w.mu.Lock()
 	folders := slices.Clone(w.folders)
 	if len(folders) == 0 {

@@ -49,6 +49,7 @@ type method func(ctx context.Context, params json.RawMessage) (any, error)
 // notice takes a notification.
 type notice func(ctx context.Context, params json.RawMessage)
 
+// newServer makes a server with its tables of methods.
 func newServer(lang *language, opts Options) *server {
 	s := &server{lang: lang, opts: opts, space: newSpace(lang), exited: make(chan struct{}), running: map[jsonrpc2.ID]context.CancelFunc{}}
 	s.idle = sync.NewCond(&s.mu)
@@ -91,6 +92,7 @@ type failure struct {
 // Error is the reason.
 func (f *failure) Error() string { return f.reason }
 
+// failf is the reason why a request has no answer.
 func failf(format string, args ...any) error {
 	return &failure{codeRequestFailed, fmt.Sprintf(format, args...)}
 }
@@ -117,6 +119,7 @@ func take[P any](f func(context.Context, P)) notice {
 	}
 }
 
+// decode reads parameters and says in words of the protocol what is wrong with them.
 func decode(raw json.RawMessage, to any) error {
 	if len(raw) == 0 || string(raw) == "null" {
 		return &failure{jsonrpc2.CodeInvalidParams, "params are missing"}
@@ -213,6 +216,7 @@ func guard(f func() (any, error)) error {
 	return err
 }
 
+// guardResult runs f and makes an error of a panic.
 func guardResult(f func() (any, error)) (result any, err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -21,6 +21,8 @@ type space struct {
 	lang *language
 	work string // the folder that relative names are relative to
 
+	scanning sync.Mutex // held while the folders are looked through; others wait for what is found
+
 	mu       sync.Mutex
 	clock    uint64               // counts changes
 	changed  map[string]uint64    // when a file changed last, by path
@@ -39,6 +41,7 @@ type root struct {
 	good    *analysis  // the last one that could be read as YAML; nil for none
 }
 
+// newSpace makes a space with nothing in it.
 func newSpace(lang *language) *space {
 	work, _ := os.Getwd()
 	return &space{lang: lang, work: work, changed: map[string]uint64{}, docs: map[string]*document{},

@@ -103,6 +103,7 @@ func look(lang *language, path string, read func(string) *outline) *survey {
 	return s
 }
 
+// mark keeps a word of the file that is being read.
 func (s *survey) mark(m mark) { s.marks[s.path] = append(s.marks[s.path], m) }
 
 // document reads a whole document: an application, or a list of one kind.
@@ -165,6 +166,7 @@ func (s *survey) followed(n *node, t reflect.Type, f *field, in *object) bool {
 	return true
 }
 
+// holdsPath tells whether a path is among some.
 func holdsPath(paths []string, path string) bool {
 	for _, p := range paths {
 		if p == path {
@@ -216,6 +218,7 @@ func (s *survey) single(n *node, t reflect.Type, f *field, in *object) {
 	s.word(asValue, n, t, f, in)
 }
 
+// word marks a value.
 func (s *survey) word(r role, n *node, t reflect.Type, f *field, in *object) {
 	s.mark(mark{role: r, start: n.start, end: n.end, text: n.text, node: n, field: f, of: t, in: in})
 }
@@ -237,10 +240,12 @@ func (s *survey) anything(n *node, f *field, in *object) {
 	}
 }
 
+// key marks a key.
 func (s *survey) key(r role, p *pair, f *field, in *object) {
 	s.mark(mark{role: r, start: p.start, end: p.end, text: p.key, pair: p, field: f, in: in})
 }
 
+// freeMap reads a mapping whose keys are the user's own.
 func (s *survey) freeMap(n *node, t reflect.Type, f *field, in *object) {
 	if n.kind != mapping {
 		s.single(n, t, f, in)

@@ -91,6 +91,7 @@ const (
 	symbolObject   = 19
 )
 
+// symbolKind is the picture that an editor shows beside an entity.
 func symbolKind(k *class) int {
 	switch k.kind() {
 	case string(spec.KindApplication):
@@ -111,6 +112,7 @@ func symbolKind(k *class) int {
 	return symbolObject
 }
 
+// flatten makes a list of a tree, each symbol with the name of the one around it.
 func flatten(tree []symbol, uri, container string, list []flatSymbol) []flatSymbol {
 	for _, one := range tree {
 		list = append(list, flatSymbol{one.Name, one.Kind, location{uri, one.Range}, container})

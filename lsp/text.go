@@ -23,6 +23,7 @@ type lines struct {
 // byteOrderMark may stand before a text; it is taken away, as package loader does.
 const byteOrderMark = "\ufeff"
 
+// newLines finds the lines of a text.
 func newLines(text string) *lines {
 	text, marked := strings.CutPrefix(text, byteOrderMark)
 	l := &lines{text: text, starts: []int{0}, feeds: []int{0}, marked: marked}
@@ -145,6 +146,7 @@ type document struct {
 	outline func() *outline // made when it is first asked for
 }
 
+// newDocument takes a text of the editor.
 func newDocument(uri, path string, version int, lang, text string) *document {
 	l := newLines(text)
 	return &document{uri: uri, path: path, version: version, lang: lang, lines: l,

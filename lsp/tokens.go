@@ -38,6 +38,7 @@ const (
 	tokenReadOnly
 )
 
+// tokenModifiers is the legend of the modifiers, in the order of their bits.
 func tokenModifiers() []string { return []string{"declaration", "readonly"} }
 
 // tokens answers the words of a document that YAML's own colours cannot tell
@@ -85,6 +86,7 @@ func tokensOf(survey *survey, d *document) []token {
 	})
 }
 
+// markTokens are the tokens of one word; none for what YAML colours well enough.
 func markTokens(m *mark, text string) []token {
 	start, end := m.start, m.end
 	if m.node != nil && (m.node.style == single || m.node.style == double) && end-start >= 2 {

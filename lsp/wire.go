@@ -30,6 +30,7 @@ type wire struct {
 	atEnd func()     // called when nothing more comes; nil for nothing to do
 }
 
+// newWire reads and writes messages on two streams.
 func newWire(in io.Reader, out io.Writer) *wire {
 	return &wire{in: bufio.NewReaderSize(in, 64<<10), out: out}
 }
@@ -46,6 +47,7 @@ func (w *wire) WriteObject(obj any) error {
 	return w.write(body)
 }
 
+// write writes the bytes of one message with their header.
 func (w *wire) write(body []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -145,6 +147,7 @@ type refusal struct {
 // that is in bad shape.
 func (r *refusal) quiet() bool { return r.code == 0 }
 
+// refuse answers a message that is not understood.
 func (w *wire) refuse(r *refusal) error {
 	if r.id == nil {
 		r.id = json.RawMessage("null")

@@ -93,12 +93,9 @@ func (t *Turn) Fit(b Budget) ([]chat.Message, error) {
 
 // nothingLeft is the error where the policy evicts all that was said.
 func (t *Turn) nothingLeft(v *view) error {
-	one := view{entries: t.staged[len(t.staged)-1:], system: v.system, brought: v.brought}
-	for _, e := range one.entries {
-		one.tokens += e.Tokens
-	}
+	newest := t.staged[len(t.staged)-1]
 	err := &EmptyWindowError{Memory: t.memory.id}
-	err.Used, err.Limit, err.Unit = t.policy.measure(&one)
+	err.Used, err.Limit, err.Unit = t.policy.measure(1+v.systems(), newest.Tokens+v.systemTokens())
 	return err
 }
 

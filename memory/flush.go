@@ -67,9 +67,9 @@ func (p *flush) fit(v *view, own, user int) int {
 	return n
 }
 
-func (p *flush) sent(*view) selection             { return selection{} }
-func (p *flush) measure(v *view) (int, int, Unit) { return v.tokens, p.cap, InTokens }
-func (p *flush) counts() bool                     { return false }
+func (p *flush) sent(*view) selection                   { return selection{} }
+func (p *flush) measure(_, tokens int) (int, int, Unit) { return tokens, p.cap, InTokens }
+func (p *flush) counts() bool                           { return false }
 
 // newestRound is the index where the newest round begins (reference memory.md
 // 2.3): own is the index of the newest turn's first message, user that of the

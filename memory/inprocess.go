@@ -29,7 +29,7 @@ type inProcess struct {
 type stored struct {
 	head   Head
 	pieces [][]*Entry // of pieceLen each, the last one shorter
-	events []Event
+	events [][]Event  // as they came
 
 	byID    map[string]int64 // Seq of the entries that did not fail, up to indexed
 	indexed int64
@@ -67,6 +67,9 @@ func (s *stored) keepWindow(c Change) {
 		case e.Seq == c.State.System:
 			s.system = e
 		case e.Status != Failed && e.Seq >= from:
+			if len(s.window) == cap(s.window) {
+				s.window = roomier(s.window)
+			}
 			s.window = append(s.window, e)
 		}
 	}
@@ -149,7 +152,9 @@ func (p *inProcess) Apply(ctx context.Context, key Key, c Change) error {
 		for _, e := range c.Entries {
 			s.add(e)
 		}
-		s.events = append(s.events, c.Events...)
+		if len(c.Events) > 0 {
+			s.events = append(s.events, c.Events)
+		}
 	}
 	s.head.Version, s.head.State = c.Next, c.State
 	s.head.Values = merge(s.head.Values, c.Values)
@@ -262,7 +267,7 @@ func (p *inProcess) entry(key Key, seq int64) *Entry {
 func (p *inProcess) Events(ctx context.Context, key Key) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		p.mu.RLock()
-		var events []Event
+		var events [][]Event
 		if s := p.sessions[key]; s != nil {
 			events = s.events // appended to behind its end only
 		}
@@ -271,9 +276,11 @@ func (p *inProcess) Events(ctx context.Context, key Key) iter.Seq2[Event, error]
 			yield(Event{}, err)
 			return
 		}
-		for _, e := range events {
-			if !yield(e, nil) {
-				return
+		for _, some := range events {
+			for _, e := range some {
+				if !yield(e, nil) {
+					return
+				}
 			}
 		}
 	}

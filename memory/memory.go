@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -64,6 +65,7 @@ type Memory struct {
 	policy      atomic.Pointer[policy]
 	live        *live
 	lanes       lanes
+	steps       sync.Pool // of *step, to be used again
 }
 
 // New makes the memory that cfg declares, over store, which may serve several
@@ -157,8 +159,7 @@ func (m *Memory) change(ctx context.Context, key Key, base *view, plan func(*vie
 		s.change.Version, s.change.Next = base.version, nextVersion(base.version)
 		err = m.store.Apply(ctx, key, s.change)
 		if err == nil {
-			s.next.version, s.change = s.change.Next, Change{}
-			m.live.put(key, s.next)
+			m.publish(key, s)
 			return nil
 		}
 		m.live.drop(key) // what the store holds now is not known
@@ -179,7 +180,15 @@ func (m *Memory) change(ctx context.Context, key Key, base *view, plan func(*vie
 type step struct {
 	change Change
 	next   *view
-	view   view // what next points to at first: one allocation for both
+}
+
+// publish makes a change that the store has what everybody sees, and gives the
+// step back.
+func (m *Memory) publish(key Key, s *step) {
+	s.next.version = s.change.Next
+	m.live.put(key, s.next)
+	*s = step{}
+	m.steps.Put(s)
 }
 
 // nextVersion never gives a version twice in one session's life, not even after

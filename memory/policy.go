@@ -102,8 +102,10 @@ type policy interface {
 	fit(v *view, own, user int) int
 	// sent is what is sent of the entries that fit left.
 	sent(v *view) selection
-	// measure tells how full a window is: what is counted, its limit, 0 for none, and the unit.
-	measure(v *view) (used, limit int, unit Unit)
+	// measure tells how full a window of so many messages and tokens is, the system
+	// message among them where it counts: what is counted, its limit, 0 for none,
+	// and the unit. Characters are counted by sent.
+	measure(messages, tokens int) (used, limit int, unit Unit)
 	// counts tells whether the system message is a message of the window like the
 	// others: it counts, it stands where it was said, and an equal one is not said again.
 	counts() bool
@@ -148,11 +150,11 @@ func newPolicy(kind spec.Policy, l Limits) (policy, error) {
 // unbounded keeps everything.
 type unbounded struct{}
 
-func (unbounded) fit(*view, int, int) int          { return 0 }
-func (unbounded) sent(*view) selection             { return selection{} }
-func (unbounded) measure(v *view) (int, int, Unit) { return v.tokens, 0, InTokens }
-func (unbounded) counts() bool                     { return false }
-func (unbounded) note(*Event, []*Entry)            {}
+func (unbounded) fit(*view, int, int) int                { return 0 }
+func (unbounded) sent(*view) selection                   { return selection{} }
+func (unbounded) measure(_, tokens int) (int, int, Unit) { return tokens, 0, InTokens }
+func (unbounded) counts() bool                           { return false }
+func (unbounded) note(*Event, []*Entry)                  {}
 
 // result tells whether a message of this role answers a tool call.
 func result(r chat.Role) bool { return r == chat.Tool || r == chat.Function }

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -16,6 +17,9 @@ import (
 // Append says messages, each an append of its own: the window is fitted after
 // every one. All are kept, or none. It waits for the session's turn.
 func (m *Memory) Append(ctx context.Context, session string, msgs ...chat.Message) error {
+	if done, err := m.appendQuickly(ctx, session, msgs); done || err != nil {
+		return err
+	}
 	t, err := m.open(ctx, session, m.cached)
 	if err != nil {
 		return err
@@ -25,6 +29,54 @@ func (m *Memory) Append(ctx context.Context, session string, msgs ...chat.Messag
 		return err
 	}
 	return t.commit(ctx, true)
+}
+
+// appendQuickly appends where nothing is in the way: the session is at hand, the
+// messages have no ids that the session may hold, and no other writer was
+// faster. It tells whether it did; otherwise nothing was said.
+func (m *Memory) appendQuickly(ctx context.Context, session string, msgs []chat.Message) (bool, error) {
+	for i := range msgs {
+		if msgs[i].ID != "" {
+			return false, nil
+		}
+	}
+	if err := check(msgs); err != nil {
+		return false, err
+	}
+	if err := m.lanes.enter(ctx, session); err != nil {
+		return false, waiting(m, session, err)
+	}
+	defer m.lanes.leave(session)
+	key := m.key(session)
+	base := m.live.get(key)
+	if base == nil || m.ttl > 0 && m.expired(base.state) {
+		return false, nil
+	}
+	p, err := m.policyOf(session)
+	if err != nil {
+		return false, err
+	}
+	if r, ok := p.(*rounds); ok && !r.enough(base) {
+		return false, nil
+	}
+	entries := make([]*Entry, len(msgs))
+	for i := range msgs {
+		entries[i] = m.entry(msgs[i])
+	}
+	s := m.said(p, base, saying{entries: entries, each: true, brought: base.brought})
+	if s == nil {
+		return true, nil
+	}
+	s.change.Version, s.change.Next = base.version, nextVersion(base.version)
+	if err := m.store.Apply(ctx, key, s.change); err != nil {
+		m.live.drop(key)
+		if errors.Is(err, ErrConflict) {
+			return false, nil
+		}
+		return false, err
+	}
+	m.publish(key, s)
+	return true, nil
 }
 
 // cached is the session as this process knows it. Where another process wrote
@@ -60,6 +112,9 @@ func (m *Memory) Set(ctx context.Context, session string, msgs ...chat.Message) 
 	held, err := m.held(ctx, t.key, ids(msgs))
 	if err != nil {
 		return err
+	}
+	if held == nil {
+		held = map[string]bool{}
 	}
 	entries := make([]*Entry, len(msgs))
 	for i, msg := range msgs {
@@ -150,24 +205,22 @@ func (m *Memory) picture(p policy, v *view) Window {
 	}
 	w := m.window(v, entries)
 	w.Cut = sel.note
-	rest := view{entries: entries, system: v.system, brought: v.brought}
-	if sel.from == 0 && len(sel.cut) == 0 {
-		rest.tokens = v.tokens
-	} else {
+	w.Tokens = v.tokens
+	if sel.from > 0 || len(sel.cut) > 0 {
+		w.Tokens = 0
 		for _, e := range entries {
-			rest.tokens += e.Tokens
+			w.Tokens += e.Tokens
 		}
 	}
-	w.Tokens = rest.tokens
+	messages := len(entries)
 	if p.counts() {
+		messages += v.systems()
 		w.Tokens += v.systemTokens()
 	}
+	w.Used, w.Limit, w.Unit = p.measure(messages, w.Tokens)
 	if v.sized {
-		w.Used, w.Unit = sel.used, InCharacters
-		_, w.Limit, _ = p.measure(v)
-		return w
+		w.Used = sel.used
 	}
-	w.Used, w.Limit, w.Unit = p.measure(&rest)
 	return w
 }
 
@@ -281,7 +334,7 @@ func (m *Memory) info(l Listed) (SessionInfo, error) {
 		return SessionInfo{}, err
 	}
 	s := l.Head.State
-	_, limit, unit := p.measure(m.emptyView())
+	_, limit, unit := p.measure(0, 0)
 	used := map[Unit]int{InTokens: s.Tokens, InMessages: s.InWindow, InCharacters: s.Used}[unit]
 	return SessionInfo{Session: l.Session, Messages: s.Last, InWindow: s.InWindow, Tokens: s.Tokens,
 		Used: used, Limit: limit, Unit: unit, LastSaid: s.LastSaid, Flushes: s.Flushes}, nil
@@ -290,7 +343,7 @@ func (m *Memory) info(l Listed) (SessionInfo, error) {
 // held tells which of the ids the session holds in turns that did not fail.
 func (m *Memory) held(ctx context.Context, key Key, ids []string) (map[string]bool, error) {
 	if len(ids) == 0 {
-		return map[string]bool{}, nil
+		return nil, nil
 	}
 	held := map[string]bool{}
 	for e, err := range m.store.Entries(ctx, key, Query{Live: true, IDs: ids}) {

@@ -33,7 +33,8 @@ type Turn struct {
 var errEnded = errors.New("the turn has ended")
 
 // Begin begins a turn. While another turn of the session goes on it waits, first
-// come, first served; with Config.Turns it is refused, or takes over. When ctx ends it stops waiting. One of Commit and Abort must follow;
+// come, first served; with Config.Turns it is refused, or takes over. When ctx
+// ends it stops waiting. One of Commit and Abort must follow;
 // `defer turn.Abort(ctx, …)` is right, for Abort after Commit does nothing.
 // A turn within a turn of the same session and memory would wait for ever.
 func (m *Memory) Begin(ctx context.Context, session string) (*Turn, error) {

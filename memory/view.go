@@ -138,6 +138,9 @@ func (v *view) push(e *Entry) {
 		v.user = len(v.entries)
 		v.users++
 	}
+	if len(v.entries) == cap(v.entries) {
+		v.entries = roomier(v.entries)
+	}
 	v.entries = append(v.entries, e)
 	v.tokens += e.Tokens
 	v.bytes += weight(e)
@@ -146,6 +149,13 @@ func (v *view) push(e *Entry) {
 		v.sizes = append(v.sizes, int32(min(n, 1<<30)))
 		v.chars += n
 	}
+}
+
+// roomier is a copy with room for an eighth more. What left a window stays in
+// its array until then: the less room, the sooner it is given back.
+func roomier(entries []*Entry) []*Entry {
+	n := len(entries)
+	return append(make([]*Entry, 0, n+n/8+2), entries...)
 }
 
 // drop takes the first n entries away.
@@ -305,9 +315,13 @@ func (m *Memory) failed(base *view, entries []*Entry, reason string) *step {
 // begin numbers and dates the entries of a new turn. Those that an earlier
 // attempt handed to the store are the store's by now: copies are numbered.
 func (m *Memory) begin(base *view, entries []*Entry) *step {
-	s := &step{view: *base}
-	s.next = &s.view
-	now := m.now().UTC().Round(0).Truncate(time.Microsecond) // what every store can keep
+	next := *base
+	s, ok := m.steps.Get().(*step)
+	if !ok {
+		s = &step{}
+	}
+	s.next = &next
+	now := time.UnixMicro(m.now().UnixMicro()).UTC() // what every store can keep
 	s.next.state.Turns++
 	s.next.state.LastSaid = now
 	if len(entries) > 0 && entries[0].Seq != 0 {
@@ -342,20 +356,20 @@ func (s *step) evict(p policy, own, user int, system bool) {
 		v.state.Open = false // what came last was no result, and stays
 		return
 	}
-	e := Event{Kind: EventFlush, Turn: v.state.Turns, From: v.entries[0].Seq, To: v.entries[n-1].Seq, Messages: n, Time: v.state.LastSaid}
-	e.Before, e.Limit, e.Unit = v.tokens, 0, InTokens
-	if !v.sized {
-		e.Before, e.Limit, e.Unit = p.measure(v)
-	}
 	v.state.Open = p.counts() && open(v, n)
+	if v.sized { // of rounds, done tells what left
+		v.drop(n)
+		return
+	}
+	s.change.Events = append(s.change.Events, Event{Kind: EventFlush, Turn: v.state.Turns,
+		From: v.entries[0].Seq, To: v.entries[n-1].Seq, Messages: n, Time: v.state.LastSaid})
+	e := &s.change.Events[len(s.change.Events)-1]
+	e.Before, e.Limit, e.Unit = p.measure(v.size(p))
 	before := v.tokens
 	v.drop(n)
 	e.Tokens = before - v.tokens
-	if !v.sized { // of rounds, done tells what left
-		p.note(&e, v.entries)
-		s.change.Events = append(s.change.Events, e)
-		v.state.Flushes++
-	}
+	p.note(e, v.entries)
+	v.state.Flushes++
 }
 
 // done writes down where the window stands.

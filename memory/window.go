@@ -21,9 +21,7 @@ func (p *messageWindow) fit(v *view, _, _ int) int {
 // that is raised again gives back what no append has evicted meanwhile.
 func (p *messageWindow) sent(v *view) selection { return selection{from: p.fit(v, 0, -1)} }
 
-func (p *messageWindow) measure(v *view) (int, int, Unit) {
-	return len(v.entries) + v.systems(), p.max, InMessages
-}
+func (p *messageWindow) measure(messages, _ int) (int, int, Unit) { return messages, p.max, InMessages }
 
 func (p *messageWindow) counts() bool { return true }
 
@@ -54,9 +52,7 @@ func (p *tokenWindow) fit(v *view, _, _ int) int {
 
 func (p *tokenWindow) sent(v *view) selection { return selection{from: p.fit(v, 0, -1)} }
 
-func (p *tokenWindow) measure(v *view) (int, int, Unit) {
-	return v.tokens + v.systemTokens(), p.max, InTokens
-}
+func (p *tokenWindow) measure(_, tokens int) (int, int, Unit) { return tokens, p.max, InTokens }
 
 func (p *tokenWindow) counts() bool { return true }
 
@@ -118,6 +114,14 @@ func (v *view) systemTokens() int {
 		return e.Tokens
 	}
 	return 0
+}
+
+// size is how many messages and tokens a policy counts.
+func (v *view) size(p policy) (messages, tokens int) {
+	if p.counts() {
+		return len(v.entries) + v.systems(), v.tokens + v.systemTokens()
+	}
+	return len(v.entries), v.tokens
 }
 
 // systemEntry is the system message that was said, else the step's; nil for none.

@@ -111,15 +111,13 @@ func (b *branch) each(ctx context.Context, row *Row, emit Emit) error {
 	})
 }
 
-// once runs the flow on a row that becomes one row. The second result is why
-// the row failed inside of the flow.
-func (b *branch) once(ctx context.Context, row *Row) ([]any, *Error, error) {
-	var result []any
-	var why *Error
+// once runs the flow on a row that becomes one row; failed is why the row
+// failed inside of the flow, err why the flow could not be run.
+func (b *branch) once(ctx context.Context, row *Row) (outputs []any, failed *Error, err error) {
 	made := 0
-	err := b.call(ctx, row, func(outputs []any, failed *Error) error {
+	err = b.call(ctx, row, func(out []any, why *Error) error {
 		if made++; made == 1 {
-			result, why = outputs, failed
+			outputs, failed = out, why
 		}
 		return nil
 	})
@@ -129,5 +127,5 @@ func (b *branch) once(ctx context.Context, row *Row) ([]any, *Error, error) {
 	case made != 1:
 		return nil, nil, fmt.Errorf("flow %s made %d rows of one; it must make exactly one", b.flow.ID, made)
 	}
-	return result, why, nil
+	return outputs, failed, nil
 }

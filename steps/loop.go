@@ -53,13 +53,10 @@ func (l *looper) Process(ctx context.Context, row *Row, emit Emit) error {
 // round runs the flow once and tells whether the row is done: the condition
 // holds, or the row failed inside of the flow.
 func (l *looper) round(ctx context.Context, row *Row) (bool, error) {
-	outputs, failed, err := l.body.once(ctx, row)
-	if err != nil {
-		return false, err
-	}
-	if failed != nil {
-		row.Err = failed
-		return true, nil
+	var outputs []any
+	var err error
+	if outputs, row.Err, err = l.body.once(ctx, row); err != nil || row.Err != nil {
+		return row.Err != nil, err
 	}
 	if err := l.body.set(row, outputs); err != nil || l.until == nil {
 		return false, err

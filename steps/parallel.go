@@ -47,8 +47,8 @@ func (s *sides) fail(cancel context.CancelCauseFunc, failed *Error, err error) {
 }
 
 // Process runs the flows, each on the row as it came, and sets what they gave
-// once all have ended, in the order of the document. The first that fails fails
-// the row and ends the others. The last flow runs on the caller's goroutine.
+// once all have ended, in the order of the document. The first failure is the
+// row's and ends the other flows. The last flow runs on the caller's goroutine.
 func (p *parallel) Process(ctx context.Context, row *Row, emit Emit) error {
 	own, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -15,9 +15,8 @@ func controlRules() []rule {
 
 // callees are the flows that a step runs itself.
 func callees(s spec.Step) []*spec.Ref[*spec.Flow] {
-	switch s := s.(type) {
-	case *spec.InvokeFlow:
-		return []*spec.Ref[*spec.Flow]{&s.Flow}
+	if call, ok := s.(*spec.InvokeFlow); ok {
+		return []*spec.Ref[*spec.Flow]{&call.Flow}
 	}
 	return branches(s)
 }
@@ -230,7 +229,8 @@ func nothingToDo() rule {
 		sample: sample{in: "price: float", out: "total: float",
 			steps: "- {type: Transform, id: sum, set: {⟦│total: price * 2⟧}, ⟦outputs: [total]│inputs: [price]⟧}"},
 		check: on(func(p *pass, s spec.Step) {
-			key, n := "", 0
+			var key string
+			var n int
 			switch s := s.(type) {
 			case *spec.Switch:
 				key, n = "cases", len(s.Cases)

@@ -300,7 +300,15 @@ func lastFlush(ctx context.Context, m *memory.Memory, session string) (string, e
 		return "", nil
 	}
 	return fmt.Sprintf("%s flushed, last on %s (over %s: %s tokens left)", show.Messages(messages),
-		last.Time.Local().Format("2006-01-02 15:04"), show.Thousands(last.Limit), show.Thousands(last.Tokens)), nil
+		last.Time.Local().Format("2006-01-02 15:04"), limitOf(last), show.Thousands(last.Tokens)), nil
+}
+
+// limitOf is the limit that a flush was over, with its unit where that is not tokens.
+func limitOf(e memory.Event) string {
+	if e.Unit == memory.InTokens || e.Unit == "" {
+		return show.Thousands(e.Limit)
+	}
+	return show.Thousands(e.Limit) + " " + string(e.Unit)
 }
 
 func newHistory(s *streams) *cobra.Command {

@@ -1,0 +1,271 @@
+package memory_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+func with(t testing.TB, store memory.Store, change func(*memory.Config)) *memory.Memory {
+	t.Helper()
+	cfg := memory.Config{ID: "m", Policy: spec.PolicyUnbounded, Counter: runes{}}
+	change(&cfg)
+	m, err := memory.New(cfg, store)
+	must(t, err)
+	return m
+}
+
+// TestReject: a second turn is refused at once; an append waits.
+func TestReject(t *testing.T) {
+	m := with(t, memory.NewInProcess(), func(c *memory.Config) { c.Turns = memory.Reject })
+	first := begin(t, m)
+	_, err := m.Begin(t.Context(), "s")
+	var busy *memory.BusyError
+	if !errors.As(err, &busy) || err.Error() != `memory m: session "s" is busy with another turn (turns: reject)` {
+		t.Fatalf("got %v", err)
+	}
+	waiting, done := make(chan struct{}), make(chan error)
+	go func() { done <- m.Append(notify{t.Context(), waiting}, "s", chat.Text(chat.User, "appended")) }()
+	<-waiting
+	must(t, first.Add(chat.Text(chat.User, "first")))
+	must(t, first.Commit(t.Context()))
+	must(t, <-done)
+	must(t, begin(t, m).Commit(t.Context()))
+	if got := windowTexts(t, m, "s"); got != "user:first user:appended" {
+		t.Errorf("the window is %s", got)
+	}
+}
+
+// TestInterrupt: the newer turn ends the older one's context and waits for it to
+// give up; a third one takes over from the second, which was still waiting.
+func TestInterrupt(t *testing.T) {
+	m := with(t, memory.NewInProcess(), func(c *memory.Config) { c.Turns = memory.Interrupt })
+	first := begin(t, m)
+	must(t, first.Add(chat.Text(chat.User, "first")))
+	begun := func(ctx context.Context) (chan *memory.Turn, chan error) {
+		turns, errs := make(chan *memory.Turn, 1), make(chan error, 1)
+		go func() {
+			turn, err := m.Begin(ctx, "s")
+			turns <- turn
+			errs <- err
+		}()
+		return turns, errs
+	}
+	_, second := begun(t.Context())
+	<-first.Context().Done()
+	third, thirdErr := begun(t.Context())
+	var taken *memory.InterruptedError
+	if err := <-second; !errors.As(err, &taken) {
+		t.Errorf("the second turn got %v", err)
+	}
+	if err := context.Cause(first.Context()); !errors.As(err, &taken) {
+		t.Errorf("the first turn ended because of %v", err)
+	}
+	if err := first.Commit(t.Context()); !errors.As(err, &taken) {
+		t.Errorf("the first turn committed: %v", err)
+	}
+	must(t, first.Abort(t.Context(), context.Cause(first.Context())))
+	must(t, <-thirdErr)
+	turn := <-third
+	must(t, turn.Add(chat.Text(chat.User, "third")))
+	must(t, turn.Commit(t.Context()))
+	if got := windowTexts(t, m, "s"); got != "user:third" {
+		t.Errorf("the window is %s", got)
+	}
+	must(t, begin(t, m).Abort(t.Context(), nil))
+}
+
+// TestOperations: a retry says nothing twice, also in another process, whatever
+// ids its messages have; old operations are forgotten.
+func TestOperations(t *testing.T) {
+	store := memory.NewInProcess()
+	here, there := newMemory(t, store), newMemory(t, store)
+	for range 3 {
+		must(t, here.AppendOnce(t.Context(), "s", "op 1", chat.Text(chat.User, "once")))
+		must(t, there.AppendOnce(t.Context(), "s", "op 1", chat.Text(chat.User, "once")))
+	}
+	turn := begin(t, here)
+	if turn.Operation("op 2") {
+		t.Error("op 2 is said to be done")
+	}
+	must(t, turn.Add(chat.Text(chat.User, "twice?")))
+	must(t, there.AppendOnce(t.Context(), "s", "op 2", chat.Text(chat.User, "no")))
+	must(t, turn.Commit(t.Context()))
+	if got := windowTexts(t, here, "s"); got != "user:once user:no" {
+		t.Errorf("the window is %s", got)
+	}
+	for i := range 70 {
+		must(t, here.AppendOnce(t.Context(), "long", fmt.Sprint(i), chat.Text(chat.User, "x")))
+	}
+	head, err := store.Head(t.Context(), memory.Key{Memory: "chat_memory", Session: "long"})
+	must(t, err)
+	if n := len(head.Values["operations"]); n > 64*17 {
+		t.Errorf("operations take %d bytes", n)
+	}
+}
+
+// TestTTL: a session that nobody touched is over, for reads at once, and gone
+// with the next turn or with Prune; another process that just spoke keeps it.
+func TestTTL(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	store := memory.NewInProcess()
+	ttl := func(c *memory.Config) { c.TTL, c.Now = time.Hour, func() time.Time { return now } }
+	m := with(t, store, ttl)
+	for _, s := range []string{"s", "other", "third"} {
+		must(t, m.Append(t.Context(), s, chat.Text(chat.User, "old")))
+	}
+	now = now.Add(59 * time.Minute)
+	must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "again")))
+	now = now.Add(30 * time.Minute)
+	if got := windowTexts(t, m, "s"); got != "user:old user:again" {
+		t.Errorf("the window is %s", got)
+	}
+	if got := windowTexts(t, m, "other"); got != "" {
+		t.Errorf("an old session still shows %s", got)
+	}
+	for e := range m.History(t.Context(), "other") {
+		t.Errorf("its history has %v", e)
+	}
+	if all, err := m.Sessions(t.Context()); err != nil || len(all) != 1 {
+		t.Errorf("listed %v, %v", all, err)
+	}
+	turn, err := m.Begin(t.Context(), "other")
+	must(t, err)
+	must(t, turn.Add(chat.Text(chat.User, "anew")))
+	must(t, turn.Commit(t.Context()))
+	if got := windowTexts(t, m, "other"); got != "user:anew" {
+		t.Errorf("the window is %s", got)
+	}
+	if n, err := m.Prune(t.Context()); n != 1 || err != nil {
+		t.Errorf("pruned %d, %v", n, err)
+	}
+	if head, err := store.Head(t.Context(), memory.Key{Memory: "m", Session: "third"}); head.Version != 0 || err != nil {
+		t.Errorf("still there: %+v, %v", head, err)
+	}
+}
+
+// TestFit: the oldest rounds are left out of one call, whole; what does not fit
+// at all is refused with the numbers.
+func TestFit(t *testing.T) {
+	m := with(t, memory.NewInProcess(), func(*memory.Config) {})
+	call := chat.Message{Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: "1", Name: "f", Arguments: "{}"}}}
+	found := chat.Text(chat.Tool, "found")
+	found.ToolCallID = "1"
+	must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "1"), call, found, chat.Text(chat.Assistant, "a"), chat.Text(chat.User, "2")))
+	turn := begin(t, m)
+	turn.System("be brief") // 3+6+8
+	must(t, turn.Add(chat.Text(chat.User, "3")))
+	for room, want := range map[int]string{
+		1000: "system:be brief user:1 assistant: tool:found assistant:a user:2 user:3",
+		50:   "system:be brief user:2 user:3",
+		43:   "system:be brief user:2 user:3",
+		42:   "system:be brief user:3",
+		0:    "system:be brief user:1 assistant: tool:found assistant:a user:2 user:3",
+	} {
+		msgs, err := turn.Fit(memory.Budget{ContextWindow: room, Answer: 7, Tools: 3})
+		must(t, err)
+		if got := texts(msgs); got != want {
+			t.Errorf("%d tokens: sent %s, want %s", room, got, want)
+		}
+	}
+	_, err := turn.Fit(memory.Budget{Model: "small", ContextWindow: 34, Answer: 7, Tools: 3})
+	var over *memory.BudgetError
+	if !errors.As(err, &over) || over.Round != 8 || err.Error() != "memory m: model small reads and writes 34 tokens in one call, but the newest round (1 message, 8 tokens), the system message (17), the tools (3) and the answer (7) need 35" {
+		t.Errorf("got %v", err)
+	}
+	must(t, turn.Commit(t.Context()))
+	if w := windowTexts(t, m, "s"); strings.Count(w, "user") != 3 {
+		t.Errorf("what had no room left the window: %s", w)
+	}
+}
+
+// TestNothingFits: a window that the policy leaves empty is not sent.
+func TestNothingFits(t *testing.T) {
+	m := with(t, memory.NewInProcess(), func(c *memory.Config) { c.Policy, c.MaxTokens = spec.PolicyTokenWindow, 20 })
+	turn := begin(t, m)
+	must(t, turn.Add(chat.Text(chat.User, strings.Repeat("x", 20))))
+	_, err := turn.Fit(memory.Budget{})
+	var nothing *memory.EmptyWindowError
+	if !errors.As(err, &nothing) || nothing.Used != 27 || nothing.Limit != 20 {
+		t.Errorf("got %v", err)
+	}
+	must(t, turn.Abort(t.Context(), err))
+}
+
+// TestPrefix: between two flushes what is sent only grows at its end, so that a
+// provider's prompt cache stays good.
+func TestPrefix(t *testing.T) {
+	m := with(t, memory.NewInProcess(), func(c *memory.Config) {
+		c.Policy, c.TokenLimit, c.ChatShare, c.FlushSize = spec.PolicyFlush, 1000, 0.7, 300
+	})
+	var before []string
+	flushed, kept := 0, 0
+	for i := range 200 {
+		turn := begin(t, m)
+		turn.System("be brief")
+		must(t, turn.Add(chat.Text(chat.User, fmt.Sprint("q", i))))
+		msgs, err := turn.Window()
+		must(t, err)
+		var now []string
+		for _, msg := range msgs {
+			now = append(now, string(chat.OpenAI(msg)))
+		}
+		if strings.HasPrefix(strings.Join(now, ","), strings.Join(before, ",")) {
+			kept++
+		} else {
+			flushed++
+		}
+		before = now
+		must(t, turn.Add(chat.Text(chat.Assistant, fmt.Sprint("a", i))))
+		must(t, turn.Commit(t.Context()))
+	}
+	list, err := m.Sessions(t.Context())
+	must(t, err)
+	if flushed > list[0].Flushes || kept < 5*flushed || flushed == 0 {
+		t.Errorf("the prefix changed %d times in %d flushes, it stayed %d times", flushed, list[0].Flushes, kept)
+	}
+}
+
+func TestReadText(t *testing.T) {
+	m := with(t, memory.NewInProcess(), func(c *memory.Config) { c.Policy, c.NRounds = spec.PolicyRoundWindow, 1 })
+	read := func(how memory.Reading) string { return must2(m.ReadText(t.Context(), "s", how))(t) }
+	if got := read(memory.Reading{Empty: "nothing yet"}); got != "nothing yet" {
+		t.Errorf("empty: %q", got)
+	}
+	must(t, m.Append(t.Context(), "s", chat.Text(chat.System, "sys"), chat.Text(chat.User, "1"), chat.Text(chat.Assistant, "a"), chat.Text(chat.User, "2")))
+	if got, want := read(memory.Reading{NRounds: 2}), "system: sys\n\nuser: 1\nassistant: a\n\nuser: 2"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	raw := must2(m.ReadJSON(t.Context(), "s", memory.Reading{}))(t)
+	if want := `[{"role":"system","content":"sys"},{"role":"user","content":"2"}]`; string(raw) != want {
+		t.Errorf("got %s, want %s", raw, want)
+	}
+	if _, err := m.Read(t.Context(), "s", memory.Reading{NRounds: -1}); err == nil || err.Error() != "memory m: n_rounds must be positive, not -1" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestPoliciesRefuse(t *testing.T) {
+	for want, cfg := range map[string]memory.Config{
+		"memory m: max_messages is a limit of policy message_window, not of flush":                             {MaxMessages: 3},
+		"memory m: token_limit is a limit of policy flush, not of round_window":                                {Policy: spec.PolicyRoundWindow, TokenLimit: 3},
+		"memory m: policy message_window needs max_messages, above 0":                                          {Policy: spec.PolicyMessageWindow},
+		"memory m: max_tokens must be positive, not -2":                                                        {Policy: spec.PolicyTokenWindow, MaxTokens: -2},
+		"memory m: keep_system_first is for the policies message_window and token_window, not flush":           {KeepSystemFirst: true},
+		`memory m: unknown policy "lru": it is flush, message_window, token_window, round_window or unbounded`: {Policy: "lru"},
+		`memory m: turns must be queue, reject or interrupt, not "later"`:                                      {Turns: "later"},
+		"memory m: ttl must be positive, not -1s":                                                              {TTL: -time.Second},
+	} {
+		cfg.ID, cfg.Counter = "m", runes{}
+		if _, err := memory.New(cfg, memory.NewInProcess()); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
