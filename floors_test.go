@@ -36,7 +36,6 @@ var house = map[string]struct {
 	"template":               {0, ground},
 	"internal/outbound":      {0, ground},
 	"internal/servertest":    {0, ground},
-	"internal/deps":          {0, ground},
 	"spec":                   {1, ground},
 	"chat":                   {1, ground},
 	"expression":             {2, ground},

@@ -67,23 +67,15 @@ func withContent(raw []byte, m chat.Message) []byte {
 		return raw // never: it was read before
 	}
 	old := bytes.TrimSpace(fields["content"])
-	var sent struct {
-		Content json.RawMessage `json:"content"`
-	}
+	content := encode(m.Text())
 	if len(old) > 0 && old[0] == '[' {
-		m.Blocks = append([]chat.Block{{Type: "text"}}, m.Blocks...) // so that it is written as parts
-		_ = json.Unmarshal(chat.OpenAI(m), &sent)
-		var parts []json.RawMessage
-		_ = json.Unmarshal(sent.Content, &parts)
-		sent.Content = encode(parts[min(1, len(parts)):])
-	} else {
-		sent.Content = encode(m.Text())
+		content = encode(withTexts(old, m.Blocks))
 	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	for depth := 0; ; {
 		token, err := dec.Token()
 		if err != nil {
-			return fmt.Appendf(raw[:len(raw)-1:len(raw)-1], `,"content":%s}`, sent.Content)
+			return fmt.Appendf(raw[:len(raw)-1:len(raw)-1], `,"content":%s}`, content)
 		}
 		switch token {
 		case json.Delim('{'), json.Delim('['):
@@ -92,10 +84,33 @@ func withContent(raw []byte, m chat.Message) []byte {
 			depth--
 		case "content":
 			if from := int(dec.InputOffset()); depth == 1 && raw[from] == ':' { // a key, for the text is compact
-				return slices.Concat(raw[:from+1], sent.Content, raw[from+1+len(old):])
+				return slices.Concat(raw[:from+1], content, raw[from+1+len(old):])
 			}
 		}
 	}
+}
+
+// textPart is a part of a content that is a text.
+type textPart struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+// withTexts is a list of parts with the texts of blocks; a block more than there
+// are parts is a notice before them.
+func withTexts(raw []byte, blocks []chat.Block) []any {
+	var parts []json.RawMessage
+	_ = json.Unmarshal(raw, &parts) // it was read before
+	var out []any
+	for i, b := range blocks {
+		at := i - (len(blocks) - len(parts))
+		if at < 0 || b.Type == "text" {
+			out = append(out, textPart{"text", b.Text})
+			continue
+		}
+		out = append(out, parts[at])
+	}
+	return out
 }
 
 // encode is v as JSON, its letters as they are.
