@@ -238,7 +238,14 @@ func (w *writes) addEntries(ctx context.Context, tx *sql.Tx, session int64, r *r
 }
 
 // Delete removes everything that the session has.
-func (s *Store) Delete(ctx context.Context, key memory.Key) error {
+func (s *Store) Delete(ctx context.Context, key memory.Key) error { return s.remove(ctx, key, nil) }
+
+// Remove is Delete for a session that still has the version.
+func (s *Store) Remove(ctx context.Context, key memory.Key, version int64) error {
+	return s.remove(ctx, key, &version)
+}
+
+func (s *Store) remove(ctx context.Context, key memory.Key, version *int64) error {
 	f, err := s.open(ctx, false)
 	if err != nil || f == nil {
 		return err
@@ -254,6 +261,16 @@ func (s *Store) Delete(ctx context.Context, key memory.Key) error {
 		return s.explain(cause(ctx, err))
 	}
 	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
+	if version != nil {
+		var held int64
+		err := tx.QueryRowContext(ctx, "SELECT version FROM sessions WHERE memory = ? AND session = ?", key.Memory, key.Session).Scan(&held)
+		if errors.Is(err, sql.ErrNoRows) || err == nil && held != *version {
+			return memory.ErrConflict
+		}
+		if err != nil {
+			return s.explain(cause(ctx, err))
+		}
+	}
 	const session = "(SELECT id FROM sessions WHERE memory = ?1 AND session = ?2)"
 	for _, statement := range []string{
 		"DELETE FROM entries WHERE id BETWEEN (" + session + " << 36) AND (" + session + " << 36 | 68719476735)",
