@@ -14,7 +14,7 @@ import (
 func checkFile(arguments []string) error {
 	passes, err := strconv.Atoi(arguments[1])
 	if err != nil || passes < 1 {
-		return fmt.Errorf("N: %q is not a positive number", arguments[1])
+		return fmt.Errorf("%q is not a positive number of passes", arguments[1])
 	}
 	return measure(passes, func() string {
 		errors, warnings := 0, 0

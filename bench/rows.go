@@ -74,7 +74,7 @@ func openRows() (*runtime.App, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	path := filepath.Join(dir, "w3.qtype.yaml")
 	if err := os.WriteFile(path, []byte(rowsDocument), 0o600); err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func passRows(app *runtime.App, in, out string, workers int) (rows int64, err er
 	if err != nil {
 		return 0, err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // it was only read
 	to, err := os.Create(out)
 	if err != nil {
 		return 0, err

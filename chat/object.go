@@ -3,6 +3,7 @@ package chat
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -55,7 +56,7 @@ func readObject(data []byte, what string, lenient bool, known ...string) (object
 }
 
 func badJSON(what string, err error) error {
-	if err == io.EOF || err == io.ErrUnexpectedEOF {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("%s is cut off: the JSON text ends too early", what)
 	}
 	return fmt.Errorf("%s is not valid JSON: %s", what, strings.TrimPrefix(err.Error(), "json: "))

@@ -24,7 +24,7 @@ func parse(file *source.File, pos *positions) (*yaml.Node, diag.List) {
 		return nil, diag.List{syntaxFault(file, pos, err)}
 	}
 	var root yaml.Node
-	if err := in.Load(&root); err == io.EOF {
+	if err := in.Load(&root); errors.Is(err, io.EOF) {
 		return nil, nil
 	} else if err != nil {
 		return nil, diag.List{syntaxFault(file, pos, err)}
@@ -32,7 +32,7 @@ func parse(file *source.File, pos *positions) (*yaml.Node, diag.List) {
 	var second yaml.Node
 	if err := in.Load(&second); err == nil {
 		return content(&root), diag.List{secondDocument(file, pos, &second)}
-	} else if err != io.EOF {
+	} else if !errors.Is(err, io.EOF) {
 		return content(&root), diag.List{syntaxFault(file, pos, err)}
 	}
 	return content(&root), nil

@@ -176,8 +176,8 @@ func TestTidyNeverChangesTheMeaning(t *testing.T) {
 
 // FuzzTidy formats any text: YAML stays the same YAML, and nothing else is touched.
 func FuzzTidy(f *testing.F) {
-	for _, text := range samples(f) {
-		f.Add(text)
+	for _, text := range []string{"a:\n    - b: |+\n        x\n\n    -   c: [1,\n      2]\n# d\n", "a: &x {b: \"c\n  d\"}\ne:\n- *x\n"} {
+		f.Add(text) // short ones: the longer a text, the longer the tool shortens it
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		made, err := tidy(text)

@@ -94,7 +94,7 @@ func (l *lanes) wait(ctx context.Context, session string, cancel context.CancelC
 		return nil
 	}
 	if cause != nil {
-		if cause == errBusy && l.turns[session] != nil {
+		if errors.Is(cause, errBusy) && l.turns[session] != nil {
 			l.mu.Unlock()
 			return errBusy
 		}

@@ -51,7 +51,7 @@ func readVocabulary(r io.Reader, tokens int) (*vocabulary, error) {
 		case n == tokens:
 			return nil, fmt.Errorf("found more than %d tokens", tokens)
 		}
-		rank := uint32(0)
+		var rank uint32
 		if token, rank, err = parseToken(token[:0], line); err != nil {
 			return nil, fmt.Errorf("line %d: %w", n+1, err)
 		}

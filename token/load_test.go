@@ -27,7 +27,7 @@ func TestName(t *testing.T) {
 		if got := encoding(t, name).Name(); got != name {
 			t.Errorf("For(%s).Name() = %s", name, got)
 		}
-		if encoding(t, name) != encoding(t, name) {
+		if first, again := encoding(t, name), encoding(t, name); first != again {
 			t.Errorf("%s is loaded twice", name)
 		}
 	}

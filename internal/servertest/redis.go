@@ -2,6 +2,7 @@ package servertest
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"net"
 	"os/exec"
@@ -31,7 +32,7 @@ func Redis(settings ...string) (*Server, error) {
 
 // pong tells whether a Redis server answers, be it that it wants a password.
 func pong(s *Server) error {
-	conn, err := net.DialTimeout("tcp", s.Address(), time.Second)
+	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(context.Background(), "tcp", s.Address())
 	if err != nil {
 		return err
 	}

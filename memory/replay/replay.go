@@ -114,10 +114,10 @@ type shown struct {
 func (r *replay) run(ctx context.Context, in *bufio.Reader, each bool) error {
 	for {
 		raw, err := readLine(in)
-		if err != nil && err != io.EOF {
+		if err != nil && !errors.Is(err, io.EOF) {
 			return &LineError{Line: r.line + 1, Err: err}
 		}
-		if raw == nil && err == io.EOF {
+		if raw == nil && err != nil {
 			break
 		}
 		r.line++
