@@ -10,6 +10,7 @@ import (
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/servertest"
+	"github.com/qtype-dev/qtype/memory/stores"
 	"github.com/qtype-dev/qtype/runtime"
 )
 
@@ -65,6 +66,7 @@ func TestStores(t *testing.T) {
 			t.Error(err)
 		}
 	}()
+	stores.Quiet()
 	redis := "redis://" + server.Address() + "/0"
 	for _, test := range []struct{ name, stores, memory, place, file string }{
 		{"nothing said", "", "", qtype.DefaultStore, qtype.DefaultStore},

@@ -117,9 +117,9 @@ func BenchmarkRows(b *testing.B) {
 
 func TestWrongNumbers(t *testing.T) {
 	for want, arguments := range map[string][]string{
-		`w3: WORKERS: "x" is not a positive number`: {"w3", "in", "out", "x"},
-		`w3: WORKERS: "0" is not a positive number`: {"w3", "in", "out", "0"},
-		`w4: "-1" is not a positive number of passes`:      {"w4", "in", "-1"},
+		`w3: WORKERS: "x" is not a positive number`:   {"w3", "in", "out", "x"},
+		`w3: WORKERS: "0" is not a positive number`:   {"w3", "in", "out", "0"},
+		`w4: "-1" is not a positive number of passes`: {"w4", "in", "-1"},
 	} {
 		if err := start(arguments); err == nil || err.Error() != want {
 			t.Errorf("%v: %v, want %s", arguments, err, want)

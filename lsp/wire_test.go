@@ -34,8 +34,14 @@ func rawStart(t *testing.T) *raw {
 		_ = toServer.Close()
 		_ = fromServer.Close()
 		r.done <- err
+		close(r.done)
 	}()
-	t.Cleanup(func() { _ = in.Close(); _ = out.Close() })
+	t.Cleanup(func() { // a check that is under way is waited for
+		_ = in.Close()
+		_ = out.Close()
+		for range r.done {
+		}
+	})
 	return r
 }
 
@@ -90,9 +96,11 @@ func (r *raw) read() response {
 	return response{}
 }
 
-// ended waits for Serve.
+// ended waits for Serve, reading what it still has to say: findings are told
+// when they are there, and a pipe that nobody reads holds the server up.
 func (r *raw) ended() error {
 	r.t.Helper()
+	go func() { _, _ = io.Copy(io.Discard, r.out) }()
 	select {
 	case err := <-r.done:
 		return err

@@ -127,7 +127,7 @@ func (l *lanes) hold(session string, cancel context.CancelCauseFunc) {
 // takeOver ends the turn that runs and those that wait. It answers who still waits.
 func (l *lanes) takeOver(session string, cause error) []*waiter {
 	queue := l.queues[session]
-	if cause == errBusy {
+	if errors.Is(cause, errBusy) {
 		return queue // nobody but an append is in the lane
 	}
 	if cancel := l.turns[session]; cancel != nil {

@@ -89,7 +89,10 @@ func expected(f *pflag.Flag) string {
 	if c, ok := f.Value.(*choice); ok {
 		return "it is one of " + joinNames(c.known())
 	}
-	return "a " + f.Value.Type() + " is expected"
+	if kind := f.Value.Type(); !strings.HasPrefix(kind, "int") && !strings.HasPrefix(kind, "uint") {
+		return "a " + kind + " is expected"
+	}
+	return "a whole number is expected"
 }
 
 // choice is a flag that takes one of a few words.

@@ -41,13 +41,16 @@ type Gap struct {
 	To       int64            `json:"to"`       // the last one's
 	Messages int              `json:"messages"` // how many they are
 	Tokens   int              `json:"tokens"`   // their tokens
-	Kind     memory.EventKind `json:"kind"`     // flush, failed or set; "budget" where the context window had no room
+	Kind     memory.EventKind `json:"kind"`     // flush, failed or set; "budget" or "limit" where only this call had no room
 	Turn     int64            `json:"turn"`     // the turn in which they left
 	Reason   string           `json:"reason"`   // by which rule and numbers
 }
 
-// budget is the kind of a gap that one call made.
-const budget memory.EventKind = "budget"
+// What one call left out without evicting it.
+const (
+	budget memory.EventKind = "budget" // the model's context window had no room
+	limit  memory.EventKind = "limit"  // the policy's limit had none, and the turn then failed
+)
 
 // NoTurnError says that a session has no turn of that number.
 type NoTurnError struct {
@@ -133,8 +136,13 @@ func (r *Report) place(e memory.Entry, sent memory.Event, events []memory.Event)
 func (r *Report) miss(e memory.Entry, events []memory.Event) {
 	gap := Gap{From: e.Seq, To: e.Seq, Messages: 1, Tokens: e.Tokens, Kind: budget, Turn: r.Turn,
 		Reason: fmt.Sprintf("this call had no room left for them in the context window of %s", show.Thousands(r.Call.ContextWindow))}
-	if r.Call.Left == 0 {
-		gap.Reason = "another process said them while this turn went on"
+	switch {
+	case r.Call.Left > 0:
+	case e.Seq <= r.Call.Seen:
+		gap.Kind = limit
+		gap.Reason = "the policy's limit left no room in this call; the turn failed, so nothing was evicted"
+	default:
+		gap.Reason = "another process said so while this turn went on"
 	}
 	for _, ev := range events {
 		covers := ev.From <= e.Seq && e.Seq <= ev.To && ev.Turn <= r.Turn && ev.Kind != memory.EventSent

@@ -80,6 +80,29 @@ func TestTurn(t *testing.T) {
 	}
 }
 
+// TestFailedTurnUnderALimit: a turn that fails evicts nothing, and still was
+// not sent what its policy had no room for.
+func TestFailedTurnUnderALimit(t *testing.T) {
+	m, err := memory.New(memory.Config{ID: "m", Policy: "message_window", MaxMessages: 2, Counter: runes{}}, memory.NewInProcess())
+	must(t, err)
+	must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "q"), chat.Text(chat.Assistant, "a")))
+	turn, err := m.Begin(t.Context(), "s")
+	must(t, err)
+	must(t, turn.Add(chat.Text(chat.User, "r")))
+	_, err = turn.Fit(memory.Budget{Model: "small"})
+	must(t, err)
+	must(t, turn.Abort(t.Context(), errors.New("no answer")))
+	r, err := explain.Turn(t.Context(), m, "s", 0)
+	must(t, err)
+	var b strings.Builder
+	must(t, r.Write(&b))
+	want := "turn 2 sent 2 messages, 21 tokens, to small\nthe turn failed: no answer\n" +
+		"left out: message 1: the policy's limit left no room in this call; the turn failed, so nothing was\n          evicted\n"
+	if b.String() != want {
+		t.Errorf("got %s\nwant %s", b.String(), want)
+	}
+}
+
 // TestExport: what is written can be replayed.
 func TestExport(t *testing.T) {
 	m := conversation(t)

@@ -156,7 +156,7 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 		switch {
 		case len(line) > maxLine:
 			return nil, fmt.Errorf("the line is longer than %d MiB", maxLine>>20)
-		case err == bufio.ErrBufferFull:
+		case errors.Is(err, bufio.ErrBufferFull):
 			continue
 		case err == io.EOF && len(line) > 0:
 			return line, nil

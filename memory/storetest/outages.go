@@ -154,12 +154,12 @@ func sayOnce(t *testing.T, m *memory.Memory, session, text string) {
 		}
 	}
 	defer func() { _ = turn.Abort(t.Context(), nil) }() // after a Commit it does nothing; else the next turn would wait for ever
-	if err := turn.Add(chat.Text(chat.User, text)); !hopeful(t, err) {
-		return
-	}
-	for err = turn.Commit(t.Context()); err != nil; err = turn.Commit(t.Context()) {
-		if !hopeful(t, err) {
-			return
+	msg := chat.Text(chat.User, text)
+	for _, try := range []func() error{func() error { return turn.Add(msg) }, func() error { return turn.Commit(t.Context()) }} {
+		for err := try(); err != nil; err = try() {
+			if !hopeful(t, err) {
+				return
+			}
 		}
 	}
 }
