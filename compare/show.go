@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/qtype-dev/qtype/source"
 )
@@ -23,10 +24,14 @@ const hidden = "***"
 
 // delicate is a key whose value may be a secret although the language does not
 // know it: a header, an argument of a client.
-var delicate = regexp.MustCompile(`(?i)(key|token|secret|passw|auth|cookie|credential|signature)[a-z_-]*$`)
+var delicate = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)(key|token|secret|passw|auth|cookie|credential|signature)[a-z_-]*$`)
+})
 
 // inside are secrets within a text: the password of a URL, a credential of a header, a query or a program's argument.
-var inside = regexp.MustCompile(`(?i)(://[^/\s:@]*:)[^@\s/]+(@)|\b((?:bearer|basic)\s+)\S+|((?:[?&]|--?)[a-z_-]*(?:key|token|secret|sig|passw)[a-z_-]*=)[^&\s]+`)
+var inside = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)(://[^/\s:@]*:)[^@\s/]+(@)|\b((?:bearer|basic)\s+)\S+|((?:[?&]|--?)[a-z_-]*(?:key|token|secret|sig|passw)[a-z_-]*=)[^&\s]+`)
+})
 
 // notDelicate are keys of the language that count tokens or refer by id.
 func notDelicate(key string) bool {
@@ -68,7 +73,7 @@ func (d delta) isDelicate() bool {
 		return true
 	}
 	key := d.key[strings.LastIndexByte(d.key, '.')+1:]
-	return delicate.MatchString(key) && !notDelicate(key) && d.old.shape != number && d.new.shape != number
+	return delicate().MatchString(key) && !notDelicate(key) && d.old.shape != number && d.new.shape != number
 }
 
 // both tells whether both values are of a shape.
@@ -122,7 +127,7 @@ func (t *tree) shown(hide bool) string {
 
 // isFlag tells whether an argument of a program says that the next one is a secret.
 func isFlag(arg string) bool {
-	return strings.HasPrefix(arg, "-") && !strings.Contains(arg, "=") && delicate.MatchString(arg)
+	return strings.HasPrefix(arg, "-") && !strings.Contains(arg, "=") && delicate().MatchString(arg)
 }
 
 // flat tells whether a list holds scalars alone.
@@ -182,7 +187,7 @@ func signed(sign string, lines []string) []string {
 }
 
 // mask hides secrets inside of a text.
-func mask(s string) string { return inside.ReplaceAllString(s, "${1}${3}${4}"+hidden+"${2}") }
+func mask(s string) string { return inside().ReplaceAllString(s, "${1}${3}${4}"+hidden+"${2}") }
 
 // quote puts a text in quotes unless it is one plain word.
 func quote(s string) string {

@@ -164,7 +164,7 @@ func (r *reader) special(v reflect.Value, place *spec.Place) *tree {
 	case spec.Duration:
 		t.setNumber(float64(x), time.Duration(x).String())
 	case spec.Expression:
-		t.text = r.reword(x.Text, inExpression)
+		t.text = r.reword(x.Text, inExpression())
 	case spec.Bindings:
 		for _, b := range x {
 			t.put(b.Name, r.value(reflect.ValueOf(b.Var), place.Field(b.Name)))

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"regexp"
+	"sync"
 
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -9,18 +10,18 @@ import (
 // The places in which a step's texts name variables: {name} in a template,
 // :name in a query, name in an expression.
 var (
-	inTemplate   = regexp.MustCompile(`\{\s*([^{}\s]+)\s*\}`)
-	inQuery      = regexp.MustCompile(`:([\pL_][\pL\pN_]*)`)
-	inExpression = regexp.MustCompile(`([\pL_][\pL\pN_]*)`)
+	inTemplate   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{\s*([^{}\s]+)\s*\}`) })
+	inQuery      = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`:([\pL_][\pL\pN_]*)`) })
+	inExpression = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`([\pL_][\pL\pN_]*)`) })
 )
 
 // worded tells how the text of a key names variables; nil where it does not.
 func worded(key string) *regexp.Regexp {
 	switch key {
 	case "template":
-		return inTemplate
+		return inTemplate()
 	case "query":
-		return inQuery
+		return inQuery()
 	}
 	return nil
 }

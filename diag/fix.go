@@ -3,6 +3,7 @@ package diag
 import (
 	"regexp"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/qtype-dev/qtype/source"
@@ -146,7 +147,7 @@ func written(s source.Span) string {
 }
 
 // plainWord is what YAML reads as the text that it is, without quotes, in every place.
-var plainWord = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
+var plainWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`) })
 
 // plain tells whether a text needs no quotes in YAML 1.1 or 1.2.
 func plain(s string) bool {
@@ -154,7 +155,7 @@ func plain(s string) bool {
 	case "y", "n", "yes", "no", "on", "off", "true", "false", "null":
 		return false
 	}
-	return plainWord.MatchString(s)
+	return plainWord().MatchString(s)
 }
 
 // isTag tells whether a text is a YAML tag of ours, such as !include.

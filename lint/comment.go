@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
@@ -28,7 +29,7 @@ type comment struct {
 
 // attempt matches what somebody meant as a silencing comment; its parts are the
 // name as it is written and the rest.
-var attempt = regexp.MustCompile(`#[ \t]*(qtype[ \t]*:[ \t]*ignore)\b(.*)$`)
+var attempt = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`#[ \t]*(qtype[ \t]*:[ \t]*ignore)\b(.*)$`) })
 
 // commentsOf finds the silencing comments of files, and warns of those that are
 // not understood.
@@ -76,7 +77,7 @@ func candidates(f *source.File) []*comment {
 		if !strings.Contains(line, "qtype") {
 			continue
 		}
-		at := attempt.FindStringIndex(line)
+		at := attempt().FindStringIndex(line)
 		if at == nil || at[0] > 0 && line[at[0]-1] != ' ' && line[at[0]-1] != '\t' {
 			continue
 		}
@@ -114,7 +115,7 @@ func aim(found []*comment, lines []string) {
 }
 
 // number is how a candidate is marked for outsideOfTexts.
-var number = regexp.MustCompile(`#⟪(\d+)⟫`)
+var number = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`#⟪(\d+)⟫`) })
 
 // outsideOfTexts leaves only real comments: a # inside of a quoted or a block
 // text is none. Every candidate gets a number in its place, and those whose
@@ -143,7 +144,7 @@ func outsideOfTexts(found []*comment, lines []string) []*comment {
 
 func markInside(n *yaml.Node, inside map[int]bool) {
 	if n.Kind == yaml.ScalarNode {
-		for _, m := range number.FindAllStringSubmatch(n.Value, -1) {
+		for _, m := range number().FindAllStringSubmatch(n.Value, -1) {
 			i, _ := strconv.Atoi(m[1]) // digits, by the pattern
 			inside[i] = true
 		}
@@ -154,11 +155,11 @@ func markInside(n *yaml.Node, inside map[int]bool) {
 }
 
 // code is the form of a code.
-var code = regexp.MustCompile(`^QT[0-9]{3}$`)
+var code = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^QT[0-9]{3}$`) })
 
 // parse reads the codes; the answer tells what is wrong with the comment.
 func (c *comment) parse(known []string) *diag.Diagnostic {
-	parts := attempt.FindStringSubmatch(c.text)
+	parts := attempt().FindStringSubmatch(c.text)
 	list, _, _ := strings.Cut(parts[2], ":")
 	words := strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })
 	problem := func(format string, args ...any) *diag.Diagnostic {
@@ -173,7 +174,7 @@ func (c *comment) parse(known []string) *diag.Diagnostic {
 	}
 	for _, word := range words {
 		switch {
-		case !code.MatchString(word):
+		case !code().MatchString(word):
 			return problem("qtype:ignore takes codes, and %q is none", word)
 		case !slices.Contains(known, word):
 			d := ruleMalformed.At(c.span(), "qtype:ignore: there is no code %s", word).WithHint("qtype explain lists the codes")

@@ -81,8 +81,8 @@ func readPage(in io.ReadCloser, path string) (*page, error) {
 // The parts of a page that matter. A fence may be indented, and its info string
 // starts with the language; a block whose info string holds qtype:ignore is left alone.
 var (
-	opening = regexp.MustCompile("^([ \t]*)(`{3,}|~{3,})[ \t]*([^`]*)$")
-	topKey  = regexp.MustCompile(`^["']?([A-Za-z_$]+)["']?[ \t]*:([ \t]|$)`)
+	opening = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("^([ \t]*)(`{3,}|~{3,})[ \t]*([^`]*)$") })
+	topKey  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^["']?([A-Za-z_$]+)["']?[ \t]*:([ \t]|$)`) })
 )
 
 // blocksOf finds the fenced blocks of YAML that are whole documents.
@@ -90,7 +90,7 @@ func blocksOf(page []byte) []block {
 	var found []block
 	lines := strings.Split(string(page), "\n")
 	for i := 0; i < len(lines); i++ {
-		open := opening.FindStringSubmatch(strings.TrimRight(lines[i], "\r"))
+		open := opening().FindStringSubmatch(strings.TrimRight(lines[i], "\r"))
 		if open == nil {
 			continue
 		}
@@ -133,7 +133,7 @@ func isDocument(lines []string) bool {
 		if margin < 0 {
 			margin = len(line) - len(bare)
 		}
-		if key := topKey.FindStringSubmatch(bare); key != nil && len(line)-len(bare) == margin {
+		if key := topKey().FindStringSubmatch(bare); key != nil && len(line)-len(bare) == margin {
 			keys[key[1]] = true
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/qtype-dev/qtype/diag"
 )
@@ -40,7 +41,7 @@ func (s *server) renameable(ctx context.Context, p positionParams) (aim, error) 
 }
 
 // plainID matches ids that need no quotes and can stand in a template.
-var plainID = regexp.MustCompile(`^[\p{L}_][\p{L}\p{N}_.-]*$`)
+var plainID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\p{L}_][\p{L}\p{N}_.-]*$`) })
 
 // isPlainID tells whether an id can stand in YAML as it is.
 func isPlainID(id string) bool {
@@ -48,7 +49,7 @@ func isPlainID(id string) bool {
 	case "true", "false", "yes", "no", "on", "off", "null", "y", "n":
 		return false
 	}
-	return plainID.MatchString(id)
+	return plainID().MatchString(id)
 }
 
 // rename gives an entity another id wherever it is named, includes too. It

@@ -1,6 +1,9 @@
 package spec
 
-import "reflect"
+import (
+	"reflect"
+	"sync"
+)
 
 // Case is one alternative of a union: the value of the tag and the struct that it stands for.
 type Case struct {
@@ -62,9 +65,9 @@ func stepCases() []Case {
 }
 
 // TypeName is the value of `type` that stands for n: LLMInference, APITool, api_key; empty for a node of no union.
-func TypeName(n Node) string { return typeNames[reflect.TypeOf(n)] }
+func TypeName(n Node) string { return typeNames()[reflect.TypeOf(n)] }
 
-var typeNames = func() map[reflect.Type]string {
+var typeNames = sync.OnceValue(func() map[reflect.Type]string {
 	names := map[reflect.Type]string{}
 	for _, u := range Unions() {
 		for _, c := range u.Cases {
@@ -72,4 +75,4 @@ var typeNames = func() map[reflect.Type]string {
 		}
 	}
 	return names
-}()
+})
