@@ -7,6 +7,7 @@ package diag
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/qtype-dev/qtype/source"
 )
@@ -45,7 +46,7 @@ func (d Diagnostic) Error() string {
 	if d.Hint != "" {
 		line += "; " + d.Hint
 	}
-	if place := d.Span.String(); place != "" {
+	if place := d.Span.String(); place != "" && !strings.HasPrefix(line, place+" ") {
 		line = place + ": " + line
 	}
 	return visible(fmt.Sprintf("%s [%s]", line, d.Code))

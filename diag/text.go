@@ -82,10 +82,13 @@ func (p *printer) block(d Diagnostic) {
 		color = yellow
 	}
 	head := p.paint(color, fmt.Sprintf("%s[%s]", d.Severity, d.Code))
-	if place := visible(d.Span.String()); place != "" {
-		head += " " + place
+	switch place := d.Span.String(); {
+	case place == "":
+		head += ":"
+	case !strings.HasPrefix(d.Message, place+" "): // a fault of a file as a whole begins with its name
+		head += " " + visible(place) + ":"
 	}
-	p.line(head + ": " + p.paint(bold, visible(d.Message)))
+	p.line(head + " " + p.paint(bold, visible(d.Message)))
 
 	marks := []mark{{span: d.Span, text: d.Hint, sign: "^", color: color}}
 	for _, r := range d.Related {

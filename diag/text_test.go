@@ -94,7 +94,7 @@ func TestTextInsideAnInclude(t *testing.T) {
 func TestTextWithoutAPlace(t *testing.T) {
 	fault := diag.Diagnostic{Code: "QT001", Severity: diag.Error, Message: "no.yaml does not exist", Hint: "check the path",
 		Span: source.Span{File: &source.File{Path: "no.yaml"}}}
-	want := "error[QT001] no.yaml: no.yaml does not exist\n  = check the path\n  = qtype explain QT001\n"
+	want := "error[QT001] no.yaml does not exist\n  = check the path\n  = qtype explain QT001\n"
 	if d := cmp.Diff(want, text(t, diag.TextOptions{}, fault)); d != "" {
 		t.Error(d)
 	}
