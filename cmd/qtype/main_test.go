@@ -182,7 +182,7 @@ func TestInterrupt(t *testing.T) {
 	}()
 	code, out, errText := terminal(ctx, 80, "run", "app.qtype.yaml", "-I", "m.csv", "-o", "out.csv", "--ephemeral")
 	<-released
-	if code != exitFailed || out != "" || !strings.HasSuffix(errText, "error: interrupted after 0 rows: out.csv was not written\n") {
+	if code != exitFailed || out != "" || !strings.HasSuffix(errText, "error: interrupted after 0 rows: out.csv was not written\n") || strings.Contains(errText, "written to") {
 		t.Errorf("status %d, output %q, error %q", code, out, errText)
 	}
 	if left, _ := os.ReadDir("."); len(left) != 2 {

@@ -199,6 +199,7 @@ func (j *job) do(ctx context.Context) error {
 	}
 	if err == nil {
 		err = j.results.close()
+		sum.written = err == nil && j.output != ""
 	} else {
 		j.results.abort()
 	}
@@ -206,7 +207,7 @@ func (j *job) do(ctx context.Context) error {
 	if failing := j.failed.close(); err == nil {
 		err = failing
 	}
-	if ctx.Err() != nil {
+	if err != nil && ctx.Err() != nil { // an interrupt after the last row stops nothing
 		_, done, _ := progress.Rows()
 		err = fmt.Errorf("%w after %s%s", errInterrupted, count(done, "row"), j.notWritten())
 	}

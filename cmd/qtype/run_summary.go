@@ -28,6 +28,7 @@ type summary struct {
 	begin    time.Time
 	done     int64
 	failed   int64
+	written  bool // the file of -o stands under its name
 	reasons  map[string]int
 	sessions map[string]bool
 	flushes  map[string]int // by memory and session, before the run
@@ -119,7 +120,7 @@ func (s *summary) outcome() string {
 			text += " (" + reason + ")"
 		}
 	}
-	if s.job.output != "" {
+	if s.written {
 		text += ", written to " + clean(s.job.output) + ","
 	}
 	return text + " in " + took(time.Since(s.begin))
