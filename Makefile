@@ -8,7 +8,7 @@ FUZZTIME ?= 5s
 BENCHCOUNT ?= 1
 
 .DEFAULT_GOAL := all
-.PHONY: all help build install test lint fmt vet bench fuzz generate check-generated examples ci clean
+.PHONY: all help build build-cloud install test lint fmt vet bench fuzz generate check-generated examples ci clean
 
 all: fmt vet lint test check-generated
 
@@ -17,6 +17,9 @@ help:
 
 build: ## the command, static, in bin/
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o $(BIN)/qtype ./cmd/qtype
+
+build-cloud: ## the same with s3://, gs:// and az:// addresses, some 50 MB larger
+	CGO_ENABLED=0 $(GO) build -trimpath -tags cloud -ldflags "-s -w" -o $(BIN)/qtype-cloud ./cmd/qtype
 
 install: ## the command, where go puts commands
 	$(GO) install ./cmd/qtype

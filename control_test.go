@@ -50,8 +50,8 @@ func TestSwitch(t *testing.T) {
 	if len(got) != 6 {
 		t.Fatalf("got %q", got)
 	}
-	// A flow that fails keeps its own step's name; an expression that fails names its place.
-	if !strings.HasPrefix(got[4], "row 4: step read: ") {
+	// A failure in a flow names the way to its step; an expression that fails names its place.
+	if !strings.HasPrefix(got[4], "row 4: step choose > read: ") {
 		t.Errorf("got %s", got[4])
 	}
 	if !strings.HasPrefix(got[5], "row 5: step choose: the expression name startsWith") ||
@@ -153,7 +153,7 @@ func TestParallel(t *testing.T) {
 	if len(got) != 2 || got[0] != "left | right" {
 		t.Fatalf("got %q", got)
 	}
-	if !strings.HasPrefix(got[1], "row 2: step ask_right: ") || !strings.Contains(got[1], "404") {
+	if !strings.HasPrefix(got[1], "row 2: step both > ask_right: ") || !strings.Contains(got[1], "404") {
 		t.Errorf("the first failure is not the row's: %s", got[1])
 	}
 	<-cancelled

@@ -28,6 +28,7 @@ import (
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/source"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/tool"
 	"github.com/qtype-dev/qtype/validate"
 )
 
@@ -71,6 +72,36 @@ func Ephemeral() Option { return WithStore(memory.NewInProcess()) }
 // WithWarnings tells, in one line each, of stores that are set up such that they
 // may lose conversations. It may be called at any time.
 func WithWarnings(tell func(string)) Option { return func(o *options) { o.run.Warn = tell } }
+
+// WithClientTool answers the ClientTool of that id; an empty id stands for all of
+// those that nothing else answers. What answer returns is checked against the
+// tool's outputs.
+func WithClientTool(id string, answer tool.Answer) Option {
+	return func(o *options) {
+		others := o.run.Clients
+		o.run.Clients = func(asked string) tool.Answer {
+			if asked == id {
+				return answer
+			}
+			if others != nil {
+				if other := others(asked); other != nil {
+					return other
+				}
+			}
+			if id == "" {
+				return answer
+			}
+			return nil
+		}
+	}
+}
+
+// WithApproval asks approve before an Agent calls a tool that its approve lists.
+func WithApproval(approve tool.Approve) Option { return func(o *options) { o.run.Approve = approve } }
+
+// WithLog tells, in one line each, what Python functions print. It may be called
+// at any time, from several goroutines at once.
+func WithLog(tell func(line string)) Option { return func(o *options) { o.run.Log = tell } }
 
 // WithHTTP makes models and tools use c.
 func WithHTTP(c *http.Client) Option { return func(o *options) { o.run.HTTP = c } }

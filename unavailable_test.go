@@ -46,8 +46,6 @@ func TestWhatCannotRunYetSaysSo(t *testing.T) {
 	)
 	for want, text := range map[string]string{
 		"app.qtype.yaml:4:18: memory recent: context":           notYet(", context: [{type: variables}]", "", tool, "", agent, ""),
-		"app.qtype.yaml:6:79: model writer: rate_limit":         notYet("", ", rate_limit: {requests_per_minute: 3}", tool, "", agent, ""),
-		"app.qtype.yaml:6:79: model writer: fallbacks":          notYet("", ", fallbacks: [spare]", tool, "", agent, ""),
 		"app.qtype.yaml:9:16: tool help: tool type MCPTool":     notYet("", "", "type: MCPTool, command: mcp-files", "", agent, ""),
 		"app.qtype.yaml:9:16: tool help: tool type CommandTool": notYet("", "", "type: CommandTool, name: help, description: Helps, program: wc", "", agent, ""),
 		"app.qtype.yaml:9:16: tool help: tool type FlowTool":    notYet("", "", "type: FlowTool, flow: helper, description: Helps", "", agent, ""),

@@ -87,11 +87,12 @@ func slideOnce(said []chat.Message, counter memory.Counter) (string, error) {
 	}
 	sum := 0
 	var w memory.Window
+	session := m.Session("s")
 	for i := range said {
-		if err := m.Append(ctx, "s", said[i]); err != nil {
+		if err := session.Append(ctx, said[i]); err != nil {
 			return "", err
 		}
-		if w, err = m.Window(ctx, "s"); err != nil {
+		if w, err = session.Window(ctx); err != nil {
 			return "", err
 		}
 		sum += len(w.Entries)
@@ -148,24 +149,25 @@ func manySessions(arguments []string) error {
 	if err != nil {
 		return err
 	}
-	names := make([]string, sessions)
-	for i := range names {
-		names[i] = "s" + strconv.Itoa(i)
+	all := make([]*memory.Session, sessions)
+	for i := range all {
+		all[i] = m.Session("s" + strconv.Itoa(i))
 	}
 	began, cpu := time.Now(), cpuTime()
-	sum, err := talk(m, names, pool)
+	sum, err := talk(all, pool)
 	if err != nil {
 		return err
 	}
 	wall := time.Since(began)
 	cpu = cpuTime() - cpu
 	chars := 0
-	for _, name := range names {
-		w, err := m.Window(context.Background(), name)
+	var buffer memory.Buffer
+	for _, one := range all {
+		window, err := one.Messages(context.Background(), &buffer)
 		if err != nil {
 			return err
 		}
-		chars += characters(w.Messages())
+		chars += characters(window)
 	}
 	each := 1 / float64(sessions*ofOneSession)
 	return json.NewEncoder(os.Stdout).Encode(figures{Wall: float64(wall) * each, CPU: float64(cpu) * each,
@@ -173,11 +175,11 @@ func manySessions(arguments []string) error {
 }
 
 // talk lets the talkers speak and answers the sum of the windows' sizes.
-func talk(m *memory.Memory, names []string, pool []message) (int, error) {
+func talk(all []*memory.Session, pool []message) (int, error) {
 	sums, errs := make([]int, talkers), make([]error, talkers)
 	var wg sync.WaitGroup
 	for one := range talkers {
-		wg.Go(func() { sums[one], errs[one] = speak(m, names, pool, one) })
+		wg.Go(func() { sums[one], errs[one] = speak(all, pool, one) })
 	}
 	wg.Wait()
 	sum := 0
@@ -190,24 +192,25 @@ func talk(m *memory.Memory, names []string, pool []message) (int, error) {
 	return sum, nil
 }
 
-func speak(m *memory.Memory, names []string, pool []message, one int) (sum int, err error) {
+func speak(all []*memory.Session, pool []message, one int) (sum int, err error) {
 	ctx := context.Background()
+	var buffer memory.Buffer
 	for i := range ofOneSession {
 		role := chat.User
 		if i%2 == 1 {
 			role = chat.Assistant
 		}
-		for s := one; s < len(names); s += talkers {
-			text := names[s] + " m" + strconv.Itoa(i) + " " + pool[(s*ofOneSession+i)%len(pool)].Content
+		for s := one; s < len(all); s += talkers {
+			text := all[s].ID() + " m" + strconv.Itoa(i) + " " + pool[(s*ofOneSession+i)%len(pool)].Content
 			said := chat.Message{Role: role, Blocks: []chat.Block{{Type: "text", Text: text}}}
-			if err := m.Append(ctx, names[s], said); err != nil {
+			if err := all[s].Append(ctx, said); err != nil {
 				return 0, err
 			}
-			w, err := m.Window(ctx, names[s])
+			window, err := all[s].Messages(ctx, &buffer)
 			if err != nil {
 				return 0, err
 			}
-			sum += len(w.Entries)
+			sum += len(window)
 		}
 	}
 	return sum, nil

@@ -87,7 +87,7 @@ func openRows() (*runtime.App, error) {
 // own, so several workers are as many runs of the one App, which share the
 // file; lines keep the order of the rows only with one.
 func passRows(app *runtime.App, in, out string, workers int) (rows int64, err error) {
-	file, err := records.Open(in, records.Options{})
+	file, err := records.Open(context.Background(), in, records.Options{})
 	if err != nil {
 		return 0, err
 	}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/qtype-dev/qtype/internal/blob"
 )
 
 // Document names one document: a file, or a block of a Markdown page.
@@ -22,10 +24,11 @@ type Document struct {
 	problem string // why a page is not looked into, in words that follow its name; mostly empty
 }
 
-// String is the path, with the line for a block of a page.
+// String is the path, without what may be secret in an address, and with the
+// line for a block of a page.
 func (d Document) String() string {
 	if d.block == 0 {
-		return d.Path
+		return blob.Shown(d.Path)
 	}
 	return fmt.Sprintf("%s:%d", d.Path, d.Line)
 }
@@ -65,9 +68,12 @@ type documentList struct {
 
 // add adds what one path names.
 func (l *documentList) add(ctx context.Context, path string) error {
+	if strings.HasPrefix(path, "file://") {
+		path = blob.Path(path)
+	}
 	info, err := os.Stat(path)
 	switch {
-	case strings.Contains(path, "://"): // an address is no pattern, whatever signs it has
+	case isRemote(path): // an address is no pattern, whatever signs it has
 		l.addFiles(ctx, []string{path})
 		return nil
 	case err == nil && info.IsDir():
@@ -87,6 +93,11 @@ func (l *documentList) add(ctx context.Context, path string) error {
 	}
 	l.addFiles(ctx, []string{filepath.Clean(path)})
 	return nil
+}
+
+func isRemote(path string) bool {
+	_, remote := blob.Remote(path)
+	return remote
 }
 
 // wanted is what a folder is searched for, in words.
@@ -113,7 +124,7 @@ func (l *documentList) addFiles(ctx context.Context, files []string) {
 			continue
 		}
 		l.seen[file] = true
-		if !isPage(file) {
+		if isRemote(file) || !isPage(file) {
 			l.found = append(l.found, Document{Path: file})
 			continue
 		}

@@ -128,10 +128,13 @@ func replace(path string, text []byte, mode os.FileMode) (err error) {
 // only below the working directory.
 func mayMend(d diag.Diagnostic) bool {
 	f := d.Span.File
-	if f == nil || f.From.File == nil {
+	switch {
+	case f == nil:
 		return true
+	case isRemote(f.Path): // nobody can write there
+		return false
 	}
-	return d.Code < "QT2" && filepath.IsLocal(f.Path)
+	return f.From.File == nil || d.Code < "QT2" && filepath.IsLocal(f.Path)
 }
 
 // mostRounds is how often a document is mended and checked again: a mended

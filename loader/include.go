@@ -5,6 +5,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/qtype-dev/qtype/internal/blob"
 	"github.com/qtype-dev/qtype/source"
 )
 
@@ -24,6 +25,9 @@ func (b *builder) include(n *yaml.Node, start, end, depth int) *node {
 		}
 		return b.broken(start, end)
 	}
+	if blob.Shown(target) != target {
+		b.file.Hide(span) // it holds a password or a signature
+	}
 	path := resolve(b.path, target)
 	if n.Tag == "!include" {
 		if chain, found := b.cycle(path); found {
@@ -31,11 +35,12 @@ func (b *builder) include(n *yaml.Node, start, end, depth int) *node {
 			return b.broken(start, end)
 		}
 	}
+	target = blob.Shown(target)
 	if b.noIncludes {
 		b.faults.add(ruleInclude.At(span, "cannot include %q: this document may not read files", target))
 		return b.broken(start, end)
 	}
-	content, problem := b.read(path)
+	content, problem := b.read(path, b.base())
 	if problem != nil {
 		rule := ruleInclude
 		if problem.rule != nil {
@@ -51,6 +56,19 @@ func (b *builder) include(n *yaml.Node, start, end, depth int) *node {
 	}
 	child := &builder{forest: b.forest, file: file, path: path, parent: b, depth: depth}
 	return child.root()
+}
+
+// base is the address below which the builder's file may include: that of the
+// outermost remote file around it. It is empty for a local file.
+func (b *builder) base() string {
+	base := ""
+	for at := b; at != nil; at = at.parent {
+		if _, remote := blob.Remote(at.path); !remote {
+			break
+		}
+		base = blob.Base(at.path)
+	}
+	return base
 }
 
 // root makes the tree of the builder's file; a file without a value is null.

@@ -65,7 +65,7 @@ func TestIncludeFaults(t *testing.T) {
 		{"!include loop", "QT006", "symbolic link that leads in a circle"},
 		{"!include ~/x.yaml", "QT006", "does not exist"},
 		{"!include /dev/null", "QT006", "not a regular file"},
-		{"!include https://example.com/x.yaml", "QT006", "is remote"},
+		{"!include gopher://example.com/x.yaml", "QT006", "gopher:// is not supported"},
 		{"!include_raw secret.txt", "QT006", "permission denied"},
 		{"!include_raw latin1.txt", "QT008", "is not valid UTF-8 text (line 1)"},
 		{"!include latin1.txt", "QT008", "is not valid UTF-8"},

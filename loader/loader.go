@@ -9,8 +9,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/qtype-dev/qtype/diag"
+	"github.com/qtype-dev/qtype/internal/blob"
 	"github.com/qtype-dev/qtype/source"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -29,7 +31,11 @@ type Options struct {
 	Strict bool
 	// Confine is the one folder that includes may read, symbolic links resolved;
 	// empty for no such border. A document loaded from bytes includes nothing without it.
+	// Whatever it is, a document of another machine includes only what lies below its
+	// own address.
 	Confine string
+	// Offline refuses what lies on other machines.
+	Offline bool
 	// Open reads a file in place of the operating system; Confine is not applied to
 	// it. What it answers with neither a reader nor an error is read as without it.
 	Open func(ctx context.Context, path string) (io.ReadCloser, error)
@@ -45,6 +51,8 @@ type Limits struct {
 	Includes   int // the most include directives that are followed; 1,000
 	AliasNodes int // the most values that aliases may add; 100,000
 	Faults     int // the most faults that are reported; 1,000
+
+	Wait time.Duration // how long the files of other machines may take together; 30 seconds
 }
 
 // Result is what could be made of a document.
@@ -57,13 +65,14 @@ type Result struct {
 // Load reads the document at path. The result is never nil and holds what could
 // be made of it, also where the list has errors; the list is in file order.
 func Load(ctx context.Context, path string, opts Options) (*Result, diag.List) {
-	folder := filepath.Dir(path)
-	if hasScheme(path) {
+	folder := filepath.Dir(blob.Path(path))
+	if _, remote := blob.Remote(path); remote {
 		folder = "." // only a local document has a .env file beside it
 	}
 	f := newForest(ctx, opts, folder)
+	defer f.remote.close()
 	file := &source.File{Path: f.name(path)}
-	content, problem := f.read(path)
+	content, problem := f.read(path, "")
 	if problem != nil {
 		rule := ruleUnreadable
 		if problem.rule != nil {
@@ -81,6 +90,7 @@ func Load(ctx context.Context, path string, opts Options) (*Result, diag.List) {
 // where opts.Open reads them, and refused where neither is given.
 func LoadBytes(ctx context.Context, name string, text []byte, opts Options) (*Result, diag.List) {
 	f := newForest(ctx, opts, ".")
+	defer f.remote.close()
 	f.noIncludes = opts.Confine == "" && opts.Open == nil
 	file := &source.File{Path: name}
 	content, problem := f.accept(text)
@@ -98,7 +108,7 @@ func LoadBytes(ctx context.Context, name string, text []byte, opts Options) (*Re
 
 func newForest(ctx context.Context, opts Options, folder string) *forest {
 	opts.Limits = opts.Limits.orDefault()
-	f := &forest{reader: &reader{ctx: ctx, opts: opts}, faults: &faults{limit: opts.Limits.Faults, seen: map[string]bool{}}}
+	f := &forest{reader: &reader{ctx: ctx, opts: opts, remote: newRemote(opts.Limits.Wait)}, faults: &faults{limit: opts.Limits.Faults, seen: map[string]bool{}}}
 	f.work, _ = os.Getwd()
 	var found diag.List
 	f.lookup, found = environment(opts, folder)
@@ -132,6 +142,9 @@ func (l Limits) orDefault() Limits {
 		if *limit.field <= 0 {
 			*limit.field = limit.value
 		}
+	}
+	if l.Wait <= 0 {
+		l.Wait = 30 * time.Second
 	}
 	return l
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/qtype-dev/qtype/diag"
+	"github.com/qtype-dev/qtype/internal/blob"
 	"github.com/qtype-dev/qtype/source"
 )
 
@@ -21,6 +21,7 @@ import (
 type reader struct {
 	ctx        context.Context
 	opts       Options
+	remote     *remote        // what is read from other machines
 	work       string         // the working directory, for names as a user would write them
 	total      int            // bytes read so far
 	includes   int            // include directives followed so far
@@ -37,21 +38,31 @@ type readError struct {
 func (e *readError) Error() string { return e.text }
 
 // read answers a file's text without its byte order mark, checked to be UTF-8
-// and within the limits.
-func (r *reader) read(path string) ([]byte, *readError) {
+// and within the limits. Where the file that asks for it is remote, base is the
+// address that it may read below; empty where there is no such border.
+func (r *reader) read(path, base string) ([]byte, *readError) {
 	if r.ctx.Err() != nil {
 		return nil, &readError{text: "reading was cancelled"}
 	}
-	in, err := r.open(path)
-	if err != nil {
-		return nil, asReadError(err)
-	}
-	defer in.Close()
-	text, err := io.ReadAll(io.LimitReader(in, int64(r.opts.Limits.FileBytes)+1))
+	text, err := r.readAll(path, base)
 	if err != nil {
 		return nil, asReadError(err)
 	}
 	return r.accept(text)
+}
+
+// readAll reads a file, but not more than one byte above the limit.
+func (r *reader) readAll(path, base string) ([]byte, error) {
+	in, err := r.open(path, base)
+	if err != nil {
+		return nil, err
+	}
+	most := int64(r.opts.Limits.FileBytes) + 1
+	if in == nil {
+		return r.remote.read(r.ctx, path, base, most)
+	}
+	defer in.Close()
+	return io.ReadAll(io.LimitReader(in, most))
 }
 
 // accept checks a text that was read.
@@ -90,16 +101,27 @@ func badLine(text []byte) string {
 	return fmt.Sprintf(" (line %d)", line)
 }
 
-// open opens a regular file by the hook, inside the border, or anywhere.
-func (r *reader) open(path string) (io.ReadCloser, error) {
+// open opens a regular file by the hook, inside the border, or anywhere; it
+// answers nothing for one of another machine that may be read.
+func (r *reader) open(path, base string) (io.ReadCloser, error) {
 	if r.opts.Open != nil {
 		if in, err := r.opts.Open(r.ctx, path); in != nil || err != nil {
 			return in, err
 		}
 	}
-	if hasScheme(path) {
-		return nil, &readError{text: "is remote; only local files can be read"}
+	if base != "" && !blob.Under(base, path) {
+		return nil, &readError{text: "lies outside of " + blob.Shown(base) + ", below which this document may read"}
 	}
+	if _, remote := blob.Remote(path); remote {
+		switch {
+		case r.opts.Offline:
+			return nil, &readError{text: "is not read: nothing of other machines is, as you asked"}
+		case r.opts.Confine != "":
+			return nil, &readError{text: "lies outside of the folder that this document may read"}
+		}
+		return nil, nil
+	}
+	path = blob.Path(path)
 	if r.opts.Confine != "" && len(r.files) > 0 {
 		return openBelow(r.opts.Confine, path)
 	}
@@ -147,9 +169,12 @@ func openBelow(folder, path string) (io.ReadCloser, error) {
 func asReadError(err error) *readError {
 	var known *readError
 	var path *fs.PathError
+	var told interface{ Reason() string }
 	switch {
 	case errors.As(err, &known):
 		return known
+	case errors.As(err, &told) && told.Reason() != new(blob.NotFoundError).Reason():
+		return &readError{text: "cannot be read: " + told.Reason()}
 	case errors.Is(err, fs.ErrNotExist):
 		return &readError{text: "does not exist"}
 	case errors.Is(err, fs.ErrPermission):
@@ -164,37 +189,26 @@ func asReadError(err error) *readError {
 	return &readError{text: "cannot be read: " + err.Error()}
 }
 
-// hasScheme tells whether a path is a URI such as https://host/file; a single
-// letter is a drive, not a scheme.
-func hasScheme(path string) bool {
-	scheme, _, found := strings.Cut(path, "://")
-	return found && len(scheme) > 1 && !strings.ContainsAny(scheme, `/\`)
-}
-
 // resolve answers where target lies for a file at base (reference language.md 3.3).
 func resolve(base, target string) string {
-	switch {
-	case hasScheme(target):
-		return strings.TrimPrefix(target, "file://")
-	case hasScheme(base):
-		b, err := url.Parse(base)
-		t, err2 := url.Parse(target)
-		if err != nil || err2 != nil {
-			return target
-		}
-		return b.ResolveReference(t).String()
-	case filepath.IsAbs(target):
+	if _, remote := blob.Remote(base); remote {
+		return blob.Join(base, target)
+	}
+	if _, remote := blob.Remote(target); remote {
+		return target
+	}
+	target = blob.Path(target)
+	if filepath.IsAbs(target) {
 		return filepath.Clean(target)
 	}
 	return filepath.Join(filepath.Dir(base), target)
 }
 
 // name is a path as a user would write it: relative where it lies below the
-// working directory; a URI without its query, which may hold a token.
+// working directory; an address without what may be secret in it.
 func (r *reader) name(path string) string {
-	if hasScheme(path) {
-		bare, _, _ := strings.Cut(path, "?")
-		return bare
+	if _, remote := blob.Remote(path); remote {
+		return blob.Shown(path)
 	}
 	if !filepath.IsAbs(path) || r.work == "" {
 		return path
@@ -207,7 +221,7 @@ func (r *reader) name(path string) string {
 
 // identity is the same for two paths of one file, so that cycles through links are seen.
 func identity(path string) string {
-	if hasScheme(path) {
+	if _, remote := blob.Remote(path); remote {
 		return path
 	}
 	if real, err := filepath.EvalSymlinks(path); err == nil {

@@ -13,10 +13,11 @@ import (
 // forest is what one document's trees share.
 type forest struct {
 	*reader
-	lookup  func(string) (string, bool)
-	faults  *faults
-	aliased int  // values that aliases added so far
-	tooDeep bool // values that are nested too deeply were told of
+	lookup   func(string) (string, bool)
+	faults   *faults
+	aliased  int  // values that aliases added so far
+	tooDeep  bool // values that are nested too deeply were told of
+	verbatim bool // ${NAME} stays as it is written
 }
 
 // builder makes the tree of one file.
@@ -174,7 +175,7 @@ func (b *builder) scalar(n *yaml.Node, start, end int) *node {
 	default:
 		made.kind = resolve11(n.Value)
 	}
-	if made.kind == text {
+	if made.kind == text && !b.verbatim {
 		b.expand(made, start, end)
 	}
 	return made

@@ -10,6 +10,7 @@ import (
 	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/sqlite"
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // BenchmarkAppend is one append after so many messages of history: time and
@@ -104,4 +105,28 @@ func BenchmarkAppendParallel(b *testing.B) {
 			}
 		}
 	})
+}
+
+// BenchmarkManySessions is one message to each of 10,000 sessions in turn, and
+// the window after each: only windows are kept.
+func BenchmarkManySessions(b *testing.B) {
+	m, err := memory.New(memory.Config{ID: "m", Policy: spec.PolicyMessageWindow, MaxMessages: 10, Counter: chars4{}}, memory.NewInProcessWindows())
+	must2(0, err)(b)
+	sessions := make([]*memory.Session, 10_000)
+	for i := range sessions {
+		sessions[i] = m.Session(fmt.Sprint("s", i))
+	}
+	text := strings.Repeat("many words ", 20)
+	var buffer memory.Buffer
+	b.ReportAllocs()
+	for n := 0; b.Loop(); n++ {
+		s := sessions[n%len(sessions)]
+		said := chat.Message{Role: chat.User, Blocks: []chat.Block{{Type: "text", Text: strings.Clone(text)}}}
+		if err := s.Append(b.Context(), said); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := s.Messages(b.Context(), &buffer); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

@@ -15,6 +15,7 @@ type Budget struct {
 	ContextWindow int    // tokens that the model reads and writes in one call, 0 where unknown: no limit
 	Answer        int    // tokens that the answer may take
 	Tools         int    // tokens that the descriptions of tools take
+	context       int    // tokens of the context that is never cut
 }
 
 // BudgetError says that not even the newest round fits a model's context window.
@@ -22,6 +23,7 @@ type BudgetError struct {
 	Budget          // the room that there was
 	Memory   string // the memory's id
 	System   int    // tokens of the system message
+	Context  int    // tokens of the context that is never cut
 	Round    int    // tokens of the newest round
 	Messages int    // its messages
 }
@@ -32,7 +34,7 @@ func (e *BudgetError) Error() string {
 	for _, p := range []struct {
 		what   string
 		tokens int
-	}{{"the system message", e.System}, {"the tools", e.Tools}, {"the answer", e.Answer}} {
+	}{{"the system message", e.System}, {"the context that is never cut", e.Context}, {"the tools", e.Tools}, {"the answer", e.Answer}} {
 		if p.tokens > 0 {
 			parts = append(parts, fmt.Sprintf("%s (%s)", p.what, thousands(p.tokens)))
 		}
@@ -46,7 +48,7 @@ func (e *BudgetError) Error() string {
 		model = "model " + e.Model
 	}
 	return fmt.Sprintf("memory %s: %s reads and writes %s tokens in one call, but %s need %s",
-		e.Memory, model, thousands(e.ContextWindow), list, thousands(e.Round+e.System+e.Tools+e.Answer))
+		e.Memory, model, thousands(e.ContextWindow), list, thousands(e.Round+e.System+e.Context+e.Tools+e.Answer))
 }
 
 // EmptyWindowError says that a policy's limit leaves nothing of what was just
@@ -74,6 +76,9 @@ func (t *Turn) Fit(b Budget) ([]chat.Message, error) {
 	if t.ended {
 		return nil, errEnded
 	}
+	if err := t.prepare(); err != nil {
+		return nil, err
+	}
 	v, sel, own := t.fitted()
 	if sel.from == len(v.entries) && len(t.staged) > 0 && !isSystem(t.staged[len(t.staged)-1]) {
 		return nil, t.nothingLeft(v)
@@ -82,11 +87,16 @@ func (t *Turn) Fit(b Budget) ([]chat.Message, error) {
 	for i := range sel.cut {
 		entries[i].Tokens = Tokens(t.memory.counter, entries[i].Message) // they are copies
 	}
+	c := t.gather(v, entries)
+	b.context = c.fixed()
 	left, err := t.spare(b, v, entries, max(own-sel.from, 0))
 	if err != nil {
 		return nil, err
 	}
 	t.noteCall(b, v, sel, entries[left:], left)
+	if c != nil {
+		return t.withContext(c, b, entries[left:])
+	}
 	w := t.memory.window(v, entries[left:])
 	return w.Messages(), nil
 }
@@ -105,7 +115,7 @@ func (t *Turn) spare(b Budget, v *view, entries []*Entry, own int) (int, error) 
 	if b.ContextWindow <= 0 {
 		return 0, nil
 	}
-	room := b.ContextWindow - b.Answer - b.Tools - v.systemTokens()
+	room := b.ContextWindow - b.Answer - b.Tools - b.context - v.systemTokens()
 	tokens := 0
 	for _, e := range entries {
 		tokens += e.Tokens
@@ -123,7 +133,7 @@ func (t *Turn) spare(b Budget, v *view, entries []*Entry, own int) (int, error) 
 		}
 	}
 	if tokens > room {
-		return 0, &BudgetError{Budget: b, Memory: t.memory.id, System: v.systemTokens(), Round: tokens, Messages: len(entries) - n}
+		return 0, &BudgetError{Budget: b, Memory: t.memory.id, System: v.systemTokens(), Context: b.context, Round: tokens, Messages: len(entries) - n}
 	}
 	return n, nil
 }

@@ -66,6 +66,9 @@ const (
 	EventFailed EventKind = "failed" // a turn failed; its messages never entered the window
 	EventSet    EventKind = "set"    // the whole window was replaced
 	EventSent   EventKind = "sent"   // a turn sent the window to a model, for the last time in this turn
+
+	EventSummary   EventKind = "summary"   // messages that left the window were folded into the summary
+	EventVariables EventKind = "variables" // variables were set or removed
 )
 
 // Event is one thing that happened to a session's window.
@@ -96,6 +99,9 @@ type Call struct {
 	Left          int    `json:"left,omitempty"`           // messages left out for this call alone, because the context window had no room
 	Cut           bool   `json:"cut,omitempty"`            // the first messages were cut by max_context
 	Calls         int    `json:"calls"`                    // how many calls the turn made
+
+	Room    int           `json:"room,omitempty"`    // tokens that the context had; 0 without context
+	Context []ContextPart `json:"context,omitempty"` // what became of each context block
 }
 
 // SessionInfo is a line of `qtype memory list`.

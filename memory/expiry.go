@@ -10,7 +10,7 @@ import (
 
 // expired tells whether a session's ttl is over. Who reads it does not touch it.
 func (m *Memory) expired(s State) bool {
-	return m.ttl > 0 && s.Last > 0 && m.now().Sub(s.LastSaid) > m.ttl
+	return m.ttl > 0 && !s.LastSaid.IsZero() && m.now().Sub(s.LastSaid) > m.ttl
 }
 
 // unexpired is v, or an empty view once the session was deleted because its ttl
@@ -37,24 +37,34 @@ func (m *Memory) unexpired(ctx context.Context, key Key, v *view) (*view, error)
 // remove deletes a session that still has the version.
 func (m *Memory) remove(ctx context.Context, key Key, version int64) error {
 	m.live.drop(key)
-	if r, ok := m.store.(Remover); ok {
+	if err := m.forget(ctx, key); err != nil {
+		return err
+	}
+	return Remove(ctx, m.store, key, version)
+}
+
+// Remove deletes a session that still has the version, else it returns
+// ErrConflict. With a store that is no Remover, what another process says
+// between the look and the deletion is lost.
+func Remove(ctx context.Context, store Store, key Key, version int64) error {
+	if r, ok := store.(Remover); ok {
 		return r.Remove(ctx, key, version)
 	}
-	head, err := m.store.Head(ctx, key)
+	head, err := store.Head(ctx, key)
 	if err != nil {
 		return err
 	}
 	if head.Version != version {
 		return ErrConflict
 	}
-	return m.store.Delete(ctx, key)
+	return store.Delete(ctx, key)
 }
 
 // Prune deletes the sessions whose ttl is over and tells how many they were. A
 // memory without a ttl has none.
 func (m *Memory) Prune(ctx context.Context) (int, error) {
-	if m.ttl == 0 {
-		return 0, nil
+	if _, err := m.sweep(ctx); err != nil || m.ttl == 0 {
+		return 0, err
 	}
 	var over []Listed
 	for l, err := range m.store.Sessions(ctx, m.id) {

@@ -19,146 +19,161 @@ func NewInProcess() Store { return &inProcess{} }
 func NewInProcessWindows() Store { return &inProcess{windows: true} }
 
 type inProcess struct {
-	windows  bool // keep nothing but windows
-	mu       sync.RWMutex
+	windows  bool         // keep nothing but windows
+	mu       sync.RWMutex // guards sessions
 	sessions map[Key]*stored
 }
 
-// stored is one session. Its history grows in pieces, so that an append never
-// copies what is there.
+// stored is one session. Who holds it after it was deleted finds it gone. Its
+// mutex is taken after that of the store, where both are.
 type stored struct {
-	head   Head
+	mu   sync.Mutex // guards what follows
+	gone bool
+	head Head
+
+	long   *history // the history; nil where only windows are kept
+	window *compact // the window; nil where the history is kept
+
+	owner *Memory // who knows view, which is the session at some version; nil for nobody
+	view  *view
+}
+
+// history grows in pieces, so that an append never copies what is there.
+type history struct {
 	pieces [][]*Entry // of pieceLen each, the last one shorter
-	events [][]Event  // as they came
+	events [][]Event  // the same
 
 	byID    map[string]int64 // Seq of the entries that did not fail, up to indexed
 	indexed int64
-
-	// Instead of pieces and events, where only windows are kept:
-	window []*Entry // what is left, by rising Seq
-	system *Entry   // the system message that holds, nil for none
 }
 
 const pieceLen = 256
 
-func (s *stored) add(e *Entry) {
-	last := len(s.pieces) - 1
-	if last < 0 || len(s.pieces[last]) == pieceLen {
-		s.pieces = append(s.pieces, nil)
+// put adds to the last piece, or begins one.
+func put[T any](pieces [][]T, one T) [][]T {
+	last := len(pieces) - 1
+	if last < 0 || len(pieces[last]) == pieceLen {
+		pieces = append(pieces, nil)
 		last++
 	}
-	s.pieces[last] = append(s.pieces[last], e)
-}
-
-// keepWindow adds what was said and forgets what left.
-func (s *stored) keepWindow(c Change) {
-	from := c.State.First
-	if c.State.Keep != 0 {
-		from = c.State.Keep
-	}
-	n := 0
-	for n < len(s.window) && s.window[n].Seq < from {
-		s.window[n] = nil
-		n++
-	}
-	s.window = s.window[n:]
-	for _, e := range c.Entries {
-		switch {
-		case e.Seq == c.State.System:
-			s.system = e
-		case e.Status != Failed && e.Seq >= from:
-			if len(s.window) == cap(s.window) {
-				s.window = roomier(s.window)
-			}
-			s.window = append(s.window, e)
-		}
-	}
-	if c.State.System == 0 {
-		s.system = nil
-	}
-}
-
-// after is the first entry with this Seq or a later one, nil where there is none.
-func (s *stored) after(seq int64) *Entry {
-	if s.head.State.Last < seq || s.pieces != nil {
-		return s.entry(seq)
-	}
-	i, _ := slices.BinarySearchFunc(s.window, seq, func(e *Entry, seq int64) int { return cmp.Compare(e.Seq, seq) })
-	switch {
-	case s.system != nil && s.system.Seq >= seq && (i == len(s.window) || s.system.Seq < s.window[i].Seq):
-		return s.system
-	case i == len(s.window):
-		return nil
-	}
-	return s.window[i]
+	pieces[last] = append(pieces[last], one)
+	return pieces
 }
 
 // index notes where the messages stand that were said since it was called last.
 // Appends of messages without ids never need it.
-func (s *stored) index() {
-	if s.byID == nil {
-		s.byID = map[string]int64{}
+func (h *history) index() {
+	if h.byID == nil {
+		h.byID = map[string]int64{}
 	}
-	for e := s.after(s.indexed + 1); e != nil; e = s.after(s.indexed + 1) {
+	for e := h.entry(h.indexed + 1); e != nil; e = h.entry(h.indexed + 1) {
 		if e.Status != Failed {
-			s.byID[e.Message.ID] = e.Seq
+			h.byID[e.Message.ID] = e.Seq
 		}
-		s.indexed = e.Seq
+		h.indexed = e.Seq
 	}
 }
 
 // entry is the one with this Seq, nil where there is none.
-func (s *stored) entry(seq int64) *Entry {
+func (h *history) entry(seq int64) *Entry {
 	i := seq - 1
-	if i < 0 || i/pieceLen >= int64(len(s.pieces)) {
+	if i < 0 || i/pieceLen >= int64(len(h.pieces)) {
 		return nil
 	}
-	piece := s.pieces[i/pieceLen]
+	piece := h.pieces[i/pieceLen]
 	if i%pieceLen >= int64(len(piece)) {
 		return nil
 	}
 	return piece[i%pieceLen]
 }
 
-func (p *inProcess) Head(ctx context.Context, key Key) (Head, error) {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	if s := p.sessions[key]; s != nil {
-		return s.head, ctx.Err()
+// after is the first entry with this Seq or a later one, nil where there is none.
+func (s *stored) after(seq int64) *Entry {
+	if s.long != nil {
+		return s.long.entry(seq)
 	}
-	return Head{}, ctx.Err()
+	return s.window.after(seq)
+}
+
+// session is the one with this key, locked; nil where there is none.
+func (p *inProcess) session(key Key) *stored {
+	p.mu.RLock()
+	s := p.sessions[key]
+	p.mu.RUnlock()
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	if s.gone { // deleted in this very moment
+		s.mu.Unlock()
+		return nil
+	}
+	return s
+}
+
+func (p *inProcess) Head(ctx context.Context, key Key) (Head, error) {
+	s := p.session(key)
+	if s == nil {
+		return Head{}, ctx.Err()
+	}
+	defer s.mu.Unlock()
+	return s.head, ctx.Err()
 }
 
 func (p *inProcess) Apply(ctx context.Context, key Key, c Change) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	s := p.sessions[key]
-	switch {
-	case s == nil && c.Version != 0, s != nil && s.head.Version != c.Version:
-		return ErrConflict
-	case s == nil:
-		s = &stored{}
-		if p.sessions == nil {
-			p.sessions = map[Key]*stored{}
-		}
-		p.sessions[key] = s
+	if c.Version == 0 {
+		return p.create(key, c)
 	}
+	s := p.session(key)
+	if s == nil {
+		return ErrConflict
+	}
+	defer s.mu.Unlock()
+	if s.head.Version != c.Version {
+		return ErrConflict
+	}
+	s.apply(c)
+	return nil
+}
+
+// create makes the first change of a session.
+func (p *inProcess) create(key Key, c Change) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.sessions[key] != nil {
+		return ErrConflict
+	}
+	s := &stored{}
 	if p.windows {
-		s.keepWindow(c)
+		s.window = newCompact()
+	} else {
+		s.long = &history{}
+	}
+	s.apply(c)
+	if p.sessions == nil {
+		p.sessions = map[Key]*stored{}
+	}
+	p.sessions[key] = s
+	return nil
+}
+
+// apply changes the session, which nobody else sees.
+func (s *stored) apply(c Change) {
+	if s.window != nil {
+		s.window.apply(c)
 	} else {
 		for _, e := range c.Entries {
-			s.add(e)
+			s.long.pieces = put(s.long.pieces, e)
 		}
-		if len(c.Events) > 0 {
-			s.events = append(s.events, c.Events)
+		for _, e := range c.Events {
+			s.long.events = put(s.long.events, e)
 		}
 	}
 	s.head.Version, s.head.State = c.Next, c.State
 	s.head.Values = merge(s.head.Values, c.Values)
-	return nil
 }
 
 // merge is the old values with the new ones in their place; old is left as it is.
@@ -225,17 +240,16 @@ func (p *inProcess) seqs(key Key, q Query) func(last int64) int64 {
 // find is where the messages with q.IDs stand. Failed ones are looked for only
 // where q wants them, entry by entry: nobody needs that often.
 func (p *inProcess) find(key Key, q Query) []int64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s := p.sessions[key]
+	s := p.session(key)
 	if s == nil {
 		return nil
 	}
+	defer s.mu.Unlock()
 	var found []int64
-	if q.Live && !p.windows {
-		s.index()
+	if q.Live && s.long != nil {
+		s.long.index()
 		for _, id := range q.IDs {
-			if seq, ok := s.byID[id]; ok && seq >= q.From {
+			if seq, ok := s.long.byID[id]; ok && seq >= q.From {
 				found = append(found, seq)
 			}
 		}
@@ -256,22 +270,23 @@ func (p *inProcess) find(key Key, q Query) []int64 {
 
 // entry is the session's entry with this Seq or the next one that there is.
 func (p *inProcess) entry(key Key, seq int64) *Entry {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	if s := p.sessions[key]; s != nil {
-		return s.after(seq)
+	s := p.session(key)
+	if s == nil {
+		return nil
 	}
-	return nil
+	defer s.mu.Unlock()
+	return s.after(seq)
 }
 
 func (p *inProcess) Events(ctx context.Context, key Key) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		p.mu.RLock()
 		var events [][]Event
-		if s := p.sessions[key]; s != nil {
-			events = s.events // appended to behind its end only
+		if s := p.session(key); s != nil {
+			if s.long != nil {
+				events = slices.Clone(s.long.events) // the pieces are appended to behind their ends only
+			}
+			s.mu.Unlock()
 		}
-		p.mu.RUnlock()
 		if err := ctx.Err(); err != nil {
 			yield(Event{}, err)
 			return
@@ -287,25 +302,37 @@ func (p *inProcess) Events(ctx context.Context, key Key) iter.Seq2[Event, error]
 }
 
 func (p *inProcess) Delete(ctx context.Context, key Key) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	delete(p.sessions, key)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s := p.sessions[key]; s != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.gone = true
+		delete(p.sessions, key)
+	}
 	return nil
 }
 
 // Remove is Delete for a session that still has the version.
 func (p *inProcess) Remove(ctx context.Context, key Key, version int64) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if s := p.sessions[key]; s == nil || s.head.Version != version {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.sessions[key]
+	if s == nil {
 		return ErrConflict
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.head.Version != version {
+		return ErrConflict
+	}
+	s.gone = true
 	delete(p.sessions, key)
 	return nil
 }
@@ -316,7 +343,9 @@ func (p *inProcess) Sessions(ctx context.Context, memory string) iter.Seq2[Liste
 		var all []Listed
 		for key, s := range p.sessions {
 			if key.Memory == memory {
+				s.mu.Lock()
 				all = append(all, Listed{Session: key.Session, Head: Head{Version: s.head.Version, State: s.head.State}})
+				s.mu.Unlock()
 			}
 		}
 		p.mu.RUnlock()
@@ -337,6 +366,11 @@ func (p *inProcess) Sessions(ctx context.Context, memory string) iter.Seq2[Liste
 func (p *inProcess) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	for _, s := range p.sessions {
+		s.mu.Lock()
+		s.gone = true
+		s.mu.Unlock()
+	}
 	p.sessions = nil
 	return nil
 }

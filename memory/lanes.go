@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // Turns says what Begin does while another turn of the session goes on in this
@@ -49,6 +50,7 @@ func (e *InterruptedError) Error() string {
 type lanes struct {
 	mu     sync.Mutex
 	queues map[string][]*waiter               // by session: those who wait; present while a turn runs
+	busy   atomic.Int64                       // how many there are in queues
 	turns  map[string]context.CancelCauseFunc // by session: how the turn that runs is ended; only for Reject and Interrupt
 }
 
@@ -89,6 +91,7 @@ func (l *lanes) wait(ctx context.Context, session string, cancel context.CancelC
 			l.queues = map[string][]*waiter{}
 		}
 		l.queues[session] = nil
+		l.busy.Add(1)
 		l.hold(session, cancel)
 		l.mu.Unlock()
 		return nil
@@ -172,6 +175,7 @@ func (l *lanes) next(session string) {
 	queue := l.queues[session]
 	if len(queue) == 0 {
 		delete(l.queues, session)
+		l.busy.Add(-1)
 		return
 	}
 	first := queue[0]

@@ -7,8 +7,6 @@ import (
 
 const (
 	defaultLive = 1024
-	// unboundedLive is for a store in the process.
-	unboundedLive = 1 << 40
 	// maxLiveBytes bounds what the live windows of one memory hold together.
 	maxLiveBytes = 64 << 20
 )
@@ -58,7 +56,7 @@ func (l *live) put(key Key, v *view) {
 		l.byKey[key] = l.recent.PushFront(&kept{key: key, view: v})
 		l.bytes += v.bytes
 	}
-	for l.recent.Len() > l.most || l.bytes > maxLiveBytes && l.most != unboundedLive && l.recent.Len() > 1 {
+	for l.recent.Len() > l.most || l.bytes > maxLiveBytes && l.recent.Len() > 1 {
 		l.remove(l.recent.Back())
 	}
 }

@@ -40,6 +40,8 @@ type Config struct {
 	Turns    Turns                       // what Begin does while another turn of the session goes on; empty: it waits
 	TTL      time.Duration               // a session that nobody touched for so long is deleted; 0: never
 	Counter  Counter                     // counts tokens; required
+	Context  []Block                     // flush: what is sent beside the messages
+	Warn     func(string)                // is told, in one line each and once, why a summary or a retrieval is not what it should be; nil: nobody
 	Live     int                         // sessions whose windows are kept in process beside the store; 0: 1,024
 	Now      func() time.Time            // the clock; nil: time.Now
 }
@@ -63,7 +65,9 @@ type Memory struct {
 	now         func() time.Time
 	store       Store
 	policy      atomic.Pointer[policy]
-	live        *live
+	live        cache
+	local       *inProcess // the store, where it is in this process and sessions are used where they stand; else nil
+	context     *composer  // nil without context blocks
 	lanes       lanes
 	steps       sync.Pool // of *step, to be used again
 }
@@ -85,9 +89,13 @@ func New(cfg Config, store Store) (*Memory, error) {
 	if err := m.check(&cfg); err != nil {
 		return nil, err
 	}
+	var err error
+	if m.context, err = newComposer(&cfg); err != nil {
+		return nil, err
+	}
 	m.live = newLive(cfg.Live)
-	if _, ok := store.(*inProcess); ok && cfg.Live == 0 {
-		m.live = newLive(unboundedLive) // the store holds the same entries anyway
+	if here, ok := store.(*inProcess); ok && cfg.Live == 0 {
+		m.local, m.live = here, &local{memory: m, store: here}
 	}
 	if cfg.LimitsOf != nil && cfg.Limits() == (Limits{}) {
 		return m, nil // the function is asked for each session
@@ -180,6 +188,34 @@ func (m *Memory) change(ctx context.Context, key Key, base *view, plan func(*vie
 type step struct {
 	change Change
 	next   *view
+
+	// What a change needs that is made where the session stands (local.go); it is used again.
+	own, base view
+	few       []*Entry // what is said
+	rows      []Entry  // behind base.entries and few, where only windows are kept
+	entries   []*Entry // base.entries, likewise
+}
+
+// step is one to be used and given back.
+func (m *Memory) step() *step {
+	if s, ok := m.steps.Get().(*step); ok {
+		return s
+	}
+	return &step{}
+}
+
+// giveBack clears what would keep texts from being freed, and what the next use
+// must not find. Its change was not handed to a store.
+func (m *Memory) giveBack(s *step) {
+	for i := len(s.rows) - len(s.few); i >= 0 && i < len(s.rows); i++ {
+		s.rows[i] = Entry{}
+	}
+	clear(s.few)
+	clear(s.entries)
+	s.few, s.rows, s.entries = s.few[:0], s.rows[:0], s.entries[:0]
+	s.own, s.base, s.next = view{}, view{}, nil
+	s.change = Change{Events: s.change.Events[:0]}
+	m.steps.Put(s)
 }
 
 // publish makes a change that the store has what everybody sees, and gives the
@@ -187,8 +223,8 @@ type step struct {
 func (m *Memory) publish(key Key, s *step) {
 	s.next.version = s.change.Next
 	m.live.put(key, s.next)
-	*s = step{}
-	m.steps.Put(s)
+	s.change = Change{} // it is the store's by now
+	m.giveBack(s)
 }
 
 // nextVersion never gives a version twice in one session's life, not even after

@@ -308,7 +308,10 @@ func (w Window) JSON() []byte {
 
 // Messages are what is sent, in order, the system message in its place.
 func (w Window) Messages() []chat.Message {
-	out := make([]chat.Message, 0, len(w.Entries)+1)
+	return w.appendTo(make([]chat.Message, 0, len(w.Entries)+1))
+}
+
+func (w Window) appendTo(out []chat.Message) []chat.Message {
 	for i, e := range w.Entries {
 		if w.System != nil && i == w.SystemAt {
 			out = append(out, w.System.Message)

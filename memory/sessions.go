@@ -17,6 +17,12 @@ import (
 // Append says messages, each an append of its own: the window is fitted after
 // every one. All are kept, or none. It waits for the session's turn.
 func (m *Memory) Append(ctx context.Context, session string, msgs ...chat.Message) error {
+	one := Session{memory: m, id: session}
+	return one.Append(ctx, msgs...)
+}
+
+// appendAnywhere is Append with any store.
+func (m *Memory) appendAnywhere(ctx context.Context, session string, msgs []chat.Message) error {
 	if done, err := m.appendQuickly(ctx, session, msgs); done || err != nil {
 		return err
 	}
@@ -129,7 +135,7 @@ func (m *Memory) Set(ctx context.Context, session string, msgs ...chat.Message) 
 	})
 }
 
-// Clear removes everything that the session has: window and history. It waits
+// Clear removes everything that the session has: window, history and context. It waits
 // for the session's turn.
 func (m *Memory) Clear(ctx context.Context, session string) error {
 	if err := m.lanes.enter(ctx, session); err != nil {
@@ -137,18 +143,30 @@ func (m *Memory) Clear(ctx context.Context, session string) error {
 	}
 	defer m.lanes.leave(session)
 	m.live.drop(m.key(session))
+	if err := m.forget(ctx, m.key(session)); err != nil {
+		return err
+	}
 	return m.store.Delete(ctx, m.key(session))
 }
 
 // Window is what the next call is sent, as committed by now. It reads nothing
 // of the history beyond the window.
 func (m *Memory) Window(ctx context.Context, session string) (Window, error) {
-	return m.Read(ctx, session, Reading{})
+	one := Session{memory: m, id: session}
+	return one.Window(ctx)
 }
 
 // Read is Window with other limits for this one read. Only a round_window can be
 // read so; the others keep nothing at hand that other limits could bring back.
 func (m *Memory) Read(ctx context.Context, session string, how Reading) (Window, error) {
+	if how == (Reading{Empty: how.Empty}) {
+		return m.Window(ctx, session)
+	}
+	return m.readAnywhere(ctx, session, how)
+}
+
+// readAnywhere is Read with any store.
+func (m *Memory) readAnywhere(ctx context.Context, session string, how Reading) (Window, error) {
 	p, err := m.policyOf(session)
 	if err != nil {
 		return Window{}, err

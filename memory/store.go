@@ -124,6 +124,7 @@ const (
 	Full        Problem = "full"        // no room is left
 	Denied      Problem = "denied"      // no permission
 	Corrupt     Problem = "corrupt"     // what is there is not what a store wrote
+	WrongKey    Problem = "wrong key"   // it is encrypted with a key that was not given
 	TooNew      Problem = "too new"     // a newer version of this program wrote it
 )
 

@@ -20,13 +20,15 @@ type Turn struct {
 	cancel context.CancelCauseFunc // releases ctx; nil where it is Begin's own
 
 	mu        sync.Mutex
-	base      *view     // the session when the turn began
-	policy    policy    // with the limits that held then
-	staged    []*Entry  // what was said since
-	brought   *Entry    // the step's system message, nil for none
-	call      *sentNote // the last call of a model, nil for none
-	operation string    // what a retry of this turn would be known by
-	done      bool      // the operation was carried out before
+	base      *view      // the session when the turn began
+	policy    policy     // with the limits that held then
+	staged    []*Entry   // what was said since
+	brought   *Entry     // the step's system message, nil for none
+	call      *sentNote  // the last call of a model, nil for none
+	set       []Variable // the variables that were set since, without a value those that were removed
+	told      *telling   // what the context tells in this turn; nil before the first call of a model
+	operation string     // what a retry of this turn would be known by
+	done      bool       // the operation was carried out before
 	ended     bool
 }
 
@@ -214,19 +216,19 @@ func (t *Turn) commit(ctx context.Context, each bool) error {
 		return err
 	}
 	err := t.memory.change(ctx, t.key, t.base, func(base *view) (*step, error) {
-		if err := t.rebase(ctx, base); err != nil || len(t.staged) == 0 || t.done {
+		if err := t.rebase(ctx, base); err != nil || len(t.staged)+len(t.set) == 0 || t.done {
 			return nil, err
 		}
 		what := saying{entries: t.staged, each: each, brought: t.brought}
 		if each {
 			what.brought = t.base.brought
 		}
-		s := t.memory.said(t.policy, t.base, what)
-		if s != nil {
+		s, err := t.memory.vary(t.base, t.memory.said(t.policy, t.base, what), t.set)
+		if err == nil && s != nil {
 			s.remember(t.operation)
 			s.tell(t.call)
 		}
-		return s, nil
+		return s, err
 	})
 	if err == nil {
 		t.end()

@@ -207,6 +207,7 @@ func weight(e *Entry) int {
 // saying is what a turn or an append brings to a session.
 type saying struct {
 	entries []*Entry
+	on      *step  // the change is made on this one, and its view there; nil for a new one
 	each    bool   // every entry counts as an append of its own; else they are the newest round together
 	brought *Entry // the step's system message, nil for none
 }
@@ -218,7 +219,14 @@ func (m *Memory) said(p policy, base *view, what saying) *step {
 	if len(entries) == 0 {
 		return nil
 	}
-	s := m.begin(base, entries)
+	s := what.on
+	if s != nil {
+		s.own = *base
+		s.next = &s.own
+		m.number(s, entries)
+	} else {
+		s = m.begin(base, entries)
+	}
 	s.next.brought = what.brought
 	own := len(s.next.entries)
 	for _, e := range s.change.Entries {
@@ -284,6 +292,9 @@ func (m *Memory) replaced(p policy, base *view, entries []*Entry) *step {
 	empty.state.System, empty.state.First, empty.state.Floor, empty.state.Open = 0, empty.begin, empty.begin, false
 	before := *empty
 	s.next = empty
+	if s.next.values[summaryValue] != nil {
+		s.set(summaryValue, nil) // it is of messages that are no part of the conversation any more
+	}
 	for _, e := range s.change.Entries {
 		if e.Message.Role == chat.System {
 			s.next.system, s.next.state.System = e, e.Seq
@@ -316,11 +327,13 @@ func (m *Memory) failed(base *view, entries []*Entry, reason string) *step {
 // attempt handed to the store are the store's by now: copies are numbered.
 func (m *Memory) begin(base *view, entries []*Entry) *step {
 	next := *base
-	s, ok := m.steps.Get().(*step)
-	if !ok {
-		s = &step{}
-	}
+	s := m.step()
 	s.next = &next
+	m.number(s, entries)
+	return s
+}
+
+func (m *Memory) number(s *step, entries []*Entry) {
 	now := time.UnixMicro(m.now().UnixMicro()).UTC() // what every store can keep
 	s.next.state.Turns++
 	s.next.state.LastSaid = now
@@ -332,7 +345,6 @@ func (m *Memory) begin(base *view, entries []*Entry) *step {
 		e.Seq, e.Turn, e.Time, e.Status = s.next.state.Last, s.next.state.Turns, now, InWindow
 	}
 	s.change.Entries = entries
-	return s
 }
 
 func copies(entries []*Entry) []*Entry {

@@ -16,3 +16,10 @@ func Describe(m *spec.Model) Info {
 	}
 	return info
 }
+
+// DescribeEmbedder tells what a declared embedding model is.
+func DescribeEmbedder(m *spec.EmbeddingModel) Info {
+	info := Describe(&m.Model)
+	info.Dimensions = m.Dimensions
+	return info
+}

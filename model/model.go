@@ -1,5 +1,6 @@
-// Package model talks to chat models: one small interface, a client for each
-// wire format behind it, and a deterministic mock for work without a network.
+// Package model talks to chat models and embedding models: a small interface
+// for each, a client for each wire format behind it, and a deterministic mock
+// for work without a network.
 //
 // A vendor's types stop at the edge of this package.
 package model
@@ -29,9 +30,11 @@ type Info struct {
 	ID            string // the id in the document
 	Provider      string // the provider that answers: openai, mock, …
 	Name          string // what the provider calls the model
+	Endpoint      string // the server that is asked, without credentials; empty for a mock
 	Encoding      string // the tokenizer's name, such as o200k_base; see package token
 	ContextWindow int    // tokens in one call, 0 where unknown
 	MaxTokens     int    // room asked for the answer, 0 where the provider decides
+	Dimensions    int    // the length of an embedding model's vectors, 0 for a chat model
 	Mock          bool   // the answers are not a model's
 	StandsFor     string // the id of the model that this one stands in for while there are no credentials, mostly empty
 }
@@ -48,6 +51,14 @@ type Request struct {
 	Messages []chat.Message // system message first, where there is one
 	Tools    []Tool         // functions that may be called
 	Stream   bool           // yield deltas as they come
+	Schema   *Schema        // the form that the answer has to have; nil where it is free
+}
+
+// Schema is the form of an answer: a JSON object. A provider that cannot hold a
+// model to it is not told; whoever asks says it in words too, and checks.
+type Schema struct {
+	Name string          // letters, digits, _ and -, at most 64
+	JSON json.RawMessage // the JSON schema
 }
 
 // Event is one thing that happened during a call. Exactly one field is set.
@@ -62,6 +73,7 @@ type Response struct {
 	Message chat.Message // what the model said: text, tool calls or both
 	Finish  string       // why it ended: stop, length, tool_calls, content_filter
 	Usage   Usage        // what it cost
+	Model   string       // the id of the fallback that answered; empty where the model itself did
 }
 
 // Usage counts tokens as the provider does.

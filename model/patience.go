@@ -17,6 +17,7 @@ type Patience struct {
 	MaxAttempts  int           // how often a call is tried in all; 0 and 1 mean once
 	InitialDelay time.Duration // the wait before the second try, give or take a half
 	MaxDelay     time.Duration // the longest wait between two tries
+	Limit        *Limiter      // holds each try back before its time begins; nil for none
 }
 
 // WithPatience gives m a time limit and repeats calls that failed for a
@@ -63,6 +64,11 @@ func (p *patient) Generate(ctx context.Context, req Request) iter.Seq2[Event, er
 // try makes one try and hands its events on. It answers why the try failed and
 // whether nothing was handed on yet; a nil error means that all is said.
 func (p *patient) try(ctx context.Context, req Request, yield func(Event, error) bool) (again bool, err error) {
+	call, err := p.Limit.Wait(ctx, p.Info(), req)
+	if err != nil {
+		return false, err
+	}
+	defer func() { call.Failed(err) }()
 	within, cancel := ctx, context.CancelFunc(func() {})
 	if p.Timeout > 0 {
 		within, cancel = context.WithTimeout(ctx, p.Timeout)
@@ -74,6 +80,9 @@ func (p *patient) try(ctx context.Context, req Request, yield func(Event, error)
 			return again, p.explain(ctx, within, err)
 		}
 		again = false
+		if ev.Response != nil {
+			call.Done(ev.Response.Usage)
+		}
 		if !yield(ev, nil) || ev.Response != nil {
 			return false, nil
 		}

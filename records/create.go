@@ -2,16 +2,15 @@ package records
 
 import (
 	"bufio"
-	"compress/gzip"
-	"crypto/rand"
-	"encoding/hex"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
+
+	"github.com/qtype-dev/qtype/internal/blob"
 )
 
 // encoder writes records in one format.
@@ -28,35 +27,40 @@ type Writer struct {
 	path    string
 	columns []Column
 	enc     encoder
-	file    *pending // nil for a Writer over an io.Writer
+	file    blob.Upload // nil for a Writer over an io.Writer
 	buf     *bufio.Writer
-	gzip    *gzip.Writer
+	packed  io.WriteCloser // nil where nothing is packed
 	row     []any
 	rows    int64
 	err     error // the first failure to write; all that follows fails with it
 	done    bool
 }
 
-// Create begins a file in the format of its name, through gzip where that ends
-// in .gz. Its folder is made where it does not exist. The error is a *FileError
-// that names the file.
-func Create(path string, columns []Column) (*Writer, error) {
-	format, ok := FormatOf(path)
-	if !ok {
-		return nil, &FileError{Path: path, Reason: "its name tells no format: .csv, .tsv, .json, .jsonl or .parquet is expected"}
+// Create begins a file in the format of its name, packed where that ends in .gz
+// or .zst: on this machine, where its folder is made if it does not exist, or at
+// an address that package blob can write. Cancelling the context ends the writing
+// to such an address. The error is a *FileError that names the file.
+func Create(ctx context.Context, path string, columns []Column) (*Writer, error) {
+	shown := blob.Shown(path)
+	if err := Writable(shown); err != nil {
+		return nil, &FileError{Path: shown, Reason: strings.TrimPrefix(err.Error(), shown+": ")}
 	}
-	file, err := createPending(path)
+	format, _ := FormatOf(path)
+	file, err := blob.Create(ctx, path)
 	if err != nil {
-		return nil, err
+		return nil, writeError(shown, err)
 	}
-	var out io.Writer = file.out
-	w := &Writer{path: path, file: file}
-	if strings.HasSuffix(path, ".gz") {
-		w.gzip = gzip.NewWriter(out)
-		out = w.gzip
+	w := &Writer{path: shown, file: file}
+	out := io.Writer(file)
+	packing, _ := compressionNamed(path)
+	if w.packed, err = pack(packing, file); w.packed != nil {
+		out = w.packed
 	}
-	if err := w.start(out, format, columns); err != nil {
-		file.abort()
+	if err == nil {
+		err = w.start(out, format, columns)
+	}
+	if err != nil {
+		_ = file.Abort() // the first error says more
 		return nil, err
 	}
 	return w, nil
@@ -73,7 +77,7 @@ func NewWriter(out io.Writer, format Format, columns []Column) (*Writer, error) 
 }
 
 func (w *Writer) start(out io.Writer, format Format, columns []Column) error {
-	w.buf = bufio.NewWriterSize(out, 64<<10)
+	w.buf = bufio.NewWriterSize(out, bufferSize)
 	w.columns = columns
 	w.row = make([]any, len(columns))
 	var err error
@@ -134,7 +138,7 @@ func (w *Writer) Write(values ...any) error {
 func (w *Writer) fail(err error) error {
 	var file *FileError
 	if !errors.As(err, &file) {
-		err = &FileError{Path: w.path, Reason: "cannot be written: " + cause(err), Err: err}
+		err = writeError(w.path, err)
 	}
 	w.err = err
 	return err
@@ -144,13 +148,29 @@ func (w *Writer) fail(err error) error {
 func cause(err error) string {
 	var perr *fs.PathError
 	var lerr *os.LinkError
+	var told interface{ Reason() string }
 	switch {
 	case errors.As(err, &perr):
 		return perr.Err.Error()
 	case errors.As(err, &lerr):
 		return lerr.Err.Error()
+	case errors.As(err, &told):
+		return told.Reason()
 	}
 	return err.Error()
+}
+
+// writeError says why a file cannot be written.
+func writeError(path string, err error) *FileError {
+	reason := cause(err)
+	var access *blob.AccessError
+	switch {
+	case errors.As(err, new(*blob.NotBuiltError)), errors.As(err, new(*blob.SchemeError)):
+	case errors.As(err, &access) && access.Err == nil: // tells what the place is
+	default:
+		reason = "cannot be written: " + reason
+	}
+	return &FileError{Path: path, Reason: reason, Err: err}
 }
 
 // Rows is how many records were written.
@@ -180,12 +200,12 @@ func (w *Writer) Close() error {
 		return err
 	}
 	if err == nil {
-		if err = w.file.commit(); err != nil {
+		if err = w.file.Commit(); err != nil {
 			err = w.fail(err)
 		}
 	}
 	if err != nil {
-		w.file.abort()
+		_ = w.file.Abort() // the first error says more
 	}
 	return err
 }
@@ -201,8 +221,8 @@ func (w *Writer) finish() error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	if w.gzip != nil {
-		if err := w.gzip.Close(); err != nil {
+	if w.packed != nil {
+		if err := w.packed.Close(); err != nil {
 			return w.fail(err)
 		}
 	}
@@ -216,96 +236,5 @@ func (w *Writer) Abort() {
 		return
 	}
 	w.done = true
-	w.file.abort()
-}
-
-// pending is a file under a temporary name beside its final one.
-type pending struct {
-	out   *os.File
-	final string
-	plain bool // no regular file: a pipe or a device, written in place
-}
-
-// createPending makes the folder and the temporary file.
-func createPending(path string) (*pending, error) {
-	final := path
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		final = real // the link stays, its target is replaced
-	}
-	mode := fs.FileMode(0o666) // less what the umask takes
-	info, err := os.Stat(final)
-	switch {
-	case err == nil && info.IsDir():
-		return nil, &FileError{Path: path, Reason: "is a directory, not a file"}
-	case err == nil && !info.Mode().IsRegular():
-		f, err := os.OpenFile(final, os.O_WRONLY, 0)
-		if err != nil {
-			return nil, writeError(path, err)
-		}
-		return &pending{out: f, final: final, plain: true}, nil
-	case err == nil:
-		mode = info.Mode().Perm()
-		if err := writable(final); err != nil {
-			return nil, writeError(path, err)
-		}
-	}
-	if err := os.MkdirAll(filepath.Dir(final), 0o777); err != nil {
-		return nil, writeError(path, err)
-	}
-	f, err := os.OpenFile(temporary(final), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return nil, writeError(path, err)
-	}
-	return &pending{out: f, final: final}, nil
-}
-
-// writable refuses to replace a file that its owner has made read-only: a
-// rename would not ask.
-func writable(path string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	return f.Close()
-}
-
-// writeError says why a file cannot be written.
-func writeError(path string, err error) *FileError {
-	return &FileError{Path: path, Reason: "cannot be written: " + cause(err), Err: err}
-}
-
-// temporary is a free name beside path, hidden from listings.
-func temporary(path string) string {
-	var b [6]byte
-	_, _ = rand.Read(b[:]) // crypto/rand.Read never fails since Go 1.24
-	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+hex.EncodeToString(b[:])+".tmp")
-}
-
-// commit makes the text durable, then visible.
-func (p *pending) commit() error {
-	if p.plain {
-		return p.out.Close()
-	}
-	if err := p.out.Sync(); err != nil {
-		return err
-	}
-	if err := p.out.Close(); err != nil {
-		return err
-	}
-	if err := os.Rename(p.out.Name(), p.final); err != nil {
-		return err
-	}
-	if dir, err := os.Open(filepath.Dir(p.final)); err == nil {
-		_ = dir.Sync()  // not every file system can; the file itself is safe
-		_ = dir.Close() // only synced
-	}
-	return nil
-}
-
-// abort takes the temporary file away.
-func (p *pending) abort() {
-	_ = p.out.Close() // may be closed already
-	if !p.plain {
-		_ = os.Remove(p.out.Name()) // what cannot be removed is a hidden file, no harm
-	}
+	_ = w.file.Abort() // nothing of it is seen
 }

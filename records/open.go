@@ -2,17 +2,16 @@ package records
 
 import (
 	"bufio"
-	"bytes"
-	"compress/gzip"
+	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"iter"
 	"os"
-	"strings"
+	"slices"
 	"sync/atomic"
-	"unicode/utf8"
+
+	"github.com/qtype-dev/qtype/internal/blob"
 )
 
 // maxRecord is the most bytes of text that one record may have: a quote that is
@@ -22,6 +21,9 @@ const maxRecord = 64 << 20
 // peekSize is how much of a file is looked at to tell what it is.
 const peekSize = 4096
 
+// bufferSize is how many bytes are read from a file at once.
+const bufferSize = 64 << 10
+
 // Options are how to read a file.
 type Options struct {
 	Format Format // what the file is; empty: told by its name, then by its content
@@ -29,60 +31,93 @@ type Options struct {
 
 // Reader reads the records of a file.
 type Reader struct {
-	path    string
+	path    string // as people may see it
 	format  Format
-	file    *os.File
-	size    int64
 	read    atomic.Int64
-	total   int64 // rows, -1 where unknown
+	size    int64       // of the file in bytes, 0 where that is not known
+	whole   io.ReaderAt // the file, where it can be read at any place
+	total   int64       // rows, -1 where unknown
 	columns []string
 	next    func() (Record, error)
 	number  int64
+	closers []io.Closer // in the order in which they were opened
 }
 
-// source is what a text format reads from.
+// textSource is what a text format reads from.
 type textSource struct {
 	path string
 	in   *bufio.Reader
 }
 
-// Open opens a file of records. The error is a *FileError that names the file.
-func Open(path string, opts Options) (*Reader, error) {
-	f, err := openFile(path)
-	if err != nil {
-		return nil, err
+// Open opens a file of records: on this machine, or at an address that package
+// blob knows, which is then read as it comes. Cancelling the context ends the
+// reading of such an address. The error is a *FileError that names the file.
+func Open(ctx context.Context, path string, opts Options) (*Reader, error) {
+	r := &Reader{path: blob.Shown(path), total: -1}
+	in, err := r.open(ctx, path)
+	if err == nil {
+		err = r.start(in, path, opts)
 	}
-	r := &Reader{path: path, file: f, total: -1}
-	if err := r.start(opts); err != nil {
-		_ = f.Close() // nothing was written
+	if err != nil {
+		_ = r.Close() // nothing was written
 		return nil, err
 	}
 	return r, nil
 }
 
+// open opens the file's bytes.
+func (r *Reader) open(ctx context.Context, path string) (io.Reader, error) {
+	if _, remote := blob.Remote(path); !remote {
+		f, err := openFile(path)
+		if err != nil {
+			return nil, err
+		}
+		r.closers = append(r.closers, f)
+		info, err := f.Stat()
+		if err != nil {
+			return nil, fileError(r.path, err)
+		}
+		r.size, r.whole = info.Size(), f
+		return f, nil
+	}
+	in, err := blob.Open(ctx, path)
+	if err != nil {
+		return nil, fileError(r.path, err)
+	}
+	r.closers = append(r.closers, in)
+	return in, nil
+}
+
 // openFile opens a file that can be read as one.
 func openFile(path string) (*os.File, error) {
-	info, err := os.Stat(path)
+	local := blob.Path(path)
+	info, err := os.Stat(local)
 	if err != nil {
 		return nil, fileError(path, err)
 	}
 	if info.IsDir() {
 		return nil, &FileError{Path: path, Reason: "is a directory, not a file"}
 	}
-	f, err := os.Open(path)
+	f, err := os.Open(local)
 	if err != nil {
 		return nil, fileError(path, err)
 	}
 	return f, nil
 }
 
-// fileError puts what the operating system said in a user's words.
+// fileError puts what the operating system or a server said in a user's words.
 func fileError(path string, err error) *FileError {
 	reason := "cannot be read"
+	var known *FileError
 	var perr *fs.PathError
+	var told interface{ Reason() string }
 	switch {
+	case errors.As(err, &known):
+		return known
 	case errors.Is(err, fs.ErrNotExist):
 		reason = "no such file"
+	case errors.As(err, &told):
+		reason = told.Reason()
 	case errors.Is(err, fs.ErrPermission):
 		reason = "permission denied"
 	case errors.As(err, &perr):
@@ -92,23 +127,19 @@ func fileError(path string, err error) *FileError {
 }
 
 // start finds the format out and sets up its reader.
-func (r *Reader) start(opts Options) error {
-	info, err := r.file.Stat()
-	if err != nil {
-		return fileError(r.path, err)
-	}
-	r.size = info.Size()
-	in := bufio.NewReaderSize(&meter{r.file, &r.read}, 64<<10)
+func (r *Reader) start(file io.Reader, path string, opts Options) error {
+	in := bufio.NewReaderSize(&meter{file, &r.read}, bufferSize)
 	head, err := in.Peek(peekSize)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull) {
 		return fileError(r.path, err)
 	}
-	if bytes.HasPrefix(head, []byte{0x1f, 0x8b}) {
-		if in, head, err = unzip(in); err != nil {
-			return &FileError{Path: r.path, Reason: "is not a gzip file that can be read", Err: err}
+	if packed := compressionOf(head); packed != "" {
+		if in, head, err = r.unpack(packed, in); err != nil {
+			return err
 		}
+		r.whole = nil
 	}
-	if r.format, err = detect(r.path, opts.Format, head); err != nil {
+	if r.format, err = detect(r.path, name(path), opts.Format, head); err != nil {
 		return err
 	}
 	src := textSource{r.path, in}
@@ -117,96 +148,15 @@ func (r *Reader) start(opts Options) error {
 		return r.startCSV(src, head)
 	case JSONL, JSON:
 		return r.startJSON(src, head)
-	default:
-		return r.startParquet()
 	}
-}
-
-func unzip(in *bufio.Reader) (*bufio.Reader, []byte, error) {
-	z, err := gzip.NewReader(in)
+	file2, size, err := r.random(in)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	plain := bufio.NewReaderSize(z, 64<<10)
-	head, err := plain.Peek(peekSize)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, nil, err
+	if r.format == Excel {
+		return r.startExcel(file2, size)
 	}
-	return plain, head, nil
-}
-
-var (
-	bomUTF8    = []byte{0xef, 0xbb, 0xbf}
-	magicPQ    = []byte("PAR1")
-	magicZip   = []byte("PK\x03\x04")
-	bomUTF16LE = []byte{0xff, 0xfe}
-	bomUTF16BE = []byte{0xfe, 0xff}
-)
-
-// detect tells what the file is, by what was asked for, else its name, else its
-// content, and refuses a content that cannot be that.
-func detect(path string, asked Format, head []byte) (Format, error) {
-	format := asked
-	if format == "" {
-		format, _ = FormatOf(path)
-	}
-	fault := func(reason string, args ...any) error {
-		return &FileError{Path: path, Reason: fmt.Sprintf(reason, args...)}
-	}
-	body := bytes.TrimSpace(bytes.TrimPrefix(head, bomUTF8))
-	switch {
-	case len(body) == 0 && len(head) < peekSize:
-		return "", fault("the file is empty")
-	case bytes.HasPrefix(head, magicPQ):
-		if format != Parquet && format != "" {
-			return "", fault("is a Parquet file, not %s: name it .parquet", label(format))
-		}
-		return Parquet, nil
-	case format == Parquet:
-		return "", fault("is not a Parquet file")
-	case bytes.HasPrefix(head, magicZip):
-		return "", fault("is a zip archive or an Excel workbook: save it as CSV")
-	case bytes.HasPrefix(head, bomUTF16LE), bytes.HasPrefix(head, bomUTF16BE):
-		return "", fault("is UTF-16 text: save it as UTF-8")
-	case bytes.IndexByte(head, 0) >= 0:
-		return "", fault("holds binary data, not %s", label(format))
-	}
-	return detectText(fault, format, body)
-}
-
-// detectText tells the text formats apart by how the text begins.
-func detectText(fault func(string, ...any) error, format Format, body []byte) (Format, error) {
-	jsonish := bytes.HasPrefix(body, []byte(`{"`)) || bytes.HasPrefix(body, []byte(`[{`)) || bytes.Equal(body, []byte("[]"))
-	switch {
-	case (format == CSV || format == TSV) && jsonish:
-		return "", fault("holds JSON, not %s: name it .json or .jsonl", label(format))
-	case format == JSON && body[0] != '{' && body[0] != '[':
-		return "", fault("does not hold JSON records: an array of objects is expected")
-	case format != "":
-		return format, nil
-	case body[0] == '{' || body[0] == '[':
-		return JSON, nil
-	case !utf8.Valid(body[:max(0, len(body)-utf8.UTFMax)]):
-		return "", fault("holds binary data, not %s", label(""))
-	}
-	line, _, _ := strings.Cut(string(body), "\n")
-	if strings.Contains(line, "\t") && !strings.Contains(line, ",") {
-		return TSV, nil
-	}
-	return CSV, nil
-}
-
-// label is a format's name in a message.
-func label(f Format) string {
-	switch f {
-	case JSONL:
-		return "JSON lines"
-	case Parquet:
-		return "Parquet"
-	case "":
-		return "CSV, TSV, JSON, JSON lines or Parquet"
-	}
-	return strings.ToUpper(string(f))
+	return r.startParquet(file2, size)
 }
 
 // meter counts the bytes that are read.
@@ -221,21 +171,21 @@ func (m *meter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Path is the file's name as it was given to Open.
+// Path is the file's name as people may see it: an address without credentials.
 func (r *Reader) Path() string { return r.path }
 
 // Format is what the file is.
 func (r *Reader) Format() Format { return r.format }
 
 // Columns are the file's columns, in order, where they are known before the
-// first record: CSV, TSV and Parquet. Nil for JSON, whose objects differ.
+// first record: CSV, TSV, Excel and Parquet. Nil for JSON, whose objects differ.
 func (r *Reader) Columns() []string { return r.columns }
 
 // Total is how many records the file has, where it says so: Parquet.
 func (r *Reader) Total() (rows int64, known bool) { return max(r.total, 0), r.total >= 0 }
 
-// Progress is how many bytes of the file were read, and its size. It may be
-// called from any goroutine.
+// Progress is how many bytes of the file were read, and its size, 0 where that
+// is not known. It may be called from any goroutine.
 func (r *Reader) Progress() (read, size int64) { return r.read.Load(), r.size }
 
 // All yields the records from where the reader stands. A *RowError comes with
@@ -259,25 +209,41 @@ func (r *Reader) All() iter.Seq2[Record, error] {
 // Next is the next record; io.EOF after the last. See All for other errors.
 func (r *Reader) Next() (Record, error) {
 	rec, err := r.next()
+	if err == nil {
+		r.number++
+		rec.Number = r.number
+		return rec, nil
+	}
 	if errors.Is(err, io.EOF) {
 		return Record{}, io.EOF
 	}
 	r.number++
 	rec.Number = r.number
 	var row *RowError
-	if errors.As(err, &row) {
+	var file *FileError
+	switch {
+	case errors.As(err, &row):
 		row.Path, row.Number, row.Line = r.path, rec.Number, rec.Line
+	case !errors.As(err, &file):
+		err = fileError(r.path, err)
 	}
 	return rec, err
 }
 
 // Close gives the file back.
-func (r *Reader) Close() error { return r.file.Close() }
+func (r *Reader) Close() error {
+	var errs []error
+	for _, c := range slices.Backward(r.closers) {
+		errs = append(errs, c.Close())
+	}
+	r.closers = nil
+	return errors.Join(errs...)
+}
 
 // Count reads a file to its end and tells how many records it has, faulty ones
 // included.
-func Count(path string, opts Options) (int64, error) {
-	r, err := Open(path, opts)
+func Count(ctx context.Context, path string, opts Options) (int64, error) {
+	r, err := Open(ctx, path, opts)
 	if err != nil {
 		return 0, err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math/big"
+	"sync/atomic"
 	"time"
 
 	"github.com/parquet-go/parquet-go"
@@ -16,7 +17,7 @@ import (
 const rowsAtOnce = 64
 
 // startParquet reads the file's footer.
-func (r *Reader) startParquet() (err error) {
+func (r *Reader) startParquet(file io.ReaderAt, size int64) (err error) {
 	damaged := func(err error) error {
 		return &FileError{Path: r.path, Reason: "is damaged or not a complete Parquet file", Err: err}
 	}
@@ -25,7 +26,7 @@ func (r *Reader) startParquet() (err error) {
 			err = damaged(nil)
 		}
 	}()
-	f, err := parquet.OpenFile(&meterAt{r}, r.size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	f, err := parquet.OpenFile(&meterAt{file, size, &r.read}, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err != nil {
 		return damaged(err)
 	}
@@ -51,12 +52,16 @@ func (r *Reader) startParquet() (err error) {
 }
 
 // meterAt counts the bytes that are read at offsets.
-type meterAt struct{ r *Reader }
+type meterAt struct {
+	in   io.ReaderAt
+	size int64
+	read *atomic.Int64
+}
 
 // ReadAt reads from the file.
 func (m *meterAt) ReadAt(p []byte, off int64) (int, error) {
-	n, err := m.r.file.ReadAt(p, off)
-	m.r.read.Store(min(m.r.size, m.r.read.Load()+int64(n)))
+	n, err := m.in.ReadAt(p, off)
+	m.read.Store(min(m.size, m.read.Load()+int64(n)))
 	return n, err
 }
 

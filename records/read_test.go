@@ -28,7 +28,7 @@ func write(t testing.TB, name, text string) string {
 // read gives every record as "line: name=value name=value", errors as their text.
 func read(t testing.TB, path string) []string {
 	t.Helper()
-	r, err := records.Open(path, records.Options{})
+	r, err := records.Open(t.Context(), path, records.Options{})
 	if err != nil {
 		return []string{strings.ReplaceAll(err.Error(), filepath.Dir(path)+"/", "")}
 	}
@@ -115,8 +115,8 @@ func TestOpenRefuses(t *testing.T) {
 		"empty jsonl":       {"a.jsonl", "\n \n", "a.jsonl: the file is empty"},
 		"empty parquet":     {"a.parquet", "", "a.parquet: the file is empty"},
 		"binary":            {"a.csv", "a,b\n\x00\x01\x02", "a.csv: holds binary data, not CSV"},
-		"binary, no name":   {"a.bin", "\x7fELF\x02\x01\x01\xff\xfe\xfd\xfc\xfb", "a.bin: holds binary data, not CSV, TSV, JSON, JSON lines or Parquet"},
-		"workbook":          {"a.csv", "PK\x03\x04xxxx", "a.csv: is a zip archive or an Excel workbook: save it as CSV"},
+		"binary, no name":   {"a.bin", "\x7fELF\x02\x01\x01\xff\xfe\xfd\xfc\xfb", "a.bin: holds binary data, not CSV, TSV, JSON, JSON lines, Excel or Parquet"},
+		"workbook":          {"a.csv", "PK\x03\x04xxxx", "a.csv: is a zip archive or an Excel workbook, not CSV: name a workbook .xlsx"},
 		"UTF-16":            {"a.csv", "\xff\xfea\x00,\x00", "a.csv: is UTF-16 text: save it as UTF-8"},
 		"JSON named CSV":    {"a.csv", `[{"a":1}]`, "a.csv: holds JSON, not CSV: name it .json or .jsonl"},
 		"CSV named JSON":    {"a.json", "a,b\n1,2\n", "a.json: does not hold JSON records: an array of objects is expected"},
@@ -141,7 +141,7 @@ func TestOpenMissing(t *testing.T) {
 		filepath.Join(dir, "no.csv"): "no such file",
 		dir:                          "is a directory, not a file",
 	} {
-		_, err := records.Open(path, records.Options{})
+		_, err := records.Open(t.Context(), path, records.Options{})
 		var fault *records.FileError
 		if !errors.As(err, &fault) || fault.Reason != want || fault.Path != path {
 			t.Errorf("Open(%s): %v, want %q", path, err, want)
@@ -157,7 +157,7 @@ func TestOpenWithoutPermission(t *testing.T) {
 	if err := os.Chmod(path, 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := records.Open(path, records.Options{}); err == nil || !strings.HasSuffix(err.Error(), "permission denied") {
+	if _, err := records.Open(t.Context(), path, records.Options{}); err == nil || !strings.HasSuffix(err.Error(), "permission denied") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -178,7 +178,7 @@ func TestReadGzip(t *testing.T) {
 }
 
 func TestFaultyRecordsKeepTheirNumber(t *testing.T) {
-	r, err := records.Open(write(t, "a.csv", "a,b\n1\n2,3\n"), records.Options{})
+	r, err := records.Open(t.Context(), write(t, "a.csv", "a,b\n1\n2,3\n"), records.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestFaultyRecordsKeepTheirNumber(t *testing.T) {
 }
 
 func TestCount(t *testing.T) {
-	n, err := records.Count(write(t, "a.csv", "a,b\n1,2\n3\n\"x\ny\",2\n"), records.Options{})
+	n, err := records.Count(t.Context(), write(t, "a.csv", "a,b\n1,2\n3\n\"x\ny\",2\n"), records.Options{})
 	if n != 3 || err != nil {
 		t.Errorf("got %d, %v", n, err)
 	}
@@ -208,7 +208,7 @@ func FuzzText(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, format byte, text string) {
 		asked := []records.Format{records.CSV, records.TSV, records.JSON, records.JSONL}[format%4]
-		r, err := records.Open(write(t, "f", text), records.Options{Format: asked})
+		r, err := records.Open(t.Context(), write(t, "f", text), records.Options{Format: asked})
 		if err != nil {
 			oneLine(t, err)
 			return

@@ -1,8 +1,10 @@
 // Package records reads and writes files as streams of records: CSV, TSV, JSON,
-// JSON lines and Parquet. A record is a row of named columns whose order is
-// kept. Values are raw: what a declared type makes of them is not known here.
+// JSON lines, Parquet and (reading) Excel, packed with gzip or zstd where their
+// names or their content say so, on this machine and at the addresses of package
+// blob. A record is a row of named columns whose order is kept. Values are raw:
+// what a declared type makes of them is not known here.
 //
-//	r, err := records.Open("messages.csv", records.Options{})
+//	r, err := records.Open(ctx, "messages.csv", records.Options{})
 //	…
 //	defer r.Close()
 //	for rec, err := range r.All() {
@@ -33,16 +35,23 @@ const (
 	JSON    Format = "json"    // an array of objects, or one object of columns
 	JSONL   Format = "jsonl"   // one JSON object a line
 	Parquet Format = "parquet" // Apache Parquet
+	Excel   Format = "xlsx"    // an Excel workbook, whose first sheet is read; not written
 )
 
-// Formats lists the formats in the order that messages show them.
+// Formats lists the formats that can be written, in the order that messages show them.
 func Formats() []Format { return []Format{CSV, TSV, JSON, JSONL, Parquet} }
 
-// FormatOf is the format that a file's name stands for; a final .gz is passed
-// over. It is false for a name that stands for none.
+// Cells tells whether a format's values are texts that a person typed into
+// cells, for the declared type to read (value.Cell).
+func (f Format) Cells() bool { return f == CSV || f == TSV || f == Excel }
+
+// FormatOf is the format that a file's name stands for; an ending that says how
+// it is packed (.gz, .zst) is passed over. It is false for a name that stands for none.
 func FormatOf(path string) (Format, bool) {
-	name := strings.ToLower(strings.TrimSuffix(filepath.Base(path), ".gz"))
-	switch filepath.Ext(name) {
+	_, bare := compressionNamed(path)
+	switch strings.ToLower(filepath.Ext(bare)) {
+	case ".xlsx", ".xlsm":
+		return Excel, true
 	case ".csv":
 		return CSV, true
 	case ".tsv", ".tab":
@@ -57,7 +66,18 @@ func FormatOf(path string) (Format, bool) {
 	return "", false
 }
 
-// Record is one row. Values of CSV and TSV are strings; those of JSON are nil,
+// Writable tells why no file of that name can be written; nil for one that can.
+func Writable(path string) error {
+	switch f, known := FormatOf(path); {
+	case !known:
+		return fmt.Errorf("%s: its name tells no format: .csv, .tsv, .json, .jsonl or .parquet is expected, perhaps with .gz or .zst behind it", path)
+	case f == Excel:
+		return fmt.Errorf("%s: Excel workbooks are read, not written: .csv or .parquet is expected", path)
+	}
+	return nil
+}
+
+// Record is one row. Values of CSV, TSV and Excel are strings; those of JSON are nil,
 // bool, string, json.Number, []any and map[string]any; those of Parquet nil,
 // bool, int64, float64, string, []byte, []any and map[string]any, with dates
 // and times as ISO 8601 text and decimals as json.Number.

@@ -2,6 +2,7 @@ package records_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -100,7 +101,7 @@ func TestRoundTrip(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				rows := rapid.SliceOfN(rapid.Custom(drawRow), 1, 20).Draw(t, "rows")
 				path := filepath.Join(dir, "rows."+string(f))
-				w, err := records.Create(path, columns)
+				w, err := records.Create(t.Context(), path, columns)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -120,7 +121,7 @@ func TestRoundTrip(t *testing.T) {
 
 // compare reads a file back and expects the rows in it.
 func compare(t *rapid.T, path string, f records.Format, rows [][]any, columns []records.Column) {
-	r, err := records.Open(path, records.Options{})
+	r, err := records.Open(t.Context(), path, records.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +149,7 @@ func compare(t *rapid.T, path string, f records.Format, rows [][]any, columns []
 func TestEmptyFilesAreComplete(t *testing.T) {
 	for _, f := range records.Formats() {
 		path := filepath.Join(t.TempDir(), "sub", "folder", "none."+string(f))
-		w, err := records.Create(path, []records.Column{{Name: "a"}})
+		w, err := records.Create(t.Context(), path, []records.Column{{Name: "a"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +166,7 @@ func TestEmptyFilesAreComplete(t *testing.T) {
 
 func TestNothingHalfUnderTheName(t *testing.T) {
 	path := write(t, "out.csv", "old\n")
-	w, err := records.Create(path, []records.Column{{Name: "a"}})
+	w, err := records.Create(t.Context(), path, []records.Column{{Name: "a"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +181,7 @@ func TestNothingHalfUnderTheName(t *testing.T) {
 	if got, _ := os.ReadFile(path); string(got) != "old\n" || len(left) != 1 {
 		t.Errorf("after Abort the file holds %q, the folder %v", got, left)
 	}
-	w, _ = records.Create(path, []records.Column{{Name: "a"}})
+	w, _ = records.Create(t.Context(), path, []records.Column{{Name: "a"}})
 	if err := errors.Join(w.Write("x"), w.Close(), w.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +197,7 @@ func TestCreateKeepsLinksAndModes(t *testing.T) {
 	if err := os.Symlink(path, link); err != nil {
 		t.Skip(err)
 	}
-	w, err := records.Create(link, []records.Column{{Name: "a"}})
+	w, err := records.Create(t.Context(), link, []records.Column{{Name: "a"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,14 +220,17 @@ func TestCreateRefuses(t *testing.T) {
 		columns []records.Column
 		want    string
 	}{
-		"no format":      {filepath.Join(dir, "out.xlsx"), columns, "its name tells no format: .csv, .tsv, .json, .jsonl or .parquet is expected"},
+		"no format":      {filepath.Join(dir, "out.txt"), columns, "its name tells no format: .csv, .tsv, .json, .jsonl or .parquet is expected, perhaps with .gz or .zst behind it"},
+		"only packed":    {filepath.Join(dir, "out.gz"), columns, "its name tells no format: .csv, .tsv, .json, .jsonl or .parquet is expected, perhaps with .gz or .zst behind it"},
+		"workbook":       {filepath.Join(dir, "out.xlsx"), columns, "Excel workbooks are read, not written: .csv or .parquet is expected"},
+		"web":            {"https://example.com/out.csv", columns, "https:// can only be read"},
 		"directory":      {mkdir(t, dir, "out.csv"), columns, "is a directory, not a file"},
 		"file as folder": {filepath.Join(file, "out.csv"), columns, "cannot be written: not a directory"},
 		"parquet name":   {filepath.Join(dir, "out.parquet"), []records.Column{{Name: "a,b"}}, `a Parquet file cannot have a column named "a,b"`},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := records.Create(tc.path, tc.columns)
+			_, err := records.Create(t.Context(), tc.path, tc.columns)
 			if err == nil || err.Error() != tc.path+": "+tc.want {
 				t.Errorf("got %v, want %s", err, tc.want)
 			}
@@ -254,7 +258,7 @@ func TestFullDisk(t *testing.T) {
 	if err := os.Symlink("/dev/full", link); err != nil {
 		t.Skip(err)
 	}
-	w, err := records.Create(link, []records.Column{{Name: "a"}})
+	w, err := records.Create(t.Context(), link, []records.Column{{Name: "a"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -323,7 +327,7 @@ func TestReadForeignParquet(t *testing.T) {
 		{"id": int64(2), "note": nil, "tags": []any{}, "lines": []any{}, "attr": map[string]any{},
 			"when": "1970-01-01T00:00:00Z", "day": "1970-01-01", "price": json.Number("0.00"), "raw": []byte{}, "ratio": 0.0},
 	}
-	r, err := records.Open(path, records.Options{})
+	r, err := records.Open(t.Context(), path, records.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -350,7 +354,7 @@ func TestReadForeignParquet(t *testing.T) {
 // Any byte of a Parquet file may be damaged: an error, never a panic.
 func TestDamagedParquet(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.parquet")
-	w, err := records.Create(path, sixColumns[:5])
+	w, err := records.Create(t.Context(), path, sixColumns[:5])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -396,7 +400,7 @@ func BenchmarkRead(b *testing.B) {
 }
 
 func drain(path string) (int, error) {
-	r, err := records.Open(path, records.Options{})
+	r, err := records.Open(context.Background(), path, records.Options{})
 	if err != nil {
 		return 0, err
 	}
@@ -426,7 +430,7 @@ func BenchmarkWrite(b *testing.B) {
 // fill writes a file and gives its size.
 func fill(b *testing.B, path string, rows int) int64 {
 	b.Helper()
-	w, err := records.Create(path, []records.Column{{Name: "session"}, {Name: "n", Kind: records.Int}, {Name: "message"}})
+	w, err := records.Create(b.Context(), path, []records.Column{{Name: "session"}, {Name: "n", Kind: records.Int}, {Name: "message"}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -18,31 +18,39 @@ import (
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/stores"
 	"github.com/qtype-dev/qtype/model"
-	"github.com/qtype-dev/qtype/model/provider"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"
 	"github.com/qtype-dev/qtype/token"
 	"github.com/qtype-dev/qtype/tool"
+	"github.com/qtype-dev/qtype/tool/toolbox"
 )
 
 // Options says what an App stands on. The zero value runs with in-process memory.
 type Options struct {
-	Store   memory.Store        // where all memories live, whatever the document says; nil: where it says
-	Default memory.Store        // where memories live of which the document says nothing; in process where it is nil
-	Getenv  func(string) string // the environment; os.Getenv where it is nil
-	HTTP    *http.Client        // for models and tools; a client of its own where it is nil
-	Warn    func(string)        // is told, in one line each, of stores that may lose conversations; it may be called at any time
+	Store   memory.Store                // where all memories live, whatever the document says; nil: where it says
+	Default memory.Store                // where memories live of which the document says nothing; in process where it is nil
+	Getenv  func(string) string         // the environment; os.Getenv where it is nil
+	HTTP    *http.Client                // for models and tools; a client of its own where it is nil
+	Clients func(id string) tool.Answer // who answers a ClientTool, by its id; nil, or a nil Answer, where nobody does
+	Approve tool.Approve                // asks a person whether an Agent may call a tool that it has to ask for; nil where nobody is there
+	Log     func(string)                // is told, in one line each, what Python functions print; it may be called at any time
+	Warn    func(string)                // is told, in one line each, of stores that may lose conversations; it may be called at any time
 }
 
 // App is an application that can run.
 type App struct {
-	spec     *spec.Application
-	opts     Options
-	stores   stores.Set // those that the document names
-	memories map[string]*memory.Memory
-	places   map[string]memory.Store // where each memory lives, by its id
-	models   map[*spec.Model]func() (model.Chat, error)
-	tools    map[string]func() (tool.Tool, error)
+	spec      *spec.Application
+	opts      Options
+	stores    stores.Set // those that the document names
+	memories  map[string]*memory.Memory
+	places    map[string]memory.Store                    // where each memory lives, by its id
+	models    map[*spec.Model]func() (model.Chat, error) // with their fallbacks
+	alone     map[*spec.Model]func() (model.Chat, error) // each by itself
+	embedders map[*spec.EmbeddingModel]func() (model.Embedder, error)
+	tools     map[string]func() (tool.Tool, error)
+	box       *toolbox.Box // makes the tools
+	databases databases    // of SQLSource steps
+	caches    caches       // of steps that keep their results
 }
 
 // New makes an App of a document that was validated without errors. Memories
@@ -56,7 +64,9 @@ func New(app *spec.Application, opts Options) (*App, error) {
 		opts.Getenv = os.Getenv
 	}
 	a := &App{spec: app, opts: opts, memories: map[string]*memory.Memory{}, places: map[string]memory.Store{},
-		models: map[*spec.Model]func() (model.Chat, error){}, tools: map[string]func() (tool.Tool, error){}}
+		models: map[*spec.Model]func() (model.Chat, error){}, alone: map[*spec.Model]func() (model.Chat, error){}, embedders: map[*spec.EmbeddingModel]func() (model.Embedder, error){},
+		tools: map[string]func() (tool.Tool, error){}}
+	a.box = a.newToolbox()
 	for _, doc := range documents(app) {
 		if err := a.share(doc); err != nil {
 			return nil, err
@@ -68,21 +78,18 @@ func New(app *spec.Application, opts Options) (*App, error) {
 // share makes the shared objects of one document.
 func (a *App) share(doc *spec.Document) error {
 	for _, m := range doc.Models {
+		if e, ok := m.(*spec.EmbeddingModel); ok {
+			a.shareEmbedder(e)
+		}
 		base := m.Base()
-		a.models[base] = sync.OnceValues(func() (model.Chat, error) {
-			if err := modelAvailable(base); err != nil {
-				return nil, err
-			}
-			made, err := provider.New(base, provider.Options{Getenv: a.opts.Getenv, HTTP: a.opts.HTTP, Secret: a.secret})
-			return made, placed(base, err)
-		})
+		a.shareModel(base)
 	}
 	for _, t := range doc.Tools {
 		a.tools[t.EntityID()] = sync.OnceValues(func() (tool.Tool, error) {
-			if err := toolAvailable(t); err != nil {
-				return nil, err
+			if kept, ok := t.(*spec.MemoryTool); ok {
+				return a.memoryTool(kept)
 			}
-			made, err := tool.New(t, tool.Options{HTTP: a.opts.HTTP, Secret: a.secret})
+			made, err := a.box.Tool(t)
 			return made, placed(t, err)
 		})
 	}
@@ -90,9 +97,6 @@ func (a *App) share(doc *spec.Document) error {
 		return nil
 	}
 	for _, m := range doc.Application.Memories {
-		if err := MemoryAvailable(m); err != nil {
-			return err
-		}
 		store, err := a.storeOf(doc.Application, m)
 		if err != nil {
 			return err
@@ -125,16 +129,19 @@ func documents(app *spec.Application) []*spec.Document {
 func (a *App) memoryConfig(m *spec.Memory) memory.Config {
 	cfg := MemoryConfig(m, lazyCounter(Encoding(a.spec, m)))
 	cfg.ID = a.spec.ID + "/" + m.ID
+	cfg.Context, cfg.Warn = a.withModels(m, cfg.Context), a.opts.Warn
 	return cfg
 }
 
 // MemoryConfig is a declared memory in the memory package's terms: its policy
-// with the limits of this policy, for those of the others have defaults too.
+// with the limits of this policy, for those of the others have defaults too. Of
+// context blocks it has all but the models: who looks at a memory asks none.
 func MemoryConfig(m *spec.Memory, counter memory.Counter) memory.Config {
 	cfg := memory.Config{ID: m.ID, Policy: m.Policy, Turns: memory.Turns(m.Turns), TTL: time.Duration(m.TTL), Counter: counter}
 	switch m.Policy {
 	case spec.PolicyFlush, "":
 		cfg.TokenLimit, cfg.ChatShare, cfg.FlushSize = m.TokenLimit, m.ChatHistoryTokenRatio, m.TokenFlushSize
+		cfg.Context = contextOf(m)
 	case spec.PolicyMessageWindow:
 		cfg.MaxMessages, cfg.KeepSystemFirst = m.MaxMessages, m.KeepSystemFirst
 	case spec.PolicyTokenWindow:
@@ -158,7 +165,7 @@ func Encoding(app *spec.Application, m *spec.Memory) string {
 		}
 		for _, f := range doc.Application.Flows {
 			for _, item := range f.Steps {
-				if memoryOf(item.Step) == m {
+				if memoryOf(item.Step) == m && modelOf(item.Step) != nil {
 					name, _ := token.ForModel(modelOf(item.Step).Name())
 					return name
 				}
@@ -169,7 +176,7 @@ func Encoding(app *spec.Application, m *spec.Memory) string {
 }
 
 // modelOf is the chat model that a step asks, memoryOf the memory that it
-// speaks in; nil where there is none.
+// speaks in or keeps values in; nil where there is none.
 func modelOf(s spec.Step) *spec.Model {
 	switch s := s.(type) {
 	case *spec.LLMInference:
@@ -186,6 +193,12 @@ func memoryOf(s spec.Step) *spec.Memory {
 		return s.Memory.To
 	case *spec.Agent:
 		return s.Memory.To
+	case *spec.MemoryVariables:
+		return s.Memory.To
+	case *spec.InvokeTool:
+		if t, ok := s.Tool.To.(*spec.MemoryTool); ok {
+			return t.Memory.To
+		}
 	}
 	return nil
 }
@@ -253,38 +266,44 @@ func flowIDs(flows []*spec.Flow) []string {
 	return ids
 }
 
-// Models tells which chat models a flow uses, itself or in flows that it runs,
-// in the order of the steps, each once.
+// Models tells which models a flow uses, itself or in flows that it runs, in
+// the order of the steps, each once.
 func (a *App) Models(flowID string) ([]model.Info, error) {
 	f, err := a.Flow(flowID)
 	if err != nil {
 		return nil, err
 	}
 	var infos []model.Info
-	for _, base := range modelsOf(f, map[*spec.Flow]bool{}) {
-		m, err := a.models[base]()
+	for _, m := range modelsOf(f, map[*spec.Flow]bool{}) {
+		info, err := a.modelInfo(m)
 		if err != nil {
 			return nil, err
 		}
-		infos = append(infos, m.Info())
+		infos = append(infos, info)
 	}
 	return infos, nil
 }
 
 // modelsOf lists the models of a flow that was not seen before, each once.
-func modelsOf(f *spec.Flow, seen map[*spec.Flow]bool) []*spec.Model {
+func modelsOf(f *spec.Flow, seen map[*spec.Flow]bool) []spec.ModelEntity {
 	if seen[f] {
 		return nil
 	}
 	seen[f] = true
-	var models []*spec.Model
+	var models []spec.ModelEntity
 	for _, item := range f.Steps {
-		found := []*spec.Model{modelOf(item.Step)}
+		var found []spec.ModelEntity
+		if m := modelOf(item.Step); m != nil {
+			found = append(found, m)
+		}
+		if m := embedderOf(item.Step); m != nil {
+			found = append(found, m)
+		}
 		for _, called := range callees(item.Step) {
 			found = append(found, modelsOf(called, seen)...)
 		}
 		for _, m := range found {
-			if m != nil && !slices.Contains(models, m) {
+			if !slices.Contains(models, m) {
 				models = append(models, m)
 			}
 		}
@@ -293,6 +312,9 @@ func modelsOf(f *spec.Flow, seen map[*spec.Flow]bool) []*spec.Model {
 }
 
 // Close gives back what the App holds, its stores included.
-func (a *App) Close(context.Context) error { return a.closeStores() }
+func (a *App) Close(context.Context) error {
+	a.box.Close()
+	return a.closeStores()
+}
 
 var _ steps.Slots = (*layout)(nil)

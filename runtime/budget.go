@@ -54,6 +54,8 @@ func (a *App) prices() map[string]*spec.Prices {
 			for _, item := range f.Steps {
 				if m := modelOf(item.Step); m != nil {
 					prices[item.Step.EntityID()] = m.Prices
+				} else if m := embedderOf(item.Step); m != nil {
+					prices[item.Step.EntityID()] = m.Prices
 				}
 			}
 		}

@@ -53,15 +53,47 @@ func careOf(s *spec.StepBase) *care {
 // carefulStep is a row-wise step under care.
 type carefulStep struct {
 	*care
+	id   string
 	step steps.Step
 }
 
-// Process tries the step on copies of the row until it succeeds.
+// Process tries the step on copies of the row until it succeeds. A row that
+// failed in a flow that the step runs counts as the step's failure; what the
+// last attempt made of the row goes on.
 func (c *carefulStep) Process(ctx context.Context, row *steps.Row, emit steps.Emit) error {
-	return c.attempts(ctx, emit, func(ctx context.Context, hold steps.Emit) error {
-		return c.step.Process(ctx, row.Clone(), hold)
+	var last []*steps.Row
+	err := c.attempts(ctx, emit, func(ctx context.Context, hold steps.Emit) error {
+		last = last[:0]
+		var inside *steps.Error
+		err := c.step.Process(ctx, row.Clone(), func(r *steps.Row) error {
+			if r.Err != nil && r.Err.Step == c.id {
+				inside = r.Err
+			}
+			last = append(last, r)
+			return hold(r)
+		})
+		if err == nil && inside != nil {
+			return &insideError{failed: inside}
+		}
+		return err
 	})
+	var inside *insideError
+	if !errors.As(err, &inside) {
+		return err
+	}
+	for _, r := range last {
+		if err := emit(r); err != nil {
+			return err
+		}
+	}
+	return nil
 }
+
+// insideError is a failure in a flow that the step runs.
+type insideError struct{ failed *steps.Error }
+
+// Error is the failure's.
+func (e *insideError) Error() string { return e.failed.Error() }
 
 // carefulBatch is a step over groups of rows under care.
 type carefulBatch struct {

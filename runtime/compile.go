@@ -14,10 +14,35 @@ import (
 	"github.com/qtype-dev/qtype/tool"
 )
 
-// compile builds the steps of a flow around the shared objects that they name.
+// compile builds the steps of a flow, and of the flows that they run, around the
+// shared objects that they name: what cannot be built fails before the first row.
 func (a *App) compile(f *spec.Flow) (*flow, error) {
+	p := newProgram(a)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.compile(f)
+}
+
+// program is the flows that one run takes rows through: the one that was asked
+// for and those that its steps run. A callee of row-wise steps alone is built
+// once; one that gathers rows holds state, so each call has its own.
+type program struct {
+	app *App
+
+	mu    sync.Mutex
+	known map[*spec.Flow]bool  // flows that were built, or are being built
+	kept  map[*spec.Flow]*flow // those that several calls may share
+}
+
+func newProgram(a *App) *program {
+	return &program{app: a, known: map[*spec.Flow]bool{}, kept: map[*spec.Flow]*flow{}}
+}
+
+// compile builds one flow; the caller holds the lock.
+func (p *program) compile(f *spec.Flow) (*flow, error) {
 	c := &flow{spec: f, layout: layoutOf(f)}
-	env := a.env(c.layout)
+	env := p.app.env(c.layout)
+	env.Flow = p.call
 	for _, item := range f.Steps {
 		if err := stepAvailable(item.Step); err != nil {
 			return nil, err
@@ -30,10 +55,51 @@ func (a *App) compile(f *spec.Flow) (*flow, error) {
 		if err != nil {
 			return nil, err
 		}
+		p.app.keepResults(item.Step, n, c.layout)
 		c.nodes = append(c.nodes, n)
+		for _, called := range callees(item.Step) {
+			if err := p.prepare(called); err != nil {
+				return nil, err
+			}
+		}
 	}
 	c.stages = stagesOf(f.Steps, c.nodes)
 	return c, nil
+}
+
+// prepare builds a flow that a step runs, once.
+func (p *program) prepare(f *spec.Flow) error {
+	if p.known[f] {
+		return nil
+	}
+	p.known[f] = true
+	c, err := p.compile(f)
+	if err == nil && c.stateless() {
+		p.kept[f] = c
+	}
+	return err
+}
+
+// flow is a flow that is ready for one more call.
+func (p *program) flow(f *spec.Flow) (*flow, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.prepare(f); err != nil {
+		return nil, err
+	}
+	if c, ok := p.kept[f]; ok {
+		return c, nil
+	}
+	return p.compile(f)
+}
+
+// call runs a flow on one row of another.
+func (p *program) call(ctx context.Context, call steps.FlowCall, emit steps.FlowEmit) error {
+	c, err := p.flow(call.Flow)
+	if err != nil {
+		return err
+	}
+	return p.app.invoke(ctx, c, call, emit)
 }
 
 // inStep says in which step an error lies. One that names the place of its cause needs no second.
@@ -56,6 +122,7 @@ func (a *App) env(l *layout) *steps.Env {
 			}
 			return made()
 		},
+		Embedder: a.embedder,
 		Memory: func(m *spec.Memory) (*memory.Memory, error) {
 			shared, ok := a.memories[m.ID]
 			if !ok {
@@ -70,35 +137,15 @@ func (a *App) env(l *layout) *steps.Env {
 			}
 			return made()
 		},
-		Flow: a.nested(),
+		Approve:  a.opts.Approve,
+		Database: a.database,
+		Flow:     a.nested(),
 	}
 }
 
-// nested runs other flows for a flow's InvokeFlow steps. A callee of row-wise
-// steps alone is compiled once for the caller's run; one that gathers rows
-// holds state, so each call has its own.
+// nested runs flows for what is not part of a flow's program, such as a tool.
 func (a *App) nested() func(context.Context, steps.FlowCall, steps.FlowEmit) error {
-	var mu sync.Mutex
-	kept := map[*spec.Flow]*flow{}
-	compiled := func(f *spec.Flow) (*flow, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if c, ok := kept[f]; ok {
-			return c, nil
-		}
-		c, err := a.compile(f)
-		if err == nil && c.stateless() {
-			kept[f] = c
-		}
-		return c, err
-	}
-	return func(ctx context.Context, call steps.FlowCall, emit steps.FlowEmit) error {
-		c, err := compiled(call.Flow)
-		if err != nil {
-			return err
-		}
-		return a.invoke(ctx, c, call, emit)
-	}
+	return newProgram(a).call
 }
 
 // stateless tells whether several runs may share the flow's steps.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/qtype-dev/qtype/steps"
 )
@@ -68,13 +69,22 @@ type batchSink struct {
 	node    *node
 	next    sink
 	rows    []*steps.Row
+	since   time.Time  // when the first of rows came, where the group waits only so long
 	out     steps.Emit // hands a row to next
 	emit    steps.Emit // out for what the step emits
 	stopped *error     // what out has answered the step, which ends the run
+	clock   *stopwatch // nil where nobody asks for the step's time
 }
 
 func newBatchSink(ctx context.Context, n *node, next sink) *batchSink {
 	b := &batchSink{node: n, next: next, out: func(r *steps.Row) error { return next.push(ctx, r) }}
+	if n.timed {
+		b.clock = &stopwatch{}
+		b.out = func(r *steps.Row) error {
+			defer b.clock.turn(nil)()
+			return next.push(ctx, r)
+		}
+	}
 	b.emit, b.stopped = n.emitTo(b.out)
 	return b
 }
@@ -83,6 +93,9 @@ func (b *batchSink) push(ctx context.Context, row *steps.Row) error {
 	if row.Err != nil {
 		watch([]*node{b.node}, row)
 		return b.next.push(ctx, row)
+	}
+	if len(b.rows) == 0 && b.node.wait > 0 {
+		b.since = time.Now()
 	}
 	b.rows = append(b.rows, row)
 	if size := b.node.batch.Size(); size > 0 && len(b.rows) >= size {
@@ -99,6 +112,9 @@ func (b *batchSink) flush(ctx context.Context) error {
 	b.rows = rows[:0]
 	defer clear(rows)
 	b.node.count.in.Add(int64(len(rows)))
+	if b.clock != nil {
+		defer b.clock.turn(b.node.count)()
+	}
 	err := guard(func() error { return b.node.batch.Batch(ctx, rows, b.emit) })
 	if err == nil || *b.stopped != nil {
 		return *b.stopped
@@ -231,6 +247,9 @@ func closeAll(ctx context.Context, nodes []*node, emit steps.Emit) error {
 	return nil
 }
 
+// defect begins the error of a step that panicked.
+const defect = "internal error: "
+
 // guard turns a panic of a step into an error: a defect costs one row, not the run.
 func guard(f func() error) (err error) {
 	defer recovered(&err)
@@ -240,6 +259,6 @@ func guard(f func() error) (err error) {
 // recovered is what guard defers.
 func recovered(err *error) {
 	if p := recover(); p != nil {
-		*err = fmt.Errorf("internal error: %v", p)
+		*err = fmt.Errorf("%s%v", defect, p)
 	}
 }

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/qtype-dev/qtype/steps"
 )
@@ -22,10 +23,12 @@ const (
 type task struct {
 	row     *steps.Row
 	session string          // the row's, kept for when the row has moved on
+	number  int64           // the row's, likewise
 	seq     int64           // its place in the input of the stage
 	out     chan *steps.Row // what became of it; closed at the end
 	next    *task           // the session's next row, which must wait for this one
 	err     error           // ends the run; set before out is closed
+	over    atomic.Bool     // out is closed
 }
 
 // parallelSink takes several rows at once through its steps and hands their
@@ -41,6 +44,9 @@ type parallelSink struct {
 	pushed int64   // rows so far
 	cancel context.CancelFunc
 	done   sync.WaitGroup
+	// finished is told of the rows that each row became before they go on, by
+	// the workers; nil where nobody asks. It is set before the first push.
+	finished func(number int64, rows []*steps.Row, last bool) error
 
 	mu     sync.Mutex
 	wake   *sync.Cond
@@ -69,9 +75,14 @@ func (p *parallelSink) push(ctx context.Context, row *steps.Row) error {
 		}
 	}
 	p.pushed++
-	t := &task{row: row, session: row.Session, seq: p.pushed, out: make(chan *steps.Row, outputs)}
+	t := &task{row: row, session: row.Session, number: row.Number, seq: p.pushed, out: make(chan *steps.Row, outputs)}
 	p.queue = append(p.queue, t)
 	p.enter(t)
+	for len(p.queue) > 0 && p.queue[0].over.Load() { // what is ready need not wait for the window to fill
+		if err := p.drainHead(ctx); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -131,7 +142,17 @@ func (p *parallelSink) take() *task {
 
 func (p *parallelSink) work(ctx context.Context) {
 	var t *task
+	var made []*steps.Row // what the row became, for finished
 	pipe := newPipe(ctx, p.nodes, func(r *steps.Row) error {
+		if p.finished != nil {
+			if len(made) >= heldResults {
+				if err := p.finished(t.number, made, false); err != nil {
+					return err
+				}
+				made = made[:0]
+			}
+			made = append(made, r)
+		}
 		select {
 		case t.out <- r:
 			return nil
@@ -141,9 +162,14 @@ func (p *parallelSink) work(ctx context.Context) {
 	})
 	for t = p.take(); t != nil; t = p.take() {
 		t.err = pipe.take(t.row)
+		if t.err == nil && p.finished != nil {
+			t.err = p.finished(t.number, made, true)
+			made = made[:0]
+		}
 		t.row = nil
 		p.leave(t)
 		close(t.out)
+		t.over.Store(true)
 	}
 }
 

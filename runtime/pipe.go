@@ -13,6 +13,7 @@ type pipe struct {
 	nodes []*node
 	hops  []hop
 	out   steps.Emit // takes what comes out at the end
+	clock *stopwatch // nil where nobody asks for the steps' times
 }
 
 // hop is how rows leave a step.
@@ -24,6 +25,13 @@ type hop struct {
 
 func newPipe(ctx context.Context, nodes []*node, out steps.Emit) *pipe {
 	p := &pipe{ctx: ctx, nodes: nodes, hops: make([]hop, len(nodes)), out: out}
+	if len(nodes) > 0 && nodes[0].timed {
+		p.clock = &stopwatch{}
+		p.out = func(r *steps.Row) error {
+			defer p.clock.turn(nil)()
+			return out(r)
+		}
+	}
 	for i, n := range nodes {
 		h := &p.hops[i]
 		h.next = func(r *steps.Row) error { return p.from(i+1, r) }
@@ -51,6 +59,9 @@ func (p *pipe) from(i int, row *steps.Row) error {
 	}
 	n, h := p.nodes[i], &p.hops[i]
 	n.count.in.Add(1)
+	if p.clock != nil {
+		defer p.clock.turn(n.count)()
+	}
 	if n.permits != nil {
 		return n.limited(p.ctx, row, h.next)
 	}

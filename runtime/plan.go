@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"
@@ -74,6 +75,8 @@ type node struct {
 	permits chan struct{} // holds limit tokens where the stage has more workers than that
 	onError onError       // what becomes of a row that the step failed on; empty means fail
 	outputs []int         // the slots that the step writes
+	wait    time.Duration // how long a group waits for more rows; 0 for as long as it takes
+	timed   bool          // the time of the step is measured
 	count   *counter
 }
 
@@ -158,7 +161,7 @@ func usesMemory(s spec.Step) bool {
 	return memoryOf(s) != nil
 }
 
-// callees are the flows that a step runs, in document order.
+// callees are the flows that a step runs, itself or as tools, in document order.
 func callees(s spec.Step) []*spec.Flow {
 	var refs []spec.Ref[*spec.Flow]
 	switch s := s.(type) {
@@ -173,6 +176,11 @@ func callees(s spec.Step) []*spec.Flow {
 			refs = append(refs, c.Flow)
 		}
 		refs = append(refs, s.Else)
+	}
+	for _, ref := range toolsOf(s) {
+		if t, ok := ref.To.(*spec.FlowTool); ok {
+			refs = append(refs, t.Flow)
+		}
 	}
 	var flows []*spec.Flow
 	for _, r := range refs {
@@ -209,7 +217,7 @@ func nodeOf(s spec.Step, r steps.Runner, l *layout) (*node, error) {
 	case steps.Step:
 		n.step = r
 		if c != nil {
-			n.step = &carefulStep{care: c, step: r}
+			n.step = &carefulStep{care: c, id: n.id, step: r}
 		}
 	default:
 		return nil, fmt.Errorf("step %s: it handles neither rows nor groups of rows", n.id)
@@ -218,6 +226,9 @@ func nodeOf(s spec.Step, r steps.Runner, l *layout) (*node, error) {
 	n.watcher, _ = r.(steps.Watcher)
 	if c, ok := s.(interface{ Workers() int }); ok {
 		n.limit = c.Workers()
+	}
+	if b, ok := s.(interface{ Wait() time.Duration }); ok && n.batch != nil {
+		n.wait = b.Wait()
 	}
 	return n, nil
 }

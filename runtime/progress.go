@@ -1,9 +1,16 @@
 package runtime
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // counter counts a step's rows while they pass.
-type counter struct{ in, done, failed atomic.Int64 }
+type counter struct {
+	in, done, failed atomic.Int64
+	time             atomic.Int64 // nanoseconds of work, of all workers together
+	hits, misses     atomic.Int64 // rows whose results the step's cache had, and had not
+}
 
 // StepProgress is how far a step has come.
 type StepProgress struct {
@@ -11,6 +18,14 @@ type StepProgress struct {
 	In     int64  // rows that it has taken
 	Done   int64  // rows that it has passed on
 	Failed int64  // rows that failed in it
+
+	// Hits and Misses count the rows whose results the step's cache had, and had
+	// not; both are 0 for a step without one.
+	Hits, Misses int64
+
+	// Time is how long the step has worked, its workers' times added up; 0
+	// unless the run was given WithTimes.
+	Time time.Duration
 }
 
 // Progress watches one run. Its methods may be called at any time from any goroutine.
@@ -35,7 +50,8 @@ func (p *Progress) Steps() []StepProgress {
 	}
 	all := make([]StepProgress, len(*nodes))
 	for i, n := range *nodes {
-		all[i] = StepProgress{Step: n.id, In: n.count.in.Load(), Done: n.count.done.Load(), Failed: n.count.failed.Load()}
+		all[i] = StepProgress{Step: n.id, In: n.count.in.Load(), Done: n.count.done.Load(), Failed: n.count.failed.Load(),
+			Hits: n.count.hits.Load(), Misses: n.count.misses.Load(), Time: time.Duration(n.count.time.Load())}
 	}
 	return all
 }

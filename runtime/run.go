@@ -19,6 +19,7 @@ const DefaultSession = "default"
 type Input struct {
 	Values  map[string]any // by variable id; what the flow does not take is ignored; read before the next row is asked for, and not kept
 	Session string         // the conversation; DefaultSession where it is empty
+	Number  int64          // what the row is called in results and errors; 0 means one more than the row before
 	Err     error          // why the row could not be read: it keeps its place as a failed row
 }
 
@@ -71,6 +72,9 @@ type RunOption func(*run)
 // WithProgress fills p while the run goes on.
 func WithProgress(p *Progress) RunOption { return func(r *run) { r.progress = p } }
 
+// WithTimes measures how long each step works; see StepProgress.
+func WithTimes() RunOption { return func(r *run) { r.timed = true } }
+
 // WithEvents reports what happens inside the steps to listen: events of the
 // given kinds, or of all where none is given. It is called from several
 // goroutines at once and must not block. Models are asked to stream where
@@ -85,6 +89,10 @@ type run struct {
 	progress *Progress
 	listen   func(steps.Event)
 	kinds    []steps.EventKind
+	outputs  []*spec.Variable // the flow's
+	finished Finished         // nil where nobody wants to know
+	ledger   *ledger          // tells of finished rows at the end of the chain; nil where that is done elsewhere
+	timed    bool             // the time of each step is measured
 }
 
 // flow is a flow compiled for one run: steps that gather rows hold state.
@@ -121,6 +129,10 @@ func (a *App) run(ctx context.Context, flowID string, rows iter.Seq[Input], opts
 	if r.flow, err = a.compile(declared); err != nil {
 		return err
 	}
+	if err := r.flow.resumable(); err != nil && r.finished != nil {
+		return err
+	}
+	r.outputs = r.flow.outputs()
 	r.progress.nodes.Store(&r.flow.nodes)
 	if r.listen != nil {
 		ctx = steps.WithEvents(ctx, r.listen, r.kinds...)
@@ -128,28 +140,54 @@ func (a *App) run(ctx context.Context, flowID string, rows iter.Seq[Input], opts
 	if rows == nil {
 		rows = func(yield func(Input) bool) { yield(Input{}) }
 	}
+	for _, n := range r.flow.nodes {
+		n.timed = r.timed
+	}
 	ctx, cancel := a.within(ctx, declared)
 	defer cancel()
-	first := chain(ctx, r.flow.stages, &resultSink{run: r, yield: yield})
+	out := &resultSink{run: r, yield: yield}
+	if patient(r.flow.stages) {
+		return r.live(ctx, rows, out)
+	}
+	first := chain(ctx, r.flow.stages, out)
 	defer first.stop()
 	defer cancel()
+	r.watchEnd(first, out)
 	return r.feed(ctx, rows, first)
 }
 
 // feed pushes every input through the chain.
 func (r *run) feed(ctx context.Context, rows iter.Seq[Input], first sink) error {
-	number := int64(0)
+	read, number := int64(0), int64(0)
 	for in := range rows {
-		number++
-		r.progress.rows.Store(number)
+		read, number = read+1, number+1
+		if in.Number > 0 {
+			number = in.Number
+		}
+		r.progress.rows.Store(read)
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		if err := first.push(ctx, r.flow.row(in, number)); err != nil {
+		if err := r.push(ctx, first, r.flow.row(in, number)); err != nil {
 			return err
 		}
 	}
-	return first.finish(ctx)
+	if err := first.finish(ctx); err != nil || r.ledger == nil {
+		return err
+	}
+	return r.ledger.settle(none)
+}
+
+// push pushes one row and tells of those that are finished by it.
+func (r *run) push(ctx context.Context, first sink, row *steps.Row) error {
+	if r.ledger == nil {
+		return first.push(ctx, row)
+	}
+	r.ledger.open = append(r.ledger.open, row.Number)
+	if err := first.push(ctx, row); err != nil {
+		return err
+	}
+	return r.ledger.settle(lowest(first))
 }
 
 // row lays an input out in slots, coerced to the declared types.
@@ -202,21 +240,34 @@ func inputValue(v *spec.Variable, values map[string]any) (any, error) {
 	return nil, fmt.Errorf("input %s (%s) is missing", v.ID, v.Type)
 }
 
+// outputs are the variables that the flow gives.
+func (f *flow) outputs() []*spec.Variable {
+	all := make([]*spec.Variable, len(f.spec.Outputs))
+	for i, ref := range f.spec.Outputs {
+		all[i] = ref.To
+	}
+	return all
+}
+
+// result is a row as the caller sees it.
+func (f *flow) result(row *steps.Row, outputs []*spec.Variable) *Result {
+	return &Result{Number: row.Number, Session: row.Session, Err: row.Err, slots: f.layout, values: row.Values, outputs: outputs}
+}
+
 // resultSink is the end of the chain: it hands results to the caller.
 type resultSink struct {
-	run     *run
-	yield   func(*Result) bool
-	outputs []*spec.Variable // the flow's, made with the first row
+	run    *run
+	yield  func(*Result) bool
+	ledger *ledger // told of every result; nil where nobody asks
 }
 
 func (s *resultSink) push(_ context.Context, row *steps.Row) error {
-	f := s.run.flow
-	if s.outputs == nil {
-		for _, ref := range f.spec.Outputs {
-			s.outputs = append(s.outputs, ref.To)
+	if s.ledger != nil {
+		if err := s.ledger.keep(row); err != nil {
+			return err
 		}
 	}
-	res := &Result{Number: row.Number, Session: row.Session, Err: row.Err, slots: f.layout, values: row.Values, outputs: s.outputs}
+	res := s.run.flow.result(row, s.run.outputs)
 	s.run.progress.done.Add(1)
 	if row.Err != nil {
 		s.run.progress.fails.Add(1)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/sealed"
 	"github.com/qtype-dev/qtype/memory/stores"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -20,10 +21,7 @@ func (a *App) storeOf(app *spec.Application, m *spec.Memory) (memory.Store, erro
 	case m.Store.Store.To != nil:
 		return a.declaredStore(m.Store.Store.To)
 	case !m.Store.URL.IsZero():
-		if m.Store.URL.Ref != nil {
-			return nil, missing(m, "memory "+m.ID, setting{key: "store", used: true, what: "a store from a secret manager"})
-		}
-		s, err := a.stores.Open(m.Store.URL.Reveal(), a.storeOptions()...)
+		s, err := a.storeAt(m.Store.URL)
 		if err != nil {
 			return nil, fmt.Errorf("%smemory %s: %w", at(m), m.ID, err)
 		}
@@ -34,18 +32,70 @@ func (a *App) storeOf(app *spec.Application, m *spec.Memory) (memory.Store, erro
 	return a.opts.Default, nil
 }
 
+// storeAt opens the store at an address that may be the secret manager's.
+func (a *App) storeAt(url spec.Secret) (memory.Store, error) {
+	address, err := a.secret(url)
+	if err != nil {
+		return nil, err
+	}
+	return a.stores.Open(address, a.storeOptions()...)
+}
+
 func (a *App) declaredStore(s *spec.Store) (memory.Store, error) {
-	if s.URL.Ref != nil {
-		return nil, missing(s, "store "+s.ID, setting{key: "url", used: true, what: "a url from a secret manager"})
+	opened, err := a.openDeclared(s)
+	var not *NotAvailableError
+	if err != nil && !errors.As(err, &not) { // that one names its place itself
+		return nil, fmt.Errorf("%sstore %s: %w", at(s), s.ID, err)
 	}
-	address, err := stores.Address(s.Type, s.URL.Reveal())
-	if err == nil {
-		var opened memory.Store
-		if opened, err = a.stores.Open(address, a.storeOptions()...); err == nil {
-			return opened, nil
+	return opened, err
+}
+
+func (a *App) openDeclared(s *spec.Store) (memory.Store, error) {
+	url, err := a.secret(s.URL)
+	if err != nil {
+		return nil, err
+	}
+	address, err := stores.Address(s.Type, url)
+	if err != nil {
+		return nil, err
+	}
+	opts := a.storeOptions()
+	if s.Encryption != nil {
+		keys, err := a.keys(s.Encryption)
+		if err != nil {
+			return nil, err
 		}
+		opts = append(opts, stores.Encrypt(keys))
 	}
-	return nil, fmt.Errorf("%sstore %s: %w", at(s), s.ID, err)
+	return a.stores.Open(address, opts...)
+}
+
+// keys are those that a store is sealed with. Old keys that are empty are left
+// out: ${OLD_KEY:-} is how one is named that is there for a while only.
+func (a *App) keys(e *spec.Encryption) (keys sealed.Keys, err error) {
+	keys.AllowPlain = e.AllowPlain
+	if keys.Key, err = a.key(e.Key); err != nil {
+		return keys, fmt.Errorf("encryption key: %w", err)
+	}
+	for i, old := range e.OldKeys {
+		if old.IsZero() {
+			continue
+		}
+		k, err := a.key(old)
+		if err != nil {
+			return keys, fmt.Errorf("encryption, old_keys[%d]: %w", i, err)
+		}
+		keys.Old = append(keys.Old, k)
+	}
+	return keys, nil
+}
+
+func (a *App) key(s spec.Secret) (sealed.Key, error) {
+	text, err := a.secret(s)
+	if err != nil {
+		return sealed.Key{}, err
+	}
+	return sealed.ParseKey(text)
 }
 
 func (a *App) storeOptions() []stores.Option {
@@ -66,7 +116,7 @@ func (a *App) Place(id string) string {
 
 // closeStores closes the stores that the App opened and those that it was given.
 func (a *App) closeStores() error {
-	errs := []error{a.stores.Close()}
+	errs := []error{a.stores.Close(), a.databases.close(), a.closeCaches()}
 	for _, s := range []memory.Store{a.opts.Store, a.opts.Default} {
 		if s != nil {
 			errs = append(errs, s.Close())

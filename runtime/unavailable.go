@@ -53,12 +53,6 @@ func missing(n spec.Node, owner string, settings ...setting) error {
 	return nil
 }
 
-// MemoryAvailable tells whether a memory can be made as it is declared.
-func MemoryAvailable(m *spec.Memory) error {
-	return missing(m, "memory "+m.ID,
-		setting{key: "context", used: len(m.Context) > 0})
-}
-
 // placed makes a NotAvailableError, with its place, of what a model or a tool
 // says of itself.
 func placed(n spec.Node, err error) error {
@@ -73,29 +67,12 @@ func placed(n spec.Node, err error) error {
 	return err
 }
 
-// modelAvailable tells whether a model can be asked as it is declared.
-func modelAvailable(m *spec.Model) error {
-	return missing(m, "model "+m.ID,
-		setting{key: "rate_limit", used: m.RateLimit != nil},
-		setting{key: "fallbacks", used: len(m.Fallbacks) > 0})
-}
-
-// toolAvailable tells whether a tool can be called.
-func toolAvailable(t spec.Tool) error {
-	switch t.(type) {
-	case *spec.MCPTool, *spec.CommandTool, *spec.FlowTool, *spec.ClientTool:
-		return missing(t, "tool "+t.EntityID(), setting{key: "type", used: true, what: "tool type " + spec.TypeName(t)})
-	}
-	return nil
-}
-
 // stepAvailable tells whether a step can be run as it is declared; of the types
 // of steps that is said by steps.Build.
 func stepAvailable(s spec.Step) error {
 	owner := fmt.Sprintf("step %s", s.EntityID())
-	if a, ok := s.(*spec.Agent); ok {
-		return missing(s, owner,
-			setting{key: "approve", used: len(a.Approve) > 0})
+	if q, ok := s.(*spec.SQLSource); ok {
+		return missing(s, owner, setting{key: "auth", used: q.Auth.ID != "", what: "auth (user and password stand in the connection's URL)"})
 	}
 	return nil
 }

@@ -71,6 +71,8 @@ type Store struct {
 	Type string `yaml:"type" jsonschema:"required" validate:"oneof=memory postgres redis sqlite"`
 	// URL is the address: postgres://host/db, redis://host, or the path of a SQLite file.
 	URL Secret `yaml:"url"`
+	// Encryption seals what is said before it is stored, with AES-256-GCM: texts, media, names, roles, tool calls and named values. Ids, counts and times stay readable.
+	Encryption *Encryption `yaml:"encryption"`
 }
 
 // EntityID is the id.
@@ -78,6 +80,17 @@ func (s *Store) EntityID() string { return s.ID }
 
 // Kind is KindStore.
 func (s *Store) Kind() Kind { return KindStore }
+
+// Encryption is the keys that a store is sealed with.
+type Encryption struct {
+	Origin
+	// Key seals all that is said from now on: 32 random bytes in base64, as `openssl rand -base64 32` writes them. Who loses it loses the conversations.
+	Key Secret `yaml:"key" jsonschema:"required"`
+	// OldKeys are keys that were in use before: what they sealed can still be read.
+	OldKeys []Secret `yaml:"old_keys"`
+	// AllowPlain lets what was stored before the encryption be read; else it is an error, for anybody might have put it there.
+	AllowPlain bool `yaml:"allow_plain" default:"false"`
+}
 
 // ContextBlock is what a memory sends to the model beside chat messages. Where the
 // blocks are too large together the one of the highest priority number is cut
@@ -114,6 +127,8 @@ type SummaryBlock struct {
 	Model Ref[*Model] `yaml:"model" jsonschema:"required"`
 	// MaxTokens is how long the summary may be.
 	MaxTokens int `yaml:"max_tokens" default:"2000" validate:"gt=0"`
+	// Instructions tell the model how to write the summary; they stand in the place of those that it is given otherwise.
+	Instructions string `yaml:"instructions"`
 	// Priority says what is cut first where the blocks are too large: the highest number; 0 is never cut.
 	Priority int `yaml:"priority" default:"2" validate:"gte=0"`
 }

@@ -1,5 +1,7 @@
 package spec
 
+import "time"
+
 // Step is one stage of a flow.
 type Step interface {
 	Entity
@@ -38,6 +40,9 @@ func (s *StepBase) Kind() Kind { return KindStep }
 // Common is what all steps share.
 func (s *StepBase) Common() *StepBase { return s }
 
+// CacheDirectory is the folder of caches of which a document says nothing.
+const CacheDirectory = "./.qtype-cache"
+
 // CacheConfig says how a step's results are kept on disk.
 type CacheConfig struct {
 	Origin
@@ -53,6 +58,10 @@ type CacheConfig struct {
 	Compress bool `yaml:"compress" default:"false"`
 	// TTL is how many seconds a result is good for; forever where it is left out.
 	TTL *int `yaml:"ttl" validate:"omitempty,gt=0"`
+	// KeyedBy says what a kept result belongs to: configuration (the inputs, and everything that decides what the step makes of them: prompt, model, tool, types), or inputs (the inputs alone, as in QType; then raise version where something else changes).
+	KeyedBy string `yaml:"keyed_by" default:"configuration" validate:"oneof=configuration inputs"`
+	// MaxSizeMB is how many megabytes (2^20 bytes) the step's results may take on disk; those that were not used for the longest time leave.
+	MaxSizeMB int `yaml:"max_size_mb" default:"1024" validate:"gt=0"`
 }
 
 // BatchConfig says how rows are grouped.
@@ -60,6 +69,8 @@ type BatchConfig struct {
 	Origin
 	// BatchSize is the most rows in a group.
 	BatchSize int `yaml:"batch_size" default:"25" validate:"gt=0"`
+	// MaxWait is how long a group waits for more rows, such as 5s; what is there then goes on. Without it a group waits until it is full or the rows end.
+	MaxWait Duration `yaml:"max_wait" validate:"gt=0"`
 }
 
 // ConcurrencyConfig says how many rows a step works on at once.
@@ -87,6 +98,14 @@ func (c Concurrent) Workers() int {
 type Batched struct {
 	// BatchConfig says how rows are grouped.
 	BatchConfig *BatchConfig `yaml:"batch_config"`
+}
+
+// Wait is how long a group waits for more rows, 0 where nothing is said.
+func (b Batched) Wait() time.Duration {
+	if b.BatchConfig == nil {
+		return 0
+	}
+	return time.Duration(b.BatchConfig.MaxWait)
 }
 
 // Bindings maps a name inside the invoked tool, flow or record to a variable of the calling flow, in document order.

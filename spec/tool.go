@@ -54,8 +54,14 @@ type PythonFunctionTool struct {
 	ToolBase
 	// FunctionName is the function's name in its module.
 	FunctionName string `yaml:"function_name" jsonschema:"required"`
-	// ModulePath is the module's dotted path.
+	// ModulePath is the module's dotted path; it is looked for beside the document, then in PYTHONPATH.
 	ModulePath string `yaml:"module_path" jsonschema:"required"`
+	// Env are the environment variables that the function is given; beside them it sees PATH, HOME, the locale and the like, and no secrets of ours.
+	Env map[string]Secret `yaml:"env"`
+	// Timeout ends a call that takes longer, such as 10s.
+	Timeout Duration `yaml:"timeout" default:"60s" validate:"gt=0"`
+	// MemoryMB is the most memory that the function may ask for, in MiB of address space.
+	MemoryMB int `yaml:"memory_mb" default:"2048" validate:"gt=0"`
 }
 
 // MCPTool is the tools of a server that speaks the Model Context Protocol: one that is started by a command, or one at a URL.

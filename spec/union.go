@@ -32,7 +32,7 @@ func Unions() []Union {
 		{Name: "step", Type: reflect.TypeFor[Step](), Cases: stepCases()},
 		{Name: "tool", Type: reflect.TypeFor[Tool](), Cases: []Case{
 			of[APITool]("APITool"), of[ClientTool]("ClientTool"), of[CommandTool]("CommandTool"),
-			of[FlowTool]("FlowTool"), of[MCPTool]("MCPTool"), of[PythonFunctionTool]("PythonFunctionTool")}},
+			of[FlowTool]("FlowTool"), of[MCPTool]("MCPTool"), of[MemoryTool]("MemoryTool"), of[PythonFunctionTool]("PythonFunctionTool")}},
 		{Name: "model", Type: reflect.TypeFor[ModelEntity](), Cases: []Case{
 			of[EmbeddingModel]("EmbeddingModel"), of[Model]("Model")}},
 		{Name: "auth", Type: reflect.TypeFor[Auth](), TagOptional: true, Cases: []Case{
@@ -58,7 +58,8 @@ func stepCases() []Case {
 		of[DocumentSplitter]("DocumentSplitter"), of[Echo]("Echo"), of[Explode]("Explode"),
 		of[FieldExtractor]("FieldExtractor"), of[FileSource]("FileSource"), of[FileWriter]("FileWriter"),
 		of[IndexUpsert]("IndexUpsert"), of[InvokeEmbedding]("InvokeEmbedding"), of[InvokeFlow]("InvokeFlow"),
-		of[InvokeTool]("InvokeTool"), of[LLMInference]("LLMInference"), of[Loop]("Loop"), of[Parallel]("Parallel"),
+		of[InvokeTool]("InvokeTool"), of[LLMInference]("LLMInference"), of[Loop]("Loop"),
+		of[MemoryVariables]("MemoryVariables"), of[Parallel]("Parallel"),
 		of[PromptTemplate]("PromptTemplate"), of[SQLSource]("SQLSource"), of[Switch]("Switch"),
 		of[Transform]("Transform"), of[VectorSearch]("VectorSearch"),
 	}

@@ -30,6 +30,7 @@ type agent struct {
 	parallel bool
 	offers   []model.Tool         // the tools as the model sees them
 	tools    map[string]tool.Tool // by the names that the model uses
+	approval *approval            // nil where no tool needs a person's yes
 }
 
 func buildAgent(s *spec.Agent, env *Env) (Runner, error) {
@@ -49,8 +50,14 @@ func buildAgent(s *spec.Agent, env *Env) (Runner, error) {
 			return nil, err
 		}
 	}
+	if a.approval, err = env.approval(s); err != nil {
+		return nil, err
+	}
 	if a.memory != nil {
 		a.cost = sync.OnceValue(func() int { return toolTokens(a.memory, a.offers) })
+	}
+	if t := a.out.of.Type; t.Custom != nil {
+		a.speaker.shape = shapeOf(a.out.of)
 	}
 	return a, nil
 }
@@ -114,15 +121,14 @@ func (a *agent) Process(ctx context.Context, row *Row, emit Emit) error {
 	if err != nil {
 		return err
 	}
-	a.answer(row, a.out, answer)
-	return emit(row)
+	return a.give(row, answer, emit)
 }
 
 // loop asks the model and calls its tools until it answers without calling any.
 // Once a call had to be refused the model is asked once more, without tools.
 func (a *agent) loop(ctx context.Context, row *Row, d *dialogue) (chat.Message, error) {
 	offers := a.offers
-	called := 0
+	called, mended := 0, 0
 	for {
 		answer, err := a.ask(ctx, row, d, offers)
 		if err != nil {
@@ -130,6 +136,12 @@ func (a *agent) loop(ctx context.Context, row *Row, d *dialogue) (chat.Message, 
 		}
 		refused := called > a.limit
 		if len(answer.ToolCalls) == 0 || refused {
+			if again, err := a.misshapen(&answer, d, &mended); err != nil || again {
+				if err != nil {
+					return answer, err
+				}
+				continue
+			}
 			return a.last(answer, called, d)
 		}
 		answer.ToolCalls = named(answer.ToolCalls)
@@ -224,7 +236,7 @@ func toolMessage(call chat.ToolCall, result string) chat.Message {
 // only the end of the run itself is an error.
 func (a *agent) run(ctx context.Context, row *Row, call chat.ToolCall) (string, error) {
 	report(ctx, a.event(row, Event{Kind: EventToolCall, Tool: call.Name, CallID: call.ID, Text: call.Arguments}))
-	result, err := a.call(ctx, call)
+	result, err := a.call(tool.WithCaller(ctx, tool.Caller{Step: a.id, Session: row.Session, Row: row.Number, CallID: call.ID}), call)
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
@@ -248,6 +260,9 @@ func (a *agent) call(ctx context.Context, call chat.ToolCall) (string, error) {
 	}
 	args, err := arguments(t.Info().Inputs, given)
 	if err != nil {
+		return "", err
+	}
+	if err := a.approval.ask(ctx, t.Info(), args); err != nil {
 		return "", err
 	}
 	result, err := t.Call(ctx, args)

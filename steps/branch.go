@@ -95,13 +95,17 @@ func (b *branch) set(row *Row, outputs []any) error {
 	return nil
 }
 
+// inside is the error of a row that failed in a step of the flow: it names the
+// way to that step.
+func (b *branch) inside(failed *Error) *Error { return &Error{Step: b.step, Err: failed} }
+
 // each emits one row for each result of the flow; a result that failed inside
-// stays failed, with the inner step's id.
+// stays failed.
 func (b *branch) each(ctx context.Context, row *Row, emit Emit) error {
 	return b.call(ctx, row, func(outputs []any, failed *Error) error {
 		c := row.Clone()
 		if failed != nil {
-			c.Err = failed
+			c.Err = b.inside(failed)
 			return emit(c)
 		}
 		if err := b.set(c, outputs); err != nil {

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"sync"
 
+	"github.com/qtype-dev/qtype/database"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
@@ -15,11 +16,16 @@ import (
 // Env is what steps need of the application around them. Slots is always
 // there; a step that needs a function which is nil cannot be built.
 type Env struct {
-	Slots  Slots                                           // where the variables of the flow stand
-	Model  func(*spec.Model) (model.Chat, error)           // the shared chat model
-	Memory func(*spec.Memory) (*memory.Memory, error)      // the shared memory
-	Tool   func(spec.Tool) (tool.Tool, error)              // the shared tool
-	Flow   func(context.Context, FlowCall, FlowEmit) error // runs another flow; for InvokeFlow, Switch, Loop and Parallel
+	Slots Slots                                 // where the variables of the flow stand
+	Model func(*spec.Model) (model.Chat, error) // the shared chat model
+	// Embedder is the shared embedding model.
+	Embedder func(*spec.EmbeddingModel) (model.Embedder, error)
+	Memory   func(*spec.Memory) (*memory.Memory, error)      // the shared memory
+	Tool     func(spec.Tool) (tool.Tool, error)              // the shared tool
+	Approve  tool.Approve                                    // asks a person whether an Agent may call a tool; nil where nobody is there
+	Flow     func(context.Context, FlowCall, FlowEmit) error // runs another flow; for InvokeFlow, Switch, Loop and Parallel
+	// Database is the query of a SQLSource over its database.
+	Database func(*spec.SQLSource) (*database.Source, error)
 }
 
 // FlowCall asks for one run of another flow on one row.
@@ -63,6 +69,7 @@ var builders = sync.OnceValue(func() map[reflect.Type]builder {
 	add(of(buildConstruct))
 	add(of(buildDecoder))
 	add(of(buildEcho))
+	add(of(buildEmbedding))
 	add(of(buildExplode))
 	add(of(buildExtractor))
 	add(of(buildFileSource))
@@ -71,7 +78,9 @@ var builders = sync.OnceValue(func() map[reflect.Type]builder {
 	add(of(buildInvokeFlow))
 	add(of(buildInvokeTool))
 	add(of(buildLoop))
+	add(of(buildMemoryVariables))
 	add(of(buildParallel))
+	add(of(buildSQLSource))
 	add(of(buildSwitch))
 	add(of(buildTemplate))
 	add(of(buildTransform))
@@ -81,7 +90,7 @@ var builders = sync.OnceValue(func() map[reflect.Type]builder {
 // Planned lists the step types that the language has and this version does not run, in alphabetical order.
 func Planned() []string {
 	return []string{"BedrockReranker", "DocToTextConverter", "DocumentEmbedder", "DocumentSearch", "DocumentSource",
-		"DocumentSplitter", "IndexUpsert", "InvokeEmbedding", "SQLSource", "VectorSearch"}
+		"DocumentSplitter", "IndexUpsert", "VectorSearch"}
 }
 
 // Build makes a runner of a linked step: a Step or a Batch, perhaps a Closer

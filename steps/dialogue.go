@@ -22,6 +22,7 @@ type dialogue struct {
 	turn   *memory.Turn // nil without a memory
 	system string       // the step's system message
 	said   []chat.Message
+	aside  []chat.Message // said to the model after the conversation, and kept nowhere
 }
 
 // openDialogue begins a turn; it waits until the session's turn before has ended.

@@ -30,7 +30,8 @@ func buildFileSource(s *spec.FileSource, env *Env) (Runner, error) {
 	return f, err
 }
 
-// filePath is a constant path or the variable that holds one. Paths are
+// filePath is a constant path or the variable that holds one: a path of this
+// machine or an address that package records reads. Paths are
 // relative to the working directory, as existing documents have it (steps.md 5).
 type filePath struct {
 	constant string
@@ -40,7 +41,7 @@ type filePath struct {
 // filePath reads a path as the document gives it.
 func (e *Env) filePath(p spec.PathRef) (filePath, error) {
 	if p.Var.To == nil {
-		constant, err := localPath(p.URI)
+		constant, err := location(p.URI)
 		return filePath{constant: constant}, err
 	}
 	s, err := e.slot(p.Var.To)
@@ -60,28 +61,26 @@ func (p filePath) of(row *Row) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("variable %s: expected a path, got %s", p.variable.of.ID, value.Describe(v))
 	}
-	path, err := localPath(s)
+	path, err := location(s)
 	if err != nil {
 		return "", fmt.Errorf("variable %s: %w", p.variable.of.ID, err)
 	}
 	return path, nil
 }
 
-// localPath is the path of a file on this machine, of a plain path or a file: URI.
-func localPath(uri string) (string, error) {
+// location is a path of this machine, of a plain path or a file: URI, or the
+// address of a file elsewhere as it is.
+func location(uri string) (string, error) {
 	if strings.TrimSpace(uri) == "" {
 		return "", errors.New("the path is empty")
 	}
-	scheme, _, isURI := strings.Cut(uri, "://")
-	if !isURI || strings.ContainsAny(scheme, `/\`) {
+	rest, isFile := strings.CutPrefix(uri, "file://")
+	if !isFile {
 		return uri, nil
 	}
 	u, err := url.Parse(uri)
-	switch {
-	case scheme != "file":
-		return "", fmt.Errorf("%s: files are read and written on this machine only, %s:// is not available yet", uri, scheme)
-	case err != nil || u.Path == "" || u.Host != "" && u.Host != "localhost":
-		return "", fmt.Errorf("%s is not the URI of a file on this machine", uri)
+	if err != nil || u.Path == "" || u.Host != "" && u.Host != "localhost" {
+		return "", fmt.Errorf("file://%s is not the URI of a file on this machine", rest)
 	}
 	return u.Path, nil
 }
@@ -93,7 +92,7 @@ func (f *fileSource) Process(ctx context.Context, row *Row, emit Emit) error {
 	if err != nil {
 		return err
 	}
-	r, err := records.Open(path, records.Options{})
+	r, err := records.Open(ctx, path, records.Options{})
 	if err != nil {
 		return err
 	}
@@ -145,7 +144,7 @@ func (f *fileSource) fill(row *Row, r *records.Reader, rec records.Record) error
 		if !ok && !out.of.IsOptional() {
 			return fmt.Errorf("%s: there is no %q; it has %s", place(r, rec), out.of.ID, listed(rec.Columns))
 		}
-		if text, isText := raw.(string); isText && (r.Format() == records.CSV || r.Format() == records.TSV) {
+		if text, isText := raw.(string); isText && r.Format().Cells() {
 			raw = value.Cell(text)
 		}
 		v, err := value.For(out.of, raw)

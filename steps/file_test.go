@@ -72,7 +72,7 @@ func TestFileSourceTakesItsPathFromAVariable(t *testing.T) {
 		}
 	}
 	expect(t, "paths", got, "x", "x", "variable path is not set", "variable path: the path is empty", "variable path: expected a path, got 1",
-		"variable path: s3://b/a.csv: files are read and written on this machine only, s3:// is not available yet")
+		"s3://b/a.csv: s3:// needs a build with -tags cloud")
 }
 
 func TestFileSourceStopsWithItsContext(t *testing.T) {
@@ -114,7 +114,7 @@ func TestFileWriterWritesWhatItIsGiven(t *testing.T) {
 	}
 	pq := filepath.Join(dir, "out.parquet")
 	driveRows(t, build(t, step(pq, "id", "n"), env), rows()[:2]...)
-	if n, err := records.Count(pq, records.Options{}); n != 2 || err != nil {
+	if n, err := records.Count(t.Context(), pq, records.Options{}); n != 2 || err != nil {
 		t.Error(n, err)
 	}
 }
@@ -155,7 +155,7 @@ func TestFileWriterGroupsByPath(t *testing.T) {
 		got = append(got, strings.ReplaceAll(s, dir+string(filepath.Separator), ""))
 	}
 	expect(t, "groups", got[:4], "error: variable to is not set", `{"id":"2","to":"a.csv","done":"a.csv"}`, `{"to":"b.csv","done":"b.csv"}`,
-		"error: c.xyz: the name asks for no format: use .parquet, .csv, .tsv, .json or .jsonl")
+		"error: c.xyz: its name tells no format: .csv, .tsv, .json, .jsonl or .parquet is expected, perhaps with .gz or .zst behind it")
 	if len(got) != 5 || !strings.HasPrefix(got[4], "error: file/d.csv: ") {
 		t.Error(got)
 	}

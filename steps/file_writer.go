@@ -34,7 +34,7 @@ func buildFileWriter(s *spec.FileWriter, env *Env) (Runner, error) {
 		return nil, err
 	}
 	if w.path.variable == nil {
-		if err := writable(w.path.constant); err != nil {
+		if err := records.Writable(w.path.constant); err != nil {
 			return nil, err
 		}
 	}
@@ -67,14 +67,6 @@ func (e *Env) everything() []slot {
 		all = append(all, slot{i, v})
 	}
 	return all
-}
-
-// writable tells at once that a name asks for no format.
-func writable(path string) error {
-	if _, ok := records.FormatOf(path); ok {
-		return nil
-	}
-	return fmt.Errorf("%s: the name asks for no format: use .parquet, .csv, .tsv, .json or .jsonl", path)
 }
 
 // Size is the most rows in a file; 0 means all.
@@ -137,18 +129,20 @@ func (w *fileWriter) group(ctx context.Context, path string, rows []*Row, emit E
 	return emit(out)
 }
 
-// partName is the name of the n-th file for a path, counted from 1.
+// partName is the name of the n-th file for a path, counted from 1: the number
+// stands before the endings that tell the format and how it is packed.
 func partName(path string, n int) string {
 	if n == 1 {
 		return path
 	}
-	gz := ""
-	if strings.EqualFold(filepath.Ext(path), ".gz") {
-		gz = path[len(path)-3:]
+	packing := ""
+	switch ext := filepath.Ext(path); strings.ToLower(ext) {
+	case ".gz", ".zst", ".zstd":
+		packing = ext
 	}
-	bare := strings.TrimSuffix(path, gz)
+	bare := strings.TrimSuffix(path, packing)
 	ext := filepath.Ext(bare)
-	return fmt.Sprintf("%s-%d%s%s", strings.TrimSuffix(bare, ext), n, ext, gz)
+	return fmt.Sprintf("%s-%d%s%s", strings.TrimSuffix(bare, ext), n, ext, packing)
 }
 
 // errStop marks what emit answered, which must not be mistaken for a fault of the file.
@@ -157,11 +151,11 @@ var errStop = errors.New("no more rows are wanted")
 // write makes one file. It answers the rows that are in it; a row that cannot
 // be written is emitted as failed and the others go on.
 func (w *fileWriter) write(ctx context.Context, path string, rows []*Row, emit Emit) ([]*Row, error) {
-	if err := writable(path); err != nil {
+	if err := records.Writable(path); err != nil {
 		return nil, err
 	}
 	columns := w.present(rows)
-	file, err := records.Create(path, declared(columns))
+	file, err := records.Create(ctx, path, declared(columns))
 	if err != nil {
 		return nil, err
 	}

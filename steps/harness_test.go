@@ -8,12 +8,17 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"
 	"github.com/qtype-dev/qtype/value"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+var postgres = servertest.Shared{Start: func() (*servertest.Server, error) { return servertest.Postgres("-c", "fsync=off") }}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(postgres.Around(mariadb.Around(m))) }
+
+func postgresURL(t testing.TB) string { return postgres.Get(t).URL() }
 
 // layout is the variables of a flow in the order of their slots.
 type layout []*spec.Variable

@@ -26,6 +26,7 @@ type speaker struct {
 	memory *memory.Memory // nil without one
 	system string
 	cost   func() int // what the descriptions of the step's tools take, in tokens; nil without tools
+	shape  *shape     // what the answer has to be; nil where it is what the model says
 }
 
 // speaker finds the shared model and memory of a step.
@@ -98,7 +99,7 @@ func (s *inference) Process(ctx context.Context, row *Row, emit Emit) error {
 // also when say panics, because the session's other turns wait for the end. The
 // context that say is given ends too when a newer turn takes the session over.
 func (s *speaker) talk(ctx context.Context, row *Row, say func(context.Context, *dialogue) error) (err error) {
-	d, err := openDialogue(ctx, s.memory, row.Session, s.system)
+	d, err := openDialogue(within(ctx, s.id, row), s.memory, row.Session, s.system)
 	if err != nil {
 		return err
 	}
@@ -108,7 +109,7 @@ func (s *speaker) talk(ctx context.Context, row *Row, say func(context.Context, 
 			_ = d.close(ctx, fmt.Errorf("internal error")) // the panic goes on and tells why
 		}
 	}()
-	err = say(d.context(ctx), d)
+	err = say(s.inTurn(d.context(within(ctx, s.id, row)), row, d), d)
 	finished = true
 	return d.close(ctx, err)
 }
@@ -120,14 +121,16 @@ func (s *speaker) ask(ctx context.Context, row *Row, d *dialogue, tools []model.
 	if err != nil {
 		return chat.Message{}, err
 	}
+	window = append(window[:len(window):len(window)], d.aside...)
 	req := model.Request{Messages: window, Tools: tools, Stream: wanted(ctx, EventText)}
+	s.shape.demand(&req)
 	resp, err := model.Call(ctx, s.model, req, func(delta string) {
 		report(ctx, s.event(row, Event{Kind: EventText, Text: delta}))
 	})
 	if err != nil {
 		return chat.Message{}, err
 	}
-	report(ctx, s.event(row, Event{Kind: EventUsage, Input: resp.Usage.Input, Output: resp.Usage.Output}))
+	report(ctx, s.event(row, Event{Kind: EventUsage, Input: resp.Usage.Input, Output: resp.Usage.Output, Model: resp.Model}))
 	answer := resp.Message
 	if silent(answer) && len(answer.ToolCalls) == 0 {
 		switch resp.Finish { // after any other reason an empty answer is the answer

@@ -15,6 +15,7 @@ type invokeTool struct {
 	tool    tool.Tool
 	inputs  []boundInput
 	outputs []boundOutput
+	whole   bool // the tool has one output, a record: a result that is an object may be it
 }
 
 // boundInput is an input of the tool and the variable behind it.
@@ -42,13 +43,15 @@ func buildInvokeTool(s *spec.InvokeTool, env *Env) (Runner, error) {
 		return nil, err
 	}
 	outs, err := env.bindings(s.OutputBindings)
+	declared := resultsOf(s.Tool.To)
 	for _, b := range outs {
-		declared := variableNamed(s.Tool.To.Common().Outputs, b.name)
-		if declared == nil {
+		v := variableNamed(declared, b.name)
+		if v == nil {
 			return nil, fmt.Errorf("tool %s has no output %q", t.Info().ID, b.name)
 		}
-		step.outputs = append(step.outputs, boundOutput{b, declared.IsOptional() || b.slot.of.IsOptional()})
+		step.outputs = append(step.outputs, boundOutput{b, v.IsOptional() || b.slot.of.IsOptional()})
 	}
+	step.whole = len(declared) == 1 && (declared[0].Type.IsRecord() || declared[0].Type.Custom != nil)
 	return step, err
 }
 
@@ -68,10 +71,23 @@ func (s *invokeTool) bindInputs(declared *spec.InvokeTool, env *Env) error {
 	return nil
 }
 
+// resultsOf are the parts of a tool's result: a flow's outputs where a flow is the tool.
+func resultsOf(t spec.Tool) []*spec.Variable {
+	f, ok := t.(*spec.FlowTool)
+	if !ok || f.Flow.To == nil {
+		return t.Common().Outputs
+	}
+	var vars []*spec.Variable
+	for i := range f.Flow.To.Outputs {
+		vars = append(vars, f.Flow.To.Outputs[i].To)
+	}
+	return vars
+}
+
 // variableNamed is the variable of that id, nil where there is none.
 func variableNamed(vars []*spec.Variable, id string) *spec.Variable {
 	for _, v := range vars {
-		if v.ID == id {
+		if v != nil && v.ID == id {
 			return v
 		}
 	}
@@ -90,7 +106,7 @@ func (s *invokeTool) Process(ctx context.Context, row *Row, emit Emit) error {
 		ev.Text = string(value.JSON(args))
 		report(ctx, ev)
 	}
-	result, err := s.tool.Call(ctx, args)
+	result, err := s.tool.Call(tool.WithCaller(within(ctx, s.id, row), tool.Caller{Step: s.id, Session: row.Session, Row: row.Number}), args)
 	ev.Kind, ev.Text, ev.Err = EventToolResult, value.Text(result), err
 	report(ctx, ev)
 	if err != nil {
@@ -125,7 +141,9 @@ func (s *invokeTool) arguments(row *Row) (map[string]any, error) {
 }
 
 // take sets the outputs. Of a result that is an object each takes the field of
-// its name; any other result goes whole into every output, null into none.
+// its name; any other result goes whole into every output, null into none. An
+// object without a field of that name is the output itself where the tool has
+// just one and that is a record.
 func (s *invokeTool) take(row *Row, result any) error {
 	if result == nil {
 		return nil
@@ -134,7 +152,10 @@ func (s *invokeTool) take(row *Row, result any) error {
 	for _, out := range s.outputs {
 		v := result
 		if isObject {
-			v, _ = object.Get(out.name)
+			var named bool
+			if v, named = object.Get(out.name); !named && s.whole {
+				v = object
+			}
 		}
 		switch {
 		case v == nil && out.optional:

@@ -53,10 +53,12 @@ func (l *looper) Process(ctx context.Context, row *Row, emit Emit) error {
 // round runs the flow once and tells whether the row is done: the condition
 // holds, or the row failed inside of the flow.
 func (l *looper) round(ctx context.Context, row *Row) (bool, error) {
-	var outputs []any
-	var err error
-	if outputs, row.Err, err = l.body.once(ctx, row); err != nil || row.Err != nil {
-		return row.Err != nil, err
+	outputs, failed, err := l.body.once(ctx, row)
+	if failed != nil {
+		row.Err = l.body.inside(failed)
+	}
+	if err != nil || failed != nil {
+		return failed != nil, err
 	}
 	if err := l.body.set(row, outputs); err != nil || l.until == nil {
 		return false, err

@@ -69,7 +69,7 @@ func (p *parallel) Process(ctx context.Context, row *Row, emit Emit) error {
 	case s.err != nil:
 		return s.err
 	case s.failed != nil:
-		row.Err = s.failed
+		row.Err = p.branches[0].inside(s.failed)
 		return emit(row)
 	}
 	for i, b := range p.branches {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -41,15 +42,31 @@ func (r *Row) clones(n int) []Row {
 // Error tells why a row failed, and in which step.
 type Error struct {
 	Step string // the step's id; empty for a row that could not be read
-	Err  error  // why
+	Err  error  // why; an *Error for a row that failed in a flow that the step runs
 }
 
-// Error names the step and the reason.
+// Error names the step, the way to it through the steps that run flows, and the reason.
 func (e *Error) Error() string {
 	if e.Step == "" {
 		return e.Err.Error()
 	}
-	return fmt.Sprintf("step %s: %s", e.Step, e.Err)
+	path, reason := e.Path()
+	return fmt.Sprintf("step %s: %s", strings.Join(path, " > "), reason)
+}
+
+// Path is the ids of the steps that lead to the failure, the outermost first,
+// and why the innermost failed. It is empty for a row that could not be read.
+func (e *Error) Path() (steps []string, reason error) {
+	for {
+		if e.Step != "" {
+			steps = append(steps, e.Step)
+		}
+		inner, nested := e.Err.(*Error) //nolint:errorlint // an *Error further down is another run's
+		if !nested {
+			return steps, e.Err
+		}
+		e = inner
+	}
 }
 
 // Unwrap is the reason.
@@ -100,6 +117,8 @@ const (
 	EventToolCall   EventKind = "tool-call"   // a tool is about to be called
 	EventToolResult EventKind = "tool-result" // a tool answered or failed
 	EventUsage      EventKind = "usage"       // tokens that a model call read and wrote
+	EventCacheHit   EventKind = "cache-hit"   // the step's cache had the row's results; the step did not work
+	EventCacheMiss  EventKind = "cache-miss"  // it had not
 )
 
 // Event is something that happened inside a step while it worked on a row.
@@ -114,6 +133,7 @@ type Event struct {
 	Err     error     // tool-result: why the tool failed
 	Input   int       // usage: tokens read
 	Output  int       // usage: tokens written
+	Model   string    // usage: the id of the fallback that answered; empty where the step's own model did
 }
 
 type eventsKey struct{}
@@ -148,6 +168,10 @@ func wanted(ctx context.Context, kind EventKind) bool {
 	}
 	return false
 }
+
+// Report hands an event to all who listen to its kind, for the engine: steps
+// report their own.
+func Report(ctx context.Context, ev Event) { report(ctx, ev) }
 
 // report hands ev to all who listen to its kind.
 func report(ctx context.Context, ev Event) {

@@ -104,7 +104,7 @@ func (a *api) arrange(t *spec.APITool) error {
 			return fmt.Errorf("endpoint names {%s}, which is neither an input nor a parameter", name)
 		}
 	}
-	a.info = describe(t.Common(), all)
+	a.info = Describe(t.Common(), all)
 	return nil
 }
 
@@ -126,7 +126,7 @@ func (a *api) Info() Info { return a.info }
 // Call makes the request, and again where the method may be repeated and the
 // server is busy; all within the tool's timeout.
 func (a *api) Call(ctx context.Context, args map[string]any) (any, error) {
-	given, err := a.check(args)
+	given, err := a.info.Given(args)
 	if err != nil {
 		return nil, err
 	}

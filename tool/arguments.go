@@ -64,30 +64,30 @@ func writeJSON(v any) ([]byte, error) {
 	return []byte(strings.TrimSuffix(b.String(), "\n")), nil
 }
 
-// check finds arguments that the tool does not have, and those that it needs
-// and did not get. An optional one that is null counts as not given.
-func (a *api) check(args map[string]any) (map[string]any, error) {
+// Given finds arguments that the tool does not have, and those that it needs and
+// did not get, as an *ArgumentError. An optional one that is null counts as not given.
+func (i Info) Given(args map[string]any) (map[string]any, error) {
 	given := make(map[string]any, len(args))
-	for _, v := range a.info.Inputs {
+	for _, v := range i.Inputs {
 		value, ok := args[v.ID]
 		switch {
 		case !ok && v.IsOptional(), ok && value == nil && v.IsOptional():
 			continue
 		case !ok:
-			return nil, &ArgumentError{a.info.ID, v.ID, "is missing"}
+			return nil, &ArgumentError{i.ID, v.ID, "is missing"}
 		}
 		given[v.ID] = value
 	}
 	for name := range args {
-		if !a.declares(name) {
-			return nil, &ArgumentError{a.info.ID, name, "is not an argument of this tool"}
+		if !i.declares(name) {
+			return nil, &ArgumentError{i.ID, name, "is not an argument of this tool"}
 		}
 	}
 	return given, nil
 }
 
-func (a *api) declares(name string) bool {
-	for _, v := range a.info.Inputs {
+func (i Info) declares(name string) bool {
+	for _, v := range i.Inputs {
 		if v.ID == name {
 			return true
 		}

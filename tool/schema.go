@@ -36,6 +36,15 @@ func Schema(vars []*spec.Variable) json.RawMessage {
 	return raw
 }
 
+// SchemaOf is the JSON schema of a custom type's values.
+func SchemaOf(t *spec.CustomType) json.RawMessage {
+	vars := make([]*spec.Variable, len(t.Properties))
+	for i, p := range t.Properties {
+		vars[i] = &spec.Variable{ID: p.Name, Type: p.Type}
+	}
+	return Schema(vars)
+}
+
 // member is one entry of an object.
 type member struct {
 	name  string

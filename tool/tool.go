@@ -19,8 +19,10 @@ type Tool interface {
 	// Call runs the tool. args holds values by the names of Info().Inputs:
 	// JSON values, or anything that encoding/json can write. The result is a
 	// JSON value with numbers as json.Number, text, []byte for a body that is
-	// no text, or nil. Errors are an *Error for what the other side did, an
-	// *ArgumentError for wrong arguments, the context's error when it ended.
+	// no text, or nil; a tool that runs here may answer with run-time values of
+	// package value. Errors are an *Error for what the other side did, a
+	// *FailedError for what went wrong here, an *ArgumentError for wrong
+	// arguments, the context's error when it ended.
 	Call(ctx context.Context, args map[string]any) (any, error)
 }
 
@@ -54,8 +56,8 @@ func New(t spec.Tool, opts Options) (Tool, error) {
 	}
 }
 
-// describe makes the Info of a tool whose arguments are inputs.
-func describe(base *spec.ToolBase, inputs []*spec.Variable) Info {
+// Describe makes the Info of a tool whose arguments are inputs.
+func Describe(base *spec.ToolBase, inputs []*spec.Variable) Info {
 	return Info{ID: base.ID, Name: base.Name, Description: base.Description, Inputs: inputs, Parameters: Schema(inputs)}
 }
 
@@ -81,6 +83,27 @@ type ArgumentError struct {
 func (e *ArgumentError) Error() string {
 	return fmt.Sprintf("tool %s: argument %s: %s", e.Tool, e.Argument, e.Problem)
 }
+
+// FailedError is what a tool that runs on this machine did instead of answering:
+// a function that raised, a program that ended badly, a person who gave no answer.
+type FailedError struct {
+	Tool    string // the tool's id
+	Message string // what happened; one line
+	Where   string // the line of the tool's own code, as file:line; empty where there is none
+	Err     error  // what lies below, such as the end of a context; may be nil
+}
+
+// Error is one line: which tool, what happened, where.
+func (e *FailedError) Error() string {
+	s := fmt.Sprintf("tool %s: %s", e.Tool, e.Message)
+	if e.Where != "" {
+		s += " (" + e.Where + ")"
+	}
+	return s
+}
+
+// Unwrap is what lies below.
+func (e *FailedError) Unwrap() error { return e.Err }
 
 // Error is what the other side did instead of answering.
 type Error struct {

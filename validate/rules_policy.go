@@ -97,7 +97,7 @@ memories:
 func pinnedTooLong() rule {
 	return rule{code: "QT422", title: "pinned text that the memory cannot hold",
 		doc: "Context blocks share what token_limit × chat_history_token_ratio leaves of token_limit, and a block of priority 0 is never cut. " +
-			"A pinned text that is larger than that share alone could never be sent.",
+			"Pinned texts that are larger than that share alone could never be sent.",
 		sample: sample{text: `
 id: example
 memories:
@@ -112,18 +112,36 @@ memories:
 			if m.Policy != spec.PolicyFlush && m.Policy != "" {
 				return
 			}
+			size, tokens, texts := 0, 0, 0
 			for _, block := range m.Context {
 				pinned, ok := block.(*spec.PinnedBlock)
-				// A token is at least one byte, so most texts need no counting.
-				if !ok || pinned.Priority != 0 || float64(len(pinned.Text)) <= share {
+				if !ok || pinned.Priority != 0 {
 					continue
 				}
-				if n := countTokens(m.Tokenizer, pinned.Text); float64(n) > share {
-					p.list.Add(p.at(placeOf(pinned, "text"), "the pinned text has %d tokens, but the context of memory %q may hold only %.0f", n, m.ID, share).
-						WithRelated(placeOf(m, "token_limit", "id"), fmt.Sprintf("token_limit is %d, and %g of it is for messages", m.TokenLimit, m.ChatHistoryTokenRatio)))
+				size += len(pinned.Text)
+				tokens += pinnedTokens(m.Tokenizer, pinned.Text, share)
+				// A token is at least one byte, so most texts need no counting.
+				if texts++; float64(size) <= share || float64(tokens) <= share {
+					continue
 				}
+				what := "the pinned text has"
+				if texts > 1 {
+					what = fmt.Sprintf("the first %d pinned texts have", texts)
+				}
+				p.list.Add(p.at(placeOf(pinned, "text"), "%s %d tokens, but the context of memory %q may hold only %.0f", what, tokens, m.ID, share).
+					WithRelated(placeOf(m, "token_limit", "id"), fmt.Sprintf("token_limit is %d, and %g of it is for messages", m.TokenLimit, m.ChatHistoryTokenRatio)))
+				return
 			}
 		})}
+}
+
+// pinnedTokens counts a text, unless it is so small beside the share that it
+// does not matter: then it is as many as its bytes, at most.
+func pinnedTokens(encoding, text string, share float64) int {
+	if float64(len(text))*100 <= share {
+		return len(text)
+	}
+	return countTokens(encoding, text)
 }
 
 // countTokens counts with the encoding that the document names, else with that of current models.

@@ -61,12 +61,30 @@ func secretsOf(n spec.Node) []clearSecret {
 		add("connection", withPassword(n.Connection))
 	case *spec.Store:
 		add("url", withPassword(n.URL))
+		found = append(found, keysInClear(n.Encryption)...)
 	case *spec.Memory:
 		add("store", withPassword(n.Store.URL))
 	case *spec.MCPTool:
 		found = append(found, inMap(n, "env", n.Env)...)
 	case *spec.CommandTool:
 		found = append(found, inMap(n, "env", n.Env)...)
+	}
+	return found
+}
+
+// keysInClear are the keys of a store's encryption that the document holds.
+func keysInClear(e *spec.Encryption) []clearSecret {
+	var found []clearSecret
+	if e == nil {
+		return nil
+	}
+	if e.Key.Written() {
+		found = append(found, clearSecret{"encryption key", placeOf(e, "key")})
+	}
+	for i, k := range e.OldKeys {
+		if k.Written() {
+			found = append(found, clearSecret{"old encryption key", e.Place().Field("old_keys").Item(i).Span()})
+		}
 	}
 	return found
 }

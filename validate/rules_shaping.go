@@ -35,12 +35,12 @@ func (p *pass) shouldBe(s spec.Step, out port, want string, in port) {
 
 func agentSpeaksInKind() rule {
 	return rule{code: "QT327", title: "Agent: the output is of another type than the input",
-		doc: "An Agent answers a text with a text and a ChatMessage with a ChatMessage.",
+		doc: "An Agent answers a text with a text and a ChatMessage with a ChatMessage. Where the output is a type of the document's own, the model is asked for an object of that type instead.",
 		sample: sample{head: sampleModel, in: "question: ChatMessage", out: "answer: ⟦text│ChatMessage⟧",
 			steps: "- {type: Agent, id: work, model: writer, inputs: [question], outputs: [answer]}"},
 		check: on(func(p *pass, s *spec.Agent) {
 			in, out, ok := p.inOut(s)
-			if spoken := either("text", "ChatMessage").ok; ok && spoken(in.v.Type) && !out.v.Type.Same(in.v.Type) {
+			if spoken := either("text", "ChatMessage").ok; ok && out.v.Type.Custom == nil && spoken(in.v.Type) && !out.v.Type.Same(in.v.Type) {
 				p.shouldBe(s, out, in.v.Type.Name, in)
 			}
 		})}

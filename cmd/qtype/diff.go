@@ -9,6 +9,7 @@ import (
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/compare"
 	"github.com/qtype-dev/qtype/diag"
+	"github.com/qtype-dev/qtype/internal/blob"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -53,7 +54,7 @@ func (d *comparing) run(ctx context.Context, old, now string) error {
 		return err // two documents are compared only where both are sound
 	}
 	changes := compare.Documents(documents[0], documents[1])
-	if err := d.tell(old, now, changes); err != nil {
+	if err := d.tell(blob.Shown(old), blob.Shown(now), changes); err != nil {
 		return err
 	}
 	if compare.Count(changes, compare.Breaking) > 0 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/qtype-dev/qtype/convert"
 	"github.com/qtype-dev/qtype/diag"
 	"github.com/qtype-dev/qtype/lint"
 )
@@ -30,9 +31,12 @@ func newExplain(s *streams) *cobra.Command {
 	}
 }
 
+// allRules are the codes of documents and of the converter.
+func allRules() []diag.Rule { return append(lint.Rules(), convert.Rules()...) }
+
 func codes() []string {
 	var all []string
-	for _, r := range lint.Rules() {
+	for _, r := range allRules() {
 		all = append(all, r.Code)
 	}
 	return all
@@ -40,14 +44,14 @@ func codes() []string {
 
 func ruleList() string {
 	var b strings.Builder
-	for _, r := range lint.Rules() {
+	for _, r := range allRules() {
 		fmt.Fprintf(&b, "%s  %-7s  %s\n", r.Code, r.Severity, r.Title)
 	}
 	return b.String()
 }
 
 func explain(s *streams, code string) error {
-	all := lint.Rules()
+	all := allRules()
 	i := slices.IndexFunc(all, func(r diag.Rule) bool { return r.Code == code })
 	if i < 0 {
 		return usagef("no diagnostic has the code %q%s", code, didYouMean(code, codes()))

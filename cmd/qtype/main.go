@@ -48,6 +48,7 @@ func start() int {
 
 // execute runs one command line.
 func execute(ctx context.Context, s *streams, args []string) int {
+	s.args = args
 	root := newRoot(s)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
@@ -78,7 +79,7 @@ func (s *streams) report(err error) {
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(s.err, "error: interrupted")
 	default:
-		fmt.Fprintf(s.err, "error: %s\n", clean(err.Error()))
+		fmt.Fprintf(s.err, "error: %s%s\n", clean(err.Error()), advice(err))
 	}
 }
 

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs whole commands. $MODEL is a chat server that answers, and
 // $MODEL/<status> one that answers with that HTTP status, 429 only once for
-// each key; $CLOSED is an address where nothing listens.
+// each key; $CLOSED is an address where nothing listens; $SITE serves the script's folder.
 func TestScripts(t *testing.T) {
 	server := httptest.NewServer(modelServer())
 	t.Cleanup(server.Close)
@@ -36,6 +36,9 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("MODEL", server.URL)
 			env.Setenv("CLOSED", closed.URL)
+			site := httptest.NewServer(http.FileServer(http.Dir(env.WorkDir)))
+			env.Defer(site.Close)
+			env.Setenv("SITE", site.URL)
 			env.Setenv("NO_PROXY", "*")
 			return os.WriteFile(env.WorkDir+"/app.qtype.yaml", []byte(inbox), 0o600)
 		},

@@ -79,9 +79,6 @@ func (r *replaying) run(ctx context.Context, path string) error {
 
 // replayConfig is a declared memory, counting as it counts in a run.
 func replayConfig(app *spec.Application, m *spec.Memory) (memory.Config, error) {
-	if err := runtime.MemoryAvailable(m); err != nil {
-		return memory.Config{}, err
-	}
 	enc, err := token.For(runtime.Encoding(app, m))
 	if err != nil {
 		return memory.Config{}, err

@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/journal"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/records"
 	"github.com/qtype-dev/qtype/runtime"
@@ -28,12 +32,21 @@ type running struct {
 	session       string
 	sessionColumn string
 	errors        string
+	limit         int64 // rows to run, 0 for all
+	offset        int64 // rows to pass over first
+	failFast      bool
+	maxFailures   int64 // failed rows that end the run, 0 for any number
+	resume        bool
+	restart       bool
+	retryFailed   bool
 	ephemeral     bool
 	quiet         bool
+	clients       *clients
+	flags         *pflag.FlagSet
 }
 
 func newRun(s *streams) *cobra.Command {
-	r := &running{streams: s, format: newChoice("", "table", "jsonl", "json", "csv", "tsv")}
+	r := &running{streams: s, clients: &clients{streams: s}, format: newChoice("", "table", "jsonl", "json", "csv", "tsv")}
 	c := &cobra.Command{
 		Use:   "run APP",
 		Short: "Run a flow once, or over every row of a file",
@@ -44,6 +57,7 @@ func newRun(s *streams) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error { return r.run(c.Context(), args[0]) },
 	}
 	f := c.Flags()
+	r.flags = f
 	f.SortFlags = false
 	f.StringVarP(&r.flow, "flow", "f", "", "the flow's `ID`; the first one where it is left out")
 	f.StringVarP(&r.input, "input", "i", "", "the input: `JSON` (an object, or an array of rows), a plain text, @file, or - for standard input")
@@ -54,6 +68,14 @@ func newRun(s *streams) *cobra.Command {
 	f.StringVar(&r.sessionColumn, "session-column", "", "the `COLUMN` that names each row's session; session_id, else session")
 	f.BoolVar(&r.ephemeral, "ephemeral", false, "remember nothing after the run")
 	f.StringVar(&r.errors, "errors", "", "write the rows that failed, with their errors, to this `FILE`")
+	f.Int64Var(&r.offset, "offset", 0, "pass over the first `N` rows")
+	f.Int64Var(&r.limit, "limit", 0, "run `N` rows at most")
+	f.BoolVar(&r.failFast, "fail-fast", false, "end the run with the first row that fails")
+	f.Int64Var(&r.maxFailures, "max-failures", 0, "end the run once `N` rows have failed")
+	f.BoolVar(&r.resume, "resume", false, "go on with a run of -I and -o that was interrupted")
+	f.BoolVar(&r.retryFailed, "retry-failed", false, "with --resume: run the rows again that failed before")
+	f.BoolVar(&r.restart, "restart", false, "forget a run that was interrupted, and begin again")
+	r.clients.flags(f)
 	f.BoolVarP(&r.quiet, "quiet", "q", false, "no progress and no summary")
 	_ = c.RegisterFlagCompletionFunc("format", r.format.complete) // fails only for a flag that is not there
 	return c
@@ -69,10 +91,41 @@ func (r *running) consistent() error {
 	case r.output != "" && r.format.value != "":
 		return usagef("--format is for standard output; a file's format is that of its name")
 	}
+	if err := r.consistentLimits(); err != nil {
+		return err
+	}
 	for _, path := range []string{r.output, r.errors} {
-		if _, known := records.FormatOf(path); path != "" && !known {
-			return usagef("%s: its name tells no format: .csv, .tsv, .json, .jsonl or .parquet is expected", path)
+		if path == "" {
+			continue
 		}
+		if err := records.Writable(path); err != nil {
+			return &usageError{reason: err.Error()}
+		}
+	}
+	return nil
+}
+
+// consistentLimits refuses flags of long runs that contradict each other or
+// have no effect.
+func (r *running) consistentLimits() error {
+	switch {
+	case r.limit < 0, r.flags.Changed("limit") && r.limit == 0:
+		return usagef("--limit cannot be %d: it is a positive number of rows", r.limit)
+	case r.offset < 0:
+		return usagef("--offset cannot be %d: it is a number of rows", r.offset)
+	case r.maxFailures < 0, r.flags.Changed("max-failures") && r.maxFailures == 0:
+		return usagef("--max-failures cannot be %d: it is a positive number of rows", r.maxFailures)
+	case r.failFast && r.maxFailures > 0:
+		return usagef("--fail-fast and --max-failures exclude each other")
+	case r.resume && r.restart:
+		return usagef("--resume and --restart exclude each other")
+	case r.retryFailed && !r.resume:
+		return usagef("--retry-failed goes with --resume: in a new run there is nothing to do again")
+	case (r.resume || r.restart) && (r.inputFile == "" || r.output == ""):
+		return usagef("--resume and --restart go with -I and -o: only a run from file to file can be interrupted and resumed")
+	}
+	if r.failFast {
+		r.maxFailures = 1
 	}
 	return nil
 }
@@ -94,7 +147,7 @@ func (r *running) run(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	in, err := r.openInput(flow)
+	in, err := r.openInput(ctx, flow)
 	if err != nil {
 		return err
 	}
@@ -103,16 +156,20 @@ func (r *running) run(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	results, err := r.newSink(flow, in)
-	if err != nil {
+	j := &job{running: r, app: app, flow: flow, in: in}
+	if j.log, j.note, err = r.openJournal(app, flow, in); err != nil {
 		return err
 	}
-	failed, err := r.newFailures(in, flow)
-	if err != nil {
-		results.abort()
-		return err
+	if j.results, err = r.newSink(ctx, flow, in); err != nil {
+		return errors.Join(err, j.log.end(false))
 	}
-	j := &job{running: r, app: app, flow: flow, in: in, results: results, failed: failed}
+	if j.failed, err = r.newFailures(ctx, in, flow); err != nil {
+		j.results.abort()
+		return errors.Join(err, j.log.end(false))
+	}
+	if j.log != nil {
+		in.done = j.log.seen
+	}
 	j.header(models)
 	return j.do(ctx)
 }
@@ -126,14 +183,30 @@ func (r *running) open(ctx context.Context, path string) (*runtime.App, error) {
 	if !r.quiet {
 		r.printWarnings(path, faults)
 	}
-	if r.ephemeral {
-		return qtype.Ready(p, qtype.Ephemeral())
+	if r.inTerminal && r.errTerminal {
+		r.clients.lines = newLines(r.in)
 	}
-	return qtype.Ready(p, qtype.WithWarnings(func(line string) {
-		if !r.quiet {
-			fmt.Fprintln(r.err, "warning: "+clean(line))
-		}
-	}))
+	opts, err := r.clients.options(p.Document.Application)
+	if err != nil {
+		return nil, err
+	}
+	if r.ephemeral {
+		opts = append(opts, qtype.Ephemeral())
+	}
+	if !r.quiet {
+		opts = append(opts, qtype.WithLog(r.tell("")), qtype.WithWarnings(r.tell("warning: ")))
+	}
+	return qtype.Ready(p, opts...)
+}
+
+// tell writes a line to standard error; it may be called at any time.
+func (s *streams) tell(before string) func(string) {
+	var mu sync.Mutex
+	return func(line string) {
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Fprintln(s.err, before+clean(line))
+	}
 }
 
 // chosen is the flow to run.
@@ -154,6 +227,8 @@ type job struct {
 	in      *input
 	results sink
 	failed  *failures
+	log     *progressLog // the journal; nil where there is none
+	note    string       // why there is none, where somebody may expect one
 }
 
 // header tells what is run on what.
@@ -173,6 +248,12 @@ func (j *job) header(models []model.Info) {
 		parts = append(parts, describeModel(m))
 	}
 	fmt.Fprintln(j.err, clean(strings.Join(parts, " · ")))
+	switch {
+	case j.log != nil && j.log.before > 0:
+		fmt.Fprintf(j.err, "resumed: %s finished before\n", count(j.log.before, "row"))
+	case j.note != "":
+		fmt.Fprintln(j.err, "note: "+clean(j.note))
+	}
 }
 
 // describeModel names a model; one that is none says so.
@@ -191,7 +272,7 @@ func describeModel(m model.Info) string {
 // do takes the rows through the flow and closes what was opened.
 func (j *job) do(ctx context.Context) error {
 	progress := &runtime.Progress{}
-	sum := newSummary(ctx, j)
+	sum := newSummary(ctx, j, progress)
 	show := j.showProgress(ctx, progress)
 	err := j.each(ctx, progress, sum, show)
 	if err == nil {
@@ -209,7 +290,13 @@ func (j *job) do(ctx context.Context) error {
 	}
 	if err != nil && ctx.Err() != nil { // an interrupt after the last row stops nothing
 		_, done, _ := progress.Rows()
-		err = fmt.Errorf("%w after %s%s", errInterrupted, count(done, "row"), j.notWritten())
+		err = fmt.Errorf("%w after %s", errInterrupted, count(done, "row"))
+	}
+	if err != nil {
+		err = j.unwritten(err)
+	}
+	if ending := j.log.end(err == nil); err == nil {
+		err = ending
 	}
 	if !j.quiet {
 		sum.print(context.WithoutCancel(ctx))
@@ -223,30 +310,62 @@ func (j *job) do(ctx context.Context) error {
 // errInterrupted ends a command that the user has stopped.
 var errInterrupted = errors.New("interrupted")
 
-// notWritten says that an interrupted run leaves no half file behind.
-func (j *job) notWritten() string {
+// unwritten says that a run that did not come to its end leaves no half file
+// behind, and how to go on with it.
+func (j *job) unwritten(err error) error {
 	if j.output == "" {
-		return ""
+		return err
 	}
-	return ": " + j.output + " was not written"
+	return fmt.Errorf("%w: %s was not written%s", err, j.output, j.log.advice(j.args))
 }
 
-// each hands every result on.
+// each hands every result on, those of earlier runs in their places.
 func (j *job) each(ctx context.Context, progress *runtime.Progress, sum *summary, show *display) error {
 	j.results.showOn(show)
-	for res, err := range j.app.Run(ctx, j.flow.ID, j.in.rows, runtime.WithProgress(progress), runtime.WithEvents(sum.event, steps.EventUsage)) {
+	opts := []runtime.RunOption{runtime.WithProgress(progress), runtime.WithEvents(sum.event, steps.EventUsage)}
+	if !j.quiet && j.in.file != nil {
+		opts = append(opts, runtime.WithTimes())
+	}
+	if j.log != nil {
+		opts = append(opts, runtime.WithFinished(j.log.finished))
+	}
+	bears := &patience{most: j.maxFailures}
+	before := func(number int64, res journal.Result) error {
+		sum.addBefore(res)
+		if err := j.failed.add(number, res.Failure); err != nil {
+			return err
+		}
+		return j.results.(*recordSink).replay(res) // a journal goes with -o
+	}
+	for res, err := range j.app.Run(ctx, j.flow.ID, j.in.rows, opts...) {
 		if err != nil {
 			return err
 		}
-		sum.add(res)
-		if err := j.failed.add(res); err != nil {
+		if err := j.log.until(res.Number, before); err != nil {
 			return err
 		}
-		if err := j.results.row(res); err != nil {
+		if err := j.hand(res, sum); err != nil {
+			return err
+		}
+		if err := bears.bear(res); err != nil {
 			return err
 		}
 	}
-	return nil
+	return j.log.until(math.MaxInt64, before)
+}
+
+// hand hands one result on. One that does not fit the output is a failed row.
+func (j *job) hand(res *runtime.Result, sum *summary) error {
+	err := j.results.row(res)
+	var unfit *unfitError
+	if errors.As(err, &unfit) {
+		res.Err, err = &steps.Error{Err: unfit}, nil
+	}
+	if err != nil {
+		return err
+	}
+	sum.add(res)
+	return j.failed.add(res.Number, failureOf(res))
 }
 
 // took is a length of time in a few characters.

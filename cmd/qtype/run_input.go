@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,6 +34,7 @@ type input struct {
 	rows    iter.Seq[runtime.Input]
 	fault   error                  // what ended the rows before their time
 	record  func(r records.Record) // told of every row before it runs, where set
+	done    func(row int64) bool   // tells the rows that were finished before, which do not run; nil where none were
 	file    *records.Reader        // nil for a single input
 	memory  []map[string]any       // the rows of a single input
 	flow    *spec.Flow             // the flow that takes the rows
@@ -40,11 +42,11 @@ type input struct {
 }
 
 // openInput finds out where the rows come from.
-func (r *running) openInput(flow *spec.Flow) (*input, error) {
+func (r *running) openInput(ctx context.Context, flow *spec.Flow) (*input, error) {
 	in := &input{total: -1, flow: flow, run: r}
 	switch {
 	case r.inputFile != "":
-		return in, in.openFile(r.inputFile)
+		return in, in.openFile(ctx, r.inputFile)
 	case r.input != "":
 		return in, in.openValue(r.input)
 	case len(in.required()) > 0:
@@ -77,12 +79,12 @@ func (in *input) close() {
 }
 
 // openFile opens a file of rows and checks its columns where they are known.
-func (in *input) openFile(path string) error {
-	file, err := records.Open(path, records.Options{})
+func (in *input) openFile(ctx context.Context, path string) error {
+	file, err := records.Open(ctx, path, records.Options{})
 	if err != nil {
 		return err
 	}
-	in.file, in.name, in.columns = file, path, file.Columns()
+	in.file, in.name, in.columns = file, file.Path(), file.Columns()
 	if err := in.checkColumns(); err != nil {
 		in.close()
 		return err
@@ -90,10 +92,11 @@ func (in *input) openFile(path string) error {
 	if n, known := file.Total(); known {
 		in.total = n
 	} else if countable(path) {
-		if n, err := records.Count(path, records.Options{}); err == nil {
+		if n, err := records.Count(ctx, path, records.Options{}); err == nil {
 			in.total = n
 		}
 	}
+	in.total = in.run.bounded(in.total)
 	in.rows = in.fileRows
 	return nil
 }
@@ -137,13 +140,16 @@ func (in *input) checkColumns() error {
 // fault ends the rows and is kept.
 func (in *input) fileRows(yield func(runtime.Input) bool) {
 	for rec, err := range in.file.All() {
+		if in.beyond(rec.Number) {
+			return
+		}
 		var bad *records.RowError
 		if err != nil && !errors.As(err, &bad) {
 			in.fault = err
 			return
 		}
-		if in.record != nil {
-			in.record(rec)
+		if !in.takes(rec.Number, func() records.Record { return rec }) {
+			continue
 		}
 		if !yield(in.of(rec, err)) {
 			return
@@ -151,11 +157,40 @@ func (in *input) fileRows(yield func(runtime.Input) bool) {
 	}
 }
 
+// beyond tells whether a row comes after those of --limit.
+func (in *input) beyond(number int64) bool {
+	return in.run.limit > 0 && number > in.run.offset+in.run.limit
+}
+
+// takes tells whether a row is run: it is among those that --offset leaves, and
+// was not finished before.
+func (in *input) takes(number int64, rec func() records.Record) bool {
+	if number <= in.run.offset {
+		return false
+	}
+	if in.record != nil {
+		in.record(rec())
+	}
+	return in.done == nil || !in.done(number)
+}
+
+// bounded is how many of so many rows --offset and --limit leave; -1 where that is not known.
+func (r *running) bounded(total int64) int64 {
+	if total < 0 {
+		return total
+	}
+	total = max(total-r.offset, 0)
+	if r.limit > 0 {
+		total = min(total, r.limit)
+	}
+	return total
+}
+
 // of makes a row of a record: the flow's inputs and the session.
 func (in *input) of(rec records.Record, err error) runtime.Input {
-	cells := in.file != nil && (in.file.Format() == records.CSV || in.file.Format() == records.TSV)
+	cells := in.file != nil && in.file.Format().Cells()
 	session, missing := in.sessionOf(rec.Get)
-	row := runtime.Input{Session: session, Err: err}
+	row := runtime.Input{Session: session, Number: rec.Number, Err: err}
 	if err == nil {
 		row.Err = missing
 	}
@@ -210,7 +245,7 @@ func (in *input) openValue(arg string) error {
 		}
 		return fmt.Errorf("%s: %w", from, err)
 	}
-	in.total, in.session = int64(len(in.memory)), in.run.sessionColumn
+	in.total, in.session = in.run.bounded(int64(len(in.memory))), in.run.sessionColumn
 	in.rows = in.values
 	return nil
 }
@@ -337,12 +372,16 @@ func (in *input) example() string {
 // values yields the rows of a single input.
 func (in *input) values(yield func(runtime.Input) bool) {
 	for i, row := range in.memory {
-		if in.record != nil {
-			in.record(recordOf(row, int64(i)+1))
+		number := int64(i) + 1
+		if in.beyond(number) {
+			return
+		}
+		if !in.takes(number, func() records.Record { return recordOf(row, number) }) {
+			continue
 		}
 		get := func(c string) (any, bool) { v, ok := row[c]; return v, ok }
 		session, err := in.sessionOf(get)
-		if !yield(runtime.Input{Values: row, Session: session, Err: err}) {
+		if !yield(runtime.Input{Values: row, Session: session, Number: number, Err: err}) {
 			return
 		}
 	}

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
+	"github.com/qtype-dev/qtype/journal"
 	"github.com/qtype-dev/qtype/records"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
@@ -24,12 +27,12 @@ type sink interface {
 }
 
 // newSink chooses where results go and in which form.
-func (r *running) newSink(flow *spec.Flow, in *input) (sink, error) {
+func (r *running) newSink(ctx context.Context, flow *spec.Flow, in *input) (sink, error) {
 	format := records.Format(r.format.value)
 	switch {
 	case r.output != "":
 		format, _ = records.FormatOf(r.output) // was checked
-		w, err := records.Create(r.output, resultColumns(format, r.shape(flow, in)))
+		w, err := records.Create(ctx, r.output, resultColumns(format, r.shape(flow, in)))
 		if err != nil {
 			return nil, err
 		}
@@ -119,28 +122,90 @@ type recordSink struct {
 	flush  bool // somebody may read along
 }
 
-// row writes one result; values that were not set become null.
+// row writes one result; values that were not set become null. The error of a
+// result that does not fit the columns is an *unfitError, and the result then
+// stands there as a failed row.
 func (s *recordSink) row(res *runtime.Result) error {
-	var values []any
-	if s.shape.row {
+	values := s.shape.values(s.format, res)
+	err := s.out.Write(values...)
+	var unfit *records.ValueError
+	if errors.As(err, &unfit) {
+		fault := &unfitError{unfit}
+		if err = s.out.Write(s.shape.blanked(values, fault)...); err == nil {
+			err = fault
+		}
+	}
+	if err == nil && s.flush {
+		return s.out.Flush()
+	}
+	return err
+}
+
+// replay writes a result that came out of an earlier run.
+func (s *recordSink) replay(res journal.Result) error {
+	err := s.out.Write(res.Values...)
+	var unfit *records.ValueError
+	if errors.As(err, &unfit) {
+		return s.out.Write(s.shape.blanked(res.Values, &unfitError{unfit})...)
+	}
+	return err
+}
+
+// unfitError says that an output's value is not of its declared type.
+type unfitError struct{ of *records.ValueError }
+
+// Error names the output.
+func (e *unfitError) Error() string {
+	return fmt.Sprintf("output %s: %s", e.of.Column, e.of.Reason)
+}
+
+// values are a result's cells.
+func (s shape) values(f records.Format, res *runtime.Result) []any {
+	values := make([]any, 0, len(s.outputs)+3)
+	if s.row {
 		values = append(values, number(res))
 	}
-	if s.shape.session {
+	if s.session {
 		values = append(values, res.Session)
 	}
 	for v, x := range res.Outputs() {
-		values = append(values, cellOf(kindOf(s.format, v.Type), x))
+		values = append(values, cellOf(kindOf(f, v.Type), x))
 	}
-	if s.shape.error {
+	if s.error {
 		values = append(values, errorOf(res))
 	}
-	if err := s.out.Write(values...); err != nil {
-		return err
+	return values
+}
+
+// blanked are a result's cells without its outputs and with an error.
+func (s shape) blanked(values []any, why error) []any {
+	blank := slices.Clone(values)
+	clear(blank[len(blank)-len(s.outputs)-one(s.error):])
+	if s.error {
+		blank[len(blank)-1] = why.Error()
 	}
-	if s.flush {
-		return s.out.Flush()
+	return blank
+}
+
+// one is 1 for true.
+func one(b bool) int {
+	if b {
+		return 1
 	}
-	return nil
+	return 0
+}
+
+// plainCells are cells that a journal can hold: what a column of numbers cannot
+// take anyway becomes its text.
+func plainCells(values []any) []any {
+	for i, x := range values {
+		switch x.(type) {
+		case nil, string, int64, float64, bool, []byte, json.RawMessage:
+		default:
+			values[i] = value.Text(x)
+		}
+	}
+	return values
 }
 
 // close gives a file its name, which it does not have before.
@@ -181,127 +246,4 @@ func cellOf(k records.Kind, x any) any {
 		}
 	}
 	return x
-}
-
-// failures writes the rows that failed. A nil *failures does nothing.
-type failures struct {
-	path    string
-	format  records.Format
-	columns []string                 // of the input, nil where each row has its own
-	out     *records.Writer          // nil while the columns are not known
-	pending map[int64]records.Record // rows that are on their way
-	oldest  int64                    // rows before this one have come out
-	kept    []failure                // failed rows that wait for the columns of all
-}
-
-// failure is one row that failed.
-type failure struct {
-	record records.Record
-	reason string
-}
-
-// newFailures readies --errors; nil where it was not asked for.
-func (r *running) newFailures(in *input, flow *spec.Flow) (*failures, error) {
-	if r.errors == "" {
-		return nil, nil
-	}
-	f := &failures{path: r.errors, columns: in.columns, pending: map[int64]records.Record{}}
-	f.format, _ = records.FormatOf(r.errors) // was checked
-	in.record = func(rec records.Record) { f.pending[rec.Number] = rec }
-	var err error
-	if f.columns != nil {
-		f.out, err = records.Create(f.path, f.outColumns())
-		return f, err
-	}
-	for _, ref := range flow.Inputs {
-		f.columns = append(f.columns, ref.To.ID)
-	}
-	// Only to learn now rather than after the run that the file can be written.
-	probe, err := records.Create(f.path, f.outColumns())
-	if err == nil {
-		probe.Abort()
-	}
-	return f, err
-}
-
-// outColumns are the input's columns and the error. An input that has a column
-// "error", such as a file of failed rows, gets the new error in it.
-func (f *failures) outColumns() []records.Column {
-	kind := records.Text
-	if f.format == records.JSON || f.format == records.JSONL {
-		kind = records.JSONs // keeps numbers and objects what they are
-	}
-	var all []records.Column
-	for _, c := range f.columns {
-		if c != "error" {
-			all = append(all, records.Column{Name: c, Kind: kind})
-		}
-	}
-	return append(all, records.Column{Name: "error"})
-}
-
-// add takes note of a result: a failed row is written once, rows before it are
-// not needed any more.
-func (f *failures) add(res *runtime.Result) error {
-	if f == nil {
-		return nil
-	}
-	for ; f.oldest < res.Number; f.oldest++ { // results keep the order of the rows
-		delete(f.pending, f.oldest)
-	}
-	rec, waits := f.pending[res.Number]
-	if res.Err == nil || !waits {
-		return nil
-	}
-	delete(f.pending, res.Number)
-	fail := failure{rec, res.Err.Error()}
-	if f.out == nil {
-		f.kept = append(f.kept, fail)
-		return nil
-	}
-	return f.write(fail)
-}
-
-// write adds a row as it was read, with the reason behind.
-func (f *failures) write(fail failure) error {
-	var values []any
-	for _, c := range f.outColumns() {
-		v, _ := fail.record.Get(c.Name)
-		if c.Name == "error" {
-			v = fail.reason
-		}
-		values = append(values, v)
-	}
-	return f.out.Write(values...)
-}
-
-// close completes the file, also after a run that failed: the rows in it are
-// to be run again.
-func (f *failures) close() error {
-	if f == nil {
-		return nil
-	}
-	if f.out == nil {
-		for _, k := range f.kept {
-			for _, c := range k.record.Columns {
-				if !slices.Contains(f.columns, c) {
-					f.columns = append(f.columns, c)
-				}
-			}
-		}
-		var err error
-		if f.out, err = records.Create(f.path, f.outColumns()); err != nil {
-			return err
-		}
-		for _, k := range f.kept {
-			if err := f.write(k); err != nil {
-				f.out.Abort()
-				return err
-			}
-		}
-	}
-	if err := f.out.Close(); err != nil {
-		return fmt.Errorf("failed rows: %w", err)
-	}
-	return nil
 }

@@ -41,6 +41,9 @@ func (j *job) showProgress(ctx context.Context, p *runtime.Progress) *display {
 		return d
 	}
 	m := &meter{progress: p, total: j.in.total, begin: time.Now()}
+	if j.log != nil && m.total >= 0 {
+		m.total -= j.log.before
+	}
 	d.wait.Go(func() {
 		if j.errTerminal {
 			d.draw(ctx, j.err, m)

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/qtype-dev/qtype/journal"
 	"github.com/qtype-dev/qtype/memory/show"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
@@ -24,21 +25,25 @@ const shownReasons = 3
 
 // summary counts what a run did.
 type summary struct {
-	job      *job
-	begin    time.Time
-	done     int64
-	failed   int64
-	written  bool // the file of -o stands under its name
-	reasons  map[string]int
-	sessions map[string]bool
-	flushes  map[string]int // by memory and session, before the run
-	input    atomic.Int64   // tokens read
-	output   atomic.Int64   // tokens written
+	job       *job
+	progress  *runtime.Progress
+	begin     time.Time
+	done      int64
+	failed    int64
+	before    int64           // of those, how many came out of an earlier run
+	written   bool            // the file of -o stands under its name
+	reasons   map[string]int  // rows by why they failed
+	sessions  map[string]bool // those of the rows, where a memory is used
+	flushes   map[string]int  // by memory and session, before the run
+	remembers bool            // the flow uses a memory
+	input     atomic.Int64    // tokens read
+	output    atomic.Int64    // tokens written
 }
 
-func newSummary(ctx context.Context, j *job) *summary {
-	s := &summary{job: j, begin: time.Now(), reasons: map[string]int{}, sessions: map[string]bool{}, flushes: map[string]int{}}
+func newSummary(ctx context.Context, j *job, p *runtime.Progress) *summary {
+	s := &summary{job: j, progress: p, begin: time.Now(), reasons: map[string]int{}, sessions: map[string]bool{}, flushes: map[string]int{}}
 	for _, m := range usedMemories(j.flow) {
+		s.remembers = true
 		// A store that cannot be read shows when the first step needs it.
 		infos, _ := j.app.Memory(m).Sessions(ctx)
 		for _, info := range infos {
@@ -78,13 +83,29 @@ func (s *summary) event(ev steps.Event) {
 
 // add counts a result.
 func (s *summary) add(res *runtime.Result) {
-	s.sessions[res.Session] = true
+	if s.remembers {
+		s.sessions[res.Session] = true
+	}
 	if res.Err == nil {
 		s.done++
 		return
 	}
+	s.fail(res.Err.Error())
+}
+
+// addBefore counts a result of an earlier run.
+func (s *summary) addBefore(res journal.Result) {
+	s.before++
+	if res.Failure == nil {
+		s.done++
+		return
+	}
+	s.fail(res.Failure.Message)
+}
+
+func (s *summary) fail(why string) {
 	s.failed++
-	reason := clean(res.Err.Error())
+	reason := clean(why)
 	if s.reasons[reason] > 0 || len(s.reasons) < maxReasons {
 		s.reasons[reason]++
 	}
@@ -97,8 +118,10 @@ func (s *summary) print(ctx context.Context) {
 	for _, line := range s.reasonLines() {
 		fmt.Fprintln(j.err, line)
 	}
-	if line := s.usage(ctx); line != "" {
-		fmt.Fprintln(j.err, line)
+	for _, line := range []string{s.usage(ctx), s.times()} {
+		if line != "" {
+			fmt.Fprintln(j.err, line)
+		}
 	}
 	switch {
 	case s.failed == 0:
@@ -119,6 +142,9 @@ func (s *summary) outcome() string {
 		for reason := range s.reasons {
 			text += " (" + reason + ")"
 		}
+	}
+	if s.before > 0 {
+		text += fmt.Sprintf(", %s of them before", show.Thousands(int(s.before)))
 	}
 	if s.written {
 		text += ", written to " + clean(s.job.output) + ","
@@ -170,6 +196,47 @@ func (s *summary) usage(ctx context.Context) string {
 		parts = append(parts, fmt.Sprintf("memory %s: %s, %s", id, count(sessions, "session"), flushCount(flushes)))
 	}
 	return strings.Join(parts, " · ")
+}
+
+// timedRun is the shortest run whose steps' times are told.
+const timedRun = time.Second
+
+// times is the line of what the steps took, the slowest first; empty for a run
+// that took no time to speak of.
+func (s *summary) times() string {
+	all := s.progress.Steps()
+	total := time.Duration(0)
+	for _, step := range all {
+		total += step.Time
+	}
+	if time.Since(s.begin) < timedRun || total == 0 {
+		return ""
+	}
+	slices.SortStableFunc(all, func(a, b runtime.StepProgress) int { return cmp.Compare(b.Time, a.Time) })
+	var parts []string
+	for i, step := range all {
+		if i == shownSteps || step.Time*100 < total {
+			break // what is below a hundredth is nobody's trouble
+		}
+		parts = append(parts, fmt.Sprintf("%s %d %% (%s a row)", step.Step, step.Time*100/total, short(step.Time/time.Duration(max(step.In, 1)))))
+	}
+	return "time " + strings.Join(parts, ", ")
+}
+
+// shownSteps is how many steps the summary tells the time of.
+const shownSteps = 4
+
+// short is a length of time in three figures.
+func short(d time.Duration) string {
+	switch {
+	case d < 10*time.Microsecond:
+		return fmt.Sprintf("%.1f µs", float64(d)/1e3)
+	case d < time.Millisecond:
+		return fmt.Sprintf("%d µs", d.Microseconds())
+	case d < 10*time.Millisecond:
+		return fmt.Sprintf("%.1f ms", float64(d)/1e6)
+	}
+	return took(d)
 }
 
 // flushCount is "1 flush" or "3 flushes".

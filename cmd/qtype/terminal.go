@@ -17,10 +17,12 @@ type streams struct {
 	in          io.Reader
 	out         io.Writer // results
 	err         io.Writer // everything else
+	inTerminal  bool      // in is a terminal
 	outTerminal bool      // out is a terminal
 	errTerminal bool      // err is a terminal
 	color       bool      // terminals may be given colour
 	width       int       // columns of the terminal
+	args        []string  // the command line, without the program's name
 }
 
 // defaultWidth is the columns of a terminal that does not say.
@@ -29,6 +31,7 @@ const defaultWidth = 100
 // standardStreams are the process's own. NO_COLOR and TERM=dumb are honoured.
 func standardStreams() *streams {
 	s := &streams{in: os.Stdin, out: os.Stdout, err: os.Stderr, width: defaultWidth,
+		inTerminal:  term.IsTerminal(int(os.Stdin.Fd())),
 		outTerminal: term.IsTerminal(int(os.Stdout.Fd())), errTerminal: term.IsTerminal(int(os.Stderr.Fd()))}
 	s.color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	for _, f := range []*os.File{os.Stdout, os.Stderr} {

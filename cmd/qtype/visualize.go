@@ -10,6 +10,7 @@ import (
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/diagram"
+	"github.com/qtype-dev/qtype/internal/blob"
 )
 
 // drawing is one call of qtype visualize.
@@ -51,7 +52,7 @@ func (d *drawing) run(ctx context.Context, path string) error {
 	}
 	var text strings.Builder
 	if err := diagram.Write(&text, p.Document, format); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return fmt.Errorf("%s: %w", blob.Shown(path), err)
 	}
 	return d.write(d.output, text.String())
 }

@@ -164,17 +164,36 @@ ON CONFLICT (session_id, name) DO UPDATE SET value = excluded.value)`, set, cont
 // expand puts prefix in the place of every %s.
 func expand(text, prefix string) string { return strings.ReplaceAll(text, "%s", prefix) }
 
-// Delete removes everything that the session has. Its head goes first: that
-// waits for a writer, so the later statements see all that it wrote, and whoever
-// comes after finds no session.
+// Delete removes everything that the session has.
 func (s *Store) Delete(ctx context.Context, k memory.Key) error {
-	return s.use(ctx, false, func(ctx context.Context, pool *pgxpool.Pool) error {
+	err := s.remove(ctx, k, "")
+	if errors.Is(err, memory.ErrConflict) {
+		return nil // there is nothing to delete
+	}
+	return err
+}
+
+// Remove is Delete for a session that still has the version. Where the answer
+// was lost with the connection it asks once more, and ErrConflict may then say
+// of a session that this call deleted that it is gone.
+func (s *Store) Remove(ctx context.Context, k memory.Key, version int64) error {
+	return s.remove(ctx, k, " AND version = $3", version)
+}
+
+// remove deletes a session that fulfils a further condition; it answers
+// ErrConflict where there is none. The head goes first: that waits for a
+// writer, so the later statements see all that it wrote, and whoever comes
+// after finds no session.
+func (s *Store) remove(ctx context.Context, k memory.Key, condition string, args ...any) error {
+	args = append([]any{key(k.Memory), key(k.Session)}, args...)
+	tables := false
+	err := s.use(ctx, false, func(ctx context.Context, pool *pgxpool.Pool) error {
+		tables = true
 		return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 			var id int64
-			err := tx.QueryRow(ctx, s.sql("DELETE FROM %ssessions WHERE memory_key = $1 AND session_key = $2 RETURNING id"),
-				key(k.Memory), key(k.Session)).Scan(&id)
+			err := tx.QueryRow(ctx, s.sql("DELETE FROM %ssessions WHERE memory_key = $1 AND session_key = $2"+condition+" RETURNING id"), args...).Scan(&id)
 			if errors.Is(err, pgx.ErrNoRows) {
-				return nil
+				return memory.ErrConflict
 			}
 			if err != nil {
 				return err
@@ -186,4 +205,8 @@ func (s *Store) Delete(ctx context.Context, k memory.Key) error {
 			return tx.SendBatch(ctx, &rest).Close()
 		})
 	})
+	if err == nil && !tables {
+		return memory.ErrConflict
+	}
+	return err
 }

@@ -58,11 +58,14 @@ if not head[1] then redis.call('HSET', KEYS[1], 'born', ARGV[5], 'memory', ARGV[
 return 1
 `)
 
-// deleteScript removes a session and answers when it was born, as member needs it.
+// deleteScript removes a session, where ARGV[1] is given only one that has that
+// version, and answers when it was born, as member needs it: 0 where there is
+// none, -1 where the version is another.
 var deleteScript = driver.NewScript(`
-local born = redis.call('HGET', KEYS[1], 'born')
+local head = redis.call('HMGET', KEYS[1], 'born', 'version')
+if ARGV[1] and head[2] ~= ARGV[1] then return '-1' end
 redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3], KEYS[4])
-return born or '0'
+return head[1] or '0'
 `)
 
 // Apply makes one change by one script, in one round trip; the first change of a
@@ -168,10 +171,23 @@ func flag(on bool) int {
 }
 
 // Delete removes everything that the session has, then takes it from the list.
-func (s *Store) Delete(ctx context.Context, k memory.Key) error {
+func (s *Store) Delete(ctx context.Context, k memory.Key) error { return s.remove(ctx, k) }
+
+// Remove is Delete for a session that still has the version. Where the answer
+// was lost with the connection the driver asks once more, and ErrConflict may
+// then say of a session that this call deleted that it is gone.
+func (s *Store) Remove(ctx context.Context, k memory.Key, version int64) error {
+	return s.remove(ctx, k, version)
+}
+
+// remove deletes a session; version is none or the one that it must have.
+func (s *Store) remove(ctx context.Context, k memory.Key, version ...any) error {
 	_, err := use(ctx, s, func(ctx context.Context, client driver.UniversalClient) (struct{}, error) {
-		born, err := deleteScript.Run(ctx, client, s.names(k).slice()).Int64()
-		if err == nil && born != 0 {
+		born, err := deleteScript.Run(ctx, client, s.names(k).slice(), version...).Int64()
+		switch {
+		case err == nil && born < 0:
+			err = memory.ErrConflict
+		case err == nil && born != 0:
 			err = client.ZRem(ctx, s.list(k.Memory), member(k.Session, born)).Err()
 		}
 		return struct{}{}, err

@@ -247,6 +247,9 @@ func (s *Store) Remove(ctx context.Context, key memory.Key, version int64) error
 
 func (s *Store) remove(ctx context.Context, key memory.Key, version *int64) error {
 	f, err := s.open(ctx, false)
+	if err == nil && f == nil && version != nil {
+		return memory.ErrConflict
+	}
 	if err != nil || f == nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/postgres"
 	"github.com/qtype-dev/qtype/memory/redis"
+	"github.com/qtype-dev/qtype/memory/sealed"
 	"github.com/qtype-dev/qtype/memory/sqlite"
 )
 
@@ -24,11 +25,17 @@ const known = "memory:, sqlite:PATH, postgres://…, postgresql://…, redis://�
 // Option changes how stores are opened.
 type Option func(*settings)
 
-type settings struct{ warn func(string) }
+type settings struct {
+	warn func(string)
+	keys *sealed.Keys
+}
 
 // Warn is told, in one line each, how a server is set up such that
 // conversations may be lost. It may be called at any time, also concurrently.
 func Warn(tell func(string)) Option { return func(s *settings) { s.warn = tell } }
+
+// Encrypt seals all that goes into the store with the keys.
+func Encrypt(keys sealed.Keys) Option { return func(s *settings) { s.keys = &keys } }
 
 // Quiet stops drivers from writing to standard error beside the errors that
 // they return; the whole program's uses of them fall silent.
@@ -37,10 +44,23 @@ func Quiet() { redis.Quiet() }
 // Open opens the store at an address. Files and servers are touched when they
 // are first used. No error names the credentials in the address.
 func Open(address string, opts ...Option) (memory.Store, error) {
+	s := chosen(opts)
+	store, err := s.open(address)
+	if err != nil || s.keys == nil {
+		return store, err
+	}
+	return sealed.New(store, Place(store), *s.keys), nil
+}
+
+func chosen(opts []Option) settings {
 	var s settings
 	for _, o := range opts {
 		o(&s)
 	}
+	return s
+}
+
+func (s settings) open(address string) (memory.Store, error) {
 	scheme, rest, found := strings.Cut(address, ":")
 	switch {
 	case !found:
@@ -112,10 +132,13 @@ func Address(kind, url string) (string, error) {
 		}
 		return "memory:", nil
 	case "sqlite":
-		if !begins("sqlite", "file") {
-			url = "sqlite:" + url
+		switch {
+		case begins("sqlite", "file"):
+			return url, nil
+		case strings.Contains(url, "://"): // else it would be a file's name, password and all
+			return "", bad(kind, "its URL is the path of a file, or begins with sqlite: or file:")
 		}
-		return url, nil
+		return "sqlite:" + url, nil
 	case "postgres":
 		if !begins("postgres", "postgresql") {
 			return "", bad(kind, "its URL begins with postgres:// or postgresql://")
@@ -141,8 +164,8 @@ func Place(s memory.Store) string {
 	return "this process"
 }
 
-// Set is stores that are shared by address: who opens the same twice gets one.
-// The zero value is ready, and it is safe for concurrent use.
+// Set is stores that are shared by address and keys: who opens the same twice
+// gets one. The zero value is ready, and it is safe for concurrent use.
 type Set struct {
 	mu        sync.Mutex
 	byAddress map[string]memory.Store
@@ -152,7 +175,11 @@ type Set struct {
 func (s *Set) Open(address string, opts ...Option) (memory.Store, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if store, ok := s.byAddress[address]; ok {
+	same := address
+	if keys := chosen(opts).keys; keys != nil {
+		same += "\x00" + keys.Names()
+	}
+	if store, ok := s.byAddress[same]; ok {
 		return store, nil
 	}
 	store, err := Open(address, opts...)
@@ -162,7 +189,7 @@ func (s *Set) Open(address string, opts ...Option) (memory.Store, error) {
 	if s.byAddress == nil {
 		s.byAddress = map[string]memory.Store{}
 	}
-	s.byAddress[address] = store
+	s.byAddress[same] = store
 	return store, nil
 }
 

@@ -9,9 +9,11 @@ package storetest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,6 +36,7 @@ func Run(t *testing.T, open func(t *testing.T) memory.Store) {
 		"arbitrary keys":   keys,
 		"listing":          listing,
 		"delete":           remove,
+		"remove":           removeUnchanged,
 		"ended context":    ended,
 		"write in range":   writeInRange,
 		"two writers":      twoWriters,
@@ -347,6 +350,67 @@ func remove(t *testing.T, s memory.Store) {
 	must(t, s.Apply(t.Context(), key, sample()))
 	if d := cmp.Diff(before, dump(t, s, key)); d != "" {
 		t.Errorf("the session did not begin anew: %s", d)
+	}
+}
+
+// removeUnchanged: a store that says it can deletes a session only if nobody
+// wrote to it meanwhile, and one of two who try at once.
+func removeUnchanged(t *testing.T, s memory.Store) {
+	r, ok := s.(memory.Remover)
+	if !ok {
+		t.Skip("the store is no memory.Remover")
+	}
+	key, other := memory.Key{Memory: "m", Session: "s"}, memory.Key{Memory: "m", Session: "s2"}
+	if err := r.Remove(t.Context(), key, 41); !errors.Is(err, memory.ErrConflict) {
+		t.Errorf("an empty store: got %v, want ErrConflict", err)
+	}
+	must(t, s.Apply(t.Context(), key, sample()))
+	must(t, s.Apply(t.Context(), other, sample()))
+	before := dump(t, s, key)
+	for _, version := range []int64{0, 40, 42} {
+		if err := r.Remove(t.Context(), key, version); !errors.Is(err, memory.ErrConflict) {
+			t.Errorf("version %d: got %v, want ErrConflict", version, err)
+		}
+	}
+	if err := r.Remove(t.Context(), memory.Key{Memory: "m", Session: "nobody"}, 41); !errors.Is(err, memory.ErrConflict) {
+		t.Errorf("a session that is not there: got %v, want ErrConflict", err)
+	}
+	if d := cmp.Diff(before, dump(t, s, key)); d != "" {
+		t.Errorf("a conflict changed something: %s", d)
+	}
+	var won atomic.Int64
+	inParallel(4, func(i int) {
+		var err error
+		if i%2 == 0 {
+			err = r.Remove(t.Context(), key, 41)
+		} else {
+			err = s.Apply(t.Context(), key, add(before.Head, fmt.Sprint("late", i)))
+		}
+		switch {
+		case err == nil:
+			won.Add(1)
+		case !errors.Is(err, memory.ErrConflict):
+			t.Error(err)
+		}
+	})
+	if won.Load() != 1 {
+		t.Errorf("%d of four that knew the same version went through, want 1", won.Load())
+	}
+	head, err := s.Head(t.Context(), key)
+	must(t, err)
+	if head.Version != 0 {
+		must(t, r.Remove(t.Context(), key, head.Version))
+	}
+	if d := cmp.Diff(dumped{}, dump(t, s, key)); d != "" {
+		t.Errorf("left over: %s", d)
+	}
+	if d := cmp.Diff(before, dump(t, s, other)); d != "" {
+		t.Errorf("another session changed: %s", d)
+	}
+	for l, err := range s.Sessions(t.Context(), "m") {
+		if must(t, err); l.Session == key.Session {
+			t.Error("it is still listed")
+		}
 	}
 }
 

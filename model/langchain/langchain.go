@@ -104,6 +104,7 @@ func New(name string, c Config) (*Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("model %s: %s", c.Info.ID, outbound.Scrub(err.Error(), c.Key))
 	}
+	c.Info.Endpoint = outbound.Server(base)
 	return &Model{config: c, client: cl, shown: outbound.Server(base), llm: llm}, nil
 }
 

@@ -199,8 +199,8 @@ func words(text string) iter.Seq[string] {
 // heard is what the rules look at.
 type heard struct {
 	count  int    // messages
-	newest string // text of the newest message
-	user   string // text of the newest user message
+	newest string // text of the newest message, without what a memory put before it
+	user   string // text of the newest user message, likewise
 	last   string // who spoke last: user, tool, or another role
 }
 
@@ -210,13 +210,13 @@ func hear(messages []chat.Message) heard {
 		return h
 	}
 	newest := messages[h.count-1]
-	h.newest, h.last = newest.Text(), string(newest.Role)
+	h.newest, h.last = newest.Said(), string(newest.Role)
 	if newest.Role == chat.Function {
 		h.last = string(chat.Tool)
 	}
 	for _, msg := range slices.Backward(messages) {
 		if msg.Role == chat.User {
-			h.user = msg.Text()
+			h.user = msg.Said()
 			break
 		}
 	}

@@ -3,11 +3,11 @@ package openai
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/model/internal/wire"
 )
 
 // completion is an answer, or one event of a streamed one.
@@ -41,11 +41,6 @@ type usage struct {
 	} `json:"prompt_tokens_details"`
 }
 
-// streamFault is an error that a server sent in the middle of a stream.
-type streamFault struct{ fault fault }
-
-func (e *streamFault) Error() string { return e.fault.Message }
-
 // assembler puts an answer together.
 type assembler struct {
 	text    strings.Builder
@@ -54,13 +49,18 @@ type assembler struct {
 	finish  string
 	usage   model.Usage
 	begun   bool // a choice was seen
+	done    bool // the closing mark of a stream was seen
 }
+
+// Complete tells whether the closing mark came; at the end of a stream also
+// whether the answer is whole but for that mark, which some servers leave out.
+func (a *assembler) Complete(atEnd bool) bool { return a.done || atEnd && a.finish != "" }
 
 // whole takes an answer that came in one piece.
 func (a *assembler) whole(raw []byte) error {
 	var c completion
 	if err := json.Unmarshal(raw, &c); err != nil {
-		return shape(err)
+		return wire.Shape(err)
 	}
 	if len(c.Choices) == 0 {
 		return errors.New("it holds no choices")
@@ -72,18 +72,22 @@ func (a *assembler) whole(raw []byte) error {
 	return err
 }
 
-// chunk takes one event of a stream and answers what it says to a reader.
-func (a *assembler) chunk(raw []byte) ([]model.Event, error) {
+// Chunk takes one event of a stream and answers what it says to a reader.
+func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
+	if string(raw) == "[DONE]" {
+		a.done = true
+		return nil, nil
+	}
 	var c completion
 	if err := json.Unmarshal(raw, &c); err != nil {
-		return nil, shape(err)
+		return nil, wire.Shape(err)
 	}
-	if f, ok := readFault(c.Error); ok {
-		return nil, &streamFault{fault: f}
+	if f, ok := wire.ReadFault(c.Error); ok {
+		return nil, &wire.StreamFault{Fault: f}
 	}
 	if len(c.Choices) == 0 && c.Usage == nil { // an error without the word
-		if f, ok := parseFault(raw); ok {
-			return nil, &streamFault{fault: f}
+		if f, ok := wire.ParseFault(raw); ok {
+			return nil, &wire.StreamFault{Fault: f}
 		}
 	}
 	return a.take(c)
@@ -134,8 +138,8 @@ func (a *assembler) say(part *said, whole bool) ([]model.Event, error) {
 		a.refused = true
 		text += part.Refusal
 	}
-	if a.text.Len()+len(text) > maxAnswer {
-		return nil, errTooLong
+	if a.text.Len()+len(text) > wire.MaxAnswer {
+		return nil, wire.ErrTooLong
 	}
 	a.text.WriteString(text)
 	for _, p := range part.ToolCalls {
@@ -206,16 +210,4 @@ func (a *assembler) reason() string {
 		return "stop"
 	}
 	return a.finish
-}
-
-// shape says in a user's words that JSON is not what was expected.
-func shape(err error) error {
-	var kind *json.UnmarshalTypeError
-	if errors.As(err, &kind) {
-		if kind.Field == "" {
-			return errors.New("it is no JSON object")
-		}
-		return fmt.Errorf("its %q cannot be %s", kind.Field, kind.Value)
-	}
-	return errors.New("it is not JSON")
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/model/internal/wire"
 )
 
 // callPart is a tool call, or a piece of one.
@@ -51,8 +52,8 @@ func (a *assembler) call(p callPart, whole bool) error {
 	if err != nil {
 		return err
 	}
-	if slot.arguments.Len()+len(arguments) > maxAnswer {
-		return errTooLong
+	if slot.arguments.Len()+len(arguments) > wire.MaxAnswer {
+		return wire.ErrTooLong
 	}
 	slot.arguments.WriteString(arguments)
 	return nil

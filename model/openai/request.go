@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -10,25 +9,6 @@ import (
 	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/model"
 )
-
-// reserved are the parts of a request that qtype itself fills.
-func reserved() []string { return []string{"messages", "model", "n", "stream", "tools"} }
-
-// encodeParams writes inference parameters as JSON, once.
-func encodeParams(params map[string]any) (map[string]json.RawMessage, error) {
-	encoded := make(map[string]json.RawMessage, len(params))
-	for name, value := range params {
-		if slices.Contains(reserved(), name) {
-			return nil, fmt.Errorf("inference_params must not hold %q: qtype sets it", name)
-		}
-		raw, err := json.Marshal(value)
-		if err != nil {
-			return nil, fmt.Errorf("inference_params: %s cannot be written as JSON", name)
-		}
-		encoded[name] = raw
-	}
-	return encoded, nil
-}
 
 // function is a tool as OpenAI writes it.
 type function struct {
@@ -40,14 +20,14 @@ type function struct {
 	} `json:"function"`
 }
 
-// body writes a request. Parameters that the document does not set are not
-// sent: their defaults are the server's to choose.
-func (c *Client) body(req model.Request) ([]byte, error) {
-	fields := make(map[string]any, len(c.params)+5)
-	for name, raw := range c.params {
+// body is a request. Parameters that the document does not set are not sent:
+// their defaults are the server's to choose.
+func (c *Client) body(req model.Request) (map[string]any, error) {
+	fields := make(map[string]any, len(c.Encoded)+5)
+	for name, raw := range c.Encoded {
 		fields[name] = raw
 	}
-	fields["model"] = c.config.Info.Name
+	fields["model"] = c.Config.Info.Name
 	messages := make([]json.RawMessage, len(req.Messages))
 	for i, m := range req.Messages {
 		if err := sendable(m); err != nil {
@@ -60,17 +40,17 @@ func (c *Client) body(req model.Request) ([]byte, error) {
 	if len(req.Tools) > 0 {
 		fields["tools"] = functions(req.Tools)
 	}
+	if _, set := fields["response_format"]; req.Schema != nil && !set {
+		fields["response_format"] = map[string]any{"type": "json_schema",
+			"json_schema": map[string]any{"name": req.Schema.Name, "schema": req.Schema.JSON}}
+	}
 	if req.Stream {
 		fields["stream"] = true
-		if _, set := c.params["stream_options"]; !set {
+		if _, set := c.Encoded["stream_options"]; !set {
 			fields["stream_options"] = map[string]bool{"include_usage": true}
 		}
 	}
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(fields)
-	return buf.Bytes(), err
+	return fields, nil
 }
 
 func functions(tools []model.Tool) []function {

@@ -1,4 +1,4 @@
-// Package provider makes the chat model that a document declares: it chooses
+// Package provider makes the chat models and embedding models that a document declares: it chooses
 // the client for the provider, finds the credentials and adds patience.
 package provider
 
@@ -30,6 +30,17 @@ type Options struct {
 	Secret func(spec.Secret) (string, error) // resolves references to a secret manager; nil where there is none
 }
 
+// filled has the defaults in place of what is left out.
+func (o Options) filled() Options {
+	if o.Getenv == nil {
+		o.Getenv = os.Getenv
+	}
+	if o.HTTP == nil {
+		o.HTTP = newHTTP()
+	}
+	return o
+}
+
 // NotAvailableError says that the language knows a provider that this version cannot call.
 type NotAvailableError struct {
 	Model    string // the model's id in the document
@@ -55,12 +66,7 @@ func (e *CredentialsError) Error() string {
 // New makes the model. Nothing is called yet; an error means that the document
 // or the environment lacks something, such as credentials.
 func New(m *spec.Model, opts Options) (model.Chat, error) {
-	if opts.Getenv == nil {
-		opts.Getenv = os.Getenv
-	}
-	if opts.HTTP == nil {
-		opts.HTTP = newHTTP()
-	}
+	opts = opts.filled()
 	bridged, isBridged := strings.CutPrefix(m.Provider, langchain.Prefix)
 	switch {
 	case m.Provider == "openai":
@@ -80,29 +86,44 @@ func newMock(m, standsFor *spec.Model) (model.Chat, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m.Retry == nil {
+	if m.Retry == nil && m.RateLimit == nil {
 		return made, nil
+	}
+	p := patience(m)
+	if m.Retry == nil {
+		p.MaxAttempts = 1
+	}
+	return model.WithPatience(made, p), nil
+}
+
+func newOpenAI(m *spec.Model, opts Options) (model.Chat, error) {
+	cfg, needs, err := openAIConfig(m, opts)
+	if err != nil {
+		return nil, err
+	}
+	if needs != "" {
+		return standIn(m, needs)
+	}
+	made, err := openai.New(cfg)
+	if err != nil {
+		return nil, err
 	}
 	return model.WithPatience(made, patience(m)), nil
 }
 
-func newOpenAI(m *spec.Model, opts Options) (model.Chat, error) {
+// openAIConfig says which server an openai model calls and with which key, or
+// what the model needs to be called at all.
+func openAIConfig(m *spec.Model, opts Options) (cfg openai.Config, needs string, err error) {
 	cred, err := openAICredential(m, opts)
 	if err != nil {
-		return nil, err
+		return cfg, "", err
 	}
 	base := cmp.Or(m.BaseURL, cred.host, opts.Getenv(baseVariable))
 	if base == "" && cred.key == "" {
-		return standIn(m, "set "+keyVariable+", give it an auth, or a base_url")
+		needs = "set " + keyVariable + ", give it an auth, or a base_url"
 	}
-	made, err := openai.New(openai.Config{
-		Info: model.Describe(m), BaseURL: cmp.Or(base, openai.DefaultBaseURL), Key: cred.key, Credential: cred.name,
-		Params: m.InferenceParams, HTTP: opts.HTTP,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return model.WithPatience(made, patience(m)), nil
+	return openai.Config{Info: model.Describe(m), BaseURL: cmp.Or(base, openai.DefaultBaseURL), Key: cred.key, Credential: cred.name,
+		Params: m.InferenceParams, HTTP: opts.HTTP}, needs, nil
 }
 
 func newBridge(m *spec.Model, name string, opts Options) (model.Chat, error) {
@@ -132,6 +153,15 @@ func newBridge(m *spec.Model, name string, opts Options) (model.Chat, error) {
 // standIn is the mock that a model names for the time that there are no
 // credentials; without one that is an error, which says what the model needs.
 func standIn(m *spec.Model, needs string) (model.Chat, error) {
+	other, err := offline(m, needs)
+	if err != nil {
+		return nil, err
+	}
+	return newMock(other, m)
+}
+
+// offline is the mock model that a model names for the time without credentials.
+func offline(m *spec.Model, needs string) (*spec.Model, error) {
 	other := m.Offline.To
 	switch {
 	case m.Offline.IsZero():
@@ -141,7 +171,7 @@ func standIn(m *spec.Model, needs string) (model.Chat, error) {
 	case other.Provider != "mock":
 		return nil, fmt.Errorf("model %s: offline must name a mock model; %s is of provider %s", m.ID, other.ID, other.Provider)
 	}
-	return newMock(other, m)
+	return other, nil
 }
 
 // patience is the declared time limit and repetition; the language's defaults
@@ -150,6 +180,9 @@ func patience(m *spec.Model) model.Patience {
 	p := model.Patience{Timeout: 2 * time.Minute, MaxAttempts: 3, InitialDelay: 500 * time.Millisecond, MaxDelay: 30 * time.Second}
 	if m.Timeout > 0 {
 		p.Timeout = time.Duration(m.Timeout)
+	}
+	if l := m.RateLimit; l != nil {
+		p.Limit = model.NewLimiter(l.RequestsPerMinute, l.TokensPerMinute)
 	}
 	if r := m.Retry; r != nil {
 		p.MaxAttempts = max(r.MaxAttempts, 1)

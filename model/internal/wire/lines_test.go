@@ -1,7 +1,6 @@
-package openai
+package wire_test
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"strings"
@@ -9,11 +8,16 @@ import (
 	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/qtype-dev/qtype/model/internal/wire"
 )
 
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
 func all(r io.Reader) (list []string, err error) {
-	for e := newEvents(r); ; {
-		data, err := e.next()
+	for e := wire.NewEvents(r); ; {
+		data, err := e.Next()
 		if err != nil {
 			return list, err
 		}
@@ -64,61 +68,40 @@ func (zeroes) Read(p []byte) (int, error) {
 
 func TestEndlessEventsAreBounded(t *testing.T) {
 	many := io.MultiReader(strings.NewReader("data: "), zeroes{})
-	if _, err := all(many); !errors.Is(err, errTooLong) {
+	if _, err := all(many); !errors.Is(err, wire.ErrTooLong) {
 		t.Errorf("an endless line: %v", err)
 	}
 	lines := strings.NewReader(strings.Repeat("data: "+strings.Repeat("x", 1<<20)+"\n", 20))
-	if _, err := all(lines); !errors.Is(err, errTooLong) {
+	if _, err := all(lines); !errors.Is(err, wire.ErrTooLong) {
 		t.Errorf("endless lines: %v", err)
 	}
 }
 
-// FuzzStream feeds any bytes to the reader of a stream: it never panics, and
-// what it reads does not depend on how the bytes arrive.
-func FuzzStream(f *testing.F) {
-	f.Add([]byte("data: {\"choices\":[{\"delta\":{\"content\":\"a\",\"tool_calls\":[{\"index\":0,\"id\":\"x\",\"function\":{\"name\":\"n\",\"arguments\":\"{\"}}]},\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":1}}\n\ndata: [DONE]\n\n"))
-	f.Add([]byte(": x\r\nevent: error\r\ndata: {\"error\":{\"message\":\"m\",\"code\":500}}\r\n\r\n"))
-	f.Add([]byte("\xef\xbb\xbfdata\ndata:\n\n"))
-	f.Fuzz(func(t *testing.T, stream []byte) {
-		whole, err := all(bytes.NewReader(stream))
-		pieces, err2 := all(iotest.HalfReader(bytes.NewReader(stream)))
-		if d := cmp.Diff(whole, pieces); d != "" || !errors.Is(err, err2) {
-			t.Errorf("%v, %v\n%s", err, err2, d)
-		}
-		var a assembler
-		said := 0
-		for _, data := range whole {
-			events, err := a.chunk([]byte(data))
-			if err != nil {
-				return
-			}
-			for _, ev := range events {
-				said += len(ev.Text)
-			}
-		}
-		if r, err := a.response(); err == nil && len(r.Message.Text()) != said {
-			t.Errorf("the answer holds %d bytes of text, the deltas %d", len(r.Message.Text()), said)
-		}
-	})
-}
-
-func BenchmarkStream(b *testing.B) {
-	var stream bytes.Buffer
-	for range 1000 {
-		stream.WriteString("data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"gpt-4o\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" word\"},\"finish_reason\":null}]}\n\n")
+func TestLines(t *testing.T) {
+	tests := map[string]struct {
+		text string
+		want []string
+		err  error
+	}{
+		"two":               {"{\"a\":1}\n{\"b\":2}\n", []string{`{"a":1}`, `{"b":2}`}, io.EOF},
+		"CRLF and blanks":   {"{}\r\n\r\n \n{}\n", []string{"{}", "{}"}, io.EOF},
+		"last without end":  {"{}\n{\"b\":2}", []string{"{}", `{"b":2}`}, io.EOF},
+		"cut off in a line": {"{}\n{\"b\":", []string{"{}"}, io.EOF},
+		"nothing":           {"", nil, io.EOF},
 	}
-	b.ReportAllocs()
-	b.SetBytes(int64(stream.Len()))
-	for b.Loop() {
-		e, a := newEvents(bytes.NewReader(stream.Bytes())), assembler{}
-		for {
-			data, err := e.next()
-			if err != nil {
-				break
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			for _, r := range []io.Reader{strings.NewReader(tt.text), iotest.OneByteReader(strings.NewReader(tt.text))} {
+				var got []string
+				l := wire.NewLines(r)
+				line, err := l.Next()
+				for ; err == nil; line, err = l.Next() {
+					got = append(got, string(line))
+				}
+				if d := cmp.Diff(tt.want, got); d != "" || !errors.Is(err, tt.err) {
+					t.Errorf("%v\n%s", err, d)
+				}
 			}
-			if _, err := a.chunk(data); err != nil {
-				b.Fatal(err)
-			}
-		}
+		})
 	}
 }

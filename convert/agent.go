@@ -1,0 +1,378 @@
+package convert
+
+import (
+	"fmt"
+	"strings"
+)
+
+// agent writes an aiagent state: its message is put together, the model is asked,
+// and what it returned becomes data.
+func (w *workflow) agent(s *state, f *flow) {
+	w.known(s.n, "state "+s.name, common("agentName", "aiModel", "systemMessage", "userMessage", "output", "maxToolExecutions", "memory", "tools", "agentOutcomes", "llmConfig", "multiLlmConfig")...)
+	prompt := w.prompt(s, f)
+	answer, types := w.answer(s)
+	tools := w.toolsOf(s)
+	kind := "Agent"
+	if len(tools) == 0 && answer.of.sort == isText {
+		kind = "LLMInference"
+	}
+	b := w.head(kind, s.name+"_agent")
+	if name := w.textOf(s.n, "agentName"); name != "" && name != s.name {
+		b.note("The agent %s.", name)
+	}
+	b.set("model", w.model(s))
+	if id := w.memory(s); id != "" {
+		b.set("memory", id)
+	}
+	if text := w.systemText(s); text != "" {
+		b.set("system_message", text)
+	}
+	if len(tools) > 0 {
+		b.set("tools", inline(tools))
+	}
+	if limit := w.positive(s.n, "maxToolExecutions"); limit > 0 && kind == "Agent" {
+		b.set("max_tool_executions", limit)
+	} else if limit > 0 {
+		w.dropped(s.n.keyAt("maxToolExecutions"), "state %s has no tools; maxToolExecutions is left out", s.name)
+	}
+	b.set("inputs", inline{prompt}).set("outputs", inline{answer.text})
+	w.then(f, &step{block: b, reads: []string{prompt}, writes: []string{answer.text}})
+	if types {
+		w.spread(s, f, answer)
+	}
+	if w.parts.answers == nil {
+		w.parts.answers = map[*state]*code{}
+	}
+	w.parts.answers[s] = answer
+}
+
+// answer is the variable of what the agent returns: a record by its output schema,
+// or the text response. spread tells whether the record's fields are data.
+func (w *workflow) answer(s *state) (answer *code, spread bool) {
+	n := s.n.get("output")
+	if n != nil && w.isMap(n, "output") != nil {
+		sc := &schema{report: w.report, what: "the output of state " + s.name}
+		of := sc.shape(unwrapped(n), "")
+		if had := w.schemas[s]; had != nil {
+			had.name, of = "", had // what conditions told of its fields
+		}
+		w.schemas[s] = of
+		if of.sort == isRecord && len(of.fields) > 0 {
+			of.about = sc.about()
+			of.optional = false
+			return &code{text: w.local(s.name+"_answer", of), prec: precAtom, of: of}, true
+		}
+		w.chosen(n, "the output of state %s is no object with properties; what the agent answers becomes the text response", s.name)
+	}
+	of := &shape{sort: isText, declared: true}
+	return &code{text: w.write("response", of, s.n), prec: precAtom, of: of}, false
+}
+
+// spread makes data of the fields that an agent returned.
+func (w *workflow) spread(s *state, f *flow, answer *code) {
+	sets := new(block)
+	var ids []string
+	for _, one := range answer.of.fields {
+		id := w.write(one.name, one.of, s.n.get("output"))
+		c, _ := (&jq{}).field(answer, one.name) // a field that is there
+		sets.set(id, formula(c.text))
+		ids = append(ids, id)
+	}
+	w.then(f, &step{block: w.head("Transform", s.name+"_data").set("set", sets), reads: []string{answer.text}, writes: ids})
+}
+
+// outcomeVars lets conditions of an agent see what it returned.
+func (w *workflow) outcomeVars(s *state, t *jq) {
+	answer := w.parts.answers[s]
+	if answer == nil {
+		return
+	}
+	returned := &code{text: answer.text, prec: precAtom, of: answer.of, loose: true}
+	if answer.of.sort == isText {
+		returned.member = func(name string) (*code, error) {
+			if name != "response" {
+				return nil, untranslatable("."+name, "the state has no output schema, so it returns %q alone", "response")
+			}
+			w.reads = append(w.reads, answer.text)
+			return &code{text: answer.text, prec: precAtom, of: answer.of}, nil
+		}
+	}
+	t.vars["agentOutcome"] = &code{member: func(name string) (*code, error) {
+		if name != "returnValues" {
+			return nil, untranslatable("."+name, "$agentOutcome has no counterpart but for returnValues")
+		}
+		if returned.member == nil {
+			w.reads = append(w.reads, answer.text)
+		}
+		return returned, nil
+	}}
+}
+
+// prompt sets the text that is said to the model and answers its variable.
+func (w *workflow) prompt(s *state, f *flow) string {
+	id := w.local(s.name+"_prompt", &shape{sort: isText, declared: true})
+	user := s.n.get("userMessage")
+	if user == nil {
+		w.form(s.n, "state %s has no \"userMessage\"", s.name)
+	}
+	var parts, reads []string
+	for _, n := range []*node{s.n.get("systemMessage"), user} {
+		if n == nil || n != user && !readTemplate(n.text).dynamic() {
+			continue
+		}
+		if n != user {
+			w.chosen(n, "the system message of state %s is put together from data, and a step's is fixed; it stands before the user's message", s.name)
+		}
+		c := w.said(n)
+		if len(parts) > 0 {
+			parts = append(parts, `"\n\n"`)
+		}
+		parts = append(parts, c.wrap(precAdd))
+		reads = append(reads, w.reads...)
+	}
+	if len(parts) == 0 {
+		parts = []string{`""`}
+	}
+	w.reads = reads
+	w.assign(f, s.name+"_say", id, strings.Join(parts, " + "))
+	return id
+}
+
+// said is a message as an expression: its text where it cannot be translated.
+func (w *workflow) said(n *node) *code {
+	if n.form >= list {
+		w.form(n, "a message is a text, not %s", n.described())
+		w.reads = nil
+		return quotedCode("")
+	}
+	t := w.jq()
+	tpl := readTemplate(n.text)
+	c, err := t.text(tpl)
+	if err != nil {
+		w.untranslated(n, "the message is said as it is written", err)
+		w.reads = nil
+		return quotedCode(n.text)
+	}
+	return c
+}
+
+// systemText is a system message that is always the same.
+func (w *workflow) systemText(s *state) string {
+	n := s.n.get("systemMessage")
+	if n == nil || readTemplate(n.text).dynamic() {
+		return ""
+	}
+	text := w.textOf(s.n, "systemMessage")
+	if strings.Contains(text, "${") {
+		w.chosen(n, "the system message holds ${, which stands for an environment variable in a document")
+	}
+	return text
+}
+
+// model is the id of the model that a state asks.
+func (w *workflow) model(s *state) string {
+	n := s.n.get("aiModel")
+	name := w.textOf(s.n, "aiModel")
+	for _, key := range []string{"llmConfig", "multiLlmConfig"} {
+		if c := s.n.get(key); c != nil {
+			w.lost(c, "state %s: %s is not converted; declare the model with its provider, model_id and inference_params", s.name, key)
+		}
+	}
+	if name != "" && readTemplate(name).dynamic() {
+		w.lost(n, "the model of state %s is worked out; a step asks one model", s.name)
+		name = ""
+	}
+	if name == "" {
+		name = "gpt-4o-mini"
+		if n == nil {
+			w.chosen(s.n, "state %s names no model; %s was chosen", s.name, name)
+		}
+		n = s.n
+	}
+	if w.parts.models == nil {
+		w.parts.models = map[string]string{}
+	}
+	if id := w.parts.models[name]; id != "" {
+		return id
+	}
+	id := w.ids.id(name, "model")
+	w.parts.models[name] = id
+	made, known := modelBlock(id, name)
+	if !known {
+		w.chosen(n, "it is not known who runs the model %s; openai was chosen, and base_url can name any server that speaks its protocol", name)
+	}
+	w.app.models = append(w.app.models, made)
+	return id
+}
+
+// modelBlock declares a model by its name; known tells whether the name tells who runs it.
+func modelBlock(id, name string) (b *block, known bool) {
+	provider, address, key := "", "", ""
+	bare := strings.ToLower(name[strings.LastIndex(name, "/")+1:])
+	starts := func(prefixes ...string) bool {
+		for _, p := range prefixes {
+			if strings.HasPrefix(bare, p) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case starts("gpt-", "chatgpt", "o1", "o3", "o4", "text-davinci"):
+		provider, key = "openai", "OPENAI_API_KEY"
+	case starts("claude"):
+		provider, key = "anthropic", "ANTHROPIC_API_KEY"
+	case starts("anthropic.", "amazon.", "meta.", "cohere.", "us.", "eu."):
+		provider, key = "aws-bedrock", "AWS credentials"
+	case starts("gemini"):
+		provider, key = "google-ai", "GOOGLE_API_KEY"
+	case bare == "llama3-70b-8192" || bare == "mixtral-8x7b-32768":
+		provider, address, key = "openai", "https://api.groq.com/openai/v1", "OPENAI_API_KEY (a key of Groq)"
+	case starts("mistral", "codestral", "ministral", "open-mistral", "open-mixtral", "pixtral"):
+		provider, key = "mistral", "MISTRAL_API_KEY"
+	}
+	b = new(block).set("type", "Model").set("id", id)
+	known = provider != ""
+	if !known {
+		provider, key = "openai", "OPENAI_API_KEY"
+	}
+	b.set("provider", provider).note("Needs %s; offline: ID of a mock model stands in while there is none.", key)
+	b.set("model_id", name)
+	if address != "" {
+		b.set("base_url", address)
+	}
+	return b, known
+}
+
+// memoryUse is a memory and how it was declared first.
+type memoryUse struct {
+	id      string
+	n       *node
+	setting string
+}
+
+// memory is the id of a state's memory; empty where it has none.
+func (w *workflow) memory(s *state) string {
+	n := w.mapOf(s.n, "memory")
+	if n == nil {
+		return ""
+	}
+	return w.remember(n, s.name)
+}
+
+// remember declares a memory, or finds the one that was declared by the same id.
+func (w *workflow) remember(n *node, owner string) string {
+	w.known(n, "memory", "memoryId", "memoryType", "maxMessages", "maxTokens")
+	name := w.needText(n, "memoryId", "memory")
+	key, note := w.sessionOf(n, name)
+	b := new(block).set("id", "")
+	if note != "" {
+		b.note("%s", note)
+	}
+	setting := w.window(n, b)
+	if w.parts.memories == nil {
+		w.parts.memories = map[string]*memoryUse{}
+	}
+	if key == "" {
+		key = owner
+	}
+	if had := w.parts.memories[key]; had != nil {
+		if had.setting != setting {
+			w.add(ruleForm.At(n.mark(), "the memory %s is declared with %s here and with %s elsewhere; the first counts", key, setting, had.setting).WithRelated(had.n.mark(), "the first one"))
+		}
+		return had.id
+	}
+	id := w.ids.id(key, "memory")
+	b.entries[0].value = id
+	w.parts.memories[key] = &memoryUse{id, n, setting}
+	w.app.memories = append(w.app.memories, b)
+	return id
+}
+
+// sessionOf is the name of a memory by its memoryId. xFlow's id names the
+// conversation; here the caller does, by the session.
+func (w *workflow) sessionOf(n *node, name string) (key, note string) {
+	tpl := readTemplate(name)
+	if name == "" {
+		return "", ""
+	}
+	if !tpl.dynamic() {
+		return name, "One conversation for each session: qtype run --session " + oneLine(name)
+	}
+	for _, p := range tpl.parts {
+		if p.jq {
+			word := p.text[strings.LastIndexAny(p.text, ".$ ")+1:]
+			w.chosen(n.get("memoryId"), "the conversation is named by an expression; here the caller names it: qtype run --session with the value of %s", oneLine(p.text))
+			return either(slug(word), "memory"), "One conversation for each session: qtype run --session with the value of " + oneLine(p.text)
+		}
+	}
+	return name, ""
+}
+
+// window writes the policy and its limit; setting says both in words.
+func (w *workflow) window(n *node, b *block) (setting string) {
+	kind := w.textOf(n, "memoryType")
+	if kind == "" {
+		kind = "message_window"
+	}
+	policies := []string{"message_window", "token_window"}
+	if !contains(policies, kind) {
+		w.add(ruleForm.At(n.get("memoryType").mark(), "memoryType is message_window or token_window, not %q; message_window is taken", kind).WithNearest(kind, policies))
+		kind = "message_window"
+	}
+	key, other, name, usual := "maxMessages", "maxTokens", "max_messages", 10
+	if kind == "token_window" {
+		key, other, name, usual = "maxTokens", "maxMessages", "max_tokens", 1000
+	}
+	limit := w.positive(n, key)
+	if limit == 0 {
+		limit = usual
+		if n.get(key) == nil {
+			w.chosen(n, "memory has no %q; %d was chosen", key, usual)
+		}
+	}
+	if n.get(other) != nil {
+		w.positive(n, other)
+		w.dropped(n.keyAt(other), "%s has no effect on a %s and is left out", other, kind)
+	}
+	b.set("policy", kind).set(name, limit)
+	return fmt.Sprintf("%s %d", kind, limit)
+}
+
+// bareMemory converts a memory block without a workflow: an application with the
+// memory and a flow that talks with it.
+func (w *workflow) bareMemory(root *node) *application {
+	w.app, w.ids = &application{id: "memory_app"}, &names{taken: map[string]bool{"memory_app": true}}
+	w.known(root, "the file", "memory")
+	n := w.mapOf(root, "memory")
+	if n == nil {
+		return nil
+	}
+	talkTo(w.app, w.ids, []string{w.remember(n, "memory")})
+	return w.app
+}
+
+// talkTo adds a conversational flow for each memory, with a model of which the
+// file says nothing.
+func talkTo(app *application, ids *names, memories []string) {
+	practice := new(block).set("type", "Model").set("id", ids.id("practice", "practice")).set("provider", "mock").note("Answers with what it was sent, while there is no key.")
+	echo := new(block).set("echo", true)
+	echo.inline = true
+	practice.set("rules", []*block{echo})
+	model := ids.id("assistant", "assistant")
+	app.models = append(app.models, new(block).set("type", "Model").set("id", model).set("provider", "openai").
+		note("The file names no model: put yours here. Needs OPENAI_API_KEY.").set("model_id", "gpt-4o-mini").set("offline", practice.entries[1].value), practice)
+	message := &shape{sort: isMessage, declared: true}
+	for _, memory := range memories {
+		name := "chat"
+		if len(memories) > 1 {
+			name = "chat_" + memory
+		}
+		f := &flow{id: ids.id(name, "chat"), types: func(string) *shape { return message }, talks: true,
+			inputs: []string{"question"}, outputs: []string{"answer"}}
+		b := new(block).set("type", "LLMInference").set("id", ids.id(f.id+"_answer", "answer")).set("model", model).set("memory", memory).
+			set("inputs", inline{"question"}).set("outputs", inline{"answer"})
+		f.steps = []*step{{block: b, reads: f.inputs, writes: f.outputs}}
+		app.flows = append(app.flows, f)
+	}
+}

@@ -1,0 +1,301 @@
+package convert
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// project is a project file of AI Refinery. Its memory modules become memories, and
+// each agent that is a prompt becomes a flow.
+type project struct {
+	*report
+	app      *application
+	ids      *names
+	root     *node
+	memories map[string]string // ids by the modules' names
+	order    []string          // the ids in order
+	used     map[string]bool   // memories that a flow has
+	models   map[string]string // ids by the models' names
+}
+
+// airefinery converts a project file, its memory_config, or the modules alone.
+func airefinery(r *report, root *node) *application {
+	switch {
+	case root.form == list:
+		root = &node{form: mapping, span: root.span, pairs: []pair{{"memory_modules", root.mark(), root}}}
+		fallthrough
+	case root.form == mapping && root.get("memory_modules") != nil:
+		root = &node{form: mapping, span: root.span, pairs: []pair{{"memory_config", root.mark(), root}}}
+	case root.form != mapping:
+		r.form(root, "this is no AI Refinery file: a mapping with memory_config is expected, not %s", root.described())
+		return nil
+	case root.get("memory_config") == nil && root.get("utility_agents") == nil:
+		r.form(root, `this is no AI Refinery file: there is no "memory_config" and no "utility_agents"`)
+		return nil
+	}
+	p := &project{report: r, root: root, app: &application{id: "airefinery_app"}, ids: &names{taken: map[string]bool{"airefinery_app": true}},
+		memories: map[string]string{}, used: map[string]bool{}, models: map[string]string{}}
+	p.known(root, "the file", "memory_config", "orchestrator", "utility_agents", "super_agents", "trust_agents", "base_config", "embedding_config", "project_name", "description")
+	p.app.description = p.textOf(root, "description")
+	p.readMemories()
+	p.readAgents()
+	p.aside()
+	var rest []string
+	for _, id := range p.order {
+		if !p.used[id] {
+			rest = append(rest, id)
+		}
+	}
+	if len(rest) > 0 {
+		talkTo(p.app, p.ids, rest)
+	}
+	if len(p.app.flows) == 0 {
+		if r.list.Errors() == 0 {
+			r.form(root, "there is no memory module and no agent that can be converted")
+		}
+		return nil
+	}
+	return p.app
+}
+
+// aside tells of the parts of a project that have no counterpart.
+func (p *project) aside() {
+	for _, key := range []string{"super_agents", "trust_agents"} {
+		for _, n := range p.listOf(p.root, key) {
+			p.lost(n, "the agent %s of %s is not converted: what it plans and hands on has no counterpart", either(n.get("agent_name").name(), "without a name"), key)
+		}
+	}
+	if o := p.mapOf(p.root, "orchestrator"); o != nil {
+		p.known(o, "orchestrator", "agent_list", "brand_name", "system_prompt", "enable_routing", "selfreflection_config", "contexts", "llm_config")
+		p.add(ruleLost.At(p.root.keyAt("orchestrator"), "the orchestrator chooses an agent for each request, which has no counterpart: a Switch step can, and every agent is a flow that can be run by its name"))
+	}
+	if p.root.get("embedding_config") != nil {
+		p.dropped(p.root.keyAt("embedding_config"), "no memory that is converted uses embeddings; embedding_config is left out")
+	}
+}
+
+// name is the text of a node that may be missing.
+func (n *node) name() string {
+	if n == nil {
+		return ""
+	}
+	return n.text
+}
+
+func (p *project) readMemories() {
+	config := p.mapOf(p.root, "memory_config")
+	if config == nil {
+		return
+	}
+	p.known(config, "memory_config", "memory_modules", "embedding_config")
+	if config.get("embedding_config") != nil {
+		p.dropped(config.keyAt("embedding_config"), "no memory that is converted uses embeddings; embedding_config is left out")
+	}
+	if config.get("memory_modules") == nil {
+		p.form(config, `memory_config has no "memory_modules"`)
+	}
+	for i, n := range p.listOf(config, "memory_modules") {
+		if m := p.isMap(n, fmt.Sprintf("memory module %d", i+1)); m != nil {
+			p.module(m, i+1)
+		}
+	}
+}
+
+// module converts one memory module.
+func (p *project) module(n *node, number int) {
+	p.known(n, "a memory module", "memory_name", "memory_class", "config")
+	owner := fmt.Sprintf("memory module %d", number)
+	name := p.needText(n, "memory_name", owner)
+	class := p.needText(n, "memory_class", owner)
+	if name != "" {
+		owner = "memory module " + name
+	}
+	if _, twice := p.memories[name]; twice && name != "" {
+		p.form(n.get("memory_name"), "two memory modules have the name %s; this one is left out", name)
+		return
+	}
+	switch class {
+	case "ChatMemoryModule":
+	case "":
+		return
+	case "VariableMemoryModule":
+		p.lost(n.get("memory_class"), "%s holds named values: a memory with context: [{type: variables}] does that here, and steps set them", owner)
+		return
+	case "MemTreeModule":
+		p.lost(n.get("memory_class"), "%s finds old messages by their meaning: a memory with context: [{type: retrieval}] and an embedding model does that here", owner)
+		return
+	default:
+		classes := []string{"ChatMemoryModule", "VariableMemoryModule", "MemTreeModule"}
+		p.add(ruleLost.At(n.get("memory_class").mark(), "%s: the class %s is not known and is left out", owner, class).WithNearest(class, classes))
+		return
+	}
+	rounds, most := 3, 10000
+	if config := p.mapOf(n, "config"); config != nil {
+		p.known(config, "the config of "+owner, "n_rounds", "max_context")
+		rounds = orDefault(p.positive(config, "n_rounds"), rounds)
+		most = orDefault(p.positive(config, "max_context"), most)
+	}
+	id := p.ids.id(name, "memory")
+	p.memories[name] = id
+	p.order = append(p.order, id)
+	b := new(block).set("id", id)
+	if id != name {
+		b.note("Its name was %s.", oneLine(name))
+	}
+	p.app.memories = append(p.app.memories, b.set("policy", "round_window").set("n_rounds", rounds).set("max_context", most))
+}
+
+func orDefault(n, usual int) int {
+	if n == 0 {
+		return usual
+	}
+	return n
+}
+
+func (p *project) readAgents() {
+	seen := map[string]bool{}
+	for i, n := range p.listOf(p.root, "utility_agents") {
+		m := p.isMap(n, fmt.Sprintf("utility agent %d", i+1))
+		if m == nil {
+			continue
+		}
+		name := p.needText(m, "agent_name", fmt.Sprintf("utility agent %d", i+1))
+		if seen[name] && name != "" {
+			p.form(m.get("agent_name"), "two agents have the name %s; this one is left out", name)
+			continue
+		}
+		seen[name] = true
+		p.agent(m, name)
+	}
+}
+
+// agent converts an agent that is a prompt; others do something of their own.
+func (p *project) agent(n *node, name string) {
+	p.known(n, "an agent", "agent_class", "agent_name", "agent_description", "config")
+	config := p.mapOf(n, "config")
+	prompt := ""
+	if config != nil {
+		prompt = p.textOf(config, "magic_prompt")
+	}
+	if prompt == "" {
+		class := p.textOf(n, "agent_class")
+		at := n
+		if c := n.get("agent_class"); c != nil {
+			at = c
+		}
+		p.lost(at, "the agent %s (%s) is not converted: only an agent with a magic_prompt is a prompt and nothing more", name, either(class, "of no class"))
+		return
+	}
+	p.known(config, "the config of agent "+name, "magic_prompt", "contexts", "llm_config", "output_style", "self_reflection")
+	for _, key := range []string{"output_style", "self_reflection"} {
+		if config.get(key) != nil {
+			p.add(ruleLost.At(config.keyAt(key), "agent %s: %s has no counterpart", name, key))
+		}
+	}
+	f := &flow{id: p.ids.id(name, "agent"), description: p.textOf(n, "agent_description")}
+	p.app.flows = append(p.app.flows, f)
+	answer := new(block).set("type", "LLMInference").set("id", p.ids.id(f.id+"_answer", "answer")).set("model", p.model(config, n))
+	if memory := p.memoryOf(config); memory != "" {
+		answer.set("memory", memory)
+	}
+	p.say(f, answer, prompt, config)
+}
+
+// say writes the steps of an agent: its prompt as a system message, or as a
+// template where it holds the request.
+func (p *project) say(f *flow, answer *block, prompt string, config *node) {
+	words := placeholders(prompt)
+	if !slices.Contains(words, "query") {
+		for _, word := range words {
+			p.lost(config.get("magic_prompt"), "{%s} is filled by AI Refinery, which has no counterpart; it is said as it is written", word)
+		}
+		message := &shape{sort: isMessage, declared: true}
+		f.talks, f.inputs, f.outputs = true, []string{"question"}, []string{"answer"}
+		f.types = func(string) *shape { return message }
+		answer.set("system_message", prompt).set("inputs", inline{"question"}).set("outputs", inline{"answer"})
+		f.steps = []*step{{block: answer, reads: f.inputs, writes: f.outputs}}
+		return
+	}
+	for _, word := range words {
+		if word != "query" {
+			p.lost(config.get("magic_prompt"), "{%s} is filled by AI Refinery; here it is an input of the flow", word)
+		}
+	}
+	plain := &shape{sort: isText, declared: true}
+	f.types = func(string) *shape { return plain }
+	f.inputs, f.outputs = words, []string{"answer"}
+	fill := new(block).set("type", "PromptTemplate").set("id", p.ids.id(f.id+"_say", "say")).set("template", prompt).
+		set("inputs", inline(words)).set("outputs", inline{"prompt"})
+	answer.set("inputs", inline{"prompt"}).set("outputs", inline{"answer"})
+	f.steps = []*step{{block: fill, reads: words, writes: []string{"prompt"}}, {block: answer, reads: []string{"prompt"}, writes: f.outputs}}
+}
+
+// placeholders are the {words} of a template, each once, sorted.
+func placeholders(s string) []string {
+	found := set{}
+	for s != "" {
+		_, after, ok := strings.Cut(s, "{")
+		if !ok {
+			break
+		}
+		word, rest, ok := strings.Cut(after, "}")
+		if ok && isName(word) {
+			found.add(word)
+		}
+		s = after
+		if ok && isName(word) {
+			s = rest
+		}
+	}
+	return found.sorted()
+}
+
+// memoryOf is the memory that an agent's contexts name.
+func (p *project) memoryOf(config *node) string {
+	for _, n := range p.listOf(config, "contexts") {
+		id := p.memories[n.text]
+		if id == "" && n.text == "chat_history" && len(p.order) == 1 {
+			id = p.order[0]
+		}
+		if id != "" {
+			p.used[id] = true
+			return id
+		}
+		p.lost(n, "the context %s has no counterpart", n.described())
+	}
+	return ""
+}
+
+// model is the id of the model of an agent: its own, or the project's.
+func (p *project) model(config, agent *node) string {
+	name := ""
+	for _, n := range []*node{config, p.root.get("base_config")} {
+		if n == nil || n.form != mapping || name != "" {
+			continue
+		}
+		if llm := p.mapOf(n, "llm_config"); llm != nil {
+			name = p.textOf(llm, "model")
+			for _, pair := range llm.pairs {
+				if pair.key != "model" {
+					p.dropped(pair.at, "%s of llm_config is left out; a model takes it in inference_params", pair.key)
+				}
+			}
+		}
+	}
+	if name == "" {
+		name = "gpt-4o-mini"
+		p.chosen(agent, "the file names no model for the agent; %s was chosen", name)
+	}
+	if id := p.models[name]; id != "" {
+		return id
+	}
+	id := p.ids.id(name, "model")
+	p.models[name] = id
+	made, known := modelBlock(id, name)
+	if !known {
+		p.add(ruleChosen.At(agent.mark(), "it is not known who runs the model %s; openai was chosen, and base_url can name any server that speaks its protocol", name))
+	}
+	p.app.models = append(p.app.models, made)
+	return id
+}

@@ -1,0 +1,431 @@
+package convert
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// mostRounds is how often a circle of states is gone through at most.
+const mostRounds = 100
+
+// build makes the document, for a look or for good.
+func (w *workflow) build() {
+	w.ids = &names{taken: map[string]bool{}}
+	for _, d := range w.data {
+		w.ids.taken[d.id] = true
+	}
+	w.app = &application{}
+	w.flows, w.locals, w.parts = map[*state]*flow{}, map[string]*shape{}, parts{}
+	w.identify()
+	w.readInputs()
+	main := &flow{id: w.ids.id(w.app.id+"_flow", "workflow"), description: w.app.description, types: w.typeOf}
+	w.app.flows = append([]*flow{main}, w.app.flows...)
+	w.chain(w.start, main)
+	main.plan()
+	given := set{}
+	for _, d := range w.data {
+		if d.input {
+			given.add(d.id)
+		}
+	}
+	for missing := main.offer(given); len(missing) > 0; missing = main.offer(given) {
+		before := len(given)
+		for _, d := range w.data {
+			if missing[d.id] {
+				d.input = true
+				given.add(d.id)
+			}
+		}
+		if len(given) == before {
+			break
+		}
+	}
+	main.take()
+	main.inputs, main.outputs = w.shown(given, main.outputs)
+	sure := main.certain()
+	sure.add(given.sorted()...)
+	doubtful := main.doubtful(given)
+	for _, d := range w.data {
+		if doubtful[d.id] || slices.Contains(main.outputs, d.id) && !sure[d.id] {
+			d.of.optional = true
+		}
+	}
+	w.app.types = w.namedTypes()
+}
+
+// shown are what the main flow takes and gives: what the caller gives, and the
+// data that states make. Variables of the translation's own stay inside.
+func (w *workflow) shown(given set, written []string) (inputs, outputs []string) {
+	for _, d := range w.data {
+		if given[d.id] {
+			inputs = append(inputs, d.id)
+		}
+		if slices.Contains(written, d.id) {
+			outputs = append(outputs, d.id)
+		}
+	}
+	return inputs, outputs
+}
+
+// identify names the application.
+func (w *workflow) identify() {
+	name, id := "", ""
+	if w.root.form == mapping {
+		id = either(w.textOf(w.root, "id"), w.textOf(w.root, "key"))
+		name = w.textOf(w.root, "name")
+		w.app.description = w.textOf(w.root, "description")
+		for _, key := range []string{"version", "specVersion"} {
+			if v := w.textOf(w.root, key); v != "" {
+				w.app.head = append(w.app.head, fmt.Sprintf("The workflow's %s: %s.", key, v))
+			}
+		}
+	}
+	w.app.id = w.ids.id(either(id, name), "workflow")
+	if w.app.description == "" && name != "" && name != w.app.id {
+		w.app.description = name
+	}
+	if given := either(id, name); given != "" && given != w.app.id {
+		w.app.head = append(w.app.head, fmt.Sprintf("The workflow's id: %s.", given))
+	}
+}
+
+// either is the first of two texts that is not empty.
+func either(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// typeOf is the shape of a variable.
+func (w *workflow) typeOf(id string) *shape {
+	for _, d := range w.data {
+		if d.id == id {
+			return d.of
+		}
+	}
+	return w.locals[id]
+}
+
+// datum finds data by its name, and begins it where it is new.
+func (w *workflow) datum(name string) *datum {
+	for _, d := range w.data {
+		if d.name == name {
+			return d
+		}
+	}
+	id := strings.NewReplacer("-", "_", ".", "_").Replace(slug(name))
+	if !isName(id) {
+		id += "_"
+	}
+	for w.ids.taken[id] && w.guess {
+		id += "_"
+	}
+	w.ids.taken[id] = true
+	d := &datum{name: name, id: id, of: &shape{}}
+	w.data = append(w.data, d)
+	return d
+}
+
+// reading is data as an expression reads it.
+func (w *workflow) reading(name string) (*code, error) {
+	d := w.datum(name)
+	w.reads = append(w.reads, d.id)
+	return &code{text: d.id, prec: precAtom, of: d.of, null: d.of.optional}, nil
+}
+
+// write says that a state sets data.
+func (w *workflow) write(name string, of *shape, at *node) string {
+	d := w.datum(name)
+	if !w.guess {
+		return d.id
+	}
+	made, ok := join(d.of, of)
+	if !ok {
+		w.mute = false
+		w.lost(at, "%s is %s here and %s elsewhere; a variable is of one type", name, of.sort.noun(), d.of.sort.noun())
+		w.mute = true
+		return d.id
+	}
+	if made != d.of {
+		made2 := *made
+		made2.optional = made2.optional || d.of.optional
+		d.of = &made2
+	}
+	return d.id
+}
+
+// local is a variable of the translation's own.
+func (w *workflow) local(name string, of *shape) string {
+	id := strings.NewReplacer("-", "_", ".", "_").Replace(w.ids.id(name, "value"))
+	w.locals[id] = of
+	return id
+}
+
+// jq translates expressions over the workflow's data.
+func (w *workflow) jq() *jq {
+	w.reads = nil
+	return &jq{root: &code{member: w.reading}, vars: map[string]*code{}, guess: w.guess}
+}
+
+// settle names the types of the data, once all is known of them.
+func (w *workflow) settle() {
+	for _, d := range w.data {
+		if d.of.sort == unknown {
+			d.of.sort = isText
+		}
+	}
+}
+
+// namedTypes are the records of all variables, named.
+func (w *workflow) namedTypes() []*shape {
+	var all []*shape
+	for _, d := range w.data {
+		if !w.guess {
+			d.of.settle(w.ids, d.name, &all)
+		}
+	}
+	for _, id := range w.order() {
+		w.locals[id].settle(w.ids, id, &all)
+	}
+	return append(w.parts.types, all...)
+}
+
+// order are the ids of the translation's own variables.
+func (w *workflow) order() []string {
+	s := set{}
+	for id := range w.locals {
+		s.add(id)
+	}
+	return s.sorted()
+}
+
+// chain writes the states from s on into a flow, until it ends or branches.
+func (w *workflow) chain(s *state, f *flow) {
+	for s != nil {
+		if w.loops[s] > 0 {
+			w.circle(s, f)
+			return
+		}
+		next := w.state(s, f)
+		if len(s.cases) > 0 {
+			w.choose(s, f)
+			return
+		}
+		if next != nil && (w.indegree(next) > 1 || w.loops[next] > 0) {
+			w.invoke(next, f)
+			return
+		}
+		s = next
+	}
+}
+
+// indegree counts the transitions to a state.
+func (w *workflow) indegree(s *state) int {
+	n := 0
+	for _, from := range w.states {
+		for _, to := range from.successors() {
+			if to == s {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// flow is the flow that begins with a state.
+func (w *workflow) flow(s *state) *flow {
+	if f := w.flows[s]; f != nil {
+		return f
+	}
+	f := &flow{id: w.ids.id(s.name, "state"), types: w.typeOf}
+	w.flows[s] = f
+	w.app.flows = append(w.app.flows, f)
+	w.chain(s, f)
+	return f
+}
+
+// invoke goes on with a flow that others lead to, too.
+func (w *workflow) invoke(s *state, f *flow) {
+	w.then(f, &step{block: w.head("Switch", s.name+"_begin").set("cases", []*block{w.oneCase("true", w.flow(s))}), calls: []*flow{w.flow(s)}})
+}
+
+// oneCase is a case of a Switch.
+func (w *workflow) oneCase(when string, f *flow) *block {
+	c := new(block).set("when", formula(when)).set("flow", f.id)
+	c.inline = true
+	return c
+}
+
+// head begins a step.
+func (w *workflow) head(kind, id string) *block {
+	return new(block).set("type", kind).set("id", w.ids.id(id, "step"))
+}
+
+func (w *workflow) then(f *flow, s *step) { f.steps = append(f.steps, s) }
+
+// assign adds a Transform that sets one variable.
+func (w *workflow) assign(f *flow, id, to, text string) {
+	w.then(f, &step{block: w.head("Transform", id).set("set", new(block).set(to, formula(text))), reads: w.reads, writes: []string{to}})
+}
+
+// condition translates the condition of an outcome; false where it cannot be.
+func (w *workflow) condition(s *state, o outcome) (text string, failed bool) {
+	t := w.jq()
+	w.outcomeVars(s, t)
+	source := o.when.text
+	switch {
+	case o.when.form == boolean:
+		return strings.ToLower(o.when.text), false
+	case o.when.form != textual:
+		w.form(o.when, "a condition is an expression, not %s", o.when.described())
+		return "false", true
+	}
+	if tpl := readTemplate(strings.TrimSpace(source)); len(tpl.parts) == 1 {
+		source = tpl.parts[0].text
+	}
+	c, err := t.translate(source)
+	if err != nil {
+		w.untranslated(o.when, "this condition is taken as false", err)
+		w.reads = nil
+		return "false", true
+	}
+	return t.truth(c).text, false
+}
+
+// choose adds the Switch behind a state with conditions.
+func (w *workflow) choose(s *state, f *flow) {
+	var cases []*block
+	sw := &step{block: w.head("Switch", s.name+"_next")}
+	for _, o := range s.cases {
+		when, failed := w.condition(s, o)
+		sw.reads = append(sw.reads, w.reads...)
+		var to *flow
+		if o.to.to != nil {
+			to = w.flow(o.to.to)
+		} else {
+			to = w.end()
+		}
+		c := w.oneCase(when, to)
+		if failed {
+			c.inline = false
+			c.entries[0].note = "TODO: not translated: " + oneLine(o.when.text)
+		}
+		cases = append(cases, c)
+		sw.calls = append(sw.calls, to)
+	}
+	sw.set("cases", cases)
+	if s.next.to != nil {
+		to := w.flow(s.next.to)
+		sw.set("else", to.id)
+		sw.calls = append(sw.calls, to)
+	}
+	w.then(f, sw)
+}
+
+// end is a flow that does nothing: a case that ends the workflow must not fall
+// through to the next one.
+func (w *workflow) end() *flow {
+	if w.parts.end == nil {
+		id := w.local("ended", &shape{sort: isBool, declared: true})
+		f := &flow{id: w.ids.id("End", "end"), description: "The end of the workflow.", types: w.typeOf}
+		w.reads = nil
+		w.assign(f, "End_step", id, "true")
+		w.parts.end = f
+		w.app.flows = append(w.app.flows, f)
+	}
+	return w.parts.end
+}
+
+// circle writes states that lead back to each other: a Loop over a flow that runs
+// the state whose turn it is and says which one is next.
+func (w *workflow) circle(s *state, f *flow) {
+	next := w.local("next_state", &shape{sort: isText, declared: true})
+	var members []*state
+	for _, m := range w.states {
+		if w.loops[m] == w.loops[s] {
+			members = append(members, m)
+		}
+	}
+	w.reads = nil
+	w.assign(f, s.name+"_enter", next, quoted(s.name))
+	body := w.round(s, members, next)
+	var inside []string
+	for _, m := range members {
+		inside = append(inside, quoted(m.name))
+	}
+	loop := w.head("Loop", s.name+"_loop").set("flow", body.id).
+		set("until", formula(fmt.Sprintf("not (%s in [%s])", next, strings.Join(inside, ", ")))).
+		set("max_iterations", mostRounds).note("The workflow has no limit; a loop needs one.")
+	w.chosen(s.n, "the states %s lead back to each other; the loop ends after %d rounds at the latest", stateNames(members), mostRounds)
+	w.then(f, &step{block: loop, reads: []string{next}, calls: []*flow{body}, loops: true})
+	w.leave(s, members, next, f)
+}
+
+// leave goes on behind a circle.
+func (w *workflow) leave(s *state, members []*state, next string, f *flow) {
+	var cases []*block
+	sw := &step{reads: []string{next}}
+	for _, to := range w.states {
+		leads := slices.ContainsFunc(members, func(m *state) bool { return slices.Contains(m.successors(), to) })
+		if !leads || slices.Contains(members, to) {
+			continue
+		}
+		cases = append(cases, w.oneCase(next+" == "+quoted(to.name), w.flow(to)))
+		sw.calls = append(sw.calls, w.flow(to))
+	}
+	if len(cases) > 0 {
+		sw.block = w.head("Switch", s.name+"_leave").set("cases", cases)
+		w.then(f, sw)
+	}
+}
+
+// round is the flow of one time through a circle: the state whose turn it is.
+func (w *workflow) round(s *state, members []*state, next string) *flow {
+	var cases []*block
+	sw := &step{reads: []string{next}}
+	for _, m := range members {
+		one := &flow{id: w.ids.id(m.name, "state"), types: w.typeOf}
+		w.app.flows = append(w.app.flows, one)
+		w.state(m, one)
+		w.successor(m, next, one)
+		cases = append(cases, w.oneCase(next+" == "+quoted(m.name), one))
+		sw.calls = append(sw.calls, one)
+	}
+	if len(members) == 1 {
+		return sw.calls[0]
+	}
+	body := &flow{id: w.ids.id(s.name+"_round", "round"), types: w.typeOf}
+	w.app.flows = append(w.app.flows, body)
+	sw.block = w.head("Switch", s.name+"_turn").set("cases", cases)
+	w.then(body, sw)
+	return body
+}
+
+// successor says which state is next; an empty name is the end.
+func (w *workflow) successor(m *state, next string, f *flow) {
+	name := func(t target) string {
+		if t.to == nil {
+			return `""`
+		}
+		return quoted(t.to.name)
+	}
+	text := name(m.next)
+	var reads []string
+	for _, o := range slices.Backward(m.cases) {
+		when, _ := w.condition(m, o)
+		reads = append(reads, w.reads...)
+		text = fmt.Sprintf("(%s) ? %s : %s", when, name(o.to), text)
+	}
+	w.reads = reads
+	w.assign(f, m.name+"_then", next, text)
+}
+
+func stateNames(all []*state) string {
+	var names []string
+	for _, s := range all {
+		names = append(names, s.name)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,404 @@
+package convert
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/itchyny/gojq"
+)
+
+// term translates a term with what follows it: .a.b[0], "text", if … end.
+func (t *jq) term(x *gojq.Term, dot *code) (*code, error) {
+	c, err := t.head(x, dot)
+	for i := 0; i < len(x.SuffixList) && err == nil; i++ {
+		suffix := x.SuffixList[i]
+		optional := i+1 < len(x.SuffixList) && x.SuffixList[i+1].Optional
+		switch {
+		case suffix.Optional && i == 0 && x.Type != gojq.TermTypeIndex:
+			err = untranslatable("?", "? hides errors of more than a path, which has no counterpart")
+		case suffix.Optional:
+		case suffix.Iter:
+			c, err = t.iterate(c, optional)
+		case c.stream:
+			c, err = t.forEach(c, &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeIndex, Index: suffix.Index}})
+		default:
+			c, err = t.index(c, suffix.Index, dot)
+		}
+	}
+	return c, err
+}
+
+func (t *jq) head(x *gojq.Term, dot *code) (*code, error) {
+	switch x.Type {
+	case gojq.TermTypeIdentity:
+		return dot, nil
+	case gojq.TermTypeNull:
+		return &code{text: "nil", prec: precAtom, of: &shape{declared: true, optional: true}, null: true}, nil
+	case gojq.TermTypeTrue:
+		return constant("true", isBool), nil
+	case gojq.TermTypeFalse:
+		return constant("false", isBool), nil
+	case gojq.TermTypeNumber:
+		return t.literal(x.Number)
+	case gojq.TermTypeString:
+		return t.str(x.Str, dot)
+	case gojq.TermTypeFormat:
+		if x.Format == "@text" && x.Str != nil {
+			return t.str(x.Str, dot)
+		}
+		return nil, untranslatable(x.Format, "the format %s has no counterpart", x.Format)
+	case gojq.TermTypeIndex:
+		return t.index(dot, x.Index, dot)
+	case gojq.TermTypeQuery:
+		return t.query(x.Query, dot)
+	case gojq.TermTypeUnary:
+		return t.unary(x.Unary, dot)
+	case gojq.TermTypeIf:
+		return t.decide(x.If, dot)
+	case gojq.TermTypeArray:
+		return t.array(x.Array, dot)
+	case gojq.TermTypeObject:
+		return t.object(x.Object, dot)
+	case gojq.TermTypeFunc:
+		if strings.HasPrefix(x.Func.Name, "$") {
+			return t.variable(x.Func.Name)
+		}
+		return t.call(x.Func, dot)
+	}
+	word := strings.Fields(x.String() + " ")
+	return nil, untranslatable(append(word, "")[0], "%s has no counterpart", first(x.String()))
+}
+
+// first is the first word of a text.
+func first(s string) string {
+	s, _, _ = strings.Cut(s, " ")
+	return s
+}
+
+func (t *jq) variable(name string) (*code, error) {
+	c := t.vars[strings.TrimPrefix(name, "$")]
+	switch {
+	case c == nil:
+		return nil, untranslatable(name, "%s is not known outside of the engine", name)
+	case c.depth > 0 && c.depth != t.depth:
+		return nil, untranslatable(name, "%s is used inside of another list", name)
+	}
+	return c, nil
+}
+
+func (t *jq) literal(text string) (*code, error) {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return constant(strconv.FormatInt(n, 10), isInt), nil
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return nil, untranslatable(text, "the number %s is too large", text)
+	}
+	s := strconv.FormatFloat(f, 'f', -1, 64)
+	if !strings.Contains(s, ".") {
+		s += ".0"
+	}
+	return constant(s, isNumber), nil
+}
+
+func (t *jq) unary(x *gojq.Unary, dot *code) (*code, error) {
+	c, err := t.term(x.Term, dot)
+	switch {
+	case err != nil:
+		return nil, err
+	case c.stream || !c.number():
+		return nil, untranslatable(x.Term, "%s is no number", x.Term)
+	case x.Op == gojq.OpAdd:
+		return c, nil
+	}
+	return made(c.of.sort, precUnary, "-%s", c.wrap(precAtom)), nil
+}
+
+// str translates a text with what is set into it.
+func (t *jq) str(s *gojq.String, dot *code) (*code, error) {
+	if len(s.Queries) == 0 {
+		return quotedCode(s.Str), nil
+	}
+	var sum *code
+	for _, q := range s.Queries {
+		next, err := t.plainValue(q, dot)
+		if err != nil {
+			return nil, err
+		}
+		next.is(isText) // what nothing is known of
+		if next, err = t.asText(next); err != nil {
+			return nil, err
+		}
+		if sum == nil {
+			sum = next
+			continue
+		}
+		sum = made(isText, precAdd, "%s + %s", sum.wrap(precAdd), next.wrap(precMultiply))
+	}
+	return sum, nil
+}
+
+// asText is a value as jq sets it into a text.
+func (t *jq) asText(c *code) (*code, error) {
+	switch {
+	case c.of.sort == isText && !c.null:
+		return c, nil
+	case c.of.sort == isText:
+		return made(isText, precAtom, `(%s ?? "null")`, c.wrap(precAtom)), nil
+	case c.of.sort == isInt && !c.null:
+		return made(isText, precAtom, "string(%s)", c.text), nil
+	}
+	return t.asJSON(c)
+}
+
+// asJSON is a value written as JSON.
+func (t *jq) asJSON(c *code) (*code, error) {
+	if loose(c.of) {
+		return nil, untranslatable("", "a record is written out here, and what is missing in one could not be told from what is null")
+	}
+	return made(isText, precAtom, "toJSON(%s)", c.text), nil
+}
+
+// loose tells whether a value holds a record some of whose fields may be missing.
+func loose(s *shape) bool {
+	switch {
+	case s == nil:
+		return false
+	case s.sort == isList:
+		return loose(s.elem)
+	case s.sort != isRecord:
+		return false
+	}
+	for _, f := range s.fields {
+		if f.of.optional || loose(f.of) {
+			return true
+		}
+	}
+	return !s.declared
+}
+
+// iterate translates .[]: the elements one after the other.
+func (t *jq) iterate(c *code, optional bool) (*code, error) {
+	if c.stream || c.member != nil || !c.is(isList) {
+		return nil, untranslatable("[]", "[] goes through %s; only lists can be gone through", c.of.sort.noun())
+	}
+	text := c.text
+	if optional {
+		text = c.or("[]")
+	}
+	return &code{text: text, prec: precAtom, of: c.of, stream: true, depth: c.depth}, nil
+}
+
+// index translates .name, ["name"], [0] and [1:3].
+func (t *jq) index(c *code, x *gojq.Index, dot *code) (*code, error) {
+	switch {
+	case x.Name != "":
+		return t.field(c, x.Name)
+	case x.Str != nil && len(x.Str.Queries) == 0:
+		return t.field(c, x.Str.Str)
+	case x.IsSlice:
+		return t.slice(c, x, dot)
+	case x.Start == nil:
+		return nil, untranslatable(x, "%s has no counterpart", x)
+	}
+	if name, ok := constantText(x.Start); ok {
+		return t.field(c, name)
+	}
+	at, err := t.plainValue(x.Start, dot)
+	switch {
+	case err != nil:
+		return nil, err
+	case at.of.sort == isText:
+		return nil, untranslatable(x, "the field of %s is worked out", x)
+	case at.of.sort != isInt || at.null || c.member != nil || !c.is(isList):
+		return nil, untranslatable(x, "only lists have elements with numbers, and the number must be a whole one")
+	}
+	return &code{text: c.getAt(at.text), prec: precAtom, of: c.of.elem, null: true}, nil
+}
+
+// getAt is an element of a list, null where there is none.
+func (c *code) getAt(n string) string { return fmt.Sprintf("get(%s, %s)", c.text, n) }
+
+// field translates .name.
+func (t *jq) field(c *code, name string) (*code, error) {
+	if c.member != nil {
+		return c.member(name)
+	}
+	if !c.is(isRecord) {
+		return nil, untranslatable("."+name, "%s has no field %q", c.of.sort.noun(), name)
+	}
+	of := c.of.field(name)
+	switch {
+	case of == nil && c.of.declared:
+		return nil, untranslatable("."+name, "there is no field %q; it has %s", name, strings.Join(c.of.fieldNames(), ", "))
+	case of == nil:
+		of = &shape{optional: true}
+		c.of.fields = append(c.of.fields, &field{name, of})
+	}
+	link := "."
+	if c.null {
+		link = "?."
+	}
+	if isName(name) {
+		return &code{text: c.wrap(precAtom) + link + name, prec: precAtom, of: of, null: c.null || of.optional, depth: c.depth, loose: c.loose}, nil
+	}
+	if link == "." {
+		link = ""
+	}
+	return &code{text: c.wrap(precAtom) + link + "[" + strconv.Quote(name) + "]", prec: precAtom, of: of, null: c.null || of.optional, depth: c.depth, loose: c.loose}, nil
+}
+
+func (s *shape) fieldNames() []string {
+	var all []string
+	for _, f := range s.fields {
+		all = append(all, f.name)
+	}
+	return all
+}
+
+// isName tells whether a word can be written as a name in an expression.
+func isName(s string) bool {
+	for i, r := range s {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r == '_'
+		if !letter && (i == 0 || r < '0' || r > '9') {
+			return false
+		}
+	}
+	switch s {
+	case "", "in", "not", "and", "or", "let", "if", "else", "nil", "true", "false", "matches", "contains", "startsWith", "endsWith":
+		return false
+	}
+	return true
+}
+
+// slice translates [1:3] of a list; jq cuts texts by characters, expressions by bytes.
+func (t *jq) slice(c *code, x *gojq.Index, dot *code) (*code, error) {
+	if c.member != nil || c.null || !c.is(isList) {
+		return nil, untranslatable(x, "%s: only lists that are there can be cut", x)
+	}
+	ends := [2]string{}
+	for i, q := range []*gojq.Query{x.Start, x.End} {
+		if q == nil {
+			continue
+		}
+		n, err := t.plainValue(q, dot)
+		if err != nil {
+			return nil, err
+		}
+		if _, bad := strconv.Atoi(strings.Trim(n.text, "()")); bad != nil {
+			return nil, untranslatable(x, "%s: where a list is cut must be written as numbers", x)
+		}
+		ends[i] = n.text
+	}
+	return &code{text: fmt.Sprintf("%s[%s:%s]", c.wrap(precAtom), ends[0], ends[1]), prec: precAtom, of: c.of}, nil
+}
+
+// decide translates if … then … elif … else … end.
+func (t *jq) decide(x *gojq.If, dot *code) (*code, error) {
+	cond, err := t.plainValue(x.Cond, dot)
+	if err != nil {
+		return nil, err
+	}
+	then, err := t.single(x.Then, dot)
+	if err != nil {
+		return nil, err
+	}
+	otherwise := dot
+	switch {
+	case len(x.Elif) > 0:
+		otherwise, err = t.decide(&gojq.If{Cond: x.Elif[0].Cond, Then: x.Elif[0].Then, Elif: x.Elif[1:], Else: x.Else}, dot)
+	case x.Else != nil:
+		otherwise, err = t.single(x.Else, dot)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if then.member != nil || otherwise.member != nil {
+		return nil, untranslatable("if", "a branch of it gives all of the data at once")
+	}
+	of, ok := join(then.of, otherwise.of)
+	if !ok {
+		return nil, untranslatable("if", "it gives %s or %s, and a variable is of one type", then.of.sort.noun(), otherwise.of.sort.noun())
+	}
+	return &code{text: fmt.Sprintf("%s ? %s : %s", t.truth(cond).wrap(precOr), then.wrap(precOr), otherwise.wrap(precIf)),
+		prec: precIf, of: of, null: then.null || otherwise.null}, nil
+}
+
+// array translates […]: of streams a list, of single values their list.
+func (t *jq) array(x *gojq.Array, dot *code) (*code, error) {
+	if x == nil || x.Query == nil {
+		c := made(isList, precAtom, "[]")
+		c.empty, c.of.elem = true, &shape{}
+		return c, nil
+	}
+	var items []string
+	elem := &shape{}
+	for _, q := range listed(x.Query) {
+		c, err := t.query(q, dot)
+		switch {
+		case err != nil:
+			return nil, err
+		case c.member != nil:
+			return nil, untranslatable(q, "%s is all of the data at once", q)
+		case c.stream && len(listed(x.Query)) == 1:
+			return &code{text: c.text, prec: c.prec, of: c.of, depth: c.depth}, nil
+		case c.stream:
+			return nil, untranslatable(q, "%s gives any number of values beside others", q)
+		}
+		ok := true
+		if elem, ok = join(elem, nullable(c)); !ok {
+			return nil, untranslatable(q, "a list holds values of one type")
+		}
+		items = append(items, c.inCall())
+	}
+	c := made(isList, precAtom, "[%s]", strings.Join(items, ", "))
+	c.of.elem = elem
+	return c, nil
+}
+
+// listed are the parts of a, b, c.
+func listed(q *gojq.Query) []*gojq.Query {
+	if q.Term == nil && q.Op == gojq.OpComma {
+		return append(listed(q.Left), listed(q.Right)...)
+	}
+	return []*gojq.Query{q}
+}
+
+// object translates {a: 1, b}.
+func (t *jq) object(x *gojq.Object, dot *code) (*code, error) {
+	var items []string
+	of := &shape{sort: isRecord, declared: true}
+	for _, kv := range x.KeyVals {
+		key, value := kv.Key, kv.Val
+		if kv.KeyString != nil && len(kv.KeyString.Queries) == 0 {
+			key = kv.KeyString.Str
+		}
+		if key == "" {
+			return nil, untranslatable("{", "a key of a record is worked out")
+		}
+		var c *code
+		var err error
+		switch {
+		case value != nil:
+			c, err = t.plainValue(value, dot)
+		case strings.HasPrefix(key, "$"):
+			c, err = t.variable(key)
+			key = key[1:]
+		default:
+			c, err = t.field(dot, key)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if c.member != nil {
+			return nil, untranslatable(key, "%s is all of the data at once", key)
+		}
+		if of.field(key) != nil {
+			return nil, untranslatable(key, "the key %s stands twice", key)
+		}
+		of.fields = append(of.fields, &field{key, nullable(c)})
+		items = append(items, fmt.Sprintf("%s: %s", quoted(key), c.wrap(precOr)))
+	}
+	return &code{text: "{" + strings.Join(items, ", ") + "}", prec: precAtom, of: of}, nil
+}

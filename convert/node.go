@@ -1,0 +1,204 @@
+package convert
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/qtype-dev/qtype/loader"
+	"github.com/qtype-dev/qtype/source"
+)
+
+// form is what a value is.
+type form uint8
+
+const (
+	nothing form = iota
+	boolean
+	integer
+	number
+	textual
+	list
+	mapping
+)
+
+// noun names a form for a user.
+func (f form) noun() string {
+	return [...]string{"nothing", "a truth value", "a whole number", "a number", "a text", "a list", "a mapping"}[f]
+}
+
+// node is a value of the file, with its place.
+type node struct {
+	form  form
+	text  string      // a scalar's text
+	span  source.Span // the value's place
+	items []*node     // of a list
+	pairs []pair      // of a mapping, each key once
+}
+
+// pair is a key and its value.
+type pair struct {
+	key   string
+	at    source.Span // the key's place
+	value *node
+}
+
+// adopt makes nodes of the loader's values; what is shared stays shared.
+func adopt(v *loader.Value, made map[*loader.Value]*node) *node {
+	if n := made[v]; n != nil {
+		return n
+	}
+	forms := map[string]form{"boolean": boolean, "integer": integer, "float": number, "text": textual, "list": list, "mapping": mapping}
+	n := &node{form: forms[v.Kind], text: v.Text, span: v.Span}
+	made[v] = n
+	for _, item := range v.Items {
+		n.items = append(n.items, adopt(item, made))
+	}
+	for _, p := range v.Pairs {
+		n.pairs = append(n.pairs, pair{p.Key, p.At, adopt(p.Value, made)})
+	}
+	return n
+}
+
+// mark is the place of a fault of the whole value: the beginning of one that
+// goes over several lines.
+func (n *node) mark() source.Span {
+	if n.form < list {
+		return n.span
+	}
+	s := n.span
+	s.End = source.Pos{Line: s.Start.Line, Column: s.Start.Column + 1}
+	return s
+}
+
+// get is the value of a key; nil where it is absent or null.
+func (n *node) get(key string) *node {
+	if n == nil {
+		return nil
+	}
+	for _, p := range n.pairs {
+		if p.key == key && p.value.form != nothing {
+			return p.value
+		}
+	}
+	return nil
+}
+
+// keyAt is the place of a key, of the mapping where it is absent.
+func (n *node) keyAt(key string) source.Span {
+	for _, p := range n.pairs {
+		if p.key == key {
+			return p.at
+		}
+	}
+	return n.mark()
+}
+
+// described is what a value is, as a message shows it.
+func (n *node) described() string {
+	const most = 40
+	switch {
+	case n.form >= list || n.form == nothing:
+		return n.form.noun()
+	case len([]rune(n.text)) > most:
+		return n.form.noun()
+	case n.form == textual:
+		return strconv.Quote(n.text)
+	}
+	return n.text
+}
+
+// texts reads a key that holds a text; empty where it is absent or something else,
+// which is told.
+func (r *report) textOf(n *node, key string) string {
+	v := n.get(key)
+	switch {
+	case v == nil:
+		return ""
+	case v.form != textual && v.form != integer && v.form != number:
+		r.form(v, "%s is a text, not %s", key, v.described())
+		return ""
+	}
+	return v.text
+}
+
+// needText is textOf for a key that must be there.
+func (r *report) needText(n *node, key, owner string) string {
+	if n.get(key) == nil {
+		r.form(n, "%s has no %q", owner, key)
+		return ""
+	}
+	s := r.textOf(n, key)
+	if v := n.get(key); v.form == textual && strings.TrimSpace(s) == "" {
+		r.form(v, "%s is empty", key)
+	}
+	return s
+}
+
+// positive reads a key that holds a whole number above 0; 0 where it is absent
+// or wrong, which is told.
+func (r *report) positive(n *node, key string) int {
+	v := n.get(key)
+	if v == nil {
+		return 0
+	}
+	i, err := strconv.Atoi(strings.ReplaceAll(v.text, "_", ""))
+	if v.form != integer || err != nil || i <= 0 {
+		r.form(v, "%s is a whole number above 0, not %s", key, v.described())
+		return 0
+	}
+	return i
+}
+
+// truth reads a key that holds true or false.
+func (r *report) truth(n *node, key string) bool {
+	v := n.get(key)
+	if v != nil && v.form != boolean {
+		r.form(v, "%s is true or false, not %s", key, v.described())
+		return false
+	}
+	return v != nil && strings.EqualFold(v.text, "true")
+}
+
+// listOf reads a key that holds a list; nil where it is absent or something else, which is told.
+func (r *report) listOf(n *node, key string) []*node {
+	v := n.get(key)
+	switch {
+	case v == nil:
+		return nil
+	case v.form != list:
+		r.form(v, "%s is a list, not %s", key, v.described())
+		return nil
+	}
+	return v.items
+}
+
+// mapOf reads a key that holds a mapping; nil where it is absent or something else, which is told.
+func (r *report) mapOf(n *node, key string) *node {
+	v := n.get(key)
+	if v == nil {
+		return nil
+	}
+	return r.isMap(v, key)
+}
+
+// isMap answers a mapping, and tells where it is none.
+func (r *report) isMap(v *node, what string) *node {
+	if v.form != mapping {
+		r.form(v, "%s is a mapping, not %s", what, v.described())
+		return nil
+	}
+	return v
+}
+
+// known tells of keys of a mapping that are not among the names.
+func (r *report) known(n *node, owner string, names ...string) {
+	for _, p := range n.pairs {
+		found := false
+		for _, name := range names {
+			found = found || p.key == name
+		}
+		if !found {
+			r.add(ruleUnknown.At(p.at, "%s: the key %q is not known and is left out", owner, p.key).WithNearest(p.key, names))
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package convert
+
+import "strings"
+
+// sort is what a value of a shape is.
+type sort uint8
+
+const (
+	unknown sort = iota // nothing is known; it becomes a text
+	isText
+	isInt
+	isNumber
+	isBool
+	isDate     // a date, for tools
+	isDateTime // a moment, for tools
+	isList
+	isRecord
+	isMessage // a ChatMessage
+)
+
+// shape is what is known of a value: from a schema, from a constant, or from how
+// expressions use it. It becomes a type of the document.
+type shape struct {
+	sort     sort
+	optional bool     // it may be null
+	declared bool     // the file says it: how it is used changes nothing
+	elem     *shape   // of a list
+	fields   []*field // of a record
+	name     string   // of a record: its type's id
+	about    string   // of a record: its type's description
+}
+
+// field is a field of a record.
+type field struct {
+	name string
+	of   *shape
+}
+
+// field finds a field of a record.
+func (s *shape) field(name string) *shape {
+	for _, f := range s.fields {
+		if f.name == name {
+			return f.of
+		}
+	}
+	return nil
+}
+
+// typeText is the shape as a type expression.
+func (s *shape) typeText() string {
+	t := s.bareType()
+	if s.optional {
+		t += "?"
+	}
+	return t
+}
+
+func (s *shape) bareType() string {
+	switch s.sort {
+	case isInt:
+		return "int"
+	case isNumber:
+		return "float"
+	case isBool:
+		return "boolean"
+	case isDate:
+		return "date"
+	case isDateTime:
+		return "datetime"
+	case isList:
+		return "list[" + s.elem.typeText() + "]"
+	case isRecord:
+		return s.name
+	case isMessage:
+		return "ChatMessage"
+	}
+	return "text"
+}
+
+// declaration is a record's type in the document.
+func (s *shape) declaration() *block {
+	b := new(block).set("id", s.name)
+	if s.about != "" {
+		b.set("description", s.about)
+	}
+	properties := new(block)
+	for _, f := range s.fields {
+		properties.set(f.name, f.of.typeText())
+	}
+	return b.set("properties", properties)
+}
+
+// settle makes a text of what nothing is known of, gives records their names, and
+// lists them: what holds others stands before them.
+func (s *shape) settle(ids *names, name string, all *[]*shape) {
+	switch s.sort {
+	case unknown:
+		s.sort = isText
+	case isList:
+		if s.elem == nil {
+			s.elem = &shape{sort: isText}
+		}
+		s.elem.settle(ids, singular(name), all)
+	case isRecord:
+		if s.name != "" {
+			return
+		}
+		s.name = ids.id(capital(name), "Record")
+		*all = append(*all, s)
+		for _, f := range s.fields {
+			f.of.settle(ids, s.name+capital(f.name), all)
+		}
+	}
+}
+
+// capital is a name as types are written.
+func capital(name string) string {
+	var b strings.Builder
+	for _, word := range strings.FieldsFunc(slug(name), func(r rune) bool { return r == '_' || r == '-' || r == '.' }) {
+		b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+	}
+	return b.String()
+}
+
+// singular names an element of a list: order for orders.
+func singular(name string) string {
+	if s, ok := strings.CutSuffix(name, "s"); ok && len(s) > 2 && !strings.HasSuffix(s, "s") {
+		return s
+	}
+	return name + "Item"
+}
+
+// join is the shape of a value that is of one shape here and of another there. It
+// tells whether there is one.
+func join(a, b *shape) (*shape, bool) {
+	switch {
+	case a == nil || a.sort == unknown:
+		if a != nil && a.optional && !b.optional {
+			c := *b
+			c.optional = true
+			return &c, true
+		}
+		return b, true
+	case b == nil || b.sort == unknown:
+		c := *a
+		c.optional = a.optional || b != nil && b.optional
+		return &c, true
+	}
+	c := *a
+	c.optional = a.optional || b.optional
+	switch {
+	case a.sort == isInt && b.sort == isNumber:
+		c.sort = isNumber
+		return &c, true
+	case a.sort == isNumber && b.sort == isInt:
+		return &c, true
+	case a.sort != b.sort:
+		return a, false
+	case a.sort == isList:
+		elem, ok := join(a.elem, b.elem)
+		c.elem = elem
+		return &c, ok
+	case a.sort == isRecord:
+		return joinRecords(&c, b)
+	}
+	return &c, true
+}
+
+// joinRecords adds the fields of b: what only one of the two has may be missing.
+func joinRecords(a, b *shape) (*shape, bool) {
+	all := true
+	var fields []*field
+	for _, f := range a.fields {
+		of := f.of
+		if theirs := b.field(f.name); theirs != nil {
+			made, ok := join(of, theirs)
+			of, all = made, all && ok
+		} else {
+			made := *of
+			made.optional = true
+			of = &made
+		}
+		fields = append(fields, &field{f.name, of})
+	}
+	for _, f := range b.fields {
+		if a.field(f.name) == nil {
+			made := *f.of
+			made.optional = true
+			fields = append(fields, &field{f.name, &made})
+		}
+	}
+	a.fields = fields
+	return a, all
+}
+
+// noun names a sort for a user.
+func (s sort) noun() string {
+	names := [...]string{"something unknown", "a text", "a whole number", "a number", "a truth value", "a date", "a moment", "a list", "a record", "a message"}
+	return names[s]
+}

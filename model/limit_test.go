@@ -1,0 +1,201 @@
+package model_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/model"
+)
+
+// answering is a model that takes a time for each call, and counts.
+type answering struct {
+	id     string
+	takes  time.Duration
+	usage  model.Usage
+	fail   error  // what it answers instead, where set
+	begins string // a delta before the end
+	calls  atomic.Int64
+	mu     sync.Mutex
+	at     []time.Time // when the calls began
+}
+
+func (a *answering) Info() model.Info {
+	return model.Info{ID: a.id, Encoding: "o200k_base"}
+}
+
+func (a *answering) Generate(ctx context.Context, _ model.Request) iter.Seq2[model.Event, error] {
+	return func(yield func(model.Event, error) bool) {
+		a.calls.Add(1)
+		a.mu.Lock()
+		a.at = append(a.at, time.Now())
+		a.mu.Unlock()
+		select {
+		case <-time.After(a.takes):
+		case <-ctx.Done():
+			yield(model.Event{}, ctx.Err())
+			return
+		}
+		if a.begins != "" && !yield(model.Event{Text: a.begins}, nil) {
+			return
+		}
+		if a.fail != nil {
+			yield(model.Event{}, a.fail)
+			return
+		}
+		yield(model.Event{Response: &model.Response{Message: chat.Text(chat.Assistant, "from "+a.id), Usage: a.usage}}, nil)
+	}
+}
+
+// ask sends n calls at once and waits for all.
+func ask(t *testing.T, m model.Chat, n int) {
+	t.Helper()
+	var group sync.WaitGroup
+	for range n {
+		group.Go(func() {
+			req := model.Request{Messages: []chat.Message{chat.Text(chat.User, "hello there")}}
+			if _, err := model.Call(t.Context(), m, req, nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// most is the most calls that began within any minute.
+func most(at []time.Time) int {
+	best := 0
+	for i := range at {
+		n := 0
+		for j := i; j < len(at) && at[j].Sub(at[i]) < time.Minute; j++ {
+			n++
+		}
+		best = max(best, n)
+	}
+	return best
+}
+
+func TestNoMinuteSeesMoreCallsThanAllowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &answering{id: "m", takes: 300 * time.Millisecond}
+		limited := model.WithPatience(m, model.Patience{Timeout: time.Second, Limit: model.NewLimiter(10, 0)})
+		began := time.Now()
+		ask(t, limited, 35) // longer in line than the timeout of a try: waiting is not trying
+		if got := most(m.at); got != 10 {
+			t.Errorf("%d calls within a minute, want 10", got)
+		}
+		if took := time.Since(began); took < 3*time.Minute || took > 3*time.Minute+time.Second {
+			t.Errorf("35 calls took %s, want a little over 3 minutes", took)
+		}
+	})
+}
+
+func TestNoMinuteSeesMoreTokensThanAllowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &answering{id: "m", takes: time.Second, usage: model.Usage{Input: 60, Output: 40}}
+		limited := model.WithPatience(m, model.Patience{Limit: model.NewLimiter(0, 1000)})
+		began := time.Now()
+		for range 30 {
+			ask(t, limited, 1)
+		}
+		if got := most(m.at); got > 10 {
+			t.Errorf("%d calls of 100 tokens within a minute, 1000 are allowed", got)
+		}
+		if took := time.Since(began); took < 2*time.Minute || took > 3*time.Minute {
+			t.Errorf("3,000 tokens took %s", took)
+		}
+	})
+}
+
+func TestACallThatIsTooLargeForAMinuteRunsAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &answering{id: "m", usage: model.Usage{Input: 5000}}
+		limited := model.WithPatience(m, model.Patience{Limit: model.NewLimiter(0, 100)})
+		ask(t, limited, 3)
+		if got := most(m.at); got != 1 {
+			t.Errorf("%d calls within a minute", got)
+		}
+	})
+}
+
+func TestWhatAProviderAsksToWaitHoldsAllCallsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &answering{id: "m", fail: &model.Error{Model: "m", Status: 429, Message: "slow down", RetryAfter: 20 * time.Second, Temporary: true}}
+		limit := model.NewLimiter(1000, 0)
+		p := model.Patience{MaxAttempts: 2, InitialDelay: time.Second, MaxDelay: time.Minute, Limit: limit}
+		_, err := model.Call(t.Context(), model.WithPatience(m, p), model.Request{}, nil)
+		var failure *model.Error
+		if !errors.As(err, &failure) || failure.Attempts != 2 {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		ask(t, model.WithPatience(&answering{id: "m"}, p), 1)
+		if waited := time.Since(began); waited != 20*time.Second {
+			t.Errorf("the next call waited %s", waited)
+		}
+	})
+}
+
+func TestWaitingForALimitEndsWithTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := model.WithPatience(&answering{id: "m"}, model.Patience{Limit: model.NewLimiter(1, 0)})
+		ask(t, m, 1)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		if _, err := model.Call(ctx, m, model.Request{}, nil); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+			t.Errorf("after %s: %v", time.Since(began), err)
+		}
+	})
+}
+
+func TestFallbacksAnswerInTheirOrder(t *testing.T) {
+	down := func(id string, status int) *answering {
+		return &answering{id: id, fail: &model.Error{Model: id, Status: status, Message: "no"}}
+	}
+	a, b, c, d := down("a", 500), down("b", 401), &answering{id: "c"}, &answering{id: "d"}
+	resp, err := model.Call(t.Context(), model.WithFallbacks(a, b, c, d), model.Request{}, nil)
+	if err != nil || resp.Model != "c" || resp.Message.Text() != "from c" || d.calls.Load() != 0 {
+		t.Fatalf("%+v, %v", resp, err)
+	}
+	resp, err = model.Call(t.Context(), model.WithFallbacks(c, d), model.Request{}, nil)
+	if err != nil || resp.Model != "" {
+		t.Fatalf("the model itself answered as %q: %v", resp.Model, err)
+	}
+	_, err = model.Call(t.Context(), model.WithFallbacks(a, b), model.Request{}, nil)
+	var all *model.FallbackError
+	if !errors.As(err, &all) || len(all.Errors) != 2 || err.Error() != "model a: HTTP 500: no; its fallback b: HTTP 401: no" {
+		t.Errorf("got %v", err)
+	}
+	var first *model.Error
+	if !errors.As(err, &first) || first.Model != "a" {
+		t.Errorf("the model's own error is not to be found: %v", err)
+	}
+}
+
+func TestNobodyElseIsAskedOnceTheAnswerHasBegun(t *testing.T) {
+	a := &answering{id: "a", begins: "I think", fail: &model.Error{Model: "a", Status: 500, Message: "no"}}
+	b := &answering{id: "b"}
+	_, err := model.Call(t.Context(), model.WithFallbacks(a, b), model.Request{Stream: true}, nil)
+	if err == nil || !strings.Contains(err.Error(), "HTTP 500") || b.calls.Load() != 0 {
+		t.Errorf("b was asked %d times, %v", b.calls.Load(), err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	slow := &answering{id: "slow", takes: time.Hour}
+	if _, err := model.Call(ctx, model.WithFallbacks(slow, b), model.Request{}, nil); !errors.Is(err, context.Canceled) || b.calls.Load() != 0 {
+		t.Errorf("after the end b was asked %d times, %v", b.calls.Load(), err)
+	}
+	plain := &answering{id: "plain", fail: fmt.Errorf("a defect")}
+	if _, err := model.Call(t.Context(), model.WithFallbacks(plain, b), model.Request{}, nil); err == nil || b.calls.Load() != 0 {
+		t.Errorf("b was asked %d times, %v", b.calls.Load(), err)
+	}
+}

@@ -1,0 +1,116 @@
+package mock
+
+import (
+	"context"
+	"hash/fnv"
+	"math"
+	"strings"
+	"unicode"
+
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// Embedder makes vectors without a model: it hashes the words of a text and the
+// pieces of three and four characters in them into the vector's places (feature
+// hashing). Texts that share words or parts of words get vectors that point the
+// same way, the same text always gets the same vector, on every machine; texts
+// that mean the same in other words do not meet, because nothing here knows what
+// a word means. It is safe for concurrent use.
+type Embedder struct {
+	info  model.Info
+	count func(text string) int
+}
+
+// Weights of what is hashed: a word that is shared counts for more than its pieces.
+const (
+	wordWeight  = 1.0
+	pieceWeight = 0.35
+)
+
+// NewEmbedder makes the mock embedding model that a document declares. For
+// another model's place give that model as standsFor: the vectors have the
+// length that m declares in any case.
+func NewEmbedder(m *spec.EmbeddingModel, opts Options) *Embedder {
+	e := &Embedder{info: model.DescribeEmbedder(m), count: opts.Count}
+	if other := opts.StandsFor; other != nil {
+		stood := model.Describe(other)
+		e.info.StandsFor, e.info.Encoding = stood.ID, stood.Encoding
+	}
+	e.info.Provider, e.info.Mock = "mock", true
+	if e.count == nil {
+		e.count = counter(e.info.Encoding)
+	}
+	return e
+}
+
+// Info tells what the mock is.
+func (e *Embedder) Info() model.Info { return e.info }
+
+// Embed makes one vector of length 1 of each text.
+func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, model.Usage, error) {
+	vectors, usage := make([][]float32, len(texts)), model.Usage{}
+	for i, text := range texts {
+		if err := ctx.Err(); err != nil {
+			return nil, usage, err
+		}
+		vectors[i] = hashed(text, max(e.info.Dimensions, 1))
+		usage.Input += e.count(text)
+	}
+	return vectors, usage, nil
+}
+
+// hashed is the vector of a text.
+func hashed(text string, dimensions int) []float32 {
+	sums := make([]float64, dimensions)
+	add := func(feature string, weight float64) {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(feature)) // a hash takes everything
+		sum := mixed(h.Sum64())
+		if sum>>63 == 1 { // the sign keeps features that meet in one place from adding up
+			weight = -weight
+		}
+		sums[sum%uint64(dimensions)] += weight
+	}
+	apart := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) }
+	words := strings.FieldsFunc(strings.ToLower(text), apart)
+	if len(words) == 0 {
+		words = []string{text} // signs alone
+	}
+	for _, word := range words {
+		add(word, wordWeight)
+		framed := []rune("^" + word + "$") // so that beginnings and ends of words count as such
+		for _, n := range []int{3, 4} {
+			for i := 0; i+n <= len(framed); i++ {
+				add(string(framed[i:i+n]), pieceWeight)
+			}
+		}
+	}
+	return unit(sums)
+}
+
+// mixed spreads a hash over all its bits: FNV's low bits alone fill places unevenly.
+func mixed(h uint64) uint64 {
+	h ^= h >> 33
+	h *= 0xff51afd7ed558ccd
+	h ^= h >> 33
+	h *= 0xc4ceb9fe1a85ec53
+	return h ^ h>>33
+}
+
+// unit makes a vector of length 1; one of zeros gets all of it in its first place.
+func unit(sums []float64) []float32 {
+	length := 0.0
+	for _, x := range sums {
+		length += x * x
+	}
+	v := make([]float32, len(sums))
+	if length == 0 {
+		v[0] = 1
+		return v
+	}
+	for i, x := range sums {
+		v[i] = float32(x / math.Sqrt(length))
+	}
+	return v
+}

@@ -1,0 +1,218 @@
+package records
+
+import (
+	"archive/zip"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+)
+
+// An Excel workbook is a zip of XML parts (ECMA-376). Three of them matter here:
+// the first sheet, which is read row by row; the texts that its cells share, which
+// are held; and the styles, which tell that a number is a date.
+
+// maxShared is the most bytes of shared texts that a workbook may hold in memory.
+const maxShared = 512 << 20
+
+// workbook is the parts of a workbook by name.
+type workbook struct {
+	parts  map[string]*zip.File
+	shared []string
+	styles []clock // of each cell style, what its numbers are
+	apple  bool    // days are counted from 1904
+}
+
+// clock is what a number stands for under its style.
+type clock int
+
+const (
+	noClock   clock = iota // a number
+	dayClock               // a date
+	bothClock              // a date with a time of day
+	timeClock              // a time of day
+)
+
+// startExcel opens the first sheet and reads its header.
+func (r *Reader) startExcel(file io.ReaderAt, size int64) error {
+	damaged := func(err error) error {
+		var known *FileError
+		if errors.As(err, &known) {
+			return known
+		}
+		return &FileError{Path: r.path, Reason: "is damaged or not a complete Excel workbook", Err: err}
+	}
+	archive, err := zip.NewReader(&meterAt{file, size, &r.read}, size)
+	if err != nil {
+		return damaged(err)
+	}
+	b := &workbook{parts: map[string]*zip.File{}}
+	for _, f := range archive.File {
+		b.parts[strings.ToLower(strings.TrimPrefix(f.Name, "/"))] = f
+	}
+	if b.parts["xl/workbook.xml"] == nil {
+		return &FileError{Path: r.path, Reason: "is a zip archive without an Excel workbook in it"}
+	}
+	part, err := b.firstSheet()
+	if err == nil {
+		err = errors.Join(b.readShared(), b.readStyles())
+	}
+	if err != nil {
+		return damaged(err)
+	}
+	in, err := part.Open()
+	if err != nil {
+		return damaged(err)
+	}
+	r.closers = append(r.closers, in)
+	s := &sheet{book: b, dec: xml.NewDecoder(in), path: r.path}
+	header, err := s.row()
+	switch {
+	case errors.Is(err, io.EOF):
+		return &FileError{Path: r.path, Reason: "the first sheet is empty"}
+	case err != nil:
+		return damaged(err)
+	}
+	for len(header) > 0 && strings.TrimSpace(header[len(header)-1]) == "" {
+		header = header[:len(header)-1]
+	}
+	if r.columns, err = headerOf(header); err != nil {
+		return &FileError{Path: r.path, Line: s.line, Reason: err.Error()}
+	}
+	r.next = func() (Record, error) {
+		rec, err := s.next(r.columns)
+		var fault *RowError
+		if err != nil && !errors.Is(err, io.EOF) && !errors.As(err, &fault) {
+			err = damaged(err)
+		}
+		return rec, err
+	}
+	return nil
+}
+
+// walk hands the opening tags of a part to visit, with the decoder behind them.
+func (b *workbook) walk(name string, visit func(*xml.Decoder, xml.StartElement) error) error {
+	part := b.parts[name]
+	if part == nil {
+		return nil
+	}
+	in, err := part.Open()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }() // only read
+	for dec := xml.NewDecoder(in); ; {
+		token, err := dec.Token()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if start, ok := token.(xml.StartElement); ok {
+			if err := visit(dec, start); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// attr is an attribute by its name without a namespace.
+func attr(e xml.StartElement, name string) string {
+	for _, a := range e.Attr {
+		if a.Name.Local == name {
+			return a.Value
+		}
+	}
+	return ""
+}
+
+// firstSheet is the part of the sheet that stands first in the workbook.
+func (b *workbook) firstSheet() (*zip.File, error) {
+	first, target := "", ""
+	err := b.walk("xl/workbook.xml", func(_ *xml.Decoder, e xml.StartElement) error {
+		switch e.Name.Local {
+		case "workbookPr":
+			b.apple = isTrue(attr(e, "date1904"))
+		case "sheet":
+			for _, a := range e.Attr {
+				if first == "" && a.Name.Local == "id" { // r:id; sheetId is another name
+					first = a.Value
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = b.walk("xl/_rels/workbook.xml.rels", func(_ *xml.Decoder, e xml.StartElement) error {
+		if e.Name.Local == "Relationship" && attr(e, "Id") == first {
+			target = attr(e, "Target")
+		}
+		return nil
+	})
+	if !strings.HasPrefix(target, "/") {
+		target = path.Join("xl", target)
+	}
+	part := b.parts[strings.ToLower(strings.TrimPrefix(target, "/"))]
+	if err == nil && part == nil {
+		err = errors.New("there is no sheet")
+	}
+	return part, err
+}
+
+func isTrue(s string) bool { return s == "1" || s == "true" }
+
+// readShared reads the texts that cells share. Readings for pronunciation (rPh)
+// are no part of them.
+func (b *workbook) readShared() error {
+	size := 0
+	return b.walk("xl/sharedstrings.xml", func(dec *xml.Decoder, e xml.StartElement) error {
+		if e.Name.Local != "si" {
+			return nil
+		}
+		text, err := textOf(dec)
+		if size += len(text); size > maxShared {
+			return fmt.Errorf("its texts are longer than %d MB", maxShared>>20)
+		}
+		b.shared = append(b.shared, text)
+		return err
+	})
+}
+
+// textOf is the text of the runs of an element whose opening tag was read.
+func textOf(dec *xml.Decoder) (string, error) {
+	var text strings.Builder
+	for depth, inside := 1, 0; depth > 0; {
+		token, err := dec.Token()
+		if err != nil {
+			return "", err
+		}
+		switch t := token.(type) {
+		case xml.StartElement:
+			if t.Name.Local == "rPh" {
+				if err := dec.Skip(); err != nil {
+					return "", err
+				}
+				continue
+			}
+			depth++
+			if t.Name.Local == "t" {
+				inside = depth
+			}
+		case xml.EndElement:
+			if depth == inside {
+				inside = 0
+			}
+			depth--
+		case xml.CharData:
+			if inside > 0 && text.Len() < maxRecord {
+				text.Write(t)
+			}
+		}
+	}
+	return text.String(), nil
+}

@@ -1,0 +1,335 @@
+package records
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxColumns is how many columns a sheet can have.
+const maxColumns = 16384
+
+// sheet reads the rows of a sheet. Cells are texts, as those of a CSV file are:
+// numbers in their shortest form, dates and times in ISO 8601.
+type sheet struct {
+	book  *workbook
+	dec   *xml.Decoder
+	path  string
+	line  int      // the row's number in the sheet, from 1
+	cells []string // of the row, filled again for the next
+	fault string   // what is wrong with a cell of the row; empty for nothing
+}
+
+// next is the next row with anything in it, under the header's columns.
+func (s *sheet) next(columns []string) (Record, error) {
+	cells, err := s.row()
+	if err != nil {
+		return Record{}, err
+	}
+	rec := Record{Line: s.line, Columns: columns, Values: make([]any, len(columns))}
+	for i := range columns {
+		rec.Values[i] = ""
+		if i < len(cells) {
+			rec.Values[i] = cells[i]
+		}
+	}
+	if s.fault != "" {
+		return rec, &RowError{Reason: s.fault}
+	}
+	for i := len(columns); i < len(cells); i++ {
+		if cells[i] != "" {
+			return rec, &RowError{Reason: fmt.Sprintf("the cell %s%d has no column in the header", letters(i), s.line)}
+		}
+	}
+	return rec, nil
+}
+
+// row reads the next row that has anything in it.
+func (s *sheet) row() ([]string, error) {
+	for {
+		token, err := s.dec.Token()
+		if err != nil {
+			return nil, err
+		}
+		switch t := token.(type) {
+		case xml.StartElement:
+			if t.Name.Local != "row" {
+				continue
+			}
+			s.line++
+			if n, err := strconv.Atoi(attr(t, "r")); err == nil {
+				s.line = n
+			}
+			if err := s.fill(); err != nil {
+				return nil, err
+			}
+			if strings.Join(s.cells, "") != "" || s.fault != "" {
+				return s.cells, nil
+			}
+		case xml.EndElement:
+			if t.Name.Local == "sheetData" {
+				return nil, io.EOF
+			}
+		}
+	}
+}
+
+// fill reads the cells of a row whose opening tag was read.
+func (s *sheet) fill() error {
+	s.cells, s.fault = s.cells[:0], ""
+	at := -1
+	for {
+		token, err := s.dec.Token()
+		if err != nil {
+			return err
+		}
+		switch t := token.(type) {
+		case xml.StartElement:
+			if t.Name.Local != "c" {
+				if err := s.dec.Skip(); err != nil {
+					return err
+				}
+				continue
+			}
+			at++
+			if n, ok := columnOf(attr(t, "r")); ok {
+				at = n
+			}
+			if at >= maxColumns {
+				return errors.New("a row is wider than a sheet can be")
+			}
+			text, err := s.cell(t)
+			if err != nil {
+				return err
+			}
+			for len(s.cells) <= at {
+				s.cells = append(s.cells, "")
+			}
+			s.cells[at] = text
+		case xml.EndElement:
+			return nil // of the row: what lies inside was read whole
+		}
+	}
+}
+
+// columnOf is the column of a cell's place, such as AB12, from 0.
+func columnOf(place string) (int, bool) {
+	n := 0
+	for i := range len(place) {
+		c := place[i] | 0x20
+		if c < 'a' || c > 'z' {
+			return n - 1, i > 0
+		}
+		if n = n*26 + int(c-'a') + 1; n > maxColumns {
+			return n, true
+		}
+	}
+	return n - 1, n > 0
+}
+
+// letters is the name of a column: A to Z, AA and so on.
+func letters(column int) string {
+	if column < 26 {
+		return string(rune('A' + column))
+	}
+	return letters(column/26-1) + letters(column%26)
+}
+
+// cell is the text of a cell whose opening tag was read.
+func (s *sheet) cell(c xml.StartElement) (string, error) {
+	kind, raw := attr(c, "t"), ""
+	for {
+		token, err := s.dec.Token()
+		if err != nil {
+			return "", err
+		}
+		switch t := token.(type) {
+		case xml.StartElement:
+			switch t.Name.Local {
+			case "v":
+				raw, err = content(s.dec)
+			case "is":
+				raw, err = textOf(s.dec)
+			default: // the formula; its result stands in v
+				err = s.dec.Skip()
+			}
+			if err != nil {
+				return "", err
+			}
+		case xml.EndElement:
+			return s.shown(c, kind, raw), nil
+		}
+	}
+}
+
+// content is the text of an element without children.
+func content(dec *xml.Decoder) (string, error) {
+	var text string
+	for {
+		token, err := dec.Token()
+		if err != nil {
+			return "", err
+		}
+		switch t := token.(type) {
+		case xml.CharData:
+			text += string(t)
+		case xml.EndElement:
+			return text, nil
+		}
+	}
+}
+
+// shown is what a cell holds, by its kind.
+func (s *sheet) shown(c xml.StartElement, kind, raw string) string {
+	switch kind {
+	case "s":
+		if i, err := strconv.Atoi(strings.TrimSpace(raw)); err == nil && i >= 0 && i < len(s.book.shared) {
+			return s.book.shared[i]
+		}
+		s.fault = fmt.Sprintf("the cell %s names a text that the workbook does not have", attr(c, "r"))
+		return ""
+	case "str", "inlineStr", "d": // a formula's text, a text of its own, a date in ISO 8601
+		return raw
+	case "b":
+		return strconv.FormatBool(isTrue(raw))
+	case "e":
+		s.fault = fmt.Sprintf("the cell %s holds the error %s", attr(c, "r"), raw)
+		return ""
+	}
+	x, err := strconv.ParseFloat(raw, 64)
+	if err != nil {
+		return raw
+	}
+	style, _ := strconv.Atoi(attr(c, "s"))
+	if style > 0 && style < len(s.book.styles) && s.book.styles[style] != noClock {
+		if text, ok := moment(x, s.book.styles[style], s.book.apple); ok {
+			return text
+		}
+	}
+	if x == math.Trunc(x) && math.Abs(x) < 1e15 {
+		return strconv.FormatInt(int64(x), 10)
+	}
+	return strconv.FormatFloat(x, 'g', -1, 64)
+}
+
+// moment is a number of days as ISO 8601. Excel takes 1900 for a leap year, so
+// that its days before March of that year are off by one, and has times of day
+// as days below 1.
+func moment(days float64, c clock, apple bool) (string, bool) {
+	const last = 2958466 // the day after 9999-12-31
+	if days < 0 || days >= last {
+		return "", false
+	}
+	if c == timeClock && days >= 1 && days < 366 {
+		return "", false // so many hours, not a time of day
+	}
+	epoch := time.Date(1899, 12, 30, 0, 0, 0, 0, time.UTC)
+	switch {
+	case apple:
+		epoch = time.Date(1904, 1, 1, 0, 0, 0, 0, time.UTC)
+	case days >= 1 && days < 60:
+		days++
+	}
+	whole, part := math.Modf(days)
+	at := epoch.AddDate(0, 0, int(whole)).Add(time.Duration(math.Round(part*86400e3)) * time.Millisecond)
+	switch {
+	case c == timeClock && days < 1:
+		return at.Format("15:04:05.999"), true
+	case c == dayClock && part == 0:
+		return at.Format(time.DateOnly), true
+	}
+	return at.Format("2006-01-02T15:04:05.999"), true
+}
+
+// readStyles finds out which styles show numbers as dates and times.
+func (b *workbook) readStyles() error {
+	own := map[string]clock{} // the workbook's own formats by number
+	inCells := false          // cellXfs, not the styles that they are based on
+	return b.walk("xl/styles.xml", func(_ *xml.Decoder, e xml.StartElement) error {
+		switch e.Name.Local {
+		case "numFmt":
+			own[attr(e, "numFmtId")] = clockOf(attr(e, "formatCode"))
+		case "cellXfs":
+			inCells = true
+		case "cellStyles", "dxfs", "tableStyles":
+			inCells = false
+		case "xf":
+			if !inCells {
+				return nil
+			}
+			id := attr(e, "numFmtId")
+			c, ok := own[id]
+			if n, err := strconv.Atoi(id); !ok && err == nil {
+				c = builtIn(n)
+			}
+			b.styles = append(b.styles, c)
+		}
+		return nil
+	})
+}
+
+// builtIn is what the formats that every workbook has show (ECMA-376, 18.8.30).
+func builtIn(id int) clock {
+	switch {
+	case id >= 14 && id <= 17, id >= 27 && id <= 31, id == 36, id >= 50 && id <= 54, id == 57, id == 58:
+		return dayClock
+	case id == 22:
+		return bothClock
+	case id >= 18 && id <= 21, id >= 32 && id <= 35, id >= 45 && id <= 47, id == 55, id == 56:
+		return timeClock
+	}
+	return noClock
+}
+
+// clockOf reads a format's code: letters for years and days, for hours and
+// seconds, outside of quotes, brackets and escapes. An m is a month beside days
+// and years, a minute beside hours and seconds.
+func clockOf(code string) clock {
+	code, _, _ = strings.Cut(code, ";")
+	day, hour, month := false, false, false
+	for i := 0; i < len(code); i++ {
+		switch c := code[i]; c {
+		case '"':
+			end := strings.IndexByte(code[i+1:], '"')
+			if end < 0 {
+				return noClock
+			}
+			i += end + 1
+		case '\\', '_', '*':
+			i++
+		case '[': // a colour, a condition or a language; [h] counts hours beyond a day
+			end := strings.IndexByte(code[i:], ']')
+			if end < 0 {
+				return noClock
+			}
+			if inner := strings.ToLower(strings.Trim(code[i+1:i+end], " ")); inner != "" && strings.Trim(inner, "hms") == "" {
+				hour = true
+			}
+			i += end
+		case 'y', 'Y', 'd', 'D':
+			day = true
+		case 'h', 'H', 's', 'S':
+			hour = true
+		case 'm', 'M':
+			month = true
+		case 'G', 'g':
+			if strings.HasPrefix(strings.ToLower(code[i:]), "general") {
+				return noClock
+			}
+		}
+	}
+	switch {
+	case day && hour:
+		return bothClock
+	case hour:
+		return timeClock
+	case day, month:
+		return dayClock
+	}
+	return noClock
+}

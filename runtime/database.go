@@ -1,0 +1,50 @@
+package runtime
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/qtype-dev/qtype/database"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// databases are the connections of the application's SQLSource steps. The zero
+// value is ready; it is safe for concurrent use.
+type databases struct {
+	mu   sync.Mutex
+	open map[*spec.SQLSource]*database.Source
+}
+
+// database is the shared source of a step's rows. It connects when it is first asked.
+func (a *App) database(s *spec.SQLSource) (*database.Source, error) {
+	a.databases.mu.Lock()
+	defer a.databases.mu.Unlock()
+	if made, ok := a.databases.open[s]; ok {
+		return made, nil
+	}
+	address, err := a.secret(s.Connection)
+	if err != nil {
+		return nil, err
+	}
+	made, err := database.Open(address, s.Query)
+	if err != nil {
+		return nil, err
+	}
+	if a.databases.open == nil {
+		a.databases.open = map[*spec.SQLSource]*database.Source{}
+	}
+	a.databases.open[s] = made
+	return made, nil
+}
+
+// close ends all connections.
+func (d *databases) close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var errs []error
+	for _, s := range d.open {
+		errs = append(errs, s.Close())
+	}
+	d.open = nil
+	return errors.Join(errs...)
+}

@@ -1,0 +1,67 @@
+package runtime
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/model/provider"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// shareEmbedder makes an embedding model's shared object when it is first asked for.
+func (a *App) shareEmbedder(m *spec.EmbeddingModel) {
+	a.embedders[m] = sync.OnceValues(func() (model.Embedder, error) {
+		err := missing(m, "model "+m.ID,
+			setting{key: "fallbacks", used: len(m.Fallbacks) > 0})
+		if err != nil {
+			return nil, err
+		}
+		made, err := provider.NewEmbedder(m, provider.Options{Getenv: a.opts.Getenv, HTTP: a.opts.HTTP, Secret: a.secret})
+		return made, placed(m, err)
+	})
+}
+
+// embedder is the shared object of an embedding model, for the steps and the
+// memories that name it.
+func (a *App) embedder(m *spec.EmbeddingModel) (model.Embedder, error) {
+	made, ok := a.embedders[m]
+	if !ok {
+		return nil, fmt.Errorf("model %s is not part of the application", m.ID)
+	}
+	return made()
+}
+
+// Embedder is the shared embedding model of that id.
+func (a *App) Embedder(id string) (model.Embedder, error) {
+	for m, made := range a.embedders {
+		if m.ID == id {
+			return made()
+		}
+	}
+	return nil, fmt.Errorf("no embedding model has the id %q", id)
+}
+
+// modelInfo tells what a model is that a step asks, making it where no run did yet.
+func (a *App) modelInfo(m spec.ModelEntity) (model.Info, error) {
+	if e, ok := m.(*spec.EmbeddingModel); ok {
+		made, err := a.embedder(e)
+		if err != nil {
+			return model.Info{}, err
+		}
+		return made.Info(), nil
+	}
+	made, err := a.models[m.Base()]()
+	if err != nil {
+		return model.Info{}, err
+	}
+	return made.Info(), nil
+}
+
+// embedderOf is the embedding model that a step asks; nil where there is none.
+func embedderOf(s spec.Step) *spec.EmbeddingModel {
+	if s, ok := s.(*spec.InvokeEmbedding); ok {
+		return s.Model.To
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+package runtime
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/model/provider"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// shareModel makes a chat model's shared object when it is first asked for: the
+// model by itself, which its own steps and those that fall back on it share
+// with its rate limit, and the model with its fallbacks.
+func (a *App) shareModel(m *spec.Model) {
+	a.alone[m] = sync.OnceValues(func() (model.Chat, error) {
+		made, err := provider.New(m, provider.Options{Getenv: a.opts.Getenv, HTTP: a.opts.HTTP, Secret: a.secret})
+		return made, placed(m, err)
+	})
+	a.models[m] = sync.OnceValues(func() (model.Chat, error) {
+		first, err := a.alone[m]()
+		if err != nil {
+			return nil, err
+		}
+		var others []model.Chat
+		for _, f := range fallbacks(m)[1:] {
+			alone, ok := a.alone[f]
+			if !ok {
+				return nil, fmt.Errorf("model %s: its fallback %s is not part of the application", m.ID, f.ID)
+			}
+			other, err := alone()
+			if err != nil {
+				return nil, fmt.Errorf("%smodel %s: its fallback cannot be made: %w", at(m), m.ID, err)
+			}
+			others = append(others, other)
+		}
+		return model.WithFallbacks(first, others...), nil
+	})
+}
+
+// fallbacks are a model and those that are asked in its place, in their order:
+// its fallbacks, then theirs, each once.
+func fallbacks(m *spec.Model) []*spec.Model {
+	all := []*spec.Model{m}
+	for i := 0; i < len(all); i++ {
+		for _, f := range all[i].Fallbacks {
+			if f.To != nil && !slices.Contains(all, f.To.Base()) {
+				all = append(all, f.To.Base())
+			}
+		}
+	}
+	return all
+}

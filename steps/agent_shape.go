@@ -1,0 +1,94 @@
+package steps
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/tool"
+	"github.com/qtype-dev/qtype/value"
+)
+
+// maxMended is how often a model is told that its answer does not fit, before the row fails.
+const maxMended = 2
+
+// shape is the type that an answer must have: it is asked for as a JSON schema,
+// and what comes is checked.
+type shape struct {
+	of     *spec.Variable
+	schema json.RawMessage
+}
+
+func shapeOf(v *spec.Variable) *shape {
+	return &shape{v, tool.SchemaOf(v.Type.Custom)}
+}
+
+// demand asks for the shape: of providers that can hold a model to a schema, and
+// for all others in words, which stand after the conversation and are kept nowhere.
+func (s *shape) demand(req *model.Request) {
+	if s == nil {
+		return
+	}
+	req.Schema = &model.Schema{Name: wireName(s.of.Type.Name), JSON: s.schema}
+	req.Messages = append(req.Messages[:len(req.Messages):len(req.Messages)], chat.Message{Role: chat.System, Blocks: []chat.Block{{Type: "text",
+		Text: "When you answer, answer with one JSON object that fits this JSON schema, and with nothing else: " + string(s.schema)}}})
+}
+
+// read makes a value of an answer. A model that could not be held to the schema
+// may have put its JSON into a fence.
+func (s *shape) read(text string) (any, error) {
+	text = strings.TrimSpace(text)
+	if rest, fenced := strings.CutPrefix(text, "```"); fenced {
+		if _, after, ok := strings.Cut(rest, "\n"); ok {
+			rest = after
+		}
+		text = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "```"))
+	}
+	v, err := value.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("it is not JSON: %w", err)
+	}
+	v, err = value.For(s.of, v)
+	if err != nil {
+		return nil, fmt.Errorf("it is no %s: %w", s.of.Type, err)
+	}
+	return v, nil
+}
+
+// misshapen tells the model when its answer does not fit, so that it is asked
+// again; after the second time that is an error. The memory holds the answer that fits only.
+func (a *agent) misshapen(answer *chat.Message, d *dialogue, mended *int) (again bool, err error) {
+	if a.shape == nil || silent(*answer) {
+		return false, nil
+	}
+	_, wrong := a.shape.read(answer.Text())
+	switch {
+	case wrong == nil:
+		return false, nil
+	case *mended >= maxMended:
+		return false, fmt.Errorf("the model's answer does not fit the type %s, also after it was told %d times: %w", a.shape.of.Type, *mended, wrong)
+	}
+	*mended++
+	answer.ToolCalls = nil
+	told := chat.Text(chat.User, fmt.Sprintf("This answer cannot be read: %s. Answer again, with the JSON object alone.", wrong))
+	d.aside = append(d.aside, *answer, told)
+	return true, nil
+}
+
+// give puts the answer into the output: as a record where a type of the
+// document's own is declared.
+func (a *agent) give(row *Row, answer chat.Message, emit Emit) error {
+	if a.shape == nil {
+		a.answer(row, a.out, answer)
+		return emit(row)
+	}
+	v, err := a.shape.read(answer.Text())
+	if err != nil {
+		return fmt.Errorf("the model's answer does not fit: %w", err)
+	}
+	a.out.write(row, v)
+	return emit(row)
+}

@@ -1,0 +1,79 @@
+package steps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/value"
+)
+
+// embedding turns a text into a vector (steps.md 2, InvokeEmbedding).
+type embedding struct {
+	id      string
+	model   model.Embedder
+	in, out slot
+}
+
+func buildEmbedding(s *spec.InvokeEmbedding, env *Env) (Runner, error) {
+	in, out, err := env.inOut(&s.StepBase)
+	if err != nil {
+		return nil, err
+	}
+	if s.Model.To == nil || env.Embedder == nil {
+		return nil, errors.New("the model is not linked")
+	}
+	m, err := env.Embedder(s.Model.To)
+	if err != nil {
+		return nil, err
+	}
+	return &embedding{id: s.ID, model: m, in: in, out: out}, nil
+}
+
+// Process asks the model for one vector.
+func (s *embedding) Process(ctx context.Context, row *Row, emit Emit) error {
+	content, err := s.in.read(row)
+	if err != nil {
+		return err
+	}
+	text, err := s.text(content)
+	if err != nil {
+		return err
+	}
+	vectors, usage, err := s.model.Embed(ctx, []string{text})
+	if usage != (model.Usage{}) {
+		report(ctx, Event{Kind: EventUsage, Step: s.id, Session: row.Session, Row: row.Number, Input: usage.Input, Output: usage.Output})
+	}
+	if err != nil {
+		return err
+	}
+	s.out.write(row, Embedding(vectors[0], content))
+	return emit(row)
+}
+
+// text is what is embedded. Values that are no text are written as they would
+// be printed; a picture is none that can be.
+func (s *embedding) text(content any) (string, error) {
+	if s.in.of.Type.IsMedia() {
+		return "", fmt.Errorf("the model %s embeds texts only; %s is of type %s", s.model.Info().ID, s.in.of.ID, s.in.of.Type)
+	}
+	switch content.(type) {
+	case nil:
+		return "", fmt.Errorf("%s is null: there is nothing to embed", s.in.of.ID)
+	case []byte:
+		return "", fmt.Errorf("the model %s embeds texts only; %s holds bytes", s.model.Info().ID, s.in.of.ID)
+	}
+	return value.Text(content), nil
+}
+
+// Embedding is the record of a vector and what it was made of.
+func Embedding(vector []float32, content any) *value.Record {
+	numbers := make([]any, len(vector))
+	for i, x := range vector {
+		numbers[i] = float64(x)
+	}
+	return value.NewRecord("Embedding", value.Field{Name: "vector", Value: numbers},
+		value.Field{Name: "content", Value: content}, value.Field{Name: "metadata", Value: value.NewRecord("")})
+}

@@ -1,0 +1,132 @@
+package steps_test
+
+import (
+	"database/sql"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/qtype-dev/qtype/database"
+	"github.com/qtype-dev/qtype/internal/servertest"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/steps"
+)
+
+var mariadb = servertest.Shared{Start: func() (*servertest.Server, error) { return servertest.MariaDB() }}
+
+// orders is a table of an SQLite file.
+func orders(t testing.TB) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "shop.db")
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }() // its statements are checked
+	for _, s := range []string{
+		"CREATE TABLE orders (no TEXT, customer TEXT, total DECIMAL(8,2), paid BOOLEAN, placed DATE, items JSON, note TEXT, qty INTEGER)",
+		`INSERT INTO orders VALUES ('007', 'ada', '12.50', 1, '2024-02-29', '["pen","ink"]', 'ok', 3)`,
+		`INSERT INTO orders VALUES ('008', 'ada', '7', 0, '2024-03-01', '[]', NULL, NULL)`,
+		`INSERT INTO orders VALUES ('009', 'bob', 'many', 0, '2024-03-02', '{', 'ok', 1)`,
+	} {
+		if _, err := db.Exec(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return "sqlite:///" + path
+}
+
+// selecting builds an SQLSource.
+func selecting(t testing.TB, l layout, address, query string, inputs, outputs []string) (steps.Runner, error) {
+	t.Helper()
+	s := &spec.SQLSource{StepBase: l.base("ask", inputs, outputs), Query: query, Connection: spec.NewSecret(address)}
+	return steps.Build(s, &steps.Env{Slots: l, Database: func(s *spec.SQLSource) (*database.Source, error) {
+		source, err := database.Open(s.Connection.Reveal(), s.Query)
+		if err == nil {
+			t.Cleanup(func() { _ = source.Close() })
+		}
+		return source, err
+	}})
+}
+
+func TestSQLSource(t *testing.T) {
+	address := orders(t)
+	order := custom(t, "Order", "sku: text")
+	l := declare(t, []*spec.CustomType{order}, "customer: text", "no: text", "total: float", "paid: boolean", "placed: date",
+		"items: list[text]", "note: text?", "qty: int?", "number: int", "missing: text?", "wanted: text", "Customer: text")
+	const ada = "SELECT * FROM orders WHERE customer = :customer ORDER BY no"
+	for _, c := range []struct {
+		what, query     string
+		inputs, outputs []string
+		row             map[string]any
+		want            []string
+	}{
+		{"types, NULL, order, and what the row had", ada, []string{"customer"},
+			[]string{"no", "total", "paid", "placed", "items", "note", "qty"}, map[string]any{"customer": "ada", "wanted": "kept"},
+			[]string{`{"customer":"ada","no":"007","total":12.5,"paid":true,"placed":"2024-02-29","items":["pen","ink"],"note":"ok","qty":3,"wanted":"kept"}`,
+				`{"customer":"ada","no":"008","total":7,"paid":false,"placed":"2024-03-01","items":[],"note":null,"qty":null,"wanted":"kept"}`}},
+		{"no rows", ada, []string{"customer"}, []string{"no"}, map[string]any{"customer": "' OR 1=1 --"}, nil},
+		{"a result row that does not fit fails alone", "SELECT no, total FROM orders ORDER BY no DESC", nil, []string{"no", "total"}, nil,
+			[]string{`error: result row 1: total: expected float, got "many"`, `{"no":"008","total":7}`, `{"no":"007","total":12.5}`}},
+		{"a number is read as what is declared", "SELECT CAST(no AS INTEGER) AS number, qty AS no FROM orders WHERE no = '007'", nil,
+			[]string{"number", "no"}, nil, []string{`{"no":"3","number":7}`}},
+		{"NULL where a value is needed", "SELECT note AS no FROM orders WHERE no = '008'", nil, []string{"no"}, nil,
+			[]string{`error: result row 1: no: expected text, got null`}},
+		{"an unset input fails the row", ada, []string{"customer"}, []string{"no"}, nil, []string{`error: variable customer is not set`}},
+		{"a null input is NULL", "SELECT :note IS NULL AS number", []string{"note"}, []string{"number"}, map[string]any{"note": nil},
+			[]string{`{"note":null,"number":1}`}},
+		{"a missing column", "SELECT no, qty FROM orders", nil, []string{"no", "wanted"}, nil,
+			[]string{`error: the query gives no column "wanted"; columns are no, qty`}},
+		{"an optional output needs no column", "SELECT 'x' AS no", nil, []string{"no", "missing"}, nil, []string{`{"no":"x","missing":null}`}},
+		{"capitals differ", "SELECT 'x' AS NO, 'low' AS customer, 'up' AS \"Customer\"", nil, []string{"no", "Customer"}, nil, []string{`{"no":"x","Customer":"up"}`}},
+		{"one name twice", "SELECT 1 AS number, 2 AS number", nil, []string{"number"}, nil,
+			[]string{`error: the query gives two columns "number": give them names with AS`}},
+	} {
+		r, err := selecting(t, l, address, c.query, c.inputs, c.outputs)
+		if err != nil {
+			t.Errorf("%s: %v", c.what, err)
+			continue
+		}
+		expect(t, c.what, drive(t, l, r, l.row(c.row)), c.want...)
+	}
+}
+
+func TestSQLSourceBuild(t *testing.T) {
+	l := declare(t, nil, "name: text", "age: int")
+	for query, want := range map[string]string{
+		"SELECT :nam AS age":           "the query uses :nam, which is no input; inputs are name",
+		"SELECT 1 AS age; SELECT 2":    "query line 1, column 18: a second statement begins here: a query is one statement",
+		"SELECT 'x AS age":             "query line 1, column 8: this quote is never closed",
+		"SELECT ? AS age WHERE :name;": "query line 1, column 8: a ? stands for no value: write the name of an input, such as :name",
+	} {
+		if _, err := selecting(t, l, "sqlite://", query, []string{"name"}, []string{"age"}); err == nil || err.Error() != want {
+			t.Errorf("%s: got %v, want %s", query, err, want)
+		}
+	}
+	if _, err := selecting(t, l, "mssql://u:secr3t@h/db", "SELECT 1", nil, []string{"age"}); err == nil || !strings.Contains(err.Error(), `"mssql"`) ||
+		strings.Contains(err.Error(), "secr3t") {
+		t.Errorf("mssql: %v", err)
+	}
+}
+
+// What the drivers of servers give is coerced as what SQLite gives.
+func TestSQLSourceServers(t *testing.T) {
+	l := declare(t, nil, "ids: list[int]", "no: text", "total: float", "paid: boolean", "placed: date", "at: datetime", "tags: list[text]", "id: int", "raw: bytes")
+	outputs := []string{"no", "total", "paid", "placed", "at", "tags", "id", "raw"}
+	want := `{"ids":[7,8],"no":"12.50","total":12.5,"paid":true,"placed":"2024-02-29","at":"2024-02-29T12:30:00","tags":["a","b"],"id":%s,"raw":{"base64":"AP8="}}`
+	server := mariadb.Get(t)
+	for address, query := range map[string]string{
+		postgresURL(t): `SELECT 12.50::numeric AS no, 12.50::numeric AS total, true AS paid, DATE '2024-02-29' AS placed,
+			TIMESTAMP '2024-02-29 12:30' AS at, ARRAY['a','b'] AS tags, i AS id, '\x00ff'::bytea AS raw FROM generate_series(1, 9) i WHERE i = ANY(:ids) ORDER BY i`,
+		"mariadb://shop:" + servertest.Password + "@" + server.Address() + "/shop": `SELECT CAST(12.5 AS DECIMAL(5,2)) AS no, CAST(12.5 AS DECIMAL(5,2)) AS total, 1=1 AS paid,
+			DATE '2024-02-29' AS placed, TIMESTAMP '2024-02-29 12:30:00' AS at, JSON_ARRAY('a','b') AS tags, seq AS id, x'00ff' AS raw FROM seq_1_to_9 WHERE JSON_CONTAINS(:ids, seq) ORDER BY seq`,
+	} {
+		r, err := selecting(t, l, address, query, []string{"ids"}, outputs)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		expect(t, strings.SplitN(address, ":", 2)[0], drive(t, l, r, l.row(map[string]any{"ids": []any{int64(7), int64(8)}})), fmt.Sprintf(want, "7"), fmt.Sprintf(want, "8"))
+	}
+}

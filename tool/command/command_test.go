@@ -1,0 +1,127 @@
+package command_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/tool"
+	"github.com/qtype-dev/qtype/tool/command"
+	"github.com/qtype-dev/qtype/value"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// script writes an executable file and tells its name relative to the folder.
+func script(t *testing.T, folder, text string) string {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(folder, "do"), []byte("#!/bin/sh\n"+text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return "./do"
+}
+
+func run(t *testing.T, text string, change func(*spec.CommandTool)) (string, error) {
+	t.Helper()
+	folder := t.TempDir()
+	decl := &spec.CommandTool{Program: script(t, folder, text), Timeout: spec.Duration(10 * time.Second)}
+	if change != nil {
+		change(decl)
+	}
+	answer, err := command.New(decl, command.Surroundings{Getenv: os.Getenv, Folder: folder,
+		Secret: func(s spec.Secret) (string, error) { return s.Reveal(), nil }})
+	if err != nil {
+		return "", err
+	}
+	v, err := answer(t.Context(), tool.Ask{Tool: tool.Info{ID: "do"}, Args: []byte(`{"n":1}`), Caller: tool.Caller{Session: "me", Row: 3}})
+	if err != nil {
+		return "", err
+	}
+	return string(value.JSON(v)), nil
+}
+
+func TestProgramsAnswer(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", "sk-secret")
+	for _, c := range []struct {
+		text, want, err string
+		change          func(*spec.CommandTool)
+	}{
+		{text: `cat`, want: `{"n":1}`},
+		{text: `printf '%s' "[\"$1\", \"$2\"]"`, want: `["a b","$(x)"]`, change: func(d *spec.CommandTool) { d.Args = []string{"a b", "$(x)"} }},
+		{text: `echo "\"$QTYPE_TOOL $QTYPE_SESSION $QTYPE_ROW $KEY\""`, want: `"do me 3 k-1"`,
+			change: func(d *spec.CommandTool) { d.Env = map[string]spec.Secret{"KEY": spec.NewSecret("k-1")} }},
+		{text: `env | grep -c OPENAI || true`, want: `0`},
+		{text: `true`, want: `null`},
+		{text: `echo "going down" >&2; exit 3`, err: `./do: exit status 3: going down`},
+		{text: `echo hello there`, err: `./do printed no JSON: hello there`},
+		{text: `yes`, err: `./do: it wrote more than 32 MiB`},
+		{text: `sleep 60 & sleep 60`, err: `./do: it took longer than 50ms (timeout) and was stopped`,
+			change: func(d *spec.CommandTool) { d.Timeout = spec.Duration(50 * time.Millisecond) }},
+		{err: `there is no program "no-such-program" in PATH`, change: func(d *spec.CommandTool) { d.Program = "no-such-program" }},
+		{err: `do it`, change: func(d *spec.CommandTool) { d.Program = "./do it" }},
+	} {
+		begun := time.Now()
+		got, err := run(t, c.text, c.change)
+		switch {
+		case c.err != "":
+			if err == nil || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%s: got %s, %v; want %s", c.text, got, err, c.err)
+			}
+		case err != nil || got != c.want:
+			t.Errorf("%s: got %s, %v; want %s", c.text, got, err, c.want)
+		}
+		if time.Since(begun) > 8*time.Second {
+			t.Errorf("%s took %s", c.text, time.Since(begun))
+		}
+	}
+}
+
+func TestACancelledProgramEnds(t *testing.T) {
+	folder := t.TempDir()
+	answer, err := command.Line(script(t, folder, "echo begun > "+folder+"/begun; sleep 60"), time.Minute, command.Surroundings{Getenv: os.Getenv, Folder: folder})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	var at time.Time
+	go func() {
+		for {
+			if _, err := os.Stat(folder + "/begun"); err == nil {
+				at = time.Now()
+				cancel(stop)
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	_, err = answer(ctx, tool.Ask{Args: []byte("{}")})
+	if !errors.Is(err, stop) || time.Since(at) > 100*time.Millisecond {
+		t.Errorf("got %v after %s", err, time.Since(at))
+	}
+}
+
+func TestSplit(t *testing.T) {
+	for line, want := range map[string][]string{
+		`a  b`: {"a", "b"}, `a 'b c' "d e"f`: {"a", "b c", "d ef"}, `a\ b ""`: {"a b", ""}, `"a\"b\c"`: {`a"b\c`}, `'$HOME;|'`: {"$HOME;|"}, "": nil,
+	} {
+		if got, err := command.Split(line); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %q, %v", line, got, err)
+		}
+	}
+	for line, want := range map[string]string{
+		`a "b`: "the quote \" is not closed", `a | b`: "'|' means something to a shell only, and none is run; quote it", `$HOME`: "'$' means", `a\`: "it ends with a backslash",
+	} {
+		if _, err := command.Split(line); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+}

@@ -1,0 +1,196 @@
+// Package python runs the functions of PythonFunctionTools in processes of the
+// machine's own Python: a pool of them, which is started when a function is first
+// called. Functions see the values of the language as Python's own: dates as
+// dates, records as objects with attributes. What they print is not taken for
+// an answer, what they raise costs one call, and one that hangs, eats all memory
+// or ends its process costs that process and no more.
+package python
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/qtype-dev/qtype/internal/child"
+	"github.com/qtype-dev/qtype/internal/outbound"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/tool"
+	"github.com/qtype-dev/qtype/value"
+)
+
+// Surroundings is what a tool finds around it.
+type Surroundings struct {
+	Pool    *Pool
+	Getenv  func(string) string               // the environment that the document sees
+	Secret  func(spec.Secret) (string, error) // resolves what stands under env; nil takes it as it is written
+	Folders []string                          // where modules are looked for first, and a .venv: beside the tool's document
+}
+
+// function is a Python function as a tool.
+type function struct {
+	info     tool.Info
+	declared *spec.PythonFunctionTool
+	pool     *Pool
+	setting  Setting
+	timeout  time.Duration
+}
+
+// New makes the tool. It finds the interpreter, and starts nothing.
+func New(t *spec.PythonFunctionTool, around Surroundings) (tool.Tool, error) {
+	if !dotted(t.ModulePath) || !dotted(t.FunctionName) || strings.Contains(t.FunctionName, ".") {
+		return nil, fmt.Errorf("tool %s: module_path %q and function_name %q must be names of Python", t.ID, t.ModulePath, t.FunctionName)
+	}
+	interpreter, err := around.interpreter()
+	if err != nil {
+		return nil, fmt.Errorf("tool %s: %w", t.ID, err)
+	}
+	given := map[string]string{}
+	for name, secret := range t.Env {
+		text := secret.Reveal()
+		if around.Secret != nil {
+			if text, err = around.Secret(secret); err != nil {
+				return nil, fmt.Errorf("tool %s: env %s: %w", t.ID, name, err)
+			}
+		}
+		given[name] = text
+	}
+	f := &function{info: tool.Describe(t.Common(), t.Inputs), declared: t, pool: around.Pool, timeout: time.Duration(t.Timeout)}
+	if f.timeout <= 0 {
+		f.timeout = time.Minute
+	}
+	f.setting = Setting{Interpreter: interpreter, Path: around.path(given), MemoryMB: cmp.Or(t.MemoryMB, 2048),
+		Env: child.Environment(around.Getenv, given, "PYTHONPATH", "VIRTUAL_ENV", "PYENV_ROOT", "PYENV_VERSION", "CONDA_PREFIX")}
+	return f, nil
+}
+
+// dotted tells whether a text is names of Python with dots between them.
+func dotted(path string) bool {
+	for name := range strings.SplitSeq(path, ".") {
+		if name == "" || strings.IndexFunc(name, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) >= 0 ||
+			unicode.IsDigit(rune(name[0])) {
+			return false
+		}
+	}
+	return true
+}
+
+// interpreter is the file of the Python that runs: QTYPE_PYTHON, the one of a
+// .venv beside the document, or python3.
+func (s Surroundings) interpreter() (string, error) {
+	if name := s.Getenv("QTYPE_PYTHON"); name != "" {
+		found, err := child.Find(name, ".", s.Getenv("PATH"))
+		if err != nil {
+			return "", fmt.Errorf("QTYPE_PYTHON: %w", err)
+		}
+		return found, nil
+	}
+	for _, folder := range s.Folders {
+		for _, file := range []string{"bin/python3", "bin/python", "Scripts/python.exe"} {
+			if found, err := child.Find("./.venv/"+file, folder, ""); err == nil {
+				return found, nil
+			}
+		}
+	}
+	for _, name := range []string{"python3", "python"} {
+		if found, err := child.Find(name, ".", s.Getenv("PATH")); err == nil {
+			return found, nil
+		}
+	}
+	return "", errors.New("there is no python3 in PATH; install it, or name an interpreter by QTYPE_PYTHON")
+}
+
+// path is where modules are looked for before those of the interpreter.
+func (s Surroundings) path(given map[string]string) []string {
+	var path []string
+	for _, folder := range slices.Concat(s.Folders, filepath.SplitList(cmp.Or(given["PYTHONPATH"], s.Getenv("PYTHONPATH")))) {
+		if full, err := filepath.Abs(folder); err == nil && folder != "" && !slices.Contains(path, full) {
+			path = append(path, full)
+		}
+	}
+	return path
+}
+
+// Info tells what the tool is.
+func (f *function) Info() tool.Info { return f.info }
+
+// Call runs the function once.
+func (f *function) Call(ctx context.Context, args map[string]any) (any, error) {
+	req, err := f.request(args)
+	if err != nil {
+		return nil, err
+	}
+	late := fmt.Errorf("it took longer than %s (timeout) and was stopped", f.timeout)
+	limited, cancel := context.WithTimeoutCause(ctx, f.timeout, late)
+	defer cancel()
+	resp, err := f.pool.call(limited, f.setting, req)
+	gone, crashed := errors.AsType[*goneError](err)
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case crashed:
+		return nil, f.failed(fmt.Sprintf("%s did not return: its process ended (%s)", f.name(), gone.how), "", err)
+	case err != nil:
+		return nil, f.failed(f.name()+": "+err.Error(), "", err)
+	case resp.err != nil:
+		return nil, f.failed(f.told(resp.err), place(resp.err), nil)
+	}
+	return resp.result, nil
+}
+
+// request checks the arguments and makes values of the language of them.
+func (f *function) request(args map[string]any) (*request, error) {
+	given, err := tool.Typed(f.info, args, value.For)
+	if err != nil {
+		return nil, err
+	}
+	req := &request{tool: f.info.ID, module: f.declared.ModulePath, function: f.declared.FunctionName}
+	for _, in := range f.info.Inputs {
+		if v, ok := given[in.ID]; ok {
+			req.args = append(req.args, value.Field{Name: in.ID, Value: v})
+		}
+	}
+	return req, nil
+}
+
+func (f *function) name() string { return f.declared.ModulePath + "." + f.declared.FunctionName }
+
+func (f *function) failed(message, where string, err error) error {
+	return &tool.FailedError{Tool: f.info.ID, Message: outbound.Line(message, 1000), Where: where, Err: err}
+}
+
+// told is what went wrong, in a line.
+func (f *function) told(e *failure) string {
+	switch {
+	case e.Kind == "memory":
+		return fmt.Sprintf("%s needs more than the %d MiB of memory_mb", f.name(), f.setting.MemoryMB)
+	case e.Type == "":
+		return e.Message
+	case e.Message == "":
+		return e.Type
+	}
+	return e.Type + ": " + e.Message
+}
+
+// place is the line of the user's code, its file as a user would name it.
+func place(e *failure) string {
+	if e.File == "" {
+		return ""
+	}
+	file := e.File
+	if here, err := os.Getwd(); err == nil {
+		if rel, err := filepath.Rel(here, file); err == nil && filepath.IsLocal(rel) {
+			file = rel
+		}
+	}
+	if e.Line == 0 {
+		return file
+	}
+	return fmt.Sprintf("%s:%d", file, e.Line)
+}

@@ -1,0 +1,223 @@
+package python
+
+import (
+	"bufio"
+	"context"
+	_ "embed" // worker.py is part of the program
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/qtype-dev/qtype/internal/child"
+	"github.com/qtype-dev/qtype/value"
+)
+
+//go:embed worker.py
+var script string
+
+const (
+	maxFrame  = 32 << 20 // bytes of a call or an answer
+	startTime = 30 * time.Second
+	farewell  = 500 * time.Millisecond // for the last of what a process that ended has said
+)
+
+// worker is one Python process. One goroutine at a time uses it.
+type worker struct {
+	pool *Pool
+	cmd  *exec.Cmd
+	in   *os.File
+	raw  *os.File
+	out  *bufio.Reader
+	tool atomic.Pointer[string] // whose function it runs, for what it prints
+	tail child.Tail
+	done chan struct{} // closed when the process has ended and its output is read
+	once sync.Once
+}
+
+// start makes a process and waits until it can be asked.
+func (p *Pool) start(ctx context.Context, s Setting) (*worker, error) {
+	w := &worker{pool: p, done: make(chan struct{})}
+	w.cmd = exec.CommandContext(p.alive, s.Interpreter, "-u", "-B", "-X", "utf8", "-c", script) //nolint:gosec // the operator names the interpreter
+	w.cmd.Env = s.Env
+	child.Group(w.cmd)
+	if err := w.launch(); err != nil {
+		return nil, fmt.Errorf("%s cannot be started: %w", s.Interpreter, err)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, startTime, fmt.Errorf("%s did not start within %s", s.Interpreter, startTime))
+	defer cancel()
+	path := make([]any, len(s.Path))
+	for i, p := range s.Path {
+		path[i] = p
+	}
+	hello := value.JSON(value.NewRecord("", value.Field{Name: "path", Value: path}, value.Field{Name: "memory_mb", Value: int64(s.MemoryMB)}))
+	if _, err := w.exchange(ctx, hello); err != nil {
+		w.kill()
+		if gone, ok := errors.AsType[*goneError](err); ok {
+			return nil, fmt.Errorf("%s did not start: %s", s.Interpreter, gone.how)
+		}
+		return nil, err
+	}
+	return w, nil
+}
+
+// launch starts the process with pipes of ours: exec's own would be closed while
+// the last answer is still in them.
+func (w *worker) launch() error {
+	var theirs, ours [3]*os.File
+	for i := range 3 {
+		r, wr, err := os.Pipe()
+		if err != nil {
+			closeAll(theirs[:])
+			closeAll(ours[:])
+			return err
+		}
+		theirs[i], ours[i] = wr, r
+		if i == 0 {
+			theirs[i], ours[i] = r, wr
+		}
+	}
+	w.cmd.Stdin, w.cmd.Stdout, w.cmd.Stderr = theirs[0], theirs[1], theirs[2]
+	err := w.cmd.Start()
+	closeAll(theirs[:])
+	if err != nil {
+		closeAll(ours[:])
+		return err
+	}
+	w.in, w.raw, w.out = ours[0], ours[1], bufio.NewReaderSize(ours[1], 64<<10)
+	go w.attend(ours[2])
+	return nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+}
+
+// attend listens to what the process prints until it has ended.
+func (w *worker) attend(errs *os.File) {
+	heard := make(chan struct{})
+	go func() {
+		defer close(heard)
+		lines := bufio.NewReaderSize(errs, 4<<10)
+		for {
+			line, _, err := lines.ReadLine() // what is longer comes in pieces
+			_, _ = w.tail.Write(append(line[:len(line):len(line)], '\n'))
+			if name := w.tool.Load(); name != nil {
+				w.pool.printed(*name, string(line))
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	_ = w.cmd.Wait()                                              // how it ended stands in ProcessState
+	late := time.AfterFunc(farewell, func() { _ = errs.Close() }) // what escaped it holds the pipe
+	<-heard
+	late.Stop()
+	_ = errs.Close()
+	_ = w.raw.SetReadDeadline(time.Now().Add(farewell)) // the last answer may still be in it
+	close(w.done)
+}
+
+// gone tells whether the process has ended.
+func (w *worker) gone() bool {
+	select {
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// kill ends the process, if it has not ended, and all that it started.
+func (w *worker) kill() {
+	w.once.Do(func() {
+		if !w.gone() {
+			_ = child.Kill(w.cmd)
+		}
+		closeAll([]*os.File{w.in, w.raw})
+	})
+}
+
+// ask lets the process run a function.
+func (w *worker) ask(ctx context.Context, req *request) (*response, error) {
+	w.tool.Store(&req.tool)
+	raw, err := w.exchange(ctx, req.frame())
+	if err != nil {
+		return nil, err
+	}
+	return readResponse(raw)
+}
+
+// goneError says that the process ended instead of answering.
+type goneError struct {
+	how string // "exit status 3", "signal: killed"
+}
+
+// Error is how it ended.
+func (e *goneError) Error() string { return "its process ended: " + e.how }
+
+// exchange sends a frame and waits for the answer. When the context ends first,
+// the process does too.
+func (w *worker) exchange(ctx context.Context, frame []byte) ([]byte, error) {
+	if len(frame) > maxFrame {
+		return nil, fmt.Errorf("the arguments are longer than %d MiB", maxFrame>>20)
+	}
+	stop := context.AfterFunc(ctx, w.kill)
+	_, err := w.in.Write(binary.BigEndian.AppendUint32(make([]byte, 0, 4), uint32(len(frame))))
+	if err == nil {
+		_, err = w.in.Write(frame)
+	}
+	var answer []byte
+	if err == nil {
+		answer, err = w.receive()
+	}
+	if !stop() {
+		return nil, context.Cause(ctx)
+	}
+	if tooLong := (*child.TooLongError)(nil); err != nil && !errors.As(err, &tooLong) {
+		return nil, w.farewell()
+	}
+	return answer, err
+}
+
+func (w *worker) receive() ([]byte, error) {
+	var head [4]byte
+	if _, err := io.ReadFull(w.out, head[:]); err != nil {
+		return nil, err
+	}
+	n := int(binary.BigEndian.Uint32(head[:]))
+	if n > maxFrame {
+		return nil, &child.TooLongError{Limit: maxFrame}
+	}
+	answer := make([]byte, n)
+	_, err := io.ReadFull(w.out, answer)
+	return answer, err
+}
+
+// farewell waits until a process that broke off is gone, and tells how it went.
+func (w *worker) farewell() error {
+	late := time.NewTimer(2 * farewell)
+	defer late.Stop()
+	select {
+	case <-w.done:
+	case <-late.C:
+		w.kill() // it closed its pipe and lives on
+		<-w.done
+		return &goneError{"it closed its pipe"}
+	}
+	how := child.Status(w.cmd.ProcessState)
+	if said := w.tail.Last(); said != "" {
+		how += ": " + said
+	}
+	return &goneError{how}
+}

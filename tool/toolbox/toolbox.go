@@ -1,0 +1,100 @@
+// Package toolbox makes the tools that a document declares, each of its own kind:
+// HTTP endpoints, Python functions, programs, flows, and functions of whoever
+// runs the application.
+package toolbox
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/tool"
+	"github.com/qtype-dev/qtype/tool/command"
+	"github.com/qtype-dev/qtype/tool/commons"
+	"github.com/qtype-dev/qtype/tool/python"
+)
+
+// Options says how tools reach the world around them.
+type Options struct {
+	tool.Options
+	Getenv func(string) string      // the environment that the document sees
+	Folder string                   // of the application's document, where tools look beside their own
+	Answer func(string) tool.Answer // who answers a ClientTool, by its id; nil, or a nil Answer, where nobody does
+	Flow   Flow                     // runs a flow for a FlowTool; nil where there is none
+	Log    func(line string)        // is told what Python functions print; may be nil
+}
+
+// Flow runs a flow on one row; it hands every result row to emit, one value for
+// each of the flow's outputs or why the row failed.
+type Flow func(ctx context.Context, call FlowCall, emit func(outputs []any, failed error) error) error
+
+// FlowCall asks for one run of a flow.
+type FlowCall struct {
+	Flow   *spec.Flow  // the flow
+	Inputs []any       // one for each of its inputs; value.Unset where nothing is given
+	Caller tool.Caller // whose session and row it is
+}
+
+// Box makes tools, and holds what they share. It is safe for concurrent use.
+type Box struct {
+	opts Options
+	pool *python.Pool // starts nothing before a function is called
+}
+
+// New makes a box; it starts nothing.
+func New(opts Options) *Box {
+	return &Box{opts, python.NewPool(python.Options{Log: opts.Log})}
+}
+
+// Close ends what the tools have started.
+func (b *Box) Close() { b.pool.Close() }
+
+// Tool makes the tool that a document declares. Nothing is called yet; an error
+// means that the declaration cannot work here.
+func (b *Box) Tool(t spec.Tool) (tool.Tool, error) {
+	switch t := t.(type) {
+	case *spec.PythonFunctionTool:
+		if commons.Has(t) {
+			return commons.New(t)
+		}
+		return python.New(t, python.Surroundings{Pool: b.pool, Getenv: b.opts.Getenv, Secret: b.secret, Folders: b.folders(t)})
+	case *spec.CommandTool:
+		run, err := command.New(t, command.Surroundings{Getenv: b.opts.Getenv, Secret: b.secret, Folder: b.folders(t)[0]})
+		if err != nil {
+			return nil, fmt.Errorf("tool %s: %w", t.ID, err)
+		}
+		return newAnswered(t.Common(), run, 0), nil
+	case *spec.ClientTool:
+		return b.client(t)
+	case *spec.FlowTool:
+		return b.flow(t)
+	}
+	return tool.New(t, b.opts.Options)
+}
+
+// secret is the text of a secret.
+func (b *Box) secret(s spec.Secret) (string, error) {
+	if b.opts.Secret == nil {
+		return s.Reveal(), nil
+	}
+	return b.opts.Secret(s)
+}
+
+// folders are where a tool looks for its files: beside the file that declares
+// it, then beside the application's document.
+func (b *Box) folders(t spec.Tool) []string {
+	all := []string{}
+	if file := t.Place().Span().File; file != nil && !strings.Contains(file.Path, "://") {
+		all = append(all, filepath.Dir(file.Path))
+	}
+	if b.opts.Folder != "" && !slices.Contains(all, b.opts.Folder) {
+		all = append(all, b.opts.Folder)
+	}
+	if len(all) == 0 {
+		all = append(all, ".")
+	}
+	return all
+}
