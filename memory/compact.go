@@ -16,6 +16,7 @@ import (
 type compact struct {
 	lines  []line // by rising Seq, system messages aside
 	system *Entry // the system message that holds, nil for none
+	fitted policy // by which the lines were fitted last; nil where that is not known
 	salt   uint64 // random: what the ids of messages that have none of their own begin with
 }
 
@@ -39,6 +40,7 @@ func (w *compact) apply(c Change) {
 		from = c.State.Keep
 	}
 	w.forget(from)
+	w.fitted = nil
 	for _, e := range c.Entries {
 		switch {
 		case e.Seq == c.State.System:

@@ -141,23 +141,35 @@ func (p *inProcess) Apply(ctx context.Context, key Key, c Change) error {
 
 // create makes the first change of a session.
 func (p *inProcess) create(key Key, c Change) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.sessions[key] != nil {
+	s := p.adopt(key)
+	defer s.mu.Unlock()
+	if s.head.Version != 0 {
 		return ErrConflict
 	}
-	s := &stored{}
-	if p.windows {
-		s.window = newCompact()
-	} else {
-		s.long = &history{}
-	}
 	s.apply(c)
-	if p.sessions == nil {
-		p.sessions = map[Key]*stored{}
-	}
-	p.sessions[key] = s
 	return nil
+}
+
+// adopt is the session with this key, locked; one that is not there is made. As
+// long as it has no version it is not there for others.
+func (p *inProcess) adopt(key Key) *stored {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.sessions[key]
+	if s == nil {
+		s = &stored{}
+		if p.windows {
+			s.window = newCompact()
+		} else {
+			s.long = &history{}
+		}
+		if p.sessions == nil {
+			p.sessions = map[Key]*stored{}
+		}
+		p.sessions[key] = s
+	}
+	s.mu.Lock()
+	return s
 }
 
 // apply changes the session, which nobody else sees.
@@ -329,7 +341,7 @@ func (p *inProcess) Remove(ctx context.Context, key Key, version int64) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.head.Version != version {
+	if version == 0 || s.head.Version != version {
 		return ErrConflict
 	}
 	s.gone = true
@@ -344,7 +356,9 @@ func (p *inProcess) Sessions(ctx context.Context, memory string) iter.Seq2[Liste
 		for key, s := range p.sessions {
 			if key.Memory == memory {
 				s.mu.Lock()
-				all = append(all, Listed{Session: key.Session, Head: Head{Version: s.head.Version, State: s.head.State}})
+				if s.head.Version != 0 {
+					all = append(all, Listed{Session: key.Session, Head: Head{Version: s.head.Version, State: s.head.State}})
+				}
 				s.mu.Unlock()
 			}
 		}

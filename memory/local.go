@@ -73,10 +73,9 @@ func (s *stored) viewOf(m *Memory) *view {
 // there yet, a turn goes on, or it needs what only the long way does.
 var errElsewhere = errors.New("not here")
 
-// here finds the session, locked, and the policy, where nothing is in the way.
-// Whoever begins a turn is counted before it looks at the session, so none
-// begins unseen.
-func (s *Session) here() (*stored, policy, error) {
+// here finds the session, locked, and the policy, where nothing is in the way;
+// one that is not there is made if create is set.
+func (s *Session) here(create bool) (*stored, policy, error) {
 	m := s.memory
 	if m.local == nil || m.context != nil {
 		return nil, nil, errElsewhere
@@ -94,7 +93,10 @@ func (s *Session) here() (*stored, policy, error) {
 		}
 	}
 	if at == nil {
-		if at = m.local.session(m.key(s.id)); at == nil {
+		if at = m.local.session(m.key(s.id)); at == nil && create {
+			at = m.local.adopt(m.key(s.id))
+		}
+		if at == nil {
 			return nil, nil, errElsewhere
 		}
 		s.at = at
@@ -119,12 +121,13 @@ func (s *Session) append(ctx context.Context, msgs []chat.Message) error {
 			return err
 		}
 	}
-	at, p, err := s.here()
+	at, p, err := s.here(true)
 	if err != nil {
 		return err
 	}
 	defer at.mu.Unlock()
 	m := s.memory
+	// Whoever begins a turn is counted before it looks at the session, so none begins unseen.
 	if m.lanes.busy.Load() > 0 {
 		return errElsewhere
 	}
@@ -134,6 +137,10 @@ func (s *Session) append(ctx context.Context, msgs []chat.Message) error {
 		return at.appendLines(m, p, on, msgs)
 	}
 	v := at.viewOf(m)
+	if at.head.Version == 0 {
+		v = m.emptyView()
+		at.owner, at.view = m, v
+	}
 	if v == nil {
 		return errElsewhere
 	}
@@ -184,6 +191,7 @@ func (s *stored) appendLines(m *Memory, p policy, on *step, msgs []chat.Message)
 		w.add(l)
 	}
 	s.head.Version, s.head.State = nextVersion(s.head.Version), on.change.State
+	w.fitted = p
 	return nil
 }
 
@@ -204,8 +212,10 @@ func (s *stored) sketch(m *Memory, on *step) bool {
 		return false
 	}
 	w := s.window
-	on.base = view{version: s.head.Version, state: s.head.State, system: w.system, begin: s.head.State.First, user: -1}
+	on.base = view{version: s.head.Version, state: s.head.State, system: w.system, user: -1}
 	v := &on.base
+	v.state.First = max(v.state.First, 1)
+	v.begin = v.state.First
 	on.rows = slices.Grow(on.rows[:0], len(w.lines)+room) // it must not move
 	v.entries = slices.Grow(on.entries[:0], len(w.lines)+room)
 	for i := range w.lines {

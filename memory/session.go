@@ -48,7 +48,7 @@ func (s *Session) window(ctx context.Context) (Window, error) {
 	if err := ctx.Err(); err != nil {
 		return Window{}, err
 	}
-	at, p, err := s.here()
+	at, p, err := s.here(false)
 	if err != nil {
 		return Window{}, err
 	}
@@ -91,31 +91,43 @@ func (s *Session) fill(ctx context.Context, b *Buffer) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	at, p, err := s.here()
+	at, p, err := s.here(false)
 	if err != nil {
 		return err
 	}
 	defer at.mu.Unlock()
+	if at.window == nil {
+		return errElsewhere
+	}
+	if at.window.fitted == p && at.window.system == nil {
+		b.take(at.window.lines, nil, 0)
+		return nil
+	}
 	m := s.memory
 	on := m.step()
 	defer m.giveBack(on)
-	if at.window == nil || !at.sketch(m, on) {
+	if !at.sketch(m, on) {
 		return errElsewhere
 	}
 	sel := p.sent(&on.base)
 	w := m.window(&on.base, sel.entries(&on.base))
-	lines := at.window.lines[sel.from:]
+	b.take(at.window.lines[sel.from:], w.System, w.SystemAt)
+	return nil
+}
+
+// take makes the messages those of the lines, with the system message, if there
+// is one, behind the first at of them.
+func (b *Buffer) take(lines []line, system *Entry, at int) {
 	b.messages, b.blocks = slices.Grow(b.messages[:0], len(lines)+1), slices.Grow(b.blocks[:0], len(lines))
 	for i := range lines {
-		if w.System != nil && i == w.SystemAt {
-			b.messages = append(b.messages, w.System.Message)
+		if system != nil && i == at {
+			b.messages = append(b.messages, system.Message)
 		}
 		b.add(&lines[i])
 	}
-	if w.System != nil && w.SystemAt >= len(lines) {
-		b.messages = append(b.messages, w.System.Message)
+	if system != nil && at >= len(lines) {
+		b.messages = append(b.messages, system.Message)
 	}
-	return nil
 }
 
 // add adds a line's message; there is room for it.

@@ -171,7 +171,7 @@ func TestFileWriterGroupsByPath(t *testing.T) {
 func TestFileWriterRefusesANameWithoutFormat(t *testing.T) {
 	l := declare(t, nil, "id: text")
 	_, err := steps.Build(&spec.FileWriter{StepBase: l.base("w", []string{"id"}, nil), Path: spec.PathRef{URI: "out"}}, &steps.Env{Slots: l})
-	if err == nil || err.Error() != "out: the name asks for no format: use .parquet, .csv, .tsv, .json or .jsonl" {
+	if err == nil || !strings.HasPrefix(err.Error(), "out: its name tells no format: .csv, .tsv, ") {
 		t.Error(err)
 	}
 }
