@@ -70,6 +70,7 @@ var house = map[string]struct {
 	"tool":                    {2, running},
 	"tool/command":            {2.1, running},
 	"tool/commons":            {2.1, running},
+	"tool/mcp":                {2.1, running},
 	"tool/python":             {2.1, running},
 	"tool/toolbox":            {2.2, running},
 	"value":                   {2, running},

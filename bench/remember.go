@@ -202,8 +202,7 @@ func speak(all []*memory.Session, pool []message, one int) (sum int, err error) 
 		}
 		for s := one; s < len(all); s += talkers {
 			text := all[s].ID() + " m" + strconv.Itoa(i) + " " + pool[(s*ofOneSession+i)%len(pool)].Content
-			said := chat.Message{Role: role, Blocks: []chat.Block{{Type: "text", Text: text}}}
-			if err := all[s].Append(ctx, said); err != nil {
+			if err := all[s].Say(ctx, role, text); err != nil {
 				return 0, err
 			}
 			window, err := all[s].Messages(ctx, &buffer)

@@ -54,7 +54,8 @@ func (w *workflow) answer(s *state) (answer *code, spread bool) {
 		sc := &schema{report: w.report, what: "the output of state " + s.name}
 		of := sc.shape(unwrapped(n), "")
 		if had := w.schemas[s]; had != nil {
-			had.name, of = "", had // what conditions told of its fields
+			had.unname()
+			of = had // with what conditions told of its fields
 		}
 		w.schemas[s] = of
 		if of.sort == isRecord && len(of.fields) > 0 {
@@ -116,6 +117,7 @@ func (w *workflow) prompt(s *state, f *flow) string {
 		w.form(s.n, "state %s has no \"userMessage\"", s.name)
 	}
 	var parts, reads []string
+	alone := `""`
 	for _, n := range []*node{s.n.get("systemMessage"), user} {
 		if n == nil || n != user && !readTemplate(n.text).dynamic() {
 			continue
@@ -128,10 +130,11 @@ func (w *workflow) prompt(s *state, f *flow) string {
 			parts = append(parts, `"\n\n"`)
 		}
 		parts = append(parts, c.wrap(precAdd))
+		alone = c.whole()
 		reads = append(reads, w.reads...)
 	}
-	if len(parts) == 0 {
-		parts = []string{`""`}
+	if len(parts) < 2 {
+		parts = []string{alone}
 	}
 	w.reads = reads
 	w.assign(f, s.name+"_say", id, strings.Join(parts, " + "))

@@ -267,32 +267,46 @@ func (p *project) memoryOf(config *node) string {
 	return ""
 }
 
+// params reads what a provider is told beside the model's name.
+func (p *project) params(llm *node, to *block) {
+	for _, pair := range llm.pairs {
+		switch {
+		case pair.key == "model":
+		case contains([]string{"temperature", "top_p", "max_tokens"}, pair.key) && (pair.value.form == integer || pair.value.form == number):
+			to.set(pair.key, literal(pair.value.text))
+		default:
+			p.dropped(pair.at, "%s of llm_config is left out; a model takes what its provider knows in inference_params", pair.key)
+		}
+	}
+}
+
 // model is the id of the model of an agent: its own, or the project's.
 func (p *project) model(config, agent *node) string {
 	name := ""
+	params := &block{inline: true}
 	for _, n := range []*node{config, p.root.get("base_config")} {
 		if n == nil || n.form != mapping || name != "" {
 			continue
 		}
 		if llm := p.mapOf(n, "llm_config"); llm != nil {
 			name = p.textOf(llm, "model")
-			for _, pair := range llm.pairs {
-				if pair.key != "model" {
-					p.dropped(pair.at, "%s of llm_config is left out; a model takes it in inference_params", pair.key)
-				}
-			}
+			p.params(llm, params)
 		}
 	}
 	if name == "" {
 		name = "gpt-4o-mini"
 		p.chosen(agent, "the file names no model for the agent; %s was chosen", name)
 	}
-	if id := p.models[name]; id != "" {
+	key := fmt.Sprint(name, params.entries)
+	if id := p.models[key]; id != "" {
 		return id
 	}
 	id := p.ids.id(name, "model")
-	p.models[name] = id
+	p.models[key] = id
 	made, known := modelBlock(id, name)
+	if len(params.entries) > 0 {
+		made.set("inference_params", params)
+	}
 	if !known {
 		p.add(ruleChosen.At(agent.mark(), "it is not known who runs the model %s; openai was chosen, and base_url can name any server that speaks its protocol", name))
 	}

@@ -16,12 +16,13 @@ func (w *workflow) build() {
 		w.ids.taken[d.id] = true
 	}
 	w.app = &application{}
-	w.flows, w.locals, w.parts = map[*state]*flow{}, map[string]*shape{}, parts{}
+	w.flows, w.locals, w.handed, w.parts = map[*state]*flow{}, map[string]*shape{}, set{}, parts{}
 	w.identify()
 	w.readInputs()
-	main := &flow{id: w.ids.id(w.app.id+"_flow", "workflow"), description: w.app.description, types: w.typeOf}
-	w.app.flows = append([]*flow{main}, w.app.flows...)
+	main := w.newFlow(w.app.id + "_flow")
+	main.description = w.app.description
 	w.chain(w.start, main)
+	w.idle(main)
 	main.plan()
 	given := set{}
 	for _, d := range w.data {
@@ -51,7 +52,56 @@ func (w *workflow) build() {
 			d.of.optional = true
 		}
 	}
+	for id := range main.begin(w.beginning) {
+		if of := w.typeOf(id); of != nil {
+			of.optional = true
+		}
+	}
+	for _, f := range w.app.flows {
+		w.prune(f)
+	}
 	w.app.types = w.namedTypes()
+}
+
+// beginning is a step before a loop that sets variables to null.
+func (w *workflow) beginning(f *flow, ids []string) *step {
+	sets := new(block)
+	for _, id := range ids {
+		sets.set(id, formula("nil"))
+	}
+	return &step{block: w.head("Transform", f.id+"_before").set("set", sets), writes: ids}
+}
+
+// prune takes out what is set and never read: the answer of an agent that the
+// next one's replaces.
+func (w *workflow) prune(f *flow) {
+	for i, s := range f.steps {
+		kind := s.entries[0].value
+		if len(s.writes) != 1 || kind != "Agent" && kind != "LLMInference" || !f.vain(i, s.writes[0]) {
+			continue
+		}
+		id := w.local(f.id+"_unused", w.typeOf(s.writes[0]))
+		s.writes = []string{id}
+		s.entries[len(s.entries)-1].value = inline{id}
+	}
+}
+
+// sharedBy tells of the variables that flows hand each other: the data, and which state is next.
+func (w *workflow) sharedBy(id string) bool { return w.locals[id] == nil || w.handed[id] }
+
+// newFlow begins a flow.
+func (w *workflow) newFlow(name string) *flow {
+	f := &flow{id: w.ids.id(name, "flow"), types: w.typeOf, shared: w.sharedBy}
+	w.app.flows = append(w.app.flows, f)
+	return f
+}
+
+// idle gives a flow without steps one that does nothing; a flow has at least one.
+func (w *workflow) idle(f *flow) {
+	if len(f.steps) == 0 {
+		w.reads = nil
+		w.assign(f, f.id+"_step", w.local("ended", &shape{sort: isBool, declared: true}), "true")
+	}
 }
 
 // shown are what the main flow takes and gives: what the caller gives, and the
@@ -141,6 +191,9 @@ func (w *workflow) write(name string, of *shape, at *node) string {
 	if !w.guess {
 		return d.id
 	}
+	if !d.of.declared && d.of.sort != unknown { // what the file says counts, not how it is used
+		d.of = &shape{optional: d.of.optional}
+	}
 	made, ok := join(d.of, of)
 	if !ok {
 		w.mute = false
@@ -166,7 +219,7 @@ func (w *workflow) local(name string, of *shape) string {
 // jq translates expressions over the workflow's data.
 func (w *workflow) jq() *jq {
 	w.reads = nil
-	return &jq{root: &code{member: w.reading}, vars: map[string]*code{}, guess: w.guess}
+	return &jq{root: &code{member: w.reading}, vars: map[string]*code{}, guess: w.guess, strict: w.strict}
 }
 
 // settle names the types of the data, once all is known of them.
@@ -180,7 +233,7 @@ func (w *workflow) settle() {
 
 // namedTypes are the records of all variables, named.
 func (w *workflow) namedTypes() []*shape {
-	var all []*shape
+	all := w.parts.types
 	for _, d := range w.data {
 		if !w.guess {
 			d.of.settle(w.ids, d.name, &all)
@@ -189,7 +242,7 @@ func (w *workflow) namedTypes() []*shape {
 	for _, id := range w.order() {
 		w.locals[id].settle(w.ids, id, &all)
 	}
-	return append(w.parts.types, all...)
+	return all
 }
 
 // order are the ids of the translation's own variables.
@@ -239,16 +292,17 @@ func (w *workflow) flow(s *state) *flow {
 	if f := w.flows[s]; f != nil {
 		return f
 	}
-	f := &flow{id: w.ids.id(s.name, "state"), types: w.typeOf}
+	f := w.newFlow(s.name)
 	w.flows[s] = f
-	w.app.flows = append(w.app.flows, f)
 	w.chain(s, f)
+	w.idle(f)
 	return f
 }
 
 // invoke goes on with a flow that others lead to, too.
 func (w *workflow) invoke(s *state, f *flow) {
-	w.then(f, &step{block: w.head("Switch", s.name+"_begin").set("cases", []*block{w.oneCase("true", w.flow(s))}), calls: []*flow{w.flow(s)}})
+	to := w.flow(s)
+	w.then(f, &step{block: w.head("InvokeFlow", s.name+"_begin").set("flow", to.id), calls: []*flow{to}, binds: true})
 }
 
 // oneCase is a case of a Switch.
@@ -291,7 +345,7 @@ func (w *workflow) condition(s *state, o outcome) (text string, failed bool) {
 		w.reads = nil
 		return "false", true
 	}
-	return t.truth(c).text, false
+	return t.truth(c).whole(), false
 }
 
 // choose adds the Switch behind a state with conditions.
@@ -328,12 +382,9 @@ func (w *workflow) choose(s *state, f *flow) {
 // through to the next one.
 func (w *workflow) end() *flow {
 	if w.parts.end == nil {
-		id := w.local("ended", &shape{sort: isBool, declared: true})
-		f := &flow{id: w.ids.id("End", "end"), description: "The end of the workflow.", types: w.typeOf}
-		w.reads = nil
-		w.assign(f, "End_step", id, "true")
-		w.parts.end = f
-		w.app.flows = append(w.app.flows, f)
+		w.parts.end = w.newFlow("End")
+		w.parts.end.description = "The end of the workflow."
+		w.idle(w.parts.end)
 	}
 	return w.parts.end
 }
@@ -342,14 +393,17 @@ func (w *workflow) end() *flow {
 // the state whose turn it is and says which one is next.
 func (w *workflow) circle(s *state, f *flow) {
 	next := w.local("next_state", &shape{sort: isText, declared: true})
+	w.handed[next] = true
 	var members []*state
 	for _, m := range w.states {
 		if w.loops[m] == w.loops[s] {
 			members = append(members, m)
 		}
 	}
-	w.reads = nil
-	w.assign(f, s.name+"_enter", next, quoted(s.name))
+	if len(members) > 1 {
+		w.reads = nil
+		w.assign(f, s.name+"_enter", next, quoted(s.name))
+	}
 	body := w.round(s, members, next)
 	var inside []string
 	for _, m := range members {
@@ -386,8 +440,7 @@ func (w *workflow) round(s *state, members []*state, next string) *flow {
 	var cases []*block
 	sw := &step{reads: []string{next}}
 	for _, m := range members {
-		one := &flow{id: w.ids.id(m.name, "state"), types: w.typeOf}
-		w.app.flows = append(w.app.flows, one)
+		one := w.newFlow(m.name)
 		w.state(m, one)
 		w.successor(m, next, one)
 		cases = append(cases, w.oneCase(next+" == "+quoted(m.name), one))
@@ -396,8 +449,7 @@ func (w *workflow) round(s *state, members []*state, next string) *flow {
 	if len(members) == 1 {
 		return sw.calls[0]
 	}
-	body := &flow{id: w.ids.id(s.name+"_round", "round"), types: w.typeOf}
-	w.app.flows = append(w.app.flows, body)
+	body := w.newFlow(s.name + "_round")
 	sw.block = w.head("Switch", s.name+"_turn").set("cases", cases)
 	w.then(body, sw)
 	return body

@@ -39,6 +39,9 @@ type entry struct {
 // inline is a list of names, written in one line.
 type inline []string
 
+// literal is a number as it is written.
+type literal string
+
 // formula is an expression.
 type formula string
 
@@ -80,13 +83,14 @@ func (a *application) text() string {
 	for _, line := range a.head {
 		fmt.Fprintf(&out, "# %s\n", oneLine(line))
 	}
-	enc := yaml.NewEncoder(&out)
-	enc.SetIndent(2)
-	// A tree of nodes that was made here can always be written.
-	_ = enc.Encode(encoded(root))
-	_ = enc.Close()
+	// A tree of nodes that was made here can always be written, and a buffer takes it.
+	text, _ := yaml.Dump(encoded(root), yaml.WithV3Defaults(), yaml.WithIndent(2), yaml.WithLineWidth(unfolded))
+	out.Write(text)
 	return spaced(out.String())
 }
+
+// unfolded is a width that no line reaches: a folded expression is hard to read.
+const unfolded = 1 << 20
 
 // spaced puts an empty line before each section and each flow.
 func spaced(text string) string {
@@ -164,6 +168,8 @@ func encoded(v any) *yaml.Node {
 			n.Style = yaml.SingleQuotedStyle
 		}
 		return n
+	case literal:
+		return &yaml.Node{Kind: yaml.ScalarNode, Value: string(v)}
 	case string:
 		return scalar(v)
 	}
@@ -229,6 +235,9 @@ func slug(name string) string {
 		}
 		return '_'
 	}, strings.TrimSpace(name))
+	for strings.Contains(made, "__") && !strings.Contains(name, "__") {
+		made = strings.ReplaceAll(made, "__", "_")
+	}
 	made = strings.Trim(made, "_")
 	if strings.Trim(made, "_-.") == "" {
 		return ""

@@ -22,6 +22,7 @@ type flow struct {
 	description string
 	steps       []*step
 	types       func(id string) *shape // of variables
+	shared      func(id string) bool   // tells of the variables that flows hand each other; the others stay inside
 
 	talks           bool // it is conversational
 	inputs, outputs []string
@@ -34,6 +35,7 @@ type step struct {
 	reads, writes []string
 	calls         []*flow // the flows that it runs, by the ids of variables
 	loops         bool    // it runs its flow again and again, at least once
+	binds         bool    // it names what the flow is given and gives, each by its own name
 }
 
 // produced are the variables that a step may set.
@@ -55,7 +57,7 @@ func (f *flow) plan() {
 		}
 		written.add(s.produced()...)
 	}
-	f.outputs = written.sorted()
+	f.outputs = slices.DeleteFunc(written.sorted(), func(id string) bool { return !f.shared(id) })
 }
 
 // offer tells each flow which variables may have a value when it is called, and
@@ -128,9 +130,53 @@ func (s *step) chooses() bool { return s.entries[0].value == "Switch" }
 func (f *flow) certain() set {
 	sure := set{}
 	for _, s := range f.steps {
-		sure.add(s.certain().sorted()...)
+		for id := range s.certain() {
+			if f.shared(id) {
+				sure.add(id)
+			}
+		}
 	}
 	return sure
+}
+
+// begin gives the variables of loops a value that are read in a round before
+// another round has set them, and answers which these are.
+func (f *flow) begin(enter func(*flow, []string) *step) set {
+	found, written := set{}, set{}
+	written.add(f.inputs...)
+	for i := 0; i < len(f.steps); i++ {
+		s := f.steps[i]
+		var missing []string
+		for _, c := range s.calls {
+			found.add(c.begin(enter).sorted()...)
+			for _, id := range c.inputs {
+				if s.loops && !written[id] {
+					missing = append(missing, id)
+				}
+			}
+		}
+		if len(missing) > 0 {
+			found.add(missing...)
+			f.steps = slices.Insert(f.steps, i, enter(f, missing))
+			i++
+		}
+		written.add(append(s.produced(), missing...)...)
+	}
+	return found
+}
+
+// vain tells whether what step i writes is written again by a later step of the
+// flow, for certain and before anything reads it.
+func (f *flow) vain(i int, id string) bool {
+	for _, s := range f.steps[i+1:] {
+		if slices.Contains(s.reads, id) || len(s.calls) > 0 {
+			return false
+		}
+		if slices.Contains(s.writes, id) {
+			return true
+		}
+	}
+	return false
 }
 
 // doubtful finds the variables that are read where they may not be set; sure are
@@ -174,7 +220,9 @@ func (f *flow) declared() *block {
 			used.add(c.inputs...)
 			given.add(c.inputs...)
 		}
-		if len(s.calls) > 0 {
+		if s.binds {
+			s.set("input_bindings", bindings(given.sorted())).set("output_bindings", bindings(s.produced()))
+		} else if len(s.calls) > 0 {
 			s.fill("inputs", given.sorted())
 			s.fill("outputs", s.produced())
 		}
@@ -198,6 +246,15 @@ func (f *flow) declared() *block {
 		}
 	}
 	return b.set("steps", steps)
+}
+
+// bindings map each id to itself.
+func bindings(ids []string) *block {
+	b := &block{inline: true}
+	for _, id := range ids {
+		b.set(id, id)
+	}
+	return b
 }
 
 // fill sets a list of ids, each once, unless it is empty.

@@ -16,6 +16,7 @@ import (
 // code is a translated expression: the text, and what is known of its value.
 type code struct {
 	text   string
+	bare   string // the text without the parentheses around all of it; mostly empty
 	prec   int    // how tightly the outermost operator binds
 	of     *shape // what the value is
 	null   bool   // it may be null
@@ -44,6 +45,14 @@ func (c *code) wrap(prec int) string {
 		return c.text
 	}
 	return "(" + c.text + ")"
+}
+
+// whole is the text where nothing stands beside it.
+func (c *code) whole() string {
+	if c.bare != "" {
+		return c.bare
+	}
+	return c.text
 }
 
 // or is the text with a value in place of null.
@@ -98,10 +107,21 @@ func untranslatable(word any, format string, args ...any) error {
 
 // jq translates expressions.
 type jq struct {
-	root  *code            // the data that expressions see as .
-	vars  map[string]*code // what is bound to names, without $
-	depth int              // how many functions of elements we are in
-	guess bool             // a first look: shapes are still being found
+	root   *code            // the data that expressions see as .
+	vars   map[string]*code // what is bound to names, without $
+	depth  int              // how many functions of elements we are in
+	guess  bool             // a first look: shapes are still being found
+	strict bool             // a look at which nothing is taken for what it is only mostly
+}
+
+// mostly says what a value is of which nothing else says it: a condition's is a
+// truth value, for example. In the first looks nothing is, for another expression
+// may know better. It tells whether something is known of the value now.
+func (t *jq) mostly(c *code, s sort) bool {
+	if c.of.sort == unknown && !c.of.declared && !t.strict {
+		c.is(s)
+	}
+	return c.of.sort != unknown
 }
 
 // parseJQ reads an expression; its error is a *jqError.
@@ -289,10 +309,14 @@ func (t *jq) condition(q *gojq.Query, list *code) (string, error) {
 func (t *jq) truth(c *code) *code {
 	switch {
 	case c.of.sort == unknown && !c.of.declared:
-		c.is(isBool)
+		if !t.mostly(c, isBool) {
+			return made(isBool, precAtom, "%s", c.text)
+		}
 		return t.truth(c)
 	case c.of.sort == isBool && c.null:
-		return made(isBool, precAtom, "(%s ?? false)", c.wrap(precAtom))
+		yes := made(isBool, precAtom, "(%s ?? false)", c.wrap(precAtom))
+		yes.bare = c.wrap(precAtom) + " ?? false"
+		return yes
 	case c.of.sort == isBool:
 		return c
 	case c.null:
@@ -416,7 +440,7 @@ func (t *jq) text(tpl template) (*code, error) {
 			if err != nil {
 				return nil, err
 			}
-			c.is(isText) // what nothing is known of
+			t.mostly(c, isText)
 			if next, err = t.asText(c); err != nil {
 				return nil, err
 			}

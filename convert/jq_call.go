@@ -32,8 +32,8 @@ func builtins() map[string]builtin {
 	return map[string]builtin{
 		"not":        {0, unknown, true, (*jq).not},
 		"length":     {0, unknown, true, (*jq).length},
-		"tostring":   {0, unknown, true, func(t *jq, x *call) (*code, error) { x.in.is(isText); return t.asText(x.in) }},
-		"tojson":     {0, unknown, true, func(t *jq, x *call) (*code, error) { x.in.is(isText); return t.asJSON(x.in) }},
+		"tostring":   {0, unknown, true, func(t *jq, x *call) (*code, error) { t.mostly(x.in, isText); return t.asText(x.in) }},
+		"tojson":     {0, unknown, true, func(t *jq, x *call) (*code, error) { t.mostly(x.in, isText); return t.asJSON(x.in) }},
 		"tonumber":   {0, unknown, false, (*jq).toNumber},
 		"type":       {0, unknown, true, (*jq).typeName},
 		"startswith": {1, isText, false, words("startsWith")},
@@ -123,7 +123,10 @@ func (t *jq) not(x *call) (*code, error) {
 
 func (t *jq) length(x *call) (*code, error) {
 	c := x.in
-	switch c.is(isList); c.of.sort {
+	if !t.mostly(c, isList) && !c.of.declared {
+		return made(isInt, precAtom, "len(%s)", c.text), nil
+	}
+	switch c.of.sort {
 	case isText:
 		return made(isInt, precAtom, "len(%s)", c.orBare(`""`)), nil
 	case isList:
@@ -137,7 +140,10 @@ func (t *jq) length(x *call) (*code, error) {
 }
 
 func (t *jq) toNumber(x *call) (*code, error) {
-	switch x.in.is(isText); x.in.of.sort {
+	if !t.mostly(x.in, isText) && !x.in.of.declared {
+		return made(isNumber, precAtom, "float(%s)", x.in.text), nil
+	}
+	switch x.in.of.sort {
 	case isInt, isNumber:
 		return x.in, nil
 	case isText:

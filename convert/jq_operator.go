@@ -102,7 +102,9 @@ func (t *jq) isEmpty(op gojq.Operator, a, b *code) (*code, error) {
 func (t *jq) order(op gojq.Operator, a, b *code) (*code, error) {
 	meet(a, b)
 	if a.of.sort == unknown && !a.of.declared {
-		a.is(isNumber)
+		if !t.mostly(a, isNumber) {
+			return made(isBool, precCompare, "%s %s %s", a.text, op, b.text), nil
+		}
 		meet(a, b)
 	}
 	sign := op.String()
@@ -157,7 +159,9 @@ func (t *jq) plus(a, b *code) (*code, error) {
 				c.is(isList)
 				continue
 			}
-			c.is(isText)
+			if !t.mostly(c, isText) {
+				return &code{text: a.text + " + " + b.text, of: &shape{}}, nil
+			}
 		}
 	}
 	zero := map[sort]string{isText: `""`, isInt: "0", isNumber: "0", isList: "[]"}[a.of.sort]
@@ -245,5 +249,6 @@ func (t *jq) alternative(q *gojq.Query, dot *code) (*code, error) {
 	}
 	plain := *of
 	plain.optional = b.of.optional
-	return &code{text: "(" + a.wrap(precAtom) + " ?? " + b.wrap(precAtom) + ")", prec: precAtom, of: &plain, null: b.null}, nil
+	bare := a.wrap(precAtom) + " ?? " + b.wrap(precAtom)
+	return &code{text: "(" + bare + ")", bare: bare, prec: precAtom, of: &plain, null: b.null}, nil
 }

@@ -126,7 +126,7 @@ func (t *jq) str(s *gojq.String, dot *code) (*code, error) {
 		if err != nil {
 			return nil, err
 		}
-		next.is(isText) // what nothing is known of
+		t.mostly(next, isText)
 		if next, err = t.asText(next); err != nil {
 			return nil, err
 		}

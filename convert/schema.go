@@ -55,10 +55,10 @@ func (s *schema) shape(n *node, path string) *shape {
 	case name == "object" && n.get("properties") != nil:
 		s.object(n, path, made)
 	case name == "object":
-		s.lost(n, "%s: %s is an object of any fields, which no type is; it is declared as a text", s.what, path)
+		s.lost(n, "%s: %s is an object of any fields, which no type is; it is declared as a text", s.what, either(path, "it"))
 		made.sort = isText
 	default:
-		s.lost(n, "%s: %s is of no single type; it is declared as a text", s.what, path)
+		s.lost(n, "%s: %s is of no single type; it is declared as a text", s.what, either(path, "it"))
 		made.sort = isText
 	}
 	s.describe(n, path)
@@ -124,7 +124,7 @@ func (s *schema) array(n *node, path string, to *shape) {
 	to.sort = isList
 	items := n.get("items")
 	if items == nil || items.form == list {
-		s.lost(n, "%s: %s does not say what its elements are; they are declared as texts", s.what, path)
+		s.lost(n, "%s: %s does not say what its elements are; they are declared as texts", s.what, either(path, "it"))
 		to.elem = &shape{sort: isText, declared: true}
 		return
 	}

@@ -105,11 +105,43 @@ func (s *shape) settle(ids *names, name string, all *[]*shape) {
 		if s.name != "" {
 			return
 		}
-		s.name = ids.id(capital(name), "Record")
-		*all = append(*all, s)
+		made := either(capital(name), "Record")
 		for _, f := range s.fields {
-			f.of.settle(ids, s.name+capital(f.name), all)
+			f.of.settle(ids, made+capital(f.name), all)
 		}
+		for _, other := range *all {
+			if s.about == other.about && s.sameFields(other) {
+				s.name = other.name
+				return
+			}
+		}
+		s.name = ids.id(made, "Record")
+		*all = append(*all, s)
+	}
+}
+
+// sameFields tells whether two records, whose fields are settled, are one type.
+func (s *shape) sameFields(t *shape) bool {
+	if len(s.fields) != len(t.fields) {
+		return false
+	}
+	for i, f := range s.fields {
+		if f.name != t.fields[i].name || f.of.typeText() != t.fields[i].of.typeText() {
+			return false
+		}
+	}
+	return true
+}
+
+// unname takes the names of records away, so that the next look gives them anew.
+func (s *shape) unname() {
+	if s == nil {
+		return
+	}
+	s.name = ""
+	s.elem.unname()
+	for _, f := range s.fields {
+		f.of.unname()
 	}
 }
 

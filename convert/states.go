@@ -105,7 +105,7 @@ func (w *workflow) inject(s *state, f *flow) {
 			continue
 		}
 		id := w.write(p.key, c.of, p.value)
-		sets.set(id, formula(c.text))
+		sets.set(id, formula(c.whole()))
 		st.reads = append(st.reads, w.reads...)
 		st.writes = append(st.writes, id)
 	}

@@ -20,8 +20,10 @@ type workflow struct {
 	start  *state
 	data   []*datum // in the order in which they were met
 	guess  bool     // a first look, to find out what is what
+	strict bool     // nothing is taken for what it is only mostly
 
 	flows   map[*state]*flow
+	handed  set               // those of the translation's own variables that flows hand each other
 	locals  map[string]*shape // variables of the translation's own
 	schemas map[*state]*shape // what agents return, by their output schemas
 	loops   map[*state]int    // which circle a state belongs to; 0 for none
@@ -82,11 +84,11 @@ func xflow(r *report, root *node) *application {
 	// are translated: they are looked at until nothing new is learned.
 	before := r.mute
 	w.schemas = map[*state]*shape{}
-	for range looks {
-		r.mute, w.guess = true, true
+	for look := range looks {
+		r.mute, w.guess, w.strict = true, true, look < looks-2
 		w.build()
 	}
-	r.mute, w.guess = before, false
+	r.mute, w.guess, w.strict = before, false, false
 	w.settle()
 	w.build()
 	return w.app
@@ -94,7 +96,7 @@ func xflow(r *report, root *node) *application {
 
 // looks is how often a workflow is looked at before it is written: what is found
 // out in one look about one expression is used for the others in the next.
-const looks = 4
+const looks = 6
 
 // read reads the states and how they lead to each other. It tells whether there is
 // one to begin with.

@@ -319,3 +319,65 @@ func TestCancel(t *testing.T) {
 		}
 	}
 }
+
+// Connections are kept from query to query, and there are as many as rows are
+// read at once: a query inside of another's rows does not wait for it.
+func TestPool(t *testing.T) {
+	h := houses(t)[1]
+	s := open(t, h.address, "SELECT pg_backend_pid() AS pid, :i::int AS i FROM generate_series(1, 3)")
+	pid := func() any {
+		c, err := s.Query(t.Context(), []any{int64(1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		c.Next()
+		cells, err := c.Values()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cells[0]
+	}
+	first := pid()
+	for range 10 {
+		if again := pid(); again != first {
+			t.Errorf("another connection: %v after %v", again, first)
+		}
+	}
+	outer, err := s.Query(t.Context(), []any{int64(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer outer.Close()
+	outer.Next()
+	if inner := pid(); inner == first {
+		t.Error("the inner query has the connection of the outer")
+	}
+}
+
+// A server that was restarted is asked again, on a new connection.
+func TestReconnects(t *testing.T) {
+	server, err := servertest.Postgres("-c", "fsync=off")
+	servertest.Need(t, err)
+	defer func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	s := open(t, server.URL(), "SELECT 1 AS x")
+	if _, err := ask(t, s); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ask(t, s); err == nil || strings.Contains(err.Error(), "\n") {
+		t.Errorf("a server that is gone: %v", err)
+	}
+	if err := server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	if rows, err := ask(t, s); err != nil || len(rows) != 1 {
+		t.Errorf("after the restart: %v, %v", rows, err)
+	}
+}

@@ -21,8 +21,12 @@ import (
 )
 
 const (
-	// flushAfter is how long a finished row may wait in this process's memory.
-	flushAfter = 2 * time.Millisecond
+	// flushAfter is how long a finished row may wait in this process's memory
+	// for others that are given to the operating system with it.
+	flushAfter = time.Millisecond
+	// flushPause is how soon after one time rows are given to the system again:
+	// what is finished more slowly than that does not wait.
+	flushPause = 200 * time.Microsecond
 	// flushBytes is how many bytes of them may.
 	flushBytes = 64 << 10
 	// syncAfter is how long what was written may wait for the disk: it bounds
@@ -188,7 +192,7 @@ func (j *Journal) Add(row int64, results []Result, last bool) error {
 		return fault(j.path, err)
 	}
 	seal(j.buf[start:])
-	if now := time.Now(); len(j.buf) >= flushBytes || now.Sub(j.written) >= flushAfter {
+	if now := time.Now(); len(j.buf) >= flushBytes || now.Sub(j.written) >= flushPause {
 		return j.flush(now)
 	}
 	if j.flusher == nil {

@@ -22,6 +22,8 @@ type decoder struct {
 	plans   map[reflect.Type]*plan
 	unions  []spec.Union
 	checker *validator.Validate // made when the first rule is checked
+	gaps    gaps                // what could not be decoded
+	inTool  bool                // what is decoded stands in a tool
 }
 
 func newDecoder(f *faults) *decoder {
@@ -54,6 +56,7 @@ func (s slot) title() string {
 // wrong reports a value of the wrong kind.
 func (d *decoder) wrong(n *node, at slot, want string) diag.Diagnostic {
 	hideNamed(n)
+	n.miss()
 	return ruleKind.At(n.head(), "%s needs %s, not %s", at, want, n.described())
 }
 
@@ -76,7 +79,20 @@ func (n *node) described() string {
 
 // value decodes n into v, which is settable and holds its default.
 func (d *decoder) value(n *node, v reflect.Value, at slot) {
-	if n.kind == broken || d.special(n, v, at) {
+	if n.unset && v.Kind() != reflect.String {
+		n.miss()
+	}
+	if n.kind != broken {
+		d.known(n, v, at)
+	}
+	if n.unread || n.kind == broken {
+		d.lose(v)
+	}
+}
+
+// known decodes a value that could be read.
+func (d *decoder) known(n *node, v reflect.Value, at slot) {
+	if d.special(n, v, at) {
 		return
 	}
 	switch v.Kind() {
@@ -141,6 +157,7 @@ func (d *decoder) list(n *node, v reflect.Value, at slot) {
 	list := reflect.MakeSlice(v.Type(), 0, len(n.items))
 	for i, item := range n.items {
 		if item.kind == broken {
+			d.gaps.add(d, v.Type().Elem())
 			continue
 		}
 		at.item = i + 1

@@ -14,14 +14,20 @@ func (d *decoder) document(n *node, to *spec.Document) {
 	to.SetPlace(n.place())
 	switch n.kind {
 	case broken:
+		d.gaps.add(d, reflect.TypeFor[spec.Document]())
 	case mapping:
 		to.Application = new(spec.Application)
+		if n.unread { // a merge that brought nothing
+			d.gaps.add(d, reflect.TypeFor[spec.Application]())
+		}
 		d.structure(n, reflect.ValueOf(to.Application).Elem(), "application")
 	case sequence:
 		d.listDocument(n, to)
 	case null:
+		d.gaps.add(d, reflect.TypeFor[spec.Document]())
 		d.faults.add(ruleEmpty.At(n.span, "the document is empty").WithHint(`it needs at least "id:"`))
 	default:
+		d.gaps.add(d, reflect.TypeFor[spec.Document]())
 		d.faults.add(ruleEmpty.At(n.head(), "the document is %s alone", n.kind.noun()).WithHint("a mapping (an application) or a list is expected"))
 	}
 }
@@ -46,6 +52,7 @@ func (d *decoder) listDocument(n *node, to *spec.Document) {
 	}
 	first := d.listKind(n.items[0])
 	if first == noList {
+		d.gaps.add(d, reflect.TypeFor[spec.Document]())
 		hideNamed(n)
 		d.faults.add(ruleListKind.At(n.items[0].head(), "this list is of no kind that can stand alone").
 			WithHint("a list document holds auths, models, tools, types or variables; the rest stands in an application"))
@@ -56,6 +63,7 @@ func (d *decoder) listDocument(n *node, to *spec.Document) {
 	for i, item := range n.items {
 		if kind := d.listKind(item); kind != first && item.kind != broken {
 			hideNamed(item)
+			d.gaps.add(d, reflect.TypeFor[spec.Document]())
 			d.faults.add(d.mixed(item, kind, n.items[0], first))
 			same.items[i] = &node{kind: broken, span: item.span}
 		}

@@ -18,23 +18,34 @@ func (d *decoder) structure(n *node, v reflect.Value, name string) {
 		return // every struct of the language is a node; the others are special
 	}
 	made.SetPlace(n.place())
+	if tool, isTool := made.(spec.Tool); isTool && tool != nil && !d.inTool {
+		d.inTool = true
+		defer func() { d.inTool = false }()
+	}
 	p, owner := d.planOf(v.Type()), d.title(n, made, name)
-	d.present(n, v, p, owner)
+	meant := d.present(n, v, p, owner)
 	for i := range p.fields {
 		f := &p.fields[i]
 		if n.has(f.name) {
 			continue
 		}
-		if f.required {
+		if meant[f.name] { // under a key that is misspelt
+			n.made.Parts = append(n.made.Parts, &spec.Place{Name: f.name, Unread: true})
+			d.gaps.add(d, v.FieldByIndex(f.index).Type())
+		} else if f.required && !n.unread {
 			d.faults.add(missingField(n, owner, f.name))
 		}
 		setDefault(v.FieldByIndex(f.index), f)
 	}
+	if e, isEntity := made.(spec.Entity); isEntity && e.EntityID() == "" {
+		d.gaps.declare(d, reflect.TypeOf(made)) // a reference may have meant it
+	}
 	d.check(n, made, owner)
 }
 
-// present decodes the keys that are there.
-func (d *decoder) present(n *node, v reflect.Value, p *plan, owner string) {
+// present decodes the keys that are there, and answers those that unknown ones
+// were probably meant to be.
+func (d *decoder) present(n *node, v reflect.Value, p *plan, owner string) (meant map[string]bool) {
 	names := p.names
 	// The key that chooses an alternative of a union is no field of its struct.
 	_, isField := p.byName["type"]
@@ -42,7 +53,7 @@ func (d *decoder) present(n *node, v reflect.Value, p *plan, owner string) {
 	if isTag {
 		names = append([]string{"type"}, names...)
 	}
-	meant := map[string]bool{}
+	meant = map[string]bool{}
 	for _, pair := range n.pairs {
 		if i, known := p.byName[pair.key.text]; known {
 			d.field(pair, &p.fields[i], v, owner)
@@ -62,6 +73,7 @@ func (d *decoder) present(n *node, v reflect.Value, p *plan, owner string) {
 			d.faults.add(fault)
 		}
 	}
+	return meant
 }
 
 // title names an entity for a message: step "ask", memory "chat", cache_config.
@@ -98,6 +110,7 @@ func (d *decoder) field(p pair, f *field, owner reflect.Value, title string) {
 	}
 	if p.value.kind == broken || p.value.unset {
 		setDefault(v, f)
+		p.value.miss()
 	}
 	before := d.faults.raised
 	d.value(p.value, v, at)

@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -41,7 +42,9 @@ func (d *decoder) assignments(n *node, to *spec.Assignments, at slot) {
 			list[i].Var.Point(p.key.text, p.key.span)
 		}
 		here := slot{owner: at.owner, name: at.name + "." + p.key.shown()}
-		if p.value.kind != broken {
+		if p.value.kind == broken {
+			d.gaps.add(d, reflect.TypeFor[spec.Expression]())
+		} else {
 			d.expression(p.value, &list[i].Expr, here)
 		}
 	}

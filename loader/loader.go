@@ -121,7 +121,9 @@ func (f *forest) load(file *source.File, path string) (*Result, diag.List) {
 	f.files = append(f.files, file)
 	root := &builder{forest: f, file: file, path: path}
 	document := new(spec.Document)
-	newDecoder(f.faults).document(root.root(), document)
+	d := newDecoder(f.faults)
+	d.document(root.root(), document)
+	document.Gaps = d.gaps.answer()
 	return f.result(document)
 }
 

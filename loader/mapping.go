@@ -27,6 +27,8 @@ func (b *builder) mapping(n *yaml.Node, start, depth int) (*node, int) {
 			merges = append(merges, p.value)
 		case p.key.kind != broken:
 			made.put(p, seen, b.faults)
+		default:
+			made.unread = true
 		}
 	}
 	made.drop()
@@ -93,7 +95,9 @@ func (n *node) drop() {
 func (b *builder) merge(n *node, from *node, seen map[string]int) {
 	switch from.kind {
 	case broken:
+		n.unread = true
 	case mapping:
+		n.unread = n.unread || from.unread
 		for _, p := range from.pairs {
 			if _, there := seen[p.key.text]; !there {
 				seen[p.key.text] = len(n.pairs)
@@ -104,12 +108,14 @@ func (b *builder) merge(n *node, from *node, seen map[string]int) {
 		for _, item := range from.items {
 			if item.kind == sequence {
 				b.notMergeable(item)
+				n.unread = true
 				continue
 			}
 			b.merge(n, item, seen)
 		}
 	default:
 		b.notMergeable(from)
+		n.unread = true
 	}
 }
 

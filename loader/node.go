@@ -33,7 +33,20 @@ type node struct {
 	size   int         // how many values it is, aliases spelt out
 	height int         // how many levels it has
 
-	made *spec.Place // the answer of place
+	made   *spec.Place   // the answer of place
+	places []*spec.Place // the places of the keys that hold the value
+	unread bool          // it could not be read as what it should be, or not as a whole
+}
+
+// miss notes that the value could not be read, which is told already.
+func (n *node) miss() {
+	n.unread = true
+	if n.made != nil {
+		n.made.Unread = true
+	}
+	for _, p := range n.places {
+		p.Unread = true
+	}
 }
 
 // pair is a key and its value.
@@ -61,12 +74,14 @@ func (n *node) place() *spec.Place {
 	if n.made != nil {
 		return n.made
 	}
-	n.made = &spec.Place{Value: n.span}
+	n.unread = n.unread || n.kind == broken
+	n.made = &spec.Place{Value: n.span, Unread: n.unread}
 	parts := make([]spec.Place, len(n.pairs)+len(n.items))
 	n.made.Parts = make([]*spec.Place, 0, len(parts))
 	for i, p := range n.pairs {
 		value := p.value.place()
-		parts[i] = spec.Place{Name: p.key.text, Key: p.key.span, Value: value.Value, Parts: value.Parts}
+		parts[i] = spec.Place{Name: p.key.text, Key: p.key.span, Value: value.Value, Parts: value.Parts, Unread: value.Unread}
+		p.value.places = append(p.value.places, &parts[i])
 		n.made.Parts = append(n.made.Parts, &parts[i])
 	}
 	for _, item := range n.items {

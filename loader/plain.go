@@ -45,12 +45,25 @@ func LoadValue(ctx context.Context, path string, opts Options) (*Value, *source.
 	file.Text = content
 	f.files = append(f.files, file)
 	root := (&builder{forest: f, file: file, path: path}).root()
-	hideInText(file)
+	hideTexts(root)
 	f.faults.list.Sort()
 	if root.kind == broken {
 		return nil, file, f.faults.list
 	}
 	return root.plain(map[*node]*Value{}), file, f.faults.list
+}
+
+// hideTexts hides the texts that are called like secrets; a number of maxTokens is none.
+func hideTexts(n *node) {
+	for _, item := range n.items {
+		hideTexts(item)
+	}
+	for _, p := range n.pairs {
+		if p.value.kind == text && namesSecret(p.key.text) {
+			hide(p.value)
+		}
+		hideTexts(p.value)
+	}
 }
 
 // plain is the node for other packages; what is shared stays shared.

@@ -64,6 +64,7 @@ func (d *decoder) refMapping(n *node, to spec.Reference, at slot) {
 	ref := n.get("$ref")
 	if ref == nil {
 		hideNamed(n)
+		n.miss()
 		hint := "define it in its own section and write its id here"
 		if id := n.get("id"); id != nil && id.kind == text {
 			hint += ": " + id.shown()
@@ -184,8 +185,12 @@ func (d *decoder) bindings(n *node, to *spec.Bindings, at slot) {
 		here := slot{owner: at.owner, name: at.name + "." + p.key.shown()}
 		switch p.value.kind {
 		case broken:
+			d.gaps.add(d, reflect.TypeFor[spec.Ref[*spec.Variable]]())
 		case text, mapping:
 			d.reference(p.value, &list[i].Var, here)
+			if p.value.unset {
+				p.value.miss()
+			}
 		default:
 			d.faults.add(d.wrong(p.value, here, "the id of a variable").WithHint("a constant cannot be bound"))
 		}
@@ -246,6 +251,7 @@ func (d *decoder) stepItem(n *node, at slot) *spec.StepItem {
 	item := new(spec.StepItem)
 	switch {
 	case n.kind == text:
+		n.miss()
 		if !n.unset {
 			d.faults.add(ruleBareStep.At(n.span, "a step cannot be named by its id alone").
 				WithHint("to use the step again write {$ref: %s}", n.shown()).WithSuggestion("{$ref: " + n.shown() + "}"))

@@ -37,7 +37,14 @@ func (d *decoder) union(n *node, v reflect.Value, at slot) {
 func (d *decoder) choose(n *node, u *spec.Union) (chosen spec.Case, certain bool) {
 	tag := n.get("type")
 	if tag == nil || tag.kind == null {
+		if tag == nil && n.unread { // who knows what a merge would have brought
+			likely, _ := d.byFields(n, u)
+			return likely, false
+		}
 		likely, fits := d.byFields(n, u)
+		if !fits {
+			n.miss()
+		}
 		if u.TagOptional && fits {
 			return likely, true
 		}
@@ -60,9 +67,11 @@ func (d *decoder) choose(n *node, u *spec.Union) (chosen spec.Case, certain bool
 	}
 	likely, _ := d.byFields(n, u)
 	if tag.kind == broken || tag.unset {
+		n.miss()
 		return likely, false
 	}
 	if tag.kind != text {
+		n.miss()
 		d.faults.add(ruleUnionTag.At(tag.head(), "the type of a %s is a word, not %s", u.Name, tag.described()).WithHint("%s", oneOf(tags(u))))
 		return likely, false
 	}
@@ -74,6 +83,7 @@ func (d *decoder) choose(n *node, u *spec.Union) (chosen spec.Case, certain bool
 			}
 		}
 	} else {
+		n.miss() // with a type in mind that we cannot guess
 		fault = fault.WithHint("%s", oneOf(tags(u)))
 	}
 	d.faults.add(fault)

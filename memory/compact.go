@@ -14,7 +14,8 @@ import (
 // compact is a window without history, as small as can be: 56 bytes a message
 // beside its text, in one array. An Entry is made of a line when one is asked for.
 type compact struct {
-	lines  []line // by rising Seq, system messages aside
+	lines  []line // by rising Seq, system messages aside; the end of array
+	array  []line // from its beginning: what left lines is used again
 	system *Entry // the system message that holds, nil for none
 	fitted policy // by which the lines were fitted last; nil where that is not known
 	salt   uint64 // random: what the ids of messages that have none of their own begin with
@@ -60,16 +61,23 @@ func (w *compact) forget(from int64) {
 	for n < len(w.lines) && w.lines[n].seq < from {
 		n++
 	}
-	if n > 0 {
-		w.lines = slices.Delete(w.lines, 0, n)
-	}
+	clear(w.lines[:n]) // their texts are free
+	w.lines = w.lines[n:]
 }
 
-// add puts a line at the end. The array grows by little at a time: there are
-// many of them.
+// add puts a line at the end. Where there is no room, the lines move to the
+// beginning of the array, or to one that is a little larger: there are many.
 func (w *compact) add(l line) {
-	if n := len(w.lines); n == cap(w.lines) {
-		w.lines = append(make([]line, 0, n+n/8+2), w.lines...)
+	n := len(w.lines)
+	switch {
+	case n < cap(w.lines):
+	case n < cap(w.array):
+		moved := append(w.array[:0], w.lines...)
+		clear(w.lines[max(2*n-cap(w.array), 0):]) // those that were not written over
+		w.lines = moved
+	default:
+		w.array = make([]line, 0, n+n/8+2)
+		w.lines = append(w.array, w.lines...)
 	}
 	w.lines = append(w.lines, l)
 }

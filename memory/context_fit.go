@@ -165,7 +165,10 @@ func (c *composed) tokens() int {
 	if head := c.head(); head != nil {
 		n += c.messageTokens(head)
 	}
-	return n + c.count(c.moving())
+	if text := c.moving(); text != "" {
+		n += c.count(text + "\n") // as it is joined to the message
+	}
+	return n
 }
 
 // messageTokens counts a system message once for each text.

@@ -90,7 +90,7 @@ func (t *Turn) keepSummary(old, next running, p pending) error {
 		if base.version == 0 || summaryOf(base).To != old.To || p.from < base.floor() {
 			return nil
 		}
-		s := t.memory.same(base)
+		s := t.memory.still(base)
 		s.set(summaryValue, raw)
 		s.change.Events = append(s.change.Events, Event{Kind: EventSummary, Turn: base.state.Turns + 1, From: p.from, To: p.to,
 			Messages: len(p.messages), Tokens: p.tokens, Time: next.Time,
@@ -120,8 +120,8 @@ func (t *Turn) amend(plan func(base *view) *step) error {
 	return err
 }
 
-// same is a step that says nothing.
-func (m *Memory) same(base *view) *step {
+// still is a step that says nothing.
+func (m *Memory) still(base *view) *step {
 	next := *base
 	return &step{next: &next, change: Change{State: base.state}}
 }

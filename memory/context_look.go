@@ -9,10 +9,10 @@ import (
 // as committed by now. No model is asked: the summary is the one that is there,
 // and what retrieval finds depends on a message that was not said yet.
 type Surroundings struct {
-	Parts  []ContextPart // one for each block, in the document's order
-	Tokens int           // what all of them take
-	Room   int           // what they may take: what the messages leave of token_limit
-	Cut    error         // a *ContextError where the next call would be refused; nil where all is well
+	Parts   []ContextPart // one for each block, in the document's order
+	Tokens  int           // what all of them take
+	Room    int           // what they may take: what the messages leave of token_limit
+	Refused error         // a *ContextError where the next call would be refused; nil where all is well
 }
 
 // Surroundings looks at the context of a session; nil where the memory has no
@@ -40,7 +40,7 @@ func (m *Memory) Surroundings(ctx context.Context, session string) (*Surrounding
 		c.parts[i].pending = c.parts[i].block.Kind == Retrieval
 	}
 	s := &Surroundings{}
-	if s.Room, s.Cut = t.room(c, base.entries); s.Cut == nil {
+	if s.Room, s.Refused = t.room(c, base.entries); s.Refused == nil {
 		c.cut(s.Room)
 	}
 	s.Parts, s.Tokens = c.report(), c.tokens()

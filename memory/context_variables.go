@@ -159,11 +159,13 @@ func (m *Memory) SetVariables(ctx context.Context, session string, set ...Variab
 
 // vary is the step that sets variables; s may be one that says something, or nil.
 func (m *Memory) vary(base *view, s *step, set []Variable) (*step, error) {
+	old := variablesOf(base)
+	set = slices.DeleteFunc(slices.Clone(set), func(v Variable) bool { return same(old, v) })
 	if len(set) == 0 {
 		return s, nil
 	}
 	if s == nil {
-		s = m.same(base)
+		s = m.still(base)
 		s.next.state.LastSaid = time.UnixMicro(m.now().UnixMicro()).UTC() // it was touched
 		s.change.State = s.next.state
 	}
@@ -173,7 +175,7 @@ func (m *Memory) vary(base *view, s *step, set []Variable) (*step, error) {
 		stamped[i].Turn = s.next.state.Turns
 		names = append(names, stamped[i].Name)
 	}
-	all := merged(variablesOf(base), stamped)
+	all := merged(old, stamped)
 	if len(all) > maxVariables {
 		return nil, &VariableError{Memory: m.id, Name: names[0], Problem: fmt.Sprintf("the session has %d already, and more are not possible", maxVariables)}
 	}
@@ -188,6 +190,15 @@ func (m *Memory) vary(base *view, s *step, set []Variable) (*step, error) {
 	s.change.Events = append(s.change.Events, Event{Kind: EventVariables, Turn: s.next.state.Turns, Time: s.next.state.LastSaid,
 		Reason: "set: " + strings.Join(names, ", ")})
 	return s, nil
+}
+
+// same tells whether a variable is among all as it is, or not there and without a value.
+func same(all []Variable, v Variable) bool {
+	i := slices.IndexFunc(all, func(old Variable) bool { return old.Name == v.Name })
+	if i < 0 {
+		return v.Value == nil
+	}
+	return bytes.Equal(all[i].Value, v.Value)
 }
 
 // variableUnits are variables as a model reads them: a line for each, by name.

@@ -109,7 +109,7 @@ func (s *Session) here(create bool) (*stored, policy, error) {
 }
 
 // append says messages where the session stands.
-func (s *Session) append(ctx context.Context, msgs []chat.Message) error {
+func (s *Session) append(ctx context.Context, on *step, msgs []chat.Message) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -131,8 +131,6 @@ func (s *Session) append(ctx context.Context, msgs []chat.Message) error {
 	if m.lanes.busy.Load() > 0 {
 		return errElsewhere
 	}
-	on := m.step()
-	defer m.giveBack(on)
 	if at.window != nil {
 		return at.appendLines(m, p, on, msgs)
 	}
@@ -169,13 +167,15 @@ func (s *stored) appendLines(m *Memory, p policy, on *step, msgs []chat.Message)
 		if isSystemRole(msgs[i].Role) {
 			return errElsewhere
 		}
-		on.rows = append(on.rows, Entry{Message: sound(msgs[i])})
+		on.rows = append(on.rows, Entry{Message: msgs[i]})
 		e := &on.rows[len(on.rows)-1]
+		if !isSound(&e.Message) {
+			e.Message = sound(e.Message)
+		}
 		e.Tokens = tokensOf(m.counter, &e.Message)
 		on.few = append(on.few, e)
 	}
-	base := on.base
-	m.said(p, &base, saying{entries: on.few, each: true, on: on})
+	m.said(p, &on.base, saying{entries: on.few, each: true, on: on})
 	w := s.window
 	w.forget(on.change.State.First)
 	for _, e := range on.few {
@@ -198,7 +198,7 @@ func (s *stored) appendLines(m *Memory, p policy, on *step, msgs []chat.Message)
 // clone is an entry that outlives the step, with its id.
 func clone(e *Entry, id string) *Entry {
 	own := *e
-	own.Message.ID = id
+	own.Message.ID, own.Message.Blocks = id, slices.Clone(e.Message.Blocks)
 	return &own
 }
 

@@ -20,6 +20,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -171,7 +172,7 @@ func (m *Memory) change(ctx context.Context, key Key, base *view, plan func(*vie
 			return nil
 		}
 		m.live.drop(key) // what the store holds now is not known
-		if !errors.Is(err, ErrConflict) {
+		if !errors.Is(err, ErrConflict) && !errors.Is(err, ErrHeld) {
 			return err
 		}
 		if err := pause(ctx, attempt); err != nil {
@@ -194,6 +195,7 @@ type step struct {
 	few       []*Entry // what is said
 	rows      []Entry  // behind base.entries and few, where only windows are kept
 	entries   []*Entry // base.entries, likewise
+	text      [1]chat.Block
 }
 
 // step is one to be used and given back.
@@ -213,7 +215,7 @@ func (m *Memory) giveBack(s *step) {
 	clear(s.few)
 	clear(s.entries)
 	s.few, s.rows, s.entries = s.few[:0], s.rows[:0], s.entries[:0]
-	s.own, s.base, s.next = view{}, view{}, nil
+	s.next, s.text[0] = nil, chat.Block{}
 	s.change = Change{Events: s.change.Events[:0]}
 	m.steps.Put(s)
 }

@@ -232,7 +232,7 @@ func newPair(t *rapid.T, kind spec.Policy, store memory.Store, session string) *
 	p.session, p.store = session, store
 	p.limits = p.drawLimits(t)
 	first := kind != spec.PolicyRoundWindow && rapid.Bool().Draw(t, "keep_system_first")
-	p.cfg = memory.Config{ID: "m", Policy: kind, KeepSystemFirst: first, Counter: runes{}, Live: rapid.IntRange(1, 2).Draw(t, "live"),
+	p.cfg = memory.Config{ID: "m", Policy: kind, KeepSystemFirst: first, Counter: runes{}, Live: rapid.IntRange(0, 2).Draw(t, "live"),
 		LimitsOf: func(string) memory.Limits { return p.limits }}
 	p.simple = &window{systemFirst: first}
 	if kind == spec.PolicyRoundWindow {

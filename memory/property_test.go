@@ -114,7 +114,7 @@ func newMachine(t *rapid.T, store memory.Store, session string) *machine {
 	share := float64(rapid.IntRange(1, 100).Draw(t, "percent")) / 100
 	flush := rapid.IntRange(1, 150).Draw(t, "token_flush_size")
 	m := &machine{session: session, store: store, cfg: memory.Config{ID: "m", TokenLimit: limit, ChatShare: share, FlushSize: flush, Counter: runes{},
-		Live: rapid.IntRange(1, 2).Draw(t, "live")}}
+		Live: rapid.IntRange(0, 2).Draw(t, "live")}}
 	limitCap := limit * int(share*100+0.5) / 100
 	m.model = slow{cap: limitCap, flush: min(flush, limitCap)}
 	m.start(t)

@@ -26,12 +26,29 @@ func (s *Session) ID() string { return s.id }
 
 // Append is Memory.Append.
 func (s *Session) Append(ctx context.Context, msgs ...chat.Message) error {
-	if len(msgs) <= room {
-		if err := s.append(ctx, msgs); !errors.Is(err, errElsewhere) {
+	if s.memory.local != nil && len(msgs) <= room {
+		on := s.memory.step()
+		err := s.append(ctx, on, msgs)
+		s.memory.giveBack(on)
+		if !errors.Is(err, errElsewhere) {
 			return err
 		}
 	}
 	return s.memory.appendAnywhere(ctx, s.id, slices.Clone(msgs))
+}
+
+// Say is Append of one message that is a text and nothing else.
+func (s *Session) Say(ctx context.Context, role chat.Role, text string) error {
+	if m := s.memory; m.local != nil && m.local.windows {
+		on := m.step()
+		defer m.giveBack(on)
+		on.text[0] = chat.Block{Type: "text", Text: text} // only the text is kept
+		msgs := [1]chat.Message{{Role: role, Blocks: on.text[:]}}
+		if err := s.append(ctx, on, msgs[:]); !errors.Is(err, errElsewhere) {
+			return err
+		}
+	}
+	return s.Append(ctx, chat.Message{Role: role, Blocks: []chat.Block{{Type: "text", Text: text}}})
 }
 
 // Window is Memory.Window.

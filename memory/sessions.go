@@ -384,8 +384,8 @@ func ids(msgs []chat.Message) []string {
 }
 
 func check(msgs []chat.Message) error {
-	for _, m := range msgs {
-		if err := m.Check(); err != nil {
+	for i := range msgs {
+		if err := msgs[i].Check(); err != nil {
 			return fmt.Errorf("this message cannot be remembered: %w", err)
 		}
 	}
@@ -397,8 +397,25 @@ func (m *Memory) entry(msg chat.Message) *Entry {
 	if msg.ID == "" {
 		msg.ID = chat.NewID()
 	}
-	msg = sound(msg)
+	if !isSound(&msg) {
+		msg = sound(msg)
+	}
 	return &Entry{Message: msg, Tokens: Tokens(m.counter, msg)}
+}
+
+// isSound tells whether all texts of a message are valid UTF-8.
+func isSound(msg *chat.Message) bool {
+	for i := range msg.Blocks {
+		if b := &msg.Blocks[i]; !utf8.ValidString(b.Text) || !utf8.ValidString(b.MimeType) {
+			return false
+		}
+	}
+	for _, c := range msg.ToolCalls {
+		if !utf8.ValidString(c.ID) || !utf8.ValidString(c.Name) || !utf8.ValidString(c.Arguments) {
+			return false
+		}
+	}
+	return utf8.ValidString(msg.ID) && utf8.ValidString(msg.Name) && utf8.ValidString(msg.ToolCallID)
 }
 
 // sound is msg with valid UTF-8 in all texts: JSON can hold no other, and the

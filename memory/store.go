@@ -55,6 +55,15 @@ type Remover interface {
 	Remove(ctx context.Context, key Key, version int64) error
 }
 
+// Distinct is implemented by stores that can refuse what was said before: a
+// memory need not look ids up then, which saves a round trip.
+type Distinct interface {
+	// Distinct tells whether Apply returns ErrHeld, and changes nothing, where a
+	// change would say a message whose id another entry of the session has, both
+	// of them not failed.
+	Distinct() bool
+}
+
 // Key names one conversation. Both parts are arbitrary strings.
 type Key struct {
 	Memory  string // the memory's id in the document
@@ -113,6 +122,10 @@ type Listed struct {
 
 // ErrConflict is what Apply answers when another writer was faster.
 var ErrConflict = errors.New("the session was changed by another writer")
+
+// ErrHeld is what Apply of a Distinct store answers when the session holds one
+// of the messages already.
+var ErrHeld = errors.New("the session holds this message already")
 
 // Problem classes what can be wrong with a store.
 type Problem string

@@ -29,6 +29,7 @@ type Turn struct {
 	told      *telling   // what the context tells in this turn; nil before the first call of a model
 	operation string     // what a retry of this turn would be known by
 	done      bool       // the operation was carried out before
+	given     bool       // some of staged came with ids that the session may hold beyond its window
 	ended     bool
 }
 
@@ -145,8 +146,9 @@ func (t *Turn) System(text string) {
 }
 
 // Add says messages; nothing is kept before Commit. A message whose id the
-// session holds already is not said twice; one without an id gets one. A
-// message of role system takes the place of the session's system message.
+// session holds already is not said twice: one that the window holds is passed
+// over at once, one that left the window long ago when the turn ends. One without
+// an id gets one. A message of role system takes the place of the session's system message.
 func (t *Turn) Add(msgs ...chat.Message) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -156,13 +158,12 @@ func (t *Turn) Add(msgs ...chat.Message) error {
 	if err := check(msgs); err != nil {
 		return err
 	}
-	held, err := t.memory.held(t.ctx, t.key, ids(msgs))
-	if err != nil {
-		return err
-	}
 	for i := range msgs {
-		if id := msgs[i].ID; id != "" && (held[id] || t.stagedID(id)) {
-			continue
+		if id := msgs[i].ID; id != "" {
+			if t.stagedID(id) || t.base.holds(id) {
+				continue
+			}
+			t.given = t.given || t.base.begin > 1 || msgs[i].Role == chat.System
 		}
 		t.staged = append(t.staged, t.memory.entry(msgs[i]))
 	}
@@ -215,6 +216,11 @@ func (t *Turn) commit(ctx context.Context, each bool) error {
 	if err := t.interrupted(); err != nil {
 		return err
 	}
+	if d, ok := t.memory.store.(Distinct); !ok || !d.Distinct() {
+		if err := t.unsaid(ctx); err != nil {
+			return err
+		}
+	}
 	err := t.memory.change(ctx, t.key, t.base, func(base *view) (*step, error) {
 		if err := t.rebase(ctx, base); err != nil || len(t.staged)+len(t.set) == 0 || t.done {
 			return nil, err
@@ -247,6 +253,20 @@ func (t *Turn) rebase(ctx context.Context, base *view) error {
 	if err != nil {
 		return err
 	}
+	t.given = true
+	if err := t.unsaid(ctx); err != nil {
+		return err
+	}
+	t.base = base
+	t.done = base.carriedOut(t.operation)
+	return nil
+}
+
+// unsaid takes away what the session holds already, as far as that is not known.
+func (t *Turn) unsaid(ctx context.Context) error {
+	if !t.given {
+		return nil
+	}
 	var staged []string
 	for _, e := range t.staged {
 		staged = append(staged, e.Message.ID)
@@ -255,15 +275,8 @@ func (t *Turn) rebase(ctx context.Context, base *view) error {
 	if err != nil {
 		return err
 	}
-	t.base = base
-	t.done = base.carriedOut(t.operation)
-	var rest []*Entry
-	for _, e := range t.staged {
-		if !held[e.Message.ID] {
-			rest = append(rest, e)
-		}
-	}
-	t.staged = rest
+	t.given = false
+	t.staged = slices.DeleteFunc(t.staged, func(e *Entry) bool { return held[e.Message.ID] })
 	return nil
 }
 
@@ -280,6 +293,9 @@ func (t *Turn) Abort(ctx context.Context, reason error) error {
 	why := "the turn was given up"
 	if reason != nil {
 		why = oneLine(reason.Error())
+	}
+	if err := t.unsaid(ctx); err != nil {
+		return err
 	}
 	return t.memory.change(ctx, t.key, t.base, func(base *view) (*step, error) {
 		if err := t.rebase(ctx, base); err != nil || len(t.staged) == 0 || t.done {

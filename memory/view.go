@@ -158,6 +158,19 @@ func roomier(entries []*Entry) []*Entry {
 	return append(make([]*Entry, 0, n+n/8+2), entries...)
 }
 
+// holds tells whether the window has a message with this id.
+func (v *view) holds(id string) bool {
+	if v.system != nil && v.system.Message.ID == id {
+		return true
+	}
+	for _, e := range slices.Backward(v.entries) {
+		if e.Message.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
 // drop takes the first n entries away.
 func (v *view) drop(n int) {
 	for i, e := range v.entries[:n] {

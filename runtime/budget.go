@@ -38,7 +38,7 @@ func (a *App) within(ctx context.Context, f *spec.Flow) (context.Context, contex
 		ctx, stopClock = context.WithTimeoutCause(ctx, limit, over)
 	}
 	ctx, stop := context.WithCancelCause(ctx)
-	m := &meter{flow: f, stop: stop, prices: a.prices()}
+	m := &meter{flow: f, stop: stop, prices: a.prices(), models: a.modelPrices()}
 	ctx = steps.WithEvents(ctx, m.take, steps.EventUsage, steps.EventToolCall)
 	return ctx, func() { stop(nil); stopClock() }
 }
@@ -63,11 +63,24 @@ func (a *App) prices() map[string]*spec.Prices {
 	return prices
 }
 
+// modelPrices are what each model costs, by its id: a fallback, and what a memory
+// asks by itself, have other prices than the step's own model.
+func (a *App) modelPrices() map[string]*spec.Prices {
+	prices := map[string]*spec.Prices{}
+	for _, doc := range documents(a.spec) {
+		for _, m := range doc.Models {
+			prices[m.EntityID()] = m.Base().Prices
+		}
+	}
+	return prices
+}
+
 // meter adds up what a run costs.
 type meter struct {
 	flow   *spec.Flow
 	stop   context.CancelCauseFunc
 	prices map[string]*spec.Prices // by step
+	models map[string]*spec.Prices // by the ids of models
 
 	mu     sync.Mutex
 	tokens int
@@ -81,7 +94,11 @@ func (m *meter) take(ev steps.Event) {
 	defer m.mu.Unlock()
 	m.calls++
 	m.tokens += ev.Input + ev.Output
-	if p := m.prices[ev.Step]; p != nil {
+	p := m.prices[ev.Step]
+	if ev.Model != "" {
+		p = m.models[ev.Model]
+	}
+	if p != nil {
 		m.money += (float64(ev.Input)*p.Input + float64(ev.Output)*p.Output) / 1e6
 	}
 	b := m.flow.Budget

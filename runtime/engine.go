@@ -94,6 +94,11 @@ func (b *batchSink) push(ctx context.Context, row *steps.Row) error {
 		watch([]*node{b.node}, row)
 		return b.next.push(ctx, row)
 	}
+	if n := len(b.rows); n > 0 && b.node.grouper != nil && !b.node.grouper.Together(b.rows[n-1], row) {
+		if err := b.flush(ctx); err != nil {
+			return err
+		}
+	}
 	if len(b.rows) == 0 && b.node.wait > 0 {
 		b.since = time.Now()
 	}

@@ -30,40 +30,32 @@ func sections(stages []stage) [][]stage {
 	return append(all, stages[start:])
 }
 
-// live runs a flow of several sections: each on a goroutine of its own, the last
-// one on the caller's. Between two of them is room for one row.
+// live runs a flow of several sections: the input and each section but the last
+// on goroutines of their own, the last section on the caller's. Between two of
+// them is room for one row.
 func (r *run) live(ctx context.Context, rows iter.Seq[Input], out sink) error {
 	ctx, cancel := context.WithCancelCause(ctx)
-	all := sections(r.flow.stages)
-	if all[0][0].nodes[0].wait > 0 {
-		all = append([][]stage{nil}, all...) // the input is read while the first group waits
-	}
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer cancel(nil)
-	var in chan *steps.Row
-	for i, stages := range all[:len(all)-1] {
-		from, to := in, make(chan *steps.Row, 1)
+	begin := func(to handover, work func() error) {
 		group.Go(func() {
 			defer close(to)
-			first := chain(ctx, stages, handover(to))
-			defer first.stop()
-			var err error
-			if i == 0 {
-				err = r.feed(ctx, rows, first)
-			} else {
-				err = follow(ctx, from, first)
-			}
-			if err != nil {
+			if err := work(); err != nil {
 				cancel(err)
 			}
 		})
+	}
+	input := make(handover, 1)
+	begin(input, func() error { return r.feed(ctx, rows, input) })
+	in := input
+	all := sections(r.flow.stages)
+	for _, stages := range all[:len(all)-1] {
+		from, to := in, make(handover, 1)
+		begin(to, func() error { return follow(ctx, from, stages, to) })
 		in = to
 	}
-	first := chain(ctx, all[len(all)-1], out)
-	defer first.stop()
-	defer cancel(nil)
-	return follow(ctx, in, first)
+	return follow(ctx, in, all[len(all)-1], out)
 }
 
 // handover is the end of a section: it hands rows to the next one.
@@ -82,18 +74,18 @@ func (h handover) finish(context.Context) error { return nil }
 
 func (h handover) stop() {}
 
-// follow takes rows from the part before, and sends the group in front on when
-// its first row has waited long enough.
-func follow(ctx context.Context, in <-chan *steps.Row, first sink) error {
-	gather := first.(*batchSink) // sections are cut in front of those
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
+// follow takes rows from the section before through a section. It sends the
+// group in front on when its first row has waited long enough, and rows that
+// workers have done as soon as they are.
+func follow(ctx context.Context, in <-chan *steps.Row, stages []stage, out sink) error {
+	ctx, cancel := context.WithCancel(ctx)
+	first := chain(ctx, stages, out)
+	defer first.stop()
+	defer cancel()
+	ready := make(chan struct{}, 1)
+	listen(first, ready)
+	wait := &patience{sink: first}
 	for {
-		var due <-chan time.Time
-		if len(gather.rows) > 0 {
-			timer.Reset(time.Until(gather.since.Add(gather.node.wait)))
-			due = timer.C
-		}
 		select {
 		case row, more := <-in:
 			switch {
@@ -106,12 +98,71 @@ func follow(ctx context.Context, in <-chan *steps.Row, first sink) error {
 			default:
 				return first.finish(ctx)
 			}
-		case <-due:
-			if err := gather.flush(ctx); err != nil {
+		case <-wait.over():
+			if err := first.(*batchSink).flush(ctx); err != nil {
+				return err
+			}
+		case <-ready:
+			if err := pump(ctx, first); err != nil {
 				return err
 			}
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// patience tells when the group at the head of a section has waited enough.
+type patience struct {
+	sink  sink
+	timer *time.Timer
+}
+
+// over is a channel that is ready when the time has come; nil while no group waits.
+func (p *patience) over() <-chan time.Time {
+	b, ok := p.sink.(*batchSink)
+	if !ok || b.node.wait == 0 || len(b.rows) == 0 {
+		return nil
+	}
+	left := time.Until(b.since.Add(b.node.wait))
+	if p.timer == nil {
+		p.timer = time.NewTimer(left)
+	} else {
+		p.timer.Reset(left)
+	}
+	return p.timer.C
+}
+
+// behind is the sink that a sink hands rows to; nil for the end of a chain.
+func behind(s sink) sink {
+	switch s := s.(type) {
+	case *serialSink:
+		return s.next
+	case *batchSink:
+		return s.next
+	case *parallelSink:
+		return s.next
+	}
+	return nil
+}
+
+// listen has all stages with workers of a chain say when a row is done.
+func listen(s sink, ready chan struct{}) {
+	for ; s != nil; s = behind(s) {
+		if p, ok := s.(*parallelSink); ok {
+			p.wakes = ready
+		}
+	}
+}
+
+// pump hands on what workers have done.
+func pump(ctx context.Context, s sink) error {
+	for ; s != nil; s = behind(s) {
+		if p, ok := s.(*parallelSink); ok {
+			if err := p.drainReady(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

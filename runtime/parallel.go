@@ -47,6 +47,7 @@ type parallelSink struct {
 	// finished is told of the rows that each row became before they go on, by
 	// the workers; nil where nobody asks. It is set before the first push.
 	finished func(number int64, rows []*steps.Row, last bool) error
+	wakes    chan<- struct{} // told when a row is done; nil where nobody asks. It is set before the first push
 
 	mu     sync.Mutex
 	wake   *sync.Cond
@@ -78,7 +79,12 @@ func (p *parallelSink) push(ctx context.Context, row *steps.Row) error {
 	t := &task{row: row, session: row.Session, number: row.Number, seq: p.pushed, out: make(chan *steps.Row, outputs)}
 	p.queue = append(p.queue, t)
 	p.enter(t)
-	for len(p.queue) > 0 && p.queue[0].over.Load() { // what is ready need not wait for the window to fill
+	return p.drainReady(ctx)
+}
+
+// drainReady hands on what need not wait for a full window.
+func (p *parallelSink) drainReady(ctx context.Context) error {
+	for len(p.queue) > 0 && p.queue[0].over.Load() {
 		if err := p.drainHead(ctx); err != nil {
 			return err
 		}
@@ -170,6 +176,12 @@ func (p *parallelSink) work(ctx context.Context) {
 		p.leave(t)
 		close(t.out)
 		t.over.Store(true)
+		if p.wakes != nil {
+			select {
+			case p.wakes <- struct{}{}:
+			default: // it is told already
+			}
+		}
 	}
 }
 

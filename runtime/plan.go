@@ -71,6 +71,7 @@ type node struct {
 	batch   steps.Batch   // set for a step over groups of rows
 	closer  steps.Closer  // set where the step holds something until the end
 	watcher steps.Watcher // set where the step wants to know of failed rows
+	grouper steps.Grouper // nil where groups end by their size alone
 	limit   int           // the most rows at once that the document allows; 0 where the step does not care
 	permits chan struct{} // holds limit tokens where the stage has more workers than that
 	onError onError       // what becomes of a row that the step failed on; empty means fail
@@ -224,6 +225,7 @@ func nodeOf(s spec.Step, r steps.Runner, l *layout) (*node, error) {
 	}
 	n.closer, _ = r.(steps.Closer)
 	n.watcher, _ = r.(steps.Watcher)
+	n.grouper, _ = r.(steps.Grouper)
 	if c, ok := s.(interface{ Workers() int }); ok {
 		n.limit = c.Workers()
 	}

@@ -9,6 +9,7 @@ type Document struct {
 	Tools       []Tool        // set for a list of tools
 	Types       []*CustomType // set for a list of types
 	Variables   []*Variable   // set for a list of variables
+	Gaps        Gaps          // what the parts that could not be read may have held; of the root document alone
 }
 
 // Application is a whole LLM application: its models, memories, tools, types and flows.

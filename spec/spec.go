@@ -15,7 +15,12 @@
 // everybody else; after linking nothing changes them, so they may be shared.
 package spec
 
-import "github.com/qtype-dev/qtype/source"
+import (
+	"reflect"
+	"slices"
+
+	"github.com/qtype-dev/qtype/source"
+)
 
 // Place is where a value stands in its document: a tree of the value's shape.
 type Place struct {
@@ -23,6 +28,29 @@ type Place struct {
 	Key   source.Span // the key's own place; zero for an item of a list
 	Value source.Span // the value's place
 	Parts []*Place    // the fields of a mapping or the items of a list, in document order
+
+	// Unread says that the value could not be read, or not as a whole; its fault is
+	// told already, and nothing is to be concluded from what is not there.
+	Unread bool
+}
+
+// Whole tells whether everything under some keys could be read: their values and
+// the items of those. A key that is absent is. It accepts nil.
+func (p *Place) Whole(keys ...string) bool {
+	if p == nil {
+		return true
+	}
+	for _, f := range p.Parts {
+		if slices.Contains(keys, f.Name) && !f.whole() {
+			return false
+		}
+	}
+	return !p.Unread
+}
+
+// whole tells whether a value and its parts could be read.
+func (p *Place) whole() bool {
+	return !p.Unread && !slices.ContainsFunc(p.Parts, func(part *Place) bool { return part.Unread })
 }
 
 // Field finds the place of a key. Where the key is absent it answers the
@@ -62,6 +90,13 @@ func (p *Place) Span() source.Span {
 		return source.Span{}
 	}
 	return p.Value
+}
+
+// Gaps tell what the parts of a document that could not be read may have held,
+// so that nobody complains of what follows from that.
+type Gaps struct {
+	Declared []reflect.Type // entities that may have been declared there: pointers to structs of this package
+	Named    []reflect.Type // what references there may have named, as Reference.Wants answers it
 }
 
 // Origin is embedded in every entity and tells where it was written.

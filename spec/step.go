@@ -190,6 +190,8 @@ type Explode struct {
 type Collect struct {
 	StepBase
 	Batched
+	// By names variables: neighbouring rows in which these are equal make one list, instead of all rows. Name what tells apart the rows that Explode took, or the list that it took.
+	By []Ref[*Variable] `yaml:"by"`
 }
 
 // Construct builds a record from its inputs.

@@ -78,6 +78,8 @@ type MCPTool struct {
 	URL string `yaml:"url" validate:"omitempty,http_url"`
 	// Auth names the credentials for the server at the URL.
 	Auth Ref[Auth] `yaml:"auth"`
+	// AllowPrivate lets the URL be a loopback, private or link-local address.
+	AllowPrivate bool `yaml:"allow_private" default:"false"`
 	// Tools are the names of the server's tools that may be called; all of them where it is left out.
 	Tools []string `yaml:"tools"`
 	// Timeout ends a call that takes longer, such as 10s.

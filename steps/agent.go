@@ -73,7 +73,7 @@ func toolTokens(m *memory.Memory, tools []model.Tool) int {
 	return n
 }
 
-// offer makes a tool known to the model.
+// offer makes a declared tool, or all that it stands for, known to the model.
 func (a *agent) offer(env *Env, declared spec.Tool) error {
 	if declared == nil || env.Tool == nil {
 		return fmt.Errorf("a tool is not linked")
@@ -82,6 +82,21 @@ func (a *agent) offer(env *Env, declared spec.Tool) error {
 	if err != nil {
 		return err
 	}
+	set, many := t.(tool.Set)
+	if !many {
+		return a.add(t)
+	}
+	tools, err := set.Tools(context.Background()) // it has a time limit of its own
+	for _, t := range tools {
+		if err == nil {
+			err = a.add(t)
+		}
+	}
+	return err
+}
+
+// add makes one tool known to the model.
+func (a *agent) add(t tool.Tool) error {
 	info := t.Info()
 	name := wireName(info.Name)
 	if other, ok := a.tools[name]; ok {

@@ -47,7 +47,7 @@ func (e *Env) approval(s *spec.Agent) (*approval, error) {
 
 // ask is nil after a yes; the model is told of a no.
 func (a *approval) ask(ctx context.Context, info tool.Info, args map[string]any) error {
-	if a == nil || !a.tools[info.ID] {
+	if a == nil || !a.tools[info.ID] && !a.tools[info.Set] {
 		return nil
 	}
 	var fields []value.Field

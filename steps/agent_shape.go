@@ -3,6 +3,7 @@ package steps
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/chat"
@@ -27,14 +28,21 @@ func shapeOf(v *spec.Variable) *shape {
 }
 
 // demand asks for the shape: of providers that can hold a model to a schema, and
-// for all others in words, which stand after the conversation and are kept nowhere.
+// for all others in words. They stand at the end of the system message, which is
+// the same in every call, and are kept nowhere.
 func (s *shape) demand(req *model.Request) {
 	if s == nil {
 		return
 	}
 	req.Schema = &model.Schema{Name: wireName(s.of.Type.Name), JSON: s.schema}
-	req.Messages = append(req.Messages[:len(req.Messages):len(req.Messages)], chat.Message{Role: chat.System, Blocks: []chat.Block{{Type: "text",
-		Text: "When you answer, answer with one JSON object that fits this JSON schema, and with nothing else: " + string(s.schema)}}})
+	words := chat.Block{Type: "text", Text: "When you answer, answer with one JSON object that fits this JSON schema, and with nothing else: " + string(s.schema)}
+	req.Messages = slices.Clone(req.Messages)
+	if len(req.Messages) == 0 || req.Messages[0].Role != chat.System {
+		req.Messages = slices.Insert(req.Messages, 0, chat.Message{Role: chat.System, Blocks: []chat.Block{words}})
+		return
+	}
+	first := &req.Messages[0]
+	first.Blocks = append(first.Blocks[:len(first.Blocks):len(first.Blocks)], words)
 }
 
 // read makes a value of an answer. A model that could not be held to the schema

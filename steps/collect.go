@@ -11,6 +11,7 @@ import (
 // collect makes one list of a variable over a group of rows (steps.md 3).
 type collect struct {
 	in, out slot
+	by      []slot // rows in which these differ are of different groups
 	size    int
 	id      string
 }
@@ -20,7 +21,32 @@ func buildCollect(s *spec.Collect, env *Env) (Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &collect{in: in, out: out, size: batchSize(s.Batched), id: s.ID}, nil
+	by, err := env.slots(s.By)
+	return &collect{in: in, out: out, by: by, size: batchSize(s.Batched), id: s.ID}, err
+}
+
+// Together tells whether two neighbouring rows agree in the variables of `by`.
+// A list or a record is the same as itself alone, not as another with the same
+// content: so the list that Explode took tells apart the rows that it took.
+func (c *collect) Together(before, row *Row) bool {
+	for _, v := range c.by {
+		if !same(before.Values[v.at], row.Values[v.at]) {
+			return false
+		}
+	}
+	return true
+}
+
+// same compares lists and records by identity, everything else by value.
+func same(a, b any) bool {
+	switch a := a.(type) {
+	case []any:
+		b, ok := b.([]any)
+		return ok && len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+	case *value.Record:
+		return any(a) == b
+	}
+	return value.Equal(a, b)
 }
 
 // batchSize is the document's, 0 (all rows) where it says nothing.

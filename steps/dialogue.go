@@ -31,6 +31,11 @@ func openDialogue(ctx context.Context, m *memory.Memory, session, system string)
 	if m == nil {
 		return d, nil
 	}
+	for s := sceneOf(ctx); s != nil; s = s.outer {
+		if s.memory == m && s.session == session && s.turn != nil {
+			return nil, &NestedTurnError{Memory: m.ID(), Session: session, Step: s.step}
+		}
+	}
 	turn, err := m.Begin(ctx, session)
 	if err != nil {
 		return nil, err
@@ -63,6 +68,22 @@ func (d *dialogue) window(b memory.Budget) ([]chat.Message, error) {
 		window = append(window, chat.Message{Role: chat.System, Blocks: []chat.Block{{Type: "text", Text: d.system}}})
 	}
 	return append(window, d.said...), nil
+}
+
+// NestedTurnError says that a flow which a step runs in the middle of its turn,
+// as a tool, wants a turn of the same conversation: it would wait for the end of
+// the one that waits for it, and what it says would part a tool's call from its
+// result.
+type NestedTurnError struct {
+	Memory  string // the memory's id
+	Session string // the conversation
+	Step    string // the step whose turn goes on
+}
+
+// Error names the step and what to do.
+func (e *NestedTurnError) Error() string {
+	return fmt.Sprintf("memory %s: step %s is in the middle of its turn of session %q: a flow that it calls needs a memory of its own",
+		e.Memory, e.Step, e.Session)
 }
 
 // context is ctx, or with a memory the turn's, which ends also when a newer turn

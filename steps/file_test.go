@@ -189,3 +189,38 @@ func TestFileWriterWritesNoFileWithoutColumns(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What other readers make of JSON by its form or the names of its columns: ours
+// reads what stands there.
+func TestFileSourceReadsPlainJSON(t *testing.T) {
+	l := declare(t, nil, "up: text", "id: text", "created_at: text", "n: int?")
+	want := `{"up":"kept","id":"007","created_at":"2024-02-29T10:00:00Z","n":1}`
+	const object = `{"id": "007", "created_at": "2024-02-29T10:00:00Z", "n": 1, "more": {"x": 1}}`
+	for name, text := range map[string]string{
+		"a.json": object, "b.json": "[" + object + "]", "c.jsonl": object + "\n", "d": object, "e.ndjson": object,
+		"f.json": `{"id": ["007"], "created_at": ["2024-02-29T10:00:00Z"], "n": [1]}`,
+	} {
+		expect(t, name, source(t, l, write(t, name, text), "id", "created_at", "n"), want)
+	}
+	expect(t, "left out", source(t, l, write(t, "a.json", `[{"id": "x", "created_at": ""}, {"created_at": "", "n": 1}]`), "id", "created_at", "n"),
+		`{"up":"kept","id":"x","created_at":"","n":null}`, `error: a.json: row 2: there is no "id"; it has created_at, n`)
+}
+
+func TestFileWriterFailsItsRows(t *testing.T) {
+	l := declare(t, nil, "id: text", "to: text", "done: text")
+	dir := t.TempDir()
+	file := write(t, "file", "x")
+	w := &spec.FileWriter{StepBase: l.base("w", []string{"id"}, []string{"done"}), Path: spec.PathRef{Var: l.ref("to")}}
+	good := filepath.Join(dir, "good.csv")
+	got := drive(t, l, build(t, w, &steps.Env{Slots: l}),
+		l.row(map[string]any{"id": "1", "to": filepath.Join(file, "below.csv")}), l.row(map[string]any{"id": "2", "to": good}),
+		l.row(map[string]any{"id": "3", "to": "https://example.com/x.csv"}))
+	for i := range got {
+		got[i] = strings.NewReplacer(dir+"/", "", filepath.Dir(file)+"/", "").Replace(got[i])
+	}
+	expect(t, "rows", got, `{"id":"2","to":"good.csv","done":"good.csv"}`, `error: file/below.csv: cannot be written: not a directory`,
+		"error: https://example.com/x.csv: https:// can only be read")
+	if s := read(t, good); s != "id\n2\n" {
+		t.Error(s)
+	}
+}

@@ -34,7 +34,7 @@ func buildInvokeTool(s *spec.InvokeTool, env *Env) (Runner, error) {
 	if s.Tool.To == nil || env.Tool == nil {
 		return nil, fmt.Errorf("the tool is not linked")
 	}
-	t, err := env.Tool(s.Tool.To)
+	t, err := env.oneTool(s.Tool.To)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func buildInvokeTool(s *spec.InvokeTool, env *Env) (Runner, error) {
 		return nil, err
 	}
 	outs, err := env.bindings(s.OutputBindings)
-	declared := resultsOf(s.Tool.To)
+	declared := resultsOf(s.Tool.To, outs)
 	for _, b := range outs {
 		v := variableNamed(declared, b.name)
 		if v == nil {
@@ -71,15 +71,38 @@ func (s *invokeTool) bindInputs(declared *spec.InvokeTool, env *Env) error {
 	return nil
 }
 
-// resultsOf are the parts of a tool's result: a flow's outputs where a flow is the tool.
-func resultsOf(t spec.Tool) []*spec.Variable {
-	f, ok := t.(*spec.FlowTool)
-	if !ok || f.Flow.To == nil {
-		return t.Common().Outputs
+// oneTool is the shared tool of a declaration, or the only one that it stands for.
+func (e *Env) oneTool(declared spec.Tool) (tool.Tool, error) {
+	t, err := e.Tool(declared)
+	set, many := t.(tool.Set)
+	if err != nil || !many {
+		return t, err
 	}
+	tools, err := set.Tools(context.Background()) // it has a time limit of its own
+	if err == nil && len(tools) != 1 {            // the checker holds it (QT436)
+		err = fmt.Errorf("tool %s stands for %d tools; a step calls one, which its tools: names", declared.EntityID(), len(tools))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return tools[0], nil
+}
+
+// resultsOf are the parts of a tool's result: a flow's outputs where a flow is the
+// tool, and of a server's tool, which does not say, what is bound.
+func resultsOf(t spec.Tool, bound []binding) []*spec.Variable {
 	var vars []*spec.Variable
-	for i := range f.Flow.To.Outputs {
-		vars = append(vars, f.Flow.To.Outputs[i].To)
+	switch t := t.(type) {
+	case *spec.FlowTool:
+		for _, ref := range t.Flow.To.Outputs {
+			vars = append(vars, ref.To)
+		}
+	case *spec.MCPTool:
+		for _, b := range bound {
+			vars = append(vars, &spec.Variable{ID: b.name, Type: b.slot.of.Type})
+		}
+	default:
+		return t.Common().Outputs
 	}
 	return vars
 }

@@ -55,6 +55,7 @@ type memoryVariables struct {
 	keeper keeper
 	in     []slot
 	out    []slot
+	forget []string // names
 }
 
 func buildMemoryVariables(s *spec.MemoryVariables, env *Env) (Runner, error) {
@@ -65,30 +66,35 @@ func buildMemoryVariables(s *spec.MemoryVariables, env *Env) (Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	step := &memoryVariables{id: s.ID, keeper: keeper{m}}
+	step := &memoryVariables{id: s.ID, keeper: keeper{m}, forget: s.Forget}
 	if step.in, err = env.slots(s.Inputs); err != nil {
 		return nil, err
 	}
 	if step.out, err = env.slots(s.Outputs); err != nil {
 		return nil, err
 	}
-	if len(step.in)+len(step.out) == 0 {
-		return nil, errors.New("needs an input to keep or an output to read")
+	if len(step.in)+len(step.out)+len(step.forget) == 0 {
+		return nil, errors.New("needs an input to keep, an output to read or a name to forget")
 	}
 	return step, nil
 }
 
-// Process keeps the inputs and reads the outputs. An input that is unset leaves
-// what the session holds; null removes it.
+// Process keeps the inputs and reads the outputs. An optional input that is unset
+// or null leaves what the session holds.
 func (s *memoryVariables) Process(ctx context.Context, row *Row, emit Emit) error {
 	var set []memory.Variable
+	for _, name := range s.forget {
+		set = append(set, memory.Variable{Name: name})
+	}
 	for _, in := range s.in {
 		v, err := in.read(row)
-		if err != nil && in.of.IsOptional() {
+		switch {
+		case in.of.IsOptional() && (err != nil || v == nil):
 			continue
-		}
-		if err != nil {
+		case err != nil:
 			return err
+		case v == nil:
+			return fmt.Errorf("variable %s is null; what is to be removed stands under forget", in.of.ID)
 		}
 		set = append(set, memory.Variable{Name: in.of.ID, Value: value.JSON(v)})
 	}

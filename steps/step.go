@@ -95,6 +95,13 @@ type Batch interface {
 	Batch(ctx context.Context, rows []*Row, emit Emit) error
 }
 
+// Grouper is implemented by a Batch whose groups end earlier than by their
+// size: before a row that does not belong to the rows before it.
+type Grouper interface {
+	// Together tells whether a row belongs to the group of the row before it.
+	Together(before, row *Row) bool
+}
+
 // Closer is implemented by steps that hold something until the flow ends.
 // Close is called once, after the last row, also when the run was cancelled.
 type Closer interface {
@@ -133,7 +140,7 @@ type Event struct {
 	Err     error     // tool-result: why the tool failed
 	Input   int       // usage: tokens read
 	Output  int       // usage: tokens written
-	Model   string    // usage: the id of the fallback that answered; empty where the step's own model did
+	Model   string    // usage: the id of the model that was asked, a fallback or one of a memory's; empty for the step's own
 }
 
 type eventsKey struct{}

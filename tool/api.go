@@ -69,7 +69,7 @@ func newAPI(t *spec.APITool, opts Options) (*api, error) {
 	if a.headers, err = headers(t.Headers); err != nil {
 		return fail(err)
 	}
-	if a.auth, err = readAuth(t, opts); err != nil {
+	if a.auth, err = readAuth(Service{Tool: t.ID, URL: t.Endpoint, Auth: t.Auth}, opts); err != nil {
 		return fail(err)
 	}
 	if a.auth.header != "" && a.headers.Get(a.auth.header) != "" {

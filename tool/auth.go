@@ -19,26 +19,34 @@ type credential struct {
 	secret string // the secret part of the value
 }
 
+// Service is a server that a tool calls.
+type Service struct {
+	Tool         string              // the tool's id
+	URL          string              // the server's address
+	Auth         spec.Ref[spec.Auth] // the credentials for it
+	AllowPrivate bool                // it may have a loopback, private or link-local address
+}
+
 // readAuth makes the credential of a tool. A bearer_token goes into
 // Authorization, an api_key into X-API-Key.
-func readAuth(t *spec.APITool, opts Options) (credential, error) {
-	switch auth := t.Auth.To.(type) {
+func readAuth(s Service, opts Options) (credential, error) {
+	switch auth := s.Auth.To.(type) {
 	case nil:
-		if !t.Auth.IsZero() {
-			return credential{}, fmt.Errorf("auth names %s, which is no auth", t.Auth.ID)
+		if !s.Auth.IsZero() {
+			return credential{}, fmt.Errorf("auth names %s, which is no auth", s.Auth.ID)
 		}
 		return credential{}, nil
 	case *spec.BearerTokenAuth:
 		token, err := reveal(auth.ID, auth.Token, opts)
 		return credential{auth.ID, "Authorization", "Bearer " + token, token}, err
 	case *spec.APIKeyAuth:
-		if err := sameHost(auth, t.Endpoint); err != nil {
+		if err := sameHost(auth, s.URL); err != nil {
 			return credential{}, err
 		}
 		key, err := reveal(auth.ID, auth.APIKey, opts)
 		return credential{auth.ID, KeyHeader, key, key}, err
 	default:
-		return credential{}, &NotAvailableError{Tool: t.ID, What: fmt.Sprintf("auth type %s (%s)", spec.TypeName(auth), auth.EntityID())}
+		return credential{}, &NotAvailableError{Tool: s.Tool, What: fmt.Sprintf("auth type %s (%s)", spec.TypeName(auth), auth.EntityID())}
 	}
 }
 

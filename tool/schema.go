@@ -14,14 +14,22 @@ import (
 // model is told about a tool's arguments. Optional variables may be left out.
 // Custom types stand below $defs, so a type may hold itself.
 func Schema(vars []*spec.Variable) json.RawMessage {
-	s := &schemas{defs: map[string]object{}}
 	var fields []spec.Property
 	for _, v := range vars {
 		t := v.Type
 		t.Optional = v.IsOptional()
 		fields = append(fields, spec.Property{Name: v.ID, Type: t})
 	}
+	return schemaOf(fields, "")
+}
+
+// schemaOf is the schema of an object with these fields, and with what is said of it.
+func schemaOf(fields []spec.Property, description string) json.RawMessage {
+	s := &schemas{defs: map[string]object{}}
 	root := s.record(fields)
+	if description != "" {
+		root = slices.Insert(root, 0, member{"description", description})
+	}
 	if len(s.defs) > 0 {
 		var defs object
 		for _, name := range slices.Sorted(maps.Keys(s.defs)) {
@@ -36,14 +44,8 @@ func Schema(vars []*spec.Variable) json.RawMessage {
 	return raw
 }
 
-// SchemaOf is the JSON schema of a custom type's values.
-func SchemaOf(t *spec.CustomType) json.RawMessage {
-	vars := make([]*spec.Variable, len(t.Properties))
-	for i, p := range t.Properties {
-		vars[i] = &spec.Variable{ID: p.Name, Type: p.Type}
-	}
-	return Schema(vars)
-}
+// SchemaOf is the JSON schema of a custom type's values, with its description.
+func SchemaOf(t *spec.CustomType) json.RawMessage { return schemaOf(t.Properties, t.Description) }
 
 // member is one entry of an object.
 type member struct {

@@ -26,9 +26,18 @@ type Tool interface {
 	Call(ctx context.Context, args map[string]any) (any, error)
 }
 
+// Set is a declared tool that stands for many, such as a server's. It is a Tool
+// itself only so that it can stand where one does: calling it is an error.
+type Set interface {
+	Tool
+	// Tools are the tools that it stands for. They may have to be asked for.
+	Tools(ctx context.Context) ([]Tool, error)
+}
+
 // Info describes a tool.
 type Info struct {
-	ID          string           // the id in the document
+	ID          string           // the id in the document; a tool of a Set has the Set's, a slash and its own name
+	Set         string           // the id of the Set that it belongs to, mostly empty
 	Name        string           // what a model calls it
 	Description string           // what it does and when to use it
 	Parameters  json.RawMessage  // JSON schema of the arguments, an object

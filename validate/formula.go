@@ -2,6 +2,7 @@ package validate
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 
 	"github.com/qtype-dev/qtype/diag"
@@ -74,7 +75,7 @@ func (p *program) linkName(f formula, ref *spec.Ref[*spec.Variable]) bool {
 	if p.link(m, false) {
 		return true
 	}
-	if p.ambiguous(ref.ID, m) {
+	if p.unread(reflect.TypeFor[*spec.Variable]()) || p.ambiguous(ref.ID, m) {
 		return false
 	}
 	finding := fault("QT425", ref.Span, "the expression names %q, which is no variable", ref.ID)

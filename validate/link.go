@@ -38,7 +38,8 @@ func (p *program) link(m mention, report bool) bool {
 			return true
 		}
 	}
-	if report && !p.ambiguous(id, m) {
+	lost := len(found) == 0 && p.unread(m.ref.Wants())
+	if report && !lost && !p.ambiguous(id, m) {
 		p.list.Add(p.missing(id, m, found))
 	}
 	return false

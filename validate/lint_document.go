@@ -20,7 +20,7 @@ func unused() rule {
 			}
 			for _, v := range p.nodes {
 				e, ok := v.node.(spec.Entity)
-				if !ok || p.used[e] || !mustBeUsed(v) {
+				if !ok || p.used[e] || !mustBeUsed(v) || p.mayBeNamed(e) {
 					continue
 				}
 				// An included file is a library: not everything in it is for this document.

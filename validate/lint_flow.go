@@ -35,7 +35,7 @@ func foreignSessionInput() rule {
 		doc:    "session_inputs are those inputs of the flow that keep their first value for the whole conversation.",
 		sample: chatSample("said: ChatMessage⟦│, plan: text⟧", "answer: ChatMessage, plan: text", "interface: {type: Conversational, session_inputs: [plan]}"),
 		check: on(func(p *pass, f *spec.Flow) {
-			if f.Interface == nil {
+			if f.Interface == nil || !f.Place().Whole("inputs") {
 				return
 			}
 			for _, s := range portsOf(f.Interface.SessionInputs, nil) {
@@ -53,6 +53,9 @@ func lostValue() rule {
 			steps: `- {type: PromptTemplate, id: greet, template: "Hello {name}", inputs: [name], outputs: [greeting]}
 - {type: PromptTemplate, id: bow, template: "Dear {name}", inputs: [name], outputs: [⟦greeting│formal⟧]}`},
 		check: on(func(p *pass, f *spec.Flow) {
+			if !p.planOf(f).read {
+				return // a step that could not be read may read the value
+			}
 			stages := p.planOf(f).stages
 			for i, s := range stages {
 				for _, out := range s.writes {

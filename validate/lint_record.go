@@ -64,7 +64,7 @@ func constructFields() rule {
 				return
 			}
 			t, known := p.typed(outs[0])
-			if !known || !t.IsRecord() {
+			if !known || !t.IsRecord() || t.Custom != nil && !t.Custom.Place().Whole("properties") {
 				return
 			}
 			p.bindFields(s, t)

@@ -144,13 +144,47 @@ func embeddingPorts() rule {
 
 func uselessCache() rule {
 	return rule{code: "QT916", warning: true, title: "a cache on a step that is never cached",
-		doc: "Steps that work on groups of rows (Aggregate, Collect, FileWriter, IndexUpsert) are never cached.",
+		doc: "Steps that work on groups of rows (Aggregate, Collect, FileWriter, IndexUpsert) are never cached. Neither are steps that speak in a memory, themselves or through a flow that they run: what they answer depends on what was said before, and an answer from a cache would not be remembered.",
 		sample: sample{in: "name: text", out: "names: list[text]",
 			steps: "- {type: Collect, id: gather, ⟦cache_config: {version: \"1\"}, │⟧inputs: [name], outputs: [names]}"},
 		check: on(func(p *pass, s spec.Step) {
 			never := []string{"Aggregate", "Collect", "FileWriter", "IndexUpsert"}
 			if kind := spec.TypeName(s); s.Common().CacheConfig != nil && slices.Contains(never, kind) {
 				p.report(fieldKey(s, "cache_config"), "step %q (%s) is never cached", s.EntityID(), kind)
+			} else if s.Common().CacheConfig != nil {
+				if m := spokenIn(s, map[*spec.Flow]bool{}); m != nil {
+					p.list.Add(p.at(fieldKey(s, "cache_config"), "step %q is never cached: it speaks in the memory %q", s.EntityID(), m.ID).
+						WithRelated(idPlace(m), "what it answers depends on what was said here"))
+				}
 			}
 		})}
+}
+
+// spokenIn is a memory that a step speaks in, itself or through the flows that
+// it runs; nil where there is none.
+func spokenIn(s spec.Step, seen map[*spec.Flow]bool) *spec.Memory {
+	if _, memory := talks(s); memory != nil && memory.To != nil {
+		return memory.To
+	}
+	flows := callees(s)
+	for _, ref := range toolsOf(s) {
+		if t, ok := ref.To.(*spec.FlowTool); ok {
+			flows = append(flows, &t.Flow)
+		}
+	}
+	for _, ref := range flows {
+		if ref.To == nil || seen[ref.To] {
+			continue
+		}
+		seen[ref.To] = true
+		for _, item := range ref.To.Steps {
+			if item == nil || item.Step == nil {
+				continue
+			}
+			if m := spokenIn(item.Step, seen); m != nil {
+				return m
+			}
+		}
+	}
+	return nil
 }

@@ -50,6 +50,7 @@ func (p *program) typed(at port) (spec.Type, bool) {
 // plan is who reads and who writes each variable of a flow, computed once.
 type plan struct {
 	stages []stage
+	read   bool // every step could be read
 	whole  bool // every step and reference could be read, so what is missing is really missing
 }
 
@@ -67,15 +68,16 @@ func (p *program) planOf(f *spec.Flow) *plan {
 	if known := p.plans[f]; known != nil {
 		return known
 	}
-	made := &plan{whole: allLinked(portsOf(f.Inputs, nil))}
+	made := &plan{read: f.Place().Whole("steps"), whole: allLinked(portsOf(f.Inputs, nil)) && f.Place().Whole("inputs", "steps")}
 	p.plans[f] = made
 	for _, item := range f.Steps {
 		if item == nil || item.Step == nil {
-			made.whole = false
+			made.read, made.whole = false, false
 			continue
 		}
 		s := stageOf(item)
-		made.whole = made.whole && allLinked(s.writes)
+		made.read = made.read && wholePorts(item.Step)
+		made.whole = made.whole && made.read && allLinked(s.writes)
 		made.stages = append(made.stages, s)
 	}
 	return made
@@ -84,6 +86,9 @@ func (p *program) planOf(f *spec.Flow) *plan {
 // stageOf is one place in a flow that holds a step.
 func stageOf(item *spec.StepItem) stage {
 	s := stage{step: item.Step, reused: item.Ref.Span, reads: inputsOf(item.Step), writes: outputsOf(item.Step)}
+	if c, ok := item.Step.(*spec.Collect); ok {
+		s.reads = append(s.reads, portsOf(c.By, nil)...)
+	}
 	// A FileWriter without inputs writes all columns (steps.md 5).
 	if w, ok := item.Step.(*spec.FileWriter); ok {
 		s.readAll = len(w.Inputs) == 0

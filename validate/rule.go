@@ -18,6 +18,7 @@ type rule struct {
 	doc     string  // why it is wrong and what to do
 	sample  example // a document, wrong and right
 	check   check   // how the fault is found; zero for the codes that linking reports
+	sided   bool    // it looks itself whether the side of a step that it is about could be read
 }
 
 // example is a document, once with the fault and once without.
@@ -96,6 +97,9 @@ func (p *program) apply(rules []rule) {
 			about[t] = mine
 		}
 		for _, one := range mine {
+			if !telling(v.node, one.rule) {
+				continue
+			}
 			one.here = v.at
 			one.rule.check.run(one, v.node)
 		}

@@ -136,7 +136,7 @@ func ungivenOutput() rule {
 			flows := branches(s)
 			var ids []string
 			for _, ref := range flows {
-				if ref.ID != "" && ref.To == nil {
+				if _, known := knownFlow(ref.To); ref.ID != "" && !known {
 					return // what it gives cannot be known
 				}
 				for _, out := range outputsOfFlow(ref.To) {

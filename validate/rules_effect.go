@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -17,7 +18,7 @@ func effectRules() []rule { return []rule{withoutEffect(), moneyWithoutPrices()}
 // without which a run would be another one is not here: a run refuses it.
 type idle struct {
 	kind spec.Kind // of the entity
-	key  string
+	key  string    // a.b is b within a
 	why  string
 }
 
@@ -25,17 +26,18 @@ type idle struct {
 // takes its row out.
 func idleKeys() []idle {
 	return []idle{
-		{spec.KindStep, "cache_config", "results are not kept yet"},
 		{spec.KindApplication, "telemetry", "traces are not sent yet"},
 		{spec.KindFlow, "feedback", "nobody is asked for it yet"},
+		{spec.KindFlow, "interface.session_inputs", "there is no server yet that keeps them; a run takes them with every row"},
+		{spec.KindVariable, "ui", "there is no user interface yet"},
 	}
 }
 
 func withoutEffect() rule {
 	return rule{code: "QT438", warning: true, title: "a key that has no effect",
 		doc: "The key is part of the language, but this version does not act on it: a run is the same with it and without it. Empty limits are such keys, too.",
-		sample: sample{in: "name: text", out: "name: text",
-			steps: "- {type: Echo, id: pass, ⟦cache_config: {compress: true}, │⟧inputs: [name], outputs: [name]}"},
+		sample: sample{in: "name: text", out: "name: text", flow: "budget: {⟦│tokens: 20000⟧}",
+			steps: "- {type: Echo, id: pass, inputs: [name], outputs: [name]}"},
 		check: check{wants: reflect.TypeFor[spec.Node](), run: func(p *pass, n spec.Node) {
 			if e, ok := n.(spec.Entity); ok {
 				p.idle(e)
@@ -59,7 +61,13 @@ func (p *pass) idle(e spec.Entity) {
 		if k.kind != e.Kind() {
 			continue
 		}
-		if at, written := e.Place().Lookup(k.key); written && len(at.Parts) > 0 {
+		at, written := e.Place(), true
+		for key := range strings.SplitSeq(k.key, ".") {
+			if at, written = at.Lookup(key); !written {
+				break
+			}
+		}
+		if written && len(at.Parts) > 0 {
 			p.report(at.Key, "%q of %s has no effect: %s", k.key, nameOf(e), k.why)
 		}
 	}

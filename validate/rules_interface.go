@@ -21,10 +21,11 @@ type face struct {
 	known         bool   // all types are known
 }
 
-// onFace makes a check of the flows with one type of interface, whose own type is named.
-func onFace(kind, own string, f func(*pass, face)) check {
+// onFace makes a check of the flows with one type of interface, whose own type is
+// named and whose inputs or outputs, the side, could be read.
+func onFace(kind, own, side string, f func(*pass, face)) check {
 	return on(func(p *pass, flow *spec.Flow) {
-		if flow.Interface == nil || flow.Interface.Type != kind {
+		if flow.Interface == nil || flow.Interface.Type != kind || !flow.Place().Whole(side) || !flow.Interface.Place().Whole("session_inputs") {
 			return
 		}
 		at := face{flow: flow, inputs: portsOf(flow.Inputs, nil), known: true}
@@ -57,7 +58,7 @@ func chatInputMissing() rule {
 	return rule{code: "QT312", title: "a conversational flow that takes no message",
 		doc:    "In a conversation the user sends one ChatMessage each turn; the flow takes it as an input.",
 		sample: chatSample("said: ⟦text│ChatMessage⟧", "answer: ChatMessage", "⟦interface: {type: Conversational, session_inputs: [said]}│"+conversational+"⟧"),
-		check: onFace("Conversational", "ChatMessage", func(p *pass, at face) {
+		check: onFace("Conversational", "ChatMessage", "inputs", func(p *pass, at face) {
 			if len(at.spoken) == 0 {
 				p.report(placeOf(at.flow, "inputs", "interface"), "the conversational flow %q needs an input of type ChatMessage", at.flow.ID)
 			}
@@ -68,7 +69,7 @@ func chatInputTwice() rule {
 	return rule{code: "QT313", title: "a conversational flow that takes two messages",
 		doc:    "In a conversation the user sends one message each turn, so one input of type ChatMessage is all that can be filled.",
 		sample: chatSample("said: ChatMessage⟦, other: ChatMessage│⟧", "answer: ChatMessage", conversational),
-		check: onFace("Conversational", "ChatMessage", func(p *pass, at face) {
+		check: onFace("Conversational", "ChatMessage", "inputs", func(p *pass, at face) {
 			if len(at.spoken) > 1 {
 				p.report(at.spoken[1].span, "the conversational flow %q may take only one ChatMessage, has %d", at.flow.ID, len(at.spoken))
 			}
@@ -79,7 +80,7 @@ func inputOutsideSession() rule {
 	return rule{code: "QT314", title: "an input that no turn of the conversation fills",
 		doc:    "Each turn of a conversation brings a message only. Other inputs keep their first value for the whole session; list them in session_inputs.",
 		sample: chatSample("said: ChatMessage, plan: text", "answer: ChatMessage", "interface: {type: Conversational⟦│, session_inputs: [plan]⟧}"),
-		check: onFace("Conversational", "ChatMessage", func(p *pass, at face) {
+		check: onFace("Conversational", "ChatMessage", "inputs", func(p *pass, at face) {
 			session := portsOf(at.flow.Interface.SessionInputs, nil)
 			for _, in := range at.inputs {
 				if t, _ := p.typed(in); !t.Is("ChatMessage") && !slices.ContainsFunc(session, func(s port) bool { return s.v == in.v }) {
@@ -94,7 +95,7 @@ func chatOutputCount() rule {
 	return rule{code: "QT315", title: "a conversational flow without exactly one answer",
 		doc:    "Each turn ends with one ChatMessage: the flow has exactly one output of that type. Other outputs are free.",
 		sample: chatSample("said: ChatMessage", "answer: ⟦text│ChatMessage⟧", conversational),
-		check: onFace("Conversational", "ChatMessage", func(p *pass, at face) {
+		check: onFace("Conversational", "ChatMessage", "outputs", func(p *pass, at face) {
 			if len(at.reply) != 1 {
 				p.report(firstExtra(at.flow, "outputs", at.reply, 1), "the conversational flow %q needs exactly 1 output of type ChatMessage, has %d", at.flow.ID, len(at.reply))
 			}
@@ -105,7 +106,7 @@ func textInputCount() rule {
 	return rule{code: "QT316", title: "a completion flow without exactly one text input",
 		doc:    "A flow with the interface Complete, the default, takes one text. Other inputs are free.",
 		sample: chatSample("said: ⟦ChatMessage│text⟧", "answer: text", "interface: {type: Complete}"),
-		check: onFace("Complete", "text", func(p *pass, at face) {
+		check: onFace("Complete", "text", "inputs", func(p *pass, at face) {
 			if len(at.spoken) != 1 {
 				p.report(firstExtra(at.flow, "inputs", at.spoken, 1), "the completion flow %q needs exactly 1 input of type text, has %d", at.flow.ID, len(at.spoken))
 			}
@@ -116,7 +117,7 @@ func textOutputCount() rule {
 	return rule{code: "QT317", title: "a completion flow without exactly one text output",
 		doc:    "A flow with the interface Complete, the default, answers with one text.",
 		sample: chatSample("said: text", "answer: ⟦ChatMessage│text⟧", "interface: {type: Complete}"),
-		check: onFace("Complete", "text", func(p *pass, at face) {
+		check: onFace("Complete", "text", "outputs", func(p *pass, at face) {
 			if len(at.reply) != 1 {
 				p.report(firstExtra(at.flow, "outputs", at.reply, 1), "the completion flow %q needs exactly 1 output of type text, has %d", at.flow.ID, len(at.reply))
 			}
@@ -130,7 +131,7 @@ func lastStepStreams() rule {
 			steps: `- {type: PromptTemplate, id: wrap, template: "Answer: {said}", inputs: [said], outputs: [⟦answer│prompt⟧]}
 ⟦│- {type: LLMInference, id: reply, model: writer, inputs: [prompt], outputs: [answer]}⟧`},
 		check: on(func(p *pass, f *spec.Flow) {
-			if f.Interface == nil || f.Interface.Type != "Complete" || len(f.Steps) == 0 || f.Steps[len(f.Steps)-1] == nil {
+			if f.Interface == nil || f.Interface.Type != "Complete" || len(f.Steps) == 0 || f.Steps[len(f.Steps)-1] == nil || !f.Place().Whole("steps") {
 				return
 			}
 			switch last := f.Steps[len(f.Steps)-1].Step.(type) {

@@ -13,6 +13,8 @@ type call struct {
 	inputs  []*spec.Variable
 	outputs []*spec.Variable
 	in, out spec.Bindings
+
+	inKnown, outKnown bool // all inputs and all outputs of what is invoked could be read
 }
 
 // onCall makes a check of the steps of one type whose target could be linked.
@@ -22,11 +24,13 @@ func onCall[T spec.Step](f func(*pass, call)) check {
 		case *spec.InvokeTool:
 			t := s.Tool.To
 			if _, isServer := t.(*spec.MCPTool); t != nil && !isServer { // what a server's tools take only it knows
-				f(p, call{s, "tool", t.EntityID(), argumentsOf(t), resultsOf(t), s.InputBindings, s.OutputBindings})
+				in, out := knownTool(t)
+				f(p, call{s, "tool", t.EntityID(), argumentsOf(t), resultsOf(t), s.InputBindings, s.OutputBindings, in, out})
 			}
 		case *spec.InvokeFlow:
 			if t := s.Flow.To; t != nil {
-				f(p, call{s, "flow", t.ID, linked(t.Inputs), linked(t.Outputs), s.InputBindings, s.OutputBindings})
+				in, out := knownFlow(t)
+				f(p, call{s, "flow", t.ID, linked(t.Inputs), linked(t.Outputs), s.InputBindings, s.OutputBindings, in, out})
 			}
 		}
 	})
@@ -111,8 +115,17 @@ func unknownKey(code, side string, c check, s sample) rule {
 		doc: "The keys of " + side + "_bindings are ids of the " + what + "'s " + side + "s, the values are variables of the calling flow."}
 }
 
-func inputKeys(p *pass, c call)  { p.keys(c, "input", c.in, c.inputs) }
-func outputKeys(p *pass, c call) { p.keys(c, "output", c.out, c.outputs) }
+func inputKeys(p *pass, c call) {
+	if c.inKnown {
+		p.keys(c, "input", c.in, c.inputs)
+	}
+}
+
+func outputKeys(p *pass, c call) {
+	if c.outKnown {
+		p.keys(c, "output", c.out, c.outputs)
+	}
+}
 
 // keys reports the bindings whose name is none of the ids of vars.
 func (p *pass) keys(c call, side string, bindings spec.Bindings, vars []*spec.Variable) {

@@ -83,7 +83,7 @@ func schemes() map[string]string {
 
 func storeAddress() rule {
 	return rule{code: "QT436", title: "a store's address that cannot be used",
-		doc: "A store of type postgres has a URL postgres://…, one of type redis a URL redis://… or rediss://…, one of type sqlite the path of a file or sqlite://…; one of type memory has none.",
+		doc: "A store of type postgres has a URL postgres://…, one of type redis a URL redis://… or rediss://…, one of type sqlite the path of a file or sqlite://…; one of type memory has none. A memory may name its store by such an address, too; there sqlite:PATH and memory: are short forms.",
 		sample: sample{text: `
 id: example
 memories:
@@ -126,6 +126,6 @@ func (p *pass) address(span source.Span, owner, want string, url spec.Secret) {
 	case want != "" && is != want:
 		p.list.Add(p.at(span, "the url of %s is not that of a %s store", owner, want).WithHint("it starts with %s://", want))
 	case !known:
-		p.list.Add(p.at(span, "the store of %s has a url of an unknown kind", owner).WithHint("use postgres://, redis:// or sqlite://, or the id of a store"))
+		p.list.Add(p.at(span, "the store of %s has a url of an unknown kind", owner).WithHint("use postgres://, redis://, sqlite:PATH or memory:, or the id of a store"))
 	}
 }

@@ -68,6 +68,8 @@ func secretsOf(n spec.Node) []clearSecret {
 		found = append(found, inMap(n, "env", n.Env)...)
 	case *spec.CommandTool:
 		found = append(found, inMap(n, "env", n.Env)...)
+	case *spec.PythonFunctionTool:
+		found = append(found, inMap(n, "env", n.Env)...)
 	}
 	return found
 }

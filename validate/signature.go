@@ -94,7 +94,7 @@ func (s signature) rules() []rule {
 	made := make([]rule, len(s.rows))
 	for i, r := range s.rows {
 		name := spec.TypeName(s.step)
-		made[i] = rule{code: r.code, sample: broken{s, r}}
+		made[i] = rule{code: r.code, sample: broken{s, r}, sided: true}
 		find := s.findCount
 		if r.want.ok == nil {
 			made[i].title = fmt.Sprintf("%s needs %s", name, r.number())
@@ -105,7 +105,7 @@ func (s signature) rules() []rule {
 			made[i].doc = fmt.Sprintf("A step of type %s works on %s as its %s; whether the variable is optional does not matter.", name, r.want.text, r.side())
 		}
 		made[i].check = check{wants: reflect.TypeOf(s.step), run: func(p *pass, n spec.Node) {
-			if step := n.(spec.Step); s.when == nil || s.when(step) {
+			if step := n.(spec.Step); r.wholeSide(step) && (s.when == nil || s.when(step)) {
 				find(p, step, r)
 			}
 		}}

@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
@@ -27,7 +28,7 @@ func (p *program) linkTypes() {
 		case *spec.CustomType:
 			for i := range n.Properties {
 				prop := &n.Properties[i]
-				if !p.linkType(&prop.Type, known) && baseOf(prop.Type).Name != "" {
+				if !p.linkType(&prop.Type, known) && baseOf(prop.Type).Name != "" && !p.unread(reflect.TypeFor[*spec.CustomType]()) {
 					span := typePlace(n.Place().Field("properties").Field(prop.Name))
 					p.list.Add(p.unknownType("QT114", span, prop.Type, "property "+n.ID+"."+prop.Name))
 				}
@@ -41,7 +42,7 @@ func (p *program) linkTypes() {
 // checked, and existing documents name types there that are gone.
 func (p *program) reportVariable(v *spec.Variable) {
 	place := v.Place().Field("type")
-	if baseOf(v.Type).Name == "" {
+	if baseOf(v.Type).Name == "" || p.unread(reflect.TypeFor[*spec.CustomType]()) && meant(baseOf(v.Type).Name) == "" {
 		return
 	}
 	written := v.Type

@@ -138,7 +138,7 @@ func (c *clients) answer(ctx context.Context, ask tool.Ask) (any, error) {
 	c.introduce(ask)
 	for try := 1; ; try++ {
 		fmt.Fprint(c.err, answerPrompt(ask.Outputs))
-		line, err := c.lines.next(ctx)
+		line, err := c.reply(ctx)
 		if errors.Is(err, io.EOF) {
 			return nil, errors.New("the input ended before the answer came")
 		} else if err != nil {
@@ -151,6 +151,16 @@ func (c *clients) answer(ctx context.Context, ask tool.Ask) (any, error) {
 		}
 		fmt.Fprintf(c.err, "  %s\n", clean(err.Error()))
 	}
+}
+
+// reply is the line that a person types, which ends the line of the question only
+// on a terminal.
+func (c *clients) reply(ctx context.Context) (string, error) {
+	line, err := c.lines.next(ctx)
+	if !c.inTerminal || err != nil {
+		fmt.Fprintln(c.err)
+	}
+	return line, err
 }
 
 // introduce shows what is called.
@@ -200,7 +210,7 @@ func readAnswer(outputs []*spec.Variable, line string) any {
 
 // approve asks whether an Agent may call a tool.
 func (c *clients) approve(ctx context.Context, ask tool.Ask) (yes bool, reason string, err error) {
-	if slices.Contains(c.allowed, ask.Tool.ID) {
+	if slices.Contains(c.allowed, ask.Tool.ID) || slices.Contains(c.allowed, ask.Tool.Set) {
 		return true, "", nil
 	}
 	if c.lines == nil {
@@ -213,7 +223,7 @@ func (c *clients) approve(ctx context.Context, ask tool.Ask) (yes bool, reason s
 	defer release()
 	c.introduce(ask)
 	fmt.Fprintf(c.err, "may step %s call it? [y/N, or why not]> ", clean(ask.Caller.Step))
-	line, err := c.lines.next(ctx)
+	line, err := c.reply(ctx)
 	if errors.Is(err, io.EOF) {
 		return false, "", nil
 	}

@@ -251,7 +251,8 @@ func newShow(s *streams) *cobra.Command {
 	return r.withFormat(r.withSession(r.command("show", "Show what the next call of the model is sent of a session", r.show)))
 }
 
-// show prints a session's window; in JSON the system message comes first.
+// show prints a session's window and what is sent beside it; in JSON the context
+// blocks come first, then the system message.
 func (r *remembering) show(ctx context.Context, app *runtime.App) error {
 	m, err := r.conversation(ctx, app)
 	if err != nil {
@@ -261,7 +262,16 @@ func (r *remembering) show(ctx context.Context, app *runtime.App) error {
 	if err != nil {
 		return err
 	}
+	beside, err := m.Surroundings(ctx, r.session)
+	if err != nil {
+		return err
+	}
 	if r.format.value == "json" {
+		if beside != nil {
+			if err := jsonLines(r.out, beside.Parts); err != nil {
+				return err
+			}
+		}
 		entries := slices.Clone(window.Entries)
 		if window.System != nil {
 			entries = slices.Insert(entries, window.SystemAt, window.System)
@@ -272,7 +282,9 @@ func (r *remembering) show(ctx context.Context, app *runtime.App) error {
 	if err != nil {
 		return err
 	}
-	return r.printer().Window(window, rule)
+	p := r.printer()
+	p.Context = beside
+	return p.Window(window, rule)
 }
 
 // printer draws as wide as the terminal, and the same everywhere else.
@@ -323,6 +335,10 @@ func (r *remembering) history(ctx context.Context, app *runtime.App) error {
 		return err
 	}
 	p := r.printer()
+	notes, err := contextNotes(ctx, m, r.session)
+	if err != nil {
+		return err
+	}
 	turn := int64(-1)
 	for e, err := range m.History(ctx, r.session) {
 		if err == nil && r.format.value == "json" {
@@ -330,7 +346,8 @@ func (r *remembering) history(ctx context.Context, app *runtime.App) error {
 		} else if err == nil {
 			if e.Turn != turn {
 				turn = e.Turn
-				err = p.Rule(fmt.Sprintf("turn %d · %s · %s", e.Turn, e.Time.Local().Format("2006-01-02 15:04"), e.Status))
+				parts := []string{fmt.Sprint("turn ", e.Turn), e.Time.Local().Format("2006-01-02 15:04"), e.Status.String()}
+				err = p.Rule(strings.Join(append(parts, notes[e.Turn]...), " · "))
 			}
 			if err == nil {
 				err = p.Message(e.Message, e.Tokens)
@@ -341,6 +358,23 @@ func (r *remembering) history(ctx context.Context, app *runtime.App) error {
 		}
 	}
 	return nil
+}
+
+// contextNotes tell of each turn what it did to the session's context.
+func contextNotes(ctx context.Context, m *memory.Memory, session string) (map[int64][]string, error) {
+	notes := map[int64][]string{}
+	for ev, err := range m.Events(ctx, session) {
+		switch {
+		case err != nil:
+			return nil, err
+		case ev.Kind == memory.EventVariables:
+			turn := max(ev.Turn, 1) // values may be set before anything is said
+			notes[turn] = append(notes[turn], ev.Reason)
+		case ev.Kind == memory.EventSummary:
+			notes[ev.Turn] = append(notes[ev.Turn], show.Messages(ev.Messages)+" folded")
+		}
+	}
+	return notes, nil
 }
 
 // utterance is a message of a history or a window as JSON.
@@ -380,7 +414,7 @@ func jsonLines[T any](w io.Writer, lines []T) error {
 
 func newClear(s *streams) *cobra.Command {
 	r := &remembering{streams: s}
-	c := r.withSession(r.command("clear", "Forget a session: its window and its history", r.clear))
+	c := r.withSession(r.command("clear", "Forget a session: its window, its history and its context", r.clear))
 	c.Flags().Lookup("session").Usage = "the session's `ID`"
 	c.Flags().BoolVar(&r.all, "all", false, "forget all sessions")
 	return c

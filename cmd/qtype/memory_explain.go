@@ -16,6 +16,7 @@ type explaining struct {
 	remembering
 	turn   int64
 	failed bool
+	values bool
 }
 
 func newExplainTurn(s *streams) *cobra.Command {
@@ -49,6 +50,7 @@ func newExport(s *streams) *cobra.Command {
 	r := &explaining{remembering: remembering{streams: s}}
 	c := r.withSession(r.command("export", "Write what was said in a session as JSON lines, as OpenAI writes messages", r.export))
 	c.Flags().BoolVar(&r.failed, "failed", false, "also what was said in turns that failed")
+	c.Flags().BoolVar(&r.values, "variables", false, "also the session's named values, as the operation that sets them in qtype memory replay")
 	return c
 }
 
@@ -57,7 +59,10 @@ func (r *explaining) export(ctx context.Context, app *runtime.App) error {
 	if err != nil {
 		return err
 	}
-	return retold.Export(ctx, m, r.session, r.out, r.failed)
+	if err := retold.Export(ctx, m, r.session, r.out, r.failed); err != nil || !r.values {
+		return err
+	}
+	return retold.ExportVariables(ctx, m, r.session, r.out)
 }
 
 func newPrune(s *streams) *cobra.Command {

@@ -157,11 +157,12 @@ func (r *running) run(ctx context.Context, path string) (err error) {
 		return err
 	}
 	j := &job{running: r, app: app, flow: flow, in: in}
-	if j.log, j.note, err = r.openJournal(app, flow, in); err != nil {
+	if j.results, err = r.newSink(ctx, flow, in); err != nil {
 		return err
 	}
-	if j.results, err = r.newSink(ctx, flow, in); err != nil {
-		return errors.Join(err, j.log.end(false))
+	if j.log, j.note, err = r.openJournal(app, flow, in); err != nil {
+		j.results.abort()
+		return err
 	}
 	if j.failed, err = r.newFailures(ctx, in, flow); err != nil {
 		j.results.abort()
@@ -231,6 +232,9 @@ type job struct {
 	note    string       // why there is none, where somebody may expect one
 }
 
+// longRun is how many rows a run has of which somebody would want to resume it.
+const longRun = 100
+
 // header tells what is run on what.
 func (j *job) header(models []model.Info) {
 	if j.quiet {
@@ -251,7 +255,7 @@ func (j *job) header(models []model.Info) {
 	switch {
 	case j.log != nil && j.log.before > 0:
 		fmt.Fprintf(j.err, "resumed: %s finished before\n", count(j.log.before, "row"))
-	case j.note != "":
+	case j.note != "" && (j.in.total < 0 || j.in.total >= longRun):
 		fmt.Fprintln(j.err, "note: "+clean(j.note))
 	}
 }
@@ -275,7 +279,8 @@ func (j *job) do(ctx context.Context) error {
 	sum := newSummary(ctx, j, progress)
 	show := j.showProgress(ctx, progress)
 	err := j.each(ctx, progress, sum, show)
-	if err == nil {
+	broken := err == nil && j.in.fault != nil
+	if broken {
 		err = j.in.fault
 	}
 	if err == nil {
@@ -292,10 +297,10 @@ func (j *job) do(ctx context.Context) error {
 		_, done, _ := progress.Rows()
 		err = fmt.Errorf("%w after %s", errInterrupted, count(done, "row"))
 	}
-	if err != nil {
+	if err != nil && !broken { // what is wrong with the input must be mended: a run of that is another
 		err = j.unwritten(err)
 	}
-	if ending := j.log.end(err == nil); err == nil {
+	if ending := j.log.end(err == nil || broken); err == nil {
 		err = ending
 	}
 	if !j.quiet {
@@ -313,7 +318,7 @@ var errInterrupted = errors.New("interrupted")
 // unwritten says that a run that did not come to its end leaves no half file
 // behind, and how to go on with it.
 func (j *job) unwritten(err error) error {
-	if j.output == "" {
+	if j.output == "" || errors.Is(err, journal.ErrBusy) {
 		return err
 	}
 	return fmt.Errorf("%w: %s was not written%s", err, j.output, j.log.advice(j.args))

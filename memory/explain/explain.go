@@ -145,7 +145,7 @@ func (r *Report) miss(e memory.Entry, events []memory.Event) {
 		gap.Reason = "another process said so while this turn went on"
 	}
 	for _, ev := range events {
-		covers := ev.From <= e.Seq && e.Seq <= ev.To && ev.Turn <= r.Turn && ev.Kind != memory.EventSent
+		covers := ev.From <= e.Seq && e.Seq <= ev.To && ev.Turn <= r.Turn && leaves(ev.Kind)
 		if covers && (ev.Kind == memory.EventFailed) == (e.Status == memory.Failed) {
 			gap.Kind, gap.Turn, gap.Reason = ev.Kind, ev.Turn, ev.Reason
 		}
@@ -160,6 +160,11 @@ func (r *Report) miss(e memory.Entry, events []memory.Event) {
 	r.Missing = append(r.Missing, gap)
 }
 
+// leaves tells whether what an event of this kind concerns is not sent any more.
+func leaves(kind memory.EventKind) bool {
+	return kind == memory.EventFlush || kind == memory.EventFailed || kind == memory.EventSet
+}
+
 // Write writes the report for people.
 func (r *Report) Write(out io.Writer) error {
 	var b strings.Builder
@@ -170,6 +175,7 @@ func (r *Report) Write(out io.Writer) error {
 		if r.Call.System > 0 {
 			fmt.Fprintf(&b, "before them stood a system message of %s tokens\n", show.Thousands(r.Call.System))
 		}
+		r.writeContext(&b)
 		if r.Call.Cut {
 			b.WriteString("the first of them was cut at its front: max_context\n")
 		}

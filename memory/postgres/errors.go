@@ -13,13 +13,17 @@ import (
 	"github.com/qtype-dev/qtype/memory/internal/paging"
 )
 
-const undefinedColumn = "42703" // PostgreSQL's appendix A
+// Codes of PostgreSQL's appendix A.
+const (
+	undefinedColumn = "42703"
+	uniqueViolation = "23505"
+)
 
 // explain makes one clear line of what the server, the network or the driver
 // says. Ctx is the bounded one: it knows who ran out of time.
 func (s *Store) explain(ctx context.Context, err error) error {
 	var known *memory.StoreError
-	if err == nil || errors.Is(err, memory.ErrConflict) || errors.As(err, &known) {
+	if err == nil || errors.Is(err, memory.ErrConflict) || errors.Is(err, memory.ErrHeld) || errors.As(err, &known) {
 		return err
 	}
 	if slow, stopped := paging.Cause(ctx); slow {

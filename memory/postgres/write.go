@@ -10,10 +10,14 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/qtype-dev/qtype/memory"
 )
+
+// Distinct is true: an index sees to it.
+func (s *Store) Distinct() bool { return true }
 
 // Apply makes one change by one statement. Its parts see the head that its
 // first part moved, and nothing where that found another version.
@@ -28,7 +32,10 @@ func (s *Store) Apply(ctx context.Context, k memory.Key, c memory.Change) error 
 		attempts++
 		var id int64
 		err := pool.QueryRow(ctx, s.sql(st.text()), st.args...).Scan(&id)
+		var fault *pgconn.PgError
 		switch {
+		case errors.As(err, &fault) && fault.Code == uniqueViolation && fault.ConstraintName == s.prefix+"entries_by_message":
+			return memory.ErrHeld
 		case !errors.Is(err, pgx.ErrNoRows):
 			return err
 		case attempts > 1: // the first attempt may have been made before its connection broke

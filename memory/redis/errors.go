@@ -17,7 +17,7 @@ import (
 // says. Ctx is the bounded one: it knows who ran out of time.
 func (s *Store) explain(ctx context.Context, err error) error {
 	var known *memory.StoreError
-	if err == nil || errors.Is(err, memory.ErrConflict) || errors.As(err, &known) {
+	if err == nil || errors.Is(err, memory.ErrConflict) || errors.Is(err, memory.ErrHeld) || errors.As(err, &known) {
 		return err
 	}
 	if slow, stopped := paging.Cause(ctx); slow {

@@ -18,6 +18,7 @@ const (
 	done     = 1 // the change was made, now or by an earlier attempt of the same call
 	overrun  = 2 // it made the session, and another writer has changed it since
 	tooNew   = 3 // a newer version of this program wrote the session
+	held     = 4 // the session has one of the messages already
 )
 
 // applyScript makes one change. A server stops a script for want of memory only
@@ -46,6 +47,12 @@ local function each(width, act)
   i = i + 1
   for _ = 1, n do act(); i = i + width end
 end
+local said = false
+each(5, function()
+  if ARGV[i+4] == '1' and redis.call('HEXISTS', KEYS[3], ARGV[i+3]) == 1 then said = true end
+end)
+if said then return 4 end
+i = 6
 each(5, function()
   redis.call('XADD', KEYS[2], ARGV[i] .. '-0', 'h', ARGV[i+1], 'm', ARGV[i+2])
   if ARGV[i+4] == '1' then redis.call('HSET', KEYS[3], ARGV[i+3], ARGV[i]) end
@@ -67,6 +74,9 @@ if ARGV[1] and head[2] ~= ARGV[1] then return '-1' end
 redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3], KEYS[4])
 return head[1] or '0'
 `)
+
+// Distinct is true: the script looks ids up.
+func (s *Store) Distinct() bool { return true }
 
 // Apply makes one change by one script, in one round trip; the first change of a
 // session also lists it.
@@ -108,8 +118,11 @@ func (s *Store) apply(ctx context.Context, client driver.UniversalClient, k memo
 			return err
 		}
 	}
-	if answer == tooNew {
+	switch answer {
+	case tooNew:
 		return s.newer()
+	case held:
+		return memory.ErrHeld
 	}
 	return memory.ErrConflict
 }

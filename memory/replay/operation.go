@@ -18,7 +18,7 @@ import (
 func (r *replay) operate(ctx context.Context, keys map[string]json.RawMessage) error {
 	var op string
 	if err := json.Unmarshal(keys["op"], &op); err != nil {
-		return errors.New(`"op" must be a string: clear, set or limit`)
+		return errors.New(`"op" must be a string: clear, set, limit, variables or read`)
 	}
 	delete(keys, "op")
 	switch op {
@@ -34,8 +34,18 @@ func (r *replay) operate(ctx context.Context, keys map[string]json.RawMessage) e
 		return r.set(ctx, keys["messages"])
 	case "limit":
 		return r.limit(keys)
+	case "variables":
+		if err := only(op, keys, "set"); err != nil {
+			return err
+		}
+		return r.variables(ctx, keys["set"])
+	case "read":
+		if err := only(op, keys, "as", "n_rounds", "max_context", "notice", "empty"); err != nil {
+			return err
+		}
+		return r.reads(ctx, keys)
 	}
-	return fmt.Errorf("unknown operation %q: an operation is clear, set or limit", op)
+	return fmt.Errorf("unknown operation %q: an operation is clear, set, limit, variables or read", op)
 }
 
 // only refuses keys that an operation does not know.

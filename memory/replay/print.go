@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/show"
 )
 
@@ -30,11 +31,24 @@ type line struct {
 	WindowTokens int               `json:"window_tokens"`
 	Evicted      []json.RawMessage `json:"evicted"`
 	History      int64             `json:"history"`
+	Context      *beside           `json:"context,omitempty"` // where the memory has context blocks
+	Read         json.RawMessage   `json:"read,omitempty"`    // what the operation read gave
+}
+
+// beside is what the next call would be sent beside the messages. No model is
+// asked here, so there is no summary, and nothing is found again.
+type beside struct {
+	Tokens int                  `json:"tokens"` // what the blocks take
+	Room   int                  `json:"room"`   // what the messages leave of token_limit
+	Blocks []memory.ContextPart `json:"blocks"`
 }
 
 func (o *outcome) json(out *bufio.Writer) error {
 	l := line{Line: o.line, Tokens: o.tokens, WindowTokens: o.fill.Tokens, History: o.history,
-		Window: []json.RawMessage{}, Evicted: []json.RawMessage{}}
+		Window: []json.RawMessage{}, Evicted: []json.RawMessage{}, Read: o.read}
+	if o.beside != nil {
+		l.Context = &beside{Tokens: o.beside.Tokens, Room: o.beside.Room, Blocks: o.beside.Parts}
+	}
 	for _, u := range o.window {
 		l.Window = append(l.Window, u.json())
 	}
@@ -140,9 +154,18 @@ func (o *outcome) text(out *bufio.Writer, lines *show.Printer) error {
 		}
 		rule = fmt.Sprintf("%s flushed: %s tokens left", show.Messages(n), show.Thousands(tokens))
 	}
+	lines.Context = o.beside
 	if err := lines.Window(o.fill, rule); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(out)
+	if o.read == nil {
+		_, err := fmt.Fprintln(out)
+		return err
+	}
+	text := string(o.read)
+	if said := ""; json.Unmarshal(o.read, &said) == nil {
+		text = said
+	}
+	_, err := fmt.Fprintf(out, "read:\n%s\n\n", text)
 	return err
 }

@@ -8,6 +8,8 @@
 //	{"op": "clear"}                           forgets window and history
 //	{"op": "set", "messages": [ … ]}          replaces the window
 //	{"op": "limit", "token_limit": 2000}      changes limits of the memory's policy from here on
+//	{"op": "variables", "set": {"plan": "Gold"}}   sets named values, null removes one
+//	{"op": "read", "as": "text", "n_rounds": 1}    reads a round_window with other limits, this once
 //
 // What it says of each line depends on the policy as it does in a run: with
 // message_window and token_window the system message stands where it was said,
@@ -85,6 +87,7 @@ type replay struct {
 	first   int                   // where in chat the window began when it was looked at last
 	systems map[string]*utterance // system messages since the last clear or set, by the ids of their messages
 	evicted []*utterance          // since the last outcome
+	read    json.RawMessage       // what the line's operation read, nil for none
 	print   func(*outcome) error
 }
 
@@ -103,6 +106,8 @@ type outcome struct {
 	evicted []*utterance
 	history int64
 	fill    memory.Window // its numbers; for text also its messages
+	beside  *memory.Surroundings
+	read    json.RawMessage // a text or a list of messages; nil where the line reads nothing
 }
 
 // shown is a message as it is sent: entry says less than its utterance where it was cut.
@@ -173,7 +178,7 @@ func (r *replay) do(ctx context.Context, raw []byte) error {
 	if !utf8.Valid(raw) {
 		return errors.New("the line is not UTF-8 text")
 	}
-	r.tokens = 0
+	r.tokens, r.read = 0, nil
 	var keys map[string]json.RawMessage
 	if json.Unmarshal(raw, &keys) == nil && keys["op"] != nil {
 		return r.operate(ctx, keys)
@@ -215,7 +220,10 @@ func (r *replay) tell(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o := &outcome{line: r.line, tokens: r.tokens, evicted: r.evicted, fill: w}
+	o := &outcome{line: r.line, tokens: r.tokens, evicted: r.evicted, fill: w, read: r.read}
+	if o.beside, err = r.memory.Surroundings(ctx, session); err != nil {
+		return err
+	}
 	for i, e := range w.Entries {
 		o.window = append(o.window, shown{r.chat[r.first+i], e})
 	}

@@ -247,6 +247,12 @@ func (s *Store) Remove(ctx context.Context, key memory.Key, version int64) error
 	return memory.Remove(ctx, s.inner, key, version)
 }
 
+// Distinct is that of the store below.
+func (s *Store) Distinct() bool {
+	d, ok := s.inner.(memory.Distinct)
+	return ok && d.Distinct()
+}
+
 // Sessions yields the sessions of one memory. It needs no key.
 func (s *Store) Sessions(ctx context.Context, mem string) iter.Seq2[memory.Listed, error] {
 	return s.inner.Sessions(ctx, mem)

@@ -25,7 +25,9 @@ const (
 type Printer struct {
 	Out   io.Writer // where the lines go
 	Width int       // columns of a line
-	tools map[string]string
+	// Context is what Window shows beside the messages; nil where there is none.
+	Context *memory.Surroundings
+	tools   map[string]string
 }
 
 // Window prints the system message, rule (where it is not empty) as a line
@@ -38,6 +40,7 @@ func (p *Printer) Window(w memory.Window, rule string) error {
 		}
 	}
 	system(0)
+	b.WriteString(p.parts(true))
 	if rule != "" {
 		b.WriteString(p.rule(rule))
 	}
@@ -45,7 +48,12 @@ func (p *Printer) Window(w memory.Window, rule string) error {
 		b.WriteString(p.line(e.Message, e.Tokens))
 		system(i + 1)
 	}
-	b.WriteString("window " + fill(w) + "\n")
+	b.WriteString(p.parts(false))
+	name := "window "
+	if p.Context != nil {
+		name = "window  " // as wide as the next line's
+	}
+	b.WriteString(name + fill(w) + "\n" + p.share())
 	_, err := io.WriteString(p.Out, b.String())
 	return err
 }

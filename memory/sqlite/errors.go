@@ -15,7 +15,7 @@ import (
 
 // explain makes one clear line of what SQLite or the system says.
 func (s *Store) explain(err error) error {
-	if err == nil || errors.Is(err, memory.ErrConflict) ||
+	if err == nil || errors.Is(err, memory.ErrConflict) || errors.Is(err, memory.ErrHeld) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
@@ -66,6 +66,12 @@ func diagnoseSQLite(fault *driver.Error) (memory.Problem, string) {
 func busy(err error) bool {
 	var fault *driver.Error
 	return errors.As(err, &fault) && fault.Code()&0xff == lib.SQLITE_BUSY
+}
+
+// held tells whether err is that of an entry whose id the session has already.
+func held(err error) bool {
+	var fault *driver.Error
+	return errors.As(err, &fault) && fault.Code() == lib.SQLITE_CONSTRAINT_UNIQUE && strings.Contains(fault.Error(), "entries.message_id")
 }
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

@@ -53,6 +53,9 @@ type request struct {
 	done     chan error
 }
 
+// Distinct is true: an index sees to it.
+func (s *Store) Distinct() bool { return true }
+
 // Apply makes one change. Whoever comes while another change is being written
 // is written with the next commit, together with all who wait.
 func (s *Store) Apply(ctx context.Context, key memory.Key, c memory.Change) error {
@@ -230,6 +233,9 @@ func (w *writes) addEntries(ctx context.Context, tx *sql.Tx, session int64, r *r
 	for i, e := range r.change.Entries {
 		_, err := insert.ExecContext(ctx, session<<seqBits|e.Seq, session, e.Turn, e.Tokens, e.Time.UnixMicro(),
 			e.Status == memory.Failed, e.Message.ID, string(r.messages[i]))
+		if held(err) {
+			return memory.ErrHeld
+		}
 		if err != nil {
 			return err
 		}

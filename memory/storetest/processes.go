@@ -66,6 +66,12 @@ func write(open func(place string) (memory.Store, error), place, name string, ea
 			os.Exit(2)
 		}()
 		each = 1 << 30
+		go func() {
+			if err := folding(store, name); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+		}()
 	}
 	var mu sync.Mutex
 	var first error
@@ -166,6 +172,7 @@ func RunProcesses(t *testing.T, place func(t *testing.T) string, open func(t *te
 		store := open(t, where)
 		defer func() { must(t, store.Close()) }()
 		checkAcknowledged(t, store, 1, acknowledged)
+		checkFolded(t, store)
 	})
 }
 

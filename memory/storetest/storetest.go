@@ -42,6 +42,7 @@ func Run(t *testing.T, open func(t *testing.T) memory.Store) {
 		"two writers":      twoWriters,
 		"many writers":     manyWriters,
 		"window":           window,
+		"context":          contexts,
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := open(t)
@@ -280,9 +281,31 @@ func messageIDs(t *testing.T, s memory.Store) {
 	head, err := s.Head(t.Context(), key)
 	must(t, err)
 	must(t, s.Apply(t.Context(), key, add(head, "same")))
+	distinct(t, s, key)
 	if got := entries(t, s, key, memory.Query{Live: true, IDs: []string{"same"}}); len(got) != 1 || got[0].Seq != 2 {
 		t.Errorf("got %v", got)
 	}
+}
+
+// distinct: a store that says so refuses what was said before, whole.
+func distinct(t *testing.T, s memory.Store, key memory.Key) {
+	if d, ok := s.(memory.Distinct); !ok || !d.Distinct() {
+		return
+	}
+	before := dump(t, s, key)
+	c := add(before.Head, "new")
+	c.Entries = append(c.Entries, add(memory.Head{State: c.State}, "same").Entries...)
+	c.State.Last++
+	c.Values = map[string][]byte{"more": []byte("x")}
+	if err := s.Apply(t.Context(), key, c); !errors.Is(err, memory.ErrHeld) {
+		t.Errorf("a message that was said before: got %v, want ErrHeld", err)
+	}
+	if d := cmp.Diff(before, dump(t, s, key)); d != "" {
+		t.Errorf("a refused change changed something: %s", d)
+	}
+	again := add(before.Head, "same")
+	again.Entries[0].Status = memory.Failed
+	must(t, s.Apply(t.Context(), key, again))
 }
 
 func keys(t *testing.T, s memory.Store) {

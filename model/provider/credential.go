@@ -37,23 +37,32 @@ func authCredential(m *spec.Model, opts Options) (credential, error) {
 	case *spec.BearerTokenAuth:
 		secret = a.Token
 	case nil:
-		return c, fmt.Errorf("model %s: auth names %s, which is no auth", m.ID, m.Auth.ID)
+		return c, atAuth(m, fmt.Errorf("auth names %s, which is no auth", m.Auth.ID))
 	default:
-		return c, fmt.Errorf("model %s: provider %s takes an auth of type api_key or bearer_token; %s is %s",
-			m.ID, m.Provider, a.EntityID(), spec.TypeName(a))
+		return c, atAuth(m, fmt.Errorf("provider %s takes an auth of type api_key or bearer_token; %s is %s",
+			m.Provider, a.EntityID(), spec.TypeName(a)))
 	}
 	c.name = m.Auth.To.EntityID()
 	key, err := reveal(secret, opts)
 	if err != nil {
-		return c, fmt.Errorf("model %s: auth %s: %w", m.ID, c.name, err)
+		return c, atAuth(m, fmt.Errorf("auth %s: %w", c.name, err))
 	}
 	if c.key = strings.TrimSpace(key); strings.ContainsFunc(c.key, unicode.IsControl) {
-		return c, fmt.Errorf("model %s: auth %s holds a character that cannot be sent", m.ID, c.name)
+		return c, atAuth(m, fmt.Errorf("auth %s holds a character that cannot be sent", c.name))
 	}
 	if c.key == "" && m.BaseURL == "" && c.host == "" { // a server of one's own may need none
-		return c, fmt.Errorf("model %s: auth %s holds an empty key", m.ID, c.name)
+		return c, atAuth(m, fmt.Errorf("auth %s holds an empty key", c.name))
 	}
 	return c, nil
+}
+
+// atAuth puts the model before what is wrong with its auth, and the place where
+// the document names that.
+func atAuth(m *spec.Model, err error) error {
+	if place := m.Auth.Span.String(); place != "" {
+		return fmt.Errorf("%s: model %s: %w", place, m.ID, err)
+	}
+	return fmt.Errorf("model %s: %w", m.ID, err)
 }
 
 // reveal is the text of a secret.

@@ -143,7 +143,7 @@ class Model:  # as pydantic's
 
 def made(what):
     return {
-        "dataclass": Line("Mort", decimal.Decimal("7.50")), "enum": Colour.RED, "named": Point(1, 2.0), "model": Model(a=1),
+        "dataclass": Line("Mort", decimal.Decimal("7.50")), "enum": Colour.RED, "named": Point(1, 2.5), "model": Model(a=1),
         "set": {3, 1, 2}, "tuple": (1, "a"), "decimal": decimal.Decimal("12"), "nan": float("nan"), "huge": 2**70,
         "aware": datetime.datetime(2026, 3, 1, 12, tzinfo=datetime.timezone(datetime.timedelta(hours=2))),
         "naive": datetime.datetime(2026, 3, 1, 12), "date": datetime.date(2026, 3, 1), "time": datetime.time(8, 30),
@@ -193,7 +193,7 @@ def spoken(message):
 		}
 	}
 	for what, want := range map[string]string{
-		"dataclass": `{"title":"Mort","price":7.5}`, "enum": `"red"`, "named": `{"x":1,"y":2}`, "model": `{"dumped":{"a":1}}`,
+		"dataclass": `{"title":"Mort","price":7.5}`, "enum": `"red"`, "named": `{"x":1,"y":2.5}`, "model": `{"dumped":{"a":1}}`,
 		"set": `[1,2,3]`, "tuple": `[1,"a"]`, "decimal": `12`, "nan": `"NaN"`, "huge": `1180591620717411303424`,
 		"aware": `"2026-03-01T12:00:00+02:00"`, "naive": `"2026-03-01T12:00:00"`, "date": `"2026-03-01"`, "time": `"08:30:00"`,
 		"bytes": `{"base64":"/wA="}`, "nothing": `null`, "ordered": `{"z":1,"a":2}`, "keys": `{"1":"one"}`,
@@ -209,8 +209,8 @@ def spoken(message):
 	if got := s.call(s.tool("several"), nil); got != "[0,1,2]" {
 		t.Errorf("asynchronous generator: %s", got)
 	}
-	given := map[string]any{"order": map[string]any{"number": 8812, "items": []any{map[string]any{"title": "Mort", "price": 7.5}}, "due": "2027-01-02"}}
-	want := `{"number":8812,"same":8812,"title":"Mort","price":15,"due":2027,"type":"Order","keys":["number","items","due"],"dumped":{"title":"Mort","price":7.5}}`
+	given := map[string]any{"order": map[string]any{"number": 8812, "items": []any{map[string]any{"title": "Mort", "price": 7.25}}, "due": "2027-01-02"}}
+	want := `{"number":8812,"same":8812,"title":"Mort","price":14.5,"due":2027,"type":"Order","keys":["number","items","due"],"dumped":{"title":"Mort","price":7.25}}`
 	if got := s.call(s.tool("fields", "order: Order"), given); got != want {
 		t.Errorf("record:\n got %s\nwant %s", got, want)
 	}

@@ -9,11 +9,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/tool"
 	"github.com/qtype-dev/qtype/tool/command"
 	"github.com/qtype-dev/qtype/tool/commons"
+	"github.com/qtype-dev/qtype/tool/mcp"
 	"github.com/qtype-dev/qtype/tool/python"
 )
 
@@ -42,15 +44,26 @@ type FlowCall struct {
 type Box struct {
 	opts Options
 	pool *python.Pool // starts nothing before a function is called
+
+	mu      sync.Mutex
+	servers []*mcp.Server
 }
 
 // New makes a box; it starts nothing.
 func New(opts Options) *Box {
-	return &Box{opts, python.NewPool(python.Options{Log: opts.Log})}
+	return &Box{opts: opts, pool: python.NewPool(python.Options{Log: opts.Log})}
 }
 
 // Close ends what the tools have started.
-func (b *Box) Close() { b.pool.Close() }
+func (b *Box) Close() {
+	b.pool.Close()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.servers {
+		s.Close()
+	}
+	b.servers = nil
+}
 
 // Tool makes the tool that a document declares. Nothing is called yet; an error
 // means that the declaration cannot work here.
@@ -71,8 +84,22 @@ func (b *Box) Tool(t spec.Tool) (tool.Tool, error) {
 		return b.client(t)
 	case *spec.FlowTool:
 		return b.flow(t)
+	case *spec.MCPTool:
+		return b.server(t)
 	}
 	return tool.New(t, b.opts.Options)
+}
+
+// server makes an MCPTool.
+func (b *Box) server(t *spec.MCPTool) (tool.Tool, error) {
+	s, err := mcp.New(t, mcp.Surroundings{Options: b.opts.Options, Getenv: b.opts.Getenv, Folder: b.folders(t)[0]})
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.servers = append(b.servers, s)
+	return s, nil
 }
 
 // secret is the text of a secret.

@@ -1,0 +1,243 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-runewidth"
+	"github.com/spf13/cobra"
+
+	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/cache"
+	"github.com/qtype-dev/qtype/memory/show"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// caching is one call of a subcommand of qtype cache.
+type caching struct {
+	*streams
+	step   string // the step's id; empty for all steps
+	format *choice
+}
+
+func newCache(s *streams) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "cache",
+		Short: "Show and clear the results that steps with a cache_config have kept",
+		Args:  noCommand,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	stats := &caching{streams: s}
+	clear := &caching{streams: s}
+	c.AddCommand(
+		stats.command("stats", "Show what a cache holds, step by step", stats.stats),
+		clear.command("clear", "Remove kept results", clear.clear))
+	return c
+}
+
+// command makes a subcommand that takes a document or the folder of a cache.
+func (k *caching) command(use, short string, run func(context.Context, []*keptBy) error) *cobra.Command {
+	c := &cobra.Command{
+		Use: use + " APP|DIRECTORY", Short: short,
+		Args: arguments("a document or the folder of a cache: qtype cache " + use + " APP|DIRECTORY"), ValidArgsFunction: yamlFiles,
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			all, err := k.caches(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			defer func() {
+				for _, kept := range all {
+					if closing := kept.store.Close(); err == nil {
+						err = closing
+					}
+				}
+			}()
+			return run(c.Context(), all)
+		},
+	}
+	c.Flags().StringVar(&k.step, "step", "", "only the results of the step of this `ID`")
+	k.format = newChoice("text", "json")
+	c.Flags().Var(k.format, "format", "how it is written: for people, or one JSON object a line")
+	return c
+}
+
+// keptBy is the cache of one folder, and which of its steps the call is about.
+type keptBy struct {
+	store *cache.Store
+	about func(cache.Scope) bool
+}
+
+// caches are the caches of a document's steps, or the one of a folder.
+func (k *caching) caches(ctx context.Context, path string) ([]*keptBy, error) {
+	info, err := os.Stat(path)
+	if err == nil && info.IsDir() {
+		if _, err := os.Stat(filepath.Join(path, cache.FileName)); err != nil {
+			return nil, fmt.Errorf("%s holds no cache: there is no %s in it", path, cache.FileName)
+		}
+		return []*keptBy{{store: cache.Open(path), about: func(s cache.Scope) bool { return k.step == "" || s.Step == k.step }}}, nil
+	}
+	p, faults := qtype.Check(ctx, path)
+	if err := faults.Err(); err != nil {
+		return nil, err
+	}
+	if p.Document.Application == nil {
+		return nil, fmt.Errorf("%s is no application: only an application has steps", path)
+	}
+	return k.declared(p.Document.Application)
+}
+
+// declared are the caches that an application's steps name.
+func (k *caching) declared(app *spec.Application) ([]*keptBy, error) {
+	var folders, ids []string
+	scopes := map[string][]cache.Scope{} // by folder; the version is left out: old ones are theirs, too
+	for _, s := range cachedSteps(app) {
+		cfg := s.CacheConfig
+		folder := cmp.Or(cfg.Directory, spec.CacheDirectory)
+		ids = append(ids, s.ID)
+		if k.step != "" && s.ID != k.step {
+			continue
+		}
+		if scopes[folder] == nil {
+			folders = append(folders, folder)
+		}
+		scopes[folder] = append(scopes[folder], cache.Scope{Namespace: cfg.Namespace, Step: s.ID})
+	}
+	switch {
+	case len(ids) == 0:
+		return nil, fmt.Errorf("application %s has no step with a cache_config", app.ID)
+	case len(folders) == 0:
+		return nil, usagef("no step with a cache_config has the id %q; there are: %s%s", k.step, joinNames(ids), didYouMean(k.step, ids))
+	}
+	var all []*keptBy
+	for _, folder := range folders {
+		all = append(all, &keptBy{store: cache.Open(folder), about: func(s cache.Scope) bool {
+			s.Version = ""
+			return slices.Contains(scopes[folder], s)
+		}})
+	}
+	return all, nil
+}
+
+// cachedSteps are the steps of an application and of those that it references
+// that ask for a cache, each once.
+func cachedSteps(app *spec.Application) []*spec.StepBase {
+	var all []*spec.StepBase
+	for _, f := range app.Flows {
+		for _, item := range f.Steps {
+			if s := item.Step.Common(); s.CacheConfig != nil && !slices.Contains(all, s) {
+				all = append(all, s)
+			}
+		}
+	}
+	for _, ref := range app.References {
+		if ref.Application != nil {
+			all = append(all, cachedSteps(ref.Application)...)
+		}
+	}
+	return all
+}
+
+// keptLine is a line of qtype cache stats.
+type keptLine struct {
+	Directory string    `json:"directory"` // the folder of the cache
+	Namespace string    `json:"namespace"` // as the document gives it
+	Step      string    `json:"step"`      // the step's id
+	Version   string    `json:"version"`   // as the document gave it
+	Entries   int64     `json:"entries"`   // results that are kept
+	Bytes     int64     `json:"bytes"`     // what they take, as stored
+	Expired   int64     `json:"expired"`   // those of them that are no longer good
+	Oldest    time.Time `json:"oldest"`    // when the oldest was made
+	LastUsed  time.Time `json:"last_used"` // when one was last used
+}
+
+func (k *caching) stats(ctx context.Context, all []*keptBy) error {
+	var lines []keptLine
+	for _, kept := range all {
+		stats, err := kept.store.Stats(ctx)
+		if err != nil {
+			return err
+		}
+		for _, st := range stats {
+			if kept.about(st.Scope) {
+				lines = append(lines, keptLine{filepath.Dir(kept.store.Path()), st.Namespace, st.Step, st.Version,
+					st.Entries, st.Bytes, st.Expired, st.Oldest.UTC(), st.Used.UTC()})
+			}
+		}
+	}
+	if k.format.String() == "json" {
+		enc := json.NewEncoder(k.out)
+		for _, l := range lines {
+			if err := enc.Encode(l); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(lines) == 0 {
+		_, err := fmt.Fprintln(k.err, "no results are kept")
+		return err
+	}
+	_, err := fmt.Fprint(k.out, keptTable(lines, time.Now()))
+	return err
+}
+
+// keptTable draws the lines for people.
+func keptTable(lines []keptLine, now time.Time) string {
+	name := func(l keptLine) string {
+		if l.Namespace != "" {
+			return clean(l.Namespace + "/" + l.Step)
+		}
+		return clean(l.Step)
+	}
+	step, version := len("step"), len("version")
+	for _, l := range lines {
+		step, version = max(step, runewidth.StringWidth(name(l))), max(version, runewidth.StringWidth(clean(l.Version)))
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s   %s  %8s  %8s  %8s   %-14s  %s\n", pad("step", step), pad("version", version), "results", "expired", "size", "last used", "in")
+	for _, l := range lines {
+		fmt.Fprintf(&b, "%s   %s  %8s  %8s  %8s   %-14s  %s\n", pad(name(l), step), pad(clean(l.Version), version),
+			show.Thousands(int(l.Entries)), show.Thousands(int(l.Expired)), size(l.Bytes), ago(now.Sub(l.LastUsed)), clean(l.Directory))
+	}
+	return b.String()
+}
+
+// size is a number of bytes as a person reads it.
+func size(bytes int64) string {
+	switch {
+	case bytes < 1<<10:
+		return fmt.Sprintf("%d B", bytes)
+	case bytes < 1<<20:
+		return fmt.Sprintf("%.1f kB", float64(bytes)/(1<<10))
+	}
+	return fmt.Sprintf("%.1f MB", float64(bytes)/(1<<20))
+}
+
+func (k *caching) clear(ctx context.Context, all []*keptBy) error {
+	for _, kept := range all {
+		removed, err := kept.store.Clear(ctx, kept.about)
+		if err != nil {
+			return err
+		}
+		folder := filepath.Dir(kept.store.Path())
+		if k.format.String() == "json" {
+			err = json.NewEncoder(k.out).Encode(struct {
+				Directory string `json:"directory"`
+				Removed   int64  `json:"removed"`
+			}{folder, removed})
+		} else {
+			_, err = fmt.Fprintf(k.out, "%s removed from %s\n", count(removed, "result"), clean(folder))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

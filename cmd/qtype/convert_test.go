@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// scripted is a chat server that gives answers one after the other, a text or the
+// call of a tool, and remembers what it was asked.
+type scripted struct {
+	answers []string // a text; "CALL name {…}" calls a tool
+	asked   []string // the bodies of the requests
+}
+
+func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var body bytes.Buffer
+	_, _ = body.ReadFrom(r.Body)
+	text := s.answers[min(len(s.asked), len(s.answers)-1)]
+	s.asked = append(s.asked, body.String())
+	message := map[string]any{"role": "assistant", "content": text}
+	if call, ok := strings.CutPrefix(text, "CALL "); ok {
+		name, arguments, _ := strings.Cut(call, " ")
+		message = map[string]any{"role": "assistant", "tool_calls": []any{map[string]any{
+			"id": "call_1", "type": "function", "function": map[string]any{"name": name, "arguments": arguments}}}}
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{"choices": []any{map[string]any{"message": message, "finish_reason": "stop"}},
+		"usage": map[string]any{"prompt_tokens": 10, "completion_tokens": 5}})
+}
+
+// fixtures are the files that the goldens of package convert are made of.
+const fixtures = "../../convert/testdata/"
+
+// TestConvertedWorkflowsRun converts a file, runs what came of it with a model
+// that answers as scripted, and looks at what the flow gives: the right branch.
+func TestConvertedWorkflowsRun(t *testing.T) {
+	for name, c := range map[string]struct {
+		file, input string
+		answers     []string
+		want        map[string]any
+		asked       []string // what the requests hold, one after the other
+	}{
+		"the answer is there": {file: "xflow/example.yaml", input: `{"request": {"question": "Where?"}}`, answers: []string{`{"response": "Here."}`},
+			want: map[string]any{"response": "Here.", "status": "done"}, asked: []string{`"User: Where?"`}},
+		"a tool is called": {file: "xflow/example.yaml", input: `{"request": {"question": "Where?"}}`,
+			answers: []string{`CALL SEARCH_DOCUMENTS {"query": "cats"}`, `{"response": "Found."}`},
+			want:    map[string]any{"response": "Found.", "status": "done"}, asked: []string{`SEARCH_DOCUMENTS`, `http://cats`}},
+		"the answer is null": {file: "xflow/example.yaml", input: `{"request": {}}`, answers: []string{`{"response": null}`},
+			want: map[string]any{"response": nil, "status": "failed"}, asked: []string{`"User: "`}},
+		"the first outcome": {file: "xflow/outcomes.yaml", input: `{"customer": {"name": "Ada"}, "message": "Hm"}`, answers: []string{`{"label": "refund", "confidence": 0.2}`},
+			want: map[string]any{"route": "person", "reason": "the model is not sure", "note": nil, "approved": nil}},
+		"arithmetic": {file: "xflow/outcomes.yaml", input: `{"customer": {"name": "Ada"}, "message": "Hm"}`, answers: []string{`{"label": "refund", "confidence": 0.9, "amount": 90}`},
+			want: map[string]any{"route": "person", "approved": false, "note": "Ada: person"}},
+		"the tier": {file: "xflow/outcomes.yaml", input: `{"customer": {"name": "Ada", "tier": "gold"}, "message": "Hm"}`, answers: []string{`{"label": "refund", "confidence": 0.9}`},
+			want: map[string]any{"route": "person", "approved": false}},
+		"a pattern": {file: "xflow/outcomes.yaml", input: `{"customer": {"name": "Ada"}, "message": "Hm"}`, answers: []string{`{"label": "damage", "confidence": 0.9}`},
+			want: map[string]any{"route": "automatic", "approved": true, "ticket": map[string]any{"kind": "refund", "tags": []any{"a", "b"}, "priority": 2.0}}},
+		"an end": {file: "xflow/outcomes.yaml", input: `{"customer": {"name": "Ada"}, "message": "Hm"}`, answers: []string{`{"label": "praise", "confidence": 0.9, "urgent": true}`},
+			want: map[string]any{"route": nil, "label": "praise"}},
+		"none holds": {file: "xflow/outcomes.yaml", input: `{"customer": {"name": "Ada"}, "message": "Hm"}`, answers: []string{`{"label": "praise", "confidence": 0.9}`},
+			want: map[string]any{"route": "thanks"}},
+		"a circle": {file: "xflow/circle.yaml", input: `{"topic": "cats"}`,
+			answers: []string{`{"text": "one"}`, `{"score": 5, "advice": "longer"}`, `{"text": "two"}`, `{"score": 9}`},
+			want:    map[string]any{"text": "two", "score": 9.0, "status": "good"}, asked: []string{`Write about cats. "`, `Judge: one`, `Advice: longer`, `Judge: two`}},
+		"a circle that is left": {file: "xflow/circle.yaml", input: `{"topic": "cats"}`, answers: []string{`{"text": "one"}`, `{"score": 1}`},
+			want: map[string]any{"text": "one", "status": nil}},
+		"a state that leads to itself": {file: "xflow/self.yaml", input: `{}`, answers: []string{`{"last": "a", "finished": false}`, `{"last": "b", "finished": true}`},
+			want: map[string]any{"last": "b", "finished": true}, asked: []string{`after nothing`, `after a`}},
+		"a switch": {file: "xflow/switch.yaml", input: `{"items": [{"name": "xa", "price": 200}], "note": "n"}`, answers: []string{""}, want: map[string]any{"size": "dear"}},
+		"default":  {file: "xflow/switch.yaml", input: `{"items": [{"name": "ya", "price": 200}], "note": "n"}`, answers: []string{""}, want: map[string]any{"size": "few", "first": "ya"}},
+		"states alone": {file: "xflow/states.yaml", input: `{"question": "Well?"}`, answers: []string{"I am sorry."},
+			want: map[string]any{"response": "I am sorry.", "status": "failed"}},
+		"one memory in two states": {file: "xflow/anchors.yaml", input: `{"question": "Well?"}`, answers: []string{"A1", "A2", "A3"},
+			want: map[string]any{"response": "A3"}, asked: []string{"", `"A1"},{"role":"user","content":"Again: A1"`}},
+		"names": {file: "xflow/names.yaml", input: `{"in_": "X", "user_name": "Y"}`, answers: []string{`{"the answer": "42", "status": "s", "in": "i"}`},
+			want: map[string]any{"weird_key": "42", "answer": "é\u2028 yes: [no] #1", "flag": true, "n": -3.0}, asked: []string{`In X by Y costs {x} ${HOME}`}},
+		"AI Refinery": {file: "airefinery/project.yaml", input: `"Hello"`, answers: []string{"Good day."}, want: map[string]any{"answer": "Good day."},
+			asked: []string{`service desk`}},
+		"a bare memory_config": {file: "airefinery/example.yaml", input: `"Hello"`, answers: []string{"Good day."}, want: map[string]any{"answer": "Good day."}},
+		"a bare memory":        {file: "xflow/memory.yaml", input: `"Hello"`, answers: []string{"Good day."}, want: map[string]any{"answer": "Good day."}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := &scripted{answers: c.answers}
+			row := runConverted(t, server, c.file, c.input)
+			for key, want := range c.want {
+				if got, ok := row[key]; !ok || text(got) != text(want) {
+					t.Errorf("%s is %v, want %v; the row: %v", key, row[key], want, row)
+				}
+			}
+			for i, part := range c.asked {
+				if i >= len(server.asked) || !strings.Contains(unescaped(server.asked[i]), part) {
+					t.Errorf("request %d does not hold %s: %v", i+1, part, server.asked)
+				}
+			}
+		})
+	}
+}
+
+// text is a value of a row as one comparable text; a message is its text.
+func text(v any) string {
+	if m, ok := v.(map[string]any); ok && m["blocks"] != nil {
+		v = m["blocks"].([]any)[0].(map[string]any)["content"]
+	}
+	b, _ := json.Marshal(v)
+	return string(b)
+}
+
+// unescaped is a request as its strings read.
+func unescaped(body string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(body, `": "`, `":"`), `}, {`, `},{`)
+}
+
+// runConverted converts a file, checks the document, runs it once and answers the row.
+func runConverted(t *testing.T, server http.Handler, file, input string) map[string]any {
+	t.Helper()
+	at := httptest.NewServer(server)
+	defer at.Close()
+	t.Setenv("OPENAI_API_KEY", "sk-test")
+	t.Setenv("OPENAI_BASE_URL", at.URL+"/v1")
+	t.Setenv("NO_PROXY", "*")
+	folder := t.TempDir()
+	app := filepath.Join(folder, "app.qtype.yaml")
+	path, err := filepath.Abs(fixtures + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(folder)
+	tool := filepath.Join(folder, "tool")
+	program := "#!/bin/sh\nsed 's/.*query\": *\"\\([a-z]*\\)\".*/{\"documents\": [\"http:\\/\\/\\1\"]}/'\n"
+	if err := os.WriteFile(tool, []byte(program), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	call(t, "convert", strings.Split(file, "/")[0], path, "-o", app)
+	if out, code := call(t, "validate", "--strict", app); code != exitDone {
+		t.Fatalf("the document is not valid:\n%s", out)
+	}
+	args := []string{"run", app, "-i", input, "--session", "s", "--ephemeral"}
+	document, err := os.ReadFile(app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"SEARCH_DOCUMENTS", "LOOK"} {
+		if bytes.Contains(document, []byte("id: "+name+"\n")) {
+			args = append(args, "--client-tool", name+"="+tool)
+		}
+	}
+	out, code := call(t, args...)
+	var row map[string]any
+	if err := json.Unmarshal([]byte(out), &row); err != nil || code != exitDone {
+		t.Fatalf("exit status %d, %v: %s", code, err, out)
+	}
+	return row
+}
+
+// call runs a command line in this process and answers its standard output.
+func call(t *testing.T, args ...string) (out string, code int) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code = execute(context.Background(), &streams{in: strings.NewReader(""), out: &stdout, err: &stderr}, args)
+	if code == exitUsage || code == exitFailed && args[0] == "run" {
+		t.Logf("%v: %s", args, stderr.String())
+	}
+	return stdout.String(), code
+}

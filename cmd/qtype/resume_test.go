@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/qtype-dev/qtype/records"
+)
+
+// makesSome asks a model for a list, and makes a row of each of its items: no
+// row, one or two. Some answers are no lists.
+const makesSome = `id: some
+models: [{type: Model, id: lists, provider: openai, model_id: gpt-4o-mini, base_url: "%s/v1", retry: {max_attempts: 1}}]
+flows:
+  - id: main
+    variables:
+      - {id: name, type: text}
+      - {id: answer, type: text}
+      - {id: all, type: 'list[text]'}
+      - {id: item, type: text}
+    inputs: [name]
+    outputs: [name, item]
+    steps:
+      - {type: LLMInference, id: ask, model: lists, inputs: [name], outputs: [answer], concurrency_config: {num_workers: %d}}
+      - {type: Decoder, id: read, format: json, inputs: [answer], outputs: [all]}
+      - {type: Explode, id: each, inputs: [all], outputs: [item]}
+`
+
+// lister is the model: it counts how often each row asks it, and calls watch
+// with the number of all calls.
+type lister struct {
+	mu    sync.Mutex
+	asked map[int]int
+	total int
+	watch func(total int)
+}
+
+func (l *lister) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var req struct{ Messages []struct{ Content string } }
+	if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	row, _ := strconv.Atoi(strings.TrimPrefix(req.Messages[0].Content, "row "))
+	l.mu.Lock()
+	l.asked[row]++
+	l.total++
+	total, watch := l.total, l.watch
+	l.mu.Unlock()
+	if watch != nil {
+		watch(total)
+	}
+	text, _ := json.Marshal(map[string]any{"all": listOf(row)}) // of texts
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]any{
+		"choices": []any{map[string]any{"finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": string(text)}}},
+		"usage":   map[string]any{"prompt_tokens": 3, "completion_tokens": 5},
+	})
+}
+
+// listOf is what the model answers for a row: a list, or something else.
+func listOf(row int) any {
+	if row%97 == 0 {
+		return "no list"
+	}
+	list := make([]string, row%3)
+	for i := range list {
+		list[i] = fmt.Sprint(row, " ", i)
+	}
+	return list
+}
+
+// wantResults is the output: the row, the item, and whether it failed.
+func wantResults(rows int) []string {
+	var want []string
+	for row := 1; row <= rows; row++ {
+		switch list := listOf(row).(type) {
+		case []string:
+			for _, item := range list {
+				want = append(want, fmt.Sprint(row, "/row ", row, "/", item, "/false"))
+			}
+		default:
+			want = append(want, fmt.Sprint(row, "/row ", row, "//true"))
+		}
+	}
+	return want
+}
+
+// gotResults reads an output as wantResults writes it.
+func gotResults(t *testing.T, path string) []string {
+	t.Helper()
+	r, err := records.Open(t.Context(), path, records.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Close() }()
+	var got []string
+	for rec, err := range r.All() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		cell := func(c string) string {
+			v, _ := rec.Get(c)
+			if v == nil {
+				return ""
+			}
+			return fmt.Sprint(v)
+		}
+		got = append(got, fmt.Sprint(cell("row"), "/", cell("name"), "/", cell("item"), "/", cell("error") != ""))
+	}
+	return got
+}
+
+// killable is a run of many rows whose model is on loopback.
+type killable struct {
+	model *lister
+	dir   string
+	rows  int
+	args  []string
+}
+
+func newKillable(t *testing.T, rows, workers int, out string) *killable {
+	t.Helper()
+	k := &killable{model: &lister{asked: map[int]int{}}, dir: t.TempDir(), rows: rows}
+	server := httptest.NewServer(k.model)
+	t.Cleanup(server.Close)
+	var in strings.Builder
+	in.WriteString("name\n")
+	for row := range rows {
+		fmt.Fprintf(&in, "row %d\n", row+1)
+	}
+	for name, text := range map[string]string{"in.csv": in.String(), "app.qtype.yaml": fmt.Sprintf(makesSome, server.URL, workers)} {
+		if err := os.WriteFile(filepath.Join(k.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.args = []string{"run", "app.qtype.yaml", "-I", "in.csv", "-o", out, "-q"}
+	return k
+}
+
+// start starts the command.
+func (k *killable) start(ctx context.Context, t *testing.T, more ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(ctx, "qtype", append(k.args[:len(k.args):len(k.args)], more...)...)
+	cmd.Dir = k.dir
+	cmd.Env = append(os.Environ(), "OPENAI_API_KEY=x", "NO_PROXY=*")
+	cmd.Stderr = &strings.Builder{}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd
+}
+
+// killAfter runs the command and kills it once the model was asked so many
+// times more, at the latest after a time; it tells whether the run had ended.
+func (k *killable) killAfter(t *testing.T, calls int, latest time.Duration) (ended bool) {
+	t.Helper()
+	ctx, kill := context.WithTimeout(t.Context(), latest) // its end kills by SIGKILL
+	defer kill()
+	k.model.mu.Lock()
+	until := k.model.total + calls
+	k.model.watch = func(total int) {
+		if total >= until {
+			kill()
+		}
+	}
+	k.model.mu.Unlock()
+	cmd := k.start(ctx, t, "--resume")
+	err := cmd.Wait()
+	if cmd.ProcessState.ExitCode() == -1 {
+		return false
+	}
+	if text := fmt.Sprint(cmd.Stderr); text != "" || err == nil {
+		t.Fatalf("the run ended with %v and said: %s", err, text)
+	}
+	return true // exit status 1: rows have failed
+}
+
+// TestAKilledRunGoesOnWhereItWas: however often and whenever the process is
+// killed, the output holds what became of every row, once and in order, and no
+// row that was finished is done again. QTYPE_KILLS says how often.
+func TestAKilledRunGoesOnWhereItWas(t *testing.T) {
+	kills, rows, workers := 4, 1500, 8
+	if n, err := strconv.Atoi(os.Getenv("QTYPE_KILLS")); err == nil {
+		kills, rows = n, max(rows, 400*n)
+	}
+	for _, format := range []string{"csv", "jsonl", "parquet"} {
+		t.Run(format, func(t *testing.T) {
+			k := newKillable(t, rows, workers, "out."+format)
+			out := filepath.Join(k.dir, "out."+format)
+			done := 0
+			for ; done < kills; done++ {
+				latest := time.Hour
+				if done%5 == 4 {
+					latest = rand.N(200 * time.Millisecond) //nolint:gosec // while it starts, mostly
+				}
+				if k.killAfter(t, rand.IntN(2*rows/(kills+1)), latest) { //nolint:gosec // a moment
+					break
+				}
+				if _, err := os.Stat(out); err == nil {
+					t.Fatal("the output is there after a kill")
+				}
+			}
+			if _, err := os.Stat(out); err != nil && !k.killAfter(t, 10*rows, time.Hour) {
+				t.Fatal("the last run was killed")
+			}
+			want, got := wantResults(rows), gotResults(t, out)
+			for i := range min(len(want), len(got)) {
+				if got[i] != want[i] {
+					t.Fatalf("result %d is %q, want %q", i, got[i], want[i])
+				}
+			}
+			if len(got) != len(want) {
+				t.Fatalf("%d results, want %d", len(got), len(want))
+			}
+			// What was under way at a kill is asked again: a row for each worker,
+			// and what had come out within the last milliseconds.
+			again := k.model.total - rows
+			t.Logf("%d kills, %d of %d calls were repeated", done, again, rows)
+			if most := done * (workers + 40); again > most {
+				t.Errorf("%d rows were done again after %d kills", again, done)
+			}
+			if left, _ := filepath.Glob(out + "*"); len(left) != 1 {
+				t.Errorf("left behind: %v", left)
+			}
+		})
+	}
+}

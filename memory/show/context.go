@@ -1,0 +1,51 @@
+package show
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/mattn/go-runewidth"
+
+	"github.com/qtype-dev/qtype/memory"
+)
+
+// parts are the context blocks as lines: those that stand with the system
+// message, or those before the newest user message.
+func (p *Printer) parts(stable bool) string {
+	if p.Context == nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, part := range p.Context.Parts {
+		if part.Stable != stable || part.Text == "" && !part.Pending {
+			continue
+		}
+		text := part.Text
+		if _, rest, more := strings.Cut(text, "\n"); more && part.Block != memory.Pinned {
+			text = rest // without the heading, which is for the model
+		}
+		text = plain(text)
+		if part.Pending {
+			text = "(found when the next message is said)"
+		}
+		count := Thousands(part.Tokens)
+		room := p.width() - roleWidth - len(count) - 1
+		b.WriteString(runewidth.FillRight(string(part.Block), roleWidth) +
+			runewidth.FillRight(runewidth.Truncate(text, room, "…"), room) + " " + count + "\n")
+		if part.Cut > 0 {
+			b.WriteString(strings.Repeat(" ", roleWidth) + fmt.Sprintf("(%d more had no room)", part.Cut) + "\n")
+		}
+	}
+	return b.String()
+}
+
+// share is how much of its room the context takes.
+func (p *Printer) share() string {
+	switch {
+	case p.Context == nil:
+		return ""
+	case p.Context.Refused != nil:
+		return "context: the next call would be refused: " + plain(p.Context.Refused.Error()) + "\n"
+	}
+	return fmt.Sprintf("context %s  %s of %s tokens that the messages leave\n", bar(p.Context.Tokens, p.Context.Room), Thousands(p.Context.Tokens), Thousands(p.Context.Room))
+}

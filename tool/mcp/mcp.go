@@ -1,0 +1,230 @@
+// Package mcp makes the tools of MCPTools: those of a server that speaks the Model
+// Context Protocol, and is either started as a program or runs at a URL already.
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/qtype-dev/qtype/internal/child"
+	"github.com/qtype-dev/qtype/internal/outbound"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/tool"
+)
+
+// Surroundings is what a server finds around it.
+type Surroundings struct {
+	tool.Options
+	Getenv func(string) string // the environment that the document sees
+	Folder string              // where relative paths of programs begin: beside the tool's document
+}
+
+// Server is one server and the tools that the document allows. It is started, or
+// connected to, when its tools are first asked for, and again after it was lost.
+// It is safe for concurrent use.
+type Server struct {
+	declared *spec.MCPTool
+	timeout  time.Duration
+	connect  func() (sdk.Transport, error)
+	alive    context.Context // ends with the server
+	end      context.CancelFunc
+	tail     child.Tail // what a program says on standard error
+
+	mu      sync.Mutex
+	session *sdk.ClientSession // nil while there is none
+}
+
+// New makes the server of a tool; it starts nothing.
+func New(t *spec.MCPTool, around Surroundings) (*Server, error) {
+	s := &Server{declared: t, timeout: time.Duration(t.Timeout)}
+	if s.timeout <= 0 {
+		s.timeout = 30 * time.Second
+	}
+	s.alive, s.end = context.WithCancel(context.Background())
+	var err error
+	if t.Command != "" {
+		s.connect, err = s.program(around)
+	} else {
+		s.connect, err = s.remote(around)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("tool %s: %w", t.ID, err)
+	}
+	return s, nil
+}
+
+// program is how a server is started.
+func (s *Server) program(around Surroundings) (func() (sdk.Transport, error), error) {
+	path, err := child.Find(s.declared.Command, around.Folder, around.Getenv("PATH"))
+	if err != nil {
+		return nil, err
+	}
+	given := map[string]string{}
+	for name, secret := range s.declared.Env {
+		text := secret.Reveal()
+		if around.Secret != nil {
+			if text, err = around.Secret(secret); err != nil {
+				return nil, fmt.Errorf("env %s: %w", name, err)
+			}
+		}
+		given[name] = text
+	}
+	env := child.Environment(around.Getenv, given)
+	return func() (sdk.Transport, error) {
+		cmd := exec.CommandContext(s.alive, path, s.declared.Args...) //nolint:gosec // the operator's document names the program
+		cmd.Env, cmd.Stderr = env, &s.tail
+		child.Group(cmd)
+		cmd.WaitDelay = time.Second
+		return &sdk.CommandTransport{Command: cmd, TerminateDuration: time.Second}, nil
+	}, nil
+}
+
+// remote is how a server at a URL is reached.
+func (s *Server) remote(around Surroundings) (func() (sdk.Transport, error), error) {
+	client, err := tool.Client(tool.Service{Tool: s.declared.ID, URL: s.declared.URL, Auth: s.declared.Auth, AllowPrivate: s.declared.AllowPrivate}, around.Options)
+	if err != nil {
+		return nil, err
+	}
+	return func() (sdk.Transport, error) {
+		return &sdk.StreamableClientTransport{Endpoint: s.declared.URL, HTTPClient: client, DisableStandaloneSSE: true}, nil
+	}, nil
+}
+
+// Close ends the connection, and the server where it is a program of ours.
+func (s *Server) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drop()
+	s.end()
+}
+
+// drop gives the connection up; the caller holds the lock.
+func (s *Server) drop() {
+	if s.session != nil {
+		_ = s.session.Close() // a server that ends badly was asked to end all the same
+		s.session = nil
+	}
+}
+
+// connected is the session with the server, a new one where there is none.
+func (s *Server) connected(ctx context.Context) (*sdk.ClientSession, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.session != nil {
+		return s.session, nil
+	}
+	transport, err := s.connect()
+	if err != nil {
+		return nil, err
+	}
+	client := sdk.NewClient(&sdk.Implementation{Name: "qtype", Version: "1"}, nil)
+	session, err := client.Connect(ctx, transport, nil)
+	if err != nil {
+		return nil, s.lost(err)
+	}
+	s.session = session
+	return session, nil
+}
+
+// lost is an error of the connection, with the last that the program has said.
+func (s *Server) lost(err error) error {
+	text := outbound.Line(err.Error(), 300)
+	if said := s.tail.Last(); said != "" {
+		text += "; its last line: " + said
+	}
+	return errors.New(text)
+}
+
+// within bounds what the server may take.
+func (s *Server) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("the server took longer than %s (timeout)", s.timeout))
+}
+
+// Info tells what the server is; its tools have their own.
+func (s *Server) Info() tool.Info { return tool.Info{ID: s.declared.ID} }
+
+// Call is an error: its tools are what can be called.
+func (s *Server) Call(context.Context, map[string]any) (any, error) {
+	return nil, fmt.Errorf("tool %s is a server of tools, of which one has to be named", s.declared.ID)
+}
+
+// Tools asks the server for its tools and keeps those that the document allows.
+func (s *Server) Tools(ctx context.Context) ([]tool.Tool, error) {
+	limited, cancel := s.within(ctx)
+	defer cancel()
+	listed, err := s.list(limited)
+	if err != nil {
+		if limited.Err() != nil {
+			err = context.Cause(limited)
+		}
+		return nil, fmt.Errorf("tool %s: %s: %w", s.declared.ID, s.where(), err)
+	}
+	var names []string
+	var tools []tool.Tool
+	for _, t := range listed {
+		names = append(names, t.Name)
+		if len(s.declared.Tools) == 0 || slices.Contains(s.declared.Tools, t.Name) {
+			tools = append(tools, newRemote(s, t))
+		}
+	}
+	for _, name := range s.declared.Tools {
+		if !slices.Contains(names, name) {
+			return nil, fmt.Errorf("tool %s: the server has no tool %q; it has %s", s.declared.ID, name, strings.Join(names, ", "))
+		}
+	}
+	return tools, nil
+}
+
+// list asks for the server's tools; a connection that was lost is made anew once.
+func (s *Server) list(ctx context.Context) ([]*sdk.Tool, error) {
+	for again := false; ; again = true {
+		session, err := s.connected(ctx)
+		if err != nil {
+			return nil, err
+		}
+		var all []*sdk.Tool
+		for t, err := range session.Tools(ctx, nil) {
+			if err == nil {
+				all = append(all, t)
+				continue
+			}
+			if s.forget(session, err) && !again {
+				all = nil
+				break
+			}
+			return nil, s.lost(err)
+		}
+		if all != nil || again {
+			return all, nil
+		}
+	}
+}
+
+// forget drops a connection that an error shows to be lost.
+func (s *Server) forget(session *sdk.ClientSession, err error) bool {
+	if !errors.Is(err, sdk.ErrConnectionClosed) {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.session == session {
+		s.drop()
+	}
+	return true
+}
+
+// where is the server as the document names it.
+func (s *Server) where() string {
+	if s.declared.Command != "" {
+		return s.declared.Command
+	}
+	return s.declared.URL
+}

@@ -1,0 +1,126 @@
+package validate_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/qtype-dev/qtype/loader"
+	"github.com/qtype-dev/qtype/validate"
+)
+
+// TestNothingFollowsFromWhatCouldNotBeRead takes parts out of a sound document, by
+// an include that fails and in other ways: the one fault is told, and nothing
+// that is only missing because of it.
+func TestNothingFollowsFromWhatCouldNotBeRead(t *testing.T) {
+	raw, err := os.ReadFile("testdata/gaps.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := string(raw)
+	if got := codesOf(t, base); len(got) > 0 {
+		t.Fatalf("the document itself has %v", got)
+	}
+	for _, section := range []string{"memories", "models", "auths", "types", "tools", "indexes", "flows"} {
+		whole := regexp.MustCompile(`(?m)^` + section + `:\n(?:  .*\n)+`)
+		for code, value := range map[string]string{"QT006": "!include gone.yaml", "QT105": "5", "QT005": "${NOPE_NOT_SET}", "QT004": "!unknown x"} {
+			told(t, section+" as "+value, whole.ReplaceAllLiteralString(base, section+": "+value+"\n"), code)
+		}
+		told(t, section+" misspelt", strings.Replace(base, "\n"+section+":", "\n"+section+"x:", 1), "QT103")
+	}
+	const gone = "!include gone.yaml"
+	for _, c := range []struct{ from, to, code string }{
+		{"- {type: Model, id: writer, provider: openai}", "- " + gone, "QT006"},
+		{"- {type: Model, id: writer, provider: openai}", "- {type: Model, provider: openai}", "QT104"},
+		{"- {type: Model, id: writer, provider: openai}", "- {<<: " + gone + ", provider: openai}", "QT002"},
+		{"{type: Model, id: writer,", "{type: Model, id: " + gone + ",", "QT006"},
+		{"id: shop\n", "id: shop\n<<: " + gone + "\nreferences: []\n", "QT002"},
+		{"    inputs: [{id: city, type: text}]", "    inputs: " + gone, "QT006"},
+		{"{type: Decoder, id: parse, inputs: [raw], outputs: [number, items]}", gone, "QT006"},
+		{"{type: Decoder, id: parse, inputs: [raw], outputs: [number, items]}", "!step x", "QT004"},
+		{"{type: Decoder,", "{type: " + gone + ",", "QT006"},
+		{"{type: Decoder,", "{type: Reader,", "QT106"},
+		{"outputs: [number, items]}", "outputs: " + gone + "}", "QT006"},
+		{"outputs: [number, items]}", "outputs: [number, " + gone + "]}", "QT006"},
+		{"outputs: [number, items]}", "outputs: [number, {id: items}]}", "QT130"},
+		{"outputs: [number, items]}", "outputs: [number, 5]}", "QT105"},
+		{"id: parse, inputs: [raw]", "id: parse, inputs: " + gone, "QT006"},
+		{"id: parse, inputs: [raw]", "id: parse, inputs: 5", "QT105"},
+		{"id: parse, inputs: [raw]", "id: parse, inputs: [\"${NOPE_NOT_SET}\"]", "QT005"},
+		{"model: writer", "model: " + gone, "QT006"},
+		{"model: writer", "model: ${NOPE_NOT_SET}", "QT005"},
+		{"tools: [weather]", "tools: " + gone, "QT006"},
+		{"- {id: number, type: int}", "- " + gone, "QT006"},
+		{"{id: number, type: int}", "{id: number, type: " + gone + "}", "QT006"},
+		{"inputs: [question, lang]", "inputs: " + gone, "QT006"},
+		{"outputs: [answer]\n    steps", "outputs: " + gone + "\n    steps", "QT006"},
+		{"inputs: [raw, place]\n    outputs: [order, report]", "inputs: " + gone + "\n    outputs: [order, report]", "QT006"},
+		{"outputs: [order, report]", "outputs: " + gone, "QT006"},
+		{"field_bindings: {number: number, items: items}", "field_bindings: " + gone, "QT006"},
+		{"{number: number, items: items}", "{number: " + gone + ", items: items}", "QT006"},
+		{"input_bindings: {city: place}", "input_bindings: " + gone, "QT006"},
+		{"output_bindings: {report: report}", "output_bindings: " + gone, "QT006"},
+		{"interface: {type: Conversational, session_inputs: [lang]}", "interface: " + gone, "QT006"},
+		{"session_inputs: [lang]", "session_inputs: " + gone, "QT006"},
+		{"properties: {number: int, items: \"list[text]\"}", "properties: " + gone, "QT006"},
+		{"{number: int, items:", "{number: " + gone + ", items:", "QT006"},
+		{"    steps:\n      - {type: Decoder", "    step:\n      - {type: Decoder", "QT103"},
+	} {
+		told(t, c.from+" as "+c.to, strings.Replace(base, c.from, c.to, 1), c.code)
+	}
+}
+
+// What a gap cannot explain is told beside it.
+func TestGapsHideNothingElse(t *testing.T) {
+	raw, err := os.ReadFile("testdata/gaps.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := strings.Replace(string(raw), "- {type: Model, id: writer, provider: openai}", "- !include gone.yaml", 1)
+	for _, c := range []struct{ from, to, code string }{
+		{"memory: chat_memory", "memory: chat_memry", "QT202"},
+		{"tools: [weather]", "tools: [wether]", "QT202"},
+		{"model: writer", "model: chat_memory", "QT203"},
+		{"{city: place}", "{town: place}", "QT390"},
+		{"inputs: [raw], outputs: [number, items]", "inputs: [], outputs: [number, items]", "QT330"},
+		{"type: Order}", "type: Ordr}", "QT110"},
+	} {
+		if got := codesOf(t, strings.Replace(base, c.from, c.to, 1)); !slices.Contains(got, c.code) || !slices.Contains(got, "QT006") {
+			t.Errorf("%s: %s is due, got %v", c.to, c.code, got)
+		}
+	}
+	step := strings.Replace(string(raw), "inputs: [raw], outputs: [number, items]", "inputs: !include gone.yaml, outputs: []", 1)
+	if got := codesOf(t, step); !slices.Contains(got, "QT332") {
+		t.Errorf("the other side of a step: got %v", got)
+	}
+}
+
+// told fails unless a text has one kind of fault, and that once.
+func told(t *testing.T, what, text, code string) {
+	t.Helper()
+	if got := codesOf(t, text); len(got) != 1 || got[0] != code {
+		t.Errorf("%s: %s alone is due, got %v", what, code, got)
+	}
+}
+
+// codesOf are the codes of everything that is wrong with a text.
+func codesOf(t *testing.T, text string) []string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "app.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	loaded, faults := loader.Load(t.Context(), path, loader.Options{})
+	faults = append(faults, validate.Check(loaded.Document)...)
+	codes := []string{}
+	for _, d := range faults {
+		if d.Code == "QT438" { // session_inputs, which the document needs
+			continue
+		}
+		codes = append(codes, d.Code)
+	}
+	return codes
+}
