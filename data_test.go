@@ -1,9 +1,11 @@
 package qtype_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -85,4 +87,40 @@ flows:
 	if !strings.HasPrefix(got, "row 1: step ask: postgresql://ada@127.0.0.1:1/shop: cannot be reached: ") || strings.Contains(got, "s3cret") {
 		t.Error(got)
 	}
+}
+
+// Rows that were gathered give their memory to later rows: nothing of a row may
+// show up in another one, also with workers and several runs at once.
+func TestGatheredRowsStayApart(t *testing.T) {
+	document := strings.Replace(grouping("[words]", ""), "flows:\n", `models:
+  - {type: Model, id: echo, provider: mock, inference_params: {}}
+flows:
+  - id: inner
+    variables: [{id: said, type: text}, {id: twice, type: text}]
+    inputs: [said]
+    outputs: [twice]
+    steps: [{type: Transform, id: double, set: {twice: said + said}}]
+`, 1)
+	document = strings.Replace(document, "      - {type: Collect", `      - {type: InvokeFlow, id: call, flow: inner, input_bindings: {said: loud}, output_bindings: {twice: loud}}
+      - {type: Collect`, 1)
+	app := open(t, document)
+	var rows []map[string]any
+	var expected []string
+	for i := range 400 {
+		n := i * 7 % 40 // blocks of several sizes, and more than one block
+		words, loud := make([]any, n), make([]string, n)
+		for j := range n {
+			words[j] = fmt.Sprintf("%d.%d", i, j)
+			loud[j] = fmt.Sprintf("%q", fmt.Sprintf("%d.%d!%d.%d!", i, j, i, j))
+		}
+		rows = append(rows, map[string]any{"key": fmt.Sprint("k", i), "words": words})
+		if n > 0 {
+			expected = append(expected, fmt.Sprintf("k%d | [%s]", i, strings.Join(loud, ",")))
+		}
+	}
+	var runs sync.WaitGroup
+	for range 3 {
+		runs.Go(func() { want(t, outcomes(t, app, "main", rows...), expected...) })
+	}
+	runs.Wait()
 }

@@ -64,7 +64,7 @@ tools:
     name: decide
     description: Decides
     timeout: 2s
-    inputs: [{id: order, type: int}, {id: on, type: "date?"}]
+    inputs: [{id: order, type: int}, {id: day, type: "date?"}]
     outputs: [{id: verdict, type: Verdict}]
 flows:
   - id: main
@@ -231,7 +231,7 @@ flows:
 		t.Fatalf("got %v, want %v", got, want)
 	}
 	first, last := requests[0], requests[len(requests)-1]
-	const schema = `{"type":"object","properties":{"label":{"type":"string"},"score":{"type":"number"}},"required":["label","score"],"additionalProperties":false}`
+	const schema = `{"description":"What a message is about","type":"object","properties":{"label":{"type":"string"},"score":{"type":"number"}},"required":["label","score"],"additionalProperties":false}`
 	if f := first.ResponseFormat; f.Type != "json_schema" || f.JSONSchema.Name != "Label" || string(f.JSONSchema.Schema) != schema {
 		t.Errorf("the provider was asked for %+v", f)
 	}

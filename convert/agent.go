@@ -36,7 +36,7 @@ func (w *workflow) agent(s *state, f *flow) {
 		w.dropped(s.n.keyAt("maxToolExecutions"), "state %s has no tools; maxToolExecutions is left out", s.name)
 	}
 	b.set("inputs", inline{prompt}).set("outputs", inline{answer.text})
-	w.then(f, &step{block: b, reads: []string{prompt}, writes: []string{answer.text}})
+	w.push(f, &step{block: b, reads: []string{prompt}, writes: []string{answer.text}})
 	if types {
 		w.spread(s, f, answer)
 	}
@@ -74,12 +74,15 @@ func (w *workflow) spread(s *state, f *flow, answer *code) {
 	sets := new(block)
 	var ids []string
 	for _, one := range answer.of.fields {
+		d := w.datum(one.name)
+		d.asked = true
+		one.of.optional = one.of.optional || d.nulls
 		id := w.write(one.name, one.of, s.n.get("output"))
 		c, _ := (&jq{}).field(answer, one.name) // a field that is there
 		sets.set(id, formula(c.text))
 		ids = append(ids, id)
 	}
-	w.then(f, &step{block: w.head("Transform", s.name+"_data").set("set", sets), reads: []string{answer.text}, writes: ids})
+	w.push(f, &step{block: w.head("Transform", s.name+"_data").set("set", sets), reads: []string{answer.text}, writes: ids})
 }
 
 // outcomeVars lets conditions of an agent see what it returned.
@@ -107,56 +110,6 @@ func (w *workflow) outcomeVars(s *state, t *jq) {
 		}
 		return returned, nil
 	}}
-}
-
-// prompt sets the text that is said to the model and answers its variable.
-func (w *workflow) prompt(s *state, f *flow) string {
-	id := w.local(s.name+"_prompt", &shape{sort: isText, declared: true})
-	user := s.n.get("userMessage")
-	if user == nil {
-		w.form(s.n, "state %s has no \"userMessage\"", s.name)
-	}
-	var parts, reads []string
-	alone := `""`
-	for _, n := range []*node{s.n.get("systemMessage"), user} {
-		if n == nil || n != user && !readTemplate(n.text).dynamic() {
-			continue
-		}
-		if n != user {
-			w.chosen(n, "the system message of state %s is put together from data, and a step's is fixed; it stands before the user's message", s.name)
-		}
-		c := w.said(n)
-		if len(parts) > 0 {
-			parts = append(parts, `"\n\n"`)
-		}
-		parts = append(parts, c.wrap(precAdd))
-		alone = c.whole()
-		reads = append(reads, w.reads...)
-	}
-	if len(parts) < 2 {
-		parts = []string{alone}
-	}
-	w.reads = reads
-	w.assign(f, s.name+"_say", id, strings.Join(parts, " + "))
-	return id
-}
-
-// said is a message as an expression: its text where it cannot be translated.
-func (w *workflow) said(n *node) *code {
-	if n.form >= list {
-		w.form(n, "a message is a text, not %s", n.described())
-		w.reads = nil
-		return quotedCode("")
-	}
-	t := w.jq()
-	tpl := readTemplate(n.text)
-	c, err := t.text(tpl)
-	if err != nil {
-		w.untranslated(n, "the message is said as it is written", err)
-		w.reads = nil
-		return quotedCode(n.text)
-	}
-	return c
 }
 
 // systemText is a system message that is always the same.

@@ -23,44 +23,45 @@ func (w *workflow) build() {
 	main.description = w.app.description
 	w.chain(w.start, main)
 	w.idle(main)
-	main.plan()
-	given := set{}
-	for _, d := range w.data {
-		if d.input {
-			given.add(d.id)
-		}
-	}
-	for missing := main.offer(given); len(missing) > 0; missing = main.offer(given) {
-		before := len(given)
-		for _, d := range w.data {
-			if missing[d.id] {
-				d.input = true
-				given.add(d.id)
-			}
-		}
-		if len(given) == before {
-			break
-		}
-	}
-	main.take()
+	order := main.callers()
+	plan(order)
+	given := w.given(order)
+	take(order)
 	main.inputs, main.outputs = w.shown(given, main.outputs)
-	sure := main.certain()
-	sure.add(given.sorted()...)
-	doubtful := main.doubtful(given)
-	for _, d := range w.data {
-		if doubtful[d.id] || slices.Contains(main.outputs, d.id) && !sure[d.id] {
-			d.of.optional = true
-		}
+	uncertain := doubtful(order, given)
+	for _, f := range order {
+		uncertain.add(f.begin(w.beginning)...)
 	}
-	for id := range main.begin(w.beginning) {
-		if of := w.typeOf(id); of != nil {
-			of.optional = true
+	for _, d := range w.data {
+		ends := slices.Contains(main.outputs, d.id) && !main.sure[d.id] && !given[d.id]
+		if uncertain[d.id] || ends {
+			d.of.optional = true
 		}
 	}
 	for _, f := range w.app.flows {
 		w.prune(f)
 	}
 	w.app.types = w.namedTypes()
+}
+
+// given is the data that the caller gives: what a schema says, and what states read
+// though no other state can have set it.
+func (w *workflow) given(order []*flow) set {
+	given := set{}
+	for _, d := range w.data {
+		if d.input {
+			given.add(d.id)
+		}
+	}
+	missing := offer(order, given)
+	for _, d := range w.data {
+		if missing[d.id] {
+			d.input = true
+			given.add(d.id)
+		}
+	}
+	offer(order, given)
+	return given
 }
 
 // beginning is a step before a loop that sets variables to null.
@@ -182,7 +183,7 @@ func (w *workflow) datum(name string) *datum {
 func (w *workflow) reading(name string) (*code, error) {
 	d := w.datum(name)
 	w.reads = append(w.reads, d.id)
-	return &code{text: d.id, prec: precAtom, of: d.of, null: d.of.optional}, nil
+	return &code{text: d.id, prec: precAtom, of: d.of, null: d.of.optional, loose: d.asked, nulls: &d.nulls}, nil
 }
 
 // write says that a state sets data.
@@ -302,7 +303,7 @@ func (w *workflow) flow(s *state) *flow {
 // invoke goes on with a flow that others lead to, too.
 func (w *workflow) invoke(s *state, f *flow) {
 	to := w.flow(s)
-	w.then(f, &step{block: w.head("InvokeFlow", s.name+"_begin").set("flow", to.id), calls: []*flow{to}, binds: true})
+	w.push(f, &step{block: w.head("InvokeFlow", s.name+"_begin").set("flow", to.id), calls: []*flow{to}, binds: true})
 }
 
 // oneCase is a case of a Switch.
@@ -317,11 +318,12 @@ func (w *workflow) head(kind, id string) *block {
 	return new(block).set("type", kind).set("id", w.ids.id(id, "step"))
 }
 
-func (w *workflow) then(f *flow, s *step) { f.steps = append(f.steps, s) }
+// push adds a step to a flow.
+func (w *workflow) push(f *flow, s *step) { f.steps = append(f.steps, s) }
 
 // assign adds a Transform that sets one variable.
 func (w *workflow) assign(f *flow, id, to, text string) {
-	w.then(f, &step{block: w.head("Transform", id).set("set", new(block).set(to, formula(text))), reads: w.reads, writes: []string{to}})
+	w.push(f, &step{block: w.head("Transform", id).set("set", new(block).set(to, formula(text))), reads: w.reads, writes: []string{to}})
 }
 
 // condition translates the condition of an outcome; false where it cannot be.
@@ -375,7 +377,7 @@ func (w *workflow) choose(s *state, f *flow) {
 		sw.set("else", to.id)
 		sw.calls = append(sw.calls, to)
 	}
-	w.then(f, sw)
+	w.push(f, sw)
 }
 
 // end is a flow that does nothing: a case that ends the workflow must not fall
@@ -413,7 +415,7 @@ func (w *workflow) circle(s *state, f *flow) {
 		set("until", formula(fmt.Sprintf("not (%s in [%s])", next, strings.Join(inside, ", ")))).
 		set("max_iterations", mostRounds).note("The workflow has no limit; a loop needs one.")
 	w.chosen(s.n, "the states %s lead back to each other; the loop ends after %d rounds at the latest", stateNames(members), mostRounds)
-	w.then(f, &step{block: loop, reads: []string{next}, calls: []*flow{body}, loops: true})
+	w.push(f, &step{block: loop, reads: []string{next}, calls: []*flow{body}, loops: true})
 	w.leave(s, members, next, f)
 }
 
@@ -431,7 +433,7 @@ func (w *workflow) leave(s *state, members []*state, next string, f *flow) {
 	}
 	if len(cases) > 0 {
 		sw.block = w.head("Switch", s.name+"_leave").set("cases", cases)
-		w.then(f, sw)
+		w.push(f, sw)
 	}
 }
 
@@ -451,7 +453,7 @@ func (w *workflow) round(s *state, members []*state, next string) *flow {
 	}
 	body := w.newFlow(s.name + "_round")
 	sw.block = w.head("Switch", s.name+"_turn").set("cases", cases)
-	w.then(body, sw)
+	w.push(body, sw)
 	return body
 }
 

@@ -27,6 +27,7 @@ type flow struct {
 	talks           bool // it is conversational
 	inputs, outputs []string
 	available       set // variables that may have a value where the flow is called
+	sure            set // variables that it sets whatever happens
 }
 
 // step is a step of a flow, and which variables it reads and writes itself.
@@ -47,108 +48,147 @@ func (s *step) produced() []string {
 	return all
 }
 
-// plan finds out what each flow is given and gives: the variables that it, or what
-// it calls, reads and sets. Flows call each other without circles.
-func (f *flow) plan() {
-	written := set{}
-	for _, s := range f.steps {
-		for _, c := range s.calls {
-			c.plan()
-		}
-		written.add(s.produced()...)
-	}
-	f.outputs = slices.DeleteFunc(written.sorted(), func(id string) bool { return !f.shared(id) })
-}
-
-// offer tells each flow which variables may have a value when it is called, and
-// answers those that the flow reads before anything can have set them.
-func (f *flow) offer(available set) (missing set) {
-	missing = set{}
-	if f.available == nil {
-		f.available = set{}
-	}
-	f.available.add(available.sorted()...)
-	now := maps.Clone(available)
-	for _, s := range f.steps {
-		for _, id := range s.reads {
-			if !now[id] {
-				missing.add(id)
-			}
-		}
-		if s.loops {
-			now.add(s.produced()...)
-		}
-		for _, c := range s.calls {
-			missing.add(c.offer(now).sorted()...)
-		}
-		now.add(s.produced()...)
-	}
-	return missing
-}
-
-// take finds the inputs of each flow: what it needs, and what it may set or not,
-// so that what was there stays.
-func (f *flow) take() {
-	needed, sure := set{}, set{}
-	need := func(ids []string) {
-		for _, id := range ids {
-			if !sure[id] && f.available[id] {
-				needed.add(id)
-			}
-		}
-	}
-	for _, s := range f.steps {
-		for _, c := range s.calls {
-			c.take()
-			need(c.inputs)
-		}
-		need(s.reads)
-		certain := s.certain()
-		for _, id := range s.produced() {
-			if !certain[id] {
-				need([]string{id})
-			}
-		}
-		sure.add(certain.sorted()...)
-	}
-	f.inputs = needed.sorted()
-}
-
 // certain are the variables that a step sets whatever happens.
 func (s *step) certain() set {
 	sure := set{}
 	sure.add(s.writes...)
-	if s.loops || len(s.calls) == 1 && !s.chooses() {
-		sure.add(s.calls[0].certain().sorted()...)
+	if s.loops || s.binds {
+		sure.add(s.calls[0].sure.sorted()...)
 	}
 	return sure
 }
 
-// chooses tells whether the step runs one of its flows, or none.
-func (s *step) chooses() bool { return s.entries[0].value == "Switch" }
-
-func (f *flow) certain() set {
-	sure := set{}
-	for _, s := range f.steps {
-		for id := range s.certain() {
-			if f.shared(id) {
-				sure.add(id)
+// callers lists a flow and all that it calls, each once, callers before the flows
+// that they call. Flows call each other without circles.
+func (f *flow) callers() []*flow {
+	var order []*flow
+	seen := map[*flow]bool{}
+	var visit func(*flow)
+	visit = func(f *flow) {
+		if seen[f] {
+			return
+		}
+		seen[f] = true
+		for _, s := range f.steps {
+			for _, c := range s.calls {
+				visit(c)
 			}
 		}
+		order = append(order, f)
 	}
-	return sure
+	visit(f)
+	slices.Reverse(order)
+	return order
 }
 
-// begin gives the variables of loops a value that are read in a round before
-// another round has set them, and answers which these are.
-func (f *flow) begin(enter func(*flow, []string) *step) set {
-	found, written := set{}, set{}
+// plan finds out what each of the flows gives, and what for certain.
+func plan(order []*flow) {
+	for _, f := range slices.Backward(order) {
+		written, sure := set{}, set{}
+		for _, s := range f.steps {
+			written.add(s.produced()...)
+			sure.add(s.certain().sorted()...)
+		}
+		inside := func(id string) bool { return !f.shared(id) }
+		f.outputs = slices.DeleteFunc(written.sorted(), inside)
+		f.sure = set{}
+		f.sure.add(slices.DeleteFunc(sure.sorted(), inside)...)
+	}
+}
+
+// offer finds out which variables may have a value where each of the flows is
+// called, and answers those that are read though nothing can have set them. The
+// first of the flows is given what is given.
+func offer(order []*flow, given set) (missing set) {
+	missing = set{}
+	for _, f := range order {
+		f.available = set{}
+	}
+	order[0].available = maps.Clone(given)
+	for _, f := range order {
+		now := maps.Clone(f.available)
+		for _, s := range f.steps {
+			for _, id := range s.reads {
+				if !now[id] {
+					missing.add(id)
+				}
+			}
+			if s.loops {
+				now.add(s.produced()...)
+			}
+			for _, c := range s.calls {
+				c.available.add(now.sorted()...)
+			}
+			now.add(s.produced()...)
+		}
+	}
+	return missing
+}
+
+// take finds the inputs of each of the flows: what it needs, and what it may set
+// or not, so that what was there stays.
+func take(order []*flow) {
+	for _, f := range slices.Backward(order) {
+		needed, sure := set{}, set{}
+		need := func(ids []string) {
+			for _, id := range ids {
+				if !sure[id] && f.available[id] {
+					needed.add(id)
+				}
+			}
+		}
+		for _, s := range f.steps {
+			for _, c := range s.calls {
+				need(c.inputs)
+			}
+			need(s.reads)
+			certain := s.certain()
+			for _, id := range s.produced() {
+				if !certain[id] {
+					need([]string{id})
+				}
+			}
+			sure.add(certain.sorted()...)
+		}
+		f.inputs = needed.sorted()
+	}
+}
+
+// doubtful finds the variables that are read where they may not be set; given are
+// those that are set where the first of the flows begins.
+func doubtful(order []*flow, given set) set {
+	found := set{}
+	before := map[*flow]set{order[0]: given} // what is set wherever a flow is called
+	for _, f := range order {
+		now := maps.Clone(before[f])
+		for _, s := range f.steps {
+			for _, id := range s.reads {
+				if !now[id] {
+					found.add(id)
+				}
+			}
+			for _, c := range s.calls {
+				if before[c] == nil {
+					before[c] = maps.Clone(now)
+				}
+				maps.DeleteFunc(before[c], func(id string, _ bool) bool { return !now[id] })
+			}
+			now.add(s.certain().sorted()...)
+		}
+	}
+	return found
+}
+
+// begin gives the variables of a flow's loops a value that are read in a round
+// before another round has set them, and answers which these are.
+func (f *flow) begin(enter func(*flow, []string) *step) []string {
+	var found []string
+	written := set{}
 	written.add(f.inputs...)
 	for i := 0; i < len(f.steps); i++ {
 		s := f.steps[i]
 		var missing []string
 		for _, c := range s.calls {
-			found.add(c.begin(enter).sorted()...)
 			for _, id := range c.inputs {
 				if s.loops && !written[id] {
 					missing = append(missing, id)
@@ -156,7 +196,7 @@ func (f *flow) begin(enter func(*flow, []string) *step) set {
 			}
 		}
 		if len(missing) > 0 {
-			found.add(missing...)
+			found = append(found, missing...)
 			f.steps = slices.Insert(f.steps, i, enter(f, missing))
 			i++
 		}

@@ -24,6 +24,7 @@ type code struct {
 	empty  bool   // it is the constant []
 	depth  int    // how many functions of elements it stands in, where it names an element
 	loose  bool   // a schema says what it is, but need not be right: a model answers
+	nulls  *bool  // set where somebody expects null here; nil where nobody asks
 	member func(name string) (*code, error)
 }
 
@@ -126,6 +127,9 @@ func (t *jq) mostly(c *code, s sort) bool {
 
 // parseJQ reads an expression; its error is a *jqError.
 func parseJQ(text string) (*gojq.Query, error) {
+	if len(text) > longestJQ {
+		return nil, untranslatable("", "it is longer than %d characters", longestJQ)
+	}
 	q, err := gojq.Parse(text)
 	var at *gojq.ParseError
 	switch {
@@ -152,11 +156,13 @@ func (t *jq) translate(text string) (*code, error) {
 		return nil, untranslatable("", "it gives any number of values, not one")
 	case c.member != nil:
 		return nil, untranslatable("", "it takes all of the data at once; name the parts that are needed")
-	case len(c.text) > longestFormula:
-		return nil, untranslatable("", "its translation would be longer than the %d characters that an expression has at most", longestFormula)
 	}
 	return c, nil
 }
+
+// longestJQ is the longest expression that is read, in bytes: its parts are
+// translated by functions that call each other as deeply as they are nested.
+const longestJQ = 8000
 
 // longestFormula is the longest expression that a document may hold, in bytes.
 const longestFormula = 4000
@@ -169,7 +175,17 @@ func (t *jq) each(q *gojq.Query, list *code) (*code, error) {
 	return t.query(q, &code{text: "#", prec: precAtom, of: elem, null: elem.optional, depth: t.depth})
 }
 
+// query translates a query whose input is dot. Some translations name a part
+// twice, so they could grow with every part around them.
 func (t *jq) query(q *gojq.Query, dot *code) (*code, error) {
+	c, err := t.anyQuery(q, dot)
+	if err == nil && len(c.text) > longestFormula {
+		return nil, untranslatable("", "its translation would be longer than the %d characters that an expression has at most", longestFormula)
+	}
+	return c, err
+}
+
+func (t *jq) anyQuery(q *gojq.Query, dot *code) (*code, error) {
 	switch {
 	case len(q.FuncDefs) > 0:
 		return nil, untranslatable(q.FuncDefs[0].Name, "functions cannot be defined in an expression")
@@ -450,6 +466,9 @@ func (t *jq) text(tpl template) (*code, error) {
 			continue
 		}
 		sum = made(isText, precAdd, "%s + %s", sum.wrap(precAdd), next.wrap(precMultiply))
+	}
+	if len(sum.text) > longestFormula {
+		return nil, untranslatable("", "it is longer than the %d characters that an expression has at most", longestFormula)
 	}
 	return sum, nil
 }

@@ -59,8 +59,11 @@ func (t *jq) equal(op gojq.Operator, a, b *code) (*code, error) {
 		a, b = b, a
 	}
 	if b.isNil() {
-		if !a.null && t.guess && (!a.of.declared || a.loose) {
+		if !a.null && t.guess && (!a.of.declared || a.loose && a.of.sort != isRecord) {
 			a.of.optional = true // somebody expects that it may be missing
+		}
+		if a.nulls != nil {
+			*a.nulls = true
 		}
 		if !a.null {
 			return constant(fmt.Sprint(op == gojq.OpNe), isBool), nil

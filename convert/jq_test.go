@@ -355,3 +355,22 @@ func TestTranslationsMeanTheSame(t *testing.T) {
 		})
 	}
 }
+
+// TestNoExpressionGrowsWithoutBound: parts that a translation names twice, one
+// inside of the other, and parts that are nested without end.
+func TestNoExpressionGrowsWithoutBound(t *testing.T) {
+	for _, text := range []string{
+		strings.TrimSuffix(strings.Repeat(".u + .w + ", 500), " + "),
+		".u" + strings.Repeat(" | . + .", 500),
+		".t" + strings.Repeat(` | split(",") | join("")`, 300),
+		".n" + strings.Repeat(" | {a: ., b: .} | .a", 300),
+		strings.Repeat("(", 3000) + ".t" + strings.Repeat(")", 3000),
+		strings.Repeat("[", 100_000),
+		strings.Repeat("-", 7000) + "1",
+	} {
+		_, err := reader(world()).translate(text)
+		if err == nil && len(text) > 100_000 {
+			t.Errorf("%.40s… is translated", text)
+		}
+	}
+}

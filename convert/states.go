@@ -113,7 +113,7 @@ func (w *workflow) inject(s *state, f *flow) {
 		return
 	}
 	st.set("set", sets)
-	w.then(f, st)
+	w.push(f, st)
 }
 
 // constant is a value of the file as an expression; nil where it cannot be said,
@@ -153,6 +153,9 @@ func (w *workflow) constantText(n *node, what string) *code {
 	var c *code
 	var err error
 	switch {
+	case !tpl.dynamic() && len(n.text) > longestSum:
+		w.lost(n, "%s: a constant text of an expression has at most %d bytes", what, longestSum)
+		return nil
 	case !tpl.dynamic():
 		return quotedCode(n.text)
 	case len(tpl.parts) == 1:

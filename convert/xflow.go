@@ -37,6 +37,8 @@ type datum struct {
 	id    string // of the variable
 	of    *shape
 	input bool // the caller gives it
+	asked bool // an agent returns it, whatever its schema says of null
+	nulls bool // an expression compares it with null
 }
 
 // state is one state.

@@ -27,11 +27,11 @@ func TestDocumentInBucket(t *testing.T) {
 	} {
 		t.Setenv(name, value)
 	}
-	for path, text := range map[string]string{
-		"/shop": "", "/shop/secret.yaml": "{id: stolen}", "/shop/a/parts/types.yaml": "[{id: Order, properties: {number: int}}]",
-		"/shop/a/app.yaml": "id: app\ntypes: !include parts/types.yaml\nreferences: [!include ../secret.yaml, !include none.yaml]\n",
+	for _, put := range [][2]string{
+		{"/shop", ""}, {"/shop/secret.yaml", "{id: stolen}"}, {"/shop/a/parts/types.yaml", "[{id: Order, properties: {number: int}}]"},
+		{"/shop/a/app.yaml", "id: app\ntypes: !include parts/types.yaml\nreferences: [!include ../secret.yaml, !include none.yaml]\n"},
 	} {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://"+s.Address()+path, strings.NewReader(text))
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://"+s.Address()+put[0], strings.NewReader(put[1]))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -69,7 +69,10 @@ func (n *node) described() string {
 		if len([]rune(shown)) > longest {
 			shown = string([]rune(shown)[:longest]) + "…"
 		}
-		if n.kind == text {
+		switch {
+		case n.date:
+			return fmt.Sprintf("a date (%s)", shown)
+		case n.kind == text:
 			return fmt.Sprintf("the text %q", shown)
 		}
 		return fmt.Sprintf("%s (%s)", n.kind.noun(), shown)
@@ -236,10 +239,10 @@ func (d *decoder) scalar(n *node, v reflect.Value, at slot) {
 
 // text decodes a text and offers quotes around what YAML reads as something else.
 func (d *decoder) text(n *node, at slot, set func(string)) {
-	switch n.kind {
-	case text:
+	switch {
+	case n.kind == text && !n.date:
 		set(n.text)
-	case integer, float, boolean:
+	case n.kind == integer, n.kind == float, n.kind == boolean, n.date:
 		fault := d.wrong(n, at, "a text")
 		fault.Hint = "put it in quotes: " + strconv.Quote(n.shown())
 		fault.Suggestion = strconv.Quote(n.shown())

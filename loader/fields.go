@@ -32,7 +32,8 @@ func (d *decoder) structure(n *node, v reflect.Value, name string) {
 		if meant[f.name] { // under a key that is misspelt
 			n.made.Parts = append(n.made.Parts, &spec.Place{Name: f.name, Unread: true})
 			d.gaps.add(d, v.FieldByIndex(f.index).Type())
-		} else if f.required && !n.unread {
+		}
+		if f.required && !n.unread {
 			d.faults.add(missingField(n, owner, f.name))
 		}
 		setDefault(v.FieldByIndex(f.index), f)
@@ -129,14 +130,20 @@ func (d *decoder) field(p pair, f *field, owner reflect.Value, title string) {
 // nothing decodes a null: an empty section is an absent one, but an empty word
 // is no word. Only what is optional by a pointer can be none despite a default.
 func (d *decoder) nothing(n *node, v reflect.Value, f *field, at slot) {
-	if v.Kind() == reflect.Pointer {
+	if v.Kind() == reflect.Pointer && !neverNull(v.Type()) {
 		v.SetZero()
 		return
 	}
-	if f.required || f.hasDefault {
+	if f.required || neverNull(v.Type()) || f.hasDefault {
 		d.faults.add(ruleKind.At(n.span, "%s is empty", at).WithHint("give it a value%s", orLeaveOut(f)))
 	}
 	setDefault(v, f)
+}
+
+// neverNull tells whether null is refused where a key may be left out, as QType
+// has it for these two (reference language.md 8.8).
+func neverNull(t reflect.Type) bool {
+	return t == reflect.TypeFor[*spec.BatchConfig]() || t == reflect.TypeFor[*spec.ConcurrencyConfig]()
 }
 
 func orLeaveOut(f *field) string {

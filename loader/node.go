@@ -26,6 +26,7 @@ type node struct {
 	text   string      // a scalar's text
 	source string      // a scalar's text before environment variables were set in; equal to text mostly
 	unset  bool        // text still holds a variable that is not set
+	date   bool        // YAML 1.1 reads the text as a date, as it is written
 	raw    bool        // text is another file's, by !include_raw
 	span   source.Span // the value's place
 	items  []*node     // of a sequence

@@ -139,7 +139,6 @@ func TestRemoteFaults(t *testing.T) {
 		s.URL + "/self.yaml":   "QT007 /self.yaml → " + s.URL + "/self.yaml",
 		s.URL + "/loop.yaml":   "QT006 cannot be read: the server redirects more than 5 times",
 		"http://127.0.0.1:1/x": "QT006 cannot be read: connection refused",
-		"s3://bucket/x.yaml":   "QT006 cannot be read: s3:// needs a build with -tags cloud",
 		"memory://x/y.yaml":    "QT006 cannot be read: memory:// is not supported; these are: file, http, https",
 	} {
 		path := filepath.Join(t.TempDir(), "app.yaml")

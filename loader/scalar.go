@@ -2,12 +2,15 @@ package loader
 
 import (
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // resolve11 tells what an unquoted scalar is in YAML 1.1, with two departures
-// (reference language.md 3): times such as 1:30 and dates are texts.
+// (reference language.md 3): times such as 1:30 are texts, and so are dates but
+// where only a text may stand (isDate).
 func resolve11(s string) kind {
 	switch s {
 	case "", "~", "null", "Null", "NULL":
@@ -24,6 +27,19 @@ func resolve11(s string) kind {
 	}
 	return text
 }
+
+// isDate tells whether YAML 1.1 reads plain text as a date or a time stamp.
+func isDate(s string) bool {
+	if len(s) < len("2006-1-2") || s[4] != '-' || s[0] < '0' || s[0] > '9' {
+		return false
+	}
+	return timestamp().MatchString(s)
+}
+
+// timestamp is made when the first text looks like a date.
+var timestamp = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\d{4}-\d\d-\d\d$|^\d{4}-\d\d?-\d\d?(?:[Tt]|[ \t]+)\d\d?:\d\d:\d\d(?:\.\d*)?(?:[ \t]*(?:Z|[-+]\d\d?(?::\d\d)?))?$`)
+})
 
 // isInteger knows the forms of YAML 1.1: 12, 1_000, 017, 0x1F, 0b101.
 func isInteger(s string) bool {

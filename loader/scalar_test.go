@@ -51,7 +51,8 @@ func TestCoercion(t *testing.T) {
 		{"int", "5.5", nil}, {"int", `""`, nil}, {"int", `"1e3"`, nil}, {"int", `"0x1"`, nil}, {"int", "[5]", nil}, {"int", "99999999999999999999", nil}, {"int", ".nan", nil}, {"int", ".inf", nil}, {"int", "1:30", nil}, {"int", `"5."`, nil},
 		{"float", "1", 1.0}, {"float", "0.5", 0.5}, {"float", "yes", 1.0}, {"float", `"0.5"`, 0.5}, {"float", `"1e-1"`, 0.1}, {"float", `""`, nil}, {"float", "{}", nil}, {"float", `"0x1p-2"`, nil}, {"float", "x", nil},
 		{"bool", "true", true}, {"bool", "1", true}, {"bool", "0.0", false}, {"bool", `"Yes"`, true}, {"bool", `"oN"`, true}, {"bool", "y", true}, {"bool", "f", false}, {"bool", `"0"`, false}, {"bool", "2", nil}, {"bool", "maybe", nil}, {"bool", "[]", nil},
-		{"string", "text", "text"}, {"string", "2024-01-02", "2024-01-02"}, {"string", "!!binary aGk=", "hi"}, {"string", "5", nil}, {"string", "yes", nil}, {"string", "1.5", nil}, {"string", "[a]", nil}, {"string", "~", ""},
+		{"string", "text", "text"}, {"string", "2024-01-02", nil}, {"string", "2024-1-2 3:04:05", nil}, {"string", "2024-01-02T03:04:05Z", nil}, {"string", `"2024-01-02"`, "2024-01-02"}, {"string", "2024-1-2", "2024-1-2"}, {"string", "2024-01-02x", "2024-01-02x"}, {"string", "1:30", "1:30"},
+		{"string", "!!binary aGk=", "hi"}, {"string", "5", nil}, {"string", "yes", nil}, {"string", "1.5", nil}, {"string", "[a]", nil}, {"string", "~", ""},
 		{"list", "[a]", []string{"a"}}, {"list", "[]", []string{}}, {"list", "a", nil}, {"list", "{a: b}", nil}, {"list", "[5]", nil}, {"list", "~", []string(nil)},
 	} {
 		result, list := load(t, map[string]string{

@@ -174,6 +174,7 @@ func (b *builder) scalar(n *yaml.Node, start, end int) *node {
 		made.kind = text
 	default:
 		made.kind = resolve11(n.Value)
+		made.date = made.kind == text && isDate(n.Value)
 	}
 	if made.kind == text && !b.verbatim {
 		b.expand(made, start, end)

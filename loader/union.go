@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/qtype-dev/qtype/diag"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -77,6 +78,9 @@ func (d *decoder) choose(n *node, u *spec.Union) (chosen spec.Case, certain bool
 	}
 	fault := ruleUnionTag.At(tag.span, "no %s is of the type %q", u.Name, tag.shown())
 	if fault = fault.WithNearest(tag.text, tags(u)); fault.Suggestion != "" {
+		if !diag.Sure(tag.text, fault.Suggestion, tags(u)) {
+			n.miss()
+		}
 		for _, c := range u.Cases {
 			if c.Tag == fault.Suggestion {
 				likely = c

@@ -3,7 +3,6 @@ package memory
 import (
 	"cmp"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"time"
@@ -31,8 +30,6 @@ type line struct {
 	tokens int32
 	role   uint8 // an index into chat.Roles
 }
-
-func newCompact() *compact { return &compact{salt: rand.Uint64()} }
 
 // apply adds what was said and forgets what left.
 func (w *compact) apply(c Change) {

@@ -524,3 +524,87 @@ func TestBadBlocks(t *testing.T) {
 		}
 	}
 }
+
+// meanwhile lets something happen in the middle of a call, once.
+type meanwhile struct {
+	clerk
+	spelling
+	do func()
+}
+
+func (m *meanwhile) Summarize(ctx context.Context, f memory.Fold) (string, error) {
+	m.once()
+	return m.clerk.Summarize(ctx, f)
+}
+
+func (m *meanwhile) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	m.once()
+	return m.spelling.Embed(ctx, texts)
+}
+
+func (m *meanwhile) once() {
+	if do := m.do; do != nil {
+		m.do = nil
+		do()
+	}
+}
+
+// TestAnotherProcessIsFaster: while one process folds or embeds, another one
+// does, and goes on to flush more. Nothing is folded or embedded twice, nothing
+// passed over.
+func TestAnotherProcessIsFaster(t *testing.T) {
+	block := func(kind memory.BlockKind, by interface {
+		memory.Summarizer
+		memory.Embedder
+	}) memory.Block {
+		return memory.Block{Kind: kind, Priority: 1, MaxTokens: 100_000, Summarizer: by, Embedder: by, TopK: 100}
+	}
+	for _, kind := range []memory.BlockKind{memory.Summary, memory.Retrieval} {
+		t.Run(string(kind), func(t *testing.T) {
+			store := memory.NewInProcess()
+			slow, fast := &meanwhile{}, &meanwhile{}
+			one, other := contextual(t, store, 800, block(kind, slow)), contextual(t, store, 800, block(kind, fast))
+			for i := range 4 {
+				speak(t, one, fmt.Sprint("q", i, strings.Repeat("7", 100)), "a")
+			}
+			slow.do = func() {
+				for i := range 3 {
+					speak(t, other, fmt.Sprint("r", i, strings.Repeat("7", 100)), "b")
+				}
+			}
+			for i := range 4 {
+				speak(t, one, fmt.Sprint("s", i, strings.Repeat("7", 100)), "c")
+			}
+			var flushed, said []string
+			for e, err := range one.History(t.Context(), "s") {
+				must(t, err)
+				said = append(said, "<"+e.Message.ID+">")
+				if e.Status == memory.Flushed {
+					flushed = slices.Clone(said)
+				}
+			}
+			speak(t, one, "the last", "d")
+			if slow.do != nil {
+				t.Fatal("nobody was faster")
+			}
+			if kind == memory.Summary {
+				summary, err := one.SummaryOf(t.Context(), "s")
+				must(t, err)
+				if folded := strings.Fields(summary); len(folded) < len(flushed) || !slices.Equal(folded, said[:len(folded)]) {
+					t.Errorf("folded %q, said %q, of which %d were flushed", folded, said, len(flushed))
+				}
+				return
+			}
+			var last memory.Event
+			for e, err := range one.Events(t.Context(), "s") {
+				must(t, err)
+				if e.Kind == memory.EventSent {
+					last = e
+				}
+			}
+			if found := last.Call.Context[0]; found.Units+found.Cut < len(flushed) || len(slices.Compact(found.Found)) != len(found.Found) {
+				t.Errorf("%d messages were flushed, found were %+v", len(flushed), found)
+			}
+		})
+	}
+}

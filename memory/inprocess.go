@@ -6,6 +6,7 @@ import (
 	"iter"
 	"maps"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"sync"
 )
@@ -27,12 +28,11 @@ type inProcess struct {
 // stored is one session. Who holds it after it was deleted finds it gone. Its
 // mutex is taken after that of the store, where both are.
 type stored struct {
-	mu   sync.Mutex // guards what follows
-	gone bool
-	head Head
-
+	mu     sync.Mutex // guards what follows
+	gone   bool
 	long   *history // the history; nil where only windows are kept
-	window *compact // the window; nil where the history is kept
+	window compact  // the window; empty where the history is kept
+	head   Head
 
 	owner *Memory // who knows view, which is the session at some version; nil for nobody
 	view  *view
@@ -159,7 +159,7 @@ func (p *inProcess) adopt(key Key) *stored {
 	if s == nil {
 		s = &stored{}
 		if p.windows {
-			s.window = newCompact()
+			s.window.salt = rand.Uint64()
 		} else {
 			s.long = &history{}
 		}
@@ -174,7 +174,7 @@ func (p *inProcess) adopt(key Key) *stored {
 
 // apply changes the session, which nobody else sees.
 func (s *stored) apply(c Change) {
-	if s.window != nil {
+	if s.long == nil {
 		s.window.apply(c)
 	} else {
 		for _, e := range c.Entries {

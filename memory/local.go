@@ -131,7 +131,7 @@ func (s *Session) append(ctx context.Context, on *step, msgs []chat.Message) err
 	if m.lanes.busy.Load() > 0 {
 		return errElsewhere
 	}
-	if at.window != nil {
+	if at.long == nil {
 		return at.appendLines(m, p, on, msgs)
 	}
 	v := at.viewOf(m)
@@ -176,7 +176,7 @@ func (s *stored) appendLines(m *Memory, p policy, on *step, msgs []chat.Message)
 		on.few = append(on.few, e)
 	}
 	m.said(p, &on.base, saying{entries: on.few, each: true, on: on})
-	w := s.window
+	w := &s.window
 	w.forget(on.change.State.First)
 	for _, e := range on.few {
 		if e.Seq < on.change.State.First {
@@ -211,7 +211,7 @@ func (s *stored) sketch(m *Memory, on *step) bool {
 	if len(s.head.Values) > 0 || m.kind == spec.PolicyRoundWindow {
 		return false
 	}
-	w := s.window
+	w := &s.window
 	on.base = view{version: s.head.Version, state: s.head.State, system: w.system, user: -1}
 	v := &on.base
 	v.state.First = max(v.state.First, 1)

@@ -113,7 +113,7 @@ func (s *Session) fill(ctx context.Context, b *Buffer) error {
 		return err
 	}
 	defer at.mu.Unlock()
-	if at.window == nil {
+	if at.long != nil {
 		return errElsewhere
 	}
 	if at.window.fitted == p && at.window.system == nil {

@@ -163,7 +163,7 @@ func (t *Turn) Add(msgs ...chat.Message) error {
 			if t.stagedID(id) || t.base.holds(id) {
 				continue
 			}
-			t.given = t.given || t.base.begin > 1 || msgs[i].Role == chat.System
+			t.given = t.given || !t.base.whole()
 		}
 		t.staged = append(t.staged, t.memory.entry(msgs[i]))
 	}
@@ -276,7 +276,13 @@ func (t *Turn) unsaid(ctx context.Context) error {
 		return err
 	}
 	t.given = false
-	t.staged = slices.DeleteFunc(t.staged, func(e *Entry) bool { return held[e.Message.ID] })
+	var rest []*Entry // a store may hold the slice of an earlier attempt
+	for _, e := range t.staged {
+		if !held[e.Message.ID] {
+			rest = append(rest, e)
+		}
+	}
+	t.staged = rest
 	return nil
 }
 

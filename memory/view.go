@@ -171,6 +171,15 @@ func (v *view) holds(id string) bool {
 	return false
 }
 
+// whole tells whether the window is all that was ever said.
+func (v *view) whole() bool {
+	n := len(v.entries)
+	if v.system != nil {
+		n++
+	}
+	return v.state.Last == int64(n)
+}
+
 // drop takes the first n entries away.
 func (v *view) drop(n int) {
 	for i, e := range v.entries[:n] {

@@ -265,19 +265,16 @@ func (q *quick) str() (any, bool) {
 
 // escaped goes on with a text at its first backslash.
 func (q *quick) escaped(from int) (any, bool) {
-	b := make([]byte, 0, 2*(q.at-from)+64)
+	var b strings.Builder
+	b.Grow(q.rest(from))
 	for {
-		b = append(b, q.text[from:q.at]...)
+		b.WriteString(q.text[from:q.at])
 		c := q.next()
 		if c == '"' {
 			q.at++
-			return string(b), true
+			return b.String(), true
 		}
-		if c != '\\' {
-			return nil, false
-		}
-		var ok bool
-		if b, ok = q.escape(b); !ok {
+		if c != '\\' || !q.escape(&b) {
 			return nil, false
 		}
 		for from = q.at; q.next() >= ' ' && q.next() != '"' && q.next() != '\\'; {
@@ -286,8 +283,22 @@ func (q *quick) escaped(from int) (any, bool) {
 	}
 }
 
+// rest is at least as long as the text that begins at from: up to a quote that
+// no backslash stands before.
+func (q *quick) rest(from int) int {
+	for at := q.at; at < len(q.text); at++ {
+		switch q.text[at] {
+		case '\\':
+			at++
+		case '"':
+			return at - from
+		}
+	}
+	return len(q.text) - from
+}
+
 // escape reads one escape, from its backslash on.
-func (q *quick) escape(b []byte) ([]byte, bool) {
+func (q *quick) escape(b *strings.Builder) bool {
 	q.at++
 	c := q.next()
 	if c == 'u' {
@@ -295,21 +306,23 @@ func (q *quick) escape(b []byte) ([]byte, bool) {
 	}
 	i := strings.IndexByte(`"\/bfnrt`, c)
 	if i < 0 {
-		return nil, false
+		return false
 	}
 	q.at++
-	return append(b, "\"\\/\b\f\n\r\t"[i]), true
+	b.WriteByte("\"\\/\b\f\n\r\t"[i])
+	return true
 }
 
 // unicode reads the digits of \uXXXX; a surrogate is left to object.
-func (q *quick) unicode(b []byte) ([]byte, bool) {
+func (q *quick) unicode(b *strings.Builder) bool {
 	if q.at+5 > len(q.text) {
-		return nil, false
+		return false
 	}
 	n, err := strconv.ParseUint(q.text[q.at+1:q.at+5], 16, 16)
 	if err != nil || n >= 0xd800 && n < 0xe000 {
-		return nil, false
+		return false
 	}
 	q.at += 5
-	return utf8.AppendRune(b, rune(n)), true
+	b.WriteRune(rune(n))
+	return true
 }

@@ -87,7 +87,11 @@ func (c *collect) Batch(_ context.Context, rows []*Row, emit Emit) error {
 	}
 	out := common(kept)
 	c.out.write(out, items)
-	return emit(out)
+	err := emit(out)
+	if err == nil {
+		spend(kept)
+	}
+	return err
 }
 
 // emitFailed passes a row of a group on as failed, alone.
@@ -100,6 +104,9 @@ func emitFailed(row *Row, step string, err error, emit Emit) error {
 // session of the first, and its number where all have the same.
 func common(rows []*Row) *Row {
 	out := rows[0]
+	if out.block != nil {
+		out = out.Clone() // so that the rows can be spent
+	}
 	for _, row := range rows[1:] {
 		if row.Number != out.Number {
 			out.Number = 0

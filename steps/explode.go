@@ -3,20 +3,24 @@ package steps
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/value"
 )
 
 // explode makes one row of each element of a list (steps.md 3).
-type explode struct{ in, out slot }
+type explode struct {
+	in, out slot
+	blocks  sync.Pool // of *rowBlock, which a Collect gives back
+}
 
 func buildExplode(s *spec.Explode, env *Env) (Runner, error) {
 	in, out, err := env.inOut(&s.StepBase)
 	if err != nil {
 		return nil, err
 	}
-	return &explode{in, out}, nil
+	return &explode{in: in, out: out}, nil
 }
 
 // Process emits one row for each element, in order; an empty list makes none.
@@ -32,7 +36,7 @@ func (e *explode) Process(_ context.Context, row *Row, emit Emit) error {
 	var copies []Row
 	for i, item := range items {
 		if len(copies) == 0 {
-			copies = row.clones(min(len(items)-i, together))
+			copies = row.clones(min(len(items)-i, together), &e.blocks)
 		}
 		c := &copies[0]
 		copies = copies[1:]

@@ -14,29 +14,18 @@ import (
 // Row is one message travelling through a flow. Its variables are slots of an
 // array that is laid out when the flow is compiled. A row belongs to one step at a time.
 type Row struct {
-	Values  []any  // by slot; value.Unset where nothing was set
-	Session string // the conversation that the row belongs to
-	Number  int64  // the input row that it came from, counted from 1
-	Err     *Error // set once the row has failed; later steps pass it on untouched
+	Values  []any     // by slot; value.Unset where nothing was set
+	Session string    // the conversation that the row belongs to
+	Number  int64     // the input row that it came from, counted from 1
+	Err     *Error    // set once the row has failed; later steps pass it on untouched
+	block   *rowBlock // what it was made in one piece with; nil for a row of its own
 }
 
 // Clone is a copy with slots of its own; the values in them are shared.
 func (r *Row) Clone() *Row {
 	c := *r
-	c.Values = slices.Clone(r.Values)
+	c.Values, c.block = slices.Clone(r.Values), nil
 	return &c
-}
-
-// clones are n copies as Clone makes them, made at once.
-func (r *Row) clones(n int) []Row {
-	width := len(r.Values)
-	rows, values := make([]Row, n), make([]any, n*width)
-	for i := range rows {
-		rows[i] = *r
-		rows[i].Values = values[i*width : (i+1)*width : (i+1)*width]
-		copy(rows[i].Values, r.Values)
-	}
-	return rows
 }
 
 // Error tells why a row failed, and in which step.
@@ -72,8 +61,9 @@ func (e *Error) Path() (steps []string, reason error) {
 // Unwrap is the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Emit passes a row on. Its error means that nobody wants rows any more: the
-// step returns it at once.
+// Emit passes a row on, which from then on is not the step's: it must not look
+// at it again, for its memory may serve another row already. Its error means that
+// nobody wants rows any more: the step returns it at once.
 type Emit func(*Row) error
 
 // Step handles one row at a time: 1:1 and 1:N steps. Process is called by

@@ -75,6 +75,9 @@ func coerceList(t spec.Type, v any) (any, *Error) {
 	if !ok {
 		return nil, mismatch(t, v)
 	}
+	if t.Elem.Is("text") && areTexts(items) {
+		return items, nil
+	}
 	out := make([]any, len(items))
 	for i, item := range items {
 		x, err := coerce(*t.Elem, plainGo(item))
@@ -84,6 +87,17 @@ func coerceList(t spec.Type, v any) (any, *Error) {
 		out[i] = x
 	}
 	return out, nil
+}
+
+// areTexts tells whether all items are texts already: values are never changed,
+// so such a list can stay what it is.
+func areTexts(items []any) bool {
+	for _, item := range items {
+		if _, ok := item.(string); !ok {
+			return false
+		}
+	}
+	return true
 }
 
 // open makes of a cell's text what Coerce reads for the type.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -45,6 +46,7 @@ type lister struct {
 	asked map[int]int
 	total int
 	watch func(total int)
+	fail  func(row int) int // the status that a row's call fails with, 0 for none
 }
 
 func (l *lister) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -57,8 +59,15 @@ func (l *lister) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.mu.Lock()
 	l.asked[row]++
 	l.total++
-	total, watch := l.total, l.watch
+	total, watch, status := l.total, l.watch, 0
+	if l.fail != nil {
+		status = l.fail(row)
+	}
 	l.mu.Unlock()
+	if status != 0 {
+		w.WriteHeader(status)
+		return
+	}
 	if watch != nil {
 		watch(total)
 	}
@@ -236,5 +245,75 @@ func TestAKilledRunGoesOnWhereItWas(t *testing.T) {
 				t.Errorf("left behind: %v", left)
 			}
 		})
+	}
+}
+
+// failing has the model fail rows from now on; nil lets it answer all.
+func (k *killable) failing(fail func(row int) int) {
+	k.model.mu.Lock()
+	defer k.model.mu.Unlock()
+	k.model.fail = fail
+}
+
+// run runs the command to its end.
+func (k *killable) run(t *testing.T, more ...string) (text string, status int) {
+	t.Helper()
+	cmd := k.start(t.Context(), t, more...)
+	_ = cmd.Wait() // the status tells
+	return fmt.Sprint(cmd.Stderr), cmd.ProcessState.ExitCode()
+}
+
+// TestRefusedCredentialsEndARun: it would fail row for row; once the model takes
+// them the run goes on, and no row has failed for it.
+func TestRefusedCredentialsEndARun(t *testing.T) {
+	k := newKillable(t, 300, 1, "out.jsonl")
+	k.failing(func(row int) int {
+		if row > 50 {
+			return http.StatusUnauthorized
+		}
+		return 0
+	})
+	text, status := k.run(t)
+	if status != 1 || strings.Count(text, "\n") != 1 || !strings.Contains(text, "the run was ended: model lists refuses the credentials, of the last 3 rows and likely of all others: ") ||
+		!strings.HasSuffix(text, "go on with: qtype run app.qtype.yaml -I in.csv -o out.jsonl -q --resume\n") {
+		t.Fatalf("exit status %d: %s", status, text)
+	}
+	if asked := k.model.total; asked > 54 {
+		t.Errorf("the model was asked %d times", asked)
+	}
+	k.failing(nil)
+	if text, status := k.run(t, "--resume"); status != 1 || text != "" { // some rows are meant to fail
+		t.Fatalf("exit status %d: %s", status, text)
+	}
+	if got := gotResults(t, filepath.Join(k.dir, "out.jsonl")); !slices.Equal(got, wantResults(300)) {
+		t.Errorf("%d results, want %d", len(got), len(wantResults(300)))
+	}
+}
+
+// TestFailedRowsAreFinishedUnlessTheyAreWantedAgain: --retry-failed asks for
+// them, and for no others.
+func TestFailedRowsAreFinishedUnlessTheyAreWantedAgain(t *testing.T) {
+	k := newKillable(t, 200, 4, "out.csv")
+	k.failing(func(row int) int {
+		if row%10 == 1 {
+			return http.StatusInternalServerError
+		}
+		return 0
+	})
+	if text, status := k.run(t, "--max-failures", "15"); status != 1 || !strings.Contains(text, "error: 15 rows failed, the last because step ask: ") {
+		t.Fatalf("exit status %d: %s", status, text)
+	}
+	k.failing(nil)
+	k.model.asked = map[int]int{}
+	if text, status := k.run(t, "--resume", "--retry-failed"); status != 1 || text != "" {
+		t.Fatalf("exit status %d: %s", status, text)
+	}
+	if got := gotResults(t, filepath.Join(k.dir, "out.csv")); !slices.Equal(got, wantResults(200)) {
+		t.Errorf("%d results, want %d", len(got), len(wantResults(200)))
+	}
+	for row := 1; row < 130; row++ {
+		if again := k.model.asked[row] > 0; again != (row%10 == 1 || row == 97) {
+			t.Errorf("row %d was done again: %v", row, again)
+		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/logging"
 	"gocloud.dev/blob/s3blob"
 )
 
@@ -20,7 +21,7 @@ import (
 // takes them (AWS_PROFILE, AWS_ENDPOINT_URL, …), never from the address: a
 // document must not send a user's signature where it likes.
 func openS3(ctx context.Context, place bucketPlace) (*bucket, error) {
-	cfg, err := config.LoadDefaultConfig(ctx)
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
 	if err != nil {
 		return nil, err
 	}

@@ -1,5 +1,7 @@
 package postgres
 
+import "github.com/jackc/pgx/v5"
+
 // Statement is what the store asks for on every append and every turn, and how
 // many arguments it takes.
 func (s *Store) Statement(name string) (text string, args int) {
@@ -13,3 +15,6 @@ func (s *Store) Statement(name string) (text string, args int) {
 	}
 	return s.sql(selectSessions), 3
 }
+
+// Trace lets a tracer see what is sent. It is called before the first use.
+func (s *Store) Trace(t pgx.QueryTracer) { s.config.ConnConfig.Tracer = t }

@@ -208,6 +208,8 @@ func (a *assembler) reason() string {
 		return "tool_calls"
 	case a.finish == "":
 		return "stop"
+	case a.finish == "model_length": // Mistral's
+		return "length"
 	}
 	return a.finish
 }

@@ -23,6 +23,7 @@ type Config = wire.Config
 type Client struct {
 	*wire.Server
 	endpoint string // where requests go
+	mistral  bool   // the server refuses what OpenAI's protocol has beyond its own
 }
 
 // New makes a Client. Nothing is called yet.
@@ -33,6 +34,16 @@ func New(c Config) (*Client, error) {
 		return nil, err
 	}
 	return &Client{Server: s, endpoint: s.Base.JoinPath("chat", "completions").String()}, nil
+}
+
+// NewMistral makes a Client of Mistral's own service, which speaks the same
+// protocol but for some strictness.
+func NewMistral(c Config) (*Client, error) {
+	made, err := New(c)
+	if err == nil {
+		made.mistral = true
+	}
+	return made, err
 }
 
 // example is an address as errors show one.

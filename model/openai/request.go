@@ -34,6 +34,9 @@ func (c *Client) body(req model.Request) (map[string]any, error) {
 			return nil, err
 		}
 		m.Name = plainName(m.Name)
+		if c.mistral {
+			m = forMistral(m)
+		}
 		messages[i] = chat.OpenAI(m)
 	}
 	fields["messages"] = messages
@@ -46,7 +49,7 @@ func (c *Client) body(req model.Request) (map[string]any, error) {
 	}
 	if req.Stream {
 		fields["stream"] = true
-		if _, set := c.Encoded["stream_options"]; !set {
+		if _, set := c.Encoded["stream_options"]; !set && !c.mistral {
 			fields["stream_options"] = map[string]bool{"include_usage": true}
 		}
 	}

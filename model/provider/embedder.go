@@ -16,6 +16,9 @@ func NewEmbedder(m *spec.EmbeddingModel, opts Options) (model.Embedder, error) {
 	case "openai":
 		return openAIEmbedder(m, opts)
 	}
+	if n, ok := natives()[m.Provider]; ok && n.vectors != "-" {
+		return nativeEmbedder(m, n, opts)
+	}
 	return nil, &NotAvailableError{Model: m.ID, Provider: m.Provider}
 }
 
@@ -29,6 +32,12 @@ func openAIEmbedder(m *spec.EmbeddingModel, opts Options) (model.Embedder, error
 	if err != nil {
 		return nil, err
 	}
+	return embedderOf(m, cfg, needs)
+}
+
+// embedderOf makes an embedding model behind a server that speaks OpenAI's
+// protocol, or its stand-in where it needs something to be called.
+func embedderOf(m *spec.EmbeddingModel, cfg openai.Config, needs string) (model.Embedder, error) {
 	if needs != "" {
 		if _, err := offline(&m.Model, needs); err != nil {
 			return nil, err

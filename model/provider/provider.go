@@ -76,6 +76,9 @@ func New(m *spec.Model, opts Options) (model.Chat, error) {
 	case isBridged:
 		return newBridge(m, bridged, opts)
 	}
+	if native, ok := natives()[m.Provider]; ok {
+		return newNative(m, native, opts)
+	}
 	return nil, &NotAvailableError{Model: m.ID, Provider: m.Provider}
 }
 

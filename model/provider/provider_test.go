@@ -102,7 +102,9 @@ func TestModelsThatCannotBeMade(t *testing.T) {
 	}{
 		{spec.Model{Provider: "openai"}, "model gpt: no credentials: set OPENAI_API_KEY, give it an auth, or a base_url"},
 		{spec.Model{Provider: "langchaingo:mistral"}, "model gpt: no credentials: set MISTRAL_API_KEY or give it an auth"},
-		{spec.Model{Provider: "anthropic"}, "model gpt: provider anthropic is not available yet"},
+		{spec.Model{Provider: "anthropic"}, "model gpt: no credentials: set ANTHROPIC_API_KEY or give it an auth"},
+		{spec.Model{Provider: "google-ai"}, "model gpt: no credentials: set GEMINI_API_KEY or give it an auth"},
+		{spec.Model{Provider: "mistral"}, "model gpt: no credentials: set MISTRAL_API_KEY or give it an auth"},
 		{spec.Model{Provider: "aws-bedrock"}, "model gpt: provider aws-bedrock is not available yet"},
 		{spec.Model{Provider: "gcp-vertex"}, "model gpt: provider gcp-vertex is not available yet"},
 		{spec.Model{Provider: "langchaingo:cohere"}, "model gpt: provider langchaingo:cohere is not available yet"},
@@ -129,7 +131,7 @@ func TestModelsThatCannotBeMade(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	var unknown *provider.NotAvailableError
-	if _, err := provider.New(&spec.Model{ID: "gpt", Provider: "anthropic"}, provider.Options{Getenv: env()}); !errors.As(err, &unknown) {
+	if _, err := provider.New(&spec.Model{ID: "gpt", Provider: "aws-bedrock"}, provider.Options{Getenv: env()}); !errors.As(err, &unknown) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/qtype-dev/qtype/internal/child"
@@ -208,9 +209,10 @@ func (s *Server) list(ctx context.Context) ([]*sdk.Tool, error) {
 	}
 }
 
-// forget drops a connection that an error shows to be lost.
+// forget drops a connection that an error shows to be lost: any that is not the
+// server's own word, nor the end of a call's time.
 func (s *Server) forget(session *sdk.ClientSession, err error) bool {
-	if !errors.Is(err, sdk.ErrConnectionClosed) {
+	if said, ok := errors.AsType[*jsonrpc.Error](err); ok && said != nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false
 	}
 	s.mu.Lock()

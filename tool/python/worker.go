@@ -173,10 +173,7 @@ func (w *worker) exchange(ctx context.Context, frame []byte) ([]byte, error) {
 		return nil, fmt.Errorf("the arguments are longer than %d MiB", maxFrame>>20)
 	}
 	stop := context.AfterFunc(ctx, w.kill)
-	_, err := w.in.Write(binary.BigEndian.AppendUint32(make([]byte, 0, 4), uint32(len(frame))))
-	if err == nil {
-		_, err = w.in.Write(frame)
-	}
+	_, err := w.in.Write(append(binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(frame)), uint32(len(frame))), frame...))
 	var answer []byte
 	if err == nil {
 		answer, err = w.receive()

@@ -267,17 +267,29 @@ def find(module, name):
 
 def prepare(function, given):
     """The arguments as the function wants them, or what does not fit its signature."""
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):
-        return given  # one of C's
+    signature, hints = known(function)
+    if signature is None:
+        return given
     try:
         signature.bind(**given)
     except TypeError as e:
         code = getattr(inspect.unwrap(function), "__code__", None)
         raise Refused("arguments", f"{function.__name__}{signature}: {e}", getattr(code, "co_filename", ""), getattr(code, "co_firstlineno", 0)) from None
-    hints = hints_of(function)
-    return {k: fit(v, hints.get(k, typing.Any)) for k, v in given.items()}
+    return {k: fit(v, hints.get(k, typing.Any)) for k, v in given.items()} if hints else given
+
+
+KNOWN = {}
+
+
+def known(function):
+    """A function's signature, none where it is one of C's, and its annotations."""
+    key = id(function)  # not every callable can be the key of a dict
+    if key not in KNOWN:
+        try:
+            KNOWN[key] = inspect.signature(function), hints_of(function), function
+        except (TypeError, ValueError):
+            KNOWN[key] = None, {}, function
+    return KNOWN[key][:2]
 
 
 async def gather(items):

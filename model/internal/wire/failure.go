@@ -23,6 +23,7 @@ type Fault struct {
 	Type    string          `json:"type"`    // its kind
 	Status  json.RawMessage `json:"status"`  // Google's name for the kind; others put a number there
 	Code    json.RawMessage `json:"code"`    // text, or a number that mostly is an HTTP status
+	Details json.RawMessage `json:"details"` // Google's: among others how long to wait
 }
 
 // code is the provider's own code, or else the type of the fault.
@@ -56,6 +57,22 @@ func (f Fault) status() int {
 		return 529
 	case "rate_limit_error", "rate_limit_exceeded", "tokens", "requests":
 		return http.StatusTooManyRequests
+	}
+	return 0
+}
+
+// delay is how long Google asks to wait, 0 where a fault does not say.
+func (f Fault) delay() time.Duration {
+	var details []struct {
+		Delay string `json:"retryDelay"`
+	}
+	if json.Unmarshal(f.Details, &details) != nil {
+		return 0
+	}
+	for _, d := range details {
+		if wait, err := time.ParseDuration(d.Delay); err == nil && wait > 0 {
+			return wait
+		}
 	}
 	return 0
 }
@@ -149,7 +166,7 @@ func (s *Server) refusal(resp *http.Response) error {
 // Refused makes an error of a fault that the server described.
 func (s *Server) Refused(f Fault, status int, after time.Duration) error {
 	e := s.Fault(status, outbound.Scrub(outbound.Line(f.Message, maxMessage), s.Key))
-	e.Code, e.RetryAfter = f.code(), after
+	e.Code, e.RetryAfter = f.code(), max(after, f.delay())
 	e.Temporary = temporary(status, e.Code)
 	switch {
 	case status == http.StatusUnauthorized && s.Key == "":

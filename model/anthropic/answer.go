@@ -1,0 +1,204 @@
+package anthropic
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/model/internal/wire"
+)
+
+// message is a whole answer.
+type message struct {
+	Type       string          `json:"type"`
+	Content    []block         `json:"content"`
+	StopReason string          `json:"stop_reason"`
+	Usage      usage           `json:"usage"`
+	Error      json.RawMessage `json:"error"`
+}
+
+// block is a piece of an answer.
+type block struct {
+	Type     string          `json:"type"` // text, thinking, redacted_thinking, tool_use, or what a server tool says
+	Text     string          `json:"text"`
+	Thinking string          `json:"thinking"`
+	ID       string          `json:"id"`
+	Name     string          `json:"name"`
+	Input    json.RawMessage `json:"input"`
+}
+
+// usage counts tokens. What was read from the prompt cache or written to it is not in Input.
+type usage struct {
+	Input   int `json:"input_tokens"`
+	Output  int `json:"output_tokens"`
+	Cached  int `json:"cache_read_input_tokens"`
+	Created int `json:"cache_creation_input_tokens"`
+}
+
+// event is one event of a stream.
+type event struct {
+	Type    string          `json:"type"`
+	Index   int             `json:"index"`         // of the block, for content_block_…
+	Message *message        `json:"message"`       // for message_start
+	Block   *block          `json:"content_block"` // for content_block_start
+	Usage   *usage          `json:"usage"`         // for message_delta: sums so far
+	Error   json.RawMessage `json:"error"`
+	Delta   struct {
+		Type       string `json:"type"`
+		Text       string `json:"text"`
+		Thinking   string `json:"thinking"`
+		Arguments  string `json:"partial_json"`
+		StopReason string `json:"stop_reason"`
+	} `json:"delta"`
+}
+
+// call is a tool call that is being put together.
+type call struct {
+	id, name  string
+	whole     json.RawMessage // the input, where it came in one piece
+	arguments strings.Builder // or piece by piece
+}
+
+// assembler puts an answer together.
+type assembler struct {
+	text   strings.Builder
+	calls  []*call
+	blocks map[int]*call // of a stream, by their index
+	stop   string
+	usage  usage
+	done   bool
+}
+
+// whole takes an answer that came in one piece.
+func (a *assembler) whole(raw []byte) error {
+	var m message
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return wire.Shape(err)
+	}
+	if f, ok := wire.ReadFault(m.Error); ok {
+		return &wire.StreamFault{Fault: f}
+	}
+	if m.Type != "message" {
+		return errors.New(`its type is not "message"`)
+	}
+	for _, b := range m.Content {
+		a.begin(b)
+		a.text.WriteString(b.Text)
+	}
+	a.stop, a.usage = m.StopReason, m.Usage
+	return nil
+}
+
+// Complete tells whether the closing event came.
+func (a *assembler) Complete(bool) bool { return a.done }
+
+// Chunk takes one event of a stream and answers what it says to a reader.
+func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
+	var ev event
+	if err := json.Unmarshal(raw, &ev); err != nil {
+		return nil, wire.Shape(err)
+	}
+	if f, ok := wire.ReadFault(ev.Error); ok {
+		return nil, &wire.StreamFault{Fault: f}
+	}
+	switch ev.Type {
+	case "message_start":
+		if ev.Message != nil {
+			a.usage = ev.Message.Usage
+		}
+	case "content_block_start":
+		if ev.Block != nil {
+			if a.blocks == nil {
+				a.blocks = map[int]*call{}
+			}
+			a.blocks[ev.Index] = a.begin(*ev.Block)
+			return a.say(ev.Block.Text, ev.Block.Thinking)
+		}
+	case "content_block_delta":
+		if c := a.blocks[ev.Index]; c != nil && ev.Delta.Arguments != "" {
+			if c.arguments.Len()+len(ev.Delta.Arguments) > wire.MaxAnswer {
+				return nil, wire.ErrTooLong
+			}
+			c.arguments.WriteString(ev.Delta.Arguments)
+		}
+		return a.say(ev.Delta.Text, ev.Delta.Thinking)
+	case "message_delta":
+		a.stop = cmp.Or(ev.Delta.StopReason, a.stop)
+		a.sum(ev.Usage)
+	case "message_stop":
+		a.done = true
+	}
+	return nil, nil
+}
+
+// sum takes newer counts; those that an event leaves out stay.
+func (a *assembler) sum(u *usage) {
+	if u == nil {
+		return
+	}
+	a.usage = usage{Input: cmp.Or(u.Input, a.usage.Input), Output: cmp.Or(u.Output, a.usage.Output),
+		Cached: cmp.Or(u.Cached, a.usage.Cached), Created: cmp.Or(u.Created, a.usage.Created)}
+}
+
+// begin begins a block; it answers the call where the block is one.
+func (a *assembler) begin(b block) *call {
+	if b.Type != "tool_use" {
+		return nil
+	}
+	c := &call{id: b.ID, name: b.Name, whole: b.Input}
+	a.calls = append(a.calls, c)
+	return c
+}
+
+// say adds to the text and tells the reader.
+func (a *assembler) say(text, thoughts string) ([]model.Event, error) {
+	if a.text.Len()+len(text) > wire.MaxAnswer {
+		return nil, wire.ErrTooLong
+	}
+	a.text.WriteString(text)
+	var events []model.Event
+	if thoughts != "" {
+		events = append(events, model.Event{Reasoning: thoughts})
+	}
+	if text != "" {
+		events = append(events, model.Event{Text: text})
+	}
+	return events, nil
+}
+
+// response is the answer, complete.
+func (a *assembler) response() *model.Response {
+	m := chat.Message{ID: chat.NewID(), Role: chat.Assistant}
+	if a.text.Len() > 0 || len(a.calls) == 0 {
+		m.Blocks = []chat.Block{{Type: "text", Text: a.text.String()}}
+	}
+	for i, c := range a.calls {
+		arguments := c.arguments.String()
+		if arguments == "" && len(c.whole) > 0 && string(c.whole) != "null" {
+			arguments = string(c.whole)
+		}
+		m.ToolCalls = append(m.ToolCalls, chat.ToolCall{ID: cmp.Or(c.id, fmt.Sprintf("call_%s%d", m.ID[:16], i)), Name: c.name, Arguments: cmp.Or(arguments, "{}")})
+	}
+	u := model.Usage{Input: a.usage.Input + a.usage.Cached + a.usage.Created, Output: a.usage.Output, Cached: a.usage.Cached}
+	return &model.Response{Message: m, Finish: a.reason(), Usage: u}
+}
+
+// reason is why the answer ended, in OpenAI's words.
+func (a *assembler) reason() string {
+	switch a.stop {
+	case "max_tokens", "model_context_window_exceeded":
+		return "length"
+	case "tool_use":
+		return "tool_calls"
+	case "refusal":
+		return "content_filter"
+	}
+	if len(a.calls) > 0 {
+		return "tool_calls"
+	}
+	return "stop"
+}

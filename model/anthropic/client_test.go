@@ -1,0 +1,211 @@
+package anthropic_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/model/anthropic"
+	"github.com/qtype-dev/qtype/model/internal/wire"
+	"github.com/qtype-dev/qtype/model/modeltest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type object = map[string]any
+
+func config(t modeltest.Target) anthropic.Config {
+	return anthropic.Config{Config: wire.Config{Info: t.Info, BaseURL: t.URL, Key: t.Key, Credential: "THE_KEY", Params: t.Params, HTTP: t.HTTP}}
+}
+
+func open(t modeltest.Target) (model.Chat, error) { return anthropic.New(config(t)) }
+
+func event(kind string, fields object) string {
+	fields["type"] = kind
+	return fmt.Sprintf("event: %s\ndata: %s\n\n", kind, modeltest.JSON(fields))
+}
+
+func stop(a modeltest.Answer) string {
+	switch {
+	case a.Length:
+		return "max_tokens"
+	case len(a.Calls) > 0:
+		return "tool_use"
+	}
+	return "end_turn"
+}
+
+func whole(a modeltest.Answer) string {
+	content := []object{{"type": "text", "text": strings.Join(a.Pieces, "")}}
+	for _, c := range a.Calls {
+		content = append(content, object{"type": "tool_use", "id": c.ID, "name": c.Name, "input": wire.Arguments(c.Arguments)})
+	}
+	return modeltest.JSON(object{"id": "msg_1", "type": "message", "role": "assistant", "model": "x", "content": content, "stop_reason": stop(a), "stop_sequence": nil,
+		"usage": object{"input_tokens": a.Input, "output_tokens": a.Output}})
+}
+
+func stream(a modeltest.Answer) []string {
+	records := []string{
+		event("message_start", object{"message": object{"id": "msg_1", "type": "message", "role": "assistant", "content": []any{}, "usage": object{"input_tokens": a.Input, "output_tokens": 1}}}),
+		event("ping", object{}),
+	}
+	index := 0
+	block := func(start object, deltas ...object) {
+		records = append(records, event("content_block_start", object{"index": index, "content_block": start}))
+		for _, d := range deltas {
+			records = append(records, event("content_block_delta", object{"index": index, "delta": d}))
+		}
+		records = append(records, event("content_block_stop", object{"index": index}))
+		index++
+	}
+	if a.Thoughts != "" {
+		block(object{"type": "thinking", "thinking": ""}, object{"type": "thinking_delta", "thinking": a.Thoughts}, object{"type": "signature_delta", "signature": "c2ln"})
+	}
+	var deltas []object
+	for _, p := range a.Pieces {
+		deltas = append(deltas, object{"type": "text_delta", "text": p})
+	}
+	block(object{"type": "text", "text": ""}, deltas...)
+	for _, c := range a.Calls {
+		half := len(c.Arguments) / 2
+		if c.Arguments == "{}" { // then nothing comes at all
+			block(object{"type": "tool_use", "id": c.ID, "name": c.Name, "input": object{}}, object{"type": "input_json_delta", "partial_json": ""})
+			continue
+		}
+		block(object{"type": "tool_use", "id": c.ID, "name": c.Name, "input": object{}},
+			object{"type": "input_json_delta", "partial_json": c.Arguments[:half]}, object{"type": "input_json_delta", "partial_json": c.Arguments[half:]})
+	}
+	return append(records, event("message_delta", object{"delta": object{"stop_reason": stop(a)}, "usage": object{"output_tokens": a.Output}}), event("message_stop", object{}))
+}
+
+func heard(t testing.TB, r modeltest.Request) modeltest.Heard {
+	if r.Path != "/v1/messages" || r.Header.Get("Anthropic-Version") != "2023-06-01" {
+		t.Errorf("called %s with %v", r.Path, r.Header)
+	}
+	h := modeltest.Heard{Key: r.Header.Get("X-Api-Key"), Temperature: r.Body["temperature"], MaxTokens: r.Body["max_tokens"]}
+	h.Model, _ = r.Body["model"].(string)
+	h.System, _ = r.Body["system"].(string)
+	h.Stream, _ = r.Body["stream"].(bool)
+	names, before := map[any]any{}, ""
+	for _, turn := range r.Body["messages"].([]any) {
+		role := turn.(object)["role"].(string)
+		if role == before {
+			t.Errorf("two turns of %s follow one another", role)
+		}
+		before = role
+		for _, p := range turn.(object)["content"].([]any) {
+			switch p := p.(object); p["type"] {
+			case "text":
+				h.Said = append(h.Said, fmt.Sprint(role, ": ", p["text"]))
+			case "tool_use":
+				names[p["id"]] = p["name"]
+				h.Said = append(h.Said, fmt.Sprint(role, " calls ", p["name"], " ", modeltest.JSON(p["input"])))
+			case "tool_result":
+				h.Said = append(h.Said, fmt.Sprint("result of ", names[p["tool_use_id"]], ": ", p["content"]))
+			}
+		}
+	}
+	tools, _ := r.Body["tools"].([]any)
+	for _, tool := range tools {
+		var arguments []string
+		for name := range tool.(object)["input_schema"].(object)["properties"].(object) {
+			arguments = append(arguments, name)
+		}
+		h.Tools = append(h.Tools, fmt.Sprint(tool.(object)["name"], "(", strings.Join(arguments, ","), ")"))
+	}
+	return h
+}
+
+func TestContract(t *testing.T) {
+	modeltest.Run(t, modeltest.Wire{
+		Open: open, Whole: whole, Stream: stream, Closing: 2, Kind: "text/event-stream; charset=utf-8", Heard: heard, Thoughts: true,
+		Fault: func(_ int, message string) string {
+			return modeltest.JSON(object{"type": "error", "error": object{"type": "some_error", "message": message}, "request_id": "req_1"})
+		},
+		Broken: event("error", object{"error": object{"type": "overloaded_error", "message": "it broke"}}),
+	})
+}
+
+// sent is what the server gets of a conversation.
+func sent(t *testing.T, c func(*anthropic.Config), messages ...chat.Message) modeltest.Request {
+	t.Helper()
+	s := modeltest.Serve(t, modeltest.Says(200, "application/json", whole(modeltest.Answer{Pieces: []string{"Yes."}})))
+	cfg := config(modeltest.Target{Info: model.Info{ID: "m", Name: "claude"}, URL: s.URL, Key: "k", HTTP: s.Client()})
+	if c != nil {
+		c(&cfg)
+	}
+	m, err := anthropic.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := model.Call(t.Context(), m, model.Request{Messages: messages}, nil); err != nil {
+		t.Fatal(err)
+	}
+	return s.Requests()[0]
+}
+
+// TestTurns: what this protocol wants otherwise than others.
+func TestTurns(t *testing.T) {
+	picture := chat.Message{Role: chat.User, Blocks: []chat.Block{
+		{Type: "image", Data: []byte("\x89PNG\r\n\x1a\n")}, {Type: "image", Text: "https://a.example/b.png"}, {Type: "file", Data: []byte("%PDF"), MimeType: "application/pdf"}, {Type: "text", Text: " "}}}
+	r := sent(t, nil, chat.Text(chat.System, "One."), chat.Text(chat.Assistant, "I begin."), chat.Text(chat.User, "a"), chat.Text(chat.User, "b"), picture,
+		chat.Message{Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: "a:b/ü", Name: "f", Arguments: "no JSON"}}},
+		chat.Message{Role: chat.Tool, ToolCallID: "a:b/ü", Blocks: []chat.Block{{Type: "text", Text: "r"}}}, chat.Text(chat.Developer, "Two."))
+	text := func(s string) object { return object{"type": "text", "text": s} }
+	want := []any{
+		object{"role": "user", "content": []any{text("(what was said before is left out)")}},
+		object{"role": "assistant", "content": []any{text("I begin.")}},
+		object{"role": "user", "content": []any{text("a"), text("b"),
+			object{"type": "image", "source": object{"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}},
+			object{"type": "image", "source": object{"type": "url", "url": "https://a.example/b.png"}},
+			object{"type": "document", "source": object{"type": "base64", "media_type": "application/pdf", "data": "JVBERg=="}}}},
+		object{"role": "assistant", "content": []any{object{"type": "tool_use", "id": "a_b__", "name": "f", "input": object{"arguments": "no JSON"}}}},
+		object{"role": "user", "content": []any{object{"type": "tool_result", "tool_use_id": "a_b__", "content": "r"}}},
+	}
+	if d := cmp.Diff(want, r.Body["messages"]); d != "" {
+		t.Error(d)
+	}
+	if r.Body["system"] != "One.\n\nTwo." || r.Body["max_tokens"] != 4096.0 {
+		t.Errorf("got %v", r.Body)
+	}
+}
+
+func TestWhereAndAsWhom(t *testing.T) {
+	r := sent(t, func(c *anthropic.Config) { c.Bearer = true; c.BaseURL += "/gateway/v1" })
+	if r.Path != "/gateway/v1/messages" || r.Header.Get("Authorization") != "Bearer k" || r.Header.Get("X-Api-Key") != "" {
+		t.Errorf("called %s with %v", r.Path, r.Header)
+	}
+}
+
+func TestUsageCountsTheCache(t *testing.T) {
+	s := modeltest.Serve(t, modeltest.Says(200, "application/json",
+		`{"type":"message","content":[{"type":"text","text":"x"}],"stop_reason":"refusal","usage":{"input_tokens":5,"cache_read_input_tokens":100,"cache_creation_input_tokens":20,"output_tokens":3}}`))
+	m, err := open(modeltest.Target{Info: model.Info{ID: "m"}, URL: s.URL, HTTP: s.Client()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := model.Call(t.Context(), m, model.Request{}, nil)
+	if err != nil || got.Usage != (model.Usage{Input: 125, Output: 3, Cached: 100}) || got.Finish != "content_filter" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if m.Info().MaxTokens != anthropic.DefaultMaxTokens {
+		t.Errorf("memories are told to leave room for %d tokens", m.Info().MaxTokens)
+	}
+}
+
+func TestWhatCannotBeSent(t *testing.T) {
+	m, err := open(modeltest.Target{Info: model.Info{ID: "m"}, URL: "http://127.0.0.1:9"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sound := chat.Message{Role: chat.User, Blocks: []chat.Block{{Type: "audio", Data: []byte("x"), MimeType: "audio/wav"}}}
+	_, err = model.Call(t.Context(), m, model.Request{Messages: []chat.Message{sound}}, nil)
+	if err == nil || !strings.Contains(err.Error(), "model m: the request cannot be written: audio of type audio/wav cannot be sent to anthropic") {
+		t.Errorf("got %v", err)
+	}
+}

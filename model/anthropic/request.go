@@ -1,0 +1,168 @@
+package anthropic
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+
+	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/model/internal/wire"
+)
+
+// turn is a message as it is sent: everything that one side says before the
+// other does.
+type turn struct {
+	Role    string `json:"role"` // user or assistant
+	Content []part `json:"content"`
+}
+
+// part is a piece of a turn; the fields of its type are set.
+type part struct {
+	Type      string          `json:"type"` // text, image, document, tool_use or tool_result
+	Text      string          `json:"text,omitempty"`
+	Source    *source         `json:"source,omitempty"`
+	ID        string          `json:"id,omitempty"`
+	Name      string          `json:"name,omitempty"`
+	Input     json.RawMessage `json:"input,omitempty"`
+	ToolUseID string          `json:"tool_use_id,omitempty"`
+	Content   string          `json:"content,omitempty"`
+}
+
+// source is where an image or a document comes from.
+type source struct {
+	Type      string `json:"type"` // base64 or url
+	MediaType string `json:"media_type,omitempty"`
+	Data      string `json:"data,omitempty"`
+	URL       string `json:"url,omitempty"`
+}
+
+// function is a tool as Anthropic writes it.
+type function struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	InputSchema json.RawMessage `json:"input_schema"`
+}
+
+// body is a request. Parameters that the document does not set are not sent,
+// but for max_tokens, without which there is no request.
+func (c *Client) body(req model.Request) (map[string]any, error) {
+	fields := map[string]any{"max_tokens": c.Info().MaxTokens}
+	for name, raw := range c.Encoded {
+		fields[name] = raw
+	}
+	system, rest := wire.Split(req.Messages)
+	turns, err := turnsOf(rest)
+	if err != nil {
+		return nil, err
+	}
+	fields["model"], fields["messages"] = c.Info().Name, turns
+	if strings.TrimSpace(system) != "" {
+		fields["system"] = system
+	}
+	if len(req.Tools) > 0 {
+		fields["tools"] = functions(req.Tools)
+	}
+	if req.Stream {
+		fields["stream"] = true
+	}
+	return fields, nil
+}
+
+func functions(tools []model.Tool) []function {
+	list := make([]function, len(tools))
+	for i, t := range tools {
+		list[i] = function{Name: t.Name, Description: t.Description, InputSchema: t.Parameters}
+		if len(t.Parameters) == 0 {
+			list[i].InputSchema = json.RawMessage(wire.EmptySchema)
+		}
+	}
+	return list
+}
+
+// turnsOf joins what one side says in one piece: the results of several calls
+// must stand in one turn, which answers the turn that made the calls. The first
+// turn must be the user's; a window that begins with an answer gets one that
+// says so.
+func turnsOf(messages []chat.Message) ([]turn, error) {
+	var turns []turn
+	for _, m := range messages {
+		role := "user"
+		if wire.Speaker(m.Role) == chat.Assistant {
+			role = "assistant"
+		}
+		parts, err := partsOf(m)
+		if err != nil {
+			return nil, err
+		}
+		if len(parts) == 0 { // nothing was said, and nothing is no content
+			continue
+		}
+		if len(turns) == 0 && role == "assistant" {
+			turns = append(turns, turn{Role: "user", Content: []part{{Type: "text", Text: "(what was said before is left out)"}}})
+		}
+		if n := len(turns); n > 0 && turns[n-1].Role == role {
+			turns[n-1].Content = append(turns[n-1].Content, parts...)
+			continue
+		}
+		turns = append(turns, turn{Role: role, Content: parts})
+	}
+	return turns, nil
+}
+
+func partsOf(m chat.Message) ([]part, error) {
+	if wire.Speaker(m.Role) == chat.Tool && m.ToolCallID != "" {
+		return []part{{Type: "tool_result", ToolUseID: plainID(m.ToolCallID), Content: m.Text()}}, nil
+	}
+	var parts []part
+	for _, b := range m.Blocks {
+		p, err := partOf(b)
+		if err != nil {
+			return nil, err
+		}
+		if p.Type != "text" || strings.TrimSpace(p.Text) != "" { // blank texts are refused
+			parts = append(parts, p)
+		}
+	}
+	for _, call := range m.ToolCalls {
+		parts = append(parts, part{Type: "tool_use", ID: plainID(call.ID), Name: call.Name, Input: wire.Arguments(call.Arguments)})
+	}
+	return parts, nil
+}
+
+// partOf writes a block: texts, pictures, and PDF documents.
+func partOf(b chat.Block) (part, error) {
+	from := &source{Type: "url", URL: b.Text}
+	if b.Media() {
+		from = &source{Type: "base64", MediaType: b.MimeType, Data: base64.StdEncoding.EncodeToString(b.Data)}
+	}
+	switch b.Type {
+	case "image":
+		if b.Media() && from.MediaType == "" {
+			from.MediaType = wire.PictureType(b.Data)
+		}
+		return part{Type: "image", Source: from}, nil
+	case "file":
+		if !b.Media() || b.MimeType == "application/pdf" {
+			return part{Type: "document", Source: from}, nil
+		}
+		return part{}, wire.NoPlace(b, "anthropic")
+	case "audio", "video", "bytes":
+		return part{}, wire.NoPlace(b, "anthropic")
+	}
+	if b.Media() {
+		return part{}, wire.NoPlace(b, "anthropic")
+	}
+	return part{Type: "text", Text: b.Text}, nil
+}
+
+// plainID makes of a call's id, which another provider may have given, one that
+// Anthropic accepts.
+func plainID(id string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
+			return r
+		}
+		return '_'
+	}, id)
+}

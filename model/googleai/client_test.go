@@ -1,0 +1,204 @@
+package googleai_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/model/googleai"
+	"github.com/qtype-dev/qtype/model/internal/wire"
+	"github.com/qtype-dev/qtype/model/modeltest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type object = map[string]any
+
+func open(t modeltest.Target) (model.Chat, error) {
+	return googleai.New(googleai.Config{Info: t.Info, BaseURL: t.URL, Key: t.Key, Credential: "THE_KEY", Params: t.Params, HTTP: t.HTTP})
+}
+
+func reply(finish string, usage object, parts ...object) string {
+	candidate := object{"content": object{"role": "model", "parts": parts}, "index": 0}
+	if finish != "" {
+		candidate["finishReason"] = finish
+	}
+	o := object{"candidates": []object{candidate}, "modelVersion": "x"}
+	if usage != nil {
+		o["usageMetadata"] = usage
+	}
+	return modeltest.JSON(o)
+}
+
+func usage(a modeltest.Answer) object {
+	return object{"promptTokenCount": a.Input, "candidatesTokenCount": a.Output - 1, "thoughtsTokenCount": 1, "totalTokenCount": a.Input + a.Output}
+}
+
+func finish(a modeltest.Answer) string {
+	if a.Length {
+		return "MAX_TOKENS"
+	}
+	return "STOP"
+}
+
+func calls(a modeltest.Answer) []object {
+	var parts []object
+	for i, c := range a.Calls { // without ids
+		parts = append(parts, object{"functionCall": object{"name": c.Name, "args": wire.Arguments(c.Arguments)}, "thoughtSignature": fmt.Sprint("seal", i)})
+	}
+	return parts
+}
+
+func whole(a modeltest.Answer) string {
+	return reply(finish(a), usage(a), append([]object{{"text": strings.Join(a.Pieces, "")}}, calls(a)...)...)
+}
+
+func stream(a modeltest.Answer) []string {
+	var records []string
+	add := func(finish string, u object, parts ...object) {
+		records = append(records, "data: "+reply(finish, u, parts...)+"\r\n\r\n")
+	}
+	if a.Thoughts != "" {
+		add("", nil, object{"text": a.Thoughts, "thought": true})
+	}
+	for _, p := range a.Pieces {
+		add("", object{"promptTokenCount": a.Input}, object{"text": p})
+	}
+	for _, p := range calls(a) {
+		add("", nil, p)
+	}
+	add(finish(a), usage(a), object{"text": ""})
+	return records
+}
+
+func heard(t testing.TB, r modeltest.Request) modeltest.Heard {
+	path, isStream := "/v1beta/models/some-model:generateContent", false
+	if strings.Contains(r.Path, "stream") {
+		path, isStream = "/v1beta/models/some-model:streamGenerateContent?alt=sse", true
+	}
+	if r.Path != path {
+		t.Errorf("called %s", r.Path)
+	}
+	settings, _ := r.Body["generationConfig"].(object)
+	h := modeltest.Heard{Key: r.Header.Get("X-Goog-Api-Key"), Model: "some-model", Stream: isStream, Temperature: settings["temperature"], MaxTokens: settings["maxOutputTokens"]}
+	if system, ok := r.Body["systemInstruction"].(object); ok {
+		h.System = system["parts"].([]any)[0].(object)["text"].(string)
+	}
+	results := 0
+	for _, c := range r.Body["contents"].([]any) {
+		role := strings.ReplaceAll(c.(object)["role"].(string), "model", "assistant")
+		made := 0
+		for _, p := range c.(object)["parts"].([]any) {
+			p := p.(object)
+			switch {
+			case p["functionCall"] != nil:
+				f := p["functionCall"].(object)
+				h.Said = append(h.Said, fmt.Sprint(role, " calls ", f["name"], " ", modeltest.JSON(f["args"])))
+				if p["thoughtSignature"] != fmt.Sprint("seal", made) {
+					t.Errorf("call %d came back with the signature %v", made, p["thoughtSignature"])
+				}
+				made++
+			case p["functionResponse"] != nil:
+				f := p["functionResponse"].(object)
+				results++
+				h.Said = append(h.Said, fmt.Sprint("result of ", f["name"], ": ", f["response"].(object)["result"]))
+			default:
+				h.Said = append(h.Said, fmt.Sprint(role, ": ", p["text"]))
+			}
+		}
+	}
+	tools, _ := r.Body["tools"].([]any)
+	for _, tool := range tools {
+		for _, f := range tool.(object)["functionDeclarations"].([]any) {
+			var arguments []string
+			if schema, ok := f.(object)["parametersJsonSchema"].(object); ok {
+				for name := range schema["properties"].(object) {
+					arguments = append(arguments, name)
+				}
+			}
+			h.Tools = append(h.Tools, fmt.Sprint(f.(object)["name"], "(", strings.Join(arguments, ","), ")"))
+		}
+	}
+	return h
+}
+
+func fault(status int, message string) string {
+	return modeltest.JSON(object{"error": object{"code": status, "message": message, "status": "SOME_STATUS"}})
+}
+
+func TestContract(t *testing.T) {
+	modeltest.Run(t, modeltest.Wire{
+		Open: open, Whole: whole, Stream: stream, Closing: 1, Kind: "text/event-stream", Heard: heard, Thoughts: true, Fault: fault,
+		Broken: "data: " + fault(500, "it broke") + "\r\n\r\n",
+	})
+}
+
+func TestParameters(t *testing.T) {
+	s := modeltest.Serve(t, modeltest.Says(200, "application/json", whole(modeltest.Answer{Pieces: []string{"Yes."}})))
+	m, err := open(modeltest.Target{Info: model.Info{ID: "m", Name: "models/gemini-2.5-flash"}, URL: s.URL + "/v1", HTTP: s.Client(), Params: map[string]any{
+		"top_p": 0.5, "topK": 3, "stop": "END", "thinking_config": map[string]any{"thinkingBudget": 0}, "safety_settings": []any{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	picture := chat.Message{Role: chat.User, Blocks: []chat.Block{{Type: "text", Text: "What is it?"}, {Type: "image", Data: []byte("PNG")}, {Type: "file", Text: "https://a.example/b.pdf", MimeType: "application/pdf"}}}
+	req := model.Request{Messages: []chat.Message{picture}, Schema: &model.Schema{Name: "thing", JSON: []byte(`{"type":"object"}`)}}
+	if _, err := model.Call(t.Context(), m, req, nil); err != nil {
+		t.Fatal(err)
+	}
+	want := object{
+		"contents": []any{object{"role": "user", "parts": []any{object{"text": "What is it?"}, object{"inlineData": object{"mimeType": "image/png", "data": "UE5H"}},
+			object{"fileData": object{"mimeType": "application/pdf", "fileUri": "https://a.example/b.pdf"}}}}},
+		"safetySettings": []any{},
+		"generationConfig": object{"topP": 0.5, "topK": 3.0, "stopSequences": []any{"END"}, "thinkingConfig": object{"thinkingBudget": 0.0},
+			"responseMimeType": "application/json", "responseJsonSchema": object{"type": "object"}},
+	}
+	got := s.Requests()[0]
+	if d := cmp.Diff(want, got.Body); d != "" {
+		t.Error(d)
+	}
+	if got.Path != "/v1/models/gemini-2.5-flash:generateContent" {
+		t.Errorf("called %s", got.Path)
+	}
+}
+
+// TestWhatIsWithheld: a blocked question and a withheld answer are told, not
+// taken for an empty answer; and Google says in the body how long to wait.
+func TestWhatIsWithheld(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"promptFeedback":{"blockReason":"SAFETY"},"usageMetadata":{"promptTokenCount":3}}`:            "content_filter",
+		`{"candidates":[{"finishReason":"RECITATION"}]}`:                                                "content_filter",
+		`{"candidates":[{"finishReason":"MALFORMED_FUNCTION_CALL","content":{"parts":[{"text":""}]}}]}`: "malformed_function_call",
+	} {
+		for _, streamed := range []bool{false, true} {
+			answer := modeltest.Says(200, "application/json", body)
+			if streamed {
+				answer = modeltest.Says(200, "text/event-stream", "data: "+body+"\n\n")
+			}
+			s := modeltest.Serve(t, answer)
+			m, err := open(modeltest.Target{Info: model.Info{ID: "m"}, URL: s.URL, HTTP: s.Client()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := model.Call(t.Context(), m, model.Request{Stream: streamed}, nil)
+			if err != nil || got.Finish != want {
+				t.Errorf("%s: got %+v, %v", body, got, err)
+			}
+		}
+	}
+	s := modeltest.Serve(t, modeltest.Says(429, "application/json",
+		`{"error":{"code":429,"message":"Quota exceeded","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"36s"}]}}`))
+	m, err := open(modeltest.Target{Info: model.Info{ID: "m"}, URL: s.URL, HTTP: s.Client()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = model.Call(t.Context(), m, model.Request{}, nil)
+	if e, ok := err.(*model.Error); !ok || e.RetryAfter != 36*time.Second || e.Code != "RESOURCE_EXHAUSTED" || !e.Temporary { //nolint:errorlint // the client's own
+		t.Errorf("got %+v", err)
+	}
+}

@@ -1,0 +1,213 @@
+package googleai
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/model/internal/wire"
+)
+
+// content is what one side says before the other does.
+type content struct {
+	Role  string `json:"role,omitempty"` // user or model
+	Parts []part `json:"parts"`
+}
+
+// part is a piece of a content, in a request and in an answer. One of its
+// fields is set, beside the two about thoughts.
+type part struct {
+	Text      string          `json:"text,omitempty"`
+	Inline    *blob           `json:"inlineData,omitempty"`
+	File      *file           `json:"fileData,omitempty"`
+	Call      *functionCall   `json:"functionCall,omitempty"`
+	Result    *functionResult `json:"functionResponse,omitempty"`
+	Thought   bool            `json:"thought,omitempty"`
+	Signature string          `json:"thoughtSignature,omitempty"`
+}
+
+type blob struct {
+	MimeType string `json:"mimeType"`
+	Data     string `json:"data"` // base64
+}
+
+type file struct {
+	MimeType string `json:"mimeType,omitempty"`
+	URI      string `json:"fileUri"`
+}
+
+type functionCall struct {
+	ID   string          `json:"id,omitempty"`
+	Name string          `json:"name"`
+	Args json.RawMessage `json:"args,omitempty"` // an object
+}
+
+type functionResult struct {
+	ID       string            `json:"id,omitempty"`
+	Name     string            `json:"name"`
+	Response map[string]string `json:"response"`
+}
+
+// function is a tool as Gemini is told of it.
+type function struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parametersJsonSchema,omitempty"`
+}
+
+// body is a request.
+func (c *Client) body(req model.Request) (map[string]any, error) {
+	fields, config, err := c.params()
+	if err != nil {
+		return nil, err
+	}
+	system, rest := wire.Split(req.Messages)
+	contents, err := c.contents(rest)
+	if err != nil {
+		return nil, err
+	}
+	fields["contents"] = contents
+	if strings.TrimSpace(system) != "" {
+		fields["systemInstruction"] = content{Parts: []part{{Text: system}}}
+	}
+	if len(req.Tools) > 0 {
+		fields["tools"] = []map[string][]function{{"functionDeclarations": functions(req.Tools)}}
+	}
+	if _, set := config["responseMimeType"]; req.Schema != nil && !set {
+		config["responseMimeType"], config["responseJsonSchema"] = "application/json", req.Schema.JSON
+	}
+	if len(config) > 0 {
+		fields["generationConfig"] = config
+	}
+	return fields, nil
+}
+
+// params sorts the inference parameters: most belong to the generation's
+// configuration, under Google's spelling, so that max_tokens and topP both work.
+func (c *Client) params() (fields, config map[string]any, err error) {
+	fields, config = map[string]any{}, map[string]any{}
+	for name, raw := range c.Encoded {
+		switch name := camel(name); name {
+		case "generationConfig":
+			if err := json.Unmarshal(raw, &config); err != nil {
+				return nil, nil, fmt.Errorf("inference_params: generationConfig must be a map")
+			}
+		case "cachedContent", "safetySettings", "toolConfig", "labels":
+			fields[name] = raw
+		case "maxTokens", "maxCompletionTokens":
+			config["maxOutputTokens"] = raw
+		case "stop":
+			config["stopSequences"] = stops(raw)
+		default:
+			config[name] = raw
+		}
+	}
+	return fields, config, nil
+}
+
+// stops makes a list of one word.
+func stops(raw json.RawMessage) json.RawMessage {
+	if strings.HasPrefix(string(raw), "[") {
+		return raw
+	}
+	return slices.Concat(json.RawMessage("["), raw, json.RawMessage("]"))
+}
+
+// camel is top_p as topP.
+func camel(name string) string {
+	var b strings.Builder
+	up := false
+	for _, r := range name {
+		switch {
+		case r == '_':
+			up = b.Len() > 0
+			continue
+		case up:
+			r, up = unicode.ToUpper(r), false
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+func functions(tools []model.Tool) []function {
+	list := make([]function, len(tools))
+	for i, t := range tools {
+		list[i] = function{Name: t.Name, Description: t.Description, Parameters: t.Parameters}
+	}
+	return list
+}
+
+// contents joins what one side says in one piece: the results of several calls
+// stand in one content, which answers the one that made the calls.
+func (c *Client) contents(messages []chat.Message) ([]content, error) {
+	var all []content
+	names := map[string]string{} // of the tools behind the calls
+	for _, m := range messages {
+		role := "user"
+		if wire.Speaker(m.Role) == chat.Assistant {
+			role = "model"
+		}
+		parts, err := c.partsOf(m, names)
+		if err != nil {
+			return nil, err
+		}
+		if len(parts) == 0 {
+			continue
+		}
+		if n := len(all); n > 0 && all[n-1].Role == role {
+			all[n-1].Parts = append(all[n-1].Parts, parts...)
+			continue
+		}
+		all = append(all, content{Role: role, Parts: parts})
+	}
+	return all, nil
+}
+
+func (c *Client) partsOf(m chat.Message, names map[string]string) ([]part, error) {
+	if name := names[m.ToolCallID]; wire.Speaker(m.Role) == chat.Tool && name != "" {
+		return []part{{Result: &functionResult{ID: m.ToolCallID, Name: name, Response: map[string]string{"result": m.Text()}}}}, nil
+	}
+	var parts []part
+	for _, b := range m.Blocks {
+		p, err := partOf(b)
+		if err != nil {
+			return nil, err
+		}
+		if p != (part{}) { // an empty text is no part
+			parts = append(parts, p)
+		}
+	}
+	for _, call := range m.ToolCalls {
+		names[call.ID] = call.Name
+		parts = append(parts, part{Call: &functionCall{ID: call.ID, Name: call.Name, Args: wire.Arguments(call.Arguments)}, Signature: c.seals.find(call.ID)})
+	}
+	return parts, nil
+}
+
+// partOf writes a block. Bytes of any type go inline; which ones a model
+// understands is Google's to say.
+func partOf(b chat.Block) (part, error) {
+	mime := b.MimeType
+	media := b.Type == "image" || b.Type == "audio" || b.Type == "video" || b.Type == "file"
+	switch {
+	case b.Media():
+		if mime == "" && b.Type == "image" {
+			mime = wire.PictureType(b.Data)
+		}
+		if mime == "" {
+			return part{}, fmt.Errorf("%s cannot be sent to google-ai without its media type", b.Type)
+		}
+		return part{Inline: &blob{MimeType: mime, Data: base64.StdEncoding.EncodeToString(b.Data)}}, nil
+	case media && b.Text != "":
+		return part{File: &file{MimeType: mime, URI: b.Text}}, nil
+	case b.Type == "bytes":
+		return part{}, wire.NoPlace(b, "google-ai")
+	}
+	return part{Text: b.Text}, nil
+}

@@ -1,0 +1,145 @@
+package ollama_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/model/internal/wire"
+	"github.com/qtype-dev/qtype/model/modeltest"
+	"github.com/qtype-dev/qtype/model/ollama"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type object = map[string]any
+
+func config(t modeltest.Target) ollama.Config {
+	return ollama.Config{Config: wire.Config{Info: t.Info, BaseURL: t.URL, Key: t.Key, Credential: "THE_KEY", Params: t.Params, HTTP: t.HTTP}}
+}
+
+func open(t modeltest.Target) (model.Chat, error) { return ollama.New(config(t)) }
+
+func line(message, more object) string {
+	o := object{"model": "x", "created_at": "2026-02-03T04:05:06Z", "done": false}
+	if message != nil {
+		message["role"] = "assistant"
+		o["message"] = message
+	}
+	for k, v := range more {
+		o[k] = v
+	}
+	return modeltest.JSON(o) + "\n"
+}
+
+func calls(a modeltest.Answer) []object {
+	var list []object
+	for _, c := range a.Calls { // without ids, as older versions answer
+		list = append(list, object{"function": object{"name": c.Name, "arguments": wire.Arguments(c.Arguments)}})
+	}
+	return list
+}
+
+func done(a modeltest.Answer) object {
+	reason := "stop"
+	if a.Length {
+		reason = "length"
+	}
+	return object{"done": true, "done_reason": reason, "prompt_eval_count": a.Input, "eval_count": a.Output, "total_duration": 5}
+}
+
+func whole(a modeltest.Answer) string {
+	return line(object{"content": strings.Join(a.Pieces, ""), "tool_calls": calls(a)}, done(a))
+}
+
+func stream(a modeltest.Answer) []string {
+	var records []string
+	if a.Thoughts != "" {
+		records = append(records, line(object{"content": "", "thinking": a.Thoughts}, nil))
+	}
+	for _, p := range a.Pieces {
+		records = append(records, line(object{"content": p}, nil))
+	}
+	for _, c := range calls(a) {
+		records = append(records, line(object{"content": "", "tool_calls": []object{c}}, nil))
+	}
+	return append(records, line(object{"content": ""}, done(a)))
+}
+
+func heard(t testing.TB, r modeltest.Request) modeltest.Heard {
+	if r.Path != "/api/chat" {
+		t.Errorf("called %s", r.Path)
+	}
+	options, _ := r.Body["options"].(object)
+	h := modeltest.Heard{Key: strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), Temperature: options["temperature"], MaxTokens: options["num_predict"]}
+	h.Model, _ = r.Body["model"].(string)
+	h.Stream = r.Body["stream"].(bool) // left out it would mean yes
+	for _, m := range r.Body["messages"].([]any) {
+		m := m.(object)
+		switch m["role"] {
+		case "system":
+			h.System = m["content"].(string)
+			continue
+		case "tool":
+			h.Said = append(h.Said, fmt.Sprint("result of ", m["tool_name"], ": ", m["content"]))
+			continue
+		}
+		h.Said = append(h.Said, fmt.Sprint(m["role"], ": ", m["content"]))
+		list, _ := m["tool_calls"].([]any)
+		for _, c := range list {
+			f := c.(object)["function"].(object)
+			h.Said = append(h.Said, fmt.Sprint(m["role"], " calls ", f["name"], " ", modeltest.JSON(f["arguments"])))
+		}
+	}
+	tools, _ := r.Body["tools"].([]any)
+	for _, tool := range tools {
+		f := tool.(object)["function"].(object)
+		var arguments []string
+		for name := range f["parameters"].(object)["properties"].(object) {
+			arguments = append(arguments, name)
+		}
+		h.Tools = append(h.Tools, fmt.Sprint(f["name"], "(", strings.Join(arguments, ","), ")"))
+	}
+	return h
+}
+
+func TestContract(t *testing.T) {
+	modeltest.Run(t, modeltest.Wire{
+		Open: open, Whole: whole, Stream: stream, Closing: 1, Kind: "application/x-ndjson", Heard: heard, Thoughts: true,
+		Fault:  func(_ int, message string) string { return modeltest.JSON(object{"error": message}) },
+		Broken: modeltest.JSON(object{"error": "it broke"}) + "\n",
+	})
+}
+
+// TestOptions: parameters go where Ollama looks for them, and the declared
+// window is asked for: unasked, Ollama takes 4,096 tokens and cuts the rest off.
+func TestOptions(t *testing.T) {
+	s := modeltest.Serve(t, modeltest.Says(200, "application/json", whole(modeltest.Answer{Pieces: []string{"Yes."}})))
+	cfg := config(modeltest.Target{Info: model.Info{ID: "m", Name: "llama3.2"}, URL: s.URL, HTTP: s.Client(), Params: map[string]any{
+		"top_p": 0.5, "keep_alive": "5m", "think": false, "options": map[string]any{"seed": 7}}})
+	cfg.ContextWindow = 32768
+	m, err := ollama.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	picture := chat.Message{Role: chat.User, Blocks: []chat.Block{{Type: "text", Text: "What is it?"}, {Type: "image", Data: []byte("PNG")}}}
+	req := model.Request{Messages: []chat.Message{picture}, Schema: &model.Schema{Name: "thing", JSON: []byte(`{"type":"object"}`)}}
+	if _, err := model.Call(t.Context(), m, req, nil); err != nil {
+		t.Fatal(err)
+	}
+	want := object{"model": "llama3.2", "stream": false, "keep_alive": "5m", "think": false, "format": object{"type": "object"},
+		"options":  object{"num_ctx": 32768.0, "top_p": 0.5, "seed": 7.0},
+		"messages": []any{object{"role": "user", "content": "What is it?", "images": []any{"UE5H"}}}}
+	if d := cmp.Diff(want, s.Requests()[0].Body); d != "" {
+		t.Error(d)
+	}
+	req.Messages[0].Blocks[1] = chat.Block{Type: "image", Text: "https://a.example/b.png"}
+	if _, err := model.Call(t.Context(), m, req, nil); err == nil || !strings.Contains(err.Error(), "an image must be given as bytes, not as an address") {
+		t.Errorf("got %v", err)
+	}
+}

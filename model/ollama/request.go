@@ -1,0 +1,129 @@
+package ollama
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/model/internal/wire"
+)
+
+// message is a message as it is sent.
+type message struct {
+	Role       chat.Role `json:"role"`
+	Content    string    `json:"content"`
+	Images     [][]byte  `json:"images,omitempty"` // base64 in JSON
+	ToolCalls  []request `json:"tool_calls,omitempty"`
+	ToolName   string    `json:"tool_name,omitempty"` // of a tool's result
+	ToolCallID string    `json:"tool_call_id,omitempty"`
+}
+
+// request is a tool call.
+type request struct {
+	ID       string `json:"id,omitempty"`
+	Function struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"` // an object
+	} `json:"function"`
+}
+
+// function is a tool as Ollama writes it.
+type function struct {
+	Type     string `json:"type"` // always function
+	Function struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description,omitempty"`
+		Parameters  json.RawMessage `json:"parameters"`
+	} `json:"function"`
+}
+
+// beside are the parameters that stand beside the options, not among them.
+func beside(name string) bool {
+	switch name {
+	case "format", "keep_alive", "logprobs", "think", "top_logprobs", "truncate":
+		return true
+	}
+	return false
+}
+
+// body is a request. Inference parameters are options to Ollama, but for those
+// that it takes beside them; max_tokens is understood by its usual name.
+func (c *Client) body(req model.Request) (map[string]any, error) {
+	fields, options := map[string]any{}, map[string]any{}
+	if c.window > 0 {
+		options["num_ctx"] = c.window
+	}
+	for name, raw := range c.Encoded {
+		switch {
+		case name == "options":
+			if err := json.Unmarshal(raw, &options); err != nil {
+				return nil, fmt.Errorf("inference_params: options must be a map")
+			}
+		case beside(name):
+			fields[name] = raw
+		case name == "max_tokens", name == "max_completion_tokens":
+			options["num_predict"] = raw
+		default:
+			options[name] = raw
+		}
+	}
+	if len(options) > 0 {
+		fields["options"] = options
+	}
+	messages, err := messagesOf(req.Messages)
+	if err != nil {
+		return nil, err
+	}
+	fields["model"], fields["messages"], fields["stream"] = c.Info().Name, messages, req.Stream
+	if len(req.Tools) > 0 {
+		fields["tools"] = functions(req.Tools)
+	}
+	if _, set := fields["format"]; req.Schema != nil && !set {
+		fields["format"] = req.Schema.JSON
+	}
+	return fields, nil
+}
+
+func functions(tools []model.Tool) []function {
+	list := make([]function, len(tools))
+	for i, t := range tools {
+		f := &list[i]
+		f.Type, f.Function.Name, f.Function.Description, f.Function.Parameters = "function", t.Name, t.Description, t.Parameters
+		if len(t.Parameters) == 0 {
+			f.Function.Parameters = json.RawMessage(wire.EmptySchema)
+		}
+	}
+	return list
+}
+
+func messagesOf(list []chat.Message) ([]message, error) {
+	names := map[string]string{} // of the tools behind the calls
+	messages := make([]message, len(list))
+	for i, m := range list {
+		to := &messages[i]
+		to.Role, to.ToolCallID, to.ToolName = wire.Speaker(m.Role), m.ToolCallID, names[m.ToolCallID]
+		var texts []string
+		for _, b := range m.Blocks {
+			switch {
+			case b.Type == "image" && b.Media():
+				to.Images = append(to.Images, b.Data)
+			case b.Type == "image":
+				return nil, fmt.Errorf("an image must be given as bytes, not as an address")
+			case b.Media(), b.Type == "audio", b.Type == "video", b.Type == "file", b.Type == "bytes":
+				return nil, wire.NoPlace(b, "ollama")
+			case b.Text != "":
+				texts = append(texts, b.Text)
+			}
+		}
+		to.Content = strings.Join(texts, "\n")
+		for _, call := range m.ToolCalls {
+			names[call.ID] = call.Name
+			r := request{ID: call.ID}
+			r.Function.Name, r.Function.Arguments = call.Name, wire.Arguments(call.Arguments)
+			to.ToolCalls = append(to.ToolCalls, r)
+		}
+	}
+	return messages, nil
+}

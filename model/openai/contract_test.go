@@ -1,0 +1,157 @@
+package openai_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/model/modeltest"
+	"github.com/qtype-dev/qtype/model/openai"
+)
+
+type object = map[string]any
+
+func contractConfig(t modeltest.Target) openai.Config {
+	if strings.HasPrefix(t.URL, "http://127.") {
+		t.URL += "/v1"
+	}
+	return openai.Config{Info: t.Info, BaseURL: t.URL, Key: t.Key, Credential: "THE_KEY", Params: t.Params, HTTP: t.HTTP}
+}
+
+func finishOf(a modeltest.Answer) string {
+	switch {
+	case a.Length:
+		return "length"
+	case len(a.Calls) > 0:
+		return "tool_calls"
+	}
+	return "stop"
+}
+
+func usageOf(a modeltest.Answer) object {
+	return object{"prompt_tokens": a.Input, "completion_tokens": a.Output, "total_tokens": a.Input + a.Output}
+}
+
+func wholeAnswer(a modeltest.Answer) string {
+	message := object{"role": "assistant", "content": strings.Join(a.Pieces, "")}
+	var calls []object
+	for _, c := range a.Calls {
+		calls = append(calls, object{"id": c.ID, "type": "function", "function": object{"name": c.Name, "arguments": c.Arguments}})
+	}
+	if calls != nil {
+		message["tool_calls"] = calls
+	}
+	return modeltest.JSON(object{"object": "chat.completion", "choices": []object{{"index": 0, "message": message, "finish_reason": finishOf(a)}}, "usage": usageOf(a)})
+}
+
+func streamedAnswer(a modeltest.Answer) []string {
+	var records []string
+	add := func(delta object, finish any) {
+		records = append(records, "data: "+modeltest.JSON(object{"choices": []object{{"index": 0, "delta": delta, "finish_reason": finish}}})+"\n\n")
+	}
+	if a.Thoughts != "" {
+		add(object{"reasoning_content": a.Thoughts}, nil)
+	}
+	for _, p := range a.Pieces {
+		add(object{"content": p}, nil)
+	}
+	for i, c := range a.Calls {
+		add(object{"tool_calls": []object{{"index": i, "id": c.ID, "type": "function", "function": object{"name": c.Name, "arguments": ""}}}}, nil)
+	}
+	for i, c := range a.Calls { // interleaved
+		add(object{"tool_calls": []object{{"index": i, "function": object{"arguments": c.Arguments}}}}, nil)
+	}
+	add(object{}, finishOf(a))
+	return append(records, "data: "+modeltest.JSON(object{"choices": []any{}, "usage": usageOf(a)})+"\n\n", "data: [DONE]\n\n")
+}
+
+func heardBy(t testing.TB, r modeltest.Request) modeltest.Heard {
+	if r.Path != "/v1/chat/completions" {
+		t.Errorf("called %s", r.Path)
+	}
+	h := modeltest.Heard{Key: strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), Temperature: r.Body["temperature"], MaxTokens: r.Body["max_tokens"]}
+	h.Model, _ = r.Body["model"].(string)
+	h.Stream, _ = r.Body["stream"].(bool)
+	names := map[any]any{}
+	for _, m := range r.Body["messages"].([]any) {
+		m := m.(object)
+		switch m["role"] {
+		case "system":
+			h.System = m["content"].(string)
+			continue
+		case "tool":
+			h.Said = append(h.Said, fmt.Sprint("result of ", names[m["tool_call_id"]], ": ", m["content"]))
+			continue
+		}
+		h.Said = append(h.Said, fmt.Sprint(m["role"], ": ", m["content"]))
+		calls, _ := m["tool_calls"].([]any)
+		for _, c := range calls {
+			f := c.(object)["function"].(object)
+			names[c.(object)["id"]] = f["name"]
+			h.Said = append(h.Said, fmt.Sprint(m["role"], " calls ", f["name"], " ", f["arguments"]))
+		}
+	}
+	tools, _ := r.Body["tools"].([]any)
+	for _, tool := range tools {
+		f := tool.(object)["function"].(object)
+		var arguments []string
+		if schema, ok := f["parameters"].(object); ok {
+			for name := range schema["properties"].(object) {
+				arguments = append(arguments, name)
+			}
+		}
+		h.Tools = append(h.Tools, fmt.Sprint(f["name"], "(", strings.Join(arguments, ","), ")"))
+	}
+	return h
+}
+
+func TestContract(t *testing.T) {
+	wire := modeltest.Wire{
+		Open:  func(t modeltest.Target) (model.Chat, error) { return openai.New(contractConfig(t)) },
+		Whole: wholeAnswer, Stream: streamedAnswer, Closing: 3, Kind: "text/event-stream", Heard: heardBy, Thoughts: true,
+		Fault: func(status int, message string) string {
+			return modeltest.JSON(object{"error": object{"message": message, "type": "some_error", "param": nil, "code": status}})
+		},
+		Broken: "data: " + modeltest.JSON(object{"error": object{"message": "it broke", "type": "server_error"}}) + "\n\n",
+	}
+	t.Run("openai", func(t *testing.T) { modeltest.Run(t, wire) })
+	wire.Open = func(t modeltest.Target) (model.Chat, error) { return openai.NewMistral(contractConfig(t)) }
+	wire.Fault = func(status int, message string) string { // its own form
+		return modeltest.JSON(object{"object": "error", "message": message, "type": "some_error", "param": nil, "code": fmt.Sprint(status, "0")})
+	}
+	t.Run("mistral", func(t *testing.T) { modeltest.Run(t, wire) })
+}
+
+// TestWhatMistralRefuses is not sent to it: names, options of streams, roles and
+// ids that are not its own.
+func TestWhatMistralRefuses(t *testing.T) {
+	s := modeltest.Serve(t, modeltest.Says(200, "application/json", `{"choices":[{"message":{"content":"Once"},"finish_reason":"model_length"}]}`))
+	m, err := openai.NewMistral(contractConfig(modeltest.Target{Info: model.Info{ID: "m"}, URL: s.URL, HTTP: s.Client()}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := chat.Text(chat.User, "x")
+	said.Name = "ada"
+	req := model.Request{Stream: true, Messages: []chat.Message{chat.Text(chat.Developer, "d"), said,
+		{Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: "call_0123456789", Name: "f", Arguments: "{}"}, {ID: "aBc123XyZ", Name: "g", Arguments: "{}"}}},
+		{Role: chat.Tool, ToolCallID: "call_0123456789", Blocks: []chat.Block{{Type: "text", Text: "r"}}}}}
+	got, err := model.Call(t.Context(), m, req, nil)
+	if err != nil || got.Finish != "length" {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	body := s.Requests()[0].Body
+	messages := body["messages"].([]any)
+	calls := messages[2].(object)["tool_calls"].([]any)
+	first, second := calls[0].(object)["id"].(string), calls[1].(object)["id"]
+	if len(first) != 9 || strings.Trim(first, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789") != "" || second != "aBc123XyZ" || messages[3].(object)["tool_call_id"] != first {
+		t.Errorf("ids: %v", messages[2:])
+	}
+	if _, named := messages[1].(object)["name"]; named || body["stream_options"] != nil || messages[0].(object)["role"] != "system" {
+		t.Errorf("sent %v", body)
+	}
+	if req.Messages[2].ToolCalls[0].ID != "call_0123456789" {
+		t.Error("the caller's message was changed")
+	}
+}
