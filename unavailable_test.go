@@ -45,10 +45,10 @@ func TestWhatCannotRunYetSaysSo(t *testing.T) {
 		agent = "type: Agent, outputs: [answer], model: writer, memory: recent, tools: [help]"
 	)
 	for want, text := range map[string]string{
-		"app.qtype.yaml:6:31: model writer: provider ollama": strings.Replace(notYet("", "", tool, "", agent, ""), "provider: mock", "provider: ollama, model_id: llama3.2", 1),
+		"app.qtype.yaml:6:31: model writer: provider aws-bedrock": strings.Replace(notYet("", "", tool, "", agent, ""), "provider: mock", "provider: aws-bedrock, model_id: nova", 1),
 	} {
 		t.Run(want, func(t *testing.T) {
-			text = strings.ReplaceAll(text, "provider: ollama, model_id: llama3.2, rules: [{text: Good morning.}]", "provider: ollama, model_id: llama3.2")
+			text = strings.ReplaceAll(text, "provider: aws-bedrock, model_id: nova, rules: [{text: Good morning.}]", "provider: aws-bedrock, model_id: nova")
 			path := write(t, text)
 			if _, faults := qtype.Check(t.Context(), path); faults.Err() != nil {
 				t.Fatalf("the document is not valid: %v", faults.Err())

@@ -6,6 +6,7 @@
 //	bench w1 FILE               messages of FILE (JSON lines) into a token window of 4,000, a token being four characters
 //	bench w1bpe FILE            the same with the tokens of o200k_base
 //	bench w2 FILE               20 messages to each of 10,000 sessions, message windows of 10
+//	bench w2store FILE ADDRESS SESSIONS   the same in a store, such as sqlite:PATH, by 64 goroutines
 //	bench bpe-count FILE        tokens of each message of FILE (JSON lines), by o200k_base
 //	bench w3 FILE OUT WORKERS   rows of FILE (JSON lines) through five steps, a line of OUT each
 //	bench w4 FILE N             FILE, a document, read and checked N times
@@ -37,6 +38,7 @@ func workloads() map[string]workload {
 		"w1bpe":     {"FILE", false, windowByTokens},
 		"bpe-count": {"FILE", false, countTokens},
 		"w2":        {"FILE", false, manySessions},
+		"w2store":   {"FILE ADDRESS SESSIONS", false, storedSessions},
 		"w3":        {"FILE OUT WORKERS", true, runRows},
 		"w4":        {"FILE N", true, checkFile},
 		"w6":        {"ADDR", true, notYet},

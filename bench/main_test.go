@@ -56,3 +56,16 @@ func TestTokensOfMessages(t *testing.T) {
 		t.Errorf("a broken line is told as %v", err)
 	}
 }
+
+// TestSessions: the workload comes to the same in every store.
+func TestSessions(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "messages.jsonl")
+	if err := os.WriteFile(file, []byte(`{"role":"user","content":"hello world"}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, address := range []string{"memory:", "sqlite:" + filepath.Join(t.TempDir(), "memory.db")} {
+		if err := start([]string{"w2store", file, address, "3"}); err != nil {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}

@@ -2,12 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"strconv"
-	"sync"
-	"time"
 
 	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/memory"
@@ -127,90 +124,4 @@ func readChat(path string) ([]chat.Message, error) {
 		msgs[i] = m
 	}
 	return msgs, nil
-}
-
-// The size of the workload W2.
-const (
-	sessions     = 10_000
-	ofOneSession = 20 // messages
-	keptMessages = 10 // in a window
-	talkers      = 2  // goroutines, each with half of the sessions
-)
-
-// manySessions is the workload W2: message i of every session comes before
-// message i+1 of any, and the window is read after each.
-func manySessions(arguments []string) error {
-	pool, err := readMessages(arguments[0])
-	if err != nil {
-		return err
-	}
-	m, err := memory.New(memory.Config{ID: "w2", Policy: spec.PolicyMessageWindow, MaxMessages: keptMessages,
-		Counter: contents{letters{}, func(n int) int { return n / 4 }}}, memory.NewInProcessWindows())
-	if err != nil {
-		return err
-	}
-	all := make([]*memory.Session, sessions)
-	for i := range all {
-		all[i] = m.Session("s" + strconv.Itoa(i))
-	}
-	began, cpu := time.Now(), cpuTime()
-	sum, err := talk(all, pool)
-	if err != nil {
-		return err
-	}
-	wall := time.Since(began)
-	cpu = cpuTime() - cpu
-	chars := 0
-	var buffer memory.Buffer
-	for _, one := range all {
-		window, err := one.Messages(context.Background(), &buffer)
-		if err != nil {
-			return err
-		}
-		chars += characters(window)
-	}
-	each := 1 / float64(sessions*ofOneSession)
-	return json.NewEncoder(os.Stdout).Encode(figures{Wall: float64(wall) * each, CPU: float64(cpu) * each,
-		Check: fmt.Sprintf("sum=%d chars=%d", sum, chars)})
-}
-
-// talk lets the talkers speak and answers the sum of the windows' sizes.
-func talk(all []*memory.Session, pool []message) (int, error) {
-	sums, errs := make([]int, talkers), make([]error, talkers)
-	var wg sync.WaitGroup
-	for one := range talkers {
-		wg.Go(func() { sums[one], errs[one] = speak(all, pool, one) })
-	}
-	wg.Wait()
-	sum := 0
-	for i, err := range errs {
-		if err != nil {
-			return 0, err
-		}
-		sum += sums[i]
-	}
-	return sum, nil
-}
-
-func speak(all []*memory.Session, pool []message, one int) (sum int, err error) {
-	ctx := context.Background()
-	var buffer memory.Buffer
-	for i := range ofOneSession {
-		role := chat.User
-		if i%2 == 1 {
-			role = chat.Assistant
-		}
-		for s := one; s < len(all); s += talkers {
-			text := all[s].ID() + " m" + strconv.Itoa(i) + " " + pool[(s*ofOneSession+i)%len(pool)].Content
-			if err := all[s].Say(ctx, role, text); err != nil {
-				return 0, err
-			}
-			window, err := all[s].Messages(ctx, &buffer)
-			if err != nil {
-				return 0, err
-			}
-			sum += len(window)
-		}
-	}
-	return sum, nil
 }

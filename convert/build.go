@@ -6,9 +6,6 @@ import (
 	"strings"
 )
 
-// mostRounds is how often a circle of states is gone through at most.
-const mostRounds = 100
-
 // build makes the document, for a look or for good.
 func (w *workflow) build() {
 	w.ids = &names{taken: map[string]bool{}}
@@ -212,7 +209,7 @@ func (w *workflow) write(name string, of *shape, at *node) string {
 
 // local is a variable of the translation's own.
 func (w *workflow) local(name string, of *shape) string {
-	id := strings.NewReplacer("-", "_", ".", "_").Replace(w.ids.id(name, "value"))
+	id := w.ids.id(strings.NewReplacer("-", "_", ".", "_").Replace(slug(name)), "value")
 	w.locals[id] = of
 	return id
 }
@@ -389,97 +386,4 @@ func (w *workflow) end() *flow {
 		w.idle(w.parts.end)
 	}
 	return w.parts.end
-}
-
-// circle writes states that lead back to each other: a Loop over a flow that runs
-// the state whose turn it is and says which one is next.
-func (w *workflow) circle(s *state, f *flow) {
-	next := w.local("next_state", &shape{sort: isText, declared: true})
-	w.handed[next] = true
-	var members []*state
-	for _, m := range w.states {
-		if w.loops[m] == w.loops[s] {
-			members = append(members, m)
-		}
-	}
-	if len(members) > 1 {
-		w.reads = nil
-		w.assign(f, s.name+"_enter", next, quoted(s.name))
-	}
-	body := w.round(s, members, next)
-	var inside []string
-	for _, m := range members {
-		inside = append(inside, quoted(m.name))
-	}
-	loop := w.head("Loop", s.name+"_loop").set("flow", body.id).
-		set("until", formula(fmt.Sprintf("not (%s in [%s])", next, strings.Join(inside, ", ")))).
-		set("max_iterations", mostRounds).note("The workflow has no limit; a loop needs one.")
-	w.chosen(s.n, "the states %s lead back to each other; the loop ends after %d rounds at the latest", stateNames(members), mostRounds)
-	w.push(f, &step{block: loop, reads: []string{next}, calls: []*flow{body}, loops: true})
-	w.leave(s, members, next, f)
-}
-
-// leave goes on behind a circle.
-func (w *workflow) leave(s *state, members []*state, next string, f *flow) {
-	var cases []*block
-	sw := &step{reads: []string{next}}
-	for _, to := range w.states {
-		leads := slices.ContainsFunc(members, func(m *state) bool { return slices.Contains(m.successors(), to) })
-		if !leads || slices.Contains(members, to) {
-			continue
-		}
-		cases = append(cases, w.oneCase(next+" == "+quoted(to.name), w.flow(to)))
-		sw.calls = append(sw.calls, w.flow(to))
-	}
-	if len(cases) > 0 {
-		sw.block = w.head("Switch", s.name+"_leave").set("cases", cases)
-		w.push(f, sw)
-	}
-}
-
-// round is the flow of one time through a circle: the state whose turn it is.
-func (w *workflow) round(s *state, members []*state, next string) *flow {
-	var cases []*block
-	sw := &step{reads: []string{next}}
-	for _, m := range members {
-		one := w.newFlow(m.name)
-		w.state(m, one)
-		w.successor(m, next, one)
-		cases = append(cases, w.oneCase(next+" == "+quoted(m.name), one))
-		sw.calls = append(sw.calls, one)
-	}
-	if len(members) == 1 {
-		return sw.calls[0]
-	}
-	body := w.newFlow(s.name + "_round")
-	sw.block = w.head("Switch", s.name+"_turn").set("cases", cases)
-	w.push(body, sw)
-	return body
-}
-
-// successor says which state is next; an empty name is the end.
-func (w *workflow) successor(m *state, next string, f *flow) {
-	name := func(t target) string {
-		if t.to == nil {
-			return `""`
-		}
-		return quoted(t.to.name)
-	}
-	text := name(m.next)
-	var reads []string
-	for _, o := range slices.Backward(m.cases) {
-		when, _ := w.condition(m, o)
-		reads = append(reads, w.reads...)
-		text = fmt.Sprintf("(%s) ? %s : %s", when, name(o.to), text)
-	}
-	w.reads = reads
-	w.assign(f, m.name+"_then", next, text)
-}
-
-func stateNames(all []*state) string {
-	var names []string
-	for _, s := range all {
-		names = append(names, s.name)
-	}
-	return strings.Join(names, ", ")
 }

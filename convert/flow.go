@@ -219,24 +219,6 @@ func (f *flow) vain(i int, id string) bool {
 	return false
 }
 
-// doubtful finds the variables that are read where they may not be set; sure are
-// those that are set where the flow is called.
-func (f *flow) doubtful(sure set) set {
-	found, now := set{}, maps.Clone(sure)
-	for _, s := range f.steps {
-		for _, id := range s.reads {
-			if !now[id] {
-				found.add(id)
-			}
-		}
-		for _, c := range s.calls {
-			found.add(c.doubtful(now).sorted()...)
-		}
-		now.add(s.certain().sorted()...)
-	}
-	return found
-}
-
 // declared is the flow in the document.
 func (f *flow) declared() *block {
 	b := new(block).set("id", f.id)

@@ -98,12 +98,16 @@ func (t *jq) call(f *gojq.Func, dot *code) (*code, error) {
 
 // list is a list made of the input.
 func (x *call) list(format string) *code {
-	return &code{text: fmt.Sprintf(format, x.in.text), prec: precAtom, of: &shape{sort: isList, declared: true, elem: x.in.of.elem}}
+	text := x.in.text
+	if x.in.null { // sort and its like take null for an empty list, jq fails, as map does
+		text = "map(" + text + ", #)"
+	}
+	return &code{text: fmt.Sprintf(format, text), prec: precAtom, of: &shape{sort: isList, declared: true, elem: x.in.of.elem}}
 }
 
-// argument is one text argument.
-func (t *jq) argument(x *call, i int) (*code, error) {
-	c, err := t.plainValue(x.Args[i], x.dot)
+// argument is the first argument, a text.
+func (t *jq) argument(x *call) (*code, error) {
+	c, err := t.plainValue(x.Args[0], x.dot)
 	if err == nil && (!c.is(isText) || c.null) {
 		return nil, untranslatable(x.Name, "the argument of %s is not a text for certain", x.Name)
 	}
@@ -169,18 +173,18 @@ func (t *jq) typeName(x *call) (*code, error) {
 // words translates a function of two texts that is an operator.
 func words(operator string) func(*jq, *call) (*code, error) {
 	return func(t *jq, x *call) (*code, error) {
-		arg, err := t.argument(x, 0)
+		arg, err := t.argument(x)
 		if err != nil {
 			return nil, err
 		}
-		return made(isBool, precCompare, "%s %s %s", x.in.wrap(precAdd), operator, arg.wrap(precAdd)), nil
+		return made(isBool, precCompare, "%s %s %s", x.in.sure(), operator, arg.wrap(precAdd)), nil
 	}
 }
 
 // trimmed translates a function that takes a text away at an end.
 func trimmed(function string) func(*jq, *call) (*code, error) {
 	return func(t *jq, x *call) (*code, error) {
-		arg, err := t.argument(x, 0)
+		arg, err := t.argument(x)
 		if err != nil {
 			return nil, err
 		}
@@ -222,7 +226,7 @@ func (t *jq) contains(x *call) (*code, error) {
 	if !x.in.is(isText) || !arg.is(isText) || arg.null {
 		return nil, untranslatable("contains", "contains looks for %s in %s", arg.of.sort.noun(), x.in.of.sort.noun())
 	}
-	return made(isBool, precCompare, "%s contains %s", x.in.wrap(precAdd), arg.wrap(precAdd)), nil
+	return made(isBool, precCompare, "%s contains %s", x.in.sure(), arg.wrap(precAdd)), nil
 }
 
 // textElement is what a list's elements are of which a text is looked for.
@@ -274,11 +278,11 @@ func (t *jq) test(x *call) (*code, error) {
 	if _, err := regexp.Compile(pattern); err != nil {
 		return nil, untranslatable("test", "the pattern %s cannot be used: it is not in the syntax RE2", strconv.Quote(pattern))
 	}
-	return made(isBool, precCompare, "%s matches %s", x.in.wrap(precAdd), quoted(pattern)), nil
+	return made(isBool, precCompare, "%s matches %s", x.in.sure(), quoted(pattern)), nil
 }
 
 func (t *jq) split(x *call) (*code, error) {
-	sep, err := t.argument(x, 0)
+	sep, err := t.argument(x)
 	if err != nil {
 		return nil, err
 	}
@@ -290,7 +294,7 @@ func (t *jq) split(x *call) (*code, error) {
 // join translates join, which writes numbers and truth values as they are and
 // null as nothing.
 func (t *jq) join(x *call) (*code, error) {
-	sep, err := t.argument(x, 0)
+	sep, err := t.argument(x)
 	if err != nil {
 		return nil, err
 	}
@@ -311,117 +315,4 @@ func (t *jq) join(x *call) (*code, error) {
 		return nil, untranslatable("join", "join works on texts and numbers, and these are %ss", strings.TrimPrefix(elem.sort.noun(), "a "))
 	}
 	return made(isText, precAtom, "join(%s, %s)", texts, sep.text), nil
-}
-
-func (t *jq) mapping(x *call) (*code, error) {
-	c, err := t.forEach(&code{text: x.in.text, prec: precAtom, of: x.in.of, stream: true, depth: x.in.depth}, x.Args[0])
-	if err == nil {
-		c = &code{text: c.text, prec: precAtom, of: c.of}
-	}
-	return c, err
-}
-
-// quantifier translates any and all: of a list, by a condition, of a stream.
-func quantifier(name string) func(*jq, *call) (*code, error) {
-	return func(t *jq, x *call) (*code, error) {
-		in, condition := x.in, &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeIdentity}}
-		switch len(x.Args) {
-		case 2:
-			stream, err := t.query(x.Args[0], x.dot)
-			if err != nil {
-				return nil, err
-			}
-			if !stream.stream {
-				return nil, untranslatable(name, "%s goes through %s, which is one value", name, x.Args[0])
-			}
-			in, condition = stream, x.Args[1]
-		case 1:
-			condition = x.Args[0]
-		}
-		if !in.is(isList) {
-			return nil, untranslatable(name, "%s works on a list, and this is %s", name, in.of.sort.noun())
-		}
-		cond, err := t.condition(condition, in)
-		if err != nil {
-			return nil, err
-		}
-		return made(isBool, precAtom, "%s(%s, %s)", name, in.text, cond), nil
-	}
-}
-
-// element translates first and last: null where the list is empty or null.
-func element(n string) func(*jq, *call) (*code, error) {
-	return func(_ *jq, x *call) (*code, error) {
-		return &code{text: x.in.getAt(n), prec: precAtom, of: x.in.of.elem, null: true}, nil
-	}
-}
-
-func (t *jq) add(x *call) (*code, error) {
-	elem := x.in.of.elem
-	if elem.sort == unknown && !elem.declared {
-		elem.sort = isNumber
-	}
-	text := ""
-	switch {
-	case elem.optional:
-	case elem.sort == isText:
-		text = "join(%s, \"\")"
-	case elem.sort == isInt || elem.sort == isNumber:
-		text = "sum(%s)"
-	}
-	if text == "" {
-		return nil, untranslatable("add", "add sums up values that may be null or are neither numbers nor texts")
-	}
-	of := *elem
-	of.optional = true
-	return &code{text: fmt.Sprintf("len(%s) == 0 ? nil : "+text, x.in.text, x.in.text), prec: precIf, of: &of, null: true}, nil
-}
-
-// ordered tells whether the elements of a list can be put in order.
-func ordered(elem *shape) bool {
-	if elem.sort == unknown && !elem.declared {
-		elem.sort = isNumber
-	}
-	return !elem.optional && (elem.sort == isInt || elem.sort == isNumber || elem.sort == isText)
-}
-
-func extreme(name string) func(*jq, *call) (*code, error) {
-	return func(_ *jq, x *call) (*code, error) {
-		if !ordered(x.in.of.elem) || x.in.of.elem.sort == isText {
-			return nil, untranslatable(name, "%s looks at values that are no numbers", name)
-		}
-		of := *x.in.of.elem
-		of.optional = true
-		return &code{text: fmt.Sprintf("len(%s) == 0 ? nil : %s(%s)", x.in.text, name, x.in.text), prec: precIf, of: &of, null: true}, nil
-	}
-}
-
-func sorted(format string) func(*jq, *call) (*code, error) {
-	return func(_ *jq, x *call) (*code, error) {
-		if !ordered(x.in.of.elem) {
-			return nil, untranslatable(x.Name, "%s puts values in order that are neither numbers nor texts", x.Name)
-		}
-		return x.list(format), nil
-	}
-}
-
-func rounded(name string) func(*jq, *call) (*code, error) {
-	return func(_ *jq, x *call) (*code, error) {
-		if x.in.null {
-			return nil, untranslatable(name, "%s works on a number that may be null", name)
-		}
-		return made(isNumber, precAtom, "%s(%s)", name, x.in.text), nil
-	}
-}
-
-// cased translates ascii_downcase and ascii_upcase, which leave all other letters
-// alone. The functions of expressions change those, too, so they see only single
-// letters that are in the range.
-func cased(name, letters string) func(*jq, *call) (*code, error) {
-	return func(_ *jq, x *call) (*code, error) {
-		if x.in.null {
-			return nil, untranslatable(x.Name, "%s works on a text that may be null", x.Name)
-		}
-		return made(isText, precAtom, `join(map(split(%s, ""), # matches "[%s]" ? %s(#) : #), "")`, x.in.text, letters, name), nil
-	}
 }

@@ -119,32 +119,37 @@ func (t *jq) order(op gojq.Operator, a, b *code) (*code, error) {
 	case a.of.sort != isText && numeric(a.of.sort) != isNumber:
 		return nil, untranslatable(sign, "%s compares values that are neither numbers nor texts", sign)
 	}
+	return compared(op, a, b), nil
+}
+
+// compared puts two numbers or texts beside each other, null below all else.
+func compared(op gojq.Operator, a, b *code) *code {
 	x, y := a.wrap(precAdd), b.wrap(precAdd)
-	core := fmt.Sprintf("%s %s %s", x, sign, y)
+	core := fmt.Sprintf("%s %s %s", x, op, y)
 	if op == gojq.OpLt || op == gojq.OpGe { // the mirror image: y > x, y <= x
 		x, y, a, b = y, x, b, a
 	}
 	switch {
 	case !a.null && !b.null:
-		return made(isBool, precCompare, "%s", core), nil
+		return made(isBool, precCompare, "%s", core)
 	case op == gojq.OpGt || op == gojq.OpLt: // x greater than y
 		if b.null {
 			core = fmt.Sprintf("%s == nil or %s", y, core)
 		}
 		if a.null && b.null {
-			return made(isBool, precAnd, "%s != nil and (%s)", x, core), nil
+			return made(isBool, precAnd, "%s != nil and (%s)", x, core)
 		}
 		if a.null {
-			return made(isBool, precAnd, "%s != nil and %s", x, core), nil
+			return made(isBool, precAnd, "%s != nil and %s", x, core)
 		}
-		return made(isBool, precOr, "%s", core), nil
+		return made(isBool, precOr, "%s", core)
 	case b.null: // x at most y
 		core = fmt.Sprintf("%s != nil and %s", y, core)
 		if !a.null {
-			return made(isBool, precAnd, "%s", core), nil
+			return made(isBool, precAnd, "%s", core)
 		}
 	}
-	return made(isBool, precOr, "%s == nil or %s", x, core), nil
+	return made(isBool, precOr, "%s == nil or %s", x, core)
 }
 
 // plus translates +, which adds numbers, texts and lists and has null as its zero.

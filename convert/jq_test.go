@@ -49,7 +49,7 @@ func drawn(t *rapid.T, s *shape) any {
 	}
 	switch s.sort {
 	case isText:
-		return rapid.OneOf(rapid.SampledFrom([]string{"", "a", "b", "ab", "Ab,Z", "é", "x y", "12", "true", "ÄÖ z", "A\"\\\n"}), rapid.StringOf(rapid.Rune().Filter(func(r rune) bool { return r != 0x7f }))).Draw(t, "text")
+		return rapid.OneOf(rapid.SampledFrom([]string{"", "a", "b", "ab", "Ab,Z", "é", "x y", "12", "true", "ÄÖ z", "A\"\\\n"}), rapid.StringOf(rapid.Rune().Filter(func(r rune) bool { return r >= 0x20 && r != 0x7f }))).Draw(t, "text")
 	case isInt:
 		return rapid.IntRange(-5, 5).Draw(t, "int")
 	case isNumber:
@@ -69,9 +69,6 @@ func drawn(t *rapid.T, s *shape) any {
 	}
 	return fields
 }
-
-// seenAs is a value as an expression sees it: floats stay floats where they are whole.
-func seenAs(v any) any { return v }
 
 // typeOf is a shape as a type of the language.
 func typeOf(s *shape) spec.Type {
@@ -300,6 +297,36 @@ if .n > 2 then 1 else 0.5 end
 @text "t: \(.t)"
 .items[0]?
 .maybe.tags
+.u | ascii_downcase
+.y | floor
+.u | startswith("a")
+.u | split(",")
+.u | test("a")
+.u | contains("a")
+.u | ltrimstr("a")
+.u | tonumber
+.vs | map(. + "!")
+.vs | join(",")
+.vs | add
+.vs | sort
+.vs | reverse
+.vs | unique
+.vs | length
+.vs | last
+.vs | contains(["a"])
+.vs | any(. == "a")
+.us | map(startswith("a"))
+.us | map(. // "none")
+.us | map(length)
+.maybe | .name + "x"
+.maybe.price * 2
+.maybe.tags | length
+-.m
+.m * 2
+.m - .k
+.y / 2
+.x / .y
+.n / .m
 `), "\n")
 }
 

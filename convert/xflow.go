@@ -48,7 +48,6 @@ type state struct {
 	n     *node
 	cases []outcome
 	next  target // where it goes where no case holds
-	line  int
 }
 
 // outcome is a condition and where it leads.

@@ -135,6 +135,8 @@ func (d *decoder) nothing(n *node, v reflect.Value, f *field, at slot) {
 		return
 	}
 	if f.required || neverNull(v.Type()) || f.hasDefault {
+		n.miss()
+		d.gaps.add(d, v.Type())
 		d.faults.add(ruleKind.At(n.span, "%s is empty", at).WithHint("give it a value%s", orLeaveOut(f)))
 	}
 	setDefault(v, f)

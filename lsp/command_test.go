@@ -109,9 +109,10 @@ func TestEditorLibrary(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "memories.yaml"), []byte("- id: chat_memory\n  token_limit: 20000\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	program := build(t) // takes its own time
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	client := exec.CommandContext(ctx, "node", "testdata/client.cjs", build(t), dir)
+	client := exec.CommandContext(ctx, "node", "testdata/client.cjs", program, dir)
 	client.Env = append(os.Environ(), "NODE_PATH="+libraries)
 	out, err := client.CombinedOutput()
 	t.Logf("%s", out)

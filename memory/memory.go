@@ -91,7 +91,7 @@ func New(cfg Config, store Store) (*Memory, error) {
 		return nil, err
 	}
 	var err error
-	if m.context, err = newComposer(&cfg); err != nil {
+	if m.context, err = newComposer(&cfg, store); err != nil {
 		return nil, err
 	}
 	m.live = newLive(cfg.Live)

@@ -299,6 +299,7 @@ func modelsOf(f *spec.Flow, seen map[*spec.Flow]bool) []spec.ModelEntity {
 		if m := embedderOf(item.Step); m != nil {
 			found = append(found, m)
 		}
+		found = append(found, contextModels(memoryOf(item.Step))...)
 		for _, called := range callees(item.Step) {
 			found = append(found, modelsOf(called, seen)...)
 		}

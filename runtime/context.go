@@ -31,6 +31,27 @@ func contextOf(m *spec.Memory) []memory.Block {
 	return blocks
 }
 
+// contextModels are the models that a memory asks by itself; m may be nil.
+func contextModels(m *spec.Memory) []spec.ModelEntity {
+	if m == nil || m.Policy != spec.PolicyFlush && m.Policy != "" {
+		return nil
+	}
+	var models []spec.ModelEntity
+	for _, declared := range m.Context {
+		switch b := declared.(type) {
+		case *spec.SummaryBlock:
+			if b.Model.To != nil {
+				models = append(models, b.Model.To)
+			}
+		case *spec.RetrievalBlock:
+			if b.EmbeddingModel.To != nil {
+				models = append(models, b.EmbeddingModel.To)
+			}
+		}
+	}
+	return models
+}
+
 // foldTokens is how many tokens of messages the model that writes a summary is
 // given at once: what its context window leaves beside instructions and both
 // summaries, with a reserve, for it may count otherwise. 0 is the memory's default.

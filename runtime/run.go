@@ -159,6 +159,7 @@ func (a *App) run(ctx context.Context, flowID string, rows iter.Seq[Input], opts
 // feed pushes every input through the chain.
 func (r *run) feed(ctx context.Context, rows iter.Seq[Input], first sink) error {
 	read, number := int64(0), int64(0)
+	made := r.flow.newSlab()
 	for in := range rows {
 		read, number = read+1, number+1
 		if in.Number > 0 {
@@ -168,7 +169,7 @@ func (r *run) feed(ctx context.Context, rows iter.Seq[Input], first sink) error 
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		if err := r.push(ctx, first, r.flow.row(in, number)); err != nil {
+		if err := r.push(ctx, first, made.row(in, number)); err != nil {
 			return err
 		}
 	}
@@ -188,27 +189,6 @@ func (r *run) push(ctx context.Context, first sink, row *steps.Row) error {
 		return err
 	}
 	return r.ledger.settle(lowest(first))
-}
-
-// row lays an input out in slots, coerced to the declared types.
-func (f *flow) row(in Input, number int64) *steps.Row {
-	row := f.blank(in.Session, number)
-	if row.Session == "" {
-		row.Session = DefaultSession
-	}
-	if in.Err != nil {
-		row.Err = &steps.Error{Err: in.Err}
-		return row
-	}
-	for _, ref := range f.spec.Inputs {
-		v, err := inputValue(ref.To, in.Values)
-		if err != nil {
-			row.Err = &steps.Error{Err: err}
-			return row
-		}
-		row.Values[f.layout.Slot(ref.To)] = v
-	}
-	return row
 }
 
 // blank is a row on which nothing is set.
@@ -251,14 +231,21 @@ func (f *flow) outputs() []*spec.Variable {
 
 // result is a row as the caller sees it.
 func (f *flow) result(row *steps.Row, outputs []*spec.Variable) *Result {
-	return &Result{Number: row.Number, Session: row.Session, Err: row.Err, slots: f.layout, values: row.Values, outputs: outputs}
+	res := &Result{}
+	f.fill(res, row, outputs)
+	return res
+}
+
+func (f *flow) fill(res *Result, row *steps.Row, outputs []*spec.Variable) {
+	*res = Result{Number: row.Number, Session: row.Session, Err: row.Err, slots: f.layout, values: row.Values, outputs: outputs}
 }
 
 // resultSink is the end of the chain: it hands results to the caller.
 type resultSink struct {
 	run    *run
 	yield  func(*Result) bool
-	ledger *ledger // told of every result; nil where nobody asks
+	ledger *ledger  // told of every result; nil where nobody asks
+	spare  []Result // made at once and not given out
 }
 
 func (s *resultSink) push(_ context.Context, row *steps.Row) error {
@@ -267,7 +254,12 @@ func (s *resultSink) push(_ context.Context, row *steps.Row) error {
 			return err
 		}
 	}
-	res := s.run.flow.result(row, s.run.outputs)
+	if len(s.spare) == 0 {
+		s.spare = make([]Result, slabRows)
+	}
+	res := &s.spare[0]
+	s.spare = s.spare[1:]
+	s.run.flow.fill(res, row, s.run.outputs)
 	s.run.progress.done.Add(1)
 	if row.Err != nil {
 		s.run.progress.fails.Add(1)

@@ -34,7 +34,7 @@ func Sabotage(ctx context.Context, a *App, step string, fault Fault, rows []Inpu
 	defer first.stop()
 	defer cancel()
 	for i, in := range rows {
-		if err := first.push(ctx, f.row(in, int64(i)+1)); err != nil {
+		if err := first.push(ctx, f.newSlab().row(in, int64(i)+1)); err != nil {
 			return err
 		}
 	}

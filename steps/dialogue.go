@@ -101,6 +101,9 @@ func (d *dialogue) close(ctx context.Context, err error) error {
 	if d.turn == nil {
 		return err
 	}
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		err = context.Cause(ctx) // such as: cancelled by the user
+	}
 	var taken *memory.InterruptedError
 	if err != nil && errors.As(context.Cause(d.turn.Context()), &taken) {
 		err = taken // whatever it was that the end of the context looked like

@@ -8,7 +8,7 @@ import (
 
 // flowLint are doubts about a flow as a whole (semantics.md 6).
 func flowLint() []rule {
-	return []rule{outputNotProduced(), foreignSessionInput(), lostValue()}
+	return []rule{outputNotProduced(), foreignSessionInput(), unfilledInput(), lostValue()}
 }
 
 func outputNotProduced() rule {
@@ -41,6 +41,19 @@ func foreignSessionInput() rule {
 			for _, s := range portsOf(f.Interface.SessionInputs, nil) {
 				if s.v != nil && !slices.ContainsFunc(f.Inputs, func(in spec.Ref[*spec.Variable]) bool { return in.To == s.v }) {
 					p.report(s.span, "the session input %q is no input of flow %q", s.id, f.ID)
+				}
+			}
+		})}
+}
+
+func unfilledInput() rule {
+	return rule{code: "QT907", warning: true, title: "a completion flow that needs more than its text",
+		doc:    "Who asks for a completion gives one text and nothing else, so an input beside it can only be filled by a run or by another flow. Make it optional, or take the interface away.",
+		sample: chatSample("said: text, plan: ⟦int│int?⟧", "answer: text", "interface: {type: Complete}"),
+		check: onFace("Complete", "text", "inputs", func(p *pass, at face) {
+			for _, in := range at.inputs {
+				if t, _ := p.typed(in); len(at.spoken) == 1 && !t.Is("text") && !in.v.IsOptional() {
+					p.report(in.span, "who asks the flow %q for a completion gives its text alone, not %q", at.flow.ID, in.id)
 				}
 			}
 		})}

@@ -174,7 +174,7 @@ func blankPath() rule {
 		check: on(func(p *pass, s *spec.FieldExtractor) {
 			// A path that is missing altogether is the loader's fault to report.
 			_, written := s.Place().Lookup("json_path")
-			if strings.TrimSpace(s.JSONPath) == "" && (written || s.Place() == nil) {
+			if strings.TrimSpace(s.JSONPath) == "" && s.Place().Whole("json_path") && (written || s.Place() == nil) {
 				p.report(placeOf(s, "json_path", "id"), "the json_path of step %q is empty", s.ID)
 			}
 		})}

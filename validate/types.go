@@ -28,7 +28,8 @@ func (p *program) linkTypes() {
 		case *spec.CustomType:
 			for i := range n.Properties {
 				prop := &n.Properties[i]
-				if !p.linkType(&prop.Type, known) && baseOf(prop.Type).Name != "" && !p.unread(reflect.TypeFor[*spec.CustomType]()) {
+				named := baseOf(prop.Type).Name != "" || saysNothing(n.Place().Field("properties"), prop.Name)
+				if !p.linkType(&prop.Type, known) && named && !p.unread(reflect.TypeFor[*spec.CustomType]()) {
 					span := typePlace(n.Place().Field("properties").Field(prop.Name))
 					p.list.Add(p.unknownType("QT114", span, prop.Type, "property "+n.ID+"."+prop.Name))
 				}
@@ -37,12 +38,19 @@ func (p *program) linkTypes() {
 	}
 }
 
+// saysNothing tells whether a type is written as the empty text: one that could
+// not be read, or is not there, is empty, too, and told already.
+func saysNothing(owner *spec.Place, key string) bool {
+	_, written := owner.Lookup(key)
+	return written && owner.Whole(key)
+}
+
 // reportVariable reports a variable whose type is not known, unless the loader
 // had reason to leave it out. The element of the structured form was never
 // checked, and existing documents name types there that are gone.
 func (p *program) reportVariable(v *spec.Variable) {
 	place := v.Place().Field("type")
-	if baseOf(v.Type).Name == "" || p.unread(reflect.TypeFor[*spec.CustomType]()) && meant(baseOf(v.Type).Name) == "" {
+	if baseOf(v.Type).Name == "" && !saysNothing(v.Place(), "type") || p.unread(reflect.TypeFor[*spec.CustomType]()) && meant(baseOf(v.Type).Name) == "" {
 		return
 	}
 	written := v.Type

@@ -282,7 +282,7 @@ func (t *conversation) hear(ctx context.Context, interrupts <-chan os.Signal) (s
 }
 
 // errStopped is the cause of what Ctrl-C ends.
-var errStopped = errors.New("stopped by the user")
+var errStopped = errors.New("cancelled by the user")
 
 // stoppable is ctx, which also ends with an interrupt.
 func stoppable(ctx context.Context, interrupts <-chan os.Signal) (context.Context, func()) {

@@ -168,4 +168,9 @@ flows:
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("it ended with %v", err)
 	}
+	explain := exec.CommandContext(ctx, link, "memory", "explain", "app.qtype.yaml", "--session", "me", "--turn", "2")
+	explain.Dir, explain.Env = folder, cmd.Env
+	if told, err := explain.CombinedOutput(); err != nil || !strings.Contains(string(told), "cancelled by the user") {
+		t.Errorf("the memory tells of the stopped turn: %v\n%s", err, told)
+	}
 }

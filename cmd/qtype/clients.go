@@ -38,6 +38,22 @@ type clients struct {
 	lines    *lines   // what the person types; nil where nobody can be asked
 }
 
+// mayAsk tells whether the flow could ask the person something, so that nothing
+// else must draw on the terminal meanwhile.
+func (c *clients) mayAsk(app *spec.Application) bool {
+	if c.lines == nil {
+		return false
+	}
+	for _, f := range app.Flows {
+		for _, item := range f.Steps {
+			if a, ok := item.Step.(*spec.Agent); ok && len(a.Approve) > 0 {
+				return true
+			}
+		}
+	}
+	return slices.ContainsFunc(toolsOf(app), func(t spec.Tool) bool { _, ok := t.(*spec.ClientTool); return ok })
+}
+
 func (c *clients) flags(f *pflag.FlagSet) {
 	f.StringArrayVar(&c.commands, "client-tool", nil, "`NAME=COMMAND`: a program answers this ClientTool: arguments as JSON on its standard input, the answer as JSON on its standard output; may be repeated")
 	f.StringArrayVar(&c.allowed, "approve", nil, "say yes beforehand to every call of this `TOOL` that an Agent has to ask for; may be repeated")

@@ -17,6 +17,7 @@ func newRoot(s *streams) *cobra.Command {
 		Short: "Check and run LLM applications that are declared in YAML",
 		Example: `  qtype validate app.qtype.yaml
   qtype run app.qtype.yaml -I messages.csv
+  qtype chat app.qtype.yaml --session me
   qtype memory list app.qtype.yaml`,
 		SilenceErrors: true,
 		SilenceUsage:  true,

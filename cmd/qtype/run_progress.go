@@ -37,7 +37,7 @@ func (j *job) showProgress(ctx context.Context, p *runtime.Progress) *display {
 	if _, plain := j.results.(*recordSink); plain && d.shared && j.output == "" {
 		return d // JSON lines and bars on one terminal would garble each other
 	}
-	if j.quiet || (j.in.file == nil && len(j.in.memory) < 2) {
+	if j.quiet || j.clients.mayAsk(j.app.Spec()) || (j.in.file == nil && len(j.in.memory) < 2) {
 		return d
 	}
 	m := &meter{progress: p, total: j.in.total, begin: time.Now()}
@@ -179,6 +179,9 @@ func (m *meter) step(i int) string {
 	if s.Failed > 0 {
 		text += fmt.Sprintf("   %d failed", s.Failed)
 	}
+	if s.Hits > 0 {
+		text += fmt.Sprintf("   %d cached", s.Hits)
+	}
 	return text
 }
 
@@ -207,6 +210,11 @@ func (m *meter) line() string {
 	parts = append(parts, fmt.Sprintf("%.1f rows/s", m.rate(done)))
 	if failed > 0 {
 		parts = append(parts, fmt.Sprintf("%d failed", failed))
+	}
+	for _, s := range m.progress.Steps() {
+		if s.Hits > 0 {
+			parts = append(parts, fmt.Sprintf("%s: %d cached", s.Step, s.Hits))
+		}
 	}
 	if eta := m.eta(); eta != "" {
 		parts = append(parts, eta)

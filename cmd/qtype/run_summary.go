@@ -118,7 +118,7 @@ func (s *summary) print(ctx context.Context) {
 	for _, line := range s.reasonLines() {
 		fmt.Fprintln(j.err, line)
 	}
-	for _, line := range []string{s.usage(ctx), s.times()} {
+	for _, line := range []string{s.usage(ctx), s.caches(), s.times()} {
 		if line != "" {
 			fmt.Fprintln(j.err, line)
 		}
@@ -196,6 +196,20 @@ func (s *summary) usage(ctx context.Context) string {
 		parts = append(parts, fmt.Sprintf("memory %s: %s, %s", id, count(sessions, "session"), flushCount(flushes)))
 	}
 	return strings.Join(parts, " · ")
+}
+
+// caches is the line of what steps found in their caches; empty where no step has one.
+func (s *summary) caches() string {
+	var parts []string
+	for _, step := range s.progress.Steps() {
+		if asked := step.Hits + step.Misses; asked > 0 {
+			parts = append(parts, fmt.Sprintf("%s had %s of %s", step.Step, show.Thousands(int(step.Hits)), count(asked, "row")))
+		}
+	}
+	if parts == nil {
+		return ""
+	}
+	return "cache of " + strings.Join(parts, ", of ")
 }
 
 // timedRun is the shortest run whose steps' times are told.

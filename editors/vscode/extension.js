@@ -22,7 +22,7 @@ async function start () {
     await client.start()
   } catch (problem) {
     client = undefined
-    vscode.window.showErrorMessage(`qtype: cannot start "${server.command} lsp": ${problem.message}. Set qtype.path to the program.`)
+    vscode.window.showErrorMessage(`qtype: cannot start "${server.command} lsp": ${problem?.message ?? problem}. Set qtype.path to the program.`)
   }
 }
 

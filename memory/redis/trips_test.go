@@ -15,7 +15,9 @@ import (
 type trips struct{ n atomic.Int64 }
 
 func (*trips) DialHook(next driver.DialHook) driver.DialHook {
-	return func(ctx context.Context, network, address string) (net.Conn, error) { return next(ctx, network, address) }
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		return next(ctx, network, address)
+	}
 }
 
 func (h *trips) ProcessHook(next driver.ProcessHook) driver.ProcessHook {

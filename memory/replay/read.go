@@ -24,7 +24,7 @@ func (r *replay) variables(ctx context.Context, raw json.RawMessage) error {
 	return r.memory.SetVariables(ctx, session, set...)
 }
 
-// reads reads a round_window with limits and texts of its own (reference
+// reads looks at a round_window with limits and texts of its own (reference
 // memory.md 5.6); nothing of it lasts. A notice that is empty is none.
 func (r *replay) reads(ctx context.Context, keys map[string]json.RawMessage) error {
 	var how memory.Reading

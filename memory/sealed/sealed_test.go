@@ -233,3 +233,24 @@ func TestPlainBefore(t *testing.T) {
 	}
 	must(t, s.Close())
 }
+
+// BenchmarkRead reads a window of 20 messages of 400 characters, sealed and not.
+func BenchmarkRead(b *testing.B) {
+	k, err := sealed.ParseKey(strings.Repeat("5a", 32))
+	must(b, err)
+	for name, store := range map[string]memory.Store{"plain": memory.NewInProcess(), "sealed": sealed.New(memory.NewInProcess(), "memory:", sealed.Keys{Key: k})} {
+		m, err := memory.New(memory.Config{ID: "m", Counter: letters{}}, store)
+		must(b, err)
+		for range 20 {
+			must(b, m.Append(b.Context(), "s", chat.Text(chat.User, strings.Repeat("many words ", 36))))
+		}
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				for _, err := range store.Entries(b.Context(), memory.Key{Memory: "m", Session: "s"}, memory.Query{}) {
+					must(b, err)
+				}
+			}
+		})
+	}
+}

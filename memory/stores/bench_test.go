@@ -2,6 +2,7 @@ package stores_test
 
 import (
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,32 +15,37 @@ import (
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/stores"
+	"github.com/qtype-dev/qtype/spec"
 )
 
-// kinds are the stores that are measured; each address is an empty one.
+// kinds are the stores that are measured; each address is an empty one, and what
+// it keeps lies in the folder.
 func kinds() []struct {
 	name    string
-	address func(b *testing.B) string
+	address func(b *testing.B) (address, folder string)
 } {
-	redis := func(sync string) func(b *testing.B) string {
-		return func(b *testing.B) string {
+	redis := func(sync string) func(b *testing.B) (string, string) {
+		return func(b *testing.B) (string, string) {
 			s, err := servertest.Redis("--appendfsync", sync)
 			servertest.Need(b, err)
 			b.Cleanup(func() { must(b, s.Close()) })
-			return "redis://" + s.Address()
+			return "redis://" + s.Address(), s.Folder
 		}
 	}
 	return []struct {
 		name    string
-		address func(b *testing.B) string
+		address func(b *testing.B) (address, folder string)
 	}{
-		{"inprocess", func(*testing.B) string { return "memory:" }},
-		{"sqlite", func(b *testing.B) string { return "sqlite:" + filepath.Join(b.TempDir(), "memory.db") }},
-		{"postgres", func(b *testing.B) string {
+		{"inprocess", func(b *testing.B) (string, string) { return "memory:", b.TempDir() }},
+		{"sqlite", func(b *testing.B) (string, string) {
+			folder := b.TempDir()
+			return "sqlite:" + filepath.Join(folder, "memory.db"), folder
+		}},
+		{"postgres", func(b *testing.B) (string, string) {
 			s, err := servertest.Postgres()
 			servertest.Need(b, err)
 			b.Cleanup(func() { must(b, s.Close()) })
-			return s.URL()
+			return s.URL(), s.Folder
 		}},
 		{"redis-everysec", redis("everysec")},
 		{"redis-always", redis("always")},
@@ -51,8 +57,9 @@ type chars4 struct{}
 
 func (chars4) Count(text string) int { return len(text) / 4 }
 
-func open(b *testing.B, address string) *memory.Memory {
+func open(b *testing.B, kind func(*testing.B) (string, string)) *memory.Memory {
 	b.Helper()
+	address, _ := kind(b)
 	s, err := stores.Open(address)
 	must(b, err)
 	b.Cleanup(func() { must(b, s.Close()) })
@@ -82,7 +89,7 @@ func BenchmarkAppend(b *testing.B) {
 	for _, kind := range kinds() {
 		for _, history := range []int{10, 1_000, 100_000} {
 			b.Run(fmt.Sprintf("%s/%d", kind.name, history), func(b *testing.B) {
-				m := open(b, kind.address(b))
+				m := open(b, kind.address)
 				fill(b, m, history)
 				b.ReportAllocs()
 				for n := 0; b.Loop(); n++ {
@@ -98,7 +105,7 @@ func BenchmarkAppend(b *testing.B) {
 func BenchmarkTurns(b *testing.B) {
 	for _, kind := range kinds() {
 		b.Run(kind.name, func(b *testing.B) {
-			m := open(b, kind.address(b))
+			m := open(b, kind.address)
 			fill(b, m, 1)
 			const sessions = 64
 			var left atomic.Int64
@@ -142,4 +149,64 @@ func turn(b *testing.B, m *memory.Memory, session string) error {
 		return err
 	}
 	return t.Commit(b.Context())
+}
+
+// BenchmarkSessions is a message in one of many sessions and the window after
+// it, by 64 goroutines: 20 messages in each session, windows of 10. It tells how
+// many a second and what lies on the disk for each message.
+func BenchmarkSessions(b *testing.B) {
+	for _, kind := range kinds() {
+		b.Run(kind.name, func(b *testing.B) {
+			address, folder := kind.address(b)
+			s, err := stores.Open(address)
+			must(b, err)
+			b.Cleanup(func() { must(b, s.Close()) })
+			m, err := memory.New(memory.Config{ID: "m", Policy: spec.PolicyMessageWindow, MaxMessages: 10, Counter: chars4{}}, s)
+			must(b, err)
+			must(b, m.Append(b.Context(), "first", chat.Text(chat.User, text))) // makes the tables
+			before := size(b, folder)
+			const talkers, each = 64, 20
+			b.ResetTimer()
+			var all sync.WaitGroup
+			for talker := range talkers {
+				all.Go(func() {
+					for n := talker; n < b.N; n += talkers {
+						one := m.Session(fmt.Sprintf("s%d-%d", talker, n/talkers/each))
+						err := one.Say(b.Context(), chat.User, text)
+						if err == nil {
+							_, err = one.Window(b.Context())
+						}
+						if err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			}
+			all.Wait()
+			b.StopTimer()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
+			b.ReportMetric(float64(size(b, folder)-before)/float64(b.N), "disk-B/message")
+		})
+	}
+}
+
+// size is how many bytes the files in a folder have; the log that a server writes
+// ahead is not what it keeps.
+func size(b *testing.B, folder string) int64 {
+	b.Helper()
+	var n int64
+	must(b, filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			if d != nil && d.Name() == "pg_wal" {
+				return fs.SkipDir
+			}
+			return nil // a server takes files away while we look
+		}
+		if info, err := d.Info(); err == nil {
+			n += info.Size()
+		}
+		return nil
+	}))
+	return n
 }

@@ -16,7 +16,7 @@ func NewEmbedder(m *spec.EmbeddingModel, opts Options) (model.Embedder, error) {
 	case "openai":
 		return openAIEmbedder(m, opts)
 	}
-	if n, ok := natives()[m.Provider]; ok && n.vectors != "-" {
+	if n, ok := natives()[m.Provider]; ok {
 		return nativeEmbedder(m, n, opts)
 	}
 	return nil, &NotAvailableError{Model: m.ID, Provider: m.Provider}

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"cmp"
+	"fmt"
 	"net"
 	"net/url"
 	"strings"
@@ -97,6 +98,9 @@ func (n native) config(m *spec.Model, opts Options) (cfg wire.Config, needs stri
 // nativeEmbedder makes an embedding model of a native provider, by its door for
 // OpenAI's protocol.
 func nativeEmbedder(m *spec.EmbeddingModel, n native, opts Options) (model.Embedder, error) {
+	if n.vectors == "-" {
+		return nil, fmt.Errorf("model %s: provider %s has no embedding models", m.ID, m.Provider)
+	}
 	cfg, needs, err := n.config(&m.Model, opts)
 	if err != nil {
 		return nil, err

@@ -85,7 +85,7 @@ func TestNativeProviders(t *testing.T) {
 		}
 	}
 	if _, err := provider.NewEmbedder(&spec.EmbeddingModel{Model: spec.Model{ID: "v", Provider: "anthropic"}}, provider.Options{Getenv: env()}); err == nil ||
-		err.Error() != "model v: provider anthropic is not available yet" {
+		err.Error() != "model v: provider anthropic has no embedding models" {
 		t.Errorf("got %v", err)
 	}
 }

@@ -1,0 +1,58 @@
+//go:build linux
+
+package main
+
+import (
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+)
+
+// TestARunOnATerminal: bars while it goes on, Ctrl-C says how to go on with it,
+// and it does.
+func TestARunOnATerminal(t *testing.T) {
+	k := newKillable(t, 300, 4, "out.csv")
+	k.args = k.args[:len(k.args)-1] // without -q
+	stuck := make(chan struct{})
+	release := sync.OnceFunc(func() { close(stuck) })
+	defer release()
+	k.model.watch = func(total int) {
+		if total > 40 {
+			<-stuck
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), "qtype", k.args...)
+	cmd.Dir = k.dir
+	cmd.Env = append(cmd.Environ(), "OPENAI_API_KEY=x", "NO_PROXY=*", "TERM=xterm")
+	c := newConsole(t, cmd)
+	c.see("app")
+	c.see("300 rows from in.csv")
+	c.see("ask")
+	c.see("█")
+	c.see("/300   ")
+	c.see(" rows/s")
+	c.see("eta ")
+	c.say("\x03")
+	c.see("rows: ")
+	c.see(" done")
+	c.see("error: interrupted after ")
+	c.see("go on with: qtype run app.qtype.yaml -I in.csv -o out.csv --resume")
+	_ = cmd.Wait() // the text has told
+	if cmd.ProcessState.ExitCode() != exitFailed {
+		t.Errorf("exit status %d", cmd.ProcessState.ExitCode())
+	}
+	release()
+	asked := k.model.total
+	k.args = append(k.args, "-q")
+	if text, status := k.run(t, "--resume"); status != exitFailed || text != "" { // some rows are meant to fail
+		t.Fatalf("exit status %d: %s", status, text)
+	}
+	if got := gotResults(t, filepath.Join(k.dir, "out.csv")); !slices.Equal(got, wantResults(300)) {
+		t.Errorf("%d results, want %d", len(got), len(wantResults(300)))
+	}
+	if again := k.model.total - asked; again > 300-35 {
+		t.Errorf("%d rows were run after %d calls before", again, asked)
+	}
+}

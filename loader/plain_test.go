@@ -1,0 +1,70 @@
+package loader_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/qtype-dev/qtype/diag"
+	"github.com/qtype-dev/qtype/loader"
+)
+
+// value reads a text as another system's file.
+func value(t *testing.T, text string) (*loader.Value, diag.List) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v, _, faults := loader.LoadValue(t.Context(), path, loader.Options{})
+	return v, faults
+}
+
+func TestValuesOfOtherFiles(t *testing.T) {
+	t.Setenv("QTYPE_TEST_NAME", "from the environment")
+	v, faults := value(t, "a: &x '${QTYPE_TEST_NAME}'\nb: [*x, 3, 1.5, yes, ~]\nc: {<<: {d: 1}, e: 2}\n")
+	if len(faults) > 0 || v.Kind != "mapping" || len(v.Pairs) != 3 {
+		t.Fatalf("%v: %+v", faults, v)
+	}
+	list := v.Pairs[1].Value
+	var kinds []string
+	for _, item := range list.Items {
+		kinds = append(kinds, item.Kind)
+	}
+	if got := strings.Join(kinds, " "); got != "text integer float boolean null" {
+		t.Errorf("the list holds %s", got)
+	}
+	if list.Items[0].Text != "${QTYPE_TEST_NAME}" || list.Items[0] != v.Pairs[0].Value {
+		t.Errorf("the alias is %+v", list.Items[0])
+	}
+	if c := v.Pairs[2]; c.Key != "c" || c.At.Start.Line != 3 || len(c.Value.Pairs) != 2 || c.Value.Pairs[1].Value.Span.Start.Column < 5 {
+		t.Errorf("c is %+v", c)
+	}
+}
+
+func TestOtherFilesThatCannotBeRead(t *testing.T) {
+	for text, code := range map[string]string{"a: [": "QT002", "a: !include b.yaml": "QT006", "a: \x00": "QT001"} {
+		if _, faults := value(t, text); len(faults) == 0 {
+			t.Errorf("%q: no fault, want one like %s", text, code)
+		}
+	}
+	v, _, faults := loader.LoadValue(t.Context(), filepath.Join(t.TempDir(), "none.yaml"), loader.Options{})
+	if v != nil || len(faults) != 1 || !strings.Contains(faults[0].Message, "does not exist") {
+		t.Errorf("%v, %v", v, faults)
+	}
+}
+
+// TestSecretsOfOtherFilesAreHidden: a text that is called like a secret; a number
+// of tokens is none.
+func TestSecretsOfOtherFilesAreHidden(t *testing.T) {
+	_, faults := value(t, "x: {apiKey: sk-12345, maxTokens: 7777}\nx: 1\n")
+	var b bytes.Buffer
+	if err := diag.Text(&b, faults, diag.TextOptions{}); err != nil || len(faults) == 0 {
+		t.Fatal(err, faults)
+	}
+	if strings.Contains(b.String(), "sk-12345") || !strings.Contains(b.String(), "7777") {
+		t.Errorf("the excerpts show:\n%s", b.String())
+	}
+}
