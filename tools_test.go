@@ -257,13 +257,13 @@ flows:
     inputs: [seconds]
     steps: [{type: InvokeTool, id: rest, tool: nap, input_bindings: {seconds: seconds}, output_bindings: {}}]
 `)
-	if err := fail(t, app, t.Context(), "0"); err != nil { // the process is there
+	if err := fail(t.Context(), t, app, "0"); err != nil { // the process is there
 		t.Skipf("there is no Python that works: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	begun := time.Now()
-	if err := fail(t, app, ctx, "60"); !errors.Is(err, context.DeadlineExceeded) {
+	if err := fail(ctx, t, app, "60"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
 	if took := time.Since(begun); took > 150*time.Millisecond {
@@ -272,7 +272,7 @@ flows:
 }
 
 // fail runs the flow on one row and tells what ended it, or failed the row.
-func fail(t *testing.T, app *runtime.App, ctx context.Context, seconds string) error {
+func fail(ctx context.Context, t *testing.T, app *runtime.App, seconds string) error {
 	t.Helper()
 	for res, err := range app.Run(ctx, "main", slices.Values([]runtime.Input{runtime.Row(map[string]any{"seconds": seconds})})) {
 		if err != nil {

@@ -42,9 +42,9 @@ func (s *Store) Stats(ctx context.Context) ([]Stat, error) {
 	return all, s.explain(rows.Err())
 }
 
-// Clear removes the entries for which which says yes, all where it is nil, gives
-// the disk its room back and tells how many there were.
-func (s *Store) Clear(ctx context.Context, which func(Scope) bool) (removed int64, err error) {
+// Clear removes the entries of the scopes that chosen says yes to, all where it
+// is nil, gives the disk its room back and tells how many there were.
+func (s *Store) Clear(ctx context.Context, chosen func(Scope) bool) (removed int64, err error) {
 	stats, err := s.Stats(ctx)
 	if err != nil || len(stats) == 0 {
 		return 0, err
@@ -56,7 +56,7 @@ func (s *Store) Clear(ctx context.Context, which func(Scope) bool) (removed int6
 	err = f.change(ctx, func(tx *sql.Tx) error {
 		removed = 0
 		for _, st := range stats {
-			if which != nil && !which(st.Scope) {
+			if chosen != nil && !chosen(st.Scope) {
 				continue
 			}
 			done, err := tx.ExecContext(ctx, "DELETE FROM entries WHERE namespace = ? AND step = ? AND version = ?", st.Namespace, st.Step, st.Version)
@@ -89,7 +89,8 @@ func drain(ctx context.Context, db *sql.DB) error {
 		if err != nil {
 			return err
 		}
-		for rows.Next() { //nolint:revive // stepping is the work
+		for rows.Next() { // stepping is the work
+			continue
 		}
 		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 			return err

@@ -356,7 +356,9 @@ func TestTranslationsMeanTheSame(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				data := map[string]any{}
 				for _, f := range world() {
-					data[f.name] = drawn(rt, f.of)
+					if strings.Contains(text, f.name) { // the others are not read
+						data[f.name] = drawn(rt, f.of)
+					}
 				}
 				want, more := query.Run(data).Next()
 				if _, failed := want.(error); failed || !more {
@@ -391,13 +393,12 @@ func TestNoExpressionGrowsWithoutBound(t *testing.T) {
 		".u" + strings.Repeat(" | . + .", 500),
 		".t" + strings.Repeat(` | split(",") | join("")`, 300),
 		".n" + strings.Repeat(" | {a: ., b: .} | .a", 300),
-		strings.Repeat("(", 3000) + ".t" + strings.Repeat(")", 3000),
+		strings.Repeat("(", 50_000) + ".t" + strings.Repeat(")", 50_000),
 		strings.Repeat("[", 100_000),
 		strings.Repeat("-", 7000) + "1",
 	} {
-		_, err := reader(world()).translate(text)
-		if err == nil && len(text) > 100_000 {
-			t.Errorf("%.40s… is translated", text)
+		if c, err := reader(world()).translate(text); err == nil {
+			t.Errorf("%.40s… is translated to %d bytes", text, len(c.text))
 		}
 	}
 }

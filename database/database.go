@@ -101,8 +101,9 @@ func (s *Source) rows(ctx context.Context, args []any) (*Cursor, error) {
 		return nil, err
 	}
 	c := &Cursor{source: s, ctx: ctx, rows: rows}
-	if err := c.describe(); err != nil {
-		return nil, errors.Join(err, rows.Close())
+	if err := errors.Join(rows.Err(), c.describe()); err != nil {
+		_ = rows.Close() // the first error says more
+		return nil, err
 	}
 	return c, nil
 }

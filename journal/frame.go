@@ -64,7 +64,7 @@ func frame(kind byte, body []byte) []byte {
 // seal fills in the head of a frame whose payload is there.
 func seal(b []byte) {
 	payload := b[frameHead:]
-	binary.LittleEndian.PutUint32(b, uint32(len(payload))) //nolint:gosec // maxFrame bounds it
+	binary.LittleEndian.PutUint32(b, uint32(len(payload))) // maxFrame bounds it
 	binary.LittleEndian.PutUint32(b[4:], crc32.Checksum(payload, castagnoli()))
 }
 

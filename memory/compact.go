@@ -69,7 +69,7 @@ func (w *compact) add(l line) {
 	switch {
 	case n < cap(w.lines):
 	case n < cap(w.array):
-		moved := append(w.array[:0], w.lines...)
+		moved := w.array[:copy(w.array[:cap(w.array)], w.lines)]
 		clear(w.lines[max(2*n-cap(w.array), 0):]) // those that were not written over
 		w.lines = moved
 	default:

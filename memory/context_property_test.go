@@ -20,7 +20,7 @@ import (
 // TestContextInvariants holds any course of a conversation against the rules of
 // reference memory.md 2.5 and 6.
 func TestContextInvariants(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) { contextCourse(t, memory.NewInProcess(), nil) })
+	rapid.Check(t, func(t *rapid.T) { contextCourse(t, memory.NewInProcess(), nil, 25) })
 }
 
 func TestContextInvariantsInSQLite(t *testing.T) {
@@ -36,7 +36,7 @@ func TestContextInvariantsInSQLite(t *testing.T) {
 			}
 			return s
 		}
-		contextCourse(t, open(), open)
+		contextCourse(t, open(), open, 8)
 	})
 }
 
@@ -53,7 +53,7 @@ type course struct {
 	fold    int
 }
 
-func contextCourse(t *rapid.T, store memory.Store, reopen func() memory.Store) {
+func contextCourse(t *rapid.T, store memory.Store, reopen func() memory.Store, most int) {
 	c := &course{T: t, scribe: &clerk{}, vectors: &spelling{}, values: map[string]string{}}
 	c.limit = rapid.IntRange(200, 1500).Draw(t, "token_limit")
 	c.fold = rapid.SampledFrom([]int{0, 0, 50, 300}).Draw(t, "fold")
@@ -71,7 +71,7 @@ func contextCourse(t *rapid.T, store memory.Store, reopen func() memory.Store) {
 		}
 	}
 	start()
-	for range rapid.IntRange(1, 25).Draw(t, "operations") {
+	for range rapid.IntRange(1, most).Draw(t, "operations") {
 		switch rapid.SampledFrom([]string{"turn", "turn", "turn", "turn", "fail", "append", "value", "restart", "model"}).Draw(t, "operation") {
 		case "turn":
 			c.turn(true)

@@ -74,6 +74,13 @@ func (h *history) index() {
 	}
 }
 
+// holds tells whether a message with this id was said in a turn that did not fail.
+func (h *history) holds(id string) bool {
+	h.index()
+	_, held := h.byID[id]
+	return held
+}
+
 // entry is the one with this Seq, nil where there is none.
 func (h *history) entry(seq int64) *Entry {
 	i := seq - 1

@@ -114,7 +114,7 @@ func (s *Session) append(ctx context.Context, on *step, msgs []chat.Message) err
 		return err
 	}
 	for i := range msgs {
-		if msgs[i].ID != "" {
+		if msgs[i].ID != "" && s.memory.local != nil && s.memory.local.windows {
 			return errElsewhere
 		}
 		if err := check(msgs[i : i+1]); err != nil {
@@ -146,7 +146,9 @@ func (s *Session) append(ctx context.Context, on *step, msgs []chat.Message) err
 		return errElsewhere
 	}
 	for i := range msgs {
-		on.few = append(on.few, m.entry(msgs[i]))
+		if id := msgs[i].ID; id == "" || !at.long.holds(id) && !slices.ContainsFunc(on.few, func(e *Entry) bool { return e.Message.ID == id }) {
+			on.few = append(on.few, m.entry(msgs[i]))
+		}
 	}
 	if m.said(p, v, saying{entries: on.few, each: true, brought: v.brought, on: on}) == nil {
 		return nil

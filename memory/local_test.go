@@ -21,7 +21,6 @@ import (
 // sessions are changed where they stand (Live 0) and where they are not, with
 // history and without.
 type four struct {
-	cfg      memory.Config
 	limits   memory.Limits
 	rounds   bool // the policy is round_window
 	clock    int

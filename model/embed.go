@@ -85,18 +85,18 @@ func (b *batched) try(ctx context.Context, texts []string) ([][]float32, Usage, 
 	tries := outbound.Policy{MaxAttempts: p.MaxAttempts, InitialDelay: p.InitialDelay, MaxDelay: p.MaxDelay}.Start()
 	for {
 		vectors, usage, err := b.once(ctx, texts)
-		var failure *Error
-		switch {
-		case err == nil:
+		if err == nil {
 			return vectors, usage, b.check(vectors, len(texts))
-		case ctx.Err() != nil:
-			return nil, usage, ctx.Err()
-		case !errors.As(err, &failure):
-			return nil, usage, err
-		case failure.Temporary && tries.Again(ctx, failure.RetryAfter):
+		}
+		var failure *Error
+		if errors.As(err, &failure) && failure.Temporary && tries.Again(ctx, failure.RetryAfter) {
 			continue
-		case ctx.Err() != nil:
+		}
+		switch {
+		case ctx.Err() != nil: // it may have ended while the next try was waited for
 			return nil, usage, ctx.Err()
+		case failure == nil:
+			return nil, usage, err
 		}
 		counted := *failure
 		counted.Attempts = tries.Count()

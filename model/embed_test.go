@@ -26,7 +26,7 @@ func (v *vectors) Info() model.Info { return model.Info{ID: "v", Dimensions: 2} 
 func (v *vectors) Embed(ctx context.Context, texts []string) ([][]float32, model.Usage, error) {
 	v.requests = append(v.requests, texts)
 	if n := len(v.requests); n <= len(v.fail) && v.fail[n-1] != nil {
-		if v.fail[n-1] == errHangs {
+		if errors.Is(v.fail[n-1], errHangs) {
 			<-ctx.Done()
 			return nil, model.Usage{}, ctx.Err()
 		}

@@ -70,7 +70,7 @@ func said(req Request) []string {
 	for i := range req.Messages {
 		texts = append(texts, req.Messages[i].Text())
 		for _, call := range req.Messages[i].ToolCalls {
-			texts = append(texts, string(call.Arguments))
+			texts = append(texts, call.Arguments)
 		}
 	}
 	for _, t := range req.Tools {

@@ -90,7 +90,7 @@ func TestParseURL(t *testing.T) {
 		"sqlite+pysqlite:///a@b:c.db":                    "sqlite|||0|a@b:c.db|",
 		"postgresql://":                                  "postgresql|||0||",
 		"postgresql+psycopg2://u:p@h/db":                 "postgresql|u:p|h|0|db|",
-		"postgres://u:p%40%2F%3ax@h:5433/":                "postgresql|u:p@/:x|h|5433||",
+		"postgres://u:p%40%2F%3ax@h:5433/":               "postgresql|u:p@/:x|h|5433||",
 		"postgresql://u:p@ss@h/db":                       "postgresql|u:p@ss|h|0|db|",
 		"postgresql://h/db?options=-c%20x%3D1&host=/tmp": "postgresql||h|0|db|host=/tmp options=-c x=1",
 		"postgresql://u@[::1]:5432/db":                   "postgresql|u|::1|5432|db|",

@@ -103,8 +103,11 @@ func (u *URL) userinfo(rest string) (string, error) {
 		return rest, nil
 	}
 	// A password may hold an @ that nobody escaped: the host is what follows the last one.
-	for strings.Contains(after, "@") && !strings.ContainsAny(after[:strings.Index(after, "@")], "/?") {
-		more, next, _ := strings.Cut(after, "@")
+	for {
+		more, next, found := strings.Cut(after, "@")
+		if !found || strings.ContainsAny(more, "/?") {
+			break
+		}
 		password, after = password+"@"+more, next
 	}
 	var badUser, badPassword error
@@ -118,16 +121,13 @@ func (u *URL) userinfo(rest string) (string, error) {
 
 // server reads host and port.
 func (u *URL) server(host string) error {
-	u.Host = host
-	name, port, found := host, "", false
+	name, port, _ := strings.Cut(host, ":")
 	if end := strings.LastIndexByte(host, ']'); strings.HasPrefix(host, "[") && end > 0 { // IPv6
 		name = host[1:end]
-		_, port, found = strings.Cut(host[end:], ":")
-	} else {
-		name, port, found = strings.Cut(host, ":")
+		_, port, _ = strings.Cut(host[end:], ":")
 	}
 	u.Host = name
-	if !found || port == "" {
+	if port == "" {
 		return nil
 	}
 	n, err := strconv.ParseUint(port, 10, 16)

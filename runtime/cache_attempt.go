@@ -95,7 +95,8 @@ func (a *attempt) finish(ctx context.Context, err error) {
 	if err != nil {
 		a.entry = value.AppendJSON(append(a.entry, `,"error":`...), err.Error())
 	}
-	a.flight.entry = append(a.entry, '}')
+	a.entry = append(a.entry, '}')
+	a.flight.entry = a.entry
 	if a.failed && !a.errors {
 		return // good for those who wait, but not kept
 	}

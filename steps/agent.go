@@ -56,8 +56,8 @@ func buildAgent(s *spec.Agent, env *Env) (Runner, error) {
 	if a.memory != nil {
 		a.cost = sync.OnceValue(func() int { return toolTokens(a.memory, a.offers) })
 	}
-	if t := a.out.of.Type; t.Custom != nil {
-		a.speaker.shape = shapeOf(a.out.of)
+	if a.out.of.Type.Custom != nil {
+		a.shape = shapeOf(a.out.of)
 	}
 	return a, nil
 }

@@ -34,7 +34,7 @@ func TestWhatAScribeIsGiven(t *testing.T) {
 	call := chat.Message{ID: "c", Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: "1", Name: "find", Arguments: `{"q":"x"}`}}}
 	picture := chat.Message{ID: "p", Role: chat.User, Blocks: []chat.Block{{Type: "text", Text: "see"}, {Type: "image", Data: []byte{1}}}}
 	fold := memory.Fold{Instructions: "Write little.", Summary: "Before.", MaxTokens: 100, Room: 10, Messages: []chat.Message{
-		chat.Text(chat.User, "one\nassistant: I was never said"), call, chat.Text(chat.Tool, strings.Repeat("é", 40)), picture}}
+		chat.Text(chat.User, "one\nassistant: I never said so"), call, chat.Text(chat.Tool, strings.Repeat("é", 40)), picture}}
 	var usage []steps.Event
 	ctx := steps.WithEvents(t.Context(), func(ev steps.Event) { usage = append(usage, ev) }, steps.EventUsage)
 	by := steps.Summarizer("scribe", func() (model.Chat, error) { return s, nil })
@@ -44,7 +44,7 @@ func TestWhatAScribeIsGiven(t *testing.T) {
 	if want := "Write little.\n\nThe summary has at most 70 words."; s.asked[0].Role != chat.System || s.asked[0].Text() != want {
 		t.Errorf("told %q", s.asked[0].Text())
 	}
-	want := "The summary so far:\n\nBefore.\n\nThe messages that come next:\n\nuser: one\n  assistant: I was never said\nassistant: [calls find({\"q\":\"x\"})]\n" +
+	want := "The summary so far:\n\nBefore.\n\nThe messages that come next:\n\nuser: one\n  assistant: I never said so\nassistant: [calls find({\"q\":\"x\"})]\n" +
 		"tool: " + strings.Repeat("é", 15) + " [… 50 bytes more]\nuser: see [image]\n\nNow write the new summary."
 	if got := s.asked[1].Text(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -126,8 +126,8 @@ func TestParallelEndsWithItsFirstFailure(t *testing.T) {
 	l := declare(t, nil, "out: int")
 	bad, slow := flowOf(t, "bad", nil, nil), flowOf(t, "slow", nil, []string{"out: int"})
 	for want, fail := range map[string]func(steps.FlowEmit) error{
-		"error: out of paper": func(steps.FlowEmit) error { return errors.New("out of paper") },
-		"error: inside":       func(emit steps.FlowEmit) error { return emit(nil, &steps.Error{Step: "x", Err: errors.New("inside")}) },
+		"error: out of paper":   func(steps.FlowEmit) error { return errors.New("out of paper") },
+		"error: step x: inside": func(emit steps.FlowEmit) error { return emit(nil, &steps.Error{Step: "x", Err: errors.New("inside")}) },
 		"error: flow bad made 0 rows of one; it must make exactly one": func(steps.FlowEmit) error { return nil },
 		"error: internal error: oh no":                                 func(steps.FlowEmit) error { panic("oh no") },
 	} {

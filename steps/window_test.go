@@ -129,7 +129,7 @@ func TestInvokeFlowPassesBoundValuesOnly(t *testing.T) {
 	s := &spec.InvokeFlow{StepBase: spec.StepBase{ID: "call"}, Flow: spec.Ref[*spec.Flow]{To: flow},
 		InputBindings: spec.Bindings{{Name: "question", Var: l.ref("q")}}, OutputBindings: spec.Bindings{{Name: "answer", Var: l.ref("got")}}}
 	rows := driveRows(t, build(t, s, env), l.row(map[string]any{"q": "why", "other": "kept"}))
-	expect(t, "rows", []string{show(l, rows[0]), rows[1].Err.Error()}, `{"q":"why","other":"kept","got":"first"}`, "step deep: broken")
+	expect(t, "rows", []string{show(l, rows[0]), rows[1].Err.Error()}, `{"q":"why","other":"kept","got":"first"}`, "step call > deep: broken")
 	if len(calls) != 1 || calls[0].Inputs[0] != "why" || fmt.Sprint(calls[0].Inputs[1]) != "unset" || calls[0].Session != "s" {
 		t.Errorf("%+v", calls)
 	}

@@ -213,9 +213,9 @@ func TestAKilledRunGoesOnWhereItWas(t *testing.T) {
 			for ; done < kills; done++ {
 				latest := time.Hour
 				if done%5 == 4 {
-					latest = rand.N(200 * time.Millisecond) //nolint:gosec // while it starts, mostly
+					latest = rand.N(200 * time.Millisecond) // while it starts, mostly
 				}
-				if k.killAfter(t, rand.IntN(2*rows/(kills+1)), latest) { //nolint:gosec // a moment
+				if k.killAfter(t, rand.IntN(2*rows/(kills+1)), latest) {
 					break
 				}
 				if _, err := os.Stat(out); err == nil {

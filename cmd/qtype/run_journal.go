@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -141,11 +142,11 @@ func (l *progressLog) open(r *running, now journal.Header) (err error) {
 // finished keeps what became of a row. Rows that failed because the model
 // refuses the credentials are not finished: with the right ones they can be.
 func (l *progressLog) finished(number int64, results []*runtime.Result, last bool) error {
+	if slices.ContainsFunc(results, func(res *runtime.Result) bool { return refused(res) != nil }) {
+		return nil
+	}
 	all := make([]journal.Result, len(results))
 	for i, res := range results {
-		if refused(res) != nil {
-			return nil
-		}
 		all[i] = journal.Result{Values: plainCells(l.shape.values(l.format, res)), Failure: failureOf(res)}
 	}
 	return l.journal.Add(number, all, last)

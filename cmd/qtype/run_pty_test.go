@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestARunOnATerminal: bars while it goes on, Ctrl-C says how to go on with it,
@@ -27,7 +29,10 @@ func TestARunOnATerminal(t *testing.T) {
 	cmd.Dir = k.dir
 	cmd.Env = append(cmd.Environ(), "OPENAI_API_KEY=x", "NO_PROXY=*", "TERM=xterm")
 	c := newConsole(t, cmd)
-	c.see("app")
+	if err := unix.IoctlSetWinsize(int(c.master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: 120}); err != nil {
+		t.Fatal(err)
+	}
+	c.see("some")
 	c.see("300 rows from in.csv")
 	c.see("ask")
 	c.see("█")

@@ -18,6 +18,7 @@ import (
 type validation struct {
 	*streams
 	find   lint.Finder
+	load   loader.Options // how documents are read
 	format *choice
 	strict bool
 	quiet  bool
@@ -34,8 +35,10 @@ func newValidate(s *streams) *cobra.Command {
 		Long: `Checks documents, and in folders every *.qtype.yaml and *.qtype.yml, and tells
 every fault with its place. A PATH may be a pattern ('specs/**/*.yaml') and a
 Markdown page, whose fenced YAML blocks are checked where they are whole
-documents. It needs no secrets and no network. Exit status 1 where there is an
-error; warnings fail only with --strict.
+documents. It may be an address, too: https://…, and s3://…, gs://… and az://… in
+a build with -tags cloud. No secrets are needed, and no network but for what a
+document includes from there. Exit status 1 where there is an error; warnings fail
+only with --strict.
 
 A comment  # qtype:ignore QT905  at the end of a line, or on a line of its own
 above it, silences that code there.`,
@@ -63,6 +66,7 @@ above it, silences that code there.`,
 	f.BoolVar(&v.find.Markdown, "markdown", false, "check the Markdown pages of folders, too")
 	f.BoolVar(&v.fix, "fix", false, "mend in place what has exactly one safe mending")
 	f.BoolVar(&v.diff, "diff", false, "show what --fix would change, and change nothing")
+	f.BoolVar(&v.load.Offline, "offline", false, "read nothing from other machines: such an include is an error")
 	f.BoolVarP(&v.watch, "watch", "w", false, "check again whenever a file changes, until interrupted")
 	_ = c.RegisterFlagCompletionFunc("format", v.format.complete) // fails only for a flag that is not there
 	return c
@@ -95,7 +99,7 @@ func (v *validation) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	results := lint.Check(ctx, documents, loader.Options{})
+	results := lint.Check(ctx, documents, v.load)
 	if ctx.Err() != nil {
 		return errInterrupted
 	}
@@ -104,7 +108,7 @@ func (v *validation) run(ctx context.Context) error {
 
 // mend writes what can be mended, or shows it, and tells what is left.
 func (v *validation) mend(ctx context.Context, begin time.Time) error {
-	changes, results, err := lint.Mend(ctx, v.find, loader.Options{})
+	changes, results, err := lint.Mend(ctx, v.find, v.load)
 	if err != nil {
 		return err
 	}
@@ -154,7 +158,7 @@ func (v *validation) diffEnd(results []lint.Result, mended, files int) error {
 func (v *validation) watching(ctx context.Context) error {
 	last := error(nil)
 	times := 0
-	w := lint.Watcher{Find: v.find, Show: func(results []lint.Result, found error) error {
+	w := lint.Watcher{Find: v.find, Load: v.load, Show: func(results []lint.Result, found error) error {
 		if times++; times > 1 && v.format.value == "text" && !v.quiet {
 			fmt.Fprintf(v.out, "\n── changed at %s\n", time.Now().Format(time.TimeOnly))
 		}

@@ -88,7 +88,7 @@ func (b *box) cipher(i int) (cipher.AEAD, error) {
 	if b.ciphers[i] != nil {
 		return b.ciphers[i], nil
 	}
-	info := parts(nil, "qtype session", b.session.Memory, b.session.Session)
+	info := parts("qtype session", b.session.Memory, b.session.Session)
 	key, err := hkdf.Key(sha256.New, b.store.keys[i].secret[:], nil, string(info), keySize)
 	if err != nil {
 		return nil, err
@@ -101,8 +101,9 @@ func (b *box) cipher(i int) (cipher.AEAD, error) {
 	return b.ciphers[i], err
 }
 
-// parts appends texts such that no two lists of texts come to the same.
-func parts(to []byte, texts ...string) []byte {
+// parts writes texts such that no two lists of texts come to the same.
+func parts(texts ...string) []byte {
+	var to []byte
 	for _, t := range texts {
 		to = binary.AppendUvarint(to, uint64(len(t)))
 		to = append(to, t...)

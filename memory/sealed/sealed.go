@@ -67,11 +67,11 @@ const mediaType = "application/vnd.qtype.sealed"
 const reasonMark = "sealed:"
 
 func aboutEntry(e *memory.Entry) []byte {
-	return parts(nil, aboutMessage, e.Message.ID, numbers(e.Seq, e.Turn, int64(e.Tokens), e.Time.UnixMicro()), strconv.FormatBool(e.Status == memory.Failed))
+	return parts(aboutMessage, e.Message.ID, numbers(e.Seq, e.Turn, int64(e.Tokens), e.Time.UnixMicro()), strconv.FormatBool(e.Status == memory.Failed))
 }
 
 func aboutEvent(e *memory.Event) []byte {
-	return parts(nil, aboutReason, string(e.Kind), numbers(e.Turn, e.From, e.To, e.Time.UnixMicro()))
+	return parts(aboutReason, string(e.Kind), numbers(e.Turn, e.From, e.To, e.Time.UnixMicro()))
 }
 
 func numbers(all ...int64) string {
@@ -170,7 +170,7 @@ func (b *box) sealValues(values map[string][]byte) (map[string][]byte, error) {
 			sealed[name] = nil
 			continue
 		}
-		record, err := b.seal(value, parts(nil, aboutValue, name))
+		record, err := b.seal(value, parts(aboutValue, name))
 		if err != nil {
 			return nil, err
 		}
@@ -192,7 +192,7 @@ func (s *Store) Head(ctx context.Context, key memory.Key) (memory.Head, error) {
 			opened[name] = record
 			continue
 		}
-		if opened[name], err = b.open(record, parts(nil, aboutValue, name), "value "+strconv.Quote(name)); err != nil {
+		if opened[name], err = b.open(record, parts(aboutValue, name), "value "+strconv.Quote(name)); err != nil {
 			return memory.Head{}, err
 		}
 	}

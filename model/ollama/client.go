@@ -62,17 +62,13 @@ func (c *Client) generate(ctx context.Context, req model.Request, tell wire.Tell
 	if err != nil {
 		return nil, c.Fault(0, "the request cannot be written: "+err.Error())
 	}
-	resp, err := c.Post(ctx, wire.Call{URL: c.endpoint, Header: c.header, Body: body})
-	if err != nil {
-		return nil, err
-	}
-	defer wire.HangUp(resp.Body)
 	var a assembler
-	if req.Stream {
-		err = c.Stream(ctx, resp, wire.NewLines(resp.Body), &a, tell)
-	} else {
-		err = c.Whole(ctx, resp, a.whole)
-	}
+	err = c.Ask(ctx, wire.Call{URL: c.endpoint, Header: c.header, Body: body}, func(resp *http.Response) error {
+		if req.Stream {
+			return c.Stream(ctx, resp, wire.NewLines(resp.Body), &a, tell)
+		}
+		return c.Whole(ctx, resp, a.whole)
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"strings"
 
 	"github.com/qtype-dev/qtype/model"
@@ -35,13 +36,10 @@ func (e *Embedder) Info() model.Info { return e.Config.Info }
 
 // Embed sends one request with all the texts; model.WithBatches cuts and repeats.
 func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, model.Usage, error) {
-	resp, err := e.Post(ctx, wire.Call{URL: e.endpoint, Header: bearer(e.Key), Body: e.body(texts)})
-	if err != nil {
-		return nil, model.Usage{}, err
-	}
-	defer wire.HangUp(resp.Body)
 	var got embeddings
-	err = e.Whole(ctx, resp, func(raw []byte) error { return got.read(raw, len(texts)) })
+	err := e.Ask(ctx, wire.Call{URL: e.endpoint, Header: bearer(e.Key), Body: e.body(texts)}, func(resp *http.Response) error {
+		return e.Whole(ctx, resp, func(raw []byte) error { return got.read(raw, len(texts)) })
+	})
 	return got.vectors, model.Usage{Input: got.Usage.Prompt}, err
 }
 

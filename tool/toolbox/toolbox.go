@@ -68,11 +68,14 @@ func (b *Box) Close() {
 // Tool makes the tool that a document declares. Nothing is called yet; an error
 // means that the declaration cannot work here.
 func (b *Box) Tool(t spec.Tool) (tool.Tool, error) {
+	if p, ok := t.(*spec.PythonFunctionTool); ok && commons.Has(p) {
+		return commons.New(p)
+	}
+	if from := remote(t); from != "" && startsPrograms(t) {
+		return nil, fmt.Errorf("tool %s starts a program of this machine, and is declared at %s: a document of another machine may not; copy it here to run it", t.EntityID(), from)
+	}
 	switch t := t.(type) {
 	case *spec.PythonFunctionTool:
-		if commons.Has(t) {
-			return commons.New(t)
-		}
 		return python.New(t, python.Surroundings{Pool: b.pool, Getenv: b.opts.Getenv, Secret: b.secret, Folders: b.folders(t)})
 	case *spec.CommandTool:
 		run, err := command.New(t, command.Surroundings{Getenv: b.opts.Getenv, Secret: b.secret, Folder: b.folders(t)[0]})
@@ -110,11 +113,30 @@ func (b *Box) secret(s spec.Secret) (string, error) {
 	return b.opts.Secret(s)
 }
 
+// remote is the address of the document that declares a tool; empty for one of this machine.
+func remote(t spec.Tool) string {
+	if file := t.Place().Span().File; file != nil && strings.Contains(file.Path, "://") {
+		return file.Path
+	}
+	return ""
+}
+
+// startsPrograms tells whether a tool runs code on this machine.
+func startsPrograms(t spec.Tool) bool {
+	switch t := t.(type) {
+	case *spec.PythonFunctionTool, *spec.CommandTool:
+		return true
+	case *spec.MCPTool:
+		return t.Command != ""
+	}
+	return false
+}
+
 // folders are where a tool looks for its files: beside the file that declares
 // it, then beside the application's document.
 func (b *Box) folders(t spec.Tool) []string {
 	all := []string{}
-	if file := t.Place().Span().File; file != nil && !strings.Contains(file.Path, "://") {
+	if file := t.Place().Span().File; file != nil && remote(t) == "" {
 		all = append(all, filepath.Dir(file.Path))
 	}
 	if b.opts.Folder != "" && !slices.Contains(all, b.opts.Folder) {

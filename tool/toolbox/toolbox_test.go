@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/qtype-dev/qtype/source"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/tool"
 	"github.com/qtype-dev/qtype/tool/toolbox"
@@ -130,5 +131,29 @@ func TestAFlowIsATool(t *testing.T) {
 	deep = true
 	if got := call(1); !strings.Contains(got, "more than 16 deep") || len(got) > 1200 {
 		t.Errorf("a flow that calls itself: %s", got)
+	}
+}
+
+// TestADocumentOfAnotherMachineStartsNoPrograms: a tool is refused where its own
+// file came from, whatever the application's document is.
+func TestADocumentOfAnotherMachineStartsNoPrograms(t *testing.T) {
+	box := toolbox.New(toolbox.Options{Getenv: os.Getenv})
+	defer box.Close()
+	base := func(id string) spec.ToolBase {
+		b := spec.ToolBase{ID: id}
+		b.SetPlace(&spec.Place{Value: source.Span{File: &source.File{Path: "https://docs.example/app.yaml"}, Start: source.Pos{Line: 3, Column: 5}}})
+		return b
+	}
+	for _, declared := range []spec.Tool{
+		&spec.PythonFunctionTool{ToolBase: base("os"), ModulePath: "os", FunctionName: "system"},
+		&spec.CommandTool{ToolBase: base("sh"), Program: "/bin/sh"},
+		&spec.MCPTool{ToolBase: base("mcp"), Command: "/bin/sh"},
+	} {
+		if _, err := box.Tool(declared); err == nil || !strings.Contains(err.Error(), "tool "+declared.EntityID()+" starts a program of this machine, and is declared at https://docs.example/app.yaml") {
+			t.Errorf("%s: %v", declared.EntityID(), err)
+		}
+	}
+	if _, err := box.Tool(&spec.PythonFunctionTool{ToolBase: base("now"), ModulePath: "qtype.application.commons.tools", FunctionName: "get_current_timestamp"}); err != nil {
+		t.Errorf("a bundled function: %v", err)
 	}
 }

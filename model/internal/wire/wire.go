@@ -101,10 +101,19 @@ type Call struct {
 	Body   any         // is written as JSON
 }
 
-// Post sends a call and answers the response of a server that said 200. The
-// caller hangs up. All errors are complete: an *Error of package model, or the
-// context's.
-func (s *Server) Post(ctx context.Context, call Call) (*http.Response, error) {
+// Ask sends a call and lets read have the response of a server that said 200;
+// then it hangs up. All its own errors are complete: an *Error of package model,
+// or the context's.
+func (s *Server) Ask(ctx context.Context, call Call, read func(*http.Response) error) error {
+	resp, err := s.post(ctx, call)
+	if err != nil {
+		return err
+	}
+	defer hangUp(resp.Body)
+	return read(resp)
+}
+
+func (s *Server) post(ctx context.Context, call Call) (*http.Response, error) {
 	var body bytes.Buffer
 	enc := json.NewEncoder(&body)
 	enc.SetEscapeHTML(false)
@@ -124,7 +133,7 @@ func (s *Server) Post(ctx context.Context, call Call) (*http.Response, error) {
 		return nil, s.Broken(ctx, "cannot reach", err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		defer HangUp(resp.Body)
+		defer hangUp(resp.Body)
 		return nil, s.refusal(resp)
 	}
 	return resp, nil
@@ -170,9 +179,9 @@ func readAll(r io.Reader, limit int64) ([]byte, error) {
 	return raw, err
 }
 
-// HangUp reads what little may be left, so that the connection can be used
+// hangUp reads what little may be left, so that the connection can be used
 // again, and closes. A server that keeps it open has its connection cut.
-func HangUp(body io.ReadCloser) {
+func hangUp(body io.ReadCloser) {
 	const grace = 50 * time.Millisecond
 	cut := time.AfterFunc(grace, func() { _ = body.Close() })
 	defer cut.Stop()
