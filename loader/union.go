@@ -38,28 +38,7 @@ func (d *decoder) union(n *node, v reflect.Value, at slot) {
 func (d *decoder) choose(n *node, u *spec.Union) (chosen spec.Case, certain bool) {
 	tag := n.get("type")
 	if tag == nil || tag.kind == null {
-		if tag == nil && n.unread { // who knows what a merge would have brought
-			likely, _ := d.byFields(n, u)
-			return likely, false
-		}
-		likely, fits := d.byFields(n, u)
-		if !fits {
-			n.miss()
-		}
-		if u.TagOptional && fits {
-			return likely, true
-		}
-		owner := u.Name
-		if id := n.get("id"); id != nil && id.kind == text {
-			owner += " \"" + id.shown() + "\""
-		}
-		missing := missingField(n, owner, "type")
-		fault := ruleUnionTag.At(missing.Span, "%s", missing.Message).WithHint(`add "type:" here; %s`, oneOf(tags(u)))
-		if tag != nil {
-			fault.Span = tag.span
-		}
-		d.faults.add(fault)
-		return likely, false
+		return d.untyped(n, u, tag)
 	}
 	for _, c := range u.Cases {
 		if tag.kind == text && c.Tag == tag.text {
@@ -89,6 +68,32 @@ func (d *decoder) choose(n *node, u *spec.Union) (chosen spec.Case, certain bool
 	} else {
 		n.miss() // with a type in mind that we cannot guess
 		fault = fault.WithHint("%s", oneOf(tags(u)))
+	}
+	d.faults.add(fault)
+	return likely, false
+}
+
+// untyped chooses for an entity whose type is missing or, where there is a tag, null.
+func (d *decoder) untyped(n *node, u *spec.Union, tag *node) (chosen spec.Case, certain bool) {
+	if tag == nil && n.unread { // who knows what a merge would have brought
+		likely, _ := d.byFields(n, u)
+		return likely, false
+	}
+	likely, fits := d.byFields(n, u)
+	if !fits {
+		n.miss()
+	}
+	if u.TagOptional && fits {
+		return likely, true
+	}
+	owner := u.Name
+	if id := n.get("id"); id != nil && id.kind == text {
+		owner += " \"" + id.shown() + "\""
+	}
+	missing := missingField(n, owner, "type")
+	fault := ruleUnionTag.At(missing.Span, "%s", missing.Message).WithHint(`add "type:" here; %s`, oneOf(tags(u)))
+	if tag != nil {
+		fault.Span = tag.span
 	}
 	d.faults.add(fault)
 	return likely, false

@@ -47,26 +47,29 @@ func (w *window) size(list []chat.Message) (size, limit int) {
 	return size, w.limits.MaxTokens
 }
 
-func (w *window) put(m chat.Message) {
+// put adds a message, and tells whether it changed anything: an equal system
+// message does not, so that it writes nothing and evicts nothing (section 3.3).
+func (w *window) put(m chat.Message) bool {
 	if m.Role != chat.System {
 		if w.open && m.Role == chat.Tool {
-			return
+			return true
 		}
 		w.open = false
 		w.list = append(w.list, m)
-		return
+		return true
 	}
 	if i := slices.IndexFunc(w.list, isSystem); i >= 0 {
 		if w.list[i].Text() == m.Text() {
-			return
+			return false
 		}
 		w.list = slices.Delete(w.list, i, i+1)
 	}
 	if w.systemFirst {
 		w.list = slices.Insert(w.list, 0, m)
-		return
+		return true
 	}
 	w.list = append(w.list, m)
+	return true
 }
 
 func isSystem(m chat.Message) bool { return m.Role == chat.System }
@@ -98,12 +101,13 @@ func (w *window) fit(list []chat.Message) (rest []chat.Message, calls bool) {
 
 func (w *window) say(msgs []chat.Message, each bool) {
 	for _, m := range msgs {
-		w.put(m)
-		if each {
+		if changed := w.put(m); changed && each {
 			w.settle()
 		}
 	}
-	w.settle()
+	if !each {
+		w.settle()
+	}
 }
 
 func (w *window) settle() {

@@ -61,10 +61,10 @@ func (c *Client) get(ctx context.Context, address string) (io.ReadCloser, error)
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case resp.StatusCode == http.StatusOK:
+	switch resp.StatusCode {
+	case http.StatusOK:
 		return resp.Body, nil
-	case resp.StatusCode == http.StatusNotFound, resp.StatusCode == http.StatusGone:
+	case http.StatusNotFound, http.StatusGone:
 		err = &NotFoundError{Address: Shown(address)}
 	default:
 		err = &StatusError{Address: Shown(address), Code: resp.StatusCode}

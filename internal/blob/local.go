@@ -89,7 +89,7 @@ func createLocal(address, path string) (Upload, error) {
 // writable refuses to replace a file that its owner has made read-only: a
 // rename would not ask.
 func writable(path string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	f, err := os.OpenFile(path, os.O_WRONLY, 0) //nolint:gosec // the caller names the file
 	if err != nil {
 		return err
 	}
