@@ -35,6 +35,7 @@ var house = map[string]struct {
 	"token":                   {0, ground},
 	"template":                {0, ground},
 	"query":                   {0, ground},
+	"jsonpath":                {0, ground},
 	"internal/outbound":       {0, ground},
 	"internal/blob":           {0.1, ground},
 	"internal/servertest":     {0, ground},

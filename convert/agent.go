@@ -272,6 +272,12 @@ func (w *workflow) window(n *node, b *block) (setting string) {
 		kind = "message_window"
 	}
 	policies := []string{"message_window", "token_window"}
+	for _, policy := range policies {
+		if kind != policy && folded(kind) == folded(policy) {
+			w.chosen(n.get("memoryType"), "memoryType %q is taken for %s", kind, policy)
+			kind = policy
+		}
+	}
 	if !contains(policies, kind) {
 		w.add(ruleForm.At(n.get("memoryType").mark(), "memoryType is message_window or token_window, not %q; message_window is taken", kind).WithNearest(kind, policies))
 		kind = "message_window"

@@ -14,6 +14,7 @@ type project struct {
 	ids      *names
 	root     *node
 	memories map[string]string // ids by the modules' names
+	sources  map[string]string // what the modules say, by their names
 	order    []string          // the ids in order
 	used     map[string]bool   // memories that a flow has
 	models   map[string]string // ids by the models' names
@@ -21,21 +22,22 @@ type project struct {
 
 // airefinery converts a project file, its memory_config, or the modules alone.
 func airefinery(r *report, root *node) *application {
+	spell(root, "memory_modules", "memory_config", "utility_agents")
 	switch {
 	case root.form == list:
-		root = &node{form: mapping, span: root.span, pairs: []pair{{"memory_modules", root.mark(), root}}}
+		root = &node{form: mapping, span: root.span, pairs: []pair{{key: "memory_modules", at: root.mark(), value: root}}}
 		fallthrough
 	case root.form == mapping && root.get("memory_modules") != nil:
-		root = &node{form: mapping, span: root.span, pairs: []pair{{"memory_config", root.mark(), root}}}
+		root = &node{form: mapping, span: root.span, pairs: []pair{{key: "memory_config", at: root.mark(), value: root}}}
 	case root.form != mapping:
 		r.form(root, "this is no AI Refinery file: a mapping with memory_config is expected, not %s", root.described())
 		return nil
-	case root.get("memory_config") == nil && root.get("utility_agents") == nil:
+	case root.get("memory_config") == nil && root.get("utility_agents") == nil && root.get("orchestrator").get("memory_config") == nil && root.get("base_config").get("memory_config") == nil:
 		r.form(root, `this is no AI Refinery file: there is no "memory_config" and no "utility_agents"`)
 		return nil
 	}
 	p := &project{report: r, root: root, app: &application{id: "airefinery_app"}, ids: &names{taken: map[string]bool{"airefinery_app": true}},
-		memories: map[string]string{}, used: map[string]bool{}, models: map[string]string{}}
+		memories: map[string]string{}, sources: map[string]string{}, used: map[string]bool{}, models: map[string]string{}}
 	p.known(root, "the file", "memory_config", "orchestrator", "utility_agents", "super_agents", "trust_agents", "base_config", "embedding_config", "project_name", "description")
 	p.app.description = p.textOf(root, "description")
 	p.readMemories()
@@ -67,7 +69,7 @@ func (p *project) aside() {
 		}
 	}
 	if o := p.mapOf(p.root, "orchestrator"); o != nil {
-		p.known(o, "orchestrator", "agent_list", "brand_name", "system_prompt", "enable_routing", "selfreflection_config", "contexts", "llm_config")
+		p.known(o, "orchestrator", "agent_list", "brand_name", "system_prompt", "enable_routing", "selfreflection_config", "contexts", "llm_config", "memory_config")
 		p.add(ruleLost.At(p.root.keyAt("orchestrator"), "the orchestrator chooses an agent for each request, which has no counterpart: a Switch step can, and every agent is a flow that can be run by its name"))
 	}
 	if p.root.get("embedding_config") != nil {
@@ -83,11 +85,37 @@ func (n *node) name() string {
 	return n.text
 }
 
+// readMemories reads the memory modules of the project, and of the parts of it
+// that have a memory_config of their own.
 func (p *project) readMemories() {
-	config := p.mapOf(p.root, "memory_config")
-	if config == nil {
-		return
+	owners := []*node{p.root, p.root.get("base_config"), p.root.get("orchestrator")}
+	for _, agent := range p.agents() {
+		owners = append(owners, agent, agent.get("config"))
 	}
+	for _, n := range owners {
+		if n == nil || n.form != mapping {
+			continue
+		}
+		if config := p.mapOf(n, "memory_config"); config != nil {
+			p.readModules(config)
+		}
+	}
+}
+
+// agents are the utility agents that are mappings.
+func (p *project) agents() []*node {
+	var all []*node
+	if list := p.root.get("utility_agents"); list != nil {
+		for _, n := range list.items {
+			if n.form == mapping {
+				all = append(all, n)
+			}
+		}
+	}
+	return all
+}
+
+func (p *project) readModules(config *node) {
 	p.known(config, "memory_config", "memory_modules", "embedding_config")
 	if config.get("embedding_config") != nil {
 		p.dropped(config.keyAt("embedding_config"), "no memory that is converted uses embeddings; embedding_config is left out")
@@ -111,7 +139,10 @@ func (p *project) module(n *node, number int) {
 	if name != "" {
 		owner = "memory module " + name
 	}
-	if _, twice := p.memories[name]; twice && name != "" {
+	if had, twice := p.sources[name]; twice && name != "" {
+		if had == n.source() {
+			return // two agents tell of one memory
+		}
 		p.form(n.get("memory_name"), "two memory modules have the name %s; this one is left out", name)
 		return
 	}
@@ -137,10 +168,10 @@ func (p *project) module(n *node, number int) {
 		most = orDefault(p.positive(config, "max_context"), most)
 	}
 	id := p.ids.id(name, "memory")
-	p.memories[name] = id
+	p.memories[name], p.sources[name] = id, n.source()
 	p.order = append(p.order, id)
 	b := new(block).set("id", id)
-	if id != name {
+	if name != "" && id != name {
 		b.note("Its name was %s.", oneLine(name))
 	}
 	p.app.memories = append(p.app.memories, b.set("policy", "round_window").set("n_rounds", rounds).set("max_context", most))
@@ -172,7 +203,7 @@ func (p *project) readAgents() {
 
 // agent converts an agent that is a prompt; others do something of their own.
 func (p *project) agent(n *node, name string) {
-	p.known(n, "an agent", "agent_class", "agent_name", "agent_description", "config")
+	p.known(n, "an agent", "agent_class", "agent_name", "agent_description", "config", "memory_config")
 	config := p.mapOf(n, "config")
 	prompt := ""
 	if config != nil {
@@ -187,7 +218,7 @@ func (p *project) agent(n *node, name string) {
 		p.lost(at, "the agent %s (%s) is not converted: only an agent with a magic_prompt is a prompt and nothing more", name, either(class, "of no class"))
 		return
 	}
-	p.known(config, "the config of agent "+name, "magic_prompt", "contexts", "llm_config", "output_style", "self_reflection")
+	p.known(config, "the config of agent "+name, "magic_prompt", "contexts", "llm_config", "output_style", "self_reflection", "memory_config")
 	for _, key := range []string{"output_style", "self_reflection"} {
 		if config.get(key) != nil {
 			p.add(ruleLost.At(config.keyAt(key), "agent %s: %s has no counterpart", name, key))

@@ -37,9 +37,10 @@ type node struct {
 
 // pair is a key and its value.
 type pair struct {
-	key   string
-	at    source.Span // the key's place
-	value *node
+	key     string
+	at      source.Span // the key's place
+	value   *node
+	written string // the key in the file, where that is another spelling of key
 }
 
 // adopt makes nodes of the loader's values; what is shared stays shared.
@@ -54,7 +55,7 @@ func adopt(v *loader.Value, made map[*loader.Value]*node) *node {
 		n.items = append(n.items, adopt(item, made))
 	}
 	for _, p := range v.Pairs {
-		n.pairs = append(n.pairs, pair{p.Key, p.At, adopt(p.Value, made)})
+		n.pairs = append(n.pairs, pair{key: p.Key, at: p.At, value: adopt(p.Value, made)})
 	}
 	return n
 }
@@ -135,16 +136,19 @@ func (r *report) needText(n *node, key, owner string) string {
 }
 
 // positive reads a key that holds a whole number above 0; 0 where it is absent
-// or wrong, which is told.
+// or wrong, which is told. A number in quotes is taken, and told.
 func (r *report) positive(n *node, key string) int {
 	v := n.get(key)
 	if v == nil {
 		return 0
 	}
 	i, err := strconv.Atoi(strings.ReplaceAll(v.text, "_", ""))
-	if v.form != integer || err != nil || i <= 0 {
+	if v.form != integer && v.form != textual || err != nil || i <= 0 {
 		r.form(v, "%s is a whole number above 0, not %s", key, v.described())
 		return 0
+	}
+	if v.form == textual {
+		r.chosen(v, "%s is a whole number, not the text %s; the number %d is taken", key, v.described(), i)
 	}
 	return i
 }
@@ -190,9 +194,42 @@ func (r *report) isMap(v *node, what string) *node {
 	return v
 }
 
-// known tells of keys of a mapping that are not among the names.
-func (r *report) known(n *node, owner string, names ...string) {
+// folded is a name without what spellings differ in: max_tokens is maxTokens.
+func folded(s string) string {
+	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(s))
+}
+
+// spell takes keys that are among the names but for their spelling for what they
+// mean; known tells of it. A key that is spelt right comes before one that is not.
+func spell(n *node, names ...string) {
+	for i, p := range n.pairs {
+		for _, name := range names {
+			if p.key != name && folded(p.key) == folded(name) && !n.has(name) && !contains(names, p.key) {
+				n.pairs[i].key, n.pairs[i].written = name, p.key
+			}
+		}
+	}
+}
+
+// has tells whether a mapping has a key, null or not.
+func (n *node) has(key string) bool {
 	for _, p := range n.pairs {
+		if p.key == key {
+			return true
+		}
+	}
+	return false
+}
+
+// known tells of keys of a mapping that are not among the names, or are among
+// them in another spelling only.
+func (r *report) known(n *node, owner string, names ...string) {
+	spell(n, names...)
+	for _, p := range n.pairs {
+		if p.written != "" {
+			r.add(ruleUnknown.At(p.at, "%s: the key %q is taken for %s", owner, p.written, p.key))
+			continue
+		}
 		found := false
 		for _, name := range names {
 			found = found || p.key == name

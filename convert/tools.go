@@ -92,7 +92,8 @@ func (w *workflow) declareTool(n *node, id, name string) *block {
 }
 
 // variables are the properties of a schema as the variables of a tool; about is
-// what the schema says of them in words.
+// what the schema says of them in words. An output that is no object is one
+// variable, result.
 func (w *workflow) variables(n *node, key, tool string) (variables []*block, about string) {
 	m := w.mapOf(n, key)
 	if m == nil {
@@ -101,7 +102,12 @@ func (w *workflow) variables(n *node, key, tool string) (variables []*block, abo
 	sc := &schema{report: w.report, what: fmt.Sprintf("%s of tool %s", key, tool), dates: true}
 	of := sc.shape(unwrapped(m), "")
 	if of.sort != isRecord {
-		if len(unwrapped(m).pairs) > 0 {
+		switch {
+		case len(unwrapped(m).pairs) == 0:
+		case key == "output" && of.declared && unwrapped(m).get("type") != nil && of.sort != unknown:
+			of.settle(w.ids, tool+"_result", &w.parts.types)
+			return []*block{variable("result", of)}, ""
+		default:
 			w.lost(m, "%s of tool %s is no object with properties", key, tool)
 		}
 		return nil, ""
@@ -109,11 +115,16 @@ func (w *workflow) variables(n *node, key, tool string) (variables []*block, abo
 	of.name = "-" // the properties are variables, so there is no type of them all
 	for _, f := range of.fields {
 		f.of.settle(w.ids, tool+"_"+f.name, &w.parts.types)
-		v := new(block).set("id", f.name).set("type", f.of.typeText())
-		v.inline = true
-		variables = append(variables, v)
+		variables = append(variables, variable(f.name, f.of))
 	}
 	return variables, sc.about()
+}
+
+// variable declares a variable of a shape that is settled.
+func variable(name string, of *shape) *block {
+	v := new(block).set("id", name).set("type", of.typeText())
+	v.inline = true
+	return v
 }
 
 // readInputs declares the data that the caller gives, where the workflow says it.

@@ -3,7 +3,6 @@ package convert
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/qtype-dev/qtype/diag"
 )
@@ -66,11 +65,12 @@ type target struct {
 // xflow converts a workflow, a list of states, one state or a bare memory block.
 func xflow(r *report, root *node) *application {
 	w := &workflow{report: r, root: root}
+	spell(root, "memoryId", "memory", "states", "type")
 	switch {
 	case root.form == mapping && root.get("states") == nil && root.get("memory") != nil && root.get("type") == nil:
 		return w.bareMemory(root)
 	case root.form == mapping && root.get("states") == nil && root.get("memoryId") != nil:
-		return w.bareMemory(&node{form: mapping, span: root.span, pairs: []pair{{"memory", root.mark(), root}}})
+		return w.bareMemory(&node{form: mapping, span: root.span, pairs: []pair{{key: "memory", at: root.mark(), value: root}}})
 	case root.form == mapping && root.get("states") == nil && root.get("type") != nil:
 		root = &node{form: list, span: root.span, items: []*node{root}}
 	case root.form == mapping && root.get("states") == nil:
@@ -144,6 +144,7 @@ func (w *workflow) readHead() {
 }
 
 func (w *workflow) addState(n *node) {
+	spell(n, "name", "type", "transition", "end", "agentOutcomes", "dataConditions", "eventConditions", "defaultCondition")
 	name := w.needText(n, "name", "a state")
 	if name == "" {
 		name = fmt.Sprintf("state_%d", len(w.states)+1)
@@ -152,7 +153,7 @@ func (w *workflow) addState(n *node) {
 		w.add(ruleForm.At(n.get("name").span, "two states have the name %s; this one cannot be reached", name).WithRelated(other.n.get("name").span, "the first one"))
 		return
 	}
-	w.states = append(w.states, &state{name: name, kind: strings.ToLower(w.needText(n, "type", "state "+name)), n: n})
+	w.states = append(w.states, &state{name: name, kind: folded(w.needText(n, "type", "state "+name)), n: n})
 }
 
 // named finds a state.

@@ -13,9 +13,10 @@ import (
 )
 
 // Header tells what a run is of. A run may go on with a journal whose header
-// says the same in all but Started.
+// says the same in all but Started and Run.
 type Header struct {
 	Started time.Time         `json:"started"` // when the run began
+	Run     string            `json:"run"`     // a name that no other run has; the turns of memories are known by it
 	Input   File              `json:"input"`   // the file whose rows are run
 	Offset  int64             `json:"offset"`  // rows of the file that are passed over
 	Limit   int64             `json:"limit"`   // rows that are run after those, 0 for all

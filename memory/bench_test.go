@@ -61,6 +61,24 @@ func benchAppend(b *testing.B, store memory.Store, history int) {
 	}
 }
 
+// BenchmarkSession says one message and reads the window, where the session
+// stands: what is allocated is what the history keeps.
+func BenchmarkSession(b *testing.B) {
+	m, err := memory.New(memory.Config{ID: "m", Policy: spec.PolicyTokenWindow, MaxTokens: 4000, Counter: chars4{}}, memory.NewInProcess())
+	must2(0, err)(b)
+	s := m.Session("s")
+	said := chat.Message{Role: chat.User, Blocks: []chat.Block{{Type: "text", Text: strings.Repeat("many words ", 20)}}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := s.Append(b.Context(), said); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := s.Window(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // BenchmarkWindow reads the window beside a long history.
 func BenchmarkWindow(b *testing.B) {
 	for _, history := range []int{1_000, 100_000} {

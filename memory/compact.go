@@ -10,26 +10,37 @@ import (
 	"github.com/qtype-dev/qtype/chat"
 )
 
-// compact is a window without history, as small as can be: 56 bytes a message
+// compact is a window without history, as small as can be: 40 bytes a message
 // beside its text, in one array. An Entry is made of a line when one is asked for.
 type compact struct {
-	lines  []line // by rising Seq, system messages aside; the end of array
-	array  []line // from its beginning: what left lines is used again
-	system *Entry // the system message that holds, nil for none
-	fitted policy // by which the lines were fitted last; nil where that is not known
-	salt   uint64 // random: what the ids of messages that have none of their own begin with
+	array  []line           // what left the window is used again
+	first  int              // the window is array from here on
+	whole  map[int64]*Entry // by Seq: the messages that a line does not hold
+	system *Entry           // the system message that holds, nil for none
+	fitted policy           // by which the lines were fitted last; nil where that is not known
+	salt   uint64           // random: what the ids of messages that have none of their own begin with
 }
 
 // line is one message of a window.
 type line struct {
 	text   string // of a message that is one text and nothing else
-	entry  *Entry // of any other; else nil
 	seq    int64
-	turn   int64
-	micros int64 // when it was said
-	tokens int32
-	role   uint8 // an index into chat.Roles
+	micros int64  // when it was said
+	lag    int32  // its turn, less seq
+	size   uint32 // its tokens, and in the upper eight bits its role's place in chat.Roles, or wholeLine
 }
+
+const (
+	roleShift = 24
+	maxTokens = 1<<roleShift - 1 // that a line can hold
+	wholeLine = math.MaxUint8    // the role of a line whose entry stands in compact.whole
+)
+
+func (l *line) role() uint8     { return uint8(l.size >> roleShift) }
+func (l *line) isWhole() bool   { return l.size>>roleShift == wholeLine }
+func (l *line) tokens() int     { return int(l.size & maxTokens) }
+func (l *line) turn() int64     { return l.seq + int64(l.lag) }
+func (w *compact) live() []line { return w.array[w.first:] }
 
 // apply adds what was said and forgets what left.
 func (w *compact) apply(c Change) {
@@ -44,7 +55,7 @@ func (w *compact) apply(c Change) {
 		case e.Seq == c.State.System:
 			w.system = e
 		case e.Status != Failed && e.Seq >= from && e.Message.Role != chat.System:
-			w.add(line{entry: e, seq: e.Seq})
+			w.keep(e)
 		}
 	}
 	if c.State.System == 0 {
@@ -54,43 +65,68 @@ func (w *compact) apply(c Change) {
 
 // forget drops the lines before a Seq.
 func (w *compact) forget(from int64) {
-	n := 0
-	for n < len(w.lines) && w.lines[n].seq < from {
+	lines, n := w.live(), 0
+	for n < len(lines) && lines[n].seq < from {
+		if lines[n].isWhole() {
+			delete(w.whole, lines[n].seq)
+		}
+		lines[n].text = "" // it is free
 		n++
 	}
-	clear(w.lines[:n]) // their texts are free
-	w.lines = w.lines[n:]
+	w.first += n
+}
+
+// keep puts an entry at the end as it is.
+func (w *compact) keep(e *Entry) {
+	if w.whole == nil {
+		w.whole = map[int64]*Entry{}
+	}
+	w.whole[e.Seq] = e
+	w.add(line{seq: e.Seq, size: wholeLine << roleShift})
 }
 
 // add puts a line at the end. Where there is no room, the lines move to the
 // beginning of the array, or to one that is a little larger: there are many.
 func (w *compact) add(l line) {
-	n := len(w.lines)
+	lines := w.live()
+	n := len(lines)
 	switch {
-	case n < cap(w.lines):
-	case n < cap(w.array):
-		moved := w.array[:copy(w.array[:cap(w.array)], w.lines)]
-		clear(w.lines[max(2*n-cap(w.array), 0):]) // those that were not written over
-		w.lines = moved
+	case len(w.array) < cap(w.array):
+	case w.first > 0:
+		copy(w.array, lines)
+		clear(w.array[max(n, w.first):]) // those that were not written over, and are not free yet
+		w.array, w.first = w.array[:n], 0
 	default:
-		w.array = make([]line, 0, n+n/8+2)
-		w.lines = append(w.array, w.lines...)
+		w.array = append(make([]line, 0, roomierBy(n)), lines...)
 	}
-	w.lines = append(w.lines, l)
+	w.array = append(w.array, l)
+}
+
+// roomierBy is how many lines a larger array has than n: 5, 11, 14, 17, 21. Most
+// windows are one of the first two, which makes little to throw away.
+func roomierBy(n int) int {
+	switch {
+	case n == 0:
+		return 5
+	case n < 8:
+		return 2*n + 1
+	}
+	return n + n/8 + 2
 }
 
 // after is the first entry with this Seq or a later one, nil where there is none.
 func (w *compact) after(seq int64) *Entry {
-	i, _ := slices.BinarySearchFunc(w.lines, seq, func(l line, seq int64) int { return cmp.Compare(l.seq, seq) })
+	lines := w.live()
+	i, _ := slices.BinarySearchFunc(lines, seq, func(l line, seq int64) int { return cmp.Compare(l.seq, seq) })
 	switch {
-	case w.system != nil && w.system.Seq >= seq && (i == len(w.lines) || w.system.Seq < w.lines[i].seq):
+	case w.system != nil && w.system.Seq >= seq && (i == len(lines) || w.system.Seq < lines[i].seq):
 		return w.system
-	case i == len(w.lines):
+	case i == len(lines):
 		return nil
-	case w.lines[i].entry != nil:
-		return w.lines[i].entry
+	case lines[i].isWhole():
+		return w.whole[lines[i].seq]
 	}
-	return w.entryOf(&w.lines[i])
+	return w.entryOf(&lines[i])
 }
 
 // entryOf makes the entry of a line.
@@ -100,8 +136,8 @@ func (w *compact) entryOf(l *line) *Entry {
 		block [1]chat.Block
 	}{}
 	e.block[0] = chat.Block{Type: "text", Text: l.text}
-	e.Seq, e.Turn, e.Tokens, e.Time = l.seq, l.turn, int(l.tokens), time.UnixMicro(l.micros).UTC()
-	e.Message = chat.Message{ID: w.id(l.seq), Role: roleAt(l.role), Blocks: e.block[:]}
+	e.Seq, e.Turn, e.Tokens, e.Time = l.seq, l.turn(), l.tokens(), time.UnixMicro(l.micros).UTC()
+	e.Message = chat.Message{ID: w.id(l.seq), Role: roleAt(l.role()), Blocks: e.block[:]}
 	return &e.Entry
 }
 
@@ -113,10 +149,12 @@ func (w *compact) id(seq int64) string {
 	return string(strconv.AppendInt(b, seq, 16))
 }
 
-// plain is a message as a line, numbered later; ok is false for one that is
-// more than a text.
-func plain(msg *chat.Message, tokens int) (l line, ok bool) {
-	if len(msg.Blocks) != 1 || msg.ID != "" || msg.Name != "" || msg.ToolCallID != "" || len(msg.ToolCalls) > 0 || tokens > math.MaxInt32 {
+// plain is an entry as a line; ok is false for one that is more than a text.
+func plain(e *Entry) (l line, ok bool) {
+	msg := &e.Message
+	lag := e.Turn - e.Seq
+	if len(msg.Blocks) != 1 || msg.ID != "" || msg.Name != "" || msg.ToolCallID != "" || len(msg.ToolCalls) > 0 ||
+		e.Tokens < 0 || e.Tokens > maxTokens || int64(int32(lag)) != lag {
 		return line{}, false
 	}
 	b := &msg.Blocks[0]
@@ -124,7 +162,8 @@ func plain(msg *chat.Message, tokens int) (l line, ok bool) {
 		return line{}, false
 	}
 	role := roleIndex(msg.Role)
-	return line{text: b.Text, tokens: int32(tokens), role: uint8(max(role, 0))}, role >= 0
+	return line{text: b.Text, seq: e.Seq, micros: e.Time.UnixMicro(), lag: int32(lag),
+		size: uint32(max(role, 0))<<roleShift | uint32(e.Tokens)}, role >= 0
 }
 
 // roleIndex is a role's place in chat.Roles, below 0 for what is none.

@@ -41,7 +41,8 @@ type stored struct {
 // history grows in pieces, so that an append never copies what is there.
 type history struct {
 	pieces [][]*Entry // of pieceLen each, the last one shorter
-	events [][]Event  // the same
+	events evictions
+	slab   slab // what is said where the session stands
 
 	byID    map[string]int64 // Seq of the entries that did not fail, up to indexed
 	indexed int64
@@ -49,11 +50,16 @@ type history struct {
 
 const pieceLen = 256
 
-// put adds to the last piece, or begins one.
+// put adds to the last piece, or begins one. The first piece grows, for most
+// sessions are short; the others have their length from the beginning.
 func put[T any](pieces [][]T, one T) [][]T {
 	last := len(pieces) - 1
-	if last < 0 || len(pieces[last]) == pieceLen {
+	switch {
+	case last < 0:
 		pieces = append(pieces, nil)
+		last++
+	case len(pieces[last]) == pieceLen:
+		pieces = append(pieces, make([]T, 0, pieceLen))
 		last++
 	}
 	pieces[last] = append(pieces[last], one)
@@ -187,8 +193,8 @@ func (s *stored) apply(c Change) {
 		for _, e := range c.Entries {
 			s.long.pieces = put(s.long.pieces, e)
 		}
-		for _, e := range c.Events {
-			s.long.events = put(s.long.events, e)
+		for i := range c.Events {
+			s.long.events.add(&c.Events[i])
 		}
 	}
 	s.head.Version, s.head.State = c.Next, c.State
@@ -299,10 +305,10 @@ func (p *inProcess) entry(key Key, seq int64) *Entry {
 
 func (p *inProcess) Events(ctx context.Context, key Key) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		var events [][]Event
+		var events evictions
 		if s := p.session(key); s != nil {
 			if s.long != nil {
-				events = slices.Clone(s.long.events) // the pieces are appended to behind their ends only
+				events = s.long.events.now()
 			}
 			s.mu.Unlock()
 		}
@@ -310,9 +316,9 @@ func (p *inProcess) Events(ctx context.Context, key Key) iter.Seq2[Event, error]
 			yield(Event{}, err)
 			return
 		}
-		for _, some := range events {
-			for _, e := range some {
-				if !yield(e, nil) {
+		for _, some := range events.short {
+			for i := range some {
+				if !yield(events.event(&some[i]), nil) {
 					return
 				}
 			}

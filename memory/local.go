@@ -145,12 +145,12 @@ func (s *Session) append(ctx context.Context, on *step, msgs []chat.Message) err
 	if r, ok := p.(*rounds); ok && !r.enough(v) {
 		return errElsewhere
 	}
-	for i := range msgs {
-		if id := msgs[i].ID; id == "" || !at.long.holds(id) && !slices.ContainsFunc(on.few, func(e *Entry) bool { return e.Message.ID == id }) {
-			on.few = append(on.few, m.entry(msgs[i]))
-		}
+	at.long.take(m, on, msgs)
+	if n := len(v.entries); n == cap(v.entries) {
+		v.entries = slices.Grow(v.entries, n+room) // the history keeps them all: nothing stays longer for it
 	}
 	if m.said(p, v, saying{entries: on.few, each: true, brought: v.brought, on: on}) == nil {
+		at.long.giveBack(on)
 		return nil
 	}
 	on.change.Next = nextVersion(v.version)
@@ -158,6 +158,37 @@ func (s *Session) append(ctx context.Context, on *step, msgs []chat.Message) err
 	on.own.version = on.change.Next
 	*v = on.own
 	return nil
+}
+
+// take makes on.few the entries of those messages that the history does not hold.
+func (h *history) take(m *Memory, on *step, msgs []chat.Message) {
+	free := h.slab.entries
+	for i := range msgs {
+		msg := msgs[i]
+		switch {
+		case msg.ID == "":
+			msg.ID = h.slab.id()
+		case h.holds(msg.ID) || slices.ContainsFunc(on.few, func(e *Entry) bool { return e.Message.ID == msg.ID }):
+			continue
+		}
+		if len(msg.Blocks) == 1 && &msg.Blocks[0] == &on.text[0] {
+			msg.Blocks = h.slab.text(on.text[0].Text)
+		}
+		e := h.slab.entry()
+		m.write(e, msg)
+		on.few = append(on.few, e)
+	}
+	on.free = free
+}
+
+// giveBack is for entries that say nothing new.
+func (h *history) giveBack(on *step) {
+	for _, e := range on.few {
+		*e = Entry{}
+	}
+	if len(on.free) >= len(on.few) {
+		h.slab.entries = on.free
+	}
 }
 
 // appendLines is append where only windows are kept.
@@ -177,20 +208,18 @@ func (s *stored) appendLines(m *Memory, p policy, on *step, msgs []chat.Message)
 		e.Tokens = tokensOf(m.counter, &e.Message)
 		on.few = append(on.few, e)
 	}
-	m.said(p, &on.base, saying{entries: on.few, each: true, on: on})
+	m.said(p, &on.own, saying{entries: on.few, each: true, on: on})
 	w := &s.window
 	w.forget(on.change.State.First)
 	for _, e := range on.few {
 		if e.Seq < on.change.State.First {
 			continue
 		}
-		l, ok := plain(&e.Message, e.Tokens)
-		if !ok {
-			e = clone(e, w.id(e.Seq))
-			l = line{entry: e}
+		if l, ok := plain(e); ok {
+			w.add(l)
+		} else {
+			w.keep(clone(e, w.id(e.Seq)))
 		}
-		l.seq, l.turn, l.micros = e.Seq, e.Turn, e.Time.UnixMicro()
-		w.add(l)
 	}
 	s.head.Version, s.head.State = nextVersion(s.head.Version), on.change.State
 	w.fitted = p
@@ -206,7 +235,7 @@ func clone(e *Entry, id string) *Entry {
 
 func isSystemRole(r chat.Role) bool { return r == chat.System }
 
-// sketch makes on.base the view of a session of which only the window is kept,
+// sketch makes on.own the view of a session of which only the window is kept,
 // with entries that hold no texts: no policy but round_window looks at those. It
 // tells whether that will do.
 func (s *stored) sketch(m *Memory, on *step) bool {
@@ -214,19 +243,22 @@ func (s *stored) sketch(m *Memory, on *step) bool {
 		return false
 	}
 	w := &s.window
-	on.base = view{version: s.head.Version, state: s.head.State, system: w.system, user: -1}
-	v := &on.base
+	on.own = view{version: s.head.Version, state: s.head.State, system: w.system, user: -1}
+	v := &on.own
 	v.state.First = max(v.state.First, 1)
 	v.begin = v.state.First
-	on.rows = slices.Grow(on.rows[:0], len(w.lines)+room) // it must not move
-	v.entries = slices.Grow(on.entries[:0], len(w.lines)+room)
-	for i := range w.lines {
-		l := &w.lines[i]
-		e := l.entry
-		if e == nil {
+	lines := w.live()
+	on.rows = slices.Grow(on.rows[:0], len(lines)+room) // it must not move
+	v.entries = slices.Grow(on.entries[:0], len(lines)+room)
+	for i := range lines {
+		l := &lines[i]
+		e := (*Entry)(nil)
+		if l.isWhole() {
+			e = w.whole[l.seq]
+		} else {
 			on.rows = on.rows[:len(on.rows)+1]
 			e = &on.rows[len(on.rows)-1]
-			e.Seq, e.Tokens, e.Message.Role = l.seq, int(l.tokens), roleAt(l.role)
+			e.Seq, e.Tokens, e.Message.Role = l.seq, l.tokens(), roleAt(l.role())
 		}
 		if e.Message.Role == chat.User {
 			v.user = i

@@ -191,11 +191,12 @@ type step struct {
 	next   *view
 
 	// What a change needs that is made where the session stands (local.go); it is used again.
-	own, base view
-	few       []*Entry // what is said
-	rows      []Entry  // behind base.entries and few, where only windows are kept
-	entries   []*Entry // base.entries, likewise
-	text      [1]chat.Block
+	own     view
+	few     []*Entry // what is said
+	free    []Entry  // what the history's slab had before few was taken from it
+	rows    []Entry  // behind own.entries and few, where only windows are kept
+	entries []*Entry // own.entries as they were before, likewise
+	text    [1]chat.Block
 }
 
 // step is one to be used and given back.
@@ -215,7 +216,7 @@ func (m *Memory) giveBack(s *step) {
 	clear(s.few)
 	clear(s.entries)
 	s.few, s.rows, s.entries = s.few[:0], s.rows[:0], s.entries[:0]
-	s.next, s.text[0] = nil, chat.Block{}
+	s.next, s.free, s.text[0] = nil, nil, chat.Block{}
 	s.change = Change{Events: s.change.Events[:0]}
 	m.steps.Put(s)
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"slices"
+	"fmt"
 	"strings"
 
 	"github.com/qtype-dev/qtype/chat"
@@ -49,8 +49,43 @@ func mark(operation string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-func (v *view) carriedOut(operation string) bool {
-	return operation != "" && slices.Contains(strings.Fields(string(v.values[operations])), mark(operation))
+func (v *view) carriedOut(operation string) bool { return operation != "" && v.record(operation) != "" }
+
+// record is what the session remembers of an operation, mark or mark@from-to with
+// the places of what it said; empty where it remembers none.
+func (v *view) record(operation string) string {
+	m := mark(operation)
+	for _, record := range strings.Fields(string(v.values[operations])) {
+		if name, _, _ := strings.Cut(record, "@"); name == m {
+			return record
+		}
+	}
+	return ""
+}
+
+// Said is what the turn's operation said when it was carried out, in order; nothing
+// where it was not, or where an earlier version of this package carried it out.
+func (t *Turn) Said(ctx context.Context) ([]chat.Message, error) {
+	t.mu.Lock()
+	base, operation := t.base, t.operation
+	t.mu.Unlock()
+	if !base.carriedOut(operation) {
+		return nil, nil
+	}
+	_, places, _ := strings.Cut(base.record(operation), "@")
+	var q Query
+	if _, err := fmt.Sscanf(places, "%d-%d", &q.From, &q.To); err != nil || q.From > q.To {
+		return nil, nil //nolint:nilerr // it said nothing, or its places were not kept
+	}
+	q.Live = true
+	var said []chat.Message
+	for e, err := range t.memory.store.Entries(ctx, t.key, q) {
+		if err != nil {
+			return nil, err
+		}
+		said = append(said, e.Message)
+	}
+	return said, nil
 }
 
 // remember adds an operation to those that the session has carried out.
@@ -58,7 +93,11 @@ func (s *step) remember(operation string) {
 	if operation == "" {
 		return
 	}
-	all := append(strings.Fields(string(s.next.values[operations])), mark(operation))
+	record, last := mark(operation), s.change.State.Last
+	if n := len(s.change.Entries); n > 0 {
+		record = fmt.Sprintf("%s@%d-%d", record, last-int64(n)+1, last)
+	}
+	all := append(strings.Fields(string(s.next.values[operations])), record)
 	all = all[max(len(all)-maxOperations, 0):]
 	s.set(operations, []byte(strings.Join(all, " ")))
 }

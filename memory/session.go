@@ -39,7 +39,7 @@ func (s *Session) Append(ctx context.Context, msgs ...chat.Message) error {
 
 // Say is Append of one message that is a text and nothing else.
 func (s *Session) Say(ctx context.Context, role chat.Role, text string) error {
-	if m := s.memory; m.local != nil && m.local.windows {
+	if m := s.memory; m.local != nil {
 		on := m.step()
 		defer m.giveBack(on)
 		on.text[0] = chat.Block{Type: "text", Text: text} // only the text is kept
@@ -117,7 +117,7 @@ func (s *Session) fill(ctx context.Context, b *Buffer) error {
 		return errElsewhere
 	}
 	if at.window.fitted == p && at.window.system == nil {
-		b.take(at.window.lines, nil, 0)
+		b.take(&at.window, 0, nil, 0)
 		return nil
 	}
 	m := s.memory
@@ -126,34 +126,39 @@ func (s *Session) fill(ctx context.Context, b *Buffer) error {
 	if !at.sketch(m, on) {
 		return errElsewhere
 	}
-	sel := p.sent(&on.base)
-	w := m.window(&on.base, sel.entries(&on.base))
-	b.take(at.window.lines[sel.from:], w.System, w.SystemAt)
+	sel := p.sent(&on.own)
+	w := m.window(&on.own, sel.entries(&on.own))
+	b.take(&at.window, sel.from, w.System, w.SystemAt)
 	return nil
 }
 
-// take makes the messages those of the lines, with the system message, if there
-// is one, behind the first at of them.
-func (b *Buffer) take(lines []line, system *Entry, at int) {
+// take makes the messages those of a window from its line from on, with the
+// system message, if there is one, behind the first at of them.
+func (b *Buffer) take(w *compact, from int, system *Entry, at int) {
+	lines := w.live()[from:]
 	b.messages, b.blocks = slices.Grow(b.messages[:0], len(lines)+1), slices.Grow(b.blocks[:0], len(lines))
 	for i := range lines {
 		if system != nil && i == at {
 			b.messages = append(b.messages, system.Message)
 		}
-		b.add(&lines[i])
+		if l := &lines[i]; l.isWhole() {
+			b.messages = append(b.messages, w.whole[l.seq].Message)
+		} else {
+			b.add(l)
+		}
 	}
 	if system != nil && at >= len(lines) {
 		b.messages = append(b.messages, system.Message)
 	}
 }
 
-// add adds a line's message; there is room for it.
+// add adds a line's message; there is room for it. It sets field by field: while
+// the garbage is collected, a store of a whole struct on the heap costs several times as much.
 func (b *Buffer) add(l *line) {
-	if l.entry != nil {
-		b.messages = append(b.messages, l.entry.Message)
-		return
-	}
-	b.blocks = append(b.blocks, chat.Block{Type: "text", Text: l.text})
-	n := len(b.blocks)
-	b.messages = append(b.messages, chat.Message{Role: roleAt(l.role), Blocks: b.blocks[n-1 : n : n]})
+	n, at := len(b.blocks), len(b.messages)
+	b.blocks, b.messages = b.blocks[:n+1], b.messages[:at+1]
+	block, msg := &b.blocks[n], &b.messages[at]
+	block.Type, block.Text, block.Data, block.MimeType = "text", l.text, nil, ""
+	msg.ID, msg.Role, msg.Name = "", roleAt(l.role()), ""
+	msg.Blocks, msg.ToolCalls, msg.ToolCallID = b.blocks[n:n+1:n+1], nil, ""
 }

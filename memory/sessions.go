@@ -275,6 +275,10 @@ func (m *Memory) History(ctx context.Context, session string) iter.Seq2[Entry, e
 				yield(Entry{}, err)
 				return
 			}
+			if err := m.readable(key, e); err != nil {
+				yield(Entry{}, err)
+				return
+			}
 			out := *e
 			out.Status = head.State.status(e)
 			if !yield(out, nil) {
@@ -385,6 +389,9 @@ func ids(msgs []chat.Message) []string {
 
 func check(msgs []chat.Message) error {
 	for i := range msgs {
+		if isPlain(&msgs[i]) {
+			continue
+		}
 		if err := msgs[i].Check(); err != nil {
 			return fmt.Errorf("this message cannot be remembered: %w", err)
 		}
@@ -392,15 +399,34 @@ func check(msgs []chat.Message) error {
 	return nil
 }
 
+// isPlain tells whether a message is a text of one of the frequent roles, which
+// can always be remembered.
+func isPlain(msg *chat.Message) bool {
+	switch msg.Role {
+	case chat.User, chat.Assistant, chat.Tool, chat.System:
+	default:
+		return false
+	}
+	return len(msg.Blocks) == 1 && msg.Blocks[0].Type == "text" && msg.Blocks[0].Data == nil
+}
+
 // entry is a message with an id and its count, as every store can keep it.
 func (m *Memory) entry(msg chat.Message) *Entry {
 	if msg.ID == "" {
 		msg.ID = chat.NewID()
 	}
-	if !isSound(&msg) {
-		msg = sound(msg)
+	e := &Entry{}
+	m.write(e, msg)
+	return e
+}
+
+// write makes a fresh entry that of a message.
+func (m *Memory) write(e *Entry, msg chat.Message) {
+	e.Message = msg
+	if !isSound(&e.Message) {
+		e.Message = sound(msg)
 	}
-	return &Entry{Message: msg, Tokens: Tokens(m.counter, msg)}
+	e.Tokens = tokensOf(m.counter, &e.Message)
 }
 
 // isSound tells whether all texts of a message are valid UTF-8.

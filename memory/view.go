@@ -102,6 +102,9 @@ func (m *Memory) readEntries(ctx context.Context, key Key, v *view) error {
 		if err != nil {
 			return err
 		}
+		if err := m.readable(key, e); err != nil {
+			return err
+		}
 		if e.Message.Role != chat.System {
 			v.push(e)
 		}
@@ -243,7 +246,9 @@ func (m *Memory) said(p policy, base *view, what saying) *step {
 	}
 	s := what.on
 	if s != nil {
-		s.own = *base
+		if base != &s.own { // else nobody needs the view as it was
+			s.own = *base
+		}
 		s.next = &s.own
 		m.number(s, entries)
 	} else {

@@ -86,6 +86,10 @@ func (d *digester) known(v reflect.Value) bool {
 		d.answers(e)
 	case *spec.Model:
 		d.answers(e)
+	case spec.Tool:
+		if text := d.app.box.Source(e); text != "" {
+			d.say("source", text)
+		}
 	}
 	return false
 }

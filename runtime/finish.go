@@ -20,6 +20,12 @@ type Finished func(number int64, results []*Result, last bool) error
 // finished. A flow of which Resumable says no cannot be run with it.
 func WithFinished(f Finished) RunOption { return func(r *run) { r.finished = f } }
 
+// WithName names a run that is resumed under the same name after an interruption: a
+// turn of a memory that was kept before is not held again when its row is done
+// again, and its answer is given back. Two runs must not have one name; an empty
+// name is none.
+func WithName(name string) RunOption { return func(r *run) { r.name = name } }
+
 // NotResumableError says why it cannot be told of a flow which rows are finished.
 type NotResumableError struct {
 	Flow string // the flow's id

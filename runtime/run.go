@@ -91,6 +91,7 @@ type run struct {
 	kinds    []steps.EventKind
 	outputs  []*spec.Variable // the flow's
 	finished Finished         // nil where nobody wants to know
+	name     string           // see WithName
 	ledger   *ledger          // tells of finished rows at the end of the chain; nil where that is done elsewhere
 	timed    bool             // the time of each step is measured
 }
@@ -132,10 +133,16 @@ func (a *App) run(ctx context.Context, flowID string, rows iter.Seq[Input], opts
 	if err := r.flow.resumable(); err != nil && r.finished != nil {
 		return err
 	}
+	if err := a.checkTools(ctx, declared, map[*spec.Flow]bool{}); err != nil {
+		return err
+	}
 	r.outputs = r.flow.outputs()
 	r.progress.nodes.Store(&r.flow.nodes)
 	if r.listen != nil {
 		ctx = steps.WithEvents(ctx, r.listen, r.kinds...)
+	}
+	if r.name != "" {
+		ctx = steps.WithOperations(ctx, r.name)
 	}
 	if rows == nil {
 		rows = func(yield func(Input) bool) { yield(Input{}) }

@@ -42,6 +42,42 @@ func (a *App) folder() string {
 	return filepath.Dir(file.Path)
 }
 
+// checkTools asks the tools of a flow, and of the flows that it runs, whether
+// they can be called at all, before the first row.
+func (a *App) checkTools(ctx context.Context, f *spec.Flow, known map[*spec.Flow]bool) error {
+	if known[f] {
+		return nil
+	}
+	known[f] = true
+	for _, item := range f.Steps {
+		for _, ref := range toolsOf(item.Step) {
+			if err := a.checkTool(ctx, ref.To); err != nil {
+				return inStep(item.Step, err)
+			}
+		}
+		for _, called := range callees(item.Step) {
+			if err := a.checkTools(ctx, called, known); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (a *App) checkTool(ctx context.Context, t spec.Tool) error {
+	if t == nil || a.tools[t.EntityID()] == nil {
+		return nil
+	}
+	made, err := a.tools[t.EntityID()]()
+	if err != nil {
+		return err
+	}
+	if c, ok := made.(tool.Checked); ok {
+		return c.Check(ctx)
+	}
+	return nil
+}
+
 // toolsOf are the tools that a step may call.
 func toolsOf(s spec.Step) []spec.Ref[spec.Tool] {
 	switch s := s.(type) {

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/ohler55/ojg/jp"
 
 	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/jsonpath"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/value"
 )
@@ -17,7 +17,7 @@ import (
 // match, in document order (steps.md 3).
 type extractor struct {
 	in, out slot
-	path    jp.Expr
+	path    *jsonpath.Path
 	text    string // the path as the document writes it
 }
 
@@ -26,34 +26,11 @@ func buildExtractor(s *spec.FieldExtractor, env *Env) (Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	path, err := parsePath(s.JSONPath)
+	path, err := jsonpath.Parse(s.JSONPath)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("json_path %q cannot be read: %w", s.JSONPath, err)
 	}
 	return &extractor{in: in, out: out, path: path, text: s.JSONPath}, nil
-}
-
-// parsePath reads a path; a leading $ may be left out.
-func parsePath(text string) (path jp.Expr, err error) {
-	defer func() { // the parser must not end the program, whatever it meets
-		if p := recover(); p != nil {
-			err = fmt.Errorf("json_path %q cannot be read", text)
-		}
-	}()
-	trimmed := strings.TrimSpace(text)
-	if trimmed == "" {
-		return nil, fmt.Errorf("json_path is empty")
-	}
-	path, err = jp.ParseString(trimmed)
-	switch {
-	case err != nil && strings.ContainsAny(trimmed, "`+*/-"):
-		return nil, fmt.Errorf("json_path %q cannot be read: %w (arithmetic and `functions` are not available)", text, err)
-	case err != nil:
-		return nil, fmt.Errorf("json_path %q cannot be read: %w", text, err)
-	case len(path) == 0:
-		return nil, fmt.Errorf("json_path %q names nothing", text)
-	}
-	return path, nil
 }
 
 // Process emits one row for each match. Nothing found is one row with null
@@ -63,7 +40,10 @@ func (e *extractor) Process(_ context.Context, row *Row, emit Emit) error {
 	if err != nil {
 		return err
 	}
-	matches := e.matches(wrap(v))
+	matches, err := e.path.Find(wrap(v), inOrder)
+	if err != nil {
+		return fmt.Errorf("%s: %w", e.text, err)
+	}
 	if len(matches) == 0 {
 		if !e.out.of.IsOptional() {
 			return fmt.Errorf("%s finds nothing in %s%s", e.text, e.in.of.ID, textHint(v))
@@ -103,13 +83,13 @@ func (e *extractor) set(row *Row, m any) error {
 	return e.out.take(row, m)
 }
 
-// matches lists what the path finds.
-func (e *extractor) matches(doc any) []any {
-	if !slices.ContainsFunc(e.path, isDescent) {
-		return e.path.Get(doc)
+// inOrder lists what a path finds, as a reader meets it.
+func inOrder(path jp.Expr, doc any) []any {
+	if !slices.ContainsFunc(path, isDescent) {
+		return path.Get(doc)
 	}
 	// A descent finds what lies deep before what lies high; the places tell the order.
-	places := e.path.Locate(doc, 0)
+	places := path.Locate(doc, 0)
 	slices.SortStableFunc(places, func(a, b jp.Expr) int { return comparePlaces(doc, a, b) })
 	places = slices.CompactFunc(places, func(a, b jp.Expr) bool { return comparePlaces(doc, a, b) == 0 })
 	found := make([]any, len(places))

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/blob"
 	"github.com/qtype-dev/qtype/records"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/value"
@@ -25,6 +26,11 @@ func buildFileSource(s *spec.FileSource, env *Env) (Runner, error) {
 	var err error
 	if f.path, err = env.filePath(s.Path); err != nil {
 		return nil, err
+	}
+	if f.path.variable == nil {
+		if err := blob.Readable(f.path.constant); err != nil {
+			return nil, ofAddress(f.path.constant, err)
+		}
 	}
 	f.outs, err = env.slots(s.Outputs)
 	return f, err
@@ -46,6 +52,14 @@ func (e *Env) filePath(p spec.PathRef) (filePath, error) {
 	}
 	s, err := e.slot(p.Var.To)
 	return filePath{variable: &s}, err
+}
+
+// ofAddress puts the address before an error of package blob that lacks it.
+func ofAddress(address string, err error) error {
+	if errors.As(err, new(*blob.AccessError)) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", blob.Shown(address), err)
 }
 
 // of is the path for a row.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/blob"
 	"github.com/qtype-dev/qtype/records"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/value"
@@ -36,6 +37,9 @@ func buildFileWriter(s *spec.FileWriter, env *Env) (Runner, error) {
 	if w.path.variable == nil {
 		if err := records.Writable(w.path.constant); err != nil {
 			return nil, err
+		}
+		if err := blob.Writable(w.path.constant); err != nil {
+			return nil, ofAddress(w.path.constant, err)
 		}
 	}
 	if w.columns, err = env.slots(s.Inputs); err != nil {

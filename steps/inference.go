@@ -73,6 +73,12 @@ func (s *inference) Process(ctx context.Context, row *Row, emit Emit) error {
 	}
 	var answer chat.Message
 	err = s.talk(ctx, row, func(ctx context.Context, d *dialogue) error {
+		if had, err := d.kept(ctx, row, msgs); err != nil || had != nil {
+			if had != nil {
+				answer = *had
+			}
+			return err
+		}
 		if err := d.add(msgs...); err != nil {
 			return err
 		}

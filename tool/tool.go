@@ -34,6 +34,14 @@ type Set interface {
 	Tools(ctx context.Context) ([]Tool, error)
 }
 
+// Checked is a tool that can tell before the first row that no call of it will
+// succeed: its module does not exist, say.
+type Checked interface {
+	Tool
+	// Check is nil where calls may succeed. It may start what calls need.
+	Check(ctx context.Context) error
+}
+
 // Info describes a tool.
 type Info struct {
 	ID          string           // the id in the document; a tool of a Set has the Set's, a slash and its own name

@@ -28,7 +28,6 @@ func idleKeys() []idle {
 	return []idle{
 		{spec.KindApplication, "telemetry", "traces are not sent yet"},
 		{spec.KindFlow, "feedback", "nobody is asked for it yet"},
-		{spec.KindFlow, "interface.session_inputs", "there is no server yet that keeps them; a run takes them with every row"},
 		{spec.KindVariable, "ui", "there is no user interface yet"},
 	}
 }

@@ -17,10 +17,26 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"qtype": main})
+	testscript.Main(leakless{m}, map[string]func(){"qtype": main})
+}
+
+// leakless runs the tests, and fails where a goroutine outlives them.
+type leakless struct{ tests *testing.M }
+
+func (l leakless) Run() int {
+	status := l.tests.Run()
+	if status != 0 {
+		return status
+	}
+	if err := goleak.Find(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
 }
 
 // TestScripts runs whole commands. $MODEL is a chat server that answers, and

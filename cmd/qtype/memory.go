@@ -339,7 +339,7 @@ func (r *remembering) history(ctx context.Context, app *runtime.App) error {
 	if err != nil {
 		return err
 	}
-	turn := int64(-1)
+	turn, status := int64(-1), ""
 	for e, err := range m.History(ctx, r.session) {
 		if err == nil && r.format.value == "json" {
 			err = jsonLines(r.out, said(&e))
@@ -348,7 +348,10 @@ func (r *remembering) history(ctx context.Context, app *runtime.App) error {
 				turn = e.Turn
 				parts := []string{fmt.Sprint("turn ", e.Turn), e.Time.Local().Format("2006-01-02 15:04"), e.Status.String()}
 				err = p.Rule(strings.Join(append(parts, notes[e.Turn]...), " · "))
+			} else if e.Status.String() != status { // a turn that left the window in part
+				err = p.Rule(e.Status.String() + " from here")
 			}
+			status = e.Status.String()
 			if err == nil {
 				err = p.Message(e.Message, e.Tokens)
 			}
@@ -383,7 +386,7 @@ type utterance struct {
 	Turn    int64           `json:"turn"`
 	Status  string          `json:"status"`
 	Tokens  int             `json:"tokens"`
-	Time    time.Time       `json:"time"`
+	Time    time.Time       `json:"time,omitzero"` // none of a step's system message, which nobody said
 	Message json.RawMessage `json:"message"`
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -47,6 +48,21 @@ type lister struct {
 	total int
 	watch func(total int)
 	fail  func(row int) int // the status that a row's call fails with, 0 for none
+}
+
+// calls is how many calls there were until now; a process that was killed may
+// have left some that are still being answered.
+func (l *lister) calls() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.total
+}
+
+// with changes the model between two runs.
+func (l *lister) with(change func(*lister)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change(l)
 }
 
 func (l *lister) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -236,7 +252,7 @@ func TestAKilledRunGoesOnWhereItWas(t *testing.T) {
 			}
 			// What was under way at a kill is asked again: a row for each worker,
 			// and what had come out within the last milliseconds.
-			again := k.model.total - rows
+			again := k.model.calls() - rows
 			t.Logf("%d kills, %d of %d calls were repeated", done, again, rows)
 			if most := done * (workers + 40); again > most {
 				t.Errorf("%d rows were done again after %d kills", again, done)
@@ -250,9 +266,7 @@ func TestAKilledRunGoesOnWhereItWas(t *testing.T) {
 
 // failing has the model fail rows from now on; nil lets it answer all.
 func (k *killable) failing(fail func(row int) int) {
-	k.model.mu.Lock()
-	defer k.model.mu.Unlock()
-	k.model.fail = fail
+	k.model.with(func(l *lister) { l.fail = fail })
 }
 
 // run runs the command to its end.
@@ -278,7 +292,7 @@ func TestRefusedCredentialsEndARun(t *testing.T) {
 		!strings.HasSuffix(text, "go on with: qtype run app.qtype.yaml -I in.csv -o out.jsonl -q --resume\n") {
 		t.Fatalf("exit status %d: %s", status, text)
 	}
-	if asked := k.model.total; asked > 54 {
+	if asked := k.model.calls(); asked > 54 {
 		t.Errorf("the model was asked %d times", asked)
 	}
 	k.failing(nil)
@@ -304,15 +318,17 @@ func TestFailedRowsAreFinishedUnlessTheyAreWantedAgain(t *testing.T) {
 		t.Fatalf("exit status %d: %s", status, text)
 	}
 	k.failing(nil)
-	k.model.asked = map[int]int{}
+	k.model.with(func(l *lister) { l.asked = map[int]int{} })
 	if text, status := k.run(t, "--resume", "--retry-failed"); status != 1 || text != "" {
 		t.Fatalf("exit status %d: %s", status, text)
 	}
 	if got := gotResults(t, filepath.Join(k.dir, "out.csv")); !slices.Equal(got, wantResults(200)) {
 		t.Errorf("%d results, want %d", len(got), len(wantResults(200)))
 	}
+	var asked map[int]int
+	k.model.with(func(l *lister) { asked = maps.Clone(l.asked) })
 	for row := 1; row < 130; row++ {
-		if again := k.model.asked[row] > 0; again != (row%10 == 1 || row == 97) {
+		if again := asked[row] > 0; again != (row%10 == 1 || row == 97) {
 			t.Errorf("row %d was done again: %v", row, again)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/blob"
 	"github.com/qtype-dev/qtype/journal"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/records"
@@ -102,7 +105,34 @@ func (r *running) consistent() error {
 			return &usageError{reason: err.Error()}
 		}
 	}
+	return r.distinct()
+}
+
+// distinct refuses a run that would write over its own input, or one of its
+// files over another: the rows that stand there would be lost.
+func (r *running) distinct() error {
+	switch {
+	case oneFile(r.inputFile, r.output):
+		return usagef("-o %s is the file of -I: a run does not write over its own input; give another name", r.output)
+	case oneFile(r.inputFile, r.errors):
+		return usagef("--errors %s is the file of -I: its other rows would be lost; give another name", r.errors)
+	case oneFile(r.output, r.errors):
+		return usagef("--errors %s is the file of -o, too; give another name", r.errors)
+	}
 	return nil
+}
+
+// oneFile tells whether two paths lead to one file, also by way of links.
+func oneFile(a, b string) bool {
+	if a == "" || b == "" {
+		return false
+	}
+	one, err := os.Stat(blob.Path(a))
+	if err != nil { // at an address, or a file that will be: its name must do
+		return a == b || filepath.Clean(blob.Path(a)) == filepath.Clean(blob.Path(b))
+	}
+	two, err := os.Stat(blob.Path(b))
+	return err == nil && one.Mode().IsRegular() && os.SameFile(one, two)
 }
 
 // consistentLimits refuses flags of long runs that contradict each other or
@@ -303,7 +333,7 @@ func (j *job) do(ctx context.Context) error {
 	if ending := j.log.end(err == nil || broken); err == nil {
 		err = ending
 	}
-	if !j.quiet {
+	if _, done, _ := progress.Rows(); !j.quiet && (err == nil || done > 0) { // of a run that could not begin there is nothing to sum up
 		sum.print(context.WithoutCancel(ctx))
 	}
 	if err == nil && sum.failed > 0 {
@@ -332,7 +362,7 @@ func (j *job) each(ctx context.Context, progress *runtime.Progress, sum *summary
 		opts = append(opts, runtime.WithTimes())
 	}
 	if j.log != nil {
-		opts = append(opts, runtime.WithFinished(j.log.finished))
+		opts = append(opts, runtime.WithFinished(j.log.finished), runtime.WithName(j.log.name(j.retryFailed)))
 	}
 	bears := &patience{most: j.maxFailures}
 	before := func(number int64, res journal.Result) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -59,6 +60,16 @@ func (r *running) openJournal(app *runtime.App, flow *spec.Flow, in *input) (l *
 	return l, "", err
 }
 
+// name is what the turns of memories are known by when a row is done again after an
+// interruption. Rows that failed are to be done afresh, whatever they said: their
+// answer may be why they failed.
+func (l *progressLog) name(retryFailed bool) string {
+	if retryFailed {
+		return ""
+	}
+	return l.journal.Header().Run
+}
+
 // unresumable is why a run has no journal; empty where it has one.
 func (r *running) unresumable(app *runtime.App, flow *spec.Flow) string {
 	var groups *runtime.NotResumableError
@@ -88,7 +99,7 @@ func (r *running) describe(flow *spec.Flow, columns []records.Column) (journal.H
 	if err != nil {
 		return journal.Header{}, fmt.Errorf("%s: %w", r.inputFile, plainCause(err))
 	}
-	h := journal.Header{Started: time.Now().UTC().Truncate(time.Second), Input: file, Offset: r.offset, Limit: r.limit,
+	h := journal.Header{Started: time.Now().UTC().Truncate(time.Second), Run: rand.Text(), Input: file, Offset: r.offset, Limit: r.limit,
 		Flow: flow.ID, Parts: runtime.Parts(flow), Options: map[string]string{}}
 	for name, v := range map[string]string{"session": r.session, "session-column": r.sessionColumn} {
 		if v != "" {

@@ -20,11 +20,13 @@ func TestARunOnATerminal(t *testing.T) {
 	stuck := make(chan struct{})
 	release := sync.OnceFunc(func() { close(stuck) })
 	defer release()
-	k.model.watch = func(total int) {
-		if total > 40 {
-			<-stuck
+	k.model.with(func(l *lister) {
+		l.watch = func(total int) {
+			if total > 40 {
+				<-stuck
+			}
 		}
-	}
+	})
 	cmd := exec.CommandContext(t.Context(), "qtype", k.args...)
 	cmd.Dir = k.dir
 	cmd.Env = append(cmd.Environ(), "OPENAI_API_KEY=x", "NO_PROXY=*", "TERM=xterm")
@@ -49,7 +51,7 @@ func TestARunOnATerminal(t *testing.T) {
 		t.Errorf("exit status %d", cmd.ProcessState.ExitCode())
 	}
 	release()
-	asked := k.model.total
+	asked := k.model.calls()
 	k.args = append(k.args, "-q")
 	if text, status := k.run(t, "--resume"); status != exitFailed || text != "" { // some rows are meant to fail
 		t.Fatalf("exit status %d: %s", status, text)
@@ -57,7 +59,7 @@ func TestARunOnATerminal(t *testing.T) {
 	if got := gotResults(t, filepath.Join(k.dir, "out.csv")); !slices.Equal(got, wantResults(300)) {
 		t.Errorf("%d results, want %d", len(got), len(wantResults(300)))
 	}
-	if again := k.model.total - asked; again > 300-35 {
+	if again := k.model.calls() - asked; again > 300-35 {
 		t.Errorf("%d rows were run after %d calls before", again, asked)
 	}
 }

@@ -111,7 +111,7 @@ func (c *Client) Create(ctx context.Context, address string) (Upload, error) {
 	case "", "file", "local":
 		return createLocal(address, rest)
 	case "http", "https":
-		return nil, &AccessError{Address: Shown(address), Why: scheme + ":// can only be read"}
+		return nil, Writable(address)
 	}
 	store, key, err := c.store(ctx, address)
 	if err != nil {
@@ -122,6 +122,29 @@ func (c *Client) Create(ctx context.Context, address string) (Upload, error) {
 		return nil, told(address, err)
 	}
 	return out, nil
+}
+
+// Readable tells whether Open can know what to do with an address: its scheme is
+// supported, part of this build, and of a bucket an object is named. Nothing is
+// asked. The error is one of this package's types.
+func Readable(address string) error {
+	switch scheme, _ := split(address); scheme {
+	case "", "file", "local", "http", "https":
+		return nil
+	}
+	place, err := parseBucket(address)
+	if err != nil {
+		return err
+	}
+	return built(place.scheme)
+}
+
+// Writable is as Readable, of Create.
+func Writable(address string) error {
+	if scheme, _ := split(address); scheme == "http" || scheme == "https" {
+		return &AccessError{Address: Shown(address), Why: scheme + ":// can only be read"}
+	}
+	return Readable(address)
 }
 
 // Close ends the connections that nobody uses any more.

@@ -10,5 +10,8 @@ import (
 // openBucket refuses: the clouds' clients are some 55 MB of program that most
 // documents never need (docs/decisions/010).
 func openBucket(_ context.Context, place bucketPlace, _ *http.Client) (bucketStore, error) {
-	return nil, &NotBuiltError{Scheme: place.scheme, Tag: "cloud"}
+	return nil, built(place.scheme)
 }
+
+// built tells that a scheme of buckets is not part of this build.
+func built(scheme string) error { return &NotBuiltError{Scheme: scheme, Tag: "cloud"} }

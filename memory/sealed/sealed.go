@@ -61,7 +61,7 @@ const (
 )
 
 // mediaType marks the block that holds a sealed message.
-const mediaType = "application/vnd.qtype.sealed"
+const mediaType = memory.EncryptedType
 
 // reasonMark begins a sealed reason.
 const reasonMark = "sealed:"

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode"
 
@@ -40,6 +41,7 @@ type function struct {
 	pool     *Pool
 	setting  Setting
 	timeout  time.Duration
+	found    atomic.Bool // a check has found the function
 }
 
 // New makes the tool. It finds the interpreter, and starts nothing.

@@ -19,12 +19,16 @@ type request struct {
 	tool             string // the tool's id
 	module, function string
 	args             []value.Field // run-time values
+	check            bool          // only find the function
 }
 
 // frame is the request as worker.py reads it.
 func (r *request) frame() []byte {
 	b := append([]byte(`{"module":`), value.JSON(r.module)...)
 	b = append(append(b, `,"function":`...), value.JSON(r.function)...)
+	if r.check {
+		b = append(b, `,"check":true`...)
+	}
 	b = appendFields(append(b, `,"args":`...), r.args)
 	return append(b, '}')
 }

@@ -93,6 +93,16 @@ func (b *Box) Tool(t spec.Tool) (tool.Tool, error) {
 	return tool.New(t, b.opts.Options)
 }
 
+// Source is a fingerprint of the program text behind a tool, for who keeps its
+// results; empty where none can be found.
+func (b *Box) Source(t spec.Tool) string {
+	p, ok := t.(*spec.PythonFunctionTool)
+	if !ok || commons.Has(p) || remote(t) != "" {
+		return ""
+	}
+	return python.Source(p.ModulePath, python.Surroundings{Getenv: b.opts.Getenv, Folders: b.folders(t)})
+}
+
 // server makes an MCPTool.
 func (b *Box) server(t *spec.MCPTool) (tool.Tool, error) {
 	s, err := mcp.New(t, mcp.Surroundings{Options: b.opts.Options, Getenv: b.opts.Getenv, Folder: b.folders(t)[0]})

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// remembersThenAsks keeps a turn of a memory and then asks a second model, twice
+// in one row: the run is killed while that model thinks.
+const remembersThenAsks = `id: some
+models: [{type: Model, id: lists, provider: openai, model_id: gpt-4o-mini, base_url: "%s/v1", retry: {max_attempts: 1}}]
+memories: [{id: talk, policy: message_window, max_messages: 2}]
+flows:
+  - id: main
+    variables: [{id: name, type: text}, {id: a, type: text}, {id: b, type: text}, {id: c, type: text}]
+    inputs: [name]
+    outputs: [a, b, c]
+    steps:
+      - {type: %[2]s, id: say, model: lists, memory: talk, inputs: [name], outputs: [a]}
+      - {type: %[2]s, id: again, model: lists, memory: talk, inputs: [name], outputs: [b]}
+      - {type: LLMInference, id: judge, model: lists, system_message: Judge., inputs: [a], outputs: [c]}
+`
+
+// counter is a model whose answers tell how many questions came before.
+type counter struct {
+	mu    sync.Mutex
+	said  int
+	judge func(answer string) // called while a judgement is made
+}
+
+func (c *counter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var req struct {
+		Messages []struct{ Role, Content string }
+	}
+	if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	text := "good"
+	if newest := req.Messages[len(req.Messages)-1].Content; req.Messages[0].Role == "system" {
+		c.judge(newest)
+	} else {
+		c.mu.Lock()
+		c.said++
+		text = fmt.Sprintf("answer %d to %s", c.said, newest)
+		c.mu.Unlock()
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]any{
+		"choices": []any{map[string]any{"finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": text}}},
+		"usage":   map[string]any{"prompt_tokens": 3, "completion_tokens": 5},
+	})
+}
+
+// TestATurnThatWasKeptIsNotHeldAgain: a row whose turns were committed before the
+// process was killed gets their answers from the history; nothing is said twice,
+// though the row asks the same twice itself.
+func TestATurnThatWasKeptIsNotHeldAgain(t *testing.T) {
+	for _, kind := range []string{"LLMInference", "Agent"} {
+		t.Run(kind, func(t *testing.T) {
+			model := &counter{judge: func(string) {}}
+			server := httptest.NewServer(model)
+			defer server.Close()
+			dir := t.TempDir()
+			for name, text := range map[string]string{"in.csv": "name\nrow 1\nrow 2\nrow 3\n", "app.qtype.yaml": fmt.Sprintf(remembersThenAsks, server.URL, kind)} {
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			qtype := func(ctx context.Context, args ...string) (string, error) {
+				cmd := exec.CommandContext(ctx, "qtype", args...)
+				cmd.Dir, cmd.Env = dir, append(os.Environ(), "OPENAI_API_KEY=x", "NO_PROXY=*")
+				var said strings.Builder
+				cmd.Stderr = &said
+				out, err := cmd.Output()
+				if err != nil {
+					err = fmt.Errorf("%w: %s", err, said.String())
+				}
+				return string(out), err
+			}
+			run := []string{"run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "-q", "--session", "ada"}
+			ctx, kill := context.WithCancel(t.Context())
+			model.judge = func(answer string) {
+				if strings.HasSuffix(answer, "row 2") {
+					kill()
+				}
+			}
+			if _, err := qtype(ctx, run...); ctx.Err() == nil {
+				t.Fatalf("the run was not killed: %v", err)
+			}
+			model.judge = func(string) {}
+			if _, err := qtype(t.Context(), append(run, "--resume")...); err != nil {
+				t.Fatal(err)
+			}
+			if model.said != 6 {
+				t.Errorf("the model was asked %d times, want 2 for each row", model.said)
+			}
+			out, err := os.ReadFile(filepath.Join(dir, "out.jsonl"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+				for n, key := range []string{"a", "b"} {
+					if want := fmt.Sprintf("%q:\"answer %d to row %d\"", key, 2*i+n+1, i+1); !strings.Contains(line, want) {
+						t.Errorf("row %d is %s, want %s", i+1, line, want)
+					}
+				}
+			}
+			history, err := qtype(t.Context(), "memory", "export", "app.qtype.yaml", "-m", "talk", "-s", "ada")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := strings.Count(history, "\n"); n != 12 {
+				t.Errorf("%d messages, want a question and an answer twice for each row:\n%s", n, history)
+			}
+		})
+	}
+}

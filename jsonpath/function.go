@@ -1,0 +1,254 @@
+package jsonpath
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/ohler55/ojg/jp"
+)
+
+// function makes values of one; none where it has none to give.
+type function func(v any) ([]any, error)
+
+// functionOf is a function by what stands between its backquotes.
+func functionOf(text string) (function, error) {
+	name, args, called := strings.Cut(strings.TrimSpace(text), "(")
+	if called {
+		if !strings.HasSuffix(args, ")") {
+			return nil, fmt.Errorf("the function `%s` lacks its )", text)
+		}
+		args = strings.TrimSuffix(args, ")")
+	}
+	switch name {
+	case "len":
+		return length, nil
+	case "sorted":
+		return sorted, nil
+	case "keys":
+		return keys, nil
+	case "this":
+		return func(v any) ([]any, error) { return []any{v}, nil }, nil
+	case "str":
+		return text1, nil
+	case "split":
+		return splitting(args)
+	case "sub":
+		return substituting(args)
+	}
+	return nil, fmt.Errorf("the function `%s` is not known; these are: len, sorted, keys, this, str(), split(SEPARATOR, INDEX, MOST), sub(/PATTERN/, TEXT)", text)
+}
+
+// namesOf are the names of an object.
+func namesOf(v any) (names []string, ok bool) {
+	switch v := v.(type) {
+	case jp.Keyed:
+		return v.Keys(), true
+	case map[string]any:
+		for name := range v {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		return names, true
+	}
+	return nil, false
+}
+
+func length(v any) ([]any, error) {
+	switch v := v.(type) {
+	case string:
+		return []any{int64(utf8.RuneCountInString(v))}, nil
+	case []any:
+		return []any{int64(len(v))}, nil
+	}
+	if names, ok := namesOf(v); ok {
+		return []any{int64(len(names))}, nil
+	}
+	return nil, nil
+}
+
+func keys(v any) ([]any, error) {
+	names, _ := namesOf(v)
+	all := make([]any, len(names))
+	for i := range names {
+		all[i] = names[i]
+	}
+	return all, nil
+}
+
+// sorted puts a list of numbers or of texts in order, and an object's names.
+func sorted(v any) ([]any, error) {
+	list, ok := v.([]any)
+	if !ok {
+		if list, _ = keys(v); list == nil {
+			return nil, nil
+		}
+	}
+	list = slices.Clone(list)
+	var fault error
+	slices.SortStableFunc(list, func(a, b any) int {
+		x, number := asFloat(a)
+		y, number2 := asFloat(b)
+		s, text := a.(string)
+		t, text2 := b.(string)
+		switch {
+		case number && number2:
+			return cmp.Compare(x, y)
+		case text && text2:
+			return strings.Compare(s, t)
+		}
+		fault = fmt.Errorf("only numbers, or only texts, can be put in order")
+		return 0
+	})
+	return []any{list}, fault
+}
+
+// text1 is the text of a text, a number or a boolean.
+func text1(v any) ([]any, error) {
+	switch v := v.(type) {
+	case string:
+		return []any{v}, nil
+	case int64, bool:
+		return []any{fmt.Sprint(v)}, nil
+	case float64:
+		s := strconv.FormatFloat(v, 'g', -1, 64)
+		if v == math.Trunc(v) && !strings.ContainsAny(s, "eIN") {
+			s += ".0"
+		}
+		return []any{s}, nil
+	}
+	return nil, fmt.Errorf("a text, a number or a boolean is expected")
+}
+
+// splitting reads split(SEPARATOR, INDEX, MOST): the part of that index, from
+// the end where it is negative, all of them for *; at most so many splits.
+func splitting(args string) (function, error) {
+	wrong := fmt.Errorf("the function `split(%s)` is not split(SEPARATOR, INDEX, MOST)", args)
+	last := strings.LastIndexByte(args, ',')
+	middle := strings.LastIndexByte(args[:max(last, 0)], ',')
+	if last <= 0 || middle <= 0 {
+		return nil, wrong
+	}
+	separator := strings.Trim(strings.TrimSpace(args[:middle]), `'"`)
+	wanted := strings.TrimSpace(args[middle+1 : last])
+	most, err := strconv.Atoi(strings.TrimSpace(args[last+1:]))
+	index, err2 := strconv.Atoi(wanted)
+	if separator == "" || err != nil || err2 != nil && wanted != "*" {
+		return nil, wrong
+	}
+	if most >= 0 {
+		most++ // Go counts the parts
+	}
+	return func(v any) ([]any, error) {
+		s, ok := v.(string)
+		if !ok {
+			return nil, nil
+		}
+		var parts []any
+		for _, part := range strings.SplitN(s, separator, most) {
+			parts = append(parts, part)
+		}
+		i := index
+		if i < 0 {
+			i += len(parts)
+		}
+		switch {
+		case wanted == "*":
+			return parts, nil
+		case i < 0 || i >= len(parts):
+			return nil, nil
+		}
+		return parts[i : i+1], nil
+	}, nil
+}
+
+// substituting reads sub(/PATTERN/, TEXT), where \1 is the first group.
+func substituting(args string) (function, error) {
+	args = strings.TrimSpace(args)
+	end := strings.LastIndex(args, "/")
+	_, with, found := strings.Cut(args[max(end, 0):], ",")
+	if end <= 0 || args[0] != '/' || !found {
+		return nil, fmt.Errorf("the function `sub(%s)` is not sub(/PATTERN/, TEXT)", args)
+	}
+	pattern, err := regexp.Compile(args[1:end])
+	if err != nil {
+		return nil, fmt.Errorf("the function `sub(%s)`: %w", args, err)
+	}
+	with = strings.Trim(strings.TrimSpace(with), `'"`)
+	with = strings.ReplaceAll(strings.ReplaceAll(with, "$", "$$"), `\\`, `\`)
+	for i := range 10 {
+		with = strings.ReplaceAll(with, `\`+strconv.Itoa(i), "${"+strconv.Itoa(i)+"}")
+	}
+	return func(v any) ([]any, error) {
+		s, ok := v.(string)
+		if !ok {
+			return nil, nil
+		}
+		return []any{pattern.ReplaceAllString(s, with)}, nil
+	}, nil
+}
+
+func asFloat(v any) (float64, bool) {
+	switch v := v.(type) {
+	case int64:
+		return float64(v), true
+	case float64:
+		return v, true
+	}
+	return 0, false
+}
+
+// reckon works out one operation; whole numbers stay whole but for a division
+// and where 64 bits do not hold the result.
+func reckon(sign byte, a, b any) (any, bool) {
+	if s, ok := a.(string); ok && sign == '+' {
+		t, ok := b.(string)
+		return s + t, ok
+	}
+	if s, ok := a.([]any); ok && sign == '+' {
+		t, ok := b.([]any)
+		return slices.Concat(s, t), ok
+	}
+	x, ok := asFloat(a)
+	y, ok2 := asFloat(b)
+	if !ok || !ok2 {
+		return nil, false
+	}
+	i, whole := a.(int64)
+	j, whole2 := b.(int64)
+	if whole && whole2 {
+		if n, fits := whole64(sign, i, j); fits {
+			return n, true
+		}
+	}
+	switch sign {
+	case '+':
+		return x + y, true
+	case '-':
+		return x - y, true
+	case '*':
+		return x * y, true
+	}
+	return x / y, y != 0
+}
+
+// whole64 is an operation on whole numbers, and whether 64 bits hold its result.
+func whole64(sign byte, a, b int64) (n int64, fits bool) {
+	switch sign {
+	case '+':
+		n = a + b
+		return n, (n > a) == (b > 0)
+	case '-':
+		n = a - b
+		return n, (n < a) == (b > 0)
+	case '*':
+		n = a * b
+		return n, a == 0 || n/a == b && (a != -1 || b != math.MinInt64)
+	}
+	return 0, false
+}

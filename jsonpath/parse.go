@@ -1,0 +1,230 @@
+package jsonpath
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/ohler55/ojg/jp"
+)
+
+// parser reads sums of products of paths, numbers, texts and brackets.
+type parser struct {
+	text  string
+	at    int // the next byte
+	depth int // of brackets
+}
+
+// maxDepth is how deep brackets may stand in each other.
+const maxDepth = 100
+
+func (p *parser) blanks() {
+	for p.at < len(p.text) && strings.IndexByte(" \t\n", p.text[p.at]) >= 0 {
+		p.at++
+	}
+}
+
+// sign takes one of the operators, 0 where none stands here.
+func (p *parser) sign(of string) byte {
+	p.blanks()
+	if p.at < len(p.text) && strings.IndexByte(of, p.text[p.at]) >= 0 {
+		p.at++
+		return p.text[p.at-1]
+	}
+	return 0
+}
+
+func (p *parser) sum() (node, error) { return p.chain("+-", p.product) }
+
+func (p *parser) product() (node, error) { return p.chain("*/", p.operand) }
+
+// chain reads operands with operators between them, from the left.
+func (p *parser) chain(signs string, operand func() (node, error)) (node, error) {
+	left, err := operand()
+	for err == nil {
+		s := p.sign(signs)
+		if s == 0 {
+			break
+		}
+		var right node
+		if right, err = operand(); err == nil {
+			left = operation{s, left, right}
+		}
+	}
+	return left, err
+}
+
+func (p *parser) operand() (node, error) {
+	p.blanks()
+	rest := p.text[p.at:]
+	switch {
+	case rest == "":
+		return nil, fmt.Errorf("it ends before it is complete")
+	case rest[0] == '(':
+		return p.group()
+	case rest[0] == '\'' || rest[0] == '"':
+		end := strings.IndexByte(rest[1:], rest[0])
+		if end < 0 {
+			return nil, fmt.Errorf("the text %s is not closed", rest)
+		}
+		p.at += end + 2
+		return literal{rest[1 : end+1]}, nil
+	}
+	if n := numberLength(rest); n > 0 {
+		p.at += n
+		if i, err := strconv.ParseInt(rest[:n], 10, 64); err == nil {
+			return literal{i}, nil
+		}
+		f, err := strconv.ParseFloat(rest[:n], 64)
+		return literal{f}, err
+	}
+	return p.path()
+}
+
+func (p *parser) group() (node, error) {
+	p.at++
+	if p.depth++; p.depth > maxDepth {
+		return nil, fmt.Errorf("its brackets are nested deeper than %d levels", maxDepth)
+	}
+	defer func() { p.depth-- }()
+	inner, err := p.sum()
+	if err != nil {
+		return nil, err
+	}
+	if p.sign(")") == 0 {
+		return nil, fmt.Errorf("a ) is missing")
+	}
+	return inner, nil
+}
+
+// numberLength is how long the number is that a text begins with, 0 for none.
+func numberLength(s string) int {
+	n := 0
+	for n < len(s) && (s[n] >= '0' && s[n] <= '9' || n > 0 && s[n] == '.') {
+		n++
+	}
+	if n < len(s) && strings.IndexByte(" \t\n+-*/)", s[n]) < 0 {
+		return 0 // a name that begins with a digit
+	}
+	return n
+}
+
+// path reads one path: plain pieces with functions between them.
+func (p *parser) path() (node, error) {
+	var all node
+	for {
+		piece, err := p.piece()
+		if err != nil {
+			return nil, err
+		}
+		if all, err = follow(all, piece); err != nil {
+			return nil, err
+		}
+		if p.at >= len(p.text) || p.text[p.at] != '`' {
+			break
+		}
+		name, _, closed := strings.Cut(p.text[p.at+1:], "`")
+		if !closed {
+			return nil, fmt.Errorf("the function %s is not closed", p.text[p.at:])
+		}
+		p.at += len(name) + 2
+		do, err := functionOf(name)
+		if err != nil {
+			return nil, err
+		}
+		all = applied{all, name, do}
+	}
+	return all, nil
+}
+
+// follow goes on from a node by a plain piece.
+func follow(from node, piece string) (node, error) {
+	piece = strings.TrimSuffix(piece, ".") // before a function
+	if from != nil && piece == "" {
+		return from, nil
+	}
+	if from != nil {
+		piece = "$" + piece
+	}
+	path, err := jp.ParseString(quoteNames(piece))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(path) == 0 && piece != "":
+		return nil, fmt.Errorf("%q names nothing", piece)
+	case from == nil:
+		return plain{path}, nil
+	}
+	return onward{from, path}, nil
+}
+
+// piece is what stands before the next function or operator outside of brackets
+// and quotes. A minus belongs to a name unless a blank stands before it, and a
+// star behind a dot is a wildcard.
+func (p *parser) piece() (string, error) {
+	begin, open := p.at, 0
+	for ; p.at < len(p.text); p.at++ {
+		c := p.text[p.at]
+		before := byte('.')
+		if p.at > begin {
+			before = p.text[p.at-1]
+		}
+		switch {
+		case c == '\'' || c == '"':
+			end := strings.IndexByte(p.text[p.at+1:], c)
+			if end < 0 {
+				return "", fmt.Errorf("a quote is not closed")
+			}
+			p.at += end + 1
+		case c == '[' || c == '(':
+			open++
+		case open > 0 && (c == ']' || c == ')'):
+			open--
+		case open > 0:
+		case c == '`', c == '+', c == ')', (c == '*' || c == '/') && before != '.', c == '-' && before == ' ':
+			return strings.TrimSpace(p.text[begin:p.at]), nil
+		}
+	}
+	return strings.TrimSpace(p.text[begin:]), nil
+}
+
+// quoteNames puts the names of a plain path that have a minus in them in
+// brackets, for the library knows such names only there: .content-type
+func quoteNames(piece string) string {
+	if !strings.Contains(piece, "-") {
+		return piece
+	}
+	var b strings.Builder
+	for i, open := 0, 0; i < len(piece); {
+		n := 0
+		for open == 0 && i+n < len(piece) && inName(piece[i+n]) {
+			n++
+		}
+		name := piece[i : i+n]
+		if strings.Contains(name, "-") {
+			before := strings.TrimSuffix(b.String(), ".")
+			if strings.HasSuffix(before, ".") { // a descent keeps both dots
+				before += "."
+			}
+			b.Reset()
+			b.WriteString(before + "['" + name + "']")
+			i += n
+			continue
+		}
+		n = max(n, 1)
+		switch piece[i] {
+		case '[', '(':
+			open++
+		case ']', ')':
+			open--
+		}
+		b.WriteString(piece[i : i+n])
+		i += n
+	}
+	return b.String()
+}
+
+// inName tells the bytes of a name.
+func inName(c byte) bool {
+	return c == '-' || c == '_' || c == '@' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80
+}

@@ -1,0 +1,92 @@
+package steps
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"sync"
+
+	"github.com/qtype-dev/qtype/chat"
+)
+
+// operations names the turns of a run that may be interrupted and resumed: a turn
+// that was kept just before the end is known when its row is done again.
+type operations struct {
+	run string // the run's name, the same after it was resumed
+
+	mu    sync.Mutex
+	asked map[int64]map[string]int // by row: how often the same was said in the same place
+}
+
+// rowsAside is how far behind the newest row a row may be that is still under way.
+const rowsAside = 4096
+
+type operationsKey struct{}
+
+// WithOperations gives the turns of a run names that are the same when a run of
+// that name is resumed and does a row again.
+func WithOperations(ctx context.Context, run string) context.Context {
+	return context.WithValue(ctx, operationsKey{}, &operations{run: run, asked: map[int64]map[string]int{}})
+}
+
+// operationOf names the turn that a step begins for a row by what it says; empty
+// in a run that has no name.
+func operationOf(ctx context.Context, row *Row, msgs []chat.Message) string {
+	o, _ := ctx.Value(operationsKey{}).(*operations)
+	if o == nil {
+		return ""
+	}
+	h := sha256.New()
+	for s := sceneOf(ctx); s != nil; s = s.outer {
+		fmt.Fprintf(h, "%q ", s.step)
+	}
+	for i := range msgs { // without their ids, which may be new each time
+		m := &msgs[i]
+		fmt.Fprintf(h, "\n%q %q %q %q", m.Role, m.Name, m.ToolCallID, m.ToolCalls)
+		for _, b := range m.Blocks {
+			fmt.Fprintf(h, " %q %q %q %q", b.Type, b.Text, b.Data, b.MimeType)
+		}
+	}
+	what := hex.EncodeToString(h.Sum(nil))
+	return fmt.Sprintf("%s %d %s %d", o.run, row.Number, what, o.count(row.Number, what))
+}
+
+// count tells how often the same was said before in a row.
+func (o *operations) count(row int64, what string) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.asked[row] == nil {
+		if len(o.asked) >= 2*rowsAside {
+			for old := range o.asked {
+				if old < row-rowsAside {
+					delete(o.asked, old)
+				}
+			}
+		}
+		o.asked[row] = map[string]int{}
+	}
+	n := o.asked[row][what]
+	o.asked[row][what] = n + 1
+	return n
+}
+
+// kept is the answer that the dialogue's turn kept when the row was done before;
+// from then on the turn says nothing. It is nil where the turn is to be held.
+func (d *dialogue) kept(ctx context.Context, row *Row, msgs []chat.Message) (*chat.Message, error) {
+	if d.turn == nil {
+		return nil, nil
+	}
+	operation := operationOf(ctx, row, msgs)
+	if operation == "" || !d.turn.Operation(operation) {
+		return nil, nil
+	}
+	said, err := d.turn.Said(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if n := len(said); n > 0 && said[n-1].Role == chat.Assistant {
+		return &said[n-1], nil
+	}
+	return nil, fmt.Errorf("the turn was kept when the row was done before, and its answer is not there any more")
+}

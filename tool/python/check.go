@@ -1,0 +1,56 @@
+package python
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Check starts a process, unless one is there, and has it find the function:
+// what is misspelt, or cannot be imported, is told once and not for each row.
+// An import that takes longer than a call may is left to the calls.
+func (f *function) Check(ctx context.Context) error {
+	if f.found.Load() {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel()
+	resp, err := f.pool.call(limited, f.setting, &request{tool: f.info.ID, module: f.declared.ModulePath, function: f.declared.FunctionName, check: true})
+	gone, crashed := errors.AsType[*goneError](err)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case limited.Err() != nil:
+		return nil
+	case crashed:
+		return f.failed("the import of "+f.declared.ModulePath+" ended the process ("+gone.how+")", "", err)
+	case err != nil:
+		return f.failed(f.name()+": "+err.Error(), "", err)
+	case resp.err != nil:
+		return f.failed(f.told(resp.err), place(resp.err), nil)
+	}
+	f.found.Store(true)
+	return nil
+}
+
+// Source is a fingerprint of a module's own file, looked for as calls do; empty
+// where there is none, as of a module that the interpreter has.
+func Source(module string, around Surroundings) string {
+	relative := filepath.Join(strings.Split(module, ".")...)
+	if !dotted(module) {
+		return ""
+	}
+	for _, folder := range around.path(nil) {
+		for _, file := range []string{filepath.Join(relative, "__init__.py"), relative + ".py"} {
+			if text, err := os.ReadFile(filepath.Join(folder, file)); err == nil {
+				sum := sha256.Sum256(text)
+				return hex.EncodeToString(sum[:])
+			}
+		}
+	}
+	return ""
+}
