@@ -55,7 +55,7 @@ func TestCollectBy(t *testing.T) {
 		`a | ["x!","y!"]`, `a | ["z!"]`, `c | ["x!"]`, `c | ["x!"]`, `a | ["w!"]`)
 	bad := append(rows[:1:1], map[string]any{"key": "bad"}, map[string]any{"key": "b", "words": []any{"k"}})
 	want(t, outcomes(t, open(t, grouping("[key]", "")), "main", bad...),
-		"row 2: input words (list[text]) is missing", `a | ["x!","y!","z!"]`, `b | ["k!"]`)
+		`a | ["x!","y!","z!"]`, "row 2: input words (list[text]) is missing", `b | ["k!"]`)
 }
 
 // What a database refuses fails its row, in the step's name and without the password.

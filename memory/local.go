@@ -252,7 +252,7 @@ func (s *stored) sketch(m *Memory, on *step) bool {
 	v.entries = slices.Grow(on.entries[:0], len(lines)+room)
 	for i := range lines {
 		l := &lines[i]
-		e := (*Entry)(nil)
+		var e *Entry
 		if l.isWhole() {
 			e = w.whole[l.seq]
 		} else {

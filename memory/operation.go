@@ -75,7 +75,7 @@ func (t *Turn) Said(ctx context.Context) ([]chat.Message, error) {
 	_, places, _ := strings.Cut(base.record(operation), "@")
 	var q Query
 	if _, err := fmt.Sscanf(places, "%d-%d", &q.From, &q.To); err != nil || q.From > q.To {
-		return nil, nil //nolint:nilerr // it said nothing, or its places were not kept
+		return nil, nil // it said nothing, or its places were not kept
 	}
 	q.Live = true
 	var said []chat.Message

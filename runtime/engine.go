@@ -92,6 +92,11 @@ func newBatchSink(ctx context.Context, n *node, next sink) *batchSink {
 func (b *batchSink) push(ctx context.Context, row *steps.Row) error {
 	if row.Err != nil {
 		watch([]*node{b.node}, row)
+		if n := len(b.rows); n > 0 && b.node.grouper != nil && b.node.grouper.Apart(b.rows[n-1], row) {
+			if err := b.flush(ctx); err != nil { // the group is complete, and stands before the row
+				return err
+			}
+		}
 		return b.next.push(ctx, row)
 	}
 	if n := len(b.rows); n > 0 && b.node.grouper != nil && !b.node.grouper.Together(b.rows[n-1], row) {

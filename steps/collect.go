@@ -37,6 +37,17 @@ func (c *collect) Together(before, row *Row) bool {
 	return true
 }
 
+// Apart tells whether a failed row is known to be of another group: one that
+// failed before the variables of `by` were set may stand in the midst of this.
+func (c *collect) Apart(before, failed *Row) bool {
+	for _, v := range c.by {
+		if failed.Values[v.at] == value.Unset {
+			return false
+		}
+	}
+	return !c.Together(before, failed)
+}
+
 // same compares lists and records by identity, everything else by value.
 func same(a, b any) bool {
 	switch a := a.(type) {

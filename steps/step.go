@@ -90,6 +90,8 @@ type Batch interface {
 type Grouper interface {
 	// Together tells whether a row belongs to the group of the row before it.
 	Together(before, row *Row) bool
+	// Apart tells whether a failed row is known not to belong to it.
+	Apart(before, failed *Row) bool
 }
 
 // Closer is implemented by steps that hold something until the flow ends.

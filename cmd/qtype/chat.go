@@ -195,7 +195,7 @@ func (t *conversation) begin(ctx context.Context) error {
 	for _, m := range models {
 		parts = append(parts, describeModel(m))
 	}
-	memories := usedMemories(t.flow)
+	memories := runtime.Memories(t.flow)
 	for _, m := range memories {
 		parts = append(parts, "memory "+m)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"github.com/qtype-dev/qtype/runtime"
 )
 
 // chatHelp tells of the commands.
@@ -35,7 +37,7 @@ func (t *conversation) obey(ctx context.Context, word string) {
 		fmt.Fprintf(t.err, "there is no command /%s%s; /help tells of all\n", clean(word), didYouMean(word, []string{"help", "memory", "history", "clear", "quit"}))
 		return
 	}
-	memories := usedMemories(t.flow)
+	memories := runtime.Memories(t.flow)
 	if len(memories) == 0 {
 		fmt.Fprintf(t.err, "flow %s has no memory\n", t.flow.ID)
 	}

@@ -198,6 +198,9 @@ func (r *running) run(ctx context.Context, path string) (err error) {
 		j.results.abort()
 		return errors.Join(err, j.log.end(false))
 	}
+	if j.failed != nil {
+		j.failed.gathers = app.Resumable(flow) != nil
+	}
 	if j.log != nil {
 		in.done = j.log.seen
 	}

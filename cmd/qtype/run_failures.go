@@ -23,6 +23,7 @@ type failures struct {
 	out     *records.Writer // nil while the columns are not known
 	oldest  int64           // rows before this one have come out
 	kept    []failedRow     // failed rows that wait for the columns of all
+	gathers bool            // a step works on groups: rows may fail after later ones have come out
 
 	mu      sync.Mutex               // the input may be read on another goroutine than results come out
 	pending map[int64]records.Record // rows that are on their way
@@ -124,7 +125,7 @@ func (f *failures) add(number int64, why *journal.Failure) error {
 func (f *failures) take(number int64, wanted bool) (rec records.Record, waits bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for ; f.oldest < number; f.oldest++ {
+	for ; !f.gathers && f.oldest < number; f.oldest++ {
 		delete(f.pending, f.oldest)
 	}
 	if wanted {

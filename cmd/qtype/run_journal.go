@@ -87,7 +87,7 @@ func (r *running) unresumable(app *runtime.App, flow *spec.Flow) string {
 			return path + " is a pipe or a device, and a run with one cannot be resumed"
 		}
 	}
-	if r.ephemeral && len(usedMemories(flow)) > 0 {
+	if r.ephemeral && len(runtime.Memories(flow)) > 0 {
 		return "--ephemeral forgets the conversations, and a run of them cannot be resumed"
 	}
 	return ""

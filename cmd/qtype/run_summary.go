@@ -13,7 +13,6 @@ import (
 	"github.com/qtype-dev/qtype/journal"
 	"github.com/qtype-dev/qtype/memory/show"
 	"github.com/qtype-dev/qtype/runtime"
-	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"
 )
 
@@ -42,7 +41,7 @@ type summary struct {
 
 func newSummary(ctx context.Context, j *job, p *runtime.Progress) *summary {
 	s := &summary{job: j, progress: p, begin: time.Now(), reasons: map[string]int{}, sessions: map[string]bool{}, flushes: map[string]int{}}
-	for _, m := range usedMemories(j.flow) {
+	for _, m := range runtime.Memories(j.flow) {
 		s.remembers = true
 		// A store that cannot be read shows when the first step needs it.
 		infos, _ := j.app.Memory(m).Sessions(ctx)
@@ -53,24 +52,6 @@ func newSummary(ctx context.Context, j *job, p *runtime.Progress) *summary {
 		}
 	}
 	return s
-}
-
-// usedMemories are the memories of a flow's steps, each once, in their order.
-func usedMemories(f *spec.Flow) []string {
-	var ids []string
-	for _, item := range f.Steps {
-		var m *spec.Memory
-		switch s := item.Step.(type) {
-		case *spec.LLMInference:
-			m = s.Memory.To
-		case *spec.Agent:
-			m = s.Memory.To
-		}
-		if m != nil && !slices.Contains(ids, m.ID) {
-			ids = append(ids, m.ID)
-		}
-	}
-	return ids
 }
 
 // event counts tokens. It is called from many goroutines at once.
@@ -178,7 +159,7 @@ func (s *summary) usage(ctx context.Context) string {
 	if in, out := s.input.Load(), s.output.Load(); in+out > 0 {
 		parts = append(parts, fmt.Sprintf("tokens %s in, %s out", show.Thousands(int(in)), show.Thousands(int(out))))
 	}
-	for _, id := range usedMemories(s.job.flow) {
+	for _, id := range runtime.Memories(s.job.flow) {
 		infos, err := s.job.app.Memory(id).Sessions(ctx)
 		if err != nil {
 			continue // the rows have told
