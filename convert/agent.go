@@ -192,7 +192,7 @@ func modelBlock(id, name string) (b *block, known bool) {
 	if !known {
 		provider, key = "openai", "OPENAI_API_KEY"
 	}
-	b.set("provider", provider).note("Needs %s; offline: ID of a mock model stands in while there is none.", key)
+	b.set("provider", provider).note("Needs %s.", key)
 	b.set("model_id", name)
 	if address != "" {
 		b.set("base_url", address)
@@ -314,16 +314,48 @@ func (w *workflow) bareMemory(root *node) *application {
 	return w.app
 }
 
+// practiceModel declares the mock that stands in for the models while there is no
+// key, so that what was converted can be tried at once.
+func practiceModel(id string) *block {
+	echo := new(block).set("echo", true)
+	echo.inline = true
+	return new(block).set("type", "Model").set("id", id).set("provider", "mock").
+		note("Answers with what it was sent, while there is no key.").set("rules", []*block{echo})
+}
+
+// practise has the models that can run stand in for by a mock while there is no key.
+func practise(app *application, ids *names) {
+	practice := ""
+	for _, m := range app.models {
+		provider, stands := "", false
+		for _, e := range m.entries {
+			switch e.key {
+			case "provider":
+				provider, _ = e.value.(string)
+			case "offline":
+				stands = true
+			}
+		}
+		if stands || provider == "mock" || provider == "aws-bedrock" {
+			continue
+		}
+		if practice == "" {
+			practice = ids.id("practice", "practice")
+		}
+		m.set("offline", practice)
+	}
+	if practice != "" {
+		app.models = append(app.models, practiceModel(practice))
+	}
+}
+
 // talkTo adds a conversational flow for each memory, with a model of which the
 // file says nothing.
 func talkTo(app *application, ids *names, memories []string) {
-	practice := new(block).set("type", "Model").set("id", ids.id("practice", "practice")).set("provider", "mock").note("Answers with what it was sent, while there is no key.")
-	echo := new(block).set("echo", true)
-	echo.inline = true
-	practice.set("rules", []*block{echo})
+	practice := ids.id("practice", "practice")
 	model := ids.id("assistant", "assistant")
 	app.models = append(app.models, new(block).set("type", "Model").set("id", model).set("provider", "openai").
-		note("The file names no model: put yours here. Needs OPENAI_API_KEY.").set("model_id", "gpt-4o-mini").set("offline", practice.entries[1].value), practice)
+		note("The file names no model: put yours here. Needs OPENAI_API_KEY.").set("model_id", "gpt-4o-mini").set("offline", practice), practiceModel(practice))
 	message := &shape{sort: isMessage, declared: true}
 	for _, memory := range memories {
 		name := "chat"

@@ -58,6 +58,7 @@ func airefinery(r *report, root *node) *application {
 		}
 		return nil
 	}
+	practise(p.app, p.ids)
 	return p.app
 }
 

@@ -92,6 +92,7 @@ func xflow(r *report, root *node) *application {
 	r.mute, w.guess, w.strict = before, false, false
 	w.settle()
 	w.build()
+	practise(w.app, w.ids)
 	return w.app
 }
 

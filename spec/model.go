@@ -113,6 +113,7 @@ type MockRule struct {
 	// Status is the HTTP status that the error carries, such as 429 or 500.
 	Status int `yaml:"status" validate:"omitempty,min=400,max=599"`
 	// Echo answers with what was sent: how many messages and tokens, and the newest message.
+	// Where an Agent asks for a record, its texts say so.
 	Echo bool `yaml:"echo" default:"false"`
 }
 

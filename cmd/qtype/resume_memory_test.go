@@ -37,6 +37,20 @@ type counter struct {
 	judge func(answer string) // called while a judgement is made
 }
 
+// judgeBy changes what is done with an answer that is judged; a process that was
+// killed may have left a request.
+func (c *counter) judgeBy(judge func(answer string)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.judge = judge
+}
+
+func (c *counter) asked() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.said
+}
+
 func (c *counter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var req struct {
 		Messages []struct{ Role, Content string }
@@ -47,7 +61,10 @@ func (c *counter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	text := "good"
 	if newest := req.Messages[len(req.Messages)-1].Content; req.Messages[0].Role == "system" {
-		c.judge(newest)
+		c.mu.Lock()
+		judge := c.judge
+		c.mu.Unlock()
+		judge(newest)
 	} else {
 		c.mu.Lock()
 		c.said++
@@ -89,20 +106,24 @@ func TestATurnThatWasKeptIsNotHeldAgain(t *testing.T) {
 			}
 			run := []string{"run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "-q", "--session", "ada"}
 			ctx, kill := context.WithCancel(t.Context())
-			model.judge = func(answer string) {
+			killed := make(chan struct{})
+			model.judgeBy(func(answer string) {
 				if strings.HasSuffix(answer, "row 2") {
 					kill()
+					<-killed // so that the process does not go on while the signal is on its way
 				}
-			}
-			if _, err := qtype(ctx, run...); ctx.Err() == nil {
+			})
+			_, err := qtype(ctx, run...)
+			close(killed)
+			if ctx.Err() == nil {
 				t.Fatalf("the run was not killed: %v", err)
 			}
-			model.judge = func(string) {}
+			model.judgeBy(func(string) {})
 			if _, err := qtype(t.Context(), append(run, "--resume")...); err != nil {
 				t.Fatal(err)
 			}
-			if model.said != 6 {
-				t.Errorf("the model was asked %d times, want 2 for each row", model.said)
+			if said := model.asked(); said != 6 {
+				t.Errorf("the model was asked %d times, want 2 for each row", said)
 			}
 			out, err := os.ReadFile(filepath.Join(dir, "out.jsonl"))
 			if err != nil {

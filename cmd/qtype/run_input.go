@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -239,6 +240,9 @@ func (in *input) openValue(arg string) error {
 		return err
 	}
 	in.memory, err = in.parse(text)
+	if err == nil {
+		err = in.unknown(in.memory)
+	}
 	if err != nil {
 		if from == "" {
 			return &usageError{reason: "-i: " + err.Error()}
@@ -305,6 +309,32 @@ func (in *input) parse(text []byte) ([]map[string]any, error) {
 		return objects(v)
 	}
 	return nil, fmt.Errorf("a JSON object with the flow's inputs is expected: %s", in.example())
+}
+
+// unknown refuses keys that are neither inputs nor name the session: what is
+// given by -i is meant, unlike a further column of a file.
+func (in *input) unknown(rows []map[string]any) error {
+	var known []string
+	for _, ref := range in.flow.Inputs {
+		known = append(known, ref.To.ID)
+	}
+	for i, row := range rows {
+		for _, key := range slices.Sorted(maps.Keys(row)) {
+			if slices.Contains(known, key) || key == in.run.sessionColumn || key == "session" || key == "session_id" {
+				continue
+			}
+			where := ""
+			if len(rows) > 1 {
+				where = fmt.Sprintf("item %d of the array: ", i+1)
+			}
+			inputs := "; there are: " + joinNames(known)
+			if len(known) == 0 {
+				inputs = "; it has none"
+			}
+			return fmt.Errorf("%sflow %s has no input %q%s%s", where, in.flow.ID, key, inputs, didYouMean(key, known))
+		}
+	}
+	return nil
 }
 
 // jsonFault is a JSON error with its place.

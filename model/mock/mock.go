@@ -102,7 +102,10 @@ func (m *Model) answer(req model.Request) (*model.Response, error) {
 	chosen, captures := m.choose(said)
 	switch {
 	case chosen == nil || chosen.spec.Echo:
-		text = echo(said, r.Usage.Input)
+		var err error
+		if text, err = echoAs(req.Schema, echo(said, r.Usage.Input)); err != nil {
+			return nil, &model.Error{Model: m.info.ID, Message: err.Error()}
+		}
 	case chosen.spec.Error != "" || chosen.spec.Status != 0:
 		return nil, m.failure(chosen, captures)
 	case len(chosen.spec.ToolCalls) > 0:
@@ -141,6 +144,15 @@ func (m *Model) failure(r *rule, got captures) error {
 	e.Message = "[mock] " + e.Message
 	e.Temporary = e.Status == 408 || e.Status == 409 || e.Status == 429 || e.Status >= 500
 	return e
+}
+
+// echoAs gives an echo the form that the answer has to have, so that what expects
+// a record can be tried offline too.
+func echoAs(form *model.Schema, text string) (string, error) {
+	if form == nil {
+		return text, nil
+	}
+	return sample(form.JSON, text)
 }
 
 // echo says what was sent, and that nobody thought about it.
