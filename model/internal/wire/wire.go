@@ -105,7 +105,7 @@ type Call struct {
 // then it hangs up. All its own errors are complete: an *Error of package model,
 // or the context's.
 func (s *Server) Ask(ctx context.Context, call Call, read func(*http.Response) error) error {
-	resp, err := s.post(ctx, call)
+	resp, err := s.post(ctx, call) //nolint:bodyclose // hangUp closes it
 	if err != nil {
 		return err
 	}
