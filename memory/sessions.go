@@ -244,6 +244,9 @@ func (m *Memory) picture(p policy, v *view) Window {
 
 // window puts the system message where it stands among the entries.
 func (m *Memory) window(v *view, entries []*Entry) Window {
+	if len(entries) == 0 {
+		entries = nil // so that an empty window is the same, whichever way it came to be empty
+	}
 	w := Window{Entries: entries, System: v.systemEntry()}
 	windowed := m.kind == spec.PolicyMessageWindow || m.kind == spec.PolicyTokenWindow
 	switch {
