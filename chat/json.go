@@ -63,7 +63,7 @@ func (m Message) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads the language's own form. Unknown fields and roles are
 // errors. A message without an id gets a fresh one.
 func (m *Message) UnmarshalJSON(data []byte) error {
-	o, err := readObject(data, "a message", false, "id", "role", "name", "blocks", "tool_calls", "tool_call_id")
+	o, err := readObject(data, "a message", "id", "role", "name", "blocks", "tool_calls", "tool_call_id")
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 // or a type of block that the language does not know, or bytes in a text.
 func (m Message) Check() error {
 	if !slices.Contains(Roles(), m.Role) {
-		_, err := ParseRole(string(m.Role))
+		_, err := parseRole(string(m.Role))
 		return err
 	}
 	for i, b := range m.Blocks {
@@ -159,7 +159,7 @@ func (b *Block) UnmarshalJSON(data []byte) error {
 }
 
 func readBlock(data []byte) (Block, error) {
-	o, err := readObject(data, "a block", false, "type", "content", "mime_type")
+	o, err := readObject(data, "a block", "type", "content", "mime_type")
 	if err != nil {
 		return Block{}, err
 	}
@@ -193,7 +193,7 @@ func (b *Block) readMedia(raw json.RawMessage) error {
 		b.Data = []byte(s)
 		return nil
 	}
-	o, err := readObject(raw, `the content of a block of bytes`, false, "base64", "url")
+	o, err := readObject(raw, `the content of a block of bytes`, "base64", "url")
 	if err != nil {
 		return err
 	}
@@ -224,7 +224,7 @@ func (b *Block) readText(raw json.RawMessage) error {
 }
 
 func readToolCall(data []byte) (ToolCall, error) {
-	o, err := readObject(data, "a tool call", false, "id", "name", "arguments")
+	o, err := readObject(data, "a tool call", "id", "name", "arguments")
 	if err != nil {
 		return ToolCall{}, err
 	}

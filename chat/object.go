@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// object is a JSON object whose keys were checked: each stands once and, where
-// the reader is strict, is one of those that the form knows.
+// object is a JSON object whose keys were checked: each stands once and is one
+// of those that the form knows.
 type object map[string]json.RawMessage
 
 // readObject reads one JSON object. what names it in errors ("a message").
-// Keys beyond known are an error, or left out of the object where lenient.
-func readObject(data []byte, what string, lenient bool, known ...string) (object, error) {
+// Keys beyond known are an error.
+func readObject(data []byte, what string, known ...string) (object, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
 		if err != nil && err != io.EOF {
@@ -39,9 +39,6 @@ func readObject(data []byte, what string, lenient bool, known ...string) (object
 			return nil, fmt.Errorf("%s has the key %q twice", what, key)
 		}
 		if !slices.Contains(known, key) {
-			if lenient {
-				continue
-			}
 			return nil, fmt.Errorf("%s has no field %q%s", what, key, suggest(key, known))
 		}
 		o[key] = raw
@@ -113,11 +110,11 @@ func (o object) role() (Role, error) {
 	if err != nil {
 		return "", err
 	}
-	return ParseRole(s)
+	return parseRole(s)
 }
 
-// ParseRole reads a role's name; an error suggests the nearest one.
-func ParseRole(name string) (Role, error) {
+// parseRole reads a role's name; an error suggests the nearest one.
+func parseRole(name string) (Role, error) {
 	if r := Role(name); slices.Contains(Roles(), r) {
 		return r, nil
 	}

@@ -20,17 +20,8 @@ import (
 // ParseOpenAI reads a message in OpenAI's form, with a fresh id. Content is a
 // string, null or a list of parts; the arguments of a tool call are a string or
 // an object. Unknown fields, roles and parts are errors.
-func ParseOpenAI(data []byte) (Message, error) { return openAI{}.message(data) }
-
-// ParseOpenAIAnswer reads what a provider answered: as ParseOpenAI, but fields
-// that the form does not know are passed over, for providers add their own.
-func ParseOpenAIAnswer(data []byte) (Message, error) { return openAI{lenient: true}.message(data) }
-
-// openAI reads OpenAI's form.
-type openAI struct{ lenient bool }
-
-func (p openAI) message(data []byte) (Message, error) {
-	o, err := readObject(data, "a message", p.lenient, "role", "content", "name", "tool_calls", "tool_call_id")
+func ParseOpenAI(data []byte) (Message, error) {
+	o, err := readObject(data, "a message", "role", "content", "name", "tool_calls", "tool_call_id")
 	if err != nil {
 		return Message{}, err
 	}
@@ -41,7 +32,7 @@ func (p openAI) message(data []byte) (Message, error) {
 	if err := o.texts(map[string]*string{"name": &m.Name, "tool_call_id": &m.ToolCallID}); err != nil {
 		return Message{}, err
 	}
-	if m.ToolCalls, err = readList(o, "tool_calls", p.toolCall); err != nil {
+	if m.ToolCalls, err = readList(o, "tool_calls", readOpenAICall); err != nil {
 		return Message{}, err
 	}
 	switch kind(o["content"]) {
@@ -52,22 +43,22 @@ func (p openAI) message(data []byte) (Message, error) {
 		m.Blocks = []Block{{Type: "text", Text: text}}
 		return m, err
 	case "a list":
-		m.Blocks, err = readList(o, "content", p.part)
+		m.Blocks, err = readList(o, "content", readPart)
 		return m, err
 	}
 	return Message{}, fmt.Errorf("%q must be a string, a list of parts or null, not %s", "content", kind(o["content"]))
 }
 
-// toolCall reads the nested and the flat form.
-func (p openAI) toolCall(data []byte) (ToolCall, error) {
-	o, err := readObject(data, "a tool call", p.lenient, "id", "name", "arguments", "type", "function", "index")
+// readOpenAICall reads the nested and the flat form.
+func readOpenAICall(data []byte) (ToolCall, error) {
+	o, err := readObject(data, "a tool call", "id", "name", "arguments", "type", "function", "index")
 	if err != nil {
 		return ToolCall{}, err
 	}
 	if !o.has("function") {
 		return o.toolCall()
 	}
-	f, err := readObject(o["function"], `"function"`, p.lenient, "name", "arguments")
+	f, err := readObject(o["function"], `"function"`, "name", "arguments")
 	if err != nil {
 		return ToolCall{}, err
 	}
@@ -84,8 +75,8 @@ func partTypes() []string {
 	return []string{"text", "refusal", "image_url", "input_audio", "video_url", "file"}
 }
 
-func (p openAI) part(data []byte) (Block, error) {
-	o, err := readObject(data, "a part", p.lenient, append(partTypes(), "type")...)
+func readPart(data []byte) (Block, error) {
+	o, err := readObject(data, "a part", append(partTypes(), "type")...)
 	if err != nil {
 		return Block{}, err
 	}
@@ -98,27 +89,27 @@ func (p openAI) part(data []byte) (Block, error) {
 		text, err := o.text(t)
 		return Block{Type: "text", Text: text}, err
 	case "image_url":
-		return p.linked("image", t, o[t])
+		return readLinked("image", t, o[t])
 	case "video_url":
-		return p.linked("video", t, o[t])
+		return readLinked("video", t, o[t])
 	case "input_audio":
-		return p.audio(o[t])
+		return readAudio(o[t])
 	case "file":
-		return p.file(o[t])
+		return readFile(o[t])
 	case "":
 		return Block{}, errors.New(`a part needs a "type"`)
 	}
 	return Block{}, fmt.Errorf("unknown part type %q%s", t, suggest(t, partTypes()))
 }
 
-// linked reads {"url": …} or the address alone. A data URL gives its bytes;
+// readLinked reads {"url": …} or the address alone. A data URL gives its bytes;
 // another address is kept as it is and never fetched.
-func (p openAI) linked(blockType, key string, raw json.RawMessage) (Block, error) {
+func readLinked(blockType, key string, raw json.RawMessage) (Block, error) {
 	b := Block{Type: blockType}
 	o := object{"url": raw}
 	if kind(raw) == "an object" {
 		var err error
-		if o, err = readObject(raw, fmt.Sprintf("%q", key), p.lenient, "url", "detail"); err != nil {
+		if o, err = readObject(raw, fmt.Sprintf("%q", key), "url", "detail"); err != nil {
 			return Block{}, err
 		}
 	}
@@ -133,8 +124,8 @@ func (p openAI) linked(blockType, key string, raw json.RawMessage) (Block, error
 	return b, err
 }
 
-func (p openAI) audio(raw json.RawMessage) (Block, error) {
-	o, err := readObject(raw, `"input_audio"`, p.lenient, "data", "format")
+func readAudio(raw json.RawMessage) (Block, error) {
+	o, err := readObject(raw, `"input_audio"`, "data", "format")
 	if err != nil {
 		return Block{}, err
 	}
@@ -150,8 +141,8 @@ func (p openAI) audio(raw json.RawMessage) (Block, error) {
 	return b, err
 }
 
-func (p openAI) file(raw json.RawMessage) (Block, error) {
-	o, err := readObject(raw, `"file"`, p.lenient, "file_data", "file_id", "filename")
+func readFile(raw json.RawMessage) (Block, error) {
+	o, err := readObject(raw, `"file"`, "file_data", "file_id", "filename")
 	if err != nil {
 		return Block{}, err
 	}

@@ -31,8 +31,8 @@ const (
 	Harmless Class = "harmless"
 )
 
-// Classes lists the classes, the worst first.
-func Classes() []Class { return []Class{Breaking, Behaviour, Harmless} }
+// classes lists the classes, the worst first.
+func classes() []Class { return []Class{Breaking, Behaviour, Harmless} }
 
 // What happened to the subject of a change.
 type What string
@@ -115,7 +115,7 @@ func whole(what What, s *subject) Change {
 	return Change{What: what, Kind: s.entity.Kind(), ID: s.id(), Flow: s.flowID(), Message: string(what)}
 }
 
-func classRank(c Class) int { return slices.Index(Classes(), c) }
+func classRank(c Class) int { return slices.Index(classes(), c) }
 
 // kindRank orders changes as a reader wants them: what callers see first. A
 // flow's steps and variables follow their flow.

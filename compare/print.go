@@ -83,7 +83,7 @@ func heading(class Class, n int, color bool) string {
 // Summary is "2 breaking changes, 1 of behaviour, 3 harmless".
 func Summary(changes []Change) string {
 	var parts []string
-	for _, class := range Classes() {
+	for _, class := range classes() {
 		n := Count(changes, class)
 		switch {
 		case n == 0:

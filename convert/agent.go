@@ -26,15 +26,14 @@ func (w *workflow) agent(s *state, f *flow) {
 	}
 	if text := w.systemText(s); text != "" {
 		b.set("system_message", text)
+		if s.n.get("systemMessage") == nil {
+			b.note("What xFlow says where a state has no systemMessage.")
+		}
 	}
 	if len(tools) > 0 {
 		b.set("tools", inline(tools))
 	}
-	if limit := w.positive(s.n, "maxToolExecutions"); limit > 0 && kind == "Agent" {
-		b.set("max_tool_executions", limit)
-	} else if limit > 0 {
-		w.dropped(s.n.keyAt("maxToolExecutions"), "state %s has no tools; maxToolExecutions is left out", s.name)
-	}
+	w.toolLimit(s, b, len(tools) > 0)
 	b.set("inputs", inline{prompt}).set("outputs", inline{answer.text})
 	w.push(f, &step{block: b, reads: []string{prompt}, writes: []string{answer.text}})
 	if types {
@@ -66,7 +65,11 @@ func (w *workflow) answer(s *state) (answer *code, spread bool) {
 		w.chosen(n, "the output of state %s is no object with properties; what the agent answers becomes the text response", s.name)
 	}
 	of := &shape{sort: isText, declared: true}
-	return &code{text: w.write("response", of, s.n), prec: precAtom, of: of}, false
+	id, fits := w.write("response", of, s.n)
+	if !fits {
+		id = w.local(s.name+"_answer", of)
+	}
+	return &code{text: id, prec: precAtom, of: of}, false
 }
 
 // spread makes data of the fields that an agent returned.
@@ -77,7 +80,10 @@ func (w *workflow) spread(s *state, f *flow, answer *code) {
 		d := w.datum(one.name)
 		d.asked = true
 		one.of.optional = one.of.optional || d.nulls
-		id := w.write(one.name, one.of, s.n.get("output"))
+		id, fits := w.write(one.name, one.of, s.n.get("output"))
+		if !fits {
+			continue
+		}
 		c, _ := (&jq{}).field(answer, one.name) // a field that is there
 		sets.set(id, formula(c.text))
 		ids = append(ids, id)
@@ -112,92 +118,36 @@ func (w *workflow) outcomeVars(s *state, t *jq) {
 	}}
 }
 
+// xFlow's own values for what a state does not say.
+const (
+	usualSystem = "You are a helpful AI Assistant."
+	usualModel  = "gpt-4o"
+	usualTools  = 10
+)
+
+// toolLimit sets how many calls of tools a state makes at most.
+func (w *workflow) toolLimit(s *state, b *block, tools bool) {
+	limit := w.positive(s.n, "maxToolExecutions")
+	switch {
+	case tools && limit == 0:
+		b.set("max_tool_executions", usualTools).note("xFlow's limit where a state has none.")
+	case tools:
+		b.set("max_tool_executions", limit)
+	case limit > 0:
+		w.dropped(s.n.keyAt("maxToolExecutions"), "state %s has no tools; maxToolExecutions is left out", s.name)
+	}
+}
+
 // systemText is a system message that is always the same.
 func (w *workflow) systemText(s *state) string {
 	n := s.n.get("systemMessage")
-	if n == nil || readTemplate(n.text).dynamic() {
+	if n == nil {
+		return usualSystem
+	}
+	if readTemplate(n.text).dynamic() {
 		return ""
 	}
-	text := w.textOf(s.n, "systemMessage")
-	if strings.Contains(text, "${") {
-		w.chosen(n, "the system message holds ${, which stands for an environment variable in a document")
-	}
-	return text
-}
-
-// model is the id of the model that a state asks.
-func (w *workflow) model(s *state) string {
-	n := s.n.get("aiModel")
-	name := w.textOf(s.n, "aiModel")
-	for _, key := range []string{"llmConfig", "multiLlmConfig"} {
-		if c := s.n.get(key); c != nil {
-			w.lost(c, "state %s: %s is not converted; declare the model with its provider, model_id and inference_params", s.name, key)
-		}
-	}
-	if name != "" && readTemplate(name).dynamic() {
-		w.lost(n, "the model of state %s is worked out; a step asks one model", s.name)
-		name = ""
-	}
-	if name == "" {
-		name = "gpt-4o-mini"
-		if n == nil {
-			w.chosen(s.n, "state %s names no model; %s was chosen", s.name, name)
-		}
-		n = s.n
-	}
-	if w.parts.models == nil {
-		w.parts.models = map[string]string{}
-	}
-	if id := w.parts.models[name]; id != "" {
-		return id
-	}
-	id := w.ids.id(name, "model")
-	w.parts.models[name] = id
-	made, known := modelBlock(id, name)
-	if !known {
-		w.chosen(n, "it is not known who runs the model %s; openai was chosen, and base_url can name any server that speaks its protocol", name)
-	}
-	w.app.models = append(w.app.models, made)
-	return id
-}
-
-// modelBlock declares a model by its name; known tells whether the name tells who runs it.
-func modelBlock(id, name string) (b *block, known bool) {
-	provider, address, key := "", "", ""
-	bare := strings.ToLower(name[strings.LastIndex(name, "/")+1:])
-	starts := func(prefixes ...string) bool {
-		for _, p := range prefixes {
-			if strings.HasPrefix(bare, p) {
-				return true
-			}
-		}
-		return false
-	}
-	switch {
-	case starts("gpt-", "chatgpt", "o1", "o3", "o4", "text-davinci"):
-		provider, key = "openai", "OPENAI_API_KEY"
-	case starts("claude"):
-		provider, key = "anthropic", "ANTHROPIC_API_KEY"
-	case starts("anthropic.", "amazon.", "meta.", "cohere.", "us.", "eu."):
-		provider, key = "aws-bedrock", "AWS credentials"
-	case starts("gemini"):
-		provider, key = "google-ai", "GOOGLE_API_KEY"
-	case bare == "llama3-70b-8192" || bare == "mixtral-8x7b-32768":
-		provider, address, key = "openai", "https://api.groq.com/openai/v1", "OPENAI_API_KEY (a key of Groq)"
-	case starts("mistral", "codestral", "ministral", "open-mistral", "open-mixtral", "pixtral"):
-		provider, key = "mistral", "MISTRAL_API_KEY"
-	}
-	b = new(block).set("type", "Model").set("id", id)
-	known = provider != ""
-	if !known {
-		provider, key = "openai", "OPENAI_API_KEY"
-	}
-	b.set("provider", provider).note("Needs %s.", key)
-	b.set("model_id", name)
-	if address != "" {
-		b.set("base_url", address)
-	}
-	return b, known
+	return w.textOf(s.n, "systemMessage")
 }
 
 // memoryUse is a memory and how it was declared first.
@@ -312,41 +262,6 @@ func (w *workflow) bareMemory(root *node) *application {
 	}
 	talkTo(w.app, w.ids, []string{w.remember(n, "memory")})
 	return w.app
-}
-
-// practiceModel declares the mock that stands in for the models while there is no
-// key, so that what was converted can be tried at once.
-func practiceModel(id string) *block {
-	echo := new(block).set("echo", true)
-	echo.inline = true
-	return new(block).set("type", "Model").set("id", id).set("provider", "mock").
-		note("Answers with what it was sent, while there is no key.").set("rules", []*block{echo})
-}
-
-// practise has the models that can run stand in for by a mock while there is no key.
-func practise(app *application, ids *names) {
-	practice := ""
-	for _, m := range app.models {
-		provider, stands := "", false
-		for _, e := range m.entries {
-			switch e.key {
-			case "provider":
-				provider, _ = e.value.(string)
-			case "offline":
-				stands = true
-			}
-		}
-		if stands || provider == "mock" || provider == "aws-bedrock" {
-			continue
-		}
-		if practice == "" {
-			practice = ids.id("practice", "practice")
-		}
-		m.set("offline", practice)
-	}
-	if practice != "" {
-		app.models = append(app.models, practiceModel(practice))
-	}
 }
 
 // talkTo adds a conversational flow for each memory, with a model of which the

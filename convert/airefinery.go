@@ -343,5 +343,8 @@ func (p *project) model(config, agent *node) string {
 		p.add(ruleChosen.At(agent.mark(), "it is not known who runs the model %s; openai was chosen, and base_url can name any server that speaks its protocol", name))
 	}
 	p.app.models = append(p.app.models, made)
+	if len(p.app.auths) == 0 && slices.ContainsFunc(made.entries, func(e entry) bool { return e.key == "auth" }) {
+		p.app.auths = []*block{groqAuth()}
+	}
 	return id
 }

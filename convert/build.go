@@ -39,6 +39,7 @@ func (w *workflow) build() {
 		w.prune(f)
 	}
 	w.app.types = w.namedTypes()
+	w.renamed()
 }
 
 // given is the data that the caller gives: what a schema says, and what states read
@@ -74,14 +75,18 @@ func (w *workflow) beginning(f *flow, ids []string) *step {
 // next one's replaces.
 func (w *workflow) prune(f *flow) {
 	for i, s := range f.steps {
-		kind := s.entries[0].value
-		if len(s.writes) != 1 || kind != "Agent" && kind != "LLMInference" || !f.vain(i, s.writes[0]) {
-			continue
+		switch kind := s.entries[0].value; {
+		case kind == "Transform":
+			s.keep(func(id string) bool { return !f.vain(i, id) })
+		case len(s.writes) != 1 || kind != "Agent" && kind != "LLMInference" || !f.vain(i, s.writes[0]):
+		default:
+			id := w.local(f.id+"_unused", w.typeOf(s.writes[0]))
+			s.writes = []string{id}
+			s.entries[len(s.entries)-1].value = inline{id}
 		}
-		id := w.local(f.id+"_unused", w.typeOf(s.writes[0]))
-		s.writes = []string{id}
-		s.entries[len(s.entries)-1].value = inline{id}
 	}
+	f.steps = slices.DeleteFunc(f.steps, func(s *step) bool { return s.entries[0].value == "Transform" && len(s.writes) == 0 })
+	w.idle(f)
 }
 
 // sharedBy tells of the variables that flows hand each other: the data, and which state is next.
@@ -163,17 +168,35 @@ func (w *workflow) datum(name string) *datum {
 			return d
 		}
 	}
-	id := strings.NewReplacer("-", "_", ".", "_").Replace(slug(name))
-	if !isName(id) {
+	id := either(strings.NewReplacer("-", "_", ".", "_").Replace(slug(name)), "data")
+	if !isName(id) || contains(calledNames(), id) {
 		id += "_"
 	}
-	for w.ids.taken[id] && w.guess {
+	for w.isData(id) || w.ids.taken[id] && !w.guess { // what else has the id gives way in the next look
 		id += "_"
 	}
 	w.ids.taken[id] = true
 	d := &datum{name: name, id: id, of: &shape{}}
 	w.data = append(w.data, d)
 	return d
+}
+
+// isData tells whether data has an id already.
+func (w *workflow) isData(id string) bool {
+	return slices.ContainsFunc(w.data, func(d *datum) bool { return d.id == id })
+}
+
+// renamed tells of data whose name is no id of a variable.
+func (w *workflow) renamed() {
+	var all []string
+	for _, d := range w.data {
+		if d.id != d.name {
+			all = append(all, fmt.Sprintf("%q is %s", d.name, d.id))
+		}
+	}
+	if len(all) > 0 {
+		w.app.head = append(w.app.head, "Data that has another name here: "+strings.Join(all, ", ")+".")
+	}
 }
 
 // reading is data as an expression reads it.
@@ -183,28 +206,33 @@ func (w *workflow) reading(name string) (*code, error) {
 	return &code{text: d.id, prec: precAtom, of: d.of, null: d.of.optional, loose: d.asked, nulls: &d.nulls}, nil
 }
 
-// write says that a state sets data.
-func (w *workflow) write(name string, of *shape, at *node) string {
+// write says that a state sets data, and answers its variable; none where the value
+// does not fit, which is told.
+func (w *workflow) write(name string, of *shape, at *node) (id string, fits bool) {
 	d := w.datum(name)
+	if !of.flat() {
+		w.lost(at, "%s: a list of lists, or of values that may be null, is no type of a variable; it is left out", name)
+		return "", false
+	}
 	if !w.guess {
-		return d.id
+		if _, fits = join(d.of, of); !fits {
+			w.lost(at, "%s is %s here and %s elsewhere, and a variable is of one type; what is set here is left out", name, of.sort.noun(), d.of.sort.noun())
+		}
+		return d.id, fits
 	}
 	if !d.of.declared && d.of.sort != unknown { // what the file says counts, not how it is used
 		d.of = &shape{optional: d.of.optional}
 	}
 	made, ok := join(d.of, of)
 	if !ok {
-		w.mute = false
-		w.lost(at, "%s is %s here and %s elsewhere; a variable is of one type", name, of.sort.noun(), d.of.sort.noun())
-		w.mute = true
-		return d.id
+		return d.id, false
 	}
 	if made != d.of {
 		made2 := *made
 		made2.optional = made2.optional || d.of.optional
 		d.of = &made2
 	}
-	return d.id
+	return d.id, true
 }
 
 // local is a variable of the translation's own.
@@ -217,7 +245,11 @@ func (w *workflow) local(name string, of *shape) string {
 // jq translates expressions over the workflow's data.
 func (w *workflow) jq() *jq {
 	w.reads = nil
-	return &jq{root: &code{member: w.reading}, vars: map[string]*code{}, guess: w.guess, strict: w.strict}
+	t := &jq{root: &code{member: w.reading}, vars: map[string]*code{}, named: w.defined, guess: w.guess, strict: w.strict}
+	if w.root.form == mapping && w.root.get("constants") != nil {
+		t.vars["CONST"] = constants(w.root.get("constants"))
+	}
+	return t
 }
 
 // settle names the types of the data, once all is known of them.

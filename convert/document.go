@@ -16,6 +16,7 @@ type application struct {
 	id          string
 	description string
 	memories    []*block
+	auths       []*block
 	models      []*block
 	tools       []*block
 	types       []*shape // records, in the order in which they were met
@@ -44,6 +45,9 @@ type literal string
 
 // formula is an expression.
 type formula string
+
+// verbatim is a text whose environment variables are meant.
+type verbatim string
 
 func (b *block) set(key string, value any) *block {
 	b.entries = append(b.entries, entry{key: key, value: value})
@@ -74,7 +78,7 @@ func (a *application) text() string {
 	for _, f := range a.flows {
 		flows = append(flows, f.declared())
 	}
-	for _, part := range []entry{{key: "memories", value: a.memories}, {key: "models", value: a.models}, {key: "types", value: types}, {key: "tools", value: a.tools}, {key: "flows", value: flows}} {
+	for _, part := range []entry{{key: "memories", value: a.memories}, {key: "auths", value: a.auths}, {key: "models", value: a.models}, {key: "types", value: types}, {key: "tools", value: a.tools}, {key: "flows", value: flows}} {
 		if len(part.value.([]*block)) > 0 {
 			root.entries = append(root.entries, part)
 		}
@@ -168,12 +172,23 @@ func encoded(v any) *yaml.Node {
 			n.Style = yaml.SingleQuotedStyle
 		}
 		return n
+	case verbatim:
+		return scalar(string(v))
 	case literal:
 		return &yaml.Node{Kind: yaml.ScalarNode, Value: string(v)}
 	case string:
-		return scalar(v)
+		return scalar(literally(v))
 	}
 	return &yaml.Node{Kind: yaml.ScalarNode, Value: fmt.Sprint(v)}
+}
+
+// literally keeps ${ of a text from being read as an environment variable: the $
+// is the default of a variable that nobody sets.
+func literally(s string) string {
+	if !strings.Contains(s, "${") || !strings.Contains(s, "}") {
+		return s
+	}
+	return strings.ReplaceAll(s, "${", "${LITERAL_DOLLAR:-$}{")
 }
 
 // scalar is a text. One of several lines is written as a block, one that could be

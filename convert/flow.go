@@ -179,8 +179,9 @@ func doubtful(order []*flow, given set) set {
 	return found
 }
 
-// begin gives the variables of a flow's loops a value that are read in a round
-// before another round has set them, and answers which these are.
+// begin gives variables a value that a called flow reads though nothing has set
+// them on this way: in the first round of a loop, or where another branch does.
+// It answers which these are.
 func (f *flow) begin(enter func(*flow, []string) *step) []string {
 	var found []string
 	written := set{}
@@ -190,7 +191,7 @@ func (f *flow) begin(enter func(*flow, []string) *step) []string {
 		var missing []string
 		for _, c := range s.calls {
 			for _, id := range c.inputs {
-				if s.loops && !written[id] {
+				if !written[id] && !slices.Contains(missing, id) {
 					missing = append(missing, id)
 				}
 			}
@@ -203,6 +204,16 @@ func (f *flow) begin(enter func(*flow, []string) *step) []string {
 		written.add(append(s.produced(), missing...)...)
 	}
 	return found
+}
+
+// keep drops what a Transform sets, but for some of it.
+func (s *step) keep(wanted func(id string) bool) {
+	for _, e := range s.entries {
+		if sets, ok := e.value.(*block); ok && e.key == "set" {
+			sets.entries = slices.DeleteFunc(sets.entries, func(e entry) bool { return !wanted(e.key) })
+		}
+	}
+	s.writes = slices.DeleteFunc(s.writes, func(id string) bool { return !wanted(id) })
 }
 
 // vain tells whether what step i writes is written again by a later step of the

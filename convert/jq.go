@@ -113,11 +113,12 @@ func untranslatable(word any, format string, args ...any) error {
 
 // jq translates expressions.
 type jq struct {
-	root   *code            // the data that expressions see as .
-	vars   map[string]*code // what is bound to names, without $
-	depth  int              // how many functions of elements we are in
-	guess  bool             // a first look: shapes are still being found
-	strict bool             // a look at which nothing is taken for what it is only mostly
+	root   *code             // the data that expressions see as .
+	vars   map[string]*code  // what is bound to names, without $
+	depth  int               // how many functions of elements we are in
+	named  map[string]string // the workflow's functions that are expressions, by their names
+	guess  bool              // a first look: shapes are still being found
+	strict bool              // a look at which nothing is taken for what it is only mostly
 }
 
 // mostly says what a value is of which nothing else says it: a condition's is a
@@ -138,6 +139,8 @@ func parseJQ(text string) (*gojq.Query, error) {
 	q, err := gojq.Parse(text)
 	var at *gojq.ParseError
 	switch {
+	case err == nil && q.Term == nil && q.Left == nil && len(q.FuncDefs) == 0:
+		return nil, untranslatable("", "the expression is empty")
 	case err == nil:
 		return q, nil
 	case errors.As(err, &at) && at.Token != "":
@@ -148,6 +151,13 @@ func parseJQ(text string) (*gojq.Query, error) {
 
 // translate translates an expression that gives one value.
 func (t *jq) translate(text string) (*code, error) {
+	if name, ok := strings.CutPrefix(strings.TrimSpace(text), "fn:"); ok {
+		operation := t.named[strings.TrimSpace(name)]
+		if operation == "" || strings.HasPrefix(operation, "fn:") {
+			return nil, untranslatable(name, "there is no function %q that is an expression", name)
+		}
+		text = operation
+	}
 	q, err := parseJQ(text)
 	if err != nil {
 		return nil, err
@@ -375,4 +385,11 @@ func quotedCode(s string) *code {
 		c.prec = precAdd
 	}
 	return c
+}
+
+// calledNames are the functions that translations call: a variable of the name
+// would hide one.
+func calledNames() []string {
+	return []string{"abs", "all", "any", "ceil", "concat", "filter", "find", "findIndex", "float", "floor", "get", "int", "join", "keys", "len", "lower", "map", "max",
+		"min", "replace", "reverse", "round", "sort", "sortBy", "split", "string", "sum", "take", "toJSON", "trim", "trimPrefix", "trimSuffix", "uniq", "upper"}
 }

@@ -71,9 +71,6 @@ func (w *workflow) fill(s *state, f *flow, id string, all []piece) {
 	sets := new(block)
 	parts := &step{block: w.head("Transform", s.name+"_parts")}
 	for i, p := range all {
-		if p.code == nil && strings.Contains(p.text, "${") && len(p.text) <= longestSum {
-			p.code = quotedCode(p.text) // in a template it would stand for an environment variable
-		}
 		if p.code == nil {
 			text.WriteString(strings.NewReplacer("{", "{{", "}", "}}").Replace(p.text))
 			continue

@@ -10,6 +10,8 @@ type schema struct {
 	*report
 	what  string // whose schema it is, for messages
 	dates bool   // dates are read as such; what expressions read stays a text
+	root  *node  // the whole schema, in which references point
+	open  []*node
 	notes []string
 }
 
@@ -33,6 +35,14 @@ func (s *schema) shape(n *node, path string) *shape {
 	if n.form != mapping {
 		s.form(n, "%s: a JSON schema is a mapping, not %s", s.what, n.described())
 		return &shape{declared: true}
+	}
+	if s.root == nil {
+		s.root = n
+	}
+	depth := len(s.open)
+	defer func() { s.open = s.open[:depth] }()
+	if n = s.combined(n); n == nil {
+		return &shape{sort: isText, declared: true}
 	}
 	s.checkKeys(n, path)
 	names, nullable := s.types(n)
@@ -84,7 +94,9 @@ func (s *schema) types(n *node) (names []string, nullable bool) {
 	case t == nil && n.get("items") != nil:
 		return []string{"array"}, false
 	case t == nil && n.get("enum") != nil:
-		return []string{"string"}, false
+		return s.typesOf(n.get("enum").items)
+	case t == nil && n.get("const") != nil:
+		return s.typesOf([]*node{n.get("const")})
 	case t == nil:
 		return nil, false
 	case t.form == list:
@@ -101,6 +113,23 @@ func (s *schema) types(n *node) (names []string, nullable bool) {
 			s.add(ruleForm.At(one.mark(), "%s: %s is no type of a JSON schema", s.what, one.described()).WithNearest(one.text, known))
 		default:
 			names = append(names, one.text)
+		}
+	}
+	if v := n.get("nullable"); v != nil && s.truth(n, "nullable") {
+		nullable = true
+	}
+	return names, nullable
+}
+
+// typesOf are the types of values that are listed.
+func (s *schema) typesOf(values []*node) (names []string, nullable bool) {
+	for _, v := range values {
+		name := [...]string{"", "boolean", "integer", "number", "string", "", ""}[v.form]
+		switch {
+		case v.form == nothing:
+			nullable = true
+		case !contains(names, name):
+			names = append(names, name)
 		}
 	}
 	return names, nullable
@@ -193,12 +222,20 @@ func (s *schema) describe(n *node, path string) {
 
 // checkKeys tells of keywords that are not understood or have no effect here.
 func (s *schema) checkKeys(n *node, path string) {
-	known := append(limits(), "type", "properties", "required", "items", "description", "title", "format", "enum", "additionalProperties", "$schema", "$id", "$comment", "nullable")
+	known := append(limits(), "type", "properties", "required", "items", "description", "title", "format", "enum", "additionalProperties", "$schema", "$id", "$comment", "nullable", "$defs", "definitions")
+	spell(n, known...)
 	for _, p := range n.pairs {
+		if p.written != "" {
+			s.add(ruleUnknown.At(p.at, "%s: the keyword %q is taken for %s", s.what, p.written, p.key))
+		}
 		switch p.key {
+		case "additionalProperties":
+			if p.value.form == mapping && n.get("properties") != nil {
+				s.lost(p.value, "%s: fields beside those that are named have no place in a type", s.what)
+			}
 		case "enum", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "minItems", "maxItems", "const", "uniqueItems":
 			s.dropped(p.at, "%s: %s is not checked; the description tells the model of it", s.what, p.key)
-		case "anyOf", "oneOf", "allOf", "not", "$ref", "$defs", "definitions", "if", "then", "else", "patternProperties", "dependentRequired", "dependentSchemas", "prefixItems":
+		case "anyOf", "oneOf", "allOf", "not", "$ref", "if", "then", "else", "patternProperties", "dependentRequired", "dependentSchemas", "prefixItems":
 			s.add(ruleLost.At(p.at, "%s: the keyword %s has no counterpart", s.what, p.key))
 		default:
 			if !contains(known, p.key) {

@@ -30,6 +30,12 @@ type shape struct {
 	about    string   // of a record: its type's description
 }
 
+// flat tells whether a variable can be of the shape: its lists hold neither lists
+// nor null. Inside of records both are allowed.
+func (s *shape) flat() bool {
+	return s.sort != isList || s.elem == nil || s.elem.sort != isList && !s.elem.optional
+}
+
 // field is a field of a record.
 type field struct {
 	name string

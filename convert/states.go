@@ -2,6 +2,7 @@ package convert
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -104,7 +105,10 @@ func (w *workflow) inject(s *state, f *flow) {
 		if c == nil {
 			continue
 		}
-		id := w.write(p.key, c.of, p.value)
+		id, fits := w.write(p.key, c.of, p.value)
+		if !fits {
+			continue
+		}
 		sets.set(id, formula(c.whole()))
 		st.reads = append(st.reads, w.reads...)
 		st.writes = append(st.writes, id)
@@ -121,19 +125,10 @@ func (w *workflow) inject(s *state, f *flow) {
 func (w *workflow) constant(n *node, what string) *code {
 	w.reads = nil
 	switch n.form {
-	case boolean:
-		return constant(fmt.Sprint(strings.EqualFold(n.text, "true") || strings.EqualFold(n.text, "yes") || strings.EqualFold(n.text, "on")), isBool)
-	case integer, number:
-		c, err := (&jq{}).literal(strings.TrimPrefix(n.text, "+"))
-		if strings.HasPrefix(n.text, "-") {
-			c, err = (&jq{}).literal(n.text[1:])
-			if err == nil {
-				c.text = "-" + c.text
-			}
-		}
+	case boolean, integer, number:
+		c, err := scalarCode(n)
 		if err != nil {
 			w.lost(n, "%s: %s", what, err)
-			return nil
 		}
 		return c
 	case textual:
@@ -144,6 +139,27 @@ func (w *workflow) constant(n *node, what string) *code {
 		return w.constantRecord(n, what)
 	}
 	return &code{text: "nil", prec: precAtom, of: &shape{optional: true}, null: true}
+}
+
+// scalarCode is a truth value, a number or a text as an expression.
+func scalarCode(n *node) (*code, error) {
+	switch n.form {
+	case boolean:
+		return constant(fmt.Sprint(contains([]string{"true", "yes", "on"}, strings.ToLower(n.text))), isBool), nil
+	case textual:
+		return quotedCode(n.text), nil
+	case integer, number:
+		digits, negative := strings.CutPrefix(strings.TrimPrefix(strings.ReplaceAll(n.text, "_", ""), "+"), "-")
+		if i, err := strconv.ParseInt(digits, 0, 64); err == nil && len(digits) > 1 && digits[0] == '0' {
+			digits = strconv.FormatInt(i, 10) // hexadecimal and its like
+		}
+		c, err := (&jq{}).literal(digits)
+		if err == nil && negative {
+			c.text, c.prec = "-"+c.text, precUnary
+		}
+		return c, err
+	}
+	return &code{text: "nil", prec: precAtom, of: &shape{optional: true}, null: true}, nil
 }
 
 // constantText is a text, or the value of the one expression that it is.

@@ -99,12 +99,15 @@ func (w *workflow) variables(n *node, key, tool string) (variables []*block, abo
 	if m == nil {
 		return nil, ""
 	}
+	if bare := unwrapped(m); key == "parameters" && bare.get("properties") == nil && bare.get("type").name() == "object" && len(bare.pairs) == 1 {
+		return nil, "" // a tool that takes nothing
+	}
 	sc := &schema{report: w.report, what: fmt.Sprintf("%s of tool %s", key, tool), dates: true}
 	of := sc.shape(unwrapped(m), "")
 	if of.sort != isRecord {
 		switch {
 		case len(unwrapped(m).pairs) == 0:
-		case key == "output" && of.declared && unwrapped(m).get("type") != nil && of.sort != unknown:
+		case key == "output" && of.declared && of.flat() && of.sort != unknown:
 			of.settle(w.ids, tool+"_result", &w.parts.types)
 			return []*block{variable("result", of)}, ""
 		default:
@@ -114,6 +117,10 @@ func (w *workflow) variables(n *node, key, tool string) (variables []*block, abo
 	}
 	of.name = "-" // the properties are variables, so there is no type of them all
 	for _, f := range of.fields {
+		if !f.of.flat() {
+			w.lost(m, "%s of tool %s: %s is a list of lists, or of values that may be null, which is no type of a variable; it is declared as a list of texts", key, tool, f.name)
+			f.of = &shape{sort: isList, declared: true, optional: f.of.optional, elem: &shape{sort: isText, declared: true}}
+		}
 		f.of.settle(w.ids, tool+"_"+f.name, &w.parts.types)
 		variables = append(variables, variable(f.name, f.of))
 	}
@@ -150,6 +157,10 @@ func (w *workflow) readInputs() {
 		return
 	}
 	for _, f := range of.fields {
+		if !f.of.flat() {
+			w.lost(n, "dataInputSchema: %s is a list of lists, or of values that may be null, which is no type of a variable; its type is known from how it is used", f.name)
+			continue
+		}
 		d := w.datum(f.name)
 		d.input = true
 		if d.of.sort == unknown {

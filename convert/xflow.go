@@ -21,6 +21,7 @@ type workflow struct {
 	guess  bool     // a first look, to find out what is what
 	strict bool     // nothing is taken for what it is only mostly
 
+	defined map[string]string // functions that are expressions, by their names
 	flows   map[*state]*flow
 	handed  set               // those of the translation's own variables that flows hand each other
 	locals  map[string]*shape // variables of the translation's own
@@ -132,7 +133,14 @@ func (w *workflow) readHead() {
 	if lang := w.textOf(w.root, "expressionLang"); lang != "" && lang != "jq" {
 		w.lost(w.root.get("expressionLang"), "expressions are in %s; only jq is translated", lang)
 	}
-	for _, key := range []string{"functions", "events", "errors", "retries", "constants", "secrets", "auth"} {
+	engine := []string{"functions", "events", "errors", "retries", "secrets", "auth"}
+	if w.readFunctions() {
+		engine = engine[1:]
+	}
+	if c := w.root.get("constants"); c != nil && c.form != mapping {
+		engine = append(engine, "constants")
+	}
+	for _, key := range engine {
 		if v := w.root.get(key); v != nil && len(v.items)+len(v.pairs)+len(v.text) > 0 {
 			w.add(ruleLost.At(w.root.keyAt(key), "%s of a workflow are not converted; what needs them is told where it stands", key).WithSeverity(diag.Warning))
 		}

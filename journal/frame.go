@@ -17,7 +17,8 @@ import (
 //	payload: kind, body
 //
 // The body of a header and of a session is JSON or empty; that of results is
-// the row, a flag byte, the number of results, and the results.
+// the row (or the group: the leg and 16 bytes), a flag byte, the number of
+// results, and the results.
 const (
 	magic     = "qtype journal 1\n"
 	frameHead = 8       // bytes before the payload
@@ -29,6 +30,7 @@ const (
 	kindHeader  byte = 'H' // the first frame: what the run is of
 	kindSession byte = 'S' // another process went on from here
 	kindResults byte = 'R' // what became of a row
+	kindGroup   byte = 'G' // what became of a row that was made of others
 )
 
 // The bits of a frame's flag byte: the row is finished with it, and one of its
@@ -68,11 +70,18 @@ func seal(b []byte) {
 	binary.LittleEndian.PutUint32(b[4:], crc32.Checksum(payload, castagnoli()))
 }
 
-// appendResults adds the payload of a frame of results.
-func appendResults(b []byte, row int64, results []Result, last bool) ([]byte, error) {
-	start := len(b)
-	b = append(b, kindResults)
-	b = binary.AppendVarint(b, row)
+// appendRow begins the payload of a frame of results of a row.
+func appendRow(b []byte, row int64) []byte {
+	return binary.AppendVarint(append(b, kindResults), row)
+}
+
+// appendGroup begins the payload of a frame of results of a group.
+func appendGroup(b []byte, g Group) []byte {
+	return append(binary.AppendUvarint(append(b, kindGroup), uint64(g.Leg)), g.Digest[:]...)
+}
+
+// appendResults adds the results to the payload that begins at start.
+func appendResults(b []byte, start int, results []Result, last bool) ([]byte, error) {
 	flags := byte(0)
 	if last {
 		flags = flagLast
@@ -190,10 +199,17 @@ func (p *body) bytes(n uint64) []byte {
 
 func (p *body) text() string { return string(p.bytes(p.uvarint())) }
 
-// head reads what stands before the results.
+// head reads what stands before the results of a row.
 func (p *body) head() (row int64, flags byte) {
 	row = p.varint()
 	return row, p.byte()
+}
+
+// group reads what stands before the results of a group.
+func (p *body) group() (g Group, flags byte) {
+	g.Leg = int(p.uvarint() & 0x7fffffff)
+	copy(g.Digest[:], p.bytes(uint64(len(g.Digest))))
+	return g, p.byte()
 }
 
 // results reads the results behind the head.

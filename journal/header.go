@@ -15,15 +15,16 @@ import (
 // Header tells what a run is of. A run may go on with a journal whose header
 // says the same in all but Started and Run.
 type Header struct {
-	Started time.Time         `json:"started"` // when the run began
-	Run     string            `json:"run"`     // a name that no other run has; the turns of memories are known by it
-	Input   File              `json:"input"`   // the file whose rows are run
-	Offset  int64             `json:"offset"`  // rows of the file that are passed over
-	Limit   int64             `json:"limit"`   // rows that are run after those, 0 for all
-	Flow    string            `json:"flow"`    // the flow's id
-	Parts   map[string]string `json:"parts"`   // digests of what the flow is made of, by name, such as "step draft"
-	Options map[string]string `json:"options"` // the settings that change what comes out, by the flag's name
-	Columns []string          `json:"columns"` // of the output
+	Started time.Time         `json:"started"`        // when the run began
+	Run     string            `json:"run"`            // a name that no other run has; the turns of memories are known by it
+	Input   File              `json:"input"`          // the file whose rows are run
+	Offset  int64             `json:"offset"`         // rows of the file that are passed over
+	Limit   int64             `json:"limit"`          // rows that are run after those, 0 for all
+	Flow    string            `json:"flow"`           // the flow's id
+	Parts   map[string]string `json:"parts"`          // digests of what the flow is made of, by name, such as "step draft"
+	Options map[string]string `json:"options"`        // the settings that change what comes out, by the flag's name
+	Columns []string          `json:"columns"`        // of the output
+	Form    int               `json:"form,omitempty"` // how the run writes what its rows became; another form is another version's
 }
 
 // File tells a file from another, or from what it was before.
@@ -115,6 +116,9 @@ func (h Header) Changes(now Header) []string {
 			}
 			return k + " was changed"
 		})...)
+	}
+	if len(all) == 0 && h.Form != now.Form {
+		add("the journal is of another version of qtype")
 	}
 	if len(all) == 0 && !slices.Equal(h.Columns, now.Columns) {
 		add("the output's columns are %q, were %q", now.Columns, h.Columns)

@@ -40,6 +40,12 @@ type Result struct {
 	Failure *Failure // why the row failed, nil where it did not
 }
 
+// Group names a row that was made of several rows of the input.
+type Group struct {
+	Leg    int      // how many steps that make such rows are in front
+	Digest [16]byte // what the row holds
+}
+
 // Failure tells why a row failed.
 type Failure struct {
 	Step    string // the way to the step, empty for a row that could not be read
@@ -47,8 +53,8 @@ type Failure struct {
 	Message string // the whole error, as a person reads it
 }
 
-// Journal is the journal of one run. Add may be called by several goroutines at
-// once; everything else is for one.
+// Journal is the journal of one run. Add and AddGroup may be called by several
+// goroutines at once; everything else is for one.
 type Journal struct {
 	path   string
 	header Header
@@ -179,6 +185,16 @@ func (j *Journal) Path() string { return j.path }
 // Add keeps results of a row of the input; last says that they are all, and so
 // that the row is finished. Nothing is known of a row before its last results.
 func (j *Journal) Add(row int64, results []Result, last bool) error {
+	return j.add(func(b []byte) []byte { return appendRow(b, row) }, results, last)
+}
+
+// AddGroup keeps results of a group, as Add does those of a row.
+func (j *Journal) AddGroup(g Group, results []Result, last bool) error {
+	return j.add(func(b []byte) []byte { return appendGroup(b, g) }, results, last)
+}
+
+// add keeps results of what begin names.
+func (j *Journal) add(begin func([]byte) []byte, results []Result, last bool) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.err != nil || j.closed {
@@ -187,7 +203,7 @@ func (j *Journal) Add(row int64, results []Result, last bool) error {
 	start := len(j.buf)
 	j.buf = append(j.buf, make([]byte, frameHead)...)
 	var err error
-	if j.buf, err = appendResults(j.buf, row, results, last); err != nil {
+	if j.buf, err = appendResults(begin(j.buf), start+frameHead, results, last); err != nil {
 		j.buf = j.buf[:start]
 		return fault(j.path, err)
 	}

@@ -19,6 +19,7 @@ type index struct {
 	more   map[int64][]int64 // the frames before the last, of rows that have several
 	rows   int64             // how many are finished
 	failed map[int64]bool    // those of them that failed
+	groups map[Group]*begun  // the finished groups
 }
 
 // scan reads the whole file and finds the end of what is sound.
@@ -36,8 +37,8 @@ func (j *Journal) scan() error {
 	if err := json.Unmarshal(text, &j.header); err != nil {
 		return &Error{Reason: "has a header of another version of qtype; delete it and begin again", Err: err}
 	}
-	j.index = index{first: j.header.Offset + 1, more: map[int64][]int64{}, failed: map[int64]bool{}}
-	open := map[int64]*begun{}
+	j.index = index{first: j.header.Offset + 1, more: map[int64][]int64{}, failed: map[int64]bool{}, groups: map[Group]*begun{}}
+	open, openGroups := map[int64]*begun{}, map[Group]*begun{}
 	for {
 		at := in.at
 		j.end = at
@@ -49,15 +50,20 @@ func (j *Journal) scan() error {
 			return err
 		case kind == kindSession:
 			clear(open) // they are begun again
+			clear(openGroups)
 		case kind == kindResults:
 			if err := j.index.add(at, text, open); err != nil {
+				return err
+			}
+		case kind == kindGroup:
+			if err := j.index.addGroup(at, text, openGroups); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// begun is a row of which some results are known, not all.
+// begun is a row or a group of which some results are known.
 type begun struct {
 	at     []int64 // its frames
 	failed bool    // one of the results failed
@@ -82,6 +88,26 @@ func (x *index) add(at int64, text []byte, open map[int64]*begun) error {
 	}
 	delete(open, row)
 	x.finish(row, at, b)
+	return nil
+}
+
+// addGroup takes note of a frame of results of a group.
+func (x *index) addGroup(at int64, text []byte, open map[Group]*begun) error {
+	p := &body{b: text}
+	g, flags := p.group()
+	if p.bad {
+		return &Error{Reason: "is damaged; delete it and begin again", Err: errDamaged}
+	}
+	b := open[g]
+	if b == nil {
+		b = &begun{}
+		open[g] = b
+	}
+	b.at, b.failed = append(b.at, at), b.failed || flags&flagFailed != 0
+	if flags&flagLast != 0 {
+		delete(open, g)
+		x.groups[g] = b
+	}
 	return nil
 }
 
@@ -176,13 +202,24 @@ func (j *Journal) Last() int64 {
 	return 0
 }
 
-// ForgetFailed takes the rows that failed for unfinished: they are done again.
+// Groups is how many groups were finished when the journal was opened.
+func (j *Journal) Groups() int64 { return int64(len(j.index.groups)) }
+
+// FinishedGroup tells whether a group was finished when the journal was opened.
+func (j *Journal) FinishedGroup(g Group) bool { return j.index.groups[g] != nil }
+
+// ForgetFailed takes the rows and groups that failed for unfinished: they are done again.
 func (j *Journal) ForgetFailed() {
 	for row := range j.index.failed {
 		j.index.at[row-j.index.first] = 0
 		j.index.rows--
 	}
 	clear(j.index.failed)
+	for g, b := range j.index.groups {
+		if b.failed {
+			delete(j.index.groups, g)
+		}
+	}
 }
 
 // Replay reads what became of rows that were finished when the journal was
@@ -209,14 +246,24 @@ func (r *Replay) Close() error { return r.file.Close() }
 func (r *Replay) Row(row int64, take func([]Result) error) error {
 	x := &r.journal.index
 	for _, at := range append(slices.Clone(x.more[row]), x.at[row-x.first]) {
-		if err := r.frame(at, row, take); err != nil {
+		if err := r.frame(at, take); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *Replay) frame(at, row int64, take func([]Result) error) error {
+// Group hands on the results of a finished group, piece by piece.
+func (r *Replay) Group(g Group, take func([]Result) error) error {
+	for _, at := range r.journal.index.groups[g].at {
+		if err := r.frame(at, take); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Replay) frame(at int64, take func([]Result) error) error {
 	if r.in.at != at {
 		if _, err := r.file.Seek(at, io.SeekStart); err != nil {
 			return fault(r.journal.path, err)
@@ -224,12 +271,16 @@ func (r *Replay) frame(at, row int64, take func([]Result) error) error {
 		r.in.in.Reset(r.file)
 		r.in.at = at
 	}
-	_, text, err := r.in.next()
+	kind, text, err := r.in.next()
 	if err != nil {
-		return fault(r.journal.path, fmt.Errorf("row %d cannot be read: %w", row, err))
+		return fault(r.journal.path, fmt.Errorf("what was finished cannot be read: %w", err))
 	}
 	p := &body{b: text}
-	p.head()
+	if kind == kindGroup {
+		p.group()
+	} else {
+		p.head()
+	}
 	results, err := p.results()
 	if err != nil {
 		return fault(r.journal.path, err)

@@ -39,6 +39,11 @@ type Options struct {
 	// Open reads a file in place of the operating system; Confine is not applied to
 	// it. What it answers with neither a reader nor an error is read as without it.
 	Open func(ctx context.Context, path string) (io.ReadCloser, error)
+	// Fetch reads a file of another machine in place of the loader's own client, once
+	// it is known that the document may read it. Redirections must stay below base,
+	// unless it is empty. An error's method Reason, or else its text, says why it cannot
+	// be read.
+	Fetch func(ctx context.Context, address, base string) ([]byte, error)
 	// Limits bound what a document may cost.
 	Limits Limits
 }

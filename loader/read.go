@@ -58,7 +58,10 @@ func (r *reader) readAll(path, base string) ([]byte, error) {
 		return nil, err
 	}
 	most := int64(r.opts.Limits.FileBytes) + 1
-	if in == nil {
+	switch {
+	case in == nil && r.opts.Fetch != nil:
+		return r.opts.Fetch(r.ctx, path, base)
+	case in == nil:
 		return r.remote.read(r.ctx, path, base, most)
 	}
 	defer in.Close()

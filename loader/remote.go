@@ -41,10 +41,7 @@ func (r *remote) close() { _ = r.client.Close() } // nothing was written
 // allow keeps what a remote document includes below the document's own address,
 // also where a server sends elsewhere.
 func (r *remote) allow(address string) error {
-	if r.base == "" || blob.Under(r.base, address) {
-		return nil
-	}
-	return &readError{text: "cannot be read: the server redirects to " + blob.Shown(address) + ", which is outside of " + blob.Shown(r.base)}
+	return blob.Within(r.base)(address)
 }
 
 // read answers the first bytes of what lies at an address, most at most.

@@ -201,7 +201,7 @@ func TestRemoteSecrets(t *testing.T) {
 	}
 }
 
-// What a hostile server sends is cut off, soon and without much memory.
+// What a hostile server sends is cut off, be it without end, and without much memory.
 func TestRemoteLimits(t *testing.T) {
 	block := []byte(strings.Repeat("x", 1<<16))
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -226,21 +226,22 @@ func TestRemoteLimits(t *testing.T) {
 		}
 	}))
 	defer s.Close()
-	limits := loader.Limits{Wait: 300 * time.Millisecond}
 	for path, want := range map[string]string{
 		"/endless": "is larger than 4 MiB", "/slow": "took longer than 300ms", "/silent": "300ms", "/chain": "more than",
 	} {
+		limits := loader.Limits{Wait: time.Hour}
+		if strings.Contains(want, "300ms") {
+			limits.Wait = 300 * time.Millisecond
+		}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		begin := time.Now()
 		_, list := loader.Load(t.Context(), s.URL+path, loader.Options{Lookup: noEnv, Limits: limits})
-		took := time.Since(begin)
 		runtime.ReadMemStats(&after)
 		if len(list) != 1 || !strings.Contains(list[0].Message, want) {
 			t.Errorf("%s: got %v", path, list)
 		}
-		if grown := after.TotalAlloc - before.TotalAlloc; took > 5*time.Second || grown > 100<<20 {
-			t.Errorf("%s: took %s and %d bytes", path, took, grown)
+		if grown := after.TotalAlloc - before.TotalAlloc; grown > 100<<20 {
+			t.Errorf("%s: took %d bytes", path, grown)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())

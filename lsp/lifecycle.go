@@ -23,6 +23,10 @@ func (s *server) initialize(ctx context.Context, conn *jsonrpc2.Conn, raw json.R
 		folders = append(folders, s.editor.RootPath)
 	}
 	s.space.setFolders(folders, nil)
+	s.space.far.start = func(job func(context.Context)) { s.group.Go(func() { job(ctx) }) }
+	s.space.far.arrived = func(address string) { s.space.farChanged(address); s.checkAgain(ctx) }
+	s.space.far.turn(s.opts.Remote)
+	s.configure(s.editor.Options)
 	s.ready.Store(true)
 	s.group.Go(func() { s.publisher.run(ctx, conn) })
 	return map[string]any{
@@ -96,6 +100,7 @@ func (s *server) didChange(_ context.Context, p didChangeParams) {
 // didSave reads again what depends on a file that was saved.
 func (s *server) didSave(_ context.Context, p documentParams) {
 	s.space.diskChanged([]string{pathOf(p.TextDocument.URI)})
+	s.space.far.expire()
 	s.publisher.kick()
 }
 
@@ -105,18 +110,43 @@ func (s *server) didClose(_ context.Context, p documentParams) {
 	s.publisher.kick()
 }
 
-// didChangeFiles takes changes that were made outside of the editor. An editor
-// that pulls does not know which documents they concern, so it is asked to pull.
+// didConfigure takes settings that were changed. A wrong one is shown to the user,
+// for a notification has no answer.
+func (s *server) didConfigure(ctx context.Context, raw json.RawMessage) {
+	var p didConfigureParams
+	if err := decode(raw, &p); err != nil {
+		s.publisher.ask(ctx, "window/showMessageRequest", map[string]any{"type": severityError, "message": "qtype: " + err.Error()})
+		return
+	}
+	if s.configure(p.Settings.Qtype) {
+		s.space.farChanged("")
+		s.checkAgain(ctx)
+	}
+}
+
+// configure takes settings, and tells whether one changed.
+func (s *server) configure(chosen settings) bool {
+	return chosen.RemoteIncludes != nil && s.space.far.turn(*chosen.RemoteIncludes)
+}
+
+// checkAgain has open documents checked after something changed that the editor
+// does not know of. One that pulls is asked to pull.
+func (s *server) checkAgain(ctx context.Context) {
+	s.publisher.kick()
+	if s.pulls() && s.editor.Capabilities.Workspace.Diagnostics.RefreshSupport {
+		s.publisher.ask(ctx, "workspace/diagnostic/refresh", nil)
+	}
+}
+
+// didChangeFiles takes changes that were made outside of the editor. It does not
+// say which documents they concern, so all are looked at.
 func (s *server) didChangeFiles(ctx context.Context, p watchedParams) {
 	var paths []string
 	for _, c := range p.Changes {
 		paths = append(paths, pathOf(c.URI))
 	}
 	s.space.diskChanged(paths)
-	s.publisher.kick()
-	if s.pulls() && s.editor.Capabilities.Workspace.Diagnostics.RefreshSupport {
-		s.publisher.ask(ctx, "workspace/diagnostic/refresh", nil)
-	}
+	s.checkAgain(ctx)
 }
 
 // didChangeFolders takes folders that were opened and closed.

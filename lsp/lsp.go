@@ -24,6 +24,7 @@ import (
 type Options struct {
 	Version string // the program's version, for the editor's log
 	Schema  string // the JSON schema of documents, whose descriptions are shown
+	Remote  bool   // includes of other machines are read, unless the editor's settings say otherwise
 }
 
 // ErrNoShutdown says that the editor ended the connection without asking for it

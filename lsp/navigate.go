@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/source"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -90,9 +91,9 @@ func (s *server) definition(ctx context.Context, p positionParams) ([]location, 
 	return []location{}, nil
 }
 
-// fileAt is the start of a file; nowhere where there is none.
+// fileAt is the start of a file; nowhere where there is none that an editor can open.
 func (s *server) fileAt(path string) []location {
-	if _, ok := s.space.text(path); !ok {
+	if _, ok := s.space.text(path); !ok || isRemote(path) && s.space.document(path) == nil {
 		return []location{}
 	}
 	return []location{{s.space.uri(path), textRange{}}}
@@ -111,6 +112,9 @@ func (s *server) declarations(a *analysis, id declaration) []location {
 
 // locationOf is the place of a use as the protocol has it.
 func (s *server) locationOf(a *analysis, u use) location {
+	if at, far := s.visible(a, source.Span{File: u.file}); far {
+		return a.location(at, s.space.uri)
+	}
 	return location{s.space.uri(u.path), a.linesOf(u.file).span(u.start, u.end)}
 }
 

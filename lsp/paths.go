@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"github.com/qtype-dev/qtype/internal/blob"
 )
 
 // pathOf is what the loader calls the document of a URI: an absolute path for a
@@ -44,6 +46,9 @@ func isRemote(path string) bool {
 
 // included is where an include of a file leads.
 func included(from, target string) string {
+	if isRemote(from) {
+		return blob.Join(from, target)
+	}
 	target = strings.TrimPrefix(target, "file://")
 	if filepath.IsAbs(target) || isRemote(target) {
 		return target

@@ -1,5 +1,13 @@
 package lsp
 
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/sourcegraph/jsonrpc2"
+)
+
 // The protocol's own structures, those of LSP 3.17 that this server uses, with
 // the fields that it reads or writes.
 
@@ -60,6 +68,7 @@ type initializeParams struct {
 	RootURI          string      `json:"rootUri"`
 	RootPath         string      `json:"rootPath"`
 	WorkspaceFolders []workspace `json:"workspaceFolders"`
+	Options          settings    `json:"initializationOptions"`
 	Capabilities     struct {
 		Workspace struct {
 			DidChangeWatchedFiles struct {
@@ -79,6 +88,46 @@ type initializeParams struct {
 			} `json:"documentSymbol"`
 		} `json:"textDocument"`
 	} `json:"capabilities"`
+}
+
+// settings are what somebody may choose in an editor. Others than these, and a
+// value that is no object, are the business of other servers.
+type settings struct {
+	RemoteIncludes *bool // includes of other machines are read; nil where nothing is said
+}
+
+// UnmarshalJSON reads settings, which an editor takes as they are from its user.
+func (s *settings) UnmarshalJSON(raw []byte) error {
+	var known struct {
+		RemoteIncludes json.RawMessage `json:"remoteIncludes"`
+	}
+	if json.Unmarshal(raw, &known) != nil || len(known.RemoteIncludes) == 0 {
+		return nil //nolint:nilerr // no settings of this server
+	}
+	if json.Unmarshal(known.RemoteIncludes, &s.RemoteIncludes) != nil {
+		return &failure{jsonrpc2.CodeInvalidParams, fmt.Sprintf("the setting remoteIncludes must be true or false, not %s", known.RemoteIncludes)}
+	}
+	return nil
+}
+
+// didConfigureParams tell of changed settings.
+type didConfigureParams struct {
+	Settings sections `json:"settings"`
+}
+
+// sections are the settings of all servers.
+type sections struct {
+	Qtype settings `json:"qtype"`
+}
+
+// UnmarshalJSON passes over what is no object: some editors say [] for nothing.
+func (s *sections) UnmarshalJSON(raw []byte) error {
+	type plain sections
+	var wrong *failure
+	if err := json.Unmarshal(raw, (*plain)(s)); errors.As(err, &wrong) {
+		return wrong
+	}
+	return nil
 }
 
 // workspace is a folder that the editor has open.

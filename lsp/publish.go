@@ -2,6 +2,7 @@ package lsp
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"strings"
 	"sync/atomic"
@@ -10,6 +11,7 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/qtype-dev/qtype/diag"
+	"github.com/qtype-dev/qtype/source"
 )
 
 // publisher sends diagnostics to an editor that does not pull them, once the
@@ -182,7 +184,8 @@ type told struct {
 func (s *server) sortByFile(a *analysis, found map[string][]diagnostic, seen map[told]bool) {
 	for _, f := range a.faults {
 		d := s.diagnostic(a, f)
-		path := a.pathOf(f.Span.File)
+		at, _ := s.visible(a, f.Span)
+		path := a.pathOf(at.File)
 		if key := (told{path, d.Code, d.Message, d.Range}); !seen[key] {
 			seen[key] = true
 			found[path] = append(found[path], d)
@@ -195,12 +198,16 @@ const rulesPage = "https://github.com/qtype-dev/qtype/blob/main/docs/rules.md#"
 
 // diagnostic is a finding as the protocol has it.
 func (s *server) diagnostic(a *analysis, f diag.Diagnostic) diagnostic {
-	d := diagnostic{Range: a.place(f.Span), Severity: severityError, Code: f.Code, Source: "qtype", Message: f.Message,
+	at, far := s.visible(a, f.Span)
+	d := diagnostic{Range: a.place(at), Severity: severityError, Code: f.Code, Source: "qtype", Message: f.Message,
 		About: &codeAbout{rulesPage + strings.ToLower(f.Code)}}
+	if far {
+		d.Message = fmt.Sprintf("%s:%d:%d: %s", f.Span.File.Path, f.Span.Start.Line, f.Span.Start.Column, f.Message)
+	}
 	if f.Severity == diag.Warning {
 		d.Severity = severityWarning
 	}
-	if a.remote && strings.Contains(f.Message, remoteReason) {
+	if a.remote && (strings.Contains(f.Message, string(remoteOff)) || strings.Contains(f.Message, string(remotePending))) {
 		d.Severity = severityInformation // `qtype validate` reads it
 	}
 	if f.Hint != "" {
@@ -211,16 +218,29 @@ func (s *server) diagnostic(a *analysis, f diag.Diagnostic) diagnostic {
 	}
 	for _, r := range f.Related {
 		if r.Span.File != nil {
-			d.Related = append(d.Related, relatedPlace{a.location(r.Span, s.space.uri), r.Message})
+			at, _ := s.visible(a, r.Span)
+			d.Related = append(d.Related, relatedPlace{a.location(at, s.space.uri), r.Message})
 		}
 	}
-	for _, at := range f.Span.Includes() {
-		d.Related = append(d.Related, relatedPlace{a.location(at, s.space.uri), "included from here"})
+	for _, from := range at.Includes() {
+		d.Related = append(d.Related, relatedPlace{a.location(from, s.space.uri), "included from here"})
 	}
-	if f.Suggestion != "" {
+	if f.Suggestion != "" && !far {
 		d.Data = &diagnosticData{f.Suggestion}
 	}
 	return d
+}
+
+// visible is a span that an editor can show: in a file of another machine, the
+// include that leads there.
+func (s *server) visible(a *analysis, at source.Span) (shown source.Span, far bool) {
+	for f := at.File; f != nil && f.From.File != nil; f = at.File {
+		if path := a.pathOf(f); !isRemote(path) || s.space.document(path) != nil {
+			break
+		}
+		at, far = f.From, true
+	}
+	return at, far
 }
 
 // pullDiagnostics answers an editor that asks for the findings of a document.

@@ -74,6 +74,11 @@ func (s *server) rename(ctx context.Context, p renameParams) (*workspaceEdit, er
 			return nil, err
 		}
 	}
+	for path := range edits {
+		if isRemote(path) && s.space.document(path) == nil {
+			return nil, failf("%q cannot be renamed: %s names it too, and cannot be changed from here", old, path)
+		}
+	}
 	for _, a := range readers {
 		if err := s.tryRename(ctx, a, target.use, edits, p.NewName); err != nil {
 			return nil, err

@@ -78,7 +78,7 @@ func newServer(lang *language, opts Options) *server {
 		"textDocument/didClose":               take(s.didClose),
 		"workspace/didChangeWatchedFiles":     take(s.didChangeFiles),
 		"workspace/didChangeWorkspaceFolders": take(s.didChangeFolders),
-		"workspace/didChangeConfiguration":    func(context.Context, json.RawMessage) {},
+		"workspace/didChangeConfiguration":    s.didConfigure,
 	}
 	return s
 }
@@ -126,7 +126,10 @@ func decode(raw json.RawMessage, to any) error {
 	}
 	err := json.Unmarshal(raw, to)
 	var kind *json.UnmarshalTypeError
+	var known *failure
 	switch {
+	case errors.As(err, &known):
+		return known
 	case errors.As(err, &kind) && kind.Field != "":
 		return &failure{jsonrpc2.CodeInvalidParams, fmt.Sprintf("params.%s cannot be a %s", kind.Field, kind.Value)}
 	case err != nil:

@@ -20,6 +20,7 @@ import (
 type space struct {
 	lang *language
 	work string // the folder that relative names are relative to
+	far  *library
 
 	scanning sync.Mutex // held while the folders are looked through; others wait for what is found
 
@@ -44,8 +45,10 @@ type root struct {
 // newSpace makes a space with nothing in it.
 func newSpace(lang *language) *space {
 	work, _ := os.Getwd()
-	return &space{lang: lang, work: work, changed: map[string]uint64{}, docs: map[string]*document{},
+	w := &space{lang: lang, work: work, far: newLibrary(), changed: map[string]uint64{}, docs: map[string]*document{},
 		uris: map[string]string{}, roots: map[string]*root{}, includes: map[string][]string{}}
+	w.far.wanted = w.wants
+	return w
 }
 
 // open takes a document from the editor, new or in a new version.
@@ -82,6 +85,34 @@ func (w *space) diskChanged(paths []string) {
 		w.touch(p)
 	}
 	w.scanned = false
+}
+
+// farChanged notes that something else is known now of a file of another machine;
+// of all of them where the address is empty.
+func (w *space) farChanged(address string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if address != "" {
+		w.touch(address)
+		return
+	}
+	for path, r := range w.roots {
+		if r.last != nil && r.last.remote {
+			w.touch(path)
+		}
+	}
+}
+
+// wants tells whether a document includes a file of another machine.
+func (w *space) wants(address string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range w.roots {
+		if r.last != nil && r.last.touched[address] {
+			return true
+		}
+	}
+	return false
 }
 
 // setFolders changes which folders are open.
@@ -131,6 +162,9 @@ func (w *space) text(path string) (string, bool) {
 	if d := w.document(path); d != nil {
 		return d.text, true
 	}
+	if isRemote(path) {
+		return w.far.text(path)
+	}
 	const most = 4 << 20 // bytes, as the loader has it
 	in, err := openFile(path)
 	if err != nil {
@@ -154,9 +188,6 @@ func (w *space) outlineOf(path string) *outline {
 
 // openFile opens a regular file of this machine.
 func openFile(path string) (io.ReadCloser, error) {
-	if isRemote(path) {
-		return nil, remoteError{}
-	}
 	info, err := os.Stat(path) // opening a pipe would wait for a writer
 	if err != nil {
 		return nil, err
@@ -166,16 +197,6 @@ func openFile(path string) (io.ReadCloser, error) {
 	}
 	return os.Open(path)
 }
-
-// remoteError says why a file of another machine is not read: an editor that
-// fetched it at each keystroke would be a nuisance to both.
-type remoteError struct{}
-
-// remoteReason is a part of the finding, by which it is known again.
-const remoteReason = "it is remote, and not read in an editor"
-
-// Error is the reason.
-func (remoteError) Error() string { return remoteReason }
 
 // analyse is the analysis of the document at a path, made anew only where
 // something that it reads has changed.
@@ -257,12 +278,17 @@ func (w *space) loadWith(ctx context.Context, path string, held func(string) (io
 		if in, ok := held(name); ok {
 			return in, nil
 		}
-		if isRemote(name) {
+		switch {
+		case !isRemote(name):
+			return openFile(name)
+		case !w.far.isOn():
 			remote = true
+			return nil, remoteOff
 		}
-		return openFile(name)
+		remote = true
+		return nil, nil // the loader knows what the document may read, and asks the library
 	}
-	result, faults := loader.Load(ctx, path, loader.Options{Open: open})
+	result, faults := loader.Load(ctx, path, loader.Options{Open: open, Fetch: w.far.read})
 	a.doc, a.files = result.Document, result.Files
 	// The same as `qtype validate` says, comments that silence included.
 	a.faults = lint.Silence(a.files, append(faults, validate.Check(a.doc)...))

@@ -1,9 +1,9 @@
 package memory
 
 import (
-	"cmp"
 	"math"
 	"slices"
+	"sort"
 	"strconv"
 	"time"
 
@@ -13,8 +13,9 @@ import (
 // compact is a window without history, as small as can be: 40 bytes a message
 // beside its text, in one array. An Entry is made of a line when one is asked for.
 type compact struct {
-	array  []line           // what left the window is used again
-	first  int              // the window is array from here on
+	array  []line           // a ring: what left the window is used again, and nothing ever moves
+	first  int              // where in array the oldest line stands
+	n      int              // how many lines the window has
 	whole  map[int64]*Entry // by Seq: the messages that a line does not hold
 	system *Entry           // the system message that holds, nil for none
 	fitted policy           // by which the lines were fitted last; nil where that is not known
@@ -36,11 +37,30 @@ const (
 	wholeLine = math.MaxUint8    // the role of a line whose entry stands in compact.whole
 )
 
-func (l *line) role() uint8     { return uint8(l.size >> roleShift) }
-func (l *line) isWhole() bool   { return l.size>>roleShift == wholeLine }
-func (l *line) tokens() int     { return int(l.size & maxTokens) }
-func (l *line) turn() int64     { return l.seq + int64(l.lag) }
-func (w *compact) live() []line { return w.array[w.first:] }
+func (l *line) role() uint8   { return uint8(l.size >> roleShift) }
+func (l *line) isWhole() bool { return l.size>>roleShift == wholeLine }
+func (l *line) tokens() int   { return int(l.size & maxTokens) }
+func (l *line) turn() int64   { return l.seq + int64(l.lag) }
+
+// at is the window's line number i, the oldest one being 0.
+func (w *compact) at(i int) *line {
+	if i += w.first; i >= len(w.array) {
+		i -= len(w.array)
+	}
+	return &w.array[i]
+}
+
+// all is the window from line number i on, in two parts.
+func (w *compact) all(i int) [2][]line {
+	from, to, wrap := w.first+i, w.first+w.n, len(w.array)
+	switch {
+	case from >= wrap:
+		return [2][]line{w.array[from-wrap : to-wrap]}
+	case to > wrap:
+		return [2][]line{w.array[from:], w.array[:to-wrap]}
+	}
+	return [2][]line{w.array[from:to]}
+}
 
 // apply adds what was said and forgets what left.
 func (w *compact) apply(c Change) {
@@ -65,15 +85,21 @@ func (w *compact) apply(c Change) {
 
 // forget drops the lines before a Seq.
 func (w *compact) forget(from int64) {
-	lines, n := w.live(), 0
-	for n < len(lines) && lines[n].seq < from {
-		if lines[n].isWhole() {
-			delete(w.whole, lines[n].seq)
+	for w.n > 0 && w.at(0).seq < from {
+		if l := w.at(0); l.isWhole() {
+			delete(w.whole, l.seq)
 		}
-		lines[n].text = "" // it is free
-		n++
+		w.drop()
 	}
-	w.first += n
+}
+
+// drop drops the oldest line, which holds its message itself.
+func (w *compact) drop() {
+	w.array[w.first].text = "" // it is free
+	w.n--
+	if w.first++; w.first == len(w.array) {
+		w.first = 0
+	}
 }
 
 // keep puts an entry at the end as it is.
@@ -85,21 +111,17 @@ func (w *compact) keep(e *Entry) {
 	w.add(line{seq: e.Seq, size: wholeLine << roleShift})
 }
 
-// add puts a line at the end. Where there is no room, the lines move to the
-// beginning of the array, or to one that is a little larger: there are many.
+// add puts a line at the end. Where there is no room, the lines move to an array
+// that is a little larger: there are many.
 func (w *compact) add(l line) {
-	lines := w.live()
-	n := len(lines)
-	switch {
-	case len(w.array) < cap(w.array):
-	case w.first > 0:
-		copy(w.array, lines)
-		clear(w.array[max(n, w.first):]) // those that were not written over, and are not free yet
-		w.array, w.first = w.array[:n], 0
-	default:
-		w.array = append(make([]line, 0, roomierBy(n)), lines...)
+	if w.n == len(w.array) {
+		larger := make([]line, roomierBy(w.n))
+		parts := w.all(0)
+		copy(larger[copy(larger, parts[0]):], parts[1])
+		w.array, w.first = larger, 0
 	}
-	w.array = append(w.array, l)
+	w.n++
+	*w.at(w.n - 1) = l
 }
 
 // roomierBy is how many lines a larger array has than n: 5, 11, 14, 17, 21. Most
@@ -116,17 +138,16 @@ func roomierBy(n int) int {
 
 // after is the first entry with this Seq or a later one, nil where there is none.
 func (w *compact) after(seq int64) *Entry {
-	lines := w.live()
-	i, _ := slices.BinarySearchFunc(lines, seq, func(l line, seq int64) int { return cmp.Compare(l.seq, seq) })
+	i := sort.Search(w.n, func(i int) bool { return w.at(i).seq >= seq })
 	switch {
-	case w.system != nil && w.system.Seq >= seq && (i == len(lines) || w.system.Seq < lines[i].seq):
+	case w.system != nil && w.system.Seq >= seq && (i == w.n || w.system.Seq < w.at(i).seq):
 		return w.system
-	case i == len(lines):
+	case i == w.n:
 		return nil
-	case lines[i].isWhole():
-		return w.whole[lines[i].seq]
+	case w.at(i).isWhole():
+		return w.whole[w.at(i).seq]
 	}
-	return w.entryOf(&lines[i])
+	return w.entryOf(w.at(i))
 }
 
 // entryOf makes the entry of a line.
@@ -151,10 +172,20 @@ func (w *compact) id(seq int64) string {
 
 // plain is an entry as a line; ok is false for one that is more than a text.
 func plain(e *Entry) (l line, ok bool) {
-	msg := &e.Message
 	lag := e.Turn - e.Seq
-	if len(msg.Blocks) != 1 || msg.ID != "" || msg.Name != "" || msg.ToolCallID != "" || len(msg.ToolCalls) > 0 ||
-		e.Tokens < 0 || e.Tokens > maxTokens || int64(int32(lag)) != lag {
+	if e.Message.ID != "" || int64(int32(lag)) != lag {
+		return line{}, false
+	}
+	l, ok = textLine(&e.Message, e.Tokens)
+	l.seq, l.lag, l.micros = e.Seq, int32(lag), e.Time.UnixMicro()
+	return l, ok
+}
+
+// textLine is a message of that many tokens as a line that has no place yet; ok is
+// false for one that is more than a text.
+func textLine(msg *chat.Message, tokens int) (l line, ok bool) {
+	if len(msg.Blocks) != 1 || msg.Name != "" || msg.ToolCallID != "" || len(msg.ToolCalls) > 0 ||
+		tokens < 0 || tokens > maxTokens {
 		return line{}, false
 	}
 	b := &msg.Blocks[0]
@@ -162,8 +193,7 @@ func plain(e *Entry) (l line, ok bool) {
 		return line{}, false
 	}
 	role := roleIndex(msg.Role)
-	return line{text: b.Text, seq: e.Seq, micros: e.Time.UnixMicro(), lag: int32(lag),
-		size: uint32(max(role, 0))<<roleShift | uint32(e.Tokens)}, role >= 0
+	return line{text: b.Text, size: uint32(max(role, 0))<<roleShift | uint32(tokens)}, role >= 0
 }
 
 // roleIndex is a role's place in chat.Roles, below 0 for what is none.

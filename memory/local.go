@@ -193,6 +193,9 @@ func (h *history) giveBack(on *step) {
 
 // appendLines is append where only windows are kept.
 func (s *stored) appendLines(m *Memory, p policy, on *step, msgs []chat.Message) error {
+	if len(msgs) == 1 && s.appendLine(m, p, on, &msgs[0]) {
+		return nil
+	}
 	if !s.sketch(m, on) {
 		return errElsewhere
 	}
@@ -247,11 +250,10 @@ func (s *stored) sketch(m *Memory, on *step) bool {
 	v := &on.own
 	v.state.First = max(v.state.First, 1)
 	v.begin = v.state.First
-	lines := w.live()
-	on.rows = slices.Grow(on.rows[:0], len(lines)+room) // it must not move
-	v.entries = slices.Grow(on.entries[:0], len(lines)+room)
-	for i := range lines {
-		l := &lines[i]
+	on.rows = slices.Grow(on.rows[:0], w.n+room) // it must not move
+	v.entries = slices.Grow(on.entries[:0], w.n+room)
+	for i := range w.n {
+		l := w.at(i)
 		var e *Entry
 		if l.isWhole() {
 			e = w.whole[l.seq]

@@ -22,27 +22,44 @@ import (
 // history and without.
 type four struct {
 	limits   memory.Limits
+	asked    bool // the limits are asked for each session, and are those of the memory else
 	rounds   bool // the policy is round_window
 	clock    int
+	stores   [4]memory.Store
 	memories [4]*memory.Memory
 	sessions [4]*memory.Session
 	buffers  [4]memory.Buffer
 }
 
 func newFour(t *rapid.T, kind spec.Policy) *four {
-	f := &four{limits: drawLimitsOf(t, kind), rounds: kind == spec.PolicyRoundWindow}
-	stores := []memory.Store{memory.NewInProcess(), memory.NewInProcess(), memory.NewInProcessWindows(), memory.NewInProcessWindows()}
+	f := &four{limits: drawLimitsOf(t, kind), asked: rapid.Bool().Draw(t, "limits_of"), rounds: kind == spec.PolicyRoundWindow}
+	f.stores = [4]memory.Store{memory.NewInProcess(), memory.NewInProcess(), memory.NewInProcessWindows(), memory.NewInProcessWindows()}
 	first := (kind == spec.PolicyMessageWindow || kind == spec.PolicyTokenWindow) && rapid.Bool().Draw(t, "keep_system_first")
 	for i := range f.memories {
-		m, err := memory.New(memory.Config{ID: "m", Policy: kind, KeepSystemFirst: first, Counter: runes{}, Live: i % 2,
-			LimitsOf: func(string) memory.Limits { return f.limits },
-			Now:      func() time.Time { return time.Unix(int64(f.clock), 0) }}, stores[i])
+		cfg := memory.Config{ID: "m", Policy: kind, KeepSystemFirst: first, Counter: runes{}, Live: i % 2,
+			Now: func() time.Time { return time.Unix(int64(f.clock), 0) }}
+		if f.asked {
+			cfg.LimitsOf = func(string) memory.Limits { return f.limits }
+		} else {
+			l := f.limits
+			cfg.TokenLimit, cfg.ChatShare, cfg.FlushSize, cfg.MaxMessages = l.TokenLimit, l.ChatShare, l.FlushSize, l.MaxMessages
+			cfg.MaxTokens, cfg.NRounds, cfg.MaxContext = l.MaxTokens, l.NRounds, l.MaxContext
+		}
+		m, err := memory.New(cfg, f.stores[i])
 		if err != nil {
 			t.Fatal(err)
 		}
 		f.memories[i], f.sessions[i] = m, m.Session("s")
 	}
 	return f
+}
+
+// setLimits changes the limits of all four.
+func (f *four) setLimits(t *rapid.T, l memory.Limits) {
+	f.limits = l
+	if !f.asked {
+		f.each(t, func(i int) error { return f.memories[i].SetLimits(l) })
+	}
 }
 
 func drawLimitsOf(t *rapid.T, kind spec.Policy) memory.Limits {
@@ -108,6 +125,7 @@ func (f *four) tell(t *rapid.T, i int) (all struct {
 	Window   memory.Window
 	Sent     []chat.Message
 	Sessions []memory.SessionInfo
+	State    memory.State
 }, history []memory.Entry, events []memory.Event) {
 	ctx := context.Background()
 	w, err := f.sessions[i].Window(ctx)
@@ -137,6 +155,11 @@ func (f *four) tell(t *rapid.T, i int) (all struct {
 	if all.Sessions, err = f.memories[i].Sessions(ctx); err != nil {
 		t.Fatal(err)
 	}
+	head, err := f.stores[i].Head(ctx, memory.Key{Memory: "m", Session: "s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all.State = head.State
 	for e, err := range f.memories[i].History(ctx, "s") {
 		if err != nil {
 			t.Fatal(err)
@@ -192,6 +215,13 @@ func TestWhereItStands(t *testing.T) {
 						text := rapid.StringN(0, 20, -1).Draw(t, "text")
 						f.each(t, func(i int) error { return f.sessions[i].Say(ctx, chat.User, text) })
 					},
+					"chat": func(t *rapid.T) {
+						for _, text := range rapid.SliceOfN(rapid.StringN(0, 20, -1), 1, 12).Draw(t, "texts") {
+							role := rapid.SampledFrom([]chat.Role{chat.User, chat.Assistant}).Draw(t, "role")
+							f.each(t, func(i int) error { return f.sessions[i].Say(ctx, role, text) })
+							f.compare(t)
+						}
+					},
 					"turn": func(t *rapid.T) {
 						msgs, fails, system := drawFree(t), rapid.Bool().Draw(t, "fails"), rapid.Bool().Draw(t, "system")
 						f.each(t, func(i int) error {
@@ -218,7 +248,7 @@ func TestWhereItStands(t *testing.T) {
 					"clear": func(t *rapid.T) {
 						f.each(t, func(i int) error { return f.memories[i].Clear(ctx, "s") })
 					},
-					"limits": func(t *rapid.T) { f.limits = drawLimitsOf(t, kind) },
+					"limits": func(t *rapid.T) { f.setLimits(t, drawLimitsOf(t, kind)) },
 					"":       f.compare,
 				})
 			})

@@ -192,11 +192,12 @@ type step struct {
 
 	// What a change needs that is made where the session stands (local.go); it is used again.
 	own     view
-	few     []*Entry // what is said
-	free    []Entry  // what the history's slab had before few was taken from it
-	rows    []Entry  // behind own.entries and few, where only windows are kept
-	entries []*Entry // own.entries as they were before, likewise
-	text    [1]chat.Block
+	few     []*Entry      // what is said
+	free    []Entry       // what the history's slab had before few was taken from it
+	rows    []Entry       // behind own.entries and few, where only windows are kept
+	entries []*Entry      // own.entries as they were before, likewise
+	text    [1]chat.Block // a text, of which nothing but Text ever changes
+	said    chat.Message  // text as a message, of which nothing but Role ever changes; for the counter
 }
 
 // step is one to be used and given back.
@@ -204,21 +205,31 @@ func (m *Memory) step() *step {
 	if s, ok := m.steps.Get().(*step); ok {
 		return s
 	}
-	return &step{}
+	s := &step{}
+	s.text[0].Type = "text"
+	s.said.Blocks = s.text[:]
+	return s
 }
 
 // giveBack clears what would keep texts from being freed, and what the next use
 // must not find. Its change was not handed to a store.
 func (m *Memory) giveBack(s *step) {
+	s.text[0].Text = ""
+	if len(s.few) > 0 || len(s.entries) > 0 || s.next != nil {
+		s.clear()
+	}
+	m.steps.Put(s)
+}
+
+func (s *step) clear() {
 	for i := len(s.rows) - len(s.few); i >= 0 && i < len(s.rows); i++ {
 		s.rows[i] = Entry{}
 	}
 	clear(s.few)
 	clear(s.entries)
 	s.few, s.rows, s.entries = s.few[:0], s.rows[:0], s.entries[:0]
-	s.next, s.free, s.text[0] = nil, nil, chat.Block{}
+	s.next, s.free = nil, nil
 	s.change = Change{Events: s.change.Events[:0]}
-	m.steps.Put(s)
 }
 
 // publish makes a change that the store has what everybody sees, and gives the

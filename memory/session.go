@@ -41,10 +41,11 @@ func (s *Session) Append(ctx context.Context, msgs ...chat.Message) error {
 func (s *Session) Say(ctx context.Context, role chat.Role, text string) error {
 	if m := s.memory; m.local != nil {
 		on := m.step()
-		defer m.giveBack(on)
-		on.text[0] = chat.Block{Type: "text", Text: text} // only the text is kept
+		on.text[0].Text = text // nothing else is kept
 		msgs := [1]chat.Message{{Role: role, Blocks: on.text[:]}}
-		if err := s.append(ctx, on, msgs[:]); !errors.Is(err, errElsewhere) {
+		err := s.append(ctx, on, msgs[:])
+		m.giveBack(on)
+		if !errors.Is(err, errElsewhere) {
 			return err
 		}
 	}
@@ -135,30 +136,40 @@ func (s *Session) fill(ctx context.Context, b *Buffer) error {
 // take makes the messages those of a window from its line from on, with the
 // system message, if there is one, behind the first at of them.
 func (b *Buffer) take(w *compact, from int, system *Entry, at int) {
-	lines := w.live()[from:]
-	b.messages, b.blocks = slices.Grow(b.messages[:0], len(lines)+1), slices.Grow(b.blocks[:0], len(lines))
-	for i := range lines {
-		if system != nil && i == at {
-			b.messages = append(b.messages, system.Message)
+	n := w.n - from
+	b.messages, b.blocks = slices.Grow(b.messages[:0], n+1)[:n], slices.Grow(b.blocks[:0], n)[:n]
+	messages, blocks := b.messages, b.blocks
+	for _, lines := range w.all(from) {
+		for i := range lines {
+			if l := &lines[i]; l.isWhole() {
+				messages[i] = w.whole[l.seq].Message
+			} else {
+				l.write(&messages[i], blocks[i:i+1:i+1])
+			}
 		}
-		if l := &lines[i]; l.isWhole() {
-			b.messages = append(b.messages, w.whole[l.seq].Message)
-		} else {
-			b.add(l)
-		}
+		messages, blocks = messages[len(lines):], blocks[len(lines):]
 	}
-	if system != nil && at >= len(lines) {
-		b.messages = append(b.messages, system.Message)
+	if system != nil {
+		b.messages = slices.Insert(b.messages, min(at, n), system.Message)
 	}
 }
 
-// add adds a line's message; there is room for it. It sets field by field: while
-// the garbage is collected, a store of a whole struct on the heap costs several times as much.
-func (b *Buffer) add(l *line) {
-	n, at := len(b.blocks), len(b.messages)
-	b.blocks, b.messages = b.blocks[:n+1], b.messages[:at+1]
-	block, msg := &b.blocks[n], &b.messages[at]
-	block.Type, block.Text, block.Data, block.MimeType = "text", l.text, nil, ""
-	msg.ID, msg.Role, msg.Name = "", roleAt(l.role()), ""
-	msg.Blocks, msg.ToolCalls, msg.ToolCallID = b.blocks[n:n+1:n+1], nil, ""
+// write makes msg the line's message, whose text is to stand in block. While the
+// garbage is collected, every pointer that is stored on the heap costs as much as
+// all the rest, so what stands there already, as it mostly does, is left as it is.
+func (l *line) write(msg *chat.Message, block []chat.Block) {
+	b := &block[0]
+	b.Text = l.text
+	if b.Type != "text" || b.Data != nil || b.MimeType != "" {
+		b.Type, b.Data, b.MimeType = "text", nil, ""
+	}
+	if role := roleAt(l.role()); msg.Role != role {
+		msg.Role = role
+	}
+	if len(msg.Blocks) != 1 || &msg.Blocks[0] != b {
+		msg.Blocks = block
+	}
+	if msg.ID != "" || msg.Name != "" || msg.ToolCalls != nil || msg.ToolCallID != "" {
+		msg.ID, msg.Name, msg.ToolCalls, msg.ToolCallID = "", "", nil, ""
+	}
 }

@@ -360,8 +360,11 @@ func (m *Memory) begin(base *view, entries []*Entry) *step {
 	return s
 }
 
+// moment is now, as every store can keep it.
+func (m *Memory) moment() time.Time { return time.UnixMicro(m.now().UnixMicro()).UTC() }
+
 func (m *Memory) number(s *step, entries []*Entry) {
-	now := time.UnixMicro(m.now().UnixMicro()).UTC() // what every store can keep
+	now := m.moment()
 	s.next.state.Turns++
 	s.next.state.LastSaid = now
 	if len(entries) > 0 && entries[0].Seq != 0 {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -108,7 +109,10 @@ func TestWhatAnEmbeddingModelMayNotAnswer(t *testing.T) {
 			}
 			v := &vectors{fail: tt.fail, change: tt.change}
 			p := model.Patience{Timeout: 5 * time.Millisecond, MaxAttempts: 3, InitialDelay: time.Microsecond, MaxDelay: time.Millisecond}
-			_, _, err := model.WithBatches(v, model.Batch{}, p).Embed(t.Context(), tt.texts)
+			var err error
+			synctest.Test(t, func(t *testing.T) { // the clock of the test stands still while anybody works
+				_, _, err = model.WithBatches(v, model.Batch{}, p).Embed(t.Context(), tt.texts)
+			})
 			if (err == nil) != (tt.want == "") || err != nil && err.Error() != tt.want {
 				t.Errorf("got  %v\nwant %s", err, tt.want)
 			}

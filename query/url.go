@@ -39,8 +39,8 @@ type family struct {
 	drivers []string
 }
 
-// Options lists the options that a dialect's URL may have, in alphabetical order.
-func Options(d Dialect) []string {
+// optionsOf lists the options that a dialect's URL may have, in alphabetical order.
+func optionsOf(d Dialect) []string {
 	switch d {
 	case SQLite:
 		return []string{"cache", "mode", "timeout", "uri"}
@@ -164,7 +164,7 @@ func (u *URL) options(text string) error {
 	}
 	slices.Sort(names)
 	u.Options = map[string]string{}
-	known := Options(u.Dialect)
+	known := optionsOf(u.Dialect)
 	for _, name := range names {
 		switch {
 		case !slices.Contains(known, name):

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/qtype-dev/qtype/spec"
@@ -60,14 +61,16 @@ func TestAStepThatTakesTooLongFailsItsRow(t *testing.T) {
 	})
 	n := careful(t, &spec.StepBase{Timeout: spec.Duration(250 * time.Millisecond)}, slow)
 	for _, workers := range []int{1, 3} {
-		rows, err := drive(t.Context(), []stage{{nodes: []*node{n}, workers: workers}}, 3)
-		if err != nil || len(rows) != 3 {
-			t.Fatal(len(rows), err)
-		}
-		var late *TimeoutError
-		if !errors.As(rows[1].Err, &late) || rows[0].Err != nil || rows[2].Err != nil {
-			t.Errorf("row 2 ended with %v", rows[1].Err)
-		}
+		synctest.Test(t, func(t *testing.T) { // the clock of the test stands still while anybody works
+			rows, err := drive(t.Context(), []stage{{nodes: []*node{n}, workers: workers}}, 3)
+			if err != nil || len(rows) != 3 {
+				t.Fatal(len(rows), err)
+			}
+			var late *TimeoutError
+			if !errors.As(rows[1].Err, &late) || rows[0].Err != nil || rows[2].Err != nil {
+				t.Errorf("row 2 ended with %v", rows[1].Err)
+			}
+		})
 	}
 }
 

@@ -32,7 +32,10 @@ func Code(err *steps.Error) string {
 	var ofTool *tool.Error
 	var failed *tool.FailedError
 	var late interface{ Timeout() bool }
+	var before *keptError
 	switch {
+	case errors.As(reason, &before):
+		return before.code
 	case len(path) == 0:
 		return CodeInput
 	case errors.As(reason, &ofModel) && ofModel.Status != 0:

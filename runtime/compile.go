@@ -156,6 +156,7 @@ func (f *flow) stateless() bool {
 // invoke runs the flow on one row of another flow.
 func (a *App) invoke(ctx context.Context, f *flow, call steps.FlowCall, emit steps.FlowEmit) error {
 	row := f.blank(call.Session, call.Number)
+	row.Place = call.Place
 	for i, ref := range f.spec.Inputs {
 		row.Values[f.layout.Slot(ref.To)] = call.Inputs[i]
 	}

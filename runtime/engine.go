@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/qtype-dev/qtype/steps"
 )
@@ -62,96 +61,6 @@ func (s *serialSink) finish(ctx context.Context) error {
 }
 
 func (s *serialSink) stop() { s.next.stop() }
-
-// batchSink gathers rows into groups for a batch step. Failed rows are not
-// grouped: they go on at once, which keeps their place among the groups.
-type batchSink struct {
-	node    *node
-	next    sink
-	rows    []*steps.Row
-	since   time.Time  // when the first of rows came, where the group waits only so long
-	out     steps.Emit // hands a row to next
-	emit    steps.Emit // out for what the step emits
-	stopped *error     // what out has answered the step, which ends the run
-	clock   *stopwatch // nil where nobody asks for the step's time
-}
-
-func newBatchSink(ctx context.Context, n *node, next sink) *batchSink {
-	b := &batchSink{node: n, next: next, out: func(r *steps.Row) error { return next.push(ctx, r) }}
-	if n.timed {
-		b.clock = &stopwatch{}
-		b.out = func(r *steps.Row) error {
-			defer b.clock.turn(nil)()
-			return next.push(ctx, r)
-		}
-	}
-	b.emit, b.stopped = n.emitTo(b.out)
-	return b
-}
-
-func (b *batchSink) push(ctx context.Context, row *steps.Row) error {
-	if row.Err != nil {
-		watch([]*node{b.node}, row)
-		if n := len(b.rows); n > 0 && b.node.grouper != nil && b.node.grouper.Apart(b.rows[n-1], row) {
-			if err := b.flush(ctx); err != nil { // the group is complete, and stands before the row
-				return err
-			}
-		}
-		return b.next.push(ctx, row)
-	}
-	if n := len(b.rows); n > 0 && b.node.grouper != nil && !b.node.grouper.Together(b.rows[n-1], row) {
-		if err := b.flush(ctx); err != nil {
-			return err
-		}
-	}
-	if len(b.rows) == 0 && b.node.wait > 0 {
-		b.since = time.Now()
-	}
-	b.rows = append(b.rows, row)
-	if size := b.node.batch.Size(); size > 0 && len(b.rows) >= size {
-		return b.flush(ctx)
-	}
-	return nil
-}
-
-func (b *batchSink) flush(ctx context.Context) error {
-	rows := b.rows
-	if len(rows) == 0 {
-		return nil
-	}
-	b.rows = rows[:0]
-	defer clear(rows)
-	b.node.count.in.Add(int64(len(rows)))
-	if b.clock != nil {
-		defer b.clock.turn(b.node.count)()
-	}
-	err := guard(func() error { return b.node.batch.Batch(ctx, rows, b.emit) })
-	if err == nil || *b.stopped != nil {
-		return *b.stopped
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	for _, row := range rows {
-		if err := b.node.failed(row, err, b.out); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (b *batchSink) finish(ctx context.Context) error {
-	if err := b.flush(ctx); err != nil {
-		return err
-	}
-	err := closeAll(ctx, []*node{b.node}, func(r *steps.Row) error { return b.next.push(ctx, r) })
-	if err != nil {
-		return err
-	}
-	return b.next.finish(ctx)
-}
-
-func (b *batchSink) stop() { b.next.stop() }
 
 // watch tells the steps that a failed row passes by, those of them that want to know.
 func watch(nodes []*node, row *steps.Row) {

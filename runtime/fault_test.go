@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/runtime"
@@ -49,7 +49,10 @@ func faultCases(t *testing.T) map[string]faultCase {
 	if err := os.WriteFile(file, []byte("y\nread\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, `{"y": "found"}`) }))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Connection", "close") // a connection that is kept would wait on the real clock
+		_, _ = fmt.Fprint(w, `{"y": "found"}`)
+	}))
 	t.Cleanup(server.Close)
 	toolHead := "tools:\n  - {type: APITool, id: look, name: look, description: looks, endpoint: \"" + server.URL +
 		"\", method: POST, allow_private: true, inputs: [{id: x, type: text}], outputs: [{id: y, type: text}]}\n"
@@ -177,8 +180,8 @@ func TestFaults(t *testing.T) {
 }
 
 func (c faultCase) run(t *testing.T, kind string) {
-	plain, hasty := openFault(t, c.document(kind, "")), openFault(t, c.document(kind, "timeout: 100ms, "))
-	check := func(what string, app *runtime.App, x [3]any, fault runtime.Fault, want string) {
+	plain := openFault(t, c.document(kind, ""))
+	check := func(t *testing.T, what string, app *runtime.App, x [3]any, fault runtime.Fault, want string) {
 		t.Helper()
 		got, err := fates(t.Context(), app, x, fault)
 		failed := 0
@@ -203,19 +206,21 @@ func (c faultCase) run(t *testing.T, kind string) {
 			t.Errorf("%s: got %.400q, want the second to fail: … %s", what, got, want)
 		}
 	}
-	check("nothing", plain, c.rows, nothing, "")
-	check("error", plain, c.rows, second(func(context.Context, *steps.Row) error { return errors.New("it broke") }), "it broke")
-	check("panic", plain, c.rows, second(func(context.Context, *steps.Row) error { panic("a defect") }), "internal error: a defect")
-	check("hang", hasty, c.rows, second(hang), "it took longer than 100ms")
+	check(t, "nothing", plain, c.rows, nothing, "")
+	check(t, "error", plain, c.rows, second(func(context.Context, *steps.Row) error { return errors.New("it broke") }), "it broke")
+	check(t, "panic", plain, c.rows, second(func(context.Context, *steps.Row) error { panic("a defect") }), "internal error: a defect")
+	synctest.Test(t, func(t *testing.T) { // the clock of the test stands still while anybody works
+		check(t, "hang", openFault(t, c.document(kind, "timeout: 100ms, ")), c.rows, second(hang), "it took longer than 100ms")
+	})
 	if c.bad != nil {
-		check("bad", plain, [3]any{c.rows[0], c.bad, c.rows[2]}, nothing, ": ")
+		check(t, "bad", plain, [3]any{c.rows[0], c.bad, c.rows[2]}, nothing, ": ")
 	}
 	if !testing.Short() {
 		want := ": "
 		if c.fine {
 			want = ""
 		}
-		check("huge", plain, [3]any{c.rows[0], c.huge, c.rows[2]}, nothing, want)
+		check(t, "huge", plain, [3]any{c.rows[0], c.huge, c.rows[2]}, nothing, want)
 	}
 	c.cancel(t, plain)
 }
@@ -224,13 +229,11 @@ func (c faultCase) run(t *testing.T, kind string) {
 func (c faultCase) cancel(t *testing.T, app *runtime.App) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var stopped time.Time
 	got, err := fates(ctx, app, c.rows, second(func(ctx context.Context, row *steps.Row) error {
-		stopped = time.Now()
 		cancel()
 		return hang(ctx, row)
 	}))
-	if took := time.Since(stopped); !errors.Is(err, context.Canceled) || len(got) != 1 || took > 2*time.Second {
-		t.Errorf("cancelled: %v after %s, rows %q", err, took, got)
+	if !errors.Is(err, context.Canceled) || len(got) != 1 {
+		t.Errorf("cancelled: %v, rows %q", err, got)
 	}
 }

@@ -87,9 +87,8 @@ func TestEveryRowIsToldOfOnceWithAllThatBecameOfIt(t *testing.T) {
 			out[res.Number] = append(out[res.Number], text)
 			return true
 		}}
-		head := chain(t.Context(), r.flow.stages, sink)
+		head := r.chain(t.Context(), r.flow.stages, sink)
 		defer head.stop()
-		r.watchEnd(head, sink)
 		inputs := func(yield func(Input) bool) {
 			for i := range n {
 				if !yield(Input{Number: int64(2*i + 1)}) { // every other row of a file
@@ -127,9 +126,8 @@ func TestARowThatIsDoneIsToldOfBeforeTheOneInFrontOfIt(t *testing.T) {
 	r := &run{flow: flowOf(stage{nodes: []*node{nodeFor("wait", stepFunc(wait))}, workers: 4}), progress: &Progress{}}
 	r.finished = func(number int64, _ []*Result, _ bool) error { told <- number; return nil }
 	out := &resultSink{run: r, yield: func(*Result) bool { return true }}
-	head := chain(t.Context(), r.flow.stages, out)
+	head := r.chain(t.Context(), r.flow.stages, out)
 	defer head.stop()
-	r.watchEnd(head, out)
 	if err := r.feed(t.Context(), slices.Values(make([]Input, 4)), head); err != nil {
 		t.Fatal(err)
 	}
@@ -146,8 +144,7 @@ func TestAnErrorOfWhoIsToldEndsTheRun(t *testing.T) {
 			return nil
 		}
 		out := &resultSink{run: r, yield: func(*Result) bool { return true }}
-		head := chain(t.Context(), r.flow.stages, out)
-		r.watchEnd(head, out)
+		head := r.chain(t.Context(), r.flow.stages, out)
 		err := r.feed(t.Context(), slices.Values(make([]Input, 100)), head)
 		head.stop()
 		if !errors.Is(err, full) {

@@ -52,10 +52,10 @@ func (r *run) live(ctx context.Context, rows iter.Seq[Input], out sink) error {
 	all := sections(r.flow.stages)
 	for _, stages := range all[:len(all)-1] {
 		from, to := in, make(handover, 1)
-		begin(to, func() error { return follow(ctx, from, stages, to) })
+		begin(to, func() error { return r.follow(ctx, from, stages, to) })
 		in = to
 	}
-	return follow(ctx, in, all[len(all)-1], out)
+	return r.follow(ctx, in, all[len(all)-1], out)
 }
 
 // handover is the end of a section: it hands rows to the next one.
@@ -77,9 +77,9 @@ func (h handover) stop() {}
 // follow takes rows from the section before through a section. It sends the
 // group in front on when its first row has waited long enough, and rows that
 // workers have done as soon as they are.
-func follow(ctx context.Context, in <-chan *steps.Row, stages []stage, out sink) error {
+func (r *run) follow(ctx context.Context, in <-chan *steps.Row, stages []stage, out sink) error {
 	ctx, cancel := context.WithCancel(ctx)
-	first := chain(ctx, stages, out)
+	first := r.chain(ctx, stages, out)
 	defer first.stop()
 	defer cancel()
 	ready := make(chan struct{}, 1)
@@ -142,6 +142,10 @@ func behind(s sink) sink {
 		return s.next
 	case *parallelSink:
 		return s.next
+	case *leg:
+		return s.first
+	case *legEnd:
+		return s.next
 	}
 	return nil
 }
@@ -155,11 +159,18 @@ func listen(s sink, ready chan struct{}) {
 	}
 }
 
-// pump hands on what workers have done.
-func pump(ctx context.Context, s sink) error {
-	for ; s != nil; s = behind(s) {
+// pump hands on what workers have done, and tells of the rows that are finished by it.
+func pump(ctx context.Context, first sink) error {
+	for s := first; s != nil; s = behind(s) {
 		if p, ok := s.(*parallelSink); ok {
 			if err := p.drainReady(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	for s := first; s != nil; s = behind(s) {
+		if l, ok := s.(*leg); ok {
+			if err := l.settle(); err != nil {
 				return err
 			}
 		}

@@ -23,7 +23,7 @@ const (
 type task struct {
 	row     *steps.Row
 	session string          // the row's, kept for when the row has moved on
-	number  int64           // the row's, likewise
+	place   int64           // the row's, likewise
 	seq     int64           // its place in the input of the stage
 	out     chan *steps.Row // what became of it; closed at the end
 	next    *task           // the session's next row, which must wait for this one
@@ -44,10 +44,10 @@ type parallelSink struct {
 	pushed int64   // rows so far
 	cancel context.CancelFunc
 	done   sync.WaitGroup
-	// finished is told of the rows that each row became before they go on, by
-	// the workers; nil where nobody asks. It is set before the first push.
-	finished func(number int64, rows []*steps.Row, last bool) error
-	wakes    chan<- struct{} // told when a row is done; nil where nobody asks. It is set before the first push
+	// record makes what a worker tells of the rows that each row became, before
+	// they go on; nil where nobody asks. It is set before the first push.
+	record func() recorder
+	wakes  chan<- struct{} // told when a row is done; nil where nobody asks. It is set before the first push
 
 	mu     sync.Mutex
 	wake   *sync.Cond
@@ -76,7 +76,7 @@ func (p *parallelSink) push(ctx context.Context, row *steps.Row) error {
 		}
 	}
 	p.pushed++
-	t := &task{row: row, session: row.Session, number: row.Number, seq: p.pushed, out: make(chan *steps.Row, outputs)}
+	t := &task{row: row, session: row.Session, place: row.Place, seq: p.pushed, out: make(chan *steps.Row, outputs)}
 	p.queue = append(p.queue, t)
 	p.enter(t)
 	return p.drainReady(ctx)
@@ -148,16 +148,12 @@ func (p *parallelSink) take() *task {
 
 func (p *parallelSink) work(ctx context.Context) {
 	var t *task
-	var made []*steps.Row // what the row became, for finished
+	var told, rec recorder // who is told of the row; nil where nobody is
 	pipe := newPipe(ctx, p.nodes, func(r *steps.Row) error {
-		if p.finished != nil {
-			if len(made) >= heldResults {
-				if err := p.finished(t.number, made, false); err != nil {
-					return err
-				}
-				made = made[:0]
+		if rec != nil {
+			if err := rec.add(r); err != nil {
+				return err
 			}
-			made = append(made, r)
 		}
 		select {
 		case t.out <- r:
@@ -167,10 +163,16 @@ func (p *parallelSink) work(ctx context.Context) {
 		}
 	})
 	for t = p.take(); t != nil; t = p.take() {
+		if rec = nil; p.record != nil && !t.row.Done {
+			if told == nil {
+				told = p.record()
+			}
+			rec = told
+			rec.begin(t.place)
+		}
 		t.err = pipe.take(t.row)
-		if t.err == nil && p.finished != nil {
-			t.err = p.finished(t.number, made, true)
-			made = made[:0]
+		if t.err == nil && rec != nil {
+			t.err = rec.end()
 		}
 		t.row = nil
 		p.leave(t)

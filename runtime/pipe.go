@@ -51,7 +51,7 @@ func (p *pipe) from(i int, row *steps.Row) error {
 		watch(p.nodes[i:], row)
 		return p.out(row)
 	}
-	if i == len(p.nodes) {
+	if i == len(p.nodes) || row.Done {
 		return p.out(row)
 	}
 	if p.ctx.Err() != nil {

@@ -87,11 +87,14 @@ type stage struct {
 	nodes   []*node
 	workers int  // rows at once
 	lanes   bool // rows of one session go one after the other, in order
+	gathers bool // it is one step that gathers rows: what comes out belongs to no single row
+	leg     int  // how many such steps it is behind, itself among them
 }
 
 // stagesOf groups the steps of a flow into stages.
 //
-// A batch step stands alone. Row-wise steps are joined as far as possible; a
+// A batch step stands alone, and so does Aggregate where it does not part the steps
+// of a conversation. Row-wise steps are joined as far as possible; a
 // new stage begins before a step with workers when the stage so far makes many
 // rows of one, because workers are given whole input rows. Between the first
 // and the last step that uses a memory rows of one session keep their order
@@ -101,16 +104,17 @@ func stagesOf(items []*spec.StepItem, nodes []*node) []stage {
 	first, last := memorySpan(items)
 	var stages []stage
 	var open *stage
-	fansOut := false
+	fansOut, leg := false, 0
 	for i, n := range nodes {
 		inSpan := i > first && i <= last && first >= 0
 		switch {
-		case n.batch != nil:
-			stages = append(stages, stage{nodes: []*node{n}, workers: 1})
+		case n.batch != nil, n.closer != nil && !inSpan:
+			leg++
+			stages = append(stages, stage{nodes: []*node{n}, workers: 1, gathers: true, leg: leg})
 			open = nil
 			continue
 		case open == nil, fansOut && !inSpan && n.limit > 1, i == first && fansOut && spanWorkers(nodes, first, last) > 1:
-			stages = append(stages, stage{workers: 1})
+			stages = append(stages, stage{workers: 1, leg: leg})
 			open, fansOut = &stages[len(stages)-1], false
 		}
 		open.nodes = append(open.nodes, n)

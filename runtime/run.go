@@ -31,6 +31,7 @@ type Result struct {
 	Number  int64        // the input row that it came from, counted from 1; 0 where it came from many
 	Session string       // the conversation
 	Err     *steps.Error // why the row failed; nil where it did not
+	Before  bool         // it came out of an earlier run (see WithKeeper)
 	outputs []*spec.Variable
 	slots   *layout
 	values  []any
@@ -75,6 +76,12 @@ func WithProgress(p *Progress) RunOption { return func(r *run) { r.progress = p 
 // WithTimes measures how long each step works; see StepProgress.
 func WithTimes() RunOption { return func(r *run) { r.timed = true } }
 
+// WithHold asks f of a failed row whether it may be held back behind a group
+// that is not complete, which is its place; where it answers no, the row comes out
+// at once: somebody may want to end the run for it. It is called by the goroutine that
+// gathers the group, and not for rows that need not wait.
+func WithHold(f func(*Result) bool) RunOption { return func(r *run) { r.mayHold = f } }
+
 // WithEvents reports what happens inside the steps to listen: events of the
 // given kinds, or of all where none is given. It is called from several
 // goroutines at once and must not block. Models are asked to stream where
@@ -89,11 +96,12 @@ type run struct {
 	progress *Progress
 	listen   func(steps.Event)
 	kinds    []steps.EventKind
-	outputs  []*spec.Variable // the flow's
-	finished Finished         // nil where nobody wants to know
-	name     string           // see WithName
-	ledger   *ledger          // tells of finished rows at the end of the chain; nil where that is done elsewhere
-	timed    bool             // the time of each step is measured
+	outputs  []*spec.Variable   // the flow's
+	finished Finished           // nil where nobody wants to know
+	keeper   Keeper             // nil where nobody keeps rows
+	name     string             // see WithName
+	mayHold  func(*Result) bool // see WithHold; nil where each failed row may be held back
+	timed    bool               // the time of each step is measured
 }
 
 // flow is a flow compiled for one run: steps that gather rows hold state.
@@ -130,7 +138,7 @@ func (a *App) run(ctx context.Context, flowID string, rows iter.Seq[Input], opts
 	if r.flow, err = a.compile(declared); err != nil {
 		return err
 	}
-	if err := r.flow.resumable(); err != nil && r.finished != nil {
+	if err := r.resumable(); err != nil {
 		return err
 	}
 	if err := a.checkTools(ctx, declared, map[*spec.Flow]bool{}); err != nil {
@@ -156,46 +164,30 @@ func (a *App) run(ctx context.Context, flowID string, rows iter.Seq[Input], opts
 	if patient(r.flow.stages) {
 		return r.live(ctx, rows, out)
 	}
-	first := chain(ctx, r.flow.stages, out)
+	first := r.chain(ctx, r.flow.stages, out)
 	defer first.stop()
 	defer cancel()
-	r.watchEnd(first, out)
 	return r.feed(ctx, rows, first)
 }
 
 // feed pushes every input through the chain.
 func (r *run) feed(ctx context.Context, rows iter.Seq[Input], first sink) error {
-	read, number := int64(0), int64(0)
+	number := int64(0)
 	made := r.flow.newSlab()
 	for in := range rows {
-		read, number = read+1, number+1
+		number++
 		if in.Number > 0 {
 			number = in.Number
 		}
-		r.progress.rows.Store(read)
+		r.progress.rows.Add(1)
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		if err := r.push(ctx, first, made.row(in, number)); err != nil {
+		if err := first.push(ctx, made.row(in, number)); err != nil {
 			return err
 		}
 	}
-	if err := first.finish(ctx); err != nil || r.ledger == nil {
-		return err
-	}
-	return r.ledger.settle(none)
-}
-
-// push pushes one row and tells of those that are finished by it.
-func (r *run) push(ctx context.Context, first sink, row *steps.Row) error {
-	if r.ledger == nil {
-		return first.push(ctx, row)
-	}
-	r.ledger.open = append(r.ledger.open, row.Number)
-	if err := first.push(ctx, row); err != nil {
-		return err
-	}
-	return r.ledger.settle(lowest(first))
+	return first.finish(ctx)
 }
 
 // blank is a row on which nothing is set.
@@ -244,23 +236,17 @@ func (f *flow) result(row *steps.Row, outputs []*spec.Variable) *Result {
 }
 
 func (f *flow) fill(res *Result, row *steps.Row, outputs []*spec.Variable) {
-	*res = Result{Number: row.Number, Session: row.Session, Err: row.Err, slots: f.layout, values: row.Values, outputs: outputs}
+	*res = Result{Number: row.Number, Session: row.Session, Err: row.Err, Before: row.Done, slots: f.layout, values: row.Values, outputs: outputs}
 }
 
 // resultSink is the end of the chain: it hands results to the caller.
 type resultSink struct {
-	run    *run
-	yield  func(*Result) bool
-	ledger *ledger  // told of every result; nil where nobody asks
-	spare  []Result // made at once and not given out
+	run   *run
+	yield func(*Result) bool
+	spare []Result // made at once and not given out
 }
 
 func (s *resultSink) push(_ context.Context, row *steps.Row) error {
-	if s.ledger != nil {
-		if err := s.ledger.keep(row); err != nil {
-			return err
-		}
-	}
 	if len(s.spare) == 0 {
 		s.spare = make([]Result, slabRows)
 	}

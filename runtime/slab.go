@@ -38,7 +38,7 @@ func (s *slab) blank(session string, number int64) *steps.Row {
 		s.rows, s.values = make([]steps.Row, slabRows), make([]any, slabRows*width)
 	}
 	row := &s.rows[0]
-	row.Values, row.Session, row.Number = s.values[:width:width], session, number
+	row.Values, row.Session, row.Number, row.Place = s.values[:width:width], session, number, number
 	copy(row.Values, s.unset)
 	s.rows, s.values = s.rows[1:], s.values[width:]
 	return row

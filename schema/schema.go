@@ -26,8 +26,8 @@ import (
 
 //go:generate go run ./generate -spec ../spec -out ../schema.json
 
-// Draft is the dialect that the schema is marked with.
-const Draft = "http://json-schema.org/draft-07/schema#"
+// draft is the dialect that the schema is marked with.
+const draft = "http://json-schema.org/draft-07/schema#"
 
 // ID is where the newest schema can be fetched.
 const ID = "https://raw.githubusercontent.com/qtype-dev/qtype/main/schema.json"
@@ -113,7 +113,7 @@ func adapt(def *jsonschema.Schema, t reflect.Type) {
 // encode writes the schema as draft-07 spells it.
 func (g *generator) encode() ([]byte, error) {
 	root := &jsonschema.Schema{
-		Version:     Draft,
+		Version:     draft,
 		ID:          ID,
 		Title:       "qtype document",
 		Ref:         refTo(defDocument).Ref,

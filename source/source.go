@@ -49,11 +49,8 @@ func (s Span) String() string {
 	return fmt.Sprintf("%s:%d:%d", s.File.Path, s.Start.Line, s.Start.Column)
 }
 
-// Before orders spans as a reader meets them: an included file's stretch stands
-// where the include stands.
-func (s Span) Before(t Span) bool { return Compare(s, t) < 0 }
-
-// Compare is the three-way form of Before, fit for slices.SortStableFunc.
+// Compare orders spans as a reader meets them: an included file's stretch stands
+// where the include stands. It is fit for slices.SortStableFunc.
 func Compare(s, t Span) int {
 	a, b := s.trail(), t.trail()
 	for i := 0; i < len(a) && i < len(b); i++ {

@@ -27,6 +27,19 @@ type APIKeyAuth struct {
 	APIKey Secret `yaml:"api_key" jsonschema:"required"`
 	// Host is the base URL that the key belongs to.
 	Host string `yaml:"host"`
+	// Header is the header that carries the key to a tool's server; X-API-Key where neither header nor query is given.
+	Header string `yaml:"header"`
+	// Query is the query parameter that carries the key to a tool's server instead of a header.
+	Query string `yaml:"query"`
+}
+
+// BasicAuth is a user and a password, sent as Authorization: Basic.
+type BasicAuth struct {
+	AuthBase
+	// Username is the user.
+	Username string `yaml:"username" jsonschema:"required"`
+	// Password is the user's password, mostly ${VAR} or a secret.
+	Password Secret `yaml:"password" jsonschema:"required"`
 }
 
 // BearerTokenAuth is a token sent as Authorization: Bearer.
@@ -36,7 +49,7 @@ type BearerTokenAuth struct {
 	Token Secret `yaml:"token" jsonschema:"required"`
 }
 
-// OAuth2Auth is a client-credentials grant.
+// OAuth2Auth is a client-credentials grant (RFC 6749): tokens are asked for at token_url, and kept until they end.
 type OAuth2Auth struct {
 	AuthBase
 	// ClientID is the client's public name.

@@ -113,10 +113,6 @@ type ClientTool struct {
 	Timeout Duration `yaml:"timeout" validate:"gt=0"`
 }
 
-// Embedded is the module of a vector index and the endpoint of a document index
-// that live inside the program and need no server.
-const Embedded = "embedded"
-
 // Index is a vector or document store.
 type Index interface {
 	Entity

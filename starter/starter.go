@@ -27,8 +27,8 @@ const schemaFile = "qtype.schema.json"
 // Names lists the kinds of projects there are; the first is the usual one.
 func Names() []string { return []string{"chat", "batch", "agent"} }
 
-// Files are the files of a project by their paths, with slashes.
-func Files(name, schema string) (map[string][]byte, error) {
+// files are the files of a project by their paths, with slashes.
+func files(name, schema string) (map[string][]byte, error) {
 	if !slices.Contains(Names(), name) {
 		return nil, fmt.Errorf("there is no template %q; there are %s", name, strings.Join(Names(), ", "))
 	}
@@ -77,12 +77,12 @@ func (e *ExistsError) Error() string {
 // returns the paths that it wrote, in alphabetical order. Where one of the files
 // is there already it writes nothing and returns an *ExistsError.
 func Write(folder, name, schema string) ([]string, error) {
-	files, err := Files(name, schema)
+	made, err := files(name, schema)
 	if err != nil {
 		return nil, err
 	}
 	var paths, there []string
-	for p := range files {
+	for p := range made {
 		full := filepath.Join(folder, filepath.FromSlash(p))
 		paths = append(paths, p)
 		if _, err := os.Lstat(full); err == nil {
@@ -99,7 +99,7 @@ func Write(folder, name, schema string) ([]string, error) {
 	written := make([]string, len(paths))
 	for i, p := range paths {
 		written[i] = filepath.Join(folder, filepath.FromSlash(p))
-		if err := create(written[i], files[p]); err != nil {
+		if err := create(written[i], made[p]); err != nil {
 			return written[:i], err
 		}
 	}

@@ -66,7 +66,7 @@ func (e *Env) branch(ref *spec.Ref[*spec.Flow], s *spec.StepBase) (*branch, erro
 
 // call runs the flow on a row; what the row holds is read before the flow begins.
 func (b *branch) call(ctx context.Context, row *Row, emit FlowEmit) error {
-	call := FlowCall{Flow: b.flow, Inputs: make([]any, len(b.inputs)), Session: row.Session, Number: row.Number}
+	call := FlowCall{Flow: b.flow, Inputs: make([]any, len(b.inputs)), Session: row.Session, Number: row.Number, Place: row.Place}
 	for i, in := range b.inputs {
 		call.Inputs[i] = any(value.Unset)
 		if in != nil {

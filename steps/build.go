@@ -34,6 +34,7 @@ type FlowCall struct {
 	Inputs  []any      // one for each of Flow.Inputs; value.Unset where nothing is given
 	Session string     // the caller's session
 	Number  int64      // the caller's row
+	Place   int64      // where that stands in the run
 }
 
 // FlowEmit takes one result row of an invoked flow: one value for each of

@@ -73,8 +73,9 @@ func (c *collect) Size() int { return c.size }
 
 // Batch emits one row with the list and what all rows agree in. The list
 // stands in the output even where the rows agree in that too. A row whose
-// input is unset fails alone.
+// input is unset fails alone, and keeps its place: the list has that of its last row.
 func (c *collect) Batch(_ context.Context, rows []*Row, emit Emit) error {
+	rows, behind := c.parted(rows)
 	items := make([]any, 0, len(rows))
 	kept, whole := rows, true
 	for i, row := range rows {
@@ -93,16 +94,30 @@ func (c *collect) Batch(_ context.Context, rows []*Row, emit Emit) error {
 			return err
 		}
 	}
-	if len(kept) == 0 {
-		return nil
-	}
-	out := common(kept)
-	c.out.write(out, items)
-	err := emit(out)
-	if err == nil {
+	if len(kept) > 0 {
+		out := common(kept)
+		c.out.write(out, items)
+		if err := emit(out); err != nil {
+			return err
+		}
 		spend(kept)
 	}
-	return err
+	for _, row := range behind {
+		_, err := c.in.read(row)
+		if err := emitFailed(row, c.id, err, emit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// parted parts the rows behind the last whose input is set from the others.
+func (c *collect) parted(rows []*Row) (list, behind []*Row) {
+	n := len(rows)
+	for n > 0 && rows[n-1].Values[c.in.at] == value.Unset {
+		n--
+	}
+	return rows[:n], rows[n:]
 }
 
 // emitFailed passes a row of a group on as failed, alone.

@@ -49,7 +49,7 @@ func (s *embedding) Process(ctx context.Context, row *Row, emit Emit) error {
 	if err != nil {
 		return err
 	}
-	s.out.write(row, Embedding(vectors[0], content))
+	s.out.write(row, vectorRecord(vectors[0], content))
 	return emit(row)
 }
 
@@ -68,8 +68,8 @@ func (s *embedding) text(content any) (string, error) {
 	return value.Text(content), nil
 }
 
-// Embedding is the record of a vector and what it was made of.
-func Embedding(vector []float32, content any) *value.Record {
+// vectorRecord is the record of a vector and what it was made of.
+func vectorRecord(vector []float32, content any) *value.Record {
 	numbers := make([]any, len(vector))
 	for i, x := range vector {
 		numbers[i] = float64(x)

@@ -16,7 +16,7 @@ type operations struct {
 	run string // the run's name, the same after it was resumed
 
 	mu    sync.Mutex
-	asked map[int64]map[string]int // by row: how often the same was said in the same place
+	asked map[int64]map[string]int // by the row's place: how often the same was said in the same step
 }
 
 // rowsAside is how far behind the newest row a row may be that is still under way.
@@ -37,9 +37,10 @@ func operationOf(ctx context.Context, row *Row, msgs []chat.Message) string {
 	if o == nil {
 		return ""
 	}
-	h := sha256.New()
+	h, place := sha256.New(), row.Place
 	for s := sceneOf(ctx); s != nil; s = s.outer {
 		fmt.Fprintf(h, "%q ", s.step)
+		place = s.place // at last the run's own row, whose tool runs the flow of this one
 	}
 	for i := range msgs { // without their ids, which may be new each time
 		m := &msgs[i]
@@ -49,25 +50,25 @@ func operationOf(ctx context.Context, row *Row, msgs []chat.Message) string {
 		}
 	}
 	what := hex.EncodeToString(h.Sum(nil))
-	return fmt.Sprintf("%s %d %s %d", o.run, row.Number, what, o.count(row.Number, what))
+	return fmt.Sprintf("%s %d %s %d", o.run, place, what, o.count(place, what))
 }
 
-// count tells how often the same was said before in a row.
-func (o *operations) count(row int64, what string) int {
+// count tells how often the same was said before in the row of a place.
+func (o *operations) count(place int64, what string) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.asked[row] == nil {
+	if o.asked[place] == nil {
 		if len(o.asked) >= 2*rowsAside {
 			for old := range o.asked {
-				if old < row-rowsAside {
+				if old>>placeBits == place>>placeBits && old < place-rowsAside {
 					delete(o.asked, old)
 				}
 			}
 		}
-		o.asked[row] = map[string]int{}
+		o.asked[place] = map[string]int{}
 	}
-	n := o.asked[row][what]
-	o.asked[row][what] = n + 1
+	n := o.asked[place][what]
+	o.asked[place][what] = n + 1
 	return n
 }
 

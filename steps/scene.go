@@ -13,6 +13,7 @@ type scene struct {
 	step    string
 	session string
 	row     int64
+	place   int64          // where the row stands in the run
 	memory  *memory.Memory // nil outside of a turn
 	turn    *memory.Turn   // nil outside of a turn
 	outer   *scene         // the scene around it: a turn may call a tool that runs a flow
@@ -22,7 +23,7 @@ type sceneKey struct{}
 
 // within is ctx with what a step works on.
 func within(ctx context.Context, step string, row *Row) context.Context {
-	return enter(ctx, scene{step: step, session: row.Session, row: row.Number})
+	return enter(ctx, scene{step: step, session: row.Session, row: row.Number, place: row.Place})
 }
 
 // inTurn is ctx within a turn of a memory.
@@ -30,7 +31,7 @@ func (s *speaker) inTurn(ctx context.Context, row *Row, d *dialogue) context.Con
 	if d.turn == nil {
 		return ctx
 	}
-	return enter(ctx, scene{step: s.id, session: row.Session, row: row.Number, memory: s.memory, turn: d.turn})
+	return enter(ctx, scene{step: s.id, session: row.Session, row: row.Number, place: row.Place, memory: s.memory, turn: d.turn})
 }
 
 func enter(ctx context.Context, s scene) context.Context {

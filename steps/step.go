@@ -16,10 +16,20 @@ import (
 type Row struct {
 	Values  []any     // by slot; value.Unset where nothing was set
 	Session string    // the conversation that the row belongs to
-	Number  int64     // the input row that it came from, counted from 1
+	Number  int64     // the input row that it came from, counted from 1; 0 where it came from many
+	Place   int64     // where it stands in the run, the same when the run is resumed; see PlaceIn
+	Done    bool      // what became of it is known from before: it is passed on untouched up to the next step that gathers rows
 	Err     *Error    // set once the row has failed; later steps pass it on untouched
 	block   *rowBlock // what it was made in one piece with; nil for a row of its own
 }
+
+// placeBits is how many bits of a place count the rows of one leg.
+const placeBits = 48
+
+// PlaceIn is the place of the row-th row of a leg: the way of a run from one step
+// that gathers rows to the next. In leg 0, which begins at the input, the place
+// is the input row's number.
+func PlaceIn(leg int, row int64) int64 { return int64(leg)<<placeBits | row }
 
 // Clone is a copy with slots of its own; the values in them are shared.
 func (r *Row) Clone() *Row {

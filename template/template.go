@@ -30,9 +30,6 @@ type Piece struct {
 	Spec       string // of a placeholder: what follows the :
 }
 
-// Fault tells whether the piece cannot be read.
-func (p Piece) Fault() bool { return p.Kind >= Unclosed }
-
 // Parse cuts a template into pieces. It goes on behind what cannot be read: the
 // rest is read as if the brace at fault were not there. Neighbouring literals are one piece.
 func Parse(text string) []Piece {

@@ -59,7 +59,7 @@ func FuzzParse(f *testing.F) {
 				b.WriteString(strings.NewReplacer("{", "{{", "}", "}}").Replace(p.Text))
 				continue
 			}
-			if p.Fault() {
+			if p.Kind >= template.Unclosed {
 				faults++
 			}
 			if !strings.HasPrefix(text[p.At:], p.Text) {

@@ -55,7 +55,7 @@ func (a *api) excerpt(resp *http.Response, raw []byte) string {
 			text = outbound.Scrub(text, strings.Join(values, ""))
 		}
 	}
-	text = outbound.Line(outbound.Scrub(text, a.auth.secret), maxExcerpt)
+	text = outbound.Line(a.auth.scrub(text), maxExcerpt)
 	status := http.StatusText(resp.StatusCode)
 	switch {
 	case text == "" || strings.HasPrefix(text, "<"): // a web page says nothing that a line could hold

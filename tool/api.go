@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/qtype-dev/qtype/internal/outbound"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -25,7 +27,7 @@ type api struct {
 	body     []*spec.Variable // arguments that go into the JSON body
 	hasBody  bool             // the method sends one
 	headers  http.Header      // sent with every request, credentials not among them
-	auth     credential
+	auth     *credential
 	timeout  time.Duration
 	retry    outbound.Policy
 	http     *http.Client
@@ -69,15 +71,40 @@ func newAPI(t *spec.APITool, opts Options) (*api, error) {
 	if a.headers, err = headers(t.Headers); err != nil {
 		return fail(err)
 	}
-	if a.auth, err = readAuth(Service{Tool: t.ID, URL: t.Endpoint, Auth: t.Auth}, opts); err != nil {
+	if a.auth, err = readAuth(Service{Tool: t.ID, URL: t.Endpoint, Auth: t.Auth, AllowPrivate: t.AllowPrivate}, opts); err != nil {
 		return fail(err)
 	}
-	if a.auth.header != "" && a.headers.Get(a.auth.header) != "" {
-		return fail(fmt.Errorf("headers and auth %s both set %s", a.auth.name, a.auth.header))
+	if err := a.collision(); err != nil {
+		return fail(err)
 	}
 	a.http = caller(opts.HTTP, t.AllowPrivate)
 	a.http.CheckRedirect = a.redirect
+	server, err := url.Parse(a.endpoint.literal())
+	if err != nil {
+		return fail(errors.New("endpoint is no URL"))
+	}
+	a.http.Transport = &signed{below: a.http.Transport, scheme: server.Scheme, host: server.Host, auth: a.auth}
 	return a, nil
+}
+
+// collision tells of a header or a query parameter that the document sets beside the auth.
+func (a *api) collision() error {
+	c := a.auth
+	if c.header != "" && a.headers.Get(c.header) != "" {
+		return fmt.Errorf("headers and auth %s both set %s", c.name, c.header)
+	}
+	if c.query == "" {
+		return nil
+	}
+	_, text, _ := strings.Cut(a.endpoint.literal(), "?")
+	written, err := url.ParseQuery(text)
+	if err != nil {
+		return errors.New("endpoint holds a query that cannot be read")
+	}
+	if written.Has(c.query) || slices.ContainsFunc(a.query, func(v *spec.Variable) bool { return v.ID == c.query }) {
+		return fmt.Errorf("the call's own query and auth %s both set %s", c.name, c.query)
+	}
+	return nil
 }
 
 // arrange decides where each argument goes: into the path where the endpoint
@@ -112,12 +139,17 @@ func (a *api) arrange(t *spec.APITool) error {
 func headers(declared map[string]string) (http.Header, error) {
 	h := http.Header{}
 	for name, value := range declared {
-		if name == "" || strings.ContainsAny(name, " \t\r\n:") || strings.ContainsAny(value, "\r\n\x00") {
+		if !sendable(name, value) {
 			return nil, fmt.Errorf("header %q cannot be sent", name)
 		}
 		h.Set(name, value)
 	}
 	return h, nil
+}
+
+// sendable tells whether HTTP can carry a header.
+func sendable(name, value string) bool {
+	return httpguts.ValidHeaderFieldName(name) && httpguts.ValidHeaderFieldValue(value)
 }
 
 // Info tells what the tool is.
@@ -191,9 +223,6 @@ func (a *api) try(ctx context.Context, u *url.URL, body []byte) (any, error) {
 	if host := a.headers.Get("Host"); host != "" {
 		req.Host = host
 	}
-	if a.auth.header != "" {
-		req.Header.Set(a.auth.header, a.auth.value)
-	}
 	resp, err := a.http.Do(req)
 	if err != nil {
 		return nil, a.unreached(ctx, u, err)
@@ -206,7 +235,10 @@ func (a *api) try(ctx context.Context, u *url.URL, body []byte) (any, error) {
 func (a *api) unreached(ctx context.Context, u *url.URL, err error) error {
 	e := &Error{Tool: a.info.ID, Method: a.method, URL: outbound.Server(u), Err: err, Temporary: true}
 	var refused *refusedError
+	var noToken *tokenError
 	switch {
+	case errors.As(err, &noToken):
+		e.Message, e.Temporary = noToken.Error(), noToken.temporary
 	case errors.As(err, &refused):
 		e.Message, e.Temporary = refused.Error(), false
 	case ctx.Err() != nil:
@@ -218,8 +250,8 @@ func (a *api) unreached(ctx context.Context, u *url.URL, err error) error {
 	return e
 }
 
-// redirect follows where a server points, but takes credentials and headers to
-// no other server than the endpoint's own, and a body not at all.
+// redirect follows where a server points, but takes headers to no other server
+// than the endpoint's own, and a body not at all; signed does so for credentials.
 func (a *api) redirect(req *http.Request, via []*http.Request) error {
 	const most = 10
 	first := via[0]
@@ -239,9 +271,6 @@ func (a *api) redirect(req *http.Request, via []*http.Request) error {
 		req.Header.Del(name)
 	}
 	req.Host = ""
-	if a.auth.header != "" {
-		req.Header.Del(a.auth.header)
-	}
 	return nil
 }
 

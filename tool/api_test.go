@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/tool"
 )
@@ -254,9 +255,9 @@ func TestSlowAndCancelled(t *testing.T) {
 	if _, err := s.declare(t, func(*spec.APITool) {}).Call(ctx, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	s.Close()
-	_, err = s.declare(t, func(*spec.APITool) {}).Call(t.Context(), nil)
-	if want := "tool find: GET " + s.URL + "/orders: connection refused"; err == nil || err.Error() != want {
+	nobody := "http://" + servertest.Refused(t) + "/orders"
+	_, err = s.declare(t, func(d *spec.APITool) { d.Endpoint = nobody }).Call(t.Context(), nil)
+	if want := "tool find: GET " + nobody + ": connection refused"; err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }

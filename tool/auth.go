@@ -1,23 +1,20 @@
 package tool
 
 import (
+	"cmp"
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// KeyHeader is the header that carries the key of an api_key auth.
-const KeyHeader = "X-API-Key"
+// keyHeader is the header that carries the key of an api_key auth that names no other.
+const keyHeader = "X-API-Key"
 
-// credential is a header that proves who calls.
-type credential struct {
-	name   string // the auth's id
-	header string // the header's name; empty for no credential
-	value  string // the header's value
-	secret string // the secret part of the value
-}
+const authorization = "Authorization"
 
 // Service is a server that a tool calls.
 type Service struct {
@@ -27,27 +24,53 @@ type Service struct {
 	AllowPrivate bool                // it may have a loopback, private or link-local address
 }
 
-// readAuth makes the credential of a tool. A bearer_token goes into
-// Authorization, an api_key into X-API-Key.
-func readAuth(s Service, opts Options) (credential, error) {
+// readAuth makes the credential of a tool (reference steps.md 4.1): a
+// bearer_token and the token of an oauth2 go into Authorization, as do the user
+// and password of a basic; an api_key goes where it says, else into X-API-Key.
+func readAuth(s Service, opts Options) (*credential, error) {
 	switch auth := s.Auth.To.(type) {
 	case nil:
 		if !s.Auth.IsZero() {
-			return credential{}, fmt.Errorf("auth names %s, which is no auth", s.Auth.ID)
+			return nil, fmt.Errorf("auth names %s, which is no auth", s.Auth.ID)
 		}
-		return credential{}, nil
+		return &credential{}, nil
 	case *spec.BearerTokenAuth:
 		token, err := reveal(auth.ID, auth.Token, opts)
-		return credential{auth.ID, "Authorization", "Bearer " + token, token}, err
+		return &credential{name: auth.ID, header: authorization, value: "Bearer " + token, secrets: []string{token}}, err
+	case *spec.BasicAuth:
+		password, err := reveal(auth.ID, auth.Password, opts)
+		pair := base64.StdEncoding.EncodeToString([]byte(auth.Username + ":" + password))
+		return &credential{name: auth.ID, header: authorization, value: "Basic " + pair, secrets: []string{pair, password}}, err
 	case *spec.APIKeyAuth:
-		if err := sameHost(auth, s.URL); err != nil {
-			return credential{}, err
-		}
-		key, err := reveal(auth.ID, auth.APIKey, opts)
-		return credential{auth.ID, KeyHeader, key, key}, err
+		return keyCredential(auth, s, opts)
+	case *spec.OAuth2Auth:
+		g, err := newGrant(auth, s, opts)
+		return &credential{name: auth.ID, header: authorization, grant: g}, err
 	default:
-		return credential{}, &NotAvailableError{Tool: s.Tool, What: fmt.Sprintf("auth type %s (%s)", spec.TypeName(auth), auth.EntityID())}
+		return nil, &NotAvailableError{Tool: s.Tool, What: fmt.Sprintf("auth type %s (%s)", spec.TypeName(auth), auth.EntityID())}
 	}
+}
+
+func keyCredential(auth *spec.APIKeyAuth, s Service, opts Options) (*credential, error) {
+	if err := sameHost(auth, s.URL); err != nil {
+		return nil, err
+	}
+	key, err := reveal(auth.ID, auth.APIKey, opts)
+	c := &credential{name: auth.ID, value: key, secrets: []string{key, url.QueryEscape(key)}}
+	switch {
+	case err != nil:
+		return nil, err
+	case auth.Header != "" && auth.Query != "":
+		return nil, fmt.Errorf("auth %s has a header and a query; a key is sent in one of them", auth.ID)
+	case auth.Query != "":
+		c.query = auth.Query
+	default:
+		c.header = http.CanonicalHeaderKey(cmp.Or(auth.Header, keyHeader))
+		if !sendable(c.header, "") {
+			return nil, fmt.Errorf("auth %s: header %q cannot be sent", auth.ID, auth.Header)
+		}
+	}
+	return c, nil
 }
 
 // sameHost holds a key back from a server that it does not belong to.

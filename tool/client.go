@@ -9,9 +9,12 @@ import (
 // Client is an HTTP client for one server: it sends the credentials there and
 // nowhere else, and keeps away from private addresses unless they are allowed.
 func Client(s Service, opts Options) (*http.Client, error) {
-	u, err := url.Parse(s.URL)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+	if !isWebAddress(s.URL) {
 		return nil, errors.New("the url is none of a web server's")
+	}
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		return nil, err
 	}
 	auth, err := readAuth(s, opts)
 	if err != nil {
@@ -23,18 +26,8 @@ func Client(s Service, opts Options) (*http.Client, error) {
 	return c, nil
 }
 
-// signed adds a credential to the requests to one server.
-type signed struct {
-	below        http.RoundTripper
-	scheme, host string
-	auth         credential
-}
-
-// RoundTrip sends a request.
-func (s *signed) RoundTrip(req *http.Request) (*http.Response, error) {
-	if s.auth.header != "" && req.URL.Host == s.host && req.URL.Scheme == s.scheme {
-		req = req.Clone(req.Context())
-		req.Header.Set(s.auth.header, s.auth.value)
-	}
-	return s.below.RoundTrip(req)
+// isWebAddress tells whether a text is the URL of a web server.
+func isWebAddress(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/qtype-dev/qtype/diag"
 	"github.com/qtype-dev/qtype/loader"
@@ -132,7 +131,6 @@ func FuzzExpression(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, until string) {
-		began := time.Now()
 		loaded, _ := loader.LoadBytes(context.Background(), "app.qtype.yaml", []byte(looping("true")), alone())
 		loop := loaded.Document.Application.Flows[1].Steps[0].Step.(*spec.Loop)
 		loop.Until.Text = until
@@ -140,9 +138,6 @@ func FuzzExpression(f *testing.F) {
 			if d.Message == "" || strings.ContainsAny(d.Message, "\n") || d.Severity == diag.Error && d.Code < "QT3" {
 				t.Errorf("%q gives %#v", until, d)
 			}
-		}
-		if took := time.Since(began); took > 5*time.Second {
-			t.Errorf("%q took %v", until, took)
 		}
 	})
 }

@@ -58,7 +58,7 @@ func (r rule) severity() diag.Severity {
 // table is every rule, ordered by code.
 func table() []rule {
 	all := slices.Concat(linkRules(), typeRules(), applicationRules(), flowRules(), interfaceRules(),
-		signatureRules(), shapingRules(), invocationRules(), memoryRules(), policyRules(), contextRules(), encryptionRules(), modelRules(), toolRules(),
+		signatureRules(), shapingRules(), invocationRules(), memoryRules(), policyRules(), contextRules(), encryptionRules(), modelRules(), toolRules(), authRules(),
 		formulaRules(), controlRules(), sharingRules(), outsideRules(), secretRules(), queryRules(), effectRules(),
 		flowLint(), stepLint(), documentLint())
 	slices.SortFunc(all, func(a, b rule) int { return strings.Compare(a.code, b.code) })

@@ -50,6 +50,8 @@ func secretsOf(n spec.Node) []clearSecret {
 		add("api_key", n.APIKey)
 	case *spec.BearerTokenAuth:
 		add("token", n.Token)
+	case *spec.BasicAuth:
+		add("password", n.Password)
 	case *spec.OAuth2Auth:
 		add("client_secret", n.ClientSecret)
 	case *spec.AWSAuth: // an access_key_id is a name, not a secret

@@ -1,14 +1,13 @@
 package validate
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/diag"
 	"github.com/qtype-dev/qtype/spec"
 )
 
-func toolRules() []rule { return []rule{toolsCalledAlike(), unknownURLPart(), unfitAuth()} }
+func toolRules() []rule { return []rule{toolsCalledAlike(), unknownURLPart()} }
 
 func toolsCalledAlike() rule {
 	return rule{code: "QT407", title: "two tools of an agent are called alike",
@@ -99,64 +98,4 @@ func (p *pass) reportURLPart(t *spec.APITool, name string, e excerpt) {
 		}
 	}
 	p.list.Add(finding)
-}
-
-// credentials are the kinds of auth that somebody can use; none means that auth has no effect.
-type credentials []string
-
-// credentialsFor is what a model's provider can use (semantics.md 6, QT914).
-func credentialsFor(provider string) credentials {
-	switch provider {
-	case "openai", "anthropic":
-		return credentials{"api_key", "bearer_token"}
-	case "aws-bedrock":
-		return credentials{"aws"}
-	case "gcp-vertex":
-		return credentials{"vertex"}
-	case mock:
-		return nil
-	}
-	return credentials{"api_key", "bearer_token"}
-}
-
-func unfitAuth() rule {
-	return rule{code: "QT914", warning: true, title: "credentials that cannot be used here",
-		doc: "Each kind of model, tool and store takes certain kinds of credentials: openai an API key, Bedrock an AWS identity, an APITool a token or a key.",
-		sample: sample{text: `
-id: example
-auths:
-  - ⟦{type: aws, id: account, region: eu-west-1}│{type: api_key, id: account, api_key: "${OPENAI_API_KEY:-}"}⟧
-models:
-  - {type: Model, id: writer, provider: openai, auth: account}
-`},
-		check: on(func(p *pass, e spec.Entity) {
-			switch e := e.(type) {
-			case spec.ModelEntity:
-				p.suits(e.Base().Auth, "provider "+e.Base().Provider, credentialsFor(e.Base().Provider))
-			case *spec.APITool:
-				p.suits(e.Auth, "an APITool", credentials{"api_key", "bearer_token"})
-			case *spec.MCPTool:
-				p.suits(e.Auth, "an MCPTool", credentials{"api_key", "bearer_token", "oauth2"})
-			case *spec.DocumentIndex:
-				p.suits(e.Auth, "a DocumentIndex", credentials{"api_key", "aws"})
-			case *spec.SQLSource:
-				p.suits(e.Auth, "an SQLSource", credentials{"aws"})
-			case *spec.VectorIndex:
-				p.suits(e.Auth, "a VectorIndex", nil)
-			case *spec.DocumentSource:
-				p.suits(e.Auth, "a DocumentSource", nil)
-			}
-		})}
-}
-
-// suits reports an auth that its user cannot use.
-func (p *pass) suits(auth spec.Ref[spec.Auth], user string, takes credentials) {
-	if auth.To == nil || slices.Contains(takes, spec.TypeName(auth.To)) {
-		return
-	}
-	if len(takes) == 0 {
-		p.report(auth.Span, "%s takes no auth; %q has no effect", user, auth.ID)
-		return
-	}
-	p.report(auth.Span, "%s takes an auth of type %s; %q is of type %s", user, strings.Join(takes, " or "), auth.ID, spec.TypeName(auth.To))
 }

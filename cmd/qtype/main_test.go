@@ -18,6 +18,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.uber.org/goleak"
+
+	"github.com/qtype-dev/qtype/internal/servertest"
 )
 
 func TestMain(m *testing.M) {
@@ -45,13 +47,12 @@ func (l leakless) Run() int {
 func TestScripts(t *testing.T) {
 	server := httptest.NewServer(modelServer())
 	t.Cleanup(server.Close)
-	closed := httptest.NewServer(nil)
-	closed.Close()
+	closed := "http://" + servertest.Refused(t)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("MODEL", server.URL)
-			env.Setenv("CLOSED", closed.URL)
+			env.Setenv("CLOSED", closed)
 			site := httptest.NewServer(http.FileServer(http.Dir(env.WorkDir)))
 			env.Defer(site.Close)
 			env.Setenv("SITE", site.URL)

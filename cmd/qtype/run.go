@@ -199,9 +199,10 @@ func (r *running) run(ctx context.Context, path string) (err error) {
 		return errors.Join(err, j.log.end(false))
 	}
 	if j.failed != nil {
-		j.failed.gathers = app.Resumable(flow) != nil
+		gather, err := app.Gathers(flow)
+		j.failed.gathers = len(gather) > 0 || err != nil
 	}
-	if j.log != nil {
+	if j.log != nil && !j.log.gathers {
 		in.done = j.log.seen
 	}
 	j.header(models)
@@ -365,9 +366,10 @@ func (j *job) each(ctx context.Context, progress *runtime.Progress, sum *summary
 		opts = append(opts, runtime.WithTimes())
 	}
 	if j.log != nil {
-		opts = append(opts, runtime.WithFinished(j.log.finished), runtime.WithName(j.log.name(j.retryFailed)))
+		opts = append(opts, j.log.told(), runtime.WithName(j.log.name(j.retryFailed)))
 	}
 	bears := &patience{most: j.maxFailures}
+	opts = append(opts, runtime.WithHold(bears.mayHold))
 	before := func(number int64, res journal.Result) error {
 		sum.addBefore(res)
 		if err := j.failed.add(number, res.Failure); err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/blob"
@@ -30,6 +31,9 @@ type progressLog struct {
 	before  int64           // how many rows were
 	format  records.Format
 	shape   shape
+	gathers bool // rows are kept by the legs of their way, for what comes out belongs to no single row
+	mu      sync.Mutex
+	legs    map[int]*journal.Replay // what was finished before on each leg, where rows are kept so
 }
 
 // openJournal begins the journal of a run, or goes on with that of one that was
@@ -45,16 +49,19 @@ func (r *running) openJournal(app *runtime.App, flow *spec.Flow, in *input) (l *
 		return nil, why, nil
 	}
 	format, _ := records.FormatOf(r.output) // was checked
-	l = &progressLog{format: format, shape: r.shape(flow, in)}
+	l = &progressLog{format: format, shape: r.shape(flow, in), legs: map[int]*journal.Replay{}}
 	now, err := r.describe(flow, resultColumns(format, l.shape))
 	if err != nil {
 		return nil, "", err
+	}
+	if gather, _ := app.Gathers(flow); len(gather) > 0 { // its error was told of
+		l.gathers, now.Form = true, formLegs
 	}
 	if err := l.open(r, now); err != nil {
 		return nil, "", err
 	}
 	l.next, l.last = now.Offset+1, l.journal.Last()
-	if l.before, _ = l.journal.Rows(); l.before > 0 {
+	if l.before, _ = l.journal.Rows(); l.before > 0 && !l.gathers {
 		l.replay, err = l.journal.Replay()
 	}
 	return l, "", err
@@ -72,10 +79,10 @@ func (l *progressLog) name(retryFailed bool) string {
 
 // unresumable is why a run has no journal; empty where it has one.
 func (r *running) unresumable(app *runtime.App, flow *spec.Flow) string {
-	var groups *runtime.NotResumableError
-	switch err := app.Resumable(flow); {
-	case errors.As(err, &groups):
-		return groups.Error() + ", and a run of it cannot be resumed"
+	var counts *runtime.NotResumableError
+	switch _, err := app.Gathers(flow); {
+	case errors.As(err, &counts):
+		return counts.Error() + ", and a run of it cannot be resumed"
 	case err != nil:
 		return "" // the run says so itself
 	}
@@ -132,9 +139,9 @@ func (l *progressLog) open(r *running, now journal.Header) (err error) {
 	}
 	rows, failed := l.journal.Rows()
 	if !r.resume {
-		if rows > 0 {
+		if groups := l.journal.Groups(); rows+groups > 0 {
 			_ = l.journal.Close() // nothing was added
-			return fmt.Errorf("%s holds %s of a run that was interrupted: --resume goes on with it, --restart begins again", path, count(rows, "finished row"))
+			return fmt.Errorf("%s holds %s of a run that was interrupted: --resume goes on with it, --restart begins again", path, count(max(rows, groups), "finished row"))
 		}
 		_ = l.journal.Close() // nothing was added
 		l.journal, err = journal.Create(path, now)
@@ -144,7 +151,7 @@ func (l *progressLog) open(r *running, now journal.Header) (err error) {
 		_ = l.journal.Close() // nothing was added
 		return fmt.Errorf("--resume: this is not the run that was interrupted: %s; --restart begins again", strings.Join(changes, "; "))
 	}
-	if r.retryFailed && failed > 0 {
+	if r.retryFailed && (failed > 0 || l.gathers) {
 		l.journal.ForgetFailed()
 	}
 	return nil
@@ -153,7 +160,7 @@ func (l *progressLog) open(r *running, now journal.Header) (err error) {
 // finished keeps what became of a row. Rows that failed because the model
 // refuses the credentials are not finished: with the right ones they can be.
 func (l *progressLog) finished(number int64, results []*runtime.Result, last bool) error {
-	if slices.ContainsFunc(results, func(res *runtime.Result) bool { return refused(res) != nil }) {
+	if slices.ContainsFunc(results, func(res *runtime.Result) bool { return refused(res.Err) != nil }) {
 		return nil
 	}
 	all := make([]journal.Result, len(results))
@@ -198,6 +205,9 @@ func (l *progressLog) end(done bool) error {
 	}
 	if l.replay != nil {
 		_ = l.replay.Close() // it was only read
+	}
+	for _, leg := range l.legs {
+		_ = leg.Close() // it was only read
 	}
 	if done {
 		return l.journal.Remove()

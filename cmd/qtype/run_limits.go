@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/steps"
 )
 
 // refusedRows is how many rows in a row a model must refuse the credentials of
@@ -15,9 +17,14 @@ const refusedRows = 3
 
 // patience is how much a run bears.
 type patience struct {
-	most    int64 // failed rows that end the run; 0 for any number
-	failed  int64 // so far
-	refused int   // rows in a row that failed because credentials were refused
+	most int64 // failed rows that end the run; 0 for any number
+
+	mu      sync.Mutex            // rows may fail on another goroutine than they come out on
+	failed  int64                 // so far
+	refused int                   // rows in a row that failed because credentials were refused
+	held    map[*steps.Error]bool // the failed rows that were counted and have not come out yet
+	end     error                 // why the run ends; nil while it goes on
+	with    *steps.Error          // the row that it ends with
 }
 
 // tooManyError ends a run that has had enough failed rows.
@@ -49,32 +56,64 @@ func (e *credentialsError) Error() string {
 func (e *credentialsError) Unwrap() error { return e.cause }
 
 // refused is what a model answered that refuses the credentials; nil for a row
-// that did not fail for that.
-func refused(res *runtime.Result) *model.Error {
+// that did not fail, or for something else.
+func refused(err *steps.Error) *model.Error {
 	var failure *model.Error
-	if res.Err != nil && errors.As(res.Err, &failure) && (failure.Status == http.StatusUnauthorized || failure.Status == http.StatusForbidden) {
+	if err != nil && errors.As(err, &failure) && (failure.Status == http.StatusUnauthorized || failure.Status == http.StatusForbidden) {
 		return failure
 	}
 	return nil
 }
 
+// mayHold tells whether the run goes on with a row that has failed and waits for
+// its place in the output; where it does not, the row is to come out now.
+func (p *patience) mayHold(res *runtime.Result) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if res.Before || p.held[res.Err] {
+		return true
+	}
+	if p.held == nil {
+		p.held = map[*steps.Error]bool{}
+	}
+	p.held[res.Err] = true
+	p.count(res.Err)
+	return p.end == nil
+}
+
 // bear takes note of a result, and answers why the run ends with it.
 func (p *patience) bear(res *runtime.Result) error {
-	if res.Err == nil {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case res.Before: // the run before has borne it
+		return nil
+	case res.Err == nil:
 		p.refused = 0
 		return nil
+	case p.held[res.Err]:
+		delete(p.held, res.Err)
+	default:
+		p.count(res.Err)
 	}
-	p.failed++
-	if p.most > 0 && p.failed >= p.most {
-		return &tooManyError{failed: p.failed, last: res.Err.Error()}
-	}
-	cause := refused(res)
-	if cause == nil {
-		p.refused = 0
-		return nil
-	}
-	if p.refused++; p.refused >= refusedRows {
-		return &credentialsError{rows: p.refused, cause: cause}
+	if p.with == res.Err {
+		return p.end
 	}
 	return nil
+}
+
+// count takes note of a failed row.
+func (p *patience) count(err *steps.Error) {
+	p.failed++
+	cause := refused(err)
+	if p.refused++; cause == nil {
+		p.refused = 0
+	}
+	switch {
+	case p.end != nil:
+	case p.most > 0 && p.failed >= p.most:
+		p.end, p.with = &tooManyError{failed: p.failed, last: err.Error()}, err
+	case p.refused >= refusedRows:
+		p.end, p.with = &credentialsError{rows: p.refused, cause: cause}, err
+	}
 }

@@ -67,6 +67,9 @@ func (s *summary) add(res *runtime.Result) {
 	if s.remembers {
 		s.sessions[res.Session] = true
 	}
+	if res.Before {
+		s.before++
+	}
 	if res.Err == nil {
 		s.done++
 		return

@@ -22,16 +22,16 @@ import (
 // marker starts a comment of ours.
 const marker = "# want "
 
-// Want is one demanded diagnostic.
-type Want struct {
-	Line    int            // counted from 1
-	Code    string         // the code
-	Message *regexp.Regexp // matches the message or the hint
+// demand is one demanded diagnostic.
+type demand struct {
+	line    int            // counted from 1
+	code    string         // the code
+	message *regexp.Regexp // matches the message or the hint
 }
 
-// Wants reads the comments of a text.
-func Wants(text string) ([]Want, error) {
-	var wants []Want
+// parseWants reads the comments of a text.
+func parseWants(text string) ([]demand, error) {
+	var wants []demand
 	for i, line := range strings.Split(text, "\n") {
 		_, rest, found := strings.Cut(line, marker)
 		if !found {
@@ -48,7 +48,7 @@ func Wants(text string) ([]Want, error) {
 			if err != nil {
 				return nil, fmt.Errorf("line %d: %w", i+1, err)
 			}
-			wants = append(wants, Want{Line: i + 1, Code: code, Message: message})
+			wants = append(wants, demand{line: i + 1, code: code, message: message})
 			rest = strings.TrimPrefix(strings.TrimSpace(after), quoted)
 		}
 	}
@@ -66,13 +66,13 @@ func Check(t testing.TB, files []*source.File, got diag.List) {
 			continue
 		}
 		checked[file.Path] = true
-		wants, err := Wants(string(file.Text))
+		wants, err := parseWants(string(file.Text))
 		if err != nil {
 			t.Errorf("%s: %v", file.Path, err)
 		}
 		for _, want := range wants {
 			if !take(want, file.Path, got, found) {
-				t.Errorf("%s:%d: no %s that matches %q was found", file.Path, want.Line, want.Code, want.Message)
+				t.Errorf("%s:%d: no %s that matches %q was found", file.Path, want.line, want.code, want.message)
 			}
 		}
 	}
@@ -85,11 +85,11 @@ func Check(t testing.TB, files []*source.File, got diag.List) {
 
 // take marks a diagnostic that fulfils the want; all equal ones, for a file that
 // is included twice is read twice.
-func take(want Want, path string, got diag.List, found []bool) bool {
+func take(want demand, path string, got diag.List, found []bool) bool {
 	taken := false
 	for i, d := range got {
-		fits := !found[i] && d.Code == want.Code && d.Span.File != nil && d.Span.File.Path == path && d.Span.Start.Line == want.Line
-		if fits && want.Message.MatchString(d.Message+"; "+d.Hint) && (!taken || len(d.Span.Includes()) > 0) {
+		fits := !found[i] && d.Code == want.code && d.Span.File != nil && d.Span.File.Path == path && d.Span.Start.Line == want.line
+		if fits && want.message.MatchString(d.Message+"; "+d.Hint) && (!taken || len(d.Span.Includes()) > 0) {
 			found[i], taken = true, true
 		}
 	}

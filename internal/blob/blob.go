@@ -94,7 +94,10 @@ func (c *Client) Open(ctx context.Context, address string) (io.ReadCloser, error
 	case "", "file", "local":
 		return openLocal(address, rest)
 	case "http", "https":
-		return c.watch(ctx, address, func(ctx context.Context) (io.ReadCloser, error) { return c.get(ctx, address) })
+		return c.watch(ctx, address, func(ctx context.Context) (io.ReadCloser, error) {
+			in, _, err := c.get(ctx, address, Version{})
+			return in, err
+		})
 	}
 	store, key, err := c.store(ctx, address)
 	if err != nil {

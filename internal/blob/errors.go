@@ -3,7 +3,6 @@ package blob
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/http"
 	"strings"
@@ -70,17 +69,6 @@ func (e *SchemeError) Reason() string {
 	return e.Scheme + ":// is not supported; these are: " + strings.Join(e.Supported, ", ")
 }
 
-// TooLargeError says that a reader of Limit had more to give.
-type TooLargeError struct {
-	Limit int64 // in bytes
-}
-
-// Error names the limit.
-func (e *TooLargeError) Error() string { return e.Reason() }
-
-// Reason is the same as Error.
-func (e *TooLargeError) Reason() string { return fmt.Sprintf("is larger than %d bytes", e.Limit) }
-
 // AccessError says why something cannot be read or written for another reason.
 type AccessError struct {
 	Address string // as Shown answers it
@@ -110,29 +98,4 @@ func told(address string, err error) error {
 		return known
 	}
 	return &AccessError{Address: Shown(address), Why: outbound.Reason(err), Err: err}
-}
-
-// Limit answers a reader that fails with a *TooLargeError once more than bytes were read.
-func Limit(in io.ReadCloser, bytes int64) io.ReadCloser {
-	return &limited{ReadCloser: in, left: bytes, limit: bytes}
-}
-
-type limited struct {
-	io.ReadCloser
-	left, limit int64
-}
-
-func (l *limited) Read(p []byte) (int, error) {
-	if l.left < 0 {
-		return 0, &TooLargeError{Limit: l.limit}
-	}
-	if int64(len(p)) > l.left+1 {
-		p = p[:l.left+1] // one more, to tell an end from too much
-	}
-	n, err := l.ReadCloser.Read(p)
-	l.left -= int64(n)
-	if l.left < 0 {
-		return n - 1, &TooLargeError{Limit: l.limit}
-	}
-	return n, err
 }

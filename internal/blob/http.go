@@ -47,30 +47,34 @@ func (c *Client) redirect(to *http.Request, before []*http.Request) error {
 	return nil
 }
 
-// get asks a server for a document.
-func (c *Client) get(ctx context.Context, address string) (io.ReadCloser, error) {
+// get asks a server for a document, unless it is still of the version that the caller has.
+func (c *Client) get(ctx context.Context, address string, have Version) (io.ReadCloser, Version, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil || req.URL.Host == "" {
-		return nil, &AccessError{Address: Shown(address), Why: "is no address that can be called", Err: err}
+		return nil, have, &AccessError{Address: Shown(address), Why: "is no address that can be called", Err: err}
 	}
 	req.Header.Set("User-Agent", "qtype")
+	have.demand(req.Header)
 	c.mu.Lock()
 	client := c.http()
 	c.mu.Unlock()
 	resp, err := client.Do(req)
 	if err != nil {
-		return nil, err
+		return nil, have, err
 	}
 	switch resp.StatusCode {
 	case http.StatusOK:
-		return resp.Body, nil
+		return resp.Body, versionOf(resp.Header), nil
 	case http.StatusNotFound, http.StatusGone:
 		err = &NotFoundError{Address: Shown(address)}
 	default:
 		err = &StatusError{Address: Shown(address), Code: resp.StatusCode}
+		if resp.StatusCode == http.StatusNotModified && have != (Version{}) {
+			err = errUnchanged
+		}
 	}
 	_ = resp.Body.Close() // what it says of the fault is a page for browsers
-	return nil, err
+	return nil, have, err
 }
 
 // watch ends a call whose server falls silent, and puts its errors in plain words.

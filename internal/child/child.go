@@ -17,7 +17,7 @@ import (
 
 // Limits of what a program may say where its Program names none.
 const (
-	MaxOutput = 32 << 20 // bytes of standard output
+	maxOutput = 32 << 20 // bytes of standard output
 	tailSize  = 4 << 10  // bytes of standard error that are kept: the last ones
 )
 
@@ -30,7 +30,7 @@ type Program struct {
 	Path      string   // the program's file
 	Args      []string // its arguments
 	Env       []string // all that it sees of an environment, as NAME=value
-	MaxOutput int      // the most bytes of standard output; MaxOutput where it is 0
+	MaxOutput int      // the most bytes of standard output; 32 MiB where it is 0
 }
 
 // Run gives in to a fresh process on its standard input and is what it wrote to
@@ -43,7 +43,7 @@ func (p Program) Run(ctx context.Context, in []byte) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, p.Path, p.Args...) //nolint:gosec // the operator's document names the program
 	out := &bounded{limit: p.MaxOutput, full: cancel}
 	if out.limit == 0 {
-		out.limit = MaxOutput
+		out.limit = maxOutput
 	}
 	var tail Tail
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Env = bytes.NewReader(in), out, &tail, p.Env

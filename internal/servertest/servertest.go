@@ -5,7 +5,6 @@ package servertest
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -29,6 +28,7 @@ type Server struct {
 	start func(*Server) (*exec.Cmd, error) // how to start it
 	ready func(*Server) error              // whether it answers
 	keep  io.Closer                        // while this is open the server runs
+	claim io.Closer                        // while this is open the port is the server's
 	cmd   *exec.Cmd
 	pid   int
 }
@@ -110,22 +110,13 @@ func launch(s *Server) (*Server, error) {
 			return nil, err
 		}
 	}
-	if s.Port, err = freePort(); err != nil {
+	if s.Port, s.claim, err = claim(); err != nil {
 		return nil, err
 	}
 	if err := s.Restart(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
-}
-
-func freePort() (int, error) {
-	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	return port, l.Close()
 }
 
 // Address is host and port.
@@ -175,7 +166,7 @@ func (s *Server) Restart() error {
 // await tries until the server answers. There is nothing to wait for but time.
 func (s *Server) await() error {
 	var err error
-	for deadline := time.Now().Add(60 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if err = s.ready(s); err == nil {
 			return nil
 		}
@@ -199,7 +190,7 @@ func (s *Server) Kill() error {
 	}
 	err := s.keep.Close()
 	_ = s.cmd.Wait() // it was killed, so it did not end well
-	s.cmd = nil
+	s.cmd, s.pid = nil, 0
 	return err
 }
 
@@ -212,6 +203,9 @@ func (s *Server) Thaw() { s.signal(syscall.SIGCONT) }
 // signal reaches the server and its children, and tells who they are. Those
 // that ended meanwhile do not matter.
 func (s *Server) signal(sig syscall.Signal) []int {
+	if s.pid == 0 { // to the system that number means this process and its whole group
+		return nil
+	}
 	pids := []int{s.pid}
 	raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", s.pid, s.pid))
 	for _, child := range strings.Fields(string(raw)) {
@@ -236,4 +230,6 @@ func alive(pid int) bool {
 }
 
 // Close puts the server down and removes its data.
-func (s *Server) Close() error { return errors.Join(s.Kill(), os.RemoveAll(s.Folder)) }
+func (s *Server) Close() error {
+	return errors.Join(s.Kill(), s.claim.Close(), os.RemoveAll(s.Folder))
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"strings"
 	"sync"
@@ -85,9 +84,6 @@ func TestFaults(t *testing.T) {
 		return s
 	}
 	apply := func(s *postgres.Store) error { return s.Apply(t.Context(), key, change()) }
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	must(t, l.Close())
 	for name, test := range map[string]struct {
 		edit    func(*url.URL)
 		problem memory.Problem
@@ -95,7 +91,7 @@ func TestFaults(t *testing.T) {
 	}{
 		"password":    {func(u *url.URL) { u.User = url.UserPassword("postgres", "x"+servertest.Password) }, memory.Denied, "it refuses the user or the password"},
 		"database":    {func(u *url.URL) { u.Path = "/nowhere" }, memory.Unavailable, "there is no such database"},
-		"nobody":      {func(u *url.URL) { u.Host = l.Addr().String() }, memory.Unavailable, "it cannot be reached: connect: connection refused"},
+		"nobody":      {func(u *url.URL) { u.Host = servertest.Refused(t) }, memory.Unavailable, "it cannot be reached: connect: connection refused"},
 		"host":        {func(u *url.URL) { u.Host = "nowhere.invalid" }, memory.Unavailable, "there is no host"},
 		"search_path": {func(u *url.URL) { u.RawQuery += "&search_path=nowhere" }, memory.Unavailable, "there is no such schema"},
 	} {

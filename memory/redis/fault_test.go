@@ -101,9 +101,6 @@ func send(t *testing.T, s *servertest.Server, commands ...string) string {
 
 func TestFaults(t *testing.T) {
 	locked := own(t, "--requirepass", secret)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	must(t, l.Close())
 	for name, test := range map[string]struct {
 		address string
 		problem memory.Problem
@@ -111,7 +108,7 @@ func TestFaults(t *testing.T) {
 	}{
 		"no password": {"redis://" + locked.Address(), memory.Denied, "it wants a password"},
 		"password":    {"redis://:x" + secret + "@" + locked.Address(), memory.Denied, "it refuses the user or the password"},
-		"nobody":      {"redis://:" + secret + "@" + l.Addr().String(), memory.Unavailable, "it cannot be reached: connect: connection refused"},
+		"nobody":      {"redis://:" + secret + "@" + servertest.Refused(t), memory.Unavailable, "it cannot be reached: connect: connection refused"},
 		"host":        {"redis://:" + secret + "@nowhere.invalid", memory.Unavailable, "there is no host nowhere.invalid"},
 		"database":    {"redis://:" + secret + "@" + locked.Address() + "/99", memory.Unavailable, "DB index is out of range"},
 	} {

@@ -66,10 +66,21 @@ func (k Key) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(k.String())) }
 
 // A sealed record is the mark, the id of the key, a nonce, and what AES-256-GCM
 // makes of the text under a key derived for the session. The mark begins with
-// zero, as no text and no JSON does.
-var mark = [4]byte{0, 'q', 's', 1}
+// zero, as no text and no JSON does, and ends with the format: what the text
+// belongs to is bound alone in the first one, together with the mark since then,
+// so that a record cannot pass for an older one.
+var mark = [3]byte{0, 'q', 's'}
 
-const headerSize = len(mark) + idSize + nonceSize
+// The formats of records.
+const (
+	formatAlone   = 1 // of sessions whose head is not sealed
+	formatCounted = 2 // of sessions whose head has a seal, which counts them
+)
+
+const (
+	markSize   = len(mark) + 1 // the format included
+	headerSize = markSize + idSize + nonceSize
+)
 
 // box seals and opens the records of one session.
 type box struct {
@@ -119,24 +130,40 @@ func (b *box) seal(plain, about []byte) ([]byte, error) {
 	}
 	out := make([]byte, headerSize, headerSize+len(plain)+aead.Overhead())
 	copy(out, mark[:])
-	copy(out[len(mark):], b.store.keys[0].id[:])
+	out[len(mark)] = formatCounted
+	copy(out[markSize:], b.store.keys[0].id[:])
 	nonce := out[headerSize-nonceSize : headerSize]
 	if _, err := rand.Read(nonce); err != nil {
 		return nil, err
 	}
-	return aead.Seal(out, nonce, plain, about), nil
+	return aead.Seal(out, nonce, plain, bound(out, about)), nil
 }
 
-func isSealed(record []byte) bool {
-	return len(record) >= headerSize && [len(mark)]byte(record) == mark
+// bound is what a record is bound to: about, and since formatCounted its mark.
+func bound(record, about []byte) []byte {
+	if format(record) == formatAlone {
+		return about
+	}
+	return append(record[:markSize:markSize], about...)
+}
+
+// format is that of a sealed record, 0 for anything else.
+func format(record []byte) byte {
+	if len(record) < headerSize || [len(mark)]byte(record) != mark {
+		return 0
+	}
+	return record[len(mark)]
 }
 
 // open is what seal was given. What names the record in an error.
 func (b *box) open(record, about []byte, what string) ([]byte, error) {
-	if !isSealed(record) {
+	switch f := format(record); {
+	case f == 0:
 		return nil, b.wrong(memory.Corrupt, what, "it is not encrypted, or was changed; allow_plain lets what was stored before the encryption be read")
+	case f > formatCounted:
+		return nil, b.wrong(memory.TooNew, what, fmt.Sprintf("a newer version of qtype encrypted it (format %d, this one knows %d)", f, formatCounted))
 	}
-	id := [idSize]byte(record[len(mark):])
+	id := [idSize]byte(record[markSize:])
 	for i, k := range b.store.keys {
 		if k.id != id {
 			continue
@@ -145,7 +172,7 @@ func (b *box) open(record, about []byte, what string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		plain, err := aead.Open([]byte{}, record[headerSize-nonceSize:headerSize], record[headerSize:], about)
+		plain, err := aead.Open([]byte{}, record[headerSize-nonceSize:headerSize], record[headerSize:], bound(record, about))
 		if err != nil {
 			return nil, b.wrong(memory.Corrupt, what, "it was changed after it was encrypted, or moved here from elsewhere")
 		}

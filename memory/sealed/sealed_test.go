@@ -42,9 +42,13 @@ func key(t testing.TB, letter string) sealed.Key {
 
 func open(t testing.TB, place string, keys sealed.Keys) *sealed.Store {
 	t.Helper()
-	inner, err := sqlite.Open(filepath.Join(place, "memory.db"))
+	inner, err := openInner(place)
 	must(t, err)
 	return sealed.New(inner, place, keys)
+}
+
+func openInner(place string) (*sqlite.Store, error) {
+	return sqlite.Open(filepath.Join(place, "memory.db"))
 }
 
 // TestContract: a sealed store keeps the contract of the store below it.

@@ -55,6 +55,8 @@ func diagnoseSQLite(fault *driver.Error) (memory.Problem, string) {
 		return memory.Corrupt, "it is no SQLite database, or it is damaged"
 	case lib.SQLITE_CORRUPT:
 		return memory.Corrupt, "the database is damaged"
+	case lib.SQLITE_CONSTRAINT:
+		return memory.Corrupt, "what it holds contradicts what is to be added (" + oneLine(fault) + ")"
 	case lib.SQLITE_READONLY, lib.SQLITE_PERM, lib.SQLITE_AUTH:
 		return memory.Denied, "no permission to write it"
 	case lib.SQLITE_CANTOPEN:

@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
 )
@@ -65,16 +63,16 @@ type call struct {
 
 // assembler puts an answer together.
 type assembler struct {
-	text   strings.Builder
-	calls  []*call
+	draft  wire.Draft
+	calls  []*call       // what came of them so far
 	blocks map[int]*call // of a stream, by their index
 	stop   string
 	usage  usage
 	done   bool
 }
 
-// whole takes an answer that came in one piece.
-func (a *assembler) whole(raw []byte) error {
+// Whole takes an answer that came in one piece.
+func (a *assembler) Whole(raw []byte) error {
 	var m message
 	if err := json.Unmarshal(raw, &m); err != nil {
 		return wire.Shape(err)
@@ -87,7 +85,9 @@ func (a *assembler) whole(raw []byte) error {
 	}
 	for _, b := range m.Content {
 		a.begin(b)
-		a.text.WriteString(b.Text)
+		if _, err := a.draft.Say(b.Text, ""); err != nil {
+			return err
+		}
 	}
 	a.stop, a.usage = m.StopReason, m.Usage
 	return nil
@@ -116,7 +116,7 @@ func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 				a.blocks = map[int]*call{}
 			}
 			a.blocks[ev.Index] = a.begin(*ev.Block)
-			return a.say(ev.Block.Text, ev.Block.Thinking)
+			return a.draft.Say(ev.Block.Text, ev.Block.Thinking)
 		}
 	case "content_block_delta":
 		if c := a.blocks[ev.Index]; c != nil && ev.Delta.Arguments != "" {
@@ -125,7 +125,7 @@ func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 			}
 			c.arguments.WriteString(ev.Delta.Arguments)
 		}
-		return a.say(ev.Delta.Text, ev.Delta.Thinking)
+		return a.draft.Say(ev.Delta.Text, ev.Delta.Thinking)
 	case "message_delta":
 		a.stop = cmp.Or(ev.Delta.StopReason, a.stop)
 		a.sum(ev.Usage)
@@ -154,37 +154,13 @@ func (a *assembler) begin(b block) *call {
 	return c
 }
 
-// say adds to the text and tells the reader.
-func (a *assembler) say(text, thoughts string) ([]model.Event, error) {
-	if a.text.Len()+len(text) > wire.MaxAnswer {
-		return nil, wire.ErrTooLong
-	}
-	a.text.WriteString(text)
-	var events []model.Event
-	if thoughts != "" {
-		events = append(events, model.Event{Reasoning: thoughts})
-	}
-	if text != "" {
-		events = append(events, model.Event{Text: text})
-	}
-	return events, nil
-}
-
-// response is the answer, complete.
-func (a *assembler) response() *model.Response {
-	m := chat.Message{ID: chat.NewID(), Role: chat.Assistant}
-	if a.text.Len() > 0 || len(a.calls) == 0 {
-		m.Blocks = []chat.Block{{Type: "text", Text: a.text.String()}}
-	}
-	for i, c := range a.calls {
-		arguments := c.arguments.String()
-		if arguments == "" && len(c.whole) > 0 && string(c.whole) != "null" {
-			arguments = string(c.whole)
-		}
-		m.ToolCalls = append(m.ToolCalls, chat.ToolCall{ID: cmp.Or(c.id, fmt.Sprintf("call_%s%d", m.ID[:16], i)), Name: c.name, Arguments: cmp.Or(arguments, "{}")})
+// Response is the answer, complete.
+func (a *assembler) Response() (*model.Response, error) {
+	for _, c := range a.calls {
+		a.draft.Call(c.id, c.name, cmp.Or(c.arguments.String(), string(c.whole)))
 	}
 	u := model.Usage{Input: a.usage.Input + a.usage.Cached + a.usage.Created, Output: a.usage.Output, Cached: a.usage.Cached}
-	return &model.Response{Message: m, Finish: a.reason(), Usage: u}
+	return &model.Response{Message: a.draft.Message(), Finish: a.reason(), Usage: u}, nil
 }
 
 // reason is why the answer ended, in OpenAI's words.

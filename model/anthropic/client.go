@@ -2,8 +2,6 @@
 package anthropic
 
 import (
-	"context"
-	"iter"
 	"net/http"
 	"path"
 
@@ -29,11 +27,7 @@ type Config struct {
 }
 
 // Client is one model behind one server. It is safe for concurrent use.
-type Client struct {
-	*wire.Server
-	endpoint string
-	header   http.Header
-}
+type Client struct{ wire.Chat }
 
 // New makes a Client. Nothing is called yet.
 func New(c Config) (*Client, error) {
@@ -49,41 +43,29 @@ func New(c Config) (*Client, error) {
 	if path.Base(at.Path) != "v1" {
 		at = at.JoinPath("v1")
 	}
-	made := &Client{Server: s, endpoint: at.JoinPath("messages").String(), header: http.Header{"Anthropic-Version": {apiVersion}}}
+	p := &protocol{Server: s, endpoint: at.JoinPath("messages").String(), header: http.Header{"Anthropic-Version": {apiVersion}}}
 	switch {
 	case c.Key == "":
 	case c.Bearer:
-		made.header.Set("Authorization", "Bearer "+c.Key)
+		p.header.Set("Authorization", "Bearer "+c.Key)
 	default:
-		made.header.Set("X-Api-Key", c.Key)
+		p.header.Set("X-Api-Key", c.Key)
 	}
-	return made, nil
+	return &Client{wire.NewChat(s, p)}, nil
 }
 
-// Info tells what the model is.
-func (c *Client) Info() model.Info { return c.Config.Info }
-
-// Generate sends one request, once; model.WithPatience repeats.
-func (c *Client) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Event, error] {
-	return wire.Generate(ctx, func(ctx context.Context, tell wire.Tell) (*model.Response, error) {
-		return c.generate(ctx, req, tell)
-	})
+// protocol is Anthropic's messages. It is changed by nobody.
+type protocol struct {
+	*wire.Server
+	endpoint string      // where requests go
+	header   http.Header // version and credential
 }
 
-func (c *Client) generate(ctx context.Context, req model.Request, tell wire.Tell) (*model.Response, error) {
-	body, err := c.body(req)
-	if err != nil {
-		return nil, c.Fault(0, "the request cannot be written: "+err.Error())
-	}
-	var a assembler
-	err = c.Ask(ctx, wire.Call{URL: c.endpoint, Header: c.header, Body: body}, func(resp *http.Response) error {
-		if req.Stream && !wire.OnePiece(resp) {
-			return c.Stream(ctx, resp, wire.NewEvents(resp.Body), &a, tell)
-		}
-		return c.Whole(ctx, resp, a.whole)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return a.response(), nil
+// Request writes a request.
+func (p *protocol) Request(req model.Request) (wire.Call, error) {
+	body, err := p.body(req)
+	return wire.Call{URL: p.endpoint, Header: p.header, Body: body}, err
 }
+
+// Answer begins an answer.
+func (p *protocol) Answer() wire.Answer { return &assembler{} }

@@ -46,9 +46,9 @@ type function struct {
 
 // body is a request. Parameters that the document does not set are not sent,
 // but for max_tokens, without which there is no request.
-func (c *Client) body(req model.Request) (map[string]any, error) {
-	fields := map[string]any{"max_tokens": c.Info().MaxTokens}
-	for name, raw := range c.Encoded {
+func (p *protocol) body(req model.Request) (map[string]any, error) {
+	fields := map[string]any{"max_tokens": p.Info.MaxTokens}
+	for name, raw := range p.Encoded {
 		fields[name] = raw
 	}
 	system, rest := wire.Split(req.Messages)
@@ -56,7 +56,7 @@ func (c *Client) body(req model.Request) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	fields["model"], fields["messages"] = c.Info().Name, turns
+	fields["model"], fields["messages"] = p.Info.Name, turns
 	if strings.TrimSpace(system) != "" {
 		fields["system"] = system
 	}

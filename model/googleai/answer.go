@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
 )
@@ -36,16 +34,14 @@ type reply struct {
 // assembler puts an answer together.
 type assembler struct {
 	seals   *seals
-	id      string // the answer's
-	text    strings.Builder
-	calls   []chat.ToolCall
+	draft   wire.Draft
 	finish  string
 	blocked string // why the question was not answered at all
 	usage   model.Usage
 }
 
-// whole takes an answer that came in one piece.
-func (a *assembler) whole(raw []byte) error {
+// Whole takes an answer that came in one piece.
+func (a *assembler) Whole(raw []byte) error {
 	if _, err := a.Chunk(raw); err != nil {
 		return err
 	}
@@ -81,49 +77,34 @@ func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 		}
 		a.finish = cmp.Or(c.Finish, a.finish)
 		for _, p := range c.Content.Parts {
-			ev, err := a.take(p)
+			said, err := a.take(p)
 			if err != nil {
 				return nil, err
 			}
-			if ev != (model.Event{}) {
-				events = append(events, ev)
-			}
+			events = append(events, said...)
 		}
 	}
 	return events, nil
 }
 
 // take adds a part of the answer; a call comes whole.
-func (a *assembler) take(p part) (model.Event, error) {
+func (a *assembler) take(p part) ([]model.Event, error) {
 	switch {
 	case p.Call != nil:
-		a.id = cmp.Or(a.id, chat.NewID())
-		id := cmp.Or(p.Call.ID, fmt.Sprintf("call_%s%d", a.id[:16], len(a.calls)))
+		id := a.draft.Call(p.Call.ID, p.Call.Name, string(p.Call.Args))
 		if p.Signature != "" {
 			a.seals.keep(id, p.Signature)
 		}
-		arguments := string(p.Call.Args)
-		if arguments == "null" {
-			arguments = ""
-		}
-		a.calls = append(a.calls, chat.ToolCall{ID: id, Name: p.Call.Name, Arguments: cmp.Or(arguments, "{}")})
-		return model.Event{}, nil
+		return nil, nil
 	case p.Thought:
-		return model.Event{Reasoning: p.Text}, nil
-	case a.text.Len()+len(p.Text) > wire.MaxAnswer:
-		return model.Event{}, wire.ErrTooLong
+		return a.draft.Say("", p.Text)
 	}
-	a.text.WriteString(p.Text)
-	return model.Event{Text: p.Text}, nil
+	return a.draft.Say(p.Text, "")
 }
 
-// response is the answer, complete.
-func (a *assembler) response() *model.Response {
-	m := chat.Message{ID: cmp.Or(a.id, chat.NewID()), Role: chat.Assistant, ToolCalls: a.calls}
-	if a.text.Len() > 0 || len(a.calls) == 0 {
-		m.Blocks = []chat.Block{{Type: "text", Text: a.text.String()}}
-	}
-	return &model.Response{Message: m, Finish: a.reason(), Usage: a.usage}
+// Response is the answer, complete.
+func (a *assembler) Response() (*model.Response, error) {
+	return &model.Response{Message: a.draft.Message(), Finish: a.reason(), Usage: a.usage}, nil
 }
 
 // reason is why the answer ended, in OpenAI's words.
@@ -134,7 +115,7 @@ func (a *assembler) reason() string {
 		return "content_filter"
 	case a.finish == "MAX_TOKENS":
 		return "length"
-	case len(a.calls) > 0:
+	case a.draft.Calls() > 0:
 		return "tool_calls"
 	case a.finish == "STOP":
 		return "stop"

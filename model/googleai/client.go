@@ -3,8 +3,6 @@
 package googleai
 
 import (
-	"context"
-	"iter"
 	"net/http"
 	"net/url"
 	"strings"
@@ -26,12 +24,7 @@ const apiVersion = "v1beta"
 type Config = wire.Config
 
 // Client is one model behind one server. It is safe for concurrent use.
-type Client struct {
-	*wire.Server
-	endpoint *url.URL
-	header   http.Header
-	seals    seals
-}
+type Client struct{ wire.Chat }
 
 // New makes a Client. Nothing is called yet.
 func New(c Config) (*Client, error) {
@@ -40,48 +33,37 @@ func New(c Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := &Client{Server: s, endpoint: s.Base, header: http.Header{}}
+	p := &protocol{Server: s, endpoint: s.Base, header: http.Header{}}
 	if strings.Trim(s.Base.Path, "/") == "" {
-		made.endpoint = made.endpoint.JoinPath(apiVersion)
+		p.endpoint = p.endpoint.JoinPath(apiVersion)
 	}
-	made.endpoint = made.endpoint.JoinPath("models", strings.TrimPrefix(c.Info.Name, "models/"))
+	p.endpoint = p.endpoint.JoinPath("models", strings.TrimPrefix(c.Info.Name, "models/"))
 	if c.Key != "" {
-		made.header.Set("X-Goog-Api-Key", c.Key)
+		p.header.Set("X-Goog-Api-Key", c.Key)
 	}
-	return made, nil
+	return &Client{wire.NewChat(s, p)}, nil
 }
 
-// Info tells what the model is.
-func (c *Client) Info() model.Info { return c.Config.Info }
-
-// Generate sends one request, once; model.WithPatience repeats.
-func (c *Client) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Event, error] {
-	return wire.Generate(ctx, func(ctx context.Context, tell wire.Tell) (*model.Response, error) {
-		return c.generate(ctx, req, tell)
-	})
+// protocol is Gemini's generateContent.
+type protocol struct {
+	*wire.Server
+	endpoint *url.URL    // of the model, without the method
+	header   http.Header // the credential
+	seals    seals       // of the calls that its models made
 }
 
-func (c *Client) generate(ctx context.Context, req model.Request, tell wire.Tell) (*model.Response, error) {
-	body, err := c.body(req)
-	if err != nil {
-		return nil, c.Fault(0, "the request cannot be written: "+err.Error())
-	}
-	a := assembler{seals: &c.seals}
-	err = c.Ask(ctx, wire.Call{URL: c.address(req.Stream), Header: c.header, Body: body}, func(resp *http.Response) error {
-		if req.Stream && !wire.OnePiece(resp) {
-			return c.Stream(ctx, resp, wire.NewEvents(resp.Body), &a, tell)
-		}
-		return c.Whole(ctx, resp, a.whole)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return a.response(), nil
+// Request writes a request.
+func (p *protocol) Request(req model.Request) (wire.Call, error) {
+	body, err := p.body(req)
+	return wire.Call{URL: p.address(req.Stream), Header: p.header, Body: body}, err
 }
+
+// Answer begins an answer.
+func (p *protocol) Answer() wire.Answer { return &assembler{seals: &p.seals} }
 
 // address is where a request goes: the method is a part of the path.
-func (c *Client) address(stream bool) string {
-	to := *c.endpoint
+func (p *protocol) address(stream bool) string {
+	to := *p.endpoint
 	method := ":generateContent"
 	if stream {
 		method = ":streamGenerateContent"

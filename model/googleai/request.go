@@ -61,13 +61,13 @@ type function struct {
 }
 
 // body is a request.
-func (c *Client) body(req model.Request) (map[string]any, error) {
-	fields, config, err := c.params()
+func (p *protocol) body(req model.Request) (map[string]any, error) {
+	fields, config, err := p.params()
 	if err != nil {
 		return nil, err
 	}
 	system, rest := wire.Split(req.Messages)
-	contents, err := c.contents(rest)
+	contents, err := p.contents(rest)
 	if err != nil {
 		return nil, err
 	}
@@ -89,9 +89,9 @@ func (c *Client) body(req model.Request) (map[string]any, error) {
 
 // params sorts the inference parameters: most belong to the generation's
 // configuration, under Google's spelling, so that max_tokens and topP both work.
-func (c *Client) params() (fields, config map[string]any, err error) {
+func (p *protocol) params() (fields, config map[string]any, err error) {
 	fields, config = map[string]any{}, map[string]any{}
-	for name, raw := range c.Encoded {
+	for name, raw := range p.Encoded {
 		switch name := camel(name); name {
 		case "generationConfig":
 			if err := json.Unmarshal(raw, &config); err != nil {
@@ -145,7 +145,7 @@ func functions(tools []model.Tool) []function {
 
 // contents joins what one side says in one piece: the results of several calls
 // stand in one content, which answers the one that made the calls.
-func (c *Client) contents(messages []chat.Message) ([]content, error) {
+func (p *protocol) contents(messages []chat.Message) ([]content, error) {
 	var all []content
 	names := map[string]string{} // of the tools behind the calls
 	for _, m := range messages {
@@ -153,7 +153,7 @@ func (c *Client) contents(messages []chat.Message) ([]content, error) {
 		if wire.Speaker(m.Role) == chat.Assistant {
 			role = "model"
 		}
-		parts, err := c.partsOf(m, names)
+		parts, err := p.partsOf(m, names)
 		if err != nil {
 			return nil, err
 		}
@@ -169,7 +169,7 @@ func (c *Client) contents(messages []chat.Message) ([]content, error) {
 	return all, nil
 }
 
-func (c *Client) partsOf(m chat.Message, names map[string]string) ([]part, error) {
+func (p *protocol) partsOf(m chat.Message, names map[string]string) ([]part, error) {
 	if name := names[m.ToolCallID]; wire.Speaker(m.Role) == chat.Tool && name != "" {
 		return []part{{Result: &functionResult{ID: m.ToolCallID, Name: name, Response: map[string]string{"result": m.Text()}}}}, nil
 	}
@@ -185,7 +185,7 @@ func (c *Client) partsOf(m chat.Message, names map[string]string) ([]part, error
 	}
 	for _, call := range m.ToolCalls {
 		names[call.ID] = call.Name
-		parts = append(parts, part{Call: &functionCall{ID: call.ID, Name: call.Name, Args: wire.Arguments(call.Arguments)}, Signature: c.seals.find(call.ID)})
+		parts = append(parts, part{Call: &functionCall{ID: call.ID, Name: call.Name, Args: wire.Arguments(call.Arguments)}, Signature: p.seals.find(call.ID)})
 	}
 	return parts, nil
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/internal/outbound"
 	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/model/internal/wire"
 )
 
 // Prefix stands before a client's name in a document's provider.
@@ -113,27 +114,14 @@ func (m *Model) Info() model.Info { return m.config.Info }
 
 // Generate sends one request, once.
 func (m *Model) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Event, error] {
-	return func(yield func(model.Event, error) bool) {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		stopped := false
-		answer, err := m.generate(ctx, req, func(text string) bool {
-			stopped = stopped || !yield(model.Event{Text: text}, nil)
-			return !stopped
-		})
-		switch {
-		case stopped:
-		case err != nil:
-			yield(model.Event{}, err)
-		default:
-			yield(model.Event{Response: answer}, nil)
-		}
-	}
+	return wire.Generate(ctx, func(ctx context.Context, tell wire.Tell) (*model.Response, error) {
+		return m.generate(ctx, req, tell)
+	})
 }
 
 var errStopped = errors.New("stopped")
 
-func (m *Model) generate(ctx context.Context, req model.Request, say func(string) bool) (*model.Response, error) {
+func (m *Model) generate(ctx context.Context, req model.Request, tell wire.Tell) (*model.Response, error) {
 	if len(req.Tools) > 0 {
 		return nil, m.fault(fmt.Sprintf("%s cannot call tools; an OpenAI-compatible server can: provider openai with a base_url", m.config.Info.Provider))
 	}
@@ -146,7 +134,7 @@ func (m *Model) generate(ctx context.Context, req model.Request, say func(string
 	opts, told := m.options(), false
 	if req.Stream && !m.client.deaf && !m.client.single {
 		opts = append(opts, llms.WithStreamingFunc(func(_ context.Context, piece []byte) error {
-			if told = told || len(piece) > 0; len(piece) > 0 && !say(string(piece)) {
+			if told = told || len(piece) > 0; len(piece) > 0 && !tell(model.Event{Text: string(piece)}) {
 				return errStopped
 			}
 			return nil
@@ -160,7 +148,7 @@ func (m *Model) generate(ctx context.Context, req model.Request, say func(string
 	if err != nil {
 		return nil, m.failure(ctx, &record, err)
 	}
-	if text := r.Message.Text(); req.Stream && !told && text != "" && !say(text) {
+	if text := r.Message.Text(); req.Stream && !told && text != "" && !tell(model.Event{Text: text}) {
 		return nil, errStopped
 	}
 	return r, nil

@@ -17,6 +17,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/outbound"
 	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/model/internal/wire"
 )
 
 // tailSize is how much of an answer's end is kept: the closing record of a
@@ -170,24 +171,9 @@ func bodyMessage(rec *record, err error) string {
 	if len(raw) == 0 {
 		raw = []byte(err.Error())
 	}
-	var body struct {
-		Error   any    `json:"error"`
-		Message string `json:"message"`
-	}
 	text := string(raw)
-	if json.Unmarshal(raw, &body) == nil {
-		switch said := body.Error.(type) {
-		case string:
-			text = said
-		case map[string]any:
-			if inner, ok := said["message"].(string); ok {
-				text = inner
-			}
-		default:
-			if body.Message != "" {
-				text = body.Message
-			}
-		}
+	if f, ok := wire.ParseFault(raw); ok && f.Message != "" {
+		text = f.Message
 	}
 	if text = outbound.Line(text, 400); strings.HasPrefix(text, "<") {
 		return "the server answered a web page instead of JSON; is base_url right?"

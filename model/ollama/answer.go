@@ -1,13 +1,9 @@
 package ollama
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"strings"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
 )
@@ -28,13 +24,12 @@ type line struct {
 
 // assembler puts an answer together.
 type assembler struct {
-	text  strings.Builder
-	calls []chat.ToolCall
+	draft wire.Draft
 	last  line // the closing one
 }
 
-// whole takes an answer that came in one piece.
-func (a *assembler) whole(raw []byte) error {
+// Whole takes an answer that came in one piece.
+func (a *assembler) Whole(raw []byte) error {
 	if _, err := a.Chunk(raw); err != nil {
 		return err
 	}
@@ -66,42 +61,21 @@ func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 		}
 		return nil, nil
 	}
-	if a.text.Len()+len(m.Content) > wire.MaxAnswer {
-		return nil, wire.ErrTooLong
-	}
-	a.text.WriteString(m.Content)
 	for _, c := range m.ToolCalls { // each comes whole
-		arguments := string(c.Function.Arguments)
-		if arguments == "null" {
-			arguments = ""
-		}
-		a.calls = append(a.calls, chat.ToolCall{ID: c.ID, Name: c.Function.Name, Arguments: cmp.Or(arguments, "{}")})
+		a.draft.Call(c.ID, c.Function.Name, string(c.Function.Arguments))
 	}
-	var events []model.Event
-	if m.Thinking != "" {
-		events = append(events, model.Event{Reasoning: m.Thinking})
-	}
-	if m.Content != "" {
-		events = append(events, model.Event{Text: m.Content})
-	}
-	return events, nil
+	return a.draft.Say(m.Content, m.Thinking)
 }
 
-// response is the answer, complete.
-func (a *assembler) response() *model.Response {
-	m := chat.Message{ID: chat.NewID(), Role: chat.Assistant, ToolCalls: a.calls}
-	if a.text.Len() > 0 || len(a.calls) == 0 {
-		m.Blocks = []chat.Block{{Type: "text", Text: a.text.String()}}
-	}
-	for i := range m.ToolCalls { // older versions give no ids, but a result must name its call
-		m.ToolCalls[i].ID = cmp.Or(m.ToolCalls[i].ID, fmt.Sprintf("call_%s%d", m.ID[:16], i))
-	}
+// Response is the answer, complete.
+func (a *assembler) Response() (*model.Response, error) {
 	finish := "stop"
 	switch {
 	case a.last.Reason == "length":
 		finish = "length"
-	case len(a.calls) > 0:
+	case a.draft.Calls() > 0:
 		finish = "tool_calls"
 	}
-	return &model.Response{Message: m, Finish: finish, Usage: model.Usage{Input: a.last.Input, Output: a.last.Output}}
+	usage := model.Usage{Input: a.last.Input, Output: a.last.Output}
+	return &model.Response{Message: a.draft.Message(), Finish: finish, Usage: usage}, nil
 }

@@ -4,8 +4,6 @@
 package ollama
 
 import (
-	"context"
-	"iter"
 	"net/http"
 
 	"github.com/qtype-dev/qtype/model"
@@ -26,51 +24,35 @@ type Config struct {
 }
 
 // Client is one model behind one server. It is safe for concurrent use.
-type Client struct {
-	*wire.Server
-	endpoint string
-	header   http.Header
-	window   int
-}
+type Client struct{ wire.Chat }
 
 // New makes a Client. Nothing is called yet.
 func New(c Config) (*Client, error) {
-	s, err := wire.NewServer(c.Config, wire.Form{Answers: "chat answer", Example: DefaultBaseURL,
+	s, err := wire.NewServer(c.Config, wire.Form{Answers: "chat answer", Example: DefaultBaseURL, Lines: true,
 		Reserved: []string{"messages", "model", "stream", "tools"}})
 	if err != nil {
 		return nil, err
 	}
-	made := &Client{Server: s, endpoint: s.Base.JoinPath("api", "chat").String(), header: http.Header{}, window: c.ContextWindow}
+	p := &protocol{Server: s, endpoint: s.Base.JoinPath("api", "chat").String(), header: http.Header{}, window: c.ContextWindow}
 	if c.Key != "" {
-		made.header.Set("Authorization", "Bearer "+c.Key)
+		p.header.Set("Authorization", "Bearer "+c.Key)
 	}
-	return made, nil
+	return &Client{wire.NewChat(s, p)}, nil
 }
 
-// Info tells what the model is.
-func (c *Client) Info() model.Info { return c.Config.Info }
-
-// Generate sends one request, once; model.WithPatience repeats.
-func (c *Client) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Event, error] {
-	return wire.Generate(ctx, func(ctx context.Context, tell wire.Tell) (*model.Response, error) {
-		return c.generate(ctx, req, tell)
-	})
+// protocol is Ollama's chat. It is changed by nobody.
+type protocol struct {
+	*wire.Server
+	endpoint string      // where requests go
+	header   http.Header // the credential
+	window   int         // tokens that the model is to have room for, 0 where the server decides
 }
 
-func (c *Client) generate(ctx context.Context, req model.Request, tell wire.Tell) (*model.Response, error) {
-	body, err := c.body(req)
-	if err != nil {
-		return nil, c.Fault(0, "the request cannot be written: "+err.Error())
-	}
-	var a assembler
-	err = c.Ask(ctx, wire.Call{URL: c.endpoint, Header: c.header, Body: body}, func(resp *http.Response) error {
-		if req.Stream {
-			return c.Stream(ctx, resp, wire.NewLines(resp.Body), &a, tell)
-		}
-		return c.Whole(ctx, resp, a.whole)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return a.response(), nil
+// Request writes a request.
+func (p *protocol) Request(req model.Request) (wire.Call, error) {
+	body, err := p.body(req)
+	return wire.Call{URL: p.endpoint, Header: p.header, Body: body}, err
 }
+
+// Answer begins an answer.
+func (p *protocol) Answer() wire.Answer { return &assembler{} }

@@ -50,12 +50,12 @@ func beside(name string) bool {
 
 // body is a request. Inference parameters are options to Ollama, but for those
 // that it takes beside them; max_tokens is understood by its usual name.
-func (c *Client) body(req model.Request) (map[string]any, error) {
+func (p *protocol) body(req model.Request) (map[string]any, error) {
 	fields, options := map[string]any{}, map[string]any{}
-	if c.window > 0 {
-		options["num_ctx"] = c.window
+	if p.window > 0 {
+		options["num_ctx"] = p.window
 	}
-	for name, raw := range c.Encoded {
+	for name, raw := range p.Encoded {
 		switch {
 		case name == "options":
 			if err := json.Unmarshal(raw, &options); err != nil {
@@ -76,7 +76,7 @@ func (c *Client) body(req model.Request) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	fields["model"], fields["messages"], fields["stream"] = c.Info().Name, messages, req.Stream
+	fields["model"], fields["messages"], fields["stream"] = p.Info.Name, messages, req.Stream
 	if len(req.Tools) > 0 {
 		fields["tools"] = functions(req.Tools)
 	}

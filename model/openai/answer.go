@@ -3,9 +3,7 @@ package openai
 import (
 	"encoding/json"
 	"errors"
-	"strings"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
 )
@@ -43,9 +41,9 @@ type usage struct {
 
 // assembler puts an answer together.
 type assembler struct {
-	text    strings.Builder
+	draft   wire.Draft
 	refused bool
-	calls   []*call
+	calls   []*call // what came of them so far
 	finish  string
 	usage   model.Usage
 	begun   bool // a choice was seen
@@ -56,8 +54,8 @@ type assembler struct {
 // whether the answer is whole but for that mark, which some servers leave out.
 func (a *assembler) Complete(atEnd bool) bool { return a.done || atEnd && a.finish != "" }
 
-// whole takes an answer that came in one piece.
-func (a *assembler) whole(raw []byte) error {
+// Whole takes an answer that came in one piece.
+func (a *assembler) Whole(raw []byte) error {
 	var c completion
 	if err := json.Unmarshal(raw, &c); err != nil {
 		return wire.Shape(err)
@@ -138,23 +136,12 @@ func (a *assembler) say(part *said, whole bool) ([]model.Event, error) {
 		a.refused = true
 		text += part.Refusal
 	}
-	if a.text.Len()+len(text) > wire.MaxAnswer {
-		return nil, wire.ErrTooLong
-	}
-	a.text.WriteString(text)
 	for _, p := range part.ToolCalls {
 		if err := a.call(p, whole); err != nil {
 			return nil, err
 		}
 	}
-	var events []model.Event
-	if thoughts != "" {
-		events = append(events, model.Event{Reasoning: thoughts})
-	}
-	if text != "" {
-		events = append(events, model.Event{Text: text})
-	}
-	return events, nil
+	return a.draft.Say(text, thoughts)
 }
 
 // contentText reads text, null, or a list of parts as reasoning models of
@@ -186,17 +173,15 @@ func contentText(raw json.RawMessage) (text, thoughts string, err error) {
 	return text, thoughts, nil
 }
 
-// response is the answer, complete.
-func (a *assembler) response() (*model.Response, error) {
+// Response is the answer, complete.
+func (a *assembler) Response() (*model.Response, error) {
 	if !a.begun {
 		return nil, errors.New("it holds no choices")
 	}
-	m := chat.Message{ID: chat.NewID(), Role: chat.Assistant}
-	if a.text.Len() > 0 || len(a.calls) == 0 {
-		m.Blocks = []chat.Block{{Type: "text", Text: a.text.String()}}
+	for _, c := range a.calls {
+		a.draft.Call(c.id, c.name, c.arguments.String())
 	}
-	m.ToolCalls = a.toolCalls(m.ID)
-	return &model.Response{Message: m, Finish: a.reason(), Usage: a.usage}, nil
+	return &model.Response{Message: a.draft.Message(), Finish: a.reason(), Usage: a.usage}, nil
 }
 
 // reason is why the answer ended, in OpenAI's words.

@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/model/internal/wire"
 )
 
@@ -88,17 +86,4 @@ func argumentText(raw json.RawMessage) (string, error) {
 		return text, err
 	}
 	return text, nil
-}
-
-// toolCalls are the calls, complete; answer is the id of the message that makes them.
-func (a *assembler) toolCalls(answer string) []chat.ToolCall {
-	var calls []chat.ToolCall
-	for i, c := range a.calls {
-		id := c.id
-		if id == "" { // some servers give none, but the tool's answer must name its call
-			id = "call_" + answer[:16] + strconv.Itoa(i)
-		}
-		calls = append(calls, chat.ToolCall{ID: id, Name: c.name, Arguments: cmp.Or(c.arguments.String(), "{}")})
-	}
-	return calls
 }

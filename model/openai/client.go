@@ -4,8 +4,6 @@
 package openai
 
 import (
-	"context"
-	"iter"
 	"net/http"
 
 	"github.com/qtype-dev/qtype/model"
@@ -20,66 +18,43 @@ const DefaultBaseURL = "https://api.openai.com/v1"
 type Config = wire.Config
 
 // Client is one model behind one server. It is safe for concurrent use.
-type Client struct {
-	*wire.Server
-	endpoint string // where requests go
-	mistral  bool   // the server refuses what OpenAI's protocol has beyond its own
-}
+type Client struct{ wire.Chat }
 
 // New makes a Client. Nothing is called yet.
-func New(c Config) (*Client, error) {
+func New(c Config) (*Client, error) { return newClient(c, false) }
+
+// NewMistral makes a Client of Mistral's own service, which speaks the same
+// protocol but for some strictness.
+func NewMistral(c Config) (*Client, error) { return newClient(c, true) }
+
+func newClient(c Config, mistral bool) (*Client, error) {
 	s, err := wire.NewServer(c, wire.Form{Answers: "chat completion", Example: example,
 		Reserved: []string{"messages", "model", "n", "stream", "tools"}})
 	if err != nil {
 		return nil, err
 	}
-	return &Client{Server: s, endpoint: s.Base.JoinPath("chat", "completions").String()}, nil
-}
-
-// NewMistral makes a Client of Mistral's own service, which speaks the same
-// protocol but for some strictness.
-func NewMistral(c Config) (*Client, error) {
-	made, err := New(c)
-	if err == nil {
-		made.mistral = true
-	}
-	return made, err
+	p := &protocol{Server: s, endpoint: s.Base.JoinPath("chat", "completions").String(), mistral: mistral}
+	return &Client{wire.NewChat(s, p)}, nil
 }
 
 // example is an address as errors show one.
 const example = "http://localhost:11434/v1"
 
-// Info tells what the model is.
-func (c *Client) Info() model.Info { return c.Config.Info }
-
-// Generate sends one request, once; model.WithPatience repeats.
-func (c *Client) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Event, error] {
-	return wire.Generate(ctx, func(ctx context.Context, tell wire.Tell) (*model.Response, error) {
-		return c.generate(ctx, req, tell)
-	})
+// protocol is chat completions. It is changed by nobody.
+type protocol struct {
+	*wire.Server
+	endpoint string // where requests go
+	mistral  bool   // the server refuses what OpenAI's protocol has beyond its own
 }
 
-func (c *Client) generate(ctx context.Context, req model.Request, tell wire.Tell) (*model.Response, error) {
-	body, err := c.body(req)
-	if err != nil {
-		return nil, c.Fault(0, "the request cannot be written: "+err.Error())
-	}
-	var a assembler
-	err = c.Ask(ctx, wire.Call{URL: c.endpoint, Header: bearer(c.Key), Body: body}, func(resp *http.Response) error {
-		if req.Stream && !wire.OnePiece(resp) {
-			return c.Stream(ctx, resp, wire.NewEvents(resp.Body), &a, tell)
-		}
-		return c.Whole(ctx, resp, a.whole)
-	})
-	if err != nil {
-		return nil, err
-	}
-	answer, err := a.response()
-	if err != nil {
-		return nil, c.NoForm(err)
-	}
-	return answer, nil
+// Request writes a request.
+func (p *protocol) Request(req model.Request) (wire.Call, error) {
+	body, err := p.body(req)
+	return wire.Call{URL: p.endpoint, Header: bearer(p.Key), Body: body}, err
 }
+
+// Answer begins an answer.
+func (p *protocol) Answer() wire.Answer { return &assembler{} }
 
 // bearer is the header of requests; an empty key sends no Authorization.
 func bearer(key string) http.Header {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/http"
 	"strings"
 
 	"github.com/qtype-dev/qtype/model"
@@ -18,7 +17,7 @@ import (
 // Embedder is one embedding model behind one server that has /embeddings. It
 // is safe for concurrent use.
 type Embedder struct {
-	*wire.Server
+	server   *wire.Server
 	endpoint string
 }
 
@@ -28,18 +27,17 @@ func NewEmbedder(c Config) (*Embedder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Embedder{Server: s, endpoint: s.Base.JoinPath("embeddings").String()}, nil
+	return &Embedder{server: s, endpoint: s.Base.JoinPath("embeddings").String()}, nil
 }
 
 // Info tells what the model is.
-func (e *Embedder) Info() model.Info { return e.Config.Info }
+func (e *Embedder) Info() model.Info { return e.server.Info }
 
 // Embed sends one request with all the texts; model.WithBatches cuts and repeats.
 func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, model.Usage, error) {
 	var got embeddings
-	err := e.Ask(ctx, wire.Call{URL: e.endpoint, Header: bearer(e.Key), Body: e.body(texts)}, func(resp *http.Response) error {
-		return e.Whole(ctx, resp, func(raw []byte) error { return got.read(raw, len(texts)) })
-	})
+	call := wire.Call{URL: e.endpoint, Header: bearer(e.server.Key), Body: e.body(texts)}
+	err := e.server.Ask(ctx, call, func(raw []byte) error { return got.read(raw, len(texts)) })
 	return got.vectors, model.Usage{Input: got.Usage.Prompt}, err
 }
 
@@ -47,19 +45,17 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, mode
 // one that can be asked; other servers take the parameter for a fault, and the
 // document may still set it in inference_params.
 func (e *Embedder) body(texts []string) map[string]any {
-	fields := make(map[string]any, len(e.Encoded)+3)
-	if e.Dimensions() > 0 && strings.HasPrefix(e.Config.Info.Name, "text-embedding-3-") {
-		fields["dimensions"] = e.Dimensions()
+	info := e.server.Info
+	fields := make(map[string]any, len(e.server.Encoded)+3)
+	if info.Dimensions > 0 && strings.HasPrefix(info.Name, "text-embedding-3-") {
+		fields["dimensions"] = info.Dimensions
 	}
-	for name, raw := range e.Encoded {
+	for name, raw := range e.server.Encoded {
 		fields[name] = raw
 	}
-	fields["model"], fields["input"] = e.Config.Info.Name, texts
+	fields["model"], fields["input"] = info.Name, texts
 	return fields
 }
-
-// Dimensions is the length of the vectors that the document declares.
-func (e *Embedder) Dimensions() int { return e.Config.Info.Dimensions }
 
 // embeddings is an answer.
 type embeddings struct {

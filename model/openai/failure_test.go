@@ -3,12 +3,12 @@ package openai_test
 import (
 	"context"
 	"errors"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/openai"
 )
@@ -172,14 +172,7 @@ func TestAServerThatKeepsTheLineOpenDoesNotDelayTheAnswer(t *testing.T) {
 }
 
 func TestUnreachableServers(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed := "http://" + listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	closed := "http://" + servertest.Refused(t)
 	m, err := openai.New(openai.Config{Info: model.Info{ID: "gpt"}, BaseURL: closed + "/v1", HTTP: &http.Client{Transport: &http.Transport{}}, Key: "k"})
 	if err != nil {
 		t.Fatal(err)

@@ -22,19 +22,19 @@ type function struct {
 
 // body is a request. Parameters that the document does not set are not sent:
 // their defaults are the server's to choose.
-func (c *Client) body(req model.Request) (map[string]any, error) {
-	fields := make(map[string]any, len(c.Encoded)+5)
-	for name, raw := range c.Encoded {
+func (p *protocol) body(req model.Request) (map[string]any, error) {
+	fields := make(map[string]any, len(p.Encoded)+5)
+	for name, raw := range p.Encoded {
 		fields[name] = raw
 	}
-	fields["model"] = c.Config.Info.Name
+	fields["model"] = p.Info.Name
 	messages := make([]json.RawMessage, len(req.Messages))
 	for i, m := range req.Messages {
 		if err := sendable(m); err != nil {
 			return nil, err
 		}
 		m.Name = plainName(m.Name)
-		if c.mistral {
+		if p.mistral {
 			m = forMistral(m)
 		}
 		messages[i] = chat.OpenAI(m)
@@ -49,7 +49,7 @@ func (c *Client) body(req model.Request) (map[string]any, error) {
 	}
 	if req.Stream {
 		fields["stream"] = true
-		if _, set := c.Encoded["stream_options"]; !set && !c.mistral {
+		if _, set := p.Encoded["stream_options"]; !set && !p.mistral {
 			fields["stream_options"] = map[string]bool{"include_usage": true}
 		}
 	}

@@ -45,7 +45,7 @@ func FuzzStream(f *testing.F) {
 				said += len(ev.Text)
 			}
 		}
-		if r, err := a.response(); err == nil && len(r.Message.Text()) != said {
+		if r, err := a.Response(); err == nil && len(r.Message.Text()) != said {
 			t.Errorf("the answer holds %d bytes of text, the deltas %d", len(r.Message.Text()), said)
 		}
 	})

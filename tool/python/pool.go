@@ -11,15 +11,15 @@ import (
 	"github.com/qtype-dev/qtype/internal/outbound"
 )
 
-// MaxWorkers is the most processes of one setting where Options says nothing.
-const MaxWorkers = 16
+// maxWorkers is the most processes of one setting where Options says nothing.
+const maxWorkers = 16
 
 // maxLines is how many lines of what functions print are passed on.
 const maxLines = 1000
 
 // Options says what a Pool stands on. The zero value will do.
 type Options struct {
-	Workers int               // the most processes of one setting, and so of calls at once; MaxWorkers where it is 0
+	Workers int               // the most processes of one setting, and so of calls at once; maxWorkers where it is 0
 	Log     func(line string) // is told what functions print, line by line, from several goroutines at once; may be nil
 }
 
@@ -40,7 +40,7 @@ type Pool struct {
 // NewPool makes a pool; it starts nothing.
 func NewPool(opts Options) *Pool {
 	if opts.Workers <= 0 {
-		opts.Workers = MaxWorkers
+		opts.Workers = maxWorkers
 	}
 	p := &Pool{opts: opts, groups: map[string]*group{}}
 	p.alive, p.end = context.WithCancel(context.Background())

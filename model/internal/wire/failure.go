@@ -134,9 +134,14 @@ func temporary(status int, code string) bool {
 	return status >= 500 && status != http.StatusNotImplemented
 }
 
-// Fault makes an error of ours.
-func (s *Server) Fault(status int, message string) *model.Error {
-	return &model.Error{Model: s.Info.ID, Endpoint: s.Shown, Status: status, Message: message}
+// fault makes an error of ours.
+func (s *Server) fault(message string) *model.Error {
+	return &model.Error{Model: s.Info.ID, Endpoint: s.Info.Endpoint, Message: message}
+}
+
+// unwritable makes an error of a request that is not one to be sent.
+func (s *Server) unwritable(cause error) error {
+	return s.fault("the request cannot be written: " + cause.Error())
 }
 
 // refusal makes an error of an answer that is not 200.
@@ -144,7 +149,7 @@ func (s *Server) refusal(resp *http.Response) error {
 	raw, _ := readAll(resp.Body, maxFault) // what could be read must do
 	after := outbound.RetryAfter(resp.Header, time.Now())
 	if f, ok := ParseFault(raw); ok {
-		return s.Refused(f, resp.StatusCode, after)
+		return s.refused(f, resp.StatusCode, after)
 	}
 	var message string
 	switch text := outbound.Line(string(raw), maxMessage); {
@@ -160,13 +165,13 @@ func (s *Server) refusal(resp *http.Response) error {
 	default:
 		message = text
 	}
-	return s.Refused(Fault{Message: message}, resp.StatusCode, after)
+	return s.refused(Fault{Message: message}, resp.StatusCode, after)
 }
 
-// Refused makes an error of a fault that the server described.
-func (s *Server) Refused(f Fault, status int, after time.Duration) error {
-	e := s.Fault(status, outbound.Scrub(outbound.Line(f.Message, maxMessage), s.Key))
-	e.Code, e.RetryAfter = f.code(), max(after, f.delay())
+// refused makes an error of a fault that the server described.
+func (s *Server) refused(f Fault, status int, after time.Duration) error {
+	e := s.fault(outbound.Scrub(outbound.Line(f.Message, maxMessage), s.Key))
+	e.Status, e.Code, e.RetryAfter = status, f.code(), max(after, f.delay())
 	e.Temporary = temporary(status, e.Code)
 	switch {
 	case status == http.StatusUnauthorized && s.Key == "":
@@ -179,36 +184,36 @@ func (s *Server) Refused(f Fault, status int, after time.Duration) error {
 	return e
 }
 
-// Unreadable makes an error of an answer that is not what the protocol says.
-func (s *Server) Unreadable(resp *http.Response, raw []byte, cause error) error {
+// unreadable makes an error of an answer that is not what the protocol says.
+func (s *Server) unreadable(resp *http.Response, raw []byte, cause error) error {
 	if sent, ok := errors.AsType[*StreamFault](cause); ok {
-		return s.Refused(sent.Fault, sent.Fault.status(), 0)
+		return s.refused(sent.Fault, sent.Fault.status(), 0)
 	}
 	if f, ok := ParseFault(raw); ok { // some gateways answer 200 and an error
-		return s.Refused(f, f.status(), 0)
+		return s.refused(f, f.status(), 0)
 	}
 	text := outbound.Line(outbound.Scrub(string(raw), s.Key), 80)
 	switch {
 	case text == "":
-		return s.Fault(0, "the server answered nothing")
+		return s.fault("the server answered nothing")
 	case text[0] == '<':
-		return s.Fault(0, "the server answered a web page instead of JSON; is base_url right?")
+		return s.fault("the server answered a web page instead of JSON; is base_url right?")
 	case json.Valid(raw):
-		return s.Fault(0, "the server's answer is no "+s.answers+": "+cause.Error())
+		return s.fault("the server's answer is no " + s.form.Answers + ": " + cause.Error())
 	}
 	kind := resp.Header.Get("Content-Type")
 	if kind == "" {
 		kind = "something unnamed"
 	}
-	return s.Fault(0, fmt.Sprintf("the server answered %s that is not JSON: %s", outbound.Line(kind, 60), text))
+	return s.fault(fmt.Sprintf("the server answered %s that is not JSON: %s", outbound.Line(kind, 60), text))
 }
 
-// Broken makes an error of a connection that failed; what says how far it got.
-func (s *Server) Broken(ctx context.Context, what string, err error) error {
+// broken makes an error of a connection that failed; what says how far it got.
+func (s *Server) broken(ctx context.Context, what string, err error) error {
 	if errors.Is(err, ErrTooLong) {
-		return s.Fault(0, err.Error())
+		return s.fault(err.Error())
 	}
-	e := s.Fault(0, fmt.Sprintf("%s %s: %s", what, s.Shown, outbound.Reason(err)))
+	e := s.fault(fmt.Sprintf("%s %s: %s", what, s.Info.Endpoint, outbound.Reason(err)))
 	var cert *tls.CertificateVerificationError
 	e.Err, e.Temporary = err, !errors.As(err, &cert)
 	return unlessCancelled(ctx, e)
@@ -222,9 +227,9 @@ func unlessCancelled(ctx context.Context, e *model.Error) error {
 	return e
 }
 
-// NoForm makes an error of an answer that says nothing, in the end.
-func (s *Server) NoForm(cause error) error {
-	return s.Fault(0, "the server's answer is no "+s.answers+": "+cause.Error())
+// noForm makes an error of an answer that says nothing, in the end.
+func (s *Server) noForm(cause error) error {
+	return s.fault("the server's answer is no " + s.form.Answers + ": " + cause.Error())
 }
 
 // Shape says in a user's words that JSON is not what was expected.

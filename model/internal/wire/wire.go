@@ -45,9 +45,8 @@ type Config struct {
 type Server struct {
 	Config
 	Base    *url.URL                   // BaseURL, read
-	Shown   string                     // the base URL as errors show it
 	Encoded map[string]json.RawMessage // Params as JSON
-	answers string                     // what an answer is called in errors: chat completion
+	form    Form
 	http    *http.Client
 }
 
@@ -56,6 +55,7 @@ type Form struct {
 	Answers  string   // what an answer is called in errors, such as chat completion
 	Example  string   // an address as errors show one
 	Reserved []string // names of parameters that qtype itself fills
+	Lines    bool     // a stream is one JSON object a line, and not server-sent events
 }
 
 // NewServer checks a Config. Nothing is called yet.
@@ -65,7 +65,7 @@ func NewServer(c Config, form Form) (*Server, error) {
 		return nil, fmt.Errorf("model %s: base_url must be an http or https address, such as %s", c.Info.ID, form.Example)
 	}
 	c.Info.Endpoint = outbound.Server(base)
-	s := &Server{Config: c, Base: base, Shown: c.Info.Endpoint, answers: form.Answers, http: &http.Client{}}
+	s := &Server{Config: c, Base: base, form: form, http: &http.Client{}}
 	if s.Encoded, err = encode(c.Params, form.Reserved); err != nil {
 		return nil, fmt.Errorf("model %s: %w", c.Info.ID, err)
 	}
@@ -101,10 +101,16 @@ type Call struct {
 	Body   any         // is written as JSON
 }
 
-// Ask sends a call and lets read have the response of a server that said 200;
-// then it hangs up. All its own errors are complete: an *Error of package model,
-// or the context's.
-func (s *Server) Ask(ctx context.Context, call Call, read func(*http.Response) error) error {
+// Ask sends a call and hands the answer, which comes in one piece, to take: that
+// says what is wrong with its form. All other errors are complete: an *Error of
+// package model, or the context's.
+func (s *Server) Ask(ctx context.Context, call Call, take func(raw []byte) error) error {
+	return s.ask(ctx, call, func(resp *http.Response) error { return s.whole(ctx, resp, take) })
+}
+
+// ask sends a call and lets read have the response of a server that said 200;
+// then it hangs up.
+func (s *Server) ask(ctx context.Context, call Call, read func(*http.Response) error) error {
 	resp, err := s.post(ctx, call) //nolint:bodyclose // hangUp closes it
 	if err != nil {
 		return err
@@ -118,11 +124,11 @@ func (s *Server) post(ctx context.Context, call Call) (*http.Response, error) {
 	enc := json.NewEncoder(&body)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(call.Body); err != nil {
-		return nil, s.Fault(0, "the request cannot be written: "+err.Error())
+		return nil, s.unwritable(err)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, call.URL, &body)
 	if err != nil {
-		return nil, s.Fault(0, "the request cannot be written: "+err.Error())
+		return nil, s.unwritable(err)
 	}
 	for name, values := range call.Header {
 		req.Header[name] = values
@@ -130,7 +136,7 @@ func (s *Server) post(ctx context.Context, call Call) (*http.Response, error) {
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := s.http.Do(req)
 	if err != nil {
-		return nil, s.Broken(ctx, "cannot reach", err)
+		return nil, s.broken(ctx, "cannot reach", err)
 	}
 	if resp.StatusCode != http.StatusOK {
 		defer hangUp(resp.Body)
@@ -139,22 +145,25 @@ func (s *Server) post(ctx context.Context, call Call) (*http.Response, error) {
 	return resp, nil
 }
 
-// Whole reads an answer in one piece and hands it to take, which says what is
-// wrong with its form.
-func (s *Server) Whole(ctx context.Context, resp *http.Response, take func(raw []byte) error) error {
+// whole reads an answer in one piece and hands it to take.
+func (s *Server) whole(ctx context.Context, resp *http.Response, take func(raw []byte) error) error {
 	raw, err := readAll(resp.Body, MaxAnswer)
 	if err != nil {
-		return s.Broken(ctx, "lost the connection to", err)
+		return s.broken(ctx, "lost the connection to", err)
 	}
 	if err := take(raw); err != nil {
-		return s.Unreadable(resp, raw, err)
+		return s.unreadable(resp, raw, err)
 	}
 	return nil
 }
 
-// OnePiece tells whether a server answers a stream's request with one JSON
-// object, as some do, not all of them under JSON's own content type.
-func OnePiece(resp *http.Response) bool {
+// inOnePiece tells whether a server answers a stream's request with one JSON
+// object, as some do, not all of them under JSON's own content type. A stream of
+// lines that has one line is none the less a stream.
+func (s *Server) inOnePiece(resp *http.Response) bool {
+	if s.form.Lines {
+		return false
+	}
 	switch kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind {
 	case "application/json":
 		return true

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"github.com/qtype-dev/qtype/journal"
+	"github.com/qtype-dev/qtype/runtime"
+)
+
+// formLegs is the form of the journal of a flow that gathers rows: a result is
+// one cell, the row as it is at the end of a leg (journal.Header.Form).
+const formLegs = 1
+
+// told has the run tell the journal of what is finished.
+func (l *progressLog) told() runtime.RunOption {
+	if l.gathers {
+		return runtime.WithKeeper(l)
+	}
+	return runtime.WithFinished(l.finished)
+}
+
+// Keep keeps what a row became on a leg. Rows that failed because the model
+// refuses the credentials are not finished: with the right ones they can be.
+func (l *progressLog) Keep(row runtime.Mark, made []runtime.Kept, last bool) error {
+	results := make([]journal.Result, len(made))
+	for i, k := range made {
+		if refused(k.Err) != nil {
+			return nil
+		}
+		results[i].Values = []any{k.Data}
+		if k.Err != nil {
+			results[i].Failure = &journal.Failure{} // the cell has it
+		}
+	}
+	if row.Leg == 0 {
+		return l.journal.Add(row.Row, results, last)
+	}
+	return l.journal.AddGroup(journal.Group{Leg: row.Leg, Digest: row.Digest}, results, last)
+}
+
+// Kept hands over what a row became on a leg in an earlier run.
+func (l *progressLog) Kept(row runtime.Mark, take func(data []byte) error) (bool, error) {
+	group := journal.Group{Leg: row.Leg, Digest: row.Digest}
+	if row.Leg == 0 && !l.journal.Finished(row.Row) || row.Leg > 0 && !l.journal.FinishedGroup(group) {
+		return false, nil
+	}
+	replay, err := l.leg(row.Leg)
+	if err != nil {
+		return true, err
+	}
+	each := func(results []journal.Result) error {
+		for _, res := range results {
+			var data []byte
+			if len(res.Values) == 1 {
+				data, _ = res.Values[0].([]byte)
+			}
+			if err := take(data); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if row.Leg == 0 {
+		return true, replay.Row(row.Row, each)
+	}
+	return true, replay.Group(group, each)
+}
+
+// leg reads what was finished before on a leg: one reader each, for the rows of
+// one leg stand in the journal in about the order in which they are asked for.
+func (l *progressLog) leg(leg int) (*journal.Replay, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.legs[leg] == nil {
+		replay, err := l.journal.Replay()
+		if err != nil {
+			return nil, err
+		}
+		l.legs[leg] = replay
+	}
+	return l.legs[leg], nil
+}

@@ -1,0 +1,60 @@
+package wire_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/qtype-dev/qtype/model/internal/wire"
+)
+
+func TestDraftTellsWhatWasSaid(t *testing.T) {
+	var d wire.Draft
+	if events, err := d.Say("", ""); len(events) != 0 || err != nil {
+		t.Errorf("nothing said: %v, %v", events, err)
+	}
+	events, err := d.Say("yes", "hm")
+	if len(events) != 2 || events[0].Reasoning != "hm" || events[1].Text != "yes" || err != nil {
+		t.Errorf("%v, %v: want the thought, then the text", events, err)
+	}
+	if text := d.Message().Text(); text != "yes" {
+		t.Errorf("the message holds %q: thoughts are no part of it", text)
+	}
+}
+
+func TestDraftIsBounded(t *testing.T) {
+	var d wire.Draft
+	piece := strings.Repeat("x", wire.MaxAnswer/4)
+	for range 4 {
+		if _, err := d.Say(piece, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := d.Say("x", ""); !errors.Is(err, wire.ErrTooLong) {
+		t.Errorf("more than %d bytes: %v", wire.MaxAnswer, err)
+	}
+}
+
+func TestDraftNamesCalls(t *testing.T) {
+	var d wire.Draft
+	ids := []string{d.Call("theirs", "a", `{"x":1}`), d.Call("", "b", ""), d.Call("", "c", "null")}
+	if ids[0] != "theirs" || ids[1] == "" || ids[1] == ids[2] {
+		t.Errorf("ids %q: the server's own, and one of its own for each other call", ids)
+	}
+	m := d.Message()
+	if len(m.Blocks) != 0 || len(m.ToolCalls) != 3 {
+		t.Fatalf("%+v", m)
+	}
+	for i, want := range []string{`{"x":1}`, "{}", "{}"} {
+		if got := m.ToolCalls[i]; got.ID != ids[i] || got.Arguments != want {
+			t.Errorf("call %d is %+v, want id %s and arguments %s", i, got, ids[i], want)
+		}
+	}
+}
+
+func TestDraftWithoutAnythingIsAnEmptyText(t *testing.T) {
+	var d wire.Draft
+	if m := d.Message(); len(m.Blocks) != 1 || m.Text() != "" || m.ID == "" {
+		t.Errorf("%+v", m)
+	}
+}
