@@ -1,11 +1,17 @@
 package qtype_test
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/qtype-dev/qtype/internal/servertest"
+	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/value"
 )
 
@@ -84,4 +90,42 @@ func TestEmbeddingsOfARealModel(t *testing.T) {
 	app = open(t, embedding(at+", model_id: text-embedding-3-large, dimensions: 3072", "text"))
 	want(t, outcomes(t, app, "main", map[string]any{"words": "x"}),
 		"row 1: step embed: model vectors: HTTP 404: The model `text-embedding-3-large` does not exist (http://"+server.Address()+"/v1)")
+}
+
+// TestEmbeddingFallbacks: where a server is down the same model elsewhere is
+// asked, and where all are, the row says why each of them failed.
+func TestEmbeddingFallbacks(t *testing.T) {
+	down := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }))
+	defer down.Close()
+	spare := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"data": [{"index": 0, "embedding": [0.5, 0.25]}], "usage": {"prompt_tokens": 3}}`)
+	}))
+	defer spare.Close()
+	const document = `id: search
+models:
+  - {type: EmbeddingModel, id: vectors, provider: openai, model_id: small, dimensions: 2, base_url: "%s/v1", retry: {max_attempts: 1}, fallbacks: [elsewhere]}
+  - {type: EmbeddingModel, id: elsewhere, provider: openai, model_id: publisher/small, dimensions: 2, base_url: "%s/v1", retry: {max_attempts: 1}, prices: {input: 1000000}}
+flows:
+  - id: main
+    variables: [{id: words, type: text}, {id: vector, type: Embedding}]
+    inputs: [words]
+    outputs: [vector]
+    budget: {money: 2}
+    steps:
+      - {type: InvokeEmbedding, id: embed, model: vectors, inputs: [words], outputs: [vector]}
+`
+	app := open(t, fmt.Sprintf(document, down.URL, spare.URL))
+	want(t, outcomes(t, app, "main", map[string]any{"words": "Hello"}), `{"vector":[0.5,0.25],"content":"Hello","metadata":{}}`)
+	var over *runtime.BudgetError // three tokens at the fallback's price are more than two
+	for _, err := range app.Run(t.Context(), "main", slices.Values(slices.Repeat([]runtime.Input{{Values: map[string]any{"words": "Hello"}}}, 3))) {
+		if err != nil && !errors.As(err, &over) {
+			t.Fatal(err)
+		}
+	}
+	if over == nil || over.What != "money" {
+		t.Errorf("the fallback's price was not counted: %v", over)
+	}
+	app = open(t, fmt.Sprintf(document, down.URL, down.URL))
+	want(t, outcomes(t, app, "main", map[string]any{"words": "Hello"}),
+		fmt.Sprintf("row 1: step embed: model vectors: HTTP 502: Bad Gateway (%[1]s/v1); its fallback elsewhere: HTTP 502: Bad Gateway (%[1]s/v1)", down.URL))
 }

@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/qtype-dev/qtype/source"
@@ -78,12 +77,13 @@ func (c *comparison) ports(s side, before, after []port) {
 	for _, old := range before {
 		i := slices.IndexFunc(after, func(p port) bool { return p.id == old.id })
 		if i < 0 {
-			c.addPort(s, old.id, Removed, "removed", Side{Span: old.span}, Side{})
+			c.add(s.of(old.id, Change{Class: Breaking, What: Removed, Message: "removed", Reason: s.reason(Removed), Old: Side{Span: old.span}}))
 			continue
 		}
 		now := after[i]
 		if old.was != now.was {
-			c.addPort(s, now.id, Renamed, renamedFrom(old.was), Side{old.span, plain(old.was)}, Side{now.span, plain(now.was)})
+			c.add(s.of(now.id, Change{Class: Breaking, What: Renamed, Message: renamedFrom(old.was), Reason: s.reason(Renamed),
+				Old: Side{old.span, plain(old.was)}, New: Side{now.span, plain(now.was)}}))
 		}
 		if old.typ != now.typ || old.optional != now.optional {
 			c.retyped(s, old, now)
@@ -113,15 +113,10 @@ func sameOrder(a, b []port) bool {
 	return slices.EqualFunc(a, b, func(p, q port) bool { return p.id == q.id })
 }
 
-// addPort adds a change that breaks callers.
-func (c *comparison) addPort(s side, id string, what What, message string, old, now Side) {
-	c.add(s.change(id, what, Breaking, s.noun+" "+plain(id)+": "+message, s.reason(what)).at(old, now))
-}
-
-func (s side) change(id string, what What, class Class, message, reason string) Change {
-	change := s.owner
-	change.Class, change.What, change.Field = class, what, s.list+"."+id
-	change.Message, change.Reason = message, reason
+// of says which port of the side changed.
+func (s side) of(id string, change Change) Change {
+	change.Kind, change.ID, change.Field = s.owner.Kind, s.owner.ID, s.list+"."+id
+	change.Message = s.noun + " " + plain(id) + ": " + change.Message
 	return change
 }
 
@@ -146,29 +141,29 @@ func (s side) reason(what What) string {
 }
 
 func (c *comparison) addedPort(s side, p port) {
-	class, message, reason := Harmless, "added, "+p.typ, ""
+	change := Change{Class: Harmless, What: Added, Message: "added, " + p.typ, New: Side{Span: p.span}}
 	switch {
 	case s.isOutput:
 	case p.optional:
-		message += ", optional"
+		change.Message += ", optional"
 		if s.tool {
-			class, reason = Behaviour, "models are told of it"
+			change.Class, change.Reason = Behaviour, "models are told of it"
 		}
 	default:
-		class, message, reason = Breaking, message+", required", s.reason(Added)
+		change.Class, change.Message, change.Reason = Breaking, change.Message+", required", s.reason(Added)
 	}
-	c.add(s.change(p.id, Added, class, s.noun+" "+plain(p.id)+": "+message, reason).at(Side{}, Side{Span: p.span}))
+	c.add(s.of(p.id, change))
 }
 
 // retyped judges another type of a port: callers may always be given less
 // freedom in what they get, and more in what they give.
 func (c *comparison) retyped(s side, old, now port) {
-	class, reason := Breaking, s.reason(Changed)
-	if old.typ == now.typ && s.isOutput == old.optional {
-		class, reason = Harmless, ""
-	}
 	was, is := Side{old.declared, plain(old.full())}, Side{now.declared, plain(now.full())}
-	c.add(s.change(now.id, Changed, class, fmt.Sprintf("%s %s: %s → %s", s.noun, plain(now.id), was.Value, is.Value), reason).at(was, is))
+	change := Change{Class: Breaking, What: Changed, Message: was.Value + " → " + is.Value, Reason: s.reason(Changed), Old: was, New: is}
+	if old.typ == now.typ && s.isOutput == old.optional {
+		change.Class, change.Reason = Harmless, ""
+	}
+	c.add(s.of(now.id, change))
 }
 
 // full is the type with its ?.

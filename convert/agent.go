@@ -8,7 +8,10 @@ import (
 // agent writes an aiagent state: its message is put together, the model is asked,
 // and what it returned becomes data.
 func (w *workflow) agent(s *state, f *flow) {
-	w.known(s.n, "state "+s.name, common("agentName", "aiModel", "systemMessage", "userMessage", "output", "maxToolExecutions", "memory", "tools", "agentOutcomes", "llmConfig", "multiLlmConfig")...)
+	w.known(s.n, "state "+s.name, common("agentName", "aiModel", "dataFilter", "systemMessage", "userMessage", "output", "maxToolExecutions", "memory", "tools", "agentOutcomes", "llmConfig", "multiLlmConfig")...)
+	if n := s.n.get("dataFilter"); n != nil {
+		w.lost(n, "state %s: a data filter has no counterpart", s.name)
+	}
 	prompt := w.prompt(s, f)
 	answer, types := w.answer(s)
 	tools := w.toolsOf(s)
@@ -49,6 +52,10 @@ func (w *workflow) agent(s *state, f *flow) {
 // or the text response. spread tells whether the record's fields are data.
 func (w *workflow) answer(s *state) (answer *code, spread bool) {
 	n := s.n.get("output")
+	if file := unwrappedFile(n); file != nil {
+		w.lost(file, "the output of state %s names a file, which is not read; what the agent answers becomes the text response", s.name)
+		n = nil
+	}
 	if n != nil && w.isMap(n, "output") != nil {
 		sc := &schema{report: w.report, what: "the output of state " + s.name}
 		of := sc.shape(unwrapped(n), "")
@@ -97,7 +104,7 @@ func (w *workflow) outcomeVars(s *state, t *jq) {
 	if answer == nil {
 		return
 	}
-	returned := &code{text: answer.text, prec: precAtom, of: answer.of, loose: true}
+	returned := &code{object: true, text: answer.text, prec: precAtom, of: answer.of, loose: true}
 	if answer.of.sort == isText {
 		returned.member = func(name string) (*code, error) {
 			if name != "response" {
@@ -107,7 +114,7 @@ func (w *workflow) outcomeVars(s *state, t *jq) {
 			return &code{text: answer.text, prec: precAtom, of: answer.of}, nil
 		}
 	}
-	t.vars["agentOutcome"] = &code{member: func(name string) (*code, error) {
+	t.vars["agentOutcome"] = &code{object: true, member: func(name string) (*code, error) {
 		if name != "returnValues" {
 			return nil, untranslatable("."+name, "$agentOutcome has no counterpart but for returnValues")
 		}
@@ -251,16 +258,23 @@ func (w *workflow) window(n *node, b *block) (setting string) {
 	return fmt.Sprintf("%s %d", kind, limit)
 }
 
-// bareMemory converts a memory block without a workflow: an application with the
-// memory and a flow that talks with it.
-func (w *workflow) bareMemory(root *node) *application {
-	w.app, w.ids = &application{id: "memory_app"}, &names{taken: map[string]bool{"memory_app": true}}
-	w.known(root, "the file", "memory")
-	n := w.mapOf(root, "memory")
-	if n == nil {
+// bareMemory converts memory blocks without a workflow: an application with the
+// memories and a flow that talks with each.
+func (w *workflow) bareMemory(roots ...*node) *application {
+	w.app, w.ids = &application{id: "memory_app"}, reserved("memory_app")
+	var ids []string
+	for _, root := range roots {
+		w.known(root, "the file", "memory")
+		if n := w.mapOf(root, "memory"); n != nil {
+			if id := w.remember(n, "memory"); !contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	if len(ids) == 0 {
 		return nil
 	}
-	talkTo(w.app, w.ids, []string{w.remember(n, "memory")})
+	talkTo(w.app, w.ids, ids)
 	return w.app
 }
 

@@ -3,7 +3,6 @@ package convert
 import (
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // project is a project file of AI Refinery. Its memory modules become memories, and
@@ -18,11 +17,17 @@ type project struct {
 	order    []string          // the ids in order
 	used     map[string]bool   // memories that a flow has
 	models   map[string]string // ids by the models' names
+
+	agentNames []string // agents that were converted
+	words      set      // variables of prompts
 }
 
 // airefinery converts a project file, its memory_config, or the modules alone.
 func airefinery(r *report, root *node) *application {
-	spell(root, "memory_modules", "memory_config", "utility_agents")
+	spell(root, "memory_modules", "memory_config", "utility_agents", "memory_class")
+	if root.form == mapping && root.get("memory_class") != nil && root.get("memory_modules") == nil {
+		root = &node{form: list, span: root.span, items: []*node{root}}
+	}
 	switch {
 	case root.form == list:
 		root = &node{form: mapping, span: root.span, pairs: []pair{{key: "memory_modules", at: root.mark(), value: root}}}
@@ -36,8 +41,8 @@ func airefinery(r *report, root *node) *application {
 		r.form(root, `this is no AI Refinery file: there is no "memory_config" and no "utility_agents"`)
 		return nil
 	}
-	p := &project{report: r, root: root, app: &application{id: "airefinery_app"}, ids: &names{taken: map[string]bool{"airefinery_app": true}},
-		memories: map[string]string{}, sources: map[string]string{}, used: map[string]bool{}, models: map[string]string{}}
+	p := &project{report: r, root: root, app: &application{id: "airefinery_app"}, ids: reserved("airefinery_app"),
+		words: set{}, memories: map[string]string{}, sources: map[string]string{}, used: map[string]bool{}, models: map[string]string{}}
 	p.known(root, "the file", "memory_config", "orchestrator", "utility_agents", "super_agents", "trust_agents", "base_config", "embedding_config", "project_name", "description")
 	p.app.description = p.textOf(root, "description")
 	p.readMemories()
@@ -70,12 +75,35 @@ func (p *project) aside() {
 		}
 	}
 	if o := p.mapOf(p.root, "orchestrator"); o != nil {
-		p.known(o, "orchestrator", "agent_list", "brand_name", "system_prompt", "enable_routing", "selfreflection_config", "contexts", "llm_config", "memory_config")
-		p.add(ruleLost.At(p.root.keyAt("orchestrator"), "the orchestrator chooses an agent for each request, which has no counterpart: a Switch step can, and every agent is a flow that can be run by its name"))
+		p.orchestrator(o)
 	}
-	if p.root.get("embedding_config") != nil {
-		p.dropped(p.root.keyAt("embedding_config"), "no memory that is converted uses embeddings; embedding_config is left out")
+	unused := []string{"embedding_config", "vlm_config", "reranker_config", "compression_config"}
+	for _, n := range []*node{p.root, p.mapOf(p.root, "base_config")} {
+		for _, key := range unused {
+			if n.get(key) != nil {
+				p.dropped(n.keyAt(key), "nothing that is converted uses %s; it is left out", key)
+			}
+		}
 	}
+	if base := p.mapOf(p.root, "base_config"); base != nil {
+		p.known(base, "base_config", append(unused, "llm_config", "memory_config")...)
+	}
+}
+
+// orchestrator tells of what hands the requests on to the agents; one that has a
+// single agent has nothing to choose.
+func (p *project) orchestrator(o *node) {
+	p.known(o, "orchestrator", "agent_list", "brand_name", "system_prompt", "enable_routing", "decompose", "rai_config", "config", "self_reflection_config", "selfreflection_config", "contexts", "llm_config", "memory_config")
+	for _, key := range []string{"brand_name", "system_prompt", "rai_config", "config", "self_reflection_config", "selfreflection_config"} {
+		if v := o.get(key); v != nil && len(v.items)+len(v.pairs)+len(v.text) > 0 {
+			p.add(ruleLost.At(o.keyAt(key), "orchestrator: %s has no counterpart", key))
+		}
+	}
+	list := o.get("agent_list")
+	if list != nil && len(list.items) == 1 && contains(p.agentNames, list.items[0].get("agent_name").name()) {
+		return
+	}
+	p.add(ruleLost.At(p.root.keyAt("orchestrator"), "the orchestrator chooses an agent for each request, which has no counterpart: a Switch step can, and every agent is a flow that can be run by its name"))
 }
 
 // name is the text of a node that may be missing.
@@ -133,7 +161,7 @@ func (p *project) readModules(config *node) {
 
 // module converts one memory module.
 func (p *project) module(n *node, number int) {
-	p.known(n, "a memory module", "memory_name", "memory_class", "config")
+	p.known(n, "a memory module", "memory_name", "memory_class", "config", "kwargs")
 	owner := fmt.Sprintf("memory module %d", number)
 	name := p.needText(n, "memory_name", owner)
 	class := p.needText(n, "memory_class", owner)
@@ -147,6 +175,13 @@ func (p *project) module(n *node, number int) {
 		p.form(n.get("memory_name"), "two memory modules have the name %s; this one is left out", name)
 		return
 	}
+	classes := []string{"ChatMemoryModule", "VariableMemoryModule", "MemTreeModule"}
+	for _, known := range classes {
+		if class != known && folded(class) == folded(known) {
+			p.chosen(n.get("memory_class"), "the class %q is taken for %s", class, known)
+			class = known
+		}
+	}
 	switch class {
 	case "ChatMemoryModule":
 	case "":
@@ -158,24 +193,39 @@ func (p *project) module(n *node, number int) {
 		p.lost(n.get("memory_class"), "%s finds old messages by their meaning: a memory with context: [{type: retrieval}] and an embedding model does that here", owner)
 		return
 	default:
-		classes := []string{"ChatMemoryModule", "VariableMemoryModule", "MemTreeModule"}
 		p.add(ruleLost.At(n.get("memory_class").mark(), "%s: the class %s is not known and is left out", owner, class).WithNearest(class, classes))
 		return
 	}
-	rounds, most := 3, 10000
-	if config := p.mapOf(n, "config"); config != nil {
-		p.known(config, "the config of "+owner, "n_rounds", "max_context")
-		rounds = orDefault(p.positive(config, "n_rounds"), rounds)
-		most = orDefault(p.positive(config, "max_context"), most)
+	rounds, most := usualRounds, usualContext
+	for _, key := range []string{"kwargs", "config"} { // older files say kwargs
+		if config := p.mapOf(n, key); config != nil {
+			p.known(config, "the "+key+" of "+owner, "n_rounds", "max_context")
+			rounds = orDefault(p.positive(config, "n_rounds"), rounds)
+			most = orDefault(p.positive(config, "max_context"), most)
+		}
 	}
+	p.sources[name] = n.source()
+	p.remember(name, rounds, most)
+}
+
+// AI Refinery's own values for what a memory module does not say.
+const (
+	usualRounds  = 3
+	usualContext = 10000
+)
+
+// remember declares a memory.
+func (p *project) remember(name string, rounds, most int) *block {
 	id := p.ids.id(name, "memory")
-	p.memories[name], p.sources[name] = id, n.source()
+	p.memories[name] = id
 	p.order = append(p.order, id)
 	b := new(block).set("id", id)
 	if name != "" && id != name {
 		b.note("Its name was %s.", oneLine(name))
 	}
-	p.app.memories = append(p.app.memories, b.set("policy", "round_window").set("n_rounds", rounds).set("max_context", most))
+	b.set("policy", "round_window").set("n_rounds", rounds).set("max_context", most)
+	p.app.memories = append(p.app.memories, b)
+	return b
 }
 
 func orDefault(n, usual int) int {
@@ -204,7 +254,7 @@ func (p *project) readAgents() {
 
 // agent converts an agent that is a prompt; others do something of their own.
 func (p *project) agent(n *node, name string) {
-	p.known(n, "an agent", "agent_class", "agent_name", "agent_description", "config", "memory_config")
+	p.known(n, "an agent", "agent_class", "agent_name", "agent_description", "config", "memory_config", "self_reflection_config")
 	config := p.mapOf(n, "config")
 	prompt := ""
 	if config != nil {
@@ -219,10 +269,16 @@ func (p *project) agent(n *node, name string) {
 		p.lost(at, "the agent %s (%s) is not converted: only an agent with a magic_prompt is a prompt and nothing more", name, either(class, "of no class"))
 		return
 	}
-	p.known(config, "the config of agent "+name, "magic_prompt", "contexts", "llm_config", "output_style", "self_reflection", "memory_config")
+	p.agentNames = append(p.agentNames, name)
+	p.known(config, "the config of agent "+name, "magic_prompt", "contexts", "llm_config", "output_style", "self_reflection", "self_reflection_config", "memory_config")
 	for _, key := range []string{"output_style", "self_reflection"} {
 		if config.get(key) != nil {
 			p.add(ruleLost.At(config.keyAt(key), "agent %s: %s has no counterpart", name, key))
+		}
+	}
+	for _, from := range []*node{n, config} {
+		if c := p.mapOf(from, "self_reflection_config"); c != nil && !(c.has("self_reflection") && !p.truth(c, "self_reflection")) {
+			p.add(ruleLost.At(from.keyAt("self_reflection_config"), "agent %s: self_reflection_config has no counterpart", name))
 		}
 	}
 	f := &flow{id: p.ids.id(name, "agent"), description: p.textOf(n, "agent_description")}
@@ -234,69 +290,41 @@ func (p *project) agent(n *node, name string) {
 	p.say(f, answer, prompt, config)
 }
 
-// say writes the steps of an agent: its prompt as a system message, or as a
-// template where it holds the request.
-func (p *project) say(f *flow, answer *block, prompt string, config *node) {
-	words := placeholders(prompt)
-	if !slices.Contains(words, "query") {
-		for _, word := range words {
-			p.lost(config.get("magic_prompt"), "{%s} is filled by AI Refinery, which has no counterpart; it is said as it is written", word)
-		}
-		message := &shape{sort: isMessage, declared: true}
-		f.talks, f.inputs, f.outputs = true, []string{"question"}, []string{"answer"}
-		f.types = func(string) *shape { return message }
-		answer.set("system_message", prompt).set("inputs", inline{"question"}).set("outputs", inline{"answer"})
-		f.steps = []*step{{block: answer, reads: f.inputs, writes: f.outputs}}
-		return
-	}
-	for _, word := range words {
-		if word != "query" {
-			p.lost(config.get("magic_prompt"), "{%s} is filled by AI Refinery; here it is an input of the flow", word)
-		}
-	}
-	plain := &shape{sort: isText, declared: true}
-	f.types = func(string) *shape { return plain }
-	f.inputs, f.outputs = words, []string{"answer"}
-	fill := new(block).set("type", "PromptTemplate").set("id", p.ids.id(f.id+"_say", "say")).set("template", prompt).
-		set("inputs", inline(words)).set("outputs", inline{"prompt"})
-	answer.set("inputs", inline{"prompt"}).set("outputs", inline{"answer"})
-	f.steps = []*step{{block: fill, reads: words, writes: []string{"prompt"}}, {block: answer, reads: []string{"prompt"}, writes: f.outputs}}
-}
-
-// placeholders are the {words} of a template, each once, sorted.
-func placeholders(s string) []string {
-	found := set{}
-	for s != "" {
-		_, after, ok := strings.Cut(s, "{")
-		if !ok {
-			break
-		}
-		word, rest, ok := strings.Cut(after, "}")
-		if ok && isName(word) {
-			found.add(word)
-		}
-		s = after
-		if ok && isName(word) {
-			s = rest
-		}
-	}
-	return found.sorted()
-}
-
 // memoryOf is the memory that an agent's contexts name.
-func (p *project) memoryOf(config *node) string {
-	for _, n := range p.listOf(config, "contexts") {
-		id := p.memories[n.text]
-		if id == "" && n.text == "chat_history" && len(p.order) == 1 {
+func (p *project) memoryOf(config *node) (found string) {
+	all := config.get("contexts")
+	if all == nil {
+		return ""
+	}
+	items := all.items
+	if all.form == textual {
+		p.chosen(all, "contexts is a list; %s is taken as its only entry", all.described())
+		items = []*node{all}
+	} else {
+		p.listOf(config, "contexts")
+	}
+	for _, n := range items {
+		name := n
+		if len(n.pairs) == 1 { // a part of a memory
+			name = &node{form: textual, text: n.pairs[0].key, span: n.pairs[0].at}
+			if v := n.pairs[0].value; len(v.pairs) > 0 {
+				p.lost(v, "only a part of the context %s is meant, which has no counterpart; all of it is sent", name.text)
+			}
+		}
+		id := p.memories[name.text]
+		if id == "" && name.text == "chat_history" && len(p.order) == 0 {
+			p.remember(name.text, usualRounds, usualContext).note("AI Refinery's own, where a file declares no memory.")
+		}
+		if id == "" && name.text == "chat_history" && len(p.order) == 1 {
 			id = p.order[0]
 		}
-		if id != "" {
-			p.used[id] = true
-			return id
+		if id == "" || found != "" && found != id {
+			p.lost(name, "the context %s has no counterpart", name.described())
+			continue
 		}
-		p.lost(n, "the context %s has no counterpart", n.described())
+		p.used[id], found = true, id
 	}
-	return ""
+	return found
 }
 
 // params reads what a provider is told beside the model's name.
@@ -304,7 +332,7 @@ func (p *project) params(llm *node, to *block) {
 	for _, pair := range llm.pairs {
 		switch {
 		case pair.key == "model":
-		case contains([]string{"temperature", "top_p", "max_tokens"}, pair.key) && (pair.value.form == integer || pair.value.form == number):
+		case pair.value.form == integer || pair.value.form == number:
 			to.set(pair.key, literal(pair.value.text))
 		default:
 			p.dropped(pair.at, "%s of llm_config is left out; a model takes what its provider knows in inference_params", pair.key)

@@ -21,6 +21,7 @@ type code struct {
 	depth  int    // how many functions of elements it stands in, where it names an element
 	loose  bool   // a schema says what it is, but need not be right: a model answers
 	nulls  *bool  // set where somebody expects null here; nil where nobody asks
+	object bool   // it is a record for certain, though all of it cannot be written
 	member func(name string) (*code, error)
 }
 
@@ -268,6 +269,9 @@ func (t *jq) bind(q *gojq.Query, dot *code) (*code, error) {
 
 // pipe translates A | B: once, or for each of the values of A.
 func (t *jq) pipe(q *gojq.Query, dot *code) (*code, error) {
+	if all, name := listedTruths(q); all != nil {
+		return t.truths(all, name, dot)
+	}
 	left, err := t.query(q.Left, dot)
 	if err != nil || !left.stream {
 		if err != nil {
@@ -287,7 +291,11 @@ func (t *jq) forEach(stream *code, q *gojq.Query) (*code, error) {
 		}
 		return t.forEach(first, q.Right)
 	}
-	if f := called(q); f != nil && f.Name == "select" && len(f.Args) == 1 {
+	f := called(q)
+	if f != nil && (f.Name == "values" && len(f.Args) == 0 || f.Name == "select" && len(f.Args) == 1 && f.Args[0].String() == ". != null") {
+		return present(stream), nil
+	}
+	if f != nil && f.Name == "select" && len(f.Args) == 1 {
 		keep, err := t.condition(f.Args[0], stream)
 		if err != nil {
 			return nil, err

@@ -58,6 +58,20 @@ func builtins() map[string]builtin {
 		"sort":           {0, isList, false, sorted("sort(%s)")},
 		"unique":         {0, isList, false, sorted("sort(uniq(%s))")},
 		"reverse":        {0, isList, false, func(_ *jq, x *call) (*code, error) { return x.list("reverse(%s)"), nil }},
+		"index":          {1, unknown, true, (*jq).position},
+		"inside":         {1, isText, false, (*jq).inside},
+		"IN":             {-1, unknown, true, (*jq).among},
+		"isempty":        {-1, unknown, true, (*jq).isEmptyStream},
+		"limit":          {-1, unknown, true, (*jq).limit},
+		"nth":            {1, isList, true, (*jq).nth},
+		"sort_by":        {1, isList, false, sortedBy("%s")},
+		"min_by":         {1, isList, false, sortedBy("get(%s, 0)")},
+		"max_by":         {1, isList, false, sortedBy("get(%s, -1)")},
+		"sub":            {2, isText, false, replaced(", 1")},
+		"gsub":           {2, isText, false, replaced("")},
+		"trim":           {0, isText, false, func(_ *jq, x *call) (*code, error) { return made(isText, precAtom, "trim(%s)", x.in.text), nil }},
+		"abs":            {0, isNumber, false, func(_ *jq, x *call) (*code, error) { return made(x.in.of.sort, precAtom, "abs(%s)", x.in.text), nil }},
+		"round":          {0, isNumber, false, rounded("round")},
 		"floor":          {0, isNumber, false, rounded("floor")},
 		"ceil":           {0, isNumber, false, rounded("ceil")},
 		"ascii_downcase": {0, isText, false, cased("lower", "A-Z")},
@@ -84,7 +98,7 @@ func (t *jq) call(f *gojq.Func, dot *code) (*code, error) {
 	case b.args >= 0 && len(f.Args) != b.args && !(f.Name == "test" && len(f.Args) == 2):
 		return nil, untranslatable(f.Name, "%s with %d arguments has no counterpart", f.Name, len(f.Args))
 	}
-	if dot.member != nil && !(b.args < 0 && len(f.Args) == 2) {
+	if dot.member != nil && !(b.args < 0 && (len(f.Args) == 2 || f.Name == "isempty")) {
 		return nil, untranslatable(f.Name, "%s works on all of the data at once; name the part that is meant", f.Name)
 	}
 	x := &call{Func: f, in: dot, dot: dot}

@@ -57,18 +57,21 @@ func (t *jq) add(x *call) (*code, error) {
 	}
 	text := ""
 	switch {
-	case elem.optional:
 	case elem.sort == isText:
 		text = "join(%s, \"\")"
 	case elem.sort == isInt || elem.sort == isNumber:
 		text = "sum(%s)"
 	}
 	if text == "" {
-		return nil, untranslatable("add", "add sums up values that may be null or are neither numbers nor texts")
+		return nil, untranslatable("add", "add sums up values that are neither numbers nor texts")
+	}
+	values := x.in.text
+	if elem.optional { // null adds nothing
+		values = "filter(" + values + ", # != nil)"
 	}
 	of := *elem
 	of.optional = true
-	return &code{text: fmt.Sprintf("len(%s) == 0 ? nil : "+text, x.in.text, x.in.text), prec: precIf, of: &of, null: true}, nil
+	return &code{text: fmt.Sprintf("len(%s) == 0 ? nil : "+text, values, values), prec: precIf, of: &of, null: true}, nil
 }
 
 // ordered tells whether the elements of a list can be put in order.

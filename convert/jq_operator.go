@@ -8,6 +8,9 @@ import (
 
 // operator translates A op B.
 func (t *jq) operator(op gojq.Operator, a, b *code) (*code, error) {
+	if (op == gojq.OpEq || op == gojq.OpNe) && (a.object && b.isNil() || b.object && a.isNil()) {
+		return constant(fmt.Sprint(op == gojq.OpNe), isBool), nil
+	}
 	if a.member != nil || b.member != nil {
 		return nil, untranslatable(op, "%s has all of the data on one side", op)
 	}
@@ -201,6 +204,10 @@ func (t *jq) plus(a, b *code) (*code, error) {
 
 func (t *jq) arithmetic(op gojq.Operator, a, b *code) (*code, error) {
 	sign := op.String()
+	if op == gojq.OpMod { // which works on whole numbers
+		a.is(isInt)
+		b.is(isInt)
+	}
 	meet(a, b)
 	if !a.number() || !b.number() {
 		return nil, untranslatable(sign, "%s has %s and %s on its sides; only numbers can be translated", sign, a.of.sort.noun(), b.of.sort.noun())

@@ -44,8 +44,11 @@ func (t *jq) head(x *gojq.Term, dot *code) (*code, error) {
 	case gojq.TermTypeString:
 		return t.str(x.Str, dot)
 	case gojq.TermTypeFormat:
-		if x.Format == "@text" && x.Str != nil {
+		switch {
+		case x.Format == "@text" && x.Str != nil:
 			return t.str(x.Str, dot)
+		case (x.Format == "@text" || x.Format == "@json") && x.Str == nil:
+			return t.call(&gojq.Func{Name: map[string]string{"@text": "tostring", "@json": "tojson"}[x.Format]}, dot)
 		}
 		return nil, untranslatable(x.Format, "the format %s has no counterpart", x.Format)
 	case gojq.TermTypeIndex:
@@ -272,10 +275,11 @@ func isName(s string) bool {
 	return true
 }
 
-// slice translates [1:3] of a list; jq cuts texts by characters, expressions by bytes.
+// slice translates [1:3] of a list or a text; jq cuts texts by characters, expressions by bytes.
 func (t *jq) slice(c *code, x *gojq.Index, dot *code) (*code, error) {
-	if c.member != nil || c.null || !c.is(isList) {
-		return nil, untranslatable(x, "%s: only lists that are there can be cut", x)
+	text := c.member == nil && !c.null && c.of.sort == isText
+	if !text && (c.member != nil || c.null || !c.is(isList)) {
+		return nil, untranslatable(x, "%s: only lists and texts that are there can be cut", x)
 	}
 	ends := [2]string{}
 	for i, q := range []*gojq.Query{x.Start, x.End} {
@@ -290,6 +294,9 @@ func (t *jq) slice(c *code, x *gojq.Index, dot *code) (*code, error) {
 			return nil, untranslatable(x, "%s: where a list is cut must be written as numbers", x)
 		}
 		ends[i] = n.text
+	}
+	if text { // by characters, as jq does
+		return made(isText, precAtom, `join(split(%s, "")[%s:%s], "")`, c.text, ends[0], ends[1]), nil
 	}
 	return &code{text: fmt.Sprintf("%s[%s:%s]", c.wrap(precAtom), ends[0], ends[1]), prec: precAtom, of: c.of}, nil
 }

@@ -327,6 +327,65 @@ if .n > 2 then 1 else 0.5 end
 .y / 2
 .x / .y
 .n / .m
+.t | IN("a", "ab")
+.u | IN("a", "b")
+.n | IN(1, 2)
+.x | IN(1, 2.5)
+IN(.u; "a", "b")
+IN(.u; .ts[])
+IN(.n; .ns[])
+IN(.t; .us[])
+.ts | index("a")
+.vs | index("a")
+.ns | index(2)
+.ts | index("a") != null
+.t | index("b")
+.u | index("b") == null
+.t | inside("xabx")
+.u | inside("ab")
+isempty(.items[])
+isempty(.items[] | select(.price > 1))
+[limit(2; .ts[])]
+[limit(1; .items[] | select(.sold)) | .name]
+.ts | nth(1)
+.vs | nth(0)
+.items | sort_by(.price) | map(.name)
+.items | sort_by(.name) | map(.price)
+.items | sort_by(-.price) | map(.name)
+.items | min_by(.price) | .name
+.items | max_by(.price) | .name
+.vs | sort_by(length)
+.t | sub("a"; "X")
+.t | gsub("b"; "")
+.t | gsub("\\."; "-")
+.u | gsub("a"; "${HOME}")
+.t | trim
+.u | trim
+.x | abs
+.m | abs
+.x | round
+.y | round
+.t[0:1]
+.t[1:]
+.t[-2:]
+[.b, .c] | all
+[.u, .b] | any
+[.t == "a", .n > 2] | any
+[.bs[]] | all
+[.items[].count] | add
+.us | add
+[.us[] | values]
+[.us[] | select(. != null)] | length
+[.items[].count | values] | max
+.n % 3
+.n % 2 == 0
+.m % 2
+.n % .m
+.t | @json
+.n | @text
+.ns | map(. % 2 == 0) | any
+.items | map(select(.name | IN("a", "b"))) | length
+.items | map(.tags | index("a"))
 `), "\n")
 }
 

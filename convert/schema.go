@@ -23,6 +23,17 @@ func unwrapped(n *node) *node {
 	return n
 }
 
+// unwrappedFile is the name of a file that stands for a schema; nil where there is none.
+func unwrappedFile(n *node) *node {
+	if n != nil && n.form == mapping && len(n.pairs) == 1 && n.pairs[0].key == "schema" {
+		n = n.pairs[0].value
+	}
+	if n != nil && n.form == textual {
+		return n
+	}
+	return nil
+}
+
 // limits are the keywords that only narrow values: a type does not hold them, so
 // the model is told of them in words.
 func limits() []string {

@@ -56,6 +56,12 @@ func (w *workflow) unable(s *state) {
 		"parallel":  "its branches call functions of the engine; a Parallel step runs flows side by side here",
 		"foreach":   "it calls functions of the engine; Explode, InvokeFlow and Collect do that here",
 		"usertask":  "it asks a person; a ClientTool does that here",
+
+		"aiagentproxy":    "it asks an agent that runs elsewhere; an APITool or a CommandTool can call that here",
+		"userproxyagent":  "it asks a person in the name of an agent; a ClientTool does that here",
+		"aioutboundagent": "it calls people up, which a flow cannot",
+		"subflow":         "it runs another workflow, which is in another file; InvokeFlow runs a flow of the same document",
+		"delay":           "it waits, which a flow does not",
 	}
 	if why := known[s.kind]; why != "" {
 		w.lost(n, "state %s (%s) is left out: %s", s.name, n.text, why)

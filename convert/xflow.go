@@ -66,8 +66,13 @@ type target struct {
 // xflow converts a workflow, a list of states, one state or a bare memory block.
 func xflow(r *report, root *node) *application {
 	w := &workflow{report: r, root: root}
+	if inner := root.get("workflow"); len(root.pairs) == 1 && inner != nil && inner.form == mapping {
+		root = inner
+	}
 	spell(root, "memoryId", "memory", "states", "type")
 	switch {
+	case root.form == list && memoriesAlone(root):
+		return w.bareMemory(root.items...)
 	case root.form == mapping && root.get("states") == nil && root.get("memory") != nil && root.get("type") == nil:
 		return w.bareMemory(root)
 	case root.form == mapping && root.get("states") == nil && root.get("memoryId") != nil:
@@ -95,6 +100,17 @@ func xflow(r *report, root *node) *application {
 	w.build()
 	practise(w.app, w.ids)
 	return w.app
+}
+
+// memoriesAlone tells whether a list holds memory blocks and no states.
+func memoriesAlone(n *node) bool {
+	for _, item := range n.items {
+		spell(item, "memoryId", "memory", "type", "name")
+		if item.get("memory") == nil || item.has("type") || item.has("name") {
+			return false
+		}
+	}
+	return len(n.items) > 0
 }
 
 // looks is how often a workflow is looked at before it is written: what is found

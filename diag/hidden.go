@@ -70,29 +70,31 @@ func indentOf(line []rune) int {
 // start is where a stretch begins that begins at a character of the document's
 // line; one that begins inside of a secret begins before the stars.
 func (l shownLine) start(at int) int {
-	shift := 0
-	for _, h := range l.hidden {
-		switch {
-		case at >= h[1]:
-			shift += len(stars) - (h[1] - h[0])
-		case at > h[0]:
-			return h[0] + shift
-		}
-	}
-	return at + shift
+	start, _ := l.shown(at)
+	return start
 }
 
 // end is where a stretch ends that ends before a character of the document's
 // line; one that ends inside of a secret ends behind the stars.
 func (l shownLine) end(at int) int {
+	end, inside := l.shown(at)
+	if inside {
+		end += len(stars)
+	}
+	return end
+}
+
+// shown is where a character of the document's line stands now; for one inside
+// of a secret, where its stars begin.
+func (l shownLine) shown(at int) (now int, inside bool) {
 	shift := 0
 	for _, h := range l.hidden {
 		switch {
 		case at >= h[1]:
 			shift += len(stars) - (h[1] - h[0])
 		case at > h[0]:
-			return h[0] + shift + len(stars)
+			return h[0] + shift, true
 		}
 	}
-	return at + shift
+	return at + shift, false
 }

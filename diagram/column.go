@@ -138,7 +138,7 @@ func (c *column) place(p *picture, l *linker, top, w float64) float64 {
 	links := l.counts(c.flow.steps)
 	for i, s := range c.flow.steps {
 		h := max(heightOf(len(s.notes)), 16+trackGap*float64(max(links[i], c.entries(i))))
-		steps[i] = named("step "+stepClass(s), s, x, y, stepWidth, h)
+		steps[i] = named(s, box{class: "step " + stepClass(s), x: x, y: y, w: stepWidth, h: h})
 		p.add(steps[i])
 		l.at[s] = steps[i]
 		y = c.placeRows(p, i, x, y+h)

@@ -66,7 +66,7 @@ func (l *linker) resources(g *graph, top float64) {
 		if n.kind == spec.KindTelemetry {
 			notes.notes = append(slices.Clone(n.notes), "traces LLMInference and Agent steps")
 		}
-		b := named("resource "+class(n.kind), &notes, l.resX, y, resWidth, heightOf(max(len(notes.notes), 1)))
+		b := named(&notes, box{class: "resource " + class(n.kind), x: l.resX, y: y, w: resWidth, h: heightOf(max(len(notes.notes), 1))})
 		l.picture.add(b)
 		l.at[n] = b
 		l.picture.grow(l.resX+resWidth, y+b.h)

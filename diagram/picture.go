@@ -60,14 +60,14 @@ func (p *picture) add(b box) { p.boxes = append(p.boxes, b) }
 // grow makes the picture large enough for a point.
 func (p *picture) grow(x, y float64) { p.w, p.h = max(p.w, x+margin), max(p.h, y+margin) }
 
-// named is a box with an id and notes below it, from the left edge.
-func named(class string, n *node, x, y, w, h float64) box {
-	b := box{class: class, x: x, y: y, w: w, h: h, round: 8, tip: n.title}
-	room := w - 28
-	b.texts = append(b.texts, text{class: "name", x: x + 14, y: y + 23, size: nameSize, bold: true, value: fit(n.title, nameSize, room, true)})
+// named fills a box with a node's id and the notes below it, from the left edge.
+func named(n *node, b box) box {
+	b.round, b.tip = 8, n.title
+	x, y, room := b.x+14, b.y+23, b.w-28
+	b.texts = append(b.texts, text{class: "name", x: x, y: y, size: nameSize, bold: true, value: fit(n.title, nameSize, room, true)})
 	for i, note := range n.notes {
 		b.tip += "\n" + note
-		b.texts = append(b.texts, text{class: "note", x: x + 14, y: y + 41 + 16*float64(i), size: noteSize, value: fit(note, noteSize, room, false)})
+		b.texts = append(b.texts, text{class: "note", x: x, y: y + 18 + 16*float64(i), size: noteSize, value: fit(note, noteSize, room, false)})
 	}
 	return b
 }

@@ -60,6 +60,8 @@ func (d *decoder) check(n *node, made spec.Node, title string) {
 	switch e := made.(type) {
 	case *spec.Variable:
 		d.variable(n, e, title)
+	case *spec.CustomType:
+		d.declared[e.ID] = true
 	case spec.ModelEntity:
 		d.providerModel(n, e.Base(), title)
 	case *spec.CategoryFeedback:
@@ -128,13 +130,36 @@ func (d *decoder) uiHint(n *node, v *spec.Variable, title string) {
 		is = written.shown()
 	}
 	accept := ui.has("accept")
+	leaf := &v.Type
+	for leaf.Elem != nil {
+		leaf = leaf.Elem
+	}
+	add := d.faults.add
+	if !isBuiltin(leaf.Name) { // where no such type is declared that alone is the fault
+		add = func(faults ...diag.Diagnostic) { d.hints = append(d.hints, typedHint{leaf.Name, faults[0]}) }
+	}
 	switch {
 	case accept && ui.has("widget"):
 		d.faults.add(ruleUIHint.At(ui.head(), "%s: a ui hint has widget or accept, not both", title))
 	case accept && !v.Type.Is("file"):
-		d.faults.add(ruleUIHint.At(ui.head(), "%s: ui.accept needs the type file, not %s", title, is))
+		add(ruleUIHint.At(ui.head(), "%s: ui.accept needs the type file, not %s", title, is))
 	case !accept && !v.Type.Is("text"):
-		d.faults.add(ruleUIHint.At(ui.head(), "%s: ui.widget needs the type text, not %s", title, is))
+		add(ruleUIHint.At(ui.head(), "%s: ui.widget needs the type text, not %s", title, is))
+	}
+}
+
+// typedHint is the fault of a ui hint at a variable of a type of the document's own.
+type typedHint struct {
+	typeName string
+	fault    diag.Diagnostic
+}
+
+// hintFaults reports the hints that do not fit types which turned out to be declared.
+func (d *decoder) hintFaults() {
+	for _, h := range d.hints {
+		if d.declared[h.typeName] {
+			d.faults.add(h.fault)
+		}
 	}
 }
 

@@ -24,10 +24,13 @@ type decoder struct {
 	checker *validator.Validate // made when the first rule is checked
 	gaps    gaps                // what could not be decoded
 	inTool  bool                // what is decoded stands in a tool
+
+	declared map[string]bool // the custom types that are declared
+	hints    []typedHint     // what is wrong with a hint if its variable's type is declared
 }
 
 func newDecoder(f *faults) *decoder {
-	return &decoder{faults: f, plans: map[reflect.Type]*plan{}, unions: spec.Unions()}
+	return &decoder{faults: f, plans: map[reflect.Type]*plan{}, declared: map[string]bool{}, unions: spec.Unions()}
 }
 
 // slot is where a value goes, for messages.
@@ -242,7 +245,9 @@ func (d *decoder) text(n *node, at slot, set func(string)) {
 	switch {
 	case n.kind == text && !n.date:
 		set(n.text)
-	case n.kind == integer, n.kind == float, n.kind == boolean, n.date:
+	case n.isBare() && n.tag != "":
+		d.faults.add(d.wrong(n, at, "a text").WithHint("write %s instead, without the tag %s", strconv.Quote(n.shown()), n.tag))
+	case n.isBare():
 		fault := d.wrong(n, at, "a text")
 		fault.Hint = "put it in quotes: " + strconv.Quote(n.shown())
 		fault.Suggestion = strconv.Quote(n.shown())

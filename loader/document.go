@@ -44,27 +44,28 @@ const (
 	noList       listKind = "" // something that has no list of its own
 )
 
-// listDocument decodes a list; its first element decides what it is a list of.
+// listDocument decodes a list; the first element of a certain kind decides what
+// it is a list of.
 func (d *decoder) listDocument(n *node, to *spec.Document) {
 	if len(n.items) == 0 {
 		to.Auths = []spec.Auth{} // as QType has it
 		return
 	}
-	first := d.listKind(n.items[0])
+	decides, first := d.decider(n.items)
 	if first == noList {
 		d.gaps.add(d, reflect.TypeFor[spec.Document]())
 		hideNamed(n)
-		d.faults.add(ruleListKind.At(n.items[0].head(), "this list is of no kind that can stand alone").
+		d.faults.add(ruleListKind.At(decides.head(), "this list is of no kind that can stand alone").
 			WithHint("a list document holds auths, models, tools, types or variables; the rest stands in an application"))
 		return
 	}
 	same := *n
 	same.items = slices.Clone(n.items)
 	for i, item := range n.items {
-		if kind := d.listKind(item); kind != first && item.kind != broken {
+		if kind, certain := d.listKind(item); certain && kind != first && item.kind != broken {
 			hideNamed(item)
 			d.gaps.add(d, reflect.TypeFor[spec.Document]())
-			d.faults.add(d.mixed(item, kind, n.items[0], first))
+			d.faults.add(d.mixed(item, kind, decides, first))
 			same.items[i] = &node{kind: broken, span: item.span}
 		}
 	}
@@ -89,32 +90,62 @@ func (d *decoder) mixed(item *node, is listKind, first *node, want listKind) dia
 		what = "one of " + string(is)
 	}
 	return ruleListKind.At(item.head(), "this list of %s holds %s", want, what).
-		WithHint("a list document holds one kind of entity").WithRelated(first.head(), "the first element decides the kind")
+		WithHint("a list document holds one kind of entity").WithRelated(first.head(), "this element decides the kind")
 }
 
-// listKind tells by its keys what an element of a list document is. Variables
-// are what is left, so that a misspelt one is told of as a variable.
-func (d *decoder) listKind(n *node) listKind {
+// decider finds the element that decides what a list is a list of: the first
+// mapping whose kind is certain, else the first element.
+func (d *decoder) decider(items []*node) (*node, listKind) {
+	for _, item := range items {
+		if kind, certain := d.listKind(item); certain && item.kind == mapping {
+			return item, kind
+		}
+	}
+	kind, _ := d.listKind(items[0])
+	return items[0], kind
+}
+
+// listKind tells by its keys what an element of a list document is, and whether
+// that is certain. Variables are what is left, so that a misspelt one is told of
+// as a variable.
+func (d *decoder) listKind(n *node) (kind listKind, certain bool) {
 	if n.kind != mapping {
-		return noList
+		return noList, true
 	}
-	if n.has("properties") {
-		return typeList
+	switch {
+	case n.has("properties"):
+		return typeList, true
+	case n.has("steps"):
+		return noList, true
 	}
-	if tag := n.get("type"); tag != nil && tag.kind == text {
-		for i := range d.unions {
-			kind := listOf(d.unions[i].Type)
-			// file is a type of variables, too, and only those can stand alone.
-			if slices.Contains(tags(&d.unions[i]), tag.text) && (kind != noList || !slices.Contains(spec.Primitives(), tag.text)) {
-				return kind
-			}
+	tag := n.get("type")
+	if tag == nil || tag.kind != text {
+		return d.kindByKeys(n)
+	}
+	for i := range d.unions {
+		kind := listOf(d.unions[i].Type)
+		// file is a type of variables, too, and only those can stand alone.
+		if slices.Contains(tags(&d.unions[i]), tag.text) && (kind != noList || !slices.Contains(spec.Primitives(), tag.text)) {
+			return kind, true
 		}
-		if tag.text == "Flow" || n.has("steps") {
-			return noList
-		}
-		return variableList
 	}
-	return d.untypedKind(n)
+	switch {
+	case tag.text == "Flow":
+		return noList, true
+	case isBuiltin(tag.text):
+		return variableList, true
+	}
+	// A type of the document's own, or a misspelt one: the other keys tell.
+	if kind, certain = d.kindByKeys(n); !certain {
+		kind = variableList
+	}
+	return kind, false
+}
+
+// isBuiltin tells whether a type expression is of a type that every document has, or a list.
+func isBuiltin(expression string) bool {
+	t, _ := parseType(expression)
+	return t.IsList() || slices.Contains(spec.Primitives(), t.Name) || slices.Contains(spec.DomainTypes(), t.Name)
 }
 
 func listOf(t reflect.Type) listKind {
@@ -129,9 +160,9 @@ func listOf(t reflect.Type) listKind {
 	return noList
 }
 
-// untypedKind decides about an element without a type: the kind that knows most
-// of its keys.
-func (d *decoder) untypedKind(n *node) listKind {
+// kindByKeys decides about an element by the keys beside its type: the kind that
+// knows most of them, which is certain where it knows two more than a variable.
+func (d *decoder) kindByKeys(n *node) (kind listKind, certain bool) {
 	candidates := []struct {
 		kind listKind
 		of   []reflect.Type
@@ -144,22 +175,27 @@ func (d *decoder) untypedKind(n *node) listKind {
 		{noList, d.caseTypes(reflect.TypeFor[spec.Step]())},
 		{noList, d.caseTypes(reflect.TypeFor[spec.Index]())},
 	}
-	best, most := variableList, 0
+	kind, most := variableList, 0
+	ofVariable := d.knownKeys(n, candidates[0].of[0])
 	for _, c := range candidates {
 		for _, t := range c.of {
-			known := 0
-			p := d.planOf(t)
-			for _, pair := range n.pairs {
-				if _, ok := p.byName[pair.key.text]; ok {
-					known++
-				}
-			}
-			if known > most {
-				best, most = c.kind, known
+			if known := d.knownKeys(n, t); known > most {
+				kind, most = c.kind, known
 			}
 		}
 	}
-	return best
+	return kind, most >= ofVariable+2
+}
+
+// knownKeys counts the keys beside the type that a struct has.
+func (d *decoder) knownKeys(n *node, t reflect.Type) int {
+	known, p := 0, d.planOf(t)
+	for _, pair := range n.pairs {
+		if _, ok := p.byName[pair.key.text]; ok && pair.key.text != "type" {
+			known++
+		}
+	}
+	return known
 }
 
 func (d *decoder) caseTypes(union reflect.Type) []reflect.Type {

@@ -33,13 +33,17 @@ func (d *decoder) structure(n *node, v reflect.Value, name string) {
 			n.made.Parts = append(n.made.Parts, &spec.Place{Name: f.name, Unread: true})
 			d.gaps.add(d, v.FieldByIndex(f.index).Type())
 		}
-		if f.required && !n.unread {
+		// A misspelt key says by its advice that this one is meant.
+		if f.required && !n.unread && !meant[f.name] {
 			d.faults.add(missingField(n, owner, f.name))
 		}
 		setDefault(v.FieldByIndex(f.index), f)
 	}
 	if e, isEntity := made.(spec.Entity); isEntity && e.EntityID() == "" {
 		d.gaps.declare(d, reflect.TypeOf(made)) // a reference may have meant it
+		if id := n.get("id"); id != nil && id.kind == text && !id.date {
+			d.faults.add(ruleKind.At(id.span, "the id of %s is empty", withArticle(owner)).WithHint("references name it by its id"))
+		}
 	}
 	d.check(n, made, owner)
 }
@@ -113,6 +117,12 @@ func (d *decoder) field(p pair, f *field, owner reflect.Value, title string) {
 		setDefault(v, f)
 		p.value.miss()
 	}
+	if v.Kind() == reflect.String && p.value.isBare() && strings.Contains(f.rule, "oneof=") {
+		// No quotes make a number or a truth value one of the words. It stays, as a wrong word does.
+		v.SetString(p.value.text)
+		d.faults.add(ruleFault(p.value, f))
+		return
+	}
 	before := d.faults.raised
 	d.value(p.value, v, at)
 	if d.faults.raised > before {
@@ -176,6 +186,8 @@ func missingField(n *node, owner, name string) diag.Diagnostic {
 	}
 	return ruleMissingField.At(pointAt(n.span.File, at), "%s needs %s %q", owner, article(name), name).WithHint(`add "%s:" here`, name)
 }
+
+func withArticle(word string) string { return article(word) + " " + word }
 
 func article(word string) string {
 	if strings.ContainsRune("aeiou", rune(word[0])) {

@@ -82,10 +82,10 @@ func (b *builder) root() *node {
 	}
 	nothing := pointAt(b.file, source.Pos{Line: 1, Column: 1})
 	switch {
-	case tree != nil:
+	case tree != nil && !(len(found) > 0 && isEmpty(tree)):
 		made, _ := b.build(tree, b.depth+1)
 		return made
-	case len(found) > 0:
+	case len(found) > 0: // that it is empty as well is no news
 		return &node{kind: broken, size: 1, height: 1, span: nothing}
 	}
 	return &node{kind: null, size: 1, height: 1, span: nothing}

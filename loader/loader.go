@@ -128,6 +128,7 @@ func (f *forest) load(file *source.File, path string) (*Result, diag.List) {
 	document := new(spec.Document)
 	d := newDecoder(f.faults)
 	d.document(root.root(), document)
+	d.hintFaults()
 	document.Gaps = d.gaps.answer()
 	return f.result(document)
 }

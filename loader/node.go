@@ -26,6 +26,7 @@ type node struct {
 	text   string      // a scalar's text
 	source string      // a scalar's text before environment variables were set in; equal to text mostly
 	unset  bool        // text still holds a variable that is not set
+	tag    string      // the tag that is written before a scalar, such as !!float
 	date   bool        // YAML 1.1 reads the text as a date, as it is written
 	raw    bool        // text is another file's, by !include_raw
 	span   source.Span // the value's place
@@ -61,6 +62,11 @@ func (n *node) get(key string) *node {
 		}
 	}
 	return nil
+}
+
+// isBare tells whether a scalar is a number, a truth value or a date, for want of quotes.
+func (n *node) isBare() bool {
+	return n.kind == integer || n.kind == float || n.kind == boolean || n.kind == text && n.date
 }
 
 // has tells whether a key is there.

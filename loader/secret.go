@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/diag"
 	"github.com/qtype-dev/qtype/source"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -21,6 +22,10 @@ func (d *decoder) secret(n *node, to *spec.Secret, at slot) {
 		}
 	case mapping:
 		hideNamed(n)
+		if !d.likeSecretReference(n) {
+			d.faults.add(d.wrong(n, at, "a text or {secret_name: …}"))
+			return
+		}
 		ref := new(spec.SecretReference)
 		d.structure(n, reflect.ValueOf(ref).Elem(), "secret reference")
 		to.Ref = ref
@@ -30,6 +35,15 @@ func (d *decoder) secret(n *node, to *spec.Secret, at slot) {
 	default:
 		d.faults.add(d.wrong(n, at, "a text or a secret"))
 	}
+}
+
+// likeSecretReference tells whether a mapping has a key that a reference to a
+// secret has, or one that is near to it.
+func (d *decoder) likeSecretReference(n *node) bool {
+	keys := d.planOf(reflect.TypeFor[spec.SecretReference]()).names
+	return n.unread || len(n.pairs) == 0 || slices.ContainsFunc(n.pairs, func(p pair) bool {
+		return slices.Contains(keys, p.key.text) || diag.Nearest(p.key.text, keys) != ""
+	})
 }
 
 // hide keeps a secret out of excerpts where the document itself holds a part of

@@ -46,6 +46,9 @@ func content(document *yaml.Node) *yaml.Node {
 	return document.Content[0]
 }
 
+// isEmpty tells whether a document holds nothing: dashes alone.
+func isEmpty(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Value == "" && n.Style == 0 }
+
 // secondDocument points at the dashes, which are on the document's own line.
 func secondDocument(file *source.File, pos *positions, second *yaml.Node) diag.Diagnostic {
 	start := pos.at(pos.offset(second.Line, second.Column))

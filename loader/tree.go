@@ -169,6 +169,7 @@ func (b *builder) scalar(n *yaml.Node, start, end int) *node {
 	const quoted = yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
 	switch {
 	case n.Style&yaml.TaggedStyle != 0:
+		made.tag = n.Tag
 		made.kind = b.tagged(n, made)
 	case n.Style&quoted != 0 || n.Tag == "!":
 		made.kind = text

@@ -226,7 +226,7 @@ func (l *library) sweep() {
 func fetch(ctx context.Context, at shelf, have blob.Version) (text []byte, now blob.Version, err error) {
 	ctx, cancel := context.WithTimeout(ctx, remoteWait)
 	defer cancel()
-	client := &blob.Client{Silence: remoteSilent, Allow: blob.Within("")}
+	client := &blob.Client{Silence: remoteSilent, Allow: blob.Within(at.base)}
 	defer func() { err = errors.Join(err, client.Close()) }()
 	in, now, err := client.OpenNewer(ctx, at.address, have)
 	if in == nil || err != nil {

@@ -150,6 +150,40 @@ func (b *batched) fault(format string, args ...any) error {
 	return &Error{Model: b.Info().ID, Message: fmt.Sprintf(format, args...)}
 }
 
+// EmbedWithFallbacks asks others, in their order, where m cannot answer: where
+// its call ends with an *Error, its own retries used up. All texts of a call are
+// answered by one model. Info is m's.
+func EmbedWithFallbacks(m Embedder, others ...Embedder) Embedder {
+	if len(others) == 0 {
+		return m
+	}
+	return &fallibleEmbedder{Embedder: m, others: others}
+}
+
+type fallibleEmbedder struct {
+	Embedder
+	others []Embedder
+}
+
+// Embed asks one model after the other until one answers.
+func (f *fallibleEmbedder) Embed(ctx context.Context, texts []string) ([][]float32, Usage, error) {
+	vectors, used, err := f.Embedder.Embed(ctx, texts)
+	var failure *Error
+	if err == nil || ctx.Err() != nil || !errors.As(err, &failure) {
+		return vectors, used, err
+	}
+	reasons := []error{err}
+	for _, m := range f.others {
+		vectors, used, err = m.Embed(ctx, texts)
+		used.Model = m.Info().ID
+		if err == nil || ctx.Err() != nil || !errors.As(err, &failure) {
+			return vectors, used, err
+		}
+		reasons = append(reasons, err)
+	}
+	return nil, Usage{}, &FallbackError{Errors: reasons}
+}
+
 // Similarity is the cosine of the angle between two vectors: 1 where they point
 // the same way, 0 where they have nothing in common. It is 0 for vectors of
 // different lengths and for one that is all zeros.

@@ -81,6 +81,7 @@ type Usage struct {
 	Input  int // tokens read
 	Output int // tokens written
 	Cached int // of those read, how many came from the provider's prompt cache
+	Model  string // the id of the fallback that an Embedder asked; empty for the model itself
 }
 
 // Call sends req and waits for the whole answer, handing text deltas to onText where it is not nil.

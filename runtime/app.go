@@ -39,18 +39,19 @@ type Options struct {
 
 // App is an application that can run.
 type App struct {
-	spec      *spec.Application
-	opts      Options
-	stores    stores.Set // those that the document names
-	memories  map[string]*memory.Memory
-	places    map[string]memory.Store                    // where each memory lives, by its id
-	models    map[*spec.Model]func() (model.Chat, error) // with their fallbacks
-	alone     map[*spec.Model]func() (model.Chat, error) // each by itself
-	embedders map[*spec.EmbeddingModel]func() (model.Embedder, error)
-	tools     map[string]func() (tool.Tool, error)
-	box       *toolbox.Box // makes the tools
-	databases databases    // of SQLSource steps
-	caches    caches       // of steps that keep their results
+	spec           *spec.Application
+	opts           Options
+	stores         stores.Set // those that the document names
+	memories       map[string]*memory.Memory
+	places         map[string]memory.Store                                 // where each memory lives, by its id
+	models         map[*spec.Model]func() (model.Chat, error)              // with their fallbacks
+	alone          map[*spec.Model]func() (model.Chat, error)              // each by itself
+	embedders      map[*spec.EmbeddingModel]func() (model.Embedder, error) // with their fallbacks
+	aloneEmbedders map[*spec.Model]func() (model.Embedder, error)          // each by itself
+	tools          map[string]func() (tool.Tool, error)
+	box            *toolbox.Box // makes the tools
+	databases      databases    // of SQLSource steps
+	caches         caches       // of steps that keep their results
 }
 
 // New makes an App of a document that was validated without errors. Memories
@@ -65,7 +66,8 @@ func New(app *spec.Application, opts Options) (*App, error) {
 	}
 	a := &App{spec: app, opts: opts, memories: map[string]*memory.Memory{}, places: map[string]memory.Store{},
 		models: map[*spec.Model]func() (model.Chat, error){}, alone: map[*spec.Model]func() (model.Chat, error){}, embedders: map[*spec.EmbeddingModel]func() (model.Embedder, error){},
-		tools: map[string]func() (tool.Tool, error){}}
+		aloneEmbedders: map[*spec.Model]func() (model.Embedder, error){},
+		tools:          map[string]func() (tool.Tool, error){}}
 	a.box = a.newToolbox()
 	for _, doc := range documents(app) {
 		if err := a.share(doc); err != nil {

@@ -9,16 +9,19 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// shareEmbedder makes an embedding model's shared object when it is first asked for.
+// shareEmbedder makes an embedding model's shared object when it is first asked
+// for, by itself and with its fallbacks.
 func (a *App) shareEmbedder(m *spec.EmbeddingModel) {
+	a.aloneEmbedders[m.Base()] = sync.OnceValues(func() (model.Embedder, error) {
+		made, err := provider.NewEmbedder(m, provider.Options{Getenv: a.opts.Getenv, HTTP: a.opts.HTTP, Secret: a.secret})
+		return made, placed(m, err)
+	})
 	a.embedders[m] = sync.OnceValues(func() (model.Embedder, error) {
-		err := missing(m, "model "+m.ID,
-			setting{key: "fallbacks", used: len(m.Fallbacks) > 0})
+		first, others, err := withStandIns(m.Base(), a.aloneEmbedders)
 		if err != nil {
 			return nil, err
 		}
-		made, err := provider.NewEmbedder(m, provider.Options{Getenv: a.opts.Getenv, HTTP: a.opts.HTTP, Secret: a.secret})
-		return made, placed(m, err)
+		return model.EmbedWithFallbacks(first, others...), nil
 	})
 }
 

@@ -19,24 +19,31 @@ func (a *App) shareModel(m *spec.Model) {
 		return made, placed(m, err)
 	})
 	a.models[m] = sync.OnceValues(func() (model.Chat, error) {
-		first, err := a.alone[m]()
+		first, others, err := withStandIns(m, a.alone)
 		if err != nil {
 			return nil, err
 		}
-		var others []model.Chat
-		for _, f := range fallbacks(m)[1:] {
-			alone, ok := a.alone[f]
-			if !ok {
-				return nil, fmt.Errorf("model %s: its fallback %s is not part of the application", m.ID, f.ID)
-			}
-			other, err := alone()
-			if err != nil {
-				return nil, fmt.Errorf("%smodel %s: its fallback cannot be made: %w", at(m), m.ID, err)
-			}
-			others = append(others, other)
-		}
 		return model.WithFallbacks(first, others...), nil
 	})
+}
+
+// withStandIns makes a model and those that are asked in its place.
+func withStandIns[M any](m *spec.Model, alone map[*spec.Model]func() (M, error)) (first M, others []M, err error) {
+	if first, err = alone[m](); err != nil {
+		return first, nil, err
+	}
+	for _, f := range fallbacks(m)[1:] {
+		made, ok := alone[f]
+		if !ok {
+			return first, nil, fmt.Errorf("model %s: its fallback %s is not part of the application", m.ID, f.ID)
+		}
+		other, err := made()
+		if err != nil {
+			return first, nil, fmt.Errorf("%smodel %s: its fallback cannot be made: %w", at(m), m.ID, err)
+		}
+		others = append(others, other)
+	}
+	return first, others, nil
 }
 
 // fallbacks are a model and those that are asked in its place, in their order:

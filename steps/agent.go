@@ -121,23 +121,8 @@ func wireName(name string) string {
 
 // Process runs the loop. Whatever fails, nothing of it enters the window.
 func (a *agent) Process(ctx context.Context, row *Row, emit Emit) error {
-	msgs, err := utterances([]slot{a.in}, row)
-	if err != nil {
-		return err
-	}
-	var answer chat.Message
-	err = a.talk(ctx, row, func(ctx context.Context, d *dialogue) error {
-		if had, err := d.kept(ctx, row, msgs); err != nil || had != nil {
-			if had != nil {
-				answer = *had
-			}
-			return err
-		}
-		if err := d.add(msgs...); err != nil {
-			return err
-		}
-		answer, err = a.loop(ctx, row, d)
-		return err
+	answer, err := a.talk(ctx, row, []slot{a.in}, func(ctx context.Context, d *dialogue) (chat.Message, error) {
+		return a.loop(ctx, row, d)
 	})
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -124,7 +125,7 @@ func (e *embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 	}
 	vectors, usage, err := m.Embed(ctx, texts)
 	if usage != (model.Usage{}) {
-		reportUsage(ctx, Event{Input: usage.Input, Output: usage.Output, Model: e.id})
+		reportUsage(ctx, Event{Input: usage.Input, Output: usage.Output, Model: cmp.Or(usage.Model, e.id)})
 	}
 	if err == nil && len(vectors) != len(texts) {
 		err = errors.New("it answered another number of vectors than texts")

@@ -31,10 +31,8 @@ func openDialogue(ctx context.Context, m *memory.Memory, session, system string)
 	if m == nil {
 		return d, nil
 	}
-	for s := sceneOf(ctx); s != nil; s = s.outer {
-		if s.memory == m && s.session == session && s.turn != nil {
-			return nil, &NestedTurnError{Memory: m.ID(), Session: session, Step: s.step}
-		}
+	if s := turnScene(ctx, m, session); s != nil {
+		return nil, &NestedTurnError{Memory: m.ID(), Session: session, Step: s.step}
 	}
 	turn, err := m.Begin(ctx, session)
 	if err != nil {

@@ -48,9 +48,17 @@ func sceneOf(ctx context.Context) *scene {
 // turnOf is the turn of a memory's session that goes on around a call, nil where
 // none does. To wait for another one of that session would be to wait for ever.
 func turnOf(ctx context.Context, m *memory.Memory, session string) *memory.Turn {
+	if s := turnScene(ctx, m, session); s != nil {
+		return s.turn
+	}
+	return nil
+}
+
+// turnScene is the scene of that turn.
+func turnScene(ctx context.Context, m *memory.Memory, session string) *scene {
 	for s := sceneOf(ctx); s != nil; s = s.outer {
 		if s.memory == m && s.session == session && s.turn != nil {
-			return s.turn
+			return s
 		}
 	}
 	return nil

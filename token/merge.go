@@ -21,7 +21,7 @@ func (v *vocabulary) count(piece string) int {
 	}
 	m := mergers.Get().(*merger)
 	defer m.release()
-	return m.merge(v, piece)
+	return m.count(v, piece, chunking{length: chunkLength, overlap: chunkOverlap})
 }
 
 // mergeShort merges a piece of at most scanned bytes and counts what is left.
@@ -62,18 +62,46 @@ func (v *vocabulary) mergeShort(piece string) int {
 // A merger is the working memory for a long piece. Parts are named by the
 // position of their first byte.
 type merger struct {
-	next  []uint32 // of a part, the one after it; the length of the piece at the end
-	prev  []uint32 // of a part, the one before it
-	rank  []uint32 // of a part, the rank of its pair with the next part
-	queue []uint64 // heap of pairs, rank<<32 | part; one whose rank has changed since is stale
+	next []uint32 // of a part, the one after it; the length of the piece at the end
+	prev []uint32 // of a part, the one before it
+	rank []uint32 // of a part, the rank of its pair with the next part
+	ends []uint32 // of the tokens of the chunk before, where each ends
+
+	// The queue of pairs. Pairs of one rank that come from left to right, as they
+	// mostly do, are one run, and only the first pair of each run is in the heap.
+	heap   []run
+	pairs  []pair
+	recent [maxRecent]tail // of some ranks, at its hash, the newest run
+	mask   uint32          // of a hash, for as much of recent as is used
 }
+
+// A run is some pairs of one rank, by rising part.
+type run struct {
+	key   uint64 // rank<<32 | part of the first pair
+	first uint32 // that pair's place in pairs
+}
+
+// A pair is one of a run. Once it has left the queue, its part is none.
+type pair struct {
+	part  uint32 // the first of the two; one whose rank is another by now is stale
+	after uint32 // the place in pairs of the next one of the run, 0 for none
+}
+
+// A tail is the end of a run.
+type tail struct{ rank, last uint32 }
+
+const (
+	maxRecent = 1 << 10 // for a piece of shortPiece bytes and more
+	minRecent = 1 << 5
+	shortPiece = 1 << 10
+)
 
 // mergers keeps working memory between calls.
 var mergers = sync.Pool{New: func() any { return new(merger) }}
 
-// kept is the longest piece, in bytes, whose working memory is kept: 20 to 30
-// bytes for each byte of the piece, so less than 2 MiB for each processor.
-const kept = 1 << 16
+// kept is how long a piece may be, in bytes, for its working memory to be kept: 24
+// bytes for each byte of the piece. Only a piece that chunks do not do for is longer.
+const kept = chunkLength
 
 // release gives the memory back.
 func (m *merger) release() {
@@ -87,28 +115,26 @@ func (m *merger) merge(v *vocabulary, piece string) int {
 	m.begin(v, piece)
 	end := uint32(len(piece))
 	parts := len(piece)
-	for len(m.queue) > 0 {
-		pair := m.queue[0]
-		at := uint32(pair)
-		if m.rank[at] != uint32(pair>>32) {
-			m.pop()
-			continue
+	for len(m.heap) > 0 {
+		at, rank := uint32(m.heap[0].key), uint32(m.heap[0].key>>32)
+		m.advance(rank)
+		if m.rank[at] != rank {
+			continue // stale
 		}
 		gone := m.next[at]
 		after := m.next[gone]
 		m.next[at] = after
 		m.rank[gone] = none
 		parts--
-		m.pop()
+		if at > 0 {
+			before := m.prev[at]
+			m.setPair(before, v.rank(piece[before:after]))
+		}
 		if after < end {
 			m.prev[after] = at
 			m.setPair(at, v.rank(piece[at:m.next[after]]))
 		} else {
 			m.rank[at] = none
-		}
-		if at > 0 {
-			before := m.prev[at]
-			m.setPair(before, v.rank(piece[before:after]))
 		}
 	}
 	return parts
@@ -118,62 +144,102 @@ func (m *merger) merge(v *vocabulary, piece string) int {
 func (m *merger) begin(v *vocabulary, piece string) {
 	n := len(piece)
 	if cap(m.next) < n {
-		*m = merger{next: make([]uint32, n), prev: make([]uint32, n), rank: make([]uint32, n), queue: make([]uint64, 0, n)}
+		*m = merger{next: make([]uint32, n), prev: make([]uint32, n), rank: make([]uint32, n), ends: m.ends}
 	}
-	m.next, m.prev, m.rank, m.queue = m.next[:n], m.prev[:n], m.rank[:n], m.queue[:0]
+	m.next, m.prev, m.rank = m.next[:n], m.prev[:n], m.rank[:n]
+	m.heap, m.pairs = m.heap[:0], append(m.pairs[:0], pair{part: none}) // the place 0 is nobody's
+	m.mask = minRecent - 1
+	if n >= shortPiece {
+		m.mask = maxRecent - 1
+	}
+	clear(m.recent[:m.mask+1])
 	for i := range n {
 		m.next[i], m.prev[i], m.rank[i] = uint32(i+1), uint32(i-1), none
 		if i+1 < n {
-			m.rank[i] = v.pair(piece[i], piece[i+1])
+			m.setPair(uint32(i), v.pair(piece[i], piece[i+1]))
 		}
-		if m.rank[i] != none {
-			m.queue = append(m.queue, uint64(m.rank[i])<<32|uint64(i))
-		}
-	}
-	for i := len(m.queue)/2 - 1; i >= 0; i-- {
-		m.sink(i)
 	}
 }
 
-// setPair records the rank of the pair that begins at a part.
+// setPair records the rank of the pair that begins at a part, and queues it: at the
+// end of the newest run of its rank, or as a new one.
 func (m *merger) setPair(part, rank uint32) {
 	m.rank[part] = rank
 	if rank == none {
 		return
 	}
-	m.queue = append(m.queue, uint64(rank)<<32|uint64(part))
-	for i := len(m.queue) - 1; i > 0; {
+	place := uint32(len(m.pairs))
+	m.pairs = append(m.pairs, pair{part: part})
+	t := &m.recent[rank&m.mask]
+	joins := t.rank == rank && m.pairs[t.last].part < part // of place 0 it never is
+	if joins {
+		m.pairs[t.last].after = place
+	}
+	*t = tail{rank: rank, last: place}
+	if !joins {
+		m.push(run{key: uint64(rank)<<32 | uint64(part), first: place})
+	}
+}
+
+// advance takes the first pair out of the queue, and those of its run that are stale.
+func (m *merger) advance(rank uint32) {
+	first := m.heap[0].first
+	for {
+		p := &m.pairs[first]
+		p.part, first = none, p.after
+		if first == 0 {
+			m.pop()
+			return
+		}
+		if part := m.pairs[first].part; m.rank[part] == rank {
+			m.heap[0] = run{key: uint64(rank)<<32 | uint64(part), first: first}
+			m.sink()
+			return
+		}
+	}
+}
+
+// push adds a run.
+func (m *merger) push(r run) {
+	m.heap = append(m.heap, r)
+	i := len(m.heap) - 1
+	for i > 0 {
 		parent := (i - 1) / 2
-		if m.queue[parent] <= m.queue[i] {
+		if m.heap[parent].key <= r.key {
 			break
 		}
-		m.queue[parent], m.queue[i] = m.queue[i], m.queue[parent]
+		m.heap[i] = m.heap[parent]
 		i = parent
 	}
+	m.heap[i] = r
 }
 
-// pop removes the first pair of the queue.
+// pop removes the first run.
 func (m *merger) pop() {
-	last := len(m.queue) - 1
-	m.queue[0] = m.queue[last]
-	m.queue = m.queue[:last]
-	m.sink(0)
+	last := len(m.heap) - 1
+	m.heap[0] = m.heap[last]
+	m.heap = m.heap[:last]
+	if last > 0 {
+		m.sink()
+	}
 }
 
-// sink restores the order of the heap below i.
-func (m *merger) sink(i int) {
+// sink restores the order of the heap below its first run.
+func (m *merger) sink() {
+	heap, r, i := m.heap, m.heap[0], 0
 	for {
 		child := 2*i + 1
-		if child >= len(m.queue) {
-			return
+		if child >= len(heap) {
+			break
 		}
-		if child+1 < len(m.queue) && m.queue[child+1] < m.queue[child] {
+		if child+1 < len(heap) && heap[child+1].key < heap[child].key {
 			child++
 		}
-		if m.queue[i] <= m.queue[child] {
-			return
+		if r.key <= heap[child].key {
+			break
 		}
-		m.queue[i], m.queue[child] = m.queue[child], m.queue[i]
+		heap[i] = heap[child]
 		i = child
 	}
+	heap[i] = r
 }

@@ -8,8 +8,12 @@ import (
 	"net/netip"
 	"net/url"
 	"syscall"
-	"time"
+
+	"github.com/qtype-dev/qtype/internal/outbound"
 )
+
+// calls is how many rows a step may work on at once, and so call one server.
+const calls = 32
 
 // caller is the HTTP client of one tool. Unless private addresses are allowed
 // every connection is checked when the name is resolved and before a byte is
@@ -21,7 +25,7 @@ func caller(given *http.Client, allowPrivate bool) *http.Client {
 	}
 	switch {
 	case c.Transport == nil:
-		c.Transport = guarded(newTransport(), allowPrivate)
+		c.Transport = guarded(outbound.Transport(calls), allowPrivate)
 	case !allowPrivate:
 		if t, ok := c.Transport.(*http.Transport); ok {
 			c.Transport = guarded(t.Clone(), false)
@@ -32,23 +36,11 @@ func caller(given *http.Client, allowPrivate bool) *http.Client {
 	return c
 }
 
-func newTransport() *http.Transport {
-	return &http.Transport{
-		Proxy:                 http.ProxyFromEnvironment,
-		TLSHandshakeTimeout:   10 * time.Second,
-		ExpectContinueTimeout: time.Second,
-		ForceAttemptHTTP2:     true,
-		MaxIdleConns:          100,
-		MaxIdleConnsPerHost:   32, // as many rows as a step may work on at once
-		IdleConnTimeout:       90 * time.Second,
-	}
-}
-
 // guarded makes t check the addresses that it dials. Through a proxy the other
 // end resolves the name, out of our sight; there the name is resolved here as
 // well and refused where that shows a private address.
 func guarded(t *http.Transport, allowPrivate bool) *http.Transport {
-	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
+	dialer := outbound.Dialer()
 	if allowPrivate {
 		t.DialContext = dialer.DialContext
 		return t

@@ -29,17 +29,20 @@ func onFace(kind, own, side string, f func(*pass, face)) check {
 			return
 		}
 		at := face{flow: flow, inputs: portsOf(flow.Inputs, nil), known: true}
-		pick := func(ports []port) (picked []port) {
+		pick := func(ports []port, asked bool) (picked []port) {
 			for _, one := range ports {
 				t, ok := p.typed(one)
 				at.known = at.known && ok
-				if ok && t.Is(own) {
+				// A ChatMessage that is listed twice is one all the same, as is a text that the flow
+				// answers with; of the texts that it takes QType counts every mention.
+				again := holds(picked, one.id) && !(own == "text" && asked)
+				if ok && t.Is(own) && !again {
 					picked = append(picked, one)
 				}
 			}
 			return picked
 		}
-		at.spoken, at.reply = pick(at.inputs), pick(portsOf(flow.Outputs, nil))
+		at.spoken, at.reply = pick(at.inputs, true), pick(portsOf(flow.Outputs, nil), false)
 		if at.known {
 			f(p, at)
 		}

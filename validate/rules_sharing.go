@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -91,7 +92,7 @@ func (s *modelSearch) visit(m *spec.Model) {
 
 func fallbackOfAnotherKind() rule {
 	return rule{code: "QT433", title: "a fallback that cannot stand in",
-		doc: "A chat model falls back on chat models. An embedding model falls back on embedding models of the same dimensions, because vectors of other lengths cannot be compared.",
+		doc: "A chat model falls back on chat models. An embedding model falls back on embedding models of the same dimensions, and of the same name at another server, because vectors of two models cannot be compared.",
 		sample: sample{text: `
 id: example
 models:
@@ -113,7 +114,16 @@ models:
 				case isEmbedding && own.Dimensions != other.Dimensions:
 					p.list.Add(p.at(ref.Span, "%q makes vectors of %d numbers, %q of %d", ref.ID, other.Dimensions, base.ID, own.Dimensions).
 						WithRelated(placeOf(other, "dimensions", "id"), "its dimensions"))
+				case isEmbedding && nameOfModel(own) != nameOfModel(other):
+					p.list.Add(p.at(ref.Span, "%q is the model %s, %q is %s: their vectors cannot be compared", ref.ID, nameOfModel(other), base.ID, nameOfModel(own)).
+						WithRelated(placeOf(other, "model_id", "id"), "its name"))
 				}
 			}
 		})}
+}
+
+// nameOfModel is the name of an embedding model without the publisher's that some servers put before it.
+func nameOfModel(m *spec.EmbeddingModel) string {
+	name := cmp.Or(m.ModelID, m.ID)
+	return name[strings.LastIndexByte(name, '/')+1:]
 }

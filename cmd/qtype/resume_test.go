@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -152,26 +154,39 @@ func gotResults(t *testing.T, path string) []string {
 type killable struct {
 	model *lister
 	dir   string
-	rows  int
 	args  []string
+	watch func(func(total int)) (total int) // has the model call the function at each call from now on; it answers how many there were
 }
 
 func newKillable(t *testing.T, rows, workers int, out string) *killable {
 	t.Helper()
-	k := &killable{model: &lister{asked: map[int]int{}}, dir: t.TempDir(), rows: rows}
-	server := httptest.NewServer(k.model)
-	t.Cleanup(server.Close)
+	model := &lister{asked: map[int]int{}}
 	var in strings.Builder
 	in.WriteString("name\n")
 	for row := range rows {
 		fmt.Fprintf(&in, "row %d\n", row+1)
 	}
-	for name, text := range map[string]string{"in.csv": in.String(), "app.qtype.yaml": fmt.Sprintf(makesSome, server.URL, workers)} {
-		if err := os.WriteFile(filepath.Join(k.dir, name), []byte(text), 0o600); err != nil {
+	document := strings.Replace(makesSome, "%d", fmt.Sprint(workers), 1)
+	server := httptest.NewServer(model)
+	t.Cleanup(server.Close)
+	k := newKillableOf(t, server.URL, map[string]string{"in.csv": in.String(), "app.qtype.yaml": document}, out)
+	k.model = model
+	k.watch = func(watch func(int)) (total int) {
+		model.with(func(l *lister) { l.watch, total = watch, l.total })
+		return total
+	}
+	return k
+}
+
+// newKillableOf is a run of a document, in which %s is the model's address.
+func newKillableOf(t *testing.T, model string, files map[string]string, out string) *killable {
+	t.Helper()
+	k := &killable{dir: t.TempDir(), args: []string{"run", "app.qtype.yaml", "-I", "in.csv", "-o", out, "-q"}}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(k.dir, name), []byte(strings.Replace(text, "%s", model, 1)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	k.args = []string{"run", "app.qtype.yaml", "-I", "in.csv", "-o", out, "-q"}
 	return k
 }
 
@@ -194,14 +209,13 @@ func (k *killable) killAfter(t *testing.T, calls int, latest time.Duration) (end
 	t.Helper()
 	ctx, kill := context.WithTimeout(t.Context(), latest) // its end kills by SIGKILL
 	defer kill()
-	k.model.mu.Lock()
-	until := k.model.total + calls
-	k.model.watch = func(total int) {
-		if total >= until {
+	var until atomic.Int64
+	until.Store(math.MaxInt64)
+	until.Store(int64(calls + k.watch(func(total int) {
+		if int64(total) >= until.Load() {
 			kill()
 		}
-	}
-	k.model.mu.Unlock()
+	})))
 	cmd := k.start(ctx, t, "--resume")
 	err := cmd.Wait()
 	if cmd.ProcessState.ExitCode() == -1 {

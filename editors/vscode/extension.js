@@ -7,6 +7,7 @@ const vscode = require('vscode')
 const { LanguageClient } = require('vscode-languageclient/node')
 
 let client
+let last = Promise.resolve() // what was asked for last: a start waits for the stop before it
 
 // start runs the language server that the settings name.
 async function start () {
@@ -16,7 +17,9 @@ async function start () {
     documentSelector: [
       { language: 'qtype' },
       { language: 'yaml' } // parts of documents; the server leaves other YAML alone
-    ]
+    ],
+    initializationOptions: { remoteIncludes: settings.get('remoteIncludes', false) },
+    synchronize: { configurationSection: 'qtype' } // a changed setting reaches the server without a new start
   })
   try {
     await client.start()
@@ -29,20 +32,26 @@ async function start () {
 async function stop () {
   const running = client
   client = undefined
-  await running?.stop()
+  try {
+    await running?.stop()
+  } catch { // it has ended by itself
+  }
 }
 
-async function restart () {
-  await stop()
-  await start()
+// then does one thing after the other: settings change with each key that is typed.
+function then (...things) {
+  for (const thing of things) last = last.then(thing)
+  return last
 }
+
+const restart = () => then(stop, start)
 
 async function activate (context) {
   context.subscriptions.push(
     vscode.commands.registerCommand('qtype.restart', restart),
     vscode.workspace.onDidChangeConfiguration(e => { if (e.affectsConfiguration('qtype.path')) restart() })
   )
-  await start()
+  await then(start)
 }
 
-module.exports = { activate, deactivate: stop }
+module.exports = { activate, deactivate: () => then(stop) }

@@ -1,6 +1,6 @@
-// Package outbound is what every HTTP call that leaves qtype shares: repeating
-// a call that failed for a passing reason, and saying in plain words why the
-// network did not let one through.
+// Package outbound is what every HTTP call that leaves qtype shares: how it is
+// connected, repeating one that failed for a passing reason, and saying in plain
+// words why the network did not let one through.
 package outbound
 
 import (

@@ -15,6 +15,10 @@ type known struct {
 	proof   *proof // what the seal says, or what it would have said
 }
 
+// same tells whether the session was as it is now all the time since before was
+// found out. One that is not there may have been there meanwhile.
+func (k *known) same(before *known) bool { return k.version == before.version && k.version != 0 }
+
 // maxHeads bounds how many sessions are known: twice as many at most, of about
 // half a kilobyte each. Of one that is not, a change reads the head again.
 const maxHeads = 4096
@@ -129,7 +133,7 @@ func (s *Store) adopt(ctx context.Context, b *box, k *known) (*proof, error) {
 	}
 	if !t.agrees() {
 		_, now, err := s.look(ctx, b)
-		if err == nil && now.version == k.version {
+		if err == nil && now.same(k) {
 			err = b.wrong(memory.Corrupt, "its head", noSeal)
 		}
 		if err == nil {

@@ -41,7 +41,7 @@ func TestNoFalseAlarm(t *testing.T) {
 				})
 			}
 			act(&all, 0, func(m *memory.Memory, n int) error {
-				if n%50 == 49 {
+				if n%10 == 9 {
 					return m.Clear(ctx, "s")
 				}
 				turn, err := m.Begin(ctx, "s")

@@ -60,7 +60,7 @@ func (r *reader) read(ctx context.Context) error {
 		if _, k, err = r.store.look(ctx, r.box); err != nil {
 			return err
 		}
-		if k.version == r.known.version {
+		if k.same(r.known) {
 			return doubt
 		}
 	}
@@ -202,7 +202,7 @@ func (s *Store) tallied(ctx context.Context, b *box, t *tally) error {
 		switch {
 		case err != nil:
 			return err
-		case now.version == t.known.version:
+		case now.same(t.known):
 			return b.wrong(memory.Corrupt, "its events", wrongEvents)
 		case t.agrees():
 			return nil

@@ -19,42 +19,21 @@ import (
 	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/langchain"
+	"github.com/qtype-dev/qtype/model/modeltest"
 )
 
 // The Mistral client calls through Go's default transport and cannot close its
 // connections; a test server that closes does it for both.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-type server struct {
-	*httptest.Server
-	mu     sync.Mutex
-	bodies []map[string]any
-	paths  []string
-	keys   []string
-}
+type server struct{ *modeltest.Server }
 
-func serve(t *testing.T, answer http.HandlerFunc) *server {
+func serve(t *testing.T, answer http.HandlerFunc) server {
 	t.Helper()
-	s := &server{}
-	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		raw, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Errorf("reading the request: %v", err)
-		}
-		var body map[string]any
-		if err := json.Unmarshal(raw, &body); err != nil {
-			t.Errorf("the request is no JSON: %v", err)
-		}
-		s.mu.Lock()
-		s.bodies, s.paths, s.keys = append(s.bodies, body), append(s.paths, r.URL.Path), append(s.keys, r.Header.Get("Authorization"))
-		s.mu.Unlock()
-		answer(w, r)
-	}))
-	t.Cleanup(s.Close)
-	return s
+	return server{modeltest.Serve(t, answer)}
 }
 
-func (s *server) talk(t *testing.T, name string, params map[string]any) model.Chat {
+func (s server) talk(t *testing.T, name string, params map[string]any) model.Chat {
 	t.Helper()
 	m, err := langchain.New(name, langchain.Config{Info: model.Info{ID: "m", Provider: "langchaingo:" + name, Name: "some-model"}, BaseURL: s.URL,
 		Key: "secret-0123456789", Credential: "MY_KEY", Params: params, Timeout: time.Minute, HTTP: s.Client()})
@@ -111,11 +90,11 @@ func TestOllama(t *testing.T) {
 			}
 			want := map[string]any{"model": "some-model", "stream": stream, "keep_alive": "1h", "messages": conversation,
 				"options": map[string]any{"num_ctx": 4096.0, "num_predict": 9.0}} // and no temperature, which nothing sets
-			if d := cmp.Diff(want, s.bodies[0]); d != "" {
+			if d := cmp.Diff(want, s.Requests()[0].Body); d != "" {
 				t.Error(d)
 			}
-			if s.paths[0] != "/api/chat" || s.keys[0] != "Bearer secret-0123456789" {
-				t.Errorf("called %s with %q", s.paths[0], s.keys[0])
+			if s.Requests()[0].Path != "/api/chat" || s.Requests()[0].Header.Get("Authorization") != "Bearer secret-0123456789" {
+				t.Errorf("called %s with %q", s.Requests()[0].Path, s.Requests()[0].Header.Get("Authorization"))
 			}
 		})
 	}
@@ -128,7 +107,7 @@ func TestOllamaImages(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []any{map[string]any{"role": "user", "content": "What?", "images": []any{"UE5H"}}}
-	if d := cmp.Diff(want, s.bodies[0]["messages"]); d != "" {
+	if d := cmp.Diff(want, s.Requests()[0].Body["messages"]); d != "" {
 		t.Error(d)
 	}
 }
@@ -144,11 +123,11 @@ func TestHuggingFace(t *testing.T) {
 	}
 	want := map[string]any{"inputs": "System: Be short.\n\nUser: one\n\nAssistant: first\n\nUser: two\n\nAssistant:",
 		"parameters": map[string]any{"max_new_tokens": 9.0, "top_p": 0.5, "return_full_text": false}}
-	if d := cmp.Diff(want, s.bodies[0]); d != "" {
+	if d := cmp.Diff(want, s.Requests()[0].Body); d != "" {
 		t.Error(d)
 	}
-	if s.paths[0] != "/models/some-model" {
-		t.Errorf("called %s", s.paths[0])
+	if s.Requests()[0].Path != "/models/some-model" {
+		t.Errorf("called %s", s.Requests()[0].Path)
 	}
 }
 
@@ -161,12 +140,12 @@ func TestMistral(t *testing.T) {
 	if err != nil || got.Message.Text() != "Hello." || text != "Hello." || got.Usage != (model.Usage{Input: 11, Output: 2}) {
 		t.Fatalf("got %+v, deltas %q, %v", got, text, err)
 	}
-	body := s.bodies[0]
+	body := s.Requests()[0].Body
 	if d := cmp.Diff(conversation, body["messages"]); d != "" {
 		t.Error(d)
 	}
-	if body["temperature"] != 0.0 || body["max_tokens"] != 9.0 || body["model"] != "some-model" || s.paths[0] != "/v1/chat/completions" {
-		t.Errorf("sent %v to %s", body, s.paths[0])
+	if body["temperature"] != 0.0 || body["max_tokens"] != 9.0 || body["model"] != "some-model" || s.Requests()[0].Path != "/v1/chat/completions" {
+		t.Errorf("sent %v to %s", body, s.Requests()[0].Path)
 	}
 	if body["stream"] != nil {
 		t.Error("it was streamed")
@@ -189,8 +168,8 @@ func TestWhatIsRefused(t *testing.T) {
 			}
 		}
 	}
-	if len(s.bodies) != 0 {
-		t.Errorf("%d calls were made", len(s.bodies))
+	if s.Calls() != 0 {
+		t.Errorf("%d calls were made", s.Calls())
 	}
 	for want, c := range map[string]langchain.Config{
 		"cannot send the inference parameter top_p": {Params: map[string]any{"top_p": 1}},

@@ -104,6 +104,9 @@ func Serve(t testing.TB, handlers ...http.HandlerFunc) *Server {
 	return s
 }
 
+// Calls is how many requests there were so far.
+func (s *Server) Calls() int { return len(s.Requests()) }
+
 // Requests are those so far.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()

@@ -19,50 +19,22 @@ import (
 
 	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/model/modeltest"
 	"github.com/qtype-dev/qtype/model/openai"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // server answers each request with the next of its answers and keeps what it was sent.
-type server struct {
-	*httptest.Server
-	mu      sync.Mutex
-	bodies  []map[string]any
-	headers []http.Header
-	paths   []string
-}
+type server struct{ *modeltest.Server }
 
-func serve(t *testing.T, answers ...http.HandlerFunc) *server {
+func serve(t *testing.T, answers ...http.HandlerFunc) server {
 	t.Helper()
-	s := &server{}
-	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		raw, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Errorf("reading the request: %v", err)
-		}
-		var body map[string]any
-		if err := json.Unmarshal(raw, &body); err != nil {
-			t.Errorf("the request is no JSON: %v", err)
-		}
-		s.mu.Lock()
-		s.bodies, s.headers, s.paths = append(s.bodies, body), append(s.headers, r.Header), append(s.paths, r.URL.RequestURI())
-		n := min(len(s.bodies), len(answers)) - 1
-		s.mu.Unlock()
-		answers[n](w, r)
-	}))
-	t.Cleanup(s.Close)
-	return s
-}
-
-func (s *server) calls() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.bodies)
+	return server{modeltest.Serve(t, answers...)}
 }
 
 // talk makes a patient client of the server.
-func (s *server) talk(t *testing.T, change func(*openai.Config, *model.Patience)) model.Chat {
+func (s server) talk(t *testing.T, change func(*openai.Config, *model.Patience)) model.Chat {
 	t.Helper()
 	c := openai.Config{Info: model.Info{ID: "gpt", Provider: "openai", Name: "gpt-4o"}, BaseURL: s.URL + "/v1",
 		Key: "sk-proj-very-secret-0123456789", Credential: "OPENAI_API_KEY", HTTP: s.Client()}
@@ -78,14 +50,7 @@ func (s *server) talk(t *testing.T, change func(*openai.Config, *model.Patience)
 }
 
 func status(code int, body string, header ...string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		for i := 0; i < len(header); i += 2 {
-			w.Header().Set(header[i], header[i+1])
-		}
-		w.WriteHeader(code)
-		_, _ = io.WriteString(w, body)
-	}
+	return modeltest.Says(code, "application/json", body, header...)
 }
 
 const hello = `{"id":"x","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"Hello.","refusal":null},"logprobs":null,"finish_reason":"stop"}],
@@ -161,11 +126,11 @@ func TestTurnThreeHoldsTheWholeConversationInOrder(t *testing.T) {
 					t.Error(d)
 				}
 			}
-			if d := cmp.Diff(body, s.bodies[0]); d != "" {
+			if d := cmp.Diff(body, s.Requests()[0].Body); d != "" {
 				t.Errorf("request (-want +got):\n%s", d)
 			}
-			if s.paths[0] != "/v1/chat/completions" || s.headers[0].Get("Authorization") != "Bearer sk-proj-very-secret-0123456789" {
-				t.Errorf("called %s with %q", s.paths[0], s.headers[0].Get("Authorization"))
+			if s.Requests()[0].Path != "/v1/chat/completions" || s.Requests()[0].Header.Get("Authorization") != "Bearer sk-proj-very-secret-0123456789" {
+				t.Errorf("called %s with %q", s.Requests()[0].Path, s.Requests()[0].Header.Get("Authorization"))
 			}
 		})
 	}
@@ -202,7 +167,7 @@ func TestToolsAndTheirResults(t *testing.T) {
 			"function": map[string]any{"name": "find", "arguments": `{"id":0}`}}}},
 		map[string]any{"role": "tool", "content": "lost", "tool_call_id": "c0"},
 	}
-	if d := cmp.Diff(want, s.bodies[0]["messages"]); d != "" {
+	if d := cmp.Diff(want, s.Requests()[0].Body["messages"]); d != "" {
 		t.Error(d)
 	}
 	tools := []any{
@@ -210,14 +175,14 @@ func TestToolsAndTheirResults(t *testing.T) {
 			"parameters": map[string]any{"type": "object", "properties": map[string]any{"id": map[string]any{"type": "integer"}}}}},
 		map[string]any{"type": "function", "function": map[string]any{"name": "now"}},
 	}
-	if d := cmp.Diff(tools, s.bodies[0]["tools"]); d != "" {
+	if d := cmp.Diff(tools, s.Requests()[0].Body["tools"]); d != "" {
 		t.Error(d)
 	}
-	if _, sent := s.headers[0]["Authorization"]; sent {
+	if _, sent := s.Requests()[0].Header["Authorization"]; sent {
 		t.Error("an Authorization header was sent without a key")
 	}
 	for _, unset := range []string{"temperature", "stream", "stream_options", "max_tokens"} {
-		if v, sent := s.bodies[0][unset]; sent {
+		if v, sent := s.Requests()[0].Body[unset]; sent {
 			t.Errorf("%s was sent as %v though nothing sets it", unset, v)
 		}
 	}
@@ -292,8 +257,8 @@ func TestServersThatDoItTheirOwnWay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.Message.Text() != tt.want || got.Finish != tt.finish || s.calls() != 1 {
-				t.Errorf("got %q, %s after %d calls", got.Message.Text(), got.Finish, s.calls())
+			if got.Message.Text() != tt.want || got.Finish != tt.finish || s.Calls() != 1 {
+				t.Errorf("got %q, %s after %d calls", got.Message.Text(), got.Finish, s.Calls())
 			}
 		})
 	}
@@ -341,7 +306,7 @@ func TestMedia(t *testing.T) {
 		map[string]any{"type": "input_audio", "input_audio": map[string]any{"data": "UklGRg==", "format": "wav"}},
 		map[string]any{"type": "file", "file": map[string]any{"filename": "file", "file_data": "data:application/pdf;base64,JVBERi0x"}},
 	}
-	if d := cmp.Diff(want, s.bodies[0]["messages"].([]any)[0].(map[string]any)["content"]); d != "" {
+	if d := cmp.Diff(want, s.Requests()[0].Body["messages"].([]any)[0].(map[string]any)["content"]); d != "" {
 		t.Error(d)
 	}
 	_, err = model.Call(t.Context(), m, model.Request{Messages: []chat.Message{{Role: chat.User, Blocks: []chat.Block{
@@ -374,7 +339,7 @@ func TestBaseURL(t *testing.T) {
 		}
 	}
 	want := []string{"/v1/chat/completions", "/v1/chat/completions", "/deep/er/v1/chat/completions?api-version=2"}
-	if d := cmp.Diff(want, s.paths); d != "" {
+	if d := cmp.Diff(want, paths); d != "" {
 		t.Error(d)
 	}
 }
@@ -410,8 +375,8 @@ func TestCancelling(t *testing.T) {
 		req := ask("x")
 		req.Stream = stream
 		_, err := model.Call(ctx, s.talk(t, nil), req, nil)
-		if !errors.Is(err, context.Canceled) || s.calls() != 1 {
-			t.Errorf("stream=%v: got %v after %d calls", stream, err, s.calls())
+		if !errors.Is(err, context.Canceled) || s.Calls() != 1 {
+			t.Errorf("stream=%v: got %v after %d calls", stream, err, s.Calls())
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // embed makes a patient embedding model of the server.
-func (s *server) embed(t *testing.T, name string, params map[string]any) model.Embedder {
+func (s server) embed(t *testing.T, name string, params map[string]any) model.Embedder {
 	t.Helper()
 	made, err := openai.NewEmbedder(openai.Config{Info: model.Info{ID: "vec", Provider: "openai", Name: name, Dimensions: 2}, BaseURL: s.URL + "/v1",
 		Key: "sk-proj-very-secret-0123456789", Credential: "OPENAI_API_KEY", HTTP: s.Client(), Params: params})
@@ -58,11 +58,11 @@ func TestEmbeddings(t *testing.T) {
 			if usage != (model.Usage{Input: 7}) {
 				t.Errorf("usage %+v", usage)
 			}
-			if d := cmp.Diff(map[string]any{"model": "nomic-embed-text", "input": []any{"a", "b"}}, s.bodies[0]); d != "" {
+			if d := cmp.Diff(map[string]any{"model": "nomic-embed-text", "input": []any{"a", "b"}}, s.Requests()[0].Body); d != "" {
 				t.Error(d)
 			}
-			if s.paths[0] != "/v1/embeddings" || s.headers[0].Get("Authorization") != "Bearer sk-proj-very-secret-0123456789" {
-				t.Errorf("called %s with %v", s.paths[0], s.headers[0])
+			if s.Requests()[0].Path != "/v1/embeddings" || s.Requests()[0].Header.Get("Authorization") != "Bearer sk-proj-very-secret-0123456789" {
+				t.Errorf("called %s with %v", s.Requests()[0].Path, s.Requests()[0].Header)
 			}
 		})
 	}
@@ -88,7 +88,7 @@ func TestDimensionsAreAskedFor(t *testing.T) {
 				t.Fatal(err)
 			}
 			tt.want["model"], tt.want["input"] = tt.model, []any{"a"}
-			if d := cmp.Diff(tt.want, s.bodies[0]); d != "" {
+			if d := cmp.Diff(tt.want, s.Requests()[0].Body); d != "" {
 				t.Error(d)
 			}
 		})
@@ -124,8 +124,8 @@ func TestWhatServersAnswerInsteadOfVectors(t *testing.T) {
 			if got := strings.ReplaceAll(e.Error(), s.URL, "URL"); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
-			if s.calls() != tt.calls {
-				t.Errorf("%d calls, want %d", s.calls(), tt.calls)
+			if s.Calls() != tt.calls {
+				t.Errorf("%d calls, want %d", s.Calls(), tt.calls)
 			}
 		})
 	}

@@ -76,8 +76,8 @@ func TestWhatServersAnswerInsteadOfAnAnswer(t *testing.T) {
 			if got := strings.ReplaceAll(e.Error(), s.URL, "URL"); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
-			if s.calls() != tt.calls {
-				t.Errorf("%d calls, want %d", s.calls(), tt.calls)
+			if s.Calls() != tt.calls {
+				t.Errorf("%d calls, want %d", s.Calls(), tt.calls)
 			}
 		})
 	}
@@ -103,8 +103,8 @@ func TestBusyThenAnAnswer(t *testing.T) {
 		s := serve(t, status(429, busy, "Retry-After", wait), status(200, hello))
 		begun := time.Now()
 		got, err := model.Call(t.Context(), s.talk(t, nil), ask("x"), nil)
-		if err != nil || got.Message.Text() != "Hello." || s.calls() != 2 {
-			t.Fatalf("got %v, %v after %d calls", got, err, s.calls())
+		if err != nil || got.Message.Text() != "Hello." || s.Calls() != 2 {
+			t.Fatalf("got %v, %v after %d calls", got, err, s.Calls())
 		}
 		if took := time.Since(begun); wait == "0.2" && took < 200*time.Millisecond {
 			t.Errorf("asked again after %s though the server said 0.2 s", took)
@@ -119,8 +119,8 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 		time.AfterFunc(time.Millisecond, cancel)
 	})
 	m := s.talk(t, func(_ *openai.Config, p *model.Patience) { p.MaxDelay = time.Hour })
-	if _, err := model.Call(ctx, m, ask("x"), nil); !errors.Is(err, context.Canceled) || s.calls() != 1 {
-		t.Errorf("got %v after %d calls", err, s.calls())
+	if _, err := model.Call(ctx, m, ask("x"), nil); !errors.Is(err, context.Canceled) || s.Calls() != 1 {
+		t.Errorf("got %v after %d calls", err, s.Calls())
 	}
 }
 
@@ -196,7 +196,7 @@ func TestUserAndPasswordOfAnAddressAreNeverShown(t *testing.T) {
 	if strings.Contains(e.Error(), "hunter") {
 		t.Errorf("got %s", e)
 	}
-	if got := s.headers[0].Get("Authorization"); !strings.HasPrefix(got, "Basic ") {
+	if got := s.Requests()[0].Header.Get("Authorization"); !strings.HasPrefix(got, "Basic ") {
 		t.Errorf("Authorization was %q", got)
 	}
 }

@@ -88,7 +88,7 @@ func TestACancelledProgramEnds(t *testing.T) {
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	answer, err := command.Line(script(t, folder, "exec 3>alive; sleep 1000000 & echo begun >&3; sleep 1000000"), time.Hour, command.Surroundings{Getenv: os.Getenv, Folder: folder})
+	answer, err := command.Line(script(t, folder, "exec 3>"+path+"; sleep 1000000 & echo begun >&3; sleep 1000000"), time.Hour, command.Surroundings{Getenv: os.Getenv, Folder: folder})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,6 +109,9 @@ func TestACancelledProgramEnds(t *testing.T) {
 	}()
 	if _, err = answer(ctx, tool.Ask{Args: []byte("{}")}); !errors.Is(err, stop) {
 		t.Errorf("got %v", err)
+	}
+	if w, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil { // where nobody has opened it, nobody need wait
+		_ = w.Close()
 	}
 	if err := <-ended; err != nil {
 		t.Error(err)

@@ -11,7 +11,9 @@
 
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import fs from 'node:fs'
+import http from 'node:http'
 import { createRequire } from 'node:module'
 import net from 'node:net'
 import os from 'node:os'
@@ -215,9 +217,10 @@ const steps = {
 
   async colours (e) {
     await e.open('app.qtype.yaml')
-    await until('ids and keys have different colours', async () => {
+    await until('a variable and a type have different colours', async () => {
       const of = text => e.page.locator('.view-line span span', { hasText: new RegExp(`^\\s*${text}\\s*$`) }).first().evaluate(n => getComputedStyle(n).color)
-      return await of('quick_model') !== await of('LLMInference')
+      const [variable, type] = [await of('question'), await of('ChatMessage')]
+      return variable !== type || variable
     })
   },
 
@@ -229,6 +232,22 @@ const steps = {
   async restart (e) {
     await e.pick('>qtype: Restart the language server')
     await e.shows('.markers-panel .monaco-list-row', 'model "fast" has no key "modle_id"')
+  },
+
+  async 'remote includes' (e) {
+    const far = http.createServer((_, answer) => answer.end(models + '  modle_id: x\n')).listen(0, '127.0.0.1')
+    await once(far, 'listening')
+    write('remote.qtype.yaml', `id: far\nmodels: !include http://127.0.0.1:${far.address().port}/models.yaml\n`)
+    await e.open('remote.qtype.yaml')
+    await e.shows('.markers-panel .monaco-list-row', 'not read in an editor')
+    configure({ 'qtype.remoteIncludes': true })
+    await e.shows('.markers-panel .monaco-list-row', '/models.yaml:4:3: model "fast_model" has no key "modle_id"')
+    far.close()
+  },
+
+  async 'no program' (e) {
+    configure({ 'qtype.path': '/no/such/qtype' })
+    await e.shows('.notifications-toasts .notification-list-item', 'cannot start "/no/such/qtype lsp"')
   }
 }
 
@@ -240,15 +259,20 @@ const settings = {
   'telemetry.telemetryLevel': 'off'
 }
 
+// configure writes the editor's settings, with some changed.
+function configure (changed) {
+  const file = path.join(work, 'data/User/settings.json')
+  fs.mkdirSync(path.dirname(file), { recursive: true })
+  fs.writeFileSync(file, JSON.stringify(Object.assign(settings, changed)))
+}
+
 async function main () {
   write('app.qtype.yaml', app)
   write('models.yaml', models)
   write('plain.yaml', 'id: plain\nmodels:\n  - type: Model\n    id: fast\n    provider: mock\n    modle_id: x\nflows: []\n')
-  const data = path.join(work, 'data')
-  fs.mkdirSync(path.join(data, 'User'), { recursive: true })
-  fs.writeFileSync(path.join(data, 'User/settings.json'), JSON.stringify(settings))
+  configure({})
   const server = [path.resolve(folder, 'node_modules/code-server/out/node/entry.js'),
-    '--user-data-dir', data, '--extensions-dir', path.join(work, 'extensions'), '--config', path.join(work, 'config.yaml')]
+    '--user-data-dir', path.join(work, 'data'), '--extensions-dir', path.join(work, 'extensions'), '--config', path.join(work, 'config.yaml')]
   install(server)
   const port = await freePort()
   const log = fs.openSync(path.join(work, 'code-server.log'), 'w')
@@ -276,7 +300,7 @@ async function main () {
   } finally {
     await shown?.close()
     running.kill()
-    if (process.exitCode === undefined) fs.rmSync(work, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 })
+    fs.rmSync(work, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 })
   }
 }
 
