@@ -25,7 +25,7 @@ install: ## the command, where go puts commands
 	$(GO) install ./cmd/qtype
 
 test: ## all tests; RACE=-race with the race detector
-	$(GO) test $(RACE) ./...
+	$(GO) test $(RACE) -timeout 30m ./...
 
 lint: ## golangci-lint, pinned in .ci/tools.env
 	.ci/lint

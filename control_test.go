@@ -153,7 +153,7 @@ func TestParallel(t *testing.T) {
 	if len(got) != 2 || got[0] != "left | right" {
 		t.Fatalf("got %q", got)
 	}
-	if !strings.HasPrefix(got[1], "row 2: step both > ask_right: ") || !strings.Contains(got[1], "404") {
+	if !strings.HasPrefix(got[1], "row 2: step both > ask_right: ") || !strings.Contains(got[1], "HTTP 404") {
 		t.Errorf("the first failure is not the row's: %s", got[1])
 	}
 	<-cancelled

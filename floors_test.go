@@ -92,6 +92,7 @@ var house = map[string]struct {
 	"schema":                  {5, ground},
 	"schema/generate":         {5.1, meeting},
 	"":                        {5, meeting},
+	"suite":                   {5.5, meeting},
 	"cmd/qtype":               {6, meeting},
 	"bench":                   {6, meeting},
 }

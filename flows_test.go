@@ -206,7 +206,7 @@ func TestAModelThatRefusesFailsItsRowOnly(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "sk-secret")
 	app := open(t, fmt.Sprintf(chatApp, s.URL))
 	got := outcomes(t, app, "talk", map[string]any{"message": "a"}, map[string]any{"message": "b"}, map[string]any{"message": "c"})
-	if len(got) != 3 || got[0] != "fine" || got[2] != "fine" || !strings.Contains(got[1], "401") || strings.Contains(strings.Join(got, ""), "sk-secret") {
+	if len(got) != 3 || got[0] != "fine" || got[2] != "fine" || !strings.Contains(got[1], "HTTP 401") || strings.Contains(strings.Join(got, ""), "sk-secret") {
 		t.Errorf("got %q", got)
 	}
 	w, err := app.Memory("chat_memory").Window(t.Context(), runtime.DefaultSession)

@@ -53,7 +53,7 @@ func TestATurnWithinATurnDoesNotWaitForItself(t *testing.T) {
 	} {
 		t.Run(memory, func(t *testing.T) {
 			app := open(t, strings.ReplaceAll(nestedTurn, "MEMORY", memory))
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			input := runtime.Input{Session: "s", Values: map[string]any{"said": "How far is it?"}}
 			for row, err := range app.Run(ctx, "main", slices.Values([]runtime.Input{input})) {

@@ -103,6 +103,9 @@ func WithApproval(approve tool.Approve) Option { return func(o *options) { o.run
 // at any time, from several goroutines at once.
 func WithLog(tell func(line string)) Option { return func(o *options) { o.run.Log = tell } }
 
+// WithDoubles lets others answer in place of models and tools, for tests.
+func WithDoubles(d runtime.Doubles) Option { return func(o *options) { o.run.Doubles = d } }
+
 // WithHTTP makes models and tools use c.
 func WithHTTP(c *http.Client) Option { return func(o *options) { o.run.HTTP = c } }
 
@@ -140,7 +143,7 @@ func Ready(p *Program, opts ...Option) (*runtime.App, error) {
 		f(&o)
 	}
 	if p.Document.Application == nil {
-		return nil, fmt.Errorf("the document is no application: only an application can run")
+		return nil, fmt.Errorf("the document is not an application: only an application can run")
 	}
 	if o.run.Store == nil {
 		store, err := sqlite.Open(DefaultStore)

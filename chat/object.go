@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -79,12 +80,12 @@ func (o object) text(key string) (string, error) {
 
 // texts fills each string from the key beside it.
 func (o object) texts(fields map[string]*string) error {
-	for key, to := range fields {
+	for _, key := range slices.Sorted(maps.Keys(fields)) { // always the same one in the error
 		s, err := o.text(key)
 		if err != nil {
 			return err
 		}
-		*to = s
+		*fields[key] = s
 	}
 	return nil
 }

@@ -176,7 +176,10 @@ func (w *workflow) memory(s *state) string {
 // remember declares a memory, or finds the one that was declared by the same id.
 func (w *workflow) remember(n *node, owner string) string {
 	w.known(n, "memory", "memoryId", "memoryType", "maxMessages", "maxTokens")
-	name := w.needText(n, "memoryId", "memory")
+	name := w.textOf(n, "memoryId")
+	if n.get("memoryId") == nil {
+		w.chosen(n, "memory has no \"memoryId\"; it is named after %s", owner)
+	}
 	key, note := w.sessionOf(n, name)
 	b := new(block).set("id", "")
 	if note != "" {

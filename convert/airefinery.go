@@ -2,7 +2,6 @@ package convert
 
 import (
 	"fmt"
-	"slices"
 )
 
 // project is a project file of AI Refinery. Its memory modules become memories, and
@@ -45,6 +44,9 @@ func airefinery(r *report, root *node) *application {
 		words: set{}, memories: map[string]string{}, sources: map[string]string{}, used: map[string]bool{}, models: map[string]string{}}
 	p.known(root, "the file", "memory_config", "orchestrator", "utility_agents", "super_agents", "trust_agents", "base_config", "embedding_config", "project_name", "description")
 	p.app.description = p.textOf(root, "description")
+	if name := p.textOf(root, "project_name"); name != "" {
+		p.app.head = append(p.app.head, "The project's name: "+name+".")
+	}
 	p.readMemories()
 	p.readAgents()
 	p.aside()
@@ -266,7 +268,7 @@ func (p *project) agent(n *node, name string) {
 		if c := n.get("agent_class"); c != nil {
 			at = c
 		}
-		p.lost(at, "the agent %s (%s) is not converted: only an agent with a magic_prompt is a prompt and nothing more", name, either(class, "of no class"))
+		p.lost(at, "the agent %s (%s) is not converted: only an agent with a magic_prompt is a prompt and nothing more", either(name, "without a name"), either(class, "of no class"))
 		return
 	}
 	p.agentNames = append(p.agentNames, name)
@@ -371,8 +373,5 @@ func (p *project) model(config, agent *node) string {
 		p.add(ruleChosen.At(agent.mark(), "it is not known who runs the model %s; openai was chosen, and base_url can name any server that speaks its protocol", name))
 	}
 	p.app.models = append(p.app.models, made)
-	if len(p.app.auths) == 0 && slices.ContainsFunc(made.entries, func(e entry) bool { return e.key == "auth" }) {
-		p.app.auths = []*block{groqAuth()}
-	}
 	return id
 }

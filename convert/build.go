@@ -25,13 +25,15 @@ func (w *workflow) build() {
 	given := w.given(order)
 	take(order)
 	main.inputs, main.outputs = w.shown(given, main.outputs)
-	uncertain := doubtful(order, given)
+	uncertain, needed := doubtful(order, given), set{}
+	main.needed(needed)
 	for _, f := range order {
 		uncertain.add(f.begin(w.beginning)...)
 	}
 	for _, d := range w.data {
 		ends := slices.Contains(main.outputs, d.id) && !main.sure[d.id] && !given[d.id]
-		if uncertain[d.id] || ends {
+		unasked := d.input && !d.of.declared && !needed[d.id] // the caller need not give what only some ways read
+		if uncertain[d.id] || ends || unasked {
 			d.of.optional = true
 		}
 	}
@@ -135,8 +137,12 @@ func (w *workflow) identify() {
 		}
 	}
 	w.app.id = w.ids.id(either(id, name), "workflow")
-	if w.app.description == "" && name != "" && name != w.app.id {
+	switch {
+	case name == "" || name == w.app.id:
+	case w.app.description == "":
 		w.app.description = name
+	default:
+		w.app.head = append(w.app.head, fmt.Sprintf("The workflow's name: %s.", name))
 	}
 	if given := either(id, name); given != "" && given != w.app.id {
 		w.app.head = append(w.app.head, fmt.Sprintf("The workflow's id: %s.", given))
@@ -176,7 +182,7 @@ func (w *workflow) datum(name string) *datum {
 		id += "_"
 	}
 	w.ids.taken[id] = true
-	d := &datum{name: name, id: id, of: &shape{}}
+	d := &datum{name: name, id: id, of: &shape{top: true}}
 	w.data = append(w.data, d)
 	return d
 }
@@ -203,16 +209,21 @@ func (w *workflow) renamed() {
 func (w *workflow) reading(name string) (*code, error) {
 	d := w.datum(name)
 	w.reads = append(w.reads, d.id)
-	return &code{text: d.id, prec: precAtom, of: d.of, null: d.of.optional, loose: d.asked, nulls: &d.nulls}, nil
+	return &code{text: d.id, prec: precAtom, of: d.of, null: d.of.optional, loose: d.asked, nulls: &d.nulls, root: d.of}, nil
 }
 
 // write says that a state sets data, and answers its variable; none where the value
 // does not fit, which is told.
 func (w *workflow) write(name string, of *shape, at *node) (id string, fits bool) {
 	d := w.datum(name)
-	if !of.flat() {
-		w.lost(at, "%s: a list of lists, or of values that may be null, is no type of a variable; it is left out", name)
+	switch {
+	case !of.flat():
+		w.lost(at, "%s is a list of lists, which no variable is; it is left out", name)
 		return "", false
+	case of.holes() && of.elem.declared:
+		w.lost(at, "%s: an element may be null there, and must not be here", name)
+	case of.holes():
+		w.chosen(at, "%s: if an element is null, it stays so there; here that is an error", name)
 	}
 	if !w.guess {
 		if _, fits = join(d.of, of); !fits {
@@ -220,8 +231,11 @@ func (w *workflow) write(name string, of *shape, at *node) (id string, fits bool
 		}
 		return d.id, fits
 	}
+	if of.sort == unknown && !of.declared && d.of.sort < isList {
+		of.sort = d.of.sort // as the data is used, so is what it is made of
+	}
 	if !d.of.declared && d.of.sort != unknown { // what the file says counts, not how it is used
-		d.of = &shape{optional: d.of.optional}
+		d.of = &shape{optional: d.of.optional, top: true}
 	}
 	made, ok := join(d.of, of)
 	if !ok {
@@ -382,9 +396,12 @@ func (w *workflow) condition(s *state, o outcome) (text string, failed bool) {
 // choose adds the Switch behind a state with conditions.
 func (w *workflow) choose(s *state, f *flow) {
 	var cases []*block
-	sw := &step{block: w.head("Switch", s.name+"_next")}
-	for _, o := range s.cases {
+	sw := &step{block: w.head("Switch", s.name+"_next"), branches: true}
+	for i, o := range s.cases {
 		when, failed := w.condition(s, o)
+		if i == 0 {
+			sw.sooner = w.reads
+		}
 		sw.reads = append(sw.reads, w.reads...)
 		var to *flow
 		if o.to.to != nil {
@@ -393,6 +410,9 @@ func (w *workflow) choose(s *state, f *flow) {
 			to = w.end()
 		}
 		c := w.oneCase(when, to)
+		if name := w.textOf(o.n, "name"); name != "" {
+			c.inline, c.entries[0].note = false, name
+		}
 		if failed {
 			c.inline = false
 			c.entries[0].note = "TODO: not translated: " + oneLine(o.when.text)
@@ -405,6 +425,9 @@ func (w *workflow) choose(s *state, f *flow) {
 		to := w.flow(s.next.to)
 		sw.set("else", to.id)
 		sw.calls = append(sw.calls, to)
+	}
+	if s.kind == "switch" {
+		w.describe(s, sw)
 	}
 	w.push(f, sw)
 }

@@ -24,7 +24,7 @@ func (w *workflow) circle(s *state, f *flow) {
 		w.reads = nil
 		w.assign(f, s.name+"_enter", next, quoted(s.name))
 	}
-	body := w.round(s, members, next)
+	body, runs := w.round(s, members, next)
 	var inside []string
 	for _, m := range members {
 		inside = append(inside, quoted(m.name))
@@ -33,14 +33,14 @@ func (w *workflow) circle(s *state, f *flow) {
 		set("until", formula(fmt.Sprintf("not (%s in [%s])", next, strings.Join(inside, ", ")))).
 		set("max_iterations", mostRounds).note("The workflow has no limit; a loop needs one.")
 	w.chosen(s.n, "the states %s lead back to each other; the loop ends after %d rounds at the latest", stateNames(members), mostRounds)
-	w.push(f, &step{block: loop, reads: []string{next}, calls: []*flow{body}, loops: true})
+	w.push(f, &step{block: loop, reads: []string{next}, calls: []*flow{body}, loops: true, first: runs[s], turns: turns(s, members, runs)})
 	w.leave(s, members, next, f)
 }
 
 // leave goes on behind a circle.
 func (w *workflow) leave(s *state, members []*state, next string, f *flow) {
 	var cases []*block
-	sw := &step{reads: []string{next}}
+	sw := &step{reads: []string{next}, branches: true}
 	for _, to := range w.states {
 		leads := slices.ContainsFunc(members, func(m *state) bool { return slices.Contains(m.successors(), to) })
 		if !leads || slices.Contains(members, to) {
@@ -55,24 +55,45 @@ func (w *workflow) leave(s *state, members []*state, next string, f *flow) {
 	}
 }
 
-// round is the flow of one time through a circle: the state whose turn it is.
-func (w *workflow) round(s *state, members []*state, next string) *flow {
+// round is the flow of one time through a circle: the state whose turn it is. It
+// answers the flow of each state, too.
+func (w *workflow) round(s *state, members []*state, next string) (body *flow, runs map[*state]*flow) {
+	runs = map[*state]*flow{}
 	var cases []*block
-	sw := &step{reads: []string{next}}
+	sw := &step{reads: []string{next}, branches: true}
 	for _, m := range members {
 		one := w.newFlow(m.name)
+		runs[m] = one
 		w.state(m, one)
 		w.successor(m, next, one)
 		cases = append(cases, w.oneCase(next+" == "+quoted(m.name), one))
 		sw.calls = append(sw.calls, one)
 	}
 	if len(members) == 1 {
-		return sw.calls[0]
+		return runs[s], runs
 	}
-	body := w.newFlow(s.name + "_round")
+	body = w.newFlow(s.name + "_round")
 	sw.block = w.head("Switch", s.name+"_turn").set("cases", cases)
 	w.push(body, sw)
-	return body
+	return body, runs
+}
+
+// turns are what the rounds of a circle that begins with s can run.
+func turns(s *state, members []*state, runs map[*state]*flow) []turn {
+	var all []turn
+	for _, m := range members {
+		t := turn{flow: runs[m]}
+		seen := map[*state]bool{m: true}
+		for todo := []*state{s}; len(todo) > 0; todo = todo[1:] {
+			if at := todo[0]; !seen[at] && runs[at] != nil {
+				seen[at] = true
+				t.before = append(t.before, runs[at])
+				todo = append(todo, at.successors()...)
+			}
+		}
+		all = append(all, t)
+	}
+	return all
 }
 
 // successor says which state is next; an empty name is the end.

@@ -11,6 +11,7 @@ package convert
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/qtype-dev/qtype/diag"
@@ -34,7 +35,16 @@ func Kinds() []Kind { return []Kind{AIRefinery, XFlow} }
 // nothing could be made of the file; the list holds what was wrong or is lost, in
 // file order. The same file always gives the same text.
 func File(ctx context.Context, kind Kind, path string) (string, diag.List) {
-	value, file, faults := loader.LoadValue(ctx, path, loader.Options{})
+	return load(ctx, kind, path, loader.Options{})
+}
+
+// Reader is File for what a reader gives; name stands for it in messages.
+func Reader(ctx context.Context, kind Kind, name string, in io.Reader) (string, diag.List) {
+	return load(ctx, kind, name, loader.Options{Open: func(context.Context, string) (io.ReadCloser, error) { return io.NopCloser(in), nil }})
+}
+
+func load(ctx context.Context, kind Kind, path string, opts loader.Options) (string, diag.List) {
+	value, file, faults := loader.LoadValue(ctx, path, opts)
 	r := &report{list: faults, seen: map[string]bool{}}
 	if value == nil {
 		return "", r.sorted()

@@ -83,12 +83,16 @@ func (a *application) text() string {
 			root.entries = append(root.entries, part)
 		}
 	}
-	var out bytes.Buffer
-	for _, line := range a.head {
-		fmt.Fprintf(&out, "# %s\n", oneLine(line))
-	}
 	// A tree of nodes that was made here can always be written, and a buffer takes it.
 	text, _ := yaml.Dump(encoded(root), yaml.WithV3Defaults(), yaml.WithIndent(2), yaml.WithLineWidth(unfolded))
+	head := a.head
+	if bytes.Contains(text, []byte("LITERAL_DOLLAR")) {
+		head = append(head, "${LITERAL_DOLLAR:-$} is a $ before a brace, which would begin an environment variable.")
+	}
+	var out bytes.Buffer
+	for _, line := range head {
+		fmt.Fprintf(&out, "# %s\n", oneLine(line))
+	}
 	out.Write(text)
 	return spaced(out.String())
 }

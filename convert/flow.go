@@ -34,9 +34,38 @@ type flow struct {
 type step struct {
 	*block
 	reads, writes []string
-	calls         []*flow // the flows that it runs, by the ids of variables
-	loops         bool    // it runs its flow again and again, at least once
-	binds         bool    // it names what the flow is given and gives, each by its own name
+	calls         []*flow  // the flows that it runs, by the ids of variables
+	loops         bool     // it runs its flow again and again, at least once
+	binds         bool     // it names what the flow is given and gives, each by its own name
+	first         *flow    // of a loop: the flow that runs first, whatever happens
+	turns         []turn   // of a loop: what its rounds can run
+	branches      bool     // which of the flows runs is found out by its conditions
+	sooner        []string // of one that branches: what its first condition reads
+}
+
+// turn is a flow that a round of a loop can run.
+type turn struct {
+	flow   *flow
+	before []*flow // those that may have run before it runs for the first time
+}
+
+// unset adds what a flow reads when it runs for the first time though nothing can
+// have set it then.
+func (t turn) unset(now, missing set) {
+	early := maps.Clone(now)
+	for _, f := range t.before {
+		for _, s := range f.steps {
+			early.add(s.produced()...)
+		}
+	}
+	for _, s := range t.flow.steps {
+		for _, id := range s.reads {
+			if !early[id] {
+				missing.add(id)
+			}
+		}
+		early.add(s.produced()...)
+	}
 }
 
 // produced are the variables that a step may set.
@@ -113,6 +142,9 @@ func offer(order []*flow, given set) (missing set) {
 					missing.add(id)
 				}
 			}
+			for _, t := range s.turns {
+				t.unset(now, missing)
+			}
 			if s.loops {
 				now.add(s.produced()...)
 			}
@@ -151,6 +183,24 @@ func take(order []*flow) {
 			sure.add(certain.sorted()...)
 		}
 		f.inputs = needed.sorted()
+	}
+}
+
+// needed adds what a flow reads whatever happens: before it branches, and in the
+// condition that is looked at first.
+func (f *flow) needed(found set) {
+	for _, s := range f.steps {
+		switch {
+		case s.branches:
+			found.add(s.sooner...)
+			return
+		case s.loops && s.first != nil:
+			s.first.needed(found)
+		case s.binds:
+			s.calls[0].needed(found)
+		default:
+			found.add(s.reads...)
+		}
 	}
 }
 
@@ -220,10 +270,10 @@ func (s *step) keep(wanted func(id string) bool) {
 // flow, for certain and before anything reads it.
 func (f *flow) vain(i int, id string) bool {
 	for _, s := range f.steps[i+1:] {
-		if slices.Contains(s.reads, id) || len(s.calls) > 0 {
+		switch {
+		case slices.Contains(s.reads, id) || len(s.calls) > 0 && !s.binds || s.binds && slices.Contains(s.calls[0].inputs, id):
 			return false
-		}
-		if slices.Contains(s.writes, id) {
+		case slices.Contains(s.writes, id) || s.binds && s.calls[0].sure[id]:
 			return true
 		}
 	}
@@ -263,7 +313,7 @@ func (f *flow) declared() *block {
 	}
 	var variables []*block
 	for _, id := range used.sorted() {
-		v := new(block).set("id", id).set("type", f.types(id).typeText())
+		v := new(block).set("id", id).set("type", f.types(id).variableType())
 		v.inline = true
 		variables = append(variables, v)
 	}

@@ -21,6 +21,7 @@ type code struct {
 	depth  int    // how many functions of elements it stands in, where it names an element
 	loose  bool   // a schema says what it is, but need not be right: a model answers
 	nulls  *bool  // set where somebody expects null here; nil where nobody asks
+	root   *shape // of the data that it is a part of; nil where it is no part of data
 	object bool   // it is a record for certain, though all of it cannot be written
 	member func(name string) (*code, error)
 }
@@ -90,10 +91,10 @@ func made(s sort, prec int, format string, args ...any) *code {
 // is says what a value must be for an expression to make sense. It tells whether
 // it can be.
 func (c *code) is(s sort) bool {
-	if c.of.sort == unknown && !c.of.declared {
+	if c.of.sort == unknown && !c.of.declared && !(c.of.inner && s == isList) {
 		c.of.sort = s
 		if s == isList {
-			c.of.elem = &shape{}
+			c.of.elem = &shape{inner: c.of.top}
 		}
 	}
 	return c.of.sort == s || s == isNumber && c.of.sort == isInt

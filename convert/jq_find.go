@@ -144,10 +144,16 @@ func sortedBy(format string) func(*jq, *call) (*code, error) {
 			return nil, err
 		}
 		t.mostly(key, isNumber)
-		if key.stream || key.null || key.member != nil || key.of.sort != unknown && !ordered(key.of) {
+		plain := *key.of
+		plain.optional = false
+		if key.stream || key.member != nil || plain.sort != unknown && !ordered(&plain) {
 			return nil, untranslatable(x.Name, "%s puts values in order that are not all numbers or all texts", x.Name)
 		}
 		c := x.list("sortBy(%s, " + escaped(key.text) + ")")
+		if key.null { // null comes before everything else
+			list, k := x.list("%s").text, key.wrap(precAdd)
+			c.text = fmt.Sprintf("concat(filter(%s, %s == nil), sortBy(filter(%s, %s != nil), %s))", list, k, list, k, key.text)
+		}
 		if format == "%s" {
 			return c, nil
 		}

@@ -242,6 +242,9 @@ func (t *jq) alternative(q *gojq.Query, dot *code) (*code, error) {
 	if t.guess && !a.null && !a.of.declared {
 		a.of.optional = true
 	}
+	if t.guess && a.root != nil && !a.root.declared { // the whole may be missing as well
+		a.root.optional = true
+	}
 	if b.of.sort == isInt && a.of.sort == unknown {
 		a.is(isNumber)
 	}

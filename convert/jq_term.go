@@ -244,12 +244,12 @@ func (t *jq) field(c *code, name string) (*code, error) {
 		link = "?."
 	}
 	if isName(name) {
-		return &code{text: c.wrap(precAtom) + link + name, prec: precAtom, of: of, null: c.null || of.optional, depth: c.depth, loose: c.loose}, nil
+		return &code{text: c.wrap(precAtom) + link + name, prec: precAtom, of: of, null: c.null || of.optional, depth: c.depth, loose: c.loose, root: c.root}, nil
 	}
 	if link == "." {
 		link = ""
 	}
-	return &code{text: c.wrap(precAtom) + link + "[" + strconv.Quote(name) + "]", prec: precAtom, of: of, null: c.null || of.optional, depth: c.depth, loose: c.loose}, nil
+	return &code{text: c.wrap(precAtom) + link + "[" + strconv.Quote(name) + "]", prec: precAtom, of: of, null: c.null || of.optional, depth: c.depth, loose: c.loose, root: c.root}, nil
 }
 
 func (s *shape) fieldNames() []string {
@@ -277,9 +277,12 @@ func isName(s string) bool {
 
 // slice translates [1:3] of a list or a text; jq cuts texts by characters, expressions by bytes.
 func (t *jq) slice(c *code, x *gojq.Index, dot *code) (*code, error) {
-	text := c.member == nil && !c.null && c.of.sort == isText
-	if !text && (c.member != nil || c.null || !c.is(isList)) {
-		return nil, untranslatable(x, "%s: only lists and texts that are there can be cut", x)
+	if c.member == nil && !t.mostly(c, isList) && !c.of.declared {
+		return &code{text: c.text, prec: precAtom, of: c.of}, nil // a text or a list; another look tells
+	}
+	text := c.member == nil && c.of.sort == isText
+	if !text && (c.member != nil || !c.is(isList)) {
+		return nil, untranslatable(x, "%s: only lists and texts can be cut", x)
 	}
 	ends := [2]string{}
 	for i, q := range []*gojq.Query{x.Start, x.End} {
@@ -295,8 +298,12 @@ func (t *jq) slice(c *code, x *gojq.Index, dot *code) (*code, error) {
 		}
 		ends[i] = n.text
 	}
+	part := &code{text: fmt.Sprintf("%s[%s:%s]", c.wrap(precAtom), ends[0], ends[1]), prec: precAtom, of: c.of, null: c.null}
 	if text { // by characters, as jq does
-		return made(isText, precAtom, `join(split(%s, "")[%s:%s], "")`, c.text, ends[0], ends[1]), nil
+		part.text = fmt.Sprintf(`join(split(%s, "")[%s:%s], "")`, c.text, ends[0], ends[1])
 	}
-	return &code{text: fmt.Sprintf("%s[%s:%s]", c.wrap(precAtom), ends[0], ends[1]), prec: precAtom, of: c.of}, nil
+	if c.null {
+		part.text, part.prec = fmt.Sprintf("%s == nil ? nil : %s", c.wrap(precAdd), part.text), precIf
+	}
+	return part, nil
 }

@@ -366,6 +366,9 @@ isempty(.items[] | select(.price > 1))
 .x | round
 .y | round
 .t[0:1]
+.u[0:2]
+.vs[1:]
+.vs[:1] | length
 .t[1:]
 .t[-2:]
 [.b, .c] | all
@@ -386,6 +389,10 @@ isempty(.items[] | select(.price > 1))
 .ns | map(. % 2 == 0) | any
 .items | map(select(.name | IN("a", "b"))) | length
 .items | map(.tags | index("a"))
+.items | sort_by(.count) | map(.name)
+.items | min_by(.count) | .name
+.items | max_by(.count) | .price
+.us | sort_by(.)
 `), "\n")
 }
 

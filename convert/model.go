@@ -37,6 +37,9 @@ func (w *workflow) predefined(name string, at *node, note string) string {
 	id := w.ids.id(name, "model")
 	w.parts.models[name] = id
 	made, known := modelBlock(id, name)
+	if name == "llama3-70b-8192" || name == "mixtral-8x7b-32768" {
+		known = made.runBy("groq")
+	}
 	if !known {
 		w.chosen(at, "it is not known who runs the model %s; openai was chosen, and base_url can name any server that speaks its protocol", name)
 	}
@@ -174,7 +177,7 @@ func (w *workflow) targetModel(n *node, usual string) *block {
 // runBy says who runs a model; it tells whether the name of the provider is known.
 func (b *block) runBy(provider string) bool {
 	example := map[string]string{"openai": "gpt-4o", "anthropic": "claude", "google": "gemini", "googleai": "gemini", "gemini": "gemini", "vertexai": "gemini",
-		"groq": "llama3-70b-8192", "mistral": "mistral", "mistralai": "mistral", "awsbedrock": "amazon.", "bedrock": "amazon."}[provider]
+		"groq": "gpt-4o", "mistral": "mistral", "mistralai": "mistral"}[provider]
 	if example == "" {
 		return false
 	}
@@ -187,6 +190,10 @@ func (b *block) runBy(provider string) bool {
 		entries = append(entries, e)
 	}
 	b.entries = entries
+	if provider == "groq" {
+		b.entries[2].note = "Needs GROQ_API_KEY."
+		b.set("base_url", groqServer).set("auth", groqKey)
+	}
 	return true
 }
 
@@ -224,18 +231,13 @@ func modelBlock(id, name string) (b *block, known bool) {
 		}
 		return false
 	}
-	groq := bare == "llama3-70b-8192" || bare == "mixtral-8x7b-32768"
 	switch {
 	case starts("gpt-", "chatgpt", "o1", "o3", "o4", "text-davinci"):
 		provider, key = "openai", "OPENAI_API_KEY"
 	case starts("claude"):
 		provider, key = "anthropic", "ANTHROPIC_API_KEY"
-	case starts("anthropic.", "amazon.", "meta.", "cohere.", "us.", "eu."):
-		provider, key = "aws-bedrock", "AWS credentials"
 	case starts("gemini"):
 		provider, key = "google-ai", "GOOGLE_API_KEY"
-	case groq:
-		provider, key = "openai", "GROQ_API_KEY"
 	case starts("mistral", "codestral", "ministral", "open-mistral", "open-mixtral", "pixtral"):
 		provider, key = "mistral", "MISTRAL_API_KEY"
 	}
@@ -245,11 +247,7 @@ func modelBlock(id, name string) (b *block, known bool) {
 		provider, key = "openai", "OPENAI_API_KEY"
 	}
 	b.set("provider", provider).note("Needs %s.", key)
-	b.set("model_id", name)
-	if groq {
-		b.set("base_url", groqServer).set("auth", groqKey)
-	}
-	return b, known
+	return b.set("model_id", name), known
 }
 
 // practiceModel declares the mock that stands in for the models while there is no

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 
@@ -50,6 +51,9 @@ func adopt(v *loader.Value, made map[*loader.Value]*node) *node {
 	}
 	forms := map[string]form{"boolean": boolean, "integer": integer, "float": number, "text": textual, "list": list, "mapping": mapping}
 	n := &node{form: forms[v.Kind], text: v.Text, span: v.Span}
+	if n.form == textual && scientific(v) {
+		n.form = number
+	}
 	made[v] = n
 	for _, item := range v.Items {
 		n.items = append(n.items, adopt(item, made))
@@ -58,6 +62,18 @@ func adopt(v *loader.Value, made map[*loader.Value]*node) *node {
 		n.pairs = append(n.pairs, pair{key: p.Key, at: p.At, value: adopt(p.Value, made)})
 	}
 	return n
+}
+
+// scientific tells whether a text of a JSON file is a number like 1e3, which YAML
+// takes for a text.
+func scientific(v *loader.Value) bool {
+	if !strings.ContainsAny(v.Text, "eE") || strings.Trim(v.Text, "0123456789+-.eE") != "" || v.Span.File == nil {
+		return false
+	}
+	line := []rune(v.Span.File.Line(v.Span.Start.Line))
+	at := v.Span.Start.Column - 1
+	_, err := strconv.ParseFloat(v.Text, 64)
+	return err == nil && at >= 0 && at < len(line) && line[at] != '"' && bytes.ContainsAny(bytes.TrimSpace(v.Span.File.Text)[:1], "{[")
 }
 
 // mark is the place of a fault of the whole value: the beginning of one that
@@ -142,8 +158,8 @@ func (r *report) positive(n *node, key string) int {
 	if v == nil {
 		return 0
 	}
-	i, err := strconv.Atoi(strings.ReplaceAll(v.text, "_", ""))
-	if v.form != integer && v.form != textual || err != nil || i <= 0 {
+	i, err := strconv.Atoi(strings.TrimSuffix(strings.ReplaceAll(v.text, "_", ""), ".0"))
+	if v.form != integer && v.form != number && v.form != textual || err != nil || i <= 0 {
 		r.form(v, "%s is a whole number above 0, not %s", key, v.described())
 		return 0
 	}

@@ -24,16 +24,34 @@ type shape struct {
 	sort     sort
 	optional bool     // it may be null
 	declared bool     // the file says it: how it is used changes nothing
+	top      bool     // it is of a variable, whose lists hold no lists
+	inner    bool     // it is of an element of such a list
 	elem     *shape   // of a list
 	fields   []*field // of a record
 	name     string   // of a record: its type's id
 	about    string   // of a record: its type's description
 }
 
-// flat tells whether a variable can be of the shape: its lists hold neither lists
-// nor null. Inside of records both are allowed.
+// flat tells whether a variable can be of the shape: its lists hold no lists, as
+// those inside of records may.
 func (s *shape) flat() bool {
-	return s.sort != isList || s.elem == nil || s.elem.sort != isList && !s.elem.optional
+	return s.sort != isList || s.elem == nil || s.elem.sort != isList
+}
+
+// holes tells whether it is a list some of whose elements may be null, which a
+// variable's cannot.
+func (s *shape) holes() bool { return s.sort == isList && s.elem != nil && s.elem.optional }
+
+// variableType is the shape as the type expression of a variable.
+func (s *shape) variableType() string {
+	if !s.holes() {
+		return s.typeText()
+	}
+	full := *s.elem
+	full.optional = false
+	whole := *s
+	whole.elem = &full
+	return whole.typeText()
 }
 
 // field is a field of a record.

@@ -23,6 +23,12 @@ func common(more ...string) []string {
 
 // state writes what a state does and answers the next one, where it does not choose.
 func (w *workflow) state(s *state, f *flow) *state {
+	before := len(f.steps)
+	defer func() {
+		if len(f.steps) > before {
+			w.describe(s, f.steps[before])
+		}
+	}()
 	switch s.kind {
 	case "aiagent":
 		w.agent(s, f)
@@ -38,6 +44,13 @@ func (w *workflow) state(s *state, f *flow) *state {
 	}
 	w.aside(s)
 	return s.next.to
+}
+
+// describe puts what the file says of a state above its first step.
+func (w *workflow) describe(s *state, first *step) {
+	if about := w.textOf(s.n, "description"); about != "" {
+		first.entries[0].note = about
+	}
 }
 
 // kinds are the types of states that can be converted.
@@ -81,6 +94,9 @@ func (w *workflow) aside(s *state) {
 		if v := s.n.get(key); v != nil && len(v.items)+len(v.text) > 0 {
 			w.lost(v, "state %s: %s has no counterpart; a step has on_error and retry", s.name, key)
 		}
+	}
+	if s.n.get("usedForCompensation") != nil && w.truth(s.n, "usedForCompensation") {
+		w.lost(s.n.get("usedForCompensation"), "state %s undoes what another one did, which has no counterpart", s.name)
 	}
 	filter := s.n.get("stateDataFilter")
 	if filter == nil || w.isMap(filter, "stateDataFilter") == nil {
@@ -188,7 +204,7 @@ func (w *workflow) constantText(n *node, what string) *code {
 	if err != nil {
 		w.untranslated(n, what+" is null instead", err)
 		w.reads = nil
-		return &code{text: "nil", prec: precAtom, of: &shape{sort: isText, optional: true}, null: true}
+		return &code{text: "nil", prec: precAtom, of: &shape{optional: true}, null: true}
 	}
 	if c.null && !c.of.optional {
 		of := *c.of
@@ -208,8 +224,8 @@ func (w *workflow) constantList(n *node, what string) *code {
 		}
 		reads = append(reads, w.reads...)
 		joined, ok := join(elem, c.of)
-		if !ok {
-			w.lost(item, "%s: a list holds values of one type", what)
+		if !ok || c.isNil() {
+			w.lost(item, "%s: a list holds values of one type, and none that are null", what)
 			return nil
 		}
 		elem = joined

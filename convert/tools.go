@@ -117,8 +117,11 @@ func (w *workflow) variables(n *node, key, tool string) (variables []*block, abo
 	}
 	of.name = "-" // the properties are variables, so there is no type of them all
 	for _, f := range of.fields {
+		if f.of.holes() {
+			w.lost(m, "%s of tool %s: an element of %s may be null there, and must not be here", key, tool, f.name)
+		}
 		if !f.of.flat() {
-			w.lost(m, "%s of tool %s: %s is a list of lists, or of values that may be null, which is no type of a variable; it is declared as a list of texts", key, tool, f.name)
+			w.lost(m, "%s of tool %s: %s is a list of lists, which no variable is; it is declared as a list of texts", key, tool, f.name)
 			f.of = &shape{sort: isList, declared: true, optional: f.of.optional, elem: &shape{sort: isText, declared: true}}
 		}
 		f.of.settle(w.ids, tool+"_"+f.name, &w.parts.types)
@@ -129,7 +132,7 @@ func (w *workflow) variables(n *node, key, tool string) (variables []*block, abo
 
 // variable declares a variable of a shape that is settled.
 func variable(name string, of *shape) *block {
-	v := new(block).set("id", name).set("type", of.typeText())
+	v := new(block).set("id", name).set("type", of.variableType())
 	v.inline = true
 	return v
 }
@@ -158,7 +161,7 @@ func (w *workflow) readInputs() {
 	}
 	for _, f := range of.fields {
 		if !f.of.flat() {
-			w.lost(n, "dataInputSchema: %s is a list of lists, or of values that may be null, which is no type of a variable; its type is known from how it is used", f.name)
+			w.lost(n, "dataInputSchema: %s is a list of lists, which no variable is; its type is known from how it is used", f.name)
 			continue
 		}
 		d := w.datum(f.name)

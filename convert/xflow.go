@@ -158,12 +158,12 @@ func (w *workflow) readHead() {
 	}
 	for _, key := range engine {
 		if v := w.root.get(key); v != nil && len(v.items)+len(v.pairs)+len(v.text) > 0 {
-			w.add(ruleLost.At(w.root.keyAt(key), "%s of a workflow are not converted; what needs them is told where it stands", key).WithSeverity(diag.Warning))
+			w.add(ruleLost.At(w.root.keyAt(key), "%q of a workflow is not converted; what needs it is told where it stands", key).WithSeverity(diag.Warning))
 		}
 	}
-	for _, key := range []string{"timeouts", "autoRetries", "keepActive", "dataOutputSchema"} {
+	for _, key := range []string{"timeouts", "autoRetries", "keepActive", "dataOutputSchema", "annotations", "metadata"} {
 		if w.root.get(key) != nil {
-			w.dropped(w.root.keyAt(key), "%s is a setting of the engine and is left out", key)
+			w.dropped(w.root.keyAt(key), "%s is for the engine and is left out", key)
 		}
 	}
 }
@@ -200,6 +200,7 @@ func (w *workflow) readState(s *state) {
 	case "switch":
 		s.cases = w.outcomes(s, "dataConditions")
 		if d := w.mapOf(s.n, "defaultCondition"); d != nil {
+			w.known(d, "defaultCondition", "name", "transition", "end", "metadata")
 			s.next = w.target(d, "defaultCondition")
 		}
 		if s.n.get("eventConditions") != nil {
@@ -287,6 +288,9 @@ func (w *workflow) outcomes(s *state, key string) []outcome {
 		if o.to == (target{}) {
 			o.to.end = true
 		}
+		if m.get("metadata") != nil {
+			w.dropped(m.keyAt("metadata"), "%s: metadata is left out", key)
+		}
 		if f := m.get("dataFilter"); f != nil {
 			w.lost(f, "a data filter has no counterpart")
 		}
@@ -306,6 +310,7 @@ func (w *workflow) findStart() {
 	}
 	start := w.root.get("start")
 	if start != nil && start.form == mapping {
+		w.known(start, "start", "stateName", "schedule")
 		if start.get("schedule") != nil {
 			w.lost(start.get("schedule"), "a schedule has no counterpart: qtype run is called by something else")
 		}

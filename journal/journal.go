@@ -13,7 +13,6 @@ package journal
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"sync"
@@ -170,6 +169,8 @@ func fault(path string, err error) error {
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		reason = "no such file"
+	case errors.As(err, &perr) && (perr.Op == "write" || perr.Op == "sync"):
+		reason = "cannot be written: " + perr.Err.Error()
 	case errors.As(err, &perr):
 		reason = "cannot be used: " + perr.Err.Error()
 	}
@@ -235,7 +236,7 @@ func (j *Journal) flush(now time.Time) error {
 	_, err := j.file.Write(j.buf)
 	j.buf = j.buf[:0]
 	if err != nil {
-		j.err = fault(j.path, fmt.Errorf("cannot be written: %w", err))
+		j.err = fault(j.path, err)
 		return j.err
 	}
 	if j.syncer == nil {
@@ -255,7 +256,7 @@ func (j *Journal) syncLate() {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		if j.err == nil && !j.closed {
-			j.err = fault(j.path, fmt.Errorf("cannot be written: %w", err))
+			j.err = fault(j.path, err)
 		}
 	}
 }

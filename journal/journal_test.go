@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -185,23 +186,19 @@ func TestAJournalThatIsCutAnywhereKeepsWhatIsWhole(t *testing.T) {
 }
 
 func TestWhatWasAddedIsSoonInTheFile(t *testing.T) {
-	j := begin(t, 1)
-	defer func() { _ = j.Close() }()
-	if err := j.Add(2, row(2), true); err != nil { // waits for others at first
-		t.Fatal(err)
-	}
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
-		text, err := os.ReadFile(j.Path())
-		if err != nil {
+	synctest.Test(t, func(t *testing.T) { // the clock of the test goes on where the test lets it
+		j := begin(t, 1)
+		defer func() { _ = j.Close() }()
+		if err := j.Add(2, row(2), true); err != nil { // waits for others at first
 			t.Fatal(err)
 		}
-		if strings.Contains(string(text), "row 2") {
-			return
+		time.Sleep(10 * time.Millisecond)
+		synctest.Wait()
+		text, err := os.ReadFile(j.Path())
+		if err != nil || !strings.Contains(string(text), "row 2") {
+			t.Errorf("the row is not in the file: %v", err)
 		}
-		if time.Now().After(deadline) {
-			t.Fatal("the row is not in the file")
-		}
-	}
+	})
 }
 
 func TestManyAddAtOnce(t *testing.T) {

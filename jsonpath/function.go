@@ -122,7 +122,7 @@ func text1(v any) ([]any, error) {
 		}
 		return []any{s}, nil
 	}
-	return nil, fmt.Errorf("a text, a number or a boolean is expected")
+	return nil, fmt.Errorf("expected a text, a number or a boolean")
 }
 
 // splitting reads split(SEPARATOR, INDEX, MOST): the part of that index, from

@@ -27,7 +27,7 @@ type node interface {
 func Parse(text string) (path *Path, err error) {
 	defer func() { // the library's parser must not end the program, whatever it meets
 		if p := recover(); p != nil {
-			path, err = nil, fmt.Errorf("it is no JSONPath")
+			path, err = nil, fmt.Errorf("it is not a JSONPath")
 		}
 	}()
 	p := &parser{text: strings.TrimSpace(text)}

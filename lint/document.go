@@ -203,7 +203,7 @@ func (l *documentList) glob(pattern string) ([]string, error) {
 	}
 	for _, part := range parts {
 		if _, err := filepath.Match(part, ""); err != nil {
-			return nil, fmt.Errorf("%s is no pattern: a [ has no ]", pattern)
+			return nil, fmt.Errorf("%s is not a pattern: a [ has no ]", pattern)
 		}
 	}
 	root := strings.Join(parts[:fixed], "/")

@@ -130,7 +130,7 @@ func TestFind(t *testing.T) {
 		{"a folder without documents", "none", false, "error: none is a folder without any *.qtype.yaml"},
 		{"a pattern of nothing", "specs/*.json", false, "error: no file matches specs/*.json"},
 		{"a pattern below nothing", "nowhere/**/*.yaml", false, "error: no file matches nowhere/**/*.yaml"},
-		{"half a pattern", "specs/[a", false, "error: specs/[a is no pattern: a [ has no ]"},
+		{"half a pattern", "specs/[a", false, "error: specs/[a is not a pattern: a [ has no ]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			documents, err := lint.Finder{Paths: strings.Fields(c.paths), Markdown: c.markdown}.Find(t.Context())

@@ -77,10 +77,11 @@ func (d *decoder) check(n *node, made spec.Node, title string) {
 	}
 }
 
-// given tells whether a key holds something, or might once its variable is set.
+// given tells whether a key holds something, or might once its variable is set
+// or what is wrong with it is mended.
 func given(n *node, key string, filled bool) bool {
 	value := n.get(key)
-	return filled || value != nil && (value.kind == broken || value.unset)
+	return filled || value != nil && (value.kind == broken || value.unset || value.unread)
 }
 
 // providerModel demands the model's name of those providers that QType does not

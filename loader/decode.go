@@ -169,6 +169,8 @@ func (d *decoder) list(n *node, v reflect.Value, at slot) {
 		at.item = i + 1
 		v := reflect.New(v.Type().Elem()).Elem()
 		if item.kind == null && v.Type() != reflect.TypeFor[*spec.Document]() {
+			item.miss()
+			d.gaps.add(d, v.Type())
 			d.faults.add(ruleKind.At(item.span, "%s is empty", at))
 			continue
 		}

@@ -62,7 +62,9 @@ func (d *decoder) listDocument(n *node, to *spec.Document) {
 	same := *n
 	same.items = slices.Clone(n.items)
 	for i, item := range n.items {
-		if kind, certain := d.listKind(item); certain && kind != first && item.kind != broken {
+		if item.unset { // nobody knows what it will be
+			same.items[i] = &node{kind: broken, span: item.span}
+		} else if kind, certain := d.listKind(item); certain && kind != first && item.kind != broken {
 			hideNamed(item)
 			d.gaps.add(d, reflect.TypeFor[spec.Document]())
 			d.faults.add(d.mixed(item, kind, decides, first))

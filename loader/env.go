@@ -154,7 +154,7 @@ func readDotEnv(path string) (map[string]string, diag.List) {
 	file := &source.File{Path: path}
 	whole := source.Span{File: file}
 	if !info.Mode().IsRegular() || info.Size() > maxDotEnv {
-		return nil, diag.List{ruleDotEnv.At(whole, "%s is no regular file of at most %s and is left out", path, size(maxDotEnv))}
+		return nil, diag.List{ruleDotEnv.At(whole, "%s is not a regular file of at most %s and is left out", path, size(maxDotEnv))}
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -23,34 +23,58 @@ func (d *decoder) structure(n *node, v reflect.Value, name string) {
 		defer func() { d.inTool = false }()
 	}
 	p, owner := d.planOf(v.Type()), d.title(n, made, name)
-	meant := d.present(n, v, p, owner)
+	unknown := d.present(n, v, p, owner)
 	for i := range p.fields {
 		f := &p.fields[i]
 		if n.has(f.name) {
 			continue
 		}
-		if meant[f.name] { // under a key that is misspelt
+		if unknown.mayBe(f.name, v.FieldByIndex(f.index).Type()) {
 			n.made.Parts = append(n.made.Parts, &spec.Place{Name: f.name, Unread: true})
 			d.gaps.add(d, v.FieldByIndex(f.index).Type())
 		}
 		// A misspelt key says by its advice that this one is meant.
-		if f.required && !n.unread && !meant[f.name] {
+		if f.required && !n.unread && !unknown.meant[f.name] {
 			d.faults.add(missingField(n, owner, f.name))
 		}
 		setDefault(v.FieldByIndex(f.index), f)
 	}
-	if e, isEntity := made.(spec.Entity); isEntity && e.EntityID() == "" {
+	id := n.get("id")
+	if e, isEntity := made.(spec.Entity); isEntity && (e.EntityID() == "" || id != nil && id.unset) {
 		d.gaps.declare(d, reflect.TypeOf(made)) // a reference may have meant it
-		if id := n.get("id"); id != nil && id.kind == text && !id.date {
+		if id != nil && id.kind == text && !id.date && !id.unset {
 			d.faults.add(ruleKind.At(id.span, "the id of %s is empty", withArticle(owner)).WithHint("references name it by its id"))
 		}
 	}
 	d.check(n, made, owner)
 }
 
-// present decodes the keys that are there, and answers those that unknown ones
-// were probably meant to be.
-func (d *decoder) present(n *node, v reflect.Value, p *plan, owner string) (meant map[string]bool) {
+// strays are the unknown keys of a mapping.
+type strays struct {
+	meant map[string]bool // the keys that they were probably meant to be
+	held  map[kind]bool   // of those that are near to none: whether one holds a list, or a mapping
+}
+
+// mayBe tells whether the value of an absent key may stand under an unknown one.
+func (s strays) mayBe(name string, t reflect.Type) bool {
+	if s.meant[name] {
+		return true
+	}
+	switch t {
+	case reflect.TypeFor[spec.Bindings](), reflect.TypeFor[spec.Properties](), reflect.TypeFor[spec.Assignments]():
+		return s.held[mapping]
+	}
+	switch t.Kind() {
+	case reflect.Slice:
+		return s.held[sequence]
+	case reflect.Map, reflect.Interface, reflect.Pointer:
+		return s.held[mapping]
+	}
+	return false
+}
+
+// present decodes the keys that are there, and answers the others.
+func (d *decoder) present(n *node, v reflect.Value, p *plan, owner string) strays {
 	names := p.names
 	// The key that chooses an alternative of a union is no field of its struct.
 	_, isField := p.byName["type"]
@@ -58,7 +82,7 @@ func (d *decoder) present(n *node, v reflect.Value, p *plan, owner string) (mean
 	if isTag {
 		names = append([]string{"type"}, names...)
 	}
-	meant = map[string]bool{}
+	meant, held := map[string]bool{}, map[kind]bool{}
 	for _, pair := range n.pairs {
 		if i, known := p.byName[pair.key.text]; known {
 			d.field(pair, &p.fields[i], v, owner)
@@ -74,11 +98,14 @@ func (d *decoder) present(n *node, v reflect.Value, p *plan, owner string) (mean
 			if len(fault.Fixes) > 0 && (meant[fault.Suggestion] || n.has(fault.Suggestion)) {
 				fault = fault.WithoutFix()
 			}
+			if fault.Suggestion == "" {
+				held[pair.value.kind] = true
+			}
 			meant[fault.Suggestion] = true
 			d.faults.add(fault)
 		}
 	}
-	return meant
+	return strays{meant, held}
 }
 
 // title names an entity for a message: step "ask", memory "chat", cache_config.

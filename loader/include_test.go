@@ -208,6 +208,10 @@ func TestListDocuments(t *testing.T) {
 		"[{id: m, type: Model, provider: openai}, {id: v, type: text}]": "QT102 models 1", "[{id: v, type: text}, 5, {id: w, type: int}]": "QT102 variables 2",
 		"[{id: v, type: text}, {id: f, steps: []}]": "QT102 variables 1", "[{id: v, type: text}, ~]": "QT102 variables 1",
 		"{id: f, steps: [], type: Flow}": "QT103 QT103",
+		// Who misspells the type, or the first element, is still understood.
+		"[{id: t, type: APITol, name: n, description: d, endpoint: e}]": "QT106 tools 1", "[{id: m, type: '5', provider: openai, model_id: x}]": "QT106 models 1",
+		"[{a: 1}, {id: m, type: Model, provider: openai}]": "QT106 models 2", "[{id: a, type: Order, description: x}]": "QT103 variables 1",
+		"---\n---\nid: x": "QT003",
 	} {
 		result, list := load(t, written)
 		got := strings.Join(codes(list), " ")

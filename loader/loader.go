@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"time"
 
 	"github.com/qtype-dev/qtype/diag"
@@ -70,12 +71,44 @@ type Result struct {
 // Load reads the document at path. The result is never nil and holds what could
 // be made of it, also where the list has errors; the list is in file order.
 func Load(ctx context.Context, path string, opts Options) (*Result, diag.List) {
+	f, file := open(ctx, path, opts)
+	defer f.remote.close()
+	if file == nil {
+		return f.result(&spec.Document{})
+	}
+	return f.load(file, path)
+}
+
+// LoadInto reads a file that is no document but follows the same rules: it is
+// decoded by the tags of the struct that to points to, whose name in a user's
+// words is what. It answers the files that were read; the list is in file order.
+func LoadInto(ctx context.Context, path, what string, to spec.Node, opts Options) ([]*source.File, diag.List) {
+	f, file := open(ctx, path, opts)
+	defer f.remote.close()
+	if file != nil {
+		f.files = append(f.files, file)
+		d := newDecoder(f.faults)
+		switch root := (&builder{forest: f, file: file, path: path}).root(); root.kind {
+		case mapping:
+			d.structure(root, reflect.ValueOf(to).Elem(), what)
+		case broken:
+		case null:
+			d.faults.add(ruleEmpty.At(root.span, "the %s is empty", what))
+		default:
+			d.faults.add(ruleEmpty.At(root.head(), "the %s is %s", what, root.kind.noun()).WithHint("a mapping is expected"))
+		}
+	}
+	f.faults.list.Sort()
+	return f.files, f.faults.list
+}
+
+// open reads the file at path; it answers no file where that fails, which is told.
+func open(ctx context.Context, path string, opts Options) (*forest, *source.File) {
 	folder := filepath.Dir(blob.Path(path))
 	if _, remote := blob.Remote(path); remote {
 		folder = "." // only a local document has a .env file beside it
 	}
 	f := newForest(ctx, opts, folder)
-	defer f.remote.close()
 	file := &source.File{Path: f.name(path)}
 	content, problem := f.read(path, "")
 	if problem != nil {
@@ -84,10 +117,10 @@ func Load(ctx context.Context, path string, opts Options) (*Result, diag.List) {
 			rule = *problem.rule
 		}
 		f.faults.add(rule.At(source.Span{File: file}, "%s %s", file.Path, problem.text))
-		return f.result(&spec.Document{})
+		return f, nil
 	}
 	file.Text = content
-	return f.load(file, path)
+	return f, file
 }
 
 // LoadBytes reads a document that is not in a file, or not yet. The name stands

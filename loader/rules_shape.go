@@ -43,7 +43,7 @@ var (
 		Right: "id: shop\nflows:\n  - id: main\n    steps:\n      - {id: ask, type: LLMInference, model: small}\n",
 	}
 	ruleChoice = diag.Rule{
-		Code: "QT107", Severity: diag.Error, Title: "a value is none of the allowed ones",
+		Code: "QT107", Severity: diag.Error, Title: "a value is not one of the allowed ones",
 		Doc:   "The key takes one of a few words, written exactly so.",
 		Wrong: "- {id: small, type: Model, provider: opneai}\n",
 		Right: "- {id: small, type: Model, provider: openai}\n",

@@ -161,7 +161,7 @@ func (n *node) toInt() (int64, bool) {
 
 // textToInt reads "5", "+5", "1_000" and "5.0", but no exponents and no other base.
 func textToInt(s string) (int64, bool) {
-	if strings.Trim(s, "0123456789_+-.") != "" || strings.HasPrefix(s, "_") || strings.HasSuffix(s, "_") {
+	if strings.Trim(s, "0123456789_+-.") != "" || strings.HasPrefix(s, "_") || strings.HasSuffix(s, "_") || strings.Contains(s, "__") {
 		return 0, false
 	}
 	whole, fraction, dotted := strings.Cut(s, ".")

@@ -35,6 +35,9 @@ func (d *decoder) special(n *node, v reflect.Value, at slot) bool {
 		d.properties(n, to, at)
 	case *spec.PathRef:
 		d.pathRef(n, to, at)
+	case *any:
+		hideNamed(n)
+		*to = n.toAny()
 	case **spec.StepItem:
 		*to = d.stepItem(n, at)
 	default:

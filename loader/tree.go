@@ -195,6 +195,8 @@ func (b *builder) tagged(n *yaml.Node, made *node) kind {
 		want = float
 	case "!!bool":
 		want = boolean
+	case "!!timestamp":
+		made.date = isDate(n.Value)
 	case "!!binary":
 		data, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(n.Value), ""))
 		if err != nil {

@@ -2,6 +2,7 @@ package loader
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/diag"
@@ -37,6 +38,9 @@ func (d *decoder) union(n *node, v reflect.Value, at slot) {
 // that and answers the likeliest one.
 func (d *decoder) choose(n *node, u *spec.Union) (chosen spec.Case, certain bool) {
 	tag := n.get("type")
+	if tag == nil {
+		tag = misspeltTag(n, u)
+	}
 	if tag == nil || tag.kind == null {
 		return d.untyped(n, u, tag)
 	}
@@ -73,6 +77,17 @@ func (d *decoder) choose(n *node, u *spec.Union) (chosen spec.Case, certain bool
 	return likely, false
 }
 
+// misspeltTag is the value of a key that was meant to be `type`; that the key is
+// unknown is told with the other keys.
+func misspeltTag(n *node, u *spec.Union) *node {
+	for _, p := range n.pairs {
+		if p.value.kind == text && slices.Contains(tags(u), p.value.text) && diag.Nearest(p.key.text, []string{"type"}) != "" {
+			return p.value
+		}
+	}
+	return nil
+}
+
 // untyped chooses for an entity whose type is missing or, where there is a tag, null.
 func (d *decoder) untyped(n *node, u *spec.Union, tag *node) (chosen spec.Case, certain bool) {
 	if tag == nil && n.unread { // who knows what a merge would have brought
@@ -80,12 +95,10 @@ func (d *decoder) untyped(n *node, u *spec.Union, tag *node) (chosen spec.Case, 
 		return likely, false
 	}
 	likely, fits := d.byFields(n, u)
-	if !fits {
-		n.miss()
-	}
 	if u.TagOptional && fits {
 		return likely, true
 	}
+	n.miss() // no rule is to be held against a guess
 	owner := u.Name
 	if id := n.get("id"); id != nil && id.kind == text {
 		owner += " \"" + id.shown() + "\""

@@ -122,7 +122,7 @@ func connect(t testing.TB) *editor {
 		once.Do(func() { _ = e.conn.Close() })
 		select {
 		case <-e.done:
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Error("the server did not end with its editor")
 		}
 	})
@@ -239,7 +239,7 @@ func (e *editor) change(name string, edit map[string]any) {
 // diagnostics waits for those of the newest version of a document.
 func (e *editor) diagnostics(name string) []diagnostic {
 	e.t.Helper()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(time.Minute)
 	for {
 		select {
 		case p := <-e.published:

@@ -56,7 +56,7 @@ func TestCommand(t *testing.T) {
 		{"the stream ends", []string{"lsp"}, nil, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			server := exec.CommandContext(ctx, build(t), c.args...)
 			server.Dir = t.TempDir()
@@ -110,7 +110,7 @@ func TestEditorLibrary(t *testing.T) {
 		t.Fatal(err)
 	}
 	program := build(t) // takes its own time
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	client := exec.CommandContext(ctx, "node", "testdata/client.cjs", program, dir)
 	client.Env = append(os.Environ(), "NODE_PATH="+libraries)

@@ -49,6 +49,9 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, opts Options) error
 	defer func() { _ = conn.Close() }() // it may be closed already
 	select {
 	case <-conn.DisconnectNotify():
+		if stream.fault != nil {
+			return stream.fault
+		}
 	case <-s.exited:
 		s.drain(drainTime)
 	case <-ctx.Done():

@@ -62,7 +62,7 @@ func (s *shelf) next(t *testing.T) string {
 	select {
 	case r := <-s.came:
 		return r
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the server was not asked")
 		return ""
 	}
@@ -88,7 +88,7 @@ func startRemote(t *testing.T, capabilities map[string]any) *editor {
 // until waits for diagnostics of a document, of whatever version, that hold.
 func (e *editor) until(name, what string, holds func([]diagnostic) bool) []diagnostic {
 	e.t.Helper()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(time.Minute)
 	var last []diagnostic
 	for {
 		select {

@@ -14,7 +14,7 @@ import (
 
 // TestExtension runs the extension of Visual Studio Code with the real client
 // library and the real program; a script plays the editor's own module. It starts,
-// shows a fault, starts anew, and says what is wrong where there is no program.
+// shows a fault, starts anew, and says what is wrong where there is not a program.
 func TestExtension(t *testing.T) {
 	libraries := os.Getenv("QTYPE_LSP_CLIENT")
 	if _, err := os.Stat(filepath.Join(libraries, "vscode-languageclient")); libraries == "" || err != nil {
@@ -29,7 +29,7 @@ func TestExtension(t *testing.T) {
 		t.Fatal(err)
 	}
 	program := build(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	host := exec.CommandContext(ctx, "node", "testdata/vscode.cjs", extension, program, document)
 	host.Env = append(os.Environ(), "NODE_PATH="+libraries)

@@ -28,7 +28,15 @@ type wire struct {
 	out   io.Writer
 	mu    sync.Mutex // one message is written at a time
 	atEnd func()     // called when nothing more comes; nil for nothing to do
+	fault error      // why nothing more can be read; nil for an end; to be read after the end alone
 }
+
+// framingError says that what comes is not framed as messages are, so that
+// nobody knows where the next one begins.
+type framingError struct{ text string }
+
+// Error says it to who wrote the editor's part.
+func (e *framingError) Error() string { return "the editor sent what is no message: " + e.text }
 
 // newWire reads and writes messages on two streams.
 func newWire(in io.Reader, out io.Writer) *wire {
@@ -61,6 +69,9 @@ func (w *wire) ReadObject(v any) error {
 	for {
 		body, err := w.frame()
 		if err != nil {
+			if wrong := new(framingError); errors.As(err, &wrong) {
+				w.fault = wrong
+			}
 			if w.atEnd != nil {
 				w.atEnd()
 			}
@@ -99,13 +110,13 @@ func (w *wire) frame() ([]byte, error) {
 		name, value, _ := strings.Cut(line, ":")
 		if strings.EqualFold(strings.TrimSpace(name), "Content-Length") {
 			if length, err = strconv.Atoi(strings.TrimSpace(value)); err != nil {
-				return nil, fmt.Errorf("the header Content-Length holds no number: %q", value)
+				return nil, &framingError{fmt.Sprintf("the header Content-Length holds no number but %q", strings.TrimSpace(value))}
 			}
 		}
 	}
 	switch {
 	case length < 0:
-		return nil, errors.New("a message without the header Content-Length")
+		return nil, &framingError{"it has no header Content-Length with a number of bytes"}
 	case length > maxMessage:
 		if _, err := io.CopyN(io.Discard, w.in, int64(length)); err != nil {
 			return nil, err

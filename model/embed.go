@@ -139,7 +139,7 @@ func (b *batched) check(vectors [][]float32, texts int) error {
 		}
 		for _, x := range v {
 			if f := float64(x); math.IsNaN(f) || math.IsInf(f, 0) {
-				return b.fault("a vector holds something that is no number")
+				return b.fault("a vector holds something that is not a number")
 			}
 		}
 	}

@@ -78,9 +78,9 @@ type Response struct {
 
 // Usage counts tokens as the provider does.
 type Usage struct {
-	Input  int // tokens read
-	Output int // tokens written
-	Cached int // of those read, how many came from the provider's prompt cache
+	Input  int    // tokens read
+	Output int    // tokens written
+	Cached int    // of those read, how many came from the provider's prompt cache
 	Model  string // the id of the fallback that an Embedder asked; empty for the model itself
 }
 

@@ -104,7 +104,7 @@ func TestParseURL(t *testing.T) {
 		"mssql+pyodbc://u:secret@h/db":                   `error: databases of the dialect "mssql" cannot be read: sqlite, postgresql, mysql and mariadb can`,
 		"awsathena+rest://@athena.x.amazonaws.com/db":    `error: databases of the dialect "awsathena" cannot be read`,
 		"sqlite://file.db":                               `error: an SQLite file has no host: write sqlite:///file.db with three slashes`,
-		"postgresql://h:70000/db":                        `error: the port "70000" is no number from 1 to 65535`,
+		"postgresql://h:70000/db":                        `error: the port "70000" is not a number from 1 to 65535`,
 		"postgresql://u:%zz@h/db":                        "error: the user or the password has a %",
 		"postgresql://h/db?a=%zz":                        "error: the options behind the ?",
 		"people.db":                                      "error: is not the URL of a database",

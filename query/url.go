@@ -132,7 +132,7 @@ func (u *URL) server(host string) error {
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n == 0 {
-		return fmt.Errorf("the port %q is no number from 1 to 65535", port)
+		return fmt.Errorf("the port %q is not a number from 1 to 65535", port)
 	}
 	u.Port = int(n)
 	return nil

@@ -25,7 +25,7 @@ func fit(kind Kind, v any) (any, error) {
 		if b, ok := v.(bool); ok {
 			return b, nil
 		}
-		return nil, fmt.Errorf("true or false is expected, got %s", shown(v))
+		return nil, fmt.Errorf("expected true or false, got %s", shown(v))
 	case Bytes:
 		switch v := v.(type) {
 		case []byte:
@@ -33,7 +33,7 @@ func fit(kind Kind, v any) (any, error) {
 		case string:
 			return []byte(v), nil
 		}
-		return nil, fmt.Errorf("bytes are expected, got %s", shown(v))
+		return nil, fmt.Errorf("expected bytes, got %s", shown(v))
 	case JSONs:
 		return jsonText(v)
 	}
@@ -73,7 +73,7 @@ func fitInt(v any) (any, error) {
 			return int64(v), nil
 		}
 	}
-	return nil, fmt.Errorf("a whole number is expected, got %s", shown(v))
+	return nil, fmt.Errorf("expected a whole number, got %s", shown(v))
 }
 
 func fitFloat(v any) (any, error) {
@@ -89,7 +89,7 @@ func fitFloat(v any) (any, error) {
 			return x, nil
 		}
 	}
-	return nil, fmt.Errorf("a number is expected, got %s", shown(v))
+	return nil, fmt.Errorf("expected a number, got %s", shown(v))
 }
 
 // jsonText is a value as compact JSON, with <, > and & as they are.

@@ -275,10 +275,10 @@ func TestValuesThatDoNotFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, row := range map[string][]any{
-		`column "n": a whole number is expected, got "x"`:    {"x", nil, nil},
-		`column "n": a whole number is expected, got 1.5`:    {1.5, nil, nil},
-		`column "b": true or false is expected, got "maybe"`: {nil, "maybe", nil},
-		`column "f": a number is expected, got [1]`:          {nil, nil, []any{1}},
+		`column "n": expected a whole number, got "x"`:    {"x", nil, nil},
+		`column "n": expected a whole number, got 1.5`:    {1.5, nil, nil},
+		`column "b": expected true or false, got "maybe"`: {nil, "maybe", nil},
+		`column "f": expected a number, got [1]`:          {nil, nil, []any{1}},
 	} {
 		var fault *records.ValueError
 		if err := w.Write(row...); !errors.As(err, &fault) || err.Error() != want {

@@ -35,6 +35,15 @@ type Options struct {
 	Approve tool.Approve                // asks a person whether an Agent may call a tool that it has to ask for; nil where nobody is there
 	Log     func(string)                // is told, in one line each, what Python functions print; it may be called at any time
 	Warn    func(string)                // is told, in one line each, of stores that may lose conversations; it may be called at any time
+	Doubles Doubles                     // who answers in place of models and tools, for tests
+}
+
+// Doubles answer in place of what an application declares, so that a test asks
+// nobody outside. Where one of them is nil, or gives nil, the declared one is made.
+type Doubles struct {
+	Model    func(*spec.Model) (model.Chat, error)
+	Embedder func(*spec.EmbeddingModel) (model.Embedder, error)
+	Tool     func(spec.Tool) tool.Tool
 }
 
 // App is an application that can run.
@@ -90,6 +99,11 @@ func (a *App) share(doc *spec.Document) error {
 		a.tools[t.EntityID()] = sync.OnceValues(func() (tool.Tool, error) {
 			if kept, ok := t.(*spec.MemoryTool); ok {
 				return a.memoryTool(kept)
+			}
+			if a.opts.Doubles.Tool != nil {
+				if double := a.opts.Doubles.Tool(t); double != nil {
+					return double, nil
+				}
 			}
 			made, err := a.box.Tool(t)
 			return made, placed(t, err)

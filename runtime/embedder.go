@@ -13,6 +13,11 @@ import (
 // for, by itself and with its fallbacks.
 func (a *App) shareEmbedder(m *spec.EmbeddingModel) {
 	a.aloneEmbedders[m.Base()] = sync.OnceValues(func() (model.Embedder, error) {
+		if a.opts.Doubles.Embedder != nil {
+			if double, err := a.opts.Doubles.Embedder(m); double != nil || err != nil {
+				return double, err
+			}
+		}
 		made, err := provider.NewEmbedder(m, provider.Options{Getenv: a.opts.Getenv, HTTP: a.opts.HTTP, Secret: a.secret})
 		return made, placed(m, err)
 	})

@@ -15,6 +15,11 @@ import (
 // with its rate limit, and the model with its fallbacks.
 func (a *App) shareModel(m *spec.Model) {
 	a.alone[m] = sync.OnceValues(func() (model.Chat, error) {
+		if a.opts.Doubles.Model != nil {
+			if double, err := a.opts.Doubles.Model(m); double != nil || err != nil {
+				return double, err
+			}
+		}
 		made, err := provider.New(m, provider.Options{Getenv: a.opts.Getenv, HTTP: a.opts.HTTP, Secret: a.secret})
 		return made, placed(m, err)
 	})

@@ -143,7 +143,7 @@ func (e *editor) handle(_ context.Context, _ *jsonrpc2.Conn, req *jsonrpc2.Reque
 
 func (e *editor) call(method string, params, result any) {
 	e.t.Helper()
-	ctx, cancel := context.WithTimeout(e.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(e.t.Context(), 5*time.Minute)
 	defer cancel()
 	if err := e.conn.Call(ctx, method, params, result); err != nil {
 		e.t.Fatalf("%s: %v", method, err)
@@ -185,7 +185,7 @@ func (e *editor) open(document string) *opened {
 // diagnostics waits for the server's findings.
 func (o *opened) diagnostics() []diagnostic {
 	o.t.Helper()
-	deadline := time.After(time.Minute)
+	deadline := time.After(5 * time.Minute)
 	for {
 		select {
 		case p := <-o.published:

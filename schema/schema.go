@@ -24,13 +24,16 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-//go:generate go run ./generate -spec ../spec -out ../schema.json
+//go:generate go run ./generate -spec ../spec -out ../schema.json -tests ../suite/schema.json
 
 // draft is the dialect that the schema is marked with.
 const draft = "http://json-schema.org/draft-07/schema#"
 
-// ID is where the newest schema can be fetched.
-const ID = "https://raw.githubusercontent.com/qtype-dev/qtype/main/schema.json"
+// Where the newest schemas can be fetched: of documents and of files of tests.
+const (
+	ID      = "https://raw.githubusercontent.com/qtype-dev/qtype/main/schema.json"
+	TestsID = "https://raw.githubusercontent.com/qtype-dev/qtype/main/suite/schema.json"
+)
 
 // Names of definitions that stand for no struct of package spec.
 const (
@@ -47,10 +50,36 @@ type generator struct {
 	docs        docs
 }
 
-// Generate is the schema as indented JSON. The folder dir holds the source of
-// package spec, where the descriptions are read. The same source gives the same
-// bytes.
+// Generate is the schema of documents as indented JSON. The folder dir holds the
+// source of package spec, where the descriptions are read. The same source gives
+// the same bytes.
 func Generate(dir string) ([]byte, error) {
+	g, err := newGenerator(dir)
+	if err != nil {
+		return nil, err
+	}
+	g.addStruct(reflect.TypeFor[spec.Application]())
+	g.addStruct(reflect.TypeFor[spec.SecretReference]())
+	for _, u := range spec.Unions() {
+		g.addUnion(u)
+	}
+	g.definitions[defReference] = reference()
+	g.definitions[defStepItem] = stepItem()
+	g.definitions[defDocument] = document()
+	return g.finish(jsonschema.Schema{ID: ID, Title: "qtype document", Ref: refTo(defDocument).Ref})
+}
+
+// GenerateTests is the schema of files of tests, made as Generate makes its own.
+func GenerateTests(dir string) ([]byte, error) {
+	g, err := newGenerator(dir)
+	if err != nil {
+		return nil, err
+	}
+	g.addStruct(reflect.TypeFor[spec.Suite]())
+	return g.finish(jsonschema.Schema{ID: TestsID, Title: "qtype tests", Ref: refTo(reflect.TypeFor[spec.Suite]().Name()).Ref})
+}
+
+func newGenerator(dir string) (*generator, error) {
 	comments, err := readDocs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("read the descriptions in %s: %w", dir, err)
@@ -67,19 +96,17 @@ func Generate(dir string) ([]byte, error) {
 		LookupComment:              comments.lookup,
 		Mapper:                     g.special,
 	}
-	g.addStruct(reflect.TypeFor[spec.Application]())
-	g.addStruct(reflect.TypeFor[spec.SecretReference]())
-	for _, u := range spec.Unions() {
-		g.addUnion(u)
-	}
-	g.definitions[defReference] = reference()
-	g.definitions[defStepItem] = stepItem()
-	g.definitions[defDocument] = document()
+	return g, nil
+}
+
+// finish writes the schema whose root is given, with what was defined.
+func (g *generator) finish(root jsonschema.Schema) ([]byte, error) {
 	if err := g.applyTags(); err != nil {
 		return nil, err
 	}
 	g.openToIncludes()
-	return g.encode()
+	root.Version, root.Definitions = draft, g.definitions
+	return encode(&root)
 }
 
 // addStruct defines a struct and everything that it is made of.
@@ -111,14 +138,7 @@ func adapt(def *jsonschema.Schema, t reflect.Type) {
 }
 
 // encode writes the schema as draft-07 spells it.
-func (g *generator) encode() ([]byte, error) {
-	root := &jsonschema.Schema{
-		Version:     draft,
-		ID:          ID,
-		Title:       "qtype document",
-		Ref:         refTo(defDocument).Ref,
-		Definitions: g.definitions,
-	}
+func encode(root *jsonschema.Schema) ([]byte, error) {
 	// In draft-07 a $ref hides its siblings, the title and the id included.
 	root.AllOf, root.Ref = []*jsonschema.Schema{{Ref: root.Ref}}, ""
 	var out bytes.Buffer

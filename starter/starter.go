@@ -1,6 +1,6 @@
 // Package starter writes new projects: an application that validates and runs at
-// once and offline, rows or files to try it with, a page that tells how, and a
-// workflow that checks it on every push.
+// once and offline, tests, rows or files to try it with, a page that tells
+// how, and a workflow that checks and tests it on every push.
 package starter
 
 import (
@@ -21,18 +21,28 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// schemaFile is the copy of the schema that the documents' first lines name.
-const schemaFile = "qtype.schema.json"
+// The copies of the schemas that the first lines of documents and of files of
+// tests name.
+const (
+	schemaFile = "qtype.schema.json"
+	testsFile  = "qtype-test.schema.json"
+)
+
+// Schemas are the JSON schemas that a project has for its editors.
+type Schemas struct {
+	Document string // of documents
+	Tests    string // of files of tests
+}
 
 // Names lists the kinds of projects there are; the first is the usual one.
 func Names() []string { return []string{"chat", "batch", "agent"} }
 
 // files are the files of a project by their paths, with slashes.
-func files(name, schema string) (map[string][]byte, error) {
+func files(name string, schemas Schemas) (map[string][]byte, error) {
 	if !slices.Contains(Names(), name) {
 		return nil, fmt.Errorf("there is no template %q; there are %s", name, strings.Join(Names(), ", "))
 	}
-	files := map[string][]byte{schemaFile: []byte(schema)}
+	files := map[string][]byte{schemaFile: []byte(schemas.Document), testsFile: []byte(schemas.Tests)}
 	for _, folder := range []string{"common", name} {
 		root := path.Join("templates", folder)
 		err := fs.WalkDir(templates, root, func(p string, d fs.DirEntry, err error) error {
@@ -76,8 +86,8 @@ func (e *ExistsError) Error() string {
 // Write makes a project in a folder, which it creates where it is missing, and
 // returns the paths that it wrote, in alphabetical order. Where one of the files
 // is there already it writes nothing and returns an *ExistsError.
-func Write(folder, name, schema string) ([]string, error) {
-	made, err := files(name, schema)
+func Write(folder, name string, schemas Schemas) ([]string, error) {
+	made, err := files(name, schemas)
 	if err != nil {
 		return nil, err
 	}

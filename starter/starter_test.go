@@ -16,11 +16,11 @@ import (
 func TestWrite(t *testing.T) {
 	for _, name := range starter.Names() {
 		folder := filepath.Join(t.TempDir(), "deep", "down")
-		written, err := starter.Write(folder, name, "the schema")
+		written, err := starter.Write(folder, name, starter.Schemas{Document: "the schema", Tests: "the other"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{".env.example", ".github/workflows/qtype.yml", ".gitignore", "README.md", "app.qtype.yaml", "qtype.schema.json"} {
+		for _, want := range []string{".env.example", ".github/workflows/qtype.yml", ".gitignore", "README.md", "app.qtype.yaml", "app.qtype-test.yaml", "qtype.schema.json", "qtype-test.schema.json"} {
 			path := filepath.Join(folder, filepath.FromSlash(want))
 			if content, err := os.ReadFile(path); err != nil || len(content) == 0 || !slices.Contains(written, path) {
 				t.Errorf("%s: %s: %v", name, want, err)
@@ -31,7 +31,7 @@ func TestWrite(t *testing.T) {
 			t.Errorf("%s: the first line names no schema", name)
 		}
 		before := len(written)
-		if written, err = starter.Write(folder, name, "the schema"); len(written) > 0 {
+		if written, err = starter.Write(folder, name, starter.Schemas{Document: "the schema", Tests: "the other"}); len(written) > 0 {
 			t.Errorf("%s: wrote again %v", name, written)
 		}
 		var exists *starter.ExistsError
@@ -48,13 +48,13 @@ func TestLinkIsNoWay(t *testing.T) {
 		t.Skip(err)
 	}
 	var exists *starter.ExistsError
-	if _, err := starter.Write(folder, "chat", ""); !errors.As(err, &exists) {
+	if _, err := starter.Write(folder, "chat", starter.Schemas{}); !errors.As(err, &exists) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestUnknownTemplate(t *testing.T) {
-	if _, err := starter.Write(t.TempDir(), "talk", ""); err == nil || !strings.Contains(err.Error(), "there are chat, batch, agent") {
+	if _, err := starter.Write(t.TempDir(), "talk", starter.Schemas{}); err == nil || !strings.Contains(err.Error(), "there are chat, batch, agent") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -241,7 +241,7 @@ func toolMessage(call chat.ToolCall, result string) chat.Message {
 // run calls one tool. What goes wrong is told to the model, which may mend it;
 // only the end of the run itself is an error.
 func (a *agent) run(ctx context.Context, row *Row, call chat.ToolCall) (string, error) {
-	report(ctx, a.event(row, Event{Kind: EventToolCall, Tool: call.Name, CallID: call.ID, Text: call.Arguments}))
+	Report(ctx, a.event(row, Event{Kind: EventToolCall, Tool: call.Name, CallID: call.ID, Text: call.Arguments}))
 	result, err := a.call(tool.WithCaller(ctx, tool.Caller{Step: a.id, Session: row.Session, Row: row.Number, CallID: call.ID}), call)
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
@@ -250,7 +250,7 @@ func (a *agent) run(ctx context.Context, row *Row, call chat.ToolCall) (string, 
 	if err != nil {
 		result = "error: " + err.Error()
 	}
-	report(ctx, a.event(row, ev))
+	Report(ctx, a.event(row, ev))
 	return result, nil
 }
 

@@ -61,7 +61,7 @@ func (s *shape) read(text string) (any, error) {
 	}
 	v, err = value.For(s.of, v)
 	if err != nil {
-		return nil, fmt.Errorf("it is no %s: %w", s.of.Type, err)
+		return nil, fmt.Errorf("it is not of the type %s: %w", s.of.Type, err)
 	}
 	return v, nil
 }

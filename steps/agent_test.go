@@ -139,7 +139,7 @@ func TestAgentTellsTheModelWhatFailed(t *testing.T) {
 		`tool(e): error: the tool has no argument "colour"; it takes id, verbose`,
 	}
 	expect(t, "results", got[:5], want...)
-	if !strings.HasPrefix(got[5], "tool(f): error: ") || !strings.Contains(got[5], "404") || !strings.Contains(got[5], "no such order") {
+	if !strings.HasPrefix(got[5], "tool(f): error: ") || !strings.Contains(got[5], "HTTP 404") || !strings.Contains(got[5], "no such order") {
 		t.Error(got[5])
 	}
 	if !strings.HasPrefix(got[6], "tool(call_") || !strings.HasSuffix(got[6], ": error: the arguments must be a JSON object, not a list of 0") {
@@ -214,7 +214,7 @@ func TestInvokeTool(t *testing.T) {
 	r := build(t, step, w.env)
 	got := drive(t, l, r, l.row(map[string]any{"order": int64(8812), "loud": true}), l.row(nil), l.row(map[string]any{"order": int64(1)}))
 	expect(t, "rows", got[:2], `{"order":8812,"loud":true,"state":"in transit"}`, "error: input id of the tool: variable order is not set")
-	if !strings.HasPrefix(got[2], "error: ") || !strings.Contains(got[2], "404") {
+	if !strings.HasPrefix(got[2], "error: ") || !strings.Contains(got[2], "HTTP 404") {
 		t.Error(got[2])
 	}
 	expect(t, "service", svc.asked, "GET /orders/8812?verbose=true", "GET /orders/1")

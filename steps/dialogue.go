@@ -114,10 +114,16 @@ func (d *dialogue) close(ctx context.Context, err error) error {
 	// Without the row's context: a turn that was cancelled must be noted too.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUp)
 	defer cancel()
-	if aborted := d.turn.Abort(ctx, err); aborted != nil {
+	if aborted := d.turn.Abort(ctx, err); aborted != nil && !sameStore(err, aborted) {
 		return fmt.Errorf("%w; the failed turn could not be noted: %w", err, aborted)
 	}
 	return err
+}
+
+// sameStore tells whether both errors are a trouble of one store: to tell of it once is enough.
+func sameStore(one, other error) bool {
+	var a, b *memory.StoreError
+	return errors.As(one, &a) && errors.As(other, &b) && a.Place == b.Place
 }
 
 // utterances makes messages of a step's inputs, in their order (steps.md 2,

@@ -38,7 +38,7 @@ func parseFormat(conversion, s string) (*format, error) {
 	switch conversion {
 	case "", "!s", "!r", "!a":
 	default:
-		return nil, fmt.Errorf("the conversion %s is none of !s, !r, !a", brief(conversion))
+		return nil, fmt.Errorf("the conversion %s is not one of !s, !r, !a", brief(conversion))
 	}
 	s = f.parseAlign(s)
 	if s != "" && strings.IndexByte("+- ", s[0]) >= 0 {

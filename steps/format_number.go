@@ -77,7 +77,7 @@ func (f *format) integer(n int64) (string, error) {
 		return "", errors.New("the format s needs a text, not a number")
 	case 'c':
 		if n < 0 || n > unicode.MaxRune {
-			return "", fmt.Errorf("%d is no character", n)
+			return "", fmt.Errorf("%d is not a character", n)
 		}
 		return f.pad("", string(rune(n)), '<'), nil
 	case 'b':

@@ -22,6 +22,10 @@ type formula struct {
 
 // formula compiles an expression whose variables are linked.
 func (e *Env) formula(x *spec.Expression) (*formula, expression.Result, error) {
+	return newFormula(x, e.slot)
+}
+
+func newFormula(x *spec.Expression, slotOf func(*spec.Variable) (slot, error)) (*formula, expression.Result, error) {
 	f := &formula{expr: x}
 	read, err := expression.Parse(x.Text)
 	if err != nil {
@@ -29,7 +33,7 @@ func (e *Env) formula(x *spec.Expression) (*formula, expression.Result, error) {
 	}
 	types := map[string]spec.Type{}
 	for _, ref := range x.Vars {
-		s, err := e.slot(ref.To)
+		s, err := slotOf(ref.To)
 		if err != nil {
 			return nil, expression.Result{}, f.fault(err)
 		}

@@ -127,11 +127,11 @@ func (s *invokeTool) Process(ctx context.Context, row *Row, emit Emit) error {
 	ev := Event{Kind: EventToolCall, Step: s.id, Session: row.Session, Row: row.Number, Tool: name}
 	if wanted(ctx, EventToolCall) {
 		ev.Text = string(value.JSON(args))
-		report(ctx, ev)
+		Report(ctx, ev)
 	}
 	result, err := s.tool.Call(tool.WithCaller(within(ctx, s.id, row), tool.Caller{Step: s.id, Session: row.Session, Row: row.Number}), args)
 	ev.Kind, ev.Text, ev.Err = EventToolResult, value.Text(result), err
-	report(ctx, ev)
+	Report(ctx, ev)
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func (s *embedding) Process(ctx context.Context, row *Row, emit Emit) error {
 	}
 	vectors, usage, err := s.model.Embed(ctx, []string{text})
 	if usage != (model.Usage{}) {
-		report(ctx, Event{Kind: EventUsage, Step: s.id, Session: row.Session, Row: row.Number, Input: usage.Input, Output: usage.Output, Model: usage.Model})
+		Report(ctx, Event{Kind: EventUsage, Step: s.id, Session: row.Session, Row: row.Number, Input: usage.Input, Output: usage.Output, Model: usage.Model})
 	}
 	if err != nil {
 		return err

@@ -194,7 +194,7 @@ func (t *memoryTool) Call(ctx context.Context, args map[string]any) (any, error)
 			numbers.UseNumber()
 			var v any
 			if err := numbers.Decode(&v); err != nil {
-				return nil, fmt.Errorf("the value %q that was kept is no JSON", out.ID)
+				return nil, fmt.Errorf("the value %q that was kept is not JSON", out.ID)
 			}
 			answer[out.ID] = v
 		}

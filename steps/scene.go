@@ -71,5 +71,5 @@ func reportUsage(ctx context.Context, ev Event) {
 	if s := sceneOf(ctx); s != nil {
 		ev.Step, ev.Session, ev.Row = s.step, s.session, s.row
 	}
-	report(ctx, ev)
+	Report(ctx, ev)
 }

@@ -91,12 +91,12 @@ func (s *speaker) ask(ctx context.Context, row *Row, d *dialogue, tools []model.
 	req := model.Request{Messages: window, Tools: tools, Stream: wanted(ctx, EventText)}
 	s.shape.demand(&req)
 	resp, err := model.Call(ctx, s.model, req, func(delta string) {
-		report(ctx, s.event(row, Event{Kind: EventText, Text: delta}))
+		Report(ctx, s.event(row, Event{Kind: EventText, Text: delta}))
 	})
 	if err != nil {
 		return chat.Message{}, err
 	}
-	report(ctx, s.event(row, Event{Kind: EventUsage, Input: resp.Usage.Input, Output: resp.Usage.Output, Model: resp.Model}))
+	Report(ctx, s.event(row, Event{Kind: EventUsage, Input: resp.Usage.Input, Output: resp.Usage.Output, Model: resp.Model}))
 	answer := resp.Message
 	if silent(answer) && len(answer.ToolCalls) == 0 {
 		switch resp.Finish { // after any other reason an empty answer is the answer

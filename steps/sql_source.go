@@ -36,7 +36,7 @@ func buildSQLSource(s *spec.SQLSource, env *Env) (Runner, error) {
 	for _, name := range source.Parameters() {
 		i := slices.IndexFunc(inputs, func(in slot) bool { return in.of.ID == name })
 		if i < 0 {
-			return nil, fmt.Errorf("the query uses :%s, which is no input; %s", name, inputsAre(inputs))
+			return nil, fmt.Errorf("the query uses :%s, which is not an input; %s", name, inputsAre(inputs))
 		}
 		q.args = append(q.args, inputs[i])
 	}

@@ -95,7 +95,7 @@ func TestSQLSource(t *testing.T) {
 func TestSQLSourceBuild(t *testing.T) {
 	l := declare(t, nil, "name: text", "age: int")
 	for query, want := range map[string]string{
-		"SELECT :nam AS age":           "the query uses :nam, which is no input; inputs are name",
+		"SELECT :nam AS age":           "the query uses :nam, which is not an input; inputs are name",
 		"SELECT 1 AS age; SELECT 2":    "query line 1, column 18: a second statement begins here: a query is one statement",
 		"SELECT 'x AS age":             "query line 1, column 8: this quote is never closed",
 		"SELECT ? AS age WHERE :name;": "query line 1, column 8: a ? stands for no value: write the name of an input, such as :name",

@@ -145,7 +145,7 @@ func TestTemplatesAreRefusedAtTheirPlace(t *testing.T) {
 		{"text", "{x.y}", "template line 1, column 1: the placeholder {x.y} looks into x, which templates cannot do"},
 		{"text", "{x[0]}", "template line 1, column 1: the placeholder {x[0]} looks into x, which templates cannot do"},
 		{"text", "{y}", `template line 1, column 1: no input has the name "y"; inputs are x, name`},
-		{"text", "{x!z}", "template line 1, column 1: placeholder {x!z}: the conversion !z is none of !s, !r, !a"},
+		{"text", "{x!z}", "template line 1, column 1: placeholder {x!z}: the conversion !z is not one of !s, !r, !a"},
 		{"text", "{x:.2f}", "template line 1, column 1: placeholder {x:.2f}: the format needs a number, but the input is text"},
 		{"int", "{x:s}", "template line 1, column 1: placeholder {x:s}: the format s needs a text, but the input is int"},
 		{"int", "{x:.2}", "template line 1, column 1: placeholder {x:.2}: a whole number takes no precision"},

@@ -2,6 +2,12 @@ package token
 
 import "strings"
 
+// How Count cuts long pieces.
+const (
+	ChunkLength  = chunkLength
+	ChunkOverlap = chunkOverlap
+)
+
 // Load loads an encoding afresh.
 func Load(name string) (*Encoding, error) {
 	for i := range encodings {
@@ -32,4 +38,40 @@ func (e *Encoding) Pieces(text string) []string {
 		i = end
 	}
 	return pieces
+}
+
+// Chunked counts a text as one piece, in chunks of that length and overlap.
+func (e *Encoding) Chunked(text string, length, overlap int) int {
+	var m merger
+	return m.count(e.tokens, text, chunking{length: length, overlap: overlap})
+}
+
+// Joined tells whether Chunked did with chunks; otherwise two of them had no token
+// in common, and the text was merged whole.
+func (e *Encoding) Joined(text string, length, overlap int) bool {
+	var m merger
+	m.count(e.tokens, text, chunking{length: length, overlap: overlap})
+	return len(text) <= length || len(m.next) <= length
+}
+
+// Plain merges a text as one piece in the plainest way, in quadratic time, and counts
+// its tokens.
+func (e *Encoding) Plain(text string) int {
+	var parts []string
+	for i := range len(text) {
+		parts = append(parts, text[i:i+1])
+	}
+	for {
+		best, at := none, 0
+		for i := range len(parts) - 1 {
+			if r := e.tokens.rank(parts[i] + parts[i+1]); r < best {
+				best, at = r, i
+			}
+		}
+		if best == none {
+			return len(parts)
+		}
+		parts[at] += parts[at+1]
+		parts = append(parts[:at+1], parts[at+2:]...)
+	}
 }

@@ -2,7 +2,8 @@ package token_test
 
 import "testing"
 
-// FuzzCount compares every encoding with tiktoken-go.
+// FuzzCount compares every encoding with tiktoken-go, and pieces in chunks with the
+// same merged whole.
 func FuzzCount(f *testing.F) {
 	for _, text := range texts {
 		f.Add(text)
@@ -12,7 +13,11 @@ func FuzzCount(f *testing.F) {
 			return // tiktoken-go takes quadratic time
 		}
 		for _, name := range distinct {
-			same(t, encoding(t, name), reference(t, name), text)
+			e := encoding(t, name)
+			same(t, e, reference(t, name), text)
+			if text != "" && e.Chunked(text, 50, 7) != e.Chunked(text, len(text), 0) {
+				t.Errorf("%s: chunks of %q have other tokens than the whole", name, text)
+			}
 		}
 	})
 }

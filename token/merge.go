@@ -7,8 +7,7 @@ import "sync"
 // merged, the leftmost of equals, until no such pair is left.
 
 // scanned is the length of a piece, in bytes, up to which the best pair is
-// sought by a scan of all pairs. Beyond it a heap is faster, and the time is
-// n log n. The two meet between 32 and 48 bytes on Chinese and Japanese text.
+// sought by a scan of all pairs. Beyond it a heap is faster. The two meet between 32 and 48 bytes on Chinese and Japanese text.
 const scanned = 40
 
 // count returns the number of tokens of a piece, which must not be empty.
@@ -70,15 +69,14 @@ type merger struct {
 	// The queue of pairs. Pairs of one rank that come from left to right, as they
 	// mostly do, are one run, and only the first pair of each run is in the heap.
 	heap   []run
-	pairs  []pair
-	recent [maxRecent]tail // of some ranks, at its hash, the newest run
-	mask   uint32          // of a hash, for as much of recent as is used
+	pairs  []pair          // empty for a piece that is too short for runs
+	recent [numRecent]tail // of some ranks, the newest run, at the rank's lowest bits
 }
 
 // A run is some pairs of one rank, by rising part.
 type run struct {
 	key   uint64 // rank<<32 | part of the first pair
-	first uint32 // that pair's place in pairs
+	first uint32 // that pair's place in pairs, 0 for a run that is this pair and no more
 }
 
 // A pair is one of a run. Once it has left the queue, its part is none.
@@ -91,16 +89,16 @@ type pair struct {
 type tail struct{ rank, last uint32 }
 
 const (
-	maxRecent = 1 << 10 // for a piece of shortPiece bytes and more
-	minRecent = 1 << 5
-	shortPiece = 1 << 10
+	numRecent = 1 << 10
+	withRuns  = 1 << 9 // bytes of a piece from which on runs are worth it
 )
 
 // mergers keeps working memory between calls.
 var mergers = sync.Pool{New: func() any { return new(merger) }}
 
-// kept is how long a piece may be, in bytes, for its working memory to be kept: 24
-// bytes for each byte of the piece. Only a piece that chunks do not do for is longer.
+// kept is how long a piece may be, in bytes, for its working memory to be kept: 30 to
+// 50 bytes for each byte of the piece, so less than 1 MiB for each processor. Only a
+// piece that chunks do not do for is longer.
 const kept = chunkLength
 
 // release gives the memory back.
@@ -128,11 +126,15 @@ func (m *merger) merge(v *vocabulary, piece string) int {
 		parts--
 		if at > 0 {
 			before := m.prev[at]
-			m.setPair(before, v.rank(piece[before:after]))
+			if m.setPair(before, v.rank(piece[before:after])) {
+				m.rise()
+			}
 		}
 		if after < end {
 			m.prev[after] = at
-			m.setPair(at, v.rank(piece[at:m.next[after]]))
+			if m.setPair(at, v.rank(piece[at:m.next[after]])) {
+				m.rise()
+			}
 		} else {
 			m.rank[at] = none
 		}
@@ -147,62 +149,63 @@ func (m *merger) begin(v *vocabulary, piece string) {
 		*m = merger{next: make([]uint32, n), prev: make([]uint32, n), rank: make([]uint32, n), ends: m.ends}
 	}
 	m.next, m.prev, m.rank = m.next[:n], m.prev[:n], m.rank[:n]
-	m.heap, m.pairs = m.heap[:0], append(m.pairs[:0], pair{part: none}) // the place 0 is nobody's
-	m.mask = minRecent - 1
-	if n >= shortPiece {
-		m.mask = maxRecent - 1
+	m.heap, m.pairs = m.heap[:0], m.pairs[:0]
+	if n >= withRuns {
+		m.pairs = append(m.pairs, pair{part: none}) // the place 0 is nobody's
+		clear(m.recent[:])
 	}
-	clear(m.recent[:m.mask+1])
 	for i := range n {
 		m.next[i], m.prev[i], m.rank[i] = uint32(i+1), uint32(i-1), none
 		if i+1 < n {
 			m.setPair(uint32(i), v.pair(piece[i], piece[i+1]))
 		}
 	}
+	for i := len(m.heap)/2 - 1; i >= 0; i-- {
+		m.sink(i)
+	}
 }
 
 // setPair records the rank of the pair that begins at a part, and queues it: at the
-// end of the newest run of its rank, or as a new one.
-func (m *merger) setPair(part, rank uint32) {
+// end of the newest run of its rank, or as a new one, behind the heap. It tells
+// whether that is so.
+func (m *merger) setPair(part, rank uint32) bool {
 	m.rank[part] = rank
 	if rank == none {
-		return
+		return false
 	}
 	place := uint32(len(m.pairs))
-	m.pairs = append(m.pairs, pair{part: part})
-	t := &m.recent[rank&m.mask]
-	joins := t.rank == rank && m.pairs[t.last].part < part // of place 0 it never is
-	if joins {
-		m.pairs[t.last].after = place
+	if place > 0 {
+		m.pairs = append(m.pairs, pair{part: part})
+		t := &m.recent[rank%numRecent]
+		last := *t
+		*t = tail{rank: rank, last: place}
+		if last.rank == rank && m.pairs[last.last].part < part { // of place 0 it never is
+			m.pairs[last.last].after = place
+			return false
+		}
 	}
-	*t = tail{rank: rank, last: place}
-	if !joins {
-		m.push(run{key: uint64(rank)<<32 | uint64(part), first: place})
-	}
+	m.heap = append(m.heap, run{key: uint64(rank)<<32 | uint64(part), first: place})
+	return true
 }
 
 // advance takes the first pair out of the queue, and those of its run that are stale.
 func (m *merger) advance(rank uint32) {
-	first := m.heap[0].first
-	for {
-		p := &m.pairs[first]
-		p.part, first = none, p.after
-		if first == 0 {
-			m.pop()
-			return
-		}
-		if part := m.pairs[first].part; m.rank[part] == rank {
-			m.heap[0] = run{key: uint64(rank)<<32 | uint64(part), first: first}
-			m.sink()
+	for place := m.heap[0].first; place != 0; {
+		p := &m.pairs[place]
+		p.part, place = none, p.after
+		if part := m.pairs[place].part; place != 0 && m.rank[part] == rank {
+			m.heap[0] = run{key: uint64(rank)<<32 | uint64(part), first: place}
+			m.sink(0)
 			return
 		}
 	}
+	m.pop()
 }
 
-// push adds a run.
-func (m *merger) push(r run) {
-	m.heap = append(m.heap, r)
+// rise restores the order of the heap once a run was put behind it.
+func (m *merger) rise() {
 	i := len(m.heap) - 1
+	r := m.heap[i]
 	for i > 0 {
 		parent := (i - 1) / 2
 		if m.heap[parent].key <= r.key {
@@ -220,13 +223,13 @@ func (m *merger) pop() {
 	m.heap[0] = m.heap[last]
 	m.heap = m.heap[:last]
 	if last > 0 {
-		m.sink()
+		m.sink(0)
 	}
 }
 
-// sink restores the order of the heap below its first run.
-func (m *merger) sink() {
-	heap, r, i := m.heap, m.heap[0], 0
+// sink restores the order of the heap below i.
+func (m *merger) sink(i int) {
+	heap, r := m.heap, m.heap[i]
 	for {
 		child := 2*i + 1
 		if child >= len(heap) {

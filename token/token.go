@@ -70,11 +70,11 @@ func Names() []string {
 // Name returns the name by which the encoding was asked for.
 func (e *Encoding) Name() string { return e.name }
 
-// Count returns the number of tokens in text. Its time is n log n at worst, and
-// it allocates only for a text with invalid UTF-8 (a copy) and for an unbroken run
-// of letters, blanks or signs of more than 64 KiB (20 to 30 times its length, for
-// the time of the call). There is no cache of pieces, as most pieces of a text are
-// tokens, and finding those in the vocabulary is as fast.
+// Count returns the number of tokens in text. Its time is proportional to the text,
+// and it allocates only for a text with invalid UTF-8 (a copy): an unbroken run of
+// letters, blanks or signs is counted in pieces of 16 KiB, however long it is. There
+// is no cache of pieces, as most pieces of a text are tokens, and finding those in
+// the vocabulary is as fast.
 func (e *Encoding) Count(text string) int {
 	if !utf8.ValidString(text) {
 		text = replaceInvalid(text)

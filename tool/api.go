@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -52,7 +53,7 @@ func newAPI(t *spec.APITool, opts Options) (*api, error) {
 	a := &api{method: strings.ToUpper(cmp.Or(t.Method, http.MethodGet)), timeout: 30 * time.Second}
 	kind, ok := methods()[a.method]
 	if !ok {
-		return fail(fmt.Errorf("method %q is none of GET, HEAD, OPTIONS, DELETE, PUT, POST, PATCH", t.Method))
+		return fail(fmt.Errorf("method %q is not one of GET, HEAD, OPTIONS, DELETE, PUT, POST, PATCH", t.Method))
 	}
 	a.hasBody = kind.body
 	if kind.repeats {
@@ -81,7 +82,7 @@ func newAPI(t *spec.APITool, opts Options) (*api, error) {
 	a.http.CheckRedirect = a.redirect
 	server, err := url.Parse(a.endpoint.literal())
 	if err != nil {
-		return fail(errors.New("endpoint is no URL"))
+		return fail(errors.New("endpoint is not a URL"))
 	}
 	a.http.Transport = &signed{below: a.http.Transport, scheme: server.Scheme, host: server.Host, auth: a.auth}
 	return a, nil
@@ -138,11 +139,11 @@ func (a *api) arrange(t *spec.APITool) error {
 // headers checks what the document wants to be sent.
 func headers(declared map[string]string) (http.Header, error) {
 	h := http.Header{}
-	for name, value := range declared {
-		if !sendable(name, value) {
+	for _, name := range slices.Sorted(maps.Keys(declared)) { // always the same one in the error
+		if !sendable(name, declared[name]) {
 			return nil, fmt.Errorf("header %q cannot be sent", name)
 		}
-		h.Set(name, value)
+		h.Set(name, declared[name])
 	}
 	return h, nil
 }

@@ -4,7 +4,9 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,7 +80,7 @@ func (i Info) Given(args map[string]any) (map[string]any, error) {
 		}
 		given[v.ID] = value
 	}
-	for name := range args {
+	for _, name := range slices.Sorted(maps.Keys(args)) { // always the same one in the error
 		if !i.declares(name) {
 			return nil, &ArgumentError{i.ID, name, "is not an argument of this tool"}
 		}
@@ -87,12 +89,7 @@ func (i Info) Given(args map[string]any) (map[string]any, error) {
 }
 
 func (i Info) declares(name string) bool {
-	for _, v := range i.Inputs {
-		if v.ID == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(i.Inputs, func(v *spec.Variable) bool { return v.ID == name })
 }
 
 // address makes the URL of a call: placeholders first, then what belongs into the query.

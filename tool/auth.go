@@ -31,7 +31,7 @@ func readAuth(s Service, opts Options) (*credential, error) {
 	switch auth := s.Auth.To.(type) {
 	case nil:
 		if !s.Auth.IsZero() {
-			return nil, fmt.Errorf("auth names %s, which is no auth", s.Auth.ID)
+			return nil, fmt.Errorf("auth names %s, which is not an auth", s.Auth.ID)
 		}
 		return &credential{}, nil
 	case *spec.BearerTokenAuth:
@@ -80,7 +80,7 @@ func sameHost(auth *spec.APIKeyAuth, endpoint string) error {
 	}
 	host, err := url.Parse(auth.Host)
 	if err != nil || host.Host == "" {
-		return fmt.Errorf("auth %s: host is no URL", auth.ID)
+		return fmt.Errorf("auth %s: host is not a URL", auth.ID)
 	}
 	e, err := parseEndpoint(endpoint)
 	if err != nil {
@@ -88,7 +88,7 @@ func sameHost(auth *spec.APIKeyAuth, endpoint string) error {
 	}
 	u, err := url.Parse(e.literal())
 	if err != nil {
-		return errors.New("endpoint is no URL")
+		return errors.New("endpoint is not a URL")
 	}
 	if u.Host != host.Host || u.Scheme != host.Scheme {
 		return fmt.Errorf("auth %s belongs to %s://%s, but the endpoint is at %s://%s", auth.ID, host.Scheme, host.Host, u.Scheme, u.Host)

@@ -195,7 +195,7 @@ func TestAuthsThatCannotBeUsed(t *testing.T) {
 		"has a header and a query":                  &spec.APIKeyAuth{APIKey: spec.NewSecret("k"), Header: "A", Query: "b"},
 		`header "A B" cannot be sent`:               &spec.APIKeyAuth{APIKey: spec.NewSecret("k"), Header: "A B"},
 		"the call's own query and auth  both set q": &spec.APIKeyAuth{APIKey: spec.NewSecret("k"), Query: "q"},
-		"the token_url is none of a web server's":   &spec.OAuth2Auth{ClientID: "c", ClientSecret: spec.NewSecret("s"), TokenURL: "token"},
+		"the token_url is not that of a web server": &spec.OAuth2Auth{ClientID: "c", ClientSecret: spec.NewSecret("s"), TokenURL: "token"},
 		"auth  is empty":                            &spec.BasicAuth{Username: "ada"},
 	} {
 		d := &spec.APITool{Endpoint: "https://api.example/x?q=1", Auth: spec.Ref[spec.Auth]{ID: "proof", To: auth}}

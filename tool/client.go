@@ -10,7 +10,7 @@ import (
 // nowhere else, and keeps away from private addresses unless they are allowed.
 func Client(s Service, opts Options) (*http.Client, error) {
 	if !isWebAddress(s.URL) {
-		return nil, errors.New("the url is none of a web server's")
+		return nil, errors.New("the url is not that of a web server")
 	}
 	u, err := url.Parse(s.URL)
 	if err != nil {

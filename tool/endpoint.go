@@ -47,7 +47,7 @@ func parseEndpoint(text string) (*endpoint, error) {
 	u, err := url.Parse(trial)
 	switch {
 	case err != nil:
-		return nil, errors.New("endpoint is no URL")
+		return nil, errors.New("endpoint is not a URL")
 	case u.Scheme != "http" && u.Scheme != "https":
 		return nil, errors.New("endpoint must begin with http:// or https://")
 	case u.Hostname() == "":

@@ -30,7 +30,7 @@ func newGrant(auth *spec.OAuth2Auth, s Service, opts Options) (*grant, error) {
 		return nil, err
 	}
 	if !isWebAddress(auth.TokenURL) {
-		return nil, fmt.Errorf("auth %s: the token_url is none of a web server's", auth.ID)
+		return nil, fmt.Errorf("auth %s: the token_url is not that of a web server", auth.ID)
 	}
 	g := &grant{name: auth.ID, held: make(chan *oauth2.Token, 1), http: caller(opts.HTTP, s.AllowPrivate)}
 	g.config = clientcredentials.Config{ClientID: auth.ClientID, ClientSecret: secret, TokenURL: auth.TokenURL, Scopes: auth.Scopes}

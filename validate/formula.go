@@ -3,6 +3,7 @@ package validate
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/diag"
@@ -78,7 +79,7 @@ func (p *program) linkName(f formula, ref *spec.Ref[*spec.Variable]) bool {
 	if p.unread(reflect.TypeFor[*spec.Variable]()) || p.ambiguous(ref.ID, m) {
 		return false
 	}
-	finding := fault("QT425", ref.Span, "the expression names %q, which is no variable", ref.ID)
+	finding := fault("QT425", ref.Span, "the expression names %q, which is not a variable", ref.ID)
 	near, entity := p.nearest(ref.ID, m)
 	choices := p.choices(m).ids
 	switch {
@@ -95,7 +96,7 @@ func (p *program) linkName(f formula, ref *spec.Ref[*spec.Variable]) bool {
 }
 
 func unknownFunction(span source.Span, name string) diag.Diagnostic {
-	finding := fault("QT423", span, "the expression calls %q, which is no function", name)
+	finding := fault("QT423", span, "the expression calls %q, which is not a function", name)
 	return finding.WithSuggestion(diag.Nearest(name, expression.Functions()))
 }
 
@@ -113,17 +114,23 @@ func readsToo(step spec.Step, vars []spec.Ref[*spec.Variable]) {
 }
 
 // span is the place of a part of the expression.
-func (f formula) span(from, length int) source.Span {
-	return within(f.expr.Span, excerptAt(f.expr.Text, from, length))
+func (f formula) span(from, length int) source.Span { return partOf(f.expr, from, length) }
+
+func partOf(x *spec.Expression, from, length int) source.Span {
+	return within(x.Span, excerptAt(x.Text, from, length))
 }
 
 // fault makes a finding of an error of an expression.
 func (f formula) fault(what string, err error) diag.Diagnostic {
+	return formulaFault(f.expr, what, err)
+}
+
+func formulaFault(x *spec.Expression, what string, err error) diag.Diagnostic {
 	var at *expression.Error
 	if !errors.As(err, &at) || at.Whole {
-		return fault("QT423", f.expr.Span, "%s: %s", what, err)
+		return fault("QT423", x.Span, "%s: %s", what, err)
 	}
-	finding := fault("QT423", f.span(at.From, at.Len), "%s: %s", what, at.Message)
+	finding := fault("QT423", partOf(x, at.From, at.Len), "%s: %s", what, at.Message)
 	if at.Hint != "" {
 		finding = finding.WithHint("%s", at.Hint)
 	}
@@ -142,8 +149,7 @@ func (p *program) formulaType(v *spec.Variable) spec.Type {
 func (p *program) checkResult(f formula, result expression.Result) {
 	switch {
 	case f.target == nil && !result.Decides():
-		p.list.Add(fault("QT424", f.expr.Span, "the condition gives %s, not true or false", result).
-			WithHint("compare it with something, such as == or >"))
+		p.list.Add(undecided(f.expr, result))
 	case f.target != nil && f.target.To != nil && !p.untyped[f.target.To] && !result.Fits(f.target.To.Type):
 		finding := fault("QT426", f.expr.Span, "%q is %s, but the expression gives %s", f.target.ID, f.target.To.Type.String(), result).
 			WithRelated(typePlace(f.target.To.Place().Field("type")), "declared here")
@@ -152,4 +158,52 @@ func (p *program) checkResult(f formula, result expression.Result) {
 		}
 		p.list.Add(finding)
 	}
+}
+
+// undecided is the finding that a condition is none.
+func undecided(x *spec.Expression, result expression.Result) diag.Diagnostic {
+	return fault("QT424", x.Span, "the condition gives %s, not true or false", result).
+		WithHint("compare it with something, such as == or >")
+}
+
+// Condition checks a condition that stands outside of every flow, such as a
+// test's, over some variables, and links it to those that it names (QT423 to QT425).
+func Condition(x *spec.Expression, vars []*spec.Variable) diag.List {
+	read, err := expression.Parse(x.Text)
+	if err != nil {
+		return diag.List{formulaFault(x, "the expression cannot be read", err)}
+	}
+	var list diag.List
+	types, ids := map[string]spec.Type{}, make([]string, len(vars))
+	for i, v := range vars {
+		ids[i] = v.ID
+	}
+	for _, name := range read.Names() {
+		span := partOf(x, name.From, name.Len)
+		i := slices.Index(ids, name.ID)
+		switch {
+		case name.Called:
+			list.Add(unknownFunction(span, name.ID))
+		case i < 0:
+			finding := fault("QT425", span, "the expression names %q, which is not a variable here", name.ID).WithSuggestion(diag.Nearest(name.ID, ids))
+			if finding.Suggestion == "" {
+				finding = finding.WithHint("there are %s; a text stands in quotes", few(ids))
+			}
+			list.Add(finding)
+		default:
+			types[name.ID] = expression.TypeOf(vars[i])
+			x.Vars = append(x.Vars, spec.Ref[*spec.Variable]{ID: name.ID, Span: span, To: vars[i]})
+		}
+	}
+	if len(list) > 0 {
+		return list
+	}
+	result, err := read.Check(types)
+	switch {
+	case err != nil:
+		list.Add(formulaFault(x, "the expression does not fit its values", err))
+	case !result.Decides():
+		list.Add(undecided(x, result))
+	}
+	return list
 }

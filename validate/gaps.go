@@ -60,5 +60,16 @@ func knownTool(t spec.Tool) (in, out bool) {
 	if f, ok := t.(*spec.FlowTool); ok {
 		return knownFlow(f.Flow.To)
 	}
-	return t.Place().Whole("inputs", "parameters"), t.Place().Whole("outputs")
+	var params []*spec.Variable
+	if api, isAPI := t.(*spec.APITool); isAPI {
+		params = api.Parameters
+	}
+	in = t.Place().Whole("inputs", "parameters") && allNamed(t.Common().Inputs) && allNamed(params)
+	return in, t.Place().Whole("outputs") && allNamed(t.Common().Outputs)
+}
+
+// allNamed tells whether all variables have ids: what one without is called
+// nobody knows, and that it has none is told.
+func allNamed(variables []*spec.Variable) bool {
+	return !slices.ContainsFunc(variables, func(v *spec.Variable) bool { return v == nil || v.ID == "" })
 }

@@ -1,6 +1,7 @@
 package validate_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -68,8 +69,32 @@ func TestNothingFollowsFromWhatCouldNotBeRead(t *testing.T) {
 		{"properties: {number: int, items: \"list[text]\"}", "properties: " + gone, "QT006"},
 		{"{number: int, items:", "{number: " + gone + ", items:", "QT006"},
 		{"    steps:\n      - {type: Decoder", "    step:\n      - {type: Decoder", "QT103"},
+		{"    variables:\n      - {id: raw", "    things:\n      - {id: raw", "QT103"},
+		{"id: shop\n", "id: \"\"\n", "QT105"},
+		{"- {id: raw, type: text}", "- {id: \"\", type: text}", "QT105"},
+		{"- {id: raw, type: text}", "- {id: \"${NOPE_NOT_SET}\", type: text}", "QT005"},
+		{"{type: Decoder,", "{", "QT106"},
+		{"{type: Decoder,", "{type: [Decoder],", "QT106"},
+		{"{type: VectorSearch,", "{type: 5,", "QT106"},
+		{"{type: VectorIndex,", "{", "QT106"},
+		{"{type: Model,", "{", "QT106"},
+		{"inputs: [{id: city,", "inputs: [{id: 5,", "QT105"},
+		{"inputs: [{id: city,", "inputs: [{", "QT104"},
+		{"outputs: [{id: report, type: text}]", "outputs: [~]", "QT105"},
+		{"api_key: \"${K:-x}\"", "api_key: {$ref: key}", "QT105"},
+		{"provider: openai, dimensions", "provider: 5, dimensions", "QT107"},
+		{"type: Conversational,", "type: yes,", "QT107"},
 	} {
 		told(t, c.from+" as "+c.to, strings.Replace(base, c.from, c.to, 1), c.code)
+	}
+	// The names of properties and of bound arguments are the document's own.
+	free := []string{"number", "items", "city", "report", "raw", "place", "order"}
+	for _, at := range regexp.MustCompile(`(\w\w+):[ \n]`).FindAllStringSubmatchIndex(base, -1) {
+		key := base[at[2]:at[3]]
+		if !slices.Contains(free, key) {
+			misspelt := key[:1] + "q" + key[2:]
+			told(t, fmt.Sprintf("%s at %d as %s", key, at[2], misspelt), base[:at[2]]+misspelt+base[at[3]:], "QT103")
+		}
 	}
 }
 

@@ -38,12 +38,15 @@ func (p *program) link(m mention, report bool) bool {
 			return true
 		}
 	}
-	lost := len(found) == 0 && p.unread(m.ref.Wants())
+	lost := len(found) == 0 && p.unread(m.ref.Wants()) || len(found) > 0 && (guessed(m.at.owner) || guessed(found[0]))
 	if report && !lost && !p.ambiguous(id, m) {
 		p.list.Add(p.missing(id, m, found))
 	}
 	return false
 }
+
+// guessed tells whether what kind of thing an entity is could not be read.
+func guessed(e spec.Entity) bool { return e != nil && !e.Place().Whole() }
 
 // lookup is everything that an id may mean at a place: for a variable what its
 // own flow declares, then the document, then the one other flow that declares it.
@@ -107,7 +110,7 @@ func (p *program) missing(id string, m mention, found []spec.Entity) diag.Diagno
 		finding = fault("QT203", span, "%q is %s, not %s", id, an(nounOf(found[0])), an(wanted)).
 			WithRelated(idPlace(found[0]), an(nounOf(found[0]))+" declared here")
 	case m.at.binding:
-		finding = fault("QT205", span, "%q is no variable; a binding cannot hold a literal value", id)
+		finding = fault("QT205", span, "%q is not a variable; a binding cannot hold a literal value", id)
 	}
 	if p.misses++; p.misses > mostAdvice {
 		return finding

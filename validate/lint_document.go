@@ -20,7 +20,7 @@ func unused() rule {
 			}
 			for _, v := range p.nodes {
 				e, ok := v.node.(spec.Entity)
-				if !ok || p.used[e] || !mustBeUsed(v) || p.mayBeNamed(e) {
+				if !ok || p.used[e] || !mustBeUsed(v) || p.mayBeNamed(e) || !e.Place().Whole("id") {
 					continue
 				}
 				// An included file is a library: not everything in it is for this document.
@@ -51,7 +51,7 @@ func unfitID() rule {
 		sample: sample{in: "⟦_name│name⟧: text", out: "⟦_name│name⟧: text",
 			steps: "- {type: Echo, id: pass, inputs: [⟦_name│name⟧], outputs: [⟦_name│name⟧]}"},
 		check: on(func(p *pass, e spec.Entity) {
-			if id := e.EntityID(); id != "" && !fitID(id) {
+			if id := e.EntityID(); id != "" && !fitID(id) && e.Place().Whole("id") {
 				p.list.Add(p.at(idPlace(e), "the id %q does not fit in URLs, file names and JSON fields", id).
 					WithHint("use a letter first, then letters, digits, _, . and -"))
 			}

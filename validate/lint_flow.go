@@ -13,7 +13,7 @@ func flowLint() []rule {
 
 func outputNotProduced() rule {
 	return rule{code: "QT901", warning: true, title: "a flow output that nothing writes",
-		doc: "The output is no input of the flow and no output of one of its steps, so it is never set.",
+		doc: "The output is neither an input of the flow nor an output of one of its steps, so it is never set.",
 		sample: sample{in: "name: text", vars: "greeting: text", out: "⟦other│greeting⟧: text",
 			steps: `- {type: PromptTemplate, id: greet, template: "Hello {name}", inputs: [name], outputs: [greeting]}`},
 		check: on(func(p *pass, f *spec.Flow) {
@@ -31,7 +31,7 @@ func outputNotProduced() rule {
 }
 
 func foreignSessionInput() rule {
-	return rule{code: "QT906", warning: true, title: "a session input that is no input",
+	return rule{code: "QT906", warning: true, title: "a session input that is not an input",
 		doc:    "session_inputs are those inputs of the flow that keep their first value for the whole conversation.",
 		sample: chatSample("said: ChatMessage⟦│, plan: text⟧", "answer: ChatMessage, plan: text", "interface: {type: Conversational, session_inputs: [plan]}"),
 		check: on(func(p *pass, f *spec.Flow) {
@@ -40,7 +40,7 @@ func foreignSessionInput() rule {
 			}
 			for _, s := range portsOf(f.Interface.SessionInputs, nil) {
 				if s.v != nil && !slices.ContainsFunc(f.Inputs, func(in spec.Ref[*spec.Variable]) bool { return in.To == s.v }) {
-					p.report(s.span, "the session input %q is no input of flow %q", s.id, f.ID)
+					p.report(s.span, "the session input %q is not an input of flow %q", s.id, f.ID)
 				}
 			}
 		})}
@@ -88,6 +88,9 @@ func overwriter(stages []stage, v *spec.Variable) spec.Step {
 		case reads(s, v):
 			return nil
 		case writes(s, v):
+			if _, branches := s.step.(*spec.Switch); branches {
+				return nil // the case that is taken need not write it
+			}
 			return s.step
 		}
 	}

@@ -54,7 +54,7 @@ func templateFault(one placeholder, ins []port) string {
 	if base := bare[:max(strings.IndexAny(bare, ".["), 0)]; holds(ins, base) {
 		return fmt.Sprintf("the placeholder %s looks into %q, which templates cannot do", one.text, base)
 	}
-	return fmt.Sprintf("%q is no input of the step", one.name)
+	return fmt.Sprintf("%q is not an input of the step", one.name)
 }
 
 func extraPath() rule {

@@ -135,8 +135,8 @@ func TestDiamondInclude(t *testing.T) {
 func TestTemplateFaultsStandInsideTheText(t *testing.T) {
 	for _, c := range []struct{ template, want string }{
 		{`"{name} {name!r:>8} {{fine}}"`, ""},
-		{`"Hello {nmae}"`, `11:26 "nmae" is no input of the step; did you mean "{name}"?`},
-		{"|\n          {name}\n          é {nobody}", `13:13 "nobody" is no input of the step`},
+		{`"Hello {nmae}"`, `11:26 "nmae" is not an input of the step; did you mean "{name}"?`},
+		{"|\n          {name}\n          é {nobody}", `13:13 "nobody" is not an input of the step`},
 		{`"{0}"`, "11:20 the placeholder {0} has no name"},
 		{`"{}"`, "11:20 the placeholder {} has no name"},
 		{`"{name }"`, `11:20 the placeholder {name } has blanks around its name; did you mean "{name}"?`},

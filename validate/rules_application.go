@@ -20,7 +20,10 @@ func feedbackNeedsTelemetry() rule {
 			steps: "- {type: Echo, id: pass, inputs: [name], outputs: [name]}"},
 		check: on(func(p *pass, f *spec.Flow) {
 			app := p.doc.Application
-			if f.Feedback == nil || p.here.app == nil || p.here.app.Telemetry != nil || app != nil && app.Telemetry != nil {
+			if p.here.app == nil || !p.here.app.Place().Whole("telemetry") || app != nil && !app.Place().Whole("telemetry") {
+				return
+			}
+			if f.Feedback == nil || p.here.app.Telemetry != nil || app != nil && app.Telemetry != nil {
 				return
 			}
 			p.list.Add(p.at(placeOf(f, "feedback"), "the feedback of flow %q needs a telemetry sink", f.ID).

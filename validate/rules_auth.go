@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/qtype-dev/qtype/diag"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -99,12 +100,12 @@ tools:
 						WithRelated(fieldKey(a, "header"), "the header"))
 				}
 				if settled(a.Header) && a.Header != "" && !httpguts.ValidHeaderFieldName(a.Header) {
-					p.report(placeOf(a, "header"), "%q is no name of a header", a.Header)
+					p.report(placeOf(a, "header"), "%q cannot be the name of a header", a.Header)
 				}
 			case *spec.OAuth2Auth:
 				if u, err := url.Parse(a.TokenURL); settled(a.TokenURL) && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 					p.list.Add(p.at(placeOf(a, "token_url"), "tokens cannot be asked for at %q", a.TokenURL).
-						WithHint("give an address that begins with https://"))
+						WithHint("give an address that begins with https://").WithSeverity(diag.Warning)) // QType takes any text
 				}
 			}
 		})}

@@ -17,7 +17,7 @@ const aesKeySize = 32
 
 func malformedKey() rule {
 	return rule{code: "QT450", title: "an encryption key that is none",
-		doc: "A key is 32 random bytes in base64, as `openssl rand -base64 32` writes them, or 64 hexadecimal digits. A password or a sentence is no key: it can be guessed.",
+		doc: "A key is 32 random bytes in base64, as `openssl rand -base64 32` writes them, or 64 hexadecimal digits. A password or a sentence is not a key: it can be guessed.",
 		sample: sample{text: `
 id: example
 stores:

@@ -14,8 +14,8 @@ func flowWithoutSteps() rule {
 		sample: sample{in: "name: text", out: "name: text",
 			flow: "⟦steps: []│steps: [{type: Echo, id: pass, inputs: [name], outputs: [name]}]⟧"},
 		check: on(func(p *pass, f *spec.Flow) {
-			if len(f.Steps) > 0 || !f.Place().Whole("steps") {
-				return
+			if len(f.Steps) > 0 || f.ID == "" || !f.Place().Whole("steps") {
+				return // what has no id is hardly meant to be a flow
 			}
 			p.report(placeOf(f, "steps", "id"), "the flow %q has no steps", f.ID)
 		})}

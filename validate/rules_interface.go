@@ -25,7 +25,7 @@ type face struct {
 // named and whose inputs or outputs, the side, could be read.
 func onFace(kind, own, side string, f func(*pass, face)) check {
 	return on(func(p *pass, flow *spec.Flow) {
-		if flow.Interface == nil || flow.Interface.Type != kind || !flow.Place().Whole(side) || !flow.Interface.Place().Whole("session_inputs") {
+		if flow.Interface == nil || flow.Interface.Type != kind || !flow.Place().Whole(side) || !flow.Interface.Place().Whole("type", "session_inputs") {
 			return
 		}
 		at := face{flow: flow, inputs: portsOf(flow.Inputs, nil), known: true}
@@ -134,7 +134,7 @@ func lastStepStreams() rule {
 			steps: `- {type: PromptTemplate, id: wrap, template: "Answer: {said}", inputs: [said], outputs: [⟦answer│prompt⟧]}
 ⟦│- {type: LLMInference, id: reply, model: writer, inputs: [prompt], outputs: [answer]}⟧`},
 		check: on(func(p *pass, f *spec.Flow) {
-			if f.Interface == nil || f.Interface.Type != "Complete" || len(f.Steps) == 0 || f.Steps[len(f.Steps)-1] == nil || !f.Place().Whole("steps") {
+			if f.Interface == nil || f.Interface.Type != "Complete" || len(f.Steps) == 0 || f.Steps[len(f.Steps)-1] == nil || !f.Place().Whole("steps") || !f.Interface.Place().Whole("type") {
 				return
 			}
 			switch last := f.Steps[len(f.Steps)-1].Step.(type) {

@@ -41,7 +41,7 @@ func wrongKind() rule {
 }
 
 func literalBinding() rule {
-	return rule{code: "QT205", title: "a binding's target is no variable",
+	return rule{code: "QT205", title: "a binding's target is not a variable",
 		doc: "The values of input_bindings, output_bindings and field_bindings are ids of variables. For a constant, declare a flow input or make it with a PromptTemplate.",
 		sample: sample{head: sampleTool, in: "place: text", out: "report: text",
 			steps: "- type: InvokeTool\n  id: ask\n  tool: weather\n  input_bindings: {city: ⟦Berlin│place⟧}\n  output_bindings: {report: report}"}}

@@ -18,7 +18,7 @@ func modelRules() []rule {
 }
 
 func rulesWithoutMock() rule {
-	return rule{code: "QT402", title: "rules on a model that is no mock",
+	return rule{code: "QT402", title: "rules on a model that is not a mock",
 		doc: "Rules say what a model of provider mock answers; every other model answers for itself.",
 		sample: sample{text: `
 id: example
@@ -81,7 +81,7 @@ models:
 }
 
 func offlineNoMock() rule {
-	return rule{code: "QT405", title: "an offline stand-in that is no mock",
+	return rule{code: "QT405", title: "an offline stand-in that is not a mock",
 		doc: "While there are no credentials the model named by offline answers, so it must be one that needs none: a model of provider mock.",
 		sample: sample{text: `
 id: example
@@ -200,7 +200,7 @@ func chatWithEmbeddings() rule {
 			default:
 				return
 			}
-			if _, ok := model.To.(*spec.EmbeddingModel); ok {
+			if e, ok := model.To.(*spec.EmbeddingModel); ok && !guessed(e) {
 				p.report(model.Span, "%q is an embedding model; step %q needs a chat model", model.ID, s.EntityID())
 			}
 		})}

@@ -38,8 +38,8 @@ func queryReadable() rule {
 }
 
 func queryNames() rule {
-	return rule{code: "QT461", title: "SQLSource: the query uses a name that is no input",
-		doc: "Each :name in a query stands for the value of the step's input of that name. In quotes and comments, and as a cast (::), a colon means what it means in SQL; write \\: for one that is no parameter.",
+	return rule{code: "QT461", title: "SQLSource: the query uses a name that is not an input",
+		doc: "Each :name in a query stands for the value of the step's input of that name. In quotes and comments, and as a cast (::), a colon means what it means in SQL; write \\: for one that is not a parameter.",
 		sample: sample{in: "person: int", out: "name: text",
 			steps: "- {type: SQLSource, id: ask, query: \"select name from people where id = ⟦:persn│:person⟧\", connection: \"sqlite:///people.db\", inputs: [person], outputs: [name]}"},
 		check: on(func(p *pass, s *spec.SQLSource) {
@@ -51,7 +51,7 @@ func queryNames() rule {
 			}
 			for _, name := range queryParameters(s) {
 				if !inputs[name] {
-					p.list.Add(p.at(placeOf(s, "query", "id"), "step %q (SQLSource): the query uses :%s, which is no input of the step", s.ID, name).
+					p.list.Add(p.at(placeOf(s, "query", "id"), "step %q (SQLSource): the query uses :%s, which is not an input of the step", s.ID, name).
 						WithNearest(name, names))
 				}
 			}

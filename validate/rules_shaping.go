@@ -124,7 +124,7 @@ func echoSame() rule {
 		check: on(func(p *pass, s *spec.Echo) {
 			ins, outs := inputsOf(s), outputsOf(s)
 			missing, extra := without(ins, outs), without(outs, ins)
-			if len(missing)+len(extra) == 0 {
+			if len(missing)+len(extra) == 0 || !allLinked(ins) || !allLinked(outs) {
 				return
 			}
 			finding := p.at(placeOf(s, "outputs", "id"), "the outputs of step %q (Echo) must be its inputs", s.ID)

@@ -90,7 +90,7 @@ func (p *pass) reportURLPart(t *spec.APITool, name string, e excerpt) {
 			ids = append(ids, v.ID)
 		}
 	}
-	finding := p.at(within(placeOf(t, "endpoint"), e), "the endpoint of tool %q names %q, which is no input", t.ID, name)
+	finding := p.at(within(placeOf(t, "endpoint"), e), "the endpoint of tool %q names %q, which is not an input", t.ID, name)
 	if near := diag.Nearest(name, ids); near != "" {
 		finding = finding.WithSuggestion("{" + near + "}")
 		if diag.Sure(name, near, ids) {

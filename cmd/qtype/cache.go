@@ -14,7 +14,6 @@ import (
 	"github.com/mattn/go-runewidth"
 	"github.com/spf13/cobra"
 
-	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/cache"
 	"github.com/qtype-dev/qtype/memory/show"
 	"github.com/qtype-dev/qtype/spec"
@@ -54,9 +53,7 @@ func (k *caching) command(use, short string, run func(context.Context, []*keptBy
 			}
 			defer func() {
 				for _, kept := range all {
-					if closing := kept.store.Close(); err == nil {
-						err = closing
-					}
+					err = cmp.Or(err, kept.store.Close())
 				}
 			}()
 			return run(c.Context(), all)
@@ -83,14 +80,11 @@ func (k *caching) caches(ctx context.Context, path string) ([]*keptBy, error) {
 		}
 		return []*keptBy{{store: cache.Open(path), about: func(s cache.Scope) bool { return k.step == "" || s.Step == k.step }}}, nil
 	}
-	p, faults := qtype.Check(ctx, path)
-	if err := faults.Err(); err != nil {
+	app, err := application(ctx, path, "has steps")
+	if err != nil {
 		return nil, err
 	}
-	if p.Document.Application == nil {
-		return nil, fmt.Errorf("%s is no application: only an application has steps", path)
-	}
-	return k.declared(p.Document.Application)
+	return k.declared(app)
 }
 
 // declared are the caches that an application's steps name.

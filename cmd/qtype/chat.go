@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"slices"
@@ -107,7 +108,7 @@ func (c *chatting) run(ctx context.Context, path string) (err error) {
 // choose finds the flow, what it is told and what it answers.
 func (t *conversation) choose(app *spec.Application) error {
 	if app == nil {
-		return errors.New("the document is no application: only an application can run")
+		return errors.New("the document is not an application: only an application can run")
 	}
 	var all, talkative []string
 	for _, f := range app.Flows {
@@ -162,8 +163,8 @@ func (t *conversation) variables() error {
 		}
 		delete(given, v.ID)
 	}
-	for name := range given {
-		return usagef("-i: flow %s has no other input %q", t.flow.ID, name)
+	if names := slices.Sorted(maps.Keys(given)); len(names) > 0 {
+		return usagef("-i: flow %s has no other input %q", t.flow.ID, names[0])
 	}
 	for _, ref := range t.flow.Outputs {
 		if ref.To.Type.Is("ChatMessage") && t.answers == nil {

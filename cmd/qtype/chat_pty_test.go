@@ -70,7 +70,7 @@ func newConsole(t *testing.T, cmd *exec.Cmd) *console {
 // see waits until a text was written, and drops everything before its end.
 func (c *console) see(text string) {
 	c.t.Helper()
-	late := time.After(20 * time.Second)
+	late := time.After(2 * time.Minute)
 	for !strings.Contains(c.text, text) {
 		select {
 		case more, ok := <-c.read:
@@ -132,7 +132,7 @@ flows:
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	link := filepath.Join(t.TempDir(), "qtype") // the test program is qtype under that name
 	if err := os.Symlink(self, link); err != nil {

@@ -43,7 +43,7 @@ flows:
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	start := func(args ...string) (*console, *exec.Cmd) {
 		cmd := exec.CommandContext(ctx, "qtype", args...)

@@ -18,13 +18,14 @@ type conversion struct {
 	*streams
 	output string
 	strict bool
+	format *choice
 }
 
 // laterKinds are converted by a later version.
 func laterKinds() []string { return []string{"api", "module"} }
 
 func newConvert(s *streams) *cobra.Command {
-	v := &conversion{streams: s}
+	v := &conversion{streams: s, format: newChoice("text", "json")}
 	c := &cobra.Command{
 		Use:   "convert KIND FILE",
 		Short: "Make a document of another system's file",
@@ -33,12 +34,13 @@ func newConvert(s *streams) *cobra.Command {
   airefinery  a project file of AI Refinery, or its memory_config alone
   xflow       a workflow of xFlow, a list of its states, or a memory block alone
 
-What the document cannot say is told on standard error, with its place. A warning
-changes no answer; exit status 0. An error means that the document does something
-else than the file did: it is written all the same, with a comment that says TODO,
-and the exit status is 1.`,
+FILE is - for standard input. What the document cannot say is told on standard
+error, with its place. A warning changes no answer; exit status 0. An error means
+that the document does something else than the file did: it is written all the
+same, with a comment that says TODO, and the exit status is 1.`,
 		Example: `  qtype convert xflow workflow.yaml -o app.qtype.yaml
-  qtype convert airefinery project.yaml`,
+  qtype convert airefinery project.yaml
+  qtype convert xflow - --format json <workflow.json >app.qtype.yaml`,
 		Args: convertArguments,
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 {
@@ -51,7 +53,9 @@ and the exit status is 1.`,
 		},
 	}
 	c.Flags().StringVarP(&v.output, "output", "o", "", "write it to this `FILE`")
+	c.Flags().Var(v.format, "format", "how what is told is written")
 	c.Flags().BoolVar(&v.strict, "strict", false, "fail on warnings too")
+	_ = c.RegisterFlagCompletionFunc("format", v.format.complete) // fails only for a flag that is not there
 	return c
 }
 
@@ -81,14 +85,17 @@ func convertArguments(c *cobra.Command, args []string) error {
 }
 
 func (v *conversion) run(ctx context.Context, kind convert.Kind, path string) error {
-	if v.output != "" && sameFile(v.output, path) {
-		return usagef("%s is the file to convert; -o needs another name", v.output)
+	text, faults, err := v.read(ctx, kind, path)
+	if err != nil {
+		return err
 	}
-	text, faults := convert.File(ctx, kind, path)
 	if v.strict {
 		faults = faults.Strict()
 	}
-	if len(faults) > 0 {
+	switch {
+	case v.format.value == "json":
+		v.print(v.err, func(w io.Writer) error { return diag.JSON(w, faults) })
+	case len(faults) > 0:
 		v.print(v.err, func(w io.Writer) error { return diag.Text(w, faults, v.diagText(v.errTerminal)) })
 	}
 	if text != "" {
@@ -100,6 +107,19 @@ func (v *conversion) run(ctx context.Context, kind convert.Kind, path string) er
 		return errSilent
 	}
 	return nil
+}
+
+// read converts the file that was named, or what comes in.
+func (v *conversion) read(ctx context.Context, kind convert.Kind, path string) (string, diag.List, error) {
+	switch {
+	case path == "-":
+		text, faults := convert.Reader(ctx, kind, "standard input", v.in)
+		return text, faults, nil
+	case v.output != "" && sameFile(v.output, path):
+		return "", nil, usagef("%s is the file to convert; -o needs another name", v.output)
+	}
+	text, faults := convert.File(ctx, kind, path)
+	return text, faults, nil
 }
 
 // sameFile tells whether two names are of one file, as far as names tell.

@@ -10,6 +10,7 @@ import (
 	"github.com/qtype-dev/qtype/convert"
 	"github.com/qtype-dev/qtype/diag"
 	"github.com/qtype-dev/qtype/lint"
+	"github.com/qtype-dev/qtype/suite"
 )
 
 func newExplain(s *streams) *cobra.Command {
@@ -31,8 +32,8 @@ func newExplain(s *streams) *cobra.Command {
 	}
 }
 
-// allRules are the codes of documents and of the converter.
-func allRules() []diag.Rule { return append(lint.Rules(), convert.Rules()...) }
+// allRules are the codes of documents, of the converter and of tests.
+func allRules() []diag.Rule { return slices.Concat(lint.Rules(), convert.Rules(), suite.Rules()) }
 
 func codes() []string {
 	var all []string

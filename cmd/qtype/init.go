@@ -11,16 +11,17 @@ import (
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/starter"
+	"github.com/qtype-dev/qtype/suite"
 )
 
 func newInit(s *streams) *cobra.Command {
 	template := newChoice(starter.Names()...)
 	c := &cobra.Command{
 		Use:   "init [DIR]",
-		Short: "Write a new project that validates and runs at once",
+		Short: "Write a new project that validates, tests and runs at once",
 		Long: `Writes a new project into a folder, the current one where none is named: an
-application that runs offline at once, a README, a workflow that checks it, and
-the schema for editors. Nothing that exists is overwritten.`,
+application that runs offline at once, its tests, a README, a workflow that
+checks it, and the schemas for editors. Nothing that exists is overwritten.`,
 		Example: `  qtype init hello
   qtype init reviews --template batch
   qtype init desk --template agent`,
@@ -41,7 +42,7 @@ the schema for editors. Nothing that exists is overwritten.`,
 
 // begin writes a project and tells what to do with it.
 func begin(s *streams, folder, template string) error {
-	written, err := starter.Write(folder, template, qtype.Schema())
+	written, err := starter.Write(folder, template, starter.Schemas{Document: qtype.Schema(), Tests: suite.Schema()})
 	var file *fs.PathError
 	switch {
 	case errors.As(err, &file):
@@ -57,6 +58,6 @@ func begin(s *streams, folder, template string) error {
 	if template == "batch" {
 		try = fmt.Sprintf("qtype run %s -I %s", app, clean(filepath.Join(folder, "reviews.csv")))
 	}
-	_, err = fmt.Fprintf(s.out, "\nnow try:\n  qtype validate %s\n  %s\n", app, try)
+	_, err = fmt.Fprintf(s.out, "\nnow try:\n  qtype validate %s\n  qtype test %s\n  %s\n", app, clean(filepath.Join(".", folder)), try)
 	return err
 }

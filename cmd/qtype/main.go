@@ -39,7 +39,11 @@ func main() { os.Exit(start()) }
 func start() int {
 	floor := make([]byte, heapFloor)
 	defer runtime.KeepAlive(floor)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // nohup has it so
+		ends = append(ends, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second interrupt ends the process at once
 	stores.Quiet()

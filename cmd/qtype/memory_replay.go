@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/replay"
 	"github.com/qtype-dev/qtype/runtime"
@@ -48,13 +47,9 @@ OpenAI writes them, or operations: {"op":"clear"}, {"op":"set","messages":[…]}
 
 // run needs the document's memory alone: neither a store nor a model is opened.
 func (r *replaying) run(ctx context.Context, path string) error {
-	p, faults := qtype.Check(ctx, path)
-	if err := faults.Err(); err != nil {
+	app, err := application(ctx, path, "declares memories")
+	if err != nil {
 		return err
-	}
-	app := p.Document.Application
-	if app == nil {
-		return fmt.Errorf("%s is no application: only an application declares memories", path)
 	}
 	declared, err := r.one(app)
 	if err != nil {

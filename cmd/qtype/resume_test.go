@@ -211,13 +211,16 @@ func (k *killable) killAfter(t *testing.T, calls int, latest time.Duration) (end
 	defer kill()
 	var until atomic.Int64
 	until.Store(math.MaxInt64)
+	dead := make(chan struct{})
 	until.Store(int64(calls + k.watch(func(total int) {
 		if int64(total) >= until.Load() {
 			kill()
+			<-dead // so that the process does not come to its end while the signal is on its way
 		}
 	})))
 	cmd := k.start(ctx, t, "--resume")
 	err := cmd.Wait()
+	close(dead)
 	if cmd.ProcessState.ExitCode() == -1 {
 		return false
 	}
@@ -271,8 +274,9 @@ func TestAKilledRunGoesOnWhereItWas(t *testing.T) {
 			if most := done * (workers + 40); again > most {
 				t.Errorf("%d rows were done again after %d kills", again, done)
 			}
-			if left, _ := filepath.Glob(out + "*"); len(left) != 1 {
-				t.Errorf("left behind: %v", left)
+			left, _ := filepath.Glob(out + "*")
+			if hidden, _ := filepath.Glob(filepath.Join(k.dir, ".*")); len(left) != 1 || len(hidden) > 0 {
+				t.Errorf("left behind: %v, %v", left, hidden)
 			}
 		})
 	}

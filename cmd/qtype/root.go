@@ -28,7 +28,7 @@ func newRoot(s *streams) *cobra.Command {
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newRun(s), newChat(s), newValidate(s), newMemory(s), newCache(s), newExplain(s), newSchema(s), newDiff(s), newConvert(s), newVisualize(s), newInit(s), newLSP(s), newVersion(s))
+	root.AddCommand(newRun(s), newChat(s), newValidate(s), newTest(s), newMemory(s), newCache(s), newExplain(s), newSchema(s), newDiff(s), newConvert(s), newVisualize(s), newInit(s), newLSP(s), newVersion(s))
 	root.InitDefaultCompletionCmd()
 	return root
 }

@@ -187,6 +187,7 @@ func (r *running) run(ctx context.Context, path string) (err error) {
 		return err
 	}
 	j := &job{running: r, app: app, flow: flow, in: in}
+	stale := r.leftovers()
 	if j.results, err = r.newSink(ctx, flow, in); err != nil {
 		return err
 	}
@@ -194,15 +195,19 @@ func (r *running) run(ctx context.Context, path string) (err error) {
 		j.results.abort()
 		return err
 	}
+	if j.log != nil {
+		remove(stale)
+	}
 	if j.failed, err = r.newFailures(ctx, in, flow); err != nil {
 		j.results.abort()
 		return errors.Join(err, j.log.end(false))
 	}
+	gather, err := app.Gathers(flow)
+	j.gathers = len(gather) > 0 || err != nil
 	if j.failed != nil {
-		gather, err := app.Gathers(flow)
-		j.failed.gathers = len(gather) > 0 || err != nil
+		j.failed.gathers = j.gathers
 	}
-	if j.log != nil && !j.log.gathers {
+	if j.log != nil && j.log.gathers == "" {
 		in.done = j.log.seen
 	}
 	j.header(models)
@@ -264,6 +269,16 @@ type job struct {
 	failed  *failures
 	log     *progressLog // the journal; nil where there is none
 	note    string       // why there is none, where somebody may expect one
+	gathers bool         // what comes out belongs to no single row of the input
+}
+
+// rowsRead is how many rows of the input the run has taken, with those of earlier runs.
+func (j *job) rowsRead(progress *runtime.Progress) int64 {
+	read, _, _ := progress.Rows()
+	if j.log != nil {
+		read += j.log.before
+	}
+	return read
 }
 
 // longRun is how many rows a run has of which somebody would want to resume it.
@@ -288,7 +303,7 @@ func (j *job) header(models []model.Info) {
 	fmt.Fprintln(j.err, clean(strings.Join(parts, " · ")))
 	switch {
 	case j.log != nil && j.log.before > 0:
-		fmt.Fprintf(j.err, "resumed: %s finished before\n", count(j.log.before, "row"))
+		fmt.Fprintf(j.err, "resumed: %s %s before\n", count(j.log.before, "row"), j.log.came())
 	case j.note != "" && (j.in.total < 0 || j.in.total >= longRun):
 		fmt.Fprintln(j.err, "note: "+clean(j.note))
 	}
@@ -329,9 +344,15 @@ func (j *job) do(ctx context.Context) error {
 	}
 	if err != nil && ctx.Err() != nil { // an interrupt after the last row stops nothing
 		_, done, _ := progress.Rows()
+		if j.gathers {
+			done = j.rowsRead(progress)
+		}
 		err = fmt.Errorf("%w after %s", errInterrupted, count(done, "row"))
 	}
-	if err != nil && !broken { // what is wrong with the input must be mended: a run of that is another
+	switch {
+	case broken && j.output != "": // what is wrong with the input must be mended: a run of that is another
+		err = fmt.Errorf("%w: %s was not written", err, j.output)
+	case err != nil && !broken:
 		err = j.unwritten(err)
 	}
 	if ending := j.log.end(err == nil || broken); err == nil {

@@ -160,7 +160,7 @@ func (in *input) fileRows(yield func(runtime.Input) bool) {
 
 // beyond tells whether a row comes after those of --limit.
 func (in *input) beyond(number int64) bool {
-	return in.run.limit > 0 && number > in.run.offset+in.run.limit
+	return in.run.limit > 0 && number-in.run.offset > in.run.limit // a sum of the two may be too big a number
 }
 
 // takes tells whether a row is run: it is among those that --offset leaves, and
@@ -355,7 +355,7 @@ func objects(list []any) ([]map[string]any, error) {
 	for i, v := range list {
 		m, ok := v.(map[string]any)
 		if !ok {
-			return nil, fmt.Errorf("item %d of the array is no object: a row is an object with the flow's inputs", i+1)
+			return nil, fmt.Errorf("item %d of the array is not an object: a row is an object with the flow's inputs", i+1)
 		}
 		rows[i] = m
 	}

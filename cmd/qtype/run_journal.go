@@ -31,7 +31,7 @@ type progressLog struct {
 	before  int64           // how many rows were
 	format  records.Format
 	shape   shape
-	gathers bool // rows are kept by the legs of their way, for what comes out belongs to no single row
+	gathers string // the first step that gathers rows: what comes out belongs to no single row, so rows are kept by the legs of their way; empty where there is none
 	mu      sync.Mutex
 	legs    map[int]*journal.Replay // what was finished before on each leg, where rows are kept so
 }
@@ -55,13 +55,13 @@ func (r *running) openJournal(app *runtime.App, flow *spec.Flow, in *input) (l *
 		return nil, "", err
 	}
 	if gather, _ := app.Gathers(flow); len(gather) > 0 { // its error was told of
-		l.gathers, now.Form = true, formLegs
+		l.gathers, now.Form = gather[0], formLegs
 	}
 	if err := l.open(r, now); err != nil {
 		return nil, "", err
 	}
 	l.next, l.last = now.Offset+1, l.journal.Last()
-	if l.before, _ = l.journal.Rows(); l.before > 0 && !l.gathers {
+	if l.before, _ = l.journal.Rows(); l.before > 0 && l.gathers == "" {
 		l.replay, err = l.journal.Replay()
 	}
 	return l, "", err
@@ -151,7 +151,7 @@ func (l *progressLog) open(r *running, now journal.Header) (err error) {
 		_ = l.journal.Close() // nothing was added
 		return fmt.Errorf("--resume: this is not the run that was interrupted: %s; --restart begins again", strings.Join(changes, "; "))
 	}
-	if r.retryFailed && (failed > 0 || l.gathers) {
+	if r.retryFailed && (failed > 0 || l.gathers != "") {
 		l.journal.ForgetFailed()
 	}
 	return nil

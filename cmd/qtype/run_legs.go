@@ -1,6 +1,10 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
+
 	"github.com/qtype-dev/qtype/journal"
 	"github.com/qtype-dev/qtype/runtime"
 )
@@ -11,10 +15,18 @@ const formLegs = 1
 
 // told has the run tell the journal of what is finished.
 func (l *progressLog) told() runtime.RunOption {
-	if l.gathers {
+	if l.gathers != "" {
 		return runtime.WithKeeper(l)
 	}
 	return runtime.WithFinished(l.finished)
+}
+
+// came is how far the rows came that the journal has.
+func (l *progressLog) came() string {
+	if l.gathers != "" {
+		return "came as far as step " + l.gathers
+	}
+	return "finished"
 }
 
 // Keep keeps what a row became on a leg. Rows that failed because the model
@@ -77,4 +89,37 @@ func (l *progressLog) leg(leg int) (*journal.Replay, error) {
 		l.legs[leg] = replay
 	}
 	return l.legs[leg], nil
+}
+
+// leftovers are the unfinished outputs, under names that listings hide, of runs
+// that were killed. Whether their runs are dead is known once this one has the journal.
+func (r *running) leftovers() []string {
+	if r.output == "" || r.inputFile == "" {
+		return nil
+	}
+	final := r.output
+	if real, err := filepath.EvalSymlinks(final); err == nil {
+		final = real
+	}
+	dir, base := filepath.Split(final)
+	if dir == "" {
+		dir = "."
+	}
+	entries, _ := os.ReadDir(dir) // what cannot be listed is left alone
+	var stale []string
+	for _, e := range entries {
+		rest, ok := strings.CutPrefix(e.Name(), "."+base+".")
+		id, temporary := strings.CutSuffix(rest, ".tmp")
+		if ok && temporary && len(id) == 12 && strings.Trim(id, "0123456789abcdef") == "" && e.Type().IsRegular() {
+			stale = append(stale, filepath.Join(dir, e.Name()))
+		}
+	}
+	return stale
+}
+
+// remove removes files; one that stays does no harm.
+func remove(paths []string) {
+	for _, path := range paths {
+		_ = os.Remove(path)
+	}
 }

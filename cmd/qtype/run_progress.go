@@ -40,7 +40,7 @@ func (j *job) showProgress(ctx context.Context, p *runtime.Progress) *display {
 	if j.quiet || j.clients.mayAsk(j.app.Spec()) || (j.in.file == nil && len(j.in.memory) < 2) {
 		return d
 	}
-	m := &meter{progress: p, total: j.in.total, begin: time.Now()}
+	m := &meter{progress: p, total: j.in.total, begin: time.Now(), gathers: j.gathers}
 	if j.log != nil && m.total >= 0 {
 		m.total -= j.log.before
 	}
@@ -135,6 +135,17 @@ type meter struct {
 	progress *runtime.Progress
 	total    int64 // rows in all, -1 where that is not known
 	begin    time.Time
+	gathers  bool // what comes out are no rows of the input
+}
+
+// rows is how many rows of the input are done, and how many results have failed. Where
+// a step gathers rows those count that the first step has taken.
+func (m *meter) rows() (done, failed int64) {
+	_, done, failed = m.progress.Rows()
+	if all := m.progress.Steps(); m.gathers && len(all) > 0 {
+		done = all[0].In
+	}
+	return done, failed
 }
 
 // addBars makes a bar for each step and a line for the time that is left.
@@ -192,7 +203,7 @@ func (m *meter) rate(rows int64) float64 {
 
 // eta is how long the rest will take at the speed so far; empty where unknown.
 func (m *meter) eta() string {
-	_, done, _ := m.progress.Rows()
+	done, _ := m.rows()
 	if m.total < 0 || done == 0 || done >= m.total {
 		return ""
 	}
@@ -202,7 +213,7 @@ func (m *meter) eta() string {
 
 // line is the progress in a log.
 func (m *meter) line() string {
-	_, done, failed := m.progress.Rows()
+	done, failed := m.rows()
 	parts := []string{count(done, "row")}
 	if m.total >= 0 {
 		parts[0] = fmt.Sprintf("%d of %s", done, count(m.total, "row"))

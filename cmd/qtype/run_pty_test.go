@@ -17,11 +17,14 @@ import (
 func TestARunOnATerminal(t *testing.T) {
 	k := newKillable(t, 300, 4, "out.csv")
 	k.args = k.args[:len(k.args)-1] // without -q
-	stuck := make(chan struct{})
+	stuck, full := make(chan struct{}), make(chan struct{}) // full: each worker is stuck, and what it did before is done
 	release := sync.OnceFunc(func() { close(stuck) })
 	defer release()
 	k.model.with(func(l *lister) {
 		l.watch = func(total int) {
+			if total == 40+4 {
+				close(full)
+			}
 			if total > 40 {
 				<-stuck
 			}
@@ -41,6 +44,7 @@ func TestARunOnATerminal(t *testing.T) {
 	c.see("/300   ")
 	c.see(" rows/s")
 	c.see("eta ")
+	<-full
 	c.say("\x03")
 	c.see("rows: ")
 	c.see(" done")

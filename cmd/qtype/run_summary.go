@@ -67,9 +67,6 @@ func (s *summary) add(res *runtime.Result) {
 	if s.remembers {
 		s.sessions[res.Session] = true
 	}
-	if res.Before {
-		s.before++
-	}
 	if res.Err == nil {
 		s.done++
 		return
@@ -98,7 +95,11 @@ func (s *summary) fail(why string) {
 // print writes the closing lines of a run.
 func (s *summary) print(ctx context.Context) {
 	j := s.job
-	fmt.Fprintf(j.err, "%s: %s\n", count(s.done+s.failed, "row"), s.outcome())
+	rows := count(s.done+s.failed, "row")
+	if j.in.file != nil && j.gathers {
+		rows += fmt.Sprintf(" made of %s", show.Thousands(int(j.rowsRead(s.progress))))
+	}
+	fmt.Fprintf(j.err, "%s: %s\n", rows, s.outcome())
 	for _, line := range s.reasonLines() {
 		fmt.Fprintln(j.err, line)
 	}

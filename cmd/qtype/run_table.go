@@ -157,7 +157,7 @@ func (t *table) draw(cells []string) error {
 		if i > 0 {
 			b.WriteString("  ")
 		}
-		if t.right[i] && len(cells) == len(t.heads) {
+		if t.right[i] && (len(cells) == len(t.heads) || i < len(cells)-1) {
 			b.WriteString(padLeft(c, width))
 			continue
 		}

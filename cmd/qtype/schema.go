@@ -4,10 +4,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/suite"
 )
 
 func newSchema(s *streams) *cobra.Command {
 	var output string
+	var tests bool
 	c := &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON schema of documents, for editors",
@@ -15,8 +17,14 @@ func newSchema(s *streams) *cobra.Command {
   # then, as the first line of a document:
   # yaml-language-server: $schema=schema.json`,
 		Args: arguments(),
-		RunE: func(*cobra.Command, []string) error { return s.write(output, qtype.Schema()) },
+		RunE: func(*cobra.Command, []string) error {
+			if tests {
+				return s.write(output, suite.Schema())
+			}
+			return s.write(output, qtype.Schema())
+		},
 	}
+	c.Flags().BoolVar(&tests, "tests", false, "of *.qtype-test.yaml instead")
 	c.Flags().StringVarP(&output, "output", "o", "", "write it to this `FILE`")
 	return c
 }

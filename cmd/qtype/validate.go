@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -49,6 +50,11 @@ above it, silences that code there.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return &usageError{command: c.CommandPath(), reason: "qtype validate needs a file or a folder"}
+			}
+			for _, path := range args {
+				if strings.HasSuffix(path, ".qtype-test.yaml") || strings.HasSuffix(path, ".qtype-test.yml") {
+					return &usageError{command: c.CommandPath(), reason: path + " is a file of tests: qtype test checks and runs it"}
+				}
 			}
 			return v.check(c)
 		},

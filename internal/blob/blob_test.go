@@ -279,8 +279,8 @@ func TestHTTPErrors(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	for address, want := range map[string]string{
-		"http://":              "is no address that can be called",
-		"http://h h/?key=x":    "is no address that can be called",
+		"http://":              "is not an address that can be called",
+		"http://h h/?key=x":    "is not an address that can be called",
 		"http://127.0.0.1:1/x": "connection refused",
 	} {
 		if _, err := client.Open(t.Context(), address); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "key=") {

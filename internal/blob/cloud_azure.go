@@ -44,7 +44,7 @@ func openAzure(ctx context.Context, place bucketPlace, client *http.Client) (*bu
 	env := azureFromEnvironment()
 	if place.domain != "" && place.domain != env.domain && !ofAzure(place.domain) {
 		return nil, &AccessError{Address: place.scheme + "://" + place.bucket + "@" + place.account + "." + place.domain,
-			Why: "the host is none of Azure's; name your own in AZURE_STORAGE_DOMAIN"}
+			Why: "the host is not one of Azure's; name your own in AZURE_STORAGE_DOMAIN"}
 	}
 	opened := &bucket{status: azureStatus, detail: azureDetail}
 	containers, err := azureContainer(ctx, place, env, opened, &container.ClientOptions{ClientOptions: policy.ClientOptions{Transport: client}})
@@ -79,7 +79,7 @@ func azureContainer(ctx context.Context, place bucketPlace, env azureAccount, op
 	case own && env.key != "":
 		credential, err := azblob.NewSharedKeyCredential(account, env.key)
 		if err != nil {
-			return nil, &AccessError{Address: place.scheme + "://" + place.bucket, Why: "the key of the storage account is no base64", Err: err}
+			return nil, &AccessError{Address: place.scheme + "://" + place.bucket, Why: "the key of the storage account is not base64", Err: err}
 		}
 		return container.NewClientWithSharedKeyCredential(address, credential, options)
 	case own && env.sas != "":

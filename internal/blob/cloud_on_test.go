@@ -188,7 +188,7 @@ func TestAzure(t *testing.T) {
 		contract(t, scheme+"://shop/"+scheme+"/")
 	}
 	_, err = blob.Open(t.Context(), "abfs://shop@other.dfs.core.example.com/a")
-	if err == nil || !strings.Contains(err.Error(), "the host is none of Azure's") {
+	if err == nil || !strings.Contains(err.Error(), "the host is not one of Azure's") {
 		t.Errorf("got %v", err)
 	}
 	t.Setenv("AZURE_STORAGE_KEY", "bm90IHRoZSBrZXk=")

@@ -51,7 +51,7 @@ func (c *Client) redirect(to *http.Request, before []*http.Request) error {
 func (c *Client) get(ctx context.Context, address string, have Version) (io.ReadCloser, Version, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil || req.URL.Host == "" {
-		return nil, have, &AccessError{Address: Shown(address), Why: "is no address that can be called", Err: err}
+		return nil, have, &AccessError{Address: Shown(address), Why: "is not an address that can be called", Err: err}
 	}
 	req.Header.Set("User-Agent", "qtype")
 	have.demand(req.Header)

@@ -50,11 +50,11 @@ func TestFind(t *testing.T) {
 		{"run", folder, filepath.Join(folder, "run"), ""},
 		{"./run", "", filepath.Join(folder, "run"), ""},
 		{filepath.Join(folder, "run"), "", filepath.Join(folder, "run"), ""},
-		{"run", ".", "", `there is no program "run" in PATH`}, // not of the current folder
+		{"run", ".", "", `there is not a program "run" in PATH`}, // not of the current folder
 		{"./text", "", "", "cannot be executed"},
-		{"./none", "", "", "there is no program"},
+		{"./none", "", "", "there is not a program"},
 		{"./", "", "", "is no file"},
-		{"", folder, "", `"" is no program`},
+		{"", folder, "", `"" is not a program`},
 	} {
 		got, err := child.Find(c.name, folder, c.path)
 		if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {

@@ -14,7 +14,7 @@ import (
 func Find(name, folder, path string) (string, error) {
 	switch {
 	case name == "" || strings.ContainsRune(name, 0):
-		return "", fmt.Errorf("%q is no program", name)
+		return "", fmt.Errorf("%q is not a program", name)
 	case !strings.ContainsAny(name, `/\`):
 		for _, dir := range filepath.SplitList(path) {
 			if !filepath.IsAbs(dir) {
@@ -24,7 +24,7 @@ func Find(name, folder, path string) (string, error) {
 				return found, nil
 			}
 		}
-		return "", fmt.Errorf("there is no program %q in PATH", name)
+		return "", fmt.Errorf("there is not a program %q in PATH", name)
 	case !filepath.IsAbs(name):
 		name = filepath.Join(folder, filepath.FromSlash(name))
 	}
@@ -37,7 +37,7 @@ func Find(name, folder, path string) (string, error) {
 	case err == nil:
 		return found, nil
 	case statErr != nil:
-		return "", fmt.Errorf("there is no program %s", name)
+		return "", fmt.Errorf("there is not a program %s", name)
 	case info.Mode()&fs.ModeType != 0:
 		return "", fmt.Errorf("%s is no file", name)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/internal/paging"
@@ -44,12 +45,20 @@ func diagnose(err error) (memory.Problem, string) {
 	switch {
 	case errors.As(err, &connecting) && (errors.Is(err, context.DeadlineExceeded) || timedOut(err)):
 		return memory.Unavailable, "it does not take a connection"
+	case errors.As(err, &connecting) && foreign(err):
+		return memory.Unavailable, "what answers there does not speak PostgreSQL's protocol"
 	case errors.As(err, &connecting):
 		return memory.Unavailable, "it cannot be reached: " + hostless(errors.Unwrap(connecting))
 	case broken(err):
 		return memory.Unavailable, "the connection was lost"
 	}
 	return memory.Unavailable, oneLine(err)
+}
+
+// foreign tells whether what answered a connection was no PostgreSQL server.
+func foreign(err error) bool {
+	var length *pgproto3.ExceededMaxBodyLenErr
+	return errors.As(err, &length) || strings.Contains(err.Error(), "unknown message type") // this one has no type
 }
 
 // problems are what the classes of SQLSTATE mean (PostgreSQL's appendix A), the

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/url"
 	"strings"
 	"sync"
@@ -22,7 +24,7 @@ func TestOutages(t *testing.T) {
 	s, err := servertest.Postgres()
 	servertest.Need(t, err)
 	defer func() { must(t, s.Close()) }()
-	const patience = time.Second
+	const patience = 5 * time.Second
 	storetest.RunOutages(t, s, open(t, place(t, s), postgres.Timeout(patience)), patience, servertest.Password)
 }
 
@@ -73,6 +75,26 @@ func TestURLs(t *testing.T) {
 	must(t, s.Close())
 }
 
+// webServer is the address of one that answers everybody that it was asked nonsense.
+func webServer(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	var all sync.WaitGroup
+	t.Cleanup(func() {
+		must(t, l.Close())
+		all.Wait()
+	})
+	all.Go(func() {
+		for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
+			_, _ = conn.Read(make([]byte, 512)) // who closes before he has read resets the connection
+			_, _ = io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\n\r\n400 Bad Request")
+			_ = conn.Close()
+		}
+	})
+	return l.Addr().String()
+}
+
 func TestFaults(t *testing.T) {
 	server := shared.Get(t)
 	with := func(edit func(*url.URL)) *postgres.Store {
@@ -84,6 +106,7 @@ func TestFaults(t *testing.T) {
 		return s
 	}
 	apply := func(s *postgres.Store) error { return s.Apply(t.Context(), key, change()) }
+	web := webServer(t)
 	for name, test := range map[string]struct {
 		edit    func(*url.URL)
 		problem memory.Problem
@@ -92,7 +115,8 @@ func TestFaults(t *testing.T) {
 		"password":    {func(u *url.URL) { u.User = url.UserPassword("postgres", "x"+servertest.Password) }, memory.Denied, "it refuses the user or the password"},
 		"database":    {func(u *url.URL) { u.Path = "/nowhere" }, memory.Unavailable, "there is no such database"},
 		"nobody":      {func(u *url.URL) { u.Host = servertest.Refused(t) }, memory.Unavailable, "it cannot be reached: connect: connection refused"},
-		"host":        {func(u *url.URL) { u.Host = "nowhere.invalid" }, memory.Unavailable, "there is no host"},
+		"host":        {func(u *url.URL) { u.Host = "no..where" }, memory.Unavailable, "there is no host"}, // a name that nobody asks a name server for
+		"web server":  {func(u *url.URL) { u.Host = web }, memory.Unavailable, "what answers there does not speak PostgreSQL's protocol"},
 		"search_path": {func(u *url.URL) { u.RawQuery += "&search_path=nowhere" }, memory.Unavailable, "there is no such schema"},
 	} {
 		t.Run(name, func(t *testing.T) { fault(t, apply(with(test.edit)), test.problem, test.message) })
@@ -132,7 +156,7 @@ func TestTables(t *testing.T) {
 		problem    memory.Problem
 		message    string
 	}{
-		"newer":   {"UPDATE %sformat SET version = 99", memory.TooNew, "a newer version of qtype wrote it (format 99, this one knows 1)"},
+		"newer":   {"UPDATE %sformat SET version = 99", memory.TooNew, "a newer version of qtype wrote it (format 99, this one knows 2)"},
 		"no row":  {"DELETE FROM %sformat", memory.Corrupt, "format is another program's"},
 		"other":   {"DROP TABLE %sformat", memory.Corrupt, "table_prefix in the URL chooses other names"},
 		"foreign": {"ALTER TABLE %sformat RENAME COLUMN version TO colour", memory.Corrupt, "format is another program's"},

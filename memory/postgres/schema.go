@@ -57,6 +57,8 @@ CREATE TABLE %[1]snamed (
 	value      bytea NOT NULL,
 	PRIMARY KEY (session_id, name)
 );
+`, `
+ALTER TABLE %[1]ssessions ADD COLUMN IF NOT EXISTS change bigint NOT NULL DEFAULT 0; -- the very first tables lack it
 `}
 }
 

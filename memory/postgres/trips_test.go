@@ -28,3 +28,12 @@ func TestTrips(t *testing.T) {
 	s.Trace(&sent)
 	storetest.RunTrips(t, s, func() int { return int(sent.n.Load()) })
 }
+
+// TestFlat: nothing costs more in a long session than in a short one.
+func TestFlat(t *testing.T) {
+	s := open(t, place(t, shared.Get(t)))
+	defer func() { must(t, s.Close()) }()
+	var sent statements
+	s.Trace(&sent)
+	storetest.RunFlat(t, s, func() int { return int(sent.n.Load()) })
+}

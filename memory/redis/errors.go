@@ -47,6 +47,8 @@ func (s *Store) diagnose(err error) (memory.Problem, string) {
 		return memory.Unavailable, paging.Timeout(s.timeout).Error()
 	case errors.As(err, &op), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return memory.Unavailable, "the connection was lost"
+	case strings.HasPrefix(err.Error(), "redis: can't parse"), strings.HasPrefix(err.Error(), "redis: invalid reply"):
+		return memory.Unavailable, "what answers there does not speak Redis's protocol"
 	}
 	return memory.Unavailable, oneLine(err)
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -31,7 +33,7 @@ func own(t *testing.T, settings ...string) *servertest.Server {
 
 func TestOutages(t *testing.T) {
 	s := own(t, "--requirepass", secret, "--appendfsync", "always")
-	const patience = time.Second
+	const patience = 5 * time.Second
 	address := "redis://:" + secret + "@" + s.Address()
 	storetest.RunOutages(t, s, open(t, address, redis.Timeout(patience)), patience, secret)
 }
@@ -95,12 +97,18 @@ func send(t *testing.T, s *servertest.Server, commands ...string) string {
 		if strings.HasPrefix(last, "-") {
 			t.Fatalf("%s: %s", c, last)
 		}
+		if strings.HasPrefix(last, "$") { // what follows has a length of its own
+			last, err = answers.ReadString('\n')
+			must(t, err)
+		}
 	}
 	return strings.TrimSpace(last)
 }
 
 func TestFaults(t *testing.T) {
 	locked := own(t, "--requirepass", secret)
+	web := httptest.NewServer(http.NotFoundHandler())
+	defer web.Close()
 	for name, test := range map[string]struct {
 		address string
 		problem memory.Problem
@@ -109,7 +117,8 @@ func TestFaults(t *testing.T) {
 		"no password": {"redis://" + locked.Address(), memory.Denied, "it wants a password"},
 		"password":    {"redis://:x" + secret + "@" + locked.Address(), memory.Denied, "it refuses the user or the password"},
 		"nobody":      {"redis://:" + secret + "@" + servertest.Refused(t), memory.Unavailable, "it cannot be reached: connect: connection refused"},
-		"host":        {"redis://:" + secret + "@nowhere.invalid", memory.Unavailable, "there is no host nowhere.invalid"},
+		"host":        {"redis://:" + secret + "@no..where", memory.Unavailable, "there is no host no..where"}, // a name that nobody asks a name server for
+		"web server":  {"redis://" + web.Listener.Addr().String(), memory.Unavailable, "what answers there does not speak Redis's protocol"},
 		"database":    {"redis://:" + secret + "@" + locked.Address() + "/99", memory.Unavailable, "DB index is out of range"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -239,7 +248,7 @@ func TestCluster(t *testing.T) {
 	send(t, one, fmt.Sprintf("CLUSTER MEET 127.0.0.1 %d", two.Port))
 	for _, node := range []*servertest.Server{one, two} {
 		ready := func() bool { return cluster(t, node) }
-		for deadline := time.Now().Add(30 * time.Second); !ready(); time.Sleep(20 * time.Millisecond) {
+		for deadline := time.Now().Add(5 * time.Minute); !ready(); time.Sleep(20 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatal("the nodes do not find each other")
 			}

@@ -42,3 +42,12 @@ func TestTrips(t *testing.T) {
 	must(t, s.Hook(&sent))
 	storetest.RunTrips(t, s, func() int { return int(sent.n.Load()) })
 }
+
+// TestFlat: nothing costs more in a long session than in a short one.
+func TestFlat(t *testing.T) {
+	s := open(t, place(shared.Get(t)))
+	defer func() { must(t, s.Close()) }()
+	var sent trips
+	must(t, s.Hook(&sent))
+	storetest.RunFlat(t, s, func() int { return int(sent.n.Load()) })
+}

@@ -223,30 +223,12 @@ func TestTrips(t *testing.T) {
 	storetest.RunTrips(t, store, func() int { return int(below.asked.Load()) })
 }
 
-// TestFlat: an append costs the same, however much was said before.
+// TestFlat: nothing costs more in a long session than in a short one.
 func TestFlat(t *testing.T) {
-	below := &counted{Store: memory.NewInProcess()}
-	store := sealed.New(below, "memory:", sealed.Keys{Key: key(t, "a")})
-	m, err := memory.New(memory.Config{ID: "m", Policy: "message_window", MaxMessages: 10, Counter: letters{}}, store)
+	inner, err := openInner(t.TempDir())
 	must(t, err)
-	n := 0
-	say := func() {
-		n++
-		must(t, m.Append(t.Context(), "s", user("a message of an ordinary length")))
-	}
-	cost := func(upTo int) (allocations float64, asked int64) {
-		for n < upTo {
-			say()
-		}
-		before := below.asked.Load()
-		const runs = 200
-		allocations = testing.AllocsPerRun(runs, say)
-		return allocations, (below.asked.Load() - before) / runs
-	}
-	fewAllocations, few := cost(20)
-	manyAllocations, many := cost(20_000)
-	if few != 1 || many != 1 || manyAllocations > fewAllocations*1.05 {
-		t.Errorf("an append asks %d times and makes %v allocations at first, %d and %v after 20,000 messages", few, fewAllocations, many, manyAllocations)
-	}
-	t.Logf("%v allocations at first, %v after 20,000 messages", fewAllocations, manyAllocations)
+	below := &counted{Store: inner}
+	store := sealed.New(below, "sqlite", sealed.Keys{Key: key(t, "a")})
+	defer func() { must(t, store.Close()) }()
+	storetest.RunFlat(t, store, func() int { return int(below.asked.Load()) })
 }

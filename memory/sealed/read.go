@@ -11,7 +11,7 @@ import (
 
 // maxLooks bounds how often a head is read again because another writer deleted
 // the session, and began it anew, while it was read.
-const maxLooks = 8
+const maxLooks = 64
 
 // Entries yields entries, opened one by one. A range of places is read with the
 // messages that failed, whatever q says, for only so it shows that none is
@@ -46,12 +46,11 @@ func (r *reader) read(ctx context.Context) error {
 			return err
 		}
 	}
-	var doubt error
 	for looks := 0; looks < maxLooks; looks++ {
 		r.known = k
 		began := r.next
-		var err error
-		if doubt, err = r.pass(ctx); err != nil || doubt == nil {
+		doubt, err := r.pass(ctx)
+		if err != nil || doubt == nil {
 			return err
 		}
 		if r.next > began {
@@ -64,7 +63,12 @@ func (r *reader) read(ctx context.Context) error {
 			return doubt
 		}
 	}
-	return doubt
+	return r.box.restless()
+}
+
+// restless is the error of a reader who was never let finish.
+func (b *box) restless() error {
+	return b.wrong(memory.Locked, "its messages", "other writers delete it and begin it anew faster than it can be read")
 }
 
 // pass reads from where the reading stands to its end, or to what is not as the
@@ -203,7 +207,7 @@ func (s *Store) tallied(ctx context.Context, b *box, t *tally) error {
 		case err != nil:
 			return err
 		case now.same(t.known):
-			return b.wrong(memory.Corrupt, "its events", wrongEvents)
+			return b.wrong(memory.Corrupt, "its events", "one was removed, added or changed after it was sealed")
 		case t.agrees():
 			return nil
 		}
@@ -211,10 +215,8 @@ func (s *Store) tallied(ctx context.Context, b *box, t *tally) error {
 			return err
 		}
 	}
-	return b.wrong(memory.Corrupt, "its events", wrongEvents)
+	return b.restless()
 }
-
-const wrongEvents = "one was removed, added or changed after it was sealed"
 
 // count reads events for their hash, as many as a head knows of.
 func (s *Store) count(ctx context.Context, b *box, k *known) (*tally, error) {

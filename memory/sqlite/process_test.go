@@ -21,3 +21,12 @@ func TestProcesses(t *testing.T) {
 	storetest.RunProcesses(t, func(t *testing.T) string { return filepath.Join(t.TempDir(), "memory.db") },
 		func(t *testing.T, path string) memory.Store { return open(t, path) })
 }
+
+// TestMigration: files of the first version are read and go on.
+func TestMigration(t *testing.T) {
+	storetest.RunMigration(t, func(t *testing.T) string {
+		path := filepath.Join(t.TempDir(), "memory.db")
+		sqlExec(t, path, firstVersion)
+		return path
+	}, func(t *testing.T, path string) memory.Store { return open(t, path) })
+}

@@ -41,3 +41,12 @@ func TestTrips(t *testing.T) {
 	defer func() { must(t, c.Close()) }()
 	storetest.RunTrips(t, c, func() int { return int(c.n.Load()) })
 }
+
+// TestFlat: nothing costs more in a long session than in a short one.
+func TestFlat(t *testing.T) {
+	s, err := sqlite.Open(filepath.Join(t.TempDir(), "memory.db"))
+	must(t, err)
+	c := &counted{Store: s}
+	defer func() { must(t, c.Close()) }()
+	storetest.RunFlat(t, c, func() int { return int(c.n.Load()) })
+}

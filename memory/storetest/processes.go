@@ -26,7 +26,7 @@ const (
 )
 
 const (
-	processWriters  = 32 // goroutines of each process: 64 in two
+	processWriters  = 64 // goroutines of each process
 	processSessions = 8
 )
 
@@ -132,32 +132,7 @@ func (p *process) acknowledge(acknowledged map[string]int, most int) {
 // else 24). Place gives the address of an empty store. The package's TestMain
 // must call WriterMain.
 func RunProcesses(t *testing.T, place func(t *testing.T) string, open func(t *testing.T, place string) memory.Store) {
-	t.Run("two processes", func(t *testing.T) {
-		const each = 4
-		where := place(t)
-		both := []*process{startWriter(t, where, "a", each), startWriter(t, where, "b", each)}
-		acknowledged := make([]map[string]int, len(both))
-		inParallel(len(both), func(i int) {
-			acknowledged[i] = map[string]int{}
-			both[i].acknowledge(acknowledged[i], 1<<30)
-		})
-		for i, p := range both {
-			must(t, p.Wait())
-			if len(acknowledged[i]) != processWriters {
-				t.Errorf("%d goroutines wrote, want %d", len(acknowledged[i]), processWriters)
-			}
-		}
-		store := open(t, where)
-		defer func() { must(t, store.Close()) }()
-		for _, said := range acknowledged {
-			for who, n := range said {
-				if n != each {
-					t.Errorf("%s: %d acknowledged, want %d", who, n, each)
-				}
-			}
-		}
-		checkAcknowledged(t, store, 0, acknowledged...)
-	})
+	t.Run("two processes", func(t *testing.T) { twoProcesses(t, place(t), open) })
 	t.Run("killed writers", func(t *testing.T) {
 		where := place(t)
 		acknowledged := map[string]int{}
@@ -174,6 +149,34 @@ func RunProcesses(t *testing.T, place func(t *testing.T) string, open func(t *te
 		checkAcknowledged(t, store, 1, acknowledged)
 		checkFolded(t, store)
 	})
+}
+
+// twoProcesses: two of them write to the same sessions at once, and lose nothing.
+func twoProcesses(t *testing.T, where string, open func(t *testing.T, place string) memory.Store) {
+	t.Helper()
+	const each = 4
+	both := []*process{startWriter(t, where, "a", each), startWriter(t, where, "b", each)}
+	acknowledged := make([]map[string]int, len(both))
+	inParallel(len(both), func(i int) {
+		acknowledged[i] = map[string]int{}
+		both[i].acknowledge(acknowledged[i], 1<<30)
+	})
+	for i, p := range both {
+		must(t, p.Wait())
+		if len(acknowledged[i]) != processWriters {
+			t.Errorf("%d goroutines wrote, want %d", len(acknowledged[i]), processWriters)
+		}
+	}
+	store := open(t, where)
+	defer func() { must(t, store.Close()) }()
+	for _, said := range acknowledged {
+		for who, n := range said {
+			if n != each {
+				t.Errorf("%s: %d acknowledged, want %d", who, n, each)
+			}
+		}
+	}
+	checkAcknowledged(t, store, 0, acknowledged...)
 }
 
 func kills(t *testing.T) int {

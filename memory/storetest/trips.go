@@ -1,6 +1,9 @@
 package storetest
 
 import (
+	"fmt"
+	"os"
+	"strconv"
 	"testing"
 
 	"github.com/qtype-dev/qtype/chat"
@@ -42,4 +45,80 @@ func RunTrips(t *testing.T, store memory.Store, asked func() int) {
 	if got := len(entries(t, store, memory.Key{Memory: "trips", Session: "s"}, memory.Query{})); got != 24 {
 		t.Errorf("%d messages were said, want 24", got)
 	}
+}
+
+// RunFlat checks that an append, a turn, and a memory that finds a session for
+// the first time cost the same however much was said before: as many uses of the
+// server, as many allocations. The long history has QTYPE_HISTORY messages, else
+// 3,000. Asked is as for RunTrips.
+func RunFlat(t *testing.T, store memory.Store, asked func() int) {
+	long := 3000
+	if text := os.Getenv("QTYPE_HISTORY"); text != "" {
+		var err error
+		long, err = strconv.Atoi(text)
+		must(t, err)
+	}
+	few, many := costs(t, store, asked, "short", 10), costs(t, store, asked, "long", long)
+	for what, short := range few {
+		at := many[what]
+		if at.asked != short.asked || at.allocations > short.allocations*1.1+10 {
+			t.Errorf("%s: %s after 10 messages, %s after %d", what, short, at, long)
+		}
+		t.Logf("%s: %s after 10 messages, %s after %d", what, short, at, long)
+	}
+}
+
+// cost is that of one operation.
+type cost struct {
+	asked       int     // uses of the server
+	allocations float64 // of the whole process
+}
+
+func (c cost) String() string {
+	return fmt.Sprintf("asks %d times, %.0f allocations", c.asked, c.allocations)
+}
+
+// costs are those of what is done to a session in which n messages were said.
+func costs(t *testing.T, store memory.Store, asked func() int, session string, n int) map[string]cost {
+	t.Helper()
+	open := func() *memory.Memory {
+		m, err := memory.New(memory.Config{ID: "flat", Policy: "message_window", MaxMessages: 10, Counter: runes{}}, store)
+		must(t, err)
+		return m
+	}
+	m := open()
+	for said := 0; said < n; {
+		var some []chat.Message
+		for ; len(some) < 500 && said < n; said++ {
+			some = append(some, chat.Text(chat.User, "a message as long as others are"))
+		}
+		must(t, m.Append(t.Context(), session, some...))
+	}
+	out := map[string]cost{}
+	for what, do := range map[string]func(){
+		"an append": func() { must(t, m.Append(t.Context(), session, chat.Text(chat.User, "one more"))) },
+		"a turn": func() {
+			turn, err := m.Begin(t.Context(), session)
+			must(t, err)
+			must(t, turn.Add(chat.Text(chat.User, "question")))
+			_, err = turn.Window()
+			must(t, err)
+			must(t, turn.Add(chat.Text(chat.Assistant, "answer")))
+			must(t, turn.Commit(t.Context()))
+		},
+		"a first look": func() {
+			w, err := open().Window(t.Context(), session)
+			must(t, err)
+			if len(w.Entries) != 10 {
+				t.Fatalf("a window of %d messages", len(w.Entries))
+			}
+		},
+	} {
+		do() // what is prepared once
+		const runs = 50
+		before := asked()
+		allocations := testing.AllocsPerRun(runs, do)
+		out[what] = cost{asked: (asked() - before) / (runs + 1), allocations: allocations}
+	}
+	return out
 }

@@ -28,7 +28,7 @@ type Client struct{ wire.Chat }
 
 // New makes a Client. Nothing is called yet.
 func New(c Config) (*Client, error) {
-	s, err := wire.NewServer(c, wire.Form{Answers: "content", Example: DefaultBaseURL,
+	s, err := wire.NewServer(c, wire.Form{Answers: "Gemini response", Example: DefaultBaseURL,
 		Reserved: []string{"contents", "model", "stream", "systemInstruction", "system_instruction", "tools", "n", "candidateCount", "candidate_count"}})
 	if err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -95,7 +96,7 @@ func New(name string, c Config) (*Model, error) {
 	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
 		return nil, fmt.Errorf("model %s: base_url must be an http or https address", c.Info.ID)
 	}
-	for param := range c.Params {
+	for _, param := range slices.Sorted(maps.Keys(c.Params)) { // always the same one in the error
 		if cl.known != nil && !slices.Contains(cl.known, param) {
 			return nil, fmt.Errorf("model %s: langchaingo:%s cannot send the inference parameter %s, only %s",
 				c.Info.ID, name, param, strings.Join(cl.known, ", "))

@@ -2,14 +2,11 @@ package langchain_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -216,7 +213,7 @@ func TestFailures(t *testing.T) {
 			_, err := model.Call(t.Context(), s.talk(t, tt.name, nil), req, nil)
 			var e *model.Error
 			if !errors.As(err, &e) {
-				t.Fatalf("got %v, which is no model error", err)
+				t.Fatalf("got %v, which is not a model error", err)
 			}
 			if got, want := strings.ReplaceAll(e.Error(), s.URL, "URL"), "model m: "+tt.want; got != want || e.Temporary != tt.again {
 				t.Errorf("got  %s (temporary: %v)\nwant %s", got, e.Temporary, want)

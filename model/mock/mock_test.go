@@ -130,8 +130,8 @@ func TestRulesThatCannotWork(t *testing.T) {
 	}{
 		{&spec.MockRule{Text: "a", Echo: true}, unclear},
 		{&spec.MockRule{Match: "a"}, unclear},
-		{&spec.MockRule{Match: "(", Text: "a"}, "match \"(\" is no regular expression: missing closing ): `(`"},
-		{&spec.MockRule{Match: "a{2,1}", Text: "a"}, "match \"a{2,1}\" is no regular expression: invalid repeat count: `{2,1}`"},
+		{&spec.MockRule{Match: "(", Text: "a"}, "match \"(\" is not a regular expression: missing closing ): `(`"},
+		{&spec.MockRule{Match: "a{2,1}", Text: "a"}, "match \"a{2,1}\" is not a regular expression: invalid repeat count: `{2,1}`"},
 	}
 	for _, tt := range tests {
 		_, err := mock.New(&spec.Model{ID: "fake", Rules: []*spec.MockRule{{Echo: true}, tt.rule}}, mock.Options{})

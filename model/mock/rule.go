@@ -35,7 +35,7 @@ func compile(r *spec.MockRule) (rule, error) {
 	}
 	pattern, err := regexp.Compile(r.Match)
 	if err != nil {
-		return rule{}, fmt.Errorf("match %q is no regular expression: %s", r.Match, strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+		return rule{}, fmt.Errorf("match %q is not a regular expression: %s", r.Match, strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 	}
 	return rule{spec: r, pattern: pattern}, nil
 }

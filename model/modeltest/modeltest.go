@@ -92,7 +92,7 @@ func Serve(t testing.TB, handlers ...http.HandlerFunc) *Server {
 		}
 		req := Request{Path: r.URL.RequestURI(), Header: r.Header}
 		if err := json.Unmarshal(raw, &req.Body); err != nil {
-			t.Errorf("the request is no JSON: %v", err)
+			t.Errorf("the request is not JSON: %v", err)
 		}
 		s.mu.Lock()
 		s.requests = append(s.requests, req)

@@ -136,7 +136,7 @@ func (w Wire) refusals(t *testing.T, stream bool) {
 		"down":       {Says(503, "application/json", w.Fault(503, "try later")), 503, true, 0, "try later", 2},
 		"page":       {Says(200, "text/html", "<html><body>Hello"), 0, false, 0, "web page instead of JSON", 1},
 		"nothing":    {Says(200, "application/json", ""), 0, false, 0, "answered nothing", 1},
-		"other JSON": {Says(200, "application/json", `{"status":"ok"}`), 0, false, 0, "the server's answer is no ", 1},
+		"other JSON": {Says(200, "application/json", `{"status":"ok"}`), 0, false, 0, "the server's answer is not a ", 1},
 		"elsewhere":  {Says(307, "text/plain", "", "Location", "https://elsewhere.example/"), 307, false, 0, "points to https://elsewhere.example", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -144,7 +144,7 @@ func (w Wire) refusals(t *testing.T, stream bool) {
 			_, err := model.Call(t.Context(), w.open(t, s), question(stream), nil)
 			var e *model.Error
 			if !errors.As(err, &e) {
-				t.Fatalf("got %v, which is no model error", err)
+				t.Fatalf("got %v, which is not a model error", err)
 			}
 			if e.Status != tt.status || e.Temporary != tt.temporary || e.RetryAfter != tt.wait || e.Model != "m" || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("got %+v: %v", e, err)

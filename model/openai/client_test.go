@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -339,6 +338,10 @@ func TestBaseURL(t *testing.T) {
 		}
 	}
 	want := []string{"/v1/chat/completions", "/v1/chat/completions", "/deep/er/v1/chat/completions?api-version=2"}
+	var paths []string
+	for _, r := range s.Requests() {
+		paths = append(paths, r.Path)
+	}
 	if d := cmp.Diff(want, paths); d != "" {
 		t.Error(d)
 	}

@@ -103,7 +103,7 @@ func vector(raw json.RawMessage) ([]float32, error) {
 	v := []float32{}
 	if len(raw) == 0 || raw[0] != '"' {
 		if json.Unmarshal(raw, &v) != nil || v == nil {
-			return nil, errors.New("an embedding in it is no list of numbers")
+			return nil, errors.New("an embedding in it is not a list of numbers")
 		}
 		return v, nil
 	}

@@ -3,9 +3,12 @@ package openai_test
 import (
 	"context"
 	"errors"
+	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/servertest"
@@ -23,7 +26,7 @@ func failure(t *testing.T, m model.Chat, stream bool) *model.Error {
 	_, err := model.Call(t.Context(), m, req, nil)
 	var e *model.Error
 	if !errors.As(err, &e) {
-		t.Fatalf("got %v, which is no model error", err)
+		t.Fatalf("got %v, which is not a model error", err)
 	}
 	return e
 }
@@ -55,11 +58,11 @@ func TestWhatServersAnswerInsteadOfAnAnswer(t *testing.T) {
 		"200 page, streaming": {raw2(200, "text/html", page), true, "model gpt: the server answered a web page instead of JSON; is base_url right? (URL/v1)", 1},
 		"200 text":            {raw2(200, "text/plain", "OK\n"), false, "model gpt: the server answered text/plain that is not JSON: OK (URL/v1)", 1},
 		"200 nothing":         {raw2(200, "application/json", ""), false, "model gpt: the server answered nothing (URL/v1)", 1},
-		"200 other JSON":      {status(200, `{"status":"ok"}`), false, "model gpt: the server's answer is no chat completion: it holds no choices (URL/v1)", 1},
-		"200 list":            {status(200, `[1]`), false, "model gpt: the server's answer is no chat completion: it is no JSON object (URL/v1)", 1},
-		"200 wrong types":     {status(200, `{"choices":[{"message":{"tool_calls":7}}]}`), false, `model gpt: the server's answer is no chat completion: its "choices.message.tool_calls" cannot be number (URL/v1)`, 1},
+		"200 other JSON":      {status(200, `{"status":"ok"}`), false, "model gpt: the server's answer is not a chat completion: it holds no choices (URL/v1)", 1},
+		"200 list":            {status(200, `[1]`), false, "model gpt: the server's answer is not a chat completion: it is not a JSON object (URL/v1)", 1},
+		"200 wrong types":     {status(200, `{"choices":[{"message":{"tool_calls":7}}]}`), false, `model gpt: the server's answer is not a chat completion: its "choices.message.tool_calls" cannot be number (URL/v1)`, 1},
 		"200 and an error":    {status(200, `{"error":{"message":"upstream is gone","code":502}}`), false, "model gpt: HTTP 502: upstream is gone (URL/v1), tried 3 times", 3},
-		"stream of nothing":   {sse("[DONE]"), true, "model gpt: the server's answer is no chat completion: it holds no choices (URL/v1)", 1},
+		"stream of nothing":   {sse("[DONE]"), true, "model gpt: the server's answer is not a chat completion: it holds no choices (URL/v1)", 1},
 		"stream of garbage":   {sse(delta("Hi"), "{"), true, "model gpt: the server answered text/event-stream; charset=utf-8 that is not JSON: { (URL/v1)", 1},
 		"stream cut":          {sse(delta("Hi"), "cut"), true, "model gpt: the stream ended before the answer was complete (URL/v1)", 1},
 		"stream ends early":   {sse(delta("Hi")), true, "model gpt: the stream ended before the answer was complete (URL/v1)", 1},
@@ -142,16 +145,55 @@ func TestSlowServers(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := serve(t, tt.answer)
-			e := failure(t, s.talk(t, func(_ *openai.Config, p *model.Patience) { p.Timeout, p.MaxAttempts = 50*time.Millisecond, 2 }), true)
-			if e.Error() != tt.want {
-				t.Errorf("got  %s\nwant %s", e, tt.want)
-			}
-			if errors.Is(e, context.DeadlineExceeded) {
-				t.Error("the caller's context seems to have ended, but it has not")
-			}
+			synctest.Test(t, func(t *testing.T) { // its clock goes on only once everybody waits
+				network := make(pipes)
+				s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					_, _ = io.Copy(io.Discard, r.Body) // else the server does not see the client go
+					tt.answer(w, r)
+				})}
+				ended := make(chan error, 1)
+				go func() { ended <- s.Serve(network) }()
+				m, err := openai.New(openai.Config{Info: model.Info{ID: "gpt"}, BaseURL: "http://gpt.test/v1", Key: "k",
+					HTTP: &http.Client{Transport: &http.Transport{DialContext: network.dial}}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				p := model.Patience{Timeout: 50 * time.Millisecond, MaxAttempts: 2, InitialDelay: time.Millisecond, MaxDelay: time.Second}
+				e := failure(t, model.WithPatience(m, p), true)
+				if e.Error() != tt.want {
+					t.Errorf("got  %s\nwant %s", e, tt.want)
+				}
+				if errors.Is(e, context.DeadlineExceeded) {
+					t.Error("the caller's context seems to have ended, but it has not")
+				}
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+				<-ended
+			})
 		})
 	}
+}
+
+// pipes is a network within the process: of a real socket nobody can tell
+// whether its server waits or works.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	if c, ok := <-p; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (p pipes) Close() error { close(p); return nil }
+
+func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+func (p pipes) dial(context.Context, string, string) (net.Conn, error) {
+	here, there := net.Pipe()
+	p <- there
+	return here, nil
 }
 
 func TestAServerThatKeepsTheLineOpenDoesNotDelayTheAnswer(t *testing.T) {

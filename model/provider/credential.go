@@ -37,7 +37,7 @@ func authCredential(m *spec.Model, opts Options) (credential, error) {
 	case *spec.BearerTokenAuth:
 		secret = a.Token
 	case nil:
-		return c, atAuth(m, fmt.Errorf("auth names %s, which is no auth", m.Auth.ID))
+		return c, atAuth(m, fmt.Errorf("auth names %s, which is not an auth", m.Auth.ID))
 	default:
 		return c, atAuth(m, fmt.Errorf("provider %s takes an auth of type api_key or bearer_token; %s is %s",
 			m.Provider, a.EntityID(), spec.TypeName(a)))

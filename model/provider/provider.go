@@ -170,7 +170,7 @@ func offline(m *spec.Model, needs string) (*spec.Model, error) {
 	case m.Offline.IsZero():
 		return nil, &CredentialsError{Model: m.ID, Needs: needs}
 	case other == nil:
-		return nil, fmt.Errorf("model %s: offline names %s, which is no model", m.ID, m.Offline.ID)
+		return nil, fmt.Errorf("model %s: offline names %s, which is not a model", m.ID, m.Offline.ID)
 	case other.Provider != "mock":
 		return nil, fmt.Errorf("model %s: offline must name a mock model; %s is of provider %s", m.ID, other.ID, other.Provider)
 	}

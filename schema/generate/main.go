@@ -1,7 +1,8 @@
-// Command generate writes the JSON schema of a document: `make generate`.
+// Command generate writes the JSON schemas of documents and of files of tests: `make generate`.
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -12,16 +13,17 @@ import (
 func main() {
 	source := flag.String("spec", "spec", "folder of package spec, where the descriptions are read")
 	out := flag.String("out", "schema.json", "file to write")
+	tests := flag.String("tests", "suite/schema.json", "file to write for tests")
 	flag.Parse()
-	if err := write(*out, *source); err != nil {
+	if err := errors.Join(write(*out, *source, schema.Generate), write(*tests, *source, schema.GenerateTests)); err != nil {
 		fmt.Fprintln(os.Stderr, "generate:", err)
 		os.Exit(1)
 	}
 }
 
 // write makes the schema of the structs in dir and puts it into file.
-func write(file, dir string) error {
-	text, err := schema.Generate(dir)
+func write(file, dir string, generate func(dir string) ([]byte, error)) error {
+	text, err := generate(dir)
 	if err != nil {
 		return err
 	}

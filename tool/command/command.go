@@ -21,19 +21,15 @@ import (
 // Surroundings is what a program finds around it.
 type Surroundings struct {
 	Getenv func(string) string               // the environment that the document sees
-	Secret func(spec.Secret) (string, error) // resolves what stands under env
+	Secret func(spec.Secret) (string, error) // resolves what stands under env; nil takes it as it is written
 	Folder string                            // where relative paths of programs begin: beside the tool's document
 }
 
 // New makes the answer of a CommandTool. It finds the program and starts nothing.
 func New(t *spec.CommandTool, around Surroundings) (tool.Answer, error) {
-	given := map[string]string{}
-	for name, secret := range t.Env {
-		text, err := around.Secret(secret)
-		if err != nil {
-			return nil, fmt.Errorf("env %s: %w", name, err)
-		}
-		given[name] = text
+	given, err := tool.Environment(t.Env, around.Secret)
+	if err != nil {
+		return nil, err
 	}
 	return answer(append([]string{t.Program}, t.Args...), given, time.Duration(t.Timeout), around)
 }
@@ -46,7 +42,7 @@ func Line(line string, timeout time.Duration, around Surroundings) (tool.Answer,
 		return nil, err
 	}
 	if len(words) == 0 {
-		return nil, errors.New("there is no program")
+		return nil, errors.New("there is not a program")
 	}
 	return answer(words, nil, timeout, around)
 }

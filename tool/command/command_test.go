@@ -67,7 +67,7 @@ func TestProgramsAnswer(t *testing.T) {
 		{text: `yes`, err: `./do: it wrote more than 32 MiB`},
 		{text: `sleep 1000000 & sleep 1000000`, err: `./do: it took longer than 50ms (timeout) and was stopped`,
 			change: func(d *spec.CommandTool) { d.Timeout = spec.Duration(50 * time.Millisecond) }},
-		{err: `there is no program "no-such-program" in PATH`, change: func(d *spec.CommandTool) { d.Program = "no-such-program" }},
+		{err: `there is not a program "no-such-program" in PATH`, change: func(d *spec.CommandTool) { d.Program = "no-such-program" }},
 		{err: `do it`, change: func(d *spec.CommandTool) { d.Program = "./do it" }},
 	} {
 		got, err := run(t, c.text, c.change)

@@ -119,7 +119,7 @@ func encode(a arguments) (any, error) {
 func decode(a arguments) (any, error) {
 	data, err := base64.StdEncoding.Strict().DecodeString(strings.Join(strings.Fields(a.text("data")), ""))
 	if err != nil {
-		return nil, errors.New("data is no base64")
+		return nil, errors.New("data is not base64")
 	}
 	return data, nil
 }

@@ -46,7 +46,7 @@ func TestFunctions(t *testing.T) {
 	}{
 		{"base64_encode", map[string]any{"data": []byte{0, 255}}, `"AP8="`},
 		{"base64_decode", map[string]any{"data": "AP8="}, `{"base64":"AP8="}`},
-		{"base64_decode", map[string]any{"data": "AP8"}, `error: tool base64_decode: data is no base64`},
+		{"base64_decode", map[string]any{"data": "AP8"}, `error: tool base64_decode: data is not base64`},
 		{"timedelta", map[string]any{"timestamp": "2024-02-28T23:00:00Z", "hours": 2, "days": 1}, `"2024-03-01T01:00:00Z"`},
 		{"timedelta", map[string]any{"timestamp": "2024-01-01T00:00:00+02:00", "weeks": -1, "milliseconds": 1500, "microseconds": 1}, `"2023-12-25T00:00:01.500001+02:00"`},
 		{"timedelta", map[string]any{"timestamp": "2024-01-01T00:00:00", "days": 365000}, `"3023-05-04T00:00:00"`},
@@ -62,10 +62,10 @@ func TestFunctions(t *testing.T) {
 		{"parse_duration_string", map[string]any{"duration": "1h30m"}, `5400`},
 		{"parse_duration_string", map[string]any{"duration": "2 Weeks, 1 DAY and 3 hours 4min 5 sec"}, `1307045`},
 		{"parse_duration_string", map[string]any{"duration": "1.5 hours"}, `5400`},
-		{"parse_duration_string", map[string]any{"duration": "5 months"}, `error: tool parse_duration_string: "5 months" is no duration; write numbers with units, such as 1h 30m or 2 days`},
-		{"parse_duration_string", map[string]any{"duration": ""}, `error: tool parse_duration_string: "" is no duration; write numbers with units, such as 1h 30m or 2 days`},
+		{"parse_duration_string", map[string]any{"duration": "5 months"}, `error: tool parse_duration_string: "5 months" is not a duration; write numbers with units, such as 1h 30m or 2 days`},
+		{"parse_duration_string", map[string]any{"duration": ""}, `error: tool parse_duration_string: "" is not a duration; write numbers with units, such as 1h 30m or 2 days`},
 		{"format_datetime", map[string]any{"timestamp": "2026-03-07T00:05:09+02:00", "format_string": "%-d. %B %Y, %l:%M %p%n100%%"}, `"7. March 2026, 12:05 AM\n100%"`},
-		{"format_datetime", map[string]any{"timestamp": "2026-03-07", "format_string": "%Y-%Q"}, `error: tool format_datetime: format_string has "%Q", which is no directive of strftime`},
+		{"format_datetime", map[string]any{"timestamp": "2026-03-07", "format_string": "%Y-%Q"}, `error: tool format_datetime: format_string has "%Q", which is not a directive of strftime`},
 		{"format_datetime", map[string]any{"timestamp": "2026-03-07", "format_string": "100%"}, `error: tool format_datetime: format_string ends with "%"; %% stands for a percent sign`},
 	} {
 		if got := call(t, c.function, c.args); got != c.want {

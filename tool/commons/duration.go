@@ -49,7 +49,7 @@ func duration(a arguments) (any, error) {
 	whole := new(big.Int).Quo(sum.Num(), sum.Denom())
 	switch {
 	case !found:
-		return nil, fmt.Errorf("%q is no duration; write numbers with units, such as 1h 30m or 2 days", text)
+		return nil, fmt.Errorf("%q is not a duration; write numbers with units, such as 1h 30m or 2 days", text)
 	case !whole.IsInt64():
 		return nil, fmt.Errorf("%q is too long", text)
 	}

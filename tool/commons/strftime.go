@@ -37,7 +37,7 @@ func format(a arguments) (any, error) {
 			written.text = offset(at, ":")
 		}
 		if !ok {
-			return nil, fmt.Errorf("format_string has %q, which is no directive of strftime", layout[start:i+1])
+			return nil, fmt.Errorf("format_string has %q, which is not a directive of strftime", layout[start:i+1])
 		}
 		out.WriteString(written.with(flag))
 	}

@@ -68,15 +68,9 @@ func (s *Server) program(around Surroundings) (func() (sdk.Transport, error), er
 	if err != nil {
 		return nil, err
 	}
-	given := map[string]string{}
-	for name, secret := range s.declared.Env {
-		text := secret.Reveal()
-		if around.Secret != nil {
-			if text, err = around.Secret(secret); err != nil {
-				return nil, fmt.Errorf("env %s: %w", name, err)
-			}
-		}
-		given[name] = text
+	given, err := tool.Environment(s.declared.Env, around.Secret)
+	if err != nil {
+		return nil, err
 	}
 	env := child.Environment(around.Getenv, given)
 	return func() (sdk.Transport, error) {

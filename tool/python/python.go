@@ -53,15 +53,9 @@ func New(t *spec.PythonFunctionTool, around Surroundings) (tool.Tool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: %w", t.ID, err)
 	}
-	given := map[string]string{}
-	for name, secret := range t.Env {
-		text := secret.Reveal()
-		if around.Secret != nil {
-			if text, err = around.Secret(secret); err != nil {
-				return nil, fmt.Errorf("tool %s: env %s: %w", t.ID, name, err)
-			}
-		}
-		given[name] = text
+	given, err := tool.Environment(t.Env, around.Secret)
+	if err != nil {
+		return nil, fmt.Errorf("tool %s: %w", t.ID, err)
 	}
 	f := &function{info: tool.Describe(t.Common(), t.Inputs), declared: t, pool: around.Pool, timeout: time.Duration(t.Timeout)}
 	if f.timeout <= 0 {

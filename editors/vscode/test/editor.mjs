@@ -2,7 +2,7 @@
 // Chromium shows it, and what a person would do is typed into it. Each step looks
 // at the screen or at the saved file.
 //
-//     node editors/vscode/test/editor.mjs FOLDER
+//     node editors/vscode/test/editor.mjs FOLDER [STEP…]
 //
 // FOLDER has the npm packages code-server, playwright-core and @vscode/vsce;
 // docs/editors.md tells how to make it. QTYPE names the program (bin/qtype),
@@ -20,9 +20,9 @@ import os from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-const [folder] = process.argv.slice(2)
+const [folder, ...only] = process.argv.slice(2)
 if (!folder) {
-  console.error('usage: node editor.mjs FOLDER')
+  console.error('usage: node editor.mjs FOLDER [STEP…]')
   process.exit(2)
 }
 const extension = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
@@ -259,18 +259,20 @@ const settings = {
   'telemetry.telemetryLevel': 'off'
 }
 
-// configure writes the editor's settings, with some changed.
+// configure writes settings of the folder, which the editor watches.
 function configure (changed) {
-  const file = path.join(work, 'data/User/settings.json')
-  fs.mkdirSync(path.dirname(file), { recursive: true })
-  fs.writeFileSync(file, JSON.stringify(Object.assign(settings, changed)))
+  fs.mkdirSync(path.join(work, 'project/.vscode'), { recursive: true })
+  write('.vscode/settings.json', JSON.stringify(changed))
 }
 
 async function main () {
   write('app.qtype.yaml', app)
   write('models.yaml', models)
+  write('remote.qtype.yaml', 'id: far\n') // the step fills it; the box finds files that were there at the start
   write('plain.yaml', 'id: plain\nmodels:\n  - type: Model\n    id: fast\n    provider: mock\n    modle_id: x\nflows: []\n')
   configure({})
+  fs.mkdirSync(path.join(work, 'data/User'), { recursive: true })
+  fs.writeFileSync(path.join(work, 'data/User/settings.json'), JSON.stringify(settings))
   const server = [path.resolve(folder, 'node_modules/code-server/out/node/entry.js'),
     '--user-data-dir', path.join(work, 'data'), '--extensions-dir', path.join(work, 'extensions'), '--config', path.join(work, 'config.yaml')]
   install(server)
@@ -288,6 +290,7 @@ async function main () {
     await page.locator('.monaco-workbench .explorer-viewlet').waitFor({ timeout: 60_000 })
     const editor = new Editor(page)
     for (const [name, step] of Object.entries(steps)) {
+      if (only.length > 0 && !only.includes(name)) continue
       try {
         await step(editor)
       } catch (problem) {

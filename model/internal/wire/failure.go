@@ -199,7 +199,7 @@ func (s *Server) unreadable(resp *http.Response, raw []byte, cause error) error 
 	case text[0] == '<':
 		return s.fault("the server answered a web page instead of JSON; is base_url right?")
 	case json.Valid(raw):
-		return s.fault("the server's answer is no " + s.form.Answers + ": " + cause.Error())
+		return s.fault("the server's answer is not a " + s.form.Answers + ": " + cause.Error())
 	}
 	kind := resp.Header.Get("Content-Type")
 	if kind == "" {
@@ -229,7 +229,7 @@ func unlessCancelled(ctx context.Context, e *model.Error) error {
 
 // noForm makes an error of an answer that says nothing, in the end.
 func (s *Server) noForm(cause error) error {
-	return s.fault("the server's answer is no " + s.form.Answers + ": " + cause.Error())
+	return s.fault("the server's answer is not a " + s.form.Answers + ": " + cause.Error())
 }
 
 // Shape says in a user's words that JSON is not what was expected.
@@ -237,7 +237,7 @@ func Shape(err error) error {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
 		if kind.Field == "" {
-			return errors.New("it is no JSON object")
+			return errors.New("it is not a JSON object")
 		}
 		return fmt.Errorf("its %q cannot be %s", kind.Field, kind.Value)
 	}

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
@@ -81,11 +82,11 @@ func NewServer(c Config, form Form) (*Server, error) {
 // encode writes inference parameters as JSON, once.
 func encode(params map[string]any, reserved []string) (map[string]json.RawMessage, error) {
 	encoded := make(map[string]json.RawMessage, len(params))
-	for name, value := range params {
+	for _, name := range slices.Sorted(maps.Keys(params)) { // always the same one in the error
 		if slices.Contains(reserved, name) {
 			return nil, fmt.Errorf("inference_params must not hold %q: qtype sets it", name)
 		}
-		raw, err := json.Marshal(value)
+		raw, err := json.Marshal(params[name])
 		if err != nil {
 			return nil, fmt.Errorf("inference_params: %s cannot be written as JSON", name)
 		}

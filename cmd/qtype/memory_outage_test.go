@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/qtype-dev/qtype/internal/servertest"
+)
+
+// keepsElsewhere is a chat whose memory lies on a server.
+const keepsElsewhere = `id: shop
+stores: [{id: chats, type: %s, url: "${CHATS}"}]
+models: [{type: Model, id: echo, provider: mock}]
+memories: [{id: talk}]
+flows:
+  - id: chat
+    interface: {type: Conversational}
+    variables: [{id: said, type: ChatMessage}, {id: answer, type: ChatMessage}]
+    inputs: [said]
+    outputs: [answer]
+    steps: [{type: LLMInference, id: reply, model: echo, memory: talk, inputs: [said], outputs: [answer]}]
+`
+
+// TestChatOutlivesItsStore: while the server of a chat's memory is frozen or down,
+// what is said costs one clear line each; once it is back, the same chat goes on,
+// and remembers what was answered.
+func TestChatOutlivesItsStore(t *testing.T) {
+	for kind, start := range map[string]func() (*servertest.Server, error){
+		"redis":    func() (*servertest.Server, error) { return servertest.Redis("--appendfsync", "always") },
+		"postgres": func() (*servertest.Server, error) { return servertest.Postgres() },
+	} {
+		t.Run(kind, func(t *testing.T) {
+			server, err := start()
+			servertest.Need(t, err)
+			defer func() { must(t, server.Close()) }()
+			address := "redis://" + server.Address() + "?timeout=2s"
+			if kind == "postgres" {
+				address = server.URL() + "&timeout=2s"
+			}
+			c := startChat(t, fmt.Sprintf(keepsElsewhere, kind), address)
+			c.expect(t, "offline")
+			c.say(t, "one", `1 message .*"one"`)
+			server.Freeze()
+			c.say(t, "two", `^error: step reply: memory store `+kind+`://[^ ]*: it did not answer within 2s$`)
+			server.Thaw()
+			c.say(t, "three", `3 messages .*"three"`)
+			must(t, server.Kill())
+			c.say(t, "four", `^error: step reply: memory store `+kind+`://[^ ]*: (it cannot be reached: .*connection refused|the connection was lost)$`)
+			must(t, server.Restart())
+			c.say(t, "five", `5 messages .*"five"`)
+			must(t, c.in.Close())
+			for c.lines.Scan() {
+				t.Errorf("one line too much: %s", c.lines.Text())
+			}
+			if err := c.Wait(); err == nil {
+				t.Error("a chat with lines that failed ended well")
+			}
+		})
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// dialog is a qtype chat whose lines a test writes and reads.
+type dialog struct {
+	*exec.Cmd
+	in    io.WriteCloser
+	lines *bufio.Scanner // of both its outputs
+}
+
+func startChat(t *testing.T, document, address string) *dialog {
+	t.Helper()
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "app.qtype.yaml"), []byte(document), 0o600))
+	c := &dialog{Cmd: exec.CommandContext(t.Context(), "qtype", "chat", "app.qtype.yaml", "--session", "ada")}
+	c.Dir, c.Env = dir, append(os.Environ(), "CHATS="+address, "NO_PROXY=*")
+	var err error
+	c.in, err = c.StdinPipe()
+	must(t, err)
+	out, err := c.StdoutPipe()
+	must(t, err)
+	c.Stderr = c.Stdout
+	c.lines = bufio.NewScanner(out)
+	must(t, c.Start())
+	return c
+}
+
+// say writes a line; the next one that comes is the answer.
+func (c *dialog) say(t *testing.T, text, want string) {
+	t.Helper()
+	_, err := fmt.Fprintln(c.in, text)
+	must(t, err)
+	c.expect(t, want)
+}
+
+func (c *dialog) expect(t *testing.T, want string) {
+	t.Helper()
+	for c.lines.Scan() {
+		line := c.lines.Text()
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		if !regexp.MustCompile(want).MatchString(line) {
+			t.Fatalf("got %q, want %s", line, want)
+		}
+		return
+	}
+	t.Fatalf("the chat ended, want %s", want)
+}

@@ -1,0 +1,28 @@
+package redis_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/storetest"
+)
+
+// TestMigration: sessions of the first version, whose heads knew nothing of the
+// change that wrote them, are read and go on.
+func TestMigration(t *testing.T) {
+	commands, err := os.ReadFile("testdata/format1.txt")
+	must(t, err)
+	server := shared.Get(t)
+	storetest.RunMigration(t, func(t *testing.T) string {
+		prefix := fmt.Sprintf("t%d:", prefixes.Add(1))
+		for line := range strings.Lines(string(commands)) {
+			if !strings.HasPrefix(line, "#") {
+				send(t, server, strings.ReplaceAll(strings.TrimSpace(line), "%s", prefix))
+			}
+		}
+		return fmt.Sprintf("redis://%s/0?key_prefix=%s", server.Address(), prefix)
+	}, func(t *testing.T, place string) memory.Store { return open(t, place) })
+}

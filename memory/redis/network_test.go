@@ -1,0 +1,18 @@
+package redis_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/redis"
+	"github.com/qtype-dev/qtype/memory/storetest"
+)
+
+func TestNetwork(t *testing.T) {
+	const patience = 3 * time.Second
+	storetest.RunNetwork(t, shared.Get(t).Address(), patience, func(address string) memory.Store {
+		return open(t, fmt.Sprintf("redis://%s/0?key_prefix=t%d:", address, prefixes.Add(1)), redis.Timeout(patience))
+	})
+}

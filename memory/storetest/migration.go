@@ -1,0 +1,104 @@
+package storetest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/memory"
+)
+
+// old is what every store's fixture of an earlier version holds: session s of
+// memory m, with three messages of which two were flushed.
+func old() dumped {
+	when := time.Date(2026, 11, 1, 22, 33, 56, 342116000, time.UTC)
+	say := func(seq, turn int64, tokens int, id string, role chat.Role, text string) *memory.Entry {
+		return &memory.Entry{Seq: seq, Turn: turn, Tokens: tokens, Time: when,
+			Message: chat.Message{ID: id, Role: role, Blocks: []chat.Block{{Type: "text", Text: text}}}}
+	}
+	return dumped{
+		Head: memory.Head{Version: 2075817852832162630,
+			State:  memory.State{Last: 3, Turns: 2, First: 3, InWindow: 1, Tokens: 5, Flushes: 1, LastSaid: when},
+			Values: map[string][]byte{"system": []byte("Be kind.")}},
+		Entries: []*memory.Entry{say(1, 1, 9, "a", chat.User, "old question"), say(2, 1, 7, "b", chat.Assistant, "old answer"), say(3, 2, 5, "c", chat.User, "and now?")},
+		Events: []memory.Event{{Kind: memory.EventFlush, Turn: 2, From: 1, To: 2, Messages: 2, Tokens: 16, Rule: "flush",
+			Before: 21, Limit: 20, Unit: memory.InTokens, Reason: "over", Time: when}},
+	}
+}
+
+// RunMigration checks that a store reads what an earlier version of it wrote, and
+// goes on from there. Place gives the address of a fresh copy of the fixture that
+// old describes; as for RunProcesses, TestMain must call WriterMain.
+func RunMigration(t *testing.T, place func(t *testing.T) string, open func(t *testing.T, place string) memory.Store) {
+	key := memory.Key{Memory: "m", Session: "s"}
+	same := func(t *testing.T, s memory.Store) {
+		t.Helper()
+		if d := cmp.Diff(old(), dump(t, s, key)); d != "" {
+			t.Errorf("what the earlier version kept is not what is read: %s", d)
+		}
+	}
+	t.Run("read", func(t *testing.T) {
+		s := open(t, place(t))
+		defer func() { must(t, s.Close()) }()
+		same(t, s)
+		if got := collect(t, s.Sessions(t.Context(), "m")); len(got) != 1 || got[0].Session != "s" || got[0].Head.State != old().Head.State {
+			t.Errorf("listed %+v", got)
+		}
+	})
+	t.Run("go on", func(t *testing.T) { goOn(t, open(t, place(t)), key) })
+	t.Run("two processes at once", func(t *testing.T) {
+		where := place(t)
+		twoProcesses(t, where, open)
+		s := open(t, where)
+		defer func() { must(t, s.Close()) }()
+		same(t, s)
+	})
+	t.Run("many at once", func(t *testing.T) {
+		where := place(t)
+		const writers = 8
+		inParallel(writers, func(i int) {
+			s := open(t, where)
+			if err := newMemory(t, s).Append(t.Context(), "s", chat.Text(chat.User, fmt.Sprint("new ", i))); err != nil {
+				t.Error(err)
+			}
+			must(t, s.Close())
+		})
+		s := open(t, where)
+		defer func() { must(t, s.Close()) }()
+		if got := entries(t, s, key, memory.Query{}); len(got) != 3+writers || !cmp.Equal(got[:3], old().Entries) {
+			t.Errorf("%d messages, want the 3 old ones and %d", len(got), writers)
+		}
+	})
+}
+
+// goOn: an old session is spoken in, knows its messages' ids, and can be deleted.
+func goOn(t *testing.T, s memory.Store, key memory.Key) {
+	defer func() { must(t, s.Close()) }()
+	m := newMemory(t, s)
+	must(t, m.Append(t.Context(), "s", chat.Message{ID: "a", Role: chat.User, Blocks: []chat.Block{{Type: "text", Text: "old question"}}}))
+	must(t, m.Append(t.Context(), "s", chat.Text(chat.Assistant, "new answer")))
+	w, err := m.Window(t.Context(), "s")
+	must(t, err)
+	var texts []string
+	for _, e := range w.Entries {
+		texts = append(texts, e.Message.Text())
+	}
+	if got := strings.Join(texts, ", "); got != "and now?, new answer" {
+		t.Errorf("the window holds %s", got)
+	}
+	stale := add(old().Head, "late")
+	if err := s.Apply(t.Context(), key, stale); err == nil {
+		t.Error("a change of an old version went through")
+	}
+	must(t, m.Clear(t.Context(), "s"))
+	if d := cmp.Diff(dumped{}, dump(t, s, key)); d != "" {
+		t.Errorf("left over: %s", d)
+	}
+	for l, err := range s.Sessions(t.Context(), "m") {
+		t.Errorf("a session that was deleted is listed: %v, %v", l, err)
+	}
+}

@@ -1,0 +1,135 @@
+package records
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/big"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// leafValue is a leaf's value in the terms of Record. Byte strings are copied:
+// the library uses their memory again.
+func leafValue(t parquet.Type, v parquet.Value) any {
+	if v.IsNull() {
+		return nil
+	}
+	var meaning format.LogicalTypeValue
+	if lt := t.LogicalType(); lt != nil {
+		meaning = lt.Value
+	}
+	switch v.Kind() {
+	case parquet.Boolean:
+		return v.Boolean()
+	case parquet.Int32:
+		if i, ok := meaning.(*format.IntType); ok && !i.IsSigned {
+			return int64(v.Uint32())
+		}
+		return integer(meaning, int64(v.Int32()))
+	case parquet.Int64:
+		if i, ok := meaning.(*format.IntType); ok && !i.IsSigned && v.Int64() < 0 {
+			return json.Number(new(big.Int).SetUint64(v.Uint64()).String())
+		}
+		return integer(meaning, v.Int64())
+	case parquet.Int96: // an instant, as old writers keep it
+		return parquetInt96(v)
+	case parquet.Float:
+		return float64(v.Float())
+	case parquet.Double:
+		return v.Double()
+	}
+	return byteString(meaning, bytes.Clone(v.ByteArray()))
+}
+
+// integer is a whole number, or what it stands for.
+func integer(meaning format.LogicalTypeValue, n int64) any {
+	switch m := meaning.(type) {
+	case *format.DateType:
+		return time.Unix(n*86400, 0).UTC().Format(time.DateOnly)
+	case *format.TimestampType:
+		return timestamp(n, m.Unit.Value.Duration(), m.IsAdjustedToUTC)
+	case *format.TimeType:
+		d := time.Duration(n) * m.Unit.Value.Duration()
+		return time.Unix(0, 0).UTC().Add(d).Format("15:04:05.999999999")
+	case *format.DecimalType:
+		return decimal(big.NewInt(n), int(m.Scale))
+	}
+	return n
+}
+
+// timestamp is an instant in ISO 8601; without an offset where it is a clock's reading.
+func timestamp(n int64, unit time.Duration, utc bool) string {
+	perSecond := int64(time.Second / unit)
+	sec, rest := n/perSecond, n%perSecond
+	t := time.Unix(sec, rest*int64(unit)).UTC()
+	if utc {
+		return t.Format(time.RFC3339Nano)
+	}
+	return t.Format("2006-01-02T15:04:05.999999999")
+}
+
+// parquetInt96 is nanoseconds of a day and the Julian number of that day.
+func parquetInt96(v parquet.Value) string {
+	const julianEpoch = 2440588 // 1970-01-01
+	i := v.Int96()
+	nanos := int64(i[1])<<32 | int64(i[0])
+	return time.Unix((int64(i[2])-julianEpoch)*86400, nanos).UTC().Format(time.RFC3339Nano)
+}
+
+// byteString is text, JSON, a decimal, a UUID or plain bytes.
+func byteString(meaning format.LogicalTypeValue, b []byte) any {
+	switch m := meaning.(type) {
+	case *format.StringType, *format.EnumType:
+		return string(b)
+	case *format.JsonType:
+		dec := json.NewDecoder(bytes.NewReader(b))
+		dec.UseNumber()
+		var v any
+		if err := dec.Decode(&v); err != nil {
+			return string(b)
+		}
+		return v
+	case *format.DecimalType:
+		n := new(big.Int).SetBytes(b)
+		if len(b) > 0 && b[0]&0x80 != 0 { // two's complement
+			n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(len(b))*8))
+		}
+		return decimal(n, int(m.Scale))
+	case *format.UUIDType:
+		return uuidText(b)
+	}
+	return b
+}
+
+// decimal is n with its point moved left by scale digits.
+func decimal(n *big.Int, scale int) json.Number {
+	digits := new(big.Int).Abs(n).String()
+	if scale > 0 {
+		for len(digits) <= scale {
+			digits = "0" + digits
+		}
+		digits = digits[:len(digits)-scale] + "." + digits[len(digits)-scale:]
+	}
+	if n.Sign() < 0 {
+		digits = "-" + digits
+	}
+	return json.Number(digits)
+}
+
+// uuidText is 16 bytes as 8-4-4-4-12 hexadecimal digits.
+func uuidText(b []byte) any {
+	const digits = "0123456789abcdef"
+	if len(b) != 16 {
+		return b
+	}
+	var out []byte
+	for i, c := range b {
+		if i == 4 || i == 6 || i == 8 || i == 10 {
+			out = append(out, '-')
+		}
+		out = append(out, digits[c>>4], digits[c&15])
+	}
+	return string(out)
+}
