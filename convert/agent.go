@@ -168,6 +168,9 @@ type memoryUse struct {
 func (w *workflow) memory(s *state) string {
 	n := w.mapOf(s.n, "memory")
 	if n == nil {
+		if s.n.get("memory") == nil && w.loops[s] > 0 {
+			w.chosen(s.n, "state %s has no memory: xFlow remembers what was said within one run, here each round begins anew", s.name)
+		}
 		return ""
 	}
 	return w.remember(n, s.name)

@@ -152,15 +152,7 @@ func encoded(v any) *yaml.Node {
 		}
 		return n
 	case []*block:
-		n := &yaml.Node{Kind: yaml.SequenceNode}
-		for _, item := range v {
-			made := encoded(item)
-			if len(made.Content) > 0 { // above the dash, not behind it
-				made.HeadComment, made.Content[0].HeadComment = made.Content[0].HeadComment, ""
-			}
-			n.Content = append(n.Content, made)
-		}
-		return n
+		return encodedList(v)
 	case inline:
 		n := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
 		for _, item := range v {
@@ -184,6 +176,19 @@ func encoded(v any) *yaml.Node {
 		return scalar(literally(v))
 	}
 	return &yaml.Node{Kind: yaml.ScalarNode, Value: fmt.Sprint(v)}
+}
+
+// encodedList is a list of blocks.
+func encodedList(all []*block) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.SequenceNode}
+	for _, item := range all {
+		made := encoded(item)
+		if len(made.Content) > 0 { // above the dash, not behind it
+			made.HeadComment, made.Content[0].HeadComment = made.Content[0].HeadComment, ""
+		}
+		n.Content = append(n.Content, made)
+	}
+	return n
 }
 
 // literally keeps ${ of a text from being read as an environment variable: the $

@@ -56,10 +56,10 @@ func (t *jq) add(x *call) (*code, error) {
 		elem.sort = isNumber
 	}
 	text := ""
-	switch {
-	case elem.sort == isText:
+	switch elem.sort {
+	case isText:
 		text = "join(%s, \"\")"
-	case elem.sort == isInt || elem.sort == isNumber:
+	case isInt, isNumber:
 		text = "sum(%s)"
 	}
 	if text == "" {

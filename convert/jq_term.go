@@ -44,13 +44,7 @@ func (t *jq) head(x *gojq.Term, dot *code) (*code, error) {
 	case gojq.TermTypeString:
 		return t.str(x.Str, dot)
 	case gojq.TermTypeFormat:
-		switch {
-		case x.Format == "@text" && x.Str != nil:
-			return t.str(x.Str, dot)
-		case (x.Format == "@text" || x.Format == "@json") && x.Str == nil:
-			return t.call(&gojq.Func{Name: map[string]string{"@text": "tostring", "@json": "tojson"}[x.Format]}, dot)
-		}
-		return nil, untranslatable(x.Format, "the format %s has no counterpart", x.Format)
+		return t.format(x, dot)
 	case gojq.TermTypeIndex:
 		return t.index(dot, x.Index, dot)
 	case gojq.TermTypeQuery:
@@ -71,6 +65,18 @@ func (t *jq) head(x *gojq.Term, dot *code) (*code, error) {
 	}
 	word := strings.Fields(x.String() + " ")
 	return nil, untranslatable(append(word, "")[0], "%s has no counterpart", first(x.String()))
+}
+
+// format translates @text and @json.
+func (t *jq) format(x *gojq.Term, dot *code) (*code, error) {
+	name := map[string]string{"@text": "tostring", "@json": "tojson"}[x.Format]
+	switch {
+	case x.Format == "@text" && x.Str != nil:
+		return t.str(x.Str, dot)
+	case name != "" && x.Str == nil:
+		return t.call(&gojq.Func{Name: name}, dot)
+	}
+	return nil, untranslatable(x.Format, "the format %s has no counterpart", x.Format)
 }
 
 // first is the first word of a text.

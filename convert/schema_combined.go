@@ -122,9 +122,8 @@ func (s *schema) joined(n *node) *node {
 	if all == nil || all.form != list || len(all.items) == 0 {
 		return nil
 	}
-	properties := &node{form: mapping, span: all.span}
 	required := &node{form: list, span: all.span}
-	var more []pair
+	var fields, more []pair
 	parts := append(slices.Clone(all.items), n.without(nil, "allOf"))
 	for i, part := range parts {
 		if part.form != mapping {
@@ -141,15 +140,14 @@ func (s *schema) joined(n *node) *node {
 			return n.without(part.pairs, "allOf") // one schema in another word
 		}
 		if p := part.get("properties"); p != nil && p.form == mapping {
-			properties.pairs = append(properties.pairs, p.pairs...)
+			fields = append(fields, p.pairs...)
 		}
 		if r := part.get("required"); r != nil && r.form == list {
 			required.items = append(required.items, r.items...)
 		}
 		more = append(more, part.without(nil, "properties", "required").pairs...)
 	}
-	unique := &node{form: mapping, span: properties.span}
-	made := unique.without(properties.pairs)
+	made := (&node{form: mapping, span: all.span}).without(fields) // each field once
 	return (&node{form: mapping, span: n.span}).without(append([]pair{
 		{key: "properties", at: all.mark(), value: made}, {key: "required", at: all.mark(), value: required}}, more...))
 }

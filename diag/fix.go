@@ -17,8 +17,12 @@ type Fix struct {
 }
 
 // WithFix answers the diagnostic with the one fix that its span is replaced by a
-// text, taken as it is.
+// text, taken as it is. Nothing changes where aliases put the span's text in
+// other places, too: there it may be right.
 func (d Diagnostic) WithFix(newText string) Diagnostic {
+	if d.Span.File != nil && d.Span.File.IsShared(d.Span) {
+		return d
+	}
 	d.Fixes = []Fix{{Span: d.Span, NewText: newText}}
 	return d
 }

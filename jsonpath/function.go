@@ -35,7 +35,7 @@ func functionOf(text string) (function, error) {
 	case "this":
 		return func(v any) ([]any, error) { return []any{v}, nil }, nil
 	case "str":
-		return text1, nil
+		return textOf, nil
 	case "split":
 		return splitting(args)
 	case "sub":
@@ -108,8 +108,8 @@ func sorted(v any) ([]any, error) {
 	return []any{list}, fault
 }
 
-// text1 is the text of a text, a number or a boolean.
-func text1(v any) ([]any, error) {
+// textOf is the text of a text, a number or a boolean.
+func textOf(v any) ([]any, error) {
 	switch v := v.(type) {
 	case string:
 		return []any{v}, nil

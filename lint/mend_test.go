@@ -62,6 +62,8 @@ func TestMend(t *testing.T) {
 		{"what is silenced", "id: shop\ndescripton: a # qtype:ignore QT103\n", ""},
 		{"windows", strings.ReplaceAll(broken, "\n", "\r\n"), strings.ReplaceAll(valid, "\n", "\r\n")},
 		{"a byte order mark and no end of line", "\ufeffid: shop\ndescripton: a", "\ufeffid: shop\ndescription: a"},
+		{"what an alias puts elsewhere, where it is right", "id: shop\nmodels: [{id: m, type: Model, provider: openai, model_id: &x opneai}, {id: n, type: Model, provider: *x}]\n", ""},
+		{"an alias for a list", "id: shop\ndescription: &x v\nflows: [{id: f, inputs: *x, variables: [{id: v, type: text}]}]\n", ""},
 		{"an alias", "id: &x shop\ndescription: *x\nmodels: [{id: m, type: Model, provider: *x}]\n", ""},
 		{"a text with a variable", "id: shop\nmodels: [{id: m, type: Model, provider: '${X:-opneai}'}]\n", ""},
 		{"a text that is no YAML", "id: [\ndescripton: a", ""},

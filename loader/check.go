@@ -81,7 +81,7 @@ func (d *decoder) check(n *node, made spec.Node, title string) {
 // or what is wrong with it is mended.
 func given(n *node, key string, filled bool) bool {
 	value := n.get(key)
-	return filled || value != nil && (value.kind == broken || value.unset || value.unread)
+	return filled || value != nil && value.unset || !n.place().Whole(key)
 }
 
 // providerModel demands the model's name of those providers that QType does not

@@ -28,6 +28,7 @@ type node struct {
 	unset  bool        // text still holds a variable that is not set
 	tag    string      // the tag that is written before a scalar, such as !!float
 	date   bool        // YAML 1.1 reads the text as a date, as it is written
+	shared bool        // an alias names it
 	raw    bool        // text is another file's, by !include_raw
 	span   source.Span // the value's place
 	items  []*node     // of a sequence

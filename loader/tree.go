@@ -96,6 +96,10 @@ func (b *builder) alias(n *yaml.Node, depth int) (*node, int) {
 		}
 		return b.broken(start, end), end
 	}
+	if !target.shared && target.span.File != nil {
+		target.shared = true
+		target.span.File.Share(target.span)
+	}
 	return target, end
 }
 
@@ -107,7 +111,7 @@ func (b *builder) tag(n *yaml.Node) (tag string, known bool) {
 	switch n.Tag {
 	case "!include", "!include_raw":
 		return n.Tag, true
-	case "!!str", "!!int", "!!float", "!!bool", "!!null", "!!binary", "!!timestamp":
+	case "!!str", "!!int", "!!float", "!!bool", "!!null", "!!binary", "!!timestamp", "!!merge":
 		return n.Tag, n.Kind == yaml.ScalarNode
 	case "!!seq", "!!omap", "!!pairs":
 		return n.Tag, n.Kind == yaml.SequenceNode

@@ -45,7 +45,9 @@ type book struct {
 	text    []byte
 	err     error // why it could not be fetched the last time; nil where it could
 	version blob.Version
-	asked   bool      // it is being fetched
+	asked   bool      // it is being fetched, or soon will be
+	calling bool      // the server is being asked
+	again   bool      // it must be asked once more: what it answers now may be older than what is wanted
 	until   time.Time // when it is asked for again; zero before the first answer
 }
 
@@ -93,6 +95,7 @@ func (l *library) expire() {
 		if !b.until.IsZero() {
 			b.until = time.Now()
 		}
+		b.again = b.calling
 	}
 }
 
@@ -132,26 +135,42 @@ func (l *library) text(address string) (string, bool) {
 	return "", false
 }
 
-// renew fetches a file, once it has been wanted for a moment.
+// renew fetches a file, once it has been wanted for a moment, and again where
+// everything was let expire meanwhile.
 func (l *library) renew(ctx context.Context, at shelf, b *book) {
-	if !pause(ctx, remoteSettle) {
-		return
+	for more := true; more; {
+		if !pause(ctx, remoteSettle) {
+			return
+		}
+		if !l.wanted(at.address) {
+			l.forget(at, b)
+			return
+		}
+		more = l.call(ctx, at, b)
 	}
-	if !l.wanted(at.address) {
-		l.forget(at, b)
-		return
-	}
+	l.sweep()
+}
+
+// call asks the server for a file, and tells whether it must be asked again.
+func (l *library) call(ctx context.Context, at shelf, b *book) (more bool) {
 	select {
 	case l.calls <- struct{}{}:
 		defer func() { <-l.calls }()
 	case <-ctx.Done():
-		return
+		return false
 	}
+	l.mu.Lock()
+	b.calling = true
+	l.mu.Unlock()
 	text, version, err := fetch(ctx, at, b.version)
-	if ctx.Err() == nil && l.keep(b, text, version, err) {
+	if ctx.Err() != nil {
+		return false
+	}
+	news, more := l.keep(b, text, version, err)
+	if news {
 		l.arrived(at.address)
 	}
-	l.sweep()
+	return more
 }
 
 // pause waits, unless ctx ends.
@@ -166,27 +185,29 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// keep notes what a server answered, and tells whether that is something new. A
-// nil text without an error is the text that is there already.
-func (l *library) keep(b *book, text []byte, version blob.Version, err error) bool {
+// keep notes what a server answered, and tells whether that is something new and
+// whether it must be asked again. A nil text without an error is the text that is
+// there already.
+func (l *library) keep(b *book, text []byte, version blob.Version, err error) (news, more bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	first, failed := b.until.IsZero(), b.err
-	b.asked = false
+	more = b.again
+	b.asked, b.calling, b.again = more, false, false
 	if err != nil {
 		b.until = time.Now().Add(remoteRetry)
 		if unreachable := new(blob.AccessError); b.text != nil && errors.As(err, &unreachable) {
-			return false // the server could not be asked: what it said before is better than nothing
+			return false, more // the server could not be asked: what it said before is better than nothing
 		}
 		b.err, b.text, b.version = err, nil, blob.Version{}
-		return first || failed == nil || failed.Error() != err.Error()
+		return first || failed == nil || failed.Error() != err.Error(), more
 	}
 	changed := text != nil && !bytes.Equal(text, b.text)
 	b.until, b.err, b.version = time.Now().Add(remoteFresh), nil, version
 	if changed {
 		b.text = text
 	}
-	return first || failed != nil || changed
+	return first || failed != nil || changed, more
 }
 
 // forget drops a file that nobody wants.

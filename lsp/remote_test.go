@@ -18,6 +18,7 @@ type shelf struct {
 	pages    map[string]string
 	requests []string    // path and status, in their order
 	came     chan string // the same, for who waits
+	hold     chan bool   // where there is one, answers that are decided wait until it is closed
 }
 
 func serve(t *testing.T, pages map[string]string) *shelf {
@@ -25,7 +26,6 @@ func serve(t *testing.T, pages map[string]string) *shelf {
 	s := &shelf{pages: pages, came: make(chan string, 100)}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
-		defer s.mu.Unlock()
 		text, found := s.pages[r.URL.Path]
 		status, tag := http.StatusOK, fmt.Sprintf("%q", fmt.Sprint(len(text), text))
 		to, moved := strings.CutPrefix(text, "moved: ")
@@ -40,6 +40,11 @@ func serve(t *testing.T, pages map[string]string) *shelf {
 		}
 		s.requests = append(s.requests, fmt.Sprint(r.URL.Path, " ", status))
 		s.came <- s.requests[len(s.requests)-1]
+		hold := s.hold
+		s.mu.Unlock()
+		if hold != nil {
+			<-hold
+		}
 		w.Header().Set("ETag", strings.ReplaceAll(tag, "\\n", ""))
 		w.WriteHeader(status)
 		if status == http.StatusOK {
@@ -159,6 +164,32 @@ func TestRemoteIncludes(t *testing.T) {
 	}
 	s.set("/models.yaml", farModels)
 	e.notify("textDocument/didSave", map[string]any{"textDocument": map[string]any{"uri": e.uri("app.qtype.yaml")}})
+	e.until("app.qtype.yaml", "no finding", func(list []diagnostic) bool { return len(list) == 0 })
+}
+
+// TestASaveWhileAServerAnswersIsNotLost: the answer that is under way may be older
+// than what was saved, so the server is asked again.
+func TestASaveWhileAServerAnswersIsNotLost(t *testing.T) {
+	s := serve(t, map[string]string{"/models.yaml": farModels + "  modle_id: x\n"})
+	e := startRemote(t, map[string]any{})
+	e.open("app.qtype.yaml", fmt.Sprintf(farApp, s.URL))
+	e.until("app.qtype.yaml", "a fault of the remote file", says("modle_id"))
+	s.next(t)
+	hold := make(chan bool)
+	s.mu.Lock()
+	s.hold = hold
+	s.mu.Unlock()
+	save := func() {
+		e.notify("textDocument/didSave", map[string]any{"textDocument": map[string]any{"uri": e.uri("app.qtype.yaml")}})
+	}
+	save()
+	if got := s.next(t); got != "/models.yaml 304" {
+		t.Errorf("the first save asked %s", got)
+	}
+	s.set("/models.yaml", farModels)
+	save()
+	e.call("textDocument/hover", e.at("app.qtype.yaml", "model: fast", 0, 9), nil) // the server has read the save
+	close(hold)
 	e.until("app.qtype.yaml", "no finding", func(list []diagnostic) bool { return len(list) == 0 })
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,6 +80,35 @@ func TestWideMessages(t *testing.T) {
 			t.Errorf("message %d is %q with %d tokens, want %q with %d", i, e.Message.Text(), e.Tokens, text, frame+len(text)<<23)
 		}
 	}
+}
+
+// TestWhatLeftIsFree: the text of a message that left a window without history is
+// garbage at once, though the window's array stays as it is.
+func TestWhatLeftIsFree(t *testing.T) {
+	m, err := memory.New(memory.Config{ID: "m", Policy: spec.PolicyMessageWindow, MaxMessages: 2, Counter: runes{}}, memory.NewInProcessWindows())
+	must(t, err)
+	s := m.Session("s")
+	const size = 64 << 20
+	inUse := func() int64 {
+		var now runtime.MemStats
+		runtime.GC()
+		runtime.GC() // also what a pool gave back
+		runtime.ReadMemStats(&now)
+		return int64(now.HeapAlloc)
+	}
+	must(t, s.Say(t.Context(), chat.User, "a"))
+	must(t, s.Say(t.Context(), chat.User, "b"))
+	before := inUse()
+	must(t, s.Say(t.Context(), chat.User, strings.Repeat("x", size)))
+	if held := inUse() - before; held < size/2 {
+		t.Fatalf("a message of %d bytes takes %d", size, held)
+	}
+	must(t, s.Say(t.Context(), chat.Assistant, "c"))
+	must(t, s.Say(t.Context(), chat.User, "d"))
+	if held := inUse() - before; held > size/2 {
+		t.Errorf("%d bytes are held for a message that left", held)
+	}
+	runtime.KeepAlive(m)
 }
 
 // TestIDsOfManyMessages: every message that comes without an id gets one of its

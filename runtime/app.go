@@ -41,9 +41,9 @@ type Options struct {
 // Doubles answer in place of what an application declares, so that a test asks
 // nobody outside. Where one of them is nil, or gives nil, the declared one is made.
 type Doubles struct {
-	Model    func(*spec.Model) (model.Chat, error)
-	Embedder func(*spec.EmbeddingModel) (model.Embedder, error)
-	Tool     func(spec.Tool) tool.Tool
+	Model    func(*spec.Model) (model.Chat, error)              // in place of a chat model
+	Embedder func(*spec.EmbeddingModel) (model.Embedder, error) // in place of an embedding model
+	Tool     func(spec.Tool) tool.Tool                          // in place of a tool
 }
 
 // App is an application that can run.

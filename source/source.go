@@ -19,6 +19,7 @@ type File struct {
 	From Span   // the include that asked for it; zero for the root document
 
 	hidden []Span // where secrets stand
+	shared []Span // what stands in other places, too
 }
 
 // Pos is a character's place. The zero Pos is no place.
@@ -29,9 +30,9 @@ type Pos struct {
 
 // Span is a stretch of one file, from Start up to but without End.
 type Span struct {
-	File  *File
-	Start Pos
-	End   Pos
+	File  *File // nil for no stretch at all
+	Start Pos   // its first character
+	End   Pos   // the character behind its last
 }
 
 // IsZero tells whether the span points nowhere.
@@ -93,6 +94,20 @@ func (f *File) Hide(s Span) { f.hidden = append(f.hidden, s) }
 
 // Hidden lists the stretches that no excerpt may show, in the order in which they were found.
 func (f *File) Hidden() []Span { return f.hidden }
+
+// Share says that aliases put what stands in the stretch in other places, too.
+// It must not be called once the file is shared.
+func (f *File) Share(s Span) { f.shared = append(f.shared, s) }
+
+// IsShared tells whether a stretch of the file lies in one that stands in other places, too.
+func (f *File) IsShared(s Span) bool {
+	for _, whole := range f.shared {
+		if comparePos(whole.Start, s.Start) <= 0 && comparePos(s.End, whole.End) <= 0 {
+			return true
+		}
+	}
+	return false
+}
 
 // trail is the span preceded by the includes that lead to it, outermost first.
 func (s Span) trail() []Span {

@@ -3,7 +3,7 @@ package spec
 // Auth is a set of credentials that models and tools use by id.
 type Auth interface {
 	Entity
-	auth()
+	auth() // marks the kinds of credentials, as nothing else tells them from other entities
 }
 
 // AuthBase holds what all kinds of credentials share.
@@ -99,7 +99,7 @@ type VertexAuth struct {
 // SecretManager resolves the secrets that a document names.
 type SecretManager interface {
 	Entity
-	secretManager()
+	secretManager() // marks the kinds of secret managers
 }
 
 // AWSSecretManager reads secrets from AWS Secrets Manager.

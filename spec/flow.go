@@ -63,7 +63,7 @@ type FlowInterface struct {
 // Feedback asks users to rate a flow's answers.
 type Feedback interface {
 	Node
-	feedback()
+	feedback() // marks the kinds of feedback
 }
 
 // FeedbackBase holds what all kinds of feedback share.

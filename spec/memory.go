@@ -97,7 +97,7 @@ type Encryption struct {
 // first; a block of priority 0 never is.
 type ContextBlock interface {
 	Node
-	contextBlock()
+	contextBlock() // marks the kinds of blocks
 }
 
 // PinnedBlock is a text that the model is always sent.

@@ -5,6 +5,7 @@ import "time"
 // ModelEntity is a chat model or an embedding model.
 type ModelEntity interface {
 	Entity
+	// Base is what both kinds of models share.
 	Base() *Model
 }
 

@@ -110,14 +110,18 @@ func (o *Origin) SetPlace(p *Place) { o.place = p }
 
 // Node is anything with a place in a document: entities and their plain parts.
 type Node interface {
+	// Place is where the document writes it, nil for what no document holds.
 	Place() *Place
+	// SetPlace notes that; for the loader, once.
 	SetPlace(*Place)
 }
 
 // Entity is a node with an id that references can name.
 type Entity interface {
 	Node
+	// EntityID is the id as the document gives it.
 	EntityID() string
+	// Kind is what it is.
 	Kind() Kind
 }
 

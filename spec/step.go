@@ -5,6 +5,7 @@ import "time"
 // Step is one stage of a flow.
 type Step interface {
 	Entity
+	// Common is what all steps share.
 	Common() *StepBase
 }
 

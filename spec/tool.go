@@ -3,6 +3,7 @@ package spec
 // Tool is a function that agents and InvokeTool steps call.
 type Tool interface {
 	Entity
+	// Common is what all tools share.
 	Common() *ToolBase
 }
 
@@ -116,6 +117,7 @@ type ClientTool struct {
 // Index is a vector or document store.
 type Index interface {
 	Entity
+	// Common is what both kinds of indexes share.
 	Common() *IndexBase
 }
 

@@ -25,10 +25,15 @@ func (c *checker) suite(s *spec.Suite) {
 		c.list.Add(ruleUnclear.At(at(s, "tests"), "there are no tests").WithHint("give one a name and turns"))
 	}
 	for i, t := range s.Tests {
-		if t == nil || t.Name == "" {
+		if t == nil {
 			continue // it could not be read, which is told
 		}
-		if j := slices.IndexFunc(s.Tests, func(o *spec.Test) bool { return o != nil && o.Name == t.Name }); j < i {
+		if strings.TrimSpace(t.Name) == "" && t.Place().Whole("name") {
+			if field, ok := t.Place().Lookup("name"); ok {
+				c.list.Add(ruleUnclear.At(field.Span(), "the test's name is empty").WithHint("it tells what is tested"))
+			}
+		}
+		if j := slices.IndexFunc(s.Tests, func(o *spec.Test) bool { return o != nil && o.Name == t.Name }); j < i && t.Name != "" {
 			c.list.Add(ruleUnknown.At(at(t, "name"), "another test is named %q", t.Name).WithRelated(at(s.Tests[j], "name"), "first named here"))
 		}
 		c.test(t)
@@ -147,6 +152,9 @@ func (c *checker) turn(t *spec.Turn, flow *spec.Flow) {
 		outputs = append(outputs, flow.Outputs[i].To)
 	}
 	for i := range t.Expect {
+		if t.Expect[i].IsZero() {
+			continue // it could not be read, which is told
+		}
 		c.list.Add(validate.Condition(&t.Expect[i], outputs)...)
 	}
 	for _, m := range compact(t.Memory) {

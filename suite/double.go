@@ -159,5 +159,5 @@ type nobody struct{}
 
 // RoundTrip refuses.
 func (nobody) RoundTrip(*http.Request) (*http.Response, error) {
-	return nil, errors.New("a test calls no server; give it, or its file, a double under tools:")
+	return nil, errors.New("a test calls no server: give it, or its file, a double under tools")
 }

@@ -13,7 +13,7 @@ import (
 
 // Report is what came of one file.
 type Report struct {
-	Path     string
+	Path     string     // of the file of tests
 	Faults   diag.List  // why the file could not be run; empty where it was
 	Outcomes []*Outcome // of its tests, in their order
 }

@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -25,7 +26,7 @@ import (
 
 // Outcome is what came of one test.
 type Outcome struct {
-	Name   string
+	Name   string        // the test's name
 	Flow   string        // the id of the flow that was run
 	Place  source.Span   // where the test stands
 	Took   time.Duration // all turns together
@@ -170,7 +171,7 @@ func turnPlace(t *spec.Turn) source.Span {
 // window checks a memory after the turn.
 func (p *performance) window(ctx context.Context, c *spec.WindowCheck) {
 	m := p.app.Memory(c.ID)
-	w, err := m.Window(ctx, p.test.Session)
+	w, err := m.Window(ctx, cmp.Or(p.test.Session, runtime.DefaultSession))
 	if err != nil {
 		p.faults.Add(ruleFailed.At(at(c, "id"), "memory %s: %s", c.ID, err))
 		return

@@ -7,6 +7,7 @@
 package suite
 
 import (
+	"cmp"
 	"context"
 	_ "embed" // schema.json is part of the program
 	"io/fs"
@@ -105,7 +106,7 @@ func Load(ctx context.Context, path string, opts ...qtype.Option) (*File, diag.L
 		document = filepath.Join(filepath.Dir(path), filepath.FromSlash(document))
 	}
 	if _, err := os.Stat(document); err != nil {
-		list.Add(ruleUnknown.At(place, "there is no application %q", filepath.ToSlash(document)).
+		list.Add(ruleUnknown.At(place, "there is no application %q", cmp.Or(f.Suite.App, filepath.ToSlash(document))).
 			WithHint("app: names its file, relative to this one"))
 		return nil, list
 	}

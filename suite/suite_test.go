@@ -191,7 +191,7 @@ func TestNoServerIsCalled(t *testing.T) {
 		t.Fatal(list)
 	}
 	got := lines(file.Run(t.Context(), file.Tests(nil)[0]).Faults)
-	if len(got) != 1 || !strings.Contains(got[0], "a test calls no server; give it, or its file, a double under tools:") {
+	if len(got) != 1 || !strings.Contains(got[0], "a test calls no server: give it, or its file, a double under tools") {
 		t.Errorf("got %q", got)
 	}
 }
@@ -214,7 +214,9 @@ tests:
       - {input: x, rows: -1}
   - {name: c, flow: talk, truns: []}
   - {flow: talk, turns: [{input: x}]}
-  - {name: d, flow: talk, turns: []}
+  - {name: d, flow: talk, turns: [], session: ''}
+  - {name: '', flow: talk, turns: [{input: x, expect: [{a: b}, '1']}, null]}
+  - null
 `)
 	file, list := suite.Load(t.Context(), path)
 	if file != nil {
@@ -236,6 +238,7 @@ tests:
 		"QT425 answr → answer", "QT424 answer.text", "QT423 txt", "QT423 =", "QT423 size",
 		"QT802 ['true']", "QT801 chat_memry → chat_memory", "QT103 mesages → messages", "QT801 writr → writer", "QT108 -1",
 		"QT103 truns → turns", "QT104 f", "QT802 []",
+		"QT802 ''", "QT105 {", "QT424 '1'", "QT105 null", "QT105 null",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

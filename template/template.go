@@ -22,7 +22,7 @@ const (
 
 // Piece is a stretch of a template.
 type Piece struct {
-	Kind       Kind
+	Kind       Kind   // what it is
 	Text       string // literal: the text that it stands for; else as it is written, braces included
 	At         int    // where it begins, in bytes of the template; of a nested { the inner one
 	Name       string // of a placeholder: what stands before ! and :

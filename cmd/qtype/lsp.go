@@ -1,24 +1,11 @@
 package main
 
 import (
-	"os"
-	"runtime/debug"
-
 	"github.com/spf13/cobra"
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/lsp"
 )
-
-// collectLess lets memory grow to five times of what is in use before garbage is
-// collected, unless GOGC says otherwise: a check of a large document makes much
-// of it, and typing waits. With 5,000 lines that is a quarter of the time of a
-// keystroke, for a peak of 85 to 130 MB instead of 50.
-func collectLess() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400)
-	}
-}
 
 func newLSP(s *streams) *cobra.Command {
 	var remote bool
@@ -31,7 +18,6 @@ rename, symbols, quick fixes, semantic colours and formatting. Editors start it
 themselves; docs/editors.md tells how to set them up.`,
 		Args: arguments(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			collectLess()
 			return lsp.Serve(c.Context(), s.in, s.out, lsp.Options{Version: version(), Schema: qtype.Schema(), Remote: remote})
 		},
 	}

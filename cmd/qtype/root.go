@@ -23,6 +23,8 @@ func newRoot(s *streams) *cobra.Command {
 		SilenceUsage:  true,
 		Args:          noCommand,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+
+		PersistentPreRun: s.makeRoom,
 	}
 	root.SetIn(s.in)
 	root.SetOut(s.out)

@@ -23,6 +23,7 @@ type streams struct {
 	color       bool      // terminals may be given colour
 	width       int       // columns of the terminal
 	args        []string  // the command line, without the program's name
+	floor       []byte    // memory that is held so that garbage is collected less often; nil where that is not wanted
 }
 
 // defaultWidth is the columns of a terminal that does not say.

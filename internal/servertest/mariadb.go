@@ -34,7 +34,7 @@ func MariaDB(settings ...string) (*Server, error) {
 			"--bind-address=127.0.0.1", "--socket=" + filepath.Join(s.Folder, "socket"), "--pid-file=" + filepath.Join(s.Folder, "pid"),
 			"--init-file=" + filepath.Join(s.Folder, "init.sql"), "--innodb-flush-log-at-trx-commit=0"}, settings...)
 		cmd := exec.Command(path, args...)
-		cmd.SysProcAttr = as
+		cmd.SysProcAttr, cmd.Env = as, temporary(s.Folder)
 		return cmd, nil
 	}
 	if s.Folder, err = os.MkdirTemp("", "qtype-server-"); err != nil {
@@ -51,12 +51,16 @@ func MariaDB(settings ...string) (*Server, error) {
 		return nil, errors.Join(err, os.RemoveAll(s.Folder))
 	}
 	cmd := exec.Command(install, "--no-defaults", "--datadir="+filepath.Join(s.Folder, "data"), "--auth-root-authentication-method=normal", "--skip-test-db")
-	cmd.Dir, cmd.SysProcAttr = s.Folder, as
+	cmd.Dir, cmd.SysProcAttr, cmd.Env = s.Folder, as, temporary(s.Folder)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, errors.Join(fmt.Errorf("mariadb-install-db: %w: %s", err, out), os.RemoveAll(s.Folder))
 	}
 	return launch(s)
 }
+
+// temporary is our environment with another folder for temporary files: ours may
+// be closed to the user that the server runs as.
+func temporary(folder string) []string { return append(os.Environ(), "TMPDIR="+folder) }
 
 // greets tells whether a MySQL server sends its greeting: a packet that begins
 // with the version 10 of the protocol.

@@ -28,7 +28,7 @@ import (
 
 // Surroundings is what a tool finds around it.
 type Surroundings struct {
-	Pool    *Pool
+	Pool    *Pool                             // keeps the processes
 	Getenv  func(string) string               // the environment that the document sees
 	Secret  func(spec.Secret) (string, error) // resolves what stands under env; nil takes it as it is written
 	Folders []string                          // where modules are looked for first, and a .venv: beside the tool's document

@@ -118,9 +118,9 @@ func normalise(v []float32) {
 	if sum == 0 {
 		return
 	}
-	scale := float32(1 / math.Sqrt(sum))
-	for i := range v {
-		v[i] *= scale
+	length := math.Sqrt(sum)
+	for i, x := range v {
+		v[i] = float32(float64(x) / length) // one over a tiny length would be infinite as a float32
 	}
 }
 

@@ -74,6 +74,20 @@ func TestNearest(t *testing.T) {
 	})
 }
 
+// TestTinyVectors: a direction is a direction, however short the vector.
+func TestTinyVectors(t *testing.T) {
+	for _, x := range []float32{1, 1e-20, 7.34684e-40, math.SmallestNonzeroFloat32, math.MaxFloat32} {
+		var v nearest.Vectors
+		if err := v.Add(1, []float32{x, -x}); err != nil {
+			t.Fatal(err)
+		}
+		got := v.Nearest([]float32{x, 0}, 1, func(int64) bool { return true })
+		if len(got) != 1 || math.Abs(float64(got[0].Score)-math.Sqrt2/2) > 1e-6 {
+			t.Errorf("%g: %v", x, got)
+		}
+	}
+}
+
 // TestWhatDoesNotFit: vectors of another length and bytes of another kind are refused, whole.
 func TestWhatDoesNotFit(t *testing.T) {
 	var v nearest.Vectors

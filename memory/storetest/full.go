@@ -1,0 +1,51 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/memory"
+)
+
+// RunFull checks that a store whose disk is full says so, keeps what it had, and
+// goes on when there is room again: limit sets how many bytes there are.
+func RunFull(t *testing.T, s memory.Store, limit func(bytes int)) {
+	m := newMemory(t, s)
+	random := func(n int) chat.Message { // nothing that a store could shorten
+		text := make([]byte, 0, 8<<10)
+		for i := 0; len(text) < 8<<10; i++ {
+			text = append(text, fmt.Sprintf("%x", (n*8191+i)*2654435761)...)
+		}
+		return chat.Text(chat.User, fmt.Sprint(n, " ", string(text)))
+	}
+	said := 0
+	var err error
+	for ; err == nil && said < 100_000; said++ {
+		err = m.Append(t.Context(), "s", random(said))
+	}
+	said-- // the last one was refused
+	var e *memory.StoreError
+	if !errors.As(err, &e) || e.Problem != memory.Full {
+		t.Fatalf("after %d messages: %v, want a StoreError that says full", said, err)
+	}
+	unbroken(t, err)
+	check := func(want int) {
+		t.Helper()
+		got := entries(t, s, memory.Key{Memory: "m", Session: "s"}, memory.Query{})
+		if len(got) != want {
+			t.Fatalf("%d messages, want %d", len(got), want)
+		}
+		for i, e := range got {
+			if e.Message.Text() != random(i).Text() {
+				t.Fatalf("message %d is %.20s", i, e.Message.Text())
+			}
+		}
+	}
+	check(said)
+	limit(64 << 20)
+	must(t, m.Append(t.Context(), "s", random(said)))
+	check(said + 1)
+	t.Logf("full after %d messages: %v", said, err)
+}
