@@ -58,6 +58,7 @@ func builtins() map[string]builtin {
 		"sort":           {0, isList, false, sorted("sort(%s)")},
 		"unique":         {0, isList, false, sorted("sort(uniq(%s))")},
 		"reverse":        {0, isList, false, func(_ *jq, x *call) (*code, error) { return x.list("reverse(%s)"), nil }},
+		"has":            {1, unknown, true, (*jq).has},
 		"index":          {1, unknown, true, (*jq).position},
 		"inside":         {1, isText, false, (*jq).inside},
 		"IN":             {-1, unknown, true, (*jq).among},

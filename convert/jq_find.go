@@ -40,6 +40,20 @@ func (t *jq) position(x *call) (*code, error) {
 	return &code{text: fmt.Sprintf("findIndex(%s, # == %s)", x.in.orBare("[]"), what.wrap(precAdd)), prec: precAtom, of: of, null: true}, nil
 }
 
+// has translates has for fields of which a schema says that they are there or are
+// not; a variable does not tell what is missing from what is null.
+func (t *jq) has(x *call) (*code, error) {
+	name, ok := constantText(x.Args[0])
+	if !ok || x.in.null || x.in.of.sort != isRecord || !x.in.of.declared {
+		return nil, untranslatable("has", "has looks whether something is there, which cannot be told from null here; compare it with null")
+	}
+	of := x.in.of.field(name)
+	if of != nil && of.optional {
+		return nil, untranslatable("has", "the field %q may be missing or null, which cannot be told apart here; compare it with null", name)
+	}
+	return constant(strconv.FormatBool(of != nil), isBool), nil
+}
+
 // inside translates a text that may be a part of another.
 func (t *jq) inside(x *call) (*code, error) {
 	whole, err := t.argument(x)

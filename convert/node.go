@@ -219,9 +219,13 @@ func folded(s string) string {
 // mean; known tells of it. A key that is spelt right comes before one that is not.
 func spell(n *node, names ...string) {
 	for i, p := range n.pairs {
+		if contains(names, p.key) { // as most are
+			continue
+		}
 		for _, name := range names {
-			if p.key != name && folded(p.key) == folded(name) && !n.has(name) && !contains(names, p.key) {
+			if folded(p.key) == folded(name) && !n.has(name) {
 				n.pairs[i].key, n.pairs[i].written = name, p.key
+				break
 			}
 		}
 	}

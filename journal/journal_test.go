@@ -115,6 +115,37 @@ func TestARowIsFinishedWithItsLastResultsOnly(t *testing.T) {
 	}
 }
 
+func TestGroupsAreReadBackAsTheyWere(t *testing.T) {
+	first, second, third := journal.Group{Leg: 1, Digest: [16]byte{1}}, journal.Group{Leg: 2, Digest: [16]byte{1}}, journal.Group{Leg: 1}
+	failed := []journal.Result{{Failure: &journal.Failure{Message: "no"}}}
+	j := begin(t, 2)
+	for _, err := range []error{j.AddGroup(first, row(1), false), j.AddGroup(second, failed, true), j.AddGroup(first, row(2), true), j.AddGroup(third, row(3), false)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	j = reopen(t, j)
+	if !j.FinishedGroup(first) || !j.FinishedGroup(second) || j.FinishedGroup(third) || j.Groups() != 2 {
+		t.Fatalf("wrong groups are finished, %d in all", j.Groups())
+	}
+	replay, err := j.Replay()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = replay.Close() }()
+	var got []journal.Result
+	if err := replay.Group(first, func(some []journal.Result) error { got = append(got, some...); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if want := append(row(1), row(2)...); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	j.ForgetFailed()
+	if rows, _ := j.Rows(); rows != 2 || j.FinishedGroup(second) || !j.FinishedGroup(first) {
+		t.Error("the failed group alone is to be done again")
+	}
+}
+
 func TestFailedRowsCanBeDoneAgain(t *testing.T) {
 	j := begin(t, 3)
 	if err := j.Add(4, []journal.Result{{Failure: &journal.Failure{Message: "no"}}}, true); err != nil {

@@ -35,7 +35,7 @@ func TestRowsAreReadBackAsTheyWere(t *testing.T) {
 				}
 			}
 			if path := rapid.SliceOfN(rapid.StringMatching(`[a-z]+`), 0, 3).Draw(t, "path"); rapid.Bool().Draw(t, "failed") {
-				var err error = errors.New(rapid.String().Draw(t, "reason"))
+				err := errors.New(rapid.String().Draw(t, "reason"))
 				for _, step := range path {
 					err = &steps.Error{Step: step, Err: err}
 				}

@@ -14,21 +14,30 @@ import (
 	"github.com/qtype-dev/qtype/steps"
 )
 
-// heap is a Keeper in memory. After some rows it fails, as a run that is ended.
-type heap struct {
+// Heap is a Keeper in memory. After some rows it fails, as a run that is ended.
+type Heap struct {
 	mu   sync.Mutex
 	rows map[Mark][][]byte
 	open map[Mark][][]byte
 	room int // how many more rows are kept; below 0 for any number
 }
 
-var errHeap = errors.New("ended")
+// ErrHeap ends a run.
+var ErrHeap = errors.New("ended")
 
-func (h *heap) Keep(row Mark, made []Kept, last bool) error {
+// NewHeap is a Keeper that keeps so many rows before it fails; below 0 any number.
+func NewHeap(room int) *Heap {
+	return &Heap{rows: map[Mark][][]byte{}, open: map[Mark][][]byte{}, room: room}
+}
+
+// More has it keep so many rows more.
+func (h *Heap) More(room int) { h.room, h.open = room, map[Mark][][]byte{} }
+
+func (h *Heap) Keep(row Mark, made []Kept, last bool) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.room == 0 {
-		return errHeap
+		return ErrHeap
 	}
 	for _, k := range made {
 		h.open[row] = append(h.open[row], slices.Clone(k.Data))
@@ -44,7 +53,7 @@ func (h *heap) Keep(row Mark, made []Kept, last bool) error {
 	return nil
 }
 
-func (h *heap) Kept(row Mark, take func([]byte) error) (bool, error) {
+func (h *Heap) Kept(row Mark, take func([]byte) error) (bool, error) {
 	h.mu.Lock()
 	all, known := h.rows[row]
 	h.mu.Unlock()
@@ -153,19 +162,19 @@ func TestAFlowThatGathersRowsGoesOnWhereItWas(t *testing.T) {
 			t.Fatal(err)
 		}
 		clear(calm.asked) // questions have the rows' places in the legs, which nobody counted
-		if _, err := calm.run(t.Context(), calm.flow(1, first, second), n, &heap{rows: map[Mark][][]byte{}, open: map[Mark][][]byte{}, room: -1}); err != nil {
+		if _, err := calm.run(t.Context(), calm.flow(1, first, second), n, NewHeap(-1)); err != nil {
 			t.Fatal(err)
 		}
-		keep := &heap{rows: map[Mark][][]byte{}}
+		keep := NewHeap(-1)
 		s := &summing{asked: map[string]int{}}
 		ends := 0
 		for {
-			keep.room, keep.open = rapid.IntRange(-1, 30).Draw(t, "until"), map[Mark][][]byte{}
+			keep.More(rapid.IntRange(-1, 30).Draw(t, "until"))
 			if ends == 5 {
 				keep.room = -1
 			}
 			got, err := s.run(t.Context(), s.flow(rapid.SampledFrom([]int{1, 3}).Draw(t, "workers"), first, second), n, keep)
-			if errors.Is(err, errHeap) {
+			if errors.Is(err, ErrHeap) {
 				ends++
 				continue
 			}
@@ -192,7 +201,7 @@ func TestAFlowThatGathersRowsGoesOnWhereItWas(t *testing.T) {
 // TestWhatIsKnownSaysSo: of a run that was complete nothing is done again, and
 // its results are marked as known.
 func TestWhatIsKnownSaysSo(t *testing.T) {
-	keep := &heap{rows: map[Mark][][]byte{}, open: map[Mark][][]byte{}, room: -1}
+	keep := NewHeap(-1)
 	s := &summing{asked: map[string]int{}}
 	want, err := s.run(t.Context(), s.flow(2, 2, 2), 40, keep)
 	if err != nil {

@@ -146,3 +146,19 @@ func codesOf(t *testing.T, text string) []string {
 	}
 	return codes
 }
+
+// TestAMessageListedTwiceIsOne: QType counts the variables of a conversation, not their mentions.
+func TestAMessageListedTwiceIsOne(t *testing.T) {
+	raw, err := os.ReadFile("testdata/gaps.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	twice := strings.NewReplacer("inputs: [question, lang]", "inputs: [question, lang, question]", "outputs: [answer]\n    steps", "outputs: [answer, answer]\n    steps")
+	if got := codesOf(t, twice.Replace(string(raw))); len(got) > 0 {
+		t.Errorf("got %v", got)
+	}
+	other := strings.Replace(string(raw), "inputs: [question, lang]", "inputs: [question, lang, answer]", 1)
+	if got := codesOf(t, other); !slices.Contains(got, "QT313") {
+		t.Errorf("two messages: got %v", got)
+	}
+}

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/journal"
@@ -32,11 +33,11 @@ func (l *progressLog) came() string {
 // Keep keeps what a row became on a leg. Rows that failed because the model
 // refuses the credentials are not finished: with the right ones they can be.
 func (l *progressLog) Keep(row runtime.Mark, made []runtime.Kept, last bool) error {
+	if slices.ContainsFunc(made, func(k runtime.Kept) bool { return refused(k.Err) != nil }) {
+		return nil
+	}
 	results := make([]journal.Result, len(made))
 	for i, k := range made {
-		if refused(k.Err) != nil {
-			return nil
-		}
 		results[i].Values = []any{k.Data}
 		if k.Err != nil {
 			results[i].Failure = &journal.Failure{} // the cell has it

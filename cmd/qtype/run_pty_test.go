@@ -16,7 +16,7 @@ import (
 // and it does.
 func TestARunOnATerminal(t *testing.T) {
 	k := newKillable(t, 300, 4, "out.csv")
-	k.args = k.args[:len(k.args)-1] // without -q
+	k.args = k.args[:len(k.args)-1]                         // without -q
 	stuck, full := make(chan struct{}), make(chan struct{}) // full: each worker is stuck, and what it did before is done
 	release := sync.OnceFunc(func() { close(stuck) })
 	defer release()

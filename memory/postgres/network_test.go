@@ -11,7 +11,7 @@ import (
 )
 
 func TestNetwork(t *testing.T) {
-	const patience = 3 * time.Second
+	const patience = 5 * time.Second
 	server := shared.Get(t)
 	storetest.RunNetwork(t, server.Address(), patience, func(address string) memory.Store {
 		u, err := url.Parse(place(t, server))

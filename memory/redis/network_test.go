@@ -11,7 +11,7 @@ import (
 )
 
 func TestNetwork(t *testing.T) {
-	const patience = 3 * time.Second
+	const patience = 5 * time.Second
 	storetest.RunNetwork(t, shared.Get(t).Address(), patience, func(address string) memory.Store {
 		return open(t, fmt.Sprintf("redis://%s/0?key_prefix=t%d:", address, prefixes.Add(1)), redis.Timeout(patience))
 	})
