@@ -194,7 +194,7 @@ func runConverted(t *testing.T, server http.Handler, file, input string) map[str
 	}
 	for _, name := range []string{"SEARCH_DOCUMENTS", "LOOK", "NOW", "SHIP", "get_orders"} {
 		if bytes.Contains(document, []byte("id: "+name+"\n")) {
-			args = append(args, "--client-tool", name+"="+tool)
+			args = append(args, "--client-tool", name+"=./tool")
 		}
 	}
 	out, code := call(t, args...)
