@@ -97,7 +97,7 @@ const (
 var mergers = sync.Pool{New: func() any { return new(merger) }}
 
 // kept is how long a piece may be, in bytes, for its working memory to be kept: 30 to
-// 50 bytes for each byte of the piece, so less than 1 MiB for each processor. Only a
+// 70 bytes for each byte of the piece, so about 1 MiB for each processor. Only a
 // piece that chunks do not do for is longer.
 const kept = chunkLength
 

@@ -46,25 +46,43 @@ type usage struct {
 	memory int64         // the most at any time, in KiB
 }
 
-// measure runs a command to its end.
+// measure runs a command to its end. A small process of its own starts it: the
+// system counts what the starting process has in memory for the started one's.
 func measure(t testing.TB, command string, args ...string) usage {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
+	told, tell, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = told.Close() }() // it is only read
 	var out bytes.Buffer
-	c := exec.CommandContext(ctx, command, args...)
-	c.Stdout, c.Stderr = &out, &out
-	err := c.Run()
-	u := usage{out: out.String()}
+	c := exec.CommandContext(ctx, "measured", append([]string{command}, args...)...)
+	c.Stdout, c.Stderr, c.ExtraFiles = &out, &out, []*os.File{tell}
+	err = c.Run()
+	_ = tell.Close() // the other process wrote to it
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	u.code, u.took = c.ProcessState.ExitCode(), c.ProcessState.UserTime()+c.ProcessState.SystemTime()
-	if used, ok := c.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		u.memory = used.Maxrss
+	u := usage{code: c.ProcessState.ExitCode(), out: out.String()}
+	if _, err := fmt.Fscan(told, &u.took, &u.memory); err != nil {
+		t.Fatalf("%v: %s", err, u.out)
 	}
 	return u
+}
+
+// measured is a program that runs another one, and tells on its fourth stream the
+// nanoseconds that the processors worked for that and the KiB that it took.
+func measured() {
+	c := exec.Command(os.Args[1], os.Args[2:]...)
+	c.Stdout, c.Stderr = os.Stdout, os.Stderr
+	_ = c.Run() // the status tells
+	if used, ok := c.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		fmt.Fprintln(os.NewFile(3, "usage"), int64(c.ProcessState.UserTime()+c.ProcessState.SystemTime()), used.Maxrss)
+	}
+	os.Exit(c.ProcessState.ExitCode())
 }
 
 // TestHostileFiles gives the real command what would stall or burst a careless

@@ -23,7 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(leakless{m}, map[string]func(){"qtype": main})
+	testscript.Main(leakless{m}, map[string]func(){"qtype": main, "measured": measured})
 }
 
 // leakless runs the tests, and fails where a goroutine outlives them.

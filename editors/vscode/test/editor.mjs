@@ -4,6 +4,7 @@
 //
 //     node editors/vscode/test/editor.mjs FOLDER [STEP…]
 //
+// Steps work on what those before them left: name those, too, where not all are run.
 // FOLDER has the npm packages code-server, playwright-core and @vscode/vsce;
 // docs/editors.md tells how to make it. QTYPE names the program (bin/qtype),
 // CHROMIUM the browser (/usr/bin/chromium), and SHOTS a folder for a picture of
@@ -275,13 +276,13 @@ async function main () {
   fs.writeFileSync(path.join(work, 'data/User/settings.json'), JSON.stringify(settings))
   const server = [path.resolve(folder, 'node_modules/code-server/out/node/entry.js'),
     '--user-data-dir', path.join(work, 'data'), '--extensions-dir', path.join(work, 'extensions'), '--config', path.join(work, 'config.yaml')]
-  install(server)
   const port = await freePort()
   const log = fs.openSync(path.join(work, 'code-server.log'), 'w')
-  const running = spawn(process.execPath, [...server, '--auth', 'none', '--bind-addr', `127.0.0.1:${port}`,
-    '--disable-telemetry', '--disable-update-check', '--disable-workspace-trust'], { stdio: ['ignore', log, log] })
-  let shown
+  let running, shown
   try {
+    install(server)
+    running = spawn(process.execPath, [...server, '--auth', 'none', '--bind-addr', `127.0.0.1:${port}`,
+      '--disable-telemetry', '--disable-update-check', '--disable-workspace-trust'], { stdio: ['ignore', log, log] })
     const address = `http://127.0.0.1:${port}`
     await until('the editor answers', () => fetch(address + '/healthz').then(a => a.ok, () => false))
     shown = await chromium.launch({ executablePath: browser, args: ['--no-sandbox'] })
@@ -302,7 +303,7 @@ async function main () {
     }
   } finally {
     await shown?.close()
-    running.kill()
+    running?.kill()
     fs.rmSync(work, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 })
   }
 }
