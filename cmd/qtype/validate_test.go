@@ -146,10 +146,12 @@ func TestHooks(t *testing.T) {
 		Entry    string `yaml:"entry"`
 		Language string `yaml:"language"`
 		Files    string `yaml:"files"`
+		Passed   *bool  `yaml:"pass_filenames"`
 	}
 	decodeFile(t, ".pre-commit-hooks.yaml", &hooks)
-	inFolder(t, map[string]string{"good.qtype.yaml": "id: shop\n", "bad.qtype.yml": "id: [\n", "other.yaml": "x"})
-	if len(hooks) < 2 {
+	inFolder(t, map[string]string{"good.qtype.yaml": "id: shop\n", "bad.qtype.yml": "id: [\n", "other.yaml": "x",
+		"good.qtype-test.yaml": "tests: []\n"})
+	if len(hooks) < 3 {
 		t.Fatalf("%d hooks", len(hooks))
 	}
 	for _, hook := range hooks {
@@ -157,6 +159,12 @@ func TestHooks(t *testing.T) {
 		files := regexp.MustCompile(hook.Files)
 		if hook.ID == "" || hook.Language != "golang" || words[0] != "qtype" || !files.MatchString("a/bad.qtype.yml") || files.MatchString("other.yaml") {
 			t.Errorf("%+v", hook)
+		}
+		if hook.Passed != nil && !*hook.Passed { // it finds its files itself
+			if code, out, _ := terminal(t.Context(), 80, words[1:]...); code != exitFailed || !strings.Contains(out, "there are no tests") {
+				t.Errorf("%s: status %d, %s", hook.ID, code, out)
+			}
+			continue
 		}
 		if code, out, errText := terminal(t.Context(), 80, append(words[1:], "good.qtype.yaml")...); code != exitDone || out+errText != "" {
 			t.Errorf("%s on a good document: status %d, %s%s", hook.ID, code, out, errText)
