@@ -111,20 +111,20 @@ func TestLongPieces(t *testing.T) {
 	}
 }
 
-// hugePieces are pieces of about 300,000 bytes.
+// hugePieces are pieces of about 100,000 bytes.
 func hugePieces() map[string]string {
 	random := rand.New(rand.NewPCG(1, 2))
-	letters, words := make([]byte, 300_000), strings.Builder{}
+	letters, words := make([]byte, 100_000), strings.Builder{}
 	for i := range letters {
 		letters[i] = byte('a' + random.IntN(26))
 	}
-	for words.Len() < 300_000 {
+	for words.Len() < 100_000 {
 		words.WriteString([]string{"merge", "token", "chunk", "aaaa", "th", "e", "pneumono", "日本", "語"}[random.IntN(9)])
 	}
 	return map[string]string{
-		"a": strings.Repeat("a", 300_001), "ab": strings.Repeat("ab", 150_000), "blanks": strings.Repeat(" ", 300_000), "line ends": strings.Repeat("\n", 300_000),
-		"signs": strings.Repeat("=", 300_000), "日": strings.Repeat("日", 100_000), "emoji": strings.Repeat("😀", 75_000),
-		"letters": string(letters), "words": words.String(), "invalid": strings.Repeat("\xff", 100_000),
+		"a": strings.Repeat("a", 100_001), "ab": strings.Repeat("ab", 50_000), "blanks": strings.Repeat(" ", 100_000), "line ends": strings.Repeat("\n", 100_000),
+		"signs": strings.Repeat("=", 100_000), "日": strings.Repeat("日", 33_000), "emoji": strings.Repeat("😀", 25_000),
+		"letters": string(letters), "words": words.String(), "invalid": strings.Repeat("\xff", 33_000),
 	}
 }
 
