@@ -44,7 +44,7 @@ fuzz: ## every fuzz target for FUZZTIME
 	.ci/fuzz $(FUZZTIME)
 
 generate: ## schema.json from package spec, docs/rules.md and docs/diagnostics.md from the rules
-	$(GO) generate ./schema ./lint
+	$(GO) generate ./internal/schemagen ./validate/lint
 
 check-generated: ## fails where generated files are not up to date
 	.ci/generated

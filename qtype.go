@@ -20,16 +20,16 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/qtype-dev/qtype/diag"
-	"github.com/qtype-dev/qtype/lint"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/sqlite"
 	"github.com/qtype-dev/qtype/runtime"
-	"github.com/qtype-dev/qtype/source"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
+	"github.com/qtype-dev/qtype/spec/source"
 	"github.com/qtype-dev/qtype/tool"
 	"github.com/qtype-dev/qtype/validate"
+	"github.com/qtype-dev/qtype/validate/lint"
 )
 
 // DefaultStore is where memories live unless the document or an Option says otherwise: a SQLite

@@ -4,8 +4,8 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/qtype-dev/qtype/diag"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
 )
 
 // document decodes a root value, or one of an application's references: a

@@ -9,8 +9,8 @@ import (
 
 	"github.com/joho/godotenv"
 
-	"github.com/qtype-dev/qtype/diag"
-	"github.com/qtype-dev/qtype/source"
+	"github.com/qtype-dev/qtype/spec/diag"
+	"github.com/qtype-dev/qtype/spec/source"
 )
 
 // expand sets environment variables into a text (reference language.md 3.1):

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/qtype-dev/qtype/diag"
 	"github.com/qtype-dev/qtype/loader"
+	"github.com/qtype-dev/qtype/spec/diag"
 )
 
 // env is an environment of given variables.

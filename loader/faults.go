@@ -3,7 +3,7 @@ package loader
 import (
 	"fmt"
 
-	"github.com/qtype-dev/qtype/diag"
+	"github.com/qtype-dev/qtype/spec/diag"
 )
 
 // faults collects diagnostics up to a limit, each once: what an alias repeats

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/qtype-dev/qtype/diag"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
 )
 
 // structure decodes a mapping into a struct. The name is the struct's in a

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/qtype-dev/qtype/diag"
 	"github.com/qtype-dev/qtype/loader"
+	"github.com/qtype-dev/qtype/spec/diag"
 )
 
 // FuzzLoadBytes: no text makes the loader panic, or say something that cannot be placed.

@@ -5,8 +5,8 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/qtype-dev/qtype/internal/blob"
-	"github.com/qtype-dev/qtype/source"
+	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/spec/source"
 )
 
 // include puts a file's content in the place of an include tag (reference
@@ -25,7 +25,7 @@ func (b *builder) include(n *yaml.Node, start, end, depth int) *node {
 		}
 		return b.broken(start, end)
 	}
-	if blob.Shown(target) != target {
+	if remotefs.Shown(target) != target {
 		b.file.Hide(span) // it holds a password or a signature
 	}
 	path := resolve(b.path, target)
@@ -35,7 +35,7 @@ func (b *builder) include(n *yaml.Node, start, end, depth int) *node {
 			return b.broken(start, end)
 		}
 	}
-	target = blob.Shown(target)
+	target = remotefs.Shown(target)
 	if b.noIncludes {
 		b.faults.add(ruleInclude.At(span, "cannot include %q: this document may not read files", target))
 		return b.broken(start, end)
@@ -63,10 +63,10 @@ func (b *builder) include(n *yaml.Node, start, end, depth int) *node {
 func (b *builder) base() string {
 	base := ""
 	for at := b; at != nil; at = at.parent {
-		if _, remote := blob.Remote(at.path); !remote {
+		if _, remote := remotefs.Remote(at.path); !remote {
 			break
 		}
-		base = blob.Base(at.path)
+		base = remotefs.Base(at.path)
 	}
 	return base
 }

@@ -12,10 +12,10 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/qtype-dev/qtype/diag"
-	"github.com/qtype-dev/qtype/internal/blob"
-	"github.com/qtype-dev/qtype/source"
+	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
+	"github.com/qtype-dev/qtype/spec/source"
 )
 
 // Options change how a document is loaded. The zero value is what a local file wants.
@@ -104,8 +104,8 @@ func LoadInto(ctx context.Context, path, what string, to spec.Node, opts Options
 
 // open reads the file at path; it answers no file where that fails, which is told.
 func open(ctx context.Context, path string, opts Options) (*forest, *source.File) {
-	folder := filepath.Dir(blob.Path(path))
-	if _, remote := blob.Remote(path); remote {
+	folder := filepath.Dir(remotefs.Path(path))
+	if _, remote := remotefs.Remote(path); remote {
 		folder = "." // only a local document has a .env file beside it
 	}
 	f := newForest(ctx, opts, folder)

@@ -5,7 +5,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/qtype-dev/qtype/source"
+	"github.com/qtype-dev/qtype/spec/source"
 )
 
 // mapping makes keys and values: merges resolved, of equal keys the last.

@@ -1,8 +1,8 @@
 package loader
 
 import (
-	"github.com/qtype-dev/qtype/source"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/source"
 )
 
 // kind is what a value of the tree is.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"path/filepath"
 
-	"github.com/qtype-dev/qtype/diag"
-	"github.com/qtype-dev/qtype/source"
+	"github.com/qtype-dev/qtype/spec/diag"
+	"github.com/qtype-dev/qtype/spec/source"
 )
 
 // Value is a value of a YAML or JSON file that is no document of ours: the file

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/qtype-dev/qtype/diag"
 	"github.com/qtype-dev/qtype/loader"
+	"github.com/qtype-dev/qtype/spec/diag"
 )
 
 // value reads a text as another system's file.

@@ -8,7 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/qtype-dev/qtype/source"
+	"github.com/qtype-dev/qtype/spec/source"
 )
 
 // positions turns the YAML parser's places into byte offsets and those into the

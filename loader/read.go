@@ -12,9 +12,9 @@ import (
 	"syscall"
 	"unicode/utf8"
 
-	"github.com/qtype-dev/qtype/diag"
-	"github.com/qtype-dev/qtype/internal/blob"
-	"github.com/qtype-dev/qtype/source"
+	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/spec/diag"
+	"github.com/qtype-dev/qtype/spec/source"
 )
 
 // reader reads the files of one document and counts what they cost.
@@ -112,10 +112,10 @@ func (r *reader) open(path, base string) (io.ReadCloser, error) {
 			return in, err
 		}
 	}
-	if base != "" && !blob.Under(base, path) {
-		return nil, &readError{text: "lies outside of " + blob.Shown(base) + ", below which this document may read"}
+	if base != "" && !remotefs.Under(base, path) {
+		return nil, &readError{text: "lies outside of " + remotefs.Shown(base) + ", below which this document may read"}
 	}
-	if _, remote := blob.Remote(path); remote {
+	if _, remote := remotefs.Remote(path); remote {
 		switch {
 		case r.opts.Offline:
 			return nil, &readError{text: "is not read: nothing of other machines is, as you asked"}
@@ -124,7 +124,7 @@ func (r *reader) open(path, base string) (io.ReadCloser, error) {
 		}
 		return nil, nil
 	}
-	path = blob.Path(path)
+	path = remotefs.Path(path)
 	if r.opts.Confine != "" && len(r.files) > 0 {
 		return openBelow(r.opts.Confine, path)
 	}
@@ -176,7 +176,7 @@ func asReadError(err error) *readError {
 	switch {
 	case errors.As(err, &known):
 		return known
-	case errors.As(err, &told) && told.Reason() != new(blob.NotFoundError).Reason():
+	case errors.As(err, &told) && told.Reason() != new(remotefs.NotFoundError).Reason():
 		return &readError{text: "cannot be read: " + told.Reason()}
 	case errors.Is(err, fs.ErrNotExist):
 		return &readError{text: "does not exist"}
@@ -194,13 +194,13 @@ func asReadError(err error) *readError {
 
 // resolve answers where target lies for a file at base (reference language.md 3.3).
 func resolve(base, target string) string {
-	if _, remote := blob.Remote(base); remote {
-		return blob.Join(base, target)
+	if _, remote := remotefs.Remote(base); remote {
+		return remotefs.Join(base, target)
 	}
-	if _, remote := blob.Remote(target); remote {
+	if _, remote := remotefs.Remote(target); remote {
 		return target
 	}
-	target = blob.Path(target)
+	target = remotefs.Path(target)
 	if filepath.IsAbs(target) {
 		return filepath.Clean(target)
 	}
@@ -210,8 +210,8 @@ func resolve(base, target string) string {
 // name is a path as a user would write it: relative where it lies below the
 // working directory; an address without what may be secret in it.
 func (r *reader) name(path string) string {
-	if _, remote := blob.Remote(path); remote {
-		return blob.Shown(path)
+	if _, remote := remotefs.Remote(path); remote {
+		return remotefs.Shown(path)
 	}
 	if !filepath.IsAbs(path) || r.work == "" {
 		return path
@@ -224,7 +224,7 @@ func (r *reader) name(path string) string {
 
 // identity is the same for two paths of one file, so that cycles through links are seen.
 func identity(path string) string {
-	if _, remote := blob.Remote(path); remote {
+	if _, remote := remotefs.Remote(path); remote {
 		return path
 	}
 	if real, err := filepath.EvalSymlinks(path); err == nil {

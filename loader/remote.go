@@ -7,13 +7,13 @@ import (
 	"io"
 	"time"
 
-	"github.com/qtype-dev/qtype/internal/blob"
+	"github.com/qtype-dev/qtype/internal/remotefs"
 )
 
 // remote reads the files of a document that lie on other machines, each once,
 // one after the other. All together may take only so long.
 type remote struct {
-	client *blob.Client
+	client *remotefs.Client
 	wait   time.Duration // how long all files may take
 	spent  time.Duration // how long they took so far
 	base   string        // where redirections may lead at the moment; empty for anywhere
@@ -31,7 +31,7 @@ const silence = 10 * time.Second
 
 func newRemote(wait time.Duration) *remote {
 	r := &remote{wait: wait, known: map[string]fetched{}}
-	r.client = &blob.Client{Silence: min(silence, wait), Allow: r.allow}
+	r.client = &remotefs.Client{Silence: min(silence, wait), Allow: r.allow}
 	return r
 }
 
@@ -41,7 +41,7 @@ func (r *remote) close() { _ = r.client.Close() } // nothing was written
 // allow keeps what a remote document includes below the document's own address,
 // also where a server sends elsewhere.
 func (r *remote) allow(address string) error {
-	return blob.Within(r.base)(address)
+	return remotefs.Within(r.base)(address)
 }
 
 // read answers the first bytes of what lies at an address, most at most.

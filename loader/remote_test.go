@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/qtype-dev/qtype/diag"
 	"github.com/qtype-dev/qtype/loader"
+	"github.com/qtype-dev/qtype/spec/diag"
 )
 
 // site serves texts by path and counts how often each is asked for.

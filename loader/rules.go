@@ -1,6 +1,6 @@
 package loader
 
-import "github.com/qtype-dev/qtype/diag"
+import "github.com/qtype-dev/qtype/spec/diag"
 
 // Rules lists the codes that this package reports, in their order.
 func Rules() []diag.Rule {

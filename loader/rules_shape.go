@@ -1,6 +1,6 @@
 package loader
 
-import "github.com/qtype-dev/qtype/diag"
+import "github.com/qtype-dev/qtype/spec/diag"
 
 // The rules of shape: which keys an entity has and what may stand there
 // (reference semantics.md 2; QT116 is ours). Names of types and the targets of

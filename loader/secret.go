@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/qtype-dev/qtype/diag"
-	"github.com/qtype-dev/qtype/source"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
+	"github.com/qtype-dev/qtype/spec/source"
 )
 
 // secret decodes a text or {secret_name, key}. Its text is never repeated, and

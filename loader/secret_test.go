@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/qtype-dev/qtype/diag"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
 )
 
 // TestNoExcerptShowsASecret: every form of a fault beside, on, or before a

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/qtype-dev/qtype/diag"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
 )
 
 // special decodes the types of package spec that are written in a way of their

@@ -10,8 +10,8 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/qtype-dev/qtype/diag"
-	"github.com/qtype-dev/qtype/source"
+	"github.com/qtype-dev/qtype/spec/diag"
+	"github.com/qtype-dev/qtype/spec/source"
 )
 
 // parse reads one YAML document; nil where there is none or a fault was found.

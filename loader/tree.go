@@ -6,8 +6,8 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/qtype-dev/qtype/diag"
-	"github.com/qtype-dev/qtype/source"
+	"github.com/qtype-dev/qtype/spec/diag"
+	"github.com/qtype-dev/qtype/spec/source"
 )
 
 // forest is what one document's trees share.

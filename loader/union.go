@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/qtype-dev/qtype/diag"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
 )
 
 // union decodes a mapping into the alternative that its key `type` names.

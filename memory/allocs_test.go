@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // appendsOfARun is how many messages are said, and windows read, between two

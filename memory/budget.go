@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // Budget is the room that one call of a model has (reference memory.md 6). The

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // compact is a window without history, as small as can be: 40 bytes a message

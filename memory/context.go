@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // BlockKind is what a context block holds.

@@ -3,7 +3,7 @@ package memory
 import (
 	"fmt"
 
-	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // withContext cuts the context to the room that the messages leave, and is what

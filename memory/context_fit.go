@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // part is one block's content in one call. Its units leave one by one where

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // summaryValue names the value that holds a session's running summary and how

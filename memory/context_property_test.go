@@ -12,9 +12,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/sqlite"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // TestContextInvariants holds any course of a conversation against the rules of

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/qtype-dev/qtype/memory/internal/nearest"
+	"github.com/qtype-dev/qtype/internal/vectors"
 )
 
 const (
@@ -103,7 +103,7 @@ func (t *Turn) reread(problem string) (*shelf, string, error) {
 
 // vectorBatch is what is added to a companion in one change.
 type vectorBatch struct {
-	vectors nearest.Vectors
+	vectors vectors.Vectors
 	to      int64 // the newest message that was looked at
 	more    bool  // there were more messages than one turn waits for
 }

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/qtype-dev/qtype/chat"
-	"github.com/qtype-dev/qtype/memory/internal/nearest"
+	"github.com/qtype-dev/qtype/internal/vectors"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // The vectors of a session's flushed messages are kept in the memory's own
@@ -43,7 +43,7 @@ type shelf struct {
 	version int64 // of the companion; 0: there is none
 	last    int64 // its newest entry
 	about   shelfAbout
-	vectors nearest.Vectors
+	vectors vectors.Vectors
 }
 
 // shelfAbout is what a companion's head says.

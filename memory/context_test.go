@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // clerk writes summaries that name every message that was folded, a line each,

@@ -3,8 +3,8 @@ package memory
 import (
 	"time"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // Status tells where a message of the history stands.

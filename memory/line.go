@@ -3,7 +3,7 @@ package memory
 import (
 	"unicode/utf8"
 
-	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // Most windows without history hold texts and nothing else, and were fitted by the

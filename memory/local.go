@@ -5,8 +5,8 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // Sessions of a store in this process are not looked up, read and written as

@@ -3,8 +3,8 @@ package memory_test
 import (
 	"testing"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 func TestNewRefuses(t *testing.T) {

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 func with(t testing.TB, store memory.Store, change func(*memory.Config)) *memory.Memory {

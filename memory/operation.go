@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 const (

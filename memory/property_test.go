@@ -13,9 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/sqlite"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // runes counts letters: sizes that a reader of a failed test can check by eye.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // Session is one session of a memory in the hands of a caller who comes back to

@@ -4,7 +4,7 @@ import (
 	"encoding/hex"
 	"math/rand/v2"
 
-	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // slab gives out what a session's history keeps of a message, from chunks that

@@ -1,6 +1,6 @@
 package memory
 
-import "github.com/qtype-dev/qtype/chat"
+import "github.com/qtype-dev/qtype/spec/chat"
 
 // Counter counts the tokens of a text; package token has one for each
 // vocabulary. It is safe for concurrent use.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // Turn is what one call of a step does to a session: the new input, every tool

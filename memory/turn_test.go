@@ -12,8 +12,8 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // newMemory has a chat share of 100 letters and flushes 20 at a time.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // stepSystem names the value that holds the system message which a step brought

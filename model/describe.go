@@ -1,14 +1,14 @@
 package model
 
 import (
+	"github.com/qtype-dev/qtype/internal/tokenizer"
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/token"
 )
 
 // Describe tells what a declared model is. What the document does not say is
 // looked up by the model's name.
 func Describe(m *spec.Model) Info {
-	encoding, _ := token.ForModel(m.Name())
+	encoding, _ := tokenizer.ForModel(m.Name())
 	info := Info{ID: m.ID, Provider: m.Provider, Name: m.Name(), Encoding: encoding,
 		ContextWindow: m.ContextWindow, MaxTokens: MaxTokens(m.InferenceParams)}
 	if info.ContextWindow == 0 {

@@ -7,7 +7,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/qtype-dev/qtype/internal/outbound"
+	"github.com/qtype-dev/qtype/internal/httpx"
 )
 
 // Embedder is an embedding model: it turns texts into vectors. Implementations
@@ -82,7 +82,7 @@ func (b *batched) next(texts []string) int {
 // try sends one request until it succeeds or the patience is used up.
 func (b *batched) try(ctx context.Context, texts []string) ([][]float32, Usage, error) {
 	p := b.patience
-	tries := outbound.Policy{MaxAttempts: p.MaxAttempts, InitialDelay: p.InitialDelay, MaxDelay: p.MaxDelay}.Start()
+	tries := httpx.Policy{MaxAttempts: p.MaxAttempts, InitialDelay: p.InitialDelay, MaxDelay: p.MaxDelay}.Start()
 	for {
 		vectors, usage, err := b.once(ctx, texts)
 		if err == nil {

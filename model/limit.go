@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/qtype-dev/qtype/token"
+	"github.com/qtype-dev/qtype/internal/tokenizer"
 )
 
 // minute is what a rate limit is counted over: any 60 seconds, not those of the clock.
@@ -117,7 +117,7 @@ func (l *Limiter) guess(info Info, texts []string, answered bool) int {
 		return 0
 	}
 	n := 0
-	enc, err := token.For(info.Encoding)
+	enc, err := tokenizer.For(info.Encoding)
 	for _, text := range texts {
 		if err == nil {
 			n += enc.Count(text)

@@ -10,7 +10,7 @@ import (
 	"encoding/json"
 	"iter"
 
-	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // Chat is a chat model. Implementations are safe for concurrent use.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/qtype-dev/qtype/internal/outbound"
+	"github.com/qtype-dev/qtype/internal/httpx"
 )
 
 // Patience says how long a try may take and how often a call is tried.
@@ -35,7 +35,7 @@ type patient struct {
 // Generate tries until an answer comes, the tries are used up or ctx ends.
 func (p *patient) Generate(ctx context.Context, req Request) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		tries := outbound.Policy{MaxAttempts: p.MaxAttempts, InitialDelay: p.InitialDelay, MaxDelay: p.MaxDelay}.Start()
+		tries := httpx.Policy{MaxAttempts: p.MaxAttempts, InitialDelay: p.InitialDelay, MaxDelay: p.MaxDelay}.Start()
 		for {
 			again, err := p.try(ctx, req, yield)
 			if err == nil {

@@ -15,14 +15,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/tokenizer"
 	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/memory/stores"
+	"github.com/qtype-dev/qtype/memory/storeurl"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"
-	"github.com/qtype-dev/qtype/token"
 	"github.com/qtype-dev/qtype/tool"
-	"github.com/qtype-dev/qtype/tool/toolbox"
+	"github.com/qtype-dev/qtype/tool/factory"
 )
 
 // Options says what an App stands on. The zero value runs with in-process memory.
@@ -50,7 +50,7 @@ type Doubles struct {
 type App struct {
 	spec           *spec.Application
 	opts           Options
-	stores         stores.Set // those that the document names
+	stores         storeurl.Set // those that the document names
 	memories       map[string]*memory.Memory
 	places         map[string]memory.Store                                 // where each memory lives, by its id
 	models         map[*spec.Model]func() (model.Chat, error)              // with their fallbacks
@@ -58,7 +58,7 @@ type App struct {
 	embedders      map[*spec.EmbeddingModel]func() (model.Embedder, error) // with their fallbacks
 	aloneEmbedders map[*spec.Model]func() (model.Embedder, error)          // each by itself
 	tools          map[string]func() (tool.Tool, error)
-	box            *toolbox.Box // makes the tools
+	box            *factory.Box // makes the tools
 	databases      databases    // of SQLSource steps
 	caches         caches       // of steps that keep their results
 }
@@ -182,7 +182,7 @@ func Encoding(app *spec.Application, m *spec.Memory) string {
 		for _, f := range doc.Application.Flows {
 			for _, item := range f.Steps {
 				if memoryOf(item.Step) == m && modelOf(item.Step) != nil {
-					name, _ := token.ForModel(modelOf(item.Step).Name())
+					name, _ := tokenizer.ForModel(modelOf(item.Step).Name())
 					return name
 				}
 			}
@@ -224,7 +224,7 @@ type lazyCounter string
 
 // Count is the number of tokens of text.
 func (c lazyCounter) Count(text string) int {
-	enc, err := token.For(string(c))
+	enc, err := tokenizer.For(string(c))
 	if err != nil { // ForModel names only encodings that are embedded
 		return len(text)
 	}

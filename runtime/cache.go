@@ -11,10 +11,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/qtype-dev/qtype/cache"
+	"github.com/qtype-dev/qtype/internal/stepcache"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
-	"github.com/qtype-dev/qtype/value"
 )
 
 // caches are the caches of an App, one for each folder, opened when they are
@@ -26,7 +26,7 @@ type caches struct {
 
 // sharedCache is the cache of one folder and what goes on in it.
 type sharedCache struct {
-	store  *cache.Store
+	store  *stepcache.Store
 	warn   func(string)
 	broken atomic.Bool // it cannot be used; that was said
 
@@ -36,8 +36,8 @@ type sharedCache struct {
 
 // flightID is one result that somebody works on.
 type flightID struct {
-	scope cache.Scope
-	key   cache.Key
+	scope stepcache.Scope
+	key   stepcache.Key
 }
 
 // flight is the work on one result, for which others wait. What came of it is
@@ -61,7 +61,7 @@ func (a *App) cacheOf(folder string) *sharedCache {
 	}
 	c, ok := a.caches.open[folder]
 	if !ok {
-		c = &sharedCache{store: cache.Open(folder), warn: a.opts.Warn, flights: map[flightID]*flight{}}
+		c = &sharedCache{store: stepcache.Open(folder), warn: a.opts.Warn, flights: map[flightID]*flight{}}
 		a.caches.open[folder] = c
 	}
 	return c
@@ -124,8 +124,8 @@ func (a *App) keepResults(s spec.Step, n *node, l *layout) {
 	base, cfg := s.Common(), s.Common().CacheConfig
 	c := &cachedStep{
 		step: n.step, count: n.count, cache: a.cacheOf(cmp.Or(cfg.Directory, spec.CacheDirectory)), errors: cfg.OnError == "Cache",
-		scope:   cache.Scope{Namespace: cfg.Namespace, Step: base.ID, Version: cfg.Version},
-		policy:  cache.Policy{Compress: cfg.Compress, MaxBytes: int64(cfg.MaxSizeMB) << 20},
+		scope:   stepcache.Scope{Namespace: cfg.Namespace, Step: base.ID, Version: cfg.Version},
+		policy:  stepcache.Policy{Compress: cfg.Compress, MaxBytes: int64(cfg.MaxSizeMB) << 20},
 		inputs:  ports(l, base.Inputs, base.DerivedInputs),
 		outputs: ports(l, base.Outputs, base.DerivedOutputs),
 	}
@@ -145,8 +145,8 @@ type cachedStep struct {
 	step    steps.Step
 	count   *counter
 	cache   *sharedCache
-	scope   cache.Scope
-	policy  cache.Policy
+	scope   stepcache.Scope
+	policy  stepcache.Policy
 	digest  []byte // of the step's configuration; nil where the inputs alone count
 	errors  bool   // results of rows that failed are kept, too
 	inputs  []port

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
-	"github.com/qtype-dev/qtype/value"
 )
 
 // largestEntry is the most bytes of one entry. A step that makes more of one

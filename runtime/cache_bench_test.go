@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/qtype-dev/qtype/cache"
+	"github.com/qtype-dev/qtype/internal/stepcache"
+	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
-	"github.com/qtype-dev/qtype/value"
 )
 
 // echo is a step that does nothing: what is left is what the cache costs.
@@ -21,8 +21,8 @@ func (echo) Process(_ context.Context, row *steps.Row, emit steps.Emit) error {
 func cachedEcho(b *testing.B) *cachedStep {
 	b.Helper()
 	a := &App{}
-	c := &cachedStep{step: echo{}, count: &counter{}, cache: a.cacheOf(b.TempDir()), scope: cache.Scope{Step: "echo", Version: "1"},
-		policy: cache.Policy{MaxBytes: 1 << 30}, digest: make([]byte, 32), inputs: []port{{"in", 0}}, outputs: []port{{"out", 1}}}
+	c := &cachedStep{step: echo{}, count: &counter{}, cache: a.cacheOf(b.TempDir()), scope: stepcache.Scope{Step: "echo", Version: "1"},
+		policy: stepcache.Policy{MaxBytes: 1 << 30}, digest: make([]byte, 32), inputs: []port{{"in", 0}}, outputs: []port{{"out", 1}}}
 	b.Cleanup(func() {
 		if err := a.closeCaches(); err != nil {
 			b.Error(err)

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
-	"github.com/qtype-dev/qtype/value"
 )
 
 // port is a variable that a cached step reads or writes.

@@ -9,8 +9,8 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
-	"github.com/qtype-dev/qtype/value"
 )
 
 // TimeoutError says that a step's work took longer than its declared timeout.

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/qtype-dev/qtype/database"
+	"github.com/qtype-dev/qtype/internal/sqldb"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -12,11 +12,11 @@ import (
 // value is ready; it is safe for concurrent use.
 type databases struct {
 	mu   sync.Mutex
-	open map[*spec.SQLSource]*database.Source
+	open map[*spec.SQLSource]*sqldb.Source
 }
 
 // database is the shared source of a step's rows. It connects when it is first asked.
-func (a *App) database(s *spec.SQLSource) (*database.Source, error) {
+func (a *App) database(s *spec.SQLSource) (*sqldb.Source, error) {
 	a.databases.mu.Lock()
 	defer a.databases.mu.Unlock()
 	if made, ok := a.databases.open[s]; ok {
@@ -26,12 +26,12 @@ func (a *App) database(s *spec.SQLSource) (*database.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := database.Open(address, s.Query)
+	made, err := sqldb.Open(address, s.Query)
 	if err != nil {
 		return nil, err
 	}
 	if a.databases.open == nil {
-		a.databases.open = map[*spec.SQLSource]*database.Source{}
+		a.databases.open = map[*spec.SQLSource]*sqldb.Source{}
 	}
 	a.databases.open[s] = made
 	return made, nil

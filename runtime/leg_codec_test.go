@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
-	"github.com/qtype-dev/qtype/value"
 )
 
 // TestRowsAreReadBackAsTheyWere: values of whatever kind, messages with their ids,

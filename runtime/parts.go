@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/qtype-dev/qtype/source"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/source"
 )
 
 // Parts is what a flow is made of: for the flow itself and each step, model,

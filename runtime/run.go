@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
-	"github.com/qtype-dev/qtype/value"
 )
 
 // DefaultSession is the session of a row that names none.

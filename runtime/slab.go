@@ -2,8 +2,8 @@ package runtime
 
 import (
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
-	"github.com/qtype-dev/qtype/value"
 )
 
 // slabRows is how many rows are made at once. What one of them holds may stay in

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/memory/sealed"
-	"github.com/qtype-dev/qtype/memory/stores"
+	"github.com/qtype-dev/qtype/memory/encrypted"
+	"github.com/qtype-dev/qtype/memory/storeurl"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -55,7 +55,7 @@ func (a *App) openDeclared(s *spec.Store) (memory.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	address, err := stores.Address(s.Type, url)
+	address, err := storeurl.Address(s.Type, url)
 	if err != nil {
 		return nil, err
 	}
@@ -65,14 +65,14 @@ func (a *App) openDeclared(s *spec.Store) (memory.Store, error) {
 		if err != nil {
 			return nil, err
 		}
-		opts = append(opts, stores.Encrypt(keys))
+		opts = append(opts, storeurl.Encrypt(keys))
 	}
 	return a.stores.Open(address, opts...)
 }
 
 // keys are those that a store is sealed with. Old keys that are empty are left
 // out: ${OLD_KEY:-} is how one is named that is there for a while only.
-func (a *App) keys(e *spec.Encryption) (keys sealed.Keys, err error) {
+func (a *App) keys(e *spec.Encryption) (keys encrypted.Keys, err error) {
 	keys.AllowPlain = e.AllowPlain
 	if keys.Key, err = a.key(e.Key); err != nil {
 		return keys, fmt.Errorf("encryption key: %w", err)
@@ -90,26 +90,26 @@ func (a *App) keys(e *spec.Encryption) (keys sealed.Keys, err error) {
 	return keys, nil
 }
 
-func (a *App) key(s spec.Secret) (sealed.Key, error) {
+func (a *App) key(s spec.Secret) (encrypted.Key, error) {
 	text, err := a.secret(s)
 	if err != nil {
-		return sealed.Key{}, err
+		return encrypted.Key{}, err
 	}
-	return sealed.ParseKey(text)
+	return encrypted.ParseKey(text)
 }
 
-func (a *App) storeOptions() []stores.Option {
+func (a *App) storeOptions() []storeurl.Option {
 	if a.opts.Warn == nil {
 		return nil
 	}
-	return []stores.Option{stores.Warn(a.opts.Warn)}
+	return []storeurl.Option{storeurl.Warn(a.opts.Warn)}
 }
 
 // Place names where the memory of that id lives, for a person and without
 // credentials; it is empty where no memory has the id.
 func (a *App) Place(id string) string {
 	if s, ok := a.places[id]; ok {
-		return stores.Place(s)
+		return storeurl.Place(s)
 	}
 	return ""
 }

@@ -8,19 +8,19 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"
 	"github.com/qtype-dev/qtype/tool"
-	"github.com/qtype-dev/qtype/tool/toolbox"
+	"github.com/qtype-dev/qtype/tool/factory"
 )
 
 // newToolbox is what makes the application's tools.
-func (a *App) newToolbox() *toolbox.Box {
+func (a *App) newToolbox() *factory.Box {
 	flows := a.nested()
-	return toolbox.New(toolbox.Options{
+	return factory.New(factory.Options{
 		Options: tool.Options{HTTP: a.opts.HTTP, Secret: a.secret},
 		Getenv:  a.opts.Getenv,
 		Folder:  a.folder(),
 		Answer:  a.opts.Clients,
 		Log:     a.opts.Log,
-		Flow: func(ctx context.Context, call toolbox.FlowCall, emit func([]any, error) error) error {
+		Flow: func(ctx context.Context, call factory.FlowCall, emit func([]any, error) error) error {
 			asked := steps.FlowCall{Flow: call.Flow, Inputs: call.Inputs, Session: call.Caller.Session, Number: call.Caller.Row}
 			return flows(ctx, asked, func(outputs []any, failed *steps.Error) error {
 				if failed != nil {

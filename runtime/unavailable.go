@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/qtype-dev/qtype/model/provider"
-	"github.com/qtype-dev/qtype/source"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/source"
 	"github.com/qtype-dev/qtype/tool"
 )
 

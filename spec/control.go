@@ -1,6 +1,6 @@
 package spec
 
-import "github.com/qtype-dev/qtype/source"
+import "github.com/qtype-dev/qtype/spec/source"
 
 // Expression is a formula over the variables of its flow, in the language of
 // github.com/expr-lang/expr: price * quantity > 100 and status != "closed".

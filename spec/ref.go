@@ -3,7 +3,7 @@ package spec
 import (
 	"reflect"
 
-	"github.com/qtype-dev/qtype/source"
+	"github.com/qtype-dev/qtype/spec/source"
 )
 
 // Ref names another entity by its id. The loader fills ID and Span; validate

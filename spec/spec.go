@@ -19,7 +19,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/qtype-dev/qtype/source"
+	"github.com/qtype-dev/qtype/spec/source"
 )
 
 // Place is where a value stands in its document: a tree of the value's shape.

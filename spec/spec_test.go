@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/qtype-dev/qtype/source"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/source"
 )
 
 func TestParseType(t *testing.T) {

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/chat"
+	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
-	"github.com/qtype-dev/qtype/value"
 )
 
 // defaultLimit is how many tools a run of an Agent calls where nothing is said (language.md 8.8).

@@ -6,8 +6,8 @@ import (
 	"sync"
 
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
-	"github.com/qtype-dev/qtype/value"
 )
 
 // approval asks a person before tools are called that need a yes.

@@ -6,11 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/chat"
+	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
-	"github.com/qtype-dev/qtype/value"
 )
 
 // maxMended is how often a model is told that its answer does not fit, before the row fails.

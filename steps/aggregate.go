@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/value"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // noInput is the session of the summary where no row came through (steps.md 3).

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // summarizer is a chat model that writes the running summaries of a memory.

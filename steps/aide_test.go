@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/steps"
 )
 

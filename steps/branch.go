@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/value"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // branch is another flow as a step runs it: which variables of the row it is

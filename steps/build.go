@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"sync"
 
-	"github.com/qtype-dev/qtype/database"
+	"github.com/qtype-dev/qtype/internal/sqldb"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
@@ -25,7 +25,7 @@ type Env struct {
 	Approve  tool.Approve                                    // asks a person whether an Agent may call a tool; nil where nobody is there
 	Flow     func(context.Context, FlowCall, FlowEmit) error // runs another flow; for InvokeFlow, Switch, Loop and Parallel
 	// Database is the query of a SQLSource over its database.
-	Database func(*spec.SQLSource) (*database.Source, error)
+	Database func(*spec.SQLSource) (*sqldb.Source, error)
 }
 
 // FlowCall asks for one run of another flow on one row.

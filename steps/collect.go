@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/value"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // collect makes one list of a variable over a group of rows (steps.md 3).

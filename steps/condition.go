@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/value"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // Condition is a condition over values that are in no flow any more, such as a

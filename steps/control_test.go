@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/qtype-dev/qtype/expression"
+	"github.com/qtype-dev/qtype/internal/expression"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
-	"github.com/qtype-dev/qtype/value"
 )
 
 // expr is an expression whose variables are linked, as validate leaves it.

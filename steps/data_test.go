@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/chat"
+	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
-	"github.com/qtype-dev/qtype/value"
 )
 
 // Each step type of the language either runs or says that it does not yet.

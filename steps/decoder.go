@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/value"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // decoder parses a text as JSON or XML into its outputs (steps.md 3). It reads

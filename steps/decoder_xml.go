@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/qtype-dev/qtype/value"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // findXML finds the first element whose children are good, or else the first one.

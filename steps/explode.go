@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/value"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // explode makes one row of each element of a list (steps.md 3).

@@ -7,10 +7,10 @@ import (
 
 	"github.com/ohler55/ojg/jp"
 
-	"github.com/qtype-dev/qtype/chat"
-	"github.com/qtype-dev/qtype/jsonpath"
+	"github.com/qtype-dev/qtype/internal/jsonpath"
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/value"
+	"github.com/qtype-dev/qtype/spec/chat"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // extractor takes values out of its input by a JSONPath, one row for each

@@ -7,10 +7,10 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/qtype-dev/qtype/internal/blob"
-	"github.com/qtype-dev/qtype/records"
+	"github.com/qtype-dev/qtype/internal/records"
+	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/value"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // fileSource reads a file, one row for each record (steps.md 5). What the row
@@ -28,7 +28,7 @@ func buildFileSource(s *spec.FileSource, env *Env) (Runner, error) {
 		return nil, err
 	}
 	if f.path.variable == nil {
-		if err := blob.Readable(f.path.constant); err != nil {
+		if err := remotefs.Readable(f.path.constant); err != nil {
 			return nil, ofAddress(f.path.constant, err)
 		}
 	}
@@ -56,10 +56,10 @@ func (e *Env) filePath(p spec.PathRef) (filePath, error) {
 
 // ofAddress puts the address before an error of package blob that lacks it.
 func ofAddress(address string, err error) error {
-	if errors.As(err, new(*blob.AccessError)) {
+	if errors.As(err, new(*remotefs.AccessError)) {
 		return err
 	}
-	return fmt.Errorf("%s: %w", blob.Shown(address), err)
+	return fmt.Errorf("%s: %w", remotefs.Shown(address), err)
 }
 
 // of is the path for a row.

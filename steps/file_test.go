@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/qtype-dev/qtype/records"
+	"github.com/qtype-dev/qtype/internal/records"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
-	"github.com/qtype-dev/qtype/value"
 )
 
 func write(t testing.TB, name, text string) string {

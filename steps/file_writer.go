@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/qtype-dev/qtype/internal/blob"
-	"github.com/qtype-dev/qtype/records"
+	"github.com/qtype-dev/qtype/internal/records"
+	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/value"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // fileWriter writes rows to files, in the format that the file's name asks for
@@ -38,7 +38,7 @@ func buildFileWriter(s *spec.FileWriter, env *Env) (Runner, error) {
 		if err := records.Writable(w.path.constant); err != nil {
 			return nil, err
 		}
-		if err := blob.Writable(w.path.constant); err != nil {
+		if err := remotefs.Writable(w.path.constant); err != nil {
 			return nil, ofAddress(w.path.constant, err)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/value"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // format is a placeholder's conversion and format specification:

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/qtype-dev/qtype/value"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // number pads a number's digits: grouped, with its sign.

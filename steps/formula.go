@@ -6,10 +6,10 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/qtype-dev/qtype/chat"
-	"github.com/qtype-dev/qtype/expression"
+	"github.com/qtype-dev/qtype/internal/expression"
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/value"
+	"github.com/qtype-dev/qtype/spec/chat"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // formula is an expression of a step, ready to be worked out on rows.

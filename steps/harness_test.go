@@ -10,8 +10,8 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
-	"github.com/qtype-dev/qtype/value"
 )
 
 var postgres = servertest.Shared{Start: func() (*servertest.Server, error) { return servertest.Postgres("-c", "fsync=off") }}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // inference asks a chat model (steps.md 2, LLMInference). A text output works

@@ -7,11 +7,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/chat"
+	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
-	"github.com/qtype-dev/qtype/value"
 )
 
 // listen gathers what steps report, as one line each.

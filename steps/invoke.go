@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
-	"github.com/qtype-dev/qtype/value"
 )
 
 // invokeTool calls a tool for each row (steps.md 4).

@@ -7,7 +7,7 @@ import (
 
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/value"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // embedding turns a text into a vector (steps.md 2, InvokeEmbedding).

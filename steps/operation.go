@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // operations names the turns of a run that may be interrupted and resumed: a turn

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/qtype-dev/qtype/jsonpath"
-	"github.com/qtype-dev/qtype/value"
+	"github.com/qtype-dev/qtype/internal/jsonpath"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // No path ends the program, neither when it is read nor when it is followed;

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/value"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // slot is a variable and where it stands in a row.

@@ -6,16 +6,16 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/qtype-dev/qtype/database"
+	"github.com/qtype-dev/qtype/internal/sqldb"
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/value"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // sqlSource runs a query, one row for each row of its result (steps.md 5). What
 // the row held before stays on it; columns that are no output are passed over.
 type sqlSource struct {
 	id     string
-	source *database.Source
+	source *sqldb.Source
 	args   []slot // the variable of each placeholder
 	outs   []slot
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/qtype-dev/qtype/database"
 	"github.com/qtype-dev/qtype/internal/servertest"
+	"github.com/qtype-dev/qtype/internal/sqldb"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"
 )
@@ -41,8 +41,8 @@ func orders(t testing.TB) string {
 func selecting(t testing.TB, l layout, address, query string, inputs, outputs []string) (steps.Runner, error) {
 	t.Helper()
 	s := &spec.SQLSource{StepBase: l.base("ask", inputs, outputs), Query: query, Connection: spec.NewSecret(address)}
-	return steps.Build(s, &steps.Env{Slots: l, Database: func(s *spec.SQLSource) (*database.Source, error) {
-		source, err := database.Open(s.Connection.Reveal(), s.Query)
+	return steps.Build(s, &steps.Env{Slots: l, Database: func(s *spec.SQLSource) (*sqldb.Source, error) {
+		source, err := sqldb.Open(s.Connection.Reveal(), s.Query)
 		if err == nil {
 			t.Cleanup(func() { _ = source.Close() })
 		}

@@ -8,9 +8,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/qtype-dev/qtype/internal/prompttemplate"
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/template"
-	"github.com/qtype-dev/qtype/value"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // promptTemplate fills a template with the row's values (steps.md 2).
@@ -125,7 +125,7 @@ func compileTemplate(text string, inputs []slot) ([]piece, error) {
 		r.names = append(r.names, in.of.ID)
 	}
 	var pieces []piece
-	for _, p := range template.Parse(text) {
+	for _, p := range prompttemplate.Parse(text) {
 		made, err := r.piece(p)
 		if err != nil {
 			return nil, err
@@ -136,15 +136,15 @@ func compileTemplate(text string, inputs []slot) ([]piece, error) {
 }
 
 // piece prepares one piece for the rows.
-func (r *templateReader) piece(p template.Piece) (piece, error) {
+func (r *templateReader) piece(p prompttemplate.Piece) (piece, error) {
 	switch p.Kind {
-	case template.Literal:
+	case prompttemplate.Literal:
 		return piece{text: p.Text}, nil
-	case template.Stray:
+	case prompttemplate.Stray:
 		return piece{}, r.fail(p.At, "a single } stands for nothing: write }} for a brace")
-	case template.Unclosed:
+	case prompttemplate.Unclosed:
 		return piece{}, r.fail(p.At, "this { is never closed: write {{ for a brace")
-	case template.Nested:
+	case prompttemplate.Nested:
 		return piece{}, r.fail(p.At, "a { inside a placeholder: placeholders do not nest; write {{ for a brace")
 	}
 	in, ok := r.inputs[p.Name]

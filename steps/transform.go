@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/value"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // transform sets variables by expressions.

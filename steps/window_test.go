@@ -9,11 +9,11 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/internal/tokenizer"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/steps"
-	"github.com/qtype-dev/qtype/token"
 )
 
 func drawWords(t *rapid.T, what string) string {
@@ -35,7 +35,7 @@ func drawWords(t *rapid.T, what string) string {
 func TestTheServerReceivesAWindowWithinItsLimits(t *testing.T) {
 	answers := make(chan string, 1)
 	s := newLLM(t, func(int, request) reply { return says(<-answers) })
-	counter, err := token.For("o200k_base")
+	counter, err := tokenizer.For("o200k_base")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,12 +10,12 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/tokenizer"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/provider"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"
-	"github.com/qtype-dev/qtype/token"
 	"github.com/qtype-dev/qtype/tool"
 )
 
@@ -215,7 +215,7 @@ func newWorld(t testing.TB, s *llm, l layout, cfg memory.Config) *world {
 		t.Fatal(err)
 	}
 	cfg.ID = w.memory.ID
-	if cfg.Counter, err = token.For("o200k_base"); err != nil {
+	if cfg.Counter, err = tokenizer.For("o200k_base"); err != nil {
 		t.Fatal(err)
 	}
 	if w.shared, err = memory.New(cfg, memory.NewInProcess()); err != nil {

@@ -14,7 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/qtype-dev/qtype/internal/outbound"
+	"github.com/qtype-dev/qtype/internal/httpx"
 )
 
 // Limits of what a server may send.
@@ -25,11 +25,11 @@ const (
 
 // read takes the result out of a response.
 func (a *api) read(ctx context.Context, u *url.URL, resp *http.Response) (any, error) {
-	e := &Error{Tool: a.info.ID, Method: a.method, URL: outbound.Server(u)}
+	e := &Error{Tool: a.info.ID, Method: a.method, URL: httpx.Server(u)}
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {
 	case resp.StatusCode >= 300:
-		e.Status, e.RetryAfter = resp.StatusCode, outbound.RetryAfter(resp.Header, time.Now())
+		e.Status, e.RetryAfter = resp.StatusCode, httpx.RetryAfter(resp.Header, time.Now())
 		e.Message, e.Temporary = a.excerpt(resp, raw), busy(resp.StatusCode)
 		return nil, e
 	case err != nil:
@@ -52,10 +52,10 @@ func (a *api) excerpt(resp *http.Response, raw []byte) string {
 	text := string(raw[:min(len(raw), 16<<10)])
 	for name, values := range a.headers {
 		if secretive(name) {
-			text = outbound.Scrub(text, strings.Join(values, ""))
+			text = httpx.Scrub(text, strings.Join(values, ""))
 		}
 	}
-	text = outbound.Line(a.auth.scrub(text), maxExcerpt)
+	text = httpx.Line(a.auth.scrub(text), maxExcerpt)
 	status := http.StatusText(resp.StatusCode)
 	switch {
 	case text == "" || strings.HasPrefix(text, "<"): // a web page says nothing that a line could hold
@@ -97,7 +97,7 @@ func decode(contentType string, raw []byte) (any, error) {
 		case err == nil:
 			return value, nil
 		case isJSON:
-			return nil, fmt.Errorf("the answer calls itself %s but is not JSON: %s", kind, outbound.Line(string(raw[:min(len(raw), 1<<10)]), 80))
+			return nil, fmt.Errorf("the answer calls itself %s but is not JSON: %s", kind, httpx.Line(string(raw[:min(len(raw), 1<<10)]), 80))
 		}
 	}
 	if !utf8.Valid(raw) {

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
-	"github.com/qtype-dev/qtype/internal/outbound"
+	"github.com/qtype-dev/qtype/internal/httpx"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -30,7 +30,7 @@ type api struct {
 	headers  http.Header      // sent with every request, credentials not among them
 	auth     *credential
 	timeout  time.Duration
-	retry    outbound.Policy
+	retry    httpx.Policy
 	http     *http.Client
 }
 
@@ -57,7 +57,7 @@ func newAPI(t *spec.APITool, opts Options) (*api, error) {
 	}
 	a.hasBody = kind.body
 	if kind.repeats {
-		a.retry = outbound.Policy{MaxAttempts: 3, InitialDelay: 200 * time.Millisecond, MaxDelay: 5 * time.Second}
+		a.retry = httpx.Policy{MaxAttempts: 3, InitialDelay: 200 * time.Millisecond, MaxDelay: 5 * time.Second}
 	}
 	if t.Timeout > 0 {
 		a.timeout = time.Duration(t.Timeout)
@@ -234,7 +234,7 @@ func (a *api) try(ctx context.Context, u *url.URL, body []byte) (any, error) {
 
 // unreached makes an error of a call that did not come through.
 func (a *api) unreached(ctx context.Context, u *url.URL, err error) error {
-	e := &Error{Tool: a.info.ID, Method: a.method, URL: outbound.Server(u), Err: err, Temporary: true}
+	e := &Error{Tool: a.info.ID, Method: a.method, URL: httpx.Server(u), Err: err, Temporary: true}
 	var refused *refusedError
 	var noToken *tokenError
 	switch {
@@ -246,7 +246,7 @@ func (a *api) unreached(ctx context.Context, u *url.URL, err error) error {
 		e.Message = fmt.Sprintf("no complete answer within %s", a.timeout)
 		e.Err = nil // it is not the caller's context that ended
 	default:
-		e.Message = outbound.Reason(err)
+		e.Message = httpx.Reason(err)
 	}
 	return e
 }

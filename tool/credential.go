@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/qtype-dev/qtype/internal/outbound"
+	"github.com/qtype-dev/qtype/internal/httpx"
 )
 
 // credential proves who calls. The zero value proves nothing. It is safe for
@@ -46,7 +46,7 @@ func (c *credential) sign(req *http.Request) error {
 // scrub takes the credential's secrets out of a text that a server sent.
 func (c *credential) scrub(text string) string {
 	for _, secret := range c.secrets {
-		text = outbound.Scrub(text, secret)
+		text = httpx.Scrub(text, secret)
 	}
 	if c.grant != nil {
 		text = c.grant.scrub(text)

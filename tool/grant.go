@@ -10,7 +10,7 @@ import (
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 
-	"github.com/qtype-dev/qtype/internal/outbound"
+	"github.com/qtype-dev/qtype/internal/httpx"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -75,9 +75,9 @@ func (g *grant) scrub(text string) string {
 	held := <-g.held
 	g.held <- held
 	if held != nil {
-		text = outbound.Scrub(text, held.AccessToken)
+		text = httpx.Scrub(text, held.AccessToken)
 	}
-	return outbound.Scrub(text, g.config.ClientSecret)
+	return httpx.Scrub(text, g.config.ClientSecret)
 }
 
 // explain tells in one line what the token server did.
@@ -88,11 +88,11 @@ func (g *grant) explain(ctx context.Context, err error) error {
 	e := &tokenError{auth: g.name, temporary: true}
 	var answer *oauth2.RetrieveError
 	if !errors.As(err, &answer) {
-		e.what = outbound.Reason(err)
+		e.what = httpx.Reason(err)
 		if refused, ok := errors.AsType[*refusedError](err); ok {
 			e.what, e.temporary = refused.Error(), false
 		}
-		e.what = outbound.Scrub(e.what, g.config.ClientSecret)
+		e.what = httpx.Scrub(e.what, g.config.ClientSecret)
 		return e
 	}
 	e.temporary = busy(answer.Response.StatusCode)
@@ -103,7 +103,7 @@ func (g *grant) explain(ctx context.Context, err error) error {
 	case answer.ErrorCode != "":
 		e.what += ": " + answer.ErrorCode
 	}
-	e.what = outbound.Line(outbound.Scrub(e.what, g.config.ClientSecret), maxExcerpt)
+	e.what = httpx.Line(httpx.Scrub(e.what, g.config.ClientSecret), maxExcerpt)
 	return e
 }
 

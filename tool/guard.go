@@ -9,7 +9,7 @@ import (
 	"net/url"
 	"syscall"
 
-	"github.com/qtype-dev/qtype/internal/outbound"
+	"github.com/qtype-dev/qtype/internal/httpx"
 )
 
 // calls is how many rows a step may work on at once, and so call one server.
@@ -25,7 +25,7 @@ func caller(given *http.Client, allowPrivate bool) *http.Client {
 	}
 	switch {
 	case c.Transport == nil:
-		c.Transport = guarded(outbound.Transport(calls), allowPrivate)
+		c.Transport = guarded(httpx.Transport(calls), allowPrivate)
 	case !allowPrivate:
 		if t, ok := c.Transport.(*http.Transport); ok {
 			c.Transport = guarded(t.Clone(), false)
@@ -40,7 +40,7 @@ func caller(given *http.Client, allowPrivate bool) *http.Client {
 // end resolves the name, out of our sight; there the name is resolved here as
 // well and refused where that shows a private address.
 func guarded(t *http.Transport, allowPrivate bool) *http.Transport {
-	dialer := outbound.Dialer()
+	dialer := httpx.Dialer()
 	if allowPrivate {
 		t.DialContext = dialer.DialContext
 		return t

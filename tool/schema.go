@@ -6,8 +6,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // Schema is the JSON schema of an object that holds the variables: what a

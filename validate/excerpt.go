@@ -4,7 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/qtype-dev/qtype/source"
+	"github.com/qtype-dev/qtype/spec/source"
 )
 
 // excerpt is a word of a value's text, described so that it can be found in

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/qtype-dev/qtype/diag"
-	"github.com/qtype-dev/qtype/expression"
-	"github.com/qtype-dev/qtype/source"
+	"github.com/qtype-dev/qtype/internal/expression"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
+	"github.com/qtype-dev/qtype/spec/source"
 )
 
 // formula is an expression and where it stands.

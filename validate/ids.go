@@ -3,9 +3,9 @@ package validate
 import (
 	"slices"
 
-	"github.com/qtype-dev/qtype/diag"
-	"github.com/qtype-dev/qtype/source"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
+	"github.com/qtype-dev/qtype/spec/source"
 )
 
 // declaration is an entity and where it was declared.

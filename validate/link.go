@@ -4,9 +4,9 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/qtype-dev/qtype/diag"
-	"github.com/qtype-dev/qtype/source"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
+	"github.com/qtype-dev/qtype/spec/source"
 )
 
 // named are the entities that one kind of reference may name.

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/qtype-dev/qtype/diag"
-	"github.com/qtype-dev/qtype/jsonpath"
+	"github.com/qtype-dev/qtype/internal/jsonpath"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
 )
 
 // stepLint are doubts about single steps (semantics.md 6).

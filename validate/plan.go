@@ -3,8 +3,8 @@ package validate
 import (
 	"slices"
 
-	"github.com/qtype-dev/qtype/source"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/source"
 )
 
 // port is one variable that a step or flow reads or writes.

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/qtype-dev/qtype/diag"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/validate"
 )
 

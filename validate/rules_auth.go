@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
-	"github.com/qtype-dev/qtype/diag"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
 )
 
 func authRules() []rule { return []rule{unfitAuth(), keyNotSent(), idlePlace()} }

@@ -3,8 +3,8 @@ package validate
 import (
 	"slices"
 
-	"github.com/qtype-dev/qtype/diag"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
 )
 
 // controlRules are about the steps that run flows by conditions, again and

@@ -1,8 +1,8 @@
 package validate
 
 import (
-	"github.com/qtype-dev/qtype/source"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/source"
 )
 
 // call is a step that invokes a tool or a flow.

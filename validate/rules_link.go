@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/qtype-dev/qtype/source"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/source"
 )
 
 // linkRules are the faults of ids and references; all but QT204 are found while linking.

@@ -3,8 +3,8 @@ package validate
 import (
 	"strings"
 
-	"github.com/qtype-dev/qtype/source"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/source"
 )
 
 // outsideRules are about what lives outside of the application: programs,

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/tokenizer"
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/token"
 )
 
 // policyRules are about what a memory's policy acts on (memory.md 6): no
@@ -147,9 +147,9 @@ func pinnedTokens(encoding, text string, share float64) int {
 // countTokens counts with the encoding that the document names, else with that of current models.
 func countTokens(encoding, text string) int {
 	if encoding == "" {
-		encoding = token.O200k
+		encoding = tokenizer.O200k
 	}
-	enc, err := token.For(encoding)
+	enc, err := tokenizer.For(encoding)
 	if err != nil {
 		return 0 // told by the loader
 	}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/qtype-dev/qtype/query"
+	"github.com/qtype-dev/qtype/internal/sqlquery"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -13,8 +13,8 @@ func queryRules() []rule { return []rule{queryReadable(), queryNames(), connecti
 
 // dialectOf is the family of a step's database; false where the document does
 // not tell, because the URL is a secret or not known here.
-func dialectOf(s *spec.SQLSource) (query.Dialect, bool) {
-	u, err := query.ParseURL(s.Connection.Reveal())
+func dialectOf(s *spec.SQLSource) (sqlquery.Dialect, bool) {
+	u, err := sqlquery.ParseURL(s.Connection.Reveal())
 	if err != nil {
 		return "", false
 	}
@@ -31,7 +31,7 @@ func queryReadable() rule {
 			if !known {
 				return
 			}
-			if _, err := query.Parse(s.Query, d); err != nil {
+			if _, err := sqlquery.Parse(s.Query, d); err != nil {
 				p.report(placeOf(s, "query", "id"), "step %q (SQLSource): %s", s.ID, err)
 			}
 		})}
@@ -61,13 +61,13 @@ func queryNames() rule {
 // queryParameters are the names that a query needs; where the database is not
 // known, those that every dialect would see.
 func queryParameters(s *spec.SQLSource) []string {
-	dialects := query.Dialects()
+	dialects := sqlquery.Dialects()
 	if d, known := dialectOf(s); known {
-		dialects = []query.Dialect{d}
+		dialects = []sqlquery.Dialect{d}
 	}
 	var names []string
 	for i, d := range dialects {
-		q, err := query.Parse(s.Query, d)
+		q, err := sqlquery.Parse(s.Query, d)
 		switch {
 		case err != nil:
 			return nil
@@ -91,7 +91,7 @@ func connectionUsable() rule {
 			if text == "" || strings.Contains(text, "${") {
 				return
 			}
-			if _, err := query.ParseURL(text); err != nil {
+			if _, err := sqlquery.ParseURL(text); err != nil {
 				p.report(placeOf(s, "connection", "id"), "the connection of step %q (SQLSource): %s", s.ID, err)
 			}
 		})}

@@ -5,8 +5,8 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/qtype-dev/qtype/source"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/source"
 )
 
 // secretRules are about what everybody may read who may read the document.

@@ -3,8 +3,8 @@ package validate
 import (
 	"strings"
 
-	"github.com/qtype-dev/qtype/diag"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
 )
 
 func toolRules() []rule { return []rule{toolsCalledAlike(), unknownURLPart()} }

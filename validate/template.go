@@ -1,6 +1,6 @@
 package validate
 
-import "github.com/qtype-dev/qtype/template"
+import "github.com/qtype-dev/qtype/internal/prompttemplate"
 
 // placeholder is one {…} of a prompt template, or a brace that is none.
 type placeholder struct {
@@ -13,17 +13,17 @@ type placeholder struct {
 // placeholders reads a template. Reading goes on behind a fault.
 func placeholders(text string) []placeholder {
 	var found []placeholder
-	for _, p := range template.Parse(text) {
-		if p.Kind == template.Literal {
+	for _, p := range prompttemplate.Parse(text) {
+		if p.Kind == prompttemplate.Literal {
 			continue
 		}
 		one := placeholder{text: p.Text, name: p.Name, place: excerptAt(text, p.At, len(p.Text))}
 		switch p.Kind {
-		case template.Stray:
+		case prompttemplate.Stray:
 			one.fault = "a single } closes nothing; write }} for a brace"
-		case template.Unclosed:
+		case prompttemplate.Unclosed:
 			one.fault = "this { is never closed; write {{ for a brace"
-		case template.Nested:
+		case prompttemplate.Nested:
 			one.fault = "a { inside a placeholder; placeholders do not nest, write {{ for a brace"
 		}
 		found = append(found, one)

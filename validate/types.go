@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/qtype-dev/qtype/diag"
-	"github.com/qtype-dev/qtype/source"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
+	"github.com/qtype-dev/qtype/spec/source"
 )
 
 // linkTypes looks up the names in type expressions: a built-in type, then a

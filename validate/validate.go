@@ -12,8 +12,8 @@ package validate
 import (
 	"sync"
 
-	"github.com/qtype-dev/qtype/diag"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
 )
 
 // Check links doc in place and returns everything that is wrong with it, in

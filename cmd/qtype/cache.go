@@ -14,8 +14,8 @@ import (
 	"github.com/mattn/go-runewidth"
 	"github.com/spf13/cobra"
 
-	"github.com/qtype-dev/qtype/cache"
-	"github.com/qtype-dev/qtype/memory/show"
+	"github.com/qtype-dev/qtype/internal/memoryview/show"
+	"github.com/qtype-dev/qtype/internal/stepcache"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -67,18 +67,18 @@ func (k *caching) command(use, short string, run func(context.Context, []*keptBy
 
 // keptBy is the cache of one folder, and which of its steps the call is about.
 type keptBy struct {
-	store *cache.Store
-	about func(cache.Scope) bool
+	store *stepcache.Store
+	about func(stepcache.Scope) bool
 }
 
 // caches are the caches of a document's steps, or the one of a folder.
 func (k *caching) caches(ctx context.Context, path string) ([]*keptBy, error) {
 	info, err := os.Stat(path)
 	if err == nil && info.IsDir() {
-		if _, err := os.Stat(filepath.Join(path, cache.FileName)); err != nil {
-			return nil, fmt.Errorf("%s holds no cache: there is no %s in it", path, cache.FileName)
+		if _, err := os.Stat(filepath.Join(path, stepcache.FileName)); err != nil {
+			return nil, fmt.Errorf("%s holds no cache: there is no %s in it", path, stepcache.FileName)
 		}
-		return []*keptBy{{store: cache.Open(path), about: func(s cache.Scope) bool { return k.step == "" || s.Step == k.step }}}, nil
+		return []*keptBy{{store: stepcache.Open(path), about: func(s stepcache.Scope) bool { return k.step == "" || s.Step == k.step }}}, nil
 	}
 	app, err := application(ctx, path, "has steps")
 	if err != nil {
@@ -90,7 +90,7 @@ func (k *caching) caches(ctx context.Context, path string) ([]*keptBy, error) {
 // declared are the caches that an application's steps name.
 func (k *caching) declared(app *spec.Application) ([]*keptBy, error) {
 	var folders, ids []string
-	scopes := map[string][]cache.Scope{} // by folder; the version is left out: old ones are theirs, too
+	scopes := map[string][]stepcache.Scope{} // by folder; the version is left out: old ones are theirs, too
 	for _, s := range cachedSteps(app) {
 		cfg := s.CacheConfig
 		folder := cmp.Or(cfg.Directory, spec.CacheDirectory)
@@ -101,7 +101,7 @@ func (k *caching) declared(app *spec.Application) ([]*keptBy, error) {
 		if scopes[folder] == nil {
 			folders = append(folders, folder)
 		}
-		scopes[folder] = append(scopes[folder], cache.Scope{Namespace: cfg.Namespace, Step: s.ID})
+		scopes[folder] = append(scopes[folder], stepcache.Scope{Namespace: cfg.Namespace, Step: s.ID})
 	}
 	switch {
 	case len(ids) == 0:
@@ -111,7 +111,7 @@ func (k *caching) declared(app *spec.Application) ([]*keptBy, error) {
 	}
 	var all []*keptBy
 	for _, folder := range folders {
-		all = append(all, &keptBy{store: cache.Open(folder), about: func(s cache.Scope) bool {
+		all = append(all, &keptBy{store: stepcache.Open(folder), about: func(s stepcache.Scope) bool {
 			s.Version = ""
 			return slices.Contains(scopes[folder], s)
 		}})

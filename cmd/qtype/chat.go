@@ -18,7 +18,7 @@ import (
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/value"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // chatting is one call of qtype chat.

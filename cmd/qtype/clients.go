@@ -14,11 +14,11 @@ import (
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
 	"github.com/qtype-dev/qtype/tool"
 	"github.com/qtype-dev/qtype/tool/command"
-	"github.com/qtype-dev/qtype/tool/toolbox"
-	"github.com/qtype-dev/qtype/value"
+	"github.com/qtype-dev/qtype/tool/factory"
 )
 
 // commandTime is how long a program of --client-tool may take where its tool
@@ -161,7 +161,7 @@ func (c *clients) answer(ctx context.Context, ask tool.Ask) (any, error) {
 			return nil, err
 		}
 		v := readAnswer(ask.Outputs, line)
-		fitting, err := toolbox.Fit(ask.Outputs, value.Free(v))
+		fitting, err := factory.Fit(ask.Outputs, value.Free(v))
 		if err == nil || try == maxTries {
 			return fitting, err
 		}
@@ -254,7 +254,7 @@ func (c *clients) approve(ctx context.Context, ask tool.Ask) (yes bool, reason s
 
 // advice tells what the command line can do about an error; mostly nothing.
 func advice(err error) string {
-	var client *toolbox.NobodyError
+	var client *factory.NobodyError
 	var approval *steps.NobodyError
 	switch {
 	case errors.As(err, &client):

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/qtype-dev/qtype/convert"
-	"github.com/qtype-dev/qtype/diag"
+	"github.com/qtype-dev/qtype/internal/convert"
+	"github.com/qtype-dev/qtype/spec/diag"
 )
 
 // conversion is one call of qtype convert.

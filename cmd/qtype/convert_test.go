@@ -35,7 +35,7 @@ func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // fixtures are the files that the goldens of package convert are made of.
-const fixtures = "../../convert/testdata/"
+const fixtures = "../../internal/convert/testdata/"
 
 // TestConvertedWorkflowsRun converts a file, runs what came of it with a model
 // that answers as scripted, and looks at what the flow gives: the right branch.

@@ -7,10 +7,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/qtype-dev/qtype"
-	"github.com/qtype-dev/qtype/compare"
-	"github.com/qtype-dev/qtype/diag"
-	"github.com/qtype-dev/qtype/internal/blob"
+	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/internal/semdiff"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
 )
 
 // comparing is one call of qtype diff.
@@ -53,26 +53,26 @@ func (d *comparing) run(ctx context.Context, old, now string) error {
 	if err := faults.Err(); err != nil {
 		return err // two documents are compared only where both are sound
 	}
-	changes := compare.Documents(documents[0], documents[1])
-	if err := d.tell(blob.Shown(old), blob.Shown(now), changes); err != nil {
+	changes := semdiff.Documents(documents[0], documents[1])
+	if err := d.tell(remotefs.Shown(old), remotefs.Shown(now), changes); err != nil {
 		return err
 	}
-	if compare.Count(changes, compare.Breaking) > 0 {
+	if semdiff.Count(changes, semdiff.Breaking) > 0 {
 		return errSilent
 	}
 	return nil
 }
 
-func (d *comparing) tell(old, now string, changes []compare.Change) error {
+func (d *comparing) tell(old, now string, changes []semdiff.Change) error {
 	if d.format.value == "json" {
-		return compare.JSON(d.out, old, now, changes)
+		return semdiff.JSON(d.out, old, now, changes)
 	}
-	if err := compare.Text(d.out, changes, d.outTerminal && d.color); err != nil {
+	if err := semdiff.Text(d.out, changes, d.outTerminal && d.color); err != nil {
 		return err
 	}
 	if len(changes) > 0 {
 		fmt.Fprintln(d.out)
 	}
-	_, err := fmt.Fprintf(d.out, "%s → %s: %s\n", clean(old), clean(now), compare.Summary(changes))
+	_, err := fmt.Fprintf(d.out, "%s → %s: %s\n", clean(old), clean(now), semdiff.Summary(changes))
 	return err
 }

@@ -7,10 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/qtype-dev/qtype/convert"
-	"github.com/qtype-dev/qtype/diag"
-	"github.com/qtype-dev/qtype/lint"
-	"github.com/qtype-dev/qtype/suite"
+	"github.com/qtype-dev/qtype/internal/apptest"
+	"github.com/qtype-dev/qtype/internal/convert"
+	"github.com/qtype-dev/qtype/spec/diag"
+	"github.com/qtype-dev/qtype/validate/lint"
 )
 
 func newExplain(s *streams) *cobra.Command {
@@ -33,7 +33,7 @@ func newExplain(s *streams) *cobra.Command {
 }
 
 // allRules are the codes of documents, of the converter and of tests.
-func allRules() []diag.Rule { return slices.Concat(lint.Rules(), convert.Rules(), suite.Rules()) }
+func allRules() []diag.Rule { return slices.Concat(lint.Rules(), convert.Rules(), apptest.Rules()) }
 
 func codes() []string {
 	var all []string

@@ -10,12 +10,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/qtype-dev/qtype"
-	"github.com/qtype-dev/qtype/starter"
-	"github.com/qtype-dev/qtype/suite"
+	"github.com/qtype-dev/qtype/internal/apptest"
+	"github.com/qtype-dev/qtype/internal/scaffold"
 )
 
 func newInit(s *streams) *cobra.Command {
-	template := newChoice(starter.Names()...)
+	template := newChoice(scaffold.Names()...)
 	c := &cobra.Command{
 		Use:   "init [DIR]",
 		Short: "Write a new project that validates, tests and runs at once",
@@ -42,7 +42,7 @@ checks it, and the schemas for editors. Nothing that exists is overwritten.`,
 
 // begin writes a project and tells what to do with it.
 func begin(s *streams, folder, template string) error {
-	written, err := starter.Write(folder, template, starter.Schemas{Document: qtype.Schema(), Tests: suite.Schema()})
+	written, err := scaffold.Write(folder, template, scaffold.Schemas{Document: qtype.Schema(), Tests: apptest.Schema()})
 	var file *fs.PathError
 	switch {
 	case errors.As(err, &file):

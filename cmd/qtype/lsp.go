@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/qtype-dev/qtype"
-	"github.com/qtype-dev/qtype/lsp"
+	"github.com/qtype-dev/qtype/internal/lsp"
 )
 
 func newLSP(s *streams) *cobra.Command {

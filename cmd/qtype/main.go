@@ -19,8 +19,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/qtype-dev/qtype/diag"
-	"github.com/qtype-dev/qtype/memory/stores"
+	"github.com/qtype-dev/qtype/memory/storeurl"
+	"github.com/qtype-dev/qtype/spec/diag"
 )
 
 // The exit statuses.
@@ -48,7 +48,7 @@ func start() int {
 	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second interrupt ends the process at once
-	stores.Quiet()
+	storeurl.Quiet()
 	s := standardStreams()
 	defer runtime.KeepAlive(s) // with its floor
 	return execute(ctx, s, os.Args[1:])

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	retold "github.com/qtype-dev/qtype/memory/explain"
+	retold "github.com/qtype-dev/qtype/internal/memoryview/explain"
 	"github.com/qtype-dev/qtype/runtime"
 )
 

@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/qtype-dev/qtype/internal/memoryview/replay"
+	"github.com/qtype-dev/qtype/internal/tokenizer"
 	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/memory/replay"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/token"
 )
 
 // replaying is one call of qtype memory replay.
@@ -74,7 +74,7 @@ func (r *replaying) run(ctx context.Context, path string) error {
 
 // replayConfig is a declared memory, counting as it counts in a run.
 func replayConfig(app *spec.Application, m *spec.Memory) (memory.Config, error) {
-	enc, err := token.For(runtime.Encoding(app, m))
+	enc, err := tokenizer.For(runtime.Encoding(app, m))
 	if err != nil {
 		return memory.Config{}, err
 	}

@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/qtype-dev/qtype/records"
+	"github.com/qtype-dev/qtype/internal/records"
 )
 
 // makesSome asks a model for a list, and makes a row of each of its items: no

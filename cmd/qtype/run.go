@@ -15,10 +15,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/qtype-dev/qtype"
-	"github.com/qtype-dev/qtype/internal/blob"
-	"github.com/qtype-dev/qtype/journal"
+	"github.com/qtype-dev/qtype/internal/journal"
+	"github.com/qtype-dev/qtype/internal/records"
+	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/model"
-	"github.com/qtype-dev/qtype/records"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"
@@ -127,11 +127,11 @@ func oneFile(a, b string) bool {
 	if a == "" || b == "" {
 		return false
 	}
-	one, err := os.Stat(blob.Path(a))
+	one, err := os.Stat(remotefs.Path(a))
 	if err != nil { // at an address, or a file that will be: its name must do
-		return a == b || filepath.Clean(blob.Path(a)) == filepath.Clean(blob.Path(b))
+		return a == b || filepath.Clean(remotefs.Path(a)) == filepath.Clean(remotefs.Path(b))
 	}
-	two, err := os.Stat(blob.Path(b))
+	two, err := os.Stat(remotefs.Path(b))
 	return err == nil && one.Mode().IsRegular() && os.SameFile(one, two)
 }
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/qtype-dev/qtype/journal"
-	"github.com/qtype-dev/qtype/records"
+	"github.com/qtype-dev/qtype/internal/journal"
+	"github.com/qtype-dev/qtype/internal/records"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 )

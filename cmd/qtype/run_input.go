@@ -13,10 +13,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/qtype-dev/qtype/records"
+	"github.com/qtype-dev/qtype/internal/records"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/value"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // countBelow is the size of a file, in bytes, up to which its rows are counted

@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/qtype-dev/qtype/internal/blob"
-	"github.com/qtype-dev/qtype/journal"
-	"github.com/qtype-dev/qtype/records"
+	"github.com/qtype-dev/qtype/internal/journal"
+	"github.com/qtype-dev/qtype/internal/records"
+	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -87,7 +87,7 @@ func (r *running) unresumable(app *runtime.App, flow *spec.Flow) string {
 		return "" // the run says so itself
 	}
 	for _, path := range []string{r.inputFile, r.output} {
-		if _, remote := blob.Remote(path); remote {
+		if _, remote := remotefs.Remote(path); remote {
 			return path + " is not a file of this machine, and only a run between two of those can be resumed"
 		}
 		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {

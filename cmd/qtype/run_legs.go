@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/qtype-dev/qtype/journal"
+	"github.com/qtype-dev/qtype/internal/journal"
 	"github.com/qtype-dev/qtype/runtime"
 )
 

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/qtype-dev/qtype/journal"
-	"github.com/qtype-dev/qtype/records"
+	"github.com/qtype-dev/qtype/internal/journal"
+	"github.com/qtype-dev/qtype/internal/records"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/value"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // sink takes the results of a run.

@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/qtype-dev/qtype/journal"
-	"github.com/qtype-dev/qtype/memory/show"
+	"github.com/qtype-dev/qtype/internal/journal"
+	"github.com/qtype-dev/qtype/internal/memoryview/show"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/steps"
 )

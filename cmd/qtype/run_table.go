@@ -10,7 +10,7 @@ import (
 
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/value"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // A table looks at its first rows before it chooses its columns' widths: at so

@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/qtype-dev/qtype"
-	"github.com/qtype-dev/qtype/suite"
+	"github.com/qtype-dev/qtype/internal/apptest"
 )
 
 func newSchema(s *streams) *cobra.Command {
@@ -19,7 +19,7 @@ func newSchema(s *streams) *cobra.Command {
 		Args: arguments(),
 		RunE: func(*cobra.Command, []string) error {
 			if tests {
-				return s.write(output, suite.Schema())
+				return s.write(output, apptest.Schema())
 			}
 			return s.write(output, qtype.Schema())
 		},

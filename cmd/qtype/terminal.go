@@ -9,7 +9,7 @@ import (
 	"github.com/mattn/go-runewidth"
 	"golang.org/x/term"
 
-	"github.com/qtype-dev/qtype/diag"
+	"github.com/qtype-dev/qtype/spec/diag"
 )
 
 // streams is what a command reads from and writes to.

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/qtype-dev/qtype"
-	"github.com/qtype-dev/qtype/diag"
-	"github.com/qtype-dev/qtype/suite"
+	"github.com/qtype-dev/qtype/internal/apptest"
+	"github.com/qtype-dev/qtype/spec/diag"
 )
 
 // trial is one call of qtype test.
@@ -53,7 +53,7 @@ func (t *trial) all(ctx context.Context, paths []string) error {
 	if len(paths) == 0 {
 		paths = []string{"."}
 	}
-	files, err := suite.Find(paths)
+	files, err := apptest.Find(paths)
 	var missing *fs.PathError
 	switch {
 	case errors.As(err, &missing):
@@ -64,7 +64,7 @@ func (t *trial) all(ctx context.Context, paths []string) error {
 		return fmt.Errorf("there is no *.qtype-test.yaml in %s", joinNames(paths))
 	}
 	begin := time.Now()
-	var reports []suite.Report
+	var reports []apptest.Report
 	for _, path := range files {
 		reports = append(reports, t.file(ctx, path, names))
 		if ctx.Err() != nil {
@@ -74,7 +74,7 @@ func (t *trial) all(ctx context.Context, paths []string) error {
 	if err := t.tell(reports, time.Since(begin)); err != nil {
 		return err
 	}
-	switch passed, failed := suite.Passed(reports); {
+	switch passed, failed := apptest.Passed(reports); {
 	case failed > 0:
 		return errSilent
 	case passed == 0:
@@ -84,9 +84,9 @@ func (t *trial) all(ctx context.Context, paths []string) error {
 }
 
 // file runs the tests of one file, and tells of each at once.
-func (t *trial) file(ctx context.Context, path string, names *regexp.Regexp) suite.Report {
-	r := suite.Report{Path: path}
-	file, faults := suite.Load(ctx, path, qtype.WithLog(func(line string) { fmt.Fprintln(t.err, line) }))
+func (t *trial) file(ctx context.Context, path string, names *regexp.Regexp) apptest.Report {
+	r := apptest.Report{Path: path}
+	file, faults := apptest.Load(ctx, path, qtype.WithLog(func(line string) { fmt.Fprintln(t.err, line) }))
 	text := t.format.value == "text"
 	if r.Faults = faults; file == nil {
 		if text {
@@ -121,16 +121,16 @@ func (t *trial) blocks(list diag.List) {
 }
 
 // tell ends the report.
-func (t *trial) tell(reports []suite.Report, took time.Duration) error {
+func (t *trial) tell(reports []apptest.Report, took time.Duration) error {
 	switch t.format.value {
 	case "json":
-		return suite.JSON(t.out, reports)
+		return apptest.JSON(t.out, reports)
 	case "junit":
-		return suite.JUnit(t.out, reports)
+		return apptest.JUnit(t.out, reports)
 	case "github":
-		return diag.GitHub(t.out, suite.Faults(reports))
+		return diag.GitHub(t.out, apptest.Faults(reports))
 	}
-	passed, failed := suite.Passed(reports)
+	passed, failed := apptest.Passed(reports)
 	if t.quiet && failed == 0 || passed+failed == 0 {
 		return nil
 	}

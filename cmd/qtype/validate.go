@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/qtype-dev/qtype/lint"
 	"github.com/qtype-dev/qtype/loader"
+	"github.com/qtype-dev/qtype/validate/lint"
 )
 
 // validation is one call of qtype validate.

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/qtype-dev/qtype/diag"
-	"github.com/qtype-dev/qtype/lint"
-	"github.com/qtype-dev/qtype/memory/show"
+	"github.com/qtype-dev/qtype/internal/memoryview/show"
+	"github.com/qtype-dev/qtype/spec/diag"
+	"github.com/qtype-dev/qtype/validate/lint"
 )
 
 // mostNamed is for how many valid documents each is named; of more, only how

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/qtype-dev/qtype"
-	"github.com/qtype-dev/qtype/diagram"
-	"github.com/qtype-dev/qtype/internal/blob"
+	"github.com/qtype-dev/qtype/internal/diagram"
+	"github.com/qtype-dev/qtype/internal/remotefs"
 )
 
 // drawing is one call of qtype visualize.
@@ -52,7 +52,7 @@ func (d *drawing) run(ctx context.Context, path string) error {
 	}
 	var text strings.Builder
 	if err := diagram.Write(&text, p.Document, format); err != nil {
-		return fmt.Errorf("%s: %w", blob.Shown(path), err)
+		return fmt.Errorf("%s: %w", remotefs.Shown(path), err)
 	}
 	return d.write(d.output, text.String())
 }

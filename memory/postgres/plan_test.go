@@ -7,9 +7,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/postgres"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // TestNoScan: what every append and every turn reads is found by an index of its

@@ -9,8 +9,8 @@ import (
 
 	driver "github.com/redis/go-redis/v9"
 
+	"github.com/qtype-dev/qtype/internal/paging"
 	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/memory/internal/paging"
 )
 
 // explain makes one clear line of what the server, the network or the driver

@@ -12,8 +12,8 @@ import (
 
 	driver "github.com/redis/go-redis/v9"
 
+	"github.com/qtype-dev/qtype/internal/paging"
 	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/memory/internal/paging"
 )
 
 // listPage is how many sessions or events are read at a time.

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/sqlite"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // runes counts letters.

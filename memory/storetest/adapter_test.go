@@ -10,9 +10,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/storetest"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // messageStore is the kind of store that other systems have: three operations on

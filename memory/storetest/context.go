@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/internal/vectors"
 	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/memory/internal/nearest"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // clerk writes summaries that list what was folded, a line for each message.
@@ -88,10 +88,10 @@ func contexts(t *testing.T, s memory.Store) {
 	checkContext(t, s, "s", true)
 	key := memory.Key{Memory: "m", Session: "s"}
 	found := map[int64]int{}
-	vectors := memory.Key{Memory: "m\x00vectors", Session: "s"}
-	for _, e := range entries(t, s, vectors, memory.Query{}) {
+	vectorKey := memory.Key{Memory: "m\x00vectors", Session: "s"}
+	for _, e := range entries(t, s, vectorKey, memory.Query{}) {
 		for _, b := range e.Message.Blocks {
-			var v nearest.Vectors
+			var v vectors.Vectors
 			must(t, v.AddBinary(b.Data))
 			for _, m := range v.Nearest([]float32{1, 1}, 1<<20, func(int64) bool { return true }) {
 				found[m.Of]++
@@ -112,7 +112,7 @@ func contexts(t *testing.T, s memory.Store) {
 		t.Errorf("only %d messages were flushed", flushed)
 	}
 	must(t, second.Clear(t.Context(), "s"))
-	for _, k := range []memory.Key{key, vectors} {
+	for _, k := range []memory.Key{key, vectorKey} {
 		if got := dump(t, s, k); got.Head.Version != 0 || len(got.Entries)+len(got.Events) != 0 {
 			t.Errorf("left over of %q: %+v", k, got)
 		}

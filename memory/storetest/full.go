@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // RunFull checks that a store whose disk is full says so, keeps what it had, and

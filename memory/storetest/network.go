@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // network stands between a store and its server, and does what networks do.

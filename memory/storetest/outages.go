@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // Server is what a store depends on, in the hands of a test.

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // The variables that turn a test binary into a writer.

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // RunTrips checks what turns ask of a store: one look where the session stands,

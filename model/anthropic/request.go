@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // turn is a message as it is sent: everything that one side says before the

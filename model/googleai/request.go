@@ -8,9 +8,9 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // content is what one side says before the other does.

@@ -24,10 +24,10 @@ import (
 
 	"github.com/tmc/langchaingo/llms"
 
-	"github.com/qtype-dev/qtype/chat"
-	"github.com/qtype-dev/qtype/internal/outbound"
+	"github.com/qtype-dev/qtype/internal/httpx"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // Prefix stands before a client's name in a document's provider.
@@ -104,10 +104,10 @@ func New(name string, c Config) (*Model, error) {
 	}
 	llm, err := cl.open(c, mended(c, cl), base)
 	if err != nil {
-		return nil, fmt.Errorf("model %s: %s", c.Info.ID, outbound.Scrub(err.Error(), c.Key))
+		return nil, fmt.Errorf("model %s: %s", c.Info.ID, httpx.Scrub(err.Error(), c.Key))
 	}
-	c.Info.Endpoint = outbound.Server(base)
-	return &Model{config: c, client: cl, shown: outbound.Server(base), llm: llm}, nil
+	c.Info.Endpoint = httpx.Server(base)
+	return &Model{config: c, client: cl, shown: httpx.Server(base), llm: llm}, nil
 }
 
 // Info tells what the model is.

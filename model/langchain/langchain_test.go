@@ -13,10 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/langchain"
 	"github.com/qtype-dev/qtype/model/modeltest"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // The Mistral client calls through Go's default transport and cannot close its

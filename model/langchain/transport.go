@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/qtype-dev/qtype/internal/outbound"
+	"github.com/qtype-dev/qtype/internal/httpx"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
 )
@@ -68,7 +68,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		rec.broken = err
 		return nil, err
 	}
-	rec.status, rec.after = resp.StatusCode, outbound.RetryAfter(resp.Header, time.Now())
+	rec.status, rec.after = resp.StatusCode, httpx.RetryAfter(resp.Header, time.Now())
 	resp.Body = &watched{ReadCloser: resp.Body, rec: rec}
 	return resp, nil
 }
@@ -125,7 +125,7 @@ func (m *Model) failure(ctx context.Context, rec *record, err error) error {
 	if rec.status == 0 {
 		rec.status, err = statusIn(err)
 	}
-	e := m.fault(outbound.Scrub(outbound.Line(err.Error(), 400), m.config.Key))
+	e := m.fault(httpx.Scrub(httpx.Line(err.Error(), 400), m.config.Key))
 	e.RetryAfter = rec.after
 	var network *url.Error
 	var syntax *json.SyntaxError
@@ -133,7 +133,7 @@ func (m *Model) failure(ctx context.Context, rec *record, err error) error {
 	switch {
 	case rec.status >= 300:
 		e.Status = rec.status
-		e.Message = outbound.Scrub(bodyMessage(rec, err), m.config.Key)
+		e.Message = httpx.Scrub(bodyMessage(rec, err), m.config.Key)
 		e.Temporary = e.Status == 408 || e.Status == 409 || e.Status == 429 || e.Status >= 500
 	case rec.broken != nil || errors.As(err, &network):
 		cause := cmp.Or(rec.broken, err)
@@ -142,7 +142,7 @@ func (m *Model) failure(ctx context.Context, rec *record, err error) error {
 		if rec.status != 0 {
 			what = "lost the connection to"
 		}
-		e.Message = fmt.Sprintf("%s %s: %s", what, m.shown, outbound.Reason(cause))
+		e.Message = fmt.Sprintf("%s %s: %s", what, m.shown, httpx.Reason(cause))
 	case errors.Is(err, errCut):
 		e.Temporary = true
 	case errors.As(err, &syntax), errors.As(err, &shape):
@@ -175,7 +175,7 @@ func bodyMessage(rec *record, err error) string {
 	if f, ok := wire.ParseFault(raw); ok && f.Message != "" {
 		text = f.Message
 	}
-	if text = outbound.Line(text, 400); strings.HasPrefix(text, "<") {
+	if text = httpx.Line(text, 400); strings.HasPrefix(text, "<") {
 		return "the server answered a web page instead of JSON; is base_url right?"
 	}
 	return text

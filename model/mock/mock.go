@@ -13,10 +13,10 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/internal/tokenizer"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/token"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // Options says what a mock stands on.
@@ -57,7 +57,7 @@ func New(m *spec.Model, opts Options) (*Model, error) {
 // counter counts with an encoding, whose vocabulary is loaded by the first call.
 func counter(encoding string) func(string) int {
 	return func(text string) int {
-		enc, err := token.For(encoding)
+		enc, err := tokenizer.For(encoding)
 		if err != nil { // Describe names only encodings that exist
 			return len(text)
 		}

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // key is the credential that all calls carry.

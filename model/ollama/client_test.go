@@ -8,11 +8,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
 	"github.com/qtype-dev/qtype/model/modeltest"
 	"github.com/qtype-dev/qtype/model/ollama"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

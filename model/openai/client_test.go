@@ -16,10 +16,10 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.uber.org/goleak"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/modeltest"
 	"github.com/qtype-dev/qtype/model/openai"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/modeltest"
 	"github.com/qtype-dev/qtype/model/openai"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 type object = map[string]any

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/qtype-dev/qtype/chat"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // MistralBaseURL is Mistral's own address.

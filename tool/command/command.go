@@ -11,11 +11,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/qtype-dev/qtype/internal/child"
-	"github.com/qtype-dev/qtype/internal/outbound"
+	"github.com/qtype-dev/qtype/internal/httpx"
+	"github.com/qtype-dev/qtype/internal/subprocess"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
-	"github.com/qtype-dev/qtype/value"
 )
 
 // Surroundings is what a program finds around it.
@@ -49,14 +49,14 @@ func Line(line string, timeout time.Duration, around Surroundings) (tool.Answer,
 
 // answer runs the program of words for each call.
 func answer(words []string, given map[string]string, timeout time.Duration, around Surroundings) (tool.Answer, error) {
-	path, err := child.Find(words[0], around.Folder, around.Getenv("PATH"))
+	path, err := subprocess.Find(words[0], around.Folder, around.Getenv("PATH"))
 	if err != nil {
 		return nil, err
 	}
-	env := child.Environment(around.Getenv, given)
+	env := subprocess.Environment(around.Getenv, given)
 	name := words[0]
 	return func(ctx context.Context, ask tool.Ask) (any, error) {
-		p := child.Program{Path: path, Args: words[1:], Env: append(env[:len(env):len(env)], calledFor(ask)...)}
+		p := subprocess.Program{Path: path, Args: words[1:], Env: append(env[:len(env):len(env)], calledFor(ask)...)}
 		if timeout > 0 {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than %s (timeout) and was stopped", timeout))
@@ -71,7 +71,7 @@ func answer(words []string, given map[string]string, timeout time.Duration, arou
 		}
 		v, err := value.Parse(string(out))
 		if err != nil {
-			return nil, fmt.Errorf("%s printed no JSON: %s", name, outbound.Line(string(out[:min(len(out), 1<<10)]), 100))
+			return nil, fmt.Errorf("%s printed no JSON: %s", name, httpx.Line(string(out[:min(len(out), 1<<10)]), 100))
 		}
 		return v, nil
 	}, nil

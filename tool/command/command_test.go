@@ -15,9 +15,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
 	"github.com/qtype-dev/qtype/tool/command"
-	"github.com/qtype-dev/qtype/value"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

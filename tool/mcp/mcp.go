@@ -15,8 +15,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/qtype-dev/qtype/internal/child"
-	"github.com/qtype-dev/qtype/internal/outbound"
+	"github.com/qtype-dev/qtype/internal/httpx"
+	"github.com/qtype-dev/qtype/internal/subprocess"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/tool"
 )
@@ -37,7 +37,7 @@ type Server struct {
 	connect  func() (sdk.Transport, error)
 	alive    context.Context // ends with the server
 	end      context.CancelFunc
-	tail     child.Tail // what a program says on standard error
+	tail     subprocess.Tail // what a program says on standard error
 
 	mu      sync.Mutex
 	session *sdk.ClientSession // nil while there is none
@@ -64,7 +64,7 @@ func New(t *spec.MCPTool, around Surroundings) (*Server, error) {
 
 // program is how a server is started.
 func (s *Server) program(around Surroundings) (func() (sdk.Transport, error), error) {
-	path, err := child.Find(s.declared.Command, around.Folder, around.Getenv("PATH"))
+	path, err := subprocess.Find(s.declared.Command, around.Folder, around.Getenv("PATH"))
 	if err != nil {
 		return nil, err
 	}
@@ -72,11 +72,11 @@ func (s *Server) program(around Surroundings) (func() (sdk.Transport, error), er
 	if err != nil {
 		return nil, err
 	}
-	env := child.Environment(around.Getenv, given)
+	env := subprocess.Environment(around.Getenv, given)
 	return func() (sdk.Transport, error) {
 		cmd := exec.CommandContext(s.alive, path, s.declared.Args...) //nolint:gosec // the operator's document names the program
 		cmd.Env, cmd.Stderr = env, &s.tail
-		child.Group(cmd)
+		subprocess.Group(cmd)
 		cmd.WaitDelay = time.Second
 		return &sdk.CommandTransport{Command: cmd, TerminateDuration: time.Second}, nil
 	}, nil
@@ -131,7 +131,7 @@ func (s *Server) connected(ctx context.Context) (*sdk.ClientSession, error) {
 
 // lost is an error of the connection, with the last that the program has said.
 func (s *Server) lost(err error) error {
-	text := outbound.Line(err.Error(), 300)
+	text := httpx.Line(err.Error(), 300)
 	if said := s.tail.Last(); said != "" {
 		text += "; its last line: " + said
 	}

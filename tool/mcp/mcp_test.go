@@ -14,9 +14,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
 	"github.com/qtype-dev/qtype/tool/mcp"
-	"github.com/qtype-dev/qtype/value"
 )
 
 // TestMain is the tests, or the server that they start as a program.

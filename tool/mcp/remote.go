@@ -9,10 +9,10 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/qtype-dev/qtype/internal/outbound"
+	"github.com/qtype-dev/qtype/internal/httpx"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
-	"github.com/qtype-dev/qtype/value"
 )
 
 // remote is one tool of a server.
@@ -91,7 +91,7 @@ func (r *remote) Call(ctx context.Context, args map[string]any) (any, error) {
 		return nil, &tool.FailedError{Tool: r.info.ID, Message: fmt.Sprintf("%s: %s", r.server.where(), err), Err: err}
 	}
 	if result.IsError {
-		return nil, &tool.FailedError{Tool: r.info.ID, Message: outbound.Line(texts(result.Content), 1000)}
+		return nil, &tool.FailedError{Tool: r.info.ID, Message: httpx.Line(texts(result.Content), 1000)}
 	}
 	return read(result)
 }

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/qtype-dev/qtype/internal/outbound"
+	"github.com/qtype-dev/qtype/internal/httpx"
 )
 
 // maxWorkers is the most processes of one setting where Options says nothing.
@@ -169,7 +169,7 @@ func (p *Pool) printed(tool, line string) {
 	}
 	switch n := p.lines.Add(1); {
 	case n < maxLines:
-		p.opts.Log("tool " + tool + ": " + outbound.Line(line, 500))
+		p.opts.Log("tool " + tool + ": " + httpx.Line(line, 500))
 	case n == maxLines:
 		p.opts.Log("tool " + tool + ": functions print a lot; the rest is left out")
 	}

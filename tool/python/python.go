@@ -19,11 +19,11 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/qtype-dev/qtype/internal/child"
-	"github.com/qtype-dev/qtype/internal/outbound"
+	"github.com/qtype-dev/qtype/internal/httpx"
+	"github.com/qtype-dev/qtype/internal/subprocess"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
-	"github.com/qtype-dev/qtype/value"
 )
 
 // Surroundings is what a tool finds around it.
@@ -62,7 +62,7 @@ func New(t *spec.PythonFunctionTool, around Surroundings) (tool.Tool, error) {
 		f.timeout = time.Minute
 	}
 	f.setting = Setting{Interpreter: interpreter, Path: around.path(given), MemoryMB: cmp.Or(t.MemoryMB, 2048),
-		Env: child.Environment(around.Getenv, given, "PYTHONPATH", "VIRTUAL_ENV", "PYENV_ROOT", "PYENV_VERSION", "CONDA_PREFIX")}
+		Env: subprocess.Environment(around.Getenv, given, "PYTHONPATH", "VIRTUAL_ENV", "PYENV_ROOT", "PYENV_VERSION", "CONDA_PREFIX")}
 	return f, nil
 }
 
@@ -81,7 +81,7 @@ func dotted(path string) bool {
 // .venv beside the document, or python3.
 func (s Surroundings) interpreter() (string, error) {
 	if name := s.Getenv("QTYPE_PYTHON"); name != "" {
-		found, err := child.Find(name, ".", s.Getenv("PATH"))
+		found, err := subprocess.Find(name, ".", s.Getenv("PATH"))
 		if err != nil {
 			return "", fmt.Errorf("QTYPE_PYTHON: %w", err)
 		}
@@ -89,13 +89,13 @@ func (s Surroundings) interpreter() (string, error) {
 	}
 	for _, folder := range s.Folders {
 		for _, file := range []string{"bin/python3", "bin/python", "Scripts/python.exe"} {
-			if found, err := child.Find("./.venv/"+file, folder, ""); err == nil {
+			if found, err := subprocess.Find("./.venv/"+file, folder, ""); err == nil {
 				return found, nil
 			}
 		}
 	}
 	for _, name := range []string{"python3", "python"} {
-		if found, err := child.Find(name, ".", s.Getenv("PATH")); err == nil {
+		if found, err := subprocess.Find(name, ".", s.Getenv("PATH")); err == nil {
 			return found, nil
 		}
 	}
@@ -158,7 +158,7 @@ func (f *function) request(args map[string]any) (*request, error) {
 func (f *function) name() string { return f.declared.ModulePath + "." + f.declared.FunctionName }
 
 func (f *function) failed(message, where string, err error) error {
-	return &tool.FailedError{Tool: f.info.ID, Message: outbound.Line(message, 1000), Where: where, Err: err}
+	return &tool.FailedError{Tool: f.info.ID, Message: httpx.Line(message, 1000), Where: where, Err: err}
 }
 
 // told is what went wrong, in a line.

@@ -17,9 +17,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
 	"github.com/qtype-dev/qtype/tool/python"
-	"github.com/qtype-dev/qtype/value"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

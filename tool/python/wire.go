@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/qtype-dev/qtype/chat"
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/value"
+	"github.com/qtype-dev/qtype/spec/chat"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // request is one call.

@@ -14,8 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/qtype-dev/qtype/internal/child"
-	"github.com/qtype-dev/qtype/value"
+	"github.com/qtype-dev/qtype/internal/subprocess"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 //go:embed worker.py
@@ -35,7 +35,7 @@ type worker struct {
 	raw  *os.File
 	out  *bufio.Reader
 	tool atomic.Pointer[string] // whose function it runs, for what it prints
-	tail child.Tail
+	tail subprocess.Tail
 	done chan struct{} // closed when the process has ended and its output is read
 	once sync.Once
 }
@@ -45,7 +45,7 @@ func (p *Pool) start(ctx context.Context, s Setting) (*worker, error) {
 	w := &worker{pool: p, done: make(chan struct{})}
 	w.cmd = exec.CommandContext(p.alive, s.Interpreter, "-u", "-B", "-X", "utf8", "-c", script) //nolint:gosec // the operator names the interpreter
 	w.cmd.Env = s.Env
-	child.Group(w.cmd)
+	subprocess.Group(w.cmd)
 	if err := w.launch(); err != nil {
 		return nil, fmt.Errorf("%s cannot be started: %w", s.Interpreter, err)
 	}
@@ -142,7 +142,7 @@ func (w *worker) gone() bool {
 func (w *worker) kill() {
 	w.once.Do(func() {
 		if !w.gone() {
-			_ = child.Kill(w.cmd)
+			_ = subprocess.Kill(w.cmd)
 		}
 		closeAll([]*os.File{w.in, w.raw})
 	})
@@ -181,7 +181,7 @@ func (w *worker) exchange(ctx context.Context, frame []byte) ([]byte, error) {
 	if !stop() {
 		return nil, context.Cause(ctx)
 	}
-	if tooLong := (*child.TooLongError)(nil); err != nil && !errors.As(err, &tooLong) {
+	if tooLong := (*subprocess.TooLongError)(nil); err != nil && !errors.As(err, &tooLong) {
 		return nil, w.farewell()
 	}
 	return answer, err
@@ -194,7 +194,7 @@ func (w *worker) receive() ([]byte, error) {
 	}
 	n := int(binary.BigEndian.Uint32(head[:]))
 	if n > maxFrame {
-		return nil, &child.TooLongError{Limit: maxFrame}
+		return nil, &subprocess.TooLongError{Limit: maxFrame}
 	}
 	answer := make([]byte, n)
 	_, err := io.ReadFull(w.out, answer)
@@ -212,7 +212,7 @@ func (w *worker) farewell() error {
 		<-w.done
 		return &goneError{"it closed its pipe"}
 	}
-	how := child.Status(w.cmd.ProcessState)
+	how := subprocess.Status(w.cmd.ProcessState)
 	if said := w.tail.Last(); said != "" {
 		how += ": " + said
 	}

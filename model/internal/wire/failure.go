@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/qtype-dev/qtype/internal/outbound"
+	"github.com/qtype-dev/qtype/internal/httpx"
 	"github.com/qtype-dev/qtype/model"
 )
 
@@ -147,16 +147,16 @@ func (s *Server) unwritable(cause error) error {
 // refusal makes an error of an answer that is not 200.
 func (s *Server) refusal(resp *http.Response) error {
 	raw, _ := readAll(resp.Body, maxFault) // what could be read must do
-	after := outbound.RetryAfter(resp.Header, time.Now())
+	after := httpx.RetryAfter(resp.Header, time.Now())
 	if f, ok := ParseFault(raw); ok {
 		return s.refused(f, resp.StatusCode, after)
 	}
 	var message string
-	switch text := outbound.Line(string(raw), maxMessage); {
+	switch text := httpx.Line(string(raw), maxMessage); {
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
 		message = "the server points elsewhere; is base_url right?"
 		if to, err := resp.Location(); err == nil {
-			message = fmt.Sprintf("the server points to %s; is base_url right?", outbound.Server(to))
+			message = fmt.Sprintf("the server points to %s; is base_url right?", httpx.Server(to))
 		}
 	case text == "":
 		message = http.StatusText(resp.StatusCode)
@@ -170,7 +170,7 @@ func (s *Server) refusal(resp *http.Response) error {
 
 // refused makes an error of a fault that the server described.
 func (s *Server) refused(f Fault, status int, after time.Duration) error {
-	e := s.fault(outbound.Scrub(outbound.Line(f.Message, maxMessage), s.Key))
+	e := s.fault(httpx.Scrub(httpx.Line(f.Message, maxMessage), s.Key))
 	e.Status, e.Code, e.RetryAfter = status, f.code(), max(after, f.delay())
 	e.Temporary = temporary(status, e.Code)
 	switch {
@@ -192,7 +192,7 @@ func (s *Server) unreadable(resp *http.Response, raw []byte, cause error) error 
 	if f, ok := ParseFault(raw); ok { // some gateways answer 200 and an error
 		return s.refused(f, f.status(), 0)
 	}
-	text := outbound.Line(outbound.Scrub(string(raw), s.Key), 80)
+	text := httpx.Line(httpx.Scrub(string(raw), s.Key), 80)
 	switch {
 	case text == "":
 		return s.fault("the server answered nothing")
@@ -205,7 +205,7 @@ func (s *Server) unreadable(resp *http.Response, raw []byte, cause error) error 
 	if kind == "" {
 		kind = "something unnamed"
 	}
-	return s.fault(fmt.Sprintf("the server answered %s that is not JSON: %s", outbound.Line(kind, 60), text))
+	return s.fault(fmt.Sprintf("the server answered %s that is not JSON: %s", httpx.Line(kind, 60), text))
 }
 
 // broken makes an error of a connection that failed; what says how far it got.
@@ -213,7 +213,7 @@ func (s *Server) broken(ctx context.Context, what string, err error) error {
 	if errors.Is(err, ErrTooLong) {
 		return s.fault(err.Error())
 	}
-	e := s.fault(fmt.Sprintf("%s %s: %s", what, s.Info.Endpoint, outbound.Reason(err)))
+	e := s.fault(fmt.Sprintf("%s %s: %s", what, s.Info.Endpoint, httpx.Reason(err)))
 	var cert *tls.CertificateVerificationError
 	e.Err, e.Temporary = err, !errors.As(err, &cert)
 	return unlessCancelled(ctx, e)

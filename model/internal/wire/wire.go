@@ -18,7 +18,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/qtype-dev/qtype/internal/outbound"
+	"github.com/qtype-dev/qtype/internal/httpx"
 	"github.com/qtype-dev/qtype/model"
 )
 
@@ -65,7 +65,7 @@ func NewServer(c Config, form Form) (*Server, error) {
 	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
 		return nil, fmt.Errorf("model %s: base_url must be an http or https address, such as %s", c.Info.ID, form.Example)
 	}
-	c.Info.Endpoint = outbound.Server(base)
+	c.Info.Endpoint = httpx.Server(base)
 	s := &Server{Config: c, Base: base, form: form, http: &http.Client{}}
 	if s.Encoded, err = encode(c.Params, form.Reserved); err != nil {
 		return nil, fmt.Errorf("model %s: %w", c.Info.ID, err)

@@ -1,0 +1,179 @@
+package apptest
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/qtype-dev/qtype/spec/diag"
+)
+
+// Report is what came of one file.
+type Report struct {
+	Path     string     // of the file of tests
+	Faults   diag.List  // why the file could not be run; empty where it was
+	Outcomes []*Outcome // of its tests, in their order
+}
+
+// Passed counts the tests that passed, failed those that did not; a file that
+// could not be run counts as one that failed.
+func Passed(reports []Report) (passed, failed int) {
+	for _, r := range reports {
+		if r.Faults.Errors() > 0 {
+			failed++
+		}
+		for _, o := range r.Outcomes {
+			if o.Passed() {
+				passed++
+			} else {
+				failed++
+			}
+		}
+	}
+	return passed, failed
+}
+
+// Faults are the diagnostics of all reports.
+func Faults(reports []Report) diag.List {
+	var all diag.List
+	for _, r := range reports {
+		all = append(all, r.Faults...)
+		for _, o := range r.Outcomes {
+			all = append(all, o.Faults...)
+		}
+	}
+	return all
+}
+
+// JSON writes one line for each test, and one with faults alone for each file
+// that could not be run.
+func JSON(w io.Writer, reports []Report) error {
+	type line struct {
+		File   string          `json:"file"`
+		Name   string          `json:"name,omitempty"`
+		Flow   string          `json:"flow,omitempty"`
+		Passed bool            `json:"passed"`
+		MS     float64         `json:"ms"`
+		Faults json.RawMessage `json:"faults"`
+	}
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	for _, r := range reports {
+		if r.Faults.Errors() > 0 {
+			faults, err := inJSON(r.Faults)
+			if err != nil {
+				return err
+			}
+			if err := e.Encode(line{File: r.Path, Faults: faults}); err != nil {
+				return err
+			}
+		}
+		for _, o := range r.Outcomes {
+			faults, err := inJSON(o.Faults)
+			if err != nil {
+				return err
+			}
+			if err := e.Encode(line{r.Path, o.Name, o.Flow, o.Passed(), milliseconds(o.Took), faults}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func inJSON(list diag.List) (json.RawMessage, error) {
+	var b strings.Builder
+	err := diag.JSON(&b, list)
+	return json.RawMessage(b.String()), err
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// The elements of a JUnit report, as CI systems read it: no standard fixes the
+// form, these are the parts that all of them know.
+type (
+	junitSuites struct {
+		XMLName  xml.Name     `xml:"testsuites"`
+		Tests    int          `xml:"tests,attr"`
+		Failures int          `xml:"failures,attr"`
+		Errors   int          `xml:"errors,attr"`
+		Time     string       `xml:"time,attr"`
+		Suites   []junitSuite `xml:"testsuite"`
+	}
+	junitSuite struct {
+		Name     string      `xml:"name,attr"`
+		Tests    int         `xml:"tests,attr"`
+		Failures int         `xml:"failures,attr"`
+		Errors   int         `xml:"errors,attr"`
+		Time     string      `xml:"time,attr"`
+		Cases    []junitCase `xml:"testcase"`
+	}
+	junitCase struct {
+		Name    string        `xml:"name,attr"`
+		Class   string        `xml:"classname,attr"`
+		File    string        `xml:"file,attr"`
+		Line    int           `xml:"line,attr,omitempty"`
+		Time    string        `xml:"time,attr"`
+		Failure *junitFailure `xml:"failure"`
+		Error   *junitFailure `xml:"error"`
+	}
+	junitFailure struct {
+		Message string `xml:"message,attr"`
+		Type    string `xml:"type,attr"`
+		Text    string `xml:",chardata"`
+	}
+)
+
+// JUnit writes the reports in the form that CI systems read. A file that could
+// not be run is one test case with an error.
+func JUnit(w io.Writer, reports []Report) error {
+	var all junitSuites
+	var total time.Duration
+	for _, r := range reports {
+		s := junitSuite{Name: r.Path}
+		var took time.Duration
+		if r.Faults.Errors() > 0 {
+			c := junitCase{Name: "the file can be run", Class: r.Path, File: r.Path, Time: seconds(0)}
+			c.Error = failure(r.Faults)
+			s.Errors++
+			s.Cases = append(s.Cases, c)
+		}
+		for _, o := range r.Outcomes {
+			took += o.Took
+			c := junitCase{Name: o.Name, Class: r.Path, File: r.Path, Line: o.Place.Start.Line, Time: seconds(o.Took)}
+			if !o.Passed() {
+				c.Failure = failure(o.Faults)
+				s.Failures++
+			}
+			s.Cases = append(s.Cases, c)
+		}
+		s.Tests, s.Time = len(s.Cases), seconds(took)
+		all.Tests, all.Failures, all.Errors = all.Tests+s.Tests, all.Failures+s.Failures, all.Errors+s.Errors
+		total += took
+		all.Suites = append(all.Suites, s)
+	}
+	all.Time = seconds(total)
+	if _, err := io.WriteString(w, xml.Header); err != nil {
+		return err
+	}
+	e := xml.NewEncoder(w)
+	e.Indent("", "  ")
+	if err := e.Encode(all); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}
+
+func failure(faults diag.List) *junitFailure {
+	var lines []string
+	for _, f := range faults {
+		lines = append(lines, f.Error())
+	}
+	return &junitFailure{Message: faults[0].Message, Type: faults[0].Code, Text: strings.Join(lines, "\n")}
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }

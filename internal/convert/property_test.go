@@ -1,0 +1,168 @@
+package convert_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/qtype-dev/qtype/internal/convert"
+	"github.com/qtype-dev/qtype/spec/diag"
+)
+
+// made converts a text.
+func made(t testing.TB, kind convert.Kind, text string) (string, diag.List) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return convert.File(t.Context(), kind, path)
+}
+
+// TestRules: the wrong example of each code gives it, the right one gives nothing.
+func TestRules(t *testing.T) {
+	for _, rule := range convert.Rules() {
+		for _, example := range []struct {
+			text  string
+			wrong bool
+		}{{rule.Wrong, true}, {rule.Right, false}} {
+			kind := convert.XFlow
+			if strings.HasPrefix(example.text, "memory_config") {
+				kind = convert.AIRefinery
+			}
+			_, told := made(t, kind, example.text)
+			switch {
+			case example.wrong && (len(told) != 1 || told[0].Code != rule.Code):
+				t.Errorf("%s: the wrong example gives %v", rule.Code, told)
+			case !example.wrong && len(told) > 0:
+				t.Errorf("%s: the right example gives %v", rule.Code, told)
+			}
+		}
+		if rule.Title == "" || rule.Doc == "" {
+			t.Errorf("%s says nothing", rule.Code)
+		}
+	}
+}
+
+// state draws a state of a workflow that leads anywhere.
+func state(t *rapid.T, name string, all []string) map[string]any {
+	to := func(s map[string]any) map[string]any {
+		switch rapid.IntRange(0, 5).Draw(t, "how") {
+		case 0:
+			s["end"] = true
+		case 1: // neither
+		default:
+			s["transition"] = rapid.SampledFrom(all).Draw(t, "to")
+		}
+		return s
+	}
+	condition := func() string {
+		return rapid.SampledFrom([]string{
+			`${ .a == "x" }`, `${ .n > 3 }`, `${ .b }`, `${ .b | not }`, `${ .rec.deep.text != null }`, `${ .list | length > 1 }`,
+			`${ any(.list[]; .price > 2) }`, `${ (.m // 0) < 5 and .a != "y" }`, `${ .out == null or .flag }`, `${ .nope | group_by(.x) }`,
+			`${ .a | IN("x", "y") }`, `${ .list | sort_by(.price) | .[0].price > 1 }`, `${ .tags | index("v") }`, `${ .grid[0][1] > 1 }`, `${ fn:many }`, `${ $CONST.limit < .n }`,
+			`${ [.flag, .b] | all }`, `${ .a[0:1] == "x" }`, `${ ."x-y" == 1 }`, `${ .len > 1 }`, `${ [.list[].price] | add > 3 }`, ``, `# nothing`, `${ . }`, `${ $agentOutcome.returnValues != null }`,
+		}).Draw(t, "condition")
+	}
+	s := map[string]any{"name": name, "type": rapid.SampledFrom([]string{"inject", "aiagent", "switch", "sleep"}).Draw(t, "type")}
+	switch s["type"] {
+	case "inject":
+		s["data"] = map[string]any{rapid.SampledFrom([]string{"a", "out", "x-y", "if", "len", "é", "S1", "practice"}).Draw(t, "key"): rapid.SampledFrom([]any{"text", `${ .a }`, `${ "\(.n)!" }`, 3, 2.5, true, nil,
+			[]any{[]any{1}}, []any{"a", nil}, []any{"a"}, `${ .list | map(.name) }`, `${ [.list[] | {price, n: .name}] }`, map[string]any{"a b": []any{[]any{1}}, "c": "${X} $"}, `${ $CONST }`, `${ $CONST.names }`}).Draw(t, "value")}
+	case "switch":
+		var cases []any
+		for range rapid.IntRange(0, 3).Draw(t, "cases") {
+			cases = append(cases, to(map[string]any{"condition": condition()}))
+		}
+		s["dataConditions"] = cases
+		if rapid.Bool().Draw(t, "default") {
+			s["defaultCondition"] = to(map[string]any{})
+		}
+	case "aiagent":
+		s["aiModel"], s["agentName"] = "gpt-4o", name
+		s["userMessage"] = rapid.SampledFrom([]string{"hello", `${ .a }`, `Say ${ .rec.deep.text } and ${ .m // 1 }`, `${ .list | map(.price) | tojson }`}).Draw(t, "say")
+		if rapid.Bool().Draw(t, "output") {
+			s["output"] = map[string]any{"type": "object", "properties": map[string]any{
+				"out": map[string]any{"type": "string"}, "flag": map[string]any{"type": "boolean"}, "n": map[string]any{"type": "number"}}, "required": []string{"flag", "n"}}
+			if name := rapid.SampledFrom([]string{"", "out", "a", "len", "x y"}).Draw(t, "field"); name != "" {
+				s["output"].(map[string]any)["properties"].(map[string]any)[name] = rapid.SampledFrom([]map[string]any{
+					{"type": "array", "items": map[string]any{"type": "array", "items": map[string]any{"type": "string"}}}, {"$ref": "#/properties/flag"}, {"$ref": "#"},
+					{"anyOf": []any{map[string]any{"type": "integer"}, map[string]any{"type": "null"}}}, {"type": "array", "items": map[string]any{"type": []any{"string", "null"}}},
+					{"allOf": []any{map[string]any{"properties": map[string]any{"z": map[string]any{"type": "string"}}}}}, {"type": "object"}, {"enum": []any{1, 2}}, {}}).Draw(t, "schema")
+			}
+		}
+		if rapid.Bool().Draw(t, "memory") {
+			s["memory"] = map[string]any{"memoryId": "m", "maxMessages": 3}
+		}
+		var cases []any
+		for range rapid.IntRange(0, 2).Draw(t, "outcomes") {
+			cases = append(cases, to(map[string]any{"condition": condition()}))
+		}
+		s["agentOutcomes"] = cases
+	}
+	if s["type"] != "switch" {
+		to(s)
+	}
+	return s
+}
+
+// TestAnyWorkflowGivesAValidDocument: whatever way states lead to each other, back
+// and in circles too, what is written is valid, without a warning.
+func TestAnyWorkflowGivesAValidDocument(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var names []string
+		for i := range rapid.IntRange(1, 6).Draw(rt, "states") {
+			names = append(names, fmt.Sprintf("S%d", i))
+		}
+		states := []any{}
+		for _, name := range names {
+			states = append(states, state(rt, name, names))
+		}
+		text, err := json.MarshalIndent(map[string]any{"id": "w", "start": "S0", "states": states, "constants": map[string]any{"limit": 3, "names": []any{"x", "y"}},
+			"functions": []any{map[string]any{"name": "many", "type": "expression", "operation": ".list | length > 2"}}}, "", "  ")
+		if err != nil {
+			rt.Fatal(err)
+		}
+		document, _ := made(t, convert.XFlow, string(text))
+		if document == "" {
+			rt.Fatalf("nothing is made of\n%s", text)
+		}
+		if faults := check(t, "made.yaml", document); faults != "" {
+			rt.Fatalf("%s\nof\n%s\nmade of\n%s", faults, document, text)
+		}
+	})
+}
+
+// FuzzConvert: no text makes the converter panic, and what it writes is valid.
+func FuzzConvert(f *testing.F) {
+	for _, pattern := range []string{"testdata/xflow/*.yaml", "testdata/airefinery/*.yaml", "testdata/*/*.json"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, path := range files {
+			if text, err := os.ReadFile(path); err == nil && !strings.Contains(path, ".golden") {
+				f.Add(text)
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		for _, kind := range convert.Kinds() {
+			document, told := made(t, kind, string(text))
+			if document == "" && told.Errors() == 0 {
+				t.Errorf("nothing is made of it, and nobody says why: %v", told)
+			}
+			if document == "" {
+				continue
+			}
+			if faults := check(t, "made.yaml", document); strings.Contains(faults, "error[") {
+				t.Errorf("%s\nof\n%s", faults, document)
+			}
+		}
+	})
+}

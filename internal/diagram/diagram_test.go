@@ -1,0 +1,348 @@
+package diagram
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/qtype-dev/qtype/loader"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/validate"
+)
+
+// documents are the documents that the tests draw.
+func documents(t *testing.T) map[string]*spec.Document {
+	t.Helper()
+	paths, err := filepath.Glob("../../examples/*/*.qtype.yaml")
+	if err != nil || len(paths) < 3 {
+		t.Fatalf("found %v (%v)", paths, err)
+	}
+	all := map[string]*spec.Document{}
+	for _, path := range append(paths, "testdata/everything.qtype.yaml") {
+		result, faults := loader.Load(t.Context(), path, loader.Options{})
+		faults.Add(validate.Check(result.Document)...)
+		if err := faults.Err(); err != nil {
+			t.Fatal(err)
+		}
+		all[filepath.Base(filepath.Dir(path))] = result.Document
+	}
+	return all
+}
+
+func draw(t *testing.T, doc *spec.Document, f Format) string {
+	t.Helper()
+	var b strings.Builder
+	if err := Write(&b, doc, f); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestNoSecretsAndAlwaysTheSame(t *testing.T) {
+	for name, doc := range documents(t) {
+		for _, f := range []Format{Mermaid, SVG, HTML} {
+			text := draw(t, doc, f)
+			if strings.Contains(text, "secret") {
+				t.Errorf("%s: a secret in %s", name, f)
+			}
+			for range 3 {
+				if draw(t, doc, f) != text {
+					t.Errorf("%s: %s differs from one time to the next", name, f)
+				}
+			}
+		}
+	}
+}
+
+func TestOnlyApplications(t *testing.T) {
+	if err := Write(io.Discard, &spec.Document{}, SVG); err == nil || !strings.Contains(err.Error(), "only an application") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestMermaidLinks says that links lead where they should: InvokeFlow to the
+// flow that it runs, the agent to its model.
+func TestMermaidLinks(t *testing.T) {
+	text := draw(t, documents(t)["testdata"], Mermaid)
+	for _, want := range []string{
+		`FLOW_0_S5 -.->|"runs"| FLOW_1`, `FLOW_0_S3 -.->|"uses"| MODEL_ASSISTANT`, `FLOW_0_S3 -.->|"remembers"| MEM_CHAT_MEMORY` + "\n",
+		`FLOW_0_S4 -.->|"remembers"| MEM_CHAT_MEMORY_2`, `TOOL_SUM_TOOL -.->|"runs"| FLOW_1`, `INDEX_DOCS -.->|"embeds with"| MODEL_EMBED`,
+		`FLOW_0_S3 -.->|"traces"| TEL_TRACES`, `FLOW_0_S4 -->|"ans"| FLOW_0_S5`, `FLOW_1_S1 --> FLOW_1_S2`,
+		`big #60;b#62;#34;app#34;#60;#47;b#62; #38; 漢字 #37;#37;#123;init#58; x#125;#37;#37;`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+	if strings.Count(text, "MODEL_EMBED([") != 1 || strings.Contains(text, "EMB_") {
+		t.Errorf("the embedding model is not drawn once:\n%s", text)
+	}
+}
+
+// The lines that a flowchart of ours consists of.
+var (
+	nodeLine  = regexp.MustCompile(`^([A-Z0-9_]+)(@\{ shape: [a-z-]+, label: "[^"\\]*" \}|\(\("[^"]*"\)\)|\(\["[^"]*"\]\)|\[\("[^"]*"\)\]|\[\["[^"]*"\]\]|\{\{"[^"]*"\}\}|\["[^"]*"\])$`)
+	edgeLine  = regexp.MustCompile(`^([A-Z0-9_]+) (?:-->|-->\|"[^"|]*"\||-\.->\|"[^"|]*"\|) ([A-Z0-9_]+)$`)
+	groupLine = regexp.MustCompile(`^subgraph ([A-Z0-9_]+)\["[^"]*"\]$`)
+	otherLine = regexp.MustCompile(`^(end|direction (TB|LR)|classDef \w+ \S+|class [A-Z0-9_]+ \w+)$`)
+)
+
+// TestMermaidGrammar checks every line, that groups are closed, that no id is
+// given twice, and that edges join what is there.
+func TestMermaidGrammar(t *testing.T) {
+	for name, doc := range documents(t) {
+		grammar(t, name, draw(t, doc, Mermaid))
+	}
+}
+
+func grammar(t interface{ Errorf(string, ...any) }, name, text string) {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if lines[0] != "flowchart TD" {
+		t.Errorf("%s begins with %q", name, lines[0])
+	}
+	depth, ids := 0, map[string]bool{}
+	var joined []string
+	for _, line := range lines[1:] {
+		line = strings.TrimSpace(line)
+		declared := ""
+		if m := nodeLine.FindStringSubmatch(line); m != nil {
+			declared = m[1]
+		} else if m := groupLine.FindStringSubmatch(line); m != nil {
+			declared = m[1]
+			depth++
+		} else if m := edgeLine.FindStringSubmatch(line); m != nil {
+			joined = append(joined, m[1], m[2])
+		} else if !otherLine.MatchString(line) {
+			t.Errorf("%s: a line of no known form: %s", name, line)
+		}
+		if line == "end" {
+			depth--
+		}
+		if declared != "" && ids[declared] {
+			t.Errorf("%s: %s is there twice", name, declared)
+		}
+		ids[declared] = true
+	}
+	for _, id := range joined {
+		if !ids[id] {
+			t.Errorf("%s: an edge leads to %s, which is nowhere", name, id)
+		}
+	}
+	if depth != 0 {
+		t.Errorf("%s: %d groups are not closed", name, depth)
+	}
+}
+
+// TestMermaidParses lets Mermaid itself read what we write. QTYPE_MERMAID names
+// a node_modules folder with mermaid and jsdom.
+func TestMermaidParses(t *testing.T) {
+	modules := os.Getenv("QTYPE_MERMAID")
+	if modules == "" {
+		t.Skip("QTYPE_MERMAID names no node_modules folder with mermaid and jsdom")
+	}
+	args := []string{"testdata/parse.mjs", modules}
+	for name, doc := range documents(t) {
+		file := filepath.Join(t.TempDir(), name+".mmd")
+		if err := os.WriteFile(file, []byte(draw(t, doc, Mermaid)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, file)
+	}
+	out, err := exec.CommandContext(t.Context(), "node", args...).CombinedOutput()
+	if want := strings.Repeat("flowchart-v2\n", len(args)-2); err != nil || string(out) != want {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// rect is a box as the picture has it.
+type rect struct {
+	name       string
+	x, y, w, h float64
+}
+
+// pictured reads an SVG and checks that it is XML, that no two boxes meet unless
+// one holds the other, that every text is within its box, and that all is within
+// the picture.
+func pictured(t interface{ Errorf(string, ...any) }, name, picture string) {
+	var boxes, free []rect
+	var sheet, current rect
+	var last xml.StartElement
+	inBox := false
+	for d := xml.NewDecoder(strings.NewReader(picture)); ; {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			return
+		}
+		switch e := token.(type) {
+		case xml.StartElement:
+			last = e
+			switch e.Name.Local {
+			case "svg":
+				sheet = rect{w: number(e, "width"), h: number(e, "height")}
+			case "g":
+				inBox = false
+			case "rect":
+				if attr(e, "class") == "paper" {
+					continue
+				}
+				current = rect{attr(e, "x") + "," + attr(e, "y"), number(e, "x"), number(e, "y"), number(e, "width"), number(e, "height")}
+				boxes = append(boxes, current)
+				inBox = true
+			}
+		case xml.EndElement:
+			if e.Name.Local == "g" {
+				inBox = false
+			}
+		case xml.CharData:
+			if last.Name.Local != "text" || strings.TrimSpace(string(e)) == "" {
+				continue
+			}
+			size := number(last, "font-size")
+			x, y := number(last, "x"), number(last, "y")
+			r := rect{string(e), x, y - size, width(string(e), size, attr(last, "font-weight") != ""), size * 1.2}
+			if size < 11 {
+				t.Errorf("%s: %q is %v pixels small", name, r.name, size)
+			}
+			if inBox && !current.holds(r) {
+				t.Errorf("%s: the text %q (%v wide at %v) leaves its box %+v", name, r.name, r.w, r.x, current)
+			}
+			if !inBox {
+				free = append(free, r)
+			}
+			if !sheet.holds(r) {
+				t.Errorf("%s: the text %q leaves the picture", name, r.name)
+			}
+		}
+	}
+	for i, a := range boxes {
+		if !sheet.holds(a) {
+			t.Errorf("%s: the box %v leaves the picture", name, a)
+		}
+		for _, r := range free {
+			if a.meets(r) && !a.holds(r) {
+				t.Errorf("%s: the text %+v lies across the box %+v", name, r, a)
+			}
+		}
+		for _, b := range boxes[i+1:] {
+			if a.meets(b) && !a.holds(b) && !b.holds(a) {
+				t.Errorf("%s: the boxes %+v and %+v overlap", name, a, b)
+			}
+		}
+	}
+}
+
+func (r rect) holds(s rect) bool {
+	const slack = 0.2 // lengths are rounded to a tenth
+	return s.x >= r.x-slack && s.y >= r.y-slack && s.x+s.w <= r.x+r.w+slack && s.y+s.h <= r.y+r.h+slack
+}
+
+func (r rect) meets(s rect) bool {
+	return s.x < r.x+r.w && r.x < s.x+s.w && s.y < r.y+r.h && r.y < s.y+s.h
+}
+
+func attr(e xml.StartElement, name string) string {
+	for _, a := range e.Attr {
+		if a.Name.Local == name {
+			return a.Value
+		}
+	}
+	return ""
+}
+
+func number(e xml.StartElement, name string) float64 {
+	n, _ := strconv.ParseFloat(attr(e, name), 64)
+	return n
+}
+
+func TestPicture(t *testing.T) {
+	for name, doc := range documents(t) {
+		pictured(t, name, draw(t, doc, SVG))
+	}
+}
+
+func TestPage(t *testing.T) {
+	page := draw(t, documents(t)["testdata"], HTML)
+	if strings.Contains(page, "<b>") || !strings.Contains(page, "<svg ") || !strings.Contains(page, "flowchart TD") || strings.Contains(page, "<script") {
+		t.Errorf("the page is not as it should be:\n%.2000s", page)
+	}
+}
+
+// TestAnyApplication draws applications of every shape, with ids of all kinds.
+func TestAnyApplication(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		doc := &spec.Document{Application: anyApplication(t)}
+		var picture, chart strings.Builder
+		if err := Write(&picture, doc, SVG); err != nil {
+			t.Fatal(err)
+		}
+		if err := Write(&chart, doc, Mermaid); err != nil {
+			t.Fatal(err)
+		}
+		pictured(t, "picture", picture.String())
+		grammar(t, "chart", chart.String())
+	})
+}
+
+func anyApplication(t *rapid.T) *spec.Application {
+	id := rapid.OneOf(rapid.StringMatching(`[a-z_-]{1,12}`), rapid.StringN(1, 40, 80), rapid.StringMatching(`[A-Za-z ]{30,90}`))
+	app := &spec.Application{ID: id.Draw(t, "id"), Description: rapid.String().Draw(t, "description")}
+	for range rapid.IntRange(0, 6).Draw(t, "models") {
+		m := &spec.Model{ID: id.Draw(t, "id"), Provider: "openai", ModelID: id.Draw(t, "name")}
+		if n := len(app.Models); n > 0 && rapid.Bool().Draw(t, "offline") {
+			m.Offline = spec.Ref[*spec.Model]{ID: "x", To: app.Models[n-1].Base()}
+		}
+		app.Models = append(app.Models, m)
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "memories") {
+		app.Memories = append(app.Memories, &spec.Memory{ID: id.Draw(t, "id"), TokenLimit: rapid.Int().Draw(t, "limit")})
+	}
+	for i := range rapid.IntRange(0, 4).Draw(t, "flows") {
+		app.Flows = append(app.Flows, anyFlow(t, app, i, id))
+	}
+	return app
+}
+
+func anyFlow(t *rapid.T, app *spec.Application, number int, id *rapid.Generator[string]) *spec.Flow {
+	f := &spec.Flow{ID: id.Draw(t, "id")}
+	for i := range rapid.IntRange(1, 9).Draw(t, "variables") {
+		f.Variables = append(f.Variables, &spec.Variable{ID: fmt.Sprintf("%s%d", id.Draw(t, "id"), i)})
+	}
+	some := func(most int) []spec.Ref[*spec.Variable] {
+		var refs []spec.Ref[*spec.Variable]
+		for _, v := range rapid.SliceOfNDistinct(rapid.SampledFrom(f.Variables), 0, min(most, len(f.Variables)), rapid.ID[*spec.Variable]).Draw(t, "some") {
+			refs = append(refs, spec.Ref[*spec.Variable]{ID: v.ID, To: v})
+		}
+		return refs
+	}
+	f.Inputs, f.Outputs = some(9), some(9)
+	for range rapid.IntRange(0, 8).Draw(t, "steps") {
+		base := spec.StepBase{ID: id.Draw(t, "id"), Inputs: some(4), Outputs: some(9)}
+		var s spec.Step = &spec.Echo{StepBase: base}
+		switch {
+		case len(app.Models) > 0 && rapid.Bool().Draw(t, "asks"):
+			a := &spec.Agent{StepBase: base, Model: spec.Ref[spec.ModelEntity]{To: rapid.SampledFrom(app.Models).Draw(t, "model")}}
+			if len(app.Memories) > 0 {
+				a.Memory = spec.Ref[*spec.Memory]{To: rapid.SampledFrom(app.Memories).Draw(t, "memory")}
+			}
+			s = a
+		case number > 0 && rapid.Bool().Draw(t, "runs"):
+			s = &spec.InvokeFlow{StepBase: base, Flow: spec.Ref[*spec.Flow]{To: rapid.SampledFrom(app.Flows).Draw(t, "flow")}}
+		}
+		f.Steps = append(f.Steps, &spec.StepItem{Step: s})
+	}
+	return f
+}

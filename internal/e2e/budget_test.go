@@ -1,0 +1,47 @@
+package e2e_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/qtype-dev/qtype/runtime"
+)
+
+func TestABudgetEndsTheRun(t *testing.T) {
+	s := serve(t, func(int, request) string { return answer("fine") }) // each answer reports 10 tokens read and 5 written
+	for budget, over := range map[string]string{
+		"{tokens: 40}":      "flow talk is over its budget: 45 tokens, 40 are allowed",
+		"{calls: 2}":        "flow talk is over its budget: 3 calls, 2 are allowed",
+		"{money: 0.00005}":  "flow talk is over its budget: 6e-05 money, 5e-05 are allowed",
+		"{seconds: 1.0e-9}": "flow talk is over its budget: more than 1e-09 seconds, 1e-09 are allowed",
+	} {
+		app := open(t, fmt.Sprintf(`
+id: chat
+models: [{type: Model, id: m, provider: openai, base_url: "%s/v1", prices: {input: 1, output: 2}}]
+flows:
+  - id: talk
+    budget: %s
+    variables: [{id: message, type: ChatMessage}, {id: reply, type: ChatMessage}]
+    inputs: [message]
+    outputs: [reply]
+    steps:
+      - {type: LLMInference, id: answer, model: m, inputs: [message], outputs: [reply]}
+`, s.URL, budget))
+		rows := slices.Repeat([]runtime.Input{runtime.Row(map[string]any{"message": "hi"})}, 10)
+		var end error
+		n := 0
+		for _, err := range app.Run(t.Context(), "talk", slices.Values(rows)) {
+			if err != nil {
+				end = err
+				continue
+			}
+			n++
+		}
+		var spent *runtime.BudgetError
+		if !errors.As(end, &spent) || end.Error() != over || n >= 10 {
+			t.Errorf("%s: %d rows, ended with %v, want %q", budget, n, end, over)
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package e2e_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// TestProvidersOfADocument: a document that names a provider, its server and a
+// key talks to it in the provider's own protocol, memory and all.
+func TestProvidersOfADocument(t *testing.T) {
+	answers := map[string]string{
+		"anthropic": `{"type":"message","content":[{"type":"text","text":"Good morning."}],"stop_reason":"end_turn","usage":{"input_tokens":3,"output_tokens":2}}`,
+		"google-ai": `{"candidates":[{"content":{"parts":[{"text":"Good morning."}]},"finishReason":"STOP"}]}`,
+		"mistral":   `{"choices":[{"message":{"content":"Good morning."},"finish_reason":"stop"}]}`,
+		"ollama":    `{"message":{"content":"Good morning."},"done":true,"done_reason":"stop"}`,
+	}
+	paths := map[string]string{"anthropic": "/v1/messages", "google-ai": "/v1beta/models/some-model:generateContent", "mistral": "/chat/completions", "ollama": "/api/chat"}
+	for provider, body := range answers {
+		t.Run(provider, func(t *testing.T) {
+			var mu sync.Mutex
+			var sent []string
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				raw, _ := io.ReadAll(r.Body) // what is missing shows below
+				mu.Lock()
+				sent = append(sent, r.URL.Path+" "+string(raw))
+				mu.Unlock()
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = io.WriteString(w, body)
+			}))
+			t.Cleanup(s.Close)
+			app := open(t, fmt.Sprintf(`
+id: app
+auths: [{type: api_key, id: k, api_key: "${KEY_OF_NOBODY:-secret-key}"}]
+memories: [{id: chat}]
+models: [{type: Model, id: writer, provider: %s, model_id: some-model, base_url: "%s", auth: k}]
+flows:
+  - id: main
+    variables: [{id: said, type: ChatMessage}, {id: answer, type: ChatMessage}]
+    inputs: [said]
+    outputs: [answer]
+    steps:
+      - {type: LLMInference, id: reply, model: writer, memory: chat, system_message: Be brief., inputs: [said], outputs: [answer]}
+`, provider, s.URL))
+			for _, said := range []string{"I am Ada.", "Who am I?"} {
+				for row, err := range app.Run(t.Context(), "main", one("s", map[string]any{"said": said})) {
+					if err != nil || row.Err != nil {
+						t.Fatal(err, row.Err)
+					}
+				}
+			}
+			last := sent[len(sent)-1]
+			if len(sent) != 2 || !strings.HasPrefix(last, paths[provider]+" ") {
+				t.Fatalf("sent %q", sent)
+			}
+			for _, text := range []string{"Be brief.", "I am Ada.", "Good morning.", "Who am I?"} {
+				if !strings.Contains(last, text) {
+					t.Errorf("%q was not sent: %s", text, last)
+				}
+			}
+		})
+	}
+}

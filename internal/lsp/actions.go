@@ -1,0 +1,119 @@
+package lsp
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/qtype-dev/qtype/spec/diag"
+)
+
+// kindQuickFix is the protocol's name for a mending of one finding.
+const kindQuickFix = "quickfix"
+
+// codeActions answers what can be done about the findings in a stretch.
+func (s *server) codeActions(ctx context.Context, p codeActionParams) ([]codeAction, error) {
+	actions := []codeAction{}
+	d, err := s.held(p.TextDocument)
+	if err != nil {
+		return actions, err
+	}
+	if len(p.Context.Only) > 0 && !slices.ContainsFunc(p.Context.Only, func(k string) bool { return k == "" || k == kindQuickFix || strings.HasPrefix(k, kindQuickFix+".") }) {
+		return actions, nil
+	}
+	titles := map[string]bool{}
+	for _, root := range s.space.rootsOf(d.path) {
+		a := s.space.analyse(ctx, root)
+		if a == nil {
+			continue
+		}
+		for _, f := range a.faults {
+			if a.pathOf(f.Span.File) != d.path || !a.place(f.Span).meets(p.Range) {
+				continue
+			}
+			for _, action := range s.mendings(a, d, f) {
+				if key := fmt.Sprint(action.Title, a.place(f.Span)); !titles[key] {
+					titles[key] = true
+					actions = append(actions, action)
+				}
+			}
+		}
+	}
+	return actions, nil
+}
+
+// mendings are the ways to get rid of a finding.
+func (s *server) mendings(a *analysis, d *document, f diag.Diagnostic) []codeAction {
+	about := []diagnostic{s.diagnostic(a, f)}
+	made := codeAction{Kind: kindQuickFix, Diagnostics: about, Preferred: true}
+	var actions []codeAction
+	switch {
+	case len(f.Fixes) > 0:
+		edits := map[string][]textEdit{}
+		for _, one := range f.Fixes {
+			path := a.pathOf(one.Span.File)
+			edits[path] = append(edits[path], textEdit{a.place(one.Span), one.NewText})
+		}
+		made.Title, made.Edit = fixTitle(f), s.editOf(edits)
+		actions = append(actions, made)
+	case f.Suggestion != "":
+		made.Title = "Replace by " + f.Suggestion
+		made.Edit = s.editOf(map[string][]textEdit{d.path: {{a.place(f.Span), s.replacement(a, f)}}})
+		actions = append(actions, made)
+	}
+	if f.Severity == diag.Warning && !insideText(d, a.place(f.Span)) {
+		actions = append(actions, s.silencing(a, d, f, about))
+	}
+	return actions
+}
+
+// fixTitle says what a mending does.
+func fixTitle(f diag.Diagnostic) string {
+	switch fix := f.Fixes[0]; {
+	case len(f.Fixes) > 1:
+		return "Mend: " + f.Message
+	case fix.NewText == "":
+		return "Take it out"
+	case fix.Span.Start == fix.Span.End:
+		return "Put in " + strings.TrimSpace(fix.NewText)
+	default:
+		return "Replace by " + strings.TrimSpace(fix.NewText)
+	}
+}
+
+// silencing puts a comment on a line of its own above the finding.
+func (s *server) silencing(a *analysis, d *document, f diag.Diagnostic, about []diagnostic) codeAction {
+	line := a.place(f.Span).Start.Line
+	text := d.text[d.starts[line]:d.lineEnd(line)]
+	indent := text[:len(text)-len(strings.TrimLeft(text, " "))]
+	at := position{Line: line}
+	return codeAction{Title: "Ignore " + f.Code + " here", Kind: kindQuickFix, Diagnostics: about,
+		Edit: s.editOf(map[string][]textEdit{d.path: {{textRange{at, at}, indent + "# qtype:ignore " + f.Code + "\n"}}})}
+}
+
+// insideText tells whether a stretch starts on a line in the middle of a scalar
+// or of brackets, where a line of its own would not be a comment.
+func insideText(d *document, at textRange) bool {
+	start := d.starts[min(at.Start.Line, len(d.starts)-1)]
+	inside := false
+	visit(d.outline().root, func(n *node) {
+		if (n.kind == scalar || n.flow) && n.start < start && start <= n.end {
+			inside = true
+		}
+	})
+	return inside
+}
+
+// replacement is a suggestion in the quotes that the word at fault has.
+func (s *server) replacement(a *analysis, f diag.Diagnostic) string {
+	l := a.linesOf(f.Span.File)
+	start, end := l.bytesOf(f.Span)
+	written := l.text[start:end]
+	for _, q := range []string{`"`, "'"} {
+		if len(written) >= 2 && strings.HasPrefix(written, q) && strings.HasSuffix(written, q) && !strings.HasPrefix(f.Suggestion, q) && isPlainID(f.Suggestion) {
+			return q + f.Suggestion + q
+		}
+	}
+	return f.Suggestion
+}

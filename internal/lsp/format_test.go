@@ -1,0 +1,196 @@
+package lsp
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func TestTidy(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"tidy already", "id: x\nmemories:\n  - id: m\n", "id: x\nmemories:\n  - id: m\n"},
+		{"blanks at the ends of lines", "id: x  \n\t\nmemories: []\t\n", "id: x\n\nmemories: []\n"},
+		{"empty lines", "\n\n\nid: x\n\n\n\nb: 1\n\n", "id: x\n\nb: 1\n"},
+		{"no line end", "id: x", "id: x\n"},
+		{"four blanks a level", "a:\n    b:\n        c: 1\n", "a:\n  b:\n    c: 1\n"},
+		{"lists below their key", "a:\n- b: 1\n  c: 2\n- d\n", "a:\n  - b: 1\n    c: 2\n  - d\n"},
+		{"wide dashes", "a:\n  -   b: 1\n      c: 2\n", "a:\n  - b: 1\n    c: 2\n"},
+		{"lists in lists", "a:\n    -   - 1\n        - 2\n", "a:\n  - - 1\n    - 2\n"},
+		{"wide values", "a:    1\nb:   [1,  2]\n", "a: 1\nb: [1,  2]\n"},
+		{"comments stay with their lines", "a:\n    # about b\n    b: 1 # why\n    # at the end\nc: 2\n# last\n", "a:\n  # about b\n  b: 1 # why\n  # at the end\nc: 2\n# last\n"},
+		{"blanks before a comment are somebody's columns", "a: 1      # one\nbcd: 2    # two\n", "a: 1      # one\nbcd: 2    # two\n"},
+		{"texts move with their key", "a:\n    t: |\n        one  \n\n\n          two\n    b: 1\n", "a:\n  t: |\n      one  \n\n\n        two\n  b: 1\n"},
+		{"a text that keeps its line ends", "a:\n    t: |+\n        one\n\n\n", "a:\n  t: |+\n      one\n\n\n"},
+		{"brackets over lines", "a:\n    b: [\n        1,\n        2\n    ]\n", "a:\n  b: [\n      1,\n      2\n  ]\n"},
+		{"quotes over lines", "a:\n    b: \"one\n      two\"\n    c: 1\n", "a:\n  b: \"one\n    two\"\n  c: 1\n"},
+		{"anchors", "a: &x\n    b: 1\nc:\n    <<: *x\n", "a: &x\n  b: 1\nc:\n  <<: *x\n"},
+		{"windows", "a:\r\n    b: 1  \r\n\r\n\r\nc: 2\r\n", "a:\r\n  b: 1\r\n\r\nc: 2\r\n"},
+		{"nothing", "", ""},
+		{"only comments", "# one\n\n\n# two", "# one\n\n# two\n"},
+		{"a value on the next line", "a:\n      b\nc:   !include  x.yaml\n", "a:\n      b\nc:   !include x.yaml\n"},
+		{"explicit indentation", "a:\n    b: |2\n         x\n", "a:\n  b: |2\n       x\n"},
+		{"directive and dashes", "---\na:\n    b: 1\n", "---\na:\n  b: 1\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := tidy(c.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(c.want, got); d != "" {
+				t.Error(d)
+			}
+			sameMeaning(t, c.text, got)
+		})
+	}
+}
+
+// sameMeaning compares the decoded trees of two texts, and that the second is tidy.
+func sameMeaning(t interface{ Fatalf(string, ...any) }, before, after string) {
+	a, err := treeOfYAML(before)
+	if err != nil {
+		t.Fatalf("not YAML: %v", err)
+	}
+	b, err := treeOfYAML(after)
+	if err != nil {
+		t.Fatalf("no longer YAML: %v\n%s", err, after)
+	}
+	if !sameTree(a, b) || !sameInk(before, after) {
+		t.Fatalf("the meaning changed:\n%s\n----\n%s", before, after)
+	}
+	again, err := tidy(after)
+	if err != nil || again != after {
+		t.Fatalf("formatting twice makes another text (%v):\n%s\n----\n%s", err, after, again)
+	}
+}
+
+func TestTidyRefusesBrokenYAML(t *testing.T) {
+	for _, text := range []string{"a: [", "a: 1\n b: 2\n", "a: 1\n---\nb: 2\n", "\ta: 1\n"} {
+		if got, err := tidy(text); err == nil && got != text {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+}
+
+// samples are real documents; with those of QTYPE_FIXTURES, where it names a folder.
+func samples(t testing.TB) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	patterns := []string{"../../examples/*/*.yaml", "../../validate/testdata/*/*.yaml", "../../loader/testdata/*/*.yaml", "../../loader/testdata/*/*/*.yaml"}
+	if more := os.Getenv("QTYPE_FIXTURES"); more != "" {
+		patterns = append(patterns, more+"/*/*.yaml", more+"/*/*/*.yaml")
+	}
+	for _, pattern := range patterns {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found[file] = string(text)
+		}
+	}
+	if len(found) < 3 {
+		t.Fatalf("found %d documents", len(found))
+	}
+	return found
+}
+
+func TestTidyOnRealDocuments(t *testing.T) {
+	for file, text := range samples(t) {
+		made, err := tidy(text)
+		if err != nil {
+			continue // broken on purpose
+		}
+		sameMeaning(t, text, made)
+		if strings.HasPrefix(file, "../../examples") && made != text {
+			t.Errorf("%s is not in the form that the formatter gives:\n%s", file, cmp.Diff(text, made))
+		}
+	}
+}
+
+// drawBlock draws a YAML block of some indentation, untidy in every way that YAML allows.
+func drawBlock(t *rapid.T, column, depth int) string {
+	pad := strings.Repeat(" ", column)
+	wide := func() string { return strings.Repeat(" ", rapid.IntRange(1, 4).Draw(t, "wide")) }
+	var b strings.Builder
+	isList := depth > 0 && rapid.Bool().Draw(t, "list")
+	for i := range rapid.IntRange(1, 3).Draw(t, "entries") {
+		if rapid.Bool().Draw(t, "comment") {
+			b.WriteString(pad + "# note " + strings.Repeat(" ", i) + "\n")
+		}
+		b.WriteString(strings.Repeat("\n", rapid.IntRange(0, 2).Draw(t, "empty")))
+		head := pad + "key" + string(rune('a'+i)) + ":"
+		if isList {
+			head = pad + "-"
+		}
+		b.WriteString(head)
+		inner := column + rapid.IntRange(1, 5).Draw(t, "deeper")
+		kind := rapid.IntRange(0, 6).Draw(t, "value")
+		if depth >= 3 {
+			kind %= 5
+		}
+		in := strings.Repeat(" ", inner)
+		switch kind {
+		case 0:
+			b.WriteString(wide() + "word" + rapid.SampledFrom([]string{"", "  ", "  # why", " two"}).Draw(t, "after") + "\n")
+		case 1:
+			b.WriteString(wide() + "|" + rapid.SampledFrom([]string{"", "-", "+"}).Draw(t, "chomp") + "\n" + in + "one  \n\n" + in + "  two {x}\n" + rapid.SampledFrom([]string{"", "\n", "\n\n"}).Draw(t, "tail"))
+		case 2:
+			b.WriteString(wide() + "[1,\n" + in + "2, {a: b}\n" + in + "]\n")
+		case 3:
+			b.WriteString(wide() + "\"one\n\n" + in + "two # no comment\"\n")
+		case 4:
+			b.WriteString("\n" + in + "word\n" + in + "more\n")
+		default:
+			b.WriteString("\n" + drawBlock(t, inner, depth+1))
+		}
+	}
+	return b.String()
+}
+
+// TestTidyNeverChangesTheMeaning formats documents that are written in all ways.
+func TestTidyNeverChangesTheMeaning(t *testing.T) {
+	moved := 0
+	rapid.Check(t, func(t *rapid.T) {
+		text := drawBlock(t, 0, 0)
+		made, err := tidy(text)
+		if err != nil {
+			return // what was drawn is no YAML
+		}
+		if made != text {
+			moved++
+		}
+		sameMeaning(t, text, made)
+	})
+	if moved < 20 {
+		t.Errorf("only %d documents were changed at all", moved)
+	}
+}
+
+// FuzzTidy formats any text: YAML stays the same YAML, and nothing else is touched.
+func FuzzTidy(f *testing.F) {
+	for _, text := range []string{"a:\n    - b: |+\n        x\n\n    -   c: [1,\n      2]\n# d\n", "a: &x {b: \"c\n  d\"}\ne:\n- *x\n"} {
+		f.Add(text) // short ones: the longer a text, the longer the tool shortens it
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		made, err := tidy(text)
+		if err != nil {
+			return
+		}
+		before, err := treeOfYAML(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, err := treeOfYAML(made)
+		if err != nil || !sameTree(before, after) || !sameInk(text, made) {
+			t.Fatalf("%q became %q (%v)", text, made, err)
+		}
+	})
+}

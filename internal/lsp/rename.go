@@ -1,0 +1,237 @@
+package lsp
+
+import (
+	"context"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/qtype-dev/qtype/spec/diag"
+)
+
+// prepared is the word that a rename is about.
+type prepared struct {
+	Range       textRange `json:"range"`
+	Placeholder string    `json:"placeholder"`
+}
+
+// prepareRename answers the word at a place, or says why it cannot be renamed.
+func (s *server) prepareRename(ctx context.Context, p positionParams) (*prepared, error) {
+	target, err := s.renameable(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	return &prepared{target.doc.span(target.use.start, target.use.end), target.use.entity.EntityID()}, nil
+}
+
+// renameable finds what a rename at a place is about, or says why it is about nothing.
+func (s *server) renameable(ctx context.Context, p positionParams) (aim, error) {
+	target, err := s.aimAt(ctx, p)
+	switch {
+	case err != nil:
+		return target, err
+	case target.use == nil && target.of != nil && !target.of.readable():
+		return target, failf("the document cannot be read as it is; mend its syntax first")
+	case target.use == nil:
+		return target, failf("this is not the id of something that can be renamed")
+	}
+	return target, nil
+}
+
+// plainID matches ids that need no quotes and can stand in a template.
+var plainID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\p{L}_][\p{L}\p{N}_.-]*$`) })
+
+// isPlainID tells whether an id can stand in YAML as it is.
+func isPlainID(id string) bool {
+	switch strings.ToLower(id) {
+	case "true", "false", "yes", "no", "on", "off", "null", "y", "n":
+		return false
+	}
+	return plainID().MatchString(id)
+}
+
+// rename gives an entity another id wherever it is named, includes too. It
+// refuses what would change the meaning of anything else: the edited documents
+// are checked before the editor gets the edits.
+func (s *server) rename(ctx context.Context, p renameParams) (*workspaceEdit, error) {
+	target, err := s.renameable(ctx, p.positionParams)
+	if err != nil {
+		return nil, err
+	}
+	old := target.use.entity.EntityID()
+	switch {
+	case p.NewName == old:
+		return &workspaceEdit{}, nil
+	case !isPlainID(p.NewName):
+		return nil, failf("%q cannot be an id here: use letters, digits and _, and start with a letter", p.NewName)
+	}
+	edits := map[string][]span{}
+	readers := s.readers(ctx, target)
+	for _, a := range readers {
+		if err := collectEdits(a, target.use.id, old, edits); err != nil {
+			return nil, err
+		}
+	}
+	for path := range edits {
+		if isRemote(path) && s.space.document(path) == nil {
+			return nil, failf("%q cannot be renamed: %s names it too, and cannot be changed from here", old, path)
+		}
+	}
+	for _, a := range readers {
+		if err := s.tryRename(ctx, a, target.use, edits, p.NewName); err != nil {
+			return nil, err
+		}
+	}
+	return s.workspaceEdit(edits, p.NewName), nil
+}
+
+// span is a stretch of a file, in bytes.
+type span struct{ start, end int }
+
+// collectEdits adds the places that name an entity. Each must hold the id as it
+// is: one that an environment variable completes cannot be replaced.
+func collectEdits(a *analysis, id declaration, old string, edits map[string][]span) error {
+	for _, u := range a.index().all(id) {
+		if written := a.linesOf(u.file).text[u.start:u.end]; written != old {
+			return failf("%s is written as %s at %s, which cannot be renamed", quote(old), written, a.spot(u))
+		}
+		at := span{u.start, u.end}
+		if !slices.Contains(edits[u.path], at) {
+			edits[u.path] = append(edits[u.path], at)
+		}
+	}
+	for _, all := range edits {
+		slices.SortFunc(all, func(x, y span) int { return x.start - y.start })
+	}
+	return nil
+}
+
+// tryRename checks a document as it would be after the rename: it must have no
+// new fault, and every name must name what it named before.
+func (s *server) tryRename(ctx context.Context, a *analysis, renamed *use, edits map[string][]span, name string) error {
+	texts := map[string]string{}
+	for path, all := range edits {
+		if text, ok := s.space.text(path); ok {
+			texts[path] = replaceAll(text, all, name)
+		}
+	}
+	after := s.space.loadWith(ctx, a.root, func(path string) (io.ReadCloser, bool) {
+		text, held := texts[path]
+		if !held {
+			d := s.space.document(path)
+			if held = d != nil; held {
+				text = d.text
+			}
+		}
+		return io.NopCloser(strings.NewReader(text)), held
+	})
+	if f, ok := newFault(a.faults, after.faults); ok {
+		if f.Code == "QT201" {
+			return failf("%s", f.Message)
+		}
+		return failf("%q cannot be renamed to %q: %s", renamed.entity.EntityID(), name, f.Message)
+	}
+	if len(after.index().uses) > len(a.index().uses) {
+		return failf("%q cannot be renamed to %q: something names that already, and would mean this %s then", renamed.entity.EntityID(), name, renamed.entity.Kind())
+	}
+	if !sameLinks(a.index(), after.index()) {
+		return failf("%q cannot be renamed to %q: another %s of that name would be meant instead", renamed.entity.EntityID(), name, renamed.entity.Kind())
+	}
+	return nil
+}
+
+// replaceAll puts a name in the place of stretches, which are in order.
+func replaceAll(text string, all []span, name string) string {
+	var b strings.Builder
+	last := 0
+	for _, at := range all {
+		if at.start < last || at.end > len(text) {
+			continue
+		}
+		b.WriteString(text[last:at.start])
+		b.WriteString(name)
+		last = at.end
+	}
+	b.WriteString(text[last:])
+	return b.String()
+}
+
+// newFault finds a code of which there are more errors than before.
+func newFault(before, after diag.List) (diag.Diagnostic, bool) {
+	counts := map[string]int{}
+	for _, f := range before {
+		counts[f.Code]++
+	}
+	for _, f := range after {
+		if counts[f.Code]--; counts[f.Code] < 0 && f.Severity == diag.Error {
+			return f, true
+		}
+	}
+	return diag.Diagnostic{}, false
+}
+
+// sameLinks tells whether two versions of a document name the same entities at
+// the same places, in the order in which they are met.
+func sameLinks(before, after *index) bool {
+	if len(before.uses) != len(after.uses) {
+		return false
+	}
+	number := func(x *index) []int {
+		seen := map[declaration]int{}
+		order := make([]int, len(x.uses))
+		for i, u := range x.uses {
+			if _, known := seen[u.id]; !known {
+				seen[u.id] = len(seen)
+			}
+			order[i] = seen[u.id]
+		}
+		return order
+	}
+	return slices.Equal(number(before), number(after))
+}
+
+// workspaceEdit makes edits of stretches, in the form that the editor prefers.
+func (s *server) workspaceEdit(edits map[string][]span, name string) *workspaceEdit {
+	made := map[string][]textEdit{}
+	for path, all := range edits {
+		text, ok := s.space.text(path)
+		if !ok {
+			continue
+		}
+		l := newLines(text)
+		for _, at := range all {
+			made[path] = append(made[path], textEdit{l.span(at.start, at.end), name})
+		}
+	}
+	return s.editOf(made)
+}
+
+// editOf puts the edits of some files into the form that the editor prefers.
+func (s *server) editOf(byPath map[string][]textEdit) *workspaceEdit {
+	edit := &workspaceEdit{}
+	paths := make([]string, 0, len(byPath))
+	for path := range byPath {
+		paths = append(paths, path)
+	}
+	slices.Sort(paths)
+	versioned := s.editor.Capabilities.Workspace.WorkspaceEdit.DocumentChanges
+	for _, path := range paths {
+		if !versioned {
+			if edit.Changes == nil {
+				edit.Changes = map[string][]textEdit{}
+			}
+			edit.Changes[s.space.uri(path)] = byPath[path]
+			continue
+		}
+		var one documentEdits
+		one.TextDocument.URI = s.space.uri(path)
+		if d := s.space.document(path); d != nil {
+			one.TextDocument.Version = &d.version
+		}
+		one.Edits = byPath[path]
+		edit.DocumentChanges = append(edit.DocumentChanges, one)
+	}
+	return edit
+}

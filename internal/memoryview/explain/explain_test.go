@@ -1,0 +1,120 @@
+package explain_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/qtype-dev/qtype/internal/memoryview/explain"
+	"github.com/qtype-dev/qtype/internal/memoryview/replay"
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+// runes counts letters.
+type runes struct{}
+
+func (runes) Count(text string) int { return len([]rune(text)) }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// conversation has a chat share of 100 letters; each of its turns says 22 and
+// hears 27 in a model of 120.
+func conversation(t *testing.T) *memory.Memory {
+	m, err := memory.New(memory.Config{ID: "m", TokenLimit: 200, ChatShare: 0.5, FlushSize: 20, Counter: runes{}}, memory.NewInProcess())
+	must(t, err)
+	must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "appended")))
+	for i := range 4 {
+		turn, err := m.Begin(t.Context(), "s")
+		must(t, err)
+		turn.System("be brief")
+		must(t, turn.Add(chat.Text(chat.User, strings.Repeat("q", 15))))
+		room := 120
+		if i == 3 {
+			room = 80
+		}
+		_, err = turn.Fit(memory.Budget{Model: "small", ContextWindow: room, Answer: 20})
+		must(t, err)
+		if i == 1 {
+			must(t, turn.Abort(t.Context(), errors.New("no answer")))
+			continue
+		}
+		must(t, turn.Add(chat.Text(chat.Assistant, strings.Repeat("a", 15))))
+		must(t, turn.Commit(t.Context()))
+	}
+	return m
+}
+
+func TestTurn(t *testing.T) {
+	m := conversation(t)
+	for turn, want := range map[int64]string{
+		1: "turn 1 asked no model: what it said was appended\n",
+		2: "turn 2 sent 2 messages, 37 tokens, to small (context window 120, room for 20 of answer)\nbefore them stood a system message of 17 tokens\n",
+		3: "turn 3 sent 3 messages, 71 tokens, to small (context window 120, room for 20 of answer)\nbefore them stood a system message of 17 tokens\n" +
+			"the turn failed: no answer\nleft out: message 1: this call had no room left for them in the context window of 120\n",
+		0: "turn 5 sent 1 message, 22 tokens, to small (context window 80, room for 20 of answer)\nbefore them stood a system message of 17 tokens\n" +
+			"left out: messages 1 to 3, flushed in turn 4: 113 tokens were over the chat share of 100\n" +
+			"          (token_limit 200 × chat_history_token_ratio 0.5); 20 had to go, 64 went, to the start of a\n          round\n" +
+			"left out: message 4, said in turn 3, which failed: no answer\n" +
+			"left out: messages 5 to 6: this call had no room left for them in the context window of 80\n",
+	} {
+		r, err := explain.Turn(t.Context(), m, "s", turn)
+		must(t, err)
+		var b strings.Builder
+		must(t, r.Write(&b))
+		if b.String() != want {
+			t.Errorf("got %s\nwant %s", b.String(), want)
+		}
+	}
+	var none *explain.NoTurnError
+	if _, err := explain.Turn(t.Context(), m, "s", 9); !errors.As(err, &none) || err.Error() != `session "s" has no turn 9; its turns are 1 to 5` {
+		t.Errorf("got %v", err)
+	}
+	if _, err := explain.Turn(t.Context(), m, "nobody", 0); err == nil || err.Error() != `session "nobody" has no turns yet` {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestFailedTurnUnderALimit: a turn that fails evicts nothing, and still was
+// not sent what its policy had no room for.
+func TestFailedTurnUnderALimit(t *testing.T) {
+	m, err := memory.New(memory.Config{ID: "m", Policy: "message_window", MaxMessages: 2, Counter: runes{}}, memory.NewInProcess())
+	must(t, err)
+	must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "q"), chat.Text(chat.Assistant, "a")))
+	turn, err := m.Begin(t.Context(), "s")
+	must(t, err)
+	must(t, turn.Add(chat.Text(chat.User, "r")))
+	_, err = turn.Fit(memory.Budget{Model: "small"})
+	must(t, err)
+	must(t, turn.Abort(t.Context(), errors.New("no answer")))
+	r, err := explain.Turn(t.Context(), m, "s", 0)
+	must(t, err)
+	var b strings.Builder
+	must(t, r.Write(&b))
+	want := "turn 2 sent 2 messages, 21 tokens, to small\nthe turn failed: no answer\n" +
+		"left out: message 1: the policy's limit left no room in this call; the turn failed, so nothing was\n          evicted\n"
+	if b.String() != want {
+		t.Errorf("got %s\nwant %s", b.String(), want)
+	}
+}
+
+// TestExport: what is written can be replayed.
+func TestExport(t *testing.T) {
+	m := conversation(t)
+	var out, all, again strings.Builder
+	must(t, explain.Export(t.Context(), m, "s", &out, false))
+	must(t, explain.Export(t.Context(), m, "s", &all, true))
+	if n, with := strings.Count(out.String(), "\n"), strings.Count(all.String(), "\n"); n != 7 || with != 8 {
+		t.Errorf("%d lines, %d with those of the failed turn", n, with)
+	}
+	cfg := memory.Config{ID: "m", Policy: "unbounded", Counter: runes{}}
+	must(t, replay.Run(t.Context(), cfg, strings.NewReader(out.String()), &again, replay.Options{}))
+	if !strings.Contains(again.String(), "7 messages said") {
+		t.Errorf("replayed: %s", again.String())
+	}
+}

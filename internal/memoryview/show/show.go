@@ -1,0 +1,179 @@
+// Package show prints windows and histories for people: who said what, how many
+// tokens each message takes, and how full the window is.
+package show
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/mattn/go-runewidth"
+
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+const (
+	defaultWidth = 86 // columns of a line
+	roleWidth    = 14 // columns of the speaker's name
+	barWidth     = 40 // columns of the bar that shows how full a window is
+)
+
+// Printer prints messages in columns. The zero Width means 86.
+type Printer struct {
+	Out   io.Writer // where the lines go
+	Width int       // columns of a line
+	// Context is what Window shows beside the messages; nil where there is none.
+	Context *memory.Surroundings
+	tools   map[string]string
+}
+
+// Window prints the system message, rule (where it is not empty) as a line
+// across, the messages, and how full the window is.
+func (p *Printer) Window(w memory.Window, rule string) error {
+	var b strings.Builder
+	system := func(at int) {
+		if w.System != nil && w.SystemAt == at {
+			b.WriteString(p.line(w.System.Message, w.System.Tokens))
+		}
+	}
+	system(0)
+	b.WriteString(p.parts(true))
+	if rule != "" {
+		b.WriteString(p.rule(rule))
+	}
+	for i, e := range w.Entries {
+		b.WriteString(p.line(e.Message, e.Tokens))
+		system(i + 1)
+	}
+	b.WriteString(p.parts(false))
+	name := "window "
+	if p.Context != nil {
+		name = "window  " // as wide as the next line's
+	}
+	b.WriteString(name + fill(w) + "\n" + p.share())
+	_, err := io.WriteString(p.Out, b.String())
+	return err
+}
+
+// Message prints one message. A tool's result is labelled by the tool's name,
+// where the call was printed before.
+func (p *Printer) Message(m chat.Message, tokens int) error {
+	_, err := io.WriteString(p.Out, p.line(m, tokens))
+	return err
+}
+
+// Rule prints a line across with a text in it.
+func (p *Printer) Rule(text string) error {
+	_, err := io.WriteString(p.Out, p.rule(text))
+	return err
+}
+
+func (p *Printer) width() int {
+	if p.Width == 0 {
+		return defaultWidth
+	}
+	return max(p.Width, 40)
+}
+
+// line is `role  text  tokens`, the text cut to what fits.
+func (p *Printer) line(m chat.Message, tokens int) string {
+	count := Thousands(tokens)
+	room := p.width() - roleWidth - len(count) - 1
+	speaker := runewidth.FillRight(runewidth.Truncate(p.speaker(m), roleWidth-1, "…"), roleWidth)
+	text := runewidth.FillRight(runewidth.Truncate(content(m), room, "…"), room)
+	return speaker + text + " " + count + "\n"
+}
+
+func (p *Printer) speaker(m chat.Message) string {
+	if p.tools == nil {
+		p.tools = map[string]string{}
+	}
+	for _, c := range m.ToolCalls {
+		p.tools[c.ID] = c.Name
+	}
+	switch name := p.tools[m.ToolCallID]; {
+	case m.ToolCallID != "" && name != "":
+		return "  " + plain(name)
+	case m.Name != "":
+		return string(m.Role) + " " + plain(m.Name)
+	}
+	return string(m.Role)
+}
+
+// content is what a message says, on one line: texts, [media], → tool(arguments).
+func content(m chat.Message) string {
+	var parts []string
+	for _, b := range m.Blocks {
+		switch {
+		case b.Media():
+			parts = append(parts, fmt.Sprintf("[%s, %s bytes]", b.Type, Thousands(len(b.Data))))
+		case slices.Contains([]string{"image", "audio", "video", "file", "bytes"}, b.Type):
+			parts = append(parts, fmt.Sprintf("[%s %s]", b.Type, plain(b.Text)))
+		case b.Text != "":
+			parts = append(parts, plain(b.Text))
+		}
+	}
+	for _, c := range m.ToolCalls {
+		parts = append(parts, fmt.Sprintf("→ %s(%s)", plain(c.Name), plain(c.Arguments)))
+	}
+	return strings.Join(parts, " ")
+}
+
+// plain is text on one line, without anything that could move a terminal's cursor.
+func plain(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+			return '\uFFFD'
+		}
+		return r
+	}, text)
+}
+
+func (p *Printer) rule(text string) string {
+	left := strings.Repeat("─", 12)
+	rest := max(p.width()-12-2-runewidth.StringWidth(text), 3)
+	return left + " " + text + " " + strings.Repeat("─", rest) + "\n"
+}
+
+// fill is how full a window is.
+func fill(w memory.Window) string {
+	switch {
+	case w.Limit == 0:
+		return fmt.Sprintf("%s, %s tokens, no limit", Messages(len(w.Entries)), Thousands(w.Tokens))
+	case w.Unit == memory.InTokens:
+		return fmt.Sprintf("%s  %s of %s tokens", bar(w.Used, w.Limit), Thousands(w.Used), Thousands(w.Limit))
+	}
+	return fmt.Sprintf("%s  %s of %s %s, %s tokens", bar(w.Used, w.Limit), Thousands(w.Used), Thousands(w.Limit), w.Unit, Thousands(w.Tokens))
+}
+
+// bar is how much of limit n is.
+func bar(n, limit int) string {
+	full := barWidth
+	if limit > 0 && n < limit {
+		full = n * barWidth / limit
+	}
+	return "▕" + strings.Repeat("█", full) + strings.Repeat("▏", barWidth-full)
+}
+
+// Messages is "1 message" or "n messages".
+func Messages(n int) string {
+	if n == 1 {
+		return "1 message"
+	}
+	return Thousands(n) + " messages"
+}
+
+// Thousands is n with commas: 36,102.
+func Thousands(n int) string {
+	if n < 0 {
+		return "-" + Thousands(-n)
+	}
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%s,%03d", Thousands(n/1000), n%1000)
+}

@@ -1,0 +1,240 @@
+package records
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/qtype-dev/qtype/internal/remotefs"
+)
+
+// encoder writes records in one format.
+type encoder interface {
+	// write adds a record whose values were brought to the columns' kinds.
+	write(values []any) error
+	// close writes what ends the text; it does not close what it writes to.
+	close() error
+}
+
+// Writer writes records to a file, which comes into being under its name when
+// Close succeeds and not before.
+type Writer struct {
+	path    string
+	columns []Column
+	enc     encoder
+	file    remotefs.Upload // nil for a Writer over an io.Writer
+	buf     *bufio.Writer
+	packed  io.WriteCloser // nil where nothing is packed
+	row     []any
+	rows    int64
+	err     error // the first failure to write; all that follows fails with it
+	done    bool
+}
+
+// Create begins a file in the format of its name, packed where that ends in .gz
+// or .zst: on this machine, where its folder is made if it does not exist, or at
+// an address that package blob can write. Cancelling the context ends the writing
+// to such an address. The error is a *FileError that names the file.
+func Create(ctx context.Context, path string, columns []Column) (*Writer, error) {
+	shown := remotefs.Shown(path)
+	if err := Writable(shown); err != nil {
+		return nil, &FileError{Path: shown, Reason: strings.TrimPrefix(err.Error(), shown+": ")}
+	}
+	format, _ := FormatOf(path)
+	file, err := remotefs.Create(ctx, path)
+	if err != nil {
+		return nil, writeError(shown, err)
+	}
+	w := &Writer{path: shown, file: file}
+	out := io.Writer(file)
+	packing, _ := compressionNamed(path)
+	if w.packed, err = pack(packing, file); w.packed != nil {
+		out = w.packed
+	}
+	if err == nil {
+		err = w.start(out, format, columns)
+	}
+	if err != nil {
+		_ = file.Abort() // the first error says more
+		return nil, err
+	}
+	return w, nil
+}
+
+// NewWriter writes records to out, which stays open. Flush after each record
+// what a reader at the other end should see at once.
+func NewWriter(out io.Writer, format Format, columns []Column) (*Writer, error) {
+	w := &Writer{path: "output"}
+	if err := w.start(out, format, columns); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *Writer) start(out io.Writer, format Format, columns []Column) error {
+	w.buf = bufio.NewWriterSize(out, bufferSize)
+	w.columns = columns
+	w.row = make([]any, len(columns))
+	var err error
+	switch format {
+	case CSV:
+		w.enc = newCSVEncoder(w.buf, ',', columns)
+	case TSV:
+		w.enc = newCSVEncoder(w.buf, '\t', columns)
+	case JSON:
+		w.enc = newJSONEncoder(w.buf, columns, true)
+	case JSONL:
+		w.enc = newJSONEncoder(w.buf, columns, false)
+	case Parquet:
+		w.enc, err = newParquetEncoder(w.buf, columns)
+	default:
+		err = fmt.Errorf("%q is not a format of records", string(format))
+	}
+	if err != nil {
+		return &FileError{Path: w.path, Reason: err.Error(), Err: err}
+	}
+	return nil
+}
+
+// ValueError says that a value does not fit its column. The record was not
+// written; others can be.
+type ValueError struct {
+	Column string // the column's name
+	Reason string // what is wrong
+}
+
+// Error names the column.
+func (e *ValueError) Error() string { return fmt.Sprintf("column %q: %s", e.Column, e.Reason) }
+
+// Write adds a record: one value for each column. Its error concerns this
+// record alone when it is a *ValueError, and then nothing was written; any
+// other error is a *FileError and final.
+func (w *Writer) Write(values ...any) error {
+	if w.err != nil {
+		return w.err
+	}
+	if len(values) != len(w.columns) {
+		return &ValueError{Reason: fmt.Sprintf("the record has %s for %s", plural(len(values), "value"), plural(len(w.columns), "column"))}
+	}
+	for i, c := range w.columns {
+		v, err := fit(c.Kind, values[i])
+		if err != nil {
+			return &ValueError{Column: c.Name, Reason: err.Error()}
+		}
+		w.row[i] = v
+	}
+	if err := w.enc.write(w.row); err != nil {
+		return w.fail(err)
+	}
+	w.rows++
+	return nil
+}
+
+func (w *Writer) fail(err error) error {
+	var file *FileError
+	if !errors.As(err, &file) {
+		err = writeError(w.path, err)
+	}
+	w.err = err
+	return err
+}
+
+// cause is the operating system's word without the path that it may carry.
+func cause(err error) string {
+	var perr *fs.PathError
+	var lerr *os.LinkError
+	var told interface{ Reason() string }
+	switch {
+	case errors.As(err, &perr):
+		return perr.Err.Error()
+	case errors.As(err, &lerr):
+		return lerr.Err.Error()
+	case errors.As(err, &told):
+		return told.Reason()
+	}
+	return err.Error()
+}
+
+// writeError says why a file cannot be written.
+func writeError(path string, err error) *FileError {
+	reason := cause(err)
+	var access *remotefs.AccessError
+	switch {
+	case errors.As(err, new(*remotefs.NotBuiltError)), errors.As(err, new(*remotefs.SchemeError)):
+	case errors.As(err, &access) && access.Err == nil: // tells what the place is
+	default:
+		reason = "cannot be written: " + reason
+	}
+	return &FileError{Path: path, Reason: reason, Err: err}
+}
+
+// Rows is how many records were written.
+func (w *Writer) Rows() int64 { return w.rows }
+
+// Flush passes what was written on to the file or the io.Writer. A JSON array
+// and a Parquet file are complete only after Close.
+func (w *Writer) Flush() error {
+	if w.err != nil {
+		return w.err
+	}
+	if err := w.buf.Flush(); err != nil {
+		return w.fail(err)
+	}
+	return nil
+}
+
+// Close completes the file, makes it durable and gives it its name. When it
+// fails, no file has come into being. A second call does nothing.
+func (w *Writer) Close() error {
+	if w.done {
+		return w.err
+	}
+	w.done = true
+	err := w.finish()
+	if w.file == nil {
+		return err
+	}
+	if err == nil {
+		if err = w.file.Commit(); err != nil {
+			err = w.fail(err)
+		}
+	}
+	if err != nil {
+		_ = w.file.Abort() // the first error says more
+	}
+	return err
+}
+
+// finish writes the end of the text.
+func (w *Writer) finish() error {
+	if w.err != nil {
+		return w.err
+	}
+	if err := w.enc.close(); err != nil {
+		return w.fail(err)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if w.packed != nil {
+		if err := w.packed.Close(); err != nil {
+			return w.fail(err)
+		}
+	}
+	return nil
+}
+
+// Abort gives the file up; a file that had the name before stays. After Close
+// it does nothing.
+func (w *Writer) Abort() {
+	if w.done || w.file == nil {
+		return
+	}
+	w.done = true
+	_ = w.file.Abort() // nothing of it is seen
+}

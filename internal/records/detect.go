@@ -1,0 +1,115 @@
+package records
+
+import (
+	"bytes"
+	"fmt"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/qtype-dev/qtype/internal/remotefs"
+)
+
+var (
+	bomUTF8    = []byte{0xef, 0xbb, 0xbf}
+	magicPQ    = []byte("PAR1")
+	magicZip   = []byte("PK\x03\x04")
+	magicOLE   = []byte{0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1, 0x1a, 0xe1}
+	bomUTF16LE = []byte{0xff, 0xfe}
+	bomUTF16BE = []byte{0xfe, 0xff}
+)
+
+// name is the part of a path or an address that tells a format: without what
+// follows a question mark in the address of a web server.
+func name(path string) string {
+	if scheme, _ := remotefs.Remote(path); scheme == "http" || scheme == "https" {
+		if u, err := url.Parse(path); err == nil {
+			return u.Path
+		}
+	}
+	return path
+}
+
+// detect tells what the file is, by what was asked for, else its name, else its
+// content, and refuses a content that cannot be that.
+func detect(path, name string, asked Format, head []byte) (Format, error) {
+	format := asked
+	if format == "" {
+		format, _ = FormatOf(name)
+	}
+	fault := func(reason string, args ...any) error {
+		return &FileError{Path: path, Reason: fmt.Sprintf(reason, args...)}
+	}
+	body := bytes.TrimSpace(bytes.TrimPrefix(head, bomUTF8))
+	if len(body) == 0 && len(head) < peekSize {
+		return "", fault("the file is empty")
+	}
+	if binary, err := detectBinary(fault, format, head); binary != "" || err != nil {
+		return binary, err
+	}
+	return detectText(fault, format, body)
+}
+
+// detectBinary knows what is no text by how it begins; empty for a text.
+func detectBinary(fault func(string, ...any) error, format Format, head []byte) (Format, error) {
+	switch {
+	case bytes.HasPrefix(head, magicPQ):
+		if format != Parquet && format != "" {
+			return "", fault("is a Parquet file, not %s: name it .parquet", label(format))
+		}
+		return Parquet, nil
+	case format == Parquet:
+		return "", fault("is not a Parquet file")
+	case bytes.HasPrefix(head, magicZip):
+		if format != Excel && format != "" {
+			return "", fault("is a zip archive or an Excel workbook, not %s: name a workbook .xlsx", label(format))
+		}
+		return Excel, nil
+	case bytes.HasPrefix(head, magicOLE):
+		return "", fault("is an Excel workbook of the old kind (.xls): save it as .xlsx")
+	case format == Excel:
+		return "", fault("is not an Excel workbook")
+	case bytes.HasPrefix(head, bomUTF16LE), bytes.HasPrefix(head, bomUTF16BE):
+		return "", fault("is UTF-16 text: save it as UTF-8")
+	case bytes.IndexByte(head, 0) >= 0:
+		return "", fault("holds binary data, not %s", label(format))
+	}
+	return "", nil
+}
+
+// detectText tells the text formats apart by how the text begins.
+func detectText(fault func(string, ...any) error, format Format, body []byte) (Format, error) {
+	jsonish := bytes.HasPrefix(body, []byte(`{"`)) || bytes.HasPrefix(body, []byte(`[{`)) || bytes.Equal(body, []byte("[]"))
+	switch {
+	case (format == CSV || format == TSV) && jsonish:
+		return "", fault("holds JSON, not %s: name it .json or .jsonl", label(format))
+	case format == JSON && body[0] != '{' && body[0] != '[':
+		return "", fault("does not hold JSON records: an array of objects is expected")
+	case format != "":
+		return format, nil
+	case body[0] == '{' || body[0] == '[':
+		return JSON, nil
+	case !utf8.Valid(body[:max(0, len(body)-utf8.UTFMax)]):
+		return "", fault("holds binary data, not %s", label(""))
+	}
+	line, _, _ := strings.Cut(string(body), "\n")
+	if strings.Contains(line, "\t") && !strings.Contains(line, ",") {
+		return TSV, nil
+	}
+	return CSV, nil
+}
+
+// label is a format's name in a message.
+func label(f Format) string {
+	switch f {
+	case JSONL:
+		return "JSON lines"
+	case Parquet:
+		return "Parquet"
+	case Excel:
+		return "Excel"
+	case "":
+		return "CSV, TSV, JSON, JSON lines, Excel or Parquet"
+	}
+	return strings.ToUpper(string(f))
+}

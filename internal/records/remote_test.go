@@ -1,0 +1,220 @@
+package records_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/xuri/excelize/v2"
+
+	"github.com/qtype-dev/qtype/internal/records"
+)
+
+// threeRows writes three records to a file of that name.
+func threeRows(t *testing.T, path string) {
+	t.Helper()
+	w, err := records.Create(t.Context(), path, []records.Column{{Name: "no"}, {Name: "n", Kind: records.Int}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, no := range []string{"007", "ö", ""} {
+		if err := w.Write(no, int64(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func values(t *testing.T, path string) (string, error) {
+	t.Helper()
+	r, err := records.Open(t.Context(), path, records.Options{})
+	if err != nil {
+		return "", err
+	}
+	defer r.Close()
+	var b strings.Builder
+	for rec, err := range r.All() {
+		if err != nil {
+			return b.String(), err
+		}
+		no, _ := rec.Get("no")
+		n, _ := rec.Get("n")
+		fmt.Fprintf(&b, "%v=%v ", no, n)
+	}
+	return b.String(), nil
+}
+
+// Every format is written and read packed, and what packed it is another's
+// program that can read it.
+func TestPacked(t *testing.T) {
+	for _, f := range records.Formats() {
+		for _, ending := range []string{".gz", ".zst", ".ZST", ".zstd"} {
+			path := filepath.Join(t.TempDir(), "rows."+string(f)+ending)
+			threeRows(t, path)
+			if got, err := values(t, path); err != nil || got != "007=0 ö=1 =2 " {
+				t.Errorf("%s%s: %q, %v", f, ending, got, err)
+			}
+			raw, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			magic := "\x28\xb5\x2f\xfd"
+			if ending == ".gz" {
+				magic = "\x1f\x8b"
+			}
+			if !strings.HasPrefix(string(raw), magic) {
+				t.Errorf("%s%s is not packed", f, ending)
+			}
+			// A name that says nothing of the packing: the content says it.
+			plain := filepath.Join(t.TempDir(), "rows."+string(f))
+			if err := os.WriteFile(plain, raw, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := values(t, plain); err != nil || got != "007=0 ö=1 =2 " {
+				t.Errorf("%s without %s: %q, %v", f, ending, got, err)
+			}
+		}
+	}
+	path := filepath.Join(t.TempDir(), "rows.csv.zst")
+	threeRows(t, path)
+	if tool, err := exec.LookPath("zstd"); err == nil {
+		if out, err := exec.Command(tool, "-dc", path).CombinedOutput(); err != nil || string(out) != "no,n\n007,0\nö,1\n,2\n" {
+			t.Errorf("zstd reads %q, %v", out, err)
+		}
+	}
+}
+
+func packed(t *testing.T, by, text string) string {
+	t.Helper()
+	var b bytes.Buffer
+	var w io.WriteCloser = gzip.NewWriter(&b)
+	if by == "zstd" {
+		var err error
+		if w, err = zstd.NewWriter(&b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := io.WriteString(w, text)
+	if err = errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestPackedRefuses(t *testing.T) {
+	var lines strings.Builder
+	lines.WriteString("a\n")
+	for i := range 50_000 {
+		fmt.Fprintf(&lines, "some text and %d more of it\n", i*7919)
+	}
+	long := lines.String()
+	for name, c := range map[string]struct{ text, want string }{
+		"cut.csv.gz":  {packed(t, "gzip", long)[:4000], "cut.csv.gz: its gzip data ends before it is complete"},
+		"cut.csv.zst": {packed(t, "zstd", long)[:4000], "cut.csv.zst: its zstd data ends before it is complete"},
+		"bad.csv.gz":  {strings.TrimRight(packed(t, "gzip", "a\n1\n"), "\x00") + "xxx", "bad.csv.gz: its gzip data is damaged"},
+		"old.csv.bz2": {"BZh91AY&SY\x12\x34", "old.csv.bz2: is packed with bzip2: unpack it, or pack it with gzip or zstd"},
+		"old.csv.xz":  {"\xfd7zXZ\x00\x00", "old.csv.xz: is packed with xz: unpack it, or pack it with gzip or zstd"},
+		"empty.csv":   {packed(t, "zstd", ""), "empty.csv: the file is empty"},
+		"pq.csv.gz":   {packed(t, "gzip", "PAR1xxxx"), "pq.csv.gz: is a Parquet file, not CSV: name it .parquet"},
+	} {
+		got := read(t, write(t, name, c.text))
+		if len(got) == 0 || got[len(got)-1] != c.want {
+			t.Errorf("%s: got %q, want %q", name, got[max(0, len(got)-1):], c.want)
+		}
+	}
+}
+
+func TestRemote(t *testing.T) {
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary) // nobody else's files are in it
+	files := map[string]string{"/plain.csv": "no,n\n007,0\n", "/packed.jsonl.gz": packed(t, "gzip", `{"no": "007", "n": 0}`)}
+	for _, name := range []string{"rows.parquet", "rows.json.zst", "rows.parquet.zst"} {
+		path := filepath.Join(t.TempDir(), name)
+		threeRows(t, path)
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files["/"+name] = string(raw)
+	}
+	book := workbook(t, func(f *excelize.File) {
+		_ = f.SetSheetRow("Sheet1", "A1", &[]any{"no", "n"})
+		_ = f.SetSheetRow("Sheet1", "A2", &[]any{"007", 0})
+	})
+	raw, err := os.ReadFile(book)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files["/book.xlsx"] = string(raw)
+	endless, hangs := make(chan struct{}), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, ok := files[r.URL.Path]
+		switch {
+		case r.URL.Path == "/hang.csv":
+			fmt.Fprint(w, "no,n\n1,2\n")
+			w.(http.Flusher).Flush()
+			close(hangs)
+			select {
+			case <-endless:
+			case <-r.Context().Done():
+			}
+		case !ok:
+			http.NotFound(w, r)
+		default:
+			_, _ = io.WriteString(w, text)
+		}
+	}))
+	defer server.Close()
+	defer close(endless)
+	for name, want := range map[string]string{
+		"/plain.csv?token=s3cret": "007=0 ", "/packed.jsonl.gz": "007=0 ", "/rows.parquet": "007=0 ö=1 =2 ", "/rows.json.zst": "007=0 ö=1 =2 ",
+		"/rows.parquet.zst": "007=0 ö=1 =2 ", "/book.xlsx": "007=0 ",
+	} {
+		if got, err := values(t, server.URL+name); err != nil || got != want {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
+		t.Errorf("temporary files are left: %v, %v", left, err)
+	}
+	if _, err := values(t, server.URL+"/none.csv?token=s3cret"); err == nil || strings.Contains(err.Error(), "s3cret") ||
+		!strings.HasPrefix(err.Error(), server.URL+"/none.csv: ") {
+		t.Errorf("no such file: %v", err)
+	}
+	for address, want := range map[string]string{
+		"s3://bucket/rows.csv": "s3://bucket/rows.csv: s3:// needs a build with -tags cloud", "ftp://host/rows.csv": "ftp://host/rows.csv: ftp:// is not supported; ",
+	} {
+		if _, err := values(t, address); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", address, err, want)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-hangs
+		cancel()
+	}()
+	r, err := records.Open(ctx, server.URL+"/hang.csv", records.Options{})
+	if err == nil { // the rows before came in one piece
+		defer r.Close()
+		for _, e := range r.All() {
+			err = e
+		}
+	}
+	cancel()
+	if err == nil {
+		t.Error("a server that hangs is waited for although the reading was cancelled")
+	}
+}

@@ -1,0 +1,47 @@
+//go:build cloud
+
+package remotefs
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+
+	"gocloud.dev/blob/gcsblob"
+	"gocloud.dev/gcp"
+	"google.golang.org/api/googleapi"
+)
+
+// openGoogle takes Google's application default credentials; without any the
+// bucket is asked as the public is. STORAGE_EMULATOR_HOST is a server for tests.
+func openGoogle(ctx context.Context, place bucketPlace, client *http.Client) (*bucket, error) {
+	opened := &bucket{status: googleStatus, detail: googleDetail}
+	caller := gcp.NewAnonymousHTTPClient(client.Transport)
+	if os.Getenv("STORAGE_EMULATOR_HOST") == "" {
+		if credentials, err := gcp.DefaultCredentials(ctx); err != nil {
+			opened.anonymous = "Google Cloud"
+		} else if caller, err = gcp.NewHTTPClient(client.Transport, gcp.CredentialsTokenSource(credentials)); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	opened.Bucket, err = gcsblob.OpenBucket(ctx, caller, place.bucket, nil)
+	return opened, err
+}
+
+func googleStatus(err error) int {
+	var answer *googleapi.Error
+	if errors.As(err, &answer) {
+		return answer.Code
+	}
+	return 0
+}
+
+func googleDetail(err error) string {
+	var answer *googleapi.Error
+	if errors.As(err, &answer) {
+		return answer.Message
+	}
+	return ""
+}

@@ -1,0 +1,73 @@
+//go:build cloud
+
+package remotefs
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/logging"
+	"gocloud.dev/blob/s3blob"
+)
+
+// openS3 takes credentials, region and endpoint from where every AWS program
+// takes them (AWS_PROFILE, AWS_ENDPOINT_URL, …), never from the address: a
+// document must not send a user's signature where it likes.
+func openS3(ctx context.Context, place bucketPlace) (*bucket, error) {
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
+	if err != nil {
+		return nil, err
+	}
+	opened := &bucket{status: s3Status, detail: s3Detail}
+	if own, ok := cfg.HTTPClient.(*awshttp.BuildableClient); ok {
+		// Its transport knows AWS_CA_BUNDLE, but nobody can close its connections.
+		transport := own.GetTransport()
+		cfg.HTTPClient = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		opened.release = transport.CloseIdleConnections
+	}
+	if cfg.Region == "" {
+		cfg.Region = "us-east-1" // as AWS's own tools have it for S3
+	}
+	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
+		cfg.Credentials = aws.AnonymousCredentials{}
+		opened.anonymous = "AWS"
+	}
+	api := s3.NewFromConfig(cfg, func(o *s3.Options) {
+		own := o.BaseEndpoint != nil
+		// Other makers' servers have no host for each bucket and may not know the
+		// newer checksums; a dot in a bucket's name breaks its certificate.
+		o.UsePathStyle = own || strings.Contains(place.bucket, ".")
+		if own {
+			o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
+			o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
+		}
+	})
+	opened.Bucket, err = s3blob.OpenBucket(ctx, api, place.bucket, nil)
+	return opened, err
+}
+
+func s3Status(err error) int {
+	var answer *awshttp.ResponseError
+	if errors.As(err, &answer) {
+		return answer.HTTPStatusCode()
+	}
+	return 0
+}
+
+func s3Detail(err error) string {
+	var api smithy.APIError
+	switch {
+	case !errors.As(err, &api):
+		return ""
+	case api.ErrorMessage() == "":
+		return api.ErrorCode()
+	}
+	return api.ErrorCode() + ": " + api.ErrorMessage()
+}

@@ -1,0 +1,118 @@
+package schemagen_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// ajvScript checks documents against the schema with Ajv, the validator behind
+// most of JavaScript's tools. Keywords that only editors know, such as
+// markdownDescription, are named to it; all else is held to its strict
+// mode but for its advice on style.
+const ajvScript = `
+const Ajv = require("ajv"), formats = require("ajv-formats");
+const {schema, documents} = JSON.parse(require("fs").readFileSync(0, "utf8"));
+const ajv = new (Ajv.default ?? Ajv)({strict: true, strictRequired: false, strictTypes: false, strictTuples: false, allErrors: true});
+(formats.default ?? formats)(ajv);
+ajv.addVocabulary(["markdownDescription", "enumDescriptions", "markdownEnumDescriptions", "defaultSnippets", "deprecationMessage", "patternErrorMessage", "errorMessage"]);
+const check = ajv.compile(schema);
+console.log(JSON.stringify(documents.map(d => check(d) ? [] : check.errors.map(e => ({at: e.instancePath, message: e.message})))));
+`
+
+// ajvFault is one error of Ajv's.
+type ajvFault struct{ At, Message string }
+
+// withAjv answers the faults of each document. It needs node, and ajv with
+// ajv-formats in the folder of modules that QTYPE_AJV names.
+func withAjv(t *testing.T, documents []any) [][]ajvFault {
+	t.Helper()
+	modules := os.Getenv("QTYPE_AJV")
+	if modules == "" {
+		t.Skip("SKIPPED, NOT TESTED: QTYPE_AJV names no node_modules folder with ajv and ajv-formats; .ci/run does")
+	}
+	text, err := os.ReadFile("../../schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := json.Marshal(map[string]any{"schema": json.RawMessage(text), "documents": documents})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "node", "-e", ajvScript)
+	cmd.Env = append(os.Environ(), "NODE_PATH="+modules)
+	cmd.Stdin = strings.NewReader(string(in))
+	out, err := cmd.Output()
+	if err != nil {
+		var stderr []byte
+		if exit, ok := err.(*exec.ExitError); ok { //nolint:errorlint // Output answers it bare
+			stderr = exit.Stderr
+		}
+		t.Fatalf("%v\n%s", err, stderr)
+	}
+	var found [][]ajvFault
+	if err := json.Unmarshal(out, &found); err != nil || len(found) != len(documents) {
+		t.Fatalf("%d answers to %d documents (%v)", len(found), len(documents), err)
+	}
+	return found
+}
+
+func TestAjvAcceptsWhatIsRight(t *testing.T) {
+	files, err := filepath.Glob("../../examples/*/*.qtype.yaml")
+	if err != nil || len(files) < 3 {
+		t.Fatalf("found %v (%v)", files, err)
+	}
+	files = append(files, "../../validate/testdata/additions.qtype.yaml")
+	if dir := os.Getenv("QTYPE_FIXTURES"); dir != "" {
+		files = append(files, validFixtures(t, dir)...)
+	}
+	documents := make([]any, len(files))
+	for i, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		documents[i] = asEditorSees(t, text)
+	}
+	for i, faults := range withAjv(t, documents) {
+		if len(faults) > 0 {
+			t.Errorf("%s: %v", files[i], faults)
+		}
+	}
+	t.Logf("%d documents tried", len(files))
+}
+
+// A wrong document is refused at the key that is wrong.
+func TestAjvRefusesWhatIsWrong(t *testing.T) {
+	cases := []struct{ document, at string }{
+		{"{}", ""},
+		{"{id: 5}", "/id"},
+		{"{id: a, memories: [{id: m, token_limit: many}]}", "/memories/0/token_limit"},
+		{"{id: a, models: [{type: Model, id: m, provider: openia}]}", "/models/0/provider"},
+		{"{id: a, tools: [{type: APITool, id: t, name: n, description: d}]}", "/tools/0"},
+		{"{id: a, auths: [{type: api_key, id: k, api_key: {name: x}}]}", "/auths/0/api_key"},
+		{step("Explode, id: s, batch_config: {batch_size: 3}"), "/flows/0/steps/0"},
+		{step("Decoder, id: s, format: yaml"), "/flows/0/steps/0/format"},
+	}
+	documents := make([]any, len(cases))
+	for i, c := range cases {
+		if err := yaml.Unmarshal([]byte(c.document), &documents[i]); err != nil {
+			t.Fatal(err)
+		}
+		documents[i] = plain(documents[i])
+	}
+	for i, faults := range withAjv(t, documents) {
+		if !slices.ContainsFunc(faults, func(f ajvFault) bool { return f.At == cases[i].at }) {
+			t.Errorf("%s: a fault at %q is due, got %v", cases[i].document, cases[i].at, faults)
+		}
+		if len(faults) > 8 { // Ajv repeats it on each level; of the 24 types of steps only one may speak
+			t.Errorf("%s: one mistake gives %d faults: %v", cases[i].document, len(faults), faults)
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package schemagen
+
+import (
+	"path/filepath"
+	"reflect"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/invopop/jsonschema"
+)
+
+// docs are the doc comments of package spec by "Type" or "Type.Field".
+type docs map[string]string
+
+// readDocs reads the doc comments of the package in dir.
+func readDocs(dir string) (docs, error) {
+	var r jsonschema.Reflector
+	if err := r.AddGoComments("", dir, jsonschema.WithFullComment()); err != nil {
+		return nil, err
+	}
+	prefix := filepath.ToSlash(filepath.Clean(dir)) + "."
+	found := docs{}
+	for name, text := range r.CommentMap {
+		if short, ok := strings.CutPrefix(name, prefix); ok {
+			found[short] = text
+		}
+	}
+	return found, nil
+}
+
+// lookup is the description of a type or of one of its fields, as a reader of
+// YAML wants it: without the Go name that a doc comment starts with.
+func (d docs) lookup(t reflect.Type, field string) string {
+	name, subject := t.Name(), t.Name()
+	if field != "" {
+		name, subject = name+"."+field, field
+	}
+	text := strings.Join(strings.Fields(d[name]), " ")
+	rest, ok := strings.CutPrefix(text, subject+" ")
+	if !ok {
+		return text
+	}
+	for _, verb := range []string{"is ", "are "} {
+		rest = strings.TrimPrefix(rest, verb)
+	}
+	first, size := utf8.DecodeRuneInString(rest)
+	return string(unicode.ToUpper(first)) + rest[size:]
+}

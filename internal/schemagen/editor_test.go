@@ -1,0 +1,232 @@
+package schemagen_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sourcegraph/jsonrpc2"
+)
+
+// cursor marks the place in a document where the test asks for something.
+const cursor = "█"
+
+// editor drives a real yaml-language-server as an editor would.
+type editor struct {
+	t         *testing.T
+	conn      *jsonrpc2.Conn
+	published chan published
+	dir       string // documents are below it, and a copy of the schema beside them
+	files     int
+}
+
+// published is a notification of diagnostics.
+type published struct {
+	URI         string       `json:"uri"`
+	Diagnostics []diagnostic `json:"diagnostics"`
+}
+
+type position struct {
+	Line      int `json:"line"`
+	Character int `json:"character"`
+}
+
+type diagnostic struct {
+	Message string `json:"message"`
+	Range   struct{ Start, End position }
+}
+
+type completion struct {
+	Label         string          `json:"label"`
+	InsertText    string          `json:"insertText"`
+	Documentation json.RawMessage `json:"documentation"` // a text or {kind, value}
+	TextEdit      struct{ NewText string }
+}
+
+// pipe makes one stream of a process's two.
+type pipe struct {
+	io.Reader
+	io.WriteCloser
+}
+
+// language finds the language server, or skips the test so that nobody overlooks it.
+func language(t *testing.T) string {
+	t.Helper()
+	path := os.Getenv("QTYPE_YLS")
+	if path == "" {
+		path = "yaml-language-server"
+	}
+	found, err := exec.LookPath(path)
+	if err != nil {
+		if os.Getenv("QTYPE_YLS") != "" {
+			t.Fatalf("QTYPE_YLS: %v", err)
+		}
+		t.Skip("SKIPPED: yaml-language-server is not installed, so no editor was tried. " +
+			"Install it from npm, or name it in QTYPE_YLS; .ci/run does.")
+	}
+	return found
+}
+
+// start opens an editor on an empty folder.
+func start(t *testing.T) *editor {
+	t.Helper()
+	e := &editor{t: t, dir: t.TempDir(), published: make(chan published, 16)}
+	text, err := os.ReadFile("../../schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(e.dir, "schema.json"), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := exec.Command(language(t), "--stdio")
+	server.Stderr = os.Stderr
+	in, err := server.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := server.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stream := jsonrpc2.NewBufferedStream(pipe{out, in}, jsonrpc2.VSCodeObjectCodec{})
+	e.conn = jsonrpc2.NewConn(t.Context(), stream, jsonrpc2.HandlerWithError(e.handle))
+	t.Cleanup(func() {
+		_ = e.conn.Close()
+		_ = server.Process.Kill()
+		_ = server.Wait()
+	})
+	e.call("initialize", map[string]any{
+		"processId": os.Getpid(), "rootUri": "file://" + e.dir,
+		"workspaceFolders": []any{map[string]any{"uri": "file://" + e.dir, "name": "test"}},
+		"capabilities": map[string]any{
+			"workspace": map[string]any{"configuration": true},
+			"textDocument": map[string]any{
+				"completion": map[string]any{"completionItem": map[string]any{
+					"snippetSupport": true, "documentationFormat": []string{"markdown"}}},
+				"hover": map[string]any{"contentFormat": []string{"markdown"}},
+			},
+		},
+	}, nil)
+	e.notify("initialized", map[string]any{})
+	return e
+}
+
+// handle answers the server's own requests: it asks for settings, and there are none.
+func (e *editor) handle(_ context.Context, _ *jsonrpc2.Conn, req *jsonrpc2.Request) (any, error) {
+	switch req.Method {
+	case "textDocument/publishDiagnostics":
+		var p published
+		if err := json.Unmarshal(*req.Params, &p); err != nil {
+			return nil, err
+		}
+		e.published <- p
+	case "workspace/configuration":
+		var asked struct{ Items []any }
+		if err := json.Unmarshal(*req.Params, &asked); err != nil {
+			return nil, err
+		}
+		return make([]map[string]any, len(asked.Items)), nil
+	}
+	return nil, nil
+}
+
+func (e *editor) call(method string, params, result any) {
+	e.t.Helper()
+	ctx, cancel := context.WithTimeout(e.t.Context(), 5*time.Minute)
+	defer cancel()
+	if err := e.conn.Call(ctx, method, params, result); err != nil {
+		e.t.Fatalf("%s: %v", method, err)
+	}
+}
+
+func (e *editor) notify(method string, params any) {
+	e.t.Helper()
+	if err := e.conn.Notify(e.t.Context(), method, params); err != nil {
+		e.t.Fatalf("%s: %v", method, err)
+	}
+}
+
+// opened is a document in the editor with the cursor in it.
+type opened struct {
+	*editor
+	uri string
+	at  position
+}
+
+// open opens a document with the modeline. A cursor in it is taken out and remembered.
+func (e *editor) open(document string) *opened {
+	e.t.Helper()
+	text := "# yaml-language-server: $schema=schema.json\n" + strings.TrimPrefix(document, "\n")
+	before, after, _ := strings.Cut(text, cursor)
+	lines := strings.Split(before, "\n")
+	e.files++
+	name := filepath.Join(e.dir, fmt.Sprintf("app%d.qtype.yaml", e.files))
+	if err := os.WriteFile(name, []byte(before+after), 0o600); err != nil {
+		e.t.Fatal(err)
+	}
+	o := &opened{editor: e, uri: "file://" + name,
+		at: position{Line: len(lines) - 1, Character: len([]rune(lines[len(lines)-1]))}}
+	e.notify("textDocument/didOpen", map[string]any{"textDocument": map[string]any{
+		"uri": o.uri, "languageId": "yaml", "version": 1, "text": before + after}})
+	return o
+}
+
+// diagnostics waits for the server's findings.
+func (o *opened) diagnostics() []diagnostic {
+	o.t.Helper()
+	deadline := time.After(5 * time.Minute)
+	for {
+		select {
+		case p := <-o.published:
+			if p.URI == o.uri {
+				return p.Diagnostics
+			}
+		case <-deadline:
+			o.t.Fatal("no diagnostics came within a minute")
+		}
+	}
+}
+
+func (o *opened) where() map[string]any {
+	return map[string]any{"textDocument": map[string]any{"uri": o.uri}, "position": o.at}
+}
+
+// complete asks what could be typed at the cursor.
+func (o *opened) complete() map[string]completion {
+	o.t.Helper()
+	var list struct{ Items []completion }
+	o.call("textDocument/completion", o.where(), &list)
+	items := map[string]completion{}
+	for _, c := range list.Items {
+		items[c.Label] = c
+	}
+	return items
+}
+
+// hover asks what is said about the word at the cursor.
+func (o *opened) hover() string {
+	o.t.Helper()
+	var h struct{ Contents struct{ Value string } }
+	o.call("textDocument/hover", o.where(), &h)
+	return h.Contents.Value
+}
+
+func labels(items map[string]completion) []string {
+	var all []string
+	for l := range items {
+		all = append(all, l)
+	}
+	slices.Sort(all)
+	return all
+}

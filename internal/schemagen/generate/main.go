@@ -1,0 +1,31 @@
+// Command generate writes the JSON schemas of documents and of files of tests: `make generate`.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+
+	"github.com/qtype-dev/qtype/internal/schemagen"
+)
+
+func main() {
+	source := flag.String("spec", "spec", "folder of package spec, where the descriptions are read")
+	out := flag.String("out", "schema.json", "file to write")
+	tests := flag.String("tests", "suite/schema.json", "file to write for tests")
+	flag.Parse()
+	if err := errors.Join(write(*out, *source, schemagen.Generate), write(*tests, *source, schemagen.GenerateTests)); err != nil {
+		fmt.Fprintln(os.Stderr, "generate:", err)
+		os.Exit(1)
+	}
+}
+
+// write makes the schema of the structs in dir and puts it into file.
+func write(file, dir string, generate func(dir string) ([]byte, error)) error {
+	text, err := generate(dir)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, text, 0o644)
+}

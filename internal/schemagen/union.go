@@ -1,0 +1,163 @@
+package schemagen
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/invopop/jsonschema"
+
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// addUnion defines the union's cases and the union itself: an object whose
+// `type` chooses the case by if and then. So an editor completes the types, then
+// that type's keys alone, and a fault is told in the terms of the chosen case
+// instead of a list of alternatives.
+func (g *generator) addUnion(u spec.Union) {
+	tag := &jsonschema.Schema{Type: "string", Description: "Which " + u.Name + " this is."}
+	var texts []string
+	union := &jsonschema.Schema{Type: "object", Properties: jsonschema.NewProperties()}
+	for _, c := range u.Cases {
+		t := structOf(c)
+		g.addCase(t, c.Tag)
+		tag.Enum = append(tag.Enum, c.Tag)
+		texts = append(texts, g.docs.lookup(t, ""))
+		when := hasTag(c.Tag)
+		if u.TagOptional {
+			when = &jsonschema.Schema{AnyOf: []*jsonschema.Schema{when, untaggedCase(u, c)}}
+		}
+		union.AllOf = append(union.AllOf, &jsonschema.Schema{If: when, Then: refTo(t.Name())})
+	}
+	tag.Extras = map[string]any{"enumDescriptions": texts}
+	union.Properties.Set("type", tag)
+	union.Description = g.docs.lookup(u.Type, "")
+	if !u.TagOptional {
+		union.Required = []string{"type"}
+	}
+	g.definitions[unionName(u)] = union
+}
+
+// addCase defines one alternative, with its tag as the first key.
+func (g *generator) addCase(t reflect.Type, tag string) {
+	def := g.addStruct(t)
+	if def.Properties.GetPair("type") != nil {
+		return
+	}
+	props := jsonschema.NewProperties()
+	props.Set("type", &jsonschema.Schema{Type: "string", Const: tag, Description: g.docs.lookup(t, "")})
+	for p := def.Properties.Oldest(); p != nil; p = p.Next() {
+		props.Set(p.Key, p.Value)
+	}
+	def.Properties = props
+}
+
+// structOf is the struct that a case stands for.
+func structOf(c spec.Case) reflect.Type { return reflect.TypeOf(c.New()).Elem() }
+
+// hasTag holds for mappings whose `type` is the tag.
+func hasTag(tag string) *jsonschema.Schema {
+	s := &jsonschema.Schema{Type: "object", Required: []string{"type"}, Properties: jsonschema.NewProperties()}
+	s.Properties.Set("type", &jsonschema.Schema{Const: tag})
+	return s
+}
+
+// tagged holds for mappings that have one of the union's tags.
+func tagged(union string) *jsonschema.Schema {
+	s := &jsonschema.Schema{Type: "object", Required: []string{"type"}, Properties: jsonschema.NewProperties()}
+	var tags []any
+	for _, c := range unionOf(union).Cases {
+		tags = append(tags, c.Tag)
+	}
+	s.Properties.Set("type", &jsonschema.Schema{Enum: tags})
+	return s
+}
+
+// untagged holds for mappings without `type` that have a key of this union's
+// cases, other than the id that all entities have.
+func untagged(union string) *jsonschema.Schema {
+	s := noTag()
+	keys := map[string]bool{}
+	for _, c := range unionOf(union).Cases {
+		for _, k := range keysOf(structOf(c)) {
+			keys[k] = k != "id"
+		}
+	}
+	maps.DeleteFunc(keys, func(_ string, wanted bool) bool { return !wanted })
+	s.AnyOf = requireOne(slices.Sorted(maps.Keys(keys)))
+	return s
+}
+
+// untaggedCase holds for mappings without `type` whose keys decide for the case
+// c. A mapping that no key decides for is of the first case that could hold it
+// (reference language.md 8.5: aws before vertex).
+func untaggedCase(u spec.Union, c spec.Case) *jsonschema.Schema {
+	s := noTag()
+	s.AnyOf = requireOne(ownKeys(u, c))
+	if c.Tag != "aws" {
+		return s
+	}
+	others := &jsonschema.Schema{}
+	for _, o := range u.Cases {
+		if o.Tag != c.Tag {
+			others.AnyOf = append(others.AnyOf, requireOne(ownKeys(u, o))...)
+		}
+	}
+	s.AnyOf = append(s.AnyOf, &jsonschema.Schema{Not: others})
+	return s
+}
+
+func noTag() *jsonschema.Schema {
+	return &jsonschema.Schema{Type: "object", Not: &jsonschema.Schema{Required: []string{"type"}}}
+}
+
+// requireOne lists conditions of which each holds where one key is there.
+func requireOne(keys []string) []*jsonschema.Schema {
+	var all []*jsonschema.Schema
+	for _, k := range keys {
+		all = append(all, &jsonschema.Schema{Required: []string{k}})
+	}
+	return all
+}
+
+// ownKeys are the keys of a case that no other case of its union has.
+func ownKeys(u spec.Union, c spec.Case) []string {
+	keys := keysOf(structOf(c))
+	for _, o := range u.Cases {
+		if o.Tag == c.Tag {
+			continue
+		}
+		others := keysOf(structOf(o))
+		keys = slices.DeleteFunc(keys, func(k string) bool { return slices.Contains(others, k) })
+	}
+	return keys
+}
+
+// keysOf lists the keys of a struct in its order.
+func keysOf(t reflect.Type) []string {
+	var keys []string
+	for _, f := range fieldsOf(t) {
+		keys = append(keys, f.Tag.Get("yaml"))
+	}
+	return keys
+}
+
+// fieldsOf lists the fields of a struct that are keys in a document, those of
+// embedded structs in their place.
+func fieldsOf(t reflect.Type) []reflect.StructField {
+	var fields []reflect.StructField
+	for i := range t.NumField() {
+		f := t.Field(i)
+		switch name := f.Tag.Get("yaml"); {
+		case f.Anonymous:
+			without := strings.Split(f.Tag.Get("without"), ",")
+			fields = append(fields, slices.DeleteFunc(fieldsOf(f.Type), func(inner reflect.StructField) bool {
+				return slices.Contains(without, inner.Tag.Get("yaml"))
+			})...)
+		case name != "" && name != "-":
+			fields = append(fields, f)
+		}
+	}
+	return fields
+}

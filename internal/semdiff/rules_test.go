@@ -1,0 +1,65 @@
+package semdiff
+
+import (
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// TestPageTellsEveryRule holds the manual's table to the rulebook.
+func TestPageTellsEveryRule(t *testing.T) {
+	page, err := os.ReadFile("../../docs/diff.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind, rules := range rules() {
+		for key := range rules {
+			if key == "" || kind == spec.KindFlow && key == "type" { // a flow's type says nothing
+				continue
+			}
+			if !strings.Contains(string(page), "`"+key+"`") {
+				t.Errorf("docs/diff.md does not tell of the %s's %s", kind, key)
+			}
+		}
+	}
+}
+
+// TestRulesNameKeys says that every key of the rulebook is one of the language.
+func TestRulesNameKeys(t *testing.T) {
+	known := map[string]bool{}
+	for _, n := range []spec.Node{&spec.Flow{}, &spec.Memory{}, &spec.Store{}, &spec.Variable{}, &spec.CustomType{}, &spec.Model{}, &spec.EmbeddingModel{}, &spec.Telemetry{}, &spec.FlowInterface{}} {
+		keys(known, n)
+	}
+	for _, u := range spec.Unions() {
+		for _, c := range u.Cases {
+			keys(known, c.New())
+		}
+	}
+	for kind, rules := range rules() {
+		for key := range rules {
+			last := key[strings.LastIndexByte(key, '.')+1:]
+			if key != "" && !known[last] {
+				t.Errorf("%s has no key %s", kind, key)
+			}
+		}
+	}
+}
+
+// keys collects the keys of a struct's fields.
+func keys(known map[string]bool, n spec.Node) {
+	var walk func(reflect.Type)
+	walk = func(t reflect.Type) {
+		for i := range t.NumField() {
+			f := t.Field(i)
+			if f.Anonymous && f.Type.Kind() == reflect.Struct {
+				walk(f.Type)
+			}
+			known[f.Tag.Get("yaml")] = true
+		}
+	}
+	walk(reflect.TypeOf(n).Elem())
+	known["type"] = true
+}

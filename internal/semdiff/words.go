@@ -1,0 +1,58 @@
+package semdiff
+
+import (
+	"regexp"
+	"sync"
+
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// The places in which a step's texts name variables: {name} in a template,
+// :name in a query, name in an expression.
+var (
+	inTemplate   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{\s*([^{}\s]+)\s*\}`) })
+	inQuery      = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`:([\pL_][\pL\pN_]*)`) })
+	inExpression = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`([\pL_][\pL\pN_]*)`) })
+)
+
+// worded tells how the text of a key names variables; nil where it does not.
+func worded(key string) *regexp.Regexp {
+	switch key {
+	case "template":
+		return inTemplate()
+	case "query":
+		return inQuery()
+	}
+	return nil
+}
+
+// reword puts the new names of renamed variables into a text of the old
+// document, so that a renaming alone is no change of the text.
+func (r *reader) reword(text string, names *regexp.Regexp) string {
+	if len(r.words) == 0 || names == nil {
+		return text
+	}
+	var out []byte
+	rest := 0
+	for _, m := range names.FindAllStringSubmatchIndex(text, -1) {
+		if renamed, ok := r.words[text[m[2]:m[3]]]; ok {
+			out = append(append(out, text[rest:m[2]]...), renamed...)
+			rest = m[3]
+		}
+	}
+	return string(append(out, text[rest:]...))
+}
+
+// wordsOf are the new names of the variables of a flow that were renamed.
+func (r *reader) wordsOf(f *spec.Flow) map[string]string {
+	words := map[string]string{}
+	if f == nil {
+		return words
+	}
+	for _, v := range f.Variables {
+		if renamed, ok := r.renamed[v]; ok {
+			words[v.ID] = renamed
+		}
+	}
+	return words
+}

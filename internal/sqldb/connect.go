@@ -1,0 +1,212 @@
+package sqldb
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	_ "modernc.org/sqlite" // the driver named sqlite
+
+	"github.com/qtype-dev/qtype/internal/sqlquery"
+)
+
+// connectTime is how long a server may take to answer where the URL says nothing.
+const connectTime = 30 * time.Second
+
+// busyTime is how long a locked SQLite file is waited for where the URL says nothing.
+const busyTime = 5 * time.Second
+
+// seconds is an option's length of time, or the usual one.
+func seconds(u *sqlquery.URL, option string, usual time.Duration) time.Duration {
+	if n := u.Seconds(option); n > 0 {
+		return time.Duration(n * float64(time.Second))
+	}
+	return usual
+}
+
+// openSQLite prepares to open a file, for reading; it must exist unless the
+// option mode says rwc.
+func openSQLite(u *sqlquery.URL) (*sql.DB, error) {
+	mode := u.Options["mode"]
+	if mode == "" {
+		mode = "rw" // the file may be in WAL mode, whose readers write to its index
+	}
+	busy := seconds(u, "timeout", busyTime).Milliseconds()
+	q := url.Values{"mode": {mode}, "_pragma": {fmt.Sprintf("busy_timeout(%d)", busy), "query_only(1)"}}
+	if c := u.Options["cache"]; c != "" {
+		q.Set("cache", c)
+	}
+	name := ":memory:"
+	if u.Database != "" {
+		path := url.URL{Path: filepath.ToSlash(sqlitePath(u))}
+		name = path.EscapedPath()
+	} else {
+		q.Set("mode", "memory")
+	}
+	return sql.Open("sqlite", "file:"+name+"?"+q.Encode())
+}
+
+// sqlitePath is the file that a URL names.
+func sqlitePath(u *sqlquery.URL) string {
+	if u.Options["uri"] == "true" {
+		return strings.TrimPrefix(u.Database, "file:")
+	}
+	return u.Database
+}
+
+// there tells of a file that does not exist before SQLite says something vague.
+func there(u *sqlquery.URL) error {
+	if u.Database == "" || u.Options["mode"] == "rwc" || u.Options["mode"] == "memory" {
+		return nil
+	}
+	info, err := os.Stat(sqlitePath(u))
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return errors.New("no such file")
+	case err == nil && info.IsDir():
+		return errors.New("is a directory, not a database")
+	}
+	return nil
+}
+
+// openPostgres prepares to connect to a PostgreSQL server. Sessions are read
+// only, unless the option `options` says something else of that.
+func openPostgres(u *sqlquery.URL) (*sql.DB, error) {
+	text := url.URL{Scheme: "postgres", Host: hostPort(u.Host, u.Port), Path: "/" + u.Database}
+	if u.User != "" {
+		text.User = url.UserPassword(u.User, u.Password)
+	}
+	options := url.Values{}
+	for name, v := range u.Options {
+		if name != "client_encoding" { // it is UTF-8, and cannot be another
+			options.Set(name, v)
+		}
+	}
+	text.RawQuery = options.Encode()
+	config, err := pgx.ParseConfig(text.String())
+	if err != nil {
+		return nil, err
+	}
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = connectTime
+	}
+	if strings.Contains(u.Options["options"], "transaction_read_only") {
+		return stdlib.OpenDB(*config), nil
+	}
+	return stdlib.OpenDB(*config, stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
+		_, err := c.Exec(ctx, "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
+		return err
+	})), nil
+}
+
+func hostPort(host string, port int) string {
+	switch {
+	case port > 0:
+		return net.JoinHostPort(host, strconv.Itoa(port))
+	case strings.Contains(host, ":"):
+		return "[" + host + "]"
+	}
+	return host
+}
+
+// openMySQL prepares to connect to a MySQL or MariaDB server.
+func openMySQL(u *sqlquery.URL) (*sql.DB, error) {
+	config := mysql.NewConfig()
+	config.User, config.Passwd, config.DBName = u.User, u.Password, u.Database
+	config.Net, config.Addr = "tcp", hostPort(or(u.Host, "127.0.0.1"), or(u.Port, 3306))
+	if socket := u.Options["unix_socket"]; socket != "" {
+		config.Net, config.Addr = "unix", socket
+	}
+	config.Timeout = seconds(u, "connect_timeout", connectTime)
+	config.ReadTimeout, config.WriteTimeout = seconds(u, "read_timeout", 0), seconds(u, "write_timeout", 0)
+	config.Collation = u.Options["collation"]
+	config.Logger = quiet{}
+	if mode, ok := u.Options["sql_mode"]; ok {
+		config.Params = map[string]string{"sql_mode": "'" + strings.ReplaceAll(mode, "'", "''") + "'"}
+	}
+	var err error
+	if config.TLS, err = mysqlTLS(u); err != nil {
+		return nil, err
+	}
+	connector, err := mysql.NewConnector(config)
+	if err != nil {
+		return nil, err
+	}
+	return sql.OpenDB(reading{connector}), nil
+}
+
+func or[T comparable](v, usual T) T {
+	var zero T
+	if v == zero {
+		return usual
+	}
+	return v
+}
+
+// mysqlTLS is how a connection is encrypted; nil where nothing asks for it.
+func mysqlTLS(u *sqlquery.URL) (*tls.Config, error) {
+	o := u.Options
+	verify := o["ssl_verify_cert"] == "true" || o["ssl_verify_cert"] == "1"
+	identity := o["ssl_verify_identity"] == "true" || o["ssl_verify_identity"] == "1"
+	if o["ssl_ca"] == "" && o["ssl_cert"] == "" && !verify && !identity {
+		return nil, nil
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: u.Host}
+	if o["ssl_ca"] != "" {
+		pem, err := os.ReadFile(o["ssl_ca"])
+		if err != nil {
+			return nil, fmt.Errorf("ssl_ca: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, errors.New("ssl_ca: the file holds no certificate")
+		}
+	}
+	if o["ssl_cert"] != "" {
+		pair, err := tls.LoadX509KeyPair(o["ssl_cert"], o["ssl_key"])
+		if err != nil {
+			return nil, fmt.Errorf("ssl_cert and ssl_key: %w", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
+}
+
+// reading makes the sessions of a MySQL server read only.
+type reading struct{ driver.Connector }
+
+// Connect opens a session.
+func (r reading) Connect(ctx context.Context) (driver.Conn, error) {
+	c, err := r.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	exec, ok := c.(driver.ExecerContext)
+	if !ok {
+		return c, nil
+	}
+	if _, err := exec.ExecContext(ctx, "SET SESSION TRANSACTION READ ONLY", nil); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// quiet drops what the MySQL driver would write to standard error: it comes back as an error, too.
+type quiet struct{}
+
+// Print does nothing.
+func (quiet) Print(...any) {}

@@ -1,0 +1,162 @@
+package sqlquery_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/qtype-dev/qtype/internal/sqlquery"
+)
+
+func TestBound(t *testing.T) {
+	for _, c := range []struct{ text, sqlite, postgres, mysql string }{
+		{"SELECT :a, :b, :a", "SELECT ?, ?, ?|a b a", "SELECT $1, $2, $1|a b", "SELECT ?, ?, ?|a b a"},
+		{"x=:größe_2;", "x=?;|größe_2", "x=$1;|größe_2", "x=?;|größe_2"},
+		{"(:a)-:b", "(?)-?|a b", "($1)-$2|a b", "(?)-?|a b"},
+		{"':a' \":b\" :c", "':a' \":b\" ?|c", "':a' \":b\" $1|c", "':a' \":b\" ?|c"},
+		{"'it''s :a' :b", "'it''s :a' ?|b", "'it''s :a' $1|b", "'it''s :a' ?|b"},
+		{`'a\' :b '' c`, `'a\' ? '' c|b`, `'a\' $1 '' c|b`, `query line 1, column 1: this quote is never closed`},
+		{`e'a\' :b ' :c`, `query line 1, column 10: this quote is never closed`, `e'a\' :b ' $1|c`, `e'a\' :b ' ?|c`},
+		{"-- :a 'open\n:b", "-- :a 'open\n?|b", "-- :a 'open\n$1|b", "-- :a 'open\n?|b"},
+		{"/* :a /* */ :b", "/* :a /* */ ?|b", "query line 1, column 1: this comment is never closed", "/* :a /* */ ?|b"},
+		{"/* /* */ :a */ :b", "/* /* */ ? */ ?|a b", "/* /* */ :a */ $1|b", "/* /* */ ? */ ?|a b"},
+		{":a::int", "?::int|a", "$1::int|a", "?::int|a"},
+		{"x::y, ar[1:2], ar[x:y], 'x'::c", "x::y, ar[1:2], ar[x:y], 'x'::c|", "x::y, ar[1:2], ar[x:y], 'x'::c|", "x::y, ar[1:2], ar[x:y], 'x'::c|"},
+		{`\:a :b \::c`, ":a ? ::c|b", ":a $1 ::c|b", ":a ? ::c|b"},
+		{"$$ :a $$ :b", "$$ ? $$ ?|a b", "$$ :a $$ $1|b", "$$ ? $$ ?|a b"},
+		{"$q$ $$ :a $q$ :b", "query line 1, column 1: SQLite would take", "$q$ $$ :a $q$ $1|b", "$q$ $$ ? $q$ ?|a b"},
+		{"# :a\n:b", "# ?\n?|a b", "# $1\n$2|a b", "# :a\n?|b"},
+		{"5 --1 :a", "5 --1 :a|", "5 --1 :a|", "5 --1 ?|a"},
+		{"`:a` :b", "`:a` ?|b", "`$1` $2|a b", "`:a` ?|b"},
+		{"[:a] :b", "[:a] ?|b", "[$1] $2|a b", "[?] ?|a b"},
+		{"x ? y", "query line 1, column 3: a ? stands", "x ? y|", "query line 1, column 3: a ? stands"},
+		{"x = $1", "query line 1, column 5: SQLite would take", "query line 1, column 5: a numbered parameter", "x = $1|"},
+		{"@x := 1", "query line 1, column 1: SQLite would take", "@x := 1|", "@x := 1|"},
+		{"SELECT 1;\n -- done\n;", "SELECT 1;\n -- done\n;|", "SELECT 1;\n -- done\n;|", "SELECT 1;\n -- done\n;|"},
+		{"SELECT 1;\n DROP TABLE x", "query line 2, column 2: a second", "query line 2, column 2: a second", "query line 2, column 2: a second"},
+		{"SELECT 1; 'x'", "query line 1, column 11: a second", "query line 1, column 11: a second", "query line 1, column 11: a second"},
+		{" \n", "query line 1, column 1: the query is empty", "query line 1, column 1: the query is empty", "query line 1, column 1: the query is empty"},
+		{"/* open", "query line 1, column 1: this comment", "query line 1, column 1: this comment", "query line 1, column 1: this comment"},
+		{"$a$ :b", "query line 1, column 1: SQLite", "query line 1, column 1: this quote", "$a$ ?|b"},
+	} {
+		for d, want := range map[sqlquery.Dialect]string{sqlquery.SQLite: c.sqlite, sqlquery.PostgreSQL: c.postgres, sqlquery.MySQL: c.mysql} {
+			var got string
+			if q, err := sqlquery.Parse(c.text, d); err != nil {
+				got = err.Error()
+			} else {
+				text, order := q.Bound()
+				got = text + "|" + strings.Join(order, " ")
+			}
+			if got != want && !(strings.HasPrefix(want, "query line") && strings.HasPrefix(got, want)) {
+				t.Errorf("%s: %q:\n got %s\nwant %s", d, c.text, got, want)
+			}
+		}
+	}
+}
+
+// Every character of the bound text stands where Origin says.
+func TestOrigin(t *testing.T) {
+	const text = "SELECT :a,\n  'é :x', :bb -- ü\n FROM t WHERE x = :a"
+	q, err := sqlquery.Parse(text, sqlquery.PostgreSQL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bound, _ := q.Bound()
+	for i, r := range []rune(bound) {
+		line, column, ok := q.Origin(text, i+1)
+		if !ok {
+			t.Fatalf("character %d has no place", i+1)
+		}
+		at := []rune(strings.Split(text, "\n")[line-1] + "\n")[column-1]
+		if at != r && at != ':' {
+			t.Errorf("character %d, %q, is at %d:%d, where %q stands", i+1, r, line, column, at)
+		}
+	}
+	for _, n := range []int{0, -1, len(bound) + 1} {
+		if _, _, ok := q.Origin(text, n); ok {
+			t.Errorf("character %d has a place", n)
+		}
+	}
+}
+
+func TestParseURL(t *testing.T) {
+	for text, want := range map[string]string{
+		"sqlite://":                                      "sqlite|||0||",
+		"sqlite:///":                                     "sqlite|||0||",
+		"sqlite:///:memory:":                             "sqlite|||0||",
+		"sqlite:///data/a b%20c.db":                      "sqlite|||0|data/a b%20c.db|",
+		"sqlite:////var/a.db?mode=ro":                    "sqlite|||0|/var/a.db|mode=ro",
+		"sqlite+pysqlite:///a@b:c.db":                    "sqlite|||0|a@b:c.db|",
+		"postgresql://":                                  "postgresql|||0||",
+		"postgresql+psycopg2://u:p@h/db":                 "postgresql|u:p|h|0|db|",
+		"postgres://u:p%40%2F%3ax@h:5433/":               "postgresql|u:p@/:x|h|5433||",
+		"postgresql://u:p@ss@h/db":                       "postgresql|u:p@ss|h|0|db|",
+		"postgresql://h/db?options=-c%20x%3D1&host=/tmp": "postgresql||h|0|db|host=/tmp options=-c x=1",
+		"postgresql://u@[::1]:5432/db":                   "postgresql|u|::1|5432|db|",
+		"mysql+pymysql://u:p/w@h:3307/db":                "mysql|u:p/w|h|3307|db|",
+		"mariadb+mariadbconnector://u@h/db?charset=utf8": "mysql|u|h|0|db|charset=utf8",
+		"MySQL://h/db?email=a@b":                         `error: the option "email" of a mysql URL is not known; known are charset, `,
+		"mysql://h/db?charset=latin1":                    `error: the option charset is "latin1"; it may be utf8mb4, utf8`,
+		"mysql://h/db?connect_timeout=-1":                `error: the option connect_timeout is "-1"; a number of seconds`,
+		"mysql://h/db?charset=utf8&charset=utf8":         `error: the option "charset" stands twice`,
+		"mysql+oursql://h/db":                            `error: the driver "oursql" of mysql is not known; known are pymysql, `,
+		"mssql+pyodbc://u:secret@h/db":                   `error: databases of the dialect "mssql" cannot be read: sqlite, postgresql, mysql and mariadb can`,
+		"awsathena+rest://@athena.x.amazonaws.com/db":    `error: databases of the dialect "awsathena" cannot be read`,
+		"sqlite://file.db":                               `error: an SQLite file has no host: write sqlite:///file.db with three slashes`,
+		"postgresql://h:70000/db":                        `error: the port "70000" is not a number from 1 to 65535`,
+		"postgresql://u:%zz@h/db":                        "error: the user or the password has a %",
+		"postgresql://h/db?a=%zz":                        "error: the options behind the ?",
+		"people.db":                                      "error: is not the URL of a database",
+		"":                                               "error: is not the URL of a database",
+	} {
+		var got string
+		if u, err := sqlquery.ParseURL(text); err != nil {
+			got = "error: " + err.Error()
+			if strings.Contains(got, "secret") {
+				t.Errorf("%s: the error tells the password: %s", text, got)
+			}
+		} else {
+			var options []string
+			for name, v := range u.Options {
+				options = append(options, name+"="+v)
+			}
+			slices.Sort(options)
+			user := strings.TrimSuffix(u.User+":"+u.Password, ":")
+			got = fmt.Sprintf("%s|%s|%s|%d|%s|%s", u.Dialect, user, u.Host, u.Port, u.Database, strings.Join(options, " "))
+			if p := u.Password; p != "" && strings.Contains(u.String(), ":"+p) {
+				t.Errorf("%s: %s tells the password", text, u)
+			}
+		}
+		if got != want && !(strings.HasPrefix(want, "error") && strings.HasPrefix(got, want)) {
+			t.Errorf("%s:\n got %s\nwant %s", text, got, want)
+		}
+	}
+}
+
+// Whatever a document says, reading it ends, and what was cut is the text.
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{"SELECT :a", "'", "$x$ :a $x$", `\:a :b`, "/*/", "a:b::c", "é:é"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, d := range sqlquery.Dialects() {
+			q, err := sqlquery.Parse(text, d)
+			if err != nil {
+				continue
+			}
+			bound, order := q.Bound()
+			for _, name := range order {
+				if !strings.Contains(text, ":"+name) {
+					t.Errorf("%q has no parameter %q", text, name)
+				}
+			}
+			if len(order) == 0 && strings.ReplaceAll(text, `\:`, ":") != bound && !strings.Contains(text, `\`) {
+				t.Errorf("%q became %q", text, bound)
+			}
+		}
+		if u, err := sqlquery.ParseURL(text); err == nil {
+			_ = u.String()
+		}
+	})
+}

@@ -1,0 +1,232 @@
+package sqlquery
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// scanner goes through a statement once.
+type scanner struct {
+	text    string
+	dialect Dialect
+	at      int // the next byte
+	from    int // where the piece that is being read begins
+	pieces  []piece
+	ended   bool // a semicolon has ended the statement
+}
+
+// scan cuts the text at its parameters.
+func (s *scanner) scan() error {
+	for s.at < len(s.text) {
+		if skipped, err := s.skip(); err != nil {
+			return err
+		} else if skipped {
+			continue
+		}
+		c := s.text[s.at]
+		if s.ended && !isBlank(c) && c != ';' {
+			return s.fail(s.at, "a second statement begins here: a query is one statement")
+		}
+		if err := s.plain(c); err != nil {
+			return err
+		}
+	}
+	s.cut(s.at)
+	if !s.ended && strings.TrimSpace(s.text) == "" {
+		return s.fail(0, "the query is empty")
+	}
+	return nil
+}
+
+// plain takes one character that is neither quoted nor a comment.
+func (s *scanner) plain(c byte) error {
+	switch {
+	case c == ';':
+		s.ended = true
+	case c == ':':
+		s.colon()
+		return nil
+	case c == '\\' && s.next(1) == ':':
+		s.cut(s.at)
+		s.at++
+		s.from = s.at // the colon itself stays
+		for s.next(0) == ':' {
+			s.at++
+		}
+		return nil
+	case c == '?' && s.dialect != PostgreSQL:
+		return s.fail(s.at, "a ? stands for no value: write the name of an input, such as :name")
+	case c == '$' && s.dialect == PostgreSQL && isDigit(s.next(1)) && !isWord(s.before()):
+		return s.fail(s.at, "a numbered parameter stands for no value: write the name of an input, such as :name")
+	case (c == '@' || c == '$') && s.dialect == SQLite && isWord(rune(s.next(1))) && !isWord(s.before()):
+		return s.fail(s.at, "SQLite would take this for a parameter without a value: write the name of an input, such as :name")
+	}
+	_, size := utf8.DecodeRuneInString(s.text[s.at:])
+	s.at += size
+	return nil
+}
+
+// colon takes a parameter, or the colons of something else. A word or a bracket
+// before them makes them a slice or a label, not a parameter.
+func (s *scanner) colon() {
+	colons := 0
+	for s.next(colons) == ':' {
+		colons++
+	}
+	name := s.word(s.at + colons)
+	if colons > 1 || name == "" || isDigit(name[0]) || isWord(s.before()) {
+		s.at += colons
+		return
+	}
+	s.cut(s.at)
+	s.pieces = append(s.pieces, piece{name: name, at: s.at})
+	s.at += 1 + len(name)
+	s.from = s.at
+}
+
+// word is the name that begins at a byte; empty where none does.
+func (s *scanner) word(at int) string {
+	rest := s.text[at:]
+	end := strings.IndexFunc(rest, func(r rune) bool { return !isWord(r) })
+	if end < 0 {
+		end = len(rest)
+	}
+	return rest[:end]
+}
+
+// cut ends the piece of SQL before a byte.
+func (s *scanner) cut(at int) {
+	if at > s.from {
+		s.pieces = append(s.pieces, piece{text: s.text[s.from:at], at: s.from})
+	}
+	s.from = at
+}
+
+// skip goes past a quoted text or a comment, if one begins here.
+func (s *scanner) skip() (bool, error) {
+	from := s.at
+	rest := s.text[from:]
+	mysql, postgres := s.dialect == MySQL, s.dialect == PostgreSQL
+	switch c := rest[0]; {
+	case strings.HasPrefix(rest, "/*"):
+		return true, s.block(postgres)
+	case strings.HasPrefix(rest, "--") && (!mysql || len(rest) == 2 || isBlank(rest[2])), c == '#' && mysql:
+		s.line()
+		return true, nil
+	case s.ended:
+		return false, nil // a second statement is told, not read
+	case c == '\'' || c == '"':
+		backslash := mysql || postgres && c == '\'' && s.escapes()
+		return true, s.quoted(c, backslash)
+	case c == '`' && !postgres:
+		return true, s.quoted(c, false)
+	case c == '[' && s.dialect == SQLite:
+		return true, s.quoted(']', false)
+	case c == '$' && postgres && !isWord(s.before()):
+		return s.dollar()
+	}
+	return false, nil
+}
+
+// line goes to the end of the line.
+func (s *scanner) line() {
+	if i := strings.IndexByte(s.text[s.at:], '\n'); i >= 0 {
+		s.at += i + 1
+		return
+	}
+	s.at = len(s.text)
+}
+
+// block goes past a comment in slashes and stars; PostgreSQL's may nest.
+func (s *scanner) block(nests bool) error {
+	from, depth := s.at, 0
+	for s.at < len(s.text) {
+		switch rest := s.text[s.at:]; {
+		case strings.HasPrefix(rest, "/*"):
+			if s.at == from || nests {
+				depth++
+			}
+			s.at += 2
+		case strings.HasPrefix(rest, "*/"):
+			s.at += 2
+			if depth--; depth == 0 {
+				return nil
+			}
+		default:
+			s.at++
+		}
+	}
+	return s.fail(from, "this comment is never closed")
+}
+
+// quoted goes past a text in quotes; a doubled quote stands for one.
+func (s *scanner) quoted(end byte, backslash bool) error {
+	from := s.at
+	for s.at++; s.at < len(s.text); s.at++ {
+		switch c := s.text[s.at]; {
+		case c == '\\' && backslash:
+			s.at++
+		case c == end && s.next(1) == end && end != ']':
+			s.at++
+		case c == end:
+			s.at++
+			return nil
+		}
+	}
+	s.at = len(s.text)
+	return s.fail(from, "this quote is never closed")
+}
+
+// dollar goes past a text in PostgreSQL's dollar quotes, $$…$$ or $tag$…$tag$.
+func (s *scanner) dollar() (bool, error) {
+	tag := s.word(s.at + 1)
+	if tag != "" && isDigit(tag[0]) || s.next(1+len(tag)) != '$' {
+		return false, nil
+	}
+	mark := s.text[s.at : s.at+len(tag)+2]
+	end := strings.Index(s.text[s.at+len(mark):], mark)
+	if end < 0 {
+		return true, s.fail(s.at, "this quote is never closed")
+	}
+	s.at += end + 2*len(mark)
+	return true, nil
+}
+
+// escapes tells whether an E stands before the quote, which gives backslashes their meaning.
+func (s *scanner) escapes() bool {
+	if s.at == 0 || s.text[s.at-1]|0x20 != 'e' {
+		return false
+	}
+	r, _ := utf8.DecodeLastRuneInString(s.text[:s.at-1])
+	return s.at == 1 || !isWord(r)
+}
+
+// next is the byte n places on, 0 behind the end.
+func (s *scanner) next(n int) byte {
+	if s.at+n < len(s.text) {
+		return s.text[s.at+n]
+	}
+	return 0
+}
+
+// before is the character before this one.
+func (s *scanner) before() rune {
+	r, size := utf8.DecodeLastRuneInString(s.text[:s.at])
+	if size == 0 {
+		return ' '
+	}
+	return r
+}
+
+// fail is an error at a byte of the text.
+func (s *scanner) fail(at int, reason string) error {
+	line, column := place(s.text, at)
+	return &Error{Line: line, Column: column, Reason: reason}
+}
+
+func isWord(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+func isBlank(c byte) bool { return strings.IndexByte(" \t\r\n\f\v", c) >= 0 }

@@ -1,0 +1,64 @@
+package encrypted_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/encrypted"
+)
+
+// TestNoFalseAlarm: who reads while others write to a session, delete it and
+// begin it anew, through stores of their own as other processes would, is never
+// told that somebody tampered with it.
+func TestNoFalseAlarm(t *testing.T) {
+	for name, make := range map[string]func() memory.Store{
+		"in process": memory.NewInProcess,
+		"sqlite":     func() memory.Store { s, err := openInner(t.TempDir()); must(t, err); return s },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inner := make()
+			defer func() { must(t, inner.Close()) }()
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			var all, readers sync.WaitGroup
+			act := func(group *sync.WaitGroup, times int, do func(m *memory.Memory, n int) error) {
+				m := rich(t, encrypted.New(inner, name, encrypted.Keys{Key: key(t, "a")}))
+				group.Go(func() {
+					for n := 0; ctx.Err() == nil && (times == 0 || n < times); n++ {
+						if err := do(m, n); err != nil && ctx.Err() == nil && !errors.Is(err, memory.ErrConflict) {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			for writer := range 2 {
+				act(&all, 0, func(m *memory.Memory, n int) error {
+					return m.Append(ctx, "s", user(fmt.Sprint(writer, "-", n)))
+				})
+			}
+			act(&all, 0, func(m *memory.Memory, n int) error {
+				if n%10 == 9 {
+					return m.Clear(ctx, "s")
+				}
+				turn, err := m.Begin(ctx, "s")
+				if err == nil {
+					err = turn.Add(user("given up"))
+				}
+				if err == nil {
+					err = turn.Abort(ctx, errors.New("no answer"))
+				}
+				return err
+			})
+			for range 2 {
+				act(&readers, 150, func(m *memory.Memory, _ int) error { _, err := everything(ctx, m, "s"); return err })
+			}
+			readers.Wait()
+			stop()
+			all.Wait()
+		})
+	}
+}

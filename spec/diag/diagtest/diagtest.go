@@ -1,0 +1,97 @@
+// Package diagtest checks diagnostics against comments in the documents that
+// they were found in:
+//
+//	token_limits: 5 # want QT103 "has no key"
+//
+// demands a diagnostic of that code on that line, whose message or hint the
+// regular expression matches. Several may be demanded on one line. It is for
+// tests only.
+package diagtest
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/qtype-dev/qtype/spec/diag"
+	"github.com/qtype-dev/qtype/spec/source"
+)
+
+// marker starts a comment of ours.
+const marker = "# want "
+
+// demand is one demanded diagnostic.
+type demand struct {
+	line    int            // counted from 1
+	code    string         // the code
+	message *regexp.Regexp // matches the message or the hint
+}
+
+// parseWants reads the comments of a text.
+func parseWants(text string) ([]demand, error) {
+	var wants []demand
+	for i, line := range strings.Split(text, "\n") {
+		_, rest, found := strings.Cut(line, marker)
+		if !found {
+			continue
+		}
+		for rest = strings.TrimSpace(rest); rest != ""; rest = strings.TrimSpace(rest) {
+			code, after, _ := strings.Cut(rest, " ")
+			quoted, err := strconv.QuotedPrefix(strings.TrimSpace(after))
+			if err != nil {
+				return nil, fmt.Errorf("line %d: after %s a quoted regular expression is expected", i+1, code)
+			}
+			pattern, _ := strconv.Unquote(quoted)
+			message, err := regexp.Compile(pattern)
+			if err != nil {
+				return nil, fmt.Errorf("line %d: %w", i+1, err)
+			}
+			wants = append(wants, demand{line: i + 1, code: code, message: message})
+			rest = strings.TrimPrefix(strings.TrimSpace(after), quoted)
+		}
+	}
+	return wants, nil
+}
+
+// Check demands that every wanted diagnostic was found, on its line, and that
+// nothing else was.
+func Check(t testing.TB, files []*source.File, got diag.List) {
+	t.Helper()
+	found := make([]bool, len(got))
+	checked := map[string]bool{}
+	for _, file := range files {
+		if checked[file.Path] {
+			continue
+		}
+		checked[file.Path] = true
+		wants, err := parseWants(string(file.Text))
+		if err != nil {
+			t.Errorf("%s: %v", file.Path, err)
+		}
+		for _, want := range wants {
+			if !take(want, file.Path, got, found) {
+				t.Errorf("%s:%d: no %s that matches %q was found", file.Path, want.line, want.code, want.message)
+			}
+		}
+	}
+	for i, d := range got {
+		if !found[i] {
+			t.Errorf("not wanted: %s %v", d.Severity, d)
+		}
+	}
+}
+
+// take marks a diagnostic that fulfils the want; all equal ones, for a file that
+// is included twice is read twice.
+func take(want demand, path string, got diag.List, found []bool) bool {
+	taken := false
+	for i, d := range got {
+		fits := !found[i] && d.Code == want.code && d.Span.File != nil && d.Span.File.Path == path && d.Span.Start.Line == want.line
+		if fits && want.message.MatchString(d.Message+"; "+d.Hint) && (!taken || len(d.Span.Includes()) > 0) {
+			found[i], taken = true, true
+		}
+	}
+	return taken
+}

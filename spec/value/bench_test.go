@@ -1,0 +1,53 @@
+package value_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/qtype-dev/qtype/spec/value"
+)
+
+// record is a JSON object as a model or a service answers it, about 1 kB.
+var record = `{"id":8812,"label":"refund","score":0.93,"text":"` + strings.Repeat("I am sorry that the parcel arrived crushed. ", 15) +
+	`","tags":["a","b","c"],"items":[{"sku":"x","price":1.5},{"sku":"y","price":2}],"none":null,"ok":true}`
+
+func BenchmarkParse(b *testing.B) {
+	b.SetBytes(int64(len(record)))
+	for b.Loop() {
+		if _, err := value.Parse(record); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkEncodingJSON is what BenchmarkParse is to be measured against.
+func BenchmarkEncodingJSON(b *testing.B) {
+	b.SetBytes(int64(len(record)))
+	for b.Loop() {
+		var v any
+		if err := json.Unmarshal([]byte(record), &v); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkJSON(b *testing.B) {
+	v := parse(b, record)
+	var buf []byte
+	b.SetBytes(int64(len(record)))
+	for b.Loop() {
+		buf = value.AppendJSON(buf[:0], v)
+	}
+}
+
+func BenchmarkCoerceRecord(b *testing.B) {
+	item := custom(b, "Item", []string{"sku: text", "price: float"})
+	answer := custom(b, "Answer", []string{"id: int", "label: text", "score: float", "text: text", "tags: list[text]", "items: list[Item]", "none: text?", "ok: boolean"}, item)
+	t, v := typ(b, "Answer", answer), parse(b, record)
+	for b.Loop() {
+		if _, err := value.Coerce(t, v); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

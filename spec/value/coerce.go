@@ -1,0 +1,214 @@
+package value
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+// Error says which part of a value does not fit its declared type.
+type Error struct {
+	Path   string // where in the value, such as items[2].price; empty for the whole
+	Reason string // what is wrong there, in a user's words
+}
+
+// Error is one line.
+func (e *Error) Error() string {
+	if e.Path == "" {
+		return e.Reason
+	}
+	return e.Path + ": " + e.Reason
+}
+
+// Coerce converts v to a declared type by the rules of language.md 4 and 7:
+// numbers from numeric text, booleans from yes and no, dates from ISO text,
+// records from objects; a text is never made of a number. v may be a run-time
+// value, anything that encoding/json decodes to, a Cell, or a plain Go value.
+// The error is an *Error. null is accepted where the type is optional.
+func Coerce(t spec.Type, v any) (any, error) {
+	out, err := coerce(t, plainGo(v))
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// For is Coerce for a variable, whose optional flag counts too; Unset becomes null.
+func For(v *spec.Variable, x any) (any, error) {
+	t := v.Type
+	t.Optional = v.IsOptional()
+	return Coerce(t, x)
+}
+
+// coerce is Coerce without the typed-nil trap of *Error in error.
+func coerce(t spec.Type, v any) (any, *Error) {
+	if cell, ok := v.(Cell); ok {
+		v = cell.open(t)
+	}
+	switch {
+	case v == nil || v == Unset:
+		if t.Optional || t.Name == anyType {
+			return nil, nil
+		}
+		return nil, mismatch(t, v)
+	case t.Elem != nil:
+		return coerceList(t, v)
+	case t.Custom != nil:
+		return coerceCustom(t.Custom, v)
+	}
+	if convert := scalar(t.Name); convert != nil {
+		if x, ok := convert(v); ok {
+			return x, nil
+		}
+		return nil, mismatch(t, v)
+	}
+	return coerceDomain(t, v)
+}
+
+// coerceList coerces item by item; an error names the item.
+func coerceList(t spec.Type, v any) (any, *Error) {
+	items, ok := v.([]any)
+	if !ok {
+		return nil, mismatch(t, v)
+	}
+	if t.Elem.Is("text") && areTexts(items) {
+		return items, nil
+	}
+	out := make([]any, len(items))
+	for i, item := range items {
+		x, err := coerce(*t.Elem, plainGo(item))
+		if err != nil {
+			return nil, err.at("[" + strconv.Itoa(i) + "]")
+		}
+		out[i] = x
+	}
+	return out, nil
+}
+
+// areTexts tells whether all items are texts already: values are never changed,
+// so such a list can stay what it is.
+func areTexts(items []any) bool {
+	for _, item := range items {
+		if _, ok := item.(string); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// open makes of a cell's text what Coerce reads for the type.
+func (c Cell) open(t spec.Type) any {
+	text := strings.TrimSpace(string(c))
+	isText := t.Elem == nil && t.Custom == nil && (t.Name == "text" || t.Name == chatMessage || t.IsMedia())
+	if text == "" && t.Optional && !isText {
+		return nil
+	}
+	if !strings.HasPrefix(text, "[") && !strings.HasPrefix(text, "{") {
+		return string(c)
+	}
+	v, err := Parse(text)
+	switch {
+	case err != nil:
+	case t.Is(chatMessage):
+		// A message in its written form; other text in braces is what a user said.
+		if r, ok := v.(*Record); ok && r.has("role") && r.has("blocks") {
+			return r
+		}
+	case t.Elem != nil || t.IsRecord():
+		return v
+	}
+	return string(c)
+}
+
+func (r *Record) has(name string) bool {
+	_, ok := r.Get(name)
+	return ok
+}
+
+// at puts a field or an index before the path.
+func (e *Error) at(part string) *Error {
+	switch {
+	case e.Path == "":
+		e.Path = part
+	case strings.HasPrefix(e.Path, "["):
+		e.Path = part + e.Path
+	default:
+		e.Path = part + "." + e.Path
+	}
+	return e
+}
+
+// mismatch says what was expected and what is there.
+func mismatch(t spec.Type, v any) *Error {
+	return &Error{Reason: fmt.Sprintf("expected %s, got %s", wanted(t), Describe(v))}
+}
+
+// wanted is a type as an error message names it.
+func wanted(t spec.Type) string {
+	t.Optional = false
+	switch {
+	case t.Elem == nil && t.Name == anyType:
+		return "a value"
+	case t.Elem == nil && t.Name == mapType:
+		return "an object"
+	}
+	return t.String()
+}
+
+// longest is how many characters of a text an error message shows.
+const longest = 40
+
+// Describe names a value for an error message: short, on one line.
+func Describe(v any) string {
+	switch v := plainGo(v).(type) {
+	case nil:
+		return "null"
+	case Missing:
+		return "nothing"
+	case string:
+		return quote(v)
+	case Cell:
+		if strings.TrimSpace(string(v)) == "" {
+			return "an empty cell"
+		}
+		return quote(string(v))
+	case []byte:
+		return fmt.Sprintf("%d bytes", len(v))
+	case []any:
+		return fmt.Sprintf("a list of %d", len(v))
+	case chat.Message:
+		return "a chat message"
+	case *Record:
+		if v.typ != "" {
+			return "a " + v.typ
+		}
+		return "an object"
+	case Date, DateTime, Time:
+		return "the " + kindOf(v) + " " + Text(v)
+	case bool, int64, float64, json.Number:
+		return Text(v)
+	}
+	return "something that is not a value"
+}
+
+func kindOf(v any) string {
+	switch v.(type) {
+	case Date:
+		return "date"
+	case DateTime:
+		return "datetime"
+	}
+	return "time"
+}
+
+// quote shows the beginning of a text in quotes.
+func quote(s string) string {
+	if runes := []rune(s); len(runes) > longest {
+		s = string(runes[:longest]) + "…"
+	}
+	return strconv.QuoteToGraphic(s)
+}

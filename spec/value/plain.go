@@ -1,0 +1,209 @@
+package value
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+// plainGo turns a Go value into a run-time value, one level deep: what lies in
+// a list or a record is turned when it is looked at.
+func plainGo(v any) any {
+	switch v := v.(type) {
+	case nil, string, int64, float64, bool, []byte, []any, *Record, Cell, Missing, chat.Message, chat.Role, Date, DateTime, Time:
+		return v
+	case json.Number:
+		return number(string(v))
+	case map[string]any:
+		return mapRecord(v)
+	case time.Time:
+		return zoned(v)
+	case *chat.Message:
+		if v == nil {
+			return nil
+		}
+		return *v
+	}
+	return reflected(v)
+}
+
+// reflected takes the numbers, lists and maps that are left, and makes of
+// everything else what encoding/json makes of it.
+func reflected(v any) any {
+	r := reflect.ValueOf(v)
+	switch r.Kind() {
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return r.Int()
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		return number(strconv.FormatUint(r.Uint(), 10))
+	case reflect.Float32:
+		// The decimal that a person wrote, not the float64 nearest to the float32.
+		return number(strconv.FormatFloat(r.Float(), 'g', -1, 32))
+	case reflect.Float64:
+		return r.Float()
+	case reflect.String:
+		return r.String()
+	case reflect.Bool:
+		return r.Bool()
+	case reflect.Slice, reflect.Array:
+		if r.Type() != reflect.TypeFor[json.RawMessage]() {
+			return listOf(r)
+		}
+	case reflect.Pointer, reflect.Interface, reflect.Map:
+		if r.IsNil() {
+			return nil
+		}
+	}
+	return throughJSON(v)
+}
+
+// listOf makes a list of a Go slice, and bytes of a slice of bytes.
+func listOf(r reflect.Value) any {
+	if r.Kind() == reflect.Slice && r.Type().Elem().Kind() == reflect.Uint8 {
+		return r.Bytes()
+	}
+	out := make([]any, r.Len())
+	for i := range out {
+		out[i] = r.Index(i).Interface()
+	}
+	return out
+}
+
+// throughJSON reads v as encoding/json writes it; v itself where it cannot be written.
+func throughJSON(v any) any {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return v
+	}
+	out, err := Parse(string(text))
+	if err != nil {
+		return v
+	}
+	return out
+}
+
+// number makes the narrowest number of a JSON literal that loses nothing.
+func number(literal string) any {
+	if !strings.ContainsAny(literal, ".eE") {
+		if n, err := strconv.ParseInt(literal, 10, 64); err == nil {
+			return n
+		}
+		return json.Number(literal)
+	}
+	f, err := strconv.ParseFloat(literal, 64)
+	if err != nil || math.IsInf(f, 0) {
+		return json.Number(literal)
+	}
+	return f
+}
+
+// mapRecord is a free-form object of a map, sorted by name so that it is always the same.
+func mapRecord(m map[string]any) *Record {
+	fields := make([]Field, 0, len(m))
+	for name, v := range m {
+		fields = append(fields, Field{name, v})
+	}
+	slices.SortFunc(fields, func(a, b Field) int { return strings.Compare(a.Name, b.Name) })
+	return &Record{fields: fields}
+}
+
+// free makes a run-time value of v all the way down, for free-form content.
+func free(v any) any {
+	switch v := plainGo(v).(type) {
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = free(v[i])
+		}
+		return out
+	case *Record:
+		out := make([]Field, len(v.fields))
+		for i, f := range v.fields {
+			out[i] = Field{f.Name, free(f.Value)}
+		}
+		return &Record{typ: v.typ, fields: out}
+	case Cell:
+		return string(v)
+	case chat.Role:
+		return string(v)
+	case Missing:
+		return nil
+	default:
+		return v
+	}
+}
+
+// Native is v as encoding/json would decode it, for code that knows nothing of
+// this package: map[string]any for records and messages, ISO text for dates,
+// int64 and float64 for numbers. Bytes stay bytes.
+func Native(v any) any {
+	switch v := plainGo(v).(type) {
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = Native(v[i])
+		}
+		return out
+	case *Record:
+		out := make(map[string]any, v.Len())
+		for _, f := range v.fields {
+			out[f.Name] = Native(f.Value)
+		}
+		return out
+	case chat.Message:
+		return Native(messageRecord(v))
+	case Missing:
+		return nil
+	case Cell:
+		return string(v)
+	case Date, DateTime, Time:
+		return Text(v)
+	case chat.Role:
+		return string(v)
+	default:
+		return v
+	}
+}
+
+// Free makes a run-time value of what encoding/json or a driver decoded, with
+// no declared type to go by.
+func Free(v any) any { return free(v) }
+
+// Equal tells whether two values are the same. Numbers of different kinds are not.
+func Equal(a, b any) bool {
+	switch a := a.(type) {
+	case string:
+		b, ok := b.(string)
+		return ok && a == b
+	case int64:
+		b, ok := b.(int64)
+		return ok && a == b
+	case []byte:
+		b, ok := b.([]byte)
+		return ok && bytes.Equal(a, b)
+	case []any:
+		b, ok := b.([]any)
+		return ok && (sameList(a, b) || slices.EqualFunc(a, b, Equal))
+	case *Record:
+		b, ok := b.(*Record)
+		return ok && (a == b || a.typ == b.typ && slices.EqualFunc(a.fields, b.fields, func(x, y Field) bool {
+			return x.Name == y.Name && Equal(x.Value, y.Value)
+		}))
+	case DateTime:
+		b, ok := b.(DateTime)
+		return ok && a.String() == b.String()
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+// sameList tells whether two lists are one: rows that came of one row share their values.
+func sameList(a, b []any) bool {
+	return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0]
+}

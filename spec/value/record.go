@@ -1,0 +1,154 @@
+package value
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+// Names of types that only fields of domain types have, in the place of a type expression's name.
+const (
+	anyType       = spec.Any         // any JSON value, null too
+	mapType       = "map"            // a JSON object
+	primitiveType = "primitive type" // the name of a primitive type
+	chatMessage   = "ChatMessage"
+)
+
+// member is a field of a record type.
+type member struct {
+	name     string
+	typ      spec.Type
+	required bool // it must be there; otherwise it is null, or an empty object for a map
+}
+
+// must is a field that has to be there.
+func must(name, typ string) member {
+	return member{name: name, typ: spec.Type{Name: typ}, required: true}
+}
+
+// may is a field that can be left out.
+func may(name, typ string) member {
+	return member{name: name, typ: spec.Type{Name: typ, Optional: true}}
+}
+
+// vector is the field that holds an embedding.
+func vector(required bool) member {
+	return member{name: "vector", typ: spec.Type{Elem: &spec.Type{Name: "float"}, Optional: !required}, required: required}
+}
+
+// members lists the fields of a domain type (language.md 7.3); nil for another name.
+func members(name string) []member {
+	switch name {
+	case "ChatContent":
+		return []member{must("type", primitiveType), must("content", anyType), may("mime_type", "text")}
+	case "Embedding":
+		return []member{vector(true), may("content", anyType), may("metadata", mapType)}
+	case "RAGDocument":
+		return []member{must("content", anyType), must("file_id", "text"), must("file_name", "text"),
+			may("uri", "text"), may("metadata", mapType), must("type", primitiveType)}
+	case "RAGChunk":
+		return []member{vector(false), may("content", anyType), may("metadata", mapType),
+			must("chunk_id", "text"), must("document_id", "text")}
+	case "SearchResult":
+		return []member{must("content", anyType), must("doc_id", "text"), must("score", "float")}
+	case "RAGSearchResult":
+		return []member{must("content", "RAGChunk"), must("doc_id", "text"), must("score", "float")}
+	case "AggregateStats":
+		return []member{must("num_successful", "int"), must("num_failed", "int"), must("num_total", "int")}
+	}
+	return nil
+}
+
+// coerceDomain makes a value of a domain type; unknown fields are an error.
+func coerceDomain(t spec.Type, v any) (any, *Error) {
+	if t.Name == chatMessage {
+		return coerceMessage(t, v)
+	}
+	fields := members(t.Name)
+	if fields == nil {
+		return nil, &Error{Reason: fmt.Sprintf("the type %s is not known", t.Name)}
+	}
+	r, ok := v.(*Record)
+	if !ok {
+		return nil, mismatch(t, v)
+	}
+	for name := range r.All() {
+		if !knows(fields, name) {
+			return nil, &Error{Reason: fmt.Sprintf("unknown field %q: %s has %s", name, t.Name, strings.Join(memberNames(fields), ", "))}
+		}
+	}
+	return fill(t.Name, fields, r)
+}
+
+// coerceCustom makes a record of a custom type; fields that it does not have are left out.
+func coerceCustom(t *spec.CustomType, v any) (any, *Error) {
+	r, ok := v.(*Record)
+	if !ok {
+		return nil, mismatch(spec.Type{Name: t.ID}, v)
+	}
+	fields := make([]member, len(t.Properties))
+	for i, p := range t.Properties {
+		fields[i] = member{name: p.Name, typ: p.Type, required: !p.Type.Optional}
+	}
+	return fill(t.ID, fields, r)
+}
+
+// fill makes a record of the declared fields, in their order.
+func fill(typ string, fields []member, r *Record) (any, *Error) {
+	out := make([]Field, len(fields))
+	for i, f := range fields {
+		x, ok := r.Get(f.name)
+		switch {
+		case !ok && f.required:
+			return nil, &Error{Path: f.name, Reason: fmt.Sprintf("missing, expected %s", wanted(f.typ))}
+		case f.typ.Name == mapType && f.typ.Optional && x == nil:
+			x = &Record{}
+		}
+		v, err := coerce(f.typ, plainGo(x))
+		if err != nil {
+			return nil, err.at(f.name)
+		}
+		out[i] = Field{f.name, v}
+	}
+	return &Record{typ: typ, fields: out}, nil
+}
+
+func knows(fields []member, name string) bool {
+	for _, f := range fields {
+		if f.name == name {
+			return true
+		}
+	}
+	return false
+}
+
+func memberNames(fields []member) []string {
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.name
+	}
+	return names
+}
+
+// coerceMessage takes a message, its written form, or a plain text, which a user said.
+func coerceMessage(t spec.Type, v any) (any, *Error) {
+	switch v := v.(type) {
+	case chat.Message:
+		return v, nil
+	case string:
+		return chat.Text(chat.User, v), nil
+	case *Record:
+		var m chat.Message
+		if err := json.Unmarshal(JSON(v), &m); err != nil {
+			return nil, &Error{Reason: err.Error()}
+		}
+		if m.ID == "" {
+			m.ID = chat.NewID()
+		}
+		return m, nil
+	}
+	return nil, mismatch(t, v)
+}

@@ -1,0 +1,93 @@
+package value
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+// Text is v as a template or a model shows it: texts as they are, null and
+// Unset as nothing, true and false, dates in ISO form, a ChatMessage as its
+// text, lists and records as JSON. Floats keep a decimal point: 1.0.
+func Text(v any) string {
+	switch v := plainGo(v).(type) {
+	case nil, Missing:
+		return ""
+	case string:
+		return v
+	case Cell:
+		return string(v)
+	case chat.Role:
+		return string(v)
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case bool:
+		return strconv.FormatBool(v)
+	case float64:
+		return floatText(v)
+	case json.Number:
+		return string(v)
+	case chat.Message:
+		return v.Text()
+	}
+	return compoundText(v)
+}
+
+// AppendText appends Text(v) to b.
+func AppendText(b []byte, v any) []byte {
+	switch v := v.(type) {
+	case string:
+		return append(b, v...)
+	case int64:
+		return strconv.AppendInt(b, v, 10)
+	case []any, *Record:
+		return AppendJSON(b, v)
+	}
+	return append(b, Text(v)...)
+}
+
+// compoundText is Text for what is not a plain scalar.
+func compoundText(v any) string {
+	switch v := plainGo(v).(type) {
+	case Date:
+		return v.String()
+	case DateTime:
+		return v.String()
+	case Time:
+		return v.String()
+	case []byte:
+		if utf8.Valid(v) {
+			return string(v)
+		}
+		return string(JSON(v))
+	case []any, *Record:
+		return string(JSON(v))
+	}
+	return ""
+}
+
+// floatText writes floats as existing documents know them from Python: the
+// shortest digits that read back, a decimal point always, an exponent from
+// 1e16 up and below 1e-4.
+func floatText(f float64) string {
+	switch {
+	case math.IsNaN(f):
+		return "nan"
+	case math.IsInf(f, 1):
+		return "inf"
+	case math.IsInf(f, -1):
+		return "-inf"
+	}
+	if abs := math.Abs(f); abs != 0 && (abs < 1e-4 || abs >= 1e16) {
+		return strconv.FormatFloat(f, 'e', -1, 64)
+	}
+	s := strconv.FormatFloat(f, 'f', -1, 64)
+	if !strings.Contains(s, ".") {
+		s += ".0"
+	}
+	return s
+}
