@@ -59,15 +59,15 @@ type options struct {
 // Option changes how a document is read or run.
 type Option func(*options)
 
-// Strict makes an environment variable that is not set an error, as a run needs it.
-func Strict() Option { return func(o *options) { o.load.Strict = true } }
+// WithStrict makes an environment variable that is not set an error, as a run needs it.
+func WithStrict() Option { return func(o *options) { o.load.Strict = true } }
 
 // WithStore keeps all memories in s, whatever stores the document names. The
 // App closes it.
 func WithStore(s memory.Store) Option { return func(o *options) { o.run.Store = s } }
 
-// Ephemeral keeps memories in the process: they end with the App.
-func Ephemeral() Option { return WithStore(memory.NewInProcess()) }
+// WithEphemeral keeps memories in the process: they end with the App.
+func WithEphemeral() Option { return WithStore(memory.NewInProcess()) }
 
 // WithWarnings tells, in one line each, of stores that are set up such that they
 // may lose conversations. It may be called at any time.
@@ -76,10 +76,10 @@ func WithWarnings(tell func(string)) Option { return func(o *options) { o.run.Wa
 // WithClientTool answers the ClientTool of that id; an empty id stands for all of
 // those that nothing else answers. What answer returns is checked against the
 // tool's outputs.
-func WithClientTool(id string, answer tool.Answer) Option {
+func WithClientTool(id string, answer tool.ClientHandler) Option {
 	return func(o *options) {
 		others := o.run.Clients
-		o.run.Clients = func(asked string) tool.Answer {
+		o.run.Clients = func(asked string) tool.ClientHandler {
 			if asked == id {
 				return answer
 			}
@@ -97,14 +97,14 @@ func WithClientTool(id string, answer tool.Answer) Option {
 }
 
 // WithApproval asks approve before an Agent calls a tool that its approve lists.
-func WithApproval(approve tool.Approve) Option { return func(o *options) { o.run.Approve = approve } }
+func WithApproval(approve tool.Approver) Option { return func(o *options) { o.run.Approve = approve } }
 
 // WithLog tells, in one line each, what Python functions print. It may be called
 // at any time, from several goroutines at once.
 func WithLog(tell func(line string)) Option { return func(o *options) { o.run.Log = tell } }
 
-// WithDoubles lets others answer in place of models and tools, for tests.
-func WithDoubles(d runtime.Doubles) Option { return func(o *options) { o.run.Doubles = d } }
+// WithMocks lets others answer in place of models and tools, for tests.
+func WithMocks(d runtime.Mocks) Option { return func(o *options) { o.run.Doubles = d } }
 
 // WithHTTP makes models and tools use c.
 func WithHTTP(c *http.Client) Option { return func(o *options) { o.run.HTTP = c } }
@@ -121,7 +121,7 @@ func Check(ctx context.Context, path string, opts ...Option) (*Program, diag.Lis
 	p := &Program{Document: loaded.Document, Files: loaded.Files, lookup: loaded.Lookup}
 	faults = append(faults, validate.Check(loaded.Document)...)
 	// A comment can hide a warning; an error it cannot, for what is wrong cannot run.
-	faults = lint.SilenceWarnings(p.Files, faults)
+	faults = lint.IgnoreWarnings(p.Files, faults)
 	faults.Sort()
 	return p, faults
 }
@@ -129,15 +129,15 @@ func Check(ctx context.Context, path string, opts ...Option) (*Program, diag.Lis
 // Open reads, checks and readies an application. Its error holds every fault of
 // the document: errors.As finds a diag.List in it.
 func Open(ctx context.Context, path string, opts ...Option) (*runtime.App, error) {
-	p, faults := Check(ctx, path, append(opts[:len(opts):len(opts)], Strict())...)
+	p, faults := Check(ctx, path, append(opts[:len(opts):len(opts)], WithStrict())...)
 	if err := faults.Err(); err != nil {
 		return nil, err
 	}
-	return Ready(p, opts...)
+	return New(p, opts...)
 }
 
-// Ready makes an App of a program that was checked without errors.
-func Ready(p *Program, opts ...Option) (*runtime.App, error) {
+// New makes an App of a program that was checked without errors.
+func New(p *Program, opts ...Option) (*runtime.App, error) {
 	var o options
 	for _, f := range opts {
 		f(&o)

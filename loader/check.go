@@ -69,19 +69,19 @@ func (d *decoder) check(n *node, made spec.Node, title string) {
 	case *spec.AWSAuth:
 		d.awsAuth(n, e, title)
 	case *spec.VertexAuth:
-		if !given(n, "profile_name", e.ProfileName != "") && !given(n, "service_account_file", e.ServiceAccountFile != "") {
+		if !isSet(n, "profile_name", e.ProfileName != "") && !isSet(n, "service_account_file", e.ServiceAccountFile != "") {
 			d.faults.add(ruleVertexAuth.At(n.head(), "%s names no identity", title).WithHint("give a profile_name or a service_account_file"))
 		}
 	case spec.Step:
-		derive(e)
+		inferImplicitPorts(e)
 	}
 }
 
-// given tells whether a key holds something, or might once its variable is set
+// isSet tells whether a key holds something, or might once its variable is set
 // or what is wrong with it is mended.
-func given(n *node, key string, filled bool) bool {
+func isSet(n *node, key string, filled bool) bool {
 	value := n.get(key)
-	return filled || value != nil && value.unset || !n.place().Whole(key)
+	return filled || value != nil && value.unset || !n.place().Complete(key)
 }
 
 // providerModel demands the model's name of those providers that QType does not
@@ -94,7 +94,7 @@ func (d *decoder) providerModel(n *node, m *spec.Model, title string) {
 		return
 	}
 	at := n.get("provider")
-	if at == nil || given(n, "model_id", m.ModelID != "") {
+	if at == nil || isSet(n, "model_id", m.ModelID != "") {
 		return
 	}
 	d.faults.add(ruleChoice.At(at.span, "%s: \"provider\" cannot be %q without a model_id", title, m.Provider).
@@ -114,7 +114,7 @@ func (d *decoder) variable(n *node, v *spec.Variable, title string) {
 				WithHint("use a list of a custom type that holds the inner list"))
 		case elem.Optional:
 			meant := spec.Type{Elem: &spec.Type{Name: elem.Name}, Optional: true}
-			d.faults.add(misplacedMark(at, slot{owner: title}, meant))
+			d.faults.add(misplacedMark(at, target{owner: title}, meant))
 			elem.Optional = false
 		}
 	}
@@ -182,9 +182,9 @@ func (d *decoder) categories(n *node) {
 // awsAuth demands an identity (reference language.md 8.5): a key pair, a
 // profile, a role, or a region and with it the machine's own identity.
 func (d *decoder) awsAuth(n *node, a *spec.AWSAuth, title string) {
-	keys := given(n, "access_key_id", !a.AccessKeyID.IsZero()) && given(n, "secret_access_key", !a.SecretAccessKey.IsZero())
-	profile := given(n, "profile_name", a.ProfileName != "")
-	role := given(n, "role_arn", a.RoleARN != "")
+	keys := isSet(n, "access_key_id", !a.AccessKeyID.IsZero()) && isSet(n, "secret_access_key", !a.SecretAccessKey.IsZero())
+	profile := isSet(n, "profile_name", a.ProfileName != "")
+	role := isSet(n, "role_arn", a.RoleARN != "")
 	switch {
 	case role && !keys && !profile:
 		at := n.head()
@@ -193,15 +193,15 @@ func (d *decoder) awsAuth(n *node, a *spec.AWSAuth, title string) {
 		}
 		d.faults.add(ruleAWSRole.At(at, "%s has a role but no identity that assumes it", title).
 			WithHint("add access_key_id and secret_access_key, or profile_name"))
-	case !keys && !profile && !role && !given(n, "region", a.Region != ""):
+	case !keys && !profile && !role && !isSet(n, "region", a.Region != ""):
 		d.faults.add(ruleAWSAuth.At(n.head(), "%s names no identity", title).
 			WithHint("give access_key_id and secret_access_key, profile_name, role_arn or region"))
 	}
 }
 
-// derive fills the inputs and outputs that follow from bindings and paths
+// inferImplicitPorts fills the inputs and outputs that follow from bindings and paths
 // (reference language.md 8.8): what is named already is not repeated.
-func derive(step spec.Step) {
+func inferImplicitPorts(step spec.Step) {
 	switch s := step.(type) {
 	case *spec.Construct:
 		s.DerivedInputs = unnamed(s.Inputs, boundTo(s.FieldBindings))

@@ -18,30 +18,30 @@ import (
 // where a text may stand; elsewhere its field is left as if it were absent and
 // no fault is reported, for nobody knows what would stand there.
 type decoder struct {
-	faults  *faults
+	faults  *diagnostics
 	plans   map[reflect.Type]*plan
 	unions  []spec.Union
 	checker *validator.Validate // made when the first rule is checked
-	gaps    gaps                // what could not be decoded
+	gaps    unknowns            // what could not be decoded
 	inTool  bool                // what is decoded stands in a tool
 
 	declared map[string]bool // the custom types that are declared
 	hints    []typedHint     // what is wrong with a hint if its variable's type is declared
 }
 
-func newDecoder(f *faults) *decoder {
+func newDecoder(f *diagnostics) *decoder {
 	return &decoder{faults: f, plans: map[reflect.Type]*plan{}, declared: map[string]bool{}, unions: spec.Unions()}
 }
 
-// slot is where a value goes, for messages.
-type slot struct {
+// target is where a value goes, for messages.
+type target struct {
 	owner string // the entity in a user's words: step "ask"
 	name  string // the key
 	item  int    // the position in a list, from 1; 0 for none
 }
 
 // String names the slot as the subject of a sentence.
-func (s slot) String() string {
+func (s target) String() string {
 	if s.item > 0 {
 		return fmt.Sprintf("item %d of %q", s.item, s.name)
 	}
@@ -49,7 +49,7 @@ func (s slot) String() string {
 }
 
 // title names what stands in the slot, where that has no better name.
-func (s slot) title() string {
+func (s target) title() string {
 	if s.item > 0 {
 		return s.String()
 	}
@@ -57,9 +57,9 @@ func (s slot) title() string {
 }
 
 // wrong reports a value of the wrong kind.
-func (d *decoder) wrong(n *node, at slot, want string) diag.Diagnostic {
+func (d *decoder) wrong(n *node, at target, want string) diag.Diagnostic {
 	hideNamed(n)
-	n.miss()
+	n.markInvalid()
 	return ruleKind.At(n.head(), "%s needs %s, not %s", at, want, n.described())
 }
 
@@ -84,20 +84,20 @@ func (n *node) described() string {
 }
 
 // value decodes n into v, which is settable and holds its default.
-func (d *decoder) value(n *node, v reflect.Value, at slot) {
+func (d *decoder) value(n *node, v reflect.Value, at target) {
 	if n.unset && v.Kind() != reflect.String {
-		n.miss()
+		n.markInvalid()
 	}
 	if n.kind != broken {
 		d.known(n, v, at)
 	}
 	if n.unread || n.kind == broken {
-		d.lose(v)
+		d.markLost(v)
 	}
 }
 
 // known decodes a value that could be read.
-func (d *decoder) known(n *node, v reflect.Value, at slot) {
+func (d *decoder) known(n *node, v reflect.Value, at target) {
 	if d.special(n, v, at) {
 		return
 	}
@@ -118,7 +118,7 @@ func (d *decoder) known(n *node, v reflect.Value, at slot) {
 }
 
 // pointer makes what v points to; v stays nil where that fails.
-func (d *decoder) pointer(n *node, v reflect.Value, at slot) {
+func (d *decoder) pointer(n *node, v reflect.Value, at target) {
 	to := reflect.New(v.Type().Elem())
 	before := d.faults.raised
 	switch document, isDocument := to.Interface().(*spec.Document); {
@@ -145,7 +145,7 @@ func listsWords(item reflect.Type) bool {
 	return item.Kind() == reflect.String || item.Kind() == reflect.Struct && reflect.PointerTo(item).Implements(reflect.TypeFor[spec.Reference]())
 }
 
-func (d *decoder) list(n *node, v reflect.Value, at slot) {
+func (d *decoder) list(n *node, v reflect.Value, at target) {
 	if n.kind != sequence {
 		if n.unset {
 			return
@@ -169,7 +169,7 @@ func (d *decoder) list(n *node, v reflect.Value, at slot) {
 		at.item = i + 1
 		v := reflect.New(v.Type().Elem()).Elem()
 		if item.kind == null && v.Type() != reflect.TypeFor[*spec.Document]() {
-			item.miss()
+			item.markInvalid()
 			d.gaps.add(d, v.Type())
 			d.faults.add(ruleKind.At(item.span, "%s is empty", at))
 			continue
@@ -184,7 +184,7 @@ func (d *decoder) list(n *node, v reflect.Value, at slot) {
 }
 
 // freeMap decodes args, headers and the like, whose keys are the user's.
-func (d *decoder) freeMap(n *node, v reflect.Value, at slot) {
+func (d *decoder) freeMap(n *node, v reflect.Value, at target) {
 	if n.kind != mapping {
 		if !n.unset {
 			d.faults.add(d.wrong(n, at, "a mapping"))
@@ -201,7 +201,7 @@ func (d *decoder) freeMap(n *node, v reflect.Value, at slot) {
 				value.Set(reflect.ValueOf(made))
 			}
 		} else {
-			d.value(p.value, value, slot{owner: at.owner, name: at.name + "." + p.key.shown()})
+			d.value(p.value, value, target{owner: at.owner, name: at.name + "." + p.key.shown()})
 		}
 		m.SetMapIndex(reflect.ValueOf(p.key.text), value)
 	}
@@ -209,7 +209,7 @@ func (d *decoder) freeMap(n *node, v reflect.Value, at slot) {
 }
 
 // scalar decodes texts, numbers and truth values.
-func (d *decoder) scalar(n *node, v reflect.Value, at slot) {
+func (d *decoder) scalar(n *node, v reflect.Value, at target) {
 	if n.unset && v.Kind() != reflect.String {
 		return
 	}
@@ -243,7 +243,7 @@ func (d *decoder) scalar(n *node, v reflect.Value, at slot) {
 }
 
 // text decodes a text and offers quotes around what YAML reads as something else.
-func (d *decoder) text(n *node, at slot, set func(string)) {
+func (d *decoder) text(n *node, at target, set func(string)) {
 	switch {
 	case n.kind == text && !n.date:
 		set(n.text)

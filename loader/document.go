@@ -71,7 +71,7 @@ func (d *decoder) listDocument(n *node, to *spec.Document) {
 			same.items[i] = &node{kind: broken, span: item.span}
 		}
 	}
-	at := slot{owner: "the document", name: string(first)}
+	at := target{owner: "the document", name: string(first)}
 	switch first {
 	case authList:
 		d.list(&same, reflect.ValueOf(&to.Auths).Elem(), at)

@@ -22,7 +22,7 @@ func expand(text string, lookup func(string) (string, bool)) (expanded string, u
 		return text, nil
 	}
 	var b strings.Builder
-	scan := variables{text: text}
+	scan := envScanner{text: text}
 	done := 0
 	for v, ok := scan.next(); ok; v, ok = scan.next() {
 		b.WriteString(text[done:v.start])
@@ -50,9 +50,9 @@ type variable struct {
 	hasDefault bool   // the default is there, be it empty
 }
 
-// variables finds the variables of a text in one pass, however many openings
+// envScanner finds the variables of a text in one pass, however many openings
 // are never closed: it remembers where the next closing signs are.
-type variables struct {
+type envScanner struct {
 	text  string
 	at    int // where to go on
 	sign  int // the next } or : at or after the name that was looked at
@@ -60,7 +60,7 @@ type variables struct {
 }
 
 // next answers the next variable.
-func (s *variables) next() (v variable, found bool) {
+func (s *envScanner) next() (v variable, found bool) {
 	for {
 		i := strings.Index(s.text[s.at:], "${")
 		if i < 0 {

@@ -6,9 +6,9 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// faults collects diagnostics up to a limit, each once: what an alias repeats
+// diagnostics collects diagnostics up to a limit, each once: what an alias repeats
 // would otherwise be reported at every use.
-type faults struct {
+type diagnostics struct {
 	list   diag.List
 	limit  int
 	seen   map[string]bool
@@ -17,9 +17,9 @@ type faults struct {
 }
 
 // full tells whether no more faults are taken.
-func (f *faults) full() bool { return len(f.list) > f.limit }
+func (f *diagnostics) full() bool { return len(f.list) > f.limit }
 
-func (f *faults) add(more ...diag.Diagnostic) {
+func (f *diagnostics) add(more ...diag.Diagnostic) {
 	for _, d := range more {
 		f.raised++
 		if f.muted > 0 || f.full() {

@@ -29,8 +29,8 @@ func (d *decoder) structure(n *node, v reflect.Value, name string) {
 		if n.has(f.name) {
 			continue
 		}
-		if unknown.mayBe(f.name, v.FieldByIndex(f.index).Type()) {
-			n.made.Parts = append(n.made.Parts, &spec.Place{Name: f.name, Unread: true})
+		if unknown.mayBeMisspelt(f.name, v.FieldByIndex(f.index).Type()) {
+			n.made.Parts = append(n.made.Parts, &spec.Position{Name: f.name, Unread: true})
 			d.gaps.add(d, v.FieldByIndex(f.index).Type())
 		}
 		// A misspelt key says by its advice that this one is meant.
@@ -49,14 +49,14 @@ func (d *decoder) structure(n *node, v reflect.Value, name string) {
 	d.check(n, made, owner)
 }
 
-// strays are the unknown keys of a mapping.
-type strays struct {
+// unknownKeys are the unknown keys of a mapping.
+type unknownKeys struct {
 	meant map[string]bool // the keys that they were probably meant to be
 	held  map[kind]bool   // of those that are near to none: whether one holds a list, or a mapping
 }
 
-// mayBe tells whether the value of an absent key may stand under an unknown one.
-func (s strays) mayBe(name string, t reflect.Type) bool {
+// mayBeMisspelt tells whether the value of an absent key may stand under an unknown one.
+func (s unknownKeys) mayBeMisspelt(name string, t reflect.Type) bool {
 	if s.meant[name] {
 		return true
 	}
@@ -74,7 +74,7 @@ func (s strays) mayBe(name string, t reflect.Type) bool {
 }
 
 // present decodes the keys that are there, and answers the others.
-func (d *decoder) present(n *node, v reflect.Value, p *plan, owner string) strays {
+func (d *decoder) present(n *node, v reflect.Value, p *plan, owner string) unknownKeys {
 	names := p.names
 	// The key that chooses an alternative of a union is no field of its struct.
 	_, isField := p.byName["type"]
@@ -92,7 +92,7 @@ func (d *decoder) present(n *node, v reflect.Value, p *plan, owner string) stray
 				d.faults.raised++
 				continue
 			}
-			fault := unknownField(pair.key, owner, names, isLax(v.Type()))
+			fault := unknownField(pair.key, owner, names, allowsUnknown(v.Type()))
 			hideUnknown(pair, v, p, fault.Suggestion)
 			// No key can become one that is there already.
 			if len(fault.Fixes) > 0 && (meant[fault.Suggestion] || n.has(fault.Suggestion)) {
@@ -105,7 +105,7 @@ func (d *decoder) present(n *node, v reflect.Value, p *plan, owner string) stray
 			d.faults.add(fault)
 		}
 	}
-	return strays{meant, held}
+	return unknownKeys{meant, held}
 }
 
 // title names an entity for a message: step "ask", memory "chat", cache_config.
@@ -135,14 +135,14 @@ func (d *decoder) unionWith(made spec.Node) *spec.Union {
 // field decodes one key's value and checks its rule.
 func (d *decoder) field(p pair, f *field, owner reflect.Value, title string) {
 	v := owner.FieldByIndex(f.index)
-	at := slot{owner: title, name: f.name}
+	at := target{owner: title, name: f.name}
 	if p.value.kind == null {
 		d.nothing(p.value, v, f, at)
 		return
 	}
 	if p.value.kind == broken || p.value.unset {
 		setDefault(v, f)
-		p.value.miss()
+		p.value.markInvalid()
 	}
 	if v.Kind() == reflect.String && p.value.isBare() && strings.Contains(f.rule, "oneof=") {
 		// No quotes make a number or a truth value one of the words. It stays, as a wrong word does.
@@ -166,15 +166,15 @@ func (d *decoder) field(p pair, f *field, owner reflect.Value, title string) {
 
 // nothing decodes a null: an empty section is an absent one, but an empty word
 // is no word. Only what is optional by a pointer can be none despite a default.
-func (d *decoder) nothing(n *node, v reflect.Value, f *field, at slot) {
+func (d *decoder) nothing(n *node, v reflect.Value, f *field, at target) {
 	if v.Kind() == reflect.Pointer && !neverNull(v.Type()) {
 		v.SetZero()
 		return
 	}
 	if f.required || neverNull(v.Type()) || f.hasDefault {
-		n.miss()
+		n.markInvalid()
 		d.gaps.add(d, v.Type())
-		d.faults.add(ruleKind.At(n.span, "%s is empty", at).WithHint("give it a value%s", orLeaveOut(f)))
+		d.faults.add(ruleKind.At(n.span, "%s is empty", at).WithHint("give it a value%s", optionalHint(f)))
 	}
 	setDefault(v, f)
 }
@@ -185,7 +185,7 @@ func neverNull(t reflect.Type) bool {
 	return t == reflect.TypeFor[*spec.BatchConfig]() || t == reflect.TypeFor[*spec.ConcurrencyConfig]()
 }
 
-func orLeaveOut(f *field) string {
+func optionalHint(f *field) string {
 	if f.required {
 		return ""
 	}

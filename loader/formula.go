@@ -9,7 +9,7 @@ import (
 )
 
 // expression decodes a formula. A number or a truth value alone is one too.
-func (d *decoder) expression(n *node, to *spec.Expression, at slot) {
+func (d *decoder) expression(n *node, to *spec.Expression, at target) {
 	switch n.kind {
 	case text, integer, float, boolean:
 		switch {
@@ -29,7 +29,7 @@ func (d *decoder) expression(n *node, to *spec.Expression, at slot) {
 
 // assignments decodes a map from variables to formulas. The references keep
 // their address, for a step's derived outputs point at them.
-func (d *decoder) assignments(n *node, to *spec.Assignments, at slot) {
+func (d *decoder) assignments(n *node, to *spec.Assignments, at target) {
 	if n.kind != mapping {
 		if !n.unset {
 			d.faults.add(d.wrong(n, at, "a mapping from variables to expressions"))
@@ -39,9 +39,9 @@ func (d *decoder) assignments(n *node, to *spec.Assignments, at slot) {
 	list := make(spec.Assignments, len(n.pairs))
 	for i, p := range n.pairs {
 		if !p.key.unset {
-			list[i].Var.Point(p.key.text, p.key.span)
+			list[i].Var.Set(p.key.text, p.key.span)
 		}
-		here := slot{owner: at.owner, name: at.name + "." + p.key.shown()}
+		here := target{owner: at.owner, name: at.name + "." + p.key.shown()}
 		if p.value.kind == broken {
 			d.gaps.add(d, reflect.TypeFor[spec.Expression]())
 		} else {
@@ -52,7 +52,7 @@ func (d *decoder) assignments(n *node, to *spec.Assignments, at slot) {
 }
 
 // storeRef decodes the id of a store, {$ref: id}, or the URL of one.
-func (d *decoder) storeRef(n *node, to *spec.StoreRef, at slot) {
+func (d *decoder) storeRef(n *node, to *spec.StoreRef, at target) {
 	short := strings.HasPrefix(n.text, "sqlite:") || n.text == "memory:"
 	if n.kind == text && (short || strings.Contains(n.text, "://")) {
 		d.secret(n, &to.URL, at)

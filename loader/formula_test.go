@@ -74,7 +74,7 @@ func TestAStoreIsAnIDOrAURL(t *testing.T) {
 func TestToolsThatKnowTheirOwnNames(t *testing.T) {
 	app := application(t, "id: app\ntools:\n  - {type: FlowTool, id: f, flow: main}\n  - {type: MCPTool, id: m, command: mcp-files, env: {TOKEN: \"${LIMIT}\", PORT: \"80\"}}\nflows: [{id: main}]\n")
 	server := app.Tools[1].(*spec.MCPTool)
-	if app.Tools[0].(*spec.FlowTool).Flow.ID != "main" || server.Env["TOKEN"].Reveal() != "3" || server.Env["TOKEN"].Written() || !server.Env["PORT"].Written() {
+	if app.Tools[0].(*spec.FlowTool).Flow.ID != "main" || server.Env["TOKEN"].Reveal() != "3" || server.Env["TOKEN"].Literal() || !server.Env["PORT"].Literal() {
 		t.Errorf("got %v and %v", app.Tools[0], server.Env)
 	}
 	_, list := loader.LoadBytes(t.Context(), "app.qtype.yaml", []byte("id: app\ntools:\n  - {type: MCPTool, id: m, command: c, inputs: [], description: x}\n"), loader.Options{Lookup: noEnv, NoDotEnv: true})

@@ -25,8 +25,8 @@ func (b *builder) include(n *yaml.Node, start, end, depth int) *node {
 		}
 		return b.broken(start, end)
 	}
-	if remotefs.Shown(target) != target {
-		b.file.Hide(span) // it holds a password or a signature
+	if remotefs.Redacted(target) != target {
+		b.file.MarkSecret(span) // it holds a password or a signature
 	}
 	path := resolve(b.path, target)
 	if n.Tag == "!include" {
@@ -35,7 +35,7 @@ func (b *builder) include(n *yaml.Node, start, end, depth int) *node {
 			return b.broken(start, end)
 		}
 	}
-	target = remotefs.Shown(target)
+	target = remotefs.Redacted(target)
 	if b.noIncludes {
 		b.faults.add(ruleInclude.At(span, "cannot include %q: this document may not read files", target))
 		return b.broken(start, end)
@@ -54,7 +54,7 @@ func (b *builder) include(n *yaml.Node, start, end, depth int) *node {
 	if n.Tag == "!include_raw" {
 		return &node{kind: text, raw: true, text: string(content), source: string(content), size: 1, height: 1, span: span}
 	}
-	child := &builder{forest: b.forest, file: file, path: path, parent: b, depth: depth}
+	child := &builder{loadState: b.loadState, file: file, path: path, parent: b, depth: depth}
 	return child.root()
 }
 

@@ -88,7 +88,7 @@ func LoadInto(ctx context.Context, path, what string, to spec.Node, opts Options
 	if file != nil {
 		f.files = append(f.files, file)
 		d := newDecoder(f.faults)
-		switch root := (&builder{forest: f, file: file, path: path}).root(); root.kind {
+		switch root := (&builder{loadState: f, file: file, path: path}).root(); root.kind {
 		case mapping:
 			d.structure(root, reflect.ValueOf(to).Elem(), what)
 		case broken:
@@ -103,7 +103,7 @@ func LoadInto(ctx context.Context, path, what string, to spec.Node, opts Options
 }
 
 // open reads the file at path; it answers no file where that fails, which is told.
-func open(ctx context.Context, path string, opts Options) (*forest, *source.File) {
+func open(ctx context.Context, path string, opts Options) (*loadState, *source.File) {
 	folder := filepath.Dir(remotefs.Path(path))
 	if _, remote := remotefs.Remote(path); remote {
 		folder = "." // only a local document has a .env file beside it
@@ -144,9 +144,9 @@ func LoadBytes(ctx context.Context, name string, text []byte, opts Options) (*Re
 	return f.load(file, path)
 }
 
-func newForest(ctx context.Context, opts Options, folder string) *forest {
+func newForest(ctx context.Context, opts Options, folder string) *loadState {
 	opts.Limits = opts.Limits.orDefault()
-	f := &forest{reader: &reader{ctx: ctx, opts: opts, remote: newRemote(opts.Limits.Wait)}, faults: &faults{limit: opts.Limits.Faults, seen: map[string]bool{}}}
+	f := &loadState{reader: &reader{ctx: ctx, opts: opts, remote: newRemote(opts.Limits.Wait)}, faults: &diagnostics{limit: opts.Limits.Faults, seen: map[string]bool{}}}
 	f.work, _ = os.Getwd()
 	var found diag.List
 	f.lookup, found = environment(opts, folder)
@@ -155,9 +155,9 @@ func newForest(ctx context.Context, opts Options, folder string) *forest {
 }
 
 // load makes the document of a file that was read.
-func (f *forest) load(file *source.File, path string) (*Result, diag.List) {
+func (f *loadState) load(file *source.File, path string) (*Result, diag.List) {
 	f.files = append(f.files, file)
-	root := &builder{forest: f, file: file, path: path}
+	root := &builder{loadState: f, file: file, path: path}
 	document := new(spec.Document)
 	d := newDecoder(f.faults)
 	d.document(root.root(), document)
@@ -166,7 +166,7 @@ func (f *forest) load(file *source.File, path string) (*Result, diag.List) {
 	return f.result(document)
 }
 
-func (f *forest) result(document *spec.Document) (*Result, diag.List) {
+func (f *loadState) result(document *spec.Document) (*Result, diag.List) {
 	f.faults.list.Sort()
 	return &Result{Document: document, Files: f.files, Lookup: f.lookup}, f.faults.list
 }

@@ -73,7 +73,7 @@ func (b *builder) pair(k, v *yaml.Node, depth int) (p pair, isMerge bool, end in
 }
 
 // put adds a pair. Of two with one key the later counts, as QType has it.
-func (n *node) put(p pair, seen map[string]int, faults *faults) {
+func (n *node) put(p pair, seen map[string]int, faults *diagnostics) {
 	at, twice := seen[p.key.text]
 	if twice {
 		hideNamed(&node{pairs: []pair{n.pairs[at]}})

@@ -36,13 +36,13 @@ type node struct {
 	size   int         // how many values it is, aliases spelt out
 	height int         // how many levels it has
 
-	made   *spec.Place   // the answer of place
-	places []*spec.Place // the places of the keys that hold the value
-	unread bool          // it could not be read as what it should be, or not as a whole
+	made   *spec.Position   // the answer of place
+	places []*spec.Position // the places of the keys that hold the value
+	unread bool             // it could not be read as what it should be, or not as a whole
 }
 
-// miss notes that the value could not be read, which is told already.
-func (n *node) miss() {
+// markInvalid notes that the value could not be read, which is told already.
+func (n *node) markInvalid() {
 	n.unread = true
 	if n.made != nil {
 		n.made.Unread = true
@@ -78,17 +78,17 @@ func (n *node) has(key string) bool { return n.get(key) != nil }
 func (n *node) shown() string { return n.source }
 
 // place is the tree of places that spec values keep.
-func (n *node) place() *spec.Place {
+func (n *node) place() *spec.Position {
 	if n.made != nil {
 		return n.made
 	}
 	n.unread = n.unread || n.kind == broken
-	n.made = &spec.Place{Value: n.span, Unread: n.unread}
-	parts := make([]spec.Place, len(n.pairs)+len(n.items))
-	n.made.Parts = make([]*spec.Place, 0, len(parts))
+	n.made = &spec.Position{Value: n.span, Unread: n.unread}
+	parts := make([]spec.Position, len(n.pairs)+len(n.items))
+	n.made.Parts = make([]*spec.Position, 0, len(parts))
 	for i, p := range n.pairs {
 		value := p.value.place()
-		parts[i] = spec.Place{Name: p.key.text, Key: p.key.span, Value: value.Value, Parts: value.Parts, Unread: value.Unread}
+		parts[i] = spec.Position{Name: p.key.text, Key: p.key.span, Value: value.Value, Parts: value.Parts, Unread: value.Unread}
 		p.value.places = append(p.value.places, &parts[i])
 		n.made.Parts = append(n.made.Parts, &parts[i])
 	}

@@ -84,8 +84,8 @@ flows:
 		t.Error(d)
 	}
 	got = nil
-	for _, p := range []*spec.Place{flow.Place(), flow.Place().Field("inputs"), flow.Place().Field("steps").Item(0),
-		step.Place().Field("inputs"), step.Place().Field("inputs").Item(1), step.Place().Field("input_bindings"), step.Place().Field("input_bindings").Field("y"), step.Place().Field("nothing")} {
+	for _, p := range []*spec.Position{flow.Place(), flow.Place().Field("inputs"), flow.Place().Field("steps").Index(0),
+		step.Place().Field("inputs"), step.Place().Field("inputs").Index(1), step.Place().Field("input_bindings"), step.Place().Field("input_bindings").Field("y"), step.Place().Field("nothing")} {
 		got = append(got, covered(p.Span()))
 	}
 	want = []string{"id: main…        output_bindings: {}", "[a, {$ref: b}]", "id: call…        output_bindings: {}",

@@ -44,7 +44,7 @@ func LoadValue(ctx context.Context, path string, opts Options) (*Value, *source.
 	}
 	file.Text = content
 	f.files = append(f.files, file)
-	root := (&builder{forest: f, file: file, path: path}).root()
+	root := (&builder{loadState: f, file: file, path: path}).root()
 	hideTexts(root)
 	f.faults.list.Sort()
 	if root.kind == broken {

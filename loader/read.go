@@ -112,8 +112,8 @@ func (r *reader) open(path, base string) (io.ReadCloser, error) {
 			return in, err
 		}
 	}
-	if base != "" && !remotefs.Under(base, path) {
-		return nil, &readError{text: "lies outside of " + remotefs.Shown(base) + ", below which this document may read"}
+	if base != "" && !remotefs.IsUnder(base, path) {
+		return nil, &readError{text: "lies outside of " + remotefs.Redacted(base) + ", below which this document may read"}
 	}
 	if _, remote := remotefs.Remote(path); remote {
 		switch {
@@ -211,7 +211,7 @@ func resolve(base, target string) string {
 // working directory; an address without what may be secret in it.
 func (r *reader) name(path string) string {
 	if _, remote := remotefs.Remote(path); remote {
-		return remotefs.Shown(path)
+		return remotefs.Redacted(path)
 	}
 	if !filepath.IsAbs(path) || r.work == "" {
 		return path

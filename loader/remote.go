@@ -26,12 +26,12 @@ type fetched struct {
 	err  error
 }
 
-// silence is how long a server may say nothing: a reader waits for the answer.
-const silence = 10 * time.Second
+// idleTimeout is how long a server may say nothing: a reader waits for the answer.
+const idleTimeout = 10 * time.Second
 
 func newRemote(wait time.Duration) *remote {
 	r := &remote{wait: wait, known: map[string]fetched{}}
-	r.client = &remotefs.Client{Silence: min(silence, wait), Allow: r.allow}
+	r.client = &remotefs.Client{Silence: min(idleTimeout, wait), Allow: r.allow}
 	return r
 }
 

@@ -65,7 +65,7 @@ var (
 	ruleLimit = diag.Rule{
 		Code: "QT009", Severity: diag.Error, Title: "the document is larger than a document may be",
 		Doc:   "The size of files, the depth of nesting, the number of includes and what aliases may add are limited, so that no document can stall the program that reads it.",
-		Wrong: "- {id: small, type: Model, provider: openai, inference_params: {stop: " + deep + "}}\n",
+		Wrong: "- {id: small, type: Model, provider: openai, inference_params: {stop: " + tooDeepSample + "}}\n",
 		Right: "- {id: small, type: Model, provider: openai, inference_params: {stop: [end]}}\n",
 	}
 	ruleDuplicateKey = diag.Rule{
@@ -80,8 +80,8 @@ var (
 	}
 )
 
-// deep is nested further than any document needs to be.
-const deep = "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[" +
+// tooDeepSample is nested further than any document needs to be.
+const tooDeepSample = "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[" +
 	"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[" +
 	"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[" +
 	"]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]" +

@@ -12,13 +12,13 @@ import (
 
 // secret decodes a text or {secret_name, key}. Its text is never repeated, and
 // no excerpt shows it.
-func (d *decoder) secret(n *node, to *spec.Secret, at slot) {
+func (d *decoder) secret(n *node, to *spec.Secret, at target) {
 	switch n.kind {
 	case text:
 		hide(n)
 		*to = spec.NewSecret(n.text)
 		if !n.raw && n.text != "" && !strings.Contains(n.source, "${") {
-			*to = spec.NewWrittenSecret(n.text)
+			*to = spec.NewLiteralSecret(n.text)
 		}
 	case mapping:
 		hideNamed(n)
@@ -56,12 +56,12 @@ func hide(n *node) {
 	if isURL && !strings.ContainsAny(address, "@?") {
 		return
 	}
-	n.span.File.Hide(n.span)
+	n.span.File.MarkSecret(n.span)
 }
 
 // holdsText tells whether a text is more than environment variables without defaults.
 func holdsText(s string) bool {
-	scan := variables{text: s}
+	scan := envScanner{text: s}
 	done := 0
 	for v, ok := scan.next(); ok; v, ok = scan.next() {
 		if done < v.start || v.fallback != "" {
@@ -122,7 +122,7 @@ func hideInText(f *source.File) {
 		for at := 0; at < len(line); {
 			from, to, next := namedValue(line, at)
 			if from < to && holdsText(line[from:to]) {
-				f.Hide(source.Span{File: f, Start: source.Pos{Line: i + 1, Column: len([]rune(line[:from])) + 1},
+				f.MarkSecret(source.Span{File: f, Start: source.Pos{Line: i + 1, Column: len([]rune(line[:from])) + 1},
 					End: source.Pos{Line: i + 1, Column: len([]rune(line[:to])) + 1}})
 			}
 			at = next

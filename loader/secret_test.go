@@ -84,7 +84,7 @@ func TestWhereASecretComesFrom(t *testing.T) {
 		opts := loader.Options{NoDotEnv: true}
 		opts.Lookup = func(name string) (string, bool) { return "sk-2", name == "KEY" }
 		loaded, _ := loader.LoadBytes(t.Context(), "auths.qtype.yaml", []byte("- id: a\n  type: api_key\n  api_key: "+text+"\n"), opts)
-		if got := loaded.Document.Auths[0].(*spec.APIKeyAuth).APIKey.Written(); got != want {
+		if got := loaded.Document.Auths[0].(*spec.APIKeyAuth).APIKey.Literal(); got != want {
 			t.Errorf("%s: written is %v", text, got)
 		}
 	}

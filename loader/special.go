@@ -13,7 +13,7 @@ import (
 
 // special decodes the types of package spec that are written in a way of their
 // own, and tells whether v is one of them.
-func (d *decoder) special(n *node, v reflect.Value, at slot) bool {
+func (d *decoder) special(n *node, v reflect.Value, at target) bool {
 	switch to := v.Addr().Interface().(type) {
 	case spec.Reference:
 		d.reference(n, to, at)
@@ -48,11 +48,11 @@ func (d *decoder) special(n *node, v reflect.Value, at slot) bool {
 
 // reference decodes an id or {$ref: id} (reference language.md 5). One whose id
 // is not known yet, for want of a variable, stays empty.
-func (d *decoder) reference(n *node, to spec.Reference, at slot) {
+func (d *decoder) reference(n *node, to spec.Reference, at target) {
 	switch n.kind {
 	case text:
 		if !n.unset {
-			to.Point(n.text, n.span)
+			to.Set(n.text, n.span)
 		}
 	case mapping:
 		d.refMapping(n, to, at)
@@ -63,11 +63,11 @@ func (d *decoder) reference(n *node, to spec.Reference, at slot) {
 	}
 }
 
-func (d *decoder) refMapping(n *node, to spec.Reference, at slot) {
+func (d *decoder) refMapping(n *node, to spec.Reference, at target) {
 	ref := n.get("$ref")
 	if ref == nil {
 		hideNamed(n)
-		n.miss()
+		n.markInvalid()
 		hint := "define it in its own section and write its id here"
 		if id := n.get("id"); id != nil && id.kind == text {
 			hint += ": " + id.shown()
@@ -84,16 +84,16 @@ func (d *decoder) refMapping(n *node, to spec.Reference, at slot) {
 	switch {
 	case ref.kind == broken, ref.unset:
 	case ref.kind == text:
-		to.Point(ref.text, ref.span)
+		to.Set(ref.text, ref.span)
 	default:
-		d.faults.add(d.wrong(ref, slot{name: "$ref"}, "an id"))
+		d.faults.add(d.wrong(ref, target{name: "$ref"}, "an id"))
 	}
 }
 
 // typeExpression decodes text, int?, list[Order] or {element_type: text}. A text
 // that is no expression becomes the name of a type that does not exist, so that
 // it is reported once, with the type names that do.
-func (d *decoder) typeExpression(n *node, to *spec.Type, at slot) {
+func (d *decoder) typeExpression(n *node, to *spec.Type, at target) {
 	switch n.kind {
 	case text:
 		if n.unset {
@@ -126,7 +126,7 @@ func parseType(expression string) (t spec.Type, misplaced bool) {
 	return t, misplaced
 }
 
-func misplacedMark(n *node, at slot, meant spec.Type) diag.Diagnostic {
+func misplacedMark(n *node, at target, meant spec.Type) diag.Diagnostic {
 	fault := ruleOptionalMark.At(n.span, "%s: the type %q has a ? in the wrong place", at.owner, n.shown())
 	if n.shown() != n.text {
 		return fault.WithHint("one ? may stand at the end")
@@ -135,7 +135,7 @@ func misplacedMark(n *node, at slot, meant spec.Type) diag.Diagnostic {
 }
 
 // listType decodes the structured form of a list, which QType takes but nowhere describes.
-func (d *decoder) listType(n *node, to *spec.Type, at slot) {
+func (d *decoder) listType(n *node, to *spec.Type, at target) {
 	elem := n.get("element_type")
 	if elem == nil {
 		d.faults.add(d.wrong(n, at, "a type").WithHint("such as text, int? or list[text]"))
@@ -148,14 +148,14 @@ func (d *decoder) listType(n *node, to *spec.Type, at slot) {
 	}
 	var inner spec.Type
 	before := d.faults.raised
-	d.value(elem, reflect.ValueOf(&inner).Elem(), slot{owner: at.owner, name: "element_type"})
+	d.value(elem, reflect.ValueOf(&inner).Elem(), target{owner: at.owner, name: "element_type"})
 	if d.faults.raised == before && inner.String() != "" {
 		*to = spec.Type{Elem: &inner}
 	}
 }
 
 // duration decodes 500ms, 30s or 2m.
-func (d *decoder) duration(n *node, to *spec.Duration, at slot) {
+func (d *decoder) duration(n *node, to *spec.Duration, at target) {
 	if n.unset {
 		return
 	}
@@ -175,7 +175,7 @@ func (d *decoder) duration(n *node, to *spec.Duration, at slot) {
 
 // bindings decodes a map from names to variables. The references keep their
 // address, for a step's derived inputs and outputs point at them.
-func (d *decoder) bindings(n *node, to *spec.Bindings, at slot) {
+func (d *decoder) bindings(n *node, to *spec.Bindings, at target) {
 	if n.kind != mapping {
 		if !n.unset {
 			d.faults.add(d.wrong(n, at, "a mapping from names to variables"))
@@ -185,14 +185,14 @@ func (d *decoder) bindings(n *node, to *spec.Bindings, at slot) {
 	list := make(spec.Bindings, len(n.pairs))
 	for i, p := range n.pairs {
 		list[i].Name = p.key.text
-		here := slot{owner: at.owner, name: at.name + "." + p.key.shown()}
+		here := target{owner: at.owner, name: at.name + "." + p.key.shown()}
 		switch p.value.kind {
 		case broken:
 			d.gaps.add(d, reflect.TypeFor[spec.Ref[*spec.Variable]]())
 		case text, mapping:
 			d.reference(p.value, &list[i].Var, here)
 			if p.value.unset {
-				p.value.miss()
+				p.value.markInvalid()
 			}
 		default:
 			d.faults.add(d.wrong(p.value, here, "the id of a variable").WithHint("a constant cannot be bound"))
@@ -202,7 +202,7 @@ func (d *decoder) bindings(n *node, to *spec.Bindings, at slot) {
 }
 
 // properties decodes the fields of a custom type, in document order.
-func (d *decoder) properties(n *node, to *spec.Properties, at slot) {
+func (d *decoder) properties(n *node, to *spec.Properties, at target) {
 	if n.kind != mapping {
 		if !n.unset {
 			d.faults.add(d.wrong(n, at, "a mapping from names to types"))
@@ -218,7 +218,7 @@ func (d *decoder) properties(n *node, to *spec.Properties, at slot) {
 			continue
 		}
 		property := spec.Property{Name: name}
-		here := slot{owner: at.owner, name: at.name + "." + p.key.shown()}
+		here := target{owner: at.owner, name: at.name + "." + p.key.shown()}
 		if p.value.kind == mapping || p.value.kind == null {
 			d.faults.add(d.wrong(p.value, here, "a type").WithHint("such as text, int? or list[text]"))
 		} else {
@@ -230,7 +230,7 @@ func (d *decoder) properties(n *node, to *spec.Properties, at slot) {
 }
 
 // pathRef decodes the id of a variable, {$ref: id} or {uri: path}.
-func (d *decoder) pathRef(n *node, to *spec.PathRef, at slot) {
+func (d *decoder) pathRef(n *node, to *spec.PathRef, at target) {
 	if n.kind != mapping || n.has("$ref") || n.has("id") {
 		d.reference(n, &to.Var, at)
 		return
@@ -245,16 +245,16 @@ func (d *decoder) pathRef(n *node, to *spec.PathRef, at slot) {
 	case uri == nil:
 		d.faults.add(missingField(n, "a path", "uri"))
 	case uri.kind != broken:
-		d.text(uri, slot{owner: at.owner, name: at.name + ".uri"}, func(s string) { to.URI = s })
+		d.text(uri, target{owner: at.owner, name: at.name + ".uri"}, func(s string) { to.URI = s })
 	}
 }
 
 // stepItem decodes a step or {$ref: id}; nil where neither can be made.
-func (d *decoder) stepItem(n *node, at slot) *spec.StepItem {
+func (d *decoder) stepItem(n *node, at target) *spec.StepItem {
 	item := new(spec.StepItem)
 	switch {
 	case n.kind == text:
-		n.miss()
+		n.markInvalid()
 		if !n.unset {
 			d.faults.add(ruleBareStep.At(n.span, "a step cannot be named by its id alone").
 				WithHint("to use the step again write {$ref: %s}", n.shown()).WithSuggestion("{$ref: " + n.shown() + "}"))

@@ -10,11 +10,11 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// forest is what one document's trees share.
-type forest struct {
+// loadState is what one document's trees share.
+type loadState struct {
 	*reader
 	lookup   func(string) (string, bool)
-	faults   *faults
+	faults   *diagnostics
 	aliased  int  // values that aliases added so far
 	tooDeep  bool // values that are nested too deeply were told of
 	verbatim bool // ${NAME} stays as it is written
@@ -22,7 +22,7 @@ type forest struct {
 
 // builder makes the tree of one file.
 type builder struct {
-	*forest
+	*loadState
 	file    *source.File
 	path    string // where the file lies; its name in diagnostics may be shorter
 	parent  *builder
@@ -98,7 +98,7 @@ func (b *builder) alias(n *yaml.Node, depth int) (*node, int) {
 	}
 	if !target.shared && target.span.File != nil {
 		target.shared = true
-		target.span.File.Share(target.span)
+		target.span.File.MarkAliased(target.span)
 	}
 	return target, end
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // union decodes a mapping into the alternative that its key `type` names.
-func (d *decoder) union(n *node, v reflect.Value, at slot) {
+func (d *decoder) union(n *node, v reflect.Value, at target) {
 	u := d.unionOf(v.Type())
 	if u == nil {
 		return
@@ -51,18 +51,18 @@ func (d *decoder) choose(n *node, u *spec.Union) (chosen spec.Case, certain bool
 	}
 	likely, _ := d.byFields(n, u)
 	if tag.kind == broken || tag.unset {
-		n.miss()
+		n.markInvalid()
 		return likely, false
 	}
 	if tag.kind != text {
-		n.miss()
+		n.markInvalid()
 		d.faults.add(ruleUnionTag.At(tag.head(), "the type of a %s is a word, not %s", u.Name, tag.described()).WithHint("%s", oneOf(tags(u))))
 		return likely, false
 	}
 	fault := ruleUnionTag.At(tag.span, "no %s is of the type %q", u.Name, tag.shown())
 	if fault = fault.WithNearest(tag.text, tags(u)); fault.Suggestion != "" {
-		if !diag.Sure(tag.text, fault.Suggestion, tags(u)) {
-			n.miss()
+		if !diag.IsUnambiguous(tag.text, fault.Suggestion, tags(u)) {
+			n.markInvalid()
 		}
 		for _, c := range u.Cases {
 			if c.Tag == fault.Suggestion {
@@ -70,7 +70,7 @@ func (d *decoder) choose(n *node, u *spec.Union) (chosen spec.Case, certain bool
 			}
 		}
 	} else {
-		n.miss() // with a type in mind that we cannot guess
+		n.markInvalid() // with a type in mind that we cannot guess
 		fault = fault.WithHint("%s", oneOf(tags(u)))
 	}
 	d.faults.add(fault)
@@ -98,7 +98,7 @@ func (d *decoder) untyped(n *node, u *spec.Union, tag *node) (chosen spec.Case, 
 	if u.TagOptional && fits {
 		return likely, true
 	}
-	n.miss() // no rule is to be held against a guess
+	n.markInvalid() // no rule is to be held against a guess
 	owner := u.Name
 	if id := n.get("id"); id != nil && id.kind == text {
 		owner += " \"" + id.shown() + "\""

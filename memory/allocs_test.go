@@ -45,7 +45,7 @@ func TestNoAllocations(t *testing.T) {
 // TestNoAllocationsOfWindows is the same where only windows are kept: once a
 // window is full, nothing at all is made.
 func TestNoAllocationsOfWindows(t *testing.T) {
-	m, err := memory.New(memory.Config{ID: "m", Policy: spec.PolicyMessageWindow, MaxMessages: 10, Counter: chars4{}}, memory.NewInProcessWindows())
+	m, err := memory.New(memory.Config{ID: "m", Policy: spec.PolicyMessageWindow, MaxMessages: 10, Counter: chars4{}}, memory.NewInProcessWithoutHistory())
 	must(t, err)
 	if n := allocationsOfARun(t, m.Session("say"), sayOne, readMessages); n != 0 {
 		t.Errorf("%d messages and reads make %v allocations, want none", appendsOfARun, n)
@@ -53,15 +53,15 @@ func TestNoAllocationsOfWindows(t *testing.T) {
 }
 
 type (
-	saying  func(ctx context.Context, s *memory.Session, i int) error
-	reading func(ctx context.Context, s *memory.Session, b *memory.Buffer) (int, error)
+	appendRequest func(ctx context.Context, s *memory.Session, i int) error
+	reading       func(ctx context.Context, s *memory.Session, b *memory.WindowBuffer) (int, error)
 )
 
 // allocationsOfARun is how often memory was taken, on average, while so many
 // messages were said and the window was read after each.
-func allocationsOfARun(t *testing.T, s *memory.Session, say saying, read reading) float64 {
+func allocationsOfARun(t *testing.T, s *memory.Session, say appendRequest, read reading) float64 {
 	ctx := context.Background()
-	var b memory.Buffer
+	var b memory.WindowBuffer
 	run := func() {
 		for i := range appendsOfARun {
 			if err := say(ctx, s, i); err != nil {
@@ -78,12 +78,12 @@ func allocationsOfARun(t *testing.T, s *memory.Session, say saying, read reading
 	return testing.AllocsPerRun(100, run)
 }
 
-func readMessages(ctx context.Context, s *memory.Session, b *memory.Buffer) (int, error) {
+func readMessages(ctx context.Context, s *memory.Session, b *memory.WindowBuffer) (int, error) {
 	msgs, err := s.Messages(ctx, b)
 	return len(msgs), err
 }
 
-func readBoth(ctx context.Context, s *memory.Session, b *memory.Buffer) (int, error) {
+func readBoth(ctx context.Context, s *memory.Session, b *memory.WindowBuffer) (int, error) {
 	w, err := s.Window(ctx)
 	if err != nil {
 		return 0, err
@@ -108,5 +108,5 @@ func appendOne(ctx context.Context, s *memory.Session, i int) error {
 }
 
 func sayOne(ctx context.Context, s *memory.Session, i int) error {
-	return s.Say(ctx, said[i%2*3].Role, said[i%2*3].Blocks[0].Text)
+	return s.AppendText(ctx, said[i%2*3].Role, said[i%2*3].Blocks[0].Text)
 }

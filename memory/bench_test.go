@@ -128,14 +128,14 @@ func BenchmarkAppendParallel(b *testing.B) {
 // BenchmarkManySessions is one message to each of 10,000 sessions in turn, and
 // the window after each: only windows are kept.
 func BenchmarkManySessions(b *testing.B) {
-	m, err := memory.New(memory.Config{ID: "m", Policy: spec.PolicyMessageWindow, MaxMessages: 10, Counter: chars4{}}, memory.NewInProcessWindows())
+	m, err := memory.New(memory.Config{ID: "m", Policy: spec.PolicyMessageWindow, MaxMessages: 10, Counter: chars4{}}, memory.NewInProcessWithoutHistory())
 	must2(0, err)(b)
 	sessions := make([]*memory.Session, 10_000)
 	for i := range sessions {
 		sessions[i] = m.Session(fmt.Sprint("s", i))
 	}
 	text := strings.Repeat("many words ", 20)
-	var buffer memory.Buffer
+	var buffer memory.WindowBuffer
 	b.ReportAllocs()
 	for n := 0; b.Loop(); n++ {
 		s := sessions[n%len(sessions)]

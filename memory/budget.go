@@ -76,24 +76,24 @@ func (t *Turn) Fit(b Budget) ([]chat.Message, error) {
 	if t.ended {
 		return nil, errEnded
 	}
-	if err := t.prepare(); err != nil {
+	if err := t.refreshContext(); err != nil {
 		return nil, err
 	}
 	v, sel, own := t.fitted()
 	if sel.from == len(v.entries) && len(t.staged) > 0 && !isSystem(t.staged[len(t.staged)-1]) {
-		return nil, t.nothingLeft(v)
+		return nil, t.emptyWindowError(v)
 	}
 	entries := sel.entries(v)
 	for i := range sel.cut {
 		entries[i].Tokens = Tokens(t.memory.counter, entries[i].Message) // they are copies
 	}
-	c := t.gather(v, entries)
-	b.context = c.fixed()
-	left, err := t.spare(b, v, entries, max(own-sel.from, 0))
+	c := t.buildContext(v, entries)
+	b.context = c.minTokens()
+	left, err := t.evictForBudget(b, v, entries, max(own-sel.from, 0))
 	if err != nil {
 		return nil, err
 	}
-	t.noteCall(b, v, sel, entries[left:], left)
+	t.recordCall(b, v, sel, entries[left:], left)
 	if c != nil {
 		return t.withContext(c, b, entries[left:])
 	}
@@ -101,17 +101,17 @@ func (t *Turn) Fit(b Budget) ([]chat.Message, error) {
 	return w.Messages(), nil
 }
 
-// nothingLeft is the error where the policy evicts all that was said.
-func (t *Turn) nothingLeft(v *view) error {
+// emptyWindowError is the error where the policy evicts all that was said.
+func (t *Turn) emptyWindowError(v *view) error {
 	newest := t.staged[len(t.staged)-1]
 	err := &EmptyWindowError{Memory: t.memory.id}
-	err.Used, err.Limit, err.Unit = t.policy.measure(1+v.systems(), newest.Tokens+v.systemTokens())
+	err.Used, err.Limit, err.Unit = t.policy.usage(1+v.systems(), newest.Tokens+v.systemTokens())
 	return err
 }
 
-// spare tells how many of the oldest entries have no room in this call: whole
+// evictForBudget tells how many of the oldest entries have no room in this call: whole
 // rounds, and never the newest one; own is the index of the turn's first entry.
-func (t *Turn) spare(b Budget, v *view, entries []*Entry, own int) (int, error) {
+func (t *Turn) evictForBudget(b Budget, v *view, entries []*Entry, own int) (int, error) {
 	if b.ContextWindow <= 0 {
 		return 0, nil
 	}
@@ -147,8 +147,8 @@ func lastUser(entries []*Entry) int {
 	return -1
 }
 
-// sentNote is what the last call of a turn was sent.
-type sentNote struct {
+// callRecord is what the last call of a turn was sent.
+type callRecord struct {
 	first, last string // ids of the first and the last message that were sent
 	from, to    int64  // their places, where they had one
 	messages    int
@@ -156,12 +156,12 @@ type sentNote struct {
 	call        Call
 }
 
-func (t *Turn) noteCall(b Budget, v *view, sel selection, sent []*Entry, left int) {
+func (t *Turn) recordCall(b Budget, v *view, sel selection, sent []*Entry, left int) {
 	calls := 1
 	if t.call != nil {
 		calls += t.call.call.Calls
 	}
-	n := &sentNote{messages: len(sent), call: Call{Model: b.Model, ContextWindow: b.ContextWindow, Answer: b.Answer,
+	n := &callRecord{messages: len(sent), call: Call{Model: b.Model, ContextWindow: b.ContextWindow, Answer: b.Answer,
 		Tools: b.Tools, System: v.systemTokens(), Seen: t.base.state.Last, Left: left, Cut: sel.note, Calls: calls}}
 	if len(sent) > 0 {
 		first, last := sent[0], sent[len(sent)-1]
@@ -173,8 +173,8 @@ func (t *Turn) noteCall(b Budget, v *view, sel selection, sent []*Entry, left in
 	t.call = n
 }
 
-// tell adds what the turn's last call was sent to the events of the change.
-func (s *step) tell(n *sentNote) {
+// recordCall adds what the turn's last call was sent to the events of the change.
+func (s *transition) recordCall(n *callRecord) {
 	if n == nil {
 		return
 	}

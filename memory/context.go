@@ -41,9 +41,9 @@ type Block struct {
 }
 
 const (
-	defaultSummary = 2_000 // tokens
-	defaultTopK    = 5
-	defaultFold    = 16_000 // tokens
+	defaultSummary      = 2_000 // tokens
+	defaultTopK         = 5
+	defaultSummaryBatch = 16_000 // tokens
 )
 
 // Summarizer folds messages into a running summary: a model, most often. It is
@@ -51,11 +51,11 @@ const (
 type Summarizer interface {
 	// Summarize answers the new summary. An error leaves the old one, and the
 	// same messages come again with the next call.
-	Summarize(ctx context.Context, f Fold) (string, error)
+	Summarize(ctx context.Context, f SummaryRequest) (string, error)
 }
 
-// Fold is what one call of a Summarizer works on.
-type Fold struct {
+// SummaryRequest is what one call of a Summarizer works on.
+type SummaryRequest struct {
 	Instructions string         // how the summary is to be written
 	Summary      string         // the summary so far, empty where there is none
 	Messages     []chat.Message // what is to be folded into it, oldest first; nobody changes them
@@ -73,24 +73,24 @@ type Embedder interface {
 	Embed(ctx context.Context, texts []string) ([][]float32, error)
 }
 
-// composer is the context of a memory: its blocks, in the document's order.
-type composer struct {
+// contextBuilder is the context of a memory: its blocks, in the document's order.
+type contextBuilder struct {
 	blocks    []Block
-	summary   *Block  // nil without one
-	retrieval *Block  // nil without one
-	shelves   shelves // the vectors that were used last
+	summary   *Block      // nil without one
+	retrieval *Block      // nil without one
+	shelves   vectorCache // the vectors that were used last
 	warn      func(string)
 }
 
 // newComposer checks the blocks that a configuration declares; nil where there are none.
-func newComposer(cfg *Config, store Store) (*composer, error) {
+func newComposer(cfg *Config, store Store) (*contextBuilder, error) {
 	if len(cfg.Context) == 0 {
 		return nil, nil
 	}
 	if cfg.Policy != spec.PolicyFlush && cfg.Policy != "" {
 		return nil, fmt.Errorf("memory %s: context is for policy flush, not %s", cfg.ID, cfg.Policy)
 	}
-	c := &composer{blocks: slices.Clone(cfg.Context), warn: once(cfg.Warn)}
+	c := &contextBuilder{blocks: slices.Clone(cfg.Context), warn: warnOnce(cfg.Warn)}
 	seen := map[BlockKind]bool{}
 	for i := range c.blocks {
 		b := &c.blocks[i]
@@ -128,12 +128,12 @@ func (b *Block) check() error {
 	case !slices.Contains([]BlockKind{Pinned, Variables, Summary, Retrieval}, b.Kind):
 		return fmt.Errorf("unknown kind %q: it is pinned, variables, summary or retrieval", b.Kind)
 	}
-	b.Text = valid(b.Text)
+	b.Text = validText(b.Text)
 	if b.MaxTokens == 0 {
 		b.MaxTokens = defaultSummary
 	}
 	if b.FoldTokens == 0 {
-		b.FoldTokens = defaultFold
+		b.FoldTokens = defaultSummaryBatch
 	}
 	if b.TopK == 0 {
 		b.TopK = defaultTopK
@@ -164,8 +164,8 @@ func (e *ContextError) Error() string {
 		e.Memory, thousands(e.Limit), parts, thousands(e.Context), thousands(e.Messages+e.System+e.Context))
 }
 
-// ContextPart is what became of one context block in a call, or would become in the next.
-type ContextPart struct {
+// ContextBlockReport is what became of one context block in a call, or would become in the next.
+type ContextBlockReport struct {
 	Block    BlockKind `json:"block"`             // what it holds
 	Priority int       `json:"priority"`          // what is cut first: the highest
 	Tokens   int       `json:"tokens"`            // what it took, about: the blocks are counted together
@@ -179,14 +179,14 @@ type ContextPart struct {
 	Stable   bool      `json:"-"`                 // it stands with the system message, not before the newest user message
 }
 
-// once is warn for messages that were not said before; nil says nothing.
-func once(warn func(string)) func(string) {
+// warnOnce is warn for messages that were not said before; nil says nothing.
+func warnOnce(warn func(string)) func(string) {
 	if warn == nil {
 		return func(string) {}
 	}
-	var said warned
+	var said seenWarnings
 	return func(text string) {
-		if said.first(text) {
+		if said.shouldWarn(text) {
 			warn(text)
 		}
 	}

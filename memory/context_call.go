@@ -8,7 +8,7 @@ import (
 
 // withContext cuts the context to the room that the messages leave, and is what
 // is sent then.
-func (t *Turn) withContext(c *composed, b Budget, sent []*Entry) ([]chat.Message, error) {
+func (t *Turn) withContext(c *promptContext, b Budget, sent []*Entry) ([]chat.Message, error) {
 	room, err := t.room(c, sent)
 	if err != nil {
 		return nil, err
@@ -17,7 +17,7 @@ func (t *Turn) withContext(c *composed, b Budget, sent []*Entry) ([]chat.Message
 	if b.ContextWindow > 0 {
 		room = min(room, b.ContextWindow-b.Answer-b.Tools-c.systemTokens()-t.call.tokens)
 	}
-	c.cut(max(room, 0))
+	c.shrinkTo(max(room, 0))
 	t.call.call.Context = c.report()
 	for i := range t.call.call.Context {
 		t.call.call.Context[i].Text = "" // an event may stand where texts are not encrypted
@@ -26,7 +26,7 @@ func (t *Turn) withContext(c *composed, b Budget, sent []*Entry) ([]chat.Message
 }
 
 // room is how many tokens token_limit leaves for the context.
-func (t *Turn) room(c *composed, sent []*Entry) (int, error) {
+func (t *Turn) room(c *promptContext, sent []*Entry) (int, error) {
 	p, ok := t.policy.(*flush)
 	if !ok { // newComposer sees to it
 		return 0, fmt.Errorf("memory %s: context is for policy flush", t.memory.id)
@@ -36,33 +36,33 @@ func (t *Turn) room(c *composed, sent []*Entry) (int, error) {
 		said += e.Tokens
 	}
 	room := max(p.limit-said-c.systemTokens(), 0)
-	if fixed := c.fixed(); fixed > room {
+	if fixed := c.minTokens(); fixed > room {
 		return 0, &ContextError{Memory: t.memory.id, Limit: p.limit, Messages: said, System: c.systemTokens(), Context: fixed}
 	}
 	return room, nil
 }
 
-// telling is what the context tells in one turn. It is worked out once, so that
+// turnContext is what the context tells in one turn. It is worked out once, so that
 // the calls of an agent's loop begin with the same bytes.
-type telling struct {
-	variables []Variable // the one that was set last at the end
-	question  string     // the id of the newest user message
-	recalled  []unitText // what was found for it
+type turnContext struct {
+	variables []Variable    // the one that was set last at the end
+	question  string        // the id of the newest user message
+	recalled  []contextUnit // what was found for it
 	problems  map[BlockKind]string
 }
 
-// prepare brings the context up to date before a call: what the call no longer
+// refreshContext brings the context up to date before a call: what the call no longer
 // sends is folded and embedded, and what is like the newest user message found.
-func (t *Turn) prepare() error {
+func (t *Turn) refreshContext() error {
 	c := t.memory.context
 	if c == nil {
 		return nil
 	}
 	if t.told == nil {
-		t.told = &telling{variables: t.held(), problems: map[BlockKind]string{}}
+		t.told = &turnContext{variables: t.mergedVariables(), problems: map[BlockKind]string{}}
 	}
 	if c.summary != nil && t.told.problems[Summary] == "" { // what failed is not tried again in this turn
-		problem, err := t.foldPending()
+		problem, err := t.updateSummary()
 		if err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func (t *Turn) prepare() error {
 	if question == nil || question.ID == t.told.question {
 		return nil
 	}
-	found, problem, err := t.recall(question.Text())
+	found, problem, err := t.retrieve(question.Text())
 	if err != nil {
 		return err
 	}

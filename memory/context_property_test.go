@@ -153,7 +153,7 @@ func (c *course) sent(turn *memory.Turn) []chat.Message {
 		n := memory.Tokens(runes{}, m)
 		total += n
 		if i > 0 {
-			m.Blocks = slices.DeleteFunc(slices.Clone(m.Blocks), func(b chat.Block) bool { return b.MimeType == chat.Remembered })
+			m.Blocks = slices.DeleteFunc(slices.Clone(m.Blocks), func(b chat.Block) bool { return b.MimeType == chat.MemoryMimeType })
 			said += memory.Tokens(runes{}, m)
 		}
 	}

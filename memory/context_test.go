@@ -20,7 +20,7 @@ type clerk struct {
 	calls int
 }
 
-func (c *clerk) Summarize(_ context.Context, f memory.Fold) (string, error) {
+func (c *clerk) Summarize(_ context.Context, f memory.SummaryRequest) (string, error) {
 	c.calls++
 	if c.fails != nil {
 		return "", c.fails
@@ -132,7 +132,9 @@ func TestContextOfACall(t *testing.T) {
 // told is a summarizer that always says the same.
 type told string
 
-func (s told) Summarize(context.Context, memory.Fold) (string, error) { return string(s), nil }
+func (s told) Summarize(context.Context, memory.SummaryRequest) (string, error) {
+	return string(s), nil
+}
 
 // TestCutOfContext: the highest number leaves first, whole units, and 0 never.
 func TestCutOfContext(t *testing.T) {
@@ -294,7 +296,7 @@ func TestBadBlocks(t *testing.T) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	_, err := memory.New(memory.Config{ID: "m", Counter: runes{}, Context: []memory.Block{{Kind: memory.Summary, Summarizer: &clerk{}}}}, memory.NewInProcessWindows())
+	_, err := memory.New(memory.Config{ID: "m", Counter: runes{}, Context: []memory.Block{{Kind: memory.Summary, Summarizer: &clerk{}}}}, memory.NewInProcessWithoutHistory())
 	if err == nil || !strings.Contains(err.Error(), "need a store that keeps the history") {
 		t.Errorf("got %v", err)
 	}
@@ -315,7 +317,7 @@ type meanwhile struct {
 	do func()
 }
 
-func (m *meanwhile) Summarize(ctx context.Context, f memory.Fold) (string, error) {
+func (m *meanwhile) Summarize(ctx context.Context, f memory.SummaryRequest) (string, error) {
 	m.once()
 	return m.clerk.Summarize(ctx, f)
 }

@@ -56,11 +56,11 @@ func (t *Turn) Set(name string, value json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	held := setVariable(t.held(), made)
+	held := setVariable(t.mergedVariables(), made)
 	if len(held) > maxVariables {
 		return &VariableError{Memory: t.memory.id, Name: name, Problem: fmt.Sprintf("the session has %d already, and more are not possible", maxVariables)}
 	}
-	t.set = setVariable(t.set, made, keepRemoved)
+	t.set = setVariable(t.set, made, keepTombstones)
 	return nil
 }
 
@@ -68,22 +68,22 @@ func (t *Turn) Set(name string, value json.RawMessage) error {
 func (t *Turn) Variables() []Variable {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return byName(t.held())
+	return byName(t.mergedVariables())
 }
 
-// held are the variables as a commit would leave them, the one that was set last at the end.
-func (t *Turn) held() []Variable { return merged(variablesOf(t.base), t.set) }
+// mergedVariables are the variables as a commit would leave them, the one that was set last at the end.
+func (t *Turn) mergedVariables() []Variable { return mergeVariables(variablesOf(t.base), t.set) }
 
-// merged are the old variables with the new ones; those without a value are gone.
-func merged(old, set []Variable) []Variable {
+// mergeVariables are the old variables with the new ones; those without a value are gone.
+func mergeVariables(old, set []Variable) []Variable {
 	for _, v := range set {
 		old = setVariable(old, v)
 	}
 	return old
 }
 
-// keepRemoved makes setVariable keep a variable without a value.
-const keepRemoved = true
+// keepTombstones makes setVariable keep a variable without a value.
+const keepTombstones = true
 
 // setVariable is a copy of all with one more at the end, in the place of the one
 // of the same name.
@@ -133,7 +133,7 @@ func byName(all []Variable) []Variable {
 
 // Variables are the session's variables as committed by now, by name.
 func (m *Memory) Variables(ctx context.Context, session string) ([]Variable, error) {
-	v, err := m.fresh(ctx, m.key(session))
+	v, err := m.reload(ctx, m.key(session))
 	if err != nil || m.expired(v.state) {
 		return nil, err
 	}
@@ -157,15 +157,15 @@ func (m *Memory) SetVariables(ctx context.Context, session string, set ...Variab
 	return t.commit(ctx, true)
 }
 
-// vary is the step that sets variables; s may be one that says something, or nil.
-func (m *Memory) vary(base *view, s *step, set []Variable) (*step, error) {
+// applyVariables is the step that sets variables; s may be one that says something, or nil.
+func (m *Memory) applyVariables(base *view, s *transition, set []Variable) (*transition, error) {
 	old := variablesOf(base)
-	set = slices.DeleteFunc(slices.Clone(set), func(v Variable) bool { return same(old, v) })
+	set = slices.DeleteFunc(slices.Clone(set), func(v Variable) bool { return isUnchanged(old, v) })
 	if len(set) == 0 {
 		return s, nil
 	}
 	if s == nil {
-		s = m.still(base)
+		s = m.noChange(base)
 		s.next.state.LastSaid = time.UnixMicro(m.now().UnixMicro()).UTC() // it was touched
 		s.change.State = s.next.state
 	}
@@ -175,7 +175,7 @@ func (m *Memory) vary(base *view, s *step, set []Variable) (*step, error) {
 		stamped[i].Turn = s.next.state.Turns
 		names = append(names, stamped[i].Name)
 	}
-	all := merged(old, stamped)
+	all := mergeVariables(old, stamped)
 	if len(all) > maxVariables {
 		return nil, &VariableError{Memory: m.id, Name: names[0], Problem: fmt.Sprintf("the session has %d already, and more are not possible", maxVariables)}
 	}
@@ -186,14 +186,14 @@ func (m *Memory) vary(base *view, s *step, set []Variable) (*step, error) {
 	if len(all) == 0 {
 		raw = nil
 	}
-	s.set(variablesValue, raw)
+	s.setValue(variablesValue, raw)
 	s.change.Events = append(s.change.Events, Event{Kind: EventVariables, Turn: s.next.state.Turns, Time: s.next.state.LastSaid,
 		Reason: "set: " + strings.Join(names, ", ")})
 	return s, nil
 }
 
-// same tells whether a variable is among all as it is, or not there and without a value.
-func same(all []Variable, v Variable) bool {
+// isUnchanged tells whether a variable is among all as it is, or not there and without a value.
+func isUnchanged(all []Variable, v Variable) bool {
 	i := slices.IndexFunc(all, func(old Variable) bool { return old.Name == v.Name })
 	if i < 0 {
 		return v.Value == nil
@@ -203,17 +203,17 @@ func same(all []Variable, v Variable) bool {
 
 // variableUnits are variables as a model reads them: a line for each, by name.
 // Where there is no room the one that was set the longest ago leaves first.
-func variableUnits(all []Variable) []unitText {
-	units := make([]unitText, 0, len(all))
+func variableUnits(all []Variable) []contextUnit {
+	units := make([]contextUnit, 0, len(all))
 	for i, v := range all {
-		units = append(units, unitText{text: "- " + v.Name + ": " + v.plain(), rank: len(all) - i})
+		units = append(units, contextUnit{text: "- " + v.Name + ": " + v.singleLine(), rank: len(all) - i})
 	}
-	slices.SortFunc(units, func(a, b unitText) int { return cmp.Compare(a.text, b.text) })
+	slices.SortFunc(units, func(a, b contextUnit) int { return cmp.Compare(a.text, b.text) })
 	return units
 }
 
-// plain is the value on one line: a text that has one line as it is, all else as JSON.
-func (v Variable) plain() string {
+// singleLine is the value on one line: a text that has one line as it is, all else as JSON.
+func (v Variable) singleLine() string {
 	var text string
 	if json.Unmarshal(v.Value, &text) == nil && !strings.ContainsFunc(text, unicode.IsControl) {
 		return text

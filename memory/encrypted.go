@@ -19,8 +19,8 @@ func (e *EncryptedError) Error() string {
 	return fmt.Sprintf("memory %s, session %q: what the store holds is encrypted; it needs the store's encryption with its key", e.Memory, e.Session)
 }
 
-// readable is an *EncryptedError for an entry that a store without a key handed on.
-func (m *Memory) readable(key Key, e *Entry) error {
+// checkDecrypted is an *EncryptedError for an entry that a store without a key handed on.
+func (m *Memory) checkDecrypted(key Key, e *Entry) error {
 	if b := e.Message.Blocks; len(b) == 1 && b[0].MimeType == EncryptedType {
 		return &EncryptedError{Memory: m.id, Session: key.Session}
 	}

@@ -100,8 +100,8 @@ type Call struct {
 	Cut           bool   `json:"cut,omitempty"`            // the first messages were cut by max_context
 	Calls         int    `json:"calls"`                    // how many calls the turn made
 
-	Room    int           `json:"room,omitempty"`    // tokens that the context had; 0 without context
-	Context []ContextPart `json:"context,omitempty"` // what became of each context block
+	Room    int                  `json:"room,omitempty"`    // tokens that the context had; 0 without context
+	Context []ContextBlockReport `json:"context,omitempty"` // what became of each context block
 }
 
 // SessionInfo is a line of `qtype memory list`.

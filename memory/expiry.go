@@ -13,9 +13,9 @@ func (m *Memory) expired(s State) bool {
 	return m.ttl > 0 && !s.LastSaid.IsZero() && m.now().Sub(s.LastSaid) > m.ttl
 }
 
-// unexpired is v, or an empty view once the session was deleted because its ttl
+// expireIfDue is v, or an empty view once the session was deleted because its ttl
 // is over. The caller holds the session's lane.
-func (m *Memory) unexpired(ctx context.Context, key Key, v *view) (*view, error) {
+func (m *Memory) expireIfDue(ctx context.Context, key Key, v *view) (*view, error) {
 	for range maxAttempts {
 		if !m.expired(v.state) {
 			return v, nil
@@ -37,7 +37,7 @@ func (m *Memory) unexpired(ctx context.Context, key Key, v *view) (*view, error)
 // remove deletes a session that still has the version.
 func (m *Memory) remove(ctx context.Context, key Key, version int64) error {
 	m.live.drop(key)
-	if err := m.forget(ctx, key); err != nil {
+	if err := m.deleteVectors(ctx, key); err != nil {
 		return err
 	}
 	return Remove(ctx, m.store, key, version)
@@ -63,10 +63,10 @@ func Remove(ctx context.Context, store Store, key Key, version int64) error {
 // Prune deletes the sessions whose ttl is over and tells how many they were. A
 // memory without a ttl has none.
 func (m *Memory) Prune(ctx context.Context) (int, error) {
-	if _, err := m.sweep(ctx); err != nil || m.ttl == 0 {
+	if _, err := m.deleteOrphanedVectors(ctx); err != nil || m.ttl == 0 {
 		return 0, err
 	}
-	var over []Listed
+	var over []SessionHead
 	for l, err := range m.store.Sessions(ctx, m.id) {
 		if err != nil {
 			return 0, err
@@ -86,11 +86,11 @@ func (m *Memory) Prune(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-func (m *Memory) prune(ctx context.Context, l Listed) (int, error) {
-	if err := m.lanes.enter(ctx, l.Session); err != nil {
-		return 0, waiting(m, l.Session, err)
+func (m *Memory) prune(ctx context.Context, l SessionHead) (int, error) {
+	if err := m.lanes.lock(ctx, l.Session); err != nil {
+		return 0, waitTurn(m, l.Session, err)
 	}
-	defer m.lanes.leave(l.Session)
+	defer m.lanes.unlock(l.Session)
 	err := m.remove(ctx, m.key(l.Session), l.Head.Version)
 	if errors.Is(err, ErrConflict) {
 		return 0, nil // somebody said something just now

@@ -14,24 +14,24 @@ import (
 // NewInProcess is a store that lives as long as the process.
 func NewInProcess() Store { return &inProcess{} }
 
-// NewInProcessWindows is NewInProcess without history: what leaves a window is
+// NewInProcessWithoutHistory is NewInProcess without history: what leaves a window is
 // forgotten at once, and so are events. It is for many short sessions that
 // nobody will look back at; a message that left can be said again.
-func NewInProcessWindows() Store { return &inProcess{windows: true} }
+func NewInProcessWithoutHistory() Store { return &inProcess{windows: true} }
 
 type inProcess struct {
 	windows  bool         // keep nothing but windows
 	mu       sync.RWMutex // guards sessions
-	sessions map[Key]*stored
+	sessions map[Key]*sessionData
 }
 
-// stored is one session. Who holds it after it was deleted finds it gone. Its
+// sessionData is one session. Who holds it after it was deleted finds it gone. Its
 // mutex is taken after that of the store, where both are.
-type stored struct {
+type sessionData struct {
 	mu     sync.Mutex // guards what follows
 	gone   bool
-	long   *history // the history; nil where only windows are kept
-	window compact  // the window; empty where the history is kept
+	long   *history   // the history; nil where only windows are kept
+	window ringWindow // the window; empty where the history is kept
 	head   Head
 
 	owner *Memory // who knows view, which is the session at some version; nil for nobody
@@ -40,26 +40,26 @@ type stored struct {
 
 // history grows in pieces, so that an append never copies what is there.
 type history struct {
-	pieces [][]*Entry // of pieceLen each, the last one shorter
-	events evictions
-	slab   slab // what is said where the session stands
+	pieces [][]*Entry // of chunkLen each, the last one shorter
+	events packedEvents
+	slab   entryArena // what is said where the session stands
 
 	byID    map[string]int64 // Seq of the entries that did not fail, up to indexed
 	indexed int64
 }
 
-const pieceLen = 256
+const chunkLen = 256
 
-// put adds to the last piece, or begins one. The first piece grows, for most
+// appendPiece adds to the last piece, or begins one. The first piece grows, for most
 // sessions are short; the others have their length from the beginning.
-func put[T any](pieces [][]T, one T) [][]T {
+func appendPiece[T any](pieces [][]T, one T) [][]T {
 	last := len(pieces) - 1
 	switch {
 	case last < 0:
 		pieces = append(pieces, nil)
 		last++
-	case len(pieces[last]) == pieceLen:
-		pieces = append(pieces, make([]T, 0, pieceLen))
+	case len(pieces[last]) == chunkLen:
+		pieces = append(pieces, make([]T, 0, chunkLen))
 		last++
 	}
 	pieces[last] = append(pieces[last], one)
@@ -90,18 +90,18 @@ func (h *history) holds(id string) bool {
 // entry is the one with this Seq, nil where there is none.
 func (h *history) entry(seq int64) *Entry {
 	i := seq - 1
-	if i < 0 || i/pieceLen >= int64(len(h.pieces)) {
+	if i < 0 || i/chunkLen >= int64(len(h.pieces)) {
 		return nil
 	}
-	piece := h.pieces[i/pieceLen]
-	if i%pieceLen >= int64(len(piece)) {
+	piece := h.pieces[i/chunkLen]
+	if i%chunkLen >= int64(len(piece)) {
 		return nil
 	}
-	return piece[i%pieceLen]
+	return piece[i%chunkLen]
 }
 
 // after is the first entry with this Seq or a later one, nil where there is none.
-func (s *stored) after(seq int64) *Entry {
+func (s *sessionData) after(seq int64) *Entry {
 	if s.long != nil {
 		return s.long.entry(seq)
 	}
@@ -109,7 +109,7 @@ func (s *stored) after(seq int64) *Entry {
 }
 
 // session is the one with this key, locked; nil where there is none.
-func (p *inProcess) session(key Key) *stored {
+func (p *inProcess) session(key Key) *sessionData {
 	p.mu.RLock()
 	s := p.sessions[key]
 	p.mu.RUnlock()
@@ -154,7 +154,7 @@ func (p *inProcess) Apply(ctx context.Context, key Key, c Change) error {
 
 // create makes the first change of a session.
 func (p *inProcess) create(key Key, c Change) error {
-	s := p.adopt(key)
+	s := p.lockOrCreate(key)
 	defer s.mu.Unlock()
 	if s.head.Version != 0 {
 		return ErrConflict
@@ -163,21 +163,21 @@ func (p *inProcess) create(key Key, c Change) error {
 	return nil
 }
 
-// adopt is the session with this key, locked; one that is not there is made. As
+// lockOrCreate is the session with this key, locked; one that is not there is made. As
 // long as it has no version it is not there for others.
-func (p *inProcess) adopt(key Key) *stored {
+func (p *inProcess) lockOrCreate(key Key) *sessionData {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.sessions[key]
 	if s == nil {
-		s = &stored{}
+		s = &sessionData{}
 		if p.windows {
 			s.window.salt = rand.Uint64()
 		} else {
 			s.long = &history{}
 		}
 		if p.sessions == nil {
-			p.sessions = map[Key]*stored{}
+			p.sessions = map[Key]*sessionData{}
 		}
 		p.sessions[key] = s
 	}
@@ -186,12 +186,12 @@ func (p *inProcess) adopt(key Key) *stored {
 }
 
 // apply changes the session, which nobody else sees.
-func (s *stored) apply(c Change) {
+func (s *sessionData) apply(c Change) {
 	if s.long == nil {
 		s.window.apply(c)
 	} else {
 		for _, e := range c.Entries {
-			s.long.pieces = put(s.long.pieces, e)
+			s.long.pieces = appendPiece(s.long.pieces, e)
 		}
 		for i := range c.Events {
 			s.long.events.add(&c.Events[i])
@@ -305,10 +305,10 @@ func (p *inProcess) entry(key Key, seq int64) *Entry {
 
 func (p *inProcess) Events(ctx context.Context, key Key) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		var events evictions
+		var events packedEvents
 		if s := p.session(key); s != nil {
 			if s.long != nil {
-				events = s.long.events.now()
+				events = s.long.events.snapshot()
 			}
 			s.mu.Unlock()
 		}
@@ -362,23 +362,23 @@ func (p *inProcess) Remove(ctx context.Context, key Key, version int64) error {
 	return nil
 }
 
-func (p *inProcess) Sessions(ctx context.Context, memory string) iter.Seq2[Listed, error] {
-	return func(yield func(Listed, error) bool) {
+func (p *inProcess) Sessions(ctx context.Context, memory string) iter.Seq2[SessionHead, error] {
+	return func(yield func(SessionHead, error) bool) {
 		p.mu.RLock()
-		var all []Listed
+		var all []SessionHead
 		for key, s := range p.sessions {
 			if key.Memory == memory {
 				s.mu.Lock()
 				if s.head.Version != 0 {
-					all = append(all, Listed{Session: key.Session, Head: Head{Version: s.head.Version, State: s.head.State}})
+					all = append(all, SessionHead{Session: key.Session, Head: Head{Version: s.head.Version, State: s.head.State}})
 				}
 				s.mu.Unlock()
 			}
 		}
 		p.mu.RUnlock()
-		slices.SortFunc(all, func(a, b Listed) int { return cmp.Compare(a.Session, b.Session) })
+		slices.SortFunc(all, func(a, b SessionHead) int { return cmp.Compare(a.Session, b.Session) })
 		if err := ctx.Err(); err != nil {
-			yield(Listed{}, err)
+			yield(SessionHead{}, err)
 			return
 		}
 		for _, l := range all {

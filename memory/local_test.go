@@ -29,12 +29,12 @@ type four struct {
 	stores   [4]memory.Store
 	memories [4]*memory.Memory
 	sessions [4]*memory.Session
-	buffers  [4]memory.Buffer
+	buffers  [4]memory.WindowBuffer
 }
 
 func newFour(t *rapid.T, kind spec.Policy) *four {
 	f := &four{limits: drawLimitsOf(t, kind), asked: rapid.Bool().Draw(t, "limits_of"), rounds: kind == spec.PolicyRoundWindow}
-	f.stores = [4]memory.Store{memory.NewInProcess(), memory.NewInProcess(), memory.NewInProcessWindows(), memory.NewInProcessWindows()}
+	f.stores = [4]memory.Store{memory.NewInProcess(), memory.NewInProcess(), memory.NewInProcessWithoutHistory(), memory.NewInProcessWithoutHistory()}
 	first := (kind == spec.PolicyMessageWindow || kind == spec.PolicyTokenWindow) && rapid.Bool().Draw(t, "keep_system_first")
 	for i := range f.memories {
 		cfg := memory.Config{ID: "m", Policy: kind, KeepSystemFirst: first, Counter: runes{}, Live: i % 2,
@@ -223,12 +223,12 @@ func TestWhereItStands(t *testing.T) {
 					},
 					"say": func(t *rapid.T) {
 						text := rapid.StringN(0, 20, -1).Draw(t, "text")
-						f.each(t, func(i int) error { return f.sessions[i].Say(ctx, chat.User, text) })
+						f.each(t, func(i int) error { return f.sessions[i].AppendText(ctx, chat.User, text) })
 					},
 					"chat": func(t *rapid.T) {
 						for _, text := range rapid.SliceOfN(rapid.StringN(0, 20, -1), 1, 12).Draw(t, "texts") {
 							role := rapid.SampledFrom([]chat.Role{chat.User, chat.Assistant}).Draw(t, "role")
-							f.each(t, func(i int) error { return f.sessions[i].Say(ctx, role, text) })
+							f.each(t, func(i int) error { return f.sessions[i].AppendText(ctx, role, text) })
 						}
 					},
 					"turn": func(t *rapid.T) {
@@ -268,7 +268,7 @@ func TestWhereItStands(t *testing.T) {
 // TestManyHandles: goroutines that write to a few sessions, each by a handle of
 // its own or by name, some in turns, lose nothing and break no limit.
 func TestManyHandles(t *testing.T) {
-	for name, store := range map[string]memory.Store{"history": memory.NewInProcess(), "windows": memory.NewInProcessWindows()} {
+	for name, store := range map[string]memory.Store{"history": memory.NewInProcess(), "windows": memory.NewInProcessWithoutHistory()} {
 		t.Run(name, func(t *testing.T) {
 			m, err := memory.New(memory.Config{ID: "m", Policy: spec.PolicyMessageWindow, MaxMessages: 5, Counter: runes{}}, store)
 			must(t, err)
@@ -277,12 +277,12 @@ func TestManyHandles(t *testing.T) {
 			for w := range writers {
 				wg.Go(func() {
 					session := m.Session(fmt.Sprint("s", w%sessions))
-					var b memory.Buffer
+					var b memory.WindowBuffer
 					for i := range each {
 						var err error
 						switch (w + i) % 3 {
 						case 0:
-							err = session.Say(t.Context(), chat.User, fmt.Sprint(w, "-", i))
+							err = session.AppendText(t.Context(), chat.User, fmt.Sprint(w, "-", i))
 						case 1:
 							err = m.Append(t.Context(), session.ID(), chat.Message{Role: chat.User, Blocks: []chat.Block{{Type: "text", Text: fmt.Sprint(w, "-", i)}}})
 						default:

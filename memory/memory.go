@@ -38,7 +38,7 @@ type Config struct {
 	KeepSystemFirst bool        // message_window, token_window: a new system message goes to the front, not to the end
 
 	LimitsOf func(session string) Limits // the limits of a session, asked at every read and write; nil: those above, or SetLimits'
-	Turns    Turns                       // what Begin does while another turn of the session goes on; empty: it waits
+	Turns    TurnPolicy                  // what Begin does while another turn of the session goes on; empty: it waits
 	TTL      time.Duration               // a session that nobody touched for so long is deleted; 0: never
 	Counter  Counter                     // counts tokens; required
 	Context  []Block                     // flush: what is sent beside the messages
@@ -60,16 +60,16 @@ type Memory struct {
 	kind        spec.Policy
 	systemFirst bool // keep_system_first
 	limitsOf    func(session string) Limits
-	turns       Turns
+	turns       TurnPolicy
 	ttl         time.Duration
 	counter     Counter
 	now         func() time.Time
 	store       Store
-	policy      atomic.Pointer[policy]
+	policy      atomic.Pointer[evictionPolicy]
 	live        cache
-	local       *inProcess // the store, where it is in this process and sessions are used where they stand; else nil
-	context     *composer  // nil without context blocks
-	lanes       lanes
+	local       *inProcess      // the store, where it is in this process and sessions are used where they stand; else nil
+	context     *contextBuilder // nil without context blocks
+	lanes       sessionLocks
 	steps       sync.Pool // of *step, to be used again
 }
 
@@ -96,7 +96,7 @@ func New(cfg Config, store Store) (*Memory, error) {
 	}
 	m.live = newLive(cfg.Live)
 	if here, ok := store.(*inProcess); ok && cfg.Live == 0 {
-		m.local, m.live = here, &local{memory: m, store: here}
+		m.local, m.live = here, &colocatedViews{memory: m, store: here}
 	}
 	if cfg.LimitsOf != nil && cfg.Limits() == (Limits{}) {
 		return m, nil // the function is asked for each session
@@ -139,7 +139,7 @@ func (m *Memory) SetLimits(l Limits) error {
 }
 
 // policyOf is the policy with the limits that hold for a session now.
-func (m *Memory) policyOf(session string) (policy, error) {
+func (m *Memory) policyOf(session string) (evictionPolicy, error) {
 	if m.limitsOf == nil {
 		return *m.policy.Load(), nil
 	}
@@ -156,10 +156,10 @@ func (m *Memory) key(session string) Key { return Key{Memory: m.id, Session: ses
 // were faster; each attempt that fails means that one of theirs succeeded.
 const maxAttempts = 1000
 
-// change makes one change to a session: plan builds it from where the session
+// applyWithRetry makes one change to a session: plan builds it from where the session
 // stands, again whenever another writer was faster. A nil plan changes nothing.
 // The caller holds the session's lane.
-func (m *Memory) change(ctx context.Context, key Key, base *view, plan func(*view) (*step, error)) error {
+func (m *Memory) applyWithRetry(ctx context.Context, key Key, base *view, plan func(*view) (*transition, error)) error {
 	for attempt := range maxAttempts {
 		s, err := plan(base)
 		if err != nil || s == nil {
@@ -168,11 +168,11 @@ func (m *Memory) change(ctx context.Context, key Key, base *view, plan func(*vie
 		s.change.Version, s.change.Next = base.version, nextVersion(base.version)
 		err = m.store.Apply(ctx, key, s.change)
 		if err == nil {
-			m.publish(key, s)
+			m.commitView(key, s)
 			return nil
 		}
 		m.live.drop(key) // what the store holds now is not known
-		if !errors.Is(err, ErrConflict) && !errors.Is(err, ErrHeld) {
+		if !errors.Is(err, ErrConflict) && !errors.Is(err, ErrDuplicateMessage) {
 			return err
 		}
 		if err := pause(ctx, attempt); err != nil {
@@ -185,8 +185,8 @@ func (m *Memory) change(ctx context.Context, key Key, base *view, plan func(*vie
 	return fmt.Errorf("memory %s, session %q: %w, %d times over", m.id, key.Session, ErrConflict, maxAttempts)
 }
 
-// step is one change and the view that follows from it.
-type step struct {
+// transition is one change and the view that follows from it.
+type transition struct {
 	change Change
 	next   *view
 
@@ -200,20 +200,20 @@ type step struct {
 	said    chat.Message  // text as a message, of which nothing but Role ever changes; for the counter
 }
 
-// step is one to be used and given back.
-func (m *Memory) step() *step {
-	if s, ok := m.steps.Get().(*step); ok {
+// newTransition is one to be used and given back.
+func (m *Memory) newTransition() *transition {
+	if s, ok := m.steps.Get().(*transition); ok {
 		return s
 	}
-	s := &step{}
+	s := &transition{}
 	s.text[0].Type = "text"
 	s.said.Blocks = s.text[:]
 	return s
 }
 
-// giveBack clears what would keep texts from being freed, and what the next use
+// unalloc clears what would keep texts from being freed, and what the next use
 // must not find. Its change was not handed to a store.
-func (m *Memory) giveBack(s *step) {
+func (m *Memory) recycle(s *transition) {
 	s.text[0].Text = ""
 	if len(s.few) > 0 || len(s.entries) > 0 || s.next != nil {
 		s.clear()
@@ -221,7 +221,7 @@ func (m *Memory) giveBack(s *step) {
 	m.steps.Put(s)
 }
 
-func (s *step) clear() {
+func (s *transition) clear() {
 	for i := len(s.rows) - len(s.few); i >= 0 && i < len(s.rows); i++ {
 		s.rows[i] = Entry{}
 	}
@@ -232,13 +232,13 @@ func (s *step) clear() {
 	s.change = Change{Events: s.change.Events[:0]}
 }
 
-// publish makes a change that the store has what everybody sees, and gives the
+// commitView makes a change that the store has what everybody sees, and gives the
 // step back.
-func (m *Memory) publish(key Key, s *step) {
+func (m *Memory) commitView(key Key, s *transition) {
 	s.next.version = s.change.Next
 	m.live.put(key, s.next)
 	s.change = Change{} // it is the store's by now
-	m.giveBack(s)
+	m.recycle(s)
 }
 
 // nextVersion never gives a version twice in one session's life, not even after

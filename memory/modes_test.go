@@ -92,7 +92,7 @@ func TestOperations(t *testing.T) {
 		must(t, there.AppendOnce(t.Context(), "s", "op 1", chat.Text(chat.User, "once")))
 	}
 	turn := begin(t, here)
-	if turn.Operation("op 2") {
+	if turn.SetIdempotencyKey("op 2") {
 		t.Error("op 2 is said to be done")
 	}
 	must(t, turn.Add(chat.Text(chat.User, "twice?")))
@@ -118,18 +118,18 @@ func TestWhatAnOperationSaid(t *testing.T) {
 	m := newMemory(t, store)
 	must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "before")))
 	turn := begin(t, m)
-	turn.Operation("op")
+	turn.SetIdempotencyKey("op")
 	must(t, turn.Add(chat.Text(chat.User, "how much?"), chat.Text(chat.Assistant, "12")))
 	must(t, turn.Commit(t.Context()))
 	must(t, m.Set(t.Context(), "s", chat.Text(chat.User, "since"))) // what was said leaves the window
 	again := begin(t, newMemory(t, store))
-	if said, err := again.Said(t.Context()); err != nil || said != nil {
+	if said, err := again.PriorMessages(t.Context()); err != nil || said != nil {
 		t.Errorf("a turn without an operation said %v, %v", said, err)
 	}
-	if !again.Operation("op") {
+	if !again.SetIdempotencyKey("op") {
 		t.Fatal("the operation is not known")
 	}
-	said, err := again.Said(t.Context())
+	said, err := again.PriorMessages(t.Context())
 	must(t, err)
 	if len(said) != 2 || said[0].Text() != "how much?" || said[1].Text() != "12" {
 		t.Errorf("it said %v", said)
@@ -261,19 +261,19 @@ func TestPrefix(t *testing.T) {
 
 func TestReadText(t *testing.T) {
 	m := with(t, memory.NewInProcess(), func(c *memory.Config) { c.Policy, c.NRounds = spec.PolicyRoundWindow, 1 })
-	read := func(how memory.Reading) string { return must2(m.ReadText(t.Context(), "s", how))(t) }
-	if got := read(memory.Reading{Empty: "nothing yet"}); got != "nothing yet" {
+	read := func(how memory.ReadOptions) string { return must2(m.ReadText(t.Context(), "s", how))(t) }
+	if got := read(memory.ReadOptions{Empty: "nothing yet"}); got != "nothing yet" {
 		t.Errorf("empty: %q", got)
 	}
 	must(t, m.Append(t.Context(), "s", chat.Text(chat.System, "sys"), chat.Text(chat.User, "1"), chat.Text(chat.Assistant, "a"), chat.Text(chat.User, "2")))
-	if got, want := read(memory.Reading{NRounds: 2}), "system: sys\n\nuser: 1\nassistant: a\n\nuser: 2"; got != want {
+	if got, want := read(memory.ReadOptions{NRounds: 2}), "system: sys\n\nuser: 1\nassistant: a\n\nuser: 2"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	raw := must2(m.ReadJSON(t.Context(), "s", memory.Reading{}))(t)
+	raw := must2(m.ReadJSON(t.Context(), "s", memory.ReadOptions{}))(t)
 	if want := `[{"role":"system","content":"sys"},{"role":"user","content":"2"}]`; string(raw) != want {
 		t.Errorf("got %s, want %s", raw, want)
 	}
-	if _, err := m.Read(t.Context(), "s", memory.Reading{NRounds: -1}); err == nil || err.Error() != "memory m: n_rounds must be positive, not -1" {
+	if _, err := m.Read(t.Context(), "s", memory.ReadOptions{NRounds: -1}); err == nil || err.Error() != "memory m: n_rounds must be positive, not -1" {
 		t.Errorf("got %v", err)
 	}
 }

@@ -66,11 +66,11 @@ func (wide) Count(text string) int { return len(text) << 23 }
 // TestWideMessages: a window without history tells the size of each message,
 // however large.
 func TestWideMessages(t *testing.T) {
-	m, err := memory.New(memory.Config{ID: "m", Policy: spec.PolicyMessageWindow, MaxMessages: 3, Counter: wide{}}, memory.NewInProcessWindows())
+	m, err := memory.New(memory.Config{ID: "m", Policy: spec.PolicyMessageWindow, MaxMessages: 3, Counter: wide{}}, memory.NewInProcessWithoutHistory())
 	must(t, err)
 	s := m.Session("s")
 	for _, text := range []string{"", "a", "ab", "", "abc", "a"} {
-		must(t, s.Say(t.Context(), chat.User, text))
+		must(t, s.AppendText(t.Context(), chat.User, text))
 	}
 	w, err := s.Window(t.Context())
 	must(t, err)
@@ -85,7 +85,7 @@ func TestWideMessages(t *testing.T) {
 // TestWhatLeftIsFree: the text of a message that left a window without history is
 // garbage at once, though the window's array stays as it is.
 func TestWhatLeftIsFree(t *testing.T) {
-	m, err := memory.New(memory.Config{ID: "m", Policy: spec.PolicyMessageWindow, MaxMessages: 2, Counter: runes{}}, memory.NewInProcessWindows())
+	m, err := memory.New(memory.Config{ID: "m", Policy: spec.PolicyMessageWindow, MaxMessages: 2, Counter: runes{}}, memory.NewInProcessWithoutHistory())
 	must(t, err)
 	s := m.Session("s")
 	const size = 8 << 20 // bytes; as many tokens are a line's
@@ -96,15 +96,15 @@ func TestWhatLeftIsFree(t *testing.T) {
 		runtime.ReadMemStats(&now)
 		return int64(now.HeapAlloc)
 	}
-	must(t, s.Say(t.Context(), chat.User, "a"))
-	must(t, s.Say(t.Context(), chat.User, "b"))
+	must(t, s.AppendText(t.Context(), chat.User, "a"))
+	must(t, s.AppendText(t.Context(), chat.User, "b"))
 	before := inUse()
-	must(t, s.Say(t.Context(), chat.User, strings.Repeat("x", size)))
+	must(t, s.AppendText(t.Context(), chat.User, strings.Repeat("x", size)))
 	if held := inUse() - before; held < size/2 {
 		t.Fatalf("a message of %d bytes takes %d", size, held)
 	}
-	must(t, s.Say(t.Context(), chat.Assistant, "c"))
-	must(t, s.Say(t.Context(), chat.User, "d"))
+	must(t, s.AppendText(t.Context(), chat.Assistant, "c"))
+	must(t, s.AppendText(t.Context(), chat.User, "d"))
 	if held := inUse() - before; held > size/2 {
 		t.Errorf("%d bytes are held for a message that left", held)
 	}
@@ -119,8 +119,8 @@ func TestIDsOfManyMessages(t *testing.T) {
 	form, seen := regexp.MustCompile(`^[0-9a-f]{32}$`), map[string]bool{}
 	for i := range 300 {
 		s := m.Session(fmt.Sprint("s", i%2))
-		must(t, s.Say(t.Context(), chat.System, "be kind")) // says nothing new, but for the first
-		must(t, s.Say(t.Context(), chat.User, fmt.Sprint(i)))
+		must(t, s.AppendText(t.Context(), chat.System, "be kind")) // says nothing new, but for the first
+		must(t, s.AppendText(t.Context(), chat.User, fmt.Sprint(i)))
 		w, err := s.Window(t.Context())
 		must(t, err)
 		id := w.Entries[len(w.Entries)-1].Message.ID

@@ -307,7 +307,7 @@ func (p *pair) readOtherwise(t *rapid.T) {
 		t.Skip("only rounds can be read so")
 	}
 	l := p.drawLimits(t)
-	w, err := p.memory.Read(context.Background(), p.session, memory.Reading{NRounds: l.NRounds, MaxContext: l.MaxContext, Notice: "Cut. "})
+	w, err := p.memory.Read(context.Background(), p.session, memory.ReadOptions{NRounds: l.NRounds, MaxContext: l.MaxContext, Notice: "Cut. "})
 	must(t, err)
 	want := recent(c.all, l.NRounds, l.MaxContext, "Cut. ")
 	if c.system != nil {

@@ -93,24 +93,24 @@ const (
 	InRounds     Unit = "rounds"     // a user message and all up to the next one
 )
 
-// policy decides what leaves a window. Everything it needs is in the view, so
+// evictionPolicy decides what leaves a window. Everything it needs is in the view, so
 // that what the window holds follows from what the store holds.
-type policy interface {
-	// fit tells how many of the oldest entries leave for good; own is the index
+type evictionPolicy interface {
+	// evictCount tells how many of the oldest entries leave for good; own is the index
 	// of the newest append's or turn's first message, user that of the last
 	// user message up to own, or -1.
-	fit(v *view, own, user int) int
-	// sent is what is sent of the entries that fit left.
-	sent(v *view) selection
-	// measure tells how full a window of so many messages and tokens is, the system
+	evictCount(v *view, own, user int) int
+	// selectForCall is what is sent of the entries that fit left.
+	selectForCall(v *view) selection
+	// usage tells how full a window of so many messages and tokens is, the system
 	// message among them where it counts: what is counted, its limit, 0 for none,
 	// and the unit. Characters are counted by sent.
-	measure(messages, tokens int) (used, limit int, unit Unit)
-	// counts tells whether the system message is a message of the window like the
+	usage(messages, tokens int) (used, limit int, unit Unit)
+	// countsSystem tells whether the system message is a message of the window like the
 	// others: it counts, it stands where it was said, and an equal one is not said again.
-	counts() bool
-	// note completes an eviction's event: rest is what is left of the window.
-	note(e *Event, rest []*Entry)
+	countsSystem() bool
+	// describe completes an eviction's event: rest is what is left of the window.
+	describe(e *Event, rest []*Entry)
 }
 
 // selection is what is sent of a view's entries.
@@ -122,7 +122,7 @@ type selection struct {
 }
 
 // newPolicy makes a policy with its limits.
-func newPolicy(kind spec.Policy, l Limits) (policy, error) {
+func newPolicy(kind spec.Policy, l Limits) (evictionPolicy, error) {
 	if err := l.check(kind); err != nil {
 		return nil, err
 	}
@@ -150,11 +150,11 @@ func newPolicy(kind spec.Policy, l Limits) (policy, error) {
 // unbounded keeps everything.
 type unbounded struct{}
 
-func (unbounded) fit(*view, int, int) int                { return 0 }
-func (unbounded) sent(*view) selection                   { return selection{} }
-func (unbounded) measure(_, tokens int) (int, int, Unit) { return tokens, 0, InTokens }
-func (unbounded) counts() bool                           { return false }
-func (unbounded) note(*Event, []*Entry)                  {}
+func (unbounded) evictCount(*view, int, int) int       { return 0 }
+func (unbounded) selectForCall(*view) selection        { return selection{} }
+func (unbounded) usage(_, tokens int) (int, int, Unit) { return tokens, 0, InTokens }
+func (unbounded) countsSystem() bool                   { return false }
+func (unbounded) describe(*Event, []*Entry)            {}
 
 // result tells whether a message of this role answers a tool call.
 func result(r chat.Role) bool { return r == chat.Tool || r == chat.Function }
@@ -196,4 +196,4 @@ func sameSystem(a, b *chat.Message) bool {
 }
 
 // oneLine is text without line ends.
-func oneLine(text string) string { return strings.Join(strings.Fields(valid(text)), " ") }
+func oneLine(text string) string { return strings.Join(strings.Fields(validText(text)), " ") }

@@ -15,7 +15,7 @@ import (
 type Session struct {
 	memory *Memory
 	id     string
-	at     *stored // where it stands, if its store is in this process and was found before
+	at     *sessionData // where it stands, if its store is in this process and was found before
 }
 
 // Session is the session with this id, whether it has said anything or not.
@@ -26,26 +26,26 @@ func (s *Session) ID() string { return s.id }
 
 // Append is Memory.Append.
 func (s *Session) Append(ctx context.Context, msgs ...chat.Message) error {
-	if s.memory.local != nil && len(msgs) <= room {
-		on := s.memory.step()
+	if s.memory.local != nil && len(msgs) <= spareCapacity {
+		on := s.memory.newTransition()
 		err := s.append(ctx, on, msgs)
-		s.memory.giveBack(on)
-		if !errors.Is(err, errElsewhere) {
+		s.memory.recycle(on)
+		if !errors.Is(err, errSlowPath) {
 			return err
 		}
 	}
-	return s.memory.appendAnywhere(ctx, s.id, slices.Clone(msgs))
+	return s.memory.appendSlow(ctx, s.id, slices.Clone(msgs))
 }
 
-// Say is Append of one message that is a text and nothing else.
-func (s *Session) Say(ctx context.Context, role chat.Role, text string) error {
+// AppendText is Append of one message that is a text and nothing else.
+func (s *Session) AppendText(ctx context.Context, role chat.Role, text string) error {
 	if m := s.memory; m.local != nil {
-		on := m.step()
+		on := m.newTransition()
 		on.text[0].Text = text // nothing else is kept
 		msgs := [1]chat.Message{{Role: role, Blocks: on.text[:]}}
 		err := s.append(ctx, on, msgs[:])
-		m.giveBack(on)
-		if !errors.Is(err, errElsewhere) {
+		m.recycle(on)
+		if !errors.Is(err, errSlowPath) {
 			return err
 		}
 	}
@@ -55,8 +55,8 @@ func (s *Session) Say(ctx context.Context, role chat.Role, text string) error {
 // Window is Memory.Window.
 func (s *Session) Window(ctx context.Context) (Window, error) {
 	w, err := s.window(ctx)
-	if errors.Is(err, errElsewhere) {
-		return s.memory.readAnywhere(ctx, s.id, Reading{})
+	if errors.Is(err, errSlowPath) {
+		return s.memory.readFromStore(ctx, s.id, ReadOptions{})
 	}
 	return w, err
 }
@@ -66,34 +66,34 @@ func (s *Session) window(ctx context.Context) (Window, error) {
 	if err := ctx.Err(); err != nil {
 		return Window{}, err
 	}
-	at, p, err := s.here(false)
+	at, p, err := s.lockLocal(false)
 	if err != nil {
 		return Window{}, err
 	}
 	defer at.mu.Unlock()
 	v := at.viewOf(s.memory)
 	if v == nil {
-		return Window{}, errElsewhere
+		return Window{}, errSlowPath
 	}
-	if r, ok := p.(*rounds); ok && !r.enough(v) {
-		return Window{}, errElsewhere
+	if r, ok := p.(*rounds); ok && !r.covers(v) {
+		return Window{}, errSlowPath
 	}
-	return s.memory.picture(p, v), nil
+	return s.memory.buildWindow(p, v), nil
 }
 
-// Buffer holds messages that are read again and again. The zero value is ready.
-type Buffer struct {
+// WindowBuffer holds messages that are read again and again. The zero value is ready.
+type WindowBuffer struct {
 	messages []chat.Message
 	blocks   []chat.Block
 }
 
 // Messages are what the next call of a model is sent: Window.Messages, without
 // making anything anew. They are the buffer's and good until its next use. Where
-// the store keeps nothing but windows (NewInProcessWindows), a message that was
+// the store keeps nothing but windows (NewInProcessWithoutHistory), a message that was
 // said without an id has none here.
-func (s *Session) Messages(ctx context.Context, b *Buffer) ([]chat.Message, error) {
+func (s *Session) Messages(ctx context.Context, b *WindowBuffer) ([]chat.Message, error) {
 	err := s.fill(ctx, b)
-	if errors.Is(err, errElsewhere) {
+	if errors.Is(err, errSlowPath) {
 		w, err := s.Window(ctx)
 		if err != nil {
 			return nil, err
@@ -105,29 +105,29 @@ func (s *Session) Messages(ctx context.Context, b *Buffer) ([]chat.Message, erro
 }
 
 // fill is Messages where the session stands and only windows are kept.
-func (s *Session) fill(ctx context.Context, b *Buffer) error {
+func (s *Session) fill(ctx context.Context, b *WindowBuffer) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	at, p, err := s.here(false)
+	at, p, err := s.lockLocal(false)
 	if err != nil {
 		return err
 	}
 	defer at.mu.Unlock()
 	if at.long != nil {
-		return errElsewhere
+		return errSlowPath
 	}
 	if at.window.fitted == p && at.window.system == nil {
 		b.take(&at.window, 0, nil, 0)
 		return nil
 	}
 	m := s.memory
-	on := m.step()
-	defer m.giveBack(on)
-	if !at.sketch(m, on) {
-		return errElsewhere
+	on := m.newTransition()
+	defer m.recycle(on)
+	if !at.skeletonView(m, on) {
+		return errSlowPath
 	}
-	sel := p.sent(&on.own)
+	sel := p.selectForCall(&on.own)
 	w := m.window(&on.own, sel.entries(&on.own))
 	b.take(&at.window, sel.from, w.System, w.SystemAt)
 	return nil
@@ -135,13 +135,13 @@ func (s *Session) fill(ctx context.Context, b *Buffer) error {
 
 // take makes the messages those of a window from its line from on, with the
 // system message, if there is one, behind the first at of them.
-func (b *Buffer) take(w *compact, from int, system *Entry, at int) {
+func (b *WindowBuffer) take(w *ringWindow, from int, system *Entry, at int) {
 	n := w.n - from
 	b.messages, b.blocks = slices.Grow(b.messages[:0], n+1)[:n], slices.Grow(b.blocks[:0], n)[:n]
 	messages, blocks := b.messages, b.blocks
 	for _, lines := range w.all(from) {
 		for i := range lines {
-			if l := &lines[i]; l.isWhole() {
+			if l := &lines[i]; l.isEntry() {
 				messages[i] = w.whole[l.seq].Message
 			} else {
 				l.write(&messages[i], blocks[i:i+1:i+1])
@@ -157,7 +157,7 @@ func (b *Buffer) take(w *compact, from int, system *Entry, at int) {
 // write makes msg the line's message, whose text is to stand in block. While the
 // garbage is collected, every pointer that is stored on the heap costs as much as
 // all the rest, so what stands there already, as it mostly does, is left as it is.
-func (l *line) write(msg *chat.Message, block []chat.Block) {
+func (l *packedMessage) write(msg *chat.Message, block []chat.Block) {
 	b := &block[0]
 	b.Text = l.text
 	if b.Type != "text" || b.Data != nil || b.MimeType != "" {

@@ -21,9 +21,9 @@ func (m *Memory) Append(ctx context.Context, session string, msgs ...chat.Messag
 	return one.Append(ctx, msgs...)
 }
 
-// appendAnywhere is Append with any store.
-func (m *Memory) appendAnywhere(ctx context.Context, session string, msgs []chat.Message) error {
-	if done, err := m.appendQuickly(ctx, session, msgs); done || err != nil {
+// appendSlow is Append with any store.
+func (m *Memory) appendSlow(ctx context.Context, session string, msgs []chat.Message) error {
+	if done, err := m.appendFast(ctx, session, msgs); done || err != nil {
 		return err
 	}
 	t, err := m.open(ctx, session, m.cached)
@@ -37,22 +37,22 @@ func (m *Memory) appendAnywhere(ctx context.Context, session string, msgs []chat
 	return t.commit(ctx, true)
 }
 
-// appendQuickly appends where nothing is in the way: the session is at hand, the
+// appendFast appends where nothing is in the way: the session is at hand, the
 // messages have no ids that the session may hold, and no other writer was
 // faster. It tells whether it did; otherwise nothing was said.
-func (m *Memory) appendQuickly(ctx context.Context, session string, msgs []chat.Message) (bool, error) {
+func (m *Memory) appendFast(ctx context.Context, session string, msgs []chat.Message) (bool, error) {
 	for i := range msgs {
 		if msgs[i].ID != "" {
 			return false, nil
 		}
 	}
-	if err := check(msgs); err != nil {
+	if err := checkMessage(msgs); err != nil {
 		return false, err
 	}
-	if err := m.lanes.enter(ctx, session); err != nil {
-		return false, waiting(m, session, err)
+	if err := m.lanes.lock(ctx, session); err != nil {
+		return false, waitTurn(m, session, err)
 	}
-	defer m.lanes.leave(session)
+	defer m.lanes.unlock(session)
 	key := m.key(session)
 	base := m.live.get(key)
 	if base == nil || m.ttl > 0 && m.expired(base.state) {
@@ -62,14 +62,14 @@ func (m *Memory) appendQuickly(ctx context.Context, session string, msgs []chat.
 	if err != nil {
 		return false, err
 	}
-	if r, ok := p.(*rounds); ok && !r.enough(base) {
+	if r, ok := p.(*rounds); ok && !r.covers(base) {
 		return false, nil
 	}
 	entries := make([]*Entry, len(msgs))
 	for i := range msgs {
 		entries[i] = m.entry(msgs[i])
 	}
-	s := m.said(p, base, saying{entries: entries, each: true, brought: base.brought})
+	s := m.appendMessages(p, base, saying{entries: entries, each: true, brought: base.brought})
 	if s == nil {
 		return true, nil
 	}
@@ -81,7 +81,7 @@ func (m *Memory) appendQuickly(ctx context.Context, session string, msgs []chat.
 		}
 		return false, err
 	}
-	m.publish(key, s)
+	m.commitView(key, s)
 	return true, nil
 }
 
@@ -107,15 +107,15 @@ func (t *Turn) drop() {
 // once. What the window held stays in the history, to which msgs are added;
 // those that the session holds already get ids of their own.
 func (m *Memory) Set(ctx context.Context, session string, msgs ...chat.Message) error {
-	if err := check(msgs); err != nil {
+	if err := checkMessage(msgs); err != nil {
 		return err
 	}
-	t, err := m.open(ctx, session, m.fresh)
+	t, err := m.open(ctx, session, m.reload)
 	if err != nil {
 		return err
 	}
 	defer t.drop()
-	held, err := m.held(ctx, t.key, ids(msgs))
+	held, err := m.knownIDs(ctx, t.key, ids(msgs))
 	if err != nil {
 		return err
 	}
@@ -130,20 +130,20 @@ func (m *Memory) Set(ctx context.Context, session string, msgs ...chat.Message) 
 		entries[i] = m.entry(msg)
 		held[entries[i].Message.ID] = true
 	}
-	return m.change(ctx, t.key, t.base, func(base *view) (*step, error) {
-		return m.replaced(t.policy, base, entries), nil
+	return m.applyWithRetry(ctx, t.key, t.base, func(base *view) (*transition, error) {
+		return m.replaceWindow(t.policy, base, entries), nil
 	})
 }
 
 // Clear removes everything that the session has: window, history and context. It waits
 // for the session's turn.
 func (m *Memory) Clear(ctx context.Context, session string) error {
-	if err := m.lanes.enter(ctx, session); err != nil {
-		return waiting(m, session, err)
+	if err := m.lanes.lock(ctx, session); err != nil {
+		return waitTurn(m, session, err)
 	}
-	defer m.lanes.leave(session)
+	defer m.lanes.unlock(session)
 	m.live.drop(m.key(session))
-	if err := m.forget(ctx, m.key(session)); err != nil {
+	if err := m.deleteVectors(ctx, m.key(session)); err != nil {
 		return err
 	}
 	return m.store.Delete(ctx, m.key(session))
@@ -158,20 +158,20 @@ func (m *Memory) Window(ctx context.Context, session string) (Window, error) {
 
 // Read is Window with other limits for this one read. Only a round_window can be
 // read so; the others keep nothing at hand that other limits could bring back.
-func (m *Memory) Read(ctx context.Context, session string, how Reading) (Window, error) {
-	if how == (Reading{Empty: how.Empty}) {
+func (m *Memory) Read(ctx context.Context, session string, how ReadOptions) (Window, error) {
+	if how == (ReadOptions{Empty: how.Empty}) {
 		return m.Window(ctx, session)
 	}
-	return m.readAnywhere(ctx, session, how)
+	return m.readFromStore(ctx, session, how)
 }
 
-// readAnywhere is Read with any store.
-func (m *Memory) readAnywhere(ctx context.Context, session string, how Reading) (Window, error) {
+// readFromStore is Read with any store.
+func (m *Memory) readFromStore(ctx context.Context, session string, how ReadOptions) (Window, error) {
 	p, err := m.policyOf(session)
 	if err != nil {
 		return Window{}, err
 	}
-	if how != (Reading{Empty: how.Empty}) {
+	if how != (ReadOptions{Empty: how.Empty}) {
 		r, ok := p.(*rounds)
 		if !ok {
 			return Window{}, fmt.Errorf("memory %s: only policy round_window can be read with other limits, not %s", m.id, m.kind)
@@ -180,21 +180,21 @@ func (m *Memory) readAnywhere(ctx context.Context, session string, how Reading) 
 			return Window{}, fmt.Errorf("memory %s: %w", m.id, err)
 		}
 	}
-	v, err := m.fresh(ctx, m.key(session))
+	v, err := m.reload(ctx, m.key(session))
 	if err != nil {
 		return Window{}, err
 	}
 	if m.expired(v.state) {
 		v = m.emptyView()
 	}
-	if v, err = m.widened(ctx, m.key(session), v, p); err != nil {
+	if v, err = m.extendBack(ctx, m.key(session), v, p); err != nil {
 		return Window{}, err
 	}
-	return m.picture(p, v), nil
+	return m.buildWindow(p, v), nil
 }
 
 // ReadText is Read as plain text (Window.Text), how.Empty where nothing was said.
-func (m *Memory) ReadText(ctx context.Context, session string, how Reading) (string, error) {
+func (m *Memory) ReadText(ctx context.Context, session string, how ReadOptions) (string, error) {
 	w, err := m.Read(ctx, session, how)
 	if err != nil {
 		return "", err
@@ -206,7 +206,7 @@ func (m *Memory) ReadText(ctx context.Context, session string, how Reading) (str
 }
 
 // ReadJSON is Read as a JSON array of messages in OpenAI's form.
-func (m *Memory) ReadJSON(ctx context.Context, session string, how Reading) ([]byte, error) {
+func (m *Memory) ReadJSON(ctx context.Context, session string, how ReadOptions) ([]byte, error) {
 	w, err := m.Read(ctx, session, how)
 	if err != nil {
 		return nil, err
@@ -214,9 +214,9 @@ func (m *Memory) ReadJSON(ctx context.Context, session string, how Reading) ([]b
 	return w.JSON(), nil
 }
 
-// picture is what a policy sends of a view.
-func (m *Memory) picture(p policy, v *view) Window {
-	sel := p.sent(v)
+// buildWindow is what a policy sends of a view.
+func (m *Memory) buildWindow(p evictionPolicy, v *view) Window {
+	sel := p.selectForCall(v)
 	entries := sel.entries(v)
 	for _, e := range entries[:len(sel.cut)] {
 		e.Tokens = Tokens(m.counter, e.Message) // they are copies with less text
@@ -231,11 +231,11 @@ func (m *Memory) picture(p policy, v *view) Window {
 		}
 	}
 	messages := len(entries)
-	if p.counts() {
+	if p.countsSystem() {
 		messages += v.systems()
 		w.Tokens += v.systemTokens()
 	}
-	w.Used, w.Limit, w.Unit = p.measure(messages, w.Tokens)
+	w.Used, w.Limit, w.Unit = p.usage(messages, w.Tokens)
 	if v.sized {
 		w.Used = sel.used
 	}
@@ -278,7 +278,7 @@ func (m *Memory) History(ctx context.Context, session string) iter.Seq2[Entry, e
 				yield(Entry{}, err)
 				return
 			}
-			if err := m.readable(key, e); err != nil {
+			if err := m.checkDecrypted(key, e); err != nil {
 				yield(Entry{}, err)
 				return
 			}
@@ -309,7 +309,7 @@ func (m *Memory) Events(ctx context.Context, session string) iter.Seq2[Event, er
 	return func(yield func(Event, error) bool) {
 		for e, err := range m.store.Events(ctx, m.key(session)) {
 			if err == nil && e.Reason == "" {
-				e.Reason = reasonOf(e)
+				e.Reason = evictionReason(e)
 			}
 			if !yield(e, err) || err != nil {
 				return
@@ -318,9 +318,9 @@ func (m *Memory) Events(ctx context.Context, session string) iter.Seq2[Event, er
 	}
 }
 
-// reasonOf is one line on why an eviction happened, where the numbers of the
+// evictionReason is one line on why an eviction happened, where the numbers of the
 // event tell it; policies that evict at every append do not write it down.
-func reasonOf(e Event) string {
+func evictionReason(e Event) string {
 	switch e.Rule {
 	case spec.PolicyMessageWindow:
 		return messageReason(e)
@@ -353,20 +353,20 @@ func (m *Memory) Sessions(ctx context.Context) ([]SessionInfo, error) {
 
 // info is a session as its state tells it, without reading it: where the system
 // message counts, it is left out here.
-func (m *Memory) info(l Listed) (SessionInfo, error) {
+func (m *Memory) info(l SessionHead) (SessionInfo, error) {
 	p, err := m.policyOf(l.Session)
 	if err != nil {
 		return SessionInfo{}, err
 	}
 	s := l.Head.State
-	_, limit, unit := p.measure(0, 0)
+	_, limit, unit := p.usage(0, 0)
 	used := map[Unit]int{InTokens: s.Tokens, InMessages: s.InWindow, InCharacters: s.Used}[unit]
 	return SessionInfo{Session: l.Session, Messages: s.Last, InWindow: s.InWindow, Tokens: s.Tokens,
 		Used: used, Limit: limit, Unit: unit, LastSaid: s.LastSaid, Flushes: s.Flushes}, nil
 }
 
-// held tells which of the ids the session holds in turns that did not fail.
-func (m *Memory) held(ctx context.Context, key Key, ids []string) (map[string]bool, error) {
+// knownIDs tells which of the ids the session holds in turns that did not fail.
+func (m *Memory) knownIDs(ctx context.Context, key Key, ids []string) (map[string]bool, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
@@ -390,7 +390,7 @@ func ids(msgs []chat.Message) []string {
 	return out
 }
 
-func check(msgs []chat.Message) error {
+func checkMessage(msgs []chat.Message) error {
 	for i := range msgs {
 		if isPlain(&msgs[i]) {
 			continue
@@ -426,14 +426,14 @@ func (m *Memory) entry(msg chat.Message) *Entry {
 // write makes a fresh entry that of a message.
 func (m *Memory) write(e *Entry, msg chat.Message) {
 	e.Message = msg
-	if !isSound(&e.Message) {
-		e.Message = sound(msg)
+	if !isValidUTF8(&e.Message) {
+		e.Message = sanitizeUTF8(msg)
 	}
 	e.Tokens = tokensOf(m.counter, &e.Message)
 }
 
-// isSound tells whether all texts of a message are valid UTF-8.
-func isSound(msg *chat.Message) bool {
+// isValidUTF8 tells whether all texts of a message are valid UTF-8.
+func isValidUTF8(msg *chat.Message) bool {
 	for i := range msg.Blocks {
 		if b := &msg.Blocks[i]; !utf8.ValidString(b.Text) || !utf8.ValidString(b.MimeType) {
 			return false
@@ -447,24 +447,24 @@ func isSound(msg *chat.Message) bool {
 	return utf8.ValidString(msg.ID) && utf8.ValidString(msg.Name) && utf8.ValidString(msg.ToolCallID)
 }
 
-// sound is msg with valid UTF-8 in all texts: JSON can hold no other, and the
+// sanitizeUTF8 is msg with valid UTF-8 in all texts: JSON can hold no other, and the
 // window must be the same before and after a restart.
-func sound(msg chat.Message) chat.Message {
+func sanitizeUTF8(msg chat.Message) chat.Message {
 	bad := func(b chat.Block) bool { return !utf8.ValidString(b.Text) || !utf8.ValidString(b.MimeType) }
 	if slices.ContainsFunc(msg.Blocks, bad) {
 		msg.Blocks = slices.Clone(msg.Blocks)
 		for i, b := range msg.Blocks {
-			msg.Blocks[i].Text, msg.Blocks[i].MimeType = valid(b.Text), valid(b.MimeType)
+			msg.Blocks[i].Text, msg.Blocks[i].MimeType = validText(b.Text), validText(b.MimeType)
 		}
 	}
 	if len(msg.ToolCalls) > 0 {
 		msg.ToolCalls = slices.Clone(msg.ToolCalls)
 		for i, c := range msg.ToolCalls {
-			msg.ToolCalls[i] = chat.ToolCall{ID: valid(c.ID), Name: valid(c.Name), Arguments: valid(c.Arguments)}
+			msg.ToolCalls[i] = chat.ToolCall{ID: validText(c.ID), Name: validText(c.Name), Arguments: validText(c.Arguments)}
 		}
 	}
-	msg.ID, msg.Name, msg.ToolCallID = valid(msg.ID), valid(msg.Name), valid(msg.ToolCallID)
+	msg.ID, msg.Name, msg.ToolCallID = validText(msg.ID), validText(msg.Name), validText(msg.ToolCallID)
 	return msg
 }
 
-func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+func validText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

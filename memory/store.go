@@ -41,7 +41,7 @@ type Store interface {
 	// there is no error.
 	Delete(ctx context.Context, key Key) error
 	// Sessions yields the sessions of one memory, ordered by id.
-	Sessions(ctx context.Context, memory string) iter.Seq2[Listed, error]
+	Sessions(ctx context.Context, memory string) iter.Seq2[SessionHead, error]
 	// Close releases what the store holds. Nothing is called after it.
 	Close() error
 }
@@ -55,10 +55,10 @@ type Remover interface {
 	Remove(ctx context.Context, key Key, version int64) error
 }
 
-// Distinct is implemented by stores that can refuse what was said before: a
+// Deduplicator is implemented by stores that can refuse what was said before: a
 // memory need not look ids up then, which saves a round trip.
-type Distinct interface {
-	// Distinct tells whether Apply returns ErrHeld, and changes nothing, where a
+type Deduplicator interface {
+	// Distinct tells whether Apply returns ErrDuplicateMessage, and changes nothing, where a
 	// change would say a message whose id another entry of the session has, both
 	// of them not failed.
 	Distinct() bool
@@ -114,8 +114,8 @@ type Change struct {
 	Values  map[string][]byte // to be set; a nil value removes the name; names that are not here stay
 }
 
-// Listed is a session and where it stands; Head.Values is left out.
-type Listed struct {
+// SessionHead is a session and where it stands; Head.Values is left out.
+type SessionHead struct {
 	Session string // the session's id
 	Head    Head   // its version and state
 }
@@ -123,30 +123,30 @@ type Listed struct {
 // ErrConflict is what Apply answers when another writer was faster.
 var ErrConflict = errors.New("the session was changed by another writer")
 
-// ErrHeld is what Apply of a Distinct store answers when the session holds one
+// ErrDuplicateMessage is what Apply of a Distinct store answers when the session holds one
 // of the messages already.
-var ErrHeld = errors.New("the session holds this message already")
+var ErrDuplicateMessage = errors.New("the session holds this message already")
 
-// Problem classes what can be wrong with a store.
-type Problem string
+// ErrorKind classes what can be wrong with a store.
+type ErrorKind string
 
 // The problems.
 const (
-	Unavailable Problem = "unavailable" // it cannot be reached or opened
-	Locked      Problem = "locked"      // another program keeps it busy for too long
-	Full        Problem = "full"        // no room is left
-	Denied      Problem = "denied"      // no permission
-	Corrupt     Problem = "corrupt"     // what is there is not what a store wrote
-	WrongKey    Problem = "wrong key"   // it is encrypted with a key that was not given
-	TooNew      Problem = "too new"     // a newer version of this program wrote it
+	Unavailable ErrorKind = "unavailable" // it cannot be reached or opened
+	Locked      ErrorKind = "locked"      // another program keeps it busy for too long
+	Full        ErrorKind = "full"        // no room is left
+	Denied      ErrorKind = "denied"      // no permission
+	Corrupt     ErrorKind = "corrupt"     // what is there is not what a store wrote
+	WrongKey    ErrorKind = "wrong key"   // it is encrypted with a key that was not given
+	TooNew      ErrorKind = "too new"     // a newer version of this program wrote it
 )
 
 // StoreError is what the outside did to a store.
 type StoreError struct {
-	Place   string  // the file or the server, without credentials
-	Problem Problem // which kind of trouble
-	Message string  // what is wrong, one line without the place
-	Err     error   // what lies below, where there is something
+	Place   string    // the file or the server, without credentials
+	Problem ErrorKind // which kind of trouble
+	Message string    // what is wrong, one line without the place
+	Err     error     // what lies below, where there is something
 }
 
 // Error is one line that names the place.

@@ -20,16 +20,16 @@ type Turn struct {
 	cancel context.CancelCauseFunc // releases ctx; nil where it is Begin's own
 
 	mu        sync.Mutex
-	base      *view      // the session when the turn began
-	policy    policy     // with the limits that held then
-	staged    []*Entry   // what was said since
-	brought   *Entry     // the step's system message, nil for none
-	call      *sentNote  // the last call of a model, nil for none
-	set       []Variable // the variables that were set since, without a value those that were removed
-	told      *telling   // what the context tells in this turn; nil before the first call of a model
-	operation string     // what a retry of this turn would be known by
-	done      bool       // the operation was carried out before
-	given     bool       // some of staged came with ids that the session may hold beyond its window
+	base      *view          // the session when the turn began
+	policy    evictionPolicy // with the limits that held then
+	staged    []*Entry       // what was said since
+	brought   *Entry         // the step's system message, nil for none
+	call      *callRecord    // the last call of a model, nil for none
+	set       []Variable     // the variables that were set since, without a value those that were removed
+	told      *turnContext   // what the context tells in this turn; nil before the first call of a model
+	operation string         // what a retry of this turn would be known by
+	done      bool           // the operation was carried out before
+	given     bool           // some of staged came with ids that the session may hold beyond its window
 	ended     bool
 }
 
@@ -49,7 +49,7 @@ func (m *Memory) Begin(ctx context.Context, session string) (*Turn, error) {
 		t.release()
 		return nil, err
 	}
-	if err := t.start(ctx, m.fresh); err != nil {
+	if err := t.start(ctx, m.reload); err != nil {
 		t.end()
 		return nil, err
 	}
@@ -62,11 +62,11 @@ func (m *Memory) enter(ctx context.Context, t *Turn) error {
 	var err error
 	switch m.turns {
 	case Reject:
-		err = m.lanes.reject(ctx, session)
+		err = m.lanes.tryLock(ctx, session)
 	case Interrupt:
-		err = m.lanes.interrupt(ctx, session, t.cancel, &InterruptedError{Memory: m.id, Session: session})
+		err = m.lanes.preempt(ctx, session, t.cancel, &InterruptedError{Memory: m.id, Session: session})
 	default:
-		err = m.lanes.enter(ctx, session)
+		err = m.lanes.lock(ctx, session)
 	}
 	var taken *InterruptedError
 	switch {
@@ -75,17 +75,17 @@ func (m *Memory) enter(ctx context.Context, t *Turn) error {
 	case errors.Is(err, errBusy):
 		return &BusyError{Memory: m.id, Session: session}
 	}
-	return waiting(m, session, err)
+	return waitTurn(m, session, err)
 }
 
-func waiting(m *Memory, session string, err error) error {
+func waitTurn(m *Memory, session string, err error) error {
 	return fmt.Errorf("memory %s: waiting for the turn of session %q: %w", m.id, session, err)
 }
 
 // open begins a turn that always waits, on the view that look finds.
 func (m *Memory) open(ctx context.Context, session string, look func(context.Context, Key) (*view, error)) (*Turn, error) {
-	if err := m.lanes.enter(ctx, session); err != nil {
-		return nil, waiting(m, session, err)
+	if err := m.lanes.lock(ctx, session); err != nil {
+		return nil, waitTurn(m, session, err)
 	}
 	t := &Turn{memory: m, key: m.key(session), ctx: ctx}
 	if err := t.start(ctx, look); err != nil {
@@ -103,10 +103,10 @@ func (t *Turn) start(ctx context.Context, look func(context.Context, Key) (*view
 	if t.base, err = look(ctx, t.key); err != nil {
 		return err
 	}
-	if t.base, err = t.memory.unexpired(ctx, t.key, t.base); err != nil {
+	if t.base, err = t.memory.expireIfDue(ctx, t.key, t.base); err != nil {
 		return err
 	}
-	t.base, err = t.memory.widened(ctx, t.key, t.base, t.policy)
+	t.base, err = t.memory.extendBack(ctx, t.key, t.base, t.policy)
 	return err
 }
 
@@ -134,7 +134,7 @@ func (t *Turn) interrupted() error {
 func (t *Turn) System(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	text = valid(text)
+	text = validText(text)
 	switch b := t.base.brought; {
 	case text == "":
 		t.brought = nil
@@ -155,7 +155,7 @@ func (t *Turn) Add(msgs ...chat.Message) error {
 	if t.ended {
 		return errEnded
 	}
-	if err := check(msgs); err != nil {
+	if err := checkMessage(msgs); err != nil {
 		return err
 	}
 	for i := range msgs {
@@ -163,7 +163,7 @@ func (t *Turn) Add(msgs ...chat.Message) error {
 			if t.stagedID(id) || t.base.holds(id) {
 				continue
 			}
-			t.given = t.given || !t.base.whole()
+			t.given = t.given || !t.base.isComplete()
 		}
 		t.staged = append(t.staged, t.memory.entry(msgs[i]))
 	}
@@ -184,21 +184,21 @@ func (t *Turn) fitted() (next *view, sel selection, own int) {
 	v := *t.base // its array may be written behind its end: this turn alone does
 	v.brought = t.brought
 	own = len(v.entries)
-	for _, e := range news(t.policy, t.base.system, t.staged) {
+	for _, e := range dropDuplicates(t.policy, t.base.system, t.staged) {
 		if isSystem(e) {
 			v.system, v.unsaid, v.tail = e, true, 0
 		} else {
-			v.push(e)
+			v.appendEntry(e)
 			v.tail++
 		}
 	}
 	if n := len(v.entries); n > own {
-		gone := t.policy.fit(&v, own, userUpTo(&v, t.base, own))
-		v.state.Open = t.policy.counts() && open(&v, gone)
+		gone := t.policy.evictCount(&v, own, lastUserBefore(&v, t.base, own))
+		v.state.Open = t.policy.countsSystem() && hasOpenCalls(&v, gone)
 		v.drop(gone)
 		own = max(own-gone, 0)
 	}
-	return &v, t.policy.sent(&v), own
+	return &v, t.policy.selectForCall(&v), own
 }
 
 // Commit keeps what was said, whole or not at all, and ends the turn. After an
@@ -216,12 +216,12 @@ func (t *Turn) commit(ctx context.Context, each bool) error {
 	if err := t.interrupted(); err != nil {
 		return err
 	}
-	if d, ok := t.memory.store.(Distinct); !ok || !d.Distinct() {
-		if err := t.unsaid(ctx); err != nil {
+	if d, ok := t.memory.store.(Deduplicator); !ok || !d.Distinct() {
+		if err := t.dropKnown(ctx); err != nil {
 			return err
 		}
 	}
-	err := t.memory.change(ctx, t.key, t.base, func(base *view) (*step, error) {
+	err := t.memory.applyWithRetry(ctx, t.key, t.base, func(base *view) (*transition, error) {
 		if err := t.rebase(ctx, base); err != nil || len(t.staged)+len(t.set) == 0 || t.done {
 			return nil, err
 		}
@@ -229,10 +229,10 @@ func (t *Turn) commit(ctx context.Context, each bool) error {
 		if each {
 			what.brought = t.base.brought
 		}
-		s, err := t.memory.vary(t.base, t.memory.said(t.policy, t.base, what), t.set)
+		s, err := t.memory.applyVariables(t.base, t.memory.appendMessages(t.policy, t.base, what), t.set)
 		if err == nil && s != nil {
 			s.remember(t.operation)
-			s.tell(t.call)
+			s.recordCall(t.call)
 		}
 		return s, err
 	})
@@ -249,21 +249,21 @@ func (t *Turn) rebase(ctx context.Context, base *view) error {
 	if base == t.base {
 		return nil
 	}
-	base, err := t.memory.widened(ctx, t.key, base, t.policy)
+	base, err := t.memory.extendBack(ctx, t.key, base, t.policy)
 	if err != nil {
 		return err
 	}
 	t.given = true
-	if err := t.unsaid(ctx); err != nil {
+	if err := t.dropKnown(ctx); err != nil {
 		return err
 	}
 	t.base = base
-	t.done = base.carriedOut(t.operation)
+	t.done = base.isApplied(t.operation)
 	return nil
 }
 
-// unsaid takes away what the session holds already, as far as that is not known.
-func (t *Turn) unsaid(ctx context.Context) error {
+// dropKnown takes away what the session holds already, as far as that is not known.
+func (t *Turn) dropKnown(ctx context.Context) error {
 	if !t.given {
 		return nil
 	}
@@ -271,7 +271,7 @@ func (t *Turn) unsaid(ctx context.Context) error {
 	for _, e := range t.staged {
 		staged = append(staged, e.Message.ID)
 	}
-	held, err := t.memory.held(ctx, t.key, staged)
+	held, err := t.memory.knownIDs(ctx, t.key, staged)
 	if err != nil {
 		return err
 	}
@@ -300,22 +300,22 @@ func (t *Turn) Abort(ctx context.Context, reason error) error {
 	if reason != nil {
 		why = oneLine(reason.Error())
 	}
-	if err := t.unsaid(ctx); err != nil {
+	if err := t.dropKnown(ctx); err != nil {
 		return err
 	}
-	return t.memory.change(ctx, t.key, t.base, func(base *view) (*step, error) {
+	return t.memory.applyWithRetry(ctx, t.key, t.base, func(base *view) (*transition, error) {
 		if err := t.rebase(ctx, base); err != nil || len(t.staged) == 0 || t.done {
 			return nil, err
 		}
-		s := t.memory.failed(t.base, t.staged, why)
-		s.tell(t.call)
+		s := t.memory.recordFailedTurn(t.base, t.staged, why)
+		s.recordCall(t.call)
 		return s, nil
 	})
 }
 
 func (t *Turn) end() {
 	t.ended = true
-	t.memory.lanes.leave(t.key.Session)
+	t.memory.lanes.unlock(t.key.Session)
 	t.release()
 }
 

@@ -11,9 +11,9 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// stepSystem names the value that holds the system message which a step brought
+// stepSystemValue names the value that holds the system message which a step brought
 // along last: `qtype memory show` prints it, and it is no part of the history.
-const stepSystem = "system"
+const stepSystemValue = "system"
 
 // view is a session at one version. It never changes once it is published;
 // its successor shares the entries' array and only writes behind its end.
@@ -79,7 +79,7 @@ func (m *Memory) read(ctx context.Context, key Key, head Head) (*view, error) {
 	if head.State.Keep != 0 {
 		v.begin = head.State.Keep
 	}
-	if text := head.Values[stepSystem]; len(text) > 0 {
+	if text := head.Values[stepSystemValue]; len(text) > 0 {
 		v.brought = m.systemOf(string(text))
 	}
 	if s := head.State.System; s != 0 {
@@ -102,11 +102,11 @@ func (m *Memory) readEntries(ctx context.Context, key Key, v *view) error {
 		if err != nil {
 			return err
 		}
-		if err := m.readable(key, e); err != nil {
+		if err := m.checkDecrypted(key, e); err != nil {
 			return err
 		}
 		if e.Message.Role != chat.System {
-			v.push(e)
+			v.appendEntry(e)
 		}
 	}
 	return nil
@@ -118,9 +118,9 @@ func (m *Memory) systemOf(text string) *Entry {
 	return &Entry{Message: msg, Tokens: Tokens(m.counter, msg)}
 }
 
-// fresh is the session as the store has it now: from the live sessions, where
+// reload is the session as the store has it now: from the live sessions, where
 // nobody else has written since.
-func (m *Memory) fresh(ctx context.Context, key Key) (*view, error) {
+func (m *Memory) reload(ctx context.Context, key Key) (*view, error) {
 	v := m.live.get(key)
 	if v == nil {
 		return m.load(ctx, key)
@@ -135,18 +135,18 @@ func (m *Memory) fresh(ctx context.Context, key Key) (*view, error) {
 	return v, nil
 }
 
-// push puts an entry at the window's end.
-func (v *view) push(e *Entry) {
+// appendEntry puts an entry at the window's end.
+func (v *view) appendEntry(e *Entry) {
 	if e.Message.Role == chat.User {
 		v.user = len(v.entries)
 		v.users++
 	}
 	if len(v.entries) == cap(v.entries) {
-		v.entries = roomier(v.entries)
+		v.entries = grow(v.entries)
 	}
 	v.entries = append(v.entries, e)
 	v.tokens += e.Tokens
-	v.bytes += weight(e)
+	v.bytes += sizeInBytes(e)
 	if v.sized {
 		n := characters(&e.Message)
 		v.sizes = append(v.sizes, int32(min(n, 1<<30)))
@@ -154,9 +154,9 @@ func (v *view) push(e *Entry) {
 	}
 }
 
-// roomier is a copy with room for an eighth more. What left a window stays in
+// grow is a copy with room for an eighth more. What left a window stays in
 // its array until then: the less room, the sooner it is given back.
-func roomier(entries []*Entry) []*Entry {
+func grow(entries []*Entry) []*Entry {
 	n := len(entries)
 	return append(make([]*Entry, 0, n+n/8+2), entries...)
 }
@@ -174,8 +174,8 @@ func (v *view) holds(id string) bool {
 	return false
 }
 
-// whole tells whether the window is all that was ever said.
-func (v *view) whole() bool {
+// isComplete tells whether the window is all that was ever said.
+func (v *view) isComplete() bool {
 	n := len(v.entries)
 	if v.system != nil {
 		n++
@@ -187,7 +187,7 @@ func (v *view) whole() bool {
 func (v *view) drop(n int) {
 	for i, e := range v.entries[:n] {
 		v.tokens -= e.Tokens
-		v.bytes -= weight(e)
+		v.bytes -= sizeInBytes(e)
 		if e.Message.Role == chat.User {
 			v.users--
 		}
@@ -217,8 +217,8 @@ func (v *view) rounds() int {
 	return v.users
 }
 
-// weight is about how many bytes an entry takes: media are heavier than their tokens.
-func weight(e *Entry) int {
+// sizeInBytes is about how many bytes an entry takes: media are heavier than their tokens.
+func sizeInBytes(e *Entry) int {
 	n := 512 // the structs around the texts
 	for i := range e.Message.Blocks {
 		n += len(e.Message.Blocks[i].Text) + len(e.Message.Blocks[i].Data)
@@ -232,15 +232,15 @@ func weight(e *Entry) int {
 // saying is what a turn or an append brings to a session.
 type saying struct {
 	entries []*Entry
-	on      *step  // the change is made on this one, and its view there; nil for a new one
-	each    bool   // every entry counts as an append of its own; else they are the newest round together
-	brought *Entry // the step's system message, nil for none
+	on      *transition // the change is made on this one, and its view there; nil for a new one
+	each    bool        // every entry counts as an append of its own; else they are the newest round together
+	brought *Entry      // the step's system message, nil for none
 }
 
-// said is the view after something was said, and the change that makes it so;
+// appendMessages is the view after something was said, and the change that makes it so;
 // nil where nothing is new.
-func (m *Memory) said(p policy, base *view, what saying) *step {
-	entries := news(p, base.system, what.entries)
+func (m *Memory) appendMessages(p evictionPolicy, base *view, what saying) *transition {
+	entries := dropDuplicates(p, base.system, what.entries)
 	if len(entries) == 0 {
 		return nil
 	}
@@ -252,7 +252,7 @@ func (m *Memory) said(p policy, base *view, what saying) *step {
 		s.next = &s.own
 		m.number(s, entries)
 	} else {
-		s = m.begin(base, entries)
+		s = m.numberEntries(base, entries)
 	}
 	s.next.brought = what.brought
 	own := len(s.next.entries)
@@ -260,7 +260,7 @@ func (m *Memory) said(p policy, base *view, what saying) *step {
 		if e.Message.Role == chat.System {
 			s.next.system, s.next.state.System = e, e.Seq
 		} else {
-			s.next.push(e)
+			s.next.appendEntry(e)
 		}
 		if what.each {
 			s.evict(p, len(s.next.entries)-1, s.next.user, isSystem(e))
@@ -268,16 +268,16 @@ func (m *Memory) said(p policy, base *view, what saying) *step {
 	}
 	if n := len(s.next.entries); !what.each && n > 0 {
 		at := min(own, n-1)
-		s.evict(p, at, userUpTo(s.next, base, at), own == n)
+		s.evict(p, at, lastUserBefore(s.next, base, at), own == n)
 	}
-	s.bring(base, what.brought)
-	return s.done(p, base)
+	s.recordSystem(base, what.brought)
+	return s.finish(p, base)
 }
 
-// news are the entries without those that say nothing new: where the system
+// dropDuplicates are the entries without those that say nothing new: where the system
 // message counts, one that is equal to the one that holds (reference memory.md 3.3).
-func news(p policy, system *Entry, entries []*Entry) []*Entry {
-	if !p.counts() || !slices.ContainsFunc(entries, isSystem) {
+func dropDuplicates(p evictionPolicy, system *Entry, entries []*Entry) []*Entry {
+	if !p.countsSystem() || !slices.ContainsFunc(entries, isSystem) {
 		return entries
 	}
 	var out []*Entry
@@ -296,18 +296,18 @@ func news(p policy, system *Entry, entries []*Entry) []*Entry {
 func isSystem(e *Entry) bool { return e.Message.Role == chat.System }
 func isUser(e *Entry) bool   { return e.Message.Role == chat.User }
 
-// userUpTo is the index of the last user message up to own, or -1.
-func userUpTo(next, base *view, own int) int {
+// lastUserBefore is the index of the last user message up to own, or -1.
+func lastUserBefore(next, base *view, own int) int {
 	if next.entries[own].Message.Role == chat.User {
 		return own
 	}
 	return base.user
 }
 
-// replaced is the view after the window was replaced by the entries, and the change.
-func (m *Memory) replaced(p policy, base *view, entries []*Entry) *step {
-	entries = news(p, nil, entries)
-	s := m.begin(base, entries)
+// replaceWindow is the view after the window was replaced by the entries, and the change.
+func (m *Memory) replaceWindow(p evictionPolicy, base *view, entries []*Entry) *transition {
+	entries = dropDuplicates(p, nil, entries)
+	s := m.numberEntries(base, entries)
 	if n := len(base.entries); n > 0 {
 		s.change.Events = append(s.change.Events, Event{Kind: EventSet, Turn: s.next.state.Turns,
 			From: base.entries[0].Seq, To: base.entries[n-1].Seq, Messages: n, Tokens: base.tokens,
@@ -320,25 +320,25 @@ func (m *Memory) replaced(p policy, base *view, entries []*Entry) *step {
 	before := *empty
 	s.next = empty
 	if s.next.values[summaryValue] != nil {
-		s.set(summaryValue, nil) // it is of messages that are no part of the conversation any more
+		s.setValue(summaryValue, nil) // it is of messages that are no part of the conversation any more
 	}
 	for _, e := range s.change.Entries {
 		if e.Message.Role == chat.System {
 			s.next.system, s.next.state.System = e, e.Seq
 		} else {
-			s.next.push(e)
+			s.next.appendEntry(e)
 		}
 	}
 	if n := len(s.next.entries); n > 0 {
 		s.evict(p, n-1, s.next.user, false)
 	}
-	return s.done(p, &before)
+	return s.finish(p, &before)
 }
 
-// failed is the view after a turn failed: the history has what was said, the
+// recordFailedTurn is the view after a turn failed: the history has what was said, the
 // window has nothing of it.
-func (m *Memory) failed(base *view, entries []*Entry, reason string) *step {
-	s := m.begin(base, entries)
+func (m *Memory) recordFailedTurn(base *view, entries []*Entry, reason string) *transition {
+	s := m.numberEntries(base, entries)
 	e := Event{Kind: EventFailed, Turn: s.next.state.Turns, From: base.state.Last + 1, To: s.next.state.Last,
 		Messages: len(entries), Reason: reason, Time: s.next.state.LastSaid}
 	for _, entry := range s.change.Entries {
@@ -350,11 +350,11 @@ func (m *Memory) failed(base *view, entries []*Entry, reason string) *step {
 	return s
 }
 
-// begin numbers and dates the entries of a new turn. Those that an earlier
+// numberEntries numbers and dates the entries of a new turn. Those that an earlier
 // attempt handed to the store are the store's by now: copies are numbered.
-func (m *Memory) begin(base *view, entries []*Entry) *step {
+func (m *Memory) numberEntries(base *view, entries []*Entry) *transition {
 	next := *base
-	s := m.step()
+	s := m.newTransition()
 	s.next = &next
 	m.number(s, entries)
 	return s
@@ -363,12 +363,12 @@ func (m *Memory) begin(base *view, entries []*Entry) *step {
 // moment is now, as every store can keep it.
 func (m *Memory) moment() time.Time { return time.UnixMicro(m.now().UnixMicro()).UTC() }
 
-func (m *Memory) number(s *step, entries []*Entry) {
+func (m *Memory) number(s *transition, entries []*Entry) {
 	now := m.moment()
 	s.next.state.Turns++
 	s.next.state.LastSaid = now
 	if len(entries) > 0 && entries[0].Seq != 0 {
-		entries = copies(entries)
+		entries = cloneEntries(entries)
 	}
 	for _, e := range entries {
 		s.next.state.Last++
@@ -377,7 +377,7 @@ func (m *Memory) number(s *step, entries []*Entry) {
 	s.change.Entries = entries
 }
 
-func copies(entries []*Entry) []*Entry {
+func cloneEntries(entries []*Entry) []*Entry {
 	out := make([]*Entry, len(entries))
 	for i, e := range entries {
 		c := *e
@@ -388,17 +388,17 @@ func copies(entries []*Entry) []*Entry {
 
 // evict fits the window to the policy; own and user as for policy.fit. A system
 // message alone evicts only where it counts.
-func (s *step) evict(p policy, own, user int, system bool) {
+func (s *transition) evict(p evictionPolicy, own, user int, system bool) {
 	v := s.next
-	if len(v.entries) == 0 || system && !p.counts() {
+	if len(v.entries) == 0 || system && !p.countsSystem() {
 		return
 	}
-	n := p.fit(v, own, user)
+	n := p.evictCount(v, own, user)
 	if n == 0 {
 		v.state.Open = false // what came last was no result, and stays
 		return
 	}
-	v.state.Open = p.counts() && open(v, n)
+	v.state.Open = p.countsSystem() && hasOpenCalls(v, n)
 	if v.sized { // of rounds, done tells what left
 		v.drop(n)
 		return
@@ -406,22 +406,22 @@ func (s *step) evict(p policy, own, user int, system bool) {
 	s.change.Events = append(s.change.Events, Event{Kind: EventFlush, Turn: v.state.Turns,
 		From: v.entries[0].Seq, To: v.entries[n-1].Seq, Messages: n, Time: v.state.LastSaid})
 	e := &s.change.Events[len(s.change.Events)-1]
-	e.Before, e.Limit, e.Unit = p.measure(v.size(p))
+	e.Before, e.Limit, e.Unit = p.usage(v.size(p))
 	before := v.tokens
 	v.drop(n)
 	e.Tokens = before - v.tokens
-	p.note(e, v.entries)
+	p.describe(e, v.entries)
 	v.state.Flushes++
 }
 
-// done writes down where the window stands.
-func (s *step) done(p policy, base *view) *step {
+// finish writes down where the window stands.
+func (s *transition) finish(p evictionPolicy, base *view) *transition {
 	v := s.next
 	st := &v.state
 	st.First, st.InWindow, st.Tokens = v.begin, len(v.entries), v.tokens
 	if r, ok := p.(*rounds); ok {
 		st.Keep, st.Kept = v.begin, len(v.entries)
-		picked := r.sent(v)
+		picked := r.selectForCall(v)
 		if picked.from > 0 {
 			st.First = v.entries[picked.from].Seq
 			st.InWindow -= picked.from
@@ -430,7 +430,7 @@ func (s *step) done(p policy, base *view) *step {
 			}
 		}
 		st.Used = picked.used
-		if e := r.told(s, base); e != nil {
+		if e := r.evictionEvent(s, base); e != nil {
 			s.change.Events = append(s.change.Events, *e)
 			st.Flushes++
 		}
@@ -439,20 +439,20 @@ func (s *step) done(p policy, base *view) *step {
 	return s
 }
 
-// bring records the system message that a step brought along, where it is a new one.
-func (s *step) bring(base *view, brought *Entry) {
+// recordSystem records the system message that a step brought along, where it is a new one.
+func (s *transition) recordSystem(base *view, brought *Entry) {
 	if brought == nil {
 		s.next.brought = base.brought // still the last one
 		return
 	}
 	text := brought.Message.Text()
-	if string(s.next.values[stepSystem]) != text {
-		s.set(stepSystem, []byte(text))
+	if string(s.next.values[stepSystemValue]) != text {
+		s.setValue(stepSystemValue, []byte(text))
 	}
 }
 
-// set sets a named value of the session.
-func (s *step) set(name string, value []byte) {
+// setValue sets a named value of the session.
+func (s *transition) setValue(name string, value []byte) {
 	if s.change.Values == nil {
 		s.change.Values = map[string][]byte{}
 		s.next.values = maps.Clone(s.next.values)

@@ -32,7 +32,7 @@ type Batch struct {
 // checks what comes back. A text without a word, a vector of another length
 // than Info says and a number that is none are errors, because an index would
 // keep them for good.
-func WithBatches(e Embedder, b Batch, p Patience) Embedder {
+func WithBatches(e Embedder, b Batch, p CallPolicy) Embedder {
 	if b.Texts <= 0 {
 		b.Texts = 256
 	}
@@ -45,7 +45,7 @@ func WithBatches(e Embedder, b Batch, p Patience) Embedder {
 type batched struct {
 	Embedder
 	Batch
-	patience Patience
+	patience CallPolicy
 }
 
 // Embed sends the texts in as many requests as they need, one after the other.
@@ -89,7 +89,7 @@ func (b *batched) try(ctx context.Context, texts []string) ([][]float32, Usage, 
 			return vectors, usage, b.check(vectors, len(texts))
 		}
 		var failure *Error
-		if errors.As(err, &failure) && failure.Temporary && tries.Again(ctx, failure.RetryAfter) {
+		if errors.As(err, &failure) && failure.Temporary && tries.Next(ctx, failure.RetryAfter) {
 			continue
 		}
 		switch {
@@ -157,16 +157,16 @@ func EmbedWithFallbacks(m Embedder, others ...Embedder) Embedder {
 	if len(others) == 0 {
 		return m
 	}
-	return &fallibleEmbedder{Embedder: m, others: others}
+	return &fallbackEmbedder{Embedder: m, others: others}
 }
 
-type fallibleEmbedder struct {
+type fallbackEmbedder struct {
 	Embedder
 	others []Embedder
 }
 
 // Embed asks one model after the other until one answers.
-func (f *fallibleEmbedder) Embed(ctx context.Context, texts []string) ([][]float32, Usage, error) {
+func (f *fallbackEmbedder) Embed(ctx context.Context, texts []string) ([][]float32, Usage, error) {
 	vectors, used, err := f.Embedder.Embed(ctx, texts)
 	var failure *Error
 	if err == nil || ctx.Err() != nil || !errors.As(err, &failure) {

@@ -61,7 +61,7 @@ func TestTextsAreCutIntoRequests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := &vectors{}
-			got, usage, err := model.WithBatches(v, tt.batch, model.Patience{}).Embed(t.Context(), texts)
+			got, usage, err := model.WithBatches(v, tt.batch, model.CallPolicy{}).Embed(t.Context(), texts)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,7 +108,7 @@ func TestWhatAnEmbeddingModelMayNotAnswer(t *testing.T) {
 				tt.texts = []string{"a"}
 			}
 			v := &vectors{fail: tt.fail, change: tt.change}
-			p := model.Patience{Timeout: 5 * time.Millisecond, MaxAttempts: 3, InitialDelay: time.Microsecond, MaxDelay: time.Millisecond}
+			p := model.CallPolicy{Timeout: 5 * time.Millisecond, MaxAttempts: 3, InitialDelay: time.Microsecond, MaxDelay: time.Millisecond}
 			var err error
 			synctest.Test(t, func(t *testing.T) { // the clock of the test stands still while anybody works
 				_, _, err = model.WithBatches(v, model.Batch{}, p).Embed(t.Context(), tt.texts)
@@ -127,7 +127,7 @@ func TestACancelledEmbeddingEndsWithTheContextsError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	v := &vectors{fail: []error{errHangs}}
-	_, _, err := model.WithBatches(v, model.Batch{}, model.Patience{MaxAttempts: 3}).Embed(ctx, []string{"a"})
+	_, _, err := model.WithBatches(v, model.Batch{}, model.CallPolicy{MaxAttempts: 3}).Embed(ctx, []string{"a"})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}

@@ -34,7 +34,7 @@ func (e *Error) Error() string {
 	if e.Attempts > 1 {
 		s += fmt.Sprintf(", tried %d times", e.Attempts)
 	}
-	return s + e.wish()
+	return s + e.retryAfterText()
 }
 
 // Unwrap is the network's error, where there is one.

@@ -16,7 +16,7 @@ func WithFallbacks(m Chat, others ...Chat) Chat {
 	if len(others) == 0 {
 		return m
 	}
-	f := &fallible{all: append([]Chat{m}, others...), info: m.Info()}
+	f := &fallbackChain{all: append([]Chat{m}, others...), info: m.Info()}
 	for _, o := range others {
 		if w := o.Info().ContextWindow; w > 0 && (f.info.ContextWindow == 0 || w < f.info.ContextWindow) {
 			f.info.ContextWindow = w
@@ -25,14 +25,14 @@ func WithFallbacks(m Chat, others ...Chat) Chat {
 	return f
 }
 
-// fallible is a model and those that are asked in its place.
-type fallible struct {
+// fallbackChain is a model and those that are asked in its place.
+type fallbackChain struct {
 	all  []Chat // the model itself first
 	info Info
 }
 
 // Info tells what the first model is.
-func (f *fallible) Info() Info { return f.info }
+func (f *fallbackChain) Info() Info { return f.info }
 
 // FallbackError says that neither a model nor any of its fallbacks could answer.
 type FallbackError struct {
@@ -55,7 +55,7 @@ func (e *FallbackError) Error() string {
 func (e *FallbackError) Unwrap() []error { return e.Errors }
 
 // Generate asks one model after the other until one answers.
-func (f *fallible) Generate(ctx context.Context, req Request) iter.Seq2[Event, error] {
+func (f *fallbackChain) Generate(ctx context.Context, req Request) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		var reasons []error
 		for _, m := range f.all {
@@ -76,7 +76,7 @@ func (f *fallible) Generate(ctx context.Context, req Request) iter.Seq2[Event, e
 
 // ask hands on what one model says. It answers whether anything was handed on,
 // and why the model failed; a nil error means that all is said.
-func (f *fallible) ask(ctx context.Context, m Chat, req Request, yield func(Event, error) bool) (begun bool, err error) {
+func (f *fallbackChain) ask(ctx context.Context, m Chat, req Request, yield func(Event, error) bool) (begun bool, err error) {
 	for ev, err := range m.Generate(ctx, req) {
 		if err != nil {
 			return begun, err

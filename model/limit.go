@@ -13,8 +13,8 @@ import (
 // minute is what a rate limit is counted over: any 60 seconds, not those of the clock.
 const minute = time.Minute
 
-// firstAnswer is how many tokens an answer is taken to have before the first one came.
-const firstAnswer = 256
+// defaultAnswerTokens is how many tokens an answer is taken to have before the first one came.
+const defaultAnswerTokens = 256
 
 // Limiter holds calls of one model back so that no 60 seconds see more of them,
 // or of their tokens, than is allowed. Calls wait in the order in which they
@@ -28,44 +28,44 @@ type Limiter struct {
 	freed    chan struct{} // tells who waits that tokens were given back
 
 	mu     sync.Mutex
-	calls  []time.Time // when the calls of the last minute began
-	spent  []*charge   // what they cost, in the order of time
-	sum    int         // tokens of spent
-	paused time.Time   // no call before this: the provider has asked for it
-	answer int         // tokens of an answer, as those so far were
+	calls  []time.Time    // when the calls of the last minute began
+	spent  []*reservation // what they cost, in the order of time
+	sum    int            // tokens of spent
+	paused time.Time      // no call before this: the provider has asked for it
+	answer int            // tokens of an answer, as those so far were
 }
 
-// charge is what one call counts for.
-type charge struct {
+// reservation is what one call counts for.
+type reservation struct {
 	at     time.Time // from when on it counts
 	tokens int
 }
 
 // NewLimiter makes a limiter of so many calls and tokens a minute; 0 is no limit.
 func NewLimiter(requests, tokens int) *Limiter {
-	return &Limiter{requests: requests, tokens: tokens, line: make(chan struct{}, 1), freed: make(chan struct{}, 1), answer: firstAnswer}
+	return &Limiter{requests: requests, tokens: tokens, line: make(chan struct{}, 1), freed: make(chan struct{}, 1), answer: defaultAnswerTokens}
 }
 
 // Wait holds a call of a chat model back until there is room for it; its error
 // is the context's end. The call that it answers must be ended by Done or
 // Failed. A nil Limiter holds nothing back.
-func (l *Limiter) Wait(ctx context.Context, info Info, req Request) (*LimitedCall, error) {
+func (l *Limiter) Wait(ctx context.Context, info Info, req Request) (*Reservation, error) {
 	if l == nil {
 		return nil, nil
 	}
-	return l.wait(ctx, l.guess(info, said(req), true))
+	return l.wait(ctx, l.estimate(info, requestText(req), true))
 }
 
 // WaitTexts is Wait for an embedding model, which answers no text.
-func (l *Limiter) WaitTexts(ctx context.Context, info Info, texts []string) (*LimitedCall, error) {
+func (l *Limiter) WaitTexts(ctx context.Context, info Info, texts []string) (*Reservation, error) {
 	if l == nil {
 		return nil, nil
 	}
-	return l.wait(ctx, l.guess(info, texts, false))
+	return l.wait(ctx, l.estimate(info, texts, false))
 }
 
-// said is the text of a request.
-func said(req Request) []string {
+// requestText is the text of a request.
+func requestText(req Request) []string {
 	var texts []string
 	for i := range req.Messages {
 		texts = append(texts, req.Messages[i].Text())
@@ -79,7 +79,7 @@ func said(req Request) []string {
 	return texts
 }
 
-func (l *Limiter) wait(ctx context.Context, guess int) (*LimitedCall, error) {
+func (l *Limiter) wait(ctx context.Context, guess int) (*Reservation, error) {
 	select {
 	case l.line <- struct{}{}:
 	case <-ctx.Done():
@@ -87,9 +87,9 @@ func (l *Limiter) wait(ctx context.Context, guess int) (*LimitedCall, error) {
 	}
 	defer func() { <-l.line }()
 	for {
-		cost, wait := l.enter(time.Now(), guess)
+		cost, wait := l.reserve(time.Now(), guess)
 		if cost != nil {
-			return &LimitedCall{limiter: l, cost: cost, guess: guess}, nil
+			return &Reservation{limiter: l, cost: cost, guess: guess}, nil
 		}
 		if err := l.pause(ctx, wait); err != nil {
 			return nil, err
@@ -110,9 +110,9 @@ func (l *Limiter) pause(ctx context.Context, wait time.Duration) error {
 	return nil
 }
 
-// guess is how many tokens a call will take. A call that takes more than a
+// estimate is how many tokens a call will take. A call that takes more than a
 // minute's allowance is let through when nothing else was spent.
-func (l *Limiter) guess(info Info, texts []string, answered bool) int {
+func (l *Limiter) estimate(info Info, texts []string, answered bool) int {
 	if l.tokens == 0 {
 		return 0
 	}
@@ -133,8 +133,8 @@ func (l *Limiter) guess(info Info, texts []string, answered bool) int {
 	return min(n, l.tokens)
 }
 
-// enter counts a call where there is room for it, and else tells how long to wait.
-func (l *Limiter) enter(now time.Time, guess int) (*charge, time.Duration) {
+// reserve counts a call where there is room for it, and else tells how long to wait.
+func (l *Limiter) reserve(now time.Time, guess int) (*reservation, time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.forget(now)
@@ -154,8 +154,8 @@ func (l *Limiter) enter(now time.Time, guess int) (*charge, time.Duration) {
 }
 
 // charge counts tokens from now on.
-func (l *Limiter) charge(now time.Time, tokens int) *charge {
-	c := &charge{at: now, tokens: tokens}
+func (l *Limiter) charge(now time.Time, tokens int) *reservation {
+	c := &reservation{at: now, tokens: tokens}
 	if l.tokens > 0 {
 		l.spent, l.sum = append(l.spent, c), l.sum+tokens
 	}
@@ -176,29 +176,29 @@ func (l *Limiter) forget(now time.Time) {
 	l.spent = slices.Delete(l.spent, 0, old)
 }
 
-// LimitedCall is a call that a Limiter has let through. A nil one does nothing.
-type LimitedCall struct {
+// Reservation is a call that a Limiter has let through. A nil one does nothing.
+type Reservation struct {
 	limiter *Limiter
-	cost    *charge // what it counts for
-	guess   int     // tokens that were counted when it began
+	cost    *reservation // what it counts for
+	guess   int          // tokens that were counted when it began
 }
 
 // Done tells what the call cost; a provider that does not say leaves the guess as it is.
-func (c *LimitedCall) Done(u Usage) {
+func (c *Reservation) Done(u Usage) {
 	if c == nil || u.Input+u.Output == 0 {
 		return
 	}
 	c.limiter.mu.Lock()
 	defer c.limiter.mu.Unlock()
 	c.limiter.answer = (3*c.limiter.answer + u.Output) / 4
-	c.settle(u.Input + u.Output)
+	c.reconcile(u.Input + u.Output)
 }
 
 // Failed gives back what a call that the provider refused did not cost; a call
 // that broke off may have cost what was guessed. Where the provider asks to
 // wait, all calls do: the others would be refused as this one was. A nil error
 // changes nothing.
-func (c *LimitedCall) Failed(err error) {
+func (c *Reservation) Failed(err error) {
 	var failure *Error
 	if c == nil || !errors.As(err, &failure) || failure.Status == 0 {
 		return
@@ -208,12 +208,12 @@ func (c *LimitedCall) Failed(err error) {
 	if until := time.Now().Add(failure.RetryAfter); failure.RetryAfter > 0 && until.After(c.limiter.paused) {
 		c.limiter.paused = until
 	}
-	c.settle(0)
+	c.reconcile(0)
 }
 
-// settle puts a guess right: what was not spent is free again, what was spent
+// reconcile puts a guess right: what was not spent is free again, what was spent
 // beyond it counts from now on.
-func (c *LimitedCall) settle(tokens int) {
+func (c *Reservation) reconcile(tokens int) {
 	l := c.limiter
 	beyond := tokens - c.guess
 	switch {

@@ -86,7 +86,7 @@ func most(at []time.Time) int {
 func TestNoMinuteSeesMoreCallsThanAllowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &answering{id: "m", takes: 300 * time.Millisecond}
-		limited := model.WithPatience(m, model.Patience{Timeout: time.Second, Limit: model.NewLimiter(10, 0)})
+		limited := model.WithRetry(m, model.CallPolicy{Timeout: time.Second, Limit: model.NewLimiter(10, 0)})
 		began := time.Now()
 		ask(t, limited, 35) // longer in line than the timeout of a try: waiting is not trying
 		if got := most(m.at); got != 10 {
@@ -101,7 +101,7 @@ func TestNoMinuteSeesMoreCallsThanAllowed(t *testing.T) {
 func TestNoMinuteSeesMoreTokensThanAllowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &answering{id: "m", takes: time.Second, usage: model.Usage{Input: 60, Output: 40}}
-		limited := model.WithPatience(m, model.Patience{Limit: model.NewLimiter(0, 1000)})
+		limited := model.WithRetry(m, model.CallPolicy{Limit: model.NewLimiter(0, 1000)})
 		began := time.Now()
 		for range 30 {
 			ask(t, limited, 1)
@@ -118,7 +118,7 @@ func TestNoMinuteSeesMoreTokensThanAllowed(t *testing.T) {
 func TestACallThatIsTooLargeForAMinuteRunsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &answering{id: "m", usage: model.Usage{Input: 5000}}
-		limited := model.WithPatience(m, model.Patience{Limit: model.NewLimiter(0, 100)})
+		limited := model.WithRetry(m, model.CallPolicy{Limit: model.NewLimiter(0, 100)})
 		ask(t, limited, 3)
 		if got := most(m.at); got != 1 {
 			t.Errorf("%d calls within a minute", got)
@@ -130,14 +130,14 @@ func TestWhatAProviderAsksToWaitHoldsAllCallsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &answering{id: "m", fail: &model.Error{Model: "m", Status: 429, Message: "slow down", RetryAfter: 20 * time.Second, Temporary: true}}
 		limit := model.NewLimiter(1000, 0)
-		p := model.Patience{MaxAttempts: 2, InitialDelay: time.Second, MaxDelay: time.Minute, Limit: limit}
-		_, err := model.Call(t.Context(), model.WithPatience(m, p), model.Request{}, nil)
+		p := model.CallPolicy{MaxAttempts: 2, InitialDelay: time.Second, MaxDelay: time.Minute, Limit: limit}
+		_, err := model.Call(t.Context(), model.WithRetry(m, p), model.Request{}, nil)
 		var failure *model.Error
 		if !errors.As(err, &failure) || failure.Attempts != 2 {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		ask(t, model.WithPatience(&answering{id: "m"}, p), 1)
+		ask(t, model.WithRetry(&answering{id: "m"}, p), 1)
 		if waited := time.Since(began); waited != 20*time.Second {
 			t.Errorf("the next call waited %s", waited)
 		}
@@ -146,7 +146,7 @@ func TestWhatAProviderAsksToWaitHoldsAllCallsBack(t *testing.T) {
 
 func TestWaitingForALimitEndsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := model.WithPatience(&answering{id: "m"}, model.Patience{Limit: model.NewLimiter(1, 0)})
+		m := model.WithRetry(&answering{id: "m"}, model.CallPolicy{Limit: model.NewLimiter(1, 0)})
 		ask(t, m, 1)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

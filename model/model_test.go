@@ -84,7 +84,7 @@ func TestPatience(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := &script{acts: tt.acts}
-			m := model.WithPatience(s, model.Patience{MaxAttempts: 3, InitialDelay: time.Microsecond, MaxDelay: time.Millisecond})
+			m := model.WithRetry(s, model.CallPolicy{MaxAttempts: 3, InitialDelay: time.Microsecond, MaxDelay: time.Millisecond})
 			_, err := model.Call(t.Context(), m, model.Request{}, nil)
 			if (err == nil) != (tt.want == "") || err != nil && err.Error() != tt.want {
 				t.Errorf("got  %v\nwant %s", err, tt.want)

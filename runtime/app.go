@@ -27,20 +27,20 @@ import (
 
 // Options says what an App stands on. The zero value runs with in-process memory.
 type Options struct {
-	Store   memory.Store                // where all memories live, whatever the document says; nil: where it says
-	Default memory.Store                // where memories live of which the document says nothing; in process where it is nil
-	Getenv  func(string) string         // the environment; os.Getenv where it is nil
-	HTTP    *http.Client                // for models and tools; a client of its own where it is nil
-	Clients func(id string) tool.Answer // who answers a ClientTool, by its id; nil, or a nil Answer, where nobody does
-	Approve tool.Approve                // asks a person whether an Agent may call a tool that it has to ask for; nil where nobody is there
-	Log     func(string)                // is told, in one line each, what Python functions print; it may be called at any time
-	Warn    func(string)                // is told, in one line each, of stores that may lose conversations; it may be called at any time
-	Doubles Doubles                     // who answers in place of models and tools, for tests
+	Store   memory.Store                       // where all memories live, whatever the document says; nil: where it says
+	Default memory.Store                       // where memories live of which the document says nothing; in process where it is nil
+	Getenv  func(string) string                // the environment; os.Getenv where it is nil
+	HTTP    *http.Client                       // for models and tools; a client of its own where it is nil
+	Clients func(id string) tool.ClientHandler // who answers a ClientTool, by its id; nil, or a nil Answer, where nobody does
+	Approve tool.Approver                      // asks a person whether an Agent may call a tool that it has to ask for; nil where nobody is there
+	Log     func(string)                       // is told, in one line each, what Python functions print; it may be called at any time
+	Warn    func(string)                       // is told, in one line each, of stores that may lose conversations; it may be called at any time
+	Doubles Mocks                              // who answers in place of models and tools, for tests
 }
 
-// Doubles answer in place of what an application declares, so that a test asks
+// Mocks answer in place of what an application declares, so that a test asks
 // nobody outside. Where one of them is nil, or gives nil, the declared one is made.
-type Doubles struct {
+type Mocks struct {
 	Model    func(*spec.Model) (model.Chat, error)              // in place of a chat model
 	Embedder func(*spec.EmbeddingModel) (model.Embedder, error) // in place of an embedding model
 	Tool     func(spec.Tool) tool.Tool                          // in place of a tool
@@ -58,9 +58,9 @@ type App struct {
 	embedders      map[*spec.EmbeddingModel]func() (model.Embedder, error) // with their fallbacks
 	aloneEmbedders map[*spec.Model]func() (model.Embedder, error)          // each by itself
 	tools          map[string]func() (tool.Tool, error)
-	box            *factory.Box // makes the tools
-	databases      databases    // of SQLSource steps
-	caches         caches       // of steps that keep their results
+	box            *factory.Factory // makes the tools
+	databases      databases        // of SQLSource steps
+	caches         caches           // of steps that keep their results
 }
 
 // New makes an App of a document that was validated without errors. Memories
@@ -77,23 +77,23 @@ func New(app *spec.Application, opts Options) (*App, error) {
 		models: map[*spec.Model]func() (model.Chat, error){}, alone: map[*spec.Model]func() (model.Chat, error){}, embedders: map[*spec.EmbeddingModel]func() (model.Embedder, error){},
 		aloneEmbedders: map[*spec.Model]func() (model.Embedder, error){},
 		tools:          map[string]func() (tool.Tool, error){}}
-	a.box = a.newToolbox()
+	a.box = a.newToolFactory()
 	for _, doc := range documents(app) {
-		if err := a.share(doc); err != nil {
+		if err := a.registerEntities(doc); err != nil {
 			return nil, err
 		}
 	}
 	return a, nil
 }
 
-// share makes the shared objects of one document.
-func (a *App) share(doc *spec.Document) error {
+// registerEntities makes the shared objects of one document.
+func (a *App) registerEntities(doc *spec.Document) error {
 	for _, m := range doc.Models {
 		if e, ok := m.(*spec.EmbeddingModel); ok {
-			a.shareEmbedder(e)
+			a.registerEmbedder(e)
 		}
 		base := m.Base()
-		a.shareModel(base)
+		a.registerModel(base)
 	}
 	for _, t := range doc.Tools {
 		a.tools[t.EntityID()] = sync.OnceValues(func() (tool.Tool, error) {
@@ -106,7 +106,7 @@ func (a *App) share(doc *spec.Document) error {
 				}
 			}
 			made, err := a.box.Tool(t)
-			return made, placed(t, err)
+			return made, withPosition(t, err)
 		})
 	}
 	if doc.Application == nil {
@@ -153,11 +153,11 @@ func (a *App) memoryConfig(m *spec.Memory) memory.Config {
 // with the limits of this policy, for those of the others have defaults too. Of
 // context blocks it has all but the models: who looks at a memory asks none.
 func MemoryConfig(m *spec.Memory, counter memory.Counter) memory.Config {
-	cfg := memory.Config{ID: m.ID, Policy: m.Policy, Turns: memory.Turns(m.Turns), TTL: time.Duration(m.TTL), Counter: counter}
+	cfg := memory.Config{ID: m.ID, Policy: m.Policy, Turns: memory.TurnPolicy(m.Turns), TTL: time.Duration(m.TTL), Counter: counter}
 	switch m.Policy {
 	case spec.PolicyFlush, "":
 		cfg.TokenLimit, cfg.ChatShare, cfg.FlushSize = m.TokenLimit, m.ChatHistoryTokenRatio, m.TokenFlushSize
-		cfg.Context = contextOf(m)
+		cfg.Context = contextBlocks(m)
 	case spec.PolicyMessageWindow:
 		cfg.MaxMessages, cfg.KeepSystemFirst = m.MaxMessages, m.KeepSystemFirst
 	case spec.PolicyTokenWindow:
@@ -271,7 +271,7 @@ type NoFlowError struct {
 
 // Error names the flow and those that exist.
 func (e *NoFlowError) Error() string {
-	return fmt.Sprintf("no flow has the id %q; there are: %s", e.ID, joined(e.Flows))
+	return fmt.Sprintf("no flow has the id %q; there are: %s", e.ID, joinNames(e.Flows))
 }
 
 func flowIDs(flows []*spec.Flow) []string {

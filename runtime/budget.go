@@ -23,10 +23,10 @@ func (e *BudgetError) Error() string {
 	return fmt.Sprintf("flow %s is over its budget: %s %s, %s are allowed", e.Flow, e.Spent, e.What, e.Limit)
 }
 
-// within is the context of one run of a flow: it ends when the flow's budget is
+// withBudget is the context of one run of a flow: it ends when the flow's budget is
 // spent, with a *BudgetError as its cause. What a model or tool call costs is
 // known when it is done, so a run goes over by what was under way at that time.
-func (a *App) within(ctx context.Context, f *spec.Flow) (context.Context, context.CancelFunc) {
+func (a *App) withBudget(ctx context.Context, f *spec.Flow) (context.Context, context.CancelFunc) {
 	b := f.Budget
 	if b == nil {
 		return context.WithCancel(ctx)
@@ -38,8 +38,8 @@ func (a *App) within(ctx context.Context, f *spec.Flow) (context.Context, contex
 		ctx, stopClock = context.WithTimeoutCause(ctx, limit, over)
 	}
 	ctx, stop := context.WithCancelCause(ctx)
-	m := &meter{flow: f, stop: stop, prices: a.prices(), models: a.modelPrices()}
-	ctx = steps.WithEvents(ctx, m.take, steps.EventUsage, steps.EventToolCall)
+	m := &costMeter{flow: f, stop: stop, prices: a.prices(), models: a.modelPrices()}
+	ctx = steps.WithEvents(ctx, m.add, steps.EventUsage, steps.EventToolCall)
 	return ctx, func() { stop(nil); stopClock() }
 }
 
@@ -75,8 +75,8 @@ func (a *App) modelPrices() map[string]*spec.Prices {
 	return prices
 }
 
-// meter adds up what a run costs.
-type meter struct {
+// costMeter adds up what a run costs.
+type costMeter struct {
 	flow   *spec.Flow
 	stop   context.CancelCauseFunc
 	prices map[string]*spec.Prices // by step
@@ -88,8 +88,8 @@ type meter struct {
 	money  float64
 }
 
-// take counts one call and stops the run where the budget is spent.
-func (m *meter) take(ev steps.Event) {
+// add counts one call and stops the run where the budget is spent.
+func (m *costMeter) add(ev steps.Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.calls++
@@ -104,14 +104,14 @@ func (m *meter) take(ev steps.Event) {
 	b := m.flow.Budget
 	switch {
 	case b.Tokens > 0 && m.tokens > b.Tokens:
-		m.over("tokens", fmt.Sprint(b.Tokens), fmt.Sprint(m.tokens))
+		m.exceeded("tokens", fmt.Sprint(b.Tokens), fmt.Sprint(m.tokens))
 	case b.Calls > 0 && m.calls > b.Calls:
-		m.over("calls", fmt.Sprint(b.Calls), fmt.Sprint(m.calls))
+		m.exceeded("calls", fmt.Sprint(b.Calls), fmt.Sprint(m.calls))
 	case b.Money > 0 && m.money > b.Money:
-		m.over("money", fmt.Sprint(b.Money), fmt.Sprintf("%.4g", m.money))
+		m.exceeded("money", fmt.Sprint(b.Money), fmt.Sprintf("%.4g", m.money))
 	}
 }
 
-func (m *meter) over(what, limit, spent string) {
+func (m *costMeter) exceeded(what, limit, spent string) {
 	m.stop(&BudgetError{Flow: m.flow.ID, What: what, Limit: limit, Spent: spent})
 }

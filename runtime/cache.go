@@ -31,19 +31,19 @@ type sharedCache struct {
 	broken atomic.Bool // it cannot be used; that was said
 
 	mu      sync.Mutex
-	flights map[flightID]*flight
+	flights map[inflightKey]*inflight
 }
 
-// flightID is one result that somebody works on.
-type flightID struct {
+// inflightKey is one result that somebody works on.
+type inflightKey struct {
 	scope stepcache.Scope
 	key   stepcache.Key
 }
 
-// flight is the work on one result, for which others wait. What came of it is
+// inflight is the work on one result, for which others wait. What came of it is
 // set before done is closed: an entry, an error that all of them get, or
 // neither, and then each works for itself.
-type flight struct {
+type inflight struct {
 	done  chan struct{}
 	entry []byte
 	err   error
@@ -61,7 +61,7 @@ func (a *App) cacheOf(folder string) *sharedCache {
 	}
 	c, ok := a.caches.open[folder]
 	if !ok {
-		c = &sharedCache{store: stepcache.Open(folder), warn: a.opts.Warn, flights: map[flightID]*flight{}}
+		c = &sharedCache{store: stepcache.Open(folder), warn: a.opts.Warn, flights: map[inflightKey]*inflight{}}
 		a.caches.open[folder] = c
 	}
 	return c
@@ -80,29 +80,29 @@ func (a *App) closeCaches() error {
 	return errors.Join(errs...)
 }
 
-// trouble says once that the cache cannot be used. A cache saves work and
+// warnOnce says once that the cache cannot be used. A cache saves work and
 // decides nothing, so the run goes on without it.
-func (c *sharedCache) trouble(err error) {
+func (c *sharedCache) warnOnce(err error) {
 	if c.broken.CompareAndSwap(false, true) && c.warn != nil {
 		c.warn(fmt.Sprintf("%v; the run goes on without its results", err))
 	}
 }
 
-// join tells whether the caller is the one that works on a result, and if not
+// startOrWait tells whether the caller is the one that works on a result, and if not
 // who is.
-func (c *sharedCache) join(id flightID) (f *flight, leads bool) {
+func (c *sharedCache) startOrWait(id inflightKey) (f *inflight, leads bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if f, ok := c.flights[id]; ok {
 		return f, false
 	}
-	f = &flight{done: make(chan struct{})}
+	f = &inflight{done: make(chan struct{})}
 	c.flights[id] = f
 	return f, true
 }
 
-// land ends a flight.
-func (c *sharedCache) land(id flightID, f *flight) {
+// complete ends a flight.
+func (c *sharedCache) complete(id inflightKey, f *inflight) {
 	c.mu.Lock()
 	delete(c.flights, id)
 	c.mu.Unlock()
@@ -115,9 +115,9 @@ func (c *sharedCache) land(id flightID, f *flight) {
 // remembered (QT916).
 func cacheable(s spec.Step) bool { return s.Common().CacheConfig != nil && !usesMemory(s) }
 
-// keepResults puts a cache in front of a step that asks for one. Steps over
+// withCache puts a cache in front of a step that asks for one. Steps over
 // groups of rows have none.
-func (a *App) keepResults(s spec.Step, n *node, l *layout) {
+func (a *App) withCache(s spec.Step, n *node, l *layout) {
 	if n.step == nil || !cacheable(s) {
 		return
 	}
@@ -158,12 +158,12 @@ type cachedStep struct {
 func (c *cachedStep) Process(ctx context.Context, row *steps.Row, emit steps.Emit) error {
 	id, ok := c.id(row)
 	if !ok || c.cache.broken.Load() {
-		c.missed(ctx, row)
+		c.miss(ctx, row)
 		return c.step.Process(ctx, row, emit)
 	}
-	f, leads := c.cache.join(id)
+	f, leads := c.cache.startOrWait(id)
 	if leads {
-		return c.lead(ctx, row, &attempt{cachedStep: c, id: id, flight: f, emit: emit})
+		return c.compute(ctx, row, &cacheFill{cachedStep: c, id: id, flight: f, emit: emit})
 	}
 	select {
 	case <-f.done:
@@ -176,24 +176,24 @@ func (c *cachedStep) Process(ctx context.Context, row *steps.Row, emit steps.Emi
 			return res.replay(row, c.outputs, emit)
 		}
 	}
-	c.missed(ctx, row)
+	c.miss(ctx, row)
 	if f.err != nil {
 		return f.err
 	}
 	return c.step.Process(ctx, row, emit)
 }
 
-// lead looks into the cache, and where it has nothing lets the step work.
-func (c *cachedStep) lead(ctx context.Context, row *steps.Row, a *attempt) error {
-	defer a.land() // also when the step panics
-	if entry, res := c.look(ctx, a.id); res != nil {
+// compute looks into the cache, and where it has nothing lets the step work.
+func (c *cachedStep) compute(ctx context.Context, row *steps.Row, a *cacheFill) error {
+	defer a.publish() // also when the step panics
+	if entry, res := c.lookup(ctx, a.id); res != nil {
 		a.flight.entry = entry
-		a.land()
+		a.publish()
 		c.hit(ctx, row)
 		return res.replay(row, c.outputs, a.emit)
 	}
-	c.missed(ctx, row)
-	err := c.step.Process(ctx, row, a.hold)
+	c.miss(ctx, row)
+	err := c.step.Process(ctx, row, a.buffer)
 	if a.stopped {
 		return err
 	}
@@ -204,11 +204,11 @@ func (c *cachedStep) lead(ctx context.Context, row *steps.Row, a *attempt) error
 	return err
 }
 
-// look finds an entry; a damaged one is removed.
-func (c *cachedStep) look(ctx context.Context, id flightID) ([]byte, *result) {
+// lookup finds an entry; a damaged one is removed.
+func (c *cachedStep) lookup(ctx context.Context, id inflightKey) ([]byte, *cacheEntry) {
 	entry, found, err := c.cache.store.Get(ctx, id.scope, id.key, c.policy)
 	if err != nil && ctx.Err() == nil {
-		c.cache.trouble(err)
+		c.cache.warnOnce(err)
 	}
 	if err != nil || !found {
 		return nil, nil
@@ -218,22 +218,22 @@ func (c *cachedStep) look(ctx context.Context, id flightID) ([]byte, *result) {
 		return entry, res
 	}
 	if err := c.cache.store.Drop(ctx, id.scope, id.key); err != nil && ctx.Err() == nil {
-		c.cache.trouble(err)
+		c.cache.warnOnce(err)
 	}
 	return nil, nil
 }
 
 // id is what a row's result is found by; none where an input was never set.
-func (c *cachedStep) id(row *steps.Row) (flightID, bool) {
+func (c *cachedStep) id(row *steps.Row) (inflightKey, bool) {
 	text := append(make([]byte, 0, 512), c.digest...)
 	for _, p := range c.inputs {
 		v := row.Values[p.at]
 		if v == value.Unset {
-			return flightID{}, false
+			return inflightKey{}, false
 		}
-		text = appendKept(append(value.AppendJSON(text, p.name), ':'), v)
+		text = appendValue(append(value.AppendJSON(text, p.name), ':'), v)
 	}
-	return flightID{scope: c.scope, key: sha256.Sum256(text)}, true
+	return inflightKey{scope: c.scope, key: sha256.Sum256(text)}, true
 }
 
 func (c *cachedStep) hit(ctx context.Context, row *steps.Row) {
@@ -241,7 +241,7 @@ func (c *cachedStep) hit(ctx context.Context, row *steps.Row) {
 	steps.Report(ctx, steps.Event{Kind: steps.EventCacheHit, Step: c.scope.Step, Session: row.Session, Row: row.Number})
 }
 
-func (c *cachedStep) missed(ctx context.Context, row *steps.Row) {
+func (c *cachedStep) miss(ctx context.Context, row *steps.Row) {
 	c.count.misses.Add(1)
 	steps.Report(ctx, steps.Event{Kind: steps.EventCacheMiss, Step: c.scope.Step, Session: row.Session, Row: row.Number})
 }

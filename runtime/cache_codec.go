@@ -18,9 +18,9 @@ import (
 // says by one key what it holds, so that a value is read back as it was,
 // whatever its declared type: {"record": "Order", "fields": {…}}, {"bytes": …}.
 
-// appendKept appends a value in the cache's form. Messages go without their
+// appendValue appends a value in the cache's form. Messages go without their
 // ids, so that what a user says twice is the same.
-func appendKept(b []byte, v any) []byte {
+func appendValue(b []byte, v any) []byte {
 	switch v := v.(type) {
 	case nil, string, int64, bool:
 		return value.AppendJSON(b, v)
@@ -32,7 +32,7 @@ func appendKept(b []byte, v any) []byte {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = appendKept(b, item)
+			b = appendValue(b, item)
 		}
 		return append(b, ']')
 	case *value.Record:
@@ -43,7 +43,7 @@ func appendKept(b []byte, v any) []byte {
 				b = append(b, ',')
 			}
 			first = false
-			b = appendKept(append(value.AppendJSON(b, name), ':'), field)
+			b = appendValue(append(value.AppendJSON(b, name), ':'), field)
 		}
 		return append(b, "}}"...)
 	case chat.Message:
@@ -52,7 +52,7 @@ func appendKept(b []byte, v any) []byte {
 		return append(append(append(b, `{"message":`...), raw...), '}')
 	case []byte:
 		return append(base64.StdEncoding.AppendEncode(append(b, `{"bytes":"`...), v), `"}`...)
-	case value.Missing:
+	case value.UnsetType:
 		return append(b, `{"unset":true}`...)
 	case value.Date:
 		return appendKeptText(b, "date", v.String())
@@ -65,7 +65,7 @@ func appendKept(b []byte, v any) []byte {
 	case chat.Role:
 		return value.AppendJSON(b, string(v))
 	}
-	return appendKept(b, value.Free(v))
+	return appendValue(b, value.FromGo(v))
 }
 
 func appendKeptText(b []byte, kind, text string) []byte {
@@ -86,34 +86,34 @@ func appendKeptFloat(b []byte, f float64) []byte {
 	return b
 }
 
-var errKept = errors.New("it holds something that is no value")
+var errMalformedEntry = errors.New("it holds something that is no value")
 
-// readKept reads a value of the cache's form, as value.Parse has parsed it. A
+// decodeValue reads a value of the cache's form, as value.Parse has parsed it. A
 // message gets an id of its own: it is said anew.
-func readKept(v any) (any, error) {
+func decodeValue(v any) (any, error) {
 	switch v := v.(type) {
 	case []any:
 		list := make([]any, len(v))
 		var err error
 		for i, item := range v {
-			if list[i], err = readKept(item); err != nil {
+			if list[i], err = decodeValue(item); err != nil {
 				return nil, err
 			}
 		}
 		return list, nil
 	case *value.Record:
 		if v.Len() == 0 {
-			return nil, errKept
+			return nil, errMalformedEntry
 		}
 		kind := v.Names()[0]
 		content, _ := v.Get(kind)
-		return readTagged(v, kind, content)
+		return decodeTagged(v, kind, content)
 	}
 	return v, nil
 }
 
-// readTagged reads an object, whose first key says what it holds.
-func readTagged(v *value.Record, kind string, content any) (any, error) {
+// decodeTagged reads an object, whose first key says what it holds.
+func decodeTagged(v *value.Record, kind string, content any) (any, error) {
 	text, isText := content.(string)
 	switch kind {
 	case "unset":
@@ -122,9 +122,9 @@ func readTagged(v *value.Record, kind string, content any) (any, error) {
 		fields, _ := v.Get("fields")
 		r, ok := fields.(*value.Record)
 		if !ok || !isText {
-			return nil, errKept
+			return nil, errMalformedEntry
 		}
-		return readKeptRecord(text, r)
+		return decodeRecord(text, r)
 	case "message":
 		m := chat.Message{}
 		if err := json.Unmarshal(value.JSON(content), &m); err != nil {
@@ -134,15 +134,15 @@ func readTagged(v *value.Record, kind string, content any) (any, error) {
 		return m, nil
 	}
 	if !isText {
-		return nil, errKept
+		return nil, errMalformedEntry
 	}
-	return readKeptScalar(kind, text)
+	return decodeScalar(kind, text)
 }
 
-func readKeptRecord(typ string, r *value.Record) (any, error) {
+func decodeRecord(typ string, r *value.Record) (any, error) {
 	fields := make([]value.Field, 0, r.Len())
 	for name, raw := range r.All() {
-		v, err := readKept(raw)
+		v, err := decodeValue(raw)
 		if err != nil {
 			return nil, err
 		}
@@ -151,8 +151,8 @@ func readKeptRecord(typ string, r *value.Record) (any, error) {
 	return value.NewRecord(typ, fields...), nil
 }
 
-// readKeptScalar reads what JSON has no form for.
-func readKeptScalar(kind, text string) (any, error) {
+// decodeScalar reads what JSON has no form for.
+func decodeScalar(kind, text string) (any, error) {
 	switch kind {
 	case "bytes":
 		return base64.StdEncoding.DecodeString(text)
@@ -163,7 +163,7 @@ func readKeptScalar(kind, text string) (any, error) {
 	case "date", "datetime", "time":
 		return coerceTo(kind, text)
 	}
-	return nil, errKept
+	return nil, errMalformedEntry
 }
 
 // coerceTo reads a text as the named type.

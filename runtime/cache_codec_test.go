@@ -54,11 +54,11 @@ func message(text string) chat.Message {
 // only messages get ids of their own.
 func TestValuesAreReadBackAsTheyWere(t *testing.T) {
 	sameRecord := cmp.Comparer(func(a, b *value.Record) bool {
-		return a.Type() == b.Type() && cmp.Equal(a.Names(), b.Names()) && string(appendKept(nil, a)) == string(appendKept(nil, b))
+		return a.Type() == b.Type() && cmp.Equal(a.Names(), b.Names()) && string(appendValue(nil, a)) == string(appendValue(nil, b))
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		v := anyValue(3).Draw(t, "value")
-		text := appendKept(nil, v)
+		text := appendValue(nil, v)
 		if !json.Valid(text) {
 			t.Fatalf("no JSON: %s", text)
 		}
@@ -66,7 +66,7 @@ func TestValuesAreReadBackAsTheyWere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		back, err := readKept(parsed)
+		back, err := decodeValue(parsed)
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}

@@ -45,7 +45,7 @@ func appendRow(b []byte, row *steps.Row, outputs []port) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendKept(append(value.AppendJSON(b, p.name), ':'), row.Values[p.at])
+		b = appendValue(append(value.AppendJSON(b, p.name), ':'), row.Values[p.at])
 	}
 	return append(b, "}}"...)
 }
@@ -63,35 +63,35 @@ func appendFailure(b []byte, err *steps.Error) []byte {
 	return append(value.AppendJSON(append(b, `],"error":`...), reason.Error()), '}')
 }
 
-// kept is one row of an entry.
-type kept struct {
+// cachedRow is one row of an entry.
+type cachedRow struct {
 	outputs []any        // one for each of the step's outputs
 	failed  *steps.Error // why the row failed; nil where it did not
 }
 
-// result is an entry, read: the rows that a step made, and why it failed after
+// cacheEntry is an entry, read: the rows that a step made, and why it failed after
 // them, where it did.
-type result struct {
-	rows []kept
+type cacheEntry struct {
+	rows []cachedRow
 	err  error
 }
 
 // readEntry reads an entry of a step with these outputs.
-func readEntry(entry []byte, outputs []port) (*result, error) {
+func readEntry(entry []byte, outputs []port) (*cacheEntry, error) {
 	v, err := value.Parse(string(entry))
 	if err != nil {
 		return nil, err
 	}
 	top, ok := v.(*value.Record)
 	if !ok {
-		return nil, errKept
+		return nil, errMalformedEntry
 	}
 	list, _ := top.Get("rows")
 	rows, ok := list.([]any)
 	if !ok {
-		return nil, errKept
+		return nil, errMalformedEntry
 	}
-	res := &result{rows: make([]kept, len(rows))}
+	res := &cacheEntry{rows: make([]cachedRow, len(rows))}
 	for i, raw := range rows {
 		if res.rows[i], err = readRow(raw, outputs); err != nil {
 			return nil, err
@@ -104,10 +104,10 @@ func readEntry(entry []byte, outputs []port) (*result, error) {
 	return res, nil
 }
 
-func readRow(raw any, outputs []port) (kept, error) {
+func readRow(raw any, outputs []port) (cachedRow, error) {
 	r, ok := raw.(*value.Record)
 	if !ok {
-		return kept{}, errKept
+		return cachedRow{}, errMalformedEntry
 	}
 	if path, ok := r.Get("failed"); ok {
 		return readFailure(r, path)
@@ -115,28 +115,28 @@ func readRow(raw any, outputs []port) (kept, error) {
 	object, _ := r.Get("outputs")
 	values, ok := object.(*value.Record)
 	if !ok {
-		return kept{}, errKept
+		return cachedRow{}, errMalformedEntry
 	}
-	k := kept{outputs: make([]any, len(outputs))}
+	k := cachedRow{outputs: make([]any, len(outputs))}
 	for i, p := range outputs {
 		v, ok := values.Get(p.name)
 		if !ok {
-			return kept{}, fmt.Errorf("it has no output %s", p.name)
+			return cachedRow{}, fmt.Errorf("it has no output %s", p.name)
 		}
 		var err error
-		if k.outputs[i], err = readKept(v); err != nil {
-			return kept{}, err
+		if k.outputs[i], err = decodeValue(v); err != nil {
+			return cachedRow{}, err
 		}
 	}
 	return k, nil
 }
 
-func readFailure(r *value.Record, path any) (kept, error) {
+func readFailure(r *value.Record, path any) (cachedRow, error) {
 	ids, _ := path.([]any)
 	text, _ := r.Get("error")
 	message, ok := text.(string)
 	if !ok {
-		return kept{}, errKept
+		return cachedRow{}, errMalformedEntry
 	}
 	err := errors.New(message)
 	var failed *steps.Error
@@ -148,12 +148,12 @@ func readFailure(r *value.Record, path any) (kept, error) {
 	if failed == nil {
 		failed = &steps.Error{Err: err}
 	}
-	return kept{failed: failed}, nil
+	return cachedRow{failed: failed}, nil
 }
 
 // replay emits the rows of an entry in the place of the step's own: its outputs
 // are set on the row, or on copies of it where there are several.
-func (res *result) replay(row *steps.Row, outputs []port, emit steps.Emit) error {
+func (res *cacheEntry) replay(row *steps.Row, outputs []port, emit steps.Emit) error {
 	for i, k := range res.rows {
 		r := row
 		if i < len(res.rows)-1 || res.err != nil { // the row itself is still needed

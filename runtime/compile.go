@@ -23,10 +23,10 @@ func (a *App) compile(f *spec.Flow) (*flow, error) {
 	return p.compile(f)
 }
 
-// program is the flows that one run takes rows through: the one that was asked
+// flowSet is the flows that one run takes rows through: the one that was asked
 // for and those that its steps run. A callee of row-wise steps alone is built
 // once; one that gathers rows holds state, so each call has its own.
-type program struct {
+type flowSet struct {
 	app *App
 
 	mu    sync.Mutex
@@ -34,12 +34,12 @@ type program struct {
 	kept  map[*spec.Flow]*flow // those that several calls may share
 }
 
-func newProgram(a *App) *program {
-	return &program{app: a, known: map[*spec.Flow]bool{}, kept: map[*spec.Flow]*flow{}}
+func newProgram(a *App) *flowSet {
+	return &flowSet{app: a, known: map[*spec.Flow]bool{}, kept: map[*spec.Flow]*flow{}}
 }
 
 // compile builds one flow; the caller holds the lock.
-func (p *program) compile(f *spec.Flow) (*flow, error) {
+func (p *flowSet) compile(f *spec.Flow) (*flow, error) {
 	c := &flow{spec: f, layout: layoutOf(f)}
 	env := p.app.env(c.layout)
 	env.Flow = p.call
@@ -49,13 +49,13 @@ func (p *program) compile(f *spec.Flow) (*flow, error) {
 		}
 		r, err := steps.Build(item.Step, env)
 		if err != nil {
-			return nil, inStep(item.Step, err)
+			return nil, wrapStepError(item.Step, err)
 		}
 		n, err := nodeOf(item.Step, r, c.layout)
 		if err != nil {
 			return nil, err
 		}
-		p.app.keepResults(item.Step, n, c.layout)
+		p.app.withCache(item.Step, n, c.layout)
 		c.nodes = append(c.nodes, n)
 		for _, called := range callees(item.Step) {
 			if err := p.prepare(called); err != nil {
@@ -68,20 +68,20 @@ func (p *program) compile(f *spec.Flow) (*flow, error) {
 }
 
 // prepare builds a flow that a step runs, once.
-func (p *program) prepare(f *spec.Flow) error {
+func (p *flowSet) prepare(f *spec.Flow) error {
 	if p.known[f] {
 		return nil
 	}
 	p.known[f] = true
 	c, err := p.compile(f)
-	if err == nil && c.stateless() {
+	if err == nil && c.isStateless() {
 		p.kept[f] = c
 	}
 	return err
 }
 
 // flow is a flow that is ready for one more call.
-func (p *program) flow(f *spec.Flow) (*flow, error) {
+func (p *flowSet) flow(f *spec.Flow) (*flow, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.prepare(f); err != nil {
@@ -94,7 +94,7 @@ func (p *program) flow(f *spec.Flow) (*flow, error) {
 }
 
 // call runs a flow on one row of another.
-func (p *program) call(ctx context.Context, call steps.FlowCall, emit steps.FlowEmit) error {
+func (p *flowSet) call(ctx context.Context, call steps.FlowCall, emit steps.FlowEmit) error {
 	c, err := p.flow(call.Flow)
 	if err != nil {
 		return err
@@ -102,13 +102,13 @@ func (p *program) call(ctx context.Context, call steps.FlowCall, emit steps.Flow
 	return p.app.invoke(ctx, c, call, emit)
 }
 
-// inStep says in which step an error lies. One that names the place of its cause needs no second.
-func inStep(s spec.Step, err error) error {
+// wrapStepError says in which step an error lies. One that names the place of its cause needs no second.
+func wrapStepError(s spec.Step, err error) error {
 	var notYet *NotAvailableError
 	if errors.As(err, &notYet) {
 		return notYet
 	}
-	return fmt.Errorf("%sstep %s: %w", at(s), s.EntityID(), err)
+	return fmt.Errorf("%sstep %s: %w", positionPrefix(s), s.EntityID(), err)
 }
 
 // env gives steps what they need of the application.
@@ -148,19 +148,19 @@ func (a *App) nested() func(context.Context, steps.FlowCall, steps.FlowEmit) err
 	return newProgram(a).call
 }
 
-// stateless tells whether several runs may share the flow's steps.
-func (f *flow) stateless() bool {
+// isStateless tells whether several runs may share the flow's steps.
+func (f *flow) isStateless() bool {
 	return !slices.ContainsFunc(f.nodes, func(n *node) bool { return n.batch != nil || n.closer != nil })
 }
 
 // invoke runs the flow on one row of another flow.
 func (a *App) invoke(ctx context.Context, f *flow, call steps.FlowCall, emit steps.FlowEmit) error {
-	row := f.blank(call.Session, call.Number)
+	row := f.newRow(call.Session, call.Number)
 	row.Place = call.Place
 	for i, ref := range f.spec.Inputs {
 		row.Values[f.layout.Slot(ref.To)] = call.Inputs[i]
 	}
-	ctx, cancel := a.within(ctx, f.spec)
+	ctx, cancel := a.withBudget(ctx, f.spec)
 	defer cancel()
 	first := chain(ctx, f.stages, &callSink{flow: f, emit: emit})
 	defer first.stop()
@@ -189,8 +189,8 @@ func (s *callSink) finish(context.Context) error { return nil }
 
 func (s *callSink) stop() {}
 
-// at is the place of a node followed by a colon, or nothing for one without a place.
-func at(n spec.Node) string {
+// positionPrefix is the place of a node followed by a colon, or nothing for one without a place.
+func positionPrefix(n spec.Node) string {
 	if span := n.Place().Span(); !span.IsZero() {
 		return span.String() + ": "
 	}

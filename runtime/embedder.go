@@ -9,9 +9,9 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// shareEmbedder makes an embedding model's shared object when it is first asked
+// registerEmbedder makes an embedding model's shared object when it is first asked
 // for, by itself and with its fallbacks.
-func (a *App) shareEmbedder(m *spec.EmbeddingModel) {
+func (a *App) registerEmbedder(m *spec.EmbeddingModel) {
 	a.aloneEmbedders[m.Base()] = sync.OnceValues(func() (model.Embedder, error) {
 		if a.opts.Doubles.Embedder != nil {
 			if double, err := a.opts.Doubles.Embedder(m); double != nil || err != nil {
@@ -19,10 +19,10 @@ func (a *App) shareEmbedder(m *spec.EmbeddingModel) {
 			}
 		}
 		made, err := provider.NewEmbedder(m, provider.Options{Getenv: a.opts.Getenv, HTTP: a.opts.HTTP, Secret: a.secret})
-		return made, placed(m, err)
+		return made, withPosition(m, err)
 	})
 	a.embedders[m] = sync.OnceValues(func() (model.Embedder, error) {
-		first, others, err := withStandIns(m.Base(), a.aloneEmbedders)
+		first, others, err := withFallbacks(m.Base(), a.aloneEmbedders)
 		if err != nil {
 			return nil, err
 		}

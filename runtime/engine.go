@@ -50,7 +50,7 @@ func newSerialSink(ctx context.Context, nodes []*node, next sink) *serialSink {
 	return &serialSink{newPipe(ctx, nodes, func(r *steps.Row) error { return next.push(ctx, r) }), next}
 }
 
-func (s *serialSink) push(_ context.Context, row *steps.Row) error { return s.pipe.take(row) }
+func (s *serialSink) push(_ context.Context, row *steps.Row) error { return s.pipe.process(row) }
 
 func (s *serialSink) finish(ctx context.Context) error {
 	err := closeAll(ctx, s.pipe.nodes, func(r *steps.Row) error { return s.next.push(ctx, r) })
@@ -62,8 +62,8 @@ func (s *serialSink) finish(ctx context.Context) error {
 
 func (s *serialSink) stop() { s.next.stop() }
 
-// watch tells the steps that a failed row passes by, those of them that want to know.
-func watch(nodes []*node, row *steps.Row) {
+// notifyFailed tells the steps that a failed row passes by, those of them that want to know.
+func notifyFailed(nodes []*node, row *steps.Row) {
 	for _, n := range nodes {
 		if n.watcher != nil {
 			n.watcher.Failed(row)
@@ -82,7 +82,7 @@ func (n *node) limited(ctx context.Context, row *steps.Row, next steps.Emit) err
 		return context.Cause(ctx)
 	}
 	var made []*steps.Row
-	err := guard(func() error {
+	err := recoverPanics(func() error {
 		defer func() { <-n.permits }()
 		return n.step.Process(ctx, row, func(r *steps.Row) error { made = append(made, r); return nil })
 	})
@@ -92,7 +92,7 @@ func (n *node) limited(ctx context.Context, row *steps.Row, next steps.Emit) err
 			return err
 		}
 	}
-	return n.settle(ctx, row, outcome{own: err}, next)
+	return n.handleError(ctx, row, outcome{own: err}, next)
 }
 
 // outcome is how a step's handling of a row ended.
@@ -101,8 +101,8 @@ type outcome struct {
 	stopped error // what emit had answered it before, which ends the run
 }
 
-// settle turns a step's error into a failed row, unless the run itself ended.
-func (n *node) settle(ctx context.Context, row *steps.Row, o outcome, emit steps.Emit) error {
+// handleError turns a step's error into a failed row, unless the run itself ended.
+func (n *node) handleError(ctx context.Context, row *steps.Row, o outcome, emit steps.Emit) error {
 	switch {
 	case o.stopped != nil:
 		return o.stopped
@@ -120,7 +120,7 @@ func (n *node) emitTo(next steps.Emit) (emit steps.Emit, stopped *error) {
 	stopped = new(error)
 	return func(r *steps.Row) error {
 		n.tally(r)
-		if r = n.settled(r); r == nil {
+		if r = n.applyErrorPolicy(r); r == nil {
 			return nil
 		}
 		if err := next(r); err != nil {
@@ -154,8 +154,8 @@ func closeAll(ctx context.Context, nodes []*node, emit steps.Emit) error {
 		if n.closer == nil {
 			continue
 		}
-		pass, stopped := n.emitTo(newPipe(ctx, nodes[i+1:], emit).take)
-		err := guard(func() error { return n.closer.Close(ctx, pass) })
+		pass, stopped := n.emitTo(newPipe(ctx, nodes[i+1:], emit).process)
+		err := recoverPanics(func() error { return n.closer.Close(ctx, pass) })
 		switch {
 		case *stopped != nil:
 			return *stopped
@@ -166,11 +166,11 @@ func closeAll(ctx context.Context, nodes []*node, emit steps.Emit) error {
 	return nil
 }
 
-// defect begins the error of a step that panicked.
-const defect = "internal error: "
+// internalError begins the error of a step that panicked.
+const internalError = "internal error: "
 
-// guard turns a panic of a step into an error: a defect costs one row, not the run.
-func guard(f func() error) (err error) {
+// recoverPanics turns a panic of a step into an error: a defect costs one row, not the run.
+func recoverPanics(f func() error) (err error) {
 	defer recovered(&err)
 	return f()
 }
@@ -178,6 +178,6 @@ func guard(f func() error) (err error) {
 // recovered is what guard defers.
 func recovered(err *error) {
 	if p := recover(); p != nil {
-		*err = fmt.Errorf("%s%v", defect, p)
+		*err = fmt.Errorf("%s%v", internalError, p)
 	}
 }

@@ -159,7 +159,7 @@ func outAt(t *testing.T, f *flow, rows func(func(Input) bool)) []string {
 	r := &run{flow: f, progress: &Progress{}}
 	began := time.Now()
 	var out []string
-	err := r.live(t.Context(), rows, &resultSink{run: r, yield: func(res *Result) bool {
+	err := r.runSections(t.Context(), rows, &resultSink{run: r, yield: func(res *Result) bool {
 		out = append(out, fmt.Sprintf("%v at %s", res.values[0], time.Since(began)))
 		return true
 	}})
@@ -225,13 +225,13 @@ func TestALiveFlowStopsLikeAnyOther(t *testing.T) {
 	}
 	r := &run{flow: f(), progress: &Progress{}}
 	n := 0
-	err := r.live(t.Context(), endless, &resultSink{run: r, yield: func(*Result) bool { n++; return n < 5 }})
+	err := r.runSections(t.Context(), endless, &resultSink{run: r, yield: func(*Result) bool { n++; return n < 5 }})
 	if !errors.Is(err, errStopped) || n != 5 {
 		t.Errorf("after a break: %d results, %v", n, err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	r = &run{flow: f(), progress: &Progress{}}
-	err = r.live(ctx, endless, &resultSink{run: r, yield: func(*Result) bool { cancel(boom); return true }})
+	err = r.runSections(ctx, endless, &resultSink{run: r, yield: func(*Result) bool { cancel(boom); return true }})
 	if !errors.Is(err, boom) {
 		t.Errorf("after the context's end: %v", err)
 	}

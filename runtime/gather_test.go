@@ -15,10 +15,10 @@ import (
 // neighbours gathers rows whose numbers have the same tens, as a Collect with `by`.
 type neighbours struct{ sized }
 
-func (neighbours) Together(before, row *steps.Row) bool { return before.Number/10 == row.Number/10 }
+func (neighbours) SameGroup(before, row *steps.Row) bool { return before.Number/10 == row.Number/10 }
 
-func (n neighbours) Apart(before, failed *steps.Row) bool {
-	return failed.Number%3 == 0 && !n.Together(before, failed) // of some it is not known
+func (n neighbours) OtherGroup(before, failed *steps.Row) bool {
+	return failed.Number%3 == 0 && !n.SameGroup(before, failed) // of some it is not known
 }
 
 // lastOf gathers groups, and tells each group's last row.
@@ -95,7 +95,7 @@ func TestAFailedRowThatNobodyLetsWaitComesOutAtOnce(t *testing.T) {
 func TestRowsThatWaitAreBounded(t *testing.T) {
 	out := &outSink{}
 	b := newBatchSink(t.Context(), &node{id: "group", batch: lastOf{2}, count: &counter{}}, out)
-	for i := range 3 * heldLate {
+	for i := range 3 * maxDeferred {
 		row := &steps.Row{Values: []any{i}, Number: int64(i + 1)}
 		if i > 0 {
 			row.Err = &steps.Error{Err: errors.New("no")}
@@ -103,11 +103,11 @@ func TestRowsThatWaitAreBounded(t *testing.T) {
 		if err := b.push(t.Context(), row); err != nil {
 			t.Fatal(err)
 		}
-		if len(b.late) > heldLate {
+		if len(b.late) > maxDeferred {
 			t.Fatalf("%d rows wait", len(b.late))
 		}
 	}
-	if len(out.rows) < 2*heldLate {
+	if len(out.rows) < 2*maxDeferred {
 		t.Errorf("%d rows came out", len(out.rows))
 	}
 }

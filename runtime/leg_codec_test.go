@@ -18,7 +18,7 @@ import (
 // and why a row failed.
 func TestRowsAreReadBackAsTheyWere(t *testing.T) {
 	sameRecord := cmp.Comparer(func(a, b *value.Record) bool {
-		return a.Type() == b.Type() && cmp.Equal(a.Names(), b.Names()) && string(appendKept(nil, a)) == string(appendKept(nil, b))
+		return a.Type() == b.Type() && cmp.Equal(a.Names(), b.Names()) && string(appendValue(nil, a)) == string(appendValue(nil, b))
 	})
 	sameFloat := cmp.Comparer(func(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) })
 	rapid.Check(t, func(t *rapid.T) {
@@ -72,8 +72,8 @@ func TestAKeptFailureHasItsCode(t *testing.T) {
 		if e := dec.row(enc.row(nil, &steps.Row{Err: err}), got); e != nil {
 			t.Fatal(e)
 		}
-		if Code(got.Err) != want || got.Err.Error() != err.Error() {
-			t.Errorf("got %s: %v, want %s: %v", Code(got.Err), got.Err, want, err)
+		if ErrorCode(got.Err) != want || got.Err.Error() != err.Error() {
+			t.Errorf("got %s: %v, want %s: %v", ErrorCode(got.Err), got.Err, want, err)
 		}
 	}
 }

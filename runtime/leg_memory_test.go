@@ -33,7 +33,7 @@ flows:
 	if err := os.WriteFile(path, []byte(document), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	app, err := qtype.Open(t.Context(), path, qtype.Ephemeral())
+	app, err := qtype.Open(t.Context(), path, qtype.WithEphemeral())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ flows:
 		for range 6 {
 			rows = append(rows, runtime.Input{Values: map[string]any{"x": "hi"}, Session: session})
 		}
-		for res, err := range app.Run(t.Context(), "main", slices.Values(rows), runtime.WithKeeper(keep), runtime.WithName("run "+session)) {
+		for res, err := range app.Run(t.Context(), "main", slices.Values(rows), runtime.WithCheckpoints(keep), runtime.WithRunID("run "+session)) {
 			if err != nil {
 				return answers, err
 			}

@@ -17,8 +17,8 @@ import (
 // Heap is a Keeper in memory. After some rows it fails, as a run that is ended.
 type Heap struct {
 	mu   sync.Mutex
-	rows map[Mark][][]byte
-	open map[Mark][][]byte
+	rows map[CheckpointKey][][]byte
+	open map[CheckpointKey][][]byte
 	room int // how many more rows are kept; below 0 for any number
 }
 
@@ -27,13 +27,13 @@ var ErrHeap = errors.New("ended")
 
 // NewHeap is a Keeper that keeps so many rows before it fails; below 0 any number.
 func NewHeap(room int) *Heap {
-	return &Heap{rows: map[Mark][][]byte{}, open: map[Mark][][]byte{}, room: room}
+	return &Heap{rows: map[CheckpointKey][][]byte{}, open: map[CheckpointKey][][]byte{}, room: room}
 }
 
 // More has it keep so many rows more.
-func (h *Heap) More(room int) { h.room, h.open = room, map[Mark][][]byte{} }
+func (h *Heap) More(room int) { h.room, h.open = room, map[CheckpointKey][][]byte{} }
 
-func (h *Heap) Keep(row Mark, made []Kept, last bool) error {
+func (h *Heap) Keep(row CheckpointKey, made []CheckpointRow, last bool) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.room == 0 {
@@ -53,7 +53,7 @@ func (h *Heap) Keep(row Mark, made []Kept, last bool) error {
 	return nil
 }
 
-func (h *Heap) Kept(row Mark, take func([]byte) error) (bool, error) {
+func (h *Heap) Kept(row CheckpointKey, take func([]byte) error) (bool, error) {
 	h.mu.Lock()
 	all, known := h.rows[row]
 	h.mu.Unlock()
@@ -128,7 +128,7 @@ func (s *summing) flow(workers, first, second int) *flow {
 }
 
 // run takes n rows through the flow and tells what comes out.
-func (s *summing) run(t context.Context, f *flow, n int, k Keeper) ([]string, error) {
+func (s *summing) run(t context.Context, f *flow, n int, k Checkpointer) ([]string, error) {
 	r := &run{flow: f, progress: &Progress{}, keeper: k}
 	var out []string
 	sink := &resultSink{run: r, yield: func(res *Result) bool {
@@ -217,11 +217,11 @@ func TestWhatIsKnownSaysSo(t *testing.T) {
 // TestRowsThatHoldTheSameAreToldApart: a group like one before it is done even
 // though the other is known.
 func TestRowsThatHoldTheSameAreToldApart(t *testing.T) {
-	k := (&run{flow: (&summing{}).flow(1, 2, 2)}).keeps(1)
-	row := func(number int64) Mark {
+	k := (&run{flow: (&summing{}).flow(1, 2, 2)}).newSegmentCheckpoint(1)
+	row := func(number int64) CheckpointKey {
 		return k.mark(&steps.Row{Values: []any{"x"}, Session: "s", Number: number})
 	}
-	seen := map[Mark]bool{}
+	seen := map[CheckpointKey]bool{}
 	for _, number := range []int64{0, 1, 1, 0, 2, 0} {
 		m := row(number)
 		if seen[m] {
@@ -229,7 +229,7 @@ func TestRowsThatHoldTheSameAreToldApart(t *testing.T) {
 		}
 		seen[m] = true
 	}
-	if again := (&run{flow: k.flow}).keeps(1); again.mark(&steps.Row{Values: []any{"x"}, Session: "s"}) != (&run{flow: k.flow}).keeps(1).mark(&steps.Row{Values: []any{"x"}, Session: "s"}) {
+	if again := (&run{flow: k.flow}).newSegmentCheckpoint(1); again.mark(&steps.Row{Values: []any{"x"}, Session: "s"}) != (&run{flow: k.flow}).newSegmentCheckpoint(1).mark(&steps.Row{Values: []any{"x"}, Session: "s"}) {
 		t.Error("a row has another mark in another run")
 	}
 }

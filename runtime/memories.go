@@ -6,9 +6,9 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// Memories are the ids of the memories that the steps of a flow speak in, and those
+// MemoryIDs are the ids of the memories that the steps of a flow speak in, and those
 // of the flows that they run, in the order of the document.
-func Memories(f *spec.Flow) []string {
+func MemoryIDs(f *spec.Flow) []string {
 	var ids []string
 	known := map[*spec.Flow]bool{}
 	var look func(*spec.Flow)
@@ -18,7 +18,7 @@ func Memories(f *spec.Flow) []string {
 		}
 		known[f] = true
 		for _, item := range f.Steps {
-			if m := spokenIn(item.Step); m != nil && !slices.Contains(ids, m.ID) {
+			if m := chatMemoryOf(item.Step); m != nil && !slices.Contains(ids, m.ID) {
 				ids = append(ids, m.ID)
 			}
 			for _, called := range callees(item.Step) {
@@ -30,8 +30,8 @@ func Memories(f *spec.Flow) []string {
 	return ids
 }
 
-// spokenIn is the memory that a step speaks in, nil for none.
-func spokenIn(s spec.Step) *spec.Memory {
+// chatMemoryOf is the memory that a step speaks in, nil for none.
+func chatMemoryOf(s spec.Step) *spec.Memory {
 	switch s := s.(type) {
 	case *spec.LLMInference:
 		return s.Memory.To

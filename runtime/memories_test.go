@@ -23,7 +23,7 @@ func TestMemories(t *testing.T) {
 	loop := &spec.Loop{}
 	loop.Flow.To = body
 	f := &spec.Flow{Steps: []*spec.StepItem{say("outer"), {Step: loop}}}
-	if got := runtime.Memories(f); !slices.Equal(got, []string{"outer", "inner"}) {
+	if got := runtime.MemoryIDs(f); !slices.Equal(got, []string{"outer", "inner"}) {
 		t.Errorf("the memories are %q", got)
 	}
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// shareModel makes a chat model's shared object when it is first asked for: the
+// registerModel makes a chat model's shared object when it is first asked for: the
 // model by itself, which its own steps and those that fall back on it share
 // with its rate limit, and the model with its fallbacks.
-func (a *App) shareModel(m *spec.Model) {
+func (a *App) registerModel(m *spec.Model) {
 	a.alone[m] = sync.OnceValues(func() (model.Chat, error) {
 		if a.opts.Doubles.Model != nil {
 			if double, err := a.opts.Doubles.Model(m); double != nil || err != nil {
@@ -21,10 +21,10 @@ func (a *App) shareModel(m *spec.Model) {
 			}
 		}
 		made, err := provider.New(m, provider.Options{Getenv: a.opts.Getenv, HTTP: a.opts.HTTP, Secret: a.secret})
-		return made, placed(m, err)
+		return made, withPosition(m, err)
 	})
 	a.models[m] = sync.OnceValues(func() (model.Chat, error) {
-		first, others, err := withStandIns(m, a.alone)
+		first, others, err := withFallbacks(m, a.alone)
 		if err != nil {
 			return nil, err
 		}
@@ -32,8 +32,8 @@ func (a *App) shareModel(m *spec.Model) {
 	})
 }
 
-// withStandIns makes a model and those that are asked in its place.
-func withStandIns[M any](m *spec.Model, alone map[*spec.Model]func() (M, error)) (first M, others []M, err error) {
+// withFallbacks makes a model and those that are asked in its place.
+func withFallbacks[M any](m *spec.Model, alone map[*spec.Model]func() (M, error)) (first M, others []M, err error) {
 	if first, err = alone[m](); err != nil {
 		return first, nil, err
 	}
@@ -44,7 +44,7 @@ func withStandIns[M any](m *spec.Model, alone map[*spec.Model]func() (M, error))
 		}
 		other, err := made()
 		if err != nil {
-			return first, nil, fmt.Errorf("%smodel %s: its fallback cannot be made: %w", at(m), m.ID, err)
+			return first, nil, fmt.Errorf("%smodel %s: its fallback cannot be made: %w", positionPrefix(m), m.ID, err)
 		}
 		others = append(others, other)
 	}

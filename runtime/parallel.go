@@ -12,11 +12,11 @@ const (
 	// lookahead is how many rows a worker may be ahead of the row whose output
 	// is next: it bounds what a stage holds.
 	lookahead = 4
-	// spread is the least number of rows that a stage with lanes looks ahead,
+	// minSessionWindow is the least number of rows that a stage with lanes looks ahead,
 	// so that an inbox sorted by conversation still keeps its workers busy.
-	spread = 256
-	// outputs is how many rows that one row became wait for their turn.
-	outputs = 16
+	minSessionWindow = 256
+	// outputBuffer is how many rows that one row became wait for their turn.
+	outputBuffer = 16
 )
 
 // task is one input row on its way through a parallel stage.
@@ -46,7 +46,7 @@ type parallelSink struct {
 	done   sync.WaitGroup
 	// record makes what a worker tells of the rows that each row became, before
 	// they go on; nil where nobody asks. It is set before the first push.
-	record func() recorder
+	record func() rowObserver
 	wakes  chan<- struct{} // told when a row is done; nil where nobody asks. It is set before the first push
 
 	mu     sync.Mutex
@@ -59,7 +59,7 @@ type parallelSink struct {
 func newParallelSink(ctx context.Context, s stage, next sink) *parallelSink {
 	p := &parallelSink{nodes: s.nodes, next: next, lanes: s.lanes, window: lookahead * s.workers, tail: map[string]*task{}}
 	if s.lanes {
-		p.window = max(p.window, spread)
+		p.window = max(p.window, minSessionWindow)
 	}
 	p.wake = sync.NewCond(&p.mu)
 	ctx, p.cancel = context.WithCancel(ctx)
@@ -76,9 +76,9 @@ func (p *parallelSink) push(ctx context.Context, row *steps.Row) error {
 		}
 	}
 	p.pushed++
-	t := &task{row: row, session: row.Session, place: row.Place, seq: p.pushed, out: make(chan *steps.Row, outputs)}
+	t := &task{row: row, session: row.Session, place: row.Place, seq: p.pushed, out: make(chan *steps.Row, outputBuffer)}
 	p.queue = append(p.queue, t)
-	p.enter(t)
+	p.enqueue(t)
 	return p.drainReady(ctx)
 }
 
@@ -92,8 +92,8 @@ func (p *parallelSink) drainReady(ctx context.Context) error {
 	return nil
 }
 
-// enter makes a task ready, or lines it up behind its session's newest.
-func (p *parallelSink) enter(t *task) {
+// enqueue makes a task ready, or lines it up behind its session's newest.
+func (p *parallelSink) enqueue(t *task) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.lanes {
@@ -108,10 +108,10 @@ func (p *parallelSink) enter(t *task) {
 	p.wake.Signal()
 }
 
-// leave lets the session's next row start. It goes before all rows that came
+// releaseSession lets the session's next row start. It goes before all rows that came
 // after it: the earliest ready row is always taken first, which is why a
 // worker that waits for room in its output never waits for ever.
-func (p *parallelSink) leave(t *task) {
+func (p *parallelSink) releaseSession(t *task) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.lanes {
@@ -131,8 +131,8 @@ func (p *parallelSink) leave(t *task) {
 	p.wake.Signal()
 }
 
-// take waits for a ready task; nil once there will be none.
-func (p *parallelSink) take() *task {
+// dequeue waits for a ready task; nil once there will be none.
+func (p *parallelSink) dequeue() *task {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for len(p.ready) == 0 && !p.closed {
@@ -148,7 +148,7 @@ func (p *parallelSink) take() *task {
 
 func (p *parallelSink) work(ctx context.Context) {
 	var t *task
-	var told, rec recorder // who is told of the row; nil where nobody is
+	var told, rec rowObserver // who is told of the row; nil where nobody is
 	pipe := newPipe(ctx, p.nodes, func(r *steps.Row) error {
 		if rec != nil {
 			if err := rec.add(r); err != nil {
@@ -162,7 +162,7 @@ func (p *parallelSink) work(ctx context.Context) {
 			return context.Cause(ctx)
 		}
 	})
-	for t = p.take(); t != nil; t = p.take() {
+	for t = p.dequeue(); t != nil; t = p.dequeue() {
 		if rec = nil; p.record != nil && !t.row.Done {
 			if told == nil {
 				told = p.record()
@@ -170,12 +170,12 @@ func (p *parallelSink) work(ctx context.Context) {
 			rec = told
 			rec.begin(t.place)
 		}
-		t.err = pipe.take(t.row)
+		t.err = pipe.process(t.row)
 		if t.err == nil && rec != nil {
 			t.err = rec.end()
 		}
 		t.row = nil
-		p.leave(t)
+		p.releaseSession(t)
 		close(t.out)
 		t.over.Store(true)
 		if p.wakes != nil {

@@ -11,44 +11,44 @@ import (
 type pipe struct {
 	ctx   context.Context // of the run
 	nodes []*node
-	hops  []hop
+	hops  []emitter
 	out   steps.Emit // takes what comes out at the end
 	clock *stopwatch // nil where nobody asks for the steps' times
 }
 
-// hop is how rows leave a step.
-type hop struct {
+// emitter is how rows leave a step.
+type emitter struct {
 	next    steps.Emit // goes on with the step behind
 	emit    steps.Emit // next for what the step emits: counted, its errors remembered
 	stopped *error     // what next has answered emit, which ends the run
 }
 
 func newPipe(ctx context.Context, nodes []*node, out steps.Emit) *pipe {
-	p := &pipe{ctx: ctx, nodes: nodes, hops: make([]hop, len(nodes)), out: out}
+	p := &pipe{ctx: ctx, nodes: nodes, hops: make([]emitter, len(nodes)), out: out}
 	if len(nodes) > 0 && nodes[0].timed {
 		p.clock = &stopwatch{}
 		p.out = func(r *steps.Row) error {
-			defer p.clock.turn(nil)()
+			defer p.clock.switchTo(nil)()
 			return out(r)
 		}
 	}
 	for i, n := range nodes {
 		h := &p.hops[i]
-		h.next = func(r *steps.Row) error { return p.from(i+1, r) }
+		h.next = func(r *steps.Row) error { return p.processFrom(i+1, r) }
 		h.emit, h.stopped = n.emitTo(h.next)
 	}
 	return p
 }
 
-// take takes a row through the steps, depth first: what a step emits goes
+// process takes a row through the steps, depth first: what a step emits goes
 // through the rest before the step goes on. The error is that of the end of the
 // pipe or the context's; what a step says against its row is kept in the row.
-func (p *pipe) take(row *steps.Row) error { return p.from(0, row) }
+func (p *pipe) process(row *steps.Row) error { return p.processFrom(0, row) }
 
-// from is take from a step on.
-func (p *pipe) from(i int, row *steps.Row) error {
+// processFrom is take from a step on.
+func (p *pipe) processFrom(i int, row *steps.Row) error {
 	if row.Err != nil {
-		watch(p.nodes[i:], row)
+		notifyFailed(p.nodes[i:], row)
 		return p.out(row)
 	}
 	if i == len(p.nodes) || row.Done {
@@ -60,13 +60,13 @@ func (p *pipe) from(i int, row *steps.Row) error {
 	n, h := p.nodes[i], &p.hops[i]
 	n.count.in.Add(1)
 	if p.clock != nil {
-		defer p.clock.turn(n.count)()
+		defer p.clock.switchTo(n.count)()
 	}
 	if n.permits != nil {
 		return n.limited(p.ctx, row, h.next)
 	}
 	err := n.process(p.ctx, row, h.emit)
-	return n.settle(p.ctx, row, outcome{err, *h.stopped}, h.next)
+	return n.handleError(p.ctx, row, outcome{err, *h.stopped}, h.next)
 }
 
 // process runs the step on a row.

@@ -67,17 +67,17 @@ func layoutOf(f *spec.Flow) *layout {
 // node is one step of a compiled flow.
 type node struct {
 	id      string
-	step    steps.Step    // set for a row-wise step
-	batch   steps.Batch   // set for a step over groups of rows
-	closer  steps.Closer  // set where the step holds something until the end
-	watcher steps.Watcher // set where the step wants to know of failed rows
-	grouper steps.Grouper // nil where groups end by their size alone
-	limit   int           // the most rows at once that the document allows; 0 where the step does not care
-	permits chan struct{} // holds limit tokens where the stage has more workers than that
-	onError onError       // what becomes of a row that the step failed on; empty means fail
-	outputs []int         // the slots that the step writes
-	wait    time.Duration // how long a group waits for more rows; 0 for as long as it takes
-	timed   bool          // the time of the step is measured
+	step    steps.Step            // set for a row-wise step
+	batch   steps.Batch           // set for a step over groups of rows
+	closer  steps.Closer          // set where the step holds something until the end
+	watcher steps.FailureObserver // set where the step wants to know of failed rows
+	grouper steps.RowGrouper      // nil where groups end by their size alone
+	limit   int                   // the most rows at once that the document allows; 0 where the step does not care
+	permits chan struct{}         // holds limit tokens where the stage has more workers than that
+	onError errorPolicy           // what becomes of a row that the step failed on; empty means fail
+	outputs []int                 // the slots that the step writes
+	wait    time.Duration         // how long a group waits for more rows; 0 for as long as it takes
+	timed   bool                  // the time of the step is measured
 	count   *counter
 }
 
@@ -120,7 +120,7 @@ func stagesOf(items []*spec.StepItem, nodes []*node) []stage {
 		open.nodes = append(open.nodes, n)
 		open.workers = max(open.workers, n.limit)
 		open.lanes = open.lanes || (i >= first && i <= last && first >= 0)
-		fansOut = fansOut || makesMany(items[i].Step)
+		fansOut = fansOut || emitsMany(items[i].Step)
 	}
 	for _, s := range stages {
 		for _, n := range s.nodes {
@@ -196,10 +196,10 @@ func callees(s spec.Step) []*spec.Flow {
 	return flows
 }
 
-// makesMany tells whether a step makes more than one row of one (steps.md 1,
+// emitsMany tells whether a step makes more than one row of one (steps.md 1,
 // cardinality 1:N). A Switch makes as many as its flow does; Loop and Parallel
 // take flows that make one.
-func makesMany(s spec.Step) bool {
+func emitsMany(s spec.Step) bool {
 	switch s.(type) {
 	case *spec.Explode, *spec.FieldExtractor, *spec.FileSource, *spec.SQLSource,
 		*spec.DocumentSource, *spec.DocumentSplitter, *spec.InvokeFlow, *spec.Switch:
@@ -211,25 +211,25 @@ func makesMany(s spec.Step) bool {
 // nodeOf wraps a built step.
 func nodeOf(s spec.Step, r steps.Runner, l *layout) (*node, error) {
 	base := s.Common()
-	n := &node{id: s.EntityID(), count: &counter{}, onError: onError(base.OnError), outputs: outputSlots(base, l)}
-	c := careOf(base)
+	n := &node{id: s.EntityID(), count: &counter{}, onError: errorPolicy(base.OnError), outputs: outputSlots(base, l)}
+	c := retryPolicyOf(base)
 	switch r := r.(type) {
 	case steps.Batch:
 		n.batch = r
 		if c != nil {
-			n.batch = &carefulBatch{care: c, batch: r}
+			n.batch = &retryBatch{retryPolicy: c, batch: r}
 		}
 	case steps.Step:
 		n.step = r
 		if c != nil {
-			n.step = &carefulStep{care: c, id: n.id, step: r}
+			n.step = &retryStep{retryPolicy: c, id: n.id, step: r}
 		}
 	default:
 		return nil, fmt.Errorf("step %s: it handles neither rows nor groups of rows", n.id)
 	}
 	n.closer, _ = r.(steps.Closer)
-	n.watcher, _ = r.(steps.Watcher)
-	n.grouper, _ = r.(steps.Grouper)
+	n.watcher, _ = r.(steps.FailureObserver)
+	n.grouper, _ = r.(steps.RowGrouper)
 	if c, ok := s.(interface{ Workers() int }); ok {
 		n.limit = c.Workers()
 	}

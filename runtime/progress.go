@@ -24,7 +24,7 @@ type StepProgress struct {
 	Hits, Misses int64
 
 	// Time is how long the step has worked, its workers' times added up; 0
-	// unless the run was given WithTimes.
+	// unless the run was given WithStepTimes.
 	Time time.Duration
 }
 

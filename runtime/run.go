@@ -31,7 +31,7 @@ type Result struct {
 	Number  int64        // the input row that it came from, counted from 1; 0 where it came from many
 	Session string       // the conversation
 	Err     *steps.Error // why the row failed; nil where it did not
-	Before  bool         // it came out of an earlier run (see WithKeeper)
+	Before  bool         // it came out of an earlier run (see WithCheckpoints)
 	outputs []*spec.Variable
 	slots   *layout
 	values  []any
@@ -73,14 +73,14 @@ type RunOption func(*run)
 // WithProgress fills p while the run goes on.
 func WithProgress(p *Progress) RunOption { return func(r *run) { r.progress = p } }
 
-// WithTimes measures how long each step works; see StepProgress.
-func WithTimes() RunOption { return func(r *run) { r.timed = true } }
+// WithStepTimes measures how long each step works; see StepProgress.
+func WithStepTimes() RunOption { return func(r *run) { r.timed = true } }
 
-// WithHold asks f of a failed row whether it may be held back behind a group
+// WithDeferFailed asks f of a failed row whether it may be held back behind a group
 // that is not complete, which is its place; where it answers no, the row comes out
 // at once: somebody may want to end the run for it. It is called by the goroutine that
 // gathers the group, and not for rows that need not wait.
-func WithHold(f func(*Result) bool) RunOption { return func(r *run) { r.mayHold = f } }
+func WithDeferFailed(f func(*Result) bool) RunOption { return func(r *run) { r.mayHold = f } }
 
 // WithEvents reports what happens inside the steps to listen: events of the
 // given kinds, or of all where none is given. It is called from several
@@ -97,10 +97,10 @@ type run struct {
 	listen   func(steps.Event)
 	kinds    []steps.EventKind
 	outputs  []*spec.Variable   // the flow's
-	finished Finished           // nil where nobody wants to know
-	keeper   Keeper             // nil where nobody keeps rows
-	name     string             // see WithName
-	mayHold  func(*Result) bool // see WithHold; nil where each failed row may be held back
+	finished RowDoneFunc        // nil where nobody wants to know
+	keeper   Checkpointer       // nil where nobody keeps rows
+	name     string             // see WithRunID
+	mayHold  func(*Result) bool // see WithDeferFailed; nil where each failed row may be held back
 	timed    bool               // the time of each step is measured
 }
 
@@ -138,7 +138,7 @@ func (a *App) run(ctx context.Context, flowID string, rows iter.Seq[Input], opts
 	if r.flow, err = a.compile(declared); err != nil {
 		return err
 	}
-	if err := r.resumable(); err != nil {
+	if err := r.checkResumable(); err != nil {
 		return err
 	}
 	if err := a.checkTools(ctx, declared, map[*spec.Flow]bool{}); err != nil {
@@ -150,7 +150,7 @@ func (a *App) run(ctx context.Context, flowID string, rows iter.Seq[Input], opts
 		ctx = steps.WithEvents(ctx, r.listen, r.kinds...)
 	}
 	if r.name != "" {
-		ctx = steps.WithOperations(ctx, r.name)
+		ctx = steps.WithRunID(ctx, r.name)
 	}
 	if rows == nil {
 		rows = func(yield func(Input) bool) { yield(Input{}) }
@@ -158,11 +158,11 @@ func (a *App) run(ctx context.Context, flowID string, rows iter.Seq[Input], opts
 	for _, n := range r.flow.nodes {
 		n.timed = r.timed
 	}
-	ctx, cancel := a.within(ctx, declared)
+	ctx, cancel := a.withBudget(ctx, declared)
 	defer cancel()
 	out := &resultSink{run: r, yield: yield}
-	if patient(r.flow.stages) {
-		return r.live(ctx, rows, out)
+	if hasMaxWait(r.flow.stages) {
+		return r.runSections(ctx, rows, out)
 	}
 	first := r.chain(ctx, r.flow.stages, out)
 	defer first.stop()
@@ -173,7 +173,7 @@ func (a *App) run(ctx context.Context, flowID string, rows iter.Seq[Input], opts
 // feed pushes every input through the chain.
 func (r *run) feed(ctx context.Context, rows iter.Seq[Input], first sink) error {
 	number := int64(0)
-	made := r.flow.newSlab()
+	made := r.flow.newRowAllocator()
 	for in := range rows {
 		number++
 		if in.Number > 0 {
@@ -183,15 +183,15 @@ func (r *run) feed(ctx context.Context, rows iter.Seq[Input], first sink) error 
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		if err := first.push(ctx, made.row(in, number)); err != nil {
+		if err := first.push(ctx, made.fromInput(in, number)); err != nil {
 			return err
 		}
 	}
 	return first.finish(ctx)
 }
 
-// blank is a row on which nothing is set.
-func (f *flow) blank(session string, number int64) *steps.Row {
+// newRow is a row on which nothing is set.
+func (f *flow) newRow(session string, number int64) *steps.Row {
 	row := &steps.Row{Values: make([]any, f.layout.Len()), Session: session, Number: number}
 	for i := range row.Values {
 		row.Values[i] = value.Unset
@@ -248,7 +248,7 @@ type resultSink struct {
 
 func (s *resultSink) push(_ context.Context, row *steps.Row) error {
 	if len(s.spare) == 0 {
-		s.spare = make([]Result, slabRows)
+		s.spare = make([]Result, rowsPerChunk)
 	}
 	res := &s.spare[0]
 	s.spare = s.spare[1:]
@@ -267,8 +267,8 @@ func (s *resultSink) finish(context.Context) error { return nil }
 
 func (s *resultSink) stop() {}
 
-// joined lists names as a sentence does.
-func joined(names []string) string {
+// joinNames lists names as a sentence does.
+func joinNames(names []string) string {
 	if len(names) == 0 {
 		return "none"
 	}

@@ -34,7 +34,7 @@ func Sabotage(ctx context.Context, a *App, step string, fault Fault, rows []Inpu
 	defer first.stop()
 	defer cancel()
 	for i, in := range rows {
-		if err := first.push(ctx, f.newSlab().row(in, int64(i)+1)); err != nil {
+		if err := first.push(ctx, f.newRowAllocator().fromInput(in, int64(i)+1)); err != nil {
 			return err
 		}
 	}
@@ -44,14 +44,14 @@ func Sabotage(ctx context.Context, a *App, step string, fault Fault, rows []Inpu
 // sabotage puts the fault into the step itself, inside of its timeout and retries.
 func (n *node) sabotage(fault Fault) {
 	if n.batch != nil {
-		if c, ok := n.batch.(*carefulBatch); ok {
+		if c, ok := n.batch.(*retryBatch); ok {
 			c.batch = faultyBatch{c.batch, fault}
 			return
 		}
 		n.batch = faultyBatch{n.batch, fault}
 		return
 	}
-	if c, ok := n.step.(*carefulStep); ok {
+	if c, ok := n.step.(*retryStep); ok {
 		c.step = faultyStep{c.step, fault}
 		return
 	}

@@ -22,18 +22,18 @@ func (a *App) secret(s spec.Secret) (string, error) {
 	if s.Ref == nil {
 		return s.Reveal(), nil
 	}
-	text, err := a.managed(s.Ref.SecretName)
+	text, err := a.fromSecretManager(s.Ref.SecretName)
 	if err != nil {
 		return "", err
 	}
 	if s.Ref.Key == "" {
 		return text, nil
 	}
-	return pick(text, s.Ref)
+	return jsonField(text, s.Ref)
 }
 
-// managed asks the application's secret manager.
-func (a *App) managed(name string) (string, error) {
+// fromSecretManager asks the application's secret manager.
+func (a *App) fromSecretManager(name string) (string, error) {
 	switch m := a.spec.SecretManager.(type) {
 	case nil:
 		return "", fmt.Errorf("secret %s needs a secret_manager", name)
@@ -45,7 +45,7 @@ func (a *App) managed(name string) (string, error) {
 	case *spec.FileSecretManager:
 		return readSecret(m.Directory, name)
 	default:
-		return "", missing(m, "secret manager "+m.EntityID(), setting{key: "type", used: true, what: "type " + spec.TypeName(m)})
+		return "", unsupportedSetting(m, "secret manager "+m.EntityID(), setting{key: "type", used: true, what: "type " + spec.TypeName(m)})
 	}
 }
 
@@ -57,7 +57,7 @@ func readSecret(directory, name string) (string, error) {
 	}
 	file, err := os.OpenInRoot(directory, name)
 	if err != nil {
-		return "", fmt.Errorf("secret %s: %s: %w", name, path, bare(err))
+		return "", fmt.Errorf("secret %s: %s: %w", name, path, withoutPath(err))
 	}
 	defer func() { _ = file.Close() }() // only read
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
@@ -66,15 +66,15 @@ func readSecret(directory, name string) (string, error) {
 	text, err := io.ReadAll(io.LimitReader(file, maxSecret+1))
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("secret %s: %s: %w", name, path, bare(err))
+		return "", fmt.Errorf("secret %s: %s: %w", name, path, withoutPath(err))
 	case len(text) > maxSecret:
 		return "", fmt.Errorf("secret %s: %s is larger than %d bytes", name, path, maxSecret)
 	}
 	return strings.TrimRight(string(text), "\r\n"), nil
 }
 
-// bare is an error of the file system without the path, which is told already.
-func bare(err error) error {
+// withoutPath is an error of the file system without the path, which is told already.
+func withoutPath(err error) error {
 	var of *fs.PathError
 	if errors.As(err, &of) {
 		return of.Err
@@ -82,8 +82,8 @@ func bare(err error) error {
 	return err
 }
 
-// pick takes one text out of a secret that is a JSON object.
-func pick(text string, ref *spec.SecretReference) (string, error) {
+// jsonField takes one text out of a secret that is a JSON object.
+func jsonField(text string, ref *spec.SecretReference) (string, error) {
 	var object map[string]any
 	if json.Unmarshal([]byte(text), &object) != nil {
 		return "", fmt.Errorf("secret %s is no JSON object, so it has no key %s", ref.SecretName, ref.Key)

@@ -9,9 +9,9 @@ type stopwatch struct {
 	since time.Time
 }
 
-// turn charges the time so far and lets another step's begin; what it answers
+// switchTo charges the time so far and lets another step's begin; what it answers
 // turns back.
-func (w *stopwatch) turn(to *counter) (back func()) {
+func (w *stopwatch) switchTo(to *counter) (back func()) {
 	from := w.of
 	w.charge(to)
 	return func() { w.charge(from) }

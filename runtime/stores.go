@@ -23,7 +23,7 @@ func (a *App) storeOf(app *spec.Application, m *spec.Memory) (memory.Store, erro
 	case !m.Store.URL.IsZero():
 		s, err := a.storeAt(m.Store.URL)
 		if err != nil {
-			return nil, fmt.Errorf("%smemory %s: %w", at(m), m.ID, err)
+			return nil, fmt.Errorf("%smemory %s: %w", positionPrefix(m), m.ID, err)
 		}
 		return s, nil
 	case len(app.Stores) > 0:
@@ -45,7 +45,7 @@ func (a *App) declaredStore(s *spec.Store) (memory.Store, error) {
 	opened, err := a.openDeclared(s)
 	var not *NotAvailableError
 	if err != nil && !errors.As(err, &not) { // that one names its place itself
-		return nil, fmt.Errorf("%sstore %s: %w", at(s), s.ID, err)
+		return nil, fmt.Errorf("%sstore %s: %w", positionPrefix(s), s.ID, err)
 	}
 	return opened, err
 }
@@ -105,9 +105,9 @@ func (a *App) storeOptions() []storeurl.Option {
 	return []storeurl.Option{storeurl.Warn(a.opts.Warn)}
 }
 
-// Place names where the memory of that id lives, for a person and without
+// StoreLocation names where the memory of that id lives, for a person and without
 // credentials; it is empty where no memory has the id.
-func (a *App) Place(id string) string {
+func (a *App) StoreLocation(id string) string {
 	if s, ok := a.places[id]; ok {
 		return storeurl.Place(s)
 	}

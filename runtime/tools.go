@@ -11,8 +11,8 @@ import (
 	"github.com/qtype-dev/qtype/tool/factory"
 )
 
-// newToolbox is what makes the application's tools.
-func (a *App) newToolbox() *factory.Box {
+// newToolFactory is what makes the application's tools.
+func (a *App) newToolFactory() *factory.Factory {
 	flows := a.nested()
 	return factory.New(factory.Options{
 		Options: tool.Options{HTTP: a.opts.HTTP, Secret: a.secret},
@@ -52,7 +52,7 @@ func (a *App) checkTools(ctx context.Context, f *spec.Flow, known map[*spec.Flow
 	for _, item := range f.Steps {
 		for _, ref := range toolsOf(item.Step) {
 			if err := a.checkTool(ctx, ref.To); err != nil {
-				return inStep(item.Step, err)
+				return wrapStepError(item.Step, err)
 			}
 		}
 		for _, called := range callees(item.Step) {
@@ -72,7 +72,7 @@ func (a *App) checkTool(ctx context.Context, t spec.Tool) error {
 	if err != nil {
 		return err
 	}
-	if c, ok := made.(tool.Checked); ok {
+	if c, ok := made.(tool.Preflighter); ok {
 		return c.Check(ctx)
 	}
 	return nil

@@ -34,8 +34,8 @@ type setting struct {
 	what string // how it is named; the key where it is empty
 }
 
-// missing is the error for the first of the settings that is used; nil where none is.
-func missing(n spec.Node, owner string, settings ...setting) error {
+// unsupportedSetting is the error for the first of the settings that is used; nil where none is.
+func unsupportedSetting(n spec.Node, owner string, settings ...setting) error {
 	for _, s := range settings {
 		if !s.used {
 			continue
@@ -53,16 +53,16 @@ func missing(n spec.Node, owner string, settings ...setting) error {
 	return nil
 }
 
-// placed makes a NotAvailableError, with its place, of what a model or a tool
+// withPosition makes a NotAvailableError, with its place, of what a model or a tool
 // says of itself.
-func placed(n spec.Node, err error) error {
+func withPosition(n spec.Node, err error) error {
 	var ofModel *provider.NotAvailableError
 	if errors.As(err, &ofModel) {
-		return missing(n, "model "+ofModel.Model, setting{key: "provider", used: true, what: "provider " + ofModel.Provider})
+		return unsupportedSetting(n, "model "+ofModel.Model, setting{key: "provider", used: true, what: "provider " + ofModel.Provider})
 	}
 	var ofTool *tool.NotAvailableError
 	if errors.As(err, &ofTool) {
-		return missing(n, "tool "+ofTool.Tool, setting{key: "type", used: true, what: ofTool.What})
+		return unsupportedSetting(n, "tool "+ofTool.Tool, setting{key: "type", used: true, what: ofTool.What})
 	}
 	return err
 }
@@ -72,7 +72,7 @@ func placed(n spec.Node, err error) error {
 func stepAvailable(s spec.Step) error {
 	owner := fmt.Sprintf("step %s", s.EntityID())
 	if q, ok := s.(*spec.SQLSource); ok {
-		return missing(s, owner, setting{key: "auth", used: q.Auth.ID != "", what: "auth (user and password stand in the connection's URL)"})
+		return unsupportedSetting(s, owner, setting{key: "auth", used: q.Auth.ID != "", what: "auth (user and password stand in the connection's URL)"})
 	}
 	return nil
 }

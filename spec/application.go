@@ -2,19 +2,19 @@ package spec
 
 // Document is one file's content: an application, or a list of one kind.
 type Document struct {
-	Origin
+	Positioned
 	Application *Application  // set for a mapping
 	Auths       []Auth        // set for a list of auth providers
 	Models      []ModelEntity // set for a list of models
 	Tools       []Tool        // set for a list of tools
 	Types       []*CustomType // set for a list of types
 	Variables   []*Variable   // set for a list of variables
-	Gaps        Gaps          // what the parts that could not be read may have held; of the root document alone
+	Gaps        Unknowns      // what the parts that could not be read may have held; of the root document alone
 }
 
 // Application is a whole LLM application: its models, memories, tools, types and flows.
 type Application struct {
-	Origin
+	Positioned
 	// ID is the application's unique name.
 	ID string `yaml:"id" jsonschema:"required"`
 	// Description says what the application is for.
@@ -51,7 +51,7 @@ func (a *Application) Kind() Kind { return KindApplication }
 
 // CustomType is a record type of the application's own.
 type CustomType struct {
-	Origin
+	Positioned
 	// ID is the type's name, used in type expressions.
 	ID string `yaml:"id" jsonschema:"required"`
 	// Description says what a value of the type is.
@@ -77,7 +77,7 @@ type Properties []Property
 
 // Variable is a named, typed value that travels with a row.
 type Variable struct {
-	Origin
+	Positioned
 	// ID is the variable's name: steps and flows refer to it.
 	ID string `yaml:"id" jsonschema:"required"`
 	// Type is what the variable holds: text, int, ChatMessage, list[text], a custom type; a trailing ? makes it optional.
@@ -99,7 +99,7 @@ func (v *Variable) IsOptional() bool { return v.Optional || v.Type.Optional }
 
 // UIHint tells a user interface how to ask for a value.
 type UIHint struct {
-	Origin
+	Positioned
 	// Widget is the input element for a text variable: text (one line) or textarea.
 	Widget string `yaml:"widget" validate:"omitempty,oneof=text textarea"`
 	// Accept is the MIME type that a file variable takes.

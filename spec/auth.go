@@ -8,7 +8,7 @@ type Auth interface {
 
 // AuthBase holds what all kinds of credentials share.
 type AuthBase struct {
-	Origin
+	Positioned
 	// ID is the credentials' unique name in the document.
 	ID string `yaml:"id" jsonschema:"required"`
 }
@@ -104,7 +104,7 @@ type SecretManager interface {
 
 // AWSSecretManager reads secrets from AWS Secrets Manager.
 type AWSSecretManager struct {
-	Origin
+	Positioned
 	// ID is the secret manager's unique name.
 	ID string `yaml:"id" jsonschema:"required"`
 	// Auth names the AWS identity that may read the secrets.
@@ -120,7 +120,7 @@ func (*AWSSecretManager) secretManager() {}
 
 // EnvSecretManager reads secrets from environment variables.
 type EnvSecretManager struct {
-	Origin
+	Positioned
 	// ID is the secret manager's unique name.
 	ID string `yaml:"id" jsonschema:"required"`
 	// Prefix is put before a secret's name to make the variable's: with APP_ the secret token is the variable APP_token.
@@ -136,7 +136,7 @@ func (*EnvSecretManager) secretManager() {}
 
 // FileSecretManager reads secrets from files, one for each secret, as Docker and Kubernetes mount them.
 type FileSecretManager struct {
-	Origin
+	Positioned
 	// ID is the secret manager's unique name.
 	ID string `yaml:"id" jsonschema:"required"`
 	// Directory is the folder of the files; a secret's name is its file's.
@@ -152,7 +152,7 @@ func (*FileSecretManager) secretManager() {}
 
 // Telemetry is where traces are sent.
 type Telemetry struct {
-	Origin
+	Positioned
 	// ID is the sink's unique name.
 	ID string `yaml:"id" jsonschema:"required"`
 	// Provider is the kind of sink: Phoenix, Langfuse, Arize, or OTLP for every collector that speaks OpenTelemetry's protocol.

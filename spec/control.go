@@ -38,7 +38,7 @@ type Switch struct {
 
 // SwitchCase is one case of a Switch.
 type SwitchCase struct {
-	Origin
+	Positioned
 	// When is the condition: an expression over the variables of the flow, such as label == "refund".
 	When Expression `yaml:"when" jsonschema:"required"`
 	// Flow names the flow that is run, by its id.

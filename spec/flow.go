@@ -2,7 +2,7 @@ package spec
 
 // Flow is a chain of steps over a stream of rows.
 type Flow struct {
-	Origin
+	Positioned
 	// ID is the flow's unique name: run, serve and InvokeFlow use it.
 	ID string `yaml:"id" jsonschema:"required"`
 	// Type is Flow and may be left out.
@@ -40,7 +40,7 @@ type StepItem struct {
 
 // Budget is what one run of a flow may cost at most, everything that it invokes included. What is left out has no limit.
 type Budget struct {
-	Origin
+	Positioned
 	// Tokens is the most tokens that models may read and write.
 	Tokens int `yaml:"tokens" validate:"gt=0"`
 	// Calls is the most calls of models and tools.
@@ -53,7 +53,7 @@ type Budget struct {
 
 // FlowInterface says how a flow is talked to.
 type FlowInterface struct {
-	Origin
+	Positioned
 	// Type is Complete (one text in, one text out) or Conversational (ChatMessages).
 	Type string `yaml:"type" default:"Complete" validate:"oneof=Complete Conversational"`
 	// SessionInputs are inputs that keep their first value for the whole conversation.
@@ -68,7 +68,7 @@ type Feedback interface {
 
 // FeedbackBase holds what all kinds of feedback share.
 type FeedbackBase struct {
-	Origin
+	Positioned
 	// Explanation also asks for a written explanation.
 	Explanation bool `yaml:"explanation" default:"false"`
 }

@@ -14,7 +14,7 @@ const (
 
 // Memory is a named chat memory that steps share by id. It keeps one conversation for each session.
 type Memory struct {
-	Origin
+	Positioned
 	// ID is the memory's unique name: steps refer to it.
 	ID string `yaml:"id" jsonschema:"required"`
 	// Policy says what leaves the window when it is full: flush (blocks of old messages, QType's way), message_window (at most max_messages), token_window (at most max_tokens), round_window (the last n_rounds), unbounded (nothing).
@@ -64,7 +64,7 @@ func (s *StoreRef) IsZero() bool { return s.URL.IsZero() && s.Store.IsZero() }
 
 // Store is a database that memories live in.
 type Store struct {
-	Origin
+	Positioned
 	// ID is the store's unique name: memories refer to it.
 	ID string `yaml:"id" jsonschema:"required"`
 	// Type is the kind of database: sqlite (a file), postgres, redis, or memory (in the process, gone with it).
@@ -83,7 +83,7 @@ func (s *Store) Kind() Kind { return KindStore }
 
 // Encryption is the keys that a store is sealed with.
 type Encryption struct {
-	Origin
+	Positioned
 	// Key seals all that is said from now on: 32 random bytes in base64, as `openssl rand -base64 32` writes them. Who loses it loses the conversations.
 	Key Secret `yaml:"key" jsonschema:"required"`
 	// OldKeys are keys that were in use before: what they sealed can still be read.
@@ -102,7 +102,7 @@ type ContextBlock interface {
 
 // PinnedBlock is a text that the model is always sent.
 type PinnedBlock struct {
-	Origin
+	Positioned
 	// Text is the text.
 	Text string `yaml:"text" jsonschema:"required"`
 	// Priority says what is cut first where the blocks are too large: the highest number; 0 is never cut.
@@ -113,7 +113,7 @@ func (*PinnedBlock) contextBlock() {}
 
 // VariablesBlock is the named values that steps and agents keep for the session.
 type VariablesBlock struct {
-	Origin
+	Positioned
 	// Priority says what is cut first where the blocks are too large: the highest number; 0 is never cut.
 	Priority int `yaml:"priority" default:"1" validate:"gte=0"`
 }
@@ -122,7 +122,7 @@ func (*VariablesBlock) contextBlock() {}
 
 // SummaryBlock is a running summary of the messages that left the window.
 type SummaryBlock struct {
-	Origin
+	Positioned
 	// Model names the chat model that writes the summary, by its id.
 	Model Ref[*Model] `yaml:"model" jsonschema:"required"`
 	// MaxTokens is how long the summary may be.
@@ -137,7 +137,7 @@ func (*SummaryBlock) contextBlock() {}
 
 // RetrievalBlock is those messages that left the window and are most similar to the newest one.
 type RetrievalBlock struct {
-	Origin
+	Positioned
 	// EmbeddingModel names the embedding model that similarity is measured with, by its id.
 	EmbeddingModel Ref[*EmbeddingModel] `yaml:"embedding_model" jsonschema:"required"`
 	// TopK is how many messages are found again.

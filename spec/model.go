@@ -11,7 +11,7 @@ type ModelEntity interface {
 
 // Model is a chat model.
 type Model struct {
-	Origin
+	Positioned
 	// ID is the model's unique name in the document.
 	ID string `yaml:"id" jsonschema:"required"`
 	// Provider is who runs the model: openai (and every server that speaks its protocol), mock (a deterministic offline model), langchaingo (the long tail) and others.
@@ -71,7 +71,7 @@ type Duration time.Duration
 
 // RetryPolicy says how a failed call is repeated: exponentially later each time, with jitter.
 type RetryPolicy struct {
-	Origin
+	Positioned
 	// MaxAttempts is how often a call is tried in all; 1 means no retry.
 	MaxAttempts int `yaml:"max_attempts" default:"3" validate:"gt=0"`
 	// InitialDelay is the wait before the second attempt.
@@ -82,7 +82,7 @@ type RetryPolicy struct {
 
 // RateLimit is how fast a model may be called. What is left out has no limit.
 type RateLimit struct {
-	Origin
+	Positioned
 	// RequestsPerMinute is the most calls a minute.
 	RequestsPerMinute int `yaml:"requests_per_minute" validate:"gt=0"`
 	// TokensPerMinute is the most tokens a minute, read and written.
@@ -91,7 +91,7 @@ type RateLimit struct {
 
 // Prices are what a model's tokens cost, in any one currency for a million tokens.
 type Prices struct {
-	Origin
+	Positioned
 	// Input is the price of a million tokens that the model reads.
 	Input float64 `yaml:"input" jsonschema:"required" validate:"gte=0"`
 	// Output is the price of a million tokens that the model writes.
@@ -100,7 +100,7 @@ type Prices struct {
 
 // MockRule is one rule of a mock model. Exactly one of text, tool_calls, error and echo says what it answers.
 type MockRule struct {
-	Origin
+	Positioned
 	// Match is a regular expression (RE2) on the newest user message; without it the rule always matches.
 	Match string `yaml:"match"`
 	// After limits the rule to calls whose last message is of this role: user or tool.
@@ -120,7 +120,7 @@ type MockRule struct {
 
 // MockToolCall is a tool call that a mock model makes.
 type MockToolCall struct {
-	Origin
+	Positioned
 	// Name is the tool's name.
 	Name string `yaml:"name" jsonschema:"required"`
 	// Arguments are the call's arguments; in texts $1 is replaced by what the pattern captured.

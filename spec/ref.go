@@ -18,21 +18,21 @@ type Ref[T Entity] struct {
 type Reference interface {
 	// Target is the id and its place.
 	Target() (id string, span source.Span)
-	// Point sets what the document says; for the loader.
-	Point(id string, span source.Span)
+	// Set sets what the document says; for the loader.
+	Set(id string, span source.Span)
 	// Link points the reference to e and tells whether e is of the right kind.
 	Link(e Entity) bool
 	// Linked tells whether Link succeeded.
 	Linked() bool
-	// Wants is the Go type that the reference accepts: a pointer to a struct or an interface of this package.
-	Wants() reflect.Type
+	// TargetType is the Go type that the reference accepts: a pointer to a struct or an interface of this package.
+	TargetType() reflect.Type
 }
 
 // Target is the id and its place.
 func (r *Ref[T]) Target() (string, source.Span) { return r.ID, r.Span }
 
-// Point sets what the document says.
-func (r *Ref[T]) Point(id string, span source.Span) { r.ID, r.Span = id, span }
+// Set sets what the document says.
+func (r *Ref[T]) Set(id string, span source.Span) { r.ID, r.Span = id, span }
 
 // Link points the reference to e and tells whether e is of the right kind.
 func (r *Ref[T]) Link(e Entity) bool {
@@ -46,8 +46,8 @@ func (r *Ref[T]) Link(e Entity) bool {
 // Linked tells whether Link succeeded.
 func (r *Ref[T]) Linked() bool { return !reflect.ValueOf(&r.To).Elem().IsZero() }
 
-// Wants is the Go type that the reference accepts.
-func (r *Ref[T]) Wants() reflect.Type { return reflect.TypeFor[T]() }
+// TargetType is the Go type that the reference accepts.
+func (r *Ref[T]) TargetType() reflect.Type { return reflect.TypeFor[T]() }
 
 // IsZero tells whether the document names nothing here.
 func (r *Ref[T]) IsZero() bool { return r.ID == "" && r.Span.IsZero() }

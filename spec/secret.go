@@ -2,8 +2,8 @@ package spec
 
 import "fmt"
 
-// hidden is what every form of a secret prints.
-const hidden = "***"
+// redacted is what every form of a secret prints.
+const redacted = "***"
 
 // Secret is a value that must not be seen: written as text (mostly ${VAR}) or
 // as a reference to the secret manager. It prints as *** in every form.
@@ -16,12 +16,12 @@ type Secret struct {
 // NewSecret wraps a text.
 func NewSecret(text string) Secret { return Secret{text: text} }
 
-// NewWrittenSecret wraps a text that stands in the document itself.
-func NewWrittenSecret(text string) Secret { return Secret{text: text, written: true} }
+// NewLiteralSecret wraps a text that stands in the document itself.
+func NewLiteralSecret(text string) Secret { return Secret{text: text, written: true} }
 
-// Written tells whether the text stands in the document itself, for everybody
+// Literal tells whether the text stands in the document itself, for everybody
 // to read who reads the document, and not in the environment or a file beside it.
-func (s Secret) Written() bool { return s.written }
+func (s Secret) Literal() bool { return s.written }
 
 // Reveal is the text itself, for the one place that sends it.
 func (s Secret) Reveal() string { return s.text }
@@ -34,7 +34,7 @@ func (s Secret) String() string {
 	if s.IsZero() {
 		return ""
 	}
-	return hidden
+	return redacted
 }
 
 // GoString is ***.
@@ -48,7 +48,7 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // SecretReference names a secret that the application's secret manager holds.
 type SecretReference struct {
-	Origin
+	Positioned
 	// SecretName is the name of the secret in the secret manager.
 	SecretName string `yaml:"secret_name" jsonschema:"required"`
 	// Key picks one key of a secret that is a JSON object.

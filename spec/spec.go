@@ -22,21 +22,21 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// Place is where a value stands in its document: a tree of the value's shape.
-type Place struct {
+// Position is where a value stands in its document: a tree of the value's shape.
+type Position struct {
 	Name  string      // the key, for a field of a mapping
 	Key   source.Span // the key's own place; zero for an item of a list
 	Value source.Span // the value's place
-	Parts []*Place    // the fields of a mapping or the items of a list, in document order
+	Parts []*Position // the fields of a mapping or the items of a list, in document order
 
 	// Unread says that the value could not be read, or not as a whole; its fault is
 	// told already, and nothing is to be concluded from what is not there.
 	Unread bool
 }
 
-// Whole tells whether everything under some keys could be read: their values and
+// Complete tells whether everything under some keys could be read: their values and
 // the items of those. A key that is absent is. It accepts nil.
-func (p *Place) Whole(keys ...string) bool {
+func (p *Position) Complete(keys ...string) bool {
 	if p == nil {
 		return true
 	}
@@ -49,13 +49,13 @@ func (p *Place) Whole(keys ...string) bool {
 }
 
 // whole tells whether a value and its parts could be read.
-func (p *Place) whole() bool {
-	return !p.Unread && !slices.ContainsFunc(p.Parts, func(part *Place) bool { return part.Unread })
+func (p *Position) whole() bool {
+	return !p.Unread && !slices.ContainsFunc(p.Parts, func(part *Position) bool { return part.Unread })
 }
 
 // Field finds the place of a key. Where the key is absent it answers the
 // mapping's own place, so that a fault always has one. It accepts nil.
-func (p *Place) Field(name string) *Place {
+func (p *Position) Field(name string) *Position {
 	if f, ok := p.Lookup(name); ok {
 		return f
 	}
@@ -63,7 +63,7 @@ func (p *Place) Field(name string) *Place {
 }
 
 // Lookup finds the place of a key and tells whether the key is there.
-func (p *Place) Lookup(name string) (*Place, bool) {
+func (p *Position) Lookup(name string) (*Position, bool) {
 	if p == nil {
 		return nil, false
 	}
@@ -75,9 +75,9 @@ func (p *Place) Lookup(name string) (*Place, bool) {
 	return nil, false
 }
 
-// Item finds the place of a list's i-th item, counted from 0; the list's own
+// Index finds the place of a list's i-th item, counted from 0; the list's own
 // where there is none. It accepts nil.
-func (p *Place) Item(i int) *Place {
+func (p *Position) Index(i int) *Position {
 	if p == nil || i < 0 || i >= len(p.Parts) {
 		return p
 	}
@@ -85,35 +85,35 @@ func (p *Place) Item(i int) *Place {
 }
 
 // Span is the value's place, the zero span for a nil Place.
-func (p *Place) Span() source.Span {
+func (p *Position) Span() source.Span {
 	if p == nil {
 		return source.Span{}
 	}
 	return p.Value
 }
 
-// Gaps tell what the parts of a document that could not be read may have held,
+// Unknowns tell what the parts of a document that could not be read may have held,
 // so that nobody complains of what follows from that.
-type Gaps struct {
+type Unknowns struct {
 	Declared []reflect.Type // entities that may have been declared there: pointers to structs of this package
-	Named    []reflect.Type // what references there may have named, as Reference.Wants answers it
+	Named    []reflect.Type // what references there may have named, as Reference.TargetType answers it
 }
 
-// Origin is embedded in every entity and tells where it was written.
-type Origin struct{ place *Place }
+// Positioned is embedded in every entity and tells where it was written.
+type Positioned struct{ place *Position }
 
 // Place is the entity's place; nil for one made by a Go program.
-func (o *Origin) Place() *Place { return o.place }
+func (o *Positioned) Place() *Position { return o.place }
 
 // SetPlace is called by the loader, once.
-func (o *Origin) SetPlace(p *Place) { o.place = p }
+func (o *Positioned) SetPlace(p *Position) { o.place = p }
 
 // Node is anything with a place in a document: entities and their plain parts.
 type Node interface {
 	// Place is where the document writes it, nil for what no document holds.
-	Place() *Place
+	Place() *Position
 	// SetPlace notes that; for the loader, once.
-	SetPlace(*Place)
+	SetPlace(*Position)
 }
 
 // Entity is a node with an id that references can name.

@@ -86,7 +86,7 @@ func TestASecretPrintsAsStarsEverywhere(t *testing.T) {
 
 func TestAReferenceTakesItsKindOnly(t *testing.T) {
 	var r spec.Ref[*spec.Memory]
-	r.Point("m", source.Span{File: &source.File{Path: "a.yaml"}})
+	r.Set("m", source.Span{File: &source.File{Path: "a.yaml"}})
 	if r.Link(&spec.Model{ID: "m"}) || r.Linked() {
 		t.Error("a memory reference was linked to a model")
 	}
@@ -104,14 +104,14 @@ func TestPlacesAreFoundByNameAndIndexAndNeverMissing(t *testing.T) {
 	at := func(line int) source.Span {
 		return source.Span{File: file, Start: source.Pos{Line: line, Column: 1}, End: source.Pos{Line: line, Column: 2}}
 	}
-	p := &spec.Place{Value: at(1), Parts: []*spec.Place{
-		{Name: "inputs", Key: at(2), Value: at(3), Parts: []*spec.Place{{Value: at(4)}, {Value: at(5)}}}}}
-	for line, got := range map[int]*spec.Place{3: p.Field("inputs"), 5: p.Field("inputs").Item(1), 1: p.Field("absent"), 4: p.Field("inputs").Item(0)} {
+	p := &spec.Position{Value: at(1), Parts: []*spec.Position{
+		{Name: "inputs", Key: at(2), Value: at(3), Parts: []*spec.Position{{Value: at(4)}, {Value: at(5)}}}}}
+	for line, got := range map[int]*spec.Position{3: p.Field("inputs"), 5: p.Field("inputs").Index(1), 1: p.Field("absent"), 4: p.Field("inputs").Index(0)} {
 		if got.Span().Start.Line != line {
 			t.Errorf("found line %d, want %d", got.Span().Start.Line, line)
 		}
 	}
-	if p.Field("inputs").Item(9).Span().Start.Line != 3 || (*spec.Place)(nil).Field("x").Item(1).Span() != (source.Span{}) {
+	if p.Field("inputs").Index(9).Span().Start.Line != 3 || (*spec.Position)(nil).Field("x").Index(1).Span() != (source.Span{}) {
 		t.Error("what is absent has the place of what it would stand in")
 	}
 }

@@ -11,7 +11,7 @@ type Step interface {
 
 // StepBase holds what all steps share.
 type StepBase struct {
-	Origin
+	Positioned
 	// ID is the step's unique name.
 	ID string `yaml:"id" jsonschema:"required"`
 	// Inputs are the variables that the step reads, by their ids.
@@ -46,7 +46,7 @@ const CacheDirectory = "./.qtype-cache"
 
 // CacheConfig says how a step's results are kept on disk.
 type CacheConfig struct {
-	Origin
+	Positioned
 	// Directory is the folder of the cache.
 	Directory string `yaml:"directory" default:"./.qtype-cache"`
 	// Namespace separates caches in one folder.
@@ -67,7 +67,7 @@ type CacheConfig struct {
 
 // BatchConfig says how rows are grouped.
 type BatchConfig struct {
-	Origin
+	Positioned
 	// BatchSize is the most rows in a group.
 	BatchSize int `yaml:"batch_size" default:"25" validate:"gt=0"`
 	// MaxWait is how long a group waits for more rows, such as 5s; what is there then goes on. Without it a group waits until it is full or the rows end.
@@ -76,7 +76,7 @@ type BatchConfig struct {
 
 // ConcurrencyConfig says how many rows a step works on at once.
 type ConcurrencyConfig struct {
-	Origin
+	Positioned
 	// NumWorkers is the most rows at once.
 	NumWorkers int `yaml:"num_workers" default:"1" validate:"gt=0"`
 }

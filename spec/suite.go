@@ -2,20 +2,20 @@ package spec
 
 // Suite is a file of tests, *.qtype-test.yaml. It is no document: nothing of it is run but by `qtype test`.
 type Suite struct {
-	Origin
+	Positioned
 	// App is the application's document, relative to the file; without it the file of the same name, x.qtype.yaml for x.qtype-test.yaml.
 	App string `yaml:"app"`
 	// Models answer in place of the application's own in every test of the file.
-	Models []*ModelDouble `yaml:"models"`
+	Models []*ModelMock `yaml:"models"`
 	// Tools answer in place of the application's own in every test of the file.
-	Tools []*ToolDouble `yaml:"tools"`
+	Tools []*ToolMock `yaml:"tools"`
 	// Tests are the tests, each on an application of its own that remembers nothing.
 	Tests []*Test `yaml:"tests" jsonschema:"required"`
 }
 
 // Test is a conversation, or a single run of a flow, and what must come of it.
 type Test struct {
-	Origin
+	Positioned
 	// Name tells what is tested; it is unique in the file.
 	Name string `yaml:"name" jsonschema:"required"`
 	// Flow is the flow that is run; it may be left out where the application has one.
@@ -23,25 +23,25 @@ type Test struct {
 	// Session is the conversation that the turns belong to.
 	Session string `yaml:"session" default:"test"`
 	// Models answer in place of the application's own; they go before the file's.
-	Models []*ModelDouble `yaml:"models"`
+	Models []*ModelMock `yaml:"models"`
 	// Tools answer in place of the application's own; they go before the file's.
-	Tools []*ToolDouble `yaml:"tools"`
+	Tools []*ToolMock `yaml:"tools"`
 	// Turns are run one after the other.
 	Turns []*Turn `yaml:"turns" jsonschema:"required"`
 }
 
-// ModelDouble is a mock in place of a model.
-type ModelDouble struct {
-	Origin
+// ModelMock is a mock in place of a model.
+type ModelMock struct {
+	Positioned
 	// ID is the model's id.
 	ID string `yaml:"id" jsonschema:"required"`
 	// Rules tell what it answers, as those of a model of provider mock do.
 	Rules []*MockRule `yaml:"rules" jsonschema:"required"`
 }
 
-// ToolDouble answers in place of a tool.
-type ToolDouble struct {
-	Origin
+// ToolMock answers in place of a tool.
+type ToolMock struct {
+	Positioned
 	// ID is the tool's id.
 	ID string `yaml:"id" jsonschema:"required"`
 	// Result is what every call gives: a value, or a mapping by the names of the tool's outputs.
@@ -52,7 +52,7 @@ type ToolDouble struct {
 
 // Turn is one row through the flow.
 type Turn struct {
-	Origin
+	Positioned
 	// Input is the value of the flow's only input, or of the only one that must be given.
 	Input any `yaml:"input"`
 	// Inputs are the values of the flow's inputs by their ids.
@@ -64,14 +64,14 @@ type Turn struct {
 	// Rows is how many rows come out; without it at least one.
 	Rows *int `yaml:"rows" validate:"omitempty,gte=0"`
 	// Memory is what the memories' windows are like after the turn.
-	Memory []*WindowCheck `yaml:"memory"`
+	Memory []*WindowAssertion `yaml:"memory"`
 	// Sent is what the models were asked in the turn.
-	Sent []*SentCheck `yaml:"sent"`
+	Sent []*RequestAssertion `yaml:"sent"`
 }
 
-// WindowCheck says what the window of a memory is like: what the next call would be sent of the conversation.
-type WindowCheck struct {
-	Origin
+// WindowAssertion says what the window of a memory is like: what the next call would be sent of the conversation.
+type WindowAssertion struct {
+	Positioned
 	// ID is the memory's id.
 	ID string `yaml:"id" jsonschema:"required"`
 	// Messages is how many messages of the conversation there are, the system message not counted.
@@ -84,9 +84,9 @@ type WindowCheck struct {
 	Lacks []string `yaml:"lacks"`
 }
 
-// SentCheck says what a model was sent in a turn.
-type SentCheck struct {
-	Origin
+// RequestAssertion says what a model was sent in a turn.
+type RequestAssertion struct {
+	Positioned
 	// ID is the model's id.
 	ID string `yaml:"id" jsonschema:"required"`
 	// Calls is how often the model was asked.

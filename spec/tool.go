@@ -9,7 +9,7 @@ type Tool interface {
 
 // ToolBase holds what all tools share.
 type ToolBase struct {
-	Origin
+	Positioned
 	// ID is the tool's unique name in the document.
 	ID string `yaml:"id" jsonschema:"required"`
 	// Name is what a model calls the tool; every provider takes letters, digits, _ and -.
@@ -123,7 +123,7 @@ type Index interface {
 
 // IndexBase holds what all indexes share.
 type IndexBase struct {
-	Origin
+	Positioned
 	// ID is the index's unique name in the document.
 	ID string `yaml:"id" jsonschema:"required"`
 	// Name is the collection's name in the store.

@@ -23,22 +23,22 @@ const defaultLimit = 20
 // the model's own tool calling; what is asked of tools and what they answer is
 // remembered in the same turn as the question and the answer.
 type agent struct {
-	speaker
+	llmStep
 	in, out slot
 	limit   int // the most tool calls in one run
 	// parallel calls the tools of one answer side by side.
 	parallel bool
 	offers   []model.Tool         // the tools as the model sees them
 	tools    map[string]tool.Tool // by the names that the model uses
-	approval *approval            // nil where no tool needs a person's yes
+	approval *approver            // nil where no tool needs a person's yes
 }
 
 func buildAgent(s *spec.Agent, env *Env) (Runner, error) {
-	sp, err := env.speaker(&s.StepBase, s.Model.To, s.Memory.To, s.SystemMessage)
+	sp, err := env.newLLMStep(&s.StepBase, s.Model.To, s.Memory.To, s.SystemMessage)
 	if err != nil {
 		return nil, err
 	}
-	a := &agent{speaker: sp, limit: s.MaxToolExecutions, parallel: s.ParallelTools, tools: map[string]tool.Tool{}}
+	a := &agent{llmStep: sp, limit: s.MaxToolExecutions, parallel: s.ParallelTools, tools: map[string]tool.Tool{}}
 	if a.limit <= 0 {
 		a.limit = defaultLimit
 	}
@@ -46,7 +46,7 @@ func buildAgent(s *spec.Agent, env *Env) (Runner, error) {
 		return nil, err
 	}
 	for _, ref := range s.Tools {
-		if err := a.offer(env, ref.To); err != nil {
+		if err := a.addTools(env, ref.To); err != nil {
 			return nil, err
 		}
 	}
@@ -57,7 +57,7 @@ func buildAgent(s *spec.Agent, env *Env) (Runner, error) {
 		a.cost = sync.OnceValue(func() int { return toolTokens(a.memory, a.offers) })
 	}
 	if a.out.of.Type.Custom != nil {
-		a.shape = shapeOf(a.out.of)
+		a.shape = newOutputSchema(a.out.of)
 	}
 	return a, nil
 }
@@ -73,8 +73,8 @@ func toolTokens(m *memory.Memory, tools []model.Tool) int {
 	return n
 }
 
-// offer makes a declared tool, or all that it stands for, known to the model.
-func (a *agent) offer(env *Env, declared spec.Tool) error {
+// addTools makes a declared tool, or all that it stands for, known to the model.
+func (a *agent) addTools(env *Env, declared spec.Tool) error {
 	if declared == nil || env.Tool == nil {
 		return fmt.Errorf("a tool is not linked")
 	}
@@ -121,40 +121,40 @@ func wireName(name string) string {
 
 // Process runs the loop. Whatever fails, nothing of it enters the window.
 func (a *agent) Process(ctx context.Context, row *Row, emit Emit) error {
-	answer, err := a.talk(ctx, row, []slot{a.in}, func(ctx context.Context, d *dialogue) (chat.Message, error) {
+	answer, err := a.runTurn(ctx, row, []slot{a.in}, func(ctx context.Context, d *conversation) (chat.Message, error) {
 		return a.loop(ctx, row, d)
 	})
 	if err != nil {
 		return err
 	}
-	return a.give(row, answer, emit)
+	return a.writeOutput(row, answer, emit)
 }
 
 // loop asks the model and calls its tools until it answers without calling any.
 // Once a call had to be refused the model is asked once more, without tools.
-func (a *agent) loop(ctx context.Context, row *Row, d *dialogue) (chat.Message, error) {
+func (a *agent) loop(ctx context.Context, row *Row, d *conversation) (chat.Message, error) {
 	offers := a.offers
 	called, mended := 0, 0
 	for {
-		answer, err := a.ask(ctx, row, d, offers)
+		answer, err := a.generate(ctx, row, d, offers)
 		if err != nil {
 			return answer, err
 		}
 		refused := called > a.limit
 		if len(answer.ToolCalls) == 0 || refused {
-			if again, err := a.misshapen(&answer, d, &mended); err != nil || again {
+			if again, err := a.retryInvalid(&answer, d, &mended); err != nil || again {
 				if err != nil {
 					return answer, err
 				}
 				continue
 			}
-			return a.last(answer, called, d)
+			return a.finish(answer, called, d)
 		}
 		answer.ToolCalls = named(answer.ToolCalls)
 		if err := d.add(answer); err != nil {
 			return answer, err
 		}
-		if err := a.runAll(ctx, row, d, answer.ToolCalls, called); err != nil {
+		if err := a.callTools(ctx, row, d, answer.ToolCalls, called); err != nil {
 			return answer, err
 		}
 		if called += len(answer.ToolCalls); called > a.limit {
@@ -163,10 +163,10 @@ func (a *agent) loop(ctx context.Context, row *Row, d *dialogue) (chat.Message, 
 	}
 }
 
-// runAll runs the calls of one answer and says the results in the order of the
+// callTools runs the calls of one answer and says the results in the order of the
 // calls; called were run before. Those beyond the limit are answered instead of
 // run, because a provider accepts no conversation in which a call has no result.
-func (a *agent) runAll(ctx context.Context, row *Row, d *dialogue, calls []chat.ToolCall, called int) error {
+func (a *agent) callTools(ctx context.Context, row *Row, d *conversation, calls []chat.ToolCall, called int) error {
 	results := make([]string, len(calls))
 	errs := make([]error, len(calls))
 	var running sync.WaitGroup
@@ -175,7 +175,7 @@ func (a *agent) runAll(ctx context.Context, row *Row, d *dialogue, calls []chat.
 		case called+i >= a.limit:
 			results[i] = fmt.Sprintf("error: not called, because the limit of %d tool calls is reached; answer now without tools", a.limit)
 		case a.parallel:
-			running.Go(func() { results[i], errs[i] = a.runSafely(ctx, row, call) })
+			running.Go(func() { results[i], errs[i] = a.callToolSafely(ctx, row, call) })
 		default:
 			results[i], errs[i] = a.run(ctx, row, call)
 		}
@@ -192,9 +192,9 @@ func (a *agent) runAll(ctx context.Context, row *Row, d *dialogue, calls []chat.
 	return nil
 }
 
-// runSafely is run for a goroutine of its own, where a panic would end the
+// callToolSafely is run for a goroutine of its own, where a panic would end the
 // program: the model is told of it as of any other failure.
-func (a *agent) runSafely(ctx context.Context, row *Row, call chat.ToolCall) (result string, err error) {
+func (a *agent) callToolSafely(ctx context.Context, row *Row, call chat.ToolCall) (result string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			result = fmt.Sprintf("error: internal error: %v", p)
@@ -203,15 +203,15 @@ func (a *agent) runSafely(ctx context.Context, row *Row, call chat.ToolCall) (re
 	return a.run(ctx, row, call)
 }
 
-// last keeps the answer, unless the model gave none.
-func (a *agent) last(answer chat.Message, called int, d *dialogue) (chat.Message, error) {
+// finish keeps the answer, unless the model gave none.
+func (a *agent) finish(answer chat.Message, called int, d *conversation) (chat.Message, error) {
 	asked := len(answer.ToolCalls)
 	answer.ToolCalls = nil // they are not run, and a memory must not hold calls without results
 	switch {
-	case silent(answer) && called >= a.limit && asked > 0:
+	case isEmpty(answer) && called >= a.limit && asked > 0:
 		return answer, fmt.Errorf("the model asked for %d tool calls, the limit is %d (max_tool_executions), and it gave no answer without more",
 			called+asked, a.limit)
-	case silent(answer):
+	case isEmpty(answer):
 		return answer, fmt.Errorf("the model gave an empty answer after %d tool calls", called)
 	}
 	return answer, d.add(answer)
@@ -268,7 +268,7 @@ func (a *agent) call(ctx context.Context, call chat.ToolCall) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := a.approval.ask(ctx, t.Info(), args); err != nil {
+	if err := a.approval.confirm(ctx, t.Info(), args); err != nil {
 		return "", err
 	}
 	result, err := t.Call(ctx, args)
@@ -317,11 +317,11 @@ func arguments(inputs []*spec.Variable, given *value.Record) (map[string]any, er
 		case !ok:
 			return nil, fmt.Errorf("the argument %s (%s) is missing", in.ID, in.Type)
 		}
-		v, err := value.For(in, raw)
+		v, err := value.Assign(in, raw)
 		if err != nil {
 			return nil, fmt.Errorf("argument %s: %w", in.ID, err)
 		}
-		args[in.ID] = value.Native(v)
+		args[in.ID] = value.ToGo(v)
 	}
 	for name := range given.All() {
 		if !slices.Contains(names, name) {

@@ -10,32 +10,32 @@ import (
 	"github.com/qtype-dev/qtype/tool"
 )
 
-// approval asks a person before tools are called that need a yes.
-type approval struct {
+// approver asks a person before tools are called that need a yes.
+type approver struct {
 	tools  map[string]bool // by their ids
-	answer tool.Approve
+	answer tool.Approver
 	mu     sync.Mutex // one question at a time, also where calls run side by side
 }
 
-// NobodyError says that a step needs a person's yes, and that nobody is there to give it.
-type NobodyError struct {
+// NoApproverError says that a step needs a person's yes, and that nobody is there to give it.
+type NoApproverError struct {
 	Tool string // the tool that must not be called without
 }
 
 // Error names the tool.
-func (e *NobodyError) Error() string {
+func (e *NoApproverError) Error() string {
 	return fmt.Sprintf("tool %s is called only after a person's yes (approve), and nobody is there to ask", e.Tool)
 }
 
 // approval is nil where no tool needs a yes.
-func (e *Env) approval(s *spec.Agent) (*approval, error) {
+func (e *Env) approval(s *spec.Agent) (*approver, error) {
 	if len(s.Approve) == 0 {
 		return nil, nil
 	}
 	if e.Approve == nil {
-		return nil, &NobodyError{Tool: s.Approve[0].ID}
+		return nil, &NoApproverError{Tool: s.Approve[0].ID}
 	}
-	a := &approval{tools: map[string]bool{}, answer: e.Approve}
+	a := &approver{tools: map[string]bool{}, answer: e.Approve}
 	for _, ref := range s.Approve {
 		if ref.To == nil {
 			return nil, fmt.Errorf("a tool is not linked")
@@ -45,8 +45,8 @@ func (e *Env) approval(s *spec.Agent) (*approval, error) {
 	return a, nil
 }
 
-// ask is nil after a yes; the model is told of a no.
-func (a *approval) ask(ctx context.Context, info tool.Info, args map[string]any) error {
+// confirm is nil after a yes; the model is told of a no.
+func (a *approver) confirm(ctx context.Context, info tool.Info, args map[string]any) error {
 	if a == nil || !a.tools[info.ID] && !a.tools[info.Set] {
 		return nil
 	}
@@ -61,7 +61,7 @@ func (a *approval) ask(ctx context.Context, info tool.Info, args map[string]any)
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
-	yes, reason, err := a.answer(ctx, tool.Ask{Tool: info, Args: value.JSON(value.NewRecord("", fields...)), Caller: tool.CallerOf(ctx)})
+	yes, reason, err := a.answer(ctx, tool.Request{Tool: info, Args: value.JSON(value.NewRecord("", fields...)), Caller: tool.CallerOf(ctx)})
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s was not called, because nobody could be asked: %w", info.Name, err)

@@ -8,8 +8,8 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// noInput is the session of the summary where no row came through (steps.md 3).
-const noInput = "aggregate-no-input"
+// errNoInput is the session of the summary where no row came through (steps.md 3).
+const errNoInput = "aggregate-no-input"
 
 // aggregate lets all rows pass and adds one with their counts (steps.md 3).
 type aggregate struct {
@@ -27,7 +27,7 @@ func buildAggregate(s *spec.Aggregate, env *Env) (Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &aggregate{out: out, slots: env.Slots.Len(), session: noInput}, nil
+	return &aggregate{out: out, slots: env.Slots.Len(), session: errNoInput}, nil
 }
 
 // Process counts a row and passes it on.

@@ -22,7 +22,7 @@ type Env struct {
 	Embedder func(*spec.EmbeddingModel) (model.Embedder, error)
 	Memory   func(*spec.Memory) (*memory.Memory, error)      // the shared memory
 	Tool     func(spec.Tool) (tool.Tool, error)              // the shared tool
-	Approve  tool.Approve                                    // asks a person whether an Agent may call a tool; nil where nobody is there
+	Approve  tool.Approver                                   // asks a person whether an Agent may call a tool; nil where nobody is there
 	Flow     func(context.Context, FlowCall, FlowEmit) error // runs another flow; for InvokeFlow, Switch, Loop and Parallel
 	// Database is the query of a SQLSource over its database.
 	Database func(*spec.SQLSource) (*sqldb.Source, error)
@@ -54,8 +54,8 @@ func (e *NotAvailableError) Error() string {
 // builder makes a runner of one type of step.
 type builder func(spec.Step, *Env) (Runner, error)
 
-// of makes a builder of a function for one struct.
-func of[S spec.Step](build func(S, *Env) (Runner, error)) (reflect.Type, builder) {
+// builderFor makes a builder of a function for one struct.
+func builderFor[S spec.Step](build func(S, *Env) (Runner, error)) (reflect.Type, builder) {
 	return reflect.TypeFor[S](), func(s spec.Step, env *Env) (Runner, error) { return build(s.(S), env) }
 }
 
@@ -64,32 +64,32 @@ func of[S spec.Step](build func(S, *Env) (Runner, error)) (reflect.Type, builder
 var builders = sync.OnceValue(func() map[reflect.Type]builder {
 	table := map[reflect.Type]builder{}
 	add := func(t reflect.Type, b builder) { table[t] = b }
-	add(of(buildAgent))
-	add(of(buildAggregate))
-	add(of(buildCollect))
-	add(of(buildConstruct))
-	add(of(buildDecoder))
-	add(of(buildEcho))
-	add(of(buildEmbedding))
-	add(of(buildExplode))
-	add(of(buildExtractor))
-	add(of(buildFileSource))
-	add(of(buildFileWriter))
-	add(of(buildInference))
-	add(of(buildInvokeFlow))
-	add(of(buildInvokeTool))
-	add(of(buildLoop))
-	add(of(buildMemoryVariables))
-	add(of(buildParallel))
-	add(of(buildSQLSource))
-	add(of(buildSwitch))
-	add(of(buildTemplate))
-	add(of(buildTransform))
+	add(builderFor(buildAgent))
+	add(builderFor(buildAggregate))
+	add(builderFor(buildCollect))
+	add(builderFor(buildConstruct))
+	add(builderFor(buildDecoder))
+	add(builderFor(buildEcho))
+	add(builderFor(buildEmbedding))
+	add(builderFor(buildExplode))
+	add(builderFor(buildExtractor))
+	add(builderFor(buildFileSource))
+	add(builderFor(buildFileWriter))
+	add(builderFor(buildInference))
+	add(builderFor(buildInvokeFlow))
+	add(builderFor(buildInvokeTool))
+	add(builderFor(buildLoop))
+	add(builderFor(buildMemoryVariables))
+	add(builderFor(buildParallel))
+	add(builderFor(buildSQLSource))
+	add(builderFor(buildSwitch))
+	add(builderFor(buildTemplate))
+	add(builderFor(buildTransform))
 	return table
 })
 
-// Planned lists the step types that the language has and this version does not run, in alphabetical order.
-func Planned() []string {
+// Unsupported lists the step types that the language has and this version does not run, in alphabetical order.
+func Unsupported() []string {
 	return []string{"BedrockReranker", "DocToTextConverter", "DocumentEmbedder", "DocumentSearch", "DocumentSource",
 		"DocumentSplitter", "IndexUpsert", "VectorSearch"}
 }

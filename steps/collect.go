@@ -25,31 +25,31 @@ func buildCollect(s *spec.Collect, env *Env) (Runner, error) {
 	return &collect{in: in, out: out, by: by, size: batchSize(s.Batched), id: s.ID}, err
 }
 
-// Together tells whether two neighbouring rows agree in the variables of `by`.
+// SameGroup tells whether two neighbouring rows agree in the variables of `by`.
 // A list or a record is the same as itself alone, not as another with the same
 // content: so the list that Explode took tells apart the rows that it took.
-func (c *collect) Together(before, row *Row) bool {
+func (c *collect) SameGroup(before, row *Row) bool {
 	for _, v := range c.by {
-		if !same(before.Values[v.at], row.Values[v.at]) {
+		if !sameValue(before.Values[v.at], row.Values[v.at]) {
 			return false
 		}
 	}
 	return true
 }
 
-// Apart tells whether a failed row is known to be of another group: one that
+// OtherGroup tells whether a failed row is known to be of another group: one that
 // failed before the variables of `by` were set may stand in the midst of this.
-func (c *collect) Apart(before, failed *Row) bool {
+func (c *collect) OtherGroup(before, failed *Row) bool {
 	for _, v := range c.by {
 		if failed.Values[v.at] == value.Unset {
 			return false
 		}
 	}
-	return !c.Together(before, failed)
+	return !c.SameGroup(before, failed)
 }
 
-// same compares lists and records by identity, everything else by value.
-func same(a, b any) bool {
+// sameValue compares lists and records by identity, everything else by value.
+func sameValue(a, b any) bool {
 	switch a := a.(type) {
 	case []any:
 		b, ok := b.([]any)
@@ -75,7 +75,7 @@ func (c *collect) Size() int { return c.size }
 // stands in the output even where the rows agree in that too. A row whose
 // input is unset fails alone, and keeps its place: the list has that of its last row.
 func (c *collect) Batch(_ context.Context, rows []*Row, emit Emit) error {
-	rows, behind := c.parted(rows)
+	rows, behind := c.partition(rows)
 	items := make([]any, 0, len(rows))
 	kept, whole := rows, true
 	for i, row := range rows {
@@ -95,12 +95,12 @@ func (c *collect) Batch(_ context.Context, rows []*Row, emit Emit) error {
 		}
 	}
 	if len(kept) > 0 {
-		out := common(kept)
+		out := commonValues(kept)
 		c.out.write(out, items)
 		if err := emit(out); err != nil {
 			return err
 		}
-		spend(kept)
+		release(kept)
 	}
 	for _, row := range behind {
 		_, err := c.in.read(row)
@@ -111,8 +111,8 @@ func (c *collect) Batch(_ context.Context, rows []*Row, emit Emit) error {
 	return nil
 }
 
-// parted parts the rows behind the last whose input is set from the others.
-func (c *collect) parted(rows []*Row) (list, behind []*Row) {
+// partition parts the rows behind the last whose input is set from the others.
+func (c *collect) partition(rows []*Row) (list, behind []*Row) {
 	n := len(rows)
 	for n > 0 && rows[n-1].Values[c.in.at] == value.Unset {
 		n--
@@ -126,9 +126,9 @@ func emitFailed(row *Row, step string, err error, emit Emit) error {
 	return emit(row)
 }
 
-// common is a row of the variables in which all rows agree. It has the
+// commonValues is a row of the variables in which all rows agree. It has the
 // session of the first, and its number where all have the same.
-func common(rows []*Row) *Row {
+func commonValues(rows []*Row) *Row {
 	out := rows[0]
 	if out.block != nil {
 		out = out.Clone() // so that the rows can be spent

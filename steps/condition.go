@@ -24,7 +24,7 @@ func NewCondition(x *spec.Expression) (*Condition, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !result.Decides() {
+	if !result.IsBool() {
 		return nil, f.fault(fmt.Errorf("it gives %s, not true or false", result))
 	}
 	c.formula = f

@@ -84,7 +84,7 @@ func TestTransformKeepsValues(t *testing.T) {
 		"Order": map[string]any{"number": 1, "at": "2026-01-01T00:00:00", "on": "2026-01-01"}} {
 		for _, text := range []string{"a", "true ? a : a", "[a][0]"} {
 			l := declare(t, []*spec.CustomType{order}, "a: "+typ, "b: "+typ)
-			v, err := value.For(l[0], raw)
+			v, err := value.Assign(l[0], raw)
 			if err != nil {
 				t.Fatal(err)
 			}

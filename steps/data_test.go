@@ -34,8 +34,8 @@ func TestEveryStepTypeIsAccountedFor(t *testing.T) {
 			}
 		}
 	}
-	if !slices.Equal(missing, steps.Planned()) {
-		t.Errorf("not built: %v\n planned: %v", missing, steps.Planned())
+	if !slices.Equal(missing, steps.Unsupported()) {
+		t.Errorf("not built: %v\n planned: %v", missing, steps.Unsupported())
 	}
 }
 
@@ -334,8 +334,8 @@ func TestCollectTogether(t *testing.T) {
 		{"rec", map[string]any{"rec": rec}, map[string]any{"rec": twin}, false},
 	} {
 		c := &spec.Collect{StepBase: l.base("c", []string{"n"}, []string{"all"}), By: l.refs(tt.by)}
-		g := build(t, c, &steps.Env{Slots: l}).(steps.Grouper)
-		if got := g.Together(l.row(tt.a), l.row(tt.b)); got != tt.want {
+		g := build(t, c, &steps.Env{Slots: l}).(steps.RowGrouper)
+		if got := g.SameGroup(l.row(tt.a), l.row(tt.b)); got != tt.want {
 			t.Errorf("by %s: %v and %v: %v, want %v", tt.by, tt.a, tt.b, got, tt.want)
 		}
 	}

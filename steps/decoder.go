@@ -97,7 +97,7 @@ func decode(out slot, object *value.Record, row *Row) error {
 	case !ok:
 		return fmt.Errorf("the answer has no %q; it has %s", out.of.ID, listed(object.Names()))
 	}
-	v, err := value.For(out.of, lenientText(out.of.Type, raw))
+	v, err := value.Assign(out.of, lenientText(out.of.Type, raw))
 	if err != nil {
 		return fmt.Errorf("%s: %w", out.of.ID, err)
 	}
@@ -162,8 +162,8 @@ func candidates(text string) []string {
 	return append(found, text)
 }
 
-// tries bounds how many braces that never close are looked at in one text.
-const tries = 100
+// maxCandidates bounds how many braces that never close are looked at in one text.
+const maxCandidates = 100
 
 // findJSON finds the first JSON object that is good, or else the first one.
 func findJSON(text string, good func(*value.Record) bool) (*value.Record, error) {
@@ -178,7 +178,7 @@ func findJSON(text string, good func(*value.Record) bool) (*value.Record, error)
 		}
 		return nil, fmt.Errorf("expected a JSON object, got %s", value.Describe(whole))
 	}
-	s := &objectSearch{good: good}
+	s := &jsonScanner{good: good}
 	for _, part := range candidates(text) {
 		if s.scan(part); s.done {
 			break
@@ -193,8 +193,8 @@ func findJSON(text string, good func(*value.Record) bool) (*value.Record, error)
 	return nil, fmt.Errorf("no JSON object in the text: %s", value.Describe(text))
 }
 
-// objectSearch looks for a JSON object in prose.
-type objectSearch struct {
+// jsonScanner looks for a JSON object in prose.
+type jsonScanner struct {
 	good  func(*value.Record) bool
 	found *value.Record // the first object, or the first good one once done
 	err   error         // why the first thing that looked like an object is none
@@ -204,10 +204,10 @@ type objectSearch struct {
 
 // scan tries each opening brace. An object that closes but cannot be read is
 // passed over whole: what lies inside a broken object is not the answer.
-func (s *objectSearch) scan(text string) {
+func (s *jsonScanner) scan(text string) {
 	for at := 0; ; {
 		i := strings.IndexByte(text[at:], '{')
-		if i < 0 || s.tried >= tries {
+		if i < 0 || s.tried >= maxCandidates {
 			return
 		}
 		at += i
@@ -237,7 +237,7 @@ func (s *objectSearch) scan(text string) {
 }
 
 // take keeps the first object until a good one comes.
-func (s *objectSearch) take(r *value.Record) {
+func (s *jsonScanner) take(r *value.Record) {
 	good := s.good(r)
 	if s.found == nil || good {
 		s.found = r

@@ -19,7 +19,7 @@ func (d *decoder) findXML(text string, good func(*value.Record) bool) (*value.Re
 	var failure error
 	for _, part := range candidates(text) {
 		part = escapeAmpersands(part)
-		for at, n := elementStart(part, 0), 0; at >= 0 && n < tries; at, n = elementStart(part, at+1), n+1 {
+		for at, n := elementStart(part, 0), 0; at >= 0 && n < maxCandidates; at, n = elementStart(part, at+1), n+1 {
 			r, end, err := d.element(part[at:])
 			switch {
 			case err != nil && failure == nil:

@@ -12,7 +12,7 @@ import (
 // explode makes one row of each element of a list (steps.md 3).
 type explode struct {
 	in, out slot
-	blocks  sync.Pool // of *rowBlock, which a Collect gives back
+	blocks  sync.Pool // of *rowPool, which a Collect gives back
 }
 
 func buildExplode(s *spec.Explode, env *Env) (Runner, error) {
@@ -36,7 +36,7 @@ func (e *explode) Process(_ context.Context, row *Row, emit Emit) error {
 	var copies []Row
 	for i, item := range items {
 		if len(copies) == 0 {
-			copies = row.clones(min(len(items)-i, together), &e.blocks)
+			copies = row.clones(min(len(items)-i, rowsPerBlock), &e.blocks)
 		}
 		c := &copies[0]
 		copies = copies[1:]
@@ -48,6 +48,6 @@ func (e *explode) Process(_ context.Context, row *Row, emit Emit) error {
 	return nil
 }
 
-// together is how many rows are made in one piece: a row that is kept keeps
+// rowsPerBlock is how many rows are made in one piece: a row that is kept keeps
 // the others of its piece.
-const together = 16
+const rowsPerBlock = 16

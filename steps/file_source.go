@@ -29,7 +29,7 @@ func buildFileSource(s *spec.FileSource, env *Env) (Runner, error) {
 	}
 	if f.path.variable == nil {
 		if err := remotefs.Readable(f.path.constant); err != nil {
-			return nil, ofAddress(f.path.constant, err)
+			return nil, wrapLocationError(f.path.constant, err)
 		}
 	}
 	f.outs, err = env.slots(s.Outputs)
@@ -54,12 +54,12 @@ func (e *Env) filePath(p spec.PathRef) (filePath, error) {
 	return filePath{variable: &s}, err
 }
 
-// ofAddress puts the address before an error of package blob that lacks it.
-func ofAddress(address string, err error) error {
+// wrapLocationError puts the address before an error of package blob that lacks it.
+func wrapLocationError(address string, err error) error {
 	if errors.As(err, new(*remotefs.AccessError)) {
 		return err
 	}
-	return fmt.Errorf("%s: %w", remotefs.Shown(address), err)
+	return fmt.Errorf("%s: %w", remotefs.Redacted(address), err)
 }
 
 // of is the path for a row.
@@ -159,9 +159,9 @@ func (f *fileSource) fill(row *Row, r *records.Reader, rec records.Record) error
 			return fmt.Errorf("%s: there is no %q; it has %s", place(r, rec), out.of.ID, listed(rec.Columns))
 		}
 		if text, isText := raw.(string); isText && r.Format().Cells() {
-			raw = value.Cell(text)
+			raw = value.ParseCell(text)
 		}
-		v, err := value.For(out.of, raw)
+		v, err := value.Assign(out.of, raw)
 		if err != nil {
 			return fmt.Errorf("%s: %s: %w", place(r, rec), out.of.ID, err)
 		}

@@ -39,14 +39,14 @@ func buildFileWriter(s *spec.FileWriter, env *Env) (Runner, error) {
 			return nil, err
 		}
 		if err := remotefs.Writable(w.path.constant); err != nil {
-			return nil, ofAddress(w.path.constant, err)
+			return nil, wrapLocationError(w.path.constant, err)
 		}
 	}
 	if w.columns, err = env.slots(s.Inputs); err != nil {
 		return nil, err
 	}
 	if w.all = len(w.columns) == 0; w.all {
-		if w.columns = env.everything(); len(w.columns) == 0 {
+		if w.columns = env.allVariables(); len(w.columns) == 0 {
 			return nil, errors.New("needs inputs: the variables to write")
 		}
 	}
@@ -60,8 +60,8 @@ func buildFileWriter(s *spec.FileWriter, env *Env) (Runner, error) {
 	return w, nil
 }
 
-// everything lists all variables of the flow, in the order of their slots.
-func (e *Env) everything() []slot {
+// allVariables lists all variables of the flow, in the order of their slots.
+func (e *Env) allVariables() []slot {
 	vars, ok := e.Slots.(Variables)
 	if !ok {
 		return nil
@@ -126,7 +126,7 @@ func (w *fileWriter) group(ctx context.Context, path string, rows []*Row, emit E
 		return nil
 	}
 	w.parts[path]++
-	out := common(written)
+	out := commonValues(written)
 	if w.out != nil {
 		w.out.write(out, part)
 	}
@@ -158,7 +158,7 @@ func (w *fileWriter) write(ctx context.Context, path string, rows []*Row, emit E
 	if err := records.Writable(path); err != nil {
 		return nil, err
 	}
-	columns := w.present(rows)
+	columns := w.setVariables(rows)
 	file, err := records.Create(ctx, path, declared(columns))
 	if err != nil {
 		return nil, err
@@ -191,8 +191,8 @@ func (w *fileWriter) write(ctx context.Context, path string, rows []*Row, emit E
 	return written, file.Close()
 }
 
-// present leaves out, where no inputs are named, what none of the rows has set.
-func (w *fileWriter) present(rows []*Row) []slot {
+// setVariables leaves out, where no inputs are named, what none of the rows has set.
+func (w *fileWriter) setVariables(rows []*Row) []slot {
 	if !w.all {
 		return w.columns
 	}
@@ -222,7 +222,7 @@ func columnKind(t spec.Type) records.Kind {
 	case t.IsMedia():
 		return records.Bytes
 	case t.IsList(), t.IsRecord(), t.Is("citation_url"), t.Is("citation_document"):
-		return records.JSONs
+		return records.JSONText
 	}
 	return records.Text // text, roles; dates and times as ISO text
 }
@@ -238,7 +238,7 @@ func cellsOf(columns []slot, row *Row) ([]any, error) {
 		switch columnKind(c.of.Type) {
 		case records.Text:
 			cells[i] = value.Text(v)
-		case records.JSONs:
+		case records.JSONText:
 			cells[i] = json.RawMessage(value.JSON(v))
 		default:
 			x, err := value.Coerce(c.of.Type, v)

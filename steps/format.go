@@ -27,8 +27,8 @@ type format struct {
 	verb       byte   // one of sdboxXceEfFgGn%, 0 where none is given
 }
 
-// widest bounds width and precision, so that a template cannot ask for gigabytes.
-const widest = 10000
+// maxWidth bounds width and precision, so that a template cannot ask for gigabytes.
+const maxWidth = 10000
 
 var errSpec = errors.New("the format is not of the form [[fill]align][sign][#][0][width][,][.precision][type]")
 
@@ -93,8 +93,8 @@ func cutNumber(s string, to *int) (string, error) {
 		return s, nil
 	}
 	v, err := strconv.Atoi(s[:n])
-	if err != nil || v > widest {
-		return "", fmt.Errorf("%s is more than the most, %d", brief(s[:n]), widest)
+	if err != nil || v > maxWidth {
+		return "", fmt.Errorf("%s is more than the most, %d", brief(s[:n]), maxWidth)
 	}
 	*to = v
 	return s[n:], nil
@@ -123,8 +123,8 @@ func (f *format) numeric() bool {
 // plain tells whether values are shown as they are: {name} alone.
 func (f *format) plain() bool { return *f == format{precision: -1} }
 
-// suits tells at once what would fail on every row: a number's format on a text.
-func (f *format) suits(t spec.Type) error {
+// checkType tells at once what would fail on every row: a number's format on a text.
+func (f *format) checkType(t spec.Type) error {
 	number := t.Is("int") || t.Is("float") || t.Is("boolean")
 	switch {
 	case f.numeric() && t.Is("text"):

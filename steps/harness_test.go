@@ -142,7 +142,7 @@ func driveCtx(ctx context.Context, t testing.TB, r steps.Runner, rows ...*steps.
 	switch r := r.(type) {
 	case steps.Step:
 		for _, row := range rows {
-			if w, ok := r.(steps.Watcher); ok && row.Err != nil {
+			if w, ok := r.(steps.FailureObserver); ok && row.Err != nil {
 				w.Failed(row)
 			}
 			if row.Err != nil {

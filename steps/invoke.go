@@ -13,19 +13,19 @@ import (
 type invokeTool struct {
 	id      string
 	tool    tool.Tool
-	inputs  []boundInput
-	outputs []boundOutput
+	inputs  []inputBinding
+	outputs []outputBinding
 	whole   bool // the tool has one output, a record: a result that is an object may be it
 }
 
-// boundInput is an input of the tool and the variable behind it.
-type boundInput struct {
+// inputBinding is an input of the tool and the variable behind it.
+type inputBinding struct {
 	binding
 	declared *spec.Variable
 }
 
-// boundOutput is an output of the tool and the variable that takes it.
-type boundOutput struct {
+// outputBinding is an output of the tool and the variable that takes it.
+type outputBinding struct {
 	binding
 	optional bool // the result may lack it
 }
@@ -34,7 +34,7 @@ func buildInvokeTool(s *spec.InvokeTool, env *Env) (Runner, error) {
 	if s.Tool.To == nil || env.Tool == nil {
 		return nil, fmt.Errorf("the tool is not linked")
 	}
-	t, err := env.oneTool(s.Tool.To)
+	t, err := env.singleTool(s.Tool.To)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func buildInvokeTool(s *spec.InvokeTool, env *Env) (Runner, error) {
 		if v == nil {
 			return nil, fmt.Errorf("tool %s has no output %q", t.Info().ID, b.name)
 		}
-		step.outputs = append(step.outputs, boundOutput{b, v.IsOptional() || b.slot.of.IsOptional()})
+		step.outputs = append(step.outputs, outputBinding{b, v.IsOptional() || b.slot.of.IsOptional()})
 	}
 	step.whole = len(declared) == 1 && (declared[0].Type.IsRecord() || declared[0].Type.Custom != nil)
 	return step, err
@@ -66,13 +66,13 @@ func (s *invokeTool) bindInputs(declared *spec.InvokeTool, env *Env) error {
 		if v == nil {
 			return fmt.Errorf("tool %s has no input %q", s.tool.Info().ID, b.name)
 		}
-		s.inputs = append(s.inputs, boundInput{b, v})
+		s.inputs = append(s.inputs, inputBinding{b, v})
 	}
 	return nil
 }
 
-// oneTool is the shared tool of a declaration, or the only one that it stands for.
-func (e *Env) oneTool(declared spec.Tool) (tool.Tool, error) {
+// singleTool is the shared tool of a declaration, or the only one that it stands for.
+func (e *Env) singleTool(declared spec.Tool) (tool.Tool, error) {
 	t, err := e.Tool(declared)
 	set, many := t.(tool.Set)
 	if err != nil || !many {
@@ -129,13 +129,13 @@ func (s *invokeTool) Process(ctx context.Context, row *Row, emit Emit) error {
 		ev.Text = string(value.JSON(args))
 		Report(ctx, ev)
 	}
-	result, err := s.tool.Call(tool.WithCaller(within(ctx, s.id, row), tool.Caller{Step: s.id, Session: row.Session, Row: row.Number}), args)
+	result, err := s.tool.Call(tool.WithCaller(withCallContext(ctx, s.id, row), tool.Caller{Step: s.id, Session: row.Session, Row: row.Number}), args)
 	ev.Kind, ev.Text, ev.Err = EventToolResult, value.Text(result), err
 	Report(ctx, ev)
 	if err != nil {
 		return err
 	}
-	if err := s.take(row, value.Free(result)); err != nil {
+	if err := s.setOutputs(row, value.FromGo(result)); err != nil {
 		return fmt.Errorf("tool %s: %w", name, err)
 	}
 	return emit(row)
@@ -154,20 +154,20 @@ func (s *invokeTool) arguments(row *Row) (map[string]any, error) {
 			return nil, fmt.Errorf("input %s of the tool: %w", in.name, err)
 		}
 		if v != nil {
-			if x, err := value.For(in.declared, v); err == nil {
+			if x, err := value.Assign(in.declared, v); err == nil {
 				v = x // a date for a text that is one, a float for an int
 			}
 		}
-		args[in.name] = value.Native(v)
+		args[in.name] = value.ToGo(v)
 	}
 	return args, nil
 }
 
-// take sets the outputs. Of a result that is an object each takes the field of
+// setOutputs sets the outputs. Of a result that is an object each takes the field of
 // its name; any other result goes whole into every output, null into none. An
 // object without a field of that name is the output itself where the tool has
 // just one and that is a record.
-func (s *invokeTool) take(row *Row, result any) error {
+func (s *invokeTool) setOutputs(row *Row, result any) error {
 	if result == nil {
 		return nil
 	}
@@ -186,7 +186,7 @@ func (s *invokeTool) take(row *Row, result any) error {
 		case v == nil:
 			return fmt.Errorf("the result has no %q; it has %s", out.name, listed(object.Names()))
 		}
-		if err := out.slot.take(row, v); err != nil {
+		if err := out.slot.setCoerced(row, v); err != nil {
 			return err
 		}
 	}
@@ -195,14 +195,14 @@ func (s *invokeTool) take(row *Row, result any) error {
 
 // invokeFlow runs another flow for each row (steps.md 3). The flow sees its
 // bound inputs only, and gives its bound outputs only.
-type invokeFlow struct{ *branch }
+type invokeFlow struct{ *subflow }
 
 func buildInvokeFlow(s *spec.InvokeFlow, env *Env) (Runner, error) {
 	f := s.Flow.To
 	if f == nil || env.Flow == nil {
 		return nil, &NotAvailableError{Type: "InvokeFlow"}
 	}
-	step := &invokeFlow{&branch{step: s.ID, flow: f, run: env.Flow, inputs: make([]*slot, len(f.Inputs))}}
+	step := &invokeFlow{&subflow{step: s.ID, flow: f, run: env.Flow, inputs: make([]*slot, len(f.Inputs))}}
 	ins, err := env.bindings(s.InputBindings)
 	if err != nil {
 		return nil, err

@@ -10,8 +10,8 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// embedding turns a text into a vector (steps.md 2, InvokeEmbedding).
-type embedding struct {
+// invokeEmbedding turns a text into a vector (steps.md 2, InvokeEmbedding).
+type invokeEmbedding struct {
 	id      string
 	model   model.Embedder
 	in, out slot
@@ -29,11 +29,11 @@ func buildEmbedding(s *spec.InvokeEmbedding, env *Env) (Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &embedding{id: s.ID, model: m, in: in, out: out}, nil
+	return &invokeEmbedding{id: s.ID, model: m, in: in, out: out}, nil
 }
 
 // Process asks the model for one vector.
-func (s *embedding) Process(ctx context.Context, row *Row, emit Emit) error {
+func (s *invokeEmbedding) Process(ctx context.Context, row *Row, emit Emit) error {
 	content, err := s.in.read(row)
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func (s *embedding) Process(ctx context.Context, row *Row, emit Emit) error {
 
 // text is what is embedded. Values that are no text are written as they would
 // be printed; a picture is none that can be.
-func (s *embedding) text(content any) (string, error) {
+func (s *invokeEmbedding) text(content any) (string, error) {
 	if s.in.of.Type.IsMedia() {
 		return "", fmt.Errorf("the model %s embeds texts only; %s is of type %s", s.model.Info().ID, s.in.of.ID, s.in.of.Type)
 	}

@@ -7,10 +7,10 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// looper runs a flow until a condition holds, at most so many times. It is Loop
+// loop runs a flow until a condition holds, at most so many times. It is Loop
 // in the document.
-type looper struct {
-	body  *branch
+type loop struct {
+	body  *subflow
 	until *formula // nil: the flow is run exactly most times
 	most  int
 }
@@ -19,11 +19,11 @@ func buildLoop(s *spec.Loop, env *Env) (Runner, error) {
 	if s.MaxIterations < 1 {
 		return nil, fmt.Errorf("max_iterations must be positive, is %d", s.MaxIterations)
 	}
-	body, err := env.branch(&s.Flow, &s.StepBase)
+	body, err := env.newSubflow(&s.Flow, &s.StepBase)
 	if err != nil {
 		return nil, err
 	}
-	l := &looper{body: body, most: s.MaxIterations}
+	l := &loop{body: body, most: s.MaxIterations}
 	if !s.Until.IsZero() {
 		l.until, err = env.condition(&s.Until)
 	}
@@ -34,7 +34,7 @@ func buildLoop(s *spec.Loop, env *Env) (Runner, error) {
 // next one is given, for the inputs and outputs of the same ids. After the last
 // run that is allowed the row goes on with what that run left, whether the
 // condition holds or not.
-func (l *looper) Process(ctx context.Context, row *Row, emit Emit) error {
+func (l *loop) Process(ctx context.Context, row *Row, emit Emit) error {
 	for n := 1; n <= l.most; n++ {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
@@ -52,10 +52,10 @@ func (l *looper) Process(ctx context.Context, row *Row, emit Emit) error {
 
 // round runs the flow once and tells whether the row is done: the condition
 // holds, or the row failed inside of the flow.
-func (l *looper) round(ctx context.Context, row *Row) (bool, error) {
+func (l *loop) round(ctx context.Context, row *Row) (bool, error) {
 	outputs, failed, err := l.body.once(ctx, row)
 	if failed != nil {
-		row.Err = l.body.inside(failed)
+		row.Err = l.body.wrapError(failed)
 	}
 	if err != nil || failed != nil {
 		return failed != nil, err

@@ -11,12 +11,12 @@ import (
 
 // parallel runs several flows side by side on one row. It is Parallel in the
 // document.
-type parallel struct{ branches []*branch }
+type parallel struct{ branches []*subflow }
 
 func buildParallel(s *spec.Parallel, env *Env) (Runner, error) {
 	p := &parallel{}
 	for i := range s.Flows {
-		b, err := env.branch(&s.Flows[i], &s.StepBase)
+		b, err := env.newSubflow(&s.Flows[i], &s.StepBase)
 		if err != nil {
 			return nil, err
 		}
@@ -25,11 +25,11 @@ func buildParallel(s *spec.Parallel, env *Env) (Runner, error) {
 	return p, nil
 }
 
-// errOther ends the flows that still run once one of them has failed.
-var errOther = errors.New("another of the parallel flows failed")
+// errSiblingFailed ends the flows that still run once one of them has failed.
+var errSiblingFailed = errors.New("another of the parallel flows failed")
 
-// sides is how the flows of one row ended.
-type sides struct {
+// branchResults is how the flows of one row ended.
+type branchResults struct {
 	mu      sync.Mutex
 	outputs [][]any // by flow
 	failed  *Error  // the first that failed inside of a flow
@@ -37,13 +37,13 @@ type sides struct {
 }
 
 // fail keeps the first failure and ends the other flows.
-func (s *sides) fail(cancel context.CancelCauseFunc, failed *Error, err error) {
+func (s *branchResults) fail(cancel context.CancelCauseFunc, failed *Error, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.failed == nil && s.err == nil {
 		s.failed, s.err = failed, err
 	}
-	cancel(errOther)
+	cancel(errSiblingFailed)
 }
 
 // Process runs the flows, each on the row as it came, and sets what they gave
@@ -52,14 +52,14 @@ func (s *sides) fail(cancel context.CancelCauseFunc, failed *Error, err error) {
 func (p *parallel) Process(ctx context.Context, row *Row, emit Emit) error {
 	own, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s := &sides{outputs: make([][]any, len(p.branches))}
+	s := &branchResults{outputs: make([][]any, len(p.branches))}
 	var group sync.WaitGroup
 	last := len(p.branches) - 1
 	for i, b := range p.branches {
 		if i < last {
-			group.Go(func() { s.run(own, cancel, row, side{i, b}) })
+			group.Go(func() { s.run(own, cancel, row, branchResult{i, b}) })
 		} else {
-			s.run(own, cancel, row, side{i, b})
+			s.run(own, cancel, row, branchResult{i, b})
 		}
 	}
 	group.Wait()
@@ -69,7 +69,7 @@ func (p *parallel) Process(ctx context.Context, row *Row, emit Emit) error {
 	case s.err != nil:
 		return s.err
 	case s.failed != nil:
-		row.Err = p.branches[0].inside(s.failed)
+		row.Err = p.branches[0].wrapError(s.failed)
 		return emit(row)
 	}
 	for i, b := range p.branches {
@@ -80,14 +80,14 @@ func (p *parallel) Process(ctx context.Context, row *Row, emit Emit) error {
 	return emit(row)
 }
 
-// side is one of the flows and its place among them.
-type side struct {
+// branchResult is one of the flows and its place among them.
+type branchResult struct {
 	at   int
-	flow *branch
+	flow *subflow
 }
 
 // run runs one flow. A panic is kept as an error: no row ends the program.
-func (s *sides) run(ctx context.Context, cancel context.CancelCauseFunc, row *Row, one side) {
+func (s *branchResults) run(ctx context.Context, cancel context.CancelCauseFunc, row *Row, one branchResult) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.fail(cancel, nil, fmt.Errorf("internal error: %v", p))

@@ -26,7 +26,7 @@ func FuzzPath(f *testing.F) {
 			}
 			return
 		}
-		_ = guarded(func() { _, _ = path.Find(wrap(doc), inOrder) })
+		_ = guarded(func() { _, _ = path.Find(wrapValue(doc), inOrder) })
 	})
 }
 

@@ -79,13 +79,13 @@ func (s slot) write(row *Row, v any) { row.Values[s.at] = v }
 // values of other kinds as they are.
 func (s slot) isPrimitive() bool { return s.of.Type.IsPrimitive() || s.of.Type.Is("MessageRole") }
 
-// take sets the variable to what came from outside, coerced to the declared
+// setCoerced sets the variable to what came from outside, coerced to the declared
 // type. A scalar that does not convert to a declared primitive stays as it is:
 // what a path or a tool found is not checked (steps.md 3, FieldExtractor).
-func (s slot) take(row *Row, raw any) error {
-	v, err := value.For(s.of, raw)
+func (s slot) setCoerced(row *Row, raw any) error {
+	v, err := value.Assign(s.of, raw)
 	if err != nil && s.isPrimitive() {
-		v, err = value.Free(raw), nil
+		v, err = value.FromGo(raw), nil
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.of.ID, err)

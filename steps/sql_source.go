@@ -121,7 +121,7 @@ func (q *sqlSource) fill(row *Row, at []int, cells []any) error {
 		if at[i] >= 0 {
 			raw = fromDatabase(out.of.Type, cells[at[i]])
 		}
-		v, err := value.For(out.of, raw)
+		v, err := value.Assign(out.of, raw)
 		if err != nil {
 			return fmt.Errorf("%s: %w", out.of.ID, err)
 		}

@@ -14,22 +14,22 @@ import (
 // Row is one message travelling through a flow. Its variables are slots of an
 // array that is laid out when the flow is compiled. A row belongs to one step at a time.
 type Row struct {
-	Values  []any     // by slot; value.Unset where nothing was set
-	Session string    // the conversation that the row belongs to
-	Number  int64     // the input row that it came from, counted from 1; 0 where it came from many
-	Place   int64     // where it stands in the run, the same when the run is resumed; see PlaceIn
-	Done    bool      // what became of it is known from before: it is passed on untouched up to the next step that gathers rows
-	Err     *Error    // set once the row has failed; later steps pass it on untouched
-	block   *rowBlock // what it was made in one piece with; nil for a row of its own
+	Values  []any    // by slot; value.Unset where nothing was set
+	Session string   // the conversation that the row belongs to
+	Number  int64    // the input row that it came from, counted from 1; 0 where it came from many
+	Place   int64    // where it stands in the run, the same when the run is resumed; see Ordinal
+	Done    bool     // what became of it is known from before: it is passed on untouched up to the next step that gathers rows
+	Err     *Error   // set once the row has failed; later steps pass it on untouched
+	block   *rowPool // what it was made in one piece with; nil for a row of its own
 }
 
-// placeBits is how many bits of a place count the rows of one leg.
-const placeBits = 48
+// ordinalBits is how many bits of a place count the rows of one leg.
+const ordinalBits = 48
 
-// PlaceIn is the place of the row-th row of a leg: the way of a run from one step
+// Ordinal is the place of the row-th row of a leg: the way of a run from one step
 // that gathers rows to the next. In leg 0, which begins at the input, the place
 // is the input row's number.
-func PlaceIn(leg int, row int64) int64 { return int64(leg)<<placeBits | row }
+func Ordinal(leg int, row int64) int64 { return int64(leg)<<ordinalBits | row }
 
 // Clone is a copy with slots of its own; the values in them are shared.
 func (r *Row) Clone() *Row {
@@ -95,13 +95,13 @@ type Batch interface {
 	Batch(ctx context.Context, rows []*Row, emit Emit) error
 }
 
-// Grouper is implemented by a Batch whose groups end earlier than by their
+// RowGrouper is implemented by a Batch whose groups end earlier than by their
 // size: before a row that does not belong to the rows before it.
-type Grouper interface {
-	// Together tells whether a row belongs to the group of the row before it.
-	Together(before, row *Row) bool
-	// Apart tells whether a failed row is known not to belong to it.
-	Apart(before, failed *Row) bool
+type RowGrouper interface {
+	// SameGroup tells whether a row belongs to the group of the row before it.
+	SameGroup(before, row *Row) bool
+	// OtherGroup tells whether a failed row is known not to belong to it.
+	OtherGroup(before, failed *Row) bool
 }
 
 // Closer is implemented by steps that hold something until the flow ends.
@@ -110,9 +110,9 @@ type Closer interface {
 	Close(ctx context.Context, emit Emit) error
 }
 
-// Watcher is implemented by steps that want to know of the failed rows, which
+// FailureObserver is implemented by steps that want to know of the failed rows, which
 // pass them untouched. Failed is called before such a row goes on.
-type Watcher interface{ Failed(row *Row) }
+type FailureObserver interface{ Failed(row *Row) }
 
 // Runner is a Step or a Batch.
 type Runner any

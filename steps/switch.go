@@ -7,37 +7,37 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// chooser runs the flow of the first case whose condition holds. It is Switch
+// switchStep runs the flow of the first case whose condition holds. It is Switch
 // in the document.
-type chooser struct {
-	cases []choice
-	other *branch // for rows that no case holds for; nil where they pass as they are
+type switchStep struct {
+	cases []switchCase
+	other *subflow // for rows that no case holds for; nil where they pass as they are
 }
 
-// choice is a condition and the flow behind it.
-type choice struct {
+// switchCase is a condition and the flow behind it.
+type switchCase struct {
 	when *formula
-	then *branch
+	then *subflow
 }
 
 func buildSwitch(s *spec.Switch, env *Env) (Runner, error) {
-	c := &chooser{}
+	c := &switchStep{}
 	for i, declared := range s.Cases {
 		when, err := env.condition(&declared.When)
 		if err != nil {
 			return nil, fmt.Errorf("case %d: %w", i+1, err)
 		}
-		then, err := env.branch(&declared.Flow, &s.StepBase)
+		then, err := env.newSubflow(&declared.Flow, &s.StepBase)
 		if err != nil {
 			return nil, fmt.Errorf("case %d: %w", i+1, err)
 		}
-		c.cases = append(c.cases, choice{when, then})
+		c.cases = append(c.cases, switchCase{when, then})
 	}
 	if s.Else.IsZero() {
 		return c, nil
 	}
 	var err error
-	if c.other, err = env.branch(&s.Else, &s.StepBase); err != nil {
+	if c.other, err = env.newSubflow(&s.Else, &s.StepBase); err != nil {
 		return nil, fmt.Errorf("else: %w", err)
 	}
 	return c, nil
@@ -46,7 +46,7 @@ func buildSwitch(s *spec.Switch, env *Env) (Runner, error) {
 // Process emits one row for each result of the chosen flow, or the row itself
 // where none is chosen: the step's outputs then stay what they were. Conditions
 // behind the first that holds are not looked at.
-func (c *chooser) Process(ctx context.Context, row *Row, emit Emit) error {
+func (c *switchStep) Process(ctx context.Context, row *Row, emit Emit) error {
 	chosen := c.other
 	for _, one := range c.cases {
 		yes, err := one.when.holds(row)

@@ -29,7 +29,7 @@ func buildTransform(s *spec.Transform, env *Env) (Runner, error) {
 		if err != nil {
 			return nil, fmt.Errorf("set %s: %w", declared.Var.ID, err)
 		}
-		if !result.Fits(to.of.Type) {
+		if !result.AssignableTo(to.of.Type) {
 			return nil, fmt.Errorf("set %s: it is %s, but the expression gives %s", declared.Var.ID, to.of.Type, result)
 		}
 		t.sets = append(t.sets, assignment{to, from})
@@ -60,7 +60,7 @@ func (a assignment) value(row *Row) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err = value.For(a.to.of, v)
+	v, err = value.Assign(a.to.of, v)
 	if err != nil {
 		return nil, a.from.fault(err)
 	}

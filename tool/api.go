@@ -66,7 +66,7 @@ func newAPI(t *spec.APITool, opts Options) (*api, error) {
 	if a.endpoint, err = parseEndpoint(t.Endpoint); err != nil {
 		return fail(err)
 	}
-	if err := a.arrange(t); err != nil {
+	if err := a.assignParams(t); err != nil {
 		return fail(err)
 	}
 	if a.headers, err = headers(t.Headers); err != nil {
@@ -75,21 +75,21 @@ func newAPI(t *spec.APITool, opts Options) (*api, error) {
 	if a.auth, err = readAuth(Service{Tool: t.ID, URL: t.Endpoint, Auth: t.Auth, AllowPrivate: t.AllowPrivate}, opts); err != nil {
 		return fail(err)
 	}
-	if err := a.collision(); err != nil {
+	if err := a.duplicateParam(); err != nil {
 		return fail(err)
 	}
 	a.http = caller(opts.HTTP, t.AllowPrivate)
 	a.http.CheckRedirect = a.redirect
-	server, err := url.Parse(a.endpoint.literal())
+	server, err := url.Parse(a.endpoint.staticPart())
 	if err != nil {
 		return fail(errors.New("endpoint is not a URL"))
 	}
-	a.http.Transport = &signed{below: a.http.Transport, scheme: server.Scheme, host: server.Host, auth: a.auth}
+	a.http.Transport = &authTransport{below: a.http.Transport, scheme: server.Scheme, host: server.Host, auth: a.auth}
 	return a, nil
 }
 
-// collision tells of a header or a query parameter that the document sets beside the auth.
-func (a *api) collision() error {
+// duplicateParam tells of a header or a query parameter that the document sets beside the auth.
+func (a *api) duplicateParam() error {
 	c := a.auth
 	if c.header != "" && a.headers.Get(c.header) != "" {
 		return fmt.Errorf("headers and auth %s both set %s", c.name, c.header)
@@ -97,7 +97,7 @@ func (a *api) collision() error {
 	if c.query == "" {
 		return nil
 	}
-	_, text, _ := strings.Cut(a.endpoint.literal(), "?")
+	_, text, _ := strings.Cut(a.endpoint.staticPart(), "?")
 	written, err := url.ParseQuery(text)
 	if err != nil {
 		return errors.New("endpoint holds a query that cannot be read")
@@ -108,10 +108,10 @@ func (a *api) collision() error {
 	return nil
 }
 
-// arrange decides where each argument goes: into the path where the endpoint
+// assignParams decides where each argument goes: into the path where the endpoint
 // names it, else parameters into the query, and inputs into the body where the
 // method has one.
-func (a *api) arrange(t *spec.APITool) error {
+func (a *api) assignParams(t *spec.APITool) error {
 	named := a.endpoint.names()
 	var all []*spec.Variable
 	for _, v := range slices.Concat(t.Inputs, t.Parameters) {
@@ -159,7 +159,7 @@ func (a *api) Info() Info { return a.info }
 // Call makes the request, and again where the method may be repeated and the
 // server is busy; all within the tool's timeout.
 func (a *api) Call(ctx context.Context, args map[string]any) (any, error) {
-	given, err := a.info.Given(args)
+	given, err := a.info.ValidateArgs(args)
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +186,7 @@ func (a *api) Call(ctx context.Context, args map[string]any) (any, error) {
 		if !errors.As(err, &failure) {
 			return nil, err
 		}
-		if within.Err() == nil && busy(failure.Status) && tries.Again(within, failure.RetryAfter) {
+		if within.Err() == nil && busy(failure.Status) && tries.Next(within, failure.RetryAfter) {
 			continue
 		}
 		failure.Attempts = tries.Count()
@@ -196,7 +196,7 @@ func (a *api) Call(ctx context.Context, args map[string]any) (any, error) {
 
 // explain names the tool in an argument's fault.
 func (a *api) explain(err error) error {
-	var bad *badArgument
+	var bad *pathArgumentError
 	if errors.As(err, &bad) {
 		return &ArgumentError{a.info.ID, bad.name, bad.problem}
 	}
@@ -226,14 +226,14 @@ func (a *api) try(ctx context.Context, u *url.URL, body []byte) (any, error) {
 	}
 	resp, err := a.http.Do(req)
 	if err != nil {
-		return nil, a.unreached(ctx, u, err)
+		return nil, a.networkError(ctx, u, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	return a.read(ctx, u, resp)
 }
 
-// unreached makes an error of a call that did not come through.
-func (a *api) unreached(ctx context.Context, u *url.URL, err error) error {
+// networkError makes an error of a call that did not come through.
+func (a *api) networkError(ctx context.Context, u *url.URL, err error) error {
 	e := &Error{Tool: a.info.ID, Method: a.method, URL: httpx.Server(u), Err: err, Temporary: true}
 	var refused *refusedError
 	var noToken *tokenError

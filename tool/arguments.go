@@ -66,9 +66,9 @@ func writeJSON(v any) ([]byte, error) {
 	return []byte(strings.TrimSuffix(b.String(), "\n")), nil
 }
 
-// Given finds arguments that the tool does not have, and those that it needs and
+// ValidateArgs finds arguments that the tool does not have, and those that it needs and
 // did not get, as an *ArgumentError. An optional one that is null counts as not given.
-func (i Info) Given(args map[string]any) (map[string]any, error) {
+func (i Info) ValidateArgs(args map[string]any) (map[string]any, error) {
 	given := make(map[string]any, len(args))
 	for _, v := range i.Inputs {
 		value, ok := args[v.ID]
@@ -97,7 +97,7 @@ func (a *api) address(args map[string]any) (*url.URL, error) {
 	u, err := a.endpoint.fill(func(name string) (string, error) {
 		written, err := texts(args[name])
 		if err != nil {
-			return "", &badArgument{name, err.Error()}
+			return "", &pathArgumentError{name, err.Error()}
 		}
 		return strings.Join(written, ","), nil
 	})
@@ -108,7 +108,7 @@ func (a *api) address(args map[string]any) (*url.URL, error) {
 	for _, v := range a.query {
 		written, err := texts(args[v.ID])
 		if err != nil {
-			return nil, &badArgument{v.ID, err.Error()}
+			return nil, &pathArgumentError{v.ID, err.Error()}
 		}
 		for _, w := range written {
 			query.Add(v.ID, w)
@@ -136,7 +136,7 @@ func (a *api) payload(args map[string]any) ([]byte, error) {
 	}
 	raw, err := writeJSON(fields)
 	if err != nil {
-		return nil, &badArgument{strings.Join(ids(a.body), ", "), err.Error()}
+		return nil, &pathArgumentError{strings.Join(ids(a.body), ", "), err.Error()}
 	}
 	return raw, nil
 }

@@ -86,7 +86,7 @@ func sameHost(auth *spec.APIKeyAuth, endpoint string) error {
 	if err != nil {
 		return err
 	}
-	u, err := url.Parse(e.literal())
+	u, err := url.Parse(e.staticPart())
 	if err != nil {
 		return errors.New("endpoint is not a URL")
 	}

@@ -27,28 +27,28 @@ func CallerOf(ctx context.Context) Caller {
 	return c
 }
 
-// Ask is a call that is not ours to run: a ClientTool's, which the caller
+// Request is a call that is not ours to run: a ClientTool's, which the caller
 // answers, or one that needs a person's yes.
-type Ask struct {
+type Request struct {
 	Tool    Info             // what is called
 	Outputs []*spec.Variable // what the answer should hold
 	Args    []byte           // the arguments, a JSON object in the order of the tool's inputs
 	Caller  Caller           // who calls
 }
 
-// Answer answers a call in the tool's place: an object with the tool's outputs,
+// ClientHandler answers a call in the tool's place: an object with the tool's outputs,
 // or where there is just one its value; anything that encoding/json can write. It
 // may be called from several goroutines at once and ends with its context.
-type Answer func(context.Context, Ask) (any, error)
+type ClientHandler func(context.Context, Request) (any, error)
 
-// Approve asks a person whether a tool may be called. The reason of a no is told
+// Approver asks a person whether a tool may be called. The reason of a no is told
 // to the model and may be empty.
-type Approve func(context.Context, Ask) (yes bool, reason string, err error)
+type Approver func(context.Context, Request) (yes bool, reason string, err error)
 
-// Typed checks a call's arguments against the tool's inputs and makes values of
+// ConvertArgs checks a call's arguments against the tool's inputs and makes values of
 // the inputs' types of them.
-func Typed(info Info, args map[string]any, convert func(*spec.Variable, any) (any, error)) (map[string]any, error) {
-	given, err := info.Given(args)
+func ConvertArgs(info Info, args map[string]any, convert func(*spec.Variable, any) (any, error)) (map[string]any, error) {
+	given, err := info.ValidateArgs(args)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ func Client(s Service, opts Options) (*http.Client, error) {
 		return nil, err
 	}
 	c := caller(opts.HTTP, s.AllowPrivate)
-	c.Transport = &signed{below: c.Transport, host: u.Host, scheme: u.Scheme, auth: auth}
+	c.Transport = &authTransport{below: c.Transport, host: u.Host, scheme: u.Scheme, auth: auth}
 	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return c, nil
 }

@@ -10,12 +10,12 @@ import (
 // credential proves who calls. The zero value proves nothing. It is safe for
 // concurrent use.
 type credential struct {
-	name    string   // the auth's id; empty for no credential
-	header  string   // the header that carries the proof; empty where none does
-	query   string   // the query parameter that carries it; empty where none does
-	value   string   // what the header or the parameter says; a grant's token stands for it
-	secrets []string // what no message may show
-	grant   *grant   // where tokens come from; nil for a proof that stays the same
+	name    string             // the auth's id; empty for no credential
+	header  string             // the header that carries the proof; empty where none does
+	query   string             // the query parameter that carries it; empty where none does
+	value   string             // what the header or the parameter says; a grant's token stands for it
+	secrets []string           // what no message may show
+	grant   *clientCredentials // where tokens come from; nil for a proof that stays the same
 }
 
 // sign puts the proof on a request, which is changed.
@@ -43,8 +43,8 @@ func (c *credential) sign(req *http.Request) error {
 	return nil
 }
 
-// scrub takes the credential's secrets out of a text that a server sent.
-func (c *credential) scrub(text string) string {
+// redact takes the credential's secrets out of a text that a server sent.
+func (c *credential) redact(text string) string {
 	for _, secret := range c.secrets {
 		text = httpx.Scrub(text, secret)
 	}
@@ -54,8 +54,8 @@ func (c *credential) scrub(text string) string {
 	return text
 }
 
-// signed adds a credential to the requests to one server.
-type signed struct {
+// authTransport adds a credential to the requests to one server.
+type authTransport struct {
 	below        http.RoundTripper
 	scheme, host string
 	auth         *credential
@@ -63,7 +63,7 @@ type signed struct {
 
 // RoundTrip sends a request; with a new token once more where the server refused
 // an old one, which may have ended before its time.
-func (s *signed) RoundTrip(req *http.Request) (*http.Response, error) {
+func (s *authTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if s.auth.header == "" && s.auth.query == "" || req.URL.Host != s.host || req.URL.Scheme != s.scheme {
 		return s.below.RoundTrip(req)
 	}
@@ -87,7 +87,7 @@ func (s *signed) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // once sends a signed copy of a request; used is what its header says.
-func (s *signed) once(req *http.Request) (resp *http.Response, used string, err error) {
+func (s *authTransport) once(req *http.Request) (resp *http.Response, used string, err error) {
 	req = req.Clone(req.Context())
 	if err := s.auth.sign(req); err != nil {
 		if req.Body != nil { // a round tripper closes it in any case

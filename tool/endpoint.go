@@ -37,7 +37,7 @@ func parseEndpoint(text string) (*endpoint, error) {
 		if !closed || name == "" || strings.ContainsAny(name, "{/?#") {
 			return nil, errors.New("endpoint holds a { that begins no {name}")
 		}
-		if !pastHost(trial) {
+		if !hasFullHost(trial) {
 			return nil, fmt.Errorf("endpoint: {%s} may stand in the path or the query, not in the host", name)
 		}
 		e.parts = append(e.parts, part{name: name, inQuery: strings.Contains(trial, "?")})
@@ -56,8 +56,8 @@ func parseEndpoint(text string) (*endpoint, error) {
 	return e, nil
 }
 
-// pastHost tells whether scheme and host of an URL are complete.
-func pastHost(text string) bool {
+// hasFullHost tells whether scheme and host of an URL are complete.
+func hasFullHost(text string) bool {
 	_, rest, found := strings.Cut(text, "://")
 	return found && strings.ContainsAny(rest, "/?")
 }
@@ -73,10 +73,10 @@ func (e *endpoint) names() []string {
 	return names
 }
 
-// badArgument says what is wrong with an argument of the path.
-type badArgument struct{ name, problem string }
+// pathArgumentError says what is wrong with an argument of the path.
+type pathArgumentError struct{ name, problem string }
 
-func (e *badArgument) Error() string { return e.name + ": " + e.problem }
+func (e *pathArgumentError) Error() string { return e.name + ": " + e.problem }
 
 // fill makes the URL. A value stays inside its place: everything that means
 // something in an URL is percent-encoded, and a value that a server might read
@@ -97,10 +97,10 @@ func (e *endpoint) fill(value func(name string) (string, error)) (*url.URL, erro
 			continue
 		}
 		if v == "" {
-			return nil, &badArgument{p.name, "must not be empty: it is part of the path"}
+			return nil, &pathArgumentError{p.name, "must not be empty: it is part of the path"}
 		}
-		if climbs(v) {
-			return nil, &badArgument{p.name, "must not hold . or .. as a part of the path"}
+		if hasDotDot(v) {
+			return nil, &pathArgumentError{p.name, "must not hold . or .. as a part of the path"}
 		}
 		b.WriteString(url.PathEscape(v))
 	}
@@ -108,14 +108,14 @@ func (e *endpoint) fill(value func(name string) (string, error)) (*url.URL, erro
 	if err != nil {
 		return nil, err
 	}
-	if path := u.EscapedPath(); climbs(path) && !climbs(e.literal()) { // put together from pieces: .{x} with x = .
-		return nil, &badArgument{strings.Join(e.names(), ", "), "must not make . or .. a part of the path"}
+	if path := u.EscapedPath(); hasDotDot(path) && !hasDotDot(e.staticPart()) { // put together from pieces: .{x} with x = .
+		return nil, &pathArgumentError{strings.Join(e.names(), ", "), "must not make . or .. a part of the path"}
 	}
 	return u, nil
 }
 
-// literal is the endpoint's own text.
-func (e *endpoint) literal() string {
+// staticPart is the endpoint's own text.
+func (e *endpoint) staticPart() string {
 	var b strings.Builder
 	for _, p := range e.parts {
 		if p.name == "" {
@@ -127,9 +127,9 @@ func (e *endpoint) literal() string {
 	return b.String()
 }
 
-// climbs tells whether a part of the path is . or .., for any server's idea of
+// hasDotDot tells whether a part of the path is . or .., for any server's idea of
 // what separates parts.
-func climbs(path string) bool {
+func hasDotDot(path string) bool {
 	for part := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == '\\' }) {
 		if part == "." || part == ".." {
 			return true

@@ -34,9 +34,9 @@ type Set interface {
 	Tools(ctx context.Context) ([]Tool, error)
 }
 
-// Checked is a tool that can tell before the first row that no call of it will
+// Preflighter is a tool that can tell before the first row that no call of it will
 // succeed: its module does not exist, say.
-type Checked interface {
+type Preflighter interface {
 	Tool
 	// Check is nil where calls may succeed. It may start what calls need.
 	Check(ctx context.Context) error

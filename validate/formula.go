@@ -21,7 +21,7 @@ type formula struct {
 
 // linkFormulas reads every expression, links the variables that it names and
 // checks its types (QT423 to QT426). The variables become inputs of the step.
-func (p *program) linkFormulas() {
+func (p *checker) linkFormulas() {
 	for _, f := range p.formulas {
 		if strings.TrimSpace(f.expr.Text) == "" {
 			continue
@@ -46,7 +46,7 @@ func (p *program) linkFormulas() {
 // linkNames links the variables of an expression, and answers the types of
 // everything that it names: of what is unknown, and reported, any type. Whole
 // tells that the expression takes all variables at once.
-func (p *program) linkNames(f formula, read *expression.Formula) (env map[string]spec.Type, whole bool) {
+func (p *checker) linkNames(f formula, read *expression.Expression) (env map[string]spec.Type, whole bool) {
 	env = map[string]spec.Type{}
 	var vars []spec.Ref[*spec.Variable]
 	for _, name := range read.Names() {
@@ -71,8 +71,8 @@ func (p *program) linkNames(f formula, read *expression.Formula) (env map[string
 }
 
 // linkName links one variable, or reports that there is none.
-func (p *program) linkName(f formula, ref *spec.Ref[*spec.Variable]) bool {
-	m := mention{ref: ref, at: f.at}
+func (p *checker) linkName(f formula, ref *spec.Ref[*spec.Variable]) bool {
+	m := reference{ref: ref, at: f.at}
 	if p.link(m, false) {
 		return true
 	}
@@ -87,7 +87,7 @@ func (p *program) linkName(f formula, ref *spec.Ref[*spec.Variable]) bool {
 		p.used[entity] = true
 		finding = finding.WithSuggestion(near).WithRelated(idPlace(entity), "a variable declared here")
 	case len(choices) > 0:
-		finding = finding.WithHint("there are %s; a text stands in quotes", few(choices))
+		finding = finding.WithHint("there are %s; a text stands in quotes", joinNames(choices))
 	default:
 		finding = finding.WithHint("the flow declares no variables")
 	}
@@ -106,7 +106,7 @@ func readsToo(step spec.Step, vars []spec.Ref[*spec.Variable]) {
 	base := step.Common()
 	for i := range vars {
 		_, isLoop := step.(*spec.Loop)
-		if holds(inputsOf(step), vars[i].ID) || isLoop && holds(outputsOf(step), vars[i].ID) {
+		if containsPort(inputsOf(step), vars[i].ID) || isLoop && containsPort(outputsOf(step), vars[i].ID) {
 			continue
 		}
 		base.DerivedInputs = append(base.DerivedInputs, &vars[i])
@@ -138,7 +138,7 @@ func formulaFault(x *spec.Expression, what string, err error) diag.Diagnostic {
 }
 
 // formulaType is a variable's type as an expression sees it; of what is not known it is any type.
-func (p *program) formulaType(v *spec.Variable) spec.Type {
+func (p *checker) formulaType(v *spec.Variable) spec.Type {
 	if v == nil || p.untyped[v] {
 		return spec.Type{Name: spec.Any}
 	}
@@ -146,11 +146,11 @@ func (p *program) formulaType(v *spec.Variable) spec.Type {
 }
 
 // checkResult holds an expression's value against what it is for (QT424, QT426).
-func (p *program) checkResult(f formula, result expression.Result) {
+func (p *checker) checkResult(f formula, result expression.Result) {
 	switch {
-	case f.target == nil && !result.Decides():
+	case f.target == nil && !result.IsBool():
 		p.list.Add(undecided(f.expr, result))
-	case f.target != nil && f.target.To != nil && !p.untyped[f.target.To] && !result.Fits(f.target.To.Type):
+	case f.target != nil && f.target.To != nil && !p.untyped[f.target.To] && !result.AssignableTo(f.target.To.Type):
 		finding := fault("QT426", f.expr.Span, "%q is %s, but the expression gives %s", f.target.ID, f.target.To.Type.String(), result).
 			WithRelated(typePlace(f.target.To.Place().Field("type")), "declared here")
 		if convert := expression.Converter(f.target.To.Type); convert != "" {
@@ -187,7 +187,7 @@ func Condition(x *spec.Expression, vars []*spec.Variable) diag.List {
 		case i < 0:
 			finding := fault("QT425", span, "the expression names %q, which is not a variable here", name.ID).WithSuggestion(diag.Nearest(name.ID, ids))
 			if finding.Suggestion == "" {
-				finding = finding.WithHint("there are %s; a text stands in quotes", few(ids))
+				finding = finding.WithHint("there are %s; a text stands in quotes", joinNames(ids))
 			}
 			list.Add(finding)
 		default:
@@ -202,7 +202,7 @@ func Condition(x *spec.Expression, vars []*spec.Variable) diag.List {
 	switch {
 	case err != nil:
 		list.Add(formulaFault(x, "the expression does not fit its values", err))
-	case !result.Decides():
+	case !result.IsBool():
 		list.Add(undecided(x, result))
 	}
 	return list

@@ -34,7 +34,7 @@ func scopeOf(d declaration) scope {
 }
 
 // declare fills the tables of ids and reports ids that are given twice (QT201).
-func (p *program) declare() {
+func (p *checker) declare() {
 	type key struct {
 		scope scope
 		id    string
@@ -67,7 +67,7 @@ func (p *program) declare() {
 }
 
 // enter puts the declarations of one id into the tables.
-func (p *program) enter(id string, same []declaration) {
+func (p *checker) enter(id string, same []declaration) {
 	for _, d := range same {
 		switch e := d.entity.(type) {
 		case *spec.Variable:
@@ -94,7 +94,7 @@ func (p *program) enter(id string, same []declaration) {
 
 // reportDuplicates reports every declaration that clashes with an earlier one.
 // Each flow may declare a variable of the same name (language.md 6).
-func (p *program) reportDuplicates(same []declaration) {
+func (p *checker) reportDuplicates(same []declaration) {
 	var unique spec.Entity // the first that shares its id with nobody
 	local := map[*spec.Flow]spec.Entity{}
 	for i, d := range same {
@@ -118,7 +118,7 @@ func (p *program) reportDuplicates(same []declaration) {
 }
 
 // duplicate reports an entity whose id an earlier one has.
-func (p *program) duplicate(e, first spec.Entity) {
+func (p *checker) duplicate(e, first spec.Entity) {
 	p.used[e] = true // nothing can refer to it, but that is not the fault
 	owner := an(nounOf(first))
 	if nounOf(first) == nounOf(e) {

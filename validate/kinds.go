@@ -68,8 +68,8 @@ func an(noun string) string {
 	return "a " + noun
 }
 
-// few lists the first of some names, quoted.
-func few(names []string) string {
+// joinNames lists the first of some names, quoted.
+func joinNames(names []string) string {
 	const most = 5
 	quoted := make([]string, 0, most+1)
 	for i, name := range names {

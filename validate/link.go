@@ -17,7 +17,7 @@ type named struct {
 
 // linkRefs points every reference to what it names and reports those that name
 // nothing (QT202, QT205), the wrong kind (QT203) or too much (QT206).
-func (p *program) linkRefs() {
+func (p *checker) linkRefs() {
 	for _, m := range p.mentions {
 		if p.link(m, true) && m.item != nil {
 			m.item.Step = m.item.Ref.To
@@ -29,7 +29,7 @@ func (p *program) linkRefs() {
 }
 
 // link points one reference and tells whether it could.
-func (p *program) link(m mention, report bool) bool {
+func (p *checker) link(m reference, report bool) bool {
 	id, _ := m.ref.Target()
 	found := p.lookup(id, m)
 	for _, e := range found {
@@ -38,19 +38,19 @@ func (p *program) link(m mention, report bool) bool {
 			return true
 		}
 	}
-	lost := len(found) == 0 && p.unread(m.ref.Wants()) || len(found) > 0 && (guessed(m.at.owner) || guessed(found[0]))
+	lost := len(found) == 0 && p.unread(m.ref.TargetType()) || len(found) > 0 && (unresolvedInIncomplete(m.at.owner) || unresolvedInIncomplete(found[0]))
 	if report && !lost && !p.ambiguous(id, m) {
 		p.list.Add(p.missing(id, m, found))
 	}
 	return false
 }
 
-// guessed tells whether what kind of thing an entity is could not be read.
-func guessed(e spec.Entity) bool { return e != nil && !e.Place().Whole() }
+// unresolvedInIncomplete tells whether what kind of thing an entity is could not be read.
+func unresolvedInIncomplete(e spec.Entity) bool { return e != nil && !e.Place().Complete() }
 
 // lookup is everything that an id may mean at a place: for a variable what its
 // own flow declares, then the document, then the one other flow that declares it.
-func (p *program) lookup(id string, m mention) []spec.Entity {
+func (p *checker) lookup(id string, m reference) []spec.Entity {
 	if wantsVariable(m) {
 		if v := p.locals[m.at.flow][id]; v != nil {
 			return []spec.Entity{v}
@@ -68,16 +68,16 @@ func (p *program) lookup(id string, m mention) []spec.Entity {
 }
 
 // wantsVariable tells whether a reference asks for a variable: only variables have scopes.
-func wantsVariable(m mention) bool { return m.ref.Wants() == reflect.TypeFor[*spec.Variable]() }
+func wantsVariable(m reference) bool { return m.ref.TargetType() == reflect.TypeFor[*spec.Variable]() }
 
 // ambiguous reports a variable that only other flows declare, and more than one of them (QT206).
-func (p *program) ambiguous(id string, m mention) bool {
+func (p *checker) ambiguous(id string, m reference) bool {
 	others := p.shared[id]
 	if !wantsVariable(m) || len(others) < 2 {
 		return false
 	}
 	_, span := m.ref.Target()
-	finding := fault("QT206", span, "the variable %q is declared by the flows %s", id, few(flowIDs(others))).
+	finding := fault("QT206", span, "the variable %q is declared by the flows %s", id, joinNames(flowIDs(others))).
 		WithHint("declare it under the variables of this flow")
 	for _, d := range others[:2] {
 		finding = finding.WithRelated(idPlace(d.entity), "declared by flow "+d.at.flow.ID)
@@ -95,15 +95,15 @@ func flowIDs(variables []declaration) []string {
 	return ids
 }
 
-// mostAdvice is for how many references a better id is looked for: looking
+// maxSuggestions is for how many references a better id is looked for: looking
 // through thousands of ids for thousands of references would take too long,
 // and nobody reads it.
-const mostAdvice = 300
+const maxSuggestions = 300
 
 // missing is the finding for a reference that could not be linked.
-func (p *program) missing(id string, m mention, found []spec.Entity) diag.Diagnostic {
+func (p *checker) missing(id string, m reference, found []spec.Entity) diag.Diagnostic {
 	_, span := m.ref.Target()
-	wanted := noun(m.ref.Wants())
+	wanted := noun(m.ref.TargetType())
 	finding := fault("QT202", span, "no %s has the id %q", wanted, id)
 	switch {
 	case len(found) > 0:
@@ -112,15 +112,15 @@ func (p *program) missing(id string, m mention, found []spec.Entity) diag.Diagno
 	case m.at.binding:
 		finding = fault("QT205", span, "%q is not a variable; a binding cannot hold a literal value", id)
 	}
-	if p.misses++; p.misses > mostAdvice {
+	if p.misses++; p.misses > maxSuggestions {
 		return finding
 	}
 	return p.advise(finding, id, m)
 }
 
 // advise adds what was most likely meant, else what there is to choose from.
-func (p *program) advise(finding diag.Diagnostic, id string, m mention) diag.Diagnostic {
-	wanted := noun(m.ref.Wants())
+func (p *checker) advise(finding diag.Diagnostic, id string, m reference) diag.Diagnostic {
+	wanted := noun(m.ref.TargetType())
 	if near, entity := p.nearest(id, m); near != "" {
 		// What was most likely meant is not to be called unused on top of that.
 		p.used[entity] = true
@@ -136,15 +136,15 @@ func (p *program) advise(finding diag.Diagnostic, id string, m mention) diag.Dia
 	case len(choices) == 0:
 		return finding.WithHint("the document declares no %s", wanted)
 	default:
-		return finding.WithHint("the document has %s", few(choices))
+		return finding.WithHint("the document has %s", joinNames(choices))
 	}
 }
 
 // inPath tells whether the reference is the variable of a path.
-func (m mention) inPath() bool { return m.at.field == "Var" && !m.at.binding }
+func (m reference) inPath() bool { return m.at.field == "Var" && !m.at.binding }
 
 // nearest is the id that a reference most likely means, and what it names.
-func (p *program) nearest(id string, m mention) (string, spec.Entity) {
+func (p *checker) nearest(id string, m reference) (string, spec.Entity) {
 	choices := p.choices(m)
 	near := diag.Nearest(id, choices.ids)
 	return near, choices.first[near]
@@ -152,11 +152,11 @@ func (p *program) nearest(id string, m mention) (string, spec.Entity) {
 
 // choices are the ids that a reference may name: for a variable those of its
 // own flow where it declares any.
-func (p *program) choices(m mention) named {
+func (p *checker) choices(m reference) named {
 	if wantsVariable(m) {
 		return p.variablesFor(m.at.flow)
 	}
-	wants := m.ref.Wants()
+	wants := m.ref.TargetType()
 	if known, ok := p.near[wants]; ok {
 		return known
 	}
@@ -172,7 +172,7 @@ func (p *program) choices(m mention) named {
 
 // variablesFor are the variables that a flow may name: its own first, then what
 // the document or exactly one other flow declares.
-func (p *program) variablesFor(f *spec.Flow) named {
+func (p *checker) variablesFor(f *spec.Flow) named {
 	if known, ok := p.variables[f]; ok {
 		return known
 	}

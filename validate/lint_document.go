@@ -14,13 +14,13 @@ func unused() rule {
 		doc: "Nothing refers to it. What stands in included and referenced files is not counted: libraries offer more than one document needs.",
 		sample: sample{in: "name: text", vars: "⟦nmae: text│⟧", out: "name: text",
 			steps: "- {type: Echo, id: pass, inputs: [name], outputs: [name]}"},
-		check: on(func(p *pass, app *spec.Application) {
+		check: on(func(p *ruleContext, app *spec.Application) {
 			if !p.here.root || len(app.Flows) == 0 {
 				return
 			}
 			for _, v := range p.nodes {
 				e, ok := v.node.(spec.Entity)
-				if !ok || p.used[e] || !mustBeUsed(v) || p.mayBeNamed(e) || !e.Place().Whole("id") {
+				if !ok || p.used[e] || !mustBeUsed(v) || p.mayBeNamed(e) || !e.Place().Complete("id") {
 					continue
 				}
 				// An included file is a library: not everything in it is for this document.
@@ -50,9 +50,9 @@ func unfitID() rule {
 		doc: "Ids become parts of URLs, file names and JSON fields. A letter first, then letters, digits, _, . and - fit everywhere.",
 		sample: sample{in: "⟦_name│name⟧: text", out: "⟦_name│name⟧: text",
 			steps: "- {type: Echo, id: pass, inputs: [⟦_name│name⟧], outputs: [⟦_name│name⟧]}"},
-		check: on(func(p *pass, e spec.Entity) {
-			if id := e.EntityID(); id != "" && !fitID(id) && e.Place().Whole("id") {
-				p.list.Add(p.at(idPlace(e), "the id %q does not fit in URLs, file names and JSON fields", id).
+		check: on(func(p *ruleContext, e spec.Entity) {
+			if id := e.EntityID(); id != "" && !fitID(id) && e.Place().Complete("id") {
+				p.list.Add(p.reportAt(idPlace(e), "the id %q does not fit in URLs, file names and JSON fields", id).
 					WithHint("use a letter first, then letters, digits, _, . and -"))
 			}
 		})}

@@ -16,14 +16,14 @@ func outputNotProduced() rule {
 		doc: "The output is neither an input of the flow nor an output of one of its steps, so it is never set.",
 		sample: sample{in: "name: text", vars: "greeting: text", out: "⟦other│greeting⟧: text",
 			steps: `- {type: PromptTemplate, id: greet, template: "Hello {name}", inputs: [name], outputs: [greeting]}`},
-		check: on(func(p *pass, f *spec.Flow) {
+		check: on(func(p *ruleContext, f *spec.Flow) {
 			plan := p.planOf(f)
 			if !plan.whole || len(plan.stages) == 0 {
 				return
 			}
 			for _, out := range portsOf(f.Outputs, nil) {
 				given := slices.ContainsFunc(f.Inputs, func(in spec.Ref[*spec.Variable]) bool { return in.To == out.v })
-				if out.v != nil && !given && !slices.ContainsFunc(plan.stages, func(s stage) bool { return writes(s, out.v) }) {
+				if out.v != nil && !given && !slices.ContainsFunc(plan.stages, func(s dataflowStep) bool { return writes(s, out.v) }) {
 					p.report(out.span, "the output %q of flow %q is written by no step", out.id, f.ID)
 				}
 			}
@@ -34,8 +34,8 @@ func foreignSessionInput() rule {
 	return rule{code: "QT906", warning: true, title: "a session input that is not an input",
 		doc:    "session_inputs are those inputs of the flow that keep their first value for the whole conversation.",
 		sample: chatSample("said: ChatMessage⟦│, plan: text⟧", "answer: ChatMessage, plan: text", "interface: {type: Conversational, session_inputs: [plan]}"),
-		check: on(func(p *pass, f *spec.Flow) {
-			if f.Interface == nil || !f.Place().Whole("inputs") {
+		check: on(func(p *ruleContext, f *spec.Flow) {
+			if f.Interface == nil || !f.Place().Complete("inputs") {
 				return
 			}
 			for _, s := range portsOf(f.Interface.SessionInputs, nil) {
@@ -50,7 +50,7 @@ func unfilledInput() rule {
 	return rule{code: "QT907", warning: true, title: "a completion flow that needs more than its text",
 		doc:    "Who asks for a completion gives one text and nothing else, so an input beside it can only be filled by a run or by another flow. Make it optional, or take the interface away.",
 		sample: chatSample("said: text, plan: ⟦int│int?⟧", "answer: text", "interface: {type: Complete}"),
-		check: onFace("Complete", "text", "inputs", func(p *pass, at face) {
+		check: onFace("Complete", "text", "inputs", func(p *ruleContext, at interfaceFlow) {
 			for _, in := range at.inputs {
 				if t, _ := p.typed(in); len(at.spoken) == 1 && !t.Is("text") && !in.v.IsOptional() {
 					p.report(in.span, "who asks the flow %q for a completion gives its text alone, not %q", at.flow.ID, in.id)
@@ -65,7 +65,7 @@ func lostValue() rule {
 		sample: sample{in: "name: text", vars: "⟦│formal: text⟧", out: "greeting: text⟦│, formal: text⟧",
 			steps: `- {type: PromptTemplate, id: greet, template: "Hello {name}", inputs: [name], outputs: [greeting]}
 - {type: PromptTemplate, id: bow, template: "Dear {name}", inputs: [name], outputs: [⟦greeting│formal⟧]}`},
-		check: on(func(p *pass, f *spec.Flow) {
+		check: on(func(p *ruleContext, f *spec.Flow) {
 			if !p.planOf(f).read {
 				return // a step that could not be read may read the value
 			}
@@ -73,7 +73,7 @@ func lostValue() rule {
 			for i, s := range stages {
 				for _, out := range s.writes {
 					if later := overwriter(stages[i+1:], out.v); out.v != nil && later != nil {
-						p.list.Add(p.at(out.span, "step %q writes %q in vain: step %q overwrites it before it is read", s.step.EntityID(), out.id, later.EntityID()).
+						p.list.Add(p.reportAt(out.span, "step %q writes %q in vain: step %q overwrites it before it is read", s.step.EntityID(), out.id, later.EntityID()).
 							WithRelated(idPlace(later), "the step that overwrites it"))
 					}
 				}
@@ -82,7 +82,7 @@ func lostValue() rule {
 }
 
 // overwriter is the first of some steps to write v, unless one reads it first.
-func overwriter(stages []stage, v *spec.Variable) spec.Step {
+func overwriter(stages []dataflowStep, v *spec.Variable) spec.Step {
 	for _, s := range stages {
 		switch {
 		case reads(s, v):

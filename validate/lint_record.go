@@ -58,13 +58,13 @@ func constructFields() rule {
 		doc: "The keys of field_bindings are fields of the output's type, and every field that is not optional is bound.",
 		sample: sample{head: sampleOrder, in: "number: int", out: "order: Order",
 			steps: "- {type: Construct, id: work, field_bindings: {⟦nubmer│number⟧: number}, outputs: [order]}"},
-		check: on(func(p *pass, s *spec.Construct) {
+		check: on(func(p *ruleContext, s *spec.Construct) {
 			outs := outputsOf(s)
 			if len(outs) != 1 || len(s.FieldBindings) == 0 {
 				return
 			}
 			t, known := p.typed(outs[0])
-			if !known || !t.IsRecord() || t.Custom != nil && !t.Custom.Place().Whole("properties") {
+			if !known || !t.IsRecord() || t.Custom != nil && !t.Custom.Place().Complete("properties") {
 				return
 			}
 			p.bindFields(s, t)
@@ -72,7 +72,7 @@ func constructFields() rule {
 }
 
 // bindFields compares the bindings with the fields of the record.
-func (p *pass) bindFields(s *spec.Construct, t spec.Type) {
+func (p *ruleContext) bindFields(s *spec.Construct, t spec.Type) {
 	var missing, names []string
 	for _, f := range fieldsOf(t) {
 		names = append(names, f.name)
@@ -89,19 +89,19 @@ func (p *pass) bindFields(s *spec.Construct, t spec.Type) {
 	}
 	// A misspelt field is one fault, not also a missing one.
 	if len(missing) > 0 && !misspelt {
-		p.report(bindingsPlace(s, "field_bindings"), "the required fields %s of %s are not bound", few(missing), t.Name)
+		p.report(bindingsPlace(s, "field_bindings"), "the required fields %s of %s are not bound", joinNames(missing), t.Name)
 	}
 }
 
 // noField reports a binding of a field that the record does not have.
-func (p *pass) noField(s *spec.Construct, t spec.Type, name string, fields []string) {
-	finding := p.at(keyPlace(s, "field_bindings", name), "the type %s has no field %q", t.Name, name).
+func (p *ruleContext) noField(s *spec.Construct, t spec.Type, name string, fields []string) {
+	finding := p.reportAt(keyPlace(s, "field_bindings", name), "the type %s has no field %q", t.Name, name).
 		WithNearest(name, fields)
 	if bound(s.FieldBindings, finding.Suggestion) { // one field cannot be bound twice
 		finding = finding.WithoutFix()
 	}
 	if finding.Suggestion == "" {
-		finding = finding.WithHint("its fields are %s", few(fields))
+		finding = finding.WithHint("its fields are %s", joinNames(fields))
 	}
 	p.list.Add(finding)
 }

@@ -20,18 +20,18 @@ func templatePlaceholders() rule {
 		doc: "{name} is replaced by the input of that name; {{ and }} stand for braces. Placeholders have names, cannot look into values, and every name is an input of the step.",
 		sample: sample{in: "name: text", out: "greeting: text",
 			steps: `- {type: PromptTemplate, id: greet, template: "Hello {⟦nmae│name⟧}", inputs: [name], outputs: [greeting]}`},
-		check: on(func(p *pass, s *spec.PromptTemplate) {
+		check: on(func(p *ruleContext, s *spec.PromptTemplate) {
 			ins := inputsOf(s)
 			told := map[string]bool{}
 			for _, one := range placeholders(s.Template) {
-				if told[one.text] || one.fault == "" && holds(ins, one.name) {
+				if told[one.text] || one.fault == "" && containsPort(ins, one.name) {
 					continue
 				}
 				told[one.text] = true
-				finding := p.at(within(placeOf(s, "template", "id"), one.place), "the template of step %q: %s", s.ID, templateFault(one, ins))
+				finding := p.reportAt(within(placeOf(s, "template", "id"), one.place), "the template of step %q: %s", s.ID, templateFault(one, ins))
 				if near := diag.Nearest(one.name, idsOf(ins)); one.fault == "" && near != "" {
 					finding = finding.WithSuggestion(strings.Replace(one.text, one.name, near, 1))
-					if diag.Sure(one.name, near, idsOf(ins)) {
+					if diag.IsUnambiguous(one.name, near, idsOf(ins)) {
 						finding = finding.WithInside(one.text)
 					}
 				}
@@ -48,10 +48,10 @@ func templateFault(one placeholder, ins []port) string {
 		return one.fault
 	case strings.Trim(bare, "0123456789") == "":
 		return fmt.Sprintf("the placeholder %s has no name; write {{ and }} for braces", one.text)
-	case bare != one.name && holds(ins, bare):
+	case bare != one.name && containsPort(ins, bare):
 		return fmt.Sprintf("the placeholder %s has blanks around its name", one.text)
 	}
-	if base := bare[:max(strings.IndexAny(bare, ".["), 0)]; holds(ins, base) {
+	if base := bare[:max(strings.IndexAny(bare, ".["), 0)]; containsPort(ins, base) {
 		return fmt.Sprintf("the placeholder %s looks into %q, which templates cannot do", one.text, base)
 	}
 	return fmt.Sprintf("%q is not an input of the step", one.name)
@@ -62,7 +62,7 @@ func extraPath() rule {
 		doc: "A FileWriter sets its first output to the path that it wrote; further outputs stay unset.",
 		sample: sample{in: "name: text", vars: "⟦other: text│⟧", out: "written: text",
 			steps: "- {type: FileWriter, id: write, path: {uri: names.csv}, inputs: [name], outputs: [written⟦, other│⟧]}"},
-		check: on(func(p *pass, s *spec.FileWriter) {
+		check: on(func(p *ruleContext, s *spec.FileWriter) {
 			if outs := outputsOf(s); len(outs) > 1 {
 				p.report(outs[1].span, "step %q (FileWriter) sets only its first output; %q is never set", s.ID, outs[1].id)
 			}
@@ -74,7 +74,7 @@ func unreadablePath() rule {
 		doc: "A json_path is a JSONPath such as $.items[*].name or $..price.",
 		sample: sample{in: "found: SearchResult", out: "words: text",
 			steps: "- {type: FieldExtractor, id: work, json_path: \"$.items⟦[│[*]⟧\", inputs: [found], outputs: [words]}"},
-		check: on(func(p *pass, s *spec.FieldExtractor) {
+		check: on(func(p *ruleContext, s *spec.FieldExtractor) {
 			path := strings.TrimSpace(s.JSONPath)
 			if path == "" {
 				return
@@ -90,7 +90,7 @@ func aggregateOutput() rule {
 		doc: "Aggregate adds one row with the counts of the rows that passed; its output holds them.",
 		sample: sample{in: "name: text", out: "counts: ⟦text│AggregateStats⟧",
 			steps: "- {type: Aggregate, id: count, outputs: [counts]}"},
-		check: on(func(p *pass, s *spec.Aggregate) {
+		check: on(func(p *ruleContext, s *spec.Aggregate) {
 			outs := outputsOf(s)
 			if len(outs) != 1 {
 				p.report(firstExtra(s, "outputs", outs, 1), "step %q (Aggregate) needs exactly 1 output of type AggregateStats, has %d outputs", s.ID, len(outs))
@@ -105,7 +105,7 @@ func promptMissing() rule {
 		doc: "The model is asked with the step's inputs; without any it has nothing to answer.",
 		sample: sample{head: sampleModel, in: "question: text", out: "answer: text",
 			steps: "- {type: LLMInference, id: reply, model: writer, inputs: [⟦│question⟧], outputs: [answer]}"},
-		check: on(func(p *pass, s *spec.LLMInference) {
+		check: on(func(p *ruleContext, s *spec.LLMInference) {
 			if len(inputsOf(s)) == 0 {
 				p.report(placeOf(s, "inputs", "id"), "step %q (LLMInference) has no input to ask the model with", s.ID)
 			}
@@ -117,8 +117,8 @@ func embeddingPorts() rule {
 		doc: "InvokeEmbedding has exactly 1 input of type text or image, and exactly 1 output of type Embedding.",
 		sample: sample{head: sampleVectors, in: "words: ⟦int│text⟧", out: "vector: Embedding",
 			steps: "- {type: InvokeEmbedding, id: embed, model: vectors, inputs: [words], outputs: [vector]}"},
-		check: on(func(p *pass, s *spec.InvokeEmbedding) {
-			find := signature{rows: []row{exactly(1, inputs, ""), exactly(1, outputs, ""),
+		check: on(func(p *ruleContext, s *spec.InvokeEmbedding) {
+			find := signature{rows: []portRule{exactly(1, inputs, ""), exactly(1, outputs, ""),
 				ofType(either("text", "image"), inputs, ""), ofType(either("Embedding"), outputs, "")}}
 			for _, r := range find.rows {
 				if r.want.ok == nil {
@@ -135,13 +135,13 @@ func uselessCache() rule {
 		doc: "Steps that work on groups of rows (Aggregate, Collect, FileWriter, IndexUpsert) are never cached. Neither are steps that speak in a memory, themselves or through a flow that they run: what they answer depends on what was said before, and an answer from a cache would not be remembered.",
 		sample: sample{in: "name: text", out: "names: list[text]",
 			steps: "- {type: Collect, id: gather, ⟦cache_config: {version: \"1\"}, │⟧inputs: [name], outputs: [names]}"},
-		check: on(func(p *pass, s spec.Step) {
+		check: on(func(p *ruleContext, s spec.Step) {
 			never := []string{"Aggregate", "Collect", "FileWriter", "IndexUpsert"}
 			if kind := spec.TypeName(s); s.Common().CacheConfig != nil && slices.Contains(never, kind) {
 				p.report(fieldKey(s, "cache_config"), "step %q (%s) is never cached", s.EntityID(), kind)
 			} else if s.Common().CacheConfig != nil {
 				if m := spokenIn(s, map[*spec.Flow]bool{}); m != nil {
-					p.list.Add(p.at(fieldKey(s, "cache_config"), "step %q is never cached: it speaks in the memory %q", s.EntityID(), m.ID).
+					p.list.Add(p.reportAt(fieldKey(s, "cache_config"), "step %q is never cached: it speaks in the memory %q", s.EntityID(), m.ID).
 						WithRelated(idPlace(m), "what it answers depends on what was said here"))
 				}
 			}

@@ -91,7 +91,7 @@ func openRefs(v reflect.Value, report func(id string)) {
 	case reflect.Interface:
 		openRefs(v.Elem(), report)
 	case reflect.Pointer:
-		if !v.IsNil() && v.Type() != reflect.TypeFor[*spec.Place]() {
+		if !v.IsNil() && v.Type() != reflect.TypeFor[*spec.Position]() {
 			openRefs(v.Elem(), report)
 		}
 	case reflect.Slice:

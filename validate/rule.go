@@ -30,12 +30,12 @@ type example interface {
 // check looks at every node of one Go type.
 type check struct {
 	wants reflect.Type // a pointer to a struct of spec, or one of its interfaces
-	run   func(*pass, spec.Node)
+	run   func(*ruleContext, spec.Node)
 }
 
 // on makes a check of the nodes of type T.
-func on[T any](f func(*pass, T)) check {
-	return check{wants: reflect.TypeFor[T](), run: func(p *pass, n spec.Node) {
+func on[T any](f func(*ruleContext, T)) check {
+	return check{wants: reflect.TypeFor[T](), run: func(p *ruleContext, n spec.Node) {
 		if t, ok := n.(T); ok {
 			f(p, t)
 		}
@@ -65,39 +65,39 @@ func table() []rule {
 	return all
 }
 
-// pass is one rule at one node.
-type pass struct {
-	*program
+// ruleContext is one rule at one node.
+type ruleContext struct {
+	*checker
 	rule rule
 	here context // where the node stands
 }
 
-// at makes a finding under the rule's code; the caller adds hints and reports it.
-func (p *pass) at(span source.Span, format string, args ...any) diag.Diagnostic {
+// reportAt makes a finding under the rule's code; the caller adds hints and reports it.
+func (p *ruleContext) reportAt(span source.Span, format string, args ...any) diag.Diagnostic {
 	return diag.Rule{Code: p.rule.code, Severity: p.rule.severity()}.At(span, format, args...)
 }
 
 // report adds a finding that needs no hint.
-func (p *pass) report(span source.Span, format string, args ...any) {
-	p.list.Add(p.at(span, format, args...))
+func (p *ruleContext) report(span source.Span, format string, args ...any) {
+	p.list.Add(p.reportAt(span, format, args...))
 }
 
 // apply runs every rule at every node that it is about.
-func (p *program) apply(rules []rule) {
-	about := map[reflect.Type][]*pass{}
+func (p *checker) apply(rules []rule) {
+	about := map[reflect.Type][]*ruleContext{}
 	for _, v := range p.nodes {
 		t := reflect.TypeOf(v.node)
 		mine, known := about[t]
 		if !known {
 			for _, r := range rules {
 				if r.check.run != nil && t.AssignableTo(r.check.wants) {
-					mine = append(mine, &pass{program: p, rule: r})
+					mine = append(mine, &ruleContext{checker: p, rule: r})
 				}
 			}
 			about[t] = mine
 		}
 		for _, one := range mine {
-			if !telling(v.node, one.rule) {
+			if !isConclusive(v.node, one.rule) {
 				continue
 			}
 			one.here = v.at

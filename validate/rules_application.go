@@ -18,15 +18,15 @@ func feedbackNeedsTelemetry() rule {
 		sample: sample{head: "⟦│telemetry: {id: traces, endpoint: \"http://localhost:6006/v1/traces\"}⟧",
 			in: "name: text", out: "name: text", flow: "feedback: {type: thumbs}",
 			steps: "- {type: Echo, id: pass, inputs: [name], outputs: [name]}"},
-		check: on(func(p *pass, f *spec.Flow) {
+		check: on(func(p *ruleContext, f *spec.Flow) {
 			app := p.doc.Application
-			if p.here.app == nil || !p.here.app.Place().Whole("telemetry") || app != nil && !app.Place().Whole("telemetry") {
+			if p.here.app == nil || !p.here.app.Place().Complete("telemetry") || app != nil && !app.Place().Complete("telemetry") {
 				return
 			}
 			if f.Feedback == nil || p.here.app.Telemetry != nil || app != nil && app.Telemetry != nil {
 				return
 			}
-			p.list.Add(p.at(placeOf(f, "feedback"), "the feedback of flow %q needs a telemetry sink", f.ID).
+			p.list.Add(p.reportAt(placeOf(f, "feedback"), "the feedback of flow %q needs a telemetry sink", f.ID).
 				WithHint("add telemetry: to the application %q", p.here.app.ID))
 		})}
 }
@@ -41,7 +41,7 @@ auths:
   - {type: api_key, id: llm_key, api_key: {secret_name: llm}}
 ⟦│secret_manager: {type: aws_secret_manager, id: secrets, auth: vault}⟧
 `},
-		check: on(func(p *pass, app *spec.Application) {
+		check: on(func(p *ruleContext, app *spec.Application) {
 			if !p.here.root || app.SecretManager != nil {
 				return
 			}
@@ -50,7 +50,7 @@ auths:
 				return
 			}
 			// One manager is missing, however many secrets ask for it.
-			finding := p.at(secrets[0].Place().Span(), "the secret %q is used, but the application %q has no secret_manager", secrets[0].SecretName, app.ID)
+			finding := p.reportAt(secrets[0].Place().Span(), "the secret %q is used, but the application %q has no secret_manager", secrets[0].SecretName, app.ID)
 			for _, more := range secrets[1:min(len(secrets), 4)] {
 				finding = finding.WithRelated(more.Place().Span(), "another secret")
 			}
@@ -59,7 +59,7 @@ auths:
 }
 
 // secretsInUse lists the secrets of the document itself and of what it uses of its references.
-func (p *program) secretsInUse() []*spec.SecretReference {
+func (p *checker) secretsInUse() []*spec.SecretReference {
 	var secrets []*spec.SecretReference
 	for _, v := range p.nodes {
 		if s, ok := v.node.(*spec.SecretReference); ok && (v.at.root || p.used[v.at.owner] || p.invoked(v.at.flow)) {
@@ -73,7 +73,7 @@ func (p *program) secretsInUse() []*spec.SecretReference {
 }
 
 // invoked tells whether something refers to a flow.
-func (p *program) invoked(f *spec.Flow) bool { return f != nil && p.used[f] }
+func (p *checker) invoked(f *spec.Flow) bool { return f != nil && p.used[f] }
 
 func secretManagerAuth() rule {
 	return rule{code: "QT303", title: "the secret manager's auth is not an AWS one",
@@ -84,10 +84,10 @@ auths:
   - ⟦{type: bearer_token, id: vault, token: "${VAULT_TOKEN:-}"}│{type: aws, id: vault, region: eu-west-1}⟧
 secret_manager: {type: aws_secret_manager, id: secrets, auth: vault}
 `},
-		check: on(func(p *pass, m *spec.AWSSecretManager) {
+		check: on(func(p *ruleContext, m *spec.AWSSecretManager) {
 			auth := m.Auth.To
 			if _, ok := auth.(*spec.AWSAuth); auth != nil && !ok {
-				p.list.Add(p.at(m.Auth.Span, "the secret manager %q needs an auth of type aws; %q is of type %s", m.ID, m.Auth.ID, spec.TypeName(auth)).
+				p.list.Add(p.reportAt(m.Auth.Span, "the secret manager %q needs an auth of type aws; %q is of type %s", m.ID, m.Auth.ID, spec.TypeName(auth)).
 					WithRelated(idPlace(auth), an(nounOf(auth))+" declared here"))
 			}
 		})}
@@ -102,7 +102,7 @@ auths:
   - {type: aws, id: vault, access_key_id: AKIA, secret_access_key: ⟦{secret_name: own}│"${VAULT_KEY:-none}"⟧}
 secret_manager: {type: aws_secret_manager, id: secrets, auth: vault}
 `},
-		check: on(func(p *pass, m *spec.AWSSecretManager) {
+		check: on(func(p *ruleContext, m *spec.AWSSecretManager) {
 			for _, v := range p.nodes {
 				if s, ok := v.node.(*spec.SecretReference); ok && m.Auth.To != nil && v.at.owner == m.Auth.To.(spec.Entity) {
 					p.report(s.Place().Span(), "the secret manager %q cannot be asked for its own credentials", m.ID)

@@ -44,7 +44,7 @@ auths:
 models:
   - {type: Model, id: writer, provider: openai, auth: account}
 `},
-		check: on(func(p *pass, e spec.Entity) {
+		check: on(func(p *ruleContext, e spec.Entity) {
 			switch e := e.(type) {
 			case spec.ModelEntity:
 				p.suits(e.Base().Auth, "provider "+e.Base().Provider, credentialsFor(e.Base().Provider))
@@ -65,7 +65,7 @@ models:
 }
 
 // suits reports an auth that its user cannot use.
-func (p *pass) suits(auth spec.Ref[spec.Auth], user string, takes credentials) {
+func (p *ruleContext) suits(auth spec.Ref[spec.Auth], user string, takes credentials) {
 	if auth.To == nil || slices.Contains(takes, spec.TypeName(auth.To)) {
 		return
 	}
@@ -92,27 +92,27 @@ tools:
     auth: weather_key
     outputs: [{id: report, type: text}]
 `},
-		check: on(func(p *pass, a spec.Auth) {
+		check: on(func(p *ruleContext, a spec.Auth) {
 			switch a := a.(type) {
 			case *spec.APIKeyAuth:
 				if a.Header != "" && a.Query != "" {
-					p.list.Add(p.at(fieldKey(a, "query"), "the key %q is sent in a header or in the query, not in both", a.ID).
+					p.list.Add(p.reportAt(fieldKey(a, "query"), "the key %q is sent in a header or in the query, not in both", a.ID).
 						WithRelated(fieldKey(a, "header"), "the header"))
 				}
-				if settled(a.Header) && a.Header != "" && !httpguts.ValidHeaderFieldName(a.Header) {
+				if isDecided(a.Header) && a.Header != "" && !httpguts.ValidHeaderFieldName(a.Header) {
 					p.report(placeOf(a, "header"), "%q cannot be the name of a header", a.Header)
 				}
 			case *spec.OAuth2Auth:
-				if u, err := url.Parse(a.TokenURL); settled(a.TokenURL) && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-					p.list.Add(p.at(placeOf(a, "token_url"), "tokens cannot be asked for at %q", a.TokenURL).
+				if u, err := url.Parse(a.TokenURL); isDecided(a.TokenURL) && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+					p.list.Add(p.reportAt(placeOf(a, "token_url"), "tokens cannot be asked for at %q", a.TokenURL).
 						WithHint("give an address that begins with https://").WithSeverity(diag.Warning)) // QType takes any text
 				}
 			}
 		})}
 }
 
-// settled tells whether a text holds no variable that has no value yet.
-func settled(text string) bool { return !strings.Contains(text, "${") }
+// isDecided tells whether a text holds no variable that has no value yet.
+func isDecided(text string) bool { return !strings.Contains(text, "${") }
 
 func idlePlace() rule {
 	return rule{code: "QT481", warning: true, title: "a key's header or query that has no effect",
@@ -124,14 +124,14 @@ auths:
 models:
   - {type: Model, id: writer, provider: openai, auth: account}
 `},
-		check: on(func(p *pass, m spec.ModelEntity) {
+		check: on(func(p *ruleContext, m spec.ModelEntity) {
 			key, ok := m.Base().Auth.To.(*spec.APIKeyAuth)
 			if !ok {
 				return
 			}
 			for _, name := range []string{"header", "query"} {
 				if field, written := key.Place().Lookup(name); written {
-					p.list.Add(p.at(m.Base().Auth.Span, "provider %s has its own way to send a key; the %s of %q has no effect", m.Base().Provider, name, key.ID).
+					p.list.Add(p.reportAt(m.Base().Auth.Span, "provider %s has its own way to send a key; the %s of %q has no effect", m.Base().Provider, name, key.ID).
 						WithRelated(field.Key, "written here"))
 				}
 			}

@@ -58,7 +58,7 @@ func toolsOf(s spec.Step) []*spec.Ref[spec.Tool] {
 
 // named finds a variable among ports by its id: the flows that a step runs have
 // variables of their own.
-func (p *pass) named(ports []port, id string) *port {
+func (p *ruleContext) named(ports []port, id string) *port {
 	if i := slices.IndexFunc(ports, func(one port) bool { return one.id == id }); i >= 0 {
 		return &ports[i]
 	}
@@ -100,14 +100,14 @@ func ungivenInput() rule {
 	return rule{code: "QT427", title: "a flow is run without one of its inputs",
 		doc:    "Switch, Loop and Parallel give the flows that they run the step's inputs of the same ids, so every required input of the flow is among the step's inputs.",
 		sample: parallelSample(noDifference(parallelHead), "⟦mood│story⟧", "headline, version"),
-		check: on(func(p *pass, s spec.Step) {
+		check: on(func(p *ruleContext, s spec.Step) {
 			given := portsOf(s.Common().Inputs, nil)
 			for _, ref := range branches(s) {
 				for _, in := range inputsOfFlow(ref.To) {
 					if have := p.named(given, in.id); have != nil || in.v == nil || in.v.IsOptional() {
 						continue
 					}
-					finding := p.at(ref.Span, "the flow %q needs the input %q, which step %q does not give", ref.ID, in.id, s.EntityID())
+					finding := p.reportAt(ref.Span, "the flow %q needs the input %q, which step %q does not give", ref.ID, in.id, s.EntityID())
 					p.list.Add(finding.WithHint("add %s to the step's inputs", in.id).WithRelated(in.span, "an input of the flow"))
 				}
 			}
@@ -132,7 +132,7 @@ func ungivenOutput() rule {
 	return rule{code: "QT428", title: "an output that none of the flows gives",
 		doc:    "Switch, Loop and Parallel set the step's outputs from the outputs of the same ids of the flows that they run.",
 		sample: parallelSample(noDifference(parallelHead), "story", "headline, version⟦, mood│⟧"),
-		check: on(func(p *pass, s spec.Step) {
+		check: on(func(p *ruleContext, s spec.Step) {
 			flows := branches(s)
 			var ids []string
 			for _, ref := range flows {
@@ -150,7 +150,7 @@ func ungivenOutput() rule {
 				if out.v == nil || slices.Contains(ids, out.id) {
 					continue
 				}
-				finding := p.at(out.span, "no flow of step %q has the output %q", s.EntityID(), out.id)
+				finding := p.reportAt(out.span, "no flow of step %q has the output %q", s.EntityID(), out.id)
 				if near := diag.Nearest(out.id, ids); near != "" {
 					finding = finding.WithSuggestion(near)
 				}
@@ -163,13 +163,13 @@ func outputGivenTwice() rule {
 	return rule{code: "QT429", title: "two parallel flows give the same output",
 		doc:    "The outputs of flows that run side by side are put together, and nobody could say whose value is kept. Give one of the outputs another name.",
 		sample: parallelSample(parallelHead, "story", "headline, version"),
-		check: on(func(p *pass, s *spec.Parallel) {
+		check: on(func(p *ruleContext, s *spec.Parallel) {
 			first := map[string]*spec.Ref[*spec.Flow]{}
 			for i := range s.Flows {
 				ref := &s.Flows[i]
 				for _, out := range outputsOfFlow(ref.To) {
 					if one := first[out.id]; one != nil {
-						p.list.Add(p.at(ref.Span, "the flows %q and %q of step %q both give %q", one.ID, ref.ID, s.ID, out.id).
+						p.list.Add(p.reportAt(ref.Span, "the flows %q and %q of step %q both give %q", one.ID, ref.ID, s.ID, out.id).
 							WithRelated(out.span, "the output of flow "+ref.ID))
 						continue
 					}
@@ -181,7 +181,7 @@ func outputGivenTwice() rule {
 
 // meetBranches warns where a variable of the step and the one of the same id of a
 // flow that it runs are of different types (QT903).
-func (p *pass) meetBranches(s spec.Step) {
+func (p *ruleContext) meetBranches(s spec.Step) {
 	for _, ref := range branches(s) {
 		if ref.To == nil {
 			continue
@@ -220,7 +220,7 @@ flows:
     outputs: [answer]
     steps: [{type: Agent, id: help, model: writer, tools: [ask_again], inputs: [said], outputs: [answer]}]
 `},
-		check: on(func(p *pass, d *spec.Document) { searchFlows(p, throughTools) })}
+		check: on(func(p *ruleContext, d *spec.Document) { searchFlows(p, throughTools) })}
 }
 
 func nothingToDo() rule {
@@ -228,7 +228,7 @@ func nothingToDo() rule {
 		doc: "A Switch has at least one case, a Parallel at least one flow and a Transform at least one variable that it sets.",
 		sample: sample{in: "price: float", out: "total: float",
 			steps: "- {type: Transform, id: sum, set: {⟦│total: price * 2⟧}, ⟦outputs: [total]│inputs: [price]⟧}"},
-		check: on(func(p *pass, s spec.Step) {
+		check: on(func(p *ruleContext, s spec.Step) {
 			var key string
 			var n int
 			switch s := s.(type) {

@@ -23,26 +23,26 @@ id: example
 stores:
   - {id: chats, type: sqlite, url: chats.db, encryption: {key: "⟦${CHATS_KEY:-correct horse battery staple}│${CHATS_KEY:-}⟧"}}
 `},
-		check: on(func(p *pass, s *spec.Store) {
+		check: on(func(p *ruleContext, s *spec.Store) {
 			e := s.Encryption
 			if e == nil {
 				return
 			}
 			p.keyForm(s, placeOf(e, "key"), "the encryption key", e.Key)
 			for i, k := range e.OldKeys {
-				p.keyForm(s, e.Place().Field("old_keys").Item(i).Span(), "an old encryption key", k)
+				p.keyForm(s, e.Place().Field("old_keys").Index(i).Span(), "an old encryption key", k)
 			}
 		})}
 }
 
 // keyForm reports a key whose text is known and is none. What it is instead is
 // never told.
-func (p *pass) keyForm(s *spec.Store, at source.Span, what string, key spec.Secret) {
+func (p *ruleContext) keyForm(s *spec.Store, at source.Span, what string, key spec.Secret) {
 	text := strings.TrimSpace(key.Reveal())
 	if key.Ref != nil || text == "" || strings.Contains(text, "${") || aesKey(text) {
 		return // nothing is known before the run, or all is well
 	}
-	p.list.Add(p.at(at, "%s of store %q is not 32 bytes in base64", what, s.ID).
+	p.list.Add(p.reportAt(at, "%s of store %q is not 32 bytes in base64", what, s.ID).
 		WithHint("make one with openssl rand -base64 32"))
 }
 
@@ -64,7 +64,7 @@ id: example
 stores:
   - {id: chats, type: memory⟦, encryption: {key: "${CHATS_KEY:-}"}│⟧}
 `},
-		check: on(func(p *pass, s *spec.Store) {
+		check: on(func(p *ruleContext, s *spec.Store) {
 			if s.Type == "memory" && s.Encryption != nil {
 				p.report(fieldKey(s, "encryption"), "the store %q lives in the process, so its encryption would have no effect", s.ID)
 			}

@@ -13,8 +13,8 @@ func flowWithoutSteps() rule {
 		doc: "A flow is a chain of steps; it has at least one.",
 		sample: sample{in: "name: text", out: "name: text",
 			flow: "⟦steps: []│steps: [{type: Echo, id: pass, inputs: [name], outputs: [name]}]⟧"},
-		check: on(func(p *pass, f *spec.Flow) {
-			if len(f.Steps) > 0 || f.ID == "" || !f.Place().Whole("steps") {
+		check: on(func(p *ruleContext, f *spec.Flow) {
+			if len(f.Steps) > 0 || f.ID == "" || !f.Place().Complete("steps") {
 				return // what has no id is hardly meant to be a flow
 			}
 			p.report(placeOf(f, "steps", "id"), "the flow %q has no steps", f.ID)
@@ -27,7 +27,7 @@ func inputNotAvailable() rule {
 		sample: sample{in: "name: text", vars: "greeting: text", out: "loud: text",
 			steps: `- {type: PromptTemplate, id: ⟦shout, template: "{greeting}!", inputs: [greeting], outputs: [loud]}│greet, template: "Hello {name}", inputs: [name], outputs: [greeting]}⟧
 - {type: PromptTemplate, id: ⟦greet, template: "Hello {name}", inputs: [name], outputs: [greeting]}│shout, template: "{greeting}!", inputs: [greeting], outputs: [loud]}⟧`},
-		check: on(func(p *pass, f *spec.Flow) {
+		check: on(func(p *ruleContext, f *spec.Flow) {
 			plan := p.planOf(f)
 			if !plan.whole {
 				return
@@ -50,16 +50,16 @@ func inputNotAvailable() rule {
 }
 
 // reportUnavailable says where the value that step i lacks might come from.
-func (p *pass) reportUnavailable(f *spec.Flow, in port, i int) {
+func (p *ruleContext) reportUnavailable(f *spec.Flow, in port, i int) {
 	stages := p.planOf(f).stages
 	reader := stages[i]
-	finding := p.at(in.span, "the step %q reads %q, which nothing has written yet", reader.step.EntityID(), in.id)
+	finding := p.reportAt(in.span, "the step %q reads %q, which nothing has written yet", reader.step.EntityID(), in.id)
 	if !reader.reused.IsZero() {
 		finding.Span = reader.reused
 		finding = finding.WithRelated(in.span, "the step reads it here")
 	}
 	own := p.locals[f][in.id]
-	later := slices.IndexFunc(stages[i+1:], func(s stage) bool { return writes(s, in.v) })
+	later := slices.IndexFunc(stages[i+1:], func(s dataflowStep) bool { return writes(s, in.v) })
 	switch {
 	case later >= 0:
 		writer := stages[i+1+later].step
@@ -75,10 +75,10 @@ func (p *pass) reportUnavailable(f *spec.Flow, in port, i int) {
 }
 
 // writes and reads tell what a stage does with a variable.
-func writes(s stage, v *spec.Variable) bool {
+func writes(s dataflowStep, v *spec.Variable) bool {
 	return slices.ContainsFunc(s.writes, func(out port) bool { return out.v == v })
 }
 
-func reads(s stage, v *spec.Variable) bool {
+func reads(s dataflowStep, v *spec.Variable) bool {
 	return s.readAll || slices.ContainsFunc(s.reads, func(in port) bool { return in.v == v })
 }

@@ -13,8 +13,8 @@ func interfaceRules() []rule {
 		textInputCount(), textOutputCount(), lastStepStreams()}
 }
 
-// face is a flow with an interface, and those of its inputs and outputs that are of the interface's own type.
-type face struct {
+// interfaceFlow is a flow with an interface, and those of its inputs and outputs that are of the interface's own type.
+type interfaceFlow struct {
 	flow          *spec.Flow
 	inputs        []port // all of them
 	spoken, reply []port // the inputs and outputs of the interface's own type
@@ -23,19 +23,19 @@ type face struct {
 
 // onFace makes a check of the flows with one type of interface, whose own type is
 // named and whose inputs or outputs, the side, could be read.
-func onFace(kind, own, side string, f func(*pass, face)) check {
-	return on(func(p *pass, flow *spec.Flow) {
-		if flow.Interface == nil || flow.Interface.Type != kind || !flow.Place().Whole(side) || !flow.Interface.Place().Whole("type", "session_inputs") {
+func onFace(kind, own, side string, f func(*ruleContext, interfaceFlow)) check {
+	return on(func(p *ruleContext, flow *spec.Flow) {
+		if flow.Interface == nil || flow.Interface.Type != kind || !flow.Place().Complete(side) || !flow.Interface.Place().Complete("type", "session_inputs") {
 			return
 		}
-		at := face{flow: flow, inputs: portsOf(flow.Inputs, nil), known: true}
+		at := interfaceFlow{flow: flow, inputs: portsOf(flow.Inputs, nil), known: true}
 		pick := func(ports []port, asked bool) (picked []port) {
 			for _, one := range ports {
 				t, ok := p.typed(one)
 				at.known = at.known && ok
 				// A ChatMessage that is listed twice is one all the same, as is a text that the flow
 				// answers with; of the texts that it takes QType counts every mention.
-				again := holds(picked, one.id) && !(own == "text" && asked)
+				again := containsPort(picked, one.id) && !(own == "text" && asked)
 				if ok && t.Is(own) && !again {
 					picked = append(picked, one)
 				}
@@ -61,7 +61,7 @@ func chatInputMissing() rule {
 	return rule{code: "QT312", title: "a conversational flow that takes no message",
 		doc:    "In a conversation the user sends one ChatMessage each turn; the flow takes it as an input.",
 		sample: chatSample("said: ⟦text│ChatMessage⟧", "answer: ChatMessage", "⟦interface: {type: Conversational, session_inputs: [said]}│"+conversational+"⟧"),
-		check: onFace("Conversational", "ChatMessage", "inputs", func(p *pass, at face) {
+		check: onFace("Conversational", "ChatMessage", "inputs", func(p *ruleContext, at interfaceFlow) {
 			if len(at.spoken) == 0 {
 				p.report(placeOf(at.flow, "inputs", "interface"), "the conversational flow %q needs an input of type ChatMessage", at.flow.ID)
 			}
@@ -72,7 +72,7 @@ func chatInputTwice() rule {
 	return rule{code: "QT313", title: "a conversational flow that takes two messages",
 		doc:    "In a conversation the user sends one message each turn, so one input of type ChatMessage is all that can be filled.",
 		sample: chatSample("said: ChatMessage⟦, other: ChatMessage│⟧", "answer: ChatMessage", conversational),
-		check: onFace("Conversational", "ChatMessage", "inputs", func(p *pass, at face) {
+		check: onFace("Conversational", "ChatMessage", "inputs", func(p *ruleContext, at interfaceFlow) {
 			if len(at.spoken) > 1 {
 				p.report(at.spoken[1].span, "the conversational flow %q may take only one ChatMessage, has %d", at.flow.ID, len(at.spoken))
 			}
@@ -83,11 +83,11 @@ func inputOutsideSession() rule {
 	return rule{code: "QT314", title: "an input that no turn of the conversation fills",
 		doc:    "Each turn of a conversation brings a message only. Other inputs keep their first value for the whole session; list them in session_inputs.",
 		sample: chatSample("said: ChatMessage, plan: text", "answer: ChatMessage", "interface: {type: Conversational⟦│, session_inputs: [plan]⟧}"),
-		check: onFace("Conversational", "ChatMessage", "inputs", func(p *pass, at face) {
+		check: onFace("Conversational", "ChatMessage", "inputs", func(p *ruleContext, at interfaceFlow) {
 			session := portsOf(at.flow.Interface.SessionInputs, nil)
 			for _, in := range at.inputs {
 				if t, _ := p.typed(in); !t.Is("ChatMessage") && !slices.ContainsFunc(session, func(s port) bool { return s.v == in.v }) {
-					p.list.Add(p.at(in.span, "the input %q of the conversational flow %q must be a session input", in.id, at.flow.ID).
+					p.list.Add(p.reportAt(in.span, "the input %q of the conversational flow %q must be a session input", in.id, at.flow.ID).
 						WithHint("add it to session_inputs"))
 				}
 			}
@@ -98,7 +98,7 @@ func chatOutputCount() rule {
 	return rule{code: "QT315", title: "a conversational flow without exactly one answer",
 		doc:    "Each turn ends with one ChatMessage: the flow has exactly one output of that type. Other outputs are free.",
 		sample: chatSample("said: ChatMessage", "answer: ⟦text│ChatMessage⟧", conversational),
-		check: onFace("Conversational", "ChatMessage", "outputs", func(p *pass, at face) {
+		check: onFace("Conversational", "ChatMessage", "outputs", func(p *ruleContext, at interfaceFlow) {
 			if len(at.reply) != 1 {
 				p.report(firstExtra(at.flow, "outputs", at.reply, 1), "the conversational flow %q needs exactly 1 output of type ChatMessage, has %d", at.flow.ID, len(at.reply))
 			}
@@ -109,7 +109,7 @@ func textInputCount() rule {
 	return rule{code: "QT316", title: "a completion flow without exactly one text input",
 		doc:    "A flow with the interface Complete, the default, takes one text. Other inputs are free.",
 		sample: chatSample("said: ⟦ChatMessage│text⟧", "answer: text", "interface: {type: Complete}"),
-		check: onFace("Complete", "text", "inputs", func(p *pass, at face) {
+		check: onFace("Complete", "text", "inputs", func(p *ruleContext, at interfaceFlow) {
 			if len(at.spoken) != 1 {
 				p.report(firstExtra(at.flow, "inputs", at.spoken, 1), "the completion flow %q needs exactly 1 input of type text, has %d", at.flow.ID, len(at.spoken))
 			}
@@ -120,7 +120,7 @@ func textOutputCount() rule {
 	return rule{code: "QT317", title: "a completion flow without exactly one text output",
 		doc:    "A flow with the interface Complete, the default, answers with one text.",
 		sample: chatSample("said: text", "answer: ⟦ChatMessage│text⟧", "interface: {type: Complete}"),
-		check: onFace("Complete", "text", "outputs", func(p *pass, at face) {
+		check: onFace("Complete", "text", "outputs", func(p *ruleContext, at interfaceFlow) {
 			if len(at.reply) != 1 {
 				p.report(firstExtra(at.flow, "outputs", at.reply, 1), "the completion flow %q needs exactly 1 output of type text, has %d", at.flow.ID, len(at.reply))
 			}
@@ -133,8 +133,8 @@ func lastStepStreams() rule {
 		sample: sample{head: sampleModel, in: "said: text", vars: "⟦│prompt: text⟧", out: "answer: text", flow: "interface: {type: Complete}",
 			steps: `- {type: PromptTemplate, id: wrap, template: "Answer: {said}", inputs: [said], outputs: [⟦answer│prompt⟧]}
 ⟦│- {type: LLMInference, id: reply, model: writer, inputs: [prompt], outputs: [answer]}⟧`},
-		check: on(func(p *pass, f *spec.Flow) {
-			if f.Interface == nil || f.Interface.Type != "Complete" || len(f.Steps) == 0 || f.Steps[len(f.Steps)-1] == nil || !f.Place().Whole("steps") || !f.Interface.Place().Whole("type") {
+		check: on(func(p *ruleContext, f *spec.Flow) {
+			if f.Interface == nil || f.Interface.Type != "Complete" || len(f.Steps) == 0 || f.Steps[len(f.Steps)-1] == nil || !f.Place().Complete("steps") || !f.Interface.Place().Complete("type") {
 				return
 			}
 			switch last := f.Steps[len(f.Steps)-1].Step.(type) {

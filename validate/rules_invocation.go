@@ -18,8 +18,8 @@ type call struct {
 }
 
 // onCall makes a check of the steps of one type whose target could be linked.
-func onCall[T spec.Step](f func(*pass, call)) check {
-	return on(func(p *pass, s T) {
+func onCall[T spec.Step](f func(*ruleContext, call)) check {
+	return on(func(p *ruleContext, s T) {
 		switch s := any(s).(type) {
 		case *spec.InvokeTool:
 			t := s.Tool.To
@@ -115,20 +115,20 @@ func unknownKey(code, side string, c check, s sample) rule {
 		doc: "The keys of " + side + "_bindings are ids of the " + what + "'s " + side + "s, the values are variables of the calling flow."}
 }
 
-func inputKeys(p *pass, c call) {
+func inputKeys(p *ruleContext, c call) {
 	if c.inKnown {
 		p.keys(c, "input", c.in, c.inputs)
 	}
 }
 
-func outputKeys(p *pass, c call) {
+func outputKeys(p *ruleContext, c call) {
 	if c.outKnown {
 		p.keys(c, "output", c.out, c.outputs)
 	}
 }
 
 // keys reports the bindings whose name is none of the ids of vars.
-func (p *pass) keys(c call, side string, bindings spec.Bindings, vars []*spec.Variable) {
+func (p *ruleContext) keys(c call, side string, bindings spec.Bindings, vars []*spec.Variable) {
 	ids := make([]string, len(vars))
 	for i, v := range vars {
 		ids[i] = v.ID
@@ -137,7 +137,7 @@ func (p *pass) keys(c call, side string, bindings spec.Bindings, vars []*spec.Va
 		if variable(vars, b.Name) != nil {
 			continue
 		}
-		finding := p.at(keyPlace(c.step, side+"_bindings", b.Name), "the %s %q has no %s %q", c.what, c.id, side, b.Name)
+		finding := p.reportAt(keyPlace(c.step, side+"_bindings", b.Name), "the %s %q has no %s %q", c.what, c.id, side, b.Name)
 		finding = finding.WithNearest(b.Name, ids)
 		if bound(bindings, finding.Suggestion) { // one input cannot be bound twice
 			finding = finding.WithoutFix()
@@ -147,7 +147,7 @@ func (p *pass) keys(c call, side string, bindings spec.Bindings, vars []*spec.Va
 		case len(ids) == 0:
 			finding = finding.WithHint("it has no %ss", side)
 		default:
-			finding = finding.WithHint("its %ss are %s", side, few(ids))
+			finding = finding.WithHint("its %ss are %s", side, joinNames(ids))
 		}
 		p.list.Add(finding)
 	}
@@ -185,8 +185,8 @@ func unboundInput() rule {
 	return rule{code: "QT902", warning: true, title: "a required input without a binding",
 		doc:    "The tool or flow needs the input, but the step does not bind it, so every row would fail or run without it.",
 		sample: toolSample("⟦│city: place⟧", "report: summary"),
-		check: on(func(p *pass, s spec.Step) {
-			report := func(p *pass, c call) {
+		check: on(func(p *ruleContext, s spec.Step) {
+			report := func(p *ruleContext, c call) {
 				// A key that is no input is probably the missing one, misspelt (QT390, QT392).
 				for _, b := range c.in {
 					if variable(c.inputs, b.Name) == nil {
@@ -195,7 +195,7 @@ func unboundInput() rule {
 				}
 				for _, v := range c.inputs {
 					if v != nil && !v.IsOptional() && v.ID != "" && !bound(c.in, v.ID) {
-						p.list.Add(p.at(bindingsPlace(c.step, "input_bindings"), "the required input %q of %s %q is not bound", v.ID, c.what, c.id).
+						p.list.Add(p.reportAt(bindingsPlace(c.step, "input_bindings"), "the required input %q of %s %q is not bound", v.ID, c.what, c.id).
 							WithRelated(idPlace(v), "declared here"))
 					}
 				}
@@ -218,8 +218,8 @@ func bindingType() rule {
 		doc: "The variable and what it is bound to should have one type. An int fits a float, and a text fits a ChatMessage.",
 		sample: sample{head: sampleTool, in: "place: ⟦int│text⟧", out: "summary: text",
 			steps: "- {type: InvokeTool, id: ask, tool: weather, input_bindings: {city: place}, output_bindings: {report: summary}}"},
-		check: on(func(p *pass, s spec.Step) {
-			report := func(p *pass, c call) {
+		check: on(func(p *ruleContext, s spec.Step) {
+			report := func(p *ruleContext, c call) {
 				for i := range c.in {
 					if v := variable(c.inputs, c.in[i].Name); v != nil {
 						p.meets(&c.in[i].Var, v, c.in[i].Var.To, v)
@@ -239,11 +239,11 @@ func bindingType() rule {
 
 // meets warns where a value of one variable does not fit another; ours is the
 // variable that ref names, theirs what it is bound to.
-func (p *pass) meets(ref *spec.Ref[*spec.Variable], theirs, from, to *spec.Variable) {
+func (p *ruleContext) meets(ref *spec.Ref[*spec.Variable], theirs, from, to *spec.Variable) {
 	if from == nil || to == nil || p.untyped[from] || p.untyped[to] || fits(from.Type, to.Type) {
 		return
 	}
-	p.list.Add(p.at(ref.Span, "%q is %s, but %q is %s", ref.ID, ref.To.Type.String(), theirs.ID, theirs.Type.String()).
+	p.list.Add(p.reportAt(ref.Span, "%q is %s, but %q is %s", ref.ID, ref.To.Type.String(), theirs.ID, theirs.Type.String()).
 		WithRelated(typePlace(theirs.Place().Field("type")), "declared here"))
 }
 

@@ -74,7 +74,7 @@ func flowCycle() rule {
 		sample: sample{in: "n: int", flow: "", out: "n: int",
 			head:  "",
 			steps: `- {type: ⟦InvokeFlow, id: again, flow: main, input_bindings: {n: n}, output_bindings: {n: n}│Echo, id: again, inputs: [n], outputs: [n]⟧}`},
-		check: on(func(p *pass, _ *spec.Document) { searchFlows(p, directly) })}
+		check: on(func(p *ruleContext, _ *spec.Document) { searchFlows(p, directly) })}
 }
 
 // The two ways in which flows run flows: steps do, and so may models that have
@@ -82,7 +82,7 @@ func flowCycle() rule {
 const directly, throughTools = false, true
 
 // searchFlows reports the circles of flows: of steps alone, or those with a tool in them.
-func searchFlows(p *pass, tools bool) {
+func searchFlows(p *ruleContext, tools bool) {
 	if !p.here.root {
 		return
 	}
@@ -123,7 +123,7 @@ func (s *flowSearch) edges(f *spec.Flow) []edge {
 
 // flowSearch finds flows that run themselves, depth first.
 type flowSearch struct {
-	pass  *pass
+	pass  *ruleContext
 	tools bool               // flows that are tools count, and only circles with one are reported
 	state map[*spec.Flow]int // 1 on the path, 2 done
 	path  []edge

@@ -18,10 +18,10 @@ id: example
 memories:
   - {id: chat_memory, token_limit: 2000, token_flush_size: ⟦3000│500⟧}
 `},
-		check: on(func(p *pass, m *spec.Memory) {
+		check: on(func(p *ruleContext, m *spec.Memory) {
 			share := chatShare(m)
 			if share > 0 && float64(m.TokenFlushSize) > share {
-				p.list.Add(p.at(placeOf(m, "token_flush_size", "token_limit", "id"),
+				p.list.Add(p.reportAt(placeOf(m, "token_flush_size", "token_limit", "id"),
 					"the memory %q flushes %d tokens at a time, but messages may hold only %.0f", m.ID, m.TokenFlushSize, share).
 					WithHint("token_limit %d × chat_history_token_ratio %g is %.0f: choose a token_flush_size well below", m.TokenLimit, m.ChatHistoryTokenRatio, share))
 			}
@@ -36,7 +36,7 @@ func limitOverWindow() rule {
 memories:
   - {id: chat_memory, token_limit: ⟦50000│8000⟧}`, in: "said: ChatMessage", out: "answer: ChatMessage",
 			steps: "- {type: LLMInference, id: reply, model: writer, memory: chat_memory, inputs: [said], outputs: [answer]}"},
-		check: on(func(p *pass, s spec.Step) {
+		check: on(func(p *ruleContext, s spec.Step) {
 			model, memory := talks(s)
 			if model == nil || memory == nil || memory.To == nil || model.ContextWindow == 0 {
 				return
@@ -50,7 +50,7 @@ memories:
 				return // it does not count tokens
 			}
 			if limit > model.ContextWindow {
-				p.list.Add(p.at(memory.Span, "the memory %q holds up to %d tokens, the model %q only %d",
+				p.list.Add(p.reportAt(memory.Span, "the memory %q holds up to %d tokens, the model %q only %d",
 					memory.ID, limit, model.ID, model.ContextWindow).
 					WithRelated(placeOf(memory.To, key, "id"), fmt.Sprintf("%s is %d", key, limit)))
 			}

@@ -25,7 +25,7 @@ id: example
 models:
   - {type: Model, id: writer, provider: ⟦openai│mock⟧, rules: [{text: "Good morning."}]}
 `},
-		check: on(func(p *pass, m spec.ModelEntity) {
+		check: on(func(p *ruleContext, m spec.ModelEntity) {
 			if base := m.Base(); base.Provider != mock && base.Provider != "" && len(base.Rules) > 0 {
 				p.report(fieldKey(m, "rules"), "the model %q has rules, but its provider is %s, not mock", base.ID, base.Provider)
 			}
@@ -44,7 +44,7 @@ models:
     rules:
       - {match: refund⟦│, text: "I will refund it."⟧}
 `},
-		check: on(func(p *pass, r *spec.MockRule) {
+		check: on(func(p *ruleContext, r *spec.MockRule) {
 			var answers []string
 			for _, a := range []struct {
 				key string
@@ -58,9 +58,9 @@ models:
 			switch len(answers) {
 			case 1:
 			case 0:
-				p.list.Add(p.at(r.Place().Span(), "the rule says no answer").WithHint("add one of text, tool_calls, error, echo: true"))
+				p.list.Add(p.reportAt(r.Place().Span(), "the rule says no answer").WithHint("add one of text, tool_calls, error, echo: true"))
 			default:
-				p.list.Add(p.at(fieldKey(r, answers[1]), "the rule says more than one answer: %s", few(answers)).WithHint("keep one of them"))
+				p.list.Add(p.reportAt(fieldKey(r, answers[1]), "the rule says more than one answer: %s", joinNames(answers)).WithHint("keep one of them"))
 			}
 		})}
 }
@@ -73,7 +73,7 @@ id: example
 models:
   - {type: Model, id: practice, provider: mock, rules: [{match: "⟦(refund│(refund)⟧", text: "I will see to it."}]}
 `},
-		check: on(func(p *pass, r *spec.MockRule) {
+		check: on(func(p *ruleContext, r *spec.MockRule) {
 			if _, err := regexp.Compile(r.Match); err != nil {
 				p.report(placeOf(r, "match"), "the pattern %q cannot be read: %s", r.Match, strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 			}
@@ -89,10 +89,10 @@ models:
   - {type: Model, id: writer, provider: openai, offline: practice}
   - {type: Model, id: practice, provider: ⟦openai│mock⟧}
 `},
-		check: on(func(p *pass, m spec.ModelEntity) {
+		check: on(func(p *ruleContext, m spec.ModelEntity) {
 			base := m.Base()
 			if to := base.Offline.To; to != nil && to.Provider != mock {
-				p.list.Add(p.at(base.Offline.Span, "the model %q cannot stand in offline: its provider is %s, not mock", to.ID, to.Provider).
+				p.list.Add(p.reportAt(base.Offline.Span, "the model %q cannot stand in offline: its provider is %s, not mock", to.ID, to.Provider).
 					WithRelated(placeOf(to, "provider", "id"), "its provider"))
 			}
 		})}
@@ -106,7 +106,7 @@ id: example
 models:
   - {type: Model, id: local, provider: ⟦mock│openai⟧, base_url: "http://localhost:11434/v1"}
 `},
-		check: on(func(p *pass, m spec.ModelEntity) {
+		check: on(func(p *ruleContext, m spec.ModelEntity) {
 			base := m.Base()
 			switch base.Provider {
 			case mock, "aws-bedrock", "gcp-vertex":
@@ -125,7 +125,7 @@ id: example
 models:
   - {type: Model, id: practice, provider: mock, rules: [{⟦text│error⟧: too many requests, status: 429}]}
 `},
-		check: on(func(p *pass, r *spec.MockRule) {
+		check: on(func(p *ruleContext, r *spec.MockRule) {
 			// Without any answer there is one fault, not two (QT403).
 			answers := r.Text != "" || len(r.ToolCalls) > 0 || r.Echo
 			if _, written := r.Place().Lookup("error"); r.Status != 0 && r.Error == "" && !written && answers {
@@ -147,11 +147,11 @@ models:
       - {⟦│match: hello, ⟧text: "Good morning."}
       - {match: refund, text: "I will refund it."}
 `},
-		check: on(func(p *pass, m spec.ModelEntity) {
+		check: on(func(p *ruleContext, m spec.ModelEntity) {
 			rules := m.Base().Rules
 			for i, r := range rules {
 				if r != nil && r.Match == "" && r.After == "" && i+1 < len(rules) && rules[i+1] != nil {
-					p.list.Add(p.at(placeOf(rules[i+1], "match"), "this rule is never reached").
+					p.list.Add(p.reportAt(placeOf(rules[i+1], "match"), "this rule is never reached").
 						WithRelated(r.Place().Span(), "this one always fits"))
 					return
 				}
@@ -168,7 +168,7 @@ models:
   - {type: Model, id: writer, provider: openai, ⟦base_url: "http://localhost:11434/v1", ⟧offline: practice}
   - {type: Model, id: practice, provider: mock}
 `},
-		check: on(func(p *pass, m spec.ModelEntity) {
+		check: on(func(p *ruleContext, m spec.ModelEntity) {
 			base := m.Base()
 			if base.Offline.To == nil {
 				return
@@ -190,7 +190,7 @@ func chatWithEmbeddings() rule {
 		sample: sample{head: "models:\n  - {type: ⟦EmbeddingModel, dimensions: 8│Model⟧, id: writer, provider: openai, model_id: gpt-4o-mini}",
 			in: "said: text", out: "answer: text",
 			steps: "- {type: LLMInference, id: reply, model: writer, inputs: [said], outputs: [answer]}"},
-		check: on(func(p *pass, s spec.Step) {
+		check: on(func(p *ruleContext, s spec.Step) {
 			var model *spec.Ref[spec.ModelEntity]
 			switch s := s.(type) {
 			case *spec.LLMInference:
@@ -200,7 +200,7 @@ func chatWithEmbeddings() rule {
 			default:
 				return
 			}
-			if e, ok := model.To.(*spec.EmbeddingModel); ok && !guessed(e) {
+			if e, ok := model.To.(*spec.EmbeddingModel); ok && !unresolvedInIncomplete(e) {
 				p.report(model.Span, "%q is an embedding model; step %q needs a chat model", model.ID, s.EntityID())
 			}
 		})}

@@ -42,7 +42,7 @@ id: example
 memories:
   - {id: recent, policy: message_window, ⟦max_messages: 10, max_tokens: 1000│max_messages: 10⟧}
 `},
-		check: on(func(p *pass, m *spec.Memory) {
+		check: on(func(p *ruleContext, m *spec.Memory) {
 			is := m.Policy
 			if is == "" {
 				is = spec.PolicyFlush
@@ -58,7 +58,7 @@ memories:
 				for i, o := range k.of {
 					owners[i] = string(o)
 				}
-				finding := p.at(fieldKey(m, k.key), "%q belongs to the policy %s, but the memory %q has the policy %s",
+				finding := p.reportAt(fieldKey(m, k.key), "%q belongs to the policy %s, but the memory %q has the policy %s",
 					k.key, strings.Join(owners, " or "), m.ID, is)
 				if at, ok := m.Place().Lookup("policy"); ok {
 					finding = finding.WithRelated(at.Span(), "its policy")
@@ -82,13 +82,13 @@ id: example
 memories:
   - {id: recent, policy: token_window⟦│, max_tokens: 1000⟧}
 `},
-		check: on(func(p *pass, m *spec.Memory) {
+		check: on(func(p *ruleContext, m *spec.Memory) {
 			key := map[spec.Policy]string{spec.PolicyMessageWindow: "max_messages", spec.PolicyTokenWindow: "max_tokens"}[m.Policy]
 			if key == "" || key == "max_messages" && m.MaxMessages > 0 || key == "max_tokens" && m.MaxTokens > 0 {
 				return
 			}
 			if _, written := m.Place().Lookup(key); !written { // one that is no number is told of by the loader
-				p.list.Add(p.at(placeOf(m, "policy", "id"), "the policy %s of memory %q needs %s", m.Policy, m.ID, key).
+				p.list.Add(p.reportAt(placeOf(m, "policy", "id"), "the policy %s of memory %q needs %s", m.Policy, m.ID, key).
 					WithHint("add %s:", key))
 			}
 		})}
@@ -107,7 +107,7 @@ memories:
     context:
       - {type: pinned, text: "The customer is on plan Gold, lives in Graz and prefers to be written to in the morning."}
 `},
-		check: on(func(p *pass, m *spec.Memory) {
+		check: on(func(p *ruleContext, m *spec.Memory) {
 			share := float64(m.TokenLimit) - chatShare(m)
 			if m.Policy != spec.PolicyFlush && m.Policy != "" {
 				return
@@ -128,7 +128,7 @@ memories:
 				if texts > 1 {
 					what = fmt.Sprintf("the first %d pinned texts have", texts)
 				}
-				p.list.Add(p.at(placeOf(pinned, "text"), "%s %d tokens, but the context of memory %q may hold only %.0f", what, tokens, m.ID, share).
+				p.list.Add(p.reportAt(placeOf(pinned, "text"), "%s %d tokens, but the context of memory %q may hold only %.0f", what, tokens, m.ID, share).
 					WithRelated(placeOf(m, "token_limit", "id"), fmt.Sprintf("token_limit is %d, and %g of it is for messages", m.TokenLimit, m.ChatHistoryTokenRatio)))
 				return
 			}

@@ -26,7 +26,7 @@ func queryReadable() rule {
 		doc: "A query is one statement. Its quotes and comments are closed, and values come in by the names of inputs (:name), never by ? or $1.",
 		sample: sample{in: "id: int", out: "name: text",
 			steps: "- {type: SQLSource, id: ask, query: ⟦\"select name from people where id = ?\"│\"select name from people where id = :id\"⟧, connection: \"sqlite:///people.db\", inputs: [id], outputs: [name]}"},
-		check: on(func(p *pass, s *spec.SQLSource) {
+		check: on(func(p *ruleContext, s *spec.SQLSource) {
 			d, known := dialectOf(s)
 			if !known {
 				return
@@ -42,7 +42,7 @@ func queryNames() rule {
 		doc: "Each :name in a query stands for the value of the step's input of that name. In quotes and comments, and as a cast (::), a colon means what it means in SQL; write \\: for one that is not a parameter.",
 		sample: sample{in: "person: int", out: "name: text",
 			steps: "- {type: SQLSource, id: ask, query: \"select name from people where id = ⟦:persn│:person⟧\", connection: \"sqlite:///people.db\", inputs: [person], outputs: [name]}"},
-		check: on(func(p *pass, s *spec.SQLSource) {
+		check: on(func(p *ruleContext, s *spec.SQLSource) {
 			inputs := map[string]bool{}
 			var names []string
 			for _, in := range inputsOf(s) {
@@ -51,7 +51,7 @@ func queryNames() rule {
 			}
 			for _, name := range queryParameters(s) {
 				if !inputs[name] {
-					p.list.Add(p.at(placeOf(s, "query", "id"), "step %q (SQLSource): the query uses :%s, which is not an input of the step", s.ID, name).
+					p.list.Add(p.reportAt(placeOf(s, "query", "id"), "step %q (SQLSource): the query uses :%s, which is not an input of the step", s.ID, name).
 						WithNearest(name, names))
 				}
 			}
@@ -86,7 +86,7 @@ func connectionUsable() rule {
 		doc: "A connection is the URL of an SQLite file (sqlite:///people.db, with four slashes before an absolute path), of a PostgreSQL (postgresql://user@host/database), or of a MySQL or MariaDB server (mysql://user@host/database). A run with another ends at once.",
 		sample: sample{out: "name: text",
 			steps: "- {type: SQLSource, id: ask, query: select name from people, connection: ⟦\"sqlite://people.db\"│\"sqlite:///people.db\"⟧, outputs: [name]}"},
-		check: on(func(p *pass, s *spec.SQLSource) {
+		check: on(func(p *ruleContext, s *spec.SQLSource) {
 			text := s.Connection.Reveal()
 			if text == "" || strings.Contains(text, "${") {
 				return

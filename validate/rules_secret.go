@@ -10,12 +10,12 @@ import (
 )
 
 // secretRules are about what everybody may read who may read the document.
-func secretRules() []rule { return []rule{secretInClear()} }
+func secretRules() []rule { return []rule{plaintextSecrets()} }
 
 // onEntity makes a check of everything that has an id.
 func onEntity() reflect.Type { return reflect.TypeFor[spec.Entity]() }
 
-func secretInClear() rule {
+func plaintextSecrets() rule {
 	return rule{code: "QT437", warning: true, title: "a secret that is written in clear",
 		doc: "Who can read the document can read the secret, and so can everybody who sees its history. Write ${NAME} and set the environment variable, or name a secret of the secret manager: {secret_name: …}.",
 		sample: sample{text: `
@@ -23,26 +23,26 @@ id: example
 auths:
   - {type: api_key, id: account, api_key: ⟦sk-1234567890│"${OPENAI_API_KEY:-}"⟧}
 `},
-		check: check{wants: onEntity(), run: func(p *pass, n spec.Node) {
+		check: check{wants: onEntity(), run: func(p *ruleContext, n spec.Node) {
 			for _, s := range secretsOf(n) {
-				p.list.Add(p.at(s.at, "the %s of %s is written in clear", s.what, nameOf(n.(spec.Entity))).
+				p.list.Add(p.reportAt(s.at, "the %s of %s is written in clear", s.what, nameOf(n.(spec.Entity))).
 					WithHint("write ${NAME} and set the environment variable"))
 			}
 		}}}
 }
 
-// clearSecret is a secret that the document itself holds.
-type clearSecret struct {
+// plaintextSecret is a secret that the document itself holds.
+type plaintextSecret struct {
 	what string // the key
 	at   source.Span
 }
 
 // secretsOf finds the secrets that a node holds in clear.
-func secretsOf(n spec.Node) []clearSecret {
-	var found []clearSecret
+func secretsOf(n spec.Node) []plaintextSecret {
+	var found []plaintextSecret
 	add := func(key string, s spec.Secret) {
-		if s.Written() {
-			found = append(found, clearSecret{key, placeOf(n, key)})
+		if s.Literal() {
+			found = append(found, plaintextSecret{key, placeOf(n, key)})
 		}
 	}
 	switch n := n.(type) {
@@ -77,17 +77,17 @@ func secretsOf(n spec.Node) []clearSecret {
 }
 
 // keysInClear are the keys of a store's encryption that the document holds.
-func keysInClear(e *spec.Encryption) []clearSecret {
-	var found []clearSecret
+func keysInClear(e *spec.Encryption) []plaintextSecret {
+	var found []plaintextSecret
 	if e == nil {
 		return nil
 	}
-	if e.Key.Written() {
-		found = append(found, clearSecret{"encryption key", placeOf(e, "key")})
+	if e.Key.Literal() {
+		found = append(found, plaintextSecret{"encryption key", placeOf(e, "key")})
 	}
 	for i, k := range e.OldKeys {
-		if k.Written() {
-			found = append(found, clearSecret{"old encryption key", e.Place().Field("old_keys").Item(i).Span()})
+		if k.Literal() {
+			found = append(found, plaintextSecret{"old encryption key", e.Place().Field("old_keys").Index(i).Span()})
 		}
 	}
 	return found
@@ -106,8 +106,8 @@ func withPassword(s spec.Secret) spec.Secret {
 }
 
 // inMap finds the entries of a map that are called like secrets and written in clear.
-func inMap(n spec.Node, field string, values map[string]spec.Secret) []clearSecret {
-	var found []clearSecret
+func inMap(n spec.Node, field string, values map[string]spec.Secret) []plaintextSecret {
+	var found []plaintextSecret
 	at, ok := n.Place().Lookup(field)
 	if !ok {
 		return nil
@@ -115,8 +115,8 @@ func inMap(n spec.Node, field string, values map[string]spec.Secret) []clearSecr
 	for _, entry := range at.Parts { // in the order of the document
 		name := strings.ToLower(entry.Name)
 		for _, word := range []string{"key", "token", "secret", "password"} {
-			if strings.HasSuffix(name, word) && values[entry.Name].Written() {
-				found = append(found, clearSecret{field + "." + entry.Name, entry.Span()})
+			if strings.HasSuffix(name, word) && values[entry.Name].Literal() {
+				found = append(found, plaintextSecret{field + "." + entry.Name, entry.Span()})
 				break
 			}
 		}

@@ -7,9 +7,9 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-func toolRules() []rule { return []rule{toolsCalledAlike(), unknownURLPart()} }
+func toolRules() []rule { return []rule{duplicateToolNames(), unknownURLPart()} }
 
-func toolsCalledAlike() rule {
+func duplicateToolNames() rule {
 	return rule{code: "QT407", title: "two tools of an agent are called alike",
 		doc: "A model calls a tool by its name, so the names of one agent's tools must differ.",
 		sample: sample{head: sampleModel + `
@@ -18,28 +18,28 @@ tools:
   - {type: APITool, id: orders, name: ⟦search│find_orders⟧, description: Finds orders, endpoint: "https://shop.example/orders"}`,
 			in: "said: ChatMessage", out: "answer: ChatMessage",
 			steps: "- {type: Agent, id: help, model: writer, tools: [books, orders], inputs: [said], outputs: [answer]}"},
-		check: on(func(p *pass, s *spec.Agent) {
+		check: on(func(p *ruleContext, s *spec.Agent) {
 			first := map[string]spec.Tool{}
 			for i := range s.Tools {
 				tool := s.Tools[i].To
-				name := calledBy(tool)
+				name := modelFacingName(tool)
 				if name == "" {
 					continue
 				}
 				if earlier := first[name]; earlier != nil && earlier != tool {
-					p.list.Add(p.at(s.Tools[i].Span, "the tools %q and %q of agent %q are both called %q", earlier.EntityID(), tool.EntityID(), s.ID, name).
+					p.list.Add(p.reportAt(s.Tools[i].Span, "the tools %q and %q of agent %q are both called %q", earlier.EntityID(), tool.EntityID(), s.ID, name).
 						WithRelated(placeOf(earlier, "name", "id"), "the first one's name").
 						WithRelated(placeOf(tool, "name", "id"), "the second one's name"))
 				} else if earlier != nil {
-					p.list.Add(p.at(s.Tools[i].Span, "the tool %q is given to agent %q twice", tool.EntityID(), s.ID))
+					p.list.Add(p.reportAt(s.Tools[i].Span, "the tool %q is given to agent %q twice", tool.EntityID(), s.ID))
 				}
 				first[name] = tool
 			}
 		})}
 }
 
-// calledBy is the name by which models call a tool; empty for what has none of its own.
-func calledBy(t spec.Tool) string {
+// modelFacingName is the name by which models call a tool; empty for what has none of its own.
+func modelFacingName(t spec.Tool) string {
 	if t == nil {
 		return ""
 	}
@@ -63,7 +63,7 @@ tools:
     inputs: [{id: number, type: int}]
     outputs: [{id: state, type: text}]
 `},
-		check: on(func(p *pass, t *spec.APITool) {
+		check: on(func(p *ruleContext, t *spec.APITool) {
 			args := argumentsOf(t)
 			for at := 0; ; {
 				n := strings.Index(t.Endpoint[at:], "{")
@@ -83,17 +83,17 @@ tools:
 }
 
 // reportURLPart reports a {name} that nothing fills.
-func (p *pass) reportURLPart(t *spec.APITool, name string, e excerpt) {
+func (p *ruleContext) reportURLPart(t *spec.APITool, name string, e excerpt) {
 	var ids []string
 	for _, v := range argumentsOf(t) {
 		if v != nil {
 			ids = append(ids, v.ID)
 		}
 	}
-	finding := p.at(within(placeOf(t, "endpoint"), e), "the endpoint of tool %q names %q, which is not an input", t.ID, name)
+	finding := p.reportAt(within(placeOf(t, "endpoint"), e), "the endpoint of tool %q names %q, which is not an input", t.ID, name)
 	if near := diag.Nearest(name, ids); near != "" {
 		finding = finding.WithSuggestion("{" + near + "}")
-		if diag.Sure(name, near, ids) {
+		if diag.IsUnambiguous(name, near, ids) {
 			finding = finding.WithInside("{" + name + "}")
 		}
 	}

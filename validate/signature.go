@@ -18,41 +18,45 @@ type signature struct {
 	head    string               // sample: declarations that the step needs
 	keys    string               // sample: the step's own keys
 	in, out string               // sample: fitting variables
-	rows    []row
+	rows    []portRule
 }
 
-// row is one demand of a signature.
-type row struct {
+// portRule is one demand of a signature.
+type portRule struct {
 	code    string
-	outputs bool // it is about the outputs, not the inputs
-	least   int  // the fewest variables; for a row about numbers
-	most    int  // the most; 0 for no bound
-	want    want // the type; for a row about types
-	some    bool // one variable of the type is enough
+	outputs bool     // it is about the outputs, not the inputs
+	least   int      // the fewest variables; for a row about numbers
+	most    int      // the most; 0 for no bound
+	want    typeRule // the type; for a row about types
+	some    bool     // one variable of the type is enough
 }
 
-// want is a demand on a type.
-type want struct {
+// typeRule is a demand on a type.
+type typeRule struct {
 	text string               // in a user's words
 	ok   func(spec.Type) bool // nil for no demand
 }
 
 // exactly, atLeast, ofType and oneOf make the rows of a signature.
-func exactly(n int, side bool, code string) row {
-	return row{code: code, outputs: side, least: n, most: n}
+func exactly(n int, side bool, code string) portRule {
+	return portRule{code: code, outputs: side, least: n, most: n}
 }
-func atLeast(n int, side bool, code string) row { return row{code: code, outputs: side, least: n} }
-func ofType(w want, side bool, code string) row { return row{code: code, outputs: side, want: w} }
-func oneOf(w want, side bool, code string) row {
-	return row{code: code, outputs: side, want: w, some: true}
+func atLeast(n int, side bool, code string) portRule {
+	return portRule{code: code, outputs: side, least: n}
+}
+func ofType(w typeRule, side bool, code string) portRule {
+	return portRule{code: code, outputs: side, want: w}
+}
+func oneOf(w typeRule, side bool, code string) portRule {
+	return portRule{code: code, outputs: side, want: w, some: true}
 }
 
 // The two sides of a step.
 const inputs, outputs = false, true
 
 // either wants one of some types, by name.
-func either(names ...string) want {
-	return want{strings.Join(names, " or "), func(t spec.Type) bool {
+func either(names ...string) typeRule {
+	return typeRule{strings.Join(names, " or "), func(t spec.Type) bool {
 		for _, name := range names {
 			if t.Is(name) {
 				return true
@@ -63,15 +67,15 @@ func either(names ...string) want {
 }
 
 // listOf wants a list of one type, by name.
-func listOf(name string) want {
-	return want{"list[" + name + "]", func(t spec.Type) bool { return t.IsListOf(name) }}
+func listOf(name string) typeRule {
+	return typeRule{"list[" + name + "]", func(t spec.Type) bool { return t.IsListOf(name) }}
 }
 
 // anyList wants a list of whatever.
-func anyList() want { return want{"a list", spec.Type.IsList} }
+func anyList() typeRule { return typeRule{"a list", spec.Type.IsList} }
 
 // side is the singular of the key in the document.
-func (r row) side() string {
+func (r portRule) side() string {
 	if r.outputs {
 		return "output"
 	}
@@ -79,7 +83,7 @@ func (r row) side() string {
 }
 
 // ports are those of the step's variables that the row is about.
-func (r row) ports(s spec.Step) []port {
+func (r portRule) ports(s spec.Step) []port {
 	if r.outputs {
 		return outputsOf(s)
 	}
@@ -87,14 +91,14 @@ func (r row) ports(s spec.Step) []port {
 }
 
 // allows tells whether a number of variables is right.
-func (r row) allows(n int) bool { return n >= r.least && (r.most == 0 || n <= r.most) }
+func (r portRule) allows(n int) bool { return n >= r.least && (r.most == 0 || n <= r.most) }
 
 // rules makes the rules of a signature.
 func (s signature) rules() []rule {
 	made := make([]rule, len(s.rows))
 	for i, r := range s.rows {
 		name := spec.TypeName(s.step)
-		made[i] = rule{code: r.code, sample: broken{s, r}, sided: true}
+		made[i] = rule{code: r.code, sample: brokenSample{s, r}, sided: true}
 		find := s.findCount
 		if r.want.ok == nil {
 			made[i].title = fmt.Sprintf("%s needs %s", name, r.number())
@@ -104,7 +108,7 @@ func (s signature) rules() []rule {
 			made[i].title = fmt.Sprintf("%s: an %s must be %s", name, r.side(), r.want.text)
 			made[i].doc = fmt.Sprintf("A step of type %s works on %s as its %s; whether the variable is optional does not matter.", name, r.want.text, r.side())
 		}
-		made[i].check = check{wants: reflect.TypeOf(s.step), run: func(p *pass, n spec.Node) {
+		made[i].check = check{wants: reflect.TypeOf(s.step), run: func(p *ruleContext, n spec.Node) {
 			if step := n.(spec.Step); r.wholeSide(step) && (s.when == nil || s.when(step)) {
 				find(p, step, r)
 			}
@@ -114,7 +118,7 @@ func (s signature) rules() []rule {
 }
 
 // number is the demand of a row about numbers: "exactly 1 output".
-func (r row) number() string {
+func (r portRule) number() string {
 	count, quantifier := r.least, "exactly"
 	if r.most == 0 {
 		quantifier = "at least"
@@ -126,7 +130,7 @@ func (r row) number() string {
 }
 
 // findCount looks at the number of variables.
-func (s signature) findCount(p *pass, step spec.Step, r row) {
+func (s signature) findCount(p *ruleContext, step spec.Step, r portRule) {
 	ports := r.ports(step)
 	if r.allows(len(ports)) {
 		return
@@ -136,7 +140,7 @@ func (s signature) findCount(p *pass, step spec.Step, r row) {
 }
 
 // findType looks at the types once the number of variables is right: one fault is enough.
-func (s signature) findType(p *pass, step spec.Step, r row) {
+func (s signature) findType(p *ruleContext, step spec.Step, r portRule) {
 	ports := r.ports(step)
 	if !s.counted(r, len(ports)) {
 		return
@@ -156,32 +160,32 @@ func (s signature) findType(p *pass, step spec.Step, r row) {
 }
 
 // counted tells whether the step has as many variables on the row's side as the signature's other rows demand.
-func (s signature) counted(r row, n int) bool {
-	return !slices.ContainsFunc(s.rows, func(other row) bool {
+func (s signature) counted(r portRule, n int) bool {
+	return !slices.ContainsFunc(s.rows, func(other portRule) bool {
 		return other.want.ok == nil && other.outputs == r.outputs && !other.allows(n)
 	})
 }
 
 // misfit reports a variable of the wrong type.
-func (p *pass) misfit(step spec.Step, r row, one port) {
-	finding := p.at(one.span, "the %s %q of step %q must be %s, is %s", r.side(), one.id, step.EntityID(), r.want.text, one.v.Type.String())
+func (p *ruleContext) misfit(step spec.Step, r portRule, one port) {
+	finding := p.reportAt(one.span, "the %s %q of step %q must be %s, is %s", r.side(), one.id, step.EntityID(), r.want.text, one.v.Type.String())
 	if place := typePlace(one.v.Place().Field("type")); !place.IsZero() {
 		finding = finding.WithRelated(place, "declared here")
 	}
 	p.list.Add(finding)
 }
 
-// broken is the example of a row, written only when somebody wants to see it.
-type broken struct {
+// brokenSample is the example of a row, written only when somebody wants to see it.
+type brokenSample struct {
 	signature signature
-	row       row
+	row       portRule
 }
 
-func (b broken) wrong() string { return b.signature.sample(b.row).wrong() }
-func (b broken) right() string { return b.signature.sample(b.row).right() }
+func (b brokenSample) wrong() string { return b.signature.sample(b.row).wrong() }
+func (b brokenSample) right() string { return b.signature.sample(b.row).right() }
 
 // sample is the signature's own sample with the demand of one row broken.
-func (s signature) sample(r row) sample {
+func (s signature) sample(r portRule) sample {
 	in, out := s.in, s.out
 	side := &in
 	if r.outputs {
@@ -197,7 +201,7 @@ func (s signature) sample(r row) sample {
 }
 
 // breakIn puts a list of variables that breaks the row before one that does not.
-func (r row) breakIn(list string) string {
+func (r portRule) breakIn(list string) string {
 	if r.want.ok == nil {
 		return markOpen + markMiddle + list + markClose
 	}

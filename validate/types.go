@@ -13,7 +13,7 @@ import (
 // linkTypes looks up the names in type expressions: a built-in type, then a
 // custom one (language.md 7.1). It reports names that are none (QT110 for a
 // variable, QT114 for a property of a custom type).
-func (p *program) linkTypes() {
+func (p *checker) linkTypes() {
 	known := map[string]bool{}
 	for _, name := range builtIn() {
 		known[name] = true
@@ -28,7 +28,7 @@ func (p *program) linkTypes() {
 		case *spec.CustomType:
 			for i := range n.Properties {
 				prop := &n.Properties[i]
-				named := baseOf(prop.Type).Name != "" || saysNothing(n.Place().Field("properties"), prop.Name)
+				named := baseOf(prop.Type).Name != "" || isIncompleteType(n.Place().Field("properties"), prop.Name)
 				if !p.linkType(&prop.Type, known) && named && !p.unread(reflect.TypeFor[*spec.CustomType]()) {
 					span := typePlace(n.Place().Field("properties").Field(prop.Name))
 					p.list.Add(p.unknownType("QT114", span, prop.Type, "property "+n.ID+"."+prop.Name))
@@ -38,19 +38,19 @@ func (p *program) linkTypes() {
 	}
 }
 
-// saysNothing tells whether a type is written as the empty text: one that could
+// isIncompleteType tells whether a type is written as the empty text: one that could
 // not be read, or is not there, is empty, too, and told already.
-func saysNothing(owner *spec.Place, key string) bool {
+func isIncompleteType(owner *spec.Position, key string) bool {
 	_, written := owner.Lookup(key)
-	return written && owner.Whole(key)
+	return written && owner.Complete(key)
 }
 
 // reportVariable reports a variable whose type is not known, unless the loader
 // had reason to leave it out. The element of the structured form was never
 // checked, and existing documents name types there that are gone.
-func (p *program) reportVariable(v *spec.Variable) {
+func (p *checker) reportVariable(v *spec.Variable) {
 	place := v.Place().Field("type")
-	if baseOf(v.Type).Name == "" && !saysNothing(v.Place(), "type") || p.unread(reflect.TypeFor[*spec.CustomType]()) && meant(baseOf(v.Type).Name) == "" {
+	if baseOf(v.Type).Name == "" && !isIncompleteType(v.Place(), "type") || p.unread(reflect.TypeFor[*spec.CustomType]()) && typeSynonym(baseOf(v.Type).Name) == "" {
 		return
 	}
 	written := v.Type
@@ -68,7 +68,7 @@ func (p *program) reportVariable(v *spec.Variable) {
 }
 
 // linkType sets Custom where the innermost type is a custom one, and tells whether it is known.
-func (p *program) linkType(t *spec.Type, builtIn map[string]bool) bool {
+func (p *checker) linkType(t *spec.Type, builtIn map[string]bool) bool {
 	for t.Elem != nil {
 		t = t.Elem
 	}
@@ -83,10 +83,10 @@ func (p *program) linkType(t *spec.Type, builtIn map[string]bool) bool {
 }
 
 // unknownType is the finding for a type name that is none.
-func (p *program) unknownType(code string, span source.Span, t spec.Type, what string) diag.Diagnostic {
+func (p *checker) unknownType(code string, span source.Span, t spec.Type, what string) diag.Diagnostic {
 	name := baseOf(t).Name
 	finding := fault(code, span, "%s has an unknown type %q", what, name)
-	near := meant(name)
+	near := typeSynonym(name)
 	var candidates []string // where the name is no other language's
 	if near == "" {
 		candidates = builtIn()
@@ -100,7 +100,7 @@ func (p *program) unknownType(code string, span source.Span, t spec.Type, what s
 	}
 	fixed := strings.Replace(t.String(), name, near, 1)
 	finding = finding.WithHint("did you mean %q?", near).WithSuggestion(fixed)
-	if synonym(name) || diag.Sure(name, near, candidates) {
+	if synonym(name) || diag.IsUnambiguous(name, near, candidates) {
 		finding = finding.WithReplacement(t.String(), fixed)
 	}
 	if custom := p.types[near]; custom != nil {
@@ -109,8 +109,8 @@ func (p *program) unknownType(code string, span source.Span, t spec.Type, what s
 	return finding
 }
 
-// meant is the built-in type for a name that other languages use.
-func meant(name string) string {
+// typeSynonym is the built-in type for a name that other languages use.
+func typeSynonym(name string) string {
 	switch strings.ToLower(name) {
 	case "string", "str", "varchar":
 		return "text"
@@ -152,7 +152,7 @@ func baseOf(t spec.Type) spec.Type {
 }
 
 // typePlace is where a type expression stands; {element_type: text} is one too.
-func typePlace(p *spec.Place) source.Span { return p.Field("element_type").Span() }
+func typePlace(p *spec.Position) source.Span { return p.Field("element_type").Span() }
 
 func typeRules() []rule {
 	return []rule{unknownVariableType(), unknownPropertyType(), shadowedType()}
@@ -169,7 +169,7 @@ func unknownPropertyType() rule {
 	return rule{code: "QT114", title: "unusable type of a property",
 		doc: "A property's type is a built-in type or the id of a custom type; lists may nest and ? may stand at every level. " +
 			"A type that needs a record of itself, directly or through others, has no finite value: make one property of the circle optional or a list.",
-		check: on(endlessTypes),
+		check: on(recursiveTypes),
 		sample: sample{text: `
 id: example
 types:
@@ -180,9 +180,9 @@ types:
 `}}
 }
 
-// endlessTypes reports records that must hold a record of their own type: no
+// recursiveTypes reports records that must hold a record of their own type: no
 // value of them could be finite (language.md 7.4).
-func endlessTypes(p *pass, _ *spec.Document) {
+func recursiveTypes(p *ruleContext, _ *spec.Document) {
 	if !p.here.root {
 		return
 	}
@@ -196,7 +196,7 @@ func endlessTypes(p *pass, _ *spec.Document) {
 
 // typeSearch finds circles of required properties, depth first.
 type typeSearch struct {
-	pass  *pass
+	pass  *ruleContext
 	state map[*spec.CustomType]int // 1 on the path, 2 done
 	path  []string                 // the properties from the start to here: Book.author
 	trail []*spec.CustomType       // the types of path
@@ -216,7 +216,7 @@ func (s *typeSearch) visit(t *spec.CustomType) {
 		s.path, s.trail = append(s.path, t.ID+"."+prop.Name), append(s.trail, t)
 		if s.state[next] == 1 {
 			circle := s.path[slices.Index(s.trail, next):]
-			s.pass.list.Add(s.pass.at(t.Place().Field("properties").Field(prop.Name).Span(),
+			s.pass.list.Add(s.pass.reportAt(t.Place().Field("properties").Field(prop.Name).Span(),
 				"the type %q needs itself without end: %s", next.ID, strings.Join(append(slices.Clone(circle), next.ID), " → ")).
 				WithHint("write %q to let it end", prop.Type.String()+"?"))
 		} else {
@@ -236,7 +236,7 @@ types:
   - id: ⟦Embedding│BookEmbedding⟧
     properties: {numbers: "list[float]"}
 `},
-		check: on(func(p *pass, t *spec.CustomType) {
+		check: on(func(p *ruleContext, t *spec.CustomType) {
 			if slices.Contains(builtIn(), t.ID) {
 				p.report(idPlace(t), "the type %q is built in; this one can never be used", t.ID)
 			}

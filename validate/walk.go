@@ -25,22 +25,22 @@ type visit struct {
 	at   context
 }
 
-// mention is a reference and where it stands.
-type mention struct {
+// reference is a reference and where it stands.
+type reference struct {
 	ref  spec.Reference
 	item *spec.StepItem // the place in a flow that the reference fills, for {$ref: step}
 	at   context
 }
 
-// program is what is known about a document: its nodes and references, the
+// checker is what is known about a document: its nodes and references, the
 // tables of ids, and what was found wrong so far.
-type program struct {
+type checker struct {
 	doc      *spec.Document
 	list     diag.List
 	nodes    []visit
-	mentions []mention
-	formulas []formula // expressions
-	derived  []mention // bindings and paths that a step repeats as its inputs and outputs
+	mentions []reference
+	formulas []formula   // expressions
+	derived  []reference // bindings and paths that a step repeats as its inputs and outputs
 
 	ids     map[string][]declaration                 // everything with an id but flow and tool variables
 	locals  map[*spec.Flow]map[string]*spec.Variable // the variables of each flow
@@ -49,7 +49,7 @@ type program struct {
 	types   map[string]*spec.CustomType              // the custom types
 	untyped map[*spec.Variable]bool                  // variables whose type is not known
 	used    map[spec.Entity]bool                     // what a reference was linked to
-	plans   map[*spec.Flow]*plan
+	plans   map[*spec.Flow]*dataflow
 
 	fields    map[reflect.Type][]int // the fields of a struct that are worth a visit
 	misses    int                    // references that could not be linked
@@ -58,11 +58,11 @@ type program struct {
 }
 
 // collect walks the whole tree of a document.
-func collect(doc *spec.Document) *program {
-	p := &program{
+func collect(doc *spec.Document) *checker {
+	p := &checker{
 		doc: doc, ids: map[string][]declaration{}, locals: map[*spec.Flow]map[string]*spec.Variable{},
 		shared: map[string][]declaration{}, types: map[string]*spec.CustomType{},
-		untyped: map[*spec.Variable]bool{}, used: map[spec.Entity]bool{}, plans: map[*spec.Flow]*plan{},
+		untyped: map[*spec.Variable]bool{}, used: map[spec.Entity]bool{}, plans: map[*spec.Flow]*dataflow{},
 		fields: map[reflect.Type][]int{}, near: map[reflect.Type]named{},
 		variables: map[*spec.Flow]named{},
 	}
@@ -72,7 +72,7 @@ func collect(doc *spec.Document) *program {
 
 // walk visits v and everything below it. References are leaves: what they are
 // linked to is walked where it is declared.
-func (p *program) walk(v reflect.Value, at context) {
+func (p *checker) walk(v reflect.Value, at context) {
 	switch v.Kind() {
 	case reflect.Interface:
 		p.walk(v.Elem(), at)
@@ -89,7 +89,7 @@ func (p *program) walk(v reflect.Value, at context) {
 	}
 }
 
-func (p *program) walkPointer(v reflect.Value, at context) {
+func (p *checker) walkPointer(v reflect.Value, at context) {
 	switch n := v.Interface().(type) {
 	case spec.Node:
 		at = at.enter(n)
@@ -97,7 +97,7 @@ func (p *program) walkPointer(v reflect.Value, at context) {
 		p.walkFields(v.Elem(), at)
 	case spec.Reference:
 		if at.field == "DerivedInputs" || at.field == "DerivedOutputs" {
-			p.derived = append(p.derived, mention{ref: n, at: at})
+			p.derived = append(p.derived, reference{ref: n, at: at})
 		}
 	default:
 		p.walk(v.Elem(), at)
@@ -122,7 +122,7 @@ func (at context) enter(n spec.Node) context {
 	return at
 }
 
-func (p *program) walkStruct(v reflect.Value, at context) {
+func (p *checker) walkStruct(v reflect.Value, at context) {
 	if !v.CanAddr() {
 		return
 	}
@@ -130,12 +130,12 @@ func (p *program) walkStruct(v reflect.Value, at context) {
 	case *spec.Type:
 		return
 	case spec.Reference:
-		p.mention(mention{ref: n, at: at})
+		p.mention(reference{ref: n, at: at})
 		return
 	case *spec.StepItem:
 		// A step that is only referred to is walked where it is written.
 		if !n.Ref.IsZero() {
-			p.mention(mention{ref: &n.Ref, item: n, at: at})
+			p.mention(reference{ref: &n.Ref, item: n, at: at})
 			return
 		}
 	case *spec.Binding:
@@ -144,7 +144,7 @@ func (p *program) walkStruct(v reflect.Value, at context) {
 		p.formulas = append(p.formulas, formula{expr: n, at: at})
 		return
 	case *spec.Assignment:
-		p.mention(mention{ref: &n.Var, at: at})
+		p.mention(reference{ref: &n.Var, at: at})
 		p.formulas = append(p.formulas, formula{expr: &n.Expr, at: at, target: &n.Var})
 		return
 	}
@@ -152,17 +152,17 @@ func (p *program) walkStruct(v reflect.Value, at context) {
 }
 
 // mention keeps a reference that says something.
-func (p *program) mention(m mention) {
+func (p *checker) mention(m reference) {
 	if id, span := m.ref.Target(); id != "" || !span.IsZero() {
 		p.mentions = append(p.mentions, m)
 	}
 }
 
-func (p *program) walkFields(v reflect.Value, at context) {
+func (p *checker) walkFields(v reflect.Value, at context) {
 	t := v.Type()
 	worth, known := p.fields[t]
 	if !known {
-		worth = worthwhile(t)
+		worth = mayContainNodes(t)
 		p.fields[t] = worth
 	}
 	for _, i := range worth {
@@ -173,14 +173,14 @@ func (p *program) walkFields(v reflect.Value, at context) {
 	}
 }
 
-// worthwhile lists the fields of a struct that can hold nodes or references.
-func worthwhile(t reflect.Type) []int {
+// mayContainNodes lists the fields of a struct that can hold nodes or references.
+func mayContainNodes(t reflect.Type) []int {
 	var worth []int
 	for i := range t.NumField() {
 		f := t.Field(i)
 		switch f.Type.Kind() {
 		case reflect.Interface, reflect.Pointer, reflect.Slice, reflect.Struct:
-			if f.IsExported() && f.Type != reflect.TypeFor[spec.Origin]() {
+			if f.IsExported() && f.Type != reflect.TypeFor[spec.Positioned]() {
 				worth = append(worth, i)
 			}
 		}

@@ -19,11 +19,11 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// caching is one call of a subcommand of qtype cache.
-type caching struct {
+// cacheCommand is one call of a subcommand of qtype cache.
+type cacheCommand struct {
 	*streams
 	step   string // the step's id; empty for all steps
-	format *choice
+	format *enumFlag
 }
 
 func newCache(s *streams) *cobra.Command {
@@ -33,8 +33,8 @@ func newCache(s *streams) *cobra.Command {
 		Args:  noCommand,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	stats := &caching{streams: s}
-	clear := &caching{streams: s}
+	stats := &cacheCommand{streams: s}
+	clear := &cacheCommand{streams: s}
 	c.AddCommand(
 		stats.command("stats", "Show what a cache holds, step by step", stats.stats),
 		clear.command("clear", "Remove kept results", clear.clear))
@@ -42,7 +42,7 @@ func newCache(s *streams) *cobra.Command {
 }
 
 // command makes a subcommand that takes a document or the folder of a cache.
-func (k *caching) command(use, short string, run func(context.Context, []*keptBy) error) *cobra.Command {
+func (k *cacheCommand) command(use, short string, run func(context.Context, []*cacheView) error) *cobra.Command {
 	c := &cobra.Command{
 		Use: use + " APP|DIRECTORY", Short: short,
 		Args: arguments("a document or the folder of a cache: qtype cache " + use + " APP|DIRECTORY"), ValidArgsFunction: yamlFiles,
@@ -65,20 +65,20 @@ func (k *caching) command(use, short string, run func(context.Context, []*keptBy
 	return c
 }
 
-// keptBy is the cache of one folder, and which of its steps the call is about.
-type keptBy struct {
+// cacheView is the cache of one folder, and which of its steps the call is about.
+type cacheView struct {
 	store *stepcache.Store
 	about func(stepcache.Scope) bool
 }
 
 // caches are the caches of a document's steps, or the one of a folder.
-func (k *caching) caches(ctx context.Context, path string) ([]*keptBy, error) {
+func (k *cacheCommand) caches(ctx context.Context, path string) ([]*cacheView, error) {
 	info, err := os.Stat(path)
 	if err == nil && info.IsDir() {
 		if _, err := os.Stat(filepath.Join(path, stepcache.FileName)); err != nil {
 			return nil, fmt.Errorf("%s holds no cache: there is no %s in it", path, stepcache.FileName)
 		}
-		return []*keptBy{{store: stepcache.Open(path), about: func(s stepcache.Scope) bool { return k.step == "" || s.Step == k.step }}}, nil
+		return []*cacheView{{store: stepcache.Open(path), about: func(s stepcache.Scope) bool { return k.step == "" || s.Step == k.step }}}, nil
 	}
 	app, err := application(ctx, path, "has steps")
 	if err != nil {
@@ -88,7 +88,7 @@ func (k *caching) caches(ctx context.Context, path string) ([]*keptBy, error) {
 }
 
 // declared are the caches that an application's steps name.
-func (k *caching) declared(app *spec.Application) ([]*keptBy, error) {
+func (k *cacheCommand) declared(app *spec.Application) ([]*cacheView, error) {
 	var folders, ids []string
 	scopes := map[string][]stepcache.Scope{} // by folder; the version is left out: old ones are theirs, too
 	for _, s := range cachedSteps(app) {
@@ -109,9 +109,9 @@ func (k *caching) declared(app *spec.Application) ([]*keptBy, error) {
 	case len(folders) == 0:
 		return nil, usagef("no step with a cache_config has the id %q; there are: %s%s", k.step, joinNames(ids), didYouMean(k.step, ids))
 	}
-	var all []*keptBy
+	var all []*cacheView
 	for _, folder := range folders {
-		all = append(all, &keptBy{store: stepcache.Open(folder), about: func(s stepcache.Scope) bool {
+		all = append(all, &cacheView{store: stepcache.Open(folder), about: func(s stepcache.Scope) bool {
 			s.Version = ""
 			return slices.Contains(scopes[folder], s)
 		}})
@@ -138,8 +138,8 @@ func cachedSteps(app *spec.Application) []*spec.StepBase {
 	return all
 }
 
-// keptLine is a line of qtype cache stats.
-type keptLine struct {
+// cacheRow is a line of qtype cache stats.
+type cacheRow struct {
 	Directory string    `json:"directory"` // the folder of the cache
 	Namespace string    `json:"namespace"` // as the document gives it
 	Step      string    `json:"step"`      // the step's id
@@ -151,8 +151,8 @@ type keptLine struct {
 	LastUsed  time.Time `json:"last_used"` // when one was last used
 }
 
-func (k *caching) stats(ctx context.Context, all []*keptBy) error {
-	var lines []keptLine
+func (k *cacheCommand) stats(ctx context.Context, all []*cacheView) error {
+	var lines []cacheRow
 	for _, kept := range all {
 		stats, err := kept.store.Stats(ctx)
 		if err != nil {
@@ -160,7 +160,7 @@ func (k *caching) stats(ctx context.Context, all []*keptBy) error {
 		}
 		for _, st := range stats {
 			if kept.about(st.Scope) {
-				lines = append(lines, keptLine{filepath.Dir(kept.store.Path()), st.Namespace, st.Step, st.Version,
+				lines = append(lines, cacheRow{filepath.Dir(kept.store.Path()), st.Namespace, st.Step, st.Version,
 					st.Entries, st.Bytes, st.Expired, st.Oldest.UTC(), st.Used.UTC()})
 			}
 		}
@@ -183,8 +183,8 @@ func (k *caching) stats(ctx context.Context, all []*keptBy) error {
 }
 
 // keptTable draws the lines for people.
-func keptTable(lines []keptLine, now time.Time) string {
-	name := func(l keptLine) string {
+func keptTable(lines []cacheRow, now time.Time) string {
+	name := func(l cacheRow) string {
 		if l.Namespace != "" {
 			return clean(l.Namespace + "/" + l.Step)
 		}
@@ -214,7 +214,7 @@ func size(bytes int64) string {
 	return fmt.Sprintf("%.1f MB", float64(bytes)/(1<<20))
 }
 
-func (k *caching) clear(ctx context.Context, all []*keptBy) error {
+func (k *cacheCommand) clear(ctx context.Context, all []*cacheView) error {
 	for _, kept := range all {
 		removed, err := kept.store.Clear(ctx, kept.about)
 		if err != nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// chatting is one call of qtype chat.
-type chatting struct {
+// chatCommand is one call of qtype chat.
+type chatCommand struct {
 	*streams
 	flow      string
 	session   string
@@ -33,7 +33,7 @@ type chatting struct {
 }
 
 func newChat(s *streams) *cobra.Command {
-	c := &chatting{streams: s, clients: &clients{streams: s}}
+	c := &chatCommand{streams: s, clients: &clients{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "chat APP",
 		Short: "Talk to a conversational flow in the terminal",
@@ -61,7 +61,7 @@ commands. What is piped in is answered line by line, on standard output alone.`,
 
 // conversation is a flow that is being talked to.
 type conversation struct {
-	*chatting
+	*chatCommand
 	app     *runtime.App
 	flow    *spec.Flow
 	says    *spec.Variable // the input that takes what is said
@@ -71,12 +71,12 @@ type conversation struct {
 	mu      sync.Mutex     // guards what is printed while a turn goes on
 }
 
-func (c *chatting) run(ctx context.Context, path string) (err error) {
-	p, faults := qtype.Check(ctx, path, qtype.Strict())
+func (c *chatCommand) run(ctx context.Context, path string) (err error) {
+	p, faults := qtype.Check(ctx, path, qtype.WithStrict())
 	if err := faults.Err(); err != nil {
 		return err
 	}
-	talk := &conversation{chatting: c}
+	talk := &conversation{chatCommand: c}
 	if err := talk.choose(p.Document.Application); err != nil {
 		return err
 	}
@@ -86,12 +86,12 @@ func (c *chatting) run(ctx context.Context, path string) (err error) {
 		return err
 	}
 	if c.ephemeral {
-		opts = append(opts, qtype.Ephemeral())
+		opts = append(opts, qtype.WithEphemeral())
 	}
 	if !c.quiet {
-		opts = append(opts, qtype.WithLog(c.tell("")), qtype.WithWarnings(c.tell("warning: ")))
+		opts = append(opts, qtype.WithLog(c.printWarning("")), qtype.WithWarnings(c.printWarning("warning: ")))
 	}
-	if talk.app, err = qtype.Ready(p, opts...); err != nil {
+	if talk.app, err = qtype.New(p, opts...); err != nil {
 		return err
 	}
 	defer func() {
@@ -102,7 +102,7 @@ func (c *chatting) run(ctx context.Context, path string) (err error) {
 	if err := talk.begin(ctx); err != nil {
 		return err
 	}
-	return talk.on(ctx)
+	return talk.loop(ctx)
 }
 
 // choose finds the flow, what it is told and what it answers.
@@ -117,16 +117,16 @@ func (t *conversation) choose(app *spec.Application) error {
 			continue
 		}
 		talkative = append(talkative, f.ID)
-		if t.flow == nil && (t.chatting.flow == "" || t.chatting.flow == f.ID) {
+		if t.flow == nil && (t.chatCommand.flow == "" || t.chatCommand.flow == f.ID) {
 			t.flow = f
 		}
 	}
 	switch {
 	case t.flow != nil:
-	case t.chatting.flow != "" && !slices.Contains(all, t.chatting.flow):
-		return fmt.Errorf("no flow has the id %q; there are: %s%s", t.chatting.flow, joinNames(all), didYouMean(t.chatting.flow, all))
-	case t.chatting.flow != "":
-		return fmt.Errorf("flow %s is not conversational; those that are: %s", t.chatting.flow, joinNames(talkative))
+	case t.chatCommand.flow != "" && !slices.Contains(all, t.chatCommand.flow):
+		return fmt.Errorf("no flow has the id %q; there are: %s%s", t.chatCommand.flow, joinNames(all), didYouMean(t.chatCommand.flow, all))
+	case t.chatCommand.flow != "":
+		return fmt.Errorf("flow %s is not conversational; those that are: %s", t.chatCommand.flow, joinNames(talkative))
 	default:
 		return fmt.Errorf("application %s has no flow to talk to: none has interface: {type: Conversational}; qtype run runs the others", app.ID)
 	}
@@ -196,7 +196,7 @@ func (t *conversation) begin(ctx context.Context) error {
 	for _, m := range models {
 		parts = append(parts, describeModel(m))
 	}
-	memories := runtime.Memories(t.flow)
+	memories := runtime.MemoryIDs(t.flow)
 	for _, m := range memories {
 		parts = append(parts, "memory "+m)
 	}
@@ -210,9 +210,9 @@ func (t *conversation) begin(ctx context.Context) error {
 	return nil
 }
 
-// on reads and answers turns until there are no more. Interrupts are its own: the
+// loop reads and answers turns until there are no more. Interrupts are its own: the
 // context that the command was given ends with the first one.
-func (t *conversation) on(ctx context.Context) error {
+func (t *conversation) loop(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	interrupts := make(chan os.Signal, 1)
 	signal.Notify(interrupts, os.Interrupt)
@@ -220,7 +220,7 @@ func (t *conversation) on(ctx context.Context) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 	defer stop()
 	for {
-		said, err := t.hear(ctx, interrupts)
+		said, err := t.readInput(ctx, interrupts)
 		switch {
 		case errors.Is(err, errStopped):
 			fmt.Fprintln(t.err, "\nCtrl-D or /quit ends the conversation")
@@ -240,7 +240,7 @@ func (t *conversation) on(ctx context.Context) error {
 			if word == "quit" || word == "exit" {
 				return t.outcome()
 			}
-			t.obey(ctx, word)
+			t.slashCommand(ctx, word)
 			continue
 		}
 		if err := t.turn(ctx, strings.TrimPrefix(said, "/"), interrupts); err != nil {
@@ -257,8 +257,8 @@ func (t *conversation) outcome() error {
 	return nil
 }
 
-// hear is what is said next.
-func (t *conversation) hear(ctx context.Context, interrupts <-chan os.Signal) (string, error) {
+// readInput is what is said next.
+func (t *conversation) readInput(ctx context.Context, interrupts <-chan os.Signal) (string, error) {
 	ctx, cancel := stoppable(ctx, interrupts)
 	defer cancel()
 	var all []string

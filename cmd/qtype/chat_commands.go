@@ -26,8 +26,8 @@ func commandOf(line string) (word string, ok bool) {
 	return strings.ToLower(word), true
 }
 
-// obey does what a command says. Whatever fails costs the command alone.
-func (t *conversation) obey(ctx context.Context, word string) {
+// slashCommand does what a command says. Whatever fails costs the command alone.
+func (t *conversation) slashCommand(ctx context.Context, word string) {
 	switch word {
 	case "help":
 		fmt.Fprint(t.out, chatHelp)
@@ -37,7 +37,7 @@ func (t *conversation) obey(ctx context.Context, word string) {
 		fmt.Fprintf(t.err, "there is no command /%s%s; /help tells of all\n", clean(word), didYouMean(word, []string{"help", "memory", "history", "clear", "quit"}))
 		return
 	}
-	memories := runtime.Memories(t.flow)
+	memories := runtime.MemoryIDs(t.flow)
 	if len(memories) == 0 {
 		fmt.Fprintf(t.err, "flow %s has no memory\n", t.flow.ID)
 	}
@@ -45,7 +45,7 @@ func (t *conversation) obey(ctx context.Context, word string) {
 		if len(memories) > 1 {
 			fmt.Fprintf(t.out, "memory %s\n", id)
 		}
-		look := &remembering{streams: t.streams, memory: id, session: t.session, format: newChoice("text", "json")}
+		look := &memoryCommand{streams: t.streams, memory: id, session: t.session, format: newChoice("text", "json")}
 		do := map[string]func() error{
 			"memory":  func() error { return look.show(ctx, t.app) },
 			"history": func() error { return look.history(ctx, t.app) },

@@ -27,7 +27,7 @@ func (t *conversation) turn(ctx context.Context, said string, interrupts <-chan 
 	for name, v := range t.fixed {
 		values[name] = v
 	}
-	heard := &stream{talk: t, speakers: speakers(t.flow, t.answers.ID, map[*spec.Flow]bool{})}
+	heard := &stream{talk: t, speakers: answerSteps(t.flow, t.answers.ID, map[*spec.Flow]bool{})}
 	kinds := []steps.EventKind{steps.EventToolCall, steps.EventToolResult}
 	if t.outTerminal {
 		kinds = append(kinds, steps.EventText)
@@ -42,9 +42,9 @@ func (t *conversation) turn(ctx context.Context, said string, interrupts <-chan 
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case err != nil:
-			t.wrong(heard, err)
+			t.reportError(heard, err)
 		case res.Err != nil:
-			t.wrong(heard, res.Err)
+			t.reportError(heard, res.Err)
 		default:
 			answer, _ := res.Get(t.answers.ID)
 			heard.end(printable(value.Text(answer)))
@@ -53,23 +53,23 @@ func (t *conversation) turn(ctx context.Context, said string, interrupts <-chan 
 	return nil
 }
 
-// wrong tells why a turn failed.
-func (t *conversation) wrong(heard *stream, err error) {
+// reportError tells why a turn failed.
+func (t *conversation) reportError(heard *stream, err error) {
 	heard.end("")
 	t.failed++
 	fmt.Fprintf(t.err, "error: %s%s\n", clean(err.Error()), advice(err))
 }
 
-// speakers are the steps whose text is the answer: those that write the variable,
+// answerSteps are the steps whose text is the answer: those that write the variable,
 // and those that do so in the flows that the flow runs.
-func speakers(f *spec.Flow, output string, seen map[*spec.Flow]bool) map[string]bool {
+func answerSteps(f *spec.Flow, output string, seen map[*spec.Flow]bool) map[string]bool {
 	found := map[string]bool{}
 	if f == nil || seen[f] {
 		return found
 	}
 	seen[f] = true
 	inner := func(f *spec.Flow, output string) {
-		for id := range speakers(f, output, seen) {
+		for id := range answerSteps(f, output, seen) {
 			found[id] = true
 		}
 	}
@@ -123,7 +123,7 @@ func (s *stream) event(ev steps.Event) {
 			s.write(ev.Text)
 		}
 	case steps.EventToolCall:
-		s.breakOff()
+		s.abort()
 		s.note("→ " + ev.Tool + " " + ev.Text)
 	case steps.EventToolResult:
 		if ev.Err != nil {
@@ -168,8 +168,8 @@ func (s *stream) write(text string) {
 	fmt.Fprint(s.talk.out, text)
 }
 
-// breakOff ends the line of what was shown so far.
-func (s *stream) breakOff() {
+// abort ends the line of what was shown so far.
+func (s *stream) abort() {
 	if s.open {
 		fmt.Fprintln(s.talk.out)
 	}
@@ -182,7 +182,7 @@ func (s *stream) end(answer string) {
 	s.talk.mu.Lock()
 	defer s.talk.mu.Unlock()
 	if answer != s.shown.String() || answer == "" {
-		s.breakOff()
+		s.abort()
 	}
 	if answer != "" && s.shown.Len() == 0 {
 		fmt.Fprint(s.talk.out, answer)

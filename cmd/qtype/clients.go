@@ -33,14 +33,14 @@ const maxTries = 3
 // the terminal.
 type clients struct {
 	*streams
-	commands []string // NAME=COMMAND
-	allowed  []string // tools that may be called without a question
-	lines    *lines   // what the person types; nil where nobody can be asked
+	commands []string    // NAME=COMMAND
+	allowed  []string    // tools that may be called without a question
+	lines    *lineReader // what the person types; nil where nobody can be asked
 }
 
-// mayAsk tells whether the flow could ask the person something, so that nothing
+// interactive tells whether the flow could ask the person something, so that nothing
 // else must draw on the terminal meanwhile.
-func (c *clients) mayAsk(app *spec.Application) bool {
+func (c *clients) interactive(app *spec.Application) bool {
 	if c.lines == nil {
 		return false
 	}
@@ -76,7 +76,7 @@ func (c *clients) options(app *spec.Application) ([]qtype.Option, error) {
 		if limit <= 0 {
 			limit = commandTime
 		}
-		answer, err := command.Line(line, limit, command.Surroundings{Getenv: os.Getenv, Folder: "."})
+		answer, err := command.Line(line, limit, command.Env{Getenv: os.Getenv, Folder: "."})
 		if err != nil {
 			return nil, usagef("--client-tool %s: %s", name, err)
 		}
@@ -145,13 +145,13 @@ func clientTool(declared []spec.Tool, name string) (*spec.ClientTool, error) {
 }
 
 // answer asks the person at the terminal in the place of a ClientTool.
-func (c *clients) answer(ctx context.Context, ask tool.Ask) (any, error) {
-	release, err := c.lines.hold(ctx)
+func (c *clients) answer(ctx context.Context, ask tool.Request) (any, error) {
+	release, err := c.lines.acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	c.introduce(ask)
+	c.printRequest(ask)
 	for try := 1; ; try++ {
 		fmt.Fprint(c.err, answerPrompt(ask.Outputs))
 		line, err := c.reply(ctx)
@@ -161,7 +161,7 @@ func (c *clients) answer(ctx context.Context, ask tool.Ask) (any, error) {
 			return nil, err
 		}
 		v := readAnswer(ask.Outputs, line)
-		fitting, err := factory.Fit(ask.Outputs, value.Free(v))
+		fitting, err := factory.CoerceResult(ask.Outputs, value.FromGo(v))
 		if err == nil || try == maxTries {
 			return fitting, err
 		}
@@ -179,8 +179,8 @@ func (c *clients) reply(ctx context.Context) (string, error) {
 	return line, err
 }
 
-// introduce shows what is called.
-func (c *clients) introduce(ask tool.Ask) {
+// printRequest shows what is called.
+func (c *clients) printRequest(ask tool.Request) {
 	who := "session " + ask.Caller.Session
 	if ask.Caller.Row > 0 {
 		who += fmt.Sprintf(", row %d", ask.Caller.Row)
@@ -225,19 +225,19 @@ func readAnswer(outputs []*spec.Variable, line string) any {
 }
 
 // approve asks whether an Agent may call a tool.
-func (c *clients) approve(ctx context.Context, ask tool.Ask) (yes bool, reason string, err error) {
+func (c *clients) approve(ctx context.Context, ask tool.Request) (yes bool, reason string, err error) {
 	if slices.Contains(c.allowed, ask.Tool.ID) || slices.Contains(c.allowed, ask.Tool.Set) {
 		return true, "", nil
 	}
 	if c.lines == nil {
 		return false, "nobody is there to ask", nil
 	}
-	release, err := c.lines.hold(ctx)
+	release, err := c.lines.acquire(ctx)
 	if err != nil {
 		return false, "", err
 	}
 	defer release()
-	c.introduce(ask)
+	c.printRequest(ask)
 	fmt.Fprintf(c.err, "may step %s call it? [y/N, or why not]> ", clean(ask.Caller.Step))
 	line, err := c.reply(ctx)
 	if errors.Is(err, io.EOF) {
@@ -254,8 +254,8 @@ func (c *clients) approve(ctx context.Context, ask tool.Ask) (yes bool, reason s
 
 // advice tells what the command line can do about an error; mostly nothing.
 func advice(err error) string {
-	var client *factory.NobodyError
-	var approval *steps.NobodyError
+	var client *factory.NoClientHandlerError
+	var approval *steps.NoApproverError
 	switch {
 	case errors.As(err, &client):
 		return fmt.Sprintf("; run it in a terminal, or name a program that answers: --client-tool %s=COMMAND", client.Tool)

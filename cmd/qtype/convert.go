@@ -13,19 +13,19 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// conversion is one call of qtype convert.
-type conversion struct {
+// convertCommand is one call of qtype convert.
+type convertCommand struct {
 	*streams
 	output string
 	strict bool
-	format *choice
+	format *enumFlag
 }
 
-// laterKinds are converted by a later version.
-func laterKinds() []string { return []string{"api", "module"} }
+// plannedKinds are converted by a later version.
+func plannedKinds() []string { return []string{"api", "module"} }
 
 func newConvert(s *streams) *cobra.Command {
-	v := &conversion{streams: s, format: newChoice("text", "json")}
+	v := &convertCommand{streams: s, format: newChoice("text", "json")}
 	c := &cobra.Command{
 		Use:   "convert KIND FILE",
 		Short: "Make a document of another system's file",
@@ -76,7 +76,7 @@ func convertArguments(c *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
 		return wrong("qtype convert needs a kind of file: %s", joinNames(kindNames()))
-	case slices.Contains(laterKinds(), args[0]):
+	case slices.Contains(plannedKinds(), args[0]):
 		return wrong("qtype convert %s is not available yet; it converts %s", args[0], joinNames(kindNames()))
 	case !slices.Contains(kindNames(), args[0]):
 		return wrong("qtype convert knows no kind %q%s; it converts %s", args[0], didYouMean(args[0], kindNames()), joinNames(kindNames()))
@@ -84,13 +84,13 @@ func convertArguments(c *cobra.Command, args []string) error {
 	return arguments("a kind of file", "a file: qtype convert "+args[0]+" FILE")(c, args)
 }
 
-func (v *conversion) run(ctx context.Context, kind convert.Kind, path string) error {
+func (v *convertCommand) run(ctx context.Context, kind convert.Kind, path string) error {
 	text, faults, err := v.read(ctx, kind, path)
 	if err != nil {
 		return err
 	}
 	if v.strict {
-		faults = faults.Strict()
+		faults = faults.AsErrors()
 	}
 	switch {
 	case v.format.value == "json":
@@ -110,7 +110,7 @@ func (v *conversion) run(ctx context.Context, kind convert.Kind, path string) er
 }
 
 // read converts the file that was named, or what comes in.
-func (v *conversion) read(ctx context.Context, kind convert.Kind, path string) (string, diag.List, error) {
+func (v *convertCommand) read(ctx context.Context, kind convert.Kind, path string) (string, diag.List, error) {
 	switch {
 	case path == "-":
 		text, faults := convert.Reader(ctx, kind, "standard input", v.in)

@@ -13,14 +13,14 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// comparing is one call of qtype diff.
-type comparing struct {
+// diffCommand is one call of qtype diff.
+type diffCommand struct {
 	*streams
-	format *choice
+	format *enumFlag
 }
 
 func newDiff(s *streams) *cobra.Command {
-	d := &comparing{streams: s, format: newChoice("text", "json")}
+	d := &diffCommand{streams: s, format: newChoice("text", "json")}
 	c := &cobra.Command{
 		Use:   "diff OLD NEW",
 		Short: "Tell what changed in meaning between two documents",
@@ -40,7 +40,7 @@ or output, a memory setting, a tool.`,
 	return c
 }
 
-func (d *comparing) run(ctx context.Context, old, now string) error {
+func (d *diffCommand) run(ctx context.Context, old, now string) error {
 	documents := make([]*spec.Document, 2)
 	var faults diag.List
 	for i, path := range []string{old, now} {
@@ -54,7 +54,7 @@ func (d *comparing) run(ctx context.Context, old, now string) error {
 		return err // two documents are compared only where both are sound
 	}
 	changes := semdiff.Documents(documents[0], documents[1])
-	if err := d.tell(remotefs.Shown(old), remotefs.Shown(now), changes); err != nil {
+	if err := d.tell(remotefs.Redacted(old), remotefs.Redacted(now), changes); err != nil {
 		return err
 	}
 	if semdiff.Count(changes, semdiff.Breaking) > 0 {
@@ -63,7 +63,7 @@ func (d *comparing) run(ctx context.Context, old, now string) error {
 	return nil
 }
 
-func (d *comparing) tell(old, now string, changes []semdiff.Change) error {
+func (d *diffCommand) tell(old, now string, changes []semdiff.Change) error {
 	if d.format.value == "json" {
 		return semdiff.JSON(d.out, old, now, changes)
 	}

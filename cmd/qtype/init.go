@@ -32,7 +32,7 @@ checks it, and the schemas for editors. Nothing that exists is overwritten.`,
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			return begin(s, strings.Join(args, ""), template.value)
+			return writeProject(s, strings.Join(args, ""), template.value)
 		},
 	}
 	c.Flags().VarP(template, "template", "t", "what the project does: talk, work through a file, or use a tool")
@@ -40,8 +40,8 @@ checks it, and the schemas for editors. Nothing that exists is overwritten.`,
 	return c
 }
 
-// begin writes a project and tells what to do with it.
-func begin(s *streams, folder, template string) error {
+// writeProject writes a project and tells what to do with it.
+func writeProject(s *streams, folder, template string) error {
 	written, err := scaffold.Write(folder, template, scaffold.Schemas{Document: qtype.Schema(), Tests: apptest.Schema()})
 	var file *fs.PathError
 	switch {

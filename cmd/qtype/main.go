@@ -30,12 +30,12 @@ const (
 	exitUsage  = 2
 )
 
-// heapFloor is memory in bytes that commands of rows and messages hold and never
+// gcBallast is memory in bytes that commands of rows and messages hold and never
 // touch, so that it is never resident. The collector lets the heap double before it
 // runs: with little alive it would run every 4 MB, which costs a third of the time of
 // many small rows (docs/benchmarks.md). To hold it costs one collection at the start,
 // which other commands save.
-const heapFloor = 16 << 20
+const gcBallast = 16 << 20
 
 func main() { os.Exit(start()) }
 
@@ -54,24 +54,24 @@ func start() int {
 	return execute(ctx, s, os.Args[1:])
 }
 
-// makeRoom decides, once the command is known, how often garbage is collected.
-func (s *streams) makeRoom(c *cobra.Command, _ []string) {
+// tuneGC decides, once the command is known, how often garbage is collected.
+func (s *streams) tuneGC(c *cobra.Command, _ []string) {
 	for c.HasParent() && c.Parent().HasParent() {
 		c = c.Parent()
 	}
 	switch c.Name() {
 	case "run", "chat", "memory", "test":
-		s.floor = make([]byte, heapFloor)
+		s.floor = make([]byte, gcBallast)
 	case "validate", "diff", "convert", "lsp":
-		collectLess()
+		setGCPercent()
 	}
 }
 
-// collectLess lets memory grow to five times of what is in use, and to 16 MB at least,
+// setGCPercent lets memory grow to five times of what is in use, and to 16 MB at least,
 // before garbage is collected, unless GOGC says otherwise: a check of a large document
 // makes much of it, and in an editor typing waits. With 5,000 lines that is a quarter of
 // the time of a keystroke, for a peak of 85 to 130 MB instead of 50.
-func collectLess() {
+func setGCPercent() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
 	}
@@ -101,7 +101,7 @@ var errSilent = errors.New("failed")
 // blocks, anything else as one line.
 func (s *streams) report(err error) {
 	var usage *usageError
-	switch faults := diag.Of(err); {
+	switch faults := diag.FromError(err); {
 	case err == nil, errors.Is(err, errSilent), errors.Is(err, syscall.EPIPE):
 	case len(faults) > 0:
 		s.print(s.err, func(w io.Writer) error { return diag.Text(w, faults, s.diagText(s.errTerminal)) })

@@ -20,13 +20,13 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// remembering is one call of a subcommand of qtype memory.
-type remembering struct {
+// memoryCommand is one call of a subcommand of qtype memory.
+type memoryCommand struct {
 	*streams
 	memory  string // the memory's id; empty where the document has only one
 	session string
 	all     bool
-	format  *choice
+	format  *enumFlag
 }
 
 func newMemory(s *streams) *cobra.Command {
@@ -41,7 +41,7 @@ func newMemory(s *streams) *cobra.Command {
 }
 
 // command makes a subcommand that takes a document and looks at its memories.
-func (r *remembering) command(use, short string, run func(context.Context, *runtime.App) error) *cobra.Command {
+func (r *memoryCommand) command(use, short string, run func(context.Context, *runtime.App) error) *cobra.Command {
 	c := &cobra.Command{
 		Use: use + " APP", Short: short,
 		Args: arguments("a document: qtype memory " + use + " APP"), ValidArgsFunction: yamlFiles,
@@ -64,29 +64,29 @@ func (r *remembering) command(use, short string, run func(context.Context, *runt
 
 // open readies an application for a look at its memories: what only a run
 // needs, such as environment variables, may be missing.
-func (r *remembering) open(ctx context.Context, path string) (*runtime.App, error) {
+func (r *memoryCommand) open(ctx context.Context, path string) (*runtime.App, error) {
 	p, faults := qtype.Check(ctx, path)
 	if err := faults.Err(); err != nil {
 		return nil, err
 	}
-	return qtype.Ready(p)
+	return qtype.New(p)
 }
 
 // withFormat adds --format.
-func (r *remembering) withFormat(c *cobra.Command) *cobra.Command {
+func (r *memoryCommand) withFormat(c *cobra.Command) *cobra.Command {
 	r.format = newChoice("text", "json")
 	c.Flags().Var(r.format, "format", "how it is written: for people, or one JSON object a line")
 	return c
 }
 
 // withSession adds --session.
-func (r *remembering) withSession(c *cobra.Command) *cobra.Command {
+func (r *memoryCommand) withSession(c *cobra.Command) *cobra.Command {
 	c.Flags().StringVarP(&r.session, "session", "s", "", "the session's `ID`; may be left out where there is only one")
 	return c
 }
 
 // declared are the memories that the call is about: the named one, or all.
-func (r *remembering) declared(app *spec.Application) ([]*spec.Memory, error) {
+func (r *memoryCommand) declared(app *spec.Application) ([]*spec.Memory, error) {
 	var ids []string
 	for _, m := range app.Memories {
 		if m.ID == r.memory {
@@ -104,7 +104,7 @@ func (r *remembering) declared(app *spec.Application) ([]*spec.Memory, error) {
 }
 
 // one is the memory that the call is about.
-func (r *remembering) one(app *spec.Application) (*spec.Memory, error) {
+func (r *memoryCommand) one(app *spec.Application) (*spec.Memory, error) {
 	all, err := r.declared(app)
 	if err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (r *remembering) one(app *spec.Application) (*spec.Memory, error) {
 }
 
 // conversation is the memory and the session that the call is about.
-func (r *remembering) conversation(ctx context.Context, app *runtime.App) (*memory.Memory, error) {
+func (r *memoryCommand) conversation(ctx context.Context, app *runtime.App) (*memory.Memory, error) {
 	declared, err := r.one(app.Spec())
 	if err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func (r *remembering) conversation(ctx context.Context, app *runtime.App) (*memo
 	}
 	switch {
 	case len(ids) == 0:
-		return nil, fmt.Errorf("memory %s has no conversations in %s yet", declared.ID, app.Place(declared.ID))
+		return nil, fmt.Errorf("memory %s has no conversations in %s yet", declared.ID, app.StoreLocation(declared.ID))
 	case r.session != "":
 		return nil, fmt.Errorf("memory %s has no session %q%s", declared.ID, r.session, didYouMean(r.session, ids))
 	case len(ids) > 1:
@@ -150,12 +150,12 @@ func (r *remembering) conversation(ctx context.Context, app *runtime.App) (*memo
 }
 
 func newList(s *streams) *cobra.Command {
-	r := &remembering{streams: s}
+	r := &memoryCommand{streams: s}
 	return r.withFormat(r.command("list", "List the sessions of each memory", r.list))
 }
 
-// listed is a line of qtype memory list.
-type listed struct {
+// sessionRow is a line of qtype memory list.
+type sessionRow struct {
 	Memory   string    `json:"memory"`
 	Session  string    `json:"session"`
 	Messages int64     `json:"messages"`
@@ -169,19 +169,19 @@ type listed struct {
 }
 
 // list prints a line for each session of the memories.
-func (r *remembering) list(ctx context.Context, app *runtime.App) error {
+func (r *memoryCommand) list(ctx context.Context, app *runtime.App) error {
 	declared, err := r.declared(app.Spec())
 	if err != nil {
 		return err
 	}
-	var lines []listed
+	var lines []sessionRow
 	for _, m := range declared {
 		sessions, err := app.Memory(m.ID).Sessions(ctx)
 		if err != nil {
 			return err
 		}
 		for _, s := range sessions {
-			lines = append(lines, listed{m.ID, s.Session, s.Messages, s.InWindow, s.Tokens, s.Used, s.Limit, string(s.Unit), s.Flushes, s.LastSaid})
+			lines = append(lines, sessionRow{m.ID, s.Session, s.Messages, s.InWindow, s.Tokens, s.Used, s.Limit, string(s.Unit), s.Flushes, s.LastSaid})
 		}
 	}
 	if r.format.value == "json" {
@@ -198,7 +198,7 @@ func (r *remembering) list(ctx context.Context, app *runtime.App) error {
 func places(app *runtime.App, declared []*spec.Memory) []string {
 	var all []string
 	for _, m := range declared {
-		if place := app.Place(m.ID); !slices.Contains(all, place) {
+		if place := app.StoreLocation(m.ID); !slices.Contains(all, place) {
 			all = append(all, place)
 		}
 	}
@@ -206,7 +206,7 @@ func places(app *runtime.App, declared []*spec.Memory) []string {
 }
 
 // listTable draws look.md's table.
-func listTable(lines []listed, now time.Time) string {
+func listTable(lines []sessionRow, now time.Time) string {
 	const idMost = 32 // columns of an id
 	idWidth, sessionWidth := len("memory"), len("session")
 	for _, l := range lines {
@@ -223,7 +223,7 @@ func listTable(lines []listed, now time.Time) string {
 }
 
 // fullness is how much of its limit a window takes: tokens, unless another unit is named.
-func fullness(l listed) string {
+func fullness(l sessionRow) string {
 	switch {
 	case l.Limit == 0:
 		return show.Thousands(l.Tokens)
@@ -247,13 +247,13 @@ func ago(d time.Duration) string {
 }
 
 func newShow(s *streams) *cobra.Command {
-	r := &remembering{streams: s}
+	r := &memoryCommand{streams: s}
 	return r.withFormat(r.withSession(r.command("show", "Show what the next call of the model is sent of a session", r.show)))
 }
 
 // show prints a session's window and what is sent beside it; in JSON the context
 // blocks come first, then the system message.
-func (r *remembering) show(ctx context.Context, app *runtime.App) error {
+func (r *memoryCommand) show(ctx context.Context, app *runtime.App) error {
 	m, err := r.conversation(ctx, app)
 	if err != nil {
 		return err
@@ -262,7 +262,7 @@ func (r *remembering) show(ctx context.Context, app *runtime.App) error {
 	if err != nil {
 		return err
 	}
-	beside, err := m.Surroundings(ctx, r.session)
+	beside, err := m.PreviewContext(ctx, r.session)
 	if err != nil {
 		return err
 	}
@@ -276,7 +276,7 @@ func (r *remembering) show(ctx context.Context, app *runtime.App) error {
 		if window.System != nil {
 			entries = slices.Insert(entries, window.SystemAt, window.System)
 		}
-		return jsonLines(r.out, said(entries...))
+		return jsonLines(r.out, messagesJSON(entries...))
 	}
 	rule, err := lastFlush(ctx, m, r.session)
 	if err != nil {
@@ -288,7 +288,7 @@ func (r *remembering) show(ctx context.Context, app *runtime.App) error {
 }
 
 // printer draws as wide as the terminal, and the same everywhere else.
-func (r *remembering) printer() *show.Printer {
+func (r *memoryCommand) printer() *show.Printer {
 	p := &show.Printer{Out: r.out}
 	if r.outTerminal {
 		p.Width = r.width
@@ -324,12 +324,12 @@ func limitOf(e memory.Event) string {
 }
 
 func newHistory(s *streams) *cobra.Command {
-	r := &remembering{streams: s}
+	r := &memoryCommand{streams: s}
 	return r.withFormat(r.withSession(r.command("history", "Show everything that was said in a session", r.history)))
 }
 
 // history prints all that was said, a line across before each turn. It holds one message at a time.
-func (r *remembering) history(ctx context.Context, app *runtime.App) error {
+func (r *memoryCommand) history(ctx context.Context, app *runtime.App) error {
 	m, err := r.conversation(ctx, app)
 	if err != nil {
 		return err
@@ -342,7 +342,7 @@ func (r *remembering) history(ctx context.Context, app *runtime.App) error {
 	turn, status := int64(-1), ""
 	for e, err := range m.History(ctx, r.session) {
 		if err == nil && r.format.value == "json" {
-			err = jsonLines(r.out, said(&e))
+			err = jsonLines(r.out, messagesJSON(&e))
 		} else if err == nil {
 			if e.Turn != turn {
 				turn = e.Turn
@@ -380,8 +380,8 @@ func contextNotes(ctx context.Context, m *memory.Memory, session string) (map[in
 	return notes, nil
 }
 
-// utterance is a message of a history or a window as JSON.
-type utterance struct {
+// messageJSON is a message of a history or a window as JSON.
+type messageJSON struct {
 	Seq     int64           `json:"seq"`
 	Turn    int64           `json:"turn"`
 	Status  string          `json:"status"`
@@ -390,15 +390,15 @@ type utterance struct {
 	Message json.RawMessage `json:"message"`
 }
 
-// said are entries as JSON lines write them.
-func said(entries ...*memory.Entry) []utterance {
-	all := make([]utterance, 0, len(entries))
+// messagesJSON are entries as JSON lines write them.
+func messagesJSON(entries ...*memory.Entry) []messageJSON {
+	all := make([]messageJSON, 0, len(entries))
 	for _, e := range entries {
 		text, err := json.Marshal(e.Message)
 		if err != nil {
 			text = []byte("null") // a message always has a written form
 		}
-		all = append(all, utterance{e.Seq, e.Turn, e.Status.String(), e.Tokens, e.Time, text})
+		all = append(all, messageJSON{e.Seq, e.Turn, e.Status.String(), e.Tokens, e.Time, text})
 	}
 	return all
 }
@@ -416,7 +416,7 @@ func jsonLines[T any](w io.Writer, lines []T) error {
 }
 
 func newClear(s *streams) *cobra.Command {
-	r := &remembering{streams: s}
+	r := &memoryCommand{streams: s}
 	c := r.withSession(r.command("clear", "Forget a session: its window, its history and its context", r.clear))
 	c.Flags().Lookup("session").Usage = "the session's `ID`"
 	c.Flags().BoolVar(&r.all, "all", false, "forget all sessions")
@@ -424,7 +424,7 @@ func newClear(s *streams) *cobra.Command {
 }
 
 // clear forgets one session, or with --all every one of the memory.
-func (r *remembering) clear(ctx context.Context, app *runtime.App) error {
+func (r *memoryCommand) clear(ctx context.Context, app *runtime.App) error {
 	declared, err := r.one(app.Spec())
 	if err != nil {
 		return err

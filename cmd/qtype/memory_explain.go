@@ -11,22 +11,22 @@ import (
 	"github.com/qtype-dev/qtype/runtime"
 )
 
-// explaining is one call of qtype memory explain or export.
-type explaining struct {
-	remembering
+// memoryExplainCommand is one call of qtype memory explain or export.
+type memoryExplainCommand struct {
+	memoryCommand
 	turn   int64
 	failed bool
 	values bool
 }
 
 func newExplainTurn(s *streams) *cobra.Command {
-	r := &explaining{remembering: remembering{streams: s}}
+	r := &memoryExplainCommand{memoryCommand: memoryCommand{streams: s}}
 	c := r.withFormat(r.withSession(r.command("explain", "Tell what a past turn sent to the model, and why the rest was left out", r.explain)))
 	c.Flags().Int64VarP(&r.turn, "turn", "t", 0, "the turn's `NUMBER`; the newest one where it is left out")
 	return c
 }
 
-func (r *explaining) explain(ctx context.Context, app *runtime.App) error {
+func (r *memoryExplainCommand) explain(ctx context.Context, app *runtime.App) error {
 	if r.turn < 0 {
 		return usagef("--turn must be positive, not %d", r.turn)
 	}
@@ -47,14 +47,14 @@ func (r *explaining) explain(ctx context.Context, app *runtime.App) error {
 }
 
 func newExport(s *streams) *cobra.Command {
-	r := &explaining{remembering: remembering{streams: s}}
+	r := &memoryExplainCommand{memoryCommand: memoryCommand{streams: s}}
 	c := r.withSession(r.command("export", "Write what was said in a session as JSON lines, as OpenAI writes messages", r.export))
 	c.Flags().BoolVar(&r.failed, "failed", false, "also what was said in turns that failed")
 	c.Flags().BoolVar(&r.values, "variables", false, "also the session's named values, as the operation that sets them in qtype memory replay")
 	return c
 }
 
-func (r *explaining) export(ctx context.Context, app *runtime.App) error {
+func (r *memoryExplainCommand) export(ctx context.Context, app *runtime.App) error {
 	m, err := r.conversation(ctx, app)
 	if err != nil {
 		return err
@@ -66,11 +66,11 @@ func (r *explaining) export(ctx context.Context, app *runtime.App) error {
 }
 
 func newPrune(s *streams) *cobra.Command {
-	r := &remembering{streams: s}
+	r := &memoryCommand{streams: s}
 	return r.command("prune", "Delete the sessions that nobody touched for longer than the ttl", r.prune)
 }
 
-func (r *remembering) prune(ctx context.Context, app *runtime.App) error {
+func (r *memoryCommand) prune(ctx context.Context, app *runtime.App) error {
 	declared, err := r.declared(app.Spec())
 	if err != nil {
 		return err

@@ -17,15 +17,15 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// replaying is one call of qtype memory replay.
-type replaying struct {
-	remembering
+// replayCommand is one call of qtype memory replay.
+type replayCommand struct {
+	memoryCommand
 	input string
 	each  bool
 }
 
 func newReplay(s *streams) *cobra.Command {
-	r := &replaying{remembering: remembering{streams: s}}
+	r := &replayCommand{memoryCommand: memoryCommand{streams: s}}
 	c := &cobra.Command{
 		Use:   "replay APP",
 		Short: "Feed a transcript through a memory and show what the model would be sent",
@@ -46,7 +46,7 @@ OpenAI writes them, or operations: {"op":"clear"}, {"op":"set","messages":[…]}
 }
 
 // run needs the document's memory alone: neither a store nor a model is opened.
-func (r *replaying) run(ctx context.Context, path string) error {
+func (r *replayCommand) run(ctx context.Context, path string) error {
 	app, err := application(ctx, path, "declares memories")
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ func replayConfig(app *spec.Application, m *spec.Memory) (memory.Config, error) 
 }
 
 // open opens the transcript and tells what to call it.
-func (r *replaying) open() (io.ReadCloser, string, error) {
+func (r *replayCommand) open() (io.ReadCloser, string, error) {
 	if r.input == "-" {
 		return io.NopCloser(r.in), "standard input", nil
 	}

@@ -24,7 +24,7 @@ func newRoot(s *streams) *cobra.Command {
 		Args:          noCommand,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 
-		PersistentPreRun: s.makeRoom,
+		PersistentPreRun: s.tuneGC,
 	}
 	root.SetIn(s.in)
 	root.SetOut(s.out)
@@ -89,7 +89,7 @@ func unknownFlag(c *cobra.Command, e *pflag.NotExistError) string {
 }
 
 func expected(f *pflag.Flag) string {
-	if c, ok := f.Value.(*choice); ok {
+	if c, ok := f.Value.(*enumFlag); ok {
 		return "it is one of " + joinNames(c.known())
 	}
 	if kind := f.Value.Type(); !strings.HasPrefix(kind, "int") && !strings.HasPrefix(kind, "uint") {
@@ -98,21 +98,21 @@ func expected(f *pflag.Flag) string {
 	return "a whole number is expected"
 }
 
-// choice is a flag that takes one of a few words.
-type choice struct {
+// enumFlag is a flag that takes one of a few words.
+type enumFlag struct {
 	value  string
 	values []string
 }
 
 // newChoice is a flag value whose first word is the usual one; an empty first
 // word means that something else decides.
-func newChoice(values ...string) *choice { return &choice{value: values[0], values: values} }
+func newChoice(values ...string) *enumFlag { return &enumFlag{value: values[0], values: values} }
 
 // String is the word that was given.
-func (c *choice) String() string { return c.value }
+func (c *enumFlag) String() string { return c.value }
 
 // Set takes a word.
-func (c *choice) Set(v string) error {
+func (c *enumFlag) Set(v string) error {
 	if !slices.Contains(c.known(), v) {
 		return errors.New("not a word that is known")
 	}
@@ -121,10 +121,10 @@ func (c *choice) Set(v string) error {
 }
 
 // Type shows the words in the help text.
-func (c *choice) Type() string { return strings.Join(c.known(), "|") }
+func (c *enumFlag) Type() string { return strings.Join(c.known(), "|") }
 
 // known are the words that may be given.
-func (c *choice) known() []string {
+func (c *enumFlag) known() []string {
 	if c.values[0] == "" {
 		return c.values[1:]
 	}
@@ -132,7 +132,7 @@ func (c *choice) known() []string {
 }
 
 // complete offers the words to a shell.
-func (c *choice) complete(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+func (c *enumFlag) complete(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return c.known(), cobra.ShellCompDirectiveNoFileComp
 }
 

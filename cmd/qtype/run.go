@@ -24,14 +24,14 @@ import (
 	"github.com/qtype-dev/qtype/steps"
 )
 
-// running is one call of qtype run.
-type running struct {
+// runCommand is one call of qtype run.
+type runCommand struct {
 	*streams
 	flow          string
 	input         string
 	inputFile     string
 	output        string
-	format        *choice
+	format        *enumFlag
 	session       string
 	sessionColumn string
 	errors        string
@@ -49,7 +49,7 @@ type running struct {
 }
 
 func newRun(s *streams) *cobra.Command {
-	r := &running{streams: s, clients: &clients{streams: s}, format: newChoice("", "table", "jsonl", "json", "csv", "tsv")}
+	r := &runCommand{streams: s, clients: &clients{streams: s}, format: newChoice("", "table", "jsonl", "json", "csv", "tsv")}
 	c := &cobra.Command{
 		Use:   "run APP",
 		Short: "Run a flow once, or over every row of a file",
@@ -84,8 +84,8 @@ func newRun(s *streams) *cobra.Command {
 	return c
 }
 
-// consistent refuses flags that contradict each other.
-func (r *running) consistent() error {
+// validateFlags refuses flags that contradict each other.
+func (r *runCommand) validateFlags() error {
 	switch {
 	case r.input != "" && r.inputFile != "":
 		return usagef("-i and -I exclude each other: a run has one input")
@@ -105,12 +105,12 @@ func (r *running) consistent() error {
 			return &usageError{reason: err.Error()}
 		}
 	}
-	return r.distinct()
+	return r.checkDistinctFiles()
 }
 
-// distinct refuses a run that would write over its own input, or one of its
+// checkDistinctFiles refuses a run that would write over its own input, or one of its
 // files over another: the rows that stand there would be lost.
-func (r *running) distinct() error {
+func (r *runCommand) checkDistinctFiles() error {
 	switch {
 	case oneFile(r.inputFile, r.output):
 		return usagef("-o %s is the file of -I: a run does not write over its own input; give another name", r.output)
@@ -137,7 +137,7 @@ func oneFile(a, b string) bool {
 
 // consistentLimits refuses flags of long runs that contradict each other or
 // have no effect.
-func (r *running) consistentLimits() error {
+func (r *runCommand) consistentLimits() error {
 	switch {
 	case r.limit < 0, r.flags.Changed("limit") && r.limit == 0:
 		return usagef("--limit cannot be %d: it is a positive number of rows", r.limit)
@@ -160,8 +160,8 @@ func (r *running) consistentLimits() error {
 	return nil
 }
 
-func (r *running) run(ctx context.Context, path string) (err error) {
-	if err := r.consistent(); err != nil {
+func (r *runCommand) run(ctx context.Context, path string) (err error) {
+	if err := r.validateFlags(); err != nil {
 		return err
 	}
 	app, err := r.open(ctx, path)
@@ -173,7 +173,7 @@ func (r *running) run(ctx context.Context, path string) (err error) {
 			err = closing
 		}
 	}()
-	flow, err := r.chosen(app)
+	flow, err := r.selectFlow(app)
 	if err != nil {
 		return err
 	}
@@ -186,8 +186,8 @@ func (r *running) run(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	j := &job{running: r, app: app, flow: flow, in: in}
-	stale := r.leftovers()
+	j := &runJob{runCommand: r, app: app, flow: flow, in: in}
+	stale := r.staleTempFiles()
 	if j.results, err = r.newSink(ctx, flow, in); err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func (r *running) run(ctx context.Context, path string) (err error) {
 		j.results.abort()
 		return errors.Join(err, j.log.end(false))
 	}
-	gather, err := app.Gathers(flow)
+	gather, err := app.BatchSteps(flow)
 	j.gathers = len(gather) > 0 || err != nil
 	if j.failed != nil {
 		j.failed.gathers = j.gathers
@@ -211,12 +211,12 @@ func (r *running) run(ctx context.Context, path string) (err error) {
 		in.done = j.log.seen
 	}
 	j.header(models)
-	return j.do(ctx)
+	return j.execute(ctx)
 }
 
 // open checks the document and readies it.
-func (r *running) open(ctx context.Context, path string) (*runtime.App, error) {
-	p, faults := qtype.Check(ctx, path, qtype.Strict())
+func (r *runCommand) open(ctx context.Context, path string) (*runtime.App, error) {
+	p, faults := qtype.Check(ctx, path, qtype.WithStrict())
 	if err := faults.Err(); err != nil {
 		return nil, err
 	}
@@ -231,16 +231,16 @@ func (r *running) open(ctx context.Context, path string) (*runtime.App, error) {
 		return nil, err
 	}
 	if r.ephemeral {
-		opts = append(opts, qtype.Ephemeral())
+		opts = append(opts, qtype.WithEphemeral())
 	}
 	if !r.quiet {
-		opts = append(opts, qtype.WithLog(r.tell("")), qtype.WithWarnings(r.tell("warning: ")))
+		opts = append(opts, qtype.WithLog(r.printWarning("")), qtype.WithWarnings(r.printWarning("warning: ")))
 	}
-	return qtype.Ready(p, opts...)
+	return qtype.New(p, opts...)
 }
 
-// tell writes a line to standard error; it may be called at any time.
-func (s *streams) tell(before string) func(string) {
+// printWarning writes a line to standard error; it may be called at any time.
+func (s *streams) printWarning(before string) func(string) {
 	var mu sync.Mutex
 	return func(line string) {
 		mu.Lock()
@@ -249,8 +249,8 @@ func (s *streams) tell(before string) func(string) {
 	}
 }
 
-// chosen is the flow to run.
-func (r *running) chosen(app *runtime.App) (*spec.Flow, error) {
+// selectFlow is the flow to run.
+func (r *runCommand) selectFlow(app *runtime.App) (*spec.Flow, error) {
 	flow, err := app.Flow(r.flow)
 	var none *runtime.NoFlowError
 	if errors.As(err, &none) {
@@ -259,21 +259,21 @@ func (r *running) chosen(app *runtime.App) (*spec.Flow, error) {
 	return flow, err
 }
 
-// job is a run that has all it needs.
-type job struct {
-	*running
+// runJob is a run that has all it needs.
+type runJob struct {
+	*runCommand
 	app     *runtime.App
 	flow    *spec.Flow
 	in      *input
 	results sink
 	failed  *failures
-	log     *progressLog // the journal; nil where there is none
-	note    string       // why there is none, where somebody may expect one
-	gathers bool         // what comes out belongs to no single row of the input
+	log     *runJournal // the journal; nil where there is none
+	note    string      // why there is none, where somebody may expect one
+	gathers bool        // what comes out belongs to no single row of the input
 }
 
 // rowsRead is how many rows of the input the run has taken, with those of earlier runs.
-func (j *job) rowsRead(progress *runtime.Progress) int64 {
+func (j *runJob) rowsRead(progress *runtime.Progress) int64 {
 	read, _, _ := progress.Rows()
 	if j.log != nil {
 		read += j.log.before
@@ -281,11 +281,11 @@ func (j *job) rowsRead(progress *runtime.Progress) int64 {
 	return read
 }
 
-// longRun is how many rows a run has of which somebody would want to resume it.
-const longRun = 100
+// longRunThreshold is how many rows a run has of which somebody would want to resume it.
+const longRunThreshold = 100
 
 // header tells what is run on what.
-func (j *job) header(models []model.Info) {
+func (j *runJob) header(models []model.Info) {
 	if j.quiet {
 		return
 	}
@@ -303,8 +303,8 @@ func (j *job) header(models []model.Info) {
 	fmt.Fprintln(j.err, clean(strings.Join(parts, " · ")))
 	switch {
 	case j.log != nil && j.log.before > 0:
-		fmt.Fprintf(j.err, "resumed: %s %s before\n", count(j.log.before, "row"), j.log.came())
-	case j.note != "" && (j.in.total < 0 || j.in.total >= longRun):
+		fmt.Fprintf(j.err, "resumed: %s %s before\n", count(j.log.before, "row"), j.log.progress())
+	case j.note != "" && (j.in.total < 0 || j.in.total >= longRunThreshold):
 		fmt.Fprintln(j.err, "note: "+clean(j.note))
 	}
 }
@@ -322,8 +322,8 @@ func describeModel(m model.Info) string {
 	return "model " + m.ID
 }
 
-// do takes the rows through the flow and closes what was opened.
-func (j *job) do(ctx context.Context) error {
+// execute takes the rows through the flow and closes what was opened.
+func (j *runJob) execute(ctx context.Context) error {
 	progress := &runtime.Progress{}
 	sum := newSummary(ctx, j, progress)
 	show := j.showProgress(ctx, progress)
@@ -353,7 +353,7 @@ func (j *job) do(ctx context.Context) error {
 	case broken && j.output != "": // what is wrong with the input must be mended: a run of that is another
 		err = fmt.Errorf("%w: %s was not written", err, j.output)
 	case err != nil && !broken:
-		err = j.unwritten(err)
+		err = j.explainUnfinished(err)
 	}
 	if ending := j.log.end(err == nil || broken); err == nil {
 		err = ending
@@ -370,9 +370,9 @@ func (j *job) do(ctx context.Context) error {
 // errInterrupted ends a command that the user has stopped.
 var errInterrupted = errors.New("interrupted")
 
-// unwritten says that a run that did not come to its end leaves no half file
+// explainUnfinished says that a run that did not come to its end leaves no half file
 // behind, and how to go on with it.
-func (j *job) unwritten(err error) error {
+func (j *runJob) explainUnfinished(err error) error {
 	if j.output == "" || errors.Is(err, journal.ErrBusy) {
 		return err
 	}
@@ -380,17 +380,17 @@ func (j *job) unwritten(err error) error {
 }
 
 // each hands every result on, those of earlier runs in their places.
-func (j *job) each(ctx context.Context, progress *runtime.Progress, sum *summary, show *display) error {
+func (j *runJob) each(ctx context.Context, progress *runtime.Progress, sum *summary, show *display) error {
 	j.results.showOn(show)
 	opts := []runtime.RunOption{runtime.WithProgress(progress), runtime.WithEvents(sum.event, steps.EventUsage)}
 	if !j.quiet && j.in.file != nil {
-		opts = append(opts, runtime.WithTimes())
+		opts = append(opts, runtime.WithStepTimes())
 	}
 	if j.log != nil {
-		opts = append(opts, j.log.told(), runtime.WithName(j.log.name(j.retryFailed)))
+		opts = append(opts, j.log.withJournal(), runtime.WithRunID(j.log.name(j.retryFailed)))
 	}
-	bears := &patience{most: j.maxFailures}
-	opts = append(opts, runtime.WithHold(bears.mayHold))
+	bears := &failureLimit{most: j.maxFailures}
+	opts = append(opts, runtime.WithDeferFailed(bears.mayDefer))
 	before := func(number int64, res journal.Result) error {
 		sum.addBefore(res)
 		if err := j.failed.add(number, res.Failure); err != nil {
@@ -405,20 +405,20 @@ func (j *job) each(ctx context.Context, progress *runtime.Progress, sum *summary
 		if err := j.log.until(res.Number, before); err != nil {
 			return err
 		}
-		if err := j.hand(res, sum); err != nil {
+		if err := j.writeResult(res, sum); err != nil {
 			return err
 		}
-		if err := bears.bear(res); err != nil {
+		if err := bears.check(res); err != nil {
 			return err
 		}
 	}
 	return j.log.until(math.MaxInt64, before)
 }
 
-// hand hands one result on. One that does not fit the output is a failed row.
-func (j *job) hand(res *runtime.Result, sum *summary) error {
+// writeResult hands one result on. One that does not fit the output is a failed row.
+func (j *runJob) writeResult(res *runtime.Result, sum *summary) error {
 	err := j.results.row(res)
-	var unfit *unfitError
+	var unfit *outputTypeError
 	if errors.As(err, &unfit) {
 		res.Err, err = &steps.Error{Err: unfit}, nil
 	}

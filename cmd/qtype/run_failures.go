@@ -39,7 +39,7 @@ type failedRow struct {
 func reasonColumns() []string { return []string{"error", "error_step", "error_code"} }
 
 // newFailures readies --errors; nil where it was not asked for.
-func (r *running) newFailures(ctx context.Context, in *input, flow *spec.Flow) (*failures, error) {
+func (r *runCommand) newFailures(ctx context.Context, in *input, flow *spec.Flow) (*failures, error) {
 	if r.errors == "" {
 		return nil, nil
 	}
@@ -74,7 +74,7 @@ func (f *failures) remember(rec records.Record) {
 func (f *failures) outColumns() []records.Column {
 	kind := records.Text
 	if f.format == records.JSON || f.format == records.JSONL {
-		kind = records.JSONs // keeps numbers and objects what they are
+		kind = records.JSONText // keeps numbers and objects what they are
 	}
 	var all []records.Column
 	for _, c := range f.columns {
@@ -94,8 +94,8 @@ func failureOf(res *runtime.Result) *journal.Failure {
 		return nil
 	}
 	path, reason := res.Err.Path()
-	why := &journal.Failure{Step: strings.Join(path, " > "), Code: runtime.Code(res.Err), Message: res.Err.Error()}
-	var unfit *unfitError
+	why := &journal.Failure{Step: strings.Join(path, " > "), Code: runtime.ErrorCode(res.Err), Message: res.Err.Error()}
+	var unfit *outputTypeError
 	if errors.As(reason, &unfit) {
 		why.Code = "output"
 	}

@@ -19,9 +19,9 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// countBelow is the size of a file, in bytes, up to which its rows are counted
+// countThreshold is the size of a file, in bytes, up to which its rows are counted
 // before the run, for the header and the bars.
-const countBelow = 8 << 20
+const countThreshold = 8 << 20
 
 // maxInput is the most bytes that -i takes from a file or standard input.
 const maxInput = 64 << 20
@@ -39,11 +39,11 @@ type input struct {
 	file    *records.Reader        // nil for a single input
 	memory  []map[string]any       // the rows of a single input
 	flow    *spec.Flow             // the flow that takes the rows
-	run     *running               // the flags
+	run     *runCommand            // the flags
 }
 
 // openInput finds out where the rows come from.
-func (r *running) openInput(ctx context.Context, flow *spec.Flow) (*input, error) {
+func (r *runCommand) openInput(ctx context.Context, flow *spec.Flow) (*input, error) {
 	in := &input{total: -1, flow: flow, run: r}
 	switch {
 	case r.inputFile != "":
@@ -97,7 +97,7 @@ func (in *input) openFile(ctx context.Context, path string) error {
 			in.total = n
 		}
 	}
-	in.total = in.run.bounded(in.total)
+	in.total = in.run.applyLimits(in.total)
 	in.rows = in.fileRows
 	return nil
 }
@@ -105,7 +105,7 @@ func (in *input) openFile(ctx context.Context, path string) error {
 // countable tells whether a file is small, and can be read twice: a pipe cannot.
 func countable(path string) bool {
 	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular() && info.Size() <= countBelow
+	return err == nil && info.Mode().IsRegular() && info.Size() <= countThreshold
 }
 
 // checkColumns demands the columns that every row would miss, and picks the
@@ -141,7 +141,7 @@ func (in *input) checkColumns() error {
 // fault ends the rows and is kept.
 func (in *input) fileRows(yield func(runtime.Input) bool) {
 	for rec, err := range in.file.All() {
-		if in.beyond(rec.Number) {
+		if in.pastLimit(rec.Number) {
 			return
 		}
 		var bad *records.RowError
@@ -149,23 +149,23 @@ func (in *input) fileRows(yield func(runtime.Input) bool) {
 			in.fault = err
 			return
 		}
-		if !in.takes(rec.Number, func() records.Record { return rec }) {
+		if !in.selects(rec.Number, func() records.Record { return rec }) {
 			continue
 		}
-		if !yield(in.of(rec, err)) {
+		if !yield(in.rowFrom(rec, err)) {
 			return
 		}
 	}
 }
 
-// beyond tells whether a row comes after those of --limit.
-func (in *input) beyond(number int64) bool {
+// pastLimit tells whether a row comes after those of --limit.
+func (in *input) pastLimit(number int64) bool {
 	return in.run.limit > 0 && number-in.run.offset > in.run.limit // a sum of the two may be too big a number
 }
 
-// takes tells whether a row is run: it is among those that --offset leaves, and
+// selects tells whether a row is run: it is among those that --offset leaves, and
 // was not finished before.
-func (in *input) takes(number int64, rec func() records.Record) bool {
+func (in *input) selects(number int64, rec func() records.Record) bool {
 	if number <= in.run.offset {
 		return false
 	}
@@ -175,8 +175,8 @@ func (in *input) takes(number int64, rec func() records.Record) bool {
 	return in.done == nil || !in.done(number)
 }
 
-// bounded is how many of so many rows --offset and --limit leave; -1 where that is not known.
-func (r *running) bounded(total int64) int64 {
+// applyLimits is how many of so many rows --offset and --limit leave; -1 where that is not known.
+func (r *runCommand) applyLimits(total int64) int64 {
 	if total < 0 {
 		return total
 	}
@@ -187,8 +187,8 @@ func (r *running) bounded(total int64) int64 {
 	return total
 }
 
-// of makes a row of a record: the flow's inputs and the session.
-func (in *input) of(rec records.Record, err error) runtime.Input {
+// rowFrom makes a row of a record: the flow's inputs and the session.
+func (in *input) rowFrom(rec records.Record, err error) runtime.Input {
 	cells := in.file != nil && in.file.Format().Cells()
 	session, missing := in.sessionOf(rec.Get)
 	row := runtime.Input{Session: session, Number: rec.Number, Err: err}
@@ -202,7 +202,7 @@ func (in *input) of(rec records.Record, err error) runtime.Input {
 	for _, ref := range in.flow.Inputs {
 		v, ok := rec.Get(ref.To.ID)
 		if text, isText := v.(string); isText && cells {
-			v = value.Cell(text)
+			v = value.ParseCell(text)
 		}
 		if ok {
 			row.Values[ref.To.ID] = v
@@ -249,7 +249,7 @@ func (in *input) openValue(arg string) error {
 		}
 		return fmt.Errorf("%s: %w", from, err)
 	}
-	in.total, in.session = in.run.bounded(int64(len(in.memory))), in.run.sessionColumn
+	in.total, in.session = in.run.applyLimits(int64(len(in.memory))), in.run.sessionColumn
 	in.rows = in.values
 	return nil
 }
@@ -387,7 +387,7 @@ func plainInput(v *spec.Variable, body []byte) any {
 	if v.Type.Is("text") || v.Type.Is("ChatMessage") {
 		return string(body)
 	}
-	return value.Cell(body)
+	return value.ParseCell(body)
 }
 
 // example is an input that would do.
@@ -403,10 +403,10 @@ func (in *input) example() string {
 func (in *input) values(yield func(runtime.Input) bool) {
 	for i, row := range in.memory {
 		number := int64(i) + 1
-		if in.beyond(number) {
+		if in.pastLimit(number) {
 			return
 		}
-		if !in.takes(number, func() records.Record { return recordOf(row, number) }) {
+		if !in.selects(number, func() records.Record { return recordOf(row, number) }) {
 			continue
 		}
 		get := func(c string) (any, bool) { v, ok := row[c]; return v, ok }

@@ -21,16 +21,16 @@ import (
 // journalSuffix is what a journal's name has behind the output's.
 const journalSuffix = ".qtype-journal"
 
-// progressLog is the journal of a run and how far its results were handed on.
-// A nil *progressLog is a run without a journal.
-type progressLog struct {
+// runJournal is the journal of a run and how far its results were handed on.
+// A nil *runJournal is a run without a journal.
+type runJournal struct {
 	journal *journal.Journal
 	replay  *journal.Replay // what was finished before; nil where nothing was
 	next    int64           // the first row that was finished before and is not handed on yet
 	last    int64           // the last row that was finished before
 	before  int64           // how many rows were
 	format  records.Format
-	shape   shape
+	shape   outputColumns
 	gathers string // the first step that gathers rows: what comes out belongs to no single row, so rows are kept by the legs of their way; empty where there is none
 	mu      sync.Mutex
 	legs    map[int]*journal.Replay // what was finished before on each leg, where rows are kept so
@@ -38,7 +38,7 @@ type progressLog struct {
 
 // openJournal begins the journal of a run, or goes on with that of one that was
 // interrupted. It is nil where a run cannot be resumed; then note says why.
-func (r *running) openJournal(app *runtime.App, flow *spec.Flow, in *input) (l *progressLog, note string, err error) {
+func (r *runCommand) openJournal(app *runtime.App, flow *spec.Flow, in *input) (l *runJournal, note string, err error) {
 	if r.inputFile == "" || r.output == "" {
 		return nil, "", nil // --resume was refused
 	}
@@ -49,13 +49,13 @@ func (r *running) openJournal(app *runtime.App, flow *spec.Flow, in *input) (l *
 		return nil, why, nil
 	}
 	format, _ := records.FormatOf(r.output) // was checked
-	l = &progressLog{format: format, shape: r.shape(flow, in), legs: map[int]*journal.Replay{}}
+	l = &runJournal{format: format, shape: r.shape(flow, in), legs: map[int]*journal.Replay{}}
 	now, err := r.describe(flow, resultColumns(format, l.shape))
 	if err != nil {
 		return nil, "", err
 	}
-	if gather, _ := app.Gathers(flow); len(gather) > 0 { // its error was told of
-		l.gathers, now.Form = gather[0], formLegs
+	if gather, _ := app.BatchSteps(flow); len(gather) > 0 { // its error was told of
+		l.gathers, now.Form = gather[0], formCheckpoint
 	}
 	if err := l.open(r, now); err != nil {
 		return nil, "", err
@@ -70,7 +70,7 @@ func (r *running) openJournal(app *runtime.App, flow *spec.Flow, in *input) (l *
 // name is what the turns of memories are known by when a row is done again after an
 // interruption. Rows that failed are to be done afresh, whatever they said: their
 // answer may be why they failed.
-func (l *progressLog) name(retryFailed bool) string {
+func (l *runJournal) name(retryFailed bool) string {
 	if retryFailed {
 		return ""
 	}
@@ -78,9 +78,9 @@ func (l *progressLog) name(retryFailed bool) string {
 }
 
 // unresumable is why a run has no journal; empty where it has one.
-func (r *running) unresumable(app *runtime.App, flow *spec.Flow) string {
+func (r *runCommand) unresumable(app *runtime.App, flow *spec.Flow) string {
 	var counts *runtime.NotResumableError
-	switch _, err := app.Gathers(flow); {
+	switch _, err := app.BatchSteps(flow); {
 	case errors.As(err, &counts):
 		return counts.Error() + ", and a run of it cannot be resumed"
 	case err != nil:
@@ -94,20 +94,20 @@ func (r *running) unresumable(app *runtime.App, flow *spec.Flow) string {
 			return path + " is a pipe or a device, and a run with one cannot be resumed"
 		}
 	}
-	if r.ephemeral && len(runtime.Memories(flow)) > 0 {
+	if r.ephemeral && len(runtime.MemoryIDs(flow)) > 0 {
 		return "--ephemeral forgets the conversations, and a run of them cannot be resumed"
 	}
 	return ""
 }
 
 // describe tells what the run is of.
-func (r *running) describe(flow *spec.Flow, columns []records.Column) (journal.Header, error) {
+func (r *runCommand) describe(flow *spec.Flow, columns []records.Column) (journal.Header, error) {
 	file, err := journal.Describe(r.inputFile)
 	if err != nil {
 		return journal.Header{}, fmt.Errorf("%s: %w", r.inputFile, plainCause(err))
 	}
 	h := journal.Header{Started: time.Now().UTC().Truncate(time.Second), Run: rand.Text(), Input: file, Offset: r.offset, Limit: r.limit,
-		Flow: flow.ID, Parts: runtime.Parts(flow), Options: map[string]string{}}
+		Flow: flow.ID, Parts: runtime.Fingerprints(flow), Options: map[string]string{}}
 	for name, v := range map[string]string{"session": r.session, "session-column": r.sessionColumn} {
 		if v != "" {
 			h.Options[name] = v
@@ -120,7 +120,7 @@ func (r *running) describe(flow *spec.Flow, columns []records.Column) (journal.H
 }
 
 // open finds the journal that there is, or makes one.
-func (l *progressLog) open(r *running, now journal.Header) (err error) {
+func (l *runJournal) open(r *runCommand, now journal.Header) (err error) {
 	path := r.output + journalSuffix
 	if r.restart {
 		l.journal, err = journal.Create(path, now)
@@ -159,7 +159,7 @@ func (l *progressLog) open(r *running, now journal.Header) (err error) {
 
 // finished keeps what became of a row. Rows that failed because the model
 // refuses the credentials are not finished: with the right ones they can be.
-func (l *progressLog) finished(number int64, results []*runtime.Result, last bool) error {
+func (l *runJournal) finished(number int64, results []*runtime.Result, last bool) error {
 	if slices.ContainsFunc(results, func(res *runtime.Result) bool { return refused(res.Err) != nil }) {
 		return nil
 	}
@@ -171,10 +171,10 @@ func (l *progressLog) finished(number int64, results []*runtime.Result, last boo
 }
 
 // seen tells whether a row was finished before.
-func (l *progressLog) seen(number int64) bool { return l != nil && l.journal.Finished(number) }
+func (l *runJournal) seen(number int64) bool { return l != nil && l.journal.Finished(number) }
 
 // until hands on what became of the rows before one that were finished before.
-func (l *progressLog) until(number int64, take func(number int64, res journal.Result) error) error {
+func (l *runJournal) until(number int64, take func(number int64, res journal.Result) error) error {
 	if l == nil || l.replay == nil {
 		return nil
 	}
@@ -199,7 +199,7 @@ func (l *progressLog) until(number int64, take func(number int64, res journal.Re
 
 // end keeps the journal of a run that did not come to its end, and removes the
 // other.
-func (l *progressLog) end(done bool) error {
+func (l *runJournal) end(done bool) error {
 	if l == nil {
 		return nil
 	}
@@ -217,7 +217,7 @@ func (l *progressLog) end(done bool) error {
 
 // advice is how to go on with a run that has ended before its time; empty where
 // it cannot be.
-func (l *progressLog) advice(args []string) string {
+func (l *runJournal) advice(args []string) string {
 	if l == nil {
 		return ""
 	}

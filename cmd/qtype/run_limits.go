@@ -11,12 +11,12 @@ import (
 	"github.com/qtype-dev/qtype/steps"
 )
 
-// refusedRows is how many rows in a row a model must refuse the credentials of
+// maxAuthFailures is how many rows in a row a model must refuse the credentials of
 // until a run ends by itself: the rest would fail alike.
-const refusedRows = 3
+const maxAuthFailures = 3
 
-// patience is how much a run bears.
-type patience struct {
+// failureLimit is how much a run bears.
+type failureLimit struct {
 	most int64 // failed rows that end the run; 0 for any number
 
 	mu      sync.Mutex            // rows may fail on another goroutine than they come out on
@@ -65,9 +65,9 @@ func refused(err *steps.Error) *model.Error {
 	return nil
 }
 
-// mayHold tells whether the run goes on with a row that has failed and waits for
+// mayDefer tells whether the run goes on with a row that has failed and waits for
 // its place in the output; where it does not, the row is to come out now.
-func (p *patience) mayHold(res *runtime.Result) bool {
+func (p *failureLimit) mayDefer(res *runtime.Result) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if res.Before || p.held[res.Err] {
@@ -81,8 +81,8 @@ func (p *patience) mayHold(res *runtime.Result) bool {
 	return p.end == nil
 }
 
-// bear takes note of a result, and answers why the run ends with it.
-func (p *patience) bear(res *runtime.Result) error {
+// check takes note of a result, and answers why the run ends with it.
+func (p *failureLimit) check(res *runtime.Result) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -103,7 +103,7 @@ func (p *patience) bear(res *runtime.Result) error {
 }
 
 // count takes note of a failed row.
-func (p *patience) count(err *steps.Error) {
+func (p *failureLimit) count(err *steps.Error) {
 	p.failed++
 	cause := refused(err)
 	if p.refused++; cause == nil {
@@ -113,7 +113,7 @@ func (p *patience) count(err *steps.Error) {
 	case p.end != nil:
 	case p.most > 0 && p.failed >= p.most:
 		p.end, p.with = &tooManyError{failed: p.failed, last: err.Error()}, err
-	case p.refused >= refusedRows:
+	case p.refused >= maxAuthFailures:
 		p.end, p.with = &credentialsError{rows: p.refused, cause: cause}, err
 	}
 }

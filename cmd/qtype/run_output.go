@@ -27,7 +27,7 @@ type sink interface {
 }
 
 // newSink chooses where results go and in which form.
-func (r *running) newSink(ctx context.Context, flow *spec.Flow, in *input) (sink, error) {
+func (r *runCommand) newSink(ctx context.Context, flow *spec.Flow, in *input) (sink, error) {
 	format := records.Format(r.format.value)
 	switch {
 	case r.output != "":
@@ -39,7 +39,7 @@ func (r *running) newSink(ctx context.Context, flow *spec.Flow, in *input) (sink
 		return &recordSink{out: w, format: format, shape: r.shape(flow, in)}, nil
 	case format == "" && r.outTerminal, format == "table":
 		if in.file == nil && len(in.memory) == 1 && format == "" {
-			return &cards{to: r.streams}, nil
+			return &detailView{to: r.streams}, nil
 		}
 		return newTable(r.streams, r.shape(flow, in)), nil
 	case format == "":
@@ -53,8 +53,8 @@ func (r *running) newSink(ctx context.Context, flow *spec.Flow, in *input) (sink
 	return &recordSink{out: w, format: format, shape: shape, flush: format != records.JSON}, nil
 }
 
-// shape is what a result row consists of.
-type shape struct {
+// outputColumns is what a result row consists of.
+type outputColumns struct {
 	row, session, error bool // what a result has beside the flow's outputs
 	outputs             []*spec.Variable
 }
@@ -62,8 +62,8 @@ type shape struct {
 // shape is the columns of a run's results: the row's number, its session where
 // rows name theirs, the flow's outputs, and the error. An output that has one
 // of those names takes its place.
-func (r *running) shape(flow *spec.Flow, in *input) shape {
-	s := shape{row: true, error: true, session: in.session != "" || r.session != "" || r.sessionColumn != ""}
+func (r *runCommand) shape(flow *spec.Flow, in *input) outputColumns {
+	s := outputColumns{row: true, error: true, session: in.session != "" || r.session != "" || r.sessionColumn != ""}
 	for _, ref := range flow.Outputs {
 		s.outputs = append(s.outputs, ref.To)
 		s.row = s.row && ref.To.ID != "row"
@@ -74,7 +74,7 @@ func (r *running) shape(flow *spec.Flow, in *input) shape {
 }
 
 // resultColumns are the columns of a shape in a format.
-func resultColumns(f records.Format, s shape) []records.Column {
+func resultColumns(f records.Format, s outputColumns) []records.Column {
 	var all []records.Column
 	if s.row {
 		all = append(all, records.Column{Name: "row", Kind: records.Int})
@@ -109,7 +109,7 @@ func kindOf(f records.Format, t spec.Type) records.Kind {
 		if t.Is("ChatMessage") && !nested(f) {
 			return records.Text
 		}
-		return records.JSONs
+		return records.JSONText
 	}
 	return records.Text
 }
@@ -118,20 +118,20 @@ func kindOf(f records.Format, t spec.Type) records.Kind {
 type recordSink struct {
 	out    *records.Writer
 	format records.Format
-	shape  shape
+	shape  outputColumns
 	flush  bool // somebody may read along
 }
 
 // row writes one result; values that were not set become null. The error of a
-// result that does not fit the columns is an *unfitError, and the result then
+// result that does not fit the columns is an *outputTypeError, and the result then
 // stands there as a failed row.
 func (s *recordSink) row(res *runtime.Result) error {
 	values := s.shape.values(s.format, res)
 	err := s.out.Write(values...)
 	var unfit *records.ValueError
 	if errors.As(err, &unfit) {
-		fault := &unfitError{unfit}
-		if err = s.out.Write(s.shape.blanked(values, fault)...); err == nil {
+		fault := &outputTypeError{unfit}
+		if err = s.out.Write(s.shape.redact(values, fault)...); err == nil {
 			err = fault
 		}
 	}
@@ -146,21 +146,21 @@ func (s *recordSink) replay(res journal.Result) error {
 	err := s.out.Write(res.Values...)
 	var unfit *records.ValueError
 	if errors.As(err, &unfit) {
-		return s.out.Write(s.shape.blanked(res.Values, &unfitError{unfit})...)
+		return s.out.Write(s.shape.redact(res.Values, &outputTypeError{unfit})...)
 	}
 	return err
 }
 
-// unfitError says that an output's value is not of its declared type.
-type unfitError struct{ of *records.ValueError }
+// outputTypeError says that an output's value is not of its declared type.
+type outputTypeError struct{ of *records.ValueError }
 
 // Error names the output.
-func (e *unfitError) Error() string {
+func (e *outputTypeError) Error() string {
 	return fmt.Sprintf("output %s: %s", e.of.Column, e.of.Reason)
 }
 
 // values are a result's cells.
-func (s shape) values(f records.Format, res *runtime.Result) []any {
+func (s outputColumns) values(f records.Format, res *runtime.Result) []any {
 	values := make([]any, 0, len(s.outputs)+3)
 	if s.row {
 		values = append(values, number(res))
@@ -177,8 +177,8 @@ func (s shape) values(f records.Format, res *runtime.Result) []any {
 	return values
 }
 
-// blanked are a result's cells without its outputs and with an error.
-func (s shape) blanked(values []any, why error) []any {
+// redact are a result's cells without its outputs and with an error.
+func (s outputColumns) redact(values []any, why error) []any {
 	blank := slices.Clone(values)
 	clear(blank[len(blank)-len(s.outputs)-one(s.error):])
 	if s.error {
@@ -236,7 +236,7 @@ func errorOf(res *runtime.Result) any {
 // cellOf is a value as its column takes it.
 func cellOf(k records.Kind, x any) any {
 	switch k {
-	case records.JSONs:
+	case records.JSONText:
 		if x != nil {
 			return json.RawMessage(value.JSON(x))
 		}

@@ -32,15 +32,15 @@ type display struct {
 }
 
 // showProgress starts the display; stop ends it.
-func (j *job) showProgress(ctx context.Context, p *runtime.Progress) *display {
+func (j *runJob) showProgress(ctx context.Context, p *runtime.Progress) *display {
 	d := &display{done: make(chan struct{}), shared: j.outTerminal && j.errTerminal}
 	if _, plain := j.results.(*recordSink); plain && d.shared && j.output == "" {
 		return d // JSON lines and bars on one terminal would garble each other
 	}
-	if j.quiet || j.clients.mayAsk(j.app.Spec()) || (j.in.file == nil && len(j.in.memory) < 2) {
+	if j.quiet || j.clients.interactive(j.app.Spec()) || (j.in.file == nil && len(j.in.memory) < 2) {
 		return d
 	}
-	m := &meter{progress: p, total: j.in.total, begin: time.Now(), gathers: j.gathers}
+	m := &progressBars{progress: p, total: j.in.total, begin: time.Now(), gathers: j.gathers}
 	if j.log != nil && m.total >= 0 {
 		m.total -= j.log.before
 	}
@@ -69,19 +69,19 @@ func (d *display) over(out io.Writer) io.Writer {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.shared && d.bars != nil {
-		return above{d.bars, out}
+		return aboveBars{d.bars, out}
 	}
 	return out
 }
 
-// above writes over the bars, and without them once they are gone.
-type above struct {
+// aboveBars writes over the bars, and without them once they are gone.
+type aboveBars struct {
 	bars *mpb.Progress
 	out  io.Writer
 }
 
 // Write hands the text to the bars' writer.
-func (a above) Write(p []byte) (int, error) {
+func (a aboveBars) Write(p []byte) (int, error) {
 	if n, err := a.bars.Write(p); err == nil {
 		return n, nil
 	}
@@ -102,14 +102,14 @@ func (d *display) pause(ctx context.Context, span time.Duration) bool {
 }
 
 // log writes a line now and then.
-func (d *display) log(ctx context.Context, out io.Writer, m *meter) {
+func (d *display) log(ctx context.Context, out io.Writer, m *progressBars) {
 	for d.pause(ctx, logEvery) {
 		fmt.Fprintln(out, m.line())
 	}
 }
 
 // draw keeps one bar a step up to date.
-func (d *display) draw(ctx context.Context, out io.Writer, m *meter) {
+func (d *display) draw(ctx context.Context, out io.Writer, m *progressBars) {
 	if !d.pause(ctx, showAfter) {
 		return
 	}
@@ -130,8 +130,8 @@ func (d *display) draw(ctx context.Context, out io.Writer, m *meter) {
 	bars.Wait()
 }
 
-// meter reads a run's progress.
-type meter struct {
+// progressBars reads a run's progress.
+type progressBars struct {
 	progress *runtime.Progress
 	total    int64 // rows in all, -1 where that is not known
 	begin    time.Time
@@ -140,7 +140,7 @@ type meter struct {
 
 // rows is how many rows of the input are done, and how many results have failed. Where
 // a step gathers rows those count that the first step has taken.
-func (m *meter) rows() (done, failed int64) {
+func (m *progressBars) rows() (done, failed int64) {
 	_, done, failed = m.progress.Rows()
 	if all := m.progress.Steps(); m.gathers && len(all) > 0 {
 		done = all[0].In
@@ -149,7 +149,7 @@ func (m *meter) rows() (done, failed int64) {
 }
 
 // addBars makes a bar for each step and a line for the time that is left.
-func (m *meter) addBars(bars *mpb.Progress) []*mpb.Bar {
+func (m *progressBars) addBars(bars *mpb.Progress) []*mpb.Bar {
 	all := m.progress.Steps()
 	widest := 0
 	for _, s := range all {
@@ -167,7 +167,7 @@ func (m *meter) addBars(bars *mpb.Progress) []*mpb.Bar {
 }
 
 // update sets the bars to where the steps are.
-func (m *meter) update(drawn []*mpb.Bar) {
+func (m *progressBars) update(drawn []*mpb.Bar) {
 	read, _, _ := m.progress.Rows()
 	for i, s := range m.progress.Steps() {
 		drawn[i].SetTotal(max(m.total, read, s.In, 1), false)
@@ -176,7 +176,7 @@ func (m *meter) update(drawn []*mpb.Bar) {
 }
 
 // step is the numbers behind a step's bar.
-func (m *meter) step(i int) string {
+func (m *progressBars) step(i int) string {
 	all := m.progress.Steps()
 	if i >= len(all) {
 		return ""
@@ -197,12 +197,12 @@ func (m *meter) step(i int) string {
 }
 
 // rate is rows a second since the run began.
-func (m *meter) rate(rows int64) float64 {
+func (m *progressBars) rate(rows int64) float64 {
 	return float64(rows) / max(time.Since(m.begin).Seconds(), 0.001)
 }
 
 // eta is how long the rest will take at the speed so far; empty where unknown.
-func (m *meter) eta() string {
+func (m *progressBars) eta() string {
 	done, _ := m.rows()
 	if m.total < 0 || done == 0 || done >= m.total {
 		return ""
@@ -212,7 +212,7 @@ func (m *meter) eta() string {
 }
 
 // line is the progress in a log.
-func (m *meter) line() string {
+func (m *progressBars) line() string {
 	done, failed := m.rows()
 	parts := []string{count(done, "row")}
 	if m.total >= 0 {

@@ -24,7 +24,7 @@ const shownReasons = 3
 
 // summary counts what a run did.
 type summary struct {
-	job       *job
+	job       *runJob
 	progress  *runtime.Progress
 	begin     time.Time
 	done      int64
@@ -39,9 +39,9 @@ type summary struct {
 	output    atomic.Int64    // tokens written
 }
 
-func newSummary(ctx context.Context, j *job, p *runtime.Progress) *summary {
+func newSummary(ctx context.Context, j *runJob, p *runtime.Progress) *summary {
 	s := &summary{job: j, progress: p, begin: time.Now(), reasons: map[string]int{}, sessions: map[string]bool{}, flushes: map[string]int{}}
-	for _, m := range runtime.Memories(j.flow) {
+	for _, m := range runtime.MemoryIDs(j.flow) {
 		s.remembers = true
 		// A store that cannot be read shows when the first step needs it.
 		infos, _ := j.app.Memory(m).Sessions(ctx)
@@ -163,7 +163,7 @@ func (s *summary) usage(ctx context.Context) string {
 	if in, out := s.input.Load(), s.output.Load(); in+out > 0 {
 		parts = append(parts, fmt.Sprintf("tokens %s in, %s out", show.Thousands(int(in)), show.Thousands(int(out))))
 	}
-	for _, id := range runtime.Memories(s.job.flow) {
+	for _, id := range runtime.MemoryIDs(s.job.flow) {
 		infos, err := s.job.app.Memory(id).Sessions(ctx)
 		if err != nil {
 			continue // the rows have told

@@ -16,17 +16,17 @@ import (
 // A table looks at its first rows before it chooses its columns' widths: at so
 // many, or at those of so long a time.
 const (
-	held     = 24
-	heldLong = time.Second
+	sampleRows = 24
+	heldLong   = time.Second
 )
 
-// leastColumn is the fewest columns of the terminal that a table's column is cut to.
-const leastColumn = 6
+// minColumn is the fewest columns of the terminal that a table's column is cut to.
+const minColumn = 6
 
 // table draws results for people, one line a row.
 type table struct {
 	to     *streams
-	shape  shape
+	shape  outputColumns
 	show   *display
 	heads  []string
 	right  []bool // numbers stand on the right
@@ -37,7 +37,7 @@ type table struct {
 
 // newTable makes a table of the shape's columns; a failed row says so across
 // the outputs, so there is no column for errors.
-func newTable(s *streams, sh shape) *table {
+func newTable(s *streams, sh outputColumns) *table {
 	t := &table{to: s, shape: sh}
 	add := func(name string, right bool) {
 		t.heads = append(t.heads, name)
@@ -84,7 +84,7 @@ func (t *table) row(res *runtime.Result) error {
 		t.first = time.Now()
 	}
 	t.rows = append(t.rows, cells)
-	if len(t.rows) < held && time.Since(t.first) < heldLong {
+	if len(t.rows) < sampleRows && time.Since(t.first) < heldLong {
 		return nil
 	}
 	return t.begin()
@@ -131,7 +131,7 @@ func (t *table) choose() {
 				widest = i
 			}
 		}
-		if t.widths[widest] <= leastColumn {
+		if t.widths[widest] <= minColumn {
 			return // the terminal is too narrow: lines will wrap
 		}
 		t.widths[widest]--
@@ -178,18 +178,18 @@ func (t *table) close() error {
 // abort shows the rows that were held: they are done.
 func (t *table) abort() { _ = t.close() }
 
-// cards draws the result of a single input: each output whole, under its name.
-type cards struct {
+// detailView draws the result of a single input: each output whole, under its name.
+type detailView struct {
 	to   *streams
 	show *display
 	some bool
 }
 
 // showOn tells the cards which bars they are drawn over.
-func (c *cards) showOn(d *display) { c.show = d }
+func (c *detailView) showOn(d *display) { c.show = d }
 
 // row draws a result's outputs; why a row failed is the summary's to tell.
-func (c *cards) row(res *runtime.Result) error {
+func (c *detailView) row(res *runtime.Result) error {
 	var b strings.Builder
 	if c.some {
 		b.WriteString("\n")
@@ -218,5 +218,5 @@ func card(b *strings.Builder, v *spec.Variable, x any) {
 	}
 }
 
-func (c *cards) close() error { return nil }
-func (c *cards) abort()       {}
+func (c *detailView) close() error { return nil }
+func (c *detailView) abort()       {}

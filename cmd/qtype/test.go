@@ -16,16 +16,16 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// trial is one call of qtype test.
-type trial struct {
+// testCommand is one call of qtype test.
+type testCommand struct {
 	*streams
-	format *choice
+	format *enumFlag
 	run    string
 	quiet  bool
 }
 
 func newTest(s *streams) *cobra.Command {
-	t := &trial{streams: s, format: newChoice("text", "json", "junit", "github")}
+	t := &testCommand{streams: s, format: newChoice("text", "json", "junit", "github")}
 	c := &cobra.Command{
 		Use:   "test [PATH…]",
 		Short: "Run the tests of applications: no key, no network",
@@ -45,7 +45,7 @@ in it are run; without a path those of the current one.`,
 }
 
 // all runs the tests that are found at the paths.
-func (t *trial) all(ctx context.Context, paths []string) error {
+func (t *testCommand) all(ctx context.Context, paths []string) error {
 	names, err := regexp.Compile(t.run)
 	if err != nil {
 		return usagef("--run %q is no regular expression", t.run)
@@ -84,7 +84,7 @@ func (t *trial) all(ctx context.Context, paths []string) error {
 }
 
 // file runs the tests of one file, and tells of each at once.
-func (t *trial) file(ctx context.Context, path string, names *regexp.Regexp) apptest.Report {
+func (t *testCommand) file(ctx context.Context, path string, names *regexp.Regexp) apptest.Report {
 	r := apptest.Report{Path: path}
 	file, faults := apptest.Load(ctx, path, qtype.WithLog(func(line string) { fmt.Fprintln(t.err, line) }))
 	text := t.format.value == "text"
@@ -115,13 +115,13 @@ func (t *trial) file(ctx context.Context, path string, names *regexp.Regexp) app
 }
 
 // blocks shows diagnostics among the lines of tests.
-func (t *trial) blocks(list diag.List) {
+func (t *testCommand) blocks(list diag.List) {
 	t.print(t.out, func(w io.Writer) error { return diag.Text(w, list, t.diagText(t.outTerminal)) })
 	fmt.Fprintln(t.out)
 }
 
 // tell ends the report.
-func (t *trial) tell(reports []apptest.Report, took time.Duration) error {
+func (t *testCommand) tell(reports []apptest.Report, took time.Duration) error {
 	switch t.format.value {
 	case "json":
 		return apptest.JSON(t.out, reports)

@@ -15,12 +15,12 @@ import (
 	"github.com/qtype-dev/qtype/validate/lint"
 )
 
-// validation is one call of qtype validate.
-type validation struct {
+// validateCommand is one call of qtype validate.
+type validateCommand struct {
 	*streams
 	find   lint.Finder
 	load   loader.Options // how documents are read
-	format *choice
+	format *enumFlag
 	strict bool
 	quiet  bool
 	fix    bool
@@ -29,7 +29,7 @@ type validation struct {
 }
 
 func newValidate(s *streams) *cobra.Command {
-	v := &validation{streams: s, format: newChoice("text", "json", "sarif", "github")}
+	v := &validateCommand{streams: s, format: newChoice("text", "json", "sarif", "github")}
 	c := &cobra.Command{
 		Use:   "validate PATH…",
 		Short: "Check documents, without running anything",
@@ -79,7 +79,7 @@ above it, silences that code there.`,
 }
 
 // check refuses flags that do not go together.
-func (v *validation) check(c *cobra.Command) error {
+func (v *validateCommand) check(c *cobra.Command) error {
 	reason := ""
 	switch {
 	case v.watch && (v.fix || v.diff):
@@ -93,7 +93,7 @@ func (v *validation) check(c *cobra.Command) error {
 	return &usageError{command: c.CommandPath(), reason: reason}
 }
 
-func (v *validation) run(ctx context.Context) error {
+func (v *validateCommand) run(ctx context.Context) error {
 	begin := time.Now()
 	switch {
 	case v.watch:
@@ -113,8 +113,8 @@ func (v *validation) run(ctx context.Context) error {
 }
 
 // mend writes what can be mended, or shows it, and tells what is left.
-func (v *validation) mend(ctx context.Context, begin time.Time) error {
-	changes, results, err := lint.Mend(ctx, v.find, v.load)
+func (v *validateCommand) mend(ctx context.Context, begin time.Time) error {
+	changes, results, err := lint.Fix(ctx, v.find, v.load)
 	if err != nil {
 		return err
 	}
@@ -149,8 +149,8 @@ func (v *validation) mend(ctx context.Context, begin time.Time) error {
 
 // diffEnd tells on standard error what the diff is about, so that standard
 // output can be handed to patch. It fails where something is wrong, as a check does.
-func (v *validation) diffEnd(results []lint.Result, mended, files int) error {
-	left := lint.Faults(v.judged(results))
+func (v *validateCommand) diffEnd(results []lint.Result, mended, files int) error {
+	left := lint.Faults(v.withSeverities(results))
 	if mended > 0 || len(left) > 0 {
 		fmt.Fprintf(v.err, "--fix would mend %s in %s; %s would be left\n", count(mended, "fault"), count(files, "file"), count(len(left), "finding"))
 	}
@@ -161,7 +161,7 @@ func (v *validation) diffEnd(results []lint.Result, mended, files int) error {
 }
 
 // watching checks until it is interrupted; the last check decides the exit status.
-func (v *validation) watching(ctx context.Context) error {
+func (v *validateCommand) watching(ctx context.Context) error {
 	last := error(nil)
 	times := 0
 	w := lint.Watcher{Find: v.find, Load: v.load, Show: func(results []lint.Result, found error) error {

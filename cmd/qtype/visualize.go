@@ -13,15 +13,15 @@ import (
 	"github.com/qtype-dev/qtype/internal/remotefs"
 )
 
-// drawing is one call of qtype visualize.
-type drawing struct {
+// visualizeCommand is one call of qtype visualize.
+type visualizeCommand struct {
 	*streams
-	format *choice
+	format *enumFlag
 	output string
 }
 
 func newVisualize(s *streams) *cobra.Command {
-	d := &drawing{streams: s, format: newChoice("", "mermaid", "svg", "html")}
+	d := &visualizeCommand{streams: s, format: newChoice("", "mermaid", "svg", "html")}
 	c := &cobra.Command{
 		Use:   "visualize APP",
 		Short: "Draw an application's flows and what they use",
@@ -41,7 +41,7 @@ picture (SVG), or as a page. No other tool is needed; secrets are not drawn.`,
 	return c
 }
 
-func (d *drawing) run(ctx context.Context, path string) error {
+func (d *visualizeCommand) run(ctx context.Context, path string) error {
 	format, err := d.form()
 	if err != nil {
 		return err
@@ -52,13 +52,13 @@ func (d *drawing) run(ctx context.Context, path string) error {
 	}
 	var text strings.Builder
 	if err := diagram.Write(&text, p.Document, format); err != nil {
-		return fmt.Errorf("%s: %w", remotefs.Shown(path), err)
+		return fmt.Errorf("%s: %w", remotefs.Redacted(path), err)
 	}
 	return d.write(d.output, text.String())
 }
 
 // form is the format that was asked for, by its name or by the output's ending.
-func (d *drawing) form() (diagram.Format, error) {
+func (d *visualizeCommand) form() (diagram.Format, error) {
 	if d.format.value != "" {
 		return diagram.Format(d.format.value), nil
 	}

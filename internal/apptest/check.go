@@ -21,14 +21,14 @@ type checker struct {
 // suite checks the file.
 func (c *checker) suite(s *spec.Suite) {
 	c.doubles(s.Models, s.Tools)
-	if len(s.Tests) == 0 && s.Place().Whole("tests") {
+	if len(s.Tests) == 0 && s.Place().Complete("tests") {
 		c.list.Add(ruleUnclear.At(at(s, "tests"), "there are no tests").WithHint("give one a name and turns"))
 	}
 	for i, t := range s.Tests {
 		if t == nil {
 			continue // it could not be read, which is told
 		}
-		if strings.TrimSpace(t.Name) == "" && t.Place().Whole("name") {
+		if strings.TrimSpace(t.Name) == "" && t.Place().Complete("name") {
 			if field, ok := t.Place().Lookup("name"); ok {
 				c.list.Add(ruleUnclear.At(field.Span(), "the test's name is empty").WithHint("it tells what is tested"))
 			}
@@ -72,7 +72,7 @@ func (c *checker) test(t *spec.Test) {
 		}
 		return
 	}
-	if len(t.Turns) == 0 && t.Place().Whole("turns") {
+	if len(t.Turns) == 0 && t.Place().Complete("turns") {
 		c.list.Add(ruleUnclear.At(at(t, "turns"), "the test has no turns").WithHint("give it one, such as {input: Hello}"))
 	}
 	for _, turn := range t.Turns {
@@ -171,11 +171,11 @@ func (c *checker) pattern(place source.Span, text string) {
 	}
 }
 
-func (c *checker) doubles(models []*spec.ModelDouble, tools []*spec.ToolDouble) {
+func (c *checker) doubles(models []*spec.ModelMock, tools []*spec.ToolMock) {
 	for _, m := range compact(models) {
 		declared := chatModels(c.app)
 		c.known(at(m, "id"), "chat model", m.ID, idsOf(declared))
-		if i := slices.IndexFunc(declared, func(d *spec.Model) bool { return d.ID == m.ID }); i >= 0 && m.Place().Whole() {
+		if i := slices.IndexFunc(declared, func(d *spec.Model) bool { return d.ID == m.ID }); i >= 0 && m.Place().Complete() {
 			if _, err := mock.New(mocked(declared[i], m), mock.Options{}); err != nil {
 				_, why, _ := strings.Cut(err.Error(), ": ")
 				c.list.Add(ruleUnclear.At(at(m, "rules"), "%s", why))
@@ -186,7 +186,7 @@ func (c *checker) doubles(models []*spec.ModelDouble, tools []*spec.ToolDouble) 
 		c.known(at(t, "id"), "tool", t.ID, idsOf(allTools(c.app)))
 		_, result := t.Place().Lookup("result")
 		_, fails := t.Place().Lookup("error")
-		if result == fails && t.Place().Whole() {
+		if result == fails && t.Place().Complete() {
 			c.list.Add(ruleUnclear.At(at(t, "id"), "the double of tool %q needs a result or an error", t.ID).WithHint("one of them, not both"))
 		}
 	}

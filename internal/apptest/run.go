@@ -44,13 +44,13 @@ func (f *File) Run(ctx context.Context, t *spec.Test) *Outcome {
 	begin := time.Now()
 	defer func() { o.Took = time.Since(begin) }()
 	s := newStage(f.Suite, t)
-	app, err := qtype.Ready(f.program, qtype.Ephemeral(), qtype.WithDoubles(s.doubles()), qtype.WithHTTP(&http.Client{Transport: nobody{}}),
-		qtype.WithApproval(func(context.Context, tool.Ask) (bool, string, error) { return true, "", nil }))
+	app, err := qtype.New(f.program, qtype.WithEphemeral(), qtype.WithMocks(s.mocks()), qtype.WithHTTP(&http.Client{Transport: blockedTransport{}}),
+		qtype.WithApproval(func(context.Context, tool.Request) (bool, string, error) { return true, "", nil }))
 	if err != nil {
 		o.Faults.Add(ruleFailed.At(o.Place, "the application cannot be made ready: %s", err))
 		return o
 	}
-	r := &performance{app: app, flow: flow, test: t, stage: s}
+	r := &testRun{app: app, flow: flow, test: t, stage: s}
 	for _, turn := range t.Turns {
 		s.next()
 		r.turn(ctx, turn)
@@ -65,17 +65,17 @@ func (f *File) Run(ctx context.Context, t *spec.Test) *Outcome {
 	return o
 }
 
-// performance is a test while it runs.
-type performance struct {
+// testRun is a test while it runs.
+type testRun struct {
 	app    *runtime.App
 	flow   *spec.Flow
 	test   *spec.Test
-	stage  *stage
+	stage  *testEnv
 	faults diag.List
 }
 
 // turn runs one turn and checks what came of it.
-func (p *performance) turn(ctx context.Context, t *spec.Turn) {
+func (p *testRun) turn(ctx context.Context, t *spec.Turn) {
 	values := t.Inputs
 	if _, only := given(p.flow); t.Input != nil {
 		values = map[string]any{only: t.Input}
@@ -120,7 +120,7 @@ func compile(t *spec.Turn) ([]*steps.Condition, error) {
 }
 
 // expect checks the conditions on a row that came out.
-func (p *performance) expect(t *spec.Turn, conditions []*steps.Condition, row *runtime.Result) {
+func (p *testRun) expect(t *spec.Turn, conditions []*steps.Condition, row *runtime.Result) {
 	for i, c := range conditions {
 		place := t.Expect[i].Span
 		holds, err := c.Holds(row.Get)
@@ -143,7 +143,7 @@ func (p *performance) expect(t *spec.Turn, conditions []*steps.Condition, row *r
 }
 
 // ending checks how many rows came out, and whether one failed.
-func (p *performance) ending(t *spec.Turn, rows int, failed string) {
+func (p *testRun) ending(t *spec.Turn, rows int, failed string) {
 	switch {
 	case t.Fails == "" && failed != "":
 		p.faults.Add(ruleFailed.At(turnPlace(t), "the turn failed: %s", failed))
@@ -152,7 +152,7 @@ func (p *performance) ending(t *spec.Turn, rows int, failed string) {
 	case t.Fails != "" && !regexp.MustCompile(t.Fails).MatchString(failed):
 		p.faults.Add(ruleFailed.At(at(t, "fails"), "the turn failed otherwise: %s", failed))
 	case t.Rows != nil && rows != *t.Rows:
-		p.faults.Add(ruleUnmet.At(at(t, "rows"), "%s came out, not %d", several(rows, "row"), *t.Rows))
+		p.faults.Add(ruleUnmet.At(at(t, "rows"), "%s came out, not %d", plural(rows, "row"), *t.Rows))
 	case t.Rows == nil && rows == 0 && t.Fails == "":
 		p.faults.Add(ruleUnmet.At(turnPlace(t), "no row came out").WithHint("where that is right, say rows: 0"))
 	}
@@ -169,7 +169,7 @@ func turnPlace(t *spec.Turn) source.Span {
 }
 
 // window checks a memory after the turn.
-func (p *performance) window(ctx context.Context, c *spec.WindowCheck) {
+func (p *testRun) window(ctx context.Context, c *spec.WindowAssertion) {
 	m := p.app.Memory(c.ID)
 	w, err := m.Window(ctx, cmp.Or(p.test.Session, runtime.DefaultSession))
 	if err != nil {
@@ -181,19 +181,19 @@ func (p *performance) window(ctx context.Context, c *spec.WindowCheck) {
 		tokens += m.Tokens(said)
 	}
 	if n := len(w.Entries); c.Messages != nil && n != *c.Messages {
-		p.faults.Add(ruleUnmet.At(at(c, "messages"), "the window of %s has %s, not %d", c.ID, several(n, "message"), *c.Messages).WithHint("%s", excerpt(texts(messages))))
+		p.faults.Add(ruleUnmet.At(at(c, "messages"), "the window of %s has %s, not %d", c.ID, plural(n, "message"), *c.Messages).WithHint("%s", excerpt(texts(messages))))
 	}
 	if c.MaxTokens != nil && tokens > *c.MaxTokens {
-		p.faults.Add(ruleUnmet.At(at(c, "max_tokens"), "the window of %s has %s, more than %d", c.ID, several(tokens, "token"), *c.MaxTokens))
+		p.faults.Add(ruleUnmet.At(at(c, "max_tokens"), "the window of %s has %s, more than %d", c.ID, plural(tokens, "token"), *c.MaxTokens))
 	}
 	p.within(c, "the window of "+c.ID, messages, c.Contains, c.Lacks)
 }
 
 // sent checks what a model was asked.
-func (p *performance) sent(c *spec.SentCheck) {
+func (p *testRun) sent(c *spec.RequestAssertion) {
 	asked := p.stage.asked(c.ID)
 	if c.Calls != nil && len(asked) != *c.Calls {
-		p.faults.Add(ruleUnmet.At(at(c, "calls"), "the model %s was asked %s, not %d", c.ID, several(len(asked), "time"), *c.Calls))
+		p.faults.Add(ruleUnmet.At(at(c, "calls"), "the model %s was asked %s, not %d", c.ID, plural(len(asked), "time"), *c.Calls))
 	}
 	if len(asked) == 0 && (len(c.Contains) > 0) {
 		p.faults.Add(ruleUnmet.At(at(c, "id"), "the model %s was not asked", c.ID))
@@ -212,7 +212,7 @@ func (p *performance) sent(c *spec.SentCheck) {
 			tokens += memory.Tokens(counter, m)
 		}
 		if c.MaxTokens != nil && tokens > *c.MaxTokens {
-			p.faults.Add(ruleUnmet.At(at(c, "max_tokens"), "%s has %s, more than %d", what, several(tokens, "token"), *c.MaxTokens))
+			p.faults.Add(ruleUnmet.At(at(c, "max_tokens"), "%s has %s, more than %d", what, plural(tokens, "token"), *c.MaxTokens))
 		}
 		p.within(c, what, req.Messages, c.Contains, c.Lacks)
 	}
@@ -232,19 +232,19 @@ func texts(messages []chat.Message) []string {
 }
 
 // within checks what stands in messages and what does not.
-func (p *performance) within(n spec.Node, what string, messages []chat.Message, contains, lacks []string) {
+func (p *testRun) within(n spec.Node, what string, messages []chat.Message, contains, lacks []string) {
 	all := texts(messages)
 	has := func(text string) bool {
 		return slices.ContainsFunc(all, func(said string) bool { return strings.Contains(said, text) })
 	}
 	for i, text := range contains {
 		if !has(text) {
-			p.faults.Add(ruleUnmet.At(n.Place().Field("contains").Item(i).Span(), "%s does not contain %q", what, text).WithHint("%s", excerpt(all)))
+			p.faults.Add(ruleUnmet.At(n.Place().Field("contains").Index(i).Span(), "%s does not contain %q", what, text).WithHint("%s", excerpt(all)))
 		}
 	}
 	for i, text := range lacks {
 		if has(text) {
-			p.faults.Add(ruleUnmet.At(n.Place().Field("lacks").Item(i).Span(), "%s contains %q", what, text).WithHint("%s", excerpt(all)))
+			p.faults.Add(ruleUnmet.At(n.Place().Field("lacks").Index(i).Span(), "%s contains %q", what, text).WithHint("%s", excerpt(all)))
 		}
 	}
 }
@@ -292,8 +292,8 @@ func short(text string, most int) string {
 	return text
 }
 
-// several counts things.
-func several(n int, thing string) string {
+// plural counts things.
+func plural(n int, thing string) string {
 	if n != 1 {
 		thing += "s"
 	}

@@ -79,7 +79,7 @@ func openRows() (*runtime.App, error) {
 	if err := os.WriteFile(path, []byte(rowsDocument), 0o600); err != nil {
 		return nil, err
 	}
-	return qtype.Open(context.Background(), path, qtype.Ephemeral())
+	return qtype.Open(context.Background(), path, qtype.WithEphemeral())
 }
 
 // passRows takes every row of the file in through the flow and writes the

@@ -30,7 +30,7 @@ const storeTalkers = 64
 // manySessions is the workload W2: message i of every session comes before
 // message i+1 of any, and the window is read after each.
 func manySessions(arguments []string) error {
-	return converse(arguments[0], memory.NewInProcessWindows(), sessions, talkers)
+	return converse(arguments[0], memory.NewInProcessWithoutHistory(), sessions, talkers)
 }
 
 // storedSessions is W2 with fewer sessions in the store at an address.
@@ -82,7 +82,7 @@ func converse(path string, store memory.Store, n, talkers int) error {
 
 // charactersIn is how many characters the windows of the sessions have.
 func charactersIn(all []*memory.Session) (int, error) {
-	var buffer memory.Buffer
+	var buffer memory.WindowBuffer
 	chars := 0
 	for _, one := range all {
 		window, err := one.Messages(context.Background(), &buffer)
@@ -115,7 +115,7 @@ func talk(all []*memory.Session, pool []message, talkers int) (int, error) {
 // speak is one talker, who has every so-manieth session.
 func speak(all []*memory.Session, pool []message, one, talkers int) (sum int, err error) {
 	ctx := context.Background()
-	var buffer memory.Buffer
+	var buffer memory.WindowBuffer
 	for i := range ofOneSession {
 		role := chat.User
 		if i%2 == 1 {
@@ -123,7 +123,7 @@ func speak(all []*memory.Session, pool []message, one, talkers int) (sum int, er
 		}
 		for s := one; s < len(all); s += talkers {
 			text := all[s].ID() + " m" + strconv.Itoa(i) + " " + pool[(s*ofOneSession+i)%len(pool)].Content
-			if err := all[s].Say(ctx, role, text); err != nil {
+			if err := all[s].AppendText(ctx, role, text); err != nil {
 				return 0, err
 			}
 			window, err := all[s].Messages(ctx, &buffer)

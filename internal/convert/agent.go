@@ -10,7 +10,7 @@ import (
 func (w *workflow) agent(s *state, f *flow) {
 	w.known(s.n, "state "+s.name, common("agentName", "aiModel", "dataFilter", "systemMessage", "userMessage", "output", "maxToolExecutions", "memory", "tools", "agentOutcomes", "llmConfig", "multiLlmConfig")...)
 	if n := s.n.get("dataFilter"); n != nil {
-		w.lost(n, "state %s: a data filter has no counterpart", s.name)
+		w.unsupported(n, "state %s: a data filter has no counterpart", s.name)
 	}
 	prompt := w.prompt(s, f)
 	answer, types := w.answer(s)
@@ -43,44 +43,44 @@ func (w *workflow) agent(s *state, f *flow) {
 		w.spread(s, f, answer)
 	}
 	if w.parts.answers == nil {
-		w.parts.answers = map[*state]*code{}
+		w.parts.answers = map[*state]*translatedExpr{}
 	}
 	w.parts.answers[s] = answer
 }
 
 // answer is the variable of what the agent returns: a record by its output schema,
 // or the text response. spread tells whether the record's fields are data.
-func (w *workflow) answer(s *state) (answer *code, spread bool) {
+func (w *workflow) answer(s *state) (answer *translatedExpr, spread bool) {
 	n := s.n.get("output")
 	if file := unwrappedFile(n); file != nil {
-		w.lost(file, "the output of state %s names a file, which is not read; what the agent answers becomes the text response", s.name)
+		w.unsupported(file, "the output of state %s names a file, which is not read; what the agent answers becomes the text response", s.name)
 		n = nil
 	}
 	if n != nil && w.isMap(n, "output") != nil {
 		sc := &schema{report: w.report, what: "the output of state " + s.name}
 		of := sc.shape(unwrapped(n), "")
 		if had := w.schemas[s]; had != nil {
-			had.unname()
+			had.inline()
 			of = had // with what conditions told of its fields
 		}
 		w.schemas[s] = of
 		if of.sort == isRecord && len(of.fields) > 0 {
 			of.about = sc.about()
 			of.optional = false
-			return &code{text: w.local(s.name+"_answer", of), prec: precAtom, of: of}, true
+			return &translatedExpr{text: w.local(s.name+"_answer", of), prec: precAtom, of: of}, true
 		}
-		w.chosen(n, "the output of state %s is no object with properties; what the agent answers becomes the text response", s.name)
+		w.assumed(n, "the output of state %s is no object with properties; what the agent answers becomes the text response", s.name)
 	}
-	of := &shape{sort: isText, declared: true}
+	of := &inferredType{sort: isText, declared: true}
 	id, fits := w.write("response", of, s.n)
 	if !fits {
 		id = w.local(s.name+"_answer", of)
 	}
-	return &code{text: id, prec: precAtom, of: of}, false
+	return &translatedExpr{text: id, prec: precAtom, of: of}, false
 }
 
 // spread makes data of the fields that an agent returned.
-func (w *workflow) spread(s *state, f *flow, answer *code) {
+func (w *workflow) spread(s *state, f *flow, answer *translatedExpr) {
 	sets := new(block)
 	var ids []string
 	for _, one := range answer.of.fields {
@@ -104,19 +104,19 @@ func (w *workflow) outcomeVars(s *state, t *jq) {
 	if answer == nil {
 		return
 	}
-	returned := &code{object: true, text: answer.text, prec: precAtom, of: answer.of, loose: true}
+	returned := &translatedExpr{object: true, text: answer.text, prec: precAtom, of: answer.of, loose: true}
 	if answer.of.sort == isText {
-		returned.member = func(name string) (*code, error) {
+		returned.member = func(name string) (*translatedExpr, error) {
 			if name != "response" {
-				return nil, untranslatable("."+name, "the state has no output schema, so it returns %q alone", "response")
+				return nil, unsupportedJQ("."+name, "the state has no output schema, so it returns %q alone", "response")
 			}
 			w.reads = append(w.reads, answer.text)
-			return &code{text: answer.text, prec: precAtom, of: answer.of}, nil
+			return &translatedExpr{text: answer.text, prec: precAtom, of: answer.of}, nil
 		}
 	}
-	t.vars["agentOutcome"] = &code{object: true, member: func(name string) (*code, error) {
+	t.vars["agentOutcome"] = &translatedExpr{object: true, member: func(name string) (*translatedExpr, error) {
 		if name != "returnValues" {
-			return nil, untranslatable("."+name, "$agentOutcome has no counterpart but for returnValues")
+			return nil, unsupportedJQ("."+name, "$agentOutcome has no counterpart but for returnValues")
 		}
 		if returned.member == nil {
 			w.reads = append(w.reads, answer.text)
@@ -127,9 +127,9 @@ func (w *workflow) outcomeVars(s *state, t *jq) {
 
 // xFlow's own values for what a state does not say.
 const (
-	usualSystem = "You are a helpful AI Assistant."
-	usualModel  = "gpt-4o"
-	usualTools  = 10
+	defaultSystem = "You are a helpful AI Assistant."
+	usualModel    = "gpt-4o"
+	usualTools    = 10
 )
 
 // toolLimit sets how many calls of tools a state makes at most.
@@ -141,7 +141,7 @@ func (w *workflow) toolLimit(s *state, b *block, tools bool) {
 	case tools:
 		b.set("max_tool_executions", limit)
 	case limit > 0:
-		w.dropped(s.n.keyAt("maxToolExecutions"), "state %s has no tools; maxToolExecutions is left out", s.name)
+		w.ignored(s.n.keyAt("maxToolExecutions"), "state %s has no tools; maxToolExecutions is left out", s.name)
 	}
 }
 
@@ -149,7 +149,7 @@ func (w *workflow) toolLimit(s *state, b *block, tools bool) {
 func (w *workflow) systemText(s *state) string {
 	n := s.n.get("systemMessage")
 	if n == nil {
-		return usualSystem
+		return defaultSystem
 	}
 	if readTemplate(n.text).dynamic() {
 		return ""
@@ -169,7 +169,7 @@ func (w *workflow) memory(s *state) string {
 	n := w.mapOf(s.n, "memory")
 	if n == nil {
 		if s.n.get("memory") == nil && w.loops[s] > 0 {
-			w.chosen(s.n, "state %s has no memory: xFlow remembers what was said within one run, here each round begins anew", s.name)
+			w.assumed(s.n, "state %s has no memory: xFlow remembers what was said within one run, here each round begins anew", s.name)
 		}
 		return ""
 	}
@@ -181,7 +181,7 @@ func (w *workflow) remember(n *node, owner string) string {
 	w.known(n, "memory", "memoryId", "memoryType", "maxMessages", "maxTokens")
 	name := w.textOf(n, "memoryId")
 	if n.get("memoryId") == nil {
-		w.chosen(n, "memory has no \"memoryId\"; it is named after %s", owner)
+		w.assumed(n, "memory has no \"memoryId\"; it is named after %s", owner)
 	}
 	key, note := w.sessionOf(n, name)
 	b := new(block).set("id", "")
@@ -221,7 +221,7 @@ func (w *workflow) sessionOf(n *node, name string) (key, note string) {
 	for _, p := range tpl.parts {
 		if p.jq {
 			word := p.text[strings.LastIndexAny(p.text, ".$ ")+1:]
-			w.chosen(n.get("memoryId"), "the conversation is named by an expression; here the caller names it: qtype run --session with the value of %s", oneLine(p.text))
+			w.assumed(n.get("memoryId"), "the conversation is named by an expression; here the caller names it: qtype run --session with the value of %s", oneLine(p.text))
 			return either(slug(word), "memory"), "One conversation for each session: qtype run --session with the value of " + oneLine(p.text)
 		}
 	}
@@ -236,8 +236,8 @@ func (w *workflow) window(n *node, b *block) (setting string) {
 	}
 	policies := []string{"message_window", "token_window"}
 	for _, policy := range policies {
-		if kind != policy && folded(kind) == folded(policy) {
-			w.chosen(n.get("memoryType"), "memoryType %q is taken for %s", kind, policy)
+		if kind != policy && foldCase(kind) == foldCase(policy) {
+			w.assumed(n.get("memoryType"), "memoryType %q is taken for %s", kind, policy)
 			kind = policy
 		}
 	}
@@ -253,12 +253,12 @@ func (w *workflow) window(n *node, b *block) (setting string) {
 	if limit == 0 {
 		limit = usual
 		if n.get(key) == nil {
-			w.chosen(n, "memory has no %q; %d was chosen", key, usual)
+			w.assumed(n, "memory has no %q; %d was chosen", key, usual)
 		}
 	}
 	if n.get(other) != nil {
 		w.positive(n, other)
-		w.dropped(n.keyAt(other), "%s has no effect on a %s and is left out", other, kind)
+		w.ignored(n.keyAt(other), "%s has no effect on a %s and is left out", other, kind)
 	}
 	b.set("policy", kind).set(name, limit)
 	return fmt.Sprintf("%s %d", kind, limit)
@@ -267,7 +267,7 @@ func (w *workflow) window(n *node, b *block) (setting string) {
 // bareMemory converts memory blocks without a workflow: an application with the
 // memories and a flow that talks with each.
 func (w *workflow) bareMemory(roots ...*node) *application {
-	w.app, w.ids = &application{id: "memory_app"}, reserved("memory_app")
+	w.app, w.ids = &application{id: "memory_app"}, reservedIDs("memory_app")
 	var ids []string
 	for _, root := range roots {
 		w.known(root, "the file", "memory")
@@ -290,14 +290,14 @@ func talkTo(app *application, ids *names, memories []string) {
 	practice := ids.id("practice", "practice")
 	model := ids.id("assistant", "assistant")
 	app.models = append(app.models, new(block).set("type", "Model").set("id", model).set("provider", "openai").
-		note("The file names no model: put yours here. Needs OPENAI_API_KEY.").set("model_id", "gpt-4o-mini").set("offline", practice), practiceModel(practice))
-	message := &shape{sort: isMessage, declared: true}
+		note("The file names no model: put yours here. Needs OPENAI_API_KEY.").set("model_id", "gpt-4o-mini").set("offline", practice), declareMock(practice))
+	message := &inferredType{sort: isMessage, declared: true}
 	for _, memory := range memories {
 		name := "chat"
 		if len(memories) > 1 {
 			name = "chat_" + memory
 		}
-		f := &flow{id: ids.id(name, "chat"), types: func(string) *shape { return message }, talks: true,
+		f := &flow{id: ids.id(name, "chat"), types: func(string) *inferredType { return message }, talks: true,
 			inputs: []string{"question"}, outputs: []string{"answer"}}
 		b := new(block).set("type", "LLMInference").set("id", ids.id(f.id+"_answer", "answer")).set("model", model).set("memory", memory).
 			set("inputs", inline{"question"}).set("outputs", inline{"answer"})

@@ -34,13 +34,13 @@ func airefinery(r *report, root *node) *application {
 	case root.form == mapping && root.get("memory_modules") != nil:
 		root = &node{form: mapping, span: root.span, pairs: []pair{{key: "memory_config", at: root.mark(), value: root}}}
 	case root.form != mapping:
-		r.form(root, "this is no AI Refinery file: a mapping with memory_config is expected, not %s", root.described())
+		r.malformed(root, "this is no AI Refinery file: a mapping with memory_config is expected, not %s", root.described())
 		return nil
 	case root.get("memory_config") == nil && root.get("utility_agents") == nil && root.get("orchestrator").get("memory_config") == nil && root.get("base_config").get("memory_config") == nil:
-		r.form(root, `this is no AI Refinery file: there is no "memory_config" and no "utility_agents"`)
+		r.malformed(root, `this is no AI Refinery file: there is no "memory_config" and no "utility_agents"`)
 		return nil
 	}
-	p := &project{report: r, root: root, app: &application{id: "airefinery_app"}, ids: reserved("airefinery_app"),
+	p := &project{report: r, root: root, app: &application{id: "airefinery_app"}, ids: reservedIDs("airefinery_app"),
 		words: set{}, memories: map[string]string{}, sources: map[string]string{}, used: map[string]bool{}, models: map[string]string{}}
 	p.known(root, "the file", "memory_config", "orchestrator", "utility_agents", "super_agents", "trust_agents", "base_config", "embedding_config", "project_name", "description")
 	p.app.description = p.textOf(root, "description")
@@ -61,11 +61,11 @@ func airefinery(r *report, root *node) *application {
 	}
 	if len(p.app.flows) == 0 {
 		if r.list.Errors() == 0 {
-			r.form(root, "there is no memory module and no agent that can be converted")
+			r.malformed(root, "there is no memory module and no agent that can be converted")
 		}
 		return nil
 	}
-	practise(p.app, p.ids)
+	attachMock(p.app, p.ids)
 	return p.app
 }
 
@@ -73,7 +73,7 @@ func airefinery(r *report, root *node) *application {
 func (p *project) aside() {
 	for _, key := range []string{"super_agents", "trust_agents"} {
 		for _, n := range p.listOf(p.root, key) {
-			p.lost(n, "the agent %s of %s is not converted: what it plans and hands on has no counterpart", either(n.get("agent_name").name(), "without a name"), key)
+			p.unsupported(n, "the agent %s of %s is not converted: what it plans and hands on has no counterpart", either(n.get("agent_name").name(), "without a name"), key)
 		}
 	}
 	if o := p.mapOf(p.root, "orchestrator"); o != nil {
@@ -83,7 +83,7 @@ func (p *project) aside() {
 	for _, n := range []*node{p.root, p.mapOf(p.root, "base_config")} {
 		for _, key := range unused {
 			if n.get(key) != nil {
-				p.dropped(n.keyAt(key), "nothing that is converted uses %s; it is left out", key)
+				p.ignored(n.keyAt(key), "nothing that is converted uses %s; it is left out", key)
 			}
 		}
 	}
@@ -98,14 +98,14 @@ func (p *project) orchestrator(o *node) {
 	p.known(o, "orchestrator", "agent_list", "brand_name", "system_prompt", "enable_routing", "decompose", "rai_config", "config", "self_reflection_config", "selfreflection_config", "contexts", "llm_config", "memory_config")
 	for _, key := range []string{"brand_name", "system_prompt", "rai_config", "config", "self_reflection_config", "selfreflection_config"} {
 		if v := o.get(key); v != nil && len(v.items)+len(v.pairs)+len(v.text) > 0 {
-			p.add(ruleLost.At(o.keyAt(key), "orchestrator: %s has no counterpart", key))
+			p.add(ruleUnsupported.At(o.keyAt(key), "orchestrator: %s has no counterpart", key))
 		}
 	}
 	list := o.get("agent_list")
 	if list != nil && len(list.items) == 1 && contains(p.agentNames, list.items[0].get("agent_name").name()) {
 		return
 	}
-	p.add(ruleLost.At(p.root.keyAt("orchestrator"), "the orchestrator chooses an agent for each request, which has no counterpart: a Switch step can, and every agent is a flow that can be run by its name"))
+	p.add(ruleUnsupported.At(p.root.keyAt("orchestrator"), "the orchestrator chooses an agent for each request, which has no counterpart: a Switch step can, and every agent is a flow that can be run by its name"))
 }
 
 // name is the text of a node that may be missing.
@@ -149,10 +149,10 @@ func (p *project) agents() []*node {
 func (p *project) readModules(config *node) {
 	p.known(config, "memory_config", "memory_modules", "embedding_config")
 	if config.get("embedding_config") != nil {
-		p.dropped(config.keyAt("embedding_config"), "no memory that is converted uses embeddings; embedding_config is left out")
+		p.ignored(config.keyAt("embedding_config"), "no memory that is converted uses embeddings; embedding_config is left out")
 	}
 	if config.get("memory_modules") == nil {
-		p.form(config, `memory_config has no "memory_modules"`)
+		p.malformed(config, `memory_config has no "memory_modules"`)
 	}
 	for i, n := range p.listOf(config, "memory_modules") {
 		if m := p.isMap(n, fmt.Sprintf("memory module %d", i+1)); m != nil {
@@ -174,13 +174,13 @@ func (p *project) module(n *node, number int) {
 		if had == n.source() {
 			return // two agents tell of one memory
 		}
-		p.form(n.get("memory_name"), "two memory modules have the name %s; this one is left out", name)
+		p.malformed(n.get("memory_name"), "two memory modules have the name %s; this one is left out", name)
 		return
 	}
 	classes := []string{"ChatMemoryModule", "VariableMemoryModule", "MemTreeModule"}
 	for _, known := range classes {
-		if class != known && folded(class) == folded(known) {
-			p.chosen(n.get("memory_class"), "the class %q is taken for %s", class, known)
+		if class != known && foldCase(class) == foldCase(known) {
+			p.assumed(n.get("memory_class"), "the class %q is taken for %s", class, known)
 			class = known
 		}
 	}
@@ -189,13 +189,13 @@ func (p *project) module(n *node, number int) {
 	case "":
 		return
 	case "VariableMemoryModule":
-		p.lost(n.get("memory_class"), "%s holds named values: a memory with context: [{type: variables}] does that here, and steps set them", owner)
+		p.unsupported(n.get("memory_class"), "%s holds named values: a memory with context: [{type: variables}] does that here, and steps set them", owner)
 		return
 	case "MemTreeModule":
-		p.lost(n.get("memory_class"), "%s finds old messages by their meaning: a memory with context: [{type: retrieval}] and an embedding model does that here", owner)
+		p.unsupported(n.get("memory_class"), "%s finds old messages by their meaning: a memory with context: [{type: retrieval}] and an embedding model does that here", owner)
 		return
 	default:
-		p.add(ruleLost.At(n.get("memory_class").mark(), "%s: the class %s is not known and is left out", owner, class).WithNearest(class, classes))
+		p.add(ruleUnsupported.At(n.get("memory_class").mark(), "%s: the class %s is not known and is left out", owner, class).WithNearest(class, classes))
 		return
 	}
 	rounds, most := usualRounds, usualContext
@@ -246,7 +246,7 @@ func (p *project) readAgents() {
 		}
 		name := p.needText(m, "agent_name", fmt.Sprintf("utility agent %d", i+1))
 		if seen[name] && name != "" {
-			p.form(m.get("agent_name"), "two agents have the name %s; this one is left out", name)
+			p.malformed(m.get("agent_name"), "two agents have the name %s; this one is left out", name)
 			continue
 		}
 		seen[name] = true
@@ -268,19 +268,19 @@ func (p *project) agent(n *node, name string) {
 		if c := n.get("agent_class"); c != nil {
 			at = c
 		}
-		p.lost(at, "the agent %s (%s) is not converted: only an agent with a magic_prompt is a prompt and nothing more", either(name, "without a name"), either(class, "of no class"))
+		p.unsupported(at, "the agent %s (%s) is not converted: only an agent with a magic_prompt is a prompt and nothing more", either(name, "without a name"), either(class, "of no class"))
 		return
 	}
 	p.agentNames = append(p.agentNames, name)
 	p.known(config, "the config of agent "+name, "magic_prompt", "contexts", "llm_config", "output_style", "self_reflection", "self_reflection_config", "memory_config")
 	for _, key := range []string{"output_style", "self_reflection"} {
 		if config.get(key) != nil {
-			p.add(ruleLost.At(config.keyAt(key), "agent %s: %s has no counterpart", name, key))
+			p.add(ruleUnsupported.At(config.keyAt(key), "agent %s: %s has no counterpart", name, key))
 		}
 	}
 	for _, from := range []*node{n, config} {
 		if c := p.mapOf(from, "self_reflection_config"); c != nil && !(c.has("self_reflection") && !p.truth(c, "self_reflection")) {
-			p.add(ruleLost.At(from.keyAt("self_reflection_config"), "agent %s: self_reflection_config has no counterpart", name))
+			p.add(ruleUnsupported.At(from.keyAt("self_reflection_config"), "agent %s: self_reflection_config has no counterpart", name))
 		}
 	}
 	f := &flow{id: p.ids.id(name, "agent"), description: p.textOf(n, "agent_description")}
@@ -300,7 +300,7 @@ func (p *project) memoryOf(config *node) (found string) {
 	}
 	items := all.items
 	if all.form == textual {
-		p.chosen(all, "contexts is a list; %s is taken as its only entry", all.described())
+		p.assumed(all, "contexts is a list; %s is taken as its only entry", all.described())
 		items = []*node{all}
 	} else {
 		p.listOf(config, "contexts")
@@ -310,7 +310,7 @@ func (p *project) memoryOf(config *node) (found string) {
 		if len(n.pairs) == 1 { // a part of a memory
 			name = &node{form: textual, text: n.pairs[0].key, span: n.pairs[0].at}
 			if v := n.pairs[0].value; len(v.pairs) > 0 {
-				p.lost(v, "only a part of the context %s is meant, which has no counterpart; all of it is sent", name.text)
+				p.unsupported(v, "only a part of the context %s is meant, which has no counterpart; all of it is sent", name.text)
 			}
 		}
 		id := p.memories[name.text]
@@ -321,7 +321,7 @@ func (p *project) memoryOf(config *node) (found string) {
 			id = p.order[0]
 		}
 		if id == "" || found != "" && found != id {
-			p.lost(name, "the context %s has no counterpart", name.described())
+			p.unsupported(name, "the context %s has no counterpart", name.described())
 			continue
 		}
 		p.used[id], found = true, id
@@ -337,7 +337,7 @@ func (p *project) params(llm *node, to *block) {
 		case pair.value.form == integer || pair.value.form == number:
 			to.set(pair.key, literal(pair.value.text))
 		default:
-			p.dropped(pair.at, "%s of llm_config is left out; a model takes what its provider knows in inference_params", pair.key)
+			p.ignored(pair.at, "%s of llm_config is left out; a model takes what its provider knows in inference_params", pair.key)
 		}
 	}
 }
@@ -357,7 +357,7 @@ func (p *project) model(config, agent *node) string {
 	}
 	if name == "" {
 		name = "gpt-4o-mini"
-		p.chosen(agent, "the file names no model for the agent; %s was chosen", name)
+		p.assumed(agent, "the file names no model for the agent; %s was chosen", name)
 	}
 	key := fmt.Sprint(name, params.entries)
 	if id := p.models[key]; id != "" {

@@ -50,7 +50,7 @@ func load(ctx context.Context, kind Kind, path string, opts loader.Options) (str
 		return "", r.sorted()
 	}
 	var app *application
-	root := adopt(value, map[*loader.Value]*node{})
+	root := fromPlain(value, map[*loader.Value]*node{})
 	if kind == AIRefinery {
 		app = airefinery(r, root)
 	} else {
@@ -85,23 +85,23 @@ func (r *report) add(d diag.Diagnostic) {
 	r.list.Add(d)
 }
 
-// form tells of a value that is not what the other system takes.
-func (r *report) form(n *node, format string, args ...any) {
+// malformed tells of a value that is not what the other system takes.
+func (r *report) malformed(n *node, format string, args ...any) {
 	r.add(ruleForm.At(n.mark(), format, args...))
 }
 
-// lost tells of something that changes what the document does.
-func (r *report) lost(n *node, format string, args ...any) {
-	r.add(ruleLost.At(n.mark(), format, args...))
+// unsupported tells of something that changes what the document does.
+func (r *report) unsupported(n *node, format string, args ...any) {
+	r.add(ruleUnsupported.At(n.mark(), format, args...))
 }
 
-// dropped tells of something without effect on the answers.
-func (r *report) dropped(at source.Span, format string, args ...any) {
+// ignored tells of something without effect on the answers.
+func (r *report) ignored(at source.Span, format string, args ...any) {
 	r.add(ruleDropped.At(at, format, args...))
 }
 
-// chosen tells of something that the file left open.
-func (r *report) chosen(n *node, format string, args ...any) {
+// assumed tells of something that the file left open.
+func (r *report) assumed(n *node, format string, args ...any) {
 	r.add(ruleChosen.At(n.mark(), format, args...))
 }
 

@@ -19,7 +19,7 @@ type application struct {
 	auths       []*block
 	models      []*block
 	tools       []*block
-	types       []*shape // records, in the order in which they were met
+	types       []*inferredType // records, in the order in which they were met
 	flows       []*flow
 }
 

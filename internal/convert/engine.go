@@ -13,7 +13,7 @@ func (w *workflow) readFunctions() bool {
 	only := true
 	for _, n := range all.items {
 		operation := n.get("operation").name()
-		if n.form != mapping || folded(n.get("type").name()) != "expression" || operation == "" {
+		if n.form != mapping || foldCase(n.get("type").name()) != "expression" || operation == "" {
 			only = false
 			continue
 		}
@@ -27,22 +27,22 @@ func (w *workflow) readFunctions() bool {
 }
 
 // constants are the workflow's, as expressions read them behind $CONST.
-func constants(n *node) *code {
+func constants(n *node) *translatedExpr {
 	switch n.form {
 	case mapping:
-		return &code{member: func(name string) (*code, error) {
+		return &translatedExpr{member: func(name string) (*translatedExpr, error) {
 			v := n.get(name)
 			if v == nil {
-				return nil, untranslatable("."+name, "the workflow has no constant %q", name)
+				return nil, unsupportedJQ("."+name, "the workflow has no constant %q", name)
 			}
 			c := constants(v)
 			if c == nil {
-				return nil, untranslatable("."+name, "the constant %q is a list that no expression can hold", name)
+				return nil, unsupportedJQ("."+name, "the constant %q is a list that no expression can hold", name)
 			}
 			return c, nil
 		}}
 	case list:
-		elem := &shape{}
+		elem := &inferredType{}
 		var items []string
 		for _, item := range n.items {
 			c := constants(item)
@@ -56,7 +56,7 @@ func constants(n *node) *code {
 			elem = joined
 			items = append(items, c.text)
 		}
-		return &code{text: "[" + strings.Join(items, ", ") + "]", prec: precAtom, of: &shape{sort: isList, declared: true, elem: elem}}
+		return &translatedExpr{text: "[" + strings.Join(items, ", ") + "]", prec: precAtom, of: &inferredType{sort: isList, declared: true, elem: elem}}
 	}
 	c, err := scalarCode(n)
 	if err != nil {

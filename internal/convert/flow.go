@@ -21,8 +21,8 @@ type flow struct {
 	id          string
 	description string
 	steps       []*step
-	types       func(id string) *shape // of variables
-	shared      func(id string) bool   // tells of the variables that flows hand each other; the others stay inside
+	types       func(id string) *inferredType // of variables
+	shared      func(id string) bool          // tells of the variables that flows hand each other; the others stay inside
 
 	talks           bool // it is conversational
 	inputs, outputs []string
@@ -34,24 +34,24 @@ type flow struct {
 type step struct {
 	*block
 	reads, writes []string
-	calls         []*flow  // the flows that it runs, by the ids of variables
-	loops         bool     // it runs its flow again and again, at least once
-	binds         bool     // it names what the flow is given and gives, each by its own name
-	first         *flow    // of a loop: the flow that runs first, whatever happens
-	turns         []turn   // of a loop: what its rounds can run
-	branches      bool     // which of the flows runs is found out by its conditions
-	sooner        []string // of one that branches: what its first condition reads
+	calls         []*flow    // the flows that it runs, by the ids of variables
+	loops         bool       // it runs its flow again and again, at least once
+	binds         bool       // it names what the flow is given and gives, each by its own name
+	first         *flow      // of a loop: the flow that runs first, whatever happens
+	turns         []loopBody // of a loop: what its rounds can run
+	branches      bool       // which of the flows runs is found out by its conditions
+	sooner        []string   // of one that branches: what its first condition reads
 }
 
-// turn is a flow that a round of a loop can run.
-type turn struct {
+// loopBody is a flow that a round of a loop can run.
+type loopBody struct {
 	flow   *flow
 	before []*flow // those that may have run before it runs for the first time
 }
 
-// unset adds what a flow reads when it runs for the first time though nothing can
+// addUnsetInputs adds what a flow reads when it runs for the first time though nothing can
 // have set it then.
-func (t turn) unset(now, missing set) {
+func (t loopBody) addUnsetInputs(now, missing set) {
 	early := maps.Clone(now)
 	for _, f := range t.before {
 		for _, s := range f.steps {
@@ -77,8 +77,8 @@ func (s *step) produced() []string {
 	return all
 }
 
-// certain are the variables that a step sets whatever happens.
-func (s *step) certain() set {
+// definitelySet are the variables that a step sets whatever happens.
+func (s *step) definitelySet() set {
 	sure := set{}
 	sure.add(s.writes...)
 	if s.loops || s.binds {
@@ -116,7 +116,7 @@ func plan(order []*flow) {
 		written, sure := set{}, set{}
 		for _, s := range f.steps {
 			written.add(s.produced()...)
-			sure.add(s.certain().sorted()...)
+			sure.add(s.definitelySet().sorted()...)
 		}
 		inside := func(id string) bool { return !f.shared(id) }
 		f.outputs = slices.DeleteFunc(written.sorted(), inside)
@@ -125,10 +125,10 @@ func plan(order []*flow) {
 	}
 }
 
-// offer finds out which variables may have a value where each of the flows is
+// availableIn finds out which variables may have a value where each of the flows is
 // called, and answers those that are read though nothing can have set them. The
 // first of the flows is given what is given.
-func offer(order []*flow, given set) (missing set) {
+func availableIn(order []*flow, given set) (missing set) {
 	missing = set{}
 	for _, f := range order {
 		f.available = set{}
@@ -143,7 +143,7 @@ func offer(order []*flow, given set) (missing set) {
 				}
 			}
 			for _, t := range s.turns {
-				t.unset(now, missing)
+				t.addUnsetInputs(now, missing)
 			}
 			if s.loops {
 				now.add(s.produced()...)
@@ -157,9 +157,9 @@ func offer(order []*flow, given set) (missing set) {
 	return missing
 }
 
-// take finds the inputs of each of the flows: what it needs, and what it may set
+// requiredInputs finds the inputs of each of the flows: what it needs, and what it may set
 // or not, so that what was there stays.
-func take(order []*flow) {
+func requiredInputs(order []*flow) {
 	for _, f := range slices.Backward(order) {
 		needed, sure := set{}, set{}
 		need := func(ids []string) {
@@ -174,7 +174,7 @@ func take(order []*flow) {
 				need(c.inputs)
 			}
 			need(s.reads)
-			certain := s.certain()
+			certain := s.definitelySet()
 			for _, id := range s.produced() {
 				if !certain[id] {
 					need([]string{id})
@@ -204,9 +204,9 @@ func (f *flow) needed(found set) {
 	}
 }
 
-// doubtful finds the variables that are read where they may not be set; given are
+// maybeUnset finds the variables that are read where they may not be set; given are
 // those that are set where the first of the flows begins.
-func doubtful(order []*flow, given set) set {
+func maybeUnset(order []*flow, given set) set {
 	found := set{}
 	before := map[*flow]set{order[0]: given} // what is set wherever a flow is called
 	for _, f := range order {
@@ -223,7 +223,7 @@ func doubtful(order []*flow, given set) set {
 				}
 				maps.DeleteFunc(before[c], func(id string, _ bool) bool { return !now[id] })
 			}
-			now.add(s.certain().sorted()...)
+			now.add(s.definitelySet().sorted()...)
 		}
 	}
 	return found
@@ -266,9 +266,9 @@ func (s *step) keep(wanted func(id string) bool) {
 	s.writes = slices.DeleteFunc(s.writes, func(id string) bool { return !wanted(id) })
 }
 
-// vain tells whether what step i writes is written again by a later step of the
+// deadWrite tells whether what step i writes is written again by a later step of the
 // flow, for certain and before anything reads it.
-func (f *flow) vain(i int, id string) bool {
+func (f *flow) deadWrite(i int, id string) bool {
 	for _, s := range f.steps[i+1:] {
 		switch {
 		case slices.Contains(s.reads, id) || len(s.calls) > 0 && !s.binds || s.binds && slices.Contains(s.calls[0].inputs, id):

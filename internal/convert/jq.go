@@ -9,21 +9,21 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// code is a translated expression: the text, and what is known of its value.
-type code struct {
+// translatedExpr is a translated expression: the text, and what is known of its value.
+type translatedExpr struct {
 	text   string
-	bare   string // the text without the parentheses around all of it; mostly empty
-	prec   int    // how tightly the outermost operator binds
-	of     *shape // what the value is
-	null   bool   // it may be null
-	stream bool   // it is a list that stands for many values, one after the other
-	empty  bool   // it is the constant []
-	depth  int    // how many functions of elements it stands in, where it names an element
-	loose  bool   // a schema says what it is, but need not be right: a model answers
-	nulls  *bool  // set where somebody expects null here; nil where nobody asks
-	root   *shape // of the data that it is a part of; nil where it is no part of data
-	object bool   // it is a record for certain, though all of it cannot be written
-	member func(name string) (*code, error)
+	bare   string        // the text without the parentheses around all of it; mostly empty
+	prec   int           // how tightly the outermost operator binds
+	of     *inferredType // what the value is
+	null   bool          // it may be null
+	stream bool          // it is a list that stands for many values, one after the other
+	empty  bool          // it is the constant []
+	depth  int           // how many functions of elements it stands in, where it names an element
+	loose  bool          // a schema says what it is, but need not be right: a model answers
+	nulls  *bool         // set where somebody expects null here; nil where nobody asks
+	root   *inferredType // of the data that it is a part of; nil where it is no part of data
+	object bool          // it is a record for certain, though all of it cannot be written
+	member func(name string) (*translatedExpr, error)
 }
 
 // How tightly operators bind, loosest first.
@@ -39,16 +39,16 @@ const (
 )
 
 // wrap is the text as an operand of an operator.
-func (c *code) wrap(prec int) string {
+func (c *translatedExpr) wrap(prec int) string {
 	if c.prec >= prec {
 		return c.text
 	}
 	return "(" + c.text + ")"
 }
 
-// sure is the text as an operand of contains and its like, which take null for a
+// nonNull is the text as an operand of contains and its like, which take null for a
 // text without anything; jq fails, as + does.
-func (c *code) sure() string {
+func (c *translatedExpr) nonNull() string {
 	if !c.null {
 		return c.wrap(precAdd)
 	}
@@ -56,7 +56,7 @@ func (c *code) sure() string {
 }
 
 // whole is the text where nothing stands beside it.
-func (c *code) whole() string {
+func (c *translatedExpr) whole() string {
 	if c.bare != "" {
 		return c.bare
 	}
@@ -64,7 +64,7 @@ func (c *code) whole() string {
 }
 
 // or is the text with a value in place of null.
-func (c *code) or(fallback string) string {
+func (c *translatedExpr) or(fallback string) string {
 	if !c.null {
 		return c.wrap(precAtom)
 	}
@@ -72,7 +72,7 @@ func (c *code) or(fallback string) string {
 }
 
 // orBare is or for an argument, which needs no parentheses.
-func (c *code) orBare(fallback string) string {
+func (c *translatedExpr) orBare(fallback string) string {
 	if !c.null {
 		return c.text
 	}
@@ -80,28 +80,28 @@ func (c *code) orBare(fallback string) string {
 }
 
 // constant and made make codes of texts.
-func constant(text string, s sort) *code {
-	return &code{text: text, prec: precAtom, of: &shape{sort: s, declared: true}}
+func constant(text string, s typeKind) *translatedExpr {
+	return &translatedExpr{text: text, prec: precAtom, of: &inferredType{sort: s, declared: true}}
 }
 
-func made(s sort, prec int, format string, args ...any) *code {
-	return &code{text: fmt.Sprintf(format, args...), prec: prec, of: &shape{sort: s, declared: true}}
+func made(s typeKind, prec int, format string, args ...any) *translatedExpr {
+	return &translatedExpr{text: fmt.Sprintf(format, args...), prec: prec, of: &inferredType{sort: s, declared: true}}
 }
 
 // is says what a value must be for an expression to make sense. It tells whether
 // it can be.
-func (c *code) is(s sort) bool {
+func (c *translatedExpr) is(s typeKind) bool {
 	if c.of.sort == unknown && !c.of.declared && !(c.of.inner && s == isList) {
 		c.of.sort = s
 		if s == isList {
-			c.of.elem = &shape{inner: c.of.top}
+			c.of.elem = &inferredType{inner: c.of.top}
 		}
 	}
 	return c.of.sort == s || s == isNumber && c.of.sort == isInt
 }
 
 // number tells whether the value can be a number.
-func (c *code) number() bool { return c.is(isNumber) }
+func (c *translatedExpr) number() bool { return c.is(isNumber) }
 
 // jqError tells why an expression cannot be translated, and at which word.
 type jqError struct{ word, why string }
@@ -109,24 +109,24 @@ type jqError struct{ word, why string }
 // Error is the reason.
 func (e *jqError) Error() string { return e.why }
 
-func untranslatable(word any, format string, args ...any) error {
+func unsupportedJQ(word any, format string, args ...any) error {
 	return &jqError{fmt.Sprint(word), fmt.Sprintf(format, args...)}
 }
 
 // jq translates expressions.
 type jq struct {
-	root   *code             // the data that expressions see as .
-	vars   map[string]*code  // what is bound to names, without $
-	depth  int               // how many functions of elements we are in
-	named  map[string]string // the workflow's functions that are expressions, by their names
-	guess  bool              // a first look: shapes are still being found
-	strict bool              // a look at which nothing is taken for what it is only mostly
+	root   *translatedExpr            // the data that expressions see as .
+	vars   map[string]*translatedExpr // what is bound to names, without $
+	depth  int                        // how many functions of elements we are in
+	named  map[string]string          // the workflow's functions that are expressions, by their names
+	guess  bool                       // a first look: shapes are still being found
+	strict bool                       // a look at which nothing is taken for what it is only mostly
 }
 
-// mostly says what a value is of which nothing else says it: a condition's is a
+// assumeType says what a value is of which nothing else says it: a condition's is a
 // truth value, for example. In the first looks nothing is, for another expression
 // may know better. It tells whether something is known of the value now.
-func (t *jq) mostly(c *code, s sort) bool {
+func (t *jq) assumeType(c *translatedExpr, s typeKind) bool {
 	if c.of.sort == unknown && !c.of.declared && !t.strict {
 		c.is(s)
 	}
@@ -136,27 +136,27 @@ func (t *jq) mostly(c *code, s sort) bool {
 // parseJQ reads an expression; its error is a *jqError.
 func parseJQ(text string) (*gojq.Query, error) {
 	if len(text) > longestJQ {
-		return nil, untranslatable("", "it is longer than %d characters", longestJQ)
+		return nil, unsupportedJQ("", "it is longer than %d characters", longestJQ)
 	}
 	q, err := gojq.Parse(text)
 	var at *gojq.ParseError
 	switch {
 	case err == nil && q.Term == nil && q.Left == nil && len(q.FuncDefs) == 0:
-		return nil, untranslatable("", "the expression is empty")
+		return nil, unsupportedJQ("", "the expression is empty")
 	case err == nil:
 		return q, nil
 	case errors.As(err, &at) && at.Token != "":
-		return nil, untranslatable(at.Token, "it is no jq expression: unexpected %q", at.Token)
+		return nil, unsupportedJQ(at.Token, "it is no jq expression: unexpected %q", at.Token)
 	}
-	return nil, untranslatable("", "it is no jq expression: something is missing or not closed")
+	return nil, unsupportedJQ("", "it is no jq expression: something is missing or not closed")
 }
 
 // translate translates an expression that gives one value.
-func (t *jq) translate(text string) (*code, error) {
+func (t *jq) translate(text string) (*translatedExpr, error) {
 	if name, ok := strings.CutPrefix(strings.TrimSpace(text), "fn:"); ok {
 		operation := t.named[strings.TrimSpace(name)]
 		if operation == "" || strings.HasPrefix(operation, "fn:") {
-			return nil, untranslatable(name, "there is no function %q that is an expression", name)
+			return nil, unsupportedJQ(name, "there is no function %q that is an expression", name)
 		}
 		text = operation
 	}
@@ -170,9 +170,9 @@ func (t *jq) translate(text string) (*code, error) {
 	}
 	switch {
 	case c.stream:
-		return nil, untranslatable("", "it gives any number of values, not one")
+		return nil, unsupportedJQ("", "it gives any number of values, not one")
 	case c.member != nil:
-		return nil, untranslatable("", "it takes all of the data at once; name the parts that are needed")
+		return nil, unsupportedJQ("", "it takes all of the data at once; name the parts that are needed")
 	}
 	return c, nil
 }
@@ -185,27 +185,27 @@ const longestJQ = 8000
 const longestFormula = 4000
 
 // each translates a function of the elements of a list.
-func (t *jq) each(q *gojq.Query, list *code) (*code, error) {
+func (t *jq) each(q *gojq.Query, list *translatedExpr) (*translatedExpr, error) {
 	t.depth++
 	defer func() { t.depth-- }()
 	elem := list.of.elem
-	return t.query(q, &code{text: "#", prec: precAtom, of: elem, null: elem.optional, depth: t.depth})
+	return t.query(q, &translatedExpr{text: "#", prec: precAtom, of: elem, null: elem.optional, depth: t.depth})
 }
 
 // query translates a query whose input is dot. Some translations name a part
 // twice, so they could grow with every part around them.
-func (t *jq) query(q *gojq.Query, dot *code) (*code, error) {
+func (t *jq) query(q *gojq.Query, dot *translatedExpr) (*translatedExpr, error) {
 	c, err := t.anyQuery(q, dot)
 	if err == nil && len(c.text) > longestFormula {
-		return nil, untranslatable("", "its translation would be longer than the %d characters that an expression has at most", longestFormula)
+		return nil, unsupportedJQ("", "its translation would be longer than the %d characters that an expression has at most", longestFormula)
 	}
 	return c, err
 }
 
-func (t *jq) anyQuery(q *gojq.Query, dot *code) (*code, error) {
+func (t *jq) anyQuery(q *gojq.Query, dot *translatedExpr) (*translatedExpr, error) {
 	switch {
 	case len(q.FuncDefs) > 0:
-		return nil, untranslatable(q.FuncDefs[0].Name, "functions cannot be defined in an expression")
+		return nil, unsupportedJQ(q.FuncDefs[0].Name, "functions cannot be defined in an expression")
 	case q.Term != nil:
 		return t.term(q.Term, dot)
 	case len(q.Patterns) > 0:
@@ -217,7 +217,7 @@ func (t *jq) anyQuery(q *gojq.Query, dot *code) (*code, error) {
 	case gojq.OpAlt:
 		return t.alternative(q, dot)
 	case gojq.OpComma:
-		return nil, untranslatable(",", "it gives several values, not one")
+		return nil, unsupportedJQ(",", "it gives several values, not one")
 	}
 	a, err := t.single(q.Left, dot)
 	if err != nil {
@@ -231,27 +231,27 @@ func (t *jq) anyQuery(q *gojq.Query, dot *code) (*code, error) {
 }
 
 // single translates a part that gives exactly one value.
-func (t *jq) single(q *gojq.Query, dot *code) (*code, error) {
+func (t *jq) single(q *gojq.Query, dot *translatedExpr) (*translatedExpr, error) {
 	c, err := t.query(q, dot)
 	if err == nil && c.stream {
-		return nil, untranslatable(q, "%s gives any number of values where one is needed", q)
+		return nil, unsupportedJQ(q, "%s gives any number of values where one is needed", q)
 	}
 	return c, err
 }
 
 // plainValue is single for a part that is not all of the data.
-func (t *jq) plainValue(q *gojq.Query, dot *code) (*code, error) {
+func (t *jq) plainValue(q *gojq.Query, dot *translatedExpr) (*translatedExpr, error) {
 	c, err := t.single(q, dot)
 	if err == nil && c.member != nil {
-		return nil, untranslatable(q, "%s is all of the data at once; name the parts that are needed", q)
+		return nil, unsupportedJQ(q, "%s is all of the data at once; name the parts that are needed", q)
 	}
 	return c, err
 }
 
 // bind translates A as $name | B.
-func (t *jq) bind(q *gojq.Query, dot *code) (*code, error) {
+func (t *jq) bind(q *gojq.Query, dot *translatedExpr) (*translatedExpr, error) {
 	if len(q.Patterns) != 1 || q.Patterns[0].Name == "" {
-		return nil, untranslatable("as", "only as $name can be translated")
+		return nil, unsupportedJQ("as", "only as $name can be translated")
 	}
 	v, err := t.single(q.Left, dot)
 	if err != nil {
@@ -269,7 +269,7 @@ func (t *jq) bind(q *gojq.Query, dot *code) (*code, error) {
 }
 
 // pipe translates A | B: once, or for each of the values of A.
-func (t *jq) pipe(q *gojq.Query, dot *code) (*code, error) {
+func (t *jq) pipe(q *gojq.Query, dot *translatedExpr) (*translatedExpr, error) {
 	if all, name := listedTruths(q); all != nil {
 		return t.truths(all, name, dot)
 	}
@@ -284,7 +284,7 @@ func (t *jq) pipe(q *gojq.Query, dot *code) (*code, error) {
 }
 
 // forEach hands each value of a stream on: map, or filter for select.
-func (t *jq) forEach(stream *code, q *gojq.Query) (*code, error) {
+func (t *jq) forEach(stream *translatedExpr, q *gojq.Query) (*translatedExpr, error) {
 	if q.Term == nil && q.Op == gojq.OpPipe && len(q.Patterns) == 0 {
 		first, err := t.forEach(stream, q.Left)
 		if err != nil {
@@ -301,22 +301,22 @@ func (t *jq) forEach(stream *code, q *gojq.Query) (*code, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &code{text: fmt.Sprintf("filter(%s, %s)", stream.text, keep), prec: precAtom, of: stream.of, stream: true}, nil
+		return &translatedExpr{text: fmt.Sprintf("filter(%s, %s)", stream.text, keep), prec: precAtom, of: stream.of, stream: true}, nil
 	}
 	one, err := t.each(q, stream)
 	switch {
 	case err != nil:
 		return nil, err
 	case one.stream:
-		return nil, untranslatable(q, "%s goes through lists inside of lists", q)
+		return nil, unsupportedJQ(q, "%s goes through lists inside of lists", q)
 	case one.text == "#":
 		return stream, nil
 	}
-	return &code{text: fmt.Sprintf("map(%s, %s)", stream.text, one.inCall()), prec: precAtom, of: &shape{sort: isList, elem: nullable(one)}, stream: true}, nil
+	return &translatedExpr{text: fmt.Sprintf("map(%s, %s)", stream.text, one.inCall()), prec: precAtom, of: &inferredType{sort: isList, elem: nullable(one)}, stream: true}, nil
 }
 
 // inCall is the text as an argument; a record needs parentheses there.
-func (c *code) inCall() string {
+func (c *translatedExpr) inCall() string {
 	if strings.HasPrefix(c.text, "{") {
 		return "(" + c.text + ")"
 	}
@@ -324,7 +324,7 @@ func (c *code) inCall() string {
 }
 
 // nullable is the shape of a value that may be null.
-func nullable(c *code) *shape {
+func nullable(c *translatedExpr) *inferredType {
 	if !c.null || c.of.optional {
 		return c.of
 	}
@@ -334,22 +334,22 @@ func nullable(c *code) *shape {
 }
 
 // condition is the truth of a function of elements.
-func (t *jq) condition(q *gojq.Query, list *code) (string, error) {
+func (t *jq) condition(q *gojq.Query, list *translatedExpr) (string, error) {
 	one, err := t.each(q, list)
 	if err != nil {
 		return "", err
 	}
 	if one.stream || one.member != nil {
-		return "", untranslatable(q, "%s is no condition", q)
+		return "", unsupportedJQ(q, "%s is no condition", q)
 	}
 	return t.truth(one).text, nil
 }
 
 // truth is whether a value counts as true: all but null and false do.
-func (t *jq) truth(c *code) *code {
+func (t *jq) truth(c *translatedExpr) *translatedExpr {
 	switch {
 	case c.of.sort == unknown && !c.of.declared:
-		if !t.mostly(c, isBool) {
+		if !t.assumeType(c, isBool) {
 			return made(isBool, precAtom, "%s", c.text)
 		}
 		return t.truth(c)
@@ -388,7 +388,7 @@ func quoted(s string) string {
 }
 
 // quotedCode is a text as a code.
-func quotedCode(s string) *code {
+func quotedCode(s string) *translatedExpr {
 	c := constant(quoted(s), isText)
 	if strings.Contains(s, "${") {
 		c.prec = precAdd

@@ -8,7 +8,7 @@ import (
 )
 
 // decide translates if … then … elif … else … end.
-func (t *jq) decide(x *gojq.If, dot *code) (*code, error) {
+func (t *jq) decide(x *gojq.If, dot *translatedExpr) (*translatedExpr, error) {
 	cond, err := t.plainValue(x.Cond, dot)
 	if err != nil {
 		return nil, err
@@ -28,40 +28,40 @@ func (t *jq) decide(x *gojq.If, dot *code) (*code, error) {
 		return nil, err
 	}
 	if then.member != nil || otherwise.member != nil {
-		return nil, untranslatable("if", "a branch of it gives all of the data at once")
+		return nil, unsupportedJQ("if", "a branch of it gives all of the data at once")
 	}
 	of, ok := join(then.of, otherwise.of)
 	if !ok {
-		return nil, untranslatable("if", "it gives %s or %s, and a variable is of one type", then.of.sort.noun(), otherwise.of.sort.noun())
+		return nil, unsupportedJQ("if", "it gives %s or %s, and a variable is of one type", then.of.sort.noun(), otherwise.of.sort.noun())
 	}
-	return &code{text: fmt.Sprintf("%s ? %s : %s", t.truth(cond).wrap(precOr), then.wrap(precOr), otherwise.wrap(precIf)),
+	return &translatedExpr{text: fmt.Sprintf("%s ? %s : %s", t.truth(cond).wrap(precOr), then.wrap(precOr), otherwise.wrap(precIf)),
 		prec: precIf, of: of, null: then.null || otherwise.null}, nil
 }
 
 // array translates […]: of streams a list, of single values their list.
-func (t *jq) array(x *gojq.Array, dot *code) (*code, error) {
+func (t *jq) array(x *gojq.Array, dot *translatedExpr) (*translatedExpr, error) {
 	if x == nil || x.Query == nil {
 		c := made(isList, precAtom, "[]")
-		c.empty, c.of.elem = true, &shape{}
+		c.empty, c.of.elem = true, &inferredType{}
 		return c, nil
 	}
 	var items []string
-	elem := &shape{}
+	elem := &inferredType{}
 	for _, q := range listed(x.Query) {
 		c, err := t.query(q, dot)
 		switch {
 		case err != nil:
 			return nil, err
 		case c.member != nil:
-			return nil, untranslatable(q, "%s is all of the data at once", q)
+			return nil, unsupportedJQ(q, "%s is all of the data at once", q)
 		case c.stream && len(listed(x.Query)) == 1:
-			return &code{text: c.text, prec: c.prec, of: c.of, depth: c.depth}, nil
+			return &translatedExpr{text: c.text, prec: c.prec, of: c.of, depth: c.depth}, nil
 		case c.stream:
-			return nil, untranslatable(q, "%s gives any number of values beside others", q)
+			return nil, unsupportedJQ(q, "%s gives any number of values beside others", q)
 		}
 		var ok bool
 		if elem, ok = join(elem, nullable(c)); !ok {
-			return nil, untranslatable(q, "a list holds values of one type")
+			return nil, unsupportedJQ(q, "a list holds values of one type")
 		}
 		items = append(items, c.inCall())
 	}
@@ -79,18 +79,18 @@ func listed(q *gojq.Query) []*gojq.Query {
 }
 
 // object translates {a: 1, b}.
-func (t *jq) object(x *gojq.Object, dot *code) (*code, error) {
+func (t *jq) object(x *gojq.Object, dot *translatedExpr) (*translatedExpr, error) {
 	var items []string
-	of := &shape{sort: isRecord, declared: true}
+	of := &inferredType{sort: isRecord, declared: true}
 	for _, kv := range x.KeyVals {
 		key, value := kv.Key, kv.Val
 		if kv.KeyString != nil && len(kv.KeyString.Queries) == 0 {
 			key = kv.KeyString.Str
 		}
 		if key == "" {
-			return nil, untranslatable("{", "a key of a record is worked out")
+			return nil, unsupportedJQ("{", "a key of a record is worked out")
 		}
-		var c *code
+		var c *translatedExpr
 		var err error
 		switch {
 		case value != nil:
@@ -105,13 +105,13 @@ func (t *jq) object(x *gojq.Object, dot *code) (*code, error) {
 			return nil, err
 		}
 		if c.member != nil {
-			return nil, untranslatable(key, "%s is all of the data at once", key)
+			return nil, unsupportedJQ(key, "%s is all of the data at once", key)
 		}
 		if of.field(key) != nil {
-			return nil, untranslatable(key, "the key %s stands twice", key)
+			return nil, unsupportedJQ(key, "the key %s stands twice", key)
 		}
 		of.fields = append(of.fields, &field{key, nullable(c)})
 		items = append(items, fmt.Sprintf("%s: %s", quoted(key), c.wrap(precOr)))
 	}
-	return &code{text: "{" + strings.Join(items, ", ") + "}", prec: precAtom, of: of}, nil
+	return &translatedExpr{text: "{" + strings.Join(items, ", ") + "}", prec: precAtom, of: of}, nil
 }

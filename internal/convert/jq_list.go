@@ -7,17 +7,17 @@ import (
 )
 
 // mapping translates map(f), all of whose results are the new list.
-func (t *jq) mapping(x *call) (*code, error) {
-	c, err := t.forEach(&code{text: x.in.text, prec: precAtom, of: x.in.of, stream: true, depth: x.in.depth}, x.Args[0])
+func (t *jq) mapping(x *call) (*translatedExpr, error) {
+	c, err := t.forEach(&translatedExpr{text: x.in.text, prec: precAtom, of: x.in.of, stream: true, depth: x.in.depth}, x.Args[0])
 	if err == nil {
-		c = &code{text: c.text, prec: precAtom, of: c.of}
+		c = &translatedExpr{text: c.text, prec: precAtom, of: c.of}
 	}
 	return c, err
 }
 
 // quantifier translates any and all: of a list, by a condition, of a stream.
-func quantifier(name string) func(*jq, *call) (*code, error) {
-	return func(t *jq, x *call) (*code, error) {
+func quantifier(name string) func(*jq, *call) (*translatedExpr, error) {
+	return func(t *jq, x *call) (*translatedExpr, error) {
 		in, condition := x.in, &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeIdentity}}
 		switch len(x.Args) {
 		case 2:
@@ -26,14 +26,14 @@ func quantifier(name string) func(*jq, *call) (*code, error) {
 				return nil, err
 			}
 			if !stream.stream {
-				return nil, untranslatable(name, "%s goes through %s, which is one value", name, x.Args[0])
+				return nil, unsupportedJQ(name, "%s goes through %s, which is one value", name, x.Args[0])
 			}
 			in, condition = stream, x.Args[1]
 		case 1:
 			condition = x.Args[0]
 		}
 		if !in.is(isList) {
-			return nil, untranslatable(name, "%s works on a list, and this is %s", name, in.of.sort.noun())
+			return nil, unsupportedJQ(name, "%s works on a list, and this is %s", name, in.of.sort.noun())
 		}
 		cond, err := t.condition(condition, in)
 		if err != nil {
@@ -44,13 +44,13 @@ func quantifier(name string) func(*jq, *call) (*code, error) {
 }
 
 // element translates first and last: null where the list is empty or null.
-func element(n string) func(*jq, *call) (*code, error) {
-	return func(_ *jq, x *call) (*code, error) {
-		return &code{text: x.in.getAt(n), prec: precAtom, of: x.in.of.elem, null: true}, nil
+func element(n string) func(*jq, *call) (*translatedExpr, error) {
+	return func(_ *jq, x *call) (*translatedExpr, error) {
+		return &translatedExpr{text: x.in.getAt(n), prec: precAtom, of: x.in.of.elem, null: true}, nil
 	}
 }
 
-func (t *jq) add(x *call) (*code, error) {
+func (t *jq) add(x *call) (*translatedExpr, error) {
 	elem := x.in.of.elem
 	if elem.sort == unknown && !elem.declared {
 		elem.sort = isNumber
@@ -63,7 +63,7 @@ func (t *jq) add(x *call) (*code, error) {
 		text = "sum(%s)"
 	}
 	if text == "" {
-		return nil, untranslatable("add", "add sums up values that are neither numbers nor texts")
+		return nil, unsupportedJQ("add", "add sums up values that are neither numbers nor texts")
 	}
 	values := x.in.text
 	if elem.optional { // null adds nothing
@@ -71,39 +71,39 @@ func (t *jq) add(x *call) (*code, error) {
 	}
 	of := *elem
 	of.optional = true
-	return &code{text: fmt.Sprintf("len(%s) == 0 ? nil : "+text, values, values), prec: precIf, of: &of, null: true}, nil
+	return &translatedExpr{text: fmt.Sprintf("len(%s) == 0 ? nil : "+text, values, values), prec: precIf, of: &of, null: true}, nil
 }
 
 // ordered tells whether the elements of a list can be put in order.
-func ordered(elem *shape) bool {
+func ordered(elem *inferredType) bool {
 	if elem.sort == unknown && !elem.declared {
 		elem.sort = isNumber
 	}
 	return !elem.optional && (elem.sort == isInt || elem.sort == isNumber || elem.sort == isText)
 }
 
-func extreme(name string) func(*jq, *call) (*code, error) {
-	return func(_ *jq, x *call) (*code, error) {
+func extreme(name string) func(*jq, *call) (*translatedExpr, error) {
+	return func(_ *jq, x *call) (*translatedExpr, error) {
 		if !ordered(x.in.of.elem) || x.in.of.elem.sort == isText {
-			return nil, untranslatable(name, "%s looks at values that are no numbers", name)
+			return nil, unsupportedJQ(name, "%s looks at values that are no numbers", name)
 		}
 		of := *x.in.of.elem
 		of.optional = true
-		return &code{text: fmt.Sprintf("len(%s) == 0 ? nil : %s(%s)", x.in.text, name, x.in.text), prec: precIf, of: &of, null: true}, nil
+		return &translatedExpr{text: fmt.Sprintf("len(%s) == 0 ? nil : %s(%s)", x.in.text, name, x.in.text), prec: precIf, of: &of, null: true}, nil
 	}
 }
 
-func sorted(format string) func(*jq, *call) (*code, error) {
-	return func(_ *jq, x *call) (*code, error) {
+func sorted(format string) func(*jq, *call) (*translatedExpr, error) {
+	return func(_ *jq, x *call) (*translatedExpr, error) {
 		if !ordered(x.in.of.elem) {
-			return nil, untranslatable(x.Name, "%s puts values in order that are neither numbers nor texts", x.Name)
+			return nil, unsupportedJQ(x.Name, "%s puts values in order that are neither numbers nor texts", x.Name)
 		}
 		return x.list(format), nil
 	}
 }
 
-func rounded(name string) func(*jq, *call) (*code, error) {
-	return func(_ *jq, x *call) (*code, error) {
+func rounded(name string) func(*jq, *call) (*translatedExpr, error) {
+	return func(_ *jq, x *call) (*translatedExpr, error) {
 		return made(isNumber, precAtom, "%s(%s)", name, x.in.text), nil
 	}
 }
@@ -111,8 +111,8 @@ func rounded(name string) func(*jq, *call) (*code, error) {
 // cased translates ascii_downcase and ascii_upcase, which leave all other letters
 // alone. The functions of expressions change those, too, so they see only single
 // letters that are in the range.
-func cased(name, letters string) func(*jq, *call) (*code, error) {
-	return func(_ *jq, x *call) (*code, error) {
+func cased(name, letters string) func(*jq, *call) (*translatedExpr, error) {
+	return func(_ *jq, x *call) (*translatedExpr, error) {
 		return made(isText, precAtom, `join(map(split(%s, ""), # matches "[%s]" ? %s(#) : #), "")`, x.in.text, letters, name), nil
 	}
 }

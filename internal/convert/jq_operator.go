@@ -7,12 +7,12 @@ import (
 )
 
 // operator translates A op B.
-func (t *jq) operator(op gojq.Operator, a, b *code) (*code, error) {
+func (t *jq) operator(op gojq.Operator, a, b *translatedExpr) (*translatedExpr, error) {
 	if (op == gojq.OpEq || op == gojq.OpNe) && (a.object && b.isNil() || b.object && a.isNil()) {
 		return constant(fmt.Sprint(op == gojq.OpNe), isBool), nil
 	}
 	if a.member != nil || b.member != nil {
-		return nil, untranslatable(op, "%s has all of the data on one side", op)
+		return nil, unsupportedJQ(op, "%s has all of the data on one side", op)
 	}
 	switch op {
 	case gojq.OpAnd:
@@ -28,14 +28,14 @@ func (t *jq) operator(op gojq.Operator, a, b *code) (*code, error) {
 	case gojq.OpSub, gojq.OpMul, gojq.OpDiv, gojq.OpMod:
 		return t.arithmetic(op, a, b)
 	}
-	return nil, untranslatable(op, "the operator %s has no counterpart", op)
+	return nil, unsupportedJQ(op, "the operator %s has no counterpart", op)
 }
 
 // isNil tells whether a code is the constant null.
-func (c *code) isNil() bool { return c.text == "nil" }
+func (c *translatedExpr) isNil() bool { return c.text == "nil" }
 
-// meet lets each side say what the other is where nothing is known of it.
-func meet(a, b *code) {
+// commonType lets each side say what the other is where nothing is known of it.
+func commonType(a, b *translatedExpr) {
 	if a.of.sort == unknown && b.of.sort != unknown && b.of.sort < isList {
 		a.is(numeric(b.of.sort))
 	}
@@ -46,7 +46,7 @@ func meet(a, b *code) {
 
 // numeric is the sort that a value is of which is only known to be compared with
 // one: where a whole number stands, there may be any.
-func numeric(s sort) sort {
+func numeric(s typeKind) typeKind {
 	if s == isInt {
 		return isNumber
 	}
@@ -54,9 +54,9 @@ func numeric(s sort) sort {
 }
 
 // alike tells whether two values can be of one kind of jq.
-func alike(a, b *code) bool { return numeric(a.of.sort) == numeric(b.of.sort) }
+func alike(a, b *translatedExpr) bool { return numeric(a.of.sort) == numeric(b.of.sort) }
 
-func (t *jq) equal(op gojq.Operator, a, b *code) (*code, error) {
+func (t *jq) equal(op gojq.Operator, a, b *translatedExpr) (*translatedExpr, error) {
 	sign := map[gojq.Operator]string{gojq.OpEq: "==", gojq.OpNe: "!="}[op]
 	if a.isNil() {
 		a, b = b, a
@@ -73,14 +73,14 @@ func (t *jq) equal(op gojq.Operator, a, b *code) (*code, error) {
 		}
 		return made(isBool, precCompare, "%s %s nil", a.wrap(precAdd), sign), nil
 	}
-	meet(a, b)
+	commonType(a, b)
 	switch {
 	case a.empty || b.empty:
 		return t.isEmpty(op, a, b)
 	case a.of.sort >= isList || b.of.sort >= isList:
-		return nil, untranslatable(sign, "%s compares lists or records", sign)
+		return nil, unsupportedJQ(sign, "%s compares lists or records", sign)
 	case !alike(a, b) && a.null && b.null:
-		return nil, untranslatable(sign, "%s compares %s with %s, both of which may be null", sign, a.of.sort.noun(), b.of.sort.noun())
+		return nil, unsupportedJQ(sign, "%s compares %s with %s, both of which may be null", sign, a.of.sort.noun(), b.of.sort.noun())
 	case !alike(a, b):
 		return constant(fmt.Sprint(op == gojq.OpNe), isBool), nil
 	}
@@ -88,7 +88,7 @@ func (t *jq) equal(op gojq.Operator, a, b *code) (*code, error) {
 }
 
 // isEmpty translates a comparison with [].
-func (t *jq) isEmpty(op gojq.Operator, a, b *code) (*code, error) {
+func (t *jq) isEmpty(op gojq.Operator, a, b *translatedExpr) (*translatedExpr, error) {
 	if a.empty {
 		a = b
 	}
@@ -105,28 +105,28 @@ func (t *jq) isEmpty(op gojq.Operator, a, b *code) (*code, error) {
 }
 
 // order translates comparisons. In jq null is less than everything else.
-func (t *jq) order(op gojq.Operator, a, b *code) (*code, error) {
-	meet(a, b)
+func (t *jq) order(op gojq.Operator, a, b *translatedExpr) (*translatedExpr, error) {
+	commonType(a, b)
 	if a.of.sort == unknown && !a.of.declared {
-		if !t.mostly(a, isNumber) {
+		if !t.assumeType(a, isNumber) {
 			return made(isBool, precCompare, "%s %s %s", a.text, op, b.text), nil
 		}
-		meet(a, b)
+		commonType(a, b)
 	}
 	sign := op.String()
 	switch {
 	case a.isNil() || b.isNil():
-		return nil, untranslatable(sign, "%s compares with null", sign)
+		return nil, unsupportedJQ(sign, "%s compares with null", sign)
 	case !alike(a, b):
-		return nil, untranslatable(sign, "%s compares %s with %s", sign, a.of.sort.noun(), b.of.sort.noun())
+		return nil, unsupportedJQ(sign, "%s compares %s with %s", sign, a.of.sort.noun(), b.of.sort.noun())
 	case a.of.sort != isText && numeric(a.of.sort) != isNumber:
-		return nil, untranslatable(sign, "%s compares values that are neither numbers nor texts", sign)
+		return nil, unsupportedJQ(sign, "%s compares values that are neither numbers nor texts", sign)
 	}
 	return compared(op, a, b), nil
 }
 
 // compared puts two numbers or texts beside each other, null below all else.
-func compared(op gojq.Operator, a, b *code) *code {
+func compared(op gojq.Operator, a, b *translatedExpr) *translatedExpr {
 	x, y := a.wrap(precAdd), b.wrap(precAdd)
 	core := fmt.Sprintf("%s %s %s", x, op, y)
 	if op == gojq.OpLt || op == gojq.OpGe { // the mirror image: y > x, y <= x
@@ -156,34 +156,34 @@ func compared(op gojq.Operator, a, b *code) *code {
 }
 
 // plus translates +, which adds numbers, texts and lists and has null as its zero.
-func (t *jq) plus(a, b *code) (*code, error) {
+func (t *jq) plus(a, b *translatedExpr) (*translatedExpr, error) {
 	if a.isNil() {
 		return b, nil
 	}
 	if b.isNil() {
 		return a, nil
 	}
-	meet(a, b)
-	for _, c := range []*code{a, b} {
+	commonType(a, b)
+	for _, c := range []*translatedExpr{a, b} {
 		if c.of.sort == unknown && !c.of.declared {
 			if a.of.sort == isList || b.of.sort == isList {
 				c.is(isList)
 				continue
 			}
-			if !t.mostly(c, isText) {
-				return &code{text: a.text + " + " + b.text, of: &shape{}}, nil
+			if !t.assumeType(c, isText) {
+				return &translatedExpr{text: a.text + " + " + b.text, of: &inferredType{}}, nil
 			}
 		}
 	}
-	zero := map[sort]string{isText: `""`, isInt: "0", isNumber: "0", isList: "[]"}[a.of.sort]
+	zero := map[typeKind]string{isText: `""`, isInt: "0", isNumber: "0", isList: "[]"}[a.of.sort]
 	if !alike(a, b) || zero == "" {
-		return nil, untranslatable("+", "+ has %s and %s on its sides", a.of.sort.noun(), b.of.sort.noun())
+		return nil, unsupportedJQ("+", "+ has %s and %s on its sides", a.of.sort.noun(), b.of.sort.noun())
 	}
 	of, ok := join(a.of, b.of)
 	if !ok {
-		return nil, untranslatable("+", "+ joins lists of different elements")
+		return nil, unsupportedJQ("+", "+ joins lists of different elements")
 	}
-	sum := &code{prec: precAdd, of: of}
+	sum := &translatedExpr{prec: precAdd, of: of}
 	x, y := a.wrap(precAdd), b.wrap(precMultiply)
 	if a.null {
 		x = a.or(zero)
@@ -202,15 +202,15 @@ func (t *jq) plus(a, b *code) (*code, error) {
 	return sum, nil
 }
 
-func (t *jq) arithmetic(op gojq.Operator, a, b *code) (*code, error) {
+func (t *jq) arithmetic(op gojq.Operator, a, b *translatedExpr) (*translatedExpr, error) {
 	sign := op.String()
 	if op == gojq.OpMod { // which works on whole numbers
 		a.is(isInt)
 		b.is(isInt)
 	}
-	meet(a, b)
+	commonType(a, b)
 	if !a.number() || !b.number() {
-		return nil, untranslatable(sign, "%s has %s and %s on its sides; only numbers can be translated", sign, a.of.sort.noun(), b.of.sort.noun())
+		return nil, unsupportedJQ(sign, "%s has %s and %s on its sides; only numbers can be translated", sign, a.of.sort.noun(), b.of.sort.noun())
 	}
 	s := isInt
 	if op == gojq.OpDiv || a.of.sort == isNumber || b.of.sort == isNumber {
@@ -221,7 +221,7 @@ func (t *jq) arithmetic(op gojq.Operator, a, b *code) (*code, error) {
 		return made(s, precAdd, "%s - %s", a.wrap(precAdd), b.wrap(precMultiply)), nil
 	case gojq.OpMod:
 		if s != isInt {
-			return nil, untranslatable("%", "%% works on whole numbers, and these may be others")
+			return nil, unsupportedJQ("%", "%% works on whole numbers, and these may be others")
 		}
 		fallthrough
 	default:
@@ -230,7 +230,7 @@ func (t *jq) arithmetic(op gojq.Operator, a, b *code) (*code, error) {
 }
 
 // alternative translates A // B: B where A is null or false.
-func (t *jq) alternative(q *gojq.Query, dot *code) (*code, error) {
+func (t *jq) alternative(q *gojq.Query, dot *translatedExpr) (*translatedExpr, error) {
 	a, err := t.plainValue(q.Left, dot)
 	if err != nil {
 		return nil, err
@@ -248,18 +248,18 @@ func (t *jq) alternative(q *gojq.Query, dot *code) (*code, error) {
 	if b.of.sort == isInt && a.of.sort == unknown {
 		a.is(isNumber)
 	}
-	meet(a, b)
+	commonType(a, b)
 	if b.of.sort == isList && a.of.sort == unknown {
 		a.is(isList)
 	}
 	of, ok := join(a.of, b.of)
 	switch {
 	case !ok && !b.isNil():
-		return nil, untranslatable("//", "it gives %s or %s, and a variable is of one type", a.of.sort.noun(), b.of.sort.noun())
+		return nil, unsupportedJQ("//", "it gives %s or %s, and a variable is of one type", a.of.sort.noun(), b.of.sort.noun())
 	case a.of.sort == isBool && b.of.sort == isBool:
-		return &code{text: t.truth(a).wrap(precOr) + " or " + b.wrap(precOr), prec: precOr, of: of, null: b.null}, nil
+		return &translatedExpr{text: t.truth(a).wrap(precOr) + " or " + b.wrap(precOr), prec: precOr, of: of, null: b.null}, nil
 	case a.of.sort == isBool:
-		return nil, untranslatable("//", "its left side is a truth value, its right side is none")
+		return nil, unsupportedJQ("//", "its left side is a truth value, its right side is none")
 	case !a.null:
 		return a, nil
 	case b.isNil():
@@ -268,5 +268,5 @@ func (t *jq) alternative(q *gojq.Query, dot *code) (*code, error) {
 	plain := *of
 	plain.optional = b.of.optional
 	bare := a.wrap(precAtom) + " ?? " + b.wrap(precAtom)
-	return &code{text: "(" + bare + ")", bare: bare, prec: precAtom, of: &plain, null: b.null}, nil
+	return &translatedExpr{text: "(" + bare + ")", bare: bare, prec: precAtom, of: &plain, null: b.null}, nil
 }

@@ -16,15 +16,17 @@ import (
 )
 
 // rec, of and opt make shapes that a schema would give.
-func rec(name string, fields ...*field) *shape {
-	return &shape{sort: isRecord, declared: true, name: name, fields: fields}
+func rec(name string, fields ...*field) *inferredType {
+	return &inferredType{sort: isRecord, declared: true, name: name, fields: fields}
 }
 
-func of(s sort) *shape { return &shape{sort: s, declared: true} }
+func of(s typeKind) *inferredType { return &inferredType{sort: s, declared: true} }
 
-func listOf(elem *shape) *shape { return &shape{sort: isList, declared: true, elem: elem} }
+func listOf(elem *inferredType) *inferredType {
+	return &inferredType{sort: isList, declared: true, elem: elem}
+}
 
-func opt(s *shape) *shape {
+func opt(s *inferredType) *inferredType {
 	c := *s
 	c.optional = true
 	return &c
@@ -43,7 +45,7 @@ func world() []*field {
 }
 
 // drawn makes a value of a shape, as JSON is read.
-func drawn(t *rapid.T, s *shape) any {
+func drawn(t *rapid.T, s *inferredType) any {
 	if s.optional && rapid.Bool().Draw(t, "null") {
 		return nil
 	}
@@ -71,7 +73,7 @@ func drawn(t *rapid.T, s *shape) any {
 }
 
 // typeOf is a shape as a type of the language.
-func typeOf(s *shape) spec.Type {
+func typeOf(s *inferredType) spec.Type {
 	t := spec.Type{Optional: s.optional}
 	switch s.sort {
 	case isList:
@@ -90,13 +92,13 @@ func typeOf(s *shape) spec.Type {
 
 // reader translates over the data of the tests.
 func reader(fields []*field) *jq {
-	return &jq{vars: map[string]*code{}, root: &code{member: func(name string) (*code, error) {
+	return &jq{vars: map[string]*translatedExpr{}, root: &translatedExpr{member: func(name string) (*translatedExpr, error) {
 		for _, f := range fields {
 			if f.name == name {
-				return &code{text: name, prec: precAtom, of: f.of, null: f.of.optional}, nil
+				return &translatedExpr{text: name, prec: precAtom, of: f.of, null: f.of.optional}, nil
 			}
 		}
-		return nil, untranslatable(name, "no data %s", name)
+		return nil, unsupportedJQ(name, "no data %s", name)
 	}}}
 }
 
@@ -105,7 +107,7 @@ func plainJSON(t *rapid.T, v any) any {
 	if f, ok := v.(float64); ok && (math.IsInf(f, 0) || math.IsNaN(f)) {
 		return "no number"
 	}
-	text, err := json.Marshal(value.Native(value.Free(v)))
+	text, err := json.Marshal(value.ToGo(value.FromGo(v)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -413,7 +415,7 @@ func TestTranslationsMeanTheSame(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", c.text, err)
 			}
-			program, _, err := read.Compile(env, expression.Writer{Text: func(v any) string { return value.Text(value.Free(v)) }, JSON: func(v any) string { return string(value.JSON(value.Free(v))) }})
+			program, _, err := read.Compile(env, expression.Writer{Text: func(v any) string { return value.Text(value.FromGo(v)) }, JSON: func(v any) string { return string(value.JSON(value.FromGo(v))) }})
 			if err != nil {
 				t.Fatalf("%s: %v", c.text, err)
 			}

@@ -87,11 +87,11 @@ func (t template) dynamic() bool {
 
 // text translates a template to an expression that gives a text: expressions
 // give their texts, as jq's string interpolation does.
-func (t *jq) text(tpl template) (*code, error) {
+func (t *jq) text(tpl template) (*translatedExpr, error) {
 	if len(tpl.parts) == 0 {
 		return constant(`""`, isText), nil
 	}
-	var sum *code
+	var sum *translatedExpr
 	for _, p := range tpl.parts {
 		next := quotedCode(p.text)
 		if p.jq {
@@ -99,7 +99,7 @@ func (t *jq) text(tpl template) (*code, error) {
 			if err != nil {
 				return nil, err
 			}
-			t.mostly(c, isText)
+			t.assumeType(c, isText)
 			if next, err = t.asText(c); err != nil {
 				return nil, err
 			}
@@ -111,7 +111,7 @@ func (t *jq) text(tpl template) (*code, error) {
 		sum = made(isText, precAdd, "%s + %s", sum.wrap(precAdd), next.wrap(precMultiply))
 	}
 	if len(sum.text) > longestFormula {
-		return nil, untranslatable("", "it is longer than the %d characters that an expression has at most", longestFormula)
+		return nil, unsupportedJQ("", "it is longer than the %d characters that an expression has at most", longestFormula)
 	}
 	return sum, nil
 }

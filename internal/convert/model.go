@@ -14,7 +14,7 @@ func (w *workflow) model(s *state) string {
 	n := s.n.get("aiModel")
 	name := w.textOf(s.n, "aiModel")
 	if name != "" && readTemplate(name).dynamic() {
-		w.lost(n, "the model of state %s is worked out; a step asks one model, and %s was chosen", s.name, usualModel)
+		w.unsupported(n, "the model of state %s is worked out; a step asks one model, and %s was chosen", s.name, usualModel)
 		name = ""
 	}
 	for _, key := range []string{"llmConfig", "multiLlmConfig"} {
@@ -41,7 +41,7 @@ func (w *workflow) predefined(name string, at *node, note string) string {
 		known = made.runBy("groq")
 	}
 	if !known {
-		w.chosen(at, "it is not known who runs the model %s; openai was chosen, and base_url can name any server that speaks its protocol", name)
+		w.assumed(at, "it is not known who runs the model %s; openai was chosen, and base_url can name any server that speaks its protocol", name)
 	}
 	if note != "" {
 		made.note("%s", note)
@@ -53,12 +53,12 @@ func (w *workflow) predefined(name string, at *node, note string) string {
 			made.set("fallbacks", inline{w.predefined(usualModel, at, "")})
 		}
 	}
-	w.lend(made)
+	w.shareCredential(made)
 	return id
 }
 
-// lend declares the credentials that a model names.
-func (w *workflow) lend(made *block) {
+// shareCredential declares the credentials that a model names.
+func (w *workflow) shareCredential(made *block) {
 	for _, e := range made.entries {
 		if e.key == "auth" && len(w.app.auths) == 0 {
 			w.app.auths = []*block{groqAuth()}
@@ -89,14 +89,14 @@ func (w *workflow) configured(c *node, usual string) string {
 	targets := w.listOf(c, "targets")
 	if strategy := w.mapOf(c, "strategy"); strategy != nil {
 		w.known(strategy, "strategy", "mode", "onStatusCodes")
-		switch mode := folded(w.textOf(strategy, "mode")); {
+		switch mode := foldCase(w.textOf(strategy, "mode")); {
 		case mode == "loadbalance":
-			w.lost(strategy.get("mode"), "calls cannot be spread over several models; the first is asked, and the others where it cannot answer")
+			w.unsupported(strategy.get("mode"), "calls cannot be spread over several models; the first is asked, and the others where it cannot answer")
 		case mode == "single" && len(targets) > 1:
 			targets = targets[:1]
 		}
 		if strategy.get("onStatusCodes") != nil {
-			w.dropped(strategy.keyAt("onStatusCodes"), "onStatusCodes is left out: a fallback is asked whenever a model cannot answer")
+			w.ignored(strategy.keyAt("onStatusCodes"), "onStatusCodes is left out: a fallback is asked whenever a model cannot answer")
 		}
 	}
 	if len(targets) == 0 {
@@ -133,12 +133,12 @@ func (w *workflow) targetModel(n *node, usual string) *block {
 				name = either(w.textOf(from, p.key), name)
 			case p.key == "timeout":
 				if timeout = duration(p.value.text); timeout == "" {
-					w.dropped(p.at, "the timeout %s of llmConfig is left out: it is no duration like PT60S", p.value.described())
+					w.ignored(p.at, "the timeout %s of llmConfig is left out: it is no duration like PT60S", p.value.described())
 				}
 			case p.value.form == integer || p.value.form == number:
 				params.set(snake(p.key), literal(p.value.text))
 			case p.value.form != nothing:
-				w.lost(p.value, "%s of llmConfig is not converted; inference_params of the model may hold it", p.key)
+				w.unsupported(p.value, "%s of llmConfig is not converted; inference_params of the model may hold it", p.key)
 			}
 		}
 	}
@@ -153,16 +153,16 @@ func (w *workflow) targetModel(n *node, usual string) *block {
 		}
 	}
 	if k := n.get("apiKey"); k != nil && k.span.File != nil {
-		k.span.File.Hide(k.span)
-		w.chosen(k, "the key is taken from the environment here, as the comment at the model says")
+		k.span.File.MarkSecret(k.span)
+		w.assumed(k, "the key is taken from the environment here, as the comment at the model says")
 	}
 	name = either(name, usual)
 	made, known := modelBlock(w.ids.id(name, "model"), name)
 	if provider := w.textOf(n, "provider"); provider != "" {
-		known = made.runBy(folded(provider))
+		known = made.runBy(foldCase(provider))
 	}
 	if !known {
-		w.chosen(n, "it is not known who runs the model %s; openai was chosen, and base_url can name any server that speaks its protocol", name)
+		w.assumed(n, "it is not known who runs the model %s; openai was chosen, and base_url can name any server that speaks its protocol", name)
 	}
 	if len(params.entries) > 0 {
 		made.set("inference_params", params)
@@ -170,7 +170,7 @@ func (w *workflow) targetModel(n *node, usual string) *block {
 	if timeout != "" {
 		made.set("timeout", timeout)
 	}
-	w.lend(made)
+	w.shareCredential(made)
 	return made
 }
 
@@ -250,17 +250,17 @@ func modelBlock(id, name string) (b *block, known bool) {
 	return b.set("model_id", name), known
 }
 
-// practiceModel declares the mock that stands in for the models while there is no
+// declareMock declares the mock that stands in for the models while there is no
 // key, so that what was converted can be tried at once.
-func practiceModel(id string) *block {
+func declareMock(id string) *block {
 	echo := new(block).set("echo", true)
 	echo.inline = true
 	return new(block).set("type", "Model").set("id", id).set("provider", "mock").
 		note("Answers with what it was sent, while there is no key.").set("rules", []*block{echo})
 }
 
-// practise has the models that can run stand in for by a mock while there is no key.
-func practise(app *application, ids *names) {
+// attachMock has the models that can run stand in for by a mock while there is no key.
+func attachMock(app *application, ids *names) {
 	practice := ""
 	for _, m := range app.models {
 		provider, stands := "", false
@@ -281,6 +281,6 @@ func practise(app *application, ids *names) {
 		m.set("offline", practice)
 	}
 	if practice != "" {
-		app.models = append(app.models, practiceModel(practice))
+		app.models = append(app.models, declareMock(practice))
 	}
 }

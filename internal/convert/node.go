@@ -44,8 +44,8 @@ type pair struct {
 	written string // the key in the file, where that is another spelling of key
 }
 
-// adopt makes nodes of the loader's values; what is shared stays shared.
-func adopt(v *loader.Value, made map[*loader.Value]*node) *node {
+// fromPlain makes nodes of the loader's values; what is shared stays shared.
+func fromPlain(v *loader.Value, made map[*loader.Value]*node) *node {
 	if n := made[v]; n != nil {
 		return n
 	}
@@ -56,10 +56,10 @@ func adopt(v *loader.Value, made map[*loader.Value]*node) *node {
 	}
 	made[v] = n
 	for _, item := range v.Items {
-		n.items = append(n.items, adopt(item, made))
+		n.items = append(n.items, fromPlain(item, made))
 	}
 	for _, p := range v.Pairs {
-		n.pairs = append(n.pairs, pair{key: p.Key, at: p.At, value: adopt(p.Value, made)})
+		n.pairs = append(n.pairs, pair{key: p.Key, at: p.At, value: fromPlain(p.Value, made)})
 	}
 	return n
 }
@@ -132,7 +132,7 @@ func (r *report) textOf(n *node, key string) string {
 	case v == nil:
 		return ""
 	case v.form != textual && v.form != integer && v.form != number:
-		r.form(v, "%s is a text, not %s", key, v.described())
+		r.malformed(v, "%s is a text, not %s", key, v.described())
 		return ""
 	}
 	return v.text
@@ -141,12 +141,12 @@ func (r *report) textOf(n *node, key string) string {
 // needText is textOf for a key that must be there.
 func (r *report) needText(n *node, key, owner string) string {
 	if n.get(key) == nil {
-		r.form(n, "%s has no %q", owner, key)
+		r.malformed(n, "%s has no %q", owner, key)
 		return ""
 	}
 	s := r.textOf(n, key)
 	if v := n.get(key); v.form == textual && strings.TrimSpace(s) == "" {
-		r.form(v, "%s is empty", key)
+		r.malformed(v, "%s is empty", key)
 	}
 	return s
 }
@@ -160,11 +160,11 @@ func (r *report) positive(n *node, key string) int {
 	}
 	i, err := strconv.Atoi(strings.TrimSuffix(strings.ReplaceAll(v.text, "_", ""), ".0"))
 	if v.form != integer && v.form != number && v.form != textual || err != nil || i <= 0 {
-		r.form(v, "%s is a whole number above 0, not %s", key, v.described())
+		r.malformed(v, "%s is a whole number above 0, not %s", key, v.described())
 		return 0
 	}
 	if v.form == textual {
-		r.chosen(v, "%s is a whole number, not the text %s; the number %d is taken", key, v.described(), i)
+		r.assumed(v, "%s is a whole number, not the text %s; the number %d is taken", key, v.described(), i)
 	}
 	return i
 }
@@ -173,7 +173,7 @@ func (r *report) positive(n *node, key string) int {
 func (r *report) truth(n *node, key string) bool {
 	v := n.get(key)
 	if v != nil && v.form != boolean {
-		r.form(v, "%s is true or false, not %s", key, v.described())
+		r.malformed(v, "%s is true or false, not %s", key, v.described())
 		return false
 	}
 	return v != nil && strings.EqualFold(v.text, "true")
@@ -186,7 +186,7 @@ func (r *report) listOf(n *node, key string) []*node {
 	case v == nil:
 		return nil
 	case v.form != list:
-		r.form(v, "%s is a list, not %s", key, v.described())
+		r.malformed(v, "%s is a list, not %s", key, v.described())
 		return nil
 	}
 	return v.items
@@ -204,14 +204,14 @@ func (r *report) mapOf(n *node, key string) *node {
 // isMap answers a mapping, and tells where it is none.
 func (r *report) isMap(v *node, what string) *node {
 	if v.form != mapping {
-		r.form(v, "%s is a mapping, not %s", what, v.described())
+		r.malformed(v, "%s is a mapping, not %s", what, v.described())
 		return nil
 	}
 	return v
 }
 
-// folded is a name without what spellings differ in: max_tokens is maxTokens.
-func folded(s string) string {
+// foldCase is a name without what spellings differ in: max_tokens is maxTokens.
+func foldCase(s string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(s))
 }
 
@@ -223,7 +223,7 @@ func spell(n *node, names ...string) {
 			continue
 		}
 		for _, name := range names {
-			if folded(p.key) == folded(name) && !n.has(name) {
+			if foldCase(p.key) == foldCase(name) && !n.has(name) {
 				n.pairs[i].key, n.pairs[i].written = name, p.key
 				break
 			}

@@ -8,24 +8,24 @@ import (
 // piece is a part of a message: a text, or an expression that gives one.
 type piece struct {
 	text  string
-	code  *code // nil for a text
+	code  *translatedExpr // nil for a text
 	reads []string
 }
 
-// longestSum is how long a message may be, in bytes, to be written as one
+// maxConcat is how long a message may be, in bytes, to be written as one
 // expression; a longer one is a template.
-const longestSum = 2000
+const maxConcat = 2000
 
 // prompt sets the text that is said to the model and answers its variable.
 func (w *workflow) prompt(s *state, f *flow) string {
-	id := w.local(s.name+"_prompt", &shape{sort: isText, declared: true})
+	id := w.local(s.name+"_prompt", &inferredType{sort: isText, declared: true})
 	user := s.n.get("userMessage")
 	if user == nil {
-		w.form(s.n, "state %s has no \"userMessage\"", s.name)
+		w.malformed(s.n, "state %s has no \"userMessage\"", s.name)
 	}
 	var all []piece
 	if system := s.n.get("systemMessage"); system != nil && readTemplate(system.text).dynamic() {
-		w.chosen(system, "the system message of state %s is put together from data, and a step's is fixed; it stands before the user's message", s.name)
+		w.assumed(system, "the system message of state %s is put together from data, and a step's is fixed; it stands before the user's message", s.name)
 		all = append(w.pieces(system), piece{text: "\n\n"})
 	}
 	if user != nil {
@@ -38,7 +38,7 @@ func (w *workflow) prompt(s *state, f *flow) string {
 			size += len(p.code.text)
 		}
 	}
-	if size > longestSum {
+	if size > maxConcat {
 		w.fill(s, f, id, all)
 		return id
 	}
@@ -75,7 +75,7 @@ func (w *workflow) fill(s *state, f *flow, id string, all []piece) {
 			text.WriteString(strings.NewReplacer("{", "{{", "}", "}}").Replace(p.text))
 			continue
 		}
-		part := w.local(fmt.Sprintf("%s_part%d", s.name, i+1), &shape{sort: isText, declared: true})
+		part := w.local(fmt.Sprintf("%s_part%d", s.name, i+1), &inferredType{sort: isText, declared: true})
 		sets.set(part, formula(p.code.whole()))
 		parts.reads, parts.writes = append(parts.reads, p.reads...), append(parts.writes, part)
 		text.WriteString("{" + part + "}")
@@ -94,7 +94,7 @@ func (w *workflow) fill(s *state, f *flow, id string, all []piece) {
 // pieces takes a message apart. What cannot be translated is said as it is written.
 func (w *workflow) pieces(n *node) []piece {
 	if n.form >= list {
-		w.form(n, "a message is a text, not %s", n.described())
+		w.malformed(n, "a message is a text, not %s", n.described())
 		return nil
 	}
 	var all []piece
@@ -106,7 +106,7 @@ func (w *workflow) pieces(n *node) []piece {
 		t := w.jq()
 		c, err := t.translate(part.text)
 		if err == nil {
-			t.mostly(c, isText)
+			t.assumeType(c, isText)
 			c, err = t.asText(c)
 		}
 		if err != nil {

@@ -17,7 +17,7 @@ var (
 		Wrong: "memory_config:\n  memory_modules:\n    - {memory_name: chat, memory_class: ChatMemoryModule, config: {rounds: 3}}\n",
 		Right: "memory_config:\n  memory_modules:\n    - {memory_name: chat, memory_class: ChatMemoryModule, config: {n_rounds: 3}}\n",
 	}
-	ruleLost = diag.Rule{
+	ruleUnsupported = diag.Rule{
 		Code: "QT703", Severity: diag.Error, Title: "something that the document cannot say",
 		Doc: "The language has no counterpart, or the converter knows none: without it the document does something else than the file did. " +
 			"The document is written all the same; a comment says TODO where the part belongs.",
@@ -49,5 +49,5 @@ var (
 
 // Rules are the codes of the converter, in order.
 func Rules() []diag.Rule {
-	return []diag.Rule{ruleForm, ruleUnknown, ruleLost, ruleJQ, ruleDropped, ruleChosen}
+	return []diag.Rule{ruleForm, ruleUnknown, ruleUnsupported, ruleJQ, ruleDropped, ruleChosen}
 }

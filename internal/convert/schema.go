@@ -42,10 +42,10 @@ func limits() []string {
 }
 
 // shape reads a schema; path is where in the whole it stands, for notes.
-func (s *schema) shape(n *node, path string) *shape {
+func (s *schema) shape(n *node, path string) *inferredType {
 	if n.form != mapping {
-		s.form(n, "%s: a JSON schema is a mapping, not %s", s.what, n.described())
-		return &shape{declared: true}
+		s.malformed(n, "%s: a JSON schema is a mapping, not %s", s.what, n.described())
+		return &inferredType{declared: true}
 	}
 	if s.root == nil {
 		s.root = n
@@ -53,11 +53,11 @@ func (s *schema) shape(n *node, path string) *shape {
 	depth := len(s.open)
 	defer func() { s.open = s.open[:depth] }()
 	if n = s.combined(n); n == nil {
-		return &shape{sort: isText, declared: true}
+		return &inferredType{sort: isText, declared: true}
 	}
 	s.checkKeys(n, path)
 	names, nullable := s.types(n)
-	made := &shape{declared: true, optional: nullable}
+	made := &inferredType{declared: true, optional: nullable}
 	name := ""
 	if len(names) == 1 {
 		name = names[0]
@@ -76,10 +76,10 @@ func (s *schema) shape(n *node, path string) *shape {
 	case name == "object" && n.get("properties") != nil:
 		s.object(n, path, made)
 	case name == "object":
-		s.lost(n, "%s: %s is an object of any fields, which no type is; it is declared as a text", s.what, either(path, "it"))
+		s.unsupported(n, "%s: %s is an object of any fields, which no type is; it is declared as a text", s.what, either(path, "it"))
 		made.sort = isText
 	default:
-		s.lost(n, "%s: %s is of no single type; it is declared as a text", s.what, either(path, "it"))
+		s.unsupported(n, "%s: %s is of no single type; it is declared as a text", s.what, either(path, "it"))
 		made.sort = isText
 	}
 	s.describe(n, path)
@@ -147,7 +147,7 @@ func (s *schema) typesOf(values []*node) (names []string, nullable bool) {
 }
 
 // stringSort is the sort of a string, by its format.
-func (s *schema) stringSort(n *node, path string) sort {
+func (s *schema) stringSort(n *node, path string) typeKind {
 	format := s.textOf(n, "format")
 	switch {
 	case format == "date" && s.dates:
@@ -160,18 +160,18 @@ func (s *schema) stringSort(n *node, path string) sort {
 	return isText
 }
 
-func (s *schema) array(n *node, path string, to *shape) {
+func (s *schema) array(n *node, path string, to *inferredType) {
 	to.sort = isList
 	items := n.get("items")
 	if items == nil || items.form == list {
-		s.lost(n, "%s: %s does not say what its elements are; they are declared as texts", s.what, either(path, "it"))
-		to.elem = &shape{sort: isText, declared: true}
+		s.unsupported(n, "%s: %s does not say what its elements are; they are declared as texts", s.what, either(path, "it"))
+		to.elem = &inferredType{sort: isText, declared: true}
 		return
 	}
 	to.elem = s.shape(items, "each of "+path)
 }
 
-func (s *schema) object(n *node, path string, to *shape) {
+func (s *schema) object(n *node, path string, to *inferredType) {
 	to.sort = isRecord
 	required := map[string]bool{}
 	properties := s.mapOf(n, "properties")
@@ -246,12 +246,12 @@ func (s *schema) checkKeys(n *node, path string) {
 		switch p.key {
 		case "additionalProperties":
 			if p.value.form == mapping && n.get("properties") != nil {
-				s.lost(p.value, "%s: fields beside those that are named have no place in a type", s.what)
+				s.unsupported(p.value, "%s: fields beside those that are named have no place in a type", s.what)
 			}
 		case "enum", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "minItems", "maxItems", "const", "uniqueItems":
-			s.dropped(p.at, "%s: %s is not checked; the description tells the model of it", s.what, p.key)
+			s.ignored(p.at, "%s: %s is not checked; the description tells the model of it", s.what, p.key)
 		case "anyOf", "oneOf", "allOf", "not", "$ref", "if", "then", "else", "patternProperties", "dependentRequired", "dependentSchemas", "prefixItems":
-			s.add(ruleLost.At(p.at, "%s: the keyword %s has no counterpart", s.what, p.key))
+			s.add(ruleUnsupported.At(p.at, "%s: the keyword %s has no counterpart", s.what, p.key))
 		default:
 			if !contains(known, p.key) {
 				s.add(ruleUnknown.At(p.at, "%s: the keyword %q is not known and is left out", s.what, p.key).WithNearest(p.key, known))

@@ -8,8 +8,8 @@ import (
 // combined is a schema with what it refers to, and with the one of its alternatives
 // that is not null, set in. It is nil where that has no end, which is told.
 func (s *schema) combined(n *node) *node {
-	if slices.Contains(s.open, n) || len(s.open) > deepestSchema {
-		s.lost(n, "%s: the schema holds itself, which has no counterpart; a text stands where it would begin again", s.what)
+	if slices.Contains(s.open, n) || len(s.open) > maxSchemaDepth {
+		s.unsupported(n, "%s: the schema holds itself, which has no counterpart; a text stands where it would begin again", s.what)
 		return nil
 	}
 	s.open = append(s.open, n)
@@ -23,8 +23,8 @@ func (s *schema) combined(n *node) *node {
 	return n
 }
 
-// deepestSchema is how deep schemas are followed into each other.
-const deepestSchema = 64
+// maxSchemaDepth is how deep schemas are followed into each other.
+const maxSchemaDepth = 64
 
 // without is a mapping without some of its keys, and with more pairs before the others.
 func (n *node) without(more []pair, keys ...string) *node {

@@ -20,7 +20,7 @@ func (w *workflow) toolsOf(s *state) []string {
 		if id := w.tool(m, s); id != "" && !contains(ids, id) {
 			ids = append(ids, id)
 		} else if id != "" {
-			w.form(m, "state %s has the tool %s twice", s.name, id)
+			w.malformed(m, "state %s has the tool %s twice", s.name, id)
 		}
 	}
 	return ids
@@ -48,7 +48,7 @@ func (w *workflow) tool(n *node, s *state) string {
 	w.parts.tools[name] = use
 	for _, key := range []string{"executionMode", "metadata"} {
 		if n.get(key) != nil {
-			w.dropped(n.keyAt(key), "tool %s: %s is left out", name, key)
+			w.ignored(n.keyAt(key), "tool %s: %s is left out", name, key)
 		}
 	}
 	w.app.tools = append(w.app.tools, w.declareTool(n, use.id, name))
@@ -72,7 +72,7 @@ func (n *node) source() string {
 func (w *workflow) declareTool(n *node, id, name string) *block {
 	description := w.textOf(n, "description")
 	if description == "" {
-		w.chosen(n, "tool %s has no description; models need one", name)
+		w.assumed(n, "tool %s has no description; models need one", name)
 		description = name
 	}
 	inputs, about := w.variables(n, "parameters", name)
@@ -111,18 +111,18 @@ func (w *workflow) variables(n *node, key, tool string) (variables []*block, abo
 			of.settle(w.ids, tool+"_result", &w.parts.types)
 			return []*block{variable("result", of)}, ""
 		default:
-			w.lost(m, "%s of tool %s is no object with properties", key, tool)
+			w.unsupported(m, "%s of tool %s is no object with properties", key, tool)
 		}
 		return nil, ""
 	}
 	of.name = "-" // the properties are variables, so there is no type of them all
 	for _, f := range of.fields {
-		if f.of.holes() {
-			w.lost(m, "%s of tool %s: an element of %s may be null there, and must not be here", key, tool, f.name)
+		if f.of.hasNullableElements() {
+			w.unsupported(m, "%s of tool %s: an element of %s may be null there, and must not be here", key, tool, f.name)
 		}
 		if !f.of.flat() {
-			w.lost(m, "%s of tool %s: %s is a list of lists, which no variable is; it is declared as a list of texts", key, tool, f.name)
-			f.of = &shape{sort: isList, declared: true, optional: f.of.optional, elem: &shape{sort: isText, declared: true}}
+			w.unsupported(m, "%s of tool %s: %s is a list of lists, which no variable is; it is declared as a list of texts", key, tool, f.name)
+			f.of = &inferredType{sort: isList, declared: true, optional: f.of.optional, elem: &inferredType{sort: isText, declared: true}}
 		}
 		f.of.settle(w.ids, tool+"_"+f.name, &w.parts.types)
 		variables = append(variables, variable(f.name, f.of))
@@ -131,7 +131,7 @@ func (w *workflow) variables(n *node, key, tool string) (variables []*block, abo
 }
 
 // variable declares a variable of a shape that is settled.
-func variable(name string, of *shape) *block {
+func variable(name string, of *inferredType) *block {
 	v := new(block).set("id", name).set("type", of.variableType())
 	v.inline = true
 	return v
@@ -147,12 +147,12 @@ func (w *workflow) readInputs() {
 		return
 	}
 	if n.form != mapping {
-		w.lost(n, "dataInputSchema names a file, which is not read; what the caller gives is known from how it is used")
+		w.unsupported(n, "dataInputSchema names a file, which is not read; what the caller gives is known from how it is used")
 		return
 	}
 	sc := &schema{report: w.report, what: "dataInputSchema"}
 	if n.get("schema") != nil && n.get("schema").form != mapping {
-		w.lost(n.get("schema"), "dataInputSchema names a file, which is not read; what the caller gives is known from how it is used")
+		w.unsupported(n.get("schema"), "dataInputSchema names a file, which is not read; what the caller gives is known from how it is used")
 		return
 	}
 	of := sc.shape(unwrapped(n), "")
@@ -161,7 +161,7 @@ func (w *workflow) readInputs() {
 	}
 	for _, f := range of.fields {
 		if !f.of.flat() {
-			w.lost(n, "dataInputSchema: %s is a list of lists, which no variable is; its type is known from how it is used", f.name)
+			w.unsupported(n, "dataInputSchema: %s is a list of lists, which no variable is; its type is known from how it is used", f.name)
 			continue
 		}
 		d := w.datum(f.name)

@@ -17,25 +17,25 @@ type workflow struct {
 	root   *node // the workflow; the list of states where that is all there is
 	states []*state
 	start  *state
-	data   []*datum // in the order in which they were met
-	guess  bool     // a first look, to find out what is what
-	strict bool     // nothing is taken for what it is only mostly
+	data   []*dataVar // in the order in which they were met
+	guess  bool       // a first look, to find out what is what
+	strict bool       // nothing is taken for what it is only mostly
 
 	defined map[string]string // functions that are expressions, by their names
 	flows   map[*state]*flow
-	handed  set               // those of the translation's own variables that flows hand each other
-	locals  map[string]*shape // variables of the translation's own
-	schemas map[*state]*shape // what agents return, by their output schemas
-	loops   map[*state]int    // which circle a state belongs to; 0 for none
+	handed  set                      // those of the translation's own variables that flows hand each other
+	locals  map[string]*inferredType // variables of the translation's own
+	schemas map[*state]*inferredType // what agents return, by their output schemas
+	loops   map[*state]int           // which circle a state belongs to; 0 for none
 	parts   parts
 	reads   []string // what the expression at hand has read so far
 }
 
-// datum is a value of the workflow's data, by its name at the top.
-type datum struct {
+// dataVar is a value of the workflow's data, by its name at the top.
+type dataVar struct {
 	name  string
 	id    string // of the variable
-	of    *shape
+	of    *inferredType
 	input bool // the caller gives it
 	asked bool // an agent returns it, whatever its schema says of null
 	nulls bool // an expression compares it with null
@@ -80,7 +80,7 @@ func xflow(r *report, root *node) *application {
 	case root.form == mapping && root.get("states") == nil && root.get("type") != nil:
 		root = &node{form: list, span: root.span, items: []*node{root}}
 	case root.form == mapping && root.get("states") == nil:
-		r.form(root, `this is no xFlow file: there is no "states" and no "memory"`)
+		r.malformed(root, `this is no xFlow file: there is no "states" and no "memory"`)
 		return nil
 	}
 	w.root = root
@@ -90,7 +90,7 @@ func xflow(r *report, root *node) *application {
 	// What expressions read says what data there is, and that says how expressions
 	// are translated: they are looked at until nothing new is learned.
 	before := r.mute
-	w.schemas = map[*state]*shape{}
+	w.schemas = map[*state]*inferredType{}
 	for look := range looks {
 		r.mute, w.guess, w.strict = true, true, look < looks-2
 		w.build()
@@ -98,7 +98,7 @@ func xflow(r *report, root *node) *application {
 	r.mute, w.guess, w.strict = before, false, false
 	w.settle()
 	w.build()
-	practise(w.app, w.ids)
+	attachMock(w.app, w.ids)
 	return w.app
 }
 
@@ -133,7 +133,7 @@ func (w *workflow) read() bool {
 		}
 	}
 	if len(w.states) == 0 {
-		w.form(w.root, "there is no state")
+		w.malformed(w.root, "there is no state")
 		return false
 	}
 	for _, s := range w.states {
@@ -147,7 +147,7 @@ func (w *workflow) read() bool {
 // readHead tells of what stands around the states.
 func (w *workflow) readHead() {
 	if lang := w.textOf(w.root, "expressionLang"); lang != "" && lang != "jq" {
-		w.lost(w.root.get("expressionLang"), "expressions are in %s; only jq is translated", lang)
+		w.unsupported(w.root.get("expressionLang"), "expressions are in %s; only jq is translated", lang)
 	}
 	engine := []string{"functions", "events", "errors", "retries", "secrets", "auth"}
 	if w.readFunctions() {
@@ -158,12 +158,12 @@ func (w *workflow) readHead() {
 	}
 	for _, key := range engine {
 		if v := w.root.get(key); v != nil && len(v.items)+len(v.pairs)+len(v.text) > 0 {
-			w.add(ruleLost.At(w.root.keyAt(key), "%q of a workflow is not converted; what needs it is told where it stands", key).WithSeverity(diag.Warning))
+			w.add(ruleUnsupported.At(w.root.keyAt(key), "%q of a workflow is not converted; what needs it is told where it stands", key).WithSeverity(diag.Warning))
 		}
 	}
 	for _, key := range []string{"timeouts", "autoRetries", "keepActive", "dataOutputSchema", "annotations", "metadata"} {
 		if w.root.get(key) != nil {
-			w.dropped(w.root.keyAt(key), "%s is for the engine and is left out", key)
+			w.ignored(w.root.keyAt(key), "%s is for the engine and is left out", key)
 		}
 	}
 }
@@ -178,7 +178,7 @@ func (w *workflow) addState(n *node) {
 		w.add(ruleForm.At(n.get("name").span, "two states have the name %s; this one cannot be reached", name).WithRelated(other.n.get("name").span, "the first one"))
 		return
 	}
-	w.states = append(w.states, &state{name: name, kind: folded(w.needText(n, "type", "state "+name)), n: n})
+	w.states = append(w.states, &state{name: name, kind: foldCase(w.needText(n, "type", "state "+name)), n: n})
 }
 
 // named finds a state.
@@ -204,14 +204,14 @@ func (w *workflow) readState(s *state) {
 			s.next = w.target(d, "defaultCondition")
 		}
 		if s.n.get("eventConditions") != nil {
-			w.lost(s.n.get("eventConditions"), "state %s waits for events, which a flow cannot", s.name)
+			w.unsupported(s.n.get("eventConditions"), "state %s waits for events, which a flow cannot", s.name)
 		}
 	}
 	if s.next == (target{}) {
 		s.next.end = true
 		branches := len(s.cases) > 0
 		if !branches && s.n.get("transition") == nil && s.n.get("end") == nil {
-			w.chosen(s.n, "state %s has neither a transition nor an end; the flow ends there", s.name)
+			w.assumed(s.n, "state %s has neither a transition nor an end; the flow ends there", s.name)
 		}
 	}
 }
@@ -224,7 +224,7 @@ func (w *workflow) target(n *node, owner string) target {
 		w.known(end, "end", "terminate", "produceEvents", "compensate", "continueAs")
 		for _, key := range []string{"produceEvents", "compensate", "continueAs"} {
 			if v := end.get(key); v != nil && !(v.form == boolean && v.text == "false") {
-				w.lost(v, "%s at the end of %s has no counterpart", key, owner)
+				w.unsupported(v, "%s at the end of %s has no counterpart", key, owner)
 			}
 		}
 	}
@@ -233,18 +233,18 @@ func (w *workflow) target(n *node, owner string) target {
 		return target{end: ends}
 	}
 	if ends {
-		w.form(end, "%s has a transition and an end; the transition counts", owner)
+		w.malformed(end, "%s has a transition and an end; the transition counts", owner)
 	}
 	name := to
 	if to.form == mapping {
 		w.known(to, "transition", "nextState", "produceEvents", "compensate")
 		for _, key := range []string{"produceEvents", "compensate"} {
 			if v := to.get(key); v != nil && !(v.form == boolean && v.text == "false") {
-				w.lost(v, "%s of a transition has no counterpart", key)
+				w.unsupported(v, "%s of a transition has no counterpart", key)
 			}
 		}
 		if name = to.get("nextState"); name == nil {
-			w.form(to, `transition has no "nextState"`)
+			w.malformed(to, `transition has no "nextState"`)
 			return target{end: true}
 		}
 	}
@@ -254,7 +254,7 @@ func (w *workflow) target(n *node, owner string) target {
 // resolve finds the state that a scalar names.
 func (w *workflow) resolve(name *node) target {
 	if name.form >= list {
-		w.form(name, "the name of a state is a text, not %s", name.described())
+		w.malformed(name, "the name of a state is a text, not %s", name.described())
 		return target{end: true}
 	}
 	if s := w.named(name.text); s != nil {
@@ -279,7 +279,7 @@ func (w *workflow) outcomes(s *state, key string) []outcome {
 		w.known(m, key, "name", "condition", "transition", "end", "finish", "dataFilter", "metadata")
 		o := outcome{n: m, when: m.get("condition"), to: w.target(m, key)}
 		if o.when == nil {
-			w.form(m, "an entry of %s has no \"condition\"", key)
+			w.malformed(m, "an entry of %s has no \"condition\"", key)
 			continue
 		}
 		if o.to == (target{}) {
@@ -289,13 +289,13 @@ func (w *workflow) outcomes(s *state, key string) []outcome {
 			o.to.end = true
 		}
 		if m.get("metadata") != nil {
-			w.dropped(m.keyAt("metadata"), "%s: metadata is left out", key)
+			w.ignored(m.keyAt("metadata"), "%s: metadata is left out", key)
 		}
 		if f := m.get("dataFilter"); f != nil {
-			w.lost(f, "a data filter has no counterpart")
+			w.unsupported(f, "a data filter has no counterpart")
 		}
 		if f := m.get("finish"); f != nil && !w.truth(m, "finish") {
-			w.dropped(m.keyAt("finish"), "finish: false is left out: the first outcome that holds decides")
+			w.ignored(m.keyAt("finish"), "finish: false is left out: the first outcome that holds decides")
 		}
 		all = append(all, o)
 	}
@@ -312,10 +312,10 @@ func (w *workflow) findStart() {
 	if start != nil && start.form == mapping {
 		w.known(start, "start", "stateName", "schedule")
 		if start.get("schedule") != nil {
-			w.lost(start.get("schedule"), "a schedule has no counterpart: qtype run is called by something else")
+			w.unsupported(start.get("schedule"), "a schedule has no counterpart: qtype run is called by something else")
 		}
 		if start = start.get("stateName"); start == nil {
-			w.form(w.root.get("start"), `start has no "stateName"; the first state is taken`)
+			w.malformed(w.root.get("start"), `start has no "stateName"; the first state is taken`)
 			return
 		}
 	}
@@ -361,7 +361,7 @@ func (w *workflow) tellUnreached() {
 			if n := s.n.get("name"); n != nil {
 				at = n.span
 			}
-			w.dropped(at, "no transition leads to state %s; it is left out", s.name)
+			w.ignored(at, "no transition leads to state %s; it is left out", s.name)
 		}
 	}
 	// Two states are in one circle where each leads to the other.

@@ -7,17 +7,17 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// column is a flow: its steps one below the other, below each step the variables
+// flowLayout is a flow: its steps one below the other, below each step the variables
 // that it writes, and on the left the lanes of variables that are read further down.
-type column struct {
+type flowLayout struct {
 	flow  *flow
-	rows  map[int][][]*pill // by writer: start or a step
-	pills []*pill
+	rows  map[int][][]*variableLabel // by writer: start or a step
+	pills []*variableLabel
 	lanes int
 }
 
-// pill is a variable that something wrote.
-type pill struct {
+// variableLabel is a variable that something wrote.
+type variableLabel struct {
 	id      string
 	writer  int
 	readers []int
@@ -34,8 +34,8 @@ type pill struct {
 const rowRoom = stepWidth - 36
 
 // columnOf arranges a flow; nothing has a place yet.
-func columnOf(f *flow) *column {
-	c := &column{flow: f, rows: map[int][][]*pill{}}
+func columnOf(f *flow) *flowLayout {
+	c := &flowLayout{flow: f, rows: map[int][][]*variableLabel{}}
 	c.write(start, f.inputs)
 	for i, s := range f.steps {
 		base := s.entity.(spec.Step).Common()
@@ -53,10 +53,10 @@ func columnOf(f *flow) *column {
 }
 
 // write puts the variables of one writer in rows.
-func (c *column) write(writer int, ids []string) {
+func (c *flowLayout) write(writer int, ids []string) {
 	x := 0.0
 	for _, id := range ids {
-		p := &pill{id: id, writer: writer, lane: -1}
+		p := &variableLabel{id: id, writer: writer, lane: -1}
 		p.w = min(width(id, noteSize, false)+24, rowRoom)
 		rows := c.rows[writer]
 		if len(rows) == 0 || x+p.w > rowRoom {
@@ -72,7 +72,7 @@ func (c *column) write(writer int, ids []string) {
 
 // routes decides which variables go straight down, and gives the others a lane:
 // the first that is free from the writer to the last reader.
-func (c *column) routes() {
+func (c *flowLayout) routes() {
 	var ends []int // by lane, the place of the last reader so far
 	for _, p := range c.pills {
 		if len(p.readers) == 0 {
@@ -104,7 +104,7 @@ func (c *column) routes() {
 }
 
 // rank is the place of a writer or reader from top to bottom.
-func (c *column) rank(at int) int {
+func (c *flowLayout) rank(at int) int {
 	if at == end {
 		return len(c.flow.steps)
 	}
@@ -112,19 +112,19 @@ func (c *column) rank(at int) int {
 }
 
 // after is what comes below a writer.
-func (c *column) after(writer int) int {
+func (c *flowLayout) after(writer int) int {
 	if writer+1 < len(c.flow.steps) {
 		return writer + 1
 	}
 	return end
 }
 
-func (c *column) width() float64 {
+func (c *flowLayout) width() float64 {
 	return max(2*pad+float64(c.lanes)*laneGap+stepWidth, 2*pad+stepWidth)
 }
 
 // place puts the flow at a height, as wide as all flows are, and tells where it ends.
-func (c *column) place(p *picture, l *linker, top, w float64) float64 {
+func (c *flowLayout) place(p *canvas, l *linker, top, w float64) float64 {
 	frame := len(p.boxes)
 	p.add(box{})
 	x := margin + w - pad - stepWidth
@@ -162,14 +162,14 @@ func (c *column) place(p *picture, l *linker, top, w float64) float64 {
 }
 
 // caption is a small heading.
-func (c *column) caption(p *picture, x, y float64, value string) {
+func (c *flowLayout) caption(p *canvas, x, y float64, value string) {
 	if len(c.flow.inputs) > 0 {
 		p.texts = append(p.texts, text{class: "caption", x: x, y: y + 9, size: smallSize, value: value})
 	}
 }
 
 // frame is the flow's own box with its name and how it is talked to.
-func (c *column) frame(top, w, bottom float64) box {
+func (c *flowLayout) frame(top, w, bottom float64) box {
 	f := c.flow
 	b := box{class: "flow", x: margin, y: top, w: w, h: bottom - top, round: 12, tip: "flow " + f.title}
 	room := w - 2*pad
@@ -183,7 +183,7 @@ func (c *column) frame(top, w, bottom float64) box {
 }
 
 // placeRows places the variables of a writer below it, and tells where the next step begins.
-func (c *column) placeRows(p *picture, writer int, x, y float64) float64 {
+func (c *flowLayout) placeRows(p *canvas, writer int, x, y float64) float64 {
 	for i, row := range c.rows[writer] {
 		if y += 10; writer == start && i == 0 {
 			y -= 10
@@ -208,7 +208,7 @@ func (c *column) placeRows(p *picture, writer int, x, y float64) float64 {
 }
 
 // entries is how many lanes lead to a reader.
-func (c *column) entries(reader int) int {
+func (c *flowLayout) entries(reader int) int {
 	n := 0
 	for _, p := range c.pills {
 		if p.lane >= 0 && slices.Contains(p.readers, reader) {
@@ -219,7 +219,7 @@ func (c *column) entries(reader int) int {
 }
 
 // lines draws the data's ways.
-func (c *column) lines(p *picture, steps []box, result box) {
+func (c *flowLayout) lines(p *canvas, steps []box, result box) {
 	to := func(at int) box {
 		if at == end {
 			return result

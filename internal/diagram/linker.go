@@ -13,7 +13,7 @@ import (
 // linker places resources and draws the links to them. All links to one target
 // share a lane: a line from top to bottom that they meet.
 type linker struct {
-	picture    *picture
+	picture    *canvas
 	at         map[*node]box
 	flowsRight float64
 	resX       float64

@@ -17,8 +17,8 @@ var widths = [...]int{
 	635, 635, 411, 521, 392, 634, 592, 818, 592, 592, 525, 636, 337, 636, 838, // p to ~
 }
 
-// bolder is how much wider bold text is, in thousandths.
-const bolder = 1130
+// boldFactor is how much wider bold text is, in thousandths.
+const boldFactor = 1130
 
 // width is how wide a text is at most, in pixels.
 func width(text string, size float64, bold bool) float64 {
@@ -28,7 +28,7 @@ func width(text string, size float64, bold bool) float64 {
 	}
 	w := float64(sum) * size / 1000
 	if bold {
-		w = w * bolder / 1000
+		w = w * boldFactor / 1000
 	}
 	return w
 }

@@ -65,7 +65,7 @@ func (m *mermaidWriter) flow(i int, f *flow) {
 		if m.names[s] == "" {
 			m.names[s] = name
 		}
-		shape, icon := look(s)
+		shape, icon := shapeOf(s)
 		m.line(3, `%s@{ shape: %s, label: "%s %s" }`, name, shape, icon, label(stepLabel(s)))
 	}
 	if len(f.steps) == 0 && len(f.inputs)+len(f.outputs) == 0 {
@@ -100,8 +100,8 @@ func stepLabel(s *node) string {
 	return s.title
 }
 
-// look is the shape and the sign of a step's type.
-func look(s *node) (shape, icon string) {
+// shapeOf is the shape and the sign of a step's type.
+func shapeOf(s *node) (shape, icon string) {
 	switch s.typ {
 	case "InvokeFlow", "Loop", "Parallel", "Switch":
 		return "subproc", "🔄"

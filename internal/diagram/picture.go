@@ -46,8 +46,8 @@ type line struct {
 	plain  bool // no arrow head
 }
 
-// picture is everything that is drawn, with its place.
-type picture struct {
+// canvas is everything that is drawn, with its place.
+type canvas struct {
 	w, h  float64
 	title string
 	boxes []box
@@ -55,10 +55,10 @@ type picture struct {
 	lines []line
 }
 
-func (p *picture) add(b box) { p.boxes = append(p.boxes, b) }
+func (p *canvas) add(b box) { p.boxes = append(p.boxes, b) }
 
 // grow makes the picture large enough for a point.
-func (p *picture) grow(x, y float64) { p.w, p.h = max(p.w, x+margin), max(p.h, y+margin) }
+func (p *canvas) grow(x, y float64) { p.w, p.h = max(p.w, x+margin), max(p.h, y+margin) }
 
 // named fills a box with a node's id and the notes below it, from the left edge.
 func named(n *node, b box) box {
@@ -77,8 +77,8 @@ func heightOf(notes int) float64 { return 36 + 16*float64(notes) }
 
 // layout places everything: flows one below the other on the left, resources on
 // the right, links in between.
-func layout(g *graph) *picture {
-	p := &picture{title: g.title}
+func layout(g *graph) *canvas {
+	p := &canvas{title: g.title}
 	y := margin + titleSize
 	p.texts = append(p.texts, text{class: "title", x: margin, y: y, size: titleSize, bold: true, value: fit(g.title, titleSize, 700, true)})
 	for _, line := range wrap(g.note, noteSize, 700, 3) {
@@ -88,7 +88,7 @@ func layout(g *graph) *picture {
 	p.grow(margin+700, y)
 	y += 24
 	l := &linker{picture: p, at: map[*node]box{}}
-	var columns []*column
+	var columns []*flowLayout
 	right := 0.0
 	for _, f := range g.flows {
 		c := columnOf(f)

@@ -63,7 +63,7 @@ flows:
 // how many of them came from the cache and not.
 func asked(t *testing.T, doc string, words ...string) (out []string, hits, misses int64) {
 	t.Helper()
-	app, err := qtype.Open(t.Context(), write(t, doc), qtype.Ephemeral(), qtype.WithWarnings(func(line string) { t.Errorf("warning: %s", line) }))
+	app, err := qtype.Open(t.Context(), write(t, doc), qtype.WithEphemeral(), qtype.WithWarnings(func(line string) { t.Errorf("warning: %s", line) }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -298,7 +298,7 @@ func TestACacheThatCannotBeUsedIsSaidOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	var warnings []string
-	app, err := qtype.Open(t.Context(), write(t, cachedAsk{url: s.URL, folder: folder, output: "text"}.String()), qtype.Ephemeral(),
+	app, err := qtype.Open(t.Context(), write(t, cachedAsk{url: s.URL, folder: folder, output: "text"}.String()), qtype.WithEphemeral(),
 		qtype.WithWarnings(func(line string) { warnings = append(warnings, line) }))
 	if err != nil {
 		t.Fatal(err)

@@ -118,7 +118,7 @@ func write(t *testing.T, text string) string {
 
 func open(t *testing.T, text string) *runtime.App {
 	t.Helper()
-	app, err := qtype.Open(t.Context(), write(t, text), qtype.Ephemeral())
+	app, err := qtype.Open(t.Context(), write(t, text), qtype.WithEphemeral())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -334,9 +334,9 @@ flows:
       - {type: LLMInference, id: one, model: m, memory: chat_memry, inputs: [q], outputs: [a]}
       - {type: LLMInference, id: two, model: m, memory: nothing_like_it, inputs: [q], outputs: [b]}
 `)
-	_, err := qtype.Open(t.Context(), path, qtype.Ephemeral())
+	_, err := qtype.Open(t.Context(), path, qtype.WithEphemeral())
 	var found []string
-	for _, d := range diag.Of(err) {
+	for _, d := range diag.FromError(err) {
 		found = append(found, fmt.Sprintf("%s %d:%d %s", d.Code, d.Span.Start.Line, d.Span.Start.Column, d.Suggestion))
 	}
 	want := []string{"QT201 4:9 ", "QT202 14:57 chat_memory", "QT202 15:57 "}
@@ -347,7 +347,7 @@ flows:
 
 func TestOpeningWhatIsNoApplication(t *testing.T) {
 	for name, text := range map[string]string{"a list": "- {type: Model, id: m, provider: openai}\n", "nothing": "", "broken": "id: [\n"} {
-		if _, err := qtype.Open(t.Context(), write(t, text), qtype.Ephemeral()); err == nil || strings.Contains(err.Error(), "panic") {
+		if _, err := qtype.Open(t.Context(), write(t, text), qtype.WithEphemeral()); err == nil || strings.Contains(err.Error(), "panic") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

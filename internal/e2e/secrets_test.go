@@ -60,7 +60,7 @@ func TestSecretsComeFromTheSecretManager(t *testing.T) {
 				_, _ = w.Write([]byte(`{"choices":[{"message":{"role":"assistant","content":"hello"},"finish_reason":"stop"}]}`))
 			}))
 			defer server.Close()
-			app, err := qtype.Open(t.Context(), write(t, fmt.Sprintf(secretApp, c.manager, c.name, server.URL)), qtype.Ephemeral(), qtype.WithHTTP(server.Client()))
+			app, err := qtype.Open(t.Context(), write(t, fmt.Sprintf(secretApp, c.manager, c.name, server.URL)), qtype.WithEphemeral(), qtype.WithHTTP(server.Client()))
 			if err == nil {
 				defer func() { _ = app.Close(t.Context()) }()
 				for row, failed := range app.Run(t.Context(), "main", slices.Values([]runtime.Input{runtime.Row(map[string]any{"said": "hello"})})) {

@@ -54,7 +54,7 @@ func say(t *testing.T, path string, opts ...qtype.Option) (messages int64, place
 	if err != nil || len(sessions) != 1 {
 		t.Fatal(sessions, err)
 	}
-	return sessions[0].Messages, app.Place("recent")
+	return sessions[0].Messages, app.StoreLocation("recent")
 }
 
 // TestStores: a conversation goes on where the document says that it is kept.
@@ -84,7 +84,7 @@ func TestStores(t *testing.T) {
 			if n, _ := say(t, path); n != 4 {
 				t.Errorf("%d messages after another run, want 4", n)
 			}
-			if n, place := say(t, path, qtype.Ephemeral()); n != 2 || place != "this process" {
+			if n, place := say(t, path, qtype.WithEphemeral()); n != 2 || place != "this process" {
 				t.Errorf("%d messages in %s, want 2 in the process", n, place)
 			}
 			var made []string

@@ -48,7 +48,7 @@ func rowsOf(t *testing.T, app *runtime.App, flow string, rows ...map[string]any)
 
 func openWith(t *testing.T, text string, opts ...qtype.Option) *runtime.App {
 	t.Helper()
-	app, err := qtype.Open(t.Context(), write(t, text), append(opts, qtype.Ephemeral())...)
+	app, err := qtype.Open(t.Context(), write(t, text), append(opts, qtype.WithEphemeral())...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ flows:
 
 func TestAClientToolIsAnsweredByTheProgram(t *testing.T) {
 	var asked sync.Map
-	app := openWith(t, asking, qtype.WithClientTool("decide", func(ctx context.Context, ask tool.Ask) (any, error) {
+	app := openWith(t, asking, qtype.WithClientTool("decide", func(ctx context.Context, ask tool.Request) (any, error) {
 		asked.Store(string(ask.Args), fmt.Sprint(ask.Tool.Name, ask.Caller.Session, ask.Caller.Row, ask.Caller.Step))
 		switch string(ask.Args) {
 		case `{"order":1}`:
@@ -115,7 +115,7 @@ func TestAClientToolWithoutAnyoneFailsBeforeTheFirstRow(t *testing.T) {
 	rows := 0
 	input := func(yield func(runtime.Input) bool) { rows++ }
 	for _, err := range app.Run(t.Context(), "main", input) {
-		if nobody := (*factory.NobodyError)(nil); !errors.As(err, &nobody) || nobody.Tool != "decide" {
+		if nobody := (*factory.NoClientHandlerError)(nil); !errors.As(err, &nobody) || nobody.Tool != "decide" {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -154,7 +154,7 @@ flows:
 // told to the model and remembered.
 func TestAnAgentAsksBeforeItCalls(t *testing.T) {
 	var asked []string
-	app := openWith(t, paying, qtype.WithApproval(func(_ context.Context, ask tool.Ask) (bool, string, error) {
+	app := openWith(t, paying, qtype.WithApproval(func(_ context.Context, ask tool.Request) (bool, string, error) {
 		asked = append(asked, ask.Tool.Name+string(ask.Args))
 		return strings.Contains(string(ask.Args), "17"), "too much", nil
 	}))
@@ -182,7 +182,7 @@ func TestAnAgentAsksBeforeItCalls(t *testing.T) {
 func TestAnAgentThatMustAskNeedsSomebody(t *testing.T) {
 	app := openWith(t, paying)
 	for _, err := range app.Run(t.Context(), "main", slices.Values([]runtime.Input{runtime.Row(map[string]any{"said": "pay 1"})})) {
-		if nobody := (*steps.NobodyError)(nil); !errors.As(err, &nobody) || nobody.Tool != "pay_tool" {
+		if nobody := (*steps.NoApproverError)(nil); !errors.As(err, &nobody) || nobody.Tool != "pay_tool" {
 			t.Errorf("got %v", err)
 		}
 	}

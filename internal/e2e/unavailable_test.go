@@ -67,7 +67,7 @@ func TestWhatCannotRunYetSaysSo(t *testing.T) {
 // runOnce opens an application and runs its flow on one row; it answers what ended that.
 func runOnce(t *testing.T, path string) error {
 	t.Helper()
-	app, err := qtype.Open(t.Context(), path, qtype.Ephemeral())
+	app, err := qtype.Open(t.Context(), path, qtype.WithEphemeral())
 	if err != nil {
 		return err
 	}

@@ -20,8 +20,8 @@ const (
 	longestText = 16 << 20
 	// perValue is what one value of a list or record counts as, in bytes.
 	perValue = 16
-	// deepest is how far lists and records may hold each other.
-	deepest = 200
+	// maxDepth is how far lists and records may hold each other.
+	maxDepth = 200
 	// plus is the name under which + on texts is checked; no document can write it.
 	plus = "+"
 )
@@ -88,7 +88,7 @@ func writeBy(f *builtin.Function, write func(any) string) {
 	}
 }
 
-func short(n int) error {
+func shorten(n int) error {
 	if n > longestText {
 		return errTooLong
 	}
@@ -108,7 +108,7 @@ func repeatable(args []any) error {
 	if !ok {
 		return errors.New("repeat needs a text")
 	}
-	return short(product(len(text), vmruntime.ToInt(args[1])))
+	return shorten(product(len(text), vmruntime.ToInt(args[1])))
 }
 
 func replaceable(args []any) error {
@@ -127,7 +127,7 @@ func replaceable(args []any) error {
 	if texts[1] != "" {
 		times = strings.Count(texts[0], texts[1])
 	}
-	return short(len(texts[0]) + product(times, len(texts[2])))
+	return shorten(len(texts[0]) + product(times, len(texts[2])))
 }
 
 func joinable(args []any) error {
@@ -166,7 +166,7 @@ func measure(v any, left *int, depth int) error {
 	if *left -= perValue; *left < 0 {
 		return errors.New("the value is too large")
 	}
-	if depth > deepest {
+	if depth > maxDepth {
 		return errTooDeep
 	}
 	switch v := v.(type) {
@@ -207,7 +207,7 @@ func add(args ...any) (any, error) {
 	if !isText || !too {
 		return vmruntime.Add(args[0], args[1]), nil
 	}
-	if err := short(len(a) + len(b)); err != nil {
+	if err := shorten(len(a) + len(b)); err != nil {
 		return nil, err
 	}
 	return a + b, nil

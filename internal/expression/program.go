@@ -15,14 +15,14 @@ type Program struct {
 }
 
 // Compile makes a formula ready to run, where its names are of the given types.
-func (f *Formula) Compile(env map[string]spec.Type, w Writer) (*Program, Result, error) {
+func (f *Expression) Compile(env map[string]spec.Type, w Writer) (*Program, Result, error) {
 	result, err := f.Check(env)
 	if err != nil {
 		return nil, Result{}, err
 	}
 	p := &Program{text: f.text}
 	err = guarded(func() (err error) {
-		p.program, err = expr.Compile(f.text, expr.Env(natures(env)), expr.Patch(adder{}), func(c *conf.Config) {
+		p.program, err = expr.Compile(f.text, expr.Env(fieldTypes(env)), expr.Patch(adder{}), func(c *conf.Config) {
 			for name, function := range functions(w) {
 				c.Functions[name] = function
 			}

@@ -37,8 +37,8 @@ func TypeOf(v *spec.Variable) spec.Type {
 // deepestRecord is how far types of records are followed: they may hold themselves.
 const deepestRecord = 4
 
-// natures are the types of variables in the terms of the library.
-func natures(env map[string]spec.Type) types.Map {
+// fieldTypes are the types of variables in the terms of the library.
+func fieldTypes(env map[string]spec.Type) types.Map {
 	m := types.Map{}
 	for name, t := range env {
 		m[name] = natureOf(t, 0)
@@ -95,13 +95,13 @@ func (s structOf) String() string { return s.t.String() }
 // Result is what kind of value a formula gives.
 type Result struct{ t reflect.Type }
 
-// Decides tells whether the value can be a condition: true or false, or not known before it is worked out.
-func (r Result) Decides() bool {
+// IsBool tells whether the value can be a condition: true or false, or not known before it is worked out.
+func (r Result) IsBool() bool {
 	return r.t.Kind() == reflect.Bool || r.t.Kind() == reflect.Interface
 }
 
-// Fits tells whether a variable of a type can be set to the value.
-func (r Result) Fits(t spec.Type) bool {
+// AssignableTo tells whether a variable of a type can be set to the value.
+func (r Result) AssignableTo(t spec.Type) bool {
 	k := r.t.Kind()
 	isNumber := k == reflect.Int || k == reflect.Float64
 	switch {

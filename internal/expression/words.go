@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// inOurWords puts a message of the library into the language's terms: no name
+// translateError puts a message of the library into the language's terms: no name
 // of a Go type reaches a user.
-func inOurWords(message string) string {
+func translateError(message string) string {
 	message, _, _ = strings.Cut(message, "\n")
 	if strings.Contains(message, "interface conversion") || strings.Contains(message, "reflect") || strings.Contains(message, "runtime error") {
 		return "a value is of the wrong kind, or null"
@@ -25,7 +25,7 @@ func inOurWords(message string) string {
 		return fmt.Sprintf("there is no field %q", field)
 	}
 	if field, of, found := strings.Cut(strings.TrimPrefix(message, "cannot fetch "), " from "); found && strings.HasPrefix(message, "cannot fetch ") {
-		return fmt.Sprintf("there is no field %q in %s", field, inOurWords(of))
+		return fmt.Sprintf("there is no field %q in %s", field, translateError(of))
 	}
 	if operands, found := strings.CutPrefix(message, "invalid operation: "); found {
 		// At run time: int / <nil>.

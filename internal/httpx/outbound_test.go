@@ -44,7 +44,7 @@ func TestAttempts(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			a := tt.policy.Start()
-			for a.Again(t.Context(), tt.asked) {
+			for a.Next(t.Context(), tt.asked) {
 			}
 			if a.Count() != tt.want {
 				t.Errorf("%d tries, want %d", a.Count(), tt.want)
@@ -53,7 +53,7 @@ func TestAttempts(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if (httpx.Policy{MaxAttempts: 2, InitialDelay: time.Hour, MaxDelay: time.Hour}).Start().Again(ctx, 0) {
+	if (httpx.Policy{MaxAttempts: 2, InitialDelay: time.Hour, MaxDelay: time.Hour}).Start().Next(ctx, 0) {
 		t.Error("tried again after the end")
 	}
 }
@@ -81,7 +81,7 @@ func TestReason(t *testing.T) {
 func TestLine(t *testing.T) {
 	tests := map[string]string{"": "", " a\n\tb\x00\x1b[31mc ": "a b [31mc", "abcdef": "abcde…", "äöüßé": "äöüßé", "\xff\xfe": "\uFFFD"}
 	for text, want := range tests {
-		if got := httpx.Line(text, 5+strings.Count(text, "\x1b")*5); got != want {
+		if got := httpx.SingleLine(text, 5+strings.Count(text, "\x1b")*5); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}

@@ -41,13 +41,13 @@ func Reason(err error) string {
 	}
 	var op *net.OpError
 	if errors.As(err, &op) {
-		return Line(op.Err.Error(), 200)
+		return SingleLine(op.Err.Error(), 200)
 	}
 	var u *url.Error
 	if errors.As(err, &u) {
-		return Line(u.Err.Error(), 200)
+		return SingleLine(u.Err.Error(), 200)
 	}
-	return Line(err.Error(), 200)
+	return SingleLine(err.Error(), 200)
 }
 
 func isTimeout(err error) bool {
@@ -60,12 +60,12 @@ func certReason(err error) string {
 	if errors.As(err, &host) {
 		return "it is for another host"
 	}
-	return Line(strings.TrimPrefix(err.Error(), "x509: "), 200)
+	return SingleLine(strings.TrimPrefix(err.Error(), "x509: "), 200)
 }
 
-// Line makes one line of a text from elsewhere: control characters and runs of
+// SingleLine makes one line of a text from elsewhere: control characters and runs of
 // blanks become one blank, and what is longer than limit characters is cut.
-func Line(text string, limit int) string {
+func SingleLine(text string, limit int) string {
 	var b strings.Builder
 	blank := false
 	n := 0

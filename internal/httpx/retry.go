@@ -39,11 +39,11 @@ func (p Policy) Start() *Attempts {
 // Count is how many tries were made.
 func (a *Attempts) Count() int { return a.done }
 
-// Again waits until the next try is due and tells whether there is one. There
+// Next waits until the next try is due and tells whether there is one. There
 // is none once all were made, when the context ends, and when the other side
 // asks to wait (asked, 0 where it does not) longer than the policy allows:
 // asking earlier would only annoy it.
-func (a *Attempts) Again(ctx context.Context, asked time.Duration) bool {
+func (a *Attempts) Next(ctx context.Context, asked time.Duration) bool {
 	if a.done >= a.policy.MaxAttempts || asked > a.policy.MaxDelay {
 		return false
 	}

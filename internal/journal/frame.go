@@ -76,7 +76,7 @@ func appendRow(b []byte, row int64) []byte {
 }
 
 // appendGroup begins the payload of a frame of results of a group.
-func appendGroup(b []byte, g Group) []byte {
+func appendGroup(b []byte, g BatchKey) []byte {
 	return append(binary.AppendUvarint(append(b, kindGroup), uint64(g.Leg)), g.Digest[:]...)
 }
 
@@ -206,7 +206,7 @@ func (p *body) head() (row int64, flags byte) {
 }
 
 // group reads what stands before the results of a group.
-func (p *body) group() (g Group, flags byte) {
+func (p *body) group() (g BatchKey, flags byte) {
 	g.Leg = int(p.uvarint() & 0x7fffffff)
 	copy(g.Digest[:], p.bytes(uint64(len(g.Digest))))
 	return g, p.byte()

@@ -35,9 +35,9 @@ type File struct {
 	Digest   string    `json:"sha256,omitempty"` // of the content, of a file that is not too long to be read for it
 }
 
-// digestBelow is the size in bytes up to which a file's content is compared; of
+// maxDigestBytes is the size in bytes up to which a file's content is compared; of
 // a longer one the time of its last change must do.
-const digestBelow = 64 << 20
+const maxDigestBytes = 64 << 20
 
 // Describe looks at a file.
 func Describe(path string) (File, error) {
@@ -50,7 +50,7 @@ func Describe(path string) (File, error) {
 		return File{}, err
 	}
 	f := File{Path: abs, Size: info.Size(), Modified: info.ModTime().UTC()}
-	if f.Size > digestBelow {
+	if f.Size > maxDigestBytes {
 		return f, nil
 	}
 	f.Digest, err = digest(abs)

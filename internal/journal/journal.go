@@ -39,8 +39,8 @@ type Result struct {
 	Failure *Failure // why the row failed, nil where it did not
 }
 
-// Group names a row that was made of several rows of the input.
-type Group struct {
+// BatchKey names a row that was made of several rows of the input.
+type BatchKey struct {
 	Leg    int      // how many steps that make such rows are in front
 	Digest [16]byte // what the row holds
 }
@@ -190,7 +190,7 @@ func (j *Journal) Add(row int64, results []Result, last bool) error {
 }
 
 // AddGroup keeps results of a group, as Add does those of a row.
-func (j *Journal) AddGroup(g Group, results []Result, last bool) error {
+func (j *Journal) AddGroup(g BatchKey, results []Result, last bool) error {
 	return j.add(func(b []byte) []byte { return appendGroup(b, g) }, results, last)
 }
 
@@ -277,19 +277,19 @@ func (j *Journal) Sync() error {
 // Close keeps the journal for another run.
 func (j *Journal) Close() error {
 	err := j.Sync()
-	j.halt()
+	j.fail()
 	return errors.Join(err, j.file.Close())
 }
 
 // Remove takes the journal away: the run is done.
 func (j *Journal) Remove() error {
-	j.halt()
+	j.fail()
 	err := os.Remove(j.path)
 	return errors.Join(err, j.file.Close())
 }
 
-// halt ends what goes on in the background.
-func (j *Journal) halt() {
+// fail ends what goes on in the background.
+func (j *Journal) fail() {
 	j.mu.Lock()
 	j.closed = true
 	if j.flusher != nil {

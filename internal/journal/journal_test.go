@@ -116,7 +116,7 @@ func TestARowIsFinishedWithItsLastResultsOnly(t *testing.T) {
 }
 
 func TestGroupsAreReadBackAsTheyWere(t *testing.T) {
-	first, second, third := journal.Group{Leg: 1, Digest: [16]byte{1}}, journal.Group{Leg: 2, Digest: [16]byte{1}}, journal.Group{Leg: 1}
+	first, second, third := journal.BatchKey{Leg: 1, Digest: [16]byte{1}}, journal.BatchKey{Leg: 2, Digest: [16]byte{1}}, journal.BatchKey{Leg: 1}
 	failed := []journal.Result{{Failure: &journal.Failure{Message: "no"}}}
 	j := begin(t, 2)
 	for _, err := range []error{j.AddGroup(first, row(1), false), j.AddGroup(second, failed, true), j.AddGroup(first, row(2), true), j.AddGroup(third, row(3), false)} {

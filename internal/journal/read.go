@@ -14,12 +14,12 @@ import (
 
 // index tells where the frames of each finished row stand.
 type index struct {
-	first  int64             // the first row of the run
-	at     []int64           // by row: where its last frame stands, 0 where it is not finished
-	more   map[int64][]int64 // the frames before the last, of rows that have several
-	rows   int64             // how many are finished
-	failed map[int64]bool    // those of them that failed
-	groups map[Group]*begun  // the finished groups
+	first  int64                    // the first row of the run
+	at     []int64                  // by row: where its last frame stands, 0 where it is not finished
+	more   map[int64][]int64        // the frames before the last, of rows that have several
+	rows   int64                    // how many are finished
+	failed map[int64]bool           // those of them that failed
+	groups map[BatchKey]*partialRow // the finished groups
 }
 
 // scan reads the whole file and finds the end of what is sound.
@@ -37,14 +37,14 @@ func (j *Journal) scan() error {
 	if err := json.Unmarshal(text, &j.header); err != nil {
 		return &Error{Reason: "has a header of another version of qtype; delete it and begin again", Err: err}
 	}
-	j.index = index{first: j.header.Offset + 1, more: map[int64][]int64{}, failed: map[int64]bool{}, groups: map[Group]*begun{}}
-	open, openGroups := map[int64]*begun{}, map[Group]*begun{}
+	j.index = index{first: j.header.Offset + 1, more: map[int64][]int64{}, failed: map[int64]bool{}, groups: map[BatchKey]*partialRow{}}
+	open, openGroups := map[int64]*partialRow{}, map[BatchKey]*partialRow{}
 	for {
 		at := in.at
 		j.end = at
 		kind, text, err := in.next()
 		switch {
-		case errors.Is(err, errTorn):
+		case errors.Is(err, errTruncated):
 			return nil
 		case err != nil:
 			return err
@@ -63,14 +63,14 @@ func (j *Journal) scan() error {
 	}
 }
 
-// begun is a row or a group of which some results are known.
-type begun struct {
+// partialRow is a row or a group of which some results are known.
+type partialRow struct {
 	at     []int64 // its frames
 	failed bool    // one of the results failed
 }
 
 // add takes note of a frame of results.
-func (x *index) add(at int64, text []byte, open map[int64]*begun) error {
+func (x *index) add(at int64, text []byte, open map[int64]*partialRow) error {
 	p := &body{b: text}
 	row, flags := p.head()
 	if p.bad || row < x.first {
@@ -78,7 +78,7 @@ func (x *index) add(at int64, text []byte, open map[int64]*begun) error {
 	}
 	b := open[row]
 	if b == nil {
-		b = &begun{}
+		b = &partialRow{}
 	}
 	b.failed = b.failed || flags&flagFailed != 0
 	if flags&flagLast == 0 {
@@ -92,7 +92,7 @@ func (x *index) add(at int64, text []byte, open map[int64]*begun) error {
 }
 
 // addGroup takes note of a frame of results of a group.
-func (x *index) addGroup(at int64, text []byte, open map[Group]*begun) error {
+func (x *index) addGroup(at int64, text []byte, open map[BatchKey]*partialRow) error {
 	p := &body{b: text}
 	g, flags := p.group()
 	if p.bad {
@@ -100,7 +100,7 @@ func (x *index) addGroup(at int64, text []byte, open map[Group]*begun) error {
 	}
 	b := open[g]
 	if b == nil {
-		b = &begun{}
+		b = &partialRow{}
 		open[g] = b
 	}
 	b.at, b.failed = append(b.at, at), b.failed || flags&flagFailed != 0
@@ -112,7 +112,7 @@ func (x *index) addGroup(at int64, text []byte, open map[Group]*begun) error {
 }
 
 // finish takes note of a finished row, in the place of what was known of it.
-func (x *index) finish(row, at int64, b *begun) {
+func (x *index) finish(row, at int64, b *partialRow) {
 	for int64(len(x.at)) <= row-x.first {
 		x.at = append(x.at, 0)
 	}
@@ -130,8 +130,8 @@ func (x *index) finish(row, at int64, b *begun) {
 	}
 }
 
-// errTorn says that the frames end: the process that wrote them was ended.
-var errTorn = errors.New("torn")
+// errTruncated says that the frames end: the process that wrote them was ended.
+var errTruncated = errors.New("torn")
 
 // frames reads one frame after the other.
 type frames struct {
@@ -148,13 +148,13 @@ func (f *frames) next() (kind byte, text []byte, err error) {
 	}
 	n := binary.LittleEndian.Uint32(head[:])
 	if n == 0 || n > maxFrame {
-		return 0, nil, errTorn
+		return 0, nil, errTruncated
 	}
 	if f.buf, err = readN(f.in, f.buf[:0], int(n)); err != nil {
 		return 0, nil, torn(err)
 	}
 	if crc32.Checksum(f.buf, castagnoli()) != binary.LittleEndian.Uint32(head[4:]) {
-		return 0, nil, errTorn
+		return 0, nil, errTruncated
 	}
 	f.at += frameHead + int64(n)
 	return f.buf[0], f.buf[1:], nil
@@ -175,7 +175,7 @@ func readN(in io.Reader, buf []byte, n int) ([]byte, error) {
 
 func torn(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errTorn
+		return errTruncated
 	}
 	return err
 }
@@ -206,7 +206,7 @@ func (j *Journal) Last() int64 {
 func (j *Journal) Groups() int64 { return int64(len(j.index.groups)) }
 
 // FinishedGroup tells whether a group was finished when the journal was opened.
-func (j *Journal) FinishedGroup(g Group) bool { return j.index.groups[g] != nil }
+func (j *Journal) FinishedGroup(g BatchKey) bool { return j.index.groups[g] != nil }
 
 // ForgetFailed takes the rows and groups that failed for unfinished: they are done again.
 func (j *Journal) ForgetFailed() {
@@ -254,7 +254,7 @@ func (r *Replay) Row(row int64, take func([]Result) error) error {
 }
 
 // Group hands on the results of a finished group, piece by piece.
-func (r *Replay) Group(g Group, take func([]Result) error) error {
+func (r *Replay) Group(g BatchKey, take func([]Result) error) error {
 	for _, at := range r.journal.index.groups[g].at {
 		if err := r.frame(at, take); err != nil {
 			return err

@@ -203,9 +203,9 @@ func asFloat(v any) (float64, bool) {
 	return 0, false
 }
 
-// reckon works out one operation; whole numbers stay whole but for a division
+// evaluate works out one operation; whole numbers stay whole but for a division
 // and where 64 bits do not hold the result.
-func reckon(sign byte, a, b any) (any, bool) {
+func evaluate(sign byte, a, b any) (any, bool) {
 	if s, ok := a.(string); ok && sign == '+' {
 		t, ok := b.(string)
 		return s + t, ok

@@ -62,14 +62,14 @@ type literal struct{ value any }
 
 func (n literal) find(any, Find) ([]any, error) { return []any{n.value}, nil }
 
-// applied is a function of each value that a path finds.
-type applied struct {
+// functionCall is a function of each value that a path finds.
+type functionCall struct {
 	of   node
 	name string // as it is written
 	do   function
 }
 
-func (n applied) find(doc any, with Find) ([]any, error) {
+func (n functionCall) find(doc any, with Find) ([]any, error) {
 	found, err := n.of.find(doc, with)
 	var all []any
 	for _, v := range found {
@@ -86,13 +86,13 @@ func (n applied) find(doc any, with Find) ([]any, error) {
 	return all, nil
 }
 
-// onward is a path that begins at what another finds.
-type onward struct {
+// continuation is a path that begins at what another finds.
+type continuation struct {
 	of   node
 	path jp.Expr
 }
 
-func (n onward) find(doc any, with Find) ([]any, error) {
+func (n continuation) find(doc any, with Find) ([]any, error) {
 	found, err := n.of.find(doc, with)
 	var all []any
 	for _, v := range found {
@@ -123,7 +123,7 @@ func (n operation) find(doc any, with Find) ([]any, error) {
 	}
 	all := make([]any, len(left))
 	for i := range left {
-		v, ok := reckon(n.sign, left[i], right[i])
+		v, ok := evaluate(n.sign, left[i], right[i])
 		if !ok {
 			return nil, nil
 		}

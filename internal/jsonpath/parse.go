@@ -132,7 +132,7 @@ func (p *parser) path() (node, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = applied{all, name, do}
+		all = functionCall{all, name, do}
 	}
 	return all, nil
 }
@@ -155,7 +155,7 @@ func follow(from node, piece string) (node, error) {
 	case from == nil:
 		return plain{path}, nil
 	}
-	return onward{from, path}, nil
+	return continuation{from, path}, nil
 }
 
 // piece is what stands before the next function or operator outside of brackets

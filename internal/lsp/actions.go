@@ -24,7 +24,7 @@ func (s *server) codeActions(ctx context.Context, p codeActionParams) ([]codeAct
 	}
 	titles := map[string]bool{}
 	for _, root := range s.space.rootsOf(d.path) {
-		a := s.space.analyse(ctx, root)
+		a := s.space.analyze(ctx, root)
 		if a == nil {
 			continue
 		}
@@ -32,7 +32,7 @@ func (s *server) codeActions(ctx context.Context, p codeActionParams) ([]codeAct
 			if a.pathOf(f.Span.File) != d.path || !a.place(f.Span).meets(p.Range) {
 				continue
 			}
-			for _, action := range s.mendings(a, d, f) {
+			for _, action := range s.quickFixes(a, d, f) {
 				if key := fmt.Sprint(action.Title, a.place(f.Span)); !titles[key] {
 					titles[key] = true
 					actions = append(actions, action)
@@ -43,8 +43,8 @@ func (s *server) codeActions(ctx context.Context, p codeActionParams) ([]codeAct
 	return actions, nil
 }
 
-// mendings are the ways to get rid of a finding.
-func (s *server) mendings(a *analysis, d *document, f diag.Diagnostic) []codeAction {
+// quickFixes are the ways to get rid of a finding.
+func (s *server) quickFixes(a *analysis, d *document, f diag.Diagnostic) []codeAction {
 	about := []diagnostic{s.diagnostic(a, f)}
 	made := codeAction{Kind: kindQuickFix, Diagnostics: about, Preferred: true}
 	var actions []codeAction
@@ -63,7 +63,7 @@ func (s *server) mendings(a *analysis, d *document, f diag.Diagnostic) []codeAct
 		actions = append(actions, made)
 	}
 	if f.Severity == diag.Warning && !insideText(d, a.place(f.Span)) {
-		actions = append(actions, s.silencing(a, d, f, about))
+		actions = append(actions, s.ignoreAction(a, d, f, about))
 	}
 	return actions
 }
@@ -82,8 +82,8 @@ func fixTitle(f diag.Diagnostic) string {
 	}
 }
 
-// silencing puts a comment on a line of its own above the finding.
-func (s *server) silencing(a *analysis, d *document, f diag.Diagnostic, about []diagnostic) codeAction {
+// ignoreAction puts a comment on a line of its own above the finding.
+func (s *server) ignoreAction(a *analysis, d *document, f diag.Diagnostic, about []diagnostic) codeAction {
 	line := a.place(f.Span).Start.Line
 	text := d.text[d.starts[line]:d.lineEnd(line)]
 	indent := text[:len(text)-len(strings.TrimLeft(text, " "))]

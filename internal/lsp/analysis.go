@@ -25,7 +25,7 @@ type analysis struct {
 	index   func() *index   // made when it is first asked for
 
 	mu    sync.Mutex
-	lined map[*source.File]*lines
+	lined map[*source.File]*lineIndex
 }
 
 // pathOf is the path of a file that was read.
@@ -48,7 +48,7 @@ func (a *analysis) rootFile() *source.File {
 }
 
 // linesOf are the lines of a file as it was read.
-func (a *analysis) linesOf(f *source.File) *lines {
+func (a *analysis) linesOf(f *source.File) *lineIndex {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if l, made := a.lined[f]; made {

@@ -17,8 +17,8 @@ const cursor = "\ue000"
 // completer makes the proposals for one place.
 type completer struct {
 	lang   *language
-	survey *survey
-	here   *mark     // what the cursor stands in
+	survey *syntaxIndex
+	here   *word     // what the cursor stands in
 	doc    *document // as the editor has it
 	at     int       // the cursor's offset in it
 	items  []completionItem
@@ -36,7 +36,7 @@ func (s *server) complete(_ context.Context, p positionParams) (completionList, 
 	c := &completer{lang: s.lang, doc: d, at: d.offset(p.Position)}
 	marked := parseOutline(d.text[:c.at] + cursor + d.text[c.at:])
 	for _, root := range s.space.rootsOf(d.path) {
-		c.survey = look(s.lang, root, func(path string) *outline {
+		c.survey = indexSyntax(s.lang, root, func(path string) *outline {
 			if path == d.path {
 				return marked
 			}
@@ -66,7 +66,7 @@ func (c *completer) find() bool {
 
 // span sets the stretch that is replaced: the word around the cursor, in the
 // text as the editor has it.
-func (c *completer) span(m *mark) {
+func (c *completer) span(m *word) {
 	first, last := m.start, m.end-len(cursor)
 	if m.node != nil && m.node.style != plain {
 		first++ // behind the quote
@@ -111,7 +111,7 @@ func (c *completer) propose() {
 
 // values proposes for a scalar, which may also become the first key of a mapping
 // or the first item of a list.
-func (c *completer) values(m *mark) {
+func (c *completer) values(m *word) {
 	if m.of == nil || m.field.holdsPlaceholders() {
 		c.placeholders(m)
 		return
@@ -123,7 +123,7 @@ func (c *completer) values(m *mark) {
 	switch {
 	case t == formulaType:
 		c.formula()
-	case c.alone() && c.opens(t, m):
+	case c.isAloneOnLine() && c.proposeOpeners(t, m):
 	case m.field == nil:
 	case len(m.field.enum) > 0 && t.Kind() == reflect.String:
 		c.enum(m.field)
@@ -136,9 +136,9 @@ func (c *completer) values(m *mark) {
 	}
 }
 
-// opens proposes what a mapping or a list may start with, and tells whether the
+// proposeOpeners proposes what a mapping or a list may start with, and tells whether the
 // type is one.
-func (c *completer) opens(t reflect.Type, m *mark) bool {
+func (c *completer) proposeOpeners(t reflect.Type, m *word) bool {
 	switch u := c.lang.union(t); {
 	case u != nil:
 		c.firstKeys(nil, u)
@@ -172,20 +172,20 @@ func (f *field) holdsPlaceholders() bool {
 	return false
 }
 
-// alone tells whether the cursor's word has its line, or the line behind a dash,
+// isAloneOnLine tells whether the cursor's word has its line, or the line behind a dash,
 // for itself: there a mapping or a list may start.
-func (c *completer) alone() bool {
+func (c *completer) isAloneOnLine() bool {
 	before := c.doc.text[c.doc.starts[c.doc.line(c.at)]:c.start]
 	return strings.Trim(before, " \t-") == ""
 }
 
 // firstKeys proposes the keys of a mapping that has none yet.
 func (c *completer) firstKeys(k *class, u *spec.Union) {
-	c.keys(&object{node: &node{kind: mapping}, class: k, union: u, up: c.here.in, path: c.doc.path}, nil)
+	c.keys(&mappingNode{node: &node{kind: mapping}, class: k, union: u, up: c.here.in, path: c.doc.path}, nil)
 }
 
 // keys proposes the keys of a mapping that are not there yet.
-func (c *completer) keys(o *object, typing *pair) {
+func (c *completer) keys(o *mappingNode, typing *pair) {
 	if o == nil {
 		return
 	}
@@ -197,7 +197,7 @@ func (c *completer) keys(o *object, typing *pair) {
 	}
 	bare := typing != nil && typing.colon // the colon is there already
 	if o.union != nil && !there["type"] && (o.class == nil || o.class.byName["type"] == nil) {
-		c.addKey(&field{name: "type", doc: "Which " + o.union.Name + " this is: " + few(c.lang.cases(o.union)), of: reflect.TypeFor[string](),
+		c.addKey(&field{name: "type", doc: "Which " + o.union.Name + " this is: " + joinAlternatives(c.lang.cases(o.union)), of: reflect.TypeFor[string](),
 			owner: o.class, required: !o.union.TagOptional}, bare, 0)
 	}
 	for i, f := range c.fieldsOf(o) {
@@ -212,7 +212,7 @@ func (c *completer) keys(o *object, typing *pair) {
 
 // fieldsOf are the keys of a mapping's class; of a union that has not been
 // decided those that all of its alternatives share.
-func (c *completer) fieldsOf(o *object) []*field {
+func (c *completer) fieldsOf(o *mappingNode) []*field {
 	if o.class != nil {
 		return o.class.fields
 	}
@@ -236,8 +236,8 @@ func (c *completer) fieldsOf(o *object) []*field {
 	})
 }
 
-// few names the first alternatives of a union.
-func few(cases []*class) string {
+// joinAlternatives names the first alternatives of a union.
+func joinAlternatives(cases []*class) string {
 	const most = 8
 	var names []string
 	for i, k := range cases {
@@ -261,17 +261,17 @@ func (c *completer) addKey(f *field, bare bool, order int) {
 	text := f.name
 	if !bare {
 		text += ": "
-		if opens, below := c.opening(f.of); below && !c.inBrackets() {
+		if opens, below := c.keySuffix(f.of); below && !c.inBrackets() {
 			text = f.name + ":\n" + strings.Repeat(" ", c.column()+2) + opens
-			item.Mode = asIs
+			item.Mode = insertTextModeAsIs
 		}
 	}
 	c.add(item, text)
 }
 
-// opening is what the first line below a key starts with: a dash for a list,
+// keySuffix is what the first line below a key starts with: a dash for a list,
 // nothing for a mapping. It tells whether the value stands below the key at all.
-func (c *completer) opening(t reflect.Type) (start string, below bool) {
+func (c *completer) keySuffix(t reflect.Type) (start string, below bool) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}

@@ -57,7 +57,7 @@ func (c *completer) variables() {
 }
 
 // sameObject tells whether two objects are the same mapping; a survey may meet one twice.
-func sameObject(a, b *object) bool {
+func sameObject(a, b *mappingNode) bool {
 	return a == b || a != nil && b != nil && a.node == b.node
 }
 
@@ -120,7 +120,7 @@ func proposalKind(k *class) int {
 	case string(spec.KindVariable):
 		return proposeVariable
 	case string(spec.KindTool), string(spec.KindFlow):
-		return proposeFunction
+		return completionKindFunction
 	case string(spec.KindType):
 		return proposeStruct
 	case string(spec.KindModel):
@@ -167,7 +167,7 @@ func (c *completer) addType(name, detail, order string) {
 }
 
 // bindingNames proposes the names inside of what a step invokes.
-func (c *completer) bindingNames(o *object, f *field, typing *pair) {
+func (c *completer) bindingNames(o *mappingNode, f *field, typing *pair) {
 	if o == nil || f == nil || o.class == nil {
 		return
 	}
@@ -195,7 +195,7 @@ type namedDetail struct{ id, detail string }
 
 // inner lists the inputs or outputs of what a step invokes, and the properties
 // of what it constructs.
-func (c *completer) inner(o *object, outputs bool) []namedDetail {
+func (c *completer) inner(o *mappingNode, outputs bool) []namedDetail {
 	switch {
 	case o.class.byName["flow"] != nil:
 		return c.flowNames(o.word("flow"), outputs)
@@ -222,7 +222,7 @@ func (c *completer) inner(o *object, outputs bool) []namedDetail {
 }
 
 // word is the id of a reference under a key.
-func (o *object) word(key string) string {
+func (o *mappingNode) word(key string) string {
 	if w := o.node.word(key); w != "" {
 		return w
 	}
@@ -242,7 +242,7 @@ func (c *completer) flowNames(id string, outputs bool) []namedDetail {
 	var found []namedDetail
 	for _, name := range flow.ids(key) {
 		detail := ""
-		if v := c.survey.find(name, reflect.TypeFor[*spec.Variable](), flow.object); v != nil {
+		if v := c.survey.find(name, reflect.TypeFor[*spec.Variable](), flow.mappingNode); v != nil {
 			detail = v.node.word("type")
 		}
 		found = append(found, namedDetail{name, detail})
@@ -270,7 +270,7 @@ func (c *completer) toolNames(id string, outputs bool) []namedDetail {
 }
 
 // placeholders proposes the inputs of a step inside of the braces of a template.
-func (c *completer) placeholders(m *mark) {
+func (c *completer) placeholders(m *word) {
 	if m.field == nil || m.in == nil {
 		return
 	}

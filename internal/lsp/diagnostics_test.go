@@ -161,7 +161,7 @@ func TestOtherYAMLIsLeftAlone(t *testing.T) {
 	}
 	var list struct{ Items []item }
 	var made []textEdit
-	var tree []symbol
+	var tree []documentSymbol
 	var h *struct{ Contents any }
 	for method, result := range map[string]any{
 		"textDocument/completion": &list, "textDocument/formatting": &made, "textDocument/documentSymbol": &tree, "textDocument/hover": &h,

@@ -223,20 +223,20 @@ func TestRenameRefuses(t *testing.T) {
 	}
 }
 
-type symbol struct {
+type documentSymbol struct {
 	Name     string
 	Detail   string
 	Range    textRange
-	Children []symbol
+	Children []documentSymbol
 }
 
 func TestSymbols(t *testing.T) {
 	e := openShop(t)
-	var tree []symbol
+	var tree []documentSymbol
 	e.call("textDocument/documentSymbol", map[string]any{"textDocument": map[string]any{"uri": e.uri(app)}}, &tree)
 	var flat []string
-	var walk func([]symbol, string)
-	walk = func(list []symbol, above string) {
+	var walk func([]documentSymbol, string)
+	walk = func(list []documentSymbol, above string) {
 		for _, s := range list {
 			flat = append(flat, above+s.Name+" "+s.Detail)
 			walk(s.Children, above+s.Name+"/")

@@ -19,7 +19,7 @@ func (s *server) format(_ context.Context, p formattingParams) ([]textEdit, erro
 	if len(s.space.rootsOf(d.path)) == 0 {
 		return []textEdit{}, nil // some other YAML, which others format
 	}
-	formatted, err := tidy(d.text)
+	formatted, err := formatText(d.text)
 	if err != nil {
 		return nil, failf("%v", err)
 	}
@@ -29,22 +29,22 @@ func (s *server) format(_ context.Context, p formattingParams) ([]textEdit, erro
 // errUnreadable says why a document is not formatted.
 var errUnreadable = errors.New("the document cannot be formatted: its syntax is wrong")
 
-// tidy brings a document into good form: two spaces a level, one blank behind
+// formatText brings a document into good form: two spaces a level, one blank behind
 // colons and dashes, no blanks at the ends of lines, at most one empty line in a
 // row, one line end at the end. Only blanks change: comments, quotes, the order
 // and what stands in texts stay as they are. What would change the meaning all
 // the same is not done.
-func tidy(text string) (string, error) {
+func formatText(text string) (string, error) {
 	before, err := treeOfYAML(text)
 	if err != nil {
 		return "", errUnreadable
 	}
 	for _, attempt := range []func(string) string{
-		func(t string) string { return squeeze(indent(t)) }, squeeze,
+		func(t string) string { return trimLines(indent(t)) }, trimLines,
 	} {
 		made := attempt(text)
 		after, err := treeOfYAML(made)
-		if err == nil && sameTree(before, after) && sameInk(text, made) {
+		if err == nil && sameTree(before, after) && equalIgnoringSpace(text, made) {
 			return made, nil
 		}
 	}
@@ -99,11 +99,11 @@ func sameTree(a, b *yaml.Node) bool {
 	return true
 }
 
-// sameInk tells whether two texts differ in nothing but blanks, comments included.
-func sameInk(a, b string) bool { return inkOf(a) == inkOf(b) }
+// equalIgnoringSpace tells whether two texts differ in nothing but blanks, comments included.
+func equalIgnoringSpace(a, b string) bool { return withoutSpace(a) == withoutSpace(b) }
 
-// inkOf is what of a text is not blank.
-func inkOf(text string) string {
+// withoutSpace is what of a text is not blank.
+func withoutSpace(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {
 			return -1
@@ -112,8 +112,8 @@ func inkOf(text string) string {
 	}, text)
 }
 
-// squeeze takes blanks off the ends of lines and empty lines out, texts aside.
-func squeeze(text string) string {
+// trimLines takes blanks off the ends of lines and empty lines out, texts aside.
+func trimLines(text string) string {
 	rows := strings.Split(text, "\n")
 	inText := textRows(text, len(rows))
 	kept := rows[:0:0]
@@ -157,7 +157,7 @@ func textRows(text string, rows int) []bool {
 	marked := make([]bool, rows)
 	visit(parseOutline(text).root, func(n *node) {
 		if n.kind == scalar {
-			for row := l.feed(n.start) + 1; row <= l.feed(max(n.end-1, n.start)) && row < rows; row++ {
+			for row := l.lineOf(n.start) + 1; row <= l.lineOf(max(n.end-1, n.start)) && row < rows; row++ {
 				marked[row] = true
 			}
 		}
@@ -165,8 +165,8 @@ func textRows(text string, rows int) []bool {
 	return marked
 }
 
-// feed is the number of the line, ended by line feeds, that holds an offset.
-func (l *lines) feed(offset int) int { return sort.SearchInts(l.feeds, offset+1) - 1 }
+// lineOf is the number of the line, ended by line feeds, that holds an offset.
+func (l *lineIndex) lineOf(offset int) int { return sort.SearchInts(l.feeds, offset+1) - 1 }
 
 // visit calls f for every value of an outline.
 func visit(n *node, f func(*node)) {

@@ -24,12 +24,12 @@ func (s *server) hover(ctx context.Context, p positionParams) (*hover, error) {
 	var over *textRange
 	at := d.offset(p.Position)
 	for _, root := range s.space.rootsOf(d.path) {
-		a := s.space.analyse(ctx, root)
+		a := s.space.analyze(ctx, root)
 		if a == nil || ctx.Err() != nil {
 			continue
 		}
 		parts = append(parts, s.faultTexts(a, d, p.Position)...)
-		survey := look(s.lang, root, s.space.outlineOf)
+		survey := indexSyntax(s.lang, root, s.space.outlineOf)
 		if m := survey.at(d.path, at); m != nil {
 			r := d.span(m.start, m.end)
 			over = &r
@@ -78,7 +78,7 @@ func ruleOf(code string) (diag.Rule, bool) {
 }
 
 // wordText says what a word means, and which stretch it is.
-func (s *server) wordText(a *analysis, survey *survey, d *document, at int) (string, *textRange) {
+func (s *server) wordText(a *analysis, survey *syntaxIndex, d *document, at int) (string, *textRange) {
 	if u := a.index().at(d.path, at); u != nil {
 		r := d.span(u.start, u.end)
 		return s.entityText(a, u.entity, u.id), &r
@@ -113,9 +113,9 @@ func (s *server) wordText(a *analysis, survey *survey, d *document, at int) (str
 
 // staleText describes what a reference names while the document cannot be read:
 // as it was when it last could.
-func (s *server) staleText(a *analysis, m *mark) string {
+func (s *server) staleText(a *analysis, m *word) string {
 	if u := s.lastDeclaration(a.root, m); u != nil {
-		return s.entityText(s.space.lastGood(a.root), u.entity, u.id)
+		return s.entityText(s.space.lastValid(a.root), u.entity, u.id)
 	}
 	return ""
 }

@@ -90,19 +90,19 @@ func (x *indenter) value(n *node, after, by, column int) {
 		return
 	}
 	if (n.kind == mapping || n.kind == sequence) && !n.flow {
-		x.squash(after, n.start)
+		x.collapseSpaces(after, n.start)
 		x.place(n, column+step)
 		return
 	}
-	x.squash(after, n.start)
+	x.collapseSpaces(after, n.start)
 	for row := x.row(after) + 1; row <= x.row(max(n.end-1, n.start)); row++ {
 		x.move(row, by)
 	}
 }
 
-// squash makes one blank of those between a colon or a dash and what follows it
+// collapseSpaces makes one blank of those between a colon or a dash and what follows it
 // on the same line.
-func (x *indenter) squash(after, start int) {
+func (x *indenter) collapseSpaces(after, start int) {
 	row := x.row(after)
 	if x.row(start) != row || start <= after {
 		return
@@ -124,15 +124,15 @@ func (x *indenter) comments() {
 			continue
 		}
 		column := len(row) - len(content)
-		if by, ok := x.companion(i, column); ok {
+		if by, ok := x.commentTarget(i, column); ok {
 			x.move(i, by)
 		}
 	}
 }
 
-// companion finds how far the line moves that a comment at a column belongs to:
+// commentTarget finds how far the line moves that a comment at a column belongs to:
 // the next one, else the nearest one before it that stands at the same column.
-func (x *indenter) companion(row, column int) (by int, ok bool) {
+func (x *indenter) commentTarget(row, column int) (by int, ok bool) {
 	for i := row + 1; i < len(x.rows); i++ {
 		content := strings.TrimLeft(x.rows[i], " ")
 		if content == "" || content[0] == '#' || !x.known[i] {

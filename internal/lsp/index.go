@@ -94,7 +94,7 @@ func (x *index) structure(v reflect.Value, at scope) {
 		return
 	}
 	switch n := v.Addr().Interface().(type) {
-	case *spec.Type, *spec.Origin:
+	case *spec.Type, *spec.Positioned:
 		return
 	case spec.Reference:
 		x.reference(n, at)

@@ -52,7 +52,7 @@ func variablesOf(refs []spec.Ref[*spec.Variable]) []*spec.Variable {
 }
 
 // typeName adds the name of a custom type in an expression such as list[Order]?.
-func (x *index) typeName(t spec.Type, place *spec.Place, at scope) {
+func (x *index) typeName(t spec.Type, place *spec.Position, at scope) {
 	for t.Elem != nil {
 		t = *t.Elem
 	}
@@ -76,14 +76,14 @@ func (x *index) wordIn(u use, span source.Span, name string) {
 
 // placeholders adds the {name} of a text that stand for variables. They are
 // looked for in the text as it is written, where ${NAME} is the environment's.
-func (x *index) placeholders(place *spec.Place, key string, variables []*spec.Variable, at scope) {
+func (x *index) placeholders(place *spec.Position, key string, variables []*spec.Variable, at scope) {
 	field, ok := place.Lookup(key)
 	if !ok || field.Span().File == nil {
 		return
 	}
 	l := x.of.linesOf(field.Span().File)
 	start, end := l.bytesOf(field.Span())
-	for _, hole := range holes(l.text[start:end]) {
+	for _, hole := range placeholders(l.text[start:end]) {
 		for _, v := range variables {
 			if v.ID == hole.name {
 				x.keep(use{kind: filledIn, entity: v, by: at.by}, field.Span().File, start+hole.start, start+hole.end)
@@ -93,7 +93,7 @@ func (x *index) placeholders(place *spec.Place, key string, variables []*spec.Va
 }
 
 // pattern adds the matches of an expression that holds a variable's name.
-func (x *index) pattern(place *spec.Place, key, expression string, variables []*spec.Variable, at scope) {
+func (x *index) pattern(place *spec.Position, key, expression string, variables []*spec.Variable, at scope) {
 	field, ok := place.Lookup(key)
 	if !ok || field.Span().File == nil {
 		return
@@ -127,8 +127,8 @@ func (x *index) expression(e *spec.Expression, at scope) {
 
 // formulaWords finds the names in an expression as it is written, outside of its
 // texts and not behind a dot.
-func formulaWords(text string) []hole {
-	var found []hole
+func formulaWords(text string) []placeholder {
+	var found []placeholder
 	from := 0
 	if len(text) > 1 && (text[0] == '"' || text[0] == '\'') && text[len(text)-1] == text[0] {
 		from, text = 1, text[:len(text)-1] // YAML's own quotes
@@ -149,7 +149,7 @@ func formulaWords(text string) []hole {
 				end++
 			}
 			if at == from || text[at-1] != '.' {
-				found = append(found, hole{text[at:end], at, end})
+				found = append(found, placeholder{text[at:end], at, end})
 			}
 			at = end - 1
 		}
@@ -158,7 +158,7 @@ func formulaWords(text string) []hole {
 }
 
 // bindings adds the names on the left of bindings.
-func (x *index) bindings(place *spec.Place, variables []*spec.Variable, at scope) {
+func (x *index) bindings(place *spec.Position, variables []*spec.Variable, at scope) {
 	for _, v := range variables {
 		if p, ok := place.Lookup(v.ID); ok {
 			x.add(use{kind: boundTo, entity: v, by: at.by}, p.Key, v.ID)
@@ -166,16 +166,16 @@ func (x *index) bindings(place *spec.Place, variables []*spec.Variable, at scope
 	}
 }
 
-// hole is a placeholder in a text.
-type hole struct {
+// placeholder is a placeholder in a text.
+type placeholder struct {
 	name       string
 	start, end int // the name
 }
 
-// holes finds {name}, {name!r} and {name:>8} in a text as it is written; {{ and
+// placeholders finds {name}, {name!r} and {name:>8} in a text as it is written; {{ and
 // }} are braces, ${NAME} is the environment's.
-func holes(text string) []hole {
-	var found []hole
+func placeholders(text string) []placeholder {
+	var found []placeholder
 	for at := 0; at < len(text); at++ {
 		switch {
 		case strings.HasPrefix(text[at:], "${"):
@@ -195,7 +195,7 @@ func holes(text string) []hole {
 			if i := strings.IndexAny(name, "!:"); i >= 0 {
 				name = name[:i]
 			}
-			found = append(found, hole{name, at + 1, at + 1 + len(name)})
+			found = append(found, placeholder{name, at + 1, at + 1 + len(name)})
 			at += end + 1
 		}
 	}

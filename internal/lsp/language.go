@@ -16,7 +16,7 @@ type language struct {
 	docs    map[string]definition
 	unions  []spec.Union
 	classes map[reflect.Type]*class
-	forms   map[reflect.Type]form
+	forms   map[reflect.Type]specialType
 }
 
 // definition is what is read of a definition of the schema.
@@ -59,7 +59,7 @@ func readLanguage(schema string) (*language, error) {
 	if err := json.Unmarshal([]byte(schema), &read); err != nil {
 		return nil, fmt.Errorf("the schema cannot be read: %w", err)
 	}
-	l := &language{docs: read.Definitions, unions: spec.Unions(), classes: map[reflect.Type]*class{}, forms: forms()}
+	l := &language{docs: read.Definitions, unions: spec.Unions(), classes: map[reflect.Type]*class{}, forms: specialTypes()}
 	l.add(reflect.TypeFor[spec.Application](), "", nil)
 	l.add(reflect.TypeFor[spec.SecretReference](), "", nil)
 	for i := range l.unions {
@@ -143,7 +143,7 @@ func isRef(t reflect.Type) bool {
 // wantedBy is the type that a reference accepts.
 func wantedBy(t reflect.Type) reflect.Type {
 	if r, ok := reflect.New(t).Interface().(spec.Reference); ok {
-		return r.Wants()
+		return r.TargetType()
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ func TestLibraryAsksOnce(t *testing.T) {
 		l := newLibrary()
 		jobs := 0
 		l.start = func(func(context.Context)) { jobs++ }
-		l.turn(true)
+		l.setEnabled(true)
 		read := func(want string, problem error, asked int) {
 			t.Helper()
 			text, err := l.read(t.Context(), "https://x.example/a.yaml", "")
@@ -25,25 +25,25 @@ func TestLibraryAsksOnce(t *testing.T) {
 				t.Errorf("read %q and %v after %d calls, not %q, %v, %d", text, err, jobs, want, problem, asked)
 			}
 		}
-		book := func() *book { return l.books[shelf{"https://x.example/a.yaml", ""}] }
+		book := func() *remoteFile { return l.books[shelf{"https://x.example/a.yaml", ""}] }
 		read("", remotePending, 1)
 		read("", remotePending, 1)
-		l.keep(book(), []byte("one"), remotefs.Version{}, nil)
-		time.Sleep(remoteFresh - time.Second)
+		l.store(book(), []byte("one"), remotefs.Version{}, nil)
+		time.Sleep(remoteTTL - time.Second)
 		read("one", nil, 1)
 		time.Sleep(time.Second)
 		read("one", nil, 2)
 		away := &remotefs.AccessError{Why: "nobody is there"}
-		l.keep(book(), nil, remotefs.Version{}, away)
+		l.store(book(), nil, remotefs.Version{}, away)
 		read("one", nil, 2)
 		time.Sleep(remoteRetry)
 		read("one", nil, 3)
 		gone := &remotefs.NotFoundError{}
-		l.keep(book(), nil, remotefs.Version{}, gone)
+		l.store(book(), nil, remotefs.Version{}, gone)
 		read("", gone, 3)
 		l.expire()
 		read("", gone, 4)
-		l.turn(false)
+		l.setEnabled(false)
 		read("", remoteOff, 4)
 	})
 }

@@ -24,8 +24,8 @@ func (s *server) initialize(ctx context.Context, conn *jsonrpc2.Conn, raw json.R
 	}
 	s.space.setFolders(folders, nil)
 	s.space.far.start = func(job func(context.Context)) { s.group.Go(func() { job(ctx) }) }
-	s.space.far.arrived = func(address string) { s.space.farChanged(address); s.checkAgain(ctx) }
-	s.space.far.turn(s.opts.Remote)
+	s.space.far.arrived = func(address string) { s.space.remoteChanged(address); s.checkAgain(ctx) }
+	s.space.far.setEnabled(s.opts.Remote)
 	s.configure(s.editor.Options)
 	s.ready.Store(true)
 	s.group.Go(func() { s.publisher.run(ctx, conn) })
@@ -81,7 +81,7 @@ func (s *server) initialized(ctx context.Context, _ json.RawMessage) {
 func (s *server) didOpen(_ context.Context, p didOpenParams) {
 	d := p.TextDocument
 	s.space.open(newDocument(d.URI, pathOf(d.URI), d.Version, d.LanguageID, d.Text))
-	s.publisher.kick()
+	s.publisher.notify()
 }
 
 // didChange takes edits. Those of a document that is not open, or that end before
@@ -93,7 +93,7 @@ func (s *server) didChange(_ context.Context, p didChangeParams) {
 	}
 	if next, err := d.edit(p.TextDocument.Version, p.Changes); err == nil {
 		s.space.open(next)
-		s.publisher.kick()
+		s.publisher.notify()
 	}
 }
 
@@ -101,13 +101,13 @@ func (s *server) didChange(_ context.Context, p didChangeParams) {
 func (s *server) didSave(_ context.Context, p documentParams) {
 	s.space.diskChanged([]string{pathOf(p.TextDocument.URI)})
 	s.space.far.expire()
-	s.publisher.kick()
+	s.publisher.notify()
 }
 
 // didClose goes back to the file on disk.
 func (s *server) didClose(_ context.Context, p documentParams) {
 	s.space.close(pathOf(p.TextDocument.URI))
-	s.publisher.kick()
+	s.publisher.notify()
 }
 
 // didConfigure takes settings that were changed. A wrong one is shown to the user,
@@ -119,20 +119,20 @@ func (s *server) didConfigure(ctx context.Context, raw json.RawMessage) {
 		return
 	}
 	if s.configure(p.Settings.Qtype) {
-		s.space.farChanged("")
+		s.space.remoteChanged("")
 		s.checkAgain(ctx)
 	}
 }
 
 // configure takes settings, and tells whether one changed.
 func (s *server) configure(chosen settings) bool {
-	return chosen.RemoteIncludes != nil && s.space.far.turn(*chosen.RemoteIncludes)
+	return chosen.RemoteIncludes != nil && s.space.far.setEnabled(*chosen.RemoteIncludes)
 }
 
 // checkAgain has open documents checked after something changed that the editor
 // does not know of. One that pulls is asked to pull.
 func (s *server) checkAgain(ctx context.Context) {
-	s.publisher.kick()
+	s.publisher.notify()
 	if s.pulls() && s.editor.Capabilities.Workspace.Diagnostics.RefreshSupport {
 		s.publisher.ask(ctx, "workspace/diagnostic/refresh", nil)
 	}
@@ -159,7 +159,7 @@ func (s *server) didChangeFolders(_ context.Context, p foldersParams) {
 		remove = append(remove, pathOf(f.URI))
 	}
 	s.space.setFolders(add, remove)
-	s.publisher.kick()
+	s.publisher.notify()
 }
 
 // pulls tells whether the editor asks for diagnostics itself.

@@ -42,7 +42,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, opts Options) error
 	defer cancel()
 	s := newServer(lang, opts)
 	stream := newWire(in, out)
-	stream.atEnd = func() { s.drain(drainTime) } // an editor that is gone may still read its answers
+	stream.atEnd = func() { s.drain(shutdownTimeout) } // an editor that is gone may still read its answers
 	conn := jsonrpc2.NewConn(ctx, stream, s, jsonrpc2.SetLogger(silent{}))
 	defer s.wait()
 	defer cancel()
@@ -53,7 +53,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, opts Options) error
 			return stream.fault
 		}
 	case <-s.exited:
-		s.drain(drainTime)
+		s.drain(shutdownTimeout)
 	case <-ctx.Done():
 		return nil
 	}
@@ -63,8 +63,8 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, opts Options) error
 	return nil
 }
 
-// drainTime bounds how long requests may work on once the editor is gone.
-const drainTime = 2 * time.Second
+// shutdownTimeout bounds how long requests may work on once the editor is gone.
+const shutdownTimeout = 2 * time.Second
 
 // silent drops the library's own messages: standard error belongs to the editor's log.
 type silent struct{}

@@ -11,23 +11,23 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// aim is what a request about a place is about.
-type aim struct {
+// target is what a request about a place is about.
+type target struct {
 	doc *document
 	at  int // the byte in the document
 	of  *analysis
 	use *use // what stands there; nil for nothing that names an entity
 }
 
-// aimAt finds what stands at a place, in the first document that knows.
-func (s *server) aimAt(ctx context.Context, p positionParams) (aim, error) {
+// targetAt finds what stands at a place, in the first document that knows.
+func (s *server) targetAt(ctx context.Context, p positionParams) (target, error) {
 	d, err := s.held(p.TextDocument)
 	if err != nil {
-		return aim{}, err
+		return target{}, err
 	}
-	target := aim{doc: d, at: d.offset(p.Position)}
+	target := target{doc: d, at: d.offset(p.Position)}
 	for _, root := range s.space.rootsOf(d.path) {
-		a := s.space.analyse(ctx, root)
+		a := s.space.analyze(ctx, root)
 		if a == nil {
 			continue
 		}
@@ -43,8 +43,8 @@ func (s *server) aimAt(ctx context.Context, p positionParams) (aim, error) {
 }
 
 // lastDeclaration finds what a word named when the document could last be read.
-func (s *server) lastDeclaration(root string, m *mark) *use {
-	good := s.space.lastGood(root)
+func (s *server) lastDeclaration(root string, m *word) *use {
+	good := s.space.lastValid(root)
 	if good == nil || m.role != asRef && m.role != asType {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (s *server) lastDeclaration(root string, m *mark) *use {
 // definition answers where the entity that a word names is declared, and which
 // file an include reads.
 func (s *server) definition(ctx context.Context, p positionParams) ([]location, error) {
-	target, err := s.aimAt(ctx, p)
+	target, err := s.targetAt(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (s *server) definition(ctx context.Context, p positionParams) ([]location, 
 		return s.declarations(target.of, target.use.id), nil
 	}
 	for _, root := range s.space.rootsOf(target.doc.path) {
-		m := look(s.lang, root, s.space.outlineOf).at(target.doc.path, target.at)
+		m := indexSyntax(s.lang, root, s.space.outlineOf).at(target.doc.path, target.at)
 		if m == nil {
 			continue
 		}
@@ -85,7 +85,7 @@ func (s *server) definition(ctx context.Context, p positionParams) ([]location, 
 			return s.fileAt(included(target.doc.path, m.text)), nil
 		}
 		if u := s.lastDeclaration(root, m); u != nil {
-			return s.declarations(s.space.lastGood(root), u.id), nil
+			return s.declarations(s.space.lastValid(root), u.id), nil
 		}
 	}
 	return []location{}, nil
@@ -121,7 +121,7 @@ func (s *server) locationOf(a *analysis, u use) location {
 // references answers every place that names what a word names, in all documents
 // that read the file where it is declared.
 func (s *server) references(ctx context.Context, p referenceParams) ([]location, error) {
-	target, err := s.aimAt(ctx, p.positionParams)
+	target, err := s.targetAt(ctx, p.positionParams)
 	if err != nil || target.use == nil {
 		return []location{}, err
 	}
@@ -144,13 +144,13 @@ func (s *server) references(ctx context.Context, p referenceParams) ([]location,
 }
 
 // readers are the documents that read the file in which an aim's entity is declared.
-func (s *server) readers(ctx context.Context, target aim) []*analysis {
+func (s *server) readers(ctx context.Context, target target) []*analysis {
 	all := []*analysis{target.of}
 	for _, root := range s.space.rootsOf(target.use.id.path) {
 		if root == target.of.root {
 			continue
 		}
-		if a := s.space.analyse(ctx, root); a != nil {
+		if a := s.space.analyze(ctx, root); a != nil {
 			all = append(all, a)
 		}
 	}
@@ -158,13 +158,13 @@ func (s *server) readers(ctx context.Context, target aim) []*analysis {
 }
 
 // highlights answers the places in the same document that name the same entity.
-func (s *server) highlights(ctx context.Context, p positionParams) ([]highlight, error) {
+func (s *server) highlights(ctx context.Context, p positionParams) ([]documentHighlight, error) {
 	const read, write = 2, 3
-	target, err := s.aimAt(ctx, p)
+	target, err := s.targetAt(ctx, p)
 	if err != nil || target.use == nil {
-		return []highlight{}, err
+		return []documentHighlight{}, err
 	}
-	found := []highlight{}
+	found := []documentHighlight{}
 	for _, u := range target.of.index().all(target.use.id) {
 		if u.path != target.doc.path {
 			continue
@@ -173,7 +173,7 @@ func (s *server) highlights(ctx context.Context, p positionParams) ([]highlight,
 		if u.kind == declared {
 			kind = write
 		}
-		found = append(found, highlight{target.doc.span(u.start, u.end), kind})
+		found = append(found, documentHighlight{target.doc.span(u.start, u.end), kind})
 	}
 	return found, nil
 }

@@ -80,8 +80,8 @@ type level struct {
 	of     *node
 }
 
-// sketcher reads lines into an outline.
-type sketcher struct {
+// outlineParser reads lines into an outline.
+type outlineParser struct {
 	text  string
 	at    int // the offset of what is read next
 	root  *node
@@ -94,7 +94,7 @@ const maxLevels = 200
 
 // parseOutline reads any text.
 func parseOutline(text string) *outline {
-	s := &sketcher{text: text, root: &node{}}
+	s := &outlineParser{text: text, root: &node{}}
 	for s.at < len(text) {
 		if !s.line() {
 			break
@@ -105,7 +105,7 @@ func parseOutline(text string) *outline {
 
 // line reads from the start of a line up to the start of another, and tells
 // whether the document goes on.
-func (s *sketcher) line() bool {
+func (s *outlineParser) line() bool {
 	start := s.at
 	end := s.lineEnd(start)
 	rest := s.text[start:end]
@@ -132,7 +132,7 @@ func (s *sketcher) line() bool {
 
 // entries reads what stands on one line, which may open several collections:
 // "- - key: value".
-func (s *sketcher) entries(lineStart, at int) {
+func (s *outlineParser) entries(lineStart, at int) {
 	for {
 		column := at - lineStart
 		end := s.lineEnd(at)
@@ -152,7 +152,7 @@ func (s *sketcher) entries(lineStart, at int) {
 		}
 		keyEnd, ok := s.keyAt(at, end)
 		if !ok {
-			s.loose(at, column)
+			s.scalarLine(at, column)
 			return
 		}
 		p := s.pair(at, keyEnd, column)
@@ -164,7 +164,7 @@ func (s *sketcher) entries(lineStart, at int) {
 }
 
 // isEntry tells whether a list item or a key starts at an offset.
-func (s *sketcher) isEntry(at, end int) bool {
+func (s *outlineParser) isEntry(at, end int) bool {
 	if s.text[at] == '-' && blankAt(s.text[:end], at+1) {
 		return true
 	}
@@ -173,7 +173,7 @@ func (s *sketcher) isEntry(at, end int) bool {
 }
 
 // keyAt reads a key up to its colon, which must be followed by a blank.
-func (s *sketcher) keyAt(at, end int) (keyEnd int, ok bool) {
+func (s *outlineParser) keyAt(at, end int) (keyEnd int, ok bool) {
 	for at < end && strings.IndexByte("&!*", s.text[at]) >= 0 { // before a value; rarely before a key
 		for at < end && !isBlank(s.text[at]) {
 			at++
@@ -210,16 +210,16 @@ func (s *sketcher) keyAt(at, end int) (keyEnd int, ok bool) {
 }
 
 // top is the innermost open collection.
-func (s *sketcher) top() *level {
+func (s *outlineParser) top() *level {
 	if len(s.open) == 0 {
 		return nil
 	}
 	return &s.open[len(s.open)-1]
 }
 
-// slot is the place that the innermost collection waits to have filled: its
+// currentSlot is the place that the innermost collection waits to have filled: its
 // last value; the root where nothing is open.
-func (s *sketcher) slot() *node {
+func (s *outlineParser) currentSlot() *node {
 	t := s.top()
 	switch {
 	case t == nil:
@@ -231,7 +231,7 @@ func (s *sketcher) slot() *node {
 }
 
 // enter finds or opens the collection of a kind that an entry at a column belongs to.
-func (s *sketcher) enter(want kind, at, column int) *node {
+func (s *outlineParser) enter(want kind, at, column int) *node {
 	for t := s.top(); t != nil && t.indent > column; t = s.top() {
 		s.open = s.open[:len(s.open)-1]
 	}
@@ -246,7 +246,7 @@ func (s *sketcher) enter(want kind, at, column int) *node {
 	if t != nil && t.indent == column && t.of.kind == want {
 		return t.of
 	}
-	slot := s.slot()
+	slot := s.currentSlot()
 	switch {
 	case slot.kind == want && !slot.flow: // an entry that is indented otherwise than those before it
 	case slot.kind == nothing:
@@ -259,37 +259,37 @@ func (s *sketcher) enter(want kind, at, column int) *node {
 }
 
 // item adds a list item.
-func (s *sketcher) item(at, column int) *node {
+func (s *outlineParser) item(at, column int) *node {
 	list := s.enter(sequence, at, column)
 	made := &node{start: at + 1, end: at + 1, dash: at}
 	list.items = append(list.items, made)
-	s.reach(at + 1)
+	s.extendOpen(at + 1)
 	return made
 }
 
 // pair adds a key.
-func (s *sketcher) pair(at, end, column int) *pair {
+func (s *outlineParser) pair(at, end, column int) *pair {
 	m := s.enter(mapping, at, column)
 	p := &pair{key: unquote(s.text[at:end]), start: at, end: end, value: &node{start: end, end: end}}
 	m.pairs = append(m.pairs, p)
-	s.reach(end)
+	s.extendOpen(end)
 	return p
 }
 
-// reach lets the open collections end no earlier than at an offset.
-func (s *sketcher) reach(end int) {
+// extendOpen lets the open collections end no earlier than at an offset.
+func (s *outlineParser) extendOpen(end int) {
 	for i := range s.open {
 		s.open[i].of.end = max(s.open[i].of.end, end)
 	}
 }
 
-// loose reads text that is neither a list item nor a key with a colon: a value
+// scalarLine reads text that is neither a list item nor a key with a colon: a value
 // on a line of its own, the next line of one, or a key that is being typed.
-func (s *sketcher) loose(at, column int) {
+func (s *outlineParser) scalarLine(at, column int) {
 	for t := s.top(); t != nil && t.indent > column; t = s.top() {
 		s.open = s.open[:len(s.open)-1]
 	}
-	slot, t := s.slot(), s.top()
+	slot, t := s.currentSlot(), s.top()
 	switch {
 	case t != nil && t.indent == column && t.of.kind == mapping:
 		end := s.plainEnd(at, s.lineEnd(at))
@@ -301,7 +301,7 @@ func (s *sketcher) loose(at, column int) {
 		end := s.plainEnd(at, s.lineEnd(at))
 		slot.text += " " + s.text[at:end]
 		slot.end = end
-		s.reach(end)
+		s.extendOpen(end)
 		s.at = s.next(s.lineEnd(at))
 	case slot.kind == mapping && !slot.flow:
 		// Indented otherwise than the keys before it; still a key of the same mapping.

@@ -22,7 +22,7 @@ func TestOutlineAgreesWithYAML(t *testing.T) {
 	}
 }
 
-func agree(t *testing.T, file string, l *lines, n *node, y *yaml.Node) {
+func agree(t *testing.T, file string, l *lineIndex, n *node, y *yaml.Node) {
 	t.Helper()
 	if y.Kind == yaml.AliasNode {
 		return
@@ -81,7 +81,7 @@ func TestOutlineOfAnything(t *testing.T) {
 			}
 		})
 		made := indent(text)
-		if !sameInk(made, text) {
+		if !equalIgnoringSpace(made, text) {
 			t.Fatalf("indenting took something away from %q: %q", text, made)
 		}
 	})

@@ -5,7 +5,7 @@ import "strings"
 // value reads what stands behind a colon or a dash into a slot, and goes to the
 // start of the next line. The column is that of the key or dash; -1 for a value
 // on a line of its own.
-func (s *sketcher) value(to *node, at, column int) {
+func (s *outlineParser) value(to *node, at, column int) {
 	at = s.properties(to, s.skipSpaces(at))
 	end := s.lineEnd(at)
 	to.start, to.end = at, at
@@ -30,12 +30,12 @@ func (s *sketcher) value(to *node, at, column int) {
 		s.scalar(to, at, s.plainEnd(at, end), plain)
 		at = to.end
 	}
-	s.reach(to.end)
+	s.extendOpen(to.end)
 	s.at = s.next(s.lineEnd(at))
 }
 
 // properties reads tags and anchors before a value.
-func (s *sketcher) properties(to *node, at int) int {
+func (s *outlineParser) properties(to *node, at int) int {
 	for at < len(s.text) && (s.text[at] == '!' || s.text[at] == '&') {
 		end := at
 		for end < len(s.text) && !isBlank(s.text[end]) {
@@ -50,12 +50,12 @@ func (s *sketcher) properties(to *node, at int) int {
 }
 
 // scalar fills a slot with a single value.
-func (s *sketcher) scalar(to *node, at, end int, as style) {
+func (s *outlineParser) scalar(to *node, at, end int, as style) {
 	to.kind, to.style, to.start, to.end, to.text = scalar, as, at, end, s.text[at:end]
 }
 
 // quoted reads a text in quotes; one that is never closed ends with its line.
-func (s *sketcher) quoted(to *node, at int) {
+func (s *outlineParser) quoted(to *node, at int) {
 	end, as := s.quoteEnd(at), double
 	if s.text[at] == '\'' {
 		as = single
@@ -69,7 +69,7 @@ func (s *sketcher) quoted(to *node, at int) {
 
 // block reads | and > with the lines that belong to them: those that are
 // indented further than the collection that holds the key.
-func (s *sketcher) block(to *node, at, column int) {
+func (s *outlineParser) block(to *node, at, column int) {
 	head := s.lineEnd(at)
 	s.at = s.next(head)
 	end := head
@@ -96,12 +96,12 @@ func (s *sketcher) block(to *node, at, column int) {
 	}
 	to.kind, to.style, to.start, to.end = scalar, block, at, end
 	to.text = s.text[min(s.next(head), end):end]
-	s.reach(end)
+	s.extendOpen(end)
 }
 
 // brackets reads a collection in brackets, which may go over several lines and
 // may not be closed yet. It answers the offset behind it.
-func (s *sketcher) brackets(to *node, at, column int) int {
+func (s *outlineParser) brackets(to *node, at, column int) int {
 	to.kind, to.flow, to.start = sequence, true, at
 	closing := byte(']')
 	if s.text[at] == '{' {
@@ -132,7 +132,7 @@ func (s *sketcher) brackets(to *node, at, column int) int {
 }
 
 // skipFlow skips blanks and comments, over lines that still belong to brackets.
-func (s *sketcher) skipFlow(at, column int) int {
+func (s *outlineParser) skipFlow(at, column int) int {
 	for at < len(s.text) {
 		switch {
 		case s.text[at] == '\n' && s.outdented(at+1, column):
@@ -149,13 +149,13 @@ func (s *sketcher) skipFlow(at, column int) int {
 }
 
 // flowOver tells whether the text or the indentation ends open brackets.
-func (s *sketcher) flowOver(at, column int) bool {
+func (s *outlineParser) flowOver(at, column int) bool {
 	return at >= len(s.text) || s.text[at] == '\n' && s.outdented(at+1, column)
 }
 
 // outdented tells whether a line is too far left to belong to brackets that a
 // key at the column holds, unless it closes them.
-func (s *sketcher) outdented(at, column int) bool {
+func (s *outlineParser) outdented(at, column int) bool {
 	end := s.lineEnd(at)
 	line := s.text[at:end]
 	content := strings.TrimLeft(line, " \t")
@@ -163,7 +163,7 @@ func (s *sketcher) outdented(at, column int) bool {
 }
 
 // flowEntry reads one entry inside of brackets.
-func (s *sketcher) flowEntry(to *node, at, column int) int {
+func (s *outlineParser) flowEntry(to *node, at, column int) int {
 	first := &node{start: at, end: at}
 	next := s.flowValue(first, at, column)
 	if next == at {
@@ -192,7 +192,7 @@ func (s *sketcher) flowEntry(to *node, at, column int) int {
 }
 
 // flowValue reads one value inside of brackets.
-func (s *sketcher) flowValue(to *node, at, column int) int {
+func (s *outlineParser) flowValue(to *node, at, column int) int {
 	at = s.properties(to, at)
 	if at >= len(s.text) {
 		return at
@@ -222,7 +222,7 @@ func (s *sketcher) flowValue(to *node, at, column int) int {
 }
 
 // plainEnd is where a plain value of a line ends: before a comment and trailing blanks.
-func (s *sketcher) plainEnd(at, end int) int {
+func (s *outlineParser) plainEnd(at, end int) int {
 	for i := at; i < end; i++ {
 		if s.comment(i) {
 			end = i
@@ -236,12 +236,12 @@ func (s *sketcher) plainEnd(at, end int) int {
 }
 
 // comment tells whether a comment starts at an offset.
-func (s *sketcher) comment(at int) bool {
+func (s *outlineParser) comment(at int) bool {
 	return at < len(s.text) && s.text[at] == '#' && (at == 0 || isBlank(s.text[at-1]))
 }
 
 // quoteEnd is the offset behind a closing quote; behind the text where there is none.
-func (s *sketcher) quoteEnd(at int) int {
+func (s *outlineParser) quoteEnd(at int) int {
 	quote := s.text[at]
 	for i := at + 1; i < len(s.text); i++ {
 		switch {
@@ -260,7 +260,7 @@ func (s *sketcher) quoteEnd(at int) int {
 
 // looksLikeKey tells whether a line starts with a word and a colon, or a dash:
 // in a quoted text over several lines that is rare, behind an open quote usual.
-func (s *sketcher) looksLikeKey(at int) bool {
+func (s *outlineParser) looksLikeKey(at int) bool {
 	at = s.skipSpaces(at)
 	end := s.lineEnd(at)
 	if at >= end {
@@ -277,7 +277,7 @@ func (s *sketcher) looksLikeKey(at int) bool {
 }
 
 // lineEnd is the offset of the line break at or after an offset, or the text's end.
-func (s *sketcher) lineEnd(at int) int {
+func (s *outlineParser) lineEnd(at int) int {
 	if at > len(s.text) {
 		return len(s.text)
 	}
@@ -288,10 +288,10 @@ func (s *sketcher) lineEnd(at int) int {
 }
 
 // next is the start of the line behind a line's end.
-func (s *sketcher) next(end int) int { return min(end+1, len(s.text)) }
+func (s *outlineParser) next(end int) int { return min(end+1, len(s.text)) }
 
 // skipSpaces skips blanks of the same line.
-func (s *sketcher) skipSpaces(at int) int {
+func (s *outlineParser) skipSpaces(at int) int {
 	for at < len(s.text) && isSpace(s.text[at]) {
 		at++
 	}

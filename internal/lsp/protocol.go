@@ -65,10 +65,10 @@ type documentParams struct {
 
 // initializeParams open the conversation.
 type initializeParams struct {
-	RootURI          string      `json:"rootUri"`
-	RootPath         string      `json:"rootPath"`
-	WorkspaceFolders []workspace `json:"workspaceFolders"`
-	Options          settings    `json:"initializationOptions"`
+	RootURI          string            `json:"rootUri"`
+	RootPath         string            `json:"rootPath"`
+	WorkspaceFolders []workspaceFolder `json:"workspaceFolders"`
+	Options          settings          `json:"initializationOptions"`
 	Capabilities     struct {
 		Workspace struct {
 			DidChangeWatchedFiles struct {
@@ -130,8 +130,8 @@ func (s *sections) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// workspace is a folder that the editor has open.
-type workspace struct {
+// workspaceFolder is a folder that the editor has open.
+type workspaceFolder struct {
 	URI string `json:"uri"`
 }
 
@@ -167,22 +167,22 @@ type watchedParams struct {
 // foldersParams tell of folders that were opened and closed.
 type foldersParams struct {
 	Event struct {
-		Added   []workspace `json:"added"`
-		Removed []workspace `json:"removed"`
+		Added   []workspaceFolder `json:"added"`
+		Removed []workspaceFolder `json:"removed"`
 	} `json:"event"`
 }
 
 // diagnostic is a finding as the editor shows it.
 type diagnostic struct {
-	Range    textRange       `json:"range"`
-	Severity int             `json:"severity"`
-	Code     string          `json:"code"`
-	About    *codeAbout      `json:"codeDescription,omitempty"`
-	Source   string          `json:"source"`
-	Message  string          `json:"message"`
-	Related  []relatedPlace  `json:"relatedInformation,omitempty"`
-	Tags     []int           `json:"tags,omitempty"`
-	Data     *diagnosticData `json:"data,omitempty"`
+	Range    textRange                      `json:"range"`
+	Severity int                            `json:"severity"`
+	Code     string                         `json:"code"`
+	About    *codeDescription               `json:"codeDescription,omitempty"`
+	Source   string                         `json:"source"`
+	Message  string                         `json:"message"`
+	Related  []diagnosticRelatedInformation `json:"relatedInformation,omitempty"`
+	Tags     []int                          `json:"tags,omitempty"`
+	Data     *diagnosticData                `json:"data,omitempty"`
 }
 
 // diagnosticData is what comes back with a request for code actions.
@@ -190,13 +190,13 @@ type diagnosticData struct {
 	Suggestion string `json:"suggestion,omitempty"`
 }
 
-// codeAbout links to a page about a code.
-type codeAbout struct {
+// codeDescription links to a page about a code.
+type codeDescription struct {
 	Href string `json:"href"`
 }
 
-// relatedPlace is a place that helps to understand a finding.
-type relatedPlace struct {
+// diagnosticRelatedInformation is a place that helps to understand a finding.
+type diagnosticRelatedInformation struct {
 	Location location `json:"location"`
 	Message  string   `json:"message"`
 }
@@ -225,19 +225,19 @@ type diagnosticReport struct {
 	Related map[string]diagnosticReport `json:"relatedDocuments,omitempty"`
 }
 
-// markup is text for people.
-type markup struct {
+// markupContent is text for people.
+type markupContent struct {
 	Kind  string `json:"kind"`
 	Value string `json:"value"`
 }
 
 // markdown makes markup of a text in Markdown.
-func markdown(text string) *markup { return &markup{"markdown", text} }
+func markdown(text string) *markupContent { return &markupContent{"markdown", text} }
 
 // hover is what is said about a place.
 type hover struct {
-	Contents *markup    `json:"contents"`
-	Range    *textRange `json:"range,omitempty"`
+	Contents *markupContent `json:"contents"`
+	Range    *textRange     `json:"range,omitempty"`
 }
 
 // textEdit replaces a stretch.
@@ -246,8 +246,8 @@ type textEdit struct {
 	NewText string    `json:"newText"`
 }
 
-// documentEdits are the edits of one document.
-type documentEdits struct {
+// textDocumentEdit are the edits of one document.
+type textDocumentEdit struct {
 	TextDocument struct {
 		URI     string `json:"uri"`
 		Version *int   `json:"version"` // null for a document that is not open
@@ -258,20 +258,20 @@ type documentEdits struct {
 // workspaceEdit is edits of any number of documents, in one of two forms.
 type workspaceEdit struct {
 	Changes         map[string][]textEdit `json:"changes,omitempty"`
-	DocumentChanges []documentEdits       `json:"documentChanges,omitempty"`
+	DocumentChanges []textDocumentEdit    `json:"documentChanges,omitempty"`
 }
 
 // completionItem is a proposal.
 type completionItem struct {
-	Label         string    `json:"label"`
-	Kind          int       `json:"kind"`
-	Detail        string    `json:"detail,omitempty"`
-	Documentation *markup   `json:"documentation,omitempty"`
-	Preselect     bool      `json:"preselect,omitempty"`
-	SortText      string    `json:"sortText,omitempty"`
-	FilterText    string    `json:"filterText,omitempty"`
-	TextEdit      *textEdit `json:"textEdit,omitempty"`
-	Mode          int       `json:"insertTextMode,omitempty"`
+	Label         string         `json:"label"`
+	Kind          int            `json:"kind"`
+	Detail        string         `json:"detail,omitempty"`
+	Documentation *markupContent `json:"documentation,omitempty"`
+	Preselect     bool           `json:"preselect,omitempty"`
+	SortText      string         `json:"sortText,omitempty"`
+	FilterText    string         `json:"filterText,omitempty"`
+	TextEdit      *textEdit      `json:"textEdit,omitempty"`
+	Mode          int            `json:"insertTextMode,omitempty"`
 }
 
 // completionList is all proposals.
@@ -280,20 +280,20 @@ type completionList struct {
 	Items        []completionItem `json:"items"`
 }
 
-// asIs makes an editor insert several lines as they are, with their own indentation.
-const asIs = 1
+// insertTextModeAsIs makes an editor insert several lines as they are, with their own indentation.
+const insertTextModeAsIs = 1
 
 // The protocol's kinds of proposals.
 const (
-	proposeFunction   = 3
-	proposeVariable   = 6
-	proposeClass      = 7
-	proposeModule     = 9
-	proposeProperty   = 10
-	proposeValue      = 12
-	proposeEnumMember = 20
-	proposeStruct     = 22
-	proposeReference  = 18
+	completionKindFunction = 3
+	proposeVariable        = 6
+	proposeClass           = 7
+	proposeModule          = 9
+	proposeProperty        = 10
+	proposeValue           = 12
+	proposeEnumMember      = 20
+	proposeStruct          = 22
+	proposeReference       = 18
 )
 
 // symbol is an entity in the outline that an editor shows.
@@ -306,8 +306,8 @@ type symbol struct {
 	Children  []symbol  `json:"children,omitempty"`
 }
 
-// flatSymbol is a symbol for editors that show no tree.
-type flatSymbol struct {
+// symbolInformation is a symbol for editors that show no tree.
+type symbolInformation struct {
 	Name      string   `json:"name"`
 	Kind      int      `json:"kind"`
 	Location  location `json:"location"`
@@ -351,8 +351,8 @@ type formattingParams struct {
 	TextDocument documentID `json:"textDocument"`
 }
 
-// tokensParams ask for semantic tokens, of a stretch or of all.
-type tokensParams struct {
+// semanticTokensParams ask for semantic tokens, of a stretch or of all.
+type semanticTokensParams struct {
 	TextDocument documentID `json:"textDocument"`
 	Range        *textRange `json:"range"`
 }
@@ -362,8 +362,8 @@ type semanticTokens struct {
 	Data []uint32 `json:"data"`
 }
 
-// highlight is a stretch that an editor marks with the one under the cursor.
-type highlight struct {
+// documentHighlight is a stretch that an editor marks with the one under the cursor.
+type documentHighlight struct {
 	Range textRange `json:"range"`
 	Kind  int       `json:"kind"`
 }

@@ -20,7 +20,7 @@ type publisher struct {
 	server *server
 	kicks  chan struct{} // something changed
 	asks   chan request  // what the server asks the editor
-	sent   map[string]sent
+	sent   map[string]publishedState
 	took   atomic.Int64 // nanoseconds that the last check took
 }
 
@@ -30,8 +30,8 @@ type request struct {
 	params any
 }
 
-// sent is what an editor was told of a document.
-type sent struct {
+// publishedState is what an editor was told of a document.
+type publishedState struct {
 	version int
 	list    []diagnostic
 }
@@ -40,17 +40,17 @@ type sent struct {
 // check itself takes, so that a small document is answered at once and a large
 // one does not keep the machine busy.
 const (
-	shortestRest = 3 * time.Millisecond
-	longestRest  = 250 * time.Millisecond
+	minDebounce = 3 * time.Millisecond
+	maxDebounce = 250 * time.Millisecond
 )
 
 // newPublisher makes a publisher that does not run yet.
 func newPublisher(s *server) *publisher {
-	return &publisher{server: s, kicks: make(chan struct{}, 1), asks: make(chan request, 16), sent: map[string]sent{}}
+	return &publisher{server: s, kicks: make(chan struct{}, 1), asks: make(chan request, 16), sent: map[string]publishedState{}}
 }
 
-// kick says that something changed.
-func (p *publisher) kick() {
+// notify says that something changed.
+func (p *publisher) notify() {
 	select {
 	case p.kicks <- struct{}{}:
 	default: // it is known already
@@ -80,7 +80,7 @@ func (p *publisher) run(ctx context.Context, conn *jsonrpc2.Conn) {
 		if p.server.pulls() {
 			continue
 		}
-		p.rest(ctx)
+		p.debounce(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -88,9 +88,9 @@ func (p *publisher) run(ctx context.Context, conn *jsonrpc2.Conn) {
 	}
 }
 
-// rest waits until nothing changes any more, but not for ever.
-func (p *publisher) rest(ctx context.Context) {
-	pause := min(max(time.Duration(p.took.Load()/8), shortestRest), longestRest)
+// debounce waits until nothing changes any more, but not for ever.
+func (p *publisher) debounce(ctx context.Context) {
+	pause := min(max(time.Duration(p.took.Load()/8), minDebounce), maxDebounce)
 	timer, end := time.NewTimer(pause), time.After(4*pause)
 	defer timer.Stop()
 	for {
@@ -131,7 +131,7 @@ func (p *publisher) publish(ctx context.Context, conn *jsonrpc2.Conn) {
 		if conn.Notify(ctx, "textDocument/publishDiagnostics", params) != nil {
 			return
 		}
-		if p.sent[path] = (sent{version, list}); !open && len(list) == 0 {
+		if p.sent[path] = (publishedState{version, list}); !open && len(list) == 0 {
 			delete(p.sent, path)
 		}
 	}
@@ -153,7 +153,7 @@ func nonNil[T any](list []T) []T {
 // changed meanwhile is left out: it is checked again at once.
 func (s *server) findings(ctx context.Context, docs []*document) (found map[string][]diagnostic, versions map[string]int) {
 	found, versions = map[string][]diagnostic{}, map[string]int{}
-	done, seen := map[string]bool{}, map[told]bool{}
+	done, seen := map[string]bool{}, map[diagnosticKey]bool{}
 	for _, d := range docs {
 		versions[d.path] = d.version
 		found[d.path] = nil
@@ -162,7 +162,7 @@ func (s *server) findings(ctx context.Context, docs []*document) (found map[stri
 				continue
 			}
 			done[root] = true
-			a := s.space.analyse(ctx, root)
+			a := s.space.analyze(ctx, root)
 			if a == nil {
 				continue
 			}
@@ -173,20 +173,20 @@ func (s *server) findings(ctx context.Context, docs []*document) (found map[stri
 	return found, versions
 }
 
-// told tells findings apart.
-type told struct {
+// diagnosticKey tells findings apart.
+type diagnosticKey struct {
 	path, code, message string
 	at                  textRange
 }
 
 // sortByFile adds the findings of an analysis to those of their files. A file
 // that several documents include has each finding once.
-func (s *server) sortByFile(a *analysis, found map[string][]diagnostic, seen map[told]bool) {
+func (s *server) sortByFile(a *analysis, found map[string][]diagnostic, seen map[diagnosticKey]bool) {
 	for _, f := range a.faults {
 		d := s.diagnostic(a, f)
 		at, _ := s.visible(a, f.Span)
 		path := a.pathOf(at.File)
-		if key := (told{path, d.Code, d.Message, d.Range}); !seen[key] {
+		if key := (diagnosticKey{path, d.Code, d.Message, d.Range}); !seen[key] {
 			seen[key] = true
 			found[path] = append(found[path], d)
 		}
@@ -200,7 +200,7 @@ const rulesPage = "https://github.com/qtype-dev/qtype/blob/main/docs/rules.md#"
 func (s *server) diagnostic(a *analysis, f diag.Diagnostic) diagnostic {
 	at, far := s.visible(a, f.Span)
 	d := diagnostic{Range: a.place(at), Severity: severityError, Code: f.Code, Source: "qtype", Message: f.Message,
-		About: &codeAbout{rulesPage + strings.ToLower(f.Code)}}
+		About: &codeDescription{rulesPage + strings.ToLower(f.Code)}}
 	if far {
 		d.Message = fmt.Sprintf("%s:%d:%d: %s", f.Span.File.Path, f.Span.Start.Line, f.Span.Start.Column, f.Message)
 	}
@@ -219,11 +219,11 @@ func (s *server) diagnostic(a *analysis, f diag.Diagnostic) diagnostic {
 	for _, r := range f.Related {
 		if r.Span.File != nil {
 			at, _ := s.visible(a, r.Span)
-			d.Related = append(d.Related, relatedPlace{a.location(at, s.space.uri), r.Message})
+			d.Related = append(d.Related, diagnosticRelatedInformation{a.location(at, s.space.uri), r.Message})
 		}
 	}
 	for _, from := range at.Includes() {
-		d.Related = append(d.Related, relatedPlace{a.location(from, s.space.uri), "included from here"})
+		d.Related = append(d.Related, diagnosticRelatedInformation{a.location(from, s.space.uri), "included from here"})
 	}
 	if f.Suggestion != "" && !far {
 		d.Data = &diagnosticData{f.Suggestion}

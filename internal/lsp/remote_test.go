@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// shelf is a server of files that knows their versions.
-type shelf struct {
+// remoteKey is a server of files that knows their versions.
+type remoteKey struct {
 	*httptest.Server
 	mu       sync.Mutex
 	pages    map[string]string
@@ -21,9 +21,9 @@ type shelf struct {
 	hold     chan bool   // where there is one, answers that are decided wait until it is closed
 }
 
-func serve(t *testing.T, pages map[string]string) *shelf {
+func serve(t *testing.T, pages map[string]string) *remoteKey {
 	t.Helper()
-	s := &shelf{pages: pages, came: make(chan string, 100)}
+	s := &remoteKey{pages: pages, came: make(chan string, 100)}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		text, found := s.pages[r.URL.Path]
@@ -55,14 +55,14 @@ func serve(t *testing.T, pages map[string]string) *shelf {
 	return s
 }
 
-func (s *shelf) set(path, text string) {
+func (s *remoteKey) set(path, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pages[path] = text
 }
 
 // next waits for a request.
-func (s *shelf) next(t *testing.T) string {
+func (s *remoteKey) next(t *testing.T) string {
 	t.Helper()
 	select {
 	case r := <-s.came:
@@ -74,7 +74,7 @@ func (s *shelf) next(t *testing.T) string {
 }
 
 // asked are all requests so far.
-func (s *shelf) asked() string {
+func (s *remoteKey) asked() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Join(s.requests, ", ")

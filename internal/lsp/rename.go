@@ -11,24 +11,24 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// prepared is the word that a rename is about.
-type prepared struct {
+// prepareRenameResult is the word that a rename is about.
+type prepareRenameResult struct {
 	Range       textRange `json:"range"`
 	Placeholder string    `json:"placeholder"`
 }
 
 // prepareRename answers the word at a place, or says why it cannot be renamed.
-func (s *server) prepareRename(ctx context.Context, p positionParams) (*prepared, error) {
+func (s *server) prepareRename(ctx context.Context, p positionParams) (*prepareRenameResult, error) {
 	target, err := s.renameable(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	return &prepared{target.doc.span(target.use.start, target.use.end), target.use.entity.EntityID()}, nil
+	return &prepareRenameResult{target.doc.span(target.use.start, target.use.end), target.use.entity.EntityID()}, nil
 }
 
 // renameable finds what a rename at a place is about, or says why it is about nothing.
-func (s *server) renameable(ctx context.Context, p positionParams) (aim, error) {
-	target, err := s.aimAt(ctx, p)
+func (s *server) renameable(ctx context.Context, p positionParams) (target, error) {
+	target, err := s.targetAt(ctx, p)
 	switch {
 	case err != nil:
 		return target, err
@@ -225,7 +225,7 @@ func (s *server) editOf(byPath map[string][]textEdit) *workspaceEdit {
 			edit.Changes[s.space.uri(path)] = byPath[path]
 			continue
 		}
-		var one documentEdits
+		var one textDocumentEdit
 		one.TextDocument.URI = s.space.uri(path)
 		if d := s.space.document(path); d != nil {
 			one.TextDocument.Version = &d.version

@@ -23,7 +23,7 @@ func isDocumentName(path string) bool {
 
 // rootsOf are the documents that a file is checked as a part of: those that
 // include it, else the file itself. Empty for a file that is no document at all.
-func (w *space) rootsOf(path string) []string {
+func (w *workspace) rootsOf(path string) []string {
 	w.scan()
 	includers := w.includers()
 	var found []string
@@ -46,7 +46,7 @@ func (w *space) rootsOf(path string) []string {
 }
 
 // includers maps documents to the files that they read.
-func (w *space) includers() map[string][]string {
+func (w *workspace) includers() map[string][]string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	all := map[string][]string{}
@@ -68,7 +68,7 @@ func (w *space) includers() map[string][]string {
 
 // looksLikeDocument tells whether an open file is a document, by its name or by
 // what stands in it: an editor may hand over every YAML file that it opens.
-func (w *space) looksLikeDocument(path string) bool {
+func (w *workspace) looksLikeDocument(path string) bool {
 	d := w.document(path)
 	if d == nil {
 		return false
@@ -85,7 +85,7 @@ func (w *space) looksLikeDocument(path string) bool {
 }
 
 // scan looks through the folders for documents that include others.
-func (w *space) scan() {
+func (w *workspace) scan() {
 	w.scanning.Lock()
 	defer w.scanning.Unlock()
 	w.mu.Lock()
@@ -109,7 +109,7 @@ func (w *space) scan() {
 		if !ok || !strings.Contains(text, "!include") {
 			continue
 		}
-		for _, i := range look(w.lang, path, w.outlineOf).includes {
+		for _, i := range indexSyntax(w.lang, path, w.outlineOf).includes {
 			found[path] = append(found[path], i.to)
 		}
 	}

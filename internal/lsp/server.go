@@ -25,10 +25,10 @@ const (
 type server struct {
 	lang  *language
 	opts  Options
-	space *space
+	space *workspace
 
-	methods map[string]method
-	notices map[string]notice
+	methods map[string]requestHandler
+	notices map[string]notificationHandler
 
 	editor    initializeParams // what the editor can do; set by initialize
 	ready     atomic.Bool      // initialize was answered
@@ -43,18 +43,18 @@ type server struct {
 	idle    *sync.Cond // no request is at work
 }
 
-// method answers a request.
-type method func(ctx context.Context, params json.RawMessage) (any, error)
+// requestHandler answers a request.
+type requestHandler func(ctx context.Context, params json.RawMessage) (any, error)
 
-// notice takes a notification.
-type notice func(ctx context.Context, params json.RawMessage)
+// notificationHandler takes a notification.
+type notificationHandler func(ctx context.Context, params json.RawMessage)
 
 // newServer makes a server with its tables of methods.
 func newServer(lang *language, opts Options) *server {
 	s := &server{lang: lang, opts: opts, space: newSpace(lang), exited: make(chan struct{}), running: map[jsonrpc2.ID]context.CancelFunc{}}
 	s.idle = sync.NewCond(&s.mu)
 	s.publisher = newPublisher(s)
-	s.methods = map[string]method{
+	s.methods = map[string]requestHandler{
 		"shutdown":                          s.shutdown,
 		"textDocument/diagnostic":           answer(s.pullDiagnostics),
 		"textDocument/completion":           answer(s.complete),
@@ -70,7 +70,7 @@ func newServer(lang *language, opts Options) *server {
 		"textDocument/semanticTokens/full":  answer(s.tokens),
 		"textDocument/semanticTokens/range": answer(s.tokens),
 	}
-	s.notices = map[string]notice{
+	s.notices = map[string]notificationHandler{
 		"initialized":                         s.initialized,
 		"textDocument/didOpen":                take(s.didOpen),
 		"textDocument/didChange":              take(s.didChange),
@@ -98,7 +98,7 @@ func failf(format string, args ...any) error {
 }
 
 // answer makes a method of a function with typed parameters.
-func answer[P, R any](f func(context.Context, P) (R, error)) method {
+func answer[P, R any](f func(context.Context, P) (R, error)) requestHandler {
 	return func(ctx context.Context, raw json.RawMessage) (any, error) {
 		var params P
 		if err := decode(raw, &params); err != nil {
@@ -110,7 +110,7 @@ func answer[P, R any](f func(context.Context, P) (R, error)) method {
 
 // take makes a notice of a function with typed parameters. A notification that
 // cannot be read is dropped, for it has no answer.
-func take[P any](f func(context.Context, P)) notice {
+func take[P any](f func(context.Context, P)) notificationHandler {
 	return func(ctx context.Context, raw json.RawMessage) {
 		var params P
 		if decode(raw, &params) == nil {
@@ -259,9 +259,9 @@ func (s *server) cancel(params json.RawMessage) {
 
 // shutdown waits for the other requests, so that each has its answer before exit.
 func (s *server) shutdown(ctx context.Context, _ json.RawMessage) (any, error) {
-	stop := time.AfterFunc(drainTime, s.idle.Broadcast)
+	stop := time.AfterFunc(shutdownTimeout, s.idle.Broadcast)
 	defer stop.Stop()
-	end := time.Now().Add(drainTime)
+	end := time.Now().Add(shutdownTimeout)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.running) > 1 && time.Now().Before(end) && ctx.Err() == nil {

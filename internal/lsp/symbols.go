@@ -18,20 +18,20 @@ func (s *server) symbols(_ context.Context, p documentParams) (any, error) {
 	if s.editor.Capabilities.TextDocument.DocumentSymbol.Hierarchical {
 		return tree, nil
 	}
-	return flatten(tree, d.uri, "", []flatSymbol{}), nil
+	return flatten(tree, d.uri, "", []symbolInformation{}), nil
 }
 
 // surveyOf surveys an open document as a part of the first one that it belongs
 // to; the survey of nothing where it is no document.
-func (s *server) surveyOf(d *document) *survey {
+func (s *server) surveyOf(d *document) *syntaxIndex {
 	for _, root := range s.space.rootsOf(d.path) {
-		return look(s.lang, root, s.space.outlineOf)
+		return indexSyntax(s.lang, root, s.space.outlineOf)
 	}
-	return &survey{}
+	return &syntaxIndex{}
 }
 
 // treeOf puts each entity of a file below the nearest entity around it.
-func treeOf(survey *survey, d *document) []symbol {
+func treeOf(survey *syntaxIndex, d *document) []symbol {
 	children := map[*node][]*entity{}
 	known := map[*node]bool{}
 	for _, e := range survey.entities {
@@ -113,9 +113,9 @@ func symbolKind(k *class) int {
 }
 
 // flatten makes a list of a tree, each symbol with the name of the one around it.
-func flatten(tree []symbol, uri, container string, list []flatSymbol) []flatSymbol {
+func flatten(tree []symbol, uri, container string, list []symbolInformation) []symbolInformation {
 	for _, one := range tree {
-		list = append(list, flatSymbol{one.Name, one.Kind, location{uri, one.Range}, container})
+		list = append(list, symbolInformation{one.Name, one.Kind, location{uri, one.Range}, container})
 		list = flatten(one.Children, uri, one.Name, list)
 	}
 	return list

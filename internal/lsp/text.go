@@ -10,10 +10,10 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// lines knows where the lines of a text start, and turns places of the protocol
+// lineIndex knows where the lines of a text start, and turns places of the protocol
 // (UTF-16 units), of package source (characters) and of Go (bytes) into each
 // other. The protocol also ends a line at a lone carriage return; source does not.
-type lines struct {
+type lineIndex struct {
 	text   string
 	starts []int // offsets at which the protocol's lines start
 	feeds  []int // offsets at which package source's lines start
@@ -24,9 +24,9 @@ type lines struct {
 const byteOrderMark = "\ufeff"
 
 // newLines finds the lines of a text.
-func newLines(text string) *lines {
+func newLines(text string) *lineIndex {
 	text, marked := strings.CutPrefix(text, byteOrderMark)
-	l := &lines{text: text, starts: []int{0}, feeds: []int{0}, marked: marked}
+	l := &lineIndex{text: text, starts: []int{0}, feeds: []int{0}, marked: marked}
 	for i := range len(text) {
 		switch {
 		case text[i] == '\n':
@@ -39,17 +39,17 @@ func newLines(text string) *lines {
 }
 
 // line is the number of the protocol's line that holds an offset, from 0.
-func (l *lines) line(offset int) int { return sort.SearchInts(l.starts, offset+1) - 1 }
+func (l *lineIndex) line(offset int) int { return sort.SearchInts(l.starts, offset+1) - 1 }
 
 // position is where a byte stands.
-func (l *lines) position(offset int) position {
+func (l *lineIndex) position(offset int) position {
 	offset = min(max(offset, 0), len(l.text))
 	n := l.line(offset)
-	return position{n, units(l.text[l.starts[n]:offset]) + l.extra(n)}
+	return position{n, utf16Len(l.text[l.starts[n]:offset]) + l.extra(n)}
 }
 
 // extra is how many units stand before a line's text: one for a byte order mark.
-func (l *lines) extra(line int) int {
+func (l *lineIndex) extra(line int) int {
 	if l.marked && line == 0 {
 		return 1
 	}
@@ -57,12 +57,12 @@ func (l *lines) extra(line int) int {
 }
 
 // span is the range between two bytes.
-func (l *lines) span(start, end int) textRange {
+func (l *lineIndex) span(start, end int) textRange {
 	return textRange{l.position(start), l.position(end)}
 }
 
-// units counts the UTF-16 units of a text.
-func units(text string) int {
+// utf16Len counts the UTF-16 units of a text.
+func utf16Len(text string) int {
 	n := 0
 	for _, r := range text {
 		n++
@@ -75,7 +75,7 @@ func units(text string) int {
 
 // offset is the byte at a position; one behind a line's end is that end, and one
 // behind the last line the text's.
-func (l *lines) offset(p position) int {
+func (l *lineIndex) offset(p position) int {
 	if p.Line < 0 {
 		return 0
 	}
@@ -98,7 +98,7 @@ func (l *lines) offset(p position) int {
 }
 
 // whole is a stretch of the text with the byte order mark before it, if there was one.
-func (l *lines) whole(start, end int) string {
+func (l *lineIndex) whole(start, end int) string {
 	if l.marked {
 		return byteOrderMark + l.text[start:end]
 	}
@@ -106,7 +106,7 @@ func (l *lines) whole(start, end int) string {
 }
 
 // lineEnd is the offset at which a line's text ends, without its line break.
-func (l *lines) lineEnd(n int) int {
+func (l *lineIndex) lineEnd(n int) int {
 	end := len(l.text)
 	if n+1 < len(l.starts) {
 		end = l.starts[n+1]
@@ -115,7 +115,7 @@ func (l *lines) lineEnd(n int) int {
 }
 
 // byteAt is the byte at a place of package source.
-func (l *lines) byteAt(p source.Pos) int {
+func (l *lineIndex) byteAt(p source.Pos) int {
 	if p.Line < 1 {
 		return 0
 	}
@@ -131,7 +131,7 @@ func (l *lines) byteAt(p source.Pos) int {
 }
 
 // bytesOf are the first byte of a span and the one after its last.
-func (l *lines) bytesOf(s source.Span) (start, end int) {
+func (l *lineIndex) bytesOf(s source.Span) (start, end int) {
 	start = l.byteAt(s.Start)
 	return start, max(l.byteAt(s.End), start)
 }
@@ -142,20 +142,20 @@ type document struct {
 	path    string // what the loader calls it
 	version int
 	lang    string // the editor's name of its language
-	*lines
+	*lineIndex
 	outline func() *outline // made when it is first asked for
 }
 
 // newDocument takes a text of the editor.
 func newDocument(uri, path string, version int, lang, text string) *document {
 	l := newLines(text)
-	return &document{uri: uri, path: path, version: version, lang: lang, lines: l,
+	return &document{uri: uri, path: path, version: version, lang: lang, lineIndex: l,
 		outline: sync.OnceValue(func() *outline { return parseOutline(l.text) })}
 }
 
 // edit applies changes in their order.
 func (d *document) edit(version int, changes []change) (*document, error) {
-	text := d.lines
+	text := d.lineIndex
 	for _, c := range changes {
 		if c.Range == nil {
 			text = newLines(c.Text)

@@ -43,7 +43,7 @@ func tokenModifiers() []string { return []string{"declaration", "readonly"} }
 
 // tokens answers the words of a document that YAML's own colours cannot tell
 // apart: ids where they are declared and named, types, and what is filled into texts.
-func (s *server) tokens(_ context.Context, p tokensParams) (semanticTokens, error) {
+func (s *server) tokens(_ context.Context, p semanticTokensParams) (semanticTokens, error) {
 	packed := semanticTokens{Data: []uint32{}}
 	d, err := s.held(p.TextDocument)
 	if err != nil {
@@ -63,14 +63,14 @@ func (s *server) tokens(_ context.Context, p tokensParams) (semanticTokens, erro
 			last.Character = 0
 		}
 		packed.Data = append(packed.Data, uint32(at.Line-last.Line), uint32(at.Character-last.Character),
-			uint32(units(d.text[t.start:t.end])), uint32(t.kind), t.modifiers)
+			uint32(utf16Len(d.text[t.start:t.end])), uint32(t.kind), t.modifiers)
 		last = at
 	}
 	return packed, nil
 }
 
 // tokensOf are the tokens of a document in order, none over another, each on one line.
-func tokensOf(survey *survey, d *document) []token {
+func tokensOf(survey *syntaxIndex, d *document) []token {
 	var all []token
 	for i := range survey.marks[d.path] {
 		all = append(all, markTokens(&survey.marks[d.path][i], d.text)...)
@@ -87,7 +87,7 @@ func tokensOf(survey *survey, d *document) []token {
 }
 
 // markTokens are the tokens of one word; none for what YAML colours well enough.
-func markTokens(m *mark, text string) []token {
+func markTokens(m *word, text string) []token {
 	start, end := m.start, m.end
 	if m.node != nil && (m.node.style == single || m.node.style == double) && end-start >= 2 {
 		start, end = start+1, end-1
@@ -116,7 +116,7 @@ func markTokens(m *mark, text string) []token {
 }
 
 // valueTokens are a word of an enumeration, or the placeholders of a text.
-func valueTokens(m *mark, text string) []token {
+func valueTokens(m *word, text string) []token {
 	if m.field != nil && slices.Contains(m.field.enum, m.text) {
 		return []token{{m.start, m.end, tokenEnumMember, 0}}
 	}
@@ -124,7 +124,7 @@ func valueTokens(m *mark, text string) []token {
 		return nil
 	}
 	var all []token
-	for _, h := range holes(text[m.start:m.end]) {
+	for _, h := range placeholders(text[m.start:m.end]) {
 		all = append(all, token{m.start + h.start, m.start + h.end, tokenParameter, tokenReadOnly})
 	}
 	return all

@@ -80,12 +80,12 @@ func (w *wire) ReadObject(v any) error {
 		if body == nil {
 			continue // too large, and answered
 		}
-		fault := examine(body)
+		fault := decodeMessage(body)
 		if fault == nil {
 			if err := json.Unmarshal(body, v); err == nil {
 				return nil
 			}
-			fault = &refusal{jsonrpc2.CodeInvalidRequest, "this is neither a request nor a response", idOf(body)}
+			fault = &protocolError{jsonrpc2.CodeInvalidRequest, "this is neither a request nor a response", idOf(body)}
 		}
 		if fault.quiet() {
 			continue
@@ -121,7 +121,7 @@ func (w *wire) frame() ([]byte, error) {
 		if _, err := io.CopyN(io.Discard, w.in, int64(length)); err != nil {
 			return nil, err
 		}
-		return nil, w.refuse(&refusal{jsonrpc2.CodeInvalidRequest, fmt.Sprintf("a message is larger than %d bytes", maxMessage), nil})
+		return nil, w.refuse(&protocolError{jsonrpc2.CodeInvalidRequest, fmt.Sprintf("a message is larger than %d bytes", maxMessage), nil})
 	}
 	var body bytes.Buffer // grows with what comes, not with what was promised
 	if _, err := io.CopyN(&body, w.in, int64(length)); err != nil {
@@ -147,8 +147,8 @@ func (w *wire) headerLine() (string, error) {
 	}
 }
 
-// refusal is why a message is not understood.
-type refusal struct {
+// protocolError is why a message is not understood.
+type protocolError struct {
 	code   int64
 	reason string
 	id     json.RawMessage // of the request; nil where it is not known
@@ -156,10 +156,10 @@ type refusal struct {
 
 // quiet tells whether the protocol wants no answer: a notification or a response
 // that is in bad shape.
-func (r *refusal) quiet() bool { return r.code == 0 }
+func (r *protocolError) quiet() bool { return r.code == 0 }
 
 // refuse answers a message that is not understood.
-func (w *wire) refuse(r *refusal) error {
+func (w *wire) refuse(r *protocolError) error {
 	if r.id == nil {
 		r.id = json.RawMessage("null")
 	}
@@ -170,10 +170,10 @@ func (w *wire) refuse(r *refusal) error {
 	}{"2.0", r.id, jsonrpc2.Error{Code: r.code, Message: r.reason}})
 }
 
-// examine tells what is wrong with a message; nil where it can be taken.
-func examine(body []byte) *refusal {
+// decodeMessage tells what is wrong with a message; nil where it can be taken.
+func decodeMessage(body []byte) *protocolError {
 	if !json.Valid(body) {
-		return &refusal{jsonrpc2.CodeParseError, "this is no JSON", nil}
+		return &protocolError{jsonrpc2.CodeParseError, "this is no JSON", nil}
 	}
 	var m struct {
 		ID     json.RawMessage `json:"id"`
@@ -183,18 +183,18 @@ func examine(body []byte) *refusal {
 		Params json.RawMessage `json:"params"`
 	}
 	if err := json.Unmarshal(body, &m); err != nil {
-		return &refusal{jsonrpc2.CodeInvalidRequest, "a message is an object with a method, or with a result or an error", idOf(body)}
+		return &protocolError{jsonrpc2.CodeInvalidRequest, "a message is an object with a method, or with a result or an error", idOf(body)}
 	}
 	switch {
 	case m.Method != nil && !usableID(m.ID):
-		return &refusal{jsonrpc2.CodeInvalidRequest, "the id of a request is a text or a whole number that is not negative", m.ID}
+		return &protocolError{jsonrpc2.CodeInvalidRequest, "the id of a request is a text or a whole number that is not negative", m.ID}
 	case m.Method == nil && m.Result == nil && m.Error == nil:
-		return &refusal{jsonrpc2.CodeInvalidRequest, "a message has a method, or a result or an error", m.ID}
+		return &protocolError{jsonrpc2.CodeInvalidRequest, "a message has a method, or a result or an error", m.ID}
 	case m.Method == nil:
-		return &refusal{} // this server asks little and needs none of the answers
+		return &protocolError{} // this server asks little and needs none of the answers
 	}
 	if p := bytes.TrimSpace(m.Params); len(p) > 0 && p[0] != '{' && p[0] != '[' && string(p) != "null" {
-		return &refusal{jsonrpc2.CodeInvalidRequest, "params are an object or a list", m.ID}
+		return &protocolError{jsonrpc2.CodeInvalidRequest, "params are an object or a list", m.ID}
 	}
 	return nil
 }

@@ -18,20 +18,20 @@ import (
 type compression string
 
 const (
-	gzipped  compression = "gzip"
-	zstded   compression = "zstd"
-	bzipped  compression = "bzip2"
-	xzed     compression = "xz"
-	lz4ed    compression = "lz4"
-	maxTable             = 128 << 20 // the most bytes that zstd may look back, as its command has it
+	formatGzip  compression = "gzip"
+	formatZstd  compression = "zstd"
+	formatBzip2 compression = "bzip2"
+	formatXZ    compression = "xz"
+	formatLZ4   compression = "lz4"
+	maxTable                = 128 << 20 // the most bytes that zstd may look back, as its command has it
 )
 
 // compressionOf tells how a file is packed by how it begins.
 func compressionOf(head []byte) compression {
 	for magic, c := range map[string]compression{
-		"\x1f\x8b": gzipped, "\x28\xb5\x2f\xfd": zstded, "BZh": bzipped, "\xfd7zXZ\x00": xzed, "\x04\x22\x4d\x18": lz4ed,
+		"\x1f\x8b": formatGzip, "\x28\xb5\x2f\xfd": formatZstd, "BZh": formatBzip2, "\xfd7zXZ\x00": formatXZ, "\x04\x22\x4d\x18": formatLZ4,
 	} {
-		if bytes.HasPrefix(head, []byte(magic)) && (c != bzipped || bytes.Contains(head, []byte("1AY&SY"))) {
+		if bytes.HasPrefix(head, []byte(magic)) && (c != formatBzip2 || bytes.Contains(head, []byte("1AY&SY"))) {
 			return c
 		}
 	}
@@ -42,9 +42,9 @@ func compressionOf(head []byte) compression {
 func compressionNamed(path string) (c compression, bare string) {
 	switch ext := filepath.Ext(path); strings.ToLower(ext) {
 	case ".gz":
-		return gzipped, strings.TrimSuffix(path, ext)
+		return formatGzip, strings.TrimSuffix(path, ext)
 	case ".zst", ".zstd":
-		return zstded, strings.TrimSuffix(path, ext)
+		return formatZstd, strings.TrimSuffix(path, ext)
 	}
 	return "", path
 }
@@ -56,13 +56,13 @@ func (r *Reader) unpack(c compression, in *bufio.Reader) (*bufio.Reader, []byte,
 	}
 	var plain io.Reader
 	switch c {
-	case gzipped:
+	case formatGzip:
 		z, err := gzip.NewReader(in)
 		if err != nil {
 			return nil, nil, fault(err)
 		}
 		plain = z
-	case zstded:
+	case formatZstd:
 		z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxTable))
 		if err != nil {
 			return nil, nil, fault(err)
@@ -72,7 +72,7 @@ func (r *Reader) unpack(c compression, in *bufio.Reader) (*bufio.Reader, []byte,
 	default:
 		return nil, nil, &FileError{Path: r.path, Reason: fmt.Sprintf("is packed with %s: unpack it, or pack it with gzip or zstd", c)}
 	}
-	plain = &unpacked{plain, c, r.path}
+	plain = &decompressor{plain, c, r.path}
 	buffered := bufio.NewReaderSize(plain, bufferSize)
 	head, err := buffered.Peek(peekSize)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -81,14 +81,14 @@ func (r *Reader) unpack(c compression, in *bufio.Reader) (*bufio.Reader, []byte,
 	return buffered, head, nil
 }
 
-// unpacked names the file when its packing turns out to be damaged.
-type unpacked struct {
+// decompressor names the file when its packing turns out to be damaged.
+type decompressor struct {
 	in   io.Reader
 	by   compression
 	path string
 }
 
-func (u *unpacked) Read(p []byte) (int, error) {
+func (u *decompressor) Read(p []byte) (int, error) {
 	n, err := u.in.Read(p)
 	if err == nil || errors.Is(err, io.EOF) {
 		return n, err
@@ -103,9 +103,9 @@ func (u *unpacked) Read(p []byte) (int, error) {
 // pack makes a writer that packs; nil where nothing is to be packed.
 func pack(c compression, out io.Writer) (io.WriteCloser, error) {
 	switch c {
-	case gzipped:
+	case formatGzip:
 		return gzip.NewWriter(out), nil
-	case zstded:
+	case formatZstd:
 		return zstd.NewWriter(out, zstd.WithEncoderConcurrency(1))
 	}
 	return nil, nil
@@ -125,7 +125,7 @@ func (r *Reader) random(in *bufio.Reader) (io.ReaderAt, int64, error) {
 	if err != nil {
 		return nil, 0, &FileError{Path: r.path, Reason: "needs a temporary file: " + cause(err), Err: err}
 	}
-	r.closers = append(r.closers, &spool{f})
+	r.closers = append(r.closers, &tempFile{f})
 	_ = os.Remove(f.Name()) // where that works at once, not even a killed process leaves it
 	size, err := io.Copy(f, io.LimitReader(in, maxSpool+1))
 	var file *FileError
@@ -142,11 +142,11 @@ func (r *Reader) random(in *bufio.Reader) (io.ReaderAt, int64, error) {
 	return f, size, nil
 }
 
-// spool is a temporary file that ends with its reader.
-type spool struct{ *os.File }
+// tempFile is a temporary file that ends with its reader.
+type tempFile struct{ *os.File }
 
 // Close removes the file.
-func (s *spool) Close() error {
+func (s *tempFile) Close() error {
 	err := s.File.Close()
 	if removed := os.Remove(s.Name()); removed != nil && !errors.Is(removed, os.ErrNotExist) {
 		err = errors.Join(err, removed)

@@ -41,7 +41,7 @@ type Writer struct {
 // an address that package blob can write. Cancelling the context ends the writing
 // to such an address. The error is a *FileError that names the file.
 func Create(ctx context.Context, path string, columns []Column) (*Writer, error) {
-	shown := remotefs.Shown(path)
+	shown := remotefs.Redacted(path)
 	if err := Writable(shown); err != nil {
 		return nil, &FileError{Path: shown, Reason: strings.TrimPrefix(err.Error(), shown+": ")}
 	}
@@ -122,7 +122,7 @@ func (w *Writer) Write(values ...any) error {
 		return &ValueError{Reason: fmt.Sprintf("the record has %s for %s", plural(len(values), "value"), plural(len(w.columns), "column"))}
 	}
 	for i, c := range w.columns {
-		v, err := fit(c.Kind, values[i])
+		v, err := convertValue(c.Kind, values[i])
 		if err != nil {
 			return &ValueError{Column: c.Name, Reason: err.Error()}
 		}
@@ -165,7 +165,7 @@ func writeError(path string, err error) *FileError {
 	reason := cause(err)
 	var access *remotefs.AccessError
 	switch {
-	case errors.As(err, new(*remotefs.NotBuiltError)), errors.As(err, new(*remotefs.SchemeError)):
+	case errors.As(err, new(*remotefs.BuildTagError)), errors.As(err, new(*remotefs.SchemeError)):
 	case errors.As(err, &access) && access.Err == nil: // tells what the place is
 	default:
 		reason = "cannot be written: " + reason

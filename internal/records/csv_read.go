@@ -18,7 +18,7 @@ func (r *Reader) startCSV(src textSource, head []byte) error {
 	}
 	body := bytes.TrimLeft(bytes.TrimPrefix(head, bomUTF8), "\r\n")
 	if !bytes.Contains(body, []byte{'\n'}) && bytes.Contains(body, []byte{'\r'}) {
-		src.in = bufio.NewReader(&oldMac{src.in})
+		src.in = bufio.NewReader(&crReader{src.in})
 	}
 	if bytes.HasPrefix(head, bomUTF8) {
 		_, _ = src.in.Discard(len(bomUTF8)) // was peeked
@@ -229,10 +229,10 @@ func (s *scanner) extend() error {
 	}
 }
 
-// oldMac turns the line ends of texts that know carriage returns only.
-type oldMac struct{ in io.Reader }
+// crReader turns the line ends of texts that know carriage returns only.
+type crReader struct{ in io.Reader }
 
-func (o *oldMac) Read(p []byte) (int, error) {
+func (o *crReader) Read(p []byte) (int, error) {
 	n, err := o.in.Read(p)
 	for i := range p[:n] {
 		if p[i] == '\r' {

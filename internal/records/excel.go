@@ -21,18 +21,18 @@ const maxShared = 512 << 20
 type workbook struct {
 	parts  map[string]*zip.File
 	shared []string
-	styles []clock // of each cell style, what its numbers are
-	apple  bool    // days are counted from 1904
+	styles []dateKind // of each cell style, what its numbers are
+	apple  bool       // days are counted from 1904
 }
 
-// clock is what a number stands for under its style.
-type clock int
+// dateKind is what a number stands for under its style.
+type dateKind int
 
 const (
-	noClock   clock = iota // a number
-	dayClock               // a date
-	bothClock              // a date with a time of day
-	timeClock              // a time of day
+	notDate   dateKind = iota // a number
+	dayClock                  // a date
+	bothClock                 // a date with a time of day
+	timeClock                 // a time of day
 )
 
 // startExcel opens the first sheet and reads its header.

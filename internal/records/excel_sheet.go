@@ -206,7 +206,7 @@ func (s *sheet) shown(c xml.StartElement, kind, raw string) string {
 		return raw
 	}
 	style, _ := strconv.Atoi(attr(c, "s"))
-	if style > 0 && style < len(s.book.styles) && s.book.styles[style] != noClock {
+	if style > 0 && style < len(s.book.styles) && s.book.styles[style] != notDate {
 		if text, ok := moment(x, s.book.styles[style], s.book.apple); ok {
 			return text
 		}
@@ -220,7 +220,7 @@ func (s *sheet) shown(c xml.StartElement, kind, raw string) string {
 // moment is a number of days as ISO 8601. Excel takes 1900 for a leap year, so
 // that its days before March of that year are off by one, and has times of day
 // as days below 1.
-func moment(days float64, c clock, apple bool) (string, bool) {
+func moment(days float64, c dateKind, apple bool) (string, bool) {
 	const last = 2958466 // the day after 9999-12-31
 	if days < 0 || days >= last {
 		return "", false
@@ -248,8 +248,8 @@ func moment(days float64, c clock, apple bool) (string, bool) {
 
 // readStyles finds out which styles show numbers as dates and times.
 func (b *workbook) readStyles() error {
-	own := map[string]clock{} // the workbook's own formats by number
-	inCells := false          // cellXfs, not the styles that they are based on
+	own := map[string]dateKind{} // the workbook's own formats by number
+	inCells := false             // cellXfs, not the styles that they are based on
 	return b.walk("xl/styles.xml", func(_ *xml.Decoder, e xml.StartElement) error {
 		switch e.Name.Local {
 		case "numFmt":
@@ -274,7 +274,7 @@ func (b *workbook) readStyles() error {
 }
 
 // builtIn is what the formats that every workbook has show (ECMA-376, 18.8.30).
-func builtIn(id int) clock {
+func builtIn(id int) dateKind {
 	switch {
 	case id >= 14 && id <= 17, id >= 27 && id <= 31, id == 36, id >= 50 && id <= 54, id == 57, id == 58:
 		return dayClock
@@ -283,13 +283,13 @@ func builtIn(id int) clock {
 	case id >= 18 && id <= 21, id >= 32 && id <= 35, id >= 45 && id <= 47, id == 55, id == 56:
 		return timeClock
 	}
-	return noClock
+	return notDate
 }
 
 // clockOf reads a format's code: letters for years and days, for hours and
 // seconds, outside of quotes, brackets and escapes. An m is a month beside days
 // and years, a minute beside hours and seconds.
-func clockOf(code string) clock {
+func clockOf(code string) dateKind {
 	code, _, _ = strings.Cut(code, ";")
 	day, hour, month := false, false, false
 	for i := 0; i < len(code); i++ {
@@ -297,7 +297,7 @@ func clockOf(code string) clock {
 		case '"':
 			end := strings.IndexByte(code[i+1:], '"')
 			if end < 0 {
-				return noClock
+				return notDate
 			}
 			i += end + 1
 		case '\\', '_', '*':
@@ -305,7 +305,7 @@ func clockOf(code string) clock {
 		case '[': // a colour, a condition or a language; [h] counts hours beyond a day
 			end := strings.IndexByte(code[i:], ']')
 			if end < 0 {
-				return noClock
+				return notDate
 			}
 			if inner := strings.ToLower(strings.Trim(code[i+1:i+end], " ")); inner != "" && strings.Trim(inner, "hms") == "" {
 				hour = true
@@ -319,7 +319,7 @@ func clockOf(code string) clock {
 			month = true
 		case 'G', 'g':
 			if strings.HasPrefix(strings.ToLower(code[i:]), "general") {
-				return noClock
+				return notDate
 			}
 		}
 	}
@@ -331,5 +331,5 @@ func clockOf(code string) clock {
 	case day, month:
 		return dayClock
 	}
-	return noClock
+	return notDate
 }

@@ -7,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// quick reads the objects that files of rows are full of several times as fast
+// fastJSON reads the objects that files of rows are full of several times as fast
 // as encoding/json does. It judges nothing: whatever it does not take (a fault,
 // a key twice, half a surrogate pair, deep nesting) it leaves to object, which
 // says what is wrong. What it takes it reads as object does.
-type quick struct {
+type fastJSON struct {
 	text string
 	at   int // the next byte
 }
@@ -19,13 +19,13 @@ type quick struct {
 // quickDepth is how far the values that quick takes may nest.
 const quickDepth = 100
 
-// quickRecord makes a record of the text of one object; false where quick does
+// parseRecordFast makes a record of the text of one object; false where quick does
 // not take it. Columns are shared with the record before where they are equal.
-func quickRecord(raw []byte, last *[]string) (Record, bool) {
+func parseRecordFast(raw []byte, last *[]string) (Record, bool) {
 	if !utf8.Valid(raw) {
 		return Record{}, false
 	}
-	q := &quick{text: string(raw)}
+	q := &fastJSON{text: string(raw)}
 	if q.peek() != '{' {
 		return Record{}, false
 	}
@@ -40,7 +40,7 @@ func quickRecord(raw []byte, last *[]string) (Record, bool) {
 
 // members reads keys and values up to the closing brace. The names are those of
 // the record before as long as they are the same.
-func (q *quick) members(last []string) (names []string, values []any, ok bool) {
+func (q *fastJSON) members(last []string) (names []string, values []any, ok bool) {
 	if q.skip('}') {
 		return nil, nil, true
 	}
@@ -92,7 +92,7 @@ func contains(names []string, name string) bool {
 }
 
 // key reads a key without escapes, and the colon behind it.
-func (q *quick) key() (string, bool) {
+func (q *fastJSON) key() (string, bool) {
 	if q.peek() != '"' {
 		return "", false
 	}
@@ -112,7 +112,7 @@ func (q *quick) key() (string, bool) {
 }
 
 // peek is the next byte that is no blank, where the reader then stands; 0 at the end.
-func (q *quick) peek() byte {
+func (q *fastJSON) peek() byte {
 	for ; q.at < len(q.text); q.at++ {
 		switch c := q.text[q.at]; c {
 		case ' ', '\t', '\r', '\n':
@@ -124,7 +124,7 @@ func (q *quick) peek() byte {
 }
 
 // skip passes over blanks and one byte if it is that.
-func (q *quick) skip(c byte) bool {
+func (q *fastJSON) skip(c byte) bool {
 	if q.peek() == c {
 		q.at++
 		return true
@@ -133,7 +133,7 @@ func (q *quick) skip(c byte) bool {
 }
 
 // value reads any value.
-func (q *quick) value(depth int) (any, bool) {
+func (q *fastJSON) value(depth int) (any, bool) {
 	switch c := q.peek(); c {
 	case '"':
 		return q.str()
@@ -151,7 +151,7 @@ func (q *quick) value(depth int) (any, bool) {
 	return q.number()
 }
 
-func (q *quick) word(w string) bool {
+func (q *fastJSON) word(w string) bool {
 	if strings.HasPrefix(q.text[q.at:], w) {
 		q.at += len(w)
 		return true
@@ -159,7 +159,7 @@ func (q *quick) word(w string) bool {
 	return false
 }
 
-func (q *quick) list(depth int) (any, bool) {
+func (q *fastJSON) list(depth int) (any, bool) {
 	q.at++
 	items := []any{}
 	if depth == quickDepth || q.skip(']') {
@@ -177,7 +177,7 @@ func (q *quick) list(depth int) (any, bool) {
 	}
 }
 
-func (q *quick) object(depth int) (any, bool) {
+func (q *fastJSON) object(depth int) (any, bool) {
 	q.at++
 	fields := map[string]any{}
 	if depth == quickDepth || q.skip('}') {
@@ -200,7 +200,7 @@ func (q *quick) object(depth int) (any, bool) {
 }
 
 // number reads a number by JSON's grammar.
-func (q *quick) number() (any, bool) {
+func (q *fastJSON) number() (any, bool) {
 	from := q.at
 	if q.next() == '-' {
 		q.at++
@@ -228,7 +228,7 @@ func (q *quick) number() (any, bool) {
 }
 
 // next is the byte at which the reader stands, 0 at the end.
-func (q *quick) next() byte {
+func (q *fastJSON) next() byte {
 	if q.at < len(q.text) {
 		return q.text[q.at]
 	}
@@ -236,7 +236,7 @@ func (q *quick) next() byte {
 }
 
 // digits passes over digits and tells how many there were.
-func (q *quick) digits() int {
+func (q *fastJSON) digits() int {
 	from := q.at
 	for c := q.next(); c >= '0' && c <= '9'; c = q.next() {
 		q.at++
@@ -245,7 +245,7 @@ func (q *quick) digits() int {
 }
 
 // str reads a text; the reader stands on its opening quote.
-func (q *quick) str() (any, bool) {
+func (q *fastJSON) str() (any, bool) {
 	q.at++
 	from := q.at
 	for ; q.at < len(q.text); q.at++ {
@@ -264,7 +264,7 @@ func (q *quick) str() (any, bool) {
 }
 
 // escaped goes on with a text at its first backslash.
-func (q *quick) escaped(from int) (any, bool) {
+func (q *fastJSON) escaped(from int) (any, bool) {
 	var b strings.Builder
 	b.Grow(q.rest(from))
 	for {
@@ -285,7 +285,7 @@ func (q *quick) escaped(from int) (any, bool) {
 
 // rest is at least as long as the text that begins at from: up to a quote that
 // no backslash stands before.
-func (q *quick) rest(from int) int {
+func (q *fastJSON) rest(from int) int {
 	for at := q.at; at < len(q.text); at++ {
 		switch q.text[at] {
 		case '\\':
@@ -298,7 +298,7 @@ func (q *quick) rest(from int) int {
 }
 
 // escape reads one escape, from its backslash on.
-func (q *quick) escape(b *strings.Builder) bool {
+func (q *fastJSON) escape(b *strings.Builder) bool {
 	q.at++
 	c := q.next()
 	if c == 'u' {
@@ -314,7 +314,7 @@ func (q *quick) escape(b *strings.Builder) bool {
 }
 
 // unicode reads the digits of \uXXXX; a surrogate is left to object.
-func (q *quick) unicode(b *strings.Builder) bool {
+func (q *fastJSON) unicode(b *strings.Builder) bool {
 	if q.at+5 > len(q.text) {
 		return false
 	}

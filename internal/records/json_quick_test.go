@@ -26,7 +26,7 @@ func FuzzQuick(f *testing.F) {
 		var last []string
 		for _, before := range [][]string{nil, {"a"}, {"a", "b", "c"}} {
 			last = before
-			got, ok := quickRecord([]byte(text), &last)
+			got, ok := parseRecordFast([]byte(text), &last)
 			if !ok {
 				continue
 			}
@@ -44,15 +44,15 @@ func FuzzQuick(f *testing.F) {
 func TestQuickTakesPlainRows(t *testing.T) {
 	var last []string
 	for _, text := range []string{`{"a":1,"b":"x\n"}`, `{"a":2,"b":[{"c":"é"}]}`} {
-		if _, ok := quickRecord([]byte(text), &last); !ok {
+		if _, ok := parseRecordFast([]byte(text), &last); !ok {
 			t.Errorf("%s is left to the slow way", text)
 		}
 	}
 	shared := &last[0]
-	if _, ok := quickRecord([]byte(`{"a":3,"b":4}`), &last); !ok || &last[0] != shared {
+	if _, ok := parseRecordFast([]byte(`{"a":3,"b":4}`), &last); !ok || &last[0] != shared {
 		t.Error("equal columns are not shared")
 	}
-	if rec, ok := quickRecord([]byte(`{"a":3}`), &last); !ok || len(rec.Columns) != 1 {
+	if rec, ok := parseRecordFast([]byte(`{"a":3}`), &last); !ok || len(rec.Columns) != 1 {
 		t.Errorf("a shorter record has the columns %q", rec.Columns)
 	}
 }

@@ -186,14 +186,14 @@ func jsonReason(err error) string {
 // recordOf makes a record of an object's text. last is the columns of the
 // record before: those of equal records are shared.
 func recordOf(raw []byte, last *[]string) (Record, error) {
-	if rec, ok := quickRecord(raw, last); ok {
+	if rec, ok := parseRecordFast(raw, last); ok {
 		return rec, nil
 	}
-	return slowRecord(raw, last)
+	return parseRecord(raw, last)
 }
 
-// slowRecord is recordOf for what quick does not take.
-func slowRecord(raw []byte, last *[]string) (Record, error) {
+// parseRecord is recordOf for what quick does not take.
+func parseRecord(raw []byte, last *[]string) (Record, error) {
 	if !utf8.Valid(raw) {
 		return Record{}, &RowError{Reason: "the row is not UTF-8 text"}
 	}
@@ -279,14 +279,14 @@ func (l *lines) next() (Record, error) {
 }
 
 func (l *lines) decode(text []byte) (Record, error) {
-	if rec, ok := quickRecord(text, &l.columns); ok {
+	if rec, ok := parseRecordFast(text, &l.columns); ok {
 		return rec, nil
 	}
 	var raw json.RawMessage
 	if err := json.Unmarshal(text, &raw); err != nil {
 		return Record{}, &RowError{Reason: jsonReason(err)}
 	}
-	return slowRecord(text, &l.columns)
+	return parseRecord(text, &l.columns)
 }
 
 // lineCounter remembers where lines begin, sparsely: one mark for each block
@@ -305,8 +305,8 @@ type block struct {
 	text []byte
 }
 
-// keptBlocks is how many blocks an error may lie behind what was read.
-const keptBlocks = 2
+// maxCachedBlocks is how many blocks an error may lie behind what was read.
+const maxCachedBlocks = 2
 
 func (c *lineCounter) Read(p []byte) (int, error) {
 	n, err := c.in.Read(p)
@@ -314,10 +314,10 @@ func (c *lineCounter) Read(p []byte) (int, error) {
 		return n, err
 	}
 	b := block{c.offset, c.line, nil}
-	if len(c.blocks) == keptBlocks {
+	if len(c.blocks) == maxCachedBlocks {
 		b.text = c.blocks[0].text[:0]
 		copy(c.blocks, c.blocks[1:])
-		c.blocks = c.blocks[:keptBlocks-1]
+		c.blocks = c.blocks[:maxCachedBlocks-1]
 	}
 	b.text = append(b.text, p[:n]...)
 	c.blocks = append(c.blocks, b)

@@ -53,7 +53,7 @@ type textSource struct {
 // blob knows, which is then read as it comes. Cancelling the context ends the
 // reading of such an address. The error is a *FileError that names the file.
 func Open(ctx context.Context, path string, opts Options) (*Reader, error) {
-	r := &Reader{path: remotefs.Shown(path), total: -1}
+	r := &Reader{path: remotefs.Redacted(path), total: -1}
 	in, err := r.open(ctx, path)
 	if err == nil {
 		err = r.start(in, path, opts)
@@ -128,7 +128,7 @@ func fileError(path string, err error) *FileError {
 
 // start finds the format out and sets up its reader.
 func (r *Reader) start(file io.Reader, path string, opts Options) error {
-	in := bufio.NewReaderSize(&meter{file, &r.read}, bufferSize)
+	in := bufio.NewReaderSize(&countingReader{file, &r.read}, bufferSize)
 	head, err := in.Peek(peekSize)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull) {
 		return fileError(r.path, err)
@@ -159,13 +159,13 @@ func (r *Reader) start(file io.Reader, path string, opts Options) error {
 	return r.startParquet(file2, size)
 }
 
-// meter counts the bytes that are read.
-type meter struct {
+// countingReader counts the bytes that are read.
+type countingReader struct {
 	in   io.Reader
 	read *atomic.Int64
 }
 
-func (m *meter) Read(p []byte) (int, error) {
+func (m *countingReader) Read(p []byte) (int, error) {
 	n, err := m.in.Read(p)
 	m.read.Add(int64(n))
 	return n, err

@@ -229,8 +229,8 @@ func unwrapMap(fields []parquet.Field, group map[string]any) any {
 	made := make(map[string]any, len(entries))
 	for _, e := range entries {
 		if m, ok := e.(map[string]any); ok {
-			if key, err := fitText(m["key"]); err == nil {
-				made[key.(string)] = m["value"] // fitText gives a string
+			if key, err := convertText(m["key"]); err == nil {
+				made[key.(string)] = m["value"] // convertText gives a string
 			}
 		}
 	}

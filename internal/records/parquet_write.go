@@ -24,7 +24,7 @@ type parquetEncoder struct {
 
 func newParquetEncoder(out io.Writer, columns []Column) (enc *parquetEncoder, err error) {
 	defer recovered(&err)
-	root := &ordered{}
+	root := &orderedGroup{}
 	for _, c := range columns {
 		if c.Name == "" || strings.ContainsRune(c.Name, ',') {
 			return nil, fmt.Errorf("a Parquet file cannot have a column named %q", c.Name)
@@ -49,7 +49,7 @@ func nodeOf(k Kind) parquet.Node {
 		return parquet.Leaf(parquet.BooleanType)
 	case Bytes:
 		return parquet.Leaf(parquet.ByteArrayType)
-	case JSONs:
+	case JSONText:
 		return parquet.JSON()
 	}
 	return parquet.String()
@@ -113,14 +113,14 @@ func recovered(err *error) {
 	}
 }
 
-// ordered is a group whose fields keep their order; parquet.Group sorts them by name.
-type ordered struct {
+// orderedGroup is a group whose fields keep their order; parquet.Group sorts them by name.
+type orderedGroup struct {
 	parquet.Group
 	fields []field
 }
 
 // Fields lists the fields in the order that they were given.
-func (o *ordered) Fields() []parquet.Field {
+func (o *orderedGroup) Fields() []parquet.Field {
 	all := make([]parquet.Field, len(o.fields))
 	for i := range o.fields {
 		all[i] = &o.fields[i]
@@ -129,10 +129,10 @@ func (o *ordered) Fields() []parquet.Field {
 }
 
 // String names the group in the library's messages.
-func (o *ordered) String() string { return "row" }
+func (o *orderedGroup) String() string { return "row" }
 
 // GoType is what the library would decode rows to; they are never decoded to Go structs here.
-func (o *ordered) GoType() reflect.Type { return reflect.TypeFor[map[string]any]() }
+func (o *orderedGroup) GoType() reflect.Type { return reflect.TypeFor[map[string]any]() }
 
 // field is a column of an ordered group.
 type field struct {

@@ -137,12 +137,12 @@ type Kind int
 
 // The kinds of columns.
 const (
-	Text  Kind = iota // strings
-	Int               // 64-bit integers
-	Float             // 64-bit floating point numbers
-	Bool              // true and false
-	Bytes             // byte strings; base64 where the format is a text
-	JSONs             // any JSON value; its text where the format has no nesting
+	Text     Kind = iota // strings
+	Int                  // 64-bit integers
+	Float                // 64-bit floating point numbers
+	Bool                 // true and false
+	Bytes                // byte strings; base64 where the format is a text
+	JSONText             // any JSON value; its text where the format has no nesting
 )
 
 // Column is a column to write. Every column takes nil.

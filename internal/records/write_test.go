@@ -23,7 +23,7 @@ import (
 
 var sixColumns = []records.Column{{Name: "z text", Kind: records.Text}, {Name: "int", Kind: records.Int},
 	{Name: "float", Kind: records.Float}, {Name: "bool", Kind: records.Bool}, {Name: "bytes", Kind: records.Bytes},
-	{Name: "a,json", Kind: records.JSONs}}
+	{Name: "a,json", Kind: records.JSONText}}
 
 // drawRow draws a value or null for each of sixColumns.
 func drawRow(t *rapid.T) []any {
@@ -58,7 +58,7 @@ func asRead(f records.Format, kind records.Kind, v any) any {
 	if f == records.Parquet || kind == records.Text || kind == records.Bool && !text {
 		return v
 	}
-	if kind == records.JSONs && !text {
+	if kind == records.JSONText && !text {
 		return v
 	}
 	return fmt.Sprint(v)

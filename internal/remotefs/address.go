@@ -84,9 +84,9 @@ func Base(address string) string {
 	return scheme + "://" + rest[:at+1]
 }
 
-// Under tells whether a remote address lies under a base that Base answered:
+// IsUnder tells whether a remote address lies under a base that Base answered:
 // the same scheme, server and user, and a path that does not lead out of it.
-func Under(base, address string) bool {
+func IsUnder(base, address string) bool {
 	b, err := url.Parse(base)
 	a, err2 := url.Parse(address)
 	if err != nil || err2 != nil {
@@ -105,9 +105,9 @@ func Under(base, address string) bool {
 
 func isSlash(r rune) bool { return r == '/' || r == '\\' }
 
-// Shown is an address as people may see it: without user, password, query and
+// Redacted is an address as people may see it: without user, password, query and
 // fragment. A local path is left as it is.
-func Shown(address string) string {
+func Redacted(address string) string {
 	scheme, rest := split(address)
 	if _, remote := Remote(address); !remote {
 		return address
@@ -169,7 +169,7 @@ func parseBucket(address string) (bucketPlace, error) {
 		}
 	}
 	if place.bucket == "" || place.key == "" {
-		return place, &AccessError{Address: Shown(address), Why: "the address names no object: " + scheme + "://BUCKET/PATH is expected"}
+		return place, &AccessError{Address: Redacted(address), Why: "the address names no object: " + scheme + "://BUCKET/PATH is expected"}
 	}
 	return place, nil
 }

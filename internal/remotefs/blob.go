@@ -122,7 +122,7 @@ func (c *Client) Create(ctx context.Context, address string) (Upload, error) {
 	}
 	out, err := store.create(ctx, key)
 	if err != nil {
-		return nil, told(address, err)
+		return nil, asReasonError(address, err)
 	}
 	return out, nil
 }
@@ -145,7 +145,7 @@ func Readable(address string) error {
 // Writable is as Readable, of Create.
 func Writable(address string) error {
 	if scheme, _ := split(address); scheme == "http" || scheme == "https" {
-		return &AccessError{Address: Shown(address), Why: scheme + ":// can only be read"}
+		return &AccessError{Address: Redacted(address), Why: scheme + ":// can only be read"}
 	}
 	return Readable(address)
 }
@@ -180,7 +180,7 @@ func (c *Client) store(ctx context.Context, address string) (bucketStore, string
 	}
 	store, err := openBucket(ctx, place, c.http())
 	if err != nil {
-		return nil, "", told(address, err)
+		return nil, "", asReasonError(address, err)
 	}
 	if c.stores == nil {
 		c.stores = map[string]bucketStore{}

@@ -82,7 +82,7 @@ func TestUnder(t *testing.T) {
 		{"s3://b/a%zz/app.yaml", "s3://b/a%zz/../m.yaml", false},
 	}
 	for _, tt := range tests {
-		if got := remotefs.Under(remotefs.Base(tt.document), tt.address); got != tt.want {
+		if got := remotefs.IsUnder(remotefs.Base(tt.document), tt.address); got != tt.want {
 			t.Errorf("%s from %s: got %v", tt.address, tt.document, got)
 		}
 	}
@@ -99,7 +99,7 @@ func TestShown(t *testing.T) {
 		"abfs://c@acc.dfs.x/a?sig=s3cret": "abfs://c@acc.dfs.x/a",
 	}
 	for address, want := range tests {
-		if got := remotefs.Shown(address); got != want {
+		if got := remotefs.Redacted(address); got != want {
 			t.Errorf("%s: got %s, want %s", address, got, want)
 		}
 	}

@@ -14,4 +14,4 @@ func openBucket(_ context.Context, place bucketPlace, _ *http.Client) (bucketSto
 }
 
 // built tells that a scheme of buckets is not part of this build.
-func built(scheme string) error { return &NotBuiltError{Scheme: scheme, Tag: "cloud"} }
+func built(scheme string) error { return &BuildTagError{Scheme: scheme, Tag: "cloud"} }

@@ -12,7 +12,7 @@ import (
 func TestNotBuilt(t *testing.T) {
 	for _, scheme := range []string{"s3", "gs", "gcs", "az", "abfs", "abfss"} {
 		_, err := remotefs.Open(t.Context(), scheme+"://bucket/key")
-		var missing *remotefs.NotBuiltError
+		var missing *remotefs.BuildTagError
 		if !errors.As(err, &missing) || err.Error() != scheme+":// needs a build with -tags cloud" {
 			t.Errorf("got %v", err)
 		}

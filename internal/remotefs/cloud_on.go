@@ -132,7 +132,7 @@ func (b *bucket) told(key string, err error) error {
 		return &AccessError{Address: address, Why: fmt.Sprintf("the server answered %d %s; no credentials of %s were found, so it was asked without",
 			status, http.StatusText(status), b.anonymous)}
 	case b.detail(err) != "":
-		return &AccessError{Address: address, Why: httpx.Line(b.detail(err), 200), Err: err}
+		return &AccessError{Address: address, Why: httpx.SingleLine(b.detail(err), 200), Err: err}
 	case status != 0:
 		return &StatusError{Address: address, Code: status}
 	}

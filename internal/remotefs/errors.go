@@ -41,17 +41,17 @@ func (e *StatusError) Reason() string {
 	return strings.TrimSpace(fmt.Sprintf("the server answered %d %s", e.Code, http.StatusText(e.Code)))
 }
 
-// NotBuiltError says that this program was built without what a scheme needs.
-type NotBuiltError struct {
+// BuildTagError says that this program was built without what a scheme needs.
+type BuildTagError struct {
 	Scheme string // as the address has it: s3
 	Tag    string // the build tag that adds it
 }
 
 // Error tells which build has it.
-func (e *NotBuiltError) Error() string { return e.Reason() }
+func (e *BuildTagError) Error() string { return e.Reason() }
 
 // Reason is the same as Error.
-func (e *NotBuiltError) Reason() string {
+func (e *BuildTagError) Reason() string {
 	return e.Scheme + ":// needs a build with -tags " + e.Tag
 }
 
@@ -85,17 +85,17 @@ func (e *AccessError) Reason() string { return e.Why }
 // Unwrap is the error that it comes from.
 func (e *AccessError) Unwrap() error { return e.Err }
 
-// reasoner is what all errors of this package are.
-type reasoner interface {
+// reasonError is what all errors of this package are.
+type reasonError interface {
 	error
 	Reason() string
 }
 
-// told makes an error of this package of any other.
-func told(address string, err error) error {
-	var known reasoner
+// asReasonError makes an error of this package of any other.
+func asReasonError(address string, err error) error {
+	var known reasonError
 	if errors.As(err, &known) {
 		return known
 	}
-	return &AccessError{Address: Shown(address), Why: httpx.Reason(err), Err: err}
+	return &AccessError{Address: Redacted(address), Why: httpx.Reason(err), Err: err}
 }

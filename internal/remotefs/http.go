@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	redirections = 5                // followed at most for one address
-	silence      = 30 * time.Second // what a server may take, where Client.Silence is 0
+	maxRedirects = 5                // followed at most for one address
+	idleTimeout  = 30 * time.Second // what a server may take, where Client.Silence is 0
 )
 
-// errSilent ends the call of a server that says nothing any more.
-var errSilent = fmt.Errorf("silent: %w", os.ErrDeadlineExceeded)
+// errIdleTimeout ends the call of a server that says nothing any more.
+var errIdleTimeout = fmt.Errorf("silent: %w", os.ErrDeadlineExceeded)
 
 // http answers the client of all calls; c.mu is held or nobody else is there yet.
 func (c *Client) http() *http.Client {
@@ -35,12 +35,12 @@ func (c *Client) redirect(to *http.Request, before []*http.Request) error {
 	to.Header.Del("Referer") // would carry the query, which may be a signature
 	from := before[len(before)-1].URL
 	switch {
-	case len(before) > redirections:
-		return &AccessError{Address: Shown(before[0].URL.String()), Why: fmt.Sprintf("the server redirects more than %d times", redirections)}
+	case len(before) > maxRedirects:
+		return &AccessError{Address: Redacted(before[0].URL.String()), Why: fmt.Sprintf("the server redirects more than %d times", maxRedirects)}
 	case to.URL.Scheme != "http" && to.URL.Scheme != "https":
-		return &AccessError{Address: Shown(before[0].URL.String()), Why: "the server redirects to " + to.URL.Scheme + "://"}
+		return &AccessError{Address: Redacted(before[0].URL.String()), Why: "the server redirects to " + to.URL.Scheme + "://"}
 	case from.Scheme == "https" && to.URL.Scheme == "http":
-		return &AccessError{Address: Shown(before[0].URL.String()), Why: "the server redirects from https to http"}
+		return &AccessError{Address: Redacted(before[0].URL.String()), Why: "the server redirects from https to http"}
 	case c.Allow != nil:
 		return c.Allow(to.URL.String())
 	}
@@ -51,10 +51,10 @@ func (c *Client) redirect(to *http.Request, before []*http.Request) error {
 func (c *Client) get(ctx context.Context, address string, have Version) (io.ReadCloser, Version, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil || req.URL.Host == "" {
-		return nil, have, &AccessError{Address: Shown(address), Why: "is not an address that can be called", Err: err}
+		return nil, have, &AccessError{Address: Redacted(address), Why: "is not an address that can be called", Err: err}
 	}
 	req.Header.Set("User-Agent", "qtype")
-	have.demand(req.Header)
+	have.setConditionalHeaders(req.Header)
 	c.mu.Lock()
 	client := c.http()
 	c.mu.Unlock()
@@ -66,9 +66,9 @@ func (c *Client) get(ctx context.Context, address string, have Version) (io.Read
 	case http.StatusOK:
 		return resp.Body, versionOf(resp.Header), nil
 	case http.StatusNotFound, http.StatusGone:
-		err = &NotFoundError{Address: Shown(address)}
+		err = &NotFoundError{Address: Redacted(address)}
 	default:
-		err = &StatusError{Address: Shown(address), Code: resp.StatusCode}
+		err = &StatusError{Address: Redacted(address), Code: resp.StatusCode}
 		if resp.StatusCode == http.StatusNotModified && have != (Version{}) {
 			err = errUnchanged
 		}
@@ -81,11 +81,11 @@ func (c *Client) get(ctx context.Context, address string, have Version) (io.Read
 func (c *Client) watch(ctx context.Context, address string, open func(context.Context) (io.ReadCloser, error)) (io.ReadCloser, error) {
 	wait := c.Silence
 	if wait <= 0 {
-		wait = silence
+		wait = idleTimeout
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	w := &watched{ctx: ctx, cancel: cancel, address: address, wait: wait}
-	w.timer = time.AfterFunc(wait, func() { cancel(errSilent) })
+	w := &timeoutReader{ctx: ctx, cancel: cancel, address: address, wait: wait}
+	w.timer = time.AfterFunc(wait, func() { cancel(errIdleTimeout) })
 	in, err := open(ctx)
 	if w.timer.Stop(); err != nil {
 		err = w.told(err)
@@ -96,8 +96,8 @@ func (c *Client) watch(ctx context.Context, address string, open func(context.Co
 	return w, nil
 }
 
-// watched is a body whose every piece must come in time.
-type watched struct {
+// timeoutReader is a body whose every piece must come in time.
+type timeoutReader struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	timer   *time.Timer
@@ -106,7 +106,7 @@ type watched struct {
 	wait    time.Duration
 }
 
-func (w *watched) Read(p []byte) (int, error) {
+func (w *timeoutReader) Read(p []byte) (int, error) {
 	w.timer.Reset(w.wait)
 	n, err := w.in.Read(p)
 	w.timer.Stop()
@@ -116,22 +116,22 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (w *watched) Close() error {
+func (w *timeoutReader) Close() error {
 	w.timer.Stop()
 	w.cancel(nil) // before closing: the rest of a body is not worth reading
 	return w.in.Close()
 }
 
 // told names silence and cancelling for what they are.
-func (w *watched) told(err error) error {
+func (w *timeoutReader) told(err error) error {
 	cause := context.Cause(w.ctx)
 	switch {
-	case errors.Is(cause, errSilent):
-		return &AccessError{Address: Shown(w.address), Why: fmt.Sprintf("the server said nothing for %s", strings.TrimSuffix(w.wait.String(), "0s")), Err: cause}
+	case errors.Is(cause, errIdleTimeout):
+		return &AccessError{Address: Redacted(w.address), Why: fmt.Sprintf("the server said nothing for %s", strings.TrimSuffix(w.wait.String(), "0s")), Err: cause}
 	case errors.Is(cause, context.DeadlineExceeded):
-		return &AccessError{Address: Shown(w.address), Why: httpx.Reason(cause), Err: cause}
+		return &AccessError{Address: Redacted(w.address), Why: httpx.Reason(cause), Err: cause}
 	case cause != nil:
-		return &AccessError{Address: Shown(w.address), Why: "was cancelled", Err: cause}
+		return &AccessError{Address: Redacted(w.address), Why: "was cancelled", Err: cause}
 	}
-	return told(w.address, err)
+	return asReasonError(w.address, err)
 }

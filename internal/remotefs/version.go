@@ -20,8 +20,8 @@ var errUnchanged = errors.New("unchanged")
 // versionOf reads what a server said.
 func versionOf(h http.Header) Version { return Version{h.Get("ETag"), h.Get("Last-Modified")} }
 
-// demand asks for another version than this one only.
-func (v Version) demand(h http.Header) {
+// setConditionalHeaders asks for another version than this one only.
+func (v Version) setConditionalHeaders(h http.Header) {
 	if v.tag != "" {
 		h.Set("If-None-Match", v.tag)
 	}
@@ -54,9 +54,9 @@ func (c *Client) OpenNewer(ctx context.Context, address string, have Version) (i
 // that Base answered; empty for anywhere.
 func Within(base string) func(address string) error {
 	return func(address string) error {
-		if base == "" || Under(base, address) {
+		if base == "" || IsUnder(base, address) {
 			return nil
 		}
-		return &AccessError{Address: Shown(address), Why: "the server redirects to " + Shown(address) + ", which is outside of " + Shown(base)}
+		return &AccessError{Address: Redacted(address), Why: "the server redirects to " + Redacted(address) + ", which is outside of " + Redacted(base)}
 	}
 }

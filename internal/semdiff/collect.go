@@ -7,15 +7,15 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// subject is an entity of a document and the flow that it belongs to.
-type subject struct {
+// comparedEntity is an entity of a document and the flow that it belongs to.
+type comparedEntity struct {
 	entity spec.Entity
 	flow   *spec.Flow // for a step the flow that it is written in; nil otherwise
 }
 
-func (s *subject) id() string { return s.entity.EntityID() }
+func (s *comparedEntity) id() string { return s.entity.EntityID() }
 
-func (s *subject) flowID() string {
+func (s *comparedEntity) flowID() string {
 	if s.flow == nil {
 		return ""
 	}
@@ -23,7 +23,7 @@ func (s *subject) flowID() string {
 }
 
 // place is where the entity's id stands.
-func (s *subject) place() source.Span { return idPlace(s.entity) }
+func (s *comparedEntity) place() source.Span { return idPlace(s.entity) }
 
 func idPlace(e spec.Entity) source.Span { return e.Place().Field("id").Span() }
 
@@ -36,13 +36,13 @@ type key struct {
 // inventory is everything that a document and its references declare.
 type inventory struct {
 	document *spec.Document
-	subjects []*subject // in document order; flows' variables and tools' arguments aside
-	by       map[key]*subject
+	subjects []*comparedEntity // in document order; flows' variables and tools' arguments aside
+	by       map[key]*comparedEntity
 	flows    []*spec.Flow
 }
 
 func collect(doc *spec.Document) *inventory {
-	inv := &inventory{document: doc, by: map[key]*subject{}}
+	inv := &inventory{document: doc, by: map[key]*comparedEntity{}}
 	inv.add(doc)
 	return inv
 }
@@ -88,7 +88,7 @@ func (inv *inventory) one(v reflect.Value) {
 	if !ok || e.Kind() == spec.KindApplication {
 		return
 	}
-	inv.put(&subject{entity: e})
+	inv.put(&comparedEntity{entity: e})
 	f, ok := e.(*spec.Flow)
 	if !ok {
 		return
@@ -96,12 +96,12 @@ func (inv *inventory) one(v reflect.Value) {
 	inv.flows = append(inv.flows, f)
 	for _, item := range f.Steps {
 		if item != nil && item.Step != nil && item.Ref.IsZero() {
-			inv.put(&subject{entity: item.Step, flow: f})
+			inv.put(&comparedEntity{entity: item.Step, flow: f})
 		}
 	}
 }
 
-func (inv *inventory) put(s *subject) {
+func (inv *inventory) put(s *comparedEntity) {
 	k := key{s.entity.Kind(), s.id()}
 	if inv.by[k] == nil {
 		inv.by[k] = s
@@ -110,8 +110,8 @@ func (inv *inventory) put(s *subject) {
 }
 
 // kinds are the kinds of a document's entities, in the order of their first.
-func (inv *inventory) of(kind spec.Kind) []*subject {
-	var found []*subject
+func (inv *inventory) of(kind spec.Kind) []*comparedEntity {
+	var found []*comparedEntity
 	for _, s := range inv.subjects {
 		if s.entity.Kind() == kind {
 			found = append(found, s)

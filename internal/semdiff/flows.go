@@ -38,12 +38,12 @@ func (c *comparison) variables(before, after *spec.Flow) {
 			old := before.Variables[i]
 			c.variable(after, old, now, served(before, old) && served(after, now))
 		case !served(after, now):
-			c.add(Change{Class: Harmless, What: Added, Kind: spec.KindVariable, ID: now.ID, Flow: after.ID, Message: "added", New: Side{Span: idPlace(now)}})
+			c.add(Change{Class: Harmless, What: Added, Kind: spec.KindVariable, ID: now.ID, Flow: after.ID, Message: "added", New: Version{Span: idPlace(now)}})
 		}
 	}
 	for _, old := range before.Variables {
 		if !served(before, old) && !slices.ContainsFunc(after.Variables, func(v *spec.Variable) bool { return c.read.idOf(old) == v.ID }) {
-			c.add(Change{Class: Harmless, What: Removed, Kind: spec.KindVariable, ID: old.ID, Flow: after.ID, Message: "removed", Old: Side{Span: idPlace(old)}})
+			c.add(Change{Class: Harmless, What: Removed, Kind: spec.KindVariable, ID: old.ID, Flow: after.ID, Message: "removed", Old: Version{Span: idPlace(old)}})
 		}
 	}
 }
@@ -51,7 +51,7 @@ func (c *comparison) variables(before, after *spec.Flow) {
 // variable compares a variable of both documents; the name and the type of a
 // served one were compared as an input or output.
 func (c *comparison) variable(f *spec.Flow, old, now *spec.Variable, served bool) {
-	p := pair{&subject{entity: old, flow: f}, &subject{entity: now, flow: f}}
+	p := pair{&comparedEntity{entity: old, flow: f}, &comparedEntity{entity: now, flow: f}}
 	if !served {
 		c.inner(p, c.portOf(old, source.Span{}), c.portOf(now, source.Span{}))
 	}
@@ -63,12 +63,12 @@ func (c *comparison) inner(p pair, old, now port) {
 	if old.was != now.was {
 		change := whole(Renamed, p.new)
 		change.Class, change.Message = Harmless, renamedFrom(old.was)
-		c.add(change.at(Side{p.old.place(), plain(old.was)}, Side{p.new.place(), plain(now.was)}))
+		c.add(change.at(Version{p.old.place(), plain(old.was)}, Version{p.new.place(), plain(now.was)}))
 	}
 	if was, is := plain(old.full()), plain(now.full()); was != is {
 		change := whole(Changed, p.new)
 		change.Class, change.Field, change.Message = Behaviour, "type", "type: "+was+" → "+is
-		c.add(change.at(Side{old.declared, was}, Side{now.declared, is}))
+		c.add(change.at(Version{old.declared, was}, Version{now.declared, is}))
 	}
 }
 
@@ -78,14 +78,14 @@ func (c *comparison) steps(before, after *spec.Flow) {
 	for i, id := range olds {
 		if !slices.Contains(news, id) {
 			change := Change{Class: Behaviour, What: Removed, Kind: spec.KindStep, ID: before.Steps[i].Step.EntityID(), Flow: after.ID,
-				Message: "removed", Old: Side{Span: itemPlace(before.Steps[i])}}
+				Message: "removed", Old: Version{Span: itemPlace(before.Steps[i])}}
 			c.add(change)
 		}
 	}
 	for i, id := range news {
 		if !slices.Contains(olds, id) {
 			c.add(Change{Class: Behaviour, What: Added, Kind: spec.KindStep, ID: id, Flow: after.ID,
-				Message: "added" + position(news, i), New: Side{Span: itemPlace(after.Steps[i])}})
+				Message: "added" + position(news, i), New: Version{Span: itemPlace(after.Steps[i])}})
 		}
 	}
 	stays := common(olds, news)
@@ -96,7 +96,7 @@ func (c *comparison) steps(before, after *spec.Flow) {
 		}
 		c.add(Change{Class: Behaviour, What: Moved, Kind: spec.KindStep, ID: id, Flow: after.ID,
 			Message: fmt.Sprintf("moved: now%s, was%s", position(news, i), position(olds, at)),
-			Old:     Side{Span: itemPlace(before.Steps[at])}, New: Side{Span: itemPlace(after.Steps[i])}})
+			Old:     Version{Span: itemPlace(before.Steps[at])}, New: Version{Span: itemPlace(after.Steps[i])}})
 	}
 }
 

@@ -77,13 +77,13 @@ func (c *comparison) ports(s side, before, after []port) {
 	for _, old := range before {
 		i := slices.IndexFunc(after, func(p port) bool { return p.id == old.id })
 		if i < 0 {
-			c.add(s.of(old.id, Change{Class: Breaking, What: Removed, Message: "removed", Reason: s.reason(Removed), Old: Side{Span: old.span}}))
+			c.add(s.of(old.id, Change{Class: Breaking, What: Removed, Message: "removed", Reason: s.reason(Removed), Old: Version{Span: old.span}}))
 			continue
 		}
 		now := after[i]
 		if old.was != now.was {
 			c.add(s.of(now.id, Change{Class: Breaking, What: Renamed, Message: renamedFrom(old.was), Reason: s.reason(Renamed),
-				Old: Side{old.span, plain(old.was)}, New: Side{now.span, plain(now.was)}}))
+				Old: Version{old.span, plain(old.was)}, New: Version{now.span, plain(now.was)}}))
 		}
 		if old.typ != now.typ || old.optional != now.optional {
 			c.retyped(s, old, now)
@@ -98,7 +98,7 @@ func (c *comparison) ports(s side, before, after []port) {
 		change := s.owner
 		change.Class, change.What, change.Field = Behaviour, Moved, s.list
 		change.Message, change.Reason = "outputs in another order", "files of results have their columns in this order"
-		change.Old, change.New = Side{Span: before[0].span}, Side{Span: after[0].span}
+		change.Old, change.New = Version{Span: before[0].span}, Version{Span: after[0].span}
 		c.add(change)
 	}
 }
@@ -120,13 +120,13 @@ func (s side) of(id string, change Change) Change {
 	return change
 }
 
-func (c Change) at(old, now Side) Change {
+func (c Change) at(old, now Version) Change {
 	c.Old, c.New = old, now
 	return c
 }
 
 // reason says whom a change of a port breaks.
-func (s side) reason(what What) string {
+func (s side) reason(what ChangeKind) string {
 	switch {
 	case s.tool && s.isOutput:
 		return "what uses the tool's result relies on it"
@@ -141,7 +141,7 @@ func (s side) reason(what What) string {
 }
 
 func (c *comparison) addedPort(s side, p port) {
-	change := Change{Class: Harmless, What: Added, Message: "added, " + p.typ, New: Side{Span: p.span}}
+	change := Change{Class: Harmless, What: Added, Message: "added, " + p.typ, New: Version{Span: p.span}}
 	switch {
 	case s.isOutput:
 	case p.optional:
@@ -158,7 +158,7 @@ func (c *comparison) addedPort(s side, p port) {
 // retyped judges another type of a port: callers may always be given less
 // freedom in what they get, and more in what they give.
 func (c *comparison) retyped(s side, old, now port) {
-	was, is := Side{old.declared, plain(old.full())}, Side{now.declared, plain(now.full())}
+	was, is := Version{old.declared, plain(old.full())}, Version{now.declared, plain(now.full())}
 	change := Change{Class: Breaking, What: Changed, Message: was.Value + " → " + is.Value, Reason: s.reason(Changed), Old: was, New: is}
 	if old.typ == now.typ && s.isOutput == old.optional {
 		change.Class, change.Reason = Harmless, ""

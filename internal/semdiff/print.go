@@ -68,12 +68,12 @@ func places(old, now source.Span) string {
 	return "[" + plain(old.String()) + " → " + plain(now.String()) + "]"
 }
 
-func heading(class Class, n int, color bool) string {
+func heading(class Impact, n int, color bool) string {
 	title := fmt.Sprintf("%s (%d)", class, n)
 	if !color {
 		return title
 	}
-	code := map[Class]string{Breaking: "1;31", Behaviour: "1;33"}[class]
+	code := map[Impact]string{Breaking: "1;31", Behaviour: "1;33"}[class]
 	if code == "" {
 		code = "1"
 	}
@@ -116,16 +116,16 @@ type report struct {
 
 // changeJSON is the JSON form of a change.
 type changeJSON struct {
-	Class   Class     `json:"class"`            // breaking, behaviour or harmless
-	Change  What      `json:"change"`           // added, removed, renamed, moved or changed
-	Kind    spec.Kind `json:"kind"`             // flow, memory, …
-	ID      string    `json:"id"`               // the thing's id
-	Flow    string    `json:"flow,omitempty"`   // the flow of a step or variable
-	Field   string    `json:"field,omitempty"`  // the dotted key
-	Message string    `json:"message"`          // the change on one line
-	Reason  string    `json:"reason,omitempty"` // why it is of this class
-	Old     *sideJSON `json:"old,omitempty"`    // what the old document says
-	New     *sideJSON `json:"new,omitempty"`    // what the new document says
+	Class   Impact     `json:"class"`            // breaking, behaviour or harmless
+	Change  ChangeKind `json:"change"`           // added, removed, renamed, moved or changed
+	Kind    spec.Kind  `json:"kind"`             // flow, memory, …
+	ID      string     `json:"id"`               // the thing's id
+	Flow    string     `json:"flow,omitempty"`   // the flow of a step or variable
+	Field   string     `json:"field,omitempty"`  // the dotted key
+	Message string     `json:"message"`          // the change on one line
+	Reason  string     `json:"reason,omitempty"` // why it is of this class
+	Old     *sideJSON  `json:"old,omitempty"`    // what the old document says
+	New     *sideJSON  `json:"new,omitempty"`    // what the new document says
 }
 
 // sideJSON is the JSON form of one side of a change.
@@ -150,7 +150,7 @@ func JSON(w io.Writer, old, now string, changes []Change) error {
 	return e.Encode(r)
 }
 
-func (s Side) json() *sideJSON {
+func (s Version) json() *sideJSON {
 	if s.Span.IsZero() {
 		return nil
 	}

@@ -20,7 +20,7 @@ func renameOrder() []spec.Kind {
 // on either side.
 func (c *comparison) match() {
 	c.read.renamed = map[spec.Entity]string{}
-	matched := map[*subject]*subject{} // new to old
+	matched := map[*comparedEntity]*comparedEntity{} // new to old
 	for _, s := range c.new.subjects {
 		if old := c.old.by[key{s.entity.Kind(), s.id()}]; old != nil {
 			matched[s] = old
@@ -41,7 +41,7 @@ func (c *comparison) match() {
 	}
 }
 
-func flowPairs(subjects []*subject, matched map[*subject]*subject) []pair {
+func flowPairs(subjects []*comparedEntity, matched map[*comparedEntity]*comparedEntity) []pair {
 	var pairs []pair
 	for _, s := range subjects {
 		if old := matched[s]; old != nil && s.entity.Kind() == spec.KindFlow {
@@ -52,12 +52,12 @@ func flowPairs(subjects []*subject, matched map[*subject]*subject) []pair {
 }
 
 // matchRenamed pairs things of one kind whose ids differ.
-func (c *comparison) matchRenamed(kind spec.Kind, matched map[*subject]*subject) {
-	taken := map[*subject]bool{}
+func (c *comparison) matchRenamed(kind spec.Kind, matched map[*comparedEntity]*comparedEntity) {
+	taken := map[*comparedEntity]bool{}
 	for _, old := range matched {
 		taken[old] = true
 	}
-	olds, news := map[string][]*subject{}, map[string][]*subject{}
+	olds, news := map[string][]*comparedEntity{}, map[string][]*comparedEntity{}
 	for _, s := range c.old.of(kind) {
 		if !taken[s] {
 			d := c.digest(s)
@@ -79,7 +79,7 @@ func (c *comparison) matchRenamed(kind spec.Kind, matched map[*subject]*subject)
 }
 
 // digest is what an entity says but for its id.
-func (c *comparison) digest(s *subject) string {
+func (c *comparison) digest(s *comparedEntity) string {
 	f, ok := s.entity.(*spec.Flow)
 	if !ok {
 		in := ""

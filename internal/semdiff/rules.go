@@ -8,8 +8,8 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// delta is a key whose value differs.
-type delta struct {
+// valueChange is a key whose value differs.
+type valueChange struct {
 	pair pair
 	key  string // dotted; items of lists by their number: rules[2].text
 	old  *tree
@@ -17,19 +17,19 @@ type delta struct {
 }
 
 // rule says how much a change of a key matters.
-type rule func(delta) (Class, string)
+type rule func(valueChange) (Impact, string)
 
-// rulebook holds the rules of each kind by key; the key "" is for all others.
-type rulebook map[spec.Kind]map[string]rule
+// impactRules holds the rules of each kind by key; the key "" is for all others.
+type impactRules map[spec.Kind]map[string]rule
 
 // always is a rule that does not look at the values.
-func always(class Class, reason string) rule {
-	return func(delta) (Class, string) { return class, reason }
+func always(class Impact, reason string) rule {
+	return func(valueChange) (Impact, string) { return class, reason }
 }
 
 // lower is the rule of a limit: less of it breaks.
 func lower(reason string) rule {
-	return func(d delta) (Class, string) {
+	return func(d valueChange) (Impact, string) {
 		fell := d.new.number < d.old.number
 		if d.old.shape == absent || d.new.shape == absent { // nothing said is no limit
 			fell = d.old.shape == absent
@@ -43,11 +43,11 @@ func lower(reason string) rule {
 
 // rules is the whole rulebook. A key that is not in it follows its parent, and
 // at last its kind's "".
-func rules() rulebook {
+func rules() impactRules {
 	elsewhere := always(Breaking, "conversations that are stored already are not found again")
 	calls := always(Breaking, "the tool calls something else")
 	answers, nobody := always(Behaviour, ""), always(Harmless, "")
-	return rulebook{
+	return impactRules{
 		spec.KindFlow: {
 			"":                         answers,
 			"description":              nobody,
@@ -97,7 +97,7 @@ func rules() rulebook {
 }
 
 // judge finds the rule for a key, its nearest parent's or its kind's.
-func (b rulebook) judge(kind spec.Kind, d delta) (Class, string) {
+func (b impactRules) judge(kind spec.Kind, d valueChange) (Impact, string) {
 	rules := b[kind]
 	for path := d.key; path != ""; path = parent(path) {
 		if r, ok := rules[path]; ok {
@@ -114,7 +114,7 @@ func (b rulebook) judge(kind spec.Kind, d delta) (Class, string) {
 func parent(path string) string { return path[:max(strings.LastIndexAny(path, ".["), 0)] }
 
 // wholeInterface judges a flow that is talked to now, or no longer.
-func wholeInterface(d delta) (Class, string) {
+func wholeInterface(d valueChange) (Impact, string) {
 	if d.new.shape == absent {
 		return Breaking, "the flow is no longer served as a stream"
 	}
@@ -122,7 +122,7 @@ func wholeInterface(d delta) (Class, string) {
 }
 
 // sessionInputs judges inputs that keep their first value.
-func sessionInputs(d delta) (Class, string) {
+func sessionInputs(d valueChange) (Impact, string) {
 	for _, p := range d.old.parts {
 		if !slices.ContainsFunc(d.new.parts, func(q part) bool { return q.tree.text == p.tree.text }) {
 			return Breaking, "callers send it only once in a conversation"
@@ -133,7 +133,7 @@ func sessionInputs(d delta) (Class, string) {
 
 // chatShare judges the two settings that make the room for chat messages
 // together (reference memory.md 2.3).
-func chatShare(d delta) (Class, string) {
+func chatShare(d valueChange) (Impact, string) {
 	before, ok := d.pair.old.entity.(*spec.Memory)
 	after, same := d.pair.new.entity.(*spec.Memory)
 	if !ok || !same {
@@ -150,7 +150,7 @@ func chatShare(d delta) (Class, string) {
 func share(m *spec.Memory) int { return int(float64(m.TokenLimit) * m.ChatHistoryTokenRatio) }
 
 // stepMemory judges a step that speaks in another conversation.
-func stepMemory(d delta) (Class, string) {
+func stepMemory(d valueChange) (Impact, string) {
 	switch {
 	case d.new.shape == absent:
 		return Breaking, "the step no longer remembers"
@@ -161,7 +161,7 @@ func stepMemory(d delta) (Class, string) {
 }
 
 // removed judges a thing that is gone; what used it is told of for itself.
-func removed(kind spec.Kind) (Class, string) {
+func removed(kind spec.Kind) (Impact, string) {
 	switch kind {
 	case spec.KindFlow:
 		return Breaking, "callers can no longer call it"
@@ -174,7 +174,7 @@ func removed(kind spec.Kind) (Class, string) {
 }
 
 // renamed judges another id of the same thing.
-func renamed(kind spec.Kind) (Class, string) {
+func renamed(kind spec.Kind) (Impact, string) {
 	switch kind {
 	case spec.KindFlow:
 		return Breaking, "callers call it by its id"

@@ -22,9 +22,9 @@ const (
 // hidden stands for a secret.
 const hidden = "***"
 
-// delicate is a key whose value may be a secret although the language does not
+// maybeSecretKeys is a key whose value may be a secret although the language does not
 // know it: a header, an argument of a client.
-var delicate = sync.OnceValue(func() *regexp.Regexp {
+var maybeSecretKeys = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(key|token|secret|passw|auth|cookie|credential|signature)[a-z_-]*$`)
 })
 
@@ -40,10 +40,10 @@ func notDelicate(key string) bool {
 }
 
 // show fills in the message and the values of a change.
-func (d delta) show(c *Change) {
+func (d valueChange) show(c *Change) {
 	hide := d.isDelicate()
 	old, now := d.old.shown(hide), d.new.shown(hide)
-	c.Old, c.New = Side{d.old.span, old}, Side{d.new.span, now}
+	c.Old, c.New = Version{d.old.span, old}, Version{d.new.span, now}
 	switch {
 	case d.new.shape == absent && d.old.shape == record:
 		c.Message = d.key + ": removed"
@@ -51,11 +51,11 @@ func (d delta) show(c *Change) {
 		c.Message = d.key + ": added"
 	case hide && d.old.shape == d.new.shape:
 		c.Message = d.key + ": another value (" + hidden + ")"
-	case d.both(text) && (isLong(d.old) || isLong(d.new)):
+	case d.oldAndNew(text) && (isLong(d.old) || isLong(d.new)):
 		c.Message = d.key + ": another text"
 		c.Lines = changedLines(d.old.source(), d.new.source())
 		c.Old.Value, c.New.Value = mask(d.old.source()), mask(d.new.source())
-	case d.both(list) && !(d.old.flat() && d.new.flat()):
+	case d.oldAndNew(list) && !(d.old.flat() && d.new.flat()):
 		i := d.firstDifferent()
 		c.Message = fmt.Sprintf("%s: %s → %s, from item %d on", d.key, old, now, i+1)
 		c.Old.Span, c.New.Span = d.old.itemSpan(i), d.new.itemSpan(i)
@@ -68,19 +68,19 @@ func (d delta) show(c *Change) {
 
 // isDelicate tells whether the values must not be shown. A number is no secret:
 // max_completion_tokens.
-func (d delta) isDelicate() bool {
+func (d valueChange) isDelicate() bool {
 	if d.old.secret || d.new.secret {
 		return true
 	}
 	key := d.key[strings.LastIndexByte(d.key, '.')+1:]
-	return delicate().MatchString(key) && !notDelicate(key) && d.old.shape != number && d.new.shape != number
+	return maybeSecretKeys().MatchString(key) && !notDelicate(key) && d.old.shape != number && d.new.shape != number
 }
 
-// both tells whether both values are of a shape.
-func (d delta) both(s shape) bool { return d.old.shape == s && d.new.shape == s }
+// oldAndNew tells whether both values are of a shape.
+func (d valueChange) oldAndNew(s shape) bool { return d.old.shape == s && d.new.shape == s }
 
 // firstDifferent is the index of the first item in which two lists differ.
-func (d delta) firstDifferent() int {
+func (d valueChange) firstDifferent() int {
 	i := 0
 	for i < len(d.old.parts) && i < len(d.new.parts) && d.old.parts[i].tree.same(d.new.parts[i].tree) {
 		i++
@@ -127,7 +127,7 @@ func (t *tree) shown(hide bool) string {
 
 // isFlag tells whether an argument of a program says that the next one is a secret.
 func isFlag(arg string) bool {
-	return strings.HasPrefix(arg, "-") && !strings.Contains(arg, "=") && delicate().MatchString(arg)
+	return strings.HasPrefix(arg, "-") && !strings.Contains(arg, "=") && maybeSecretKeys().MatchString(arg)
 }
 
 // flat tells whether a list holds scalars alone.

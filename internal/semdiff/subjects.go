@@ -22,7 +22,7 @@ func (c *comparison) application() {
 	}
 	if before.ID != after.ID {
 		change := Change{Class: Harmless, What: Renamed, Kind: spec.KindApplication, ID: after.ID,
-			Message: renamedFrom(before.ID), Old: Side{idPlace(before), plain(before.ID)}, New: Side{idPlace(after), plain(after.ID)}}
+			Message: renamedFrom(before.ID), Old: Version{idPlace(before), plain(before.ID)}, New: Version{idPlace(after), plain(after.ID)}}
 		if len(before.Memories) > 0 {
 			change.Class, change.Reason = Breaking, "stored conversations are kept under the application's id: they are not found again"
 		}
@@ -30,18 +30,18 @@ func (c *comparison) application() {
 	}
 	if before.Description != after.Description {
 		c.add(Change{Class: Harmless, What: Changed, Kind: spec.KindApplication, ID: after.ID, Field: "description", Message: "description: another text",
-			Old: Side{Span: before.Place().Field("description").Span()}, New: Side{Span: after.Place().Field("description").Span()}})
+			Old: Version{Span: before.Place().Field("description").Span()}, New: Version{Span: after.Place().Field("description").Span()}})
 	}
 	c.defaultStore(before, after)
 }
 
 // defaultStore tells where memories that name no store live now: in the first one.
 func (c *comparison) defaultStore(before, after *spec.Application) {
-	first := func(app *spec.Application) (string, Side) {
+	first := func(app *spec.Application) (string, Version) {
 		if len(app.Stores) == 0 {
-			return "", Side{app.Place().Field("stores").Span(), "the embedded file"}
+			return "", Version{app.Place().Field("stores").Span(), "the embedded file"}
 		}
-		return c.read.idOf(app.Stores[0]), Side{idPlace(app.Stores[0]), plain(app.Stores[0].ID)}
+		return c.read.idOf(app.Stores[0]), Version{idPlace(app.Stores[0]), plain(app.Stores[0].ID)}
 	}
 	old, was := first(before)
 	now, is := first(after)
@@ -61,7 +61,7 @@ func (c *comparison) defaultStore(before, after *spec.Application) {
 // subjects compares everything that has an id, flows' variables and the lists
 // of a flow aside.
 func (c *comparison) subjects() {
-	paired := map[*subject]bool{}
+	paired := map[*comparedEntity]bool{}
 	for _, p := range c.pairs {
 		paired[p.old], paired[p.new] = true, true
 		c.pair(p)
@@ -69,7 +69,7 @@ func (c *comparison) subjects() {
 	for _, s := range c.old.subjects {
 		if !paired[s] && s.entity.Kind() != spec.KindStep {
 			change := whole(Removed, s)
-			change.Old = Side{Span: s.place()}
+			change.Old = Version{Span: s.place()}
 			change.Class, change.Reason = removed(s.entity.Kind())
 			c.add(change)
 		}
@@ -77,7 +77,7 @@ func (c *comparison) subjects() {
 	for _, s := range c.new.subjects {
 		if !paired[s] && s.entity.Kind() != spec.KindStep {
 			change := whole(Added, s)
-			change.New = Side{Span: s.place()}
+			change.New = Version{Span: s.place()}
 			change.Class = Harmless
 			c.add(change)
 		}
@@ -91,10 +91,10 @@ func (c *comparison) pair(p pair) {
 		change := whole(Renamed, p.new)
 		change.Message = renamedFrom(p.old.id())
 		change.Class, change.Reason = renamed(kind)
-		change.Old, change.New = Side{p.old.place(), plain(p.old.id())}, Side{p.new.place(), plain(p.new.id())}
+		change.Old, change.New = Version{p.old.place(), plain(p.old.id())}, Version{p.new.place(), plain(p.new.id())}
 		c.add(change)
 	}
-	apart := append([]string{"id"}, comparedApart(kind)...)
+	apart := append([]string{"id"}, hasOwnComparison(kind)...)
 	c.read.words = c.read.wordsOf(p.old.flow)
 	before := c.read.entity(p.old.entity, apart...)
 	c.read.words = nil
@@ -108,8 +108,8 @@ func (c *comparison) pair(p pair) {
 	}
 }
 
-// comparedApart are the keys of a kind that are not compared as plain values.
-func comparedApart(kind spec.Kind) []string {
+// hasOwnComparison are the keys of a kind that are not compared as plain values.
+func hasOwnComparison(kind spec.Kind) []string {
 	switch kind {
 	case spec.KindFlow:
 		return []string{"steps", "variables", "inputs", "outputs"}
@@ -137,7 +137,7 @@ func (c *comparison) fields(p pair, path string, before, after *tree) {
 			c.fields(p, fmt.Sprintf("%s[%d]", path, i+1), before.parts[i].tree, after.parts[i].tree)
 		}
 	default:
-		d := delta{pair: p, key: path, old: before, new: after}
+		d := valueChange{pair: p, key: path, old: before, new: after}
 		change := whole(Changed, p.new)
 		change.Field = path
 		change.Class, change.Reason = c.rules.judge(p.new.entity.Kind(), d)

@@ -90,7 +90,7 @@ func (r *reader) entity(e spec.Entity, without ...string) *tree {
 }
 
 // value reads any value; place is where it stands.
-func (r *reader) value(v reflect.Value, place *spec.Place) *tree {
+func (r *reader) value(v reflect.Value, place *spec.Position) *tree {
 	if t := r.special(v, place); t != nil {
 		return t
 	}
@@ -109,7 +109,7 @@ func (r *reader) value(v reflect.Value, place *spec.Place) *tree {
 		t.sort()
 	case reflect.Slice:
 		for i := range v.Len() {
-			t.put("", r.value(v.Index(i), place.Item(i)))
+			t.put("", r.value(v.Index(i), place.Index(i)))
 		}
 	case reflect.String:
 		t.shape, t.text = text, v.String()
@@ -126,7 +126,7 @@ func (r *reader) value(v reflect.Value, place *spec.Place) *tree {
 }
 
 // inner reads what a pointer or an interface holds, and the type that chooses it of a union.
-func (r *reader) inner(v reflect.Value, place *spec.Place) *tree {
+func (r *reader) inner(v reflect.Value, place *spec.Position) *tree {
 	if v.IsNil() {
 		return &tree{span: place.Span()}
 	}
@@ -151,7 +151,7 @@ func typeName(n spec.Node) string {
 
 // special reads the types of package spec that are written in a way of their
 // own; nil for all others.
-func (r *reader) special(v reflect.Value, place *spec.Place) *tree {
+func (r *reader) special(v reflect.Value, place *spec.Position) *tree {
 	if !v.CanInterface() {
 		return nil
 	}
@@ -164,7 +164,7 @@ func (r *reader) special(v reflect.Value, place *spec.Place) *tree {
 	case spec.Duration:
 		t.setNumber(float64(x), time.Duration(x).String())
 	case spec.Expression:
-		t.text = r.reword(x.Text, inExpression())
+		t.text = r.renameInText(x.Text, inExpression())
 	case spec.Bindings:
 		for _, b := range x {
 			t.put(b.Name, r.value(reflect.ValueOf(b.Var), place.Field(b.Name)))
@@ -234,7 +234,7 @@ func (r *reader) typeText(t spec.Type) string {
 
 // fields reads the fields of a struct. Embedded structs lend theirs; without
 // lists keys that they lend not.
-func (r *reader) fields(t *tree, v reflect.Value, place *spec.Place, without string) {
+func (r *reader) fields(t *tree, v reflect.Value, place *spec.Position, without string) {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		if f.Anonymous && f.Type.Kind() == reflect.Struct {
@@ -256,7 +256,7 @@ func (r *reader) fields(t *tree, v reflect.Value, place *spec.Place, without str
 			part = &tree{span: part.span}
 		}
 		if part.shape == text {
-			part.text = r.reword(part.text, worded(key))
+			part.text = r.renameInText(part.text, textSyntaxOf(key))
 		}
 		t.put(key, part)
 	}

@@ -60,14 +60,14 @@ func (r *reader) markType(roles map[string]use, t spec.Type, u use) {
 func (c *comparison) properties(p pair) {
 	before, after := p.old.entity.(*spec.CustomType), p.new.entity.(*spec.CustomType)
 	role := c.roles[after.ID]
-	place := func(t *spec.CustomType, name, value string) Side {
-		return Side{t.Place().Field("properties").Field(name).Span(), plain(value)}
+	place := func(t *spec.CustomType, name, value string) Version {
+		return Version{t.Place().Field("properties").Field(name).Span(), plain(value)}
 	}
 	for _, old := range before.Properties {
 		now, ok := property(after, old.Name)
 		was := c.read.typeText(old.Type)
 		if !ok {
-			c.add(c.property(p, old.Name, Removed, "removed", role != 0).at(place(before, old.Name, was), Side{}))
+			c.add(c.property(p, old.Name, Removed, "removed", role != 0).at(place(before, old.Name, was), Version{}))
 			continue
 		}
 		is := c.read.typeText(now.Type)
@@ -93,7 +93,7 @@ func (c *comparison) properties(p pair) {
 		}
 		is := c.read.typeText(now.Type)
 		breaks := role&(given|called) != 0 && !now.Type.Optional
-		change := c.property(p, now.Name, Added, "added, "+plain(is), breaks).at(Side{}, place(after, now.Name, is))
+		change := c.property(p, now.Name, Added, "added, "+plain(is), breaks).at(Version{}, place(after, now.Name, is))
 		if now.Type.Optional {
 			change.Class = Harmless
 		}
@@ -103,7 +103,7 @@ func (c *comparison) properties(p pair) {
 
 // property is a change of a type's field; it breaks callers, or else changes
 // what is made and checked inside.
-func (c *comparison) property(p pair, name string, what What, message string, breaks bool) Change {
+func (c *comparison) property(p pair, name string, what ChangeKind, message string, breaks bool) Change {
 	change := whole(what, p.new)
 	change.Field, change.Message, change.Class = "properties."+name, "field "+plain(name)+": "+message, Behaviour
 	if breaks {

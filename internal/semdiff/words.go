@@ -15,8 +15,8 @@ var (
 	inExpression = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`([\pL_][\pL\pN_]*)`) })
 )
 
-// worded tells how the text of a key names variables; nil where it does not.
-func worded(key string) *regexp.Regexp {
+// textSyntaxOf tells how the text of a key names variables; nil where it does not.
+func textSyntaxOf(key string) *regexp.Regexp {
 	switch key {
 	case "template":
 		return inTemplate()
@@ -26,9 +26,9 @@ func worded(key string) *regexp.Regexp {
 	return nil
 }
 
-// reword puts the new names of renamed variables into a text of the old
+// renameInText puts the new names of renamed variables into a text of the old
 // document, so that a renaming alone is no change of the text.
-func (r *reader) reword(text string, names *regexp.Regexp) string {
+func (r *reader) renameInText(text string, names *regexp.Regexp) string {
 	if len(r.words) == 0 || names == nil {
 		return text
 	}

@@ -69,15 +69,15 @@ func (s *Shared) Get(t testing.TB) *Server {
 
 // Around is a run of a package's tests with the server's end behind it, before
 // anybody looks for goroutines that are left.
-func (s *Shared) Around(m interface{ Run() int }) interface{ Run() int } { return &around{m, s} }
+func (s *Shared) Around(m interface{ Run() int }) interface{ Run() int } { return &mainRunner{m, s} }
 
-type around struct {
+type mainRunner struct {
 	tests interface{ Run() int }
 	*Shared
 }
 
 // Run runs the tests.
-func (a *around) Run() int {
+func (a *mainRunner) Run() int {
 	code := a.tests.Run()
 	if a.server != nil {
 		if err := a.server.Close(); err != nil {

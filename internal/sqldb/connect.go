@@ -134,7 +134,7 @@ func openMySQL(u *sqlquery.URL) (*sql.DB, error) {
 	config.Timeout = seconds(u, "connect_timeout", connectTime)
 	config.ReadTimeout, config.WriteTimeout = seconds(u, "read_timeout", 0), seconds(u, "write_timeout", 0)
 	config.Collation = u.Options["collation"]
-	config.Logger = quiet{}
+	config.Logger = discardLogger{}
 	if mode, ok := u.Options["sql_mode"]; ok {
 		config.Params = map[string]string{"sql_mode": "'" + strings.ReplaceAll(mode, "'", "''") + "'"}
 	}
@@ -146,7 +146,7 @@ func openMySQL(u *sqlquery.URL) (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	return sql.OpenDB(reading{connector}), nil
+	return sql.OpenDB(readOnlyConnector{connector}), nil
 }
 
 func or[T comparable](v, usual T) T {
@@ -186,11 +186,11 @@ func mysqlTLS(u *sqlquery.URL) (*tls.Config, error) {
 	return config, nil
 }
 
-// reading makes the sessions of a MySQL server read only.
-type reading struct{ driver.Connector }
+// readOnlyConnector makes the sessions of a MySQL server read only.
+type readOnlyConnector struct{ driver.Connector }
 
 // Connect opens a session.
-func (r reading) Connect(ctx context.Context) (driver.Conn, error) {
+func (r readOnlyConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	c, err := r.Connector.Connect(ctx)
 	if err != nil {
 		return nil, err
@@ -205,8 +205,8 @@ func (r reading) Connect(ctx context.Context) (driver.Conn, error) {
 	return c, nil
 }
 
-// quiet drops what the MySQL driver would write to standard error: it comes back as an error, too.
-type quiet struct{}
+// discardLogger drops what the MySQL driver would write to standard error: it comes back as an error, too.
+type discardLogger struct{}
 
 // Print does nothing.
-func (quiet) Print(...any) {}
+func (discardLogger) Print(...any) {}

@@ -32,14 +32,14 @@ func (s *Source) explain(err error) error {
 	if errors.As(err, &told) {
 		return err
 	}
-	reason := strings.Join(strings.Fields(s.reason(err)), " ")
+	reason := strings.Join(strings.Fields(s.errorText(err)), " ")
 	if p := s.url.Password; p != "" {
 		reason = strings.ReplaceAll(reason, p, "***")
 	}
 	return &Error{Database: s.url.String(), Reason: reason, Err: err}
 }
 
-func (s *Source) reason(err error) string {
+func (s *Source) errorText(err error) string {
 	var ofPostgres *pgconn.PgError
 	var ofMySQL *mysql.MySQLError
 	var ofSQLite *sqlite.Error
@@ -56,15 +56,15 @@ func (s *Source) reason(err error) string {
 	case errors.Is(err, driver.ErrBadConn), errors.Is(err, mysql.ErrInvalidConn), errors.Is(err, io.ErrUnexpectedEOF):
 		return "the connection broke"
 	}
-	if at, typ, ok := unfit(err); ok && at < len(s.order) {
+	if at, typ, ok := typeMismatch(err); ok && at < len(s.order) {
 		return fmt.Sprintf("the value of :%s does not fit the type %s that the database expects there", s.order[at], typ)
 	}
 	return err.Error()
 }
 
-// unfit finds out which value PostgreSQL's driver could not bring to the type
+// typeMismatch finds out which value PostgreSQL's driver could not bring to the type
 // of its place; the driver has no error value for that.
-func unfit(err error) (at int, typ string, ok bool) {
+func typeMismatch(err error) (at int, typ string, ok bool) {
 	if n, _ := fmt.Sscanf(err.Error(), "failed to encode args[%d]:", &at); n != 1 {
 		return 0, "", false
 	}

@@ -143,7 +143,7 @@ func mysqlValue(typ string) func(any) any {
 		switch {
 		case !ok:
 			if f, isFloat := v.(float32); isFloat {
-				return value.Free(f)
+				return value.FromGo(f)
 			}
 			return v
 		case typ == "BIT" && len(b) <= 8:
@@ -151,7 +151,7 @@ func mysqlValue(typ string) func(any) any {
 			for _, c := range b {
 				n = n<<8 | uint64(c)
 			}
-			return value.Free(n)
+			return value.FromGo(n)
 		case isBytes || !utf8.Valid(b):
 			return b
 		}

@@ -27,11 +27,11 @@ func Dialects() []Dialect { return []Dialect{SQLite, PostgreSQL, MySQL} }
 // once made.
 type Query struct {
 	dialect Dialect
-	pieces  []piece
+	pieces  []segment
 }
 
-// piece is a stretch of SQL, or a parameter where name is set.
-type piece struct {
+// segment is a stretch of SQL, or a parameter where name is set.
+type segment struct {
 	text string // as it goes to the database
 	name string // the parameter
 	at   int    // where the piece begins in the document's text, in bytes

@@ -12,7 +12,7 @@ type scanner struct {
 	dialect Dialect
 	at      int // the next byte
 	from    int // where the piece that is being read begins
-	pieces  []piece
+	pieces  []segment
 	ended   bool // a semicolon has ended the statement
 }
 
@@ -80,7 +80,7 @@ func (s *scanner) colon() {
 		return
 	}
 	s.cut(s.at)
-	s.pieces = append(s.pieces, piece{name: name, at: s.at})
+	s.pieces = append(s.pieces, segment{name: name, at: s.at})
 	s.at += 1 + len(name)
 	s.from = s.at
 }
@@ -98,7 +98,7 @@ func (s *scanner) word(at int) string {
 // cut ends the piece of SQL before a byte.
 func (s *scanner) cut(at int) {
 	if at > s.from {
-		s.pieces = append(s.pieces, piece{text: s.text[s.from:at], at: s.from})
+		s.pieces = append(s.pieces, segment{text: s.text[s.from:at], at: s.from})
 	}
 	s.from = at
 }

@@ -9,8 +9,8 @@ import (
 
 // How entries are stored.
 const (
-	plain  = "json"
-	packed = "json+zstd"
+	encodingRaw  = "json"
+	encodingZstd = "json+zstd"
 )
 
 // maxEntry is the most bytes that an entry may have when it is unpacked: a
@@ -28,21 +28,21 @@ var decoder = sync.OnceValues(func() (*zstd.Decoder, error) {
 // pack is an entry as it is stored.
 func pack(entry []byte, compress bool) (codec string, stored []byte, err error) {
 	if !compress {
-		return plain, entry, nil
+		return encodingRaw, entry, nil
 	}
 	e, err := encoder()
 	if err != nil {
 		return "", nil, err
 	}
-	return packed, e.EncodeAll(entry, nil), nil
+	return encodingZstd, e.EncodeAll(entry, nil), nil
 }
 
 // unpack is a stored entry as it was put.
 func unpack(codec string, stored []byte) ([]byte, error) {
 	switch codec {
-	case plain:
+	case encodingRaw:
 		return stored, nil
-	case packed:
+	case encodingZstd:
 		d, err := decoder()
 		if err != nil {
 			return nil, err

@@ -16,17 +16,17 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestTheLastLineIsKept(t *testing.T) {
 	var tail subprocess.Tail
-	if tail.Last() != "" {
+	if tail.LastLine() != "" {
 		t.Error("there is a line before any")
 	}
 	_, _ = tail.Write([]byte("one\n"))
 	_, _ = tail.Write([]byte(strings.Repeat("x", 10_000) + "\n"))
 	_, _ = tail.Write([]byte("the \x1b last\n\n  \n"))
-	if got := tail.Last(); got != "the \x1b last" {
+	if got := tail.LastLine(); got != "the \x1b last" {
 		t.Errorf("the last line is %q", got)
 	}
 	_, _ = tail.Write([]byte(strings.Repeat("é", 1000)))
-	if got := []rune(tail.Last()); len(got) != 300 || got[299] != '…' {
+	if got := []rune(tail.LastLine()); len(got) != 300 || got[299] != '…' {
 		t.Errorf("a long line has %d characters", len(got))
 	}
 }

@@ -29,7 +29,7 @@ const (
 )
 
 // count counts the tokens of a piece.
-func (m *merger) count(v *vocabulary, piece string, c chunking) int {
+func (m *bpeMerger) count(v *vocabulary, piece string, c chunking) int {
 	if len(piece) <= c.length {
 		return m.merge(v, piece)
 	}
@@ -50,21 +50,21 @@ func (m *merger) count(v *vocabulary, piece string, c chunking) int {
 }
 
 // note writes down where the tokens of a chunk end, from the one on that begins at from.
-func (m *merger) note(from, length int) {
+func (m *bpeMerger) note(from, length int) {
 	m.ends = m.ends[:0]
 	for at := from; at < length; at = int(m.next[at]) {
 		m.ends = append(m.ends, m.next[at])
 	}
 }
 
-// joint is where a chunk begins, in the text of the one before, and where in the
+// chunkBoundary is where a chunk begins, in the text of the one before, and where in the
 // chunk its first token begins that is not counted yet.
-type joint struct{ start, sure int }
+type chunkBoundary struct{ start, sure int }
 
 // join merges the next chunk of a text whose first chunk has been noted from sure
 // on, and counts the tokens of the first one that are certain now. ok is false
 // where the two have no token in common.
-func (m *merger) join(v *vocabulary, text string, sure int, c chunking) (next joint, counted int, ok bool) {
+func (m *bpeMerger) join(v *vocabulary, text string, sure int, c chunking) (next chunkBoundary, counted int, ok bool) {
 	for overlap := c.overlap; overlap < c.length; overlap *= 4 {
 		known, _ := slices.BinarySearch(m.ends, uint32(c.length-overlap+1)) // tokens before the overlap
 		begin := sure
@@ -77,16 +77,16 @@ func (m *merger) join(v *vocabulary, text string, sure int, c chunking) (next jo
 		length := min(c.length, len(text)-begin)
 		m.merge(v, text[begin:begin+length])
 		if n, end := m.common(known, begin, length); n > 0 {
-			return joint{start: begin, sure: end}, n, true
+			return chunkBoundary{start: begin, sure: end}, n, true
 		}
 	}
-	return joint{}, 0, false
+	return chunkBoundary{}, 0, false
 }
 
 // common finds a token of the chunk, which begins at begin in the one before, that is
 // also a token of that, one of those after the first known ones. It answers how many
 // tokens the chunk before has up to and with it, 0 for none, and where it ends in the chunk.
-func (m *merger) common(known, begin, length int) (tokens, end int) {
+func (m *bpeMerger) common(known, begin, length int) (tokens, end int) {
 	theirs := begin // where the token number known begins
 	for at := 0; known < len(m.ends) && at < length; {
 		end, theirEnd := int(m.next[at]), int(m.ends[known])

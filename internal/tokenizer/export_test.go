@@ -42,14 +42,14 @@ func (e *Encoding) Pieces(text string) []string {
 
 // Chunked counts a text as one piece, in chunks of that length and overlap.
 func (e *Encoding) Chunked(text string, length, overlap int) int {
-	var m merger
+	var m bpeMerger
 	return m.count(e.tokens, text, chunking{length: length, overlap: overlap})
 }
 
 // Joined tells whether Chunked did with chunks; otherwise two of them had no token
 // in common, and the text was merged whole.
 func (e *Encoding) Joined(text string, length, overlap int) bool {
-	var m merger
+	var m bpeMerger
 	m.count(e.tokens, text, chunking{length: length, overlap: overlap})
 	return len(text) <= length || len(m.next) <= length
 }

@@ -18,7 +18,7 @@ func (v *vocabulary) count(piece string) int {
 	if len(piece) <= scanned {
 		return v.mergeShort(piece)
 	}
-	m := mergers.Get().(*merger)
+	m := mergers.Get().(*bpeMerger)
 	defer m.release()
 	return m.count(v, piece, chunking{length: chunkLength, overlap: chunkOverlap})
 }
@@ -60,7 +60,7 @@ func (v *vocabulary) mergeShort(piece string) int {
 
 // A merger is the working memory for a long piece. Parts are named by the
 // position of their first byte.
-type merger struct {
+type bpeMerger struct {
 	next []uint32 // of a part, the one after it; the length of the piece at the end
 	prev []uint32 // of a part, the one before it
 	rank []uint32 // of a part, the rank of its pair with the next part
@@ -94,7 +94,7 @@ const (
 )
 
 // mergers keeps working memory between calls.
-var mergers = sync.Pool{New: func() any { return new(merger) }}
+var mergers = sync.Pool{New: func() any { return new(bpeMerger) }}
 
 // kept is how long a piece may be, in bytes, for its working memory to be kept: 30 to
 // 70 bytes for each byte of the piece, so about 1 MiB for each processor. Only a
@@ -102,14 +102,14 @@ var mergers = sync.Pool{New: func() any { return new(merger) }}
 const kept = chunkLength
 
 // release gives the memory back.
-func (m *merger) release() {
+func (m *bpeMerger) release() {
 	if cap(m.next) <= kept {
 		mergers.Put(m)
 	}
 }
 
 // merge merges a piece and counts what is left.
-func (m *merger) merge(v *vocabulary, piece string) int {
+func (m *bpeMerger) merge(v *vocabulary, piece string) int {
 	m.begin(v, piece)
 	end := uint32(len(piece))
 	parts := len(piece)
@@ -127,13 +127,13 @@ func (m *merger) merge(v *vocabulary, piece string) int {
 		if at > 0 {
 			before := m.prev[at]
 			if m.setPair(before, v.rank(piece[before:after])) {
-				m.rise()
+				m.siftUp()
 			}
 		}
 		if after < end {
 			m.prev[after] = at
 			if m.setPair(at, v.rank(piece[at:m.next[after]])) {
-				m.rise()
+				m.siftUp()
 			}
 		} else {
 			m.rank[at] = none
@@ -143,10 +143,10 @@ func (m *merger) merge(v *vocabulary, piece string) int {
 }
 
 // begin makes every byte a part and queues all pairs.
-func (m *merger) begin(v *vocabulary, piece string) {
+func (m *bpeMerger) begin(v *vocabulary, piece string) {
 	n := len(piece)
 	if cap(m.next) < n {
-		*m = merger{next: make([]uint32, n), prev: make([]uint32, n), rank: make([]uint32, n), ends: m.ends}
+		*m = bpeMerger{next: make([]uint32, n), prev: make([]uint32, n), rank: make([]uint32, n), ends: m.ends}
 	}
 	m.next, m.prev, m.rank = m.next[:n], m.prev[:n], m.rank[:n]
 	m.heap, m.pairs = m.heap[:0], m.pairs[:0]
@@ -161,14 +161,14 @@ func (m *merger) begin(v *vocabulary, piece string) {
 		}
 	}
 	for i := len(m.heap)/2 - 1; i >= 0; i-- {
-		m.sink(i)
+		m.siftDown(i)
 	}
 }
 
 // setPair records the rank of the pair that begins at a part, and queues it: at the
 // end of the newest run of its rank, or as a new one, behind the heap. It tells
 // whether that is so.
-func (m *merger) setPair(part, rank uint32) bool {
+func (m *bpeMerger) setPair(part, rank uint32) bool {
 	m.rank[part] = rank
 	if rank == none {
 		return false
@@ -189,21 +189,21 @@ func (m *merger) setPair(part, rank uint32) bool {
 }
 
 // advance takes the first pair out of the queue, and those of its run that are stale.
-func (m *merger) advance(rank uint32) {
+func (m *bpeMerger) advance(rank uint32) {
 	for place := m.heap[0].first; place != 0; {
 		p := &m.pairs[place]
 		p.part, place = none, p.after
 		if part := m.pairs[place].part; place != 0 && m.rank[part] == rank {
 			m.heap[0] = run{key: uint64(rank)<<32 | uint64(part), first: place}
-			m.sink(0)
+			m.siftDown(0)
 			return
 		}
 	}
 	m.pop()
 }
 
-// rise restores the order of the heap once a run was put behind it.
-func (m *merger) rise() {
+// siftUp restores the order of the heap once a run was put behind it.
+func (m *bpeMerger) siftUp() {
 	i := len(m.heap) - 1
 	r := m.heap[i]
 	for i > 0 {
@@ -218,17 +218,17 @@ func (m *merger) rise() {
 }
 
 // pop removes the first run.
-func (m *merger) pop() {
+func (m *bpeMerger) pop() {
 	last := len(m.heap) - 1
 	m.heap[0] = m.heap[last]
 	m.heap = m.heap[:last]
 	if last > 0 {
-		m.sink(0)
+		m.siftDown(0)
 	}
 }
 
-// sink restores the order of the heap below i.
-func (m *merger) sink(i int) {
+// siftDown restores the order of the heap below i.
+func (m *bpeMerger) siftDown(i int) {
 	heap, r := m.heap, m.heap[i]
 	for {
 		child := 2*i + 1

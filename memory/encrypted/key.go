@@ -69,7 +69,7 @@ func (k Key) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(k.String())) }
 // zero, as no text and no JSON does, and ends with the format: what the text
 // belongs to is bound alone in the first one, together with the mark since then,
 // so that a record cannot pass for an older one.
-var mark = [3]byte{0, 'q', 's'}
+var recordMagic = [3]byte{0, 'q', 's'}
 
 // The formats of records.
 const (
@@ -78,28 +78,28 @@ const (
 )
 
 const (
-	markSize   = len(mark) + 1 // the format included
+	markSize   = len(recordMagic) + 1 // the format included
 	headerSize = markSize + idSize + nonceSize
 )
 
-// box seals and opens the records of one session.
-type box struct {
+// sessionCipher seals and opens the records of one session.
+type sessionCipher struct {
 	store   *Store
 	session memory.Key
 	ciphers []cipher.AEAD // beside store.keys, as far as they were needed
 }
 
-func (s *Store) box(session memory.Key) *box {
-	return &box{store: s, session: session, ciphers: make([]cipher.AEAD, len(s.keys))}
+func (s *Store) box(session memory.Key) *sessionCipher {
+	return &sessionCipher{store: s, session: session, ciphers: make([]cipher.AEAD, len(s.keys))}
 }
 
 // cipher is that of key i for this session. Each session has a key of its own,
 // so random nonces do for 2^32 records of each, and no record is of use in another.
-func (b *box) cipher(i int) (cipher.AEAD, error) {
+func (b *sessionCipher) cipher(i int) (cipher.AEAD, error) {
 	if b.ciphers[i] != nil {
 		return b.ciphers[i], nil
 	}
-	info := parts("qtype session", b.session.Memory, b.session.Session)
+	info := lengthPrefixed("qtype session", b.session.Memory, b.session.Session)
 	key, err := hkdf.Key(sha256.New, b.store.keys[i].secret[:], nil, string(info), keySize)
 	if err != nil {
 		return nil, err
@@ -112,8 +112,8 @@ func (b *box) cipher(i int) (cipher.AEAD, error) {
 	return b.ciphers[i], err
 }
 
-// parts writes texts such that no two lists of texts come to the same.
-func parts(texts ...string) []byte {
+// lengthPrefixed writes texts such that no two lists of texts come to the same.
+func lengthPrefixed(texts ...string) []byte {
 	var to []byte
 	for _, t := range texts {
 		to = binary.AppendUvarint(to, uint64(len(t)))
@@ -123,24 +123,24 @@ func parts(texts ...string) []byte {
 }
 
 // seal seals plain; about is what it belongs to, and must be the same when it is opened.
-func (b *box) seal(plain, about []byte) ([]byte, error) {
+func (b *sessionCipher) seal(plain, about []byte) ([]byte, error) {
 	aead, err := b.cipher(0)
 	if err != nil {
 		return nil, err
 	}
 	out := make([]byte, headerSize, headerSize+len(plain)+aead.Overhead())
-	copy(out, mark[:])
-	out[len(mark)] = formatCounted
+	copy(out, recordMagic[:])
+	out[len(recordMagic)] = formatCounted
 	copy(out[markSize:], b.store.keys[0].id[:])
 	nonce := out[headerSize-nonceSize : headerSize]
 	if _, err := rand.Read(nonce); err != nil {
 		return nil, err
 	}
-	return aead.Seal(out, nonce, plain, bound(out, about)), nil
+	return aead.Seal(out, nonce, plain, associatedData(out, about)), nil
 }
 
-// bound is what a record is bound to: about, and since formatCounted its mark.
-func bound(record, about []byte) []byte {
+// associatedData is what a record is bound to: about, and since formatCounted its mark.
+func associatedData(record, about []byte) []byte {
 	if format(record) == formatAlone {
 		return about
 	}
@@ -149,19 +149,19 @@ func bound(record, about []byte) []byte {
 
 // format is that of a sealed record, 0 for anything else.
 func format(record []byte) byte {
-	if len(record) < headerSize || [len(mark)]byte(record) != mark {
+	if len(record) < headerSize || [len(recordMagic)]byte(record) != recordMagic {
 		return 0
 	}
-	return record[len(mark)]
+	return record[len(recordMagic)]
 }
 
 // open is what seal was given. What names the record in an error.
-func (b *box) open(record, about []byte, what string) ([]byte, error) {
+func (b *sessionCipher) open(record, about []byte, what string) ([]byte, error) {
 	switch f := format(record); {
 	case f == 0:
-		return nil, b.wrong(memory.Corrupt, what, "it is not encrypted, or was changed; allow_plain lets what was stored before the encryption be read")
+		return nil, b.keyError(memory.Corrupt, what, "it is not encrypted, or was changed; allow_plain lets what was stored before the encryption be read")
 	case f > formatCounted:
-		return nil, b.wrong(memory.TooNew, what, fmt.Sprintf("a newer version of qtype encrypted it (format %d, this one knows %d)", f, formatCounted))
+		return nil, b.keyError(memory.TooNew, what, fmt.Sprintf("a newer version of qtype encrypted it (format %d, this one knows %d)", f, formatCounted))
 	}
 	id := [idSize]byte(record[markSize:])
 	for i, k := range b.store.keys {
@@ -172,9 +172,9 @@ func (b *box) open(record, about []byte, what string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		plain, err := aead.Open([]byte{}, record[headerSize-nonceSize:headerSize], record[headerSize:], bound(record, about))
+		plain, err := aead.Open([]byte{}, record[headerSize-nonceSize:headerSize], record[headerSize:], associatedData(record, about))
 		if err != nil {
-			return nil, b.wrong(memory.Corrupt, what, "it was changed after it was encrypted, or moved here from elsewhere")
+			return nil, b.keyError(memory.Corrupt, what, "it was changed after it was encrypted, or moved here from elsewhere")
 		}
 		return plain, nil
 	}
@@ -182,10 +182,10 @@ func (b *box) open(record, about []byte, what string) ([]byte, error) {
 	for _, k := range b.store.keys {
 		given = append(given, k.ID())
 	}
-	return nil, b.wrong(memory.WrongKey, what, fmt.Sprintf("it was encrypted with the key %x, which is none of those given (%s)", id, strings.Join(given, ", ")))
+	return nil, b.keyError(memory.WrongKey, what, fmt.Sprintf("it was encrypted with the key %x, which is none of those given (%s)", id, strings.Join(given, ", ")))
 }
 
-func (b *box) wrong(problem memory.Problem, what, message string) error {
+func (b *sessionCipher) keyError(problem memory.ErrorKind, what, message string) error {
 	return &memory.StoreError{Place: b.store.place, Problem: problem,
 		Message: fmt.Sprintf("session %q, %s: %s", b.session.Session, what, message)}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/qtype-dev/qtype/memory"
 )
 
-// maxLooks bounds how often a head is read again because another writer deleted
+// maxRereads bounds how often a head is read again because another writer deleted
 // the session, and began it anew, while it was read.
-const maxLooks = 64
+const maxRereads = 64
 
 // Entries yields entries, opened one by one. A range of places is read with the
 // messages that failed, whatever q says, for only so it shows that none is
@@ -28,11 +28,11 @@ func (s *Store) Entries(ctx context.Context, key memory.Key, q memory.Query) ite
 // reader reads the entries of one query.
 type reader struct {
 	store *Store
-	box   *box
+	box   *sessionCipher
 	yield func(*memory.Entry, error) bool
 	query memory.Query
-	known *known // the session as it was before the reading began
-	next  int64  // the place behind the newest one that was read
+	known *verifiedHead // the session as it was before the reading began
+	next  int64         // the place behind the newest one that was read
 }
 
 // read yields what is asked for. What cannot be is told only once the head says
@@ -42,38 +42,38 @@ func (r *reader) read(ctx context.Context) error {
 	ranged := r.query.IDs == nil
 	if k == nil || ranged && (r.query.To == 0 || r.query.To > k.proof.State.Last) {
 		var err error
-		if _, k, err = r.store.look(ctx, r.box); err != nil {
+		if _, k, err = r.store.readHead(ctx, r.box); err != nil {
 			return err
 		}
 	}
-	for looks := 0; looks < maxLooks; looks++ {
+	for looks := 0; looks < maxRereads; looks++ {
 		r.known = k
 		began := r.next
-		doubt, err := r.pass(ctx)
+		doubt, err := r.readOnce(ctx)
 		if err != nil || doubt == nil {
 			return err
 		}
 		if r.next > began {
 			looks = 0 // others go on writing, and so does the reading
 		}
-		if _, k, err = r.store.look(ctx, r.box); err != nil {
+		if _, k, err = r.store.readHead(ctx, r.box); err != nil {
 			return err
 		}
 		if k.same(r.known) {
 			return doubt
 		}
 	}
-	return r.box.restless()
+	return r.box.contentionError()
 }
 
-// restless is the error of a reader who was never let finish.
-func (b *box) restless() error {
-	return b.wrong(memory.Locked, "its messages", "other writers delete it and begin it anew faster than it can be read")
+// contentionError is the error of a reader who was never let finish.
+func (b *sessionCipher) contentionError() error {
+	return b.keyError(memory.Locked, "its messages", "other writers delete it and begin it anew faster than it can be read")
 }
 
-// pass reads from where the reading stands to its end, or to what is not as the
+// readOnce reads from where the reading stands to its end, or to what is not as the
 // head says: doubt tells what that is.
-func (r *reader) pass(ctx context.Context) (doubt, err error) {
+func (r *reader) readOnce(ctx context.Context) (doubt, err error) {
 	q := r.query
 	q.From = r.next
 	if q.IDs == nil {
@@ -83,7 +83,7 @@ func (r *reader) pass(ctx context.Context) (doubt, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if doubt := r.doubt(e); doubt != nil {
+		if doubt := r.checkEntry(e); doubt != nil {
 			return doubt, nil
 		}
 		opened, err := r.box.openEntry(e)
@@ -108,26 +108,26 @@ func (r *reader) pass(ctx context.Context) (doubt, err error) {
 	return nil, nil
 }
 
-// doubt is what is wrong with an entry's place, or with its not being sealed as
+// checkEntry is what is wrong with an entry's place, or with its not being sealed as
 // it must be there.
-func (r *reader) doubt(e *memory.Entry) error {
+func (r *reader) checkEntry(e *memory.Entry) error {
 	if r.query.IDs == nil && e.Seq != r.next {
 		return r.missing()
 	}
 	counted := format(recordOf(e)) >= formatCounted
 	switch {
 	case e.Seq > r.known.proof.State.Last:
-		return r.box.wrong(memory.Corrupt, fmt.Sprint("message ", e.Seq), "it stands behind the last one of which the head knows")
+		return r.box.keyError(memory.Corrupt, fmt.Sprint("message ", e.Seq), "it stands behind the last one of which the head knows")
 	case counted && !r.known.sealed:
-		return r.box.wrong(memory.Corrupt, "its head", noSeal)
+		return r.box.keyError(memory.Corrupt, "its head", noSeal)
 	case !counted && r.known.sealed && e.Seq > r.known.proof.Before:
-		return r.box.wrong(memory.Corrupt, fmt.Sprint("message ", e.Seq), "it is not encrypted as this session is, or was changed")
+		return r.box.keyError(memory.Corrupt, fmt.Sprint("message ", e.Seq), "it is not encrypted as this session is, or was changed")
 	}
 	return nil
 }
 
 func (r *reader) missing() error {
-	return r.box.wrong(memory.Corrupt, fmt.Sprint("message ", r.next), "it is missing, or not in its place")
+	return r.box.keyError(memory.Corrupt, fmt.Sprint("message ", r.next), "it is missing, or not in its place")
 }
 
 // Events yields the session's events, opened. Whether one was removed, added or
@@ -135,14 +135,14 @@ func (r *reader) missing() error {
 func (s *Store) Events(ctx context.Context, key memory.Key) iter.Seq2[memory.Event, error] {
 	return func(yield func(memory.Event, error) bool) {
 		b := s.box(key)
-		_, k, err := s.look(ctx, b)
+		_, k, err := s.readHead(ctx, b)
 		if err != nil {
 			yield(memory.Event{}, err)
 			return
 		}
-		t := tally{known: k}
+		t := eventHash{known: k}
 		for e, err := range s.inner.Events(ctx, key) {
-			if err == nil && t.full() {
+			if err == nil && t.done() {
 				t.more = true
 				break
 			}
@@ -160,69 +160,69 @@ func (s *Store) Events(ctx context.Context, key memory.Key) iter.Seq2[memory.Eve
 				return
 			}
 		}
-		if err := s.tallied(ctx, b, &t); err != nil {
+		if err := s.checkEvents(ctx, b, &t); err != nil {
 			yield(memory.Event{}, err)
 		}
 	}
 }
 
-// tally is a running hash over events, as a head's is.
-type tally struct {
-	known   *known // the session as it was before they were read
-	events  int64  // how many were read
-	chain   []byte // the hash over them
-	counted bool   // one was sealed in a session whose head had a seal
-	more    bool   // there are more of them than the head knows of
+// eventHash is a running hash over events, as a head's is.
+type eventHash struct {
+	known   *verifiedHead // the session as it was before they were read
+	events  int64         // how many were read
+	chain   []byte        // the hash over them
+	counted bool          // one was sealed in a session whose head had a seal
+	more    bool          // there are more of them than the head knows of
 }
 
-// full tells whether all events were read of which the head knows.
-func (t *tally) full() bool { return t.known.sealed && t.events == t.known.proof.Events }
+// done tells whether all events were read of which the head knows.
+func (t *eventHash) done() bool { return t.known.sealed && t.events == t.known.proof.Events }
 
 // add takes one more event, as the store keeps it.
-func (t *tally) add(e *memory.Event) (err error) {
+func (t *eventHash) add(e *memory.Event) (err error) {
 	t.events++
 	t.counted = t.counted || isCounted(e)
-	t.chain, err = link(t.chain, e)
+	t.chain, err = chainHash(t.chain, e)
 	return err
 }
 
-// agrees tells whether the events are those of which the head knows, whatever comes behind them.
-func (t *tally) agrees() bool {
+// matches tells whether the events are those of which the head knows, whatever comes behind them.
+func (t *eventHash) matches() bool {
 	if !t.known.sealed {
 		return !t.counted
 	}
-	return t.full() && bytes.Equal(t.chain, t.known.proof.Chain)
+	return t.done() && bytes.Equal(t.chain, t.known.proof.Chain)
 }
 
-// tallied is an error where the events are not those of the head. Where the
+// checkEvents is an error where the events are not those of the head. Where the
 // session was changed meanwhile, there may be more by now; where it was deleted,
 // they are read again, for their hash alone.
-func (s *Store) tallied(ctx context.Context, b *box, t *tally) error {
-	for range maxLooks {
-		if t.agrees() && !t.more {
+func (s *Store) checkEvents(ctx context.Context, b *sessionCipher, t *eventHash) error {
+	for range maxRereads {
+		if t.matches() && !t.more {
 			return nil
 		}
-		_, now, err := s.look(ctx, b)
+		_, now, err := s.readHead(ctx, b)
 		switch {
 		case err != nil:
 			return err
 		case now.same(t.known):
-			return b.wrong(memory.Corrupt, "its events", "one was removed, added or changed after it was sealed")
-		case t.agrees():
+			return b.keyError(memory.Corrupt, "its events", "one was removed, added or changed after it was sealed")
+		case t.matches():
 			return nil
 		}
 		if t, err = s.count(ctx, b, now); err != nil {
 			return err
 		}
 	}
-	return b.restless()
+	return b.contentionError()
 }
 
 // count reads events for their hash, as many as a head knows of.
-func (s *Store) count(ctx context.Context, b *box, k *known) (*tally, error) {
-	t := &tally{known: k}
+func (s *Store) count(ctx context.Context, b *sessionCipher, k *verifiedHead) (*eventHash, error) {
+	t := &eventHash{known: k}
 	for e, err := range s.inner.Events(ctx, b.session) {
-		if err == nil && t.full() {
+		if err == nil && t.done() {
 			t.more = true
 			break
 		}

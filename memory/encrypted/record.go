@@ -25,12 +25,12 @@ const mediaType = memory.EncryptedType
 // reasonMark begins a sealed reason.
 const reasonMark = "sealed:"
 
-func aboutEntry(e *memory.Entry) []byte {
-	return parts(aboutMessage, e.Message.ID, numbers(e.Seq, e.Turn, int64(e.Tokens), e.Time.UnixMicro()), strconv.FormatBool(e.Status == memory.Failed))
+func entryAD(e *memory.Entry) []byte {
+	return lengthPrefixed(aboutMessage, e.Message.ID, numbers(e.Seq, e.Turn, int64(e.Tokens), e.Time.UnixMicro()), strconv.FormatBool(e.Status == memory.Failed))
 }
 
 func aboutEvent(e *memory.Event) []byte {
-	return parts(aboutReason, string(e.Kind), numbers(e.Turn, e.From, e.To, e.Time.UnixMicro()))
+	return lengthPrefixed(aboutReason, string(e.Kind), numbers(e.Turn, e.From, e.To, e.Time.UnixMicro()))
 }
 
 func numbers(all ...int64) string {
@@ -38,7 +38,7 @@ func numbers(all ...int64) string {
 }
 
 // sealChange is a change as the store below is told it.
-func (b *box) sealChange(c memory.Change) (memory.Change, error) {
+func (b *sessionCipher) sealChange(c memory.Change) (memory.Change, error) {
 	sealed := c
 	sealed.Entries = make([]*memory.Entry, len(c.Entries))
 	sealed.Events = make([]memory.Event, len(c.Events))
@@ -59,12 +59,12 @@ func (b *box) sealChange(c memory.Change) (memory.Change, error) {
 
 // sealEntry is an entry whose message says nothing but its id: the role too is
 // in the record, and user stands there for each.
-func (b *box) sealEntry(e *memory.Entry) (*memory.Entry, error) {
+func (b *sessionCipher) sealEntry(e *memory.Entry) (*memory.Entry, error) {
 	plain, err := e.Message.MarshalJSON()
 	if err != nil {
 		return nil, err
 	}
-	record, err := b.seal(plain, aboutEntry(e))
+	record, err := b.seal(plain, entryAD(e))
 	if err != nil {
 		return nil, err
 	}
@@ -83,25 +83,25 @@ func recordOf(e *memory.Entry) []byte {
 }
 
 // openEntry is an entry as it was before it was sealed.
-func (b *box) openEntry(e *memory.Entry) (*memory.Entry, error) {
+func (b *sessionCipher) openEntry(e *memory.Entry) (*memory.Entry, error) {
 	record := recordOf(e)
 	if b.store.plain && format(record) == 0 {
 		return e, nil
 	}
 	what := fmt.Sprint("message ", e.Seq)
-	plain, err := b.open(record, aboutEntry(e), what)
+	plain, err := b.open(record, entryAD(e), what)
 	if err != nil {
 		return nil, err
 	}
 	out := *e
 	if err := json.Unmarshal(plain, &out.Message); err != nil {
-		return nil, b.wrong(memory.Corrupt, what, "it cannot be read: "+err.Error())
+		return nil, b.keyError(memory.Corrupt, what, "it cannot be read: "+err.Error())
 	}
 	return &out, nil
 }
 
 // sealEvent seals an event's reason, which may repeat what was said.
-func (b *box) sealEvent(e memory.Event) (memory.Event, error) {
+func (b *sessionCipher) sealEvent(e memory.Event) (memory.Event, error) {
 	if e.Reason == "" {
 		return e, nil
 	}
@@ -110,7 +110,7 @@ func (b *box) sealEvent(e memory.Event) (memory.Event, error) {
 	return e, err
 }
 
-func (b *box) openEvent(e memory.Event) (memory.Event, error) {
+func (b *sessionCipher) openEvent(e memory.Event) (memory.Event, error) {
 	text, sealed := strings.CutPrefix(e.Reason, reasonMark)
 	if e.Reason == "" || b.store.plain && !sealed {
 		return e, nil
@@ -130,14 +130,14 @@ func decoded(text string) []byte {
 }
 
 // sealValues always has room for one more value, that of the head's seal.
-func (b *box) sealValues(values map[string][]byte) (map[string][]byte, error) {
+func (b *sessionCipher) sealValues(values map[string][]byte) (map[string][]byte, error) {
 	sealed := make(map[string][]byte, len(values)+1)
 	for name, value := range values {
 		if value == nil {
 			sealed[name] = nil
 			continue
 		}
-		record, err := b.seal(value, parts(aboutValue, name))
+		record, err := b.seal(value, lengthPrefixed(aboutValue, name))
 		if err != nil {
 			return nil, err
 		}
@@ -147,11 +147,11 @@ func (b *box) sealValues(values map[string][]byte) (map[string][]byte, error) {
 }
 
 // openValue is a named value as it was before it was sealed.
-func (b *box) openValue(name string, record []byte) ([]byte, error) {
+func (b *sessionCipher) openValue(name string, record []byte) ([]byte, error) {
 	if b.store.plain && format(record) == 0 {
 		return record, nil
 	}
-	return b.open(record, parts(aboutValue, name), valueNamed(name))
+	return b.open(record, lengthPrefixed(aboutValue, name), valueNamed(name))
 }
 
 func valueNamed(name string) string { return "value " + strconv.Quote(name) }

@@ -14,7 +14,7 @@ import (
 // lists is a summarizer that lists what was folded.
 type lists struct{}
 
-func (lists) Summarize(_ context.Context, f memory.Fold) (string, error) {
+func (lists) Summarize(_ context.Context, f memory.SummaryRequest) (string, error) {
 	texts := strings.Fields(f.Summary)
 	for i := range f.Messages {
 		texts = append(texts, strings.ReplaceAll(f.Messages[i].Text(), " ", "-"))

@@ -81,7 +81,7 @@ func TestContract(t *testing.T) {
 			n++
 			inner, err := postgres.Open(server.URL(), postgres.Prefix(fmt.Sprintf("t%d_", n)))
 			must(t, err)
-			return encrypted.New(inner, inner.Place(), keys)
+			return encrypted.New(inner, inner.Location(), keys)
 		})
 	})
 }

@@ -24,7 +24,7 @@ const (
 // says. Ctx is the bounded one: it knows who ran out of time.
 func (s *Store) explain(ctx context.Context, err error) error {
 	var known *memory.StoreError
-	if err == nil || errors.Is(err, memory.ErrConflict) || errors.Is(err, memory.ErrHeld) || errors.As(err, &known) {
+	if err == nil || errors.Is(err, memory.ErrConflict) || errors.Is(err, memory.ErrDuplicateMessage) || errors.As(err, &known) {
 		return err
 	}
 	if slow, stopped := paging.Cause(ctx); slow {
@@ -36,7 +36,7 @@ func (s *Store) explain(ctx context.Context, err error) error {
 	return &memory.StoreError{Place: s.place, Problem: problem, Message: message, Err: err}
 }
 
-func diagnose(err error) (memory.Problem, string) {
+func diagnose(err error) (memory.ErrorKind, string) {
 	var fault *pgconn.PgError
 	if errors.As(err, &fault) {
 		return diagnoseServer(fault)
@@ -45,18 +45,18 @@ func diagnose(err error) (memory.Problem, string) {
 	switch {
 	case errors.As(err, &connecting) && (errors.Is(err, context.DeadlineExceeded) || timedOut(err)):
 		return memory.Unavailable, "it does not take a connection"
-	case errors.As(err, &connecting) && foreign(err):
+	case errors.As(err, &connecting) && isForeignSchema(err):
 		return memory.Unavailable, "what answers there does not speak PostgreSQL's protocol"
 	case errors.As(err, &connecting):
-		return memory.Unavailable, "it cannot be reached: " + hostless(errors.Unwrap(connecting))
+		return memory.Unavailable, "it cannot be reached: " + withoutHost(errors.Unwrap(connecting))
 	case broken(err):
 		return memory.Unavailable, "the connection was lost"
 	}
 	return memory.Unavailable, oneLine(err)
 }
 
-// foreign tells whether what answered a connection was no PostgreSQL server.
-func foreign(err error) bool {
+// isForeignSchema tells whether what answered a connection was no PostgreSQL server.
+func isForeignSchema(err error) bool {
 	var length *pgproto3.ExceededMaxBodyLenErr
 	return errors.As(err, &length) || strings.Contains(err.Error(), "unknown message type") // this one has no type
 }
@@ -65,12 +65,12 @@ func foreign(err error) bool {
 // longest prefix first.
 func problems() []struct {
 	state   string
-	problem memory.Problem
+	problem memory.ErrorKind
 	message string
 } {
 	return []struct {
 		state   string
-		problem memory.Problem
+		problem memory.ErrorKind
 		message string
 	}{
 		{"25006", memory.Denied, "it only lets read: is it a standby?"},
@@ -94,7 +94,7 @@ func problems() []struct {
 }
 
 // diagnoseServer adds the server's own words, which name no password.
-func diagnoseServer(fault *pgconn.PgError) (memory.Problem, string) {
+func diagnoseServer(fault *pgconn.PgError) (memory.ErrorKind, string) {
 	words := strings.Join(strings.Fields(fault.Message), " ")
 	for _, p := range problems() {
 		if strings.HasPrefix(fault.Code, p.state) {

@@ -36,7 +36,7 @@ func change() memory.Change {
 var key = memory.Key{Memory: "m", Session: "s"}
 
 // fault wants a clear line of this kind that keeps the password.
-func fault(t *testing.T, err error, problem memory.Problem, message string) {
+func fault(t *testing.T, err error, problem memory.ErrorKind, message string) {
 	t.Helper()
 	var e *memory.StoreError
 	if !errors.As(err, &e) || e.Problem != problem || !strings.Contains(err.Error(), message) {
@@ -69,8 +69,8 @@ func TestURLs(t *testing.T) {
 		fault(t, err, memory.Unavailable, test.message)
 	}
 	s := open(t, "postgresql://u:"+servertest.Password+"@h:5433/db?sslmode=disable")
-	if s.Place() != "postgres://h:5433/db" {
-		t.Errorf("place %s", s.Place())
+	if s.Location() != "postgres://h:5433/db" {
+		t.Errorf("place %s", s.Location())
 	}
 	must(t, s.Close())
 }
@@ -109,7 +109,7 @@ func TestFaults(t *testing.T) {
 	web := webServer(t)
 	for name, test := range map[string]struct {
 		edit    func(*url.URL)
-		problem memory.Problem
+		problem memory.ErrorKind
 		message string
 	}{
 		"password":    {func(u *url.URL) { u.User = url.UserPassword("postgres", "x"+servertest.Password) }, memory.Denied, "it refuses the user or the password"},
@@ -153,7 +153,7 @@ func TestTables(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		statements string
-		problem    memory.Problem
+		problem    memory.ErrorKind
 		message    string
 	}{
 		"newer":   {"UPDATE %sformat SET version = 99", memory.TooNew, "a newer version of qtype wrote it (format 99, this one knows 2)"},

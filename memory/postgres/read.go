@@ -171,11 +171,11 @@ func (s *Store) Events(ctx context.Context, k memory.Key) iter.Seq2[memory.Event
 }
 
 // Sessions yields the sessions of one memory.
-func (s *Store) Sessions(ctx context.Context, mem string) iter.Seq2[memory.Listed, error] {
-	return func(yield func(memory.Listed, error) bool) {
+func (s *Store) Sessions(ctx context.Context, mem string) iter.Seq2[memory.SessionHead, error] {
+	return func(yield func(memory.SessionHead, error) bool) {
 		statement, args := selectFirstSessions, []any{key(mem), listPage}
 		for {
-			var listed []memory.Listed
+			var listed []memory.SessionHead
 			err := s.use(ctx, false, func(ctx context.Context, pool *pgxpool.Pool) (err error) {
 				listed, err = s.list(ctx, pool, statement, args...)
 				return err
@@ -204,17 +204,17 @@ func yieldAll[T any](yield func(T, error) bool, all []T, err error) bool {
 	return true
 }
 
-func (s *Store) list(ctx context.Context, pool *pgxpool.Pool, statement string, args ...any) ([]memory.Listed, error) {
+func (s *Store) list(ctx context.Context, pool *pgxpool.Pool, statement string, args ...any) ([]memory.SessionHead, error) {
 	rows, err := pool.Query(ctx, s.sql(statement), args...)
 	if err != nil {
 		return nil, err
 	}
-	var listed []memory.Listed
+	var listed []memory.SessionHead
 	var session []byte
 	var version int64
 	var state string
 	_, err = pgx.ForEachRow(rows, []any{&session, &version, &state}, func() error {
-		l := memory.Listed{Session: string(session), Head: memory.Head{Version: version}}
+		l := memory.SessionHead{Session: string(session), Head: memory.Head{Version: version}}
 		if err := s.decode(state, &l.Head.State); err != nil {
 			return err
 		}

@@ -71,7 +71,7 @@ func Open(address string, opts ...Option) (*Store, error) {
 	if u.Scheme != "postgres" && u.Scheme != "postgresql" {
 		return nil, s.wrong("its URL begins with postgres:// or postgresql://")
 	}
-	s.place = placeOf(u)
+	s.place = location(u)
 	parameters, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
 		return nil, s.wrong("the parameters of its URL cannot be read: is everything in them percent-encoded?")
@@ -125,13 +125,13 @@ func (s *Store) read(parameters url.Values) error {
 	return nil
 }
 
-// placeOf names the database for a person: neither user nor password nor parameters.
-func placeOf(u *url.URL) string {
+// location names the database for a person: neither user nor password nor parameters.
+func location(u *url.URL) string {
 	return (&url.URL{Scheme: "postgres", Host: u.Host, Path: u.Path}).String()
 }
 
-// Place is the server and the database, without credentials.
-func (s *Store) Place() string { return s.place }
+// Location is the server and the database, without credentials.
+func (s *Store) Location() string { return s.place }
 
 // Close closes all connections. Nothing is called after it.
 func (s *Store) Close() error {
@@ -237,8 +237,8 @@ func key(id string) []byte {
 	return append([]byte{mark}, sum[:]...)
 }
 
-// hostless is err's text for a person where a dial failed: the place is named already.
-func hostless(err error) string {
+// withoutHost is err's text for a person where a dial failed: the place is named already.
+func withoutHost(err error) string {
 	var op *net.OpError
 	if errors.As(err, &op) {
 		return oneLine(op.Err)

@@ -35,19 +35,19 @@ func (s *Store) Apply(ctx context.Context, k memory.Key, c memory.Change) error 
 		var fault *pgconn.PgError
 		switch {
 		case errors.As(err, &fault) && fault.Code == uniqueViolation && fault.ConstraintName == s.prefix+"entries_by_message":
-			return memory.ErrHeld
+			return memory.ErrDuplicateMessage
 		case !errors.Is(err, pgx.ErrNoRows):
 			return err
 		case attempts > 1: // the first attempt may have been made before its connection broke
-			return s.mine(ctx, pool, k, own)
+			return s.checkOwnChange(ctx, pool, k, own)
 		}
 		return memory.ErrConflict
 	})
 }
 
-// mine is nil where the newest change of the session is the one with this
+// checkOwnChange is nil where the newest change of the session is the one with this
 // number, else ErrConflict.
-func (s *Store) mine(ctx context.Context, pool *pgxpool.Pool, k memory.Key, own int64) error {
+func (s *Store) checkOwnChange(ctx context.Context, pool *pgxpool.Pool, k memory.Key, own int64) error {
 	var change int64
 	err := pool.QueryRow(ctx, s.sql("SELECT change FROM %ssessions WHERE memory_key = $1 AND session_key = $2"),
 		key(k.Memory), key(k.Session)).Scan(&change)

@@ -17,7 +17,7 @@ import (
 // says. Ctx is the bounded one: it knows who ran out of time.
 func (s *Store) explain(ctx context.Context, err error) error {
 	var known *memory.StoreError
-	if err == nil || errors.Is(err, memory.ErrConflict) || errors.Is(err, memory.ErrHeld) || errors.As(err, &known) {
+	if err == nil || errors.Is(err, memory.ErrConflict) || errors.Is(err, memory.ErrDuplicateMessage) || errors.As(err, &known) {
 		return err
 	}
 	if slow, stopped := paging.Cause(ctx); slow {
@@ -29,7 +29,7 @@ func (s *Store) explain(ctx context.Context, err error) error {
 	return &memory.StoreError{Place: s.place, Problem: problem, Message: message, Err: err}
 }
 
-func (s *Store) diagnose(err error) (memory.Problem, string) {
+func (s *Store) diagnose(err error) (memory.ErrorKind, string) {
 	var answer driver.Error
 	var op *net.OpError
 	var dns *net.DNSError
@@ -55,11 +55,11 @@ func (s *Store) diagnose(err error) (memory.Problem, string) {
 
 // problems are what the first word of a server's error means.
 func problems() map[string]struct {
-	problem memory.Problem
+	problem memory.ErrorKind
 	message string
 } {
 	return map[string]struct {
-		problem memory.Problem
+		problem memory.ErrorKind
 		message string
 	}{
 		"NOAUTH":      {memory.Denied, "it wants a password"},
@@ -82,7 +82,7 @@ func problems() map[string]struct {
 }
 
 // diagnoseServer adds the server's own words, which name no password.
-func diagnoseServer(words string) (memory.Problem, string) {
+func diagnoseServer(words string) (memory.ErrorKind, string) {
 	first, _, _ := strings.Cut(words, " ")
 	if p, ok := problems()[first]; ok {
 		return p.problem, p.message + " (" + words + ")"

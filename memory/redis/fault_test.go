@@ -44,7 +44,7 @@ func change() memory.Change { return memory.Change{Next: 7, State: memory.State{
 var key = memory.Key{Memory: "m", Session: "s"}
 
 // fault wants a clear line of this kind that keeps the password.
-func fault(t *testing.T, err error, problem memory.Problem, message string) {
+func fault(t *testing.T, err error, problem memory.ErrorKind, message string) {
 	t.Helper()
 	var e *memory.StoreError
 	if !errors.As(err, &e) || e.Problem != problem || !strings.Contains(err.Error(), message) {
@@ -111,7 +111,7 @@ func TestFaults(t *testing.T) {
 	defer web.Close()
 	for name, test := range map[string]struct {
 		address string
-		problem memory.Problem
+		problem memory.ErrorKind
 		message string
 	}{
 		"no password": {"redis://" + locked.Address(), memory.Denied, "it wants a password"},
@@ -160,7 +160,7 @@ func TestRecords(t *testing.T) {
 	server := own(t)
 	for name, test := range map[string]struct {
 		change  string // a command on a key of the session, %s being its name up to the part
-		problem memory.Problem
+		problem memory.ErrorKind
 		message string
 	}{
 		"newer":   {"HSET %shead format 99", memory.TooNew, "a newer version of qtype wrote it (this one knows format 1)"},

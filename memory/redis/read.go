@@ -229,14 +229,14 @@ func yieldAll[T any](yield func(T, error) bool, all []T, err error) bool {
 }
 
 // Sessions yields the sessions of one memory.
-func (s *Store) Sessions(ctx context.Context, mem string) iter.Seq2[memory.Listed, error] {
-	return func(yield func(memory.Listed, error) bool) {
+func (s *Store) Sessions(ctx context.Context, mem string) iter.Seq2[memory.SessionHead, error] {
+	return func(yield func(memory.SessionHead, error) bool) {
 		for after := "-"; ; {
 			members, err := use(ctx, s, func(ctx context.Context, client driver.UniversalClient) ([]string, error) {
 				return client.ZRangeByLex(ctx, s.list(mem), &driver.ZRangeBy{Min: after, Max: "+", Count: listPage}).Result()
 			})
 			if err != nil {
-				yield(memory.Listed{}, err)
+				yield(memory.SessionHead{}, err)
 				return
 			}
 			listed, err := s.heads(ctx, mem, members)
@@ -250,8 +250,8 @@ func (s *Store) Sessions(ctx context.Context, mem string) iter.Seq2[memory.Liste
 
 // heads reads the heads of the sessions that members stand for, in one round
 // trip. Members without a session, and those of its earlier lives, are left out.
-func (s *Store) heads(ctx context.Context, mem string, members []string) ([]memory.Listed, error) {
-	return use(ctx, s, func(ctx context.Context, client driver.UniversalClient) ([]memory.Listed, error) {
+func (s *Store) heads(ctx context.Context, mem string, members []string) ([]memory.SessionHead, error) {
+	return use(ctx, s, func(ctx context.Context, client driver.UniversalClient) ([]memory.SessionHead, error) {
 		pipe := client.Pipeline()
 		answers := make([]*driver.SliceCmd, len(members))
 		for i, m := range members {
@@ -263,7 +263,7 @@ func (s *Store) heads(ctx context.Context, mem string, members []string) ([]memo
 				return nil, err
 			}
 		}
-		var listed []memory.Listed
+		var listed []memory.SessionHead
 		for i, a := range answers {
 			var fields [4]string
 			for n, field := range a.Val() {
@@ -278,7 +278,7 @@ func (s *Store) heads(ctx context.Context, mem string, members []string) ([]memo
 			if err != nil {
 				return nil, err
 			}
-			listed = append(listed, memory.Listed{Session: session, Head: head})
+			listed = append(listed, memory.SessionHead{Session: session, Head: head})
 		}
 		return listed, nil
 	})

@@ -14,11 +14,11 @@ import (
 
 // What the script answers.
 const (
-	conflict = 0 // another writer was faster
-	done     = 1 // the change was made, now or by an earlier attempt of the same call
-	overrun  = 2 // it made the session, and another writer has changed it since
-	tooNew   = 3 // a newer version of this program wrote the session
-	held     = 4 // the session has one of the messages already
+	conflict            = 0 // another writer was faster
+	done                = 1 // the change was made, now or by an earlier attempt of the same call
+	conflictAfterCreate = 2 // it made the session, and another writer has changed it since
+	tooNew              = 3 // a newer version of this program wrote the session
+	duplicate           = 4 // the session has one of the messages already
 )
 
 // applyScript makes one change. A server stops a script for want of memory only
@@ -111,7 +111,7 @@ func (s *Store) apply(ctx context.Context, client driver.UniversalClient, k memo
 		return err
 	case answer == done:
 		return nil
-	case answer == overrun:
+	case answer == conflictAfterCreate:
 		return memory.ErrConflict
 	case c.first: // this life of the session never began
 		if err := client.ZRem(ctx, s.list(k.Memory), member(k.Session, c.own)).Err(); err != nil {
@@ -121,8 +121,8 @@ func (s *Store) apply(ctx context.Context, client driver.UniversalClient, k memo
 	switch answer {
 	case tooNew:
 		return s.newer()
-	case held:
-		return memory.ErrHeld
+	case duplicate:
+		return memory.ErrDuplicateMessage
 	}
 	return memory.ErrConflict
 }

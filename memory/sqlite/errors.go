@@ -15,7 +15,7 @@ import (
 
 // explain makes one clear line of what SQLite or the system says.
 func (s *Store) explain(err error) error {
-	if err == nil || errors.Is(err, memory.ErrConflict) || errors.Is(err, memory.ErrHeld) ||
+	if err == nil || errors.Is(err, memory.ErrConflict) || errors.Is(err, memory.ErrDuplicateMessage) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
@@ -27,7 +27,7 @@ func (s *Store) explain(err error) error {
 	return &memory.StoreError{Place: s.path, Problem: problem, Message: message, Err: err}
 }
 
-func diagnose(err error) (memory.Problem, string) {
+func diagnose(err error) (memory.ErrorKind, string) {
 	var fault *driver.Error
 	if errors.As(err, &fault) {
 		return diagnoseSQLite(fault)
@@ -45,7 +45,7 @@ func diagnose(err error) (memory.Problem, string) {
 	return memory.Unavailable, oneLine(err)
 }
 
-func diagnoseSQLite(fault *driver.Error) (memory.Problem, string) {
+func diagnoseSQLite(fault *driver.Error) (memory.ErrorKind, string) {
 	switch fault.Code() & 0xff { // the primary result code
 	case lib.SQLITE_BUSY, lib.SQLITE_LOCKED:
 		return memory.Locked, "another program keeps it locked"

@@ -97,7 +97,7 @@ func TestNames(t *testing.T) {
 }
 
 // fault runs a write and wants a one-line error of this kind that names the file.
-func fault(t *testing.T, store *sqlite.Store, problem memory.Problem, message string) {
+func fault(t *testing.T, store *sqlite.Store, problem memory.ErrorKind, message string) {
 	t.Helper()
 	err := say(t.Context(), newMemory(t, store), strings.Repeat("x", 2000))
 	var e *memory.StoreError

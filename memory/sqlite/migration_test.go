@@ -33,7 +33,7 @@ INSERT INTO named VALUES (1, 'system', CAST('Be kind.' AS BLOB));
 // lists names what was folded.
 type lists struct{}
 
-func (lists) Summarize(_ context.Context, f memory.Fold) (string, error) {
+func (lists) Summarize(_ context.Context, f memory.SummaryRequest) (string, error) {
 	var texts []string
 	for _, m := range f.Messages {
 		texts = append(texts, m.Text())

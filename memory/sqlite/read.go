@@ -179,18 +179,18 @@ func (s *Store) Events(ctx context.Context, key memory.Key) iter.Seq2[memory.Eve
 }
 
 // Sessions yields the sessions of one memory.
-func (s *Store) Sessions(ctx context.Context, mem string) iter.Seq2[memory.Listed, error] {
-	return func(yield func(memory.Listed, error) bool) {
+func (s *Store) Sessions(ctx context.Context, mem string) iter.Seq2[memory.SessionHead, error] {
+	return func(yield func(memory.SessionHead, error) bool) {
 		f, err := s.open(ctx, false)
 		if err != nil {
-			yield(memory.Listed{}, err)
+			yield(memory.SessionHead{}, err)
 			return
 		}
 		if f == nil {
 			return
 		}
 		for row, err := range query(ctx, f.reads.sessions, mem) {
-			var l memory.Listed
+			var l memory.SessionHead
 			var state string
 			if err == nil {
 				err = row.Scan(&l.Session, &l.Head.Version, &state)

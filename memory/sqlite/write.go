@@ -234,7 +234,7 @@ func (w *writes) addEntries(ctx context.Context, tx *sql.Tx, session int64, r *r
 		_, err := insert.ExecContext(ctx, session<<seqBits|e.Seq, session, e.Turn, e.Tokens, e.Time.UnixMicro(),
 			e.Status == memory.Failed, e.Message.ID, string(r.messages[i]))
 		if held(err) {
-			return memory.ErrHeld
+			return memory.ErrDuplicateMessage
 		}
 		if err != nil {
 			return err

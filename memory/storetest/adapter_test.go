@@ -137,8 +137,8 @@ func (a *adapted) Events(ctx context.Context, key memory.Key) iter.Seq2[memory.E
 	}
 }
 
-func (a *adapted) Sessions(ctx context.Context, mem string) iter.Seq2[memory.Listed, error] {
-	return func(yield func(memory.Listed, error) bool) {
+func (a *adapted) Sessions(ctx context.Context, mem string) iter.Seq2[memory.SessionHead, error] {
+	return func(yield func(memory.SessionHead, error) bool) {
 		a.mu.Lock()
 		listed, err := a.old.Messages(url.QueryEscape(mem))
 		a.mu.Unlock()
@@ -148,14 +148,14 @@ func (a *adapted) Sessions(ctx context.Context, mem string) iter.Seq2[memory.Lis
 			sessions, err = append(sessions, session), first(err, bad)
 		}
 		if err != nil {
-			yield(memory.Listed{}, err)
+			yield(memory.SessionHead{}, err)
 			return
 		}
 		slices.Sort(sessions)
 		for _, session := range sessions {
 			head, err := a.Head(ctx, memory.Key{Memory: mem, Session: session})
 			head.Values = nil
-			if !yield(memory.Listed{Session: session, Head: head}, err) {
+			if !yield(memory.SessionHead{Session: session, Head: head}, err) {
 				return
 			}
 		}

@@ -13,11 +13,11 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// clerk writes summaries that list what was folded, a line for each message.
-type clerk struct{}
+// fakeSummarizer writes summaries that list what was folded, a line for each message.
+type fakeSummarizer struct{}
 
 // Summarize adds the messages' texts to the list.
-func (clerk) Summarize(_ context.Context, f memory.Fold) (string, error) {
+func (fakeSummarizer) Summarize(_ context.Context, f memory.SummaryRequest) (string, error) {
 	lines := strings.Fields(f.Summary)
 	for i := range f.Messages {
 		lines = append(lines, f.Messages[i].Text())
@@ -25,14 +25,14 @@ func (clerk) Summarize(_ context.Context, f memory.Fold) (string, error) {
 	return strings.Join(lines, "\n"), nil
 }
 
-// measure makes vectors of texts' lengths: enough to see which were made.
-type measure struct{}
+// fakeEmbedder makes vectors of texts' lengths: enough to see which were made.
+type fakeEmbedder struct{}
 
 // Name is the same for all of them.
-func (measure) Name() (string, error) { return "measure", nil }
+func (fakeEmbedder) Name() (string, error) { return "measure", nil }
 
 // Embed makes a vector of two numbers.
-func (measure) Embed(_ context.Context, texts []string) ([][]float32, error) {
+func (fakeEmbedder) Embed(_ context.Context, texts []string) ([][]float32, error) {
 	vectors := make([][]float32, len(texts))
 	for i, text := range texts {
 		vectors[i] = []float32{1, float32(len(text))}
@@ -44,8 +44,8 @@ func (measure) Embed(_ context.Context, texts []string) ([][]float32, error) {
 func withContext(s memory.Store) (*memory.Memory, error) {
 	return memory.New(memory.Config{ID: "m", TokenLimit: 400, ChatShare: 0.5, FlushSize: 50, Counter: runes{}, Context: []memory.Block{
 		{Kind: memory.Pinned, Text: "pinned"}, {Kind: memory.Variables, Priority: 1},
-		{Kind: memory.Summary, Priority: 2, MaxTokens: 1 << 30, Summarizer: clerk{}},
-		{Kind: memory.Retrieval, Priority: 3, Embedder: measure{}}}}, s)
+		{Kind: memory.Summary, Priority: 2, MaxTokens: 1 << 30, Summarizer: fakeSummarizer{}},
+		{Kind: memory.Retrieval, Priority: 3, Embedder: fakeEmbedder{}}}}, s)
 }
 
 // ask is a turn that says one user message and sets a variable to it; what was

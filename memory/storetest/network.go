@@ -66,13 +66,13 @@ func (n *network) accept() {
 			_ = client.Close() // the other direction may have been faster
 			_ = server.Close()
 		}
-		n.all.Go(func() { defer both(); n.carry(server, client, n.question) })
-		n.all.Go(func() { defer both(); n.carry(client, server, n.answer) })
+		n.all.Go(func() { defer both(); n.proxy(server, client, n.question) })
+		n.all.Go(func() { defer both(); n.proxy(client, server, n.answer) })
 	}
 }
 
-// carry hands on what comes from one side to the other, as far as pass lets it.
-func (n *network) carry(to io.Writer, from io.Reader, pass func() (on, lost bool)) {
+// proxy hands on what comes from one side to the other, as far as pass lets it.
+func (n *network) proxy(to io.Writer, from io.Reader, pass func() (on, lost bool)) {
 	piece := make([]byte, 64<<10)
 	for {
 		size, err := from.Read(piece)

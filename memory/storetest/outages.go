@@ -166,7 +166,7 @@ func sayOnce(t *testing.T, m *memory.Memory, session, text string) {
 	var turn *memory.Turn
 	var err error
 	for turn == nil {
-		if turn, err = m.Begin(t.Context(), session); !hopeful(t, err) {
+		if turn, err = m.Begin(t.Context(), session); !retryingStore(t, err) {
 			return
 		}
 	}
@@ -174,15 +174,15 @@ func sayOnce(t *testing.T, m *memory.Memory, session, text string) {
 	msg := chat.Text(chat.User, text)
 	for _, try := range []func() error{func() error { return turn.Add(msg) }, func() error { return turn.Commit(t.Context()) }} {
 		for err := try(); err != nil; err = try() {
-			if !hopeful(t, err) {
+			if !retryingStore(t, err) {
 				return
 			}
 		}
 	}
 }
 
-// hopeful tells whether trying again may help.
-func hopeful(t *testing.T, err error) bool {
+// retryingStore tells whether trying again may help.
+func retryingStore(t *testing.T, err error) bool {
 	var e *memory.StoreError
 	if err == nil || errors.As(err, &e) && e.Problem == memory.Unavailable {
 		return true

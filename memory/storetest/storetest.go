@@ -289,7 +289,7 @@ func messageIDs(t *testing.T, s memory.Store) {
 
 // distinct: a store that says so refuses what was said before, whole.
 func distinct(t *testing.T, s memory.Store, key memory.Key) {
-	if d, ok := s.(memory.Distinct); !ok || !d.Distinct() {
+	if d, ok := s.(memory.Deduplicator); !ok || !d.Distinct() {
 		return
 	}
 	before := dump(t, s, key)
@@ -297,7 +297,7 @@ func distinct(t *testing.T, s memory.Store, key memory.Key) {
 	c.Entries = append(c.Entries, add(memory.Head{State: c.State}, "same").Entries...)
 	c.State.Last++
 	c.Values = map[string][]byte{"more": []byte("x")}
-	if err := s.Apply(t.Context(), key, c); !errors.Is(err, memory.ErrHeld) {
+	if err := s.Apply(t.Context(), key, c); !errors.Is(err, memory.ErrDuplicateMessage) {
 		t.Errorf("a message that was said before: got %v, want ErrHeld", err)
 	}
 	if d := cmp.Diff(before, dump(t, s, key)); d != "" {

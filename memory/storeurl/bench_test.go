@@ -172,7 +172,7 @@ func BenchmarkSessions(b *testing.B) {
 				all.Go(func() {
 					for n := talker; n < b.N; n += talkers {
 						one := m.Session(fmt.Sprintf("s%d-%d", talker, n/talkers/each))
-						err := one.Say(b.Context(), chat.User, text)
+						err := one.AppendText(b.Context(), chat.User, text)
 						if err == nil {
 							_, err = one.Window(b.Context())
 						}

@@ -23,19 +23,19 @@ import (
 const known = "memory:, sqlite:PATH, postgres://…, postgresql://…, redis://… and rediss://…"
 
 // Option changes how stores are opened.
-type Option func(*settings)
+type Option func(*options)
 
-type settings struct {
+type options struct {
 	warn func(string)
 	keys *encrypted.Keys
 }
 
 // Warn is told, in one line each, how a server is set up such that
 // conversations may be lost. It may be called at any time, also concurrently.
-func Warn(tell func(string)) Option { return func(s *settings) { s.warn = tell } }
+func Warn(tell func(string)) Option { return func(s *options) { s.warn = tell } }
 
 // Encrypt seals all that goes into the store with the keys.
-func Encrypt(keys encrypted.Keys) Option { return func(s *settings) { s.keys = &keys } }
+func Encrypt(keys encrypted.Keys) Option { return func(s *options) { s.keys = &keys } }
 
 // Quiet stops drivers from writing to standard error beside the errors that
 // they return; the whole program's uses of them fall silent.
@@ -52,23 +52,23 @@ func Open(address string, opts ...Option) (memory.Store, error) {
 	return encrypted.New(store, Place(store), *s.keys), nil
 }
 
-func chosen(opts []Option) settings {
-	var s settings
+func chosen(opts []Option) options {
+	var s options
 	for _, o := range opts {
 		o(&s)
 	}
 	return s
 }
 
-func (s settings) open(address string) (memory.Store, error) {
+func (s options) open(address string) (memory.Store, error) {
 	scheme, rest, found := strings.Cut(address, ":")
 	switch {
 	case !found:
-		return nil, bad("store", "its address is none of "+known)
+		return nil, addressError("store", "its address is none of "+known)
 	case scheme == "memory" && rest == "":
 		return memory.NewInProcess(), nil
 	case scheme == "memory":
-		return nil, bad("memory", "the address memory: has nothing behind the colon")
+		return nil, addressError("memory", "the address memory: has nothing behind the colon")
 	case scheme == "sqlite":
 		return file(rest)
 	case scheme == "file":
@@ -77,13 +77,13 @@ func (s settings) open(address string) (memory.Store, error) {
 		return checked(postgres.Open(address))
 	case scheme == "redis", scheme == "rediss":
 		return checked(redis.Open(address, redis.Warn(s.warn)))
-	case strings.ContainsFunc(scheme, noLetter): // it may be anything, a password too
-		return nil, bad("store", "its address is none of "+known)
+	case strings.ContainsFunc(scheme, notDriveLetter): // it may be anything, a password too
+		return nil, addressError("store", "its address is none of "+known)
 	}
-	return nil, bad(scheme, "there is no such kind of store; there are "+known)
+	return nil, addressError(scheme, "there is no such kind of store; there are "+known)
 }
 
-func noLetter(r rune) bool { return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') }
+func notDriveLetter(r rune) bool { return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') }
 
 // checked keeps a nil pointer from becoming a store.
 func checked[S memory.Store](s S, err error) (memory.Store, error) {
@@ -103,14 +103,14 @@ func file(rest string) (memory.Store, error) {
 	}
 	switch path {
 	case "":
-		return nil, bad("sqlite", "its file is written sqlite:PATH or sqlite:///PATH")
+		return nil, addressError("sqlite", "its file is written sqlite:PATH or sqlite:///PATH")
 	case ":memory:":
-		return nil, bad("sqlite", "a store in the process is written memory:")
+		return nil, addressError("sqlite", "a store in the process is written memory:")
 	}
 	return checked(sqlite.Open(path))
 }
 
-func bad(place, message string) error {
+func addressError(place, message string) error {
 	return &memory.StoreError{Place: place, Problem: memory.Unavailable, Message: message}
 }
 
@@ -128,7 +128,7 @@ func Address(kind, url string) (string, error) {
 	switch kind {
 	case "memory":
 		if url != "" && url != "memory:" {
-			return "", bad(kind, "a store of type memory has no URL")
+			return "", addressError(kind, "a store of type memory has no URL")
 		}
 		return "memory:", nil
 	case "sqlite":
@@ -136,21 +136,21 @@ func Address(kind, url string) (string, error) {
 		case begins("sqlite", "file"):
 			return url, nil
 		case strings.Contains(url, "://"): // else it would be a file's name, password and all
-			return "", bad(kind, "its URL is the path of a file, or begins with sqlite: or file:")
+			return "", addressError(kind, "its URL is the path of a file, or begins with sqlite: or file:")
 		}
 		return "sqlite:" + url, nil
 	case "postgres":
 		if !begins("postgres", "postgresql") {
-			return "", bad(kind, "its URL begins with postgres:// or postgresql://")
+			return "", addressError(kind, "its URL begins with postgres:// or postgresql://")
 		}
 		return url, nil
 	case "redis":
 		if !begins("redis", "rediss") {
-			return "", bad(kind, "its URL begins with redis:// or rediss://")
+			return "", addressError(kind, "its URL begins with redis:// or rediss://")
 		}
 		return url, nil
 	}
-	return "", bad(kind, "there is no such type of store; there are memory, sqlite, postgres and redis")
+	return "", addressError(kind, "there is no such type of store; there are memory, sqlite, postgres and redis")
 }
 
 // Place names where a store keeps things, for a person and without credentials.
@@ -158,8 +158,8 @@ func Place(s memory.Store) string {
 	switch s := s.(type) {
 	case *sqlite.Store:
 		return s.Path()
-	case interface{ Place() string }:
-		return s.Place()
+	case interface{ Location() string }:
+		return s.Location()
 	}
 	return "this process"
 }

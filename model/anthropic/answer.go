@@ -63,7 +63,7 @@ type call struct {
 
 // assembler puts an answer together.
 type assembler struct {
-	draft  wire.Draft
+	draft  wire.ResponseBuilder
 	calls  []*call       // what came of them so far
 	blocks map[int]*call // of a stream, by their index
 	stop   string
@@ -85,7 +85,7 @@ func (a *assembler) Whole(raw []byte) error {
 	}
 	for _, b := range m.Content {
 		a.begin(b)
-		if _, err := a.draft.Say(b.Text, ""); err != nil {
+		if _, err := a.draft.AppendText(b.Text, ""); err != nil {
 			return err
 		}
 	}
@@ -116,7 +116,7 @@ func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 				a.blocks = map[int]*call{}
 			}
 			a.blocks[ev.Index] = a.begin(*ev.Block)
-			return a.draft.Say(ev.Block.Text, ev.Block.Thinking)
+			return a.draft.AppendText(ev.Block.Text, ev.Block.Thinking)
 		}
 	case "content_block_delta":
 		if c := a.blocks[ev.Index]; c != nil && ev.Delta.Arguments != "" {
@@ -125,7 +125,7 @@ func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 			}
 			c.arguments.WriteString(ev.Delta.Arguments)
 		}
-		return a.draft.Say(ev.Delta.Text, ev.Delta.Thinking)
+		return a.draft.AppendText(ev.Delta.Text, ev.Delta.Thinking)
 	case "message_delta":
 		a.stop = cmp.Or(ev.Delta.StopReason, a.stop)
 		a.sum(ev.Usage)

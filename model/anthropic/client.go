@@ -34,7 +34,7 @@ func New(c Config) (*Client, error) {
 	if c.Info.MaxTokens == 0 {
 		c.Info.MaxTokens = DefaultMaxTokens
 	}
-	s, err := wire.NewServer(c.Config, wire.Form{Answers: "message", Example: DefaultBaseURL,
+	s, err := wire.NewServer(c.Config, wire.Format{Answers: "message", Example: DefaultBaseURL,
 		Reserved: []string{"messages", "model", "stream", "system", "tools"}})
 	if err != nil {
 		return nil, err
@@ -68,4 +68,4 @@ func (p *protocol) Request(req model.Request) (wire.Call, error) {
 }
 
 // Answer begins an answer.
-func (p *protocol) Answer() wire.Answer { return &assembler{} }
+func (p *protocol) Answer() wire.ResponseReader { return &assembler{} }

@@ -83,11 +83,11 @@ func stream(a modeltest.Answer) []string {
 	return append(records, event("message_delta", object{"delta": object{"stop_reason": stop(a)}, "usage": object{"output_tokens": a.Output}}), event("message_stop", object{}))
 }
 
-func heard(t testing.TB, r modeltest.Request) modeltest.Heard {
+func heard(t testing.TB, r modeltest.Request) modeltest.Conversation {
 	if r.Path != "/v1/messages" || r.Header.Get("Anthropic-Version") != "2023-06-01" {
 		t.Errorf("called %s with %v", r.Path, r.Header)
 	}
-	h := modeltest.Heard{Key: r.Header.Get("X-Api-Key"), Temperature: r.Body["temperature"], MaxTokens: r.Body["max_tokens"]}
+	h := modeltest.Conversation{Key: r.Header.Get("X-Api-Key"), Temperature: r.Body["temperature"], MaxTokens: r.Body["max_tokens"]}
 	h.Model, _ = r.Body["model"].(string)
 	h.System, _ = r.Body["system"].(string)
 	h.Stream, _ = r.Body["stream"].(bool)

@@ -88,7 +88,7 @@ func turnsOf(messages []chat.Message) ([]turn, error) {
 	var turns []turn
 	for _, m := range messages {
 		role := "user"
-		if wire.Speaker(m.Role) == chat.Assistant {
+		if wire.NormalizeRole(m.Role) == chat.Assistant {
 			role = "assistant"
 		}
 		parts, err := partsOf(m)
@@ -111,7 +111,7 @@ func turnsOf(messages []chat.Message) ([]turn, error) {
 }
 
 func partsOf(m chat.Message) ([]part, error) {
-	if wire.Speaker(m.Role) == chat.Tool && m.ToolCallID != "" {
+	if wire.NormalizeRole(m.Role) == chat.Tool && m.ToolCallID != "" {
 		return []part{{Type: "tool_result", ToolUseID: plainID(m.ToolCallID), Content: m.Text()}}, nil
 	}
 	var parts []part
@@ -139,19 +139,19 @@ func partOf(b chat.Block) (part, error) {
 	switch b.Type {
 	case "image":
 		if b.Media() && from.MediaType == "" {
-			from.MediaType = wire.PictureType(b.Data)
+			from.MediaType = wire.ImageType(b.Data)
 		}
 		return part{Type: "image", Source: from}, nil
 	case "file":
 		if !b.Media() || b.MimeType == "application/pdf" {
 			return part{Type: "document", Source: from}, nil
 		}
-		return part{}, wire.NoPlace(b, "anthropic")
+		return part{}, wire.UnsupportedContent(b, "anthropic")
 	case "audio", "video", "bytes":
-		return part{}, wire.NoPlace(b, "anthropic")
+		return part{}, wire.UnsupportedContent(b, "anthropic")
 	}
 	if b.Media() {
-		return part{}, wire.NoPlace(b, "anthropic")
+		return part{}, wire.UnsupportedContent(b, "anthropic")
 	}
 	return part{Type: "text", Text: b.Text}, nil
 }

@@ -33,8 +33,8 @@ type reply struct {
 
 // assembler puts an answer together.
 type assembler struct {
-	seals   *seals
-	draft   wire.Draft
+	seals   *thoughtSignatures
+	draft   wire.ResponseBuilder
 	finish  string
 	blocked string // why the question was not answered at all
 	usage   model.Usage
@@ -93,13 +93,13 @@ func (a *assembler) take(p part) ([]model.Event, error) {
 	case p.Call != nil:
 		id := a.draft.Call(p.Call.ID, p.Call.Name, string(p.Call.Args))
 		if p.Signature != "" {
-			a.seals.keep(id, p.Signature)
+			a.seals.put(id, p.Signature)
 		}
 		return nil, nil
 	case p.Thought:
-		return a.draft.Say("", p.Text)
+		return a.draft.AppendText("", p.Text)
 	}
-	return a.draft.Say(p.Text, "")
+	return a.draft.AppendText(p.Text, "")
 }
 
 // Response is the answer, complete.

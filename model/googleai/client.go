@@ -28,7 +28,7 @@ type Client struct{ wire.Chat }
 
 // New makes a Client. Nothing is called yet.
 func New(c Config) (*Client, error) {
-	s, err := wire.NewServer(c, wire.Form{Answers: "Gemini response", Example: DefaultBaseURL,
+	s, err := wire.NewServer(c, wire.Format{Answers: "Gemini response", Example: DefaultBaseURL,
 		Reserved: []string{"contents", "model", "stream", "systemInstruction", "system_instruction", "tools", "n", "candidateCount", "candidate_count"}})
 	if err != nil {
 		return nil, err
@@ -47,9 +47,9 @@ func New(c Config) (*Client, error) {
 // protocol is Gemini's generateContent.
 type protocol struct {
 	*wire.Server
-	endpoint *url.URL    // of the model, without the method
-	header   http.Header // the credential
-	seals    seals       // of the calls that its models made
+	endpoint *url.URL          // of the model, without the method
+	header   http.Header       // the credential
+	seals    thoughtSignatures // of the calls that its models made
 }
 
 // Request writes a request.
@@ -59,7 +59,7 @@ func (p *protocol) Request(req model.Request) (wire.Call, error) {
 }
 
 // Answer begins an answer.
-func (p *protocol) Answer() wire.Answer { return &assembler{seals: &p.seals} }
+func (p *protocol) Answer() wire.ResponseReader { return &assembler{seals: &p.seals} }
 
 // address is where a request goes: the method is a part of the path.
 func (p *protocol) address(stream bool) string {
@@ -76,17 +76,17 @@ func (p *protocol) address(stream bool) string {
 	return to.String()
 }
 
-// seals keep what Gemini wants to see again beside a tool call that it made: a
+// thoughtSignatures keep what Gemini wants to see again beside a tool call that it made: a
 // signature of its thoughts. A turn with tools is over after a few calls of one
 // process, so the newest are enough, and no conversation has to hold them.
-type seals struct {
+type thoughtSignatures struct {
 	mu    sync.Mutex
 	order []string          // ids of calls, the oldest first
 	of    map[string]string // by the call's id
 }
 
-// keep notes the signature of a call.
-func (s *seals) keep(id, signature string) {
+// put notes the signature of a call.
+func (s *thoughtSignatures) put(id, signature string) {
 	const most = 1024
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +102,7 @@ func (s *seals) keep(id, signature string) {
 }
 
 // find is the signature of a call; empty where none is known.
-func (s *seals) find(id string) string {
+func (s *thoughtSignatures) find(id string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.of[id]

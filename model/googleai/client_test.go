@@ -77,7 +77,7 @@ func stream(a modeltest.Answer) []string {
 	return records
 }
 
-func heard(t testing.TB, r modeltest.Request) modeltest.Heard {
+func heard(t testing.TB, r modeltest.Request) modeltest.Conversation {
 	path, isStream := "/v1beta/models/some-model:generateContent", false
 	if strings.Contains(r.Path, "stream") {
 		path, isStream = "/v1beta/models/some-model:streamGenerateContent?alt=sse", true
@@ -86,7 +86,7 @@ func heard(t testing.TB, r modeltest.Request) modeltest.Heard {
 		t.Errorf("called %s", r.Path)
 	}
 	settings, _ := r.Body["generationConfig"].(object)
-	h := modeltest.Heard{Key: r.Header.Get("X-Goog-Api-Key"), Model: "some-model", Stream: isStream, Temperature: settings["temperature"], MaxTokens: settings["maxOutputTokens"]}
+	h := modeltest.Conversation{Key: r.Header.Get("X-Goog-Api-Key"), Model: "some-model", Stream: isStream, Temperature: settings["temperature"], MaxTokens: settings["maxOutputTokens"]}
 	if system, ok := r.Body["systemInstruction"].(object); ok {
 		h.System = system["parts"].([]any)[0].(object)["text"].(string)
 	}

@@ -150,7 +150,7 @@ func (p *protocol) contents(messages []chat.Message) ([]content, error) {
 	names := map[string]string{} // of the tools behind the calls
 	for _, m := range messages {
 		role := "user"
-		if wire.Speaker(m.Role) == chat.Assistant {
+		if wire.NormalizeRole(m.Role) == chat.Assistant {
 			role = "model"
 		}
 		parts, err := p.partsOf(m, names)
@@ -170,7 +170,7 @@ func (p *protocol) contents(messages []chat.Message) ([]content, error) {
 }
 
 func (p *protocol) partsOf(m chat.Message, names map[string]string) ([]part, error) {
-	if name := names[m.ToolCallID]; wire.Speaker(m.Role) == chat.Tool && name != "" {
+	if name := names[m.ToolCallID]; wire.NormalizeRole(m.Role) == chat.Tool && name != "" {
 		return []part{{Result: &functionResult{ID: m.ToolCallID, Name: name, Response: map[string]string{"result": m.Text()}}}}, nil
 	}
 	var parts []part
@@ -198,7 +198,7 @@ func partOf(b chat.Block) (part, error) {
 	switch {
 	case b.Media():
 		if mime == "" && b.Type == "image" {
-			mime = wire.PictureType(b.Data)
+			mime = wire.ImageType(b.Data)
 		}
 		if mime == "" {
 			return part{}, fmt.Errorf("%s cannot be sent to google-ai without its media type", b.Type)
@@ -207,7 +207,7 @@ func partOf(b chat.Block) (part, error) {
 	case media && b.Text != "":
 		return part{File: &file{MimeType: mime, URI: b.Text}}, nil
 	case b.Type == "bytes":
-		return part{}, wire.NoPlace(b, "google-ai")
+		return part{}, wire.UnsupportedContent(b, "google-ai")
 	}
 	return part{Text: b.Text}, nil
 }

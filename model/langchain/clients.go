@@ -14,8 +14,8 @@ import (
 	lcollama "github.com/tmc/langchaingo/llms/ollama"
 )
 
-// ending tells how an answer ended.
-type ending struct {
+// finishReason tells how an answer ended.
+type finishReason struct {
 	whole  bool   // the closing record came
 	reason string // why it ended, in OpenAI's words
 }
@@ -57,7 +57,7 @@ func ollamaBody(body, params map[string]any) {
 }
 
 // ollamaEnding reads the last line of an answer, which says done.
-func ollamaEnding(tail []byte) ending {
+func ollamaEnding(tail []byte) finishReason {
 	tail = bytes.TrimSpace(tail)
 	last := tail[bytes.LastIndexByte(tail, '\n')+1:]
 	var closing struct {
@@ -65,9 +65,9 @@ func ollamaEnding(tail []byte) ending {
 		Reason string `json:"done_reason"`
 	}
 	if json.Unmarshal(last, &closing) != nil {
-		return ending{}
+		return finishReason{}
 	}
-	return ending{whole: closing.Done, reason: closing.Reason}
+	return finishReason{whole: closing.Done, reason: closing.Reason}
 }
 
 // huggingFace is the text generation of Hugging Face's inference servers. The

@@ -54,7 +54,7 @@ type client struct {
 	deaf     bool     // it does not stop when its context ends, nor lets a transport be set
 	known    []string // the only inference parameters that it can send; nil: all
 	rewrite  func(body, params map[string]any)
-	finish   func(tail []byte) ending
+	finish   func(tail []byte) finishReason
 	open     func(c Config, carrier *http.Client, base *url.URL) (llms.Model, error)
 }
 
@@ -102,7 +102,7 @@ func New(name string, c Config) (*Model, error) {
 				c.Info.ID, name, param, strings.Join(cl.known, ", "))
 		}
 	}
-	llm, err := cl.open(c, mended(c, cl), base)
+	llm, err := cl.open(c, fixTransport(c, cl), base)
 	if err != nil {
 		return nil, fmt.Errorf("model %s: %s", c.Info.ID, httpx.Scrub(err.Error(), c.Key))
 	}

@@ -34,9 +34,9 @@ type record struct {
 
 type recordKey struct{}
 
-// mended is a client whose transport mends what langchaingo sends and keeps
+// fixTransport is a client whose transport mends what langchaingo sends and keeps
 // what it throws away.
-func mended(c Config, cl client) *http.Client {
+func fixTransport(c Config, cl client) *http.Client {
 	carrier := *c.HTTP
 	next := carrier.Transport
 	if next == nil {
@@ -59,7 +59,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if rec == nil {
 		rec = &record{}
 	}
-	req, err := t.mend(req)
+	req, err := t.fixRequest(req)
 	if err != nil {
 		return nil, err
 	}
@@ -69,12 +69,12 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	rec.status, rec.after = resp.StatusCode, httpx.RetryAfter(resp.Header, time.Now())
-	resp.Body = &watched{ReadCloser: resp.Body, rec: rec}
+	resp.Body = &tailReader{ReadCloser: resp.Body, rec: rec}
 	return resp, nil
 }
 
-// mend rewrites the JSON body.
-func (t *transport) mend(req *http.Request) (*http.Request, error) {
+// fixRequest rewrites the JSON body.
+func (t *transport) fixRequest(req *http.Request) (*http.Request, error) {
 	if t.rewrite == nil || req.Body == nil {
 		return req, nil
 	}
@@ -99,13 +99,13 @@ func (t *transport) mend(req *http.Request) (*http.Request, error) {
 	return req, nil
 }
 
-// watched keeps the end of what is read.
-type watched struct {
+// tailReader keeps the end of what is read.
+type tailReader struct {
 	io.ReadCloser
 	rec *record
 }
 
-func (w *watched) Read(p []byte) (int, error) {
+func (w *tailReader) Read(p []byte) (int, error) {
 	n, err := w.ReadCloser.Read(p)
 	w.rec.tail = append(w.rec.tail, p[:n]...)
 	if over := len(w.rec.tail) - tailSize; over > tailSize { // rarely, so that a byte is moved once
@@ -125,7 +125,7 @@ func (m *Model) failure(ctx context.Context, rec *record, err error) error {
 	if rec.status == 0 {
 		rec.status, err = statusIn(err)
 	}
-	e := m.fault(httpx.Scrub(httpx.Line(err.Error(), 400), m.config.Key))
+	e := m.fault(httpx.Scrub(httpx.SingleLine(err.Error(), 400), m.config.Key))
 	e.RetryAfter = rec.after
 	var network *url.Error
 	var syntax *json.SyntaxError
@@ -175,7 +175,7 @@ func bodyMessage(rec *record, err error) string {
 	if f, ok := wire.ParseFault(raw); ok && f.Message != "" {
 		text = f.Message
 	}
-	if text = httpx.Line(text, 400); strings.HasPrefix(text, "<") {
+	if text = httpx.SingleLine(text, 400); strings.HasPrefix(text, "<") {
 		return "the server answered a web page instead of JSON; is base_url right?"
 	}
 	return text

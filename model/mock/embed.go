@@ -66,7 +66,7 @@ func hashed(text string, dimensions int) []float32 {
 	add := func(feature string, weight float64) {
 		h := fnv.New64a()
 		_, _ = h.Write([]byte(feature)) // a hash takes everything
-		sum := mixed(h.Sum64())
+		sum := avalanche(h.Sum64())
 		if sum>>63 == 1 { // the sign keeps features that meet in one place from adding up
 			weight = -weight
 		}
@@ -89,8 +89,8 @@ func hashed(text string, dimensions int) []float32 {
 	return unit(sums)
 }
 
-// mixed spreads a hash over all its bits: FNV's low bits alone fill places unevenly.
-func mixed(h uint64) uint64 {
+// avalanche spreads a hash over all its bits: FNV's low bits alone fill places unevenly.
+func avalanche(h uint64) uint64 {
 	h ^= h >> 33
 	h *= 0xff51afd7ed558ccd
 	h ^= h >> 33

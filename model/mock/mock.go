@@ -96,7 +96,7 @@ func (m *Model) Generate(ctx context.Context, req model.Request) iter.Seq2[model
 }
 
 func (m *Model) answer(req model.Request) (*model.Response, error) {
-	said := hear(req.Messages)
+	said := lastMessagesOf(req.Messages)
 	r := &model.Response{Finish: "stop", Usage: model.Usage{Input: m.tokens(req.Messages)}}
 	text, calls := "", []chat.ToolCall(nil)
 	chosen, captures := m.choose(said)
@@ -126,7 +126,7 @@ func (m *Model) answer(req model.Request) (*model.Response, error) {
 }
 
 // choose finds the first rule that fits, nil where none does, and what its pattern captured.
-func (m *Model) choose(said heard) (*rule, captures) {
+func (m *Model) choose(said lastMessages) (*rule, captures) {
 	for i := range m.rules {
 		if got, fits := m.rules[i].fits(said); fits {
 			return &m.rules[i], got
@@ -156,7 +156,7 @@ func echoAs(form *model.Schema, text string) (string, error) {
 }
 
 // echo says what was sent, and that nobody thought about it.
-func echo(said heard, tokens int) string {
+func echo(said lastMessages, tokens int) string {
 	noun := "messages"
 	if said.count == 1 {
 		noun = "message"
@@ -208,27 +208,27 @@ func words(text string) iter.Seq[string] {
 	}
 }
 
-// heard is what the rules look at.
-type heard struct {
+// lastMessages is what the rules look at.
+type lastMessages struct {
 	count  int    // messages
 	newest string // text of the newest message, without what a memory put before it
 	user   string // text of the newest user message, likewise
 	last   string // who spoke last: user, tool, or another role
 }
 
-func hear(messages []chat.Message) heard {
-	h := heard{count: len(messages)}
+func lastMessagesOf(messages []chat.Message) lastMessages {
+	h := lastMessages{count: len(messages)}
 	if h.count == 0 {
 		return h
 	}
 	newest := messages[h.count-1]
-	h.newest, h.last = newest.Said(), string(newest.Role)
+	h.newest, h.last = newest.TextWithoutMemory(), string(newest.Role)
 	if newest.Role == chat.Function {
 		h.last = string(chat.Tool)
 	}
 	for _, msg := range slices.Backward(messages) {
 		if msg.Role == chat.User {
-			h.user = msg.Said()
+			h.user = msg.TextWithoutMemory()
 			break
 		}
 	}

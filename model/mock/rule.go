@@ -41,7 +41,7 @@ func compile(r *spec.MockRule) (rule, error) {
 }
 
 // fits tells whether the rule answers what was heard.
-func (r *rule) fits(said heard) (captures, bool) {
+func (r *rule) fits(said lastMessages) (captures, bool) {
 	if r.spec.After != "" && r.spec.After != said.last {
 		return captures{}, false
 	}

@@ -47,8 +47,8 @@ type Request struct {
 	Body   map[string]any // JSON
 }
 
-// Heard is what a request says, in words that no provider has a part in.
-type Heard struct {
+// Conversation is what a request says, in words that no provider has a part in.
+type Conversation struct {
 	Key         string   // the credential
 	Model       string   // the provider's name of the model
 	System      string   // what the system says
@@ -61,15 +61,15 @@ type Heard struct {
 
 // Wire is how the servers of a provider speak.
 type Wire struct {
-	Open     func(Target) (model.Chat, error)        // makes the client
-	Whole    func(Answer) string                     // an answer in one piece
-	Stream   func(Answer) []string                   // a streamed one: records as they go over the wire, the closing ones last
-	Closing  int                                     // how many of the last records a stream cannot do without
-	Kind     string                                  // a stream's content type
-	Fault    func(status int, message string) string // an error's body
-	Broken   string                                  // a record that says of an error in the midst of a stream
-	Heard    func(t testing.TB, r Request) Heard     // reads a request
-	Thoughts bool                                    // the protocol knows thoughts
+	Open     func(Target) (model.Chat, error)           // makes the client
+	Whole    func(Answer) string                        // an answer in one piece
+	Stream   func(Answer) []string                      // a streamed one: records as they go over the wire, the closing ones last
+	Closing  int                                        // how many of the last records a stream cannot do without
+	Kind     string                                     // a stream's content type
+	Fault    func(status int, message string) string    // an error's body
+	Broken   string                                     // a record that says of an error in the midst of a stream
+	Heard    func(t testing.TB, r Request) Conversation // reads a request
+	Thoughts bool                                       // the protocol knows thoughts
 }
 
 // Server answers the requests of a test, one after the other; the last answer is
@@ -127,7 +127,7 @@ func (w Wire) open(t testing.TB, s *Server) model.Chat {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return model.WithPatience(m, model.Patience{Timeout: time.Minute, MaxAttempts: 2, InitialDelay: time.Millisecond, MaxDelay: time.Second})
+	return model.WithRetry(m, model.CallPolicy{Timeout: time.Minute, MaxAttempts: 2, InitialDelay: time.Millisecond, MaxDelay: time.Second})
 }
 
 // answers is a handler that says the answer, streamed where it is asked to.

@@ -58,7 +58,7 @@ func (w Wire) conversation(t *testing.T, stream bool) {
 		t.Errorf("the reader was told %q", told.String())
 	}
 	heard := w.Heard(t, s.Requests()[0])
-	if d := cmp.Diff(Heard{Key: key, Model: "some-model", System: "Be brief.", Stream: stream, Temperature: 0.5, MaxTokens: 77.0,
+	if d := cmp.Diff(Conversation{Key: key, Model: "some-model", System: "Be brief.", Stream: stream, Temperature: 0.5, MaxTokens: 77.0,
 		Said: []string{"user: I am Ada <>&.", "assistant: Hello.", "user: Who am I?"}}, heard); d != "" {
 		t.Error(d)
 	}

@@ -24,7 +24,7 @@ type line struct {
 
 // assembler puts an answer together.
 type assembler struct {
-	draft wire.Draft
+	draft wire.ResponseBuilder
 	last  line // the closing one
 }
 
@@ -64,7 +64,7 @@ func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 	for _, c := range m.ToolCalls { // each comes whole
 		a.draft.Call(c.ID, c.Function.Name, string(c.Function.Arguments))
 	}
-	return a.draft.Say(m.Content, m.Thinking)
+	return a.draft.AppendText(m.Content, m.Thinking)
 }
 
 // Response is the answer, complete.

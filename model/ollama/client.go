@@ -28,7 +28,7 @@ type Client struct{ wire.Chat }
 
 // New makes a Client. Nothing is called yet.
 func New(c Config) (*Client, error) {
-	s, err := wire.NewServer(c.Config, wire.Form{Answers: "chat answer", Example: DefaultBaseURL, Lines: true,
+	s, err := wire.NewServer(c.Config, wire.Format{Answers: "chat answer", Example: DefaultBaseURL, Lines: true,
 		Reserved: []string{"messages", "model", "stream", "tools"}})
 	if err != nil {
 		return nil, err
@@ -55,4 +55,4 @@ func (p *protocol) Request(req model.Request) (wire.Call, error) {
 }
 
 // Answer begins an answer.
-func (p *protocol) Answer() wire.Answer { return &assembler{} }
+func (p *protocol) Answer() wire.ResponseReader { return &assembler{} }

@@ -71,12 +71,12 @@ func stream(a modeltest.Answer) []string {
 	return append(records, line(object{"content": ""}, done(a)))
 }
 
-func heard(t testing.TB, r modeltest.Request) modeltest.Heard {
+func heard(t testing.TB, r modeltest.Request) modeltest.Conversation {
 	if r.Path != "/api/chat" {
 		t.Errorf("called %s", r.Path)
 	}
 	options, _ := r.Body["options"].(object)
-	h := modeltest.Heard{Key: strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), Temperature: options["temperature"], MaxTokens: options["num_predict"]}
+	h := modeltest.Conversation{Key: strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), Temperature: options["temperature"], MaxTokens: options["num_predict"]}
 	h.Model, _ = r.Body["model"].(string)
 	h.Stream = r.Body["stream"].(bool) // left out it would mean yes
 	for _, m := range r.Body["messages"].([]any) {

@@ -103,7 +103,7 @@ func messagesOf(list []chat.Message) ([]message, error) {
 	messages := make([]message, len(list))
 	for i, m := range list {
 		to := &messages[i]
-		to.Role, to.ToolCallID, to.ToolName = wire.Speaker(m.Role), m.ToolCallID, names[m.ToolCallID]
+		to.Role, to.ToolCallID, to.ToolName = wire.NormalizeRole(m.Role), m.ToolCallID, names[m.ToolCallID]
 		var texts []string
 		for _, b := range m.Blocks {
 			switch {
@@ -112,7 +112,7 @@ func messagesOf(list []chat.Message) ([]message, error) {
 			case b.Type == "image":
 				return nil, fmt.Errorf("an image must be given as bytes, not as an address")
 			case b.Media(), b.Type == "audio", b.Type == "video", b.Type == "file", b.Type == "bytes":
-				return nil, wire.NoPlace(b, "ollama")
+				return nil, wire.UnsupportedContent(b, "ollama")
 			case b.Text != "":
 				texts = append(texts, b.Text)
 			}

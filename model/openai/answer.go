@@ -41,7 +41,7 @@ type usage struct {
 
 // assembler puts an answer together.
 type assembler struct {
-	draft   wire.Draft
+	draft   wire.ResponseBuilder
 	refused bool
 	calls   []*call // what came of them so far
 	finish  string
@@ -141,7 +141,7 @@ func (a *assembler) say(part *said, whole bool) ([]model.Event, error) {
 			return nil, err
 		}
 	}
-	return a.draft.Say(text, thoughts)
+	return a.draft.AppendText(text, thoughts)
 }
 
 // contentText reads text, null, or a list of parts as reasoning models of

@@ -28,7 +28,7 @@ func New(c Config) (*Client, error) { return newClient(c, false) }
 func NewMistral(c Config) (*Client, error) { return newClient(c, true) }
 
 func newClient(c Config, mistral bool) (*Client, error) {
-	s, err := wire.NewServer(c, wire.Form{Answers: "chat completion", Example: example,
+	s, err := wire.NewServer(c, wire.Format{Answers: "chat completion", Example: example,
 		Reserved: []string{"messages", "model", "n", "stream", "tools"}})
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (p *protocol) Request(req model.Request) (wire.Call, error) {
 }
 
 // Answer begins an answer.
-func (p *protocol) Answer() wire.Answer { return &assembler{} }
+func (p *protocol) Answer() wire.ResponseReader { return &assembler{} }
 
 // bearer is the header of requests; an empty key sends no Authorization.
 func bearer(key string) http.Header {

@@ -33,11 +33,11 @@ func serve(t *testing.T, answers ...http.HandlerFunc) server {
 }
 
 // talk makes a patient client of the server.
-func (s server) talk(t *testing.T, change func(*openai.Config, *model.Patience)) model.Chat {
+func (s server) talk(t *testing.T, change func(*openai.Config, *model.CallPolicy)) model.Chat {
 	t.Helper()
 	c := openai.Config{Info: model.Info{ID: "gpt", Provider: "openai", Name: "gpt-4o"}, BaseURL: s.URL + "/v1",
 		Key: "sk-proj-very-secret-0123456789", Credential: "OPENAI_API_KEY", HTTP: s.Client()}
-	p := model.Patience{Timeout: time.Minute, MaxAttempts: 3, InitialDelay: time.Millisecond, MaxDelay: 2 * time.Second}
+	p := model.CallPolicy{Timeout: time.Minute, MaxAttempts: 3, InitialDelay: time.Millisecond, MaxDelay: 2 * time.Second}
 	if change != nil {
 		change(&c, &p)
 	}
@@ -45,7 +45,7 @@ func (s server) talk(t *testing.T, change func(*openai.Config, *model.Patience))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return model.WithPatience(made, p)
+	return model.WithRetry(made, p)
 }
 
 func status(code int, body string, header ...string) http.HandlerFunc {
@@ -94,7 +94,7 @@ func TestTurnThreeHoldsTheWholeConversationInOrder(t *testing.T) {
 					`{"choices":[],"usage":{"prompt_tokens":20,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":16}}}`, "[DONE]")
 			}
 			s := serve(t, answer)
-			m := s.talk(t, func(c *openai.Config, _ *model.Patience) {
+			m := s.talk(t, func(c *openai.Config, _ *model.CallPolicy) {
 				c.Params = map[string]any{"top_p": 0.5, "max_tokens": 100, "metadata": map[string]any{"a": "b"}}
 			})
 			req := model.Request{Stream: stream, Messages: []chat.Message{
@@ -140,7 +140,7 @@ func TestToolsAndTheirResults(t *testing.T) {
 		{"id":"c1","type":"function","function":{"name":"find","arguments":"{\"id\": 1}"}},
 		{"id":"c2","type":"function","function":{"name":"find","arguments":{"id":2}}},
 		{"type":"function","function":{"name":"now","arguments":""}}]},"finish_reason":"tool_calls"}]}`))
-	m := s.talk(t, func(c *openai.Config, _ *model.Patience) { c.Key = "" })
+	m := s.talk(t, func(c *openai.Config, _ *model.CallPolicy) { c.Key = "" })
 	req := ask("where?")
 	req.Messages = append(req.Messages,
 		chat.Message{Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: "c0", Name: "find", Arguments: `{"id":0}`}}},
@@ -332,7 +332,7 @@ func TestBaseURL(t *testing.T) {
 	}
 	s := serve(t, status(200, hello))
 	for _, base := range []string{"/v1", "/v1/", "/deep/er/v1?api-version=2"} {
-		m := s.talk(t, func(c *openai.Config, _ *model.Patience) { c.BaseURL = s.URL + base })
+		m := s.talk(t, func(c *openai.Config, _ *model.CallPolicy) { c.BaseURL = s.URL + base })
 		if _, err := model.Call(t.Context(), m, ask("x"), nil); err != nil {
 			t.Fatal(err)
 		}

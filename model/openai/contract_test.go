@@ -67,11 +67,11 @@ func streamedAnswer(a modeltest.Answer) []string {
 	return append(records, "data: "+modeltest.JSON(object{"choices": []any{}, "usage": usageOf(a)})+"\n\n", "data: [DONE]\n\n")
 }
 
-func heardBy(t testing.TB, r modeltest.Request) modeltest.Heard {
+func heardBy(t testing.TB, r modeltest.Request) modeltest.Conversation {
 	if r.Path != "/v1/chat/completions" {
 		t.Errorf("called %s", r.Path)
 	}
-	h := modeltest.Heard{Key: strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), Temperature: r.Body["temperature"], MaxTokens: r.Body["max_tokens"]}
+	h := modeltest.Conversation{Key: strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), Temperature: r.Body["temperature"], MaxTokens: r.Body["max_tokens"]}
 	h.Model, _ = r.Body["model"].(string)
 	h.Stream, _ = r.Body["stream"].(bool)
 	names := map[any]any{}

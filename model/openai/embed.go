@@ -23,7 +23,7 @@ type Embedder struct {
 
 // NewEmbedder makes an Embedder. Nothing is called yet.
 func NewEmbedder(c Config) (*Embedder, error) {
-	s, err := wire.NewServer(c, wire.Form{Answers: "list of embeddings", Example: example, Reserved: []string{"input", "model"}})
+	s, err := wire.NewServer(c, wire.Format{Answers: "list of embeddings", Example: example, Reserved: []string{"input", "model"}})
 	if err != nil {
 		return nil, err
 	}

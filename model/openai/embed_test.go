@@ -26,7 +26,7 @@ func (s server) embed(t *testing.T, name string, params map[string]any) model.Em
 	if err != nil {
 		t.Fatal(err)
 	}
-	return model.WithBatches(made, model.Batch{}, model.Patience{Timeout: time.Minute, MaxAttempts: 3, InitialDelay: time.Millisecond, MaxDelay: 2 * time.Second})
+	return model.WithBatches(made, model.Batch{}, model.CallPolicy{Timeout: time.Minute, MaxAttempts: 3, InitialDelay: time.Millisecond, MaxDelay: 2 * time.Second})
 }
 
 // inBase64 is a vector as OpenAI encodes it.

@@ -121,7 +121,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 		status(429, busy, "Retry-After", "60")(w, r)
 		time.AfterFunc(time.Millisecond, cancel)
 	})
-	m := s.talk(t, func(_ *openai.Config, p *model.Patience) { p.MaxDelay = time.Hour })
+	m := s.talk(t, func(_ *openai.Config, p *model.CallPolicy) { p.MaxDelay = time.Hour })
 	if _, err := model.Call(ctx, m, ask("x"), nil); !errors.Is(err, context.Canceled) || s.Calls() != 1 {
 		t.Errorf("got %v after %d calls", err, s.Calls())
 	}
@@ -158,8 +158,8 @@ func TestSlowServers(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				p := model.Patience{Timeout: 50 * time.Millisecond, MaxAttempts: 2, InitialDelay: time.Millisecond, MaxDelay: time.Second}
-				e := failure(t, model.WithPatience(m, p), true)
+				p := model.CallPolicy{Timeout: 50 * time.Millisecond, MaxAttempts: 2, InitialDelay: time.Millisecond, MaxDelay: time.Second}
+				e := failure(t, model.WithRetry(m, p), true)
 				if e.Error() != tt.want {
 					t.Errorf("got  %s\nwant %s", e, tt.want)
 				}
@@ -225,7 +225,7 @@ func TestUnreachableServers(t *testing.T) {
 	}
 	s := serve(t, status(200, hello))
 	wrong := "https" + strings.TrimPrefix(s.URL, "http")
-	e = failure(t, s.talk(t, func(c *openai.Config, p *model.Patience) { c.BaseURL, p.MaxAttempts = wrong, 1 }), false)
+	e = failure(t, s.talk(t, func(c *openai.Config, p *model.CallPolicy) { c.BaseURL, p.MaxAttempts = wrong, 1 }), false)
 	if want := "is it http instead of https?"; !strings.Contains(e.Error(), want) {
 		t.Errorf("got %s", e)
 	}
@@ -234,7 +234,7 @@ func TestUnreachableServers(t *testing.T) {
 func TestUserAndPasswordOfAnAddressAreNeverShown(t *testing.T) {
 	s := serve(t, status(500, `{}`))
 	withUser := strings.Replace(s.URL, "http://", "http://ann:hunter2@", 1) + "/v1?sig=hunter3"
-	e := failure(t, s.talk(t, func(c *openai.Config, p *model.Patience) { c.BaseURL, c.Key, p.MaxAttempts = withUser, "", 1 }), false)
+	e := failure(t, s.talk(t, func(c *openai.Config, p *model.CallPolicy) { c.BaseURL, c.Key, p.MaxAttempts = withUser, "", 1 }), false)
 	if strings.Contains(e.Error(), "hunter") {
 		t.Errorf("got %s", e)
 	}

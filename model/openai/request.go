@@ -30,7 +30,7 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 	fields["model"] = p.Info.Name
 	messages := make([]json.RawMessage, len(req.Messages))
 	for i, m := range req.Messages {
-		if err := sendable(m); err != nil {
+		if err := supportedContent(m); err != nil {
 			return nil, err
 		}
 		m.Name = plainName(m.Name)
@@ -65,8 +65,8 @@ func functions(tools []model.Tool) []function {
 	return list
 }
 
-// sendable tells whether the protocol can carry every part of a message.
-func sendable(m chat.Message) error {
+// supportedContent tells whether the protocol can carry every part of a message.
+func supportedContent(m chat.Message) error {
 	for _, b := range m.Blocks {
 		switch {
 		case b.Type == "audio" && !b.Media():

@@ -9,14 +9,14 @@ import (
 
 // NewEmbedder makes an embedding model. As with New nothing is called yet.
 func NewEmbedder(m *spec.EmbeddingModel, opts Options) (model.Embedder, error) {
-	opts = opts.filled()
+	opts = opts.withDefaults()
 	switch m.Provider {
 	case "mock":
 		return mockEmbedder(m, nil), nil
 	case "openai":
 		return openAIEmbedder(m, opts)
 	}
-	if n, ok := natives()[m.Provider]; ok {
+	if n, ok := providers()[m.Provider]; ok {
 		return nativeEmbedder(m, n, opts)
 	}
 	return nil, &NotAvailableError{Model: m.ID, Provider: m.Provider}
@@ -24,7 +24,7 @@ func NewEmbedder(m *spec.EmbeddingModel, opts Options) (model.Embedder, error) {
 
 // mockEmbedder makes a mock, for itself or in another model's place.
 func mockEmbedder(m *spec.EmbeddingModel, standsFor *spec.Model) model.Embedder {
-	return model.WithBatches(mock.NewEmbedder(m, mock.Options{StandsFor: standsFor}), model.Batch{}, model.Patience{Limit: patience(&m.Model).Limit})
+	return model.WithBatches(mock.NewEmbedder(m, mock.Options{StandsFor: standsFor}), model.Batch{}, model.CallPolicy{Limit: callPolicy(&m.Model).Limit})
 }
 
 func openAIEmbedder(m *spec.EmbeddingModel, opts Options) (model.Embedder, error) {
@@ -49,5 +49,5 @@ func embedderOf(m *spec.EmbeddingModel, cfg openai.Config, needs string) (model.
 	if err != nil {
 		return nil, err
 	}
-	return model.WithBatches(made, model.Batch{}, patience(&m.Model)), nil
+	return model.WithBatches(made, model.Batch{}, callPolicy(&m.Model)), nil
 }

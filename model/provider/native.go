@@ -16,8 +16,8 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// native is a provider whose own protocol is spoken.
-type native struct {
+// providerSpec is a provider whose own protocol is spoken.
+type providerSpec struct {
 	keys     []string                                               // the environment variables of its key, the usual one first
 	needsKey bool                                                   // its own service cannot be called without one
 	base     string                                                 // the environment variable of its address; empty for none
@@ -27,9 +27,9 @@ type native struct {
 	vectors  string                                                 // the path of its embeddings in OpenAI's form, below the base; "-" for none
 }
 
-// natives lists the providers with a protocol, or an address, of their own.
-func natives() map[string]native {
-	return map[string]native{
+// providers lists the providers with a protocol, or an address, of their own.
+func providers() map[string]providerSpec {
+	return map[string]providerSpec{
 		"anthropic": {
 			keys: []string{"ANTHROPIC_API_KEY"}, needsKey: true, base: "ANTHROPIC_BASE_URL", home: anthropic.DefaultBaseURL, vectors: "-",
 			open: func(m *spec.Model, c wire.Config) (model.Chat, error) {
@@ -55,24 +55,24 @@ func natives() map[string]native {
 }
 
 // newNative makes a chat model of a native provider, or its stand-in.
-func newNative(m *spec.Model, n native, opts Options) (model.Chat, error) {
+func newNative(m *spec.Model, n providerSpec, opts Options) (model.Chat, error) {
 	cfg, needs, err := n.config(m, opts)
 	if err != nil {
 		return nil, err
 	}
 	if needs != "" {
-		return standIn(m, needs)
+		return offlineMock(m, needs)
 	}
 	made, err := n.open(m, cfg)
 	if err != nil {
 		return nil, err
 	}
-	return model.WithPatience(made, patience(m)), nil
+	return model.WithRetry(made, callPolicy(m)), nil
 }
 
 // config says which server a model calls and with which key, or what the model
 // needs to be called at all.
-func (n native) config(m *spec.Model, opts Options) (cfg wire.Config, needs string, err error) {
+func (n providerSpec) config(m *spec.Model, opts Options) (cfg wire.Config, needs string, err error) {
 	cred, err := authCredential(m, opts)
 	if err != nil {
 		return cfg, "", err
@@ -97,7 +97,7 @@ func (n native) config(m *spec.Model, opts Options) (cfg wire.Config, needs stri
 
 // nativeEmbedder makes an embedding model of a native provider, by its door for
 // OpenAI's protocol.
-func nativeEmbedder(m *spec.EmbeddingModel, n native, opts Options) (model.Embedder, error) {
+func nativeEmbedder(m *spec.EmbeddingModel, n providerSpec, opts Options) (model.Embedder, error) {
 	if n.vectors == "-" {
 		return nil, fmt.Errorf("model %s: provider %s has no embedding models", m.ID, m.Provider)
 	}

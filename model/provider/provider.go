@@ -30,8 +30,8 @@ type Options struct {
 	Secret func(spec.Secret) (string, error) // resolves references to a secret manager; nil where there is none
 }
 
-// filled has the defaults in place of what is left out.
-func (o Options) filled() Options {
+// withDefaults has the defaults in place of what is left out.
+func (o Options) withDefaults() Options {
 	if o.Getenv == nil {
 		o.Getenv = os.Getenv
 	}
@@ -66,7 +66,7 @@ func (e *CredentialsError) Error() string {
 // New makes the model. Nothing is called yet; an error means that the document
 // or the environment lacks something, such as credentials.
 func New(m *spec.Model, opts Options) (model.Chat, error) {
-	opts = opts.filled()
+	opts = opts.withDefaults()
 	bridged, isBridged := strings.CutPrefix(m.Provider, langchain.Prefix)
 	switch {
 	case m.Provider == "openai":
@@ -76,7 +76,7 @@ func New(m *spec.Model, opts Options) (model.Chat, error) {
 	case isBridged:
 		return newBridge(m, bridged, opts)
 	}
-	if native, ok := natives()[m.Provider]; ok {
+	if native, ok := providers()[m.Provider]; ok {
 		return newNative(m, native, opts)
 	}
 	return nil, &NotAvailableError{Model: m.ID, Provider: m.Provider}
@@ -92,11 +92,11 @@ func newMock(m, standsFor *spec.Model) (model.Chat, error) {
 	if m.Retry == nil && m.RateLimit == nil {
 		return made, nil
 	}
-	p := patience(m)
+	p := callPolicy(m)
 	if m.Retry == nil {
 		p.MaxAttempts = 1
 	}
-	return model.WithPatience(made, p), nil
+	return model.WithRetry(made, p), nil
 }
 
 func newOpenAI(m *spec.Model, opts Options) (model.Chat, error) {
@@ -105,13 +105,13 @@ func newOpenAI(m *spec.Model, opts Options) (model.Chat, error) {
 		return nil, err
 	}
 	if needs != "" {
-		return standIn(m, needs)
+		return offlineMock(m, needs)
 	}
 	made, err := openai.New(cfg)
 	if err != nil {
 		return nil, err
 	}
-	return model.WithPatience(made, patience(m)), nil
+	return model.WithRetry(made, callPolicy(m)), nil
 }
 
 // openAIConfig says which server an openai model calls and with which key, or
@@ -143,19 +143,19 @@ func newBridge(m *spec.Model, name string, opts Options) (model.Chat, error) {
 		}
 	}
 	if langchain.NeedsKey(name) && key.key == "" {
-		return standIn(m, "set "+langchain.KeyVariables(name)[0]+" or give it an auth")
+		return offlineMock(m, "set "+langchain.KeyVariables(name)[0]+" or give it an auth")
 	}
 	made, err := langchain.New(name, langchain.Config{Info: model.Describe(m), BaseURL: cmp.Or(m.BaseURL, key.host), Key: key.key,
-		Credential: key.name, Params: m.InferenceParams, Timeout: patience(m).Timeout, HTTP: opts.HTTP})
+		Credential: key.name, Params: m.InferenceParams, Timeout: callPolicy(m).Timeout, HTTP: opts.HTTP})
 	if err != nil {
 		return nil, err
 	}
-	return model.WithPatience(made, patience(m)), nil
+	return model.WithRetry(made, callPolicy(m)), nil
 }
 
-// standIn is the mock that a model names for the time that there are no
+// offlineMock is the mock that a model names for the time that there are no
 // credentials; without one that is an error, which says what the model needs.
-func standIn(m *spec.Model, needs string) (model.Chat, error) {
+func offlineMock(m *spec.Model, needs string) (model.Chat, error) {
 	other, err := offline(m, needs)
 	if err != nil {
 		return nil, err
@@ -177,10 +177,10 @@ func offline(m *spec.Model, needs string) (*spec.Model, error) {
 	return other, nil
 }
 
-// patience is the declared time limit and repetition; the language's defaults
+// callPolicy is the declared time limit and repetition; the language's defaults
 // hold for a model that a Go program made without them.
-func patience(m *spec.Model) model.Patience {
-	p := model.Patience{Timeout: 2 * time.Minute, MaxAttempts: 3, InitialDelay: 500 * time.Millisecond, MaxDelay: 30 * time.Second}
+func callPolicy(m *spec.Model) model.CallPolicy {
+	p := model.CallPolicy{Timeout: 2 * time.Minute, MaxAttempts: 3, InitialDelay: 500 * time.Millisecond, MaxDelay: 30 * time.Second}
 	if m.Timeout > 0 {
 		p.Timeout = time.Duration(m.Timeout)
 	}

@@ -219,7 +219,7 @@ func (b *Block) readText(raw json.RawMessage) error {
 	if !citation && raw[0] == '"' {
 		return json.Unmarshal(raw, &b.Text)
 	}
-	b.Text = squeeze(raw)
+	b.Text = compactJSON(raw)
 	return nil
 }
 
@@ -243,7 +243,7 @@ func (o object) toolCall() (ToolCall, error) {
 	}
 	raw := o["arguments"]
 	if k := kind(raw); k == "an object" {
-		c.Arguments = squeeze(raw)
+		c.Arguments = compactJSON(raw)
 	} else if s, err := o.text("arguments"); err == nil {
 		c.Arguments = s
 	} else {
@@ -252,8 +252,8 @@ func (o object) toolCall() (ToolCall, error) {
 	return c, nil
 }
 
-// squeeze is a valid JSON text without blanks between its tokens.
-func squeeze(raw json.RawMessage) string {
+// compactJSON is a valid JSON text without blanks between its tokens.
+func compactJSON(raw json.RawMessage) string {
 	var buf bytes.Buffer
 	if json.Compact(&buf, raw) != nil {
 		return string(raw)

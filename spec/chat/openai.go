@@ -287,7 +287,7 @@ func (b Block) url() string {
 	}
 	mime := b.MimeType
 	if mime == "" {
-		mime = sniff(b.Type, b.Data)
+		mime = mediaTypeOf(b.Type, b.Data)
 	}
 	return "data:" + mime + ";base64," + base64.StdEncoding.EncodeToString(b.Data)
 }
@@ -305,9 +305,9 @@ func audioFormat(mime string) string {
 	return sub
 }
 
-// sniff guesses a media type by the first bytes, as the formats' own
+// mediaTypeOf guesses a media type by the first bytes, as the formats' own
 // specifications fix them; net/http would do more but weighs megabytes.
-func sniff(blockType string, data []byte) string {
+func mediaTypeOf(blockType string, data []byte) string {
 	signatures := []struct{ head, mime string }{
 		{"\x89PNG\r\n", "image/png"}, {"\xff\xd8\xff", "image/jpeg"}, {"GIF8", "image/gif"}, {"%PDF-", "application/pdf"},
 	}

@@ -49,7 +49,7 @@ func (d Diagnostic) Error() string {
 	if place := d.Span.String(); place != "" && !strings.HasPrefix(line, place+" ") {
 		line = place + ": " + line
 	}
-	return visible(fmt.Sprintf("%s [%s]", line, d.Code))
+	return escapeControl(fmt.Sprintf("%s [%s]", line, d.Code))
 }
 
 // WithHint answers the diagnostic with its hint set.

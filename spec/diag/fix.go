@@ -40,7 +40,7 @@ func (d Diagnostic) WithoutFix() Diagnostic {
 func (d Diagnostic) WithNearest(name string, candidates []string) Diagnostic {
 	near := Nearest(name, candidates)
 	d = d.WithSuggestion(near)
-	if Sure(name, near, candidates) {
+	if IsUnambiguous(name, near, candidates) {
 		d = d.WithReplacement(name, near)
 	}
 	return d
@@ -93,11 +93,11 @@ func (d Diagnostic) WithInside(old string) Diagnostic {
 	return d.WithFix(d.Suggestion)
 }
 
-// Sure tells whether near is so like name, and everything else so much less,
+// IsUnambiguous tells whether near is so like name, and everything else so much less,
 // that it alone can have been meant: a mistake in letter case or one wrong
 // letter, two in a long word, never in a digit, and every other candidate a letter
 // further away.
-func Sure(name, near string, candidates []string) bool {
+func IsUnambiguous(name, near string, candidates []string) bool {
 	const shortest, long = 3, 8 // characters
 	n := utf8.RuneCountInString(name)
 	if near == "" || n < shortest || digits(name) != digits(near) {
@@ -129,9 +129,9 @@ func digits(name string) string {
 	}, name)
 }
 
-// mostWritten is the longest line, in bytes, in which a fix is looked for:
+// maxFixLine is the longest line, in bytes, in which a fix is looked for:
 // nobody wrote a longer one by hand, and counting its columns takes time.
-const mostWritten = 4096
+const maxFixLine = 4096
 
 // written is the text of a span of one line as it stands in the file; empty
 // where it is not at hand.
@@ -140,7 +140,7 @@ func written(s source.Span) string {
 		return ""
 	}
 	line := s.File.Line(s.Start.Line)
-	if len(line) > mostWritten {
+	if len(line) > maxFixLine {
 		return ""
 	}
 	runes := []rune(line)
@@ -150,8 +150,8 @@ func written(s source.Span) string {
 	return string(runes[s.Start.Column-1 : s.End.Column-1])
 }
 
-// plainWord is what YAML reads as the text that it is, without quotes, in every place.
-var plainWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`) })
+// plainScalar is what YAML reads as the text that it is, without quotes, in every place.
+var plainScalar = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`) })
 
 // plain tells whether a text needs no quotes in YAML 1.1 or 1.2.
 func plain(s string) bool {
@@ -159,7 +159,7 @@ func plain(s string) bool {
 	case "y", "n", "yes", "no", "on", "off", "true", "false", "null":
 		return false
 	}
-	return plainWord().MatchString(s)
+	return plainScalar().MatchString(s)
 }
 
 // isTag tells whether a text is a YAML tag of ours, such as !include.

@@ -21,7 +21,7 @@ func TestSure(t *testing.T) {
 		"":              "",
 	} {
 		near := diag.Nearest(given, names)
-		if got := diag.Sure(given, near, names); got != (want != "") || got && near != want {
+		if got := diag.IsUnambiguous(given, near, names); got != (want != "") || got && near != want {
 			t.Errorf("%q: %v (%q), want %q", given, got, near, want)
 		}
 	}

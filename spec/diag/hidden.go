@@ -6,8 +6,8 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// stars stands where a secret is; its length says nothing about the secret's.
-const stars = "***"
+// redaction stands where a secret is; its length says nothing about the secret's.
+const redaction = "***"
 
 // shownLine is a line as an excerpt may show it: with stars in the place of secrets.
 type shownLine struct {
@@ -25,7 +25,7 @@ func lineOf(f *source.File, n int) shownLine {
 	}
 	at := 0
 	for _, h := range l.hidden {
-		l.text = append(append(l.text, line[at:h[0]]...), []rune(stars)...)
+		l.text = append(append(l.text, line[at:h[0]]...), []rune(redaction)...)
 		at = h[1]
 	}
 	l.text = append(l.text, line[at:]...)
@@ -79,7 +79,7 @@ func (l shownLine) start(at int) int {
 func (l shownLine) end(at int) int {
 	end, inside := l.shown(at)
 	if inside {
-		end += len(stars)
+		end += len(redaction)
 	}
 	return end
 }
@@ -91,7 +91,7 @@ func (l shownLine) shown(at int) (now int, inside bool) {
 	for _, h := range l.hidden {
 		switch {
 		case at >= h[1]:
-			shift += len(stars) - (h[1] - h[0])
+			shift += len(redaction) - (h[1] - h[0])
 		case at > h[0]:
 			return h[0] + shift, true
 		}

@@ -31,7 +31,7 @@ func hiding(t *testing.T, text string) *source.File {
 		return source.Pos{Line: 1 + strings.Count(before, "\n"), Column: 1 + len([]rune(before[strings.LastIndexByte(before, '\n')+1:]))}
 	}
 	for _, s := range spans {
-		f.Hide(source.Span{File: f, Start: at(s[0]), End: at(s[1])})
+		f.MarkSecret(source.Span{File: f, Start: at(s[0]), End: at(s[1])})
 	}
 	return f
 }

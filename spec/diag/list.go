@@ -52,13 +52,13 @@ func (l List) Err() error {
 	return all.ErrorOrNil()
 }
 
-// Of lists the diagnostics that err carries, such as the errors of Err.
-func Of(err error) List {
+// FromError lists the diagnostics that err carries, such as the errors of Err.
+func FromError(err error) List {
 	var all *multierror.Error
 	if errors.As(err, &all) {
 		var list List
 		for _, e := range all.Errors {
-			list = append(list, Of(e)...)
+			list = append(list, FromError(e)...)
 		}
 		return list
 	}
@@ -69,8 +69,8 @@ func Of(err error) List {
 	return nil
 }
 
-// Strict answers a copy in which every warning is an error.
-func (l List) Strict() List {
+// AsErrors answers a copy in which every warning is an error.
+func (l List) AsErrors() List {
 	strict := slices.Clone(l)
 	for i := range strict {
 		strict[i].Severity = Error
@@ -97,8 +97,8 @@ func (l List) Files() int {
 	return len(files)
 }
 
-// Mendable counts the findings that have a safe mending.
-func (l List) Mendable() int {
+// Fixable counts the findings that have a safe mending.
+func (l List) Fixable() int {
 	n := 0
 	for _, d := range l {
 		if len(d.Fixes) > 0 {

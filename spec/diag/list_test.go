@@ -41,21 +41,21 @@ func TestListAsAnError(t *testing.T) {
 		{Code: "QT2", Severity: diag.Warning, Message: "two", Fixes: []diag.Fix{{Span: at(f, 2), NewText: "deux"}}, Span: at(f, 2)},
 		{Code: "QT3", Severity: diag.Error, Message: "three"},
 	}
-	if list.Errors() != 2 || list.Warnings() != 1 || list.Files() != 1 || list.Mendable() != 1 {
-		t.Errorf("counted %d errors, %d warnings, %d files, %d mendable", list.Errors(), list.Warnings(), list.Files(), list.Mendable())
+	if list.Errors() != 2 || list.Warnings() != 1 || list.Files() != 1 || list.Fixable() != 1 {
+		t.Errorf("counted %d errors, %d warnings, %d files, %d mendable", list.Errors(), list.Warnings(), list.Files(), list.Fixable())
 	}
 	err := fmt.Errorf("cannot open it: %w", list.Err())
 	var first diag.Diagnostic
 	if !errors.As(err, &first) || first.Code != "QT1" {
 		t.Errorf("errors.As found %v", first)
 	}
-	if got := diag.Of(err); len(got) != 2 || got[1].Code != "QT3" {
+	if got := diag.FromError(err); len(got) != 2 || got[1].Code != "QT3" {
 		t.Errorf("Of found %v", got)
 	}
 	if d := cmp.Diff("f.yaml:1:1: one; mend it [QT1]\nthree [QT3]", list.Err().Error()); d != "" {
 		t.Error(d)
 	}
-	if got := list.Strict().Errors(); got != 3 {
+	if got := list.AsErrors().Errors(); got != 3 {
 		t.Errorf("strict has %d errors", got)
 	}
 }
@@ -64,7 +64,7 @@ func TestListWithoutErrorsIsNoError(t *testing.T) {
 	if err := (diag.List{{Severity: diag.Warning}}).Err(); err != nil {
 		t.Errorf("got %v", err)
 	}
-	if got := diag.Of(errors.New("other")); got != nil {
+	if got := diag.FromError(errors.New("other")); got != nil {
 		t.Errorf("got %v", got)
 	}
 }

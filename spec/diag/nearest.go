@@ -12,7 +12,7 @@ import (
 // alphabet wins. Where none is near, one that holds the name or is held by it is
 // taken: max_attempts for attempts.
 func Nearest(name string, candidates []string) string {
-	best, bestCost := "", reach(name)+1
+	best, bestCost := "", maxDistance(name)+1
 	for _, c := range slices.Sorted(slices.Values(candidates)) {
 		if c == name || c == "" {
 			continue
@@ -46,10 +46,10 @@ func holding(name string, candidates []string) string {
 
 func abs(n int) int { return max(n, -n) }
 
-// reach is how many mistakes a name of this length may hold: none in one
+// maxDistance is how many mistakes a name of this length may hold: none in one
 // letter, one in a short word, a third of the letters in a longer one. The unit
 // is a half, for a wrong letter case costs half a mistake at most once.
-func reach(name string) int {
+func maxDistance(name string) int {
 	n := len([]rune(name))
 	switch {
 	case n <= 1:

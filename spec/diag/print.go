@@ -14,9 +14,9 @@ import (
 // summary is the message with its hint, for forms that have no caret to put it under.
 func (d Diagnostic) summary() string {
 	if d.Hint == "" {
-		return visible(d.Message)
+		return escapeControl(d.Message)
 	}
-	return visible(d.Message + "; " + d.Hint)
+	return escapeControl(d.Message + "; " + d.Hint)
 }
 
 // file is the path of the diagnostic's file, empty where there is none.
@@ -24,25 +24,25 @@ func file(s source.Span) string {
 	if s.File == nil {
 		return ""
 	}
-	return visible(s.File.Path)
+	return escapeControl(s.File.Path)
 }
 
 // entry is a diagnostic in JSON. Lines and columns are left out where there are none.
 type entry struct {
-	Code       string   `json:"code"`
-	Severity   Severity `json:"severity"`
-	Message    string   `json:"message"`
-	File       string   `json:"file"`
-	Line       int      `json:"line,omitempty"`
-	Column     int      `json:"column,omitempty"`
-	EndLine    int      `json:"end_line,omitempty"`
-	EndColumn  int      `json:"end_column,omitempty"`
-	Suggestion string   `json:"suggestion,omitempty"`
-	Fixes      []mend   `json:"fixes,omitempty"`
+	Code       string    `json:"code"`
+	Severity   Severity  `json:"severity"`
+	Message    string    `json:"message"`
+	File       string    `json:"file"`
+	Line       int       `json:"line,omitempty"`
+	Column     int       `json:"column,omitempty"`
+	EndLine    int       `json:"end_line,omitempty"`
+	EndColumn  int       `json:"end_column,omitempty"`
+	Suggestion string    `json:"suggestion,omitempty"`
+	Fixes      []fixJSON `json:"fixes,omitempty"`
 }
 
-// mend is a Fix in JSON.
-type mend struct {
+// fixJSON is a Fix in JSON.
+type fixJSON struct {
 	File      string `json:"file"`
 	Line      int    `json:"line"`
 	Column    int    `json:"column"`
@@ -51,11 +51,11 @@ type mend struct {
 	Text      string `json:"text"`
 }
 
-func mendsOf(d Diagnostic) []mend {
-	var all []mend
+func mendsOf(d Diagnostic) []fixJSON {
+	var all []fixJSON
 	for _, f := range d.Fixes {
 		s := f.Span
-		all = append(all, mend{file(s), s.Start.Line, s.Start.Column, s.End.Line, s.End.Column, f.NewText})
+		all = append(all, fixJSON{file(s), s.Start.Line, s.Start.Column, s.End.Line, s.End.Column, f.NewText})
 	}
 	return all
 }

@@ -118,7 +118,7 @@ func sarifResultOf(d Diagnostic) sarifResult {
 	result.Locations = []sarifLocation{{Physical: place}}
 	for _, r := range d.Related {
 		if r.Span.File != nil {
-			result.Related = append(result.Related, sarifLocation{sarifPlace(r.Span), &sarifMessage{visible(r.Message)}})
+			result.Related = append(result.Related, sarifLocation{sarifPlace(r.Span), &sarifMessage{escapeControl(r.Message)}})
 		}
 	}
 	for _, at := range d.Span.Includes() {
@@ -135,7 +135,7 @@ func sarifFixes(d Diagnostic) []sarifFix {
 		fixes = []Fix{{d.Span, d.Suggestion}}
 	}
 	if d.Suggestion != "" {
-		description = "replace it by " + visible(d.Suggestion)
+		description = "replace it by " + escapeControl(d.Suggestion)
 	}
 	var changes []sarifChange
 	for _, f := range fixes {

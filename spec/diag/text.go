@@ -67,8 +67,8 @@ func (p *printer) line(s string) {
 	p.out.WriteByte('\n')
 }
 
-// mark is one underlined place of an excerpt.
-type mark struct {
+// label is one underlined place of an excerpt.
+type label struct {
 	span  source.Span
 	text  string // what stands after the underline
 	sign  string // what the underline is made of
@@ -86,21 +86,21 @@ func (p *printer) block(d Diagnostic) {
 	case place == "":
 		head += ":"
 	case !strings.HasPrefix(d.Message, place+" "): // a fault of a file as a whole begins with its name
-		head += " " + visible(place) + ":"
+		head += " " + escapeControl(place) + ":"
 	}
-	p.line(head + " " + p.paint(bold, visible(d.Message)))
+	p.line(head + " " + p.paint(bold, escapeControl(d.Message)))
 
-	marks := []mark{{span: d.Span, text: d.Hint, sign: "^", color: color}}
+	marks := []label{{span: d.Span, text: d.Hint, sign: "^", color: color}}
 	for _, r := range d.Related {
-		marks = append(marks, mark{span: r.Span, text: r.Message, sign: "-", color: cyan})
+		marks = append(marks, label{span: r.Span, text: r.Message, sign: "-", color: cyan})
 	}
 	p.gutter = gutterOf(marks)
-	if !drawable(d.Span) {
-		p.note(visible(d.Hint))
+	if !displayable(d.Span) {
+		p.note(escapeControl(d.Hint))
 	}
 	p.excerpts(marks)
 	for _, at := range d.Span.Includes() {
-		p.note("included from " + visible(at.String()))
+		p.note("included from " + escapeControl(at.String()))
 	}
 	p.note("qtype explain " + d.Code)
 }
@@ -112,15 +112,15 @@ func (p *printer) note(s string) {
 	}
 }
 
-// drawable tells whether the text of a place is at hand.
-func drawable(s source.Span) bool {
+// displayable tells whether the text of a place is at hand.
+func displayable(s source.Span) bool {
 	return s.File != nil && s.Start.Line > 0 && len(s.File.Text) > 0
 }
 
-func gutterOf(marks []mark) int {
+func gutterOf(marks []label) int {
 	widest := 1
 	for _, m := range marks {
-		if drawable(m.span) {
+		if displayable(m.span) {
 			widest = max(widest, len(strconv.Itoa(m.span.Start.Line)))
 		}
 	}
@@ -129,12 +129,12 @@ func gutterOf(marks []mark) int {
 
 // excerpts draws the marked lines: the finding's own file first, others under
 // their names.
-func (p *printer) excerpts(marks []mark) {
+func (p *printer) excerpts(marks []label) {
 	home := marks[0].span.File
-	var own, others []mark
+	var own, others []label
 	for _, m := range marks {
 		switch {
-		case !drawable(m.span):
+		case !displayable(m.span):
 		case m.span.File == home:
 			own = append(own, m)
 		default:
@@ -147,9 +147,9 @@ func (p *printer) excerpts(marks []mark) {
 		p.bar()
 	}
 	for _, m := range others {
-		p.line(strings.Repeat(" ", p.gutter) + p.paint(blue, " > ") + visible(m.span.String()))
+		p.line(strings.Repeat(" ", p.gutter) + p.paint(blue, " > ") + escapeControl(m.span.String()))
 		p.bar()
-		p.lines([]mark{m})
+		p.lines([]label{m})
 		p.bar()
 	}
 }
@@ -157,8 +157,8 @@ func (p *printer) excerpts(marks []mark) {
 func (p *printer) bar() { p.line(strings.Repeat(" ", p.gutter) + p.paint(blue, " |")) }
 
 // lines draws marked lines of one file in order, with a colon where some are left out.
-func (p *printer) lines(marks []mark) {
-	slices.SortStableFunc(marks, func(a, b mark) int {
+func (p *printer) lines(marks []label) {
+	slices.SortStableFunc(marks, func(a, b label) int {
 		return cmp.Or(cmp.Compare(a.span.Start.Line, b.span.Start.Line), cmp.Compare(a.span.Start.Column, b.span.Start.Column))
 	})
 	last := 0
@@ -183,7 +183,7 @@ func (p *printer) lineOf(s source.Span) shownLine {
 }
 
 // excerpt draws one line, unless it was drawn for the mark before, and the underline.
-func (p *printer) excerpt(m mark, withLine bool) {
+func (p *printer) excerpt(m label, withLine bool) {
 	number := fmt.Sprintf("%*d", p.gutter, m.span.Start.Line)
 	width := p.opts.Width
 	if width <= 0 {
@@ -195,7 +195,7 @@ func (p *printer) excerpt(m mark, withLine bool) {
 	}
 	text := strings.Repeat(m.sign, under)
 	if m.text != "" {
-		text += " " + visible(m.text)
+		text += " " + escapeControl(m.text)
 	}
 	p.line(strings.Repeat(" ", p.gutter) + p.paint(blue, " |") + " " + strings.Repeat(" ", before) + p.paint(m.color, text))
 }

@@ -6,10 +6,10 @@ import (
 	"unicode"
 )
 
-// visible replaces what a terminal would act upon instead of showing it
+// escapeControl replaces what a terminal would act upon instead of showing it
 // (control characters, bidirectional overrides) by an escape such as \x1b or
 // \u202e. A tab stays: the printers place it themselves.
-func visible(s string) string {
+func escapeControl(s string) string {
 	if !strings.ContainsFunc(s, unprintable) {
 		return s
 	}

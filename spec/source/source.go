@@ -88,16 +88,16 @@ func (f *File) Line(n int) string {
 	return strings.TrimSuffix(string(line), "\r")
 }
 
-// Hide says that a secret stands in the stretch, so that no excerpt shows it.
+// MarkSecret says that a secret stands in the stretch, so that no excerpt shows it.
 // It must not be called once the file is shared.
-func (f *File) Hide(s Span) { f.hidden = append(f.hidden, s) }
+func (f *File) MarkSecret(s Span) { f.hidden = append(f.hidden, s) }
 
 // Hidden lists the stretches that no excerpt may show, in the order in which they were found.
 func (f *File) Hidden() []Span { return f.hidden }
 
-// Share says that aliases put what stands in the stretch in other places, too.
+// MarkAliased says that aliases put what stands in the stretch in other places, too.
 // It must not be called once the file is shared.
-func (f *File) Share(s Span) { f.shared = append(f.shared, s) }
+func (f *File) MarkAliased(s Span) { f.shared = append(f.shared, s) }
 
 // IsShared tells whether a stretch of the file lies in one that stands in other places, too.
 func (f *File) IsShared(s Span) bool {

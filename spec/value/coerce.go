@@ -37,8 +37,8 @@ func Coerce(t spec.Type, v any) (any, error) {
 	return out, nil
 }
 
-// For is Coerce for a variable, whose optional flag counts too; Unset becomes null.
-func For(v *spec.Variable, x any) (any, error) {
+// Assign is Coerce for a variable, whose optional flag counts too; Unset becomes null.
+func Assign(v *spec.Variable, x any) (any, error) {
 	t := v.Type
 	t.Optional = v.IsOptional()
 	return Coerce(t, x)
@@ -46,7 +46,7 @@ func For(v *spec.Variable, x any) (any, error) {
 
 // coerce is Coerce without the typed-nil trap of *Error in error.
 func coerce(t spec.Type, v any) (any, *Error) {
-	if cell, ok := v.(Cell); ok {
+	if cell, ok := v.(ParseCell); ok {
 		v = cell.open(t)
 	}
 	switch {
@@ -101,7 +101,7 @@ func areTexts(items []any) bool {
 }
 
 // open makes of a cell's text what Coerce reads for the type.
-func (c Cell) open(t spec.Type) any {
+func (c ParseCell) open(t spec.Type) any {
 	text := strings.TrimSpace(string(c))
 	isText := t.Elem == nil && t.Custom == nil && (t.Name == "text" || t.Name == chatMessage || t.IsMedia())
 	if text == "" && t.Optional && !isText {
@@ -159,19 +159,19 @@ func wanted(t spec.Type) string {
 	return t.String()
 }
 
-// longest is how many characters of a text an error message shows.
-const longest = 40
+// maxQuoted is how many characters of a text an error message shows.
+const maxQuoted = 40
 
 // Describe names a value for an error message: short, on one line.
 func Describe(v any) string {
 	switch v := plainGo(v).(type) {
 	case nil:
 		return "null"
-	case Missing:
+	case UnsetType:
 		return "nothing"
 	case string:
 		return quote(v)
-	case Cell:
+	case ParseCell:
 		if strings.TrimSpace(string(v)) == "" {
 			return "an empty cell"
 		}
@@ -207,8 +207,8 @@ func kindOf(v any) string {
 
 // quote shows the beginning of a text in quotes.
 func quote(s string) string {
-	if runes := []rune(s); len(runes) > longest {
-		s = string(runes[:longest]) + "…"
+	if runes := []rune(s); len(runes) > maxQuoted {
+		s = string(runes[:maxQuoted]) + "…"
 	}
 	return strconv.QuoteToGraphic(s)
 }

@@ -196,7 +196,7 @@ func TestCellsOfAFile(t *testing.T) {
 	item := custom(t, "Item", []string{"n: int"})
 	tests := []struct {
 		typ  string
-		cell value.Cell
+		cell value.ParseCell
 		want string
 	}{
 		{"text", "007", `"007"`}, {"text", "", `""`}, {"text?", "", `""`}, {"text", " a ", `" a "`}, {"text", "[1]", `"[1]"`},
@@ -222,12 +222,12 @@ func TestCellsOfAFile(t *testing.T) {
 
 func TestForHonoursTheVariable(t *testing.T) {
 	v := &spec.Variable{ID: "n", Type: typ(t, "int"), Optional: true}
-	for _, in := range []any{nil, value.Unset, value.Cell("")} {
-		if got, err := value.For(v, in); got != nil || err != nil {
+	for _, in := range []any{nil, value.Unset, value.ParseCell("")} {
+		if got, err := value.Assign(v, in); got != nil || err != nil {
 			t.Errorf("%v: %v, %v", in, got, err)
 		}
 	}
-	if _, err := value.For(&spec.Variable{ID: "n", Type: typ(t, "int")}, value.Unset); err == nil || err.Error() != "expected int, got nothing" {
+	if _, err := value.Assign(&spec.Variable{ID: "n", Type: typ(t, "int")}, value.Unset); err == nil || err.Error() != "expected int, got nothing" {
 		t.Error(err)
 	}
 }
@@ -259,7 +259,7 @@ func TestNativeIsWhatEncodingJSONWouldDecode(t *testing.T) {
 		value.Field{Name: "m", Value: chat.Text(chat.User, "x")}, value.Field{Name: "u", Value: value.Unset})
 	want := map[string]any{"d": "2024-01-02", "l": []any{map[string]any{"n": int64(1)}}, "u": nil,
 		"m": map[string]any{"role": "user", "blocks": []any{map[string]any{"type": "text", "content": "x"}}}}
-	if diff := cmp.Diff(want, value.Native(in)); diff != "" {
+	if diff := cmp.Diff(want, value.ToGo(in)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -20,11 +20,11 @@ func JSON(v any) []byte { return AppendJSON(nil, v) }
 // AppendJSON appends JSON(v) to b.
 func AppendJSON(b []byte, v any) []byte {
 	switch v := plainGo(v).(type) {
-	case nil, Missing:
+	case nil, UnsetType:
 		return append(b, "null"...)
 	case string:
 		return appendString(b, v)
-	case Cell:
+	case ParseCell:
 		return appendString(b, string(v))
 	case int64:
 		return strconv.AppendInt(b, v, 10)

@@ -305,7 +305,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatal(n)
 		}
 		if err != nil {
-			v = value.Cell(strings.ToValidUTF8(text, "?"))
+			v = value.ParseCell(strings.ToValidUTF8(text, "?"))
 		}
 		for _, name := range types {
 			x, err := value.Coerce(typ(t, name), v)

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// deepest is how far objects and lists may nest in JSON text.
-const deepest = 1000
+// maxDepth is how far objects and lists may nest in JSON text.
+const maxDepth = 1000
 
 // SyntaxError says where a text stops being JSON.
 type SyntaxError struct {
@@ -192,8 +192,8 @@ func (p *parser) digits() int {
 
 // enter opens an object or a list.
 func (p *parser) enter() error {
-	if p.depth++; p.depth > deepest {
-		return p.fail("objects and lists nest deeper than %d", deepest)
+	if p.depth++; p.depth > maxDepth {
+		return p.fail("objects and lists nest deeper than %d", maxDepth)
 	}
 	p.at++
 	return nil

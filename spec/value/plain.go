@@ -17,7 +17,7 @@ import (
 // a list or a record is turned when it is looked at.
 func plainGo(v any) any {
 	switch v := v.(type) {
-	case nil, string, int64, float64, bool, []byte, []any, *Record, Cell, Missing, chat.Message, chat.Role, Date, DateTime, Time:
+	case nil, string, int64, float64, bool, []byte, []any, *Record, ParseCell, UnsetType, chat.Message, chat.Role, Date, DateTime, Time:
 		return v
 	case json.Number:
 		return number(string(v))
@@ -31,12 +31,12 @@ func plainGo(v any) any {
 		}
 		return *v
 	}
-	return reflected(v)
+	return fromReflect(v)
 }
 
-// reflected takes the numbers, lists and maps that are left, and makes of
+// fromReflect takes the numbers, lists and maps that are left, and makes of
 // everything else what encoding/json makes of it.
-func reflected(v any) any {
+func fromReflect(v any) any {
 	r := reflect.ValueOf(v)
 	switch r.Kind() {
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
@@ -114,54 +114,54 @@ func mapRecord(m map[string]any) *Record {
 	return &Record{fields: fields}
 }
 
-// free makes a run-time value of v all the way down, for free-form content.
-func free(v any) any {
+// fromGo makes a run-time value of v all the way down, for free-form content.
+func fromGo(v any) any {
 	switch v := plainGo(v).(type) {
 	case []any:
 		out := make([]any, len(v))
 		for i := range v {
-			out[i] = free(v[i])
+			out[i] = fromGo(v[i])
 		}
 		return out
 	case *Record:
 		out := make([]Field, len(v.fields))
 		for i, f := range v.fields {
-			out[i] = Field{f.Name, free(f.Value)}
+			out[i] = Field{f.Name, fromGo(f.Value)}
 		}
 		return &Record{typ: v.typ, fields: out}
-	case Cell:
+	case ParseCell:
 		return string(v)
 	case chat.Role:
 		return string(v)
-	case Missing:
+	case UnsetType:
 		return nil
 	default:
 		return v
 	}
 }
 
-// Native is v as encoding/json would decode it, for code that knows nothing of
+// ToGo is v as encoding/json would decode it, for code that knows nothing of
 // this package: map[string]any for records and messages, ISO text for dates,
 // int64 and float64 for numbers. Bytes stay bytes.
-func Native(v any) any {
+func ToGo(v any) any {
 	switch v := plainGo(v).(type) {
 	case []any:
 		out := make([]any, len(v))
 		for i := range v {
-			out[i] = Native(v[i])
+			out[i] = ToGo(v[i])
 		}
 		return out
 	case *Record:
 		out := make(map[string]any, v.Len())
 		for _, f := range v.fields {
-			out[f.Name] = Native(f.Value)
+			out[f.Name] = ToGo(f.Value)
 		}
 		return out
 	case chat.Message:
-		return Native(messageRecord(v))
-	case Missing:
+		return ToGo(messageRecord(v))
+	case UnsetType:
 		return nil
-	case Cell:
+	case ParseCell:
 		return string(v)
 	case Date, DateTime, Time:
 		return Text(v)
@@ -172,9 +172,9 @@ func Native(v any) any {
 	}
 }
 
-// Free makes a run-time value of what encoding/json or a driver decoded, with
+// FromGo makes a run-time value of what encoding/json or a driver decoded, with
 // no declared type to go by.
-func Free(v any) any { return free(v) }
+func FromGo(v any) any { return fromGo(v) }
 
 // Equal tells whether two values are the same. Numbers of different kinds are not.
 func Equal(a, b any) bool {

@@ -24,18 +24,18 @@ type member struct {
 	required bool // it must be there; otherwise it is null, or an empty object for a map
 }
 
-// must is a field that has to be there.
-func must(name, typ string) member {
+// requiredField is a field that has to be there.
+func requiredField(name, typ string) member {
 	return member{name: name, typ: spec.Type{Name: typ}, required: true}
 }
 
-// may is a field that can be left out.
-func may(name, typ string) member {
+// optionalField is a field that can be left out.
+func optionalField(name, typ string) member {
 	return member{name: name, typ: spec.Type{Name: typ, Optional: true}}
 }
 
-// vector is the field that holds an embedding.
-func vector(required bool) member {
+// embeddingField is the field that holds an embedding.
+func embeddingField(required bool) member {
 	return member{name: "vector", typ: spec.Type{Elem: &spec.Type{Name: "float"}, Optional: !required}, required: required}
 }
 
@@ -43,21 +43,21 @@ func vector(required bool) member {
 func members(name string) []member {
 	switch name {
 	case "ChatContent":
-		return []member{must("type", primitiveType), must("content", anyType), may("mime_type", "text")}
+		return []member{requiredField("type", primitiveType), requiredField("content", anyType), optionalField("mime_type", "text")}
 	case "Embedding":
-		return []member{vector(true), may("content", anyType), may("metadata", mapType)}
+		return []member{embeddingField(true), optionalField("content", anyType), optionalField("metadata", mapType)}
 	case "RAGDocument":
-		return []member{must("content", anyType), must("file_id", "text"), must("file_name", "text"),
-			may("uri", "text"), may("metadata", mapType), must("type", primitiveType)}
+		return []member{requiredField("content", anyType), requiredField("file_id", "text"), requiredField("file_name", "text"),
+			optionalField("uri", "text"), optionalField("metadata", mapType), requiredField("type", primitiveType)}
 	case "RAGChunk":
-		return []member{vector(false), may("content", anyType), may("metadata", mapType),
-			must("chunk_id", "text"), must("document_id", "text")}
+		return []member{embeddingField(false), optionalField("content", anyType), optionalField("metadata", mapType),
+			requiredField("chunk_id", "text"), requiredField("document_id", "text")}
 	case "SearchResult":
-		return []member{must("content", anyType), must("doc_id", "text"), must("score", "float")}
+		return []member{requiredField("content", anyType), requiredField("doc_id", "text"), requiredField("score", "float")}
 	case "RAGSearchResult":
-		return []member{must("content", "RAGChunk"), must("doc_id", "text"), must("score", "float")}
+		return []member{requiredField("content", "RAGChunk"), requiredField("doc_id", "text"), requiredField("score", "float")}
 	case "AggregateStats":
-		return []member{must("num_successful", "int"), must("num_failed", "int"), must("num_total", "int")}
+		return []member{requiredField("num_successful", "int"), requiredField("num_failed", "int"), requiredField("num_total", "int")}
 	}
 	return nil
 }

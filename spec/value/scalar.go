@@ -33,7 +33,7 @@ func scalar(name string) func(any) (any, bool) {
 	case "MessageRole":
 		return toRole
 	case "citation_url", "citation_document", anyType:
-		return func(v any) (any, bool) { return free(v), true }
+		return func(v any) (any, bool) { return fromGo(v), true }
 	case mapType:
 		return toMap
 	case primitiveType:
@@ -260,5 +260,5 @@ func toMap(v any) (any, bool) {
 	if !ok {
 		return nil, false
 	}
-	return free(r), true
+	return fromGo(r), true
 }

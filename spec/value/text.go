@@ -15,11 +15,11 @@ import (
 // text, lists and records as JSON. Floats keep a decimal point: 1.0.
 func Text(v any) string {
 	switch v := plainGo(v).(type) {
-	case nil, Missing:
+	case nil, UnsetType:
 		return ""
 	case string:
 		return v
-	case Cell:
+	case ParseCell:
 		return string(v)
 	case chat.Role:
 		return string(v)

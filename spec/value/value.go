@@ -22,14 +22,14 @@ import (
 	"slices"
 )
 
-// Missing is the type of Unset.
-type Missing uint8
+// UnsetType is the type of Unset.
+type UnsetType uint8
 
 // Unset stands in a slot where nothing was ever set; null is nil.
-const Unset Missing = 0
+const Unset UnsetType = 0
 
 // String is what a person is shown.
-func (Missing) String() string { return "unset" }
+func (UnsetType) String() string { return "unset" }
 
 // Record is a value with named fields in a fixed order. The zero Record has none.
 type Record struct {
@@ -103,8 +103,8 @@ func (r *Record) With(name string, v any) *Record {
 	return c
 }
 
-// Cell is the text of one cell of a CSV or TSV file. Coerce reads it as a
+// ParseCell is the text of one cell of a CSV or TSV file. Coerce reads it as a
 // string, with two differences: an empty cell is null where the type is
 // optional and not a text, and where a list or a record is declared the cell
 // holds it as JSON.
-type Cell string
+type ParseCell string

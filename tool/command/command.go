@@ -18,15 +18,15 @@ import (
 	"github.com/qtype-dev/qtype/tool"
 )
 
-// Surroundings is what a program finds around it.
-type Surroundings struct {
+// Env is what a program finds around it.
+type Env struct {
 	Getenv func(string) string               // the environment that the document sees
 	Secret func(spec.Secret) (string, error) // resolves what stands under env; nil takes it as it is written
 	Folder string                            // where relative paths of programs begin: beside the tool's document
 }
 
 // New makes the answer of a CommandTool. It finds the program and starts nothing.
-func New(t *spec.CommandTool, around Surroundings) (tool.Answer, error) {
+func New(t *spec.CommandTool, around Env) (tool.ClientHandler, error) {
 	given, err := tool.Environment(t.Env, around.Secret)
 	if err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func New(t *spec.CommandTool, around Surroundings) (tool.Answer, error) {
 
 // Line makes an answer of a command line, split as a shell would split it; no
 // shell runs it. A call may take as long as timeout.
-func Line(line string, timeout time.Duration, around Surroundings) (tool.Answer, error) {
+func Line(line string, timeout time.Duration, around Env) (tool.ClientHandler, error) {
 	words, err := Split(line)
 	if err != nil {
 		return nil, err
@@ -48,15 +48,15 @@ func Line(line string, timeout time.Duration, around Surroundings) (tool.Answer,
 }
 
 // answer runs the program of words for each call.
-func answer(words []string, given map[string]string, timeout time.Duration, around Surroundings) (tool.Answer, error) {
+func answer(words []string, given map[string]string, timeout time.Duration, around Env) (tool.ClientHandler, error) {
 	path, err := subprocess.Find(words[0], around.Folder, around.Getenv("PATH"))
 	if err != nil {
 		return nil, err
 	}
 	env := subprocess.Environment(around.Getenv, given)
 	name := words[0]
-	return func(ctx context.Context, ask tool.Ask) (any, error) {
-		p := subprocess.Program{Path: path, Args: words[1:], Env: append(env[:len(env):len(env)], calledFor(ask)...)}
+	return func(ctx context.Context, ask tool.Request) (any, error) {
+		p := subprocess.Program{Path: path, Args: words[1:], Env: append(env[:len(env):len(env)], callerEnv(ask)...)}
 		if timeout > 0 {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than %s (timeout) and was stopped", timeout))
@@ -71,14 +71,14 @@ func answer(words []string, given map[string]string, timeout time.Duration, arou
 		}
 		v, err := value.Parse(string(out))
 		if err != nil {
-			return nil, fmt.Errorf("%s printed no JSON: %s", name, httpx.Line(string(out[:min(len(out), 1<<10)]), 100))
+			return nil, fmt.Errorf("%s printed no JSON: %s", name, httpx.SingleLine(string(out[:min(len(out), 1<<10)]), 100))
 		}
 		return v, nil
 	}, nil
 }
 
-// calledFor tells a program who asks.
-func calledFor(ask tool.Ask) []string {
+// callerEnv tells a program who asks.
+func callerEnv(ask tool.Request) []string {
 	return []string{"QTYPE_TOOL=" + clean(ask.Tool.ID), "QTYPE_SESSION=" + clean(ask.Caller.Session), "QTYPE_ROW=" + strconv.FormatInt(ask.Caller.Row, 10)}
 }
 

@@ -38,12 +38,12 @@ func run(t *testing.T, text string, change func(*spec.CommandTool)) (string, err
 	if change != nil {
 		change(decl)
 	}
-	answer, err := command.New(decl, command.Surroundings{Getenv: os.Getenv, Folder: folder,
+	answer, err := command.New(decl, command.Env{Getenv: os.Getenv, Folder: folder,
 		Secret: func(s spec.Secret) (string, error) { return s.Reveal(), nil }})
 	if err != nil {
 		return "", err
 	}
-	v, err := answer(t.Context(), tool.Ask{Tool: tool.Info{ID: "do"}, Args: []byte(`{"n":1}`), Caller: tool.Caller{Session: "me", Row: 3}})
+	v, err := answer(t.Context(), tool.Request{Tool: tool.Info{ID: "do"}, Args: []byte(`{"n":1}`), Caller: tool.Caller{Session: "me", Row: 3}})
 	if err != nil {
 		return "", err
 	}
@@ -88,7 +88,7 @@ func TestACancelledProgramEnds(t *testing.T) {
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	answer, err := command.Line(script(t, folder, "exec 3>"+path+"; sleep 1000000 & echo begun >&3; sleep 1000000"), time.Hour, command.Surroundings{Getenv: os.Getenv, Folder: folder})
+	answer, err := command.Line(script(t, folder, "exec 3>"+path+"; sleep 1000000 & echo begun >&3; sleep 1000000"), time.Hour, command.Env{Getenv: os.Getenv, Folder: folder})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestACancelledProgramEnds(t *testing.T) {
 		_, err = io.Copy(io.Discard, alive)
 		ended <- errors.Join(begun, err)
 	}()
-	if _, err = answer(ctx, tool.Ask{Args: []byte("{}")}); !errors.Is(err, stop) {
+	if _, err = answer(ctx, tool.Request{Args: []byte("{}")}); !errors.Is(err, stop) {
 		t.Errorf("got %v", err)
 	}
 	if w, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil { // where nobody has opened it, nobody need wait

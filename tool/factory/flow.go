@@ -23,7 +23,7 @@ type flowTool struct {
 }
 
 // flow makes a FlowTool.
-func (b *Box) flow(t *spec.FlowTool) (tool.Tool, error) {
+func (b *Factory) flow(t *spec.FlowTool) (tool.Tool, error) {
 	f := t.Flow.To
 	if f == nil || b.opts.Flow == nil {
 		return nil, fmt.Errorf("tool %s: the flow is not linked", t.ID)
@@ -51,7 +51,7 @@ type depthKey struct{}
 
 // Call runs the flow on one row.
 func (t *flowTool) Call(ctx context.Context, args map[string]any) (any, error) {
-	given, err := tool.Typed(t.info, args, value.For)
+	given, err := tool.ConvertArgs(t.info, args, value.Assign)
 	if err != nil {
 		return nil, err
 	}
@@ -101,5 +101,5 @@ func (t *flowTool) row(outputs []any) any {
 }
 
 func (t *flowTool) failed(err error) error {
-	return &tool.FailedError{Tool: t.info.ID, Message: fmt.Sprintf("flow %s: %s", t.flow.ID, httpx.Line(err.Error(), 1000)), Err: err}
+	return &tool.FailedError{Tool: t.info.ID, Message: fmt.Sprintf("flow %s: %s", t.flow.ID, httpx.SingleLine(err.Error(), 1000)), Err: err}
 }

@@ -54,7 +54,7 @@ func TestAnswersAreHeldAgainstTheOutputs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := factory.Fit(vars(t, c.outputs...), parsed)
+		v, err := factory.CoerceResult(vars(t, c.outputs...), parsed)
 		got := string(value.JSON(v))
 		if err != nil {
 			got = "error: " + err.Error()
@@ -141,7 +141,7 @@ func TestADocumentOfAnotherMachineStartsNoPrograms(t *testing.T) {
 	defer box.Close()
 	base := func(id string) spec.ToolBase {
 		b := spec.ToolBase{ID: id}
-		b.SetPlace(&spec.Place{Value: source.Span{File: &source.File{Path: "https://docs.example/app.yaml"}, Start: source.Pos{Line: 3, Column: 5}}})
+		b.SetPlace(&spec.Position{Value: source.Span{File: &source.File{Path: "https://docs.example/app.yaml"}, Start: source.Pos{Line: 3, Column: 5}}})
 		return b
 	}
 	for _, declared := range []spec.Tool{

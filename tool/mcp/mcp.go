@@ -131,15 +131,15 @@ func (s *Server) connected(ctx context.Context) (*sdk.ClientSession, error) {
 
 // lost is an error of the connection, with the last that the program has said.
 func (s *Server) lost(err error) error {
-	text := httpx.Line(err.Error(), 300)
-	if said := s.tail.Last(); said != "" {
+	text := httpx.SingleLine(err.Error(), 300)
+	if said := s.tail.LastLine(); said != "" {
 		text += "; its last line: " + said
 	}
 	return errors.New(text)
 }
 
-// within bounds what the server may take.
-func (s *Server) within(ctx context.Context) (context.Context, context.CancelFunc) {
+// withTimeout bounds what the server may take.
+func (s *Server) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("the server took longer than %s (timeout)", s.timeout))
 }
 
@@ -153,7 +153,7 @@ func (s *Server) Call(context.Context, map[string]any) (any, error) {
 
 // Tools asks the server for its tools and keeps those that the document allows.
 func (s *Server) Tools(ctx context.Context) ([]tool.Tool, error) {
-	limited, cancel := s.within(ctx)
+	limited, cancel := s.withTimeout(ctx)
 	defer cancel()
 	listed, err := s.list(limited)
 	if err != nil {

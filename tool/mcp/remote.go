@@ -15,15 +15,15 @@ import (
 	"github.com/qtype-dev/qtype/tool"
 )
 
-// remote is one tool of a server.
-type remote struct {
+// serverTool is one tool of a server.
+type serverTool struct {
 	server *Server
 	name   string
 	info   tool.Info
 }
 
-func newRemote(s *Server, t *sdk.Tool) *remote {
-	r := &remote{server: s, name: t.Name, info: tool.Info{ID: s.declared.ID + "/" + t.Name, Set: s.declared.ID, Name: t.Name, Description: t.Description}}
+func newRemote(s *Server, t *sdk.Tool) *serverTool {
+	r := &serverTool{server: s, name: t.Name, info: tool.Info{ID: s.declared.ID + "/" + t.Name, Set: s.declared.ID, Name: t.Name, Description: t.Description}}
 	raw, err := json.Marshal(t.InputSchema)
 	if err != nil || !bytes.HasPrefix(raw, []byte("{")) {
 		raw = []byte(`{"type":"object"}`)
@@ -62,16 +62,16 @@ func inputs(schema json.RawMessage) []*spec.Variable {
 }
 
 // Info tells what the tool is.
-func (r *remote) Info() tool.Info { return r.info }
+func (r *serverTool) Info() tool.Info { return r.info }
 
 // Call asks the server. A call is not repeated when the connection is lost
 // meanwhile: it may have been done.
-func (r *remote) Call(ctx context.Context, args map[string]any) (any, error) {
-	given, err := r.info.Given(args)
+func (r *serverTool) Call(ctx context.Context, args map[string]any) (any, error) {
+	given, err := r.info.ValidateArgs(args)
 	if err != nil {
 		return nil, err
 	}
-	limited, cancel := r.server.within(ctx)
+	limited, cancel := r.server.withTimeout(ctx)
 	defer cancel()
 	session, err := r.server.connected(limited)
 	var result *sdk.CallToolResult
@@ -91,7 +91,7 @@ func (r *remote) Call(ctx context.Context, args map[string]any) (any, error) {
 		return nil, &tool.FailedError{Tool: r.info.ID, Message: fmt.Sprintf("%s: %s", r.server.where(), err), Err: err}
 	}
 	if result.IsError {
-		return nil, &tool.FailedError{Tool: r.info.ID, Message: httpx.Line(texts(result.Content), 1000)}
+		return nil, &tool.FailedError{Tool: r.info.ID, Message: httpx.SingleLine(texts(result.Content), 1000)}
 	}
 	return read(result)
 }

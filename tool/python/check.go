@@ -20,7 +20,7 @@ func (f *function) Check(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	resp, err := f.pool.call(limited, f.setting, &request{tool: f.info.ID, module: f.declared.ModulePath, function: f.declared.FunctionName, check: true})
-	gone, crashed := errors.AsType[*goneError](err)
+	gone, crashed := errors.AsType[*exitedError](err)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -31,7 +31,7 @@ func (f *function) Check(ctx context.Context) error {
 	case err != nil:
 		return f.failed(f.name()+": "+err.Error(), "", err)
 	case resp.err != nil:
-		return f.failed(f.told(resp.err), place(resp.err), nil)
+		return f.failed(f.errorLine(resp.err), place(resp.err), nil)
 	}
 	f.found.Store(true)
 	return nil

@@ -47,27 +47,27 @@ func NewPool(opts Options) *Pool {
 	return p
 }
 
-// Setting is what processes are started with; calls of equal settings share them.
-type Setting struct {
+// WorkerConfig is what processes are started with; calls of equal settings share them.
+type WorkerConfig struct {
 	Interpreter string   // the file of the interpreter
 	Path        []string // folders in which modules are looked for first
 	Env         []string // all of the environment, as NAME=value
 	MemoryMB    int      // the most memory of a process, in MiB of address space
 }
 
-func (s Setting) key() string {
+func (s WorkerConfig) key() string {
 	return fmt.Sprintf("%q %q %q %d", s.Interpreter, s.Path, s.Env, s.MemoryMB)
 }
 
 // group is the processes of one setting.
 type group struct {
-	setting Setting
+	setting WorkerConfig
 	permits chan struct{} // holds one for each process that may be at work
 	mu      sync.Mutex
 	idle    []*worker // the one used last is at the end
 }
 
-func (p *Pool) group(s Setting) *group {
+func (p *Pool) group(s WorkerConfig) *group {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	g, ok := p.groups[s.key()]
@@ -81,7 +81,7 @@ func (p *Pool) group(s Setting) *group {
 // call asks a free process and gives it back, unless it cannot serve another
 // call. The context's end ends the process, for there is no other way to stop a
 // function.
-func (p *Pool) call(ctx context.Context, s Setting, req *request) (*response, error) {
+func (p *Pool) call(ctx context.Context, s WorkerConfig, req *request) (*response, error) {
 	g := p.group(s)
 	select {
 	case g.permits <- struct{}{}:
@@ -89,19 +89,19 @@ func (p *Pool) call(ctx context.Context, s Setting, req *request) (*response, er
 		return nil, context.Cause(ctx)
 	}
 	defer func() { <-g.permits }()
-	w, err := p.free(ctx, g)
+	w, err := p.get(ctx, g)
 	if err != nil {
 		return nil, err
 	}
 	resp, err := w.ask(ctx, req)
-	if err != nil || resp.spent() || !p.keep(g, w) {
+	if err != nil || resp.needsNewWorker() || !p.put(g, w) {
 		w.kill()
 	}
 	return resp, err
 }
 
-// free is a process that waits for work.
-func (p *Pool) free(ctx context.Context, g *group) (*worker, error) {
+// get is a process that waits for work.
+func (p *Pool) get(ctx context.Context, g *group) (*worker, error) {
 	for {
 		g.mu.Lock()
 		n := len(g.idle)
@@ -112,15 +112,15 @@ func (p *Pool) free(ctx context.Context, g *group) (*worker, error) {
 		w := g.idle[n-1]
 		g.idle = g.idle[:n-1]
 		g.mu.Unlock()
-		if !w.gone() {
+		if !w.exited() {
 			return w, nil
 		}
 		w.kill()
 	}
 }
 
-// keep puts a process back, unless the pool was closed meanwhile.
-func (p *Pool) keep(g *group, w *worker) bool {
+// put puts a process back, unless the pool was closed meanwhile.
+func (p *Pool) put(g *group, w *worker) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -169,7 +169,7 @@ func (p *Pool) printed(tool, line string) {
 	}
 	switch n := p.lines.Add(1); {
 	case n < maxLines:
-		p.opts.Log("tool " + tool + ": " + httpx.Line(line, 500))
+		p.opts.Log("tool " + tool + ": " + httpx.SingleLine(line, 500))
 	case n == maxLines:
 		p.opts.Log("tool " + tool + ": functions print a lot; the rest is left out")
 	}

@@ -39,7 +39,7 @@ type function struct {
 	info     tool.Info
 	declared *spec.PythonFunctionTool
 	pool     *Pool
-	setting  Setting
+	setting  WorkerConfig
 	timeout  time.Duration
 	found    atomic.Bool // a check has found the function
 }
@@ -61,7 +61,7 @@ func New(t *spec.PythonFunctionTool, around Surroundings) (tool.Tool, error) {
 	if f.timeout <= 0 {
 		f.timeout = time.Minute
 	}
-	f.setting = Setting{Interpreter: interpreter, Path: around.path(given), MemoryMB: cmp.Or(t.MemoryMB, 2048),
+	f.setting = WorkerConfig{Interpreter: interpreter, Path: around.path(given), MemoryMB: cmp.Or(t.MemoryMB, 2048),
 		Env: subprocess.Environment(around.Getenv, given, "PYTHONPATH", "VIRTUAL_ENV", "PYENV_ROOT", "PYENV_VERSION", "CONDA_PREFIX")}
 	return f, nil
 }
@@ -126,7 +126,7 @@ func (f *function) Call(ctx context.Context, args map[string]any) (any, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, f.timeout, late)
 	defer cancel()
 	resp, err := f.pool.call(limited, f.setting, req)
-	gone, crashed := errors.AsType[*goneError](err)
+	gone, crashed := errors.AsType[*exitedError](err)
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
@@ -135,14 +135,14 @@ func (f *function) Call(ctx context.Context, args map[string]any) (any, error) {
 	case err != nil:
 		return nil, f.failed(f.name()+": "+err.Error(), "", err)
 	case resp.err != nil:
-		return nil, f.failed(f.told(resp.err), place(resp.err), nil)
+		return nil, f.failed(f.errorLine(resp.err), place(resp.err), nil)
 	}
 	return resp.result, nil
 }
 
 // request checks the arguments and makes values of the language of them.
 func (f *function) request(args map[string]any) (*request, error) {
-	given, err := tool.Typed(f.info, args, value.For)
+	given, err := tool.ConvertArgs(f.info, args, value.Assign)
 	if err != nil {
 		return nil, err
 	}
@@ -158,11 +158,11 @@ func (f *function) request(args map[string]any) (*request, error) {
 func (f *function) name() string { return f.declared.ModulePath + "." + f.declared.FunctionName }
 
 func (f *function) failed(message, where string, err error) error {
-	return &tool.FailedError{Tool: f.info.ID, Message: httpx.Line(message, 1000), Where: where, Err: err}
+	return &tool.FailedError{Tool: f.info.ID, Message: httpx.SingleLine(message, 1000), Where: where, Err: err}
 }
 
-// told is what went wrong, in a line.
-func (f *function) told(e *failure) string {
+// errorLine is what went wrong, in a line.
+func (f *function) errorLine(e *failure) string {
 	switch {
 	case e.Kind == "memory":
 		return fmt.Sprintf("%s needs more than the %d MiB of memory_mb", f.name(), f.setting.MemoryMB)

@@ -142,8 +142,8 @@ type failure struct {
 	Line    int    // the line in it
 }
 
-// spent tells whether the process is better not asked again.
-func (r *response) spent() bool { return r.err != nil && r.err.Kind == "memory" }
+// needsNewWorker tells whether the process is better not asked again.
+func (r *response) needsNewWorker() bool { return r.err != nil && r.err.Kind == "memory" }
 
 func readResponse(raw []byte) (*response, error) {
 	var envelope struct {

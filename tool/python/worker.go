@@ -22,9 +22,9 @@ import (
 var script string
 
 const (
-	maxFrame  = 32 << 20 // bytes of a call or an answer
-	startTime = 30 * time.Second
-	farewell  = 500 * time.Millisecond // for the last of what a process that ended has said
+	maxFrame    = 32 << 20 // bytes of a call or an answer
+	startTime   = 30 * time.Second
+	exitTimeout = 500 * time.Millisecond // for the last of what a process that ended has said
 )
 
 // worker is one Python process. One goroutine at a time uses it.
@@ -41,7 +41,7 @@ type worker struct {
 }
 
 // start makes a process and waits until it can be asked.
-func (p *Pool) start(ctx context.Context, s Setting) (*worker, error) {
+func (p *Pool) start(ctx context.Context, s WorkerConfig) (*worker, error) {
 	w := &worker{pool: p, done: make(chan struct{})}
 	w.cmd = exec.CommandContext(p.alive, s.Interpreter, "-u", "-B", "-X", "utf8", "-c", script) //nolint:gosec // the operator names the interpreter
 	w.cmd.Env = s.Env
@@ -58,7 +58,7 @@ func (p *Pool) start(ctx context.Context, s Setting) (*worker, error) {
 	hello := value.JSON(value.NewRecord("", value.Field{Name: "path", Value: path}, value.Field{Name: "memory_mb", Value: int64(s.MemoryMB)}))
 	if _, err := w.exchange(ctx, hello); err != nil {
 		w.kill()
-		if gone, ok := errors.AsType[*goneError](err); ok {
+		if gone, ok := errors.AsType[*exitedError](err); ok {
 			return nil, fmt.Errorf("%s did not start: %s", s.Interpreter, gone.how)
 		}
 		return nil, err
@@ -90,7 +90,7 @@ func (w *worker) launch() error {
 		return err
 	}
 	w.in, w.raw, w.out = ours[0], ours[1], bufio.NewReaderSize(ours[1], 64<<10)
-	go w.attend(ours[2])
+	go w.readOutput(ours[2])
 	return nil
 }
 
@@ -102,8 +102,8 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// attend listens to what the process prints until it has ended.
-func (w *worker) attend(errs *os.File) {
+// readOutput listens to what the process prints until it has ended.
+func (w *worker) readOutput(errs *os.File) {
 	heard := make(chan struct{})
 	go func() {
 		defer close(heard)
@@ -119,17 +119,17 @@ func (w *worker) attend(errs *os.File) {
 			}
 		}
 	}()
-	_ = w.cmd.Wait()                                              // how it ended stands in ProcessState
-	late := time.AfterFunc(farewell, func() { _ = errs.Close() }) // what escaped it holds the pipe
+	_ = w.cmd.Wait()                                                 // how it ended stands in ProcessState
+	late := time.AfterFunc(exitTimeout, func() { _ = errs.Close() }) // what escaped it holds the pipe
 	<-heard
 	late.Stop()
 	_ = errs.Close()
-	_ = w.raw.SetReadDeadline(time.Now().Add(farewell)) // the last answer may still be in it
+	_ = w.raw.SetReadDeadline(time.Now().Add(exitTimeout)) // the last answer may still be in it
 	close(w.done)
 }
 
-// gone tells whether the process has ended.
-func (w *worker) gone() bool {
+// exited tells whether the process has ended.
+func (w *worker) exited() bool {
 	select {
 	case <-w.done:
 		return true
@@ -141,7 +141,7 @@ func (w *worker) gone() bool {
 // kill ends the process, if it has not ended, and all that it started.
 func (w *worker) kill() {
 	w.once.Do(func() {
-		if !w.gone() {
+		if !w.exited() {
 			_ = subprocess.Kill(w.cmd)
 		}
 		closeAll([]*os.File{w.in, w.raw})
@@ -158,13 +158,13 @@ func (w *worker) ask(ctx context.Context, req *request) (*response, error) {
 	return readResponse(raw)
 }
 
-// goneError says that the process ended instead of answering.
-type goneError struct {
+// exitedError says that the process ended instead of answering.
+type exitedError struct {
 	how string // "exit status 3", "signal: killed"
 }
 
 // Error is how it ended.
-func (e *goneError) Error() string { return "its process ended: " + e.how }
+func (e *exitedError) Error() string { return "its process ended: " + e.how }
 
 // exchange sends a frame and waits for the answer. When the context ends first,
 // the process does too.
@@ -181,8 +181,8 @@ func (w *worker) exchange(ctx context.Context, frame []byte) ([]byte, error) {
 	if !stop() {
 		return nil, context.Cause(ctx)
 	}
-	if tooLong := (*subprocess.TooLongError)(nil); err != nil && !errors.As(err, &tooLong) {
-		return nil, w.farewell()
+	if tooLong := (*subprocess.OutputLimitError)(nil); err != nil && !errors.As(err, &tooLong) {
+		return nil, w.awaitExit()
 	}
 	return answer, err
 }
@@ -194,27 +194,27 @@ func (w *worker) receive() ([]byte, error) {
 	}
 	n := int(binary.BigEndian.Uint32(head[:]))
 	if n > maxFrame {
-		return nil, &subprocess.TooLongError{Limit: maxFrame}
+		return nil, &subprocess.OutputLimitError{Limit: maxFrame}
 	}
 	answer := make([]byte, n)
 	_, err := io.ReadFull(w.out, answer)
 	return answer, err
 }
 
-// farewell waits until a process that broke off is gone, and tells how it went.
-func (w *worker) farewell() error {
-	late := time.NewTimer(2 * farewell)
+// awaitExit waits until a process that broke off is gone, and tells how it went.
+func (w *worker) awaitExit() error {
+	late := time.NewTimer(2 * exitTimeout)
 	defer late.Stop()
 	select {
 	case <-w.done:
 	case <-late.C:
 		w.kill() // it closed its pipe and lives on
 		<-w.done
-		return &goneError{"it closed its pipe"}
+		return &exitedError{"it closed its pipe"}
 	}
 	how := subprocess.Status(w.cmd.ProcessState)
-	if said := w.tail.Last(); said != "" {
+	if said := w.tail.LastLine(); said != "" {
 		how += ": " + said
 	}
-	return &goneError{how}
+	return &exitedError{how}
 }

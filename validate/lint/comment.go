@@ -16,8 +16,8 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// comment is one # qtype:ignore.
-type comment struct {
+// ignoreComment is one # qtype:ignore.
+type ignoreComment struct {
 	file  *source.File
 	line  int             // where it stands
 	about int             // the line that it is about: its own, or the next that is no comment
@@ -33,7 +33,7 @@ var attempt = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`
 
 // commentsOf finds the silencing comments of files, and warns of those that are
 // not understood.
-func commentsOf(files []*source.File, known func() []string) (found []*comment, malformed diag.List) {
+func commentsOf(files []*source.File, known func() []string) (found []*ignoreComment, malformed diag.List) {
 	for _, f := range files {
 		if !bytes.Contains(f.Text, []byte("qtype")) || isRaw(f) {
 			continue
@@ -69,9 +69,9 @@ func isRaw(f *source.File) bool {
 }
 
 // candidates are the comments of a file that look like silencing ones.
-func candidates(f *source.File) []*comment {
+func candidates(f *source.File) []*ignoreComment {
 	lines := strings.Split(string(f.Text), "\n")
-	var found []*comment
+	var found []*ignoreComment
 	for i, line := range lines {
 		line = strings.TrimSuffix(line, "\r")
 		if !strings.Contains(line, "qtype") {
@@ -81,7 +81,7 @@ func candidates(f *source.File) []*comment {
 		if at == nil || at[0] > 0 && line[at[0]-1] != ' ' && line[at[0]-1] != '\t' {
 			continue
 		}
-		c := &comment{file: f, line: i + 1, about: i + 1, used: map[string]bool{}, text: line[at[0]:], start: utf8.RuneCountInString(line[:at[0]]) + 1}
+		c := &ignoreComment{file: f, line: i + 1, about: i + 1, used: map[string]bool{}, text: line[at[0]:], start: utf8.RuneCountInString(line[:at[0]]) + 1}
 		if strings.TrimSpace(line[:at[0]]) == "" {
 			c.about = 0
 		}
@@ -93,13 +93,13 @@ func candidates(f *source.File) []*comment {
 	if len(found) == 0 {
 		return nil
 	}
-	aim(found, lines)
+	resolveTargets(found, lines)
 	return outsideOfTexts(found, lines)
 }
 
-// aim points the comments that have a line of their own at the next line that is
+// resolveTargets points the comments that have a line of their own at the next line that is
 // neither empty nor a comment.
-func aim(found []*comment, lines []string) {
+func resolveTargets(found []*ignoreComment, lines []string) {
 	next := len(lines) // the index of the next such line, going backwards
 	for i, c := len(lines)-1, len(found)-1; c >= 0 && i >= 0; i-- {
 		if found[c].line == i+1 {
@@ -121,7 +121,7 @@ var number = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`#
 // text is none. Every candidate gets a number in its place, and those whose
 // number turns up in a value of the parsed text are dropped. So the YAML parser
 // decides, whatever the quoting.
-func outsideOfTexts(found []*comment, lines []string) []*comment {
+func outsideOfTexts(found []*ignoreComment, lines []string) []*ignoreComment {
 	lines = slices.Clone(lines)
 	for i, c := range found {
 		before, rest, _ := strings.Cut(lines[c.line-1], c.text)
@@ -133,7 +133,7 @@ func outsideOfTexts(found []*comment, lines []string) []*comment {
 	}
 	inside := map[int]bool{}
 	markInside(&tree, inside)
-	kept := make([]*comment, 0, len(found))
+	kept := make([]*ignoreComment, 0, len(found))
 	for i, c := range found {
 		if !inside[i] {
 			kept = append(kept, c)
@@ -158,7 +158,7 @@ func markInside(n *yaml.Node, inside map[int]bool) {
 var code = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^QT[0-9]{3}$`) })
 
 // parse reads the codes; the answer tells what is wrong with the comment.
-func (c *comment) parse(known []string) *diag.Diagnostic {
+func (c *ignoreComment) parse(known []string) *diag.Diagnostic {
 	parts := attempt().FindStringSubmatch(c.text)
 	list, _, _ := strings.Cut(parts[2], ":")
 	words := strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })
@@ -188,14 +188,14 @@ func (c *comment) parse(known []string) *diag.Diagnostic {
 }
 
 // span is the comment's place, up to the end of its line.
-func (c *comment) span() source.Span {
+func (c *ignoreComment) span() source.Span {
 	end := c.start + utf8.RuneCountInString(strings.TrimRight(c.text, " \t"))
 	return source.Span{File: c.file, Start: source.Pos{Line: c.line, Column: c.start}, End: source.Pos{Line: c.line, Column: end}}
 }
 
-// useless is the finding for the codes that are not needed. What depends on the
+// unusedDiagnostic is the finding for the codes that are not needed. What depends on the
 // machine (a variable that is set here, a .env file) may be needed elsewhere.
-func (c *comment) useless(needed map[string]bool) diag.List {
+func (c *ignoreComment) unusedDiagnostic(needed map[string]bool) diag.List {
 	var idle, kept []string
 	for _, code := range c.codes {
 		if needed[code] || code == "QT005" || code == "QT011" {
@@ -212,13 +212,13 @@ func (c *comment) useless(needed map[string]bool) diag.List {
 		verb = "silences"
 	}
 	finding := ruleUseless.At(c.span(), "qtype:ignore %s %s nothing here", strings.Join(idle, ", "), verb).WithHint("take it out")
-	finding.Fixes = []diag.Fix{c.removal(kept)}
+	finding.Fixes = []diag.Fix{c.removeFix(kept)}
 	return diag.List{finding}
 }
 
-// removal takes the comment out, with the blanks before it or its line; where
+// removeFix takes the comment out, with the blanks before it or its line; where
 // other codes are needed only the others go.
-func (c *comment) removal(kept []string) diag.Fix {
+func (c *ignoreComment) removeFix(kept []string) diag.Fix {
 	at := c.span()
 	if len(kept) > 0 {
 		rest := ""

@@ -106,10 +106,10 @@ func only(entries []string, prefixes ...string) []string {
 // TestSilenceForOneDocument: an editor's way, with the files at hand.
 func TestSilenceForOneDocument(t *testing.T) {
 	loaded, faults := loader.LoadBytes(t.Context(), "app.yaml", []byte("id: 42 # qtype:ignore QT105\ndescription: ${NO} # qtype:ignore QT005\nx: 1 # qtype:ignore\n"), options())
-	if d := cmp.Diff([]string{"QT103 app.yaml:3:1", "QT020 app.yaml:3:6"}, places(lint.Silence(loaded.Files, append(diag.List{}, faults...)))); d != "" {
+	if d := cmp.Diff([]string{"QT103 app.yaml:3:1", "QT020 app.yaml:3:6"}, places(lint.ApplyIgnores(loaded.Files, append(diag.List{}, faults...)))); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff([]string{"QT105 app.yaml:1:5", "QT103 app.yaml:3:1"}, places(lint.SilenceWarnings(loaded.Files, faults))); d != "" {
+	if d := cmp.Diff([]string{"QT105 app.yaml:1:5", "QT103 app.yaml:3:1"}, places(lint.IgnoreWarnings(loaded.Files, faults))); d != "" {
 		t.Errorf("for a run errors stay: %s", d)
 	}
 }

@@ -28,7 +28,7 @@ type Document struct {
 // line for a block of a page.
 func (d Document) String() string {
 	if d.block == 0 {
-		return remotefs.Shown(d.Path)
+		return remotefs.Redacted(d.Path)
 	}
 	return fmt.Sprintf("%s:%d", d.Path, d.Line)
 }

@@ -21,7 +21,7 @@ func FuzzMend(f *testing.F) {
 			t.Skip(err)
 		}
 		find := lint.Finder{Paths: []string{"page.md"}}
-		changes, _, err := lint.Mend(t.Context(), find, options())
+		changes, _, err := lint.Fix(t.Context(), find, options())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,7 +33,7 @@ func FuzzMend(f *testing.F) {
 		if len(changes) == 0 {
 			return
 		}
-		if again, _, _ := lint.Mend(t.Context(), find, options()); len(again) > 0 {
+		if again, _, _ := lint.Fix(t.Context(), find, options()); len(again) > 0 {
 			text, _ := again[0].Diff()
 			t.Fatalf("a second time:\n%s", text)
 		}

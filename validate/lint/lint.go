@@ -45,15 +45,15 @@ func Faults(results []Result) diag.List {
 	return all
 }
 
-// checked is a result before the comments of all documents are known.
-type checked struct {
+// pendingResult is a result before the comments of all documents are known.
+type pendingResult struct {
 	Result
-	comments []*comment // the silencing comments of its files
+	comments []*ignoreComment // the silencing comments of its files
 }
 
 // checkAll checks with as many workers as there are processors.
-func checkAll(ctx context.Context, documents []Document, opts loader.Options) []checked {
-	all := make([]checked, len(documents))
+func checkAll(ctx context.Context, documents []Document, opts loader.Options) []pendingResult {
+	all := make([]pendingResult, len(documents))
 	c := newChecker(opts)
 	next := make(chan int)
 	var workers sync.WaitGroup
@@ -85,10 +85,10 @@ func newChecker(opts loader.Options) *checker {
 }
 
 // check reads and checks one document.
-func (c *checker) check(ctx context.Context, d Document, open opener) checked {
+func (c *checker) check(ctx context.Context, d Document, open opener) pendingResult {
 	if d.problem != "" {
 		whole := source.Span{File: &source.File{Path: d.Path}}
-		return checked{Result: Result{Document: d, Faults: diag.List{overLimit(whole, d.Path+" "+d.problem)}, Files: 1}}
+		return pendingResult{Result: Result{Document: d, Faults: diag.List{overLimit(whole, d.Path+" "+d.problem)}, Files: 1}}
 	}
 	opts := c.opts
 	opts.Open = open
@@ -100,7 +100,7 @@ func (c *checker) check(ctx context.Context, d Document, open opener) checked {
 	comments, malformed := commentsOf(loaded.Files, c.known)
 	faults = append(silence(comments, faults), malformed...)
 	for i := range faults {
-		if !mayMend(faults[i]) {
+		if !isFixable(faults[i]) {
 			faults[i] = faults[i].WithoutFix()
 		}
 	}
@@ -110,7 +110,7 @@ func (c *checker) check(ctx context.Context, d Document, open opener) checked {
 	for _, f := range loaded.Files {
 		result.hidden = append(result.hidden, f.Hidden()...)
 	}
-	return checked{result, comments}
+	return pendingResult{result, comments}
 }
 
 // opener is the form of loader.Options.Open.
@@ -142,29 +142,29 @@ func overLimit(at source.Span, message string) diag.Diagnostic {
 	return diag.Diagnostic{Code: "QT009", Severity: diag.Error, Span: at, Message: message}
 }
 
-// mostFaults is how many findings of a document are told, as in the loader.
-const mostFaults = 1000
+// maxDiagnostics is how many findings of a document are told, as in the loader.
+const maxDiagnostics = 1000
 
 // atMost leaves out what nobody reads, and says so.
 func atMost(faults diag.List) diag.List {
-	if len(faults) <= mostFaults {
+	if len(faults) <= maxDiagnostics {
 		return faults
 	}
-	left := overLimit(faults[mostFaults].Span, fmt.Sprintf("there are more than %d findings; the others are not shown", mostFaults))
-	if faults[mostFaults:].Errors() == 0 {
+	left := overLimit(faults[maxDiagnostics].Span, fmt.Sprintf("there are more than %d findings; the others are not shown", maxDiagnostics))
+	if faults[maxDiagnostics:].Errors() == 0 {
 		left.Severity = diag.Warning
 	}
-	return append(faults[:mostFaults:mostFaults], left)
+	return append(faults[:maxDiagnostics:maxDiagnostics], left)
 }
 
 // settle reports the comments that silence nothing in any of the documents: a
 // file that several of them include may need a comment for one of them.
-func settle(all []checked) []Result {
+func settle(all []pendingResult) []Result {
 	type key struct {
 		path, text string
 		line       int
 	}
-	keyOf := func(c *comment) key { return key{c.file.Path, c.text, c.line} }
+	keyOf := func(c *ignoreComment) key { return key{c.file.Path, c.text, c.line} }
 	needed := map[key]map[string]bool{}
 	for _, one := range all {
 		for _, c := range one.comments {
@@ -186,7 +186,7 @@ func settle(all []checked) []Result {
 		for _, c := range one.comments {
 			if k := keyOf(c); !told[k] {
 				told[k] = true
-				useless.Add(c.useless(needed[k])...)
+				useless.Add(c.unusedDiagnostic(needed[k])...)
 			}
 		}
 		if len(useless) > 0 {

@@ -17,7 +17,7 @@ import (
 // mend mends files in place and answers what is left to be told.
 func mend(t testing.TB, paths ...string) []lint.Result {
 	t.Helper()
-	changes, results, err := lint.Mend(t.Context(), lint.Finder{Paths: paths}, options())
+	changes, results, err := lint.Fix(t.Context(), lint.Finder{Paths: paths}, options())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestMend(t *testing.T) {
 					t.Errorf("left: %v", d)
 				}
 			}
-			if changes, _, err := lint.Mend(t.Context(), lint.Finder{Paths: []string{"app.yaml"}}, options()); len(changes) > 0 || err != nil {
+			if changes, _, err := lint.Fix(t.Context(), lint.Finder{Paths: []string{"app.yaml"}}, options()); len(changes) > 0 || err != nil {
 				t.Errorf("there is more to mend the second time: %v %v", changes, err)
 			}
 			if left, _ := filepath.Glob(".*"); len(left) > 0 {
@@ -166,7 +166,7 @@ func TestWriteKeepsWhatItCan(t *testing.T) {
 
 func TestWriteRefuses(t *testing.T) {
 	folder(t, map[string]string{"app.yaml": broken})
-	changes, _, err := lint.Mend(t.Context(), lint.Finder{Paths: []string{"app.yaml"}}, options())
+	changes, _, err := lint.Fix(t.Context(), lint.Finder{Paths: []string{"app.yaml"}}, options())
 	if err != nil || len(changes) != 1 {
 		t.Fatal(changes, err)
 	}
@@ -194,7 +194,7 @@ func TestDiffApplies(t *testing.T) {
 	}
 	for _, text := range []string{broken, strings.TrimSuffix(broken, "\n"), strings.ReplaceAll(broken, "\n", "\r\n")} {
 		folder(t, map[string]string{"specs/app.yaml": text})
-		changes, _, err := lint.Mend(t.Context(), lint.Finder{Paths: []string{"specs/app.yaml"}}, options())
+		changes, _, err := lint.Fix(t.Context(), lint.Finder{Paths: []string{"specs/app.yaml"}}, options())
 		if err != nil || len(changes) != 1 {
 			t.Fatal(changes, err)
 		}
@@ -241,7 +241,7 @@ func TestMendingIsSafe(t *testing.T) {
 		find := lint.Finder{Paths: []string{"app.yaml"}}
 		documents, _ := find.Find(t.Context())
 		before := lint.Faults(lint.Check(t.Context(), documents, options()))
-		changes, results, err := lint.Mend(t.Context(), find, options())
+		changes, results, err := lint.Fix(t.Context(), find, options())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -255,15 +255,15 @@ func TestMendingIsSafe(t *testing.T) {
 		if yaml.Unmarshal(text, &tree) == nil && yaml.Unmarshal(mended, &tree) != nil {
 			t.Fatalf("no YAML any more:\n%s\nfrom\n%s", mended, text)
 		}
-		if len(changes) == 0 && string(mended) != string(text) || len(changes) > 0 && before.Mendable() == 0 {
+		if len(changes) == 0 && string(mended) != string(text) || len(changes) > 0 && before.Fixable() == 0 {
 			t.Fatalf("%d changes", len(changes))
 		}
-		if again, _, _ := lint.Mend(t.Context(), find, options()); len(again) > 0 {
+		if again, _, _ := lint.Fix(t.Context(), find, options()); len(again) > 0 {
 			text, _ := again[0].Diff()
 			t.Fatalf("a second time:\n%s", text)
 		}
-		if n := lint.Faults(results).Mendable(); n > 0 && len(changes) > 0 && n >= before.Mendable() {
-			t.Fatalf("%d could be mended before, %d after", before.Mendable(), n)
+		if n := lint.Faults(results).Fixable(); n > 0 && len(changes) > 0 && n >= before.Fixable() {
+			t.Fatalf("%d could be mended before, %d after", before.Fixable(), n)
 		}
 	})
 }
@@ -271,7 +271,7 @@ func TestMendingIsSafe(t *testing.T) {
 // TestDiffShowsNoSecret, neither beside a change nor in it.
 func TestDiffShowsNoSecret(t *testing.T) {
 	folder(t, map[string]string{"app.yaml": "id: shop\nauths:\n  - {id: a, tpye: api_key, api_key: sk-one}\n  - id: b\n    type: api_key\n    api_key: 'sk-two'\ndescripton: a shop\n"})
-	changes, _, err := lint.Mend(t.Context(), lint.Finder{Paths: []string{"app.yaml"}}, options())
+	changes, _, err := lint.Fix(t.Context(), lint.Finder{Paths: []string{"app.yaml"}}, options())
 	if err != nil || len(changes) != 1 {
 		t.Fatal(changes, err)
 	}

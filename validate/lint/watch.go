@@ -31,9 +31,9 @@ type Watcher struct {
 // How long to wait between looks. A look over very many files takes long itself:
 // then the waiting is longer, so that it is a twentieth of the time at most.
 const (
-	interval = 300 * time.Millisecond
-	settling = 50 * time.Millisecond // after a change, for editors write in several steps
-	share    = 20
+	interval    = 300 * time.Millisecond
+	debounce    = 50 * time.Millisecond // after a change, for editors write in several steps
+	maxCPUShare = 20
 )
 
 // Run watches until ctx ends, which is no error.
@@ -66,17 +66,17 @@ func (w *watching) all(ctx context.Context) error {
 		return err
 	}
 	for took := time.Duration(0); ; {
-		if err := w.Wait(ctx, max(interval, share*took)); err != nil {
+		if err := w.Wait(ctx, max(interval, maxCPUShare*took)); err != nil {
 			return err
 		}
-		if took, err = w.look(ctx); err != nil {
+		if took, err = w.poll(ctx); err != nil {
 			return err
 		}
 	}
 }
 
-// look checks again what changed, and tells how long the looking alone took.
-func (w *watching) look(ctx context.Context) (took time.Duration, err error) {
+// poll checks again what changed, and tells how long the looking alone took.
+func (w *watching) poll(ctx context.Context) (took time.Duration, err error) {
 	begin := time.Now()
 	documents, err := w.Find.Find(ctx)
 	if err != nil {
@@ -87,7 +87,7 @@ func (w *watching) look(ctx context.Context) (took time.Duration, err error) {
 	if !changed {
 		return took, nil
 	}
-	if err := w.Wait(ctx, settling); err != nil {
+	if err := w.Wait(ctx, debounce); err != nil {
 		return took, err
 	}
 	if documents, err = w.Find.Find(ctx); err != nil {
@@ -109,14 +109,14 @@ func (w *watching) lost(ctx context.Context, found error) error {
 func (w *watching) check(ctx context.Context, documents []Document) error {
 	w.failed = ""
 	checker := newChecker(w.Load)
-	w.renew(documents)
-	all := make([]checked, 0, len(documents))
+	w.recheck(documents)
+	all := make([]pendingResult, 0, len(documents))
 	current := map[Document]bool{}
 	for _, d := range documents {
 		current[d] = true
 		now := w.known[d]
 		if !now.done {
-			now.checked = checker.check(ctx, d, now.watch(w.Load.Open))
+			now.pendingResult = checker.check(ctx, d, now.watch(w.Load.Open))
 			if ctx.Err() != nil {
 				return ctx.Err() // half-read documents are not shown
 			}
@@ -128,33 +128,33 @@ func (w *watching) check(ctx context.Context, documents []Document) error {
 	return w.Show(settle(all), nil)
 }
 
-// renew makes the entries of documents that are new or changed, with the states
+// recheck makes the entries of documents that are new or changed, with the states
 // of the files that are sure to be read. All of them before the first check: the
 // documents of a page share one reading of it.
-func (w *watching) renew(documents []Document) {
+func (w *watching) recheck(documents []Document) {
 	for _, d := range documents {
 		if old := w.known[d]; old != nil && old.done && !old.changed() {
 			continue
 		}
-		now := &watched{stamps: map[string]stamp{}}
+		now := &watched{stamps: map[string]fileState{}}
 		for _, path := range []string{".env", filepath.Join(filepath.Dir(d.Path), ".env"), d.Path} {
-			now.stamps[path] = stampOf(path)
+			now.stamps[path] = statFile(path)
 		}
 		w.known[d] = now
 	}
 }
 
 // again is a copy whose faults can be added to.
-func (c checked) again() checked {
+func (c pendingResult) again() pendingResult {
 	c.Faults = c.Faults[:len(c.Faults):len(c.Faults)]
 	return c
 }
 
 // watched is a document as it was checked last.
 type watched struct {
-	checked
-	done   bool             // checked is there
-	stamps map[string]stamp // of every file that it was read from, by path
+	pendingResult
+	done   bool                 // checked is there
+	stamps map[string]fileState // of every file that it was read from, by path
 }
 
 // watch notes each file before it is opened, so that a change while it is read
@@ -162,7 +162,7 @@ type watched struct {
 func (d *watched) watch(below opener) opener {
 	return func(ctx context.Context, path string) (io.ReadCloser, error) {
 		if _, noted := d.stamps[path]; !noted {
-			d.stamps[path] = stampOf(path)
+			d.stamps[path] = statFile(path)
 		}
 		if below == nil {
 			return nil, nil
@@ -173,7 +173,7 @@ func (d *watched) watch(below opener) opener {
 
 func (d *watched) changed() bool {
 	for path, was := range d.stamps {
-		if stampOf(path) != was {
+		if statFile(path) != was {
 			return true
 		}
 	}
@@ -193,20 +193,20 @@ func anyChanged(known map[Document]*watched, documents []Document) bool {
 	return false
 }
 
-// stamp tells one state of a file from another without reading it.
-type stamp struct {
+// fileState tells one state of a file from another without reading it.
+type fileState struct {
 	there bool
 	mode  fs.FileMode
 	size  int64
 	time  int64 // nanoseconds since 1970
 }
 
-func stampOf(path string) stamp {
+func statFile(path string) fileState {
 	info, err := os.Stat(path)
 	if err != nil {
-		return stamp{}
+		return fileState{}
 	}
-	return stamp{true, info.Mode(), info.Size(), info.ModTime().UnixNano()}
+	return fileState{true, info.Mode(), info.Size(), info.ModTime().UnixNano()}
 }
 
 // timer waits by the clock.

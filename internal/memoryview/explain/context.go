@@ -39,17 +39,17 @@ func ExportVariables(ctx context.Context, m *memory.Memory, session string, out 
 	}
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
-	return enc.Encode(operation{Op: "variables", Set: set})
+	return enc.Encode(transcriptOp{Op: "variables", Set: set})
 }
 
-// operation is a line of a transcript that says nothing.
-type operation struct {
+// transcriptOp is a line of a transcript that says nothing.
+type transcriptOp struct {
 	Op  string                     `json:"op"`
 	Set map[string]json.RawMessage `json:"set"`
 }
 
 // contextLine is one block on one line.
-func contextLine(part memory.ContextPart) string {
+func contextLine(part memory.ContextBlockReport) string {
 	name := string(part.Block) + ":"
 	var says []string
 	if part.Units == 0 && part.Cut == 0 {

@@ -129,11 +129,11 @@ func (r *Report) place(e memory.Entry, sent memory.Event, events []memory.Event)
 	case own && e.Seq > sent.To:
 		// the answer, or what followed the last call
 	default:
-		r.miss(e, events)
+		r.addGap(e, events)
 	}
 }
 
-func (r *Report) miss(e memory.Entry, events []memory.Event) {
+func (r *Report) addGap(e memory.Entry, events []memory.Event) {
 	gap := Gap{From: e.Seq, To: e.Seq, Messages: 1, Tokens: e.Tokens, Kind: budget, Turn: r.Turn,
 		Reason: fmt.Sprintf("this call had no room left for them in the context window of %s", show.Thousands(r.Call.ContextWindow))}
 	switch {
@@ -145,7 +145,7 @@ func (r *Report) miss(e memory.Entry, events []memory.Event) {
 		gap.Reason = "another process said so while this turn went on"
 	}
 	for _, ev := range events {
-		covers := ev.From <= e.Seq && e.Seq <= ev.To && ev.Turn <= r.Turn && leaves(ev.Kind)
+		covers := ev.From <= e.Seq && e.Seq <= ev.To && ev.Turn <= r.Turn && isRemoval(ev.Kind)
 		if covers && (ev.Kind == memory.EventFailed) == (e.Status == memory.Failed) {
 			gap.Kind, gap.Turn, gap.Reason = ev.Kind, ev.Turn, ev.Reason
 		}
@@ -160,8 +160,8 @@ func (r *Report) miss(e memory.Entry, events []memory.Event) {
 	r.Missing = append(r.Missing, gap)
 }
 
-// leaves tells whether what an event of this kind concerns is not sent any more.
-func leaves(kind memory.EventKind) bool {
+// isRemoval tells whether what an event of this kind concerns is not sent any more.
+func isRemoval(kind memory.EventKind) bool {
 	return kind == memory.EventFlush || kind == memory.EventFailed || kind == memory.EventSet
 }
 

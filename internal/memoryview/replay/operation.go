@@ -23,24 +23,24 @@ func (r *replay) operate(ctx context.Context, keys map[string]json.RawMessage) e
 	delete(keys, "op")
 	switch op {
 	case "clear":
-		if err := only(op, keys); err != nil {
+		if err := rejectUnknownKeys(op, keys); err != nil {
 			return err
 		}
 		return r.clear(ctx)
 	case "set":
-		if err := only(op, keys, "messages"); err != nil {
+		if err := rejectUnknownKeys(op, keys, "messages"); err != nil {
 			return err
 		}
 		return r.set(ctx, keys["messages"])
 	case "limit":
 		return r.limit(keys)
 	case "variables":
-		if err := only(op, keys, "set"); err != nil {
+		if err := rejectUnknownKeys(op, keys, "set"); err != nil {
 			return err
 		}
 		return r.variables(ctx, keys["set"])
 	case "read":
-		if err := only(op, keys, "as", "n_rounds", "max_context", "notice", "empty"); err != nil {
+		if err := rejectUnknownKeys(op, keys, "as", "n_rounds", "max_context", "notice", "empty"); err != nil {
 			return err
 		}
 		return r.reads(ctx, keys)
@@ -48,8 +48,8 @@ func (r *replay) operate(ctx context.Context, keys map[string]json.RawMessage) e
 	return fmt.Errorf("unknown operation %q: an operation is clear, set, limit, variables or read", op)
 }
 
-// only refuses keys that an operation does not know.
-func only(op string, keys map[string]json.RawMessage, known ...string) error {
+// rejectUnknownKeys refuses keys that an operation does not know.
+func rejectUnknownKeys(op string, keys map[string]json.RawMessage, known ...string) error {
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		if !slices.Contains(known, key) {
 			return fmt.Errorf("the operation %s has no field %q", op, key)
@@ -59,7 +59,7 @@ func only(op string, keys map[string]json.RawMessage, known ...string) error {
 }
 
 func (r *replay) clear(ctx context.Context) error {
-	if _, err := r.settle(ctx); err != nil {
+	if _, err := r.recordEvictions(ctx); err != nil {
 		return err
 	}
 	r.forget()
@@ -73,7 +73,7 @@ func (r *replay) set(ctx context.Context, raw json.RawMessage) error {
 	if err := json.Unmarshal(raw, &items); err != nil || raw == nil || items == nil {
 		return errors.New(`the operation set needs "messages", a list`)
 	}
-	var said []*utterance
+	var said []*inputMessage
 	var messages []chat.Message
 	for i, item := range items {
 		u, err := r.utterance(item)
@@ -82,12 +82,12 @@ func (r *replay) set(ctx context.Context, raw json.RawMessage) error {
 		}
 		said, messages = append(said, u), append(messages, u.message)
 	}
-	if _, err := r.settle(ctx); err != nil {
+	if _, err := r.recordEvictions(ctx); err != nil {
 		return err
 	}
 	r.forget()
 	for _, u := range said {
-		r.hear(u)
+		r.append(u)
 	}
 	return r.memory.Set(ctx, session, messages...)
 }
@@ -108,7 +108,7 @@ func (r *replay) limit(keys map[string]json.RawMessage) error {
 		"max_context":              whole(&limits.MaxContext),
 	}
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		if err := r.own(key); err != nil {
+		if err := r.checkLimitOfPolicy(key); err != nil {
 			return err
 		}
 		var n *float64
@@ -123,8 +123,8 @@ func (r *replay) limit(keys map[string]json.RawMessage) error {
 	return nil
 }
 
-// own refuses what is no limit of this memory's policy.
-func (r *replay) own(key string) error {
+// checkLimitOfPolicy refuses what is no limit of this memory's policy.
+func (r *replay) checkLimitOfPolicy(key string) error {
 	policy := r.memory.Policy()
 	names := memory.LimitNames(policy)
 	slices.Sort(names)

@@ -31,23 +31,23 @@ type line struct {
 	WindowTokens int               `json:"window_tokens"`
 	Evicted      []json.RawMessage `json:"evicted"`
 	History      int64             `json:"history"`
-	Context      *beside           `json:"context,omitempty"` // where the memory has context blocks
+	Context      *contextOutcome   `json:"context,omitempty"` // where the memory has context blocks
 	Read         json.RawMessage   `json:"read,omitempty"`    // what the operation read gave
 }
 
-// beside is what the next call would be sent beside the messages. No model is
+// contextOutcome is what the next call would be sent beside the messages. No model is
 // asked here, so there is no summary, and nothing is found again.
-type beside struct {
-	Tokens int                  `json:"tokens"` // what the blocks take
-	Room   int                  `json:"room"`   // what the messages leave of token_limit
-	Blocks []memory.ContextPart `json:"blocks"`
+type contextOutcome struct {
+	Tokens int                         `json:"tokens"` // what the blocks take
+	Room   int                         `json:"room"`   // what the messages leave of token_limit
+	Blocks []memory.ContextBlockReport `json:"blocks"`
 }
 
 func (o *outcome) json(out *bufio.Writer) error {
 	l := line{Line: o.line, Tokens: o.tokens, WindowTokens: o.fill.Tokens, History: o.history,
 		Window: []json.RawMessage{}, Evicted: []json.RawMessage{}, Read: o.read}
 	if o.beside != nil {
-		l.Context = &beside{Tokens: o.beside.Tokens, Room: o.beside.Room, Blocks: o.beside.Parts}
+		l.Context = &contextOutcome{Tokens: o.beside.Tokens, Room: o.beside.Room, Blocks: o.beside.Parts}
 	}
 	for _, u := range o.window {
 		l.Window = append(l.Window, u.json())
@@ -61,11 +61,11 @@ func (o *outcome) json(out *bufio.Writer) error {
 }
 
 // json is the message as it is sent, in the form in which it was given.
-func (s shown) json() json.RawMessage {
+func (s outputMessage) json() json.RawMessage {
 	if sameText(s.entry.Message.Blocks, s.message.Blocks) {
-		return s.utterance.json()
+		return s.inputMessage.json()
 	}
-	cut := &utterance{raw: withContent(s.raw, s.entry.Message), tokens: s.entry.Tokens}
+	cut := &inputMessage{raw: withContent(s.raw, s.entry.Message), tokens: s.entry.Tokens}
 	return cut.json()
 }
 
@@ -137,7 +137,7 @@ func encode(v any) []byte {
 }
 
 // json is the message as it was given, with its tokens behind.
-func (u *utterance) json() json.RawMessage {
+func (u *inputMessage) json() json.RawMessage {
 	head := u.raw[:len(u.raw)-1] // never empty: a message has a role
 	return fmt.Appendf(head[:len(head):len(head)], `,"tokens":%d}`, u.tokens)
 }

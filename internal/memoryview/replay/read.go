@@ -27,7 +27,7 @@ func (r *replay) variables(ctx context.Context, raw json.RawMessage) error {
 // reads looks at a round_window with limits and texts of its own (reference
 // memory.md 5.6); nothing of it lasts. A notice that is empty is none.
 func (r *replay) reads(ctx context.Context, keys map[string]json.RawMessage) error {
-	var how memory.Reading
+	var how memory.ReadOptions
 	var notice *string
 	as := "messages"
 	for key, to := range map[string]any{"as": &as, "notice": &notice, "empty": &how.Empty, "n_rounds": &how.NRounds, "max_context": &how.MaxContext} {

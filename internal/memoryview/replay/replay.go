@@ -73,7 +73,7 @@ func Run(ctx context.Context, cfg memory.Config, in io.Reader, out io.Writer, op
 		return err
 	}
 	buffered := bufio.NewWriter(out)
-	r := &replay{memory: mem, limits: cfg.Limits(), systems: map[string]*utterance{}, print: printer(opts.Format, buffered)}
+	r := &replay{memory: mem, limits: cfg.Limits(), systems: map[string]*inputMessage{}, print: printer(opts.Format, buffered)}
 	err = r.run(ctx, bufio.NewReaderSize(in, 64<<10), opts.Each)
 	return errors.Join(err, buffered.Flush())
 }
@@ -82,17 +82,17 @@ type replay struct {
 	memory  *memory.Memory
 	limits  memory.Limits
 	line    int
-	tokens  int                   // of the line's own message
-	chat    []*utterance          // what was said since the last clear or set, system messages aside: the window is the end of it
-	first   int                   // where in chat the window began when it was looked at last
-	systems map[string]*utterance // system messages since the last clear or set, by the ids of their messages
-	evicted []*utterance          // since the last outcome
-	read    json.RawMessage       // what the line's operation read, nil for none
+	tokens  int                      // of the line's own message
+	chat    []*inputMessage          // what was said since the last clear or set, system messages aside: the window is the end of it
+	first   int                      // where in chat the window began when it was looked at last
+	systems map[string]*inputMessage // system messages since the last clear or set, by the ids of their messages
+	evicted []*inputMessage          // since the last outcome
+	read    json.RawMessage          // what the line's operation read, nil for none
 	print   func(*outcome) error
 }
 
-// utterance is a message as the input gave it.
-type utterance struct {
+// inputMessage is a message as the input gave it.
+type inputMessage struct {
 	raw     []byte // compact JSON, without tokens
 	message chat.Message
 	tokens  int
@@ -102,17 +102,17 @@ type utterance struct {
 type outcome struct {
 	line    int
 	tokens  int
-	window  []shown
-	evicted []*utterance
+	window  []outputMessage
+	evicted []*inputMessage
 	history int64
 	fill    memory.Window // its numbers; for text also its messages
-	beside  *memory.Surroundings
+	beside  *memory.ContextPreview
 	read    json.RawMessage // a text or a list of messages; nil where the line reads nothing
 }
 
-// shown is a message as it is sent: entry says less than its utterance where it was cut.
-type shown struct {
-	*utterance
+// outputMessage is a message as it is sent: entry says less than its utterance where it was cut.
+type outputMessage struct {
+	*inputMessage
 	entry *memory.Entry
 }
 
@@ -133,7 +133,7 @@ func (r *replay) run(ctx context.Context, in *bufio.Reader, each bool) error {
 			return r.fault(ctx, err)
 		}
 		if each {
-			if err := r.tell(ctx); err != nil {
+			if err := r.emit(ctx); err != nil {
 				return err
 			}
 		}
@@ -141,7 +141,7 @@ func (r *replay) run(ctx context.Context, in *bufio.Reader, each bool) error {
 	if each {
 		return nil
 	}
-	return r.tell(ctx)
+	return r.emit(ctx)
 }
 
 // fault blames the line, unless the run was stopped from outside.
@@ -188,12 +188,12 @@ func (r *replay) do(ctx context.Context, raw []byte) error {
 		return err
 	}
 	r.tokens = u.tokens
-	r.hear(u)
+	r.append(u)
 	return r.memory.Append(ctx, session, u.message)
 }
 
 // utterance reads a message and keeps its own form.
-func (r *replay) utterance(raw []byte) (*utterance, error) {
+func (r *replay) utterance(raw []byte) (*inputMessage, error) {
 	m, err := chat.ParseOpenAI(raw)
 	if err != nil {
 		return nil, err
@@ -203,10 +203,10 @@ func (r *replay) utterance(raw []byte) (*utterance, error) {
 		return nil, err
 	}
 	m.ID = chat.NewID() // by which it is found again in the window
-	return &utterance{raw: compact.Bytes(), message: m, tokens: r.memory.Tokens(m)}, nil
+	return &inputMessage{raw: compact.Bytes(), message: m, tokens: r.memory.Tokens(m)}, nil
 }
 
-func (r *replay) hear(u *utterance) {
+func (r *replay) append(u *inputMessage) {
 	if u.message.Role == chat.System {
 		r.systems[u.message.ID] = u
 		return
@@ -214,21 +214,21 @@ func (r *replay) hear(u *utterance) {
 	r.chat = append(r.chat, u)
 }
 
-// tell writes where the memory stands.
-func (r *replay) tell(ctx context.Context) error {
-	w, err := r.settle(ctx)
+// emit writes where the memory stands.
+func (r *replay) emit(ctx context.Context) error {
+	w, err := r.recordEvictions(ctx)
 	if err != nil {
 		return err
 	}
 	o := &outcome{line: r.line, tokens: r.tokens, evicted: r.evicted, fill: w, read: r.read}
-	if o.beside, err = r.memory.Surroundings(ctx, session); err != nil {
+	if o.beside, err = r.memory.PreviewContext(ctx, session); err != nil {
 		return err
 	}
 	for i, e := range w.Entries {
-		o.window = append(o.window, shown{r.chat[r.first+i], e})
+		o.window = append(o.window, outputMessage{r.chat[r.first+i], e})
 	}
 	if w.System != nil {
-		o.window = slices.Insert(o.window, w.SystemAt, shown{r.systems[w.System.Message.ID], w.System})
+		o.window = slices.Insert(o.window, w.SystemAt, outputMessage{r.systems[w.System.Message.ID], w.System})
 	}
 	sessions, err := r.memory.Sessions(ctx)
 	if err != nil {
@@ -241,9 +241,9 @@ func (r *replay) tell(ctx context.Context) error {
 	return r.print(o)
 }
 
-// settle notes what left the window since it was looked at last. What comes back
+// recordEvictions notes what left the window since it was looked at last. What comes back
 // because a limit was raised may leave it again.
-func (r *replay) settle(ctx context.Context) (memory.Window, error) {
+func (r *replay) recordEvictions(ctx context.Context) (memory.Window, error) {
 	w, err := r.memory.Window(ctx, session)
 	if err != nil {
 		return w, err

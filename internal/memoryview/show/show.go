@@ -26,7 +26,7 @@ type Printer struct {
 	Out   io.Writer // where the lines go
 	Width int       // columns of a line
 	// Context is what Window shows beside the messages; nil where there is none.
-	Context *memory.Surroundings
+	Context *memory.ContextPreview
 	tools   map[string]string
 }
 
@@ -82,12 +82,12 @@ func (p *Printer) width() int {
 func (p *Printer) line(m chat.Message, tokens int) string {
 	count := Thousands(tokens)
 	room := p.width() - roleWidth - len(count) - 1
-	speaker := runewidth.FillRight(runewidth.Truncate(p.speaker(m), roleWidth-1, "…"), roleWidth)
+	speaker := runewidth.FillRight(runewidth.Truncate(p.roleColumn(m), roleWidth-1, "…"), roleWidth)
 	text := runewidth.FillRight(runewidth.Truncate(content(m), room, "…"), room)
 	return speaker + text + " " + count + "\n"
 }
 
-func (p *Printer) speaker(m chat.Message) string {
+func (p *Printer) roleColumn(m chat.Message) string {
 	if p.tools == nil {
 		p.tools = map[string]string{}
 	}

@@ -14,11 +14,11 @@ type Protocol interface {
 	// Request writes a request. Its errors say what cannot be written.
 	Request(req model.Request) (Call, error)
 	// Answer makes what puts one answer together.
-	Answer() Answer
+	Answer() ResponseReader
 }
 
-// Answer puts an answer together, from one piece or from the records of a stream.
-type Answer interface {
+// ResponseReader puts an answer together, from one piece or from the records of a stream.
+type ResponseReader interface {
 	// Whole takes an answer that came in one piece.
 	Whole(raw []byte) error
 	// Chunk takes a record and answers what it says to the reader.
@@ -61,7 +61,7 @@ func (c Chat) Generate(ctx context.Context, req model.Request) iter.Seq2[model.E
 		}
 		response, err := answer.Response()
 		if err != nil {
-			return nil, c.server.noForm(err)
+			return nil, c.server.emptyAnswer(err)
 		}
 		return response, nil
 	})

@@ -9,16 +9,16 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// Draft is the message of an answer while it grows. The zero value is an empty one.
-type Draft struct {
+// ResponseBuilder is the message of an answer while it grows. The zero value is an empty one.
+type ResponseBuilder struct {
 	id    string // the message's, once it is needed
 	text  strings.Builder
 	calls []chat.ToolCall
 }
 
-// Say adds to the text, and answers what that and a model's thoughts, which no
+// AppendText adds to the text, and answers what that and a model's thoughts, which no
 // message keeps, tell the reader.
-func (d *Draft) Say(text, thoughts string) ([]model.Event, error) {
+func (d *ResponseBuilder) AppendText(text, thoughts string) ([]model.Event, error) {
 	if d.text.Len()+len(text) > MaxAnswer {
 		return nil, ErrTooLong
 	}
@@ -35,7 +35,7 @@ func (d *Draft) Say(text, thoughts string) ([]model.Event, error) {
 
 // Call adds a tool call that is whole, and answers its id: one of ours where
 // the server gives none, for the tool's result must name its call.
-func (d *Draft) Call(id, name, arguments string) string {
+func (d *ResponseBuilder) Call(id, name, arguments string) string {
 	if arguments == "" || arguments == "null" { // of a tool that takes none
 		arguments = "{}"
 	}
@@ -46,10 +46,10 @@ func (d *Draft) Call(id, name, arguments string) string {
 }
 
 // Calls is how many calls were added.
-func (d *Draft) Calls() int { return len(d.calls) }
+func (d *ResponseBuilder) Calls() int { return len(d.calls) }
 
 // Message is the message, complete. Without calls it has a text, be it an empty one.
-func (d *Draft) Message() chat.Message {
+func (d *ResponseBuilder) Message() chat.Message {
 	m := chat.Message{ID: cmp.Or(d.id, chat.NewID()), Role: chat.Assistant, ToolCalls: d.calls}
 	if d.text.Len() > 0 || len(d.calls) == 0 {
 		m.Blocks = []chat.Block{{Type: "text", Text: d.text.String()}}

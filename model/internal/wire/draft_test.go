@@ -9,11 +9,11 @@ import (
 )
 
 func TestDraftTellsWhatWasSaid(t *testing.T) {
-	var d wire.Draft
-	if events, err := d.Say("", ""); len(events) != 0 || err != nil {
+	var d wire.ResponseBuilder
+	if events, err := d.AppendText("", ""); len(events) != 0 || err != nil {
 		t.Errorf("nothing said: %v, %v", events, err)
 	}
-	events, err := d.Say("yes", "hm")
+	events, err := d.AppendText("yes", "hm")
 	if len(events) != 2 || events[0].Reasoning != "hm" || events[1].Text != "yes" || err != nil {
 		t.Errorf("%v, %v: want the thought, then the text", events, err)
 	}
@@ -23,20 +23,20 @@ func TestDraftTellsWhatWasSaid(t *testing.T) {
 }
 
 func TestDraftIsBounded(t *testing.T) {
-	var d wire.Draft
+	var d wire.ResponseBuilder
 	piece := strings.Repeat("x", wire.MaxAnswer/4)
 	for range 4 {
-		if _, err := d.Say(piece, ""); err != nil {
+		if _, err := d.AppendText(piece, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := d.Say("x", ""); !errors.Is(err, wire.ErrTooLong) {
+	if _, err := d.AppendText("x", ""); !errors.Is(err, wire.ErrTooLong) {
 		t.Errorf("more than %d bytes: %v", wire.MaxAnswer, err)
 	}
 }
 
 func TestDraftNamesCalls(t *testing.T) {
-	var d wire.Draft
+	var d wire.ResponseBuilder
 	ids := []string{d.Call("theirs", "a", `{"x":1}`), d.Call("", "b", ""), d.Call("", "c", "null")}
 	if ids[0] != "theirs" || ids[1] == "" || ids[1] == ids[2] {
 		t.Errorf("ids %q: the server's own, and one of its own for each other call", ids)
@@ -53,7 +53,7 @@ func TestDraftNamesCalls(t *testing.T) {
 }
 
 func TestDraftWithoutAnythingIsAnEmptyText(t *testing.T) {
-	var d wire.Draft
+	var d wire.ResponseBuilder
 	if m := d.Message(); len(m.Blocks) != 1 || m.Text() != "" || m.ID == "" {
 		t.Errorf("%+v", m)
 	}

@@ -17,8 +17,8 @@ import (
 // maxMessage is how many characters of a server's words go into an error.
 const maxMessage = 400
 
-// Fault is an error object as OpenAI and most others send it, and as servers really fill it.
-type Fault struct {
+// APIError is an error object as OpenAI and most others send it, and as servers really fill it.
+type APIError struct {
 	Message string          `json:"message"` // what happened, in the server's words
 	Type    string          `json:"type"`    // its kind
 	Status  json.RawMessage `json:"status"`  // Google's name for the kind; others put a number there
@@ -27,7 +27,7 @@ type Fault struct {
 }
 
 // code is the provider's own code, or else the type of the fault.
-func (f Fault) code() string {
+func (f APIError) code() string {
 	var text string
 	if json.Unmarshal(f.Code, &text) == nil && text != "" {
 		return text
@@ -42,7 +42,7 @@ func (f Fault) code() string {
 }
 
 // status is the HTTP status that a fault in a stream names, 0 where it names none.
-func (f Fault) status() int {
+func (f APIError) status() int {
 	var text string
 	if json.Unmarshal(f.Code, &text) != nil {
 		text = string(f.Code)
@@ -62,7 +62,7 @@ func (f Fault) status() int {
 }
 
 // delay is how long Google asks to wait, 0 where a fault does not say.
-func (f Fault) delay() time.Duration {
+func (f APIError) delay() time.Duration {
 	var details []struct {
 		Delay string `json:"retryDelay"`
 	}
@@ -79,7 +79,7 @@ func (f Fault) delay() time.Duration {
 
 // StreamFault is an error that a server sent in the middle of a stream.
 type StreamFault struct {
-	Fault Fault // what it sent
+	Fault APIError // what it sent
 }
 
 // Error is the server's words.
@@ -87,14 +87,14 @@ func (e *StreamFault) Error() string { return e.Fault.Message }
 
 // ParseFault finds the fault in a body: an object below "error", a text there,
 // or the fields at the top. It tells whether there is one.
-func ParseFault(raw []byte) (Fault, bool) {
+func ParseFault(raw []byte) (APIError, bool) {
 	var body struct {
 		Error  json.RawMessage `json:"error"`
 		Detail json.RawMessage `json:"detail"`
-		Fault
+		APIError
 	}
 	if json.Unmarshal(raw, &body) != nil {
-		return Fault{}, false
+		return APIError{}, false
 	}
 	if f, ok := ReadFault(body.Error); ok {
 		return f, true
@@ -104,22 +104,22 @@ func ParseFault(raw []byte) (Fault, bool) {
 			body.Message = string(body.Detail)
 		}
 	}
-	return body.Fault, body.Message != ""
+	return body.APIError, body.Message != ""
 }
 
 // ReadFault reads the value of "error".
-func ReadFault(raw json.RawMessage) (Fault, bool) {
+func ReadFault(raw json.RawMessage) (APIError, bool) {
 	if len(raw) == 0 || string(raw) == "null" {
-		return Fault{}, false
+		return APIError{}, false
 	}
-	var f Fault
+	var f APIError
 	if json.Unmarshal(raw, &f) == nil {
 		return f, true
 	}
 	if json.Unmarshal(raw, &f.Message) == nil {
 		return f, true
 	}
-	return Fault{Message: string(raw)}, true
+	return APIError{Message: string(raw)}, true
 }
 
 // temporary tells whether a later call may succeed. A 429 for an empty account
@@ -152,7 +152,7 @@ func (s *Server) refusal(resp *http.Response) error {
 		return s.refused(f, resp.StatusCode, after)
 	}
 	var message string
-	switch text := httpx.Line(string(raw), maxMessage); {
+	switch text := httpx.SingleLine(string(raw), maxMessage); {
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
 		message = "the server points elsewhere; is base_url right?"
 		if to, err := resp.Location(); err == nil {
@@ -165,12 +165,12 @@ func (s *Server) refusal(resp *http.Response) error {
 	default:
 		message = text
 	}
-	return s.refused(Fault{Message: message}, resp.StatusCode, after)
+	return s.refused(APIError{Message: message}, resp.StatusCode, after)
 }
 
 // refused makes an error of a fault that the server described.
-func (s *Server) refused(f Fault, status int, after time.Duration) error {
-	e := s.fault(httpx.Scrub(httpx.Line(f.Message, maxMessage), s.Key))
+func (s *Server) refused(f APIError, status int, after time.Duration) error {
+	e := s.fault(httpx.Scrub(httpx.SingleLine(f.Message, maxMessage), s.Key))
 	e.Status, e.Code, e.RetryAfter = status, f.code(), max(after, f.delay())
 	e.Temporary = temporary(status, e.Code)
 	switch {
@@ -192,7 +192,7 @@ func (s *Server) unreadable(resp *http.Response, raw []byte, cause error) error 
 	if f, ok := ParseFault(raw); ok { // some gateways answer 200 and an error
 		return s.refused(f, f.status(), 0)
 	}
-	text := httpx.Line(httpx.Scrub(string(raw), s.Key), 80)
+	text := httpx.SingleLine(httpx.Scrub(string(raw), s.Key), 80)
 	switch {
 	case text == "":
 		return s.fault("the server answered nothing")
@@ -205,7 +205,7 @@ func (s *Server) unreadable(resp *http.Response, raw []byte, cause error) error 
 	if kind == "" {
 		kind = "something unnamed"
 	}
-	return s.fault(fmt.Sprintf("the server answered %s that is not JSON: %s", httpx.Line(kind, 60), text))
+	return s.fault(fmt.Sprintf("the server answered %s that is not JSON: %s", httpx.SingleLine(kind, 60), text))
 }
 
 // broken makes an error of a connection that failed; what says how far it got.
@@ -227,8 +227,8 @@ func unlessCancelled(ctx context.Context, e *model.Error) error {
 	return e
 }
 
-// noForm makes an error of an answer that says nothing, in the end.
-func (s *Server) noForm(cause error) error {
+// emptyAnswer makes an error of an answer that says nothing, in the end.
+func (s *Server) emptyAnswer(cause error) error {
 	return s.fault("the server's answer is not a " + s.form.Answers + ": " + cause.Error())
 }
 

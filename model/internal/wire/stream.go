@@ -12,7 +12,7 @@ var errStopped = errors.New("stopped")
 
 // stream reads an answer record by record and hands the deltas on, until the
 // answer is complete. A stream that ends before is an error.
-func (s *Server) stream(ctx context.Context, resp *http.Response, a Answer, tell Tell) error {
+func (s *Server) stream(ctx context.Context, resp *http.Response, a ResponseReader, tell Tell) error {
 	from := s.records(resp.Body)
 	for {
 		record, err := from.Next()

@@ -47,12 +47,12 @@ type Server struct {
 	Config
 	Base    *url.URL                   // BaseURL, read
 	Encoded map[string]json.RawMessage // Params as JSON
-	form    Form
+	form    Format
 	http    *http.Client
 }
 
-// Form says what is particular about a wire format.
-type Form struct {
+// Format says what is particular about a wire format.
+type Format struct {
 	Answers  string   // what an answer is called in errors, such as chat completion
 	Example  string   // an address as errors show one
 	Reserved []string // names of parameters that qtype itself fills
@@ -60,7 +60,7 @@ type Form struct {
 }
 
 // NewServer checks a Config. Nothing is called yet.
-func NewServer(c Config, form Form) (*Server, error) {
+func NewServer(c Config, form Format) (*Server, error) {
 	base, err := url.Parse(c.BaseURL)
 	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
 		return nil, fmt.Errorf("model %s: base_url must be an http or https address, such as %s", c.Info.ID, form.Example)
@@ -112,11 +112,11 @@ func (s *Server) Ask(ctx context.Context, call Call, take func(raw []byte) error
 // ask sends a call and lets read have the response of a server that said 200;
 // then it hangs up.
 func (s *Server) ask(ctx context.Context, call Call, read func(*http.Response) error) error {
-	resp, err := s.post(ctx, call) //nolint:bodyclose // hangUp closes it
+	resp, err := s.post(ctx, call) //nolint:bodyclose // drainAndClose closes it
 	if err != nil {
 		return err
 	}
-	defer hangUp(resp.Body)
+	defer drainAndClose(resp.Body)
 	return read(resp)
 }
 
@@ -140,7 +140,7 @@ func (s *Server) post(ctx context.Context, call Call) (*http.Response, error) {
 		return nil, s.broken(ctx, "cannot reach", err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		defer hangUp(resp.Body)
+		defer drainAndClose(resp.Body)
 		return nil, s.refusal(resp)
 	}
 	return resp, nil
@@ -189,9 +189,9 @@ func readAll(r io.Reader, limit int64) ([]byte, error) {
 	return raw, err
 }
 
-// hangUp reads what little may be left, so that the connection can be used
+// drainAndClose reads what little may be left, so that the connection can be used
 // again, and closes. A server that keeps it open has its connection cut.
-func hangUp(body io.ReadCloser) {
+func drainAndClose(body io.ReadCloser) {
 	const grace = 50 * time.Millisecond
 	cut := time.AfterFunc(grace, func() { _ = body.Close() })
 	defer cut.Stop()

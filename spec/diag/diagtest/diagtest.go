@@ -22,16 +22,16 @@ import (
 // marker starts a comment of ours.
 const marker = "# want "
 
-// demand is one demanded diagnostic.
-type demand struct {
+// want is one demanded diagnostic.
+type want struct {
 	line    int            // counted from 1
 	code    string         // the code
 	message *regexp.Regexp // matches the message or the hint
 }
 
 // parseWants reads the comments of a text.
-func parseWants(text string) ([]demand, error) {
-	var wants []demand
+func parseWants(text string) ([]want, error) {
+	var wants []want
 	for i, line := range strings.Split(text, "\n") {
 		_, rest, found := strings.Cut(line, marker)
 		if !found {
@@ -48,7 +48,7 @@ func parseWants(text string) ([]demand, error) {
 			if err != nil {
 				return nil, fmt.Errorf("line %d: %w", i+1, err)
 			}
-			wants = append(wants, demand{line: i + 1, code: code, message: message})
+			wants = append(wants, want{line: i + 1, code: code, message: message})
 			rest = strings.TrimPrefix(strings.TrimSpace(after), quoted)
 		}
 	}
@@ -85,7 +85,7 @@ func Check(t testing.TB, files []*source.File, got diag.List) {
 
 // take marks a diagnostic that fulfils the want; all equal ones, for a file that
 // is included twice is read twice.
-func take(want demand, path string, got diag.List, found []bool) bool {
+func take(want want, path string, got diag.List, found []bool) bool {
 	taken := false
 	for i, d := range got {
 		fits := !found[i] && d.Code == want.code && d.Span.File != nil && d.Span.File.Path == path && d.Span.Start.Line == want.line

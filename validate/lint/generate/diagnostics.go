@@ -63,7 +63,7 @@ below the table.
 | --- | --- | --- | --- |
 `, len(all), pythonVersion)
 	for i, m := range all {
-		fmt.Fprintf(&b, "| [%d](#%d) | %s | %s | %s |\n", i+1, i+1, cell(m.title), ours(m.faults), theirs(m))
+		fmt.Fprintf(&b, "| [%d](#%d) | %s | %s | %s |\n", i+1, i+1, cell(m.title), qtypeOutput(m.faults), pythonOutput(m))
 	}
 	b.WriteString("\n## In full\n")
 	for i, m := range all {
@@ -101,8 +101,8 @@ func read(name string) (mistake, error) {
 	return mistake{title, string(document.Data), string(archive.Files[1].Data), ended, lint.Faults(results)}, nil
 }
 
-// ours is one line for each finding, with the hint.
-func ours(faults diag.List) string {
+// qtypeOutput is one line for each finding, with the hint.
+func qtypeOutput(faults diag.List) string {
 	lines := make([]string, len(faults))
 	for i, d := range faults {
 		hint := ""
@@ -114,8 +114,8 @@ func ours(faults diag.List) string {
 	return lined(lines)
 }
 
-// theirs is what QType (Python) printed and how much that was.
-func theirs(m mistake) string {
+// pythonOutput is what QType (Python) printed and how much that was.
+func pythonOutput(m mistake) string {
 	return lined(strings.Split(strings.TrimRight(m.python, "\n"), "\n")) + "<br>(" + m.ended + ")"
 }
 

@@ -1,0 +1,305 @@
+package lsp
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/qtype-dev/qtype/loader"
+	"github.com/qtype-dev/qtype/spec/source"
+	"github.com/qtype-dev/qtype/validate"
+	"github.com/qtype-dev/qtype/validate/lint"
+)
+
+// workspace is everything that the editor has open, and what is known about it.
+type workspace struct {
+	lang *language
+	work string // the folder that relative names are relative to
+	far  *remoteCache
+
+	scanning sync.Mutex // held while the folders are looked through; others wait for what is found
+
+	mu       sync.Mutex
+	clock    uint64               // counts changes
+	changed  map[string]uint64    // when a file changed last, by path
+	docs     map[string]*document // what the editor holds, by path
+	uris     map[string]string    // how the editor spells the URI of a path
+	folders  []string             // what the editor has open
+	roots    map[string]*root     // the documents that were analysed, by path
+	scanned  bool                 // the folders were looked through
+	includes map[string][]string  // what the documents in the folders include
+}
+
+// root is a document that is checked as a whole.
+type root struct {
+	working sync.Mutex // held while it is analysed
+	last    *analysis  // guarded by the space; nil before the first
+	good    *analysis  // the last one that could be read as YAML; nil for none
+}
+
+// newSpace makes a space with nothing in it.
+func newSpace(lang *language) *workspace {
+	work, _ := os.Getwd()
+	w := &workspace{lang: lang, work: work, far: newLibrary(), changed: map[string]uint64{}, docs: map[string]*document{},
+		uris: map[string]string{}, roots: map[string]*root{}, includes: map[string][]string{}}
+	w.far.wanted = w.isIncluded
+	return w
+}
+
+// open takes a document from the editor, new or in a new version.
+func (w *workspace) open(d *document) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.docs[d.path] == nil && len(w.folders) == 0 {
+		w.scanned = false
+	}
+	w.docs[d.path], w.uris[d.path] = d, d.uri
+	w.invalidate(d.path)
+}
+
+// close forgets a document; from here on the file on disk counts.
+func (w *workspace) close(path string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.docs, path)
+	delete(w.roots, path)
+	w.invalidate(path)
+}
+
+// invalidate notes that a file changed. The caller holds the lock.
+func (w *workspace) invalidate(path string) {
+	w.clock++
+	w.changed[path] = w.clock
+}
+
+// diskChanged notes changes of files that the editor does not hold.
+func (w *workspace) diskChanged(paths []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range paths {
+		w.invalidate(p)
+	}
+	w.scanned = false
+}
+
+// remoteChanged notes that something else is known now of a file of another machine;
+// of all of them where the address is empty.
+func (w *workspace) remoteChanged(address string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if address != "" {
+		w.invalidate(address)
+		return
+	}
+	for path, r := range w.roots {
+		if r.last != nil && r.last.remote {
+			w.invalidate(path)
+		}
+	}
+}
+
+// isIncluded tells whether a document includes a file of another machine.
+func (w *workspace) isIncluded(address string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range w.roots {
+		if r.last != nil && r.last.touched[address] {
+			return true
+		}
+	}
+	return false
+}
+
+// setFolders changes which folders are open.
+func (w *workspace) setFolders(add, remove []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.folders = slices.DeleteFunc(w.folders, func(f string) bool { return slices.Contains(remove, f) })
+	for _, f := range add {
+		if !slices.Contains(w.folders, f) {
+			w.folders = append(w.folders, f)
+		}
+	}
+	w.scanned = false
+}
+
+// document is what the editor holds at a path; nil for nothing.
+func (w *workspace) document(path string) *document {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.docs[path]
+}
+
+// documents are the open documents, in the order of their paths.
+func (w *workspace) documents() []*document {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := make([]*document, 0, len(w.docs))
+	for _, d := range w.docs {
+		all = append(all, d)
+	}
+	slices.SortFunc(all, func(a, b *document) int { return strings.Compare(a.path, b.path) })
+	return all
+}
+
+// uri is how the editor spells the URI of a path.
+func (w *workspace) uri(path string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if u, known := w.uris[path]; known {
+		return u
+	}
+	return uriOf(path)
+}
+
+// text is the text of a file: the editor's, else the disk's.
+func (w *workspace) text(path string) (string, bool) {
+	if d := w.document(path); d != nil {
+		return d.text, true
+	}
+	if isRemote(path) {
+		return w.far.text(path)
+	}
+	const most = 4 << 20 // bytes, as the loader has it
+	in, err := openFile(path)
+	if err != nil {
+		return "", false
+	}
+	defer in.Close()
+	text, err := io.ReadAll(io.LimitReader(in, most))
+	return strings.TrimPrefix(string(text), byteOrderMark), err == nil
+}
+
+// outlineOf is the outline of a file; nil where there is none.
+func (w *workspace) outlineOf(path string) *outline {
+	if d := w.document(path); d != nil {
+		return d.outline()
+	}
+	if text, ok := w.text(path); ok {
+		return parseOutline(text)
+	}
+	return nil
+}
+
+// openFile opens a regular file of this machine.
+func openFile(path string) (io.ReadCloser, error) {
+	info, err := os.Stat(path) // opening a pipe would wait for a writer
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &os.PathError{Op: "open", Path: path, Err: os.ErrInvalid}
+	}
+	return os.Open(path)
+}
+
+// analyze is the analysis of the document at a path, made anew only where
+// something that it reads has changed.
+func (w *workspace) analyze(ctx context.Context, path string) *analysis {
+	w.mu.Lock()
+	r := w.roots[path]
+	if r == nil {
+		r = &root{}
+		w.roots[path] = r
+	}
+	w.mu.Unlock()
+	r.working.Lock()
+	defer r.working.Unlock()
+	w.mu.Lock()
+	last, now := r.last, w.clock
+	w.mu.Unlock()
+	if last != nil && w.fresh(last) || ctx.Err() != nil {
+		return last
+	}
+	made := w.load(ctx, path, now)
+	if ctx.Err() != nil {
+		return last // what was read may be incomplete
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if r.last = made; made.readable() {
+		r.good = made
+	}
+	return made
+}
+
+// lastValid is the last analysis of a document that could be read; nil for none.
+func (w *workspace) lastValid(path string) *analysis {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if r := w.roots[path]; r != nil {
+		return r.good
+	}
+	return nil
+}
+
+// fresh tells whether nothing that an analysis read has changed since.
+func (w *workspace) fresh(a *analysis) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if a.clock >= w.clock {
+		return true
+	}
+	for path := range a.touched {
+		if w.changed[path] > a.clock {
+			return false
+		}
+	}
+	return true
+}
+
+// load reads and checks a document. Open documents stand for their files.
+func (w *workspace) load(ctx context.Context, path string, now uint64) *analysis {
+	a := w.loadWith(ctx, path, func(name string) (io.ReadCloser, bool) {
+		if d := w.document(name); d != nil {
+			return io.NopCloser(strings.NewReader(d.text)), true
+		}
+		return nil, false
+	})
+	a.clock = now
+	return a
+}
+
+// loadWith reads and checks a document with some files in another form than the disk's.
+func (w *workspace) loadWith(ctx context.Context, path string, held func(string) (io.ReadCloser, bool)) *analysis {
+	begin := time.Now()
+	a := &analysis{root: path, work: w.work, touched: map[string]bool{path: true}, lined: map[*source.File]*lineIndex{}}
+	remote := false
+	open := func(_ context.Context, name string) (io.ReadCloser, error) {
+		if !filepath.IsAbs(name) && !isRemote(name) && name != path {
+			name = filepath.Join(w.work, name)
+		}
+		a.touched[name] = true
+		if in, ok := held(name); ok {
+			return in, nil
+		}
+		switch {
+		case !isRemote(name):
+			return openFile(name)
+		case !w.far.isOn():
+			remote = true
+			return nil, remoteOff
+		}
+		remote = true
+		return nil, nil // the loader knows what the document may read, and asks the library
+	}
+	result, faults := loader.Load(ctx, path, loader.Options{Open: open, Fetch: w.far.read})
+	a.doc, a.files = result.Document, result.Files
+	// The same as `qtype validate` says, comments that silence included.
+	a.faults = lint.ApplyIgnores(a.files, append(faults, validate.Check(a.doc)...))
+	a.index = sync.OnceValue(func() *index { return indexOf(a) })
+	a.remote = remote
+	a.took = time.Since(begin)
+	return a
+}
+
+// readable tells whether the document's own text is YAML and holds something.
+func (a *analysis) readable() bool {
+	d := a.doc
+	return d.Application != nil || d.Auths != nil || d.Models != nil || d.Tools != nil || d.Types != nil || d.Variables != nil
+}

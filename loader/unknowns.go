@@ -1,0 +1,119 @@
+package loader
+
+import (
+	"reflect"
+
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// unknowns collect what the parts of a document that could not be decoded may have
+// held: entities with ids, and references to others.
+type unknowns struct {
+	declared, named map[reflect.Type]bool
+	order           spec.Unknowns
+	known           map[reflect.Type]bool // types that were looked into
+}
+
+// answer is what was collected.
+func (g *unknowns) answer() spec.Unknowns { return g.order }
+
+// add notes that a value of a type is lost. The variables of a tool are its own,
+// so that a part of one declares nothing.
+func (g *unknowns) add(d *decoder, t reflect.Type) {
+	if g.known[t] && !d.inTool {
+		return
+	}
+	g.walk(d, t, map[reflect.Type]bool{}, d.inTool)
+	if g.known == nil {
+		g.known = map[reflect.Type]bool{}
+	}
+	g.known[t] = g.known[t] || !d.inTool
+}
+
+// markLost notes what may be missing of a value. An entity of a union whose type is
+// unclear has its id all the same.
+func (d *decoder) markLost(v reflect.Value) {
+	declared := d.gaps.order.Declared
+	d.gaps.add(d, v.Type())
+	if v.Kind() != reflect.Interface || v.IsNil() {
+		return
+	}
+	if e, ok := v.Interface().(spec.Entity); ok && e.EntityID() != "" {
+		for _, t := range d.gaps.order.Declared[len(declared):] {
+			delete(d.gaps.declared, t)
+		}
+		d.gaps.order.Declared = declared
+		delete(d.gaps.known, v.Type())
+	}
+}
+
+// walk goes through everything that a value of the type can hold.
+func (g *unknowns) walk(d *decoder, t reflect.Type, seen map[reflect.Type]bool, inTool bool) {
+	if seen[t] {
+		return
+	}
+	seen[t] = true
+	if reflect.PointerTo(t).Implements(reflect.TypeFor[spec.Reference]()) {
+		g.name(reflect.New(t).Interface().(spec.Reference).TargetType())
+		return
+	}
+	switch t {
+	case reflect.TypeFor[spec.Expression]():
+		g.name(reflect.TypeFor[*spec.Variable]())
+		return
+	case reflect.TypeFor[spec.Type]():
+		g.name(reflect.TypeFor[*spec.CustomType]())
+		return
+	}
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice:
+		g.walk(d, t.Elem(), seen, inTool)
+	case reflect.Interface:
+		for _, c := range d.caseTypes(t) {
+			g.walk(d, c, seen, inTool)
+		}
+	case reflect.Struct:
+		g.walkStruct(d, t, seen, inTool)
+	}
+}
+
+func (g *unknowns) walkStruct(d *decoder, t reflect.Type, seen map[reflect.Type]bool, inTool bool) {
+	pointer := reflect.PointerTo(t)
+	isVariable := t == reflect.TypeFor[spec.Variable]()
+	if pointer.Implements(reflect.TypeFor[spec.Entity]()) && !(isVariable && inTool) {
+		g.declare(d, pointer)
+	}
+	if pointer.Implements(reflect.TypeFor[spec.Tool]()) {
+		// What a tool takes and gives is nobody else's; flows come by another way.
+		inTool = true
+	}
+	for i := range t.NumField() {
+		if f := t.Field(i); f.IsExported() && f.Type != reflect.TypeFor[spec.Positioned]() {
+			g.walk(d, f.Type, seen, inTool)
+		}
+	}
+}
+
+// declare notes an entity that references may have meant.
+func (g *unknowns) declare(d *decoder, pointer reflect.Type) {
+	if g.declared[pointer] || d.inTool && pointer == reflect.TypeFor[*spec.Variable]() {
+		return
+	}
+	if g.declared == nil {
+		g.declared = map[reflect.Type]bool{}
+	}
+	g.declared[pointer] = true
+	g.order.Declared = append(g.order.Declared, pointer)
+}
+
+// name notes what a lost reference may have named.
+func (g *unknowns) name(wants reflect.Type) {
+	if g.named[wants] {
+		return
+	}
+	if g.named == nil {
+		g.named = map[reflect.Type]bool{}
+	}
+	g.named[wants] = true
+	g.order.Named = append(g.order.Named, wants)
+}

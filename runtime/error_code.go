@@ -1,0 +1,67 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/steps"
+	"github.com/qtype-dev/qtype/tool"
+)
+
+// The kinds of failures that Code tells apart, beside http_ and a status.
+const (
+	CodeInput    = "input"    // the row could not be read, or does not fit the flow's inputs
+	CodeTimeout  = "timeout"  // a step or a call took too long
+	CodeModel    = "model"    // a model did not answer, or not as it should
+	CodeTool     = "tool"     // a tool did not answer, or failed
+	CodeMemory   = "memory"   // the memory or its store could not take the turn
+	CodeInternal = "internal" // a step panicked
+	CodeFailed   = "failed"   // anything else: the step could not do its work on the row
+)
+
+// ErrorCode is the kind of a row's failure in one word, for programs and for
+// counting: one of the constants, or http_429 and the like for what a model's
+// or a tool's server answered.
+func ErrorCode(err *steps.Error) string {
+	path, reason := err.Path()
+	var ofModel *model.Error
+	var ofTool *tool.Error
+	var failed *tool.FailedError
+	var late interface{ Timeout() bool }
+	var before *replayedError
+	switch {
+	case errors.As(reason, &before):
+		return before.code
+	case len(path) == 0:
+		return CodeInput
+	case errors.As(reason, &ofModel) && ofModel.Status != 0:
+		return fmt.Sprintf("http_%d", ofModel.Status)
+	case errors.As(reason, &ofTool) && ofTool.Status != 0:
+		return fmt.Sprintf("http_%d", ofTool.Status)
+	case errors.As(reason, &late) && late.Timeout(), errors.Is(reason, context.DeadlineExceeded):
+		return CodeTimeout
+	case ofModel != nil:
+		return CodeModel
+	case ofTool != nil, errors.As(reason, &failed):
+		return CodeTool
+	case isMemoryError(reason):
+		return CodeMemory
+	case strings.HasPrefix(reason.Error(), internalError):
+		return CodeInternal
+	}
+	return CodeFailed
+}
+
+// isMemoryError tells whether a memory or its store has said no.
+func isMemoryError(err error) bool {
+	var store *memory.StoreError
+	var busy *memory.BusyError
+	var taken *memory.InterruptedError
+	var budget *memory.BudgetError
+	var empty *memory.EmptyWindowError
+	return errors.As(err, &store) || errors.As(err, &busy) || errors.As(err, &taken) || errors.As(err, &budget) || errors.As(err, &empty)
+}

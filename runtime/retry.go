@@ -1,0 +1,225 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/value"
+	"github.com/qtype-dev/qtype/steps"
+)
+
+// TimeoutError says that a step's work took longer than its declared timeout.
+type TimeoutError struct {
+	After time.Duration // the timeout
+}
+
+// Error names the timeout.
+func (e *TimeoutError) Error() string { return fmt.Sprintf("it took longer than %s", e.After) }
+
+// Timeout tells that this is a timeout, as net.Error does.
+func (e *TimeoutError) Timeout() bool { return true }
+
+// retryPolicy is what a step declares about time and failure: timeout and retry. What
+// the step emits is held until the attempt has succeeded, so that a repeated
+// attempt never says a row twice.
+type retryPolicy struct {
+	timeout time.Duration // 0 for none
+	tries   uint          // attempts in all, at least 1
+	delays  func() *backoff.ExponentialBackOff
+}
+
+// retryPolicyOf is the step's declaration; nil where it asks for neither.
+func retryPolicyOf(s *spec.StepBase) *retryPolicy {
+	if s.Timeout == 0 && s.Retry == nil {
+		return nil
+	}
+	c := &retryPolicy{timeout: time.Duration(s.Timeout), tries: 1}
+	if r := s.Retry; r != nil {
+		c.tries = uint(max(r.MaxAttempts, 1))
+		c.delays = func() *backoff.ExponentialBackOff {
+			b := backoff.NewExponentialBackOff()
+			b.InitialInterval, b.MaxInterval = time.Duration(r.InitialDelay), time.Duration(r.MaxDelay)
+			return b
+		}
+	}
+	return c
+}
+
+// retryStep is a row-wise step under care.
+type retryStep struct {
+	*retryPolicy
+	id   string
+	step steps.Step
+}
+
+// Process tries the step on copies of the row until it succeeds. A row that
+// failed in a flow that the step runs counts as the step's failure; what the
+// last attempt made of the row goes on.
+func (c *retryStep) Process(ctx context.Context, row *steps.Row, emit steps.Emit) error {
+	var last []*steps.Row
+	err := c.run(ctx, emit, func(ctx context.Context, hold steps.Emit) error {
+		last = last[:0]
+		var inside *steps.Error
+		err := c.step.Process(ctx, row.Clone(), func(r *steps.Row) error {
+			if r.Err != nil && r.Err.Step == c.id {
+				inside = r.Err
+			}
+			last = append(last, r)
+			return hold(r)
+		})
+		if err == nil && inside != nil {
+			return &nestedFlowError{failed: inside}
+		}
+		return err
+	})
+	var inside *nestedFlowError
+	if !errors.As(err, &inside) {
+		return err
+	}
+	for _, r := range last {
+		if err := emit(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nestedFlowError is a failure in a flow that the step runs.
+type nestedFlowError struct{ failed *steps.Error }
+
+// Error is the failure's.
+func (e *nestedFlowError) Error() string { return e.failed.Error() }
+
+// retryBatch is a step over groups of rows under care.
+type retryBatch struct {
+	*retryPolicy
+	batch steps.Batch
+}
+
+// Size is the step's own.
+func (c *retryBatch) Size() int { return c.batch.Size() }
+
+// Batch tries the step on copies of the rows until it succeeds.
+func (c *retryBatch) Batch(ctx context.Context, rows []*steps.Row, emit steps.Emit) error {
+	return c.run(ctx, emit, func(ctx context.Context, hold steps.Emit) error {
+		copies := make([]*steps.Row, len(rows))
+		for i, r := range rows {
+			copies[i] = r.Clone()
+		}
+		return c.batch.Batch(ctx, copies, hold)
+	})
+}
+
+func (c *retryPolicy) run(ctx context.Context, emit steps.Emit, attempt func(context.Context, steps.Emit) error) error {
+	tried := uint(0)
+	once := func() ([]*steps.Row, error) {
+		tried++
+		return c.attempt(ctx, attempt)
+	}
+	opts := []backoff.RetryOption{backoff.WithMaxTries(c.tries), backoff.WithMaxElapsedTime(0)}
+	if c.delays != nil {
+		opts = append(opts, backoff.WithBackOff(c.delays()))
+	}
+	made, err := backoff.Retry(ctx, once, opts...)
+	if err != nil {
+		var final *backoff.PermanentError
+		if errors.As(err, &final) {
+			err = final.Err
+		}
+		if tried > 1 {
+			err = fmt.Errorf("%w, tried %d times", err, tried)
+		}
+		return err
+	}
+	for _, r := range made {
+		if err := emit(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// attempt makes one attempt within the time limit. The end of the run is final;
+// everything else may be tried again.
+func (c *retryPolicy) attempt(ctx context.Context, attempt func(context.Context, steps.Emit) error) ([]*steps.Row, error) {
+	limited := ctx
+	if c.timeout > 0 {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeoutCause(ctx, c.timeout, &TimeoutError{After: c.timeout})
+		defer cancel()
+	}
+	var made []*steps.Row
+	err := recoverPanics(func() error {
+		return attempt(limited, func(r *steps.Row) error { made = append(made, r); return limited.Err() })
+	})
+	switch {
+	case err == nil:
+		return made, nil
+	case ctx.Err() != nil:
+		return nil, backoff.Permanent(context.Cause(ctx))
+	case limited.Err() != nil:
+		return nil, context.Cause(limited)
+	}
+	return nil, err
+}
+
+// errorPolicy is what becomes of a row that a step failed on.
+type errorPolicy string
+
+// What a document may say (language.md, additions).
+const (
+	onErrorFail     errorPolicy = "fail"     // the row keeps its error
+	onErrorSkip     errorPolicy = "skip"     // the row is left out
+	onErrorContinue errorPolicy = "continue" // the row goes on without the step's outputs
+)
+
+// failed hands on what becomes of a row that the step failed on.
+func (n *node) failed(row *steps.Row, err error, emit steps.Emit) error {
+	switch n.onError {
+	case onErrorSkip:
+		n.count.failed.Add(1)
+		return nil
+	case onErrorContinue:
+		n.count.failed.Add(1)
+		for _, slot := range n.outputs {
+			row.Values[slot] = value.Unset
+		}
+		return emit(row)
+	}
+	return emit(n.fail(row, err))
+}
+
+// applyErrorPolicy is what becomes of a row that a step over groups failed by itself;
+// nil where it is left out.
+func (n *node) applyErrorPolicy(row *steps.Row) *steps.Row {
+	if row.Err == nil || row.Err.Step != n.id {
+		return row
+	}
+	switch n.onError {
+	case onErrorSkip:
+		return nil
+	case onErrorContinue:
+		row.Err = nil
+		for _, slot := range n.outputs {
+			row.Values[slot] = value.Unset
+		}
+	}
+	return row
+}
+
+// outputSlots are the slots that a step writes.
+func outputSlots(s *spec.StepBase, l *layout) []int {
+	var slots []int
+	for _, r := range s.Outputs {
+		slots = append(slots, l.Slot(r.To))
+	}
+	for _, r := range s.DerivedOutputs {
+		slots = append(slots, l.Slot(r.To))
+	}
+	return slots
+}

@@ -1,0 +1,179 @@
+package runtime
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/qtype-dev/qtype/steps"
+)
+
+// hasMaxWait tells whether a group of rows of some step waits for more rows only
+// so long: the flow then runs in parts, so that somebody can look at the clock
+// while the steps before are at work.
+func hasMaxWait(stages []stage) bool {
+	return slices.ContainsFunc(stages, func(s stage) bool { return s.nodes[0].wait > 0 })
+}
+
+// sections cuts a flow's stages in front of each step whose groups wait only so long.
+func sections(stages []stage) [][]stage {
+	var all [][]stage
+	start := 0
+	for i, s := range stages {
+		if s.nodes[0].wait > 0 && i > start {
+			all = append(all, stages[start:i])
+			start = i
+		}
+	}
+	return append(all, stages[start:])
+}
+
+// runSections runs a flow of several sections: the input and each section but the last
+// on goroutines of their own, the last section on the caller's. Between two of
+// them is room for one row.
+func (r *run) runSections(ctx context.Context, rows iter.Seq[Input], out sink) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer cancel(nil)
+	begin := func(to channelSink, work func() error) {
+		group.Go(func() {
+			defer close(to)
+			if err := work(); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	input := make(channelSink, 1)
+	begin(input, func() error { return r.feed(ctx, rows, input) })
+	in := input
+	all := sections(r.flow.stages)
+	for _, stages := range all[:len(all)-1] {
+		from, to := in, make(channelSink, 1)
+		begin(to, func() error { return r.runSection(ctx, from, stages, to) })
+		in = to
+	}
+	return r.runSection(ctx, in, all[len(all)-1], out)
+}
+
+// channelSink is the end of a section: it hands rows to the next one.
+type channelSink chan *steps.Row
+
+func (h channelSink) push(ctx context.Context, row *steps.Row) error {
+	select {
+	case h <- row:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (h channelSink) finish(context.Context) error { return nil }
+
+func (h channelSink) stop() {}
+
+// runSection takes rows from the section before through a section. It sends the
+// group in front on when its first row has waited long enough, and rows that
+// workers have done as soon as they are.
+func (r *run) runSection(ctx context.Context, in <-chan *steps.Row, stages []stage, out sink) error {
+	ctx, cancel := context.WithCancel(ctx)
+	first := r.chain(ctx, stages, out)
+	defer first.stop()
+	defer cancel()
+	ready := make(chan struct{}, 1)
+	notifyOnDone(first, ready)
+	wait := &batchTimer{sink: first}
+	for {
+		select {
+		case row, more := <-in:
+			switch {
+			case more:
+				if err := first.push(ctx, row); err != nil {
+					return err
+				}
+			case ctx.Err() != nil:
+				return context.Cause(ctx)
+			default:
+				return first.finish(ctx)
+			}
+		case <-wait.expired():
+			if err := first.(*batchSink).flush(ctx); err != nil {
+				return err
+			}
+		case <-ready:
+			if err := drainReady(ctx, first); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// batchTimer tells when the group at the head of a section has waited enough.
+type batchTimer struct {
+	sink  sink
+	timer *time.Timer
+}
+
+// expired is a channel that is ready when the time has come; nil while no group waits.
+func (p *batchTimer) expired() <-chan time.Time {
+	b, ok := p.sink.(*batchSink)
+	if !ok || b.node.wait == 0 || len(b.rows) == 0 {
+		return nil
+	}
+	left := time.Until(b.since.Add(b.node.wait))
+	if p.timer == nil {
+		p.timer = time.NewTimer(left)
+	} else {
+		p.timer.Reset(left)
+	}
+	return p.timer.C
+}
+
+// downstream is the sink that a sink hands rows to; nil for the end of a chain.
+func downstream(s sink) sink {
+	switch s := s.(type) {
+	case *serialSink:
+		return s.next
+	case *batchSink:
+		return s.next
+	case *parallelSink:
+		return s.next
+	case *segment:
+		return s.first
+	case *segmentSink:
+		return s.next
+	}
+	return nil
+}
+
+// notifyOnDone has all stages with workers of a chain say when a row is done.
+func notifyOnDone(s sink, ready chan struct{}) {
+	for ; s != nil; s = downstream(s) {
+		if p, ok := s.(*parallelSink); ok {
+			p.wakes = ready
+		}
+	}
+}
+
+// drainReady hands on what workers have done, and tells of the rows that are finished by it.
+func drainReady(ctx context.Context, first sink) error {
+	for s := first; s != nil; s = downstream(s) {
+		if p, ok := s.(*parallelSink); ok {
+			if err := p.drainReady(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	for s := first; s != nil; s = downstream(s) {
+		if l, ok := s.(*segment); ok {
+			if err := l.finishReady(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package steps
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+// summarizer is a chat model that writes the running summaries of a memory.
+type summarizer struct {
+	id   string // the model's id
+	chat func() (model.Chat, error)
+}
+
+// Summarizer makes a chat model write a memory's summaries. The model is made
+// when it is first needed. What it costs counts as the step's that used the memory.
+func Summarizer(id string, chat func() (model.Chat, error)) memory.Summarizer {
+	return &summarizer{id, chat}
+}
+
+// Summarize asks the model once.
+func (s *summarizer) Summarize(ctx context.Context, f memory.SummaryRequest) (string, error) {
+	m, err := s.chat()
+	if err != nil {
+		return "", err
+	}
+	const wordsPerToken = 0.7 // so that the model has a measure that it can keep
+	instructions := fmt.Sprintf("%s\n\nThe summary has at most %d words.", f.Instructions, max(int(float64(f.MaxTokens)*wordsPerToken), 1))
+	resp, err := model.Call(ctx, m, model.Request{Messages: []chat.Message{
+		chat.Text(chat.System, instructions), chat.Text(chat.User, summaryPrompt(f))}}, nil)
+	if err != nil {
+		return "", err
+	}
+	reportUsage(ctx, Event{Input: resp.Usage.Input, Output: resp.Usage.Output, Model: s.id})
+	text := resp.Message.Text()
+	if strings.TrimSpace(text) == "" {
+		return "", fmt.Errorf("model %s gave an empty summary", s.id)
+	}
+	return text, nil
+}
+
+// summaryPrompt is what the model folds, as one text.
+func summaryPrompt(f memory.SummaryRequest) string {
+	const bytesPerToken = 3
+	var b strings.Builder
+	b.WriteString("The summary so far:\n\n")
+	if f.Summary == "" {
+		b.WriteString("(there is none yet)")
+	}
+	b.WriteString(f.Summary)
+	b.WriteString("\n\nThe messages that come next:\n")
+	for i := range f.Messages {
+		msg := &f.Messages[i]
+		b.WriteString("\n" + string(msg.Role))
+		if msg.Name != "" {
+			b.WriteString(" " + msg.Name)
+		}
+		b.WriteString(":")
+		if text := truncate(msg.Text(), f.Room*bytesPerToken); text != "" {
+			b.WriteString(" " + indented(text))
+		}
+		for _, block := range msg.Blocks {
+			if block.Media() {
+				fmt.Fprintf(&b, " [%s]", block.Type)
+			}
+		}
+		for _, call := range msg.ToolCalls {
+			b.WriteString(indented(fmt.Sprintf(" [calls %s(%s)]", call.Name, truncate(call.Arguments, f.Room*bytesPerToken))))
+		}
+	}
+	b.WriteString("\n\nNow write the new summary.")
+	return b.String()
+}
+
+// indented is text of which only the first line begins at the margin, so that no
+// message can look like several.
+func indented(text string) string { return strings.ReplaceAll(text, "\n", "\n  ") }
+
+// truncate is the beginning of a text that is too long, and a word on the rest.
+func truncate(text string, most int) string {
+	if most <= 0 || len(text) <= most {
+		return text
+	}
+	for !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return fmt.Sprintf("%s [… %d bytes more]", text[:most], len(text)-most)
+}
+
+// embedder is an embedding model that finds flushed messages of a memory again.
+type embedder struct {
+	id    string // the model's id
+	model func() (model.Embedder, error)
+}
+
+// Embedder makes an embedding model serve a memory. The model is made when it is
+// first needed. What it costs counts as the step's that used the memory.
+func Embedder(id string, made func() (model.Embedder, error)) memory.Embedder {
+	return &embedder{id, made}
+}
+
+// Name is the provider's and the model's own, so that vectors of a stand-in are
+// never taken for the model's.
+func (e *embedder) Name() (string, error) {
+	m, err := e.model()
+	if err != nil {
+		return "", err
+	}
+	info := m.Info()
+	return fmt.Sprintf("%s/%s/%d", info.Provider, info.Name, info.Dimensions), nil
+}
+
+// Embed asks the model.
+func (e *embedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	m, err := e.model()
+	if err != nil {
+		return nil, err
+	}
+	vectors, usage, err := m.Embed(ctx, texts)
+	if usage != (model.Usage{}) {
+		reportUsage(ctx, Event{Input: usage.Input, Output: usage.Output, Model: cmp.Or(usage.Model, e.id)})
+	}
+	if err == nil && len(vectors) != len(texts) {
+		err = errors.New("it answered another number of vectors than texts")
+	}
+	return vectors, err
+}

@@ -1,0 +1,223 @@
+package steps
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/qtype-dev/qtype/internal/expression"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/chat"
+	"github.com/qtype-dev/qtype/spec/value"
+)
+
+// formula is an expression of a step, ready to be worked out on rows.
+type formula struct {
+	expr    *spec.Expression
+	vars    []slot // the variables that it names
+	program *expression.Program
+	bare    bool // it is one variable and nothing else: its value is handed on as it is
+}
+
+// formula compiles an expression whose variables are linked.
+func (e *Env) formula(x *spec.Expression) (*formula, expression.Result, error) {
+	return newFormula(x, e.slot)
+}
+
+func newFormula(x *spec.Expression, slotOf func(*spec.Variable) (slot, error)) (*formula, expression.Result, error) {
+	f := &formula{expr: x}
+	read, err := expression.Parse(x.Text)
+	if err != nil {
+		return nil, expression.Result{}, f.fault(err)
+	}
+	types := map[string]spec.Type{}
+	for _, ref := range x.Vars {
+		s, err := slotOf(ref.To)
+		if err != nil {
+			return nil, expression.Result{}, f.fault(err)
+		}
+		f.vars = append(f.vars, s)
+		types[ref.ID] = expression.TypeOf(ref.To)
+	}
+	f.bare = read.Variable() != ""
+	program, result, err := read.Compile(types, expression.Writer{
+		Text: func(v any) string { return value.Text(fromExpr(v)) },
+		JSON: func(v any) string { return string(value.JSON(fromExpr(v))) },
+	})
+	if err != nil {
+		return nil, expression.Result{}, f.fault(err)
+	}
+	f.program = program
+	return f, result, nil
+}
+
+// maxShownExpression is how many characters of an expression an error shows.
+const maxShownExpression = 60
+
+// fault says in which expression something went wrong.
+func (f *formula) fault(err error) error {
+	text := []rune(f.expr.Text)
+	if len(text) > maxShownExpression {
+		text = append(text[:maxShownExpression], '…')
+	}
+	place := ""
+	if !f.expr.Span.IsZero() {
+		place = " (" + f.expr.Span.String() + ")"
+	}
+	return fmt.Errorf("the expression %s%s: %w", string(text), place, err)
+}
+
+// condition compiles an expression that is true or false.
+func (e *Env) condition(x *spec.Expression) (*formula, error) {
+	f, result, err := e.formula(x)
+	if err == nil && !result.IsBool() {
+		err = f.fault(fmt.Errorf("it gives %s, not true or false", result))
+	}
+	return f, err
+}
+
+// holds works out a condition. Null is neither true nor false.
+func (f *formula) holds(row *Row) (bool, error) {
+	v, err := f.value(row)
+	if err != nil {
+		return false, err
+	}
+	yes, ok := v.(bool)
+	if !ok {
+		return false, f.fault(fmt.Errorf("it gives %s, not true or false", value.Describe(v)))
+	}
+	return yes, nil
+}
+
+// value works out the expression on a row; what it gives is a run-time value.
+func (f *formula) value(row *Row) (any, error) {
+	if f.bare {
+		return f.vars[0].orNull(row), nil
+	}
+	values := make(map[string]any, len(f.vars))
+	for _, s := range f.vars {
+		v, err := s.declared(row)
+		if err != nil {
+			return nil, f.fault(err)
+		}
+		values[s.of.ID] = toExpr(v)
+	}
+	v, err := f.program.Run(values)
+	if err == nil {
+		err = expression.Measure(v)
+	}
+	if err != nil {
+		return nil, f.fault(err)
+	}
+	return fromExpr(v), nil
+}
+
+// declared is the variable's value, of its declared type for certain: what a
+// path or a tool found may be of another, and expressions rely on the types
+// that they were checked with. Unset is null where the variable is optional.
+func (s slot) declared(row *Row) (any, error) {
+	v := row.Values[s.at]
+	switch {
+	case (v == nil || v == any(value.Unset)) && s.of.IsOptional():
+		return nil, nil
+	case v == any(value.Unset):
+		return nil, fmt.Errorf("variable %s is not set", s.of.ID)
+	case v == nil:
+		return nil, fmt.Errorf("variable %s is null; declare it as %s? if it may be", s.of.ID, s.of.Type)
+	}
+	v, err := value.Assign(s.of, v)
+	if err != nil {
+		return nil, fmt.Errorf("variable %s: %w", s.of.ID, err)
+	}
+	return v, nil
+}
+
+// The zones of times whose own zone is not known, and of dates; told apart by
+// their address, so that such a value is handed back as it came.
+var (
+	clock    = time.FixedZone("UTC", 0)
+	calendar = time.FixedZone("UTC", 0)
+)
+
+// toExpr is a run-time value as expressions see it: int for int64, a map for a
+// record, time.Time for a date and a datetime, text for a time of day.
+func toExpr(v any) any {
+	switch v := v.(type) {
+	case int64:
+		return int(v)
+	case json.Number:
+		if x, err := v.Float64(); err == nil {
+			return x
+		}
+		return v.String()
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = toExpr(v[i])
+		}
+		return out
+	case *value.Record:
+		out := make(map[string]any, v.Len())
+		for name, x := range v.All() {
+			out[name] = toExpr(x)
+		}
+		return out
+	case chat.Message:
+		return expression.NewMessage(v)
+	case value.Date:
+		return time.Date(v.Year, v.Month, v.Day, 0, 0, 0, 0, calendar)
+	case value.DateTime:
+		if v.Zoned {
+			return v.Time
+		}
+		return v.Time.In(clock)
+	case value.Time:
+		return v.String()
+	}
+	return v
+}
+
+// fromExpr is what an expression gave as a run-time value.
+func fromExpr(v any) any {
+	switch v := v.(type) {
+	case nil, string, bool, float64, []byte:
+		return v
+	case int:
+		return int64(v)
+	case expression.Message:
+		return v.Original()
+	case time.Time:
+		return toTime(v)
+	case time.Duration:
+		return v.String()
+	}
+	r := reflect.ValueOf(v)
+	switch r.Kind() {
+	case reflect.Slice, reflect.Array:
+		out := make([]any, r.Len())
+		for i := range out {
+			out[i] = fromExpr(r.Index(i).Interface())
+		}
+		return out
+	case reflect.Map:
+		out := make(map[string]any, r.Len())
+		for entries := r.MapRange(); entries.Next(); {
+			out[value.Text(fromExpr(entries.Key().Interface()))] = fromExpr(entries.Value().Interface())
+		}
+		return value.FromGo(out)
+	}
+	return value.FromGo(v)
+}
+
+// toTime is a time that an expression gave: a date that kept its midnight is a date.
+func toTime(t time.Time) any {
+	h, m, s := t.Clock()
+	switch {
+	case t.Location() == calendar && h+m+s+t.Nanosecond() == 0:
+		return value.Date{Year: t.Year(), Month: t.Month(), Day: t.Day()}
+	case t.Location() == calendar || t.Location() == clock:
+		return value.DateTime{Time: t.UTC()}
+	}
+	return value.FromGo(t)
+}

@@ -1,0 +1,213 @@
+package steps
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/ohler55/ojg/jp"
+
+	"github.com/qtype-dev/qtype/internal/jsonpath"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/chat"
+	"github.com/qtype-dev/qtype/spec/value"
+)
+
+// fieldExtractor takes values out of its input by a JSONPath, one row for each
+// match, in document order (steps.md 3).
+type fieldExtractor struct {
+	in, out slot
+	path    *jsonpath.Path
+	text    string // the path as the document writes it
+}
+
+func buildExtractor(s *spec.FieldExtractor, env *Env) (Runner, error) {
+	in, out, err := env.inOut(&s.StepBase)
+	if err != nil {
+		return nil, err
+	}
+	path, err := jsonpath.Parse(s.JSONPath)
+	if err != nil {
+		return nil, fmt.Errorf("json_path %q cannot be read: %w", s.JSONPath, err)
+	}
+	return &fieldExtractor{in: in, out: out, path: path, text: s.JSONPath}, nil
+}
+
+// Process emits one row for each match. Nothing found is one row with null
+// where the output is optional, and fails the row where it is not.
+func (e *fieldExtractor) Process(_ context.Context, row *Row, emit Emit) error {
+	v, err := e.in.read(row)
+	if err != nil {
+		return err
+	}
+	matches, err := e.path.Find(wrapValue(v), inOrder)
+	if err != nil {
+		return fmt.Errorf("%s: %w", e.text, err)
+	}
+	if len(matches) == 0 {
+		if !e.out.of.IsOptional() {
+			return fmt.Errorf("%s finds nothing in %s%s", e.text, e.in.of.ID, textHint(v))
+		}
+		matches = []any{nil}
+	}
+	for _, m := range matches {
+		c := row.Clone()
+		if err := e.set(c, unwrap(m)); err != nil {
+			return err
+		}
+		if err := emit(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// textHint helps with the commonest mistake: a text is not parsed here.
+func textHint(v any) string {
+	if _, ok := v.(string); ok {
+		return ", which is a text: decode it first"
+	}
+	return ""
+}
+
+// set puts a match into the output: wrapped where a list is declared, made a
+// record where one is declared; a matched null stays null.
+func (e *fieldExtractor) set(row *Row, m any) error {
+	if m == nil {
+		e.out.write(row, nil)
+		return nil
+	}
+	if _, isList := m.([]any); e.out.of.Type.IsList() && !isList {
+		m = []any{m}
+	}
+	return e.out.setCoerced(row, m)
+}
+
+// inOrder lists what a path finds, as a reader meets it.
+func inOrder(path jp.Expr, doc any) []any {
+	if !slices.ContainsFunc(path, isDescent) {
+		return path.Get(doc)
+	}
+	// A descent finds what lies deep before what lies high; the places tell the order.
+	places := path.Locate(doc, 0)
+	slices.SortStableFunc(places, func(a, b jp.Expr) int { return comparePlaces(doc, a, b) })
+	places = slices.CompactFunc(places, func(a, b jp.Expr) bool { return comparePlaces(doc, a, b) == 0 })
+	found := make([]any, len(places))
+	for i, place := range places {
+		found[i] = place.First(doc)
+	}
+	return found
+}
+
+func isDescent(f jp.Frag) bool {
+	_, ok := f.(jp.Descent)
+	return ok
+}
+
+// comparePlaces orders two places of one document as a reader meets them.
+func comparePlaces(doc any, a, b jp.Expr) int {
+	at := doc
+	for i := range min(len(a), len(b)) {
+		var x, y int
+		switch node := at.(type) {
+		case *pathRecord:
+			x, y = node.index(a[i]), node.index(b[i])
+			if x >= 0 {
+				at = node.values[x]
+			}
+		case []any:
+			x, y = listIndex(a[i]), listIndex(b[i])
+			if x >= 0 && x < len(node) {
+				at = node[x]
+			}
+		}
+		if x != y {
+			return x - y
+		}
+	}
+	return len(a) - len(b)
+}
+
+func listIndex(f jp.Frag) int {
+	if n, ok := f.(jp.Nth); ok {
+		return int(n)
+	}
+	return -1
+}
+
+// pathRecord shows a record to the path library, in the order of its fields.
+type pathRecord struct {
+	record *value.Record
+	values []any // the fields' values, wrapped
+}
+
+// ValueForKey is a field's value.
+func (o *pathRecord) ValueForKey(key string) (any, bool) {
+	if i := o.index(jp.Child(key)); i >= 0 {
+		return o.values[i], true
+	}
+	return nil, false
+}
+
+// SetValueForKey does nothing: values are never changed.
+func (o *pathRecord) SetValueForKey(string, any) {}
+
+// RemoveValueForKey does nothing.
+func (o *pathRecord) RemoveValueForKey(string) {}
+
+// Keys lists the fields' names.
+func (o *pathRecord) Keys() []string { return o.record.Names() }
+
+// index is a field's place, -1 for none.
+func (o *pathRecord) index(f jp.Frag) int {
+	key, ok := f.(jp.Child)
+	if !ok {
+		return -1
+	}
+	i := 0
+	for name := range o.record.All() {
+		if name == string(key) {
+			return i
+		}
+		i++
+	}
+	return -1
+}
+
+// wrapValue makes of a value what the path library can walk.
+func wrapValue(v any) any {
+	switch v := v.(type) {
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = wrapValue(v[i])
+		}
+		return out
+	case *value.Record:
+		o := &pathRecord{record: v}
+		for _, x := range v.All() {
+			o.values = append(o.values, wrapValue(x))
+		}
+		return o
+	case chat.Message:
+		return wrapValue(value.AsRecord(v))
+	case value.Date, value.DateTime, value.Time:
+		return value.Text(v) // filters compare the ISO text
+	}
+	return v
+}
+
+// unwrap undoes wrap.
+func unwrap(v any) any {
+	switch v := v.(type) {
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = unwrap(v[i])
+		}
+		return out
+	case *pathRecord:
+		return v.record
+	}
+	return v
+}

@@ -1,0 +1,150 @@
+package steps
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+// llmStep is what steps that talk to a model share.
+type llmStep struct {
+	id     string
+	model  model.Chat
+	memory *memory.Memory // nil without one
+	system string
+	cost   func() int    // what the descriptions of the step's tools take, in tokens; nil without tools
+	shape  *outputSchema // what the answer has to be; nil where it is what the model says
+}
+
+// newLLMStep finds the shared model and memory of a step.
+func (e *Env) newLLMStep(s *spec.StepBase, m spec.ModelEntity, mem *spec.Memory, system string) (llmStep, error) {
+	sp := llmStep{id: s.ID, system: system}
+	if m == nil || e.Model == nil {
+		return sp, fmt.Errorf("the model is not linked")
+	}
+	var err error
+	if sp.model, err = e.Model(m.Base()); err != nil || mem == nil {
+		return sp, err
+	}
+	if e.Memory == nil {
+		return sp, fmt.Errorf("memory %s is not part of the application", mem.ID)
+	}
+	sp.memory, err = e.Memory(mem)
+	return sp, err
+}
+
+// runTurn says what the inputs hold in a dialogue, lets reply go on from there, and
+// ends the dialogue well or badly; also when reply panics, because the session's
+// other turns wait for the end. The context that reply is given ends too when a
+// newer turn takes the session over. Where the turn was kept before, it answers
+// what was said then.
+func (s *llmStep) runTurn(ctx context.Context, row *Row, inputs []slot, reply replyFunc) (answer chat.Message, err error) {
+	msgs, err := messagesFrom(inputs, row)
+	if err != nil {
+		return answer, err
+	}
+	d, err := beginConversation(withCallContext(ctx, s.id, row), s.memory, row.Session, s.system)
+	if err != nil {
+		return answer, err
+	}
+	finished := false
+	defer func() {
+		if !finished {
+			_ = d.close(ctx, fmt.Errorf("internal error")) // the panic goes on and tells why
+		}
+	}()
+	answer, err = d.finish(s.withTurn(d.context(withCallContext(ctx, s.id, row)), row, d), row, msgs, reply)
+	finished = true
+	return answer, d.close(ctx, err)
+}
+
+// replyFunc carries a dialogue on, once the question was asked, to its answer.
+type replyFunc func(context.Context, *conversation) (chat.Message, error)
+
+// finish asks msgs and is the reply, or the answer of a turn that was kept before.
+func (d *conversation) finish(ctx context.Context, row *Row, msgs []chat.Message, reply replyFunc) (chat.Message, error) {
+	had, err := d.replayedAnswer(ctx, row, msgs)
+	switch {
+	case err != nil:
+		return chat.Message{}, err
+	case had != nil:
+		return *had, nil
+	}
+	if err := d.add(msgs...); err != nil {
+		return chat.Message{}, err
+	}
+	return reply(ctx, d)
+}
+
+// generate sends the window and waits for the answer. Deltas and usage are reported
+// to whom it may concern; thoughts are neither reported nor kept.
+func (s *llmStep) generate(ctx context.Context, row *Row, d *conversation, tools []model.Tool) (chat.Message, error) {
+	window, err := d.window(s.budget(tools))
+	if err != nil {
+		return chat.Message{}, err
+	}
+	window = append(window[:len(window):len(window)], d.aside...)
+	req := model.Request{Messages: window, Tools: tools, Stream: wanted(ctx, EventText)}
+	s.shape.applyTo(&req)
+	resp, err := model.Call(ctx, s.model, req, func(delta string) {
+		Report(ctx, s.event(row, Event{Kind: EventText, Text: delta}))
+	})
+	if err != nil {
+		return chat.Message{}, err
+	}
+	Report(ctx, s.event(row, Event{Kind: EventUsage, Input: resp.Usage.Input, Output: resp.Usage.Output, Model: resp.Model}))
+	answer := resp.Message
+	if isEmpty(answer) && len(answer.ToolCalls) == 0 {
+		switch resp.Finish { // after any other reason an empty answer is the answer
+		case "content_filter":
+			return chat.Message{}, fmt.Errorf("the provider's content filter withheld the answer")
+		case "length":
+			return chat.Message{}, fmt.Errorf("the model used up its tokens before it said anything (finish reason length)")
+		}
+	}
+	if answer.ID == "" {
+		answer.ID = chat.NewID()
+	}
+	return answer, nil
+}
+
+// budget is the room of one call that offers tools (memory.md 6).
+func (s *llmStep) budget(tools []model.Tool) memory.Budget {
+	info := s.model.Info()
+	b := memory.Budget{Model: info.Name, ContextWindow: info.ContextWindow, Answer: info.MaxTokens}
+	if len(tools) > 0 && s.cost != nil {
+		b.Tools = s.cost()
+	}
+	return b
+}
+
+// event says which step and row an event belongs to.
+func (s *llmStep) event(row *Row, ev Event) Event {
+	ev.Step, ev.Session, ev.Row = s.id, row.Session, row.Number
+	return ev
+}
+
+// answer puts what the model said into the output: its text where the output
+// is a text, else the message, which keeps its id so that a later step with the
+// same memory does not say it twice.
+func (s *llmStep) answer(row *Row, out slot, m chat.Message) {
+	if out.of.Type.Is("ChatMessage") {
+		out.write(row, m)
+		return
+	}
+	out.write(row, m.Text())
+}
+
+// isEmpty tells whether a message says nothing at all.
+func isEmpty(m chat.Message) bool {
+	for _, b := range m.Blocks {
+		if b.Media() || b.Text != "" {
+			return false
+		}
+	}
+	return true
+}

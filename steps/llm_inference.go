@@ -1,0 +1,59 @@
+package steps
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+// llmInference asks a chat model (steps.md 2, LLMInference). A text output works
+// as a ChatMessage output does: all inputs are sent, the memory is used and the
+// system message is said.
+type llmInference struct {
+	llmStep
+	inputs []slot
+	out    slot
+}
+
+func buildInference(s *spec.LLMInference, env *Env) (Runner, error) {
+	sp, err := env.newLLMStep(&s.StepBase, s.Model.To, s.Memory.To, s.SystemMessage)
+	if err != nil {
+		return nil, err
+	}
+	out, err := env.single("output", s.Outputs)
+	if err != nil {
+		return nil, err
+	}
+	inputs, err := env.slots(s.Inputs)
+	if err == nil && len(inputs) == 0 {
+		err = fmt.Errorf("needs at least 1 input to send to the model")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &llmInference{llmStep: sp, inputs: inputs, out: out}, nil
+}
+
+// Process asks the model once. Nothing is kept in the memory unless the answer came.
+func (s *llmInference) Process(ctx context.Context, row *Row, emit Emit) error {
+	answer, err := s.runTurn(ctx, row, s.inputs, func(ctx context.Context, d *conversation) (chat.Message, error) {
+		answer, err := s.generate(ctx, row, d, nil)
+		if err != nil {
+			return answer, err
+		}
+		if calls := answer.ToolCalls; len(calls) > 0 {
+			if isEmpty(answer) {
+				return answer, fmt.Errorf("the model called a tool, %s, instead of answering; the step offers none", calls[0].Name)
+			}
+			answer.ToolCalls = nil // nobody answers them, and a memory must not hold calls without results
+		}
+		return answer, d.add(answer)
+	})
+	if err != nil {
+		return err
+	}
+	s.answer(row, s.out, answer)
+	return emit(row)
+}

@@ -1,0 +1,135 @@
+package steps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/value"
+)
+
+// subflow is another flow as a step runs it: which variables of the row it is
+// given, and which it sets.
+type subflow struct {
+	step    string // the step's id
+	flow    *spec.Flow
+	run     func(context.Context, FlowCall, FlowEmit) error
+	inputs  []*slot // one for each input of the flow; nil where nothing is given
+	outputs []flowOutput
+}
+
+// flowOutput is an output of the invoked flow and the variable that takes it.
+type flowOutput struct {
+	at      int // among the flow's outputs
+	to      slot
+	convert bool // the two are declared with different types
+}
+
+// newSubflow is a flow whose inputs and outputs are the step's of the same ids.
+func (e *Env) newSubflow(ref *spec.Ref[*spec.Flow], s *spec.StepBase) (*subflow, error) {
+	f := ref.To
+	if f == nil {
+		return nil, fmt.Errorf("the flow %q is not linked", ref.ID)
+	}
+	if e.Flow == nil {
+		return nil, errors.New("there is nothing here that runs other flows")
+	}
+	b := &subflow{step: s.ID, flow: f, run: e.Flow, inputs: make([]*slot, len(f.Inputs))}
+	ins, err := e.slots(s.Inputs)
+	if err != nil {
+		return nil, err
+	}
+	for i := range ins {
+		if at := refNamed(f.Inputs, ins[i].of.ID); at >= 0 {
+			b.inputs[at] = &ins[i]
+		}
+	}
+	for i, given := range b.inputs {
+		if in := f.Inputs[i].To; given == nil && in != nil && !in.IsOptional() {
+			return nil, fmt.Errorf("flow %s needs the input %s, which is not among the step's", f.ID, in.ID)
+		}
+	}
+	outs, err := e.slots(s.Outputs)
+	if err != nil {
+		return nil, err
+	}
+	for _, to := range outs {
+		if at := refNamed(f.Outputs, to.of.ID); at >= 0 {
+			theirs := f.Outputs[at].To
+			differ := !theirs.Type.Same(to.of.Type) || theirs.IsOptional() && !to.of.IsOptional()
+			b.outputs = append(b.outputs, flowOutput{at: at, to: to, convert: differ})
+		}
+	}
+	return b, nil
+}
+
+// call runs the flow on a row; what the row holds is read before the flow begins.
+func (b *subflow) call(ctx context.Context, row *Row, emit FlowEmit) error {
+	call := FlowCall{Flow: b.flow, Inputs: make([]any, len(b.inputs)), Session: row.Session, Number: row.Number, Place: row.Place}
+	for i, in := range b.inputs {
+		call.Inputs[i] = any(value.Unset)
+		if in != nil {
+			call.Inputs[i] = in.orNull(row)
+		}
+	}
+	return b.run(ctx, call, emit)
+}
+
+// set writes what the flow gave into the row; what the flow left unset is null.
+func (b *subflow) set(row *Row, outputs []any) error {
+	for _, out := range b.outputs {
+		v := outputs[out.at]
+		if v == any(value.Unset) {
+			v = nil
+		}
+		if out.convert {
+			x, err := value.Assign(out.to.of, v)
+			if err != nil {
+				return fmt.Errorf("output %s of flow %s: %w", out.to.of.ID, b.flow.ID, err)
+			}
+			v = x
+		}
+		out.to.write(row, v)
+	}
+	return nil
+}
+
+// wrapError is the error of a row that failed in a step of the flow: it names the
+// way to that step.
+func (b *subflow) wrapError(failed *Error) *Error { return &Error{Step: b.step, Err: failed} }
+
+// each emits one row for each result of the flow; a result that failed inside
+// stays failed.
+func (b *subflow) each(ctx context.Context, row *Row, emit Emit) error {
+	return b.call(ctx, row, func(outputs []any, failed *Error) error {
+		c := row.Clone()
+		if failed != nil {
+			c.Err = b.wrapError(failed)
+			return emit(c)
+		}
+		if err := b.set(c, outputs); err != nil {
+			c.Err = &Error{Step: b.step, Err: err}
+		}
+		return emit(c)
+	})
+}
+
+// once runs the flow on a row that becomes one row; failed is why the row
+// failed inside of the flow, err why the flow could not be run.
+func (b *subflow) once(ctx context.Context, row *Row) (outputs []any, failed *Error, err error) {
+	made := 0
+	err = b.call(ctx, row, func(out []any, why *Error) error {
+		if made++; made == 1 {
+			outputs, failed = out, why
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case made != 1:
+		return nil, nil, fmt.Errorf("flow %s made %d rows of one; it must make exactly one", b.flow.ID, made)
+	}
+	return outputs, failed, nil
+}

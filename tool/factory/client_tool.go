@@ -1,0 +1,142 @@
+package factory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/qtype-dev/qtype/internal/httpx"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/value"
+	"github.com/qtype-dev/qtype/tool"
+)
+
+// clientTool is a tool whose calls somebody else answers: a program, a person, a
+// function of the Go program around us. What comes back is checked against the
+// declared outputs.
+type clientTool struct {
+	info    tool.Info
+	outputs []*spec.Variable
+	answer  tool.ClientHandler
+	timeout time.Duration // 0 where the answer may take as long as it takes
+}
+
+func newClientTool(base *spec.ToolBase, answer tool.ClientHandler, timeout time.Duration) *clientTool {
+	return &clientTool{tool.Describe(base, base.Inputs), base.Outputs, answer, timeout}
+}
+
+// client makes a ClientTool.
+func (b *Factory) client(t *spec.ClientTool) (tool.Tool, error) {
+	var answer tool.ClientHandler
+	if b.opts.Answer != nil {
+		answer = b.opts.Answer(t.ID)
+	}
+	if answer == nil {
+		return nil, &NoClientHandlerError{Tool: t.ID}
+	}
+	return newClientTool(t.Common(), answer, time.Duration(t.Timeout)), nil
+}
+
+// NoClientHandlerError says that a ClientTool is needed that nobody answers.
+type NoClientHandlerError struct {
+	Tool string // the tool's id
+}
+
+// Error names the tool.
+func (e *NoClientHandlerError) Error() string {
+	return fmt.Sprintf("tool %s is a ClientTool, and nobody is there to answer it", e.Tool)
+}
+
+// Info tells what the tool is.
+func (a *clientTool) Info() tool.Info { return a.info }
+
+// Call hands the call on and checks the answer.
+func (a *clientTool) Call(ctx context.Context, args map[string]any) (any, error) {
+	given, err := tool.ConvertArgs(a.info, args, value.Assign)
+	if err != nil {
+		return nil, err
+	}
+	limited := ctx
+	if a.timeout > 0 {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeoutCause(ctx, a.timeout, fmt.Errorf("no answer came within %s (timeout)", a.timeout))
+		defer cancel()
+	}
+	raw, err := a.answer(limited, tool.Request{Tool: a.info, Outputs: a.outputs, Args: object(a.info, given), Caller: tool.CallerOf(ctx)})
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case limited.Err() != nil && errors.Is(err, limited.Err()):
+		err = context.Cause(limited)
+	}
+	if err == nil {
+		raw, err = CoerceResult(a.outputs, value.FromGo(raw))
+	}
+	if err != nil {
+		return nil, &tool.FailedError{Tool: a.info.ID, Message: httpx.SingleLine(err.Error(), 1000), Err: err}
+	}
+	return raw, nil
+}
+
+// object is the arguments as a JSON object in the order of the inputs.
+func object(info tool.Info, args map[string]any) []byte {
+	var fields []value.Field
+	for _, in := range info.Inputs {
+		if v, ok := args[in.ID]; ok {
+			fields = append(fields, value.Field{Name: in.ID, Value: v})
+		}
+	}
+	return value.JSON(value.NewRecord("", fields...))
+}
+
+// CoerceResult makes an object of the declared outputs of what was answered. Where there
+// is just one output the answer may be its value.
+func CoerceResult(outputs []*spec.Variable, raw any) (any, error) {
+	if len(outputs) == 0 {
+		return raw, nil
+	}
+	r, isObject := raw.(*value.Record)
+	if len(outputs) == 1 {
+		only := outputs[0]
+		named := false
+		if isObject {
+			_, named = r.Get(only.ID)
+		}
+		if !named {
+			r = value.NewRecord("", value.Field{Name: only.ID, Value: raw})
+		}
+	} else if !isObject {
+		return nil, fmt.Errorf("the answer is %s, expected an object with %s", value.Describe(raw), names(outputs))
+	}
+	fields := make([]value.Field, 0, len(outputs))
+	for _, out := range outputs {
+		x, there := r.Get(out.ID)
+		switch {
+		case x == nil && out.IsOptional():
+			x = nil
+		case !there:
+			return nil, fmt.Errorf("the answer has no %q; expected an object with %s", out.ID, names(outputs))
+		default:
+			v, err := value.Assign(out, x)
+			if err != nil {
+				return nil, fmt.Errorf("output %s: %w", out.ID, err)
+			}
+			x = v
+		}
+		fields = append(fields, value.Field{Name: out.ID, Value: x})
+	}
+	return value.NewRecord("", fields...), nil
+}
+
+// names lists variables with their types, as a sentence does.
+func names(vars []*spec.Variable) string {
+	text := ""
+	for i, v := range vars {
+		if i > 0 {
+			text += ", "
+		}
+		text += fmt.Sprintf("%s (%s)", v.ID, v.Type)
+	}
+	return text
+}

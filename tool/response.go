@@ -1,0 +1,121 @@
+package tool
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/qtype-dev/qtype/internal/httpx"
+)
+
+// Limits of what a server may send.
+const (
+	maxAnswer  = 32 << 20 // bytes of an answer
+	maxExcerpt = 300      // characters of an error's body that are shown
+)
+
+// read takes the result out of a response.
+func (a *api) read(ctx context.Context, u *url.URL, resp *http.Response) (any, error) {
+	e := &Error{Tool: a.info.ID, Method: a.method, URL: httpx.Server(u)}
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	switch {
+	case resp.StatusCode >= 300:
+		e.Status, e.RetryAfter = resp.StatusCode, httpx.RetryAfter(resp.Header, time.Now())
+		e.Message, e.Temporary = a.excerpt(resp, raw), busy(resp.StatusCode)
+		return nil, e
+	case err != nil:
+		return nil, a.networkError(ctx, u, err)
+	case len(raw) > maxAnswer:
+		e.Message = fmt.Sprintf("the answer is longer than %d MiB", maxAnswer>>20)
+		return nil, e
+	}
+	result, err := decode(resp.Header.Get("Content-Type"), raw)
+	if err != nil {
+		e.Message = err.Error()
+		return nil, e
+	}
+	return result, nil
+}
+
+// excerpt is a piece of an error's body, without the tool's own credential that
+// some servers send back.
+func (a *api) excerpt(resp *http.Response, raw []byte) string {
+	text := string(raw[:min(len(raw), 16<<10)])
+	for name, values := range a.headers {
+		if isSensitiveHeader(name) {
+			text = httpx.Scrub(text, strings.Join(values, ""))
+		}
+	}
+	text = httpx.SingleLine(a.auth.redact(text), maxExcerpt)
+	status := http.StatusText(resp.StatusCode)
+	switch {
+	case text == "" || strings.HasPrefix(text, "<"): // a web page says nothing that a line could hold
+		return status
+	case resp.StatusCode == http.StatusUnauthorized && a.auth.name != "":
+		return fmt.Sprintf("the server refused auth %s: %s", a.auth.name, text)
+	}
+	return text
+}
+
+// isSensitiveHeader tells whether a header's name says that its value is a credential.
+func isSensitiveHeader(name string) bool {
+	name = strings.ToLower(name)
+	for _, word := range []string{"auth", "cookie", "key", "secret", "token"} {
+		if strings.Contains(name, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// decode makes a value of a body: nothing is null; JSON is what it says,
+// whatever the server calls it; other text is text and anything else bytes.
+// Plain text is taken for JSON only where it is an object or a list: a server
+// that answers 007 as text means no number.
+func decode(contentType string, raw []byte) (any, error) {
+	trimmed := bytes.TrimSpace(bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf")))
+	if len(trimmed) == 0 {
+		if len(raw) == 0 {
+			return nil, nil
+		}
+		return string(raw), nil
+	}
+	kind, _, _ := mime.ParseMediaType(contentType)
+	isJSON := kind == "application/json" || strings.HasSuffix(kind, "+json")
+	if isJSON || !strings.HasPrefix(kind, "text/") || trimmed[0] == '{' || trimmed[0] == '[' {
+		value, err := parseJSON(trimmed)
+		switch {
+		case err == nil:
+			return value, nil
+		case isJSON:
+			return nil, fmt.Errorf("the answer calls itself %s but is not JSON: %s", kind, httpx.SingleLine(string(raw[:min(len(raw), 1<<10)]), 80))
+		}
+	}
+	if !utf8.Valid(raw) {
+		return raw, nil
+	}
+	return string(raw), nil
+}
+
+// parseJSON reads one value and keeps its numbers as they are written.
+func parseJSON(raw []byte) (any, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var value any
+	if err := dec.Decode(&value); err != nil {
+		return nil, err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("more than one value")
+	}
+	return value, nil
+}

@@ -1,0 +1,75 @@
+package validate
+
+import (
+	"reflect"
+	"slices"
+
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// unread tells whether what a reference wants may have been declared in a part
+// of the document that could not be read: then nothing is said of its absence.
+func (p *checker) unread(wants reflect.Type) bool {
+	return slices.ContainsFunc(p.doc.Gaps.Declared, func(t reflect.Type) bool { return t.AssignableTo(wants) })
+}
+
+// mayBeNamed tells whether a reference to an entity may have stood in a part of
+// the document that could not be read.
+func (p *checker) mayBeNamed(e spec.Entity) bool {
+	return slices.ContainsFunc(p.doc.Gaps.Named, func(t reflect.Type) bool { return reflect.TypeOf(e).AssignableTo(t) })
+}
+
+// portKeys are the keys that say what a step reads and writes.
+func portKeys() []string {
+	return []string{"inputs", "outputs", "input_bindings", "output_bindings", "field_bindings", "path", "set"}
+}
+
+// wholePorts tells whether everything could be read that says what a step reads
+// and writes.
+func wholePorts(s spec.Step) bool { return s.Place().Complete(portKeys()...) }
+
+// wholeSide tells the same of one side of a step.
+func (r portRule) wholeSide(s spec.Step) bool {
+	if r.outputs {
+		return s.Place().Complete("outputs", "output_bindings", "set")
+	}
+	return s.Place().Complete("inputs", "input_bindings", "field_bindings", "path")
+}
+
+// isConclusive tells whether anything can be concluded from a node: it could be read,
+// and of a step also what it reads and writes, unless the rule looks at that itself.
+func isConclusive(n spec.Node, r rule) bool {
+	if !n.Place().Complete() {
+		return false
+	}
+	s, isStep := n.(spec.Step)
+	return !isStep || r.sided || wholePorts(s)
+}
+
+// knownFlow tells whether all inputs and all outputs of a flow could be read and
+// linked.
+func knownFlow(f *spec.Flow) (in, out bool) {
+	if f == nil {
+		return false, false
+	}
+	return f.Place().Complete("inputs") && allLinked(portsOf(f.Inputs, nil)), f.Place().Complete("outputs") && allLinked(portsOf(f.Outputs, nil))
+}
+
+// knownTool tells the same of a tool.
+func knownTool(t spec.Tool) (in, out bool) {
+	if f, ok := t.(*spec.FlowTool); ok {
+		return knownFlow(f.Flow.To)
+	}
+	var params []*spec.Variable
+	if api, isAPI := t.(*spec.APITool); isAPI {
+		params = api.Parameters
+	}
+	in = t.Place().Complete("inputs", "parameters") && allNamed(t.Common().Inputs) && allNamed(params)
+	return in, t.Place().Complete("outputs") && allNamed(t.Common().Outputs)
+}
+
+// allNamed tells whether all variables have ids: what one without is called
+// nobody knows, and that it has none is told.
+func allNamed(variables []*spec.Variable) bool {
+	return !slices.ContainsFunc(variables, func(v *spec.Variable) bool { return v == nil || v.ID == "" })
+}

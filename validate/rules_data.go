@@ -1,0 +1,181 @@
+package validate
+
+import (
+	"strings"
+
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// shapingRules are about steps whose outputs depend on their inputs.
+func shapingRules() []rule {
+	return []rule{agentOutputType(), explodeElement(), collectElement(), constructOutputs(), constructInputs(),
+		constructRecord(), echoSame(), blankPath()}
+}
+
+// inOut is the one input and the one output of a step with their types; ok tells
+// whether there is exactly one of each and both types are known.
+func (p *ruleContext) inOut(s spec.Step) (in, out port, ok bool) {
+	ins, outs := inputsOf(s), outputsOf(s)
+	if len(ins) != 1 || len(outs) != 1 {
+		return in, out, false
+	}
+	_, inKnown := p.typed(ins[0])
+	_, outKnown := p.typed(outs[0])
+	return ins[0], outs[0], inKnown && outKnown
+}
+
+// shouldBe is the finding for an output whose type does not follow from the input's.
+func (p *ruleContext) shouldBe(s spec.Step, out port, want string, in port) {
+	finding := p.reportAt(out.span, "the output %q of step %q must be %s, is %s", out.id, s.EntityID(), want, out.v.Type.String())
+	if place := typePlace(in.v.Place().Field("type")); !place.IsZero() {
+		finding = finding.WithRelated(place, "because the input is "+in.v.Type.String())
+	}
+	p.list.Add(finding)
+}
+
+func agentOutputType() rule {
+	return rule{code: "QT327", title: "Agent: the output is of another type than the input",
+		doc: "An Agent answers a text with a text and a ChatMessage with a ChatMessage. Where the output is a type of the document's own, the model is asked for an object of that type instead.",
+		sample: sample{head: sampleModel, in: "question: ChatMessage", out: "answer: ⟦text│ChatMessage⟧",
+			steps: "- {type: Agent, id: work, model: writer, inputs: [question], outputs: [answer]}"},
+		check: on(func(p *ruleContext, s *spec.Agent) {
+			in, out, ok := p.inOut(s)
+			if spoken := either("text", "ChatMessage").ok; ok && out.v.Type.Custom == nil && spoken(in.v.Type) && !out.v.Type.Same(in.v.Type) {
+				p.shouldBe(s, out, in.v.Type.Name, in)
+			}
+		})}
+}
+
+func explodeElement() rule {
+	return rule{code: "QT336", title: "Explode: the output is not the list's element",
+		doc: "Explode makes a row of each element, so its output has the type of the elements.",
+		sample: sample{in: "names: list[text]", out: "name: ⟦int│text⟧",
+			steps: "- {type: Explode, id: work, inputs: [names], outputs: [name]}"},
+		check: on(func(p *ruleContext, s *spec.Explode) {
+			in, out, ok := p.inOut(s)
+			if ok && in.v.Type.IsList() && !out.v.Type.Same(*in.v.Type.Elem) {
+				p.shouldBe(s, out, in.v.Type.Elem.String(), in)
+			}
+		})}
+}
+
+func collectElement() rule {
+	return rule{code: "QT340", title: "Collect: the output is not a list of the input",
+		doc: "Collect gathers the values of its input, so its output is a list of the input's type. Whether the input is optional does not matter.",
+		sample: sample{in: "name: text", out: "names: ⟦list[int]│list[text]⟧",
+			steps: "- {type: Collect, id: work, inputs: [name], outputs: [names]}"},
+		check: on(func(p *ruleContext, s *spec.Collect) {
+			in, out, ok := p.inOut(s)
+			if ok && out.v.Type.IsList() && !out.v.Type.Elem.Same(in.v.Type) {
+				element := in.v.Type
+				element.Optional = false
+				p.shouldBe(s, out, "list["+element.String()+"]", in)
+			}
+		})}
+}
+
+const sampleOrder = "types:\n  - {id: Order, properties: {number: int, note: \"text?\"}}"
+
+func constructOutputs() rule {
+	return rule{code: "QT341", title: "Construct needs exactly 1 output",
+		doc: "Construct builds one record.",
+		sample: sample{head: sampleOrder, in: "number: int", out: "⟦│order: Order⟧",
+			steps: "- {type: Construct, id: work, field_bindings: {number: number}, outputs: [⟦│order⟧]}"},
+		check: on(func(p *ruleContext, s *spec.Construct) {
+			if outs := outputsOf(s); len(outs) != 1 {
+				p.report(firstExtra(s, "outputs", outs, 1), "step %q (Construct) needs exactly 1 output, has %d", s.ID, len(outs))
+			}
+		})}
+}
+
+func constructInputs() rule {
+	return rule{code: "QT342", title: "Construct needs at least 1 input",
+		doc: "Construct builds a record from variables: bind them to its fields.",
+		sample: sample{head: sampleOrder, in: "number: int", out: "order: Order",
+			steps: "- {type: Construct, id: work, field_bindings: {⟦│number: number⟧}, outputs: [order]}"},
+		check: on(func(p *ruleContext, s *spec.Construct) {
+			if len(inputsOf(s)) == 0 && len(s.FieldBindings) == 0 {
+				p.report(placeOf(s, "field_bindings", "id"), "step %q (Construct) needs at least 1 input", s.ID)
+			}
+		})}
+}
+
+func constructRecord() rule {
+	return rule{code: "QT343", title: "Construct: the output must be a record",
+		doc: "A record is a custom type or a built-in type with fields, such as SearchResult; not a text, a number, a list or MessageRole.",
+		sample: sample{head: sampleOrder, in: "number: int", out: "order: ⟦text│Order⟧",
+			steps: "- {type: Construct, id: work, field_bindings: {number: number}, outputs: [order]}"},
+		check: on(func(p *ruleContext, s *spec.Construct) {
+			outs := outputsOf(s)
+			if len(outs) != 1 {
+				return
+			}
+			if t, ok := p.typed(outs[0]); ok && !t.IsRecord() {
+				p.report(outs[0].span, "the output %q of step %q must be a record type, is %s", outs[0].id, s.ID, t.String())
+			}
+		})}
+}
+
+func echoSame() rule {
+	return rule{code: "QT344", title: "Echo: inputs and outputs differ",
+		doc: "Echo passes its inputs on unchanged, so its outputs are the same variables, in any order.",
+		sample: sample{in: "name: text", vars: "⟦other: text│⟧", out: "name: text",
+			steps: "- {type: Echo, id: work, inputs: [name], outputs: [name⟦, other│⟧]}"},
+		check: on(func(p *ruleContext, s *spec.Echo) {
+			ins, outs := inputsOf(s), outputsOf(s)
+			missing, extra := without(ins, outs), without(outs, ins)
+			if len(missing)+len(extra) == 0 || !allLinked(ins) || !allLinked(outs) {
+				return
+			}
+			finding := p.reportAt(placeOf(s, "outputs", "id"), "the outputs of step %q (Echo) must be its inputs", s.ID)
+			if len(extra) > 0 {
+				finding.Span = extra[0].span
+			}
+			p.list.Add(finding.WithHint("%s", echoHint(missing, extra)))
+		})}
+}
+
+// echoHint names what the two sides do not share.
+func echoHint(missing, extra []port) string {
+	var hints []string
+	if len(missing) > 0 {
+		hints = append(hints, "missing: "+joinNames(idsOf(missing)))
+	}
+	if len(extra) > 0 {
+		hints = append(hints, "not an input: "+joinNames(idsOf(extra)))
+	}
+	return strings.Join(hints, "; ")
+}
+
+// without lists the ports of a that b has not.
+func without(a, b []port) []port {
+	var rest []port
+	for _, one := range a {
+		if !containsPort(b, one.id) {
+			rest = append(rest, one)
+		}
+	}
+	return rest
+}
+
+func idsOf(ports []port) []string {
+	ids := make([]string, len(ports))
+	for i, p := range ports {
+		ids[i] = p.id
+	}
+	return ids
+}
+
+func blankPath() rule {
+	return rule{code: "QT347", title: "FieldExtractor: the path is empty",
+		doc: "A json_path such as $.items[*].name says what to take.",
+		sample: sample{in: "found: SearchResult", out: "words: text",
+			steps: "- {type: FieldExtractor, id: work, json_path: \"⟦ │$.content⟧\", inputs: [found], outputs: [words]}"},
+		check: on(func(p *ruleContext, s *spec.FieldExtractor) {
+			// A path that is missing altogether is the loader's fault to report.
+			_, written := s.Place().Lookup("json_path")
+			if strings.TrimSpace(s.JSONPath) == "" && s.Place().Complete("json_path") && (written || s.Place() == nil) {
+				p.report(placeOf(s, "json_path", "id"), "the json_path of step %q is empty", s.ID)
+			}
+		})}
+}
