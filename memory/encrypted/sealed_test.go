@@ -69,7 +69,7 @@ func TestContract(t *testing.T) {
 			n++
 			inner, err := redis.Open(fmt.Sprintf("redis://%s/0?key_prefix=t%d:", server.Address(), n))
 			must(t, err)
-			return encrypted.New(inner, inner.Place(), keys)
+			return encrypted.New(inner, inner.Location(), keys)
 		})
 	})
 	t.Run("postgres", func(t *testing.T) {

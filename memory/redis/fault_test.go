@@ -75,8 +75,8 @@ func TestURLs(t *testing.T) {
 		fault(t, err, memory.Unavailable, test.message)
 	}
 	s := open(t, "rediss://u:"+secret+"@h:6380/2?read_timeout=3s")
-	if s.Place() != "rediss://h:6380/2" {
-		t.Errorf("place %s", s.Place())
+	if s.Location() != "rediss://h:6380/2" {
+		t.Errorf("place %s", s.Location())
 	}
 	must(t, s.Close())
 }

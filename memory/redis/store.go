@@ -180,8 +180,8 @@ func (s *Store) wrong(message string) error {
 	return &memory.StoreError{Place: s.place, Problem: memory.Unavailable, Message: message}
 }
 
-// Place is the server, without credentials.
-func (s *Store) Place() string { return s.place }
+// Location is the server, without credentials.
+func (s *Store) Location() string { return s.place }
 
 // Close closes all connections. Nothing is called after it.
 func (s *Store) Close() error {
