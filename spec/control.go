@@ -31,7 +31,7 @@ type Assignment struct {
 type Switch struct {
 	StepBase `rows:"many" writes:"maybe"`
 	// Cases are tried in order.
-	Cases []*SwitchCase `yaml:"cases" jsonschema:"required"`
+	Cases []*SwitchCase `yaml:"cases" jsonschema:"required" nonempty:"true"`
 	// Else names the flow for rows that no case holds for; without one such rows pass as they are, and the step's outputs stay what they were.
 	Else Ref[*Flow] `yaml:"else"`
 }
@@ -62,12 +62,12 @@ type Loop struct {
 type Parallel struct {
 	StepBase
 	// Flows name the flows that are run, by their ids. No two of them give the same output.
-	Flows []Ref[*Flow] `yaml:"flows" jsonschema:"required"`
+	Flows []Ref[*Flow] `yaml:"flows" jsonschema:"required" nonempty:"true"`
 }
 
 // Transform sets variables by expressions.
 type Transform struct {
 	StepBase
 	// Set maps each variable that is set to an expression over the variables of the flow, such as total: price * quantity. All see the row as it came to the step.
-	Set Assignments `yaml:"set" jsonschema:"required"`
+	Set Assignments `yaml:"set" jsonschema:"required" nonempty:"true"`
 }

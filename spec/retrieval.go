@@ -10,7 +10,7 @@ type DocumentSource struct {
 	// LoaderArgs are given to the reader when it loads.
 	LoaderArgs map[string]any `yaml:"loader_args"`
 	// Auth names the credentials for the source.
-	Auth Ref[Auth] `yaml:"auth"`
+	Auth Ref[Auth] `yaml:"auth" accepts:""`
 }
 
 // DocToTextConverter turns a document into text.

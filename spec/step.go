@@ -228,9 +228,9 @@ type SQLSource struct {
 	// Query is the SQL text; :name stands for the input of that name.
 	Query string `yaml:"query" jsonschema:"required" syntax:"sql" example:"select name from people"`
 	// Connection is the database's URL.
-	Connection Secret `yaml:"connection" jsonschema:"required" example:"\"sqlite:///people.db\""`
+	Connection Secret `yaml:"connection" jsonschema:"required" secret:"url" example:"\"sqlite:///people.db\""`
 	// Auth names the credentials for the database.
-	Auth Ref[Auth] `yaml:"auth"`
+	Auth Ref[Auth] `yaml:"auth" accepts:"aws"`
 }
 
 // InvokeTool calls a tool.
