@@ -52,6 +52,12 @@ func (d Diagnostic) Error() string {
 	return escapeControl(fmt.Sprintf("%s [%s]", line, d.Code))
 }
 
+// Is reports whether target is a Diagnostic of the same code, position and message.
+func (d Diagnostic) Is(target error) bool {
+	other, ok := target.(Diagnostic)
+	return ok && d.Code == other.Code && d.Span == other.Span && d.Message == other.Message
+}
+
 // WithHint answers the diagnostic with its hint set.
 func (d Diagnostic) WithHint(format string, args ...any) Diagnostic {
 	d.Hint = fmt.Sprintf(format, args...)
