@@ -14,8 +14,8 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// made converts a text.
-func made(t testing.TB, kind convert.Kind, text string) (string, diag.List) {
+// convertText converts a text.
+func convertText(t testing.TB, kind convert.Kind, text string) (string, diag.List) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -35,7 +35,7 @@ func TestRules(t *testing.T) {
 			if strings.HasPrefix(example.text, "memory_config") {
 				kind = convert.AIRefinery
 			}
-			_, told := made(t, kind, example.text)
+			_, told := convertText(t, kind, example.text)
 			switch {
 			case example.wrong && (len(told) != 1 || told[0].Code != rule.Code):
 				t.Errorf("%s: the wrong example gives %v", rule.Code, told)
@@ -128,7 +128,7 @@ func TestAnyWorkflowGivesAValidDocument(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		document, _ := made(t, convert.XFlow, string(text))
+		document, _ := convertText(t, convert.XFlow, string(text))
 		if document == "" {
 			rt.Fatalf("nothing is made of\n%s", text)
 		}
@@ -153,7 +153,7 @@ func FuzzConvert(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		for _, kind := range convert.Kinds() {
-			document, told := made(t, kind, string(text))
+			document, told := convertText(t, kind, string(text))
 			if document == "" && told.Errors() == 0 {
 				t.Errorf("nothing is made of it, and nobody says why: %v", told)
 			}
