@@ -18,7 +18,7 @@ func at(f *source.File, line int) source.Span {
 	return source.Span{File: f, Start: source.Pos{Line: line, Column: 1}, End: source.Pos{Line: line, Column: 2}}
 }
 
-func TestSortFollowsTheReaderThroughIncludes(t *testing.T) {
+func TestList_Sort_FollowsIncludes(t *testing.T) {
 	root := &source.File{Path: "root"}
 	inner := &source.File{Path: "a-inner", From: at(root, 5)}
 	list := diag.List{
@@ -46,7 +46,7 @@ func TestList_Counts(t *testing.T) {
 		t.Errorf("counted %d errors, %d warnings, %d files, %d fixable", list.Errors(), list.Warnings(), list.Files(), list.Fixable())
 	}
 	if got := list.AsErrors().Errors(); got != 3 {
-		t.Errorf("strict has %d errors", got)
+		t.Errorf("AsErrors has %d errors", got)
 	}
 }
 
@@ -120,22 +120,21 @@ func TestNearest(t *testing.T) {
 	for given, want := range map[string]string{
 		"chat_memry": "chat_memory", "chat_memroy": "chat_memory", "token_limits": "token_limit", "tokenlimit": "token_limit",
 		"llminference": "LLMInference", "echo": "Echo", "ECHO": "Echo", "ids": "id", "Id": "id", "ratio": "chat_history_token_ratio", "inference": "LLMInference", "chat_memory_of_mine": "chat_memory", "x": "", "retries": "", "": "", "zzzzzzzzzz": "",
-		"chat_memory": "", // it is there, so nothing is nearer
+		"chat_memory": "", // an exact match is not a suggestion
 	} {
 		if got := diag.Nearest(given, names); got != want {
 			t.Errorf("Nearest(%q) = %q, want %q", given, got, want)
 		}
 	}
 	if got := diag.Nearest("ab", []string{"ad", "ac"}); got != "ac" {
-		t.Errorf("of equally near ones the first in the alphabet is wanted, got %q", got)
+		t.Errorf("of equally near candidates want the first in alphabetical order, got %q", got)
 	}
 	if got := diag.Nearest(strings.Repeat("a", 1<<20), []string{strings.Repeat("a", 1<<20) + "b"}); got != "" {
-		t.Error("a megabyte is no name")
+		t.Error("a name of a megabyte has a suggestion")
 	}
 }
 
-// TestNearestFindsOneTypo: whatever letter of a word goes wrong, the word is found.
-func TestNearestFindsOneTypo(t *testing.T) {
+func TestNearest_FindsOneTypo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.StringMatching(`[a-z]{5,12}`).Draw(t, "word")
 		i := rapid.IntRange(0, len(word)-2).Draw(t, "at")
