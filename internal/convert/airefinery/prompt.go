@@ -8,9 +8,9 @@ import (
 	"github.com/qtype-dev/qtype/internal/convert/input"
 )
 
-// say writes the steps of an agent: its prompt as a system message, or as a
-// template where it holds the request.
-func (p *project) say(f *document.Flow, answer *document.Block, prompt string, config *input.Node) {
+// writeSteps writes the steps of an agent: its prompt becomes a system message, or
+// a template if it contains the request.
+func (p *project) writeSteps(f *document.Flow, answer *document.Block, prompt string, config *input.Node) {
 	parts := splitPrompt(prompt)
 	words := document.Set{}
 	for _, part := range parts {
@@ -18,10 +18,10 @@ func (p *project) say(f *document.Flow, answer *document.Block, prompt string, c
 			words.Add(part.text)
 		}
 	}
-	asks := slices.ContainsFunc(words.Sorted(), func(word string) bool { return strings.EqualFold(word, "query") })
-	if !asks {
+	hasQuery := slices.ContainsFunc(words.Sorted(), func(word string) bool { return strings.EqualFold(word, "query") })
+	if !hasQuery {
 		for _, word := range words.Sorted() {
-			p.Unsupported(config.Get("magic_prompt"), "{%s} is filled by AI Refinery, which has no counterpart; it is said as it is written", word)
+			p.Unsupported(config.Get("magic_prompt"), "{%s} is filled in by AI Refinery, which has no counterpart; it is sent verbatim", word)
 		}
 		message := &document.Type{Kind: document.Message, Declared: true}
 		f.Conversational, f.Inputs, f.Outputs = true, []string{"question"}, []string{"answer"}
@@ -33,9 +33,9 @@ func (p *project) say(f *document.Flow, answer *document.Block, prompt string, c
 	var text strings.Builder
 	inputs := document.Set{}
 	for _, part := range parts {
-		id := p.filled(part, config, inputs)
+		id := p.placeholder(part, config, inputs)
 		if id == "" {
-			text.WriteString(strings.NewReplacer("{", "{{", "}", "}}").Replace(part.said()))
+			text.WriteString(strings.NewReplacer("{", "{{", "}", "}}").Replace(part.literal()))
 			continue
 		}
 		text.WriteString("{" + id + "}")
@@ -43,15 +43,15 @@ func (p *project) say(f *document.Flow, answer *document.Block, prompt string, c
 	plain := &document.Type{Kind: document.Text, Declared: true}
 	f.Types = func(string) *document.Type { return plain }
 	f.Inputs, f.Outputs = inputs.Sorted(), []string{"answer"}
-	fill := new(document.Block).Set("type", "PromptTemplate").Set("id", p.ids.New(f.Id+"_say", "say")).Set("template", text.String()).
+	fill := new(document.Block).Set("type", "PromptTemplate").Set("id", p.ids.New(f.ID+"_say", "say")).Set("template", text.String()).
 		Set("inputs", document.NameList(f.Inputs)).Set("outputs", document.NameList{"prompt"})
 	answer.Set("inputs", document.NameList{"prompt"}).Set("outputs", document.NameList{"answer"})
 	f.Steps = []*document.Step{{Block: fill, Reads: f.Inputs, Writes: []string{"prompt"}}, {Block: answer, Reads: []string{"prompt"}, Writes: f.Outputs}}
 }
 
-// filled is the variable that stands for a word of a prompt; empty for plain text and
-// for the conversation, which the memory sends.
-func (p *project) filled(part promptPart, config *input.Node, inputs document.Set) string {
+// placeholder returns the input variable of a placeholder; "" for text, and for the
+// conversation, which the memory sends.
+func (p *project) placeholder(part promptPart, config *input.Node, inputs document.Set) string {
 	at := config.Get("magic_prompt")
 	switch {
 	case !part.word:
@@ -60,20 +60,20 @@ func (p *project) filled(part promptPart, config *input.Node, inputs document.Se
 		inputs.Add("query")
 		return "query"
 	case part.text == "chat_history" && config.Get("contexts") != nil:
-		p.Assumed(at, "{chat_history} is left empty in the prompt: the memory sends the conversation as messages")
+		p.Assumed(at, "{chat_history} is left empty: the memory sends the conversation as messages")
 		return ""
 	}
-	p.Unsupported(at, "{%s} is filled by AI Refinery; here it is an input of the flow", part.text)
+	p.Unsupported(at, "{%s} is filled in by AI Refinery; it is an input of the flow here", part.text)
 	id := part.text
-	for p.ids.Taken[id] && !p.words[id] {
+	for p.ids.Taken[id] && !p.placeholders[id] {
 		id += "_"
 	}
-	p.ids.Taken[id], p.words[id] = true, true
+	p.ids.Taken[id], p.placeholders[id] = true, true
 	inputs.Add(id)
 	return id
 }
 
-// promptText is a prompt in which nothing is filled.
+// promptText returns a prompt with its placeholders unfilled.
 func promptText(parts []promptPart) string {
 	var b strings.Builder
 	for _, part := range parts {
@@ -86,22 +86,22 @@ func promptText(parts []promptPart) string {
 	return b.String()
 }
 
-// promptPart is a piece of a prompt: a text, or a word that AI Refinery fills.
+// promptPart is a text of a prompt, or a placeholder that AI Refinery fills.
 type promptPart struct {
 	text string
 	word bool
 }
 
-// said is what stands in a prompt for a part that nothing fills.
-func (m promptPart) said() string {
+// literal returns the text of a part without a variable.
+func (m promptPart) literal() string {
 	if m.word {
 		return ""
 	}
 	return m.text
 }
 
-// splitPrompt takes a prompt apart. Doubled braces are braces; what is no word in braces
-// is text.
+// splitPrompt splits a prompt into text and placeholders. Double braces are literal
+// braces; other text in braces that is no identifier is text.
 func splitPrompt(s string) []promptPart {
 	var all []promptPart
 	text := ""

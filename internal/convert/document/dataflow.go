@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// addUnsetInputs adds what a flow reads when it runs for the first time though nothing can
-// have set it then.
+// addUnsetInputs adds the variables that a flow reads in its first run although no
+// step can have set them.
 func (t LoopBody) addUnsetInputs(now, missing Set) {
 	early := maps.Clone(now)
 	for _, f := range t.Before {
@@ -24,7 +24,8 @@ func (t LoopBody) addUnsetInputs(now, missing Set) {
 	}
 }
 
-// ComputeOutputs finds out what each of the flows gives, and what for certain.
+// ComputeOutputs computes the outputs of each flow, and which of them it sets on
+// every path.
 func ComputeOutputs(order []*Flow) {
 	for _, f := range slices.Backward(order) {
 		written, sure := Set{}, Set{}
@@ -39,9 +40,9 @@ func ComputeOutputs(order []*Flow) {
 	}
 }
 
-// ComputeAvailable finds out which variables may have a value where each of the flows is
-// called, and answers those that are read though nothing can have set them. The
-// first of the flows is given what is given.
+// ComputeAvailable computes the variables that may have a value at the call of each
+// flow, and returns those that are read although no step can have set them. given
+// are available to the first flow.
 func ComputeAvailable(order []*Flow, given Set) (missing Set) {
 	missing = Set{}
 	for _, f := range order {
@@ -71,8 +72,9 @@ func ComputeAvailable(order []*Flow, given Set) (missing Set) {
 	return missing
 }
 
-// ComputeInputs finds the inputs of each of the flows: what it needs, and what it may set
-// or not, so that what was there stays.
+// ComputeInputs computes the inputs of each flow: the variables that it reads
+// before it sets them, and those that it sets only on some paths, so that they keep
+// their value on the others.
 func ComputeInputs(order []*Flow) {
 	for _, f := range slices.Backward(order) {
 		needed, sure := Set{}, Set{}
@@ -100,11 +102,11 @@ func ComputeInputs(order []*Flow) {
 	}
 }
 
-// MaybeUnset finds the variables that are read where they may not be set; given are
-// those that are set where the first of the flows begins.
+// MaybeUnset returns the variables that are read on a path where they may be unset;
+// given are set at the start of the first flow.
 func MaybeUnset(order []*Flow, given Set) Set {
 	found := Set{}
-	before := map[*Flow]Set{order[0]: given} // what is set wherever a flow is called
+	before := map[*Flow]Set{order[0]: given} // set at every call of a flow
 	for _, f := range order {
 		now := maps.Clone(before[f])
 		for _, s := range f.Steps {
@@ -125,8 +127,8 @@ func MaybeUnset(order []*Flow, given Set) Set {
 	return found
 }
 
-// AddNeeded adds what a flow reads whatever happens: before it branches, and in the
-// condition that is looked at first.
+// AddNeeded adds the variables that a flow reads on every path: before its first
+// branch, and in the first condition of it.
 func (f *Flow) AddNeeded(found Set) {
 	for _, s := range f.Steps {
 		switch {
@@ -143,9 +145,9 @@ func (f *Flow) AddNeeded(found Set) {
 	}
 }
 
-// InitUnset gives variables a value that a called flow reads though nothing has set
-// them on this way: in the first round of a loop, or where another branch does.
-// It answers which these are.
+// InitUnset inserts steps, made by enter, before calls of flows whose inputs may be
+// unset there, for example in the first iteration of a loop. It returns the ids of
+// these variables.
 func (f *Flow) InitUnset(enter func(*Flow, []string) *Step) []string {
 	var found []string
 	written := Set{}
@@ -170,7 +172,7 @@ func (f *Flow) InitUnset(enter func(*Flow, []string) *Step) []string {
 	return found
 }
 
-// Keep drops what a Transform sets, but for some of it.
+// Keep removes the variables from a Transform that are not wanted.
 func (s *Step) Keep(wanted func(id string) bool) {
 	for _, e := range s.Entries {
 		if sets, ok := e.Value.(*Block); ok && e.Key == "set" {
@@ -180,8 +182,8 @@ func (s *Step) Keep(wanted func(id string) bool) {
 	s.Writes = slices.DeleteFunc(s.Writes, func(id string) bool { return !wanted(id) })
 }
 
-// IsDeadWrite tells whether what step i writes is written again by a later step of the
-// flow, for certain and before anything reads it.
+// IsDeadWrite reports whether a later step certainly overwrites what step i writes
+// to a variable before any step reads it.
 func (f *Flow) IsDeadWrite(i int, id string) bool {
 	for _, s := range f.Steps[i+1:] {
 		switch {
@@ -194,8 +196,8 @@ func (f *Flow) IsDeadWrite(i int, id string) bool {
 	return false
 }
 
-// CallOrder lists a flow and all that it calls, each once, callers before the flows
-// that they call. Flows call each other without circles.
+// CallOrder returns a flow and all flows that it calls, each once, callers first.
+// The calls are acyclic.
 func (f *Flow) CallOrder() []*Flow {
 	var order []*Flow
 	seen := map[*Flow]bool{}
@@ -217,7 +219,6 @@ func (f *Flow) CallOrder() []*Flow {
 	return order
 }
 
-// produced are the variables that a step may set.
 func (s *Step) produced() []string {
 	all := slices.Clone(s.Writes)
 	for _, f := range s.Calls {
@@ -226,7 +227,7 @@ func (s *Step) produced() []string {
 	return all
 }
 
-// definitelySet are the variables that a step sets whatever happens.
+// definitelySet returns the variables that a step sets on every path.
 func (s *Step) definitelySet() Set {
 	sure := Set{}
 	sure.Add(s.Writes...)

@@ -1,3 +1,5 @@
+// Package document builds the QType document of a conversion: its entities, the
+// data flow between its steps, the types of its variables, and its YAML text.
 package document
 
 import (
@@ -7,51 +9,52 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// App is the document that is made.
+// App is the application that is built.
 type App struct {
-	Comments    []string // comments above everything
-	Id          string
+	Comments    []string // at the top of the file
+	ID          string
 	Description string
 	Memories    []*Block
 	Auths       []*Block
 	Models      []*Block
 	Tools       []*Block
-	Types       []*Type // records, in the order in which they were met
+	CustomTypes []*Type // custom types in the order of discovery
 	Flows       []*Flow
 }
 
-// Block is a mapping of the document, in order.
+// Block is a mapping of the document with ordered keys.
 type Block struct {
 	Entries []Entry
-	Inline  bool // it is written in one line
+	Inline  bool // written on one line
 }
 
-// Entry is a key of a block. What it holds is a text, a formula, a number, a truth
-// value, a block or a list of them, or a list in one line.
+// Entry is a key of a Block. Its value is a string, an int, an Expression, a
+// Number, an EnvText, a NameList, a *Block or a []*Block.
 type Entry struct {
 	Key   string
 	Value any
-	Note  string // a comment above the key
+	Note  string // comment above the key
 }
 
-// NameList is a list of names, written in one line.
+// NameList is a list of names, written on one line.
 type NameList []string
 
-// Number is a number as it is written.
+// Number is a number as written in the file.
 type Number string
 
-// Expression is an expression.
+// Expression is an expression of the language.
 type Expression string
 
-// EnvText is a text whose environment variables are meant.
+// EnvText is a string whose ${VARIABLES} are expanded.
 type EnvText string
 
+// Set appends an entry.
 func (b *Block) Set(key string, value any) *Block {
 	b.Entries = append(b.Entries, Entry{Key: key, Value: value})
 	return b
 }
 
-// Note sets a comment above the last key.
+// Note adds a line to the comment above the last key.
 func (b *Block) Note(format string, args ...any) *Block {
 	last := &b.Entries[len(b.Entries)-1]
 	if last.Note != "" {
@@ -61,14 +64,14 @@ func (b *Block) Note(format string, args ...any) *Block {
 	return b
 }
 
-// YAML is the whole document.
+// YAML returns the text of the document.
 func (a *App) YAML() string {
-	root := new(Block).Set("id", a.Id)
+	root := new(Block).Set("id", a.ID)
 	if a.Description != "" {
 		root.Set("description", a.Description)
 	}
 	var types []*Block
-	for _, s := range a.Types {
+	for _, s := range a.CustomTypes {
 		types = append(types, s.declaration())
 	}
 	var flows []*Block
@@ -80,8 +83,8 @@ func (a *App) YAML() string {
 			root.Entries = append(root.Entries, part)
 		}
 	}
-	// A tree of nodes that was made here can always be written, and a buffer takes it.
-	text, _ := yaml.Dump(encoded(root), yaml.WithV3Defaults(), yaml.WithIndent(2), yaml.WithLineWidth(unfolded))
+	// Nodes made here can always be dumped, so there is no error.
+	text, _ := yaml.Dump(encode(root), yaml.WithV3Defaults(), yaml.WithIndent(2), yaml.WithLineWidth(maxLineWidth))
 	head := a.Comments
 	if bytes.Contains(text, []byte("LITERAL_DOLLAR")) {
 		head = append(head, "${LITERAL_DOLLAR:-$} is a $ before a brace, which would begin an environment variable.")
@@ -91,5 +94,5 @@ func (a *App) YAML() string {
 		fmt.Fprintf(&out, "# %s\n", OneLine(line))
 	}
 	out.Write(text)
-	return spaced(out.String())
+	return addBlankLines(out.String())
 }

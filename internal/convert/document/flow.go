@@ -5,53 +5,55 @@ import (
 	"slices"
 )
 
-// Set is a set of the ids of variables.
+// Set is a set of variable ids.
 type Set map[string]bool
 
+// Add adds ids.
 func (s Set) Add(ids ...string) {
 	for _, id := range ids {
 		s[id] = true
 	}
 }
 
+// Sorted returns the ids in ascending order.
 func (s Set) Sorted() []string { return slices.Sorted(maps.Keys(s)) }
 
 // Flow is a flow of the document.
 type Flow struct {
-	Id          string
+	ID          string
 	Description string
 	Steps       []*Step
-	Types       func(id string) *Type // of variables
-	Shared      func(id string) bool  // tells of the variables that flows hand each other; the others stay inside
+	Types       func(id string) *Type // type of a variable
+	Shared      func(id string) bool  // reports whether a variable is passed between flows; others are local to this flow
 
-	Conversational  bool // it is conversational
+	Conversational  bool
 	Inputs, Outputs []string
 	available       Set // variables that may have a value where the flow is called
-	Sure            Set // variables that it sets whatever happens
+	Sure            Set // variables that the flow sets on every path
 }
 
-// Step is a step of a flow, and which variables it reads and writes itself.
+// Step is a step with the variables that it reads and writes itself.
 type Step struct {
 	*Block
 	Reads, Writes []string
-	Calls         []*Flow    // the flows that it runs, by the ids of variables
-	Loop          bool       // it runs its flow again and again, at least once
-	Bind          bool       // it names what the flow is given and gives, each by its own name
-	First         *Flow      // of a loop: the flow that runs first, whatever happens
-	Rounds        []LoopBody // of a loop: what its rounds can run
-	Branch        bool       // which of the flows runs is found out by its conditions
-	FirstReads    []string   // of one that branches: what its first condition reads
+	Calls         []*Flow    // the flows that it runs; they share variables by id
+	Loop          bool       // a Loop: runs its flow at least once
+	Bind          bool       // an InvokeFlow: binds the inputs and outputs of its flow by name
+	First         *Flow      // of a loop: the flow of the first iteration
+	Rounds        []LoopBody // of a loop: the flows that iterations can run
+	Branch        bool       // conditions choose which of the flows runs
+	FirstReads    []string   // of a branch: what the first condition reads
 }
 
-// LoopBody is a flow that a round of a loop can run.
+// LoopBody is a flow that an iteration of a loop can run.
 type LoopBody struct {
 	Flow   *Flow
-	Before []*Flow // those that may have run before it runs for the first time
+	Before []*Flow // those that may run before its first run
 }
 
-// block is the flow in the document.
+// block returns the flow as YAML.
 func (f *Flow) block() *Block {
-	b := new(Block).Set("id", f.Id)
+	b := new(Block).Set("id", f.ID)
 	if f.Description != "" {
 		b.Set("description", f.Description)
 	}
@@ -100,7 +102,6 @@ func (f *Flow) block() *Block {
 	return b.Set("steps", steps)
 }
 
-// bindings map each id to itself.
 func bindings(ids []string) *Block {
 	b := &Block{Inline: true}
 	for _, id := range ids {
@@ -109,7 +110,7 @@ func bindings(ids []string) *Block {
 	return b
 }
 
-// fill sets a list of ids, each once, unless it is empty.
+// fill sets a list of ids, sorted and without duplicates, unless it is empty.
 func (s *Step) fill(key string, ids []string) {
 	slices.Sort(ids)
 	if ids = slices.Compact(ids); len(ids) > 0 {

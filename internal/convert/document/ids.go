@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// NewIDs are the ids of an application's own and those of the variables of a
-// flow that talks.
+// NewIDs returns the ids of an application, with those reserved that conversational
+// flows use for variables.
 func NewIDs(app string) *IDs {
 	taken := map[string]bool{}
 	for _, id := range []string{app, "question", "answer", "prompt", "query"} {
@@ -15,10 +15,11 @@ func NewIDs(app string) *IDs {
 	return &IDs{Taken: taken}
 }
 
-// IDs gives ids that are free: of the document, and of each flow's variables.
+// IDs assigns unique ids of the document and of variables.
 type IDs struct{ Taken map[string]bool }
 
-// New makes an id of a name: the name itself where it can be one and is free.
+// New returns an unused id similar to name, or to fallback if name has no usable
+// character.
 func (n *IDs) New(name, fallback string) string {
 	made := Slug(name)
 	if made == "" {
@@ -32,7 +33,8 @@ func (n *IDs) New(name, fallback string) string {
 	return free
 }
 
-// Slug keeps the letters of a name that every id may have; empty where there are none.
+// Slug replaces the characters of a name that an id cannot have; it returns "" if
+// none are left.
 func Slug(name string) string {
 	made := strings.Map(func(r rune) rune {
 		switch {
@@ -54,7 +56,7 @@ func Slug(name string) string {
 	return made
 }
 
-// IsIdentifier tells whether a word can be written as a name in an expression.
+// IsIdentifier reports whether a name can be an identifier in an expression.
 func IsIdentifier(s string) bool {
 	for i, r := range s {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r == '_'

@@ -2,19 +2,17 @@ package document
 
 import "strings"
 
-// groqKey is the id of the credentials of Groq's server.
 const groqKey = "groq_key"
 
-// GroqAuth declares them: the server speaks OpenAI's protocol, but must not be
-// shown OpenAI's key.
+// GroqAuth declares the credentials of Groq: its server speaks the OpenAI protocol
+// but must not receive the OpenAI key.
 func GroqAuth() *Block {
 	return new(Block).Set("type", "api_key").Set("id", groqKey).Set("api_key", EnvText("${GROQ_API_KEY:-}")).Set("host", groqServer)
 }
 
-// groqServer is where Groq speaks OpenAI's protocol.
 const groqServer = "https://api.groq.com/openai/v1"
 
-// SetProvider says who runs a model; it tells whether the name of the provider is known.
+// SetProvider sets the provider of a model and reports whether its name is known.
 func (b *Block) SetProvider(provider string) bool {
 	example := map[string]string{"openai": "gpt-4o", "anthropic": "claude", "google": "gemini", "googleai": "gemini", "gemini": "gemini", "vertexai": "gemini",
 		"groq": "gpt-4o", "mistral": "mistral", "mistralai": "mistral"}[provider]
@@ -22,7 +20,7 @@ func (b *Block) SetProvider(provider string) bool {
 		return false
 	}
 	like, _ := NewModel("", example)
-	entries := b.Entries[:2:2] // the type and the id
+	entries := b.Entries[:2:2] // type and id
 	for _, e := range like.Entries[2:] {
 		if e.Key == "model_id" {
 			e = b.Entries[3]
@@ -37,7 +35,8 @@ func (b *Block) SetProvider(provider string) bool {
 	return true
 }
 
-// NewModel declares a model by its name; known tells whether the name tells who runs it.
+// NewModel declares a model. known is false if the provider cannot be inferred from
+// the name.
 func NewModel(id, name string) (b *Block, known bool) {
 	provider, key := "", ""
 	bare := strings.ToLower(name[strings.LastIndex(name, "/")+1:])
@@ -68,57 +67,57 @@ func NewModel(id, name string) (b *Block, known bool) {
 	return b.Set("model_id", name), known
 }
 
-// declareMock declares the mock that stands in for the models while there is no
-// key, so that what was converted can be tried at once.
+// declareMock declares the model that is used while there is no key, so that the
+// converted application can be tried at once.
 func declareMock(id string) *Block {
 	echo := new(Block).Set("echo", true)
 	echo.Inline = true
 	return new(Block).Set("type", "Model").Set("id", id).Set("provider", "mock").
-		Note("Answers with what it was sent, while there is no key.").Set("rules", []*Block{echo})
+		Note("Echoes its input while there is no key.").Set("rules", []*Block{echo})
 }
 
-// AttachMock has the models that can run stand in for by a mock while there is no key.
+// AttachMock makes the models fall back to a mock while there is no key.
 func AttachMock(app *App, ids *IDs) {
-	practice := ""
+	mock := ""
 	for _, m := range app.Models {
-		provider, stands := "", false
+		provider, skip := "", false
 		for _, e := range m.Entries {
 			switch e.Key {
 			case "provider":
 				provider, _ = e.Value.(string)
-			case "offline", "base_url": // one with a server of its own is asked there
-				stands = true
+			case "offline", "base_url": // a server with a custom URL needs no key
+				skip = true
 			}
 		}
-		if stands || provider == "mock" || provider == "aws-bedrock" {
+		if skip || provider == "mock" || provider == "aws-bedrock" {
 			continue
 		}
-		if practice == "" {
-			practice = ids.New("practice", "practice")
+		if mock == "" {
+			mock = ids.New("practice", "practice")
 		}
-		m.Set("offline", practice)
+		m.Set("offline", mock)
 	}
-	if practice != "" {
-		app.Models = append(app.Models, declareMock(practice))
+	if mock != "" {
+		app.Models = append(app.Models, declareMock(mock))
 	}
 }
 
-// AddChatFlows adds a conversational flow for each memory, with a model of which the
-// file says nothing.
+// AddChatFlows adds a conversational flow for each memory, with a placeholder
+// model.
 func AddChatFlows(app *App, ids *IDs, memories []string) {
-	practice := ids.New("practice", "practice")
+	mock := ids.New("practice", "practice")
 	model := ids.New("assistant", "assistant")
 	app.Models = append(app.Models, new(Block).Set("type", "Model").Set("id", model).Set("provider", "openai").
-		Note("The file names no model: put yours here. Needs OPENAI_API_KEY.").Set("model_id", "gpt-4o-mini").Set("offline", practice), declareMock(practice))
+		Note("The file names no model: set yours here. Needs OPENAI_API_KEY.").Set("model_id", "gpt-4o-mini").Set("offline", mock), declareMock(mock))
 	message := &Type{Kind: Message, Declared: true}
 	for _, memory := range memories {
 		name := "chat"
 		if len(memories) > 1 {
 			name = "chat_" + memory
 		}
-		f := &Flow{Id: ids.New(name, "chat"), Types: func(string) *Type { return message }, Conversational: true,
+		f := &Flow{ID: ids.New(name, "chat"), Types: func(string) *Type { return message }, Conversational: true,
 			Inputs: []string{"question"}, Outputs: []string{"answer"}}
-		b := new(Block).Set("type", "LLMInference").Set("id", ids.New(f.Id+"_answer", "answer")).Set("model", model).Set("memory", memory).
+		b := new(Block).Set("type", "LLMInference").Set("id", ids.New(f.ID+"_answer", "answer")).Set("model", model).Set("memory", memory).
 			Set("inputs", NameList{"question"}).Set("outputs", NameList{"answer"})
 		f.Steps = []*Step{{Block: b, Reads: f.Inputs, Writes: f.Outputs}}
 		app.Flows = append(app.Flows, f)

@@ -5,49 +5,49 @@ import (
 	"strings"
 )
 
-// Kind is what a value of a shape is.
+// Kind is the kind of a value.
 type Kind uint8
 
 const (
-	Unknown Kind = iota // nothing is known; it becomes a text
+	Unknown Kind = iota // not inferred yet; becomes Text
 	Text
 	Int
 	Float
 	Bool
-	Date     // a date, for tools
-	DateTime // a moment, for tools
+	Date     // of tools only
+	DateTime // of tools only
 	List
 	Record
 	Message // a ChatMessage
 )
 
-// Type is what is known of a value: from a schema, from a constant, or from how
-// expressions use it. It becomes a type of the document.
+// Type is the type of a value as inferred from a schema, a constant, or its use in
+// expressions.
 type Type struct {
 	Kind        Kind
-	Optional    bool     // it may be null
-	Declared    bool     // the file says it: how it is used changes nothing
-	TopLevel    bool     // it is of a variable, whose lists hold no lists
-	Element     bool     // it is of an element of such a list
+	Optional    bool     // may be null
+	Declared    bool     // from the file; its use in expressions does not change it
+	TopLevel    bool     // of a variable, whose lists hold no lists
+	Element     bool     // of an element of such a list
 	Elem        *Type    // of a list
 	Fields      []*Field // of a record
-	Name        string   // of a record: its type's id
-	Description string   // of a record: its type's description
+	Name        string   // id of a record's custom type
+	Description string   // of a record's custom type
 }
 
-// IsFlat tells whether a variable can be of the shape: its lists hold no lists, as
-// those inside of records may.
+// IsFlat reports whether a variable can have the type: it is no list of lists.
+// Fields of records may be.
 func (s *Type) IsFlat() bool {
 	return s.Kind != List || s.Elem == nil || s.Elem.Kind != List
 }
 
-// HasNullableElements tells whether it is a list some of whose elements may be null, which a
-// variable's cannot.
+// HasNullableElements reports whether it is a list with nullable elements, which a
+// variable cannot have.
 func (s *Type) HasNullableElements() bool {
 	return s.Kind == List && s.Elem != nil && s.Elem.Optional
 }
 
-// VariableType is the shape as the type expression of a variable.
+// VariableType returns the type expression of a variable.
 func (s *Type) VariableType() string {
 	if !s.HasNullableElements() {
 		return s.Text()
@@ -61,11 +61,11 @@ func (s *Type) VariableType() string {
 
 // Field is a field of a record.
 type Field struct {
-	Name string
-	Type *Type
+	Name string // as in the file
+	Type *Type  // nullable if the field may be missing
 }
 
-// Field finds a field of a record.
+// Field returns the type of a field, nil if there is none.
 func (s *Type) Field(name string) *Type {
 	for _, f := range s.Fields {
 		if f.Name == name {
@@ -75,7 +75,7 @@ func (s *Type) Field(name string) *Type {
 	return nil
 }
 
-// Text is the shape as a type expression.
+// Text returns the type expression.
 func (s *Type) Text() string {
 	t := s.BareText()
 	if s.Optional {
@@ -84,6 +84,7 @@ func (s *Type) Text() string {
 	return t
 }
 
+// BareText returns the type expression without the question mark of optional types.
 func (s *Type) BareText() string {
 	switch s.Kind {
 	case Int:
@@ -106,7 +107,7 @@ func (s *Type) BareText() string {
 	return "text"
 }
 
-// declaration is a record's type in the document.
+// declaration returns the custom type of a record as YAML.
 func (s *Type) declaration() *Block {
 	b := new(Block).Set("id", s.Name)
 	if s.Description != "" {
@@ -119,8 +120,8 @@ func (s *Type) declaration() *Block {
 	return b.Set("properties", properties)
 }
 
-// Settle makes a text of what nothing is known of, gives records their names, and
-// lists them: what holds others stands before them.
+// Settle makes unknown types strings, names records, and appends new records to
+// all: containing records come after the contained ones.
 func (s *Type) Settle(ids *IDs, name string, all *[]*Type) {
 	switch s.Kind {
 	case Unknown:
@@ -149,7 +150,7 @@ func (s *Type) Settle(ids *IDs, name string, all *[]*Type) {
 	}
 }
 
-// sameFields tells whether two records, whose fields are settled, are one type.
+// sameFields reports whether two settled records have the same fields.
 func (s *Type) sameFields(t *Type) bool {
 	if len(s.Fields) != len(t.Fields) {
 		return false
@@ -162,7 +163,7 @@ func (s *Type) sameFields(t *Type) bool {
 	return true
 }
 
-// Inline takes the names of records away, so that the next look gives them anew.
+// Inline removes the names of records, so that the next pass assigns them again.
 func (s *Type) Inline() {
 	if s == nil {
 		return
@@ -174,7 +175,7 @@ func (s *Type) Inline() {
 	}
 }
 
-// capital is a name as types are written.
+// capital returns a name in the spelling of types.
 func capital(name string) string {
 	var b strings.Builder
 	for _, word := range strings.FieldsFunc(Slug(name), func(r rune) bool { return r == '_' || r == '-' || r == '.' }) {
@@ -183,7 +184,7 @@ func capital(name string) string {
 	return b.String()
 }
 
-// singular names an element of a list: order for orders.
+// singular returns a name for an element of a list: order for orders.
 func singular(name string) string {
 	if s, ok := strings.CutSuffix(name, "s"); ok && len(s) > 2 && !strings.HasSuffix(s, "s") {
 		return s
@@ -191,9 +192,9 @@ func singular(name string) string {
 	return name + "Item"
 }
 
-// Join is the shape of a value that is of one shape here and of another there. It
-// tells whether there is one.
-func Join(a, b *Type) (*Type, bool) {
+// Join returns the type of a value that has type a in one place and b in another.
+// ok is false if there is none.
+func Join(a, b *Type) (joined *Type, ok bool) {
 	switch {
 	case a == nil || a.Kind == Unknown:
 		if a != nil && a.Optional && !b.Optional {
@@ -227,7 +228,8 @@ func Join(a, b *Type) (*Type, bool) {
 	return &c, true
 }
 
-// joinRecords adds the fields of b: what only one of the two has may be missing.
+// joinRecords adds the fields of b; fields that only one of the two has become
+// optional.
 func joinRecords(a, b *Type) (*Type, bool) {
 	all := true
 	var fields []*Field
@@ -254,9 +256,9 @@ func joinRecords(a, b *Type) (*Type, bool) {
 	return a, all
 }
 
-// Noun names a sort for a user.
+// Noun returns the kind as a noun phrase for messages.
 func (s Kind) Noun() string {
-	names := [...]string{"something unknown", "a text", "a whole number", "a number", "a truth value", "a date", "a moment", "a list", "a record", "a message"}
+	names := [...]string{"an unknown value", "a string", "an integer", "a number", "a boolean", "a date", "a datetime", "a list", "a record", "a message"}
 	return names[s]
 }
 

@@ -9,8 +9,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// spaced puts an empty line before each section and each flow.
-func spaced(text string) string {
+// addBlankLines inserts an empty line before each section and each flow.
+func addBlankLines(text string) string {
 	lines := strings.SplitAfter(text, "\n")
 	var b strings.Builder
 	flows := false
@@ -28,7 +28,7 @@ func spaced(text string) string {
 	return b.String()
 }
 
-// OneLine keeps a comment in its line.
+// OneLine replaces line breaks and control characters, for comments.
 func OneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x20 || r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 || r == 0xfeff || r == 0xfffe || r == 0xffff {
@@ -38,8 +38,8 @@ func OneLine(s string) string {
 	}, s)
 }
 
-// encoded is a value as the YAML library writes it.
-func encoded(v any) *yaml.Node {
+// encode returns the YAML node of a value of an Entry.
+func encode(v any) *yaml.Node {
 	switch v := v.(type) {
 	case *Block:
 		n := &yaml.Node{Kind: yaml.MappingNode}
@@ -53,7 +53,7 @@ func encoded(v any) *yaml.Node {
 				notes = append(notes, "# "+OneLine(strings.TrimRight(line, "\n")))
 			}
 			key.HeadComment = strings.Join(notes, "\n")
-			value := encoded(e.Value)
+			value := encode(e.Value)
 			if v.Inline && strings.Contains(value.Value, "?") && value.Style == 0 {
 				value.Style = yaml.DoubleQuotedStyle
 			}
@@ -61,7 +61,7 @@ func encoded(v any) *yaml.Node {
 		}
 		return n
 	case []*Block:
-		return encodedList(v)
+		return encodeList(v)
 	case NameList:
 		n := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
 		for _, item := range v {
@@ -71,7 +71,7 @@ func encoded(v any) *yaml.Node {
 	case Expression:
 		n := scalar(string(v))
 		switch word := string(v); {
-		case word == "true" || word == "false": // they are expressions as they are
+		case word == "true" || word == "false": // booleans are expressions without quotes
 			n.Tag, n.Style = "!!bool", 0
 		case n.Style == yaml.DoubleQuotedStyle && !strings.ContainsFunc(word, unicode.IsControl):
 			n.Style = yaml.SingleQuotedStyle
@@ -82,17 +82,16 @@ func encoded(v any) *yaml.Node {
 	case Number:
 		return &yaml.Node{Kind: yaml.ScalarNode, Value: string(v)}
 	case string:
-		return scalar(literally(v))
+		return scalar(escapeEnv(v))
 	}
 	return &yaml.Node{Kind: yaml.ScalarNode, Value: fmt.Sprint(v)}
 }
 
-// encodedList is a list of blocks.
-func encodedList(all []*Block) *yaml.Node {
+func encodeList(all []*Block) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.SequenceNode}
 	for _, item := range all {
-		made := encoded(item)
-		if len(made.Content) > 0 { // above the dash, not behind it
+		made := encode(item)
+		if len(made.Content) > 0 { // the comment belongs above the dash
 			made.HeadComment, made.Content[0].HeadComment = made.Content[0].HeadComment, ""
 		}
 		n.Content = append(n.Content, made)
@@ -100,17 +99,17 @@ func encodedList(all []*Block) *yaml.Node {
 	return n
 }
 
-// literally keeps ${ of a text from being read as an environment variable: the $
-// is the default of a variable that nobody sets.
-func literally(s string) string {
+// escapeEnv keeps ${ of a string from being read as an environment variable: it
+// writes the $ as the default of a variable that is never set.
+func escapeEnv(s string) string {
 	if !strings.Contains(s, "${") || !strings.Contains(s, "}") {
 		return s
 	}
 	return strings.ReplaceAll(s, "${", "${LITERAL_DOLLAR:-$}{")
 }
 
-// scalar is a text. One of several lines is written as a block, one that could be
-// read as something else in quotes.
+// scalar returns the node of a string: block style for several lines, quoted if it
+// could be read as another type.
 func scalar(s string) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
 	switch {
@@ -125,14 +124,14 @@ func scalar(s string) *yaml.Node {
 				n.Style = yaml.DoubleQuotedStyle
 			}
 		}
-	case !plain(s):
+	case !isPlain(s):
 		n.Style = yaml.DoubleQuotedStyle
 	}
 	return n
 }
 
-// plain tells whether a text can stand without quotes, in lists of one line, too.
-func plain(s string) bool {
+// isPlain reports whether a string needs no quotes, also in flow style.
+func isPlain(s string) bool {
 	if s == "" || strings.TrimSpace(s) != s || strings.ContainsAny(s, "{}[],#&*!|>'\"%@`\\") || strings.ContainsAny(s[:1], "-?:~=<.+0123456789") {
 		return false
 	}
@@ -142,5 +141,5 @@ func plain(s string) bool {
 	return !slices.Contains([]string{"y", "n", "yes", "no", "on", "off", "true", "false", "null"}, strings.ToLower(s))
 }
 
-// unfolded is a width that no line reaches: a folded expression is hard to read.
-const unfolded = 1 << 20
+// maxLineWidth is a width that no line reaches: a folded expression is hard to read.
+const maxLineWidth = 1 << 20

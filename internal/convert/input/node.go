@@ -1,3 +1,5 @@
+// Package input reads the files that are converted: values with their positions,
+// and the diagnostics that a conversion reports about them.
 package input
 
 import (
@@ -11,7 +13,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// Kind is what a value is.
+// Kind is the kind of a value.
 type Kind uint8
 
 const (
@@ -24,29 +26,29 @@ const (
 	Map
 )
 
-// Noun names a form for a user.
+// Noun returns the kind as a noun phrase for messages.
 func (f Kind) Noun() string {
-	return [...]string{"nothing", "a truth value", "a whole number", "a number", "a text", "a list", "a mapping"}[f]
+	return [...]string{"null", "a boolean", "an integer", "a number", "a string", "a list", "a mapping"}[f]
 }
 
-// Node is a value of the file, with its place.
+// Node is a value of the file with its position.
 type Node struct {
 	Kind  Kind
-	Text  string      // a scalar's text
-	Span  source.Span // the value's place
-	Items []*Node     // of a list
-	Pairs []Pair      // of a mapping, each key once
+	Text  string // of a scalar, as written
+	Span  source.Span
+	Items []*Node // elements of a list
+	Pairs []Pair  // entries of a mapping, each key once
 }
 
-// Pair is a key and its value.
+// Pair is a key of a mapping and its value.
 type Pair struct {
 	Key      string
-	KeySpan  source.Span // the key's place
+	KeySpan  source.Span
 	Value    *Node
-	Spelling string // the key in the file, where that is another spelling of key
+	Spelling string // the key as written, if it is another spelling of Key; else empty
 }
 
-// FromValue makes nodes of the loader's values; what is shared stays shared.
+// FromValue converts the loader's values. Aliases of one value share one Node.
 func FromValue(v *loader.Value) *Node { return fromValue(v, map[*loader.Value]*Node{}) }
 
 func fromValue(v *loader.Value, made map[*loader.Value]*Node) *Node {
@@ -68,8 +70,8 @@ func fromValue(v *loader.Value, made map[*loader.Value]*Node) *Node {
 	return n
 }
 
-// scientific tells whether a text of a JSON file is a number like 1e3, which YAML
-// takes for a text.
+// scientific reports whether a string of a JSON file is a number such as 1e3, which
+// YAML reads as a string.
 func scientific(v *loader.Value) bool {
 	if !strings.ContainsAny(v.Text, "eE") || strings.Trim(v.Text, "0123456789+-.eE") != "" || v.Span.File == nil {
 		return false
@@ -80,8 +82,8 @@ func scientific(v *loader.Value) bool {
 	return err == nil && at >= 0 && at < len(line) && line[at] != '"' && bytes.ContainsAny(bytes.TrimSpace(v.Span.File.Text)[:1], "{[")
 }
 
-// Mark is the place of a fault of the whole value: the beginning of one that
-// goes over several lines.
+// Mark returns the span that diagnostics about the whole value underline: the first
+// character of a list or mapping, which may have many lines.
 func (n *Node) Mark() source.Span {
 	if n.Kind < List {
 		return n.Span
@@ -91,7 +93,7 @@ func (n *Node) Mark() source.Span {
 	return s
 }
 
-// Get is the value of a key; nil where it is absent or null.
+// Get returns the value of a key, nil if it is absent or null.
 func (n *Node) Get(key string) *Node {
 	if n == nil {
 		return nil
@@ -104,7 +106,7 @@ func (n *Node) Get(key string) *Node {
 	return nil
 }
 
-// KeySpan is the place of a key, of the mapping where it is absent.
+// KeySpan returns the span of a key, the mark of the mapping if it is absent.
 func (n *Node) KeySpan(key string) source.Span {
 	for _, p := range n.Pairs {
 		if p.Key == key {
@@ -114,7 +116,7 @@ func (n *Node) KeySpan(key string) source.Span {
 	return n.Mark()
 }
 
-// Describe is what a value is, as a message shows it.
+// Describe returns the value, or its kind if it is long or no scalar, for messages.
 func (n *Node) Describe() string {
 	const most = 40
 	switch {
@@ -128,16 +130,16 @@ func (n *Node) Describe() string {
 	return n.Text
 }
 
-// FoldName is a name without what spellings differ in: max_tokens is maxTokens.
+// FoldName removes what spellings of a name differ in: max_tokens equals maxTokens.
 func FoldName(s string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(s))
 }
 
-// NormalizeKeys takes keys that are among the names but for their spelling for what they
-// mean; known tells of it. A key that is spelt right comes before one that is not.
+// NormalizeKeys renames keys that are another spelling of one of the names. A key
+// in the right spelling takes precedence.
 func NormalizeKeys(n *Node, names ...string) {
 	for i, p := range n.Pairs {
-		if slices.Contains(names, p.Key) { // as most are
+		if slices.Contains(names, p.Key) {
 			continue
 		}
 		for _, name := range names {
@@ -149,7 +151,7 @@ func NormalizeKeys(n *Node, names ...string) {
 	}
 }
 
-// Has tells whether a mapping has a key, null or not.
+// Has reports whether a mapping has a key, null or not.
 func (n *Node) Has(key string) bool {
 	for _, p := range n.Pairs {
 		if p.Key == key {
@@ -159,7 +161,7 @@ func (n *Node) Has(key string) bool {
 	return false
 }
 
-// Scalar is the text of a node that may be missing.
+// Scalar returns the text of a scalar, "" if n is nil.
 func (n *Node) Scalar() string {
 	if n == nil {
 		return ""
@@ -167,7 +169,7 @@ func (n *Node) Scalar() string {
 	return n.Text
 }
 
-// Fingerprint is a value's content as one text, to compare two.
+// Fingerprint returns the content of the value as one string, to compare values.
 func (n *Node) Fingerprint() string {
 	s := fmt.Sprintf("%d %q", n.Kind, n.Text)
 	for _, item := range n.Items {
@@ -179,7 +181,8 @@ func (n *Node) Fingerprint() string {
 	return s
 }
 
-// Without is a mapping without some of its keys, and with more pairs before the others.
+// Without returns a copy of a mapping without the given keys, followed by those of
+// more that it does not have.
 func (n *Node) Without(more []Pair, keys ...string) *Node {
 	made := &Node{Kind: Map, Span: n.Span}
 	for _, p := range n.Pairs {
@@ -203,8 +206,8 @@ func Keys(n *Node) []string {
 	return all
 }
 
-// Find is where a word of a scalar stands; the scalar's own place where the
-// word cannot be found in the file's text.
+// Find returns the span of a word in a scalar, the mark of the scalar if the word
+// is not found in the file's text.
 func Find(n *Node, word string) source.Span {
 	if word == "" || n.Span.File == nil {
 		return n.Mark()

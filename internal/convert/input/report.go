@@ -36,46 +36,48 @@ func (r *Report) Add(d diag.Diagnostic) {
 // HasErrors reports whether an error was added.
 func (r *Report) HasErrors() bool { return r.list.Errors() > 0 }
 
-// Malformed tells of a value that is not what the other system takes.
+// Malformed reports a value that the other system would reject.
 func (r *Report) Malformed(n *Node, format string, args ...any) {
 	r.Add(MalformedAt(n.Mark(), format, args...))
 }
 
-// Unsupported tells of something that changes what the document does.
+// Unsupported reports something without which the document behaves differently.
 func (r *Report) Unsupported(n *Node, format string, args ...any) {
 	r.Add(UnsupportedAt(n.Mark(), format, args...))
 }
 
-// Ignored tells of something without effect on the answers.
+// Ignored reports something that is left out without effect on the answers.
 func (r *Report) Ignored(at source.Span, format string, args ...any) {
 	r.Add(ignoredAt(at, format, args...))
 }
 
-// Assumed tells of something that the file left open.
+// Assumed reports a value that the file leaves open.
 func (r *Report) Assumed(n *Node, format string, args ...any) {
 	r.Add(AssumedAt(n.Mark(), format, args...))
 }
 
+// Diagnostics returns the diagnostics in file order.
 func (r *Report) Diagnostics() diag.List {
 	r.list.Sort()
 	return r.list
 }
 
-// texts reads a key that holds a text; empty where it is absent or something else,
-// which is told.
+// Text returns the string value of a key. It returns "" if the key is absent, and
+// reports other values.
 func (r *Report) Text(n *Node, key string) string {
 	v := n.Get(key)
 	switch {
 	case v == nil:
 		return ""
 	case v.Kind != Text && v.Kind != Int && v.Kind != Float:
-		r.Malformed(v, "%s is a text, not %s", key, v.Describe())
+		r.Malformed(v, "%s must be a string, not %s", key, v.Describe())
 		return ""
 	}
 	return v.Text
 }
 
-// RequiredText is textOf for a key that must be there.
+// RequiredText is like Text but reports an absent or empty value; owner is its
+// object in messages.
 func (r *Report) RequiredText(n *Node, key, owner string) string {
 	if n.Get(key) == nil {
 		r.Malformed(n, "%s has no %q", owner, key)
@@ -88,8 +90,8 @@ func (r *Report) RequiredText(n *Node, key, owner string) string {
 	return s
 }
 
-// PositiveInt reads a key that holds a whole number above 0; 0 where it is absent
-// or wrong, which is told. A number in quotes is taken, and told.
+// PositiveInt returns the value of a key that is an integer above 0, also in
+// quotes. It returns 0 if the key is absent, and reports other values.
 func (r *Report) PositiveInt(n *Node, key string) int {
 	v := n.Get(key)
 	if v == nil {
@@ -97,39 +99,40 @@ func (r *Report) PositiveInt(n *Node, key string) int {
 	}
 	i, err := strconv.Atoi(strings.TrimSuffix(strings.ReplaceAll(v.Text, "_", ""), ".0"))
 	if v.Kind != Int && v.Kind != Float && v.Kind != Text || err != nil || i <= 0 {
-		r.Malformed(v, "%s is a whole number above 0, not %s", key, v.Describe())
+		r.Malformed(v, "%s must be a positive integer, not %s", key, v.Describe())
 		return 0
 	}
 	if v.Kind == Text {
-		r.Assumed(v, "%s is a whole number, not the text %s; the number %d is taken", key, v.Describe(), i)
+		r.Assumed(v, "%s must be an integer, not the string %s; using %d", key, v.Describe(), i)
 	}
 	return i
 }
 
-// Bool reads a key that holds true or false.
+// Bool returns the value of a key that is true or false, and reports other values.
 func (r *Report) Bool(n *Node, key string) bool {
 	v := n.Get(key)
 	if v != nil && v.Kind != Bool {
-		r.Malformed(v, "%s is true or false, not %s", key, v.Describe())
+		r.Malformed(v, "%s must be true or false, not %s", key, v.Describe())
 		return false
 	}
 	return v != nil && strings.EqualFold(v.Text, "true")
 }
 
-// List reads a key that holds a list; nil where it is absent or something else, which is told.
+// List returns the elements of the list at a key, nil if it is absent, and reports
+// other values.
 func (r *Report) List(n *Node, key string) []*Node {
 	v := n.Get(key)
 	switch {
 	case v == nil:
 		return nil
 	case v.Kind != List:
-		r.Malformed(v, "%s is a list, not %s", key, v.Describe())
+		r.Malformed(v, "%s must be a list, not %s", key, v.Describe())
 		return nil
 	}
 	return v.Items
 }
 
-// Map reads a key that holds a mapping; nil where it is absent or something else, which is told.
+// Map returns the mapping at a key, nil if it is absent, and reports other values.
 func (r *Report) Map(n *Node, key string) *Node {
 	v := n.Get(key)
 	if v == nil {
@@ -138,22 +141,22 @@ func (r *Report) Map(n *Node, key string) *Node {
 	return r.AsMap(v, key)
 }
 
-// AsMap answers a mapping, and tells where it is none.
+// AsMap returns v if it is a mapping; else it reports that and returns nil.
 func (r *Report) AsMap(v *Node, what string) *Node {
 	if v.Kind != Map {
-		r.Malformed(v, "%s is a mapping, not %s", what, v.Describe())
+		r.Malformed(v, "%s must be a mapping, not %s", what, v.Describe())
 		return nil
 	}
 	return v
 }
 
-// CheckKeys tells of keys of a mapping that are not among the names, or are among
-// them in another spelling only.
+// CheckKeys reports keys of a mapping that are not among names, or only in another
+// spelling.
 func (r *Report) CheckKeys(n *Node, owner string, names ...string) {
 	NormalizeKeys(n, names...)
 	for _, p := range n.Pairs {
 		if p.Spelling != "" {
-			r.Add(UnknownAt(p.KeySpan, "%s: the key %q is taken for %s", owner, p.Spelling, p.Key))
+			r.Add(UnknownAt(p.KeySpan, "%s: key %q read as %s", owner, p.Spelling, p.Key))
 			continue
 		}
 		found := false
@@ -161,7 +164,7 @@ func (r *Report) CheckKeys(n *Node, owner string, names ...string) {
 			found = found || p.Key == name
 		}
 		if !found {
-			r.Add(UnknownAt(p.KeySpan, "%s: the key %q is not known and is left out", owner, p.Key).WithNearest(p.Key, names))
+			r.Add(UnknownAt(p.KeySpan, "%s: unknown key %q ignored", owner, p.Key).WithNearest(p.Key, names))
 		}
 	}
 }

@@ -30,17 +30,17 @@ func (t *Translator) decide(x *gojq.If, dot *Expr) (*Expr, error) {
 		return nil, err
 	}
 	if then.Member != nil || otherwise.Member != nil {
-		return nil, Unsupported("if", "a branch of it gives all of the data at once")
+		return nil, Unsupported("if", "a branch returns the whole data")
 	}
 	of, ok := document.Join(then.Type, otherwise.Type)
 	if !ok {
-		return nil, Unsupported("if", "it gives %s or %s, and a variable is of one type", then.Type.Kind.Noun(), otherwise.Type.Kind.Noun())
+		return nil, Unsupported("if", "it returns %s or %s; a variable has one type", then.Type.Kind.Noun(), otherwise.Type.Kind.Noun())
 	}
 	return &Expr{Source: fmt.Sprintf("%s ? %s : %s", t.Truth(cond).Wrap(PrecOr), then.Wrap(PrecOr), otherwise.Wrap(precIf)),
 		Prec: precIf, Type: of, Nullable: then.Nullable || otherwise.Nullable}, nil
 }
 
-// array translates […]: of streams a list, of single values their list.
+// array translates […].
 func (t *Translator) array(x *gojq.Array, dot *Expr) (*Expr, error) {
 	if x == nil || x.Query == nil {
 		c := newExpr(document.List, PrecAtom, "[]")
@@ -55,15 +55,15 @@ func (t *Translator) array(x *gojq.Array, dot *Expr) (*Expr, error) {
 		case err != nil:
 			return nil, err
 		case c.Member != nil:
-			return nil, Unsupported(q, "%s is all of the data at once", q)
+			return nil, Unsupported(q, "%s is the whole data", q)
 		case c.stream && len(listed(x.Query)) == 1:
 			return &Expr{Source: c.Source, Prec: c.Prec, Type: c.Type, depth: c.depth}, nil
 		case c.stream:
-			return nil, Unsupported(q, "%s gives any number of values beside others", q)
+			return nil, Unsupported(q, "%s returns a stream of values next to others", q)
 		}
 		var ok bool
 		if elem, ok = document.Join(elem, nullable(c)); !ok {
-			return nil, Unsupported(q, "a list holds values of one type")
+			return nil, Unsupported(q, "elements of a list have one type")
 		}
 		items = append(items, c.Argument())
 	}
@@ -72,7 +72,7 @@ func (t *Translator) array(x *gojq.Array, dot *Expr) (*Expr, error) {
 	return c, nil
 }
 
-// listed are the parts of a, b, c.
+// listed returns the operands of a, b, c.
 func listed(q *gojq.Query) []*gojq.Query {
 	if q.Term == nil && q.Op == gojq.OpComma {
 		return append(listed(q.Left), listed(q.Right)...)
@@ -90,7 +90,7 @@ func (t *Translator) object(x *gojq.Object, dot *Expr) (*Expr, error) {
 			key = kv.KeyString.Str
 		}
 		if key == "" {
-			return nil, Unsupported("{", "a key of a record is worked out")
+			return nil, Unsupported("{", "a key of a record is an expression")
 		}
 		var c *Expr
 		var err error
@@ -107,10 +107,10 @@ func (t *Translator) object(x *gojq.Object, dot *Expr) (*Expr, error) {
 			return nil, err
 		}
 		if c.Member != nil {
-			return nil, Unsupported(key, "%s is all of the data at once", key)
+			return nil, Unsupported(key, "%s is the whole data", key)
 		}
 		if of.Field(key) != nil {
-			return nil, Unsupported(key, "the key %s stands twice", key)
+			return nil, Unsupported(key, "duplicate key %s", key)
 		}
 		of.Fields = append(of.Fields, &document.Field{Name: key, Type: nullable(c)})
 		items = append(items, fmt.Sprintf("%s: %s", Quote(key), c.Wrap(PrecOr)))

@@ -12,23 +12,22 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// builtin is a function of jq that has a counterpart.
+// builtin is a function of jq with a counterpart.
 type builtin struct {
-	args int           // how many it takes
-	in   document.Kind // what it works on; unknown for anything
-	zero bool          // it works on null, too
+	args int           // number of arguments; -1: checked by the function
+	in   document.Kind // type of the input; Unknown for any
+	zero bool          // accepts null
 	make func(t *Translator, x *call) (*Expr, error)
 }
 
-// call is one call of a function.
+// call is a call of a builtin.
 type call struct {
 	*gojq.Func
-	in  *Expr // what it works on
-	dot *Expr // what its arguments work on
+	in  *Expr // the input
+	dot *Expr // the input of the arguments
 }
 
-// builtins are the functions by their names. Those with a second form of other
-// arguments look at them themselves.
+// builtins returns the functions by name.
 func builtins() map[string]builtin {
 	return map[string]builtin{
 		"not":        {0, document.Unknown, true, (*Translator).not},
@@ -47,7 +46,7 @@ func builtins() map[string]builtin {
 		"rtrimstr":   {1, document.Text, false, trimmed("trimSuffix")},
 		"map":        {1, document.List, false, (*Translator).mapping},
 		"select": {1, document.Unknown, true, func(*Translator, *call) (*Expr, error) {
-			return nil, Unsupported("select", "select gives a value or none; inside of [ ] or map it can be translated")
+			return nil, Unsupported("select", "select returns a value or none; only in [ ] or map it can be translated")
 		}},
 		"any":     {-1, document.List, false, quantifier("any")},
 		"all":     {-1, document.List, false, quantifier("all")},
@@ -85,14 +84,13 @@ func builtins() map[string]builtin {
 	}
 }
 
-// call translates the call of a function.
 func (t *Translator) call(f *gojq.Func, dot *Expr) (*Expr, error) {
 	table := builtins()
 	b, known := table[f.Name]
 	switch {
 	case f.Name == "null" || f.Name == "true" || f.Name == "false":
 	case !known:
-		e := &Error{f.Name, fmt.Sprintf("the function %s has no counterpart", f.Name)}
+		e := &Error{f.Name, fmt.Sprintf("function %s has no counterpart", f.Name)}
 		var names []string
 		for name := range table {
 			names = append(names, name)
@@ -105,31 +103,31 @@ func (t *Translator) call(f *gojq.Func, dot *Expr) (*Expr, error) {
 		return nil, Unsupported(f.Name, "%s with %d arguments has no counterpart", f.Name, len(f.Args))
 	}
 	if dot.Member != nil && !(b.args < 0 && (len(f.Args) == 2 || f.Name == "isempty")) {
-		return nil, Unsupported(f.Name, "%s works on all of the data at once; name the part that is meant", f.Name)
+		return nil, Unsupported(f.Name, "%s is applied to the whole data; apply it to a part", f.Name)
 	}
 	x := &call{Func: f, in: dot, dot: dot}
 	switch {
-	case b.args < 0: // it says itself what it works on
+	case b.args < 0: // the function checks its input
 	case b.in != document.Unknown && !dot.is(b.in):
-		return nil, Unsupported(f.Name, "%s works on %s, and this is %s", f.Name, b.in.Noun(), dot.Type.Kind.Noun())
+		return nil, Unsupported(f.Name, "%s takes %s, not %s", f.Name, b.in.Noun(), dot.Type.Kind.Noun())
 	}
 	return b.make(t, x)
 }
 
-// list is a list made of the input.
+// list returns an expression of the input that returns a list.
 func (x *call) list(format string) *Expr {
 	text := x.in.Source
-	if x.in.Nullable { // sort and its like take null for an empty list, jq fails, as map does
+	if x.in.Nullable { // sort and others read null as an empty list; map fails on null, as jq does
 		text = "map(" + text + ", #)"
 	}
 	return &Expr{Source: fmt.Sprintf(format, text), Prec: PrecAtom, Type: &document.Type{Kind: document.List, Declared: true, Elem: x.in.Type.Elem}}
 }
 
-// argument is the first argument, a text.
+// argument translates the first argument, which must be a string.
 func (t *Translator) argument(x *call) (*Expr, error) {
 	c, err := t.plainValue(x.Args[0], x.dot)
 	if err == nil && (!c.is(document.Text) || c.Nullable) {
-		return nil, Unsupported(x.Name, "the argument of %s is not a text for certain", x.Name)
+		return nil, Unsupported(x.Name, "the argument of %s may not be a string", x.Name)
 	}
 	return c, err
 }
@@ -173,7 +171,7 @@ func (t *Translator) toNumber(x *call) (*Expr, error) {
 	case document.Text:
 		return newExpr(document.Float, PrecAtom, "float(%s)", x.in.Source), nil
 	}
-	return nil, Unsupported("tonumber", "%s is no number", x.in.Type.Kind.Noun())
+	return nil, Unsupported("tonumber", "%s is not a number", x.in.Type.Kind.Noun())
 }
 
 func (t *Translator) typeName(x *call) (*Expr, error) {
@@ -190,7 +188,7 @@ func (t *Translator) typeName(x *call) (*Expr, error) {
 	return newExpr(document.Text, precIf, `%s == nil ? "null" : %q`, x.in.Wrap(PrecAdd), name), nil
 }
 
-// words translates a function of two texts that is an operator.
+// words translates a test of two strings that is an operator.
 func words(operator string) func(*Translator, *call) (*Expr, error) {
 	return func(t *Translator, x *call) (*Expr, error) {
 		arg, err := t.argument(x)
@@ -201,7 +199,7 @@ func words(operator string) func(*Translator, *call) (*Expr, error) {
 	}
 }
 
-// trimmed translates a function that takes a text away at an end.
+// trimmed translates a function that removes a prefix or suffix.
 func trimmed(function string) func(*Translator, *call) (*Expr, error) {
 	return func(t *Translator, x *call) (*Expr, error) {
 		arg, err := t.argument(x)
@@ -212,8 +210,8 @@ func trimmed(function string) func(*Translator, *call) (*Expr, error) {
 	}
 }
 
-// contains translates a part of a text, and texts of a list: jq looks for each of
-// them inside of the list's texts.
+// contains translates a search for a substring, and for substrings of elements of a
+// list.
 func (t *Translator) contains(x *call) (*Expr, error) {
 	arg, err := t.plainValue(x.Args[0], x.dot)
 	if err != nil {
@@ -223,13 +221,13 @@ func (t *Translator) contains(x *call) (*Expr, error) {
 	if arg.Type.Kind == document.List && x.in.is(document.List) && len(listedArray(x.Args[0])) > 0 && arg.Type.Elem.Kind == document.Text {
 		x.in.Type.Elem = textElement(x.in.Type.Elem)
 		if x.in.Type.Elem.Kind != document.Text {
-			return nil, Unsupported("contains", "contains looks for texts in a list of others")
+			return nil, Unsupported("contains", "contains searches for strings in a list of other values")
 		}
 		var parts []string
 		for _, q := range listedArray(x.Args[0]) {
 			c, err := t.plainValue(q, x.dot)
 			if err != nil || c.depth > 0 {
-				return nil, Unsupported("contains", "contains looks for what is worked out")
+				return nil, Unsupported("contains", "contains searches for an expression of the element")
 			}
 			elem := "#"
 			if x.in.Type.Elem.Optional {
@@ -244,12 +242,12 @@ func (t *Translator) contains(x *call) (*Expr, error) {
 		return newExpr(document.Bool, prec, "%s", strings.Join(parts, " and ")), nil
 	}
 	if !x.in.is(document.Text) || !arg.is(document.Text) || arg.Nullable {
-		return nil, Unsupported("contains", "contains looks for %s in %s", arg.Type.Kind.Noun(), x.in.Type.Kind.Noun())
+		return nil, Unsupported("contains", "contains searches for %s in %s", arg.Type.Kind.Noun(), x.in.Type.Kind.Noun())
 	}
 	return newExpr(document.Bool, precCompare, "%s contains %s", x.in.nonNull(), arg.Wrap(PrecAdd)), nil
 }
 
-// textElement is what a list's elements are of which a text is looked for.
+// textElement returns the element type of a list in which a string is searched.
 func textElement(elem *document.Type) *document.Type {
 	if elem.Kind == document.Unknown && !elem.Declared {
 		elem.Kind = document.Text
@@ -257,7 +255,7 @@ func textElement(elem *document.Type) *document.Type {
 	return elem
 }
 
-// listedArray are the parts of [a, b].
+// listedArray returns the elements of [a, b].
 func listedArray(q *gojq.Query) []*gojq.Query {
 	if q.Term == nil || q.Term.Type != gojq.TermTypeArray || q.Term.Array.Query == nil || len(q.Term.SuffixList) > 0 {
 		return nil
@@ -265,7 +263,7 @@ func listedArray(q *gojq.Query) []*gojq.Query {
 	return listed(q.Term.Array.Query)
 }
 
-// constantText is the text of an argument that is written as one.
+// constantText returns the value of a string literal.
 func constantText(q *gojq.Query) (string, bool) {
 	if q.Term == nil || q.Term.Type != gojq.TermTypeString || len(q.Term.Str.Queries) > 0 || len(q.Term.SuffixList) > 0 {
 		return "", false
@@ -273,7 +271,7 @@ func constantText(q *gojq.Query) (string, bool) {
 	return q.Term.Str.Str, true
 }
 
-// test translates a regular expression.
+// test translates a match of a regular expression.
 func (t *Translator) test(x *call) (*Expr, error) {
 	pattern, ok := constantText(x.Args[0])
 	flags := ""
@@ -281,7 +279,7 @@ func (t *Translator) test(x *call) (*Expr, error) {
 		flags, ok = constantText(x.Args[1])
 	}
 	if !ok {
-		return nil, Unsupported("test", "the pattern of test is worked out")
+		return nil, Unsupported("test", "the pattern of test is not constant")
 	}
 	for _, flag := range flags {
 		switch flag {
@@ -289,14 +287,14 @@ func (t *Translator) test(x *call) (*Expr, error) {
 		case 'g':
 			flags = strings.ReplaceAll(flags, "g", "")
 		default:
-			return nil, Unsupported("test", "the flag %c of test has no counterpart", flag)
+			return nil, Unsupported("test", "flag %c of test has no counterpart", flag)
 		}
 	}
 	if flags != "" {
 		pattern = "(?" + flags + ")" + pattern
 	}
 	if _, err := regexp.Compile(pattern); err != nil {
-		return nil, Unsupported("test", "the pattern %s cannot be used: it is not in the syntax RE2", strconv.Quote(pattern))
+		return nil, Unsupported("test", "pattern %s is not valid in RE2 syntax", strconv.Quote(pattern))
 	}
 	return newExpr(document.Bool, precCompare, "%s matches %s", x.in.nonNull(), Quote(pattern)), nil
 }
@@ -311,8 +309,8 @@ func (t *Translator) split(x *call) (*Expr, error) {
 	return c, nil
 }
 
-// join translates join, which writes numbers and truth values as they are and
-// null as nothing.
+// join translates join, which formats numbers and booleans, and null as an empty
+// string.
 func (t *Translator) join(x *call) (*Expr, error) {
 	sep, err := t.argument(x)
 	if err != nil {
@@ -332,7 +330,7 @@ func (t *Translator) join(x *call) (*Expr, error) {
 		}
 		texts = fmt.Sprintf("map(%s, %s)", texts, one)
 	default:
-		return nil, Unsupported("join", "join works on texts and numbers, and these are %ss", strings.TrimPrefix(elem.Kind.Noun(), "a "))
+		return nil, Unsupported("join", "join takes strings and numbers; an element is %s", elem.Kind.Noun())
 	}
 	return newExpr(document.Text, PrecAtom, "join(%s, %s)", texts, sep.Source), nil
 }

@@ -10,53 +10,53 @@ import (
 	"github.com/qtype-dev/qtype/internal/convert/document"
 )
 
-// position translates index: where a text or an element begins, null where it is
-// not there.
+// position translates index: the position of a substring or element, null if there
+// is none.
 func (t *Translator) position(x *call) (*Expr, error) {
 	what, err := t.plainValue(x.Args[0], x.dot)
 	switch {
 	case err != nil:
 		return nil, err
 	case what.Nullable || what.depth > 0 || what.Type.Kind != document.Text && what.Type.Kind != document.Int && what.Type.Kind != document.Float:
-		return nil, Unsupported("index", "index looks for what is no text and no number for certain")
+		return nil, Unsupported("index", "index searches for a value that may be neither string nor number")
 	}
 	if x.in.Type.Kind == document.Unknown {
-		x.in.is(document.List) // a list of tags, mostly; a text says so elsewhere
+		x.in.is(document.List) // usually a list of tags; other uses reveal strings
 	}
 	of := &document.Type{Kind: document.Int, Declared: true, Optional: true}
 	if x.in.is(document.Text) && what.Type.Kind == document.Text {
 		if word, constant := constantText(x.Args[0]); !constant || word == "" {
-			return nil, Unsupported("index", "index looks for a text that is worked out")
+			return nil, Unsupported("index", "index searches for a string that is not constant")
 		}
 		in := x.in.orBare(`""`)
 		return &Expr{Source: fmt.Sprintf("(%s) contains %s ? len(split(%s, %s)[0]) : nil", in, what.Source, in, what.Source), Prec: precIf, Type: of, Nullable: true}, nil
 	}
 	if !x.in.is(document.List) {
-		return nil, Unsupported("index", "index looks into %s", x.in.Type.Kind.Noun())
+		return nil, Unsupported("index", "index searches in %s", x.in.Type.Kind.Noun())
 	}
 	elem := &Expr{Source: "#", Type: x.in.Type.Elem}
 	commonType(elem, what)
 	if !alike(elem, what) {
-		return nil, Unsupported("index", "index looks for %s among others", what.Type.Kind.Noun())
+		return nil, Unsupported("index", "index searches for %s in a list of other values", what.Type.Kind.Noun())
 	}
 	return &Expr{Source: fmt.Sprintf("findIndex(%s, # == %s)", x.in.orBare("[]"), what.Wrap(PrecAdd)), Prec: PrecAtom, Type: of, Nullable: true}, nil
 }
 
-// has translates has for fields of which a schema says that they are there or are
-// not; a variable does not tell what is missing from what is null.
+// has translates has for fields that a schema declares. Variables do not
+// distinguish missing from null.
 func (t *Translator) has(x *call) (*Expr, error) {
 	name, ok := constantText(x.Args[0])
 	if !ok || x.in.Nullable || x.in.Type.Kind != document.Record || !x.in.Type.Declared {
-		return nil, Unsupported("has", "has looks whether something is there, which cannot be told from null here; compare it with null")
+		return nil, Unsupported("has", "has cannot distinguish missing from null here; compare with null")
 	}
 	of := x.in.Type.Field(name)
 	if of != nil && of.Optional {
-		return nil, Unsupported("has", "the field %q may be missing or null, which cannot be told apart here; compare it with null", name)
+		return nil, Unsupported("has", "field %q may be missing or null, which is the same here; compare with null", name)
 	}
 	return Constant(strconv.FormatBool(of != nil), document.Bool), nil
 }
 
-// inside translates a text that may be a part of another.
+// inside translates a test whether a string is part of another.
 func (t *Translator) inside(x *call) (*Expr, error) {
 	whole, err := t.argument(x)
 	if err != nil {
@@ -65,8 +65,8 @@ func (t *Translator) inside(x *call) (*Expr, error) {
 	return newExpr(document.Bool, precCompare, "%s contains %s", whole.Wrap(PrecAdd), x.in.nonNull()), nil
 }
 
-// among translates IN: whether a value is one of others, which are listed or the
-// elements of a list.
+// among translates IN: whether a value equals one of several, or an element of a
+// list.
 func (t *Translator) among(x *call) (*Expr, error) {
 	value, others := x.in, x.Args
 	if len(x.Args) == 2 {
@@ -77,7 +77,7 @@ func (t *Translator) among(x *call) (*Expr, error) {
 		value, others = v, x.Args[1:]
 	}
 	if len(others) != 1 || value.stream {
-		return nil, Unsupported("IN", "IN works on one value")
+		return nil, Unsupported("IN", "IN takes one value")
 	}
 	var sum *Expr
 	for _, q := range listed(others[0]) {
@@ -88,7 +88,7 @@ func (t *Translator) among(x *call) (*Expr, error) {
 		var one *Expr
 		if other.stream {
 			if value.depth > 0 {
-				return nil, Unsupported("IN", "IN looks through a list for each element of another")
+				return nil, Unsupported("IN", "IN searches a list for each element of another")
 			}
 			elem := &Expr{Source: "#", Prec: PrecAtom, Type: other.Type.Elem, Nullable: other.Type.Elem.Optional}
 			if one, err = t.equal(gojq.OpEq, elem, value); err == nil {
@@ -109,7 +109,7 @@ func (t *Translator) among(x *call) (*Expr, error) {
 	return sum, nil
 }
 
-// isEmptyStream translates isempty: whether a stream has no values.
+// isEmptyStream translates isempty.
 func (t *Translator) isEmptyStream(x *call) (*Expr, error) {
 	if len(x.Args) != 1 {
 		return nil, Unsupported("isempty", "isempty takes one argument")
@@ -119,7 +119,7 @@ func (t *Translator) isEmptyStream(x *call) (*Expr, error) {
 		return nil, err
 	}
 	if !c.stream {
-		return nil, Unsupported("isempty", "%s is one value", x.Args[0])
+		return nil, Unsupported("isempty", "%s is a single value", x.Args[0])
 	}
 	return newExpr(document.Bool, precCompare, "len(%s) == 0", c.Source), nil
 }
@@ -131,28 +131,29 @@ func (t *Translator) limit(x *call) (*Expr, error) {
 	}
 	n, err := strconv.Atoi(x.Args[0].String())
 	if err != nil || n < 0 {
-		return nil, Unsupported("limit", "how many values there are must be written as a number")
+		return nil, Unsupported("limit", "the number of values must be constant")
 	}
 	c, err := t.query(x.Args[1], x.dot)
 	if err != nil {
 		return nil, err
 	}
 	if !c.stream {
-		return nil, Unsupported("limit", "%s is one value", x.Args[1])
+		return nil, Unsupported("limit", "%s is a single value", x.Args[1])
 	}
 	return &Expr{Source: fmt.Sprintf("take(%s, %d)", c.Source, n), Prec: PrecAtom, Type: c.Type, stream: true}, nil
 }
 
-// nth translates nth(n): the element that is counted from 0.
+// nth translates nth(n).
 func (t *Translator) nth(x *call) (*Expr, error) {
 	n, err := strconv.Atoi(x.Args[0].String())
 	if err != nil || n < 0 {
-		return nil, Unsupported("nth", "which element it is must be written as a number")
+		return nil, Unsupported("nth", "the index must be constant")
 	}
 	return element(strconv.Itoa(n))(t, x)
 }
 
-// sortedBy translates sort_by and its like, for keys that are numbers or texts.
+// sortedBy translates sort_by and similar functions for keys that are numbers or
+// strings.
 func sortedBy(format string) func(*Translator, *call) (*Expr, error) {
 	return func(t *Translator, x *call) (*Expr, error) {
 		key, err := t.each(x.Args[0], x.in)
@@ -163,10 +164,10 @@ func sortedBy(format string) func(*Translator, *call) (*Expr, error) {
 		plain := *key.Type
 		plain.Optional = false
 		if key.stream || key.Member != nil || plain.Kind != document.Unknown && !ordered(&plain) {
-			return nil, Unsupported(x.Name, "%s puts values in order that are not all numbers or all texts", x.Name)
+			return nil, Unsupported(x.Name, "%s sorts values that are neither all numbers nor all strings", x.Name)
 		}
 		c := x.list("sortBy(%s, " + escaped(key.Source) + ")")
-		if key.Nullable { // null comes before everything else
+		if key.Nullable { // null sorts before everything else
 			list, k := x.list("%s").Source, key.Wrap(PrecAdd)
 			c.Source = fmt.Sprintf("concat(filter(%s, %s == nil), sortBy(filter(%s, %s != nil), %s))", list, k, list, k, key.Source)
 		}
@@ -177,7 +178,7 @@ func sortedBy(format string) func(*Translator, *call) (*Expr, error) {
 	}
 }
 
-// escaped is a text within a format.
+// escaped escapes a text for a format string.
 func escaped(s string) string {
 	made := ""
 	for _, r := range s {
@@ -189,33 +190,33 @@ func escaped(s string) string {
 	return made
 }
 
-// replaced translates sub and gsub of a constant text by another.
+// replaced translates sub and gsub with constant strings.
 func replaced(count string) func(*Translator, *call) (*Expr, error) {
 	return func(_ *Translator, x *call) (*Expr, error) {
 		pattern, ok := constantText(x.Args[0])
 		with, ok2 := constantText(x.Args[1])
 		tree, err := syntax.Parse(pattern, syntax.Perl)
 		if !ok || !ok2 || err != nil || tree.Op != syntax.OpLiteral || tree.Flags&syntax.FoldCase != 0 {
-			return nil, Unsupported(x.Name, "%s replaces a pattern; only a constant text by another can be translated", x.Name)
+			return nil, Unsupported(x.Name, "%s replaces a pattern; only constant strings can be translated", x.Name)
 		}
 		return newExpr(document.Text, PrecAtom, "replace(%s, %s, %s%s)", x.in.nonNull(), Quote(string(tree.Rune)), Quote(with), count), nil
 	}
 }
 
-// present are the values of a stream that are not null.
+// present removes null from a stream.
 func present(stream *Expr) *Expr {
 	of := *stream.Type
 	elem := *of.Elem
 	elem.Optional = false
 	of.Elem = &elem
-	if stream.Type.Elem.Kind == document.Unknown { // what is found out of the values is so of the list's
+	if stream.Type.Elem.Kind == document.Unknown { // infer one type for both
 		of.Elem = stream.Type.Elem
 	}
 	return &Expr{Source: "filter(" + stream.Source + ", # != nil)", Prec: PrecAtom, Type: &of, stream: true}
 }
 
-// listedTruths are the parts of [a, b] | all, and the function's name; nil for
-// other queries.
+// listedTruths returns the operands of [a, b] | all, and the function's name; nil
+// for other queries.
 func listedTruths(q *gojq.Query) (all []*gojq.Query, name string) {
 	f := called(q.Right)
 	if f == nil || f.Name != "all" && f.Name != "any" || len(f.Args) > 0 {
@@ -240,7 +241,7 @@ func (t *Translator) truths(all []*gojq.Query, name string, dot *Expr) (*Expr, e
 			list := &Expr{Source: one.Source, Prec: one.Prec, Type: one.Type}
 			return quantifier(name)(t, &call{Func: &gojq.Func{Name: name}, in: list, dot: list})
 		case one.stream || one.Member != nil:
-			return nil, Unsupported(q, "%s gives any number of values beside others", q)
+			return nil, Unsupported(q, "%s returns a stream of values next to others", q)
 		}
 		one = t.Truth(one)
 		if sum == nil {

@@ -1,9 +1,11 @@
+// Package jq translates jq expressions to expressions of the language, if the
+// translation gives the same result for every input, and infers the types of the
+// data that they read.
 package jq
 
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/itchyny/gojq"
@@ -11,123 +13,31 @@ import (
 	"github.com/qtype-dev/qtype/internal/convert/document"
 )
 
-// Expr is a translated expression: the text, and what is known of its value.
-type Expr struct {
-	Source           string
-	bare             string         // the text without the parentheses around all of it; mostly empty
-	Prec             int            // how tightly the outermost operator binds
-	Type             *document.Type // what the value is
-	Nullable         bool           // it may be null
-	stream           bool           // it is a list that stands for many values, one after the other
-	empty            bool           // it is the constant []
-	depth            int            // how many functions of elements it stands in, where it names an element
-	Unverified       bool           // a schema says what it is, but need not be right: a model answers
-	ComparedWithNull *bool          // set where somebody expects null here; nil where nobody asks
-	Root             *document.Type // of the data that it is a part of; nil where it is no part of data
-	IsObject         bool           // it is a record for certain, though all of it cannot be written
-	Member           func(name string) (*Expr, error)
-}
-
-// How tightly operators bind, loosest first.
-const (
-	precIf = iota
-	PrecOr
-	precAnd
-	precCompare
-	PrecAdd
-	PrecMultiply
-	PrecUnary
-	PrecAtom
-)
-
-// Wrap is the text as an operand of an operator.
-func (c *Expr) Wrap(prec int) string {
-	if c.Prec >= prec {
-		return c.Source
-	}
-	return "(" + c.Source + ")"
-}
-
-// nonNull is the text as an operand of contains and its like, which take null for a
-// text without anything; jq fails, as + does.
-func (c *Expr) nonNull() string {
-	if !c.Nullable {
-		return c.Wrap(PrecAdd)
-	}
-	return "(" + c.Wrap(PrecAdd) + ` + "")`
-}
-
-// Text is the text where nothing stands beside it.
-func (c *Expr) Text() string {
-	if c.bare != "" {
-		return c.bare
-	}
-	return c.Source
-}
-
-// or is the text with a value in place of null.
-func (c *Expr) or(fallback string) string {
-	if !c.Nullable {
-		return c.Wrap(PrecAtom)
-	}
-	return "(" + c.Wrap(PrecAtom) + " ?? " + fallback + ")"
-}
-
-// orBare is or for an argument, which needs no parentheses.
-func (c *Expr) orBare(fallback string) string {
-	if !c.Nullable {
-		return c.Source
-	}
-	return c.Wrap(PrecAtom) + " ?? " + fallback
-}
-
-// Constant and made make codes of texts.
-func Constant(text string, s document.Kind) *Expr {
-	return &Expr{Source: text, Prec: PrecAtom, Type: &document.Type{Kind: s, Declared: true}}
-}
-
-func newExpr(s document.Kind, prec int, format string, args ...any) *Expr {
-	return &Expr{Source: fmt.Sprintf(format, args...), Prec: prec, Type: &document.Type{Kind: s, Declared: true}}
-}
-
-// is says what a value must be for an expression to make sense. It tells whether
-// it can be.
-func (c *Expr) is(s document.Kind) bool {
-	if c.Type.Kind == document.Unknown && !c.Type.Declared && !(c.Type.Element && s == document.List) {
-		c.Type.Kind = s
-		if s == document.List {
-			c.Type.Elem = &document.Type{Element: c.Type.TopLevel}
-		}
-	}
-	return c.Type.Kind == s || s == document.Float && c.Type.Kind == document.Int
-}
-
-// number tells whether the value can be a number.
-func (c *Expr) number() bool { return c.is(document.Float) }
-
-// Error tells why an expression cannot be translated, and at which word.
+// Error is the reason why an expression cannot be translated, and the word that
+// causes it.
 type Error struct{ Word, why string }
 
-// Error is the reason.
+// Error returns the reason.
 func (e *Error) Error() string { return e.why }
 
+// Unsupported returns an *Error at a word.
 func Unsupported(word any, format string, args ...any) error {
 	return &Error{fmt.Sprint(word), fmt.Sprintf(format, args...)}
 }
 
 // Translator translates expressions.
 type Translator struct {
-	Root      *Expr             // the data that expressions see as .
-	Vars      map[string]*Expr  // what is bound to names, without $
-	depth     int               // how many functions of elements we are in
-	Functions map[string]string // the workflow's functions that are expressions, by their names
-	Guess     bool              // a first look: shapes are still being found
-	Strict    bool              // a look at which nothing is taken for what it is only mostly
+	Root      *Expr             // the data, which expressions read as .
+	Vars      map[string]*Expr  // variables, without $
+	depth     int               // nesting of functions of elements
+	Functions map[string]string // functions that are expressions, by name
+	Guess     bool              // an inference pass: types may be incomplete
+	Strict    bool              // an early pass: assume no types
 }
 
-// AssumeType says what a value is of which nothing else says it: a condition's is a
-// truth value, for example. In the first looks nothing is, for another expression
-// may know better. It tells whether something is known of the value now.
+// AssumeType infers a type that its use suggests, such as a boolean for a
+// condition, if nothing is known of it and the pass is not strict: another
+// expression may determine it. It reports whether the type is known now.
 func (t *Translator) AssumeType(c *Expr, s document.Kind) bool {
 	if c.Type.Kind == document.Unknown && !c.Type.Declared && !t.Strict {
 		c.is(s)
@@ -135,30 +45,30 @@ func (t *Translator) AssumeType(c *Expr, s document.Kind) bool {
 	return c.Type.Kind != document.Unknown
 }
 
-// parseJQ reads an expression; its error is a *jqError.
+// parseJQ parses an expression; its error is an *Error.
 func parseJQ(text string) (*gojq.Query, error) {
-	if len(text) > longestJQ {
-		return nil, Unsupported("", "it is longer than %d characters", longestJQ)
+	if len(text) > maxInput {
+		return nil, Unsupported("", "longer than %d characters", maxInput)
 	}
 	q, err := gojq.Parse(text)
 	var at *gojq.ParseError
 	switch {
 	case err == nil && q.Term == nil && q.Left == nil && len(q.FuncDefs) == 0:
-		return nil, Unsupported("", "the expression is empty")
+		return nil, Unsupported("", "empty expression")
 	case err == nil:
 		return q, nil
 	case errors.As(err, &at) && at.Token != "":
-		return nil, Unsupported(at.Token, "it is no jq expression: unexpected %q", at.Token)
+		return nil, Unsupported(at.Token, "invalid jq: unexpected %q", at.Token)
 	}
-	return nil, Unsupported("", "it is no jq expression: something is missing or not closed")
+	return nil, Unsupported("", "invalid jq: unexpected end")
 }
 
-// Translate translates an expression that gives one value.
+// Translate translates an expression that returns one value.
 func (t *Translator) Translate(text string) (*Expr, error) {
 	if name, ok := strings.CutPrefix(strings.TrimSpace(text), "fn:"); ok {
 		operation := t.Functions[strings.TrimSpace(name)]
 		if operation == "" || strings.HasPrefix(operation, "fn:") {
-			return nil, Unsupported(name, "there is no function %q that is an expression", name)
+			return nil, Unsupported(name, "unknown function %q, or not an expression", name)
 		}
 		text = operation
 	}
@@ -172,19 +82,19 @@ func (t *Translator) Translate(text string) (*Expr, error) {
 	}
 	switch {
 	case c.stream:
-		return nil, Unsupported("", "it gives any number of values, not one")
+		return nil, Unsupported("", "it returns a stream of values, not one")
 	case c.Member != nil:
-		return nil, Unsupported("", "it takes all of the data at once; name the parts that are needed")
+		return nil, Unsupported("", "it reads the whole data; read only the required parts")
 	}
 	return c, nil
 }
 
-// longestJQ is the longest expression that is read, in bytes: its parts are
-// translated by functions that call each other as deeply as they are nested.
-const longestJQ = 8000
+// maxInput is the size in bytes up to which expressions are parsed. The
+// translation recurses as deeply as they are nested.
+const maxInput = 8000
 
-// longestFormula is the longest expression that a document may hold, in bytes.
-const longestFormula = 4000
+// maxExpression is the maximum size in bytes of an expression in a document.
+const maxExpression = 4000
 
 // each translates a function of the elements of a list.
 func (t *Translator) each(q *gojq.Query, list *Expr) (*Expr, error) {
@@ -194,12 +104,12 @@ func (t *Translator) each(q *gojq.Query, list *Expr) (*Expr, error) {
 	return t.query(q, &Expr{Source: "#", Prec: PrecAtom, Type: elem, Nullable: elem.Optional, depth: t.depth})
 }
 
-// query translates a query whose input is dot. Some translations name a part
-// twice, so they could grow with every part around them.
+// query translates a query with input dot. It limits the size of the result, as
+// some translations repeat an operand, so that nested ones grow exponentially.
 func (t *Translator) query(q *gojq.Query, dot *Expr) (*Expr, error) {
 	c, err := t.anyQuery(q, dot)
-	if err == nil && len(c.Source) > longestFormula {
-		return nil, Unsupported("", "its translation would be longer than the %d characters that an expression has at most", longestFormula)
+	if err == nil && len(c.Source) > maxExpression {
+		return nil, Unsupported("", "its translation exceeds the limit of %d characters", maxExpression)
 	}
 	return c, err
 }
@@ -207,7 +117,7 @@ func (t *Translator) query(q *gojq.Query, dot *Expr) (*Expr, error) {
 func (t *Translator) anyQuery(q *gojq.Query, dot *Expr) (*Expr, error) {
 	switch {
 	case len(q.FuncDefs) > 0:
-		return nil, Unsupported(q.FuncDefs[0].Name, "functions cannot be defined in an expression")
+		return nil, Unsupported(q.FuncDefs[0].Name, "function definitions have no counterpart")
 	case q.Term != nil:
 		return t.term(q.Term, dot)
 	case len(q.Patterns) > 0:
@@ -219,7 +129,7 @@ func (t *Translator) anyQuery(q *gojq.Query, dot *Expr) (*Expr, error) {
 	case gojq.OpAlt:
 		return t.alternative(q, dot)
 	case gojq.OpComma:
-		return nil, Unsupported(",", "it gives several values, not one")
+		return nil, Unsupported(",", "it returns several values, not one")
 	}
 	a, err := t.single(q.Left, dot)
 	if err != nil {
@@ -232,20 +142,20 @@ func (t *Translator) anyQuery(q *gojq.Query, dot *Expr) (*Expr, error) {
 	return t.operator(q.Op, a, b)
 }
 
-// single translates a part that gives exactly one value.
+// single translates a query that returns exactly one value.
 func (t *Translator) single(q *gojq.Query, dot *Expr) (*Expr, error) {
 	c, err := t.query(q, dot)
 	if err == nil && c.stream {
-		return nil, Unsupported(q, "%s gives any number of values where one is needed", q)
+		return nil, Unsupported(q, "%s returns a stream of values where one is needed", q)
 	}
 	return c, err
 }
 
-// plainValue is single for a part that is not all of the data.
+// plainValue is like single but rejects the whole data.
 func (t *Translator) plainValue(q *gojq.Query, dot *Expr) (*Expr, error) {
 	c, err := t.single(q, dot)
 	if err == nil && c.Member != nil {
-		return nil, Unsupported(q, "%s is all of the data at once; name the parts that are needed", q)
+		return nil, Unsupported(q, "%s is the whole data; read only the required parts", q)
 	}
 	return c, err
 }
@@ -253,7 +163,7 @@ func (t *Translator) plainValue(q *gojq.Query, dot *Expr) (*Expr, error) {
 // bind translates A as $name | B.
 func (t *Translator) bind(q *gojq.Query, dot *Expr) (*Expr, error) {
 	if len(q.Patterns) != 1 || q.Patterns[0].Name == "" {
-		return nil, Unsupported("as", "only as $name can be translated")
+		return nil, Unsupported("as", "only bindings to a single $name have a counterpart")
 	}
 	v, err := t.single(q.Left, dot)
 	if err != nil {
@@ -270,7 +180,7 @@ func (t *Translator) bind(q *gojq.Query, dot *Expr) (*Expr, error) {
 	return t.query(q.Right, dot)
 }
 
-// pipe translates A | B: once, or for each of the values of A.
+// pipe translates A | B.
 func (t *Translator) pipe(q *gojq.Query, dot *Expr) (*Expr, error) {
 	if all, name := listedTruths(q); all != nil {
 		return t.truths(all, name, dot)
@@ -285,7 +195,7 @@ func (t *Translator) pipe(q *gojq.Query, dot *Expr) (*Expr, error) {
 	return t.forEach(left, q.Right)
 }
 
-// forEach hands each value of a stream on: map, or filter for select.
+// forEach applies a query to each value of a stream: map, or filter for select.
 func (t *Translator) forEach(stream *Expr, q *gojq.Query) (*Expr, error) {
 	if q.Term == nil && q.Op == gojq.OpPipe && len(q.Patterns) == 0 {
 		first, err := t.forEach(stream, q.Left)
@@ -310,44 +220,26 @@ func (t *Translator) forEach(stream *Expr, q *gojq.Query) (*Expr, error) {
 	case err != nil:
 		return nil, err
 	case one.stream:
-		return nil, Unsupported(q, "%s goes through lists inside of lists", q)
+		return nil, Unsupported(q, "%s iterates over nested lists", q)
 	case one.Source == "#":
 		return stream, nil
 	}
 	return &Expr{Source: fmt.Sprintf("map(%s, %s)", stream.Source, one.Argument()), Prec: PrecAtom, Type: &document.Type{Kind: document.List, Elem: nullable(one)}, stream: true}, nil
 }
 
-// Argument is the text as an argument; a record needs parentheses there.
-func (c *Expr) Argument() string {
-	if strings.HasPrefix(c.Source, "{") {
-		return "(" + c.Source + ")"
-	}
-	return c.Source
-}
-
-// nullable is the shape of a value that may be null.
-func nullable(c *Expr) *document.Type {
-	if !c.Nullable || c.Type.Optional {
-		return c.Type
-	}
-	s := *c.Type
-	s.Optional = true
-	return &s
-}
-
-// condition is the truth of a function of elements.
+// condition translates a predicate of elements.
 func (t *Translator) condition(q *gojq.Query, list *Expr) (string, error) {
 	one, err := t.each(q, list)
 	if err != nil {
 		return "", err
 	}
 	if one.stream || one.Member != nil {
-		return "", Unsupported(q, "%s is no condition", q)
+		return "", Unsupported(q, "%s is not a condition", q)
 	}
 	return t.Truth(one).Source, nil
 }
 
-// Truth is whether a value counts as true: all but null and false do.
+// Truth returns whether a value counts as true: all but null and false do.
 func (t *Translator) Truth(c *Expr) *Expr {
 	switch {
 	case c.Type.Kind == document.Unknown && !c.Type.Declared:
@@ -367,40 +259,10 @@ func (t *Translator) Truth(c *Expr) *Expr {
 	return Constant("true", document.Bool)
 }
 
-// called is the function that a query is a bare call of.
+// called returns the function if the query is only a call.
 func called(q *gojq.Query) *gojq.Func {
 	if q.Term != nil && q.Term.Type == gojq.TermTypeFunc && len(q.Term.SuffixList) == 0 {
 		return q.Term.Func
 	}
 	return nil
-}
-
-// Quote is a text as an expression writes it. ${ would be taken for an
-// environment variable.
-func Quote(s string) string {
-	var b strings.Builder
-	for i, part := range strings.Split(s, "${") {
-		if i > 0 {
-			b.WriteString(`$" + "{`)
-		}
-		q := strconv.Quote(part)
-		b.WriteString(q[1 : len(q)-1])
-	}
-	return `"` + b.String() + `"`
-}
-
-// QuoteExpr is a text as a code.
-func QuoteExpr(s string) *Expr {
-	c := Constant(Quote(s), document.Text)
-	if strings.Contains(s, "${") {
-		c.Prec = PrecAdd
-	}
-	return c
-}
-
-// ReservedNames are the functions that translations call: a variable of the name
-// would hide one.
-func ReservedNames() []string {
-	return []string{"abs", "all", "any", "ceil", "concat", "filter", "find", "findIndex", "float", "floor", "get", "int", "join", "keys", "len", "lower", "map", "max",
-		"min", "replace", "reverse", "round", "sort", "sortBy", "split", "string", "sum", "take", "toJSON", "trim", "trimPrefix", "trimSuffix", "uniq", "upper"}
 }

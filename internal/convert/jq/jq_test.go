@@ -16,7 +16,6 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// rec, of and opt make shapes that a schema would give.
 func rec(name string, fields ...*document.Field) *document.Type {
 	return &document.Type{Kind: document.Record, Declared: true, Name: name, Fields: fields}
 }
@@ -33,8 +32,8 @@ func opt(s *document.Type) *document.Type {
 	return &c
 }
 
-// world is the data that the expressions of the tests see.
-func world() []*document.Field {
+// testData returns the data that the expressions of the tests read.
+func testData() []*document.Field {
 	item := rec("Item", &document.Field{Name: "name", Type: of(document.Text)}, &document.Field{Name: "price", Type: of(document.Float)}, &document.Field{Name: "count", Type: opt(of(document.Int))},
 		&document.Field{Name: "tags", Type: listOf(of(document.Text))}, &document.Field{Name: "sold", Type: of(document.Bool)})
 	return []*document.Field{
@@ -45,8 +44,8 @@ func world() []*document.Field {
 	}
 }
 
-// drawn makes a value of a shape, as JSON is read.
-func drawn(t *rapid.T, s *document.Type) any {
+// drawValue draws a value of a type as decoded from JSON.
+func drawValue(t *rapid.T, s *document.Type) any {
 	if s.Optional && rapid.Bool().Draw(t, "null") {
 		return nil
 	}
@@ -62,18 +61,17 @@ func drawn(t *rapid.T, s *document.Type) any {
 	case document.List:
 		items := []any{}
 		for range rapid.IntRange(0, 3).Draw(t, "length") {
-			items = append(items, drawn(t, s.Elem))
+			items = append(items, drawValue(t, s.Elem))
 		}
 		return items
 	}
 	fields := map[string]any{}
 	for _, f := range s.Fields {
-		fields[f.Name] = drawn(t, f.Type)
+		fields[f.Name] = drawValue(t, f.Type)
 	}
 	return fields
 }
 
-// typeOf is a shape as a type of the language.
 func typeOf(s *document.Type) spec.Type {
 	t := spec.Type{Optional: s.Optional}
 	switch s.Kind {
@@ -91,8 +89,7 @@ func typeOf(s *document.Type) spec.Type {
 	return t
 }
 
-// reader translates over the data of the tests.
-func reader(fields []*document.Field) *Translator {
+func newTranslator(fields []*document.Field) *Translator {
 	return &Translator{Vars: map[string]*Expr{}, Root: &Expr{Member: func(name string) (*Expr, error) {
 		for _, f := range fields {
 			if f.Name == name {
@@ -103,10 +100,10 @@ func reader(fields []*document.Field) *Translator {
 	}}}
 }
 
-// plainJSON puts a value into the form in which two of them are compared.
+// plainJSON normalizes a value for comparison.
 func plainJSON(t *rapid.T, v any) any {
 	if f, ok := v.(float64); ok && (math.IsInf(f, 0) || math.IsNaN(f)) {
-		return "no number"
+		return "not a number"
 	}
 	text, err := json.Marshal(value.ToGo(value.FromGo(v)))
 	if err != nil {
@@ -119,8 +116,8 @@ func plainJSON(t *rapid.T, v any) any {
 	return made
 }
 
-// translations are expressions that must mean the same after translation, one
-// for each construct at least.
+// translations returns expressions that must have the same result after
+// translation, at least one for each construct.
 func translations() []string {
 	return strings.Split(strings.TrimSpace(`
 .t
@@ -169,7 +166,7 @@ null
 .b // false
 .m // 0
 (.m // 0) > 2
-.maybe.name // "nobody"
+.maybe.name // "unknown"
 .u == null
 .u != null
 .t == null
@@ -401,14 +398,14 @@ isempty(.items[] | select(.price > 1))
 `), "\n")
 }
 
-func TestTranslationsMeanTheSame(t *testing.T) {
+func TestTranslate_SameResultAsJQ(t *testing.T) {
 	env := map[string]spec.Type{}
-	for _, f := range world() {
+	for _, f := range testData() {
 		env[f.Name] = typeOf(f.Type)
 	}
 	for _, text := range translations() {
 		t.Run(text, func(t *testing.T) {
-			c, err := reader(world()).Translate(text)
+			c, err := newTranslator(testData()).Translate(text)
 			if err != nil {
 				t.Fatalf("not translated: %v", err)
 			}
@@ -426,15 +423,15 @@ func TestTranslationsMeanTheSame(t *testing.T) {
 			}
 			rapid.Check(t, func(rt *rapid.T) {
 				data := map[string]any{}
-				for _, f := range world() {
-					if strings.Contains(text, f.Name) { // the others are not read
-						data[f.Name] = drawn(rt, f.Type)
+				for _, f := range testData() {
+					if strings.Contains(text, f.Name) { // only what is read
+						data[f.Name] = drawValue(rt, f.Type)
 					}
 				}
 				want, more := query.Run(data).Next()
 				if _, failed := want.(error); failed || !more {
 					if got, err := program.Run(data); err == nil && expression.Measure(got) == nil {
-						rt.Fatalf("%s gives %v, jq fails with %v for %v", c.Source, got, want, data)
+						rt.Fatalf("%s returns %v, jq fails with %v for %v", c.Source, got, want, data)
 					}
 					return
 				}
@@ -443,22 +440,22 @@ func TestTranslationsMeanTheSame(t *testing.T) {
 					err = expression.Measure(got)
 				}
 				if err != nil {
-					rt.Fatalf("%s: %v; jq gives %v for %v", c.Source, err, want, data)
+					rt.Fatalf("%s: %v; jq returns %v for %v", c.Source, err, want, data)
 				}
 				if a, b := plainJSON(rt, want), plainJSON(rt, got); !reflect.DeepEqual(a, b) {
-					rt.Fatalf("%s gives %#v, jq gives %#v for %v", c.Source, b, a, data)
+					rt.Fatalf("%s returns %#v, jq returns %#v for %v", c.Source, b, a, data)
 				}
 				if got == nil && !c.Nullable {
-					rt.Fatalf("%s gave null, which the translator did not expect", c.Source)
+					rt.Fatalf("%s returned null but is not nullable", c.Source)
 				}
 			})
 		})
 	}
 }
 
-// TestNoExpressionGrowsWithoutBound: parts that a translation names twice, one
-// inside of the other, and parts that are nested without end.
-func TestNoExpressionGrowsWithoutBound(t *testing.T) {
+// TestTranslate_LimitsSize tests operands that a translation repeats, and deep
+// nesting.
+func TestTranslate_LimitsSize(t *testing.T) {
 	for _, text := range []string{
 		strings.TrimSuffix(strings.Repeat(".u + .w + ", 500), " + "),
 		".u" + strings.Repeat(" | . + .", 500),
@@ -468,7 +465,7 @@ func TestNoExpressionGrowsWithoutBound(t *testing.T) {
 		strings.Repeat("[", 100_000),
 		strings.Repeat("-", 7000) + "1",
 	} {
-		if c, err := reader(world()).Translate(text); err == nil {
+		if c, err := newTranslator(testData()).Translate(text); err == nil {
 			t.Errorf("%.40s… is translated to %d bytes", text, len(c.Source))
 		}
 	}

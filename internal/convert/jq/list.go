@@ -8,7 +8,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/convert/document"
 )
 
-// mapping translates map(f), all of whose results are the new list.
+// mapping translates map(f).
 func (t *Translator) mapping(x *call) (*Expr, error) {
 	c, err := t.forEach(&Expr{Source: x.in.Source, Prec: PrecAtom, Type: x.in.Type, stream: true, depth: x.in.depth}, x.Args[0])
 	if err == nil {
@@ -17,7 +17,7 @@ func (t *Translator) mapping(x *call) (*Expr, error) {
 	return c, err
 }
 
-// quantifier translates any and all: of a list, by a condition, of a stream.
+// quantifier translates any and all: of a list, with a condition, of a stream.
 func quantifier(name string) func(*Translator, *call) (*Expr, error) {
 	return func(t *Translator, x *call) (*Expr, error) {
 		in, condition := x.in, &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeIdentity}}
@@ -28,14 +28,14 @@ func quantifier(name string) func(*Translator, *call) (*Expr, error) {
 				return nil, err
 			}
 			if !stream.stream {
-				return nil, Unsupported(name, "%s goes through %s, which is one value", name, x.Args[0])
+				return nil, Unsupported(name, "%s iterates over %s, which is a single value", name, x.Args[0])
 			}
 			in, condition = stream, x.Args[1]
 		case 1:
 			condition = x.Args[0]
 		}
 		if !in.is(document.List) {
-			return nil, Unsupported(name, "%s works on a list, and this is %s", name, in.Type.Kind.Noun())
+			return nil, Unsupported(name, "%s takes a list, not %s", name, in.Type.Kind.Noun())
 		}
 		cond, err := t.condition(condition, in)
 		if err != nil {
@@ -45,7 +45,7 @@ func quantifier(name string) func(*Translator, *call) (*Expr, error) {
 	}
 }
 
-// element translates first and last: null where the list is empty or null.
+// element translates first and last: null if the list is empty or null.
 func element(n string) func(*Translator, *call) (*Expr, error) {
 	return func(_ *Translator, x *call) (*Expr, error) {
 		return &Expr{Source: x.in.getAt(n), Prec: PrecAtom, Type: x.in.Type.Elem, Nullable: true}, nil
@@ -65,7 +65,7 @@ func (t *Translator) add(x *call) (*Expr, error) {
 		text = "sum(%s)"
 	}
 	if text == "" {
-		return nil, Unsupported("add", "add sums up values that are neither numbers nor texts")
+		return nil, Unsupported("add", "add sums values that are neither numbers nor strings")
 	}
 	values := x.in.Source
 	if elem.Optional { // null adds nothing
@@ -76,7 +76,7 @@ func (t *Translator) add(x *call) (*Expr, error) {
 	return &Expr{Source: fmt.Sprintf("len(%s) == 0 ? nil : "+text, values, values), Prec: precIf, Type: &of, Nullable: true}, nil
 }
 
-// ordered tells whether the elements of a list can be put in order.
+// ordered reports whether the elements of a list can be sorted.
 func ordered(elem *document.Type) bool {
 	if elem.Kind == document.Unknown && !elem.Declared {
 		elem.Kind = document.Float
@@ -87,7 +87,7 @@ func ordered(elem *document.Type) bool {
 func extreme(name string) func(*Translator, *call) (*Expr, error) {
 	return func(_ *Translator, x *call) (*Expr, error) {
 		if !ordered(x.in.Type.Elem) || x.in.Type.Elem.Kind == document.Text {
-			return nil, Unsupported(name, "%s looks at values that are no numbers", name)
+			return nil, Unsupported(name, "%s takes numbers only", name)
 		}
 		of := *x.in.Type.Elem
 		of.Optional = true
@@ -98,7 +98,7 @@ func extreme(name string) func(*Translator, *call) (*Expr, error) {
 func sorted(format string) func(*Translator, *call) (*Expr, error) {
 	return func(_ *Translator, x *call) (*Expr, error) {
 		if !ordered(x.in.Type.Elem) {
-			return nil, Unsupported(x.Name, "%s puts values in order that are neither numbers nor texts", x.Name)
+			return nil, Unsupported(x.Name, "%s sorts values that are neither numbers nor strings", x.Name)
 		}
 		return x.list(format), nil
 	}
@@ -110,9 +110,8 @@ func rounded(name string) func(*Translator, *call) (*Expr, error) {
 	}
 }
 
-// cased translates ascii_downcase and ascii_upcase, which leave all other letters
-// alone. The functions of expressions change those, too, so they see only single
-// letters that are in the range.
+// cased translates ascii_downcase and ascii_upcase. They change only ASCII letters,
+// the functions of the language all, so it applies these to ASCII letters only.
 func cased(name, letters string) func(*Translator, *call) (*Expr, error) {
 	return func(_ *Translator, x *call) (*Expr, error) {
 		return newExpr(document.Text, PrecAtom, `join(map(split(%s, ""), # matches "[%s]" ? %s(#) : #), "")`, x.in.Source, letters, name), nil

@@ -14,7 +14,7 @@ func (t *Translator) operator(op gojq.Operator, a, b *Expr) (*Expr, error) {
 		return Constant(fmt.Sprint(op == gojq.OpNe), document.Bool), nil
 	}
 	if a.Member != nil || b.Member != nil {
-		return nil, Unsupported(op, "%s has all of the data on one side", op)
+		return nil, Unsupported(op, "an operand of %s is the whole data", op)
 	}
 	switch op {
 	case gojq.OpAnd:
@@ -30,13 +30,13 @@ func (t *Translator) operator(op gojq.Operator, a, b *Expr) (*Expr, error) {
 	case gojq.OpSub, gojq.OpMul, gojq.OpDiv, gojq.OpMod:
 		return t.arithmetic(op, a, b)
 	}
-	return nil, Unsupported(op, "the operator %s has no counterpart", op)
+	return nil, Unsupported(op, "operator %s has no counterpart", op)
 }
 
-// IsNil tells whether a code is the constant null.
+// IsNil reports whether the expression is the constant null.
 func (c *Expr) IsNil() bool { return c.Source == "nil" }
 
-// commonType lets each side say what the other is where nothing is known of it.
+// commonType infers the type of one operand from the other.
 func commonType(a, b *Expr) {
 	if a.Type.Kind == document.Unknown && b.Type.Kind != document.Unknown && b.Type.Kind < document.List {
 		a.is(numeric(b.Type.Kind))
@@ -46,8 +46,8 @@ func commonType(a, b *Expr) {
 	}
 }
 
-// numeric is the sort that a value is of which is only known to be compared with
-// one: where a whole number stands, there may be any.
+// numeric returns the type of a value that is only known to be compared with s: an
+// integer can be compared with any number.
 func numeric(s document.Kind) document.Kind {
 	if s == document.Int {
 		return document.Float
@@ -55,7 +55,7 @@ func numeric(s document.Kind) document.Kind {
 	return s
 }
 
-// alike tells whether two values can be of one kind of jq.
+// alike reports whether two values have the same type in jq.
 func alike(a, b *Expr) bool { return numeric(a.Type.Kind) == numeric(b.Type.Kind) }
 
 func (t *Translator) equal(op gojq.Operator, a, b *Expr) (*Expr, error) {
@@ -65,7 +65,7 @@ func (t *Translator) equal(op gojq.Operator, a, b *Expr) (*Expr, error) {
 	}
 	if b.IsNil() {
 		if !a.Nullable && t.Guess && (!a.Type.Declared || a.Unverified && a.Type.Kind != document.Record) {
-			a.Type.Optional = true // somebody expects that it may be missing
+			a.Type.Optional = true // expected to be absent sometimes
 		}
 		if a.ComparedWithNull != nil {
 			*a.ComparedWithNull = true
@@ -122,22 +122,22 @@ func (t *Translator) order(op gojq.Operator, a, b *Expr) (*Expr, error) {
 	case !alike(a, b):
 		return nil, Unsupported(sign, "%s compares %s with %s", sign, a.Type.Kind.Noun(), b.Type.Kind.Noun())
 	case a.Type.Kind != document.Text && numeric(a.Type.Kind) != document.Float:
-		return nil, Unsupported(sign, "%s compares values that are neither numbers nor texts", sign)
+		return nil, Unsupported(sign, "%s compares values that are neither numbers nor strings", sign)
 	}
 	return compared(op, a, b), nil
 }
 
-// compared puts two numbers or texts beside each other, null below all else.
+// compared compares two numbers or strings, null first.
 func compared(op gojq.Operator, a, b *Expr) *Expr {
 	x, y := a.Wrap(PrecAdd), b.Wrap(PrecAdd)
 	core := fmt.Sprintf("%s %s %s", x, op, y)
-	if op == gojq.OpLt || op == gojq.OpGe { // the mirror image: y > x, y <= x
+	if op == gojq.OpLt || op == gojq.OpGe { // mirrored: y > x, y <= x
 		x, y, a, b = y, x, b, a
 	}
 	switch {
 	case !a.Nullable && !b.Nullable:
 		return newExpr(document.Bool, precCompare, "%s", core)
-	case op == gojq.OpGt || op == gojq.OpLt: // x greater than y
+	case op == gojq.OpGt || op == gojq.OpLt: // x > y
 		if b.Nullable {
 			core = fmt.Sprintf("%s == nil or %s", y, core)
 		}
@@ -148,7 +148,7 @@ func compared(op gojq.Operator, a, b *Expr) *Expr {
 			return newExpr(document.Bool, precAnd, "%s != nil and %s", x, core)
 		}
 		return newExpr(document.Bool, PrecOr, "%s", core)
-	case b.Nullable: // x at most y
+	case b.Nullable: // x <= y
 		core = fmt.Sprintf("%s != nil and %s", y, core)
 		if !a.Nullable {
 			return newExpr(document.Bool, precAnd, "%s", core)
@@ -157,7 +157,8 @@ func compared(op gojq.Operator, a, b *Expr) *Expr {
 	return newExpr(document.Bool, PrecOr, "%s == nil or %s", x, core)
 }
 
-// plus translates +, which adds numbers, texts and lists and has null as its zero.
+// plus translates +, which adds numbers, strings and lists; null is the neutral
+// element.
 func (t *Translator) plus(a, b *Expr) (*Expr, error) {
 	if a.IsNil() {
 		return b, nil
@@ -179,11 +180,11 @@ func (t *Translator) plus(a, b *Expr) (*Expr, error) {
 	}
 	zero := map[document.Kind]string{document.Text: `""`, document.Int: "0", document.Float: "0", document.List: "[]"}[a.Type.Kind]
 	if !alike(a, b) || zero == "" {
-		return nil, Unsupported("+", "+ has %s and %s on its sides", a.Type.Kind.Noun(), b.Type.Kind.Noun())
+		return nil, Unsupported("+", "the operands of + are %s and %s", a.Type.Kind.Noun(), b.Type.Kind.Noun())
 	}
 	of, ok := document.Join(a.Type, b.Type)
 	if !ok {
-		return nil, Unsupported("+", "+ joins lists of different elements")
+		return nil, Unsupported("+", "+ concatenates lists of different types")
 	}
 	sum := &Expr{Prec: PrecAdd, Type: of}
 	x, y := a.Wrap(PrecAdd), b.Wrap(PrecMultiply)
@@ -197,7 +198,7 @@ func (t *Translator) plus(a, b *Expr) (*Expr, error) {
 	if a.Type.Kind == document.List {
 		sum.Source, sum.Prec = fmt.Sprintf("concat(%s, %s)", x, y), PrecAtom
 	}
-	if a.Nullable && b.Nullable { // null and null is null
+	if a.Nullable && b.Nullable { // null + null is null
 		sum.Source = fmt.Sprintf("%s == nil and %s == nil ? nil : %s", a.Wrap(PrecAdd), b.Wrap(PrecAdd), sum.Source)
 		sum.Prec, sum.Nullable = precIf, true
 	}
@@ -206,13 +207,13 @@ func (t *Translator) plus(a, b *Expr) (*Expr, error) {
 
 func (t *Translator) arithmetic(op gojq.Operator, a, b *Expr) (*Expr, error) {
 	sign := op.String()
-	if op == gojq.OpMod { // which works on whole numbers
+	if op == gojq.OpMod { // an integer operation
 		a.is(document.Int)
 		b.is(document.Int)
 	}
 	commonType(a, b)
 	if !a.number() || !b.number() {
-		return nil, Unsupported(sign, "%s has %s and %s on its sides; only numbers can be translated", sign, a.Type.Kind.Noun(), b.Type.Kind.Noun())
+		return nil, Unsupported(sign, "the operands of %s are %s and %s; only numbers can be translated", sign, a.Type.Kind.Noun(), b.Type.Kind.Noun())
 	}
 	s := document.Int
 	if op == gojq.OpDiv || a.Type.Kind == document.Float || b.Type.Kind == document.Float {
@@ -223,7 +224,7 @@ func (t *Translator) arithmetic(op gojq.Operator, a, b *Expr) (*Expr, error) {
 		return newExpr(s, PrecAdd, "%s - %s", a.Wrap(PrecAdd), b.Wrap(PrecMultiply)), nil
 	case gojq.OpMod:
 		if s != document.Int {
-			return nil, Unsupported("%", "%% works on whole numbers, and these may be others")
+			return nil, Unsupported("%", "the operands of %% may not be integers")
 		}
 		fallthrough
 	default:
@@ -231,7 +232,7 @@ func (t *Translator) arithmetic(op gojq.Operator, a, b *Expr) (*Expr, error) {
 	}
 }
 
-// alternative translates A // B: B where A is null or false.
+// alternative translates A // B: B if A is null or false.
 func (t *Translator) alternative(q *gojq.Query, dot *Expr) (*Expr, error) {
 	a, err := t.plainValue(q.Left, dot)
 	if err != nil {
@@ -244,7 +245,7 @@ func (t *Translator) alternative(q *gojq.Query, dot *Expr) (*Expr, error) {
 	if t.Guess && !a.Nullable && !a.Type.Declared {
 		a.Type.Optional = true
 	}
-	if t.Guess && a.Root != nil && !a.Root.Declared { // the whole may be missing as well
+	if t.Guess && a.Root != nil && !a.Root.Declared { // the whole may be absent as well
 		a.Root.Optional = true
 	}
 	if b.Type.Kind == document.Int && a.Type.Kind == document.Unknown {
@@ -257,11 +258,11 @@ func (t *Translator) alternative(q *gojq.Query, dot *Expr) (*Expr, error) {
 	of, ok := document.Join(a.Type, b.Type)
 	switch {
 	case !ok && !b.IsNil():
-		return nil, Unsupported("//", "it gives %s or %s, and a variable is of one type", a.Type.Kind.Noun(), b.Type.Kind.Noun())
+		return nil, Unsupported("//", "it returns %s or %s; a variable has one type", a.Type.Kind.Noun(), b.Type.Kind.Noun())
 	case a.Type.Kind == document.Bool && b.Type.Kind == document.Bool:
 		return &Expr{Source: t.Truth(a).Wrap(PrecOr) + " or " + b.Wrap(PrecOr), Prec: PrecOr, Type: of, Nullable: b.Nullable}, nil
 	case a.Type.Kind == document.Bool:
-		return nil, Unsupported("//", "its left side is a truth value, its right side is none")
+		return nil, Unsupported("//", "the left operand is a boolean, the right one is not")
 	case !a.Nullable:
 		return a, nil
 	case b.IsNil():

@@ -10,7 +10,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/convert/document"
 )
 
-// term translates a term with what follows it: .a.b[0], "text", if … end.
+// term translates a term and its suffixes: .a.b[0], "text", if … end.
 func (t *Translator) term(x *gojq.Term, dot *Expr) (*Expr, error) {
 	c, err := t.head(x, dot)
 	for i := 0; i < len(x.SuffixList) && err == nil; i++ {
@@ -18,7 +18,7 @@ func (t *Translator) term(x *gojq.Term, dot *Expr) (*Expr, error) {
 		optional := i+1 < len(x.SuffixList) && x.SuffixList[i+1].Optional
 		switch {
 		case suffix.Optional && i == 0 && x.Type != gojq.TermTypeIndex:
-			err = Unsupported("?", "? hides errors of more than a path, which has no counterpart")
+			err = Unsupported("?", "? after more than a path has no counterpart")
 		case suffix.Optional:
 		case suffix.Iter:
 			c, err = t.iterate(c, optional)
@@ -78,10 +78,9 @@ func (t *Translator) format(x *gojq.Term, dot *Expr) (*Expr, error) {
 	case name != "" && x.Str == nil:
 		return t.call(&gojq.Func{Name: name}, dot)
 	}
-	return nil, Unsupported(x.Format, "the format %s has no counterpart", x.Format)
+	return nil, Unsupported(x.Format, "format %s has no counterpart", x.Format)
 }
 
-// first is the first word of a text.
 func first(s string) string {
 	s, _, _ = strings.Cut(s, " ")
 	return s
@@ -91,9 +90,9 @@ func (t *Translator) variable(name string) (*Expr, error) {
 	c := t.Vars[strings.TrimPrefix(name, "$")]
 	switch {
 	case c == nil:
-		return nil, Unsupported(name, "%s is not known outside of the engine", name)
+		return nil, Unsupported(name, "%s exists only in the engine", name)
 	case c.depth > 0 && c.depth != t.depth:
-		return nil, Unsupported(name, "%s is used inside of another list", name)
+		return nil, Unsupported(name, "%s is used inside another list", name)
 	}
 	return c, nil
 }
@@ -104,7 +103,7 @@ func (t *Translator) Number(text string) (*Expr, error) {
 	}
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		return nil, Unsupported(text, "the number %s is too large", text)
+		return nil, Unsupported(text, "number %s is too large", text)
 	}
 	s := strconv.FormatFloat(f, 'f', -1, 64)
 	if !strings.Contains(s, ".") {
@@ -119,14 +118,14 @@ func (t *Translator) unary(x *gojq.Unary, dot *Expr) (*Expr, error) {
 	case err != nil:
 		return nil, err
 	case c.stream || !c.number():
-		return nil, Unsupported(x.Term, "%s is no number", x.Term)
+		return nil, Unsupported(x.Term, "%s is not a number", x.Term)
 	case x.Op == gojq.OpAdd:
 		return c, nil
 	}
 	return newExpr(c.Type.Kind, PrecUnary, "-%s", c.Wrap(PrecAtom)), nil
 }
 
-// str translates a text with what is set into it.
+// str translates a string with interpolations.
 func (t *Translator) str(s *gojq.String, dot *Expr) (*Expr, error) {
 	if len(s.Queries) == 0 {
 		return QuoteExpr(s.Str), nil
@@ -150,7 +149,7 @@ func (t *Translator) str(s *gojq.String, dot *Expr) (*Expr, error) {
 	return sum, nil
 }
 
-// AsText is a value as jq sets it into a text.
+// AsText returns a value as jq interpolates it into a string.
 func (t *Translator) AsText(c *Expr) (*Expr, error) {
 	switch {
 	case c.Type.Kind == document.Text && !c.Nullable:
@@ -163,15 +162,15 @@ func (t *Translator) AsText(c *Expr) (*Expr, error) {
 	return t.asJSON(c)
 }
 
-// asJSON is a value written as JSON.
+// asJSON returns a value as JSON.
 func (t *Translator) asJSON(c *Expr) (*Expr, error) {
 	if hasOptionalFields(c.Type) {
-		return nil, Unsupported("", "a record is written out here, and what is missing in one could not be told from what is null")
+		return nil, Unsupported("", "the text of a record would contain null for missing fields")
 	}
 	return newExpr(document.Text, PrecAtom, "toJSON(%s)", c.Source), nil
 }
 
-// hasOptionalFields tells whether a value holds a record some of whose fields may be missing.
+// hasOptionalFields reports whether a type contains a record with optional fields.
 func hasOptionalFields(s *document.Type) bool {
 	switch {
 	case s == nil:
@@ -189,10 +188,10 @@ func hasOptionalFields(s *document.Type) bool {
 	return !s.Declared
 }
 
-// iterate translates .[]: the elements one after the other.
+// iterate translates .[].
 func (t *Translator) iterate(c *Expr, optional bool) (*Expr, error) {
 	if c.stream || c.Member != nil || !c.is(document.List) {
-		return nil, Unsupported("[]", "[] goes through %s; only lists can be gone through", c.Type.Kind.Noun())
+		return nil, Unsupported("[]", "[] iterates over %s, not a list", c.Type.Kind.Noun())
 	}
 	text := c.Source
 	if optional {
@@ -221,14 +220,14 @@ func (t *Translator) index(c *Expr, x *gojq.Index, dot *Expr) (*Expr, error) {
 	case err != nil:
 		return nil, err
 	case at.Type.Kind == document.Text:
-		return nil, Unsupported(x, "the field of %s is worked out", x)
+		return nil, Unsupported(x, "the field of %s is not constant", x)
 	case at.Type.Kind != document.Int || at.Nullable || c.Member != nil || !c.is(document.List):
-		return nil, Unsupported(x, "only lists have elements with numbers, and the number must be a whole one")
+		return nil, Unsupported(x, "an index needs a list and an integer")
 	}
 	return &Expr{Source: c.getAt(at.Source), Prec: PrecAtom, Type: c.Type.Elem, Nullable: true}, nil
 }
 
-// getAt is an element of a list, null where there is none.
+// getAt returns an element of a list, null if there is none.
 func (c *Expr) getAt(n string) string { return fmt.Sprintf("get(%s, %s)", c.Source, n) }
 
 // Field translates .name.
@@ -242,7 +241,7 @@ func (t *Translator) Field(c *Expr, name string) (*Expr, error) {
 	of := c.Type.Field(name)
 	switch {
 	case of == nil && c.Type.Declared:
-		return nil, Unsupported("."+name, "there is no field %q; it has %s", name, strings.Join(c.Type.FieldNames(), ", "))
+		return nil, Unsupported("."+name, "unknown field %q; it has %s", name, strings.Join(c.Type.FieldNames(), ", "))
 	case of == nil:
 		of = &document.Type{Optional: true}
 		c.Type.Fields = append(c.Type.Fields, &document.Field{Name: name, Type: of})
@@ -260,14 +259,15 @@ func (t *Translator) Field(c *Expr, name string) (*Expr, error) {
 	return &Expr{Source: c.Wrap(PrecAtom) + link + "[" + strconv.Quote(name) + "]", Prec: PrecAtom, Type: of, Nullable: c.Nullable || of.Optional, depth: c.depth, Unverified: c.Unverified, Root: c.Root}, nil
 }
 
-// slice translates [1:3] of a list or a text; jq cuts texts by characters, expressions by bytes.
+// slice translates [1:3] of a list or a string. jq slices strings by characters,
+// the language by bytes.
 func (t *Translator) slice(c *Expr, x *gojq.Index, dot *Expr) (*Expr, error) {
 	if c.Member == nil && !t.AssumeType(c, document.List) && !c.Type.Declared {
-		return &Expr{Source: c.Source, Prec: PrecAtom, Type: c.Type}, nil // a text or a list; another look tells
+		return &Expr{Source: c.Source, Prec: PrecAtom, Type: c.Type}, nil // a string or a list, determined in another pass
 	}
 	text := c.Member == nil && c.Type.Kind == document.Text
 	if !text && (c.Member != nil || !c.is(document.List)) {
-		return nil, Unsupported(x, "%s: only lists and texts can be cut", x)
+		return nil, Unsupported(x, "%s: only lists and strings can be sliced", x)
 	}
 	ends := [2]string{}
 	for i, q := range []*gojq.Query{x.Start, x.End} {
@@ -279,12 +279,12 @@ func (t *Translator) slice(c *Expr, x *gojq.Index, dot *Expr) (*Expr, error) {
 			return nil, err
 		}
 		if _, bad := strconv.Atoi(strings.Trim(n.Source, "()")); bad != nil {
-			return nil, Unsupported(x, "%s: where a list is cut must be written as numbers", x)
+			return nil, Unsupported(x, "%s: the bounds of a slice must be constant", x)
 		}
 		ends[i] = n.Source
 	}
 	part := &Expr{Source: fmt.Sprintf("%s[%s:%s]", c.Wrap(PrecAtom), ends[0], ends[1]), Prec: PrecAtom, Type: c.Type, Nullable: c.Nullable}
-	if text { // by characters, as jq does
+	if text { // by characters, as in jq
 		part.Source = fmt.Sprintf(`join(split(%s, "")[%s:%s], "")`, c.Source, ends[0], ends[1])
 	}
 	if c.Nullable {

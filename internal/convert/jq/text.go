@@ -7,18 +7,18 @@ import (
 	"github.com/qtype-dev/qtype/internal/convert/document"
 )
 
-// Template is one text of a file: jq between ${ and }, the rest as it stands.
+// Template is a text with expressions between ${ and }.
 type Template struct {
-	Parts []TemplatePart
+	Parts []TemplatePart // in order
 }
 
-// TemplatePart is a piece of a template.
+// TemplatePart is a piece of a Template.
 type TemplatePart struct {
-	Text   string // the piece, without ${ and }
-	IsExpr bool   // it is an expression
+	Text   string // without ${ and }
+	IsExpr bool
 }
 
-// ParseTemplate takes a text apart. Where ${ has no end it is text.
+// ParseTemplate splits a text. An unclosed ${ is text.
 func ParseTemplate(s string) Template {
 	var t Template
 	for s != "" {
@@ -42,10 +42,10 @@ func ParseTemplate(s string) Template {
 	return t
 }
 
-// expressionEnd is where the } stands that closes an expression: behind all that
-// is opened in it, and outside of its texts; -1 where there is none.
+// expressionEnd returns the index of the } that closes an expression, outside of
+// its braces, parentheses and strings; -1 if there is none.
 func expressionEnd(s string) int {
-	var open []byte // what is open: { and ( as they are, " for a text
+	var open []byte // { and ( as written, " for a string
 	for i := 0; i < len(s); i++ {
 		c := s[i]
 		inside := byte(0)
@@ -68,7 +68,7 @@ func expressionEnd(s string) int {
 	return -1
 }
 
-// closes is the sign that closes another one.
+// closes returns the character that closes another one.
 func closes(sign byte) byte {
 	switch sign {
 	case '{':
@@ -79,13 +79,13 @@ func closes(sign byte) byte {
 	return sign
 }
 
-// HasExpressions tells whether there is an expression in it.
+// HasExpressions reports whether the text has an expression.
 func (t Template) HasExpressions() bool {
 	return slices.ContainsFunc(t.Parts, func(p TemplatePart) bool { return p.IsExpr })
 }
 
-// Template translates a template to an expression that gives a text: expressions
-// give their texts, as jq's string interpolation does.
+// Template translates a template to a string expression, as jq's string
+// interpolation does.
 func (t *Translator) Template(tpl Template) (*Expr, error) {
 	if len(tpl.Parts) == 0 {
 		return Constant(`""`, document.Text), nil
@@ -109,8 +109,8 @@ func (t *Translator) Template(tpl Template) (*Expr, error) {
 		}
 		sum = newExpr(document.Text, PrecAdd, "%s + %s", sum.Wrap(PrecAdd), next.Wrap(PrecMultiply))
 	}
-	if len(sum.Source) > longestFormula {
-		return nil, Unsupported("", "it is longer than the %d characters that an expression has at most", longestFormula)
+	if len(sum.Source) > maxExpression {
+		return nil, Unsupported("", "it exceeds the limit of %d characters", maxExpression)
 	}
 	return sum, nil
 }

@@ -5,8 +5,8 @@ import (
 	"github.com/qtype-dev/qtype/internal/convert/jq"
 )
 
-// agent writes an aiagent state: its message is put together, the model is asked,
-// and what it returned becomes data.
+// agent writes an aiagent state: its message, the model call, and the data that it
+// returns.
 func (w *workflow) agent(s *state, f *document.Flow) {
 	w.CheckKeys(s.n, "state "+s.name, common("agentName", "aiModel", "dataFilter", "systemMessage", "userMessage", "output", "maxToolExecutions", "memory", "tools", "agentOutcomes", "llmConfig", "multiLlmConfig")...)
 	if n := s.n.Get("dataFilter"); n != nil {
@@ -19,7 +19,7 @@ func (w *workflow) agent(s *state, f *document.Flow) {
 	if len(tools) == 0 && answer.Type.Kind == document.Text {
 		kind = "LLMInference"
 	}
-	b := w.head(kind, s.name+"_agent")
+	b := w.newBlock(kind, s.name+"_agent")
 	if name := w.Text(s.n, "agentName"); name != "" && name != s.name {
 		b.Note("The agent %s.", name)
 	}
@@ -30,7 +30,7 @@ func (w *workflow) agent(s *state, f *document.Flow) {
 	if text := w.systemText(s); text != "" {
 		b.Set("system_message", text)
 		if s.n.Get("systemMessage") == nil {
-			b.Note("What xFlow says where a state has no systemMessage.")
+			b.Note("xFlow's default if a state has no systemMessage.")
 		}
 	}
 	if len(tools) > 0 {
@@ -48,12 +48,12 @@ func (w *workflow) agent(s *state, f *document.Flow) {
 	w.parts.answers[s] = answer
 }
 
-// answer is the variable of what the agent returns: a record by its output schema,
-// or the text response. spread tells whether the record's fields are data.
+// answer returns the variable of an agent's result: a record by its output schema,
+// or the text response. spread reports whether the fields of the record are data.
 func (w *workflow) answer(s *state) (answer *jq.Expr, spread bool) {
 	n := s.n.Get("output")
 	if file := unwrappedFile(n); file != nil {
-		w.Unsupported(file, "the output of state %s names a file, which is not read; what the agent answers becomes the text response", s.name)
+		w.Unsupported(file, "the output of state %s refers to a file, which is not read; the agent's answer becomes the string response", s.name)
 		n = nil
 	}
 	if n != nil && w.AsMap(n, "output") != nil {
@@ -61,7 +61,7 @@ func (w *workflow) answer(s *state) (answer *jq.Expr, spread bool) {
 		of := sc.shape(unwrapped(n), "")
 		if had := w.schemas[s]; had != nil {
 			had.Inline()
-			of = had // with what conditions told of its fields
+			of = had // with what conditions revealed about its fields
 		}
 		w.schemas[s] = of
 		if of.Kind == document.Record && len(of.Fields) > 0 {
@@ -69,7 +69,7 @@ func (w *workflow) answer(s *state) (answer *jq.Expr, spread bool) {
 			of.Optional = false
 			return &jq.Expr{Source: w.local(s.name+"_answer", of), Prec: jq.PrecAtom, Type: of}, true
 		}
-		w.Assumed(n, "the output of state %s is no object with properties; what the agent answers becomes the text response", s.name)
+		w.Assumed(n, "the output of state %s is not an object with properties; the agent's answer becomes the string response", s.name)
 	}
 	of := &document.Type{Kind: document.Text, Declared: true}
 	id, fits := w.write("response", of, s.n)
@@ -79,26 +79,26 @@ func (w *workflow) answer(s *state) (answer *jq.Expr, spread bool) {
 	return &jq.Expr{Source: id, Prec: jq.PrecAtom, Type: of}, false
 }
 
-// spread makes data of the fields that an agent returned.
+// spread assigns the fields that an agent returns to data.
 func (w *workflow) spread(s *state, f *document.Flow, answer *jq.Expr) {
 	sets := new(document.Block)
 	var ids []string
 	for _, one := range answer.Type.Fields {
 		d := w.datum(one.Name)
-		d.asked = true
-		one.Type.Optional = one.Type.Optional || d.nulls
+		d.fromAgent = true
+		one.Type.Optional = one.Type.Optional || d.nullCompared
 		id, fits := w.write(one.Name, one.Type, s.n.Get("output"))
 		if !fits {
 			continue
 		}
-		c, _ := (&jq.Translator{}).Field(answer, one.Name) // a field that is there
+		c, _ := (&jq.Translator{}).Field(answer, one.Name) // the field exists
 		sets.Set(id, document.Expression(c.Source))
 		ids = append(ids, id)
 	}
-	w.push(f, &document.Step{Block: w.head("Transform", s.name+"_data").Set("set", sets), Reads: []string{answer.Source}, Writes: ids})
+	w.push(f, &document.Step{Block: w.newBlock("Transform", s.name+"_data").Set("set", sets), Reads: []string{answer.Source}, Writes: ids})
 }
 
-// outcomeVars lets conditions of an agent see what it returned.
+// outcomeVars defines $agentOutcome for the conditions of an agent.
 func (w *workflow) outcomeVars(s *state, t *jq.Translator) {
 	answer := w.parts.answers[s]
 	if answer == nil {
@@ -108,7 +108,7 @@ func (w *workflow) outcomeVars(s *state, t *jq.Translator) {
 	if answer.Type.Kind == document.Text {
 		returned.Member = func(name string) (*jq.Expr, error) {
 			if name != "response" {
-				return nil, jq.Unsupported("."+name, "the state has no output schema, so it returns %q alone", "response")
+				return nil, jq.Unsupported("."+name, "the state has no output schema, so it returns only %q", "response")
 			}
 			w.reads = append(w.reads, answer.Source)
 			return &jq.Expr{Source: answer.Source, Prec: jq.PrecAtom, Type: answer.Type}, nil
@@ -116,7 +116,7 @@ func (w *workflow) outcomeVars(s *state, t *jq.Translator) {
 	}
 	t.Vars["agentOutcome"] = &jq.Expr{IsObject: true, Member: func(name string) (*jq.Expr, error) {
 		if name != "returnValues" {
-			return nil, jq.Unsupported("."+name, "$agentOutcome has no counterpart but for returnValues")
+			return nil, jq.Unsupported("."+name, "only returnValues of $agentOutcome has a counterpart")
 		}
 		if returned.Member == nil {
 			w.reads = append(w.reads, answer.Source)
@@ -125,27 +125,27 @@ func (w *workflow) outcomeVars(s *state, t *jq.Translator) {
 	}}
 }
 
-// xFlow's own values for what a state does not say.
+// xFlow's defaults of a state.
 const (
-	defaultSystem = "You are a helpful AI Assistant."
-	usualModel    = "gpt-4o"
-	usualTools    = 10
+	defaultSystem    = "You are a helpful AI Assistant."
+	defaultModel     = "gpt-4o"
+	defaultToolCalls = 10
 )
 
-// toolLimit sets how many calls of tools a state makes at most.
+// toolLimit sets the maximum number of tool calls of a state.
 func (w *workflow) toolLimit(s *state, b *document.Block, tools bool) {
 	limit := w.PositiveInt(s.n, "maxToolExecutions")
 	switch {
 	case tools && limit == 0:
-		b.Set("max_tool_executions", usualTools).Note("xFlow's limit where a state has none.")
+		b.Set("max_tool_executions", defaultToolCalls).Note("xFlow's default if a state has no limit.")
 	case tools:
 		b.Set("max_tool_executions", limit)
 	case limit > 0:
-		w.Ignored(s.n.KeySpan("maxToolExecutions"), "state %s has no tools; maxToolExecutions is left out", s.name)
+		w.Ignored(s.n.KeySpan("maxToolExecutions"), "maxToolExecutions ignored: state %s has no tools", s.name)
 	}
 }
 
-// systemText is a system message that is always the same.
+// systemText returns the system message if it is constant.
 func (w *workflow) systemText(s *state) string {
 	n := s.n.Get("systemMessage")
 	if n == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/convert/jq"
 )
 
-// untranslated tells of an expression that cannot be translated.
+// untranslated reports an expression that cannot be translated.
 func (w *workflow) untranslated(n *input.Node, what string, err error) {
 	var e *jq.Error
 	word := ""
@@ -19,7 +19,7 @@ func (w *workflow) untranslated(n *input.Node, what string, err error) {
 	w.Add(input.UntranslatableAt(input.Find(n, word), "%s: %s", what, err))
 }
 
-// jq translates expressions over the workflow's data.
+// jq returns a translator of expressions over the data of the workflow.
 func (w *workflow) jq() *jq.Translator {
 	w.reads = nil
 	t := &jq.Translator{Root: &jq.Expr{Member: w.reading}, Vars: map[string]*jq.Expr{}, Functions: w.defined, Guess: w.guess, Strict: w.strict}
@@ -29,14 +29,14 @@ func (w *workflow) jq() *jq.Translator {
 	return t
 }
 
-// reading is data as an expression reads it.
+// reading returns data as an expression reads it.
 func (w *workflow) reading(name string) (*jq.Expr, error) {
 	d := w.datum(name)
 	w.reads = append(w.reads, d.id)
-	return &jq.Expr{Source: d.id, Prec: jq.PrecAtom, Type: d.of, Nullable: d.of.Optional, Unverified: d.asked, ComparedWithNull: &d.nulls, Root: d.of}, nil
+	return &jq.Expr{Source: d.id, Prec: jq.PrecAtom, Type: d.of, Nullable: d.of.Optional, Unverified: d.fromAgent, ComparedWithNull: &d.nullCompared, Root: d.of}, nil
 }
 
-// condition translates the condition of an outcome; false where it cannot be.
+// condition translates the condition of an outcome, to false if that fails.
 func (w *workflow) condition(s *state, o outcome) (text string, failed bool) {
 	t := w.jq()
 	w.outcomeVars(s, t)
@@ -45,7 +45,7 @@ func (w *workflow) condition(s *state, o outcome) (text string, failed bool) {
 	case o.when.Kind == input.Bool:
 		return strings.ToLower(o.when.Text), false
 	case o.when.Kind != input.Text:
-		w.Malformed(o.when, "a condition is an expression, not %s", o.when.Describe())
+		w.Malformed(o.when, "a condition must be an expression, not %s", o.when.Describe())
 		return "false", true
 	}
 	if tpl := jq.ParseTemplate(strings.TrimSpace(source)); len(tpl.Parts) == 1 {
@@ -53,15 +53,15 @@ func (w *workflow) condition(s *state, o outcome) (text string, failed bool) {
 	}
 	c, err := t.Translate(source)
 	if err != nil {
-		w.untranslated(o.when, "this condition is taken as false", err)
+		w.untranslated(o.when, "the condition becomes false", err)
 		w.reads = nil
 		return "false", true
 	}
 	return t.Truth(c).Text(), false
 }
 
-// readFunctions keeps the workflow's functions that are expressions. It tells
-// whether all of them are.
+// readFunctions reads the functions of the workflow that are expressions, and
+// reports whether all are.
 func (w *workflow) readFunctions() bool {
 	all := w.root.Get("functions")
 	if all == nil || all.Kind != input.List {
@@ -84,7 +84,7 @@ func (w *workflow) readFunctions() bool {
 	return only
 }
 
-// constants are the workflow's, as expressions read them behind $CONST.
+// constants returns the value of $CONST.
 func constants(n *input.Node) *jq.Expr {
 	switch n.Kind {
 	case input.Map:
@@ -95,7 +95,7 @@ func constants(n *input.Node) *jq.Expr {
 			}
 			c := constants(v)
 			if c == nil {
-				return nil, jq.Unsupported("."+name, "the constant %q is a list that no expression can hold", name)
+				return nil, jq.Unsupported("."+name, "the constant %q is a list that an expression cannot contain", name)
 			}
 			return c, nil
 		}}
@@ -116,7 +116,7 @@ func constants(n *input.Node) *jq.Expr {
 		}
 		return &jq.Expr{Source: "[" + strings.Join(items, ", ") + "]", Prec: jq.PrecAtom, Type: &document.Type{Kind: document.List, Declared: true, Elem: elem}}
 	}
-	c, err := scalarCode(n)
+	c, err := scalarExpr(n)
 	if err != nil {
 		return nil
 	}

@@ -9,17 +9,17 @@ import (
 	"github.com/qtype-dev/qtype/internal/convert/jq"
 )
 
-// maxRounds is how often a circle of states is gone through at most.
+// maxRounds is the iteration limit of loops, which workflows do not have.
 const maxRounds = 100
 
-// writeLoop writes states that lead back to each other: a Loop over a flow that runs
-// the state whose turn it is and says which one is next.
+// writeLoop converts a cycle of states to a Loop. Its flow runs the current state
+// and sets the name of the next one.
 func (w *workflow) writeLoop(s *state, f *document.Flow) {
 	next := w.local("next_state", &document.Type{Kind: document.Text, Declared: true})
-	w.handed[next] = true
+	w.sharedLocals[next] = true
 	var members []*state
 	for _, m := range w.states {
-		if w.loops[m] == w.loops[s] {
+		if w.cycles[m] == w.cycles[s] {
 			members = append(members, m)
 		}
 	}
@@ -32,15 +32,15 @@ func (w *workflow) writeLoop(s *state, f *document.Flow) {
 	for _, m := range members {
 		inside = append(inside, jq.Quote(m.name))
 	}
-	loop := w.head("Loop", s.name+"_loop").Set("flow", body.Id).
+	loop := w.newBlock("Loop", s.name+"_loop").Set("flow", body.ID).
 		Set("until", document.Expression(fmt.Sprintf("not (%s in [%s])", next, strings.Join(inside, ", ")))).
-		Set("max_iterations", maxRounds).Note("The workflow has no limit; a loop needs one.")
-	w.Assumed(s.n, "the states %s lead back to each other; the loop ends after %d rounds at the latest", stateNames(members), maxRounds)
-	w.push(f, &document.Step{Block: loop, Reads: []string{next}, Calls: []*document.Flow{body}, Loop: true, First: runs[s], Rounds: turns(s, members, runs)})
+		Set("max_iterations", maxRounds).Note("A Loop needs a limit; the workflow has none.")
+	w.Assumed(s.n, "states %s form a cycle; the loop ends after at most %d iterations", stateNames(members), maxRounds)
+	w.push(f, &document.Step{Block: loop, Reads: []string{next}, Calls: []*document.Flow{body}, Loop: true, First: runs[s], Rounds: loopBodies(s, members, runs)})
 	w.leave(s, members, next, f)
 }
 
-// leave goes on behind a circle.
+// leave continues after a cycle.
 func (w *workflow) leave(s *state, members []*state, next string, f *document.Flow) {
 	var cases []*document.Block
 	sw := &document.Step{Reads: []string{next}, Branch: true}
@@ -49,17 +49,17 @@ func (w *workflow) leave(s *state, members []*state, next string, f *document.Fl
 		if !leads || slices.Contains(members, to) {
 			continue
 		}
-		cases = append(cases, w.oneCase(next+" == "+jq.Quote(to.name), w.flow(to)))
+		cases = append(cases, w.newCase(next+" == "+jq.Quote(to.name), w.flow(to)))
 		sw.Calls = append(sw.Calls, w.flow(to))
 	}
 	if len(cases) > 0 {
-		sw.Block = w.head("Switch", s.name+"_leave").Set("cases", cases)
+		sw.Block = w.newBlock("Switch", s.name+"_leave").Set("cases", cases)
 		w.push(f, sw)
 	}
 }
 
-// round is the flow of one time through a circle: the state whose turn it is. It
-// answers the flow of each state, too.
+// round returns the flow of one iteration, which runs the current state, and the
+// flow of each state.
 func (w *workflow) round(s *state, members []*state, next string) (body *document.Flow, runs map[*state]*document.Flow) {
 	runs = map[*state]*document.Flow{}
 	var cases []*document.Block
@@ -69,20 +69,21 @@ func (w *workflow) round(s *state, members []*state, next string) (body *documen
 		runs[m] = one
 		w.state(m, one)
 		w.successor(m, next, one)
-		cases = append(cases, w.oneCase(next+" == "+jq.Quote(m.name), one))
+		cases = append(cases, w.newCase(next+" == "+jq.Quote(m.name), one))
 		sw.Calls = append(sw.Calls, one)
 	}
 	if len(members) == 1 {
 		return runs[s], runs
 	}
 	body = w.newFlow(s.name + "_round")
-	sw.Block = w.head("Switch", s.name+"_turn").Set("cases", cases)
+	sw.Block = w.newBlock("Switch", s.name+"_turn").Set("cases", cases)
 	w.push(body, sw)
 	return body, runs
 }
 
-// turns are what the rounds of a circle that begins with s can run.
-func turns(s *state, members []*state, runs map[*state]*document.Flow) []document.LoopBody {
+// loopBodies returns the flows that iterations of a cycle that begins with s can
+// run.
+func loopBodies(s *state, members []*state, runs map[*state]*document.Flow) []document.LoopBody {
 	var all []document.LoopBody
 	for _, m := range members {
 		t := document.LoopBody{Flow: runs[m]}
@@ -99,7 +100,7 @@ func turns(s *state, members []*state, runs map[*state]*document.Flow) []documen
 	return all
 }
 
-// successor says which state is next; an empty name is the end.
+// successor sets the name of the next state, "" at the end.
 func (w *workflow) successor(m *state, next string, f *document.Flow) {
 	name := func(t target) string {
 		if t.to == nil {

@@ -11,31 +11,31 @@ import (
 	"github.com/qtype-dev/qtype/internal/convert/jq"
 )
 
-// memoryUse is a memory and how it was declared first.
+// memoryUse is a memory with its first declaration.
 type memoryUse struct {
 	id      string
 	n       *input.Node
 	setting string
 }
 
-// memory is the id of a state's memory; empty where it has none.
+// memory returns the id of a state's memory, "" if it has none.
 func (w *workflow) memory(s *state) string {
 	n := w.Map(s.n, "memory")
 	if n == nil {
-		if s.n.Get("memory") == nil && w.loops[s] > 0 {
-			w.Assumed(s.n, "state %s has no memory: xFlow remembers what was said within one run, here each round begins anew", s.name)
+		if s.n.Get("memory") == nil && w.cycles[s] > 0 {
+			w.Assumed(s.n, "state %s has no memory: xFlow remembers the messages of a run, here each iteration starts without them", s.name)
 		}
 		return ""
 	}
-	return w.remember(n, s.name)
+	return w.declareMemory(n, s.name)
 }
 
-// remember declares a memory, or finds the one that was declared by the same id.
-func (w *workflow) remember(n *input.Node, owner string) string {
+// declareMemory declares a memory, or returns the one with the same memoryId.
+func (w *workflow) declareMemory(n *input.Node, owner string) string {
 	w.CheckKeys(n, "memory", "memoryId", "memoryType", "maxMessages", "maxTokens")
 	name := w.Text(n, "memoryId")
 	if n.Get("memoryId") == nil {
-		w.Assumed(n, "memory has no \"memoryId\"; it is named after %s", owner)
+		w.Assumed(n, "memory has no \"memoryId\"; using the name %s", owner)
 	}
 	key, note := w.sessionOf(n, name)
 	b := new(document.Block).Set("id", "")
@@ -51,7 +51,7 @@ func (w *workflow) remember(n *input.Node, owner string) string {
 	}
 	if had := w.parts.memories[key]; had != nil {
 		if had.setting != setting {
-			w.Add(input.MalformedAt(n.Mark(), "the memory %s is declared with %s here and with %s elsewhere; the first counts", key, setting, had.setting).WithRelated(had.n.Mark(), "the first one"))
+			w.Add(input.MalformedAt(n.Mark(), "memory %s is declared with %s here and with %s elsewhere; using the first", key, setting, had.setting).WithRelated(had.n.Mark(), "first declared here"))
 		}
 		return had.id
 	}
@@ -62,8 +62,8 @@ func (w *workflow) remember(n *input.Node, owner string) string {
 	return id
 }
 
-// sessionOf is the name of a memory by its memoryId. xFlow's id names the
-// conversation; here the caller does, by the session.
+// sessionOf returns the name of a memory by its memoryId. The memoryId of xFlow
+// identifies the conversation; in a document the session of the caller does.
 func (w *workflow) sessionOf(n *input.Node, name string) (key, note string) {
 	tpl := jq.ParseTemplate(name)
 	if name == "" {
@@ -75,14 +75,14 @@ func (w *workflow) sessionOf(n *input.Node, name string) (key, note string) {
 	for _, p := range tpl.Parts {
 		if p.IsExpr {
 			word := p.Text[strings.LastIndexAny(p.Text, ".$ ")+1:]
-			w.Assumed(n.Get("memoryId"), "the conversation is named by an expression; here the caller names it: qtype run --session with the value of %s", document.OneLine(p.Text))
+			w.Assumed(n.Get("memoryId"), "the conversation is identified by an expression; use qtype run --session with the value of %s", document.OneLine(p.Text))
 			return cmp.Or(document.Slug(word), "memory"), "One conversation for each session: qtype run --session with the value of " + document.OneLine(p.Text)
 		}
 	}
 	return name, ""
 }
 
-// window writes the policy and its limit; setting says both in words.
+// window sets the policy and its limit, which it returns as text.
 func (w *workflow) window(n *input.Node, b *document.Block) (setting string) {
 	kind := w.Text(n, "memoryType")
 	if kind == "" {
@@ -91,42 +91,42 @@ func (w *workflow) window(n *input.Node, b *document.Block) (setting string) {
 	policies := []string{"message_window", "token_window"}
 	for _, policy := range policies {
 		if kind != policy && input.FoldName(kind) == input.FoldName(policy) {
-			w.Assumed(n.Get("memoryType"), "memoryType %q is taken for %s", kind, policy)
+			w.Assumed(n.Get("memoryType"), "memoryType %q read as %s", kind, policy)
 			kind = policy
 		}
 	}
 	if !slices.Contains(policies, kind) {
-		w.Add(input.MalformedAt(n.Get("memoryType").Mark(), "memoryType is message_window or token_window, not %q; message_window is taken", kind).WithNearest(kind, policies))
+		w.Add(input.MalformedAt(n.Get("memoryType").Mark(), "memoryType must be message_window or token_window, not %q; using message_window", kind).WithNearest(kind, policies))
 		kind = "message_window"
 	}
-	key, other, name, usual := "maxMessages", "maxTokens", "max_messages", 10
+	key, other, name, fallback := "maxMessages", "maxTokens", "max_messages", 10
 	if kind == "token_window" {
-		key, other, name, usual = "maxTokens", "maxMessages", "max_tokens", 1000
+		key, other, name, fallback = "maxTokens", "maxMessages", "max_tokens", 1000
 	}
 	limit := w.PositiveInt(n, key)
 	if limit == 0 {
-		limit = usual
+		limit = fallback
 		if n.Get(key) == nil {
-			w.Assumed(n, "memory has no %q; %d was chosen", key, usual)
+			w.Assumed(n, "memory has no %q; using %d", key, fallback)
 		}
 	}
 	if n.Get(other) != nil {
 		w.PositiveInt(n, other)
-		w.Ignored(n.KeySpan(other), "%s has no effect on a %s and is left out", other, kind)
+		w.Ignored(n.KeySpan(other), "%s ignored: it has no effect on a %s", other, kind)
 	}
 	b.Set("policy", kind).Set(name, limit)
 	return fmt.Sprintf("%s %d", kind, limit)
 }
 
-// bareMemory converts memory blocks without a workflow: an application with the
-// memories and a flow that talks with each.
+// bareMemory converts memory blocks without a workflow: an application with a chat
+// flow for each memory.
 func (w *workflow) bareMemory(roots ...*input.Node) *document.App {
-	w.app, w.ids = &document.App{Id: "memory_app"}, document.NewIDs("memory_app")
+	w.app, w.ids = &document.App{ID: "memory_app"}, document.NewIDs("memory_app")
 	var ids []string
 	for _, root := range roots {
 		w.CheckKeys(root, "the file", "memory")
 		if n := w.Map(root, "memory"); n != nil {
-			if id := w.remember(n, "memory"); !slices.Contains(ids, id) {
+			if id := w.declareMemory(n, "memory"); !slices.Contains(ids, id) {
 				ids = append(ids, id)
 			}
 		}

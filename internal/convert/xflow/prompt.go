@@ -10,18 +10,18 @@ import (
 	"github.com/qtype-dev/qtype/internal/convert/jq"
 )
 
-// piece is a part of a message: a text, or an expression that gives one.
+// piece is a part of a message: text or a string expression.
 type piece struct {
 	text  string
-	code  *jq.Expr // nil for a text
+	expr  *jq.Expr // nil for text
 	reads []string
 }
 
-// maxConcat is how long a message may be, in bytes, to be written as one
-// expression; a longer one is a template.
+// maxConcat is the size in bytes up to which a message is one expression; a longer
+// one is a template.
 const maxConcat = 2000
 
-// prompt sets the text that is said to the model and answers its variable.
+// prompt writes the user message and returns its variable.
 func (w *workflow) prompt(s *state, f *document.Flow) string {
 	id := w.local(s.name+"_prompt", &document.Type{Kind: document.Text, Declared: true})
 	user := s.n.Get("userMessage")
@@ -30,7 +30,7 @@ func (w *workflow) prompt(s *state, f *document.Flow) string {
 	}
 	var all []piece
 	if system := s.n.Get("systemMessage"); system != nil && jq.ParseTemplate(system.Text).HasExpressions() {
-		w.Assumed(system, "the system message of state %s is put together from data, and a step's is fixed; it stands before the user's message", s.name)
+		w.Assumed(system, "the system message of state %s depends on data, and that of a step is fixed; it is sent before the user message", s.name)
 		all = append(w.pieces(system), piece{text: "\n\n"})
 	}
 	if user != nil {
@@ -39,8 +39,8 @@ func (w *workflow) prompt(s *state, f *document.Flow) string {
 	size := 0
 	for _, p := range all {
 		size += len(p.text)
-		if p.code != nil {
-			size += len(p.code.Source)
+		if p.expr != nil {
+			size += len(p.expr.Source)
 		}
 	}
 	if size > maxConcat {
@@ -51,8 +51,8 @@ func (w *workflow) prompt(s *state, f *document.Flow) string {
 	var reads []string
 	for _, p := range all {
 		next := jq.QuoteExpr(p.text)
-		if p.code != nil {
-			next = p.code
+		if p.expr != nil {
+			next = p.expr
 			reads = append(reads, p.reads...)
 		}
 		switch {
@@ -69,19 +69,19 @@ func (w *workflow) prompt(s *state, f *document.Flow) string {
 	return id
 }
 
-// fill writes a long message: its expressions are worked out first, and a
-// template takes them.
+// fill writes a long message: a Transform computes its expressions, and a template
+// inserts them.
 func (w *workflow) fill(s *state, f *document.Flow, id string, all []piece) {
 	var text strings.Builder
 	sets := new(document.Block)
-	parts := &document.Step{Block: w.head("Transform", s.name+"_parts")}
+	parts := &document.Step{Block: w.newBlock("Transform", s.name+"_parts")}
 	for i, p := range all {
-		if p.code == nil {
+		if p.expr == nil {
 			text.WriteString(strings.NewReplacer("{", "{{", "}", "}}").Replace(p.text))
 			continue
 		}
 		part := w.local(fmt.Sprintf("%s_part%d", s.name, i+1), &document.Type{Kind: document.Text, Declared: true})
-		sets.Set(part, document.Expression(p.code.Text()))
+		sets.Set(part, document.Expression(p.expr.Text()))
 		parts.Reads, parts.Writes = append(parts.Reads, p.reads...), append(parts.Writes, part)
 		text.WriteString("{" + part + "}")
 	}
@@ -89,17 +89,17 @@ func (w *workflow) fill(s *state, f *document.Flow, id string, all []piece) {
 		parts.Set("set", sets)
 		w.push(f, parts)
 	}
-	b := w.head("PromptTemplate", s.name+"_say").Set("template", text.String())
+	b := w.newBlock("PromptTemplate", s.name+"_say").Set("template", text.String())
 	if len(parts.Writes) > 0 {
 		b.Set("inputs", document.NameList(parts.Writes))
 	}
 	w.push(f, &document.Step{Block: b.Set("outputs", document.NameList{id}), Reads: parts.Writes, Writes: []string{id}})
 }
 
-// pieces takes a message apart. What cannot be translated is said as it is written.
+// pieces splits a message. Expressions that cannot be translated are sent verbatim.
 func (w *workflow) pieces(n *input.Node) []piece {
 	if n.Kind >= input.List {
-		w.Malformed(n, "a message is a text, not %s", n.Describe())
+		w.Malformed(n, "a message must be a string, not %s", n.Describe())
 		return nil
 	}
 	var all []piece
@@ -115,11 +115,11 @@ func (w *workflow) pieces(n *input.Node) []piece {
 			c, err = t.AsText(c)
 		}
 		if err != nil {
-			w.untranslated(n, "this part of the message is said as it is written", err)
+			w.untranslated(n, "this part of the message is sent verbatim", err)
 			all = append(all, piece{text: "${ " + part.Text + " }"})
 			continue
 		}
-		all = append(all, piece{code: c, reads: w.reads})
+		all = append(all, piece{expr: c, reads: w.reads})
 	}
 	return all
 }

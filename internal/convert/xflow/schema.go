@@ -10,17 +10,17 @@ import (
 	"github.com/qtype-dev/qtype/internal/convert/input"
 )
 
-// schema reads JSON schemas.
+// schema converts JSON schemas to types.
 type schema struct {
 	*input.Report
-	what  string      // whose schema it is, for messages
-	dates bool        // dates are read as such; what expressions read stays a text
-	root  *input.Node // the whole schema, in which references point
+	what  string      // what the schema describes, for messages
+	dates bool        // reads date formats as dates; expressions need strings
+	root  *input.Node // the whole schema, which references point into
 	open  []*input.Node
 	notes []string
 }
 
-// unwrapped is a schema without the {schema: …} that may stand around it.
+// unwrapped removes {schema: …} around a schema.
 func unwrapped(n *input.Node) *input.Node {
 	if inner := n.Get("schema"); inner != nil && inner.Kind == input.Map && n.Get("type") == nil && n.Get("properties") == nil {
 		return inner
@@ -28,7 +28,8 @@ func unwrapped(n *input.Node) *input.Node {
 	return n
 }
 
-// unwrappedFile is the name of a file that stands for a schema; nil where there is none.
+// unwrappedFile returns the file name that is used in place of a schema, nil if
+// there is none.
 func unwrappedFile(n *input.Node) *input.Node {
 	if n != nil && n.Kind == input.Map && len(n.Pairs) == 1 && n.Pairs[0].Key == "schema" {
 		n = n.Pairs[0].Value
@@ -39,17 +40,17 @@ func unwrappedFile(n *input.Node) *input.Node {
 	return nil
 }
 
-// limits are the keywords that only narrow values: a type does not hold them, so
-// the model is told of them in words.
+// limits returns the keywords that restrict values. A type does not contain them;
+// the description states them in words for the model.
 func limits() []string {
 	return []string{"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern",
 		"minItems", "maxItems", "uniqueItems", "const", "default", "examples"}
 }
 
-// shape reads a schema; path is where in the whole it stands, for notes.
+// shape returns the type of a schema at a path, which is used in notes.
 func (s *schema) shape(n *input.Node, path string) *document.Type {
 	if n.Kind != input.Map {
-		s.Malformed(n, "%s: a JSON schema is a mapping, not %s", s.what, n.Describe())
+		s.Malformed(n, "%s: a JSON schema must be a mapping, not %s", s.what, n.Describe())
 		return &document.Type{Declared: true}
 	}
 	if s.root == nil {
@@ -81,17 +82,17 @@ func (s *schema) shape(n *input.Node, path string) *document.Type {
 	case name == "object" && n.Get("properties") != nil:
 		s.object(n, path, made)
 	case name == "object":
-		s.Unsupported(n, "%s: %s is an object of any fields, which no type is; it is declared as a text", s.what, cmp.Or(path, "it"))
+		s.Unsupported(n, "%s: %s is an object of arbitrary fields, which has no type; using text", s.what, cmp.Or(path, "the value"))
 		made.Kind = document.Text
 	default:
-		s.Unsupported(n, "%s: %s is of no single type; it is declared as a text", s.what, cmp.Or(path, "it"))
+		s.Unsupported(n, "%s: %s has no single type; using text", s.what, cmp.Or(path, "the value"))
 		made.Kind = document.Text
 	}
 	s.describe(n, path)
 	return made
 }
 
-// types are the types that a schema names, null apart.
+// types returns the types that a schema names, without null.
 func (s *schema) types(n *input.Node) (names []string, nullable bool) {
 	t := n.Get("type")
 	var all []*input.Node
@@ -117,7 +118,7 @@ func (s *schema) types(n *input.Node) (names []string, nullable bool) {
 		case one.Kind == input.Text && one.Text == "null", one.Kind == input.Null:
 			nullable = true
 		case one.Kind != input.Text || !slices.Contains(known, one.Text):
-			s.Add(input.MalformedAt(one.Mark(), "%s: %s is no type of a JSON schema", s.what, one.Describe()).WithNearest(one.Text, known))
+			s.Add(input.MalformedAt(one.Mark(), "%s: %s is not a type of JSON schemas", s.what, one.Describe()).WithNearest(one.Text, known))
 		default:
 			names = append(names, one.Text)
 		}
@@ -128,7 +129,6 @@ func (s *schema) types(n *input.Node) (names []string, nullable bool) {
 	return names, nullable
 }
 
-// typesOf are the types of values that are listed.
 func (s *schema) typesOf(values []*input.Node) (names []string, nullable bool) {
 	for _, v := range values {
 		name := [...]string{"", "boolean", "integer", "number", "string", "", ""}[v.Kind]
@@ -142,7 +142,7 @@ func (s *schema) typesOf(values []*input.Node) (names []string, nullable bool) {
 	return names, nullable
 }
 
-// stringSort is the sort of a string, by its format.
+// stringSort returns the kind of a string by its format.
 func (s *schema) stringSort(n *input.Node, path string) document.Kind {
 	format := s.Text(n, "format")
 	switch {
@@ -160,7 +160,7 @@ func (s *schema) array(n *input.Node, path string, to *document.Type) {
 	to.Kind = document.List
 	items := n.Get("items")
 	if items == nil || items.Kind == input.List {
-		s.Unsupported(n, "%s: %s does not say what its elements are; they are declared as texts", s.what, cmp.Or(path, "it"))
+		s.Unsupported(n, "%s: %s does not declare its elements; using text", s.what, cmp.Or(path, "the value"))
 		to.Elem = &document.Type{Kind: document.Text, Declared: true}
 		return
 	}
@@ -174,7 +174,7 @@ func (s *schema) object(n *input.Node, path string, to *document.Type) {
 	for _, one := range s.List(n, "required") {
 		required[one.Text] = true
 		if properties != nil && one.Kind == input.Text && properties.Get(one.Text) == nil {
-			s.Add(input.MalformedAt(one.Span, "%s: %q is required, but is no property", s.what, one.Text).WithNearest(one.Text, input.Keys(properties)))
+			s.Add(input.MalformedAt(one.Span, "%s: %q is required but is not a property", s.what, one.Text).WithNearest(one.Text, input.Keys(properties)))
 		}
 	}
 	if properties == nil {
@@ -182,7 +182,7 @@ func (s *schema) object(n *input.Node, path string, to *document.Type) {
 	}
 	for _, p := range properties.Pairs {
 		if p.Key == "" {
-			s.Add(input.MalformedAt(p.KeySpan, "%s: a property has no name", s.what))
+			s.Add(input.MalformedAt(p.KeySpan, "%s: property without a name", s.what))
 			continue
 		}
 		inner := p.Key
@@ -199,7 +199,7 @@ func (s *schema) object(n *input.Node, path string, to *document.Type) {
 	}
 }
 
-// describe notes what a schema says in words, and its limits in words.
+// describe adds a note with the description and the limits of a schema.
 func (s *schema) describe(n *input.Node, path string) {
 	var notes []string
 	if d := s.Text(n, "description"); d != "" {
@@ -223,26 +223,26 @@ func (s *schema) describe(n *input.Node, path string) {
 	s.notes = append(s.notes, path+": "+strings.Join(notes, "; "))
 }
 
-// checkKeys tells of keywords that are not understood or have no effect here.
+// checkKeys reports keywords that are unknown or have no effect.
 func (s *schema) checkKeys(n *input.Node, path string) {
 	known := append(limits(), "type", "properties", "required", "items", "description", "title", "format", "enum", "additionalProperties", "$schema", "$id", "$comment", "nullable", "$defs", "definitions")
 	input.NormalizeKeys(n, known...)
 	for _, p := range n.Pairs {
 		if p.Spelling != "" {
-			s.Add(input.UnknownAt(p.KeySpan, "%s: the keyword %q is taken for %s", s.what, p.Spelling, p.Key))
+			s.Add(input.UnknownAt(p.KeySpan, "%s: keyword %q read as %s", s.what, p.Spelling, p.Key))
 		}
 		switch p.Key {
 		case "additionalProperties":
 			if p.Value.Kind == input.Map && n.Get("properties") != nil {
-				s.Unsupported(p.Value, "%s: fields beside those that are named have no place in a type", s.what)
+				s.Unsupported(p.Value, "%s: a type has no additional fields", s.what)
 			}
 		case "enum", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "minItems", "maxItems", "const", "uniqueItems":
-			s.Ignored(p.KeySpan, "%s: %s is not checked; the description tells the model of it", s.what, p.Key)
+			s.Ignored(p.KeySpan, "%s: %s is not checked; the description states it for the model", s.what, p.Key)
 		case "anyOf", "oneOf", "allOf", "not", "$ref", "if", "then", "else", "patternProperties", "dependentRequired", "dependentSchemas", "prefixItems":
-			s.Add(input.UnsupportedAt(p.KeySpan, "%s: the keyword %s has no counterpart", s.what, p.Key))
+			s.Add(input.UnsupportedAt(p.KeySpan, "%s: keyword %s has no counterpart", s.what, p.Key))
 		default:
 			if !slices.Contains(known, p.Key) {
-				s.Add(input.UnknownAt(p.KeySpan, "%s: the keyword %q is not known and is left out", s.what, p.Key).WithNearest(p.Key, known))
+				s.Add(input.UnknownAt(p.KeySpan, "%s: unknown keyword %q ignored", s.what, p.Key).WithNearest(p.Key, known))
 			}
 		}
 	}
@@ -251,5 +251,5 @@ func (s *schema) checkKeys(n *input.Node, path string) {
 	}
 }
 
-// about is all notes as one text.
+// about returns all notes as one text.
 func (s *schema) about() string { return strings.Join(s.notes, ". ") }

@@ -7,11 +7,11 @@ import (
 	"github.com/qtype-dev/qtype/internal/convert/input"
 )
 
-// combined is a schema with what it refers to, and with the one of its alternatives
-// that is not null, set in. It is nil where that has no end, which is told.
+// combined resolves references and combinations of a schema. It returns nil if they
+// are recursive, which it reports.
 func (s *schema) combined(n *input.Node) *input.Node {
 	if slices.Contains(s.open, n) || len(s.open) > maxSchemaDepth {
-		s.Unsupported(n, "%s: the schema holds itself, which has no counterpart; a text stands where it would begin again", s.what)
+		s.Unsupported(n, "%s: the schema is recursive, which has no counterpart; using text for the inner one", s.what)
 		return nil
 	}
 	s.open = append(s.open, n)
@@ -25,11 +25,11 @@ func (s *schema) combined(n *input.Node) *input.Node {
 	return n
 }
 
-// maxSchemaDepth is how deep schemas are followed into each other.
+// maxSchemaDepth is the depth to which references are resolved.
 const maxSchemaDepth = 64
 
-// referred is the schema that $ref points at, with what stands beside it; nil where
-// there is no $ref or it points nowhere.
+// referred resolves $ref and merges the keywords next to it. It returns nil if
+// there is none or it is dangling.
 func (s *schema) referred(n *input.Node) *input.Node {
 	ref := n.Get("$ref")
 	if ref == nil || ref.Kind != input.Text {
@@ -46,14 +46,14 @@ func (s *schema) referred(n *input.Node) *input.Node {
 		return nil
 	}
 	if slices.Contains(s.open, to) {
-		return to // which tells that it has no end
+		return to // combined reports the recursion
 	}
 	s.open = append(s.open, to)
 	return n.Without(to.Pairs, "$ref")
 }
 
-// alternative is the one alternative that is not null, or what all of them are;
-// nil where they are of several types.
+// alternative returns the only non-null alternative, or an enumeration of constant
+// alternatives; nil if there are several types.
 func (s *schema) alternative(n *input.Node) *input.Node {
 	for _, key := range []string{"oneOf", "anyOf"} {
 		all := n.Get(key)
@@ -88,7 +88,7 @@ func (s *schema) alternative(n *input.Node) *input.Node {
 	return nil
 }
 
-// constants makes an enumeration of alternatives that are constants each.
+// constants returns an enumeration of alternatives that are constants.
 func (s *schema) constants(all []*input.Node) []input.Pair {
 	values := &input.Node{Kind: input.List, Span: all[0].Span}
 	for _, one := range all {
@@ -101,8 +101,8 @@ func (s *schema) constants(all []*input.Node) []input.Pair {
 	return []input.Pair{{Key: "enum", KeySpan: all[0].Mark(), Value: values}}
 }
 
-// joined is an object with the fields of all the objects of allOf; nil where there is
-// no allOf or one of them is something else.
+// joined merges the objects of allOf into one. It returns nil if there is no allOf
+// or one of them is not an object.
 func (s *schema) joined(n *input.Node) *input.Node {
 	all := n.Get("allOf")
 	if all == nil || all.Kind != input.List || len(all.Items) == 0 {
@@ -123,7 +123,7 @@ func (s *schema) joined(n *input.Node) *input.Node {
 			if len(all.Items) > 1 {
 				return nil
 			}
-			return n.Without(part.Pairs, "allOf") // one schema in another word
+			return n.Without(part.Pairs, "allOf") // the only schema
 		}
 		if p := part.Get("properties"); p != nil && p.Kind == input.Map {
 			fields = append(fields, p.Pairs...)

@@ -11,22 +11,23 @@ import (
 	"github.com/qtype-dev/qtype/internal/convert/jq"
 )
 
-// parts are what a document has besides flows, by what they were in the file.
+// parts are the entities of the document other than flows, by their origin in the
+// file.
 type parts struct {
 	end      *document.Flow
 	types    []*document.Type
 	models   map[string]string
 	memories map[string]*memoryUse
 	tools    map[string]*toolUse
-	answers  map[*state]*jq.Expr // what agents returned
+	answers  map[*state]*jq.Expr // results of agents
 }
 
-// common are the keys that every state may have.
+// common returns the keys that every state may have, and more.
 func common(more ...string) []string {
 	return append(more, "name", "type", "transition", "end", "metadata", "onErrors", "timeouts", "compensatedBy", "usedForCompensation", "stateDataFilter", "id", "description")
 }
 
-// state writes what a state does and answers the next one, where it does not choose.
+// state writes a state and returns the next one, unless the state branches.
 func (w *workflow) state(s *state, f *document.Flow) *state {
 	before := len(f.Steps)
 	defer func() {
@@ -43,65 +44,65 @@ func (w *workflow) state(s *state, f *document.Flow) *state {
 		w.CheckKeys(s.n, "state "+s.name, common("dataConditions", "eventConditions", "defaultCondition")...)
 	case "sleep":
 		w.CheckKeys(s.n, "state "+s.name, common("duration")...)
-		w.Ignored(s.n.KeySpan("type"), "state %s waits; it is passed without waiting", s.name)
+		w.Ignored(s.n.KeySpan("type"), "state %s sleeps, which a flow cannot; it is skipped", s.name)
 	default:
-		w.unable(s)
+		w.unsupportedState(s)
 	}
-	w.aside(s)
+	w.reportRest(s)
 	return s.next.to
 }
 
-// describe puts what the file says of a state above its first step.
+// describe adds the description of a state as a comment to its first step.
 func (w *workflow) describe(s *state, first *document.Step) {
 	if about := w.Text(s.n, "description"); about != "" {
 		first.Entries[0].Note = about
 	}
 }
 
-// kinds are the types of states that can be converted.
 func kinds() []string { return []string{"aiagent", "inject", "switch", "sleep"} }
 
-// unable tells of a state that cannot be converted; the flow goes on behind it.
-func (w *workflow) unable(s *state) {
+// unsupportedState reports a state that cannot be converted. The flow continues
+// with the next one.
+func (w *workflow) unsupportedState(s *state) {
 	n := s.n.Get("type")
 	if n == nil {
-		return // told already
+		return // reported before
 	}
 	known := map[string]string{
-		"operation": "it calls functions of the engine; a tool and an InvokeTool step do that here",
+		"operation": "it calls functions of the engine; use a tool and an InvokeTool step",
 		"event":     "it waits for events, which a flow cannot",
-		"callback":  "it waits for an event, which a flow cannot; a ClientTool can ask the caller",
-		"parallel":  "its branches call functions of the engine; a Parallel step runs flows side by side here",
-		"foreach":   "it calls functions of the engine; Explode, InvokeFlow and Collect do that here",
-		"usertask":  "it asks a person; a ClientTool does that here",
+		"callback":  "it waits for an event, which a flow cannot; use a ClientTool to call the caller",
+		"parallel":  "its branches call functions of the engine; use a Parallel step to run flows concurrently",
+		"foreach":   "it calls functions of the engine; use Explode, InvokeFlow and Collect",
+		"usertask":  "it requests input from a person; use a ClientTool",
 
-		"aiagentproxy":    "it asks an agent that runs elsewhere; an APITool or a CommandTool can call that here",
-		"userproxyagent":  "it asks a person in the name of an agent; a ClientTool does that here",
-		"aioutboundagent": "it calls people up, which a flow cannot",
-		"subflow":         "it runs another workflow, which is in another file; InvokeFlow runs a flow of the same document",
-		"delay":           "it waits, which a flow does not",
+		"aiagentproxy":    "it calls a remote agent; use an APITool or a CommandTool",
+		"userproxyagent":  "it requests input from a person for an agent; use a ClientTool",
+		"aioutboundagent": "it makes phone calls, which a flow cannot",
+		"subflow":         "it runs a workflow of another file; use InvokeFlow for a flow of the same document",
+		"delay":           "it waits, which a flow cannot",
 	}
 	if why := known[s.kind]; why != "" {
-		w.Unsupported(n, "state %s (%s) is left out: %s", s.name, n.Text, why)
+		w.Unsupported(n, "state %s (%s) is skipped: %s", s.name, n.Text, why)
 		return
 	}
-	w.Add(input.UnsupportedAt(n.Span, "state %s: states of type %s cannot be converted; it is left out", s.name, n.Text).WithNearest(s.kind, kinds()))
+	w.Add(input.UnsupportedAt(n.Span, "state %s is skipped: unknown type %s", s.name, n.Text).WithNearest(s.kind, kinds()))
 }
 
-// aside tells of what a state has besides its work.
-func (w *workflow) aside(s *state) {
+// reportRest reports the parts of a state that are independent of its type.
+func (w *workflow) reportRest(s *state) {
 	for _, key := range []string{"metadata", "timeouts", "id"} {
 		if s.n.Get(key) != nil {
-			w.Ignored(s.n.KeySpan(key), "state %s: %s is left out", s.name, key)
+			w.Ignored(s.n.KeySpan(key), "state %s: %s ignored", s.name, key)
 		}
 	}
 	for _, key := range []string{"onErrors", "compensatedBy"} {
 		if v := s.n.Get(key); v != nil && len(v.Items)+len(v.Text) > 0 {
-			w.Unsupported(v, "state %s: %s has no counterpart; a step has on_error and retry", s.name, key)
+			w.Unsupported(v, "state %s: %s has no counterpart; use on_error and retry of a step", s.name, key)
 		}
 	}
 	if s.n.Get("usedForCompensation") != nil && w.Bool(s.n, "usedForCompensation") {
-		w.Unsupported(s.n.Get("usedForCompensation"), "state %s undoes what another one did, which has no counterpart", s.name)
+		w.Unsupported(s.n.Get("usedForCompensation"), "state %s compensates for another one, which has no counterpart", s.name)
 	}
 	filter := s.n.Get("stateDataFilter")
 	if filter == nil || w.AsMap(filter, "stateDataFilter") == nil {
@@ -125,7 +126,7 @@ func (w *workflow) convertInject(s *state, f *document.Flow) {
 		}
 		return
 	}
-	st := &document.Step{Block: w.head("Transform", s.name+"_data")}
+	st := &document.Step{Block: w.newBlock("Transform", s.name+"_data")}
 	sets := new(document.Block)
 	for _, p := range data.Pairs {
 		c := w.constant(p.Value, p.Key)
@@ -147,13 +148,13 @@ func (w *workflow) convertInject(s *state, f *document.Flow) {
 	w.push(f, st)
 }
 
-// constant is a value of the file as an expression; nil where it cannot be said,
-// which is told. A text may hold expressions.
+// constant converts a value of the file, whose strings may contain expressions, to
+// an expression. It returns nil if it cannot, which it reports.
 func (w *workflow) constant(n *input.Node, what string) *jq.Expr {
 	w.reads = nil
 	switch n.Kind {
 	case input.Bool, input.Int, input.Float:
-		c, err := scalarCode(n)
+		c, err := scalarExpr(n)
 		if err != nil {
 			w.Unsupported(n, "%s: %s", what, err)
 		}
@@ -168,8 +169,8 @@ func (w *workflow) constant(n *input.Node, what string) *jq.Expr {
 	return &jq.Expr{Source: "nil", Prec: jq.PrecAtom, Type: &document.Type{Optional: true}, Nullable: true}
 }
 
-// scalarCode is a truth value, a number or a text as an expression.
-func scalarCode(n *input.Node) (*jq.Expr, error) {
+// scalarExpr converts a scalar to an expression.
+func scalarExpr(n *input.Node) (*jq.Expr, error) {
 	switch n.Kind {
 	case input.Bool:
 		return jq.Constant(fmt.Sprint(slices.Contains([]string{"true", "yes", "on"}, strings.ToLower(n.Text))), document.Bool), nil
@@ -178,7 +179,7 @@ func scalarCode(n *input.Node) (*jq.Expr, error) {
 	case input.Int, input.Float:
 		digits, negative := strings.CutPrefix(strings.TrimPrefix(strings.ReplaceAll(n.Text, "_", ""), "+"), "-")
 		if i, err := strconv.ParseInt(digits, 0, 64); err == nil && len(digits) > 1 && digits[0] == '0' {
-			digits = strconv.FormatInt(i, 10) // hexadecimal and its like
+			digits = strconv.FormatInt(i, 10) // hexadecimal or octal
 		}
 		c, err := (&jq.Translator{}).Number(digits)
 		if err == nil && negative {
@@ -189,7 +190,7 @@ func scalarCode(n *input.Node) (*jq.Expr, error) {
 	return &jq.Expr{Source: "nil", Prec: jq.PrecAtom, Type: &document.Type{Optional: true}, Nullable: true}, nil
 }
 
-// constantText is a text, or the value of the one expression that it is.
+// constantText converts a string, or the single expression that it consists of.
 func (w *workflow) constantText(n *input.Node, what string) *jq.Expr {
 	tpl := jq.ParseTemplate(n.Text)
 	t := w.jq()
@@ -197,7 +198,7 @@ func (w *workflow) constantText(n *input.Node, what string) *jq.Expr {
 	var err error
 	switch {
 	case !tpl.HasExpressions() && len(n.Text) > maxConcat:
-		w.Unsupported(n, "%s: a constant text of an expression has at most %d bytes", what, maxConcat)
+		w.Unsupported(n, "%s: a constant string has at most %d bytes in an expression", what, maxConcat)
 		return nil
 	case !tpl.HasExpressions():
 		return jq.QuoteExpr(n.Text)
@@ -207,7 +208,7 @@ func (w *workflow) constantText(n *input.Node, what string) *jq.Expr {
 		c, err = t.Template(tpl)
 	}
 	if err != nil {
-		w.untranslated(n, what+" is null instead", err)
+		w.untranslated(n, what+" becomes null", err)
 		w.reads = nil
 		return &jq.Expr{Source: "nil", Prec: jq.PrecAtom, Type: &document.Type{Optional: true}, Nullable: true}
 	}
@@ -230,7 +231,7 @@ func (w *workflow) constantList(n *input.Node, what string) *jq.Expr {
 		reads = append(reads, w.reads...)
 		joined, ok := document.Join(elem, c.Type)
 		if !ok || c.IsNil() {
-			w.Unsupported(item, "%s: a list holds values of one type, and none that are null", what)
+			w.Unsupported(item, "%s: elements of a list have one type and are not null", what)
 			return nil
 		}
 		elem = joined

@@ -8,14 +8,14 @@ import (
 	"github.com/qtype-dev/qtype/internal/convert/input"
 )
 
-// toolUse is a tool and how it was declared first.
+// toolUse is a tool with its first declaration.
 type toolUse struct {
 	id     string
 	n      *input.Node
 	source string
 }
 
-// toolsOf declares the tools of a state and answers their ids.
+// toolsOf declares the tools of a state and returns their ids.
 func (w *workflow) toolsOf(s *state) []string {
 	var ids []string
 	for i, n := range w.List(s.n, "tools") {
@@ -26,13 +26,13 @@ func (w *workflow) toolsOf(s *state) []string {
 		if id := w.tool(m, s); id != "" && !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		} else if id != "" {
-			w.Malformed(m, "state %s has the tool %s twice", s.name, id)
+			w.Malformed(m, "state %s has a duplicate tool %s", s.name, id)
 		}
 	}
 	return ids
 }
 
-// tool declares a tool, or finds the one of another state that is declared alike.
+// tool declares a tool, or returns an equal one of another state.
 func (w *workflow) tool(n *input.Node, s *state) string {
 	w.CheckKeys(n, "a tool", "name", "description", "parameters", "output", "executionMode", "metadata")
 	name := w.RequiredText(n, "name", "a tool of state "+s.name)
@@ -48,25 +48,25 @@ func (w *workflow) tool(n *input.Node, s *state) string {
 		return had.id
 	}
 	if had != nil {
-		w.Add(input.AssumedAt(n.Mark(), "the tool %s is declared differently elsewhere; both are kept, under two ids", name).WithRelated(had.n.Mark(), "the other one"))
+		w.Add(input.AssumedAt(n.Mark(), "tool %s is declared differently elsewhere; both are converted, with two ids", name).WithRelated(had.n.Mark(), "declared differently here"))
 	}
 	use := &toolUse{id: w.ids.New(name, "tool"), n: n, source: source}
 	w.parts.tools[name] = use
 	for _, key := range []string{"executionMode", "metadata"} {
 		if n.Get(key) != nil {
-			w.Ignored(n.KeySpan(key), "tool %s: %s is left out", name, key)
+			w.Ignored(n.KeySpan(key), "tool %s: %s ignored", name, key)
 		}
 	}
 	w.app.Tools = append(w.app.Tools, w.declareTool(n, use.id, name))
 	return use.id
 }
 
-// declareTool is a ClientTool: the file says what the tool takes and gives, and
-// not what does it.
+// declareTool returns a ClientTool, as the file declares only the inputs and
+// outputs of the tool.
 func (w *workflow) declareTool(n *input.Node, id, name string) *document.Block {
 	description := w.Text(n, "description")
 	if description == "" {
-		w.Assumed(n, "tool %s has no description; models need one", name)
+		w.Assumed(n, "tool %s has no description, which models need", name)
 		description = name
 	}
 	inputs, about := w.variables(n, "parameters", name)
@@ -85,16 +85,15 @@ func (w *workflow) declareTool(n *input.Node, id, name string) *document.Block {
 	return b
 }
 
-// variables are the properties of a schema as the variables of a tool; about is
-// what the schema says of them in words. An output that is no object is one
-// variable, result.
+// variables converts the properties of a schema to variables of a tool; about
+// describes them in words. An output that is not an object is one variable, result.
 func (w *workflow) variables(n *input.Node, key, tool string) (variables []*document.Block, about string) {
 	m := w.Map(n, key)
 	if m == nil {
 		return nil, ""
 	}
 	if bare := unwrapped(m); key == "parameters" && bare.Get("properties") == nil && bare.Get("type").Scalar() == "object" && len(bare.Pairs) == 1 {
-		return nil, "" // a tool that takes nothing
+		return nil, "" // a tool without inputs
 	}
 	sc := &schema{Report: w.Report, what: fmt.Sprintf("%s of tool %s", key, tool), dates: true}
 	of := sc.shape(unwrapped(m), "")
@@ -105,17 +104,17 @@ func (w *workflow) variables(n *input.Node, key, tool string) (variables []*docu
 			of.Settle(w.ids, tool+"_result", &w.parts.types)
 			return []*document.Block{variable("result", of)}, ""
 		default:
-			w.Unsupported(m, "%s of tool %s is no object with properties", key, tool)
+			w.Unsupported(m, "%s of tool %s is not an object with properties", key, tool)
 		}
 		return nil, ""
 	}
-	of.Name = "-" // the properties are variables, so there is no type of them all
+	of.Name = "-" // the properties become variables, so the record needs no type
 	for _, f := range of.Fields {
 		if f.Type.HasNullableElements() {
-			w.Unsupported(m, "%s of tool %s: an element of %s may be null there, and must not be here", key, tool, f.Name)
+			w.Unsupported(m, "%s of tool %s: elements of %s may be null in the file, but not in a variable", key, tool, f.Name)
 		}
 		if !f.Type.IsFlat() {
-			w.Unsupported(m, "%s of tool %s: %s is a list of lists, which no variable is; it is declared as a list of texts", key, tool, f.Name)
+			w.Unsupported(m, "%s of tool %s: %s is a list of lists, which a variable cannot be; using list[text]", key, tool, f.Name)
 			f.Type = &document.Type{Kind: document.List, Declared: true, Optional: f.Type.Optional, Elem: &document.Type{Kind: document.Text, Declared: true}}
 		}
 		f.Type.Settle(w.ids, tool+"_"+f.Name, &w.parts.types)
@@ -124,14 +123,14 @@ func (w *workflow) variables(n *input.Node, key, tool string) (variables []*docu
 	return variables, sc.about()
 }
 
-// variable declares a variable of a shape that is settled.
+// variable returns a variable with a settled type.
 func variable(name string, of *document.Type) *document.Block {
 	v := new(document.Block).Set("id", name).Set("type", of.VariableType())
 	v.Inline = true
 	return v
 }
 
-// readInputs declares the data that the caller gives, where the workflow says it.
+// readInputs declares the input data of the workflow's schema.
 func (w *workflow) readInputs() {
 	if w.root.Kind != input.Map {
 		return
@@ -141,12 +140,12 @@ func (w *workflow) readInputs() {
 		return
 	}
 	if n.Kind != input.Map {
-		w.Unsupported(n, "dataInputSchema names a file, which is not read; what the caller gives is known from how it is used")
+		w.Unsupported(n, "dataInputSchema refers to a file, which is not read; inputs are inferred from their use")
 		return
 	}
 	sc := &schema{Report: w.Report, what: "dataInputSchema"}
 	if n.Get("schema") != nil && n.Get("schema").Kind != input.Map {
-		w.Unsupported(n.Get("schema"), "dataInputSchema names a file, which is not read; what the caller gives is known from how it is used")
+		w.Unsupported(n.Get("schema"), "dataInputSchema refers to a file, which is not read; inputs are inferred from their use")
 		return
 	}
 	of := sc.shape(unwrapped(n), "")
@@ -155,7 +154,7 @@ func (w *workflow) readInputs() {
 	}
 	for _, f := range of.Fields {
 		if !f.Type.IsFlat() {
-			w.Unsupported(n, "dataInputSchema: %s is a list of lists, which no variable is; its type is known from how it is used", f.Name)
+			w.Unsupported(n, "dataInputSchema: %s is a list of lists, which a variable cannot be; its type is inferred from its use", f.Name)
 			continue
 		}
 		d := w.datum(f.Name)
