@@ -43,12 +43,12 @@ func golden(t *testing.T, kind convert.Kind, path string) {
 	if text != again {
 		t.Error("the second conversion has another result")
 	}
-	var text2 bytes.Buffer
-	if err := diag.Text(&text2, list, diag.TextOptions{}); err != nil {
+	var printed bytes.Buffer
+	if err := diag.Text(&printed, list, diag.TextOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	compare(t, path+".golden.yaml", text)
-	compare(t, path+".golden.txt", text2.String())
+	compare(t, path+".golden.txt", printed.String())
 	if text == "" {
 		if list.Errors() == 0 {
 			t.Error("no document and no error")
@@ -70,11 +70,11 @@ func validateText(t *testing.T, name, text string) string {
 	t.Helper()
 	loaded, problems := loader.LoadBytes(t.Context(), name, []byte(text), loader.Options{NoDotEnv: true, Lookup: func(string) (string, bool) { return "", false }})
 	problems = append(problems, validate.Check(loaded.Document)...)
-	var text2 bytes.Buffer
-	if err := diag.Text(&text2, problems, diag.TextOptions{}); err != nil {
+	var printed bytes.Buffer
+	if err := diag.Text(&printed, problems, diag.TextOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	return text2.String()
+	return printed.String()
 }
 
 func compare(t *testing.T, path, got string) {

@@ -105,14 +105,14 @@ func (p *project) orchestrator(o *input.Node) {
 	p.CheckKeys(o, "orchestrator", "agent_list", "brand_name", "system_prompt", "enable_routing", "decompose", "rai_config", "config", "self_reflection_config", "selfreflection_config", "contexts", "llm_config", "memory_config")
 	for _, key := range []string{"brand_name", "system_prompt", "rai_config", "config", "self_reflection_config", "selfreflection_config"} {
 		if v := o.Get(key); v != nil && len(v.Items)+len(v.Pairs)+len(v.Text) > 0 {
-			p.Add(input.UnsupportedAt(o.KeySpan(key), "orchestrator: %s has no counterpart", key))
+			p.Add(input.Unsupported.At(o.KeySpan(key), "orchestrator: %s has no counterpart", key))
 		}
 	}
 	list := o.Get("agent_list")
 	if list != nil && len(list.Items) == 1 && slices.Contains(p.agentNames, list.Items[0].Get("agent_name").Scalar()) {
 		return
 	}
-	p.Add(input.UnsupportedAt(p.root.KeySpan("orchestrator"), "the orchestrator chooses an agent for each request, which has no counterpart; use a Switch step, or run the flow of an agent by its name"))
+	p.Add(input.Unsupported.At(p.root.KeySpan("orchestrator"), "the orchestrator chooses an agent for each request, which has no counterpart; use a Switch step, or run the flow of an agent by its name"))
 }
 
 // agents returns the utility agents that are mappings.
@@ -166,12 +166,12 @@ func (p *project) agent(n *input.Node, name string) {
 	p.CheckKeys(config, "the config of agent "+name, "magic_prompt", "contexts", "llm_config", "output_style", "self_reflection", "self_reflection_config", "memory_config")
 	for _, key := range []string{"output_style", "self_reflection"} {
 		if config.Get(key) != nil {
-			p.Add(input.UnsupportedAt(config.KeySpan(key), "agent %s: %s has no counterpart", name, key))
+			p.Add(input.Unsupported.At(config.KeySpan(key), "agent %s: %s has no counterpart", name, key))
 		}
 	}
 	for _, from := range []*input.Node{n, config} {
 		if c := p.Map(from, "self_reflection_config"); c != nil && !(c.Has("self_reflection") && !p.Bool(c, "self_reflection")) {
-			p.Add(input.UnsupportedAt(from.KeySpan("self_reflection_config"), "agent %s: self_reflection_config has no counterpart", name))
+			p.Add(input.Unsupported.At(from.KeySpan("self_reflection_config"), "agent %s: self_reflection_config has no counterpart", name))
 		}
 	}
 	f := &document.Flow{ID: p.ids.New(name, "agent"), Description: p.Text(n, "agent_description")}
@@ -261,7 +261,7 @@ func (p *project) model(config, agent *input.Node) string {
 		made.Set("inference_params", params)
 	}
 	if !known {
-		p.Add(input.AssumedAt(agent.Mark(), "unknown provider of model %s; using openai, set base_url for another server with its protocol", name))
+		p.Add(input.Assumed.At(agent.Mark(), "unknown provider of model %s; using openai, set base_url for another server with its protocol", name))
 	}
 	p.app.Models = append(p.app.Models, made)
 	return id

@@ -73,7 +73,7 @@ func (p *project) module(n *input.Node, number int) {
 		p.Unsupported(n.Get("memory_class"), "%s retrieves old messages by similarity: use a memory with context: [{type: retrieval}] and an embedding model", owner)
 		return
 	default:
-		p.Add(input.UnsupportedAt(n.Get("memory_class").Mark(), "%s: unknown class %s ignored", owner, class).WithNearest(class, classes))
+		p.Add(input.Unsupported.At(n.Get("memory_class").Mark(), "%s: unknown class %s ignored", owner, class).WithNearest(class, classes))
 		return
 	}
 	rounds, most := defaultRounds, defaultContext

@@ -38,22 +38,22 @@ func (r *Report) HasErrors() bool { return r.list.Errors() > 0 }
 
 // Malformed reports a value that the other system would reject.
 func (r *Report) Malformed(n *Node, format string, args ...any) {
-	r.Add(MalformedAt(n.Mark(), format, args...))
+	r.Add(Malformed.At(n.Mark(), format, args...))
 }
 
 // Unsupported reports something without which the document behaves differently.
 func (r *Report) Unsupported(n *Node, format string, args ...any) {
-	r.Add(UnsupportedAt(n.Mark(), format, args...))
+	r.Add(Unsupported.At(n.Mark(), format, args...))
 }
 
 // Ignored reports something that is left out without effect on the answers.
 func (r *Report) Ignored(at source.Span, format string, args ...any) {
-	r.Add(ignoredAt(at, format, args...))
+	r.Add(Ignored.At(at, format, args...))
 }
 
 // Assumed reports a value that the file leaves open.
 func (r *Report) Assumed(n *Node, format string, args ...any) {
-	r.Add(AssumedAt(n.Mark(), format, args...))
+	r.Add(Assumed.At(n.Mark(), format, args...))
 }
 
 // Diagnostics returns the diagnostics in file order.
@@ -156,7 +156,7 @@ func (r *Report) CheckKeys(n *Node, owner string, names ...string) {
 	NormalizeKeys(n, names...)
 	for _, p := range n.Pairs {
 		if p.Spelling != "" {
-			r.Add(UnknownAt(p.KeySpan, "%s: key %q read as %s", owner, p.Spelling, p.Key))
+			r.Add(UnknownKey.At(p.KeySpan, "%s: key %q read as %s", owner, p.Spelling, p.Key))
 			continue
 		}
 		found := false
@@ -164,7 +164,7 @@ func (r *Report) CheckKeys(n *Node, owner string, names ...string) {
 			found = found || p.Key == name
 		}
 		if !found {
-			r.Add(UnknownAt(p.KeySpan, "%s: unknown key %q ignored", owner, p.Key).WithNearest(p.Key, names))
+			r.Add(UnknownKey.At(p.KeySpan, "%s: unknown key %q ignored", owner, p.Key).WithNearest(p.Key, names))
 		}
 	}
 }

@@ -16,7 +16,7 @@ func (w *workflow) untranslated(n *input.Node, what string, err error) {
 	if errors.As(err, &e) {
 		word = e.Word
 	}
-	w.Add(input.UntranslatableAt(input.Find(n, word), "%s: %s", what, err))
+	w.Add(input.Untranslatable.At(input.Find(n, word), "%s: %s", what, err))
 }
 
 // jq returns a translator of expressions over the data of the workflow.

@@ -51,7 +51,7 @@ func (w *workflow) declareMemory(n *input.Node, owner string) string {
 	}
 	if had := w.parts.memories[key]; had != nil {
 		if had.setting != setting {
-			w.Add(input.MalformedAt(n.Mark(), "memory %s is declared with %s here and with %s elsewhere; using the first", key, setting, had.setting).WithRelated(had.n.Mark(), "first declared here"))
+			w.Add(input.Malformed.At(n.Mark(), "memory %s is declared with %s here and with %s elsewhere; using the first", key, setting, had.setting).WithRelated(had.n.Mark(), "first declared here"))
 		}
 		return had.id
 	}
@@ -96,7 +96,7 @@ func (w *workflow) window(n *input.Node, b *document.Block) (setting string) {
 		}
 	}
 	if !slices.Contains(policies, kind) {
-		w.Add(input.MalformedAt(n.Get("memoryType").Mark(), "memoryType must be message_window or token_window, not %q; using message_window", kind).WithNearest(kind, policies))
+		w.Add(input.Malformed.At(n.Get("memoryType").Mark(), "memoryType must be message_window or token_window, not %q; using message_window", kind).WithNearest(kind, policies))
 		kind = "message_window"
 	}
 	key, other, name, fallback := "maxMessages", "maxTokens", "max_messages", 10

@@ -118,7 +118,7 @@ func (s *schema) types(n *input.Node) (names []string, nullable bool) {
 		case one.Kind == input.Text && one.Text == "null", one.Kind == input.Null:
 			nullable = true
 		case one.Kind != input.Text || !slices.Contains(known, one.Text):
-			s.Add(input.MalformedAt(one.Mark(), "%s: %s is not a type of JSON schemas", s.what, one.Describe()).WithNearest(one.Text, known))
+			s.Add(input.Malformed.At(one.Mark(), "%s: %s is not a type of JSON schemas", s.what, one.Describe()).WithNearest(one.Text, known))
 		default:
 			names = append(names, one.Text)
 		}
@@ -174,7 +174,7 @@ func (s *schema) object(n *input.Node, path string, to *document.Type) {
 	for _, one := range s.List(n, "required") {
 		required[one.Text] = true
 		if properties != nil && one.Kind == input.Text && properties.Get(one.Text) == nil {
-			s.Add(input.MalformedAt(one.Span, "%s: %q is required but is not a property", s.what, one.Text).WithNearest(one.Text, input.Keys(properties)))
+			s.Add(input.Malformed.At(one.Span, "%s: %q is required but is not a property", s.what, one.Text).WithNearest(one.Text, input.Keys(properties)))
 		}
 	}
 	if properties == nil {
@@ -182,7 +182,7 @@ func (s *schema) object(n *input.Node, path string, to *document.Type) {
 	}
 	for _, p := range properties.Pairs {
 		if p.Key == "" {
-			s.Add(input.MalformedAt(p.KeySpan, "%s: property without a name", s.what))
+			s.Add(input.Malformed.At(p.KeySpan, "%s: property without a name", s.what))
 			continue
 		}
 		inner := p.Key
@@ -229,7 +229,7 @@ func (s *schema) checkKeys(n *input.Node, path string) {
 	input.NormalizeKeys(n, known...)
 	for _, p := range n.Pairs {
 		if p.Spelling != "" {
-			s.Add(input.UnknownAt(p.KeySpan, "%s: keyword %q read as %s", s.what, p.Spelling, p.Key))
+			s.Add(input.UnknownKey.At(p.KeySpan, "%s: keyword %q read as %s", s.what, p.Spelling, p.Key))
 		}
 		switch p.Key {
 		case "additionalProperties":
@@ -239,10 +239,10 @@ func (s *schema) checkKeys(n *input.Node, path string) {
 		case "enum", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "minItems", "maxItems", "const", "uniqueItems":
 			s.Ignored(p.KeySpan, "%s: %s is not checked; the description states it for the model", s.what, p.Key)
 		case "anyOf", "oneOf", "allOf", "not", "$ref", "if", "then", "else", "patternProperties", "dependentRequired", "dependentSchemas", "prefixItems":
-			s.Add(input.UnsupportedAt(p.KeySpan, "%s: keyword %s has no counterpart", s.what, p.Key))
+			s.Add(input.Unsupported.At(p.KeySpan, "%s: keyword %s has no counterpart", s.what, p.Key))
 		default:
 			if !slices.Contains(known, p.Key) {
-				s.Add(input.UnknownAt(p.KeySpan, "%s: unknown keyword %q ignored", s.what, p.Key).WithNearest(p.Key, known))
+				s.Add(input.UnknownKey.At(p.KeySpan, "%s: unknown keyword %q ignored", s.what, p.Key).WithNearest(p.Key, known))
 			}
 		}
 	}

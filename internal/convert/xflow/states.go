@@ -86,7 +86,7 @@ func (w *workflow) unsupportedState(s *state) {
 		w.Unsupported(n, "state %s (%s) is skipped: %s", s.name, n.Text, why)
 		return
 	}
-	w.Add(input.UnsupportedAt(n.Span, "state %s is skipped: unknown type %s", s.name, n.Text).WithNearest(s.kind, kinds()))
+	w.Add(input.Unsupported.At(n.Span, "state %s is skipped: unknown type %s", s.name, n.Text).WithNearest(s.kind, kinds()))
 }
 
 // reportRest reports the parts of a state that are independent of its type.

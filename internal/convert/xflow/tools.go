@@ -48,7 +48,7 @@ func (w *workflow) tool(n *input.Node, s *state) string {
 		return had.id
 	}
 	if had != nil {
-		w.Add(input.AssumedAt(n.Mark(), "tool %s is declared differently elsewhere; both are converted, with two ids", name).WithRelated(had.n.Mark(), "declared differently here"))
+		w.Add(input.Assumed.At(n.Mark(), "tool %s is declared differently elsewhere; both are converted, with two ids", name).WithRelated(had.n.Mark(), "declared differently here"))
 	}
 	use := &toolUse{id: w.ids.New(name, "tool"), n: n, source: source}
 	w.parts.tools[name] = use

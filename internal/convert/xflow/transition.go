@@ -82,7 +82,7 @@ func (w *workflow) resolve(name *input.Node) target {
 	for _, s := range w.states {
 		names = append(names, s.name)
 	}
-	w.Add(input.MalformedAt(name.Span, "unknown state %q; the flow ends here", name.Text).WithNearest(name.Text, names))
+	w.Add(input.Malformed.At(name.Span, "unknown state %q; the flow ends here", name.Text).WithNearest(name.Text, names))
 	return target{end: true}
 }
 
@@ -139,7 +139,7 @@ func (w *workflow) findStart() {
 	}
 	switch {
 	case start == nil && len(w.states) > 1:
-		w.Add(input.MalformedAt(w.root.Mark(), "the workflow has no \"start\"; using its first state, %s", w.start.name).WithSeverity(diag.Warning))
+		w.Add(input.Malformed.At(w.root.Mark(), "the workflow has no \"start\"; using its first state, %s", w.start.name).WithSeverity(diag.Warning))
 	case start == nil:
 	case w.named(start.Text) != nil:
 		w.start = w.named(start.Text)

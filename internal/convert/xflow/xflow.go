@@ -162,7 +162,7 @@ func (w *workflow) readHead() {
 	}
 	for _, key := range engine {
 		if v := w.root.Get(key); v != nil && len(v.Items)+len(v.Pairs)+len(v.Text) > 0 {
-			w.Add(input.UnsupportedAt(w.root.KeySpan(key), "%q of a workflow is not converted; see the diagnostics where it is used", key).WithSeverity(diag.Warning))
+			w.Add(input.Unsupported.At(w.root.KeySpan(key), "%q of a workflow is not converted; see the diagnostics where it is used", key).WithSeverity(diag.Warning))
 		}
 	}
 	for _, key := range []string{"timeouts", "autoRetries", "keepActive", "dataOutputSchema", "annotations", "metadata"} {
@@ -179,7 +179,7 @@ func (w *workflow) addState(n *input.Node) {
 		name = fmt.Sprintf("state_%d", len(w.states)+1)
 	}
 	if other := w.named(name); other != nil {
-		w.Add(input.MalformedAt(n.Get("name").Span, "duplicate state %s cannot be reached", name).WithRelated(other.n.Get("name").Span, "first declared here"))
+		w.Add(input.Malformed.At(n.Get("name").Span, "duplicate state %s cannot be reached", name).WithRelated(other.n.Get("name").Span, "first declared here"))
 		return
 	}
 	w.states = append(w.states, &state{name: name, kind: input.FoldName(w.RequiredText(n, "type", "state "+name)), n: n})
