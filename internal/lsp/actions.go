@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/lsp/outline"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
@@ -97,8 +98,8 @@ func (s *server) ignoreAction(a *analysis, d *document, f diag.Diagnostic, about
 func insideText(d *document, at textRange) bool {
 	start := d.starts[min(at.Start.Line, len(d.starts)-1)]
 	inside := false
-	visit(d.outline().root, func(n *node) {
-		if (n.kind == scalar || n.flow) && n.start < start && start <= n.end {
+	d.outline().Walk(func(n *outline.Node) {
+		if (n.Kind == outline.Scalar || n.Flow) && n.Start < start && start <= n.End {
 			inside = true
 		}
 	})

@@ -54,7 +54,7 @@ func (a *analysis) linesOf(f *source.File) *lineIndex {
 	if l, made := a.lined[f]; made {
 		return l
 	}
-	l := newLines(string(f.Text))
+	l := newLineIndex(string(f.Text))
 	a.lined[f] = l
 	return l
 }

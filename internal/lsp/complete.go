@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/lsp/outline"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -34,9 +35,9 @@ func (s *server) complete(_ context.Context, p positionParams) (completionList, 
 		return list, err
 	}
 	c := &completer{lang: s.lang, doc: d, at: d.offset(p.Position)}
-	marked := parseOutline(d.text[:c.at] + cursor + d.text[c.at:])
+	marked := outline.Parse(d.text[:c.at] + cursor + d.text[c.at:])
 	for _, root := range s.space.rootsOf(d.path) {
-		c.survey = indexSyntax(s.lang, root, func(path string) *outline {
+		c.survey = indexSyntax(s.lang, root, func(path string) *outline.Node {
 			if path == d.path {
 				return marked
 			}
@@ -68,7 +69,7 @@ func (c *completer) find() bool {
 // text as the editor has it.
 func (c *completer) span(m *word) {
 	first, last := m.start, m.end-len(cursor)
-	if m.node != nil && m.node.style != plain {
+	if m.node != nil && m.node.Style != outline.Plain {
 		first++ // behind the quote
 		last = c.at
 	}
@@ -88,7 +89,7 @@ func (c *completer) span(m *word) {
 }
 
 // isTypeChar tells whether a character belongs to a word, a type expression or a path.
-func isTypeChar(b byte) bool { return isWord(b) || strings.IndexByte("[]?.!/:", b) >= 0 }
+func isTypeChar(b byte) bool { return outline.IsWordByte(b) || strings.IndexByte("[]?.!/:", b) >= 0 }
 
 // propose adds what fits at the cursor.
 func (c *completer) propose() {
@@ -181,21 +182,21 @@ func (c *completer) isAloneOnLine() bool {
 
 // firstKeys proposes the keys of a mapping that has none yet.
 func (c *completer) firstKeys(k *class, u *spec.Union) {
-	c.keys(&mappingNode{node: &node{kind: mapping}, class: k, union: u, up: c.here.in, path: c.doc.path}, nil)
+	c.keys(&mappingNode{node: &outline.Node{Kind: outline.Mapping}, class: k, union: u, up: c.here.in, path: c.doc.path}, nil)
 }
 
 // keys proposes the keys of a mapping that are not there yet.
-func (c *completer) keys(o *mappingNode, typing *pair) {
+func (c *completer) keys(o *mappingNode, typing *outline.Pair) {
 	if o == nil {
 		return
 	}
 	there := map[string]bool{}
-	for _, p := range o.node.pairs {
+	for _, p := range o.node.Pairs {
 		if p != typing {
-			there[p.key] = true
+			there[p.Key] = true
 		}
 	}
-	bare := typing != nil && typing.colon // the colon is there already
+	bare := typing != nil && typing.Colon // the colon is there already
 	if o.union != nil && !there["type"] && (o.class == nil || o.class.byName["type"] == nil) {
 		c.addKey(&field{name: "type", doc: "Which " + o.union.Name + " this is: " + joinAlternatives(c.lang.cases(o.union)), of: reflect.TypeFor[string](),
 			owner: o.class, required: !o.union.TagOptional}, bare, 0)
@@ -289,7 +290,7 @@ func (c *completer) column() int { return c.start - c.doc.starts[c.doc.line(c.at
 
 // inBrackets tells whether the cursor is in a collection in brackets.
 func (c *completer) inBrackets() bool {
-	if c.here.in != nil && c.here.in.node.flow {
+	if c.here.in != nil && c.here.in.node.Flow {
 		return true
 	}
 	before := c.doc.text[c.doc.starts[c.doc.line(c.at)]:c.at]

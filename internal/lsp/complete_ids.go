@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/lsp/outline"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -79,10 +80,10 @@ func (c *completer) addEntity(e *entity) {
 		detail = e.class.tag
 	}
 	if e.class.of == reflect.TypeFor[spec.Variable]() {
-		detail = e.node.word("type")
+		detail = e.node.GetText("type")
 	}
 	text := quoteID(e.id)
-	if p := c.here.pair; p != nil && !p.colon || c.here.of == reflect.TypeFor[spec.Assignments]() {
+	if p := c.here.pair; p != nil && !p.Colon || c.here.of == reflect.TypeFor[spec.Assignments]() {
 		text += ": " // it is a key
 	}
 	c.add(completionItem{Label: e.id, Kind: proposalKind(e.class), Detail: detail, Documentation: markdown(e.about())}, text)
@@ -91,10 +92,10 @@ func (c *completer) addEntity(e *entity) {
 // formula proposes the variables at the word of an expression.
 func (c *completer) formula() {
 	c.start, c.end = c.at, c.at
-	for c.start > 0 && isWord(c.doc.text[c.start-1]) {
+	for c.start > 0 && outline.IsWordByte(c.doc.text[c.start-1]) {
 		c.start--
 	}
-	for c.end < len(c.doc.text) && isWord(c.doc.text[c.end]) {
+	for c.end < len(c.doc.text) && outline.IsWordByte(c.doc.text[c.end]) {
 		c.end++
 	}
 	if c.start > 0 && c.doc.text[c.start-1] == '.' {
@@ -105,9 +106,9 @@ func (c *completer) formula() {
 
 // about is what an entity says of itself.
 func (e *entity) about() string {
-	text := e.node.word("description")
+	text := e.node.GetText("description")
 	for _, key := range []string{"provider", "model_id", "token_limit", "endpoint", "method"} {
-		if v := e.node.word(key); v != "" {
+		if v := e.node.GetText(key); v != "" {
 			text += fmt.Sprintf("\n\n%s: `%s`", key, v)
 		}
 	}
@@ -167,14 +168,14 @@ func (c *completer) addType(name, detail, order string) {
 }
 
 // bindingNames proposes the names inside of what a step invokes.
-func (c *completer) bindingNames(o *mappingNode, f *field, typing *pair) {
+func (c *completer) bindingNames(o *mappingNode, f *field, typing *outline.Pair) {
 	if o == nil || f == nil || o.class == nil {
 		return
 	}
 	there := map[string]bool{}
-	if v := o.node.get(f.name); v != nil {
-		for _, p := range v.pairs {
-			there[p.key] = p != typing
+	if v := o.node.Get(f.name); v != nil {
+		for _, p := range v.Pairs {
+			there[p.Key] = p != typing
 		}
 	}
 	outputs := strings.HasPrefix(f.name, "output")
@@ -183,7 +184,7 @@ func (c *completer) bindingNames(o *mappingNode, f *field, typing *pair) {
 			continue
 		}
 		text := name.id
-		if typing == nil || !typing.colon {
+		if typing == nil || !typing.Colon {
 			text += ": "
 		}
 		c.add(completionItem{Label: name.id, Kind: proposeProperty, Detail: name.detail}, text)
@@ -208,13 +209,13 @@ func (c *completer) inner(o *mappingNode, outputs bool) []namedDetail {
 		if v == nil {
 			continue
 		}
-		t := c.survey.find(strings.TrimSuffix(v.node.word("type"), "?"), reflect.TypeFor[*spec.CustomType](), o)
+		t := c.survey.find(strings.TrimSuffix(v.node.GetText("type"), "?"), reflect.TypeFor[*spec.CustomType](), o)
 		if t == nil {
 			continue
 		}
-		if properties := t.node.get("properties"); properties != nil {
-			for _, p := range properties.pairs {
-				found = append(found, namedDetail{p.key, p.value.text})
+		if properties := t.node.Get("properties"); properties != nil {
+			for _, p := range properties.Pairs {
+				found = append(found, namedDetail{p.Key, p.Value.Text})
 			}
 		}
 	}
@@ -223,10 +224,10 @@ func (c *completer) inner(o *mappingNode, outputs bool) []namedDetail {
 
 // word is the id of a reference under a key.
 func (o *mappingNode) word(key string) string {
-	if w := o.node.word(key); w != "" {
+	if w := o.node.GetText(key); w != "" {
 		return w
 	}
-	return o.node.get(key).word("$ref")
+	return o.node.Get(key).GetText("$ref")
 }
 
 // flowNames lists a flow's inputs or outputs with their types.
@@ -243,7 +244,7 @@ func (c *completer) flowNames(id string, outputs bool) []namedDetail {
 	for _, name := range flow.ids(key) {
 		detail := ""
 		if v := c.survey.find(name, reflect.TypeFor[*spec.Variable](), flow.mappingNode); v != nil {
-			detail = v.node.word("type")
+			detail = v.node.GetText("type")
 		}
 		found = append(found, namedDetail{name, detail})
 	}
@@ -263,7 +264,7 @@ func (c *completer) toolNames(id string, outputs bool) []namedDetail {
 	var found []namedDetail
 	for _, key := range keys {
 		for _, item := range tool.list(key) {
-			found = append(found, namedDetail{item.word("id"), item.word("type")})
+			found = append(found, namedDetail{item.GetText("id"), item.GetText("type")})
 		}
 	}
 	return found
@@ -281,7 +282,7 @@ func (c *completer) placeholders(m *word) {
 	}
 	c.start = c.at - (len(line) - open - 1)
 	c.end = c.at
-	for c.end < len(c.doc.text) && isWord(c.doc.text[c.end]) {
+	for c.end < len(c.doc.text) && outline.IsWordByte(c.doc.text[c.end]) {
 		c.end++
 	}
 	closing := "}"
@@ -292,7 +293,7 @@ func (c *completer) placeholders(m *word) {
 	if m.field.name == "endpoint" {
 		for _, key := range []string{"inputs", "parameters"} {
 			for _, item := range m.in.list(key) {
-				names = append(names, item.word("id"))
+				names = append(names, item.GetText("id"))
 			}
 		}
 	}

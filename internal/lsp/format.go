@@ -8,6 +8,8 @@ import (
 	"unicode"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/qtype-dev/qtype/internal/lsp/outline"
 )
 
 // format answers the edits that bring a document into good form.
@@ -153,11 +155,11 @@ func lineBreak(text string) string {
 // textRows tells which lines are the second or a later one of a scalar, where
 // blanks may matter.
 func textRows(text string, rows int) []bool {
-	l := newLines(text)
+	l := newLineIndex(text)
 	marked := make([]bool, rows)
-	visit(parseOutline(text).root, func(n *node) {
-		if n.kind == scalar {
-			for row := l.lineOf(n.start) + 1; row <= l.lineOf(max(n.end-1, n.start)) && row < rows; row++ {
+	outline.Parse(text).Walk(func(n *outline.Node) {
+		if n.Kind == outline.Scalar {
+			for row := l.lineOf(n.Start) + 1; row <= l.lineOf(max(n.End-1, n.Start)) && row < rows; row++ {
 				marked[row] = true
 			}
 		}
@@ -167,17 +169,6 @@ func textRows(text string, rows int) []bool {
 
 // lineOf is the number of the line, ended by line feeds, that holds an offset.
 func (l *lineIndex) lineOf(offset int) int { return sort.SearchInts(l.feeds, offset+1) - 1 }
-
-// visit calls f for every value of an outline.
-func visit(n *node, f func(*node)) {
-	f(n)
-	for _, item := range n.items {
-		visit(item, f)
-	}
-	for _, p := range n.pairs {
-		visit(p.value, f)
-	}
-}
 
 // changedLines are the lines that differ, as one edit; none where none does.
 func changedLines(d *document, formatted string) []textEdit {

@@ -1,6 +1,10 @@
 package lsp
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/qtype-dev/qtype/internal/lsp/outline"
+)
 
 // step is how many blanks a level is indented.
 const step = 2
@@ -29,7 +33,7 @@ func indent(text string) string {
 		x.start = append(x.start, at)
 		at += len(row) + 1
 	}
-	x.place(parseOutline(text).root, 0)
+	x.place(outline.Parse(text), 0)
 	x.comments()
 	return x.written()
 }
@@ -59,23 +63,23 @@ func (x *indenter) move(row, by int) {
 }
 
 // place puts a block collection at a column.
-func (x *indenter) place(n *node, column int) {
-	if n.flow {
+func (x *indenter) place(n *outline.Node, column int) {
+	if n.Flow {
 		return
 	}
-	for _, p := range n.pairs {
-		by := column - x.column(p.start)
-		if x.first(p.start) {
-			x.move(x.row(p.start), by)
+	for _, p := range n.Pairs {
+		by := column - x.column(p.Start)
+		if x.first(p.Start) {
+			x.move(x.row(p.Start), by)
 		}
-		x.value(p.value, p.end+1, by, column)
+		x.value(p.Value, p.End+1, by, column)
 	}
-	for _, item := range n.items {
-		by := column - x.column(item.dash)
-		if x.first(item.dash) {
-			x.move(x.row(item.dash), by)
+	for _, item := range n.Items {
+		by := column - x.column(item.Dash)
+		if x.first(item.Dash) {
+			x.move(x.row(item.Dash), by)
 		}
-		x.value(item, item.dash+1, by, column)
+		x.value(item, item.Dash+1, by, column)
 	}
 }
 
@@ -85,17 +89,17 @@ func (x *indenter) first(offset int) bool {
 }
 
 // value places what belongs to a key or a dash that moves so far.
-func (x *indenter) value(n *node, after, by, column int) {
-	if n.kind == nothing {
+func (x *indenter) value(n *outline.Node, after, by, column int) {
+	if n.Kind == outline.Empty {
 		return
 	}
-	if (n.kind == mapping || n.kind == sequence) && !n.flow {
-		x.collapseSpaces(after, n.start)
+	if (n.Kind == outline.Mapping || n.Kind == outline.Sequence) && !n.Flow {
+		x.collapseSpaces(after, n.Start)
 		x.place(n, column+step)
 		return
 	}
-	x.collapseSpaces(after, n.start)
-	for row := x.row(after) + 1; row <= x.row(max(n.end-1, n.start)); row++ {
+	x.collapseSpaces(after, n.Start)
+	for row := x.row(after) + 1; row <= x.row(max(n.End-1, n.Start)); row++ {
 		x.move(row, by)
 	}
 }

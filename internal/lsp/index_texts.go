@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/lsp/outline"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/source"
 )
@@ -143,9 +144,9 @@ func formulaWords(text string) []placeholder {
 			}
 		case c == '"' || c == '\'' || c == '`':
 			quote = c
-		case isWord(c) && c != '-':
+		case outline.IsWordByte(c) && c != '-':
 			end := at
-			for end < len(text) && isWord(text[end]) && text[end] != '-' {
+			for end < len(text) && outline.IsWordByte(text[end]) && text[end] != '-' {
 				end++
 			}
 			if at == from || text[at-1] != '.' {

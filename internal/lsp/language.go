@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/lsp/outline"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -169,8 +170,8 @@ func (l *language) cases(u *spec.Union) []*class {
 
 // choose finds the alternative of a union that a mapping is; nil where its
 // `type` is missing or unknown and its keys do not decide either.
-func (l *language) choose(u *spec.Union, n *node) *class {
-	if tag := n.word("type"); tag != "" {
+func (l *language) choose(u *spec.Union, n *outline.Node) *class {
+	if tag := n.GetText("type"); tag != "" {
 		for _, c := range l.cases(u) {
 			if c.tag == tag {
 				return c
@@ -185,8 +186,8 @@ func (l *language) choose(u *spec.Union, n *node) *class {
 	most := 0
 	for _, c := range l.cases(u) {
 		score := 0
-		for _, p := range n.pairs {
-			if f := c.byName[p.key]; f != nil && f.name != "id" {
+		for _, p := range n.Pairs {
+			if f := c.byName[p.Key]; f != nil && f.name != "id" {
 				score++
 				if f.required {
 					score++

@@ -200,7 +200,7 @@ func (s *server) workspaceEdit(edits map[string][]span, name string) *workspaceE
 		if !ok {
 			continue
 		}
-		l := newLines(text)
+		l := newLineIndex(text)
 		for _, at := range all {
 			made[path] = append(made[path], textEdit{l.span(at.start, at.end), name})
 		}

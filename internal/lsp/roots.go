@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/lsp/outline"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -76,12 +77,12 @@ func (w *workspace) looksLikeDocument(path string) bool {
 	if isDocumentName(path) || d.lang == "qtype" || strings.TrimSpace(d.text) == "" {
 		return true
 	}
-	root := d.outline().root
-	if root.kind == sequence {
-		return slices.ContainsFunc(root.items, func(n *node) bool { return n.get("id") != nil })
+	root := d.outline()
+	if root.Kind == outline.Sequence {
+		return slices.ContainsFunc(root.Items, func(n *outline.Node) bool { return n.Get("id") != nil })
 	}
 	known := w.lang.classes[reflect.TypeFor[spec.Application]()]
-	return slices.ContainsFunc(root.pairs, func(p *pair) bool { return known.byName[p.key] != nil && p.key != "description" })
+	return slices.ContainsFunc(root.Pairs, func(p *outline.Pair) bool { return known.byName[p.Key] != nil && p.Key != "description" })
 }
 
 // scan looks through the folders for documents that include others.

@@ -3,6 +3,7 @@ package lsp
 import (
 	"reflect"
 
+	"github.com/qtype-dev/qtype/internal/lsp/outline"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -10,7 +11,7 @@ import (
 type specialType struct {
 	noun  string // what it is, in a user's words
 	below bool   // it is a mapping, which stands below its key
-	read  func(s *syntaxIndex, n *node, f *field, in *mappingNode)
+	read  func(s *syntaxIndex, n *outline.Node, f *field, in *mappingNode)
 }
 
 // The types of what stands in the forms.
@@ -36,18 +37,18 @@ func specialTypes() map[reflect.Type]specialType {
 		reflect.TypeFor[spec.PathRef]():     {"a variable or {uri: …}", false, (*syntaxIndex).pathRef},
 		reflect.TypeFor[spec.StoreRef]():    {"id of a store or a URL", false, (*syntaxIndex).storeRef},
 		reflect.TypeFor[*spec.StepItem]():   {"a step", false, (*syntaxIndex).stepItem},
-		documentType:                        {"a document", false, func(s *syntaxIndex, n *node, _ *field, in *mappingNode) { s.document(n, in) }},
+		documentType:                        {"a document", false, func(s *syntaxIndex, n *outline.Node, _ *field, in *mappingNode) { s.document(n, in) }},
 	}
 }
 
 // special reads a type that is written in a way of its own, and tells whether it is one.
-func (s *syntaxIndex) special(n *node, t reflect.Type, f *field, in *mappingNode) bool {
+func (s *syntaxIndex) special(n *outline.Node, t reflect.Type, f *field, in *mappingNode) bool {
 	if isRef(t) {
 		s.reference(n, t, f, in)
 		return true
 	}
 	known, ok := s.lang.forms[t]
-	if ok && known.read == nil || ok && known.below && n.kind == scalar {
+	if ok && known.read == nil || ok && known.below && n.Kind == outline.Scalar {
 		s.single(n, t, f, in)
 	} else if ok {
 		known.read(s, n, f, in)
@@ -56,8 +57,8 @@ func (s *syntaxIndex) special(n *node, t reflect.Type, f *field, in *mappingNode
 }
 
 // secret reads a text or {secret_name: …}.
-func (s *syntaxIndex) secret(n *node, f *field, in *mappingNode) {
-	if n.kind == mapping {
+func (s *syntaxIndex) secret(n *outline.Node, f *field, in *mappingNode) {
+	if n.Kind == outline.Mapping {
 		t := reflect.TypeFor[spec.SecretReference]()
 		s.structure(n, s.lang.classes[t], nil, t, f, in)
 		return
@@ -66,8 +67,8 @@ func (s *syntaxIndex) secret(n *node, f *field, in *mappingNode) {
 }
 
 // stepItem reads a step or {$ref: id}.
-func (s *syntaxIndex) stepItem(n *node, f *field, in *mappingNode) {
-	if n.get("$ref") != nil {
+func (s *syntaxIndex) stepItem(n *outline.Node, f *field, in *mappingNode) {
+	if n.Get("$ref") != nil {
 		s.reference(n, refToStep, f, in)
 		return
 	}
@@ -75,8 +76,8 @@ func (s *syntaxIndex) stepItem(n *node, f *field, in *mappingNode) {
 }
 
 // pathRef reads the id of a variable or {uri: …}.
-func (s *syntaxIndex) pathRef(n *node, f *field, in *mappingNode) {
-	if n.kind == mapping && n.get("$ref") == nil {
+func (s *syntaxIndex) pathRef(n *outline.Node, f *field, in *mappingNode) {
+	if n.Kind == outline.Mapping && n.Get("$ref") == nil {
 		s.freeValue(n, f, in)
 		return
 	}
@@ -84,59 +85,61 @@ func (s *syntaxIndex) pathRef(n *node, f *field, in *mappingNode) {
 }
 
 // storeRef reads the id of a store; a URL looks the same.
-func (s *syntaxIndex) storeRef(n *node, f *field, in *mappingNode) { s.reference(n, refToStore, f, in) }
+func (s *syntaxIndex) storeRef(n *outline.Node, f *field, in *mappingNode) {
+	s.reference(n, refToStore, f, in)
+}
 
 // bindings reads a mapping from names to variables.
-func (s *syntaxIndex) bindings(n *node, f *field, in *mappingNode) {
-	for _, p := range n.pairs {
+func (s *syntaxIndex) bindings(n *outline.Node, f *field, in *mappingNode) {
+	for _, p := range n.Pairs {
 		s.key(asBinding, p, f, in)
-		s.value(p.value, refToVariable, f, in)
+		s.value(p.Value, refToVariable, f, in)
 	}
 }
 
 // assignments reads a mapping from variables to expressions.
-func (s *syntaxIndex) assignments(n *node, f *field, in *mappingNode) {
-	for _, p := range n.pairs {
-		s.mark(word{role: asRef, start: p.start, end: p.end, text: p.key, pair: p, field: f, of: refToVariable, in: in})
-		s.value(p.value, formulaType, f, in)
+func (s *syntaxIndex) assignments(n *outline.Node, f *field, in *mappingNode) {
+	for _, p := range n.Pairs {
+		s.mark(word{role: asRef, start: p.Start, end: p.End, text: p.Key, pair: p, field: f, of: refToVariable, in: in})
+		s.value(p.Value, formulaType, f, in)
 	}
 }
 
 // properties reads a mapping from names to types.
-func (s *syntaxIndex) properties(n *node, f *field, in *mappingNode) {
-	for _, p := range n.pairs {
+func (s *syntaxIndex) properties(n *outline.Node, f *field, in *mappingNode) {
+	for _, p := range n.Pairs {
 		s.key(asProperty, p, f, in)
-		s.value(p.value, typeType, f, in)
+		s.value(p.Value, typeType, f, in)
 	}
 }
 
 // reference reads an id or {$ref: id}.
-func (s *syntaxIndex) reference(n *node, t reflect.Type, f *field, in *mappingNode) {
-	switch n.kind {
-	case scalar:
+func (s *syntaxIndex) reference(n *outline.Node, t reflect.Type, f *field, in *mappingNode) {
+	switch n.Kind {
+	case outline.Scalar:
 		s.word(asRef, n, t, f, in)
-	case mapping:
-		for _, p := range n.pairs {
+	case outline.Mapping:
+		for _, p := range n.Pairs {
 			s.key(asFreeKey, p, nil, in)
-			if p.key == "$ref" && p.value.kind == scalar {
-				s.word(asRef, p.value, t, f, in)
+			if p.Key == "$ref" && p.Value.Kind == outline.Scalar {
+				s.word(asRef, p.Value, t, f, in)
 				continue
 			}
-			s.value(p.value, nil, f, in)
+			s.value(p.Value, nil, f, in)
 		}
 	}
 }
 
 // typeExpression reads text, list[Order]? or {element_type: …}.
-func (s *syntaxIndex) typeExpression(n *node, f *field, in *mappingNode) {
-	switch n.kind {
-	case scalar:
+func (s *syntaxIndex) typeExpression(n *outline.Node, f *field, in *mappingNode) {
+	switch n.Kind {
+	case outline.Scalar:
 		s.word(asType, n, typeType, f, in)
-	case mapping:
-		for _, p := range n.pairs {
+	case outline.Mapping:
+		for _, p := range n.Pairs {
 			s.key(asFreeKey, p, nil, in)
-			if p.key == "element_type" {
-				s.value(p.value, typeType, f, in)
+			if p.Key == "element_type" {
+				s.value(p.Value, typeType, f, in)
 			}
 		}
 	}

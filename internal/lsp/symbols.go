@@ -4,6 +4,7 @@ import (
 	"context"
 	"reflect"
 
+	"github.com/qtype-dev/qtype/internal/lsp/outline"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -32,8 +33,8 @@ func (s *server) surveyOf(d *document) *syntaxIndex {
 
 // treeOf puts each entity of a file below the nearest entity around it.
 func treeOf(survey *syntaxIndex, d *document) []symbol {
-	children := map[*node][]*entity{}
-	known := map[*node]bool{}
+	children := map[*outline.Node][]*entity{}
+	known := map[*outline.Node]bool{}
 	for _, e := range survey.entities {
 		known[e.node] = true
 	}
@@ -45,22 +46,22 @@ func treeOf(survey *syntaxIndex, d *document) []symbol {
 		for above != nil && (!known[above.node] || above.path != d.path) {
 			above = above.up
 		}
-		var at *node
+		var at *outline.Node
 		if above != nil {
 			at = above.node
 		}
 		children[at] = append(children[at], e)
 	}
-	var grow func(*node) []symbol
-	grow = func(at *node) []symbol {
+	var grow func(*outline.Node) []symbol
+	grow = func(at *outline.Node) []symbol {
 		list := []symbol{}
 		for _, e := range children[at] {
 			one := symbol{Name: e.id, Detail: e.detail(), Kind: symbolKind(e.class), Children: grow(e.node)}
 			if one.Name == "" {
 				one.Name = "(no id)" // the protocol allows no empty name
 			}
-			one.Selection = d.span(e.idNode.start, e.idNode.end)
-			one.Range = d.span(min(e.node.start, e.idNode.start), max(e.node.end, e.idNode.end))
+			one.Selection = d.span(e.idNode.Start, e.idNode.End)
+			one.Range = d.span(min(e.node.Start, e.idNode.Start), max(e.node.End, e.idNode.End))
 			list = append(list, one)
 		}
 		return list
@@ -71,7 +72,7 @@ func treeOf(survey *syntaxIndex, d *document) []symbol {
 // detail is what stands beside an entity's name.
 func (e *entity) detail() string {
 	if e.class.of == reflect.TypeFor[spec.Variable]() {
-		return e.node.word("type")
+		return e.node.GetText("type")
 	}
 	if e.class.tag != "" {
 		return e.class.tag

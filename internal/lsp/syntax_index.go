@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/lsp/outline"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -26,18 +27,18 @@ const (
 // word is a word of a document and what it is.
 type word struct {
 	role       role
-	start, end int          // byte offsets; quotes included
-	text       string       // the word
-	node       *node        // the value; nil for a key
-	pair       *pair        // the key with its value; nil where there is none
-	field      *field       // the key that the word is or stands under; nil where it is not known
-	of         reflect.Type // what is expected there; nil where anything is
-	in         *mappingNode // the mapping around it; nil at the top
+	start, end int           // byte offsets; quotes included
+	text       string        // the word
+	node       *outline.Node // the value; nil for a key
+	pair       *outline.Pair // the key with its value; nil where there is none
+	field      *field        // the key that the word is or stands under; nil where it is not known
+	of         reflect.Type  // what is expected there; nil where anything is
+	in         *mappingNode  // the mapping around it; nil at the top
 }
 
 // mappingNode is a mapping and the struct of package spec that it stands for.
 type mappingNode struct {
-	node  *node
+	node  *outline.Node
 	class *class      // nil where that is not decided yet
 	union *spec.Union // of which the class is one; nil for none
 	field *field      // the key that holds it
@@ -49,7 +50,7 @@ type mappingNode struct {
 type entity struct {
 	*mappingNode
 	id     string
-	idNode *node
+	idNode *outline.Node
 }
 
 // near finds the nearest object around and including o that stands for a struct.
@@ -79,8 +80,8 @@ func (o *mappingNode) tool() *mappingNode {
 // word is, and which entities there are. It says nothing about faults.
 type syntaxIndex struct {
 	lang     *language
-	read     func(path string) *outline // nil where a file cannot be read
-	marks    map[string][]word          // by file
+	read     func(path string) *outline.Node // nil where a file cannot be read
+	marks    map[string][]word               // by file
 	entities []*entity
 	includes []include
 	path     string   // the file that is being read
@@ -94,11 +95,11 @@ type include struct{ from, to string }
 const maxFiles = 1000
 
 // indexSyntax surveys the document at a path.
-func indexSyntax(lang *language, path string, read func(string) *outline) *syntaxIndex {
+func indexSyntax(lang *language, path string, read func(string) *outline.Node) *syntaxIndex {
 	s := &syntaxIndex{lang: lang, read: read, marks: map[string][]word{}, path: path}
 	if o := read(path); o != nil {
 		s.trail = []string{path}
-		s.document(o.root, nil)
+		s.document(o, nil)
 	}
 	return s
 }
@@ -107,11 +108,11 @@ func indexSyntax(lang *language, path string, read func(string) *outline) *synta
 func (s *syntaxIndex) mark(m word) { s.marks[s.path] = append(s.marks[s.path], m) }
 
 // document reads a whole document: an application, or a list of one kind.
-func (s *syntaxIndex) document(n *node, up *mappingNode) {
+func (s *syntaxIndex) document(n *outline.Node, up *mappingNode) {
 	if s.includedDocument(n, documentType, nil, up) {
 		return
 	}
-	if n.kind != sequence {
+	if n.Kind != outline.Sequence {
 		s.value(n, reflect.TypeFor[spec.Application](), nil, up)
 		return
 	}
@@ -119,12 +120,12 @@ func (s *syntaxIndex) document(n *node, up *mappingNode) {
 }
 
 // listOf tells by its first element what a list document is a list of.
-func (s *syntaxIndex) listOf(n *node) reflect.Type {
-	for _, item := range n.items {
-		if item.get("properties") != nil {
+func (s *syntaxIndex) listOf(n *outline.Node) reflect.Type {
+	for _, item := range n.Items {
+		if item.Get("properties") != nil {
 			return reflect.TypeFor[*spec.CustomType]()
 		}
-		tag := item.word("type")
+		tag := item.GetText("type")
 		for _, u := range s.lang.unions {
 			for _, c := range u.Cases {
 				if c.Tag == tag && tag != "" {
@@ -138,17 +139,17 @@ func (s *syntaxIndex) listOf(n *node) reflect.Type {
 
 // includedDocument reads the file of an include in the place of the value, and tells
 // whether the value is one.
-func (s *syntaxIndex) includedDocument(n *node, t reflect.Type, f *field, in *mappingNode) bool {
-	if n.tag != "!include" && n.tag != "!include_raw" {
+func (s *syntaxIndex) includedDocument(n *outline.Node, t reflect.Type, f *field, in *mappingNode) bool {
+	if n.Tag != "!include" && n.Tag != "!include_raw" {
 		return false
 	}
-	if n.kind != scalar {
+	if n.Kind != outline.Scalar {
 		return true
 	}
-	s.mark(word{role: asInclude, start: n.start, end: n.end, text: n.text, node: n, field: f, of: t, in: in})
-	to := included(s.path, n.text)
+	s.mark(word{role: asInclude, start: n.Start, end: n.End, text: n.Text, node: n, field: f, of: t, in: in})
+	to := included(s.path, n.Text)
 	s.includes = append(s.includes, include{s.path, to})
-	if n.tag == "!include_raw" || len(s.includes) > maxFiles || holdsPath(s.trail, to) {
+	if n.Tag == "!include_raw" || len(s.includes) > maxFiles || holdsPath(s.trail, to) {
 		return true
 	}
 	o := s.read(to)
@@ -158,9 +159,9 @@ func (s *syntaxIndex) includedDocument(n *node, t reflect.Type, f *field, in *ma
 	back := s.path
 	s.path, s.trail = to, append(s.trail, to)
 	if t == documentType {
-		s.document(o.root, in)
+		s.document(o, in)
 	} else {
-		s.value(o.root, t, f, in)
+		s.value(o, t, f, in)
 	}
 	s.path, s.trail = back, s.trail[:len(s.trail)-1]
 	return true
@@ -177,7 +178,7 @@ func holdsPath(paths []string, path string) bool {
 }
 
 // value reads a value of which a type is expected; nil where anything is.
-func (s *syntaxIndex) value(n *node, t reflect.Type, f *field, in *mappingNode) {
+func (s *syntaxIndex) value(n *outline.Node, t reflect.Type, f *field, in *mappingNode) {
 	switch {
 	case s.includedDocument(n, t, f, in):
 		return
@@ -195,11 +196,11 @@ func (s *syntaxIndex) value(n *node, t reflect.Type, f *field, in *mappingNode) 
 	case reflect.Struct:
 		s.structure(n, s.lang.classes[t], nil, t, f, in)
 	case reflect.Slice:
-		if n.kind != sequence {
+		if n.Kind != outline.Sequence {
 			s.single(n, t, f, in)
 			return
 		}
-		for _, item := range n.items {
+		for _, item := range n.Items {
 			s.value(item, t.Elem(), f, in)
 		}
 	case reflect.Map:
@@ -210,8 +211,8 @@ func (s *syntaxIndex) value(n *node, t reflect.Type, f *field, in *mappingNode) 
 }
 
 // single marks a scalar; what a collection holds that stands in its place is of no known type.
-func (s *syntaxIndex) single(n *node, t reflect.Type, f *field, in *mappingNode) {
-	if n.kind != scalar {
+func (s *syntaxIndex) single(n *outline.Node, t reflect.Type, f *field, in *mappingNode) {
+	if n.Kind != outline.Scalar {
 		s.freeValue(n, f, in)
 		return
 	}
@@ -219,35 +220,35 @@ func (s *syntaxIndex) single(n *node, t reflect.Type, f *field, in *mappingNode)
 }
 
 // word marks a value.
-func (s *syntaxIndex) word(r role, n *node, t reflect.Type, f *field, in *mappingNode) {
-	s.mark(word{role: r, start: n.start, end: n.end, text: n.text, node: n, field: f, of: t, in: in})
+func (s *syntaxIndex) word(r role, n *outline.Node, t reflect.Type, f *field, in *mappingNode) {
+	s.mark(word{role: r, start: n.Start, end: n.End, text: n.Text, node: n, field: f, of: t, in: in})
 }
 
 // freeValue reads a value without a known type: only its words are marked.
-func (s *syntaxIndex) freeValue(n *node, f *field, in *mappingNode) {
-	switch n.kind {
-	case scalar:
+func (s *syntaxIndex) freeValue(n *outline.Node, f *field, in *mappingNode) {
+	switch n.Kind {
+	case outline.Scalar:
 		s.word(asValue, n, nil, f, in)
-	case sequence:
-		for _, item := range n.items {
+	case outline.Sequence:
+		for _, item := range n.Items {
 			s.value(item, nil, f, in)
 		}
-	case mapping:
-		for _, p := range n.pairs {
+	case outline.Mapping:
+		for _, p := range n.Pairs {
 			s.key(asFreeKey, p, nil, in)
-			s.value(p.value, nil, f, in)
+			s.value(p.Value, nil, f, in)
 		}
 	}
 }
 
 // key marks a key.
-func (s *syntaxIndex) key(r role, p *pair, f *field, in *mappingNode) {
-	s.mark(word{role: r, start: p.start, end: p.end, text: p.key, pair: p, field: f, in: in})
+func (s *syntaxIndex) key(r role, p *outline.Pair, f *field, in *mappingNode) {
+	s.mark(word{role: r, start: p.Start, end: p.End, text: p.Key, pair: p, field: f, in: in})
 }
 
 // freeMap reads a mapping whose keys are the user's own.
-func (s *syntaxIndex) freeMap(n *node, t reflect.Type, f *field, in *mappingNode) {
-	if n.kind != mapping {
+func (s *syntaxIndex) freeMap(n *outline.Node, t reflect.Type, f *field, in *mappingNode) {
+	if n.Kind != outline.Mapping {
 		s.single(n, t, f, in)
 		return
 	}
@@ -255,16 +256,16 @@ func (s *syntaxIndex) freeMap(n *node, t reflect.Type, f *field, in *mappingNode
 	if elem.Kind() == reflect.Interface && s.lang.union(elem) == nil {
 		elem = nil
 	}
-	for _, p := range n.pairs {
+	for _, p := range n.Pairs {
 		s.key(asFreeKey, p, nil, in)
-		s.value(p.value, elem, f, in)
+		s.value(p.Value, elem, f, in)
 	}
 }
 
 // alternative reads a mapping of a union.
-func (s *syntaxIndex) alternative(n *node, t reflect.Type, f *field, in *mappingNode) {
+func (s *syntaxIndex) alternative(n *outline.Node, t reflect.Type, f *field, in *mappingNode) {
 	u := s.lang.union(t)
-	if u == nil || n.kind != mapping {
+	if u == nil || n.Kind != outline.Mapping {
 		s.single(n, t, f, in)
 		return
 	}
@@ -272,32 +273,32 @@ func (s *syntaxIndex) alternative(n *node, t reflect.Type, f *field, in *mapping
 }
 
 // structure reads a mapping that stands for a struct.
-func (s *syntaxIndex) structure(n *node, c *class, u *spec.Union, t reflect.Type, f *field, in *mappingNode) {
-	if n.kind != mapping {
+func (s *syntaxIndex) structure(n *outline.Node, c *class, u *spec.Union, t reflect.Type, f *field, in *mappingNode) {
+	if n.Kind != outline.Mapping {
 		s.single(n, t, f, in)
 		return
 	}
 	o := &mappingNode{node: n, class: c, union: u, field: f, up: in, path: s.path}
-	if id := n.get("id"); id != nil && id.kind == scalar && c.isEntity() {
-		s.entities = append(s.entities, &entity{o, id.text, id})
+	if id := n.Get("id"); id != nil && id.Kind == outline.Scalar && c.isEntity() {
+		s.entities = append(s.entities, &entity{o, id.Text, id})
 	}
-	for _, p := range n.pairs {
+	for _, p := range n.Pairs {
 		var f *field
 		if c != nil {
-			f = c.byName[p.key]
+			f = c.byName[p.Key]
 		}
 		s.key(asKey, p, f, o)
 		switch {
-		case p.key == "<<":
-			s.value(p.value, t, nil, in)
-		case p.key == "type" && f == nil && u != nil && p.value.kind == scalar:
-			s.word(asTag, p.value, t, nil, o)
-		case p.key == "id" && p.value.kind == scalar && p.value.tag == "" && (c.isEntity() || c == nil && u != nil):
-			s.word(asID, p.value, nil, f, o)
+		case p.Key == "<<":
+			s.value(p.Value, t, nil, in)
+		case p.Key == "type" && f == nil && u != nil && p.Value.Kind == outline.Scalar:
+			s.word(asTag, p.Value, t, nil, o)
+		case p.Key == "id" && p.Value.Kind == outline.Scalar && p.Value.Tag == "" && (c.isEntity() || c == nil && u != nil):
+			s.word(asID, p.Value, nil, f, o)
 		case f != nil:
-			s.value(p.value, f.of, f, o)
+			s.value(p.Value, f.of, f, o)
 		default:
-			s.value(p.value, nil, nil, o)
+			s.value(p.Value, nil, nil, o)
 		}
 	}
 }
@@ -340,9 +341,9 @@ func (s *syntaxIndex) find(id string, wants reflect.Type, in *mappingNode) *enti
 func (o *mappingNode) ids(key string) []string {
 	var all []string
 	for _, item := range o.list(key) {
-		if w := strings.TrimSpace(item.text); item.kind == scalar && w != "" {
+		if w := strings.TrimSpace(item.Text); item.Kind == outline.Scalar && w != "" {
 			all = append(all, w)
-		} else if w := item.word("$ref"); w != "" {
+		} else if w := item.GetText("$ref"); w != "" {
 			all = append(all, w)
 		}
 	}
@@ -350,12 +351,12 @@ func (o *mappingNode) ids(key string) []string {
 }
 
 // list are the items under a key.
-func (o *mappingNode) list(key string) []*node {
+func (o *mappingNode) list(key string) []*outline.Node {
 	if o == nil {
 		return nil
 	}
-	if v := o.node.get(key); v != nil {
-		return v.items
+	if v := o.node.Get(key); v != nil {
+		return v.Items
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/qtype-dev/qtype/internal/lsp/outline"
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
@@ -24,7 +25,7 @@ type lineIndex struct {
 const byteOrderMark = "\ufeff"
 
 // newLines finds the lines of a text.
-func newLines(text string) *lineIndex {
+func newLineIndex(text string) *lineIndex {
 	text, marked := strings.CutPrefix(text, byteOrderMark)
 	l := &lineIndex{text: text, starts: []int{0}, feeds: []int{0}, marked: marked}
 	for i := range len(text) {
@@ -143,14 +144,14 @@ type document struct {
 	version int
 	lang    string // the editor's name of its language
 	*lineIndex
-	outline func() *outline // made when it is first asked for
+	outline func() *outline.Node // made when it is first asked for
 }
 
 // newDocument takes a text of the editor.
 func newDocument(uri, path string, version int, lang, text string) *document {
-	l := newLines(text)
+	l := newLineIndex(text)
 	return &document{uri: uri, path: path, version: version, lang: lang, lineIndex: l,
-		outline: sync.OnceValue(func() *outline { return parseOutline(l.text) })}
+		outline: sync.OnceValue(func() *outline.Node { return outline.Parse(l.text) })}
 }
 
 // edit applies changes in their order.
@@ -158,14 +159,14 @@ func (d *document) edit(version int, changes []change) (*document, error) {
 	text := d.lineIndex
 	for _, c := range changes {
 		if c.Range == nil {
-			text = newLines(c.Text)
+			text = newLineIndex(c.Text)
 			continue
 		}
 		start, end := text.offset(c.Range.Start), text.offset(c.Range.End)
 		if start > end {
 			return nil, fmt.Errorf("a change ends before it starts")
 		}
-		text = newLines(text.whole(0, start) + c.Text + text.text[end:])
+		text = newLineIndex(text.whole(0, start) + c.Text + text.text[end:])
 	}
 	return newDocument(d.uri, d.path, version, d.lang, text.whole(0, len(text.text))), nil
 }

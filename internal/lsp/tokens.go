@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/lsp/outline"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -89,7 +90,7 @@ func tokensOf(survey *syntaxIndex, d *document) []token {
 // markTokens are the tokens of one word; none for what YAML colours well enough.
 func markTokens(m *word, text string) []token {
 	start, end := m.start, m.end
-	if m.node != nil && (m.node.style == single || m.node.style == double) && end-start >= 2 {
+	if m.node != nil && (m.node.Style == outline.SingleQuoted || m.node.Style == outline.DoubleQuoted) && end-start >= 2 {
 		start, end = start+1, end-1
 	}
 	one := func(kind int, modifiers uint32) []token { return []token{{start, end, kind, modifiers}} }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/lsp/outline"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/spec/source"
 	"github.com/qtype-dev/qtype/validate"
@@ -176,12 +177,12 @@ func (w *workspace) text(path string) (string, bool) {
 }
 
 // outlineOf is the outline of a file; nil where there is none.
-func (w *workspace) outlineOf(path string) *outline {
+func (w *workspace) outlineOf(path string) *outline.Node {
 	if d := w.document(path); d != nil {
 		return d.outline()
 	}
 	if text, ok := w.text(path); ok {
-		return parseOutline(text)
+		return outline.Parse(text)
 	}
 	return nil
 }
