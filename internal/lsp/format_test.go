@@ -50,15 +50,15 @@ func TestTidy(t *testing.T) {
 
 // sameMeaning compares the decoded trees of two texts, and that the second is tidy.
 func sameMeaning(t interface{ Fatalf(string, ...any) }, before, after string) {
-	a, err := treeOfYAML(before)
+	a, err := parseYAML(before)
 	if err != nil {
 		t.Fatalf("not YAML: %v", err)
 	}
-	b, err := treeOfYAML(after)
+	b, err := parseYAML(after)
 	if err != nil {
 		t.Fatalf("no longer YAML: %v\n%s", err, after)
 	}
-	if !sameTree(a, b) || !equalIgnoringSpace(before, after) {
+	if !isSameTree(a, b) || !equalIgnoringSpace(before, after) {
 		t.Fatalf("the meaning changed:\n%s\n----\n%s", before, after)
 	}
 	again, err := formatText(after)
@@ -157,12 +157,12 @@ func FuzzTidy(f *testing.F) {
 		if err != nil {
 			return
 		}
-		before, err := treeOfYAML(text)
+		before, err := parseYAML(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		after, err := treeOfYAML(made)
-		if err != nil || !sameTree(before, after) || !equalIgnoringSpace(text, made) {
+		after, err := parseYAML(made)
+		if err != nil || !isSameTree(before, after) || !equalIgnoringSpace(text, made) {
 			t.Fatalf("%q became %q (%v)", text, made, err)
 		}
 	})

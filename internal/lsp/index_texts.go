@@ -10,13 +10,13 @@ import (
 )
 
 // texts adds the names that stand inside of texts: types, placeholders, bindings.
-func (x *index) texts(n spec.Node, at scope) {
+func (x *nameIndex) textNames(n spec.Node, at nameScope) {
 	switch n := n.(type) {
 	case *spec.Variable:
-		x.typeName(n.Type, n.Place().Field("type"), at)
+		x.typeExpression(n.Type, n.Place().Field("type"), at)
 	case *spec.CustomType:
 		for _, p := range n.Properties {
-			x.typeName(p.Type, n.Place().Field("properties").Field(p.Name), at)
+			x.typeExpression(p.Type, n.Place().Field("properties").Field(p.Name), at)
 		}
 	case *spec.PromptTemplate:
 		x.placeholders(n.Place(), "template", variablesOf(n.Inputs), at)
@@ -53,74 +53,74 @@ func variablesOf(refs []spec.Ref[*spec.Variable]) []*spec.Variable {
 }
 
 // typeName adds the name of a custom type in an expression such as list[Order]?.
-func (x *index) typeName(t spec.Type, place *spec.Position, at scope) {
+func (x *nameIndex) typeExpression(t spec.Type, place *spec.Position, at nameScope) {
 	for t.Elem != nil {
 		t = *t.Elem
 	}
 	if t.Custom == nil {
 		return
 	}
-	x.wordIn(use{kind: typed, entity: t.Custom, by: at.by}, place.Field("element_type").Span(), t.Name)
+	x.addWord(nameUse{kind: typeName, entity: t.Custom, user: at.user}, place.Field("element_type").Span(), t.Name)
 }
 
 // wordIn adds the first occurrence of a name inside of a span.
-func (x *index) wordIn(u use, span source.Span, name string) {
+func (x *nameIndex) addWord(u nameUse, span source.Span, name string) {
 	if span.File == nil {
 		return
 	}
-	l := x.of.linesOf(span.File)
-	start, end := l.bytesOf(span)
+	l := x.analysis.linesOf(span.File)
+	start, end := l.sourceOffsets(span)
 	if i := strings.Index(l.text[start:end], name); i >= 0 {
-		x.keep(u, span.File, start+i, start+i+len(name))
+		x.add(u, span.File, start+i, start+i+len(name))
 	}
 }
 
 // placeholders adds the {name} of a text that stand for variables. They are
 // looked for in the text as it is written, where ${NAME} is the environment's.
-func (x *index) placeholders(place *spec.Position, key string, variables []*spec.Variable, at scope) {
+func (x *nameIndex) placeholders(place *spec.Position, key string, variables []*spec.Variable, at nameScope) {
 	field, ok := place.Lookup(key)
 	if !ok || field.Span().File == nil {
 		return
 	}
-	l := x.of.linesOf(field.Span().File)
-	start, end := l.bytesOf(field.Span())
+	l := x.analysis.linesOf(field.Span().File)
+	start, end := l.sourceOffsets(field.Span())
 	for _, hole := range placeholders(l.text[start:end]) {
 		for _, v := range variables {
 			if v.ID == hole.name {
-				x.keep(use{kind: filledIn, entity: v, by: at.by}, field.Span().File, start+hole.start, start+hole.end)
+				x.add(nameUse{kind: textName, entity: v, user: at.user}, field.Span().File, start+hole.start, start+hole.end)
 			}
 		}
 	}
 }
 
 // pattern adds the matches of an expression that holds a variable's name.
-func (x *index) pattern(place *spec.Position, key, expression string, variables []*spec.Variable, at scope) {
+func (x *nameIndex) pattern(place *spec.Position, key, expression string, variables []*spec.Variable, at nameScope) {
 	field, ok := place.Lookup(key)
 	if !ok || field.Span().File == nil {
 		return
 	}
-	l := x.of.linesOf(field.Span().File)
-	start, end := l.bytesOf(field.Span())
+	l := x.analysis.linesOf(field.Span().File)
+	start, end := l.sourceOffsets(field.Span())
 	for _, v := range variables {
 		re := regexp.MustCompile(strings.Replace(expression, "%s", regexp.QuoteMeta(v.ID), 1))
 		for _, m := range re.FindAllStringSubmatchIndex(l.text[start:end], -1) {
-			x.keep(use{kind: filledIn, entity: v, by: at.by}, field.Span().File, start+m[2], start+m[3])
+			x.add(nameUse{kind: textName, entity: v, user: at.user}, field.Span().File, start+m[2], start+m[3])
 		}
 	}
 }
 
 // expression adds every place of an expression that names a variable; the
 // validator links each variable once.
-func (x *index) expression(e *spec.Expression, at scope) {
+func (x *nameIndex) expression(e *spec.Expression, at nameScope) {
 	if e.Span.File == nil {
 		return
 	}
-	l := x.of.linesOf(e.Span.File)
-	start, end := l.bytesOf(e.Span)
-	for _, word := range formulaWords(l.text[start:end]) {
+	l := x.analysis.linesOf(e.Span.File)
+	start, end := l.sourceOffsets(e.Span)
+	for _, word := range expressionNames(l.text[start:end]) {
 		for i := range e.Vars {
 			if v := e.Vars[i].To; v != nil && v.ID == word.name {
-				x.keep(use{kind: filledIn, entity: v, by: at.by}, e.Span.File, start+word.start, start+word.end)
+				x.add(nameUse{kind: textName, entity: v, user: at.user}, e.Span.File, start+word.start, start+word.end)
 			}
 		}
 	}
@@ -128,7 +128,7 @@ func (x *index) expression(e *spec.Expression, at scope) {
 
 // formulaWords finds the names in an expression as it is written, outside of its
 // texts and not behind a dot.
-func formulaWords(text string) []placeholder {
+func expressionNames(text string) []placeholder {
 	var found []placeholder
 	from := 0
 	if len(text) > 1 && (text[0] == '"' || text[0] == '\'') && text[len(text)-1] == text[0] {
@@ -159,10 +159,10 @@ func formulaWords(text string) []placeholder {
 }
 
 // bindings adds the names on the left of bindings.
-func (x *index) bindings(place *spec.Position, variables []*spec.Variable, at scope) {
+func (x *nameIndex) bindings(place *spec.Position, variables []*spec.Variable, at nameScope) {
 	for _, v := range variables {
 		if p, ok := place.Lookup(v.ID); ok {
-			x.add(use{kind: boundTo, entity: v, by: at.by}, p.Key, v.ID)
+			x.addSpan(nameUse{kind: bindingName, entity: v, user: at.user}, p.Key, v.ID)
 		}
 	}
 }

@@ -4,15 +4,21 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/qtype-dev/qtype/internal/lsp/protocol"
 )
+
+func pos(line, character int) protocol.Position {
+	return protocol.Position{Line: line, Character: character}
+}
 
 func TestPositions(t *testing.T) {
 	text := "a\r\né😀b\rc\n\n日"
 	l := newLineIndex(text)
 	for _, c := range []struct {
 		offset int
-		at     position
-	}{{0, position{0, 0}}, {1, position{0, 1}}, {3, position{1, 0}}, {5, position{1, 1}}, {9, position{1, 3}}, {10, position{1, 4}}, {11, position{2, 0}}, {13, position{3, 0}}, {14, position{4, 0}}, {17, position{4, 1}}} {
+		at     protocol.Position
+	}{{0, pos(0, 0)}, {1, pos(0, 1)}, {3, pos(1, 0)}, {5, pos(1, 1)}, {9, pos(1, 3)}, {10, pos(1, 4)}, {11, pos(2, 0)}, {13, pos(3, 0)}, {14, pos(4, 0)}, {17, pos(4, 1)}} {
 		if got := l.position(c.offset); got != c.at {
 			t.Errorf("byte %d is at %v, want %v", c.offset, got, c.at)
 		}
@@ -21,15 +27,15 @@ func TestPositions(t *testing.T) {
 		}
 	}
 	for _, c := range []struct {
-		at   position
+		at   protocol.Position
 		want int
-	}{{position{0, 99}, 1}, {position{99, 0}, len(text)}, {position{1, 2}, 5}, {position{-1, 0}, 0}, {position{0, -5}, 0}} {
+	}{{pos(0, 99), 1}, {pos(99, 0), len(text)}, {pos(1, 2), 5}, {pos(-1, 0), 0}, {pos(0, -5), 0}} {
 		if got := l.offset(c.at); got != c.want {
 			t.Errorf("%v is byte %d, want %d", c.at, got, c.want)
 		}
 	}
 	marked := newLineIndex(byteOrderMark + "ab\nc")
-	if marked.offset(position{0, 2}) != 1 || marked.position(1) != (position{0, 2}) || marked.position(3) != (position{1, 0}) {
+	if marked.offset(pos(0, 2)) != 1 || marked.position(1) != (pos(0, 2)) || marked.position(3) != (pos(1, 0)) {
 		t.Error("a byte order mark is one unit of the first line alone")
 	}
 }
@@ -47,8 +53,8 @@ func TestEditsOfAnyKind(t *testing.T) {
 		if start > 0 && start < len(text) && text[start-1:start+1] == "\r\n" || end > 0 && end < len(text) && text[end-1:end+1] == "\r\n" {
 			return // no place of the protocol is between the two
 		}
-		r := d.span(start, end)
-		next, err := d.edit(2, []change{{Range: &r, Text: typed}})
+		r := d.rangeOf(start, end)
+		next, err := d.edit(2, []protocol.TextDocumentContentChangeEvent{{Range: &r, Text: typed}})
 		if err != nil || next.text != text[:start]+typed+text[end:] {
 			t.Fatalf("%v: %q with %q at %v is %q", err, text, typed, r, next.text)
 		}
