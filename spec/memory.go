@@ -55,7 +55,7 @@ func (m *Memory) Kind() Kind { return KindMemory }
 
 // StoreRef is the store that a memory lives in: one that the document declares, or the URL of one.
 type StoreRef struct {
-	URL   Secret      // the address, which may hold a password; empty where a store is named
+	URL   Secret      `secret:"url"` // the address, which may hold a password; empty where a store is named
 	Store Ref[*Store] // the store
 }
 
@@ -70,7 +70,7 @@ type Store struct {
 	// Type is the kind of database: sqlite (a file), postgres, redis, or memory (in the process, gone with it).
 	Type string `yaml:"type" jsonschema:"required" validate:"oneof=memory postgres redis sqlite"`
 	// URL is the address: postgres://host/db, redis://host, or the path of a SQLite file.
-	URL Secret `yaml:"url"`
+	URL Secret `yaml:"url" secret:"url"`
 	// Encryption seals what is said before it is stored, with AES-256-GCM: texts, media, names, roles, tool calls and named values. Ids, counts and times stay readable.
 	Encryption *Encryption `yaml:"encryption"`
 }
