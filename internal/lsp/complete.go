@@ -160,19 +160,8 @@ func (c *completer) proposeOpeners(t reflect.Type, m *syntaxWord) bool {
 	return true
 }
 
-// holdsPlaceholders tells whether the texts under a key may hold {name}.
-func (f *field) holdsPlaceholders() bool {
-	if f == nil {
-		return false
-	}
-	switch f.owner.goType {
-	case reflect.TypeFor[spec.PromptTemplate]():
-		return f.name == "template"
-	case reflect.TypeFor[spec.APITool]():
-		return f.name == "endpoint"
-	}
-	return false
-}
+// holdsPlaceholders reports whether the texts of a key may contain {name}.
+func (f *field) holdsPlaceholders() bool { return f != nil && hasPlaceholders(f.syntax) }
 
 // isAloneOnLine tells whether the cursor's word has its line, or the line behind a dash,
 // for itself: there a mapping or a list may start.

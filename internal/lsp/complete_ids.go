@@ -164,8 +164,7 @@ func (c *completer) proposeBindingNames(o *mappingNode, f *field, typing *outlin
 			there[p.Key] = p != typing
 		}
 	}
-	outputs := strings.HasPrefix(f.name, "output")
-	for _, name := range c.boundNames(o, outputs) {
+	for _, name := range c.boundNames(o, f.isOutput) {
 		if there[name.id] {
 			continue
 		}
@@ -237,21 +236,36 @@ func (c *completer) flowNames(id string, outputs bool) []namedDetail {
 	return found
 }
 
-// toolNames lists a tool's arguments or results with their types.
+// toolNames lists the arguments or results of a tool with their types.
 func (c *completer) toolNames(id string, outputs bool) []namedDetail {
 	tool := c.syntax.find(id, reflect.TypeFor[spec.Tool](), nil)
-	if tool == nil {
+	switch {
+	case tool == nil:
 		return nil
+	case tool.class.byName["flow"] != nil:
+		return c.flowNames(tool.refID("flow"), outputs)
+	case outputs:
+		return declaredVariables(tool.list("outputs"))
 	}
-	keys := []string{"inputs", "parameters"}
-	if outputs {
-		keys = []string{"outputs"}
-	}
-	var found []namedDetail
-	for _, key := range keys {
-		for _, item := range tool.list(key) {
-			found = append(found, namedDetail{item.GetText("id"), item.GetText("type")})
+	return declaredVariables(tool.arguments())
+}
+
+// arguments returns the variables that a mapping declares as arguments.
+func (o *mappingNode) arguments() []*outline.Node {
+	var all []*outline.Node
+	for _, f := range o.class.fields {
+		if f.isArgument && f.goType == reflect.TypeFor[[]*spec.Variable]() {
+			all = append(all, o.list(f.name)...)
 		}
+	}
+	return all
+}
+
+// declaredVariables returns the ids and types of declared variables.
+func declaredVariables(variables []*outline.Node) []namedDetail {
+	var found []namedDetail
+	for _, v := range variables {
+		found = append(found, namedDetail{v.GetText("id"), v.GetText("type")})
 	}
 	return found
 }
@@ -276,11 +290,9 @@ func (c *completer) proposePlaceholders(m *syntaxWord) {
 		closing = ""
 	}
 	names := m.mapping.ids("inputs")
-	if m.field.name == "endpoint" {
-		for _, key := range []string{"inputs", "parameters"} {
-			for _, item := range m.mapping.list(key) {
-				names = append(names, item.GetText("id"))
-			}
+	if m.mapping.class != nil {
+		for _, v := range declaredVariables(m.mapping.arguments()) {
+			names = append(names, v.id)
 		}
 	}
 	for _, id := range names {

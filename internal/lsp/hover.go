@@ -218,34 +218,45 @@ func (a *analysis) sourceText(n spec.Node, key, value string) string {
 	return value
 }
 
-// facts are an entity's own words about itself. Secrets are never among them.
+// entityFacts returns lines about an entity: its own values, never secrets.
 func (a *analysis) entityFacts(e spec.Entity) []string {
 	var lines []string
-	if t, ok := e.(*spec.Variable); ok {
-		lines = append(lines, "Type `"+t.Type.String()+"`"+customTypeFields(t.Type))
+	if v, ok := e.(*spec.Variable); ok {
+		lines = append(lines, "Type `"+v.Type.String()+"`"+customTypeFields(v.Type))
 	}
-	v := reflect.ValueOf(e).Elem()
-	if d := v.FieldByName("Description"); d.IsValid() && d.Kind() == reflect.String && d.String() != "" {
+	if d := reflect.ValueOf(e).Elem().FieldByName("Description"); d.IsValid() && d.Kind() == reflect.String && d.String() != "" {
 		lines = append(lines, a.sourceText(e, "description", d.String()))
 	}
-	switch e := e.(type) {
-	case *spec.Memory:
-		lines = append(lines, memoryText(e))
-	case *spec.Model:
-		lines = append(lines, a.modelFact(e))
-	case *spec.EmbeddingModel:
-		lines = append(lines, a.modelFact(&e.Model)+fmt.Sprintf(", %d dimensions", e.Dimensions))
-	case *spec.APITool:
-		lines = append(lines, fmt.Sprintf("`%s %s`", e.Method, a.sourceText(e, "endpoint", e.Endpoint)))
-	case *spec.CustomType:
-		lines = append(lines, strings.TrimSpace(customTypeFields(spec.Type{Custom: e})))
-	case *spec.Flow:
-		lines = append(lines, fmt.Sprintf("Inputs: %s; outputs: %s", variableList(e.Inputs), variableList(e.Outputs)))
-	}
-	if tool, ok := e.(spec.Tool); ok {
-		lines = append(lines, fmt.Sprintf("Inputs: %s; outputs: %s", describeVariables(tool.Common().Inputs), describeVariables(tool.Common().Outputs)))
+	if describe := a.kindFacts()[e.Kind()]; describe != nil {
+		lines = append(lines, describe(e)...)
 	}
 	return lines
+}
+
+// kindFacts returns the functions that describe entities of a kind. Kinds without
+// one show the same as all: type, description and uses.
+func (a *analysis) kindFacts() map[spec.Kind]func(spec.Entity) []string {
+	return map[spec.Kind]func(spec.Entity) []string{
+		spec.KindMemory: func(e spec.Entity) []string { return []string{memoryText(e.(*spec.Memory))} },
+		spec.KindModel:  func(e spec.Entity) []string { return []string{a.modelFact(e.(spec.ModelEntity))} },
+		spec.KindTool:   func(e spec.Entity) []string { return a.toolFacts(e.(spec.Tool)) },
+		spec.KindType: func(e spec.Entity) []string {
+			return []string{strings.TrimSpace(customTypeFields(spec.Type{Custom: e.(*spec.CustomType)}))}
+		},
+		spec.KindFlow: func(e spec.Entity) []string {
+			f := e.(*spec.Flow)
+			return []string{signature(variablesOf(f.Inputs), variablesOf(f.Outputs))}
+		},
+	}
+}
+
+// toolFacts returns the address that an API tool calls, and the signature.
+func (a *analysis) toolFacts(t spec.Tool) []string {
+	inputs, outputs := t.Common().Inputs, t.Common().Outputs
+	if api, ok := t.(*spec.APITool); ok {
+		return []string{fmt.Sprintf("`%s %s`", api.Method, a.sourceText(api, "endpoint", api.Endpoint)), signature(inputs, outputs)}
+	}
+	return []string{signature(inputs, outputs)}
 }
 
 // memoryText is the policy of a memory with its limits.
@@ -257,20 +268,25 @@ func memoryText(m *spec.Memory) string {
 	return fmt.Sprintf("Policy `%s`", m.Policy)
 }
 
-// modelText is who runs a model, and which one it is there.
-func (a *analysis) modelFact(m *spec.Model) string {
-	if m.ModelID == "" {
-		return fmt.Sprintf("Provider `%s`", m.Provider)
+// modelFact returns the provider of a model and its name there.
+func (a *analysis) modelFact(e spec.ModelEntity) string {
+	m := e.Base()
+	text := fmt.Sprintf("Provider `%s`", m.Provider)
+	if m.ModelID != "" {
+		text += fmt.Sprintf(", model `%s`", a.sourceText(m, "model_id", m.ModelID))
 	}
-	return fmt.Sprintf("Provider `%s`, model `%s`", m.Provider, a.sourceText(m, "model_id", m.ModelID))
+	if embedding, ok := e.(*spec.EmbeddingModel); ok {
+		text += fmt.Sprintf(", %d dimensions", embedding.Dimensions)
+	}
+	return text
 }
 
-// signature lists the variables of references with their types.
-func variableList(refs []spec.Ref[*spec.Variable]) string {
-	return describeVariables(variablesOf(refs))
+// signature describes inputs and outputs.
+func signature(inputs, outputs []*spec.Variable) string {
+	return fmt.Sprintf("Inputs: %s; outputs: %s", describeVariables(inputs), describeVariables(outputs))
 }
 
-// declaredAs lists variables as name and type.
+// describeVariables lists variables as name and type.
 func describeVariables(variables []*spec.Variable) string {
 	if len(variables) == 0 {
 		return "none"

@@ -48,7 +48,9 @@ type field struct {
 	defaultText string   // the default, as YAML text
 	hasDefault  bool     // the default is there
 	enum        []string // the only values
-	rule        string   // the validator's rule
+	syntax      string   // the tag `syntax`: the language of a text
+	isOutput    bool     // the tag `binds`: its bindings name outputs
+	isArgument  bool     // the tag `arguments`: its variables are arguments of a tool, as inputs are
 	owner       *structType
 }
 
@@ -98,11 +100,12 @@ func (l *language) addFields(c *structType, t reflect.Type, doc definition) {
 		case tagged && len(doc.Properties) > 1 && doc.Properties[name].Description == "":
 			continue // a key of an embedded struct that does not exist here: the schema describes all others
 		case tagged && name != "-" && f.IsExported():
-			made := &field{name: name, goType: f.Type, doc: doc.Properties[name].Description, owner: c, rule: f.Tag.Get("validate"),
+			made := &field{name: name, goType: f.Type, doc: doc.Properties[name].Description, owner: c, syntax: f.Tag.Get("syntax"),
+				isOutput: f.Tag.Get("binds") == "outputs", isArgument: name == "inputs" || f.Tag.Get("arguments") == "true",
 				required: slices.Contains(strings.Split(f.Tag.Get("jsonschema"), ","), "required") &&
 					(len(doc.Properties) < 2 || slices.Contains(doc.Required, name))}
 			made.defaultText, made.hasDefault = f.Tag.Lookup("default")
-			for rule := range strings.SplitSeq(made.rule, ",") {
+			for rule := range strings.SplitSeq(f.Tag.Get("validate"), ",") {
 				if words, ok := strings.CutPrefix(rule, "oneof="); ok {
 					made.enum = strings.Fields(words)
 				}
@@ -219,25 +222,19 @@ func (c *structType) isAssignableTo(wants reflect.Type) bool {
 	return c != nil && wants != nil && reflect.PointerTo(c.goType).AssignableTo(wants)
 }
 
-// noun names the Go type that a reference wants for people.
+// kindName returns the name of the kind of entity that a reference accepts.
 func kindName(wants reflect.Type) string {
-	switch wants {
-	case reflect.TypeFor[*spec.Model]():
-		return "chat model"
-	case reflect.TypeFor[*spec.EmbeddingModel]():
-		return "embedding model"
-	case reflect.TypeFor[spec.ModelEntity]():
-		return "model"
-	case reflect.TypeFor[spec.Auth]():
-		return "auth"
-	case reflect.TypeFor[spec.Tool]():
-		return "tool"
-	case reflect.TypeFor[spec.Step]():
-		return "step"
-	case reflect.TypeFor[spec.Index]():
-		return "index"
+	for _, u := range spec.Unions() {
+		if u.Type == wants {
+			return u.Name
+		}
 	}
-	if wants != nil && wants.Kind() == reflect.Pointer {
+	switch {
+	case wants == reflect.TypeFor[*spec.Model]():
+		return string(spec.RoleChatModel)
+	case wants == reflect.TypeFor[*spec.EmbeddingModel]():
+		return string(spec.RoleEmbedding)
+	case wants != nil && wants.Kind() == reflect.Pointer:
 		if e, ok := reflect.New(wants.Elem()).Interface().(spec.Entity); ok {
 			return string(e.Kind())
 		}

@@ -150,10 +150,7 @@ func (x *nameIndex) reference(r spec.Reference, at nameScope) {
 	if !r.Linked() {
 		return
 	}
-	to := reflect.ValueOf(r).Elem().FieldByName("To")
-	if e, ok := to.Interface().(spec.Entity); ok {
-		x.addSpan(nameUse{kind: referenceName, entity: e, user: at.user}, span, id)
-	}
+	x.addSpan(nameUse{kind: referenceName, entity: r.Entity(), user: at.user}, span, id)
 }
 
 // add keeps a use at a span that holds a name, mostly the whole span.
