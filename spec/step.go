@@ -192,7 +192,7 @@ type Collect struct {
 	StepBase `rows:"batch" in:"name: text; QT337 exactly 1" out:"names: list[text]; QT338 exactly 1; QT339 list"`
 	Batched
 	// By names variables: neighbouring rows in which these are equal make one list, instead of all rows. Name what tells apart the rows that Explode took, or the list that it took.
-	By []Ref[*Variable] `yaml:"by"`
+	By []Ref[*Variable] `yaml:"group_by" alias:"by"`
 }
 
 // Construct builds a record from its inputs.
