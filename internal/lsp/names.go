@@ -9,25 +9,25 @@ import (
 )
 
 // useKind is how an entity is named at a place.
-type useKind uint8
+type nameKind uint8
 
 const (
-	declared useKind = iota // its id, where it is declared
-	named                   // a reference
-	typed                   // a type expression
-	filledIn                // a placeholder in a text
-	boundTo                 // the name in a binding
+	declaredName  nameKind = iota // its id, where it is declared
+	referenceName                 // a reference
+	typeName                      // a type expression
+	textName                      // a placeholder in a text
+	bindingName                   // the name in a binding
 )
 
 // use is a place that names an entity.
-type use struct {
-	kind       useKind
+type nameUse struct {
+	kind       nameKind
 	path       string
 	file       *source.File
 	start, end int // bytes of the name itself, without quotes
 	entity     spec.Entity
 	id         declaration // the entity's identity
-	by         string      // who names it there: step "draft"; empty for a declaration
+	user       string      // who names it there: step "draft"; empty for a declaration
 }
 
 // declaration is where an entity is declared. An alias makes two values of one
@@ -38,11 +38,11 @@ type declaration struct {
 }
 
 // index is every place of a document that names an entity.
-type index struct {
-	uses  []use
-	seen  map[placeKey]bool
-	of    *analysis
-	decls map[spec.Entity]declaration
+type nameIndex struct {
+	uses         []nameUse
+	seen         map[placeKey]bool
+	analysis     *analysis
+	declarations map[spec.Entity]declaration
 }
 
 type placeKey struct {
@@ -51,19 +51,19 @@ type placeKey struct {
 }
 
 // indexOf walks a linked document.
-func indexOf(a *analysis) *index {
-	x := &index{of: a, seen: map[placeKey]bool{}, decls: map[spec.Entity]declaration{}}
-	x.walk(reflect.ValueOf(a.doc), scope{})
+func newNameIndex(a *analysis) *nameIndex {
+	x := &nameIndex{analysis: a, seen: map[placeKey]bool{}, declarations: map[spec.Entity]declaration{}}
+	x.walk(reflect.ValueOf(a.doc), nameScope{})
 	return x
 }
 
 // scope is what stands around a value.
-type scope struct {
-	by string // the nearest entity in a user's words
+type nameScope struct {
+	user string // the nearest entity in a user's words
 }
 
 // walk visits everything below v. References are leaves.
-func (x *index) walk(v reflect.Value, at scope) {
+func (x *nameIndex) walk(v reflect.Value, at nameScope) {
 	switch v.Kind() {
 	case reflect.Interface:
 		x.walk(v.Elem(), at)
@@ -72,11 +72,11 @@ func (x *index) walk(v reflect.Value, at scope) {
 			return
 		}
 		if e, ok := v.Interface().(spec.Entity); ok {
-			at.by = string(e.Kind()) + " " + quote(e.EntityID())
+			at.user = string(e.Kind()) + " " + quote(e.EntityID())
 			x.declare(e)
 		}
 		if n, ok := v.Interface().(spec.Node); ok {
-			x.texts(n, at)
+			x.textNames(n, at)
 		}
 		x.walk(v.Elem(), at)
 	case reflect.Slice:
@@ -84,12 +84,12 @@ func (x *index) walk(v reflect.Value, at scope) {
 			x.walk(v.Index(i), at)
 		}
 	case reflect.Struct:
-		x.structure(v, at)
+		x.structFields(v, at)
 	}
 }
 
 // structure visits the fields of a struct, unless it is a leaf.
-func (x *index) structure(v reflect.Value, at scope) {
+func (x *nameIndex) structFields(v reflect.Value, at nameScope) {
 	if !v.CanAddr() {
 		return
 	}
@@ -117,17 +117,17 @@ func (x *index) structure(v reflect.Value, at scope) {
 }
 
 // declare adds the place of an entity's id.
-func (x *index) declare(e spec.Entity) {
+func (x *nameIndex) declare(e spec.Entity) {
 	place, ok := e.Place().Lookup("id")
 	if !ok || e.EntityID() == "" {
 		return
 	}
-	x.add(use{kind: declared, entity: e}, place.Span(), e.EntityID())
+	x.addSpan(nameUse{kind: declaredName, entity: e}, place.Span(), e.EntityID())
 }
 
 // identity is where an entity is declared.
-func (x *index) identity(e spec.Entity) (declaration, bool) {
-	if d, known := x.decls[e]; known {
+func (x *nameIndex) declarationOf(e spec.Entity) (declaration, bool) {
+	if d, known := x.declarations[e]; known {
 		return d, true
 	}
 	place, ok := e.Place().Lookup("id")
@@ -138,31 +138,28 @@ func (x *index) identity(e spec.Entity) (declaration, bool) {
 	if span.File == nil {
 		return declaration{}, false
 	}
-	start, _ := x.of.linesOf(span.File).bytesOf(span)
-	d := declaration{x.of.pathOf(span.File), start}
-	x.decls[e] = d
+	start, _ := x.analysis.linesOf(span.File).sourceOffsets(span)
+	d := declaration{x.analysis.pathOf(span.File), start}
+	x.declarations[e] = d
 	return d, true
 }
 
 // reference adds a reference that was linked.
-func (x *index) reference(r spec.Reference, at scope) {
+func (x *nameIndex) reference(r spec.Reference, at nameScope) {
 	id, span := r.Target()
 	if !r.Linked() {
 		return
 	}
-	to := reflect.ValueOf(r).Elem().FieldByName("To")
-	if e, ok := to.Interface().(spec.Entity); ok {
-		x.add(use{kind: named, entity: e, by: at.by}, span, id)
-	}
+	x.addSpan(nameUse{kind: referenceName, entity: r.Entity(), user: at.user}, span, id)
 }
 
 // add keeps a use at a span that holds a name, mostly the whole span.
-func (x *index) add(u use, span source.Span, name string) {
+func (x *nameIndex) addSpan(u nameUse, span source.Span, name string) {
 	if span.File == nil {
 		return
 	}
-	l := x.of.linesOf(span.File)
-	start, end := l.bytesOf(span)
+	l := x.analysis.linesOf(span.File)
+	start, end := l.sourceOffsets(span)
 	if end > len(l.text) {
 		return
 	}
@@ -170,13 +167,13 @@ func (x *index) add(u use, span source.Span, name string) {
 	if i := strings.Index(written, name); i >= 0 && len(written)-len(name) <= 2 { // quotes around it
 		start, end = start+i, start+i+len(name)
 	}
-	x.keep(u, span.File, start, end)
+	x.add(u, span.File, start, end)
 }
 
 // keep adds a use once; an alias leads to the same place several times.
-func (x *index) keep(u use, file *source.File, start, end int) {
-	id, ok := x.identity(u.entity)
-	key := placeKey{x.of.pathOf(file), start, end}
+func (x *nameIndex) add(u nameUse, file *source.File, start, end int) {
+	id, ok := x.declarationOf(u.entity)
+	key := placeKey{x.analysis.pathOf(file), start, end}
 	if !ok || x.seen[key] {
 		return
 	}
@@ -186,7 +183,7 @@ func (x *index) keep(u use, file *source.File, start, end int) {
 }
 
 // at finds the use at a byte of a file; nil for none.
-func (x *index) at(path string, offset int) *use {
+func (x *nameIndex) at(path string, offset int) *nameUse {
 	for i := range x.uses {
 		if u := &x.uses[i]; u.path == path && u.start <= offset && offset <= u.end {
 			return u
@@ -196,8 +193,8 @@ func (x *index) at(path string, offset int) *use {
 }
 
 // all are the uses of one entity, in the order in which they were found.
-func (x *index) all(id declaration) []use {
-	var found []use
+func (x *nameIndex) usesOf(id declaration) []nameUse {
+	var found []nameUse
 	for _, u := range x.uses {
 		if u.id == id {
 			found = append(found, u)

@@ -197,7 +197,7 @@ func TestHeaders(t *testing.T) {
 		t.Fatalf("initialize: %+v", m)
 	}
 	r.write("Content-Length: many\r\n\r\n{}")
-	if err := r.ended(); err == nil || !strings.Contains(err.Error(), `Content-Length holds no number but "many"`) {
+	if err := r.ended(); err == nil || !strings.Contains(err.Error(), `invalid Content-Length "many"`) {
 		t.Errorf("got %v", err)
 	}
 }
