@@ -10,9 +10,9 @@ import (
 	"github.com/qtype-dev/qtype/runtime"
 )
 
-// notYet is a document with one thing that this version cannot do, in the place
-// of each empty word.
-func notYet(memory, model, tool, flow, step, app string) string {
+// unsupportedDocument returns a document with a feature that this version does not
+// support; each parameter is inserted in one entity.
+func unsupportedDocument(memory, model, tool, flow, step, app string) string {
 	return fmt.Sprintf(`id: app
 %s
 memories:
@@ -24,38 +24,38 @@ tools:
   - {id: help, %s}
 flows:
   - id: helper
-    variables: [{id: said, type: ChatMessage}]
-    inputs: [said]
-    outputs: [said]
-    steps: [{type: Echo, id: pass, inputs: [said], outputs: [said]}]
+    variables: [{id: message, type: ChatMessage}]
+    inputs: [message]
+    outputs: [message]
+    steps: [{type: Echo, id: pass, inputs: [message], outputs: [message]}]
   - id: main
-    variables: [{id: said, type: ChatMessage}, {id: answer, type: ChatMessage}]
-    inputs: [said]
+    variables: [{id: message, type: ChatMessage}, {id: answer, type: ChatMessage}]
+    inputs: [message]
     outputs: [answer]%s
     steps:
-      - {id: ask, inputs: [said], %s}
+      - {id: ask, inputs: [message], %s}
 `, app, memory, model, tool, flow, step)
 }
 
-// TestWhatCannotRunYetSaysSo: the document is valid, and a run of it ends with
-// one error that names the place, instead of passing the setting over.
-func TestWhatCannotRunYetSaysSo(t *testing.T) {
+// TestUnsupported_ErrorNamesPosition: the document is valid, and running it returns
+// an error with the position of the feature.
+func TestUnsupported_ErrorNamesPosition(t *testing.T) {
 	const (
 		tool  = "type: APITool, name: help, description: Helps, endpoint: \"http://127.0.0.1:9/\""
 		agent = "type: Agent, outputs: [answer], model: writer, memory: recent, tools: [help]"
 	)
 	for want, text := range map[string]string{
-		"app.qtype.yaml:6:31: model writer: provider aws-bedrock": strings.Replace(notYet("", "", tool, "", agent, ""), "provider: mock", "provider: aws-bedrock, model_id: nova", 1),
+		"app.qtype.yaml:6:31: model writer: provider aws-bedrock": strings.Replace(unsupportedDocument("", "", tool, "", agent, ""), "provider: mock", "provider: aws-bedrock, model_id: nova", 1),
 	} {
 		t.Run(want, func(t *testing.T) {
 			text = strings.ReplaceAll(text, "provider: aws-bedrock, model_id: nova, rules: [{text: Good morning.}]", "provider: aws-bedrock, model_id: nova")
-			path := write(t, text)
+			path := writeFile(t, text)
 			if _, faults := qtype.Check(t.Context(), path); faults.Err() != nil {
 				t.Fatalf("the document is not valid: %v", faults.Err())
 			}
-			err := runOnce(t, path)
+			err := runOne(t, path)
 			if err == nil {
-				t.Fatal("the run went on without it")
+				t.Fatal("the run succeeded")
 			}
 			if got := strings.ReplaceAll(err.Error(), path, "app.qtype.yaml"); got != want+" is not available yet" {
 				t.Errorf("got  %s\nwant %s is not available yet", got, want)
@@ -64,15 +64,15 @@ func TestWhatCannotRunYetSaysSo(t *testing.T) {
 	}
 }
 
-// runOnce opens an application and runs its flow on one row; it answers what ended that.
-func runOnce(t *testing.T, path string) error {
+// runOne opens an application, runs its flow on one row and returns the error of either.
+func runOne(t *testing.T, path string) error {
 	t.Helper()
 	app, err := qtype.Open(t.Context(), path, qtype.WithEphemeral())
 	if err != nil {
 		return err
 	}
 	defer func() { _ = app.Close(t.Context()) }()
-	for row, err := range app.Run(t.Context(), "main", slices.Values([]runtime.Input{runtime.Row(map[string]any{"said": "hello"})})) {
+	for row, err := range app.Run(t.Context(), "main", slices.Values([]runtime.Input{runtime.Row(map[string]any{"message": "hello"})})) {
 		if err != nil {
 			return err
 		}
@@ -81,14 +81,13 @@ func runOnce(t *testing.T, path string) error {
 	return nil
 }
 
-// TestAMemoryCountsWithTheTokenizerThatItNames: the vocabularies differ in what
-// they make of a text, so the memory's tokens do.
-func TestAMemoryCountsWithTheTokenizerThatItNames(t *testing.T) {
+// TestMemory_Tokenizer: token counts of a memory depend on its tokenizer.
+func TestMemory_Tokenizer(t *testing.T) {
 	counts := map[string]int{}
 	for _, name := range []string{"o200k_base", "r50k_base"} {
-		app := open(t, notYet(", tokenizer: "+name, "", "type: APITool, name: help, description: Helps, endpoint: \"http://127.0.0.1:9/\"", "",
+		app := openApp(t, unsupportedDocument(", tokenizer: "+name, "", "type: APITool, name: help, description: Helps, endpoint: \"http://127.0.0.1:9/\"", "",
 			"type: LLMInference, outputs: [answer], model: writer, memory: recent", ""))
-		for _, err := range app.Run(t.Context(), "main", slices.Values([]runtime.Input{{Session: "s", Values: map[string]any{"said": "Grüß Gott, wie geht es Ihnen heute? 你好世界"}}})) {
+		for _, err := range app.Run(t.Context(), "main", slices.Values([]runtime.Input{{Session: "s", Values: map[string]any{"message": "Grüß Gott, wie geht es Ihnen heute? 你好世界"}}})) {
 			if err != nil {
 				t.Fatal(err)
 			}
