@@ -81,3 +81,16 @@ func TestDocs_LinksResolve(t *testing.T) {
 		}
 	}
 }
+
+// TestDocs_Index: docs/README.md links every page of its folder.
+func TestDocs_Index(t *testing.T) {
+	index, err := os.ReadFile("docs/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for page := range readPages(t) {
+		if name := filepath.Base(page); filepath.Dir(page) == "docs" && name != "README.md" && !strings.Contains(string(index), "]("+name+")") {
+			t.Errorf("docs/README.md has no link to %s", name)
+		}
+	}
+}

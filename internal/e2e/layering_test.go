@@ -38,7 +38,7 @@ var layers = []layer{
 		"internal/remotefs", "internal/servertest", "internal/sqlquery", "internal/subprocess", "internal/tokenizer",
 	}, ""},
 	{"checking", []string{
-		"loader", "validate", "internal/convert", "internal/diagram", "internal/lsp",
+		"loader", "validate", "internal/convert", "internal/diagram", "internal/docgen", "internal/lsp",
 		"internal/scaffold", "internal/schemagen", "internal/semdiff",
 	}, ""},
 	{"parts", []string{

@@ -27,7 +27,7 @@ models:
   - {type: Model, id: expert, provider: mock, rules: [{text: Four miles.}]}
 memories: [{id: talk}, {id: notes}]
 tools:
-  - {type: FlowTool, id: ask_expert, flow: consult, description: Asks the expert.}
+  - {type: FlowTool, id: ask_expert, flow: consult, description: Calls the expert.}
 flows:
   - id: consult
     variables: [{id: question, type: text}, {id: answer, type: text}]

@@ -50,8 +50,8 @@ func TestUnsupported_ErrorNamesPosition(t *testing.T) {
 		t.Run(want, func(t *testing.T) {
 			text = strings.ReplaceAll(text, "provider: aws-bedrock, model_id: nova, rules: [{text: Good morning.}]", "provider: aws-bedrock, model_id: nova")
 			path := writeFile(t, text)
-			if _, faults := qtype.Check(t.Context(), path); faults.Err() != nil {
-				t.Fatalf("the document is not valid: %v", faults.Err())
+			if _, diags := qtype.Check(t.Context(), path); diags.Err() != nil {
+				t.Fatalf("the document is not valid: %v", diags.Err())
 			}
 			err := runOne(t, path)
 			if err == nil {
