@@ -1,21 +1,16 @@
 package e2e_test
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-
-	"go.uber.org/goleak"
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/runtime"
@@ -24,130 +19,11 @@ import (
 	"github.com/qtype-dev/qtype/steps"
 )
 
-// TestMain runs the tests in the module's root folder, where examples and docs are.
-func TestMain(m *testing.M) {
-	if err := os.Chdir(filepath.Join("..", "..")); err != nil {
-		panic(err)
-	}
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
-}
-
-// said is a message as it goes over OpenAI's wire.
-type said struct {
-	Role       string `json:"role"`
-	Content    string `json:"content"`
-	ToolCallID string `json:"tool_call_id"`
-	ToolCalls  []struct {
-		ID       string
-		Function struct{ Name, Arguments string }
-	} `json:"tool_calls"`
-}
-
-// request is what a chat server receives.
-type request struct {
-	Model       string
-	Messages    []said
-	Stream      bool
-	Temperature *float64
-	Tools       []struct {
-		Function struct {
-			Name       string
-			Parameters json.RawMessage
-		}
-	}
-}
-
-// server is an OpenAI-compatible chat server that records what it receives and
-// answers with what reply makes of it: the JSON of an assistant's message.
-type server struct {
-	*httptest.Server
-	mu       sync.Mutex
-	requests []request
-}
-
-func serve(t *testing.T, reply func(n int, r request) string) *server {
-	s := &server{}
-	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var req request
-		if err := json.NewDecoder(r.Body).Decode(&req); err != nil || r.URL.Path != "/v1/chat/completions" {
-			http.Error(w, fmt.Sprint("bad request: ", r.URL.Path, err), http.StatusBadRequest)
-			return
-		}
-		s.mu.Lock()
-		s.requests = append(s.requests, req)
-		n := len(s.requests)
-		s.mu.Unlock()
-		message := reply(n, req)
-		if req.Stream {
-			stream(w, message)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = fmt.Fprintf(w, `{"id":"r%d","choices":[{"index":0,"message":%s,"finish_reason":"stop"}],"usage":{"prompt_tokens":10,"completion_tokens":5}}`, n, message)
-	}))
-	t.Cleanup(s.Close)
-	return s
-}
-
-// stream sends a message of text as server-sent events, a few characters each.
-func stream(w io.Writer, message string) {
-	var m said
-	_ = json.Unmarshal([]byte(message), &m)
-	for part := range slices.Chunk([]rune(m.Content), 3) {
-		delta, _ := json.Marshal(string(part))
-		_, _ = fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%s}}]}\n\n", delta)
-	}
-	_, _ = io.WriteString(w, "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n")
-	_, _ = io.WriteString(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":10,\"completion_tokens\":5}}\n\ndata: [DONE]\n\n")
-}
-
-func answer(text string) string {
-	b, _ := json.Marshal(map[string]string{"role": "assistant", "content": text})
-	return string(b)
-}
-
-// write puts a document into a folder of its own.
-func write(t *testing.T, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "app.qtype.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-func open(t *testing.T, text string) *runtime.App {
-	t.Helper()
-	app, err := qtype.Open(t.Context(), write(t, text), qtype.WithEphemeral())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = app.Close(context.Background()) })
-	return app
-}
-
-func one(session string, values map[string]any) func(func(runtime.Input) bool) {
-	return slices.Values([]runtime.Input{{Session: session, Values: values}})
-}
-
-const chatApp = `
-id: chat
-memories: [{id: chat_memory, token_limit: 50000}]
-models: [{type: Model, id: assistant, provider: openai, model_id: gpt-4o-mini, base_url: "%s/v1"}]
-flows:
-  - id: talk
-    variables: [{id: message, type: ChatMessage}, {id: reply, type: ChatMessage}]
-    inputs: [message]
-    outputs: [reply]
-    steps:
-      - {type: LLMInference, id: answer, model: assistant, memory: chat_memory, system_message: You answer for a bookshop., inputs: [message], outputs: [reply]}
-`
-
-func TestTheThirdTurnCarriesTheWholeConversationInOrder(t *testing.T) {
+func TestMemory_ThirdTurnSendsConversation(t *testing.T) {
 	for _, streaming := range []bool{false, true} {
 		t.Run(fmt.Sprint("streaming=", streaming), func(t *testing.T) {
-			s := serve(t, func(n int, _ request) string { return answer(fmt.Sprint("answer ", n)) })
-			app := open(t, fmt.Sprintf(chatApp, s.URL))
+			s := startModelServer(t, func(n int, _ request) string { return assistantMessage(fmt.Sprint("answer ", n)) })
+			app := openApp(t, fmt.Sprintf(chatApp, s.URL))
 			var deltas strings.Builder
 			var opts []runtime.RunOption
 			if streaming {
@@ -158,17 +34,17 @@ func TestTheThirdTurnCarriesTheWholeConversationInOrder(t *testing.T) {
 				}))
 			}
 			for turn := range 3 {
-				for row, err := range app.Run(t.Context(), "talk", one("s1", map[string]any{"message": fmt.Sprint("question ", turn+1)}), opts...) {
+				for row, err := range app.Run(t.Context(), "talk", singleInput("s1", map[string]any{"message": fmt.Sprint("question ", turn+1)}), opts...) {
 					if err != nil || row.Err != nil {
 						t.Fatal(err, row)
 					}
 					reply, _ := row.Get("reply")
 					if m, ok := reply.(chat.Message); !ok || m.Role != chat.Assistant || m.Text() != fmt.Sprint("answer ", turn+1) {
-						t.Fatalf("turn %d answered %v", turn+1, reply)
+						t.Fatalf("turn %d returned %v", turn+1, reply)
 					}
 				}
 			}
-			for _, err := range app.Run(t.Context(), "talk", one("s2", map[string]any{"message": "another conversation"})) {
+			for _, err := range app.Run(t.Context(), "talk", singleInput("s2", map[string]any{"message": "another conversation"})) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -178,10 +54,10 @@ func TestTheThirdTurnCarriesTheWholeConversationInOrder(t *testing.T) {
 				t.Errorf("turn 3 sent\n  %s\nwant\n  %s", got, want)
 			}
 			if got := transcript(s.requests[3].Messages); got != "system: You answer for a bookshop. | user: another conversation" {
-				t.Errorf("another session saw %s", got)
+				t.Errorf("another session has %s", got)
 			}
 			if r := s.requests[2]; r.Stream != streaming || r.Temperature != nil || r.Model != "gpt-4o-mini" {
-				t.Errorf("the request says stream %v, temperature %v, model %s", r.Stream, r.Temperature, r.Model)
+				t.Errorf("the request has stream %v, temperature %v, model %s", r.Stream, r.Temperature, r.Model)
 			}
 			if streaming && deltas.String() != "answer 1answer 2answer 3" {
 				t.Errorf("the deltas add up to %q", deltas.String())
@@ -190,18 +66,7 @@ func TestTheThirdTurnCarriesTheWholeConversationInOrder(t *testing.T) {
 	}
 }
 
-func transcript(messages []said) string {
-	var parts []string
-	for _, m := range messages {
-		s := m.Role + ": " + m.Content
-		for _, c := range m.ToolCalls {
-			s += "→" + c.Function.Name + c.Function.Arguments
-		}
-		parts = append(parts, s)
-	}
-	return strings.Join(parts, " | ")
-}
-
+// agentApp has an agent with two API tools; %[1]s is the model server, %[2]s the tools' server.
 const agentApp = `
 id: shop
 memories: [{id: notes}]
@@ -233,7 +98,7 @@ flows:
       - {type: Agent, id: agent, model: assistant, memory: notes, tools: [find_order, refund], max_tool_executions: 3, inputs: [question], outputs: [reply]}
 `
 
-func TestAnAgentCallsTwoToolsAndRemembersThem(t *testing.T) {
+func TestAgent_CallsToolsAndStoresResults(t *testing.T) {
 	var mu sync.Mutex
 	var calls []string
 	shop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -249,33 +114,33 @@ func TestAnAgentCallsTwoToolsAndRemembersThem(t *testing.T) {
 		_, _ = io.WriteString(w, `{"status":"lost"}`)
 	}))
 	defer shop.Close()
-	s := serve(t, func(n int, _ request) string {
+	s := startModelServer(t, func(n int, _ request) string {
 		if n == 1 {
 			return `{"role":"assistant","content":null,"tool_calls":[
 				{"id":"c1","type":"function","function":{"name":"find_order","arguments":"{\"number\": 8812}"}},
 				{"id":"c2","type":"function","function":{"name":"refund","arguments":"{\"number\": 8812, \"reason\": \"lost\"}"}}]}`
 		}
-		return answer("It was lost; you have your money back.")
+		return assistantMessage("It was lost; you have your money back.")
 	})
-	app := open(t, fmt.Sprintf(agentApp, s.URL, shop.URL))
-	for row, err := range app.Run(t.Context(), "help", one("c-1", map[string]any{"question": "Where is order 8812?"})) {
+	app := openApp(t, fmt.Sprintf(agentApp, s.URL, shop.URL))
+	for row, err := range app.Run(t.Context(), "help", singleInput("c-1", map[string]any{"question": "Where is order 8812?"})) {
 		if err != nil || row.Err != nil {
 			t.Fatal(err, row.Err)
 		}
 	}
 	slices.Sort(calls)
 	if got := strings.Join(calls, "\n"); got != "GET /orders/8812\nPOST /refunds {\"number\":8812,\"reason\":\"lost\"}" {
-		t.Errorf("the shop was asked:\n%s", got)
+		t.Errorf("requests to the shop:\n%s", got)
 	}
 	if n := len(s.requests[0].Tools); n != 2 {
-		t.Errorf("the model was offered %d tools", n)
+		t.Errorf("the request has %d tools", n)
 	}
 	want := `user: Where is order 8812? | assistant: →find_order{"number": 8812}→refund{"number": 8812, "reason": "lost"} | tool: {"status":"lost"} | tool: {"refund_id":"R-1"}`
 	if got := transcript(s.requests[1].Messages); got != want {
-		t.Errorf("after the tools the model was sent\n  %s\nwant\n  %s", got, want)
+		t.Errorf("the second request has\n  %s\nwant\n  %s", got, want)
 	}
 	if m := s.requests[1].Messages; m[2].ToolCallID != "c1" || m[3].ToolCallID != "c2" {
-		t.Errorf("the results answer %s and %s", m[2].ToolCallID, m[3].ToolCallID)
+		t.Errorf("the results belong to the calls %s and %s", m[2].ToolCallID, m[3].ToolCallID)
 	}
 	w, err := app.Memory("notes").Window(t.Context(), "c-1")
 	if err != nil {
@@ -290,35 +155,35 @@ func TestAnAgentCallsTwoToolsAndRemembersThem(t *testing.T) {
 	}
 }
 
-func TestAnAgentStopsAtItsLimit(t *testing.T) {
+func TestAgent_StopsAtMaxToolExecutions(t *testing.T) {
 	var tools int
 	shop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		tools++
 		_, _ = io.WriteString(w, `{"status":"unknown"}`)
 	}))
 	defer shop.Close()
-	s := serve(t, func(n int, r request) string {
+	s := startModelServer(t, func(n int, r request) string {
 		if len(r.Tools) == 0 {
-			return answer("I could not find it.")
+			return assistantMessage("I could not find it.")
 		}
 		return fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":"c%d","type":"function","function":{"name":"find_order","arguments":"{\"number\":1}"}}]}`, n)
 	})
-	app := open(t, fmt.Sprintf(agentApp, s.URL, shop.URL))
-	for row, err := range app.Run(t.Context(), "help", one("c-1", map[string]any{"question": "Where?"})) {
+	app := openApp(t, fmt.Sprintf(agentApp, s.URL, shop.URL))
+	for row, err := range app.Run(t.Context(), "help", singleInput("c-1", map[string]any{"question": "Where?"})) {
 		if err != nil || row.Err != nil {
 			t.Fatal(err, row.Err)
 		}
 		if reply, _ := row.Get("reply"); reply.(chat.Message).Text() != "I could not find it." {
-			t.Errorf("the agent answered %v", reply)
+			t.Errorf("the agent returned %v", reply)
 		}
 	}
 	if tools != 3 {
-		t.Errorf("%d tools ran, the document allows 3", tools)
+		t.Errorf("%d tools ran, want 3", tools)
 	}
 }
 
-func TestEveryMemoryFaultIsReportedInOneRun(t *testing.T) {
-	path := write(t, `id: shop
+func TestOpen_ReportsAllDiagnostics(t *testing.T) {
+	path := writeFile(t, `id: shop
 memories:
   - id: chat_memory
   - id: chat_memory
@@ -345,16 +210,16 @@ flows:
 	}
 }
 
-func TestOpeningWhatIsNoApplication(t *testing.T) {
+func TestOpen_InvalidDocument(t *testing.T) {
 	for name, text := range map[string]string{"a list": "- {type: Model, id: m, provider: openai}\n", "nothing": "", "broken": "id: [\n"} {
-		if _, err := qtype.Open(t.Context(), write(t, text), qtype.WithEphemeral()); err == nil || strings.Contains(err.Error(), "panic") {
+		if _, err := qtype.Open(t.Context(), writeFile(t, text), qtype.WithEphemeral()); err == nil || strings.Contains(err.Error(), "panic") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
-func TestAnUnknownFlowNamesThoseThatExist(t *testing.T) {
-	app := open(t, fmt.Sprintf(chatApp, "http://127.0.0.1:9"))
+func TestRun_UnknownFlow(t *testing.T) {
+	app := openApp(t, fmt.Sprintf(chatApp, "http://127.0.0.1:9"))
 	for _, err := range app.Run(t.Context(), "tlak", nil) {
 		var unknown *runtime.NoFlowError
 		if !errors.As(err, &unknown) || !strings.Contains(err.Error(), "talk") {
@@ -363,16 +228,16 @@ func TestAnUnknownFlowNamesThoseThatExist(t *testing.T) {
 	}
 }
 
-func TestMemoryOutlivesTheApp(t *testing.T) {
-	s := serve(t, func(n int, _ request) string { return answer(fmt.Sprint("answer ", n)) })
-	path := write(t, fmt.Sprintf(chatApp, s.URL))
+func TestMemory_PersistsAcrossApps(t *testing.T) {
+	s := startModelServer(t, func(n int, _ request) string { return assistantMessage(fmt.Sprint("answer ", n)) })
+	path := writeFile(t, fmt.Sprintf(chatApp, s.URL))
 	t.Chdir(t.TempDir())
 	for turn := range 2 {
 		app, err := qtype.Open(t.Context(), path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for row, err := range app.Run(t.Context(), "talk", one("s1", map[string]any{"message": fmt.Sprint("question ", turn+1)})) {
+		for row, err := range app.Run(t.Context(), "talk", singleInput("s1", map[string]any{"message": fmt.Sprint("question ", turn+1)})) {
 			if err != nil || row.Err != nil {
 				t.Fatal(err, row.Err)
 			}
@@ -382,7 +247,7 @@ func TestMemoryOutlivesTheApp(t *testing.T) {
 		}
 	}
 	if got := transcript(s.requests[1].Messages); !strings.HasSuffix(got, "user: question 1 | assistant: answer 1 | user: question 2") {
-		t.Errorf("after a restart the model was sent %s", got)
+		t.Errorf("after a restart the request has %s", got)
 	}
 	if _, err := os.Stat(qtype.DefaultStore); err != nil {
 		t.Error(err)

@@ -13,10 +13,10 @@ import (
 	"github.com/qtype-dev/qtype/memory"
 )
 
-// cacheApp flushes every few turns: its chat share is 300 tokens, of which at
-// least 100 leave at a time.
-const cacheApp = `
-id: cache
+// prefixApp flushes every few turns: its window is 300 tokens, of which at least
+// 100 are evicted at a time.
+const prefixApp = `
+id: prefix
 memories: [{id: chat_memory, token_limit: 600, chat_history_token_ratio: 0.5, token_flush_size: 100}]
 models: [{type: Model, id: assistant, provider: openai, model_id: gpt-4o-mini, base_url: "%s/v1"}]
 flows:
@@ -28,8 +28,7 @@ flows:
       - {type: LLMInference, id: answer, model: assistant, memory: chat_memory, system_message: You answer for a bookshop., inputs: [message], outputs: [reply]}
 `
 
-// recorder is a chat server that keeps the messages of each request as the
-// bytes that came.
+// recorder is a chat server that records the messages of each request byte for byte.
 type recorder struct {
 	mu       sync.Mutex
 	received []json.RawMessage
@@ -47,28 +46,28 @@ func (s *recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n := len(s.received)
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = fmt.Fprintf(w, `{"id":"r%d","choices":[{"index":0,"message":%s,"finish_reason":"stop"}]}`, n, answer(fmt.Sprintf("Answer %d is <%s>.", n, strings.Repeat("so ", n%7))))
+	_, _ = fmt.Fprintf(w, `{"id":"r%d","choices":[{"index":0,"message":%s,"finish_reason":"stop"}]}`, n, assistantMessage(fmt.Sprintf("Answer %d is <%s>.", n, strings.Repeat("so ", n%7))))
 }
 
-// TestPrefixStaysBetweenFlushes: providers cache what a request shares with the
-// one before from its first byte on, so between two flushes each request's
-// messages must begin with all of those before, byte for byte.
-func TestPrefixStaysBetweenFlushes(t *testing.T) {
+// TestPromptPrefix_StableBetweenFlushes: providers cache the prefix that a request
+// shares with the previous one, so between two flushes the messages of each
+// request must start with those of the previous request, byte for byte.
+func TestPromptPrefix_StableBetweenFlushes(t *testing.T) {
 	const turns = 40
 	s := &recorder{}
 	httpServer := httptest.NewServer(s)
 	defer httpServer.Close()
-	app := open(t, fmt.Sprintf(cacheApp, httpServer.URL))
+	app := openApp(t, fmt.Sprintf(prefixApp, httpServer.URL))
 	for turn := range turns {
 		text := fmt.Sprintf("Question %d: \"where\" is %s& my parcel?\n", turn+1, strings.Repeat("oh ", turn%5))
-		for row, err := range app.Run(t.Context(), "talk", one("s1", map[string]any{"message": text})) {
+		for row, err := range app.Run(t.Context(), "talk", singleInput("s1", map[string]any{"message": text})) {
 			if err != nil || row.Err != nil {
 				t.Fatal(err, row.Err)
 			}
 		}
 	}
-	// A turn's flush happens when the user's message comes, and then its own
-	// request is the first after it, or with the answer, and then the next one's is.
+	// A flush at the user's message changes this turn's request, a flush at the
+	// answer changes the next one's.
 	flushed := map[int64]bool{}
 	flushes := 0
 	for e, err := range app.Memory("chat_memory").Events(t.Context(), "s1") {
@@ -90,7 +89,7 @@ func TestPrefixStaysBetweenFlushes(t *testing.T) {
 		if !strings.HasPrefix(string(s.received[i]), before) {
 			broken++
 			if !flushed[turn] && !flushed[turn-1] {
-				t.Errorf("turn %d: no flush, yet\n%s\ndoes not begin with\n%s", turn, s.received[i], before)
+				t.Errorf("turn %d: no flush, yet\n%s\ndoes not start with\n%s", turn, s.received[i], before)
 			}
 		}
 	}
