@@ -122,7 +122,7 @@ func (w *Writer) Write(values ...any) error {
 		return &ValueError{Reason: fmt.Sprintf("the record has %s for %s", plural(len(values), "value"), plural(len(w.columns), "column"))}
 	}
 	for i, c := range w.columns {
-		v, err := convertValue(c.Kind, values[i])
+		v, err := checkValue(c.Kind, values[i])
 		if err != nil {
 			return &ValueError{Column: c.Name, Reason: err.Error()}
 		}

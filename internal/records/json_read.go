@@ -9,6 +9,8 @@ import (
 	"io"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // startJSON sets up the reader for what the text begins with. A file of JSON
@@ -45,8 +47,8 @@ func (r *Reader) startObject(a *array) error {
 	if err := a.dec.Decode(&raw); err != nil {
 		return a.fault(err)
 	}
-	names, values, err := object(raw)
-	if err != nil {
+	names, values, err := value.ParseObject(string(raw), nil)
+	if err != nil { // the decoder takes nothing that is not valid but nests deeper
 		return a.fault(err)
 	}
 	if !a.dec.More() {
@@ -125,7 +127,7 @@ func (a *array) next() (Record, error) {
 	if err := a.dec.Decode(&raw); err != nil {
 		return Record{}, a.fail(a.fault(err))
 	}
-	return recordOf(raw, &a.columns)
+	return parseRecord(raw, &a.columns)
 }
 
 // end makes sure that the array is closed and that nothing follows it.
@@ -168,76 +170,36 @@ func (a *array) fault(err error) error {
 	return &FileError{Path: a.path, Line: a.in.lineAt(offset), Reason: reason, Err: err}
 }
 
-// unexpectedEnd is how the JSON package says of a whole text that it is cut off; it has no error value for that.
-const unexpectedEnd = "unexpected end of JSON input"
-
-// jsonReason is the JSON package's finding in one plain line.
+// jsonReason describes an error of a JSON parser in one line.
 func jsonReason(err error) string {
 	var syntax *json.SyntaxError
-	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || err.Error() == unexpectedEnd {
+	var value *value.SyntaxError
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.As(err, &value) && value.Truncated():
 		return "the JSON ends before it is complete"
-	}
-	if errors.As(err, &syntax) {
+	case errors.As(err, &value):
+		return "not valid JSON: " + value.Reason
+	case errors.As(err, &syntax):
 		return "not valid JSON: " + syntax.Error()
 	}
 	return "not valid JSON"
 }
 
-// recordOf makes a record of an object's text. last is the columns of the
-// record before: those of equal records are shared.
-func recordOf(raw []byte, last *[]string) (Record, error) {
-	if rec, ok := parseRecordFast(raw, last); ok {
-		return rec, nil
-	}
-	return parseRecord(raw, last)
-}
-
-// parseRecord is recordOf for what quick does not take.
-func parseRecord(raw []byte, last *[]string) (Record, error) {
-	if !utf8.Valid(raw) {
+// parseRecord parses the text of one row. header is the columns of the row
+// before; a row with the same columns shares them.
+func parseRecord(text []byte, header *[]string) (Record, error) {
+	if !utf8.Valid(text) {
 		return Record{}, &RowError{Reason: "the row is not UTF-8 text"}
 	}
-	if raw[0] != '{' {
-		return Record{}, &RowError{Reason: fmt.Sprintf("the row is %s, not an object", kindOf(raw[0]))}
+	if text[0] != '{' && json.Valid(text) {
+		return Record{}, &RowError{Reason: fmt.Sprintf("the row is %s, not an object", kindOf(text[0]))}
 	}
-	names, values, err := object(raw)
+	names, values, err := value.ParseObject(string(text), *header)
 	if err != nil {
 		return Record{}, &RowError{Reason: jsonReason(err)}
 	}
-	if slices.Equal(names, *last) {
-		names = *last
-	}
-	*last = names
+	*header = names
 	return Record{Columns: names, Values: values}, nil
-}
-
-// object reads a JSON object with its keys in order; of equal keys the last holds.
-func object(raw []byte) ([]string, []any, error) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	if _, err := dec.Token(); err != nil {
-		return nil, nil, err
-	}
-	var names []string
-	var values []any
-	for dec.More() {
-		key, err := dec.Token()
-		if err != nil {
-			return nil, nil, err
-		}
-		var v any
-		if err := dec.Decode(&v); err != nil {
-			return nil, nil, err
-		}
-		name := key.(string) // a key of an object is nothing else
-		if i := slices.Index(names, name); i >= 0 {
-			values[i] = v
-			continue
-		}
-		names, values = append(names, name), append(values, v)
-	}
-	_, err := dec.Token()
-	return names, values, err
 }
 
 // kindOf names a JSON value by its first character.
@@ -272,21 +234,10 @@ func (l *lines) next() (Record, error) {
 		if len(text) == 0 {
 			continue
 		}
-		rec, err := l.decode(text)
+		rec, err := parseRecord(text, &l.columns)
 		rec.Line = l.start
 		return rec, err
 	}
-}
-
-func (l *lines) decode(text []byte) (Record, error) {
-	if rec, ok := parseRecordFast(text, &l.columns); ok {
-		return rec, nil
-	}
-	var raw json.RawMessage
-	if err := json.Unmarshal(text, &raw); err != nil {
-		return Record{}, &RowError{Reason: jsonReason(err)}
-	}
-	return parseRecord(text, &l.columns)
 }
 
 // lineCounter remembers where lines begin, sparsely: one mark for each block

@@ -229,9 +229,7 @@ func unwrapMap(fields []parquet.Field, group map[string]any) any {
 	made := make(map[string]any, len(entries))
 	for _, e := range entries {
 		if m, ok := e.(map[string]any); ok {
-			if key, err := convertText(m["key"]); err == nil {
-				made[key.(string)] = m["value"] // convertText gives a string
-			}
+			made[string(appendCell(nil, Text, m["key"]))] = m["value"]
 		}
 	}
 	return made

@@ -1,7 +1,7 @@
 package records
 
 import (
-	"encoding/json"
+	"bytes"
 	"fmt"
 	"io"
 	"reflect"
@@ -17,9 +17,10 @@ const rowGroupBytes = 32 << 20
 // parquetEncoder writes one optional leaf for each column, in snappy-compressed
 // row groups.
 type parquetEncoder struct {
-	out   *parquet.GenericWriter[any]
-	row   parquet.Row
-	bytes int
+	out     *parquet.GenericWriter[any]
+	columns []Column
+	row     parquet.Row
+	bytes   int // in the row group so far
 }
 
 func newParquetEncoder(out io.Writer, columns []Column) (enc *parquetEncoder, err error) {
@@ -36,7 +37,7 @@ func newParquetEncoder(out io.Writer, columns []Column) (enc *parquetEncoder, er
 	}
 	w := parquet.NewGenericWriter[any](out, parquet.NewSchema("row", root), parquet.Compression(&parquet.Snappy),
 		parquet.CreatedBy("qtype", "", ""))
-	return &parquetEncoder{out: w, row: make(parquet.Row, len(columns))}, nil
+	return &parquetEncoder{out: w, columns: columns, row: make(parquet.Row, len(columns))}, nil
 }
 
 func nodeOf(k Kind) parquet.Node {
@@ -58,7 +59,7 @@ func nodeOf(k Kind) parquet.Node {
 func (e *parquetEncoder) write(values []any) (err error) {
 	defer recovered(&err)
 	for i, v := range values {
-		e.row[i] = e.value(v).Level(0, definition(v), i)
+		e.row[i] = e.value(e.columns[i].Kind, v).Level(0, definition(v), i)
 	}
 	if _, err := e.out.WriteRows([]parquet.Row{e.row}); err != nil {
 		return err
@@ -83,26 +84,24 @@ func definition(v any) int {
 	return 1
 }
 
-func (e *parquetEncoder) value(v any) parquet.Value {
+func (e *parquetEncoder) value(kind Kind, v any) parquet.Value {
 	e.bytes += 8
-	switch v := v.(type) {
-	case string:
-		e.bytes += len(v)
-		return parquet.ByteArrayValue([]byte(strings.ToValidUTF8(v, "\uFFFD")))
-	case json.RawMessage:
-		e.bytes += len(v)
-		return parquet.ByteArrayValue(v)
-	case []byte:
-		e.bytes += len(v)
-		return parquet.ByteArrayValue(v)
-	case int64:
-		return parquet.Int64Value(v)
-	case float64:
-		return parquet.DoubleValue(v)
-	case bool:
-		return parquet.BooleanValue(v)
+	switch {
+	case v == nil:
+		return parquet.NullValue()
+	case kind == Int:
+		return parquet.Int64Value(v.(int64)) // checkValue returns nothing else, as below
+	case kind == Float:
+		return parquet.DoubleValue(v.(float64))
+	case kind == Bool:
+		return parquet.BooleanValue(v.(bool))
 	}
-	return parquet.NullValue()
+	data, isBytes := v.([]byte)
+	if kind != Bytes || !isBytes {
+		data = bytes.ToValidUTF8(appendCell(nil, kind, v), []byte("\uFFFD"))
+	}
+	e.bytes += len(data)
+	return parquet.ByteArrayValue(data)
 }
 
 // recovered turns a panic of the Parquet library, which a damaged file can

@@ -19,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/qtype-dev/qtype/internal/records"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 var sixColumns = []records.Column{{Name: "z text", Kind: records.Text}, {Name: "int", Kind: records.Int},
@@ -74,7 +75,7 @@ func same(got, want any) bool {
 			return sameNumber(g, w) || sameJSON(g, w)
 		}
 	}
-	return cmp.Equal(got, want)
+	return cmp.Equal(value.ToGo(got), want)
 }
 
 func sameNumber(a, b string) bool {
