@@ -2,6 +2,7 @@ package records
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"reflect"
@@ -10,8 +11,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// rowGroupBytes is about how much is gathered before a row group is written: a
-// writer holds no more than that, whatever the number of rows.
+// rowGroupBytes is the approximate size of a row group: the memory that a writer
+// uses, whatever the number of rows.
 const rowGroupBytes = 32 << 20
 
 // parquetEncoder writes one optional leaf for each column, in snappy-compressed
@@ -76,7 +77,7 @@ func (e *parquetEncoder) close() (err error) {
 	return e.out.Close()
 }
 
-// definition is the definition level of a value in an optional column.
+// definition returns the definition level of a value in an optional column.
 func definition(v any) int {
 	if v == nil {
 		return 0
@@ -104,11 +105,11 @@ func (e *parquetEncoder) value(kind Kind, v any) parquet.Value {
 	return parquet.ByteArrayValue(data)
 }
 
-// recovered turns a panic of the Parquet library, which a damaged file can
-// cause, into an error.
+// recovered turns a panic of the Parquet library into an error: damaged files can
+// cause one.
 func recovered(err *error) {
 	if p := recover(); p != nil {
-		*err = fmt.Errorf("the Parquet data is damaged or of an unknown kind")
+		*err = errors.New("the Parquet data is damaged or of an unknown type")
 	}
 }
 
@@ -118,7 +119,7 @@ type orderedGroup struct {
 	fields []field
 }
 
-// Fields lists the fields in the order that they were given.
+// Fields lists the fields in their order.
 func (o *orderedGroup) Fields() []parquet.Field {
 	all := make([]parquet.Field, len(o.fields))
 	for i := range o.fields {
@@ -130,7 +131,7 @@ func (o *orderedGroup) Fields() []parquet.Field {
 // String names the group in the library's messages.
 func (o *orderedGroup) String() string { return "row" }
 
-// GoType is what the library would decode rows to; they are never decoded to Go structs here.
+// GoType is the type that the library would decode rows to; they are not decoded to structs.
 func (o *orderedGroup) GoType() reflect.Type { return reflect.TypeFor[map[string]any]() }
 
 // field is a column of an ordered group.

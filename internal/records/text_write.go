@@ -88,8 +88,8 @@ func appendFloat(b []byte, x float64) []byte {
 	return b
 }
 
-// jsonEncoder writes an array of objects, or one object a line, the columns in
-// their order. NaN and the infinities, which JSON does not have, become null.
+// jsonEncoder writes an array of objects, or one object a line, with the columns in
+// order. NaN and infinities, which JSON does not have, are written as null.
 type jsonEncoder struct {
 	out     *bufio.Writer
 	columns []Column
