@@ -66,7 +66,7 @@ type OAuth2Auth struct {
 type AWSAuth struct {
 	AuthBase
 	// AccessKeyID is the first half of a key pair.
-	AccessKeyID Secret `yaml:"access_key_id"`
+	AccessKeyID Secret `yaml:"access_key_id" secret:"name"`
 	// SecretAccessKey is the second half of a key pair.
 	SecretAccessKey Secret `yaml:"secret_access_key"`
 	// SessionToken completes temporary credentials.
@@ -158,7 +158,7 @@ type Telemetry struct {
 	// Provider is the kind of sink: Phoenix, Langfuse, Arize, or OTLP for every collector that speaks OpenTelemetry's protocol.
 	Provider string `yaml:"provider" default:"Phoenix" validate:"oneof=Phoenix Langfuse Arize OTLP"`
 	// Endpoint is the sink's URL.
-	Endpoint Secret `yaml:"endpoint" jsonschema:"required"`
+	Endpoint Secret `yaml:"endpoint" jsonschema:"required" secret:"url"`
 	// Auth names the credentials for the sink.
 	Auth Ref[Auth] `yaml:"auth"`
 	// Args are further settings of the provider.

@@ -42,7 +42,7 @@ type Memory struct {
 	// TTL is how long a session is kept that nobody touches, window and history, such as 720h; forever where it is left out.
 	TTL Duration `yaml:"ttl" validate:"gt=0"`
 	// Turns says what happens to a call while another one of the same session goes on: queue (it waits), reject (it fails at once) or interrupt (it takes over).
-	Turns string `yaml:"turns" default:"queue" validate:"oneof=queue reject interrupt"`
+	Turns string `yaml:"concurrent_turns" alias:"turns" default:"queue" validate:"oneof=queue reject interrupt"`
 	// Context are further blocks that the model is sent beside the chat messages; they share what chat_history_token_ratio leaves.
 	Context []ContextBlock `yaml:"context"`
 }
@@ -55,7 +55,7 @@ func (m *Memory) Kind() Kind { return KindMemory }
 
 // StoreRef is the store that a memory lives in: one that the document declares, or the URL of one.
 type StoreRef struct {
-	URL   Secret      // the address, which may hold a password; empty where a store is named
+	URL   Secret      `secret:"url"` // the address, which may hold a password; empty where a store is named
 	Store Ref[*Store] // the store
 }
 
@@ -70,7 +70,7 @@ type Store struct {
 	// Type is the kind of database: sqlite (a file), postgres, redis, or memory (in the process, gone with it).
 	Type string `yaml:"type" jsonschema:"required" validate:"oneof=memory postgres redis sqlite"`
 	// URL is the address: postgres://host/db, redis://host, or the path of a SQLite file.
-	URL Secret `yaml:"url"`
+	URL Secret `yaml:"url" secret:"url"`
 	// Encryption seals what is said before it is stored, with AES-256-GCM: texts, media, names, roles, tool calls and named values. Ids, counts and times stay readable.
 	Encryption *Encryption `yaml:"encryption"`
 }
@@ -89,7 +89,7 @@ type Encryption struct {
 	// OldKeys are keys that were in use before: what they sealed can still be read.
 	OldKeys []Secret `yaml:"old_keys"`
 	// AllowPlain lets what was stored before the encryption be read; else it is an error, for anybody might have put it there.
-	AllowPlain bool `yaml:"allow_plain" default:"false"`
+	AllowPlain bool `yaml:"allow_unencrypted" alias:"allow_plain" default:"false"`
 }
 
 // ContextBlock is what a memory sends to the model beside chat messages. Where the

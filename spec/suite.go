@@ -81,7 +81,7 @@ type WindowAssertion struct {
 	// Contains are texts that stand in one of them.
 	Contains []string `yaml:"contains"`
 	// Lacks are texts that stand in none of them.
-	Lacks []string `yaml:"lacks"`
+	Lacks []string `yaml:"not_contains" alias:"lacks"`
 }
 
 // RequestAssertion says what a model was sent in a turn.
@@ -96,5 +96,5 @@ type RequestAssertion struct {
 	// Contains are texts that stand in the messages of every call.
 	Contains []string `yaml:"contains"`
 	// Lacks are texts that stand in the messages of no call.
-	Lacks []string `yaml:"lacks"`
+	Lacks []string `yaml:"not_contains" alias:"lacks"`
 }

@@ -35,15 +35,15 @@ func (t *ToolBase) Common() *ToolBase { return t }
 type APITool struct {
 	ToolBase
 	// Endpoint is the URL; {name} is replaced by the argument of that name.
-	Endpoint string `yaml:"endpoint" jsonschema:"required"`
+	Endpoint string `yaml:"endpoint" jsonschema:"required" syntax:"endpoint"`
 	// Method is the HTTP method: GET, HEAD, OPTIONS, DELETE, PUT, POST or PATCH.
 	Method string `yaml:"method" default:"GET"`
 	// Auth names the credentials for the endpoint.
-	Auth Ref[Auth] `yaml:"auth"`
+	Auth Ref[Auth] `yaml:"auth" accepts:"api_key bearer_token basic oauth2"`
 	// Headers are sent with every request.
 	Headers map[string]string `yaml:"headers"`
 	// Parameters are further arguments, sent in the path where the endpoint names them, else in the query.
-	Parameters []*Variable `yaml:"parameters"`
+	Parameters []*Variable `yaml:"parameters" arguments:"true"`
 	// Timeout ends a call that takes longer, such as 10s.
 	Timeout Duration `yaml:"timeout" default:"30s" validate:"gt=0"`
 	// AllowPrivate lets the tool reach loopback, private and link-local addresses.
@@ -78,7 +78,7 @@ type MCPTool struct {
 	// URL is the address of a server that runs already.
 	URL string `yaml:"url" validate:"omitempty,http_url"`
 	// Auth names the credentials for the server at the URL.
-	Auth Ref[Auth] `yaml:"auth"`
+	Auth Ref[Auth] `yaml:"auth" accepts:"api_key bearer_token basic oauth2"`
 	// AllowPrivate lets the URL be a loopback, private or link-local address.
 	AllowPrivate bool `yaml:"allow_private" default:"false"`
 	// Tools are the names of the server's tools that may be called; all of them where it is left out.
@@ -145,7 +145,7 @@ func (x *IndexBase) Common() *IndexBase { return x }
 
 // VectorIndex finds texts by the similarity of their embeddings.
 type VectorIndex struct {
-	IndexBase
+	IndexBase `accepts:""`
 	// Module is the class of the store, as a dotted path; embedded for one inside the program, which needs no server.
 	Module string `yaml:"module" jsonschema:"required,example=embedded"`
 	// EmbeddingModel names the model that makes the vectors.
@@ -154,7 +154,7 @@ type VectorIndex struct {
 
 // DocumentIndex finds documents by their words.
 type DocumentIndex struct {
-	IndexBase
+	IndexBase `accepts:"api_key aws"`
 	// Endpoint is the store's URL; embedded for one inside the program, which needs no server.
 	Endpoint string `yaml:"endpoint" jsonschema:"required,example=embedded"`
 	// IDField is the field that holds a document's id.
