@@ -109,7 +109,7 @@ func (a *App) storeOptions() []storeurl.Option {
 // credentials; it is empty where no memory has the id.
 func (a *App) StoreLocation(id string) string {
 	if s, ok := a.places[id]; ok {
-		return storeurl.Place(s)
+		return storeurl.Location(s)
 	}
 	return ""
 }

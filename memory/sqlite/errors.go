@@ -10,70 +10,63 @@ import (
 	driver "modernc.org/sqlite"
 	lib "modernc.org/sqlite/lib"
 
+	"github.com/qtype-dev/qtype/internal/storage"
 	"github.com/qtype-dev/qtype/memory"
 )
 
-// explain makes one clear line of what SQLite or the system says.
+// explain converts an error of SQLite or the system to a *memory.StoreError.
 func (s *Store) explain(err error) error {
-	if err == nil || errors.Is(err, memory.ErrConflict) || errors.Is(err, memory.ErrDuplicateMessage) ||
-		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	var known *memory.StoreError
-	if errors.As(err, &known) {
-		return err
-	}
-	problem, message := diagnose(err)
-	return &memory.StoreError{Place: s.path, Problem: problem, Message: message, Err: err}
+	return s.location.Explain(context.Background(), err, diagnose)
 }
 
 func diagnose(err error) (memory.ErrorKind, string) {
-	var fault *driver.Error
-	if errors.As(err, &fault) {
-		return diagnoseSQLite(fault)
+	var sqlite *driver.Error
+	if errors.As(err, &sqlite) {
+		return diagnoseSQLite(sqlite)
 	}
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return memory.Denied, "no permission to open or make it"
+		return memory.Denied, "no permission to open or create the file"
 	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, fs.ErrExist):
-		return memory.Unavailable, "a part of its folder's name is a file"
+		return memory.Unavailable, "a parent of its path is a file, not a directory"
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return memory.Full, "no room is left on the disk"
+		return memory.Full, "disk full"
 	case errors.Is(err, syscall.EROFS):
 		return memory.Denied, "the file system is read-only"
 	}
-	return memory.Unavailable, oneLine(err)
+	return memory.Unavailable, storage.OneLine(err)
 }
 
-func diagnoseSQLite(fault *driver.Error) (memory.ErrorKind, string) {
-	switch fault.Code() & 0xff { // the primary result code
+func diagnoseSQLite(err *driver.Error) (memory.ErrorKind, string) {
+	switch err.Code() & 0xff { // the primary result code
 	case lib.SQLITE_BUSY, lib.SQLITE_LOCKED:
-		return memory.Locked, "another program keeps it locked"
+		return memory.Locked, "locked by another process"
 	case lib.SQLITE_FULL:
-		return memory.Full, "no room is left on the disk"
+		return memory.Full, "disk full"
 	case lib.SQLITE_NOTADB:
-		return memory.Corrupt, "it is no SQLite database, or it is damaged"
+		return memory.Corrupt, "not a SQLite database, or damaged"
 	case lib.SQLITE_CORRUPT:
 		return memory.Corrupt, "the database is damaged"
 	case lib.SQLITE_CONSTRAINT:
-		return memory.Corrupt, "what it holds contradicts what is to be added (" + oneLine(fault) + ")"
+		return memory.Corrupt, "the new data conflicts with stored data (" + storage.OneLine(err) + ")"
 	case lib.SQLITE_READONLY, lib.SQLITE_PERM, lib.SQLITE_AUTH:
-		return memory.Denied, "no permission to write it"
+		return memory.Denied, "no permission to write the file"
 	case lib.SQLITE_CANTOPEN:
-		return memory.Unavailable, "it cannot be opened: is its folder there, and writable?"
+		return memory.Unavailable, "cannot open the file: check that its directory exists and is writable"
 	}
-	return memory.Unavailable, oneLine(fault)
+	return memory.Unavailable, storage.OneLine(err)
 }
 
-func busy(err error) bool {
-	var fault *driver.Error
-	return errors.As(err, &fault) && fault.Code()&0xff == lib.SQLITE_BUSY
+func isBusy(err error) bool {
+	var sqlite *driver.Error
+	return errors.As(err, &sqlite) && sqlite.Code()&0xff == lib.SQLITE_BUSY
 }
 
-// held tells whether err is that of an entry whose id the session has already.
-func held(err error) bool {
-	var fault *driver.Error
-	return errors.As(err, &fault) && fault.Code() == lib.SQLITE_CONSTRAINT_UNIQUE && strings.Contains(fault.Error(), "entries.message_id")
+// isDuplicate reports whether err rejects an entry whose message the session has.
+func isDuplicate(err error) bool {
+	var sqlite *driver.Error
+	return errors.As(err, &sqlite) && sqlite.Code() == lib.SQLITE_CONSTRAINT_UNIQUE && strings.Contains(sqlite.Error(), "entries.message_id")
 }
-
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

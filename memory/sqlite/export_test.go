@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// LimitPages makes the disk seem full after so many pages of 4 KiB.
+// LimitPages sets the maximum size of the file, in pages of 4 KiB.
 func (s *Store) LimitPages(ctx context.Context, pages string) error {
 	f, err := s.open(ctx, true)
 	if err != nil {
@@ -16,8 +16,8 @@ func (s *Store) LimitPages(ctx context.Context, pages string) error {
 	return err
 }
 
-// HurryUp makes writes give up on a locked file at once.
-func (s *Store) HurryUp(ctx context.Context) error {
+// DisableBusyTimeout makes writes give up immediately if the file is locked.
+func (s *Store) DisableBusyTimeout(ctx context.Context) error {
 	f, err := s.open(ctx, true)
 	if err != nil {
 		return err
@@ -26,7 +26,7 @@ func (s *Store) HurryUp(ctx context.Context) error {
 	return err
 }
 
-// Plans is how SQLite goes about what every append and every turn reads.
+// Plans returns SQLite's query plans for the queries of every append and turn.
 func (s *Store) Plans(ctx context.Context) ([]string, error) {
 	f, err := s.open(ctx, true)
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package sqlite keeps memories in one SQLite file: durable, embedded, and safe
-// for several processes at once. The file is in WAL mode and synchronised in
-// full at every commit, so a killed process or machine loses nothing that was
-// acknowledged. Writes that come together share one commit.
+// Package sqlite stores memories in one SQLite file: durable, embedded, and safe
+// for concurrent processes. The file is in WAL mode and synced at every commit,
+// so a crash of the process or the machine loses no acknowledged write.
+// Concurrent writes share commits.
 package sqlite
 
 import (
@@ -15,48 +15,49 @@ import (
 	"sync"
 	"time"
 
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/internal/storage"
 )
 
 const (
-	busyTimeout = "5000" // milliseconds that a write waits for another process
-	readers     = 4      // connections that read beside the one that writes
+	busyTimeout = "5000" // milliseconds that a write waits for other processes
+	maxReaders  = 4      // read connections, in addition to the one that writes
 )
 
 // Store is a memory.Store in one file. It is safe for concurrent use.
 type Store struct {
-	path string
+	path     string
+	location storage.Location // path, for errors
 
 	mu     sync.Mutex // guards what follows
-	files  *files     // nil until the file is needed
+	files  *files     // nil until first used
 	closed bool
 
 	queue   sync.Mutex // guards pending
 	pending []*request
-	writing chan struct{} // holds a token while somebody writes
+	writing chan struct{} // holds a token during a write
 }
 
-// files are the open connections and what was prepared on them.
+// files holds the open connections and their prepared statements.
 type files struct {
 	write, read *sql.DB
 	writes      writes
 	reads       reads
 }
 
-// Open names the store's file. Nothing is touched before the first use: reading
-// a file that does not exist finds nothing, and the first write makes the file,
-// for this user alone (0600), and its folder (0700).
+// Open returns a store for a file, without touching it. Reading a file that does
+// not exist finds nothing; the first write creates it with mode 0600, and missing
+// parent directories with mode 0700.
 func Open(path string) (*Store, error) {
 	if path == "" {
-		return nil, &memory.StoreError{Place: `""`, Problem: memory.Unavailable, Message: "the file needs a name"}
+		return nil, storage.Location(`""`).Unavailable("the path is empty")
 	}
-	return &Store{path: path, writing: make(chan struct{}, 1)}, nil
+	return &Store{path: path, location: storage.Location(path), writing: make(chan struct{}, 1)}, nil
 }
 
-// Path is the file's name as it was given.
-func (s *Store) Path() string { return s.path }
+// Location returns the path as it was given.
+func (s *Store) Location() string { return s.path }
 
-// Close closes the file. Nothing is called after it.
+// Close closes the file. The store must not be used afterwards.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,8 +74,8 @@ func (f *files) close() error {
 	return errors.Join(f.read.Close(), f.write.Close())
 }
 
-// open is the open file. Where it does not exist it is made if make is set, else
-// the result is nil. A failure is not remembered: the next call tries again.
+// open returns the open file. If it does not exist, open creates it or, without
+// create, returns nil. The next call tries again after an error.
 func (s *Store) open(ctx context.Context, create bool) (*files, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +83,7 @@ func (s *Store) open(ctx context.Context, create bool) (*files, error) {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case s.closed:
-		return nil, &memory.StoreError{Place: s.path, Problem: memory.Unavailable, Message: "it was closed"}
+		return nil, s.location.Closed()
 	case s.files != nil:
 		return s.files, nil
 	}
@@ -97,12 +98,12 @@ func (s *Store) open(ctx context.Context, create bool) (*files, error) {
 	return f, nil
 }
 
-// prepareFile finds the file, or makes it, before SQLite can: with our permissions.
+// prepareFile finds or creates the file before SQLite does, to set its permissions.
 func (s *Store) prepareFile(create bool) (found bool, err error) {
 	info, err := os.Stat(s.path)
 	switch {
 	case err == nil && info.IsDir():
-		return false, &memory.StoreError{Place: s.path, Problem: memory.Unavailable, Message: "it is a directory, not a file"}
+		return false, s.location.Unavailable("the path is a directory, not a file")
 	case err == nil:
 		return true, nil
 	case !errors.Is(err, fs.ErrNotExist):
@@ -120,14 +121,14 @@ func (s *Store) prepareFile(create bool) (found bool, err error) {
 	return true, file.Close()
 }
 
-// connect opens the connections and brings the tables up to date. Two processes
-// that open a new file in the same moment get in each other's way while it
-// changes to WAL, where SQLite does not wait: the loser tries again.
+// connect opens the connections and upgrades the tables. SQLite does not wait
+// for its lock while a new file changes to WAL mode, so two processes that open
+// one at the same moment conflict, and the loser tries again.
 func (s *Store) connect(ctx context.Context) (*files, error) {
 	const attempts = 50
 	for attempt := 1; ; attempt++ {
 		f, err := s.connectOnce(ctx)
-		if err == nil || !busy(err) || attempt == attempts {
+		if err == nil || !isBusy(err) || attempt == attempts {
 			return f, err
 		}
 		select {
@@ -148,21 +149,21 @@ func (s *Store) connectOnce(ctx context.Context) (*files, error) {
 	if f.read, err = sql.Open("sqlite", s.address("query_only(1)")); err != nil {
 		return nil, errors.Join(err, f.write.Close())
 	}
-	f.read.SetMaxOpenConns(readers)
-	f.read.SetMaxIdleConns(readers)
-	if err = migrate(ctx, f.write, s.path); err == nil {
+	f.read.SetMaxOpenConns(maxReaders)
+	f.read.SetMaxIdleConns(maxReaders)
+	if err = migrate(ctx, f.write, s.location); err == nil {
 		if err = f.writes.prepare(ctx, f.write); err == nil {
 			err = f.reads.prepare(ctx, f.read)
 		}
 	}
 	if err != nil {
-		_ = f.close() // the first error says more
+		_ = f.close() // the first error is the cause
 		return nil, err
 	}
 	return f, nil
 }
 
-// address is the file as SQLite's driver wants it, whatever is in its name.
+// address returns the file's URI for SQLite's driver.
 func (s *Store) address(pragmas ...string) string {
 	q := url.Values{"_txlock": {"immediate"}, "_pragma": append([]string{"busy_timeout(" + busyTimeout + ")"}, pragmas...)}
 	name := url.URL{Path: filepath.ToSlash(s.path)}
