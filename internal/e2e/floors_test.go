@@ -72,6 +72,7 @@ var house = map[string]struct {
 	"model/openai":                 {2.1, running},
 	"model/langchain":              {2.1, running},
 	"model/provider":               {2.2, running},
+	"internal/sqlitefile":          {0, ground},
 	"internal/subprocess":          {0, ground},
 	"tool":                         {2, running},
 	"tool/command":                 {2.1, running},

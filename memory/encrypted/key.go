@@ -30,7 +30,7 @@ type Key struct {
 }
 
 // errKey does not repeat the input.
-var errKey = errors.New("invalid encryption key: use 32 random bytes in base64, for example from `openssl rand -base64 32`, or 64 hexadecimal digits")
+var errKey = errors.New("invalid key: use 32 random bytes in base64, for example from `openssl rand -base64 32`, or 64 hexadecimal digits")
 
 // ParseKey reads a key: 32 bytes in base64 (either alphabet, with or without
 // padding) or 64 hexadecimal digits, with optional white space around it.

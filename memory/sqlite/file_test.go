@@ -157,7 +157,7 @@ func TestApply_Errors(t *testing.T) {
 	t.Run("closed", func(t *testing.T) {
 		store := open(t, filepath.Join(dir, "closed.db"))
 		must(t, store.Close())
-		wantWriteError(t, store, memory.Unavailable, "the store is closed")
+		wantWriteError(t, store, memory.Unavailable, "the file is closed")
 	})
 }
 

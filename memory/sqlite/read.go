@@ -41,12 +41,12 @@ func (r *reads) prepare(ctx context.Context, db *sql.DB) error {
 
 // Head returns the session's head.
 func (s *Store) Head(ctx context.Context, key memory.Key) (memory.Head, error) {
-	f, err := s.open(ctx, false)
-	if err != nil || f == nil {
+	c, err := s.open(ctx, false)
+	if err != nil || c == nil {
 		return memory.Head{}, err
 	}
 	var head memory.Head
-	for rows, err := range query(ctx, f.reads.head, key.Memory, key.Session) {
+	for rows, err := range query(ctx, c.Statements.head, key.Memory, key.Session) {
 		var state string
 		var name sql.NullString
 		var value []byte
@@ -72,16 +72,16 @@ func (s *Store) Head(ctx context.Context, key memory.Key) (memory.Head, error) {
 // Entries yields entries page by page.
 func (s *Store) Entries(ctx context.Context, key memory.Key, q memory.Query) iter.Seq2[*memory.Entry, error] {
 	return func(yield func(*memory.Entry, error) bool) {
-		f, err := s.open(ctx, false)
+		c, err := s.open(ctx, false)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		if f == nil {
+		if c == nil {
 			return
 		}
 		for from := max(q.From, 1); ; {
-			entries, err := s.page(ctx, f, key, q, from)
+			entries, err := s.page(ctx, c, key, q, from)
 			for _, e := range entries {
 				if !yield(e, nil) {
 					return
@@ -100,10 +100,10 @@ func (s *Store) Entries(ctx context.Context, key memory.Key, q memory.Query) ite
 }
 
 // page reads the next entries of q from a Seq on; with q.IDs, all of them at once.
-func (s *Store) page(ctx context.Context, f *files, key memory.Key, q memory.Query, from int64) ([]*memory.Entry, error) {
-	failed, byID := 1, f.reads.byID // rows with failed <= 1: all
+func (s *Store) page(ctx context.Context, c *conn, key memory.Key, q memory.Query, from int64) ([]*memory.Entry, error) {
+	failed, byID := 1, c.Statements.byID // rows with failed <= 1: all
 	if q.Live {
-		failed, byID = 0, f.reads.liveByID
+		failed, byID = 0, c.Statements.liveByID
 	}
 	to := q.To
 	if to == 0 {
@@ -117,7 +117,7 @@ func (s *Store) page(ctx context.Context, f *files, key memory.Key, q memory.Que
 		}
 		rows = query(ctx, byID, key.Memory, key.Session, string(ids))
 	} else {
-		rows = query(ctx, f.reads.entries, key.Memory, key.Session, from, key.Memory, key.Session, to, failed, page)
+		rows = query(ctx, c.Statements.entries, key.Memory, key.Session, from, key.Memory, key.Session, to, failed, page)
 	}
 	var out []*memory.Entry
 	for row, err := range rows {
@@ -153,15 +153,15 @@ func (s *Store) entry(row *sql.Rows) (*memory.Entry, error) {
 // Events yields the session's events.
 func (s *Store) Events(ctx context.Context, key memory.Key) iter.Seq2[memory.Event, error] {
 	return func(yield func(memory.Event, error) bool) {
-		f, err := s.open(ctx, false)
+		c, err := s.open(ctx, false)
 		if err != nil {
 			yield(memory.Event{}, err)
 			return
 		}
-		if f == nil {
+		if c == nil {
 			return
 		}
-		for row, err := range query(ctx, f.reads.events, key.Memory, key.Session) {
+		for row, err := range query(ctx, c.Statements.events, key.Memory, key.Session) {
 			var text string
 			var e memory.Event
 			if err == nil {
@@ -180,15 +180,15 @@ func (s *Store) Events(ctx context.Context, key memory.Key) iter.Seq2[memory.Eve
 // Sessions yields the sessions of one memory.
 func (s *Store) Sessions(ctx context.Context, mem string) iter.Seq2[memory.SessionHead, error] {
 	return func(yield func(memory.SessionHead, error) bool) {
-		f, err := s.open(ctx, false)
+		c, err := s.open(ctx, false)
 		if err != nil {
 			yield(memory.SessionHead{}, err)
 			return
 		}
-		if f == nil {
+		if c == nil {
 			return
 		}
-		for row, err := range query(ctx, f.reads.sessions, mem) {
+		for row, err := range query(ctx, c.Statements.sessions, mem) {
 			var l memory.SessionHead
 			var state string
 			if err == nil {

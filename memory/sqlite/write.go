@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/sqlitefile"
 	"github.com/qtype-dev/qtype/internal/storage"
 	"github.com/qtype-dev/qtype/memory"
 )
@@ -119,7 +120,7 @@ func (s *Store) writeBatch(batch []*request) {
 	if err != nil && ctx.Err() != nil {
 		err = s.location.Error(memory.Locked, "timed out: a write took longer than "+writeTimeout.String(), ctx.Err())
 	}
-	if err != nil && len(batch) > 1 && !isBusy(err) && ctx.Err() == nil {
+	if err != nil && len(batch) > 1 && !sqlitefile.IsBusy(err) && ctx.Err() == nil {
 		for _, r := range batch {
 			s.writeBatch([]*request{r})
 		}
@@ -136,26 +137,21 @@ func (s *Store) writeBatch(batch []*request) {
 
 // commit writes the batch in one transaction. Each result is nil or ErrConflict.
 func (s *Store) commit(ctx context.Context, batch []*request) ([]error, error) {
-	f, err := s.open(ctx, true)
+	c, err := s.open(ctx, true)
 	if err != nil {
 		return nil, err
 	}
-	tx, err := f.write.BeginTx(ctx, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = tx.Rollback() }() // no-op after Commit
 	results := make([]error, len(batch))
-	for i, r := range batch {
-		err := f.writes.apply(ctx, tx, r)
-		switch {
-		case errors.Is(err, memory.ErrConflict):
+	return results, c.Change(ctx, func(tx *sql.Tx) error {
+		for i, r := range batch {
+			err := c.Statements.apply(ctx, tx, r)
+			if err != nil && !errors.Is(err, memory.ErrConflict) {
+				return err
+			}
 			results[i] = err
-		case err != nil:
-			return nil, err
 		}
-	}
-	return results, tx.Commit()
+		return nil
+	})
 }
 
 // apply writes one request. It returns ErrConflict before it has written anything.
@@ -207,7 +203,7 @@ func (w *writes) addEntries(ctx context.Context, tx *sql.Tx, session int64, r *r
 	for i, e := range r.change.Entries {
 		_, err := insert.ExecContext(ctx, session<<seqBits|e.Seq, session, e.Turn, e.Tokens, e.Time.UnixMicro(),
 			e.Status == memory.Failed, e.Message.ID, r.record.Messages[i])
-		if isDuplicate(err) {
+		if sqlitefile.IsDuplicate(err, "entries.message_id") {
 			return memory.ErrDuplicateMessage
 		}
 		if err != nil {
@@ -227,11 +223,11 @@ func (s *Store) Remove(ctx context.Context, key memory.Key, version int64) error
 
 // remove deletes a session; with a version, only if the session still has it.
 func (s *Store) remove(ctx context.Context, key memory.Key, version *int64) error {
-	f, err := s.open(ctx, false)
-	if err == nil && f == nil && version != nil {
+	c, err := s.open(ctx, false)
+	if err == nil && c == nil && version != nil {
 		return memory.ErrConflict
 	}
-	if err != nil || f == nil {
+	if err != nil || c == nil {
 		return err
 	}
 	select {
@@ -240,21 +236,18 @@ func (s *Store) remove(ctx context.Context, key memory.Key, version *int64) erro
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	tx, err := f.write.BeginTx(ctx, nil)
+	err = c.Change(ctx, func(tx *sql.Tx) error {
+		if version != nil {
+			if err := checkVersion(ctx, tx, key, *version); err != nil {
+				return err
+			}
+		}
+		return deleteSession(ctx, tx, key)
+	})
 	if err != nil {
 		return s.explain(cause(ctx, err))
 	}
-	defer func() { _ = tx.Rollback() }() // no-op after Commit
-	if version != nil {
-		err = checkVersion(ctx, tx, key, *version)
-	}
-	if err == nil {
-		err = deleteSession(ctx, tx, key)
-	}
-	if err != nil {
-		return s.explain(cause(ctx, err))
-	}
-	return s.explain(tx.Commit())
+	return nil
 }
 
 // checkVersion returns ErrConflict if the session has another version.
