@@ -19,21 +19,6 @@ type credentials []string
 // ofServers is what a tool can show the server that it calls.
 func ofServers() credentials { return credentials{"api_key", "bearer_token", "basic", "oauth2"} }
 
-// credentialsFor is what a model's provider can use (semantics.md 6, QT914).
-func credentialsFor(provider string) credentials {
-	switch provider {
-	case "openai", "anthropic":
-		return credentials{"api_key", "bearer_token"}
-	case "aws-bedrock":
-		return credentials{"aws"}
-	case "gcp-vertex":
-		return credentials{"vertex"}
-	case mock:
-		return nil
-	}
-	return credentials{"api_key", "bearer_token"}
-}
-
 func unfitAuth() rule {
 	return rule{code: "QT914", warning: true, title: "credentials that cannot be used here",
 		doc: "Each kind of model, tool and store takes certain kinds of credentials: openai an API key, Bedrock an AWS identity, an APITool anything but the identities of clouds.",
@@ -47,7 +32,9 @@ models:
 		check: on(func(p *ruleContext, e spec.Entity) {
 			switch e := e.(type) {
 			case spec.ModelEntity:
-				p.suits(e.Base().Auth, "provider "+e.Base().Provider, credentialsFor(e.Base().Provider))
+				if row, ok := spec.LookupProvider(e.Base().Provider); ok {
+					p.suits(e.Base().Auth, "provider "+row.Name, row.Auths)
+				}
 			case *spec.APITool:
 				p.suits(e.Auth, "an APITool", ofServers())
 			case *spec.MCPTool:

@@ -93,7 +93,7 @@ func moneyWithoutPrices() rule {
 				if item == nil || item.Step == nil {
 					continue
 				}
-				if m, _ := talks(item.Step); m != nil && m.Prices == nil && m.Provider != mock {
+				if m, _ := talks(item.Step); m != nil && m.Prices == nil && !m.IsMock() {
 					p.list.Add(p.reportAt(placeOf(f.Budget, "money"), "the budget of flow %q is in money, but the model %q has no prices", f.ID, m.ID).
 						WithRelated(idPlace(m), fmt.Sprintf("add prices: to the model %q", m.ID)))
 				}

@@ -44,7 +44,7 @@ func notesOf(e spec.Entity) []string {
 func modelNotes(e spec.ModelEntity) []string {
 	m := e.Base()
 	note := m.Provider
-	if m.Provider != "mock" {
+	if !m.IsMock() {
 		note += " · " + m.Name()
 	}
 	if embedding, ok := e.(*spec.EmbeddingModel); ok {

@@ -1,6 +1,7 @@
 package lsp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -317,7 +318,7 @@ func (c *completer) addValue(word string, kind int, f *field, isDefault bool) {
 		item.Detail = "default"
 	}
 	if f != nil {
-		item.Documentation = markdown(f.doc)
+		item.Documentation = markdown(cmp.Or(f.enumDocs[word], f.doc))
 	}
 	c.add(item, word)
 }

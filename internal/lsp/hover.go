@@ -105,7 +105,11 @@ func (s *server) wordText(a *analysis, survey *syntaxIndex, d *document, at int)
 		return s.staleText(a, m), nil
 	case asValue:
 		if m.field != nil && slices.Contains(m.field.enum, m.text) {
-			return keyText(m.field, s.lang), nil
+			text := keyText(m.field, s.lang)
+			if doc := m.field.enumDocs[m.text]; doc != "" {
+				text = fmt.Sprintf("**%s** — %s\n\n%s", m.text, doc, text)
+			}
+			return text, nil
 		}
 	}
 	return "", nil

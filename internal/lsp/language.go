@@ -47,7 +47,8 @@ type field struct {
 	fallback   string   // the default, as YAML text
 	hasDefault bool     // the default is there
 	enum       []string // the only values
-	rule       string   // the validator's rule
+	enumDocs   map[string]string
+	rule       string // the validator's rule
 	owner      *class
 }
 
@@ -97,7 +98,7 @@ func (l *language) collect(c *class, t reflect.Type, doc definition) {
 		case tagged && len(doc.Properties) > 1 && doc.Properties[name].Description == "":
 			continue // a key of an embedded struct that does not exist here: the schema describes all others
 		case tagged && name != "-" && f.IsExported():
-			made := &field{name: name, of: f.Type, doc: doc.Properties[name].Description, owner: c, rule: f.Tag.Get("validate"),
+			made := &field{name: name, of: f.Type, doc: doc.Properties[name].Description, owner: c, rule: spec.ValidateTag(f), enumDocs: spec.ValueDocs(f),
 				required: slices.Contains(strings.Split(f.Tag.Get("jsonschema"), ","), "required") &&
 					(len(doc.Properties) < 2 || slices.Contains(doc.Required, name))}
 			made.fallback, made.hasDefault = f.Tag.Lookup("default")
