@@ -29,7 +29,7 @@ type Assignment struct {
 // Switch runs one of several flows for each row: that of the first case whose condition holds.
 // The flow's inputs and outputs are the step's inputs and outputs of the same ids.
 type Switch struct {
-	StepBase
+	StepBase `rows:"many" writes:"maybe"`
 	// Cases are tried in order.
 	Cases []*SwitchCase `yaml:"cases" jsonschema:"required"`
 	// Else names the flow for rows that no case holds for; without one such rows pass as they are, and the step's outputs stay what they were.
@@ -52,7 +52,7 @@ type Loop struct {
 	// Flow names the flow that is run, by its id.
 	Flow Ref[*Flow] `yaml:"flow" jsonschema:"required"`
 	// Until is the condition that ends the loop, looked at after each run: an expression over the variables of the flow, such as score > 0.9. Without one the flow is run max_iterations times.
-	Until Expression `yaml:"until"`
+	Until Expression `yaml:"until" evaluated:"after"`
 	// MaxIterations is how often the flow is run at most; after that the row goes on with what the last run left, even if the condition does not hold.
 	MaxIterations int `yaml:"max_iterations" jsonschema:"required" validate:"gt=0"`
 }

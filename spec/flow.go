@@ -23,6 +23,8 @@ type Flow struct {
 	Inputs []Ref[*Variable] `yaml:"inputs"`
 	// Outputs are the variables that a caller gets, by their ids.
 	Outputs []Ref[*Variable] `yaml:"outputs"`
+
+	plan *Plan // what the steps use; nil until SetPlan
 }
 
 // EntityID is the id.

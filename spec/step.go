@@ -126,7 +126,7 @@ type PathRef struct {
 
 // LLMInference asks a chat model, with or without a memory.
 type LLMInference struct {
-	StepBase
+	StepBase `in:"question: text" out:"answer: text; QT322 exactly 1; QT323 text|ChatMessage"`
 	Concurrent
 	// Model names the chat model that is asked, by its id.
 	Model Ref[ModelEntity] `yaml:"model" jsonschema:"required"`
@@ -138,7 +138,7 @@ type LLMInference struct {
 
 // Agent asks a chat model that may call tools until it has the answer.
 type Agent struct {
-	StepBase
+	StepBase `in:"question: text; QT324 exactly 1; QT326 text|ChatMessage" out:"answer: text; QT325 exactly 1"`
 	Concurrent
 	// Model names the chat model that is asked, by its id.
 	Model Ref[ModelEntity] `yaml:"model" jsonschema:"required"`
@@ -153,14 +153,14 @@ type Agent struct {
 	// ParallelTools runs the tool calls of one answer side by side instead of one after the other.
 	ParallelTools bool `yaml:"parallel_tools" default:"false"`
 	// Approve names those of the tools that are called only after a person's yes, by their ids.
-	Approve []Ref[Tool] `yaml:"approve"`
+	Approve []Ref[Tool] `yaml:"approve" role:"-"`
 }
 
 // PromptTemplate fills a template with the row's values.
 type PromptTemplate struct {
-	StepBase
+	StepBase `in:"question: text" out:"prompt: text; QT320 exactly 1; QT321 text"`
 	// Template is the text; {name} is replaced by the input of that name, {{ and }} stand for braces.
-	Template string `yaml:"template" jsonschema:"required"`
+	Template string `yaml:"template" jsonschema:"required" syntax:"template" example:"\"Answer briefly: {question}\""`
 }
 
 // Echo passes its inputs on as its outputs.
@@ -170,26 +170,26 @@ type Echo struct {
 
 // Decoder parses a text as JSON or XML into its outputs.
 type Decoder struct {
-	StepBase
+	StepBase `in:"json: text; QT330 exactly 1; QT331 text" out:"label: text; QT332 at least 1"`
 	// Format is the text's form: json or xml.
 	Format string `yaml:"format" default:"json" validate:"oneof=json xml"`
 }
 
 // FieldExtractor takes values out of its input by a JSONPath, one row for each match.
 type FieldExtractor struct {
-	StepBase
+	StepBase `rows:"many" in:"found: SearchResult; QT345 exactly 1" out:"words: text; QT346 exactly 1"`
 	// JSONPath is the path, such as $.items[*].name.
-	JSONPath string `yaml:"json_path" jsonschema:"required"`
+	JSONPath string `yaml:"json_path" jsonschema:"required" syntax:"jsonpath" example:"$.content"`
 }
 
 // Explode makes one row of each element of a list.
 type Explode struct {
-	StepBase
+	StepBase `rows:"many" in:"names: list[text]; QT333 exactly 1; QT335 list" out:"name: text; QT334 exactly 1"`
 }
 
 // Collect makes one list of a variable's values over many rows.
 type Collect struct {
-	StepBase
+	StepBase `rows:"batch" in:"name: text; QT337 exactly 1" out:"names: list[text]; QT338 exactly 1; QT339 list"`
 	Batched
 	// By names variables: neighbouring rows in which these are equal make one list, instead of all rows. Name what tells apart the rows that Explode took, or the list that it took.
 	By []Ref[*Variable] `yaml:"by"`
@@ -204,19 +204,19 @@ type Construct struct {
 
 // Aggregate counts the rows that pass and adds one row with the counts.
 type Aggregate struct {
-	StepBase
+	StepBase `rows:"batch"`
 }
 
 // FileSource reads a file, one row for each record.
 type FileSource struct {
-	StepBase
+	StepBase `rows:"many"`
 	// Path is a variable that holds the path, or {uri: …} for a constant one.
 	Path PathRef `yaml:"path" jsonschema:"required"`
 }
 
 // FileWriter writes rows to a file.
 type FileWriter struct {
-	StepBase
+	StepBase `rows:"batch" without_inputs:"reads_row"`
 	Batched
 	// Path is a variable that holds the path, or {uri: …} for a constant one.
 	Path PathRef `yaml:"path" jsonschema:"required"`
@@ -224,11 +224,11 @@ type FileWriter struct {
 
 // SQLSource runs a query, one row for each result row.
 type SQLSource struct {
-	StepBase
+	StepBase `rows:"many" out:"name: text; QT350 at least 1"`
 	// Query is the SQL text; :name stands for the input of that name.
-	Query string `yaml:"query" jsonschema:"required"`
+	Query string `yaml:"query" jsonschema:"required" syntax:"sql" example:"select name from people"`
 	// Connection is the database's URL.
-	Connection Secret `yaml:"connection" jsonschema:"required"`
+	Connection Secret `yaml:"connection" jsonschema:"required" example:"\"sqlite:///people.db\""`
 	// Auth names the credentials for the database.
 	Auth Ref[Auth] `yaml:"auth"`
 }
@@ -242,18 +242,18 @@ type InvokeTool struct {
 	// InputBindings maps the tool's inputs to variables.
 	InputBindings Bindings `yaml:"input_bindings" jsonschema:"required"`
 	// OutputBindings maps the tool's outputs to variables.
-	OutputBindings Bindings `yaml:"output_bindings" jsonschema:"required"`
+	OutputBindings Bindings `yaml:"output_bindings" jsonschema:"required" binds:"outputs"`
 }
 
 // InvokeFlow runs another flow for each row.
 type InvokeFlow struct {
-	StepBase
+	StepBase `rows:"many"`
 	// Flow names the flow that is run, by its id.
 	Flow Ref[*Flow] `yaml:"flow" jsonschema:"required"`
 	// InputBindings maps the flow's inputs to variables.
 	InputBindings Bindings `yaml:"input_bindings" jsonschema:"required"`
 	// OutputBindings maps the flow's outputs to variables.
-	OutputBindings Bindings `yaml:"output_bindings" jsonschema:"required"`
+	OutputBindings Bindings `yaml:"output_bindings" jsonschema:"required" binds:"outputs"`
 }
 
 // InvokeEmbedding turns a text or an image into a vector.

@@ -35,7 +35,7 @@ func (t *ToolBase) Common() *ToolBase { return t }
 type APITool struct {
 	ToolBase
 	// Endpoint is the URL; {name} is replaced by the argument of that name.
-	Endpoint string `yaml:"endpoint" jsonschema:"required"`
+	Endpoint string `yaml:"endpoint" jsonschema:"required" syntax:"endpoint"`
 	// Method is the HTTP method: GET, HEAD, OPTIONS, DELETE, PUT, POST or PATCH.
 	Method string `yaml:"method" default:"GET"`
 	// Auth names the credentials for the endpoint.

@@ -65,6 +65,15 @@ func stepCases() []Case {
 	}
 }
 
+// StepTypes has an empty step of every type, in the order of the types' names.
+func StepTypes() []Step {
+	var all []Step
+	for _, c := range stepCases() {
+		all = append(all, c.New().(Step))
+	}
+	return all
+}
+
 // TypeName is the value of `type` that stands for n: LLMInference, APITool, api_key; empty for a node of no union.
 func TypeName(n Node) string { return typeNames()[reflect.TypeOf(n)] }
 

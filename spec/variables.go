@@ -7,7 +7,7 @@ package spec
 type MemoryVariables struct {
 	StepBase
 	// Memory names the chat memory that keeps the values, by its id.
-	Memory Ref[*Memory] `yaml:"memory" jsonschema:"required"`
+	Memory Ref[*Memory] `yaml:"memory" jsonschema:"required" role:"values"`
 	// Forget are the names of values that are removed before the inputs are kept.
 	Forget []string `yaml:"forget"`
 }
@@ -16,5 +16,5 @@ type MemoryVariables struct {
 type MemoryTool struct {
 	ToolBase
 	// Memory names the chat memory that keeps the values, by its id.
-	Memory Ref[*Memory] `yaml:"memory" jsonschema:"required"`
+	Memory Ref[*Memory] `yaml:"memory" jsonschema:"required" role:"values"`
 }
