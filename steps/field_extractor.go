@@ -21,7 +21,7 @@ type fieldExtractor struct {
 	text    string // the path as the document writes it
 }
 
-func buildExtractor(s *spec.FieldExtractor, env *Env) (Runner, error) {
+func buildFieldExtractor(s *spec.FieldExtractor, env *Env) (Runner, error) {
 	in, out, err := env.inOut(&s.StepBase)
 	if err != nil {
 		return nil, err

@@ -88,21 +88,15 @@ func (e *Env) singleTool(declared spec.Tool) (tool.Tool, error) {
 	return tools[0], nil
 }
 
-// resultsOf are the parts of a tool's result: a flow's outputs where a flow is the
-// tool, and of a server's tool, which does not say, what is bound.
+// resultsOf returns the parts of a tool's result; where they are not declared,
+// those that are bound.
 func resultsOf(t spec.Tool, bound []binding) []*spec.Variable {
-	var vars []*spec.Variable
-	switch t := t.(type) {
-	case *spec.FlowTool:
-		for _, ref := range t.Flow.To.Outputs {
-			vars = append(vars, ref.To)
-		}
-	case *spec.MCPTool:
-		for _, b := range bound {
-			vars = append(vars, &spec.Variable{ID: b.name, Type: b.slot.of.Type})
-		}
-	default:
-		return t.Common().Outputs
+	vars, declared := t.Results()
+	if declared {
+		return vars
+	}
+	for _, b := range bound {
+		vars = append(vars, &spec.Variable{ID: b.name, Type: b.slot.of.Type})
 	}
 	return vars
 }
@@ -200,7 +194,7 @@ type invokeFlow struct{ *subflow }
 func buildInvokeFlow(s *spec.InvokeFlow, env *Env) (Runner, error) {
 	f := s.Flow.To
 	if f == nil || env.Flow == nil {
-		return nil, &NotAvailableError{Type: "InvokeFlow"}
+		return nil, fmt.Errorf("the flow is not linked")
 	}
 	step := &invokeFlow{&subflow{step: s.ID, flow: f, run: env.Flow, inputs: make([]*slot, len(f.Inputs))}}
 	ins, err := env.bindings(s.InputBindings)

@@ -17,7 +17,7 @@ type invokeEmbedding struct {
 	in, out slot
 }
 
-func buildEmbedding(s *spec.InvokeEmbedding, env *Env) (Runner, error) {
+func buildInvokeEmbedding(s *spec.InvokeEmbedding, env *Env) (Runner, error) {
 	in, out, err := env.inOut(&s.StepBase)
 	if err != nil {
 		return nil, err

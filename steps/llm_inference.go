@@ -17,7 +17,7 @@ type llmInference struct {
 	out    slot
 }
 
-func buildInference(s *spec.LLMInference, env *Env) (Runner, error) {
+func buildLLMInference(s *spec.LLMInference, env *Env) (Runner, error) {
 	sp, err := env.newLLMStep(&s.StepBase, s.Model.To, s.Memory.To, s.SystemMessage)
 	if err != nil {
 		return nil, err

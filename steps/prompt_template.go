@@ -20,7 +20,7 @@ type promptTemplate struct {
 	buffers sync.Pool // of *[]byte, in which rows are filled: a text is then made in its exact size
 }
 
-func buildTemplate(s *spec.PromptTemplate, env *Env) (Runner, error) {
+func buildPromptTemplate(s *spec.PromptTemplate, env *Env) (Runner, error) {
 	out, err := env.single("output", s.Outputs)
 	if err != nil {
 		return nil, err

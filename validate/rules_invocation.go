@@ -25,7 +25,8 @@ func onCall[T spec.Step](f func(*ruleContext, call)) check {
 			t := s.Tool.To
 			if _, isServer := t.(*spec.MCPTool); t != nil && !isServer { // what a server's tools take only it knows
 				in, out := knownTool(t)
-				f(p, call{s, "tool", t.EntityID(), argumentsOf(t), resultsOf(t), s.InputBindings, s.OutputBindings, in, out})
+				results, _ := t.Results()
+				f(p, call{s, "tool", t.EntityID(), t.Arguments(), results, s.InputBindings, s.OutputBindings, in, out})
 			}
 		case *spec.InvokeFlow:
 			if t := s.Flow.To; t != nil {
@@ -34,29 +35,6 @@ func onCall[T spec.Step](f func(*ruleContext, call)) check {
 			}
 		}
 	})
-}
-
-// argumentsOf is everything that a caller of the tool may give. The parameters
-// of an APITool are arguments as well (steps.md 4.1, "Better").
-func argumentsOf(t spec.Tool) []*spec.Variable {
-	args := t.Common().Inputs
-	switch t := t.(type) {
-	case *spec.APITool:
-		args = append(args[:len(args):len(args)], t.Parameters...)
-	case *spec.FlowTool:
-		if t.Flow.To != nil {
-			args = linked(t.Flow.To.Inputs)
-		}
-	}
-	return args
-}
-
-// resultsOf are the parts of a tool's result.
-func resultsOf(t spec.Tool) []*spec.Variable {
-	if f, ok := t.(*spec.FlowTool); ok && f.Flow.To != nil {
-		return linked(f.Flow.To.Outputs)
-	}
-	return t.Common().Outputs
 }
 
 // linked are the variables of those references that could be linked.

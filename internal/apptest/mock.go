@@ -106,24 +106,7 @@ func (s *testEnv) tool(t spec.Tool) tool.Tool {
 	if i < 0 {
 		return nil
 	}
-	return &cannedTool{info: tool.Describe(t.Common(), inputsOf(t)), double: s.tools[i]}
-}
-
-// inputsOf are the arguments that a tool may be called with.
-func inputsOf(t spec.Tool) []*spec.Variable {
-	switch t := t.(type) {
-	case *spec.APITool:
-		return slices.Concat(t.Inputs, t.Parameters)
-	case *spec.FlowTool:
-		var inputs []*spec.Variable
-		if t.Flow.To != nil {
-			for i := range t.Flow.To.Inputs {
-				inputs = append(inputs, t.Flow.To.Inputs[i].To)
-			}
-		}
-		return inputs
-	}
-	return t.Common().Inputs
+	return &cannedTool{info: tool.Describe(t.Common(), t.Arguments()), double: s.tools[i]}
 }
 
 // cannedTool is a tool that always answers the same.

@@ -39,17 +39,6 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// NotAvailableError reports a provider of the language that this version cannot call.
-type NotAvailableError struct {
-	Model    string // the model's id in the document
-	Provider string // the provider that it names
-}
-
-// Error names the model and the provider.
-func (e *NotAvailableError) Error() string {
-	return fmt.Sprintf("model %s: provider %s is not available yet", e.Model, e.Provider)
-}
-
 // CredentialsError reports a model with neither credentials nor a server that needs none.
 type CredentialsError struct {
 	Model string // the model's id in the document
@@ -123,7 +112,7 @@ func prepare(m *spec.Model, opts Options) (*client, error) {
 	row, known := spec.LookupProvider(m.Provider)
 	build, available := builders()[m.Provider]
 	if !known || !available {
-		return nil, &NotAvailableError{Model: m.ID, Provider: m.Provider}
+		return nil, &spec.NotAvailableError{Owner: "model " + m.ID, What: "provider " + m.Provider, Key: "provider"}
 	}
 	cred, err := findCredential(m, row, opts)
 	if err != nil {

@@ -130,7 +130,7 @@ func TestModelsThatCannotBeMade(t *testing.T) {
 	if _, err := provider.New(&spec.Model{ID: "gpt", Provider: "openai"}, provider.Options{Getenv: env()}); !errors.As(err, &missing) {
 		t.Errorf("got %v", err)
 	}
-	var unknown *provider.NotAvailableError
+	var unknown *spec.NotAvailableError
 	if _, err := provider.New(&spec.Model{ID: "gpt", Provider: "aws-bedrock"}, provider.Options{Getenv: env()}); !errors.As(err, &unknown) {
 		t.Errorf("got %v", err)
 	}
