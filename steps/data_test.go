@@ -187,8 +187,8 @@ func TestDecoderReadsXML(t *testing.T) {
 		{"grandchildren", "<a><label>x<i>y</i>z</label></a>", `"label":"x","n":null,"tags":null}`},
 		{"declaration", `<?xml version="1.0" encoding="UTF-8"?><a><label>x</label></a>`, `"label":"x","n":null,"tags":null}`},
 		{"missing", "<a><other>x</other></a>", `error: the answer has no "label"; it has other`},
-		{"cut off", "<a><label>x</label>", `error: the XML cannot be read: it ends before its elements are closed`},
-		{"crossed", "<a><label>x</a></label>", `error: the XML cannot be read: line 1: element <label> closed by </a>`},
+		{"cut off", "<a><label>x</label>", `error: invalid XML: unclosed element`},
+		{"crossed", "<a><label>x</a></label>", `error: invalid XML: line 1: element <label> closed by </a>`},
 		{"no element", "none", `error: no XML element in the text: "none"`},
 		{"nothing", "", `error: the text is empty, expected an XML element`},
 	}
@@ -275,15 +275,15 @@ func TestFieldExtractorOnRecordsAndTexts(t *testing.T) {
 	}
 	expect(t, "records", find("items", "$[?(@.role == 'tool')].name"), "b")
 	expect(t, "a message", find("m", "$.blocks[0].content"), "hi")
-	expect(t, "a text", find("text", "$.a"), "$.a finds nothing in text, which is a text: decode it first")
+	expect(t, "a text", find("text", "$.a"), "$.a finds nothing in text, which is text; decode it first")
 }
 
 func TestFieldExtractorRefusesBadPaths(t *testing.T) {
 	l := declare(t, nil, "doc: citation_url", "out: text")
 	for path, want := range map[string]string{
-		" ":     "json_path \" \" cannot be read: it is empty",
-		"$[":    `json_path "$[" cannot be read: not terminated at 3 in $[`,
-		"$.a +": `json_path "$.a +" cannot be read: it ends before it is complete`,
+		" ":     "invalid json_path \" \": it is empty",
+		"$[":    `invalid json_path "$[": not terminated at 3 in $[`,
+		"$.a +": `invalid json_path "$.a +": it ends before it is complete`,
 	} {
 		_, err := steps.Build(&spec.FieldExtractor{StepBase: l.base("f", []string{"doc"}, []string{"out"}), JSONPath: path}, &steps.Env{Slots: l})
 		if err == nil || err.Error() != want {

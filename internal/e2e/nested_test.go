@@ -49,7 +49,7 @@ flows:
 func TestATurnWithinATurnDoesNotWaitForItself(t *testing.T) {
 	for memory, want := range map[string]string{
 		"notes": "Four miles.",
-		"talk":  "is in the middle of its turn of session",
+		"talk":  "has an active turn of session",
 	} {
 		t.Run(memory, func(t *testing.T) {
 			app := open(t, strings.ReplaceAll(nestedTurn, "MEMORY", memory))
