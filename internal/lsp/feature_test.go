@@ -29,7 +29,7 @@ func TestHover(t *testing.T) {
 		want []string
 	}{
 		{"token_limit", 3, []string{"**token_limit**", "a whole number", "default `100000`", "tokens"}},
-		{"type: LLMInference", 8, []string{"**LLMInference**", "Asks a chat model"}},
+		{"type: LLMInference", 8, []string{"**LLMInference**", "Calls a chat model"}},
 		{"memory: chat_memory", 10, []string{"**chat_memory** — memory", "`token_limit` 20000", "app.qtype.yaml:3", `step "ask"`}},
 		{"inputs: [said]", 10, []string{"**said** — variable", "Type `ChatMessage`", "Used in 2 places"}},
 		{"list[Line]", 6, []string{"**Line** — type", "title: text"}},
