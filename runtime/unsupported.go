@@ -19,18 +19,8 @@ func withPosition(n spec.Node, err error) error {
 	if errors.As(err, &ofTool) {
 		return (&spec.NotAvailableError{Owner: "tool " + ofTool.Tool, Key: "type", What: ofTool.What}).At(n)
 	}
-	if e, ok := errors.AsType[*spec.NotAvailableError](err); ok {
+	if e, ok := errors.AsType[*spec.NotAvailableError](err); ok && e.Owner != "" && e.Place.IsZero() {
 		return e.At(n)
 	}
 	return err
-}
-
-// stepAvailable returns an error if a setting of the step is not available.
-// steps.Build reports step types that are not available.
-func stepAvailable(s spec.Step) error {
-	if q, ok := s.(*spec.SQLSource); ok && q.Auth.ID != "" {
-		err := &spec.NotAvailableError{Owner: "step " + s.EntityID(), Key: "auth", What: "auth (user and password stand in the connection's URL)"}
-		return err.At(s)
-	}
-	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/qtype-dev/qtype/internal/journal"
 	"github.com/qtype-dev/qtype/internal/records"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
@@ -141,16 +140,6 @@ func (s *recordSink) row(res *runtime.Result) error {
 	return err
 }
 
-// replay writes a result that came out of an earlier run.
-func (s *recordSink) replay(res journal.Result) error {
-	err := s.out.Write(res.Values...)
-	var unfit *records.ValueError
-	if errors.As(err, &unfit) {
-		return s.out.Write(s.shape.redact(res.Values, &outputTypeError{unfit})...)
-	}
-	return err
-}
-
 // outputTypeError says that an output's value is not of its declared type.
 type outputTypeError struct{ of *records.ValueError }
 
@@ -193,19 +182,6 @@ func one(b bool) int {
 		return 1
 	}
 	return 0
-}
-
-// plainCells are cells that a journal can hold: what a column of numbers cannot
-// take anyway becomes its text.
-func plainCells(values []any) []any {
-	for i, x := range values {
-		switch x.(type) {
-		case nil, string, int64, float64, bool, []byte, json.RawMessage:
-		default:
-			values[i] = value.Text(x)
-		}
-	}
-	return values
 }
 
 // close gives a file its name, which it does not have before.

@@ -310,7 +310,7 @@ func TestACacheThatCannotBeUsedIsSaidOnce(t *testing.T) {
 	if len(got) != 3 || len(s.seen()) != 3 {
 		t.Errorf("got %q", got)
 	}
-	want(t, warnings, "cache "+file+": it is damaged, or no SQLite database; remove it to begin anew; the run goes on without its results")
+	want(t, warnings, "cache "+file+": it is damaged, or no SQLite database; remove it to begin anew; continuing without the cache")
 }
 
 // TestADamagedEntryIsMadeAnew: it is not taken for a result.

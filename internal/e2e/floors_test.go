@@ -81,7 +81,7 @@ var house = map[string]struct {
 	"spec/value":                  {2, running},
 	"internal/sqldb":              {2.1, running},
 	"internal/records":            {2, running},
-	"internal/journal":            {2, running},
+	"internal/checkpoint":         {3.5, running},
 	"validate":                    {3, checking},
 	"internal/convert":            {3, checking},
 	"validate/lint":               {4, checking},

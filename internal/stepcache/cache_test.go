@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 
 // fill is another process: it puts entries until it is killed and says each that was kept.
 func fill(folder string) {
-	s := stepcache.Open(folder)
+	s := stepcache.Open(folder, nil)
 	for i := 0; ; i++ {
 		kept, err := s.Put(context.Background(), step, keyOf(strconv.Itoa(i)), entryOf(i), stepcache.Policy{})
 		if err != nil || !kept {
@@ -82,7 +82,7 @@ func expect(t testing.TB, what, got, want string) {
 
 func TestScopesAreApart(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "a", "b c?#%")
-	s := stepcache.Open(folder)
+	s := stepcache.Open(folder, nil)
 	expect(t, "before anything", get(t, s, step, "k", stepcache.Policy{}), "none")
 	if _, err := os.Stat(filepath.Dir(folder)); !os.IsNotExist(err) {
 		t.Errorf("reading made the folder: %v", err)
@@ -93,7 +93,7 @@ func TestScopesAreApart(t *testing.T) {
 		put(t, s, scope, "k", entryOf(i), stepcache.Policy{Compress: i%2 == 1})
 	}
 	must(t, s.Close())
-	s = stepcache.Open(folder)
+	s = stepcache.Open(folder, nil)
 	for i, scope := range scopes {
 		expect(t, fmt.Sprint(scope), get(t, s, scope, "k", stepcache.Policy{}), string(entryOf(i)))
 	}
@@ -112,7 +112,7 @@ func TestScopesAreApart(t *testing.T) {
 }
 
 func TestTimeToLive(t *testing.T) {
-	s := stepcache.Open(t.TempDir())
+	s := stepcache.Open(t.TempDir(), nil)
 	now := time.Unix(1_800_000_000, 0)
 	s.Clock(func() time.Time { return now })
 	put(t, s, step, "minute", []byte("1"), stepcache.Policy{TTL: time.Minute})
@@ -134,7 +134,7 @@ func TestTimeToLive(t *testing.T) {
 func TestWhatWasNotUsedForTheLongestTimeLeaves(t *testing.T) {
 	for _, reopened := range []bool{false, true} {
 		folder := t.TempDir()
-		s := stepcache.Open(folder)
+		s := stepcache.Open(folder, nil)
 		now := time.Unix(1_800_000_000, 0)
 		tick := func() time.Time { now = now.Add(time.Second); return now }
 		s.Clock(tick)
@@ -148,7 +148,7 @@ func TestWhatWasNotUsedForTheLongestTimeLeaves(t *testing.T) {
 		get(t, s, step, "a", p) // so b is the oldest
 		if reopened {           // what was used is remembered
 			must(t, s.Close())
-			s = stepcache.Open(folder)
+			s = stepcache.Open(folder, nil)
 			s.Clock(tick)
 		}
 		put(t, s, step, "d", entry, p)
@@ -171,7 +171,7 @@ func TestWhatWasNotUsedForTheLongestTimeLeaves(t *testing.T) {
 }
 
 func TestTheLimitHoldsWhateverIsPut(t *testing.T) {
-	s := stepcache.Open(t.TempDir())
+	s := stepcache.Open(t.TempDir(), nil)
 	for i := range 300 {
 		p := stepcache.Policy{MaxBytes: 2000}
 		_, err := s.Put(t.Context(), step, keyOf(strconv.Itoa(i%70)), bytes.Repeat([]byte{'y'}, (i*37)%900), p)
@@ -189,7 +189,7 @@ func TestTheLimitHoldsWhateverIsPut(t *testing.T) {
 }
 
 func TestCompressionIsOfUse(t *testing.T) {
-	s := stepcache.Open(t.TempDir())
+	s := stepcache.Open(t.TempDir(), nil)
 	text := []byte(strings.Repeat(`{"answer":"The parcel is on its way."}`, 200))
 	put(t, s, step, "plain", text, stepcache.Policy{})
 	put(t, s, stepcache.Scope{Step: "small"}, "packed", text, stepcache.Policy{Compress: true})
@@ -203,7 +203,7 @@ func TestCompressionIsOfUse(t *testing.T) {
 }
 
 func TestClear(t *testing.T) {
-	s := stepcache.Open(t.TempDir())
+	s := stepcache.Open(t.TempDir(), nil)
 	if n, err := s.Clear(t.Context(), nil); n != 0 || err != nil {
 		t.Errorf("nothing there: %d, %v", n, err)
 	}
@@ -243,12 +243,12 @@ func TestFilesThatAreNoCache(t *testing.T) {
 		},
 		"it is a directory, not a file":       func(t *testing.T, path string) { must(t, os.Mkdir(path, 0o700)) },
 		"it is a database of another program": func(t *testing.T, path string) { other(t, path, "CREATE TABLE x (y)") },
-		"it was made by a newer qtype: its format is 9, this one reads 1": func(t *testing.T, path string) {
+		"it was made by a newer qtype: its format is 9, this one reads 2": func(t *testing.T, path string) {
 			other(t, path, "PRAGMA application_id = 0x71747963; PRAGMA user_version = 9")
 		},
 	} {
 		t.Run(want, func(t *testing.T) {
-			s := stepcache.Open(t.TempDir())
+			s := stepcache.Open(t.TempDir(), nil)
 			spoil(t, s.Path())
 			_, _, err := s.Get(t.Context(), step, keyOf("k"), stepcache.Policy{})
 			_, err2 := s.Put(t.Context(), step, keyOf("k"), nil, stepcache.Policy{})
@@ -262,13 +262,13 @@ func TestFilesThatAreNoCache(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(file, nil, 0o600))
-	if _, err := stepcache.Open(file).Put(t.Context(), step, keyOf("k"), nil, stepcache.Policy{}); err == nil || !strings.HasSuffix(err.Error(), "a part of its folder's name is a file") {
+	if _, err := stepcache.Open(file, nil).Put(t.Context(), step, keyOf("k"), nil, stepcache.Policy{}); err == nil || !strings.HasSuffix(err.Error(), "a part of its folder's name is a file") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestADamagedEntryIsAnError(t *testing.T) {
-	s := stepcache.Open(t.TempDir())
+	s := stepcache.Open(t.TempDir(), nil)
 	put(t, s, step, "k", bytes.Repeat([]byte("abc"), 100), stepcache.Policy{Compress: true})
 	must(t, s.Close())
 	db, err := sql.Open("sqlite", s.Path())
@@ -276,7 +276,7 @@ func TestADamagedEntryIsAnError(t *testing.T) {
 	_, err = db.ExecContext(t.Context(), "UPDATE entries SET value = zeroblob(30)")
 	must(t, err)
 	must(t, db.Close())
-	s = stepcache.Open(filepath.Dir(s.Path()))
+	s = stepcache.Open(filepath.Dir(s.Path()), nil)
 	if _, found, err := s.Get(t.Context(), step, keyOf("k"), stepcache.Policy{}); err == nil || found {
 		t.Errorf("got %v, %v", found, err)
 	}
@@ -292,7 +292,7 @@ func TestTwoProcessesAndAKill(t *testing.T) {
 	out, err := cmd.StdoutPipe()
 	must(t, err)
 	must(t, cmd.Start())
-	s := stepcache.Open(folder)
+	s := stepcache.Open(folder, nil)
 	mine := stepcache.Scope{Step: "mine"}
 	said, lines := 0, bufio.NewScanner(out)
 	for i := 0; said < 500 && lines.Scan(); i++ {
@@ -324,7 +324,7 @@ func TestTwoProcessesAndAKill(t *testing.T) {
 }
 
 func BenchmarkGet(b *testing.B) {
-	s := stepcache.Open(b.TempDir())
+	s := stepcache.Open(b.TempDir(), nil)
 	put(b, s, step, "k", bytes.Repeat([]byte("x"), 1000), stepcache.Policy{})
 	b.ReportAllocs()
 	for b.Loop() {
@@ -336,7 +336,7 @@ func BenchmarkGet(b *testing.B) {
 }
 
 func BenchmarkPut(b *testing.B) {
-	s := stepcache.Open(b.TempDir())
+	s := stepcache.Open(b.TempDir(), nil)
 	entry := bytes.Repeat([]byte("x"), 1000)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {

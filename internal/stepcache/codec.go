@@ -9,8 +9,8 @@ import (
 
 // How entries are stored.
 const (
-	encodingRaw  = "json"
-	encodingZstd = "json+zstd"
+	encodingRaw  = "raw"
+	encodingZstd = "zstd"
 )
 
 // maxEntry is the most bytes that an entry may have when it is unpacked: a

@@ -18,7 +18,7 @@ import (
 
 const (
 	application = 0x71747963 // "qtyc" in SQLite's header marks the file as ours
-	format      = 1          // the file's user_version
+	format      = 2          // the file's user_version
 	busyTimeout = "5000"     // milliseconds that a write waits for another process
 	readers     = 4          // connections that read beside the one that writes
 )
@@ -34,7 +34,7 @@ CREATE TABLE entries (
 	created   INTEGER NOT NULL, -- milliseconds since 1970, as are the next two
 	used      INTEGER NOT NULL,
 	expires   INTEGER,          -- NULL: never
-	codec     TEXT NOT NULL,    -- json or json+zstd
+	codec     TEXT NOT NULL,    -- raw or zstd
 	value     BLOB NOT NULL,
 	UNIQUE (namespace, step, version, key)
 );
@@ -74,43 +74,42 @@ type files struct {
 // connect opens the connections and makes the tables. Two processes that open a
 // new file in the same moment get in each other's way while it changes to WAL,
 // where SQLite does not wait: the loser tries again.
-func connect(ctx context.Context, path string) (*files, error) {
+func connect(ctx context.Context, path string) (f *files, discarded int64, err error) {
 	const attempts = 50
 	for attempt := 1; ; attempt++ {
-		f, err := connectOnce(ctx, path)
+		f, discarded, err = connectOnce(ctx, path)
 		if err == nil || !busy(err) || attempt == attempts {
-			return f, err
+			return f, discarded, err
 		}
 		select {
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, 0, ctx.Err()
 		case <-time.After(time.Duration(attempt) * time.Millisecond):
 		}
 	}
 }
 
-func connectOnce(ctx context.Context, path string) (*files, error) {
-	f := &files{}
-	var err error
+func connectOnce(ctx context.Context, path string) (f *files, discarded int64, err error) {
+	f = &files{}
 	if f.write, err = sql.Open("sqlite", address(path, "auto_vacuum(INCREMENTAL)", "journal_mode(WAL)", "synchronous(NORMAL)")); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	f.write.SetMaxOpenConns(1)
 	if f.read, err = sql.Open("sqlite", address(path, "query_only(1)")); err != nil {
-		return nil, errors.Join(err, f.write.Close())
+		return nil, 0, errors.Join(err, f.write.Close())
 	}
 	f.read.SetMaxOpenConns(readers)
 	f.read.SetMaxIdleConns(readers)
-	if err = f.migrate(ctx); err == nil {
+	if discarded, err = f.migrate(ctx); err == nil {
 		if f.put, err = f.write.PrepareContext(ctx, putEntry); err == nil {
 			f.find, err = f.read.PrepareContext(ctx, findEntry)
 		}
 	}
 	if err != nil {
-		_ = f.close() // the first error says more
-		return nil, err
+		_ = f.close() // the first error matters
+		return nil, 0, err
 	}
-	return f, nil
+	return f, discarded, nil
 }
 
 func (f *files) close() error { return errors.Join(f.read.Close(), f.write.Close()) }
@@ -135,9 +134,11 @@ func (f *files) change(ctx context.Context, do func(*sql.Tx) error) error {
 	return tx.Commit()
 }
 
-// migrate makes the tables of a new file and refuses one that is not ours.
-func (f *files) migrate(ctx context.Context) error {
-	return f.change(ctx, func(tx *sql.Tx) error {
+// migrate makes the tables of a new file, and replaces those of an older format.
+// It returns the number of entries that were discarded.
+func (f *files) migrate(ctx context.Context) (discarded int64, err error) {
+	err = f.change(ctx, func(tx *sql.Tx) error {
+		discarded = 0
 		var version, owner, tablesThere int
 		err := tx.QueryRowContext(ctx, "SELECT user_version, application_id, (SELECT count(*) FROM sqlite_schema) FROM pragma_user_version, pragma_application_id").
 			Scan(&version, &owner, &tablesThere)
@@ -148,12 +149,20 @@ func (f *files) migrate(ctx context.Context) error {
 			return nil
 		case owner == application && version > format:
 			return fmt.Errorf("it was made by a newer qtype: its format is %d, this one reads %d", version, format)
+		case owner == application:
+			if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM entries").Scan(&discarded); err != nil {
+				return err
+			}
+			if _, err := tx.ExecContext(ctx, "DROP TABLE entries; DROP TABLE totals"); err != nil {
+				return err
+			}
 		case owner != 0 || tablesThere > 0:
 			return errors.New("it is a database of another program")
 		}
 		_, err = tx.ExecContext(ctx, fmt.Sprintf("%s PRAGMA user_version = %d; PRAGMA application_id = %d;", tables, format, application))
 		return err
 	})
+	return discarded, err
 }
 
 // explain makes one clear line of what SQLite or the system says.

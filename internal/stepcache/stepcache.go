@@ -55,6 +55,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // too.
 type Store struct {
 	path string
+	warn func(string) // may be nil
 	now  func() time.Time
 
 	mu     sync.Mutex // guards what follows
@@ -65,11 +66,12 @@ type Store struct {
 	touched map[int64]int64 // when entries were last used, by their ids, not yet written
 }
 
-// Open names the cache of a folder. Nothing is touched before the first use:
-// reading a cache that does not exist finds nothing, and the first result makes
-// the folder and the file, for this user alone.
-func Open(folder string) *Store {
-	return &Store{path: filepath.Join(folder, FileName), now: time.Now, touched: map[int64]int64{}}
+// Open returns the cache of a folder. Nothing is touched before the first use:
+// reading a cache that does not exist finds nothing, and the first entry makes
+// the folder and the file, for this user alone. warn, which may be nil, is called
+// with one line if the entries of an older format are discarded.
+func Open(folder string, warn func(string)) *Store {
+	return &Store{path: filepath.Join(folder, FileName), warn: warn, now: time.Now, touched: map[int64]int64{}}
 }
 
 // Path is the file's name.
@@ -240,8 +242,12 @@ func (s *Store) open(ctx context.Context, create bool) (*files, error) {
 	if err != nil || !found {
 		return nil, s.explain(err)
 	}
-	if s.files, err = connect(ctx, s.path); err != nil {
+	var discarded int64
+	if s.files, discarded, err = connect(ctx, s.path); err != nil {
 		return nil, s.explain(err)
+	}
+	if discarded > 0 && s.warn != nil {
+		s.warn(fmt.Sprintf("cache %s: discarded the results of an older version of qtype (%d); the steps compute them again", s.path, discarded))
 	}
 	return s.files, nil
 }
