@@ -30,6 +30,6 @@ func TestStore_DiscardsFormat1(t *testing.T) {
 	put(t, s, step, "k", []byte("new"), stepcache.Policy{MaxBytes: 100})
 	must(t, s.Close())
 	s = stepcache.Open(folder, func(line string) { t.Errorf("warned again: %s", line) })
-	expect(t, "after the change", get(t, s, step, "k", stepcache.Policy{}), "new")
+	assertEqual(t, "after the change", get(t, s, step, "k", stepcache.Policy{}), "new")
 	must(t, s.Close())
 }
