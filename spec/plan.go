@@ -317,6 +317,9 @@ func addRef(list []*Ref[*Variable], r *Ref[*Variable]) []*Ref[*Variable] {
 	return append(list, r)
 }
 
+// Streams reports whether a type of step can emit its output as a stream of text.
+func Streams(s Step) bool { return stepTag(s, "streams") == "text" }
+
 // RunsAfter reports whether the condition in a field of a step is evaluated after
 // the step's work, so that it sees the step's outputs.
 func RunsAfter(s Step, field string) bool {
