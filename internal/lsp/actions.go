@@ -59,7 +59,7 @@ func (s *server) quickFixes(a *analysis, d *document, f diag.Diagnostic) []proto
 		made.Title, made.Edit = fixTitle(f), s.workspaceEdit(edits)
 		actions = append(actions, made)
 	case f.Suggestion != "":
-		made.Title = "Replace by " + f.Suggestion
+		made.Title = "Replace with " + f.Suggestion
 		made.Edit = s.workspaceEdit(map[string][]protocol.TextEdit{d.path: {{Range: a.rangeOf(f.Span), NewText: s.replacement(a, f)}}})
 		actions = append(actions, made)
 	}
@@ -73,13 +73,13 @@ func (s *server) quickFixes(a *analysis, d *document, f diag.Diagnostic) []proto
 func fixTitle(f diag.Diagnostic) string {
 	switch fix := f.Fixes[0]; {
 	case len(f.Fixes) > 1:
-		return "Mend: " + f.Message
+		return "Fix: " + f.Message
 	case fix.NewText == "":
-		return "Take it out"
+		return "Remove it"
 	case fix.Span.Start == fix.Span.End:
-		return "Put in " + strings.TrimSpace(fix.NewText)
+		return "Insert " + strings.TrimSpace(fix.NewText)
 	default:
-		return "Replace by " + strings.TrimSpace(fix.NewText)
+		return "Replace with " + strings.TrimSpace(fix.NewText)
 	}
 }
 

@@ -199,7 +199,7 @@ func (c *completer) proposeKeys(o *mappingNode, typing *outline.Pair) {
 		}
 	}
 	if o.union != nil && o.union.Type == reflect.TypeFor[spec.Step]() && len(there) == 0 {
-		c.addKey(&field{name: "$ref", doc: "The id of a step that is written elsewhere.", goType: reflect.TypeFor[spec.Ref[spec.Step]]()}, bare, 99)
+		c.addKey(&field{name: "$ref", doc: "The id of a step that is defined elsewhere.", goType: reflect.TypeFor[spec.Ref[spec.Step]]()}, bare, 99)
 	}
 }
 

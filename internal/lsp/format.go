@@ -30,7 +30,7 @@ func (s *server) format(_ context.Context, p protocol.TextDocumentParams) ([]pro
 }
 
 // errUnreadable is returned for a document with syntax errors.
-var errUnreadable = errors.New("the document cannot be formatted: its syntax is wrong")
+var errUnreadable = errors.New("the document cannot be formatted: it has syntax errors")
 
 // formatText normalizes the white space of a document: two spaces per level, one
 // after colons and dashes, none at the end of a line, at most one empty line in a

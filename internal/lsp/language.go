@@ -60,7 +60,7 @@ func readLanguage(schema string) (*language, error) {
 		Definitions map[string]definition `json:"definitions"`
 	}
 	if err := json.Unmarshal([]byte(schema), &read); err != nil {
-		return nil, fmt.Errorf("the schema cannot be read: %w", err)
+		return nil, fmt.Errorf("parse the schema: %w", err)
 	}
 	l := &language{docs: read.Definitions, unions: spec.Unions(), structs: map[reflect.Type]*structType{}, specialTypes: specialTypes()}
 	l.addStruct(reflect.TypeFor[spec.Application](), "", nil)

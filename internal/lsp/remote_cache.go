@@ -58,8 +58,8 @@ type remoteError string
 
 // The reasons.
 const (
-	remoteDisabled remoteError = "it is remote, and not read in an editor"
-	remotePending  remoteError = "it is remote, and being fetched"
+	remoteDisabled remoteError = "remote includes are disabled in the editor"
+	remotePending  remoteError = "the remote include is being fetched"
 )
 
 // Error returns the reason.

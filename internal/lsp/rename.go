@@ -28,9 +28,9 @@ func (s *server) renameable(ctx context.Context, p protocol.TextDocumentPosition
 	case err != nil:
 		return target, err
 	case target.nameUse == nil && target.analysis != nil && !target.analysis.isReadable():
-		return target, requestFailed("the document cannot be read as it is; mend its syntax first")
+		return target, requestFailed("fix the syntax errors first")
 	case target.nameUse == nil:
-		return target, requestFailed("this is not the id of something that can be renamed")
+		return target, requestFailed("there is no id that can be renamed here")
 	}
 	return target, nil
 }
@@ -60,7 +60,7 @@ func (s *server) rename(ctx context.Context, p protocol.RenameParams) (*protocol
 	case p.NewName == old:
 		return &protocol.WorkspaceEdit{}, nil
 	case !isPlainID(p.NewName):
-		return nil, requestFailed("%q cannot be an id here: use letters, digits and _, and start with a letter", p.NewName)
+		return nil, requestFailed("invalid id %q: use letters, digits and _, and start with a letter", p.NewName)
 	}
 	edits := map[string][]span{}
 	readers := s.dependents(ctx, target)
@@ -71,7 +71,7 @@ func (s *server) rename(ctx context.Context, p protocol.RenameParams) (*protocol
 	}
 	for path := range edits {
 		if isRemote(path) && s.workspace.document(path) == nil {
-			return nil, requestFailed("%q cannot be renamed: %s names it too, and cannot be changed from here", old, path)
+			return nil, requestFailed("cannot rename %q: %s refers to it and cannot be edited here", old, path)
 		}
 	}
 	for _, a := range readers {
@@ -90,7 +90,7 @@ type span struct{ start, end int }
 func collectEdits(a *analysis, id declaration, old string, edits map[string][]span) error {
 	for _, u := range a.index().usesOf(id) {
 		if written := a.linesOf(u.file).text[u.start:u.end]; written != old {
-			return requestFailed("%s is written as %s at %s, which cannot be renamed", quote(old), written, a.describeLocation(u))
+			return requestFailed("cannot rename %q: it is written as %s at %s", old, written, a.describeLocation(u))
 		}
 		at := span{u.start, u.end}
 		if !slices.Contains(edits[u.path], at) {
@@ -126,13 +126,13 @@ func (s *server) tryRename(ctx context.Context, a *analysis, renamed *nameUse, e
 		if f.Code == "QT201" {
 			return requestFailed("%s", f.Message)
 		}
-		return requestFailed("%q cannot be renamed to %q: %s", renamed.entity.EntityID(), name, f.Message)
+		return requestFailed("cannot rename %q to %q: %s", renamed.entity.EntityID(), name, f.Message)
 	}
 	if len(after.index().uses) > len(a.index().uses) {
-		return requestFailed("%q cannot be renamed to %q: something names that already, and would mean this %s then", renamed.entity.EntityID(), name, renamed.entity.Kind())
+		return requestFailed("cannot rename %q to %q: an undefined name would then refer to this %s", renamed.entity.EntityID(), name, renamed.entity.Kind())
 	}
 	if !sameLinks(a.index(), after.index()) {
-		return requestFailed("%q cannot be renamed to %q: another %s of that name would be meant instead", renamed.entity.EntityID(), name, renamed.entity.Kind())
+		return requestFailed("cannot rename %q to %q: references would refer to another %s with that name", renamed.entity.EntityID(), name, renamed.entity.Kind())
 	}
 	return nil
 }

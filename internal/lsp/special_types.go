@@ -29,13 +29,13 @@ func specialTypes() map[reflect.Type]specialType {
 	return map[reflect.Type]specialType{
 		typeExpressionType:                  {"a type", false, (*syntaxIndex).readTypeExpression},
 		reflect.TypeFor[spec.Secret]():      {"a text or a secret", false, (*syntaxIndex).readSecret},
-		reflect.TypeFor[spec.Duration]():    {"a length of time", false, nil},
+		reflect.TypeFor[spec.Duration]():    {"a duration", false, nil},
 		expressionType:                      {"an expression", false, nil},
-		reflect.TypeFor[spec.Assignments](): {"variables to expressions", true, (*syntaxIndex).readAssignments},
-		reflect.TypeFor[spec.Bindings]():    {"names to variables", true, (*syntaxIndex).readBindings},
-		reflect.TypeFor[spec.Properties]():  {"names to types", true, (*syntaxIndex).readProperties},
+		reflect.TypeFor[spec.Assignments](): {"a mapping of variables to expressions", true, (*syntaxIndex).readAssignments},
+		reflect.TypeFor[spec.Bindings]():    {"a mapping of names to variables", true, (*syntaxIndex).readBindings},
+		reflect.TypeFor[spec.Properties]():  {"a mapping of names to types", true, (*syntaxIndex).readProperties},
 		reflect.TypeFor[spec.PathRef]():     {"a variable or {uri: …}", false, (*syntaxIndex).readPathRef},
-		reflect.TypeFor[spec.StoreRef]():    {"id of a store or a URL", false, (*syntaxIndex).readStoreRef},
+		reflect.TypeFor[spec.StoreRef]():    {"the id of a store or a URL", false, (*syntaxIndex).readStoreRef},
 		reflect.TypeFor[*spec.StepItem]():   {"a step", false, (*syntaxIndex).readStepItem},
 		documentType:                        {"a document", false, func(s *syntaxIndex, n *outline.Node, _ *field, in *mappingNode) { s.readDocument(n, in) }},
 	}

@@ -164,7 +164,7 @@ func (d *document) edit(version int, changes []protocol.TextDocumentContentChang
 		}
 		start, end := text.offset(c.Range.Start), text.offset(c.Range.End)
 		if start > end {
-			return nil, fmt.Errorf("a change ends before it starts")
+			return nil, fmt.Errorf("the change ends before it starts")
 		}
 		text = newLineIndex(text.withBOM(0, start) + c.Text + text.text[end:])
 	}
