@@ -47,7 +47,7 @@ func TestDocumentsInPagesAreValid(t *testing.T) {
 	if err != nil || len(documents) == 0 {
 		t.Fatalf("no page shows a whole document (%v)", err)
 	}
-	for _, d := range lint.Faults(lint.Check(t.Context(), documents, loader.Options{})) {
+	for _, d := range lint.Diagnostics(lint.Check(t.Context(), documents, loader.Options{})) {
 		t.Errorf("%v", d)
 	}
 }
