@@ -233,7 +233,7 @@ func TestFieldExtractor(t *testing.T) {
 		{"$.tags", "rec", []string{`error: rec: expected Item, got a list of 2`}}, {"$.a[1].sub", "rec", []string{`{"name":"deep","p":null}`}},
 		{"$.z.p + 1", "num", []string{"6"}}, {"$.a[*].p * 2", "num", []string{"3", "6"}}, {"$.tags.`len`", "num", []string{"2"}},
 		{"$.z.`keys`", "one", []string{`"name"`, `"p"`}}, {"$.name + '-' + $.z.name", "one", []string{`"root-z"`}},
-		{"$.tags.`sorted`[0]", "one", []string{`"x"`}}, {"$.a.`sorted`", "one", []string{"error: $.a.`sorted`: `sorted`: only numbers, or only texts, can be put in order"}},
+		{"$.tags.`sorted`[0]", "one", []string{`"x"`}}, {"$.a.`sorted`", "one", []string{"error: $.a.`sorted`: `sorted`: cannot sort values that are neither all numbers nor all strings"}},
 		{"$.z.p", "num", []string{"5"}}, {"$.big", "num", []string{"12345678901234567000"}},
 	}
 	for _, tt := range tests {
@@ -279,9 +279,9 @@ func TestFieldExtractorOnRecordsAndTexts(t *testing.T) {
 func TestFieldExtractorRefusesBadPaths(t *testing.T) {
 	l := declare(t, nil, "doc: citation_url", "out: text")
 	for path, want := range map[string]string{
-		" ":     "json_path \" \" cannot be read: it is empty",
+		" ":     "json_path \" \" cannot be read: empty path",
 		"$[":    `json_path "$[" cannot be read: not terminated at 3 in $[`,
-		"$.a +": `json_path "$.a +" cannot be read: it ends before it is complete`,
+		"$.a +": `json_path "$.a +" cannot be read: unexpected end`,
 	} {
 		_, err := steps.Build(&spec.FieldExtractor{StepBase: l.base("f", []string{"doc"}, []string{"out"}), JSONPath: path}, &steps.Env{Slots: l})
 		if err == nil || err.Error() != want {
