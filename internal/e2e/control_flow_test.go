@@ -55,7 +55,7 @@ func TestSwitch_Cases(t *testing.T) {
 		t.Errorf("got %s", got[4])
 	}
 	if !strings.HasPrefix(got[5], "row 5: step choose: the expression name startsWith") ||
-		!strings.HasSuffix(got[5], ":27:20): / does not go with int and null") {
+		!strings.HasSuffix(got[5], ":27:20): / is not defined for int and null") {
 		t.Errorf("got %s", got[5])
 	}
 	assertLines(t, got[:4], "pen | only 2.5", `{"parts": ["a", "b"]} | a`, `{"parts": ["a", "b"]} | b`, "car | ")
@@ -206,7 +206,7 @@ func TestTransform_Expressions(t *testing.T) {
 	}
 	assertLines(t, got,
 		`2 | 1.5 | true | 2025-12-31 | /2025-12-31/none/user HI | hi | {"number":4,"items":["a","b","new"],"paid":null}`,
-		"row 2: step work: set mean: the expression order.number / len(order.items) (:26:17): it gives no finite number: something is divided by zero or too large")
+		"row 2: step work: set mean: the expression order.number / len(order.items) (:26:17): the result is not a finite number: division by zero or overflow")
 }
 
 // TestTransform_ReadsInputRow swaps two variables: expressions see the input row.

@@ -30,7 +30,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// show writes pieces on one line.
+// show formats pieces on one line.
 func show(pieces []prompttemplate.Piece) string {
 	var all []string
 	for _, p := range pieces {
@@ -46,7 +46,8 @@ func show(pieces []prompttemplate.Piece) string {
 	return strings.Join(all, " · ")
 }
 
-// FuzzParse: every byte of a template is in a piece, in order, and nothing panics.
+// FuzzParse checks that the pieces cover a template in order and that Parse does
+// not panic.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"{x}", "{{}}", "{x:{x}}", "}{", "{!:}", "a{b!c:d}e"} {
 		f.Add(s)

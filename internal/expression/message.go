@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// translateError puts a message of the library into the language's terms: no name
-// of a Go type reaches a user.
+// translateError replaces the terms of the library by those of the language, such
+// as the names of Go types.
 func translateError(message string) string {
 	message, _, _ = strings.Cut(message, "\n")
 	if strings.Contains(message, "interface conversion") || strings.Contains(message, "reflect") || strings.Contains(message, "runtime error") {
-		return "a value is of the wrong kind, or null"
+		return "a value has the wrong type or is null"
 	}
 	if rest, found := strings.CutPrefix(message, "unexpected token "); found {
 		what, value, hasValue := strings.Cut(strings.TrimSuffix(rest, ")"), "(")
 		switch {
 		case what == "EOF":
-			return "something is missing at its end"
+			return "unexpected end of the expression"
 		case hasValue:
 			return "unexpected " + value
 		}
@@ -28,20 +28,20 @@ func translateError(message string) string {
 		return fmt.Sprintf("there is no field %q in %s", field, translateError(of))
 	}
 	if operands, found := strings.CutPrefix(message, "invalid operation: "); found {
-		// At run time: int / <nil>.
+		// A run-time error such as int / <nil>.
 		if words := strings.Fields(strings.ReplaceAll(operands, "interface {}", "any")); len(words) == 3 {
-			return typeWords().Replace(fmt.Sprintf("%s does not go with %s and %s", words[1], words[0], words[2]))
+			return typeWords().Replace(fmt.Sprintf("%s is not defined for %s and %s", words[1], words[0], words[2]))
 		}
 	}
-	message = strings.NewReplacer("invalid operation: ", "", " (mismatched types ", " does not go with ", " (mismatched type ", " does not go with ").Replace(message)
-	if strings.Contains(message, " does not go with ") {
+	message = strings.NewReplacer("invalid operation: ", "", " (mismatched types ", " is not defined for ", " (mismatched type ", " is not defined for ").Replace(message)
+	if strings.Contains(message, " is not defined for ") {
 		message = strings.TrimSuffix(message, ")")
 	}
 	return typeWords().Replace(message)
 }
 
-// typeWords replaces the names of Go types. Of several that match at one place
-// the first counts: longer names stand before those that they begin with.
+// typeWords replaces the names of Go types. The first match counts, so longer names
+// precede their prefixes.
 func typeWords() *strings.Replacer {
 	return strings.NewReplacer(
 		"map[string]interface {}", "a record", "map[string]any", "a record", "map[any]any", "a record", "map[string]string", "a record",

@@ -14,8 +14,8 @@ import (
 	"github.com/qtype-dev/qtype/validate/lint"
 )
 
-// mend mends files in place and answers what is left to be told.
-func mend(t testing.TB, paths ...string) []lint.Result {
+// fixFiles fixes files in place and returns the remaining diagnostics.
+func fixFiles(t testing.TB, paths ...string) []lint.Result {
 	t.Helper()
 	changes, results, err := lint.Fix(t.Context(), lint.Finder{Paths: paths}, options())
 	if err != nil {
@@ -40,7 +40,7 @@ func read(t testing.TB, name string) string {
 
 const memories = "memories:\n  - {id: chat_memory}\n  - {id: chat_memory_2}\n"
 
-func TestMend(t *testing.T) {
+func TestFix(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"a key", "id: shop\ndescripton: 'it''s' # a shop\n", "id: shop\ndescription: 'it''s' # a shop\n"},
 		{"a key in quotes", "id: shop\n\"descripton\": a\n", "id: shop\n\"description\": a\n"},
@@ -48,26 +48,26 @@ func TestMend(t *testing.T) {
 		{"not a key that is there", "id: shop\ndescription: a\ndescripton: b\n", ""},
 		{"one key twice misspelt: the first", "id: shop\ndescripton: a\ndescriptio: b\n", "id: shop\ndescription: a\ndescriptio: b\n"},
 		{"a number as a text", "id: shop\ndescription: 010\n", "id: shop\ndescription: \"010\"\n"},
-		{"an exclamation", "id: shop\nmodels: !inclde m.yaml\n", "id: shop\nmodels: !include m.yaml\n"},
+		{"a tag", "id: shop\nmodels: !inclde m.yaml\n", "id: shop\nmodels: !include m.yaml\n"},
 		{"one where a list is needed", strings.Replace(valid, "inputs: [message], outputs: [reply]}", "inputs: message, outputs: 'reply'}", 1), strings.Replace(valid, "outputs: [reply]}", "outputs: ['reply']}", 1)},
-		{"not a list of what", "id: shop\nmodels: assistant\n", ""},
-		{"a choice", strings.Replace(valid, "provider: openai", "provider: opneai", 1), valid},
+		{"not a list of references", "id: shop\nmodels: assistant\n", ""},
+		{"an ambiguous value", strings.Replace(valid, "provider: openai", "provider: opneai", 1), valid},
 		{"the case of a type", strings.Replace(valid, "type: LLMInference", "type: 'llminference'", 1), strings.Replace(valid, "type: LLMInference", "type: 'LLMInference'", 1)},
 		{"an id", broken, valid},
 		{"an id of two that are near", "id: shop\n" + memories + valid[len("id: shop\n"):len(valid)-2] + ", memory: chat_memory_1}\n", ""},
 		{"a type of another language", strings.Replace(valid, "message, type: ChatMessage", "message, type: 'list[string]'", 1), strings.Replace(valid, "message, type: ChatMessage", "message, type: 'list[text]'", 1)},
-		{"what shows only later", "id: shop\nflows:\n  - id: f\n    step: []\n    variabels: [{id: a, tpye: text}]\n", "id: shop\nflows:\n  - id: f\n    steps: []\n    variables: [{id: a, type: text}]\n"},
+		{"visible only after another fix", "id: shop\nflows:\n  - id: f\n    step: []\n    variabels: [{id: a, tpye: text}]\n", "id: shop\nflows:\n  - id: f\n    steps: []\n    variables: [{id: a, type: text}]\n"},
 		{"a comment that is no longer needed", "id: shop # qtype:ignore QT105\n# qtype:ignore QT202: once\n  # another\n", "id: shop\n  # another\n"},
 		{"one code of a comment", "id: 42 # qtype:ignore QT105, QT202: the shop's own number\n", "id: 42 # qtype:ignore QT105: the shop's own number\n"},
-		{"what is silenced", "id: shop\ndescripton: a # qtype:ignore QT103\n", ""},
-		{"windows", strings.ReplaceAll(broken, "\n", "\r\n"), strings.ReplaceAll(valid, "\n", "\r\n")},
+		{"an ignored diagnostic", "id: shop\ndescripton: a # qtype:ignore QT103\n", ""},
+		{"Windows line endings", strings.ReplaceAll(broken, "\n", "\r\n"), strings.ReplaceAll(valid, "\n", "\r\n")},
 		{"a byte order mark and no end of line", "\ufeffid: shop\ndescripton: a", "\ufeffid: shop\ndescription: a"},
-		{"what an alias puts elsewhere, where it is right", "id: shop\nmodels: [{id: m, type: Model, provider: openai, model_id: &x opneai}, {id: n, type: Model, provider: *x}]\n", ""},
+		{"an anchor whose alias is correct", "id: shop\nmodels: [{id: m, type: Model, provider: openai, model_id: &x opneai}, {id: n, type: Model, provider: *x}]\n", ""},
 		{"an alias for a list", "id: shop\ndescription: &x v\nflows: [{id: f, inputs: *x, variables: [{id: v, type: text}]}]\n", ""},
 		{"an alias", "id: &x shop\ndescription: *x\nmodels: [{id: m, type: Model, provider: *x}]\n", ""},
 		{"a text with a variable", "id: shop\nmodels: [{id: m, type: Model, provider: '${X:-opneai}'}]\n", ""},
-		{"a text that is no YAML", "id: [\ndescripton: a", ""},
-		{"no text", "id: a\x00", ""},
+		{"invalid YAML", "id: [\ndescripton: a", ""},
+		{"not UTF-8 text", "id: a\x00", ""},
 		{"a placeholder", placeholder("{nmae}"), placeholder("{name}")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -75,20 +75,20 @@ func TestMend(t *testing.T) {
 				c.want = c.text
 			}
 			folder(t, map[string]string{"app.yaml": c.text})
-			results := mend(t, "app.yaml")
+			results := fixFiles(t, "app.yaml")
 			if d := cmp.Diff(c.want, read(t, "app.yaml")); d != "" {
 				t.Error(d)
 			}
-			for _, d := range lint.Faults(results) {
+			for _, d := range lint.Diagnostics(results) {
 				if len(d.Fixes) > 0 && c.text != c.want {
-					t.Errorf("left: %v", d)
+					t.Errorf("not fixed: %v", d)
 				}
 			}
 			if changes, _, err := lint.Fix(t.Context(), lint.Finder{Paths: []string{"app.yaml"}}, options()); len(changes) > 0 || err != nil {
-				t.Errorf("there is more to mend the second time: %v %v", changes, err)
+				t.Errorf("the second run has changes: %v %v", changes, err)
 			}
 			if left, _ := filepath.Glob(".*"); len(left) > 0 {
-				t.Errorf("left behind: %v", left)
+				t.Errorf("temporary files: %v", left)
 			}
 		})
 	}
@@ -112,7 +112,7 @@ flows:
 `
 }
 
-func TestMendOfIncludedFiles(t *testing.T) {
+func TestFix_IncludedFiles(t *testing.T) {
 	folder(t, map[string]string{
 		"a/app.yaml":    "id: a\nmodels: !include ../models.yaml\nflows: !include flows.yaml\n",
 		"a/app2.yaml":   "id: a\nmodels: !include ../models.yaml\n",
@@ -123,29 +123,29 @@ func TestMendOfIncludedFiles(t *testing.T) {
 	})
 	defer os.Remove("../other.yaml")
 	before := read(t, "a/flows.yaml")
-	mend(t, "a/app.yaml", "a/app2.yaml", "b.yaml")
+	fixFiles(t, "a/app.yaml", "a/app2.yaml", "b.yaml")
 	if got := read(t, "models.yaml"); !strings.Contains(got, "model_id: x") {
-		t.Errorf("the form of an included file is mended, got %s", got)
+		t.Errorf("the form of an included file is fixed, got %s", got)
 	}
 	if got := read(t, "a/flows.yaml"); got != before {
-		t.Errorf("what an included file refers to is not, got %s", got)
+		t.Errorf("references of an included file are not fixed, got %s", got)
 	}
 	if got := read(t, "../other.yaml"); !strings.Contains(got, "modle_id") {
-		t.Errorf("files above the working folder are left alone, got %s", got)
+		t.Errorf("files above the working directory are not fixed, got %s", got)
 	}
 }
 
-func TestMendOfPages(t *testing.T) {
+func TestFix_Pages(t *testing.T) {
 	text := "# qtype:ignore\n\n```yaml\n" + broken + "```\n\n- more\n\n  ```yml\n  id: shop # qtype:ignore QT105\n  # qtype:ignore QT105\n  flow: []\n  models: []\n  ```\n\n" + "```yaml\n" + broken + "```\n"
 	folder(t, map[string]string{"page.md": text})
-	mend(t, "page.md")
+	fixFiles(t, "page.md")
 	want := strings.NewReplacer(broken, valid, "  id: shop # qtype:ignore QT105\n  # qtype:ignore QT105\n  flow:", "  id: shop\n  flows:").Replace(text)
 	if d := cmp.Diff(want, read(t, "page.md")); d != "" {
 		t.Error(d)
 	}
 }
 
-func TestWriteKeepsWhatItCan(t *testing.T) {
+func TestChange_Write_KeepsModeAndLink(t *testing.T) {
 	folder(t, map[string]string{"real.yaml": broken})
 	if err := os.Chmod("real.yaml", 0o640); err != nil {
 		t.Fatal(err)
@@ -153,10 +153,10 @@ func TestWriteKeepsWhatItCan(t *testing.T) {
 	if err := os.Symlink("real.yaml", "app.yaml"); err != nil {
 		t.Skip(err)
 	}
-	mend(t, "app.yaml", "real.yaml")
+	fixFiles(t, "app.yaml", "real.yaml")
 	info, err := os.Lstat("app.yaml")
 	if err != nil || info.Mode()&os.ModeSymlink == 0 {
-		t.Errorf("the link is gone: %v %v", info, err)
+		t.Errorf("the link was replaced: %v %v", info, err)
 	}
 	info, err = os.Stat("real.yaml")
 	if err != nil || info.Mode().Perm() != 0o640 || read(t, "real.yaml") != valid {
@@ -164,33 +164,33 @@ func TestWriteKeepsWhatItCan(t *testing.T) {
 	}
 }
 
-func TestWriteRefuses(t *testing.T) {
+func TestChange_Write_Refuses(t *testing.T) {
 	folder(t, map[string]string{"app.yaml": broken})
 	changes, _, err := lint.Fix(t.Context(), lint.Finder{Paths: []string{"app.yaml"}}, options())
 	if err != nil || len(changes) != 1 {
 		t.Fatal(changes, err)
 	}
 	write(t, "app.yaml", valid+"# more\n")
-	if err := changes[0].Write(); err == nil || err.Error() != "app.yaml was changed meanwhile and is left as it is" {
-		t.Errorf("a file that was changed meanwhile: %v", err)
+	if err := changes[0].Write(); err == nil || err.Error() != "app.yaml changed on disk; not fixed" {
+		t.Errorf("a changed file: %v", err)
 	}
 	write(t, "app.yaml", broken)
 	if os.Getuid() == 0 {
-		return // root may write everything
+		return // root may write all files
 	}
 	if err := os.Chmod("app.yaml", 0o400); err != nil {
 		t.Fatal(err)
 	}
 	if err := changes[0].Write(); err == nil || !strings.Contains(err.Error(), "permission denied") {
-		t.Errorf("a file that may not be written: %v", err)
+		t.Errorf("a read-only file: %v", err)
 	}
 }
 
-// TestDiffApplies: what --diff shows is what --fix does, by git's own judgement.
-func TestDiffApplies(t *testing.T) {
+// TestChange_DiffApplies checks that git applies the diff to the result of Fix.
+func TestChange_DiffApplies(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {
-		t.Skip("SKIPPED: git is not there, so no diff was applied")
+		t.Skip("SKIPPED: git is not installed")
 	}
 	for _, text := range []string{broken, strings.TrimSuffix(broken, "\n"), strings.ReplaceAll(broken, "\n", "\r\n")} {
 		folder(t, map[string]string{"specs/app.yaml": text})
@@ -200,7 +200,7 @@ func TestDiffApplies(t *testing.T) {
 		}
 		shown, masked := changes[0].Diff()
 		if masked {
-			t.Error("nothing is to be masked")
+			t.Error("a diff without secrets is masked")
 		}
 		write(t, "a.diff", string(shown))
 		if out, err := exec.CommandContext(t.Context(), git, "apply", "a.diff").CombinedOutput(); err != nil {
@@ -208,21 +208,21 @@ func TestDiffApplies(t *testing.T) {
 		}
 		applied := read(t, "specs/app.yaml")
 		write(t, "specs/app.yaml", text)
-		mend(t, "specs/app.yaml")
+		fixFiles(t, "specs/app.yaml")
 		if d := cmp.Diff(applied, read(t, "specs/app.yaml")); d != "" {
 			t.Error(d)
 		}
 	}
 }
 
-// TestMendingIsSafe: whatever letters of a document are mistyped, mending leaves
-// YAML that was YAML, only lines with a fault are touched, faults do not become
-// more, and a second time there is nothing to mend.
-func TestMendingIsSafe(t *testing.T) {
+// TestFix_IsSafe checks for documents with random errors that fixed YAML is still
+// YAML, that only fixable documents change, that the number of fixable diagnostics
+// shrinks, and that a second run changes nothing.
+func TestFix_IsSafe(t *testing.T) {
 	folder(t, nil)
 	rapid.Check(t, func(t *rapid.T) {
 		text := []byte(placeholder("{name}") + "memories: # of chats\n  - id: \"chat_memory\"\n    token_limit: 500\nmodels: [{id: 'assistant', type: Model, provider: openai}]\n")
-		for range rapid.IntRange(1, 4).Draw(t, "mistakes") {
+		for range rapid.IntRange(1, 4).Draw(t, "edits") {
 			i := rapid.IntRange(0, len(text)-2).Draw(t, "at")
 			switch rapid.SampledFrom([]string{"swap", "drop", "double", "change"}).Draw(t, "how") {
 			case "swap":
@@ -240,7 +240,7 @@ func TestMendingIsSafe(t *testing.T) {
 		}
 		find := lint.Finder{Paths: []string{"app.yaml"}}
 		documents, _ := find.Find(t.Context())
-		before := lint.Faults(lint.Check(t.Context(), documents, options()))
+		before := lint.Diagnostics(lint.Check(t.Context(), documents, options()))
 		changes, results, err := lint.Fix(t.Context(), find, options())
 		if err != nil {
 			t.Fatal(err)
@@ -250,26 +250,25 @@ func TestMendingIsSafe(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		mended, _ := os.ReadFile("app.yaml")
+		fixed, _ := os.ReadFile("app.yaml")
 		var tree any
-		if yaml.Unmarshal(text, &tree) == nil && yaml.Unmarshal(mended, &tree) != nil {
-			t.Fatalf("no YAML any more:\n%s\nfrom\n%s", mended, text)
+		if yaml.Unmarshal(text, &tree) == nil && yaml.Unmarshal(fixed, &tree) != nil {
+			t.Fatalf("no longer YAML:\n%s\nfrom\n%s", fixed, text)
 		}
-		if len(changes) == 0 && string(mended) != string(text) || len(changes) > 0 && before.Fixable() == 0 {
+		if len(changes) == 0 && string(fixed) != string(text) || len(changes) > 0 && before.Fixable() == 0 {
 			t.Fatalf("%d changes", len(changes))
 		}
 		if again, _, _ := lint.Fix(t.Context(), find, options()); len(again) > 0 {
 			text, _ := again[0].Diff()
-			t.Fatalf("a second time:\n%s", text)
+			t.Fatalf("changes of the second run:\n%s", text)
 		}
-		if n := lint.Faults(results).Fixable(); n > 0 && len(changes) > 0 && n >= before.Fixable() {
-			t.Fatalf("%d could be mended before, %d after", before.Fixable(), n)
+		if n := lint.Diagnostics(results).Fixable(); n > 0 && len(changes) > 0 && n >= before.Fixable() {
+			t.Fatalf("%d fixable before, %d after", before.Fixable(), n)
 		}
 	})
 }
 
-// TestDiffShowsNoSecret, neither beside a change nor in it.
-func TestDiffShowsNoSecret(t *testing.T) {
+func TestChange_Diff_HidesSecrets(t *testing.T) {
 	folder(t, map[string]string{"app.yaml": "id: shop\nauths:\n  - {id: a, tpye: api_key, api_key: sk-one}\n  - id: b\n    type: api_key\n    api_key: 'sk-two'\ndescripton: a shop\n"})
 	changes, _, err := lint.Fix(t.Context(), lint.Finder{Paths: []string{"app.yaml"}}, options())
 	if err != nil || len(changes) != 1 {
@@ -279,7 +278,7 @@ func TestDiffShowsNoSecret(t *testing.T) {
 	if !masked || strings.Contains(string(shown), "sk-") || !strings.Contains(string(shown), "***") || !strings.Contains(string(shown), "+description: a shop") {
 		t.Errorf("masked: %v\n%s", masked, shown)
 	}
-	mend(t, "app.yaml")
+	fixFiles(t, "app.yaml")
 	if got := read(t, "app.yaml"); strings.Contains(got, "***") || !strings.Contains(got, "api_key: 'sk-two'\ndescription:") {
 		t.Errorf("the file has %s", got)
 	}
