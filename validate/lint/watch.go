@@ -15,7 +15,7 @@ import (
 // Watcher checks documents again whenever one of their files changes. It looks
 // at the files at intervals instead of asking the operating system to tell: that
 // works on every file system, also on those of networks and containers, and
-// there is nothing to leak (docs/decisions/007-watching-by-looking.md).
+// there is nothing to leak (docs/decisions/007-watch-by-polling.md).
 type Watcher struct {
 	Find Finder         // which documents; folders are searched again at each look
 	Load loader.Options // how they are read
