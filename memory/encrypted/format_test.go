@@ -132,7 +132,7 @@ func TestUpgrade(t *testing.T) {
 	})
 }
 
-// TestPlainUpgrade: with allow_plain what stood there in clear is read, and
+// TestPlainUpgrade: with allow_unencrypted what stood there in clear is read, and
 // nothing that comes to stand there in clear later.
 func TestPlainUpgrade(t *testing.T) {
 	keys := encrypted.Keys{Key: key(t, "a"), AllowPlain: true}

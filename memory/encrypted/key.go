@@ -159,7 +159,7 @@ func format(record []byte) byte {
 func (b *sessionCipher) open(record, about []byte, what string) ([]byte, error) {
 	switch f := format(record); {
 	case f == 0:
-		return nil, b.keyError(memory.Corrupt, what, "it is not encrypted, or was changed; allow_plain lets what was stored before the encryption be read")
+		return nil, b.keyError(memory.Corrupt, what, "it is not encrypted, or was changed; allow_unencrypted lets what was stored before the encryption be read")
 	case f > formatCounted:
 		return nil, b.keyError(memory.TooNew, what, fmt.Sprintf("a newer version of qtype encrypted it (format %d, this one knows %d)", f, formatCounted))
 	}

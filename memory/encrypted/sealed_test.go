@@ -225,7 +225,7 @@ func TestPlainBefore(t *testing.T) {
 	must(t, inner.Close())
 	s := open(t, place, encrypted.Keys{Key: key(t, "a")})
 	var e *memory.StoreError
-	if err := firstError(t, s); !errors.As(err, &e) || e.Problem != memory.Corrupt || !strings.Contains(err.Error(), "allow_plain") {
+	if err := firstError(t, s); !errors.As(err, &e) || e.Problem != memory.Corrupt || !strings.Contains(err.Error(), "allow_unencrypted") {
 		t.Errorf("got %v", err)
 	}
 	must(t, s.Close())

@@ -171,10 +171,10 @@ func BenchmarkSessions(b *testing.B) {
 			for talker := range talkers {
 				all.Go(func() {
 					for n := talker; n < b.N; n += talkers {
-						one := m.Session(fmt.Sprintf("s%d-%d", talker, n/talkers/each))
-						err := one.AppendText(b.Context(), chat.User, text)
+						session := fmt.Sprintf("s%d-%d", talker, n/talkers/each)
+						err := m.Append(b.Context(), session, chat.Message{Role: chat.User, Blocks: []chat.Block{{Type: "text", Text: text}}})
 						if err == nil {
-							_, err = one.Window(b.Context())
+							_, err = m.Window(b.Context(), session)
 						}
 						if err != nil {
 							b.Error(err)
