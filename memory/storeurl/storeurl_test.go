@@ -19,9 +19,9 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func TestOpen(t *testing.T) {
+func TestOpen_Location(t *testing.T) {
 	t.Chdir(t.TempDir())
-	for address, place := range map[string]string{
+	for address, location := range map[string]string{
 		"memory:":                "this process",
 		"sqlite:a/b.db":          "a/b.db",
 		"sqlite:/abs/b.db":       "/abs/b.db",
@@ -35,35 +35,35 @@ func TestOpen(t *testing.T) {
 		"rediss://u:p@h?timeout": "",
 	} {
 		s, err := storeurl.Open(address)
-		if place == "" {
+		if location == "" {
 			if err == nil {
 				t.Errorf("%s was opened", address)
 			}
 			continue
 		}
-		if err != nil || storeurl.Place(s) != place {
-			t.Errorf("%s: %v, %v", address, storeurl.Place(s), err)
+		if err != nil || storeurl.Location(s) != location {
+			t.Errorf("%s: %v, %v", address, storeurl.Location(s), err)
 			continue
 		}
 		must(t, s.Close())
 	}
 	if left, err := filepath.Glob("*"); err != nil || len(left) > 0 {
-		t.Errorf("opening made %q, %v", left, err)
+		t.Errorf("Open created %q, %v", left, err)
 	}
 }
 
-func TestBadAddresses(t *testing.T) {
+func TestOpen_InvalidAddress(t *testing.T) {
 	for address, message := range map[string]string{
-		"":                                  "its address is none of memory:, sqlite:PATH, postgres://",
-		"memory.db":                         "its address is none of",
-		secret + "@host:5432/db":            "its address is none of",
-		"memory:x":                          "has nothing behind the colon",
-		"sqlite:":                           "its file is written sqlite:PATH",
-		"sqlite:///":                        "its file is written sqlite:PATH",
-		"sqlite::memory:":                   "is written memory:",
-		"mysql://u:" + secret + "@h/db":     "memory store mysql: there is no such kind of store; there are memory:",
-		"postgres://u:" + secret + "@h:p/d": "its URL cannot be read",
-		"redis://u:" + secret + "@h:p":      "its URL cannot be read",
+		"":                                  "invalid address; use one of memory:, sqlite:PATH, postgres://",
+		"memory.db":                         "invalid address; use one of",
+		secret + "@host:5432/db":            "invalid address; use one of",
+		"memory:x":                          "must end after the colon",
+		"sqlite:":                           "missing path; use sqlite:PATH",
+		"sqlite:///":                        "missing path; use sqlite:PATH",
+		"sqlite::memory:":                   "use memory:",
+		"mysql://u:" + secret + "@h/db":     "memory store mysql: unknown kind of store; use one of memory:",
+		"postgres://u:" + secret + "@h:p/d": "invalid URL",
+		"redis://u:" + secret + "@h:p":      "invalid URL",
 	} {
 		_, err := storeurl.Open(address)
 		var e *memory.StoreError
@@ -80,10 +80,10 @@ func TestAddress(t *testing.T) {
 		{kind: "sqlite", url: "a.db", want: "sqlite:a.db"},
 		{kind: "sqlite", url: "sqlite:a.db", want: "sqlite:a.db"},
 		{kind: "postgres", url: "postgresql://h/d", want: "postgresql://h/d"},
-		{kind: "postgres", url: "redis://u:" + secret + "@h", err: "its URL begins with postgres://"},
+		{kind: "postgres", url: "redis://u:" + secret + "@h", err: "its URL must begin with postgres://"},
 		{kind: "redis", url: "rediss://h", want: "rediss://h"},
-		{kind: "redis", url: secret, err: "its URL begins with redis://"},
-		{kind: "mysql", err: "there are memory, sqlite, postgres and redis"},
+		{kind: "redis", url: secret, err: "its URL must begin with redis://"},
+		{kind: "mysql", err: "use memory, sqlite, postgres or redis"},
 	} {
 		got, err := storeurl.Address(test.kind, test.url)
 		if got != test.want || (err != nil) != (test.err != "") ||
@@ -93,8 +93,7 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-// TestSet: one address, one store.
-func TestSet(t *testing.T) {
+func TestSet_Open(t *testing.T) {
 	var set storeurl.Set
 	a, err := set.Open("memory:")
 	must(t, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/qtype-dev/qtype/memory/storetest"
 )
 
-// counted counts the uses of a file: a read is a transaction, a change one with a commit.
+// counted counts the transactions on a file.
 type counted struct {
 	*sqlite.Store
 	n atomic.Int64
@@ -33,8 +33,8 @@ func (c *counted) Apply(ctx context.Context, key memory.Key, change memory.Chang
 	return c.Store.Apply(ctx, key, change)
 }
 
-// TestTrips: a turn is one read and one commit.
-func TestTrips(t *testing.T) {
+// TestRoundtrips checks that a turn is one read and one commit.
+func TestRoundtrips(t *testing.T) {
 	s, err := sqlite.Open(filepath.Join(t.TempDir(), "memory.db"))
 	must(t, err)
 	c := &counted{Store: s}
@@ -42,8 +42,8 @@ func TestTrips(t *testing.T) {
 	storetest.RunTrips(t, c, func() int { return int(c.n.Load()) })
 }
 
-// TestFlat: nothing costs more in a long session than in a short one.
-func TestFlat(t *testing.T) {
+// TestRoundtrips_IndependentOfLength compares a long session with a short one.
+func TestRoundtrips_IndependentOfLength(t *testing.T) {
 	s, err := sqlite.Open(filepath.Join(t.TempDir(), "memory.db"))
 	must(t, err)
 	c := &counted{Store: s}

@@ -22,18 +22,19 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if folder := os.Getenv("QTYPE_TEST_FILL"); folder != "" {
-		fill(folder)
+	if dir := os.Getenv("QTYPE_TEST_FILL"); dir != "" {
+		fill(dir)
 	}
 	goleak.VerifyTestMain(m)
 }
 
-// fill is another process: it puts entries until it is killed and says each that was kept.
-func fill(folder string) {
-	s := stepcache.Open(folder)
+// fill runs in another process: it puts entries until it is killed and prints the
+// number of each that was stored.
+func fill(dir string) {
+	s := stepcache.Open(dir)
 	for i := 0; ; i++ {
-		kept, err := s.Put(context.Background(), step, keyOf(strconv.Itoa(i)), entryOf(i), stepcache.Policy{})
-		if err != nil || !kept {
+		stored, err := s.Put(context.Background(), step, keyOf(strconv.Itoa(i)), entryOf(i), stepcache.Policy{})
+		if err != nil || !stored {
 			fmt.Println("failed", err)
 			os.Exit(1)
 		}
@@ -56,10 +57,10 @@ func must(t testing.TB, err error) {
 
 func put(t testing.TB, s *stepcache.Store, scope stepcache.Scope, text string, entry []byte, p stepcache.Policy) {
 	t.Helper()
-	kept, err := s.Put(t.Context(), scope, keyOf(text), entry, p)
+	stored, err := s.Put(t.Context(), scope, keyOf(text), entry, p)
 	must(t, err)
-	if !kept {
-		t.Fatalf("%s was not kept", text)
+	if !stored {
+		t.Fatalf("%s was not stored", text)
 	}
 }
 
@@ -73,36 +74,36 @@ func get(t testing.TB, s *stepcache.Store, scope stepcache.Scope, text string, p
 	return string(entry)
 }
 
-func expect(t testing.TB, what, got, want string) {
+func assertEqual(t testing.TB, what, got, want string) {
 	t.Helper()
 	if got != want {
 		t.Errorf("%s: got %s, want %s", what, got, want)
 	}
 }
 
-func TestScopesAreApart(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "a", "b c?#%")
-	s := stepcache.Open(folder)
-	expect(t, "before anything", get(t, s, step, "k", stepcache.Policy{}), "none")
-	if _, err := os.Stat(filepath.Dir(folder)); !os.IsNotExist(err) {
-		t.Errorf("reading made the folder: %v", err)
+func TestStore_Scopes(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b c?#%")
+	s := stepcache.Open(dir)
+	assertEqual(t, "before anything", get(t, s, step, "k", stepcache.Policy{}), "none")
+	if _, err := os.Stat(filepath.Dir(dir)); !os.IsNotExist(err) {
+		t.Errorf("reading created the directory: %v", err)
 	}
 	scopes := []stepcache.Scope{step, {Namespace: "n", Step: "ask", Version: "1.0"}, {Step: "other", Version: "1.0"}, {Step: "ask", Version: "2"}}
 	for i, scope := range scopes {
-		expect(t, "before", get(t, s, scope, "k", stepcache.Policy{}), "none")
+		assertEqual(t, "before", get(t, s, scope, "k", stepcache.Policy{}), "none")
 		put(t, s, scope, "k", entryOf(i), stepcache.Policy{Compress: i%2 == 1})
 	}
 	must(t, s.Close())
-	s = stepcache.Open(folder)
+	s = stepcache.Open(dir)
 	for i, scope := range scopes {
-		expect(t, fmt.Sprint(scope), get(t, s, scope, "k", stepcache.Policy{}), string(entryOf(i)))
+		assertEqual(t, fmt.Sprint(scope), get(t, s, scope, "k", stepcache.Policy{}), string(entryOf(i)))
 	}
 	put(t, s, step, "k", []byte("another"), stepcache.Policy{})
-	expect(t, "replaced", get(t, s, step, "k", stepcache.Policy{}), "another")
+	assertEqual(t, "replaced", get(t, s, step, "k", stepcache.Policy{}), "another")
 	must(t, s.Drop(t.Context(), step, keyOf("k")))
-	expect(t, "dropped", get(t, s, step, "k", stepcache.Policy{}), "none")
+	assertEqual(t, "dropped", get(t, s, step, "k", stepcache.Policy{}), "none")
 	must(t, s.Close())
-	for path, mode := range map[string]fs.FileMode{folder: 0o700, s.Path(): 0o600} {
+	for path, mode := range map[string]fs.FileMode{dir: 0o700, s.Path(): 0o600} {
 		info, err := os.Stat(path)
 		must(t, err)
 		if info.Mode().Perm() != mode {
@@ -111,18 +112,18 @@ func TestScopesAreApart(t *testing.T) {
 	}
 }
 
-func TestTimeToLive(t *testing.T) {
+func TestGet_TTL(t *testing.T) {
 	s := stepcache.Open(t.TempDir())
 	now := time.Unix(1_800_000_000, 0)
 	s.Clock(func() time.Time { return now })
 	put(t, s, step, "minute", []byte("1"), stepcache.Policy{TTL: time.Minute})
 	put(t, s, step, "ever", []byte("2"), stepcache.Policy{})
 	now = now.Add(59 * time.Second)
-	expect(t, "in time", get(t, s, step, "minute", stepcache.Policy{TTL: time.Minute}), "1")
-	expect(t, "a shorter time is asked for", get(t, s, step, "ever", stepcache.Policy{TTL: 30 * time.Second}), "none")
+	assertEqual(t, "before expiry", get(t, s, step, "minute", stepcache.Policy{TTL: time.Minute}), "1")
+	assertEqual(t, "a shorter TTL", get(t, s, step, "ever", stepcache.Policy{TTL: 30 * time.Second}), "none")
 	now = now.Add(time.Second)
-	expect(t, "over", get(t, s, step, "minute", stepcache.Policy{}), "none")
-	expect(t, "for ever", get(t, s, step, "ever", stepcache.Policy{}), "2")
+	assertEqual(t, "after expiry", get(t, s, step, "minute", stepcache.Policy{}), "none")
+	assertEqual(t, "without TTL", get(t, s, step, "ever", stepcache.Policy{}), "2")
 	stats, err := s.Stats(t.Context())
 	must(t, err)
 	if len(stats) != 1 || stats[0].Entries != 2 || stats[0].Expired != 1 || stats[0].Bytes != 2 {
@@ -131,10 +132,10 @@ func TestTimeToLive(t *testing.T) {
 	must(t, s.Close())
 }
 
-func TestWhatWasNotUsedForTheLongestTimeLeaves(t *testing.T) {
+func TestPut_EvictsLeastRecentlyUsed(t *testing.T) {
 	for _, reopened := range []bool{false, true} {
-		folder := t.TempDir()
-		s := stepcache.Open(folder)
+		dir := t.TempDir()
+		s := stepcache.Open(dir)
 		now := time.Unix(1_800_000_000, 0)
 		tick := func() time.Time { now = now.Add(time.Second); return now }
 		s.Clock(tick)
@@ -146,21 +147,21 @@ func TestWhatWasNotUsedForTheLongestTimeLeaves(t *testing.T) {
 		other := stepcache.Scope{Step: "other"}
 		put(t, s, other, "a", bytes.Repeat(entry, 5), stepcache.Policy{MaxBytes: 500})
 		get(t, s, step, "a", p) // so b is the oldest
-		if reopened {           // what was used is remembered
+		if reopened {           // uses are persistent
 			must(t, s.Close())
-			s = stepcache.Open(folder)
+			s = stepcache.Open(dir)
 			s.Clock(tick)
 		}
 		put(t, s, step, "d", entry, p)
 		for k, want := range map[string]bool{"a": true, "b": false, "c": true, "d": true} {
 			if got := get(t, s, step, k, p) != "none"; got != want {
-				t.Errorf("reopened %v: %s is there: %v", reopened, k, got)
+				t.Errorf("reopened %v: %s exists: %v", reopened, k, got)
 			}
 		}
-		if kept, err := s.Put(t.Context(), step, keyOf("e"), bytes.Repeat(entry, 4), p); kept || err != nil {
-			t.Errorf("an entry larger than the limit: %v, %v", kept, err)
+		if stored, err := s.Put(t.Context(), step, keyOf("e"), bytes.Repeat(entry, 4), p); stored || err != nil {
+			t.Errorf("an entry larger than the limit: %v, %v", stored, err)
 		}
-		put(t, s, step, "f", bytes.Repeat(entry, 3), p) // takes all the room there is
+		put(t, s, step, "f", bytes.Repeat(entry, 3), p) // evicts all others
 		stats, err := s.Stats(t.Context())
 		must(t, err)
 		if len(stats) != 2 || stats[0].Entries != 1 || stats[0].Bytes != 300 || stats[1].Bytes != 500 {
@@ -170,7 +171,7 @@ func TestWhatWasNotUsedForTheLongestTimeLeaves(t *testing.T) {
 	}
 }
 
-func TestTheLimitHoldsWhateverIsPut(t *testing.T) {
+func TestPut_MaxBytes(t *testing.T) {
 	s := stepcache.Open(t.TempDir())
 	for i := range 300 {
 		p := stepcache.Policy{MaxBytes: 2000}
@@ -179,16 +180,16 @@ func TestTheLimitHoldsWhateverIsPut(t *testing.T) {
 		stats, err := s.Stats(t.Context())
 		must(t, err)
 		if stats[0].Bytes > p.MaxBytes {
-			t.Fatalf("after %d entries %d bytes are kept", i+1, stats[0].Bytes)
+			t.Fatalf("after %d entries %d bytes are stored", i+1, stats[0].Bytes)
 		}
 		if total := s.Total(t, step); total != stats[0].Bytes {
-			t.Fatalf("the total says %d bytes, the entries have %d", total, stats[0].Bytes)
+			t.Fatalf("total %d bytes, entries %d bytes", total, stats[0].Bytes)
 		}
 	}
 	must(t, s.Close())
 }
 
-func TestCompressionIsOfUse(t *testing.T) {
+func TestPut_Compress(t *testing.T) {
 	s := stepcache.Open(t.TempDir())
 	text := []byte(strings.Repeat(`{"answer":"The parcel is on its way."}`, 200))
 	put(t, s, step, "plain", text, stepcache.Policy{})
@@ -198,14 +199,14 @@ func TestCompressionIsOfUse(t *testing.T) {
 	if len(stats) != 2 || stats[0].Bytes != int64(len(text)) || stats[1].Bytes*10 > stats[0].Bytes {
 		t.Errorf("%+v", stats)
 	}
-	expect(t, "unpacked", get(t, s, stepcache.Scope{Step: "small"}, "packed", stepcache.Policy{}), string(text))
+	assertEqual(t, "unpacked", get(t, s, stepcache.Scope{Step: "small"}, "packed", stepcache.Policy{}), string(text))
 	must(t, s.Close())
 }
 
-func TestClear(t *testing.T) {
+func TestStore_Clear(t *testing.T) {
 	s := stepcache.Open(t.TempDir())
 	if n, err := s.Clear(t.Context(), nil); n != 0 || err != nil {
-		t.Errorf("nothing there: %d, %v", n, err)
+		t.Errorf("no file: %d, %v", n, err)
 	}
 	for i := range 100 {
 		put(t, s, stepcache.Scope{Step: "step" + strconv.Itoa(i%2)}, strconv.Itoa(i), bytes.Repeat([]byte("x"), 10_000), stepcache.Policy{})
@@ -215,7 +216,7 @@ func TestClear(t *testing.T) {
 	if n != 50 {
 		t.Errorf("%d removed", n)
 	}
-	expect(t, "the other step", get(t, s, stepcache.Scope{Step: "step0"}, "0", stepcache.Policy{}), strings.Repeat("x", 10_000))
+	assertEqual(t, "the other step", get(t, s, stepcache.Scope{Step: "step0"}, "0", stepcache.Policy{}), strings.Repeat("x", 10_000))
 	n, err = s.Clear(t.Context(), nil)
 	must(t, err)
 	if n != 50 {
@@ -229,7 +230,7 @@ func TestClear(t *testing.T) {
 	}
 }
 
-func TestFilesThatAreNoCache(t *testing.T) {
+func TestStore_InvalidFile(t *testing.T) {
 	other := func(t *testing.T, path, statements string) {
 		db, err := sql.Open("sqlite", path)
 		must(t, err)
@@ -237,19 +238,19 @@ func TestFilesThatAreNoCache(t *testing.T) {
 		must(t, err)
 		must(t, db.Close())
 	}
-	for want, spoil := range map[string]func(t *testing.T, path string){
-		"it is damaged, or no SQLite database; remove it to begin anew": func(t *testing.T, path string) {
+	for want, damage := range map[string]func(t *testing.T, path string){
+		"not a SQLite database, or damaged; remove the file to start over": func(t *testing.T, path string) {
 			must(t, os.WriteFile(path, bytes.Repeat([]byte("not a database "), 1000), 0o600))
 		},
-		"it is a directory, not a file":       func(t *testing.T, path string) { must(t, os.Mkdir(path, 0o700)) },
-		"it is a database of another program": func(t *testing.T, path string) { other(t, path, "CREATE TABLE x (y)") },
-		"it was made by a newer qtype: its format is 9, this one reads 1": func(t *testing.T, path string) {
+		"the path is a directory, not a file":              func(t *testing.T, path string) { must(t, os.Mkdir(path, 0o700)) },
+		"not a qtype database: another program created it": func(t *testing.T, path string) { other(t, path, "CREATE TABLE x (y)") },
+		"written by a newer version of qtype (format 9, this version supports up to 1)": func(t *testing.T, path string) {
 			other(t, path, "PRAGMA application_id = 0x71747963; PRAGMA user_version = 9")
 		},
 	} {
 		t.Run(want, func(t *testing.T) {
 			s := stepcache.Open(t.TempDir())
-			spoil(t, s.Path())
+			damage(t, s.Path())
 			_, _, err := s.Get(t.Context(), step, keyOf("k"), stepcache.Policy{})
 			_, err2 := s.Put(t.Context(), step, keyOf("k"), nil, stepcache.Policy{})
 			for _, err := range []error{err, err2} {
@@ -262,12 +263,12 @@ func TestFilesThatAreNoCache(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(file, nil, 0o600))
-	if _, err := stepcache.Open(file).Put(t.Context(), step, keyOf("k"), nil, stepcache.Policy{}); err == nil || !strings.HasSuffix(err.Error(), "a part of its folder's name is a file") {
+	if _, err := stepcache.Open(file).Put(t.Context(), step, keyOf("k"), nil, stepcache.Policy{}); err == nil || !strings.HasSuffix(err.Error(), "a parent of its path is a file, not a directory") {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestADamagedEntryIsAnError(t *testing.T) {
+func TestGet_DamagedEntry(t *testing.T) {
 	s := stepcache.Open(t.TempDir())
 	put(t, s, step, "k", bytes.Repeat([]byte("abc"), 100), stepcache.Policy{Compress: true})
 	must(t, s.Close())
@@ -283,42 +284,42 @@ func TestADamagedEntryIsAnError(t *testing.T) {
 	must(t, s.Close())
 }
 
-// TestTwoProcessesAndAKill: two processes fill one cache at once, one of them is
-// killed in the midst; every entry that either has said to be kept is there.
-func TestTwoProcessesAndAKill(t *testing.T) {
-	folder := t.TempDir()
+// TestStore_KilledProcess fills a cache by two processes and kills one of them. No
+// stored entry is lost.
+func TestStore_KilledProcess(t *testing.T) {
+	dir := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), "QTYPE_TEST_FILL="+folder)
+	cmd.Env = append(os.Environ(), "QTYPE_TEST_FILL="+dir)
 	out, err := cmd.StdoutPipe()
 	must(t, err)
 	must(t, cmd.Start())
-	s := stepcache.Open(folder)
-	mine := stepcache.Scope{Step: "mine"}
-	said, lines := 0, bufio.NewScanner(out)
-	for i := 0; said < 500 && lines.Scan(); i++ {
-		if lines.Text() != strconv.Itoa(said) {
-			t.Fatalf("the other process said %s", lines.Text())
+	s := stepcache.Open(dir)
+	own := stepcache.Scope{Step: "mine"}
+	count, lines := 0, bufio.NewScanner(out)
+	for i := 0; count < 500 && lines.Scan(); i++ {
+		if lines.Text() != strconv.Itoa(count) {
+			t.Fatalf("the other process printed %s", lines.Text())
 		}
-		said++
+		count++
 		if i%5 == 0 {
-			put(t, s, mine, strconv.Itoa(i), entryOf(i), stepcache.Policy{})
+			put(t, s, own, strconv.Itoa(i), entryOf(i), stepcache.Policy{})
 		}
 	}
 	must(t, cmd.Process.Kill())
 	for lines.Scan() {
 		if n, err := strconv.Atoi(lines.Text()); err == nil {
-			said = n + 1
+			count = n + 1
 		}
 	}
 	_ = cmd.Wait() // it was killed
-	if said < 500 {
-		t.Fatalf("only %d entries were said", said)
+	if count < 500 {
+		t.Fatalf("only %d entries were printed", count)
 	}
-	for i := range said {
-		expect(t, "theirs", get(t, s, step, strconv.Itoa(i), stepcache.Policy{}), string(entryOf(i)))
+	for i := range count {
+		assertEqual(t, "theirs", get(t, s, step, strconv.Itoa(i), stepcache.Policy{}), string(entryOf(i)))
 	}
 	for i := 0; i < 500; i += 5 {
-		expect(t, "mine", get(t, s, mine, strconv.Itoa(i), stepcache.Policy{}), string(entryOf(i)))
+		assertEqual(t, "mine", get(t, s, own, strconv.Itoa(i), stepcache.Policy{}), string(entryOf(i)))
 	}
 	must(t, s.Close())
 }

@@ -11,43 +11,42 @@ import (
 	"github.com/qtype-dev/qtype/memory/storetest"
 )
 
-// trips counts what is sent to the server; a pipeline is sent at once.
-type trips struct{ n atomic.Int64 }
+// roundtripCounter counts commands; a pipeline is one.
+type roundtripCounter struct{ n atomic.Int64 }
 
-func (*trips) DialHook(next driver.DialHook) driver.DialHook {
+func (*roundtripCounter) DialHook(next driver.DialHook) driver.DialHook {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		return next(ctx, network, address)
 	}
 }
 
-func (h *trips) ProcessHook(next driver.ProcessHook) driver.ProcessHook {
+func (h *roundtripCounter) ProcessHook(next driver.ProcessHook) driver.ProcessHook {
 	return func(ctx context.Context, c driver.Cmder) error {
 		h.n.Add(1)
 		return next(ctx, c)
 	}
 }
 
-func (h *trips) ProcessPipelineHook(next driver.ProcessPipelineHook) driver.ProcessPipelineHook {
+func (h *roundtripCounter) ProcessPipelineHook(next driver.ProcessPipelineHook) driver.ProcessPipelineHook {
 	return func(ctx context.Context, c []driver.Cmder) error {
 		h.n.Add(1)
 		return next(ctx, c)
 	}
 }
 
-// TestTrips: a turn is two commands, each one round trip.
-func TestTrips(t *testing.T) {
-	s := open(t, place(shared.Get(t)))
+// TestStore_Roundtrips checks that a turn is two commands.
+func TestStore_Roundtrips(t *testing.T) {
+	s := open(t, newAddress(shared.Get(t)))
 	defer func() { must(t, s.Close()) }()
-	var sent trips
+	var sent roundtripCounter
 	must(t, s.Hook(&sent))
 	storetest.RunTrips(t, s, func() int { return int(sent.n.Load()) })
 }
 
-// TestFlat: nothing costs more in a long session than in a short one.
-func TestFlat(t *testing.T) {
-	s := open(t, place(shared.Get(t)))
+func TestStore_RoundtripsIndependentOfLength(t *testing.T) {
+	s := open(t, newAddress(shared.Get(t)))
 	defer func() { must(t, s.Close()) }()
-	var sent trips
+	var sent roundtripCounter
 	must(t, s.Hook(&sent))
 	storetest.RunFlat(t, s, func() int { return int(sent.n.Load()) })
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// lists is a summarizer that lists what was folded.
-type lists struct{}
+// listSummarizer returns the texts of the messages, one per line.
+type listSummarizer struct{}
 
-func (lists) Summarize(_ context.Context, f memory.SummaryRequest) (string, error) {
+func (listSummarizer) Summarize(_ context.Context, f memory.SummaryRequest) (string, error) {
 	texts := strings.Fields(f.Summary)
 	for i := range f.Messages {
 		texts = append(texts, strings.ReplaceAll(f.Messages[i].Text(), " ", "-"))
@@ -22,18 +22,18 @@ func (lists) Summarize(_ context.Context, f memory.SummaryRequest) (string, erro
 	return strings.Join(texts, "\n"), nil
 }
 
-// rich is a memory whose sessions have everything: flushed messages, a summary,
-// variables, events.
-func rich(t testing.TB, s memory.Store) *memory.Memory {
+// newMemory returns a memory whose sessions have flushed messages, a summary,
+// variables and events.
+func newMemory(t testing.TB, s memory.Store) *memory.Memory {
 	t.Helper()
 	m, err := memory.New(memory.Config{ID: "m", TokenLimit: 400, ChatShare: 0.25, FlushSize: 50, Counter: letters{}, Context: []memory.Block{
-		{Kind: memory.Summary, Priority: 1, MaxTokens: 1 << 20, Summarizer: lists{}}, {Kind: memory.Variables, Priority: 2}}}, s)
+		{Kind: memory.Summary, Priority: 1, MaxTokens: 1 << 20, Summarizer: listSummarizer{}}, {Kind: memory.Variables, Priority: 2}}}, s)
 	must(t, err)
 	return m
 }
 
-// ask is a turn of a rich memory: a question, its answer, a variable.
-func ask(t testing.TB, m *memory.Memory, session, text string) {
+// runTurn runs a turn with a question, its answer and a variable.
+func runTurn(t testing.TB, m *memory.Memory, session, text string) {
 	t.Helper()
 	turn, err := m.Begin(t.Context(), session)
 	must(t, err)
@@ -47,21 +47,21 @@ func ask(t testing.TB, m *memory.Memory, session, text string) {
 	must(t, turn.Commit(t.Context()))
 }
 
-// talk is five turns of a rich memory, one of which fails.
-func talk(t testing.TB, m *memory.Memory, session string) {
+// runTurns runs five turns, one of which fails.
+func runTurns(t testing.TB, m *memory.Memory, session string) {
 	t.Helper()
 	for _, text := range []string{"first", "second", "third"} {
-		ask(t, m, session, text)
+		runTurn(t, m, session, text)
 	}
 	turn, err := m.Begin(t.Context(), session)
 	must(t, err)
 	must(t, turn.Add(chat.Text(chat.User, "Geheim-failed")))
 	must(t, turn.Abort(t.Context(), errors.New("the model said Geheim-reason")))
-	ask(t, m, session, "fourth")
+	runTurn(t, m, session, "fourth")
 }
 
-// everything is what a rich session says to whoever reads it, or the first error.
-func everything(ctx context.Context, m *memory.Memory, session string) (string, error) {
+// readAll returns everything that a session holds, or the first error.
+func readAll(ctx context.Context, m *memory.Memory, session string) (string, error) {
 	var out strings.Builder
 	w, err := m.Window(ctx, session)
 	if err != nil {

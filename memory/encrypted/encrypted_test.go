@@ -32,7 +32,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// key is one that is made of a letter.
+// key returns a key made of one letter.
 func key(t testing.TB, letter string) encrypted.Key {
 	t.Helper()
 	k, err := encrypted.ParseKey(base64.StdEncoding.EncodeToString([]byte(strings.Repeat(letter, 32))))
@@ -40,25 +40,24 @@ func key(t testing.TB, letter string) encrypted.Key {
 	return k
 }
 
-func open(t testing.TB, place string, keys encrypted.Keys) *encrypted.Store {
+func open(t testing.TB, dir string, keys encrypted.Keys) *encrypted.Store {
 	t.Helper()
-	inner, err := openInner(place)
+	inner, err := openInner(dir)
 	must(t, err)
-	return encrypted.New(inner, place, keys)
+	return encrypted.New(inner, dir, keys)
 }
 
-func openInner(place string) (*sqlite.Store, error) {
-	return sqlite.Open(filepath.Join(place, "memory.db"))
+func openInner(dir string) (*sqlite.Store, error) {
+	return sqlite.Open(filepath.Join(dir, "memory.db"))
 }
 
-// TestContract: a sealed store keeps the contract of the store below it.
-func TestContract(t *testing.T) {
+func TestStore_Contract(t *testing.T) {
 	keys := encrypted.Keys{Key: key(t, "a")}
 	t.Run("in process", func(t *testing.T) {
 		storetest.Run(t, func(*testing.T) memory.Store { return encrypted.New(memory.NewInProcess(), "memory:", keys) })
 	})
 	t.Run("sqlite", func(t *testing.T) {
-		storetest.RunDurable(t, func(t *testing.T, place string) memory.Store { return open(t, place, keys) })
+		storetest.RunDurable(t, func(t *testing.T, dir string) memory.Store { return open(t, dir, keys) })
 	})
 	t.Run("redis", func(t *testing.T) {
 		server, err := servertest.Redis()
@@ -107,9 +106,9 @@ func TestParseKey(t *testing.T) {
 	}
 }
 
-// conversation says something in every field that a message, an event and a
-// value have. Each word of it that is secret holds "Geheim".
-func conversation(t *testing.T, s memory.Store) {
+// fillSession sets every field that a message, an event and a value have. Each
+// secret text contains "Geheim".
+func fillSession(t *testing.T, s memory.Store) {
 	t.Helper()
 	m, err := memory.New(memory.Config{ID: "m", Counter: letters{}}, s)
 	must(t, err)
@@ -131,24 +130,23 @@ type letters struct{}
 
 func (letters) Count(text string) int { return len(text) }
 
-// TestNothingInClear: the files of a store hold no word of what was said, and
-// everything comes back from them.
-func TestNothingInClear(t *testing.T) {
+// TestStore_HidesText searches the files of a store for secret texts.
+func TestStore_HidesText(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		keys   *encrypted.Keys
 		hidden bool
-	}{{"sealed", &encrypted.Keys{Key: key(t, "a")}, true}, {"plain", nil, false}} {
-		place := t.TempDir()
-		inner, err := sqlite.Open(filepath.Join(place, "memory.db"))
+	}{{"encrypted", &encrypted.Keys{Key: key(t, "a")}, true}, {"plain", nil, false}} {
+		dir := t.TempDir()
+		inner, err := sqlite.Open(filepath.Join(dir, "memory.db"))
 		must(t, err)
 		var store memory.Store = inner
 		if c.keys != nil {
-			store = encrypted.New(inner, place, *c.keys)
+			store = encrypted.New(inner, dir, *c.keys)
 		}
-		conversation(t, store)
+		fillSession(t, store)
 		found := 0
-		files, err := filepath.Glob(filepath.Join(place, "*")) // while it is open: the log beside the file too
+		files, err := filepath.Glob(filepath.Join(dir, "*")) // including the log, which exists while the store is open
 		must(t, err)
 		for _, f := range files {
 			raw, err := os.ReadFile(f)
@@ -162,39 +160,39 @@ func TestNothingInClear(t *testing.T) {
 	}
 }
 
-// TestRotation: a new key reads what an old one sealed as long as that is named.
-func TestRotation(t *testing.T) {
-	place := t.TempDir()
+// TestStore_KeyRotation reads data of an old key as long as that key is given.
+func TestStore_KeyRotation(t *testing.T) {
+	dir := t.TempDir()
 	a, b := key(t, "a"), key(t, "b")
-	s := open(t, place, encrypted.Keys{Key: a})
-	conversation(t, s)
+	s := open(t, dir, encrypted.Keys{Key: a})
+	fillSession(t, s)
 	must(t, s.Close())
-	s = open(t, place, encrypted.Keys{Key: b, Old: []encrypted.Key{a}})
-	conversation(t, s)
+	s = open(t, dir, encrypted.Keys{Key: b, Old: []encrypted.Key{a}})
+	fillSession(t, s)
 	if got := strings.Count(history(t, s), "Geheim-question"); got != 2 {
 		t.Errorf("%d questions, want 2", got)
 	}
 	must(t, s.Close())
 	for _, keys := range []encrypted.Keys{{Key: a}, {Key: b}, {Key: key(t, "c"), Old: []encrypted.Key{b}}} {
-		s := open(t, place, keys)
+		s := open(t, dir, keys)
 		err := firstError(t, s)
 		var e *memory.StoreError
-		if !errors.As(err, &e) || e.Problem != memory.WrongKey || !strings.Contains(err.Error(), place) || strings.Contains(err.Error(), "\n") {
+		if !errors.As(err, &e) || e.Problem != memory.WrongKey || !strings.Contains(err.Error(), dir) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("keys %v: %v", keys, err)
 		}
 		must(t, s.Close())
 	}
 }
 
-// history is all that was said, or the test fails.
+// history returns all messages as text.
 func history(t *testing.T, s memory.Store) string {
 	t.Helper()
-	var said strings.Builder
+	var text strings.Builder
 	for e, err := range s.Entries(t.Context(), memory.Key{Memory: "m", Session: "s"}, memory.Query{}) {
 		must(t, err)
-		said.WriteString(string(e.Message.Role) + ": " + e.Message.Text() + "\n")
+		text.WriteString(string(e.Message.Role) + ": " + e.Message.Text() + "\n")
 	}
-	return said.String()
+	return text.String()
 }
 
 func firstError(t *testing.T, s memory.Store) error {
@@ -215,22 +213,21 @@ func firstError(t *testing.T, s memory.Store) error {
 	return nil
 }
 
-// TestPlainBefore: what was stored before the encryption is an error, unless
-// the keys let it be read; what is said then is sealed.
-func TestPlainBefore(t *testing.T) {
-	place := t.TempDir()
-	inner, err := sqlite.Open(filepath.Join(place, "memory.db"))
+// TestStore_UnencryptedData reads data that was stored before the encryption.
+func TestStore_UnencryptedData(t *testing.T) {
+	dir := t.TempDir()
+	inner, err := sqlite.Open(filepath.Join(dir, "memory.db"))
 	must(t, err)
-	conversation(t, inner)
+	fillSession(t, inner)
 	must(t, inner.Close())
-	s := open(t, place, encrypted.Keys{Key: key(t, "a")})
+	s := open(t, dir, encrypted.Keys{Key: key(t, "a")})
 	var e *memory.StoreError
 	if err := firstError(t, s); !errors.As(err, &e) || e.Problem != memory.Corrupt || !strings.Contains(err.Error(), "allow_unencrypted") {
 		t.Errorf("got %v", err)
 	}
 	must(t, s.Close())
-	s = open(t, place, encrypted.Keys{Key: key(t, "a"), AllowPlain: true})
-	conversation(t, s)
+	s = open(t, dir, encrypted.Keys{Key: key(t, "a"), AllowUnencrypted: true})
+	fillSession(t, s)
 	must(t, firstError(t, s))
 	if got := strings.Count(history(t, s), "Geheim-question"); got != 2 {
 		t.Errorf("%d questions, want 2", got)
@@ -238,11 +235,11 @@ func TestPlainBefore(t *testing.T) {
 	must(t, s.Close())
 }
 
-// BenchmarkRead reads a window of 20 messages of 400 characters, sealed and not.
+// BenchmarkRead reads a window of 20 messages of 400 characters.
 func BenchmarkRead(b *testing.B) {
 	k, err := encrypted.ParseKey(strings.Repeat("5a", 32))
 	must(b, err)
-	for name, store := range map[string]memory.Store{"plain": memory.NewInProcess(), "sealed": encrypted.New(memory.NewInProcess(), "memory:", encrypted.Keys{Key: k})} {
+	for name, store := range map[string]memory.Store{"plain": memory.NewInProcess(), "encrypted": encrypted.New(memory.NewInProcess(), "memory:", encrypted.Keys{Key: k})} {
 		m, err := memory.New(memory.Config{ID: "m", Counter: letters{}}, store)
 		must(b, err)
 		for range 20 {
