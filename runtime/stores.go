@@ -43,8 +43,7 @@ func (a *App) storeAt(url spec.Secret) (memory.Store, error) {
 
 func (a *App) declaredStore(s *spec.Store) (memory.Store, error) {
 	opened, err := a.openDeclared(s)
-	var not *NotAvailableError
-	if err != nil && !errors.As(err, &not) { // that one names its place itself
+	if _, ok := errors.AsType[*spec.NotAvailableError](err); err != nil && !ok { // that one has a position
 		return nil, fmt.Errorf("%sstore %s: %w", positionPrefix(s), s.ID, err)
 	}
 	return opened, err

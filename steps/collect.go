@@ -25,7 +25,7 @@ func buildCollect(s *spec.Collect, env *Env) (Runner, error) {
 	return &collect{in: in, out: out, by: by, size: batchSize(s.Batched), id: s.ID}, err
 }
 
-// SameGroup tells whether two neighbouring rows agree in the variables of `by`.
+// SameGroup tells whether two neighbouring rows agree in the variables of `group_by`.
 // A list or a record is the same as itself alone, not as another with the same
 // content: so the list that Explode took tells apart the rows that it took.
 func (c *collect) SameGroup(before, row *Row) bool {
@@ -38,7 +38,7 @@ func (c *collect) SameGroup(before, row *Row) bool {
 }
 
 // OtherGroup tells whether a failed row is known to be of another group: one that
-// failed before the variables of `by` were set may stand in the midst of this.
+// failed before the variables of `group_by` were set may stand in the midst of this.
 func (c *collect) OtherGroup(before, failed *Row) bool {
 	for _, v := range c.by {
 		if failed.Values[v.at] == value.Unset {

@@ -311,7 +311,7 @@ func TestAggregateCountsAllRows(t *testing.T) {
 	}
 }
 
-// Neighbouring rows belong together where the variables of `by` agree; a list or
+// Neighbouring rows belong together where the variables of `group_by` agree; a list or
 // a record is the same as itself alone.
 func TestCollectTogether(t *testing.T) {
 	item := custom(t, "Item", "a: int?")

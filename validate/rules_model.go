@@ -191,17 +191,10 @@ func chatWithEmbeddings() rule {
 			in: "said: text", out: "answer: text",
 			steps: "- {type: LLMInference, id: reply, model: writer, inputs: [said], outputs: [answer]}"},
 		check: on(func(p *ruleContext, s spec.Step) {
-			var model *spec.Ref[spec.ModelEntity]
-			switch s := s.(type) {
-			case *spec.LLMInference:
-				model = &s.Model
-			case *spec.Agent:
-				model = &s.Model
-			default:
-				return
-			}
-			if e, ok := model.To.(*spec.EmbeddingModel); ok && !unresolvedInIncomplete(e) {
-				p.report(model.Span, "%q is an embedding model; step %q needs a chat model", model.ID, s.EntityID())
+			for _, model := range spec.Refs[spec.ModelEntity](p.stepPlan(s).Uses, spec.RoleChatModel) {
+				if e, ok := model.To.(*spec.EmbeddingModel); ok && !unresolvedInIncomplete(e) {
+					p.report(model.Span, "%q is an embedding model; step %q needs a chat model", model.ID, s.EntityID())
+				}
 			}
 		})}
 }

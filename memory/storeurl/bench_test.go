@@ -171,10 +171,10 @@ func BenchmarkSessions(b *testing.B) {
 			for writer := range writers {
 				all.Go(func() {
 					for n := writer; n < b.N; n += writers {
-						one := m.Session(fmt.Sprintf("s%d-%d", writer, n/writers/each))
-						err := one.AppendText(b.Context(), chat.User, text)
+						session := fmt.Sprintf("s%d-%d", writer, n/writers/each)
+						err := m.Append(b.Context(), session, chat.Message{Role: chat.User, Blocks: []chat.Block{{Type: "text", Text: text}}})
 						if err == nil {
-							_, err = one.Window(b.Context())
+							_, err = m.Window(b.Context(), session)
 						}
 						if err != nil {
 							b.Error(err)
