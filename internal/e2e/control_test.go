@@ -95,7 +95,7 @@ func TestLoop(t *testing.T) {
 	app = open(t, strings.Replace(loopDocument, "steps: [{type: Transform, id: longer, set: {text: text + string(n), n: n + 1}}]",
 		"steps: [{type: Transform, id: two, set: {both: '[n, n]'}}, {type: Explode, id: apart, inputs: [both], outputs: [n]}]", 1))
 	got := outcomes(t, app, "main", map[string]any{"text": "x", "n": 1, "most": 1})
-	want(t, got, "row 1: step again: run 1 of at most 4: flow grow made 2 rows of one; it must make exactly one")
+	want(t, got, "row 1: step again: run 1 of at most 4: flow grow returned 2 rows for one; it must return exactly one")
 }
 
 const parallelDocument = `
