@@ -34,7 +34,7 @@ flows:
 func TestEmbeddingsWithoutAModel(t *testing.T) {
 	app := open(t, embedding("provider: mock, dimensions: 4", "text"))
 	got := outcomes(t, app, "main", map[string]any{"words": "Good morning"}, map[string]any{"words": " "}, map[string]any{"words": "Good morning"})
-	want(t, got, got[0], "row 2: step embed: model vectors: text 1 of 1 is empty: there is nothing to embed", got[0])
+	want(t, got, got[0], "row 2: step embed: model vectors: text 1 of 1 is empty; nothing to embed", got[0])
 	if !strings.HasPrefix(got[0], `{"vector":[`) || !strings.HasSuffix(got[0], `],"content":"Good morning","metadata":{}}`) {
 		t.Errorf("got %s", got[0])
 	}
