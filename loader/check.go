@@ -195,4 +195,3 @@ func (d *decoder) awsAuth(n *node, a *spec.AWSAuth, title string) {
 			WithHint("give access_key_id and secret_access_key, profile_name, role_arn or region"))
 	}
 }
-

@@ -16,9 +16,6 @@ func authRules() []rule { return []rule{unfitAuth(), keyNotSent(), idlePlace()} 
 // credentials are the kinds of auth that somebody can use; none means that auth has no effect.
 type credentials []string
 
-// ofServers is what a tool can show the server that it calls.
-func ofServers() credentials { return credentials{"api_key", "bearer_token", "basic", "oauth2"} }
-
 func unfitAuth() rule {
 	return rule{code: "QT914", warning: true, title: "credentials that cannot be used here",
 		doc: "Each kind of model, tool and store takes certain kinds of credentials: openai an API key, Bedrock an AWS identity, an APITool anything but the identities of clouds.",
@@ -30,29 +27,23 @@ models:
   - {type: Model, id: writer, provider: openai, auth: account}
 `},
 		check: on(func(p *ruleContext, e spec.Entity) {
-			switch e := e.(type) {
-			case spec.ModelEntity:
-				if row, ok := spec.LookupProvider(e.Base().Provider); ok {
-					p.suits(e.Base().Auth, "provider "+row.Name, row.Auths)
+			user := an(spec.TypeName(e))
+			types, ok := spec.AcceptedAuth(e)
+			if m, isModel := e.(spec.ModelEntity); isModel {
+				var row spec.Provider
+				row, ok = spec.LookupProvider(m.Base().Provider)
+				user, types = "provider "+row.Name, row.Auths
+			}
+			for _, auth := range spec.Refs[spec.Auth](spec.UsesOf(e), spec.RoleAuth) {
+				if ok {
+					p.suits(auth, user, types)
 				}
-			case *spec.APITool:
-				p.suits(e.Auth, "an APITool", ofServers())
-			case *spec.MCPTool:
-				p.suits(e.Auth, "an MCPTool", ofServers())
-			case *spec.DocumentIndex:
-				p.suits(e.Auth, "a DocumentIndex", credentials{"api_key", "aws"})
-			case *spec.SQLSource:
-				p.suits(e.Auth, "an SQLSource", credentials{"aws"})
-			case *spec.VectorIndex:
-				p.suits(e.Auth, "a VectorIndex", nil)
-			case *spec.DocumentSource:
-				p.suits(e.Auth, "a DocumentSource", nil)
 			}
 		})}
 }
 
 // suits reports an auth that its user cannot use.
-func (p *ruleContext) suits(auth spec.Ref[spec.Auth], user string, takes credentials) {
+func (p *ruleContext) suits(auth *spec.Ref[spec.Auth], user string, takes credentials) {
 	if auth.To == nil || slices.Contains(takes, spec.TypeName(auth.To)) {
 		return
 	}

@@ -37,9 +37,20 @@ func (g *generator) applyTags() error {
 			if err := applyTag(key, f); err != nil {
 				return fmt.Errorf("%s.%s: %w", name, f.Name, err)
 			}
+			if alias := f.Tag.Get("alias"); alias != "" {
+				def.Properties.Set(alias, deprecated(key, f.Tag.Get("yaml")))
+			}
 		}
 	}
 	return nil
+}
+
+// deprecated is the schema of the earlier name of a key.
+func deprecated(key *jsonschema.Schema, name string) *jsonschema.Schema {
+	old := *key
+	old.Deprecated, old.Default = true, nil
+	old.Description = "The earlier name of " + name + "."
+	return &old
 }
 
 // applyTag adds what one field's tags say.
