@@ -45,12 +45,13 @@ type field struct {
 	doc         string
 	goType      reflect.Type
 	required    bool
-	defaultText string   // the default, as YAML text
-	hasDefault  bool     // the default is there
-	enum        []string // the only values
-	syntax      string   // the tag `syntax`: the language of a text
-	isOutput    bool     // the tag `binds`: its bindings name outputs
-	isArgument  bool     // the tag `arguments`: its variables are arguments of a tool, as inputs are
+	defaultText string            // the default, as YAML text
+	hasDefault  bool              // the default is there
+	enum        []string          // the only values
+	enumDocs    map[string]string // what each of them means
+	syntax      string            // the tag `syntax`: the language of a text
+	isOutput    bool              // the tag `binds`: its bindings name outputs
+	isArgument  bool              // the tag `arguments`: its variables are arguments of a tool, as inputs are
 	owner       *structType
 }
 
@@ -100,12 +101,12 @@ func (l *language) addFields(c *structType, t reflect.Type, doc definition) {
 		case tagged && len(doc.Properties) > 1 && doc.Properties[name].Description == "":
 			continue // a key of an embedded struct that does not exist here: the schema describes all others
 		case tagged && name != "-" && f.IsExported():
-			made := &field{name: name, goType: f.Type, doc: doc.Properties[name].Description, owner: c, syntax: f.Tag.Get("syntax"),
+			made := &field{name: name, goType: f.Type, doc: doc.Properties[name].Description, owner: c, syntax: f.Tag.Get("syntax"), enumDocs: spec.ValueDocs(f),
 				isOutput: f.Tag.Get("binds") == "outputs", isArgument: name == "inputs" || f.Tag.Get("arguments") == "true",
 				required: slices.Contains(strings.Split(f.Tag.Get("jsonschema"), ","), "required") &&
 					(len(doc.Properties) < 2 || slices.Contains(doc.Required, name))}
 			made.defaultText, made.hasDefault = f.Tag.Lookup("default")
-			for rule := range strings.SplitSeq(f.Tag.Get("validate"), ",") {
+			for rule := range strings.SplitSeq(spec.ValidateTag(f), ",") {
 				if words, ok := strings.CutPrefix(rule, "oneof="); ok {
 					made.enum = strings.Fields(words)
 				}

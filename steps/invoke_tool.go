@@ -9,22 +9,22 @@ import (
 	"github.com/qtype-dev/qtype/tool"
 )
 
-// invokeTool calls a tool for each row (steps.md 4).
+// invokeTool calls a tool for each row.
 type invokeTool struct {
 	id      string
 	tool    tool.Tool
 	inputs  []inputBinding
 	outputs []outputBinding
-	whole   bool // the tool has one output, a record: a result that is an object may be it
+	whole   bool // whether the tool has one output, a record: an object may be its value
 }
 
-// inputBinding is an input of the tool and the variable behind it.
+// inputBinding is an input of the tool and the variable bound to it.
 type inputBinding struct {
 	binding
 	declared *spec.Variable
 }
 
-// outputBinding is an output of the tool and the variable that takes it.
+// outputBinding is an output of the tool and the variable bound to it.
 type outputBinding struct {
 	binding
 	optional bool // the result may lack it
@@ -55,7 +55,7 @@ func buildInvokeTool(s *spec.InvokeTool, env *Env) (Runner, error) {
 	return step, err
 }
 
-// bindInputs pairs the tool's inputs with the variables that are bound to them.
+// bindInputs pairs the inputs of the tool with the variables bound to them.
 func (s *invokeTool) bindInputs(declared *spec.InvokeTool, env *Env) error {
 	ins, err := env.bindings(declared.InputBindings)
 	if err != nil {
@@ -71,16 +71,16 @@ func (s *invokeTool) bindInputs(declared *spec.InvokeTool, env *Env) error {
 	return nil
 }
 
-// singleTool is the shared tool of a declaration, or the only one that it stands for.
+// singleTool returns the shared tool of a declaration, or the only tool of a set.
 func (e *Env) singleTool(declared spec.Tool) (tool.Tool, error) {
 	t, err := e.Tool(declared)
 	set, many := t.(tool.Set)
 	if err != nil || !many {
 		return t, err
 	}
-	tools, err := set.Tools(context.Background()) // it has a time limit of its own
-	if err == nil && len(tools) != 1 {            // the checker holds it (QT436)
-		err = fmt.Errorf("tool %s stands for %d tools; a step calls one, which its tools: names", declared.EntityID(), len(tools))
+	tools, err := set.Tools(context.Background()) // it has its own time limit
+	if err == nil && len(tools) != 1 {            // the validator checks this (QT436)
+		err = fmt.Errorf("tool %s has %d tools; a step calls one, which its tools: key names", declared.EntityID(), len(tools))
 	}
 	if err != nil {
 		return nil, err
@@ -88,26 +88,20 @@ func (e *Env) singleTool(declared spec.Tool) (tool.Tool, error) {
 	return tools[0], nil
 }
 
-// resultsOf are the parts of a tool's result: a flow's outputs where a flow is the
-// tool, and of a server's tool, which does not say, what is bound.
+// resultsOf returns the parts of a tool's result; where they are not declared,
+// those that are bound.
 func resultsOf(t spec.Tool, bound []binding) []*spec.Variable {
-	var vars []*spec.Variable
-	switch t := t.(type) {
-	case *spec.FlowTool:
-		for _, ref := range t.Flow.To.Outputs {
-			vars = append(vars, ref.To)
-		}
-	case *spec.MCPTool:
-		for _, b := range bound {
-			vars = append(vars, &spec.Variable{ID: b.name, Type: b.slot.of.Type})
-		}
-	default:
-		return t.Common().Outputs
+	vars, declared := t.Results()
+	if declared {
+		return vars
+	}
+	for _, b := range bound {
+		vars = append(vars, &spec.Variable{ID: b.name, Type: b.slot.of.Type})
 	}
 	return vars
 }
 
-// variableNamed is the variable of that id, nil where there is none.
+// variableNamed returns the variable with that id, nil for none.
 func variableNamed(vars []*spec.Variable, id string) *spec.Variable {
 	for _, v := range vars {
 		if v != nil && v.ID == id {
@@ -141,8 +135,8 @@ func (s *invokeTool) Process(ctx context.Context, row *Row, emit Emit) error {
 	return emit(row)
 }
 
-// arguments gathers the bound inputs: an optional one that is unset or null is
-// left out, a required one that is null is passed as null.
+// arguments collects the bound inputs. An optional one that is unset or null is left
+// out, a required one that is null is passed as null.
 func (s *invokeTool) arguments(row *Row) (map[string]any, error) {
 	args := map[string]any{}
 	for _, in := range s.inputs {
@@ -155,7 +149,7 @@ func (s *invokeTool) arguments(row *Row) (map[string]any, error) {
 		}
 		if v != nil {
 			if x, err := value.Assign(in.declared, v); err == nil {
-				v = x // a date for a text that is one, a float for an int
+				v = x // a date for its text, a float for an int
 			}
 		}
 		args[in.name] = value.ToGo(v)
@@ -163,10 +157,9 @@ func (s *invokeTool) arguments(row *Row) (map[string]any, error) {
 	return args, nil
 }
 
-// setOutputs sets the outputs. Of a result that is an object each takes the field of
-// its name; any other result goes whole into every output, null into none. An
-// object without a field of that name is the output itself where the tool has
-// just one and that is a record.
+// setOutputs sets the outputs: each to the field of its name if the result is an
+// object, else to the whole result. null sets none. An object without a field of that
+// name is the value of the output if the tool has one output, of a record type.
 func (s *invokeTool) setOutputs(row *Row, result any) error {
 	if result == nil {
 		return nil
@@ -191,51 +184,4 @@ func (s *invokeTool) setOutputs(row *Row, result any) error {
 		}
 	}
 	return nil
-}
-
-// invokeFlow runs another flow for each row (steps.md 3). The flow sees its
-// bound inputs only, and gives its bound outputs only.
-type invokeFlow struct{ *subflow }
-
-func buildInvokeFlow(s *spec.InvokeFlow, env *Env) (Runner, error) {
-	f := s.Flow.To
-	if f == nil || env.Flow == nil {
-		return nil, &NotAvailableError{Type: "InvokeFlow"}
-	}
-	step := &invokeFlow{&subflow{step: s.ID, flow: f, run: env.Flow, inputs: make([]*slot, len(f.Inputs))}}
-	ins, err := env.bindings(s.InputBindings)
-	if err != nil {
-		return nil, err
-	}
-	for _, b := range ins {
-		i := refNamed(f.Inputs, b.name)
-		if i < 0 {
-			return nil, fmt.Errorf("flow %s has no input %q", f.ID, b.name)
-		}
-		step.inputs[i] = &b.slot
-	}
-	outs, err := env.bindings(s.OutputBindings)
-	for _, b := range outs {
-		i := refNamed(f.Outputs, b.name)
-		if i < 0 {
-			return nil, fmt.Errorf("flow %s has no output %q", f.ID, b.name)
-		}
-		step.outputs = append(step.outputs, flowOutput{at: i, to: b.slot})
-	}
-	return step, err
-}
-
-// refNamed is the place of the variable of that id, -1 where there is none.
-func refNamed(refs []spec.Ref[*spec.Variable], id string) int {
-	for i := range refs {
-		if refs[i].To != nil && refs[i].To.ID == id {
-			return i
-		}
-	}
-	return -1
-}
-
-// Process emits one row for each result of the flow.
-func (s *invokeFlow) Process(ctx context.Context, row *Row, emit Emit) error {
-	return s.each(ctx, row, emit)
 }

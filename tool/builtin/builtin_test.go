@@ -66,7 +66,7 @@ func TestFunctions(t *testing.T) {
 		{"parse_duration_string", map[string]any{"duration": ""}, `error: tool parse_duration_string: "" is not a duration; write numbers with units, such as 1h 30m or 2 days`},
 		{"format_datetime", map[string]any{"timestamp": "2026-03-07T00:05:09+02:00", "format_string": "%-d. %B %Y, %l:%M %p%n100%%"}, `"7. March 2026, 12:05 AM\n100%"`},
 		{"format_datetime", map[string]any{"timestamp": "2026-03-07", "format_string": "%Y-%Q"}, `error: tool format_datetime: format_string has "%Q", which is not a directive of strftime`},
-		{"format_datetime", map[string]any{"timestamp": "2026-03-07", "format_string": "100%"}, `error: tool format_datetime: format_string ends with "%"; %% stands for a percent sign`},
+		{"format_datetime", map[string]any{"timestamp": "2026-03-07", "format_string": "100%"}, `error: tool format_datetime: format_string ends with "%"; write %% for a percent sign`},
 	} {
 		if got := call(t, c.function, c.args); got != c.want {
 			t.Errorf("%s %v:\n got %s\nwant %s", c.function, c.args, got, c.want)
