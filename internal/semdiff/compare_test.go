@@ -82,7 +82,7 @@ func open(t *testing.T, path string) *spec.Document {
 func lines(changes []semdiff.Change) []string {
 	var all []string
 	for _, c := range changes {
-		all = append(all, fmt.Sprintf("%s: %s: %s", c.Class, c.Subject(), c.Message))
+		all = append(all, fmt.Sprintf("%s: %s: %s", c.Impact, c.Subject(), c.Message))
 	}
 	return all
 }
@@ -191,7 +191,7 @@ func TestChanges(t *testing.T) {
 				t.Errorf("%v, or a secret is shown:\n%s", err, text.String())
 			}
 			for _, c := range changes {
-				if c.Old.Span.IsZero() && c.What != semdiff.Added || c.New.Span.IsZero() && c.What != semdiff.Removed {
+				if c.Old.Span.IsZero() && c.Action != semdiff.Added || c.New.Span.IsZero() && c.Action != semdiff.Removed {
 					t.Errorf("%s: a place is missing", c.Message)
 				}
 			}
