@@ -51,9 +51,9 @@ func (d valueChange) describe(c *Change) {
 	case d.old.shape == absent && d.new.shape == record:
 		c.Message = d.key + ": added"
 	case hide && d.old.shape == d.new.shape:
-		c.Message = d.key + ": another value (" + hidden + ")"
+		c.Message = d.key + ": value changed (" + hidden + ")"
 	case d.oldAndNew(stringValue) && (isLong(d.old) || isLong(d.new)):
-		c.Message = d.key + ": another text"
+		c.Message = d.key + ": text changed"
 		c.Lines = changedLines(d.old.sourceText(), d.new.sourceText())
 		c.Old.Value, c.New.Value = mask(d.old.sourceText()), mask(d.new.sourceText())
 	case d.oldAndNew(list) && !(d.old.isFlat() && d.new.isFlat()):
@@ -61,7 +61,7 @@ func (d valueChange) describe(c *Change) {
 		c.Message = fmt.Sprintf("%s: %s → %s, from item %d on", d.key, old, now, i+1)
 		c.Old.Span, c.New.Span = d.old.itemSpan(i), d.new.itemSpan(i)
 	case old == now:
-		c.Message = d.key + ": another value: " + now
+		c.Message = d.key + ": value changed: " + now
 	default:
 		c.Message = fmt.Sprintf("%s: %s → %s", d.key, old, now)
 	}

@@ -16,7 +16,7 @@ func (c *comparison) compareApplication() {
 	}
 	if before == nil || after == nil {
 		if (before == nil) != (after == nil) {
-			c.add(Change{Impact: Breaking, Action: Changed, Kind: spec.KindApplication, Message: "an application became a list of components, or the other way round"})
+			c.add(Change{Impact: Breaking, Action: Changed, Kind: spec.KindApplication, Message: "an application became a list of components, or vice versa"})
 		}
 		return
 	}
@@ -24,12 +24,12 @@ func (c *comparison) compareApplication() {
 		change := Change{Impact: Harmless, Action: Renamed, Kind: spec.KindApplication, ID: after.ID,
 			Message: renamedFrom(before.ID), Old: Version{idSpan(before), printable(before.ID)}, New: Version{idSpan(after), printable(after.ID)}}
 		if len(before.Memories) > 0 {
-			change.Impact, change.Reason = Breaking, "stored conversations are kept under the application's id: they are not found again"
+			change.Impact, change.Reason = Breaking, "stored conversations are keyed by the application's id: they will not be found"
 		}
 		c.add(change)
 	}
 	if before.Description != after.Description {
-		c.add(Change{Impact: Harmless, Action: Changed, Kind: spec.KindApplication, ID: after.ID, Field: "description", Message: "description: another text",
+		c.add(Change{Impact: Harmless, Action: Changed, Kind: spec.KindApplication, ID: after.ID, Field: "description", Message: "description: text changed",
 			Old: Version{Span: before.Place().Field("description").Span()}, New: Version{Span: after.Place().Field("description").Span()}})
 	}
 	c.compareDefaultStore(before, after)
@@ -53,7 +53,7 @@ func (c *comparison) compareDefaultStore(before, after *spec.Application) {
 		if m.Store.IsZero() {
 			c.add(Change{Impact: Breaking, Action: Changed, Kind: spec.KindApplication, ID: after.ID, Field: "stores",
 				Message: fmt.Sprintf("memories that name no store live in %s, not in %s", is.Value, was.Value),
-				Reason:  "conversations that are stored already are not found again", Old: was, New: is})
+				Reason:  "stored conversations will not be found", Old: was, New: is})
 			return
 		}
 	}

@@ -100,7 +100,7 @@ func (c *comparison) comparePorts(s portList, before, after []port) {
 	if s.isOutput && !s.isTool && sameSet(before, after) && !sameOrder(before, after) {
 		change := s.owner
 		change.Impact, change.Action, change.Field = Behaviour, Moved, s.list
-		change.Message, change.Reason = "outputs in another order", "files of results have their columns in this order"
+		change.Message, change.Reason = "outputs in another order", "result files have their columns in this order"
 		change.Old, change.New = Version{Span: before[0].span}, Version{Span: after[0].span}
 		c.add(change)
 	}
@@ -132,15 +132,15 @@ func (c Change) withVersions(old, now Version) Change {
 func (s portList) reason(action ChangeKind) string {
 	switch {
 	case s.isTool && s.isOutput:
-		return "what uses the tool's result relies on it"
+		return "users of the tool's result rely on it"
 	case s.isTool:
-		return "the tool is called in another way than before"
+		return "callers of the tool must change"
 	case s.isOutput:
-		return "callers rely on what they are given"
+		return "callers rely on the output"
 	case action == Added:
 		return "callers do not send it yet"
 	}
-	return "callers still send it as it was"
+	return "callers still send the old one"
 }
 
 func (c *comparison) portAdded(s portList, p port) {
@@ -150,7 +150,7 @@ func (c *comparison) portAdded(s portList, p port) {
 	case p.optional:
 		change.Message += ", optional"
 		if s.isTool {
-			change.Impact, change.Reason = Behaviour, "models are told of it"
+			change.Impact, change.Reason = Behaviour, "models see it"
 		}
 	default:
 		change.Impact, change.Message, change.Reason = Breaking, change.Message+", required", s.reason(Added)

@@ -44,7 +44,7 @@ func decreased(reason string) rule {
 // rules returns all rules. A key without one has that of its parent, or else that
 // of its kind.
 func rules() impactRules {
-	elsewhere := always(Breaking, "conversations that are stored already are not found again")
+	elsewhere := always(Breaking, "stored conversations will not be found")
 	calls := always(Breaking, "the tool calls something else")
 	answers, nobody := always(Behaviour, ""), always(Harmless, "")
 	return impactRules{
@@ -53,12 +53,12 @@ func rules() impactRules {
 			"description":              nobody,
 			"type":                     nobody,
 			"interface":                interfaceChanged,
-			"interface.type":           always(Breaking, "callers talk to the flow in another way"),
+			"interface.type":           always(Breaking, "callers must use the flow differently"),
 			"interface.session_inputs": sessionInputsChanged,
 		},
 		spec.KindMemory: {
 			"":                         answers,
-			"policy":                   always(Breaking, "what is remembered of running conversations changes"),
+			"policy":                   always(Breaking, "the window of running conversations changes"),
 			"token_limit":              chatShareChanged,
 			"chat_history_token_ratio": chatShareChanged,
 			"max_messages":             decreased("conversations keep fewer messages than before"),
@@ -142,7 +142,7 @@ func chatShareChanged(d valueChange) (Impact, string) {
 	was, is := chatTokens(before), chatTokens(after)
 	reason := fmt.Sprintf("chat messages may fill %s tokens, not %s", thousands(is), thousands(was))
 	if is < was && d.new.number < d.old.number {
-		return Breaking, reason + ": what is over leaves the window"
+		return Breaking, reason + ": older messages leave the window"
 	}
 	return Behaviour, reason
 }
@@ -153,11 +153,11 @@ func chatTokens(m *spec.Memory) int { return int(float64(m.TokenLimit) * m.ChatH
 func stepMemoryChanged(d valueChange) (Impact, string) {
 	switch {
 	case d.new.shape == absent:
-		return Breaking, "the step no longer remembers"
+		return Breaking, "the step no longer uses a memory"
 	case d.old.shape == absent:
-		return Behaviour, "the step remembers now"
+		return Behaviour, "the step now uses a memory"
 	}
-	return Breaking, "the step does not see what was said so far"
+	return Breaking, "the step does not see the conversation so far"
 }
 
 // isUnordered reports whether the order of a list has no meaning.

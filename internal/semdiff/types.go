@@ -119,7 +119,7 @@ func useReason(u typeUse) string {
 	case u&flowInput != 0:
 		return "callers give values of the type"
 	case u&flowOutput != 0:
-		return "callers are given values of the type"
+		return "callers get values of the type"
 	}
 	return "tools take or give values of the type"
 }
