@@ -72,7 +72,7 @@ func (a *App) openDeclared(s *spec.Store) (memory.Store, error) {
 // keys are those that a store is sealed with. Old keys that are empty are left
 // out: ${OLD_KEY:-} is how one is named that is there for a while only.
 func (a *App) keys(e *spec.Encryption) (keys encrypted.Keys, err error) {
-	keys.AllowPlain = e.AllowPlain
+	keys.AllowUnencrypted = e.AllowUnencrypted
 	if keys.Key, err = a.key(e.Key); err != nil {
 		return keys, fmt.Errorf("encryption key: %w", err)
 	}
@@ -107,8 +107,8 @@ func (a *App) storeOptions() []storeurl.Option {
 // StoreLocation names where the memory of that id lives, for a person and without
 // credentials; it is empty where no memory has the id.
 func (a *App) StoreLocation(id string) string {
-	if s, ok := a.places[id]; ok {
-		return storeurl.Place(s)
+	if s, ok := a.memoryStore[id]; ok {
+		return storeurl.Location(s)
 	}
 	return ""
 }

@@ -88,8 +88,8 @@ type Encryption struct {
 	Key Secret `yaml:"key" jsonschema:"required"`
 	// OldKeys are earlier keys: data that they encrypted can still be read.
 	OldKeys []Secret `yaml:"old_keys"`
-	// AllowPlain allows reading data that was stored without encryption; by default it is an error, because anyone with access to the store could have written it.
-	AllowPlain bool `yaml:"allow_unencrypted" alias:"allow_plain" default:"false"`
+	// AllowUnencrypted allows reading data that was stored without encryption; by default it is an error, because anyone with access to the store could have written it.
+	AllowUnencrypted bool `yaml:"allow_unencrypted" alias:"allow_plain" default:"false"`
 }
 
 // ContextBlock is content that a memory sends to the model in addition to chat

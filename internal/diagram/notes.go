@@ -50,7 +50,7 @@ func modelNotes(entity spec.Entity) []string {
 	e := entity.(spec.ModelEntity)
 	m := e.Base()
 	note := m.Provider
-	if m.Provider != "mock" {
+	if !m.IsMock() {
 		note += " · " + m.Name()
 	}
 	if embedding, ok := e.(*spec.EmbeddingModel); ok {

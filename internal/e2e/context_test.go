@@ -217,7 +217,7 @@ func TestContext_SessionVariables(t *testing.T) {
 		t.Errorf("another session: %v", got)
 	}
 	for row, err := range app.Run(t.Context(), "lookup", singleInput("s2", nil)) {
-		if want := `step look: session "s2": no value "plan" was kept yet; where that may be, declare the variable optional: text?`; err != nil || row.Err == nil || row.Err.Error() != want {
+		if want := `step look: session "s2": no value "plan" is stored yet; if that may happen, declare the variable optional: text?`; err != nil || row.Err == nil || row.Err.Error() != want {
 			t.Errorf("got %v, %v", row.Err, err)
 		}
 	}

@@ -77,7 +77,7 @@ flows:
 	rows := []map[string]any{{"n": 4}, {"n": 21}}
 	assertLines(t, runAll(t, openApp(t, document("sqlite://", "SELECT :n * 2 AS twice WHERE :n > 4")), "main", rows...), "42")
 	assertLines(t, runAll(t, openApp(t, document("sqlite://", "SELECT :n * 2 AS three")), "main", rows...),
-		`row 1: step ask: the query gives no column "twice"; columns are three`, `row 2: step ask: the query gives no column "twice"; columns are three`)
+		`row 1: step ask: the query returns no column "twice"; columns are three`, `row 2: step ask: the query returns no column "twice"; columns are three`)
 	missing := "sqlite:///" + filepath.Join(dir, "no.db")
 	assertLines(t, runAll(t, openApp(t, document(missing, "SELECT 1 AS twice")), "main", rows[0]), "row 1: step ask: "+missing+": no such file")
 	if left, _ := os.ReadDir(dir); len(left) > 0 {

@@ -1,6 +1,7 @@
 package lsp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -308,7 +309,7 @@ func (c *completer) addValue(word string, kind int, f *field, isDefault bool) {
 		item.Detail = "default"
 	}
 	if f != nil {
-		item.Documentation = protocol.Markdown(f.doc)
+		item.Documentation = protocol.Markdown(cmp.Or(f.enumDocs[word], f.doc))
 	}
 	c.add(item, word)
 }

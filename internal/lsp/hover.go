@@ -105,7 +105,11 @@ func (s *server) wordText(a *analysis, syntax *syntaxIndex, d *document, at int)
 		return s.lastValidText(a, m), nil
 	case roleValue:
 		if m.field != nil && slices.Contains(m.field.enum, m.text) {
-			return keyText(m.field, s.lang), nil
+			text := keyText(m.field, s.lang)
+			if doc := m.field.enumDocs[m.text]; doc != "" {
+				text = fmt.Sprintf("**%s** — %s\n\n%s", m.text, doc, text)
+			}
+			return text, nil
 		}
 	}
 	return "", nil

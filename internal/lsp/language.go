@@ -47,10 +47,11 @@ type field struct {
 	required    bool
 	defaultText string // the default as YAML text
 	hasDefault  bool
-	enum        []string // the allowed values; empty for any
-	syntax      string   // the tag `syntax`: the syntax of a text
-	isOutput    bool     // the tag `binds`: bindings of outputs
-	isArgument  bool     // the tag `arguments`, or the key inputs: variables that callers of a tool may give
+	enum        []string          // the allowed values; empty for any
+	enumDocs    map[string]string // what each of them means
+	syntax      string            // the tag `syntax`: the syntax of a text
+	isOutput    bool              // the tag `binds`: bindings of outputs
+	isArgument  bool              // the tag `arguments`, or the key inputs: variables that callers of a tool may give
 	owner       *structType
 }
 
@@ -101,12 +102,12 @@ func (l *language) addFields(c *structType, t reflect.Type, doc definition) {
 		case tagged && len(doc.Properties) > 1 && doc.Properties[name].Description == "":
 			continue // The tag `without` of an embedded struct removed the key: the schema describes all others.
 		case tagged && name != "-" && f.IsExported():
-			made := &field{name: name, goType: f.Type, doc: doc.Properties[name].Description, owner: c, syntax: f.Tag.Get("syntax"),
+			made := &field{name: name, goType: f.Type, doc: doc.Properties[name].Description, owner: c, syntax: f.Tag.Get("syntax"), enumDocs: spec.ValueDocs(f),
 				isOutput: f.Tag.Get("binds") == "outputs", isArgument: name == "inputs" || f.Tag.Get("arguments") == "true",
 				required: slices.Contains(strings.Split(f.Tag.Get("jsonschema"), ","), "required") &&
 					(len(doc.Properties) < 2 || slices.Contains(doc.Required, name))}
 			made.defaultText, made.hasDefault = f.Tag.Lookup("default")
-			for rule := range strings.SplitSeq(f.Tag.Get("validate"), ",") {
+			for rule := range strings.SplitSeq(spec.ValidateTag(f), ",") {
 				if words, ok := strings.CutPrefix(rule, "oneof="); ok {
 					made.enum = strings.Fields(words)
 				}

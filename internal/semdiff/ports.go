@@ -62,8 +62,7 @@ func toolInputs(t spec.Tool) []*spec.Variable {
 	if runsFlow := len(spec.Refs[*spec.Flow](spec.UsesOf(t), spec.RoleFlow)) > 0; runsFlow {
 		return nil
 	}
-	arguments, _ := spec.Arguments(t)
-	return arguments
+	return t.Arguments()
 }
 
 func (c *comparison) toolVariables(vars []*spec.Variable) []port {
