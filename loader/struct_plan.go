@@ -54,7 +54,7 @@ func (p *plan) collect(t reflect.Type, above []int) {
 			fallback, hasDefault := f.Tag.Lookup("default")
 			name, _, _ := strings.Cut(key, ",")
 			p.fields = append(p.fields, field{
-				name: name, index: index, fallback: fallback, hasDefault: hasDefault, rule: f.Tag.Get("validate"),
+				name: name, index: index, fallback: fallback, hasDefault: hasDefault, rule: spec.Rules(f),
 				required: slices.Contains(strings.Split(f.Tag.Get("jsonschema"), ","), "required"),
 			})
 		}

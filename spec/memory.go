@@ -1,24 +1,12 @@
 package spec
 
-// Policy says what leaves a memory's window when it is full.
-type Policy string
-
-// The policies (reference memory.md 6).
-const (
-	PolicyFlush         Policy = "flush"          // blocks of the oldest messages
-	PolicyMessageWindow Policy = "message_window" // the oldest messages over a number
-	PolicyTokenWindow   Policy = "token_window"   // the oldest messages over a number of tokens
-	PolicyRoundWindow   Policy = "round_window"   // the oldest rounds
-	PolicyUnbounded     Policy = "unbounded"      // nothing
-)
-
 // Memory is a named chat memory that steps share by id. It keeps one conversation for each session.
 type Memory struct {
 	Positioned
 	// ID is the memory's unique name: steps refer to it.
 	ID string `yaml:"id" jsonschema:"required"`
 	// Policy says what leaves the window when it is full: flush (blocks of old messages, QType's way), message_window (at most max_messages), token_window (at most max_tokens), round_window (the last n_rounds), unbounded (nothing).
-	Policy Policy `yaml:"policy" default:"flush" validate:"oneof=flush message_window token_window round_window unbounded"`
+	Policy Policy `yaml:"policy" default:"flush" validate:"policy"`
 	// TokenLimit is for the policy flush: the most tokens that chat messages and context together may hold.
 	TokenLimit int `yaml:"token_limit" default:"100000" validate:"gt=0"`
 	// ChatHistoryTokenRatio is for the policy flush: the share of token_limit for chat messages, above 0 and at most 1; the rest is for context.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/promptcontext"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -21,12 +21,12 @@ type summarizer struct {
 
 // Summarizer makes a chat model write a memory's summaries. The model is made
 // when it is first needed. What it costs counts as the step's that used the memory.
-func Summarizer(id string, chat func() (model.Chat, error)) memory.Summarizer {
+func Summarizer(id string, chat func() (model.Chat, error)) promptcontext.Summarizer {
 	return &summarizer{id, chat}
 }
 
 // Summarize asks the model once.
-func (s *summarizer) Summarize(ctx context.Context, f memory.SummaryRequest) (string, error) {
+func (s *summarizer) Summarize(ctx context.Context, f promptcontext.SummaryRequest) (string, error) {
 	m, err := s.chat()
 	if err != nil {
 		return "", err
@@ -47,7 +47,7 @@ func (s *summarizer) Summarize(ctx context.Context, f memory.SummaryRequest) (st
 }
 
 // summaryPrompt is what the model folds, as one text.
-func summaryPrompt(f memory.SummaryRequest) string {
+func summaryPrompt(f promptcontext.SummaryRequest) string {
 	const bytesPerToken = 3
 	var b strings.Builder
 	b.WriteString("The summary so far:\n\n")
@@ -102,7 +102,7 @@ type embedder struct {
 
 // Embedder makes an embedding model serve a memory. The model is made when it is
 // first needed. What it costs counts as the step's that used the memory.
-func Embedder(id string, made func() (model.Embedder, error)) memory.Embedder {
+func Embedder(id string, made func() (model.Embedder, error)) promptcontext.Embedder {
 	return &embedder{id, made}
 }
 

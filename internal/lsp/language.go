@@ -97,7 +97,7 @@ func (l *language) collect(c *class, t reflect.Type, doc definition) {
 		case tagged && len(doc.Properties) > 1 && doc.Properties[name].Description == "":
 			continue // a key of an embedded struct that does not exist here: the schema describes all others
 		case tagged && name != "-" && f.IsExported():
-			made := &field{name: name, of: f.Type, doc: doc.Properties[name].Description, owner: c, rule: f.Tag.Get("validate"),
+			made := &field{name: name, of: f.Type, doc: doc.Properties[name].Description, owner: c, rule: spec.Rules(f),
 				required: slices.Contains(strings.Split(f.Tag.Get("jsonschema"), ","), "required") &&
 					(len(doc.Properties) < 2 || slices.Contains(doc.Required, name))}
 			made.fallback, made.hasDefault = f.Tag.Lookup("default")

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/invopop/jsonschema"
+
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // Patterns of scalars that may also be written as text, mostly because a
@@ -45,7 +47,7 @@ func applyTag(key *jsonschema.Schema, f reflect.StructField) error {
 	if text, ok := f.Tag.Lookup("default"); ok {
 		key.Default = typed(key.Type, text)
 	}
-	for rule := range strings.SplitSeq(f.Tag.Get("validate"), ",") {
+	for rule := range strings.SplitSeq(spec.Rules(f), ",") {
 		if err := applyRule(key, rule); err != nil {
 			return err
 		}

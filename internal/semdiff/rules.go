@@ -56,18 +56,7 @@ func rules() impactRules {
 			"interface.type":           always(Breaking, "callers talk to the flow in another way"),
 			"interface.session_inputs": sessionInputs,
 		},
-		spec.KindMemory: {
-			"":                         answers,
-			"policy":                   always(Breaking, "what is remembered of running conversations changes"),
-			"token_limit":              chatShare,
-			"chat_history_token_ratio": chatShare,
-			"max_messages":             lower("conversations keep fewer messages than before"),
-			"max_tokens":               lower("conversations keep fewer tokens than before"),
-			"n_rounds":                 lower("conversations keep fewer rounds than before"),
-			"max_context":              lower("conversations keep fewer characters than before"),
-			"ttl":                      lower("conversations are dropped earlier than before"),
-			"store":                    elsewhere,
-		},
+		spec.KindMemory: memoryRules(answers, elsewhere),
 		spec.KindStore: {"": elsewhere},
 		spec.KindTool: {
 			"":              answers,
@@ -94,6 +83,28 @@ func rules() impactRules {
 		spec.KindModel:     {"": answers, "prices": nobody},
 		spec.KindTelemetry: {"": nobody},
 	}
+}
+
+// memoryRules returns the rules for memories. A lower value of a limit breaks
+// running conversations if the policy's row says that it is stricter.
+func memoryRules(behaviour, elsewhere rule) map[string]rule {
+	all := map[string]rule{
+		"":       behaviour,
+		"policy": always(Breaking, "what is remembered of running conversations changes"),
+		"ttl":    lower("conversations are dropped earlier than before"),
+		"store":  elsewhere,
+	}
+	for _, row := range spec.Policies() {
+		for _, l := range row.Limits {
+			if l.Stricter == spec.LowerIsStricter {
+				all[l.Key] = lower("conversations keep fewer " + string(l.Unit) + " than before")
+			}
+		}
+		if i := slices.IndexFunc(row.Limits, func(l spec.PolicyLimit) bool { return l.Unit == spec.UnitShare }); i > 0 {
+			all[row.Limits[0].Key], all[row.Limits[i].Key] = chatShare, chatShare // their product is the room
+		}
+	}
+	return all
 }
 
 // judge finds the rule for a key, its nearest parent's or its kind's.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/memoryview/show"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/promptcontext"
 )
 
 // writeContext tells what each context block took, and what was cut of it.
@@ -74,7 +75,7 @@ func contextLine(part memory.ContextBlockReport) string {
 
 // counted is "1 value", "2 messages": what a block consists of.
 func counted(kind memory.BlockKind, n int) string {
-	one := map[memory.BlockKind]string{memory.Variables: "value", memory.Retrieval: "message"}[kind]
+	one := map[memory.BlockKind]string{promptcontext.Variables: "value", promptcontext.Retrieval: "message"}[kind]
 	if one == "" {
 		one = "line"
 	}

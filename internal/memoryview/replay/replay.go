@@ -73,7 +73,7 @@ func Run(ctx context.Context, cfg memory.Config, in io.Reader, out io.Writer, op
 		return err
 	}
 	buffered := bufio.NewWriter(out)
-	r := &replay{memory: mem, limits: cfg.Limits(), systems: map[string]*inputMessage{}, print: printer(opts.Format, buffered)}
+	r := &replay{memory: mem, limits: cfg.Limits, byID: map[string]*inputMessage{}, print: printer(opts.Format, buffered)}
 	err = r.run(ctx, bufio.NewReaderSize(in, 64<<10), opts.Each)
 	return errors.Join(err, buffered.Flush())
 }
@@ -83,9 +83,8 @@ type replay struct {
 	limits  memory.Limits
 	line    int
 	tokens  int                      // of the line's own message
-	chat    []*inputMessage          // what was said since the last clear or set, system messages aside: the window is the end of it
-	first   int                      // where in chat the window began when it was looked at last
-	systems map[string]*inputMessage // system messages since the last clear or set, by the ids of their messages
+	byID    map[string]*inputMessage // the messages since the last clear or set
+	shown   []*inputMessage          // chat messages that were in the window, or added, when it was read last
 	evicted []*inputMessage          // since the last outcome
 	read    json.RawMessage          // what the line's operation read, nil for none
 	print   func(*outcome) error
@@ -207,11 +206,10 @@ func (r *replay) utterance(raw []byte) (*inputMessage, error) {
 }
 
 func (r *replay) append(u *inputMessage) {
-	if u.message.Role == chat.System {
-		r.systems[u.message.ID] = u
-		return
+	r.byID[u.message.ID] = u
+	if u.message.Role != chat.System {
+		r.shown = append(r.shown, u)
 	}
-	r.chat = append(r.chat, u)
 }
 
 // emit writes where the memory stands.
@@ -224,11 +222,11 @@ func (r *replay) emit(ctx context.Context) error {
 	if o.beside, err = r.memory.PreviewContext(ctx, session); err != nil {
 		return err
 	}
-	for i, e := range w.Entries {
-		o.window = append(o.window, outputMessage{r.chat[r.first+i], e})
+	for _, e := range w.Entries {
+		o.window = append(o.window, outputMessage{r.byID[e.Message.ID], e})
 	}
 	if w.System != nil {
-		o.window = slices.Insert(o.window, w.SystemAt, outputMessage{r.systems[w.System.Message.ID], w.System})
+		o.window = slices.Insert(o.window, w.SystemAt, outputMessage{r.byID[w.System.Message.ID], w.System})
 	}
 	sessions, err := r.memory.Sessions(ctx)
 	if err != nil {
@@ -248,16 +246,24 @@ func (r *replay) recordEvictions(ctx context.Context) (memory.Window, error) {
 	if err != nil {
 		return w, err
 	}
-	first := len(r.chat) - len(w.Entries)
-	if first > r.first {
-		r.evicted = append(r.evicted, r.chat[r.first:first]...)
+	inWindow := make(map[*inputMessage]bool, len(w.Entries))
+	var window []*inputMessage
+	for _, e := range w.Entries {
+		u := r.byID[e.Message.ID]
+		inWindow[u] = true
+		window = append(window, u)
 	}
-	r.first = first
+	for _, u := range r.shown {
+		if !inWindow[u] {
+			r.evicted = append(r.evicted, u)
+		}
+	}
+	r.shown = window
 	return w, nil
 }
 
 // forget begins anew with nothing said.
 func (r *replay) forget() {
-	r.chat, r.first = nil, 0
-	clear(r.systems)
+	r.shown = nil
+	clear(r.byID)
 }

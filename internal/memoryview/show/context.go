@@ -6,7 +6,7 @@ import (
 
 	"github.com/mattn/go-runewidth"
 
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/promptcontext"
 )
 
 // parts are the context blocks as lines: those that stand with the system
@@ -21,7 +21,7 @@ func (p *Printer) parts(stable bool) string {
 			continue
 		}
 		text := part.Text
-		if _, rest, more := strings.Cut(text, "\n"); more && part.Block != memory.Pinned {
+		if _, rest, more := strings.Cut(text, "\n"); more && part.Block != promptcontext.Pinned {
 			text = rest // without the heading, which is for the model
 		}
 		text = plain(text)
