@@ -73,7 +73,7 @@ func (d *decoder) check(n *node, made spec.Node, title string) {
 			d.faults.add(ruleVertexAuth.At(n.head(), "%s names no identity", title).WithHint("give a profile_name or a service_account_file"))
 		}
 	case spec.Step:
-		inferImplicitPorts(e)
+		spec.DerivePorts(e)
 	}
 }
 
@@ -84,13 +84,10 @@ func isSet(n *node, key string, filled bool) bool {
 	return filled || value != nil && value.unset || !n.place().Complete(key)
 }
 
-// providerModel demands the model's name of those providers that QType does not
-// have: an id of the document's own would be sent to them in its place, as QType
-// does for its providers, and none of them knows it.
+// providerModel reports a missing model_id where the provider requires one: the
+// document's id would be sent in its place, and the provider does not know it.
 func (d *decoder) providerModel(n *node, m *spec.Model, title string) {
-	switch m.Provider {
-	case "google-ai", "mistral", "ollama":
-	default:
+	if p, _ := spec.LookupProvider(m.Provider); !p.ModelIDRequired {
 		return
 	}
 	at := n.get("provider")
@@ -197,57 +194,4 @@ func (d *decoder) awsAuth(n *node, a *spec.AWSAuth, title string) {
 		d.faults.add(ruleAWSAuth.At(n.head(), "%s names no identity", title).
 			WithHint("give access_key_id and secret_access_key, profile_name, role_arn or region"))
 	}
-}
-
-// inferImplicitPorts fills the inputs and outputs that follow from bindings and paths
-// (reference language.md 8.8): what is named already is not repeated.
-func inferImplicitPorts(step spec.Step) {
-	switch s := step.(type) {
-	case *spec.Construct:
-		s.DerivedInputs = unnamed(s.Inputs, boundTo(s.FieldBindings))
-	case *spec.InvokeTool:
-		s.DerivedInputs = unnamed(s.Inputs, boundTo(s.InputBindings))
-		s.DerivedOutputs = unnamed(s.Outputs, boundTo(s.OutputBindings))
-	case *spec.InvokeFlow:
-		s.DerivedInputs = unnamed(s.Inputs, boundTo(s.InputBindings))
-		s.DerivedOutputs = unnamed(s.Outputs, boundTo(s.OutputBindings))
-	case *spec.Transform:
-		s.DerivedOutputs = unnamed(s.Outputs, assignedBy(s.Set))
-	case *spec.FileSource:
-		s.DerivedInputs = unnamed(s.Inputs, []*spec.Ref[*spec.Variable]{&s.Path.Var})
-	case *spec.FileWriter:
-		s.DerivedInputs = unnamed(s.Inputs, []*spec.Ref[*spec.Variable]{&s.Path.Var})
-	}
-}
-
-func boundTo(bindings spec.Bindings) []*spec.Ref[*spec.Variable] {
-	refs := make([]*spec.Ref[*spec.Variable], len(bindings))
-	for i := range bindings {
-		refs[i] = &bindings[i].Var
-	}
-	return refs
-}
-
-func assignedBy(set spec.Assignments) []*spec.Ref[*spec.Variable] {
-	refs := make([]*spec.Ref[*spec.Variable], len(set))
-	for i := range set {
-		refs[i] = &set[i].Var
-	}
-	return refs
-}
-
-// unnamed answers the references whose ids are not among the named ones, each id once.
-func unnamed(named []spec.Ref[*spec.Variable], refs []*spec.Ref[*spec.Variable]) []*spec.Ref[*spec.Variable] {
-	seen := map[string]bool{"": true}
-	for i := range named {
-		seen[named[i].ID] = true
-	}
-	var rest []*spec.Ref[*spec.Variable]
-	for _, ref := range refs {
-		if !seen[ref.ID] {
-			seen[ref.ID] = true
-			rest = append(rest, ref)
-		}
-	}
-	return rest
 }

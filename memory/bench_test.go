@@ -61,24 +61,6 @@ func benchAppend(b *testing.B, store memory.Store, history int) {
 	}
 }
 
-// BenchmarkSession says one message and reads the window, where the session
-// stands: what is allocated is what the history keeps.
-func BenchmarkSession(b *testing.B) {
-	m, err := memory.New(memory.Config{ID: "m", Policy: spec.PolicyTokenWindow, MaxTokens: 4000, Counter: chars4{}}, memory.NewInProcess())
-	must2(0, err)(b)
-	s := m.Session("s")
-	said := chat.Message{Role: chat.User, Blocks: []chat.Block{{Type: "text", Text: strings.Repeat("many words ", 20)}}}
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := s.Append(b.Context(), said); err != nil {
-			b.Fatal(err)
-		}
-		if _, err := s.Window(b.Context()); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 // BenchmarkWindow reads the window beside a long history.
 func BenchmarkWindow(b *testing.B) {
 	for _, history := range []int{1_000, 100_000} {
@@ -125,25 +107,24 @@ func BenchmarkAppendParallel(b *testing.B) {
 	})
 }
 
-// BenchmarkManySessions is one message to each of 10,000 sessions in turn, and
-// the window after each: only windows are kept.
+// BenchmarkManySessions appends one message to each of 10,000 sessions in turn
+// and reads the window after each.
 func BenchmarkManySessions(b *testing.B) {
-	m, err := memory.New(memory.Config{ID: "m", Policy: spec.PolicyMessageWindow, MaxMessages: 10, Counter: chars4{}}, memory.NewInProcessWithoutHistory())
+	m, err := memory.New(memory.Config{ID: "m", Policy: spec.PolicyMessageWindow, MaxMessages: 10, Counter: chars4{}}, memory.NewInProcess())
 	must2(0, err)(b)
-	sessions := make([]*memory.Session, 10_000)
-	for i := range sessions {
-		sessions[i] = m.Session(fmt.Sprint("s", i))
+	ids := make([]string, 10_000)
+	for i := range ids {
+		ids[i] = fmt.Sprint("s", i)
 	}
 	text := strings.Repeat("many words ", 20)
-	var buffer memory.WindowBuffer
 	b.ReportAllocs()
 	for n := 0; b.Loop(); n++ {
-		s := sessions[n%len(sessions)]
-		said := chat.Message{Role: chat.User, Blocks: []chat.Block{{Type: "text", Text: strings.Clone(text)}}}
-		if err := s.Append(b.Context(), said); err != nil {
+		id := ids[n%len(ids)]
+		msg := chat.Message{Role: chat.User, Blocks: []chat.Block{{Type: "text", Text: strings.Clone(text)}}}
+		if err := m.Append(b.Context(), id, msg); err != nil {
 			b.Fatal(err)
 		}
-		if _, err := s.Messages(b.Context(), &buffer); err != nil {
+		if _, err := m.Window(b.Context(), id); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -83,7 +83,7 @@ type contextBuilder struct {
 }
 
 // newComposer checks the blocks that a configuration declares; nil where there are none.
-func newComposer(cfg *Config, store Store) (*contextBuilder, error) {
+func newComposer(cfg *Config) (*contextBuilder, error) {
 	if len(cfg.Context) == 0 {
 		return nil, nil
 	}
@@ -107,9 +107,6 @@ func newComposer(cfg *Config, store Store) (*contextBuilder, error) {
 		case Retrieval:
 			c.retrieval = b
 		}
-	}
-	if here, ok := store.(*inProcess); ok && here.windows && (c.summary != nil || c.retrieval != nil) {
-		return nil, fmt.Errorf("memory %s: summary and retrieval need a store that keeps the history", cfg.ID)
 	}
 	return c, nil
 }

@@ -296,10 +296,6 @@ func TestBadBlocks(t *testing.T) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	_, err := memory.New(memory.Config{ID: "m", Counter: runes{}, Context: []memory.Block{{Kind: memory.Summary, Summarizer: &clerk{}}}}, memory.NewInProcessWithoutHistory())
-	if err == nil || !strings.Contains(err.Error(), "need a store that keeps the history") {
-		t.Errorf("got %v", err)
-	}
 	m := contextual(t, memory.NewInProcess(), 100)
 	for name, value := range map[string]string{"": "1", "a\nb": "1", strings.Repeat("n", 129): "1", "a": "{", "b": `"` + strings.Repeat("x", 70_000) + `"`} {
 		err := m.SetVariables(t.Context(), "s", memory.Variable{Name: name, Value: []byte(value)})

@@ -5,111 +5,61 @@ import (
 	"context"
 	"iter"
 	"maps"
-	"math"
-	"math/rand/v2"
 	"slices"
 	"sync"
 )
 
-// NewInProcess is a store that lives as long as the process.
-func NewInProcess() Store { return &inProcess{} }
-
-// NewInProcessWithoutHistory is NewInProcess without history: what leaves a window is
-// forgotten at once, and so are events. It is for many short sessions that
-// nobody will look back at; a message that left can be said again.
-func NewInProcessWithoutHistory() Store { return &inProcess{windows: true} }
+// NewInProcess returns a store that keeps everything in RAM and loses it when
+// the process ends.
+func NewInProcess() Store { return &inProcess{sessions: map[Key]*storedSession{}} }
 
 type inProcess struct {
-	windows  bool         // keep nothing but windows
-	mu       sync.RWMutex // guards sessions
-	sessions map[Key]*sessionData
+	mu       sync.RWMutex // guards sessions; locked before the mutex of a session
+	sessions map[Key]*storedSession
 }
 
-// sessionData is one session. Who holds it after it was deleted finds it gone. Its
-// mutex is taken after that of the store, where both are.
-type sessionData struct {
-	mu     sync.Mutex // guards what follows
-	gone   bool
-	long   *history   // the history; nil where only windows are kept
-	window ringWindow // the window; empty where the history is kept
-	head   Head
+type storedSession struct {
+	mu      sync.Mutex // guards the fields below
+	deleted bool       // the session is no longer in inProcess.sessions
+	head    Head
+	entries chunks[*Entry] // the entry with Seq n is at index n-1
+	events  chunks[Event]
 
-	owner *Memory // who knows view, which is the session at some version; nil for nobody
-	view  *view
-}
-
-// history grows in pieces, so that an append never copies what is there.
-type history struct {
-	pieces [][]*Entry // of chunkLen each, the last one shorter
-	events packedEvents
-	slab   entryArena // what is said where the session stands
-
-	byID    map[string]int64 // Seq of the entries that did not fail, up to indexed
+	byID    map[string]int64 // Seq of live entries by message id, up to indexed; built on first use
 	indexed int64
 }
 
-const chunkLen = 256
+// chunks is a list that grows without copying its items, so that an append to
+// a long history costs as much as one to a short history.
+type chunks[T any] struct{ list [][]T }
 
-// appendPiece adds to the last piece, or begins one. The first piece grows, for most
-// sessions are short; the others have their length from the beginning.
-func appendPiece[T any](pieces [][]T, one T) [][]T {
-	last := len(pieces) - 1
+const chunkSize = 256
+
+func (c *chunks[T]) add(item T) {
+	last := len(c.list) - 1
 	switch {
 	case last < 0:
-		pieces = append(pieces, nil)
+		c.list = append(c.list, nil) // grows by append: most sessions are short
+		last = 0
+	case len(c.list[last]) == chunkSize:
+		c.list = append(c.list, make([]T, 0, chunkSize))
 		last++
-	case len(pieces[last]) == chunkLen:
-		pieces = append(pieces, make([]T, 0, chunkLen))
-		last++
 	}
-	pieces[last] = append(pieces[last], one)
-	return pieces
+	c.list[last] = append(c.list[last], item)
 }
 
-// index notes where the messages stand that were said since it was called last.
-// Appends of messages without ids never need it.
-func (h *history) index() {
-	if h.byID == nil {
-		h.byID = map[string]int64{}
+func (c *chunks[T]) len() int64 {
+	last := len(c.list) - 1
+	if last < 0 {
+		return 0
 	}
-	for e := h.entry(h.indexed + 1); e != nil; e = h.entry(h.indexed + 1) {
-		if e.Status != Failed {
-			h.byID[e.Message.ID] = e.Seq
-		}
-		h.indexed = e.Seq
-	}
+	return int64(last*chunkSize + len(c.list[last]))
 }
 
-// holds tells whether a message with this id was said in a turn that did not fail.
-func (h *history) holds(id string) bool {
-	h.index()
-	_, held := h.byID[id]
-	return held
-}
+func (c *chunks[T]) at(i int64) T { return c.list[i/chunkSize][i%chunkSize] }
 
-// entry is the one with this Seq, nil where there is none.
-func (h *history) entry(seq int64) *Entry {
-	i := seq - 1
-	if i < 0 || i/chunkLen >= int64(len(h.pieces)) {
-		return nil
-	}
-	piece := h.pieces[i/chunkLen]
-	if i%chunkLen >= int64(len(piece)) {
-		return nil
-	}
-	return piece[i%chunkLen]
-}
-
-// after is the first entry with this Seq or a later one, nil where there is none.
-func (s *sessionData) after(seq int64) *Entry {
-	if s.long != nil {
-		return s.long.entry(seq)
-	}
-	return s.window.after(seq)
-}
-
-// session is the one with this key, locked; nil where there is none.
-func (p *inProcess) session(key Key) *sessionData {
+// find returns the session locked, or nil if the store does not hold it.
+func (p *inProcess) find(key Key) *storedSession {
 	p.mu.RLock()
 	s := p.sessions[key]
 	p.mu.RUnlock()
@@ -117,15 +67,29 @@ func (p *inProcess) session(key Key) *sessionData {
 		return nil
 	}
 	s.mu.Lock()
-	if s.gone { // deleted in this very moment
+	if s.deleted || s.head.Version == 0 {
 		s.mu.Unlock()
 		return nil
 	}
 	return s
 }
 
+// findOrCreate returns the session locked. A new session has version 0 and
+// stays invisible to other callers until a change is applied.
+func (p *inProcess) findOrCreate(key Key) *storedSession {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.sessions[key]
+	if s == nil {
+		s = &storedSession{}
+		p.sessions[key] = s
+	}
+	s.mu.Lock()
+	return s
+}
+
 func (p *inProcess) Head(ctx context.Context, key Key) (Head, error) {
-	s := p.session(key)
+	s := p.find(key)
 	if s == nil {
 		return Head{}, ctx.Err()
 	}
@@ -137,71 +101,28 @@ func (p *inProcess) Apply(ctx context.Context, key Key, c Change) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	var s *storedSession
 	if c.Version == 0 {
-		return p.create(key, c)
-	}
-	s := p.session(key)
-	if s == nil {
+		s = p.findOrCreate(key)
+	} else if s = p.find(key); s == nil {
 		return ErrConflict
 	}
 	defer s.mu.Unlock()
 	if s.head.Version != c.Version {
 		return ErrConflict
 	}
-	s.apply(c)
-	return nil
-}
-
-// create makes the first change of a session.
-func (p *inProcess) create(key Key, c Change) error {
-	s := p.lockOrCreate(key)
-	defer s.mu.Unlock()
-	if s.head.Version != 0 {
-		return ErrConflict
+	for _, e := range c.Entries {
+		s.entries.add(e)
 	}
-	s.apply(c)
-	return nil
-}
-
-// lockOrCreate is the session with this key, locked; one that is not there is made. As
-// long as it has no version it is not there for others.
-func (p *inProcess) lockOrCreate(key Key) *sessionData {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s := p.sessions[key]
-	if s == nil {
-		s = &sessionData{}
-		if p.windows {
-			s.window.salt = rand.Uint64()
-		} else {
-			s.long = &history{}
-		}
-		if p.sessions == nil {
-			p.sessions = map[Key]*sessionData{}
-		}
-		p.sessions[key] = s
-	}
-	s.mu.Lock()
-	return s
-}
-
-// apply changes the session, which nobody else sees.
-func (s *sessionData) apply(c Change) {
-	if s.long == nil {
-		s.window.apply(c)
-	} else {
-		for _, e := range c.Entries {
-			s.long.pieces = appendPiece(s.long.pieces, e)
-		}
-		for i := range c.Events {
-			s.long.events.add(&c.Events[i])
-		}
+	for i := range c.Events {
+		s.events.add(c.Events[i])
 	}
 	s.head.Version, s.head.State = c.Next, c.State
 	s.head.Values = merge(s.head.Values, c.Values)
+	return nil
 }
 
-// merge is the old values with the new ones in their place; old is left as it is.
+// merge returns old with the values of set; nil values remove names. It does not modify old.
 func merge(old, set map[string][]byte) map[string][]byte {
 	if len(set) == 0 {
 		return old
@@ -222,15 +143,8 @@ func merge(old, set map[string][]byte) map[string][]byte {
 
 func (p *inProcess) Entries(ctx context.Context, key Key, q Query) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
-		next := p.seqs(key, q)
-		for last := int64(0); ; {
-			e := p.entry(key, next(last))
-			if e != nil {
-				last = e.Seq
-			}
-			if e == nil || q.To != 0 && e.Seq > q.To {
-				return
-			}
+		next := p.cursor(key, q)
+		for e := next(); e != nil; e = next() {
 			if err := ctx.Err(); err != nil {
 				yield(nil, err)
 				return
@@ -245,80 +159,101 @@ func (p *inProcess) Entries(ctx context.Context, key Key, q Query) iter.Seq2[*En
 	}
 }
 
-// seqs gives the next place to look at after the last one that was found: up
-// from q.From, or through the places of q.IDs.
-func (p *inProcess) seqs(key Key, q Query) func(last int64) int64 {
-	if q.IDs == nil {
-		return func(last int64) int64 { return max(q.From, last+1) }
-	}
-	found := p.find(key, q)
-	return func(int64) int64 {
-		if len(found) == 0 {
-			return math.MaxInt64 // there is none
+// cursor returns a function that returns the entries of q one by one, then nil.
+// It locks the session for one entry at a time, so that a reader may write.
+func (p *inProcess) cursor(key Key, q Query) func() *Entry {
+	if q.IDs != nil {
+		found := p.findIDs(key, q)
+		return func() *Entry {
+			if len(found) == 0 {
+				return nil
+			}
+			e := p.entry(key, found[0])
+			found = found[1:]
+			return e
 		}
-		seq := found[0]
-		found = found[1:]
-		return seq
+	}
+	seq := max(q.From, 1)
+	return func() *Entry {
+		if q.To != 0 && seq > q.To {
+			return nil
+		}
+		e := p.entry(key, seq)
+		seq++
+		return e
 	}
 }
 
-// find is where the messages with q.IDs stand. Failed ones are looked for only
-// where q wants them, entry by entry: nobody needs that often.
-func (p *inProcess) find(key Key, q Query) []int64 {
-	s := p.session(key)
+// findIDs returns the positions of the messages with q.IDs, ascending.
+func (p *inProcess) findIDs(key Key, q Query) []int64 {
+	s := p.find(key)
 	if s == nil {
 		return nil
 	}
 	defer s.mu.Unlock()
 	var found []int64
-	if q.Live && s.long != nil {
-		s.long.index()
+	keep := func(seq int64) {
+		if seq >= q.From && (q.To == 0 || seq <= q.To) {
+			found = append(found, seq)
+		}
+	}
+	if q.Live {
+		s.index()
 		for _, id := range q.IDs {
-			if seq, ok := s.long.byID[id]; ok && seq >= q.From {
-				found = append(found, seq)
+			if seq, ok := s.byID[id]; ok {
+				keep(seq)
 			}
 		}
 		slices.Sort(found)
 		return slices.Compact(found)
 	}
-	for seq := max(q.From, 1); ; seq++ {
-		e := s.after(seq)
-		if e == nil {
-			return found
+	for i := range s.entries.len() {
+		if slices.Contains(q.IDs, s.entries.at(i).Message.ID) {
+			keep(i + 1)
 		}
-		seq = e.Seq
-		if slices.Contains(q.IDs, e.Message.ID) {
-			found = append(found, seq)
+	}
+	return found
+}
+
+// index adds the entries to byID that were added since the last call.
+func (s *storedSession) index() {
+	if s.byID == nil {
+		s.byID = map[string]int64{}
+	}
+	for ; s.indexed < s.entries.len(); s.indexed++ {
+		if e := s.entries.at(s.indexed); e.Status != Failed {
+			s.byID[e.Message.ID] = e.Seq
 		}
 	}
 }
 
-// entry is the session's entry with this Seq or the next one that there is.
+// entry returns the entry with this Seq, or nil if there is none.
 func (p *inProcess) entry(key Key, seq int64) *Entry {
-	s := p.session(key)
+	s := p.find(key)
 	if s == nil {
 		return nil
 	}
 	defer s.mu.Unlock()
-	return s.after(seq)
+	if seq < 1 || seq > s.entries.len() {
+		return nil
+	}
+	return s.entries.at(seq - 1)
 }
 
 func (p *inProcess) Events(ctx context.Context, key Key) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		var events packedEvents
-		if s := p.session(key); s != nil {
-			if s.long != nil {
-				events = s.long.events.snapshot()
-			}
+		var list [][]Event
+		if s := p.find(key); s != nil {
+			list = slices.Clone(s.events.list) // items are only added after the ends of the chunks
 			s.mu.Unlock()
 		}
 		if err := ctx.Err(); err != nil {
 			yield(Event{}, err)
 			return
 		}
-		for _, some := range events.short {
-			for i := range some {
-				if !yield(events.event(&some[i]), nil) {
+		for _, chunk := range list {
+			for _, e := range chunk {
+				if !yield(e, nil) {
 					return
 				}
 			}
@@ -327,22 +262,21 @@ func (p *inProcess) Events(ctx context.Context, key Key) iter.Seq2[Event, error]
 }
 
 func (p *inProcess) Delete(ctx context.Context, key Key) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if s := p.sessions[key]; s != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.gone = true
-		delete(p.sessions, key)
-	}
-	return nil
+	return p.delete(ctx, key, func(*storedSession) error { return nil })
 }
 
-// Remove is Delete for a session that still has the version.
+// Remove deletes a session that has the given version.
 func (p *inProcess) Remove(ctx context.Context, key Key, version int64) error {
+	return p.delete(ctx, key, func(s *storedSession) error {
+		if s == nil || version == 0 || s.head.Version != version {
+			return ErrConflict
+		}
+		return nil
+	})
+}
+
+// delete deletes a session if check, which receives nil for an unknown session, allows it.
+func (p *inProcess) delete(ctx context.Context, key Key, check func(*storedSession) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -350,22 +284,22 @@ func (p *inProcess) Remove(ctx context.Context, key Key, version int64) error {
 	defer p.mu.Unlock()
 	s := p.sessions[key]
 	if s == nil {
-		return ErrConflict
+		return check(nil)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if version == 0 || s.head.Version != version {
-		return ErrConflict
+	if err := check(s); err != nil {
+		return err
 	}
-	s.gone = true
+	s.deleted = true
 	delete(p.sessions, key)
 	return nil
 }
 
 func (p *inProcess) Sessions(ctx context.Context, memory string) iter.Seq2[SessionHead, error] {
 	return func(yield func(SessionHead, error) bool) {
-		p.mu.RLock()
 		var all []SessionHead
+		p.mu.RLock()
 		for key, s := range p.sessions {
 			if key.Memory == memory {
 				s.mu.Lock()
@@ -389,15 +323,15 @@ func (p *inProcess) Sessions(ctx context.Context, memory string) iter.Seq2[Sessi
 	}
 }
 
-// Close forgets everything.
+// Close discards all sessions.
 func (p *inProcess) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, s := range p.sessions {
 		s.mu.Lock()
-		s.gone = true
+		s.deleted = true
 		s.mu.Unlock()
 	}
-	p.sessions = nil
+	clear(p.sessions)
 	return nil
 }

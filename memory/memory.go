@@ -15,13 +15,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // Config declares a memory.
@@ -66,11 +65,9 @@ type Memory struct {
 	now         func() time.Time
 	store       Store
 	policy      atomic.Pointer[evictionPolicy]
-	live        cache
-	local       *inProcess      // the store, where it is in this process and sessions are used where they stand; else nil
+	live        *viewCache
 	context     *contextBuilder // nil without context blocks
 	lanes       sessionLocks
-	steps       sync.Pool // of *step, to be used again
 }
 
 // New makes the memory that cfg declares, over store, which may serve several
@@ -91,12 +88,12 @@ func New(cfg Config, store Store) (*Memory, error) {
 		return nil, err
 	}
 	var err error
-	if m.context, err = newComposer(&cfg, store); err != nil {
+	if m.context, err = newComposer(&cfg); err != nil {
 		return nil, err
 	}
-	m.live = newLive(cfg.Live)
-	if here, ok := store.(*inProcess); ok && cfg.Live == 0 {
-		m.local, m.live = here, &colocatedViews{memory: m, store: here}
+	m.live = newViewCache(cfg.Live)
+	if _, ok := store.(*inProcess); ok && cfg.Live == 0 {
+		m.live = newViewCache(math.MaxInt) // views share their entries with the store
 	}
 	if cfg.LimitsOf != nil && cfg.Limits() == (Limits{}) {
 		return m, nil // the function is asked for each session
@@ -185,60 +182,16 @@ func (m *Memory) applyWithRetry(ctx context.Context, key Key, base *view, plan f
 	return fmt.Errorf("memory %s, session %q: %w, %d times over", m.id, key.Session, ErrConflict, maxAttempts)
 }
 
-// transition is one change and the view that follows from it.
+// transition is a change of a session and the view that results from it.
 type transition struct {
 	change Change
 	next   *view
-
-	// What a change needs that is made where the session stands (local.go); it is used again.
-	own     view
-	few     []*Entry      // what is said
-	free    []Entry       // what the history's slab had before few was taken from it
-	rows    []Entry       // behind own.entries and few, where only windows are kept
-	entries []*Entry      // own.entries as they were before, likewise
-	text    [1]chat.Block // a text, of which nothing but Text ever changes
-	said    chat.Message  // text as a message, of which nothing but Role ever changes; for the counter
 }
 
-// newTransition is one to be used and given back.
-func (m *Memory) newTransition() *transition {
-	if s, ok := m.steps.Get().(*transition); ok {
-		return s
-	}
-	s := &transition{}
-	s.text[0].Type = "text"
-	s.said.Blocks = s.text[:]
-	return s
-}
-
-// unalloc clears what would keep texts from being freed, and what the next use
-// must not find. Its change was not handed to a store.
-func (m *Memory) recycle(s *transition) {
-	s.text[0].Text = ""
-	if len(s.few) > 0 || len(s.entries) > 0 || s.next != nil {
-		s.clear()
-	}
-	m.steps.Put(s)
-}
-
-func (s *transition) clear() {
-	for i := len(s.rows) - len(s.few); i >= 0 && i < len(s.rows); i++ {
-		s.rows[i] = Entry{}
-	}
-	clear(s.few)
-	clear(s.entries)
-	s.few, s.rows, s.entries = s.few[:0], s.rows[:0], s.entries[:0]
-	s.next, s.free = nil, nil
-	s.change = Change{Events: s.change.Events[:0]}
-}
-
-// commitView makes a change that the store has what everybody sees, and gives the
-// step back.
-func (m *Memory) commitView(key Key, s *transition) {
-	s.next.version = s.change.Next
-	m.live.put(key, s.next)
-	s.change = Change{} // it is the store's by now
-	m.recycle(s)
+// commitView publishes the view of a change that the store has applied.
+func (m *Memory) commitView(key Key, t *transition) {
+	t.next.version = t.change.Next
+	m.live.put(key, t.next)
 }
 
 // nextVersion never gives a version twice in one session's life, not even after

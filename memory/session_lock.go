@@ -22,7 +22,7 @@ const (
 
 func (t TurnPolicy) valid() bool { return t == Queue || t == Reject || t == Interrupt }
 
-// BusyError says that a session has a turn that goes on (turns: reject).
+// BusyError says that a session has a turn that goes on (concurrent_turns: reject).
 type BusyError struct {
 	Memory  string // the memory's id
 	Session string // the session's id
@@ -30,7 +30,7 @@ type BusyError struct {
 
 // Error names both.
 func (e *BusyError) Error() string {
-	return fmt.Sprintf("memory %s: session %q is busy with another turn (turns: reject)", e.Memory, e.Session)
+	return fmt.Sprintf("memory %s: session %q is busy with another turn (concurrent_turns: reject)", e.Memory, e.Session)
 }
 
 // InterruptedError says that a newer turn took a session over (turns:
@@ -42,7 +42,7 @@ type InterruptedError struct {
 
 // Error names both.
 func (e *InterruptedError) Error() string {
-	return fmt.Sprintf("memory %s: a newer turn of session %q took over (turns: interrupt)", e.Memory, e.Session)
+	return fmt.Sprintf("memory %s: a newer turn of session %q took over (concurrent_turns: interrupt)", e.Memory, e.Session)
 }
 
 // sessionLocks let one turn of a session run at a time, in the order in which they

@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -14,75 +13,11 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// Append says messages, each an append of its own: the window is fitted after
-// every one. All are kept, or none. It waits for the session's turn.
+// Append adds messages, each of them as an append in itself: the window is
+// fitted to the policy after every one. All are stored, or none. It waits while
+// a turn of the session is active.
 func (m *Memory) Append(ctx context.Context, session string, msgs ...chat.Message) error {
-	one := Session{memory: m, id: session}
-	return one.Append(ctx, msgs...)
-}
-
-// appendSlow is Append with any store.
-func (m *Memory) appendSlow(ctx context.Context, session string, msgs []chat.Message) error {
-	if done, err := m.appendFast(ctx, session, msgs); done || err != nil {
-		return err
-	}
-	t, err := m.open(ctx, session, m.cached)
-	if err != nil {
-		return err
-	}
-	defer t.drop()
-	if err := t.Add(msgs...); err != nil {
-		return err
-	}
-	return t.commit(ctx, true)
-}
-
-// appendFast appends where nothing is in the way: the session is at hand, the
-// messages have no ids that the session may hold, and no other writer was
-// faster. It tells whether it did; otherwise nothing was said.
-func (m *Memory) appendFast(ctx context.Context, session string, msgs []chat.Message) (bool, error) {
-	for i := range msgs {
-		if msgs[i].ID != "" {
-			return false, nil
-		}
-	}
-	if err := checkMessage(msgs); err != nil {
-		return false, err
-	}
-	if err := m.lanes.lock(ctx, session); err != nil {
-		return false, waitTurn(m, session, err)
-	}
-	defer m.lanes.unlock(session)
-	key := m.key(session)
-	base := m.live.get(key)
-	if base == nil || m.ttl > 0 && m.expired(base.state) {
-		return false, nil
-	}
-	p, err := m.policyOf(session)
-	if err != nil {
-		return false, err
-	}
-	if r, ok := p.(*rounds); ok && !r.covers(base) {
-		return false, nil
-	}
-	entries := make([]*Entry, len(msgs))
-	for i := range msgs {
-		entries[i] = m.entry(msgs[i])
-	}
-	s := m.appendMessages(p, base, saying{entries: entries, each: true, brought: base.brought})
-	if s == nil {
-		return true, nil
-	}
-	s.change.Version, s.change.Next = base.version, nextVersion(base.version)
-	if err := m.store.Apply(ctx, key, s.change); err != nil {
-		m.live.drop(key)
-		if errors.Is(err, ErrConflict) {
-			return false, nil
-		}
-		return false, err
-	}
-	m.commitView(key, s)
-	return true, nil
+	return m.AppendOnce(ctx, session, "", msgs...)
 }
 
 // cached is the session as this process knows it. Where another process wrote
@@ -152,8 +87,7 @@ func (m *Memory) Clear(ctx context.Context, session string) error {
 // Window is what the next call is sent, as committed by now. It reads nothing
 // of the history beyond the window.
 func (m *Memory) Window(ctx context.Context, session string) (Window, error) {
-	one := Session{memory: m, id: session}
-	return one.Window(ctx)
+	return m.read(ctx, session, ReadOptions{})
 }
 
 // Read is Window with other limits for this one read. Only a round_window can be
@@ -162,11 +96,10 @@ func (m *Memory) Read(ctx context.Context, session string, how ReadOptions) (Win
 	if how == (ReadOptions{Empty: how.Empty}) {
 		return m.Window(ctx, session)
 	}
-	return m.readFromStore(ctx, session, how)
+	return m.read(ctx, session, how)
 }
 
-// readFromStore is Read with any store.
-func (m *Memory) readFromStore(ctx context.Context, session string, how ReadOptions) (Window, error) {
+func (m *Memory) read(ctx context.Context, session string, how ReadOptions) (Window, error) {
 	p, err := m.policyOf(session)
 	if err != nil {
 		return Window{}, err

@@ -110,7 +110,7 @@ func (t *Turn) start(ctx context.Context, look func(context.Context, Key) (*view
 	return err
 }
 
-// Context is the one that Begin was given. With turns: interrupt it ends when a
+// Context is the one that Begin was given. With concurrent_turns: interrupt it ends when a
 // newer turn takes the session over; its cause is an *InterruptedError then.
 // What the turn waits for, a model or a tool, should be called with it.
 func (t *Turn) Context() context.Context { return t.ctx }

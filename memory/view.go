@@ -49,7 +49,7 @@ func (m *Memory) load(ctx context.Context, key Key) (*view, error) {
 		if err != nil {
 			return nil, err
 		}
-		v, err := m.read(ctx, key, head)
+		v, err := m.readHead(ctx, key, head)
 		if err != nil {
 			return nil, err
 		}
@@ -69,7 +69,7 @@ func (m *Memory) load(ctx context.Context, key Key) (*view, error) {
 	}
 }
 
-func (m *Memory) read(ctx context.Context, key Key, head Head) (*view, error) {
+func (m *Memory) readHead(ctx context.Context, key Key, head Head) (*view, error) {
 	v := m.emptyView()
 	if head.Version == 0 {
 		return v, nil
@@ -232,9 +232,8 @@ func sizeInBytes(e *Entry) int {
 // saying is what a turn or an append brings to a session.
 type saying struct {
 	entries []*Entry
-	on      *transition // the change is made on this one, and its view there; nil for a new one
-	each    bool        // every entry counts as an append of its own; else they are the newest round together
-	brought *Entry      // the step's system message, nil for none
+	each    bool   // every entry counts as an append of its own; else they are the newest round together
+	brought *Entry // the step's system message, nil for none
 }
 
 // appendMessages is the view after something was said, and the change that makes it so;
@@ -244,16 +243,7 @@ func (m *Memory) appendMessages(p evictionPolicy, base *view, what saying) *tran
 	if len(entries) == 0 {
 		return nil
 	}
-	s := what.on
-	if s != nil {
-		if base != &s.own { // else nobody needs the view as it was
-			s.own = *base
-		}
-		s.next = &s.own
-		m.number(s, entries)
-	} else {
-		s = m.numberEntries(base, entries)
-	}
+	s := m.numberEntries(base, entries)
 	s.next.brought = what.brought
 	own := len(s.next.entries)
 	for _, e := range s.change.Entries {
@@ -354,16 +344,7 @@ func (m *Memory) recordFailedTurn(base *view, entries []*Entry, reason string) *
 // attempt handed to the store are the store's by now: copies are numbered.
 func (m *Memory) numberEntries(base *view, entries []*Entry) *transition {
 	next := *base
-	s := m.newTransition()
-	s.next = &next
-	m.number(s, entries)
-	return s
-}
-
-// moment is now, as every store can keep it.
-func (m *Memory) moment() time.Time { return time.UnixMicro(m.now().UnixMicro()).UTC() }
-
-func (m *Memory) number(s *transition, entries []*Entry) {
+	s := &transition{next: &next}
 	now := m.moment()
 	s.next.state.Turns++
 	s.next.state.LastSaid = now
@@ -375,7 +356,11 @@ func (m *Memory) number(s *transition, entries []*Entry) {
 		e.Seq, e.Turn, e.Time, e.Status = s.next.state.Last, s.next.state.Turns, now, InWindow
 	}
 	s.change.Entries = entries
+	return s
 }
+
+// moment is now, as every store can keep it.
+func (m *Memory) moment() time.Time { return time.UnixMicro(m.now().UnixMicro()).UTC() }
 
 func cloneEntries(entries []*Entry) []*Entry {
 	out := make([]*Entry, len(entries))

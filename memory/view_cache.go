@@ -2,6 +2,7 @@ package memory
 
 import (
 	"container/list"
+	"math"
 	"sync"
 )
 
@@ -26,7 +27,7 @@ type cacheEntry struct {
 	view *view
 }
 
-func newLive(most int) *viewCache {
+func newViewCache(most int) *viewCache {
 	if most == 0 {
 		most = defaultLive
 	}
@@ -56,7 +57,7 @@ func (l *viewCache) put(key Key, v *view) {
 		l.byKey[key] = l.recent.PushFront(&cacheEntry{key: key, view: v})
 		l.bytes += v.bytes
 	}
-	for l.recent.Len() > l.most || l.bytes > maxLiveBytes && l.recent.Len() > 1 {
+	for l.recent.Len() > l.most || l.bytes > maxLiveBytes && l.recent.Len() > 1 && l.most < math.MaxInt {
 		l.remove(l.recent.Back())
 	}
 }

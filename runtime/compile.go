@@ -102,11 +102,11 @@ func (p *flowSet) call(ctx context.Context, call steps.FlowCall, emit steps.Flow
 	return p.app.invoke(ctx, c, call, emit)
 }
 
-// wrapStepError says in which step an error lies. One that names the place of its cause needs no second.
+// wrapStepError adds the step and its position to an error, unless the error
+// names the owner of a setting, which has a position.
 func wrapStepError(s spec.Step, err error) error {
-	var notYet *NotAvailableError
-	if errors.As(err, &notYet) {
-		return notYet
+	if e, ok := errors.AsType[*spec.NotAvailableError](err); ok && e.Owner != "" {
+		return e
 	}
 	return fmt.Errorf("%sstep %s: %w", positionPrefix(s), s.EntityID(), err)
 }

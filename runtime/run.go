@@ -3,7 +3,6 @@ package runtime
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"strings"
 
@@ -11,61 +10,6 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
 )
-
-// DefaultSession is the session of a row that names none.
-const DefaultSession = "default"
-
-// Input is one row to run.
-type Input struct {
-	Values  map[string]any // by variable id; what the flow does not take is ignored; read before the next row is asked for, and not kept
-	Session string         // the conversation; DefaultSession where it is empty
-	Number  int64          // what the row is called in results and errors; 0 means one more than the row before
-	Err     error          // why the row could not be read: it keeps its place as a failed row
-}
-
-// Row makes an Input of values alone.
-func Row(values map[string]any) Input { return Input{Values: values} }
-
-// Result is one row that came out of a flow.
-type Result struct {
-	Number  int64        // the input row that it came from, counted from 1; 0 where it came from many
-	Session string       // the conversation
-	Err     *steps.Error // why the row failed; nil where it did not
-	Before  bool         // it came out of an earlier run (see WithCheckpoints)
-	outputs []*spec.Variable
-	slots   *layout
-	values  []any
-}
-
-// Get is the value of a variable of the flow and whether it was set.
-func (r *Result) Get(id string) (any, bool) {
-	for i, v := range r.slots.vars {
-		if v.ID == id && i < len(r.values) && r.values[i] != value.Unset {
-			return r.values[i], true
-		}
-	}
-	return nil, false
-}
-
-// Outputs ranges over the flow's outputs in document order; nil for one that was not set.
-func (r *Result) Outputs() iter.Seq2[*spec.Variable, any] {
-	return func(yield func(*spec.Variable, any) bool) {
-		for _, v := range r.outputs {
-			x, _ := r.at(v)
-			if !yield(v, x) {
-				return
-			}
-		}
-	}
-}
-
-func (r *Result) at(v *spec.Variable) (any, bool) {
-	i := r.slots.Slot(v)
-	if i < 0 || i >= len(r.values) || r.values[i] == value.Unset {
-		return nil, false
-	}
-	return r.values[i], true
-}
 
 // RunOption changes one run.
 type RunOption func(*run)
@@ -96,7 +40,7 @@ type run struct {
 	progress *Progress
 	listen   func(steps.Event)
 	kinds    []steps.EventKind
-	outputs  []*spec.Variable   // the flow's
+	outputs  []outputSlot       // the flow's
 	finished RowDoneFunc        // nil where nobody wants to know
 	keeper   Checkpointer       // nil where nobody keeps rows
 	name     string             // see WithRunID
@@ -197,46 +141,6 @@ func (f *flow) newRow(session string, number int64) *steps.Row {
 		row.Values[i] = value.Unset
 	}
 	return row
-}
-
-// inputValue finds and converts the value of one flow input.
-func inputValue(v *spec.Variable, values map[string]any) (any, error) {
-	raw, ok := values[v.ID]
-	switch {
-	case ok && raw != nil:
-		x, err := value.Coerce(v.Type, raw)
-		if err != nil {
-			return nil, fmt.Errorf("input %s: %w", v.ID, err)
-		}
-		return x, nil
-	case v.IsOptional() && ok:
-		return nil, nil
-	case v.IsOptional():
-		return value.Unset, nil
-	case ok:
-		return nil, fmt.Errorf("input %s: it is null, expected %s", v.ID, v.Type)
-	}
-	return nil, fmt.Errorf("input %s (%s) is missing", v.ID, v.Type)
-}
-
-// outputs are the variables that the flow gives.
-func (f *flow) outputs() []*spec.Variable {
-	all := make([]*spec.Variable, len(f.spec.Outputs))
-	for i, ref := range f.spec.Outputs {
-		all[i] = ref.To
-	}
-	return all
-}
-
-// result is a row as the caller sees it.
-func (f *flow) result(row *steps.Row, outputs []*spec.Variable) *Result {
-	res := &Result{}
-	f.fill(res, row, outputs)
-	return res
-}
-
-func (f *flow) fill(res *Result, row *steps.Row, outputs []*spec.Variable) {
-	*res = Result{Number: row.Number, Session: row.Session, Err: row.Err, Before: row.Done, slots: f.layout, values: row.Values, outputs: outputs}
 }
 
 // resultSink is the end of the chain: it hands results to the caller.

@@ -45,7 +45,8 @@ func (a *App) fromSecretManager(name string) (string, error) {
 	case *spec.FileSecretManager:
 		return readSecret(m.Directory, name)
 	default:
-		return "", unsupportedSetting(m, "secret manager "+m.EntityID(), setting{key: "type", used: true, what: "type " + spec.TypeName(m)})
+		err := &spec.NotAvailableError{Owner: "secret manager " + m.EntityID(), Key: "type", What: "type " + spec.TypeName(m)}
+		return "", err.At(m)
 	}
 }
 

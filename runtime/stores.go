@@ -43,8 +43,7 @@ func (a *App) storeAt(url spec.Secret) (memory.Store, error) {
 
 func (a *App) declaredStore(s *spec.Store) (memory.Store, error) {
 	opened, err := a.openDeclared(s)
-	var not *NotAvailableError
-	if err != nil && !errors.As(err, &not) { // that one names its place itself
+	if _, ok := errors.AsType[*spec.NotAvailableError](err); err != nil && !ok { // that one has a position
 		return nil, fmt.Errorf("%sstore %s: %w", positionPrefix(s), s.ID, err)
 	}
 	return opened, err
@@ -73,7 +72,7 @@ func (a *App) openDeclared(s *spec.Store) (memory.Store, error) {
 // keys are those that a store is sealed with. Old keys that are empty are left
 // out: ${OLD_KEY:-} is how one is named that is there for a while only.
 func (a *App) keys(e *spec.Encryption) (keys encrypted.Keys, err error) {
-	keys.AllowPlain = e.AllowPlain
+	keys.AllowUnencrypted = e.AllowUnencrypted
 	if keys.Key, err = a.key(e.Key); err != nil {
 		return keys, fmt.Errorf("encryption key: %w", err)
 	}
@@ -109,7 +108,7 @@ func (a *App) storeOptions() []storeurl.Option {
 // credentials; it is empty where no memory has the id.
 func (a *App) StoreLocation(id string) string {
 	if s, ok := a.places[id]; ok {
-		return storeurl.Place(s)
+		return storeurl.Location(s)
 	}
 	return ""
 }

@@ -19,6 +19,7 @@ func (a *App) newToolFactory() *factory.Factory {
 		Getenv:  a.opts.Getenv,
 		Folder:  a.folder(),
 		Answer:  a.opts.Clients,
+		Memory:  a.memoryTool,
 		Log:     a.opts.Log,
 		Flow: func(ctx context.Context, call factory.FlowCall, emit func([]any, error) error) error {
 			asked := steps.FlowCall{Flow: call.Flow, Inputs: call.Inputs, Session: call.Caller.Session, Number: call.Caller.Row}

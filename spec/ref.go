@@ -20,10 +20,12 @@ type Reference interface {
 	Target() (id string, span source.Span)
 	// Set sets what the document says; for the loader.
 	Set(id string, span source.Span)
-	// Link points the reference to e and tells whether e is of the right kind.
+	// Link points the reference to e and reports whether e is of the right kind.
 	Link(e Entity) bool
-	// Linked tells whether Link succeeded.
+	// Linked reports whether Link succeeded.
 	Linked() bool
+	// Entity is what the reference was linked to, nil before.
+	Entity() Entity
 	// TargetType is the Go type that the reference accepts: a pointer to a struct or an interface of this package.
 	TargetType() reflect.Type
 }
@@ -34,7 +36,7 @@ func (r *Ref[T]) Target() (string, source.Span) { return r.ID, r.Span }
 // Set sets what the document says.
 func (r *Ref[T]) Set(id string, span source.Span) { r.ID, r.Span = id, span }
 
-// Link points the reference to e and tells whether e is of the right kind.
+// Link points the reference to e and reports whether e is of the right kind.
 func (r *Ref[T]) Link(e Entity) bool {
 	t, ok := e.(T)
 	if ok {
@@ -43,11 +45,19 @@ func (r *Ref[T]) Link(e Entity) bool {
 	return ok
 }
 
-// Linked tells whether Link succeeded.
+// Linked reports whether Link succeeded.
 func (r *Ref[T]) Linked() bool { return !reflect.ValueOf(&r.To).Elem().IsZero() }
+
+// Entity is what the reference was linked to, nil before.
+func (r *Ref[T]) Entity() Entity {
+	if !r.Linked() {
+		return nil
+	}
+	return r.To
+}
 
 // TargetType is the Go type that the reference accepts.
 func (r *Ref[T]) TargetType() reflect.Type { return reflect.TypeFor[T]() }
 
-// IsZero tells whether the document names nothing here.
+// IsZero reports whether the document names nothing here.
 func (r *Ref[T]) IsZero() bool { return r.ID == "" && r.Span.IsZero() }

@@ -155,7 +155,7 @@ func TestFileWriterGroupsByPath(t *testing.T) {
 		got = append(got, strings.ReplaceAll(s, dir+string(filepath.Separator), ""))
 	}
 	expect(t, "groups", got[:4], "error: variable to is not set", `{"id":"2","to":"a.csv","done":"a.csv"}`, `{"to":"b.csv","done":"b.csv"}`,
-		"error: c.xyz: its name tells no format: .csv, .tsv, .json, .jsonl or .parquet is expected, perhaps with .gz or .zst behind it")
+		"error: c.xyz: unknown file format: use .csv, .tsv, .json, .jsonl or .parquet, optionally followed by .gz or .zst")
 	if len(got) != 5 || !strings.HasPrefix(got[4], "error: file/d.csv: ") {
 		t.Error(got)
 	}
@@ -171,7 +171,7 @@ func TestFileWriterGroupsByPath(t *testing.T) {
 func TestFileWriterRefusesANameWithoutFormat(t *testing.T) {
 	l := declare(t, nil, "id: text")
 	_, err := steps.Build(&spec.FileWriter{StepBase: l.base("w", []string{"id"}, nil), Path: spec.PathRef{URI: "out"}}, &steps.Env{Slots: l})
-	if err == nil || !strings.HasPrefix(err.Error(), "out: its name tells no format: .csv, .tsv, ") {
+	if err == nil || !strings.HasPrefix(err.Error(), "out: unknown file format: use .csv, .tsv, ") {
 		t.Error(err)
 	}
 }

@@ -2,7 +2,6 @@ package steps
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -227,26 +226,23 @@ func columnKind(t spec.Type) records.Kind {
 	return records.Text // text, roles; dates and times as ISO text
 }
 
-// cellsOf is what a row puts into the columns; null where nothing is set.
+// cellsOf returns what a row writes to the columns; null where nothing is set.
 func cellsOf(columns []slot, row *Row) ([]any, error) {
 	cells := make([]any, len(columns))
 	for i, c := range columns {
-		v := c.orNull(row)
-		if v == nil {
+		cells[i] = c.orNull(row)
+		switch columnKind(c.of.Type) {
+		case records.Text, records.JSONText: // records writes any value
 			continue
 		}
-		switch columnKind(c.of.Type) {
-		case records.Text:
-			cells[i] = value.Text(v)
-		case records.JSONText:
-			cells[i] = json.RawMessage(value.JSON(v))
-		default:
-			x, err := value.Coerce(c.of.Type, v)
-			if err != nil {
-				return nil, fmt.Errorf("column %s: %w", c.of.ID, err)
-			}
-			cells[i] = x
+		if cells[i] == nil {
+			continue
 		}
+		x, err := value.Coerce(c.of.Type, cells[i])
+		if err != nil {
+			return nil, fmt.Errorf("column %s: %w", c.of.ID, err)
+		}
+		cells[i] = x
 	}
 	return cells, nil
 }

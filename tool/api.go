@@ -43,9 +43,11 @@ func methods() map[string]struct{ body, repeats bool } {
 	}
 }
 
-func newAPI(t *spec.APITool, opts Options) (*api, error) {
-	fail := func(err error) (*api, error) {
-		if missing, ok := errors.AsType[*NotAvailableError](err); ok {
+// NewAPI makes the tool of an HTTP endpoint. It calls nothing; an error means that
+// the declaration cannot work.
+func NewAPI(t *spec.APITool, opts Options) (Tool, error) {
+	fail := func(err error) (Tool, error) {
+		if missing, ok := errors.AsType[*spec.NotAvailableError](err); ok {
 			return nil, missing // it names the tool already
 		}
 		return nil, fmt.Errorf("tool %s: %w", t.ID, err)
@@ -78,13 +80,13 @@ func newAPI(t *spec.APITool, opts Options) (*api, error) {
 	if err := a.duplicateParam(); err != nil {
 		return fail(err)
 	}
-	a.http = caller(opts.HTTP, t.AllowPrivate)
+	a.http = newHTTPClient(opts.HTTP, t.AllowPrivate)
 	a.http.CheckRedirect = a.redirect
 	server, err := url.Parse(a.endpoint.staticPart())
 	if err != nil {
 		return fail(errors.New("endpoint is not a URL"))
 	}
-	a.http.Transport = &authTransport{below: a.http.Transport, scheme: server.Scheme, host: server.Host, auth: a.auth}
+	a.http.Transport = &authTransport{next: a.http.Transport, scheme: server.Scheme, host: server.Host, auth: a.auth}
 	return a, nil
 }
 
@@ -140,7 +142,7 @@ func (a *api) assignParams(t *spec.APITool) error {
 func headers(declared map[string]string) (http.Header, error) {
 	h := http.Header{}
 	for _, name := range slices.Sorted(maps.Keys(declared)) { // always the same one in the error
-		if !sendable(name, declared[name]) {
+		if !isSendable(name, declared[name]) {
 			return nil, fmt.Errorf("header %q cannot be sent", name)
 		}
 		h.Set(name, declared[name])
@@ -149,7 +151,7 @@ func headers(declared map[string]string) (http.Header, error) {
 }
 
 // sendable tells whether HTTP can carry a header.
-func sendable(name, value string) bool {
+func isSendable(name, value string) bool {
 	return httpguts.ValidHeaderFieldName(name) && httpguts.ValidHeaderFieldValue(value)
 }
 

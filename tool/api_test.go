@@ -85,7 +85,7 @@ func (s *server) declare(t *testing.T, change func(*spec.APITool)) tool.Tool {
 	t.Helper()
 	d := &spec.APITool{ToolBase: spec.ToolBase{ID: "find", Name: "find_order", Description: "Finds an order."}, Endpoint: s.URL + "/orders", AllowPrivate: true}
 	change(d)
-	made, err := tool.New(d, tool.Options{HTTP: s.Client()})
+	made, err := tool.NewAPI(d, tool.Options{HTTP: s.Client()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -324,13 +324,11 @@ func TestSecretsAreNeverShown(t *testing.T) {
 }
 
 func TestToolsThatCannotBeMade(t *testing.T) {
-	base := spec.ToolBase{ID: "find"}
 	awsAuth := spec.Ref[spec.Auth]{ID: "a", To: &spec.AWSAuth{AuthBase: spec.AuthBase{ID: "a"}}}
 	tests := []struct {
-		tool spec.Tool
+		tool *spec.APITool
 		want string
 	}{
-		{&spec.PythonFunctionTool{ToolBase: base}, "tool find: tool type PythonFunctionTool is not available yet"},
 		{&spec.APITool{Endpoint: "ftp://h/x"}, "tool find: endpoint must begin with http:// or https://"},
 		{&spec.APITool{Endpoint: "/x"}, "tool find: endpoint must begin with http:// or https://"},
 		{&spec.APITool{Endpoint: "http:///x"}, "tool find: endpoint names no host"},
@@ -350,7 +348,7 @@ func TestToolsThatCannotBeMade(t *testing.T) {
 	}
 	for _, tt := range tests {
 		tt.tool.Common().ID = "find"
-		_, err := tool.New(tt.tool, tool.Options{})
+		_, err := tool.NewAPI(tt.tool, tool.Options{})
 		if err == nil || err.Error() != tt.want {
 			t.Errorf("got  %v\nwant %s", err, tt.want)
 		}

@@ -38,7 +38,7 @@ func local(t *testing.T) (*httptest.Server, *int) {
 
 func declare(t *testing.T, endpoint string, c *http.Client) Tool {
 	t.Helper()
-	made, err := New(&spec.APITool{ToolBase: spec.ToolBase{ID: "find"}, Endpoint: endpoint}, Options{HTTP: c})
+	made, err := NewAPI(&spec.APITool{ToolBase: spec.ToolBase{ID: "find"}, Endpoint: endpoint}, Options{HTTP: c})
 	if err != nil {
 		t.Fatal(err)
 	}

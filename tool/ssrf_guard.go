@@ -13,19 +13,19 @@ import (
 )
 
 // calls is how many rows a step may work on at once, and so call one server.
-const calls = 32
+const maxConcurrentCalls = 32
 
 // caller is the HTTP client of one tool. Unless private addresses are allowed
 // every connection is checked when the name is resolved and before a byte is
 // sent, so a name that points inside, now or after a redirect, does not help.
-func caller(given *http.Client, allowPrivate bool) *http.Client {
+func newHTTPClient(given *http.Client, allowPrivate bool) *http.Client {
 	c := &http.Client{}
 	if given != nil {
 		*c = *given
 	}
 	switch {
 	case c.Transport == nil:
-		c.Transport = newGuardedDialer(httpx.Transport(calls), allowPrivate)
+		c.Transport = newGuardedDialer(httpx.Transport(maxConcurrentCalls), allowPrivate)
 	case !allowPrivate:
 		if t, ok := c.Transport.(*http.Transport); ok {
 			c.Transport = newGuardedDialer(t.Clone(), false)

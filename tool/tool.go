@@ -62,31 +62,9 @@ type Options struct {
 	Secret func(spec.Secret) (string, error)
 }
 
-// New makes the tool that a document declares. Nothing is called yet; an error
-// means that the declaration cannot work.
-func New(t spec.Tool, opts Options) (Tool, error) {
-	switch t := t.(type) {
-	case *spec.APITool:
-		return newAPI(t, opts)
-	default:
-		return nil, &NotAvailableError{Tool: t.EntityID(), What: "tool type " + spec.TypeName(t)}
-	}
-}
-
 // Describe makes the Info of a tool whose arguments are inputs.
 func Describe(base *spec.ToolBase, inputs []*spec.Variable) Info {
 	return Info{ID: base.ID, Name: base.Name, Description: base.Description, Inputs: inputs, Parameters: Schema(inputs)}
-}
-
-// NotAvailableError says that the language knows a thing that this version cannot do.
-type NotAvailableError struct {
-	Tool string // the tool's id
-	What string // what is missing, such as a tool type
-}
-
-// Error names the tool and what is missing.
-func (e *NotAvailableError) Error() string {
-	return fmt.Sprintf("tool %s: %s is not available yet", e.Tool, e.What)
 }
 
 // ArgumentError says that a call's arguments do not fit the tool.

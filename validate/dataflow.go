@@ -4,63 +4,57 @@ import (
 	"slices"
 
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// port is one variable that a step or flow reads or writes.
-type port struct {
-	id   string         // what the document says
-	span source.Span    // where it says so
-	v    *spec.Variable // nil where it could not be linked
-}
+// port is one variable that a step or flow reads or writes: what the document says,
+// and the variable where it could be linked.
+type port = *spec.Ref[*spec.Variable]
 
-// portsOf joins the references that a list names and those that bindings and
-// paths add, each variable once.
-func portsOf(named []spec.Ref[*spec.Variable], derived []*spec.Ref[*spec.Variable]) []port {
-	ports := make([]port, 0, len(named)+len(derived))
-	add := func(r *spec.Ref[*spec.Variable]) { ports = append(ports, port{r.ID, r.Span, r.To}) }
-	for i := range named {
-		add(&named[i])
-	}
-	for _, r := range derived {
-		if r != nil && !containsPort(ports, r.ID) {
-			add(r)
-		}
+// portsOf are references as ports.
+func portsOf(refs []spec.Ref[*spec.Variable]) []port {
+	ports := make([]port, len(refs))
+	for i := range refs {
+		ports[i] = &refs[i]
 	}
 	return ports
 }
 
 // containsPort compares by id, not by variable: it must also work for what could not be linked.
 func containsPort(ports []port, id string) bool {
-	return slices.ContainsFunc(ports, func(p port) bool { return p.id == id })
+	return slices.ContainsFunc(ports, func(p port) bool { return p.ID == id })
 }
 
-// inputsOf and outputsOf are what a step reads and writes, bindings and paths included (language.md 8.8).
-func inputsOf(s spec.Step) []port  { return portsOf(s.Common().Inputs, s.Common().DerivedInputs) }
-func outputsOf(s spec.Step) []port { return portsOf(s.Common().Outputs, s.Common().DerivedOutputs) }
-
-// typed tells the type of a port, where it is known.
+// typed is the type of a port, where it is known.
 func (p *checker) typed(at port) (spec.Type, bool) {
-	if at.v == nil || p.untyped[at.v] {
+	if at.To == nil || p.untyped[at.To] {
 		return spec.Type{}, false
 	}
-	return at.v.Type, true
+	return at.To.Type, true
 }
 
-// dataflow is who reads and who writes each variable of a flow, computed once.
+// dataflow is the plan of a flow, and how much of it is known.
 type dataflow struct {
-	stages []dataflowStep
-	read   bool // every step could be read
-	whole  bool // every step and reference could be read, so what is missing is really missing
+	steps    []*spec.StepPlan
+	read     bool // every step could be read
+	complete bool // every step and reference could be read, so what is missing is really missing
 }
 
-// dataflowStep is one step of a plan.
-type dataflowStep struct {
-	step    spec.Step
-	reused  source.Span // where the flow refers to a step that is written elsewhere; zero for one written here
-	reads   []port
-	writes  []port
-	readAll bool // it reads whatever the row holds
+// makePlans computes the plan of every flow, now that all references are linked.
+func (p *checker) makePlans() {
+	for _, f := range p.flows {
+		f.SetPlan()
+		for _, s := range f.Plan().Steps {
+			p.steps[s.Step] = s
+		}
+	}
+}
+
+// stepPlan is the plan of a step.
+func (p *checker) stepPlan(s spec.Step) *spec.StepPlan {
+	if p.steps[s] == nil {
+		p.steps[s] = spec.PlanStep(s)
+	}
+	return p.steps[s]
 }
 
 // planOf is the plan of a flow.
@@ -68,35 +62,19 @@ func (p *checker) planOf(f *spec.Flow) *dataflow {
 	if known := p.plans[f]; known != nil {
 		return known
 	}
-	made := &dataflow{read: f.Place().Complete("steps"), whole: allLinked(portsOf(f.Inputs, nil)) && f.Place().Complete("inputs", "steps")}
+	made := &dataflow{steps: f.Plan().Steps, read: f.Place().Complete("steps"), complete: allLinked(portsOf(f.Inputs)) && f.Place().Complete("inputs", "steps")}
 	p.plans[f] = made
-	for _, item := range f.Steps {
-		if item == nil || item.Step == nil {
-			made.read, made.whole = false, false
-			continue
-		}
-		s := stageOf(item)
-		made.read = made.read && wholePorts(item.Step)
-		made.whole = made.whole && made.read && allLinked(s.writes)
-		made.stages = append(made.stages, s)
+	if len(made.steps) < len(f.Steps) {
+		made.read, made.complete = false, false
+	}
+	for _, s := range made.steps {
+		made.read = made.read && allPortsRead(s.Step)
+		made.complete = made.complete && made.read && allLinked(s.Writes)
 	}
 	return made
 }
 
-// stageOf is one place in a flow that holds a step.
-func stageOf(item *spec.StepItem) dataflowStep {
-	s := dataflowStep{step: item.Step, reused: item.Ref.Span, reads: inputsOf(item.Step), writes: outputsOf(item.Step)}
-	if c, ok := item.Step.(*spec.Collect); ok {
-		s.reads = append(s.reads, portsOf(c.By, nil)...)
-	}
-	// A FileWriter without inputs writes all columns (steps.md 5).
-	if w, ok := item.Step.(*spec.FileWriter); ok {
-		s.readAll = len(w.Inputs) == 0
-	}
-	return s
-}
-
-// allLinked tells whether every port names a variable.
+// allLinked reports whether every port names a variable.
 func allLinked(ports []port) bool {
-	return !slices.ContainsFunc(ports, func(p port) bool { return p.v == nil })
+	return !slices.ContainsFunc(ports, func(p port) bool { return p.To == nil })
 }

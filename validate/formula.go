@@ -65,7 +65,7 @@ func (p *checker) linkNames(f formula, read *expression.Expression) (env map[str
 	}
 	f.expr.Vars = vars
 	if step, ok := f.at.owner.(spec.Step); ok {
-		readsToo(step, f.expr.Vars)
+		readsToo(step, f.expr.Vars, spec.RunsAfter(step, f.at.field))
 	}
 	return env, whole
 }
@@ -100,13 +100,13 @@ func unknownFunction(span source.Span, name string) diag.Diagnostic {
 	return finding.WithSuggestion(diag.Nearest(name, expression.Functions()))
 }
 
-// readsToo makes variables inputs of a step that does not name them. What the
-// step sets itself, as the condition of a Loop sees it, it need not be given.
-func readsToo(step spec.Step, vars []spec.Ref[*spec.Variable]) {
+// readsToo makes variables inputs of a step that does not name them. An expression
+// that is evaluated after the step's work also sees the step's outputs, which
+// therefore are no inputs.
+func readsToo(step spec.Step, vars []spec.Ref[*spec.Variable], after bool) {
 	base := step.Common()
 	for i := range vars {
-		_, isLoop := step.(*spec.Loop)
-		if containsPort(inputsOf(step), vars[i].ID) || isLoop && containsPort(outputsOf(step), vars[i].ID) {
+		if containsPort(step.Common().AllInputs(), vars[i].ID) || after && containsPort(step.Common().AllOutputs(), vars[i].ID) {
 			continue
 		}
 		base.DerivedInputs = append(base.DerivedInputs, &vars[i])

@@ -19,21 +19,20 @@ func (p *checker) mayBeNamed(e spec.Entity) bool {
 	return slices.ContainsFunc(p.doc.Gaps.Named, func(t reflect.Type) bool { return reflect.TypeOf(e).AssignableTo(t) })
 }
 
-// portKeys are the keys that say what a step reads and writes.
-func portKeys() []string {
-	return []string{"inputs", "outputs", "input_bindings", "output_bindings", "field_bindings", "path", "set"}
+// allPortsRead reports whether everything could be read that says what a step reads
+// and writes.
+func allPortsRead(s spec.Step) bool {
+	inputs, outputs := spec.PortKeys(s)
+	return s.Place().Complete(append(inputs, outputs...)...)
 }
 
-// wholePorts tells whether everything could be read that says what a step reads
-// and writes.
-func wholePorts(s spec.Step) bool { return s.Place().Complete(portKeys()...) }
-
-// wholeSide tells the same of one side of a step.
-func (r portRule) wholeSide(s spec.Step) bool {
-	if r.outputs {
-		return s.Place().Complete("outputs", "output_bindings", "set")
+// sideRead reports the same of one side of a step.
+func sideRead(s spec.Step, ofOutputs bool) bool {
+	inputs, outputs := spec.PortKeys(s)
+	if ofOutputs {
+		return s.Place().Complete(outputs...)
 	}
-	return s.Place().Complete("inputs", "input_bindings", "field_bindings", "path")
+	return s.Place().Complete(inputs...)
 }
 
 // isConclusive tells whether anything can be concluded from a node: it could be read,
@@ -43,7 +42,7 @@ func isConclusive(n spec.Node, r rule) bool {
 		return false
 	}
 	s, isStep := n.(spec.Step)
-	return !isStep || r.sided || wholePorts(s)
+	return !isStep || r.sided || allPortsRead(s)
 }
 
 // knownFlow tells whether all inputs and all outputs of a flow could be read and
@@ -52,20 +51,17 @@ func knownFlow(f *spec.Flow) (in, out bool) {
 	if f == nil {
 		return false, false
 	}
-	return f.Place().Complete("inputs") && allLinked(portsOf(f.Inputs, nil)), f.Place().Complete("outputs") && allLinked(portsOf(f.Outputs, nil))
+	return f.Place().Complete("inputs") && allLinked(portsOf(f.Inputs)), f.Place().Complete("outputs") && allLinked(portsOf(f.Outputs))
 }
 
-// knownTool tells the same of a tool.
+// knownTool reports the same of a tool.
 func knownTool(t spec.Tool) (in, out bool) {
-	if f, ok := t.(*spec.FlowTool); ok {
-		return knownFlow(f.Flow.To)
+	if flows := spec.Refs[*spec.Flow](spec.UsesOf(t), spec.RoleFlow); len(flows) > 0 {
+		return knownFlow(flows[0].To)
 	}
-	var params []*spec.Variable
-	if api, isAPI := t.(*spec.APITool); isAPI {
-		params = api.Parameters
-	}
-	in = t.Place().Complete("inputs", "parameters") && allNamed(t.Common().Inputs) && allNamed(params)
-	return in, t.Place().Complete("outputs") && allNamed(t.Common().Outputs)
+	arguments := t.Arguments()
+	results, _ := t.Results()
+	return t.Place().Complete("inputs", "parameters") && allNamed(arguments), t.Place().Complete("outputs") && allNamed(results)
 }
 
 // allNamed tells whether all variables have ids: what one without is called

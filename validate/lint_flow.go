@@ -18,13 +18,13 @@ func outputNotProduced() rule {
 			steps: `- {type: PromptTemplate, id: greet, template: "Hello {name}", inputs: [name], outputs: [greeting]}`},
 		check: on(func(p *ruleContext, f *spec.Flow) {
 			plan := p.planOf(f)
-			if !plan.whole || len(plan.stages) == 0 {
+			if !plan.complete || len(plan.steps) == 0 {
 				return
 			}
-			for _, out := range portsOf(f.Outputs, nil) {
-				given := slices.ContainsFunc(f.Inputs, func(in spec.Ref[*spec.Variable]) bool { return in.To == out.v })
-				if out.v != nil && !given && !slices.ContainsFunc(plan.stages, func(s dataflowStep) bool { return writes(s, out.v) }) {
-					p.report(out.span, "the output %q of flow %q is written by no step", out.id, f.ID)
+			for _, out := range portsOf(f.Outputs) {
+				given := slices.ContainsFunc(f.Inputs, func(in spec.Ref[*spec.Variable]) bool { return in.To == out.To })
+				if out.To != nil && !given && !slices.ContainsFunc(plan.steps, func(s *spec.StepPlan) bool { return writes(s, out.To) }) {
+					p.report(out.Span, "the output %q of flow %q is written by no step", out.ID, f.ID)
 				}
 			}
 		})}
@@ -38,9 +38,9 @@ func foreignSessionInput() rule {
 			if f.Interface == nil || !f.Place().Complete("inputs") {
 				return
 			}
-			for _, s := range portsOf(f.Interface.SessionInputs, nil) {
-				if s.v != nil && !slices.ContainsFunc(f.Inputs, func(in spec.Ref[*spec.Variable]) bool { return in.To == s.v }) {
-					p.report(s.span, "the session input %q is not an input of flow %q", s.id, f.ID)
+			for _, s := range portsOf(f.Interface.SessionInputs) {
+				if s.To != nil && !slices.ContainsFunc(f.Inputs, func(in spec.Ref[*spec.Variable]) bool { return in.To == s.To }) {
+					p.report(s.Span, "the session input %q is not an input of flow %q", s.ID, f.ID)
 				}
 			}
 		})}
@@ -52,8 +52,8 @@ func unfilledInput() rule {
 		sample: chatSample("said: text, plan: ⟦int│int?⟧", "answer: text", "interface: {type: Complete}"),
 		check: onFace("Complete", "text", "inputs", func(p *ruleContext, at interfaceFlow) {
 			for _, in := range at.inputs {
-				if t, _ := p.typed(in); len(at.spoken) == 1 && !t.Is("text") && !in.v.IsOptional() {
-					p.report(in.span, "who asks the flow %q for a completion gives its text alone, not %q", at.flow.ID, in.id)
+				if t, _ := p.typed(in); len(at.spoken) == 1 && !t.Is("text") && !in.To.IsOptional() {
+					p.report(in.Span, "who asks the flow %q for a completion gives its text alone, not %q", at.flow.ID, in.ID)
 				}
 			}
 		})}
@@ -69,11 +69,11 @@ func lostValue() rule {
 			if !p.planOf(f).read {
 				return // a step that could not be read may read the value
 			}
-			stages := p.planOf(f).stages
+			stages := p.planOf(f).steps
 			for i, s := range stages {
-				for _, out := range s.writes {
-					if later := overwriter(stages[i+1:], out.v); out.v != nil && later != nil {
-						p.list.Add(p.reportAt(out.span, "step %q writes %q in vain: step %q overwrites it before it is read", s.step.EntityID(), out.id, later.EntityID()).
+				for _, out := range s.Writes {
+					if later := overwriter(stages[i+1:], out.To); out.To != nil && later != nil {
+						p.list.Add(p.reportAt(out.Span, "step %q writes %q in vain: step %q overwrites it before it is read", s.Step.EntityID(), out.ID, later.EntityID()).
 							WithRelated(idPlace(later), "the step that overwrites it"))
 					}
 				}
@@ -82,16 +82,16 @@ func lostValue() rule {
 }
 
 // overwriter is the first of some steps to write v, unless one reads it first.
-func overwriter(stages []dataflowStep, v *spec.Variable) spec.Step {
+func overwriter(stages []*spec.StepPlan, v *spec.Variable) spec.Step {
 	for _, s := range stages {
 		switch {
 		case reads(s, v):
 			return nil
 		case writes(s, v):
-			if _, branches := s.step.(*spec.Switch); branches {
-				return nil // the case that is taken need not write it
+			if s.Maybe {
+				return nil
 			}
-			return s.step
+			return s.Step
 		}
 	}
 	return nil

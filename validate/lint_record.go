@@ -59,7 +59,7 @@ func constructFields() rule {
 		sample: sample{head: sampleOrder, in: "number: int", out: "order: Order",
 			steps: "- {type: Construct, id: work, field_bindings: {⟦nubmer│number⟧: number}, outputs: [order]}"},
 		check: on(func(p *ruleContext, s *spec.Construct) {
-			outs := outputsOf(s)
+			outs := s.Common().AllOutputs()
 			if len(outs) != 1 || len(s.FieldBindings) == 0 {
 				return
 			}

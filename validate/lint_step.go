@@ -2,7 +2,6 @@ package validate
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/jsonpath"
@@ -21,7 +20,7 @@ func templatePlaceholders() rule {
 		sample: sample{in: "name: text", out: "greeting: text",
 			steps: `- {type: PromptTemplate, id: greet, template: "Hello {⟦nmae│name⟧}", inputs: [name], outputs: [greeting]}`},
 		check: on(func(p *ruleContext, s *spec.PromptTemplate) {
-			ins := inputsOf(s)
+			ins := s.Common().AllInputs()
 			told := map[string]bool{}
 			for _, one := range placeholders(s.Template) {
 				if told[one.text] || one.fault == "" && containsPort(ins, one.name) {
@@ -63,8 +62,8 @@ func extraPath() rule {
 		sample: sample{in: "name: text", vars: "⟦other: text│⟧", out: "written: text",
 			steps: "- {type: FileWriter, id: write, path: {uri: names.csv}, inputs: [name], outputs: [written⟦, other│⟧]}"},
 		check: on(func(p *ruleContext, s *spec.FileWriter) {
-			if outs := outputsOf(s); len(outs) > 1 {
-				p.report(outs[1].span, "step %q (FileWriter) sets only its first output; %q is never set", s.ID, outs[1].id)
+			if outs := s.Common().AllOutputs(); len(outs) > 1 {
+				p.report(outs[1].Span, "step %q (FileWriter) sets only its first output; %q is never set", s.ID, outs[1].ID)
 			}
 		})}
 }
@@ -91,11 +90,11 @@ func aggregateOutput() rule {
 		sample: sample{in: "name: text", out: "counts: ⟦text│AggregateStats⟧",
 			steps: "- {type: Aggregate, id: count, outputs: [counts]}"},
 		check: on(func(p *ruleContext, s *spec.Aggregate) {
-			outs := outputsOf(s)
+			outs := s.Common().AllOutputs()
 			if len(outs) != 1 {
 				p.report(firstExtra(s, "outputs", outs, 1), "step %q (Aggregate) needs exactly 1 output of type AggregateStats, has %d outputs", s.ID, len(outs))
 			} else if t, ok := p.typed(outs[0]); ok && !t.Is("AggregateStats") {
-				p.report(outs[0].span, "the output %q of step %q must be AggregateStats, is %s", outs[0].id, s.ID, t.String())
+				p.report(outs[0].Span, "the output %q of step %q must be AggregateStats, is %s", outs[0].ID, s.ID, t.String())
 			}
 		})}
 }
@@ -106,7 +105,7 @@ func promptMissing() rule {
 		sample: sample{head: sampleModel, in: "question: text", out: "answer: text",
 			steps: "- {type: LLMInference, id: reply, model: writer, inputs: [⟦│question⟧], outputs: [answer]}"},
 		check: on(func(p *ruleContext, s *spec.LLMInference) {
-			if len(inputsOf(s)) == 0 {
+			if len(s.Common().AllInputs()) == 0 {
 				p.report(placeOf(s, "inputs", "id"), "step %q (LLMInference) has no input to ask the model with", s.ID)
 			}
 		})}
@@ -118,61 +117,42 @@ func embeddingPorts() rule {
 		sample: sample{head: sampleVectors, in: "words: ⟦int│text⟧", out: "vector: Embedding",
 			steps: "- {type: InvokeEmbedding, id: embed, model: vectors, inputs: [words], outputs: [vector]}"},
 		check: on(func(p *ruleContext, s *spec.InvokeEmbedding) {
-			find := signature{rows: []portRule{exactly(1, inputs, ""), exactly(1, outputs, ""),
-				ofType(either("text", "image"), inputs, ""), ofType(either("Embedding"), outputs, "")}}
-			for _, r := range find.rows {
-				if r.want.ok == nil {
-					find.findCount(p, s, r)
-				} else {
-					find.findType(p, s, r)
-				}
-			}
+			p.checkDemands(s, spec.Signature{Demands: []spec.Demand{
+				{Min: 1, Max: 1}, {Outputs: true, Min: 1, Max: 1}, {Types: []string{"text", "image"}}, {Outputs: true, Types: []string{"Embedding"}}}})
 		})}
 }
 
 func uselessCache() rule {
 	return rule{code: "QT916", warning: true, title: "a cache on a step that is never cached",
-		doc: "Steps that work on groups of rows (Aggregate, Collect, FileWriter, IndexUpsert) are never cached. Neither are steps that speak in a memory, themselves or through a flow that they run: what they answer depends on what was said before, and an answer from a cache would not be remembered.",
+		doc: "Steps that work on groups of rows (" + strings.Join(batchTypes(), ", ") + ") are never cached. Neither are steps that use a memory for a conversation, themselves or through a flow that they run: their results depend on the earlier messages, and a cached result would not be added to the memory.",
 		sample: sample{in: "name: text", out: "names: list[text]",
 			steps: "- {type: Collect, id: gather, ⟦cache_config: {version: \"1\"}, │⟧inputs: [name], outputs: [names]}"},
 		check: on(func(p *ruleContext, s spec.Step) {
-			never := []string{"Aggregate", "Collect", "FileWriter", "IndexUpsert"}
-			if kind := spec.TypeName(s); s.Common().CacheConfig != nil && slices.Contains(never, kind) {
-				p.report(fieldKey(s, "cache_config"), "step %q (%s) is never cached", s.EntityID(), kind)
-			} else if s.Common().CacheConfig != nil {
-				if m := spokenIn(s, map[*spec.Flow]bool{}); m != nil {
-					p.list.Add(p.reportAt(fieldKey(s, "cache_config"), "step %q is never cached: it speaks in the memory %q", s.EntityID(), m.ID).
-						WithRelated(idPlace(m), "what it answers depends on what was said here"))
+			if s.Common().CacheConfig == nil {
+				return
+			}
+			plan := p.stepPlan(s)
+			if plan.IsBatch() {
+				p.report(fieldKey(s, "cache_config"), "step %q (%s) is never cached", s.EntityID(), spec.TypeName(s))
+				return
+			}
+			for step := range plan.All() {
+				if m := step.Conversation(); m != nil {
+					p.list.Add(p.reportAt(fieldKey(s, "cache_config"), "step %q is never cached: it uses the memory %q", s.EntityID(), m.ID).
+						WithRelated(idPlace(m), "its result depends on the messages in this memory"))
+					return
 				}
 			}
 		})}
 }
 
-// spokenIn is a memory that a step speaks in, itself or through the flows that
-// it runs; nil where there is none.
-func spokenIn(s spec.Step, seen map[*spec.Flow]bool) *spec.Memory {
-	if _, memory := talks(s); memory != nil && memory.To != nil {
-		return memory.To
-	}
-	flows := callees(s)
-	for _, ref := range toolsOf(s) {
-		if t, ok := ref.To.(*spec.FlowTool); ok {
-			flows = append(flows, &t.Flow)
+// batchTypes are the types of steps that work on groups of rows.
+func batchTypes() []string {
+	var names []string
+	for _, s := range spec.StepTypes() {
+		if spec.RowsOf(s) == spec.RowsBatch {
+			names = append(names, spec.TypeName(s))
 		}
 	}
-	for _, ref := range flows {
-		if ref.To == nil || seen[ref.To] {
-			continue
-		}
-		seen[ref.To] = true
-		for _, item := range ref.To.Steps {
-			if item == nil || item.Step == nil {
-				continue
-			}
-			if m := spokenIn(item.Step, seen); m != nil {
-				return m
-			}
-		}
-	}
-	return nil
+	return names
 }

@@ -92,7 +92,7 @@ func idleVariables() rule {
 		sample: sample{head: "memories:\n  - {id: chat_memory, context: [{type: variables}]}", in: "plan: text", out: "plan: text",
 			steps: "- {type: MemoryVariables, id: keep, memory: chat_memory⟦│, inputs: [plan]⟧}"},
 		check: on(func(p *ruleContext, s *spec.MemoryVariables) {
-			if len(inputsOf(s))+len(outputsOf(s))+len(s.Forget) == 0 {
+			if len(s.Common().AllInputs())+len(s.Common().AllOutputs())+len(s.Forget) == 0 {
 				p.list.Add(p.reportAt(placeOf(s, "id"), "the step %q neither keeps nor reads a value", s.ID).
 					WithHint("name what it keeps under inputs, what it reads under outputs"))
 			}

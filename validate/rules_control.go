@@ -13,54 +13,23 @@ func controlRules() []rule {
 	return []rule{ungivenInput(), ungivenOutput(), outputGivenTwice(), flowToolCycle(), nothingToDo()}
 }
 
-// callees are the flows that a step runs itself.
-func callees(s spec.Step) []*spec.Ref[*spec.Flow] {
-	if call, ok := s.(*spec.InvokeFlow); ok {
-		return []*spec.Ref[*spec.Flow]{&call.Flow}
-	}
-	return branches(s)
-}
-
-// branches are the flows of a Switch, Loop or Parallel.
-func branches(s spec.Step) []*spec.Ref[*spec.Flow] {
+// branches are the flows that a step runs and whose variables are matched with the
+// step's by their ids.
+func (p *checker) branches(s spec.Step) []*spec.Ref[*spec.Flow] {
 	var all []*spec.Ref[*spec.Flow]
-	switch s := s.(type) {
-	case *spec.Switch:
-		for _, c := range s.Cases {
-			if c != nil {
-				all = append(all, &c.Flow)
-			}
+	for _, call := range p.stepPlan(s).Calls() {
+		if call.MatchesByID() {
+			all = append(all, call.Flow)
 		}
-		all = append(all, &s.Else)
-	case *spec.Loop:
-		all = append(all, &s.Flow)
-	case *spec.Parallel:
-		for i := range s.Flows {
-			all = append(all, &s.Flows[i])
-		}
-	}
-	return all
-}
-
-// toolsOf are what a step can call: a model's choice of them, or one for certain.
-func toolsOf(s spec.Step) []*spec.Ref[spec.Tool] {
-	var all []*spec.Ref[spec.Tool]
-	switch s := s.(type) {
-	case *spec.Agent:
-		for i := range s.Tools {
-			all = append(all, &s.Tools[i])
-		}
-	case *spec.InvokeTool:
-		all = append(all, &s.Tool)
 	}
 	return all
 }
 
 // named finds a variable among ports by its id: the flows that a step runs have
 // variables of their own.
-func (p *ruleContext) named(ports []port, id string) *port {
-	if i := slices.IndexFunc(ports, func(one port) bool { return one.id == id }); i >= 0 {
-		return &ports[i]
+func (p *ruleContext) named(ports []port, id string) port {
+	if i := slices.IndexFunc(ports, func(one port) bool { return one.ID == id }); i >= 0 {
+		return ports[i]
 	}
 	return nil
 }
@@ -101,14 +70,14 @@ func ungivenInput() rule {
 		doc:    "Switch, Loop and Parallel give the flows that they run the step's inputs of the same ids, so every required input of the flow is among the step's inputs.",
 		sample: parallelSample(noDifference(parallelHead), "⟦mood│story⟧", "headline, version"),
 		check: on(func(p *ruleContext, s spec.Step) {
-			given := portsOf(s.Common().Inputs, nil)
-			for _, ref := range branches(s) {
+			given := portsOf(s.Common().Inputs)
+			for _, ref := range p.branches(s) {
 				for _, in := range inputsOfFlow(ref.To) {
-					if have := p.named(given, in.id); have != nil || in.v == nil || in.v.IsOptional() {
+					if have := p.named(given, in.ID); have != nil || in.To == nil || in.To.IsOptional() {
 						continue
 					}
-					finding := p.reportAt(ref.Span, "the flow %q needs the input %q, which step %q does not give", ref.ID, in.id, s.EntityID())
-					p.list.Add(finding.WithHint("add %s to the step's inputs", in.id).WithRelated(in.span, "an input of the flow"))
+					finding := p.reportAt(ref.Span, "the flow %q needs the input %q, which step %q does not give", ref.ID, in.ID, s.EntityID())
+					p.list.Add(finding.WithHint("add %s to the step's inputs", in.ID).WithRelated(in.Span, "an input of the flow"))
 				}
 			}
 		})}
@@ -118,14 +87,14 @@ func inputsOfFlow(f *spec.Flow) []port {
 	if f == nil {
 		return nil
 	}
-	return portsOf(f.Inputs, nil)
+	return portsOf(f.Inputs)
 }
 
 func outputsOfFlow(f *spec.Flow) []port {
 	if f == nil {
 		return nil
 	}
-	return portsOf(f.Outputs, nil)
+	return portsOf(f.Outputs)
 }
 
 func ungivenOutput() rule {
@@ -133,25 +102,25 @@ func ungivenOutput() rule {
 		doc:    "Switch, Loop and Parallel set the step's outputs from the outputs of the same ids of the flows that they run.",
 		sample: parallelSample(noDifference(parallelHead), "story", "headline, version⟦, mood│⟧"),
 		check: on(func(p *ruleContext, s spec.Step) {
-			flows := branches(s)
+			flows := p.branches(s)
 			var ids []string
 			for _, ref := range flows {
 				if _, known := knownFlow(ref.To); ref.ID != "" && !known {
 					return // what it gives cannot be known
 				}
 				for _, out := range outputsOfFlow(ref.To) {
-					ids = append(ids, out.id)
+					ids = append(ids, out.ID)
 				}
 			}
 			if len(ids) == 0 && len(flows) == 0 {
 				return
 			}
-			for _, out := range portsOf(s.Common().Outputs, nil) {
-				if out.v == nil || slices.Contains(ids, out.id) {
+			for _, out := range portsOf(s.Common().Outputs) {
+				if out.To == nil || slices.Contains(ids, out.ID) {
 					continue
 				}
-				finding := p.reportAt(out.span, "no flow of step %q has the output %q", s.EntityID(), out.id)
-				if near := diag.Nearest(out.id, ids); near != "" {
+				finding := p.reportAt(out.Span, "no flow of step %q has the output %q", s.EntityID(), out.ID)
+				if near := diag.Nearest(out.ID, ids); near != "" {
 					finding = finding.WithSuggestion(near)
 				}
 				p.list.Add(finding)
@@ -168,12 +137,12 @@ func outputGivenTwice() rule {
 			for i := range s.Flows {
 				ref := &s.Flows[i]
 				for _, out := range outputsOfFlow(ref.To) {
-					if one := first[out.id]; one != nil {
-						p.list.Add(p.reportAt(ref.Span, "the flows %q and %q of step %q both give %q", one.ID, ref.ID, s.ID, out.id).
-							WithRelated(out.span, "the output of flow "+ref.ID))
+					if one := first[out.ID]; one != nil {
+						p.list.Add(p.reportAt(ref.Span, "the flows %q and %q of step %q both give %q", one.ID, ref.ID, s.ID, out.ID).
+							WithRelated(out.Span, "the output of flow "+ref.ID))
 						continue
 					}
-					first[out.id] = ref
+					first[out.ID] = ref
 				}
 			}
 		})}
@@ -182,20 +151,20 @@ func outputGivenTwice() rule {
 // meetBranches warns where a variable of the step and the one of the same id of a
 // flow that it runs are of different types (QT903).
 func (p *ruleContext) meetBranches(s spec.Step) {
-	for _, ref := range branches(s) {
+	for _, ref := range p.branches(s) {
 		if ref.To == nil {
 			continue
 		}
 		for i := range s.Common().Inputs {
 			in := &s.Common().Inputs[i]
-			if theirs := p.named(inputsOfFlow(ref.To), in.ID); theirs != nil && theirs.v != nil {
-				p.meets(in, theirs.v, in.To, theirs.v)
+			if theirs := p.named(inputsOfFlow(ref.To), in.ID); theirs != nil && theirs.To != nil {
+				p.meets(in, theirs.To, in.To, theirs.To)
 			}
 		}
 		for i := range s.Common().Outputs {
 			out := &s.Common().Outputs[i]
-			if theirs := p.named(outputsOfFlow(ref.To), out.ID); theirs != nil && theirs.v != nil {
-				p.meets(out, theirs.v, theirs.v, out.To)
+			if theirs := p.named(outputsOfFlow(ref.To), out.ID); theirs != nil && theirs.To != nil {
+				p.meets(out, theirs.To, theirs.To, out.To)
 			}
 		}
 	}
@@ -229,21 +198,11 @@ func nothingToDo() rule {
 		sample: sample{in: "price: float", out: "total: float",
 			steps: "- {type: Transform, id: sum, set: {⟦│total: price * 2⟧}, ⟦outputs: [total]│inputs: [price]⟧}"},
 		check: on(func(p *ruleContext, s spec.Step) {
-			var key string
-			var n int
-			switch s := s.(type) {
-			case *spec.Switch:
-				key, n = "cases", len(s.Cases)
-			case *spec.Parallel:
-				key, n = "flows", len(s.Flows)
-			case *spec.Transform:
-				key, n = "set", len(s.Set)
-			default:
-				return
-			}
-			// What could not be read is there all the same; what is missing is told elsewhere.
-			if written, ok := s.Place().Lookup(key); ok && n == 0 && len(written.Parts) == 0 {
-				p.report(written.Key, "step %q (%s) has nothing in %q", s.EntityID(), spec.TypeName(s), key)
+			for _, key := range spec.EmptyKeys(s) {
+				// A value that could not be read has parts; a missing key is reported by the loader.
+				if written, ok := s.Place().Lookup(key); ok && len(written.Parts) == 0 {
+					p.report(written.Key, "step %q (%s) has nothing in %q", s.EntityID(), spec.TypeName(s), key)
+				}
 			}
 		})}
 }

@@ -15,7 +15,7 @@ func shapingRules() []rule {
 // inOut is the one input and the one output of a step with their types; ok tells
 // whether there is exactly one of each and both types are known.
 func (p *ruleContext) inOut(s spec.Step) (in, out port, ok bool) {
-	ins, outs := inputsOf(s), outputsOf(s)
+	ins, outs := s.Common().AllInputs(), s.Common().AllOutputs()
 	if len(ins) != 1 || len(outs) != 1 {
 		return in, out, false
 	}
@@ -26,9 +26,9 @@ func (p *ruleContext) inOut(s spec.Step) (in, out port, ok bool) {
 
 // shouldBe is the finding for an output whose type does not follow from the input's.
 func (p *ruleContext) shouldBe(s spec.Step, out port, want string, in port) {
-	finding := p.reportAt(out.span, "the output %q of step %q must be %s, is %s", out.id, s.EntityID(), want, out.v.Type.String())
-	if place := typePlace(in.v.Place().Field("type")); !place.IsZero() {
-		finding = finding.WithRelated(place, "because the input is "+in.v.Type.String())
+	finding := p.reportAt(out.Span, "the output %q of step %q must be %s, is %s", out.ID, s.EntityID(), want, out.To.Type.String())
+	if place := typePlace(in.To.Place().Field("type")); !place.IsZero() {
+		finding = finding.WithRelated(place, "because the input is "+in.To.Type.String())
 	}
 	p.list.Add(finding)
 }
@@ -40,8 +40,9 @@ func agentOutputType() rule {
 			steps: "- {type: Agent, id: work, model: writer, inputs: [question], outputs: [answer]}"},
 		check: on(func(p *ruleContext, s *spec.Agent) {
 			in, out, ok := p.inOut(s)
-			if spoken := either("text", "ChatMessage").ok; ok && out.v.Type.Custom == nil && spoken(in.v.Type) && !out.v.Type.Same(in.v.Type) {
-				p.shouldBe(s, out, in.v.Type.Name, in)
+			conversational := spec.Demand{Types: []string{"text", "ChatMessage"}}
+			if ok && out.To.Type.Custom == nil && conversational.Fits(in.To.Type) && !out.To.Type.Same(in.To.Type) {
+				p.shouldBe(s, out, in.To.Type.Name, in)
 			}
 		})}
 }
@@ -53,8 +54,8 @@ func explodeElement() rule {
 			steps: "- {type: Explode, id: work, inputs: [names], outputs: [name]}"},
 		check: on(func(p *ruleContext, s *spec.Explode) {
 			in, out, ok := p.inOut(s)
-			if ok && in.v.Type.IsList() && !out.v.Type.Same(*in.v.Type.Elem) {
-				p.shouldBe(s, out, in.v.Type.Elem.String(), in)
+			if ok && in.To.Type.IsList() && !out.To.Type.Same(*in.To.Type.Elem) {
+				p.shouldBe(s, out, in.To.Type.Elem.String(), in)
 			}
 		})}
 }
@@ -66,8 +67,8 @@ func collectElement() rule {
 			steps: "- {type: Collect, id: work, inputs: [name], outputs: [names]}"},
 		check: on(func(p *ruleContext, s *spec.Collect) {
 			in, out, ok := p.inOut(s)
-			if ok && out.v.Type.IsList() && !out.v.Type.Elem.Same(in.v.Type) {
-				element := in.v.Type
+			if ok && out.To.Type.IsList() && !out.To.Type.Elem.Same(in.To.Type) {
+				element := in.To.Type
 				element.Optional = false
 				p.shouldBe(s, out, "list["+element.String()+"]", in)
 			}
@@ -82,7 +83,7 @@ func constructOutputs() rule {
 		sample: sample{head: sampleOrder, in: "number: int", out: "⟦│order: Order⟧",
 			steps: "- {type: Construct, id: work, field_bindings: {number: number}, outputs: [⟦│order⟧]}"},
 		check: on(func(p *ruleContext, s *spec.Construct) {
-			if outs := outputsOf(s); len(outs) != 1 {
+			if outs := s.Common().AllOutputs(); len(outs) != 1 {
 				p.report(firstExtra(s, "outputs", outs, 1), "step %q (Construct) needs exactly 1 output, has %d", s.ID, len(outs))
 			}
 		})}
@@ -94,7 +95,7 @@ func constructInputs() rule {
 		sample: sample{head: sampleOrder, in: "number: int", out: "order: Order",
 			steps: "- {type: Construct, id: work, field_bindings: {⟦│number: number⟧}, outputs: [order]}"},
 		check: on(func(p *ruleContext, s *spec.Construct) {
-			if len(inputsOf(s)) == 0 && len(s.FieldBindings) == 0 {
+			if len(s.Common().AllInputs()) == 0 && len(s.FieldBindings) == 0 {
 				p.report(placeOf(s, "field_bindings", "id"), "step %q (Construct) needs at least 1 input", s.ID)
 			}
 		})}
@@ -106,12 +107,12 @@ func constructRecord() rule {
 		sample: sample{head: sampleOrder, in: "number: int", out: "order: ⟦text│Order⟧",
 			steps: "- {type: Construct, id: work, field_bindings: {number: number}, outputs: [order]}"},
 		check: on(func(p *ruleContext, s *spec.Construct) {
-			outs := outputsOf(s)
+			outs := s.Common().AllOutputs()
 			if len(outs) != 1 {
 				return
 			}
 			if t, ok := p.typed(outs[0]); ok && !t.IsRecord() {
-				p.report(outs[0].span, "the output %q of step %q must be a record type, is %s", outs[0].id, s.ID, t.String())
+				p.report(outs[0].Span, "the output %q of step %q must be a record type, is %s", outs[0].ID, s.ID, t.String())
 			}
 		})}
 }
@@ -122,14 +123,14 @@ func echoSame() rule {
 		sample: sample{in: "name: text", vars: "⟦other: text│⟧", out: "name: text",
 			steps: "- {type: Echo, id: work, inputs: [name], outputs: [name⟦, other│⟧]}"},
 		check: on(func(p *ruleContext, s *spec.Echo) {
-			ins, outs := inputsOf(s), outputsOf(s)
+			ins, outs := s.Common().AllInputs(), s.Common().AllOutputs()
 			missing, extra := without(ins, outs), without(outs, ins)
 			if len(missing)+len(extra) == 0 || !allLinked(ins) || !allLinked(outs) {
 				return
 			}
 			finding := p.reportAt(placeOf(s, "outputs", "id"), "the outputs of step %q (Echo) must be its inputs", s.ID)
 			if len(extra) > 0 {
-				finding.Span = extra[0].span
+				finding.Span = extra[0].Span
 			}
 			p.list.Add(finding.WithHint("%s", echoHint(missing, extra)))
 		})}
@@ -151,7 +152,7 @@ func echoHint(missing, extra []port) string {
 func without(a, b []port) []port {
 	var rest []port
 	for _, one := range a {
-		if !containsPort(b, one.id) {
+		if !containsPort(b, one.ID) {
 			rest = append(rest, one)
 		}
 	}
@@ -161,7 +162,7 @@ func without(a, b []port) []port {
 func idsOf(ports []port) []string {
 	ids := make([]string, len(ports))
 	for i, p := range ports {
-		ids[i] = p.id
+		ids[i] = p.ID
 	}
 	return ids
 }

@@ -29,21 +29,21 @@ func inputNotAvailable() rule {
 - {type: PromptTemplate, id: ⟦greet, template: "Hello {name}", inputs: [name], outputs: [greeting]}│shout, template: "{greeting}!", inputs: [greeting], outputs: [loud]}⟧`},
 		check: on(func(p *ruleContext, f *spec.Flow) {
 			plan := p.planOf(f)
-			if !plan.whole {
+			if !plan.complete {
 				return
 			}
 			available := map[*spec.Variable]bool{}
 			for i := range f.Inputs {
 				available[f.Inputs[i].To] = true
 			}
-			for i, s := range plan.stages {
-				for _, in := range s.reads {
-					if in.v != nil && !available[in.v] {
+			for i, s := range plan.steps {
+				for _, in := range s.Reads {
+					if in.To != nil && !available[in.To] {
 						p.reportUnavailable(f, in, i)
 					}
 				}
-				for _, out := range s.writes {
-					available[out.v] = true
+				for _, out := range s.Writes {
+					available[out.To] = true
 				}
 			}
 		})}
@@ -51,23 +51,23 @@ func inputNotAvailable() rule {
 
 // reportUnavailable says where the value that step i lacks might come from.
 func (p *ruleContext) reportUnavailable(f *spec.Flow, in port, i int) {
-	stages := p.planOf(f).stages
+	stages := p.planOf(f).steps
 	reader := stages[i]
-	finding := p.reportAt(in.span, "the step %q reads %q, which nothing has written yet", reader.step.EntityID(), in.id)
-	if !reader.reused.IsZero() {
-		finding.Span = reader.reused
-		finding = finding.WithRelated(in.span, "the step reads it here")
+	finding := p.reportAt(in.Span, "the step %q reads %q, which nothing has written yet", reader.Step.EntityID(), in.ID)
+	if !reader.Item.Ref.Span.IsZero() {
+		finding.Span = reader.Item.Ref.Span
+		finding = finding.WithRelated(in.Span, "the step reads it here")
 	}
-	own := p.locals[f][in.id]
-	later := slices.IndexFunc(stages[i+1:], func(s dataflowStep) bool { return writes(s, in.v) })
+	own := p.locals[f][in.ID]
+	later := slices.IndexFunc(stages[i+1:], func(s *spec.StepPlan) bool { return writes(s, in.To) })
 	switch {
 	case later >= 0:
-		writer := stages[i+1+later].step
+		writer := stages[i+1+later].Step
 		finding = finding.WithHint("step %q writes it later", writer.EntityID()).
 			WithRelated(idPlace(writer), "the step that writes it")
-	case own != nil && own != in.v:
-		finding = finding.WithHint("the step is written in another flow and reads that flow's %q", in.id).
-			WithRelated(idPlace(in.v), "the variable that it reads")
+	case own != nil && own != in.To:
+		finding = finding.WithHint("the step is written in another flow and reads that flow's %q", in.ID).
+			WithRelated(idPlace(in.To), "the variable that it reads")
 	default:
 		finding = finding.WithHint("make it an input of the flow %q or an output of an earlier step", f.ID)
 	}
@@ -75,10 +75,10 @@ func (p *ruleContext) reportUnavailable(f *spec.Flow, in port, i int) {
 }
 
 // writes and reads tell what a stage does with a variable.
-func writes(s dataflowStep, v *spec.Variable) bool {
-	return slices.ContainsFunc(s.writes, func(out port) bool { return out.v == v })
+func writes(s *spec.StepPlan, v *spec.Variable) bool {
+	return slices.ContainsFunc(s.Writes, func(out port) bool { return out.To == v })
 }
 
-func reads(s dataflowStep, v *spec.Variable) bool {
-	return s.readAll || slices.ContainsFunc(s.reads, func(in port) bool { return in.v == v })
+func reads(s *spec.StepPlan, v *spec.Variable) bool {
+	return s.ReadsAll || slices.ContainsFunc(s.Reads, func(in port) bool { return in.To == v })
 }

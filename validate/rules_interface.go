@@ -28,21 +28,21 @@ func onFace(kind, own, side string, f func(*ruleContext, interfaceFlow)) check {
 		if flow.Interface == nil || flow.Interface.Type != kind || !flow.Place().Complete(side) || !flow.Interface.Place().Complete("type", "session_inputs") {
 			return
 		}
-		at := interfaceFlow{flow: flow, inputs: portsOf(flow.Inputs, nil), known: true}
+		at := interfaceFlow{flow: flow, inputs: portsOf(flow.Inputs), known: true}
 		pick := func(ports []port, asked bool) (picked []port) {
 			for _, one := range ports {
 				t, ok := p.typed(one)
 				at.known = at.known && ok
 				// A ChatMessage that is listed twice is one all the same, as is a text that the flow
 				// answers with; of the texts that it takes QType counts every mention.
-				again := containsPort(picked, one.id) && !(own == "text" && asked)
+				again := containsPort(picked, one.ID) && !(own == "text" && asked)
 				if ok && t.Is(own) && !again {
 					picked = append(picked, one)
 				}
 			}
 			return picked
 		}
-		at.spoken, at.reply = pick(at.inputs, true), pick(portsOf(flow.Outputs, nil), false)
+		at.spoken, at.reply = pick(at.inputs, true), pick(portsOf(flow.Outputs), false)
 		if at.known {
 			f(p, at)
 		}
@@ -74,7 +74,7 @@ func chatInputTwice() rule {
 		sample: chatSample("said: ChatMessage⟦, other: ChatMessage│⟧", "answer: ChatMessage", conversational),
 		check: onFace("Conversational", "ChatMessage", "inputs", func(p *ruleContext, at interfaceFlow) {
 			if len(at.spoken) > 1 {
-				p.report(at.spoken[1].span, "the conversational flow %q may take only one ChatMessage, has %d", at.flow.ID, len(at.spoken))
+				p.report(at.spoken[1].Span, "the conversational flow %q may take only one ChatMessage, has %d", at.flow.ID, len(at.spoken))
 			}
 		})}
 }
@@ -84,10 +84,10 @@ func inputOutsideSession() rule {
 		doc:    "Each turn of a conversation brings a message only. Other inputs keep their first value for the whole session; list them in session_inputs.",
 		sample: chatSample("said: ChatMessage, plan: text", "answer: ChatMessage", "interface: {type: Conversational⟦│, session_inputs: [plan]⟧}"),
 		check: onFace("Conversational", "ChatMessage", "inputs", func(p *ruleContext, at interfaceFlow) {
-			session := portsOf(at.flow.Interface.SessionInputs, nil)
+			session := portsOf(at.flow.Interface.SessionInputs)
 			for _, in := range at.inputs {
-				if t, _ := p.typed(in); !t.Is("ChatMessage") && !slices.ContainsFunc(session, func(s port) bool { return s.v == in.v }) {
-					p.list.Add(p.reportAt(in.span, "the input %q of the conversational flow %q must be a session input", in.id, at.flow.ID).
+				if t, _ := p.typed(in); !t.Is("ChatMessage") && !slices.ContainsFunc(session, func(s port) bool { return s.To == in.To }) {
+					p.list.Add(p.reportAt(in.Span, "the input %q of the conversational flow %q must be a session input", in.ID, at.flow.ID).
 						WithHint("add it to session_inputs"))
 				}
 			}
@@ -137,9 +137,7 @@ func lastStepStreams() rule {
 			if f.Interface == nil || f.Interface.Type != "Complete" || len(f.Steps) == 0 || f.Steps[len(f.Steps)-1] == nil || !f.Place().Complete("steps") || !f.Interface.Place().Complete("type") {
 				return
 			}
-			switch last := f.Steps[len(f.Steps)-1].Step.(type) {
-			case nil, *spec.LLMInference, *spec.Agent:
-			default:
+			if last := f.Steps[len(f.Steps)-1].Step; last != nil && !spec.Streams(last) {
 				p.report(placeOf(last, "type", "id"), "the last step %q of the completion flow %q cannot stream text; it must be an LLMInference or an Agent", last.EntityID(), f.ID)
 			}
 		})}
@@ -148,7 +146,7 @@ func lastStepStreams() rule {
 // firstExtra is the first port beyond the allowed ones, the place of the list where there are too few.
 func firstExtra(n spec.Node, key string, ports []port, allowed int) source.Span {
 	if len(ports) > allowed {
-		return ports[allowed].span
+		return ports[allowed].Span
 	}
 	return placeOf(n, key, "id")
 }

@@ -102,23 +102,28 @@ type edge struct {
 // edges are the flows that a flow runs.
 func (s *flowSearch) edges(f *spec.Flow) []edge {
 	var all []edge
-	for _, item := range f.Steps {
-		if item == nil || item.Step == nil {
-			continue
-		}
-		for _, ref := range callees(item.Step) {
-			all = append(all, edge{ref.To, ref.Span, false})
+	for _, step := range f.Plan().Steps {
+		for _, call := range step.Calls() {
+			all = append(all, edge{call.Flow.To, call.Flow.Span, false})
 		}
 		if !s.tools {
 			continue
 		}
-		for _, ref := range toolsOf(item.Step) {
-			if t, ok := ref.To.(*spec.FlowTool); ok {
-				all = append(all, edge{t.Flow.To, ref.Span, true})
+		for _, ref := range step.ToolRefs() {
+			for _, flow := range toolFlows(ref.To) {
+				all = append(all, edge{flow, ref.Span, true})
 			}
 		}
 	}
 	return all
+}
+
+// toolFlows are the flows that a tool runs; t may be nil.
+func toolFlows(t spec.Tool) []*spec.Flow {
+	if t == nil {
+		return nil
+	}
+	return spec.Linked[*spec.Flow](spec.UsesOf(t), spec.RoleFlow)
 }
 
 // flowSearch finds flows that run themselves, depth first.

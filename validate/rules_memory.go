@@ -37,7 +37,7 @@ memories:
   - {id: chat_memory, token_limit: ⟦50000│8000⟧}`, in: "said: ChatMessage", out: "answer: ChatMessage",
 			steps: "- {type: LLMInference, id: reply, model: writer, memory: chat_memory, inputs: [said], outputs: [answer]}"},
 		check: on(func(p *ruleContext, s spec.Step) {
-			model, memory := talks(s)
+			model, memory := p.chatOf(s)
 			if model == nil || memory == nil || memory.To == nil || model.ContextWindow == 0 {
 				return
 			}
@@ -65,18 +65,16 @@ func chatShare(m *spec.Memory) float64 {
 	return float64(m.TokenLimit) * m.ChatHistoryTokenRatio
 }
 
-// talks is the model that a step asks and the memory that it speaks in; nil where there is none.
-func talks(s spec.Step) (*spec.Model, *spec.Ref[*spec.Memory]) {
-	var model spec.ModelEntity
+// chatOf is the model that a step calls and its reference to the memory that holds
+// the conversation; nil where there is none.
+func (p *checker) chatOf(s spec.Step) (*spec.Model, *spec.Ref[*spec.Memory]) {
+	plan := p.stepPlan(s)
 	var memory *spec.Ref[*spec.Memory]
-	switch s := s.(type) {
-	case *spec.LLMInference:
-		model, memory = s.Model.To, &s.Memory
-	case *spec.Agent:
-		model, memory = s.Model.To, &s.Memory
+	if refs := spec.Refs[*spec.Memory](plan.Uses, spec.RoleConversation); len(refs) > 0 {
+		memory = refs[0]
 	}
-	if model == nil {
-		return nil, memory
+	if model := plan.Model(); model != nil {
+		return model.Base(), memory
 	}
-	return model.Base(), memory
+	return nil, memory
 }

@@ -45,9 +45,9 @@ func queryNames() rule {
 		check: on(func(p *ruleContext, s *spec.SQLSource) {
 			inputs := map[string]bool{}
 			var names []string
-			for _, in := range inputsOf(s) {
-				inputs[in.id] = true
-				names = append(names, in.id)
+			for _, in := range s.Common().AllInputs() {
+				inputs[in.ID] = true
+				names = append(names, in.ID)
 			}
 			for _, name := range queryParameters(s) {
 				if !inputs[name] {

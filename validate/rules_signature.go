@@ -1,74 +1,201 @@
 package validate
 
-import "github.com/qtype-dev/qtype/spec"
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
 
-// signatureRules are the rules QT320 to QT384 about the number and the types
-// of a step's variables (semantics.md 4).
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// signatureRules makes one rule of each demand that a type of step declares about
+// the number and the types of its variables.
 func signatureRules() []rule {
 	var all []rule
-	for _, s := range append(textSignatures(), retrievalSignatures()...) {
-		all = append(all, s.rules()...)
+	for _, s := range spec.StepTypes() {
+		signatures, err := spec.Signatures(s)
+		if err != nil {
+			panic(err) // a malformed tag; TestSignatureCodes reports it
+		}
+		for _, signature := range signatures {
+			for _, d := range signature.Demands {
+				all = append(all, demandRule(s, signature, d))
+			}
+		}
 	}
 	return all
 }
 
-// textSignatures are the steps that work on texts and values.
-func textSignatures() []signature {
-	text, spoken := either("text"), either("text", "ChatMessage")
-	return []signature{
-		{step: (*spec.PromptTemplate)(nil), keys: `template: "Answer briefly: {question}"`, in: "question: text", out: "prompt: text",
-			rows: []portRule{exactly(1, outputs, "QT320"), ofType(text, outputs, "QT321")}},
-		{step: (*spec.LLMInference)(nil), head: sampleModel, keys: "model: writer", in: "question: text", out: "answer: text",
-			rows: []portRule{exactly(1, outputs, "QT322"), ofType(spoken, outputs, "QT323")}},
-		{step: (*spec.Agent)(nil), head: sampleModel, keys: "model: writer", in: "question: text", out: "answer: text",
-			rows: []portRule{exactly(1, inputs, "QT324"), exactly(1, outputs, "QT325"), ofType(spoken, inputs, "QT326")}},
-		{step: (*spec.Decoder)(nil), in: "json: text", out: "label: text",
-			rows: []portRule{exactly(1, inputs, "QT330"), ofType(text, inputs, "QT331"), atLeast(1, outputs, "QT332")}},
-		{step: (*spec.Explode)(nil), in: "names: list[text]", out: "name: text",
-			rows: []portRule{exactly(1, inputs, "QT333"), exactly(1, outputs, "QT334"), ofType(anyList(), inputs, "QT335")}},
-		{step: (*spec.Collect)(nil), in: "name: text", out: "names: list[text]",
-			rows: []portRule{exactly(1, inputs, "QT337"), exactly(1, outputs, "QT338"), ofType(anyList(), outputs, "QT339")}},
-		{step: (*spec.FieldExtractor)(nil), keys: "json_path: $.content", in: "found: SearchResult", out: "words: text",
-			rows: []portRule{exactly(1, inputs, "QT345"), exactly(1, outputs, "QT346")}},
-		{step: (*spec.SQLSource)(nil), keys: `query: select name from people, connection: "sqlite:///people.db"`, out: "name: text",
-			rows: []portRule{atLeast(1, outputs, "QT350")}},
+// demandRule is the rule of one demand.
+func demandRule(s spec.Step, signature spec.Signature, d spec.Demand) rule {
+	name := spec.TypeName(s)
+	r := rule{code: d.Code, sample: demandSample{s, signature, d}, sided: true}
+	if d.IsCount() {
+		r.title = fmt.Sprintf("%s needs %s", name, d)
+		r.doc = fmt.Sprintf("A step of type %s has %s.", name, d)
+	} else {
+		r.title = fmt.Sprintf("%s: an %s must be %s", name, d.Side(), d)
+		r.doc = fmt.Sprintf("A step of type %s takes %s as its %s; whether the variable is optional does not matter.", name, d, d.Side())
+		if d.Outputs {
+			r.doc = fmt.Sprintf("A step of type %s writes %s as its %s; whether the variable is optional does not matter.", name, d, d.Side())
+		}
+	}
+	r.check = check{wants: reflect.TypeOf(s), run: func(p *ruleContext, n spec.Node) {
+		if step := n.(spec.Step); sideRead(step, d.Outputs) && p.appliesTo(signature, step) {
+			p.checkDemand(step, signature, d)
+		}
+	}}
+	return r
+}
+
+// appliesTo reports whether a signature holds for a step: some hold only for steps
+// with an index of one kind.
+func (p *checker) appliesTo(signature spec.Signature, s spec.Step) bool {
+	return signature.Index == "" || slices.ContainsFunc(p.stepPlan(s).Indexes(), func(x spec.Index) bool {
+		return spec.TypeName(x) == signature.Index
+	})
+}
+
+// checkDemands checks all demands of a signature under the code of the running rule.
+func (p *ruleContext) checkDemands(s spec.Step, signature spec.Signature) {
+	for _, d := range signature.Demands {
+		p.checkDemand(s, signature, d)
 	}
 }
 
-// retrievalSignatures are the steps that work on documents and indexes. Only
-// an upsert into a vector index has a fixed shape: a document index takes any
-// variables as fields.
-func retrievalSignatures() []signature {
-	document, chunk := either("RAGDocument"), either("RAGChunk")
+func (p *ruleContext) checkDemand(s spec.Step, signature spec.Signature, d spec.Demand) {
+	ports := s.Common().AllInputs()
+	if d.Outputs {
+		ports = s.Common().AllOutputs()
+	}
+	if d.IsCount() {
+		p.checkCount(s, d, ports)
+	} else if hasDemandedCount(signature, d.Outputs, len(ports)) { // one diagnostic for a side is enough
+		p.checkTypes(s, d, ports)
+	}
+}
+
+// checkCount checks the number of variables.
+func (p *ruleContext) checkCount(s spec.Step, d spec.Demand, ports []port) {
+	if !d.Allows(len(ports)) {
+		p.report(firstExtra(s, d.Side()+"s", ports, d.Min), "step %q (%s) needs %s, has %d",
+			s.EntityID(), spec.TypeName(s), d, len(ports))
+	}
+}
+
+// hasDemandedCount reports whether a step has as many variables on one side as its signature demands.
+func hasDemandedCount(signature spec.Signature, ofOutputs bool, n int) bool {
+	return !slices.ContainsFunc(signature.Demands, func(d spec.Demand) bool {
+		return d.IsCount() && d.Outputs == ofOutputs && !d.Allows(n)
+	})
+}
+
+// checkTypes checks the types of the variables.
+func (p *ruleContext) checkTypes(s spec.Step, d spec.Demand, ports []port) {
+	wrong := slices.DeleteFunc(slices.Clone(ports), func(one port) bool {
+		t, known := p.typed(one)
+		return !known || d.Fits(t)
+	})
+	if d.One {
+		if len(wrong) == len(ports) && len(ports) > 0 {
+			p.report(placeOf(s, d.Side()+"s", "id"), "one %s of step %q must be %s", d.Side(), s.EntityID(), d)
+		}
+		return
+	}
+	for _, one := range wrong {
+		found := p.reportAt(one.Span, "the %s %q of step %q must be %s, is %s", d.Side(), one.ID, s.EntityID(), d, one.To.Type.String())
+		if place := typePlace(one.To.Place().Field("type")); !place.IsZero() {
+			found = found.WithRelated(place, "declared here")
+		}
+		p.list.Add(found)
+	}
+}
+
+// demandSample is the example of a demand's rule, made from the step's declaration:
+// its required fields, and variables that fit and that do not.
+type demandSample struct {
+	step      spec.Step
+	signature spec.Signature
+	demand    spec.Demand
+}
+
+func (s demandSample) wrong() string { return s.sample().wrong() }
+func (s demandSample) right() string { return s.sample().right() }
+
+func (s demandSample) sample() sample {
+	in, out := s.signature.Inputs, s.signature.Outputs
+	side := &in
+	if s.demand.Outputs {
+		side = &out
+	}
+	*side = breakDemand(s.demand, *side)
+	keys, head := sampleKeys(s.step, s.signature.Index)
+	return sample{head: head, in: in, out: out,
+		steps: fmt.Sprintf("- {type: %s, id: work, %sinputs: [%s], outputs: [%s]}", spec.TypeName(s.step), keys, markNames(in), markNames(out))}
+}
+
+// breakDemand marks variables so that the wrong side of the sample breaks the demand.
+func breakDemand(d spec.Demand, list string) string {
+	if d.IsCount() {
+		return markOpen + markMiddle + list + markClose
+	}
+	vars := strings.Split(list, ", ")
+	for i, v := range vars {
+		name, kind, _ := strings.Cut(v, ": ")
+		if t, err := spec.ParseType(kind); err == nil && d.Fits(t) {
+			vars[i] = name + ": " + markOpen + "int" + markMiddle + kind + markClose
+		}
+	}
+	return strings.Join(vars, ", ")
+}
+
+// markNames is namesOf for a list with marks in it.
+func markNames(list string) string {
+	if !strings.Contains(list, markOpen) {
+		return namesOf(list)
+	}
+	return markOpen + namesOf(choose(list, false)) + markMiddle + namesOf(choose(list, true)) + markClose
+}
+
+// sampleKeys writes the required keys of a step for a sample, and the declarations
+// that they refer to. A key that is no reference has its value in the tag `example`.
+func sampleKeys(s spec.Step, index string) (keys, head string) {
+	t := reflect.TypeOf(s).Elem()
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if !strings.HasPrefix(f.Tag.Get("jsonschema"), "required") {
+			continue
+		}
+		value := f.Tag.Get("example")
+		if ref, ok := reflect.New(f.Type).Interface().(spec.Reference); ok {
+			value, head = sampleTarget(ref.TargetType(), index)
+		}
+		keys += f.Tag.Get("yaml") + ": " + value + ", "
+	}
+	return keys, head
+}
+
+// sampleTarget is the id and the declaration of an entity that a reference may name.
+func sampleTarget(wants reflect.Type, index string) (id, head string) {
 	const (
-		vectors  = sampleVectors + "\nindexes:\n  - {type: VectorIndex, id: shelf, name: shelf, module: llama_index.core.VectorStoreIndex, embedding_model: vectors}"
-		fullText = "indexes:\n  - {type: DocumentIndex, id: shelf, name: shelf, endpoint: \"http://localhost:9200\"}"
+		vectorIndex   = sampleVectors + "\nindexes:\n  - {type: VectorIndex, id: shop, name: shop, module: llama_index.core.VectorStoreIndex, embedding_model: vectors}"
+		documentIndex = "indexes:\n  - {type: DocumentIndex, id: shop, name: shop, endpoint: \"http://localhost:9200\"}"
 	)
-	return []signature{
-		{step: (*spec.DocumentSource)(nil), keys: "reader_module: llama_index.core.SimpleDirectoryReader", out: "doc: RAGDocument",
-			rows: []portRule{exactly(1, outputs, "QT351"), ofType(document, outputs, "QT352")}},
-		{step: (*spec.DocToTextConverter)(nil), in: "doc: RAGDocument", out: "plain: RAGDocument",
-			rows: []portRule{exactly(1, inputs, "QT353"), ofType(document, inputs, "QT354"), exactly(1, outputs, "QT355"), ofType(document, outputs, "QT356")}},
-		{step: (*spec.DocumentSplitter)(nil), in: "doc: RAGDocument", out: "chunk: RAGChunk",
-			rows: []portRule{exactly(1, inputs, "QT357"), ofType(document, inputs, "QT358"), exactly(1, outputs, "QT359"), ofType(chunk, outputs, "QT360")}},
-		{step: (*spec.DocumentEmbedder)(nil), head: sampleVectors, keys: "model: vectors", in: "chunk: RAGChunk", out: "embedded: RAGChunk",
-			rows: []portRule{exactly(1, inputs, "QT361"), ofType(chunk, inputs, "QT362"), exactly(1, outputs, "QT363"), ofType(chunk, outputs, "QT364")}},
-		{step: (*spec.IndexUpsert)(nil), when: indexIs[*spec.VectorIndex], head: vectors, keys: "index: shelf", in: "chunk: RAGChunk",
-			rows: []portRule{exactly(1, inputs, "QT365"), ofType(either("RAGChunk", "RAGDocument"), inputs, "QT366")}},
-		{step: (*spec.IndexUpsert)(nil), when: indexIs[*spec.DocumentIndex], head: fullText, keys: "index: shelf", in: "title: text",
-			rows: []portRule{atLeast(1, inputs, "QT367")}},
-		{step: (*spec.VectorSearch)(nil), head: vectors, keys: "index: shelf", in: "query: text", out: "found: list[RAGSearchResult]",
-			rows: []portRule{exactly(1, inputs, "QT370"), ofType(either("text"), inputs, "QT371"), exactly(1, outputs, "QT372"), ofType(listOf("RAGSearchResult"), outputs, "QT373")}},
-		{step: (*spec.DocumentSearch)(nil), head: fullText, keys: "index: shelf", in: "query: text", out: "found: list[SearchResult]",
-			rows: []portRule{exactly(1, inputs, "QT374"), ofType(either("text"), inputs, "QT375"), exactly(1, outputs, "QT376"), ofType(listOf("SearchResult"), outputs, "QT377")}},
-		{step: (*spec.BedrockReranker)(nil), keys: "model_id: cohere.rerank-v3-5", in: "query: text, found: list[SearchResult]", out: "best: list[SearchResult]",
-			rows: []portRule{exactly(1, outputs, "QT380"), ofType(listOf("SearchResult"), outputs, "QT381"), exactly(2, inputs, "QT382"),
-				oneOf(either("text"), inputs, "QT383"), oneOf(listOf("SearchResult"), inputs, "QT384")}},
+	fits := func(n spec.Node) bool { return reflect.TypeOf(n).AssignableTo(wants) }
+	switch {
+	case fits(&spec.Model{}):
+		return "writer", sampleModel
+	case fits(&spec.EmbeddingModel{}):
+		return "vectors", sampleVectors
+	case fits(&spec.VectorIndex{}) && index != "DocumentIndex":
+		return "shop", vectorIndex
+	case fits(&spec.DocumentIndex{}):
+		return "shop", documentIndex
+	case fits(&spec.Memory{}):
+		return "chat_memory", "memories:\n  - {id: chat_memory}"
+	case fits(&spec.APITool{}):
+		return "weather", sampleTool
 	}
-}
-
-// indexIs tells whether a step's index is of one kind.
-func indexIs[T spec.Index](s spec.Step) bool {
-	_, ok := s.(*spec.IndexUpsert).Index.To.(T)
-	return ok
+	return "", ""
 }

@@ -89,11 +89,8 @@ func moneyWithoutPrices() rule {
 			if f.Budget == nil || f.Budget.Money == 0 {
 				return
 			}
-			for _, item := range f.Steps {
-				if item == nil || item.Step == nil {
-					continue
-				}
-				if m, _ := talks(item.Step); m != nil && m.Prices == nil && m.Provider != mock {
+			for _, step := range f.Plan().Steps {
+				if m, _ := p.chatOf(step.Step); m != nil && m.Prices == nil && !m.IsMock() {
 					p.list.Add(p.reportAt(placeOf(f.Budget, "money"), "the budget of flow %q is in money, but the model %q has no prices", f.ID, m.ID).
 						WithRelated(idPlace(m), fmt.Sprintf("add prices: to the model %q", m.ID)))
 				}

@@ -30,6 +30,7 @@ func Check(doc *spec.Document) diag.List {
 	p.linkTypes()
 	p.linkRefs()
 	p.linkFormulas()
+	p.makePlans()
 	p.apply(rules())
 	p.list.Sort()
 	return p.list

@@ -50,6 +50,7 @@ type checker struct {
 	untyped map[*spec.Variable]bool                  // variables whose type is not known
 	used    map[spec.Entity]bool                     // what a reference was linked to
 	plans   map[*spec.Flow]*dataflow
+	steps   map[spec.Step]*spec.StepPlan
 
 	fields    map[reflect.Type][]int // the fields of a struct that are worth a visit
 	misses    int                    // references that could not be linked
@@ -62,7 +63,7 @@ func collect(doc *spec.Document) *checker {
 	p := &checker{
 		doc: doc, ids: map[string][]declaration{}, locals: map[*spec.Flow]map[string]*spec.Variable{},
 		shared: map[string][]declaration{}, types: map[string]*spec.CustomType{},
-		untyped: map[*spec.Variable]bool{}, used: map[spec.Entity]bool{}, plans: map[*spec.Flow]*dataflow{},
+		untyped: map[*spec.Variable]bool{}, used: map[spec.Entity]bool{}, plans: map[*spec.Flow]*dataflow{}, steps: map[spec.Step]*spec.StepPlan{},
 		fields: map[reflect.Type][]int{}, near: map[reflect.Type]named{},
 		variables: map[*spec.Flow]named{},
 	}

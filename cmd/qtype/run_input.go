@@ -187,26 +187,13 @@ func (r *runCommand) applyLimits(total int64) int64 {
 	return total
 }
 
-// rowFrom makes a row of a record: the flow's inputs and the session.
+// rowFrom returns a record as a row to run; err is why it could not be read.
 func (in *input) rowFrom(rec records.Record, err error) runtime.Input {
-	cells := in.file != nil && in.file.Format().Cells()
+	row := runtime.Input{Columns: rec.Columns, Cells: rec.Values, Text: in.file != nil && in.file.Format().Cells(), Number: rec.Number, Err: err}
 	session, missing := in.sessionOf(rec.Get)
-	row := runtime.Input{Session: session, Number: rec.Number, Err: err}
+	row.Session = session
 	if err == nil {
 		row.Err = missing
-	}
-	if row.Err != nil {
-		return row
-	}
-	row.Values = make(map[string]any, len(in.flow.Inputs))
-	for _, ref := range in.flow.Inputs {
-		v, ok := rec.Get(ref.To.ID)
-		if text, isText := v.(string); isText && cells {
-			v = value.ParseCell(text)
-		}
-		if ok {
-			row.Values[ref.To.ID] = v
-		}
 	}
 	return row
 }

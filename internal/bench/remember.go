@@ -84,12 +84,11 @@ func slideOnce(said []chat.Message, counter memory.Counter) (string, error) {
 	}
 	sum := 0
 	var w memory.Window
-	session := m.Session("s")
 	for i := range said {
-		if err := session.Append(ctx, said[i]); err != nil {
+		if err := m.Append(ctx, "s", said[i]); err != nil {
 			return "", err
 		}
-		if w, err = session.Window(ctx); err != nil {
+		if w, err = m.Window(ctx, "s"); err != nil {
 			return "", err
 		}
 		sum += len(w.Entries)

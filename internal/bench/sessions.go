@@ -17,10 +17,10 @@ import (
 
 // The size of the workload W2.
 const (
-	sessions     = 10_000
-	ofOneSession = 20 // messages
-	keptMessages = 10 // in a window
-	talkers      = 2  // goroutines, each with half of the sessions
+	sessions           = 10_000
+	messagesPerSession = 20
+	keptMessages       = 10 // in a window
+	talkers            = 2  // goroutines, each with half of the sessions
 )
 
 // storeTalkers are those of the same workload with a durable store, where each
@@ -30,7 +30,7 @@ const storeTalkers = 64
 // manySessions is the workload W2: message i of every session comes before
 // message i+1 of any, and the window is read after each.
 func manySessions(arguments []string) error {
-	return converse(arguments[0], memory.NewInProcessWithoutHistory(), sessions, talkers)
+	return converse(arguments[0], memory.NewInProcess(), sessions, talkers)
 }
 
 // storedSessions is W2 with fewer sessions in the store at an address.
@@ -60,46 +60,45 @@ func converse(path string, store memory.Store, n, talkers int) error {
 	if err != nil {
 		return err
 	}
-	all := make([]*memory.Session, n)
-	for i := range all {
-		all[i] = m.Session("s" + strconv.Itoa(i))
+	ids := make([]string, n)
+	for i := range ids {
+		ids[i] = "s" + strconv.Itoa(i)
 	}
 	began, cpu := time.Now(), cpuTime()
-	sum, err := talk(all, pool, talkers)
+	sum, err := talk(m, ids, pool, talkers)
 	if err != nil {
 		return err
 	}
 	wall := time.Since(began)
 	cpu = cpuTime() - cpu
-	chars, err := charactersIn(all)
+	chars, err := windowCharacters(m, ids)
 	if err != nil {
 		return err
 	}
-	each := 1 / float64(n*ofOneSession)
+	each := 1 / float64(n*messagesPerSession)
 	return json.NewEncoder(os.Stdout).Encode(figures{Wall: float64(wall) * each, CPU: float64(cpu) * each,
 		Check: fmt.Sprintf("sum=%d chars=%d", sum, chars)})
 }
 
-// charactersIn is how many characters the windows of the sessions have.
-func charactersIn(all []*memory.Session) (int, error) {
-	var buffer memory.WindowBuffer
+// windowCharacters is how many characters the windows of the sessions have.
+func windowCharacters(m *memory.Memory, ids []string) (int, error) {
 	chars := 0
-	for _, one := range all {
-		window, err := one.Messages(context.Background(), &buffer)
+	for _, id := range ids {
+		window, err := m.Window(context.Background(), id)
 		if err != nil {
 			return 0, err
 		}
-		chars += characters(window)
+		chars += characters(window.Messages())
 	}
 	return chars, nil
 }
 
-// talk lets the talkers speak and answers the sum of the windows' sizes.
-func talk(all []*memory.Session, pool []message, talkers int) (int, error) {
-	sums, errs := make([]int, talkers), make([]error, talkers)
+// talk runs the workers and returns the sum of the windows' sizes.
+func talk(m *memory.Memory, ids []string, pool []message, workers int) (int, error) {
+	sums, errs := make([]int, workers), make([]error, workers)
 	var wg sync.WaitGroup
-	for one := range talkers {
-		wg.Go(func() { sums[one], errs[one] = speak(all, pool, one, talkers) })
+	for worker := range workers {
+		wg.Go(func() { sums[worker], errs[worker] = speak(m, ids, pool, worker, workers) })
 	}
 	wg.Wait()
 	sum := 0
@@ -112,25 +111,24 @@ func talk(all []*memory.Session, pool []message, talkers int) (int, error) {
 	return sum, nil
 }
 
-// speak is one talker, who has every so-manieth session.
-func speak(all []*memory.Session, pool []message, one, talkers int) (sum int, err error) {
+// speak is one worker, which has every session whose index is worker modulo workers.
+func speak(m *memory.Memory, ids []string, pool []message, worker, workers int) (sum int, err error) {
 	ctx := context.Background()
-	var buffer memory.WindowBuffer
-	for i := range ofOneSession {
+	for i := range messagesPerSession {
 		role := chat.User
 		if i%2 == 1 {
 			role = chat.Assistant
 		}
-		for s := one; s < len(all); s += talkers {
-			text := all[s].ID() + " m" + strconv.Itoa(i) + " " + pool[(s*ofOneSession+i)%len(pool)].Content
-			if err := all[s].AppendText(ctx, role, text); err != nil {
+		for s := worker; s < len(ids); s += workers {
+			text := ids[s] + " m" + strconv.Itoa(i) + " " + pool[(s*messagesPerSession+i)%len(pool)].Content
+			if err := m.Append(ctx, ids[s], chat.Message{Role: role, Blocks: []chat.Block{{Type: "text", Text: text}}}); err != nil {
 				return 0, err
 			}
-			window, err := all[s].Messages(ctx, &buffer)
+			window, err := m.Window(ctx, ids[s])
 			if err != nil {
 				return 0, err
 			}
-			sum += len(window)
+			sum += len(window.Entries)
 		}
 	}
 	return sum, nil

@@ -3,8 +3,6 @@ package diagram
 import (
 	"slices"
 	"strings"
-
-	"github.com/qtype-dev/qtype/spec"
 )
 
 // flowLayout is a flow: its steps one below the other, below each step the variables
@@ -38,8 +36,7 @@ func columnOf(f *flow) *flowLayout {
 	c := &flowLayout{flow: f, rows: map[int][][]*variableLabel{}}
 	c.write(start, f.inputs)
 	for i, s := range f.steps {
-		base := s.entity.(spec.Step).Common()
-		c.write(i, both(base.Outputs, base.DerivedOutputs))
+		c.write(i, idsOf(s.plan.Writes))
 	}
 	for _, p := range c.pills {
 		for _, e := range f.edges {
@@ -138,7 +135,7 @@ func (c *flowLayout) place(p *canvas, l *linker, top, w float64) float64 {
 	links := l.counts(c.flow.steps)
 	for i, s := range c.flow.steps {
 		h := max(heightOf(len(s.notes)), 16+trackGap*float64(max(links[i], c.entries(i))))
-		steps[i] = named(s, box{class: "step " + stepClass(s), x: x, y: y, w: stepWidth, h: h})
+		steps[i] = named(s, box{class: "step " + stepStyleOf(s.plan).class, x: x, y: y, w: stepWidth, h: h})
 		p.add(steps[i])
 		l.at[s] = steps[i]
 		y = c.placeRows(p, i, x, y+h)
@@ -254,17 +251,4 @@ func (c *flowLayout) lines(p *canvas, steps []box, result box) {
 			p.lines = append(p.lines, line{class: "order", points: []point{{x, steps[e.from].y + steps[e.from].h}, {x, steps[e.to].y}}, tip: "then"})
 		}
 	}
-}
-
-// stepClass groups step types by what they do.
-func stepClass(s *node) string {
-	switch s.typ {
-	case "LLMInference", "Agent", "InvokeEmbedding", "DocumentEmbedder", "BedrockReranker":
-		return "asks"
-	case "InvokeFlow", "Switch", "Loop", "Parallel":
-		return "runs"
-	case "InvokeTool", "VectorSearch", "DocumentSearch", "IndexUpsert", "FileSource", "FileWriter", "SQLSource", "DocumentSource":
-		return "reaches"
-	}
-	return "shapes"
 }

@@ -334,15 +334,18 @@ func anyFlow(t *rapid.T, app *spec.Application, number int, id *rapid.Generator[
 		var s spec.Step = &spec.Echo{StepBase: base}
 		switch {
 		case len(app.Models) > 0 && rapid.Bool().Draw(t, "asks"):
-			a := &spec.Agent{StepBase: base, Model: spec.Ref[spec.ModelEntity]{To: rapid.SampledFrom(app.Models).Draw(t, "model")}}
+			a := &spec.Agent{StepBase: base, Model: refTo(rapid.SampledFrom(app.Models).Draw(t, "model"))}
 			if len(app.Memories) > 0 {
-				a.Memory = spec.Ref[*spec.Memory]{To: rapid.SampledFrom(app.Memories).Draw(t, "memory")}
+				a.Memory = refTo(rapid.SampledFrom(app.Memories).Draw(t, "memory"))
 			}
 			s = a
 		case number > 0 && rapid.Bool().Draw(t, "runs"):
-			s = &spec.InvokeFlow{StepBase: base, Flow: spec.Ref[*spec.Flow]{To: rapid.SampledFrom(app.Flows).Draw(t, "flow")}}
+			s = &spec.InvokeFlow{StepBase: base, Flow: refTo(rapid.SampledFrom(app.Flows).Draw(t, "flow"))}
 		}
 		f.Steps = append(f.Steps, &spec.StepItem{Step: s})
 	}
 	return f
 }
+
+// refTo returns a linked reference to an entity.
+func refTo[T spec.Entity](e T) spec.Ref[T] { return spec.Ref[T]{ID: e.EntityID(), To: e} }

@@ -3,7 +3,6 @@ package diagram
 import (
 	"cmp"
 	"math"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -37,11 +36,11 @@ func (l *linker) counts(steps []*node) []int {
 	counts := make([]int, len(steps))
 	for i, s := range steps {
 		seen := map[spec.Entity]bool{}
-		references(reflect.ValueOf(s.entity), "", func(_ string, to spec.Entity) {
-			if to.Kind() != spec.KindVariable {
+		for _, u := range spec.UsesOf(s.entity) {
+			if to := u.Ref.Entity(); to != nil && to.Kind() != spec.KindVariable {
 				seen[to] = true
 			}
-		})
+		}
 		counts[i] = len(seen)
 	}
 	return counts
@@ -59,12 +58,12 @@ func (l *linker) resources(g *graph, top float64) {
 				y += 12
 			}
 			kind = n.kind
-			l.picture.texts = append(l.picture.texts, text{class: "caption", x: l.resX, y: y + 10, size: smallSize, value: plural(kind)})
+			l.picture.texts = append(l.picture.texts, text{class: "caption", x: l.resX, y: y + 10, size: smallSize, value: styleOf(kind).plural})
 			y += 18
 		}
 		notes := *n
 		if n.kind == spec.KindTelemetry {
-			notes.notes = append(slices.Clone(n.notes), "traces LLMInference and Agent steps")
+			notes.notes = append(slices.Clone(n.notes), "traces steps that call a chat model")
 		}
 		b := named(&notes, box{class: "resource " + class(n.kind), x: l.resX, y: y, w: resWidth, h: heightOf(max(len(notes.notes), 1))})
 		l.picture.add(b)
@@ -72,18 +71,6 @@ func (l *linker) resources(g *graph, top float64) {
 		l.picture.grow(l.resX+resWidth, y+b.h)
 		y += b.h + 14
 	}
-}
-
-func plural(k spec.Kind) string {
-	switch k {
-	case spec.KindMemory:
-		return "memories"
-	case spec.KindIndex:
-		return "indexes"
-	case spec.KindTelemetry:
-		return "telemetry"
-	}
-	return string(k) + "s"
 }
 
 // class is a kind as a name in the style sheet.

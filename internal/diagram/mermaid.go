@@ -65,8 +65,8 @@ func (m *mermaidWriter) flow(i int, f *flow) {
 		if m.names[s] == "" {
 			m.names[s] = name
 		}
-		shape, icon := shapeOf(s)
-		m.line(3, `%s@{ shape: %s, label: "%s %s" }`, name, shape, icon, label(stepLabel(s)))
+		style := stepStyleOf(s.plan)
+		m.line(3, `%s@{ shape: %s, label: "%s %s" }`, name, style.shape, style.icon, label(stepLabel(s)))
 	}
 	if len(f.steps) == 0 && len(f.inputs)+len(f.outputs) == 0 {
 		m.line(3, `%s_NOTHING["no steps"]`, id)
@@ -92,35 +92,12 @@ func place(flow string, at int) string {
 	return fmt.Sprintf("%s_S%d", flow, at)
 }
 
-// stepLabel is the id, and for a decoder the format.
+// stepLabel returns the id of a step, and its format if it has one.
 func stepLabel(s *node) string {
-	if d, ok := s.entity.(*spec.Decoder); ok {
-		return s.title + " (" + d.Format + ")"
+	if format := formatOf(s.plan.Step); format != "" {
+		return s.title + " (" + format + ")"
 	}
 	return s.title
-}
-
-// shapeOf is the shape and the sign of a step's type.
-func shapeOf(s *node) (shape, icon string) {
-	switch s.typ {
-	case "InvokeFlow", "Loop", "Parallel", "Switch":
-		return "subproc", "🔄"
-	case "Agent":
-		return "hex", "🤖"
-	case "LLMInference":
-		return "rounded", "✨"
-	case "PromptTemplate":
-		return "doc", "📄"
-	case "Decoder":
-		return "lean-r", "🔍"
-	case "VectorSearch":
-		return "cyl", "🔎"
-	case "DocumentSearch":
-		return "cyl", "📚"
-	case "IndexUpsert":
-		return "rect", "💾"
-	}
-	return "rect", "⚙️"
 }
 
 // group writes those resources that belong to it; nothing where there are none.
@@ -134,41 +111,18 @@ func (m *mermaidWriter) group(id, title string, all []*node, belongs func(*node)
 			m.line(1, `subgraph %s["%s"]`, id, title)
 			open = true
 		}
-		prefix, form, icon := sign(n.kind)
-		name := m.unique(prefix + upper(n.title))
+		style := styleOf(n.kind)
+		name := m.unique(style.prefix + upper(n.title))
 		m.names[n] = name
-		text := icon + " " + label(n.title)
+		text := style.icon + " " + label(n.title)
 		for _, note := range n.notes {
 			text += "<br/>" + label(note)
 		}
-		m.line(2, form, name, text)
+		m.line(2, style.form, name, text)
 	}
 	if open {
 		m.line(1, "end")
 	}
-}
-
-// sign is the prefix, the shape and the sign of a kind of resources.
-func sign(k spec.Kind) (prefix, form, icon string) {
-	switch k {
-	case spec.KindModel:
-		return "MODEL_", `%s(["%s"])`, "🧠"
-	case spec.KindMemory:
-		return "MEM_", `%s[("%s")]`, "💬"
-	case spec.KindTool:
-		return "TOOL_", `%s["%s"]`, "⚡"
-	case spec.KindIndex:
-		return "INDEX_", `%s[("%s")]`, "🗂"
-	case spec.KindStore:
-		return "STORE_", `%s[("%s")]`, "🗄"
-	case spec.KindAuth:
-		return "AUTH_", `%s{{"%s"}}`, "🔐"
-	case spec.KindSecretManager:
-		return "SECRETS_", `%s{{"%s"}}`, "🔑"
-	case spec.KindTelemetry:
-		return "TEL_", `%s[["%s"]]`, "📊"
-	}
-	return "OTHER_", `%s["%s"]`, "▫"
 }
 
 // traces leads from the steps that ask models to the telemetry sinks.
@@ -179,7 +133,7 @@ func (m *mermaidWriter) traces(g *graph) {
 		}
 		for _, f := range g.flows {
 			for _, s := range f.steps {
-				if s.typ == "LLMInference" || s.typ == "Agent" {
+				if s.plan.Model() != nil {
 					m.line(1, `%s -.->|"traces"| %s`, m.names[s], m.names[sink])
 				}
 			}

@@ -8,20 +8,23 @@ import (
 	"unicode"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/qtype-dev/qtype/internal/lsp/outline"
+	"github.com/qtype-dev/qtype/internal/lsp/protocol"
 )
 
 // format answers the edits that bring a document into good form.
-func (s *server) format(_ context.Context, p formattingParams) ([]textEdit, error) {
-	d, err := s.held(p.TextDocument)
+func (s *server) format(_ context.Context, p protocol.TextDocumentParams) ([]protocol.TextEdit, error) {
+	d, err := s.openDocument(p.TextDocument)
 	if err != nil {
 		return nil, err
 	}
-	if len(s.space.rootsOf(d.path)) == 0 {
-		return []textEdit{}, nil // some other YAML, which others format
+	if len(s.workspace.rootsOf(d.path)) == 0 {
+		return []protocol.TextEdit{}, nil // some other YAML, which others format
 	}
 	formatted, err := formatText(d.text)
 	if err != nil {
-		return nil, failf("%v", err)
+		return nil, requestFailed("%v", err)
 	}
 	return changedLines(d, formatted), nil
 }
@@ -35,7 +38,7 @@ var errUnreadable = errors.New("the document cannot be formatted: its syntax is 
 // and what stands in texts stay as they are. What would change the meaning all
 // the same is not done.
 func formatText(text string) (string, error) {
-	before, err := treeOfYAML(text)
+	before, err := parseYAML(text)
 	if err != nil {
 		return "", errUnreadable
 	}
@@ -43,8 +46,8 @@ func formatText(text string) (string, error) {
 		func(t string) string { return trimLines(indent(t)) }, trimLines,
 	} {
 		made := attempt(text)
-		after, err := treeOfYAML(made)
-		if err == nil && sameTree(before, after) && equalIgnoringSpace(text, made) {
+		after, err := parseYAML(made)
+		if err == nil && isSameTree(before, after) && equalIgnoringSpace(text, made) {
 			return made, nil
 		}
 	}
@@ -53,7 +56,7 @@ func formatText(text string) (string, error) {
 
 // treeOfYAML reads the first document of a text; nil for an empty one. A second
 // one is an error: the loader reads none.
-func treeOfYAML(text string) (*yaml.Node, error) {
+func parseYAML(text string) (*yaml.Node, error) {
 	in, err := yaml.NewLoader(strings.NewReader(text), yaml.WithUniqueKeys(false))
 	if err != nil {
 		return nil, err
@@ -84,7 +87,7 @@ func withoutComments(text string) string {
 }
 
 // sameTree tells whether two trees mean the same and are written in the same styles.
-func sameTree(a, b *yaml.Node) bool {
+func isSameTree(a, b *yaml.Node) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
@@ -92,7 +95,7 @@ func sameTree(a, b *yaml.Node) bool {
 		return false
 	}
 	for i := range a.Content {
-		if !sameTree(a.Content[i], b.Content[i]) {
+		if !isSameTree(a.Content[i], b.Content[i]) {
 			return false
 		}
 	}
@@ -115,7 +118,7 @@ func withoutSpace(text string) string {
 // trimLines takes blanks off the ends of lines and empty lines out, texts aside.
 func trimLines(text string) string {
 	rows := strings.Split(text, "\n")
-	inText := textRows(text, len(rows))
+	inText := continuationLines(text, len(rows))
 	kept := rows[:0:0]
 	for i, row := range rows {
 		if inText[i] {
@@ -152,12 +155,12 @@ func lineBreak(text string) string {
 
 // textRows tells which lines are the second or a later one of a scalar, where
 // blanks may matter.
-func textRows(text string, rows int) []bool {
-	l := newLines(text)
+func continuationLines(text string, rows int) []bool {
+	l := newLineIndex(text)
 	marked := make([]bool, rows)
-	visit(parseOutline(text).root, func(n *node) {
-		if n.kind == scalar {
-			for row := l.lineOf(n.start) + 1; row <= l.lineOf(max(n.end-1, n.start)) && row < rows; row++ {
+	outline.Parse(text).Walk(func(n *outline.Node) {
+		if n.Kind == outline.Scalar {
+			for row := l.lineOf(n.Start) + 1; row <= l.lineOf(max(n.End-1, n.Start)) && row < rows; row++ {
 				marked[row] = true
 			}
 		}
@@ -166,23 +169,12 @@ func textRows(text string, rows int) []bool {
 }
 
 // lineOf is the number of the line, ended by line feeds, that holds an offset.
-func (l *lineIndex) lineOf(offset int) int { return sort.SearchInts(l.feeds, offset+1) - 1 }
-
-// visit calls f for every value of an outline.
-func visit(n *node, f func(*node)) {
-	f(n)
-	for _, item := range n.items {
-		visit(item, f)
-	}
-	for _, p := range n.pairs {
-		visit(p.value, f)
-	}
-}
+func (l *lineIndex) lineOf(offset int) int { return sort.SearchInts(l.feedStarts, offset+1) - 1 }
 
 // changedLines are the lines that differ, as one edit; none where none does.
-func changedLines(d *document, formatted string) []textEdit {
+func changedLines(d *document, formatted string) []protocol.TextEdit {
 	if formatted == d.text {
-		return []textEdit{}
+		return []protocol.TextEdit{}
 	}
 	before, after := strings.SplitAfter(d.text, "\n"), strings.SplitAfter(formatted, "\n")
 	start := 0
@@ -195,5 +187,5 @@ func changedLines(d *document, formatted string) []textEdit {
 		end -= len(before[len(before)-1])
 		before, after = before[:len(before)-1], after[:len(after)-1]
 	}
-	return []textEdit{{d.span(start, end), strings.Join(after, "")}}
+	return []protocol.TextEdit{{Range: d.rangeOf(start, end), NewText: strings.Join(after, "")}}
 }

@@ -1,13 +1,13 @@
 package lsp
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/qtype-dev/qtype/internal/lsp/lsptest"
 )
 
 func TestTidy(t *testing.T) {
@@ -50,15 +50,15 @@ func TestTidy(t *testing.T) {
 
 // sameMeaning compares the decoded trees of two texts, and that the second is tidy.
 func sameMeaning(t interface{ Fatalf(string, ...any) }, before, after string) {
-	a, err := treeOfYAML(before)
+	a, err := parseYAML(before)
 	if err != nil {
 		t.Fatalf("not YAML: %v", err)
 	}
-	b, err := treeOfYAML(after)
+	b, err := parseYAML(after)
 	if err != nil {
 		t.Fatalf("no longer YAML: %v\n%s", err, after)
 	}
-	if !sameTree(a, b) || !equalIgnoringSpace(before, after) {
+	if !isSameTree(a, b) || !equalIgnoringSpace(before, after) {
 		t.Fatalf("the meaning changed:\n%s\n----\n%s", before, after)
 	}
 	again, err := formatText(after)
@@ -75,41 +75,14 @@ func TestTidyRefusesBrokenYAML(t *testing.T) {
 	}
 }
 
-// samples are real documents; with those of QTYPE_FIXTURES, where it names a folder.
-func samples(t testing.TB) map[string]string {
-	t.Helper()
-	found := map[string]string{}
-	patterns := []string{"../../examples/*/*.yaml", "../../validate/testdata/*/*.yaml", "../../loader/testdata/*/*.yaml", "../../loader/testdata/*/*/*.yaml"}
-	if more := os.Getenv("QTYPE_FIXTURES"); more != "" {
-		patterns = append(patterns, more+"/*/*.yaml", more+"/*/*/*.yaml")
-	}
-	for _, pattern := range patterns {
-		files, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			found[file] = string(text)
-		}
-	}
-	if len(found) < 3 {
-		t.Fatalf("found %d documents", len(found))
-	}
-	return found
-}
-
 func TestTidyOnRealDocuments(t *testing.T) {
-	for file, text := range samples(t) {
+	for file, text := range lsptest.Documents(t) {
 		made, err := formatText(text)
 		if err != nil {
 			continue // broken on purpose
 		}
 		sameMeaning(t, text, made)
-		if strings.HasPrefix(file, "../../examples") && made != text {
+		if strings.Contains(file, "/examples/") && made != text {
 			t.Errorf("%s is not in the form that the formatter gives:\n%s", file, cmp.Diff(text, made))
 		}
 	}
@@ -184,13 +157,27 @@ func FuzzTidy(f *testing.F) {
 		if err != nil {
 			return
 		}
-		before, err := treeOfYAML(text)
+		before, err := parseYAML(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		after, err := treeOfYAML(made)
-		if err != nil || !sameTree(before, after) || !equalIgnoringSpace(text, made) {
+		after, err := parseYAML(made)
+		if err != nil || !isSameTree(before, after) || !equalIgnoringSpace(text, made) {
 			t.Fatalf("%q became %q (%v)", text, made, err)
+		}
+	})
+}
+
+// TestIndent_KeepsText checks that indenting any text changes white space alone.
+func TestIndent_KeepsText(t *testing.T) {
+	var documents []string
+	for _, text := range lsptest.Documents(t) {
+		documents = append(documents, text)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		text := lsptest.DrawBrokenText(t, documents)
+		if indented := indent(text); !equalIgnoringSpace(indented, text) {
+			t.Fatalf("indenting %q returns %q", text, indented)
 		}
 	})
 }

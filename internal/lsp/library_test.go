@@ -14,9 +14,9 @@ import (
 // was saved, a failure sooner; and a server that is away takes nothing back.
 func TestLibraryAsksOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLibrary()
+		l := newRemoteCache()
 		jobs := 0
-		l.start = func(func(context.Context)) { jobs++ }
+		l.startJob = func(func(context.Context)) { jobs++ }
 		l.setEnabled(true)
 		read := func(want string, problem error, asked int) {
 			t.Helper()
@@ -25,7 +25,7 @@ func TestLibraryAsksOnce(t *testing.T) {
 				t.Errorf("read %q and %v after %d calls, not %q, %v, %d", text, err, jobs, want, problem, asked)
 			}
 		}
-		book := func() *remoteFile { return l.books[shelf{"https://x.example/a.yaml", ""}] }
+		book := func() *remoteFile { return l.files[remoteKey{"https://x.example/a.yaml", ""}] }
 		read("", remotePending, 1)
 		read("", remotePending, 1)
 		l.store(book(), []byte("one"), remotefs.Version{}, nil)
@@ -44,6 +44,6 @@ func TestLibraryAsksOnce(t *testing.T) {
 		l.expire()
 		read("", gone, 4)
 		l.setEnabled(false)
-		read("", remoteOff, 4)
+		read("", remoteDisabled, 4)
 	})
 }

@@ -45,7 +45,7 @@ func isRemote(path string) bool {
 }
 
 // included is where an include of a file leads.
-func included(from, target string) string {
+func includePath(from, target string) string {
 	if isRemote(from) {
 		return remotefs.Join(from, target)
 	}

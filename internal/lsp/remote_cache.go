@@ -27,28 +27,28 @@ const (
 // never waits for it: what is not there yet is fetched beside it, and the analysis
 // is made again when it has come. It is safe for concurrent use.
 type remoteCache struct {
-	start   func(func(context.Context)) // runs a job beside the rest until the server ends
-	wanted  func(address string) bool   // an open document includes it still
-	arrived func(address string)        // what is known of it is something else now
-	calls   chan struct{}               // holds one for each call that is made
+	startJob  func(func(context.Context)) // runs a job beside the rest until the server ends
+	isWanted  func(address string) bool   // an open document includes it still
+	onChange  func(address string)        // what is known of it is something else now
+	callSlots chan struct{}               // holds one for each call that is made
 
-	mu    sync.Mutex
-	on    bool // the editor wants files to be fetched
-	books map[shelf]*remoteFile
+	mu      sync.Mutex
+	enabled bool // the editor wants files to be fetched
+	files   map[remoteKey]*remoteFile
 }
 
 // shelf is where a file is kept. What a server may lead to depends on the base.
-type shelf struct{ address, base string }
+type remoteKey struct{ address, base string }
 
 // remoteFile is a file of another machine.
 type remoteFile struct {
-	text    []byte
-	err     error // why it could not be fetched the last time; nil where it could
-	version remotefs.Version
-	asked   bool      // it is being fetched, or soon will be
-	calling bool      // the server is being asked
-	again   bool      // it must be asked once more: what it answers now may be older than what is wanted
-	until   time.Time // when it is asked for again; zero before the first answer
+	text     []byte
+	err      error // why it could not be fetched the last time; nil where it could
+	version  remotefs.Version
+	queued   bool      // it is being fetched, or soon will be
+	inFlight bool      // the server is being asked
+	stale    bool      // it must be asked once more: what it answers now may be older than what is wanted
+	expires  time.Time // when it is asked for again; zero before the first answer
 }
 
 // remoteError says why a file of another machine is not there.
@@ -56,23 +56,23 @@ type remoteError string
 
 // Why a file of another machine is not there. These are no faults of the document.
 const (
-	remoteOff     remoteError = "it is remote, and not read in an editor"
-	remotePending remoteError = "it is remote, and being fetched"
+	remoteDisabled remoteError = "it is remote, and not read in an editor"
+	remotePending  remoteError = "it is remote, and being fetched"
 )
 
 // Error is the reason.
 func (e remoteError) Error() string { return string(e) }
 
 // newLibrary makes an empty library that fetches nothing.
-func newLibrary() *remoteCache {
-	return &remoteCache{calls: make(chan struct{}, maxRemoteCalls), books: map[shelf]*remoteFile{}}
+func newRemoteCache() *remoteCache {
+	return &remoteCache{callSlots: make(chan struct{}, maxRemoteCalls), files: map[remoteKey]*remoteFile{}}
 }
 
 // isOn tells whether files are fetched.
-func (l *remoteCache) isOn() bool {
+func (l *remoteCache) isEnabled() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.on
+	return l.enabled
 }
 
 // setEnabled switches fetching on or off, and tells whether that is a change. What was
@@ -80,9 +80,9 @@ func (l *remoteCache) isOn() bool {
 func (l *remoteCache) setEnabled(on bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	changed := l.on != on
+	changed := l.enabled != on
 	if changed {
-		l.on, l.books = on, map[shelf]*remoteFile{}
+		l.enabled, l.files = on, map[remoteKey]*remoteFile{}
 	}
 	return changed
 }
@@ -91,11 +91,11 @@ func (l *remoteCache) setEnabled(on bool) bool {
 func (l *remoteCache) expire() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, b := range l.books {
-		if !b.until.IsZero() {
-			b.until = time.Now()
+	for _, b := range l.files {
+		if !b.expires.IsZero() {
+			b.expires = time.Now()
 		}
-		b.again = b.calling
+		b.stale = b.inFlight
 	}
 }
 
@@ -104,20 +104,20 @@ func (l *remoteCache) expire() {
 func (l *remoteCache) read(_ context.Context, address, base string) ([]byte, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.on {
-		return nil, remoteOff
+	if !l.enabled {
+		return nil, remoteDisabled
 	}
-	at := shelf{address, base}
-	b := l.books[at]
+	at := remoteKey{address, base}
+	b := l.files[at]
 	if b == nil {
 		b = &remoteFile{}
-		l.books[at] = b
+		l.files[at] = b
 	}
-	if !b.asked && !time.Now().Before(b.until) {
-		b.asked = true
-		l.start(func(ctx context.Context) { l.refresh(ctx, at, b) })
+	if !b.queued && !time.Now().Before(b.expires) {
+		b.queued = true
+		l.startJob(func(ctx context.Context) { l.refresh(ctx, at, b) })
 	}
-	if b.until.IsZero() {
+	if b.expires.IsZero() {
 		return nil, remotePending
 	}
 	return b.text, b.err
@@ -127,7 +127,7 @@ func (l *remoteCache) read(_ context.Context, address, base string) ([]byte, err
 func (l *remoteCache) text(address string) (string, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for at, b := range l.books {
+	for at, b := range l.files {
 		if at.address == address && b.text != nil {
 			return string(b.text), true
 		}
@@ -137,12 +137,12 @@ func (l *remoteCache) text(address string) (string, bool) {
 
 // refresh fetches a file, once it has been wanted for a moment, and again where
 // everything was let expire meanwhile.
-func (l *remoteCache) refresh(ctx context.Context, at shelf, b *remoteFile) {
+func (l *remoteCache) refresh(ctx context.Context, at remoteKey, b *remoteFile) {
 	for more := true; more; {
-		if !pause(ctx, remoteDebounce) {
+		if !sleep(ctx, remoteDebounce) {
 			return
 		}
-		if !l.wanted(at.address) {
+		if !l.isWanted(at.address) {
 			l.remove(at, b)
 			return
 		}
@@ -152,15 +152,15 @@ func (l *remoteCache) refresh(ctx context.Context, at shelf, b *remoteFile) {
 }
 
 // call asks the server for a file, and tells whether it must be asked again.
-func (l *remoteCache) call(ctx context.Context, at shelf, b *remoteFile) (more bool) {
+func (l *remoteCache) call(ctx context.Context, at remoteKey, b *remoteFile) (more bool) {
 	select {
-	case l.calls <- struct{}{}:
-		defer func() { <-l.calls }()
+	case l.callSlots <- struct{}{}:
+		defer func() { <-l.callSlots }()
 	case <-ctx.Done():
 		return false
 	}
 	l.mu.Lock()
-	b.calling = true
+	b.inFlight = true
 	l.mu.Unlock()
 	text, version, err := fetch(ctx, at, b.version)
 	if ctx.Err() != nil {
@@ -168,13 +168,13 @@ func (l *remoteCache) call(ctx context.Context, at shelf, b *remoteFile) (more b
 	}
 	news, more := l.store(b, text, version, err)
 	if news {
-		l.arrived(at.address)
+		l.onChange(at.address)
 	}
 	return more
 }
 
 // pause waits, unless ctx ends.
-func pause(ctx context.Context, d time.Duration) bool {
+func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -191,11 +191,11 @@ func pause(ctx context.Context, d time.Duration) bool {
 func (l *remoteCache) store(b *remoteFile, text []byte, version remotefs.Version, err error) (news, more bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	first, failed := b.until.IsZero(), b.err
-	more = b.again
-	b.asked, b.calling, b.again = more, false, false
+	first, failed := b.expires.IsZero(), b.err
+	more = b.stale
+	b.queued, b.inFlight, b.stale = more, false, false
 	if err != nil {
-		b.until = time.Now().Add(remoteRetry)
+		b.expires = time.Now().Add(remoteRetry)
 		if unreachable := new(remotefs.AccessError); b.text != nil && errors.As(err, &unreachable) {
 			return false, more // the server could not be asked: what it said before is better than nothing
 		}
@@ -203,7 +203,7 @@ func (l *remoteCache) store(b *remoteFile, text []byte, version remotefs.Version
 		return first || failed == nil || failed.Error() != err.Error(), more
 	}
 	changed := text != nil && !bytes.Equal(text, b.text)
-	b.until, b.err, b.version = time.Now().Add(remoteTTL), nil, version
+	b.expires, b.err, b.version = time.Now().Add(remoteTTL), nil, version
 	if changed {
 		b.text = text
 	}
@@ -211,40 +211,40 @@ func (l *remoteCache) store(b *remoteFile, text []byte, version remotefs.Version
 }
 
 // remove drops a file that nobody wants.
-func (l *remoteCache) remove(at shelf, b *remoteFile) {
+func (l *remoteCache) remove(at remoteKey, b *remoteFile) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b.asked = false
-	if l.books[at] == b {
-		delete(l.books, at)
+	b.queued = false
+	if l.files[at] == b {
+		delete(l.files, at)
 	}
 }
 
 // evictUnused forgets the files that no document wants, where there are many.
 func (l *remoteCache) evictUnused() {
 	l.mu.Lock()
-	var all []shelf
-	if len(l.books) > maxRemoteFiles {
-		for at, b := range l.books {
-			if !b.asked {
+	var all []remoteKey
+	if len(l.files) > maxRemoteFiles {
+		for at, b := range l.files {
+			if !b.queued {
 				all = append(all, at)
 			}
 		}
 	}
 	l.mu.Unlock()
 	for _, at := range all {
-		if l.wanted(at.address) {
+		if l.isWanted(at.address) {
 			continue
 		}
 		l.mu.Lock()
-		delete(l.books, at)
+		delete(l.files, at)
 		l.mu.Unlock()
 	}
 }
 
 // fetch asks a server for a file, which answers with no text where it has the
 // same version still.
-func fetch(ctx context.Context, at shelf, have remotefs.Version) (text []byte, now remotefs.Version, err error) {
+func fetch(ctx context.Context, at remoteKey, have remotefs.Version) (text []byte, now remotefs.Version, err error) {
 	ctx, cancel := context.WithTimeout(ctx, remoteWait)
 	defer cancel()
 	client := &remotefs.Client{Silence: remoteIdleTimeout, Allow: remotefs.Within(at.base)}

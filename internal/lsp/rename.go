@@ -8,40 +8,35 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/qtype-dev/qtype/internal/lsp/protocol"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// prepareRenameResult is the word that a rename is about.
-type prepareRenameResult struct {
-	Range       textRange `json:"range"`
-	Placeholder string    `json:"placeholder"`
-}
-
 // prepareRename answers the word at a place, or says why it cannot be renamed.
-func (s *server) prepareRename(ctx context.Context, p positionParams) (*prepareRenameResult, error) {
+func (s *server) prepareRename(ctx context.Context, p protocol.TextDocumentPositionParams) (*protocol.PrepareRenameResult, error) {
 	target, err := s.renameable(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	return &prepareRenameResult{target.doc.span(target.use.start, target.use.end), target.use.entity.EntityID()}, nil
+	return &protocol.PrepareRenameResult{Range: target.document.rangeOf(target.nameUse.start, target.nameUse.end), Placeholder: target.nameUse.entity.EntityID()}, nil
 }
 
 // renameable finds what a rename at a place is about, or says why it is about nothing.
-func (s *server) renameable(ctx context.Context, p positionParams) (target, error) {
+func (s *server) renameable(ctx context.Context, p protocol.TextDocumentPositionParams) (target, error) {
 	target, err := s.targetAt(ctx, p)
 	switch {
 	case err != nil:
 		return target, err
-	case target.use == nil && target.of != nil && !target.of.readable():
-		return target, failf("the document cannot be read as it is; mend its syntax first")
-	case target.use == nil:
-		return target, failf("this is not the id of something that can be renamed")
+	case target.nameUse == nil && target.analysis != nil && !target.analysis.readable():
+		return target, requestFailed("the document cannot be read as it is; mend its syntax first")
+	case target.nameUse == nil:
+		return target, requestFailed("this is not the id of something that can be renamed")
 	}
 	return target, nil
 }
 
 // plainID matches ids that need no quotes and can stand in a template.
-var plainID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\p{L}_][\p{L}\p{N}_.-]*$`) })
+var plainIDPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\p{L}_][\p{L}\p{N}_.-]*$`) })
 
 // isPlainID tells whether an id can stand in YAML as it is.
 func isPlainID(id string) bool {
@@ -49,42 +44,42 @@ func isPlainID(id string) bool {
 	case "true", "false", "yes", "no", "on", "off", "null", "y", "n":
 		return false
 	}
-	return plainID().MatchString(id)
+	return plainIDPattern().MatchString(id)
 }
 
 // rename gives an entity another id wherever it is named, includes too. It
 // refuses what would change the meaning of anything else: the edited documents
 // are checked before the editor gets the edits.
-func (s *server) rename(ctx context.Context, p renameParams) (*workspaceEdit, error) {
-	target, err := s.renameable(ctx, p.positionParams)
+func (s *server) rename(ctx context.Context, p protocol.RenameParams) (*protocol.WorkspaceEdit, error) {
+	target, err := s.renameable(ctx, p.TextDocumentPositionParams)
 	if err != nil {
 		return nil, err
 	}
-	old := target.use.entity.EntityID()
+	old := target.nameUse.entity.EntityID()
 	switch {
 	case p.NewName == old:
-		return &workspaceEdit{}, nil
+		return &protocol.WorkspaceEdit{}, nil
 	case !isPlainID(p.NewName):
-		return nil, failf("%q cannot be an id here: use letters, digits and _, and start with a letter", p.NewName)
+		return nil, requestFailed("%q cannot be an id here: use letters, digits and _, and start with a letter", p.NewName)
 	}
 	edits := map[string][]span{}
-	readers := s.readers(ctx, target)
+	readers := s.dependents(ctx, target)
 	for _, a := range readers {
-		if err := collectEdits(a, target.use.id, old, edits); err != nil {
+		if err := collectEdits(a, target.nameUse.id, old, edits); err != nil {
 			return nil, err
 		}
 	}
 	for path := range edits {
-		if isRemote(path) && s.space.document(path) == nil {
-			return nil, failf("%q cannot be renamed: %s names it too, and cannot be changed from here", old, path)
+		if isRemote(path) && s.workspace.document(path) == nil {
+			return nil, requestFailed("%q cannot be renamed: %s names it too, and cannot be changed from here", old, path)
 		}
 	}
 	for _, a := range readers {
-		if err := s.tryRename(ctx, a, target.use, edits, p.NewName); err != nil {
+		if err := s.tryRename(ctx, a, target.nameUse, edits, p.NewName); err != nil {
 			return nil, err
 		}
 	}
-	return s.workspaceEdit(edits, p.NewName), nil
+	return s.renameEdit(edits, p.NewName), nil
 }
 
 // span is a stretch of a file, in bytes.
@@ -93,9 +88,9 @@ type span struct{ start, end int }
 // collectEdits adds the places that name an entity. Each must hold the id as it
 // is: one that an environment variable completes cannot be replaced.
 func collectEdits(a *analysis, id declaration, old string, edits map[string][]span) error {
-	for _, u := range a.index().all(id) {
+	for _, u := range a.index().usesOf(id) {
 		if written := a.linesOf(u.file).text[u.start:u.end]; written != old {
-			return failf("%s is written as %s at %s, which cannot be renamed", quote(old), written, a.spot(u))
+			return requestFailed("%s is written as %s at %s, which cannot be renamed", quote(old), written, a.describeLocation(u))
 		}
 		at := span{u.start, u.end}
 		if !slices.Contains(edits[u.path], at) {
@@ -110,34 +105,34 @@ func collectEdits(a *analysis, id declaration, old string, edits map[string][]sp
 
 // tryRename checks a document as it would be after the rename: it must have no
 // new fault, and every name must name what it named before.
-func (s *server) tryRename(ctx context.Context, a *analysis, renamed *use, edits map[string][]span, name string) error {
+func (s *server) tryRename(ctx context.Context, a *analysis, renamed *nameUse, edits map[string][]span, name string) error {
 	texts := map[string]string{}
 	for path, all := range edits {
-		if text, ok := s.space.text(path); ok {
+		if text, ok := s.workspace.text(path); ok {
 			texts[path] = replaceAll(text, all, name)
 		}
 	}
-	after := s.space.loadWith(ctx, a.root, func(path string) (io.ReadCloser, bool) {
+	after := s.workspace.loadWith(ctx, a.path, func(path string) (io.ReadCloser, bool) {
 		text, held := texts[path]
 		if !held {
-			d := s.space.document(path)
+			d := s.workspace.document(path)
 			if held = d != nil; held {
 				text = d.text
 			}
 		}
 		return io.NopCloser(strings.NewReader(text)), held
 	})
-	if f, ok := newFault(a.faults, after.faults); ok {
+	if f, ok := newFault(a.diagnostics, after.diagnostics); ok {
 		if f.Code == "QT201" {
-			return failf("%s", f.Message)
+			return requestFailed("%s", f.Message)
 		}
-		return failf("%q cannot be renamed to %q: %s", renamed.entity.EntityID(), name, f.Message)
+		return requestFailed("%q cannot be renamed to %q: %s", renamed.entity.EntityID(), name, f.Message)
 	}
 	if len(after.index().uses) > len(a.index().uses) {
-		return failf("%q cannot be renamed to %q: something names that already, and would mean this %s then", renamed.entity.EntityID(), name, renamed.entity.Kind())
+		return requestFailed("%q cannot be renamed to %q: something names that already, and would mean this %s then", renamed.entity.EntityID(), name, renamed.entity.Kind())
 	}
 	if !sameLinks(a.index(), after.index()) {
-		return failf("%q cannot be renamed to %q: another %s of that name would be meant instead", renamed.entity.EntityID(), name, renamed.entity.Kind())
+		return requestFailed("%q cannot be renamed to %q: another %s of that name would be meant instead", renamed.entity.EntityID(), name, renamed.entity.Kind())
 	}
 	return nil
 }
@@ -174,11 +169,11 @@ func newFault(before, after diag.List) (diag.Diagnostic, bool) {
 
 // sameLinks tells whether two versions of a document name the same entities at
 // the same places, in the order in which they are met.
-func sameLinks(before, after *index) bool {
+func sameLinks(before, after *nameIndex) bool {
 	if len(before.uses) != len(after.uses) {
 		return false
 	}
-	number := func(x *index) []int {
+	number := func(x *nameIndex) []int {
 		seen := map[declaration]int{}
 		order := make([]int, len(x.uses))
 		for i, u := range x.uses {
@@ -193,24 +188,24 @@ func sameLinks(before, after *index) bool {
 }
 
 // workspaceEdit makes edits of stretches, in the form that the editor prefers.
-func (s *server) workspaceEdit(edits map[string][]span, name string) *workspaceEdit {
-	made := map[string][]textEdit{}
+func (s *server) renameEdit(edits map[string][]span, name string) *protocol.WorkspaceEdit {
+	made := map[string][]protocol.TextEdit{}
 	for path, all := range edits {
-		text, ok := s.space.text(path)
+		text, ok := s.workspace.text(path)
 		if !ok {
 			continue
 		}
-		l := newLines(text)
+		l := newLineIndex(text)
 		for _, at := range all {
-			made[path] = append(made[path], textEdit{l.span(at.start, at.end), name})
+			made[path] = append(made[path], protocol.TextEdit{Range: l.rangeOf(at.start, at.end), NewText: name})
 		}
 	}
-	return s.editOf(made)
+	return s.workspaceEdit(made)
 }
 
 // editOf puts the edits of some files into the form that the editor prefers.
-func (s *server) editOf(byPath map[string][]textEdit) *workspaceEdit {
-	edit := &workspaceEdit{}
+func (s *server) workspaceEdit(byPath map[string][]protocol.TextEdit) *protocol.WorkspaceEdit {
+	edit := &protocol.WorkspaceEdit{}
 	paths := make([]string, 0, len(byPath))
 	for path := range byPath {
 		paths = append(paths, path)
@@ -220,14 +215,14 @@ func (s *server) editOf(byPath map[string][]textEdit) *workspaceEdit {
 	for _, path := range paths {
 		if !versioned {
 			if edit.Changes == nil {
-				edit.Changes = map[string][]textEdit{}
+				edit.Changes = map[string][]protocol.TextEdit{}
 			}
-			edit.Changes[s.space.uri(path)] = byPath[path]
+			edit.Changes[s.workspace.uri(path)] = byPath[path]
 			continue
 		}
-		var one textDocumentEdit
-		one.TextDocument.URI = s.space.uri(path)
-		if d := s.space.document(path); d != nil {
+		var one protocol.TextDocumentEdit
+		one.TextDocument.URI = s.workspace.uri(path)
+		if d := s.workspace.document(path); d != nil {
 			one.TextDocument.Version = &d.version
 		}
 		one.Edits = byPath[path]

@@ -7,13 +7,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/lsp/outline"
 	"github.com/qtype-dev/qtype/spec"
 )
 
 // Bounds of what is looked through to find who includes a file.
 const (
-	maxScanned  = 20_000 // files and folders
-	maxCandates = 2_000  // documents
+	maxScanned   = 20_000 // files and folders
+	maxDocuments = 2_000  // documents
 )
 
 // isDocumentName tells whether a name says that a file is a document.
@@ -56,10 +57,10 @@ func (w *workspace) includers() map[string][]string {
 		}
 	}
 	for from, r := range w.roots {
-		if r.last == nil || w.docs[from] == nil {
+		if r.latest == nil || w.docs[from] == nil {
 			continue
 		}
-		for to := range r.last.touched {
+		for to := range r.latest.requested {
 			all[from] = append(all[from], to)
 		}
 	}
@@ -76,12 +77,12 @@ func (w *workspace) looksLikeDocument(path string) bool {
 	if isDocumentName(path) || d.lang == "qtype" || strings.TrimSpace(d.text) == "" {
 		return true
 	}
-	root := d.outline().root
-	if root.kind == sequence {
-		return slices.ContainsFunc(root.items, func(n *node) bool { return n.get("id") != nil })
+	root := d.outline()
+	if root.Kind == outline.Sequence {
+		return slices.ContainsFunc(root.Items, func(n *outline.Node) bool { return n.Get("id") != nil })
 	}
-	known := w.lang.classes[reflect.TypeFor[spec.Application]()]
-	return slices.ContainsFunc(root.pairs, func(p *pair) bool { return known.byName[p.key] != nil && p.key != "description" })
+	known := w.lang.structs[reflect.TypeFor[spec.Application]()]
+	return slices.ContainsFunc(root.Pairs, func(p *outline.Pair) bool { return known.byName[p.Key] != nil && p.Key != "description" })
 }
 
 // scan looks through the folders for documents that include others.
@@ -137,7 +138,7 @@ func documentsIn(folders []string) []string {
 			switch {
 			case err != nil:
 				return skip(d) // gone, or not to be read
-			case seen > maxScanned || len(found) > maxCandates:
+			case seen > maxScanned || len(found) > maxDocuments:
 				return filepath.SkipAll
 			case d.IsDir() && path != folder && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules"):
 				return filepath.SkipDir

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/lsp/outline"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/spec/source"
 	"github.com/qtype-dev/qtype/validate"
@@ -18,36 +19,36 @@ import (
 
 // workspace is everything that the editor has open, and what is known about it.
 type workspace struct {
-	lang *language
-	work string // the folder that relative names are relative to
-	far  *remoteCache
+	lang    *language
+	workDir string // the folder that relative names are relative to
+	remote  *remoteCache
 
 	scanning sync.Mutex // held while the folders are looked through; others wait for what is found
 
-	mu       sync.Mutex
-	clock    uint64               // counts changes
-	changed  map[string]uint64    // when a file changed last, by path
-	docs     map[string]*document // what the editor holds, by path
-	uris     map[string]string    // how the editor spells the URI of a path
-	folders  []string             // what the editor has open
-	roots    map[string]*root     // the documents that were analysed, by path
-	scanned  bool                 // the folders were looked through
-	includes map[string][]string  // what the documents in the folders include
+	mu          sync.Mutex
+	changeCount uint64               // counts changes
+	changed     map[string]uint64    // when a file changed last, by path
+	docs        map[string]*document // what the editor holds, by path
+	uris        map[string]string    // how the editor spells the URI of a path
+	folders     []string             // what the editor has open
+	roots       map[string]*root     // the documents that were analysed, by path
+	scanned     bool                 // the folders were looked through
+	includes    map[string][]string  // what the documents in the folders include
 }
 
 // root is a document that is checked as a whole.
 type root struct {
-	working sync.Mutex // held while it is analysed
-	last    *analysis  // guarded by the space; nil before the first
-	good    *analysis  // the last one that could be read as YAML; nil for none
+	analyzing sync.Mutex // held while it is analysed
+	latest    *analysis  // guarded by the space; nil before the first
+	lastValid *analysis  // the last one that could be read as YAML; nil for none
 }
 
 // newSpace makes a space with nothing in it.
-func newSpace(lang *language) *workspace {
+func newWorkspace(lang *language) *workspace {
 	work, _ := os.Getwd()
-	w := &workspace{lang: lang, work: work, far: newLibrary(), changed: map[string]uint64{}, docs: map[string]*document{},
+	w := &workspace{lang: lang, workDir: work, remote: newRemoteCache(), changed: map[string]uint64{}, docs: map[string]*document{},
 		uris: map[string]string{}, roots: map[string]*root{}, includes: map[string][]string{}}
-	w.far.wanted = w.isIncluded
+	w.remote.isWanted = w.isIncluded
 	return w
 }
 
@@ -59,7 +60,7 @@ func (w *workspace) open(d *document) {
 		w.scanned = false
 	}
 	w.docs[d.path], w.uris[d.path] = d, d.uri
-	w.invalidate(d.path)
+	w.markChanged(d.path)
 }
 
 // close forgets a document; from here on the file on disk counts.
@@ -68,13 +69,13 @@ func (w *workspace) close(path string) {
 	defer w.mu.Unlock()
 	delete(w.docs, path)
 	delete(w.roots, path)
-	w.invalidate(path)
+	w.markChanged(path)
 }
 
 // invalidate notes that a file changed. The caller holds the lock.
-func (w *workspace) invalidate(path string) {
-	w.clock++
-	w.changed[path] = w.clock
+func (w *workspace) markChanged(path string) {
+	w.changeCount++
+	w.changed[path] = w.changeCount
 }
 
 // diskChanged notes changes of files that the editor does not hold.
@@ -82,7 +83,7 @@ func (w *workspace) diskChanged(paths []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, p := range paths {
-		w.invalidate(p)
+		w.markChanged(p)
 	}
 	w.scanned = false
 }
@@ -93,12 +94,12 @@ func (w *workspace) remoteChanged(address string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if address != "" {
-		w.invalidate(address)
+		w.markChanged(address)
 		return
 	}
 	for path, r := range w.roots {
-		if r.last != nil && r.last.remote {
-			w.invalidate(path)
+		if r.latest != nil && r.latest.remote {
+			w.markChanged(path)
 		}
 	}
 }
@@ -108,7 +109,7 @@ func (w *workspace) isIncluded(address string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, r := range w.roots {
-		if r.last != nil && r.last.touched[address] {
+		if r.latest != nil && r.latest.requested[address] {
 			return true
 		}
 	}
@@ -163,7 +164,7 @@ func (w *workspace) text(path string) (string, bool) {
 		return d.text, true
 	}
 	if isRemote(path) {
-		return w.far.text(path)
+		return w.remote.text(path)
 	}
 	const most = 4 << 20 // bytes, as the loader has it
 	in, err := openFile(path)
@@ -176,12 +177,12 @@ func (w *workspace) text(path string) (string, bool) {
 }
 
 // outlineOf is the outline of a file; nil where there is none.
-func (w *workspace) outlineOf(path string) *outline {
+func (w *workspace) outlineOf(path string) *outline.Node {
 	if d := w.document(path); d != nil {
 		return d.outline()
 	}
 	if text, ok := w.text(path); ok {
-		return parseOutline(text)
+		return outline.Parse(text)
 	}
 	return nil
 }
@@ -208,12 +209,12 @@ func (w *workspace) analyze(ctx context.Context, path string) *analysis {
 		w.roots[path] = r
 	}
 	w.mu.Unlock()
-	r.working.Lock()
-	defer r.working.Unlock()
+	r.analyzing.Lock()
+	defer r.analyzing.Unlock()
 	w.mu.Lock()
-	last, now := r.last, w.clock
+	last, now := r.latest, w.changeCount
 	w.mu.Unlock()
-	if last != nil && w.fresh(last) || ctx.Err() != nil {
+	if last != nil && w.isFresh(last) || ctx.Err() != nil {
 		return last
 	}
 	made := w.load(ctx, path, now)
@@ -222,8 +223,8 @@ func (w *workspace) analyze(ctx context.Context, path string) *analysis {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if r.last = made; made.readable() {
-		r.good = made
+	if r.latest = made; made.readable() {
+		r.lastValid = made
 	}
 	return made
 }
@@ -233,20 +234,20 @@ func (w *workspace) lastValid(path string) *analysis {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if r := w.roots[path]; r != nil {
-		return r.good
+		return r.lastValid
 	}
 	return nil
 }
 
 // fresh tells whether nothing that an analysis read has changed since.
-func (w *workspace) fresh(a *analysis) bool {
+func (w *workspace) isFresh(a *analysis) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if a.clock >= w.clock {
+	if a.changeCount >= w.changeCount {
 		return true
 	}
-	for path := range a.touched {
-		if w.changed[path] > a.clock {
+	for path := range a.requested {
+		if w.changed[path] > a.changeCount {
 			return false
 		}
 	}
@@ -261,40 +262,40 @@ func (w *workspace) load(ctx context.Context, path string, now uint64) *analysis
 		}
 		return nil, false
 	})
-	a.clock = now
+	a.changeCount = now
 	return a
 }
 
 // loadWith reads and checks a document with some files in another form than the disk's.
 func (w *workspace) loadWith(ctx context.Context, path string, held func(string) (io.ReadCloser, bool)) *analysis {
 	begin := time.Now()
-	a := &analysis{root: path, work: w.work, touched: map[string]bool{path: true}, lined: map[*source.File]*lineIndex{}}
+	a := &analysis{path: path, workDir: w.workDir, requested: map[string]bool{path: true}, lineIndexes: map[*source.File]*lineIndex{}}
 	remote := false
 	open := func(_ context.Context, name string) (io.ReadCloser, error) {
 		if !filepath.IsAbs(name) && !isRemote(name) && name != path {
-			name = filepath.Join(w.work, name)
+			name = filepath.Join(w.workDir, name)
 		}
-		a.touched[name] = true
+		a.requested[name] = true
 		if in, ok := held(name); ok {
 			return in, nil
 		}
 		switch {
 		case !isRemote(name):
 			return openFile(name)
-		case !w.far.isOn():
+		case !w.remote.isEnabled():
 			remote = true
-			return nil, remoteOff
+			return nil, remoteDisabled
 		}
 		remote = true
 		return nil, nil // the loader knows what the document may read, and asks the library
 	}
-	result, faults := loader.Load(ctx, path, loader.Options{Open: open, Fetch: w.far.read})
+	result, diagnostics := loader.Load(ctx, path, loader.Options{Open: open, Fetch: w.remote.read})
 	a.doc, a.files = result.Document, result.Files
 	// The same as `qtype validate` says, comments that silence included.
-	a.faults = lint.ApplyIgnores(a.files, append(faults, validate.Check(a.doc)...))
-	a.index = sync.OnceValue(func() *index { return indexOf(a) })
+	a.diagnostics = lint.ApplyIgnores(a.files, append(diagnostics, validate.Check(a.doc)...))
+	a.index = sync.OnceValue(func() *nameIndex { return newNameIndex(a) })
 	a.remote = remote
-	a.took = time.Since(begin)
+	a.duration = time.Since(begin)
 	return a
 }
 

@@ -9,9 +9,6 @@ import (
 	"github.com/qtype-dev/qtype/model/internal/wire"
 )
 
-// DefaultBaseURL is Anthropic's own address.
-const DefaultBaseURL = "https://api.anthropic.com"
-
 // DefaultMaxTokens is the room for an answer where the document does not set
 // max_tokens: the protocol wants a number.
 const DefaultMaxTokens = 4096
@@ -34,7 +31,7 @@ func New(c Config) (*Client, error) {
 	if c.Info.MaxTokens == 0 {
 		c.Info.MaxTokens = DefaultMaxTokens
 	}
-	s, err := wire.NewServer(c.Config, wire.Format{Answers: "message", Example: DefaultBaseURL,
+	s, err := wire.NewServer(c.Config, wire.Format{Answers: "message", Example: "https://api.anthropic.com",
 		Reserved: []string{"messages", "model", "stream", "system", "tools"}})
 	if err != nil {
 		return nil, err

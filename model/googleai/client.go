@@ -12,9 +12,6 @@ import (
 	"github.com/qtype-dev/qtype/model/internal/wire"
 )
 
-// DefaultBaseURL is Google's own address.
-const DefaultBaseURL = "https://generativelanguage.googleapis.com"
-
 // apiVersion is the version of the protocol that is spoken, where the base URL
 // names none.
 const apiVersion = "v1beta"
@@ -28,7 +25,7 @@ type Client struct{ wire.Chat }
 
 // New makes a Client. Nothing is called yet.
 func New(c Config) (*Client, error) {
-	s, err := wire.NewServer(c, wire.Format{Answers: "Gemini response", Example: DefaultBaseURL,
+	s, err := wire.NewServer(c, wire.Format{Answers: "Gemini response", Example: "https://generativelanguage.googleapis.com",
 		Reserved: []string{"contents", "model", "stream", "systemInstruction", "system_instruction", "tools", "n", "candidateCount", "candidate_count"}})
 	if err != nil {
 		return nil, err

@@ -24,8 +24,6 @@ type finishReason struct {
 // with every call, and takes a stream that was cut off for a short answer.
 func ollama() client {
 	return client{
-		keys:    []string{"OLLAMA_API_KEY"},
-		address: "http://127.0.0.1:11434",
 		images:  true,
 		rewrite: ollamaBody,
 		finish:  ollamaEnding,
@@ -74,10 +72,7 @@ func ollamaEnding(tail []byte) finishReason {
 // client sends one prompt, so a conversation is written as one.
 func huggingFace() client {
 	return client{
-		keys:     []string{"HF_TOKEN", "HUGGINGFACEHUB_API_TOKEN"},
-		needsKey: true,
-		address:  "https://api-inference.huggingface.co",
-		single:   true,
+		singlePrompt: true,
 		rewrite: func(body, params map[string]any) {
 			parameters := map[string]any{"return_full_text": false} // the answer without the prompt
 			for name, value := range params {
@@ -101,11 +96,8 @@ func huggingFace() client {
 // streamed, and only parameters that it can send are accepted.
 func mistral() client {
 	return client{
-		keys:     []string{"MISTRAL_API_KEY"},
-		needsKey: true,
-		address:  "https://api.mistral.ai",
-		deaf:     true,
-		known:    []string{"temperature", "max_tokens", "random_seed"},
+		ignoresContext: true,
+		params:         []string{"temperature", "max_tokens", "random_seed"},
 		open: func(c Config, _ *http.Client, base *url.URL) (llms.Model, error) {
 			if path := strings.Trim(base.Path, "/"); path != "" && path != "v1" {
 				return nil, errors.New("base_url of langchaingo:mistral must have no path")

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/model/internal/wire"
 	"github.com/qtype-dev/qtype/model/langchain"
 	"github.com/qtype-dev/qtype/model/modeltest"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -32,12 +33,18 @@ func serve(t *testing.T, answer http.HandlerFunc) server {
 
 func (s server) talk(t *testing.T, name string, params map[string]any) model.Chat {
 	t.Helper()
-	m, err := langchain.New(name, langchain.Config{Info: model.Info{ID: "m", Provider: "langchaingo:" + name, Name: "some-model"}, BaseURL: s.URL,
-		Key: "secret-0123456789", Credential: "MY_KEY", Params: params, Timeout: time.Minute, HTTP: s.Client()})
+	m, err := clients()[name](langchain.Config{Timeout: time.Minute, Config: wire.Config{
+		Info: model.Info{ID: "m", Provider: "langchaingo:" + name, Name: "some-model"}, BaseURL: s.URL,
+		Key: "secret-0123456789", Credential: "MY_KEY", Params: params, HTTP: s.Client()}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return m
+}
+
+func clients() map[string]func(langchain.Config) (*langchain.Model, error) {
+	return map[string]func(langchain.Config) (*langchain.Model, error){
+		"huggingface": langchain.NewHuggingFace, "mistral": langchain.NewMistral, "ollama": langchain.NewOllama}
 }
 
 func answers(code int, lines ...string) http.HandlerFunc {
@@ -168,18 +175,15 @@ func TestWhatIsRefused(t *testing.T) {
 	if s.Calls() != 0 {
 		t.Errorf("%d calls were made", s.Calls())
 	}
-	for want, c := range map[string]langchain.Config{
-		"cannot send the inference parameter top_p": {Params: map[string]any{"top_p": 1}},
+	for want, c := range map[string]wire.Config{
+		"cannot send the inference parameter top_p": {BaseURL: "http://h", Params: map[string]any{"top_p": 1}},
 		"must have no path":                         {BaseURL: "http://h/deep/v1"},
 		"must be an http or https address":          {BaseURL: "://"},
 	} {
 		c.HTTP = http.DefaultClient
-		if _, err := langchain.New("mistral", c); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := langchain.NewMistral(langchain.Config{Config: c}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
-	}
-	if _, err := langchain.New("cohere", langchain.Config{}); err == nil {
-		t.Error("cohere was made")
 	}
 }
 

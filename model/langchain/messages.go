@@ -34,7 +34,7 @@ func (m *Model) messages(said []chat.Message) ([]llms.MessageContent, error) {
 	if len(list) == 0 {
 		return nil, errors.New("there is nothing to send")
 	}
-	if m.client.single && (len(said) > 1 || said[0].Role != chat.User) {
+	if m.client.singlePrompt && (len(said) > 1 || said[0].Role != chat.User) {
 		return []llms.MessageContent{llms.TextParts(llms.ChatMessageTypeHuman, transcript(said))}, nil
 	}
 	return list, nil
@@ -69,7 +69,7 @@ func role(r chat.Role) llms.ChatMessageType {
 // options are what a client that takes no transport is told of the document's
 // parameters; for the others the transport writes them.
 func (m *Model) options() []llms.CallOption {
-	if !m.client.deaf {
+	if !m.client.ignoresContext {
 		return nil
 	}
 	var opts []llms.CallOption

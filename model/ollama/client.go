@@ -10,9 +10,6 @@ import (
 	"github.com/qtype-dev/qtype/model/internal/wire"
 )
 
-// DefaultBaseURL is where Ollama listens unless it is told otherwise.
-const DefaultBaseURL = "http://127.0.0.1:11434"
-
 // Config says which model of which server a Client calls: BaseURL is the
 // server's address up to and without /api/chat.
 type Config struct {
@@ -28,7 +25,7 @@ type Client struct{ wire.Chat }
 
 // New makes a Client. Nothing is called yet.
 func New(c Config) (*Client, error) {
-	s, err := wire.NewServer(c.Config, wire.Format{Answers: "chat answer", Example: DefaultBaseURL, Lines: true,
+	s, err := wire.NewServer(c.Config, wire.Format{Answers: "chat answer", Example: "http://127.0.0.1:11434", Lines: true,
 		Reserved: []string{"messages", "model", "stream", "tools"}})
 	if err != nil {
 		return nil, err

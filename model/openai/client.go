@@ -10,9 +10,6 @@ import (
 	"github.com/qtype-dev/qtype/model/internal/wire"
 )
 
-// DefaultBaseURL is OpenAI's own address.
-const DefaultBaseURL = "https://api.openai.com/v1"
-
 // Config says which model of which server a Client calls: BaseURL is the
 // server's address up to and without /chat/completions.
 type Config = wire.Config

@@ -8,9 +8,6 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// MistralBaseURL is Mistral's own address.
-const MistralBaseURL = "https://api.mistral.ai/v1"
-
 // forMistral makes of a message one that Mistral accepts: without a speaker's
 // name, a role that it does not know, or a call's id that is not its own way of
 // writing one.

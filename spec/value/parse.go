@@ -18,12 +18,17 @@ type SyntaxError struct {
 	Column int    // in characters, counted from 1
 	Offset int    // in bytes, counted from 0
 	Reason string // what was expected or found
+
+	truncated bool
 }
 
 // Error returns the position and the reason.
 func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Reason)
 }
+
+// Truncated reports whether the text was valid as far as it goes.
+func (e *SyntaxError) Truncated() bool { return e.truncated }
 
 // Parse parses one JSON text. Objects keep the order of their keys; for duplicate
 // keys the last value counts. Integers beyond 64 bits and floats beyond float64
@@ -71,6 +76,8 @@ func (p *parser) fail(format string, args ...any) error {
 		Column: 1 + utf8.RuneCountInString(before[start:]),
 		Offset: p.at,
 		Reason: fmt.Sprintf(format, args...),
+
+		truncated: p.at >= len(p.text),
 	}
 }
 
@@ -152,11 +159,19 @@ func (p *parser) number() (any, error) {
 		p.at += len("-Infinity")
 		return math.Inf(-1), nil
 	}
+	if err := p.skipNumber(); err != nil {
+		return nil, err
+	}
+	return number(p.text[start:p.at]), nil
+}
+
+// skipNumber moves past a number.
+func (p *parser) skipNumber() error {
 	p.skip("-")
 	whole := p.digits()
 	if whole > 1 && p.text[p.at-whole] == '0' {
 		p.at -= whole
-		return nil, p.fail("a number does not begin with 0")
+		return p.fail("a number does not begin with 0")
 	}
 	ok := whole > 0
 	if ok && p.skip(".") {
@@ -167,9 +182,9 @@ func (p *parser) number() (any, error) {
 		ok = p.digits() > 0
 	}
 	if !ok {
-		return nil, p.fail("expected a digit, found %s", p.found())
+		return p.fail("expected a digit, found %s", p.found())
 	}
-	return number(p.text[start:p.at]), nil
+	return nil
 }
 
 // skip skips one byte if it is one of these.
@@ -248,17 +263,10 @@ func (p *parser) object() (any, error) {
 	}
 	o.fields = make([]Field, 0, 4)
 	for {
-		if p.peek() != '"' {
-			return nil, p.fail("expected a key in quotes, found %s", p.found())
-		}
-		key, err := p.str()
+		key, err := p.key()
 		if err != nil {
 			return nil, err
 		}
-		if p.peek() != ':' {
-			return nil, p.fail("expected :, found %s", p.found())
-		}
-		p.at++
 		v, err := p.whole()
 		if err != nil {
 			return nil, err

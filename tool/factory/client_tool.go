@@ -27,10 +27,10 @@ func newClientTool(base *spec.ToolBase, answer tool.ClientHandler, timeout time.
 }
 
 // client makes a ClientTool.
-func (b *Factory) client(t *spec.ClientTool) (tool.Tool, error) {
+func (f *Factory) client(t *spec.ClientTool) (tool.Tool, error) {
 	var answer tool.ClientHandler
-	if b.opts.Answer != nil {
-		answer = b.opts.Answer(t.ID)
+	if f.opts.Answer != nil {
+		answer = f.opts.Answer(t.ID)
 	}
 	if answer == nil {
 		return nil, &NoClientHandlerError{Tool: t.ID}

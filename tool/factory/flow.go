@@ -23,25 +23,25 @@ type flowTool struct {
 }
 
 // flow makes a FlowTool.
-func (b *Factory) flow(t *spec.FlowTool) (tool.Tool, error) {
-	f := t.Flow.To
-	if f == nil || b.opts.Flow == nil {
+func (f *Factory) flow(t *spec.FlowTool) (tool.Tool, error) {
+	flow := t.Flow.To
+	if flow == nil || f.opts.Flow == nil {
 		return nil, fmt.Errorf("tool %s: the flow is not linked", t.ID)
 	}
-	inputs := make([]*spec.Variable, len(f.Inputs))
-	for i, ref := range f.Inputs {
+	inputs := make([]*spec.Variable, len(flow.Inputs))
+	for i, ref := range flow.Inputs {
 		if inputs[i] = ref.To; ref.To == nil {
-			return nil, fmt.Errorf("tool %s: input %s of flow %s is not linked", t.ID, ref.ID, f.ID)
+			return nil, fmt.Errorf("tool %s: input %s of flow %s is not linked", t.ID, ref.ID, flow.ID)
 		}
 	}
 	base := spec.ToolBase{ID: t.ID, Name: t.Name, Description: t.Description}
 	if base.Name == "" {
-		base.Name = f.ID
+		base.Name = flow.ID
 	}
 	if base.Description == "" {
-		base.Description = f.Description
+		base.Description = flow.Description
 	}
-	return &flowTool{tool.Describe(&base, inputs), f, b.opts.Flow}, nil
+	return &flowTool{tool.Describe(&base, inputs), flow, f.opts.Flow}, nil
 }
 
 // Info tells what the tool is.

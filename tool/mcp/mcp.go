@@ -21,8 +21,8 @@ import (
 	"github.com/qtype-dev/qtype/tool"
 )
 
-// Surroundings is what a server finds around it.
-type Surroundings struct {
+// Env is what a server finds env it.
+type Env struct {
 	tool.Options
 	Getenv func(string) string // the environment that the document sees
 	Folder string              // where relative paths of programs begin: beside the tool's document
@@ -44,7 +44,7 @@ type Server struct {
 }
 
 // New makes the server of a tool; it starts nothing.
-func New(t *spec.MCPTool, around Surroundings) (*Server, error) {
+func New(t *spec.MCPTool, env Env) (*Server, error) {
 	s := &Server{declared: t, timeout: time.Duration(t.Timeout)}
 	if s.timeout <= 0 {
 		s.timeout = 30 * time.Second
@@ -52,9 +52,9 @@ func New(t *spec.MCPTool, around Surroundings) (*Server, error) {
 	s.alive, s.end = context.WithCancel(context.Background())
 	var err error
 	if t.Command != "" {
-		s.connect, err = s.program(around)
+		s.connect, err = s.program(env)
 	} else {
-		s.connect, err = s.remote(around)
+		s.connect, err = s.remote(env)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: %w", t.ID, err)
@@ -63,19 +63,19 @@ func New(t *spec.MCPTool, around Surroundings) (*Server, error) {
 }
 
 // program is how a server is started.
-func (s *Server) program(around Surroundings) (func() (sdk.Transport, error), error) {
-	path, err := subprocess.Find(s.declared.Command, around.Folder, around.Getenv("PATH"))
+func (s *Server) program(env Env) (func() (sdk.Transport, error), error) {
+	path, err := subprocess.Find(s.declared.Command, env.Folder, env.Getenv("PATH"))
 	if err != nil {
 		return nil, err
 	}
-	given, err := tool.Environment(s.declared.Env, around.Secret)
+	given, err := tool.Environment(s.declared.Env, env.Secret)
 	if err != nil {
 		return nil, err
 	}
-	env := subprocess.Environment(around.Getenv, given)
+	environ := subprocess.Environment(env.Getenv, given)
 	return func() (sdk.Transport, error) {
 		cmd := exec.CommandContext(s.alive, path, s.declared.Args...) //nolint:gosec // the operator's document names the program
-		cmd.Env, cmd.Stderr = env, &s.tail
+		cmd.Env, cmd.Stderr = environ, &s.tail
 		subprocess.Group(cmd)
 		cmd.WaitDelay = time.Second
 		return &sdk.CommandTransport{Command: cmd, TerminateDuration: time.Second}, nil
@@ -83,8 +83,8 @@ func (s *Server) program(around Surroundings) (func() (sdk.Transport, error), er
 }
 
 // remote is how a server at a URL is reached.
-func (s *Server) remote(around Surroundings) (func() (sdk.Transport, error), error) {
-	client, err := tool.Client(tool.Service{Tool: s.declared.ID, URL: s.declared.URL, Auth: s.declared.Auth, AllowPrivate: s.declared.AllowPrivate}, around.Options)
+func (s *Server) remote(env Env) (func() (sdk.Transport, error), error) {
+	client, err := tool.Client(tool.Service{Tool: s.declared.ID, URL: s.declared.URL, Auth: s.declared.Auth, AllowPrivate: s.declared.AllowPrivate}, env.Options)
 	if err != nil {
 		return nil, err
 	}

@@ -39,12 +39,12 @@ func (f *function) Check(ctx context.Context) error {
 
 // Source is a fingerprint of a module's own file, looked for as calls do; empty
 // where there is none, as of a module that the interpreter has.
-func Source(module string, around Surroundings) string {
+func Source(module string, env Env) string {
 	relative := filepath.Join(strings.Split(module, ".")...)
 	if !dotted(module) {
 		return ""
 	}
-	for _, folder := range around.path(nil) {
+	for _, folder := range env.path(nil) {
 		for _, file := range []string{filepath.Join(relative, "__init__.py"), relative + ".py"} {
 			if text, err := os.ReadFile(filepath.Join(folder, file)); err == nil {
 				sum := sha256.Sum256(text)

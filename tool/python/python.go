@@ -26,8 +26,8 @@ import (
 	"github.com/qtype-dev/qtype/tool"
 )
 
-// Surroundings is what a tool finds around it.
-type Surroundings struct {
+// Env is what a tool finds env it.
+type Env struct {
 	Pool    *Pool                             // keeps the processes
 	Getenv  func(string) string               // the environment that the document sees
 	Secret  func(spec.Secret) (string, error) // resolves what stands under env; nil takes it as it is written
@@ -45,24 +45,24 @@ type function struct {
 }
 
 // New makes the tool. It finds the interpreter, and starts nothing.
-func New(t *spec.PythonFunctionTool, around Surroundings) (tool.Tool, error) {
+func New(t *spec.PythonFunctionTool, env Env) (tool.Tool, error) {
 	if !dotted(t.ModulePath) || !dotted(t.FunctionName) || strings.Contains(t.FunctionName, ".") {
 		return nil, fmt.Errorf("tool %s: module_path %q and function_name %q must be names of Python", t.ID, t.ModulePath, t.FunctionName)
 	}
-	interpreter, err := around.interpreter()
+	interpreter, err := env.interpreter()
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: %w", t.ID, err)
 	}
-	given, err := tool.Environment(t.Env, around.Secret)
+	given, err := tool.Environment(t.Env, env.Secret)
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: %w", t.ID, err)
 	}
-	f := &function{info: tool.Describe(t.Common(), t.Inputs), declared: t, pool: around.Pool, timeout: time.Duration(t.Timeout)}
+	f := &function{info: tool.Describe(t.Common(), t.Inputs), declared: t, pool: env.Pool, timeout: time.Duration(t.Timeout)}
 	if f.timeout <= 0 {
 		f.timeout = time.Minute
 	}
-	f.setting = WorkerConfig{Interpreter: interpreter, Path: around.path(given), MemoryMB: cmp.Or(t.MemoryMB, 2048),
-		Env: subprocess.Environment(around.Getenv, given, "PYTHONPATH", "VIRTUAL_ENV", "PYENV_ROOT", "PYENV_VERSION", "CONDA_PREFIX")}
+	f.setting = WorkerConfig{Interpreter: interpreter, Path: env.path(given), MemoryMB: cmp.Or(t.MemoryMB, 2048),
+		Env: subprocess.Environment(env.Getenv, given, "PYTHONPATH", "VIRTUAL_ENV", "PYENV_ROOT", "PYENV_VERSION", "CONDA_PREFIX")}
 	return f, nil
 }
 
@@ -79,7 +79,7 @@ func dotted(path string) bool {
 
 // interpreter is the file of the Python that runs: QTYPE_PYTHON, the one of a
 // .venv beside the document, or python3.
-func (s Surroundings) interpreter() (string, error) {
+func (s Env) interpreter() (string, error) {
 	if name := s.Getenv("QTYPE_PYTHON"); name != "" {
 		found, err := subprocess.Find(name, ".", s.Getenv("PATH"))
 		if err != nil {
@@ -103,7 +103,7 @@ func (s Surroundings) interpreter() (string, error) {
 }
 
 // path is where modules are looked for before those of the interpreter.
-func (s Surroundings) path(given map[string]string) []string {
+func (s Env) path(given map[string]string) []string {
 	var path []string
 	for _, folder := range slices.Concat(s.Folders, filepath.SplitList(cmp.Or(given["PYTHONPATH"], s.Getenv("PYTHONPATH")))) {
 		if full, err := filepath.Abs(folder); err == nil && folder != "" && !slices.Contains(path, full) {

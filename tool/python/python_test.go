@@ -95,7 +95,7 @@ func link(t *spec.Type) {
 
 func (s *shelf) made(t *spec.PythonFunctionTool) tool.Tool {
 	s.t.Helper()
-	made, err := python.New(t, python.Surroundings{Pool: s.pool, Folders: []string{s.folder},
+	made, err := python.New(t, python.Env{Pool: s.pool, Folders: []string{s.folder},
 		Getenv: func(name string) string {
 			if text, ok := s.env[name]; ok {
 				return text
@@ -465,7 +465,7 @@ func TestModulesAndInterpreters(t *testing.T) {
 		if name == "" {
 			s.env["PATH"] = far
 		}
-		_, err := python.New(s.tool("f"), python.Surroundings{Pool: s.pool, Folders: []string{s.folder}, Getenv: func(n string) string { return s.env[n] }})
+		_, err := python.New(s.tool("f"), python.Env{Pool: s.pool, Folders: []string{s.folder}, Getenv: func(n string) string { return s.env[n] }})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", name, err)
 		}
