@@ -35,7 +35,7 @@ type Type struct {
 	Description string   // of a record's custom type
 }
 
-// IsFlat reports whether a variable can have the type: it is no list of lists.
+// IsFlat reports whether a variable can have the type: it is not a list of lists.
 // Fields of records may be.
 func (s *Type) IsFlat() bool {
 	return s.Kind != List || s.Elem == nil || s.Elem.Kind != List

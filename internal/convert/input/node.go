@@ -130,8 +130,8 @@ func (n *Node) Describe() string {
 	return n.Text
 }
 
-// FoldName removes what spellings of a name differ in: max_tokens equals maxTokens.
-func FoldName(s string) string {
+// NormalizeName removes what spellings of a name differ in: max_tokens equals maxTokens.
+func NormalizeName(s string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(s))
 }
 
@@ -143,7 +143,7 @@ func NormalizeKeys(n *Node, names ...string) {
 			continue
 		}
 		for _, name := range names {
-			if FoldName(p.Key) == FoldName(name) && !n.Has(name) {
+			if NormalizeName(p.Key) == NormalizeName(name) && !n.Has(name) {
 				n.Pairs[i].Key, n.Pairs[i].Spelling = name, p.Key
 				break
 			}
