@@ -262,6 +262,7 @@ func (s Kind) Noun() string {
 	return names[s]
 }
 
+// FieldNames returns the names of the fields of a record.
 func (s *Type) FieldNames() []string {
 	var all []string
 	for _, f := range s.Fields {

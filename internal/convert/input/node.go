@@ -34,18 +34,18 @@ func (f Kind) Noun() string {
 // Node is a value of the file with its position.
 type Node struct {
 	Kind  Kind
-	Text  string // of a scalar, as written
-	Span  source.Span
-	Items []*Node // elements of a list
-	Pairs []Pair  // entries of a mapping, each key once
+	Text  string      // of a scalar, as written
+	Span  source.Span // position of the value
+	Items []*Node     // elements of a list
+	Pairs []Pair      // entries of a mapping, each key once
 }
 
 // Pair is a key of a mapping and its value.
 type Pair struct {
-	Key      string
-	KeySpan  source.Span
-	Value    *Node
-	Spelling string // the key as written, if it is another spelling of Key; else empty
+	Key      string      // normalized, see NormalizeKeys
+	KeySpan  source.Span // position of the key
+	Value    *Node       // the value
+	Spelling string      // the key as written, if it is another spelling of Key; else empty
 }
 
 // FromValue converts the loader's values. Aliases of one value share one Node.
@@ -198,6 +198,7 @@ func (n *Node) Without(more []Pair, keys ...string) *Node {
 	return made
 }
 
+// Keys returns the keys of a mapping in order.
 func Keys(n *Node) []string {
 	var all []string
 	for _, p := range n.Pairs {
