@@ -24,7 +24,7 @@ const (
 // Type is the type of a value as inferred from a schema, a constant, or its use in
 // expressions.
 type Type struct {
-	Kind        Kind
+	Kind        Kind     // kind of the value
 	Optional    bool     // may be null
 	Declared    bool     // from the file; its use in expressions does not change it
 	TopLevel    bool     // of a variable, whose lists hold no lists

@@ -33,7 +33,7 @@ func (f Kind) Noun() string {
 
 // Node is a value of the file with its position.
 type Node struct {
-	Kind  Kind
+	Kind  Kind        // kind of the value
 	Text  string      // of a scalar, as written
 	Span  source.Span // position of the value
 	Items []*Node     // elements of a list
