@@ -95,7 +95,7 @@ func TestLoop_UntilAndMaxIterations(t *testing.T) {
 	app = openApp(t, strings.Replace(loopDocument, "steps: [{type: Transform, id: longer, set: {text: text + string(n), n: n + 1}}]",
 		"steps: [{type: Transform, id: two, set: {both: '[n, n]'}}, {type: Explode, id: apart, inputs: [both], outputs: [n]}]", 1))
 	got := runAll(t, app, "main", map[string]any{"text": "x", "n": 1, "limit": 1})
-	assertLines(t, got, "row 1: step again: run 1 of at most 4: flow grow made 2 rows of one; it must make exactly one")
+	assertLines(t, got, "row 1: step again: run 1 of at most 4: flow grow returned 2 rows for one; it must return exactly one")
 }
 
 const parallelDocument = `

@@ -94,3 +94,23 @@ func TestDocs_Index(t *testing.T) {
 		}
 	}
 }
+
+// TestDocs_CitationsExist: pages that comments of Go files cite exist.
+func TestDocs_CitationsExist(t *testing.T) {
+	cited := regexp.MustCompile(`(?m)^\s*//.*\b(docs/[a-z0-9/-]+\.md)`)
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".go" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range cited.FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat(m[1]); err != nil {
+				t.Errorf("%s cites %s, which does not exist", path, m[1])
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
