@@ -77,7 +77,7 @@ func memoryNote(m *spec.Memory) string {
 	return string(m.Policy) + " · " + limit
 }
 
-// thousands is 50,000.
+// thousands formats 50000 as 50,000.
 func thousands(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0; i -= 3 {

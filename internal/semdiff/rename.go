@@ -8,26 +8,25 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// match finds what both documents have: things with the same id, and things
-// that are the same but for their id, where there is only one of that content
-// on either side.
-func (c *comparison) match() {
+// matchEntities pairs the entities of the two documents: those with the same id,
+// and those that differ only in their id, if there is exactly one on each side.
+func (c *comparison) matchEntities() {
 	c.read.renamed = map[spec.Entity]string{}
 	matched := map[*comparedEntity]*comparedEntity{} // new to old
-	for _, s := range c.new.subjects {
-		if old := c.old.by[key{s.entity.Kind(), s.id()}]; old != nil {
+	for _, s := range c.new.entities {
+		if old := c.old.byKey[key{s.entity.Kind(), s.id()}]; old != nil {
 			matched[s] = old
 		}
 	}
-	for range 2 { // a second time for what the first round's renames made alike
+	for range 2 { // the second round matches what became equal by the renames of the first
 		for _, kind := range matchOrder() {
 			c.matchRenamed(kind, matched)
 		}
-		for _, p := range flowPairs(c.new.subjects, matched) {
+		for _, p := range flowPairs(c.new.entities, matched) {
 			c.matchVariables(p.old.entity.(*spec.Flow), p.new.entity.(*spec.Flow))
 		}
 	}
-	for _, s := range c.new.subjects {
+	for _, s := range c.new.entities {
 		if old := matched[s]; old != nil {
 			c.pairs = append(c.pairs, pair{old, s})
 		}
@@ -44,20 +43,20 @@ func flowPairs(subjects []*comparedEntity, matched map[*comparedEntity]*compared
 	return pairs
 }
 
-// matchRenamed pairs things of one kind whose ids differ.
+// matchRenamed pairs entities of a kind with different ids.
 func (c *comparison) matchRenamed(kind spec.Kind, matched map[*comparedEntity]*comparedEntity) {
 	taken := map[*comparedEntity]bool{}
 	for _, old := range matched {
 		taken[old] = true
 	}
 	olds, news := map[string][]*comparedEntity{}, map[string][]*comparedEntity{}
-	for _, s := range c.old.of(kind) {
+	for _, s := range c.old.ofKind(kind) {
 		if !taken[s] {
 			d := c.digest(s)
 			olds[d] = append(olds[d], s)
 		}
 	}
-	for _, s := range c.new.of(kind) {
+	for _, s := range c.new.ofKind(kind) {
 		if matched[s] == nil {
 			d := c.digest(s)
 			news[d] = append(news[d], s)
@@ -71,7 +70,7 @@ func (c *comparison) matchRenamed(kind spec.Kind, matched map[*comparedEntity]*c
 	}
 }
 
-// digest is what an entity says but for its id.
+// digest returns the content of an entity without its id.
 func (c *comparison) digest(s *comparedEntity) string {
 	f, ok := s.entity.(*spec.Flow)
 	if !ok {
@@ -79,12 +78,12 @@ func (c *comparison) digest(s *comparedEntity) string {
 		if s.flow != nil {
 			in = c.read.idOf(s.flow)
 		}
-		return in + c.read.entity(s.entity, "id").digest()
+		return in + c.read.readEntity(s.entity, "id").digest()
 	}
-	return c.read.entity(f, "id", "steps", "variables").digest() + strings.Join(c.stepIDs(f), "\x00")
+	return c.read.readEntity(f, "id", "steps", "variables").digest() + strings.Join(c.stepIDs(f), "\x00")
 }
 
-// stepIDs are the ids of a flow's steps in order, as the new document has them.
+// stepIDs returns the ids of a flow's steps in the new document, in order.
 func (c *comparison) stepIDs(f *spec.Flow) []string {
 	var ids []string
 	for _, item := range f.Steps {
@@ -95,10 +94,10 @@ func (c *comparison) stepIDs(f *spec.Flow) []string {
 	return ids
 }
 
-// matchVariables finds a flow's variables that only changed their names: of one
-// type, and read and written in the same places.
+// matchVariables pairs variables of a flow that have different names, but the same
+// type and the same readers and writers.
 func (c *comparison) matchVariables(before, after *spec.Flow) {
-	olds, news := c.unmatched(before, after, true), c.unmatched(after, before, false)
+	olds, news := c.unmatchedVariables(before, after, true), c.unmatchedVariables(after, before, false)
 	for d, same := range news {
 		if len(same) == 1 && len(olds[d]) == 1 {
 			c.read.renamed[olds[d][0]] = same[0].ID
@@ -106,12 +105,11 @@ func (c *comparison) matchVariables(before, after *spec.Flow) {
 	}
 }
 
-// unmatched groups those variables of a flow that the other has not by what is
-// done with them. A variable that nothing uses is left out: nothing tells it
-// from another.
-func (c *comparison) unmatched(f, other *spec.Flow, old bool) map[string][]*spec.Variable {
+// unmatchedVariables groups the variables that only one version of a flow has, by
+// type and uses. Unused variables are left out: they cannot be distinguished.
+func (c *comparison) unmatchedVariables(f, other *spec.Flow, old bool) map[string][]*spec.Variable {
 	found := map[string][]*spec.Variable{}
-	uses := c.uses(f)
+	uses := c.variableUses(f)
 	for _, v := range f.Variables {
 		_, renamed := c.read.renamed[v]
 		has := slices.ContainsFunc(other.Variables, func(o *spec.Variable) bool { return o.ID == v.ID })
@@ -124,8 +122,8 @@ func (c *comparison) unmatched(f, other *spec.Flow, old bool) map[string][]*spec
 	return found
 }
 
-// uses are the places where a flow and its steps name each variable.
-func (c *comparison) uses(f *spec.Flow) map[*spec.Variable][]string {
+// variableUses returns the uses of each variable by a flow and its steps.
+func (c *comparison) variableUses(f *spec.Flow) map[*spec.Variable][]string {
 	uses := map[*spec.Variable][]string{}
 	note := func(where string, refs []*spec.Ref[*spec.Variable]) {
 		for i, r := range refs {

@@ -5,10 +5,10 @@ import (
 	"unicode"
 )
 
-// widths are the widths of ASCII characters in thousandths of the font size,
-// from the space on: those of DejaVu Sans, the widest of the fonts that the
-// picture names, so that a text fits in all of them.
-var widths = [...]int{
+// asciiWidths are the widths of ASCII characters, from the space on, in thousandths
+// of the font size. They are those of DejaVu Sans, the widest font of the style
+// sheet, so that a text fits in all of them.
+var asciiWidths = [...]int{
 	318, 401, 460, 838, 636, 950, 780, 275, 390, 390, 500, 838, 318, 361, 318, 337, // space to /
 	636, 636, 636, 636, 636, 636, 636, 636, 636, 636, 337, 337, 838, 838, 838, 531, // 0 to ?
 	1000, 684, 686, 698, 770, 632, 575, 775, 752, 295, 295, 656, 557, 863, 748, 787, // @ to O
@@ -17,65 +17,65 @@ var widths = [...]int{
 	635, 635, 411, 521, 392, 634, 592, 818, 592, 592, 525, 636, 337, 636, 838, // p to ~
 }
 
-// boldFactor is how much wider bold text is, in thousandths.
-const boldFactor = 1130
+// boldPermille is the relative width of bold text, in thousandths.
+const boldPermille = 1130
 
-// width is how wide a text is at most, in pixels.
-func width(text string, size float64, bold bool) float64 {
+// textWidth returns an upper bound of the width of a text, in pixels.
+func textWidth(text string, size float64, bold bool) float64 {
 	sum := 0
 	for _, r := range text {
-		sum += widthOf(r)
+		sum += runeWidth(r)
 	}
 	w := float64(sum) * size / 1000
 	if bold {
-		w = w * boldFactor / 1000
+		w = w * boldPermille / 1000
 	}
 	return w
 }
 
-func widthOf(r rune) int {
+func runeWidth(r rune) int {
 	switch {
-	case r >= ' ' && int(r-' ') < len(widths):
-		return widths[r-' ']
+	case r >= ' ' && int(r-' ') < len(asciiWidths):
+		return asciiWidths[r-' ']
 	case unicode.IsMark(r):
 		return 0
-	case r >= 0x1100: // Asian scripts, pictures
+	case r >= 0x1100: // Asian scripts, emoji
 		return 1250
 	}
 	return 850
 }
 
-// fit cuts a text to a width, with an ellipsis where something is missing.
-func fit(text string, size, most float64, bold bool) string {
+// truncate shortens a text to a width, with an ellipsis.
+func truncate(text string, size, limit float64, bold bool) string {
 	text = printable(text)
-	if width(text, size, bold) <= most {
+	if textWidth(text, size, bold) <= limit {
 		return text
 	}
 	runes := []rune(text)
-	for len(runes) > 0 && width(string(runes)+"…", size, bold) > most {
+	for len(runes) > 0 && textWidth(string(runes)+"…", size, bold) > limit {
 		runes = runes[:len(runes)-1]
 	}
 	return strings.TrimRight(string(runes), " ") + "…"
 }
 
-// wrap breaks a text into at most so many lines of a width.
-func wrap(text string, size, most float64, lines int) []string {
+// wrapText breaks a text into lines of a width. The last line is truncated.
+func wrapText(text string, size, limit float64, lines int) []string {
 	var done []string
 	line := ""
 	words := strings.Fields(printable(text))
 	for i, word := range words {
 		longer := strings.TrimSpace(line + " " + word)
-		if width(longer, size, false) <= most {
+		if textWidth(longer, size, false) <= limit {
 			line = longer
 			continue
 		}
 		if len(done) == lines-1 {
-			return append(done, fit(line+" "+strings.Join(words[i:], " "), size, most, false))
+			return append(done, truncate(line+" "+strings.Join(words[i:], " "), size, limit, false))
 		}
 		if line != "" {
 			done = append(done, line)
 		}
-		line = fit(word, size, most, false)
+		line = truncate(word, size, limit, false)
 	}
 	if line != "" {
 		done = append(done, line)
@@ -83,8 +83,8 @@ func wrap(text string, size, most float64, lines int) []string {
 	return done
 }
 
-// printable is a text on one line without anything that XML forbids or that
-// changes the direction of what follows.
+// printable replaces characters that XML does not allow, control characters and
+// those that change the text direction.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -12,37 +12,38 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// The most that is shown of a value in one line, in characters, and of a text's
-// lines on either side.
+// The display limits: characters of a value, and changed lines of a text in each
+// document.
 const (
 	maxValue = 60
 	maxLines = 4
 )
 
-// hidden stands for a secret.
 const hidden = "***"
 
-// maybeSecretKeys is a key whose value may be a secret although the language does not
-// know it: a header, an argument of a client.
-var maybeSecretKeys = sync.OnceValue(func() *regexp.Regexp {
+// secretKeyPattern matches keys whose values may be secrets although the language
+// does not declare them so: headers, arguments of a client.
+var secretKeyPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(key|token|secret|passw|auth|cookie|credential|signature)[a-z_-]*$`)
 })
 
-// inside are secrets within a text: the password of a URL, a credential of a header, a query or a program's argument.
-var inside = sync.OnceValue(func() *regexp.Regexp {
+// secretsInText matches secrets within a text: the password of a URL, a credential
+// of a header, a query or a program's argument.
+var secretsInText = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(://[^/\s:@]*:)[^@\s/]+(@)|\b((?:bearer|basic)\s+)\S+|((?:[?&]|--?)[a-z_-]*(?:key|token|secret|sig|passw)[a-z_-]*=)[^&\s]+`)
 })
 
-// notDelicate are keys of the language that count tokens or refer by id.
-func notDelicate(key string) bool {
+// isKnownKey reports whether a key of the language matches the pattern without
+// being secret: it counts tokens or refers to an id.
+func isKnownKey(key string) bool {
 	return slices.Contains([]string{"auth", "tokenizer", "max_tokens", "tokens", "tokens_per_minute", "token_limit",
 		"chat_history_token_ratio", "token_flush_size", "token_url"}, key)
 }
 
-// show fills in the message and the values of a change.
-func (d valueChange) show(c *Change) {
-	hide := d.isDelicate()
-	old, now := d.old.shown(hide), d.new.shown(hide)
+// describe sets the message and the values of a change.
+func (d valueChange) describe(c *Change) {
+	hide := d.isSecret()
+	old, now := d.old.display(hide), d.new.display(hide)
 	c.Old, c.New = Version{d.old.span, old}, Version{d.new.span, now}
 	switch {
 	case d.new.shape == absent && d.old.shape == record:
@@ -50,45 +51,45 @@ func (d valueChange) show(c *Change) {
 	case d.old.shape == absent && d.new.shape == record:
 		c.Message = d.key + ": added"
 	case hide && d.old.shape == d.new.shape:
-		c.Message = d.key + ": another value (" + hidden + ")"
-	case d.oldAndNew(text) && (isLong(d.old) || isLong(d.new)):
-		c.Message = d.key + ": another text"
-		c.Lines = changedLines(d.old.source(), d.new.source())
-		c.Old.Value, c.New.Value = mask(d.old.source()), mask(d.new.source())
-	case d.oldAndNew(list) && !(d.old.flat() && d.new.flat()):
+		c.Message = d.key + ": value changed (" + hidden + ")"
+	case d.oldAndNew(stringValue) && (isLong(d.old) || isLong(d.new)):
+		c.Message = d.key + ": text changed"
+		c.Lines = changedLines(d.old.sourceText(), d.new.sourceText())
+		c.Old.Value, c.New.Value = mask(d.old.sourceText()), mask(d.new.sourceText())
+	case d.oldAndNew(list) && !(d.old.isFlat() && d.new.isFlat()):
 		i := d.firstDifferent()
 		c.Message = fmt.Sprintf("%s: %s → %s, from item %d on", d.key, old, now, i+1)
 		c.Old.Span, c.New.Span = d.old.itemSpan(i), d.new.itemSpan(i)
 	case old == now:
-		c.Message = d.key + ": another value: " + now
+		c.Message = d.key + ": value changed: " + now
 	default:
 		c.Message = fmt.Sprintf("%s: %s → %s", d.key, old, now)
 	}
 }
 
-// isDelicate tells whether the values must not be shown. A number is no secret:
+// isSecret reports whether the values must not be shown. Numbers are no secrets:
 // max_completion_tokens.
-func (d valueChange) isDelicate() bool {
+func (d valueChange) isSecret() bool {
 	if d.old.secret || d.new.secret {
 		return true
 	}
 	key := d.key[strings.LastIndexByte(d.key, '.')+1:]
-	return maybeSecretKeys().MatchString(key) && !notDelicate(key) && d.old.shape != number && d.new.shape != number
+	return secretKeyPattern().MatchString(key) && !isKnownKey(key) && d.old.shape != number && d.new.shape != number
 }
 
-// oldAndNew tells whether both values are of a shape.
+// oldAndNew reports whether both values have a shape.
 func (d valueChange) oldAndNew(s shape) bool { return d.old.shape == s && d.new.shape == s }
 
-// firstDifferent is the index of the first item in which two lists differ.
+// firstDifferent returns the index of the first item in which two lists differ.
 func (d valueChange) firstDifferent() int {
 	i := 0
-	for i < len(d.old.parts) && i < len(d.new.parts) && d.old.parts[i].tree.same(d.new.parts[i].tree) {
+	for i < len(d.old.parts) && i < len(d.new.parts) && d.old.parts[i].tree.equal(d.new.parts[i].tree) {
 		i++
 	}
 	return i
 }
 
-// itemSpan is the place of an item, or of the list where it has none so far.
+// itemSpan returns the position of an item, or of the list if it has fewer items.
 func (t *tree) itemSpan(i int) source.Span {
 	if i < len(t.parts) {
 		return t.parts[i].tree.span
@@ -100,19 +101,19 @@ func isLong(t *tree) bool {
 	return strings.ContainsRune(t.text, '\n') || len([]rune(t.text)) > maxValue
 }
 
-// shown is a value on one line.
-func (t *tree) shown(hide bool) string {
+// display formats a value in one line.
+func (t *tree) display(hide bool) string {
 	switch {
 	case t.shape == absent:
 		return "not set"
 	case hide || t.secret:
 		return hidden
-	case t.shape == text:
-		return shorten(quote(mask(t.source())))
-	case t.shape == list && t.flat():
+	case t.shape == stringValue:
+		return shorten(quote(mask(t.sourceText())))
+	case t.shape == list && t.isFlat():
 		var items []string
 		for i, p := range t.parts {
-			items = append(items, p.tree.shown(i > 0 && isFlag(t.parts[i-1].tree.text)))
+			items = append(items, p.tree.display(i > 0 && isSecretFlag(t.parts[i-1].tree.text)))
 		}
 		return shorten("[" + strings.Join(items, ", ") + "]")
 	case t.shape == list && len(t.parts) == 1:
@@ -125,27 +126,27 @@ func (t *tree) shown(hide bool) string {
 	return t.text
 }
 
-// isFlag tells whether an argument of a program says that the next one is a secret.
-func isFlag(arg string) bool {
-	return strings.HasPrefix(arg, "-") && !strings.Contains(arg, "=") && maybeSecretKeys().MatchString(arg)
+// isSecretFlag reports whether the argument after this one is a secret.
+func isSecretFlag(arg string) bool {
+	return strings.HasPrefix(arg, "-") && !strings.Contains(arg, "=") && secretKeyPattern().MatchString(arg)
 }
 
-// flat tells whether a list holds scalars alone.
-func (t *tree) flat() bool {
+// isFlat reports whether a list contains only scalars.
+func (t *tree) isFlat() bool {
 	return !slices.ContainsFunc(t.parts, func(p part) bool { return p.tree.shape == list || p.tree.shape == record })
 }
 
-// source is a text as the document says it where environment variables are set
-// in: what they hold is nobody's business.
-func (t *tree) source() string {
-	if written := writtenAt(t.span); strings.Contains(written, "${") {
+// sourceText returns a text as it is in the document if it contains environment
+// variables: their values may be secret.
+func (t *tree) sourceText() string {
+	if written := textAt(t.span); strings.Contains(written, "${") {
 		return strings.Trim(written, `"'`)
 	}
 	return t.text
 }
 
-// writtenAt is the text of a stretch of a file.
-func writtenAt(s source.Span) string {
+// textAt returns the text of a span.
+func textAt(s source.Span) string {
 	if s.IsZero() || s.Start.Line == 0 {
 		return ""
 	}
@@ -163,7 +164,8 @@ func writtenAt(s source.Span) string {
 	return strings.Join(lines, "\n")
 }
 
-// changedLines are the lines of two texts without those that both begin and end with.
+// changedLines returns the lines of two texts without their common first and last
+// lines.
 func changedLines(old, now string) []string {
 	a, b := strings.Split(mask(old), "\n"), strings.Split(mask(now), "\n")
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
@@ -172,40 +174,40 @@ func changedLines(old, now string) []string {
 	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
 		a, b = a[:len(a)-1], b[:len(b)-1]
 	}
-	return append(signed("- ", a), signed("+ ", b)...)
+	return append(withSign("- ", a), withSign("+ ", b)...)
 }
 
-func signed(sign string, lines []string) []string {
+func withSign(sign string, lines []string) []string {
 	var shown []string
 	for i, line := range lines {
 		if i == maxLines && len(lines) > maxLines+1 {
 			return append(shown, fmt.Sprintf("%s… %d more lines", sign, len(lines)-maxLines))
 		}
-		shown = append(shown, sign+plain(line))
+		shown = append(shown, sign+printable(line))
 	}
 	return shown
 }
 
-// mask hides secrets inside of a text.
-func mask(s string) string { return inside().ReplaceAllString(s, "${1}${3}${4}"+hidden+"${2}") }
+// mask replaces the secrets within a text.
+func mask(s string) string { return secretsInText().ReplaceAllString(s, "${1}${3}${4}"+hidden+"${2}") }
 
-// quote puts a text in quotes unless it is one plain word.
+// quote quotes a text unless it is a plain word.
 func quote(s string) string {
 	if s != "" && !strings.ContainsAny(s, " \"'{}[],:#") || strings.Contains(s, "://") {
-		return plain(s)
+		return printable(s)
 	}
 	return strconv.Quote(s)
 }
 
-// plain is a text as it is, or quoted where a terminal would act upon it.
-func plain(s string) string {
+// printable quotes a text that contains control characters.
+func printable(s string) string {
 	if q := strconv.Quote(s); len(q) != len(s)+2+strings.Count(s, `"`)+strings.Count(s, `\`) || s == "" {
 		return q
 	}
 	return s
 }
 
-// shorten cuts a text that does not fit.
+// shorten truncates a text to the display limit.
 func shorten(s string) string {
 	if r := []rune(s); len(r) > maxValue {
 		return string(r[:maxValue-1]) + "…"
@@ -213,7 +215,7 @@ func shorten(s string) string {
 	return s
 }
 
-// keysOf are the keys of records, each once, in order.
+// keysOf returns the keys of records, sorted and without repetition.
 func keysOf(trees ...*tree) []string {
 	var keys []string
 	for _, t := range trees {
@@ -225,7 +227,7 @@ func keysOf(trees ...*tree) []string {
 	return slices.Compact(keys)
 }
 
-// sorted is the tree with its items in an order of their own.
+// sorted returns the tree with its items sorted by content.
 func (t *tree) sorted() *tree {
 	s := *t
 	s.parts = slices.Clone(t.parts)
@@ -233,7 +235,7 @@ func (t *tree) sorted() *tree {
 	return &s
 }
 
-// thousands is 50,000.
+// thousands formats 50000 as 50,000.
 func thousands(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0; i -= 3 {

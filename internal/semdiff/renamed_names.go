@@ -7,8 +7,8 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// The places in which a step's texts name variables: {name} in a template,
-// :name in a query, name in an expression.
+// Patterns of variable names in texts: {name} in a template, :name in a query, name
+// in an expression.
 var (
 	inTemplate   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{\s*([^{}\s]+)\s*\}`) })
 	inQuery      = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`:([\pL_][\pL\pN_]*)`) })
@@ -27,16 +27,16 @@ func namesInSyntax(syntax string) *regexp.Regexp {
 	return nil
 }
 
-// renameInText puts the new names of renamed variables into a text of the old
-// document, so that a renaming alone is no change of the text.
+// renameInText replaces the names of renamed variables in a text of the old
+// document, so that renaming a variable does not change the text.
 func (r *reader) renameInText(text string, names *regexp.Regexp) string {
-	if len(r.words) == 0 || names == nil {
+	if len(r.variableNames) == 0 || names == nil {
 		return text
 	}
 	var out []byte
 	rest := 0
 	for _, m := range names.FindAllStringSubmatchIndex(text, -1) {
-		if renamed, ok := r.words[text[m[2]:m[3]]]; ok {
+		if renamed, ok := r.variableNames[text[m[2]:m[3]]]; ok {
 			out = append(append(out, text[rest:m[2]]...), renamed...)
 			rest = m[3]
 		}
@@ -44,8 +44,8 @@ func (r *reader) renameInText(text string, names *regexp.Regexp) string {
 	return string(append(out, text[rest:]...))
 }
 
-// wordsOf are the new names of the variables of a flow that were renamed.
-func (r *reader) wordsOf(f *spec.Flow) map[string]string {
+// renamedVariables returns the new names of the renamed variables of a flow.
+func (r *reader) renamedVariables(f *spec.Flow) map[string]string {
 	words := map[string]string{}
 	if f == nil {
 		return words
