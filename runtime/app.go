@@ -2,8 +2,8 @@
 // memory, model and tool that a document declares, compiles flows, and takes
 // rows through them.
 //
-// An App is safe for concurrent use: any number of runs may go on at once, and
-// those of one session meet in its memories.
+// An App is safe for concurrent use by any number of runs. Runs with one session share
+// its memories.
 package runtime
 
 import (
