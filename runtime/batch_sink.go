@@ -15,16 +15,16 @@ const maxDeferred = 10_000
 // stands in the place of its last row. Failed rows are not grouped: one goes on as
 // soon as a later row has come into the group, or behind the group.
 type batchSink struct {
-	node    *node
-	next    sink
-	rows    []*steps.Row
-	late    []*steps.Row          // failed rows behind the last of rows
-	mayHold func(*steps.Row) bool // whether a failed row may wait; nil where each may
-	since   time.Time             // when the first of rows came, where the group waits only so long
-	out     steps.Emit            // hands a row to next
-	emit    steps.Emit            // out for what the step emits
-	stopped *error                // what out has answered the step, which ends the run
-	clock   *stopwatch            // nil where nobody asks for the step's time
+	node     *node
+	next     sink
+	rows     []*steps.Row
+	late     []*steps.Row          // failed rows behind the last of rows
+	mayDefer func(*steps.Row) bool // whether a failed row may wait; nil where each may
+	since    time.Time             // when the first of rows came, where the group waits only so long
+	out      steps.Emit            // hands a row to next
+	emit     steps.Emit            // out for what the step emits
+	stopped  *error                // what out has answered the step, which ends the run
+	clock    *stopwatch            // nil where nobody asks for the step's time
 }
 
 func newBatchSink(ctx context.Context, n *node, next sink) *batchSink {
@@ -52,7 +52,7 @@ func (b *batchSink) push(ctx context.Context, row *steps.Row) error {
 	if err := b.release(ctx); err != nil {
 		return err
 	}
-	if len(b.rows) == 0 && b.node.wait > 0 {
+	if len(b.rows) == 0 && b.node.maxWait > 0 {
 		b.since = time.Now()
 	}
 	b.rows = append(b.rows, row)
@@ -77,7 +77,7 @@ func (b *batchSink) forward(ctx context.Context, row *steps.Row) error {
 	}
 	b.late = append(b.late, row)
 	full := b.node.batch.Size() > 0 && len(b.late) >= maxDeferred
-	if full || b.mayHold != nil && !b.mayHold(row) {
+	if full || b.mayDefer != nil && !b.mayDefer(row) {
 		return b.release(ctx)
 	}
 	return nil

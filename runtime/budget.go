@@ -38,26 +38,19 @@ func (a *App) withBudget(ctx context.Context, f *spec.Flow) (context.Context, co
 		ctx, stopClock = context.WithTimeoutCause(ctx, limit, over)
 	}
 	ctx, stop := context.WithCancelCause(ctx)
-	m := &costMeter{flow: f, stop: stop, prices: a.prices(), models: a.modelPrices()}
+	m := &costMeter{flow: f, stop: stop, prices: a.stepPrices(), models: a.modelPrices()}
 	ctx = steps.WithEvents(ctx, m.add, steps.EventUsage, steps.EventToolCall)
 	return ctx, func() { stop(nil); stopClock() }
 }
 
-// prices are what the models cost that each step of the application asks.
-func (a *App) prices() map[string]*spec.Prices {
+// stepPrices returns the prices of the model of each step of the application.
+func (a *App) stepPrices() map[string]*spec.Prices {
 	prices := map[string]*spec.Prices{}
-	for _, doc := range documents(a.spec) {
-		if doc.Application == nil {
-			continue
-		}
-		for _, f := range doc.Application.Flows {
-			for _, item := range f.Steps {
-				if m := modelOf(item.Step); m != nil {
-					prices[item.Step.EntityID()] = m.Prices
-				} else if m := embedderOf(item.Step); m != nil {
-					prices[item.Step.EntityID()] = m.Prices
-				}
-			}
+	for s := range stepPlans(a.spec) {
+		if m := s.Model(); m != nil {
+			prices[s.Step.EntityID()] = m.Base().Prices
+		} else if m := s.Embedder(); m != nil {
+			prices[s.Step.EntityID()] = m.Prices
 		}
 	}
 	return prices

@@ -65,8 +65,8 @@ func (s *serialSink) stop() { s.next.stop() }
 // notifyFailed tells the steps that a failed row passes by, those of them that want to know.
 func notifyFailed(nodes []*node, row *steps.Row) {
 	for _, n := range nodes {
-		if n.watcher != nil {
-			n.watcher.Failed(row)
+		if n.observer != nil {
+			n.observer.Failed(row)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/steps"
@@ -32,10 +33,9 @@ func ErrorCode(err *steps.Error) string {
 	var ofTool *tool.Error
 	var failed *tool.FailedError
 	var late interface{ Timeout() bool }
-	var before *replayedError
-	switch {
-	case errors.As(reason, &before):
-		return before.code
+	switch replayed, ok := errors.AsType[*checkpoint.ReplayedError](reason); {
+	case ok:
+		return replayed.Code
 	case len(path) == 0:
 		return CodeInput
 	case errors.As(reason, &ofModel) && ofModel.Status != 0:

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/steps"
 )
 
@@ -12,7 +13,7 @@ const (
 	// lookahead is how many rows a worker may be ahead of the row whose output
 	// is next: it bounds what a stage holds.
 	lookahead = 4
-	// minSessionWindow is the least number of rows that a stage with lanes looks ahead,
+	// minSessionWindow is the least number of rows that a stage with sessions looks ahead,
 	// so that an inbox sorted by conversation still keeps its workers busy.
 	minSessionWindow = 256
 	// outputBuffer is how many rows that one row became wait for their turn.
@@ -23,7 +24,7 @@ const (
 type task struct {
 	row     *steps.Row
 	session string          // the row's, kept for when the row has moved on
-	place   int64           // the row's, likewise
+	ordinal int64           // the row's, likewise
 	seq     int64           // its place in the input of the stage
 	out     chan *steps.Row // what became of it; closed at the end
 	next    *task           // the session's next row, which must wait for this one
@@ -33,21 +34,21 @@ type task struct {
 
 // parallelSink takes several rows at once through its steps and hands their
 // results on in the order of the rows. Rows of one session never overlap where
-// lanes are on. The next sink is driven by the goroutine that pushes, so what
+// sessions are on. The next sink is driven by the goroutine that pushes, so what
 // follows a stage needs no locks.
 type parallelSink struct {
-	nodes  []*node
-	next   sink
-	lanes  bool
-	window int     // the most rows in the stage
-	queue  []*task // in input order: the head is the next whose output goes on
-	pushed int64   // rows so far
-	cancel context.CancelFunc
-	done   sync.WaitGroup
-	// record makes what a worker tells of the rows that each row became, before
-	// they go on; nil where nobody asks. It is set before the first push.
-	record func() rowObserver
-	wakes  chan<- struct{} // told when a row is done; nil where nobody asks. It is set before the first push
+	nodes    []*node
+	next     sink
+	sessions bool
+	window   int     // the most rows in the stage
+	queue    []*task // in input order: the head is the next whose output goes on
+	pushed   int64   // rows so far
+	cancel   context.CancelFunc
+	done     sync.WaitGroup
+	// newRecorder returns what a worker records results with, before they leave the
+	// stage; nil if the run has no checkpoints. It is set before the first push.
+	newRecorder func() *checkpoint.Recorder
+	wakes       chan<- struct{} // receives when a row is done; may be nil. It is set before the first push
 
 	mu     sync.Mutex
 	wake   *sync.Cond
@@ -57,8 +58,8 @@ type parallelSink struct {
 }
 
 func newParallelSink(ctx context.Context, s stage, next sink) *parallelSink {
-	p := &parallelSink{nodes: s.nodes, next: next, lanes: s.lanes, window: lookahead * s.workers, tail: map[string]*task{}}
-	if s.lanes {
+	p := &parallelSink{nodes: s.nodes, next: next, sessions: s.sessions, window: lookahead * s.workers, tail: map[string]*task{}}
+	if s.sessions {
 		p.window = max(p.window, minSessionWindow)
 	}
 	p.wake = sync.NewCond(&p.mu)
@@ -76,7 +77,7 @@ func (p *parallelSink) push(ctx context.Context, row *steps.Row) error {
 		}
 	}
 	p.pushed++
-	t := &task{row: row, session: row.Session, place: row.Place, seq: p.pushed, out: make(chan *steps.Row, outputBuffer)}
+	t := &task{row: row, session: row.Session, ordinal: row.Place, seq: p.pushed, out: make(chan *steps.Row, outputBuffer)}
 	p.queue = append(p.queue, t)
 	p.enqueue(t)
 	return p.drainReady(ctx)
@@ -96,7 +97,7 @@ func (p *parallelSink) drainReady(ctx context.Context) error {
 func (p *parallelSink) enqueue(t *task) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.lanes {
+	if p.sessions {
 		before := p.tail[t.session]
 		p.tail[t.session] = t
 		if before != nil {
@@ -114,7 +115,7 @@ func (p *parallelSink) enqueue(t *task) {
 func (p *parallelSink) releaseSession(t *task) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.lanes {
+	if !p.sessions {
 		return
 	}
 	if t.next == nil {
@@ -148,10 +149,10 @@ func (p *parallelSink) dequeue() *task {
 
 func (p *parallelSink) work(ctx context.Context) {
 	var t *task
-	var told, rec rowObserver // who is told of the row; nil where nobody is
+	var recorder, rec *checkpoint.Recorder // rec is nil for a row that is not recorded
 	pipe := newPipe(ctx, p.nodes, func(r *steps.Row) error {
 		if rec != nil {
-			if err := rec.add(r); err != nil {
+			if err := rec.Add(r); err != nil {
 				return err
 			}
 		}
@@ -163,16 +164,16 @@ func (p *parallelSink) work(ctx context.Context) {
 		}
 	})
 	for t = p.dequeue(); t != nil; t = p.dequeue() {
-		if rec = nil; p.record != nil && !t.row.Done {
-			if told == nil {
-				told = p.record()
+		if rec = nil; p.newRecorder != nil && !t.row.Done {
+			if recorder == nil {
+				recorder = p.newRecorder()
 			}
-			rec = told
-			rec.begin(t.place)
+			rec = recorder
+			rec.Begin(t.ordinal)
 		}
 		t.err = pipe.process(t.row)
 		if t.err == nil && rec != nil {
-			t.err = rec.end()
+			t.err = rec.End()
 		}
 		t.row = nil
 		p.releaseSession(t)
@@ -181,7 +182,7 @@ func (p *parallelSink) work(ctx context.Context) {
 		if p.wakes != nil {
 			select {
 			case p.wakes <- struct{}{}:
-			default: // it is told already
+			default: // one is waiting already
 			}
 		}
 	}

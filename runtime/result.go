@@ -10,13 +10,13 @@ import (
 
 // Result is one row that came out of a flow.
 type Result struct {
-	Number  int64        // the input row that it came from, counted from 1; 0 if it came from several
-	Session string       // the conversation
-	Err     *steps.Error // why the row failed; nil if it did not
-	Before  bool         // an earlier run computed it (see WithCheckpoints)
-	outputs []outputSlot
-	slots   *layout
-	values  []any
+	Number   int64        // the input row that it came from, counted from 1; 0 if it came from several
+	Session  string       // the conversation
+	Err      *steps.Error // why the row failed; nil if it did not
+	Replayed bool         // an earlier run computed it; see WithCheckpoints
+	outputs  []outputSlot
+	slots    *layout
+	values   []any
 }
 
 // outputSlot is an output of a flow and its slot in the flow's rows.
@@ -80,5 +80,5 @@ func (f *flow) result(row *steps.Row, outputs []outputSlot) *Result {
 }
 
 func (f *flow) fill(res *Result, row *steps.Row, outputs []outputSlot) {
-	*res = Result{Number: row.Number, Session: row.Session, Err: row.Err, Before: row.Done, slots: f.layout, values: row.Values, outputs: outputs}
+	*res = Result{Number: row.Number, Session: row.Session, Err: row.Err, Replayed: row.Done, slots: f.layout, values: row.Values, outputs: outputs}
 }

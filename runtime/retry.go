@@ -211,15 +211,3 @@ func (n *node) applyErrorPolicy(row *steps.Row) *steps.Row {
 	}
 	return row
 }
-
-// outputSlots are the slots that a step writes.
-func outputSlots(s *spec.StepBase, l *layout) []int {
-	var slots []int
-	for _, r := range s.Outputs {
-		slots = append(slots, l.Slot(r.To))
-	}
-	for _, r := range s.DerivedOutputs {
-		slots = append(slots, l.Slot(r.To))
-	}
-	return slots
-}

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
@@ -20,11 +21,11 @@ func WithProgress(p *Progress) RunOption { return func(r *run) { r.progress = p 
 // WithStepTimes measures how long each step works; see StepProgress.
 func WithStepTimes() RunOption { return func(r *run) { r.timed = true } }
 
-// WithDeferFailed asks f of a failed row whether it may be held back behind a group
-// that is not complete, which is its place; where it answers no, the row comes out
-// at once: somebody may want to end the run for it. It is called by the goroutine that
-// gathers the group, and not for rows that need not wait.
-func WithDeferFailed(f func(*Result) bool) RunOption { return func(r *run) { r.mayHold = f } }
+// WithDeferFailed calls f for each failed row whose place in the output is behind a
+// batch that is not complete. If f returns false, the row is yielded at once, so
+// that the caller can end the run. f is called by the goroutine that collects the
+// batch, and not for rows that need not wait.
+func WithDeferFailed(f func(*Result) bool) RunOption { return func(r *run) { r.mayDefer = f } }
 
 // WithEvents reports what happens inside the steps to listen: events of the
 // given kinds, or of all where none is given. It is called from several
@@ -41,14 +42,15 @@ type run struct {
 	listen   func(steps.Event)
 	kinds    []steps.EventKind
 	outputs  []outputSlot       // the flow's
-	finished RowDoneFunc        // nil where nobody wants to know
-	keeper   Checkpointer       // nil where nobody keeps rows
-	name     string             // see WithRunID
-	mayHold  func(*Result) bool // see WithDeferFailed; nil where each failed row may be held back
+	mayDefer func(*Result) bool // see WithDeferFailed; nil if each failed row may wait
 	timed    bool               // the time of each step is measured
+
+	id             string           // see WithRunID
+	checkpoints    checkpoint.Store // nil if nothing is recorded
+	checkpointFlow string           // the id of the flow that they are of
 }
 
-// flow is a flow compiled for one run: steps that gather rows hold state.
+// flow is a flow that was compiled for one run: batch steps have state.
 type flow struct {
 	spec   *spec.Flow
 	layout *layout
@@ -85,7 +87,7 @@ func (a *App) run(ctx context.Context, flowID string, rows iter.Seq[Input], opts
 	if err := r.checkResumable(); err != nil {
 		return err
 	}
-	if err := a.checkTools(ctx, declared, map[*spec.Flow]bool{}); err != nil {
+	if err := a.checkTools(ctx, declared); err != nil {
 		return err
 	}
 	r.outputs = r.flow.outputs()
@@ -93,8 +95,8 @@ func (a *App) run(ctx context.Context, flowID string, rows iter.Seq[Input], opts
 	if r.listen != nil {
 		ctx = steps.WithEvents(ctx, r.listen, r.kinds...)
 	}
-	if r.name != "" {
-		ctx = steps.WithRunID(ctx, r.name)
+	if r.id != "" {
+		ctx = steps.WithRunID(ctx, r.id)
 	}
 	if rows == nil {
 		rows = func(yield func(Input) bool) { yield(Input{}) }

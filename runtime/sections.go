@@ -14,7 +14,7 @@ import (
 // so long: the flow then runs in parts, so that somebody can look at the clock
 // while the steps before are at work.
 func hasMaxWait(stages []stage) bool {
-	return slices.ContainsFunc(stages, func(s stage) bool { return s.nodes[0].wait > 0 })
+	return slices.ContainsFunc(stages, func(s stage) bool { return s.nodes[0].maxWait > 0 })
 }
 
 // sections cuts a flow's stages in front of each step whose groups wait only so long.
@@ -22,7 +22,7 @@ func sections(stages []stage) [][]stage {
 	var all [][]stage
 	start := 0
 	for i, s := range stages {
-		if s.nodes[0].wait > 0 && i > start {
+		if s.nodes[0].maxWait > 0 && i > start {
 			all = append(all, stages[start:i])
 			start = i
 		}
@@ -121,10 +121,10 @@ type batchTimer struct {
 // expired is a channel that is ready when the time has come; nil while no group waits.
 func (p *batchTimer) expired() <-chan time.Time {
 	b, ok := p.sink.(*batchSink)
-	if !ok || b.node.wait == 0 || len(b.rows) == 0 {
+	if !ok || b.node.maxWait == 0 || len(b.rows) == 0 {
 		return nil
 	}
-	left := time.Until(b.since.Add(b.node.wait))
+	left := time.Until(b.since.Add(b.node.maxWait))
 	if p.timer == nil {
 		p.timer = time.NewTimer(left)
 	} else {

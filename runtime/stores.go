@@ -107,7 +107,7 @@ func (a *App) storeOptions() []storeurl.Option {
 // StoreLocation names where the memory of that id lives, for a person and without
 // credentials; it is empty where no memory has the id.
 func (a *App) StoreLocation(id string) string {
-	if s, ok := a.places[id]; ok {
+	if s, ok := a.memoryStore[id]; ok {
 		return storeurl.Location(s)
 	}
 	return ""

@@ -235,7 +235,7 @@ func TestFieldExtractor(t *testing.T) {
 		{"$.tags", "rec", []string{`error: rec: expected Item, got a list of 2`}}, {"$.a[1].sub", "rec", []string{`{"name":"deep","p":null}`}},
 		{"$.z.p + 1", "num", []string{"6"}}, {"$.a[*].p * 2", "num", []string{"3", "6"}}, {"$.tags.`len`", "num", []string{"2"}},
 		{"$.z.`keys`", "one", []string{`"name"`, `"p"`}}, {"$.name + '-' + $.z.name", "one", []string{`"root-z"`}},
-		{"$.tags.`sorted`[0]", "one", []string{`"x"`}}, {"$.a.`sorted`", "one", []string{"error: $.a.`sorted`: `sorted`: only numbers, or only texts, can be put in order"}},
+		{"$.tags.`sorted`[0]", "one", []string{`"x"`}}, {"$.a.`sorted`", "one", []string{"error: $.a.`sorted`: `sorted`: cannot sort values that are neither all numbers nor all strings"}},
 		{"$.z.p", "num", []string{"5"}}, {"$.big", "num", []string{"12345678901234567000"}},
 	}
 	for _, tt := range tests {
@@ -281,9 +281,9 @@ func TestFieldExtractorOnRecordsAndTexts(t *testing.T) {
 func TestFieldExtractorRefusesBadPaths(t *testing.T) {
 	l := declare(t, nil, "doc: citation_url", "out: text")
 	for path, want := range map[string]string{
-		" ":     "invalid json_path \" \": it is empty",
+		" ":     "invalid json_path \" \": empty path",
 		"$[":    `invalid json_path "$[": not terminated at 3 in $[`,
-		"$.a +": `invalid json_path "$.a +": it ends before it is complete`,
+		"$.a +": `invalid json_path "$.a +": unexpected end`,
 	} {
 		_, err := steps.Build(&spec.FieldExtractor{StepBase: l.base("f", []string{"doc"}, []string{"out"}), JSONPath: path}, &steps.Env{Slots: l})
 		if err == nil || err.Error() != want {

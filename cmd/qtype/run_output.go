@@ -2,16 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 
-	"github.com/qtype-dev/qtype/internal/journal"
 	"github.com/qtype-dev/qtype/internal/records"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // sink takes the results of a run.
@@ -142,16 +139,6 @@ func (s *recordSink) row(res *runtime.Result) error {
 	return err
 }
 
-// replay writes a result that came out of an earlier run.
-func (s *recordSink) replay(res journal.Result) error {
-	err := s.out.Write(res.Values...)
-	var unfit *records.ValueError
-	if errors.As(err, &unfit) {
-		return s.out.Write(s.shape.redact(res.Values, &outputTypeError{unfit})...)
-	}
-	return err
-}
-
 // outputTypeError says that an output's value is not of its declared type.
 type outputTypeError struct{ of *records.ValueError }
 
@@ -175,15 +162,6 @@ func (s outputColumns) appendRow(row []any, res *runtime.Result) []any {
 	return row
 }
 
-// values returns a result's values as the columns of a format store them.
-func (s outputColumns) values(f records.Format, res *runtime.Result) []any {
-	row := s.appendRow(nil, res)
-	for i, c := range resultColumns(f, s) {
-		row[i] = records.Cell(c.Kind, row[i])
-	}
-	return row
-}
-
 // redact are a result's cells without its outputs and with an error.
 func (s outputColumns) redact(values []any, why error) []any {
 	blank := slices.Clone(values)
@@ -200,19 +178,6 @@ func one(b bool) int {
 		return 1
 	}
 	return 0
-}
-
-// plainCells are cells that a journal can hold: what a column of numbers cannot
-// take anyway becomes its text.
-func plainCells(values []any) []any {
-	for i, x := range values {
-		switch x.(type) {
-		case nil, string, int64, float64, bool, []byte, json.RawMessage:
-		default:
-			values[i] = value.Text(x)
-		}
-	}
-	return values
 }
 
 // close gives a file its name, which it does not have before.

@@ -46,7 +46,7 @@ func TestDocs_DocumentsAreValid(t *testing.T) {
 	if err != nil || len(documents) == 0 {
 		t.Fatalf("no page has a document (%v)", err)
 	}
-	for _, d := range lint.Faults(lint.Check(t.Context(), documents, loader.Options{})) {
+	for _, d := range lint.Diagnostics(lint.Check(t.Context(), documents, loader.Options{})) {
 		t.Errorf("%v", d)
 	}
 }

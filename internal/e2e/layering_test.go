@@ -43,10 +43,10 @@ var layers = []layer{
 		"internal/scaffold", "internal/schemagen", "internal/semdiff",
 	}, ""},
 	{"parts", []string{
-		"memory", "model", "tool", "internal/journal", "internal/memoryview", "internal/records",
+		"memory", "model", "tool", "internal/memoryview", "internal/records",
 		"internal/sqldb", "internal/stepcache", "internal/storage", "internal/vectors",
 	}, "checking"},
-	{"execution", []string{"steps", "runtime"}, "checking"},
+	{"execution", []string{"steps", "runtime", "internal/checkpoint"}, "checking"},
 	{"faces", nil, ""},
 	{"front", []string{facade, "cmd/qtype", "internal/apptest", "internal/bench", "internal/e2e"}, ""},
 }

@@ -303,7 +303,7 @@ func TestStepCache_WarnsOnceIfUnusable(t *testing.T) {
 	if len(got) != 3 || len(s.received()) != 3 {
 		t.Errorf("got %q", got)
 	}
-	assertLines(t, warnings, "cache "+file+": not a SQLite database, or damaged; remove the file to start over; the run goes on without its results")
+	assertLines(t, warnings, "cache "+file+": not a SQLite database, or damaged; remove the file to start over; continuing without the cache")
 }
 
 func TestStepCache_ReplacesMalformedEntry(t *testing.T) {

@@ -46,8 +46,9 @@ func (c *comparison) flowPorts(refs []spec.Ref[*spec.Variable]) []port {
 	return ports
 }
 
-// toolPorts compares what a tool takes and gives.
-func (c *comparison) toolPorts(before, after spec.Tool) {
+// toolPorts compares the inputs and outputs of a tool.
+func (c *comparison) toolPorts(p pair) {
+	before, after := p.old.entity.(spec.Tool), p.new.entity.(spec.Tool)
 	owner := Change{Kind: spec.KindTool, ID: after.EntityID()}
 	c.ports(side{noun: "input", list: "inputs", owner: owner, tool: true},
 		c.toolVariables(toolInputs(before)), c.toolVariables(toolInputs(after)))
@@ -55,12 +56,13 @@ func (c *comparison) toolPorts(before, after spec.Tool) {
 		c.toolVariables(before.Common().Outputs), c.toolVariables(after.Common().Outputs))
 }
 
-// toolInputs are what a tool takes: parameters are inputs too.
+// toolInputs returns the arguments that a tool declares. Those of a tool that runs
+// a flow are compared as the inputs of the flow.
 func toolInputs(t spec.Tool) []*spec.Variable {
-	if api, ok := t.(*spec.APITool); ok {
-		return slices.Concat(api.Inputs, api.Parameters)
+	if runsFlow := len(spec.Refs[*spec.Flow](spec.UsesOf(t), spec.RoleFlow)) > 0; runsFlow {
+		return nil
 	}
-	return t.Common().Inputs
+	return t.Arguments()
 }
 
 func (c *comparison) toolVariables(vars []*spec.Variable) []port {

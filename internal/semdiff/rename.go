@@ -8,13 +8,6 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// renameOrder puts what is referred to before what refers to it, so that a thing
-// is recognised although what it names was renamed as well.
-func renameOrder() []spec.Kind {
-	return []spec.Kind{spec.KindType, spec.KindAuth, spec.KindSecretManager, spec.KindStore, spec.KindModel,
-		spec.KindMemory, spec.KindIndex, spec.KindTelemetry, spec.KindTool, spec.KindStep, spec.KindFlow, spec.KindVariable}
-}
-
 // match finds what both documents have: things with the same id, and things
 // that are the same but for their id, where there is only one of that content
 // on either side.
@@ -27,7 +20,7 @@ func (c *comparison) match() {
 		}
 	}
 	for range 2 { // a second time for what the first round's renames made alike
-		for _, kind := range renameOrder() {
+		for _, kind := range matchOrder() {
 			c.matchRenamed(kind, matched)
 		}
 		for _, p := range flowPairs(c.new.subjects, matched) {
@@ -134,27 +127,25 @@ func (c *comparison) unmatched(f, other *spec.Flow, old bool) map[string][]*spec
 // uses are the places where a flow and its steps name each variable.
 func (c *comparison) uses(f *spec.Flow) map[*spec.Variable][]string {
 	uses := map[*spec.Variable][]string{}
-	note := func(where string, refs []spec.Ref[*spec.Variable]) {
-		for i := range refs {
-			uses[refs[i].To] = append(uses[refs[i].To], fmt.Sprintf("%s %d", where, i))
-		}
-	}
-	derived := func(where string, refs []*spec.Ref[*spec.Variable]) {
+	note := func(where string, refs []*spec.Ref[*spec.Variable]) {
 		for i, r := range refs {
 			uses[r.To] = append(uses[r.To], fmt.Sprintf("%s %d", where, i))
 		}
 	}
-	note("in", f.Inputs)
-	note("out", f.Outputs)
-	for _, item := range f.Steps {
-		if item == nil || item.Step == nil {
-			continue
-		}
-		base, id := item.Step.Common(), c.read.idOf(item.Step)
-		note(id+" in", base.Inputs)
-		note(id+" out", base.Outputs)
-		derived(id+" reads", base.DerivedInputs)
-		derived(id+" writes", base.DerivedOutputs)
+	note("in", pointers(f.Inputs))
+	note("out", pointers(f.Outputs))
+	for _, p := range f.Plan().Steps {
+		id := c.read.idOf(p.Step)
+		note(id+" reads", p.Reads)
+		note(id+" writes", p.Writes)
 	}
 	return uses
+}
+
+func pointers[T spec.Entity](refs []spec.Ref[T]) []*spec.Ref[T] {
+	all := make([]*spec.Ref[T], len(refs))
+	for i := range refs {
+		all[i] = &refs[i]
+	}
+	return all
 }

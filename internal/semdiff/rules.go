@@ -160,30 +160,6 @@ func stepMemory(d valueChange) (Impact, string) {
 	return Breaking, "the step does not see what was said so far"
 }
 
-// removed judges a thing that is gone; what used it is told of for itself.
-func removed(kind spec.Kind) (Impact, string) {
-	switch kind {
-	case spec.KindFlow:
-		return Breaking, "callers can no longer call it"
-	case spec.KindMemory:
-		return Breaking, "its conversations are not found again"
-	case spec.KindTool:
-		return Breaking, "models, recorded conversations and approvals know it"
-	}
-	return Harmless, ""
-}
-
-// renamed judges another id of the same thing.
-func renamed(kind spec.Kind) (Impact, string) {
-	switch kind {
-	case spec.KindFlow:
-		return Breaking, "callers call it by its id"
-	case spec.KindMemory:
-		return Breaking, "stored conversations are kept under the memory's id: they are not found again"
-	}
-	return Harmless, ""
-}
-
 // isSet tells whether the order of a list means nothing.
 func isSet(path string) bool {
 	return slices.Contains([]string{"tools", "approve", "scopes", "interface.session_inputs"}, path)

@@ -87,7 +87,7 @@ func Documents(before, after *spec.Document) []Change {
 	c.subjects()
 	c.flows()
 	slices.SortStableFunc(c.changes, func(a, b Change) int {
-		return cmp.Or(classRank(a.Class)-classRank(b.Class), kindRank(a)-kindRank(b))
+		return cmp.Or(classRank(a.Class)-classRank(b.Class), kindRank(a.Kind)-kindRank(b.Kind))
 	})
 	return c.changes
 }
@@ -116,15 +116,3 @@ func whole(what ChangeKind, s *comparedEntity) Change {
 }
 
 func classRank(c Impact) int { return slices.Index(classes(), c) }
-
-// kindRank orders changes as a reader wants them: what callers see first. A
-// flow's steps and variables follow their flow.
-func kindRank(c Change) int {
-	kinds := []spec.Kind{spec.KindApplication, spec.KindFlow, spec.KindMemory, spec.KindStore, spec.KindTool,
-		spec.KindStep, spec.KindVariable, spec.KindType, spec.KindModel, spec.KindIndex, spec.KindAuth,
-		spec.KindSecretManager, spec.KindTelemetry}
-	if i := slices.Index(kinds, c.Kind); i >= 0 {
-		return i
-	}
-	return len(kinds)
-}

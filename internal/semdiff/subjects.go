@@ -70,7 +70,8 @@ func (c *comparison) subjects() {
 		if !paired[s] && s.entity.Kind() != spec.KindStep {
 			change := whole(Removed, s)
 			change.Old = Version{Span: s.place()}
-			change.Class, change.Reason = removed(s.entity.Kind())
+			verdict := rulesOf(s.entity.Kind()).removed
+			change.Class, change.Reason = verdict.impact, verdict.reason
 			c.add(change)
 		}
 	}
@@ -86,39 +87,23 @@ func (c *comparison) subjects() {
 
 // pair compares an entity of both documents key by key.
 func (c *comparison) pair(p pair) {
-	kind := p.new.entity.Kind()
+	rules := rulesOf(p.new.entity.Kind())
 	if p.old.id() != p.new.id() {
 		change := whole(Renamed, p.new)
 		change.Message = renamedFrom(p.old.id())
-		change.Class, change.Reason = renamed(kind)
+		change.Class, change.Reason = rules.renamed.impact, rules.renamed.reason
 		change.Old, change.New = Version{p.old.place(), plain(p.old.id())}, Version{p.new.place(), plain(p.new.id())}
 		c.add(change)
 	}
-	apart := append([]string{"id"}, hasOwnComparison(kind)...)
+	apart := append([]string{"id"}, rules.excluded...)
 	c.read.words = c.read.wordsOf(p.old.flow)
 	before := c.read.entity(p.old.entity, apart...)
 	c.read.words = nil
 	after := c.read.entity(p.new.entity, apart...)
 	c.fields(p, "", before, after)
-	switch now := p.new.entity.(type) {
-	case spec.Tool:
-		c.toolPorts(p.old.entity.(spec.Tool), now)
-	case *spec.CustomType:
-		c.properties(p)
+	if rules.compare != nil {
+		rules.compare(c, p)
 	}
-}
-
-// hasOwnComparison are the keys of a kind that are not compared as plain values.
-func hasOwnComparison(kind spec.Kind) []string {
-	switch kind {
-	case spec.KindFlow:
-		return []string{"steps", "variables", "inputs", "outputs"}
-	case spec.KindTool:
-		return []string{"inputs", "outputs", "parameters"}
-	case spec.KindType:
-		return []string{"properties"}
-	}
-	return nil
 }
 
 // fields compares two trees and adds what differs, as deep as the keys are the same.

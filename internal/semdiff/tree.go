@@ -256,7 +256,7 @@ func (r *reader) fields(t *tree, v reflect.Value, place *spec.Position, without 
 			part = &tree{span: part.span}
 		}
 		if part.shape == text {
-			part.text = r.renameInText(part.text, textSyntaxOf(key))
+			part.text = r.renameInText(part.text, namesInSyntax(f.Tag.Get("syntax")))
 		}
 		t.put(key, part)
 	}

@@ -15,12 +15,13 @@ var (
 	inExpression = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`([\pL_][\pL\pN_]*)`) })
 )
 
-// textSyntaxOf tells how the text of a key names variables; nil where it does not.
-func textSyntaxOf(key string) *regexp.Regexp {
-	switch key {
+// namesInSyntax returns the pattern of variable names in texts of a syntax, as
+// the tag `syntax` of a field says; nil for other texts.
+func namesInSyntax(syntax string) *regexp.Regexp {
+	switch syntax {
 	case "template":
 		return inTemplate()
-	case "query":
+	case "sql":
 		return inQuery()
 	}
 	return nil
