@@ -24,7 +24,7 @@ type NoApproverError struct {
 
 // Error names the tool.
 func (e *NoApproverError) Error() string {
-	return fmt.Sprintf("tool %s requires approval, but no terminal is attached; use --approve %s", e.Tool, e.Tool)
+	return fmt.Sprintf("tool %s requires approval, but no approver is configured", e.Tool)
 }
 
 // approval returns the approver of an Agent, nil where no tool requires approval.

@@ -110,7 +110,7 @@ func TestARefusedTokenIsRenewedOnce(t *testing.T) {
 		t.Errorf("the calls were %v", calls)
 	}
 	_, err := f.Call(t.Context(), map[string]any{"n": 8})
-	if err == nil || !strings.Contains(err.Error(), "HTTP 401: the server refused auth grant") || strings.Contains(err.Error(), "t-3") {
+	if err == nil || !strings.Contains(err.Error(), "HTTP 401: the server rejected auth grant") || strings.Contains(err.Error(), "t-3") {
 		t.Errorf("a server that refuses every token: %v", err)
 	}
 	if got := strings.Join(s.authorized(), ", "); got != "Bearer t-1, Bearer t-2, Bearer t-2, Bearer t-3" {
@@ -194,7 +194,7 @@ func TestAuthsThatCannotBeUsed(t *testing.T) {
 	for want, auth := range map[string]spec.Auth{
 		"has a header and a query":                  &spec.APIKeyAuth{APIKey: spec.NewSecret("k"), Header: "A", Query: "b"},
 		`invalid header name "A B"`:                 &spec.APIKeyAuth{APIKey: spec.NewSecret("k"), Header: "A B"},
-		"the call's own query and auth  both set q": &spec.APIKeyAuth{APIKey: spec.NewSecret("k"), Query: "q"},
+		"the query of the call and auth  both set q": &spec.APIKeyAuth{APIKey: spec.NewSecret("k"), Query: "q"},
 		"token_url is not an http or https address": &spec.OAuth2Auth{ClientID: "c", ClientSecret: spec.NewSecret("s"), TokenURL: "token"},
 		"auth  is empty":                            &spec.BasicAuth{Username: "ada"},
 	} {

@@ -52,7 +52,7 @@ func TestPrivateServersAreRefusedAfterNameResolution(t *testing.T) {
 	for name, c := range tests {
 		for _, host := range []string{"127.0.0.1", "localhost", "[::ffff:127.0.0.1]"} {
 			_, err := declare(t, "http://"+host+port, c).Call(t.Context(), nil)
-			if err == nil || !strings.Contains(err.Error(), "is a private address; allow_private: true lets the tool reach it") {
+			if err == nil || !strings.Contains(err.Error(), "is a private address; set allow_private: true to call it") {
 				t.Errorf("%s, %s: got %v", name, host, err)
 			}
 		}

@@ -55,11 +55,11 @@ func NewMistral(c Config) (*Model, error) { return newModel(c, mistral()) }
 // NewOllama makes a client of an Ollama server. It calls nothing.
 func NewOllama(c Config) (*Model, error) { return newModel(c, ollama()) }
 
-// Model is a model behind langchaingo. It is safe for concurrent use.
+// Model calls a model by langchaingo. It is safe for concurrent use.
 type Model struct {
 	config Config
 	client client
-	shown  string // the server's address as errors show it
+	server string // the server's address in error messages
 	llm    llms.Model
 }
 
@@ -79,35 +79,35 @@ func newModel(c Config, cl client) (*Model, error) {
 		return nil, fmt.Errorf("model %s: %s", c.Info.ID, httpx.Scrub(err.Error(), c.Key))
 	}
 	c.Info.Endpoint = httpx.Server(base)
-	return &Model{config: c, client: cl, shown: httpx.Server(base), llm: llm}, nil
+	return &Model{config: c, client: cl, server: httpx.Server(base), llm: llm}, nil
 }
 
-// Info tells what the model is.
+// Info describes the model.
 func (m *Model) Info() model.Info { return m.config.Info }
 
 // Generate sends one request, once.
 func (m *Model) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Event, error] {
-	return wire.Generate(ctx, func(ctx context.Context, tell wire.Tell) (*model.Response, error) {
-		return m.generate(ctx, req, tell)
+	return wire.Generate(ctx, func(ctx context.Context, emit wire.Emit) (*model.Response, error) {
+		return m.generate(ctx, req, emit)
 	})
 }
 
 var errStopped = errors.New("stopped")
 
-func (m *Model) generate(ctx context.Context, req model.Request, tell wire.Tell) (*model.Response, error) {
+func (m *Model) generate(ctx context.Context, req model.Request, emit wire.Emit) (*model.Response, error) {
 	if len(req.Tools) > 0 {
-		return nil, m.fault(fmt.Sprintf("%s cannot call tools; an OpenAI-compatible server can: provider openai with a base_url", m.config.Info.Provider))
+		return nil, m.newError(fmt.Sprintf("%s cannot call tools; an OpenAI-compatible server can: provider openai with a base_url", m.config.Info.Provider))
 	}
 	messages, err := m.messages(req.Messages)
 	if err != nil {
-		return nil, m.fault(err.Error())
+		return nil, m.newError(err.Error())
 	}
 	var record record
 	ctx = context.WithValue(ctx, recordKey{}, &record)
-	opts, told := m.options(), false
+	opts, streamed := m.options(), false
 	if req.Stream && !m.client.ignoresContext && !m.client.singlePrompt {
 		opts = append(opts, llms.WithStreamingFunc(func(_ context.Context, piece []byte) error {
-			if told = told || len(piece) > 0; len(piece) > 0 && !tell(model.Event{Text: string(piece)}) {
+			if streamed = streamed || len(piece) > 0; len(piece) > 0 && !emit(model.Event{Text: string(piece)}) {
 				return errStopped
 			}
 			return nil
@@ -121,14 +121,14 @@ func (m *Model) generate(ctx context.Context, req model.Request, tell wire.Tell)
 	if err != nil {
 		return nil, m.failure(ctx, &record, err)
 	}
-	if text := r.Message.Text(); req.Stream && !told && text != "" && !tell(model.Event{Text: text}) {
+	if text := r.Message.Text(); req.Stream && !streamed && text != "" && !emit(model.Event{Text: text}) {
 		return nil, errStopped
 	}
 	return r, nil
 }
 
-// ask calls langchaingo. A client that does not hear its context is left
-// behind when the context ends; its own time limit ends it.
+// ask calls langchaingo. A client that ignores the context is left running when the
+// context ends; its own time limit ends it.
 func (m *Model) ask(ctx context.Context, messages []llms.MessageContent, opts []llms.CallOption) (*llms.ContentResponse, error) {
 	if !m.client.ignoresContext {
 		return m.llm.GenerateContent(ctx, messages, opts...)
@@ -150,17 +150,17 @@ func (m *Model) ask(ctx context.Context, messages []llms.MessageContent, opts []
 	}
 }
 
-// response checks that the answer is whole and takes it out of langchaingo's types.
+// response checks that the answer is complete and converts it.
 func (m *Model) response(resp *llms.ContentResponse, rec *record) (*model.Response, error) {
 	if resp == nil || len(resp.Choices) == 0 || resp.Choices[0] == nil {
-		return nil, errors.New("the server's answer is empty")
+		return nil, errors.New("the response is empty")
 	}
 	choice := resp.Choices[0]
 	r := &model.Response{Message: chat.Text(chat.Assistant, choice.Content), Finish: choice.StopReason, Usage: usage(choice.GenerationInfo)}
 	if m.client.finish != nil {
 		end := m.client.finish(rec.tail)
 		if !end.whole {
-			return nil, errCut
+			return nil, errTruncated
 		}
 		r.Finish = end.reason
 	}
@@ -170,8 +170,8 @@ func (m *Model) response(resp *llms.ContentResponse, rec *record) (*model.Respon
 	return r, nil
 }
 
-var errCut = errors.New("the answer ended before it was complete")
+var errTruncated = errors.New("the answer ended before it was complete")
 
-func (m *Model) fault(message string) *model.Error {
-	return &model.Error{Model: m.config.Info.ID, Endpoint: m.shown, Message: message}
+func (m *Model) newError(message string) *model.Error {
+	return &model.Error{Model: m.config.Info.ID, Endpoint: m.server, Message: message}
 }

@@ -117,7 +117,7 @@ func TestModelsThatCannotBeMade(t *testing.T) {
 		{spec.Model{Provider: "openai", Offline: offline(&spec.Model{ID: "fake", Provider: "openai"})}, "model gpt: offline must name a mock model; fake is of provider openai"},
 		{spec.Model{Provider: "openai", Offline: offline(nil)}, "model gpt: offline names fake, which is not a model"},
 		{spec.Model{Provider: "openai", BaseURL: "localhost:11434"}, "model gpt: base_url must be an http or https address, such as http://localhost:11434/v1"},
-		{spec.Model{Provider: "mock", Rules: []*spec.MockRule{{Match: "("}}}, "mock model gpt: rule 1: say exactly one of text, tool_calls, error and echo"},
+		{spec.Model{Provider: "mock", Rules: []*spec.MockRule{{Match: "("}}}, "mock model gpt: rule 1: set exactly one of text, tool_calls, error and echo"},
 	}
 	for _, tt := range tests {
 		tt.model.ID = "gpt"
@@ -181,7 +181,7 @@ func TestAKeyIsNeverShown(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = model.Call(t.Context(), m, model.Request{}, nil)
-		if err == nil || strings.Contains(err.Error(), "very-secret") || !strings.Contains(err.Error(), "refused the credential "+name) {
+		if err == nil || strings.Contains(err.Error(), "very-secret") || !strings.Contains(err.Error(), "rejected the credential "+name) {
 			t.Errorf("got %v", err)
 		}
 	}

@@ -180,7 +180,7 @@ func TestAServerThatDoesNotAnswer(t *testing.T) {
 	late := &spec.MCPTool{URL: server.URL, AllowPrivate: true, Timeout: spec.Duration(2 * time.Second)}
 	late.ID = "shop"
 	found = tools(t, late)
-	if got := call(t, found["hang"], nil); !strings.Contains(got, "the server took longer than 2s (timeout)") {
+	if got := call(t, found["hang"], nil); !strings.Contains(got, "timed out after 2s") {
 		t.Errorf("late: %s", got)
 	}
 	works(found)

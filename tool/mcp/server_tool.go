@@ -22,7 +22,7 @@ type serverTool struct {
 	info   tool.Info
 }
 
-func newRemote(s *Server, t *sdk.Tool) *serverTool {
+func newServerTool(s *Server, t *sdk.Tool) *serverTool {
 	r := &serverTool{server: s, name: t.Name, info: tool.Info{ID: s.declared.ID + "/" + t.Name, Set: s.declared.ID, Name: t.Name, Description: t.Description}}
 	raw, err := json.Marshal(t.InputSchema)
 	if err != nil || !bytes.HasPrefix(raw, []byte("{")) {
@@ -33,8 +33,7 @@ func newRemote(s *Server, t *sdk.Tool) *serverTool {
 	return r
 }
 
-// inputs are the arguments that a schema names, in its order. What they may hold
-// the server checks itself.
+// inputs returns the arguments of a schema, in its order. The server checks their types.
 func inputs(schema json.RawMessage) []*spec.Variable {
 	parsed, err := value.Parse(string(schema))
 	root, ok := parsed.(*value.Record)
@@ -61,11 +60,11 @@ func inputs(schema json.RawMessage) []*spec.Variable {
 	return vars
 }
 
-// Info tells what the tool is.
+// Info describes the tool.
 func (r *serverTool) Info() tool.Info { return r.info }
 
-// Call asks the server. A call is not repeated when the connection is lost
-// meanwhile: it may have been done.
+// Call calls the tool. A call is not retried after a lost connection: the server may
+// have run it.
 func (r *serverTool) Call(ctx context.Context, args map[string]any) (any, error) {
 	given, err := r.info.ValidateArgs(args)
 	if err != nil {
@@ -96,13 +95,13 @@ func (r *serverTool) Call(ctx context.Context, args map[string]any) (any, error)
 	return read(result)
 }
 
-// read makes a value of a result: of its structure where it has one, else of its
-// contents: a text, JSON where it is an object or a list, or the bytes of one image or sound.
+// read returns the value of a result: its structured content, else its text, which is
+// parsed if it is a JSON object or list, or the bytes of a single image or sound.
 func read(result *sdk.CallToolResult) (any, error) {
 	if result.StructuredContent != nil {
 		raw, err := json.Marshal(result.StructuredContent)
 		if err != nil {
-			return nil, fmt.Errorf("the result cannot be read: %w", err)
+			return nil, fmt.Errorf("invalid result: %w", err)
 		}
 		return value.Parse(string(raw))
 	}
@@ -123,7 +122,7 @@ func read(result *sdk.CallToolResult) (any, error) {
 	return text, nil
 }
 
-// texts are the contents as a person reads them, one a line.
+// texts joins the text of the contents, one per line.
 func texts(contents []sdk.Content) string {
 	var lines []string
 	for _, c := range contents {
