@@ -106,12 +106,13 @@ func nestedStructs(t reflect.Type) []reflect.Type {
 	return all
 }
 
-// limitsOf describes the rules of a validate tag.
-func limitsOf(tag string) string {
+// limitsOf describes rules of package validator.
+func limitsOf(rules string) (string, error) {
 	text := ""
-	for rule := range strings.SplitSeq(tag, ",") {
+	for rule := range strings.SplitSeq(rules, ",") {
 		name, value, _ := strings.Cut(rule, "=")
 		switch name {
+		case "", "omitempty":
 		case "oneof":
 			text += ": `" + strings.Join(strings.Fields(value), "`, `") + "`"
 		case "gt":
@@ -124,9 +125,11 @@ func limitsOf(tag string) string {
 			text += ", at most " + value
 		case "http_url":
 			text += ": an http or https URL"
+		default:
+			return "", fmt.Errorf("no description of the rule %q", rule)
 		}
 	}
-	return text
+	return text, nil
 }
 
 // anchor returns the fragment that GitHub gives a heading.
