@@ -66,11 +66,19 @@ func (g *generator) valueOf(t reflect.Type) (string, error) {
 func (g *generator) reference(target reflect.Type) string {
 	for _, u := range spec.Unions() {
 		if u.Type == target {
-			return fmt.Sprintf("id of a [%s](%s)", u.Name, g.pageOfUnion(u))
+			return fmt.Sprintf("id of %s [%s](%s)", article(u.Name), u.Name, g.pageOfUnion(u))
 		}
 	}
 	t := target.Elem()
-	return fmt.Sprintf("id of a [%s](%s#%s)", heading(t), g.page[t], anchor(heading(t)))
+	return fmt.Sprintf("id of %s [%s](%s#%s)", article(heading(t)), heading(t), g.page[t], anchor(heading(t)))
+}
+
+// article returns the indefinite article of a word.
+func article(word string) string {
+	if strings.ContainsAny(word[:1], "aeioAEIO") {
+		return "an"
+	}
+	return "a"
 }
 
 func (g *generator) pageOfUnion(u spec.Union) string {
