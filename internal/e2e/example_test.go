@@ -3,8 +3,10 @@ package e2e_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -32,6 +34,54 @@ func Example_approval() {
 	app, err := openWithApproval(context.Background())
 	fmt.Println(app == nil, err != nil) // there is no app.qtype.yaml here
 	// Output: true true
+}
+
+// resumeRun is the program of docs/runs.md.
+func resumeRun(ctx context.Context, app *runtime.App, rows iter.Seq[runtime.Input]) error {
+	checkpoints, err := app.OpenCheckpoints(runtime.CheckpointConfig{Path: "replies.checkpoints", Flow: "main"})
+	if err != nil {
+		return err
+	}
+	for res, err := range app.Run(ctx, "main", rows, runtime.WithCheckpoints(checkpoints)) {
+		if err != nil {
+			return errors.Join(err, checkpoints.Close()) // keeps the file: run the program again to resume
+		}
+		fmt.Println(res.Number, res.Replayed)
+	}
+	return checkpoints.Remove()
+}
+
+const resumableDocument = `
+id: app
+flows:
+  - id: main
+    variables: [{id: name, type: text}, {id: greeting, type: text}]
+    inputs: [name]
+    outputs: [greeting]
+    steps: [{type: PromptTemplate, id: greet, template: "Hello, {name}!", inputs: [name], outputs: [greeting]}]
+`
+
+// TestDocs_ResumeRun runs the program of docs/runs.md: the second run replays the row
+// that the interrupted first run has finished.
+func TestDocs_ResumeRun(t *testing.T) {
+	app := openApp(t, resumableDocument)
+	t.Chdir(t.TempDir())
+	ctx, cancel := context.WithCancel(t.Context())
+	rows := func(yield func(runtime.Input) bool) {
+		if yield(runtime.Row(map[string]any{"name": "Ada"})) {
+			cancel()
+			yield(runtime.Row(map[string]any{"name": "Bo"}))
+		}
+	}
+	if err := resumeRun(ctx, app, rows); !errors.Is(err, context.Canceled) {
+		t.Fatalf("the first run ended with %v", err)
+	}
+	if err := resumeRun(t.Context(), app, rows); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat("replies.checkpoints"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the file of checkpoints was not removed: %v", err)
+	}
 }
 
 // TestDocs_GoBlocks: every Go block of a page is in a test file, so that it compiles.
