@@ -45,7 +45,7 @@ func (u use) String() string {
 
 const wordsFile = "internal/e2e/testdata/retired_words.txt"
 
-// TestWords reports retired words in all tracked text files of the module.
+// TestWords reports retired words in the names and texts of all tracked files.
 func TestWords(t *testing.T) {
 	list := readWords(t)
 	tracked, err := exec.CommandContext(t.Context(), "git", "ls-files", "--cached", "--others", "--exclude-standard").Output()
@@ -59,8 +59,14 @@ func TestWords(t *testing.T) {
 			continue
 		}
 		text, err := os.ReadFile(path)
-		if err != nil || !isText(text) {
-			continue // deleted but not committed, or binary
+		if err != nil {
+			continue // deleted but not committed
+		}
+		for _, u := range list.check(path, path) { // the name of the file
+			t.Error(u)
+		}
+		if !isText(text) {
+			continue
 		}
 		for _, u := range list.check(path, string(text)) {
 			t.Error(u)
