@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"bytes"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -71,6 +72,29 @@ func TestWords(t *testing.T) {
 		for _, u := range list.check(path, string(text)) {
 			t.Error(u)
 		}
+	}
+}
+
+// sentence matches names of tests that are sentences: a name consists of the subject
+// and, after an underscore, of the case, such as TestStepCache_ReplaysAnswer.
+var sentence = regexp.MustCompile(`(?m)^func ((?:Test|Benchmark|Fuzz)(?:An?|The|What|Which|Who|Where|Nothing|Every|Each|Only|No)[A-Z]\w*)`)
+
+// TestWords_TestNames reports tests whose names are sentences.
+func TestWords_TestNames(t *testing.T) {
+	pending := pendingFolders(t)
+	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+		isPending := slices.ContainsFunc(pending, func(p string) bool { return strings.HasPrefix(path, p) })
+		if err != nil || !strings.HasSuffix(path, "_test.go") || isPending {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range sentence.FindAllSubmatch(text, -1) {
+			t.Errorf("%s: %s: name the subject and, after an underscore, the case", path, m[1])
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
