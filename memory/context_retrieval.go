@@ -36,7 +36,7 @@ func (t *Turn) retrieve(question string) (found []contextUnit, problem string, e
 	first, floor := t.firstSent(), t.base.minSeq()
 	matches := s.vectors.Nearest(vectors[0], block.TopK, func(seq int64) bool { return seq >= floor && seq < first })
 	for rank, match := range matches {
-		for e, err := range t.memory.store.Entries(t.ctx, t.key, Query{From: match.Of, To: match.Of, Live: true}) {
+		for e, err := range t.memory.store.Entries(t.ctx, t.key, Query{From: match.ID, To: match.ID, Live: true}) {
 			if err != nil {
 				return nil, "", err
 			}
