@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -66,7 +67,7 @@ func memoryNote(m *spec.Memory) string {
 	for i, l := range row.Limits {
 		switch value := m.Limit(l.Key); {
 		case i == 0:
-			note += fmt.Sprintf(" · %s %s", thousands(int(value)), l.Unit)
+			note += fmt.Sprintf(" · %s %s", textfmt.Thousands(int(value)), l.Unit)
 		case l.Unit == spec.UnitShare:
 			note += " × " + strconv.FormatFloat(value, 'g', -1, 64)
 		}
