@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -64,24 +65,16 @@ func memoryNote(m *spec.Memory) string {
 	var limit string
 	switch m.Policy {
 	case spec.PolicyMessageWindow:
-		limit = thousands(m.MaxMessages) + " messages"
+		limit = textfmt.Thousands(m.MaxMessages) + " messages"
 	case spec.PolicyTokenWindow:
-		limit = thousands(m.MaxTokens) + " tokens"
+		limit = textfmt.Thousands(m.MaxTokens) + " tokens"
 	case spec.PolicyRoundWindow:
-		limit = thousands(m.NRounds) + " rounds"
+		limit = textfmt.Thousands(m.NRounds) + " rounds"
 	case spec.PolicyUnbounded:
 		return string(m.Policy)
 	default:
-		return fmt.Sprintf("%s tokens × %s", thousands(m.TokenLimit), strconv.FormatFloat(m.ChatHistoryTokenRatio, 'g', -1, 64))
+		return fmt.Sprintf("%s tokens × %s", textfmt.Thousands(m.TokenLimit), strconv.FormatFloat(m.ChatHistoryTokenRatio, 'g', -1, 64))
 	}
 	return string(m.Policy) + " · " + limit
 }
 
-// thousands formats 50000 as 50,000.
-func thousands(n int) string {
-	s := strconv.Itoa(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
