@@ -196,9 +196,9 @@ func (r *run) checkResumable() error {
 	return err
 }
 
-// CredentialsRefused returns the error of the model that refused its credentials
+// CredentialsRejected returns the error of the model that rejected its credentials
 // (HTTP status 401 or 403), nil if a row did not fail or failed for another reason.
-func CredentialsRefused(err *steps.Error) *model.Error {
+func CredentialsRejected(err *steps.Error) *model.Error {
 	if err == nil {
 		return nil
 	}

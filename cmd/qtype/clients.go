@@ -14,6 +14,7 @@ import (
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/steps"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
 	"github.com/qtype-dev/qtype/tool/command"
@@ -254,8 +255,12 @@ func (c *clients) approve(ctx context.Context, ask tool.Request) (yes bool, reas
 // advice is a hint about flags that avoid an error; mostly empty.
 func advice(err error) string {
 	var client *factory.NoClientHandlerError
-	if errors.As(err, &client) {
+	var approval *steps.NoApproverError
+	switch {
+	case errors.As(err, &client):
 		return fmt.Sprintf("; run it in a terminal, or name a program that answers: --client-tool %s=COMMAND", client.Tool)
+	case errors.As(err, &approval):
+		return fmt.Sprintf("; run it in a terminal, or use --approve %s", approval.Tool)
 	}
 	return ""
 }

@@ -93,7 +93,7 @@ func (p *failureLimit) check(res *runtime.Result) error {
 // count takes note of a failed row.
 func (p *failureLimit) count(err *steps.Error) {
 	p.failed++
-	cause := runtime.CredentialsRefused(err)
+	cause := runtime.CredentialsRejected(err)
 	if p.refused++; cause == nil {
 		p.refused = 0
 	}

@@ -14,7 +14,7 @@ import (
 
 // Watcher checks documents again when their files change. It polls the files: this
 // works on all file systems, including network file systems and containers, and
-// needs no cleanup (docs/decisions/007-watching-by-looking.md).
+// needs no cleanup (docs/decisions/007-watch-by-polling.md).
 type Watcher struct {
 	Find Finder         // documents to watch; folders are searched in every poll
 	Load loader.Options // options of the loader
