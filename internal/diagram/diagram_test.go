@@ -70,8 +70,8 @@ func TestWrite_RequiresApplication(t *testing.T) {
 	}
 }
 
-// TestMermaidLinks says that links lead where they should: InvokeFlow to the
-// flow that it runs, the agent to its model.
+// TestMermaid_Links checks links such as those from InvokeFlow to its flow and from
+// an agent to its model.
 func TestMermaid_Links(t *testing.T) {
 	text := writeDiagram(t, documents(t)["testdata"], Mermaid)
 	for _, want := range []string{
@@ -97,8 +97,8 @@ var (
 	otherLine = regexp.MustCompile(`^(end|direction (TB|LR)|classDef \w+ \S+|class [A-Z0-9_]+ \w+)$`)
 )
 
-// TestMermaidGrammar checks every line, that groups are closed, that no id is
-// given twice, and that edges join what is there.
+// TestMermaid_Grammar checks the syntax of every line, that groups are closed, that
+// ids are unique, and that edges connect existing nodes.
 func TestMermaid_Grammar(t *testing.T) {
 	for name, doc := range documents(t) {
 		checkMermaid(t, name, writeDiagram(t, doc, Mermaid))
@@ -143,8 +143,8 @@ func checkMermaid(t interface{ Errorf(string, ...any) }, name, text string) {
 	}
 }
 
-// TestMermaidParses lets Mermaid itself read what we write. QTYPE_MERMAID names
-// a node_modules folder with mermaid and jsdom.
+// TestMermaid_Parses parses the output with Mermaid. QTYPE_MERMAID is a
+// node_modules folder with mermaid and jsdom.
 func TestMermaid_Parses(t *testing.T) {
 	modules := os.Getenv("QTYPE_MERMAID")
 	if modules == "" {
@@ -170,8 +170,8 @@ type rect struct {
 	x, y, w, h float64
 }
 
-// pictured reads an SVG and checks that it is XML, that no two boxes meet unless
-// one holds the other, that every text is within its box, and that all is within
+// checkSVG checks that an SVG is well-formed, that boxes overlap only if one
+// contains the other, and that texts are within their boxes and everything within
 // the picture.
 func checkSVG(t interface{ Errorf(string, ...any) }, name, picture string) {
 	var boxes, free []rect
@@ -246,7 +246,7 @@ func checkSVG(t interface{ Errorf(string, ...any) }, name, picture string) {
 }
 
 func (r rect) contains(s rect) bool {
-	const slack = 0.2 // lengths are rounded to a tenth
+	const slack = 0.2 // for rounding to a tenth
 	return s.x >= r.x-slack && s.y >= r.y-slack && s.x+s.w <= r.x+r.w+slack && s.y+s.h <= r.y+r.h+slack
 }
 
@@ -281,7 +281,7 @@ func TestHTML(t *testing.T) {
 	}
 }
 
-// TestAnyApplication draws applications of every shape, with ids of all kinds.
+// TestWrite_AnyApplication draws arbitrary applications and checks the pictures.
 func TestWrite_AnyApplication(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		doc := &spec.Document{Application: drawApplication(t)}

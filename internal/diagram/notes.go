@@ -77,4 +77,3 @@ func memoryNote(m *spec.Memory) string {
 	}
 	return string(m.Policy) + " · " + limit
 }
-

@@ -104,8 +104,8 @@ func TestDocuments(t *testing.T) {
 		edits []string
 		want  []string
 	}{
-		"comments and layout":        {[]string{"id: shop\n", "# a shop\nid:   'shop'\n\n", "provider: mock, auth: key, inference_params: {temperature: 0.2}}", "provider: mock,  # here\n    auth: key, inference_params: {\"temperature\": 0.2}}"}, nil},
-		"an explicit default":      {[]string{"token_limit: 50000", "token_limit: 50000\n    chat_history_token_ratio: 0.7"}, nil},
+		"comments and layout":          {[]string{"id: shop\n", "# a shop\nid:   'shop'\n\n", "provider: mock, auth: key, inference_params: {temperature: 0.2}}", "provider: mock,  # here\n    auth: key, inference_params: {\"temperature\": 0.2}}"}, nil},
+		"an explicit default":          {[]string{"token_limit: 50000", "token_limit: 50000\n    chat_history_token_ratio: 0.7"}, nil},
 		"another notation of a number": {[]string{"0.2", "2.0e-1", "50000", "50_000"}, nil},
 		"a required input added": {[]string{"inputs: [question, order]", "inputs: [question, order, extra]", "      - {id: prompt,", "      - {id: extra, type: int}\n      - {id: prompt,"},
 			[]string{"breaking: flow talk: input extra: added, int, required"}},
@@ -117,7 +117,7 @@ func TestDocuments(t *testing.T) {
 		"an output removed": {[]string{"outputs: [answer]\n    steps", "outputs: [order]\n    steps"},
 			[]string{"breaking: flow talk: output answer: removed", "harmless: flow talk: output order: added, Order"}},
 		"interface removed": {[]string{"    interface: {type: Conversational}\n", ""}, []string{"breaking: flow chat: interface: removed"}},
-		"a flow removed":  {[]string{base[strings.Index(base, "  - id: chat\n"):strings.Index(base, "  - id: talk\n")], ""}, []string{"breaking: flow chat: removed"}},
+		"a flow removed":    {[]string{base[strings.Index(base, "  - id: chat\n"):strings.Index(base, "  - id: talk\n")], ""}, []string{"breaking: flow chat: removed"}},
 		"an output added": {[]string{"outputs: [answer]\n    steps", "outputs: [answer, order]\n    steps"},
 			[]string{"harmless: flow talk: output order: added, Order"}},
 		"an input made optional": {[]string{"id: order, type: Order", "id: order, type: Order?"},
@@ -143,7 +143,7 @@ func TestDocuments(t *testing.T) {
 		"another policy": {[]string{"token_limit: 50000", "policy: round_window"},
 			[]string{"breaking: memory chat_memory: policy: flush → round_window", "behaviour: memory chat_memory: token_limit: 50000 → 100000"}},
 		"memory of a step removed": {[]string{"memory: chat_memory, ", ""}, []string{"breaking: step respond of flow talk: memory: chat_memory → not set"}},
-		"another tool name":         {[]string{"find_order", "get_order"}, []string{"breaking: tool find: name: find_order → get_order"}},
+		"another tool name":        {[]string{"find_order", "get_order"}, []string{"breaking: tool find: name: find_order → get_order"}},
 		"another endpoint": {[]string{"shop.example/orders", "shop.example/v2"},
 			[]string{"breaking: tool find: endpoint: https://shop.example/orders → https://shop.example/v2"}},
 		"a tool's input": {[]string{"{id: number, type: int}", "{id: number, type: text}, {id: year, type: int?}"},
@@ -161,23 +161,23 @@ func TestDocuments(t *testing.T) {
 			[]string{"behaviour: step more of flow talk: added first"}},
 		"a required field of a served type":  {[]string{"number: int, note", "number: int, price: float, note"}, []string{"breaking: type Order: field price: added, float"}},
 		"an optional field of a served type": {[]string{"number: int, note", "number: int, price: float?, note"}, []string{"harmless: type Order: field price: added, float?"}},
-		"a field made required":     {[]string{"note: text?", "note: text"}, []string{"breaking: type Order: field note: text? → text"}},
-		"a field made optional":     {[]string{"number: int,", "number: int?,"}, []string{"harmless: type Order: field number: int → int?"}},
-		"fields reordered":            {[]string{"number: int, note: text?", "note: text?, number: int"}, nil},
+		"a field made required":              {[]string{"note: text?", "note: text"}, []string{"breaking: type Order: field note: text? → text"}},
+		"a field made optional":              {[]string{"number: int,", "number: int?,"}, []string{"harmless: type Order: field number: int → int?"}},
+		"fields reordered":                   {[]string{"number: int, note: text?", "note: text?, number: int"}, nil},
 		"a store added": {[]string{"memories:\n", "stores: [{id: disk, type: sqlite, url: other.db}]\nmemories:\n"},
 			[]string{"breaking: application shop: memories that name no store live in disk, not in the embedded file", "harmless: store disk: added"}},
 		"another store of a memory": {[]string{"token_limit: 50000", "token_limit: 50000\n    store: postgres://u:my-secret@h/db"},
 			[]string{"breaking: memory chat_memory: store: added"}},
-		"a ttl added":   {[]string{"token_limit: 50000", "token_limit: 50000\n    ttl: 24h"}, []string{"breaking: memory chat_memory: ttl: not set → 24h0m0s"}},
+		"a ttl added":         {[]string{"token_limit: 50000", "token_limit: 50000\n    ttl: 24h"}, []string{"breaking: memory chat_memory: ttl: not set → 24h0m0s"}},
 		"context of a memory": {[]string{"token_limit: 50000", "token_limit: 50000\n    context: [{type: pinned, text: Be kind.}]"}, []string{"behaviour: memory chat_memory: context: not set → 1 item"}},
 		"an on_error":         {[]string{"id: ask,", "id: ask, on_error: skip,"}, []string{"behaviour: step ask of flow talk: on_error: fail → skip"}},
 		"a step in another flow": {[]string{"      - {type: Echo, id: repeat, inputs: [order], outputs: [order]}\n", "  - id: more\n    variables: [{id: o, type: Order}]\n    inputs: [o]\n    outputs: [o]\n    steps: [{type: Echo, id: repeat, inputs: [o], outputs: [o]}]\n"},
 			[]string{"behaviour: step repeat of flow more: inputs: [order] → [o]", "behaviour: step repeat of flow more: outputs: [order] → [o]", "behaviour: step repeat of flow talk: removed", "harmless: flow more: added"}},
 		"program arguments": {[]string{"tools:\n", "tools:\n  - {type: CommandTool, id: cmd, name: cmd, description: d, program: p, args: [--api-key, a-secret, --token=b-secret, -v]}\n"},
 			[]string{"harmless: tool cmd: added"}},
-		"a variable of another type": {[]string{"{id: prompt, type: text}", "{id: prompt, type: text?}"}, []string{"behaviour: variable prompt of flow talk: type: text → text?"}},
-		"another notation of optional":    {[]string{"note: text?}", "note: text?}", "{id: order, type: Order}", "{id: order, type: Order, optional: false}"}, nil},
-		"concurrency":                {[]string{"memory: chat_memory,", "memory: chat_memory, concurrency_config: {num_workers: 4},"}, []string{"harmless: step respond of flow talk: concurrency_config: added"}},
+		"a variable of another type":   {[]string{"{id: prompt, type: text}", "{id: prompt, type: text?}"}, []string{"behaviour: variable prompt of flow talk: type: text → text?"}},
+		"another notation of optional": {[]string{"note: text?}", "note: text?}", "{id: order, type: Order}", "{id: order, type: Order, optional: false}"}, nil},
+		"concurrency":                  {[]string{"memory: chat_memory,", "memory: chat_memory, concurrency_config: {num_workers: 4},"}, []string{"harmless: step respond of flow talk: concurrency_config: added"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := load(t, "old.qtype.yaml", base)
@@ -208,7 +208,8 @@ func firstError(errs ...error) error {
 	return nil
 }
 
-// TestMovedIntoReferences says that what moves into another file is the same.
+// TestDocuments_References checks that moving entities to another file is no
+// change.
 func TestDocuments_References(t *testing.T) {
 	folder := t.TempDir()
 	models := base[strings.Index(base, "  - {type: Model"):strings.Index(base, "flows:")]
@@ -223,7 +224,8 @@ func TestDocuments_References(t *testing.T) {
 	}
 }
 
-// TestAmbiguousRenames says that of two like things neither is taken for the other.
+// TestDocuments_AmbiguousRename checks that entities with the same content are not
+// matched.
 func TestDocuments_AmbiguousRename(t *testing.T) {
 	two := "id: a\nmodels: [{type: Model, id: one, provider: mock}, {type: Model, id: two, provider: mock}]\n"
 	changes := semdiff.Documents(load(t, "old.qtype.yaml", two), load(t, "new.qtype.yaml", edit(t, two, "one", "three", "two", "four")))
@@ -233,8 +235,8 @@ func TestDocuments_AmbiguousRename(t *testing.T) {
 	}
 }
 
-// TestTextsAndEnvironment says that a long text is shown by its lines, and what
-// the environment holds not at all.
+// TestText_EnvironmentVariables checks that of long texts the changed lines are
+// shown, and of environment variables their names.
 func TestText_EnvironmentVariables(t *testing.T) {
 	t.Setenv("QTYPE_TEST_HOST", "hidden.example")
 	old := edit(t, base, "https://shop.example", "https://${QTYPE_TEST_HOST}", "'The question: {question}'", "\"First.\\nSecond {question}.\\nThird.\"")
@@ -280,9 +282,8 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// TestFixtures compares every sound document of the fixtures with itself and
-// with the one before it: nothing differs, and nothing goes wrong.
-// QTYPE_FIXTURES names their folder.
+// TestDocuments_Fixtures compares each valid document below the folder of the
+// environment variable QTYPE_FIXTURES with itself and with the one before it.
 func TestDocuments_Fixtures(t *testing.T) {
 	folder := os.Getenv("QTYPE_FIXTURES")
 	if folder == "" {
@@ -325,8 +326,8 @@ func TestDocuments_Fixtures(t *testing.T) {
 	t.Logf("compared %d documents", compared)
 }
 
-// TestArguments says that the arguments of a program are shown, but for those
-// that look like secrets.
+// TestDocuments_HidesSecretArguments checks that program arguments are shown,
+// except those that may be secrets.
 func TestDocuments_HidesSecretArguments(t *testing.T) {
 	tool := "id: a\ntools:\n  - {type: CommandTool, id: cmd, name: cmd, description: d, program: p, args: [--api-key, a-secret, --token=b-secret, -v]}\n"
 	changes := semdiff.Documents(load(t, "old.qtype.yaml", tool), load(t, "new.qtype.yaml", edit(t, tool, ", -v", ", -q")))
@@ -336,7 +337,7 @@ func TestDocuments_HidesSecretArguments(t *testing.T) {
 	}
 }
 
-// TestItems says that a list that grew is pointed at where it did.
+// TestDocuments_ListItems checks the position of an item inserted in a list.
 func TestDocuments_ListItems(t *testing.T) {
 	model := "id: a\nmodels:\n  - type: Model\n    id: m\n    provider: mock\n    rules:\n      - {match: a, text: b}\n      - {text: c}\n"
 	changes := semdiff.Documents(load(t, "old.qtype.yaml", model), load(t, "new.qtype.yaml", edit(t, model, "      - {text: c}", "      - {match: d, text: e}\n      - {text: c}")))
@@ -345,7 +346,8 @@ func TestDocuments_ListItems(t *testing.T) {
 	}
 }
 
-// TestOptionalInTwoWays says that a trailing ? and optional: true are the same.
+// TestDocuments_OptionalNotations checks that a trailing ? and optional: true are
+// equal.
 func TestDocuments_OptionalNotations(t *testing.T) {
 	old := edit(t, base, "{id: prompt, type: text}", "{id: prompt, type: text?}", "id: order, type: Order", "id: order, type: Order?")
 	now := edit(t, base, "{id: prompt, type: text}", "{id: prompt, type: text, optional: true}", "id: order, type: Order", "id: order, type: Order, optional: true")

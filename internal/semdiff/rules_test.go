@@ -9,7 +9,7 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// TestPageTellsEveryRule holds the manual's table to the rulebook.
+// TestRules_Documented checks that docs/diff.md lists the keys of all rules.
 func TestRules_Documented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/diff.md")
 	if err != nil {
@@ -27,7 +27,7 @@ func TestRules_Documented(t *testing.T) {
 	}
 }
 
-// TestRulesNameKeys says that every key of the rulebook is one of the language.
+// TestRules_KnownKeys checks that the keys of all rules exist.
 func TestRules_KnownKeys(t *testing.T) {
 	known := map[string]bool{}
 	for _, n := range []spec.Node{&spec.Flow{}, &spec.Memory{}, &spec.Store{}, &spec.Variable{}, &spec.CustomType{}, &spec.Model{}, &spec.EmbeddingModel{}, &spec.Telemetry{}, &spec.FlowInterface{}} {
