@@ -35,6 +35,33 @@ type fileSession struct {
 	Events  []memory.Event
 }
 
+// apply makes a change.
+func (s *fileSession) apply(c memory.Change) {
+	s.Head.Version, s.Head.State = c.Next, c.State
+	if s.Head.Values == nil {
+		s.Head.Values = map[string][]byte{}
+	}
+	maps.Copy(s.Head.Values, c.Values)
+	maps.DeleteFunc(s.Head.Values, func(_ string, value []byte) bool { return value == nil })
+	for _, e := range c.Entries {
+		s.Entries = append(s.Entries, *e)
+	}
+	s.Events = append(s.Events, c.Events...)
+}
+
+// selected yields the entries that q selects.
+func (s *fileSession) selected(q memory.Query, yield func(*memory.Entry, error) bool) {
+	for _, e := range s.Entries {
+		switch {
+		case e.Seq < q.From, q.To != 0 && e.Seq > q.To:
+		case q.Live && e.Status == memory.Failed:
+		case q.IDs != nil && !slices.Contains(q.IDs, e.Message.ID):
+		case !yield(&e, nil):
+			return
+		}
+	}
+}
+
 // path returns the file of a session. Ids are arbitrary strings, so it has their hash.
 func (s *fileStore) path(key memory.Key) string {
 	mem, session := sha256.Sum256([]byte(key.Memory)), sha256.Sum256([]byte(key.Session))
@@ -92,16 +119,7 @@ func (s *fileStore) Apply(ctx context.Context, key memory.Key, c memory.Change) 
 		return memory.ErrConflict
 	}
 	session.Key = key
-	session.Head.Version, session.Head.State = c.Next, c.State
-	if session.Head.Values == nil {
-		session.Head.Values = map[string][]byte{}
-	}
-	maps.Copy(session.Head.Values, c.Values)
-	maps.DeleteFunc(session.Head.Values, func(_ string, value []byte) bool { return value == nil })
-	for _, e := range c.Entries {
-		session.Entries = append(session.Entries, *e)
-	}
-	session.Events = append(session.Events, c.Events...)
+	session.apply(c)
 	return s.save(key, session)
 }
 
@@ -123,15 +141,7 @@ func (s *fileStore) Entries(ctx context.Context, key memory.Key, q memory.Query)
 			yield(nil, err)
 			return
 		}
-		for _, e := range session.Entries {
-			switch {
-			case e.Seq < q.From, q.To != 0 && e.Seq > q.To:
-			case q.Live && e.Status == memory.Failed:
-			case q.IDs != nil && !slices.Contains(q.IDs, e.Message.ID):
-			case !yield(&e, nil):
-				return
-			}
-		}
+		session.selected(q, yield)
 	}
 }
 
