@@ -8,9 +8,9 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// document decodes a root value, or one of an application's references: a
+// decodeDocument decodes a root value, or one of an application's references: a
 // mapping is an application, a list one of five kinds (reference language.md 2).
-func (d *decoder) document(n *node, to *spec.Document) {
+func (d *decoder) decodeDocument(n *node, to *spec.Document) {
 	to.SetPlace(n.place())
 	switch n.kind {
 	case broken:
@@ -20,15 +20,15 @@ func (d *decoder) document(n *node, to *spec.Document) {
 		if n.unread { // a merge that brought nothing
 			d.gaps.add(d, reflect.TypeFor[spec.Application]())
 		}
-		d.structure(n, reflect.ValueOf(to.Application).Elem(), "application")
+		d.decodeStruct(n, reflect.ValueOf(to.Application).Elem(), "application")
 	case sequence:
-		d.listDocument(n, to)
+		d.decodeListDocument(n, to)
 	case null:
 		d.gaps.add(d, reflect.TypeFor[spec.Document]())
-		d.faults.add(ruleEmpty.At(n.span, "the document is empty").WithHint(`it needs at least "id:"`))
+		d.diags.add(ruleEmpty.At(n.span, "the document is empty").WithHint(`it needs at least "id:"`))
 	default:
 		d.gaps.add(d, reflect.TypeFor[spec.Document]())
-		d.faults.add(ruleEmpty.At(n.head(), "the document is %s alone", n.kind.noun()).WithHint("a mapping (an application) or a list is expected"))
+		d.diags.add(ruleEmpty.At(n.head(), "the document is %s alone", n.kind.noun()).WithHint("a mapping (an application) or a list is expected"))
 	}
 }
 
@@ -44,18 +44,18 @@ const (
 	noList       listKind = "" // something that has no list of its own
 )
 
-// listDocument decodes a list; the first element of a certain kind decides what
+// decodeListDocument decodes a list; the first element of a certain kind decides what
 // it is a list of.
-func (d *decoder) listDocument(n *node, to *spec.Document) {
+func (d *decoder) decodeListDocument(n *node, to *spec.Document) {
 	if len(n.items) == 0 {
 		to.Auths = []spec.Auth{} // as QType has it
 		return
 	}
-	decides, first := d.decider(n.items)
+	decides, first := d.decidingItem(n.items)
 	if first == noList {
 		d.gaps.add(d, reflect.TypeFor[spec.Document]())
 		hideNamed(n)
-		d.faults.add(ruleListKind.At(decides.head(), "this list is of no kind that can stand alone").
+		d.diags.add(ruleListKind.At(decides.head(), "this list is of no kind that can stand alone").
 			WithHint("a list document holds auths, models, tools, types or variables; the rest stands in an application"))
 		return
 	}
@@ -67,26 +67,26 @@ func (d *decoder) listDocument(n *node, to *spec.Document) {
 		} else if kind, certain := d.listKind(item); certain && kind != first && item.kind != broken {
 			hideNamed(item)
 			d.gaps.add(d, reflect.TypeFor[spec.Document]())
-			d.faults.add(d.mixed(item, kind, decides, first))
+			d.diags.add(d.mixedKinds(item, kind, decides, first))
 			same.items[i] = &node{kind: broken, span: item.span}
 		}
 	}
 	at := target{owner: "the document", name: string(first)}
 	switch first {
 	case authList:
-		d.list(&same, reflect.ValueOf(&to.Auths).Elem(), at)
+		d.decodeList(&same, reflect.ValueOf(&to.Auths).Elem(), at)
 	case modelList:
-		d.list(&same, reflect.ValueOf(&to.Models).Elem(), at)
+		d.decodeList(&same, reflect.ValueOf(&to.Models).Elem(), at)
 	case toolList:
-		d.list(&same, reflect.ValueOf(&to.Tools).Elem(), at)
+		d.decodeList(&same, reflect.ValueOf(&to.Tools).Elem(), at)
 	case typeList:
-		d.list(&same, reflect.ValueOf(&to.Types).Elem(), at)
+		d.decodeList(&same, reflect.ValueOf(&to.Types).Elem(), at)
 	case variableList:
-		d.list(&same, reflect.ValueOf(&to.Variables).Elem(), at)
+		d.decodeList(&same, reflect.ValueOf(&to.Variables).Elem(), at)
 	}
 }
 
-func (d *decoder) mixed(item *node, is listKind, first *node, want listKind) diag.Diagnostic {
+func (d *decoder) mixedKinds(item *node, is listKind, first *node, want listKind) diag.Diagnostic {
 	what := "something else"
 	if is != noList {
 		what = "one of " + string(is)
@@ -95,9 +95,9 @@ func (d *decoder) mixed(item *node, is listKind, first *node, want listKind) dia
 		WithHint("a list document holds one kind of entity").WithRelated(first.head(), "this element decides the kind")
 }
 
-// decider finds the element that decides what a list is a list of: the first
+// decidingItem finds the element that decides what a list is a list of: the first
 // mapping whose kind is certain, else the first element.
-func (d *decoder) decider(items []*node) (*node, listKind) {
+func (d *decoder) decidingItem(items []*node) (*node, listKind) {
 	for _, item := range items {
 		if kind, certain := d.listKind(item); certain && item.kind == mapping {
 			return item, kind

@@ -110,7 +110,7 @@ const maxDotEnv = 1 << 20
 
 // environment chains the process's environment and the .env files: beside the
 // root document first, then in the working directory (reference language.md 3.2).
-func environment(opts Options, folder string) (lookup func(string) (string, bool), faults diag.List) {
+func environment(opts Options, folder string) (lookup func(string) (string, bool), diags diag.List) {
 	process := opts.Lookup
 	if process == nil {
 		process = os.LookupEnv
@@ -127,9 +127,9 @@ func environment(opts Options, folder string) (lookup func(string) (string, bool
 			continue
 		}
 		seen[id] = true
-		values, fault := readDotEnv(path)
+		values, found := readDotEnv(path)
 		files = append(files, values)
-		faults.Add(fault...)
+		diags.Add(found...)
 	}
 	return func(name string) (string, bool) {
 		if value, found := process(name); found {
@@ -141,11 +141,11 @@ func environment(opts Options, folder string) (lookup func(string) (string, bool
 			}
 		}
 		return "", false
-	}, faults
+	}, diags
 }
 
 // readDotEnv reads one .env file; none there is none read. Its content may be
-// secret, so a fault names lines by number only.
+// secret, so a found names lines by number only.
 func readDotEnv(path string) (map[string]string, diag.List) {
 	info, err := os.Stat(path)
 	if err != nil || info.IsDir() {
@@ -165,18 +165,18 @@ func readDotEnv(path string) (map[string]string, diag.List) {
 		return values, nil
 	}
 	// The excerpt of a .env file would show secrets: no text, so none is printed.
-	values, faults := map[string]string{}, diag.List(nil)
+	values, diags := map[string]string{}, diag.List(nil)
 	for i, line := range bytes.Split(text, []byte{'\n'}) {
 		parsed, err := parseDotEnv(line)
 		if err != nil {
 			at := source.Span{File: file, Start: source.Pos{Line: i + 1, Column: 1}, End: source.Pos{Line: i + 1, Column: 2}}
-			faults.Add(ruleDotEnv.At(at, "this line is not of the form NAME=value and is left out"))
+			diags.Add(ruleDotEnv.At(at, "this line is not of the form NAME=value and is left out"))
 		}
 		for name, value := range parsed {
 			values[name] = value
 		}
 	}
-	return values, faults
+	return values, diags
 }
 
 // parseDotEnv parses text; a panic of the parser on odd input is an error too.

@@ -1,6 +1,6 @@
 // Package loader turns a document's text into spec values with places: it reads
 // the file and its includes, sets environment variables in, and decodes the
-// syntax tree by the tags of package spec. It finds every fault of form in one
+// syntax tree by the tags of package spec. It finds every found of form in one
 // pass; what the parts mean together is package validate's business.
 package loader
 
@@ -51,12 +51,12 @@ type Options struct {
 
 // Limits bound what a document may cost. A zero field stands for its default.
 type Limits struct {
-	FileBytes  int // the most bytes of one file; 4 MiB
-	TotalBytes int // the most bytes of all files together; 32 MiB
-	Depth      int // the most levels of nesting, includes counted; 200
-	Includes   int // the most include directives that are followed; 1,000
-	AliasNodes int // the most values that aliases may add; 100,000
-	Faults     int // the most faults that are reported; 1,000
+	FileBytes   int // the most bytes of one file; 4 MiB
+	TotalBytes  int // the most bytes of all files together; 32 MiB
+	Depth       int // the most levels of nesting, includes counted; 200
+	Includes    int // the most include directives that are followed; 1,000
+	AliasNodes  int // the most values that aliases may add; 100,000
+	Diagnostics int // the most diags that are reported; 1,000
 
 	Wait time.Duration // how long the files of other machines may take together; 30 seconds
 }
@@ -87,19 +87,19 @@ func LoadInto(ctx context.Context, path, what string, to spec.Node, opts Options
 	defer f.remote.close()
 	if file != nil {
 		f.files = append(f.files, file)
-		d := newDecoder(f.faults)
-		switch root := (&builder{loadState: f, file: file, path: path}).root(); root.kind {
+		d := newDecoder(f.diags)
+		switch root := (&builder{loadState: f, file: file, path: path}).buildRoot(); root.kind {
 		case mapping:
-			d.structure(root, reflect.ValueOf(to).Elem(), what)
+			d.decodeStruct(root, reflect.ValueOf(to).Elem(), what)
 		case broken:
 		case null:
-			d.faults.add(ruleEmpty.At(root.span, "the %s is empty", what))
+			d.diags.add(ruleEmpty.At(root.span, "the %s is empty", what))
 		default:
-			d.faults.add(ruleEmpty.At(root.head(), "the %s is %s", what, root.kind.noun()).WithHint("a mapping is expected"))
+			d.diags.add(ruleEmpty.At(root.head(), "the %s is %s", what, root.kind.noun()).WithHint("a mapping is expected"))
 		}
 	}
-	f.faults.list.Sort()
-	return f.files, f.faults.list
+	f.diags.list.Sort()
+	return f.files, f.diags.list
 }
 
 // open reads the file at path; it answers no file where that fails, which is told.
@@ -108,7 +108,7 @@ func open(ctx context.Context, path string, opts Options) (*loadState, *source.F
 	if _, remote := remotefs.Remote(path); remote {
 		folder = "." // only a local document has a .env file beside it
 	}
-	f := newForest(ctx, opts, folder)
+	f := newLoadState(ctx, opts, folder)
 	file := &source.File{Path: f.name(path)}
 	content, problem := f.read(path, "")
 	if problem != nil {
@@ -116,7 +116,7 @@ func open(ctx context.Context, path string, opts Options) (*loadState, *source.F
 		if problem.rule != nil {
 			rule = *problem.rule
 		}
-		f.faults.add(rule.At(source.Span{File: file}, "%s %s", file.Path, problem.text))
+		f.diags.add(rule.At(source.Span{File: file}, "%s %s", file.Path, problem.text))
 		return f, nil
 	}
 	file.Text = content
@@ -127,13 +127,13 @@ func open(ctx context.Context, path string, opts Options) (*loadState, *source.F
 // for it in diagnostics. Includes are relative to opts.Confine, or to the name
 // where opts.Open reads them, and refused where neither is given.
 func LoadBytes(ctx context.Context, name string, text []byte, opts Options) (*Result, diag.List) {
-	f := newForest(ctx, opts, ".")
+	f := newLoadState(ctx, opts, ".")
 	defer f.remote.close()
 	f.noIncludes = opts.Confine == "" && opts.Open == nil
 	file := &source.File{Path: name}
 	content, problem := f.accept(text)
 	if problem != nil {
-		f.faults.add(problem.rule.At(source.Span{File: file}, "%s %s", name, problem.text))
+		f.diags.add(problem.rule.At(source.Span{File: file}, "%s %s", name, problem.text))
 		return f.result(&spec.Document{})
 	}
 	file.Text = content
@@ -144,13 +144,13 @@ func LoadBytes(ctx context.Context, name string, text []byte, opts Options) (*Re
 	return f.load(file, path)
 }
 
-func newForest(ctx context.Context, opts Options, folder string) *loadState {
+func newLoadState(ctx context.Context, opts Options, folder string) *loadState {
 	opts.Limits = opts.Limits.orDefault()
-	f := &loadState{reader: &reader{ctx: ctx, opts: opts, remote: newRemote(opts.Limits.Wait)}, faults: &diagnostics{limit: opts.Limits.Faults, seen: map[string]bool{}}}
+	f := &loadState{reader: &reader{ctx: ctx, opts: opts, remote: newRemote(opts.Limits.Wait)}, diags: &diagnostics{limit: opts.Limits.Diagnostics, seen: map[string]bool{}}}
 	f.work, _ = os.Getwd()
 	var found diag.List
 	f.lookup, found = environment(opts, folder)
-	f.faults.add(found...)
+	f.diags.add(found...)
 	return f
 }
 
@@ -159,16 +159,16 @@ func (f *loadState) load(file *source.File, path string) (*Result, diag.List) {
 	f.files = append(f.files, file)
 	root := &builder{loadState: f, file: file, path: path}
 	document := new(spec.Document)
-	d := newDecoder(f.faults)
-	d.document(root.root(), document)
-	d.hintFaults()
-	document.Gaps = d.gaps.answer()
+	d := newDecoder(f.diags)
+	d.decodeDocument(root.buildRoot(), document)
+	d.reportUIHints()
+	document.Gaps = d.gaps.spec()
 	return f.result(document)
 }
 
 func (f *loadState) result(document *spec.Document) (*Result, diag.List) {
-	f.faults.list.Sort()
-	return &Result{Document: document, Files: f.files, Lookup: f.lookup}, f.faults.list
+	f.diags.list.Sort()
+	return &Result{Document: document, Files: f.files, Lookup: f.lookup}, f.diags.list
 }
 
 // orDefault fills the limits that are not given.
@@ -178,7 +178,7 @@ func (l Limits) orDefault() Limits {
 		value int
 	}{
 		{&l.FileBytes, 4 << 20}, {&l.TotalBytes, 32 << 20}, {&l.Depth, 200},
-		{&l.Includes, 1000}, {&l.AliasNodes, 100_000}, {&l.Faults, 1000},
+		{&l.Includes, 1000}, {&l.AliasNodes, 100_000}, {&l.Diagnostics, 1000},
 	} {
 		if *limit.field <= 0 {
 			*limit.field = limit.value

@@ -26,12 +26,12 @@ func (b *builder) mapping(n *yaml.Node, start, depth int) (*node, int) {
 		case isMerge:
 			merges = append(merges, p.value)
 		case p.key.kind != broken:
-			made.put(p, seen, b.faults)
+			made.put(p, seen, b.diags)
 		default:
 			made.unread = true
 		}
 	}
-	made.drop()
+	made.removeDuplicates()
 	for _, m := range merges {
 		b.merge(made, m, seen)
 	}
@@ -52,7 +52,7 @@ func (b *builder) pair(k, v *yaml.Node, depth int) (p pair, isMerge bool, end in
 	isMerge = k.Kind == yaml.ScalarNode && k.Tag == "!!merge"
 	p.key, end = b.build(k, depth+1)
 	if p.key.kind == sequence || p.key.kind == mapping {
-		b.faults.add(ruleSyntax.At(p.key.head(), "a key must be a text, not %s", p.key.kind.noun()).
+		b.diags.add(ruleSyntax.At(p.key.head(), "a key must be a text, not %s", p.key.kind.noun()).
 			WithHint("a text that starts with a bracket or a brace needs quotes"))
 		p.key.kind = broken
 	}
@@ -64,7 +64,7 @@ func (b *builder) pair(k, v *yaml.Node, depth int) (p pair, isMerge bool, end in
 	if isMerge && v.Style&yaml.TaggedStyle != 0 && (v.Tag == "!include" || v.Tag == "!include_raw") {
 		at := b.pos.start(v)
 		end = b.pos.scalarEnd(v, at)
-		b.faults.add(ruleSyntax.At(b.span(at, end), "<< cannot merge an included file"))
+		b.diags.add(ruleSyntax.At(b.span(at, end), "<< cannot merge an included file"))
 		p.value = b.broken(at, end)
 		return p, isMerge, end
 	}
@@ -73,11 +73,11 @@ func (b *builder) pair(k, v *yaml.Node, depth int) (p pair, isMerge bool, end in
 }
 
 // put adds a pair. Of two with one key the later counts, as QType has it.
-func (n *node) put(p pair, seen map[string]int, faults *diagnostics) {
+func (n *node) put(p pair, seen map[string]int, diags *diagnostics) {
 	at, twice := seen[p.key.text]
 	if twice {
 		hideNamed(&node{pairs: []pair{n.pairs[at]}})
-		faults.add(ruleDuplicateKey.At(p.key.span, "the key %q stands here a second time", p.key.shown()).
+		diags.add(ruleDuplicateKey.At(p.key.span, "the key %q stands here a second time", p.key.shown()).
 			WithHint("only this one counts").WithRelated(n.pairs[at].key.span, "this one is not used"))
 		n.pairs[at].key = nil // taken out by drop
 	}
@@ -85,8 +85,8 @@ func (n *node) put(p pair, seen map[string]int, faults *diagnostics) {
 	n.pairs = append(n.pairs, p)
 }
 
-// drop takes out the pairs that put found to be written twice.
-func (n *node) drop() {
+// removeDuplicates takes out the pairs that put found to be written twice.
+func (n *node) removeDuplicates() {
 	n.pairs = slices.DeleteFunc(n.pairs, func(p pair) bool { return p.key == nil })
 }
 
@@ -120,5 +120,5 @@ func (b *builder) merge(n *node, from *node, seen map[string]int) {
 }
 
 func (b *builder) notMergeable(n *node) {
-	b.faults.add(ruleSyntax.At(n.head(), "<< can merge a mapping or a list of mappings, not %s", n.kind.noun()))
+	b.diags.add(ruleSyntax.At(n.head(), "<< can merge a mapping or a list of mappings, not %s", n.kind.noun()))
 }

@@ -9,7 +9,7 @@ import (
 type kind uint8
 
 const (
-	broken   kind = iota // could not be made; the fault is reported already, so nothing more is said of it
+	broken   kind = iota // could not be made; the found is reported already, so nothing more is said of it
 	null                 // no value
 	boolean              // a truth value, by YAML 1.1
 	integer              // a whole number, by YAML 1.1
@@ -98,7 +98,7 @@ func (n *node) place() *spec.Position {
 	return n.made
 }
 
-// head is the mark of a value that is at fault as a whole: one that spans
+// head is the mark of a value that is at found as a whole: one that spans
 // several lines is marked where it starts.
 func (n *node) head() source.Span {
 	if n.kind == mapping || n.kind == sequence {

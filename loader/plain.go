@@ -30,7 +30,7 @@ type ValuePair struct {
 // value is nil where the file cannot be read or is no YAML.
 func LoadValue(ctx context.Context, path string, opts Options) (*Value, *source.File, diag.List) {
 	opts.NoDotEnv = true
-	f := newForest(ctx, opts, filepath.Dir(path))
+	f := newLoadState(ctx, opts, filepath.Dir(path))
 	f.noIncludes, f.verbatim = true, true
 	file := &source.File{Path: f.name(path)}
 	defer f.remote.close()
@@ -44,13 +44,13 @@ func LoadValue(ctx context.Context, path string, opts Options) (*Value, *source.
 	}
 	file.Text = content
 	f.files = append(f.files, file)
-	root := (&builder{loadState: f, file: file, path: path}).root()
+	root := (&builder{loadState: f, file: file, path: path}).buildRoot()
 	hideTexts(root)
-	f.faults.list.Sort()
+	f.diags.list.Sort()
 	if root.kind == broken {
-		return nil, file, f.faults.list
+		return nil, file, f.diags.list
 	}
-	return root.plain(map[*node]*Value{}), file, f.faults.list
+	return root.plain(map[*node]*Value{}), file, f.diags.list
 }
 
 // hideTexts hides the texts that are called like secrets; a number of maxTokens is none.
@@ -60,7 +60,7 @@ func hideTexts(n *node) {
 	}
 	for _, p := range n.pairs {
 		if p.value.kind == text && namesSecret(p.key.text) {
-			hide(p.value)
+			hideValue(p.value)
 		}
 		hideTexts(p.value)
 	}

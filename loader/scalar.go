@@ -47,13 +47,13 @@ func isInteger(s string) bool {
 	case s == "":
 		return false
 	case strings.HasPrefix(s, "0b"):
-		return len(s) > 2 && only(s[2:], "01_")
+		return len(s) > 2 && consistsOf(s[2:], "01_")
 	case strings.HasPrefix(s, "0x"):
-		return len(s) > 2 && only(s[2:], "0123456789abcdefABCDEF_")
+		return len(s) > 2 && consistsOf(s[2:], "0123456789abcdefABCDEF_")
 	case s[0] == '0':
-		return only(s, "01234567_")
+		return consistsOf(s, "01234567_")
 	}
-	return s[0] >= '1' && s[0] <= '9' && only(s, "0123456789_")
+	return s[0] >= '1' && s[0] <= '9' && consistsOf(s, "0123456789_")
 }
 
 // isFloat knows 1.5, 1., .5, 1.0e+3, .inf and .nan; an exponent needs a dot and a sign.
@@ -65,24 +65,24 @@ func isFloat(s string, signed bool) bool {
 		return !signed
 	}
 	whole, rest, dotted := strings.Cut(s, ".")
-	if !dotted || whole != "" && (whole[0] == '_' || !only(whole, "0123456789_")) {
+	if !dotted || whole != "" && (whole[0] == '_' || !consistsOf(whole, "0123456789_")) {
 		return false
 	}
 	fraction := rest
 	if i := strings.IndexAny(rest, "eE"); i >= 0 {
 		exponent := rest[i+1:]
 		fraction = rest[:i]
-		if len(exponent) < 2 || exponent[0] != '+' && exponent[0] != '-' || !only(exponent[1:], "0123456789") {
+		if len(exponent) < 2 || exponent[0] != '+' && exponent[0] != '-' || !consistsOf(exponent[1:], "0123456789") {
 			return false
 		}
 	}
 	if whole == "" && (signed || fraction == "" || fraction[0] == '_') {
 		return false
 	}
-	return only(fraction, "0123456789_")
+	return consistsOf(fraction, "0123456789_")
 }
 
-func only(s, set string) bool { return strings.Trim(s, set) == "" }
+func consistsOf(s, set string) bool { return strings.Trim(s, set) == "" }
 
 // parseInteger reads an integer that isInteger accepts.
 func parseInteger(s string) (int64, bool) {
@@ -152,7 +152,7 @@ func (n *node) toInt() (int64, bool) {
 		return 0, true
 	case float:
 		f, ok := parseFloat(n.text)
-		return integral(f, ok)
+		return toWhole(f, ok)
 	case text:
 		return textToInt(strings.TrimSpace(n.text))
 	}
@@ -172,8 +172,8 @@ func textToInt(s string) (int64, bool) {
 	return n, err == nil
 }
 
-// integral answers f as a whole number; beyond 2^53 a float is none exactly.
-func integral(f float64, ok bool) (int64, bool) {
+// toWhole answers f as a whole number; beyond 2^53 a float is none exactly.
+func toWhole(f float64, ok bool) (int64, bool) {
 	if !ok || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
 		return 0, false
 	}

@@ -10,46 +10,46 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// secret decodes a text or {secret_name, key}. Its text is never repeated, and
+// decodeSecret decodes a text or {secret_name, key}. Its text is never repeated, and
 // no excerpt shows it.
-func (d *decoder) secret(n *node, to *spec.Secret, at target) {
+func (d *decoder) decodeSecret(n *node, to *spec.Secret, at target) {
 	switch n.kind {
 	case text:
-		hide(n)
+		hideValue(n)
 		*to = spec.NewSecret(n.text)
 		if !n.raw && n.text != "" && !strings.Contains(n.source, "${") {
 			*to = spec.NewLiteralSecret(n.text)
 		}
 	case mapping:
 		hideNamed(n)
-		if !d.likeSecretReference(n) {
-			d.faults.add(d.wrong(n, at, "a text or {secret_name: …}"))
+		if !d.looksLikeSecretReference(n) {
+			d.diags.add(d.wrongKind(n, at, "a text or {secret_name: …}"))
 			return
 		}
 		ref := new(spec.SecretReference)
-		d.structure(n, reflect.ValueOf(ref).Elem(), "secret reference")
+		d.decodeStruct(n, reflect.ValueOf(ref).Elem(), "secret reference")
 		to.Ref = ref
 	case integer, float, boolean:
-		hide(n)
-		d.faults.add(ruleKind.At(n.span, "%s needs a text or a secret, not %s", at, n.kind.noun()).WithHint("put it in quotes"))
+		hideValue(n)
+		d.diags.add(ruleKind.At(n.span, "%s needs a text or a secret, not %s", at, n.kind.noun()).WithHint("put it in quotes"))
 	default:
-		d.faults.add(d.wrong(n, at, "a text or a secret"))
+		d.diags.add(d.wrongKind(n, at, "a text or a secret"))
 	}
 }
 
-// likeSecretReference tells whether a mapping has a key that a reference to a
+// looksLikeSecretReference tells whether a mapping has a key that a reference to a
 // secret has, or one that is near to it.
-func (d *decoder) likeSecretReference(n *node) bool {
+func (d *decoder) looksLikeSecretReference(n *node) bool {
 	keys := d.planOf(reflect.TypeFor[spec.SecretReference]()).names
 	return n.unread || len(n.pairs) == 0 || slices.ContainsFunc(n.pairs, func(p pair) bool {
 		return slices.Contains(keys, p.key.text) || diag.Nearest(p.key.text, keys) != ""
 	})
 }
 
-// hide keeps a secret out of excerpts where the document itself holds a part of
+// hideValue keeps a secret out of excerpts where the document itself holds a part of
 // it. ${NAME} alone shows nothing, nor does an address without a password.
-func hide(n *node) {
-	if n.raw || n.span.File == nil || !holdsText(n.source) {
+func hideValue(n *node) {
+	if n.raw || n.span.File == nil || !hasText(n.source) {
 		return
 	}
 	_, address, isURL := strings.Cut(n.source, "://")
@@ -59,8 +59,8 @@ func hide(n *node) {
 	n.span.File.MarkSecret(n.span)
 }
 
-// holdsText tells whether a text is more than environment variables without defaults.
-func holdsText(s string) bool {
+// hasText tells whether a text is more than environment variables without defaults.
+func hasText(s string) bool {
 	scan := envScanner{text: s}
 	done := 0
 	for v, ok := scan.next(); ok; v, ok = scan.next() {
@@ -82,7 +82,7 @@ func hideNamed(n *node) {
 		switch p.value.kind {
 		case text, integer, float:
 			if namesSecret(p.key.text) {
-				hide(p.value)
+				hideValue(p.value)
 			}
 		default:
 			hideNamed(p.value)
@@ -99,7 +99,7 @@ func hideUnknown(key pair, owner reflect.Value, p *plan, meant string) {
 	}
 	secret := func(f field) bool { return owner.FieldByIndex(f.index).Type() == reflect.TypeFor[spec.Secret]() }
 	if i, known := p.byName[meant]; slices.ContainsFunc(p.fields, secret) && (!known || secret(p.fields[i])) {
-		hide(key.value)
+		hideValue(key.value)
 	}
 }
 
@@ -121,7 +121,7 @@ func hideInText(f *source.File) {
 	for i, line := range strings.Split(string(f.Text), "\n") {
 		for at := 0; at < len(line); {
 			from, to, next := namedValue(line, at)
-			if from < to && holdsText(line[from:to]) {
+			if from < to && hasText(line[from:to]) {
 				f.MarkSecret(source.Span{File: f, Start: source.Pos{Line: i + 1, Column: len([]rune(line[:from])) + 1},
 					End: source.Pos{Line: i + 1, Column: len([]rune(line[:to])) + 1}})
 			}

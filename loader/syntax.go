@@ -14,26 +14,26 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// parse reads one YAML document; nil where there is none or a fault was found.
+// parse reads one YAML document; nil where there is none or a found was found.
 func parse(file *source.File, pos *positions) (*yaml.Node, diag.List) {
-	if fault, ok := badCharacter(file); ok {
-		return nil, diag.List{fault}
+	if found, ok := badCharacter(file); ok {
+		return nil, diag.List{found}
 	}
 	in, err := yaml.NewLoader(bytes.NewReader(maskDirective(file.Text)), yaml.WithUniqueKeys(false))
 	if err != nil {
-		return nil, diag.List{syntaxFault(file, pos, err)}
+		return nil, diag.List{syntaxDiagnostic(file, pos, err)}
 	}
 	var root yaml.Node
 	if err := in.Load(&root); errors.Is(err, io.EOF) {
 		return nil, nil
 	} else if err != nil {
-		return nil, diag.List{syntaxFault(file, pos, err)}
+		return nil, diag.List{syntaxDiagnostic(file, pos, err)}
 	}
 	var second yaml.Node
 	if err := in.Load(&second); err == nil {
 		return content(&root), diag.List{secondDocument(file, pos, &second)}
 	} else if !errors.Is(err, io.EOF) {
-		return content(&root), diag.List{syntaxFault(file, pos, err)}
+		return content(&root), diag.List{syntaxDiagnostic(file, pos, err)}
 	}
 	return content(&root), nil
 }
@@ -84,8 +84,8 @@ func badCharacter(file *source.File) (diag.Diagnostic, bool) {
 		WithHint(`write it as "\x%02x" inside double quotes`, r), true
 }
 
-// syntaxFault places the parser's error and says it in a user's words.
-func syntaxFault(file *source.File, pos *positions, err error) diag.Diagnostic {
+// syntaxDiagnostic places the parser's error and says it in a user's words.
+func syntaxDiagnostic(file *source.File, pos *positions, err error) diag.Diagnostic {
 	var at *yaml.LoadError
 	if !errors.As(err, &at) {
 		return ruleSyntax.At(pointAt(file, source.Pos{Line: 1, Column: 1}), "this text cannot be read as YAML")
@@ -104,14 +104,14 @@ func syntaxFault(file *source.File, pos *positions, err error) diag.Diagnostic {
 		return ruleSyntax.At(span, "a quoted text is not closed").WithHint("the quote that starts here has no end")
 	}
 	message, hint := explainSyntax(at.ContextMsg, at.Message, charAt(file.Text, pos.offset(at.Mark.Line, at.Mark.Column)))
-	fault := ruleSyntax.At(span, "%s", message)
-	fault.Hint = hint
+	found := ruleSyntax.At(span, "%s", message)
+	found.Hint = hint
 	if at.ContextMark.Line > 0 && at.ContextMark.Line != at.Mark.Line {
 		if what, ok := opened[at.ContextMsg]; ok {
-			fault = fault.WithRelated(pointAt(file, pos.at(pos.offset(at.ContextMark.Line, at.ContextMark.Column))), what+" starts here")
+			found = found.WithRelated(pointAt(file, pos.at(pos.offset(at.ContextMark.Line, at.ContextMark.Column))), what+" starts here")
 		}
 	}
-	return fault
+	return found
 }
 
 func pointAt(file *source.File, start source.Pos) source.Span {

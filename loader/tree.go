@@ -14,7 +14,7 @@ import (
 type loadState struct {
 	*reader
 	lookup   func(string) (string, bool)
-	faults   *diagnostics
+	diags    *diagnostics
 	aliased  int  // values that aliases added so far
 	tooDeep  bool // values that are nested too deeply were told of
 	verbatim bool // ${NAME} stays as it is written
@@ -44,7 +44,7 @@ func (b *builder) build(n *yaml.Node, depth int) (made *node, end int) {
 	start := b.pos.start(n)
 	if depth > b.opts.Limits.Depth {
 		if !b.tooDeep { // one place is enough to see it
-			b.faults.add(ruleLimit.At(pointAt(b.file, b.pos.at(start)), "values are nested more than %d levels deep", b.opts.Limits.Depth))
+			b.diags.add(ruleLimit.At(pointAt(b.file, b.pos.at(start)), "values are nested more than %d levels deep", b.opts.Limits.Depth))
 		}
 		b.tooDeep = true
 		return b.broken(start, start), start
@@ -82,17 +82,17 @@ func (b *builder) alias(n *yaml.Node, depth int) (*node, int) {
 	target, seen := b.anchors[n.Alias]
 	switch {
 	case !seen || target == nil:
-		b.faults.add(ruleSyntax.At(b.span(start, end), "the alias *%s stands inside of what it names", n.Value))
+		b.diags.add(ruleSyntax.At(b.span(start, end), "the alias *%s stands inside of what it names", n.Value))
 		return b.broken(start, end), end
 	case depth+target.height > b.opts.Limits.Depth:
-		b.faults.add(ruleLimit.At(b.span(start, end), "with the alias *%s values are nested more than %d levels deep", n.Value, b.opts.Limits.Depth))
+		b.diags.add(ruleLimit.At(b.span(start, end), "with the alias *%s values are nested more than %d levels deep", n.Value, b.opts.Limits.Depth))
 		return b.broken(start, end), end
 	}
 	before := b.aliased
 	b.aliased += target.size
 	if b.aliased > b.opts.Limits.AliasNodes {
 		if before <= b.opts.Limits.AliasNodes {
-			b.faults.add(ruleLimit.At(b.span(start, end), "with the alias *%s aliases add more than %d values", n.Value, b.opts.Limits.AliasNodes))
+			b.diags.add(ruleLimit.At(b.span(start, end), "with the alias *%s aliases add more than %d values", n.Value, b.opts.Limits.AliasNodes))
 		}
 		return b.broken(start, end), end
 	}
@@ -134,13 +134,13 @@ func (b *builder) unknownTag(n *yaml.Node, tag string) (*node, int) {
 	for end < len(b.file.Text) && !isBlank(b.file.Text[end]) && b.file.Text[end] != ',' {
 		end++
 	}
-	fault := ruleTag.At(b.span(start, end), "the tag %s is not known here", tag)
-	switch fault = fault.WithNearest(tag, []string{"!include", "!include_raw"}); {
-	case fault.Suggestion != "":
+	found := ruleTag.At(b.span(start, end), "the tag %s is not known here", tag)
+	switch found = found.WithNearest(tag, []string{"!include", "!include_raw"}); {
+	case found.Suggestion != "":
 	case !strings.HasPrefix(tag, "!!"):
-		fault = fault.WithHint("a text that starts with ! needs quotes")
+		found = found.WithHint("a text that starts with ! needs quotes")
 	}
-	b.faults.add(fault)
+	b.diags.add(found)
 	return b.broken(start, end), end
 }
 
@@ -204,13 +204,13 @@ func (b *builder) tagged(n *yaml.Node, made *node) kind {
 	case "!!binary":
 		data, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(n.Value), ""))
 		if err != nil {
-			b.faults.add(ruleSyntax.At(made.span, "this is not base64, which the tag !!binary demands"))
+			b.diags.add(ruleSyntax.At(made.span, "this is not base64, which the tag !!binary demands"))
 			return broken
 		}
 		made.text = string(data)
 	}
 	if is := resolve11(n.Value); want != text && is != want && !(want == float && is == integer) {
-		b.faults.add(ruleSyntax.At(made.span, "this is %s, but the tag %s demands %s", is.noun(), n.Tag, want.noun()))
+		b.diags.add(ruleSyntax.At(made.span, "this is %s, but the tag %s demands %s", is.noun(), n.Tag, want.noun()))
 		return broken
 	}
 	return want
@@ -228,10 +228,10 @@ func (b *builder) expand(made *node, start, end int) {
 			span = source.Span{File: b.file, Start: b.pos.at(at + i), End: b.pos.at(at + i + len(written))}
 			at += i + len(written)
 		}
-		fault := ruleUnset.At(span, "the environment variable %s is not set", name).WithHint("set it, or give a default: ${%s:-…}", name)
+		found := ruleUnset.At(span, "the environment variable %s is not set", name).WithHint("set it, or give a default: ${%s:-…}", name)
 		if b.opts.Strict {
-			fault = fault.WithSeverity(diag.Error)
+			found = found.WithSeverity(diag.Error)
 		}
-		b.faults.add(fault)
+		b.diags.add(found)
 	}
 }

@@ -14,8 +14,8 @@ type unknowns struct {
 	known           map[reflect.Type]bool // types that were looked into
 }
 
-// answer is what was collected.
-func (g *unknowns) answer() spec.Unknowns { return g.order }
+// spec is what was collected.
+func (g *unknowns) spec() spec.Unknowns { return g.order }
 
 // add notes that a value of a type is lost. The variables of a tool are its own,
 // so that a part of one declares nothing.
@@ -54,15 +54,15 @@ func (g *unknowns) walk(d *decoder, t reflect.Type, seen map[reflect.Type]bool, 
 	}
 	seen[t] = true
 	if reflect.PointerTo(t).Implements(reflect.TypeFor[spec.Reference]()) {
-		g.name(reflect.New(t).Interface().(spec.Reference).TargetType())
+		g.addNamed(reflect.New(t).Interface().(spec.Reference).TargetType())
 		return
 	}
 	switch t {
 	case reflect.TypeFor[spec.Expression]():
-		g.name(reflect.TypeFor[*spec.Variable]())
+		g.addNamed(reflect.TypeFor[*spec.Variable]())
 		return
 	case reflect.TypeFor[spec.Type]():
-		g.name(reflect.TypeFor[*spec.CustomType]())
+		g.addNamed(reflect.TypeFor[*spec.CustomType]())
 		return
 	}
 	switch t.Kind() {
@@ -81,7 +81,7 @@ func (g *unknowns) walkStruct(d *decoder, t reflect.Type, seen map[reflect.Type]
 	pointer := reflect.PointerTo(t)
 	isVariable := t == reflect.TypeFor[spec.Variable]()
 	if pointer.Implements(reflect.TypeFor[spec.Entity]()) && !(isVariable && inTool) {
-		g.declare(d, pointer)
+		g.addDeclared(d, pointer)
 	}
 	if pointer.Implements(reflect.TypeFor[spec.Tool]()) {
 		// What a tool takes and gives is nobody else's; flows come by another way.
@@ -94,8 +94,8 @@ func (g *unknowns) walkStruct(d *decoder, t reflect.Type, seen map[reflect.Type]
 	}
 }
 
-// declare notes an entity that references may have meant.
-func (g *unknowns) declare(d *decoder, pointer reflect.Type) {
+// addDeclared notes an entity that references may have meant.
+func (g *unknowns) addDeclared(d *decoder, pointer reflect.Type) {
 	if g.declared[pointer] || d.inTool && pointer == reflect.TypeFor[*spec.Variable]() {
 		return
 	}
@@ -106,8 +106,8 @@ func (g *unknowns) declare(d *decoder, pointer reflect.Type) {
 	g.order.Declared = append(g.order.Declared, pointer)
 }
 
-// name notes what a lost reference may have named.
-func (g *unknowns) name(wants reflect.Type) {
+// addNamed notes what a lost reference may have named.
+func (g *unknowns) addNamed(wants reflect.Type) {
 	if g.named[wants] {
 		return
 	}

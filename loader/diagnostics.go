@@ -16,7 +16,7 @@ type diagnostics struct {
 	raised int // how many were handed in, also those that were not added
 }
 
-// full tells whether no more faults are taken.
+// full tells whether no more diags are taken.
 func (f *diagnostics) full() bool { return len(f.list) > f.limit }
 
 func (f *diagnostics) add(more ...diag.Diagnostic) {
@@ -31,7 +31,7 @@ func (f *diagnostics) add(more ...diag.Diagnostic) {
 		}
 		f.seen[key] = true
 		if len(f.list) == f.limit {
-			d = ruleLimit.At(d.Span, "there are more than %d faults; the others are not shown", f.limit)
+			d = ruleLimit.At(d.Span, "there are more than %d diags; the others are not shown", f.limit)
 		}
 		f.list.Add(d)
 	}
