@@ -10,9 +10,9 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// checkRule checks a value against its validator rule and says what is wrong with it
-// in a user's words. A number out of range gives way to its default, so that
-// nothing is concluded from it later; a word stays, for no other was meant.
+// checkRule checks a value against its validator rule. A number out of range is
+// replaced by its default, so that later checks report no consequences of it; a
+// text is kept.
 func (d *decoder) checkRule(n *node, v reflect.Value, f *field) {
 	if d.checker == nil {
 		d.checker = validator.New()
@@ -25,7 +25,7 @@ func (d *decoder) checkRule(n *node, v reflect.Value, f *field) {
 	}
 }
 
-// ruleDiagnostic translates a rule that failed. The rules are those of package spec's tags.
+// ruleDiagnostic describes a violated rule of the tags of package spec.
 func ruleDiagnostic(n *node, f *field) diag.Diagnostic {
 	var bounds []string
 	words := map[string]string{"gt": "above", "gte": "at least", "min": "at least", "lt": "below", "lte": "at most", "max": "at most"}
@@ -54,8 +54,8 @@ func choiceDiagnostic(n *node, f *field, choices []string) diag.Diagnostic {
 	return found.WithHint("%s", oneOf(choices))
 }
 
-// checkEntity looks at an entity as a whole once its fields are there, and derives
-// what the document does not spell out.
+// checkEntity checks an entity after its fields were decoded, and derives the
+// implicit inputs and outputs of steps.
 func (d *decoder) checkEntity(n *node, made spec.Node, title string) {
 	switch e := made.(type) {
 	case *spec.Variable:
@@ -77,15 +77,15 @@ func (d *decoder) checkEntity(n *node, made spec.Node, title string) {
 	}
 }
 
-// isSet tells whether a key holds something, or might once its variable is set
-// or what is wrong with it is mended.
+// isSet reports whether a key has a value, or may have one once its environment
+// variable is set or its error is fixed.
 func isSet(n *node, key string, filled bool) bool {
 	value := n.get(key)
 	return filled || value != nil && value.unset || !n.place().Complete(key)
 }
 
-// checkModelID reports a missing model_id where the provider requires one: the
-// document's id would be sent in its place, and the provider does not know it.
+// checkModelID reports a missing model_id if the provider requires one: otherwise the
+// document's id would be sent, which the provider does not know.
 func (d *decoder) checkModelID(n *node, m *spec.Model, title string) {
 	if p, _ := spec.LookupProvider(m.Provider); !p.ModelIDRequired {
 		return
@@ -95,10 +95,10 @@ func (d *decoder) checkModelID(n *node, m *spec.Model, title string) {
 		return
 	}
 	d.diags.add(ruleChoice.At(at.span, "%s: \"provider\" cannot be %q without a model_id", title, m.Provider).
-		WithHint("add model_id: the name by which %s knows the model", m.Provider))
+		WithHint("add model_id: the name of the model at %s", m.Provider))
 }
 
-// checkVariable checks what only a variable's type must hold to (reference language.md 7.1, 7.5).
+// checkVariable checks the type of a variable: lists are not nested, and a ? is at the end.
 func (d *decoder) checkVariable(n *node, v *spec.Variable, title string) {
 	at := n.get("type")
 	if at == nil || at.kind == broken || v.Type.String() == "" {
@@ -120,8 +120,8 @@ func (d *decoder) checkVariable(n *node, v *spec.Variable, title string) {
 	}
 }
 
-// checkUIHint holds a hint against the type: widget (also as the empty hint) is for
-// text, accept for file.
+// checkUIHint checks a hint against the type: widget, which an empty hint implies, is
+// for text, accept for file.
 func (d *decoder) checkUIHint(n *node, v *spec.Variable, title string) {
 	ui, is := n.get("ui"), v.Type.String()
 	if written := n.get("type"); written.kind == text {
@@ -133,7 +133,7 @@ func (d *decoder) checkUIHint(n *node, v *spec.Variable, title string) {
 		leaf = leaf.Elem
 	}
 	add := d.diags.add
-	if !isBuiltin(leaf.Name) { // where no such type is declared that alone is the found
+	if !isBuiltin(leaf.Name) { // reported only if the type is declared
 		add = func(diags ...diag.Diagnostic) { d.hints = append(d.hints, typedHint{leaf.Name, diags[0]}) }
 	}
 	switch {
@@ -146,13 +146,13 @@ func (d *decoder) checkUIHint(n *node, v *spec.Variable, title string) {
 	}
 }
 
-// typedHint is the found of a ui hint at a variable of a type of the document's own.
+// typedHint is a diagnostic of a UI hint that applies only if a custom type is declared.
 type typedHint struct {
 	typeName   string
 	diagnostic diag.Diagnostic
 }
 
-// reportUIHints reports the hints that do not fit types which turned out to be declared.
+// reportUIHints reports the hints that do not fit declared custom types.
 func (d *decoder) reportUIHints() {
 	for _, h := range d.hints {
 		if d.declared[h.typeName] {
@@ -176,8 +176,8 @@ func (d *decoder) checkCategories(n *node) {
 	}
 }
 
-// checkAWSAuth demands an identity (reference language.md 8.5): a key pair, a
-// profile, a role, or a region and with it the machine's own identity.
+// checkAWSAuth requires an identity: a key pair, a profile, a role, or a region, which
+// selects the identity of the host.
 func (d *decoder) checkAWSAuth(n *node, a *spec.AWSAuth, title string) {
 	keys := isSet(n, "access_key_id", !a.AccessKeyID.IsZero()) && isSet(n, "secret_access_key", !a.SecretAccessKey.IsZero())
 	profile := isSet(n, "profile_name", a.ProfileName != "")

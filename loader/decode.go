@@ -11,36 +11,35 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// decoder fills spec structs from the tree. It goes on after every found: what
+// decoder fills spec structs from the tree. It continues after an error: a value that
 // cannot be decoded keeps its default or zero value.
 //
-// A value that holds an environment variable that is not set is taken as it is
-// where a text may stand; elsewhere its field is left as if it were absent and
-// no found is reported, for nobody knows what would stand there.
+// A text with an unset environment variable is kept as it is. Any other value with one
+// is treated as absent without a diagnostic, because its value is not known.
 type decoder struct {
 	diags   *diagnostics
 	plans   map[reflect.Type]*plan
 	unions  []spec.Union
 	checker *validator.Validate // made when the first rule is checked
 	gaps    unknowns            // what could not be decoded
-	inTool  bool                // what is decoded stands in a tool
+	inTool  bool                // the value is part of a tool
 
 	declared map[string]bool // the custom types that are declared
-	hints    []typedHint     // what is wrong with a hint if its variable's type is declared
+	hints    []typedHint     // diagnostics that apply if a type is declared
 }
 
 func newDecoder(f *diagnostics) *decoder {
 	return &decoder{diags: f, plans: map[reflect.Type]*plan{}, declared: map[string]bool{}, unions: spec.Unions()}
 }
 
-// target is where a value goes, for messages.
+// target describes the destination of a value, for messages.
 type target struct {
-	owner string // the entity in a user's words: step "ask"
+	owner string // the entity in messages: step "ask"
 	name  string // the key
 	item  int    // the position in a list, from 1; 0 for none
 }
 
-// String names the slot as the subject of a sentence.
+// String names the target as the subject of a sentence.
 func (s target) String() string {
 	if s.item > 0 {
 		return fmt.Sprintf("item %d of %q", s.item, s.name)
@@ -48,7 +47,7 @@ func (s target) String() string {
 	return strconv.Quote(s.name)
 }
 
-// title names what stands in the slot, where that has no better name.
+// title names the value of the target, if it has no other name.
 func (s target) title() string {
 	if s.item > 0 {
 		return s.String()
@@ -56,21 +55,21 @@ func (s target) title() string {
 	return s.name
 }
 
-// wrongKind reports a value of the wrong kind.
+// wrongKind returns the diagnostic for a value of the wrong kind.
 func (d *decoder) wrongKind(n *node, at target, want string) diag.Diagnostic {
 	hideNamed(n)
 	n.markInvalid()
 	return ruleKind.At(n.head(), "%s needs %s, not %s", at, want, n.describe())
 }
 
-// describe names a value for a message: a number 42, the text "many", a list.
+// describe returns a value as messages name it: a number 42, the text "many", a list.
 func (n *node) describe() string {
-	const longest = 40
+	const maxShown = 40
 	switch n.kind {
 	case boolean, integer, float, text:
 		shown := n.shown()
-		if len([]rune(shown)) > longest {
-			shown = string([]rune(shown)[:longest]) + "…"
+		if len([]rune(shown)) > maxShown {
+			shown = string([]rune(shown)[:maxShown]) + "…"
 		}
 		switch {
 		case n.date:
@@ -117,7 +116,7 @@ func (d *decoder) decodeKnown(n *node, v reflect.Value, at target) {
 	}
 }
 
-// decodePointer makes what v points to; v stays nil where that fails.
+// decodePointer creates what v points to; v stays nil if that fails.
 func (d *decoder) decodePointer(n *node, v reflect.Value, at target) {
 	to := reflect.New(v.Type().Elem())
 	before := d.diags.raised
@@ -140,7 +139,7 @@ func (d *decoder) decodePointer(n *node, v reflect.Value, at target) {
 	v.Set(to)
 }
 
-// hasScalarItems tells whether a list's items are written as single words.
+// hasScalarItems reports whether the items of a list are single words.
 func hasScalarItems(item reflect.Type) bool {
 	return item.Kind() == reflect.String || item.Kind() == reflect.Struct && reflect.PointerTo(item).Implements(reflect.TypeFor[spec.Reference]())
 }
@@ -176,14 +175,14 @@ func (d *decoder) decodeList(n *node, v reflect.Value, at target) {
 		}
 		d.decode(item, v, at)
 		if k := v.Kind(); (k == reflect.Pointer || k == reflect.Interface) && v.IsNil() {
-			continue // nothing could be made of it, and readers of a list expect no nil
+			continue // not decoded; lists contain no nil
 		}
 		list = reflect.Append(list, v)
 	}
 	v.Set(list)
 }
 
-// decodeMap decodes args, headers and the like, whose keys are the user's.
+// decodeMap decodes mappings with free keys, such as args and headers.
 func (d *decoder) decodeMap(n *node, v reflect.Value, at target) {
 	if n.kind != mapping {
 		if !n.unset {
@@ -208,7 +207,7 @@ func (d *decoder) decodeMap(n *node, v reflect.Value, at target) {
 	v.Set(m)
 }
 
-// decodeScalar decodes texts, numbers and truth values.
+// decodeScalar decodes texts, numbers and booleans.
 func (d *decoder) decodeScalar(n *node, v reflect.Value, at target) {
 	if n.unset && v.Kind() != reflect.String {
 		return
@@ -242,7 +241,7 @@ func (d *decoder) decodeScalar(n *node, v reflect.Value, at target) {
 	}
 }
 
-// decodeText decodes a text and offers quotes around what YAML reads as something else.
+// decodeText decodes a text. For a value that YAML reads as another type it suggests quotes.
 func (d *decoder) decodeText(n *node, at target, set func(string)) {
 	switch {
 	case n.kind == text && !n.date:

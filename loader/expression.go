@@ -8,7 +8,7 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// decodeExpression decodes a formula. A number or a truth value alone is one too.
+// decodeExpression decodes an expression. A number or a boolean is one as well.
 func (d *decoder) decodeExpression(n *node, to *spec.Expression, at target) {
 	switch n.kind {
 	case text, integer, float, boolean:
@@ -27,8 +27,8 @@ func (d *decoder) decodeExpression(n *node, to *spec.Expression, at target) {
 	}
 }
 
-// decodeAssignments decodes a map from variables to formulas. The references keep
-// their address, for a step's derived outputs point at them.
+// decodeAssignments decodes a mapping from variables to expressions. The references
+// keep their addresses, because a step's derived outputs point to them.
 func (d *decoder) decodeAssignments(n *node, to *spec.Assignments, at target) {
 	if n.kind != mapping {
 		if !n.unset {

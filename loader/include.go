@@ -9,9 +9,8 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// include puts a file's content in the place of an include tag (reference
-// language.md 3.3). The path is taken as it is written: no environment
-// variables, no ~.
+// include replaces an include tag by the content of the file. The path is used as
+// written: environment variables and ~ are not expanded.
 func (b *builder) include(n *yaml.Node, start, end, depth int) *node {
 	span := b.span(start, end)
 	target := n.Value
@@ -26,12 +25,12 @@ func (b *builder) include(n *yaml.Node, start, end, depth int) *node {
 		return b.broken(start, end)
 	}
 	if remotefs.Redacted(target) != target {
-		b.file.MarkSecret(span) // it holds a password or a signature
+		b.file.MarkSecret(span) // it contains a password or a signature
 	}
 	path := resolve(b.path, target)
 	if n.Tag == "!include" {
 		if chain, found := b.findCycle(path); found {
-			b.diags.add(ruleIncludeCycle.At(span, "files include each other in a circle: %s", chain))
+			b.diags.add(ruleIncludeCycle.At(span, "files include each other in a cycle: %s", chain))
 			return b.broken(start, end)
 		}
 	}
@@ -58,8 +57,8 @@ func (b *builder) include(n *yaml.Node, start, end, depth int) *node {
 	return child.buildRoot()
 }
 
-// baseAddress is the address below which the builder's file may include: that of the
-// outermost remote file around it. It is empty for a local file.
+// baseAddress is the address of the outermost remote file that includes the builder's
+// file: it may include only addresses below it. It is empty for a local file.
 func (b *builder) baseAddress() string {
 	base := ""
 	for at := b; at != nil; at = at.parent {
@@ -71,7 +70,7 @@ func (b *builder) baseAddress() string {
 	return base
 }
 
-// buildRoot makes the tree of the builder's file; a file without a value is null.
+// buildRoot builds the tree of the builder's file; an empty file is null.
 func (b *builder) buildRoot() *node {
 	b.pos = newPositions(b.file.Text)
 	b.anchors = map[*yaml.Node]*node{}
@@ -85,13 +84,13 @@ func (b *builder) buildRoot() *node {
 	case tree != nil && !(len(found) > 0 && isEmpty(tree)):
 		made, _ := b.build(tree, b.depth+1)
 		return made
-	case len(found) > 0: // that it is empty as well is no news
+	case len(found) > 0: // the error explains why it is empty
 		return &node{kind: broken, size: 1, height: 1, span: nothing}
 	}
 	return &node{kind: null, size: 1, height: 1, span: nothing}
 }
 
-// findCycle tells whether path is a file that is being read, and through which files.
+// findCycle reports whether path is a file that is being read, and the includes that lead to it.
 func (b *builder) findCycle(path string) (chain string, found bool) {
 	id := identity(path)
 	names := []string{b.name(path)}
@@ -107,7 +106,7 @@ func (b *builder) findCycle(path string) (chain string, found bool) {
 	return "", false
 }
 
-// badInclude reports an include tag without a path.
+// badInclude reports an include tag that has no path.
 func (b *builder) badInclude(start int) *node {
 	b.diags.add(ruleSyntax.At(pointAt(b.file, b.pos.at(start)), "!include and !include_raw take the path of a file"))
 	return b.broken(start, start)

@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// resolve11 tells what an unquoted scalar is in YAML 1.1, with two departures
-// (reference language.md 3): times such as 1:30 are texts, and so are dates but
-// where only a text may stand (isDate).
+// resolve11 returns the kind of an unquoted scalar in YAML 1.1, with two exceptions:
+// times such as 1:30 are texts, and so are dates, except where a text is required
+// (isDate).
 func resolve11(s string) kind {
 	switch s {
 	case "", "~", "null", "Null", "NULL":
@@ -28,7 +28,7 @@ func resolve11(s string) kind {
 	return text
 }
 
-// isDate tells whether YAML 1.1 reads plain text as a date or a time stamp.
+// isDate reports whether YAML 1.1 reads an unquoted text as a date or a time stamp.
 func isDate(s string) bool {
 	if len(s) < len("2006-1-2") || s[4] != '-' || s[0] < '0' || s[0] > '9' {
 		return false
@@ -36,12 +36,12 @@ func isDate(s string) bool {
 	return timestamp().MatchString(s)
 }
 
-// timestamp is made when the first text looks like a date.
+// timestamp is compiled when the first text looks like a date.
 var timestamp = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\d{4}-\d\d-\d\d$|^\d{4}-\d\d?-\d\d?(?:[Tt]|[ \t]+)\d\d?:\d\d:\d\d(?:\.\d*)?(?:[ \t]*(?:Z|[-+]\d\d?(?::\d\d)?))?$`)
 })
 
-// isInteger knows the forms of YAML 1.1: 12, 1_000, 017, 0x1F, 0b101.
+// isInteger reports whether a text is an integer of YAML 1.1: 12, 1_000, 017, 0x1F, 0b101.
 func isInteger(s string) bool {
 	switch {
 	case s == "":
@@ -56,7 +56,7 @@ func isInteger(s string) bool {
 	return s[0] >= '1' && s[0] <= '9' && consistsOf(s, "0123456789_")
 }
 
-// isFloat knows 1.5, 1., .5, 1.0e+3, .inf and .nan; an exponent needs a dot and a sign.
+// isFloat reports whether a text is a float of YAML 1.1: 1.5, 1., .5, 1.0e+3, .inf or .nan; an exponent needs a dot and a sign.
 func isFloat(s string, signed bool) bool {
 	switch s {
 	case ".inf", ".Inf", ".INF":
@@ -120,9 +120,9 @@ func parseFloat(s string) (float64, bool) {
 	return f, err == nil
 }
 
-// The conversions of reference language.md 4: what a text may stand for.
+// The conversions of scalars: a text may contain a number or a boolean.
 
-// toBool converts a scalar to a truth value.
+// toBool converts a scalar to a boolean.
 func (n *node) toBool() (value, ok bool) {
 	switch n.kind {
 	case boolean, text:
@@ -139,7 +139,7 @@ func (n *node) toBool() (value, ok bool) {
 	return false, false
 }
 
-// toInt converts a scalar to a whole number.
+// toInt converts a scalar to an integer.
 func (n *node) toInt() (int64, bool) {
 	switch n.kind {
 	case integer:
@@ -172,7 +172,7 @@ func textToInt(s string) (int64, bool) {
 	return n, err == nil
 }
 
-// toWhole answers f as a whole number; beyond 2^53 a float is none exactly.
+// toWhole converts f to an integer; beyond 2^53 floats are not exact.
 func toWhole(f float64, ok bool) (int64, bool) {
 	if !ok || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
 		return 0, false
@@ -204,7 +204,7 @@ func (n *node) toFloat() (float64, bool) {
 	return 0, false
 }
 
-// toAny converts a value to what JSON has: nil, bool, int64, float64, string,
+// toAny converts a value to the types of JSON: nil, bool, int64, float64, string,
 // []any and map[string]any.
 func (n *node) toAny() any {
 	switch n.kind {

@@ -10,8 +10,8 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// decodeSecret decodes a text or {secret_name, key}. Its text is never repeated, and
-// no excerpt shows it.
+// decodeSecret decodes a text or {secret_name, key}. Messages never contain the text,
+// and excerpts do not show it.
 func (d *decoder) decodeSecret(n *node, to *spec.Secret, at target) {
 	switch n.kind {
 	case text:
@@ -37,8 +37,8 @@ func (d *decoder) decodeSecret(n *node, to *spec.Secret, at target) {
 	}
 }
 
-// looksLikeSecretReference tells whether a mapping has a key that a reference to a
-// secret has, or one that is near to it.
+// looksLikeSecretReference reports whether a mapping has a key of a secret reference,
+// or a similar one.
 func (d *decoder) looksLikeSecretReference(n *node) bool {
 	keys := d.planOf(reflect.TypeFor[spec.SecretReference]()).names
 	return n.unread || len(n.pairs) == 0 || slices.ContainsFunc(n.pairs, func(p pair) bool {
@@ -46,8 +46,8 @@ func (d *decoder) looksLikeSecretReference(n *node) bool {
 	})
 }
 
-// hideValue keeps a secret out of excerpts where the document itself holds a part of
-// it. ${NAME} alone shows nothing, nor does an address without a password.
+// hideValue hides a secret from excerpts if the document contains a part of it. ${NAME}
+// alone shows nothing, nor does an address without a password.
 func hideValue(n *node) {
 	if n.raw || n.span.File == nil || !hasText(n.source) {
 		return
@@ -59,7 +59,7 @@ func hideValue(n *node) {
 	n.span.File.MarkSecret(n.span)
 }
 
-// hasText tells whether a text is more than environment variables without defaults.
+// hasText reports whether a text is more than environment variables without defaults.
 func hasText(s string) bool {
 	scan := envScanner{text: s}
 	done := 0
@@ -72,8 +72,8 @@ func hasText(s string) bool {
 	return done < len(s)
 }
 
-// hideNamed hides what is called like a secret in a value that is not decoded,
-// or decoded as something that need not be one: a free map, a misplaced mapping.
+// hideNamed hides values whose keys look like those of secrets in a value that is not
+// decoded as a secret: a free mapping, or a misplaced one.
 func hideNamed(n *node) {
 	for _, item := range n.items {
 		hideNamed(item)
@@ -90,8 +90,8 @@ func hideNamed(n *node) {
 	}
 }
 
-// hideUnknown hides what a key might hold that a struct does not have: where the
-// struct has secrets the key may be the misspelt name of one, unless another is nearer.
+// hideUnknown hides the value of an unknown key: in a struct with secrets it may be the
+// misspelled key of one, unless another key is more similar.
 func hideUnknown(key pair, owner reflect.Value, p *plan, meant string) {
 	hideNamed(&node{pairs: []pair{key}})
 	if len(key.value.items)+len(key.value.pairs) > 0 {
@@ -103,7 +103,7 @@ func hideUnknown(key pair, owner reflect.Value, p *plan, meant string) {
 	}
 }
 
-// namesSecret tells whether a key's value is mostly a secret: api_key,
+// namesSecret reports whether the value of a key is usually a secret: api_key,
 // client_secret, X-API-Key, DB_PASSWORD, Authorization.
 func namesSecret(key string) bool {
 	key = strings.ReplaceAll(strings.ToLower(key), "-", "_")
@@ -115,8 +115,8 @@ func namesSecret(key string) bool {
 	return false
 }
 
-// hideInText hides what is called like a secret in a file that is no YAML, so
-// that there is no tree to look into.
+// hideInText hides values whose keys look like those of secrets in a file that is not
+// YAML and therefore has no tree.
 func hideInText(f *source.File) {
 	for i, line := range strings.Split(string(f.Text), "\n") {
 		for at := 0; at < len(line); {
@@ -130,12 +130,12 @@ func hideInText(f *source.File) {
 	}
 }
 
-// longestParted is the longest line, in bytes, that is looked at part by part:
-// of a longer one everything behind the first secret is hidden.
+// longestParted is the maximum length, in bytes, of a line whose values are hidden one
+// by one: in a longer line everything after the first secret is hidden.
 const longestParted = 4096
 
-// namedValue finds the first value at or after an offset of a line whose key names
-// a secret, and where to go on looking.
+// namedValue returns the first value at or after an offset of a line whose key names a
+// secret, and where to continue.
 func namedValue(line string, at int) (from, to, next int) {
 	for {
 		n := strings.IndexByte(line[at:], ':')

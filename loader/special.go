@@ -11,8 +11,8 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// decodeSpecial decodes the types of package spec that are written in a way of their
-// own, and tells whether v is one of them.
+// decodeSpecial decodes the types of package spec that have a special syntax, and
+// reports whether v is one of them.
 func (d *decoder) decodeSpecial(n *node, v reflect.Value, at target) bool {
 	switch to := v.Addr().Interface().(type) {
 	case spec.Reference:
@@ -46,8 +46,8 @@ func (d *decoder) decodeSpecial(n *node, v reflect.Value, at target) bool {
 	return true
 }
 
-// decodeReference decodes an id or {$ref: id} (reference language.md 5). One whose id
-// is not known yet, for want of a variable, stays empty.
+// decodeReference decodes an id or {$ref: id}. A reference whose id contains an unset
+// environment variable stays empty.
 func (d *decoder) decodeReference(n *node, to spec.Reference, at target) {
 	switch n.kind {
 	case text:
@@ -57,7 +57,7 @@ func (d *decoder) decodeReference(n *node, to spec.Reference, at target) {
 	case mapping:
 		d.decodeRefMapping(n, to, at)
 	case integer, float, boolean:
-		d.diags.add(d.wrongKind(n, at, "an id").WithHint("put it in quotes if it is one: %s", strconv.Quote(n.shown())))
+		d.diags.add(d.wrongKind(n, at, "an id").WithHint("if it is an id, put it in quotes: %s", strconv.Quote(n.shown())))
 	default:
 		d.diags.add(d.wrongKind(n, at, "an id"))
 	}
@@ -78,7 +78,7 @@ func (d *decoder) decodeRefMapping(n *node, to spec.Reference, at target) {
 	for _, p := range n.pairs {
 		if p.key.text != "$ref" {
 			d.diags.add(ruleUnknownField.At(p.key.span, "a reference has no key %q", p.key.shown()).
-				WithHint("it has $ref alone").WithSeverity(diag.Warning))
+				WithHint("it has only $ref").WithSeverity(diag.Warning))
 		}
 	}
 	switch {
@@ -90,9 +90,9 @@ func (d *decoder) decodeRefMapping(n *node, to spec.Reference, at target) {
 	}
 }
 
-// decodeType decodes text, int?, list[Order] or {element_type: text}. A text
-// that is no expression becomes the name of a type that does not exist, so that
-// it is reported once, with the type names that do.
+// decodeType decodes text, int?, list[Order] or {element_type: text}. A text that is
+// not a type expression becomes the name of an unknown type, so that it is reported
+// once, with the known type names.
 func (d *decoder) decodeType(n *node, to *spec.Type, at target) {
 	switch n.kind {
 	case text:
@@ -111,7 +111,7 @@ func (d *decoder) decodeType(n *node, to *spec.Type, at target) {
 	}
 }
 
-// parseType reads an expression; of one with a misplaced ? what it probably means.
+// parseType parses a type expression. For one with a misplaced ? it returns the probable meaning.
 func parseType(expression string) (t spec.Type, misplaced bool) {
 	t, err := spec.ParseType(expression)
 	var found *spec.TypeError
@@ -129,12 +129,12 @@ func parseType(expression string) (t spec.Type, misplaced bool) {
 func misplacedMark(n *node, at target, meant spec.Type) diag.Diagnostic {
 	found := ruleOptionalMark.At(n.span, "%s: the type %q has a ? in the wrong place", at.owner, n.shown())
 	if n.shown() != n.text {
-		return found.WithHint("one ? may stand at the end")
+		return found.WithHint("only one ? at the end is allowed")
 	}
-	return found.WithHint("one ? may stand at the end: %s", meant).WithSuggestion(meant.String())
+	return found.WithHint("only one ? at the end is allowed: %s", meant).WithSuggestion(meant.String())
 }
 
-// decodeListType decodes the structured form of a list, which QType takes but nowhere describes.
+// decodeListType decodes the structured form of a list, which QType accepts without documenting it.
 func (d *decoder) decodeListType(n *node, to *spec.Type, at target) {
 	elem := n.get("element_type")
 	if elem == nil {
@@ -173,8 +173,8 @@ func (d *decoder) decodeDuration(n *node, to *spec.Duration, at target) {
 	d.diags.add(found)
 }
 
-// decodeBindings decodes a map from names to variables. The references keep their
-// address, for a step's derived inputs and outputs point at them.
+// decodeBindings decodes a mapping from names to variables. The references keep their
+// addresses, because a step's derived inputs and outputs point to them.
 func (d *decoder) decodeBindings(n *node, to *spec.Bindings, at target) {
 	if n.kind != mapping {
 		if !n.unset {
@@ -214,7 +214,7 @@ func (d *decoder) decodeProperties(n *node, to *spec.Properties, at target) {
 		name := p.key.text
 		if name == "" || strings.HasPrefix(name, "_") {
 			d.diags.add(ruleProperty.At(p.key.span, "%s: a property cannot be named %q", at.owner, p.key.shown()).
-				WithHint("a name starts with another character than _"))
+				WithHint("a name must not start with _"))
 			continue
 		}
 		property := spec.Property{Name: name}
@@ -249,15 +249,15 @@ func (d *decoder) decodePathRef(n *node, to *spec.PathRef, at target) {
 	}
 }
 
-// decodeStepItem decodes a step or {$ref: id}; nil where neither can be made.
+// decodeStepItem decodes a step or {$ref: id}; it returns nil if neither is possible.
 func (d *decoder) decodeStepItem(n *node, at target) *spec.StepItem {
 	item := new(spec.StepItem)
 	switch {
 	case n.kind == text:
 		n.markInvalid()
 		if !n.unset {
-			d.diags.add(ruleBareStep.At(n.span, "a step cannot be named by its id alone").
-				WithHint("to use the step again write {$ref: %s}", n.shown()).WithSuggestion("{$ref: " + n.shown() + "}"))
+			d.diags.add(ruleBareStep.At(n.span, "a step cannot be only an id").
+				WithHint("to reuse the step write {$ref: %s}", n.shown()).WithSuggestion("{$ref: " + n.shown() + "}"))
 		}
 		return nil
 	case n.has("$ref"):

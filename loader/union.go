@@ -9,7 +9,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// decodeUnion decodes a mapping into the alternative that its key `type` names.
+// decodeUnion decodes a mapping into the struct that its key `type` selects.
 func (d *decoder) decodeUnion(n *node, v reflect.Value, at target) {
 	u := d.unionOf(v.Type())
 	if u == nil {
@@ -24,9 +24,8 @@ func (d *decoder) decodeUnion(n *node, v reflect.Value, at target) {
 	chosen, certain := d.chooseCase(n, u)
 	made := chosen.New()
 	if !certain {
-		// The found of the type is reported; what else is wrong would be told
-		// of an alternative that nobody asked for. The entity is still made, so
-		// that references to its id do not fail as well.
+		// The wrong type was reported; further errors may not apply to the intended
+		// type. The entity is still created, so that references to its id resolve.
 		d.diags.muted++
 		defer func() { d.diags.muted-- }()
 	}
@@ -34,8 +33,8 @@ func (d *decoder) decodeUnion(n *node, v reflect.Value, at target) {
 	v.Set(reflect.ValueOf(made))
 }
 
-// chooseCase finds the alternative; where the type is missing or unknown it reports
-// that and answers the likeliest one.
+// chooseCase returns the case that the type selects. If the type is missing or unknown,
+// it reports that and returns the most probable case.
 func (d *decoder) chooseCase(n *node, u *spec.Union) (chosen spec.Case, certain bool) {
 	tag := n.get("type")
 	if tag == nil {
@@ -56,10 +55,10 @@ func (d *decoder) chooseCase(n *node, u *spec.Union) (chosen spec.Case, certain 
 	}
 	if tag.kind != text {
 		n.markInvalid()
-		d.diags.add(ruleUnionTag.At(tag.head(), "the type of a %s is a word, not %s", u.Name, tag.describe()).WithHint("%s", oneOf(tags(u))))
+		d.diags.add(ruleUnionTag.At(tag.head(), "the type of a %s must be a word, not %s", u.Name, tag.describe()).WithHint("%s", oneOf(tags(u))))
 		return likely, false
 	}
-	found := ruleUnionTag.At(tag.span, "no %s is of the type %q", u.Name, tag.shown())
+	found := ruleUnionTag.At(tag.span, "unknown %s type %q", u.Name, tag.shown())
 	if found = found.WithNearest(tag.text, tags(u)); found.Suggestion != "" {
 		if !diag.IsUnambiguous(tag.text, found.Suggestion, tags(u)) {
 			n.markInvalid()
@@ -70,15 +69,15 @@ func (d *decoder) chooseCase(n *node, u *spec.Union) (chosen spec.Case, certain 
 			}
 		}
 	} else {
-		n.markInvalid() // with a type in mind that we cannot guess
+		n.markInvalid() // the intended type is not known
 		found = found.WithHint("%s", oneOf(tags(u)))
 	}
 	d.diags.add(found)
 	return likely, false
 }
 
-// misspelledTag is the value of a key that was meant to be `type`; that the key is
-// unknown is told with the other keys.
+// misspelledTag returns the value of a key that is probably a misspelling of `type`.
+// The unknown key is reported with the other keys.
 func misspelledTag(n *node, u *spec.Union) *node {
 	for _, p := range n.pairs {
 		if p.value.kind == text && slices.Contains(tags(u), p.value.text) && diag.Nearest(p.key.text, []string{"type"}) != "" {
@@ -88,9 +87,9 @@ func misspelledTag(n *node, u *spec.Union) *node {
 	return nil
 }
 
-// chooseUntyped chooses for an entity whose type is missing or, where there is a tag, null.
+// chooseUntyped chooses the case of an entity whose type is missing, or null if tag is set.
 func (d *decoder) chooseUntyped(n *node, u *spec.Union, tag *node) (chosen spec.Case, certain bool) {
-	if tag == nil && n.unread { // who knows what a merge would have brought
+	if tag == nil && n.unread { // the type may be in a merge that could not be read
 		likely, _ := d.chooseByFields(n, u)
 		return likely, false
 	}
@@ -98,7 +97,7 @@ func (d *decoder) chooseUntyped(n *node, u *spec.Union, tag *node) (chosen spec.
 	if u.TagOptional && fits {
 		return likely, true
 	}
-	n.markInvalid() // no rule is to be held against a guess
+	n.markInvalid() // no rule applies to a guess
 	owner := u.Name
 	if id := n.get("id"); id != nil && id.kind == text {
 		owner += " \"" + id.shown() + "\""
@@ -112,9 +111,8 @@ func (d *decoder) chooseUntyped(n *node, u *spec.Union, tag *node) (chosen spec.
 	return likely, false
 }
 
-// chooseByFields finds the alternative that most of the keys belong to, required ones
-// counted double; of equal ones the first (reference language.md 8.5). It fits
-// where a key beside the id is its own.
+// chooseByFields returns the case that has most of the keys, where required ones count
+// twice; the first of equal cases. It fits if it has a key other than the id.
 func (d *decoder) chooseByFields(n *node, u *spec.Union) (best spec.Case, fits bool) {
 	most := -1
 	for _, c := range u.Cases {
@@ -136,7 +134,7 @@ func (d *decoder) chooseByFields(n *node, u *spec.Union) (best spec.Case, fits b
 	return best, most > 0
 }
 
-// oneOf lists choices on one line, not more than a reader takes in.
+// oneOf lists choices on one line, up to a readable number.
 func oneOf(choices []string) string {
 	const shown = 12
 	if len(choices) == 1 {
