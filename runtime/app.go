@@ -27,8 +27,8 @@ import (
 
 // Options configures an App. The zero value runs with in-process memory.
 type Options struct {
-	Store   memory.Store                       // where all memories are stored, whatever the document says; nil: where it says
-	Default memory.Store                       // where memories are stored for which the document names no store; nil: in process
+	Store   memory.Store                       // the store of all memories; nil: those that the document names
+	Default memory.Store                       // the store of memories for which the document names none; nil: in process
 	Getenv  func(string) string                // the environment; nil: os.Getenv
 	HTTP    *http.Client                       // for models and tools; nil: the App makes one
 	Clients func(id string) tool.ClientHandler // returns the handler of the ClientTool with an id; nil, or a nil handler, if there is none

@@ -20,7 +20,7 @@ import (
 	"github.com/qtype-dev/qtype/runtime"
 )
 
-// batches is a flow that asks a model, collects the answers and asks about them.
+// batches is a flow that calls a model, collects the answers and calls it with them.
 const batches = `id: app
 models: [{type: Model, id: m, provider: openai, model_id: gpt-4o-mini, base_url: "%s/v1", retry: {max_attempts: 1}}]
 flows:
