@@ -1,4 +1,4 @@
-package memory_test
+package promptcontext_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/promptcontext"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -20,7 +21,7 @@ type clerk struct {
 	calls int
 }
 
-func (c *clerk) Summarize(_ context.Context, f memory.SummaryRequest) (string, error) {
+func (c *clerk) Summarize(_ context.Context, f promptcontext.SummaryRequest) (string, error) {
 	c.calls++
 	if c.fails != nil {
 		return "", c.fails
@@ -59,9 +60,9 @@ func (l *spelling) Embed(_ context.Context, texts []string) ([][]float32, error)
 	return out, nil
 }
 
-func contextual(t testing.TB, store memory.Store, limit int, blocks ...memory.Block) *memory.Memory {
+func contextual(t testing.TB, store memory.Store, limit int, blocks ...promptcontext.Block) *memory.Memory {
 	t.Helper()
-	m, err := memory.New(memory.Config{ID: "m", TokenLimit: limit, ChatShare: 0.5, FlushSize: limit / 8, Counter: runes{}, Context: blocks}, store)
+	m, err := memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": float64(limit), "chat_history_token_ratio": 0.5, "token_flush_size": float64(limit / 8)}, Counter: runes{}, Context: promptcontext.New(nil, blocks...)}, store)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,10 +102,10 @@ func textsOf(msgs []chat.Message) []string {
 // TestContextOfACall: what stands where, as a model reads it.
 func TestContextOfACall(t *testing.T) {
 	m := contextual(t, memory.NewInProcess(), 2000,
-		memory.Block{Kind: memory.Pinned, Text: "The customer is on plan Gold.\n"},
-		memory.Block{Kind: memory.Variables, Priority: 1},
-		memory.Block{Kind: memory.Summary, Priority: 2, Summarizer: told("They spoke of tea.")},
-		memory.Block{Kind: memory.Retrieval, Priority: 3, TopK: 1, Embedder: &spelling{}})
+		promptcontext.Block{Kind: promptcontext.Pinned, Text: "The customer is on plan Gold.\n"},
+		promptcontext.Block{Kind: promptcontext.Variables, Priority: 1},
+		promptcontext.Block{Kind: promptcontext.Summary, Priority: 2, Summarizer: told("They spoke of tea.")},
+		promptcontext.Block{Kind: promptcontext.Retrieval, Priority: 3, TopK: 1, Embedder: &spelling{}})
 	must(t, m.SetVariables(t.Context(), "s", memory.Variable{Name: "plan", Value: []byte(`"Gold"`)},
 		memory.Variable{Name: "basket", Value: []byte(`[1, "two"]`)}, memory.Variable{Name: "gone", Value: []byte("null")}))
 	speak(t, m, "zebra zebra zebra "+strings.Repeat("7", 600), "Ah.")
@@ -132,16 +133,16 @@ func TestContextOfACall(t *testing.T) {
 // told is a summarizer that always says the same.
 type told string
 
-func (s told) Summarize(context.Context, memory.SummaryRequest) (string, error) {
+func (s told) Summarize(context.Context, promptcontext.SummaryRequest) (string, error) {
 	return string(s), nil
 }
 
 // TestCutOfContext: the highest number leaves first, whole units, and 0 never.
 func TestCutOfContext(t *testing.T) {
-	blocks := []memory.Block{
-		{Kind: memory.Pinned, Text: strings.Repeat("p", 20)},
-		{Kind: memory.Pinned, Priority: 4, Text: "first line\nsecond line"},
-		{Kind: memory.Variables, Priority: 1},
+	blocks := []promptcontext.Block{
+		{Kind: promptcontext.Pinned, Text: strings.Repeat("p", 20)},
+		{Kind: promptcontext.Pinned, Priority: 4, Text: "first line\nsecond line"},
+		{Kind: promptcontext.Variables, Priority: 1},
 	}
 	sentUnder := func(limit int) []chat.Message {
 		m := contextual(t, memory.NewInProcess(), limit, blocks...)
@@ -203,8 +204,8 @@ func TestCutOfContext(t *testing.T) {
 func TestFailingModels(t *testing.T) {
 	scribe, vectors := &clerk{fails: errors.New("HTTP 503")}, &spelling{fails: errors.New("no\nroute")}
 	var warnings []string
-	m, err := memory.New(memory.Config{ID: "m", TokenLimit: 2000, ChatShare: 0.3, FlushSize: 100, Counter: runes{}, Warn: func(s string) { warnings = append(warnings, s) },
-		Context: []memory.Block{{Kind: memory.Summary, Priority: 1, Summarizer: scribe}, {Kind: memory.Retrieval, Priority: 2, Embedder: vectors}}}, memory.NewInProcess())
+	m, err := memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 2000, "chat_history_token_ratio": 0.3, "token_flush_size": 100}, Counter: runes{},
+		Context: promptcontext.New(func(s string) { warnings = append(warnings, s) }, promptcontext.Block{Kind: promptcontext.Summary, Priority: 1, Summarizer: scribe}, promptcontext.Block{Kind: promptcontext.Retrieval, Priority: 2, Embedder: vectors})}, memory.NewInProcess())
 	must(t, err)
 	for i := range 6 {
 		speak(t, m, fmt.Sprint("q", i, strings.Repeat("x", 150)), "a")
@@ -231,7 +232,7 @@ func TestFailingModels(t *testing.T) {
 			flushed = append(flushed, "<"+e.Message.ID+">")
 		}
 	}
-	summary, err := m.SummaryOf(t.Context(), "s")
+	summary, err := promptcontext.SummaryOf(t.Context(), m, "s")
 	must(t, err)
 	if !slices.Equal(strings.Fields(summary), flushed) || len(flushed) < 6 || !strings.Contains(sent[len(sent)-1], "turn 2: q1") {
 		t.Errorf("flushed %q, the summary has %q, sent %q", flushed, summary, sent)
@@ -241,8 +242,8 @@ func TestFailingModels(t *testing.T) {
 // TestClearLeavesNothing: neither values nor vectors outlive their session.
 func TestClearLeavesNothing(t *testing.T) {
 	store := memory.NewInProcess()
-	m := contextual(t, store, 800, memory.Block{Kind: memory.Variables, Priority: 1}, memory.Block{Kind: memory.Summary, Priority: 1, Summarizer: &clerk{}},
-		memory.Block{Kind: memory.Retrieval, Priority: 2, Embedder: &spelling{}})
+	m := contextual(t, store, 800, promptcontext.Block{Kind: promptcontext.Variables, Priority: 1}, promptcontext.Block{Kind: promptcontext.Summary, Priority: 1, Summarizer: &clerk{}},
+		promptcontext.Block{Kind: promptcontext.Retrieval, Priority: 2, Embedder: &spelling{}})
 	fill := func() {
 		must(t, m.SetVariables(t.Context(), "s", memory.Variable{Name: "a", Value: []byte("1")}))
 		for range 5 {
@@ -276,7 +277,7 @@ func TestClearLeavesNothing(t *testing.T) {
 		t.Errorf("a new life of the session was told of the old one: %q", sent)
 	}
 	must(t, m.Set(t.Context(), "s", chat.Text(chat.User, "anew")))
-	if summary, err := m.SummaryOf(t.Context(), "s"); err != nil || summary != "" {
+	if summary, err := promptcontext.SummaryOf(t.Context(), m, "s"); err != nil || summary != "" {
 		t.Errorf("the summary of a window that was replaced: %q, %v", summary, err)
 	}
 }
@@ -284,12 +285,12 @@ func TestClearLeavesNothing(t *testing.T) {
 // TestBadBlocks: what a configuration cannot be.
 func TestBadBlocks(t *testing.T) {
 	for want, cfg := range map[string]memory.Config{
-		"context is for policy flush": {Policy: spec.PolicyUnbounded, Context: []memory.Block{{Kind: memory.Pinned}}},
-		"needs a summarizer":          {Context: []memory.Block{{Kind: memory.Summary}}},
-		"needs an embedder":           {Context: []memory.Block{{Kind: memory.Retrieval}}},
-		"only one block":              {Context: []memory.Block{{Kind: memory.Variables}, {Kind: memory.Variables}}},
-		"unknown kind":                {Context: []memory.Block{{Kind: "diary"}}},
-		"must not be negative":        {Context: []memory.Block{{Kind: memory.Pinned, Priority: -1}}},
+		"context is for policy flush": {Policy: spec.PolicyUnbounded, Context: promptcontext.New(nil, promptcontext.Block{Kind: promptcontext.Pinned})},
+		"needs a summarizer":          {Context: promptcontext.New(nil, promptcontext.Block{Kind: promptcontext.Summary})},
+		"needs an embedder":           {Context: promptcontext.New(nil, promptcontext.Block{Kind: promptcontext.Retrieval})},
+		"only one block":              {Context: promptcontext.New(nil, promptcontext.Block{Kind: promptcontext.Variables}, promptcontext.Block{Kind: promptcontext.Variables})},
+		"unknown kind":                {Context: promptcontext.New(nil, promptcontext.Block{Kind: "diary"})},
+		"must not be negative":        {Context: promptcontext.New(nil, promptcontext.Block{Kind: promptcontext.Pinned, Priority: -1})},
 	} {
 		cfg.ID, cfg.Counter = "m", runes{}
 		if _, err := memory.New(cfg, memory.NewInProcess()); err == nil || !strings.Contains(err.Error(), want) {
@@ -313,7 +314,7 @@ type meanwhile struct {
 	do func()
 }
 
-func (m *meanwhile) Summarize(ctx context.Context, f memory.SummaryRequest) (string, error) {
+func (m *meanwhile) Summarize(ctx context.Context, f promptcontext.SummaryRequest) (string, error) {
 	m.once()
 	return m.clerk.Summarize(ctx, f)
 }
@@ -335,12 +336,12 @@ func (m *meanwhile) once() {
 // passed over.
 func TestAnotherProcessIsFaster(t *testing.T) {
 	block := func(kind memory.BlockKind, by interface {
-		memory.Summarizer
-		memory.Embedder
-	}) memory.Block {
-		return memory.Block{Kind: kind, Priority: 1, MaxTokens: 100_000, Summarizer: by, Embedder: by, TopK: 100}
+		promptcontext.Summarizer
+		promptcontext.Embedder
+	}) promptcontext.Block {
+		return promptcontext.Block{Kind: kind, Priority: 1, MaxTokens: 100_000, Summarizer: by, Embedder: by, TopK: 100}
 	}
-	for _, kind := range []memory.BlockKind{memory.Summary, memory.Retrieval} {
+	for _, kind := range []memory.BlockKind{promptcontext.Summary, promptcontext.Retrieval} {
 		t.Run(string(kind), func(t *testing.T) {
 			store := memory.NewInProcess()
 			slow, fast := &meanwhile{}, &meanwhile{}
@@ -368,8 +369,8 @@ func TestAnotherProcessIsFaster(t *testing.T) {
 			if slow.do != nil {
 				t.Fatal("nobody was faster")
 			}
-			if kind == memory.Summary {
-				summary, err := one.SummaryOf(t.Context(), "s")
+			if kind == promptcontext.Summary {
+				summary, err := promptcontext.SummaryOf(t.Context(), one, "s")
 				must(t, err)
 				if folded := strings.Fields(summary); len(folded) < len(flushed) || !slices.Equal(folded, said[:len(folded)]) {
 					t.Errorf("folded %q, said %q, of which %d were flushed", folded, said, len(flushed))

@@ -1,4 +1,4 @@
-package memory_test
+package promptcontext_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/promptcontext"
 	"github.com/qtype-dev/qtype/memory/sqlite"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -59,11 +60,10 @@ func contextCourse(t *rapid.T, store memory.Store, reopen func() memory.Store, m
 	c.fold = rapid.SampledFrom([]int{0, 0, 50, 300}).Draw(t, "fold")
 	c.pinned = strings.Repeat("p", rapid.IntRange(1, 60).Draw(t, "pinned"))
 	c.system = rapid.SampledFrom([]string{"", "Be kind."}).Draw(t, "system")
-	cfg := memory.Config{ID: "m", Counter: runes{}, TokenLimit: c.limit,
-		ChatShare: float64(rapid.IntRange(10, 90).Draw(t, "percent")) / 100, FlushSize: rapid.IntRange(1, 200).Draw(t, "flush"), Context: []memory.Block{
-			{Kind: memory.Pinned, Text: c.pinned}, {Kind: memory.Variables, Priority: rapid.IntRange(1, 3).Draw(t, "priority")},
-			{Kind: memory.Summary, Priority: 2, Summarizer: c.scribe, MaxTokens: 100_000, FoldTokens: c.fold},
-			{Kind: memory.Retrieval, Priority: 3, TopK: rapid.IntRange(1, 4).Draw(t, "top_k"), Embedder: c.vectors}}}
+	cfg := memory.Config{ID: "m", Counter: runes{}, Limits: memory.Limits{"token_limit": float64(c.limit), "chat_history_token_ratio": float64(float64(rapid.IntRange(10, 90).Draw(t, "percent")) / 100), "token_flush_size": float64(rapid.IntRange(1, 200).Draw(t, "flush"))}, Context: promptcontext.New(nil,
+		promptcontext.Block{Kind: promptcontext.Pinned, Text: c.pinned}, promptcontext.Block{Kind: promptcontext.Variables, Priority: rapid.IntRange(1, 3).Draw(t, "priority")},
+		promptcontext.Block{Kind: promptcontext.Summary, Priority: 2, Summarizer: c.scribe, MaxTokens: 100_000, InputTokens: c.fold},
+		promptcontext.Block{Kind: promptcontext.Retrieval, Priority: 3, TopK: rapid.IntRange(1, 4).Draw(t, "top_k"), Embedder: c.vectors})}
 	start := func() {
 		var err error
 		if c.memory, err = memory.New(cfg, store); err != nil {
@@ -172,7 +172,7 @@ func (c *course) nothingLost(out []chat.Message) {
 	if c.scribe.fails != nil || c.fold != 0 {
 		return // what is not folded yet is folded with a later turn
 	}
-	summary, err := c.memory.SummaryOf(context.Background(), "s")
+	summary, err := promptcontext.SummaryOf(context.Background(), c.memory, "s")
 	must(c, err)
 	known := map[string]bool{}
 	for _, line := range strings.Fields(summary) {
@@ -192,7 +192,7 @@ func (c *course) nothingLost(out []chat.Message) {
 // check holds the session against its history.
 func (c *course) check() {
 	ctx := context.Background()
-	summary, err := c.memory.SummaryOf(ctx, "s")
+	summary, err := promptcontext.SummaryOf(ctx, c.memory, "s")
 	must(c, err)
 	folded := strings.Fields(summary)
 	if slices.Sort(folded); len(slices.Compact(slices.Clone(folded))) != len(folded) {
