@@ -12,13 +12,9 @@ import (
 	"iter"
 	"net/http"
 	"os"
-	"slices"
 	"sync"
-	"time"
 
-	"github.com/qtype-dev/qtype/internal/tokenizer"
 	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/memory/promptcontext"
 	"github.com/qtype-dev/qtype/memory/storeurl"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
@@ -140,59 +136,6 @@ func stepPlans(app *spec.Application) iter.Seq[*spec.StepPlan] {
 	}
 }
 
-// memoryConfig is a declared memory of this application. Stores are shared by
-// applications, so the application's id goes before the memory's.
-func (a *App) memoryConfig(m *spec.Memory) memory.Config {
-	cfg := MemoryConfig(m, lazyCounter(Encoding(a.spec, m)))
-	cfg.ID = a.spec.ID + "/" + m.ID
-	if cfg.Context != nil {
-		cfg.Context = promptcontext.New(a.opts.Warn, a.withModels(m, contextBlocks(m))...)
-	}
-	return cfg
-}
-
-// MemoryConfig returns the configuration of a declared memory, with the keys
-// that its policy supports: the others have defaults too. Its context blocks
-// have no models, so that programs that only read a memory call none.
-func MemoryConfig(m *spec.Memory, counter memory.Counter) memory.Config {
-	cfg := memory.Config{ID: m.ID, Policy: m.Policy, Limits: m.Limits(), Turns: memory.TurnPolicy(m.Turns), TTL: time.Duration(m.TTL), Counter: counter}
-	row, _ := m.Row()
-	if row.Supports("context") {
-		cfg.Context = promptcontext.New(nil, contextBlocks(m)...)
-	}
-	if row.Supports("keep_system_first") {
-		cfg.KeepSystemFirst = m.KeepSystemFirst
-	}
-	return cfg
-}
-
-// Encoding returns the tokenizer that a memory counts with: the one that it names,
-// else that of the first model that reads the memory, else cl100k_base.
-func Encoding(app *spec.Application, m *spec.Memory) string {
-	if m.Tokenizer != "" {
-		return m.Tokenizer
-	}
-	for s := range stepPlans(app) {
-		if called := s.Model(); called != nil && s.Conversation() == m {
-			name, _ := tokenizer.ForModel(called.Base().Name())
-			return name
-		}
-	}
-	return "cl100k_base"
-}
-
-// lazyCounter loads its vocabulary when it counts the first message.
-type lazyCounter string
-
-// Count returns the number of tokens of text.
-func (c lazyCounter) Count(text string) int {
-	enc, err := tokenizer.For(string(c))
-	if err != nil { // ForModel names only encodings that are embedded
-		return len(text)
-	}
-	return enc.Count(text)
-}
-
 // Spec returns the document that the App was made of.
 func (a *App) Spec() *spec.Application { return a.spec }
 
@@ -252,18 +195,6 @@ func (a *App) Models(flowID string) ([]model.Info, error) {
 		}
 	}
 	return infos, nil
-}
-
-// MemoryIDs returns the ids of the memories in which the steps of a flow, and of
-// the flows that they run, have conversations, in the order of the steps.
-func MemoryIDs(f *spec.Flow) []string {
-	var ids []string
-	for s := range f.Plan().All() {
-		if m := s.Conversation(); m != nil && !slices.Contains(ids, m.ID) {
-			ids = append(ids, m.ID)
-		}
-	}
-	return ids
 }
 
 // Close closes what the App has opened, and the stores of its Options.
