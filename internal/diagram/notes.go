@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -66,19 +67,10 @@ func memoryNote(m *spec.Memory) string {
 	for i, l := range row.Limits {
 		switch value := m.Limit(l.Key); {
 		case i == 0:
-			note += fmt.Sprintf(" · %s %s", thousands(int(value)), l.Unit)
+			note += fmt.Sprintf(" · %s %s", textfmt.Thousands(int(value)), l.Unit)
 		case l.Unit == spec.UnitShare:
 			note += " × " + strconv.FormatFloat(value, 'g', -1, 64)
 		}
 	}
 	return note
-}
-
-// thousands formats 50000 as 50,000.
-func thousands(n int) string {
-	s := strconv.Itoa(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

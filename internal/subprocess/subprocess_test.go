@@ -14,10 +14,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestTheLastLineIsKept(t *testing.T) {
+func TestTail_LastLine(t *testing.T) {
 	var tail subprocess.Tail
 	if tail.LastLine() != "" {
-		t.Error("there is a line before any")
+		t.Error("LastLine of an empty Tail is not empty")
 	}
 	_, _ = tail.Write([]byte("one\n"))
 	_, _ = tail.Write([]byte(strings.Repeat("x", 10_000) + "\n"))
@@ -31,7 +31,7 @@ func TestTheLastLineIsKept(t *testing.T) {
 	}
 }
 
-func TestAnEnvironmentHoldsNoSecrets(t *testing.T) {
+func TestEnvironment(t *testing.T) {
 	all := map[string]string{"PATH": "/bin", "HOME": "/home/ada", "OPENAI_API_KEY": "sk-1", "PYTHONPATH": "/p", "LANG": ""}
 	got := subprocess.Environment(func(name string) string { return all[name] }, map[string]string{"KEY": "k", "HOME": "/other"}, "PYTHONPATH")
 	if want := []string{"HOME=/other", "KEY=k", "PATH=/bin", "PYTHONPATH=/p"}; !slices.Equal(got, want) {
@@ -40,23 +40,23 @@ func TestAnEnvironmentHoldsNoSecrets(t *testing.T) {
 }
 
 func TestFind(t *testing.T) {
-	folder := t.TempDir()
+	dir := t.TempDir()
 	for name, mode := range map[string]os.FileMode{"run": 0o700, "text": 0o600} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte("#!/bin/sh\n"), mode); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"), mode); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, c := range []struct{ name, path, want, err string }{
-		{"run", folder, filepath.Join(folder, "run"), ""},
-		{"./run", "", filepath.Join(folder, "run"), ""},
-		{filepath.Join(folder, "run"), "", filepath.Join(folder, "run"), ""},
-		{"run", ".", "", `there is not a program "run" in PATH`}, // not of the current folder
-		{"./text", "", "", "cannot be executed"},
-		{"./none", "", "", "there is not a program"},
-		{"./", "", "", "is no file"},
-		{"", folder, "", `"" is not a program`},
+		{"run", dir, filepath.Join(dir, "run"), ""},
+		{"./run", "", filepath.Join(dir, "run"), ""},
+		{filepath.Join(dir, "run"), "", filepath.Join(dir, "run"), ""},
+		{"run", ".", "", `program "run" not found in PATH`}, // not in the current directory
+		{"./text", "", "", "is not executable"},
+		{"./none", "", "", "not found"},
+		{"./", "", "", "is not a regular file"},
+		{"", dir, "", `invalid program name ""`},
 	} {
-		got, err := subprocess.Find(c.name, folder, c.path)
+		got, err := subprocess.Find(c.name, dir, c.path)
 		if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%q: got %q, %v", c.name, got, err)
 		}

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// cosine is the textbook's formula.
+// cosine is the textbook formula.
 func cosine(a, b []float32) float64 {
 	var ab, aa, bb float64
 	for i := range a {
@@ -27,8 +27,8 @@ func cosine(a, b []float32) float64 {
 	return ab / math.Sqrt(aa*bb)
 }
 
-// TestNearest: what is found is what sorting all by the textbook's formula
-// gives, also after the vectors were written and read.
+// TestNearest compares results, after encoding and decoding, with a sort of all vectors
+// by cosine.
 func TestNearest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dimensions := rapid.IntRange(1, 9).Draw(t, "dimensions")
@@ -37,15 +37,15 @@ func TestNearest(t *testing.T) {
 		best := map[int64]float64{}
 		query := vector.Draw(t, "query")
 		for range rapid.IntRange(0, 30).Draw(t, "vectors") {
-			of, one := rapid.Int64Range(1, 12).Draw(t, "of"), vector.Draw(t, "vector")
-			if err := v.Add(of, one); err != nil {
+			id, one := rapid.Int64Range(1, 12).Draw(t, "of"), vector.Draw(t, "vector")
+			if err := v.Add(id, one); err != nil {
 				t.Fatal(err)
 			}
-			if of%3 == 0 {
-				continue // not wanted
+			if id%3 == 0 {
+				continue // does not match
 			}
-			if c, found := best[of]; !found || cosine(query, one) > c {
-				best[of] = cosine(query, one)
+			if c, found := best[id]; !found || cosine(query, one) > c {
+				best[id] = cosine(query, one)
 			}
 		}
 		raw, err := v.AppendBinary(nil)
@@ -57,25 +57,25 @@ func TestNearest(t *testing.T) {
 			t.Fatal(err)
 		}
 		k := rapid.IntRange(0, 12).Draw(t, "k")
-		got := read.Nearest(query, k, func(of int64) bool { return of%3 != 0 })
+		got := read.Nearest(query, k, func(id int64) bool { return id%3 != 0 })
 		var scores []float64
 		for _, c := range best {
 			scores = append(scores, c)
 		}
 		slices.SortFunc(scores, func(a, b float64) int { return -int(math.Copysign(1, a-b)) })
 		if len(got) != min(k, len(best)) {
-			t.Fatalf("%d found of %d, k %d", len(got), len(best), k)
+			t.Fatalf("found %d of %d, k %d", len(got), len(best), k)
 		}
 		for i, m := range got {
-			if math.Abs(float64(m.Score)-best[m.Of]) > 1e-4 || math.Abs(float64(m.Score)-scores[i]) > 1e-4 {
-				t.Errorf("%d: %v, its cosine is %v, the %d. best is %v", i, m, best[m.Of], i+1, scores[i])
+			if math.Abs(float64(m.Score)-best[m.ID]) > 1e-4 || math.Abs(float64(m.Score)-scores[i]) > 1e-4 {
+				t.Errorf("%d: %v, its cosine is %v, the %d. best is %v", i, m, best[m.ID], i+1, scores[i])
 			}
 		}
 	})
 }
 
-// TestTinyVectors: a direction is a direction, however short the vector.
-func TestTinyVectors(t *testing.T) {
+// TestAdd_TinyVectors checks that normalizing short vectors keeps their direction.
+func TestAdd_TinyVectors(t *testing.T) {
 	for _, x := range []float32{1, 1e-20, 7.34684e-40, math.SmallestNonzeroFloat32, math.MaxFloat32} {
 		var v vectors.Vectors
 		if err := v.Add(1, []float32{x, -x}); err != nil {
@@ -88,26 +88,27 @@ func TestTinyVectors(t *testing.T) {
 	}
 }
 
-// TestWhatDoesNotFit: vectors of another length and bytes of another kind are refused, whole.
-func TestWhatDoesNotFit(t *testing.T) {
+// TestAdd_Invalid checks that vectors of another length and malformed bytes are
+// rejected as a whole.
+func TestAdd_Invalid(t *testing.T) {
 	var v vectors.Vectors
 	if err := v.Add(1, []float32{1, 2}); err != nil {
 		t.Fatal(err)
 	}
 	if v.Add(2, []float32{1, 2, 3}) == nil || v.Add(2, nil) == nil {
-		t.Error("a vector of another length was taken")
+		t.Error("a vector of another length was accepted")
 	}
 	raw, _ := v.AppendBinary(nil)
 	for i := range raw {
 		if v.AddBinary(raw[:i]) == nil {
-			t.Errorf("%d of %d bytes were taken", i, len(raw))
+			t.Errorf("%d of %d bytes were accepted", i, len(raw))
 		}
 	}
 	if v.AddBinary(append(raw, 0)) == nil || v.AddBinary(append([]byte{9}, raw[1:]...)) == nil {
-		t.Error("bytes of another kind were taken")
+		t.Error("malformed bytes were accepted")
 	}
 	if v.Len() != 1 {
-		t.Errorf("%d vectors, want the one that fits", v.Len())
+		t.Errorf("%d vectors, want 1", v.Len())
 	}
 	if got := v.Nearest([]float32{1}, 3, func(int64) bool { return true }); got != nil {
 		t.Errorf("a query of another length found %v", got)

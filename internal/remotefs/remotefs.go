@@ -1,8 +1,8 @@
-// Package blob opens and creates streams of bytes by address: local paths and
-// file://, http:// and https:// (read only), and in a build with -tags cloud
-// also s3://, gs:// and Azure's az:// and abfs://. Addresses are those of
-// fsspec, so that documents written for QType mean the same. An address may
-// hold a password or a signature: errors show it without those.
+// Package remotefs opens and creates streams of bytes by address: local paths and
+// file://, http:// and https:// (read only), and in a build with -tags cloud also
+// s3://, gs:// and Azure's az:// and abfs://. Addresses are those of fsspec, so
+// that documents written for QType mean the same. Errors redact the passwords and
+// signatures that an address may hold.
 package remotefs
 
 import (
@@ -14,29 +14,29 @@ import (
 	"time"
 )
 
-// Client opens and creates. The zero value is ready; it is safe for concurrent
-// use and keeps connections until it is closed.
+// Client opens and creates streams. The zero value is ready to use. It is safe for
+// concurrent use and keeps connections until it is closed.
 type Client struct {
-	// Silence is how long a server may say nothing, before its answer and in the
-	// middle of it; 30 seconds where it is 0.
-	Silence time.Duration
-	// Allow is asked before a redirection is followed, with the address that it
-	// leads to; its error ends the reading. Where it is nil any server is allowed.
-	// A redirection from https to http never is.
+	// IdleTimeout is how long a server may send nothing, before its answer and
+	// within it. 0 means 30 seconds.
+	IdleTimeout time.Duration
+	// Allow is called with the target of a redirect before following it; its error
+	// ends the call. nil allows all targets. A redirect from https to http is never
+	// allowed.
 	Allow func(address string) error
 
 	mu     sync.Mutex
 	client *http.Client
-	stores map[string]bucketStore // by scheme, bucket and account
+	stores map[string]bucketStore // by driver, account and bucket
 }
 
-// Upload is bytes on their way to an address. Nothing is seen there before
-// Commit. It is for one goroutine, and ends with one Commit or Abort.
+// Upload writes to an address. The content appears on Commit. It is not safe for
+// concurrent use and ends with one Commit or Abort.
 type Upload interface {
 	io.Writer
-	// Commit makes what was written visible under its address, in place of what was there.
+	// Commit makes the content visible at its address. It replaces what was there.
 	Commit() error
-	// Abort forgets what was written. After Commit it does nothing.
+	// Abort discards the content. After Commit it does nothing.
 	Abort() error
 }
 
@@ -47,8 +47,8 @@ type bucketStore interface {
 	close() error
 }
 
-// Open opens what lies at address for reading; cancelling the context ends the
-// reading, too. The error is one of this package's types, without credentials.
+// Open opens an address for reading. Canceling ctx ends the reading too. The error
+// is one of this package's types, without credentials.
 func Open(ctx context.Context, address string) (io.ReadCloser, error) {
 	c := new(Client)
 	in, err := c.Open(ctx, address)
@@ -58,8 +58,7 @@ func Open(ctx context.Context, address string) (io.ReadCloser, error) {
 	return &lastReader{in, c}, nil
 }
 
-// Create begins to write what shall lie at address. A local file's folder is
-// made where it does not exist.
+// Create opens an address for writing. It creates missing local directories.
 func Create(ctx context.Context, address string) (Upload, error) {
 	c := new(Client)
 	out, err := c.Create(ctx, address)
@@ -69,7 +68,7 @@ func Create(ctx context.Context, address string) (Upload, error) {
 	return &lastUpload{out, c}, nil
 }
 
-// lastReader closes its client with itself.
+// lastReader closes its client too.
 type lastReader struct {
 	io.ReadCloser
 	client *Client
@@ -77,7 +76,7 @@ type lastReader struct {
 
 func (r *lastReader) Close() error { return errors.Join(r.ReadCloser.Close(), r.client.Close()) }
 
-// lastUpload closes its client with itself.
+// lastUpload closes its client too.
 type lastUpload struct {
 	Upload
 	client *Client
@@ -86,8 +85,8 @@ type lastUpload struct {
 func (u *lastUpload) Commit() error { return errors.Join(u.Upload.Commit(), u.client.Close()) }
 func (u *lastUpload) Abort() error  { return errors.Join(u.Upload.Abort(), u.client.Close()) }
 
-// Open is as the function of that name; the reader may outlive neither the
-// client nor the context.
+// Open is like the function Open. The reader must not be used after the client is
+// closed or ctx ends.
 func (c *Client) Open(ctx context.Context, address string) (io.ReadCloser, error) {
 	scheme, rest := split(address)
 	switch scheme {
@@ -106,8 +105,8 @@ func (c *Client) Open(ctx context.Context, address string) (io.ReadCloser, error
 	return c.watch(ctx, address, func(ctx context.Context) (io.ReadCloser, error) { return store.open(ctx, key) })
 }
 
-// Create is as the function of that name; the upload may outlive neither the
-// client nor the context.
+// Create is like the function Create. The upload must not be used after the client
+// is closed or ctx ends.
 func (c *Client) Create(ctx context.Context, address string) (Upload, error) {
 	scheme, rest := split(address)
 	switch scheme {
@@ -127,22 +126,21 @@ func (c *Client) Create(ctx context.Context, address string) (Upload, error) {
 	return out, nil
 }
 
-// Readable tells whether Open can know what to do with an address: its scheme is
-// supported, part of this build, and of a bucket an object is named. Nothing is
-// asked. The error is one of this package's types.
+// Readable returns an error if Open cannot work for an address: its scheme is
+// unsupported or not part of this build, or it names no object. It makes no calls.
 func Readable(address string) error {
 	switch scheme, _ := split(address); scheme {
 	case "", "file", "local", "http", "https":
 		return nil
 	}
-	place, err := parseBucket(address)
+	object, err := parseBucket(address)
 	if err != nil {
 		return err
 	}
-	return built(place.scheme)
+	return checkBuilt(object.scheme)
 }
 
-// Writable is as Readable, of Create.
+// Writable is Readable for Create.
 func Writable(address string) error {
 	if scheme, _ := split(address); scheme == "http" || scheme == "https" {
 		return &AccessError{Address: Redacted(address), Why: scheme + ":// can only be read"}
@@ -150,7 +148,7 @@ func Writable(address string) error {
 	return Readable(address)
 }
 
-// Close ends the connections that nobody uses any more.
+// Close closes idle connections.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -165,20 +163,19 @@ func (c *Client) Close() error {
 	return errors.Join(errs...)
 }
 
-// store answers the bucket that an address names, the same one each time, and
-// the key in it.
+// store returns the bucket of an address, which it opens once, and the object's key.
 func (c *Client) store(ctx context.Context, address string) (bucketStore, string, error) {
-	place, err := parseBucket(address)
+	object, err := parseBucket(address)
 	if err != nil {
 		return nil, "", err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	id := place.driver + "\x00" + place.account + "\x00" + place.bucket
+	id := object.driver + "\x00" + object.account + "\x00" + object.bucket
 	if store, open := c.stores[id]; open {
-		return store, place.key, nil
+		return store, object.key, nil
 	}
-	store, err := openBucket(ctx, place, c.http())
+	store, err := openBucket(ctx, object, c.http())
 	if err != nil {
 		return nil, "", asReasonError(address, err)
 	}
@@ -186,5 +183,5 @@ func (c *Client) store(ctx context.Context, address string) (bucketStore, string
 		c.stores = map[string]bucketStore{}
 	}
 	c.stores[id] = store
-	return store, place.key, nil
+	return store, object.key, nil
 }

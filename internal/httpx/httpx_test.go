@@ -30,31 +30,31 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-func TestAttempts(t *testing.T) {
+func TestAttempts_Next(t *testing.T) {
 	tests := map[string]struct {
-		policy httpx.Policy
-		asked  time.Duration
-		want   int
+		policy     httpx.Policy
+		retryAfter time.Duration
+		want       int
 	}{
-		"none":       {httpx.Policy{}, 0, 1},
-		"three":      {httpx.Policy{MaxAttempts: 3, InitialDelay: time.Microsecond, MaxDelay: time.Millisecond}, 0, 3},
-		"asked":      {httpx.Policy{MaxAttempts: 2, InitialDelay: time.Hour, MaxDelay: time.Millisecond}, time.Millisecond, 2},
-		"asked long": {httpx.Policy{MaxAttempts: 3, InitialDelay: time.Microsecond, MaxDelay: time.Millisecond}, time.Second, 1},
+		"none":                 {httpx.Policy{}, 0, 1},
+		"three":                {httpx.Policy{MaxAttempts: 3, InitialDelay: time.Microsecond, MaxDelay: time.Millisecond}, 0, 3},
+		"retry after":          {httpx.Policy{MaxAttempts: 2, InitialDelay: time.Hour, MaxDelay: time.Millisecond}, time.Millisecond, 2},
+		"retry after too long": {httpx.Policy{MaxAttempts: 3, InitialDelay: time.Microsecond, MaxDelay: time.Millisecond}, time.Second, 1},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			a := tt.policy.Start()
-			for a.Next(t.Context(), tt.asked) {
+			for a.Next(t.Context(), tt.retryAfter) {
 			}
 			if a.Count() != tt.want {
-				t.Errorf("%d tries, want %d", a.Count(), tt.want)
+				t.Errorf("%d attempts, want %d", a.Count(), tt.want)
 			}
 		})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if (httpx.Policy{MaxAttempts: 2, InitialDelay: time.Hour, MaxDelay: time.Hour}).Start().Next(ctx, 0) {
-		t.Error("tried again after the end")
+		t.Error("Next returned true after ctx ended")
 	}
 }
 
@@ -78,7 +78,7 @@ func TestReason(t *testing.T) {
 	}
 }
 
-func TestLine(t *testing.T) {
+func TestSingleLine(t *testing.T) {
 	tests := map[string]string{"": "", " a\n\tb\x00\x1b[31mc ": "a b [31mc", "abcdef": "abcde…", "äöüßé": "äöüßé", "\xff\xfe": "\uFFFD"}
 	for text, want := range tests {
 		if got := httpx.SingleLine(text, 5+strings.Count(text, "\x1b")*5); got != want {

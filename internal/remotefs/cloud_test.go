@@ -17,8 +17,8 @@ import (
 	"github.com/qtype-dev/qtype/internal/servertest"
 )
 
-// contract is what every store must do, at an address that ends with a slash.
-func contract(t *testing.T, folder string) {
+// runContract tests a store at an address that ends with a slash.
+func runContract(t *testing.T, dir string) {
 	t.Helper()
 	client := new(remotefs.Client)
 	defer func() {
@@ -30,8 +30,8 @@ func contract(t *testing.T, folder string) {
 	for name, want := range map[string][]byte{
 		"a.yaml": []byte("id: shop\n"), "deep/er/b c?d#é%20.csv": []byte("x\n1\n"), "empty": {}, "large": large,
 	} {
-		write(t, client, folder+name, want)
-		in, err := client.Open(t.Context(), folder+name)
+		write(t, client, dir+name, want)
+		in, err := client.Open(t.Context(), dir+name)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -41,10 +41,10 @@ func contract(t *testing.T, folder string) {
 			t.Errorf("%s: %d bytes of %d, %v", name, len(got), len(want), err)
 		}
 	}
-	missing(t, client, folder+"none", folder+"none")
-	aborted(t, client, folder+"aborted")
-	if in, err := remotefs.Open(t.Context(), folder+"a.yaml"); err != nil || in.Close() != nil {
-		t.Errorf("by the function: %v", err)
+	wantMissing(t, client, dir+"none", dir+"none")
+	testAbort(t, client, dir+"aborted")
+	if in, err := remotefs.Open(t.Context(), dir+"a.yaml"); err != nil || in.Close() != nil {
+		t.Errorf("Open: %v", err)
 	}
 }
 
@@ -62,7 +62,7 @@ func write(t *testing.T, client *remotefs.Client, address string, text []byte) {
 	}
 }
 
-func missing(t *testing.T, client *remotefs.Client, address, shown string) {
+func wantMissing(t *testing.T, client *remotefs.Client, address, shown string) {
 	t.Helper()
 	in, err := client.Open(t.Context(), address)
 	var none *remotefs.NotFoundError
@@ -74,7 +74,7 @@ func missing(t *testing.T, client *remotefs.Client, address, shown string) {
 	}
 }
 
-func aborted(t *testing.T, client *remotefs.Client, address string) {
+func testAbort(t *testing.T, client *remotefs.Client, address string) {
 	t.Helper()
 	out, err := client.Create(t.Context(), address)
 	if err != nil {
@@ -86,10 +86,10 @@ func aborted(t *testing.T, client *remotefs.Client, address string) {
 	if err := out.Abort(); err != nil {
 		t.Error(err)
 	}
-	missing(t, client, address, address)
+	wantMissing(t, client, address, address)
 }
 
-// call asks an emulator for something that this package does not do, such as a bucket.
+// call makes an administrative request to an emulator.
 func call(t *testing.T, method, address, body string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body))
@@ -108,8 +108,8 @@ func call(t *testing.T, method, address, body string) {
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 }
 
-// closing is what a test does with a server that it started.
-func closing(t *testing.T) func(*servertest.Server, error) *servertest.Server {
+// closeAfter stops a server after the test.
+func closeAfter(t *testing.T) func(*servertest.Server, error) *servertest.Server {
 	return func(s *servertest.Server, err error) *servertest.Server {
 		t.Helper()
 		servertest.Need(t, err)
@@ -123,7 +123,7 @@ func closing(t *testing.T) func(*servertest.Server, error) *servertest.Server {
 }
 
 func TestS3(t *testing.T) {
-	s := closing(t)(servertest.S3())
+	s := closeAfter(t)(servertest.S3())
 	for name, value := range map[string]string{
 		"AWS_ENDPOINT_URL": "http://" + s.Address(), "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "s3cret",
 		"AWS_REGION": "", "AWS_PROFILE": "", "AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull,
@@ -131,15 +131,15 @@ func TestS3(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	call(t, http.MethodPut, "http://"+s.Address()+"/shop.data", "")
-	contract(t, "s3://shop.data/docs/")
-	_, err := remotefs.Open(t.Context(), "s3://nobody/a")
-	if err == nil || err.Error() != "s3://nobody/a: does not exist" {
+	runContract(t, "s3://shop.data/docs/")
+	_, err := remotefs.Open(t.Context(), "s3://unknown/a")
+	if err == nil || err.Error() != "s3://unknown/a: does not exist" {
 		t.Errorf("got %v", err)
 	}
 	address := s.Address()
 	s.Freeze()
-	client := &remotefs.Client{Silence: 200_000_000}
-	if _, err := client.Open(t.Context(), "s3://shop.data/docs/a.yaml"); err == nil || !strings.Contains(err.Error(), "said nothing for 200ms") {
+	client := &remotefs.Client{IdleTimeout: 200_000_000}
+	if _, err := client.Open(t.Context(), "s3://shop.data/docs/a.yaml"); err == nil || !strings.Contains(err.Error(), "no data from server for 200ms") {
 		t.Errorf("frozen: %v", err)
 	}
 	s.Thaw()
@@ -154,10 +154,10 @@ func TestS3(t *testing.T) {
 }
 
 func TestGoogle(t *testing.T) {
-	s := closing(t)(servertest.GoogleStorage())
+	s := closeAfter(t)(servertest.GoogleStorage())
 	t.Setenv("STORAGE_EMULATOR_HOST", s.Address())
 	call(t, http.MethodPost, "http://"+s.Address()+"/storage/v1/b?project=p", `{"name":"shop"}`)
-	contract(t, "gs://shop/docs/")
+	runContract(t, "gs://shop/docs/")
 	in, err := remotefs.Open(t.Context(), "gcs://shop/docs/a.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -166,7 +166,7 @@ func TestGoogle(t *testing.T) {
 }
 
 func TestAzure(t *testing.T) {
-	s := closing(t)(servertest.Azurite())
+	s := closeAfter(t)(servertest.Azurite())
 	for name, value := range map[string]string{
 		"AZURE_STORAGE_ACCOUNT": "", "AZURE_STORAGE_ACCOUNT_NAME": servertest.AzuriteAccount, "AZURE_STORAGE_KEY": servertest.AzuriteKey,
 		"AZURE_STORAGE_DOMAIN": s.Address(), "AZURE_STORAGE_PROTOCOL": "http",
@@ -185,10 +185,10 @@ func TestAzure(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, scheme := range []string{"az", "abfs"} {
-		contract(t, scheme+"://shop/"+scheme+"/")
+		runContract(t, scheme+"://shop/"+scheme+"/")
 	}
 	_, err = remotefs.Open(t.Context(), "abfs://shop@other.dfs.core.example.com/a")
-	if err == nil || !strings.Contains(err.Error(), "the host is not one of Azure's") {
+	if err == nil || !strings.Contains(err.Error(), "not a host of Azure") {
 		t.Errorf("got %v", err)
 	}
 	t.Setenv("AZURE_STORAGE_KEY", "bm90IHRoZSBrZXk=")

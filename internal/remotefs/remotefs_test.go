@@ -57,7 +57,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-func TestUnder(t *testing.T) {
+func TestIsUnder(t *testing.T) {
 	tests := []struct {
 		document, address string
 		want              bool
@@ -88,7 +88,7 @@ func TestUnder(t *testing.T) {
 	}
 }
 
-func TestShown(t *testing.T) {
+func TestRedacted(t *testing.T) {
 	tests := map[string]string{
 		"a?b.csv":                         "a?b.csv",
 		"https://ann:s3cret@h/a?sig=x#y":  "https://h/a",
@@ -128,7 +128,7 @@ func TestLocal(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("seen before Commit: %v", err)
+		t.Errorf("visible before Commit: %v", err)
 	}
 	if err := out.Commit(); err != nil {
 		t.Fatal(err)
@@ -158,15 +158,15 @@ func TestLocal(t *testing.T) {
 }
 
 func TestLocalErrors(t *testing.T) {
-	folder := t.TempDir()
-	_, err := remotefs.Open(t.Context(), filepath.Join(folder, "none"))
+	dir := t.TempDir()
+	_, err := remotefs.Open(t.Context(), filepath.Join(dir, "none"))
 	var missing *remotefs.NotFoundError
 	if !errors.As(err, &missing) || !errors.Is(err, fs.ErrNotExist) || !strings.HasSuffix(err.Error(), "none: does not exist") {
 		t.Error(err)
 	}
 	for name, open := range map[string]func() error{
-		"open":   func() error { _, err := remotefs.Open(t.Context(), folder); return err },
-		"create": func() error { _, err := remotefs.Create(t.Context(), folder); return err },
+		"open":   func() error { _, err := remotefs.Open(t.Context(), dir); return err },
+		"create": func() error { _, err := remotefs.Create(t.Context(), dir); return err },
 	} {
 		var access *remotefs.AccessError
 		if err := open(); !errors.As(err, &access) || access.Reason() != "is a directory, not a file" {
@@ -182,7 +182,7 @@ func TestSchemes(t *testing.T) {
 		t.Error(err)
 	}
 	for _, address := range []string{"s3://", "gs://bucket", "az://bucket/"} {
-		if _, err := remotefs.Open(t.Context(), address); err == nil || !strings.Contains(err.Error(), "names no object") {
+		if _, err := remotefs.Open(t.Context(), address); err == nil || !strings.Contains(err.Error(), "missing object key") {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
@@ -207,7 +207,7 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// servers answer in ways that a reader must survive.
+// oddServer fails in many ways.
 func oddServer(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/missing":
@@ -239,48 +239,48 @@ func oddServer(w http.ResponseWriter, r *http.Request) {
 func TestHTTPErrors(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(oddServer))
 	defer server.Close()
-	client, hasty := &remotefs.Client{Silence: time.Hour}, &remotefs.Client{Silence: 100 * time.Millisecond}
-	defer func() { _, _ = client.Close(), hasty.Close() }()
+	client, shortTimeout := &remotefs.Client{IdleTimeout: time.Hour}, &remotefs.Client{IdleTimeout: 100 * time.Millisecond}
+	defer func() { _, _ = client.Close(), shortTimeout.Close() }()
 	tests := map[string]string{
 		"/missing":   "does not exist",
 		"/gone":      "does not exist",
 		"/forbidden": "the server answered 403 Forbidden",
-		"/loop":      "the server redirects more than 5 times",
-		"/elsewhere": "the server redirects to ftp://",
-		"/silent":    "the server said nothing for 100ms",
-		"/stalls":    "the server said nothing for 100ms",
+		"/loop":      "stopped after 5 redirects",
+		"/elsewhere": "redirect to ftp://",
+		"/silent":    "no data from server for 100ms",
+		"/stalls":    "no data from server for 100ms",
 		"/cut":       "the connection was closed before the answer was complete",
 	}
 	for path, want := range tests {
 		t.Run(path[1:], func(t *testing.T) {
 			reader := client
-			if strings.Contains(want, "said nothing") {
-				reader = hasty
+			if strings.Contains(want, "no data") {
+				reader = shortTimeout
 			}
 			in, err := reader.Open(t.Context(), strings.Replace(server.URL, "://", "://ann:s3cret@", 1)+path+"?sig=s3cret")
 			if err == nil {
 				_, err = io.ReadAll(in)
 				_ = in.Close()
 			}
-			var told interface{ Reason() string }
-			if !errors.As(err, &told) || told.Reason() != want || err.Error() != server.URL+path+": "+want {
+			var reason interface{ Reason() string }
+			if !errors.As(err, &reason) || reason.Reason() != want || err.Error() != server.URL+path+": "+want {
 				t.Errorf("got %v", err)
 			}
 		})
 	}
-	refuse := errors.New("not there")
+	errRefused := errors.New("refused")
 	client.Allow = func(address string) error {
 		if strings.Contains(address, "/private/") {
-			return refuse
+			return errRefused
 		}
 		return nil
 	}
-	if _, err := client.Open(t.Context(), server.URL+"/moved"); !errors.Is(err, refuse) {
+	if _, err := client.Open(t.Context(), server.URL+"/moved"); !errors.Is(err, errRefused) {
 		t.Errorf("got %v", err)
 	}
 	for address, want := range map[string]string{
-		"http://":              "is not an address that can be called",
-		"http://h h/?key=x":    "is not an address that can be called",
+		"http://":              "invalid URL",
+		"http://h h/?key=x":    "invalid URL",
 		"http://127.0.0.1:1/x": "connection refused",
 	} {
 		if _, err := client.Open(t.Context(), address); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "key=") {

@@ -14,7 +14,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/tokenizer"
 )
 
-// reference returns tiktoken-go's encoding, which is what ours must equal.
+// reference returns tiktoken-go's encoding.
 func reference(t testing.TB, encoding string) *tiktoken.Tiktoken {
 	t.Helper()
 	references.Lock()
@@ -33,7 +33,7 @@ func reference(t testing.TB, encoding string) *tiktoken.Tiktoken {
 	return references.loaded[encoding]
 }
 
-// references holds tiktoken-go's encodings, which are slow to load.
+// references caches tiktoken-go's encodings, which are slow to load.
 var references struct {
 	sync.Mutex
 	loaded map[string]*tiktoken.Tiktoken
@@ -48,7 +48,7 @@ func encoding(t testing.TB, name string) *tokenizer.Encoding {
 	return e
 }
 
-// same fails unless our count of text is that of tiktoken-go.
+// same compares the count of a text with that of tiktoken-go.
 func same(t interface {
 	Helper()
 	Errorf(string, ...any)
@@ -64,10 +64,10 @@ func same(t interface {
 	}
 }
 
-// distinct returns the names of the encodings that differ in their counts.
+// distinct lists the encodings whose counts differ.
 var distinct = []string{tokenizer.O200k, tokenizer.Cl100k, tokenizer.P50k, tokenizer.R50k}
 
-func TestCountEqualsTiktoken(t *testing.T) {
+func TestCount_MatchesTiktoken(t *testing.T) {
 	for _, name := range tokenizer.Names() {
 		e, r := encoding(t, name), reference(t, name)
 		t.Run(name, func(t *testing.T) {
@@ -78,8 +78,8 @@ func TestCountEqualsTiktoken(t *testing.T) {
 	}
 }
 
-// A known count, so that a change of both us and tiktoken-go would be seen.
-func TestKnownCounts(t *testing.T) {
+// TestCount_Known detects a change of both implementations.
+func TestCount_Known(t *testing.T) {
 	const text = "hello world, it's 12345 tokens… \n\n 東京タワー 👩‍👩‍👧 <|endoftext|>"
 	for name, want := range map[string]int{tokenizer.O200k: 29, tokenizer.Cl100k: 36, tokenizer.P50k: 36, tokenizer.R50k: 36} {
 		if got := encoding(t, name).Count(text); got != want {
@@ -88,7 +88,7 @@ func TestKnownCounts(t *testing.T) {
 	}
 }
 
-func TestAllShortStrings(t *testing.T) {
+func TestCount_ShortStrings(t *testing.T) {
 	for name, alphabet := range map[string]string{
 		tokenizer.O200k:  "aAかǅ\u0301 \n'/1s!",
 		tokenizer.Cl100k: "aSか\u0301 \n\r't1!\u00a0",
@@ -112,7 +112,7 @@ func TestAllShortStrings(t *testing.T) {
 	}
 }
 
-func TestCountProperty(t *testing.T) {
+func TestCount_Property(t *testing.T) {
 	runes := rapid.RuneFrom([]rune("etaoinshrdlu'sTMLVRE  \n\r\t/0189.,;!?({[<|>]})_-=+*&^%$#@~`\"\\"),
 		unicode.Lu, unicode.Ll, unicode.Lt, unicode.Lm, unicode.Lo, unicode.M, unicode.N, unicode.Z, unicode.Cc, unicode.Cf, unicode.S, unicode.P)
 	text := rapid.OneOf(rapid.StringOf(runes), rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }))
@@ -124,9 +124,9 @@ func TestCountProperty(t *testing.T) {
 	}
 }
 
-// Random texts of words and noise, longer than rapid's, so that pieces on both
-// sides of the change from scan to heap occur.
-func TestRandomTexts(t *testing.T) {
+// TestCount_RandomTexts uses texts longer than rapid's, for pieces that are merged by a
+// scan and by a heap.
+func TestCount_RandomTexts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, name := range distinct {
 		e, r := encoding(t, name), reference(t, name)
@@ -138,7 +138,7 @@ func TestRandomTexts(t *testing.T) {
 	}
 }
 
-// randomText returns runs of characters that are near each other in Unicode.
+// randomText returns runs of characters that are close in Unicode.
 func randomText(rng *rand.Rand) string {
 	bases := []rune{'A', 'a', 'a', 'a', ' ', '0', '!', 0xC0, 0x300, 0x391, 0x410, 0x5D0, 0x627, 0x905, 0xE01, 0x1100, 0x2000, 0x2190, 0x3041, 0x4E00, 0x4E00, 0xAC00, 0xFF21, 0x10400, 0x1F600}
 	var b strings.Builder
@@ -152,5 +152,5 @@ func randomText(rng *rand.Rand) string {
 	return b.String()
 }
 
-// tiktokenModels returns the encodings that tiktoken-go knows by a model's name.
+// tiktokenModels returns tiktoken-go's encodings by model.
 func tiktokenModels() map[string]string { return tiktoken.MODEL_TO_ENCODING }

@@ -17,27 +17,27 @@ import (
 	"github.com/qtype-dev/qtype/internal/httpx"
 )
 
-// built tells that every scheme of buckets is part of this build.
-func built(string) error { return nil }
+// checkBuilt returns nil: this build has all schemes of buckets.
+func checkBuilt(string) error { return nil }
 
-// openBucket makes the client of a bucket; the store itself is not asked yet.
-func openBucket(ctx context.Context, place bucketPlace, client *http.Client) (bucketStore, error) {
+// openBucket creates the client of a bucket without calling it.
+func openBucket(ctx context.Context, object bucketObject, client *http.Client) (bucketStore, error) {
 	var opened *bucket
 	var err error
-	switch place.driver {
+	switch object.driver {
 	case "s3":
-		opened, err = openS3(ctx, place)
+		opened, err = openS3(ctx, object)
 	case "gs":
-		opened, err = openGoogle(ctx, place, client)
+		opened, err = openGoogle(ctx, object, client)
 	case "azure":
-		opened, err = openAzure(ctx, place, client)
+		opened, err = openAzure(ctx, object, client)
 	default:
-		return nil, &SchemeError{Scheme: place.scheme, Supported: supported()}
+		return nil, &SchemeError{Scheme: object.scheme, Supported: supported()}
 	}
 	if err != nil {
 		return nil, err
 	}
-	opened.shown = place.scheme + "://" + place.bucket + "/"
+	opened.shown = object.scheme + "://" + object.bucket + "/"
 	return opened, nil
 }
 
@@ -45,16 +45,16 @@ func openBucket(ctx context.Context, place bucketPlace, client *http.Client) (bu
 type bucket struct {
 	*blob.Bucket
 	shown     string             // its address
-	anonymous string             // whose credentials were not found, so that it is asked without: AWS
-	release   func()             // ends what the client holds beside the caller's; may be nil
-	status    func(error) int    // the status of HTTP that an error of the cloud's client carries, 0 for none
-	detail    func(error) string // the cause that it tells, empty for none
+	anonymous string             // the cloud, such as AWS, if it is used without credentials
+	release   func()             // closes connections of the client; may be nil
+	status    func(error) int    // HTTP status of a client's error, 0 for none
+	detail    func(error) string // cause of a client's error, empty for none
 }
 
 func (b *bucket) open(ctx context.Context, key string) (io.ReadCloser, error) {
 	in, err := b.NewReader(ctx, key, nil)
 	if err != nil {
-		return nil, b.told(key, err)
+		return nil, b.explain(key, err)
 	}
 	return in, nil
 }
@@ -62,20 +62,20 @@ func (b *bucket) open(ctx context.Context, key string) (io.ReadCloser, error) {
 func (b *bucket) create(ctx context.Context, key string) (Upload, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	in, out := io.Pipe()
-	u := &bucketUpload{out: out, cancel: cancel, ended: make(chan error, 1)}
+	u := &bucketUpload{out: out, cancel: cancel, result: make(chan error, 1)}
 	kind := mime.TypeByExtension(path.Ext(key))
 	if kind == "" {
 		kind = "application/octet-stream"
 	}
-	// By Upload and not by NewWriter: the writer of azureblob panics where an
-	// upload fails while it is being closed.
+	// Upload, not NewWriter: the writer of azureblob panics if an upload fails
+	// during Close.
 	go func() {
 		err := b.Upload(ctx, key, in, &blob.WriterOptions{ContentType: kind})
 		if err != nil {
-			err = b.told(key, err)
+			err = b.explain(key, err)
 		}
-		_ = in.CloseWithError(err) // so that nobody goes on writing; it never fails
-		u.ended <- err
+		_ = in.CloseWithError(err) // stops the writer; never returns an error
+		u.result <- err
 	}()
 	return u, nil
 }
@@ -87,11 +87,11 @@ func (b *bucket) close() error {
 	return b.Close()
 }
 
-// bucketUpload hands what is written to an upload that runs beside it.
+// bucketUpload passes what is written to a concurrent upload.
 type bucketUpload struct {
 	out    *io.PipeWriter
 	cancel context.CancelFunc
-	ended  chan error // the upload's one result
+	result chan error // of the upload
 	done   bool
 }
 
@@ -104,7 +104,7 @@ func (u *bucketUpload) Commit() error {
 	u.done = true
 	defer u.cancel()
 	_ = u.out.Close() // never fails
-	return <-u.ended
+	return <-u.result
 }
 
 func (u *bucketUpload) Abort() error {
@@ -113,23 +113,22 @@ func (u *bucketUpload) Abort() error {
 	}
 	u.done = true
 	u.cancel()
-	_ = u.out.CloseWithError(context.Canceled) // an end would be taken for the whole
-	<-u.ended
+	_ = u.out.CloseWithError(context.Canceled) // without an error the part would be uploaded
+	<-u.result
 	return nil
 }
 
-// told makes an error of this package of a client's. Those of the clients name
-// the whole call, signatures included, so only what is known of them is told.
-func (b *bucket) told(key string, err error) error {
+// explain converts an error of a client, whose text may contain the signed request.
+func (b *bucket) explain(key string, err error) error {
 	address := b.shown + key
 	status := b.status(err)
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return &AccessError{Address: address, Why: "was cancelled", Err: err}
+		return &AccessError{Address: address, Why: "canceled", Err: err}
 	case gcerrors.Code(err) == gcerrors.NotFound, status == http.StatusNotFound:
 		return &NotFoundError{Address: address}
 	case b.anonymous != "" && (status == http.StatusForbidden || status == http.StatusUnauthorized):
-		return &AccessError{Address: address, Why: fmt.Sprintf("the server answered %d %s; no credentials of %s were found, so it was asked without",
+		return &AccessError{Address: address, Why: fmt.Sprintf("the server answered %d %s; the request had no credentials, because none of %s were found",
 			status, http.StatusText(status), b.anonymous)}
 	case b.detail(err) != "":
 		return &AccessError{Address: address, Why: httpx.SingleLine(b.detail(err), 200), Err: err}
