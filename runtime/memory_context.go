@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/promptcontext"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"
@@ -13,43 +13,22 @@ import (
 
 // contextBlocks are a memory's context blocks in the memory package's terms, without
 // the models that write summaries and find messages again.
-func contextBlocks(m *spec.Memory) []memory.Block {
-	var blocks []memory.Block
+func contextBlocks(m *spec.Memory) []promptcontext.Block {
+	var blocks []promptcontext.Block
 	for _, declared := range m.Context {
 		switch b := declared.(type) {
 		case *spec.PinnedBlock:
-			blocks = append(blocks, memory.Block{Kind: memory.Pinned, Priority: b.Priority, Text: b.Text})
+			blocks = append(blocks, promptcontext.Block{Kind: promptcontext.Pinned, Priority: b.Priority, Text: b.Text})
 		case *spec.VariablesBlock:
-			blocks = append(blocks, memory.Block{Kind: memory.Variables, Priority: b.Priority})
+			blocks = append(blocks, promptcontext.Block{Kind: promptcontext.Variables, Priority: b.Priority})
 		case *spec.SummaryBlock:
-			blocks = append(blocks, memory.Block{Kind: memory.Summary, Priority: b.Priority, MaxTokens: b.MaxTokens,
-				Instructions: b.Instructions, FoldTokens: summaryInputTokens(b), Summarizer: nopModel{}})
+			blocks = append(blocks, promptcontext.Block{Kind: promptcontext.Summary, Priority: b.Priority, MaxTokens: b.MaxTokens,
+				Instructions: b.Instructions, InputTokens: summaryInputTokens(b), Summarizer: nopModel{}})
 		case *spec.RetrievalBlock:
-			blocks = append(blocks, memory.Block{Kind: memory.Retrieval, Priority: b.Priority, TopK: b.TopK, Embedder: nopModel{}})
+			blocks = append(blocks, promptcontext.Block{Kind: promptcontext.Retrieval, Priority: b.Priority, TopK: b.TopK, Embedder: nopModel{}})
 		}
 	}
 	return blocks
-}
-
-// contextModels are the models that a memory asks by itself; m may be nil.
-func contextModels(m *spec.Memory) []spec.ModelEntity {
-	if m == nil || m.Policy != spec.PolicyFlush && m.Policy != "" {
-		return nil
-	}
-	var models []spec.ModelEntity
-	for _, declared := range m.Context {
-		switch b := declared.(type) {
-		case *spec.SummaryBlock:
-			if b.Model.To != nil {
-				models = append(models, b.Model.To)
-			}
-		case *spec.RetrievalBlock:
-			if b.EmbeddingModel.To != nil {
-				models = append(models, b.EmbeddingModel.To)
-			}
-		}
-	}
-	return models
 }
 
 // summaryInputTokens is how many tokens of messages the model that writes a summary is
@@ -68,16 +47,12 @@ func summaryInputTokens(b *spec.SummaryBlock) int {
 }
 
 // withModels gives context blocks the shared models that they name.
-func (a *App) withModels(m *spec.Memory, blocks []memory.Block) []memory.Block {
+func (a *App) withModels(m *spec.Memory, blocks []promptcontext.Block) []promptcontext.Block {
 	for i, declared := range m.Context {
 		switch b := declared.(type) {
 		case *spec.SummaryBlock:
 			blocks[i].Summarizer = steps.Summarizer(b.Model.ID, func() (model.Chat, error) {
-				made, ok := a.models[b.Model.To]
-				if !ok {
-					return nil, errors.New("model " + b.Model.ID + " is not part of the application")
-				}
-				return made()
+				return a.models.chat.get(b.Model.To)
 			})
 		case *spec.RetrievalBlock:
 			blocks[i].Embedder = steps.Embedder(b.EmbeddingModel.ID, func() (model.Embedder, error) {
@@ -102,7 +77,7 @@ type nopModel struct{}
 var errModelDisabled = errors.New("no model is asked here")
 
 // Summarize refuses.
-func (nopModel) Summarize(context.Context, memory.SummaryRequest) (string, error) {
+func (nopModel) Summarize(context.Context, promptcontext.SummaryRequest) (string, error) {
 	return "", errModelDisabled
 }
 

@@ -77,11 +77,11 @@ func TestSQLSource(t *testing.T) {
 		{"a null input is NULL", "SELECT :note IS NULL AS number", []string{"note"}, []string{"number"}, map[string]any{"note": nil},
 			[]string{`{"note":null,"number":1}`}},
 		{"a missing column", "SELECT no, qty FROM orders", nil, []string{"no", "wanted"}, nil,
-			[]string{`error: the query gives no column "wanted"; columns are no, qty`}},
+			[]string{`error: the query returns no column "wanted"; columns are no, qty`}},
 		{"an optional output needs no column", "SELECT 'x' AS no", nil, []string{"no", "missing"}, nil, []string{`{"no":"x","missing":null}`}},
 		{"capitals differ", "SELECT 'x' AS NO, 'low' AS customer, 'up' AS \"Customer\"", nil, []string{"no", "Customer"}, nil, []string{`{"no":"x","Customer":"up"}`}},
 		{"one name twice", "SELECT 1 AS number, 2 AS number", nil, []string{"number"}, nil,
-			[]string{`error: the query gives two columns "number": give them names with AS`}},
+			[]string{`error: the query returns two columns "number"; name them with AS`}},
 	} {
 		r, err := selecting(t, l, address, c.query, c.inputs, c.outputs)
 		if err != nil {

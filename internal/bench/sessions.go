@@ -55,7 +55,7 @@ func runSessions(path string, store memory.Store, n, writers int) error {
 	if err != nil {
 		return err
 	}
-	m, err := memory.New(memory.Config{ID: "w2", Policy: spec.PolicyMessageWindow, MaxMessages: windowMessages,
+	m, err := memory.New(memory.Config{ID: "w2", Policy: spec.PolicyMessageWindow, Limits: memory.Limits{"max_messages": windowMessages},
 		Counter: contentCounter{byteCounter{}, func(n int) int { return n / 4 }}}, store)
 	if err != nil {
 		return err

@@ -76,7 +76,7 @@ func slideWindow(path string, counter memory.Counter) error {
 
 func slideWindowOnce(messages []chat.Message, counter memory.Counter) (string, error) {
 	ctx := context.Background()
-	m, err := memory.New(memory.Config{ID: "w1", Policy: spec.PolicyTokenWindow, MaxTokens: 4000,
+	m, err := memory.New(memory.Config{ID: "w1", Policy: spec.PolicyTokenWindow, Limits: memory.Limits{"max_tokens": 4000},
 		KeepSystemFirst: true, Counter: counter}, memory.NewInProcess())
 	if err != nil {
 		return "", err

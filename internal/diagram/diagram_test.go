@@ -213,7 +213,7 @@ func pictured(t interface{ Errorf(string, ...any) }, name, picture string) {
 			}
 			size := number(last, "font-size")
 			x, y := number(last, "x"), number(last, "y")
-			r := rect{string(e), x, y - size, width(string(e), size, attr(last, "font-weight") != ""), size * 1.2}
+			r := rect{string(e), x, y - size, textWidth(string(e), size, attr(last, "font-weight") != ""), size * 1.2}
 			if size < 11 {
 				t.Errorf("%s: %q is %v pixels small", name, r.name, size)
 			}
@@ -321,9 +321,9 @@ func anyFlow(t *rapid.T, app *spec.Application, number int, id *rapid.Generator[
 	for i := range rapid.IntRange(1, 9).Draw(t, "variables") {
 		f.Variables = append(f.Variables, &spec.Variable{ID: fmt.Sprintf("%s%d", id.Draw(t, "id"), i)})
 	}
-	some := func(most int) []spec.Ref[*spec.Variable] {
+	some := func(limit int) []spec.Ref[*spec.Variable] {
 		var refs []spec.Ref[*spec.Variable]
-		for _, v := range rapid.SliceOfNDistinct(rapid.SampledFrom(f.Variables), 0, min(most, len(f.Variables)), rapid.ID[*spec.Variable]).Draw(t, "some") {
+		for _, v := range rapid.SliceOfNDistinct(rapid.SampledFrom(f.Variables), 0, min(limit, len(f.Variables)), rapid.ID[*spec.Variable]).Draw(t, "some") {
 			refs = append(refs, spec.Ref[*spec.Variable]{ID: v.ID, To: v})
 		}
 		return refs

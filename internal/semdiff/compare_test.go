@@ -82,7 +82,7 @@ func open(t *testing.T, path string) *spec.Document {
 func lines(changes []semdiff.Change) []string {
 	var all []string
 	for _, c := range changes {
-		all = append(all, fmt.Sprintf("%s: %s: %s", c.Class, c.Subject(), c.Message))
+		all = append(all, fmt.Sprintf("%s: %s: %s", c.Impact, c.Subject(), c.Message))
 	}
 	return all
 }
@@ -150,8 +150,8 @@ func TestChanges(t *testing.T) {
 			[]string{"breaking: tool find: input number: int → text", "behaviour: tool find: input year: added, int, optional"}},
 		"a tool's output":      {[]string{"{id: state, type: text}", "{id: due, type: text}"}, []string{"breaking: tool find: output state: removed", "harmless: tool find: output due: added, text"}},
 		"a tool's description": {[]string{"Finds an order.", "Looks."}, []string{`behaviour: tool find: description: "Finds an order." → Looks.`}},
-		"a secret":             {[]string{"sk-first-secret", "sk-second-secret"}, []string{"behaviour: auth key: api_key: another value (***)"}},
-		"a secret header":      {[]string{"very-secret", "more-secret"}, []string{"behaviour: tool find: headers.X-Token: another value (***)"}},
+		"a secret":             {[]string{"sk-first-secret", "sk-second-secret"}, []string{"behaviour: auth key: api_key: value changed (***)"}},
+		"a secret header":      {[]string{"very-secret", "more-secret"}, []string{"behaviour: tool find: headers.X-Token: value changed (***)"}},
 		"a prompt":             {[]string{"The question:", "Question:"}, []string{`behaviour: step ask of flow talk: template: "The question: {question}" → "Question: {question}"`}},
 		"a model's settings": {[]string{"temperature: 0.2", "temperature: 1, top_p: 0.5"},
 			[]string{"behaviour: model assistant: inference_params.temperature: 0.2 → 1", "behaviour: model assistant: inference_params.top_p: not set → 0.5"}},
@@ -191,7 +191,7 @@ func TestChanges(t *testing.T) {
 				t.Errorf("%v, or a secret is shown:\n%s", err, text.String())
 			}
 			for _, c := range changes {
-				if c.Old.Span.IsZero() && c.What != semdiff.Added || c.New.Span.IsZero() && c.What != semdiff.Removed {
+				if c.Old.Span.IsZero() && c.Action != semdiff.Added || c.New.Span.IsZero() && c.Action != semdiff.Removed {
 					t.Errorf("%s: a place is missing", c.Message)
 				}
 			}

@@ -63,3 +63,18 @@ func keys(known map[string]bool, n spec.Node) {
 	walk(reflect.TypeOf(n).Elem())
 	known["type"] = true
 }
+
+// TestKinds checks that each kind of entity that a document declares has a row.
+func TestKinds(t *testing.T) {
+	entities := []spec.Entity{&spec.Application{}, &spec.Flow{}, &spec.Memory{}, &spec.Store{}, &spec.Variable{}, &spec.CustomType{}, &spec.Telemetry{}}
+	for _, u := range spec.Unions() {
+		if e, ok := u.Cases[0].New().(spec.Entity); ok {
+			entities = append(entities, e)
+		}
+	}
+	for _, e := range entities {
+		if kindRank(e.Kind()) == len(kinds()) {
+			t.Errorf("kind %q has no row in kinds", e.Kind())
+		}
+	}
+}

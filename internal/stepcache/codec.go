@@ -11,8 +11,8 @@ import (
 
 // Encodings of stored entries.
 const (
-	encodingRaw  = "json"
-	encodingZstd = "json+zstd"
+	encodingRaw  = "raw"
+	encodingZstd = "zstd"
 )
 
 // maxEntry limits the size of an uncompressed entry in bytes, so that a damaged one

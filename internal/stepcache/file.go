@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 
 	"github.com/qtype-dev/qtype/internal/sqlitefile"
 )
@@ -12,7 +13,9 @@ import (
 const applicationID = 0x71747963
 
 // migrations returns the statements that upgrade the tables by one version each.
-// Never change one: append another. Triggers maintain the totals.
+// Never change one: append another. Triggers maintain the totals. The second one
+// discards the entries, which were JSON; discarded has their number until it is
+// reported.
 func migrations() []string {
 	return []string{`
 CREATE TABLE entries (
@@ -24,7 +27,7 @@ CREATE TABLE entries (
 	created   INTEGER NOT NULL, -- milliseconds since 1970, as used and expires
 	used      INTEGER NOT NULL,
 	expires   INTEGER,          -- NULL: never
-	codec     TEXT NOT NULL,    -- json or json+zstd
+	codec     TEXT NOT NULL,    -- raw or zstd
 	value     BLOB NOT NULL,
 	UNIQUE (namespace, step, version, key)
 );
@@ -46,6 +49,10 @@ END;
 CREATE TRIGGER entry_leaves AFTER DELETE ON entries BEGIN
 	UPDATE totals SET entries = entries - 1, bytes = bytes - length(OLD.value) WHERE namespace = OLD.namespace AND step = OLD.step;
 END;
+`, `
+CREATE TABLE discarded AS SELECT count(*) AS entries FROM entries;
+DELETE FROM entries;
+DELETE FROM totals;
 `}
 }
 
@@ -64,11 +71,30 @@ type statements struct {
 	find, put *sql.Stmt
 }
 
-func prepare(ctx context.Context, write, read *sql.DB) (s statements, err error) {
+func prepareStatements(ctx context.Context, write, read *sql.DB) (s statements, err error) {
 	if s.put, err = write.PrepareContext(ctx, putEntry); err == nil {
 		s.find, err = read.PrepareContext(ctx, findEntry)
 	}
 	return s, err
+}
+
+// prepare prepares the statements, and reports entries of an older format that were
+// discarded.
+func (s *Store) prepare(ctx context.Context, write, read *sql.DB) (statements, error) {
+	var discarded int64
+	if err := read.QueryRowContext(ctx, "SELECT coalesce(sum(entries), 0) FROM discarded").Scan(&discarded); err != nil {
+		return statements{}, err
+	}
+	if discarded > 0 {
+		done, err := write.ExecContext(ctx, "DELETE FROM discarded")
+		if err != nil {
+			return statements{}, err
+		}
+		if n, err := done.RowsAffected(); err == nil && n > 0 && s.warn != nil { // else another process reports it
+			s.warn(fmt.Sprintf("cache %s: discarded the results of an older version of qtype (%d); the steps compute them again", s.Path(), discarded))
+		}
+	}
+	return prepareStatements(ctx, write, read)
 }
 
 // open returns the open file, nil if it does not exist and create is not set.

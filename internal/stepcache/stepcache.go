@@ -56,6 +56,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // several processes.
 type Store struct {
 	file *sqlitefile.File[statements]
+	warn func(string) // may be nil
 	now  func() time.Time
 
 	mu   sync.Mutex      // guards uses
@@ -64,15 +65,17 @@ type Store struct {
 
 // Open returns the cache of a directory, without touching it. Reading a cache that
 // does not exist finds nothing; the first result creates the directory with mode
-// 0700 and the file with mode 0600.
-func Open(dir string) *Store {
-	file := sqlitefile.New(filepath.Join(dir, FileName), sqlitefile.Config[statements]{
+// 0700 and the file with mode 0600. warn, which may be nil, receives one line if
+// the entries of an older format are discarded.
+func Open(dir string, warn func(string)) *Store {
+	s := &Store{warn: warn, now: time.Now, uses: map[int64]int64{}}
+	s.file = sqlitefile.New(filepath.Join(dir, FileName), sqlitefile.Config[statements]{
 		ApplicationID: applicationID,
 		Migrations:    migrations(),
 		Pragmas:       []string{"auto_vacuum(INCREMENTAL)", "journal_mode(WAL)", "synchronous(NORMAL)"},
-		Prepare:       prepare,
+		Prepare:       s.prepare,
 	})
-	return &Store{file: file, now: time.Now, uses: map[int64]int64{}}
+	return s
 }
 
 // Path returns the path of the file.

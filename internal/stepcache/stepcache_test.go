@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 // fill runs in another process: it puts entries until it is killed and prints the
 // number of each that was stored.
 func fill(dir string) {
-	s := stepcache.Open(dir)
+	s := stepcache.Open(dir, nil)
 	for i := 0; ; i++ {
 		stored, err := s.Put(context.Background(), step, keyOf(strconv.Itoa(i)), entryOf(i), stepcache.Policy{})
 		if err != nil || !stored {
@@ -83,7 +83,7 @@ func assertEqual(t testing.TB, what, got, want string) {
 
 func TestStore_Scopes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b c?#%")
-	s := stepcache.Open(dir)
+	s := stepcache.Open(dir, nil)
 	assertEqual(t, "before anything", get(t, s, step, "k", stepcache.Policy{}), "none")
 	if _, err := os.Stat(filepath.Dir(dir)); !os.IsNotExist(err) {
 		t.Errorf("reading created the directory: %v", err)
@@ -94,7 +94,7 @@ func TestStore_Scopes(t *testing.T) {
 		put(t, s, scope, "k", entryOf(i), stepcache.Policy{Compress: i%2 == 1})
 	}
 	must(t, s.Close())
-	s = stepcache.Open(dir)
+	s = stepcache.Open(dir, nil)
 	for i, scope := range scopes {
 		assertEqual(t, fmt.Sprint(scope), get(t, s, scope, "k", stepcache.Policy{}), string(entryOf(i)))
 	}
@@ -113,7 +113,7 @@ func TestStore_Scopes(t *testing.T) {
 }
 
 func TestGet_TTL(t *testing.T) {
-	s := stepcache.Open(t.TempDir())
+	s := stepcache.Open(t.TempDir(), nil)
 	now := time.Unix(1_800_000_000, 0)
 	s.Clock(func() time.Time { return now })
 	put(t, s, step, "minute", []byte("1"), stepcache.Policy{TTL: time.Minute})
@@ -135,7 +135,7 @@ func TestGet_TTL(t *testing.T) {
 func TestPut_EvictsLeastRecentlyUsed(t *testing.T) {
 	for _, reopened := range []bool{false, true} {
 		dir := t.TempDir()
-		s := stepcache.Open(dir)
+		s := stepcache.Open(dir, nil)
 		now := time.Unix(1_800_000_000, 0)
 		tick := func() time.Time { now = now.Add(time.Second); return now }
 		s.Clock(tick)
@@ -149,7 +149,7 @@ func TestPut_EvictsLeastRecentlyUsed(t *testing.T) {
 		get(t, s, step, "a", p) // so b is the oldest
 		if reopened {           // uses are persistent
 			must(t, s.Close())
-			s = stepcache.Open(dir)
+			s = stepcache.Open(dir, nil)
 			s.Clock(tick)
 		}
 		put(t, s, step, "d", entry, p)
@@ -172,7 +172,7 @@ func TestPut_EvictsLeastRecentlyUsed(t *testing.T) {
 }
 
 func TestPut_MaxBytes(t *testing.T) {
-	s := stepcache.Open(t.TempDir())
+	s := stepcache.Open(t.TempDir(), nil)
 	for i := range 300 {
 		p := stepcache.Policy{MaxBytes: 2000}
 		_, err := s.Put(t.Context(), step, keyOf(strconv.Itoa(i%70)), bytes.Repeat([]byte{'y'}, (i*37)%900), p)
@@ -190,7 +190,7 @@ func TestPut_MaxBytes(t *testing.T) {
 }
 
 func TestPut_Compress(t *testing.T) {
-	s := stepcache.Open(t.TempDir())
+	s := stepcache.Open(t.TempDir(), nil)
 	text := []byte(strings.Repeat(`{"answer":"The parcel is on its way."}`, 200))
 	put(t, s, step, "plain", text, stepcache.Policy{})
 	put(t, s, stepcache.Scope{Step: "small"}, "packed", text, stepcache.Policy{Compress: true})
@@ -204,7 +204,7 @@ func TestPut_Compress(t *testing.T) {
 }
 
 func TestStore_Clear(t *testing.T) {
-	s := stepcache.Open(t.TempDir())
+	s := stepcache.Open(t.TempDir(), nil)
 	if n, err := s.Clear(t.Context(), nil); n != 0 || err != nil {
 		t.Errorf("no file: %d, %v", n, err)
 	}
@@ -244,12 +244,12 @@ func TestStore_InvalidFile(t *testing.T) {
 		},
 		"the path is a directory, not a file":              func(t *testing.T, path string) { must(t, os.Mkdir(path, 0o700)) },
 		"not a qtype database: another program created it": func(t *testing.T, path string) { other(t, path, "CREATE TABLE x (y)") },
-		"written by a newer version of qtype (format 9, this version supports up to 1)": func(t *testing.T, path string) {
+		"written by a newer version of qtype (format 9, this version supports up to 2)": func(t *testing.T, path string) {
 			other(t, path, "PRAGMA application_id = 0x71747963; PRAGMA user_version = 9")
 		},
 	} {
 		t.Run(want, func(t *testing.T) {
-			s := stepcache.Open(t.TempDir())
+			s := stepcache.Open(t.TempDir(), nil)
 			damage(t, s.Path())
 			_, _, err := s.Get(t.Context(), step, keyOf("k"), stepcache.Policy{})
 			_, err2 := s.Put(t.Context(), step, keyOf("k"), nil, stepcache.Policy{})
@@ -263,13 +263,13 @@ func TestStore_InvalidFile(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(file, nil, 0o600))
-	if _, err := stepcache.Open(file).Put(t.Context(), step, keyOf("k"), nil, stepcache.Policy{}); err == nil || !strings.HasSuffix(err.Error(), "a parent of its path is a file, not a directory") {
+	if _, err := stepcache.Open(file, nil).Put(t.Context(), step, keyOf("k"), nil, stepcache.Policy{}); err == nil || !strings.HasSuffix(err.Error(), "a parent of its path is a file, not a directory") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestGet_DamagedEntry(t *testing.T) {
-	s := stepcache.Open(t.TempDir())
+	s := stepcache.Open(t.TempDir(), nil)
 	put(t, s, step, "k", bytes.Repeat([]byte("abc"), 100), stepcache.Policy{Compress: true})
 	must(t, s.Close())
 	db, err := sql.Open("sqlite", s.Path())
@@ -277,7 +277,7 @@ func TestGet_DamagedEntry(t *testing.T) {
 	_, err = db.ExecContext(t.Context(), "UPDATE entries SET value = zeroblob(30)")
 	must(t, err)
 	must(t, db.Close())
-	s = stepcache.Open(filepath.Dir(s.Path()))
+	s = stepcache.Open(filepath.Dir(s.Path()), nil)
 	if _, found, err := s.Get(t.Context(), step, keyOf("k"), stepcache.Policy{}); err == nil || found {
 		t.Errorf("got %v, %v", found, err)
 	}
@@ -293,7 +293,7 @@ func TestStore_KilledProcess(t *testing.T) {
 	out, err := cmd.StdoutPipe()
 	must(t, err)
 	must(t, cmd.Start())
-	s := stepcache.Open(dir)
+	s := stepcache.Open(dir, nil)
 	own := stepcache.Scope{Step: "mine"}
 	count, lines := 0, bufio.NewScanner(out)
 	for i := 0; count < 500 && lines.Scan(); i++ {
@@ -325,7 +325,7 @@ func TestStore_KilledProcess(t *testing.T) {
 }
 
 func BenchmarkGet(b *testing.B) {
-	s := stepcache.Open(b.TempDir())
+	s := stepcache.Open(b.TempDir(), nil)
 	put(b, s, step, "k", bytes.Repeat([]byte("x"), 1000), stepcache.Policy{})
 	b.ReportAllocs()
 	for b.Loop() {
@@ -337,7 +337,7 @@ func BenchmarkGet(b *testing.B) {
 }
 
 func BenchmarkPut(b *testing.B) {
-	s := stepcache.Open(b.TempDir())
+	s := stepcache.Open(b.TempDir(), nil)
 	entry := bytes.Repeat([]byte("x"), 1000)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {

@@ -74,9 +74,9 @@ func TestRead_DamagedVocabulary(t *testing.T) {
 		t.Errorf("without the last line end: %v, %v", e, err)
 	}
 	for want, text := range map[string]string{
-		"found 2 tokens, want 3": "YQ== 0\nYg== 1\n",
+		"found 2 tokens, want 3":      "YQ== 0\nYg== 1\n",
 		"found more than 3 tokens":    good + "YWFi 3\n",
-		"line 2: rank is not greater":   "YQ== 0\nYg== 0\nYWI= 2\n",
+		"line 2: rank is not greater": "YQ== 0\nYg== 0\nYWI= 2\n",
 		"line 2: illegal base64 data": "YQ== 0\nY~== 1\nYWI= 2\n",
 		"line 3: rank is not a":       "YQ== 0\nYg== 1\nYWI=\n",
 		"line 1: rank is not a":       "YQ== -1\nYg== 1\nYWI= 2\n",
@@ -84,7 +84,7 @@ func TestRead_DamagedVocabulary(t *testing.T) {
 		"line 3: the token of 300":    "YQ== 0\nYg== 1\n" + strings.Repeat("YWFh", 100) + " 2\n",
 		"line 3: rank 99999999 is":    "YQ== 0\nYg== 1\nYWI= 99999999\n",
 		"found 0 tokens":              "",
-		"line 1: line too long":  strings.Repeat("YWFh", 1<<15),
+		"line 1: line too long":       strings.Repeat("YWFh", 1<<15),
 	} {
 		if _, err := tokenizer.Read(text, 3); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error is %v, want %q", err, want)

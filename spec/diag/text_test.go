@@ -168,7 +168,7 @@ func TestText_ColorKeepsWords(t *testing.T) {
 		t.Error("no color escapes")
 	}
 	for _, code := range []string{"\x1b[1;31m", "\x1b[1;33m", "\x1b[34m", "\x1b[36m", "\x1b[1m", "\x1b[0m"} {
-		colored = strings.ReplaceAll(coloured, code, "")
+		colored = strings.ReplaceAll(colored, code, "")
 	}
 	if d := cmp.Diff(plain, colored); d != "" {
 		t.Error(d)
