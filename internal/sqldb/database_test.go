@@ -213,7 +213,7 @@ func TestQuery_Errors(t *testing.T) {
 	all := testDatabases(t)
 	for _, c := range []struct {
 		testDatabase  int
-		address, text string // an empty address is the house's
+		address, text string // an empty address means that of the test database
 		want          string
 	}{
 		{0, "", "SELECT nam FROM every_type", "no such column: nam"},
