@@ -26,7 +26,7 @@ var errNotYet = errors.New("not yet")
 // A workload runs with the arguments after its name, and prints its measurements.
 type workload struct {
 	arguments string // required arguments
-	floor     bool   // allocate heapFloor
+	reserve   bool   // allocate heapReserve
 	run       func(arguments []string) error
 }
 
@@ -45,9 +45,9 @@ func workloads() map[string]workload {
 	}
 }
 
-// heapFloor is the size in bytes of memory that is allocated and never used, as in the
+// heapReserve is the size in bytes of memory that is allocated and never used, as in the
 // command qtype, for workloads that measure what the command does.
-const heapFloor = 16 << 20
+const heapReserve = 16 << 20
 
 func main() {
 	if err := start(os.Args[1:]); err != nil {
@@ -72,9 +72,9 @@ func start(arguments []string) error {
 	if len(rest) != len(strings.Fields(w.arguments)) {
 		return fmt.Errorf("usage: bench %s %s", name, w.arguments)
 	}
-	if w.floor {
-		floor := make([]byte, heapFloor)
-		defer runtime.KeepAlive(floor)
+	if w.reserve {
+		reserve := make([]byte, heapReserve)
+		defer runtime.KeepAlive(reserve)
 	}
 	if err := w.run(rest); err != nil {
 		return fmt.Errorf("%s: %w", name, err)

@@ -52,19 +52,19 @@ func serverUser() (*syscall.SysProcAttr, error) {
 	if os.Geteuid() != 0 {
 		return &syscall.SysProcAttr{}, nil
 	}
-	for _, name := range []string{"postgres", "nobody"} {
-		u, err := user.Lookup(name)
-		if err != nil {
-			continue
-		}
-		uid, badUser := strconv.ParseUint(u.Uid, 10, 32)
-		gid, badGroup := strconv.ParseUint(u.Gid, 10, 32)
-		if err := errors.Join(badUser, badGroup); err != nil {
-			return nil, err
-		}
-		return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}, nil
+	u, err := user.Lookup("postgres")
+	if err != nil {
+		u, err = user.LookupId("65534") // the user without permissions
 	}
-	return nil, errors.New("no user to run PostgreSQL as: neither postgres nor nobody exists")
+	if err != nil {
+		return nil, errors.New("no user to run the server as: neither postgres nor the id 65534 exists")
+	}
+	uid, uidErr := strconv.ParseUint(u.Uid, 10, 32)
+	gid, gidErr := strconv.ParseUint(u.Gid, 10, 32)
+	if err := errors.Join(uidErr, gidErr); err != nil {
+		return nil, err
+	}
+	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}, nil
 }
 
 // newCluster creates the directory of a database cluster.
