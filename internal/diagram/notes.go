@@ -74,12 +74,3 @@ func memoryNote(m *spec.Memory) string {
 	}
 	return note
 }
-
-// thousands formats 50000 as 50,000.
-func thousands(n int) string {
-	s := strconv.Itoa(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -151,7 +152,7 @@ func chatShareChanged(d valueChange) (Impact, string) {
 		return Behaviour, ""
 	}
 	was, is := chatTokens(before), chatTokens(after)
-	reason := fmt.Sprintf("chat messages may fill %s tokens, not %s", thousands(is), thousands(was))
+	reason := fmt.Sprintf("chat messages may fill %s tokens, not %s", textfmt.Thousands(is), textfmt.Thousands(was))
 	if is < was && d.new.number < d.old.number {
 		return Breaking, reason + ": older messages leave the window"
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/qtype-dev/qtype/internal/scaffold"
 )
 
-// TestWrite says what every project has. That the projects validate and run is
-// tested with the command.
+// TestWrite checks the files that every project has. The tests of the command
+// validate and run the projects.
 func TestWrite(t *testing.T) {
 	for _, name := range scaffold.Names() {
 		folder := filepath.Join(t.TempDir(), "deep", "down")
@@ -41,8 +41,8 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestLinkIsNoWay says that a dangling link is not followed to write elsewhere.
-func TestLinkIsNoWay(t *testing.T) {
+// TestWrite_Symlink checks that a dangling symbolic link is not followed.
+func TestWrite_Symlink(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.Symlink(filepath.Join(t.TempDir(), "elsewhere"), filepath.Join(folder, ".gitignore")); err != nil {
 		t.Skip(err)
