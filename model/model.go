@@ -34,7 +34,7 @@ type Info struct {
 	MaxTokens     int    // tokens reserved for the answer, 0 where the provider decides
 	Dimensions    int    // the length of an embedding model's vectors, 0 for a chat model
 	Mock          bool   // whether the answers are those of a mock
-	StandsFor     string // the id of the model that this mock replaces while there are no credentials; empty for none
+	Replaces      string // the id of the model that this mock replaces while there are no credentials; empty for none
 }
 
 // Tool is a function that the model may call.

@@ -78,7 +78,7 @@ func TestPatience(t *testing.T) {
 		"third time":    {acts: acts(fails(passing), fails(passing), says), calls: 3},
 		"lasting":       {acts: acts(fails(&model.Error{Model: "m", Message: "no"})), want: "model m: no", calls: 1},
 		"used up":       {acts: acts(fails(passing)), want: "model m: HTTP 500: oh, tried 3 times", calls: 3},
-		"asks too long": {acts: acts(fails(&model.Error{Model: "m", Message: "busy", Temporary: true, RetryAfter: 90 * time.Second})), want: "model m: busy, the server asks to wait 1m30s", calls: 1},
+		"asks too long": {acts: acts(fails(&model.Error{Model: "m", Message: "busy", Temporary: true, RetryAfter: 90 * time.Second})), want: "model m: busy, retry after 1m30s", calls: 1},
 		"just stops":    {acts: acts(stops), want: "model m: the answer ended before it was complete, tried 3 times", calls: 3},
 	}
 	for name, tt := range tests {
@@ -101,7 +101,7 @@ func TestPatience(t *testing.T) {
 
 func TestAWholeDayIsShort(t *testing.T) {
 	e := &model.Error{Message: "busy", RetryAfter: 24 * time.Hour}
-	if got := e.Error(); got != "busy, the server asks to wait 24h" {
+	if got := e.Error(); got != "busy, retry after 24h" {
 		t.Error(got)
 	}
 }

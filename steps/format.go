@@ -205,7 +205,7 @@ func (f *format) pad(sign, s string, align byte) string {
 }
 
 // pythonQuote quotes a text as Python's repr does: in single quotes, unless it
-// contains single quotes and no double ones.
+// contains single and no double quotes.
 func pythonQuote(s string, ascii bool) string {
 	quote := byte('\'')
 	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {

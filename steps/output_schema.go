@@ -65,8 +65,8 @@ func (s *outputSchema) parse(text string) (any, error) {
 	return v, nil
 }
 
-// retryInvalid reports an answer that does not match its type to the model and asks
-// it to answer again, maxRepairs times. The memory stores the valid answer only.
+// retryInvalid reports an answer that does not match its type to the model, which
+// may answer again, maxRepairs times. The memory stores the valid answer only.
 func (a *agent) retryInvalid(answer *chat.Message, d *conversation, repairs *int) (again bool, err error) {
 	if a.schema == nil || isEmpty(*answer) {
 		return false, nil

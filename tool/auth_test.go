@@ -192,11 +192,11 @@ func TestWhereAKeyGoes(t *testing.T) {
 
 func TestAuthsThatCannotBeUsed(t *testing.T) {
 	for want, auth := range map[string]spec.Auth{
-		"has a header and a query":                  &spec.APIKeyAuth{APIKey: spec.NewSecret("k"), Header: "A", Query: "b"},
-		`invalid header name "A B"`:                 &spec.APIKeyAuth{APIKey: spec.NewSecret("k"), Header: "A B"},
+		"has a header and a query":                   &spec.APIKeyAuth{APIKey: spec.NewSecret("k"), Header: "A", Query: "b"},
+		`invalid header name "A B"`:                  &spec.APIKeyAuth{APIKey: spec.NewSecret("k"), Header: "A B"},
 		"the query of the call and auth  both set q": &spec.APIKeyAuth{APIKey: spec.NewSecret("k"), Query: "q"},
-		"token_url is not an http or https address": &spec.OAuth2Auth{ClientID: "c", ClientSecret: spec.NewSecret("s"), TokenURL: "token"},
-		"auth  is empty":                            &spec.BasicAuth{Username: "ada"},
+		"token_url is not an http or https address":  &spec.OAuth2Auth{ClientID: "c", ClientSecret: spec.NewSecret("s"), TokenURL: "token"},
+		"auth  is empty":                             &spec.BasicAuth{Username: "ada"},
 	} {
 		d := &spec.APITool{Endpoint: "https://api.example/x?q=1", Auth: spec.Ref[spec.Auth]{ID: "proof", To: auth}}
 		d.ID, d.Name = "f", "f"

@@ -71,7 +71,7 @@ func (w Wire) tools(t *testing.T, stream bool) {
 	s := Serve(t, w.answers(Answer{Chunks: []string{"Let me see."}, Calls: calls, Input: 9, Output: 9}, stream),
 		w.answers(Answer{Chunks: []string{"Rain."}, Input: 30, Output: 2}, stream))
 	req := model.Request{Stream: stream, Messages: []chat.Message{chat.Text(chat.User, "Köln?")}, Tools: []model.Tool{
-		{Name: "weather", Description: "Tells the weather.", Parameters: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"}}}`)}, {Name: "now"}}}
+		{Name: "weather", Description: "Returns the weather.", Parameters: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"}}}`)}, {Name: "now"}}}
 	m := w.open(t, s)
 	got, err := model.Call(t.Context(), m, req, nil)
 	if err != nil {
@@ -127,11 +127,11 @@ func (w Wire) refusals(t *testing.T, stream bool) {
 		status    int
 		temporary bool
 		wait      time.Duration
-		says      string
+		message   string
 		calls     int
 	}{
 		"credential": {Respond(401, "application/json", w.ErrorBody(401, "bad key "+key)), 401, false, 0, "rejected the credential THE_KEY: bad key ***", 1},
-		"fault":      {Respond(400, "application/json", w.ErrorBody(400, "prompt is too long")), 400, false, 0, "prompt is too long", 1},
+		"error":      {Respond(400, "application/json", w.ErrorBody(400, "prompt is too long")), 400, false, 0, "prompt is too long", 1},
 		"busy":       {Respond(429, "application/json", w.ErrorBody(429, "slow down"), "Retry-After", "90"), 429, true, 90 * time.Second, "slow down", 1},
 		"down":       {Respond(503, "application/json", w.ErrorBody(503, "try later")), 503, true, 0, "try later", 2},
 		"page":       {Respond(200, "text/html", "<html><body>Hello"), 0, false, 0, "web page instead of JSON", 1},
@@ -146,7 +146,7 @@ func (w Wire) refusals(t *testing.T, stream bool) {
 			if !errors.As(err, &e) {
 				t.Fatalf("got %v, which is not a model error", err)
 			}
-			if e.Status != tt.status || e.Temporary != tt.temporary || e.RetryAfter != tt.wait || e.Model != "m" || !strings.Contains(err.Error(), tt.says) {
+			if e.Status != tt.status || e.Temporary != tt.temporary || e.RetryAfter != tt.wait || e.Model != "m" || !strings.Contains(err.Error(), tt.message) {
 				t.Errorf("got %+v: %v", e, err)
 			}
 			if strings.Contains(err.Error(), "very-secret") || !strings.Contains(err.Error(), s.URL) {

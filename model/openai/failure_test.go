@@ -51,7 +51,7 @@ func TestWhatServersAnswerInsteadOfAnAnswer(t *testing.T) {
 		"503 without a body": {status(503, ``), true, "model gpt: HTTP 503: Service Unavailable (URL/v1), tried 3 times", 3},
 		"502 page":           {raw2(502, "text/html", page), false, "model gpt: HTTP 502: the response is a web page instead of JSON; check base_url (URL/v1), tried 3 times", 3},
 		"429 that asks for an hour": {status(429, busy, "Retry-After", "3600"), false,
-			"model gpt: HTTP 429: Rate limit reached (URL/v1), the server asks to wait 1h", 1},
+			"model gpt: HTTP 429: Rate limit reached (URL/v1), retry after 1h", 1},
 		"429 for money":       {status(429, `{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}`), false, "model gpt: HTTP 429: You exceeded your current quota (URL/v1)", 1},
 		"redirect":            {status(307, ``, "Location", "https://elsewhere.example/v1/chat/completions"), false, "model gpt: HTTP 307: the server redirects to https://elsewhere.example/v1/chat/completions; check base_url (URL/v1)", 1},
 		"200 page":            {raw2(200, "text/html", page), false, "model gpt: the response is a web page instead of JSON; check base_url (URL/v1)", 1},

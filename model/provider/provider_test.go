@@ -142,7 +142,7 @@ func TestOffline(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := model.Info{ID: "fake", Provider: "mock", Name: "fake", Encoding: "o200k_base", ContextWindow: 1_047_576, Mock: true, StandsFor: "gpt"}
+	want := model.Info{ID: "fake", Provider: "mock", Name: "fake", Encoding: "o200k_base", ContextWindow: 1_047_576, Mock: true, Replaces: "gpt"}
 	if d := cmp.Diff(want, m.Info()); d != "" {
 		t.Error(d)
 	}

@@ -292,7 +292,7 @@ def works(): return "still here"
 		{s.tool("total", "price: float"), map[string]any{}, `tool total: argument price: is missing`},
 		{s.tool("totl"), nil, `tool totl: module shop has no function totl; did you mean "total"?`},
 		{s.tool("PRICE"), nil, `tool PRICE: PRICE of module shop is a int, not a function`},
-		{module("shap", "total"), nil, `tool total: there is no module shap beside the document or in PYTHONPATH; did you mean "shop"?`},
+		{module("shap", "total"), nil, `tool total: there is no module shap next to the document or in PYTHONPATH; did you mean "shop"?`},
 		{module("broken", "f"), nil, `tool f: SyntaxError: invalid syntax (broken.py, line 1) (FOLDER/broken.py:1)`},
 		{module("needy", "f"), nil, `tool f: module needy imports panda_bear, which `},
 		{s.tool("deep"), nil, `tool deep: RecursionError: maximum recursion depth exceeded`},
