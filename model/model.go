@@ -16,7 +16,7 @@ import (
 type Chat interface {
 	// Info describes the model; it never calls the provider.
 	Info() Info
-	// Generate sends one request. It yields deltas if the request asks for a stream, and
+	// Generate sends one request. It yields deltas if Request.Stream is set, and
 	// last one event with the whole Response. An error is yielded once and ends the
 	// sequence: an *Error for a failure of the provider or the network, the context's
 	// error after its end. Breaking out of the range cancels the call.

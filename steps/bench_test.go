@@ -23,7 +23,7 @@ func BenchmarkPromptTemplate(b *testing.B) {
 
 // BenchmarkInference is one turn of a conversation over loopback HTTP.
 func BenchmarkInference(b *testing.B) {
-	s := newLLM(b, func(int, request) reply { return says("fine") })
+	s := newLLM(b, func(int, request) reply { return textReply("fine") })
 	l := declare(b, nil, "say: text", "out: text")
 	w := newWorld(b, s, l, memory.Config{TokenLimit: 1000, FlushSize: 200})
 	r := build(b, w.inference(l, []string{"say"}, "out", "Be brief."), w.env).(steps.Step)

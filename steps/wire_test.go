@@ -85,7 +85,7 @@ type reply struct {
 	hold   <-chan struct{}
 }
 
-func says(deltas ...string) reply { return reply{deltas: deltas} }
+func textReply(deltas ...string) reply { return reply{deltas: deltas} }
 
 func callsFor(calls ...[3]string) reply { return reply{calls: calls} }
 

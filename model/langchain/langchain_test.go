@@ -104,7 +104,7 @@ func TestOllama(t *testing.T) {
 	}
 }
 
-func TestOllamaImages(t *testing.T) {
+func TestOllama_Images(t *testing.T) {
 	s := serve(t, answers(200, `{"message":{"role":"assistant","content":"A cat."},"done":true}`))
 	req := model.Request{Messages: []chat.Message{{Role: chat.User, Blocks: []chat.Block{{Type: "text", Text: "What?"}, {Type: "image", Data: []byte("PNG")}}}}}
 	if _, err := model.Call(t.Context(), s.talk(t, "ollama", nil), req, nil); err != nil {
@@ -156,7 +156,7 @@ func TestMistral(t *testing.T) {
 	}
 }
 
-func TestWhatIsRefused(t *testing.T) {
+func TestUnsupportedRequests(t *testing.T) {
 	s := serve(t, answers(500))
 	call := chat.Message{Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: "1", Name: "find"}}}
 	for _, name := range []string{"ollama", "mistral", "huggingface"} {
@@ -226,7 +226,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-func TestCancelling(t *testing.T) {
+func TestGenerate_Canceled(t *testing.T) {
 	for _, name := range []string{"ollama", "mistral", "huggingface"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		release := make(chan struct{})
@@ -239,7 +239,7 @@ func TestCancelling(t *testing.T) {
 	}
 }
 
-func TestBreakingOut(t *testing.T) {
+func TestGenerate_BreakStopsCall(t *testing.T) {
 	s := serve(t, answers(200, `{"message":{"content":"Hel"},"done":false}`, `{"message":{"content":"lo"},"done":false}`))
 	req := talk()
 	req.Stream = true

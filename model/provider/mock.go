@@ -9,7 +9,7 @@ import (
 )
 
 // newMock makes a mock, for itself or in place of the model replaced. It answers
-// repeated calls alike, so it is retried only where the document asks for it.
+// repeated calls alike, so it is retried only where the document configures retries.
 func newMock(m, replaced *spec.Model) (model.Chat, error) {
 	made, err := mock.New(m, mock.Options{Replaces: replaced})
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// script writes an executable file and tells its name relative to the folder.
+// script writes an executable file and returns its name relative to the folder.
 func script(t *testing.T, folder, text string) string {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(folder, "do"), []byte("#!/bin/sh\n"+text), 0o700); err != nil {
@@ -50,7 +50,7 @@ func run(t *testing.T, text string, change func(*spec.CommandTool)) (string, err
 	return string(value.JSON(v)), nil
 }
 
-func TestProgramsAnswer(t *testing.T) {
+func TestCommand(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "sk-secret")
 	for _, c := range []struct {
 		text, want, err string
@@ -82,7 +82,7 @@ func TestProgramsAnswer(t *testing.T) {
 	}
 }
 
-func TestACancelledProgramEnds(t *testing.T) {
+func TestCommand_Canceled(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "alive") // open as long as the program or its child lives
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
@@ -110,7 +110,7 @@ func TestACancelledProgramEnds(t *testing.T) {
 	if _, err = answer(ctx, tool.Request{Args: []byte("{}")}); !errors.Is(err, stop) {
 		t.Errorf("got %v", err)
 	}
-	if w, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil { // where nobody has opened it, nobody need wait
+	if w, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil { // fails if no process waits for it
 		_ = w.Close()
 	}
 	if err := <-ended; err != nil {
