@@ -234,12 +234,3 @@ func (t *tree) sorted() *tree {
 	slices.SortFunc(s.parts, func(a, b part) int { return cmp.Compare(a.tree.digest(), b.tree.digest()) })
 	return &s
 }
-
-// thousands formats 50000 as 50,000.
-func thousands(n int) string {
-	s := strconv.Itoa(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
