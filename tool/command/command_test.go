@@ -2,13 +2,10 @@ package command_test
 
 import (
 	"context"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -18,6 +15,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
 	"github.com/qtype-dev/qtype/tool/command"
+	"github.com/qtype-dev/qtype/tool/tooltest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -83,39 +81,16 @@ func TestCommand(t *testing.T) {
 }
 
 func TestCommand_Canceled(t *testing.T) {
-	folder := t.TempDir()
-	path := filepath.Join(folder, "alive") // open as long as the program or its child lives
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	answer, err := command.Line(script(t, folder, "exec 3>"+path+"; sleep 1000000 & echo begun >&3; sleep 1000000"), time.Hour, command.Env{Getenv: os.Getenv, Folder: folder})
-	if err != nil {
-		t.Fatal(err)
-	}
-	stop := errors.New("enough")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	ended := make(chan error, 1)
-	go func() {
-		alive, err := os.Open(path)
+	tooltest.KilledWith(t, func(ctx context.Context, path string) error {
+		folder := t.TempDir()
+		program := script(t, folder, "exec 3>"+path+"; sleep 1000000 & echo "+tooltest.Begun+" >&3; sleep 1000000")
+		answer, err := command.Line(program, time.Hour, command.Env{Getenv: os.Getenv, Folder: folder})
 		if err != nil {
-			ended <- err
-			return
+			t.Fatal(err)
 		}
-		defer func() { _ = alive.Close() }() // it was only read
-		_, begun := io.ReadFull(alive, make([]byte, len("begun")))
-		cancel(stop)
-		_, err = io.Copy(io.Discard, alive)
-		ended <- errors.Join(begun, err)
-	}()
-	if _, err = answer(ctx, tool.Request{Args: []byte("{}")}); !errors.Is(err, stop) {
-		t.Errorf("got %v", err)
-	}
-	if w, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil { // fails if no process waits for it
-		_ = w.Close()
-	}
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+		_, err = answer(ctx, tool.Request{Args: []byte("{}")})
+		return err
+	})
 }
 
 func TestSplit(t *testing.T) {

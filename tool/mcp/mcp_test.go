@@ -17,6 +17,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
 	"github.com/qtype-dev/qtype/tool/mcp"
+	"github.com/qtype-dev/qtype/tool/tooltest"
 )
 
 // TestMain is the tests, or the server that they start as a program.
@@ -220,4 +221,10 @@ func TestServer_URL(t *testing.T) {
 	if _, err := s.Tools(t.Context()); err == nil || !strings.Contains(err.Error(), "allow_private") {
 		t.Errorf("a private address: %v", err)
 	}
+}
+
+func TestServerTool_Contract(t *testing.T) {
+	d := program(t, "find")
+	d.Timeout = spec.Duration(time.Hour)
+	tooltest.Run(t, tooltest.Case{Tool: tools(t, d)["find"], Args: map[string]any{"number": 7}, Failing: map[string]any{"number": -1}})
 }

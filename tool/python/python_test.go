@@ -2,15 +2,12 @@ package python_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -20,6 +17,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
 	"github.com/qtype-dev/qtype/tool/python"
+	"github.com/qtype-dev/qtype/tool/tooltest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -411,34 +409,10 @@ def sleep(path):
     os.write(alive, b'begun')
     time.sleep(1000000)
 `)
-	path := filepath.Join(s.folder, "alive") // open as long as the function or its child lives
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancelCause(t.Context())
-	stop := errors.New("enough")
-	ended := make(chan error, 1)
-	go func() {
-		alive, err := os.Open(path)
-		if err != nil {
-			ended <- err
-			return
-		}
-		defer func() { _ = alive.Close() }() // it was only read
-		_, begun := io.ReadFull(alive, make([]byte, len("begun")))
-		cancel(stop)
-		_, err = io.Copy(io.Discard, alive)
-		ended <- errors.Join(begun, err)
-	}()
-	if _, err := s.made(s.tool("sleep", "path: text")).Call(ctx, map[string]any{"path": path}); !errors.Is(err, stop) {
-		t.Errorf("got %v", err)
-	}
-	if w, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil { // fails if no process waits for it
-		_ = w.Close()
-	}
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	tooltest.KilledWith(t, func(ctx context.Context, path string) error {
+		_, err := s.made(s.tool("sleep", "path: text")).Call(ctx, map[string]any{"path": path})
+		return err
+	})
 }
 
 func TestPython_ModulesAndInterpreters(t *testing.T) {
