@@ -18,7 +18,7 @@ import (
 	"github.com/qtype-dev/qtype/tool/tooltest"
 )
 
-// Each tool doubles the number n, and fails for 0.
+// Each tool multiplies the number n by two, and fails for 0.
 func TestContract(t *testing.T) {
 	ok, zero := map[string]any{"n": 2}, map[string]any{"n": 0}
 	base := spec.ToolBase{ID: "twice", Name: "twice", Inputs: vars(t, "n: int", "note: text?"), Outputs: vars(t, "m: int")}
@@ -29,13 +29,13 @@ func TestContract(t *testing.T) {
 		args   map[string]any
 		failed map[string]any
 	}{
-		"APITool": {tool: &spec.APITool{ToolBase: base, Endpoint: doubler(t), AllowPrivate: true}, args: ok, failed: zero},
+		"APITool": {tool: &spec.APITool{ToolBase: base, Endpoint: twiceServer(t), AllowPrivate: true}, args: ok, failed: zero},
 		"ClientTool": {tool: &spec.ClientTool{ToolBase: base}, args: ok, failed: zero,
-			opts: factory.Options{Answer: func(string) tool.ClientHandler { return double }}},
+			opts: factory.Options{Answer: func(string) tool.ClientHandler { return twice }}},
 		"CommandTool": {tool: &spec.CommandTool{ToolBase: base, Program: "./twice"}, args: ok, failed: zero, needs: "sh",
 			opts: factory.Options{Folder: folderWith(t, "twice", "#!/bin/sh\nread -r line\ncase $line in *:0*) exit 3;; esac\necho 4\n")}},
 		"FlowTool": {tool: &spec.FlowTool{ToolBase: spec.ToolBase{ID: "twice", Name: "twice"}, Flow: spec.Ref[*spec.Flow]{To: flow(t, []string{"n: int"}, []string{"m: int"})}},
-			args: ok, failed: zero, opts: factory.Options{Flow: doubleFlow}},
+			args: ok, failed: zero, opts: factory.Options{Flow: twiceFlow}},
 		"PythonFunctionTool": {tool: &spec.PythonFunctionTool{ToolBase: base, ModulePath: "numbers_of", FunctionName: "twice"}, args: ok, failed: zero, needs: "python3",
 			opts: factory.Options{Folder: folderWith(t, "numbers_of.py", "def twice(n, note=None):\n    if n == 0:\n        raise ValueError('zero')\n    return {'m': 2 * n}\n")}},
 		"builtin": {tool: &spec.PythonFunctionTool{ToolBase: spec.ToolBase{ID: "decode", Name: "decode", Inputs: vars(t, "data: text")},
@@ -59,8 +59,8 @@ func TestContract(t *testing.T) {
 
 var errZero = errors.New("zero\nis not allowed")
 
-// doubler starts a server and returns its URL.
-func doubler(t *testing.T) string {
+// twiceServer starts a server and returns its URL.
+func twiceServer(t *testing.T) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.FormValue("n") == "0" {
@@ -74,7 +74,7 @@ func doubler(t *testing.T) string {
 	return s.URL
 }
 
-func double(ctx context.Context, r tool.Request) (any, error) {
+func twice(ctx context.Context, r tool.Request) (any, error) {
 	args, err := value.Parse(string(r.Args))
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func double(ctx context.Context, r tool.Request) (any, error) {
 	return map[string]any{"m": 4}, errors.Join(zeroError(value.Text(n) == "0"), ctx.Err())
 }
 
-func doubleFlow(ctx context.Context, call factory.FlowCall, emit func([]any, error) error) error {
+func twiceFlow(ctx context.Context, call factory.FlowCall, emit func([]any, error) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
