@@ -53,7 +53,7 @@ func (s *shop) tools(t testing.TB) []spec.Ref[spec.Tool] {
 	return []spec.Ref[spec.Tool]{{To: find}, {To: refund}}
 }
 
-func (w *world) agent(l layout, tools []spec.Ref[spec.Tool], remember bool) *spec.Agent {
+func (w *testEnv) agent(l layout, tools []spec.Ref[spec.Tool], remember bool) *spec.Agent {
 	a := &spec.Agent{StepBase: l.base("helper", []string{"say"}, []string{"answer"}), Model: spec.Ref[spec.ModelEntity]{To: w.model},
 		SystemMessage: "You help.", Tools: tools, MaxToolExecutions: 20}
 	if remember {
@@ -78,7 +78,7 @@ func TestAgent_CallsTools(t *testing.T) {
 			return textReply("You are welcome.")
 		})
 		l := declare(t, nil, "say: text", "answer: text")
-		w := newWorld(t, s, l, memory.Config{})
+		w := newTestEnv(t, s, l, memory.Config{})
 		r := build(t, w.agent(l, svc.tools(t), true), w.env)
 		ctx, heard := t.Context(), &listen{}
 		if streams {
@@ -124,7 +124,7 @@ func TestAgent_ReportsFailuresToModel(t *testing.T) {
 			[3]string{"e", "find_order", `{"id":1,"colour":"red"}`}, [3]string{"f", "find_order", `{"id":7}`}, [3]string{"", "find_order", `[]`})
 	})
 	l := declare(t, nil, "say: ChatMessage", "answer: ChatMessage")
-	w := newWorld(t, s, l, memory.Config{})
+	w := newTestEnv(t, s, l, memory.Config{})
 	r := build(t, w.agent(l, svc.tools(t), false), w.env)
 	row := driveRows(t, r, l.row(map[string]any{"say": mustMessage(t, "help")}))[0]
 	if row.Err != nil {
@@ -168,7 +168,7 @@ func TestAgent_ToolCallLimit(t *testing.T) {
 			return tt.third
 		})
 		l := declare(t, nil, "say: text", "answer: text")
-		w := newWorld(t, s, l, memory.Config{})
+		w := newTestEnv(t, s, l, memory.Config{})
 		step := w.agent(l, svc.tools(t), true)
 		step.MaxToolExecutions = 3
 		expect(t, tt.name, drive(t, l, build(t, step, w.env), l.row(map[string]any{"say": "hi"})), tt.want)
@@ -191,7 +191,7 @@ func TestAgent_DuplicateToolNames(t *testing.T) {
 	svc := newShop(t)
 	s := newLLM(t, func(int, request) reply { return textReply("ok") })
 	l := declare(t, nil, "say: text", "answer: text")
-	w := newWorld(t, s, l, memory.Config{})
+	w := newTestEnv(t, s, l, memory.Config{})
 	tools := svc.tools(t)
 	tools[1].To.Common().Name = "find order"
 	tools[0].To.Common().Name = "find_order"
@@ -205,7 +205,7 @@ func TestInvokeTool(t *testing.T) {
 	svc := newShop(t)
 	s := newLLM(t, func(int, request) reply { return textReply("unused") })
 	l := declare(t, nil, "order: int", "loud: boolean?", "state: text", "whole: citation_url", "note: text?")
-	w := newWorld(t, s, l, memory.Config{})
+	w := newTestEnv(t, s, l, memory.Config{})
 	tool := svc.tools(t)[0].To
 	tool.Common().Outputs = declare(t, nil, "status: text", "due: text", "comment: text?")
 	step := &spec.InvokeTool{StepBase: spec.StepBase{ID: "call"}, Tool: spec.Ref[spec.Tool]{To: tool},

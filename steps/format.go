@@ -142,7 +142,7 @@ func (f *format) checkType(t spec.Type) error {
 // apply formats a value.
 func (f *format) apply(v any) (string, error) {
 	if f.conversion != "" {
-		return f.text(shown(v, f.conversion))
+		return f.text(convert(v, f.conversion))
 	}
 	switch v := v.(type) {
 	case int64:

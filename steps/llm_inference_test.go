@@ -46,7 +46,7 @@ func TestLLMInference_SendsConversation(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, streams %v", output, streams), func(t *testing.T) {
 				s := newLLM(t, func(n int, _ request) reply { return textReply(fmt.Sprintf("Reply %d", n), "\n", " ", "end") })
 				l := declare(t, nil, "say: text", "answer: ChatMessage", "text: text")
-				w := newWorld(t, s, l, memory.Config{})
+				w := newTestEnv(t, s, l, memory.Config{})
 				r := build(t, w.inference(l, []string{"say"}, output, "You answer for a bookshop."), w.env)
 				ctx, heard := t.Context(), &listen{}
 				if streams {
@@ -81,7 +81,7 @@ func TestLLMInference_SendsConversation(t *testing.T) {
 func TestLLMInference_InputsBecomeMessages(t *testing.T) {
 	s := newLLM(t, func(int, request) reply { return textReply("ok") })
 	l := declare(t, nil, "m: ChatMessage", "n: int", "pic: image", "maybe: text?", "on: date", "list: list[text]", "all: list[ChatMessage]", "film: video", "out: text")
-	w := newWorld(t, s, l, memory.Config{})
+	w := newTestEnv(t, s, l, memory.Config{})
 	step := w.inference(l, []string{"m", "n", "pic", "maybe", "on", "list", "all"}, "out", "Be brief.")
 	step.Memory = spec.Ref[*spec.Memory]{}
 	r := build(t, step, w.env)
@@ -122,7 +122,7 @@ func TestLLMInference_InputsBecomeMessages(t *testing.T) {
 func TestLLMInference_SharedMemoryAddsAnswerOnce(t *testing.T) {
 	s := newLLM(t, func(n int, _ request) reply { return textReply(fmt.Sprintf("answer %d", n)) })
 	l := declare(t, nil, "say: ChatMessage", "draft: ChatMessage", "ask: text", "label: text")
-	w := newWorld(t, s, l, memory.Config{})
+	w := newTestEnv(t, s, l, memory.Config{})
 	first := build(t, w.inference(l, []string{"say"}, "draft", "Draft."), w.env)
 	second := build(t, w.inference(l, []string{"say", "draft", "ask"}, "label", "Label."), w.env)
 	row := l.row(map[string]any{"say": chat.Text(chat.User, "hello"), "ask": "one word"})
@@ -142,7 +142,7 @@ func TestLLMInference_FailureKeepsWindow(t *testing.T) {
 		return textReply("fine")
 	})
 	l := declare(t, nil, "say: text", "out: text")
-	w := newWorld(t, s, l, memory.Config{})
+	w := newTestEnv(t, s, l, memory.Config{})
 	r := build(t, w.inference(l, []string{"say"}, "out", ""), w.env)
 	got := drive(t, l, r, l.row(map[string]any{"say": "one"}), l.row(map[string]any{"say": "two"}), l.row(map[string]any{"say": "two"}))
 	if got[0] != `{"say":"one","out":"fine"}` || got[2] != `{"say":"two","out":"fine"}` || !strings.Contains(got[1], "HTTP 500") || !strings.Contains(got[1], "out of order") {
@@ -164,7 +164,7 @@ func TestLLMInference_CanceledTurnIsRecorded(t *testing.T) {
 		return textReply("fine")
 	})
 	l := declare(t, nil, "say: text", "out: text")
-	w := newWorld(t, s, l, memory.Config{})
+	w := newTestEnv(t, s, l, memory.Config{})
 	r := build(t, w.inference(l, []string{"say"}, "out", ""), w.env)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-asked; cancel() }()
@@ -190,7 +190,7 @@ func TestLLMInference_EmptyAnswers(t *testing.T) {
 	for _, tt := range tests {
 		s := newLLM(t, func(int, request) reply { return tt.answer })
 		l := declare(t, nil, "say: text", "out: text")
-		w := newWorld(t, s, l, memory.Config{})
+		w := newTestEnv(t, s, l, memory.Config{})
 		expect(t, tt.want, drive(t, l, build(t, w.inference(l, []string{"say"}, "out", ""), w.env), l.row(map[string]any{"say": "hi"})), tt.want)
 		if strings.HasPrefix(tt.want, "error") {
 			expect(t, "history", w.history(t, "s"), "user: hi [failed]")

@@ -66,14 +66,14 @@ func (t *memoryTool) Call(ctx context.Context, args map[string]any) (any, error)
 		}
 		return "stored: " + listed(names), nil
 	}
-	held, err := t.store.read(ctx, at.session)
+	stored, err := t.store.read(ctx, at.session)
 	if err != nil {
 		return nil, err
 	}
 	answer := map[string]any{}
 	for _, out := range t.declared.Outputs {
 		answer[out.ID] = nil
-		if raw, found := held[out.ID]; found {
+		if raw, found := stored[out.ID]; found {
 			numbers := json.NewDecoder(bytes.NewReader(raw))
 			numbers.UseNumber()
 			var v any

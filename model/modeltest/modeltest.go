@@ -137,7 +137,7 @@ func (w Wire) answers(a Answer, stream bool) http.HandlerFunc {
 	return w.streams(w.Stream(a), "")
 }
 
-// streams returns a handler that sends records and then ends it: "cut" closes
+// streams returns a handler that sends records and then ends it: "truncated" closes
 // the connection, "hang" keeps it open.
 func (w Wire) streams(records []string, end string) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
@@ -147,7 +147,7 @@ func (w Wire) streams(records []string, end string) http.HandlerFunc {
 			rw.(http.Flusher).Flush()
 		}
 		switch end {
-		case "cut":
+		case "truncated":
 			panic(http.ErrAbortHandler)
 		case "hang":
 			<-r.Context().Done()
