@@ -226,7 +226,7 @@ func TestGenerate_Unreachable(t *testing.T) {
 	s := serve(t, status(200, hello))
 	wrong := "https" + strings.TrimPrefix(s.URL, "http")
 	e = failure(t, s.talk(t, func(c *openai.Config, p *model.CallPolicy) { c.BaseURL, p.MaxAttempts = wrong, 1 }), false)
-	if want := "is it http instead of https?"; !strings.Contains(e.Error(), want) {
+	if want := "use http instead of https"; !strings.Contains(e.Error(), want) {
 		t.Errorf("got %s", e)
 	}
 }
