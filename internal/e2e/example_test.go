@@ -37,16 +37,18 @@ func Example_approval() {
 }
 
 // resumeRun is the program of docs/runs.md.
-func resumeRun(ctx context.Context, app *runtime.App, rows iter.Seq[runtime.Input]) error {
-	checkpoints, err := app.OpenCheckpoints(runtime.CheckpointConfig{Path: "replies.checkpoints", Flow: "main"})
+func resumeRun(ctx context.Context, app *runtime.App, path string, rows iter.Seq[runtime.Input], write func(*runtime.Result) error) error {
+	checkpoints, err := app.OpenCheckpoints(runtime.CheckpointConfig{Path: path, Flow: "main"})
 	if err != nil {
 		return err
 	}
 	for res, err := range app.Run(ctx, "main", rows, runtime.WithCheckpoints(checkpoints)) {
+		if err == nil {
+			err = write(res)
+		}
 		if err != nil {
 			return errors.Join(err, checkpoints.Close()) // keeps the file: run the program again to resume
 		}
-		fmt.Println(res.Number, res.Replayed)
 	}
 	return checkpoints.Remove()
 }
@@ -65,7 +67,12 @@ flows:
 // that the interrupted first run has finished.
 func TestDocs_ResumeRun(t *testing.T) {
 	app := openApp(t, resumableDocument)
-	t.Chdir(t.TempDir())
+	path := filepath.Join(t.TempDir(), "replies.checkpoints")
+	var got []string
+	write := func(res *runtime.Result) error {
+		got = append(got, fmt.Sprint(res.Number, " ", res.Replayed))
+		return nil
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	rows := func(yield func(runtime.Input) bool) {
 		if yield(runtime.Row(map[string]any{"name": "Ada"})) {
@@ -73,13 +80,14 @@ func TestDocs_ResumeRun(t *testing.T) {
 			yield(runtime.Row(map[string]any{"name": "Bo"}))
 		}
 	}
-	if err := resumeRun(ctx, app, rows); !errors.Is(err, context.Canceled) {
+	if err := resumeRun(ctx, app, path, rows, write); !errors.Is(err, context.Canceled) {
 		t.Fatalf("the first run ended with %v", err)
 	}
-	if err := resumeRun(t.Context(), app, rows); err != nil {
+	if err := resumeRun(t.Context(), app, path, rows, write); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat("replies.checkpoints"); !errors.Is(err, fs.ErrNotExist) {
+	assertLines(t, got, "1 false", "1 true", "2 false")
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the file of checkpoints was not removed: %v", err)
 	}
 }
