@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"fmt"
+	"sort"
 
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -132,4 +133,20 @@ func (m *Memory) extendBack(ctx context.Context, key Key, v *view, p evictionPol
 		v = wide
 	}
 	return v, nil
+}
+
+// arrange returns a window of entries with the view's system message in its place.
+func (m *Memory) arrange(v *view, entries []*Entry) Window {
+	if len(entries) == 0 {
+		entries = nil // an empty window is the same however it became empty
+	}
+	w := Window{Entries: entries, System: v.systemEntry()}
+	switch {
+	case v.system == nil || m.systemFirst || !m.kind.Supports("keep_system_first"):
+	case v.pending:
+		w.SystemAt = max(len(entries)-v.tail, 0)
+	default:
+		w.SystemAt = sort.Search(len(entries), func(i int) bool { return entries[i].Seq == 0 || entries[i].Seq > v.system.Seq })
+	}
+	return w
 }

@@ -16,14 +16,14 @@
 //
 // The files depend on each other in one direction:
 //
-//	entry, window, message, tokens, store    the data and the Store interface
+//	entry, window, tokens, message, store    the data and the Store interface
 //	inprocess                                a store
 //	eviction, view                           a session at one version
 //	policy, policy_*, policies               what leaves the window
 //	variables, transition                    changes: the one path of every write
 //	session_table, context                   locks and cache; the context interface
 //	memory, load, commit                     reading and writing a session
-//	turn, call, turn_context                 turns
+//	budget, turn, turn_context, call                 turns
 //	write, read, expiry                      the other methods of Memory
 package memory
 

@@ -1,6 +1,8 @@
 package memory
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -175,12 +177,10 @@ func (t *transition) evict(p evictionPolicy, rule spec.Policy, own, user int, sy
 	if len(v.entries) == 0 || system && !p.countsSystem() {
 		return
 	}
-	s := p.evict(v, own, user).withToolResults(v.entries)
+	s := leaving(p, v, own, user)
 	if s.size() == 0 {
-		v.state.Open = false // the newest message stays, so no call is open
 		return
 	}
-	v.state.Open = p.countsSystem() && hasOpenCalls(v, s)
 	if v.measured { // finish reports what left
 		v.remove(s)
 		return
@@ -189,12 +189,16 @@ func (t *transition) evict(p evictionPolicy, rule spec.Policy, own, user int, sy
 	event.Before, event.Limit, event.Unit = p.usage(sizeOf(p, v))
 	from := len(t.change.Events)
 	for low, high := range s.runs {
-		run := event
-		run.From, run.To, run.Messages = v.entries[low].Seq, v.entries[high-1].Seq, high-low
-		for _, e := range v.entries[low:high] {
-			run.Tokens += e.Tokens
+		for i, e := range v.entries[low:high] {
+			last := len(t.change.Events) - 1
+			if i == 0 || v.gaps.has(v.entries[low+i-1].Seq+1) { // an event covers no messages that left before
+				event.From = e.Seq
+				t.addEvent(event)
+				last++
+			}
+			run := &t.change.Events[last]
+			run.To, run.Messages, run.Tokens = e.Seq, run.Messages+1, run.Tokens+e.Tokens
 		}
-		t.addEvent(run)
 	}
 	v.remove(s)
 	for i := range t.change.Events[from:] {
@@ -258,4 +262,37 @@ func (t *transition) recordOperation(key string) {
 	all := append(strings.Fields(string(t.next.values[idempotencyValue])), record)
 	all = all[max(len(all)-maxIdempotencyKeys, 0):]
 	t.setValue(idempotencyValue, []byte(strings.Join(all, " ")))
+}
+
+// hashKey returns an idempotency key in a short form of fixed length.
+func hashKey(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:8])
+}
+
+// callRecord is what the last call of a turn sent.
+type callRecord struct {
+	first, last string // ids of the first and the last message
+	from, to    int64  // their positions, 0 for messages of the turn
+	messages    int
+	tokens      int
+	call        Call
+}
+
+// recordCall adds an event with the turn's last call.
+func (t *transition) recordCall(n *callRecord) {
+	if n == nil {
+		return
+	}
+	e := Event{Kind: EventSent, Turn: t.next.state.Turns, From: n.from, To: n.to, Messages: n.messages,
+		Tokens: n.tokens, Call: &n.call, Time: t.next.state.LastSaid}
+	for _, added := range t.change.Entries { // the turn's messages have positions by now
+		if added.Message.ID == n.first {
+			e.From = added.Seq
+		}
+		if added.Message.ID == n.last {
+			e.To = added.Seq
+		}
+	}
+	t.change.Events = append([]Event{e}, t.change.Events...)
 }

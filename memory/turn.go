@@ -2,8 +2,6 @@ package memory
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -185,6 +183,28 @@ func (t *Turn) isStaged(id string) bool {
 	return slices.ContainsFunc(t.staged, func(e *Entry) bool { return e.Message.ID == id })
 }
 
+// fitted returns the session as a Commit of the staged messages would leave it;
+// own is the index of the turn's first message among the remaining entries.
+func (t *Turn) fitted() (next *view, sel selection, own int) {
+	v := *t.base // only this turn writes behind the end of its array
+	v.step = t.step
+	own = len(v.entries)
+	for _, e := range withoutDuplicates(t.policy, t.base.system, t.staged) {
+		if isSystem(e) {
+			v.system, v.pending, v.tail = e, true, 0
+		} else {
+			v.append(e)
+			v.tail++
+		}
+	}
+	if n := len(v.entries); n > own {
+		s := leaving(t.policy, &v, own, userUpTo(&v, t.base, own))
+		v.remove(s)
+		own -= s.before(own)
+	}
+	return &v, t.policy.selectForCall(&v), own
+}
+
 // Set sets a variable of the session, or removes it if value is null or nil. The
 // change is part of the turn: Commit stores it. If several processes set the
 // same variable, the last commit wins.
@@ -224,12 +244,6 @@ func (t *Turn) SetIdempotencyKey(key string) (done bool) {
 	t.operation = key
 	t.done = t.base.hasOperation(key)
 	return t.done
-}
-
-// hashKey returns an idempotency key in a short form of fixed length.
-func hashKey(key string) string {
-	sum := sha256.Sum256([]byte(key))
-	return hex.EncodeToString(sum[:8])
 }
 
 func (v *view) hasOperation(key string) bool { return v.operation(key) != "" }

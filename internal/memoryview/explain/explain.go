@@ -97,10 +97,32 @@ func Turn(ctx context.Context, m *memory.Memory, session string, turn int64) (*R
 			r.Failed = e.Reason
 		}
 	}
+	evicted := evictedBefore(sent, entries, events)
 	for _, e := range entries {
-		r.place(e, sent, events)
+		r.place(e, sent, events, evicted[e.Seq])
 	}
 	return r, nil
+}
+
+// evictedBefore returns the positions within a call's range of messages that had
+// left the window before it: those between others that stayed.
+func evictedBefore(sent memory.Event, entries []memory.Entry, events []memory.Event) map[int64]bool {
+	inRange := 0
+	for _, e := range entries {
+		if e.Seq >= sent.From && e.Seq <= sent.To && e.Status != memory.Failed && e.Message.Role != chat.System {
+			inRange++
+		}
+	}
+	if sent.From == 0 || inRange <= sent.Messages {
+		return nil
+	}
+	evicted := map[int64]bool{}
+	for _, e := range events {
+		for seq := max(e.From, sent.From); e.Kind == memory.EventFlush && e.Turn < sent.Turn && seq <= min(e.To, sent.To); seq++ {
+			evicted[seq] = true
+		}
+	}
+	return evicted
 }
 
 func collect[T any](seq func(func(T, error) bool)) (all []T, err error) {
@@ -114,7 +136,7 @@ func collect[T any](seq func(func(T, error) bool)) (all []T, err error) {
 }
 
 // place puts an entry among what was sent or what was not.
-func (r *Report) place(e memory.Entry, sent memory.Event, events []memory.Event) {
+func (r *Report) place(e memory.Entry, sent memory.Event, events []memory.Event, evicted bool) {
 	if e.Turn == r.Turn {
 		r.Time = e.Time
 	}
@@ -124,7 +146,7 @@ func (r *Report) place(e memory.Entry, sent memory.Event, events []memory.Event)
 	own := e.Turn == r.Turn
 	known := own || e.Seq <= r.Call.Seen && e.Status != memory.Failed
 	switch {
-	case known && e.Seq >= sent.From && e.Seq <= sent.To && sent.From > 0:
+	case known && !evicted && e.Seq >= sent.From && e.Seq <= sent.To && sent.From > 0:
 		r.Sent = append(r.Sent, Message{e.Seq, e.Turn, e.Message.Role, e.Tokens})
 	case own && e.Seq > sent.To:
 		// the answer, or what followed the last call
