@@ -86,10 +86,9 @@ func (m *Memory) loadEntries(ctx context.Context, key Key, v *view) (err error) 
 }
 
 // reload returns the session as the store has it now, from the cache if nothing
-// changed since.
-func (m *Memory) reload(ctx context.Context, key Key) (*view, error) {
-	v := m.sessions.view(key.Session)
-	if v == nil {
+// changed since: then it is a copy in v.
+func (m *Memory) reload(ctx context.Context, key Key, v *view) (*view, error) {
+	if !m.sessions.view(key.Session, v) {
 		return m.load(ctx, key)
 	}
 	head, err := m.store.Head(ctx, key)
@@ -100,15 +99,6 @@ func (m *Memory) reload(ctx context.Context, key Key) (*view, error) {
 		return m.load(ctx, key)
 	}
 	return v, nil
-}
-
-// cached returns the session as this process knows it. If another process has
-// written since, Apply returns a conflict.
-func (m *Memory) cached(ctx context.Context, key Key) (*view, error) {
-	if v := m.sessions.view(key.Session); v != nil {
-		return v, nil
-	}
-	return m.load(ctx, key)
 }
 
 // firstLookback is how many entries extendBack reads at first; each further read doubles it.

@@ -31,6 +31,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -68,6 +69,9 @@ type Memory struct {
 	store       Store
 	policy      atomic.Pointer[evictionPolicy]
 	sessions    sessionTable
+	turnsPool   sync.Pool     // of *Turn that ended and that no caller knows
+	transitions sync.Pool     // of *transition
+	views       sync.Pool     // of *view
 	context     ContextSource // nil for none
 }
 

@@ -15,7 +15,15 @@ func (m *Memory) Window(ctx context.Context, session string) (Window, error) {
 // Read is Window with other limits for this read. Only round_window supports
 // them: the other policies do not keep what other limits would show.
 func (m *Memory) Read(ctx context.Context, session string, o ReadOptions) (Window, error) {
-	v, p, err := m.committed(ctx, session)
+	space, _ := m.views.Get().(*view)
+	if space == nil {
+		space = &view{}
+	}
+	defer func() {
+		*space = view{}
+		m.views.Put(space)
+	}()
+	v, p, err := m.committed(ctx, session, space)
 	if err != nil {
 		return Window{}, err
 	}

@@ -18,9 +18,11 @@ const stepSystemValue = "system"
 
 // transition is a change of a session and the view that results from it. Every
 // write of a memory is one: appends, turns, replaced windows and values.
+//
+// It is used for one change after the other, so that an append allocates little.
 type transition struct {
 	change Change
-	next   *view
+	next   view
 	now    time.Time
 }
 
@@ -31,17 +33,16 @@ type addition struct {
 	step    *Entry // the step's system message, nil for none
 }
 
-// newTransition returns a transition that changes nothing.
-func newTransition(base *view, now time.Time) *transition {
-	next := *base
-	return &transition{next: &next, change: Change{State: base.state}, now: now}
+// begin makes t a transition that changes nothing.
+func (t *transition) begin(base *view, now time.Time) {
+	*t = transition{next: *base, change: Change{State: base.state}, now: now}
 }
 
-// newTurn returns a transition that adds the entries of a new turn to the
+// beginTurn makes t a transition that adds the entries of a new turn to the
 // history. Entries that an earlier attempt passed to the store belong to the
 // store: copies are numbered.
-func newTurn(base *view, entries []*Entry, now time.Time) *transition {
-	t := newTransition(base, now)
+func (t *transition) beginTurn(base *view, entries []*Entry, now time.Time) {
+	t.begin(base, now)
 	st := &t.next.state
 	st.Turns++
 	st.LastSaid = now
@@ -58,17 +59,16 @@ func newTurn(base *view, entries []*Entry, now time.Time) *transition {
 	}
 	t.change.Entries = entries
 	t.change.State = *st
-	return t
 }
 
-// add returns the transition that adds messages and evicts what the policy does
-// not keep; nil if all messages are duplicates.
-func add(p evictionPolicy, rule spec.Policy, base *view, a addition, now time.Time) *transition {
+// add makes t the transition that adds messages and evicts what the policy does
+// not keep. It reports false if all messages are duplicates.
+func (t *transition) add(p evictionPolicy, rule spec.Policy, base *view, a addition, now time.Time) bool {
 	entries := withoutDuplicates(p, base.system, a.entries)
 	if len(entries) == 0 {
-		return nil
+		return false
 	}
-	t := newTurn(base, entries, now)
+	t.beginTurn(base, entries, now)
 	t.next.step = a.step // the policy counts the system message of this turn
 	own := len(t.next.entries)
 	for _, e := range t.change.Entries {
@@ -79,7 +79,7 @@ func add(p evictionPolicy, rule spec.Policy, base *view, a addition, now time.Ti
 	}
 	if n := len(t.next.entries); !a.each && n > 0 {
 		at := min(own, n-1)
-		t.evict(p, rule, at, userUpTo(t.next, base, at), own == n)
+		t.evict(p, rule, at, userUpTo(&t.next, base, at), own == n)
 	}
 	if a.step == nil {
 		t.next.step = base.step
@@ -88,7 +88,8 @@ func add(p evictionPolicy, rule spec.Policy, base *view, a addition, now time.Ti
 			t.setValue(stepSystemValue, []byte(text))
 		}
 	}
-	return t.finish(p, base)
+	t.finish(p, base)
+	return true
 }
 
 // put adds an entry to the view.
@@ -128,10 +129,10 @@ func userUpTo(next, base *view, own int) int {
 	return base.user
 }
 
-// replace returns the transition that replaces the window by entries.
-func replace(p evictionPolicy, rule spec.Policy, base *view, entries []*Entry, now time.Time) *transition {
+// replace makes t the transition that replaces the window by entries.
+func (t *transition) replace(p evictionPolicy, rule spec.Policy, base *view, entries []*Entry, now time.Time) {
 	entries = withoutDuplicates(p, nil, entries)
-	t := newTurn(base, entries, now)
+	t.beginTurn(base, entries, now)
 	if n := len(base.entries); n > 0 {
 		t.addEvent(Event{Kind: EventSet, From: base.entries[0].Seq, To: base.entries[n-1].Seq, Messages: n, Tokens: base.tokens,
 			Reason: "the window was replaced"})
@@ -140,28 +141,26 @@ func replace(p evictionPolicy, rule spec.Policy, base *view, entries []*Entry, n
 	empty.version, empty.state, empty.values, empty.step = base.version, t.next.state, base.values, base.step
 	empty.begin = base.state.Last + 1
 	empty.state.System, empty.state.First, empty.state.Floor, empty.state.Open = 0, empty.begin, empty.begin, false
-	before := *empty
-	t.next = empty
+	t.next = *empty
 	for _, e := range t.change.Entries {
 		t.put(e)
 	}
 	if n := len(t.next.entries); n > 0 {
 		t.evict(p, rule, n-1, t.next.user, false)
 	}
-	return t.finish(p, &before)
+	t.finish(p, empty)
 }
 
-// fail returns the transition that adds the messages of a failed turn to the
+// fail makes t the transition that adds the messages of a failed turn to the
 // history and leaves the window as it is.
-func fail(base *view, entries []*Entry, reason string, now time.Time) *transition {
-	t := newTurn(base, entries, now)
+func (t *transition) fail(base *view, entries []*Entry, reason string, now time.Time) {
+	t.beginTurn(base, entries, now)
 	e := Event{Kind: EventFailed, From: base.state.Last + 1, To: t.next.state.Last, Messages: len(entries), Reason: reason}
 	for _, entry := range t.change.Entries {
 		entry.Status = Failed
 		e.Tokens += entry.Tokens
 	}
 	t.addEvent(e)
-	return t
 }
 
 // addEvent adds an event of this turn.
@@ -173,7 +172,7 @@ func (t *transition) addEvent(e Event) {
 // evict fits the window to the policy; own and user are as for
 // evictionPolicy.evict. A new system message causes evictions only if it counts.
 func (t *transition) evict(p evictionPolicy, rule spec.Policy, own, user int, system bool) {
-	v := t.next
+	v := &t.next
 	if len(v.entries) == 0 || system && !p.countsSystem() {
 		return
 	}
@@ -208,8 +207,8 @@ func (t *transition) evict(p evictionPolicy, rule spec.Policy, own, user int, sy
 }
 
 // finish completes the state.
-func (t *transition) finish(p evictionPolicy, base *view) *transition {
-	v := t.next
+func (t *transition) finish(p evictionPolicy, base *view) {
+	v := &t.next
 	st := &v.state
 	st.First, st.Evicted, st.InWindow, st.Tokens = v.begin, v.gaps.String(), len(v.entries), v.tokens
 	if r, ok := p.(rereader); ok {
@@ -229,7 +228,6 @@ func (t *transition) finish(p evictionPolicy, base *view) *transition {
 		}
 	}
 	t.change.State = *st
-	return t
 }
 
 // setValue sets a named value of the session; nil removes it.

@@ -27,7 +27,7 @@ func (lists) Summarize(_ context.Context, f promptcontext.SummaryRequest) (strin
 // variables, events.
 func rich(t testing.TB, s memory.Store) *memory.Memory {
 	t.Helper()
-	m, err := memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 400, "chat_history_token_ratio": 0.25, "token_flush_size": 50}, Counter: letters{}, Context: promptcontext.New(nil, 
+	m, err := memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 400, "chat_history_token_ratio": 0.25, "token_flush_size": 50}, Counter: letters{}, Context: promptcontext.New(nil,
 		promptcontext.Block{Kind: promptcontext.Summary, Priority: 1, MaxTokens: 1 << 20, Summarizer: lists{}}, promptcontext.Block{Kind: promptcontext.Variables, Priority: 2})}, s)
 	must(t, err)
 	return m

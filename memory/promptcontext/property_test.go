@@ -60,10 +60,10 @@ func contextCourse(t *rapid.T, store memory.Store, reopen func() memory.Store, m
 	c.fold = rapid.SampledFrom([]int{0, 0, 50, 300}).Draw(t, "fold")
 	c.pinned = strings.Repeat("p", rapid.IntRange(1, 60).Draw(t, "pinned"))
 	c.system = rapid.SampledFrom([]string{"", "Be kind."}).Draw(t, "system")
-	cfg := memory.Config{ID: "m", Counter: runes{}, Limits: memory.Limits{"token_limit": float64(c.limit), "chat_history_token_ratio": float64(float64(rapid.IntRange(10, 90).Draw(t, "percent")) / 100), "token_flush_size": float64(rapid.IntRange(1, 200).Draw(t, "flush"))}, Context: promptcontext.New(nil, 
-			promptcontext.Block{Kind: promptcontext.Pinned, Text: c.pinned}, promptcontext.Block{Kind: promptcontext.Variables, Priority: rapid.IntRange(1, 3).Draw(t, "priority")},
-			promptcontext.Block{Kind: promptcontext.Summary, Priority: 2, Summarizer: c.scribe, MaxTokens: 100_000, InputTokens: c.fold},
-			promptcontext.Block{Kind: promptcontext.Retrieval, Priority: 3, TopK: rapid.IntRange(1, 4).Draw(t, "top_k"), Embedder: c.vectors})}
+	cfg := memory.Config{ID: "m", Counter: runes{}, Limits: memory.Limits{"token_limit": float64(c.limit), "chat_history_token_ratio": float64(float64(rapid.IntRange(10, 90).Draw(t, "percent")) / 100), "token_flush_size": float64(rapid.IntRange(1, 200).Draw(t, "flush"))}, Context: promptcontext.New(nil,
+		promptcontext.Block{Kind: promptcontext.Pinned, Text: c.pinned}, promptcontext.Block{Kind: promptcontext.Variables, Priority: rapid.IntRange(1, 3).Draw(t, "priority")},
+		promptcontext.Block{Kind: promptcontext.Summary, Priority: 2, Summarizer: c.scribe, MaxTokens: 100_000, InputTokens: c.fold},
+		promptcontext.Block{Kind: promptcontext.Retrieval, Priority: 3, TopK: rapid.IntRange(1, 4).Draw(t, "top_k"), Embedder: c.vectors})}
 	start := func() {
 		var err error
 		if c.memory, err = memory.New(cfg, store); err != nil {

@@ -43,7 +43,7 @@ func (fakeEmbedder) Embed(_ context.Context, texts []string) ([][]float32, error
 
 // withContext is a memory with every kind of context block, over s.
 func withContext(s memory.Store) (*memory.Memory, error) {
-	return memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 400, "chat_history_token_ratio": 0.5, "token_flush_size": 50}, Counter: runes{}, Context: promptcontext.New(nil, 
+	return memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 400, "chat_history_token_ratio": 0.5, "token_flush_size": 50}, Counter: runes{}, Context: promptcontext.New(nil,
 		promptcontext.Block{Kind: promptcontext.Pinned, Text: "pinned"}, promptcontext.Block{Kind: promptcontext.Variables, Priority: 1},
 		promptcontext.Block{Kind: promptcontext.Summary, Priority: 2, MaxTokens: 1 << 30, Summarizer: fakeSummarizer{}},
 		promptcontext.Block{Kind: promptcontext.Retrieval, Priority: 3, Embedder: fakeEmbedder{}})}, s)
