@@ -1,4 +1,4 @@
-# A static image: the command, certificates and nothing else.
+# A static image with the command, certificates and time zones.
 #
 #   docker build -t qtype .
 #   docker run --rm -v "$PWD:/app" -e OPENAI_API_KEY qtype validate app.qtype.yaml
@@ -7,9 +7,9 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-# The version that it prints is the commit's, so .git is part of the context.
+# qtype version prints the commit, so .git must be in the build context.
 RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o /qtype ./cmd/qtype
-# Memories are kept in .qtype under the working folder, so the user must own it.
+# Memories are stored in .qtype in the working folder, so the user must own it.
 RUN mkdir -p /empty/app /empty/tmp && chmod 1777 /empty/tmp && chown 65532:65532 /empty/app
 
 FROM scratch

@@ -1,5 +1,5 @@
-# make            format, vet, lint, test, and generated files with an empty diff
-# make help       what there is
+# make            format, vet, lint, test, and check generated files
+# make help       list the targets
 SHELL := /bin/bash
 GO ?= go
 BIN ?= bin
@@ -15,44 +15,44 @@ all: fmt vet lint test check-generated
 help:
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 20
 
-build: ## the command, static, in bin/
+build: ## build the command, static, in bin/
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o $(BIN)/qtype ./cmd/qtype
 
-build-cloud: ## the same with s3://, gs:// and az:// addresses, some 50 MB larger
+build-cloud: ## build with s3://, gs:// and az:// addresses (about 50 MB larger)
 	CGO_ENABLED=0 $(GO) build -trimpath -tags cloud -ldflags "-s -w" -o $(BIN)/qtype-cloud ./cmd/qtype
 
-install: ## the command, where go puts commands
+install: ## install the command with go install
 	$(GO) install ./cmd/qtype
 
-test: ## all tests; RACE=-race with the race detector
+test: ## run all tests; RACE=-race with the race detector
 	$(GO) test $(RACE) -timeout 30m ./...
 
-lint: ## golangci-lint, pinned in .ci/tools.env
+lint: ## run golangci-lint in the version of .ci/tools.env
 	.ci/lint
 
-fmt: ## formats the code
+fmt: ## format the code
 	gofmt -w $$(git ls-files --cached --others --exclude-standard '*.go')
 
-vet: ## go vet
+vet: ## run go vet
 	$(GO) vet ./...
 
-bench: build ## all benchmarks BENCHCOUNT times, and the time that the command takes to start
+bench: build ## run all benchmarks BENCHCOUNT times and measure the start-up time
 	$(GO) test -run '^$$' -bench . -benchmem -count $(BENCHCOUNT) ./...
 	.ci/startup $(BIN)/qtype
 
-fuzz: ## every fuzz target for FUZZTIME
+fuzz: ## run every fuzz target for FUZZTIME
 	.ci/fuzz $(FUZZTIME)
 
-generate: ## schema.json from package spec, docs/rules.md and docs/diagnostics.md from the rules
-	$(GO) generate ./internal/schemagen ./validate/lint
+generate: ## generate schema.json and docs/reference from package spec, docs/rules.md and docs/diagnostics.md from the rules
+	$(GO) generate ./internal/schemagen ./internal/docgen ./validate/lint
 
-check-generated: ## fails where generated files are not up to date
+check-generated: ## fail if generated files are not up to date
 	.ci/generated
 
-examples: build ## validates and runs every example, offline
+examples: build ## validate and run every example, offline
 	.ci/examples $(BIN)/qtype
 
-ci: ## everything that the continuous integration runs
+ci: ## run everything that continuous integration runs
 	.ci/run
 
 clean:

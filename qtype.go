@@ -104,7 +104,7 @@ func WithApproval(approve tool.Approver) Option { return func(o *options) { o.ru
 func WithLog(tell func(line string)) Option { return func(o *options) { o.run.Log = tell } }
 
 // WithMocks lets others answer in place of models and tools, for tests.
-func WithMocks(d runtime.Mocks) Option { return func(o *options) { o.run.Doubles = d } }
+func WithMocks(d runtime.Mocks) Option { return func(o *options) { o.run.Mocks = d } }
 
 // WithHTTP makes models and tools use c.
 func WithHTTP(c *http.Client) Option { return func(o *options) { o.run.HTTP = c } }

@@ -23,6 +23,7 @@ func (d *decoder) structure(n *node, v reflect.Value, name string) {
 		defer func() { d.inTool = false }()
 	}
 	p, owner := d.planOf(v.Type()), d.title(n, made, name)
+	d.renameAliases(n, p, owner)
 	unknown := d.present(n, v, p, owner)
 	for i := range p.fields {
 		f := &p.fields[i]
@@ -47,6 +48,28 @@ func (d *decoder) structure(n *node, v reflect.Value, name string) {
 		}
 	}
 	d.check(n, made, owner)
+}
+
+// renameAliases gives the keys of a mapping that are written under an earlier name
+// their name of today.
+func (d *decoder) renameAliases(n *node, p *plan, owner string) {
+	for i := range n.pairs {
+		old := n.pairs[i].key
+		name, isAlias := p.aliases[old.text]
+		if !isAlias || old.kind != text {
+			continue
+		}
+		if n.has(name) {
+			d.faults.add(ruleAlias.At(old.span, "%q is the earlier name of %q, which %s has as well", old.shown(), name, owner).
+				WithSeverity(diag.Error).WithHint("remove one of them"))
+			continue
+		}
+		d.faults.add(ruleAlias.At(old.span, "the key %q of %s is now called %q", old.shown(), owner, name).WithFix(name))
+		key := *old
+		key.text = name
+		n.pairs[i].key = &key
+		n.place().Parts[i].Name = name
+	}
 }
 
 // unknownKeys are the unknown keys of a mapping.
@@ -86,6 +109,8 @@ func (d *decoder) present(n *node, v reflect.Value, p *plan, owner string) unkno
 	for _, pair := range n.pairs {
 		if i, known := p.byName[pair.key.text]; known {
 			d.field(pair, &p.fields[i], v, owner)
+		} else if p.aliases[pair.key.text] != "" {
+			continue // reported by renameAliases
 		} else if pair.key.text != "type" || !isTag {
 			if d.faults.full() { // nobody will read it, and advice costs
 				hideUnknown(pair, v, p, "")

@@ -114,4 +114,10 @@ var (
 		Wrong: "id: shop\nflows:\n  - {id: main, steps: [ask]}\n",
 		Right: "id: shop\nflows:\n  - id: main\n    steps: [{$ref: ask}]\n",
 	}
+	ruleAlias = diag.Rule{
+		Code: "QT132", Severity: diag.Warning, Title: "a key is written under its earlier name",
+		Doc:   "Some keys got the name that other systems use. The earlier name is still accepted and means the same; qtype validate --fix writes the new one. Both names in one mapping are an error.",
+		Wrong: "id: shop\nmemories:\n  - {id: chat, turns: reject}\n",
+		Right: "id: shop\nmemories:\n  - {id: chat, concurrent_turns: reject}\n",
+	}
 )

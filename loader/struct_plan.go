@@ -16,13 +16,15 @@ type field struct {
 	fallback   string // the default, as YAML text
 	hasDefault bool   // the default is there, be it empty
 	rule       string // the validator's rule on the value
+	alias      string // an earlier name of the key, still accepted; empty for none
 }
 
 // plan is how a struct is decoded.
 type plan struct {
-	fields []field
-	byName map[string]int
-	names  []string // the keys, in declaration order
+	fields  []field
+	byName  map[string]int
+	names   []string          // the keys, in declaration order
+	aliases map[string]string // earlier names of keys, to the keys of today
 }
 
 // planOf reads a struct's tags, embedded structs included, once for each decoder.
@@ -30,11 +32,14 @@ func (d *decoder) planOf(t reflect.Type) *plan {
 	if p, made := d.plans[t]; made {
 		return p
 	}
-	p := &plan{byName: map[string]int{}}
+	p := &plan{byName: map[string]int{}, aliases: map[string]string{}}
 	p.collect(t, nil)
 	for i, f := range p.fields {
 		p.byName[f.name] = i
 		p.names = append(p.names, f.name)
+		if f.alias != "" {
+			p.aliases[f.alias] = f.name
+		}
 	}
 	d.plans[t] = p
 	return p
@@ -54,7 +59,7 @@ func (p *plan) collect(t reflect.Type, above []int) {
 			fallback, hasDefault := f.Tag.Lookup("default")
 			name, _, _ := strings.Cut(key, ",")
 			p.fields = append(p.fields, field{
-				name: name, index: index, fallback: fallback, hasDefault: hasDefault, rule: spec.Rules(f),
+				name: name, index: index, fallback: fallback, hasDefault: hasDefault, rule: spec.ValidateTag(f), alias: f.Tag.Get("alias"),
 				required: slices.Contains(strings.Split(f.Tag.Get("jsonschema"), ","), "required"),
 			})
 		}

@@ -28,7 +28,7 @@ func TestReject(t *testing.T) {
 	first := begin(t, m)
 	_, err := m.Begin(t.Context(), "s")
 	var busy *memory.BusyError
-	if !errors.As(err, &busy) || err.Error() != `memory m: session "s" is busy with another turn (turns: reject)` {
+	if !errors.As(err, &busy) || err.Error() != `memory m: session "s" is busy with another turn (concurrent_turns: reject)` {
 		t.Fatalf("got %v", err)
 	}
 	waiting, done := make(chan struct{}), make(chan error)

@@ -128,7 +128,7 @@ func (t *Turn) start(ctx context.Context, fresh bool) (_ *Turn, err error) {
 	return t, nil
 }
 
-// Context returns the context of Begin. With turns: interrupt it ends when a
+// Context returns the context of Begin. With concurrent_turns: interrupt it ends when a
 // newer turn takes over, with an *InterruptedError as the cause: calls of models
 // and tools within the turn should use it.
 func (t *Turn) Context() context.Context { return t.ctx }

@@ -2,13 +2,14 @@
 // memory, model and tool that a document declares, compiles flows, and takes
 // rows through them.
 //
-// An App is safe for concurrent use: any number of runs may go on at once, and
-// those of one session meet in its memories.
+// An App is safe for concurrent use by any number of runs. Runs with one session share
+// its memories.
 package runtime
 
 import (
 	"context"
 	"fmt"
+	"iter"
 	"net/http"
 	"os"
 	"slices"
@@ -21,47 +22,43 @@ import (
 	"github.com/qtype-dev/qtype/memory/storeurl"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/steps"
 	"github.com/qtype-dev/qtype/tool"
 	"github.com/qtype-dev/qtype/tool/factory"
 )
 
-// Options says what an App stands on. The zero value runs with in-process memory.
+// Options configures an App. The zero value runs with in-process memory.
 type Options struct {
-	Store   memory.Store                       // where all memories live, whatever the document says; nil: where it says
-	Default memory.Store                       // where memories live of which the document says nothing; in process where it is nil
-	Getenv  func(string) string                // the environment; os.Getenv where it is nil
-	HTTP    *http.Client                       // for models and tools; a client of its own where it is nil
-	Clients func(id string) tool.ClientHandler // who answers a ClientTool, by its id; nil, or a nil Answer, where nobody does
-	Approve tool.Approver                      // asks a person whether an Agent may call a tool that it has to ask for; nil where nobody is there
-	Log     func(string)                       // is told, in one line each, what Python functions print; it may be called at any time
-	Warn    func(string)                       // is told, in one line each, of stores that may lose conversations; it may be called at any time
-	Doubles Mocks                              // who answers in place of models and tools, for tests
+	Store   memory.Store                       // where all memories are stored, whatever the document says; nil: where it says
+	Default memory.Store                       // where memories are stored for which the document names no store; nil: in process
+	Getenv  func(string) string                // the environment; nil: os.Getenv
+	HTTP    *http.Client                       // for models and tools; nil: the App makes one
+	Clients func(id string) tool.ClientHandler // returns the handler of the ClientTool with an id; nil, or a nil handler, if there is none
+	Approve tool.Approver                      // decides whether an Agent may call a tool that needs approval; nil if nothing can
+	Log     func(string)                       // receives the lines that Python functions print; it may be called at any time
+	Warn    func(string)                       // receives warnings, one line each; it may be called at any time
+	Mocks   Mocks                              // replace models and tools, for tests
 }
 
-// Mocks answer in place of what an application declares, so that a test asks
-// nobody outside. Where one of them is nil, or gives nil, the declared one is made.
+// Mocks replace what an application declares, so that a test calls nothing
+// outside. If a function is nil or returns nil, the declared object is made.
 type Mocks struct {
-	Model    func(*spec.Model) (model.Chat, error)              // in place of a chat model
-	Embedder func(*spec.EmbeddingModel) (model.Embedder, error) // in place of an embedding model
-	Tool     func(spec.Tool) tool.Tool                          // in place of a tool
+	Model    func(*spec.Model) (model.Chat, error)              // replaces a chat model
+	Embedder func(*spec.EmbeddingModel) (model.Embedder, error) // replaces an embedding model
+	Tool     func(spec.Tool) tool.Tool                          // replaces a tool
 }
 
 // App is an application that can run.
 type App struct {
-	spec           *spec.Application
-	opts           Options
-	stores         storeurl.Set // those that the document names
-	memories       map[string]*memory.Memory
-	places         map[string]memory.Store                                 // where each memory lives, by its id
-	models         map[*spec.Model]func() (model.Chat, error)              // with their fallbacks
-	alone          map[*spec.Model]func() (model.Chat, error)              // each by itself
-	embedders      map[*spec.EmbeddingModel]func() (model.Embedder, error) // with their fallbacks
-	aloneEmbedders map[*spec.Model]func() (model.Embedder, error)          // each by itself
-	tools          map[string]func() (tool.Tool, error)
-	box            *factory.Factory // makes the tools
-	databases      databases        // of SQLSource steps
-	caches         caches           // of steps that keep their results
+	spec        *spec.Application
+	opts        Options
+	stores      storeurl.Set // the stores that the document names
+	memories    map[string]*memory.Memory
+	memoryStore map[string]memory.Store // by the ids of memories
+	models      models
+	tools       map[string]func() (tool.Tool, error)
+	toolFactory *factory.Factory
+	databases   databases // of SQLSource steps
+	caches      caches    // of steps with a cache_config
 }
 
 // New makes an App of a document that was validated without errors. Memories
@@ -74,11 +71,9 @@ func New(app *spec.Application, opts Options) (*App, error) {
 	if opts.Getenv == nil {
 		opts.Getenv = os.Getenv
 	}
-	a := &App{spec: app, opts: opts, memories: map[string]*memory.Memory{}, places: map[string]memory.Store{},
-		models: map[*spec.Model]func() (model.Chat, error){}, alone: map[*spec.Model]func() (model.Chat, error){}, embedders: map[*spec.EmbeddingModel]func() (model.Embedder, error){},
-		aloneEmbedders: map[*spec.Model]func() (model.Embedder, error){},
-		tools:          map[string]func() (tool.Tool, error){}}
-	a.box = a.newToolFactory()
+	a := &App{spec: app, opts: opts, memories: map[string]*memory.Memory{}, memoryStore: map[string]memory.Store{},
+		models: newModels(), tools: map[string]func() (tool.Tool, error){}}
+	a.toolFactory = a.newToolFactory()
 	for _, doc := range documents(app) {
 		if err := a.registerEntities(doc); err != nil {
 			return nil, err
@@ -90,25 +85,10 @@ func New(app *spec.Application, opts Options) (*App, error) {
 // registerEntities makes the shared objects of one document.
 func (a *App) registerEntities(doc *spec.Document) error {
 	for _, m := range doc.Models {
-		if e, ok := m.(*spec.EmbeddingModel); ok {
-			a.registerEmbedder(e)
-		}
-		base := m.Base()
-		a.registerModel(base)
+		a.registerModel(m)
 	}
 	for _, t := range doc.Tools {
-		a.tools[t.EntityID()] = sync.OnceValues(func() (tool.Tool, error) {
-			if kept, ok := t.(*spec.MemoryTool); ok {
-				return a.memoryTool(kept)
-			}
-			if a.opts.Doubles.Tool != nil {
-				if double := a.opts.Doubles.Tool(t); double != nil {
-					return double, nil
-				}
-			}
-			made, err := a.box.Tool(t)
-			return made, withPosition(t, err)
-		})
+		a.tools[t.EntityID()] = sync.OnceValues(func() (tool.Tool, error) { return a.newTool(t) })
 	}
 	if doc.Application == nil {
 		return nil
@@ -122,7 +102,7 @@ func (a *App) registerEntities(doc *spec.Document) error {
 		if err != nil {
 			return fmt.Errorf("memory %s: %w", m.ID, err)
 		}
-		a.memories[m.ID], a.places[m.ID] = shared, store
+		a.memories[m.ID], a.memoryStore[m.ID] = shared, store
 	}
 	return nil
 }
@@ -139,6 +119,25 @@ func documents(app *spec.Application) []*spec.Document {
 		all = append(all, ref)
 	}
 	return all
+}
+
+// stepPlans yields the plans of all steps of an application and of what it
+// references.
+func stepPlans(app *spec.Application) iter.Seq[*spec.StepPlan] {
+	return func(yield func(*spec.StepPlan) bool) {
+		for _, doc := range documents(app) {
+			if doc.Application == nil {
+				continue
+			}
+			for _, f := range doc.Application.Flows {
+				for _, s := range f.Plan().Steps {
+					if !yield(s) {
+						return
+					}
+				}
+			}
+		}
+	}
 }
 
 // memoryConfig is a declared memory of this application. Stores are shared by
@@ -167,61 +166,25 @@ func MemoryConfig(m *spec.Memory, counter memory.Counter) memory.Config {
 	return cfg
 }
 
-// Encoding is the tokenizer that a memory counts with: the one that it names,
-// else that of the first model that reads the memory, cl100k_base where there
-// is none (memory.md 6).
+// Encoding returns the tokenizer that a memory counts with: the one that it names,
+// else that of the first model that reads the memory, else cl100k_base.
 func Encoding(app *spec.Application, m *spec.Memory) string {
 	if m.Tokenizer != "" {
 		return m.Tokenizer
 	}
-	for _, doc := range documents(app) {
-		if doc.Application == nil {
-			continue
-		}
-		for _, f := range doc.Application.Flows {
-			for _, item := range f.Steps {
-				if memoryOf(item.Step) == m && modelOf(item.Step) != nil {
-					name, _ := tokenizer.ForModel(modelOf(item.Step).Name())
-					return name
-				}
-			}
+	for s := range stepPlans(app) {
+		if called := s.Model(); called != nil && s.Conversation() == m {
+			name, _ := tokenizer.ForModel(called.Base().Name())
+			return name
 		}
 	}
 	return "cl100k_base"
 }
 
-// modelOf is the chat model that a step asks, memoryOf the memory that it
-// speaks in or keeps values in; nil where there is none.
-func modelOf(s spec.Step) *spec.Model {
-	switch s := s.(type) {
-	case *spec.LLMInference:
-		return s.Model.To.Base()
-	case *spec.Agent:
-		return s.Model.To.Base()
-	}
-	return nil
-}
-
-func memoryOf(s spec.Step) *spec.Memory {
-	switch s := s.(type) {
-	case *spec.LLMInference:
-		return s.Memory.To
-	case *spec.Agent:
-		return s.Memory.To
-	case *spec.MemoryVariables:
-		return s.Memory.To
-	case *spec.InvokeTool:
-		if t, ok := s.Tool.To.(*spec.MemoryTool); ok {
-			return t.Memory.To
-		}
-	}
-	return nil
-}
-
-// lazyCounter loads its vocabulary with the first message that it counts.
+// lazyCounter loads its vocabulary when it counts the first message.
 type lazyCounter string
 
-// Count is the number of tokens of text.
+// Count returns the number of tokens of text.
 func (c lazyCounter) Count(text string) int {
 	enc, err := tokenizer.For(string(c))
 	if err != nil { // ForModel names only encodings that are embedded
@@ -230,23 +193,13 @@ func (c lazyCounter) Count(text string) int {
 	return enc.Count(text)
 }
 
-// Spec is the document that the App was made of.
+// Spec returns the document that the App was made of.
 func (a *App) Spec() *spec.Application { return a.spec }
 
-// Memory is the shared memory of that id, nil where none is declared.
+// Memory returns the shared memory with an id, nil if none is declared.
 func (a *App) Memory(id string) *memory.Memory { return a.memories[id] }
 
-// Model is the shared chat model of that id.
-func (a *App) Model(id string) (model.Chat, error) {
-	for base, made := range a.models {
-		if base.ID == id {
-			return made()
-		}
-	}
-	return nil, fmt.Errorf("no model has the id %q", id)
-}
-
-// Flow is the declared flow of that id, the first one for an empty id.
+// Flow returns the declared flow with an id, the first one for an empty id.
 func (a *App) Flow(id string) (*spec.Flow, error) {
 	flows := a.spec.Flows
 	if len(flows) == 0 {
@@ -255,33 +208,28 @@ func (a *App) Flow(id string) (*spec.Flow, error) {
 	if id == "" {
 		return flows[0], nil
 	}
-	i := slices.IndexFunc(flows, func(f *spec.Flow) bool { return f.ID == id })
-	if i < 0 {
-		return nil, &NoFlowError{ID: id, Flows: flowIDs(flows)}
+	var ids []string
+	for _, f := range flows {
+		if f.ID == id {
+			return f, nil
+		}
+		ids = append(ids, f.ID)
 	}
-	return flows[i], nil
+	return nil, &NoFlowError{ID: id, Flows: ids}
 }
 
-// NoFlowError says that an application has no flow of that id.
+// NoFlowError reports that an application has no flow with an id.
 type NoFlowError struct {
-	ID    string   // what was asked for
-	Flows []string // what there is
+	ID    string   // the id
+	Flows []string // the ids of its flows
 }
 
-// Error names the flow and those that exist.
+// Error names the id and those of the flows.
 func (e *NoFlowError) Error() string {
 	return fmt.Sprintf("no flow has the id %q; there are: %s", e.ID, joinNames(e.Flows))
 }
 
-func flowIDs(flows []*spec.Flow) []string {
-	var ids []string
-	for _, f := range flows {
-		ids = append(ids, f.ID)
-	}
-	return ids
-}
-
-// Models tells which models a flow uses, itself or in flows that it runs, in
+// Models returns the models that a flow uses, itself or in flows that it runs, in
 // the order of the steps, each once.
 func (a *App) Models(flowID string) ([]model.Info, error) {
 	f, err := a.Flow(flowID)
@@ -289,48 +237,37 @@ func (a *App) Models(flowID string) ([]model.Info, error) {
 		return nil, err
 	}
 	var infos []model.Info
-	for _, m := range modelsOf(f, map[*spec.Flow]bool{}) {
-		info, err := a.modelInfo(m)
-		if err != nil {
-			return nil, err
+	seen := map[spec.ModelEntity]bool{}
+	for s := range f.Plan().All() {
+		for _, m := range s.Models() {
+			if seen[m] {
+				continue
+			}
+			seen[m] = true
+			info, err := a.modelInfo(m)
+			if err != nil {
+				return nil, err
+			}
+			infos = append(infos, info)
 		}
-		infos = append(infos, info)
 	}
 	return infos, nil
 }
 
-// modelsOf lists the models of a flow that was not seen before, each once.
-func modelsOf(f *spec.Flow, seen map[*spec.Flow]bool) []spec.ModelEntity {
-	if seen[f] {
-		return nil
-	}
-	seen[f] = true
-	var models []spec.ModelEntity
-	for _, item := range f.Steps {
-		var found []spec.ModelEntity
-		if m := modelOf(item.Step); m != nil {
-			found = append(found, m)
-		}
-		if m := embedderOf(item.Step); m != nil {
-			found = append(found, m)
-		}
-		found = append(found, contextModels(memoryOf(item.Step))...)
-		for _, called := range callees(item.Step) {
-			found = append(found, modelsOf(called, seen)...)
-		}
-		for _, m := range found {
-			if !slices.Contains(models, m) {
-				models = append(models, m)
-			}
+// MemoryIDs returns the ids of the memories in which the steps of a flow, and of
+// the flows that they run, have conversations, in the order of the steps.
+func MemoryIDs(f *spec.Flow) []string {
+	var ids []string
+	for s := range f.Plan().All() {
+		if m := s.Conversation(); m != nil && !slices.Contains(ids, m.ID) {
+			ids = append(ids, m.ID)
 		}
 	}
-	return models
+	return ids
 }
 
-// Close gives back what the App holds, its stores included.
+// Close closes what the App has opened, and the stores of its Options.
 func (a *App) Close(context.Context) error {
-	a.box.Close()
+	a.toolFactory.Close()
 	return a.closeStores()
 }
-
-var _ steps.Slots = (*layout)(nil)

@@ -22,7 +22,7 @@ func cachedEcho(b *testing.B) *cachedStep {
 	b.Helper()
 	a := &App{}
 	c := &cachedStep{step: echo{}, count: &counter{}, cache: a.cacheOf(b.TempDir()), scope: stepcache.Scope{Step: "echo", Version: "1"},
-		policy: stepcache.Policy{MaxBytes: 1 << 30}, digest: make([]byte, 32), inputs: []port{{"in", 0}}, outputs: []port{{"out", 1}}}
+		policy: stepcache.Policy{MaxBytes: 1 << 30}, fingerprint: make([]byte, 32), inputs: ports{[]string{"in"}, []int{0}}, outputs: ports{[]string{"out"}, []int{1}}}
 	b.Cleanup(func() {
 		if err := a.closeCaches(); err != nil {
 			b.Error(err)

@@ -4,103 +4,97 @@ import (
 	"context"
 	"errors"
 
-	"github.com/qtype-dev/qtype/spec/value"
+	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/steps"
 )
 
-// maxEntryBytes is the most bytes of one entry. A step that makes more of one
-// row is not kept: its rows would have to be held all at once.
+// maxEntryBytes is the largest size of an entry. Larger results are not cached:
+// their rows would all have to be buffered.
 const maxEntryBytes = 32 << 20
 
-// cacheFill is the work on one result. What the step emits is held until the
-// result is kept and others who wait for it have it: a row that goes on before
-// might have to wait, further down, for one of those.
+// cacheFill computes one result. The rows that the step emits are buffered until
+// the result is stored and waiting rows have it: a row that is emitted earlier
+// could have to wait, in a later step, for one of those.
 type cacheFill struct {
 	*cachedStep
-	id      inflightKey
-	flight  *inflight
-	emit    steps.Emit
-	held    []*steps.Row
-	entry   []byte
-	landed  bool
-	failed  bool // a held row has failed
-	open    bool // too much to hold: rows go on as they come
-	stopped bool // emit wants no more rows
+	id        inflightKey
+	inflight  *inflight
+	emit      steps.Emit
+	rows      []*steps.Row // buffered
+	entry     *checkpoint.ResultsWriter
+	published bool
+	failed    bool // a buffered row has failed
+	tooLarge  bool // rows are emitted as they come
+	stopped   bool // emit has returned an error
 }
 
-// publish tells those who wait, once.
-func (a *cacheFill) publish() {
-	if !a.landed {
-		a.landed = true
-		a.cache.complete(a.id, a.flight)
+// publish lets waiting rows continue, once.
+func (f *cacheFill) publish() {
+	if !f.published {
+		f.published = true
+		f.cache.complete(f.id, f.inflight)
 	}
 }
 
-// buffer takes what the step emits.
-func (a *cacheFill) buffer(row *steps.Row) error {
-	if a.open {
-		return a.forward(row)
+// buffer receives the rows that the step emits.
+func (f *cacheFill) buffer(row *steps.Row) error {
+	if f.tooLarge {
+		return f.forward(row)
 	}
-	if a.entry == nil {
-		a.entry = append(a.entry, `{"rows":[`...)
-	} else {
-		a.entry = append(a.entry, ',')
-	}
-	a.entry = appendRow(a.entry, row, a.outputs)
-	a.held, a.failed = append(a.held, row), a.failed || row.Err != nil
+	f.writer().Add(row)
+	f.rows, f.failed = append(f.rows, row), f.failed || row.Err != nil
 	limit := int64(maxEntryBytes)
-	if a.policy.MaxBytes > 0 && !a.policy.Compress {
-		limit = min(limit, a.policy.MaxBytes)
+	if f.policy.MaxBytes > 0 && !f.policy.Compress {
+		limit = min(limit, f.policy.MaxBytes)
 	}
-	if int64(len(a.entry)) <= limit {
+	if int64(f.entry.Len()) <= limit {
 		return nil
 	}
-	a.open, a.entry = true, nil
-	a.publish()
-	return a.release()
+	f.tooLarge, f.entry = true, nil
+	f.publish()
+	return f.release()
 }
 
-// release lets the held rows go on.
-func (a *cacheFill) release() error {
-	held := a.held
-	a.held = nil
-	for _, row := range held {
-		if err := a.forward(row); err != nil {
+func (f *cacheFill) writer() *checkpoint.ResultsWriter {
+	if f.entry == nil {
+		f.entry = checkpoint.NewResultsWriter(f.outputs.names, f.outputs.slots, ErrorCode)
+	}
+	return f.entry
+}
+
+// release emits the buffered rows.
+func (f *cacheFill) release() error {
+	rows := f.rows
+	f.rows = nil
+	for _, row := range rows {
+		if err := f.forward(row); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (a *cacheFill) forward(row *steps.Row) error {
-	err := a.emit(row)
-	a.stopped = a.stopped || err != nil
+func (f *cacheFill) forward(row *steps.Row) error {
+	err := f.emit(row)
+	f.stopped = f.stopped || err != nil
 	return err
 }
 
-// finish keeps the result where it is one to keep, and tells those who wait.
-func (a *cacheFill) finish(ctx context.Context, err error) {
-	defer a.publish()
+// finish stores the result if it is to be cached, and publishes it.
+func (f *cacheFill) finish(ctx context.Context, err error) {
+	defer f.publish()
 	switch {
-	case a.open, err != nil && (ctx.Err() != nil || errors.Is(err, context.Canceled)): // nothing came of it that others could use
+	case f.tooLarge, err != nil && (ctx.Err() != nil || errors.Is(err, context.Canceled)): // other rows cannot use it
 		return
-	case err != nil && !a.errors:
-		a.flight.err = err
+	case err != nil && !f.errors:
+		f.inflight.err = err
 		return
 	}
-	if a.entry == nil {
-		a.entry = append(a.entry, `{"rows":[`...)
+	f.inflight.entry = f.writer().Finish(err)
+	if f.failed && !f.errors {
+		return // waiting rows may use it, but it is not stored
 	}
-	a.entry = append(a.entry, ']')
-	if err != nil {
-		a.entry = value.AppendJSON(append(a.entry, `,"error":`...), err.Error())
-	}
-	a.entry = append(a.entry, '}')
-	a.flight.entry = a.entry
-	if a.failed && !a.errors {
-		return // good for those who wait, but not kept
-	}
-	if _, err := a.cache.store.Put(ctx, a.id.scope, a.id.key, a.flight.entry, a.policy); err != nil && ctx.Err() == nil {
-		a.cache.warnOnce(err)
+	if _, err := f.cache.store.Put(ctx, f.id.scope, f.id.key, f.inflight.entry, f.policy); err != nil && ctx.Err() == nil {
+		f.cache.warnOnce(err)
 	}
 }

@@ -1,59 +1,165 @@
 package runtime
 
 import (
+	"crypto/rand"
+	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
+	"net/http"
 	"slices"
+	"strings"
+	"time"
 
+	"github.com/qtype-dev/qtype/internal/checkpoint"
+	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"
 )
 
-// CheckpointKey names a row on one leg of its way: from the input to the first step that
-// gathers rows, from there to the next, and to the end of the flow.
-type CheckpointKey struct {
-	Leg    int      // how many steps that gather rows are in front
-	Row    int64    // the input row's number, on leg 0
-	Digest [16]byte // on the other legs: what the row holds, and the how manieth it is of those that hold the same
+// Checkpoints is the file in which a run records its finished rows and their results,
+// so that the run can be resumed after an interruption. Open it with
+// App.OpenCheckpoints and pass it to one Run with WithCheckpoints.
+type Checkpoints struct {
+	journal     *checkpoint.Journal
+	flow        string
+	retryFailed bool
 }
 
-// CheckpointRow is one row at the end of a leg.
-type CheckpointRow struct {
-	Data []byte       // the row, for the same flow to read again
-	Err  *steps.Error // why the row failed, nil where it did not; not kept, for it is in Data too
+// CheckpointConfig describes a run, so that only the same run is resumed.
+type CheckpointConfig struct {
+	Path        string            // the file
+	Flow        string            // the flow's id; empty for the first flow
+	Input       string            // the file with the input rows, whose content must not change; empty if there is none
+	Settings    map[string]string // what else changes the results, such as the range of rows; the names appear in errors
+	Restart     bool              // discard what the file has
+	RetryFailed bool              // run failed rows again
 }
 
-// Checkpointer keeps what rows become on each leg of a flow that gathers rows, so that
-// a run that was interrupted can go on where it was: what is known is not done again.
-type Checkpointer interface {
-	// Keep takes rows that the marked one became; last says that they are all.
-	// The rows must not be held on to. It is called by several goroutines at once;
-	// its error ends the run.
-	Keep(row CheckpointKey, made []CheckpointRow, last bool) error
-	// Kept hands over all that the marked row became in an earlier run. It answers
-	// false where that is not known. Of each leg only one goroutine asks.
-	Kept(row CheckpointKey, take func(data []byte) error) (known bool, err error)
+// ChangedRunError reports that a checkpoint file is of another run than the one
+// that is to be resumed.
+type ChangedRunError struct {
+	Path     string   // the file
+	Finished int64    // the number of input rows that it has
+	Changes  []string // what is different
 }
 
-// WithCheckpoints keeps what rows become between the steps that gather them, and
-// does not do again what k knows. Results that were known are marked as such, and
-// hold the flow's outputs alone.
-func WithCheckpoints(k Checkpointer) RunOption { return func(r *run) { r.keeper = k } }
+// Error lists the changes.
+func (e *ChangedRunError) Error() string {
+	return fmt.Sprintf("%s is of another run: %s", e.Path, strings.Join(e.Changes, "; "))
+}
 
-// NotResumableError says why it cannot be told of a flow how far its rows have come.
+// OpenCheckpoints opens the checkpoint file of a run, or creates it. The error
+// is a *ChangedRunError if the input, the settings, or the declarations of the
+// flow and of what it uses are not those of the file. Keys that only change how
+// fast or at what price rows are processed may change, such as timeout, retry,
+// num_workers and prices. A file in the format of another version is an error.
+func (a *App) OpenCheckpoints(cfg CheckpointConfig) (*Checkpoints, error) {
+	flow, err := a.Flow(cfg.Flow)
+	if err != nil {
+		return nil, err
+	}
+	now := checkpoint.Header{
+		Started: time.Now().UTC().Truncate(time.Second), Run: rand.Text(), Flow: flow.ID, Settings: maps.Clone(cfg.Settings),
+		Parts: checkpoint.Fingerprint(flow, checkpoint.FingerprintOptions{Ignore: []string{"description", "ui", "fallbacks"}}),
+	}
+	if cfg.Input != "" {
+		if now.Input, err = checkpoint.Describe(cfg.Input); err != nil {
+			return nil, fmt.Errorf("%s: %w", cfg.Input, withoutPath(err))
+		}
+	}
+	c := &Checkpoints{flow: flow.ID, retryFailed: cfg.RetryFailed}
+	if c.journal, err = openJournal(cfg, now); err != nil {
+		return nil, err
+	}
+	if cfg.RetryFailed {
+		c.journal.ForgetFailed()
+	}
+	return c, nil
+}
+
+// openJournal opens the journal with finished rows of the same run, or creates one.
+func openJournal(cfg CheckpointConfig, now checkpoint.Header) (*checkpoint.Journal, error) {
+	if cfg.Restart {
+		return checkpoint.Create(cfg.Path, now)
+	}
+	j, err := checkpoint.Open(cfg.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return checkpoint.Create(cfg.Path, now)
+	}
+	if err != nil {
+		return nil, err
+	}
+	changes := j.Header().Changes(now)
+	if len(changes) == 0 {
+		return j, nil
+	}
+	finished, _ := j.Rows()
+	empty := j.Empty()
+	if err := j.Close(); err != nil {
+		return nil, err
+	}
+	if empty {
+		return checkpoint.Create(cfg.Path, now)
+	}
+	return nil, &ChangedRunError{Path: cfg.Path, Finished: finished, Changes: changes}
+}
+
+// Path returns the path of the file.
+func (c *Checkpoints) Path() string { return c.journal.Path() }
+
+// Finished returns the number of input rows that were finished when the file was
+// opened. In a flow with batch steps, these rows had reached the first of them.
+func (c *Checkpoints) Finished() int64 {
+	finished, _ := c.journal.Rows()
+	return finished
+}
+
+// Close closes the file, from which the run can be resumed.
+func (c *Checkpoints) Close() error { return c.journal.Close() }
+
+// Remove closes and deletes the file: the run is complete.
+func (c *Checkpoints) Remove() error { return c.journal.Remove() }
+
+// WithCheckpoints records finished rows in c. Rows that c has from an earlier run
+// are not processed again: their results are yielded in their place, with the
+// outputs of the flow only, and with Result.Replayed set. A turn that the earlier
+// run has committed to a memory is not repeated either. The input must have the
+// same rows in the same order. Rows that failed because a model refused the
+// credentials are never finished.
+//
+// A flow with batch steps is resumed in segments: rows before the first batch step
+// are not processed again, the step itself is, and rows behind it are found by
+// their values. The error of Run is a *NotResumableError for a flow whose
+// progress cannot be recorded.
+func WithCheckpoints(c *Checkpoints) RunOption {
+	return func(r *run) {
+		r.checkpoints, r.checkpointFlow = c.journal, c.flow
+		if !c.retryFailed { // the answer of a committed turn may be why its row has failed
+			r.id = c.journal.Header().Run
+		}
+	}
+}
+
+// WithRunID gives a run an id, which is the same when the run is resumed: a turn that
+// a run with this id has committed to a memory is not repeated, its answer is used.
+// WithCheckpoints does the same. Different runs need different ids.
+func WithRunID(id string) RunOption { return func(r *run) { r.id = id } }
+
+// NotResumableError reports a flow whose progress cannot be recorded.
 type NotResumableError struct {
 	Flow string // the flow's id
-	Step string // the step that makes it so
+	Step string // the step that is the reason
 }
 
 // Error names the step.
 func (e *NotResumableError) Error() string {
-	return fmt.Sprintf("step %s of flow %s counts rows between steps of one conversation: how far they have come cannot be told", e.Step, e.Flow)
+	return fmt.Sprintf("step %s of flow %s counts rows of a conversation, so the run cannot be resumed", e.Step, e.Flow)
 }
 
-// BatchSteps lists the steps of the flow that gather rows, by their ids and in the
-// order of the flow: what comes out of those belongs to no single row. A run of a
-// flow that has some is resumed with WithCheckpoints, one of another flow with
-// WithRowDone. The error is a *NotResumableError for a flow with neither.
+// BatchSteps returns the ids of the batch steps of a flow, in its order. Their results
+// belong to no single row. The error is a *NotResumableError if a run of the flow
+// cannot have checkpoints.
 func (a *App) BatchSteps(f *spec.Flow) ([]string, error) {
 	c, err := a.compile(f)
 	if err != nil {
@@ -64,7 +170,7 @@ func (a *App) BatchSteps(f *spec.Flow) ([]string, error) {
 
 func (f *flow) batchSteps() (ids []string, err error) {
 	for _, s := range f.stages {
-		if s.gathers {
+		if s.isBatch {
 			ids = append(ids, s.nodes[0].id)
 			continue
 		}
@@ -77,68 +183,61 @@ func (f *flow) batchSteps() (ids []string, err error) {
 	return ids, nil
 }
 
-// checkResumable refuses a run that nobody can tell of what was asked.
+// checkResumable returns an error if the run has checkpoints and its flow cannot
+// have them.
 func (r *run) checkResumable() error {
-	if r.finished == nil && r.keeper == nil {
+	if r.checkpoints == nil {
 		return nil
 	}
-	ids, err := r.flow.batchSteps()
-	switch {
-	case err != nil:
-		return err
-	case r.finished != nil && len(ids) > 0:
-		return fmt.Errorf("step %s of flow %s gathers rows: which are finished is known to a Keeper alone", ids[0], r.flow.spec.ID)
+	if id := r.flow.spec.ID; r.checkpointFlow != id {
+		return fmt.Errorf("the checkpoints are of flow %s, not of flow %s", r.checkpointFlow, id)
+	}
+	_, err := r.flow.batchSteps()
+	return err
+}
+
+// CredentialsRejected returns the error of the model that rejected its credentials
+// (HTTP status 401 or 403), nil if a row did not fail or failed for another reason.
+func CredentialsRejected(err *steps.Error) *model.Error {
+	if err == nil {
+		return nil
+	}
+	if failure, ok := errors.AsType[*model.Error](err); ok && slices.Contains([]int{http.StatusUnauthorized, http.StatusForbidden}, failure.Status) {
+		return failure
 	}
 	return nil
 }
 
-// liveSlots lists the slots that are read by the steps of a leg, by those behind it,
-// and by who takes the flow's results. The step that begins a leg is part of it.
-func (f *flow) liveSlots(leg int) []int {
-	read := make([]bool, f.layout.Len())
+// liveSlots returns the slots that are read from the start of a segment on, by its
+// steps, by later ones, or as an output of the flow.
+func (f *flow) liveSlots(segment int) []int {
+	live := make([]bool, f.layout.Len())
 	mark := func(v *spec.Variable) {
-		if at := f.layout.Slot(v); at >= 0 {
-			read[at] = true
+		if slot := f.layout.Slot(v); slot >= 0 {
+			live[slot] = true
 		}
 	}
 	for _, ref := range f.spec.Outputs {
 		mark(ref.To)
 	}
-	i := 0
 	for _, s := range f.stages {
-		for range s.nodes {
-			if s.leg >= leg {
-				f.markReads(f.spec.Steps[i].Step, mark, read)
+		if s.segment < segment {
+			continue
+		}
+		for _, n := range s.nodes {
+			for _, ref := range n.plan.Reads {
+				mark(ref.To)
 			}
-			i++
+			for slot := range live {
+				live[slot] = live[slot] || n.plan.ReadsAll
+			}
 		}
 	}
 	var slots []int
-	for at, is := range read {
+	for slot, is := range live {
 		if is {
-			slots = append(slots, at)
+			slots = append(slots, slot)
 		}
 	}
 	return slots
-}
-
-// markReads marks what a step reads.
-func (f *flow) markReads(s spec.Step, mark func(*spec.Variable), read []bool) {
-	base := s.Common()
-	for _, ref := range base.Inputs {
-		mark(ref.To)
-	}
-	for _, ref := range base.DerivedInputs {
-		mark(ref.To)
-	}
-	switch s := s.(type) {
-	case *spec.Collect:
-		for _, ref := range s.By {
-			mark(ref.To)
-		}
-	case *spec.FileWriter:
-		if len(s.Inputs) == 0 { // it writes all that is set
-			copy(read, slices.Repeat([]bool{true}, len(read)))
-		}
-	}
 }

@@ -8,120 +8,120 @@ import (
 	"sync"
 
 	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"
 	"github.com/qtype-dev/qtype/tool"
 )
 
-// compile builds the steps of a flow, and of the flows that they run, around the
-// shared objects that they name: what cannot be built fails before the first row.
+// compile builds the steps of a flow, and of the flows that they run, with the
+// shared objects that they refer to. What cannot be built fails before the first
+// row.
 func (a *App) compile(f *spec.Flow) (*flow, error) {
-	p := newProgram(a)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.compile(f)
+	set := newFlowSet(a)
+	set.mu.Lock()
+	defer set.mu.Unlock()
+	return set.compile(f)
 }
 
-// flowSet is the flows that one run takes rows through: the one that was asked
-// for and those that its steps run. A callee of row-wise steps alone is built
-// once; one that gathers rows holds state, so each call has its own.
+// flowSet has the compiled flows of one run: the flow that is run and those that
+// its steps run. A called flow without state is compiled once; one with batch
+// steps has state, so it is compiled for each call.
 type flowSet struct {
 	app *App
 
-	mu    sync.Mutex
-	known map[*spec.Flow]bool  // flows that were built, or are being built
-	kept  map[*spec.Flow]*flow // those that several calls may share
+	mu     sync.Mutex
+	known  map[*spec.Flow]bool  // the flows that were compiled, or are being compiled
+	shared map[*spec.Flow]*flow // the flows that all calls share
 }
 
-func newProgram(a *App) *flowSet {
-	return &flowSet{app: a, known: map[*spec.Flow]bool{}, kept: map[*spec.Flow]*flow{}}
+func newFlowSet(a *App) *flowSet {
+	return &flowSet{app: a, known: map[*spec.Flow]bool{}, shared: map[*spec.Flow]*flow{}}
 }
 
-// compile builds one flow; the caller holds the lock.
-func (p *flowSet) compile(f *spec.Flow) (*flow, error) {
-	c := &flow{spec: f, layout: layoutOf(f)}
-	env := p.app.env(c.layout)
-	env.Flow = p.call
-	for _, item := range f.Steps {
-		if err := stepAvailable(item.Step); err != nil {
-			return nil, err
-		}
-		r, err := steps.Build(item.Step, env)
-		if err != nil {
-			return nil, wrapStepError(item.Step, err)
-		}
-		n, err := nodeOf(item.Step, r, c.layout)
+// compile compiles one flow; the caller holds the lock.
+func (s *flowSet) compile(f *spec.Flow) (*flow, error) {
+	c := &flow{spec: f, layout: newLayout(f)}
+	env := s.app.env(c.layout)
+	env.Flow = s.call
+	for _, p := range f.Plan().Steps {
+		n, err := s.app.buildNode(p, env, c.layout)
 		if err != nil {
 			return nil, err
 		}
-		p.app.withCache(item.Step, n, c.layout)
 		c.nodes = append(c.nodes, n)
-		for _, called := range callees(item.Step) {
-			if err := p.prepare(called); err != nil {
+		for _, called := range p.Flows() {
+			if err := s.prepare(called); err != nil {
 				return nil, err
 			}
 		}
 	}
-	c.stages = stagesOf(f.Steps, c.nodes)
+	c.stages = newStages(c.nodes)
 	return c, nil
 }
 
-// prepare builds a flow that a step runs, once.
-func (p *flowSet) prepare(f *spec.Flow) error {
-	if p.known[f] {
+// buildNode builds a step with its retry policy and its cache.
+func (a *App) buildNode(p *spec.StepPlan, env *steps.Env, l *layout) (*node, error) {
+	r, err := steps.Build(p.Step, env)
+	if err != nil {
+		return nil, wrapStepError(p.Step, withPosition(p.Step, err))
+	}
+	n, err := newNode(p, r, l)
+	if err != nil {
+		return nil, err
+	}
+	a.addCache(n, l)
+	return n, nil
+}
+
+// prepare compiles a flow that a step runs, once.
+func (s *flowSet) prepare(f *spec.Flow) error {
+	if s.known[f] {
 		return nil
 	}
-	p.known[f] = true
-	c, err := p.compile(f)
+	s.known[f] = true
+	c, err := s.compile(f)
 	if err == nil && c.isStateless() {
-		p.kept[f] = c
+		s.shared[f] = c
 	}
 	return err
 }
 
-// flow is a flow that is ready for one more call.
-func (p *flowSet) flow(f *spec.Flow) (*flow, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err := p.prepare(f); err != nil {
+// flow returns a flow that is ready for one more call.
+func (s *flowSet) flow(f *spec.Flow) (*flow, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.prepare(f); err != nil {
 		return nil, err
 	}
-	if c, ok := p.kept[f]; ok {
+	if c, ok := s.shared[f]; ok {
 		return c, nil
 	}
-	return p.compile(f)
+	return s.compile(f)
 }
 
-// call runs a flow on one row of another.
-func (p *flowSet) call(ctx context.Context, call steps.FlowCall, emit steps.FlowEmit) error {
-	c, err := p.flow(call.Flow)
+// call runs a flow on one row of another flow.
+func (s *flowSet) call(ctx context.Context, call steps.FlowCall, emit steps.FlowEmit) error {
+	c, err := s.flow(call.Flow)
 	if err != nil {
 		return err
 	}
-	return p.app.invoke(ctx, c, call, emit)
+	return s.app.invoke(ctx, c, call, emit)
 }
 
-// wrapStepError says in which step an error lies. One that names the place of its cause needs no second.
+// wrapStepError adds the step and its position to an error, unless the error
+// names the owner of a setting, which has a position.
 func wrapStepError(s spec.Step, err error) error {
-	var notYet *NotAvailableError
-	if errors.As(err, &notYet) {
-		return notYet
+	if e, ok := errors.AsType[*spec.NotAvailableError](err); ok && e.Owner != "" {
+		return e
 	}
 	return fmt.Errorf("%sstep %s: %w", positionPrefix(s), s.EntityID(), err)
 }
 
-// env gives steps what they need of the application.
+// env returns what steps need of the application.
 func (a *App) env(l *layout) *steps.Env {
 	return &steps.Env{
-		Slots: l,
-		Model: func(m *spec.Model) (model.Chat, error) {
-			made, ok := a.models[m]
-			if !ok {
-				return nil, fmt.Errorf("model %s is not part of the application", m.ID)
-			}
-			return made()
-		},
+		Slots:    l,
+		Model:    a.models.chat.get,
 		Embedder: a.embedder,
 		Memory: func(m *spec.Memory) (*memory.Memory, error) {
 			shared, ok := a.memories[m.ID]
@@ -143,12 +143,13 @@ func (a *App) env(l *layout) *steps.Env {
 	}
 }
 
-// nested runs flows for what is not part of a flow's program, such as a tool.
+// nested returns a function that runs flows for a caller outside a flow, such as
+// a tool.
 func (a *App) nested() func(context.Context, steps.FlowCall, steps.FlowEmit) error {
-	return newProgram(a).call
+	return newFlowSet(a).call
 }
 
-// isStateless tells whether several runs may share the flow's steps.
+// isStateless reports whether several runs may share the flow's steps.
 func (f *flow) isStateless() bool {
 	return !slices.ContainsFunc(f.nodes, func(n *node) bool { return n.batch != nil || n.closer != nil })
 }
@@ -171,7 +172,7 @@ func (a *App) invoke(ctx context.Context, f *flow, call steps.FlowCall, emit ste
 	return first.finish(ctx)
 }
 
-// callSink hands an invoked flow's results to the step that invoked it.
+// callSink passes the results of a called flow to the step that calls it.
 type callSink struct {
 	flow *flow
 	emit steps.FlowEmit
@@ -189,7 +190,7 @@ func (s *callSink) finish(context.Context) error { return nil }
 
 func (s *callSink) stop() {}
 
-// positionPrefix is the place of a node followed by a colon, or nothing for one without a place.
+// positionPrefix returns the position of a node and a colon, "" if it has no position.
 func positionPrefix(n spec.Node) string {
 	if span := n.Place().Span(); !span.IsZero() {
 		return span.String() + ": "

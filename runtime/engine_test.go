@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
+	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"
 )
 
@@ -41,7 +42,9 @@ func (g gather) Batch(_ context.Context, rows []*steps.Row, emit steps.Emit) err
 
 func pass(_ context.Context, row *steps.Row, emit steps.Emit) error { return emit(row) }
 
-func nodeFor(id string, s steps.Step) *node { return &node{id: id, step: s, count: &counter{}} }
+func nodeFor(id string, s steps.Step) *node {
+	return &node{id: id, plan: &spec.StepPlan{}, step: s, count: &counter{}}
+}
 
 // outSink keeps what comes out; it stops the run after limit rows where limit is set.
 type outSink struct {
@@ -89,7 +92,7 @@ func TestWorkersKeepTheOrderOfRows(t *testing.T) {
 		workers := rapid.IntRange(1, 8).Draw(t, "workers")
 		n := rapid.IntRange(0, 300).Draw(t, "rows")
 		fan := rapid.IntRange(0, 40).Draw(t, "fan")
-		lanes := rapid.Bool().Draw(t, "lanes")
+		bySession := rapid.Bool().Draw(t, "by session")
 		explode := func(_ context.Context, row *steps.Row, emit steps.Emit) error {
 			for k := range row.Values[0].(int) % (fan + 1) {
 				c := row.Clone()
@@ -107,7 +110,7 @@ func TestWorkersKeepTheOrderOfRows(t *testing.T) {
 			}
 		}
 		nodes := []*node{nodeFor("a", stepFunc(pass)), nodeFor("b", stepFunc(explode)), nodeFor("c", stepFunc(pass))}
-		rows, err := drive(t.Context(), []stage{{nodes: nodes, workers: workers, lanes: lanes}}, n, "x", "y", "x", "z")
+		rows, err := drive(t.Context(), []stage{{nodes: nodes, workers: workers, sessions: bySession}}, n, "x", "y", "x", "z")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +157,7 @@ func TestRowsOfOneSessionNeverOverlap(t *testing.T) {
 		return emit(row)
 	}
 	nodes := []*node{nodeFor("enter", stepFunc(enter)), nodeFor("leave", stepFunc(leave))}
-	if _, err := drive(t.Context(), []stage{{nodes: nodes, workers: 6, lanes: true}}, 2000, "a", "a", "a", "b", "c", "b"); err != nil {
+	if _, err := drive(t.Context(), []stage{{nodes: nodes, workers: 6, sessions: true}}, 2000, "a", "a", "a", "b", "c", "b"); err != nil {
 		t.Fatal(err)
 	}
 	if len(atOnce) > 0 {
@@ -180,7 +183,7 @@ func TestAnInboxSortedBySessionKeepsWorkersBusy(t *testing.T) {
 		return emit(row)
 	}
 	out := &outSink{}
-	first := chain(t.Context(), []stage{{nodes: []*node{nodeFor("meet", stepFunc(meet))}, workers: sessions, lanes: true}}, out)
+	first := chain(t.Context(), []stage{{nodes: []*node{nodeFor("meet", stepFunc(meet))}, workers: sessions, sessions: true}}, out)
 	defer first.stop()
 	for i := range sessions * 20 {
 		if err := first.push(t.Context(), &steps.Row{Values: []any{i}, Session: fmt.Sprint(i / 20)}); err != nil {
@@ -338,7 +341,7 @@ func TestAStepWithFewerWorkersKeepsItsLimit(t *testing.T) {
 	wide.limit = 8
 	n := nodeFor("narrow", stepFunc(narrow))
 	n.limit, n.permits = 1, make(chan struct{}, 1)
-	rows, err := drive(t.Context(), []stage{{nodes: []*node{wide, n, nodeFor("after", stepFunc(pass))}, workers: 8, lanes: true}}, 500, "a", "b", "c")
+	rows, err := drive(t.Context(), []stage{{nodes: []*node{wide, n, nodeFor("after", stepFunc(pass))}, workers: 8, sessions: true}}, 500, "a", "b", "c")
 	if err != nil || len(rows) != 500 {
 		t.Fatal(len(rows), err)
 	}

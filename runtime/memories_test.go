@@ -8,20 +8,21 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// TestMemories: those of a loop's body and of a tool's flow count, each once, and a
-// flow that runs itself ends.
-func TestMemories(t *testing.T) {
+// TestMemoryIDs lists the memories of called flows, each once, also if a flow calls
+// itself.
+func TestMemoryIDs(t *testing.T) {
+	memories := map[string]*spec.Memory{"inner": {ID: "inner"}, "outer": {ID: "outer"}}
 	say := func(memory string) *spec.StepItem {
 		s := &spec.LLMInference{}
-		s.Memory.To = &spec.Memory{ID: memory}
+		s.Memory = spec.Ref[*spec.Memory]{ID: memory, To: memories[memory]}
 		return &spec.StepItem{Step: s}
 	}
-	body := &spec.Flow{Steps: []*spec.StepItem{say("inner"), say("outer")}}
+	body := &spec.Flow{ID: "body", Steps: []*spec.StepItem{say("inner"), say("outer")}}
 	again := &spec.InvokeFlow{}
-	again.Flow.To = body
+	again.Flow = spec.Ref[*spec.Flow]{ID: "body", To: body}
 	body.Steps = append(body.Steps, &spec.StepItem{Step: again})
 	loop := &spec.Loop{}
-	loop.Flow.To = body
+	loop.Flow = spec.Ref[*spec.Flow]{ID: "body", To: body}
 	f := &spec.Flow{Steps: []*spec.StepItem{say("outer"), {Step: loop}}}
 	if got := runtime.MemoryIDs(f); !slices.Equal(got, []string{"outer", "inner"}) {
 		t.Errorf("the memories are %q", got)

@@ -31,30 +31,6 @@ func contextBlocks(m *spec.Memory) []promptcontext.Block {
 	return blocks
 }
 
-// contextModels are the models that a memory asks by itself; m may be nil.
-func contextModels(m *spec.Memory) []spec.ModelEntity {
-	if m == nil {
-		return nil
-	}
-	if row, _ := m.Row(); !row.Supports("context") {
-		return nil
-	}
-	var models []spec.ModelEntity
-	for _, declared := range m.Context {
-		switch b := declared.(type) {
-		case *spec.SummaryBlock:
-			if b.Model.To != nil {
-				models = append(models, b.Model.To)
-			}
-		case *spec.RetrievalBlock:
-			if b.EmbeddingModel.To != nil {
-				models = append(models, b.EmbeddingModel.To)
-			}
-		}
-	}
-	return models
-}
-
 // summaryInputTokens is how many tokens of messages the model that writes a summary is
 // given at once: what its context window leaves beside instructions and both
 // summaries, with a reserve, for it may count otherwise. 0 is the memory's default.
@@ -76,11 +52,7 @@ func (a *App) withModels(m *spec.Memory, blocks []promptcontext.Block) []promptc
 		switch b := declared.(type) {
 		case *spec.SummaryBlock:
 			blocks[i].Summarizer = steps.Summarizer(b.Model.ID, func() (model.Chat, error) {
-				made, ok := a.models[b.Model.To]
-				if !ok {
-					return nil, errors.New("model " + b.Model.ID + " is not part of the application")
-				}
-				return made()
+				return a.models.chat.get(b.Model.To)
 			})
 		case *spec.RetrievalBlock:
 			blocks[i].Embedder = steps.Embedder(b.EmbeddingModel.ID, func() (model.Embedder, error) {

@@ -10,35 +10,77 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// registerModel makes a chat model's shared object when it is first asked for: the
-// model by itself, which its own steps and those that fall back on it share
-// with its rate limit, and the model with its fallbacks.
-func (a *App) registerModel(m *spec.Model) {
-	a.alone[m] = sync.OnceValues(func() (model.Chat, error) {
-		if a.opts.Doubles.Model != nil {
-			if double, err := a.opts.Doubles.Model(m); double != nil || err != nil {
-				return double, err
-			}
+// pool has the models of one kind, each made when it is first used.
+type pool[M any] struct {
+	single map[*spec.Model]func() (M, error) // each by itself: steps and fallbacks share it with its rate limit
+	whole  map[*spec.Model]func() (M, error) // with fallbacks
+}
+
+// models are the models of an App.
+type models struct {
+	chat      pool[model.Chat]
+	embedders pool[model.Embedder]
+}
+
+func newModels() models { return models{newPool[model.Chat](), newPool[model.Embedder]()} }
+
+func newPool[M any]() pool[M] {
+	return pool[M]{single: map[*spec.Model]func() (M, error){}, whole: map[*spec.Model]func() (M, error){}}
+}
+
+// registerModel adds a declared model. An embedding model is also known as a chat
+// model, as the language allows to refer to it as one.
+func (a *App) registerModel(m spec.ModelEntity) {
+	if e, ok := m.(*spec.EmbeddingModel); ok {
+		a.models.embedders.add(e.Base(), func() (model.Embedder, error) { return a.newEmbedder(e) }, model.EmbedWithFallbacks)
+	}
+	base := m.Base()
+	a.models.chat.add(base, func() (model.Chat, error) { return a.newChat(base) }, model.WithFallbacks)
+}
+
+func (a *App) newChat(m *spec.Model) (model.Chat, error) {
+	if a.opts.Mocks.Model != nil {
+		if mock, err := a.opts.Mocks.Model(m); mock != nil || err != nil {
+			return mock, err
 		}
-		made, err := provider.New(m, provider.Options{Getenv: a.opts.Getenv, HTTP: a.opts.HTTP, Secret: a.secret})
-		return made, withPosition(m, err)
-	})
-	a.models[m] = sync.OnceValues(func() (model.Chat, error) {
-		first, others, err := withFallbacks(m, a.alone)
+	}
+	made, err := provider.New(m, a.providerOptions())
+	return made, withPosition(m, err)
+}
+
+func (a *App) newEmbedder(m *spec.EmbeddingModel) (model.Embedder, error) {
+	if a.opts.Mocks.Embedder != nil {
+		if mock, err := a.opts.Mocks.Embedder(m); mock != nil || err != nil {
+			return mock, err
+		}
+	}
+	made, err := provider.NewEmbedder(m, a.providerOptions())
+	return made, withPosition(m, err)
+}
+
+func (a *App) providerOptions() provider.Options {
+	return provider.Options{Getenv: a.opts.Getenv, HTTP: a.opts.HTTP, Secret: a.secret}
+}
+
+// add adds a model that build makes; join joins it with its fallbacks.
+func (p pool[M]) add(m *spec.Model, build func() (M, error), join func(M, ...M) M) {
+	p.single[m] = sync.OnceValues(build)
+	p.whole[m] = sync.OnceValues(func() (M, error) {
+		first, others, err := p.withFallbacks(m)
 		if err != nil {
-			return nil, err
+			return first, err
 		}
-		return model.WithFallbacks(first, others...), nil
+		return join(first, others...), nil
 	})
 }
 
-// withFallbacks makes a model and those that are asked in its place.
-func withFallbacks[M any](m *spec.Model, alone map[*spec.Model]func() (M, error)) (first M, others []M, err error) {
-	if first, err = alone[m](); err != nil {
+// withFallbacks makes a model and its fallbacks.
+func (p pool[M]) withFallbacks(m *spec.Model) (first M, others []M, err error) {
+	if first, err = p.single[m](); err != nil {
 		return first, nil, err
 	}
 	for _, f := range fallbacks(m)[1:] {
-		made, ok := alone[f]
+		made, ok := p.single[f]
 		if !ok {
 			return first, nil, fmt.Errorf("model %s: its fallback %s is not part of the application", m.ID, f.ID)
 		}
@@ -51,8 +93,7 @@ func withFallbacks[M any](m *spec.Model, alone map[*spec.Model]func() (M, error)
 	return first, others, nil
 }
 
-// fallbacks are a model and those that are asked in its place, in their order:
-// its fallbacks, then theirs, each once.
+// fallbacks returns a model, its fallbacks, then theirs, each once.
 func fallbacks(m *spec.Model) []*spec.Model {
 	all := []*spec.Model{m}
 	for i := 0; i < len(all); i++ {
@@ -63,4 +104,54 @@ func fallbacks(m *spec.Model) []*spec.Model {
 		}
 	}
 	return all
+}
+
+// get returns the shared object of a model.
+func (p pool[M]) get(m *spec.Model) (M, error) {
+	made, ok := p.whole[m]
+	if !ok {
+		var none M
+		return none, fmt.Errorf("model %s is not part of the application", m.ID)
+	}
+	return made()
+}
+
+// find returns the shared object of the model with an id.
+func (p pool[M]) find(kind, id string) (M, error) {
+	for m, made := range p.whole {
+		if m.ID == id {
+			return made()
+		}
+	}
+	var none M
+	return none, fmt.Errorf("no %s has the id %q", kind, id)
+}
+
+// Model returns the shared chat model with an id.
+func (a *App) Model(id string) (model.Chat, error) { return a.models.chat.find("model", id) }
+
+// Embedder returns the shared embedding model with an id.
+func (a *App) Embedder(id string) (model.Embedder, error) {
+	return a.models.embedders.find("embedding model", id)
+}
+
+// embedder returns the shared object of an embedding model.
+func (a *App) embedder(m *spec.EmbeddingModel) (model.Embedder, error) {
+	return a.models.embedders.get(m.Base())
+}
+
+// modelInfo describes a model, and makes it if no run has.
+func (a *App) modelInfo(m spec.ModelEntity) (model.Info, error) {
+	if _, embeds := a.models.embedders.whole[m.Base()]; embeds {
+		made, err := a.models.embedders.get(m.Base())
+		if err != nil {
+			return model.Info{}, err
+		}
+		return made.Info(), nil
+	}
+	made, err := a.models.chat.get(m.Base())
+	if err != nil {
+		return model.Info{}, err
+	}
+	return made.Info(), nil
 }

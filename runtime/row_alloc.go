@@ -1,37 +1,35 @@
 package runtime
 
 import (
-	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
 )
 
-// rowsPerChunk is how many rows are made at once. What one of them holds may stay in
-// memory while another of the slab is held, so it is a small number.
+// rowsPerChunk is how many rows are allocated at once. One row in use keeps its
+// whole chunk in memory, so the number is small.
 const rowsPerChunk = 16
 
-// rowAllocator makes the rows of a run, several at once: one goroutine's.
+// rowAllocator makes the input rows of a run, a chunk at a time. It is for one goroutine.
 type rowAllocator struct {
-	flow   *flow
-	unset  []any       // slots in which nothing is set
-	at     []int       // the slots of the flow's inputs
-	rows   []steps.Row // made and not given out
+	unset  []any       // a row in which nothing is set
+	rows   []steps.Row // allocated and not used yet
 	values []any       // their slots
-	inputs []*spec.Variable
+	inputs []inputSlot // the flow's inputs
+	header []string    // the columns that the inputs were resolved in
 }
 
 func (f *flow) newRowAllocator() *rowAllocator {
-	s := &rowAllocator{flow: f, unset: make([]any, f.layout.Len())}
+	s := &rowAllocator{unset: make([]any, f.layout.Len())}
 	for i := range s.unset {
 		s.unset[i] = value.Unset
 	}
 	for _, ref := range f.spec.Inputs {
-		s.inputs, s.at = append(s.inputs, ref.To), append(s.at, f.layout.Slot(ref.To))
+		s.inputs = append(s.inputs, inputSlot{ref.To, f.layout.Slot(ref.To), -1})
 	}
 	return s
 }
 
-// newRow is a row on which nothing is set.
+// newRow returns a row in which nothing is set.
 func (s *rowAllocator) newRow(session string, number int64) *steps.Row {
 	width := len(s.unset)
 	if len(s.rows) == 0 {
@@ -41,26 +39,5 @@ func (s *rowAllocator) newRow(session string, number int64) *steps.Row {
 	row.Values, row.Session, row.Number, row.Place = s.values[:width:width], session, number, number
 	copy(row.Values, s.unset)
 	s.rows, s.values = s.rows[1:], s.values[width:]
-	return row
-}
-
-// fromInput lays an input out in slots, coerced to the declared types.
-func (s *rowAllocator) fromInput(in Input, number int64) *steps.Row {
-	if in.Session == "" {
-		in.Session = DefaultSession
-	}
-	row := s.newRow(in.Session, number)
-	if in.Err != nil {
-		row.Err = &steps.Error{Err: in.Err}
-		return row
-	}
-	for i, v := range s.inputs {
-		x, err := inputValue(v, in.Values)
-		if err != nil {
-			row.Err = &steps.Error{Err: err}
-			return row
-		}
-		row.Values[s.at[i]] = x
-	}
 	return row
 }

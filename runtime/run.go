@@ -3,89 +3,33 @@ package runtime
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
 )
 
-// DefaultSession is the session of a row that names none.
-const DefaultSession = "default"
-
-// Input is one row to run.
-type Input struct {
-	Values  map[string]any // by variable id; what the flow does not take is ignored; read before the next row is asked for, and not kept
-	Session string         // the conversation; DefaultSession where it is empty
-	Number  int64          // what the row is called in results and errors; 0 means one more than the row before
-	Err     error          // why the row could not be read: it keeps its place as a failed row
-}
-
-// Row makes an Input of values alone.
-func Row(values map[string]any) Input { return Input{Values: values} }
-
-// Result is one row that came out of a flow.
-type Result struct {
-	Number  int64        // the input row that it came from, counted from 1; 0 where it came from many
-	Session string       // the conversation
-	Err     *steps.Error // why the row failed; nil where it did not
-	Before  bool         // it came out of an earlier run (see WithCheckpoints)
-	outputs []*spec.Variable
-	slots   *layout
-	values  []any
-}
-
-// Get is the value of a variable of the flow and whether it was set.
-func (r *Result) Get(id string) (any, bool) {
-	for i, v := range r.slots.vars {
-		if v.ID == id && i < len(r.values) && r.values[i] != value.Unset {
-			return r.values[i], true
-		}
-	}
-	return nil, false
-}
-
-// Outputs ranges over the flow's outputs in document order; nil for one that was not set.
-func (r *Result) Outputs() iter.Seq2[*spec.Variable, any] {
-	return func(yield func(*spec.Variable, any) bool) {
-		for _, v := range r.outputs {
-			x, _ := r.at(v)
-			if !yield(v, x) {
-				return
-			}
-		}
-	}
-}
-
-func (r *Result) at(v *spec.Variable) (any, bool) {
-	i := r.slots.Slot(v)
-	if i < 0 || i >= len(r.values) || r.values[i] == value.Unset {
-		return nil, false
-	}
-	return r.values[i], true
-}
-
 // RunOption changes one run.
 type RunOption func(*run)
 
-// WithProgress fills p while the run goes on.
+// WithProgress updates p during the run.
 func WithProgress(p *Progress) RunOption { return func(r *run) { r.progress = p } }
 
-// WithStepTimes measures how long each step works; see StepProgress.
+// WithStepTimes measures the time of each step; see StepProgress.
 func WithStepTimes() RunOption { return func(r *run) { r.timed = true } }
 
-// WithDeferFailed asks f of a failed row whether it may be held back behind a group
-// that is not complete, which is its place; where it answers no, the row comes out
-// at once: somebody may want to end the run for it. It is called by the goroutine that
-// gathers the group, and not for rows that need not wait.
-func WithDeferFailed(f func(*Result) bool) RunOption { return func(r *run) { r.mayHold = f } }
+// WithDeferFailed calls f for each failed row whose place in the output is behind a
+// batch that is not complete. If f returns false, the row is yielded at once, so
+// that the caller can end the run. f is called by the goroutine that collects the
+// batch, and not for rows that need not wait.
+func WithDeferFailed(f func(*Result) bool) RunOption { return func(r *run) { r.mayDefer = f } }
 
-// WithEvents reports what happens inside the steps to listen: events of the
-// given kinds, or of all where none is given. It is called from several
-// goroutines at once and must not block. Models are asked to stream where
-// steps.EventText is wanted.
+// WithEvents calls listen with events of the steps: those of the given kinds, or all
+// if no kind is given. listen is called by several goroutines at once and must not
+// block. With steps.EventText, models stream their answers.
 func WithEvents(listen func(steps.Event), kinds ...steps.EventKind) RunOption {
 	return func(r *run) { r.listen, r.kinds = listen, kinds }
 }
@@ -96,15 +40,16 @@ type run struct {
 	progress *Progress
 	listen   func(steps.Event)
 	kinds    []steps.EventKind
-	outputs  []*spec.Variable   // the flow's
-	finished RowDoneFunc        // nil where nobody wants to know
-	keeper   Checkpointer       // nil where nobody keeps rows
-	name     string             // see WithRunID
-	mayHold  func(*Result) bool // see WithDeferFailed; nil where each failed row may be held back
+	outputs  []outputSlot       // the flow's
+	mayDefer func(*Result) bool // see WithDeferFailed; nil if each failed row may wait
 	timed    bool               // the time of each step is measured
+
+	id             string           // see WithRunID
+	checkpoints    checkpoint.Store // nil if nothing is recorded
+	checkpointFlow string           // the id of the flow that they are of
 }
 
-// flow is a flow compiled for one run: steps that gather rows hold state.
+// flow is a flow that was compiled for one run: batch steps have state.
 type flow struct {
 	spec   *spec.Flow
 	layout *layout
@@ -112,11 +57,10 @@ type flow struct {
 	stages []stage
 }
 
-// Run takes rows through a flow and yields what comes out, in the order of the
-// rows. A failed row comes out too, in its place, with its Err. The error of
-// the sequence ends the run: an unknown flow, a step that cannot be built, the
-// context's end. A flow without inputs runs once where rows is nil. Breaking
-// out of the range stops the run and everything that it started.
+// Run processes rows with a flow and yields the results in the order of the rows,
+// failed rows included. An error of the sequence ends the run: an unknown flow, a step
+// that cannot be built, the end of the context. If rows is nil, a flow without inputs
+// runs once. Breaking out of the range stops the run and all that it has started.
 func (a *App) Run(ctx context.Context, flowID string, rows iter.Seq[Input], opts ...RunOption) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		err := a.run(ctx, flowID, rows, opts, func(r *Result) bool { return yield(r, nil) })
@@ -141,7 +85,7 @@ func (a *App) run(ctx context.Context, flowID string, rows iter.Seq[Input], opts
 	if err := r.checkResumable(); err != nil {
 		return err
 	}
-	if err := a.checkTools(ctx, declared, map[*spec.Flow]bool{}); err != nil {
+	if err := a.checkTools(ctx, declared); err != nil {
 		return err
 	}
 	r.outputs = r.flow.outputs()
@@ -149,8 +93,8 @@ func (a *App) run(ctx context.Context, flowID string, rows iter.Seq[Input], opts
 	if r.listen != nil {
 		ctx = steps.WithEvents(ctx, r.listen, r.kinds...)
 	}
-	if r.name != "" {
-		ctx = steps.WithRunID(ctx, r.name)
+	if r.id != "" {
+		ctx = steps.WithRunID(ctx, r.id)
 	}
 	if rows == nil {
 		rows = func(yield func(Input) bool) { yield(Input{}) }
@@ -170,7 +114,7 @@ func (a *App) run(ctx context.Context, flowID string, rows iter.Seq[Input], opts
 	return r.feed(ctx, rows, first)
 }
 
-// feed pushes every input through the chain.
+// feed pushes all inputs through the chain.
 func (r *run) feed(ctx context.Context, rows iter.Seq[Input], first sink) error {
 	number := int64(0)
 	made := r.flow.newRowAllocator()
@@ -190,7 +134,7 @@ func (r *run) feed(ctx context.Context, rows iter.Seq[Input], first sink) error 
 	return first.finish(ctx)
 }
 
-// newRow is a row on which nothing is set.
+// newRow returns a row whose values are unset.
 func (f *flow) newRow(session string, number int64) *steps.Row {
 	row := &steps.Row{Values: make([]any, f.layout.Len()), Session: session, Number: number}
 	for i := range row.Values {
@@ -199,51 +143,11 @@ func (f *flow) newRow(session string, number int64) *steps.Row {
 	return row
 }
 
-// inputValue finds and converts the value of one flow input.
-func inputValue(v *spec.Variable, values map[string]any) (any, error) {
-	raw, ok := values[v.ID]
-	switch {
-	case ok && raw != nil:
-		x, err := value.Coerce(v.Type, raw)
-		if err != nil {
-			return nil, fmt.Errorf("input %s: %w", v.ID, err)
-		}
-		return x, nil
-	case v.IsOptional() && ok:
-		return nil, nil
-	case v.IsOptional():
-		return value.Unset, nil
-	case ok:
-		return nil, fmt.Errorf("input %s: it is null, expected %s", v.ID, v.Type)
-	}
-	return nil, fmt.Errorf("input %s (%s) is missing", v.ID, v.Type)
-}
-
-// outputs are the variables that the flow gives.
-func (f *flow) outputs() []*spec.Variable {
-	all := make([]*spec.Variable, len(f.spec.Outputs))
-	for i, ref := range f.spec.Outputs {
-		all[i] = ref.To
-	}
-	return all
-}
-
-// result is a row as the caller sees it.
-func (f *flow) result(row *steps.Row, outputs []*spec.Variable) *Result {
-	res := &Result{}
-	f.fill(res, row, outputs)
-	return res
-}
-
-func (f *flow) fill(res *Result, row *steps.Row, outputs []*spec.Variable) {
-	*res = Result{Number: row.Number, Session: row.Session, Err: row.Err, Before: row.Done, slots: f.layout, values: row.Values, outputs: outputs}
-}
-
-// resultSink is the end of the chain: it hands results to the caller.
+// resultSink is the end of the chain: it yields results to the caller.
 type resultSink struct {
 	run   *run
 	yield func(*Result) bool
-	spare []Result // made at once and not given out
+	spare []Result // allocated in chunks
 }
 
 func (s *resultSink) push(_ context.Context, row *steps.Row) error {
@@ -267,7 +171,7 @@ func (s *resultSink) finish(context.Context) error { return nil }
 
 func (s *resultSink) stop() {}
 
-// joinNames lists names as a sentence does.
+// joinNames joins names for a message.
 func joinNames(names []string) string {
 	if len(names) == 0 {
 		return "none"

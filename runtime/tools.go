@@ -11,7 +11,7 @@ import (
 	"github.com/qtype-dev/qtype/tool/factory"
 )
 
-// newToolFactory is what makes the application's tools.
+// newToolFactory returns what makes the application's tools.
 func (a *App) newToolFactory() *factory.Factory {
 	flows := a.nested()
 	return factory.New(factory.Options{
@@ -19,10 +19,11 @@ func (a *App) newToolFactory() *factory.Factory {
 		Getenv:  a.opts.Getenv,
 		Folder:  a.folder(),
 		Answer:  a.opts.Clients,
+		Memory:  a.memoryTool,
 		Log:     a.opts.Log,
 		Flow: func(ctx context.Context, call factory.FlowCall, emit func([]any, error) error) error {
-			asked := steps.FlowCall{Flow: call.Flow, Inputs: call.Inputs, Session: call.Caller.Session, Number: call.Caller.Row}
-			return flows(ctx, asked, func(outputs []any, failed *steps.Error) error {
+			inner := steps.FlowCall{Flow: call.Flow, Inputs: call.Inputs, Session: call.Caller.Session, Number: call.Caller.Row}
+			return flows(ctx, inner, func(outputs []any, failed *steps.Error) error {
 				if failed != nil {
 					return emit(outputs, failed)
 				}
@@ -32,8 +33,8 @@ func (a *App) newToolFactory() *factory.Factory {
 	})
 }
 
-// folder is where the application's document lies; empty for one that is no
-// file of this machine.
+// folder returns the folder of the application's document, "" if it is not a local
+// file.
 func (a *App) folder() string {
 	file := a.spec.Place().Span().File
 	if file == nil || strings.Contains(file.Path, "://") {
@@ -42,22 +43,24 @@ func (a *App) folder() string {
 	return filepath.Dir(file.Path)
 }
 
-// checkTools asks the tools of a flow, and of the flows that it runs, whether
-// they can be called at all, before the first row.
-func (a *App) checkTools(ctx context.Context, f *spec.Flow, known map[*spec.Flow]bool) error {
-	if known[f] {
-		return nil
-	}
-	known[f] = true
-	for _, item := range f.Steps {
-		for _, ref := range toolsOf(item.Step) {
-			if err := a.checkTool(ctx, ref.To); err != nil {
-				return wrapStepError(item.Step, err)
-			}
+// newTool makes a tool, or takes its mock.
+func (a *App) newTool(t spec.Tool) (tool.Tool, error) {
+	if a.opts.Mocks.Tool != nil {
+		if mock := a.opts.Mocks.Tool(t); mock != nil {
+			return mock, nil
 		}
-		for _, called := range callees(item.Step) {
-			if err := a.checkTools(ctx, called, known); err != nil {
-				return err
+	}
+	made, err := a.toolFactory.Tool(t)
+	return made, withPosition(t, err)
+}
+
+// checkTools reports tools of a flow, and of the flows that it runs, that cannot be
+// called, before the first row.
+func (a *App) checkTools(ctx context.Context, f *spec.Flow) error {
+	for s := range f.Plan().All() {
+		for _, t := range s.Tools() {
+			if err := a.checkTool(ctx, t); err != nil {
+				return wrapStepError(s.Step, err)
 			}
 		}
 	}
@@ -65,7 +68,7 @@ func (a *App) checkTools(ctx context.Context, f *spec.Flow, known map[*spec.Flow
 }
 
 func (a *App) checkTool(ctx context.Context, t spec.Tool) error {
-	if t == nil || a.tools[t.EntityID()] == nil {
+	if a.tools[t.EntityID()] == nil {
 		return nil
 	}
 	made, err := a.tools[t.EntityID()]()
@@ -74,17 +77,6 @@ func (a *App) checkTool(ctx context.Context, t spec.Tool) error {
 	}
 	if c, ok := made.(tool.Preflighter); ok {
 		return c.Check(ctx)
-	}
-	return nil
-}
-
-// toolsOf are the tools that a step may call.
-func toolsOf(s spec.Step) []spec.Ref[spec.Tool] {
-	switch s := s.(type) {
-	case *spec.InvokeTool:
-		return []spec.Ref[spec.Tool]{s.Tool}
-	case *spec.Agent:
-		return s.Tools
 	}
 	return nil
 }

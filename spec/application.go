@@ -23,7 +23,7 @@ type Application struct {
 	Memories []*Memory `yaml:"memories"`
 	// Models are the chat and embedding models that steps use by id.
 	Models []ModelEntity `yaml:"models"`
-	// Types are the application's own record types.
+	// Types are the application's record types.
 	Types []*CustomType `yaml:"types"`
 	// Flows are the processes that can be run, served or invoked.
 	Flows []*Flow `yaml:"flows"`
@@ -31,7 +31,7 @@ type Application struct {
 	Auths []Auth `yaml:"auths"`
 	// Tools are the functions that agents and InvokeTool steps call.
 	Tools []Tool `yaml:"tools"`
-	// Stores are the databases that memories live in, by id. Memories that name none live in the first; without any in an embedded SQLite file.
+	// Stores are the databases of memories, by id. A memory without a store uses the first one; without any store an embedded SQLite file.
 	Stores []*Store `yaml:"stores"`
 	// Indexes are the vector and document stores that search steps use.
 	Indexes []Index `yaml:"indexes"`
@@ -49,7 +49,7 @@ func (a *Application) EntityID() string { return a.ID }
 // Kind is KindApplication.
 func (a *Application) Kind() Kind { return KindApplication }
 
-// CustomType is a record type of the application's own.
+// CustomType is a record type that an application declares.
 type CustomType struct {
 	Positioned
 	// ID is the type's name, used in type expressions.
@@ -75,16 +75,16 @@ type Property struct {
 // Properties are the fields of a custom type, in document order.
 type Properties []Property
 
-// Variable is a named, typed value that travels with a row.
+// Variable is a named, typed value of a row.
 type Variable struct {
 	Positioned
-	// ID is the variable's name: steps and flows refer to it.
+	// ID is the variable's name; steps and flows refer to it.
 	ID string `yaml:"id" jsonschema:"required"`
 	// Type is what the variable holds: text, int, ChatMessage, list[text], a custom type; a trailing ? makes it optional.
 	Type Type `yaml:"type" jsonschema:"required"`
 	// Optional allows the value to be null or unset, like a trailing ? on the type.
 	Optional bool `yaml:"optional" default:"false"`
-	// UI tells a user interface how to ask for the value.
+	// UI says how a user interface asks for the value.
 	UI *UIHint `yaml:"ui"`
 }
 
@@ -94,10 +94,10 @@ func (v *Variable) EntityID() string { return v.ID }
 // Kind is KindVariable.
 func (v *Variable) Kind() Kind { return KindVariable }
 
-// IsOptional tells whether the value may be null or unset.
+// IsOptional reports whether the value may be null or unset.
 func (v *Variable) IsOptional() bool { return v.Optional || v.Type.Optional }
 
-// UIHint tells a user interface how to ask for a value.
+// UIHint says how a user interface asks for a value.
 type UIHint struct {
 	Positioned
 	// Widget is the input element for a text variable: text (one line) or textarea.

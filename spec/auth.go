@@ -3,7 +3,7 @@ package spec
 // Auth is a set of credentials that models and tools use by id.
 type Auth interface {
 	Entity
-	auth() // marks the kinds of credentials, as nothing else tells them from other entities
+	auth() // marks the kinds of credentials
 }
 
 // AuthBase holds what all kinds of credentials share.
@@ -27,7 +27,7 @@ type APIKeyAuth struct {
 	APIKey Secret `yaml:"api_key" jsonschema:"required"`
 	// Host is the base URL that the key belongs to.
 	Host string `yaml:"host"`
-	// Header is the header that carries the key to a tool's server; X-API-Key where neither header nor query is given.
+	// Header is the header that carries the key to a tool's server; X-API-Key if neither header nor query is set.
 	Header string `yaml:"header"`
 	// Query is the query parameter that carries the key to a tool's server instead of a header.
 	Query string `yaml:"query"`
@@ -49,14 +49,14 @@ type BearerTokenAuth struct {
 	Token Secret `yaml:"token" jsonschema:"required"`
 }
 
-// OAuth2Auth is a client-credentials grant (RFC 6749): tokens are asked for at token_url, and kept until they end.
+// OAuth2Auth is a client-credentials grant (RFC 6749): tokens are requested from token_url and cached until they expire.
 type OAuth2Auth struct {
 	AuthBase
 	// ClientID is the client's public name.
 	ClientID string `yaml:"client_id" jsonschema:"required"`
 	// ClientSecret is the client's secret.
 	ClientSecret Secret `yaml:"client_secret" jsonschema:"required"`
-	// TokenURL is where tokens are asked for.
+	// TokenURL is the address that issues tokens.
 	TokenURL string `yaml:"token_url" jsonschema:"required"`
 	// Scopes are what the token should allow.
 	Scopes []string `yaml:"scopes"`
@@ -66,7 +66,7 @@ type OAuth2Auth struct {
 type AWSAuth struct {
 	AuthBase
 	// AccessKeyID is the first half of a key pair.
-	AccessKeyID Secret `yaml:"access_key_id"`
+	AccessKeyID Secret `yaml:"access_key_id" secret:"name"`
 	// SecretAccessKey is the second half of a key pair.
 	SecretAccessKey Secret `yaml:"secret_access_key"`
 	// SessionToken completes temporary credentials.
@@ -77,7 +77,7 @@ type AWSAuth struct {
 	RoleARN string `yaml:"role_arn"`
 	// RoleSessionName names the assumed role's session.
 	RoleSessionName string `yaml:"role_session_name"`
-	// ExternalID is the external id that the role asks for.
+	// ExternalID is the external id that the role requires.
 	ExternalID string `yaml:"external_id"`
 	// Region is the AWS region.
 	Region string `yaml:"region"`
@@ -107,7 +107,7 @@ type AWSSecretManager struct {
 	Positioned
 	// ID is the secret manager's unique name.
 	ID string `yaml:"id" jsonschema:"required"`
-	// Auth names the AWS identity that may read the secrets.
+	// Auth is the id of the AWS identity that may read the secrets.
 	Auth Ref[Auth] `yaml:"auth" jsonschema:"required"`
 }
 
@@ -123,7 +123,7 @@ type EnvSecretManager struct {
 	Positioned
 	// ID is the secret manager's unique name.
 	ID string `yaml:"id" jsonschema:"required"`
-	// Prefix is put before a secret's name to make the variable's: with APP_ the secret token is the variable APP_token.
+	// Prefix is prepended to a secret's name: with APP_ the secret token is read from the variable APP_token.
 	Prefix string `yaml:"prefix"`
 }
 
@@ -139,7 +139,7 @@ type FileSecretManager struct {
 	Positioned
 	// ID is the secret manager's unique name.
 	ID string `yaml:"id" jsonschema:"required"`
-	// Directory is the folder of the files; a secret's name is its file's.
+	// Directory is the folder of the files; the name of a secret is its file name.
 	Directory string `yaml:"directory" default:"/run/secrets"`
 }
 
@@ -155,11 +155,11 @@ type Telemetry struct {
 	Positioned
 	// ID is the sink's unique name.
 	ID string `yaml:"id" jsonschema:"required"`
-	// Provider is the kind of sink: Phoenix, Langfuse, Arize, or OTLP for every collector that speaks OpenTelemetry's protocol.
+	// Provider is the kind of sink: Phoenix, Langfuse, Arize, or OTLP for every collector that accepts OpenTelemetry's protocol.
 	Provider string `yaml:"provider" default:"Phoenix" validate:"oneof=Phoenix Langfuse Arize OTLP"`
 	// Endpoint is the sink's URL.
-	Endpoint Secret `yaml:"endpoint" jsonschema:"required"`
-	// Auth names the credentials for the sink.
+	Endpoint Secret `yaml:"endpoint" jsonschema:"required" secret:"url"`
+	// Auth is the id of the credentials for the sink.
 	Auth Ref[Auth] `yaml:"auth"`
 	// Args are further settings of the provider.
 	Args map[string]any `yaml:"args"`

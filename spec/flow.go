@@ -1,27 +1,27 @@
 package spec
 
-// Flow is a chain of steps over a stream of rows.
+// Flow is a pipeline of steps over a stream of rows.
 type Flow struct {
 	Positioned
-	// ID is the flow's unique name: run, serve and InvokeFlow use it.
+	// ID is the flow's unique name; run, serve and InvokeFlow use it.
 	ID string `yaml:"id" jsonschema:"required"`
-	// Type is Flow and may be left out.
+	// Type is Flow, and optional.
 	Type string `yaml:"type" default:"Flow" validate:"oneof=Flow"`
 	// Description says what the flow does; it is also the description of its endpoint.
 	Description string `yaml:"description"`
 	// Steps are run in order; a {$ref: id} reuses a step of another flow.
 	Steps []*StepItem `yaml:"steps"`
-	// Budget ends a run of the flow that would cost more; without one a run may cost what it costs.
+	// Budget ends a run of the flow that would exceed it; without one the cost of a run is not limited.
 	Budget *Budget `yaml:"budget"`
-	// Interface says how the flow is talked to; without one it is for batches and REST only.
+	// Interface says how users interact with the flow; without one it is for batches and REST only.
 	Interface *FlowInterface `yaml:"interface"`
 	// Feedback asks users to rate the flow's answers; it needs telemetry.
 	Feedback Feedback `yaml:"feedback"`
 	// Variables declares the values that the flow's rows carry.
 	Variables []*Variable `yaml:"variables"`
-	// Inputs are the variables that a caller gives, by their ids.
+	// Inputs are the ids of the variables that a caller sets.
 	Inputs []Ref[*Variable] `yaml:"inputs"`
-	// Outputs are the variables that a caller gets, by their ids.
+	// Outputs are the ids of the variables that a caller receives.
 	Outputs []Ref[*Variable] `yaml:"outputs"`
 
 	plan *Plan // what the steps use; nil until SetPlan
@@ -33,27 +33,27 @@ func (f *Flow) EntityID() string { return f.ID }
 // Kind is KindFlow.
 func (f *Flow) Kind() Kind { return KindFlow }
 
-// StepItem is one place in a flow's list of steps: a step written there, or a
-// reference to one written elsewhere. After linking Step is set in both cases.
+// StepItem is one entry of a flow's list of steps: a step, or a reference to a step
+// of another flow. After linking Step is set in both cases.
 type StepItem struct {
 	Ref  Ref[Step] // set for {$ref: id}
 	Step Step      // the step
 }
 
-// Budget is what one run of a flow may cost at most, everything that it invokes included. What is left out has no limit.
+// Budget limits one run of a flow, everything that it invokes included. A missing key means no limit.
 type Budget struct {
 	Positioned
-	// Tokens is the most tokens that models may read and write.
+	// Tokens is the maximum number of tokens that models read and write.
 	Tokens int `yaml:"tokens" validate:"gt=0"`
-	// Calls is the most calls of models and tools.
+	// Calls is the maximum number of calls of models and tools.
 	Calls int `yaml:"calls" validate:"gt=0"`
-	// Seconds is how long the run may take.
+	// Seconds is the maximum duration of the run.
 	Seconds float64 `yaml:"seconds" validate:"gt=0"`
-	// Money is what the model calls may cost, in the currency of the models' prices.
+	// Money is the maximum cost of the model calls, in the currency of the models' prices.
 	Money float64 `yaml:"money" validate:"gt=0"`
 }
 
-// FlowInterface says how a flow is talked to.
+// FlowInterface says how users interact with a flow.
 type FlowInterface struct {
 	Positioned
 	// Type is Complete (one text in, one text out) or Conversational (ChatMessages).

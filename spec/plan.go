@@ -189,7 +189,7 @@ func (p *StepPlan) Flows() []*Flow { return Linked[*Flow](p.Uses, RoleFlow) }
 
 // Calls are the flows that the step runs itself, linked or not.
 func (p *StepPlan) Calls() []FlowCall {
-	inputs, outputs := bindingsOf(p.Step)
+	inputs, outputs := BindingsOf(p.Step)
 	var calls []FlowCall
 	for _, u := range p.Uses {
 		if r, ok := u.Ref.(*Ref[*Flow]); ok && u.Key != "" && u.Role == RoleFlow {
@@ -222,23 +222,6 @@ func (c FlowCall) InnerOutputs(variable string) []string {
 		}
 	}
 	return names
-}
-
-// bindingsOf are the fields of a step that bind variables: what is given to the
-// invoked entity, and what is taken from it.
-func bindingsOf(s Step) (inputs, outputs *Bindings) {
-	v := reflect.ValueOf(s).Elem()
-	for i := range v.NumField() {
-		b, ok := v.Field(i).Addr().Interface().(*Bindings)
-		switch {
-		case !ok:
-		case v.Type().Field(i).Tag.Get("binds") == "outputs":
-			outputs = b
-		default:
-			inputs = b
-		}
-	}
-	return inputs, outputs
 }
 
 // DerivePorts fills the inputs and outputs of a step that follow from its bindings,
@@ -333,6 +316,9 @@ func addRef(list []*Ref[*Variable], r *Ref[*Variable]) []*Ref[*Variable] {
 	}
 	return append(list, r)
 }
+
+// Streams reports whether a type of step can emit its output as a stream of text.
+func Streams(s Step) bool { return stepTag(s, "streams") == "text" }
 
 // RunsAfter reports whether the condition in a field of a step is evaluated after
 // the step's work, so that it sees the step's outputs.

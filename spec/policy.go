@@ -218,23 +218,6 @@ func (m *Memory) Limits() map[string]float64 {
 	return limits
 }
 
-// ruleOfPolicies is the rule of a field whose values are the names of the policies.
-const ruleOfPolicies = "policy"
-
-// Rules returns the validation rules of a field of this package, in the form
-// of package validator.
-func Rules(f reflect.StructField) string {
-	tag := f.Tag.Get("validate")
-	if tag != ruleOfPolicies {
-		return tag
-	}
-	var names []string
-	for _, row := range Policies() {
-		names = append(names, string(row.Name))
-	}
-	return "oneof=" + strings.Join(names, " ")
-}
-
 // PolicyDocs returns the descriptions of the keys of a memory that the rows
 // document: policy and the limits.
 func PolicyDocs() map[string]string {

@@ -5,12 +5,12 @@ type DocumentSource struct {
 	StepBase `rows:"many" out:"doc: RAGDocument; QT351 exactly 1; QT352 RAGDocument"`
 	// ReaderModule is the reader's dotted class path.
 	ReaderModule string `yaml:"reader_module" jsonschema:"required" example:"llama_index.core.SimpleDirectoryReader"`
-	// Args are given to the reader when it is made.
+	// Args are the arguments of the reader's constructor.
 	Args map[string]any `yaml:"args"`
-	// LoaderArgs are given to the reader when it loads.
+	// LoaderArgs are the arguments of the reader's load method.
 	LoaderArgs map[string]any `yaml:"loader_args"`
-	// Auth names the credentials for the source.
-	Auth Ref[Auth] `yaml:"auth"`
+	// Auth is the id of the credentials for the source.
+	Auth Ref[Auth] `yaml:"auth" accepts:""`
 }
 
 // DocToTextConverter turns a document into text.
@@ -19,33 +19,33 @@ type DocToTextConverter struct {
 	Concurrent
 }
 
-// DocumentSplitter cuts a document into chunks.
+// DocumentSplitter splits a document into chunks.
 type DocumentSplitter struct {
 	StepBase `rows:"many" in:"doc: RAGDocument; QT357 exactly 1; QT358 RAGDocument" out:"chunk: RAGChunk; QT359 exactly 1; QT360 RAGChunk"`
 	Concurrent
 	// SplitterName is the splitting method.
 	SplitterName string `yaml:"splitter_name" default:"SentenceSplitter"`
-	// ChunkSize is the most tokens in a chunk.
+	// ChunkSize is the maximum number of tokens in a chunk.
 	ChunkSize int `yaml:"chunk_size" default:"1024"`
-	// ChunkOverlap is how many tokens two neighbours share.
+	// ChunkOverlap is how many tokens two consecutive chunks share.
 	ChunkOverlap int `yaml:"chunk_overlap" default:"20"`
 	// Args are further settings of the splitter.
 	Args map[string]any `yaml:"args"`
 }
 
-// DocumentEmbedder gives chunks their vectors.
+// DocumentEmbedder computes the embedding vectors of chunks.
 type DocumentEmbedder struct {
 	StepBase `in:"chunk: RAGChunk; QT361 exactly 1; QT362 RAGChunk" out:"embedded: RAGChunk; QT363 exactly 1; QT364 RAGChunk"`
 	Concurrent
-	// Model names the embedding model that is asked, by its id.
+	// Model is the id of the embedding model to call.
 	Model Ref[*EmbeddingModel] `yaml:"model" jsonschema:"required"`
 }
 
-// IndexUpsert puts chunks or documents into an index.
+// IndexUpsert inserts or updates chunks or documents in an index.
 type IndexUpsert struct {
 	StepBase `rows:"batch" in:"VectorIndex: chunk: RAGChunk; QT365 exactly 1; QT366 RAGChunk|RAGDocument; DocumentIndex: title: text; QT367 at least 1"`
 	Batched
-	// Index names the index.
+	// Index is the id of the index.
 	Index Ref[Index] `yaml:"index" jsonschema:"required"`
 }
 
@@ -53,36 +53,36 @@ type IndexUpsert struct {
 type VectorSearch struct {
 	StepBase `in:"query: text; QT370 exactly 1; QT371 text" out:"found: list[RAGSearchResult]; QT372 exactly 1; QT373 list[RAGSearchResult]"`
 	Batched
-	// Index names the vector index.
+	// Index is the id of the vector index.
 	Index Ref[*VectorIndex] `yaml:"index" jsonschema:"required"`
 	// Filters limit the search by metadata.
 	Filters map[string]any `yaml:"filters"`
-	// DefaultTopK is how many results are wanted.
+	// DefaultTopK is the maximum number of results.
 	DefaultTopK *int `yaml:"default_top_k" default:"10"`
 }
 
-// DocumentSearch finds documents by their words.
+// DocumentSearch finds documents by full-text search.
 type DocumentSearch struct {
 	StepBase `in:"query: text; QT374 exactly 1; QT375 text" out:"found: list[SearchResult]; QT376 exactly 1; QT377 list[SearchResult]"`
 	Concurrent
-	// Index names the document index.
+	// Index is the id of the document index.
 	Index Ref[*DocumentIndex] `yaml:"index" jsonschema:"required"`
 	// Filters limit the search by field values.
 	Filters map[string]any `yaml:"filters"`
-	// DefaultTopK is how many results are wanted.
+	// DefaultTopK is the maximum number of results.
 	DefaultTopK *int `yaml:"default_top_k" default:"10"`
 	// QueryArgs are further settings of the query.
 	QueryArgs map[string]any `yaml:"query_args"`
 }
 
-// BedrockReranker puts search results in a better order.
+// BedrockReranker sorts search results by their relevance.
 type BedrockReranker struct {
 	StepBase `in:"query: text, found: list[SearchResult]; QT382 exactly 2; QT383 one text; QT384 one list[SearchResult]" out:"best: list[SearchResult]; QT380 exactly 1; QT381 list[SearchResult]"`
 	Concurrent
-	// Auth names the AWS identity.
+	// Auth is the id of the AWS identity.
 	Auth Ref[*AWSAuth] `yaml:"auth"`
 	// ModelID is the reranking model.
 	ModelID string `yaml:"model_id" jsonschema:"required" example:"cohere.rerank-v3-5"`
-	// NumResults is how many results are kept; all where it is left out.
+	// NumResults is the maximum number of results; without it all are kept.
 	NumResults *int `yaml:"num_results"`
 }

@@ -2,31 +2,31 @@ package spec
 
 import "fmt"
 
-// redacted is what every form of a secret prints.
+// redacted replaces a secret wherever it is printed.
 const redacted = "***"
 
-// Secret is a value that must not be seen: written as text (mostly ${VAR}) or
-// as a reference to the secret manager. It prints as *** in every form.
+// Secret is a confidential value: a text (mostly ${VAR}) or a reference to the
+// secret manager. It prints as *** in every form.
 type Secret struct {
 	text    string
 	written bool
-	Ref     *SecretReference // set where the document names a secret instead of writing it
+	Ref     *SecretReference // set if the document names a secret of the secret manager
 }
 
 // NewSecret wraps a text.
 func NewSecret(text string) Secret { return Secret{text: text} }
 
-// NewLiteralSecret wraps a text that stands in the document itself.
+// NewLiteralSecret wraps a text that is written in the document itself.
 func NewLiteralSecret(text string) Secret { return Secret{text: text, written: true} }
 
-// Literal tells whether the text stands in the document itself, for everybody
-// to read who reads the document, and not in the environment or a file beside it.
+// Literal reports whether the text is written in the document itself, readable for
+// everyone who can read the document, and not in the environment or another file.
 func (s Secret) Literal() bool { return s.written }
 
-// Reveal is the text itself, for the one place that sends it.
+// Reveal returns the text itself, for the code that sends it.
 func (s Secret) Reveal() string { return s.text }
 
-// IsZero tells whether neither a text nor a reference is there.
+// IsZero reports whether there is neither a text nor a reference.
 func (s Secret) IsZero() bool { return s.text == "" && s.Ref == nil }
 
 // String is ***, or nothing for the empty secret.

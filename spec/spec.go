@@ -1,18 +1,33 @@
 // Package spec is the language: one Go struct for each entity of a document.
 //
 // The doc comments are the descriptions that the JSON schema, the reference
-// pages and the editor show. The tags are read by the loader, the validator and
-// the schema generator alike:
+// pages and editors show. The tags are read by the loader, the validator, the plan
+// of a flow and the generators:
 //
 //   - yaml:"name" is the key in a document;
-//   - jsonschema:"required" marks a key that must be there;
-//   - default:"…" is the value where the key is absent, as YAML text;
+//   - alias:"name" is an earlier name of the key that is still accepted;
+//   - jsonschema:"required" marks a required key;
+//   - default:"…" is the value of an absent key, as YAML text;
 //   - validate:"…" is a rule of go-playground/validator on the value;
-//   - optional:"a,b" at an embedded struct lists keys of it that may be left out here;
-//   - without:"a,b" at an embedded struct lists keys of it that do not exist here.
+//   - optional:"a,b" at an embedded struct lists keys of it that are optional here;
+//   - without:"a,b" at an embedded struct lists keys of it that do not exist here;
+//   - example:"…" is a value for examples, as YAML text;
+//   - syntax:"template", "jsonpath", "sql" or "endpoint" is the language of a text;
+//   - role:"…" says what a step or tool does with the entity that a reference names (see Role);
+//   - binds:"outputs" marks bindings that set variables of the calling flow;
+//   - evaluated:"after" marks a condition that sees the step's outputs;
+//   - nonempty:"true" marks a list that must have an item;
+//   - arguments:"true" marks further arguments of a tool;
+//   - accepts:"…" lists the types of auth that an entity can use;
+//   - secret:"name" marks a Secret that is not confidential, secret:"url" one that is only if it has a password.
 //
-// Spec values are filled by the loader, linked by validate and read by
-// everybody else; after linking nothing changes them, so they may be shared.
+// Tags of an embedded StepBase describe the type of the step: rows (see Rows), in and
+// out (see Signature), streams:"text", writes:"maybe" for a step that may leave its
+// outputs as they were, and without_inputs:"reads_row" for a step that without inputs
+// reads the whole row.
+//
+// The loader fills the values of this package, and package validate links them.
+// After that they do not change and may be used concurrently.
 package spec
 
 import (
@@ -22,19 +37,19 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// Position is where a value stands in its document: a tree of the value's shape.
+// Position is the position of a value in its document: a tree of the value's shape.
 type Position struct {
 	Name  string      // the key, for a field of a mapping
-	Key   source.Span // the key's own place; zero for an item of a list
-	Value source.Span // the value's place
+	Key   source.Span // the position of the key; zero for an item of a list
+	Value source.Span // the position of the value
 	Parts []*Position // the fields of a mapping or the items of a list, in document order
 
-	// Unread says that the value could not be read, or not as a whole; its fault is
-	// told already, and nothing is to be concluded from what is not there.
+	// Unread reports that the value could not be read completely. The error was
+	// reported already, and nothing follows from what is missing.
 	Unread bool
 }
 
-// Complete tells whether everything under some keys could be read: their values and
+// Complete reports whether everything under some keys could be read: their values and
 // the items of those. A key that is absent is. It accepts nil.
 func (p *Position) Complete(keys ...string) bool {
 	if p == nil {
@@ -48,13 +63,13 @@ func (p *Position) Complete(keys ...string) bool {
 	return !p.Unread
 }
 
-// whole tells whether a value and its parts could be read.
+// whole reports whether a value and its parts could be read.
 func (p *Position) whole() bool {
 	return !p.Unread && !slices.ContainsFunc(p.Parts, func(part *Position) bool { return part.Unread })
 }
 
-// Field finds the place of a key. Where the key is absent it answers the
-// mapping's own place, so that a fault always has one. It accepts nil.
+// Field returns the position of a key, or the mapping's position if the key is
+// absent, so that a diagnostic always has a position. p may be nil.
 func (p *Position) Field(name string) *Position {
 	if f, ok := p.Lookup(name); ok {
 		return f
@@ -62,7 +77,7 @@ func (p *Position) Field(name string) *Position {
 	return p
 }
 
-// Lookup finds the place of a key and tells whether the key is there.
+// Lookup returns the position of a key and reports whether the key is present.
 func (p *Position) Lookup(name string) (*Position, bool) {
 	if p == nil {
 		return nil, false
@@ -92,14 +107,14 @@ func (p *Position) Span() source.Span {
 	return p.Value
 }
 
-// Unknowns tell what the parts of a document that could not be read may have held,
-// so that nobody complains of what follows from that.
+// Unknowns lists what the parts of a document that could not be read may have
+// contained, so that no diagnostic reports a consequence of that.
 type Unknowns struct {
 	Declared []reflect.Type // entities that may have been declared there: pointers to structs of this package
-	Named    []reflect.Type // what references there may have named, as Reference.TargetType answers it
+	Named    []reflect.Type // what references there may have named, as Reference.TargetType returns it
 }
 
-// Positioned is embedded in every entity and tells where it was written.
+// Positioned is embedded in every entity and holds its position.
 type Positioned struct{ place *Position }
 
 // Place is the entity's place; nil for one made by a Go program.

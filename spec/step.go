@@ -18,13 +18,13 @@ type StepBase struct {
 	Inputs []Ref[*Variable] `yaml:"inputs"`
 	// Outputs are the variables that the step writes, by their ids.
 	Outputs []Ref[*Variable] `yaml:"outputs"`
-	// CacheConfig keeps the step's results on disk; off where it is left out.
+	// CacheConfig caches the step's results on disk; without it nothing is cached.
 	CacheConfig *CacheConfig `yaml:"cache_config"`
 	// Timeout ends the step's work on a row that takes longer, such as 30s.
 	Timeout Duration `yaml:"timeout" validate:"gt=0"`
-	// Retry says how often the step's work on a row is repeated that failed; models and tools repeat their calls themselves.
+	// Retry says how often a failed attempt on a row is repeated; models and tools retry their calls themselves.
 	Retry *RetryPolicy `yaml:"retry"`
-	// OnError says what becomes of a row that the step failed on: fail (it keeps its error), skip (it is left out), continue (it goes on without the step's outputs).
+	// OnError says what happens to a row that the step fails on: fail (the row keeps its error), skip (the row is dropped), continue (the row goes on without the step's outputs).
 	OnError string `yaml:"on_error" default:"fail" validate:"oneof=fail skip continue"`
 	// DerivedInputs are variables that the step reads without naming them in inputs: bindings, paths and expressions.
 	DerivedInputs []*Ref[*Variable] `yaml:"-"`
@@ -41,53 +41,53 @@ func (s *StepBase) Kind() Kind { return KindStep }
 // Common is what all steps share.
 func (s *StepBase) Common() *StepBase { return s }
 
-// CacheDirectory is the folder of caches of which a document says nothing.
+// CacheDirectory is the default folder of caches.
 const CacheDirectory = "./.qtype-cache"
 
-// CacheConfig says how a step's results are kept on disk.
+// CacheConfig says how a step's results are cached on disk.
 type CacheConfig struct {
 	Positioned
 	// Directory is the folder of the cache.
 	Directory string `yaml:"directory" default:"./.qtype-cache"`
 	// Namespace separates caches in one folder.
 	Namespace string `yaml:"namespace"`
-	// OnError says whether failed results are kept: Drop or Cache.
+	// OnError says whether failed results are cached: Drop or Cache.
 	OnError string `yaml:"on_error" default:"Drop" validate:"oneof=Drop Cache"`
 	// Version separates results of different versions of the step.
 	Version string `yaml:"version" default:"1.0"`
 	// Compress stores results compressed.
 	Compress bool `yaml:"compress" default:"false"`
-	// TTL is how many seconds a result is good for; forever where it is left out.
+	// TTL is how many seconds a result is valid; without it results do not expire.
 	TTL *int `yaml:"ttl" validate:"omitempty,gt=0"`
-	// KeyedBy says what a kept result belongs to: configuration (the inputs, and everything that decides what the step makes of them: prompt, model, tool, types), or inputs (the inputs alone, as in QType; then raise version where something else changes).
+	// KeyedBy says what the cache key covers: configuration (the inputs and everything that determines the result: prompt, model, tool, types), or inputs (the inputs alone, as in QType; then increase version when something else changes).
 	KeyedBy string `yaml:"keyed_by" default:"configuration" validate:"oneof=configuration inputs"`
-	// MaxSizeMB is how many megabytes (2^20 bytes) the step's results may take on disk; those that were not used for the longest time leave.
+	// MaxSizeMB is how many MiB the step's results may take on disk; the least recently used ones are evicted.
 	MaxSizeMB int `yaml:"max_size_mb" default:"1024" validate:"gt=0"`
 }
 
-// BatchConfig says how rows are grouped.
+// BatchConfig says how rows are grouped into batches.
 type BatchConfig struct {
 	Positioned
-	// BatchSize is the most rows in a group.
+	// BatchSize is the maximum number of rows in a batch.
 	BatchSize int `yaml:"batch_size" default:"25" validate:"gt=0"`
-	// MaxWait is how long a group waits for more rows, such as 5s; what is there then goes on. Without it a group waits until it is full or the rows end.
+	// MaxWait is how long a batch waits for more rows, such as 5s, before it is processed incomplete. Without it a batch waits until it is full or the input ends.
 	MaxWait Duration `yaml:"max_wait" validate:"gt=0"`
 }
 
-// ConcurrencyConfig says how many rows a step works on at once.
+// ConcurrencyConfig says how many rows a step processes at once.
 type ConcurrencyConfig struct {
 	Positioned
-	// NumWorkers is the most rows at once.
+	// NumWorkers is the maximum number of rows at once.
 	NumWorkers int `yaml:"num_workers" default:"1" validate:"gt=0"`
 }
 
-// Concurrent is embedded in the steps that can work on several rows at once.
+// Concurrent is embedded in the steps that can process several rows at once.
 type Concurrent struct {
-	// ConcurrencyConfig says how many rows the step works on at once.
+	// ConcurrencyConfig says how many rows the step processes at once.
 	ConcurrencyConfig *ConcurrencyConfig `yaml:"concurrency_config"`
 }
 
-// Workers is the most rows at once, 1 where nothing is said.
+// Workers is the maximum number of rows at once; 1 by default.
 func (c Concurrent) Workers() int {
 	if c.ConcurrencyConfig == nil {
 		return 1
@@ -95,13 +95,13 @@ func (c Concurrent) Workers() int {
 	return c.ConcurrencyConfig.NumWorkers
 }
 
-// Batched is embedded in the steps that work on groups of rows.
+// Batched is embedded in the steps that process rows in batches.
 type Batched struct {
-	// BatchConfig says how rows are grouped.
+	// BatchConfig says how rows are grouped into batches.
 	BatchConfig *BatchConfig `yaml:"batch_config"`
 }
 
-// Wait is how long a group waits for more rows, 0 where nothing is said.
+// Wait is how long a batch waits for more rows; 0 for no limit.
 func (b Batched) Wait() time.Duration {
 	if b.BatchConfig == nil {
 		return 0
@@ -109,12 +109,12 @@ func (b Batched) Wait() time.Duration {
 	return time.Duration(b.BatchConfig.MaxWait)
 }
 
-// Bindings maps a name inside the invoked tool, flow or record to a variable of the calling flow, in document order.
+// Bindings maps names of the invoked tool, flow or record to variables of the calling flow, in document order.
 type Bindings []Binding
 
 // Binding is one entry of a bindings map.
 type Binding struct {
-	Name string         // the name inside the invoked thing
+	Name string         // the name in the invoked tool, flow or record
 	Var  Ref[*Variable] // the variable of the calling flow
 }
 
@@ -124,46 +124,46 @@ type PathRef struct {
 	Var Ref[*Variable] // the variable
 }
 
-// LLMInference asks a chat model, with or without a memory.
+// LLMInference calls a chat model, with or without a memory.
 type LLMInference struct {
-	StepBase `in:"question: text" out:"answer: text; QT322 exactly 1; QT323 text|ChatMessage"`
+	StepBase `streams:"text" in:"question: text" out:"answer: text; QT322 exactly 1; QT323 text|ChatMessage"`
 	Concurrent
-	// Model names the chat model that is asked, by its id.
+	// Model is the id of the chat model to call.
 	Model Ref[ModelEntity] `yaml:"model" jsonschema:"required"`
-	// Memory names the chat memory that holds the conversation, by its id; steps that name the same one share it.
+	// Memory is the id of the memory that holds the conversation; steps with the same memory share it.
 	Memory Ref[*Memory] `yaml:"memory"`
-	// SystemMessage tells the model who it is and what to do.
+	// SystemMessage is the system prompt.
 	SystemMessage string `yaml:"system_message"`
 }
 
-// Agent asks a chat model that may call tools until it has the answer.
+// Agent calls a chat model that may call tools until it has the answer.
 type Agent struct {
-	StepBase `in:"question: text; QT324 exactly 1; QT326 text|ChatMessage" out:"answer: text; QT325 exactly 1"`
+	StepBase `streams:"text" in:"question: text; QT324 exactly 1; QT326 text|ChatMessage" out:"answer: text; QT325 exactly 1"`
 	Concurrent
-	// Model names the chat model that is asked, by its id.
+	// Model is the id of the chat model to call.
 	Model Ref[ModelEntity] `yaml:"model" jsonschema:"required"`
-	// Memory names the chat memory that holds the conversation, tool calls and results included, by its id.
+	// Memory is the id of the memory that holds the conversation, tool calls and results included.
 	Memory Ref[*Memory] `yaml:"memory"`
-	// SystemMessage tells the model who it is and what to do.
+	// SystemMessage is the system prompt.
 	SystemMessage string `yaml:"system_message"`
-	// Tools names the tools that the model may call, by their ids.
+	// Tools are the ids of the tools that the model may call.
 	Tools []Ref[Tool] `yaml:"tools"`
-	// MaxToolExecutions is the most tool calls in one run of the step.
+	// MaxToolExecutions is the maximum number of tool calls in one run of the step.
 	MaxToolExecutions int `yaml:"max_tool_executions" default:"20" validate:"gt=0"`
-	// ParallelTools runs the tool calls of one answer side by side instead of one after the other.
+	// ParallelTools runs the tool calls of one model response in parallel instead of one after the other.
 	ParallelTools bool `yaml:"parallel_tools" default:"false"`
-	// Approve names those of the tools that are called only after a person's yes, by their ids.
+	// Approve are the ids of those tools that are called only after a person approved the call.
 	Approve []Ref[Tool] `yaml:"approve" role:"-"`
 }
 
 // PromptTemplate fills a template with the row's values.
 type PromptTemplate struct {
 	StepBase `in:"question: text" out:"prompt: text; QT320 exactly 1; QT321 text"`
-	// Template is the text; {name} is replaced by the input of that name, {{ and }} stand for braces.
+	// Template is the text; {name} is replaced by the input of that name, {{ and }} are literal braces.
 	Template string `yaml:"template" jsonschema:"required" syntax:"template" example:"\"Answer briefly: {question}\""`
 }
 
-// Echo passes its inputs on as its outputs.
+// Echo copies its inputs to its outputs.
 type Echo struct {
 	StepBase
 }
@@ -175,7 +175,7 @@ type Decoder struct {
 	Format string `yaml:"format" default:"json" validate:"oneof=json xml"`
 }
 
-// FieldExtractor takes values out of its input by a JSONPath, one row for each match.
+// FieldExtractor extracts values from its input by a JSONPath, one row for each match.
 type FieldExtractor struct {
 	StepBase `rows:"many" in:"found: SearchResult; QT345 exactly 1" out:"words: text; QT346 exactly 1"`
 	// JSONPath is the path, such as $.items[*].name.
@@ -191,8 +191,8 @@ type Explode struct {
 type Collect struct {
 	StepBase `rows:"batch" in:"name: text; QT337 exactly 1" out:"names: list[text]; QT338 exactly 1; QT339 list"`
 	Batched
-	// By names variables: neighbouring rows in which these are equal make one list, instead of all rows. Name what tells apart the rows that Explode took, or the list that it took.
-	By []Ref[*Variable] `yaml:"by"`
+	// By are variables that group rows: consecutive rows in which they are equal make one list, instead of all rows. To undo an Explode, name a variable that differs between its input rows, or the list that it exploded.
+	By []Ref[*Variable] `yaml:"group_by" alias:"by"`
 }
 
 // Construct builds a record from its inputs.
@@ -225,19 +225,19 @@ type FileWriter struct {
 // SQLSource runs a query, one row for each result row.
 type SQLSource struct {
 	StepBase `rows:"many" out:"name: text; QT350 at least 1"`
-	// Query is the SQL text; :name stands for the input of that name.
+	// Query is the SQL text; :name is replaced by the input of that name.
 	Query string `yaml:"query" jsonschema:"required" syntax:"sql" example:"select name from people"`
 	// Connection is the database's URL.
-	Connection Secret `yaml:"connection" jsonschema:"required" example:"\"sqlite:///people.db\""`
-	// Auth names the credentials for the database.
-	Auth Ref[Auth] `yaml:"auth"`
+	Connection Secret `yaml:"connection" jsonschema:"required" secret:"url" example:"\"sqlite:///people.db\""`
+	// Auth is the id of the credentials for the database.
+	Auth Ref[Auth] `yaml:"auth" accepts:"aws"`
 }
 
 // InvokeTool calls a tool.
 type InvokeTool struct {
 	StepBase
 	Concurrent
-	// Tool names the tool that is called, by its id.
+	// Tool is the id of the tool to call.
 	Tool Ref[Tool] `yaml:"tool" jsonschema:"required"`
 	// InputBindings maps the tool's inputs to variables.
 	InputBindings Bindings `yaml:"input_bindings" jsonschema:"required"`
@@ -248,7 +248,7 @@ type InvokeTool struct {
 // InvokeFlow runs another flow for each row.
 type InvokeFlow struct {
 	StepBase `rows:"many"`
-	// Flow names the flow that is run, by its id.
+	// Flow is the id of the flow to run.
 	Flow Ref[*Flow] `yaml:"flow" jsonschema:"required"`
 	// InputBindings maps the flow's inputs to variables.
 	InputBindings Bindings `yaml:"input_bindings" jsonschema:"required"`
@@ -260,6 +260,6 @@ type InvokeFlow struct {
 type InvokeEmbedding struct {
 	StepBase
 	Concurrent
-	// Model names the embedding model that is asked, by its id.
+	// Model is the id of the embedding model to call.
 	Model Ref[*EmbeddingModel] `yaml:"model" jsonschema:"required"`
 }

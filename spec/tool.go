@@ -5,6 +5,10 @@ type Tool interface {
 	Entity
 	// Common is what all tools share.
 	Common() *ToolBase
+	// Arguments are what a caller of the tool may give.
+	Arguments() []*Variable
+	// Results are the parts of the tool's result; declared reports whether the document declares them.
+	Results() (vars []*Variable, declared bool)
 }
 
 // ToolBase holds what all tools share.
@@ -12,9 +16,9 @@ type ToolBase struct {
 	Positioned
 	// ID is the tool's unique name in the document.
 	ID string `yaml:"id" jsonschema:"required"`
-	// Name is what a model calls the tool; every provider takes letters, digits, _ and -.
+	// Name is the name of the tool that models see; all providers accept letters, digits, _ and -.
 	Name string `yaml:"name" jsonschema:"required"`
-	// Description tells a model what the tool does and when to use it.
+	// Description says what the tool does and when to use it; models read it.
 	Description string `yaml:"description" jsonschema:"required"`
 	// Inputs are the tool's arguments.
 	Inputs []*Variable `yaml:"inputs"`
@@ -38,12 +42,12 @@ type APITool struct {
 	Endpoint string `yaml:"endpoint" jsonschema:"required" syntax:"endpoint"`
 	// Method is the HTTP method: GET, HEAD, OPTIONS, DELETE, PUT, POST or PATCH.
 	Method string `yaml:"method" default:"GET"`
-	// Auth names the credentials for the endpoint.
-	Auth Ref[Auth] `yaml:"auth"`
+	// Auth is the id of the credentials for the endpoint.
+	Auth Ref[Auth] `yaml:"auth" accepts:"api_key bearer_token basic oauth2"`
 	// Headers are sent with every request.
 	Headers map[string]string `yaml:"headers"`
-	// Parameters are further arguments, sent in the path where the endpoint names them, else in the query.
-	Parameters []*Variable `yaml:"parameters"`
+	// Parameters are further arguments, sent in the path if the endpoint has them as {name}, else in the query.
+	Parameters []*Variable `yaml:"parameters" arguments:"true"`
 	// Timeout ends a call that takes longer, such as 10s.
 	Timeout Duration `yaml:"timeout" default:"30s" validate:"gt=0"`
 	// AllowPrivate lets the tool reach loopback, private and link-local addresses.
@@ -55,46 +59,46 @@ type PythonFunctionTool struct {
 	ToolBase
 	// FunctionName is the function's name in its module.
 	FunctionName string `yaml:"function_name" jsonschema:"required"`
-	// ModulePath is the module's dotted path; it is looked for beside the document, then in PYTHONPATH.
+	// ModulePath is the module's dotted path; it is searched in the document's folder, then in PYTHONPATH.
 	ModulePath string `yaml:"module_path" jsonschema:"required"`
-	// Env are the environment variables that the function is given; beside them it sees PATH, HOME, the locale and the like, and no secrets of ours.
+	// Env are the environment variables of the function; of the program's own environment it sees only PATH, HOME, the locale and similar variables, no secrets.
 	Env map[string]Secret `yaml:"env"`
 	// Timeout ends a call that takes longer, such as 10s.
 	Timeout Duration `yaml:"timeout" default:"60s" validate:"gt=0"`
-	// MemoryMB is the most memory that the function may ask for, in MiB of address space.
+	// MemoryMB is the maximum memory of the function, in MiB of address space.
 	MemoryMB int `yaml:"memory_mb" default:"2048" validate:"gt=0"`
 }
 
-// MCPTool is the tools of a server that speaks the Model Context Protocol: one that is started by a command, or one at a URL.
-// What the tools are called and take the server says itself.
+// MCPTool is the tools of a Model Context Protocol server: one that is started by a command, or one at a URL.
+// The server itself declares the names and arguments of the tools.
 type MCPTool struct {
 	ToolBase `without:"name,description,inputs,outputs"`
 	// Command is the program that is started as the server.
 	Command string `yaml:"command"`
 	// Args are the program's arguments.
 	Args []string `yaml:"args"`
-	// Env are the environment variables that the program is given; it sees no others of ours.
+	// Env are the environment variables of the program; it sees no others of this process.
 	Env map[string]Secret `yaml:"env"`
-	// URL is the address of a server that runs already.
+	// URL is the address of a running server.
 	URL string `yaml:"url" validate:"omitempty,http_url"`
-	// Auth names the credentials for the server at the URL.
-	Auth Ref[Auth] `yaml:"auth"`
+	// Auth is the id of the credentials for the server at the URL.
+	Auth Ref[Auth] `yaml:"auth" accepts:"api_key bearer_token basic oauth2"`
 	// AllowPrivate lets the URL be a loopback, private or link-local address.
 	AllowPrivate bool `yaml:"allow_private" default:"false"`
-	// Tools are the names of the server's tools that may be called; all of them where it is left out.
+	// Tools are the names of the server's tools that may be called; all of them by default.
 	Tools []string `yaml:"tools"`
 	// Timeout ends a call that takes longer, such as 10s.
 	Timeout Duration `yaml:"timeout" default:"30s" validate:"gt=0"`
 }
 
-// CommandTool is a program: it is given the arguments as a JSON object on its standard input and prints the result as JSON on its standard output.
+// CommandTool is a program: it reads the arguments as a JSON object from its standard input and writes the result as JSON to its standard output.
 type CommandTool struct {
 	ToolBase
-	// Program is the program's name or path; no shell stands between.
+	// Program is the program's name or path; it is started without a shell.
 	Program string `yaml:"program" jsonschema:"required"`
 	// Args are the program's arguments.
 	Args []string `yaml:"args"`
-	// Env are the environment variables that the program is given; it sees no others of ours.
+	// Env are the environment variables of the program; it sees no others of this process.
 	Env map[string]Secret `yaml:"env"`
 	// Timeout ends a call that takes longer, such as 10s.
 	Timeout Duration `yaml:"timeout" default:"30s" validate:"gt=0"`
@@ -103,14 +107,14 @@ type CommandTool struct {
 // FlowTool is a flow as a tool: its arguments are the flow's inputs, its result the flow's outputs.
 type FlowTool struct {
 	ToolBase `optional:"name,description" without:"inputs,outputs"`
-	// Flow names the flow that is run, by its id. Its id and description stand for the tool's name and description where these are left out.
+	// Flow is the id of the flow to run. Its id and description are the defaults of the tool's name and description.
 	Flow Ref[*Flow] `yaml:"flow" jsonschema:"required"`
 }
 
-// ClientTool is a function of whoever runs the flow: a person's approval, a form, a front end's own action. The call is handed to the caller, and the run goes on with the answer.
+// ClientTool is a function of the program that runs the flow: a person's approval, a form, an action of the user interface. The call is passed to that program, and the run continues with its result.
 type ClientTool struct {
 	ToolBase
-	// Timeout is how long the answer may take; without one as long as it takes.
+	// Timeout ends a call that takes longer; without it there is no limit.
 	Timeout Duration `yaml:"timeout" validate:"gt=0"`
 }
 
@@ -130,7 +134,7 @@ type IndexBase struct {
 	Name string `yaml:"name" jsonschema:"required"`
 	// Args are settings of the store.
 	Args map[string]any `yaml:"args"`
-	// Auth names the credentials for the store.
+	// Auth is the id of the credentials for the store.
 	Auth Ref[Auth] `yaml:"auth"`
 }
 
@@ -145,17 +149,17 @@ func (x *IndexBase) Common() *IndexBase { return x }
 
 // VectorIndex finds texts by the similarity of their embeddings.
 type VectorIndex struct {
-	IndexBase
-	// Module is the class of the store, as a dotted path; embedded for one inside the program, which needs no server.
+	IndexBase `accepts:""`
+	// Module is the class of the store, as a dotted path; embedded for an index inside the process, which needs no server.
 	Module string `yaml:"module" jsonschema:"required,example=embedded"`
-	// EmbeddingModel names the model that makes the vectors.
+	// EmbeddingModel is the id of the model that computes the vectors.
 	EmbeddingModel Ref[*EmbeddingModel] `yaml:"embedding_model" jsonschema:"required"`
 }
 
-// DocumentIndex finds documents by their words.
+// DocumentIndex finds documents by full-text search.
 type DocumentIndex struct {
-	IndexBase
-	// Endpoint is the store's URL; embedded for one inside the program, which needs no server.
+	IndexBase `accepts:"api_key aws"`
+	// Endpoint is the store's URL; embedded for an index inside the process, which needs no server.
 	Endpoint string `yaml:"endpoint" jsonschema:"required,example=embedded"`
 	// IDField is the field that holds a document's id.
 	IDField string `yaml:"id_field"`

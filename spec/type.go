@@ -44,16 +44,16 @@ func (t Type) String() string {
 	return s
 }
 
-// IsList tells whether the type is a list.
+// IsList reports whether the type is a list.
 func (t Type) IsList() bool { return t.Elem != nil }
 
-// Is tells whether the type is the named one; `optional` is ignored.
+// Is reports whether the type is the named one; `optional` is ignored.
 func (t Type) Is(name string) bool { return t.Elem == nil && t.Name == name }
 
-// IsListOf tells whether the type is a list of the named one.
+// IsListOf reports whether the type is a list of the named one.
 func (t Type) IsListOf(name string) bool { return t.Elem != nil && t.Elem.Is(name) }
 
-// Same tells whether two types are equal; `optional` at the top is ignored, as QType does.
+// Same reports whether two types are equal; `optional` at the top is ignored, as QType does.
 func (t Type) Same(u Type) bool {
 	if t.Elem == nil || u.Elem == nil {
 		return t.Elem == nil && u.Elem == nil && t.Name == u.Name
@@ -61,15 +61,15 @@ func (t Type) Same(u Type) bool {
 	return t.Elem.Same(*u.Elem) && t.Elem.Optional == u.Elem.Optional
 }
 
-// IsPrimitive tells whether the type is a built-in scalar.
+// IsPrimitive reports whether the type is a built-in scalar.
 func (t Type) IsPrimitive() bool { return t.Elem == nil && slices.Contains(Primitives(), t.Name) }
 
-// IsMedia tells whether values of the type are byte strings.
+// IsMedia reports whether values of the type are byte strings.
 func (t Type) IsMedia() bool {
 	return t.Elem == nil && slices.Contains([]string{"bytes", "file", "image", "audio", "video"}, t.Name)
 }
 
-// IsRecord tells whether the type is a custom type or a domain record.
+// IsRecord reports whether the type is a custom type or a domain record.
 func (t Type) IsRecord() bool {
 	return t.Elem == nil && t.Name != "MessageRole" && (t.Custom != nil || slices.Contains(DomainTypes(), t.Name))
 }

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Case is one alternative of a union: the value of the tag and the struct that it stands for.
+// Case is one alternative of a union: the value of the key `type` and its struct.
 type Case struct {
 	Tag string      // the value of `type`
 	New func() Node // makes an empty value of the alternative
@@ -74,7 +74,7 @@ func StepTypes() []Step {
 	return all
 }
 
-// TypeName is the value of `type` that stands for n: LLMInference, APITool, api_key; empty for a node of no union.
+// TypeName is the value of `type` of n: LLMInference, APITool, api_key; empty for a node of no union.
 func TypeName(n Node) string { return typeNames()[reflect.TypeOf(n)] }
 
 var typeNames = sync.OnceValue(func() map[reflect.Type]string {

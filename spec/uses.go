@@ -20,7 +20,7 @@ const (
 	RoleFlow         Role = "flow"            // it runs the flow
 	RoleIndex        Role = "index"           // it searches or fills the index
 	RoleAuth         Role = "auth"            // it authenticates with the credentials
-	RoleStore        Role = "store"           // it keeps its data in the store
+	RoleStore        Role = "store"           // it stores its data in the store
 	RoleVariable     Role = "variable"        // it reads or writes the variable; see Plan
 	roleNone         Role = "-"
 )

@@ -1,20 +1,20 @@
 package spec
 
-// MemoryVariables sets and reads the named values that a memory keeps for the
-// session: each input is kept under its id, then each output is read by its id.
-// An input that is unset or null leaves the value as it is. A model is told the
-// values where the memory has a context block of type variables.
+// MemoryVariables sets and reads named values that a memory stores for the
+// session: each input is stored under its id, then each output is read by its id.
+// An input that is unset or null does not change the stored value. The values are
+// part of the prompt if the memory has a context block of type variables.
 type MemoryVariables struct {
 	StepBase
-	// Memory names the chat memory that keeps the values, by its id.
+	// Memory is the id of the memory that stores the values.
 	Memory Ref[*Memory] `yaml:"memory" jsonschema:"required" role:"values"`
-	// Forget are the names of values that are removed before the inputs are kept.
+	// Forget are the names of values that are removed before the inputs are stored.
 	Forget []string `yaml:"forget"`
 }
 
-// MemoryTool lets a model set and read the named values that a memory keeps for the session: each argument that the model gives is kept under its name, then the outputs are read by theirs. An optional argument that is left out leaves the value as it is.
+// MemoryTool lets a model set and read named values that a memory stores for the session: each argument of a call is stored under its name, then the outputs are read by their names. An omitted optional argument does not change the stored value.
 type MemoryTool struct {
 	ToolBase
-	// Memory names the chat memory that keeps the values, by its id.
+	// Memory is the id of the memory that stores the values.
 	Memory Ref[*Memory] `yaml:"memory" jsonschema:"required" role:"values"`
 }

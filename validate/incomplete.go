@@ -54,17 +54,14 @@ func knownFlow(f *spec.Flow) (in, out bool) {
 	return f.Place().Complete("inputs") && allLinked(portsOf(f.Inputs)), f.Place().Complete("outputs") && allLinked(portsOf(f.Outputs))
 }
 
-// knownTool tells the same of a tool.
+// knownTool reports the same of a tool.
 func knownTool(t spec.Tool) (in, out bool) {
-	if f, ok := t.(*spec.FlowTool); ok {
-		return knownFlow(f.Flow.To)
+	if flows := spec.Refs[*spec.Flow](spec.UsesOf(t), spec.RoleFlow); len(flows) > 0 {
+		return knownFlow(flows[0].To)
 	}
-	var params []*spec.Variable
-	if api, isAPI := t.(*spec.APITool); isAPI {
-		params = api.Parameters
-	}
-	in = t.Place().Complete("inputs", "parameters") && allNamed(t.Common().Inputs) && allNamed(params)
-	return in, t.Place().Complete("outputs") && allNamed(t.Common().Outputs)
+	arguments := t.Arguments()
+	results, _ := t.Results()
+	return t.Place().Complete("inputs", "parameters") && allNamed(arguments), t.Place().Complete("outputs") && allNamed(results)
 }
 
 // allNamed tells whether all variables have ids: what one without is called

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"unicode"
 
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -62,7 +63,11 @@ func nounOf(e spec.Entity) string {
 
 // an puts the indefinite article before a noun.
 func an(noun string) string {
-	if noun != "" && strings.ContainsRune("aeio", rune(noun[0])) {
+	vowels := "aeio"
+	if len(noun) > 1 && unicode.IsUpper(rune(noun[0])) && unicode.IsUpper(rune(noun[1])) {
+		vowels = "AEFHILMNORSX" // an abbreviation is spelled out: an MCPTool
+	}
+	if noun != "" && strings.ContainsRune(vowels, rune(noun[0])) {
 		return "an " + noun
 	}
 	return "a " + noun

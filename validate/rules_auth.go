@@ -16,24 +16,6 @@ func authRules() []rule { return []rule{unfitAuth(), keyNotSent(), idlePlace()} 
 // credentials are the kinds of auth that somebody can use; none means that auth has no effect.
 type credentials []string
 
-// ofServers is what a tool can show the server that it calls.
-func ofServers() credentials { return credentials{"api_key", "bearer_token", "basic", "oauth2"} }
-
-// credentialsFor is what a model's provider can use (semantics.md 6, QT914).
-func credentialsFor(provider string) credentials {
-	switch provider {
-	case "openai", "anthropic":
-		return credentials{"api_key", "bearer_token"}
-	case "aws-bedrock":
-		return credentials{"aws"}
-	case "gcp-vertex":
-		return credentials{"vertex"}
-	case mock:
-		return nil
-	}
-	return credentials{"api_key", "bearer_token"}
-}
-
 func unfitAuth() rule {
 	return rule{code: "QT914", warning: true, title: "credentials that cannot be used here",
 		doc: "Each kind of model, tool and store takes certain kinds of credentials: openai an API key, Bedrock an AWS identity, an APITool anything but the identities of clouds.",
@@ -45,27 +27,23 @@ models:
   - {type: Model, id: writer, provider: openai, auth: account}
 `},
 		check: on(func(p *ruleContext, e spec.Entity) {
-			switch e := e.(type) {
-			case spec.ModelEntity:
-				p.suits(e.Base().Auth, "provider "+e.Base().Provider, credentialsFor(e.Base().Provider))
-			case *spec.APITool:
-				p.suits(e.Auth, "an APITool", ofServers())
-			case *spec.MCPTool:
-				p.suits(e.Auth, "an MCPTool", ofServers())
-			case *spec.DocumentIndex:
-				p.suits(e.Auth, "a DocumentIndex", credentials{"api_key", "aws"})
-			case *spec.SQLSource:
-				p.suits(e.Auth, "an SQLSource", credentials{"aws"})
-			case *spec.VectorIndex:
-				p.suits(e.Auth, "a VectorIndex", nil)
-			case *spec.DocumentSource:
-				p.suits(e.Auth, "a DocumentSource", nil)
+			user := an(spec.TypeName(e))
+			types, ok := spec.AcceptedAuth(e)
+			if m, isModel := e.(spec.ModelEntity); isModel {
+				var row spec.Provider
+				row, ok = spec.LookupProvider(m.Base().Provider)
+				user, types = "provider "+row.Name, row.Auths
+			}
+			for _, auth := range spec.Refs[spec.Auth](spec.UsesOf(e), spec.RoleAuth) {
+				if ok {
+					p.suits(auth, user, types)
+				}
 			}
 		})}
 }
 
 // suits reports an auth that its user cannot use.
-func (p *ruleContext) suits(auth spec.Ref[spec.Auth], user string, takes credentials) {
+func (p *ruleContext) suits(auth *spec.Ref[spec.Auth], user string, takes credentials) {
 	if auth.To == nil || slices.Contains(takes, spec.TypeName(auth.To)) {
 		return
 	}

@@ -198,21 +198,11 @@ func nothingToDo() rule {
 		sample: sample{in: "price: float", out: "total: float",
 			steps: "- {type: Transform, id: sum, set: {⟦│total: price * 2⟧}, ⟦outputs: [total]│inputs: [price]⟧}"},
 		check: on(func(p *ruleContext, s spec.Step) {
-			var key string
-			var n int
-			switch s := s.(type) {
-			case *spec.Switch:
-				key, n = "cases", len(s.Cases)
-			case *spec.Parallel:
-				key, n = "flows", len(s.Flows)
-			case *spec.Transform:
-				key, n = "set", len(s.Set)
-			default:
-				return
-			}
-			// What could not be read is there all the same; what is missing is told elsewhere.
-			if written, ok := s.Place().Lookup(key); ok && n == 0 && len(written.Parts) == 0 {
-				p.report(written.Key, "step %q (%s) has nothing in %q", s.EntityID(), spec.TypeName(s), key)
+			for _, key := range spec.EmptyKeys(s) {
+				// A value that could not be read has parts; a missing key is reported by the loader.
+				if written, ok := s.Place().Lookup(key); ok && len(written.Parts) == 0 {
+					p.report(written.Key, "step %q (%s) has nothing in %q", s.EntityID(), spec.TypeName(s), key)
+				}
 			}
 		})}
 }

@@ -137,9 +137,7 @@ func lastStepStreams() rule {
 			if f.Interface == nil || f.Interface.Type != "Complete" || len(f.Steps) == 0 || f.Steps[len(f.Steps)-1] == nil || !f.Place().Complete("steps") || !f.Interface.Place().Complete("type") {
 				return
 			}
-			switch last := f.Steps[len(f.Steps)-1].Step.(type) {
-			case nil, *spec.LLMInference, *spec.Agent:
-			default:
+			if last := f.Steps[len(f.Steps)-1].Step; last != nil && !spec.Streams(last) {
 				p.report(placeOf(last, "type", "id"), "the last step %q of the completion flow %q cannot stream text; it must be an LLMInference or an Agent", last.EntityID(), f.ID)
 			}
 		})}

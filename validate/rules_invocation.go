@@ -17,46 +17,50 @@ type call struct {
 	inKnown, outKnown bool // all inputs and all outputs of what is invoked could be read
 }
 
-// onCall makes a check of the steps of one type whose target could be linked.
-func onCall[T spec.Step](f func(*ruleContext, call)) check {
-	return on(func(p *ruleContext, s T) {
-		switch s := any(s).(type) {
-		case *spec.InvokeTool:
-			t := s.Tool.To
-			if _, isServer := t.(*spec.MCPTool); t != nil && !isServer { // what a server's tools take only it knows
-				in, out := knownTool(t)
-				f(p, call{s, "tool", t.EntityID(), argumentsOf(t), resultsOf(t), s.InputBindings, s.OutputBindings, in, out})
-			}
-		case *spec.InvokeFlow:
-			if t := s.Flow.To; t != nil {
-				in, out := knownFlow(t)
-				f(p, call{s, "flow", t.ID, linked(t.Inputs), linked(t.Outputs), s.InputBindings, s.OutputBindings, in, out})
-			}
+// callKind is what a step with bindings invokes.
+type callKind string
+
+const (
+	toolCall callKind = "tool"
+	flowCall callKind = "flow"
+)
+
+// onCall makes a check of the steps that invoke a tool or flow that could be linked.
+func onCall(kind callKind, f func(*ruleContext, call)) check {
+	return on(func(p *ruleContext, s spec.Step) {
+		if c, ok := p.callOf(s); ok && c.what == string(kind) {
+			f(p, c)
 		}
 	})
 }
 
-// argumentsOf is everything that a caller of the tool may give. The parameters
-// of an APITool are arguments as well (steps.md 4.1, "Better").
-func argumentsOf(t spec.Tool) []*spec.Variable {
-	args := t.Common().Inputs
-	switch t := t.(type) {
-	case *spec.APITool:
-		args = append(args[:len(args):len(args)], t.Parameters...)
-	case *spec.FlowTool:
-		if t.Flow.To != nil {
-			args = linked(t.Flow.To.Inputs)
+// callOf is the invocation of a step with bindings; false where there is none, its
+// target could not be linked, or only the target knows its arguments.
+func (p *checker) callOf(s spec.Step) (call, bool) {
+	in, out := spec.BindingsOf(s)
+	if in == nil || out == nil {
+		return call{}, false
+	}
+	c := call{step: s, in: *in, out: *out}
+	plan := p.stepPlan(s)
+	for _, t := range plan.Tools() {
+		c.what, c.id = string(toolCall), t.EntityID()
+		declared := false
+		if c.outputs, declared = t.Results(); !declared {
+			return call{}, false
+		}
+		c.inputs = t.Arguments()
+		c.inKnown, c.outKnown = knownTool(t)
+		return c, true
+	}
+	for _, called := range plan.Calls() {
+		if f := called.Flow.To; f != nil {
+			c.what, c.id, c.inputs, c.outputs = string(flowCall), f.ID, linked(f.Inputs), linked(f.Outputs)
+			c.inKnown, c.outKnown = knownFlow(f)
+			return c, true
 		}
 	}
-	return args
-}
-
-// resultsOf are the parts of a tool's result.
-func resultsOf(t spec.Tool) []*spec.Variable {
-	if f, ok := t.(*spec.FlowTool); ok && f.Flow.To != nil {
-		return linked(f.Flow.To.Outputs)
-	}
-	return t.Common().Outputs
+	return call{}, false
 }
 
 // linked are the variables of those references that could be linked.
@@ -72,10 +76,10 @@ func linked(refs []spec.Ref[*spec.Variable]) []*spec.Variable {
 
 func invocationRules() []rule {
 	return []rule{
-		unknownKey("QT390", "input", onCall[*spec.InvokeTool](inputKeys), toolSample("⟦town│city⟧: place", "report: summary")),
-		unknownKey("QT391", "output", onCall[*spec.InvokeTool](outputKeys), toolSample("city: place", "⟦result│report⟧: summary")),
-		unknownKey("QT392", "input", onCall[*spec.InvokeFlow](inputKeys), flowSample("⟦who│name⟧: place", "greeting: summary")),
-		unknownKey("QT393", "output", onCall[*spec.InvokeFlow](outputKeys), flowSample("name: place", "⟦answer│greeting⟧: summary")),
+		unknownKey("QT390", "input", onCall(toolCall, inputKeys), toolSample("⟦town│city⟧: place", "report: summary")),
+		unknownKey("QT391", "output", onCall(toolCall, outputKeys), toolSample("city: place", "⟦result│report⟧: summary")),
+		unknownKey("QT392", "input", onCall(flowCall, inputKeys), flowSample("⟦who│name⟧: place", "greeting: summary")),
+		unknownKey("QT393", "output", onCall(flowCall, outputKeys), flowSample("name: place", "⟦answer│greeting⟧: summary")),
 		unboundInput(), bindingType(),
 	}
 }
@@ -200,8 +204,8 @@ func unboundInput() rule {
 					}
 				}
 			}
-			onCall[*spec.InvokeTool](report).run(p, s)
-			onCall[*spec.InvokeFlow](report).run(p, s)
+			onCall(toolCall, report).run(p, s)
+			onCall(flowCall, report).run(p, s)
 		})}
 }
 
@@ -232,8 +236,8 @@ func bindingType() rule {
 				}
 			}
 			p.meetBranches(s)
-			onCall[*spec.InvokeTool](report).run(p, s)
-			onCall[*spec.InvokeFlow](report).run(p, s)
+			onCall(toolCall, report).run(p, s)
+			onCall(flowCall, report).run(p, s)
 		})}
 }
 

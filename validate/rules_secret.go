@@ -39,56 +39,52 @@ type plaintextSecret struct {
 
 // secretsOf finds the secrets that a node holds in clear.
 func secretsOf(n spec.Node) []plaintextSecret {
-	var found []plaintextSecret
-	add := func(key string, s spec.Secret) {
-		if s.Literal() {
-			found = append(found, plaintextSecret{key, placeOf(n, key)})
-		}
-	}
-	switch n := n.(type) {
-	case *spec.APIKeyAuth:
-		add("api_key", n.APIKey)
-	case *spec.BearerTokenAuth:
-		add("token", n.Token)
-	case *spec.BasicAuth:
-		add("password", n.Password)
-	case *spec.OAuth2Auth:
-		add("client_secret", n.ClientSecret)
-	case *spec.AWSAuth: // an access_key_id is a name, not a secret
-		add("secret_access_key", n.SecretAccessKey)
-		add("session_token", n.SessionToken)
-	case *spec.Telemetry:
-		add("endpoint", withPassword(n.Endpoint))
-	case *spec.SQLSource:
-		add("connection", withPassword(n.Connection))
-	case *spec.Store:
-		add("url", withPassword(n.URL))
-		found = append(found, keysInClear(n.Encryption)...)
-	case *spec.Memory:
-		add("store", withPassword(n.Store.URL))
-	case *spec.MCPTool:
-		found = append(found, inMap(n, "env", n.Env)...)
-	case *spec.CommandTool:
-		found = append(found, inMap(n, "env", n.Env)...)
-	case *spec.PythonFunctionTool:
-		found = append(found, inMap(n, "env", n.Env)...)
-	}
-	return found
+	return secretsIn(reflect.ValueOf(n).Elem(), n, "", "")
 }
 
-// keysInClear are the keys of a store's encryption that the document holds.
-func keysInClear(e *spec.Encryption) []plaintextSecret {
+// secretsIn finds the secrets in a part of a node under a key; kind is the tag
+// `secret` of its field: name for a value that is no secret in spite of its type,
+// url for an address that is one only if it has a password.
+func secretsIn(v reflect.Value, n spec.Node, key, kind string) []plaintextSecret {
 	var found []plaintextSecret
-	if e == nil {
+	switch value := v.Interface().(type) {
+	case spec.Secret:
+		if kind == "url" {
+			value = withPassword(value)
+		}
+		if kind != "name" && value.Literal() {
+			found = append(found, plaintextSecret{key, placeOf(n, key)})
+		}
+		return found
+	case []spec.Secret:
+		for i, one := range value {
+			if one.Literal() {
+				found = append(found, plaintextSecret{key, n.Place().Field(key).Index(i).Span()})
+			}
+		}
+		return found
+	case map[string]spec.Secret:
+		return inMap(n, key, value)
+	case spec.Reference, spec.Entity:
+		return nil
+	case spec.Node:
+		if v.Kind() == reflect.Pointer && !v.IsNil() {
+			return secretsIn(v.Elem(), value, "", "")
+		}
+	}
+	if v.Kind() != reflect.Struct {
 		return nil
 	}
-	if e.Key.Literal() {
-		found = append(found, plaintextSecret{"encryption key", placeOf(e, "key")})
-	}
-	for i, k := range e.OldKeys {
-		if k.Literal() {
-			found = append(found, plaintextSecret{"old encryption key", e.Place().Field("old_keys").Index(i).Span()})
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		if !f.IsExported() || name == "-" {
+			continue
 		}
+		if name == "" {
+			name = key // a part without a key of its own
+		}
+		found = append(found, secretsIn(v.Field(i), n, name, f.Tag.Get("secret"))...)
 	}
 	return found
 }

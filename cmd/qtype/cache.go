@@ -78,7 +78,7 @@ func (k *cacheCommand) caches(ctx context.Context, path string) ([]*cacheView, e
 		if _, err := os.Stat(filepath.Join(path, stepcache.FileName)); err != nil {
 			return nil, fmt.Errorf("%s holds no cache: there is no %s in it", path, stepcache.FileName)
 		}
-		return []*cacheView{{store: stepcache.Open(path), about: func(s stepcache.Scope) bool { return k.step == "" || s.Step == k.step }}}, nil
+		return []*cacheView{{store: stepcache.Open(path, k.printWarning("warning: ")), about: func(s stepcache.Scope) bool { return k.step == "" || s.Step == k.step }}}, nil
 	}
 	app, err := application(ctx, path, "has steps")
 	if err != nil {
@@ -111,7 +111,7 @@ func (k *cacheCommand) declared(app *spec.Application) ([]*cacheView, error) {
 	}
 	var all []*cacheView
 	for _, folder := range folders {
-		all = append(all, &cacheView{store: stepcache.Open(folder), about: func(s stepcache.Scope) bool {
+		all = append(all, &cacheView{store: stepcache.Open(folder, k.printWarning("warning: ")), about: func(s stepcache.Scope) bool {
 			s.Version = ""
 			return slices.Contains(scopes[folder], s)
 		}})

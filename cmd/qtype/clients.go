@@ -56,7 +56,7 @@ func (c *clients) interactive(app *spec.Application) bool {
 
 func (c *clients) flags(f *pflag.FlagSet) {
 	f.StringArrayVar(&c.commands, "client-tool", nil, "`NAME=COMMAND`: a program answers this ClientTool: arguments as JSON on its standard input, the answer as JSON on its standard output; may be repeated")
-	f.StringArrayVar(&c.allowed, "approve", nil, "say yes beforehand to every call of this `TOOL` that an Agent has to ask for; may be repeated")
+	f.StringArrayVar(&c.allowed, "approve", nil, "approve all calls of this `TOOL` that require approval; may be repeated")
 }
 
 // options are how an application is made that asks us.
@@ -252,7 +252,7 @@ func (c *clients) approve(ctx context.Context, ask tool.Request) (yes bool, reas
 	return false, strings.TrimSpace(line), err
 }
 
-// advice tells what the command line can do about an error; mostly nothing.
+// advice is a hint about flags that avoid an error; mostly empty.
 func advice(err error) string {
 	var client *factory.NoClientHandlerError
 	var approval *steps.NoApproverError
@@ -260,7 +260,7 @@ func advice(err error) string {
 	case errors.As(err, &client):
 		return fmt.Sprintf("; run it in a terminal, or name a program that answers: --client-tool %s=COMMAND", client.Tool)
 	case errors.As(err, &approval):
-		return fmt.Sprintf("; run it in a terminal, or say yes beforehand: --approve %s", approval.Tool)
+		return fmt.Sprintf("; run it in a terminal, or use --approve %s", approval.Tool)
 	}
 	return ""
 }

@@ -7,7 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	retold "github.com/qtype-dev/qtype/internal/memoryview/explain"
+	memoryexplain "github.com/qtype-dev/qtype/internal/memoryview/explain"
+	"github.com/qtype-dev/qtype/internal/memoryview/replay"
 	"github.com/qtype-dev/qtype/runtime"
 )
 
@@ -34,7 +35,7 @@ func (r *memoryExplainCommand) explain(ctx context.Context, app *runtime.App) er
 	if err != nil {
 		return err
 	}
-	report, err := retold.Turn(ctx, m, r.session, r.turn)
+	report, err := memoryexplain.Turn(ctx, m, r.session, r.turn)
 	if err != nil {
 		return err
 	}
@@ -59,10 +60,10 @@ func (r *memoryExplainCommand) export(ctx context.Context, app *runtime.App) err
 	if err != nil {
 		return err
 	}
-	if err := retold.Export(ctx, m, r.session, r.out, r.failed); err != nil || !r.values {
+	if err := replay.Export(ctx, m, r.session, r.out, r.failed); err != nil || !r.values {
 		return err
 	}
-	return retold.ExportVariables(ctx, m, r.session, r.out)
+	return replay.ExportVariables(ctx, m, r.session, r.out)
 }
 
 func newPrune(s *streams) *cobra.Command {

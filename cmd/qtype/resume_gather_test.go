@@ -38,7 +38,7 @@ func gatheringFlows() map[string]string {
       - {type: Transform, id: make, inputs: [name], set: {all: '[name + " a", name + " b"]'}}
       - {type: Explode, id: each, inputs: [all], outputs: [item]}
       - {type: LLMInference, id: ask, model: echo, inputs: [item], outputs: [answer], concurrency_config: {num_workers: 8}}
-      - {type: Collect, id: gather, by: [all], inputs: [answer], outputs: [answers]}
+      - {type: Collect, id: gather, group_by: [all], inputs: [answer], outputs: [answers]}
       - {type: FileWriter, id: write, path: {uri: parts.jsonl}, inputs: [name, answers], outputs: [file], batch_config: {batch_size: 100}}
 `,
 		// One list of everything.

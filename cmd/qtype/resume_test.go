@@ -307,7 +307,7 @@ func TestRefusedCredentialsEndARun(t *testing.T) {
 	})
 	text, status := k.run(t)
 	if status != 1 || strings.Count(text, "\n") != 1 || !strings.Contains(text, "the run was ended: model lists refuses the credentials, of the last 3 rows and likely of all others: ") ||
-		!strings.HasSuffix(text, "go on with: qtype run app.qtype.yaml -I in.csv -o out.jsonl -q --resume\n") {
+		!strings.HasSuffix(text, "continue with: qtype run app.qtype.yaml -I in.csv -o out.jsonl -q --resume\n") {
 		t.Fatalf("exit status %d: %s", status, text)
 	}
 	if asked := k.model.calls(); asked > 54 {
@@ -349,5 +349,32 @@ func TestFailedRowsAreFinishedUnlessTheyAreWantedAgain(t *testing.T) {
 		if again := asked[row] > 0; again != (row%10 == 1 || row == 97) {
 			t.Errorf("row %d was done again: %v", row, again)
 		}
+	}
+}
+
+// TestResume_RejectsOldJournal: a journal in the format of an older version is not
+// read, nor replaced without --restart.
+func TestResume_RejectsOldJournal(t *testing.T) {
+	k := newKillable(t, 10, 1, "out.csv")
+	old, err := os.ReadFile("../../internal/checkpoint/testdata/rows.v1.qtype-journal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	journal := filepath.Join(k.dir, "out.csv.qtype-journal")
+	if err := os.WriteFile(journal, old, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const want = "error: out.csv.qtype-journal: has journal format 1, and this version of qtype reads format 2: " +
+		"finish the run with the version that started it, or delete the file to start over"
+	for _, flags := range [][]string{{"--resume"}, nil} {
+		if text, status := k.run(t, flags...); status != 1 || strings.TrimSpace(text) != want {
+			t.Errorf("%v: exit status %d: %s", flags, status, text)
+		}
+	}
+	if now, err := os.ReadFile(journal); err != nil || !slices.Equal(now, old) {
+		t.Errorf("the journal was changed: %v", err)
+	}
+	if text, status := k.run(t, "--restart"); status != 0 || text != "" {
+		t.Errorf("exit status %d: %s", status, text)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/qtype-dev/qtype"
-	"github.com/qtype-dev/qtype/internal/journal"
+	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/internal/records"
 	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/model"
@@ -191,7 +190,7 @@ func (r *runCommand) run(ctx context.Context, path string) (err error) {
 	if j.results, err = r.newSink(ctx, flow, in); err != nil {
 		return err
 	}
-	if j.log, j.note, err = r.openJournal(app, flow, in); err != nil {
+	if j.log, j.note, err = r.openJournal(app, flow); err != nil {
 		j.results.abort()
 		return err
 	}
@@ -206,9 +205,6 @@ func (r *runCommand) run(ctx context.Context, path string) (err error) {
 	j.gathers = len(gather) > 0 || err != nil
 	if j.failed != nil {
 		j.failed.gathers = j.gathers
-	}
-	if j.log != nil && j.log.gathers == "" {
-		in.done = j.log.seen
 	}
 	j.header(models)
 	return j.execute(ctx)
@@ -373,13 +369,13 @@ var errInterrupted = errors.New("interrupted")
 // explainUnfinished says that a run that did not come to its end leaves no half file
 // behind, and how to go on with it.
 func (j *runJob) explainUnfinished(err error) error {
-	if j.output == "" || errors.Is(err, journal.ErrBusy) {
+	if j.output == "" || errors.Is(err, checkpoint.ErrBusy) {
 		return err
 	}
 	return fmt.Errorf("%w: %s was not written%s", err, j.output, j.log.advice(j.args))
 }
 
-// each hands every result on, those of earlier runs in their places.
+// each writes every result.
 func (j *runJob) each(ctx context.Context, progress *runtime.Progress, sum *summary, show *display) error {
 	j.results.showOn(show)
 	opts := []runtime.RunOption{runtime.WithProgress(progress), runtime.WithEvents(sum.event, steps.EventUsage)}
@@ -387,22 +383,12 @@ func (j *runJob) each(ctx context.Context, progress *runtime.Progress, sum *summ
 		opts = append(opts, runtime.WithStepTimes())
 	}
 	if j.log != nil {
-		opts = append(opts, j.log.withJournal(), runtime.WithRunID(j.log.name(j.retryFailed)))
+		opts = append(opts, runtime.WithCheckpoints(j.log.checkpoints))
 	}
 	bears := &failureLimit{most: j.maxFailures}
 	opts = append(opts, runtime.WithDeferFailed(bears.mayDefer))
-	before := func(number int64, res journal.Result) error {
-		sum.addBefore(res)
-		if err := j.failed.add(number, res.Failure); err != nil {
-			return err
-		}
-		return j.results.(*recordSink).replay(res) // a journal goes with -o
-	}
 	for res, err := range j.app.Run(ctx, j.flow.ID, j.in.rows, opts...) {
 		if err != nil {
-			return err
-		}
-		if err := j.log.until(res.Number, before); err != nil {
 			return err
 		}
 		if err := j.writeResult(res, sum); err != nil {
@@ -412,7 +398,7 @@ func (j *runJob) each(ctx context.Context, progress *runtime.Progress, sum *summ
 			return err
 		}
 	}
-	return j.log.until(math.MaxInt64, before)
+	return nil
 }
 
 // writeResult hands one result on. One that does not fit the output is a failed row.

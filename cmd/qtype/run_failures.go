@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/qtype-dev/qtype/internal/journal"
 	"github.com/qtype-dev/qtype/internal/records"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
@@ -29,10 +28,17 @@ type failures struct {
 	pending map[int64]records.Record // rows that are on their way
 }
 
+// failure is why a row failed.
+type failure struct {
+	Step    string // the path to the step, empty for a row that could not be read
+	Code    string // the kind of failure
+	Message string // the whole error
+}
+
 // failedRow is one row that failed.
 type failedRow struct {
 	record records.Record
-	why    *journal.Failure
+	why    *failure
 }
 
 // reasonColumns are what a failed row has behind its input.
@@ -89,12 +95,12 @@ func (f *failures) outColumns() []records.Column {
 }
 
 // failureOf is why a result is a failed row; nil where it is none.
-func failureOf(res *runtime.Result) *journal.Failure {
+func failureOf(res *runtime.Result) *failure {
 	if res.Err == nil {
 		return nil
 	}
 	path, reason := res.Err.Path()
-	why := &journal.Failure{Step: strings.Join(path, " > "), Code: runtime.ErrorCode(res.Err), Message: res.Err.Error()}
+	why := &failure{Step: strings.Join(path, " > "), Code: runtime.ErrorCode(res.Err), Message: res.Err.Error()}
 	var unfit *outputTypeError
 	if errors.As(reason, &unfit) {
 		why.Code = "output"
@@ -104,7 +110,7 @@ func failureOf(res *runtime.Result) *journal.Failure {
 
 // add takes note of a result: a failed row is written once, rows before it are
 // not needed any more.
-func (f *failures) add(number int64, why *journal.Failure) error {
+func (f *failures) add(number int64, why *failure) error {
 	if f == nil {
 		return nil
 	}

@@ -35,7 +35,6 @@ type input struct {
 	rows    iter.Seq[runtime.Input]
 	fault   error                  // what ended the rows before their time
 	record  func(r records.Record) // told of every row before it runs, where set
-	done    func(row int64) bool   // tells the rows that were finished before, which do not run; nil where none were
 	file    *records.Reader        // nil for a single input
 	memory  []map[string]any       // the rows of a single input
 	flow    *spec.Flow             // the flow that takes the rows
@@ -163,8 +162,7 @@ func (in *input) pastLimit(number int64) bool {
 	return in.run.limit > 0 && number-in.run.offset > in.run.limit // a sum of the two may be too big a number
 }
 
-// selects tells whether a row is run: it is among those that --offset leaves, and
-// was not finished before.
+// selects reports whether a row is run: it is among those that --offset leaves.
 func (in *input) selects(number int64, rec func() records.Record) bool {
 	if number <= in.run.offset {
 		return false
@@ -172,7 +170,7 @@ func (in *input) selects(number int64, rec func() records.Record) bool {
 	if in.record != nil {
 		in.record(rec())
 	}
-	return in.done == nil || !in.done(number)
+	return true
 }
 
 // applyLimits is how many of so many rows --offset and --limit leave; -1 where that is not known.
@@ -187,26 +185,13 @@ func (r *runCommand) applyLimits(total int64) int64 {
 	return total
 }
 
-// rowFrom makes a row of a record: the flow's inputs and the session.
+// rowFrom returns a record as a row to run; err is why it could not be read.
 func (in *input) rowFrom(rec records.Record, err error) runtime.Input {
-	cells := in.file != nil && in.file.Format().Cells()
+	row := runtime.Input{Columns: rec.Columns, Cells: rec.Values, Text: in.file != nil && in.file.Format().Cells(), Number: rec.Number, Err: err}
 	session, missing := in.sessionOf(rec.Get)
-	row := runtime.Input{Session: session, Number: rec.Number, Err: err}
+	row.Session = session
 	if err == nil {
 		row.Err = missing
-	}
-	if row.Err != nil {
-		return row
-	}
-	row.Values = make(map[string]any, len(in.flow.Inputs))
-	for _, ref := range in.flow.Inputs {
-		v, ok := rec.Get(ref.To.ID)
-		if text, isText := v.(string); isText && cells {
-			v = value.ParseCell(text)
-		}
-		if ok {
-			row.Values[ref.To.ID] = v
-		}
 	}
 	return row
 }

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 
 	"github.com/qtype-dev/qtype/model"
@@ -55,22 +53,12 @@ func (e *credentialsError) Error() string {
 // Unwrap is what the model answered.
 func (e *credentialsError) Unwrap() error { return e.cause }
 
-// refused is what a model answered that refuses the credentials; nil for a row
-// that did not fail, or for something else.
-func refused(err *steps.Error) *model.Error {
-	var failure *model.Error
-	if err != nil && errors.As(err, &failure) && (failure.Status == http.StatusUnauthorized || failure.Status == http.StatusForbidden) {
-		return failure
-	}
-	return nil
-}
-
 // mayDefer tells whether the run goes on with a row that has failed and waits for
 // its place in the output; where it does not, the row is to come out now.
 func (p *failureLimit) mayDefer(res *runtime.Result) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if res.Before || p.held[res.Err] {
+	if res.Replayed || p.held[res.Err] {
 		return true
 	}
 	if p.held == nil {
@@ -86,7 +74,7 @@ func (p *failureLimit) check(res *runtime.Result) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case res.Before: // the run before has borne it
+	case res.Replayed: // the run before has borne it
 		return nil
 	case res.Err == nil:
 		p.refused = 0
@@ -105,7 +93,7 @@ func (p *failureLimit) check(res *runtime.Result) error {
 // count takes note of a failed row.
 func (p *failureLimit) count(err *steps.Error) {
 	p.failed++
-	cause := refused(err)
+	cause := runtime.CredentialsRejected(err)
 	if p.refused++; cause == nil {
 		p.refused = 0
 	}

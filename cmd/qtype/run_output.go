@@ -2,16 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 
-	"github.com/qtype-dev/qtype/internal/journal"
 	"github.com/qtype-dev/qtype/internal/records"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // sink takes the results of a run.
@@ -119,34 +116,25 @@ type recordSink struct {
 	out    *records.Writer
 	format records.Format
 	shape  outputColumns
-	flush  bool // somebody may read along
+	flush  bool  // each row is written at once
+	cells  []any // of the row that is written
 }
 
 // row writes one result; values that were not set become null. The error of a
 // result that does not fit the columns is an *outputTypeError, and the result then
 // stands there as a failed row.
 func (s *recordSink) row(res *runtime.Result) error {
-	values := s.shape.values(s.format, res)
-	err := s.out.Write(values...)
+	s.cells = s.shape.appendRow(s.cells[:0], res)
+	err := s.out.Write(s.cells...)
 	var unfit *records.ValueError
 	if errors.As(err, &unfit) {
 		fault := &outputTypeError{unfit}
-		if err = s.out.Write(s.shape.redact(values, fault)...); err == nil {
+		if err = s.out.Write(s.shape.redact(s.cells, fault)...); err == nil {
 			err = fault
 		}
 	}
 	if err == nil && s.flush {
 		return s.out.Flush()
-	}
-	return err
-}
-
-// replay writes a result that came out of an earlier run.
-func (s *recordSink) replay(res journal.Result) error {
-	err := s.out.Write(res.Values...)
-	var unfit *records.ValueError
-	if errors.As(err, &unfit) {
-		return s.out.Write(s.shape.redact(res.Values, &outputTypeError{unfit})...)
 	}
 	return err
 }
@@ -159,22 +147,19 @@ func (e *outputTypeError) Error() string {
 	return fmt.Sprintf("output %s: %s", e.of.Column, e.of.Reason)
 }
 
-// values are a result's cells.
-func (s outputColumns) values(f records.Format, res *runtime.Result) []any {
-	values := make([]any, 0, len(s.outputs)+3)
+// appendRow appends a result's values, one for each column.
+func (s outputColumns) appendRow(row []any, res *runtime.Result) []any {
 	if s.row {
-		values = append(values, number(res))
+		row = append(row, number(res))
 	}
 	if s.session {
-		values = append(values, res.Session)
+		row = append(row, res.Session)
 	}
-	for v, x := range res.Outputs() {
-		values = append(values, cellOf(kindOf(f, v.Type), x))
-	}
+	row = res.AppendOutputs(row)
 	if s.error {
-		values = append(values, errorOf(res))
+		row = append(row, errorOf(res))
 	}
-	return values
+	return row
 }
 
 // redact are a result's cells without its outputs and with an error.
@@ -193,19 +178,6 @@ func one(b bool) int {
 		return 1
 	}
 	return 0
-}
-
-// plainCells are cells that a journal can hold: what a column of numbers cannot
-// take anyway becomes its text.
-func plainCells(values []any) []any {
-	for i, x := range values {
-		switch x.(type) {
-		case nil, string, int64, float64, bool, []byte, json.RawMessage:
-		default:
-			values[i] = value.Text(x)
-		}
-	}
-	return values
 }
 
 // close gives a file its name, which it does not have before.
@@ -231,19 +203,4 @@ func errorOf(res *runtime.Result) any {
 		return nil
 	}
 	return res.Err.Error()
-}
-
-// cellOf is a value as its column takes it.
-func cellOf(k records.Kind, x any) any {
-	switch k {
-	case records.JSONText:
-		if x != nil {
-			return json.RawMessage(value.JSON(x))
-		}
-	case records.Text:
-		if x != nil {
-			return value.Text(x)
-		}
-	}
-	return x
 }

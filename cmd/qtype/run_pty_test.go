@@ -49,7 +49,7 @@ func TestARunOnATerminal(t *testing.T) {
 	c.see("rows: ")
 	c.see(" done")
 	c.see("error: interrupted after ")
-	c.see("go on with: qtype run app.qtype.yaml -I in.csv -o out.csv --resume")
+	c.see("continue with: qtype run app.qtype.yaml -I in.csv -o out.csv --resume")
 	_ = cmd.Wait() // the text has told
 	if cmd.ProcessState.ExitCode() != exitFailed {
 		t.Errorf("exit status %d", cmd.ProcessState.ExitCode())

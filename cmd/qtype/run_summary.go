@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/qtype-dev/qtype/internal/journal"
 	"github.com/qtype-dev/qtype/internal/memoryview/show"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/steps"
@@ -64,24 +63,17 @@ func (s *summary) event(ev steps.Event) {
 
 // add counts a result.
 func (s *summary) add(res *runtime.Result) {
-	if s.remembers {
+	if s.remembers && !res.Replayed {
 		s.sessions[res.Session] = true
+	}
+	if res.Replayed && !s.job.gathers {
+		s.before++
 	}
 	if res.Err == nil {
 		s.done++
 		return
 	}
 	s.fail(res.Err.Error())
-}
-
-// addBefore counts a result of an earlier run.
-func (s *summary) addBefore(res journal.Result) {
-	s.before++
-	if res.Failure == nil {
-		s.done++
-		return
-	}
-	s.fail(res.Failure.Message)
 }
 
 func (s *summary) fail(why string) {

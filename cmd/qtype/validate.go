@@ -120,7 +120,7 @@ func (v *validateCommand) mend(ctx context.Context, begin time.Time) error {
 	}
 	mended := 0
 	for _, c := range changes {
-		mended += c.Mends
+		mended += c.Fixed
 		if v.diff {
 			text, masked := c.Diff()
 			if masked {
@@ -136,7 +136,7 @@ func (v *validateCommand) mend(ctx context.Context, begin time.Time) error {
 	if v.diff {
 		return v.diffEnd(results, mended, len(changes))
 	}
-	if mended > 0 && !(v.quiet && lint.Faults(results).Errors() == 0) {
+	if mended > 0 && !(v.quiet && lint.Diagnostics(results).Errors() == 0) {
 		// Machines read standard output; people are told there, too, for it is the result.
 		to := v.out
 		if v.format.value != "text" {
@@ -150,7 +150,7 @@ func (v *validateCommand) mend(ctx context.Context, begin time.Time) error {
 // diffEnd tells on standard error what the diff is about, so that standard
 // output can be handed to patch. It fails where something is wrong, as a check does.
 func (v *validateCommand) diffEnd(results []lint.Result, mended, files int) error {
-	left := lint.Faults(v.withSeverities(results))
+	left := lint.Diagnostics(v.withSeverities(results))
 	if mended > 0 || len(left) > 0 {
 		fmt.Fprintf(v.err, "--fix would mend %s in %s; %s would be left\n", count(mended, "fault"), count(files, "file"), count(len(left), "finding"))
 	}

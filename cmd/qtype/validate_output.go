@@ -18,7 +18,7 @@ const maxNamed = 20
 // tell writes the faults in the format that was asked for.
 func (v *validateCommand) tell(results []lint.Result, took time.Duration) error {
 	results = v.withSeverities(results)
-	faults := lint.Faults(results)
+	faults := lint.Diagnostics(results)
 	var err error
 	switch v.format.value {
 	case "json":
@@ -43,7 +43,7 @@ func (v *validateCommand) withSeverities(results []lint.Result) []lint.Result {
 	}
 	strict := slices.Clone(results)
 	for i := range strict {
-		strict[i].Faults = strict[i].Faults.AsErrors()
+		strict[i].Diagnostics = strict[i].Diagnostics.AsErrors()
 	}
 	return strict
 }
@@ -56,7 +56,7 @@ func (v *validateCommand) text(results []lint.Result, faults diag.List, took tim
 	files, valid := 0, 0
 	for _, r := range results {
 		files += r.Files
-		if len(r.Faults) == 0 {
+		if len(r.Diagnostics) == 0 {
 			valid++
 		}
 	}
@@ -86,7 +86,7 @@ func (v *validateCommand) valid(results []lint.Result, valid int, all bool, took
 			timed = milliseconds(took / time.Duration(len(results)))
 		}
 		for _, r := range results {
-			if len(r.Faults) == 0 {
+			if len(r.Diagnostics) == 0 {
 				fmt.Fprintf(v.out, "%s is valid: %s%s\n", clean(r.Document.String()), r.Summary, timed)
 			}
 		}

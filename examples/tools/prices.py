@@ -1,4 +1,4 @@
-"""Prices of a print shop: called by app.qtype.yaml beside this file."""
+"""Prices of a print shop: called by app.qtype.yaml in this folder."""
 
 import datetime
 from dataclasses import dataclass

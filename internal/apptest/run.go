@@ -244,7 +244,7 @@ func (p *testRun) within(n spec.Node, what string, messages []chat.Message, cont
 	}
 	for i, text := range lacks {
 		if has(text) {
-			p.faults.Add(ruleUnmet.At(n.Place().Field("lacks").Index(i).Span(), "%s contains %q", what, text).WithHint("%s", excerpt(all)))
+			p.faults.Add(ruleUnmet.At(n.Place().Field("not_contains").Index(i).Span(), "%s contains %q", what, text).WithHint("%s", excerpt(all)))
 		}
 	}
 }

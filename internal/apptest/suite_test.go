@@ -116,8 +116,8 @@ tests:
     turns:
       - input: Hello
         expect: ['answer.text == "Hello to you."', 'answer.role == "assistant"']
-        memory: [{id: chat_memory, messages: 2, max_tokens: 40, contains: [Hello to you., Be kind.], lacks: [Bye]}]
-        sent: [{id: writer, calls: 1, max_tokens: 30, contains: [Be kind., Hello], lacks: [to you]}]
+        memory: [{id: chat_memory, messages: 2, max_tokens: 40, contains: [Hello to you., Be kind.], not_contains: [Bye]}]
+        sent: [{id: writer, calls: 1, max_tokens: 30, contains: [Be kind., Hello], not_contains: [to you]}]
       - inputs: {question: Hello again, mood: glad}
         memory: [{id: chat_memory, messages: 4}]
         sent: [{id: writer, calls: 1, contains: [Hello to you., Hello again]}, {id: lonely, calls: 0}]
@@ -150,10 +150,10 @@ tests:
 func TestWhatIsOtherwise(t *testing.T) {
 	for tests, want := range map[string][]string{
 		`{flow: talk, turns: [{input: Hello, expect: ['answer.text == "Bye"', 'len(answer.text) > 99']}]}`: {"QT803 this is not so", "QT803 this is not so"},
-		`{flow: talk, turns: [{input: Hello, memory: [{id: chat_memory, messages: 3, max_tokens: 5, contains: [Bye], lacks: [Hello]}]}]}`: {
+		`{flow: talk, turns: [{input: Hello, memory: [{id: chat_memory, messages: 3, max_tokens: 5, contains: [Bye], not_contains: [Hello]}]}]}`: {
 			"QT803 the window of chat_memory has 2 messages, not 3", "QT803 the window of chat_memory has 20 tokens, more than 5",
 			`QT803 the window of chat_memory does not contain "Bye"`, `QT803 the window of chat_memory contains "Hello"`},
-		`{flow: talk, turns: [{input: Hello, sent: [{id: writer, calls: 2, max_tokens: 3, lacks: [kind]}, {id: lonely, contains: [x]}]}]}`: {
+		`{flow: talk, turns: [{input: Hello, sent: [{id: writer, calls: 2, max_tokens: 3, not_contains: [kind]}, {id: lonely, contains: [x]}]}]}`: {
 			"QT803 the model writer was asked 1 time, not 2", "QT803 what writer was sent has 12 tokens, more than 3",
 			`QT803 what writer was sent contains "kind"`, "QT803 the model lonely was not asked"},
 		`{flow: alone, turns: [{input: x}]}`: {"QT804 the turn failed: app.qtype.yaml:35:13: step ask: model lonely would be asked, but a test asks nobody outside: " +

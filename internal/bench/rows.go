@@ -186,17 +186,11 @@ type record struct {
 	err error
 }
 
-// inputs are the records as rows. One map serves all rows: a run keeps none.
+// inputs yields the records as rows.
 func (s *source) inputs(yield func(runtime.Input) bool) {
-	row := runtime.Input{Values: map[string]any{}}
 	for taken := s.take(nil); len(taken) > 0; taken = s.take(taken[:0]) {
 		for _, rec := range taken {
-			row.Err = rec.err
-			clear(row.Values)
-			for i, c := range rec.of.Columns {
-				row.Values[c] = rec.of.Values[i]
-			}
-			if !yield(row) {
+			if !yield(runtime.Input{Columns: rec.of.Columns, Cells: rec.of.Values, Err: rec.err}) {
 				return
 			}
 		}

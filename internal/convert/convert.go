@@ -1,11 +1,13 @@
-// Package convert makes documents of the files of other systems: AI Refinery's
-// project files and xFlow's workflows. What it writes is checked and run like any
-// other document; what it cannot say in the language it tells with its place.
+// Package convert converts the files of other systems to QType documents: AI
+// Refinery project files and xFlow workflows.
 //
-// Two severities tell how much was lost. An error means that the document does
-// something else than the file did, or that a part of it could not be read: it is
-// still written, with what stands in for the part. A warning is about something
-// that does not change what is answered.
+// Each system has a package: airefinery and xflow. They read a file with
+// package input, which keeps positions and collects diagnostics, and build the
+// result with package document. Package jq translates the expressions of xFlow.
+//
+// An error means that the document behaves differently from the file, or that a
+// part of the file could not be read; a placeholder takes the place of that part.
+// A warning does not change the answers of the application.
 package convert
 
 import (
@@ -14,12 +16,15 @@ import (
 	"io"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/convert/airefinery"
+	"github.com/qtype-dev/qtype/internal/convert/document"
+	"github.com/qtype-dev/qtype/internal/convert/input"
+	"github.com/qtype-dev/qtype/internal/convert/xflow"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/spec/diag"
-	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// Kind is whose file is converted.
+// Kind is the system whose file is converted.
 type Kind string
 
 // The kinds of files.
@@ -31,81 +36,42 @@ const (
 // Kinds lists the kinds that File converts.
 func Kinds() []Kind { return []Kind{AIRefinery, XFlow} }
 
-// File converts a file to the text of a document. The text is empty where
-// nothing could be made of the file; the list holds what was wrong or is lost, in
-// file order. The same file always gives the same text.
+// Rules lists the diagnostic codes of the converters in order.
+func Rules() []diag.Rule { return input.Rules() }
+
+// File converts a file to the text of a document. The text is empty if the file
+// cannot be converted at all. The list holds the diagnostics in file order. The
+// result is deterministic.
 func File(ctx context.Context, kind Kind, path string) (string, diag.List) {
 	return load(ctx, kind, path, loader.Options{})
 }
 
-// Reader is File for what a reader gives; name stands for it in messages.
+// Reader is like File for the content of in; name replaces the path in messages.
 func Reader(ctx context.Context, kind Kind, name string, in io.Reader) (string, diag.List) {
 	return load(ctx, kind, name, loader.Options{Open: func(context.Context, string) (io.ReadCloser, error) { return io.NopCloser(in), nil }})
 }
 
 func load(ctx context.Context, kind Kind, path string, opts loader.Options) (string, diag.List) {
-	value, file, faults := loader.LoadValue(ctx, path, opts)
-	r := &report{list: faults, seen: map[string]bool{}}
+	value, file, list := loader.LoadValue(ctx, path, opts)
+	r := input.NewReport(list)
 	if value == nil {
-		return "", r.sorted()
+		return "", r.Diagnostics()
 	}
-	var app *application
-	root := fromPlain(value, map[*loader.Value]*node{})
+	var app *document.App
+	root := input.FromValue(value)
 	if kind == AIRefinery {
-		app = airefinery(r, root)
+		app = airefinery.Convert(r, root)
 	} else {
-		app = xflow(r, root)
+		app = xflow.Convert(r, root)
 	}
 	if app == nil {
-		return "", r.sorted()
+		return "", r.Diagnostics()
 	}
-	app.head = append([]string{fmt.Sprintf("Made by qtype convert %s from %s.", kind, baseName(file.Path))}, app.head...)
-	return app.text(), r.sorted()
+	app.Comments = append([]string{fmt.Sprintf("Made by qtype convert %s from %s.", kind, baseName(file.Path))}, app.Comments...)
+	return app.YAML(), r.Diagnostics()
 }
 
-// baseName is the name of a file without its folders, whichever way they are written.
+// baseName returns the last element of a path with slashes or backslashes.
 func baseName(path string) string {
 	return path[strings.LastIndexAny(path, `/\`)+1:]
-}
-
-// report collects what is told about a file.
-type report struct {
-	list diag.List
-	mute bool            // a first look at expressions: what is wrong is told by the second
-	seen map[string]bool // what was told already: an alias stands at several places
-}
-
-// add tells of something, once.
-func (r *report) add(d diag.Diagnostic) {
-	key := d.Span.String() + "\x00" + d.Message
-	if r.mute || r.seen[key] {
-		return
-	}
-	r.seen[key] = true
-	r.list.Add(d)
-}
-
-// malformed tells of a value that is not what the other system takes.
-func (r *report) malformed(n *node, format string, args ...any) {
-	r.add(ruleForm.At(n.mark(), format, args...))
-}
-
-// unsupported tells of something that changes what the document does.
-func (r *report) unsupported(n *node, format string, args ...any) {
-	r.add(ruleUnsupported.At(n.mark(), format, args...))
-}
-
-// ignored tells of something without effect on the answers.
-func (r *report) ignored(at source.Span, format string, args ...any) {
-	r.add(ruleDropped.At(at, format, args...))
-}
-
-// assumed tells of something that the file left open.
-func (r *report) assumed(n *node, format string, args ...any) {
-	r.add(ruleChosen.At(n.mark(), format, args...))
-}
-
-func (r *report) sorted() diag.List {
-	r.list.Sort()
-	return r.list
 }

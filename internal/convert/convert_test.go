@@ -20,9 +20,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var update = flag.Bool("update", false, "rewrite the goldens")
 
-// TestGoldens converts every file of testdata. Beside each stands what is made of
-// it, and what is told.
-func TestGoldens(t *testing.T) {
+// TestFile_Goldens converts the files of testdata and compares the documents and
+// diagnostics with the golden files next to them.
+func TestFile_Goldens(t *testing.T) {
 	for _, kind := range convert.Kinds() {
 		files, err := filepath.Glob(filepath.Join("testdata", string(kind), "*"))
 		if err != nil {
@@ -38,43 +38,43 @@ func TestGoldens(t *testing.T) {
 }
 
 func golden(t *testing.T, kind convert.Kind, path string) {
-	text, told := convert.File(t.Context(), kind, path)
+	text, list := convert.File(t.Context(), kind, path)
 	again, _ := convert.File(t.Context(), kind, path)
 	if text != again {
-		t.Error("the same file gives another text the second time")
+		t.Error("the second conversion has another result")
 	}
-	var said bytes.Buffer
-	if err := diag.Text(&said, told, diag.TextOptions{}); err != nil {
+	var printed bytes.Buffer
+	if err := diag.Text(&printed, list, diag.TextOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	compare(t, path+".golden.yaml", text)
-	compare(t, path+".golden.txt", said.String())
+	compare(t, path+".golden.txt", printed.String())
 	if text == "" {
-		if told.Errors() == 0 {
-			t.Error("nothing is made of the file, and nobody says why")
+		if list.Errors() == 0 {
+			t.Error("no document and no error")
 		}
 		return
 	}
-	for _, d := range told {
+	for _, d := range list {
 		if d.Span.File == nil || d.Span.Start.Line == 0 {
-			t.Errorf("%s has no place", d.Error())
+			t.Errorf("%s has no position", d.Error())
 		}
 	}
-	if faults := check(t, path+".golden.yaml", text); len(faults) > 0 {
-		t.Errorf("what is made of the file is not valid:\n%s", faults)
+	if problems := validateText(t, path+".golden.yaml", text); len(problems) > 0 {
+		t.Errorf("the document is not valid:\n%s", problems)
 	}
 }
 
-// check validates a document; warnings count.
-func check(t *testing.T, name, text string) string {
+// validateText validates a document and returns the diagnostics, warnings included.
+func validateText(t *testing.T, name, text string) string {
 	t.Helper()
-	loaded, faults := loader.LoadBytes(t.Context(), name, []byte(text), loader.Options{NoDotEnv: true, Lookup: func(string) (string, bool) { return "", false }})
-	faults = append(faults, validate.Check(loaded.Document)...)
-	var said bytes.Buffer
-	if err := diag.Text(&said, faults, diag.TextOptions{}); err != nil {
+	loaded, problems := loader.LoadBytes(t.Context(), name, []byte(text), loader.Options{NoDotEnv: true, Lookup: func(string) (string, bool) { return "", false }})
+	problems = append(problems, validate.Check(loaded.Document)...)
+	var printed bytes.Buffer
+	if err := diag.Text(&printed, problems, diag.TextOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	return said.String()
+	return printed.String()
 }
 
 func compare(t *testing.T, path, got string) {

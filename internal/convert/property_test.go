@@ -14,8 +14,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// made converts a text.
-func made(t testing.TB, kind convert.Kind, text string) (string, diag.List) {
+func convertText(t testing.TB, kind convert.Kind, text string) (string, diag.List) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -24,7 +23,8 @@ func made(t testing.TB, kind convert.Kind, text string) (string, diag.List) {
 	return convert.File(t.Context(), kind, path)
 }
 
-// TestRules: the wrong example of each code gives it, the right one gives nothing.
+// TestRules checks that the wrong example of each code is reported with the code,
+// and the right one is not reported.
 func TestRules(t *testing.T) {
 	for _, rule := range convert.Rules() {
 		for _, example := range []struct {
@@ -35,22 +35,22 @@ func TestRules(t *testing.T) {
 			if strings.HasPrefix(example.text, "memory_config") {
 				kind = convert.AIRefinery
 			}
-			_, told := made(t, kind, example.text)
+			_, list := convertText(t, kind, example.text)
 			switch {
-			case example.wrong && (len(told) != 1 || told[0].Code != rule.Code):
-				t.Errorf("%s: the wrong example gives %v", rule.Code, told)
-			case !example.wrong && len(told) > 0:
-				t.Errorf("%s: the right example gives %v", rule.Code, told)
+			case example.wrong && (len(list) != 1 || list[0].Code != rule.Code):
+				t.Errorf("%s: diagnostics of the wrong example: %v", rule.Code, list)
+			case !example.wrong && len(list) > 0:
+				t.Errorf("%s: diagnostics of the right example: %v", rule.Code, list)
 			}
 		}
 		if rule.Title == "" || rule.Doc == "" {
-			t.Errorf("%s says nothing", rule.Code)
+			t.Errorf("%s has no title or no description", rule.Code)
 		}
 	}
 }
 
-// state draws a state of a workflow that leads anywhere.
-func state(t *rapid.T, name string, all []string) map[string]any {
+// drawState draws a state of a workflow with random transitions.
+func drawState(t *rapid.T, name string, all []string) map[string]any {
 	to := func(s map[string]any) map[string]any {
 		switch rapid.IntRange(0, 5).Draw(t, "how") {
 		case 0:
@@ -111,9 +111,9 @@ func state(t *rapid.T, name string, all []string) map[string]any {
 	return s
 }
 
-// TestAnyWorkflowGivesAValidDocument: whatever way states lead to each other, back
-// and in circles too, what is written is valid, without a warning.
-func TestAnyWorkflowGivesAValidDocument(t *testing.T) {
+// TestFile_RandomWorkflow checks that any graph of states, also with cycles, is
+// converted to a document that is valid without warnings.
+func TestFile_RandomWorkflow(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var names []string
 		for i := range rapid.IntRange(1, 6).Draw(rt, "states") {
@@ -121,24 +121,25 @@ func TestAnyWorkflowGivesAValidDocument(t *testing.T) {
 		}
 		states := []any{}
 		for _, name := range names {
-			states = append(states, state(rt, name, names))
+			states = append(states, drawState(rt, name, names))
 		}
 		text, err := json.MarshalIndent(map[string]any{"id": "w", "start": "S0", "states": states, "constants": map[string]any{"limit": 3, "names": []any{"x", "y"}},
 			"functions": []any{map[string]any{"name": "many", "type": "expression", "operation": ".list | length > 2"}}}, "", "  ")
 		if err != nil {
 			rt.Fatal(err)
 		}
-		document, _ := made(t, convert.XFlow, string(text))
+		document, _ := convertText(t, convert.XFlow, string(text))
 		if document == "" {
-			rt.Fatalf("nothing is made of\n%s", text)
+			rt.Fatalf("no document for\n%s", text)
 		}
-		if faults := check(t, "made.yaml", document); faults != "" {
-			rt.Fatalf("%s\nof\n%s\nmade of\n%s", faults, document, text)
+		if problems := validateText(t, "made.yaml", document); problems != "" {
+			rt.Fatalf("%s\nin\n%s\nconverted from\n%s", problems, document, text)
 		}
 	})
 }
 
-// FuzzConvert: no text makes the converter panic, and what it writes is valid.
+// FuzzConvert checks that no text makes the converter panic, and that its documents
+// are valid.
 func FuzzConvert(f *testing.F) {
 	for _, pattern := range []string{"testdata/xflow/*.yaml", "testdata/airefinery/*.yaml", "testdata/*/*.json"} {
 		files, err := filepath.Glob(pattern)
@@ -153,15 +154,15 @@ func FuzzConvert(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		for _, kind := range convert.Kinds() {
-			document, told := made(t, kind, string(text))
-			if document == "" && told.Errors() == 0 {
-				t.Errorf("nothing is made of it, and nobody says why: %v", told)
+			document, list := convertText(t, kind, string(text))
+			if document == "" && list.Errors() == 0 {
+				t.Errorf("no document and no error: %v", list)
 			}
 			if document == "" {
 				continue
 			}
-			if faults := check(t, "made.yaml", document); strings.Contains(faults, "error[") {
-				t.Errorf("%s\nof\n%s", faults, document)
+			if problems := validateText(t, "made.yaml", document); strings.Contains(problems, "error[") {
+				t.Errorf("%s\nof\n%s", problems, document)
 			}
 		}
 	})

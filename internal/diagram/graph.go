@@ -7,7 +7,7 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// graph is what is drawn of an application, in the document's order.
+// graph is the content of a diagram, in document order.
 type graph struct {
 	title     string
 	note      string // the description
@@ -16,16 +16,17 @@ type graph struct {
 	links     []link
 }
 
-// node is a step, or something that steps use.
+// node is a step or a resource.
 type node struct {
 	entity spec.Entity
 	kind   spec.Kind
-	typ    string   // the type that chooses it of a union; empty where there is none
-	title  string   // its id
-	notes  []string // what else is worth a line
+	typ    string         // the `type` in a union; empty for none
+	title  string         // the id
+	notes  []string       // lines below the id
+	plan   *spec.StepPlan // what a step uses; nil for other entities
 }
 
-// flow is a flow and what goes on in it.
+// flow is a flow with its steps.
 type flow struct {
 	node
 	inputs  []string // ids of variables
@@ -34,26 +35,26 @@ type flow struct {
 	edges   []edge
 }
 
-// The ends of a flow's edges that are no steps.
+// The ends of edges that are not steps.
 const (
-	start = -1 // what the caller gives
-	end   = -2 // what the caller gets
+	start = -1 // the flow's inputs
+	end   = -2 // the flow's outputs
 )
 
-// edge leads a variable from the step that writes it to one that reads it. One
-// without a label says only that a step comes after another.
+// edge leads a variable from its writer to a reader. Without a label it only orders
+// two steps.
 type edge struct {
 	from, to int // indexes of steps, or start or end
 	label    string
 }
 
-// link leads from a step or a thing to something that it uses.
+// link leads from a step or resource to a resource or flow that it uses.
 type link struct {
 	from, to *node
 	label    string
 }
 
-// builder makes a graph.
+// builder creates a graph.
 type builder struct {
 	graph *graph
 	nodes map[spec.Entity]*node
@@ -62,7 +63,7 @@ type builder struct {
 func graphOf(app *spec.Application) *graph {
 	b := &builder{graph: &graph{title: app.ID, note: app.Description}, nodes: map[spec.Entity]*node{}}
 	b.application(app)
-	slices.SortStableFunc(b.graph.resources, func(x, y *node) int { return rank(x.kind) - rank(y.kind) })
+	slices.SortStableFunc(b.graph.resources, func(x, y *node) int { return kindRank(x.kind) - kindRank(y.kind) })
 	for _, f := range b.graph.flows {
 		for _, s := range f.steps {
 			b.links(s)
@@ -74,17 +75,7 @@ func graphOf(app *spec.Application) *graph {
 	return b.graph
 }
 
-// rank orders resources: those that most steps use first.
-func rank(k spec.Kind) int {
-	order := []spec.Kind{spec.KindModel, spec.KindMemory, spec.KindTool, spec.KindIndex, spec.KindStore,
-		spec.KindAuth, spec.KindSecretManager, spec.KindTelemetry}
-	if i := slices.Index(order, k); i >= 0 {
-		return i
-	}
-	return len(order)
-}
-
-// application collects the flows and resources of an application and its references.
+// application adds the flows and resources of an application and its references.
 func (b *builder) application(app *spec.Application) {
 	b.fields(reflect.ValueOf(app).Elem())
 	for _, ref := range app.References {
@@ -98,7 +89,7 @@ func (b *builder) application(app *spec.Application) {
 	}
 }
 
-// fields collects the entities that the fields of a struct hold.
+// fields adds the entities in the fields of a struct.
 func (b *builder) fields(v reflect.Value) {
 	for i := range v.NumField() {
 		f := v.Field(i)
@@ -122,11 +113,10 @@ func (b *builder) entity(v reflect.Value) {
 	if !ok || b.nodes[e] != nil {
 		return
 	}
-	switch e := e.(type) {
-	case *spec.Application, *spec.CustomType, *spec.Variable:
-	case *spec.Flow:
-		b.flow(e)
-	default:
+	switch kind := e.Kind(); {
+	case kind == spec.KindFlow:
+		b.flow(e.(*spec.Flow))
+	case isResource(kind):
 		b.graph.resources = append(b.graph.resources, b.node(e))
 	}
 }
@@ -140,14 +130,13 @@ func (b *builder) node(e spec.Entity) *node {
 func (b *builder) flow(f *spec.Flow) {
 	made := &flow{node: node{entity: f, kind: f.Kind(), title: f.ID, notes: notesOf(f)}, inputs: ids(f.Inputs), outputs: ids(f.Outputs)}
 	b.nodes[f] = &made.node
-	for _, item := range f.Steps {
-		if item == nil || item.Step == nil {
-			continue
-		}
-		// A step that two flows share is drawn in both.
-		made.steps = append(made.steps, b.node(item.Step))
+	plan := f.Plan()
+	for _, p := range plan.Steps {
+		n := b.node(p.Step) // a step that two flows share is drawn in both
+		n.plan = p
+		made.steps = append(made.steps, n)
 	}
-	made.edges = edgesOf(f)
+	made.edges = edgesOf(plan)
 	b.graph.flows = append(b.graph.flows, made)
 }
 
@@ -159,34 +148,37 @@ func ids(refs []spec.Ref[*spec.Variable]) []string {
 	return all
 }
 
-// edgesOf leads every variable from its last writer to its readers.
-func edgesOf(f *spec.Flow) []edge {
+// idsOf returns the ids of references.
+func idsOf(refs []*spec.Ref[*spec.Variable]) []string {
+	var all []string
+	for _, r := range refs {
+		all = append(all, r.ID)
+	}
+	return all
+}
+
+// edgesOf returns an edge from the last writer of each variable to each reader.
+func edgesOf(plan *spec.Plan) []edge {
 	var edges []edge
 	writer := map[string]int{}
-	for _, id := range ids(f.Inputs) {
+	for _, id := range ids(plan.Flow.Inputs) {
 		writer[id] = start
 	}
-	last := start - 10 // no step
-	for i, item := range f.Steps {
-		if item == nil || item.Step == nil {
-			continue
-		}
+	for i, p := range plan.Steps {
 		n := len(edges)
-		base := item.Step.Common()
-		for _, id := range both(base.Inputs, base.DerivedInputs) {
+		for _, id := range idsOf(p.Reads) {
 			if from, ok := writer[id]; ok {
 				edges = append(edges, edge{from, i, id})
 			}
 		}
-		if len(edges) == n && last >= 0 {
-			edges = append(edges, edge{from: last, to: i})
+		if len(edges) == n && i > 0 {
+			edges = append(edges, edge{from: i - 1, to: i})
 		}
-		for _, id := range both(base.Outputs, base.DerivedOutputs) {
+		for _, id := range idsOf(p.Writes) {
 			writer[id] = i
 		}
-		last = i
 	}
-	for _, id := range ids(f.Outputs) {
+	for _, id := range ids(plan.Flow.Outputs) {
 		if from, ok := writer[id]; ok {
 			edges = append(edges, edge{from, end, id})
 		}
@@ -194,79 +186,35 @@ func edgesOf(f *spec.Flow) []edge {
 	return edges
 }
 
-// both joins what a step names and what it reads or writes besides, each once.
-func both(named []spec.Ref[*spec.Variable], derived []*spec.Ref[*spec.Variable]) []string {
-	all := ids(named)
-	for _, r := range derived {
-		if r != nil && !slices.Contains(all, r.ID) {
-			all = append(all, r.ID)
-		}
-	}
-	return all
-}
-
-// links adds a link for every reference below a node that leads to another one.
+// links adds a link for each entity that a node refers to and that is drawn.
 func (b *builder) links(n *node) {
 	seen := map[*node]bool{}
-	references(reflect.ValueOf(n.entity), "", func(key string, to spec.Entity) {
-		target := b.nodes[to]
+	for _, u := range spec.UsesOf(n.entity) {
+		target := b.nodes[u.Ref.Entity()]
 		if target == nil || target.kind == spec.KindStep || seen[target] || target == n {
-			return
+			continue
 		}
 		seen[target] = true
-		b.graph.links = append(b.graph.links, link{n, target, verb(n, key, target)})
-	})
-}
-
-// references calls f for every reference below v, with the key that holds it.
-func references(v reflect.Value, key string, f func(string, spec.Entity)) {
-	switch v.Kind() {
-	case reflect.Pointer, reflect.Interface:
-		if !v.IsNil() {
-			references(v.Elem(), key, f)
-		}
-	case reflect.Slice:
-		for i := range v.Len() {
-			references(v.Index(i), key, f)
-		}
-	case reflect.Struct:
-		if reflect.PointerTo(v.Type()).Implements(reflect.TypeFor[spec.Reference]()) {
-			if e, ok := v.FieldByName("To").Interface().(spec.Entity); ok && !reflect.ValueOf(e).IsNil() {
-				f(key, e)
-			}
-			return
-		}
-		for i := range v.NumField() {
-			field := v.Type().Field(i)
-			tag := field.Tag.Get("yaml")
-			if !field.IsExported() && !field.Anonymous || tag == "-" {
-				continue
-			}
-			if tag == "" {
-				tag = key
-			}
-			references(v.Field(i), tag, f)
-		}
+		b.graph.links = append(b.graph.links, link{n, target, verb(n, u.Key, target)})
 	}
 }
 
-// verb says what a link means.
+// verb returns the label of a link. It follows from the key of the reference or
+// from the kind of its target.
 func verb(from *node, key string, to *node) string {
-	switch {
-	case to.kind == spec.KindMemory:
-		return "remembers"
-	case to.kind == spec.KindIndex && from.typ == "IndexUpsert":
-		return "writes"
-	case from.kind == spec.KindIndex && to.kind == spec.KindModel:
-		return "embeds with"
-	case to.kind == spec.KindFlow:
-		return "runs"
-	case key == "fallbacks":
+	switch key {
+	case "fallbacks":
 		return "falls back to"
-	case key == "offline":
+	case "offline":
 		return "offline"
-	case to.kind == spec.KindStore:
-		return "is kept in"
+	case "embedding_model":
+		return "embeds with"
+	}
+	if to.kind == spec.KindIndex && from.plan != nil && from.plan.IsBatch() {
+		return "writes"
+	}
+	if v := styleOf(to.kind).verb; v != "" {
+		return v
 	}
 	return "uses"
 }

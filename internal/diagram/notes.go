@@ -5,46 +5,53 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// notesOf is what is worth a line below an entity's id. Secrets, and texts that
-// may hold them, are not.
+// notesOf returns the lines below the id of an entity. They contain no secrets and
+// no texts that may contain some.
 func notesOf(e spec.Entity) []string {
-	typ := spec.TypeName(e)
-	switch e := e.(type) {
-	case spec.ModelEntity:
-		return modelNotes(e)
-	case *spec.Memory:
-		return []string{memoryNote(e)}
-	case *spec.APITool:
-		note := typ + " · " + e.Method
-		if u, err := url.Parse(e.Endpoint); err == nil && u.Host != "" {
-			note += " " + u.Host // without the user, the path and the query
-		}
-		return []string{note}
-	case *spec.Store:
-		return []string{e.Type}
-	case *spec.Telemetry:
-		return []string{e.Provider}
-	case *spec.Flow:
-		if e.Interface != nil {
-			return []string{e.Interface.Type}
-		}
-		return nil
-	case *spec.Decoder:
-		return []string{typ + " · " + e.Format}
+	if notes := styleOf(e.Kind()).notes; notes != nil {
+		return notes(e)
 	}
-	if typ == "" {
-		return nil
+	if typ := spec.TypeName(e); typ != "" {
+		return []string{typ}
 	}
-	return []string{typ}
+	return nil
 }
 
-func modelNotes(e spec.ModelEntity) []string {
+func toolNotes(e spec.Entity) []string {
+	note := spec.TypeName(e)
+	if api, ok := e.(*spec.APITool); ok {
+		note += " · " + api.Method
+		if u, err := url.Parse(api.Endpoint); err == nil && u.Host != "" {
+			note += " " + u.Host // without the user, the path and the query
+		}
+	}
+	return []string{note}
+}
+
+func flowNotes(e spec.Entity) []string {
+	if f := e.(*spec.Flow); f.Interface != nil {
+		return []string{f.Interface.Type}
+	}
+	return nil
+}
+
+func stepNotes(e spec.Entity) []string {
+	note := spec.TypeName(e)
+	if format := formatOf(e.(spec.Step)); format != "" {
+		note += " · " + format
+	}
+	return []string{note}
+}
+
+func modelNotes(entity spec.Entity) []string {
+	e := entity.(spec.ModelEntity)
 	m := e.Base()
 	note := m.Provider
-	if m.Provider != "mock" {
+	if !m.IsMock() {
 		note += " · " + m.Name()
 	}
 	if embedding, ok := e.(*spec.EmbeddingModel); ok {
@@ -60,19 +67,10 @@ func memoryNote(m *spec.Memory) string {
 	for i, l := range row.Limits {
 		switch value := m.Limit(l.Key); {
 		case i == 0:
-			note += fmt.Sprintf(" · %s %s", thousands(int(value)), l.Unit)
+			note += fmt.Sprintf(" · %s %s", textfmt.Thousands(int(value)), l.Unit)
 		case l.Unit == spec.UnitShare:
 			note += " × " + strconv.FormatFloat(value, 'g', -1, 64)
 		}
 	}
 	return note
-}
-
-// thousands is 50,000.
-func thousands(n int) string {
-	s := strconv.Itoa(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

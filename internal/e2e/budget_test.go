@@ -9,15 +9,15 @@ import (
 	"github.com/qtype-dev/qtype/runtime"
 )
 
-func TestABudgetEndsTheRun(t *testing.T) {
-	s := serve(t, func(int, request) string { return answer("fine") }) // each answer reports 10 tokens read and 5 written
+func TestBudget_EndsRun(t *testing.T) {
+	s := startModelServer(t, func(int, request) string { return assistantMessage("fine") }) // each response reports 10 input and 5 output tokens
 	for budget, over := range map[string]string{
 		"{tokens: 40}":      "flow talk is over its budget: 45 tokens, 40 are allowed",
 		"{calls: 2}":        "flow talk is over its budget: 3 calls, 2 are allowed",
 		"{money: 0.00005}":  "flow talk is over its budget: 6e-05 money, 5e-05 are allowed",
 		"{seconds: 1.0e-9}": "flow talk is over its budget: more than 1e-09 seconds, 1e-09 are allowed",
 	} {
-		app := open(t, fmt.Sprintf(`
+		app := openApp(t, fmt.Sprintf(`
 id: chat
 models: [{type: Model, id: m, provider: openai, base_url: "%s/v1", prices: {input: 1, output: 2}}]
 flows:

@@ -13,8 +13,8 @@ import (
 	"github.com/qtype-dev/qtype/runtime"
 )
 
-// hangingDocument has a flow for each way in which a step can hang; HANGS is a
-// server that takes requests and never answers them.
+// hangingDocument has one flow for each operation that can block; HANGS is a server
+// that accepts requests and never responds.
 const hangingDocument = `id: app
 models:
   - {type: Model, id: slow, provider: openai, model_id: gpt-4o-mini, base_url: 'HANGS/v1'}
@@ -59,7 +59,7 @@ flows:
     inputs: [x]
     outputs: [y]
     steps: [{type: InvokeFlow, id: go_in, flow: model, input_bindings: {x: x}, output_bindings: {y: y}}]
-  - id: side_by_side
+  - id: parallel
     variables: [{id: x, type: text}, {id: y, type: text}, {id: n, type: int}]
     inputs: [x]
     outputs: [y, n]
@@ -92,9 +92,8 @@ flows:
     steps: [{type: Collect, id: gather, inputs: [x], outputs: [all], batch_config: {batch_size: 1000, max_wait: 1h}}]
 `
 
-// TestCancellingEndsEveryStepAtOnce: a run that is cancelled returns, whatever
-// it is that a step waits for.
-func TestCancellingEndsEveryStepAtOnce(t *testing.T) {
+// TestRun_CancelEndsAllSteps: a canceled run returns, in every blocking operation.
+func TestRun_CancelEndsAllSteps(t *testing.T) {
 	gone := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		select {
@@ -104,7 +103,7 @@ func TestCancellingEndsEveryStepAtOnce(t *testing.T) {
 	}))
 	defer server.Close()
 	defer close(gone)
-	app := open(t, strings.ReplaceAll(hangingDocument, "HANGS", server.URL))
+	app := openApp(t, strings.ReplaceAll(hangingDocument, "HANGS", server.URL))
 	enough := errors.New("enough")
 	for _, f := range app.Spec().Flows {
 		if f.ID == "endless" {
@@ -112,7 +111,7 @@ func TestCancellingEndsEveryStepAtOnce(t *testing.T) {
 		}
 		t.Run(f.ID, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
-			time.AfterFunc(150*time.Millisecond, func() { cancel(enough) }) // inside the wait: none of them ends by itself
+			time.AfterFunc(150*time.Millisecond, func() { cancel(enough) }) // while the step blocks: none of them ends without cancellation
 			var last error
 			rows := slices.Repeat([]runtime.Input{{Values: map[string]any{"x": "one"}}}, 3)
 			input := func(yield func(runtime.Input) bool) {
@@ -121,13 +120,13 @@ func TestCancellingEndsEveryStepAtOnce(t *testing.T) {
 						return
 					}
 				}
-				<-ctx.Done() // as if more were to come
+				<-ctx.Done() // no end of input until then
 			}
 			for row, err := range app.Run(ctx, f.ID, input) {
 				if err != nil {
 					last = err
 				} else if row.Err != nil {
-					t.Errorf("a row was called failed: %v", row.Err)
+					t.Errorf("a row failed: %v", row.Err)
 				}
 			}
 			if !errors.Is(last, enough) {

@@ -16,8 +16,8 @@ import (
 	"github.com/qtype-dev/qtype/validate/lint"
 )
 
-// pages lists the project's Markdown files.
-func pages(t *testing.T) map[string]string {
+// readPages returns the text of each Markdown file of the module, by path.
+func readPages(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -39,46 +39,79 @@ func pages(t *testing.T) map[string]string {
 	return found
 }
 
-// TestDocumentsInPagesAreValid checks every block of YAML that is a whole
-// document, so that nobody copies a broken one.
-func TestDocumentsInPagesAreValid(t *testing.T) {
-	find := lint.Finder{Paths: slices.Sorted(maps.Keys(pages(t)))}
+// TestDocs_DocumentsAreValid checks every YAML block that is a whole document.
+func TestDocs_DocumentsAreValid(t *testing.T) {
+	find := lint.Finder{Paths: slices.Sorted(maps.Keys(readPages(t)))}
 	documents, err := find.Find(t.Context())
 	if err != nil || len(documents) == 0 {
-		t.Fatalf("no page shows a whole document (%v)", err)
+		t.Fatalf("no page has a document (%v)", err)
 	}
-	for _, d := range lint.Faults(lint.Check(t.Context(), documents, loader.Options{})) {
+	for _, d := range lint.Diagnostics(lint.Check(t.Context(), documents, loader.Options{})) {
 		t.Errorf("%v", d)
 	}
 }
 
-// TestExamplesAreValid checks the examples without a fault or a warning.
-func TestExamplesAreValid(t *testing.T) {
+// TestExamples_AreValid allows neither errors nor warnings in examples.
+func TestExamples_AreValid(t *testing.T) {
 	files, err := filepath.Glob("examples/*/*.qtype.yaml")
 	if err != nil || len(files) < 3 {
 		t.Fatalf("found %v (%v)", files, err)
 	}
 	for _, file := range files {
-		if _, faults := qtype.Check(t.Context(), file); len(faults) > 0 {
-			for _, f := range faults {
-				t.Errorf("%s:%s: %s: %s", file, f.Span, f.Code, f.Message)
+		if _, diags := qtype.Check(t.Context(), file); len(diags) > 0 {
+			for _, d := range diags {
+				t.Errorf("%s:%s: %s: %s", file, d.Span, d.Code, d.Message)
 			}
 		}
 	}
 }
 
-// TestLinksLeadSomewhere follows the links between the project's files.
-func TestLinksLeadSomewhere(t *testing.T) {
+// TestDocs_LinksResolve follows the relative links of all pages.
+func TestDocs_LinksResolve(t *testing.T) {
 	links := regexp.MustCompile(`\]\(([^)\s]+)\)`)
-	for page, text := range pages(t) {
-		for _, l := range links.FindAllStringSubmatch(text, -1) {
+	code := regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
+	for page, text := range readPages(t) {
+		for _, l := range links.FindAllStringSubmatch(code.ReplaceAllString(text, ""), -1) {
 			u, err := url.Parse(l[1])
 			if err != nil || u.IsAbs() || u.Path == "" {
 				continue
 			}
 			if _, err := os.Stat(filepath.Join(filepath.Dir(page), u.Path)); err != nil {
-				t.Errorf("%s links to %s, which is not there", page, l[1])
+				t.Errorf("%s links to %s, which does not exist", page, l[1])
 			}
 		}
+	}
+}
+
+// TestDocs_Index: docs/README.md links every page of its folder.
+func TestDocs_Index(t *testing.T) {
+	index, err := os.ReadFile("docs/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for page := range readPages(t) {
+		if name := filepath.Base(page); filepath.Dir(page) == "docs" && name != "README.md" && !strings.Contains(string(index), "]("+name+")") {
+			t.Errorf("docs/README.md has no link to %s", name)
+		}
+	}
+}
+
+// TestDocs_CitationsExist: pages that comments of Go files cite exist.
+func TestDocs_CitationsExist(t *testing.T) {
+	cited := regexp.MustCompile(`(?m)^\s*//.*\b(docs/[a-z0-9/-]+\.md)`)
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".go" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range cited.FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat(m[1]); err != nil {
+				t.Errorf("%s cites %s, which does not exist", path, m[1])
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// embedding is a flow of one InvokeEmbedding over an input of that type.
-func embedding(model, kind string) string {
+// embeddingDocument returns a flow that embeds an input of type kind.
+func embeddingDocument(model, kind string) string {
 	return fmt.Sprintf(`
 id: search
 models:
@@ -31,22 +31,21 @@ flows:
 `, model, kind)
 }
 
-func TestEmbeddingsWithoutAModel(t *testing.T) {
-	app := open(t, embedding("provider: mock, dimensions: 4", "text"))
-	got := outcomes(t, app, "main", map[string]any{"words": "Good morning"}, map[string]any{"words": " "}, map[string]any{"words": "Good morning"})
-	want(t, got, got[0], "row 2: step embed: model vectors: text 1 of 1 is empty: there is nothing to embed", got[0])
+func TestEmbedding_Mock(t *testing.T) {
+	app := openApp(t, embeddingDocument("provider: mock, dimensions: 4", "text"))
+	got := runAll(t, app, "main", map[string]any{"words": "Good morning"}, map[string]any{"words": " "}, map[string]any{"words": "Good morning"})
+	assertLines(t, got, got[0], "row 2: step embed: model vectors: text 1 of 1 is empty; nothing to embed", got[0])
 	if !strings.HasPrefix(got[0], `{"vector":[`) || !strings.HasSuffix(got[0], `],"content":"Good morning","metadata":{}}`) {
 		t.Errorf("got %s", got[0])
 	}
-	app = open(t, embedding("provider: mock, dimensions: 4", "image"))
-	want(t, outcomes(t, app, "main", map[string]any{"words": []byte("PNG")}),
+	app = openApp(t, embeddingDocument("provider: mock, dimensions: 4", "image"))
+	assertLines(t, runAll(t, app, "main", map[string]any{"words": []byte("PNG")}),
 		"row 1: step embed: the model vectors embeds texts only; words is of type image")
 }
 
-// TestEmbeddingsOfARealModel: the document names a server as a user's would,
-// and texts that mean the same come out near each other, also where they share
-// no word.
-func TestEmbeddingsOfARealModel(t *testing.T) {
+// TestEmbedding_SentenceModel: vectors of a real model are close for texts of the
+// same meaning without a common word.
+func TestEmbedding_SentenceModel(t *testing.T) {
 	server, err := servertest.MiniLM()
 	servertest.Need(t, err)
 	defer func() {
@@ -55,7 +54,7 @@ func TestEmbeddingsOfARealModel(t *testing.T) {
 		}
 	}()
 	at := fmt.Sprintf("provider: openai, base_url: \"http://%s/v1\", retry: {max_attempts: 1}", server.Address())
-	app := open(t, embedding(at+", model_id: all-MiniLM-L6-v2, dimensions: 384", "text"))
+	app := openApp(t, embeddingDocument(at+", model_id: all-MiniLM-L6-v2, dimensions: 384", "text"))
 	e, err := app.Embedder("vectors")
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +72,7 @@ func TestEmbeddingsOfARealModel(t *testing.T) {
 	if refund, museum := dot(vectors[0], vectors[1]), dot(vectors[0], vectors[2]); refund < 0.4 || museum > 0.2 || usage.Input < 12 {
 		t.Errorf("refund %.3f, museum %.3f, %+v", refund, museum, usage)
 	}
-	got := outcomes(t, app, "main", map[string]any{"words": "refund policy"})
+	got := runAll(t, app, "main", map[string]any{"words": "refund policy"})
 	record, err := value.Parse(got[0])
 	if err != nil {
 		t.Fatal(err)
@@ -81,20 +80,20 @@ func TestEmbeddingsOfARealModel(t *testing.T) {
 	numbers, _ := record.(*value.Record).Get("vector")
 	for i, x := range numbers.([]any) {
 		if float32(x.(float64)) != vectors[1][i] {
-			t.Fatalf("number %d of the row is %v, of the model %v", i, x, vectors[1][i])
+			t.Fatalf("element %d of the row is %v, of the model %v", i, x, vectors[1][i])
 		}
 	}
-	app = open(t, embedding(at+", model_id: all-MiniLM-L6-v2, dimensions: 1536", "text"))
-	want(t, outcomes(t, app, "main", map[string]any{"words": "x"}),
+	app = openApp(t, embeddingDocument(at+", model_id: all-MiniLM-L6-v2, dimensions: 1536", "text"))
+	assertLines(t, runAll(t, app, "main", map[string]any{"words": "x"}),
 		"row 1: step embed: model vectors: the vectors have 384 numbers, the document declares dimensions: 1536")
-	app = open(t, embedding(at+", model_id: text-embedding-3-large, dimensions: 3072", "text"))
-	want(t, outcomes(t, app, "main", map[string]any{"words": "x"}),
+	app = openApp(t, embeddingDocument(at+", model_id: text-embedding-3-large, dimensions: 3072", "text"))
+	assertLines(t, runAll(t, app, "main", map[string]any{"words": "x"}),
 		"row 1: step embed: model vectors: HTTP 404: The model `text-embedding-3-large` does not exist (http://"+server.Address()+"/v1)")
 }
 
-// TestEmbeddingFallbacks: where a server is down the same model elsewhere is
-// asked, and where all are, the row says why each of them failed.
-func TestEmbeddingFallbacks(t *testing.T) {
+// TestEmbedding_Fallbacks: if a server is down, the fallback is called; if all are,
+// the row has the error of each.
+func TestEmbedding_Fallbacks(t *testing.T) {
 	down := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }))
 	defer down.Close()
 	spare := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -114,18 +113,18 @@ flows:
     steps:
       - {type: InvokeEmbedding, id: embed, model: vectors, inputs: [words], outputs: [vector]}
 `
-	app := open(t, fmt.Sprintf(document, down.URL, spare.URL))
-	want(t, outcomes(t, app, "main", map[string]any{"words": "Hello"}), `{"vector":[0.5,0.25],"content":"Hello","metadata":{}}`)
-	var over *runtime.BudgetError // three tokens at the fallback's price are more than two
+	app := openApp(t, fmt.Sprintf(document, down.URL, spare.URL))
+	assertLines(t, runAll(t, app, "main", map[string]any{"words": "Hello"}), `{"vector":[0.5,0.25],"content":"Hello","metadata":{}}`)
+	var over *runtime.BudgetError // three tokens at the price of the fallback exceed the budget
 	for _, err := range app.Run(t.Context(), "main", slices.Values(slices.Repeat([]runtime.Input{{Values: map[string]any{"words": "Hello"}}}, 3))) {
 		if err != nil && !errors.As(err, &over) {
 			t.Fatal(err)
 		}
 	}
 	if over == nil || over.What != "money" {
-		t.Errorf("the fallback's price was not counted: %v", over)
+		t.Errorf("the price of the fallback was not counted: %v", over)
 	}
-	app = open(t, fmt.Sprintf(document, down.URL, down.URL))
-	want(t, outcomes(t, app, "main", map[string]any{"words": "Hello"}),
+	app = openApp(t, fmt.Sprintf(document, down.URL, down.URL))
+	assertLines(t, runAll(t, app, "main", map[string]any{"words": "Hello"}),
 		fmt.Sprintf("row 1: step embed: model vectors: HTTP 502: Bad Gateway (%[1]s/v1); its fallback elsewhere: HTTP 502: Bad Gateway (%[1]s/v1)", down.URL))
 }

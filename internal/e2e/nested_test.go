@@ -15,8 +15,8 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// nestedTurn is an agent whose tool is a flow that speaks in the memory MEMORY.
-const nestedTurn = `id: app
+// nestedTurnDocument has an agent whose tool is a flow that uses the memory MEMORY.
+const nestedTurnDocument = `id: app
 models:
   - type: Model
     id: boss
@@ -27,35 +27,34 @@ models:
   - {type: Model, id: expert, provider: mock, rules: [{text: Four miles.}]}
 memories: [{id: talk}, {id: notes}]
 tools:
-  - {type: FlowTool, id: ask_expert, flow: consult, description: Asks the expert.}
+  - {type: FlowTool, id: ask_expert, flow: consult, description: Calls the expert.}
 flows:
   - id: consult
     variables: [{id: question, type: text}, {id: answer, type: text}]
     inputs: [question]
     outputs: [answer]
     steps:
-      - {type: LLMInference, id: expert_says, model: expert, memory: MEMORY, inputs: [question], outputs: [answer]}
+      - {type: LLMInference, id: expert_answer, model: expert, memory: MEMORY, inputs: [question], outputs: [answer]}
   - id: main
-    variables: [{id: said, type: ChatMessage}, {id: answer, type: ChatMessage}]
-    inputs: [said]
+    variables: [{id: message, type: ChatMessage}, {id: answer, type: ChatMessage}]
+    inputs: [message]
     outputs: [answer]
     steps:
-      - {type: Agent, id: work, model: boss, memory: talk, tools: [ask_expert], inputs: [said], outputs: [answer]}
+      - {type: Agent, id: work, model: boss, memory: talk, tools: [ask_expert], inputs: [message], outputs: [answer]}
 `
 
-// TestATurnWithinATurnDoesNotWaitForItself: a flow that an agent calls as its
-// tool in the middle of its turn cannot have a turn of the same conversation;
-// that it wants one is an error, not a wait for ever.
-func TestATurnWithinATurnDoesNotWaitForItself(t *testing.T) {
+// TestNestedFlow_TurnOfSameSessionFails: a flow that an agent calls as a tool cannot
+// open a turn of the agent's session: that is an error, not a deadlock.
+func TestNestedFlow_TurnOfSameSessionFails(t *testing.T) {
 	for memory, want := range map[string]string{
 		"notes": "Four miles.",
-		"talk":  "is in the middle of its turn of session",
+		"talk":  "has an active turn of session",
 	} {
 		t.Run(memory, func(t *testing.T) {
-			app := open(t, strings.ReplaceAll(nestedTurn, "MEMORY", memory))
+			app := openApp(t, strings.ReplaceAll(nestedTurnDocument, "MEMORY", memory))
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
-			input := runtime.Input{Session: "s", Values: map[string]any{"said": "How far is it?"}}
+			input := runtime.Input{Session: "s", Values: map[string]any{"message": "How far is it?"}}
 			for row, err := range app.Run(ctx, "main", slices.Values([]runtime.Input{input})) {
 				if err != nil {
 					t.Fatal(err)
@@ -69,13 +68,12 @@ func TestATurnWithinATurnDoesNotWaitForItself(t *testing.T) {
 	}
 }
 
-// TestAFlowThatAStepRunsIsBuiltBeforeTheFirstRow: a step that cannot be built
-// ends the run at its start and names its place, also in a flow that no row may
-// ever go through.
-func TestAFlowThatAStepRunsIsBuiltBeforeTheFirstRow(t *testing.T) {
+// TestNestedFlow_BuiltBeforeFirstRow: a step that cannot be built ends the run before
+// the first row, with its position, also in a flow that no row may reach.
+func TestNestedFlow_BuiltBeforeFirstRow(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "")
 	t.Setenv("OPENAI_BASE_URL", "")
-	app := open(t, `id: app
+	app := openApp(t, `id: app
 models: [{type: Model, id: distant, provider: openai}]
 flows:
   - id: rare
@@ -97,7 +95,7 @@ flows:
     steps:
       - {type: Switch, id: choose, inputs: [x], outputs: [x], cases: [{when: x == "never", flow: middle}]}
 `)
-	rows := func(func(runtime.Input) bool) { t.Error("a row was asked for") }
+	rows := func(func(runtime.Input) bool) { t.Error("a row was read") }
 	var got error
 	for _, err := range app.Run(t.Context(), "main", rows) {
 		got = err
@@ -107,9 +105,9 @@ flows:
 	}
 }
 
-// TestAFailureInAFlowNamesTheWay: through all steps that run flows, and it is
-// each of these steps' own failure: its retry and on_error hold for it.
-func TestAFailureInAFlowNamesTheWay(t *testing.T) {
+// TestNestedFlow_ErrorNamesPath: an error in a nested flow names the steps that lead
+// to it, and retry and on_error of these steps apply to it.
+func TestNestedFlow_ErrorNamesPath(t *testing.T) {
 	const document = `id: app
 flows:
   - id: inner
@@ -138,15 +136,15 @@ flows:
 		", on_error: continue": {"1", "", "3"},
 		", retry: {max_attempts: 2, initial_delay: 1ms}": {"1", `row 2: step begin > round > read: no JSON object in the text: "one"`, "3"},
 	} {
-		if got := outcomes(t, open(t, strings.Replace(document, "MORE", more, 1)), "main", rows...); !slices.Equal(got, want) {
+		if got := runAll(t, openApp(t, strings.Replace(document, "MORE", more, 1)), "main", rows...); !slices.Equal(got, want) {
 			t.Errorf("%s: got %q, want %q", more, got, want)
 		}
 	}
 }
 
-// TestFallbacksAnswerAndCostTheirOwn: a model whose server is down has its
-// fallback asked, and the flow's budget takes the prices of who has answered.
-func TestFallbacksAnswerAndCostTheirOwn(t *testing.T) {
+// TestModel_FallbackPrices: if a model's server is down, its fallback is called, and
+// the budget counts the price of the model that responded.
+func TestModel_FallbackPrices(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }))
 	defer server.Close()
 	const document = `id: app
@@ -164,17 +162,17 @@ flows:
       - {type: LLMInference, id: ask, model: first, inputs: [x], outputs: [y]}
 `
 	text := fmt.Sprintf(document, server.URL)
-	row := map[string]any{"x": "Is anybody there?"}
-	if got := outcomes(t, open(t, strings.Replace(text, "BUDGET", "budget: {calls: 9}", 1)), "main", row); !slices.Equal(got, []string{"At your service."}) {
+	row := map[string]any{"x": "Is the shop open?"}
+	if got := runAll(t, openApp(t, strings.Replace(text, "BUDGET", "budget: {calls: 9}", 1)), "main", row); !slices.Equal(got, []string{"At your service."}) {
 		t.Errorf("got %q", got)
 	}
 	var over *runtime.BudgetError
-	for _, err := range open(t, strings.Replace(text, "BUDGET", "budget: {money: 1}", 1)).Run(t.Context(), "main", slices.Values(slices.Repeat([]runtime.Input{{Values: row}}, 3))) {
+	for _, err := range openApp(t, strings.Replace(text, "BUDGET", "budget: {money: 1}", 1)).Run(t.Context(), "main", slices.Values(slices.Repeat([]runtime.Input{{Values: row}}, 3))) {
 		if err != nil && !errors.As(err, &over) {
 			t.Fatal(err)
 		}
 	}
 	if over == nil || over.What != "money" {
-		t.Errorf("the fallback's price was not counted: %v", over)
+		t.Errorf("the price of the fallback was not counted: %v", over)
 	}
 }

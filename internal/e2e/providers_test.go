@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// TestProvidersOfADocument: a document that names a provider, its server and a
-// key talks to it in the provider's own protocol, memory and all.
-func TestProvidersOfADocument(t *testing.T) {
+// TestModel_ProviderProtocols: each provider is called with its protocol, including
+// the messages of the memory.
+func TestModel_ProviderProtocols(t *testing.T) {
 	answers := map[string]string{
 		"anthropic": `{"type":"message","content":[{"type":"text","text":"Good morning."}],"stop_reason":"end_turn","usage":{"input_tokens":3,"output_tokens":2}}`,
 		"google-ai": `{"candidates":[{"content":{"parts":[{"text":"Good morning."}]},"finishReason":"STOP"}]}`,
@@ -25,7 +25,7 @@ func TestProvidersOfADocument(t *testing.T) {
 			var mu sync.Mutex
 			var sent []string
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				raw, _ := io.ReadAll(r.Body) // what is missing shows below
+				raw, _ := io.ReadAll(r.Body) // a short read fails the assertions below
 				mu.Lock()
 				sent = append(sent, r.URL.Path+" "+string(raw))
 				mu.Unlock()
@@ -33,25 +33,21 @@ func TestProvidersOfADocument(t *testing.T) {
 				_, _ = io.WriteString(w, body)
 			}))
 			t.Cleanup(s.Close)
-			app := open(t, fmt.Sprintf(`
+			app := openApp(t, fmt.Sprintf(`
 id: app
-auths: [{type: api_key, id: k, api_key: "${KEY_OF_NOBODY:-secret-key}"}]
+auths: [{type: api_key, id: k, api_key: "${QTYPE_TEST_UNSET_KEY:-secret-key}"}]
 memories: [{id: chat}]
 models: [{type: Model, id: writer, provider: %s, model_id: some-model, base_url: "%s", auth: k}]
 flows:
   - id: main
-    variables: [{id: said, type: ChatMessage}, {id: answer, type: ChatMessage}]
-    inputs: [said]
+    variables: [{id: message, type: ChatMessage}, {id: answer, type: ChatMessage}]
+    inputs: [message]
     outputs: [answer]
     steps:
-      - {type: LLMInference, id: reply, model: writer, memory: chat, system_message: Be brief., inputs: [said], outputs: [answer]}
+      - {type: LLMInference, id: reply, model: writer, memory: chat, system_message: Be brief., inputs: [message], outputs: [answer]}
 `, provider, s.URL))
-			for _, said := range []string{"I am Ada.", "Who am I?"} {
-				for row, err := range app.Run(t.Context(), "main", one("s", map[string]any{"said": said})) {
-					if err != nil || row.Err != nil {
-						t.Fatal(err, row.Err)
-					}
-				}
+			for _, message := range []string{"I am Ada.", "Who am I?"} {
+				runRow(t, app, "main", "s", map[string]any{"message": message})
 			}
 			last := sent[len(sent)-1]
 			if len(sent) != 2 || !strings.HasPrefix(last, paths[provider]+" ") {

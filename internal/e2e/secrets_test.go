@@ -21,15 +21,15 @@ auths: [{type: api_key, id: account, api_key: {secret_name: llm%s}}]
 models: [{type: Model, id: writer, provider: openai, auth: account, base_url: "%s", retry: {max_attempts: 1}}]
 flows:
   - id: main
-    variables: [{id: said, type: text}, {id: answer, type: text}]
-    inputs: [said]
+    variables: [{id: message, type: text}, {id: answer, type: text}]
+    inputs: [message]
     outputs: [answer]
-    steps: [{type: LLMInference, id: ask, model: writer, inputs: [said], outputs: [answer]}]
+    steps: [{type: LLMInference, id: ask, model: writer, inputs: [message], outputs: [answer]}]
 `
 
-// TestSecretsComeFromTheSecretManager: the key arrives at the server, and what is
-// wrong with a secret is told without telling the secret.
-func TestSecretsComeFromTheSecretManager(t *testing.T) {
+// TestSecretManager_ResolvesSecrets: the key reaches the server, and errors do not
+// contain the secret.
+func TestSecretManager_ResolvesSecrets(t *testing.T) {
 	folder := t.TempDir()
 	for name, text := range map[string]string{"llm": "sk-from-file\n", "llm_json": `{"openai": "sk-from-json", "n": 3}`, "llm_big": strings.Repeat("x", 70_000)} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
@@ -47,8 +47,8 @@ func TestSecretsComeFromTheSecretManager(t *testing.T) {
 		{"type: env, id: secrets", "", "secret llm: the environment variable llm is not set"},
 		{file, "_none", "secret llm_none: " + filepath.Join(folder, "llm_none") + ": no such file or directory"},
 		{file, "_json, key: mistral", "secret llm_json has no key mistral"},
-		{file, "_json, key: n", "key n of secret llm_json is no text"},
-		{file, ", key: openai", "secret llm is no JSON object, so it has no key openai"},
+		{file, "_json, key: n", "key n of secret llm_json is not a string"},
+		{file, ", key: openai", "secret llm is not a JSON object, so it has no key openai"},
 		{file, "/../../x", "a secret's name is the name of a file in " + folder},
 		{file, "_big", "is larger than 65536 bytes"},
 		{"type: aws_secret_manager, id: secrets, auth: account", "", "needs an auth of type aws"},
@@ -60,10 +60,10 @@ func TestSecretsComeFromTheSecretManager(t *testing.T) {
 				_, _ = w.Write([]byte(`{"choices":[{"message":{"role":"assistant","content":"hello"},"finish_reason":"stop"}]}`))
 			}))
 			defer server.Close()
-			app, err := qtype.Open(t.Context(), write(t, fmt.Sprintf(secretApp, c.manager, c.name, server.URL)), qtype.WithEphemeral(), qtype.WithHTTP(server.Client()))
+			app, err := qtype.Open(t.Context(), writeFile(t, fmt.Sprintf(secretApp, c.manager, c.name, server.URL)), qtype.WithEphemeral(), qtype.WithHTTP(server.Client()))
 			if err == nil {
 				defer func() { _ = app.Close(t.Context()) }()
-				for row, failed := range app.Run(t.Context(), "main", slices.Values([]runtime.Input{runtime.Row(map[string]any{"said": "hello"})})) {
+				for row, failed := range app.Run(t.Context(), "main", slices.Values([]runtime.Input{runtime.Row(map[string]any{"message": "hello"})})) {
 					if err = failed; err == nil && row.Err != nil {
 						err = row.Err
 					}

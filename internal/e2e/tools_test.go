@@ -15,48 +15,13 @@ import (
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/runtime"
-	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
 	"github.com/qtype-dev/qtype/tool"
 	"github.com/qtype-dev/qtype/tool/factory"
 )
 
-// rowsOf runs a flow over rows and shows each result as JSON, or its error.
-func rowsOf(t *testing.T, app *runtime.App, flow string, rows ...map[string]any) []string {
-	t.Helper()
-	var inputs []runtime.Input
-	for _, r := range rows {
-		inputs = append(inputs, runtime.Input{Values: r, Session: "s"})
-	}
-	var out []string
-	for res, err := range app.Run(t.Context(), flow, slices.Values(inputs)) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if res.Err != nil {
-			out = append(out, "error: "+res.Err.Error())
-			continue
-		}
-		var fields []value.Field
-		for v, x := range res.Outputs() {
-			fields = append(fields, value.Field{Name: v.ID, Value: x})
-		}
-		out = append(out, value.NewRecord("", fields...).String())
-	}
-	return out
-}
-
-func openWith(t *testing.T, text string, opts ...qtype.Option) *runtime.App {
-	t.Helper()
-	app, err := qtype.Open(t.Context(), write(t, text), append(opts, qtype.WithEphemeral())...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = app.Close(context.Background()) })
-	return app
-}
-
-const asking = `id: app
+// clientToolDocument has a step that calls a client tool.
+const clientToolDocument = `id: app
 types: [{id: Verdict, properties: {pay: boolean, reason: "text?"}}]
 tools:
   - type: ClientTool
@@ -74,9 +39,9 @@ flows:
     steps: [{type: InvokeTool, id: ask, tool: decide, input_bindings: {order: order}, output_bindings: {verdict: verdict}, concurrency_config: {num_workers: 4}}]
 `
 
-func TestAClientToolIsAnsweredByTheProgram(t *testing.T) {
+func TestClientTool_Handler(t *testing.T) {
 	var asked sync.Map
-	app := openWith(t, asking, qtype.WithClientTool("decide", func(ctx context.Context, ask tool.Request) (any, error) {
+	app := openApp(t, clientToolDocument, qtype.WithClientTool("decide", func(ctx context.Context, ask tool.Request) (any, error) {
 		asked.Store(string(ask.Args), fmt.Sprint(ask.Tool.Name, ask.Caller.Session, ask.Caller.Row, ask.Caller.Step))
 		switch string(ask.Args) {
 		case `{"order":1}`:
@@ -85,11 +50,11 @@ func TestAClientToolIsAnsweredByTheProgram(t *testing.T) {
 			return struct {
 				Pay    bool   `json:"pay"`
 				Reason string `json:"reason"`
-			}{true, "small"}, nil // the only output's value alone
+			}{true, "small"}, nil // the value of the only output
 		case `{"order":3}`:
 			return map[string]any{"pay": "perhaps"}, nil
 		case `{"order":4}`:
-			return nil, errors.New("nobody\nis in")
+			return nil, errors.New("no operator\nis online")
 		}
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -98,24 +63,24 @@ func TestAClientToolIsAnsweredByTheProgram(t *testing.T) {
 	for i := range 5 {
 		rows = append(rows, map[string]any{"order": i + 1})
 	}
-	got := rowsOf(t, app, "main", rows...)
+	got := runJSON(t, app, "main", rows...)
 	want := []string{`{"verdict":{"pay":true,"reason":null}}`, `{"verdict":{"pay":true,"reason":"small"}}`,
 		`error: step ask: tool decide: output verdict: pay: expected boolean, got "perhaps"`,
-		`error: step ask: tool decide: nobody is in`, `error: step ask: tool decide: no answer came within 2s (timeout)`}
+		`error: step ask: tool decide: no operator is online`, `error: step ask: tool decide: no answer came within 2s (timeout)`}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	if who, _ := asked.Load(`{"order":2}`); who != "decides2ask" {
-		t.Errorf("the caller is %v", who)
+		t.Errorf("the request has caller %v", who)
 	}
 }
 
-func TestAClientToolWithoutAnyoneFailsBeforeTheFirstRow(t *testing.T) {
-	app := openWith(t, asking)
+func TestClientTool_NoHandler(t *testing.T) {
+	app := openApp(t, clientToolDocument)
 	rows := 0
 	input := func(yield func(runtime.Input) bool) { rows++ }
 	for _, err := range app.Run(t.Context(), "main", input) {
-		if nobody := (*factory.NoClientHandlerError)(nil); !errors.As(err, &nobody) || nobody.Tool != "decide" {
+		if target := (*factory.NoClientHandlerError)(nil); !errors.As(err, &target) || target.Tool != "decide" {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -124,11 +89,12 @@ func TestAClientToolWithoutAnyoneFailsBeforeTheFirstRow(t *testing.T) {
 	}
 }
 
-const paying = `id: app
+// approvalDocument has an agent with two tools, one of which requires approval.
+const approvalDocument = `id: app
 memories: [{id: notes}]
 models:
   - type: Model
-    id: clerk
+    id: assistant
     provider: mock
     rules:
       - {after: tool, text: Done.}
@@ -138,10 +104,10 @@ tools:
   - {type: FlowTool, id: look_tool, name: look, description: Looks, flow: pay_back}
 flows:
   - id: main
-    variables: [{id: said, type: ChatMessage}, {id: answer, type: ChatMessage}]
-    inputs: [said]
+    variables: [{id: message, type: ChatMessage}, {id: answer, type: ChatMessage}]
+    inputs: [message]
     outputs: [answer]
-    steps: [{type: Agent, id: help, model: clerk, memory: notes, tools: [pay_tool, look_tool], approve: [pay_tool], parallel_tools: true, inputs: [said], outputs: [answer]}]
+    steps: [{type: Agent, id: help, model: assistant, memory: notes, tools: [pay_tool, look_tool], approve: [pay_tool], parallel_tools: true, inputs: [message], outputs: [answer]}]
   - id: pay_back
     description: Pays back
     variables: [{id: order, type: int}, {id: receipt, type: text}]
@@ -150,17 +116,17 @@ flows:
     steps: [{type: PromptTemplate, id: book, template: "R{order}", inputs: [order], outputs: [receipt]}]
 `
 
-// TestAnAgentAsksBeforeItCalls: only the tools that approve lists, and a no is
-// told to the model and remembered.
-func TestAnAgentAsksBeforeItCalls(t *testing.T) {
-	var asked []string
-	app := openWith(t, paying, qtype.WithApproval(func(_ context.Context, ask tool.Request) (bool, string, error) {
-		asked = append(asked, ask.Tool.Name+string(ask.Args))
+// TestAgent_Approval: the tools in approve require approval, and a rejection is sent
+// to the model and stored.
+func TestAgent_Approval(t *testing.T) {
+	var requests []string
+	app := openApp(t, approvalDocument, qtype.WithApproval(func(_ context.Context, ask tool.Request) (bool, string, error) {
+		requests = append(requests, ask.Tool.Name+string(ask.Args))
 		return strings.Contains(string(ask.Args), "17"), "too much", nil
 	}))
-	rowsOf(t, app, "main", map[string]any{"said": "pay 17"}, map[string]any{"said": "pay 18"})
-	if want := []string{`pay{"order":17}`, `pay{"order":18}`}; !slices.Equal(asked, want) {
-		t.Errorf("asked %v, want %v", asked, want)
+	runJSON(t, app, "main", map[string]any{"message": "pay 17"}, map[string]any{"message": "pay 18"})
+	if want := []string{`pay{"order":17}`, `pay{"order":18}`}; !slices.Equal(requests, want) {
+		t.Errorf("approval requests %v, want %v", requests, want)
 	}
 	window, err := app.Memory("notes").Window(t.Context(), "s")
 	if err != nil {
@@ -173,25 +139,25 @@ func TestAnAgentAsksBeforeItCalls(t *testing.T) {
 		}
 	}
 	want := []string{`pay: {"receipt":"R17"}`, `look: {"receipt":"R17"}`,
-		"pay: error: pay was not called: the person who was asked said no: too much", `look: {"receipt":"R18"}`}
+		"pay: error: pay was not called: the user rejected the call: too much", `look: {"receipt":"R18"}`}
 	if !slices.Equal(results, want) {
-		t.Errorf("the model was told\n%s\nwant\n%s", strings.Join(results, "\n"), strings.Join(want, "\n"))
+		t.Errorf("the memory holds\n%s\nwant\n%s", strings.Join(results, "\n"), strings.Join(want, "\n"))
 	}
 }
 
-func TestAnAgentThatMustAskNeedsSomebody(t *testing.T) {
-	app := openWith(t, paying)
-	for _, err := range app.Run(t.Context(), "main", slices.Values([]runtime.Input{runtime.Row(map[string]any{"said": "pay 1"})})) {
-		if nobody := (*steps.NoApproverError)(nil); !errors.As(err, &nobody) || nobody.Tool != "pay_tool" {
+func TestAgent_ApprovalWithoutApprover(t *testing.T) {
+	app := openApp(t, approvalDocument)
+	for _, err := range app.Run(t.Context(), "main", slices.Values([]runtime.Input{runtime.Row(map[string]any{"message": "pay 1"})})) {
+		if target := (*steps.NoApproverError)(nil); !errors.As(err, &target) || target.Tool != "pay_tool" {
 			t.Errorf("got %v", err)
 		}
 	}
 }
 
-// TestAnAgentAnswersWithARecord: the type goes to the provider as a schema and to
-// the model in words; an answer that does not fit is given back, and the memory
-// holds the one that did.
-func TestAnAgentAnswersWithARecord(t *testing.T) {
+// TestAgent_StructuredOutput: the type is sent to the provider as a schema and to the
+// model as text; an answer that does not match is returned to the model, and the
+// memory holds the one that matches.
+func TestAgent_StructuredOutput(t *testing.T) {
 	type sent struct {
 		Messages       []struct{ Role, Content string }
 		ResponseFormat struct {
@@ -214,32 +180,32 @@ func TestAnAgentAnswersWithARecord(t *testing.T) {
 		fmt.Fprintf(w, `{"choices":[{"finish_reason":"stop","message":{"role":"assistant","content":%s}}]}`, text)
 	}))
 	defer server.Close()
-	app := openWith(t, `id: app
+	app := openApp(t, `id: app
 memories: [{id: notes}]
 types: [{id: Label, description: What a message is about, properties: {label: text, score: float}}]
 auths: [{type: api_key, id: key, api_key: k}]
-models: [{type: Model, id: clerk, provider: openai, model_id: gpt-4o, base_url: "`+server.URL+`", auth: key}]
+models: [{type: Model, id: assistant, provider: openai, model_id: gpt-4o, base_url: "`+server.URL+`", auth: key}]
 flows:
   - id: main
-    variables: [{id: said, type: ChatMessage}, {id: label, type: Label}]
-    inputs: [said]
+    variables: [{id: message, type: ChatMessage}, {id: label, type: Label}]
+    inputs: [message]
     outputs: [label]
-    steps: [{type: Agent, id: help, model: clerk, memory: notes, system_message: You label., inputs: [said], outputs: [label]}]
+    steps: [{type: Agent, id: help, model: assistant, memory: notes, system_message: You label., inputs: [message], outputs: [label]}]
 `)
-	got := rowsOf(t, app, "main", map[string]any{"said": "Where is it?"})
+	got := runJSON(t, app, "main", map[string]any{"message": "Where is it?"})
 	if want := []string{`{"label":{"label":"late","score":0.9}}`}; !slices.Equal(got, want) {
 		t.Fatalf("got %v, want %v", got, want)
 	}
 	first, last := requests[0], requests[len(requests)-1]
 	const schema = `{"description":"What a message is about","type":"object","properties":{"label":{"type":"string"},"score":{"type":"number"}},"required":["label","score"],"additionalProperties":false}`
 	if f := first.ResponseFormat; f.Type != "json_schema" || f.JSONSchema.Name != "Label" || string(f.JSONSchema.Schema) != schema {
-		t.Errorf("the provider was asked for %+v", f)
+		t.Errorf("the response format is %+v", f)
 	}
 	if m := first.Messages[0]; m.Role != "system" || !strings.HasPrefix(m.Content, "You label.") || !strings.HasSuffix(m.Content, schema) {
-		t.Errorf("the model was told %+v", m)
+		t.Errorf("the system message is %+v", m)
 	}
 	if n := len(last.Messages); n != 6 || !strings.Contains(last.Messages[5].Content, `score: expected float, got "high"`) {
-		t.Errorf("at last the model was told %+v", last.Messages)
+		t.Errorf("at last the system message is %+v", last.Messages)
 	}
 	window, err := app.Memory("notes").Window(t.Context(), "s")
 	if err != nil || len(window.Entries) != 2 {
@@ -247,9 +213,9 @@ flows:
 	}
 }
 
-// TestACancelledRunEndsItsPythonFunction however long it would take, and leaves nothing behind.
-func TestACancelledRunEndsItsPythonFunction(t *testing.T) {
-	app := openWith(t, `id: app
+// TestPythonTool_CancelEndsProcess cancels a function that would sleep for days.
+func TestPythonTool_CancelEndsProcess(t *testing.T) {
+	app := openApp(t, `id: app
 tools: [{type: PythonFunctionTool, id: nap, name: nap, description: Sleeps, module_path: time, function_name: sleep, inputs: [{id: seconds, type: int}]}]
 flows:
   - id: main
@@ -257,18 +223,18 @@ flows:
     inputs: [seconds]
     steps: [{type: InvokeTool, id: rest, tool: nap, input_bindings: {seconds: seconds}, output_bindings: {}}]
 `)
-	if err := fail(t.Context(), t, app, "0"); err != nil { // the process is there
-		t.Skipf("there is no Python that works: %v", err)
+	if err := runForError(t.Context(), t, app, "0"); err != nil { // starts the process
+		t.Skipf("no working Python: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := fail(ctx, t, app, "1000000"); !errors.Is(err, context.DeadlineExceeded) {
+	if err := runForError(ctx, t, app, "1000000"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// fail runs the flow on one row and tells what ended it, or failed the row.
-func fail(ctx context.Context, t *testing.T, app *runtime.App, seconds string) error {
+// runForError runs the flow on one row and returns the error of the run or of the row.
+func runForError(ctx context.Context, t *testing.T, app *runtime.App, seconds string) error {
 	t.Helper()
 	for res, err := range app.Run(ctx, "main", slices.Values([]runtime.Input{runtime.Row(map[string]any{"seconds": seconds})})) {
 		if err != nil {

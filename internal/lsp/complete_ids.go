@@ -6,26 +6,28 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/lsp/outline"
+	"github.com/qtype-dev/qtype/internal/lsp/protocol"
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// references proposes the ids that a reference may name.
-func (c *completer) references(wants reflect.Type) {
+// proposeReferences proposes the ids that a reference may name.
+func (c *completer) proposeReferences(wants reflect.Type) {
 	if wants == reflect.TypeFor[*spec.Variable]() {
-		c.variables()
+		c.proposeVariables()
 		return
 	}
-	listed := c.listed()
-	for _, e := range c.survey.entities {
-		if e.class.fits(wants) && !slices.Contains(listed, e.id) && !(wants == reflect.TypeFor[spec.Step]() && c.around(e)) {
+	listed := c.listedIDs()
+	for _, e := range c.syntax.entities {
+		if e.class.isAssignableTo(wants) && !slices.Contains(listed, e.id) && !(wants == reflect.TypeFor[spec.Step]() && c.isInside(e)) {
 			c.addEntity(e)
 		}
 	}
 }
 
-// around tells whether the cursor stands inside of an entity.
-func (c *completer) around(e *entity) bool {
-	for o := c.here.in; o != nil; o = o.up {
+// isInside reports whether the cursor is within an entity.
+func (c *completer) isInside(e *entity) bool {
+	for o := c.target.mapping; o != nil; o = o.parent {
 		if o.node == e.node {
 			return true
 		}
@@ -33,16 +35,17 @@ func (c *completer) around(e *entity) bool {
 	return false
 }
 
-// variables proposes those of the flow around the cursor, else those of the
-// document and of other flows. What a list names already is left out.
-func (c *completer) variables() {
-	flow := c.here.in.flow()
-	listed := c.listed()
+// proposeVariables proposes the variables of the flow at the cursor, or those of
+// the document and of other flows if it has none. Variables that the list names
+// already are left out.
+func (c *completer) proposeVariables() {
+	flow := c.target.mapping.flow()
+	listed := c.listedIDs()
 	var own, others []*entity
-	for _, e := range c.survey.entities {
+	for _, e := range c.syntax.entities {
 		switch {
-		case !e.class.fits(reflect.TypeFor[*spec.Variable]()) || e.up.tool() != nil || slices.Contains(listed, e.id):
-		case sameObject(e.up.flow(), flow):
+		case !e.class.isAssignableTo(reflect.TypeFor[*spec.Variable]()) || e.parent.tool() != nil || slices.Contains(listed, e.id):
+		case isSameMapping(e.parent.flow(), flow):
 			own = append(own, e)
 		default:
 			others = append(others, e)
@@ -56,80 +59,67 @@ func (c *completer) variables() {
 	}
 }
 
-// sameObject tells whether two objects are the same mapping; a survey may meet one twice.
-func sameObject(a, b *mappingNode) bool {
+// isSameMapping reports whether two nodes are the same mapping: a file that is
+// included twice has two.
+func isSameMapping(a, b *mappingNode) bool {
 	return a == b || a != nil && b != nil && a.node == b.node
 }
 
-// listed are the ids beside the cursor in the same list.
-func (c *completer) listed() []string {
-	if c.here.field == nil || c.here.in == nil || c.here.field.of.Kind() != reflect.Slice {
+// listedIDs returns the other ids of the list at the cursor.
+func (c *completer) listedIDs() []string {
+	if c.target.field == nil || c.target.mapping == nil || c.target.field.goType.Kind() != reflect.Slice {
 		return nil
 	}
-	return c.here.in.ids(c.here.field.name)
+	return c.target.mapping.ids(c.target.field.name)
 }
 
 // addEntity proposes the id of an entity, once.
 func (c *completer) addEntity(e *entity) {
-	if e.id == "" || strings.Contains(e.id, cursor) || slices.ContainsFunc(c.items, func(i completionItem) bool { return i.Label == e.id }) {
+	if e.id == "" || strings.Contains(e.id, cursor) || slices.ContainsFunc(c.items, func(i protocol.CompletionItem) bool { return i.Label == e.id }) {
 		return
 	}
-	detail := e.class.kind()
+	detail := string(e.class.kind())
 	if e.class.tag != "" && e.class.tag != "Model" {
 		detail = e.class.tag
 	}
-	if e.class.of == reflect.TypeFor[spec.Variable]() {
-		detail = e.node.word("type")
+	if e.class.goType == reflect.TypeFor[spec.Variable]() {
+		detail = e.node.GetText("type")
 	}
 	text := quoteID(e.id)
-	if p := c.here.pair; p != nil && !p.colon || c.here.of == reflect.TypeFor[spec.Assignments]() {
-		text += ": " // it is a key
+	if p := c.target.pair; p != nil && !p.Colon || c.target.goType == reflect.TypeFor[spec.Assignments]() {
+		text += ": " // the id is a key
 	}
-	c.add(completionItem{Label: e.id, Kind: proposalKind(e.class), Detail: detail, Documentation: markdown(e.about())}, text)
+	c.add(protocol.CompletionItem{Label: e.id, Kind: presentationOf(e.class.kind()).completion, Detail: detail, Documentation: protocol.Markdown(e.description())}, text)
 }
 
-// formula proposes the variables at the word of an expression.
-func (c *completer) formula() {
-	c.start, c.end = c.at, c.at
-	for c.start > 0 && isWord(c.doc.text[c.start-1]) {
+// proposeExpressionNames proposes variables for the name at the cursor in an
+// expression.
+func (c *completer) proposeExpressionNames() {
+	c.start, c.end = c.offset, c.offset
+	for c.start > 0 && outline.IsWordByte(c.doc.text[c.start-1]) {
 		c.start--
 	}
-	for c.end < len(c.doc.text) && isWord(c.doc.text[c.end]) {
+	for c.end < len(c.doc.text) && outline.IsWordByte(c.doc.text[c.end]) {
 		c.end++
 	}
 	if c.start > 0 && c.doc.text[c.start-1] == '.' {
-		return // a field of something
+		return // a field of a record
 	}
-	c.variables()
+	c.proposeVariables()
 }
 
-// about is what an entity says of itself.
-func (e *entity) about() string {
-	text := e.node.word("description")
+// description returns the description of an entity and some of its settings.
+func (e *entity) description() string {
+	text := e.node.GetText("description")
 	for _, key := range []string{"provider", "model_id", "token_limit", "endpoint", "method"} {
-		if v := e.node.word(key); v != "" {
+		if v := e.node.GetText(key); v != "" {
 			text += fmt.Sprintf("\n\n%s: `%s`", key, v)
 		}
 	}
 	return strings.TrimSpace(text)
 }
 
-// proposalKind is the picture that an editor shows beside a proposal.
-func proposalKind(k *class) int {
-	switch k.kind() {
-	case string(spec.KindVariable):
-		return proposeVariable
-	case string(spec.KindTool), string(spec.KindFlow):
-		return completionKindFunction
-	case string(spec.KindType):
-		return proposeStruct
-	case string(spec.KindModel):
-		return proposeModule
-	}
-	return proposeReference
-}
-
-// quoteID puts an id in quotes that YAML would read as something else.
+// quoteID quotes an id that YAML would read as another type.
 func quoteID(id string) string {
 	if isPlainID(id) {
 		return id
@@ -137,14 +127,14 @@ func quoteID(id string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(id) + `"`
 }
 
-// types proposes type expressions. Behind list[ only what a list may hold.
-func (c *completer) types() {
-	if i := strings.LastIndexByte(c.doc.text[c.start:c.at], '['); i >= 0 {
+// proposeTypes proposes type expressions; after "list[" only element types.
+func (c *completer) proposeTypes() {
+	if i := strings.LastIndexByte(c.doc.text[c.start:c.offset], '['); i >= 0 {
 		c.start += i + 1
 		for c.end > c.start && strings.IndexByte("]?", c.doc.text[c.end-1]) >= 0 {
 			c.end--
 		}
-		c.end = max(c.end, c.at)
+		c.end = max(c.end, c.offset)
 	} else {
 		c.addType("list[text]", "a list", "3")
 	}
@@ -154,84 +144,83 @@ func (c *completer) types() {
 	for _, name := range spec.DomainTypes() {
 		c.addType(name, "built-in record", "2")
 	}
-	for _, e := range c.survey.entities {
-		if e.class.of == reflect.TypeFor[spec.CustomType]() && !strings.Contains(e.id, cursor) {
-			c.add(completionItem{Label: e.id, Kind: proposeStruct, Detail: "type", SortText: "0" + e.id, Documentation: markdown(e.about())}, e.id)
+	for _, e := range c.syntax.entities {
+		if e.class.goType == reflect.TypeFor[spec.CustomType]() && !strings.Contains(e.id, cursor) {
+			c.add(protocol.CompletionItem{Label: e.id, Kind: protocol.CompletionItemKindStruct, Detail: "type", SortText: "0" + e.id, Documentation: protocol.Markdown(e.description())}, e.id)
 		}
 	}
 }
 
-// addType proposes a built-in type; the order puts scalars before records.
+// addType proposes a built-in type. order sorts scalars before records.
 func (c *completer) addType(name, detail, order string) {
-	c.add(completionItem{Label: name, Kind: proposeClass, Detail: detail, SortText: order + name}, name)
+	c.add(protocol.CompletionItem{Label: name, Kind: protocol.CompletionItemKindClass, Detail: detail, SortText: order + name}, name)
 }
 
-// bindingNames proposes the names inside of what a step invokes.
-func (c *completer) bindingNames(o *mappingNode, f *field, typing *pair) {
+// proposeBindingNames proposes the names of the invoked flow, tool or record.
+func (c *completer) proposeBindingNames(o *mappingNode, f *field, typing *outline.Pair) {
 	if o == nil || f == nil || o.class == nil {
 		return
 	}
 	there := map[string]bool{}
-	if v := o.node.get(f.name); v != nil {
-		for _, p := range v.pairs {
-			there[p.key] = p != typing
+	if v := o.node.Get(f.name); v != nil {
+		for _, p := range v.Pairs {
+			there[p.Key] = p != typing
 		}
 	}
-	outputs := strings.HasPrefix(f.name, "output")
-	for _, name := range c.inner(o, outputs) {
+	for _, name := range c.boundNames(o, f.isOutput) {
 		if there[name.id] {
 			continue
 		}
 		text := name.id
-		if typing == nil || !typing.colon {
+		if typing == nil || !typing.Colon {
 			text += ": "
 		}
-		c.add(completionItem{Label: name.id, Kind: proposeProperty, Detail: name.detail}, text)
+		c.add(protocol.CompletionItem{Label: name.id, Kind: protocol.CompletionItemKindProperty, Detail: name.detail}, text)
 	}
 }
 
-// namedDetail is a name with what stands beside it in a list of proposals.
+// namedDetail is a name with the text that editors show next to it.
 type namedDetail struct{ id, detail string }
 
-// inner lists the inputs or outputs of what a step invokes, and the properties
-// of what it constructs.
-func (c *completer) inner(o *mappingNode, outputs bool) []namedDetail {
+// boundNames returns the inputs or outputs of the flow or tool that a step invokes,
+// or the properties of the record that it constructs.
+func (c *completer) boundNames(o *mappingNode, outputs bool) []namedDetail {
 	switch {
 	case o.class.byName["flow"] != nil:
-		return c.flowNames(o.word("flow"), outputs)
+		return c.flowNames(o.refID("flow"), outputs)
 	case o.class.byName["tool"] != nil:
-		return c.toolNames(o.word("tool"), outputs)
+		return c.toolNames(o.refID("tool"), outputs)
 	}
 	var found []namedDetail
 	for _, id := range o.ids("outputs") {
-		v := c.survey.find(id, reflect.TypeFor[*spec.Variable](), o)
+		v := c.syntax.findEntity(id, reflect.TypeFor[*spec.Variable](), o)
 		if v == nil {
 			continue
 		}
-		t := c.survey.find(strings.TrimSuffix(v.node.word("type"), "?"), reflect.TypeFor[*spec.CustomType](), o)
+		t := c.syntax.findEntity(strings.TrimSuffix(v.node.GetText("type"), "?"), reflect.TypeFor[*spec.CustomType](), o)
 		if t == nil {
 			continue
 		}
-		if properties := t.node.get("properties"); properties != nil {
-			for _, p := range properties.pairs {
-				found = append(found, namedDetail{p.key, p.value.text})
+		if properties := t.node.Get("properties"); properties != nil {
+			for _, p := range properties.Pairs {
+				found = append(found, namedDetail{p.Key, p.Value.Text})
 			}
 		}
 	}
 	return found
 }
 
-// word is the id of a reference under a key.
-func (o *mappingNode) word(key string) string {
-	if w := o.node.word(key); w != "" {
+// refID returns the id of the reference in a key.
+func (o *mappingNode) refID(key string) string {
+	if w := o.node.GetText(key); w != "" {
 		return w
 	}
-	return o.node.get(key).word("$ref")
+	return o.node.Get(key).GetText("$ref")
 }
 
-// flowNames lists a flow's inputs or outputs with their types.
+// flowNames returns the inputs or outputs of a flow with their types.
 func (c *completer) flowNames(id string, outputs bool) []namedDetail {
-	flow := c.survey.find(id, reflect.TypeFor[*spec.Flow](), nil)
+	flow := c.syntax.findEntity(id, reflect.TypeFor[*spec.Flow](), nil)
 	if flow == nil {
 		return nil
 	}
@@ -242,61 +231,74 @@ func (c *completer) flowNames(id string, outputs bool) []namedDetail {
 	var found []namedDetail
 	for _, name := range flow.ids(key) {
 		detail := ""
-		if v := c.survey.find(name, reflect.TypeFor[*spec.Variable](), flow.mappingNode); v != nil {
-			detail = v.node.word("type")
+		if v := c.syntax.findEntity(name, reflect.TypeFor[*spec.Variable](), flow.mappingNode); v != nil {
+			detail = v.node.GetText("type")
 		}
 		found = append(found, namedDetail{name, detail})
 	}
 	return found
 }
 
-// toolNames lists a tool's arguments or results with their types.
+// toolNames returns the arguments or results of a tool with their types.
 func (c *completer) toolNames(id string, outputs bool) []namedDetail {
-	tool := c.survey.find(id, reflect.TypeFor[spec.Tool](), nil)
-	if tool == nil {
+	tool := c.syntax.findEntity(id, reflect.TypeFor[spec.Tool](), nil)
+	switch {
+	case tool == nil:
 		return nil
+	case tool.class.byName["flow"] != nil:
+		return c.flowNames(tool.refID("flow"), outputs)
+	case outputs:
+		return declaredVariables(tool.list("outputs"))
 	}
-	keys := []string{"inputs", "parameters"}
-	if outputs {
-		keys = []string{"outputs"}
-	}
-	var found []namedDetail
-	for _, key := range keys {
-		for _, item := range tool.list(key) {
-			found = append(found, namedDetail{item.word("id"), item.word("type")})
+	return declaredVariables(tool.arguments())
+}
+
+// arguments returns the variables that a mapping declares as arguments.
+func (o *mappingNode) arguments() []*outline.Node {
+	var all []*outline.Node
+	for _, f := range o.class.fields {
+		if f.isArgument && f.goType == reflect.TypeFor[[]*spec.Variable]() {
+			all = append(all, o.list(f.name)...)
 		}
+	}
+	return all
+}
+
+// declaredVariables returns the ids and types of declared variables.
+func declaredVariables(variables []*outline.Node) []namedDetail {
+	var found []namedDetail
+	for _, v := range variables {
+		found = append(found, namedDetail{v.GetText("id"), v.GetText("type")})
 	}
 	return found
 }
 
-// placeholders proposes the inputs of a step inside of the braces of a template.
-func (c *completer) placeholders(m *word) {
-	if m.field == nil || m.in == nil {
+// proposePlaceholders proposes the names that a text may contain in braces.
+func (c *completer) proposePlaceholders(m *syntaxWord) {
+	if m.field == nil || m.mapping == nil {
 		return
 	}
-	line := c.doc.text[c.doc.starts[c.doc.line(c.at)]:c.at]
+	line := c.doc.text[c.doc.starts[c.doc.line(c.offset)]:c.offset]
 	open := strings.LastIndexByte(line, '{')
 	if open < 0 || strings.ContainsAny(line[open:], "}!:") || strings.HasSuffix(line[:open], "$") {
 		return
 	}
-	c.start = c.at - (len(line) - open - 1)
-	c.end = c.at
-	for c.end < len(c.doc.text) && isWord(c.doc.text[c.end]) {
+	c.start = c.offset - (len(line) - open - 1)
+	c.end = c.offset
+	for c.end < len(c.doc.text) && outline.IsWordByte(c.doc.text[c.end]) {
 		c.end++
 	}
 	closing := "}"
 	if c.end < len(c.doc.text) && c.doc.text[c.end] == '}' {
 		closing = ""
 	}
-	names := m.in.ids("inputs")
-	if m.field.name == "endpoint" {
-		for _, key := range []string{"inputs", "parameters"} {
-			for _, item := range m.in.list(key) {
-				names = append(names, item.word("id"))
-			}
+	names := m.mapping.ids("inputs")
+	if m.mapping.class != nil {
+		for _, v := range declaredVariables(m.mapping.arguments()) {
+			names = append(names, v.id)
 		}
 	}
 	for _, id := range names {
-		c.add(completionItem{Label: id, Kind: proposeVariable, Detail: "input of the step"}, id+closing)
+		c.add(protocol.CompletionItem{Label: id, Kind: protocol.CompletionItemKindVariable, Detail: "input of the step"}, id+closing)
 	}
 }

@@ -8,34 +8,36 @@ import (
 	"unicode"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/qtype-dev/qtype/internal/lsp/outline"
+	"github.com/qtype-dev/qtype/internal/lsp/protocol"
 )
 
-// format answers the edits that bring a document into good form.
-func (s *server) format(_ context.Context, p formattingParams) ([]textEdit, error) {
-	d, err := s.held(p.TextDocument)
+// format handles textDocument/formatting.
+func (s *server) format(_ context.Context, p protocol.TextDocumentParams) ([]protocol.TextEdit, error) {
+	d, err := s.openDocument(p.TextDocument)
 	if err != nil {
 		return nil, err
 	}
-	if len(s.space.rootsOf(d.path)) == 0 {
-		return []textEdit{}, nil // some other YAML, which others format
+	if len(s.workspace.rootsOf(d.path)) == 0 {
+		return []protocol.TextEdit{}, nil // not a qtype document
 	}
 	formatted, err := formatText(d.text)
 	if err != nil {
-		return nil, failf("%v", err)
+		return nil, requestFailed("%v", err)
 	}
 	return changedLines(d, formatted), nil
 }
 
-// errUnreadable says why a document is not formatted.
-var errUnreadable = errors.New("the document cannot be formatted: its syntax is wrong")
+// errUnreadable is returned for a document with syntax errors.
+var errUnreadable = errors.New("the document cannot be formatted: it has syntax errors")
 
-// formatText brings a document into good form: two spaces a level, one blank behind
-// colons and dashes, no blanks at the ends of lines, at most one empty line in a
-// row, one line end at the end. Only blanks change: comments, quotes, the order
-// and what stands in texts stay as they are. What would change the meaning all
-// the same is not done.
+// formatText normalizes the white space of a document: two spaces per level, one
+// after colons and dashes, none at the end of a line, at most one empty line in a
+// row, one line feed at the end. It changes nothing else. If the result would have
+// another meaning, it is discarded.
 func formatText(text string) (string, error) {
-	before, err := treeOfYAML(text)
+	before, err := parseYAML(text)
 	if err != nil {
 		return "", errUnreadable
 	}
@@ -43,17 +45,17 @@ func formatText(text string) (string, error) {
 		func(t string) string { return trimLines(indent(t)) }, trimLines,
 	} {
 		made := attempt(text)
-		after, err := treeOfYAML(made)
-		if err == nil && sameTree(before, after) && equalIgnoringSpace(text, made) {
+		after, err := parseYAML(made)
+		if err == nil && isSameTree(before, after) && equalIgnoringSpace(text, made) {
 			return made, nil
 		}
 	}
 	return text, nil
 }
 
-// treeOfYAML reads the first document of a text; nil for an empty one. A second
-// one is an error: the loader reads none.
-func treeOfYAML(text string) (*yaml.Node, error) {
+// parseYAML parses the document in a text; nil for an empty one. A second document
+// is an error, as it is for the loader.
+func parseYAML(text string) (*yaml.Node, error) {
 	in, err := yaml.NewLoader(strings.NewReader(text), yaml.WithUniqueKeys(false))
 	if err != nil {
 		return nil, err
@@ -72,7 +74,6 @@ func treeOfYAML(text string) (*yaml.Node, error) {
 	return &root, nil
 }
 
-// withoutComments is a text without the lines that are comments.
 func withoutComments(text string) string {
 	var kept []string
 	for _, line := range strings.Split(text, "\n") {
@@ -83,8 +84,8 @@ func withoutComments(text string) string {
 	return strings.Join(kept, "\n")
 }
 
-// sameTree tells whether two trees mean the same and are written in the same styles.
-func sameTree(a, b *yaml.Node) bool {
+// isSameTree reports whether two trees have the same meaning and styles.
+func isSameTree(a, b *yaml.Node) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
@@ -92,17 +93,16 @@ func sameTree(a, b *yaml.Node) bool {
 		return false
 	}
 	for i := range a.Content {
-		if !sameTree(a.Content[i], b.Content[i]) {
+		if !isSameTree(a.Content[i], b.Content[i]) {
 			return false
 		}
 	}
 	return true
 }
 
-// equalIgnoringSpace tells whether two texts differ in nothing but blanks, comments included.
+// equalIgnoringSpace reports whether a and b differ only in white space.
 func equalIgnoringSpace(a, b string) bool { return withoutSpace(a) == withoutSpace(b) }
 
-// withoutSpace is what of a text is not blank.
 func withoutSpace(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {
@@ -112,10 +112,11 @@ func withoutSpace(text string) string {
 	}, text)
 }
 
-// trimLines takes blanks off the ends of lines and empty lines out, texts aside.
+// trimLines removes white space at the ends of lines and repeated empty lines,
+// except within scalars.
 func trimLines(text string) string {
 	rows := strings.Split(text, "\n")
-	inText := textRows(text, len(rows))
+	inText := continuationLines(text, len(rows))
 	kept := rows[:0:0]
 	for i, row := range rows {
 		if inText[i] {
@@ -134,12 +135,12 @@ func trimLines(text string) string {
 	}
 	made := strings.Join(kept, "\n")
 	if n := len(rows); inText[n-1] || n > 1 && rows[n-1] == "" && inText[n-2] {
-		return made // a text to the very end, whose line ends may count
+		return made // a scalar reaches the end, where line feeds may be content
 	}
 	return strings.TrimRight(made, "\n\r") + lineBreak(text)
 }
 
-// lineBreak is how a text ends its lines.
+// lineBreak returns the line break that a text uses.
 func lineBreak(text string) string {
 	switch {
 	case strings.TrimSpace(text) == "":
@@ -150,14 +151,14 @@ func lineBreak(text string) string {
 	return "\n"
 }
 
-// textRows tells which lines are the second or a later one of a scalar, where
-// blanks may matter.
-func textRows(text string, rows int) []bool {
-	l := newLines(text)
+// continuationLines reports for each line whether it continues a scalar, where
+// white space may be content.
+func continuationLines(text string, rows int) []bool {
+	l := newLineIndex(text)
 	marked := make([]bool, rows)
-	visit(parseOutline(text).root, func(n *node) {
-		if n.kind == scalar {
-			for row := l.lineOf(n.start) + 1; row <= l.lineOf(max(n.end-1, n.start)) && row < rows; row++ {
+	outline.Parse(text).Walk(func(n *outline.Node) {
+		if n.Kind == outline.Scalar {
+			for row := l.lineOf(n.Start) + 1; row <= l.lineOf(max(n.End-1, n.Start)) && row < rows; row++ {
 				marked[row] = true
 			}
 		}
@@ -165,24 +166,13 @@ func textRows(text string, rows int) []bool {
 	return marked
 }
 
-// lineOf is the number of the line, ended by line feeds, that holds an offset.
-func (l *lineIndex) lineOf(offset int) int { return sort.SearchInts(l.feeds, offset+1) - 1 }
+// lineOf returns the 0-based line, counting line feeds only, of an offset.
+func (l *lineIndex) lineOf(offset int) int { return sort.SearchInts(l.feedStarts, offset+1) - 1 }
 
-// visit calls f for every value of an outline.
-func visit(n *node, f func(*node)) {
-	f(n)
-	for _, item := range n.items {
-		visit(item, f)
-	}
-	for _, p := range n.pairs {
-		visit(p.value, f)
-	}
-}
-
-// changedLines are the lines that differ, as one edit; none where none does.
-func changedLines(d *document, formatted string) []textEdit {
+// changedLines returns one edit of the lines that differ, or none.
+func changedLines(d *document, formatted string) []protocol.TextEdit {
 	if formatted == d.text {
-		return []textEdit{}
+		return []protocol.TextEdit{}
 	}
 	before, after := strings.SplitAfter(d.text, "\n"), strings.SplitAfter(formatted, "\n")
 	start := 0
@@ -195,5 +185,5 @@ func changedLines(d *document, formatted string) []textEdit {
 		end -= len(before[len(before)-1])
 		before, after = before[:len(before)-1], after[:len(after)-1]
 	}
-	return []textEdit{{d.span(start, end), strings.Join(after, "")}}
+	return []protocol.TextEdit{{Range: d.rangeOf(start, end), NewText: strings.Join(after, "")}}
 }

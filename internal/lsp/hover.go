@@ -9,33 +9,34 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/lsp/protocol"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/validate/lint"
 )
 
-// hover says what is known about the word at a place: what is wrong with it,
-// what it names, what the key means.
-func (s *server) hover(ctx context.Context, p positionParams) (*hover, error) {
-	d, err := s.held(p.TextDocument)
+// hover handles textDocument/hover: which rules are violated, what a name refers
+// to, what a key means.
+func (s *server) hover(ctx context.Context, p protocol.TextDocumentPositionParams) (*protocol.Hover, error) {
+	d, err := s.openDocument(p.TextDocument)
 	if err != nil {
 		return nil, err
 	}
 	var parts []string
-	var over *textRange
+	var over *protocol.Range
 	at := d.offset(p.Position)
-	for _, root := range s.space.rootsOf(d.path) {
-		a := s.space.analyze(ctx, root)
+	for _, root := range s.workspace.rootsOf(d.path) {
+		a := s.workspace.analyze(ctx, root)
 		if a == nil || ctx.Err() != nil {
 			continue
 		}
-		parts = append(parts, s.faultTexts(a, d, p.Position)...)
-		survey := indexSyntax(s.lang, root, s.space.outlineOf)
-		if m := survey.at(d.path, at); m != nil {
-			r := d.span(m.start, m.end)
+		parts = append(parts, s.ruleTexts(a, d, p.Position)...)
+		syntax := indexSyntax(s.lang, root, s.workspace.outlineOf)
+		if m := syntax.at(d.path, at); m != nil {
+			r := d.rangeOf(m.start, m.end)
 			over = &r
 		}
-		if text, r := s.wordText(a, survey, d, at); text != "" {
+		if text, r := s.wordText(a, syntax, d, at); text != "" {
 			parts = append(parts, text)
 			if r != nil {
 				over = r
@@ -48,14 +49,14 @@ func (s *server) hover(ctx context.Context, p positionParams) (*hover, error) {
 	if len(parts) == 0 {
 		return nil, nil
 	}
-	return &hover{Contents: markdown(strings.Join(parts, "\n\n---\n\n")), Range: over}, nil
+	return &protocol.Hover{Contents: protocol.Markdown(strings.Join(parts, "\n\n---\n\n")), Range: over}, nil
 }
 
-// faultTexts explain the rules that are broken at a place.
-func (s *server) faultTexts(a *analysis, d *document, at position) []string {
+// ruleTexts describes the rules that are violated at a position.
+func (s *server) ruleTexts(a *analysis, d *document, at protocol.Position) []string {
 	var parts []string
-	for _, f := range a.faults {
-		if a.pathOf(f.Span.File) != d.path || !a.place(f.Span).holds(at) {
+	for _, f := range a.diagnostics {
+		if a.pathOf(f.Span.File) != d.path || !a.rangeOf(f.Span).Contains(at) {
 			continue
 		}
 		if r, known := ruleOf(f.Code); known {
@@ -68,7 +69,6 @@ func (s *server) faultTexts(a *analysis, d *document, at position) []string {
 	return parts
 }
 
-// ruleOf finds a rule by its code.
 func ruleOf(code string) (diag.Rule, bool) {
 	for _, r := range lint.Rules() {
 		if r.Code == code {
@@ -78,57 +78,61 @@ func ruleOf(code string) (diag.Rule, bool) {
 	return diag.Rule{}, false
 }
 
-// wordText says what a word means, and which stretch it is.
-func (s *server) wordText(a *analysis, survey *syntaxIndex, d *document, at int) (string, *textRange) {
+// wordText describes the word at an offset and returns its range.
+func (s *server) wordText(a *analysis, syntax *syntaxIndex, d *document, at int) (string, *protocol.Range) {
 	if u := a.index().at(d.path, at); u != nil {
-		r := d.span(u.start, u.end)
+		r := d.rangeOf(u.start, u.end)
 		return s.entityText(a, u.entity, u.id), &r
 	}
-	m := survey.at(d.path, at)
+	m := syntax.at(d.path, at)
 	if m == nil {
 		return "", nil
 	}
 	switch m.role {
-	case asKey:
+	case roleKey:
 		if m.field != nil {
 			return keyText(m.field, s.lang), nil
 		}
-		if m.text == "type" && m.in != nil && m.in.union != nil {
-			return "**type** — which " + m.in.union.Name + " this is", nil
+		if m.text == "type" && m.mapping != nil && m.mapping.union != nil {
+			return "**type** — which " + m.mapping.union.Name + " this is", nil
 		}
-	case asTag:
-		if k := m.in.class; k != nil {
-			return fmt.Sprintf("**%s** — %s\n\n%s", k.tag, m.in.union.Name, k.doc), nil
+	case roleTag:
+		if k := m.mapping.class; k != nil {
+			return fmt.Sprintf("**%s** — %s\n\n%s", k.tag, m.mapping.union.Name, k.doc), nil
 		}
-	case asType:
+	case roleType:
 		return typeText(m.text), nil
-	case asRef:
-		return s.staleText(a, m), nil
-	case asValue:
+	case roleReference:
+		return s.lastValidText(a, m), nil
+	case roleValue:
 		if m.field != nil && slices.Contains(m.field.enum, m.text) {
-			return keyText(m.field, s.lang), nil
+			text := keyText(m.field, s.lang)
+			if doc := m.field.enumDocs[m.text]; doc != "" {
+				text = fmt.Sprintf("**%s** — %s\n\n%s", m.text, doc, text)
+			}
+			return text, nil
 		}
 	}
 	return "", nil
 }
 
-// staleText describes what a reference names while the document cannot be read:
-// as it was when it last could.
-func (s *server) staleText(a *analysis, m *word) string {
-	if u := s.lastDeclaration(a.root, m); u != nil {
-		return s.entityText(s.space.lastValid(a.root), u.entity, u.id)
+// lastValidText describes the target of a reference in the last valid version of
+// the document: the current version cannot be parsed.
+func (s *server) lastValidText(a *analysis, m *syntaxWord) string {
+	if u := s.lastDeclaration(a.path, m); u != nil {
+		return s.entityText(s.workspace.lastValid(a.path), u.entity, u.id)
 	}
 	return ""
 }
 
 // keyText describes a key.
 func keyText(f *field, l *language) string {
-	facts := []string{l.shape(f.of)}
+	facts := []string{l.describeType(f.goType)}
 	switch {
 	case f.required:
 		facts = append(facts, "required")
 	case f.hasDefault:
-		facts = append(facts, fmt.Sprintf("default `%s`", f.fallback))
+		facts = append(facts, fmt.Sprintf("default `%s`", f.defaultText))
 	}
 	text := fmt.Sprintf("**%s** — %s\n\n%s", f.name, strings.Join(facts, ", "), f.doc)
 	if len(f.enum) > 0 {
@@ -156,24 +160,24 @@ func typeText(expression string) string {
 	return ""
 }
 
-// entityText describes an entity: what it is, what it says of itself, who uses it.
+// entityText describes an entity: its kind, its settings and its uses.
 func (s *server) entityText(a *analysis, e spec.Entity, id declaration) string {
 	title := fmt.Sprintf("**%s** — %s", e.EntityID(), e.Kind())
 	if tag := spec.TypeName(e); tag != "" && tag != string(e.Kind()) {
 		title += " (" + tag + ")"
 	}
 	lines := []string{title}
-	lines = append(lines, a.facts(e)...)
+	lines = append(lines, a.entityFacts(e)...)
 	var by []string
 	used := 0
-	for _, u := range a.index().all(id) {
-		if u.kind == declared {
-			lines = append(lines, "Declared at "+a.spot(u))
+	for _, u := range a.index().usesOf(id) {
+		if u.kind == declaredName {
+			lines = append(lines, "Declared at "+a.describeLocation(u))
 			continue
 		}
 		used++
-		if u.by != "" && !slices.Contains(by, u.by) {
-			by = append(by, u.by)
+		if u.user != "" && !slices.Contains(by, u.user) {
+			by = append(by, u.user)
 		}
 	}
 	if used == 0 {
@@ -183,69 +187,79 @@ func (s *server) entityText(a *analysis, e spec.Entity, id declaration) string {
 	if len(by) > most {
 		by = append(by[:most:most], fmt.Sprintf("%d more", len(by)-most))
 	}
-	return strings.Join(append(lines, fmt.Sprintf("Used in %s by %s", places(used), strings.Join(by, ", "))), "\n\n")
+	return strings.Join(append(lines, fmt.Sprintf("Used in %s by %s", countPlaces(used), strings.Join(by, ", "))), "\n\n")
 }
 
-// places counts places in words.
-func places(n int) string {
+func countPlaces(n int) string {
 	if n == 1 {
 		return "1 place"
 	}
 	return fmt.Sprintf("%d places", n)
 }
 
-// spot is the file and line of a use, seen from the document.
-func (a *analysis) spot(u use) string {
+// describeLocation returns the file and line of a name, relative to the document.
+func (a *analysis) describeLocation(u nameUse) string {
 	name := u.file.Path
-	if rel, err := filepath.Rel(filepath.Dir(a.root), u.path); err == nil && filepath.IsLocal(rel) {
+	if rel, err := filepath.Rel(filepath.Dir(a.path), u.path); err == nil && filepath.IsLocal(rel) {
 		name = rel
 	}
 	return fmt.Sprintf("%s:%d", name, a.linesOf(u.file).line(u.start)+1)
 }
 
-// written is a text of an entity as it may be shown: where variables of the
-// environment were set in, which may be secret, as it stands in the document.
-func (a *analysis) written(n spec.Node, key, value string) string {
+// sourceText returns a text of an entity as it may be shown. If it contains
+// environment variables, which may be secret, that is the text in the file.
+func (a *analysis) sourceText(n spec.Node, key, value string) string {
 	place, ok := n.Place().Lookup(key)
 	if !ok || place.Span().File == nil {
 		return value
 	}
 	l := a.linesOf(place.Span().File)
-	start, end := l.bytesOf(place.Span())
+	start, end := l.sourceOffsets(place.Span())
 	if raw := l.text[start:end]; strings.Contains(raw, "${") {
 		return strings.Trim(raw, `"'`)
 	}
 	return value
 }
 
-// facts are an entity's own words about itself. Secrets are never among them.
-func (a *analysis) facts(e spec.Entity) []string {
+// entityFacts returns lines about an entity: its own settings, never secrets.
+func (a *analysis) entityFacts(e spec.Entity) []string {
 	var lines []string
-	if t, ok := e.(*spec.Variable); ok {
-		lines = append(lines, "Type `"+t.Type.String()+"`"+properties(t.Type))
+	if v, ok := e.(*spec.Variable); ok {
+		lines = append(lines, "Type `"+v.Type.String()+"`"+customTypeFields(v.Type))
 	}
-	v := reflect.ValueOf(e).Elem()
-	if d := v.FieldByName("Description"); d.IsValid() && d.Kind() == reflect.String && d.String() != "" {
-		lines = append(lines, a.written(e, "description", d.String()))
+	if d := reflect.ValueOf(e).Elem().FieldByName("Description"); d.IsValid() && d.Kind() == reflect.String && d.String() != "" {
+		lines = append(lines, a.sourceText(e, "description", d.String()))
 	}
-	switch e := e.(type) {
-	case *spec.Memory:
-		lines = append(lines, memoryText(e))
-	case *spec.Model:
-		lines = append(lines, a.modelText(e))
-	case *spec.EmbeddingModel:
-		lines = append(lines, a.modelText(&e.Model)+fmt.Sprintf(", %d dimensions", e.Dimensions))
-	case *spec.APITool:
-		lines = append(lines, fmt.Sprintf("`%s %s`", e.Method, a.written(e, "endpoint", e.Endpoint)))
-	case *spec.CustomType:
-		lines = append(lines, strings.TrimSpace(properties(spec.Type{Custom: e})))
-	case *spec.Flow:
-		lines = append(lines, fmt.Sprintf("Inputs: %s; outputs: %s", signature(e.Inputs), signature(e.Outputs)))
-	}
-	if tool, ok := e.(spec.Tool); ok {
-		lines = append(lines, fmt.Sprintf("Inputs: %s; outputs: %s", declaredAs(tool.Common().Inputs), declaredAs(tool.Common().Outputs)))
+	if describe := a.kindFacts()[e.Kind()]; describe != nil {
+		lines = append(lines, describe(e)...)
 	}
 	return lines
+}
+
+// kindFacts returns the functions that describe the entities of a kind. For other
+// kinds the description is all.
+func (a *analysis) kindFacts() map[spec.Kind]func(spec.Entity) []string {
+	return map[spec.Kind]func(spec.Entity) []string{
+		spec.KindMemory: func(e spec.Entity) []string { return []string{memoryText(e.(*spec.Memory))} },
+		spec.KindModel:  func(e spec.Entity) []string { return []string{a.modelFact(e.(spec.ModelEntity))} },
+		spec.KindTool:   func(e spec.Entity) []string { return a.toolFacts(e.(spec.Tool)) },
+		spec.KindType: func(e spec.Entity) []string {
+			return []string{strings.TrimSpace(customTypeFields(spec.Type{Custom: e.(*spec.CustomType)}))}
+		},
+		spec.KindFlow: func(e spec.Entity) []string {
+			f := e.(*spec.Flow)
+			return []string{signature(variablesOf(f.Inputs), variablesOf(f.Outputs))}
+		},
+	}
+}
+
+// toolFacts returns the address that an API tool calls, and the signature.
+func (a *analysis) toolFacts(t spec.Tool) []string {
+	inputs, outputs := t.Common().Inputs, t.Common().Outputs
+	if api, ok := t.(*spec.APITool); ok {
+		return []string{fmt.Sprintf("`%s %s`", api.Method, a.sourceText(api, "endpoint", api.Endpoint)), signature(inputs, outputs)}
+	}
+	return []string{signature(inputs, outputs)}
 }
 
 // memoryText returns the policy of a memory with its limits.
@@ -265,19 +279,24 @@ func memoryText(m *spec.Memory) string {
 	return fmt.Sprintf("Policy `%s`", m.Policy) + text
 }
 
-// modelText is who runs a model, and which one it is there.
-func (a *analysis) modelText(m *spec.Model) string {
-	if m.ModelID == "" {
-		return fmt.Sprintf("Provider `%s`", m.Provider)
+// modelFact returns the provider of a model and its id there.
+func (a *analysis) modelFact(e spec.ModelEntity) string {
+	m := e.Base()
+	text := fmt.Sprintf("Provider `%s`", m.Provider)
+	if m.ModelID != "" {
+		text += fmt.Sprintf(", model `%s`", a.sourceText(m, "model_id", m.ModelID))
 	}
-	return fmt.Sprintf("Provider `%s`, model `%s`", m.Provider, a.written(m, "model_id", m.ModelID))
+	if embedding, ok := e.(*spec.EmbeddingModel); ok {
+		text += fmt.Sprintf(", %d dimensions", embedding.Dimensions)
+	}
+	return text
 }
 
-// signature lists the variables of references with their types.
-func signature(refs []spec.Ref[*spec.Variable]) string { return declaredAs(variablesOf(refs)) }
+func signature(inputs, outputs []*spec.Variable) string {
+	return fmt.Sprintf("Inputs: %s; outputs: %s", describeVariables(inputs), describeVariables(outputs))
+}
 
-// declaredAs lists variables as name and type.
-func declaredAs(variables []*spec.Variable) string {
+func describeVariables(variables []*spec.Variable) string {
 	if len(variables) == 0 {
 		return "none"
 	}
@@ -288,8 +307,8 @@ func declaredAs(variables []*spec.Variable) string {
 	return strings.Join(all, ", ")
 }
 
-// properties lists what a value of a custom type holds.
-func properties(t spec.Type) string {
+// customTypeFields lists the fields of a custom type as YAML.
+func customTypeFields(t spec.Type) string {
 	for t.Elem != nil {
 		t = *t.Elem
 	}

@@ -1,40 +1,44 @@
 package lsp
 
-import "strings"
+import (
+	"strings"
 
-// step is how many blanks a level is indented.
-const step = 2
+	"github.com/qtype-dev/qtype/internal/lsp/outline"
+)
 
-// indenter moves lines to where their level belongs.
+// indentWidth is the number of spaces per level.
+const indentWidth = 2
+
+// indenter shifts lines to the column of their level.
 type indenter struct {
-	text  string
-	rows  []string
-	start []int // the offset of each row
-	moved []int // how far each row moves; unset where nothing says
-	known []bool
-	joins []join
+	text      string
+	rows      []string
+	start     []int // the offset of each line
+	shift     []int // how far each line moves, in columns
+	hasShift  []bool
+	spaceRuns []spaceRun
 }
 
-// join is a stretch of blanks inside of a line that becomes one blank.
-type join struct{ row, from, to int }
+// spaceRun is a run of spaces within a line that becomes one space.
+type spaceRun struct{ row, from, to int }
 
-// indent gives every level two blanks more than the one around it, and one blank
-// to what follows a colon or a dash. Lines of texts and brackets move with the
-// key that holds them; comments with the line that they stand above.
+// indent indents each level by two spaces and puts one space after colons and
+// dashes. The lines of scalars and brackets move with their key, comments with the
+// line below.
 func indent(text string) string {
 	x := &indenter{text: text, rows: strings.Split(text, "\n")}
-	x.moved, x.known = make([]int, len(x.rows)), make([]bool, len(x.rows))
+	x.shift, x.hasShift = make([]int, len(x.rows)), make([]bool, len(x.rows))
 	at := 0
 	for _, row := range x.rows {
 		x.start = append(x.start, at)
 		at += len(row) + 1
 	}
-	x.place(parseOutline(text).root, 0)
-	x.comments()
-	return x.written()
+	x.placeCollection(outline.Parse(text), 0)
+	x.placeComments()
+	return x.apply()
 }
 
-// row is the line that holds an offset.
+// row returns the line of an offset.
 func (x *indenter) row(offset int) int {
 	low, high := 0, len(x.start)-1
 	for low < high {
@@ -48,60 +52,61 @@ func (x *indenter) row(offset int) int {
 	return low
 }
 
-// column is how far an offset stands from its line's start.
+// column returns the column of an offset.
 func (x *indenter) column(offset int) int { return offset - x.start[x.row(offset)] }
 
-// move sets how far a line moves.
-func (x *indenter) move(row, by int) {
-	if !x.known[row] {
-		x.known[row], x.moved[row] = true, by
+// setShift sets how far a line moves, unless it is set already.
+func (x *indenter) setShift(row, by int) {
+	if !x.hasShift[row] {
+		x.hasShift[row], x.shift[row] = true, by
 	}
 }
 
-// place puts a block collection at a column.
-func (x *indenter) place(n *node, column int) {
-	if n.flow {
+// placeCollection moves a block collection to a column.
+func (x *indenter) placeCollection(n *outline.Node, column int) {
+	if n.Flow {
 		return
 	}
-	for _, p := range n.pairs {
-		by := column - x.column(p.start)
-		if x.first(p.start) {
-			x.move(x.row(p.start), by)
+	for _, p := range n.Pairs {
+		by := column - x.column(p.Start)
+		if x.isFirstOnLine(p.Start) {
+			x.setShift(x.row(p.Start), by)
 		}
-		x.value(p.value, p.end+1, by, column)
+		x.placeValue(p.Value, p.End+1, by, column)
 	}
-	for _, item := range n.items {
-		by := column - x.column(item.dash)
-		if x.first(item.dash) {
-			x.move(x.row(item.dash), by)
+	for _, item := range n.Items {
+		by := column - x.column(item.Dash)
+		if x.isFirstOnLine(item.Dash) {
+			x.setShift(x.row(item.Dash), by)
 		}
-		x.value(item, item.dash+1, by, column)
+		x.placeValue(item, item.Dash+1, by, column)
 	}
 }
 
-// first tells whether nothing but blanks stands before an offset on its line.
-func (x *indenter) first(offset int) bool {
+// isFirstOnLine reports whether only spaces precede an offset on its line.
+func (x *indenter) isFirstOnLine(offset int) bool {
 	return strings.TrimLeft(x.text[x.start[x.row(offset)]:offset], " ") == ""
 }
 
-// value places what belongs to a key or a dash that moves so far.
-func (x *indenter) value(n *node, after, by, column int) {
-	if n.kind == nothing {
+// placeValue moves the value of a key or dash that moves by the given number of
+// columns.
+func (x *indenter) placeValue(n *outline.Node, after, by, column int) {
+	if n.Kind == outline.Empty {
 		return
 	}
-	if (n.kind == mapping || n.kind == sequence) && !n.flow {
-		x.collapseSpaces(after, n.start)
-		x.place(n, column+step)
+	if (n.Kind == outline.Mapping || n.Kind == outline.Sequence) && !n.Flow {
+		x.collapseSpaces(after, n.Start)
+		x.placeCollection(n, column+indentWidth)
 		return
 	}
-	x.collapseSpaces(after, n.start)
-	for row := x.row(after) + 1; row <= x.row(max(n.end-1, n.start)); row++ {
-		x.move(row, by)
+	x.collapseSpaces(after, n.Start)
+	for row := x.row(after) + 1; row <= x.row(max(n.End-1, n.Start)); row++ {
+		x.setShift(row, by)
 	}
 }
 
-// collapseSpaces makes one blank of those between a colon or a dash and what follows it
-// on the same line.
+// collapseSpaces replaces the spaces between a colon or dash and its value on the
+// same line by one space.
 func (x *indenter) collapseSpaces(after, start int) {
 	row := x.row(after)
 	if x.row(start) != row || start <= after {
@@ -112,56 +117,57 @@ func (x *indenter) collapseSpaces(after, start int) {
 		from--
 	}
 	if start-from > 1 {
-		x.joins = append(x.joins, join{row, from - x.start[row], start - x.start[row]})
+		x.spaceRuns = append(x.spaceRuns, spaceRun{row, from - x.start[row], start - x.start[row]})
 	}
 }
 
-// comments moves the lines that are comments with those that they belong to.
-func (x *indenter) comments() {
+// placeComments moves comment lines together with the lines they are about.
+func (x *indenter) placeComments() {
 	for i, row := range x.rows {
 		content := strings.TrimLeft(row, " ")
-		if x.known[i] || !strings.HasPrefix(content, "#") {
+		if x.hasShift[i] || !strings.HasPrefix(content, "#") {
 			continue
 		}
 		column := len(row) - len(content)
 		if by, ok := x.commentTarget(i, column); ok {
-			x.move(i, by)
+			x.setShift(i, by)
 		}
 	}
 }
 
-// commentTarget finds how far the line moves that a comment at a column belongs to:
-// the next one, else the nearest one before it that stands at the same column.
+// commentTarget returns how far the line moves that a comment is about: the next
+// line at the same column, otherwise the nearest one before.
 func (x *indenter) commentTarget(row, column int) (by int, ok bool) {
 	for i := row + 1; i < len(x.rows); i++ {
 		content := strings.TrimLeft(x.rows[i], " ")
-		if content == "" || content[0] == '#' || !x.known[i] {
+		if content == "" || content[0] == '#' || !x.hasShift[i] {
 			continue
 		}
 		if len(x.rows[i])-len(content) == column {
-			return x.moved[i], true
+			return x.shift[i], true
 		}
 		break
 	}
 	for i := row - 1; i >= 0; i-- {
 		content := strings.TrimLeft(x.rows[i], " ")
-		if content != "" && x.known[i] && len(x.rows[i])-len(content) == column {
-			return x.moved[i], true
+		if content != "" && x.hasShift[i] && len(x.rows[i])-len(content) == column {
+			return x.shift[i], true
 		}
 	}
 	return 0, false
 }
 
-// written is the text with its lines moved.
-func (x *indenter) written() string {
-	for i := len(x.joins) - 1; i >= 0; i-- {
-		j := x.joins[i]
+// apply returns the text with its lines moved.
+func (x *indenter) apply() string {
+	for i := len(x.spaceRuns) - 1; i >= 0; i-- {
+		j := x.spaceRuns[i]
 		x.rows[j.row] = x.rows[j.row][:j.from] + " " + x.rows[j.row][j.to:]
 	}
 	for i, row := range x.rows {
-		switch by := x.moved[i]; {
+		switch by := x.shift[i]; {
 		case strings.TrimSpace(row) == "" && by != 0:
-			// An empty line of a text may hold blanks beyond the text's own indentation.
+			// An empty line of a block scalar may contain spaces beyond its
+			// indentation.
 			x.rows[i] = strings.Repeat(" ", max(len(strings.TrimRight(row, "\r"))+by, 0)) + row[len(strings.TrimRight(row, "\r")):]
 			if strings.TrimRight(row, "\r") == "" {
 				x.rows[i] = row

@@ -7,19 +7,20 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/lsp/outline"
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// language is what documents can hold: the structs of package spec with the
+// language describes the documents: the structs of package spec with the
 // descriptions of the JSON schema.
 type language struct {
-	docs    map[string]definition
-	unions  []spec.Union
-	classes map[reflect.Type]*class
-	forms   map[reflect.Type]specialType
+	docs         map[string]definition
+	unions       []spec.Union
+	structs      map[reflect.Type]*structType
+	specialTypes map[reflect.Type]specialType
 }
 
-// definition is what is read of a definition of the schema.
+// definition is a definition of the schema, as far as it is used.
 type definition struct {
 	Description string `json:"description"`
 	Properties  map[string]struct {
@@ -28,95 +29,101 @@ type definition struct {
 	Required []string `json:"required"`
 }
 
-// class is a struct of package spec: something that is written as a mapping.
-type class struct {
-	of     reflect.Type
-	tag    string      // the value of `type` that chooses it; empty where none does
-	union  *spec.Union // whose alternative it is
+// structType is a struct of package spec that is written as a mapping.
+type structType struct {
+	goType reflect.Type
+	tag    string      // the value of `type` that selects it; empty if none does
+	union  *spec.Union // the union that it is an alternative of, nil for none
 	doc    string
 	fields []*field
 	byName map[string]*field
 }
 
-// field is a key of a class.
+// field is a key of a struct.
 type field struct {
-	name       string
-	doc        string
-	of         reflect.Type
-	required   bool
-	fallback   string   // the default, as YAML text
-	hasDefault bool     // the default is there
-	enum       []string // the only values
-	rule       string   // the validator's rule
-	owner      *class
+	name        string
+	doc         string
+	goType      reflect.Type
+	required    bool
+	defaultText string // the default as YAML text
+	hasDefault  bool
+	enum        []string          // the allowed values; empty for any
+	enumDocs    map[string]string // what each of them means
+	syntax      string            // the tag `syntax`: the syntax of a text
+	isOutput    bool              // the tag `binds`: bindings of outputs
+	isArgument  bool              // the tag `arguments`, or the key inputs: variables that callers of a tool may give
+	owner       *structType
 }
 
-// readLanguage reads the descriptions and all classes.
+// readLanguage reads the descriptions and the structs.
 func readLanguage(schema string) (*language, error) {
 	var read struct {
 		Definitions map[string]definition `json:"definitions"`
 	}
 	if err := json.Unmarshal([]byte(schema), &read); err != nil {
-		return nil, fmt.Errorf("the schema cannot be read: %w", err)
+		return nil, fmt.Errorf("parse the schema: %w", err)
 	}
-	l := &language{docs: read.Definitions, unions: spec.Unions(), classes: map[reflect.Type]*class{}, forms: specialTypes()}
-	l.add(reflect.TypeFor[spec.Application](), "", nil)
-	l.add(reflect.TypeFor[spec.SecretReference](), "", nil)
+	l := &language{docs: read.Definitions, unions: spec.Unions(), structs: map[reflect.Type]*structType{}, specialTypes: specialTypes()}
+	l.addStruct(reflect.TypeFor[spec.Application](), "", nil)
+	l.addStruct(reflect.TypeFor[spec.SecretReference](), "", nil)
 	for i := range l.unions {
 		for _, c := range l.unions[i].Cases {
-			l.add(reflect.TypeOf(c.New()).Elem(), c.Tag, &l.unions[i])
+			l.addStruct(reflect.TypeOf(c.New()).Elem(), c.Tag, &l.unions[i])
 		}
 	}
 	return l, nil
 }
 
-// add makes the class of a struct and of all structs in its fields.
-func (l *language) add(t reflect.Type, tag string, union *spec.Union) {
-	if l.classes[t] != nil {
+// addStruct adds a struct and the structs of its fields.
+func (l *language) addStruct(t reflect.Type, tag string, union *spec.Union) {
+	if l.structs[t] != nil {
 		return
 	}
-	c := &class{of: t, tag: tag, union: union, byName: map[string]*field{}}
-	l.classes[t] = c
+	c := &structType{goType: t, tag: tag, union: union, byName: map[string]*field{}}
+	l.structs[t] = c
 	doc := l.docs[t.Name()]
 	c.doc = doc.Description
 	if c.doc == "" && tag != "" {
 		c.doc = doc.Properties["type"].Description
 	}
-	l.collect(c, t, doc)
+	l.addFields(c, t, doc)
 }
 
-// collect adds the fields of a struct, those of embedded ones in their place.
-func (l *language) collect(c *class, t reflect.Type, doc definition) {
+// addFields adds the fields of a struct; those of embedded structs at their
+// position.
+func (l *language) addFields(c *structType, t reflect.Type, doc definition) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		key, tagged := f.Tag.Lookup("yaml")
 		name, _, _ := strings.Cut(key, ",")
 		switch {
 		case f.Anonymous && !tagged && f.Type.Kind() == reflect.Struct:
-			l.collect(c, f.Type, doc)
+			l.addFields(c, f.Type, doc)
 		case tagged && len(doc.Properties) > 1 && doc.Properties[name].Description == "":
-			continue // a key of an embedded struct that does not exist here: the schema describes all others
+			continue // The tag `without` of an embedded struct removed the key: the schema describes all others.
 		case tagged && name != "-" && f.IsExported():
-			made := &field{name: name, of: f.Type, doc: doc.Properties[name].Description, owner: c, rule: spec.Rules(f),
+			made := &field{name: name, goType: f.Type, doc: doc.Properties[name].Description, owner: c, syntax: f.Tag.Get("syntax"), enumDocs: spec.ValueDocs(f),
+				isOutput: f.Tag.Get("binds") == "outputs", isArgument: name == "inputs" || f.Tag.Get("arguments") == "true",
 				required: slices.Contains(strings.Split(f.Tag.Get("jsonschema"), ","), "required") &&
 					(len(doc.Properties) < 2 || slices.Contains(doc.Required, name))}
-			made.fallback, made.hasDefault = f.Tag.Lookup("default")
-			for rule := range strings.SplitSeq(made.rule, ",") {
+			made.defaultText, made.hasDefault = f.Tag.Lookup("default")
+			for rule := range strings.SplitSeq(spec.ValidateTag(f), ",") {
 				if words, ok := strings.CutPrefix(rule, "oneof="); ok {
 					made.enum = strings.Fields(words)
 				}
 			}
 			c.fields = append(c.fields, made)
 			c.byName[name] = made
-			if inner := l.structIn(f.Type); inner != nil {
-				l.add(inner, "", nil)
+			if inner := l.elementStruct(f.Type); inner != nil {
+				l.addStruct(inner, "", nil)
 			}
 		}
 	}
 }
 
-// structIn is the struct at the core of lists, maps and pointers; nil for anything else.
-func (l *language) structIn(t reflect.Type) reflect.Type {
+// elementStruct returns the struct within lists, maps and pointers; nil for other
+// types.
+func (l *language) elementStruct(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
 		if l.isSpecial(t) {
 			return nil
@@ -129,26 +136,27 @@ func (l *language) structIn(t reflect.Type) reflect.Type {
 	return t
 }
 
-// isSpecial tells whether a type is written otherwise than its struct looks.
+// isSpecial reports whether a type has its own notation instead of that of its
+// struct.
 func (l *language) isSpecial(t reflect.Type) bool {
-	_, special := l.forms[t]
+	_, special := l.specialTypes[t]
 	return special || isRef(t)
 }
 
-// isRef tells whether a type is a reference to an entity.
+// isRef reports whether a type is a reference to an entity.
 func isRef(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[spec.Reference]())
 }
 
-// wantedBy is the type that a reference accepts.
-func wantedBy(t reflect.Type) reflect.Type {
+// targetType returns the type that a reference accepts.
+func targetType(t reflect.Type) reflect.Type {
 	if r, ok := reflect.New(t).Interface().(spec.Reference); ok {
 		return r.TargetType()
 	}
 	return nil
 }
 
-// union finds the union whose alternatives an interface stands for.
+// union returns the union of an interface type, nil for none.
 func (l *language) union(t reflect.Type) *spec.Union {
 	for i := range l.unions {
 		if l.unions[i].Type == t {
@@ -158,20 +166,20 @@ func (l *language) union(t reflect.Type) *spec.Union {
 	return nil
 }
 
-// cases are the classes of a union.
-func (l *language) cases(u *spec.Union) []*class {
-	all := make([]*class, len(u.Cases))
+// alternatives returns the structs of a union.
+func (l *language) alternatives(u *spec.Union) []*structType {
+	all := make([]*structType, len(u.Cases))
 	for i, c := range u.Cases {
-		all[i] = l.classes[reflect.TypeOf(c.New()).Elem()]
+		all[i] = l.structs[reflect.TypeOf(c.New()).Elem()]
 	}
 	return all
 }
 
-// choose finds the alternative of a union that a mapping is; nil where its
-// `type` is missing or unknown and its keys do not decide either.
-func (l *language) choose(u *spec.Union, n *node) *class {
-	if tag := n.word("type"); tag != "" {
-		for _, c := range l.cases(u) {
+// chooseAlternative returns the alternative of a union that a mapping is written
+// as; nil if its `type` is missing or unknown and its keys do not decide.
+func (l *language) chooseAlternative(u *spec.Union, n *outline.Node) *structType {
+	if tag := n.GetText("type"); tag != "" {
+		for _, c := range l.alternatives(u) {
 			if c.tag == tag {
 				return c
 			}
@@ -181,62 +189,57 @@ func (l *language) choose(u *spec.Union, n *node) *class {
 	if !u.TagOptional {
 		return nil
 	}
-	var best *class
-	most := 0
-	for _, c := range l.cases(u) {
+	var best *structType
+	limit := 0
+	for _, c := range l.alternatives(u) {
 		score := 0
-		for _, p := range n.pairs {
-			if f := c.byName[p.key]; f != nil && f.name != "id" {
+		for _, p := range n.Pairs {
+			if f := c.byName[p.Key]; f != nil && f.name != "id" {
 				score++
 				if f.required {
 					score++
 				}
 			}
 		}
-		if score > most {
-			best, most = c, score
+		if score > limit {
+			best, limit = c, score
 		}
 	}
 	return best
 }
 
-// isEntity tells whether values of a class have an id that references name.
-func (c *class) isEntity() bool {
-	return c != nil && reflect.PointerTo(c.of).Implements(reflect.TypeFor[spec.Entity]())
+// isEntity reports whether references may name values of the struct.
+func (c *structType) isEntity() bool {
+	return c != nil && reflect.PointerTo(c.goType).Implements(reflect.TypeFor[spec.Entity]())
 }
 
-// kind is what an entity of the class is, in a user's words.
-func (c *class) kind() string {
-	if e, ok := reflect.New(c.of).Interface().(spec.Entity); ok {
-		return string(e.Kind())
+// kind returns the kind of entity, "" for a struct that is not an entity.
+func (c *structType) kind() spec.Kind {
+	if e, ok := reflect.New(c.goType).Interface().(spec.Entity); ok {
+		return e.Kind()
 	}
 	return ""
 }
 
-// fits tells whether a reference that wants a type may name an entity of the class.
-func (c *class) fits(wants reflect.Type) bool {
-	return c != nil && wants != nil && reflect.PointerTo(c.of).AssignableTo(wants)
+// isAssignableTo reports whether a reference of a target type may name values of
+// the struct.
+func (c *structType) isAssignableTo(wants reflect.Type) bool {
+	return c != nil && wants != nil && reflect.PointerTo(c.goType).AssignableTo(wants)
 }
 
-// noun names the Go type that a reference wants for people.
-func noun(wants reflect.Type) string {
-	switch wants {
-	case reflect.TypeFor[*spec.Model]():
-		return "chat model"
-	case reflect.TypeFor[*spec.EmbeddingModel]():
-		return "embedding model"
-	case reflect.TypeFor[spec.ModelEntity]():
-		return "model"
-	case reflect.TypeFor[spec.Auth]():
-		return "auth"
-	case reflect.TypeFor[spec.Tool]():
-		return "tool"
-	case reflect.TypeFor[spec.Step]():
-		return "step"
-	case reflect.TypeFor[spec.Index]():
-		return "index"
+// kindName returns the name of the kind of entity that a reference accepts.
+func kindName(wants reflect.Type) string {
+	for _, u := range spec.Unions() {
+		if u.Type == wants {
+			return u.Name
+		}
 	}
-	if wants != nil && wants.Kind() == reflect.Pointer {
+	switch {
+	case wants == reflect.TypeFor[*spec.Model]():
+		return string(spec.RoleChatModel)
+	case wants == reflect.TypeFor[*spec.EmbeddingModel]():
+		return string(spec.RoleEmbedding)
+	case wants != nil && wants.Kind() == reflect.Pointer:
 		if e, ok := reflect.New(wants.Elem()).Interface().(spec.Entity); ok {
 			return string(e.Kind())
 		}
@@ -244,22 +247,22 @@ func noun(wants reflect.Type) string {
 	return "component"
 }
 
-// shape is what stands under a key, in a user's words.
-func (l *language) shape(t reflect.Type) string {
-	if known, ok := l.forms[t]; ok {
-		return known.noun
+// describeType returns what is written in a key, in terms of documents.
+func (l *language) describeType(t reflect.Type) string {
+	if known, ok := l.specialTypes[t]; ok {
+		return known.description
 	}
 	if isRef(t) {
-		return "id of " + an(noun(wantedBy(t)))
+		return "id of " + withArticle(kindName(targetType(t)))
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
-		return l.shape(t.Elem())
+		return l.describeType(t.Elem())
 	case reflect.Slice:
-		return "a list: " + strings.TrimPrefix(l.shape(t.Elem()), "a ")
+		return "a list: " + strings.TrimPrefix(l.describeType(t.Elem()), "a ")
 	case reflect.Interface:
 		if u := l.union(t); u != nil {
-			return an(u.Name)
+			return withArticle(u.Name)
 		}
 	case reflect.Int, reflect.Int64:
 		return "a whole number"
@@ -273,8 +276,7 @@ func (l *language) shape(t reflect.Type) string {
 	return "a mapping"
 }
 
-// an puts the indefinite article before a noun.
-func an(noun string) string {
+func withArticle(noun string) string {
 	if noun != "" && strings.ContainsRune("aeio", rune(noun[0])) {
 		return "an " + noun
 	}

@@ -1,14 +1,12 @@
-// Package lsp is the language server behind `qtype lsp`: it tells an editor what
-// the loader and the validator find in a document while it is being written, and
-// completes, explains, finds and renames what stands in it.
+// Package lsp is the language server behind `qtype lsp`. While a document is
+// edited it reports what `qtype validate` would report, and completes, explains,
+// finds, renames and formats.
 //
-// Two readings of a document are kept apart. What it means (which id names what,
-// what is wrong) comes from package loader and package validate, so that an
-// editor never says anything else than `qtype validate` does. Where the cursor
-// stands (in which entity, at which key) comes from an outline that is made of
-// any text, also of one that is no YAML yet because somebody is typing in it.
-//
-// The protocol is LSP 3.17 over a stream; positions count UTF-16 units.
+// A document is read in two ways. Its meaning (which id refers to what, what is
+// wrong) comes from packages loader and validate, so an editor never contradicts
+// `qtype validate`. What is at the cursor (in which entity, at which key) comes
+// from package outline, which also reads a document that is not valid YAML because
+// the user is typing. See docs/decisions/009-two-parsers-in-the-language-server.md.
 package lsp
 
 import (
@@ -18,21 +16,26 @@ import (
 	"time"
 
 	"github.com/sourcegraph/jsonrpc2"
+
+	"github.com/qtype-dev/qtype/internal/lsp/protocol"
 )
 
-// Options are what a server needs to know.
+// Options configure a server.
 type Options struct {
 	Version string // the program's version, for the editor's log
-	Schema  string // the JSON schema of documents, whose descriptions are shown
-	Remote  bool   // includes of other machines are read, unless the editor's settings say otherwise
+	Schema  string // the JSON schema of documents: its descriptions are shown
+	Remote  bool   // read remote includes, unless the editor's settings say otherwise
 }
 
-// ErrNoShutdown says that the editor ended the connection without asking for it
-// to be shut down, for which the protocol demands an exit status of its own.
+// ErrNoShutdown is returned by [Serve] if the editor ended the connection without
+// a shutdown request. The protocol requires exit status 1 then.
 var ErrNoShutdown = errors.New("the editor closed the connection without a shutdown request")
 
-// Serve answers one editor on a stream until it says exit, ends the stream, or
-// ctx ends. It leaves nothing running but a read of the stream that has not returned.
+// shutdownTimeout is how long requests may continue after the editor has gone.
+const shutdownTimeout = 2 * time.Second
+
+// Serve serves one editor until it sends exit, the input ends, or ctx is done.
+// When it returns, everything it started has ended except a blocked read of in.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, opts Options) error {
 	lang, err := readLanguage(opts.Schema)
 	if err != nil {
@@ -41,33 +44,30 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, opts Options) error
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s := newServer(lang, opts)
-	stream := newWire(in, out)
-	stream.atEnd = func() { s.drain(shutdownTimeout) } // an editor that is gone may still read its answers
-	conn := jsonrpc2.NewConn(ctx, stream, s, jsonrpc2.SetLogger(silent{}))
-	defer s.wait()
+	stream := protocol.NewStream(in, out, s.waitIdle) // an editor that closed its end may still read
+	conn := jsonrpc2.NewConn(ctx, stream, s, jsonrpc2.SetLogger(discardLogger{}))
+	defer s.jobs.Wait()
 	defer cancel()
-	defer func() { _ = conn.Close() }() // it may be closed already
+	defer func() { _ = conn.Close() }() // may be closed already
 	select {
 	case <-conn.DisconnectNotify():
-		if stream.fault != nil {
-			return stream.fault
+		if err := stream.Err(); err != nil {
+			return err
 		}
 	case <-s.exited:
-		s.drain(shutdownTimeout)
+		s.waitIdle()
 	case <-ctx.Done():
 		return nil
 	}
-	if !s.stopped.Load() {
+	if !s.shutdownRequested.Load() {
 		return ErrNoShutdown
 	}
 	return nil
 }
 
-// shutdownTimeout bounds how long requests may work on once the editor is gone.
-const shutdownTimeout = 2 * time.Second
+// discardLogger drops the library's messages: editors show standard error in
+// their log.
+type discardLogger struct{}
 
-// silent drops the library's own messages: standard error belongs to the editor's log.
-type silent struct{}
-
-// Printf drops a message.
-func (silent) Printf(string, ...any) {}
+// Printf implements jsonrpc2.Logger.
+func (discardLogger) Printf(string, ...any) {}

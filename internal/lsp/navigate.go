@@ -7,51 +7,54 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/lsp/protocol"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// target is what a request about a place is about.
+// target is the subject of a request about a position.
 type target struct {
-	doc *document
-	at  int // the byte in the document
-	of  *analysis
-	use *use // what stands there; nil for nothing that names an entity
+	document *document
+	offset   int // of the position
+	analysis *analysis
+	nameUse  *nameUse // the name at the position, nil if it is not that of an entity
 }
 
-// targetAt finds what stands at a place, in the first document that knows.
-func (s *server) targetAt(ctx context.Context, p positionParams) (target, error) {
-	d, err := s.held(p.TextDocument)
+// targetAt returns the target at a position in the first document that has one
+// there.
+func (s *server) targetAt(ctx context.Context, p protocol.TextDocumentPositionParams) (target, error) {
+	d, err := s.openDocument(p.TextDocument)
 	if err != nil {
 		return target{}, err
 	}
-	target := target{doc: d, at: d.offset(p.Position)}
-	for _, root := range s.space.rootsOf(d.path) {
-		a := s.space.analyze(ctx, root)
+	target := target{document: d, offset: d.offset(p.Position)}
+	for _, root := range s.workspace.rootsOf(d.path) {
+		a := s.workspace.analyze(ctx, root)
 		if a == nil {
 			continue
 		}
-		if target.of == nil {
-			target.of = a
+		if target.analysis == nil {
+			target.analysis = a
 		}
-		if u := a.index().at(d.path, target.at); u != nil {
-			target.of, target.use = a, u
+		if u := a.index().at(d.path, target.offset); u != nil {
+			target.analysis, target.nameUse = a, u
 			break
 		}
 	}
 	return target, nil
 }
 
-// lastDeclaration finds what a word named when the document could last be read.
-func (s *server) lastDeclaration(root string, m *word) *use {
-	good := s.space.lastValid(root)
-	if good == nil || m.role != asRef && m.role != asType {
+// lastDeclaration returns the declaration that a word referred to in the last valid
+// version of the document, nil for none.
+func (s *server) lastDeclaration(root string, m *syntaxWord) *nameUse {
+	good := s.workspace.lastValid(root)
+	if good == nil || m.role != roleReference && m.role != roleType {
 		return nil
 	}
 	name := m.text
 	wants := reflect.TypeFor[*spec.CustomType]()
-	if m.role == asRef {
-		wants = wantedBy(m.of)
+	if m.role == roleReference {
+		wants = targetType(m.goType)
 	} else if t, err := spec.ParseType(name); err == nil {
 		for t.Elem != nil {
 			t = *t.Elem
@@ -59,124 +62,124 @@ func (s *server) lastDeclaration(root string, m *word) *use {
 		name = t.Name
 	}
 	for _, u := range good.index().uses {
-		if u.kind == declared && u.entity.EntityID() == name && reflect.TypeOf(u.entity).AssignableTo(wants) {
+		if u.kind == declaredName && u.entity.EntityID() == name && reflect.TypeOf(u.entity).AssignableTo(wants) {
 			return &u
 		}
 	}
 	return nil
 }
 
-// definition answers where the entity that a word names is declared, and which
-// file an include reads.
-func (s *server) definition(ctx context.Context, p positionParams) ([]location, error) {
+// definition handles textDocument/definition: the declaration of an entity, or the
+// file of an include.
+func (s *server) definition(ctx context.Context, p protocol.TextDocumentPositionParams) ([]protocol.Location, error) {
 	target, err := s.targetAt(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	if target.use != nil {
-		return s.declarations(target.of, target.use.id), nil
+	if target.nameUse != nil {
+		return s.declarations(target.analysis, target.nameUse.id), nil
 	}
-	for _, root := range s.space.rootsOf(target.doc.path) {
-		m := indexSyntax(s.lang, root, s.space.outlineOf).at(target.doc.path, target.at)
+	for _, root := range s.workspace.rootsOf(target.document.path) {
+		m := indexSyntax(s.lang, root, s.workspace.outlineOf).at(target.document.path, target.offset)
 		if m == nil {
 			continue
 		}
-		if m.role == asInclude {
-			return s.fileAt(included(target.doc.path, m.text)), nil
+		if m.role == roleInclude {
+			return s.fileStart(includePath(target.document.path, m.text)), nil
 		}
 		if u := s.lastDeclaration(root, m); u != nil {
-			return s.declarations(s.space.lastValid(root), u.id), nil
+			return s.declarations(s.workspace.lastValid(root), u.id), nil
 		}
 	}
-	return []location{}, nil
+	return []protocol.Location{}, nil
 }
 
-// fileAt is the start of a file; nowhere where there is none that an editor can open.
-func (s *server) fileAt(path string) []location {
-	if _, ok := s.space.text(path); !ok || isRemote(path) && s.space.document(path) == nil {
-		return []location{}
+// fileStart returns the start of a file; none if the editor cannot open it.
+func (s *server) fileStart(path string) []protocol.Location {
+	if _, ok := s.workspace.text(path); !ok || isRemote(path) && s.workspace.document(path) == nil {
+		return []protocol.Location{}
 	}
-	return []location{{s.space.uri(path), textRange{}}}
+	return []protocol.Location{{URI: s.workspace.uri(path)}}
 }
 
-// declarations are the places where an entity is declared: one, or several where it is included twice.
-func (s *server) declarations(a *analysis, id declaration) []location {
-	found := []location{}
-	for _, u := range a.index().all(id) {
-		if u.kind == declared {
+// declarations returns the declarations of an entity: several if its file is
+// included more than once.
+func (s *server) declarations(a *analysis, id declaration) []protocol.Location {
+	found := []protocol.Location{}
+	for _, u := range a.index().usesOf(id) {
+		if u.kind == declaredName {
 			found = append(found, s.locationOf(a, u))
 		}
 	}
 	return found
 }
 
-// locationOf is the place of a use as the protocol has it.
-func (s *server) locationOf(a *analysis, u use) location {
-	if at, far := s.visible(a, source.Span{File: u.file}); far {
-		return a.location(at, s.space.uri)
+// locationOf converts the position of a name to the protocol's form.
+func (s *server) locationOf(a *analysis, u nameUse) protocol.Location {
+	if at, far := s.visibleSpan(a, source.Span{File: u.file}); far {
+		return a.location(at, s.workspace.uri)
 	}
-	return location{s.space.uri(u.path), a.linesOf(u.file).span(u.start, u.end)}
+	return protocol.Location{URI: s.workspace.uri(u.path), Range: a.linesOf(u.file).rangeOf(u.start, u.end)}
 }
 
-// references answers every place that names what a word names, in all documents
-// that read the file where it is declared.
-func (s *server) references(ctx context.Context, p referenceParams) ([]location, error) {
-	target, err := s.targetAt(ctx, p.positionParams)
-	if err != nil || target.use == nil {
-		return []location{}, err
+// references handles textDocument/references. It searches all documents that
+// include the file with the declaration.
+func (s *server) references(ctx context.Context, p protocol.ReferenceParams) ([]protocol.Location, error) {
+	target, err := s.targetAt(ctx, p.TextDocumentPositionParams)
+	if err != nil || target.nameUse == nil {
+		return []protocol.Location{}, err
 	}
-	found := []location{}
-	seen := map[location]bool{}
-	for _, a := range s.readers(ctx, target) {
-		for _, u := range a.index().all(target.use.id) {
+	found := []protocol.Location{}
+	seen := map[protocol.Location]bool{}
+	for _, a := range s.dependents(ctx, target) {
+		for _, u := range a.index().usesOf(target.nameUse.id) {
 			at := s.locationOf(a, u)
-			if u.kind == declared && !p.Context.IncludeDeclaration || seen[at] {
+			if u.kind == declaredName && !p.Context.IncludeDeclaration || seen[at] {
 				continue
 			}
 			seen[at] = true
 			found = append(found, at)
 		}
 	}
-	slices.SortStableFunc(found, func(a, b location) int {
+	slices.SortStableFunc(found, func(a, b protocol.Location) int {
 		return cmp.Or(strings.Compare(a.URI, b.URI), cmp.Compare(a.Range.Start.Line, b.Range.Start.Line), cmp.Compare(a.Range.Start.Character, b.Range.Start.Character))
 	})
 	return found, nil
 }
 
-// readers are the documents that read the file in which an aim's entity is declared.
-func (s *server) readers(ctx context.Context, target target) []*analysis {
-	all := []*analysis{target.of}
-	for _, root := range s.space.rootsOf(target.use.id.path) {
-		if root == target.of.root {
+// dependents returns the analyses of the documents that include the file with the
+// declaration of a target.
+func (s *server) dependents(ctx context.Context, target target) []*analysis {
+	all := []*analysis{target.analysis}
+	for _, root := range s.workspace.rootsOf(target.nameUse.id.path) {
+		if root == target.analysis.path {
 			continue
 		}
-		if a := s.space.analyze(ctx, root); a != nil {
+		if a := s.workspace.analyze(ctx, root); a != nil {
 			all = append(all, a)
 		}
 	}
 	return all
 }
 
-// highlights answers the places in the same document that name the same entity.
-func (s *server) highlights(ctx context.Context, p positionParams) ([]documentHighlight, error) {
-	const read, write = 2, 3
+// documentHighlights handles textDocument/documentHighlight.
+func (s *server) documentHighlights(ctx context.Context, p protocol.TextDocumentPositionParams) ([]protocol.DocumentHighlight, error) {
 	target, err := s.targetAt(ctx, p)
-	if err != nil || target.use == nil {
-		return []documentHighlight{}, err
+	if err != nil || target.nameUse == nil {
+		return []protocol.DocumentHighlight{}, err
 	}
-	found := []documentHighlight{}
-	for _, u := range target.of.index().all(target.use.id) {
-		if u.path != target.doc.path {
+	found := []protocol.DocumentHighlight{}
+	for _, u := range target.analysis.index().usesOf(target.nameUse.id) {
+		if u.path != target.document.path {
 			continue
 		}
-		kind := read
-		if u.kind == declared {
-			kind = write
+		kind := protocol.DocumentHighlightKindRead
+		if u.kind == declaredName {
+			kind = protocol.DocumentHighlightKindWrite
 		}
-		found = append(found, documentHighlight{target.doc.span(u.start, u.end), kind})
+		found = append(found, protocol.DocumentHighlight{Range: target.document.rangeOf(u.start, u.end), Kind: kind})
 	}
 	return found, nil
 }
 
-// quote puts quotes around a name.
 func quote(s string) string { return `"` + strings.ReplaceAll(s, `"`, `\"`) + `"` }

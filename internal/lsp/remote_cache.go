@@ -11,123 +11,124 @@ import (
 	"github.com/qtype-dev/qtype/internal/remotefs"
 )
 
-// How files of other machines are fetched, where the editor wants that.
+// Limits of reading remote includes.
 const (
-	remoteDebounce    = time.Second      // how long an address must stand in a document: who types one passes many others
-	remoteTTL         = 5 * time.Minute  // how long what a server said is believed; a save of a document ends it
-	remoteRetry       = 30 * time.Second // the same for a failure
-	remoteWait        = 30 * time.Second // what one file may take, as the loader has it for those of a document
-	remoteIdleTimeout = 10 * time.Second // how long a server may say nothing, as the loader has it
-	remoteBytes       = 4<<20 + 1        // of one file; one byte more than the loader takes, so that it can tell
-	maxRemoteFiles    = 256              // files that are kept; above that, those that no document wants are forgotten
-	maxRemoteCalls    = 4                // calls at the same time
+	remoteDebounce    = time.Second      // how long an address must remain in a document before it is read: typing one passes through others
+	remoteTTL         = 5 * time.Minute  // how long a response is valid; saving a document ends it
+	remoteRetry       = 30 * time.Second // how long a failure is valid
+	remoteWait        = 30 * time.Second // the timeout of one file, as in package loader
+	remoteIdleTimeout = 10 * time.Second // the timeout without data, as in package loader
+	remoteBytes       = 4<<20 + 1        // the size limit of one file, plus one byte so that the loader can detect larger files
+	maxRemoteFiles    = 256              // files above this number are evicted if no document includes them
+	maxRemoteCalls    = 4                // concurrent calls
 )
 
-// remoteCache has the files of other machines that documents include. An analysis
-// never waits for it: what is not there yet is fetched beside it, and the analysis
-// is made again when it has come. It is safe for concurrent use.
+// remoteCache caches remote includes. Analyses never wait: a missing file is
+// fetched in the background and the document analyzed again. It is safe for
+// concurrent use.
 type remoteCache struct {
-	start   func(func(context.Context)) // runs a job beside the rest until the server ends
-	wanted  func(address string) bool   // an open document includes it still
-	arrived func(address string)        // what is known of it is something else now
-	calls   chan struct{}               // holds one for each call that is made
+	startJob   func(func(context.Context)) // runs a job until the server ends
+	isIncluded func(address string) bool   // reports whether an open document includes the address
+	onChange   func(address string)        // called when a file or its error changed
+	callSlots  chan struct{}               // holds one element per running call
 
-	mu    sync.Mutex
-	on    bool // the editor wants files to be fetched
-	books map[shelf]*remoteFile
+	mu      sync.Mutex
+	enabled bool
+	files   map[remoteKey]*remoteFile
 }
 
-// shelf is where a file is kept. What a server may lead to depends on the base.
-type shelf struct{ address, base string }
+// remoteKey identifies a file. Redirects are allowed within the base only, so the
+// result depends on it.
+type remoteKey struct{ address, base string }
 
-// remoteFile is a file of another machine.
+// remoteFile is a cached include.
 type remoteFile struct {
-	text    []byte
-	err     error // why it could not be fetched the last time; nil where it could
-	version remotefs.Version
-	asked   bool      // it is being fetched, or soon will be
-	calling bool      // the server is being asked
-	again   bool      // it must be asked once more: what it answers now may be older than what is wanted
-	until   time.Time // when it is asked for again; zero before the first answer
+	text     []byte
+	err      error // of the last attempt, nil if it succeeded
+	version  remotefs.Version
+	queued   bool      // a fetch is scheduled or running
+	inFlight bool      // a call is running
+	stale    bool      // the call that is running started before expire
+	expires  time.Time // when the file is fetched again; zero before the first response
 }
 
-// remoteError says why a file of another machine is not there.
+// remoteError is the reason why a remote file is not available yet. It is not an
+// error of the document.
 type remoteError string
 
-// Why a file of another machine is not there. These are no faults of the document.
+// The reasons.
 const (
-	remoteOff     remoteError = "it is remote, and not read in an editor"
-	remotePending remoteError = "it is remote, and being fetched"
+	remoteDisabled remoteError = "remote includes are disabled in the editor"
+	remotePending  remoteError = "the remote include is being fetched"
 )
 
-// Error is the reason.
+// Error returns the reason.
 func (e remoteError) Error() string { return string(e) }
 
-// newLibrary makes an empty library that fetches nothing.
-func newLibrary() *remoteCache {
-	return &remoteCache{calls: make(chan struct{}, maxRemoteCalls), books: map[shelf]*remoteFile{}}
+// newRemoteCache returns a disabled, empty cache.
+func newRemoteCache() *remoteCache {
+	return &remoteCache{callSlots: make(chan struct{}, maxRemoteCalls), files: map[remoteKey]*remoteFile{}}
 }
 
-// isOn tells whether files are fetched.
-func (l *remoteCache) isOn() bool {
+func (l *remoteCache) isEnabled() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.on
+	return l.enabled
 }
 
-// setEnabled switches fetching on or off, and tells whether that is a change. What was
-// fetched before is forgotten.
+// setEnabled enables or disables fetching and reports whether that is a change,
+// which clears the cache.
 func (l *remoteCache) setEnabled(on bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	changed := l.on != on
+	changed := l.enabled != on
 	if changed {
-		l.on, l.books = on, map[shelf]*remoteFile{}
+		l.enabled, l.files = on, map[remoteKey]*remoteFile{}
 	}
 	return changed
 }
 
-// expire lets everything be asked for again where it is next read.
+// expire makes each file be fetched again when it is next read.
 func (l *remoteCache) expire() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, b := range l.books {
-		if !b.until.IsZero() {
-			b.until = time.Now()
+	for _, b := range l.files {
+		if !b.expires.IsZero() {
+			b.expires = time.Now()
 		}
-		b.again = b.calling
+		b.stale = b.inFlight
 	}
 }
 
-// read answers what is known of a file, and has it fetched where that is nothing
-// or old.
+// read returns the cached content or error of a file and schedules a fetch if there
+// is none or it has expired.
 func (l *remoteCache) read(_ context.Context, address, base string) ([]byte, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.on {
-		return nil, remoteOff
+	if !l.enabled {
+		return nil, remoteDisabled
 	}
-	at := shelf{address, base}
-	b := l.books[at]
+	at := remoteKey{address, base}
+	b := l.files[at]
 	if b == nil {
 		b = &remoteFile{}
-		l.books[at] = b
+		l.files[at] = b
 	}
-	if !b.asked && !time.Now().Before(b.until) {
-		b.asked = true
-		l.start(func(ctx context.Context) { l.refresh(ctx, at, b) })
+	if !b.queued && !time.Now().Before(b.expires) {
+		b.queued = true
+		l.startJob(func(ctx context.Context) { l.refresh(ctx, at, b) })
 	}
-	if b.until.IsZero() {
+	if b.expires.IsZero() {
 		return nil, remotePending
 	}
 	return b.text, b.err
 }
 
-// text answers a file that was fetched, for whichever base.
+// text returns the content of a cached file, whatever its base.
 func (l *remoteCache) text(address string) (string, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for at, b := range l.books {
+	for at, b := range l.files {
 		if at.address == address && b.text != nil {
 			return string(b.text), true
 		}
@@ -135,14 +136,14 @@ func (l *remoteCache) text(address string) (string, bool) {
 	return "", false
 }
 
-// refresh fetches a file, once it has been wanted for a moment, and again where
-// everything was let expire meanwhile.
-func (l *remoteCache) refresh(ctx context.Context, at shelf, b *remoteFile) {
+// refresh fetches a file if it is still included after a short delay, and again if
+// expire was called meanwhile.
+func (l *remoteCache) refresh(ctx context.Context, at remoteKey, b *remoteFile) {
 	for more := true; more; {
-		if !pause(ctx, remoteDebounce) {
+		if !sleep(ctx, remoteDebounce) {
 			return
 		}
-		if !l.wanted(at.address) {
+		if !l.isIncluded(at.address) {
 			l.remove(at, b)
 			return
 		}
@@ -151,16 +152,16 @@ func (l *remoteCache) refresh(ctx context.Context, at shelf, b *remoteFile) {
 	l.evictUnused()
 }
 
-// call asks the server for a file, and tells whether it must be asked again.
-func (l *remoteCache) call(ctx context.Context, at shelf, b *remoteFile) (more bool) {
+// call fetches a file and reports whether it must be fetched again.
+func (l *remoteCache) call(ctx context.Context, at remoteKey, b *remoteFile) (more bool) {
 	select {
-	case l.calls <- struct{}{}:
-		defer func() { <-l.calls }()
+	case l.callSlots <- struct{}{}:
+		defer func() { <-l.callSlots }()
 	case <-ctx.Done():
 		return false
 	}
 	l.mu.Lock()
-	b.calling = true
+	b.inFlight = true
 	l.mu.Unlock()
 	text, version, err := fetch(ctx, at, b.version)
 	if ctx.Err() != nil {
@@ -168,13 +169,13 @@ func (l *remoteCache) call(ctx context.Context, at shelf, b *remoteFile) (more b
 	}
 	news, more := l.store(b, text, version, err)
 	if news {
-		l.arrived(at.address)
+		l.onChange(at.address)
 	}
 	return more
 }
 
-// pause waits, unless ctx ends.
-func pause(ctx context.Context, d time.Duration) bool {
+// sleep waits for d and reports whether it did; false if ctx is done before.
+func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -185,69 +186,69 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// store notes what a server answered, and tells whether that is something new and
-// whether it must be asked again. A nil text without an error is the text that is
-// there already.
+// store records a response. changed reports whether the content or error differs
+// from before, more whether the file must be fetched again. A nil text without an
+// error means that the cached text is current.
 func (l *remoteCache) store(b *remoteFile, text []byte, version remotefs.Version, err error) (news, more bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	first, failed := b.until.IsZero(), b.err
-	more = b.again
-	b.asked, b.calling, b.again = more, false, false
+	first, failed := b.expires.IsZero(), b.err
+	more = b.stale
+	b.queued, b.inFlight, b.stale = more, false, false
 	if err != nil {
-		b.until = time.Now().Add(remoteRetry)
+		b.expires = time.Now().Add(remoteRetry)
 		if unreachable := new(remotefs.AccessError); b.text != nil && errors.As(err, &unreachable) {
-			return false, more // the server could not be asked: what it said before is better than nothing
+			return false, more // The server is unreachable: the cached text is better than nothing.
 		}
 		b.err, b.text, b.version = err, nil, remotefs.Version{}
 		return first || failed == nil || failed.Error() != err.Error(), more
 	}
 	changed := text != nil && !bytes.Equal(text, b.text)
-	b.until, b.err, b.version = time.Now().Add(remoteTTL), nil, version
+	b.expires, b.err, b.version = time.Now().Add(remoteTTL), nil, version
 	if changed {
 		b.text = text
 	}
 	return first || failed != nil || changed, more
 }
 
-// remove drops a file that nobody wants.
-func (l *remoteCache) remove(at shelf, b *remoteFile) {
+// remove removes a file that no document includes.
+func (l *remoteCache) remove(at remoteKey, b *remoteFile) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b.asked = false
-	if l.books[at] == b {
-		delete(l.books, at)
+	b.queued = false
+	if l.files[at] == b {
+		delete(l.files, at)
 	}
 }
 
-// evictUnused forgets the files that no document wants, where there are many.
+// evictUnused removes files that no document includes, if there are many.
 func (l *remoteCache) evictUnused() {
 	l.mu.Lock()
-	var all []shelf
-	if len(l.books) > maxRemoteFiles {
-		for at, b := range l.books {
-			if !b.asked {
+	var all []remoteKey
+	if len(l.files) > maxRemoteFiles {
+		for at, b := range l.files {
+			if !b.queued {
 				all = append(all, at)
 			}
 		}
 	}
 	l.mu.Unlock()
 	for _, at := range all {
-		if l.wanted(at.address) {
+		if l.isIncluded(at.address) {
 			continue
 		}
 		l.mu.Lock()
-		delete(l.books, at)
+		delete(l.files, at)
 		l.mu.Unlock()
 	}
 }
 
-// fetch asks a server for a file, which answers with no text where it has the
-// same version still.
-func fetch(ctx context.Context, at shelf, have remotefs.Version) (text []byte, now remotefs.Version, err error) {
+// fetch reads a file. It returns a nil text if the file still has the given
+// version.
+func fetch(ctx context.Context, at remoteKey, have remotefs.Version) (text []byte, now remotefs.Version, err error) {
 	ctx, cancel := context.WithTimeout(ctx, remoteWait)
 	defer cancel()
-	client := &remotefs.Client{Silence: remoteIdleTimeout, Allow: remotefs.Within(at.base)}
+	client := &remotefs.Client{IdleTimeout: remoteIdleTimeout, Allow: remotefs.Within(at.base)}
 	defer func() { err = errors.Join(err, client.Close()) }()
 	in, now, err := client.OpenNewer(ctx, at.address, have)
 	if in == nil || err != nil {

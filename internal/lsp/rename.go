@@ -8,94 +8,89 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/qtype-dev/qtype/internal/lsp/protocol"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// prepareRenameResult is the word that a rename is about.
-type prepareRenameResult struct {
-	Range       textRange `json:"range"`
-	Placeholder string    `json:"placeholder"`
-}
-
-// prepareRename answers the word at a place, or says why it cannot be renamed.
-func (s *server) prepareRename(ctx context.Context, p positionParams) (*prepareRenameResult, error) {
+// prepareRename handles textDocument/prepareRename.
+func (s *server) prepareRename(ctx context.Context, p protocol.TextDocumentPositionParams) (*protocol.PrepareRenameResult, error) {
 	target, err := s.renameable(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	return &prepareRenameResult{target.doc.span(target.use.start, target.use.end), target.use.entity.EntityID()}, nil
+	return &protocol.PrepareRenameResult{Range: target.document.rangeOf(target.nameUse.start, target.nameUse.end), Placeholder: target.nameUse.entity.EntityID()}, nil
 }
 
-// renameable finds what a rename at a place is about, or says why it is about nothing.
-func (s *server) renameable(ctx context.Context, p positionParams) (target, error) {
+// renameable returns the target of a rename, or an error if there is none.
+func (s *server) renameable(ctx context.Context, p protocol.TextDocumentPositionParams) (target, error) {
 	target, err := s.targetAt(ctx, p)
 	switch {
 	case err != nil:
 		return target, err
-	case target.use == nil && target.of != nil && !target.of.readable():
-		return target, failf("the document cannot be read as it is; mend its syntax first")
-	case target.use == nil:
-		return target, failf("this is not the id of something that can be renamed")
+	case target.nameUse == nil && target.analysis != nil && !target.analysis.isReadable():
+		return target, requestFailed("fix the syntax errors first")
+	case target.nameUse == nil:
+		return target, requestFailed("there is no id that can be renamed here")
 	}
 	return target, nil
 }
 
-// plainID matches ids that need no quotes and can stand in a template.
-var plainID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\p{L}_][\p{L}\p{N}_.-]*$`) })
+// plainIDPattern matches ids that need no quotes and may be used in a template.
+var plainIDPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\p{L}_][\p{L}\p{N}_.-]*$`) })
 
-// isPlainID tells whether an id can stand in YAML as it is.
+// isPlainID reports whether YAML reads an id as a string without quotes.
 func isPlainID(id string) bool {
 	switch strings.ToLower(id) {
 	case "true", "false", "yes", "no", "on", "off", "null", "y", "n":
 		return false
 	}
-	return plainID().MatchString(id)
+	return plainIDPattern().MatchString(id)
 }
 
-// rename gives an entity another id wherever it is named, includes too. It
-// refuses what would change the meaning of anything else: the edited documents
-// are checked before the editor gets the edits.
-func (s *server) rename(ctx context.Context, p renameParams) (*workspaceEdit, error) {
-	target, err := s.renameable(ctx, p.positionParams)
+// rename handles textDocument/rename, in includes too. The edited documents are
+// checked first: a rename that would change the meaning of another name is
+// rejected.
+func (s *server) rename(ctx context.Context, p protocol.RenameParams) (*protocol.WorkspaceEdit, error) {
+	target, err := s.renameable(ctx, p.TextDocumentPositionParams)
 	if err != nil {
 		return nil, err
 	}
-	old := target.use.entity.EntityID()
+	old := target.nameUse.entity.EntityID()
 	switch {
 	case p.NewName == old:
-		return &workspaceEdit{}, nil
+		return &protocol.WorkspaceEdit{}, nil
 	case !isPlainID(p.NewName):
-		return nil, failf("%q cannot be an id here: use letters, digits and _, and start with a letter", p.NewName)
+		return nil, requestFailed("invalid id %q: use letters, digits and _, and start with a letter", p.NewName)
 	}
 	edits := map[string][]span{}
-	readers := s.readers(ctx, target)
+	readers := s.dependents(ctx, target)
 	for _, a := range readers {
-		if err := collectEdits(a, target.use.id, old, edits); err != nil {
+		if err := collectEdits(a, target.nameUse.id, old, edits); err != nil {
 			return nil, err
 		}
 	}
 	for path := range edits {
-		if isRemote(path) && s.space.document(path) == nil {
-			return nil, failf("%q cannot be renamed: %s names it too, and cannot be changed from here", old, path)
+		if isRemote(path) && s.workspace.document(path) == nil {
+			return nil, requestFailed("cannot rename %q: %s refers to it and cannot be edited here", old, path)
 		}
 	}
 	for _, a := range readers {
-		if err := s.tryRename(ctx, a, target.use, edits, p.NewName); err != nil {
+		if err := s.tryRename(ctx, a, target.nameUse, edits, p.NewName); err != nil {
 			return nil, err
 		}
 	}
-	return s.workspaceEdit(edits, p.NewName), nil
+	return s.renameEdit(edits, p.NewName), nil
 }
 
-// span is a stretch of a file, in bytes.
+// span is a range of bytes in a file.
 type span struct{ start, end int }
 
-// collectEdits adds the places that name an entity. Each must hold the id as it
-// is: one that an environment variable completes cannot be replaced.
+// collectEdits adds the occurrences of an entity's name. Each must be the literal
+// id: an id that contains an environment variable cannot be replaced.
 func collectEdits(a *analysis, id declaration, old string, edits map[string][]span) error {
-	for _, u := range a.index().all(id) {
+	for _, u := range a.index().usesOf(id) {
 		if written := a.linesOf(u.file).text[u.start:u.end]; written != old {
-			return failf("%s is written as %s at %s, which cannot be renamed", quote(old), written, a.spot(u))
+			return requestFailed("cannot rename %q: it is written as %s at %s", old, written, a.describeLocation(u))
 		}
 		at := span{u.start, u.end}
 		if !slices.Contains(edits[u.path], at) {
@@ -108,41 +103,41 @@ func collectEdits(a *analysis, id declaration, old string, edits map[string][]sp
 	return nil
 }
 
-// tryRename checks a document as it would be after the rename: it must have no
-// new fault, and every name must name what it named before.
-func (s *server) tryRename(ctx context.Context, a *analysis, renamed *use, edits map[string][]span, name string) error {
+// tryRename checks a document as it would be after the rename: it must have no new
+// errors, and every name must refer to the same entity as before.
+func (s *server) tryRename(ctx context.Context, a *analysis, renamed *nameUse, edits map[string][]span, name string) error {
 	texts := map[string]string{}
 	for path, all := range edits {
-		if text, ok := s.space.text(path); ok {
+		if text, ok := s.workspace.text(path); ok {
 			texts[path] = replaceAll(text, all, name)
 		}
 	}
-	after := s.space.loadWith(ctx, a.root, func(path string) (io.ReadCloser, bool) {
+	after := s.workspace.loadWith(ctx, a.path, func(path string) (io.ReadCloser, bool) {
 		text, held := texts[path]
 		if !held {
-			d := s.space.document(path)
+			d := s.workspace.document(path)
 			if held = d != nil; held {
 				text = d.text
 			}
 		}
 		return io.NopCloser(strings.NewReader(text)), held
 	})
-	if f, ok := newFault(a.faults, after.faults); ok {
+	if f, ok := newError(a.diagnostics, after.diagnostics); ok {
 		if f.Code == "QT201" {
-			return failf("%s", f.Message)
+			return requestFailed("%s", f.Message)
 		}
-		return failf("%q cannot be renamed to %q: %s", renamed.entity.EntityID(), name, f.Message)
+		return requestFailed("cannot rename %q to %q: %s", renamed.entity.EntityID(), name, f.Message)
 	}
 	if len(after.index().uses) > len(a.index().uses) {
-		return failf("%q cannot be renamed to %q: something names that already, and would mean this %s then", renamed.entity.EntityID(), name, renamed.entity.Kind())
+		return requestFailed("cannot rename %q to %q: an undefined name would then refer to this %s", renamed.entity.EntityID(), name, renamed.entity.Kind())
 	}
 	if !sameLinks(a.index(), after.index()) {
-		return failf("%q cannot be renamed to %q: another %s of that name would be meant instead", renamed.entity.EntityID(), name, renamed.entity.Kind())
+		return requestFailed("cannot rename %q to %q: references would refer to another %s with that name", renamed.entity.EntityID(), name, renamed.entity.Kind())
 	}
 	return nil
 }
 
-// replaceAll puts a name in the place of stretches, which are in order.
+// replaceAll replaces sorted ranges by a name.
 func replaceAll(text string, all []span, name string) string {
 	var b strings.Builder
 	last := 0
@@ -158,8 +153,8 @@ func replaceAll(text string, all []span, name string) string {
 	return b.String()
 }
 
-// newFault finds a code of which there are more errors than before.
-func newFault(before, after diag.List) (diag.Diagnostic, bool) {
+// newError returns an error with a code that occurs more often than before.
+func newError(before, after diag.List) (diag.Diagnostic, bool) {
 	counts := map[string]int{}
 	for _, f := range before {
 		counts[f.Code]++
@@ -172,13 +167,13 @@ func newFault(before, after diag.List) (diag.Diagnostic, bool) {
 	return diag.Diagnostic{}, false
 }
 
-// sameLinks tells whether two versions of a document name the same entities at
-// the same places, in the order in which they are met.
-func sameLinks(before, after *index) bool {
+// sameLinks reports whether the names in two versions of a document refer to the
+// same entities, in order.
+func sameLinks(before, after *nameIndex) bool {
 	if len(before.uses) != len(after.uses) {
 		return false
 	}
-	number := func(x *index) []int {
+	number := func(x *nameIndex) []int {
 		seen := map[declaration]int{}
 		order := make([]int, len(x.uses))
 		for i, u := range x.uses {
@@ -192,25 +187,25 @@ func sameLinks(before, after *index) bool {
 	return slices.Equal(number(before), number(after))
 }
 
-// workspaceEdit makes edits of stretches, in the form that the editor prefers.
-func (s *server) workspaceEdit(edits map[string][]span, name string) *workspaceEdit {
-	made := map[string][]textEdit{}
+// renameEdit returns the edits that replace ranges by a name.
+func (s *server) renameEdit(edits map[string][]span, name string) *protocol.WorkspaceEdit {
+	made := map[string][]protocol.TextEdit{}
 	for path, all := range edits {
-		text, ok := s.space.text(path)
+		text, ok := s.workspace.text(path)
 		if !ok {
 			continue
 		}
-		l := newLines(text)
+		l := newLineIndex(text)
 		for _, at := range all {
-			made[path] = append(made[path], textEdit{l.span(at.start, at.end), name})
+			made[path] = append(made[path], protocol.TextEdit{Range: l.rangeOf(at.start, at.end), NewText: name})
 		}
 	}
-	return s.editOf(made)
+	return s.workspaceEdit(made)
 }
 
-// editOf puts the edits of some files into the form that the editor prefers.
-func (s *server) editOf(byPath map[string][]textEdit) *workspaceEdit {
-	edit := &workspaceEdit{}
+// workspaceEdit returns the edits in the form that the editor prefers.
+func (s *server) workspaceEdit(byPath map[string][]protocol.TextEdit) *protocol.WorkspaceEdit {
+	edit := &protocol.WorkspaceEdit{}
 	paths := make([]string, 0, len(byPath))
 	for path := range byPath {
 		paths = append(paths, path)
@@ -220,14 +215,14 @@ func (s *server) editOf(byPath map[string][]textEdit) *workspaceEdit {
 	for _, path := range paths {
 		if !versioned {
 			if edit.Changes == nil {
-				edit.Changes = map[string][]textEdit{}
+				edit.Changes = map[string][]protocol.TextEdit{}
 			}
-			edit.Changes[s.space.uri(path)] = byPath[path]
+			edit.Changes[s.workspace.uri(path)] = byPath[path]
 			continue
 		}
-		var one textDocumentEdit
-		one.TextDocument.URI = s.space.uri(path)
-		if d := s.space.document(path); d != nil {
+		var one protocol.TextDocumentEdit
+		one.TextDocument.URI = s.workspace.uri(path)
+		if d := s.workspace.document(path); d != nil {
 			one.TextDocument.Version = &d.version
 		}
 		one.Edits = byPath[path]

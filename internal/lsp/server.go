@@ -10,135 +10,67 @@ import (
 	"time"
 
 	"github.com/sourcegraph/jsonrpc2"
+
+	"github.com/qtype-dev/qtype/internal/lsp/protocol"
 )
 
-// The protocol's codes beside those of JSON-RPC.
-const (
-	codeNotInitialized = -32002
-	codeCancelled      = -32800
-	codeRequestFailed  = -32803
-)
-
-// server is one conversation with an editor. Messages are taken in their order:
-// a notification is done with before the next message is read, a request works
-// on beside it.
+// server is one session with an editor. It handles messages in order:
+// notifications before the next message is read, requests concurrently.
 type server struct {
-	lang  *language
-	opts  Options
-	space *workspace
+	lang      *language
+	opts      Options
+	workspace *workspace
 
-	methods map[string]requestHandler
-	notices map[string]notificationHandler
+	methods       map[string]requestHandler
+	notifications map[string]notificationHandler
 
-	editor    initializeParams // what the editor can do; set by initialize
-	ready     atomic.Bool      // initialize was answered
-	stopped   atomic.Bool      // shutdown was asked for
-	exited    chan struct{}
-	exit      sync.Once
-	publisher *publisher
+	editor            protocol.InitializeParams // set by initialize
+	initializeDone    atomic.Bool
+	shutdownRequested atomic.Bool
+	exited            chan struct{}
+	exitOnce          sync.Once
+	publisher         *publisher
 
-	group   sync.WaitGroup // requests at work, and the publisher
-	mu      sync.Mutex
-	running map[jsonrpc2.ID]context.CancelFunc
-	idle    *sync.Cond // no request is at work
+	jobs     sync.WaitGroup // requests, the publisher and remote reads
+	mu       sync.Mutex
+	requests map[jsonrpc2.ID]context.CancelFunc // guarded by mu
+	idle     *sync.Cond                         // signals that a request ended
 }
 
-// requestHandler answers a request.
-type requestHandler func(ctx context.Context, params json.RawMessage) (any, error)
-
-// notificationHandler takes a notification.
-type notificationHandler func(ctx context.Context, params json.RawMessage)
-
-// newServer makes a server with its tables of methods.
 func newServer(lang *language, opts Options) *server {
-	s := &server{lang: lang, opts: opts, space: newSpace(lang), exited: make(chan struct{}), running: map[jsonrpc2.ID]context.CancelFunc{}}
+	s := &server{lang: lang, opts: opts, workspace: newWorkspace(lang), exited: make(chan struct{}), requests: map[jsonrpc2.ID]context.CancelFunc{}}
 	s.idle = sync.NewCond(&s.mu)
 	s.publisher = newPublisher(s)
 	s.methods = map[string]requestHandler{
 		"shutdown":                          s.shutdown,
-		"textDocument/diagnostic":           answer(s.pullDiagnostics),
-		"textDocument/completion":           answer(s.complete),
-		"textDocument/hover":                answer(s.hover),
-		"textDocument/definition":           answer(s.definition),
-		"textDocument/references":           answer(s.references),
-		"textDocument/documentHighlight":    answer(s.highlights),
-		"textDocument/prepareRename":        answer(s.prepareRename),
-		"textDocument/rename":               answer(s.rename),
-		"textDocument/documentSymbol":       answer(s.symbols),
-		"textDocument/codeAction":           answer(s.codeActions),
-		"textDocument/formatting":           answer(s.format),
-		"textDocument/semanticTokens/full":  answer(s.tokens),
-		"textDocument/semanticTokens/range": answer(s.tokens),
+		"textDocument/diagnostic":           handleRequest(s.pullDiagnostics),
+		"textDocument/completion":           handleRequest(s.complete),
+		"textDocument/hover":                handleRequest(s.hover),
+		"textDocument/definition":           handleRequest(s.definition),
+		"textDocument/references":           handleRequest(s.references),
+		"textDocument/documentHighlight":    handleRequest(s.documentHighlights),
+		"textDocument/prepareRename":        handleRequest(s.prepareRename),
+		"textDocument/rename":               handleRequest(s.rename),
+		"textDocument/documentSymbol":       handleRequest(s.documentSymbols),
+		"textDocument/codeAction":           handleRequest(s.codeActions),
+		"textDocument/formatting":           handleRequest(s.format),
+		"textDocument/semanticTokens/full":  handleRequest(s.semanticTokens),
+		"textDocument/semanticTokens/range": handleRequest(s.semanticTokens),
 	}
-	s.notices = map[string]notificationHandler{
+	s.notifications = map[string]notificationHandler{
 		"initialized":                         s.initialized,
-		"textDocument/didOpen":                take(s.didOpen),
-		"textDocument/didChange":              take(s.didChange),
-		"textDocument/didSave":                take(s.didSave),
-		"textDocument/didClose":               take(s.didClose),
-		"workspace/didChangeWatchedFiles":     take(s.didChangeFiles),
-		"workspace/didChangeWorkspaceFolders": take(s.didChangeFolders),
-		"workspace/didChangeConfiguration":    s.didConfigure,
+		"textDocument/didOpen":                handleNotification(s.didOpen),
+		"textDocument/didChange":              handleNotification(s.didChange),
+		"textDocument/didSave":                handleNotification(s.didSave),
+		"textDocument/didClose":               handleNotification(s.didClose),
+		"workspace/didChangeWatchedFiles":     handleNotification(s.didChangeWatchedFiles),
+		"workspace/didChangeWorkspaceFolders": handleNotification(s.didChangeWorkspaceFolders),
+		"workspace/didChangeConfiguration":    s.didChangeConfiguration,
 	}
 	return s
 }
 
-// failure is an error that an editor shows.
-type failure struct {
-	code   int64
-	reason string
-}
-
-// Error is the reason.
-func (f *failure) Error() string { return f.reason }
-
-// failf is the reason why a request has no answer.
-func failf(format string, args ...any) error {
-	return &failure{codeRequestFailed, fmt.Sprintf(format, args...)}
-}
-
-// answer makes a method of a function with typed parameters.
-func answer[P, R any](f func(context.Context, P) (R, error)) requestHandler {
-	return func(ctx context.Context, raw json.RawMessage) (any, error) {
-		var params P
-		if err := decode(raw, &params); err != nil {
-			return nil, err
-		}
-		return f(ctx, params)
-	}
-}
-
-// take makes a notice of a function with typed parameters. A notification that
-// cannot be read is dropped, for it has no answer.
-func take[P any](f func(context.Context, P)) notificationHandler {
-	return func(ctx context.Context, raw json.RawMessage) {
-		var params P
-		if decode(raw, &params) == nil {
-			f(ctx, params)
-		}
-	}
-}
-
-// decode reads parameters and says in words of the protocol what is wrong with them.
-func decode(raw json.RawMessage, to any) error {
-	if len(raw) == 0 || string(raw) == "null" {
-		return &failure{jsonrpc2.CodeInvalidParams, "params are missing"}
-	}
-	err := json.Unmarshal(raw, to)
-	var kind *json.UnmarshalTypeError
-	var known *failure
-	switch {
-	case errors.As(err, &known):
-		return known
-	case errors.As(err, &kind) && kind.Field != "":
-		return &failure{jsonrpc2.CodeInvalidParams, fmt.Sprintf("params.%s cannot be a %s", kind.Field, kind.Value)}
-	case err != nil:
-		return &failure{jsonrpc2.CodeInvalidParams, "params have the wrong shape"}
-	}
-	return nil
-}
-
-// Handle takes one message.
+// Handle implements jsonrpc2.Handler.
 func (s *server) Handle(ctx context.Context, conn *jsonrpc2.Conn, req *jsonrpc2.Request) {
 	var params json.RawMessage
 	if req.Params != nil {
@@ -148,101 +80,100 @@ func (s *server) Handle(ctx context.Context, conn *jsonrpc2.Conn, req *jsonrpc2.
 		s.notify(ctx, req.Method, params)
 		return
 	}
-	fault := s.refuses(req.Method)
-	if fault != nil {
-		s.reply(ctx, conn, req.ID, nil, fault)
+	if err := s.checkState(req.Method); err != nil {
+		reply(ctx, conn, req.ID, nil, err)
 		return
 	}
 	if req.Method == "initialize" {
 		result, err := s.initialize(ctx, conn, params)
-		s.reply(ctx, conn, req.ID, result, err)
+		reply(ctx, conn, req.ID, result, err)
 		return
 	}
-	s.start(ctx, conn, req, params)
+	s.startRequest(ctx, conn, req, params)
 }
 
-// notify takes a notification.
+// notify handles a notification.
 func (s *server) notify(ctx context.Context, method string, params json.RawMessage) {
 	switch {
 	case method == "exit":
-		s.exit.Do(func() { close(s.exited) })
+		s.exitOnce.Do(func() { close(s.exited) })
 	case method == "$/cancelRequest":
 		s.cancel(params)
-	case s.ready.Load() && !s.stopped.Load() && s.notices[method] != nil:
-		_ = guard(func() (any, error) { s.notices[method](ctx, params); return nil, nil })
+	case s.initializeDone.Load() && !s.shutdownRequested.Load() && s.notifications[method] != nil:
+		_ = recoverPanic(func() error { s.notifications[method](ctx, params); return nil })
 	}
 }
 
-// refuses tells why a request cannot be answered; nil where it can.
-func (s *server) refuses(method string) error {
+// checkState returns an error if a request is not allowed now or has no handler.
+func (s *server) checkState(method string) error {
 	switch {
-	case s.stopped.Load():
-		return &failure{jsonrpc2.CodeInvalidRequest, "the server is shutting down"}
-	case method == "initialize" && s.ready.Load():
-		return &failure{jsonrpc2.CodeInvalidRequest, "initialize was called before"}
-	case method != "initialize" && !s.ready.Load():
-		return &failure{codeNotInitialized, "initialize comes first"}
+	case s.shutdownRequested.Load():
+		return &jsonrpc2.Error{Code: jsonrpc2.CodeInvalidRequest, Message: "the server is shutting down"}
+	case method == "initialize" && s.initializeDone.Load():
+		return &jsonrpc2.Error{Code: jsonrpc2.CodeInvalidRequest, Message: "the server is already initialized"}
+	case method != "initialize" && !s.initializeDone.Load():
+		return &jsonrpc2.Error{Code: protocol.CodeServerNotInitialized, Message: "the server is not initialized"}
 	case method != "initialize" && s.methods[method] == nil:
-		return &failure{jsonrpc2.CodeMethodNotFound, fmt.Sprintf("there is no method %q", method)}
+		return &jsonrpc2.Error{Code: jsonrpc2.CodeMethodNotFound, Message: fmt.Sprintf("unknown method %q", method)}
 	}
 	return nil
 }
 
-// start lets a request work on while further messages are read.
-func (s *server) start(ctx context.Context, conn *jsonrpc2.Conn, req *jsonrpc2.Request, params json.RawMessage) {
+// startRequest runs a request concurrently and replies when it is done.
+func (s *server) startRequest(ctx context.Context, conn *jsonrpc2.Conn, req *jsonrpc2.Request, params json.RawMessage) {
 	ctx, cancel := context.WithCancel(ctx)
 	s.mu.Lock()
-	s.running[req.ID] = cancel
+	s.requests[req.ID] = cancel
 	s.mu.Unlock()
 	if req.Method == "shutdown" {
-		s.stopped.Store(true)
+		s.shutdownRequested.Store(true)
 	}
-	s.group.Go(func() {
+	s.jobs.Go(func() {
 		defer func() {
 			cancel()
 			s.mu.Lock()
-			delete(s.running, req.ID)
+			delete(s.requests, req.ID)
 			s.idle.Broadcast()
 			s.mu.Unlock()
 		}()
-		result, err := guardResult(func() (any, error) { return s.methods[req.Method](ctx, params) })
+		var result json.RawMessage
+		err := recoverPanic(func() (err error) {
+			result, err = s.methods[req.Method](ctx, params)
+			return err
+		})
 		if ctx.Err() != nil {
-			result, err = nil, &failure{codeCancelled, "the request was cancelled"}
+			err = &jsonrpc2.Error{Code: protocol.CodeRequestCancelled, Message: "the request was cancelled"}
 		}
-		s.reply(context.WithoutCancel(ctx), conn, req.ID, result, err)
+		reply(context.WithoutCancel(ctx), conn, req.ID, result, err)
 	})
 }
 
-// guard runs f; a bug in it must not end the conversation.
-func guard(f func() (any, error)) error {
-	_, err := guardResult(f)
-	return err
-}
-
-// guardResult runs f and makes an error of a panic.
-func guardResult(f func() (any, error)) (result any, err error) {
+// recoverPanic returns the error of f, or one for a panic: a bug in one feature
+// must not end the session.
+func recoverPanic(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			result, err = nil, &failure{jsonrpc2.CodeInternalError, fmt.Sprintf("qtype has a bug: %v", r)}
+			err = &jsonrpc2.Error{Code: jsonrpc2.CodeInternalError, Message: fmt.Sprintf("internal error (a bug in qtype): %v", r)}
 		}
 	}()
 	return f()
 }
 
-// reply answers a request. That the editor is gone is nobody's concern.
-func (s *server) reply(ctx context.Context, conn *jsonrpc2.Conn, id jsonrpc2.ID, result any, err error) {
-	var known *failure
-	switch {
-	case err == nil:
+// reply sends the response of a request. Write errors are ignored: the connection
+// reports that the editor has gone.
+func reply(ctx context.Context, conn *jsonrpc2.Conn, id jsonrpc2.ID, result json.RawMessage, err error) {
+	if err == nil {
 		_ = conn.Reply(ctx, id, result)
-	case errors.As(err, &known):
-		_ = conn.ReplyWithError(ctx, id, &jsonrpc2.Error{Code: known.code, Message: known.reason})
-	default:
-		_ = conn.ReplyWithError(ctx, id, &jsonrpc2.Error{Code: codeRequestFailed, Message: err.Error()})
+		return
 	}
+	var response *jsonrpc2.Error
+	if !errors.As(err, &response) {
+		response = &jsonrpc2.Error{Code: protocol.CodeRequestFailed, Message: err.Error()}
+	}
+	_ = conn.ReplyWithError(ctx, id, response)
 }
 
-// cancel ends a request that is at work.
+// cancel cancels a running request.
 func (s *server) cancel(params json.RawMessage) {
 	var p struct {
 		ID jsonrpc2.ID `json:"id"`
@@ -252,35 +183,29 @@ func (s *server) cancel(params json.RawMessage) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if cancel := s.running[p.ID]; cancel != nil {
+	if cancel := s.requests[p.ID]; cancel != nil {
 		cancel()
 	}
 }
 
-// shutdown waits for the other requests, so that each has its answer before exit.
-func (s *server) shutdown(ctx context.Context, _ json.RawMessage) (any, error) {
+// shutdown waits for the other requests, so that each is answered before exit.
+func (s *server) shutdown(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
+	s.waitRequests(ctx, 1)
+	return json.RawMessage("null"), nil
+}
+
+// waitIdle waits until no request is running, up to shutdownTimeout.
+func (s *server) waitIdle() { s.waitRequests(context.Background(), 0) }
+
+// waitRequests waits until at most limit requests are running, up to
+// shutdownTimeout or until ctx is done.
+func (s *server) waitRequests(ctx context.Context, limit int) {
 	stop := time.AfterFunc(shutdownTimeout, s.idle.Broadcast)
 	defer stop.Stop()
 	end := time.Now().Add(shutdownTimeout)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(s.running) > 1 && time.Now().Before(end) && ctx.Err() == nil {
-		s.idle.Wait()
-	}
-	return nil, nil
-}
-
-// drain waits until no request is at work, but no longer than most.
-func (s *server) drain(most time.Duration) {
-	stop := time.AfterFunc(most, s.idle.Broadcast)
-	defer stop.Stop()
-	end := time.Now().Add(most)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for len(s.running) > 0 && time.Now().Before(end) {
+	for len(s.requests) > limit && time.Now().Before(end) && ctx.Err() == nil {
 		s.idle.Wait()
 	}
 }
-
-// wait waits for everything that the server started.
-func (s *server) wait() { s.group.Wait() }

@@ -3,52 +3,53 @@ package lsp
 import (
 	"reflect"
 
+	"github.com/qtype-dev/qtype/internal/lsp/outline"
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// specialType is a type of package spec that is written otherwise than its struct looks.
+// specialType is a type of package spec with its own notation instead of that of
+// its struct.
 type specialType struct {
-	noun  string // what it is, in a user's words
-	below bool   // it is a mapping, which stands below its key
-	read  func(s *syntaxIndex, n *node, f *field, in *mappingNode)
+	description string // in terms of documents
+	isMapping   bool   // it is a mapping, which is written below its key
+	read        func(s *syntaxIndex, n *outline.Node, f *field, in *mappingNode)
 }
 
-// The types of what stands in the forms.
 var (
-	refToVariable = reflect.TypeFor[spec.Ref[*spec.Variable]]()
-	refToStep     = reflect.TypeFor[spec.Ref[spec.Step]]()
-	refToStore    = reflect.TypeFor[spec.Ref[*spec.Store]]()
-	typeType      = reflect.TypeFor[spec.Type]()
-	formulaType   = reflect.TypeFor[spec.Expression]()
-	documentType  = reflect.TypeFor[*spec.Document]()
+	variableRefType    = reflect.TypeFor[spec.Ref[*spec.Variable]]()
+	stepRefType        = reflect.TypeFor[spec.Ref[spec.Step]]()
+	storeRefType       = reflect.TypeFor[spec.Ref[*spec.Store]]()
+	typeExpressionType = reflect.TypeFor[spec.Type]()
+	expressionType     = reflect.TypeFor[spec.Expression]()
+	documentType       = reflect.TypeFor[*spec.Document]()
 )
 
-// specialTypes are all types that are written in a way of their own, references aside.
+// specialTypes returns all types with their own notation, except references.
 func specialTypes() map[reflect.Type]specialType {
 	return map[reflect.Type]specialType{
-		typeType:                            {"a type", false, (*syntaxIndex).typeExpression},
-		reflect.TypeFor[spec.Secret]():      {"a text or a secret", false, (*syntaxIndex).secret},
-		reflect.TypeFor[spec.Duration]():    {"a length of time", false, nil},
-		formulaType:                         {"an expression", false, nil},
-		reflect.TypeFor[spec.Assignments](): {"variables to expressions", true, (*syntaxIndex).assignments},
-		reflect.TypeFor[spec.Bindings]():    {"names to variables", true, (*syntaxIndex).bindings},
-		reflect.TypeFor[spec.Properties]():  {"names to types", true, (*syntaxIndex).properties},
-		reflect.TypeFor[spec.PathRef]():     {"a variable or {uri: …}", false, (*syntaxIndex).pathRef},
-		reflect.TypeFor[spec.StoreRef]():    {"id of a store or a URL", false, (*syntaxIndex).storeRef},
-		reflect.TypeFor[*spec.StepItem]():   {"a step", false, (*syntaxIndex).stepItem},
-		documentType:                        {"a document", false, func(s *syntaxIndex, n *node, _ *field, in *mappingNode) { s.document(n, in) }},
+		typeExpressionType:                  {"a type", false, (*syntaxIndex).readTypeExpression},
+		reflect.TypeFor[spec.Secret]():      {"a text or a secret", false, (*syntaxIndex).readSecret},
+		reflect.TypeFor[spec.Duration]():    {"a duration", false, nil},
+		expressionType:                      {"an expression", false, nil},
+		reflect.TypeFor[spec.Assignments](): {"a mapping of variables to expressions", true, (*syntaxIndex).readAssignments},
+		reflect.TypeFor[spec.Bindings]():    {"a mapping of names to variables", true, (*syntaxIndex).readBindings},
+		reflect.TypeFor[spec.Properties]():  {"a mapping of names to types", true, (*syntaxIndex).readProperties},
+		reflect.TypeFor[spec.PathRef]():     {"a variable or {uri: …}", false, (*syntaxIndex).readPathRef},
+		reflect.TypeFor[spec.StoreRef]():    {"the id of a store or a URL", false, (*syntaxIndex).readStoreRef},
+		reflect.TypeFor[*spec.StepItem]():   {"a step", false, (*syntaxIndex).readStepItem},
+		documentType:                        {"a document", false, func(s *syntaxIndex, n *outline.Node, _ *field, in *mappingNode) { s.readDocument(n, in) }},
 	}
 }
 
-// special reads a type that is written in a way of its own, and tells whether it is one.
-func (s *syntaxIndex) special(n *node, t reflect.Type, f *field, in *mappingNode) bool {
+// readSpecial reads a type with its own notation and reports whether it is one.
+func (s *syntaxIndex) readSpecial(n *outline.Node, t reflect.Type, f *field, in *mappingNode) bool {
 	if isRef(t) {
-		s.reference(n, t, f, in)
+		s.readReference(n, t, f, in)
 		return true
 	}
-	known, ok := s.lang.forms[t]
-	if ok && known.read == nil || ok && known.below && n.kind == scalar {
-		s.single(n, t, f, in)
+	known, ok := s.lang.specialTypes[t]
+	if ok && known.read == nil || ok && known.isMapping && n.Kind == outline.Scalar {
+		s.readScalar(n, t, f, in)
 	} else if ok {
 		known.read(s, n, f, in)
 	}
@@ -56,87 +57,89 @@ func (s *syntaxIndex) special(n *node, t reflect.Type, f *field, in *mappingNode
 }
 
 // secret reads a text or {secret_name: …}.
-func (s *syntaxIndex) secret(n *node, f *field, in *mappingNode) {
-	if n.kind == mapping {
+func (s *syntaxIndex) readSecret(n *outline.Node, f *field, in *mappingNode) {
+	if n.Kind == outline.Mapping {
 		t := reflect.TypeFor[spec.SecretReference]()
-		s.structure(n, s.lang.classes[t], nil, t, f, in)
+		s.readStruct(n, s.lang.structs[t], nil, t, f, in)
 		return
 	}
-	s.single(n, reflect.TypeFor[spec.Secret](), f, in)
+	s.readScalar(n, reflect.TypeFor[spec.Secret](), f, in)
 }
 
 // stepItem reads a step or {$ref: id}.
-func (s *syntaxIndex) stepItem(n *node, f *field, in *mappingNode) {
-	if n.get("$ref") != nil {
-		s.reference(n, refToStep, f, in)
+func (s *syntaxIndex) readStepItem(n *outline.Node, f *field, in *mappingNode) {
+	if n.Get("$ref") != nil {
+		s.readReference(n, stepRefType, f, in)
 		return
 	}
-	s.value(n, reflect.TypeFor[spec.Step](), f, in)
+	s.readValue(n, reflect.TypeFor[spec.Step](), f, in)
 }
 
 // pathRef reads the id of a variable or {uri: …}.
-func (s *syntaxIndex) pathRef(n *node, f *field, in *mappingNode) {
-	if n.kind == mapping && n.get("$ref") == nil {
-		s.freeValue(n, f, in)
+func (s *syntaxIndex) readPathRef(n *outline.Node, f *field, in *mappingNode) {
+	if n.Kind == outline.Mapping && n.Get("$ref") == nil {
+		s.readFree(n, f, in)
 		return
 	}
-	s.reference(n, refToVariable, f, in)
+	s.readReference(n, variableRefType, f, in)
 }
 
 // storeRef reads the id of a store; a URL looks the same.
-func (s *syntaxIndex) storeRef(n *node, f *field, in *mappingNode) { s.reference(n, refToStore, f, in) }
+func (s *syntaxIndex) readStoreRef(n *outline.Node, f *field, in *mappingNode) {
+	s.readReference(n, storeRefType, f, in)
+}
 
 // bindings reads a mapping from names to variables.
-func (s *syntaxIndex) bindings(n *node, f *field, in *mappingNode) {
-	for _, p := range n.pairs {
-		s.key(asBinding, p, f, in)
-		s.value(p.value, refToVariable, f, in)
+func (s *syntaxIndex) readBindings(n *outline.Node, f *field, in *mappingNode) {
+	for _, p := range n.Pairs {
+		s.addKey(roleBinding, p, f, in)
+		s.readValue(p.Value, variableRefType, f, in)
 	}
 }
 
 // assignments reads a mapping from variables to expressions.
-func (s *syntaxIndex) assignments(n *node, f *field, in *mappingNode) {
-	for _, p := range n.pairs {
-		s.mark(word{role: asRef, start: p.start, end: p.end, text: p.key, pair: p, field: f, of: refToVariable, in: in})
-		s.value(p.value, formulaType, f, in)
+func (s *syntaxIndex) readAssignments(n *outline.Node, f *field, in *mappingNode) {
+	for _, p := range n.Pairs {
+		s.addWord(syntaxWord{role: roleReference, start: p.Start, end: p.End, text: p.Key, pair: p, field: f, goType: variableRefType, mapping: in})
+		s.readValue(p.Value, expressionType, f, in)
 	}
 }
 
 // properties reads a mapping from names to types.
-func (s *syntaxIndex) properties(n *node, f *field, in *mappingNode) {
-	for _, p := range n.pairs {
-		s.key(asProperty, p, f, in)
-		s.value(p.value, typeType, f, in)
+func (s *syntaxIndex) readProperties(n *outline.Node, f *field, in *mappingNode) {
+	for _, p := range n.Pairs {
+		s.addKey(roleProperty, p, f, in)
+		s.readValue(p.Value, typeExpressionType, f, in)
 	}
 }
 
 // reference reads an id or {$ref: id}.
-func (s *syntaxIndex) reference(n *node, t reflect.Type, f *field, in *mappingNode) {
-	switch n.kind {
-	case scalar:
-		s.word(asRef, n, t, f, in)
-	case mapping:
-		for _, p := range n.pairs {
-			s.key(asFreeKey, p, nil, in)
-			if p.key == "$ref" && p.value.kind == scalar {
-				s.word(asRef, p.value, t, f, in)
+func (s *syntaxIndex) readReference(n *outline.Node, t reflect.Type, f *field, in *mappingNode) {
+	switch n.Kind {
+	case outline.Scalar:
+		s.addValue(roleReference, n, t, f, in)
+	case outline.Mapping:
+		for _, p := range n.Pairs {
+			s.addKey(roleFreeKey, p, nil, in)
+			if p.Key == "$ref" && p.Value.Kind == outline.Scalar {
+				s.addValue(roleReference, p.Value, t, f, in)
 				continue
 			}
-			s.value(p.value, nil, f, in)
+			s.readValue(p.Value, nil, f, in)
 		}
 	}
 }
 
 // typeExpression reads text, list[Order]? or {element_type: …}.
-func (s *syntaxIndex) typeExpression(n *node, f *field, in *mappingNode) {
-	switch n.kind {
-	case scalar:
-		s.word(asType, n, typeType, f, in)
-	case mapping:
-		for _, p := range n.pairs {
-			s.key(asFreeKey, p, nil, in)
-			if p.key == "element_type" {
-				s.value(p.value, typeType, f, in)
+func (s *syntaxIndex) readTypeExpression(n *outline.Node, f *field, in *mappingNode) {
+	switch n.Kind {
+	case outline.Scalar:
+		s.addValue(roleType, n, typeExpressionType, f, in)
+	case outline.Mapping:
+		for _, p := range n.Pairs {
+			s.addKey(roleFreeKey, p, nil, in)
+			if p.Key == "element_type" {
+				s.readValue(p.Value, typeExpressionType, f, in)
 			}
 		}
 	}

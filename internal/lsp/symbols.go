@@ -4,119 +4,89 @@ import (
 	"context"
 	"reflect"
 
+	"github.com/qtype-dev/qtype/internal/lsp/outline"
+	"github.com/qtype-dev/qtype/internal/lsp/protocol"
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// symbols answers the entities of a document: as a tree where the editor shows
-// trees, else as a list.
-func (s *server) symbols(_ context.Context, p documentParams) (any, error) {
-	d, err := s.held(p.TextDocument)
+// documentSymbols returns the entities of a document: as a tree if the editor
+// shows trees, otherwise as a list.
+func (s *server) documentSymbols(_ context.Context, p protocol.TextDocumentParams) (protocol.DocumentSymbolResult, error) {
+	d, err := s.openDocument(p.TextDocument)
 	if err != nil {
-		return nil, err
+		return protocol.DocumentSymbolResult{}, err
 	}
-	tree := treeOf(s.surveyOf(d), d)
-	if s.editor.Capabilities.TextDocument.DocumentSymbol.Hierarchical {
-		return tree, nil
+	tree := symbolTree(s.syntaxOf(d), d)
+	if s.editor.Capabilities.TextDocument.DocumentSymbol.HierarchicalDocumentSymbolSupport {
+		return protocol.DocumentSymbolResult{Tree: tree}, nil
 	}
-	return flatten(tree, d.uri, "", []symbolInformation{}), nil
+	return protocol.DocumentSymbolResult{Flat: flatten(tree, d.uri, "", []protocol.SymbolInformation{})}, nil
 }
 
-// surveyOf surveys an open document as a part of the first one that it belongs
-// to; the survey of nothing where it is no document.
-func (s *server) surveyOf(d *document) *syntaxIndex {
-	for _, root := range s.space.rootsOf(d.path) {
-		return indexSyntax(s.lang, root, s.space.outlineOf)
+// syntaxOf returns the index of an open document as a part of the first document
+// that includes it; an empty one if it is not a qtype document.
+func (s *server) syntaxOf(d *document) *syntaxIndex {
+	if roots := s.workspace.rootsOf(d.path); len(roots) > 0 {
+		return indexSyntax(s.lang, roots[0], s.workspace.outlineOf)
 	}
 	return &syntaxIndex{}
 }
 
-// treeOf puts each entity of a file below the nearest entity around it.
-func treeOf(survey *syntaxIndex, d *document) []symbol {
-	children := map[*node][]*entity{}
-	known := map[*node]bool{}
-	for _, e := range survey.entities {
-		known[e.node] = true
+// symbolTree returns the entities of a file, each below the nearest entity that
+// contains it.
+func symbolTree(syntax *syntaxIndex, d *document) []protocol.DocumentSymbol {
+	isEntity := map[*outline.Node]bool{}
+	for _, e := range syntax.entities {
+		isEntity[e.node] = true
 	}
-	for _, e := range survey.entities {
+	children := map[*outline.Node][]*entity{} // by parent; nil for the document
+	for _, e := range syntax.entities {
 		if e.path != d.path {
 			continue
 		}
-		above := e.up
-		for above != nil && (!known[above.node] || above.path != d.path) {
-			above = above.up
+		parent := e.parent
+		for parent != nil && (!isEntity[parent.node] || parent.path != d.path) {
+			parent = parent.parent
 		}
-		var at *node
-		if above != nil {
-			at = above.node
+		var at *outline.Node
+		if parent != nil {
+			at = parent.node
 		}
 		children[at] = append(children[at], e)
 	}
-	var grow func(*node) []symbol
-	grow = func(at *node) []symbol {
-		list := []symbol{}
+	var subtree func(*outline.Node) []protocol.DocumentSymbol
+	subtree = func(at *outline.Node) []protocol.DocumentSymbol {
+		list := []protocol.DocumentSymbol{}
 		for _, e := range children[at] {
-			one := symbol{Name: e.id, Detail: e.detail(), Kind: symbolKind(e.class), Children: grow(e.node)}
-			if one.Name == "" {
-				one.Name = "(no id)" // the protocol allows no empty name
+			symbol := protocol.DocumentSymbol{Name: e.id, Detail: e.detail(), Kind: presentationOf(e.class.kind()).symbol, Children: subtree(e.node)}
+			if symbol.Name == "" {
+				symbol.Name = "(no id)" // the protocol does not allow empty names
 			}
-			one.Selection = d.span(e.idNode.start, e.idNode.end)
-			one.Range = d.span(min(e.node.start, e.idNode.start), max(e.node.end, e.idNode.end))
-			list = append(list, one)
+			symbol.SelectionRange = d.rangeOf(e.idNode.Start, e.idNode.End)
+			symbol.Range = d.rangeOf(min(e.node.Start, e.idNode.Start), max(e.node.End, e.idNode.End))
+			list = append(list, symbol)
 		}
 		return list
 	}
-	return grow(nil)
+	return subtree(nil)
 }
 
-// detail is what stands beside an entity's name.
+// detail returns the text next to the name of an entity.
 func (e *entity) detail() string {
-	if e.class.of == reflect.TypeFor[spec.Variable]() {
-		return e.node.word("type")
+	if e.class.goType == reflect.TypeFor[spec.Variable]() {
+		return e.node.GetText("type")
 	}
 	if e.class.tag != "" {
 		return e.class.tag
 	}
-	return e.class.kind()
+	return string(e.class.kind())
 }
 
-// The protocol's kinds of symbols.
-const (
-	symbolModule   = 2
-	symbolMethod   = 6
-	symbolField    = 8
-	symbolFunction = 12
-	symbolVariable = 13
-	symbolKey      = 20
-	symbolStruct   = 23
-	symbolObject   = 19
-)
-
-// symbolKind is the picture that an editor shows beside an entity.
-func symbolKind(k *class) int {
-	switch k.kind() {
-	case string(spec.KindApplication):
-		return symbolModule
-	case string(spec.KindFlow), string(spec.KindTool):
-		return symbolFunction
-	case string(spec.KindStep):
-		return symbolMethod
-	case string(spec.KindVariable):
-		return symbolVariable
-	case string(spec.KindType):
-		return symbolStruct
-	case string(spec.KindAuth):
-		return symbolKey
-	case string(spec.KindMemory):
-		return symbolField
-	}
-	return symbolObject
-}
-
-// flatten makes a list of a tree, each symbol with the name of the one around it.
-func flatten(tree []symbol, uri, container string, list []symbolInformation) []symbolInformation {
-	for _, one := range tree {
-		list = append(list, symbolInformation{one.Name, one.Kind, location{uri, one.Range}, container})
-		list = flatten(one.Children, uri, one.Name, list)
+// flatten appends the symbols of a tree to a list, each with the name of its parent.
+func flatten(tree []protocol.DocumentSymbol, uri, container string, list []protocol.SymbolInformation) []protocol.SymbolInformation {
+	for _, s := range tree {
+		list = append(list, protocol.SymbolInformation{Name: s.Name, Kind: s.Kind, Location: protocol.Location{URI: uri, Range: s.Range}, ContainerName: container})
+		list = flatten(s.Children, uri, s.Name, list)
 	}
 	return list
 }

@@ -4,127 +4,128 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/lsp/outline"
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// role is what a word of a document is.
+// role is the meaning of a word in a document.
 type role uint8
 
 const (
-	asValue    role = iota // a value of the field's type
-	asKey                  // a key of a class
-	asTag                  // the `type` that chooses an alternative
-	asID                   // the id of an entity, where it is declared
-	asRef                  // the id of an entity, where it is named
-	asType                 // a type expression
-	asBinding              // the name inside of what a step invokes
-	asProperty             // the name of a custom type's property
-	asInclude              // the path of an included file
-	asFreeKey              // a key of the user's own
+	roleValue     role = iota // a value of the field's type
+	roleKey                   // a key of a struct
+	roleTag                   // the `type` that selects an alternative
+	roleID                    // the id in a declaration
+	roleReference             // the id in a reference
+	roleType                  // a type expression
+	roleBinding               // the left side of a binding
+	roleProperty              // the name of a field of a custom type
+	roleInclude               // the path of an include
+	roleFreeKey               // a key chosen by the user
 )
 
-// word is a word of a document and what it is.
-type word struct {
+// syntaxWord is a key or scalar of a document with its meaning.
+type syntaxWord struct {
 	role       role
-	start, end int          // byte offsets; quotes included
-	text       string       // the word
-	node       *node        // the value; nil for a key
-	pair       *pair        // the key with its value; nil where there is none
-	field      *field       // the key that the word is or stands under; nil where it is not known
-	of         reflect.Type // what is expected there; nil where anything is
-	in         *mappingNode // the mapping around it; nil at the top
+	start, end int // byte offsets, quotes included
+	text       string
+	node       *outline.Node // nil for a key
+	pair       *outline.Pair // the entry with the key or value; nil for none
+	field      *field        // the key, or the key of the value; nil if unknown
+	goType     reflect.Type  // the expected type; nil for any
+	mapping    *mappingNode  // the mapping that contains the word; nil at the top
 }
 
-// mappingNode is a mapping and the struct of package spec that it stands for.
+// mappingNode is a mapping with the struct that it represents.
 type mappingNode struct {
-	node  *node
-	class *class      // nil where that is not decided yet
-	union *spec.Union // of which the class is one; nil for none
-	field *field      // the key that holds it
-	up    *mappingNode
-	path  string // the file
+	node   *outline.Node
+	class  *structType // nil if not known yet
+	union  *spec.Union // the union that class is an alternative of; nil for none
+	field  *field      // the key with the mapping as its value
+	parent *mappingNode
+	path   string // the file
 }
 
-// entity is an object with an id.
+// entity is a mapping with an id.
 type entity struct {
 	*mappingNode
 	id     string
-	idNode *node
+	idNode *outline.Node
 }
 
-// near finds the nearest object around and including o that stands for a struct.
-func (o *mappingNode) near(t reflect.Type) *mappingNode {
-	for ; o != nil; o = o.up {
-		if o.class != nil && o.class.of == t {
+// enclosing returns the nearest mapping that represents a struct, starting with o;
+// nil for none.
+func (o *mappingNode) enclosing(t reflect.Type) *mappingNode {
+	for ; o != nil; o = o.parent {
+		if o.class != nil && o.class.goType == t {
 			return o
 		}
 	}
 	return nil
 }
 
-// flow is the flow that an object belongs to; nil for none.
-func (o *mappingNode) flow() *mappingNode { return o.near(reflect.TypeFor[spec.Flow]()) }
+func (o *mappingNode) flow() *mappingNode { return o.enclosing(reflect.TypeFor[spec.Flow]()) }
 
-// tool is the tool that an object belongs to; nil for none.
 func (o *mappingNode) tool() *mappingNode {
-	for ; o != nil; o = o.up {
-		if o.class.fits(reflect.TypeFor[spec.Tool]()) {
+	for ; o != nil; o = o.parent {
+		if o.class.isAssignableTo(reflect.TypeFor[spec.Tool]()) {
 			return o
 		}
 	}
 	return nil
 }
 
-// syntaxIndex reads outlines by the language's types, includes followed: what each
-// word is, and which entities there are. It says nothing about faults.
+// syntaxIndex describes the words and entities of a document and its includes, by
+// walking outlines along the types of the language. It reports no errors.
 type syntaxIndex struct {
 	lang     *language
-	read     func(path string) *outline // nil where a file cannot be read
-	marks    map[string][]word          // by file
+	read     func(path string) *outline.Node // nil if a file cannot be read
+	words    map[string][]syntaxWord         // by file
 	entities []*entity
 	includes []include
-	path     string   // the file that is being read
-	trail    []string // the files that led there
+	path     string   // the current file
+	trail    []string // the includes that lead to the current file
 }
 
-// include is a file that another one includes.
+// include is an include of a file.
 type include struct{ from, to string }
 
-// maxFiles bounds how many includes a survey follows.
+// maxFiles limits how many includes are followed.
 const maxFiles = 1000
 
-// indexSyntax surveys the document at a path.
-func indexSyntax(lang *language, path string, read func(string) *outline) *syntaxIndex {
-	s := &syntaxIndex{lang: lang, read: read, marks: map[string][]word{}, path: path}
+// indexSyntax indexes the document at a path.
+func indexSyntax(lang *language, path string, read func(string) *outline.Node) *syntaxIndex {
+	s := &syntaxIndex{lang: lang, read: read, words: map[string][]syntaxWord{}, path: path}
 	if o := read(path); o != nil {
 		s.trail = []string{path}
-		s.document(o.root, nil)
+		s.readDocument(o, nil)
 	}
 	return s
 }
 
-// mark keeps a word of the file that is being read.
-func (s *syntaxIndex) mark(m word) { s.marks[s.path] = append(s.marks[s.path], m) }
+// addWord adds a word of the current file.
+func (s *syntaxIndex) addWord(m syntaxWord) { s.words[s.path] = append(s.words[s.path], m) }
 
-// document reads a whole document: an application, or a list of one kind.
-func (s *syntaxIndex) document(n *node, up *mappingNode) {
-	if s.includedDocument(n, documentType, nil, up) {
+// readDocument reads a document: an application, or a list of one kind.
+func (s *syntaxIndex) readDocument(n *outline.Node, up *mappingNode) {
+	if s.readInclude(n, documentType, nil, up) {
 		return
 	}
-	if n.kind != sequence {
-		s.value(n, reflect.TypeFor[spec.Application](), nil, up)
+	if n.Kind != outline.Sequence {
+		s.readValue(n, reflect.TypeFor[spec.Application](), nil, up)
 		return
 	}
-	s.value(n, reflect.SliceOf(s.listOf(n)), nil, up)
+	s.readValue(n, reflect.SliceOf(s.listElementType(n)), nil, up)
 }
 
-// listOf tells by its first element what a list document is a list of.
-func (s *syntaxIndex) listOf(n *node) reflect.Type {
-	for _, item := range n.items {
-		if item.get("properties") != nil {
+// listElementType returns the element type of a list document, by its first
+// elements.
+func (s *syntaxIndex) listElementType(n *outline.Node) reflect.Type {
+	for _, item := range n.Items {
+		if item.Get("properties") != nil {
 			return reflect.TypeFor[*spec.CustomType]()
 		}
-		tag := item.word("type")
+		tag := item.GetText("type")
 		for _, u := range s.lang.unions {
 			for _, c := range u.Cases {
 				if c.Tag == tag && tag != "" {
@@ -136,19 +137,19 @@ func (s *syntaxIndex) listOf(n *node) reflect.Type {
 	return reflect.TypeFor[*spec.Variable]()
 }
 
-// includedDocument reads the file of an include in the place of the value, and tells
-// whether the value is one.
-func (s *syntaxIndex) includedDocument(n *node, t reflect.Type, f *field, in *mappingNode) bool {
-	if n.tag != "!include" && n.tag != "!include_raw" {
+// readInclude reads the file of an include instead of the value. It reports whether
+// the value is an include.
+func (s *syntaxIndex) readInclude(n *outline.Node, t reflect.Type, f *field, in *mappingNode) bool {
+	if n.Tag != "!include" && n.Tag != "!include_raw" {
 		return false
 	}
-	if n.kind != scalar {
+	if n.Kind != outline.Scalar {
 		return true
 	}
-	s.mark(word{role: asInclude, start: n.start, end: n.end, text: n.text, node: n, field: f, of: t, in: in})
-	to := included(s.path, n.text)
+	s.addWord(syntaxWord{role: roleInclude, start: n.Start, end: n.End, text: n.Text, node: n, field: f, goType: t, mapping: in})
+	to := includePath(s.path, n.Text)
 	s.includes = append(s.includes, include{s.path, to})
-	if n.tag == "!include_raw" || len(s.includes) > maxFiles || holdsPath(s.trail, to) {
+	if n.Tag == "!include_raw" || len(s.includes) > maxFiles || holdsPath(s.trail, to) {
 		return true
 	}
 	o := s.read(to)
@@ -158,15 +159,14 @@ func (s *syntaxIndex) includedDocument(n *node, t reflect.Type, f *field, in *ma
 	back := s.path
 	s.path, s.trail = to, append(s.trail, to)
 	if t == documentType {
-		s.document(o.root, in)
+		s.readDocument(o, in)
 	} else {
-		s.value(o.root, t, f, in)
+		s.readValue(o, t, f, in)
 	}
 	s.path, s.trail = back, s.trail[:len(s.trail)-1]
 	return true
 }
 
-// holdsPath tells whether a path is among some.
 func holdsPath(paths []string, path string) bool {
 	for _, p := range paths {
 		if p == path {
@@ -176,137 +176,138 @@ func holdsPath(paths []string, path string) bool {
 	return false
 }
 
-// value reads a value of which a type is expected; nil where anything is.
-func (s *syntaxIndex) value(n *node, t reflect.Type, f *field, in *mappingNode) {
+// readValue reads a value of an expected type; nil for any.
+func (s *syntaxIndex) readValue(n *outline.Node, t reflect.Type, f *field, in *mappingNode) {
 	switch {
-	case s.includedDocument(n, t, f, in):
+	case s.readInclude(n, t, f, in):
 		return
 	case t == nil:
-		s.freeValue(n, f, in)
+		s.readFree(n, f, in)
 		return
-	case s.special(n, t, f, in):
+	case s.readSpecial(n, t, f, in):
 		return
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
-		s.value(n, t.Elem(), f, in)
+		s.readValue(n, t.Elem(), f, in)
 	case reflect.Interface:
-		s.alternative(n, t, f, in)
+		s.readAlternative(n, t, f, in)
 	case reflect.Struct:
-		s.structure(n, s.lang.classes[t], nil, t, f, in)
+		s.readStruct(n, s.lang.structs[t], nil, t, f, in)
 	case reflect.Slice:
-		if n.kind != sequence {
-			s.single(n, t, f, in)
+		if n.Kind != outline.Sequence {
+			s.readScalar(n, t, f, in)
 			return
 		}
-		for _, item := range n.items {
-			s.value(item, t.Elem(), f, in)
+		for _, item := range n.Items {
+			s.readValue(item, t.Elem(), f, in)
 		}
 	case reflect.Map:
-		s.freeMap(n, t, f, in)
+		s.readMap(n, t, f, in)
 	default:
-		s.single(n, t, f, in)
+		s.readScalar(n, t, f, in)
 	}
 }
 
-// single marks a scalar; what a collection holds that stands in its place is of no known type.
-func (s *syntaxIndex) single(n *node, t reflect.Type, f *field, in *mappingNode) {
-	if n.kind != scalar {
-		s.freeValue(n, f, in)
+// readScalar adds a scalar. The content of a collection that is written instead has
+// no known type.
+func (s *syntaxIndex) readScalar(n *outline.Node, t reflect.Type, f *field, in *mappingNode) {
+	if n.Kind != outline.Scalar {
+		s.readFree(n, f, in)
 		return
 	}
-	s.word(asValue, n, t, f, in)
+	s.addValue(roleValue, n, t, f, in)
 }
 
-// word marks a value.
-func (s *syntaxIndex) word(r role, n *node, t reflect.Type, f *field, in *mappingNode) {
-	s.mark(word{role: r, start: n.start, end: n.end, text: n.text, node: n, field: f, of: t, in: in})
+// addValue adds a value.
+func (s *syntaxIndex) addValue(r role, n *outline.Node, t reflect.Type, f *field, in *mappingNode) {
+	s.addWord(syntaxWord{role: r, start: n.Start, end: n.End, text: n.Text, node: n, field: f, goType: t, mapping: in})
 }
 
-// freeValue reads a value without a known type: only its words are marked.
-func (s *syntaxIndex) freeValue(n *node, f *field, in *mappingNode) {
-	switch n.kind {
-	case scalar:
-		s.word(asValue, n, nil, f, in)
-	case sequence:
-		for _, item := range n.items {
-			s.value(item, nil, f, in)
+// readFree reads a value without a known type.
+func (s *syntaxIndex) readFree(n *outline.Node, f *field, in *mappingNode) {
+	switch n.Kind {
+	case outline.Scalar:
+		s.addValue(roleValue, n, nil, f, in)
+	case outline.Sequence:
+		for _, item := range n.Items {
+			s.readValue(item, nil, f, in)
 		}
-	case mapping:
-		for _, p := range n.pairs {
-			s.key(asFreeKey, p, nil, in)
-			s.value(p.value, nil, f, in)
+	case outline.Mapping:
+		for _, p := range n.Pairs {
+			s.addKey(roleFreeKey, p, nil, in)
+			s.readValue(p.Value, nil, f, in)
 		}
 	}
 }
 
-// key marks a key.
-func (s *syntaxIndex) key(r role, p *pair, f *field, in *mappingNode) {
-	s.mark(word{role: r, start: p.start, end: p.end, text: p.key, pair: p, field: f, in: in})
+// addKey adds a key.
+func (s *syntaxIndex) addKey(r role, p *outline.Pair, f *field, in *mappingNode) {
+	s.addWord(syntaxWord{role: r, start: p.Start, end: p.End, text: p.Key, pair: p, field: f, mapping: in})
 }
 
-// freeMap reads a mapping whose keys are the user's own.
-func (s *syntaxIndex) freeMap(n *node, t reflect.Type, f *field, in *mappingNode) {
-	if n.kind != mapping {
-		s.single(n, t, f, in)
+// readMap reads a mapping with keys chosen by the user.
+func (s *syntaxIndex) readMap(n *outline.Node, t reflect.Type, f *field, in *mappingNode) {
+	if n.Kind != outline.Mapping {
+		s.readScalar(n, t, f, in)
 		return
 	}
 	elem := t.Elem()
 	if elem.Kind() == reflect.Interface && s.lang.union(elem) == nil {
 		elem = nil
 	}
-	for _, p := range n.pairs {
-		s.key(asFreeKey, p, nil, in)
-		s.value(p.value, elem, f, in)
+	for _, p := range n.Pairs {
+		s.addKey(roleFreeKey, p, nil, in)
+		s.readValue(p.Value, elem, f, in)
 	}
 }
 
-// alternative reads a mapping of a union.
-func (s *syntaxIndex) alternative(n *node, t reflect.Type, f *field, in *mappingNode) {
+// readAlternative reads a mapping of a union.
+func (s *syntaxIndex) readAlternative(n *outline.Node, t reflect.Type, f *field, in *mappingNode) {
 	u := s.lang.union(t)
-	if u == nil || n.kind != mapping {
-		s.single(n, t, f, in)
+	if u == nil || n.Kind != outline.Mapping {
+		s.readScalar(n, t, f, in)
 		return
 	}
-	s.structure(n, s.lang.choose(u, n), u, t, f, in)
+	s.readStruct(n, s.lang.chooseAlternative(u, n), u, t, f, in)
 }
 
-// structure reads a mapping that stands for a struct.
-func (s *syntaxIndex) structure(n *node, c *class, u *spec.Union, t reflect.Type, f *field, in *mappingNode) {
-	if n.kind != mapping {
-		s.single(n, t, f, in)
+// readStruct reads a mapping that represents a struct.
+func (s *syntaxIndex) readStruct(n *outline.Node, c *structType, u *spec.Union, t reflect.Type, f *field, in *mappingNode) {
+	if n.Kind != outline.Mapping {
+		s.readScalar(n, t, f, in)
 		return
 	}
-	o := &mappingNode{node: n, class: c, union: u, field: f, up: in, path: s.path}
-	if id := n.get("id"); id != nil && id.kind == scalar && c.isEntity() {
-		s.entities = append(s.entities, &entity{o, id.text, id})
+	o := &mappingNode{node: n, class: c, union: u, field: f, parent: in, path: s.path}
+	if id := n.Get("id"); id != nil && id.Kind == outline.Scalar && c.isEntity() {
+		s.entities = append(s.entities, &entity{o, id.Text, id})
 	}
-	for _, p := range n.pairs {
+	for _, p := range n.Pairs {
 		var f *field
 		if c != nil {
-			f = c.byName[p.key]
+			f = c.byName[p.Key]
 		}
-		s.key(asKey, p, f, o)
+		s.addKey(roleKey, p, f, o)
 		switch {
-		case p.key == "<<":
-			s.value(p.value, t, nil, in)
-		case p.key == "type" && f == nil && u != nil && p.value.kind == scalar:
-			s.word(asTag, p.value, t, nil, o)
-		case p.key == "id" && p.value.kind == scalar && p.value.tag == "" && (c.isEntity() || c == nil && u != nil):
-			s.word(asID, p.value, nil, f, o)
+		case p.Key == "<<":
+			s.readValue(p.Value, t, nil, in)
+		case p.Key == "type" && f == nil && u != nil && p.Value.Kind == outline.Scalar:
+			s.addValue(roleTag, p.Value, t, nil, o)
+		case p.Key == "id" && p.Value.Kind == outline.Scalar && p.Value.Tag == "" && (c.isEntity() || c == nil && u != nil):
+			s.addValue(roleID, p.Value, nil, f, o)
 		case f != nil:
-			s.value(p.value, f.of, f, o)
+			s.readValue(p.Value, f.goType, f, o)
 		default:
-			s.value(p.value, nil, nil, o)
+			s.readValue(p.Value, nil, nil, o)
 		}
 	}
 }
 
-// at finds the innermost mark that holds an offset or ends there; nil for none.
-func (s *syntaxIndex) at(path string, offset int) *word {
-	var best *word
-	for i := range s.marks[path] {
-		m := &s.marks[path][i]
+// at returns the innermost word at an offset, or that ends there; nil for none.
+func (s *syntaxIndex) at(path string, offset int) *syntaxWord {
+	var best *syntaxWord
+	for i := range s.words[path] {
+		m := &s.words[path][i]
 		if m.start <= offset && offset <= m.end && (best == nil || m.end-m.start <= best.end-best.start) {
 			best = m
 		}
@@ -314,19 +315,19 @@ func (s *syntaxIndex) at(path string, offset int) *word {
 	return best
 }
 
-// find is the entity that an id names in the scope of an object: for a variable
-// its own flow's, then the document's, then another flow's.
-func (s *syntaxIndex) find(id string, wants reflect.Type, in *mappingNode) *entity {
+// find returns the entity that an id refers to within a mapping. Variables are
+// searched in the flow of the mapping, then in the document, then in other flows.
+func (s *syntaxIndex) findEntity(id string, wants reflect.Type, in *mappingNode) *entity {
 	var other *entity
 	for _, e := range s.entities {
-		if e.id != id || !e.class.fits(wants) {
+		if e.id != id || !e.class.isAssignableTo(wants) {
 			continue
 		}
 		if wants != reflect.TypeFor[*spec.Variable]() {
 			return e
 		}
-		switch flow := e.up.flow(); {
-		case e.up.tool() != nil:
+		switch flow := e.parent.flow(); {
+		case e.parent.tool() != nil:
 		case flow == in.flow():
 			return e
 		case other == nil || flow == nil:
@@ -336,26 +337,26 @@ func (s *syntaxIndex) find(id string, wants reflect.Type, in *mappingNode) *enti
 	return other
 }
 
-// ids are the words of a list of references under a key.
+// ids returns the ids of a list of references.
 func (o *mappingNode) ids(key string) []string {
 	var all []string
 	for _, item := range o.list(key) {
-		if w := strings.TrimSpace(item.text); item.kind == scalar && w != "" {
+		if w := strings.TrimSpace(item.Text); item.Kind == outline.Scalar && w != "" {
 			all = append(all, w)
-		} else if w := item.word("$ref"); w != "" {
+		} else if w := item.GetText("$ref"); w != "" {
 			all = append(all, w)
 		}
 	}
 	return all
 }
 
-// list are the items under a key.
-func (o *mappingNode) list(key string) []*node {
+// list returns the items of a key.
+func (o *mappingNode) list(key string) []*outline.Node {
 	if o == nil {
 		return nil
 	}
-	if v := o.node.get(key); v != nil {
-		return v.items
+	if v := o.node.Get(key); v != nil {
+		return v.Items
 	}
 	return nil
 }

@@ -5,17 +5,19 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/lsp/outline"
+	"github.com/qtype-dev/qtype/internal/lsp/protocol"
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// token is a word with its colour.
+// token is a word with its type, for highlighting.
 type token struct {
-	start, end int // bytes
-	kind       int
+	start, end int // byte offsets
+	tokenType  int
 	modifiers  uint32
 }
 
-// The legend's indexes.
+// Indexes of the token types in the legend.
 const (
 	tokenVariable = iota
 	tokenFunction
@@ -27,25 +29,25 @@ const (
 	tokenNamespace
 )
 
-// tokenTypes is the legend, in the order of the indexes.
+// tokenTypes returns the legend in the order of the indexes.
 func tokenTypes() []string {
 	return []string{"variable", "function", "class", "type", "property", "parameter", "enumMember", "namespace"}
 }
 
-// The legend's modifiers, as bits.
+// Bits of the token modifiers.
 const (
 	tokenDeclaration uint32 = 1 << iota
 	tokenReadOnly
 )
 
-// tokenModifiers is the legend of the modifiers, in the order of their bits.
+// tokenModifiers returns the legend in the order of the bits.
 func tokenModifiers() []string { return []string{"declaration", "readonly"} }
 
-// tokens answers the words of a document that YAML's own colours cannot tell
-// apart: ids where they are declared and named, types, and what is filled into texts.
-func (s *server) tokens(_ context.Context, p semanticTokensParams) (semanticTokens, error) {
-	packed := semanticTokens{Data: []uint32{}}
-	d, err := s.held(p.TextDocument)
+// semanticTokens handles textDocument/semanticTokens: the words that YAML
+// highlighting does not distinguish, such as ids, types and placeholders.
+func (s *server) semanticTokens(_ context.Context, p protocol.SemanticTokensParams) (protocol.SemanticTokens, error) {
+	packed := protocol.SemanticTokens{Data: []uint32{}}
+	d, err := s.openDocument(p.TextDocument)
 	if err != nil {
 		return packed, err
 	}
@@ -53,8 +55,8 @@ func (s *server) tokens(_ context.Context, p semanticTokensParams) (semanticToke
 	if p.Range != nil {
 		from, to = d.offset(p.Range.Start), d.offset(p.Range.End)
 	}
-	var last position
-	for _, t := range tokensOf(s.surveyOf(d), d) {
+	var last protocol.Position
+	for _, t := range tokensOf(s.syntaxOf(d), d) {
 		if t.end <= from || t.start >= to {
 			continue
 		}
@@ -63,17 +65,18 @@ func (s *server) tokens(_ context.Context, p semanticTokensParams) (semanticToke
 			last.Character = 0
 		}
 		packed.Data = append(packed.Data, uint32(at.Line-last.Line), uint32(at.Character-last.Character),
-			uint32(utf16Len(d.text[t.start:t.end])), uint32(t.kind), t.modifiers)
+			uint32(utf16Len(d.text[t.start:t.end])), uint32(t.tokenType), t.modifiers)
 		last = at
 	}
 	return packed, nil
 }
 
-// tokensOf are the tokens of a document in order, none over another, each on one line.
-func tokensOf(survey *syntaxIndex, d *document) []token {
+// tokensOf returns the tokens of a document in order. They do not overlap, and each
+// is on one line.
+func tokensOf(syntax *syntaxIndex, d *document) []token {
 	var all []token
-	for i := range survey.marks[d.path] {
-		all = append(all, markTokens(&survey.marks[d.path][i], d.text)...)
+	for i := range syntax.words[d.path] {
+		all = append(all, wordTokens(&syntax.words[d.path][i], d.text)...)
 	}
 	slices.SortStableFunc(all, func(a, b token) int { return a.start - b.start })
 	end := 0
@@ -86,37 +89,38 @@ func tokensOf(survey *syntaxIndex, d *document) []token {
 	})
 }
 
-// markTokens are the tokens of one word; none for what YAML colours well enough.
-func markTokens(m *word, text string) []token {
+// wordTokens returns the tokens of a word; none if YAML highlighting suffices.
+func wordTokens(m *syntaxWord, text string) []token {
 	start, end := m.start, m.end
-	if m.node != nil && (m.node.style == single || m.node.style == double) && end-start >= 2 {
+	if m.node != nil && (m.node.Style == outline.SingleQuoted || m.node.Style == outline.DoubleQuoted) && end-start >= 2 {
 		start, end = start+1, end-1
 	}
 	one := func(kind int, modifiers uint32) []token { return []token{{start, end, kind, modifiers}} }
 	switch m.role {
-	case asTag:
+	case roleTag:
 		return one(tokenClass, 0)
-	case asID:
-		if m.in == nil || m.in.class == nil {
+	case roleID:
+		if m.mapping == nil || m.mapping.class == nil {
 			return nil
 		}
-		return one(entityToken(m.in.class.kind()), tokenDeclaration)
-	case asRef:
-		return one(entityToken(noun(wantedBy(m.of))), 0)
-	case asType:
+		return one(presentationOf(m.mapping.class.kind()).token, tokenDeclaration)
+	case roleReference:
+		return one(presentationOf(spec.Kind(kindName(targetType(m.goType)))).token, 0)
+	case roleType:
 		return one(tokenType, 0)
-	case asBinding:
+	case roleBinding:
 		return one(tokenParameter, 0)
-	case asProperty:
+	case roleProperty:
 		return one(tokenProperty, tokenDeclaration)
-	case asValue:
+	case roleValue:
 		return valueTokens(m, text)
 	}
 	return nil
 }
 
-// valueTokens are a word of an enumeration, or the placeholders of a text.
-func valueTokens(m *word, text string) []token {
+// valueTokens returns the token of an enumeration value, or those of the
+// placeholders in a text.
+func valueTokens(m *syntaxWord, text string) []token {
 	if m.field != nil && slices.Contains(m.field.enum, m.text) {
 		return []token{{m.start, m.end, tokenEnumMember, 0}}
 	}
@@ -128,17 +132,4 @@ func valueTokens(m *word, text string) []token {
 		all = append(all, token{m.start + h.start, m.start + h.end, tokenParameter, tokenReadOnly})
 	}
 	return all
-}
-
-// entityToken is the colour of an entity's id.
-func entityToken(kind string) int {
-	switch {
-	case kind == string(spec.KindVariable):
-		return tokenVariable
-	case kind == string(spec.KindFlow), kind == string(spec.KindTool), kind == string(spec.KindStep):
-		return tokenFunction
-	case kind == string(spec.KindType):
-		return tokenType
-	}
-	return tokenNamespace
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// compression is how a file is packed; empty for one that is not.
+// compression is how a file is compressed; empty for one that is not.
 type compression string
 
 const (
@@ -23,10 +23,10 @@ const (
 	formatBzip2 compression = "bzip2"
 	formatXZ    compression = "xz"
 	formatLZ4   compression = "lz4"
-	maxTable                = 128 << 20 // the most bytes that zstd may look back, as its command has it
+	maxTable                = 128 << 20 // the maximum window of zstd in bytes, the limit of the zstd command
 )
 
-// compressionOf tells how a file is packed by how it begins.
+// compressionOf detects a compression by the first bytes of a file.
 func compressionOf(head []byte) compression {
 	for magic, c := range map[string]compression{
 		"\x1f\x8b": formatGzip, "\x28\xb5\x2f\xfd": formatZstd, "BZh": formatBzip2, "\xfd7zXZ\x00": formatXZ, "\x04\x22\x4d\x18": formatLZ4,
@@ -38,7 +38,7 @@ func compressionOf(head []byte) compression {
 	return ""
 }
 
-// compressionNamed is how a file of that name is packed, and the name without the ending that says so.
+// compressionNamed returns the compression by a file's extension, and the name without it.
 func compressionNamed(path string) (c compression, bare string) {
 	switch ext := filepath.Ext(path); strings.ToLower(ext) {
 	case ".gz":
@@ -49,10 +49,10 @@ func compressionNamed(path string) (c compression, bare string) {
 	return "", path
 }
 
-// unpack reads what is packed, and looks at its beginning.
+// unpack decompresses a file and peeks at its beginning.
 func (r *Reader) unpack(c compression, in *bufio.Reader) (*bufio.Reader, []byte, error) {
 	fault := func(err error) error {
-		return &FileError{Path: r.path, Reason: fmt.Sprintf("is not a %s file that can be read", c), Err: err}
+		return &FileError{Path: r.path, Reason: fmt.Sprintf("is not a valid %s file", c), Err: err}
 	}
 	var plain io.Reader
 	switch c {
@@ -70,7 +70,7 @@ func (r *Reader) unpack(c compression, in *bufio.Reader) (*bufio.Reader, []byte,
 		r.closers = append(r.closers, z.IOReadCloser())
 		plain = z
 	default:
-		return nil, nil, &FileError{Path: r.path, Reason: fmt.Sprintf("is packed with %s: unpack it, or pack it with gzip or zstd", c)}
+		return nil, nil, &FileError{Path: r.path, Reason: fmt.Sprintf("is compressed with %s: decompress it, or use gzip or zstd", c)}
 	}
 	plain = &decompressor{plain, c, r.path}
 	buffered := bufio.NewReaderSize(plain, bufferSize)
@@ -81,7 +81,7 @@ func (r *Reader) unpack(c compression, in *bufio.Reader) (*bufio.Reader, []byte,
 	return buffered, head, nil
 }
 
-// decompressor names the file when its packing turns out to be damaged.
+// decompressor returns an error that names the file if the compressed data is damaged.
 type decompressor struct {
 	in   io.Reader
 	by   compression
@@ -100,7 +100,7 @@ func (u *decompressor) Read(p []byte) (int, error) {
 	return n, &FileError{Path: u.path, Reason: reason, Err: err}
 }
 
-// pack makes a writer that packs; nil where nothing is to be packed.
+// pack returns a compressing writer; nil if the file is not compressed.
 func pack(c compression, out io.Writer) (io.WriteCloser, error) {
 	switch c {
 	case formatGzip:
@@ -111,12 +111,11 @@ func pack(c compression, out io.Writer) (io.WriteCloser, error) {
 	return nil, nil
 }
 
-// maxSpool is the most bytes that are put aside in a temporary file, for a
-// format that is read from its end.
+// maxSpool is the maximum size in bytes of a temporary copy, for formats that are
+// read from their end.
 const maxSpool = 8 << 30
 
-// random makes a file of the bytes that can be read at any place: the file
-// itself, or a temporary one that nobody else sees.
+// random returns the file for reading at any offset: the file itself, or a temporary copy.
 func (r *Reader) random(in *bufio.Reader) (io.ReaderAt, int64, error) {
 	if r.whole != nil {
 		return r.whole, r.size, nil
@@ -126,7 +125,7 @@ func (r *Reader) random(in *bufio.Reader) (io.ReaderAt, int64, error) {
 		return nil, 0, &FileError{Path: r.path, Reason: "needs a temporary file: " + cause(err), Err: err}
 	}
 	r.closers = append(r.closers, &tempFile{f})
-	_ = os.Remove(f.Name()) // where that works at once, not even a killed process leaves it
+	_ = os.Remove(f.Name()) // if this works, not even a killed process leaves it behind
 	size, err := io.Copy(f, io.LimitReader(in, maxSpool+1))
 	var file *FileError
 	switch {
@@ -135,14 +134,14 @@ func (r *Reader) random(in *bufio.Reader) (io.ReaderAt, int64, error) {
 	case err != nil:
 		return nil, 0, fileError(r.path, err)
 	case size > maxSpool:
-		return nil, 0, &FileError{Path: r.path, Reason: fmt.Sprintf("is larger than %d GB once it is unpacked and copied", maxSpool>>30)}
+		return nil, 0, &FileError{Path: r.path, Reason: fmt.Sprintf("is larger than %d GB when decompressed", maxSpool>>30)}
 	}
 	r.whole, r.size = f, size
-	r.read.Store(0) // what counts from here on are reads of the copy
+	r.read.Store(0) // from here on, reads of the copy are counted
 	return f, size, nil
 }
 
-// tempFile is a temporary file that ends with its reader.
+// tempFile is a temporary file that is removed with its reader.
 type tempFile struct{ *os.File }
 
 // Close removes the file.

@@ -8,19 +8,22 @@ import (
 	"math"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// convertValue brings a value to what a column's encoder takes: nil, string, int64,
-// float64, bool, []byte, and compact JSON text as json.RawMessage.
-func convertValue(kind Kind, v any) (any, error) {
-	if v == nil {
+// checkValue returns v in the form that encoders take for a column of the kind:
+// nil for null, int64, float64, bool or []byte for the kinds of those names, and v
+// itself for Text and JSONText, whose text encoders append without a copy.
+func checkValue(kind Kind, v any) (any, error) {
+	if v == nil || v == value.Unset {
 		return nil, nil
 	}
 	switch kind {
 	case Int:
-		return fitInt(v)
+		return convertInt(v)
 	case Float:
-		return fitFloat(v)
+		return convertFloat(v)
 	case Bool:
 		if b, ok := v.(bool); ok {
 			return b, nil
@@ -35,30 +38,23 @@ func convertValue(kind Kind, v any) (any, error) {
 		}
 		return nil, fmt.Errorf("expected bytes, got %s", shown(v))
 	case JSONText:
-		return jsonText(v)
-	}
-	return convertText(v)
-}
-
-func convertText(v any) (any, error) {
-	switch v := v.(type) {
-	case string:
 		return v, nil
-	case json.Number:
-		return v.String(), nil
-	case []byte:
-		if utf8.Valid(v) {
-			return string(v), nil
-		}
-		return base64.StdEncoding.EncodeToString(v), nil
-	case fmt.Stringer:
-		return v.String(), nil
 	}
-	text, err := jsonText(v)
-	return string(text), err
+	if b, ok := v.([]byte); ok {
+		return bytesText(b), nil
+	}
+	return v, nil
 }
 
-func fitInt(v any) (any, error) {
+// bytesText returns bytes as text: base64 if they are not UTF-8.
+func bytesText(b []byte) string {
+	if utf8.Valid(b) {
+		return string(b)
+	}
+	return base64.StdEncoding.EncodeToString(b)
+}
+
+func convertInt(v any) (any, error) {
 	switch v := v.(type) {
 	case int64:
 		return v, nil
@@ -76,7 +72,7 @@ func fitInt(v any) (any, error) {
 	return nil, fmt.Errorf("expected a whole number, got %s", shown(v))
 }
 
-func fitFloat(v any) (any, error) {
+func convertFloat(v any) (any, error) {
 	switch v := v.(type) {
 	case float64:
 		return v, nil
@@ -92,30 +88,67 @@ func fitFloat(v any) (any, error) {
 	return nil, fmt.Errorf("expected a number, got %s", shown(v))
 }
 
-// jsonText is a value as compact JSON, with <, > and & as they are.
-func jsonText(v any) (json.RawMessage, error) {
-	if raw, ok := v.(json.RawMessage); ok && json.Valid(raw) {
-		var b bytes.Buffer
-		_ = json.Compact(&b, raw) // is valid
-		return b.Bytes(), nil
+// appendCell appends the text of a value that is not null, as a flat format has it.
+func appendCell(b []byte, kind Kind, v any) []byte {
+	switch v := v.(type) {
+	case bool:
+		return strconv.AppendBool(b, v)
+	case float64:
+		if kind == Float {
+			return appendFloat(b, v)
+		}
+	case []byte:
+		if kind == Bytes {
+			return base64.StdEncoding.AppendEncode(b, v)
+		}
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, fmt.Errorf("the value cannot be written as JSON")
+	if kind == JSONText {
+		return appendNested(b, v)
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), nil
+	if n, ok := v.(json.Number); ok { // its digits as written
+		return append(b, n...)
+	}
+	return value.AppendText(b, v)
 }
 
-// shown is a value in a message, cut where it is long.
-func shown(v any) string {
-	text, err := jsonText(v)
-	if err != nil {
-		return "something else"
+// appendNested appends a value of a JSONText column as compact JSON.
+func appendNested(b []byte, v any) []byte {
+	switch v := v.(type) {
+	case json.RawMessage:
+		var compact bytes.Buffer
+		if json.Compact(&compact, v) == nil {
+			return append(b, compact.Bytes()...)
+		}
+	case json.Number:
+		return append(b, v...)
+	case string:
+		return appendJSONText(b, v)
 	}
-	if r := []rune(string(text)); len(r) > 40 {
+	return value.AppendJSON(b, v)
+}
+
+// Cell returns a value as a column of the kind stores it: nil, string, int64,
+// float64, bool, []byte, or compact JSON as json.RawMessage. Writing a cell and
+// writing the value have the same result.
+func Cell(kind Kind, v any) any {
+	x, err := checkValue(kind, v)
+	switch {
+	case err != nil: // the text, so that writing the cell fails as writing the value does
+		return string(appendCell(nil, Text, v))
+	case x == nil:
+		return nil
+	case kind == JSONText:
+		return json.RawMessage(appendNested(nil, x))
+	case kind == Text:
+		return string(appendCell(nil, Text, x))
+	}
+	return x
+}
+
+// shown returns a value for a message, cut if it is long.
+func shown(v any) string {
+	if r := []rune(string(appendNested(nil, v))); len(r) > 40 {
 		return string(r[:40]) + "…"
 	}
-	return string(text)
+	return string(appendNested(nil, v))
 }

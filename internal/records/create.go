@@ -11,35 +11,36 @@ import (
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 )
 
 // encoder writes records in one format.
 type encoder interface {
-	// write adds a record whose values were brought to the columns' kinds.
+	// write adds a record whose values checkValue has returned.
 	write(values []any) error
-	// close writes what ends the text; it does not close what it writes to.
+	// close writes the end of the format; it does not close the underlying writer.
 	close() error
 }
 
-// Writer writes records to a file, which comes into being under its name when
-// Close succeeds and not before.
+// Writer writes records to a file, which appears under its name only when Close
+// succeeds.
 type Writer struct {
 	path    string
 	columns []Column
 	enc     encoder
 	file    remotefs.Upload // nil for a Writer over an io.Writer
 	buf     *bufio.Writer
-	packed  io.WriteCloser // nil where nothing is packed
+	packed  io.WriteCloser // compresses; nil if the file is not compressed
 	row     []any
 	rows    int64
-	err     error // the first failure to write; all that follows fails with it
+	err     error // the first error of a write; later writes return it
 	done    bool
 }
 
-// Create begins a file in the format of its name, packed where that ends in .gz
-// or .zst: on this machine, where its folder is made if it does not exist, or at
-// an address that package blob can write. Cancelling the context ends the writing
-// to such an address. The error is a *FileError that names the file.
+// Create creates a file in the format of its extension, compressed if that is
+// followed by .gz or .zst. path is a local file, whose directory is created if
+// needed, or a URL that package remotefs can write; canceling ctx then stops the
+// upload. The error is a *FileError that names the file.
 func Create(ctx context.Context, path string, columns []Column) (*Writer, error) {
 	shown := remotefs.Redacted(path)
 	if err := Writable(shown); err != nil {
@@ -66,8 +67,8 @@ func Create(ctx context.Context, path string, columns []Column) (*Writer, error)
 	return w, nil
 }
 
-// NewWriter writes records to out, which stays open. Flush after each record
-// what a reader at the other end should see at once.
+// NewWriter returns a Writer to out, which it does not close. Call Flush after each
+// record that a reader should see at once.
 func NewWriter(out io.Writer, format Format, columns []Column) (*Writer, error) {
 	w := &Writer{path: "output"}
 	if err := w.start(out, format, columns); err != nil {
@@ -101,8 +102,8 @@ func (w *Writer) start(out io.Writer, format Format, columns []Column) error {
 	return nil
 }
 
-// ValueError says that a value does not fit its column. The record was not
-// written; others can be.
+// ValueError reports a value that does not fit its column. The record was not
+// written; the next ones can be.
 type ValueError struct {
 	Column string // the column's name
 	Reason string // what is wrong
@@ -111,18 +112,18 @@ type ValueError struct {
 // Error names the column.
 func (e *ValueError) Error() string { return fmt.Sprintf("column %q: %s", e.Column, e.Reason) }
 
-// Write adds a record: one value for each column. Its error concerns this
-// record alone when it is a *ValueError, and then nothing was written; any
-// other error is a *FileError and final.
+// Write adds a record: one value for each column, as a Reader returns it or a
+// run-time value of package value. A *ValueError concerns this record only, and
+// nothing was written; any other error is a *FileError and final.
 func (w *Writer) Write(values ...any) error {
 	if w.err != nil {
 		return w.err
 	}
 	if len(values) != len(w.columns) {
-		return &ValueError{Reason: fmt.Sprintf("the record has %s for %s", plural(len(values), "value"), plural(len(w.columns), "column"))}
+		return &ValueError{Reason: fmt.Sprintf("the record has %s for %s", textfmt.Count(len(values), "value"), textfmt.Count(len(w.columns), "column"))}
 	}
 	for i, c := range w.columns {
-		v, err := convertValue(c.Kind, values[i])
+		v, err := checkValue(c.Kind, values[i])
 		if err != nil {
 			return &ValueError{Column: c.Name, Reason: err.Error()}
 		}
@@ -144,7 +145,7 @@ func (w *Writer) fail(err error) error {
 	return err
 }
 
-// cause is the operating system's word without the path that it may carry.
+// cause returns the message of the operating system without the path.
 func cause(err error) string {
 	var perr *fs.PathError
 	var lerr *os.LinkError
@@ -160,24 +161,23 @@ func cause(err error) string {
 	return err.Error()
 }
 
-// writeError says why a file cannot be written.
 func writeError(path string, err error) *FileError {
 	reason := cause(err)
 	var access *remotefs.AccessError
 	switch {
 	case errors.As(err, new(*remotefs.BuildTagError)), errors.As(err, new(*remotefs.SchemeError)):
-	case errors.As(err, &access) && access.Err == nil: // tells what the place is
+	case errors.As(err, &access) && access.Err == nil: // its reason is a whole sentence
 	default:
 		reason = "cannot be written: " + reason
 	}
 	return &FileError{Path: path, Reason: reason, Err: err}
 }
 
-// Rows is how many records were written.
+// Rows returns the number of records that were written.
 func (w *Writer) Rows() int64 { return w.rows }
 
-// Flush passes what was written on to the file or the io.Writer. A JSON array
-// and a Parquet file are complete only after Close.
+// Flush writes buffered records to the file or the io.Writer. A JSON array and a
+// Parquet file are complete only after Close.
 func (w *Writer) Flush() error {
 	if w.err != nil {
 		return w.err
@@ -188,8 +188,8 @@ func (w *Writer) Flush() error {
 	return nil
 }
 
-// Close completes the file, makes it durable and gives it its name. When it
-// fails, no file has come into being. A second call does nothing.
+// Close completes the file, syncs it and renames it to its name. If it fails, no
+// file has been created. A second call does nothing.
 func (w *Writer) Close() error {
 	if w.done {
 		return w.err
@@ -210,7 +210,6 @@ func (w *Writer) Close() error {
 	return err
 }
 
-// finish writes the end of the text.
 func (w *Writer) finish() error {
 	if w.err != nil {
 		return w.err
@@ -229,12 +228,12 @@ func (w *Writer) finish() error {
 	return nil
 }
 
-// Abort gives the file up; a file that had the name before stays. After Close
-// it does nothing.
+// Abort discards the file; an older file of the name stays. After Close it does
+// nothing.
 func (w *Writer) Abort() {
 	if w.done || w.file == nil {
 		return
 	}
 	w.done = true
-	_ = w.file.Abort() // nothing of it is seen
+	_ = w.file.Abort() // leaves nothing behind
 }

@@ -8,6 +8,8 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/qtype-dev/qtype/internal/textfmt"
 )
 
 // startCSV reads the header row.
@@ -25,12 +27,12 @@ func (r *Reader) startCSV(src textSource, head []byte) error {
 	}
 	s := &scanner{in: src.in, path: r.path, delim: sniffDelimiter(body, delim)}
 	header, err := s.record()
-	var fault *RowError
+	var bad *RowError
 	switch {
 	case errors.Is(err, io.EOF):
 		return &FileError{Path: r.path, Reason: "the file is empty"}
-	case errors.As(err, &fault):
-		return &FileError{Path: r.path, Line: s.start, Reason: "the header row " + fault.Reason}
+	case errors.As(err, &bad):
+		return &FileError{Path: r.path, Line: s.start, Reason: "header row: " + bad.Reason}
 	case err != nil:
 		return err
 	}
@@ -42,7 +44,7 @@ func (r *Reader) startCSV(src textSource, head []byte) error {
 	return nil
 }
 
-// sniffDelimiter is what parts the header's names: spreadsheets of many
+// sniffDelimiter returns the delimiter of the header's names. Spreadsheets of many
 // countries write semicolons into files that they call CSV.
 func sniffDelimiter(body []byte, usual byte) byte {
 	line, _, _ := bytes.Cut(body, []byte{'\n'})
@@ -54,15 +56,15 @@ func sniffDelimiter(body []byte, usual byte) byte {
 	return usual
 }
 
-// headerOf checks the column names. Spaces around them are not part of them.
-// Columns without a name may stand any number of times: row numbers often do.
+// headerOf checks the column names and removes the spaces around them. Any number
+// of columns may have no name: columns of row numbers often have none.
 func headerOf(fields []string) ([]string, error) {
 	seen := map[string]bool{}
 	columns := make([]string, len(fields))
 	for i, f := range fields {
 		name := strings.TrimSpace(f)
 		if name != "" && seen[name] {
-			return nil, fmt.Errorf("the header names the column %q twice", name)
+			return nil, fmt.Errorf("duplicate column %q in the header", name)
 		}
 		seen[name] = true
 		columns[i] = name
@@ -70,27 +72,29 @@ func headerOf(fields []string) ([]string, error) {
 	return columns, nil
 }
 
-// scanner splits text into records and fields by RFC 4180. Quotes inside a
-// field that does not begin with one are ordinary characters, and empty lines
-// are passed over. Line ends inside quotes are kept as they are.
+// scanner splits text into records and fields by RFC 4180. A quote in a field that
+// does not begin with one is an ordinary character. Empty lines are skipped; line
+// ends in quotes are kept as they are. encoding/csv cannot do this: see
+// docs/decisions/022-csv-reader.md.
 type scanner struct {
-	in    *bufio.Reader
-	path  string
-	delim byte
-	width int    // the header's number of fields
-	line  int    // the last line that was read
-	start int    // the line that the record began on
-	raw   []byte // the record's text, one line or, with open quotes, more
-	text  []byte // the fields' text, one after the other
-	ends  []int  // where each field ends in text
-	eof   bool   // there are no further lines
+	in     *bufio.Reader
+	path   string
+	delim  byte
+	width  int      // the header's number of fields
+	line   int      // the last line that was read
+	start  int      // the line that the record began on
+	raw    []byte   // the record's text: one line, or more if a field has line ends
+	text   []byte   // the text of the fields, without quotes
+	ends   []int    // where each field ends in text
+	fields []string // of the record; overwritten by the next one
+	eof    bool     // there are no further lines
 }
 
-// next is the next record under the header's columns.
+// next returns the next record under the header's columns.
 func (s *scanner) next(columns []string) (Record, error) {
 	fields, err := s.record()
-	var fault *RowError
-	if err != nil && !errors.As(err, &fault) {
+	var bad *RowError
+	if err != nil && !errors.As(err, &bad) {
 		return Record{}, err
 	}
 	rec := Record{Line: s.start, Columns: columns, Values: make([]any, len(columns))}
@@ -98,10 +102,10 @@ func (s *scanner) next(columns []string) (Record, error) {
 		rec.Values[i] = fields[i]
 	}
 	switch {
-	case fault != nil:
-		return rec, fault
+	case bad != nil:
+		return rec, bad
 	case len(fields) != s.width:
-		return rec, &RowError{Reason: fmt.Sprintf("the row has %s, the header has %d", plural(len(fields), "field"), s.width)}
+		return rec, &RowError{Reason: fmt.Sprintf("the row has %s, the header has %d", textfmt.Count(len(fields), "field"), s.width)}
 	}
 	for i, f := range fields {
 		if !utf8.ValidString(f) {
@@ -111,9 +115,10 @@ func (s *scanner) next(columns []string) (Record, error) {
 	return rec, nil
 }
 
-// record is the next record's fields; a *RowError with those before the fault.
+// record returns the next record's fields. With a *RowError it returns the fields
+// before the error.
 func (s *scanner) record() ([]string, error) {
-	s.raw, s.text, s.ends = s.raw[:0], s.text[:0], s.ends[:0]
+	s.raw, s.text, s.ends, s.fields = s.raw[:0], s.text[:0], s.ends[:0], s.fields[:0]
 	for len(bytes.TrimRight(s.raw, "\r\n")) == 0 {
 		s.raw = s.raw[:0]
 		if err := s.extend(); err != nil {
@@ -122,23 +127,23 @@ func (s *scanner) record() ([]string, error) {
 	}
 	s.start = s.line
 	err := s.split()
-	fields := make([]string, len(s.ends))
 	text, from := string(s.text), 0
-	for i, end := range s.ends {
-		fields[i], from = text[from:end], end
+	for _, end := range s.ends {
+		s.fields = append(s.fields, text[from:end])
+		from = end
 	}
-	return fields, err
+	return s.fields, err
 }
 
-// split takes the record apart, asking for further lines while a quote is open.
+// split finds the record's fields. It reads further lines while a quote is open.
 func (s *scanner) split() error {
 	pos := 0
 	for {
 		var err error
 		if pos < len(s.raw) && s.raw[pos] == '"' {
-			pos, err = s.quoted(pos + 1)
+			pos, err = s.quotedField(pos + 1)
 		} else {
-			pos = s.plain(pos)
+			pos = s.plainField(pos)
 		}
 		if err != nil {
 			return err
@@ -151,8 +156,8 @@ func (s *scanner) split() error {
 	}
 }
 
-// plain takes the field from pos and gives the place after it.
-func (s *scanner) plain(pos int) int {
+// plainField copies the field that begins at pos and returns the position after it.
+func (s *scanner) plainField(pos int) int {
 	end := s.content()
 	if i := bytes.IndexByte(s.raw[pos:end], s.delim); i >= 0 {
 		end = pos + i
@@ -161,8 +166,8 @@ func (s *scanner) plain(pos int) int {
 	return end
 }
 
-// quoted takes the field whose opening quote stands before pos.
-func (s *scanner) quoted(pos int) (int, error) {
+// quotedField copies the field whose opening quote is before pos.
+func (s *scanner) quotedField(pos int) (int, error) {
 	opened := s.line
 	for {
 		i := bytes.IndexByte(s.raw[pos:], '"')
@@ -170,7 +175,7 @@ func (s *scanner) quoted(pos int) (int, error) {
 			s.text = append(s.text, s.raw[pos:]...)
 			pos = len(s.raw)
 			if err := s.extend(); errors.Is(err, io.EOF) {
-				return 0, &FileError{Path: s.path, Line: opened, Reason: "a quote is opened here and never closed"}
+				return 0, &FileError{Path: s.path, Line: opened, Reason: "unclosed quote"}
 			} else if err != nil {
 				return 0, err
 			}
@@ -184,13 +189,13 @@ func (s *scanner) quoted(pos int) (int, error) {
 			continue
 		}
 		if pos < s.content() && s.raw[pos] != s.delim {
-			return 0, &RowError{Reason: fmt.Sprintf("field %d goes on after its closing quote", len(s.ends)+1)}
+			return 0, &RowError{Reason: fmt.Sprintf("field %d: text after the closing quote", len(s.ends)+1)}
 		}
 		return pos, nil
 	}
 }
 
-// content is the length of raw without the end of its last line.
+// content returns the length of raw without the end of its last line.
 func (s *scanner) content() int {
 	n := len(s.raw)
 	if n > 0 && s.raw[n-1] == '\n' {
@@ -202,7 +207,7 @@ func (s *scanner) content() int {
 	return n
 }
 
-// extend adds one line, with its end, to raw.
+// extend appends one line, with its end, to raw.
 func (s *scanner) extend() error {
 	if s.eof {
 		return io.EOF
@@ -213,7 +218,7 @@ func (s *scanner) extend() error {
 		s.raw = append(s.raw, part...)
 		switch {
 		case len(s.raw) > maxRecord:
-			return &FileError{Path: s.path, Line: max(s.start, 1), Reason: "a row is longer than 64 MB: is a quote left open?"}
+			return &FileError{Path: s.path, Line: max(s.start, 1), Reason: "a row is longer than 64 MB (unclosed quote?)"}
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
 		case errors.Is(err, io.EOF):
@@ -229,7 +234,8 @@ func (s *scanner) extend() error {
 	}
 }
 
-// crReader turns the line ends of texts that know carriage returns only.
+// crReader replaces carriage returns by line feeds, for texts whose lines end in
+// carriage returns only.
 type crReader struct{ in io.Reader }
 
 func (o *crReader) Read(p []byte) (int, error) {
@@ -240,12 +246,4 @@ func (o *crReader) Read(p []byte) (int, error) {
 		}
 	}
 	return n, err
-}
-
-// plural is "1 field", "2 fields".
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

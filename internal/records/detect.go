@@ -19,8 +19,8 @@ var (
 	bomUTF16BE = []byte{0xfe, 0xff}
 )
 
-// name is the part of a path or an address that tells a format: without what
-// follows a question mark in the address of a web server.
+// name returns the part of a path or URL that has the file's extension: the path of
+// an HTTP URL, without its query.
 func name(path string) string {
 	if scheme, _ := remotefs.Remote(path); scheme == "http" || scheme == "https" {
 		if u, err := url.Parse(path); err == nil {
@@ -30,8 +30,8 @@ func name(path string) string {
 	return path
 }
 
-// detect tells what the file is, by what was asked for, else its name, else its
-// content, and refuses a content that cannot be that.
+// detect returns the file's format: the requested one, else that of the name, else
+// that of the content. It returns an error if the content cannot be of that format.
 func detect(path, name string, asked Format, head []byte) (Format, error) {
 	format := asked
 	if format == "" {
@@ -50,47 +50,47 @@ func detect(path, name string, asked Format, head []byte) (Format, error) {
 	return detectText(fault, format, body)
 }
 
-// detectBinary knows what is no text by how it begins; empty for a text.
+// detectBinary detects a binary format by its first bytes; empty for text.
 func detectBinary(fault func(string, ...any) error, format Format, head []byte) (Format, error) {
 	switch {
 	case bytes.HasPrefix(head, magicPQ):
 		if format != Parquet && format != "" {
-			return "", fault("is a Parquet file, not %s: name it .parquet", label(format))
+			return "", fault("is a Parquet file, not %s: rename it to .parquet", label(format))
 		}
 		return Parquet, nil
 	case format == Parquet:
 		return "", fault("is not a Parquet file")
 	case bytes.HasPrefix(head, magicZip):
 		if format != Excel && format != "" {
-			return "", fault("is a zip archive or an Excel workbook, not %s: name a workbook .xlsx", label(format))
+			return "", fault("is a zip archive or an Excel workbook, not %s: rename a workbook to .xlsx", label(format))
 		}
 		return Excel, nil
 	case bytes.HasPrefix(head, magicOLE):
-		return "", fault("is an Excel workbook of the old kind (.xls): save it as .xlsx")
+		return "", fault("is an Excel workbook in the old format (.xls): save it as .xlsx")
 	case format == Excel:
 		return "", fault("is not an Excel workbook")
 	case bytes.HasPrefix(head, bomUTF16LE), bytes.HasPrefix(head, bomUTF16BE):
 		return "", fault("is UTF-16 text: save it as UTF-8")
 	case bytes.IndexByte(head, 0) >= 0:
-		return "", fault("holds binary data, not %s", label(format))
+		return "", fault("contains binary data, not %s", label(format))
 	}
 	return "", nil
 }
 
-// detectText tells the text formats apart by how the text begins.
+// detectText detects a text format by its first characters.
 func detectText(fault func(string, ...any) error, format Format, body []byte) (Format, error) {
 	jsonish := bytes.HasPrefix(body, []byte(`{"`)) || bytes.HasPrefix(body, []byte(`[{`)) || bytes.Equal(body, []byte("[]"))
 	switch {
 	case (format == CSV || format == TSV) && jsonish:
-		return "", fault("holds JSON, not %s: name it .json or .jsonl", label(format))
+		return "", fault("contains JSON, not %s: rename it to .json or .jsonl", label(format))
 	case format == JSON && body[0] != '{' && body[0] != '[':
-		return "", fault("does not hold JSON records: an array of objects is expected")
+		return "", fault("does not contain JSON records: an array of objects is expected")
 	case format != "":
 		return format, nil
 	case body[0] == '{' || body[0] == '[':
 		return JSON, nil
 	case !utf8.Valid(body[:max(0, len(body)-utf8.UTFMax)]):
-		return "", fault("holds binary data, not %s", label(""))
+		return "", fault("contains binary data, not %s", label(""))
 	}
 	line, _, _ := strings.Cut(string(body), "\n")
 	if strings.Contains(line, "\t") && !strings.Contains(line, ",") {
@@ -99,7 +99,7 @@ func detectText(fault func(string, ...any) error, format Format, body []byte) (F
 	return CSV, nil
 }
 
-// label is a format's name in a message.
+// label returns a format's name for messages.
 func label(f Format) string {
 	switch f {
 	case JSONL:

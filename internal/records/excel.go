@@ -10,29 +10,28 @@ import (
 	"strings"
 )
 
-// An Excel workbook is a zip of XML parts (ECMA-376). Three of them matter here:
-// the first sheet, which is read row by row; the texts that its cells share, which
-// are held; and the styles, which tell that a number is a date.
+// An Excel workbook is a zip archive of XML parts (ECMA-376). Three of them are
+// read: the first sheet, row by row; the strings that its cells share, into memory;
+// and the styles, which decide whether a number is a date.
 
-// maxShared is the most bytes of shared texts that a workbook may hold in memory.
+// maxShared is the maximum size of a workbook's shared strings in bytes.
 const maxShared = 512 << 20
 
-// workbook is the parts of a workbook by name.
 type workbook struct {
 	parts  map[string]*zip.File
 	shared []string
-	styles []dateKind // of each cell style, what its numbers are
+	styles []dateKind // the meaning of numbers, by cell style
 	apple  bool       // days are counted from 1904
 }
 
-// dateKind is what a number stands for under its style.
+// dateKind is the meaning of a number in a cell style.
 type dateKind int
 
 const (
-	notDate   dateKind = iota // a number
-	dayClock                  // a date
-	bothClock                 // a date with a time of day
-	timeClock                 // a time of day
+	notDate  dateKind = iota // a number
+	dateOnly                 // a date
+	dateTime                 // a date with a time of day
+	timeOnly                 // a time of day
 )
 
 // startExcel opens the first sheet and reads its header.
@@ -53,7 +52,7 @@ func (r *Reader) startExcel(file io.ReaderAt, size int64) error {
 		b.parts[strings.ToLower(strings.TrimPrefix(f.Name, "/"))] = f
 	}
 	if b.parts["xl/workbook.xml"] == nil {
-		return &FileError{Path: r.path, Reason: "is a zip archive without an Excel workbook in it"}
+		return &FileError{Path: r.path, Reason: "is a zip archive, not an Excel workbook"}
 	}
 	part, err := b.firstSheet()
 	if err == nil {
@@ -92,7 +91,7 @@ func (r *Reader) startExcel(file io.ReaderAt, size int64) error {
 	return nil
 }
 
-// walk hands the opening tags of a part to visit, with the decoder behind them.
+// walk calls visit for each start tag of a part; the decoder is behind the tag.
 func (b *workbook) walk(name string, visit func(*xml.Decoder, xml.StartElement) error) error {
 	part := b.parts[name]
 	if part == nil {
@@ -119,7 +118,7 @@ func (b *workbook) walk(name string, visit func(*xml.Decoder, xml.StartElement) 
 	}
 }
 
-// attr is an attribute by its name without a namespace.
+// attr returns an attribute by its name without the namespace.
 func attr(e xml.StartElement, name string) string {
 	for _, a := range e.Attr {
 		if a.Name.Local == name {
@@ -129,7 +128,7 @@ func attr(e xml.StartElement, name string) string {
 	return ""
 }
 
-// firstSheet is the part of the sheet that stands first in the workbook.
+// firstSheet returns the part of the workbook's first sheet.
 func (b *workbook) firstSheet() (*zip.File, error) {
 	first, target := "", ""
 	err := b.walk("xl/workbook.xml", func(_ *xml.Decoder, e xml.StartElement) error {
@@ -166,8 +165,7 @@ func (b *workbook) firstSheet() (*zip.File, error) {
 
 func isTrue(s string) bool { return s == "1" || s == "true" }
 
-// readShared reads the texts that cells share. Readings for pronunciation (rPh)
-// are no part of them.
+// readShared reads the shared strings. Phonetic readings (rPh) are not part of them.
 func (b *workbook) readShared() error {
 	size := 0
 	return b.walk("xl/sharedstrings.xml", func(dec *xml.Decoder, e xml.StartElement) error {
@@ -176,14 +174,14 @@ func (b *workbook) readShared() error {
 		}
 		text, err := textOf(dec)
 		if size += len(text); size > maxShared {
-			return fmt.Errorf("its texts are longer than %d MB", maxShared>>20)
+			return fmt.Errorf("its shared strings are larger than %d MB", maxShared>>20)
 		}
 		b.shared = append(b.shared, text)
 		return err
 	})
 }
 
-// textOf is the text of the runs of an element whose opening tag was read.
+// textOf returns the text of the runs of an element whose start tag was read.
 func textOf(dec *xml.Decoder) (string, error) {
 	var text strings.Builder
 	for depth, inside := 1, 0; depth > 0; {

@@ -2,7 +2,6 @@ package records
 
 import (
 	"encoding/xml"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -14,18 +13,18 @@ import (
 // maxColumns is how many columns a sheet can have.
 const maxColumns = 16384
 
-// sheet reads the rows of a sheet. Cells are texts, as those of a CSV file are:
-// numbers in their shortest form, dates and times in ISO 8601.
+// sheet reads the rows of a sheet. Cells are text, as in a CSV file: numbers in
+// their shortest form, dates and times in ISO 8601.
 type sheet struct {
 	book  *workbook
 	dec   *xml.Decoder
 	path  string
 	line  int      // the row's number in the sheet, from 1
-	cells []string // of the row, filled again for the next
-	fault string   // what is wrong with a cell of the row; empty for nothing
+	cells []string // of the row; overwritten by the next one
+	fault string   // what is wrong with a cell of the row; empty if nothing
 }
 
-// next is the next row with anything in it, under the header's columns.
+// next returns the next row that is not empty, under the header's columns.
 func (s *sheet) next(columns []string) (Record, error) {
 	cells, err := s.row()
 	if err != nil {
@@ -43,13 +42,13 @@ func (s *sheet) next(columns []string) (Record, error) {
 	}
 	for i := len(columns); i < len(cells); i++ {
 		if cells[i] != "" {
-			return rec, &RowError{Reason: fmt.Sprintf("the cell %s%d has no column in the header", letters(i), s.line)}
+			return rec, &RowError{Reason: fmt.Sprintf("cell %s%d has no column in the header", letters(i), s.line)}
 		}
 	}
 	return rec, nil
 }
 
-// row reads the next row that has anything in it.
+// row returns the cells of the next row that is not empty.
 func (s *sheet) row() ([]string, error) {
 	for {
 		token, err := s.dec.Token()
@@ -79,7 +78,7 @@ func (s *sheet) row() ([]string, error) {
 	}
 }
 
-// fill reads the cells of a row whose opening tag was read.
+// fill reads the cells of a row whose start tag was read.
 func (s *sheet) fill() error {
 	s.cells, s.fault = s.cells[:0], ""
 	at := -1
@@ -101,7 +100,7 @@ func (s *sheet) fill() error {
 				at = n
 			}
 			if at >= maxColumns {
-				return errors.New("a row is wider than a sheet can be")
+				return fmt.Errorf("a row has more than %d columns", maxColumns)
 			}
 			text, err := s.cell(t)
 			if err != nil {
@@ -112,16 +111,16 @@ func (s *sheet) fill() error {
 			}
 			s.cells[at] = text
 		case xml.EndElement:
-			return nil // of the row: what lies inside was read whole
+			return nil // of the row: nested elements were read as a whole
 		}
 	}
 }
 
-// columnOf is the column of a cell's place, such as AB12, from 0.
-func columnOf(place string) (int, bool) {
+// columnOf returns the column of a cell reference such as AB12, from 0.
+func columnOf(reference string) (int, bool) {
 	n := 0
-	for i := range len(place) {
-		c := place[i] | 0x20
+	for i := range len(reference) {
+		c := reference[i] | 0x20
 		if c < 'a' || c > 'z' {
 			return n - 1, i > 0
 		}
@@ -132,7 +131,7 @@ func columnOf(place string) (int, bool) {
 	return n - 1, n > 0
 }
 
-// letters is the name of a column: A to Z, AA and so on.
+// letters returns the name of a column: A to Z, AA and so on.
 func letters(column int) string {
 	if column < 26 {
 		return string(rune('A' + column))
@@ -140,7 +139,7 @@ func letters(column int) string {
 	return letters(column/26-1) + letters(column%26)
 }
 
-// cell is the text of a cell whose opening tag was read.
+// cell returns the text of a cell whose start tag was read.
 func (s *sheet) cell(c xml.StartElement) (string, error) {
 	kind, raw := attr(c, "t"), ""
 	for {
@@ -155,7 +154,7 @@ func (s *sheet) cell(c xml.StartElement) (string, error) {
 				raw, err = content(s.dec)
 			case "is":
 				raw, err = textOf(s.dec)
-			default: // the formula; its result stands in v
+			default: // the formula; v has its result
 				err = s.dec.Skip()
 			}
 			if err != nil {
@@ -167,7 +166,7 @@ func (s *sheet) cell(c xml.StartElement) (string, error) {
 	}
 }
 
-// content is the text of an element without children.
+// content returns the text of an element without children.
 func content(dec *xml.Decoder) (string, error) {
 	var text string
 	for {
@@ -184,21 +183,21 @@ func content(dec *xml.Decoder) (string, error) {
 	}
 }
 
-// shown is what a cell holds, by its kind.
+// shown returns the text of a cell by its type.
 func (s *sheet) shown(c xml.StartElement, kind, raw string) string {
 	switch kind {
 	case "s":
 		if i, err := strconv.Atoi(strings.TrimSpace(raw)); err == nil && i >= 0 && i < len(s.book.shared) {
 			return s.book.shared[i]
 		}
-		s.fault = fmt.Sprintf("the cell %s names a text that the workbook does not have", attr(c, "r"))
+		s.fault = fmt.Sprintf("cell %s refers to a shared string that does not exist", attr(c, "r"))
 		return ""
-	case "str", "inlineStr", "d": // a formula's text, a text of its own, a date in ISO 8601
+	case "str", "inlineStr", "d": // the result of a formula, an inline string, a date in ISO 8601
 		return raw
 	case "b":
 		return strconv.FormatBool(isTrue(raw))
 	case "e":
-		s.fault = fmt.Sprintf("the cell %s holds the error %s", attr(c, "r"), raw)
+		s.fault = fmt.Sprintf("cell %s has the error %s", attr(c, "r"), raw)
 		return ""
 	}
 	x, err := strconv.ParseFloat(raw, 64)
@@ -217,16 +216,15 @@ func (s *sheet) shown(c xml.StartElement, kind, raw string) string {
 	return strconv.FormatFloat(x, 'g', -1, 64)
 }
 
-// moment is a number of days as ISO 8601. Excel takes 1900 for a leap year, so
-// that its days before March of that year are off by one, and has times of day
-// as days below 1.
+// moment returns a number of days as ISO 8601. Excel takes 1900 for a leap year, so
+// its days before March 1900 are off by one. Times of day are numbers below 1.
 func moment(days float64, c dateKind, apple bool) (string, bool) {
 	const last = 2958466 // the day after 9999-12-31
 	if days < 0 || days >= last {
 		return "", false
 	}
-	if c == timeClock && days >= 1 && days < 366 {
-		return "", false // so many hours, not a time of day
+	if c == timeOnly && days >= 1 && days < 366 {
+		return "", false // a duration in hours, not a time of day
 	}
 	epoch := time.Date(1899, 12, 30, 0, 0, 0, 0, time.UTC)
 	switch {
@@ -238,22 +236,22 @@ func moment(days float64, c dateKind, apple bool) (string, bool) {
 	whole, part := math.Modf(days)
 	at := epoch.AddDate(0, 0, int(whole)).Add(time.Duration(math.Round(part*86400e3)) * time.Millisecond)
 	switch {
-	case c == timeClock && days < 1:
+	case c == timeOnly && days < 1:
 		return at.Format("15:04:05.999"), true
-	case c == dayClock && part == 0:
+	case c == dateOnly && part == 0:
 		return at.Format(time.DateOnly), true
 	}
 	return at.Format("2006-01-02T15:04:05.999"), true
 }
 
-// readStyles finds out which styles show numbers as dates and times.
+// readStyles reads which styles format numbers as dates and times.
 func (b *workbook) readStyles() error {
-	own := map[string]dateKind{} // the workbook's own formats by number
-	inCells := false             // cellXfs, not the styles that they are based on
+	custom := map[string]dateKind{} // the workbook's number formats, by id
+	inCells := false                // in cellXfs, not in the styles that they are based on
 	return b.walk("xl/styles.xml", func(_ *xml.Decoder, e xml.StartElement) error {
 		switch e.Name.Local {
 		case "numFmt":
-			own[attr(e, "numFmtId")] = clockOf(attr(e, "formatCode"))
+			custom[attr(e, "numFmtId")] = dateKindOf(attr(e, "formatCode"))
 		case "cellXfs":
 			inCells = true
 		case "cellStyles", "dxfs", "tableStyles":
@@ -263,7 +261,7 @@ func (b *workbook) readStyles() error {
 				return nil
 			}
 			id := attr(e, "numFmtId")
-			c, ok := own[id]
+			c, ok := custom[id]
 			if n, err := strconv.Atoi(id); !ok && err == nil {
 				c = builtIn(n)
 			}
@@ -273,23 +271,23 @@ func (b *workbook) readStyles() error {
 	})
 }
 
-// builtIn is what the formats that every workbook has show (ECMA-376, 18.8.30).
+// builtIn returns the meaning of a predefined number format (ECMA-376, 18.8.30).
 func builtIn(id int) dateKind {
 	switch {
 	case id >= 14 && id <= 17, id >= 27 && id <= 31, id == 36, id >= 50 && id <= 54, id == 57, id == 58:
-		return dayClock
+		return dateOnly
 	case id == 22:
-		return bothClock
+		return dateTime
 	case id >= 18 && id <= 21, id >= 32 && id <= 35, id >= 45 && id <= 47, id == 55, id == 56:
-		return timeClock
+		return timeOnly
 	}
 	return notDate
 }
 
-// clockOf reads a format's code: letters for years and days, for hours and
-// seconds, outside of quotes, brackets and escapes. An m is a month beside days
-// and years, a minute beside hours and seconds.
-func clockOf(code string) dateKind {
+// dateKindOf returns the meaning of a number format by its code: it looks for the
+// letters of years, days, hours and seconds outside of quotes, brackets and escapes.
+// An m is a minute if there are hours or seconds, otherwise a month.
+func dateKindOf(code string) dateKind {
 	code, _, _ = strings.Cut(code, ";")
 	day, hour, month := false, false, false
 	for i := 0; i < len(code); i++ {
@@ -325,11 +323,11 @@ func clockOf(code string) dateKind {
 	}
 	switch {
 	case day && hour:
-		return bothClock
+		return dateTime
 	case hour:
-		return timeClock
+		return timeOnly
 	case day, month:
-		return dayClock
+		return dateOnly
 	}
 	return notDate
 }

@@ -84,7 +84,7 @@ func TestExcel(t *testing.T) {
 	want := []string{
 		`4: no="007" total="12.5" paid="true" day="2024-02-29" at="2024-02-29T12:30:15" tod="12:00:00" note="a & <b>" styled="7"`,
 		`5: no="" total="1e+15" paid="" day="" at="" tod="" note="" styled="0.1"`,
-		`book.xlsx:7: the cell J7 has no column in the header`,
+		`book.xlsx:7: cell J7 has no column in the header`,
 		`8: no="8" total="" paid="" day="" at="" tod="" note="" styled=""`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -128,8 +128,8 @@ func TestExcelParts(t *testing.T) {
 			<row r="3"><c t="s"><v>1</v></c><c s="1"><v>1</v></c></row><row><c t="str"><f>A1</f><v>x</v></c><c s="2"><v>1.5</v></c></row>
 			<row><c t="e" r="A5"><v>#N/A</v></c></row><row><c t="s" r="A6"><v>7</v></c></row><row/><row><c t="b"><v>0</v></c><c t="d"><v>2024-02-29</v></c></row></sheetData><more/></worksheet>`,
 	}))
-	want := []string{`3: name="Yamada" when="1904-01-02"`, `4: name="x" when="1.5"`, `book.xlsx:5: the cell A5 holds the error #N/A`,
-		`book.xlsx:6: the cell A6 names a text that the workbook does not have`, `8: name="false" when="2024-02-29"`}
+	want := []string{`3: name="Yamada" when="1904-01-02"`, `4: name="x" when="1.5"`, `book.xlsx:5: cell A5 has the error #N/A`,
+		`book.xlsx:6: cell A6 refers to a shared string that does not exist`, `8: name="false" when="2024-02-29"`}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -143,13 +143,13 @@ func TestExcelRefuses(t *testing.T) {
 	}
 	for what, c := range map[string]struct{ path, want string }{
 		"cut off":       {write(t, "a.xlsx", string(whole[:len(whole)/2])), "a.xlsx: is damaged or not a complete Excel workbook"},
-		"another zip":   {parts(t, map[string]string{"word/document.xml": "<x/>"}), "book.xlsx: is a zip archive without an Excel workbook in it"},
+		"another zip":   {parts(t, map[string]string{"word/document.xml": "<x/>"}), "book.xlsx: is a zip archive, not an Excel workbook"},
 		"text":          {write(t, "a.xlsx", "a,b\n1,2\n"), "a.xlsx: is not an Excel workbook"},
-		"old":           {write(t, "a.xlsx", "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 and more"), "a.xlsx: is an Excel workbook of the old kind (.xls): save it as .xlsx"},
+		"old":           {write(t, "a.xlsx", "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 and more"), "a.xlsx: is an Excel workbook in the old format (.xls): save it as .xlsx"},
 		"no sheet":      {parts(t, map[string]string{"xl/workbook.xml": bookXML}), "book.xlsx: is damaged or not a complete Excel workbook"},
 		"empty":         {workbook(t, func(*excelize.File) {}), "book.xlsx: the first sheet is empty"},
-		"wrong name":    {write(t, "a.csv", string(whole)), "a.csv: is a zip archive or an Excel workbook, not CSV: name a workbook .xlsx"},
-		"twice a name":  {workbook(t, func(f *excelize.File) { _ = f.SetSheetRow("Sheet1", "A2", &[]any{"a", "a"}) }), `book.xlsx:2: the header names the column "a" twice`},
+		"wrong name":    {write(t, "a.csv", string(whole)), "a.csv: is a zip archive or an Excel workbook, not CSV: rename a workbook to .xlsx"},
+		"twice a name":  {workbook(t, func(f *excelize.File) { _ = f.SetSheetRow("Sheet1", "A2", &[]any{"a", "a"}) }), `book.xlsx:2: duplicate column "a" in the header`},
 		"broken XML":    {parts(t, map[string]string{"xl/workbook.xml": bookXML, "xl/_rels/workbook.xml.rels": relsXML, "xl/worksheets/mine.xml": "<sheetData><row><c><v>1</v></row>"}), "book.xlsx: is damaged or not a complete Excel workbook"},
 		"endless texts": {parts(t, map[string]string{"xl/workbook.xml": bookXML, "xl/_rels/workbook.xml.rels": relsXML, "xl/worksheets/mine.xml": "<sheetData><row r='1'><c r='ZZZZ1'><v>1</v></c></row></sheetData>"}), "book.xlsx: is damaged or not a complete Excel workbook"},
 	} {

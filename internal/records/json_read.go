@@ -9,11 +9,13 @@ import (
 	"io"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// startJSON sets up the reader for what the text begins with. A file of JSON
-// lines that begins with "[" is read as an array, and a .json file may hold one
-// object after the other: what is meant is plain in both.
+// startJSON sets up the reader by the first character. A file of JSON lines that
+// begins with "[" is read as an array, and a .json file may contain one object
+// after the other.
 func (r *Reader) startJSON(src textSource, head []byte) error {
 	if bytes.HasPrefix(head, bomUTF8) {
 		_, _ = src.in.Discard(len(bomUTF8)) // was peeked
@@ -38,21 +40,21 @@ func (r *Reader) startJSON(src textSource, head []byte) error {
 	return nil
 }
 
-// startObject reads the first object whole, because only its end tells whether
-// it is a record or a set of columns.
+// startObject reads the whole first object: whether it is a record or a set of
+// columns is known only at its end.
 func (r *Reader) startObject(a *array) error {
 	var raw json.RawMessage
 	if err := a.dec.Decode(&raw); err != nil {
 		return a.fault(err)
 	}
-	names, values, err := object(raw)
-	if err != nil {
+	names, values, err := value.ParseObject(string(raw), nil)
+	if err != nil { // the decoder accepts deeper nesting
 		return a.fault(err)
 	}
 	if !a.dec.More() {
 		if rows, isTable := tableOf(values); isTable {
 			if rows < 0 {
-				return &FileError{Path: r.path, Reason: "its columns are not of one length"}
+				return &FileError{Path: r.path, Reason: "the columns have different lengths"}
 			}
 			r.columns, r.total = names, int64(rows)
 			r.next = columnRows(names, values, rows)
@@ -71,7 +73,7 @@ func (r *Reader) startObject(a *array) error {
 	return nil
 }
 
-// tableOf tells whether all values are lists, and how long they are; -1 when
+// tableOf reports whether all values are lists, and returns their length; -1 if
 // their lengths differ.
 func tableOf(values []any) (rows int, isTable bool) {
 	for i, v := range values {
@@ -88,7 +90,7 @@ func tableOf(values []any) (rows int, isTable bool) {
 	return rows, len(values) > 0
 }
 
-// columnRows goes through lists of one length side by side.
+// columnRows returns an iterator over lists of one length, a row at a time.
 func columnRows(names []string, lists []any, rows int) func() (Record, error) {
 	row := 0
 	return func() (Record, error) {
@@ -110,8 +112,8 @@ type array struct {
 	in      *lineCounter
 	dec     *json.Decoder
 	columns []string // of the last record
-	open    bool     // an array was opened: objects one after the other have none
-	failed  error    // what ended the array before its time
+	open    bool     // the objects are in an array
+	failed  error    // what ended the rows
 }
 
 func (a *array) next() (Record, error) {
@@ -125,10 +127,10 @@ func (a *array) next() (Record, error) {
 	if err := a.dec.Decode(&raw); err != nil {
 		return Record{}, a.fail(a.fault(err))
 	}
-	return recordOf(raw, &a.columns)
+	return parseRecord(raw, &a.columns)
 }
 
-// end makes sure that the array is closed and that nothing follows it.
+// end checks that the array is closed and that nothing follows it.
 func (a *array) end() error {
 	tok, err := a.dec.Token()
 	switch {
@@ -138,7 +140,7 @@ func (a *array) end() error {
 		return a.fail(a.fault(err))
 	case tok == json.Delim(']'):
 		if _, err := a.dec.Token(); !errors.Is(err, io.EOF) {
-			return a.fail(&FileError{Path: a.path, Line: a.in.lineAt(a.dec.InputOffset()), Reason: "something follows the end of the array"})
+			return a.fail(&FileError{Path: a.path, Line: a.in.lineAt(a.dec.InputOffset()), Reason: "unexpected text after the end of the array"})
 		}
 	}
 	return a.fail(io.EOF)
@@ -149,7 +151,7 @@ func (a *array) fail(err error) error {
 	return err
 }
 
-// fault puts the decoder's error in a user's words, with the line.
+// fault describes an error of the decoder, with its line.
 func (a *array) fault(err error) error {
 	var file *FileError
 	if errors.As(err, &file) {
@@ -163,84 +165,44 @@ func (a *array) fault(err error) error {
 	reason := jsonReason(err)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		offset, reason = a.in.offset, "the JSON ends before it is complete"
-		err = io.ErrUnexpectedEOF // io.EOF means a good end to who reads
+		err = io.ErrUnexpectedEOF // callers take io.EOF for the regular end
 	}
 	return &FileError{Path: a.path, Line: a.in.lineAt(offset), Reason: reason, Err: err}
 }
 
-// unexpectedEnd is how the JSON package says of a whole text that it is cut off; it has no error value for that.
-const unexpectedEnd = "unexpected end of JSON input"
-
-// jsonReason is the JSON package's finding in one plain line.
+// jsonReason describes an error of a JSON parser in one line.
 func jsonReason(err error) string {
 	var syntax *json.SyntaxError
-	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || err.Error() == unexpectedEnd {
+	var value *value.SyntaxError
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.As(err, &value) && value.Truncated():
 		return "the JSON ends before it is complete"
-	}
-	if errors.As(err, &syntax) {
+	case errors.As(err, &value):
+		return "not valid JSON: " + value.Reason
+	case errors.As(err, &syntax):
 		return "not valid JSON: " + syntax.Error()
 	}
 	return "not valid JSON"
 }
 
-// recordOf makes a record of an object's text. last is the columns of the
-// record before: those of equal records are shared.
-func recordOf(raw []byte, last *[]string) (Record, error) {
-	if rec, ok := parseRecordFast(raw, last); ok {
-		return rec, nil
-	}
-	return parseRecord(raw, last)
-}
-
-// parseRecord is recordOf for what quick does not take.
-func parseRecord(raw []byte, last *[]string) (Record, error) {
-	if !utf8.Valid(raw) {
+// parseRecord parses the text of one row. header is the columns of the row
+// before; a row with the same columns shares them.
+func parseRecord(text []byte, header *[]string) (Record, error) {
+	if !utf8.Valid(text) {
 		return Record{}, &RowError{Reason: "the row is not UTF-8 text"}
 	}
-	if raw[0] != '{' {
-		return Record{}, &RowError{Reason: fmt.Sprintf("the row is %s, not an object", kindOf(raw[0]))}
+	if text[0] != '{' && json.Valid(text) {
+		return Record{}, &RowError{Reason: fmt.Sprintf("the row is %s, not an object", kindOf(text[0]))}
 	}
-	names, values, err := object(raw)
+	names, values, err := value.ParseObject(string(text), *header)
 	if err != nil {
 		return Record{}, &RowError{Reason: jsonReason(err)}
 	}
-	if slices.Equal(names, *last) {
-		names = *last
-	}
-	*last = names
+	*header = names
 	return Record{Columns: names, Values: values}, nil
 }
 
-// object reads a JSON object with its keys in order; of equal keys the last holds.
-func object(raw []byte) ([]string, []any, error) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	if _, err := dec.Token(); err != nil {
-		return nil, nil, err
-	}
-	var names []string
-	var values []any
-	for dec.More() {
-		key, err := dec.Token()
-		if err != nil {
-			return nil, nil, err
-		}
-		var v any
-		if err := dec.Decode(&v); err != nil {
-			return nil, nil, err
-		}
-		name := key.(string) // a key of an object is nothing else
-		if i := slices.Index(names, name); i >= 0 {
-			values[i] = v
-			continue
-		}
-		names, values = append(names, name), append(values, v)
-	}
-	_, err := dec.Token()
-	return names, values, err
-}
-
-// kindOf names a JSON value by its first character.
+// kindOf names the type of a JSON value by its first character.
 func kindOf(first byte) string {
 	switch first {
 	case '[':
@@ -272,40 +234,27 @@ func (l *lines) next() (Record, error) {
 		if len(text) == 0 {
 			continue
 		}
-		rec, err := l.decode(text)
+		rec, err := parseRecord(text, &l.columns)
 		rec.Line = l.start
 		return rec, err
 	}
 }
 
-func (l *lines) decode(text []byte) (Record, error) {
-	if rec, ok := parseRecordFast(text, &l.columns); ok {
-		return rec, nil
-	}
-	var raw json.RawMessage
-	if err := json.Unmarshal(text, &raw); err != nil {
-		return Record{}, &RowError{Reason: jsonReason(err)}
-	}
-	return parseRecord(text, &l.columns)
-}
-
-// lineCounter remembers where lines begin, sparsely: one mark for each block
-// that was read.
+// lineCounter maps offsets to lines. It keeps the blocks that were read last.
 type lineCounter struct {
 	in     *bufio.Reader
 	offset int64 // bytes read
-	line   int   // the line that offset stands on
+	line   int   // the line of offset
 	blocks []block
 }
 
-// block is the last text that was read, kept to place an error in it.
 type block struct {
 	from int64
 	line int
 	text []byte
 }
 
-// maxCachedBlocks is how many blocks an error may lie behind what was read.
+// maxCachedBlocks is how many blocks are kept: how far back an error may be.
 const maxCachedBlocks = 2
 
 func (c *lineCounter) Read(p []byte) (int, error) {
@@ -326,7 +275,7 @@ func (c *lineCounter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// lineAt is the line that a byte stands on, as far as it is remembered; 0 otherwise.
+// lineAt returns the line of an offset; 0 if its block is no longer kept.
 func (c *lineCounter) lineAt(offset int64) int {
 	for _, b := range slices.Backward(c.blocks) {
 		if offset >= b.from {

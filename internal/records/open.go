@@ -14,44 +14,42 @@ import (
 	"github.com/qtype-dev/qtype/internal/remotefs"
 )
 
-// maxRecord is the most bytes of text that one record may have: a quote that is
-// never closed must not read a whole file into memory.
+// maxRecord is the maximum number of bytes of a record's text: an unclosed quote
+// must not read a whole file into memory.
 const maxRecord = 64 << 20
 
-// peekSize is how much of a file is looked at to tell what it is.
+// peekSize is how many bytes of a file are used to detect its format.
 const peekSize = 4096
 
-// bufferSize is how many bytes are read from a file at once.
 const bufferSize = 64 << 10
 
-// Options are how to read a file.
+// Options configure how a file is read.
 type Options struct {
-	Format Format // what the file is; empty: told by its name, then by its content
+	Format Format // the file's format; if empty, it is detected from the name, then from the content
 }
 
 // Reader reads the records of a file.
 type Reader struct {
-	path    string // as people may see it
+	path    string // for messages: without credentials
 	format  Format
 	read    atomic.Int64
-	size    int64       // of the file in bytes, 0 where that is not known
-	whole   io.ReaderAt // the file, where it can be read at any place
-	total   int64       // rows, -1 where unknown
+	size    int64       // of the file in bytes, 0 if unknown
+	whole   io.ReaderAt // the file, if it can be read at any offset
+	total   int64       // rows, -1 if unknown
 	columns []string
 	next    func() (Record, error)
 	number  int64
 	closers []io.Closer // in the order in which they were opened
 }
 
-// textSource is what a text format reads from.
 type textSource struct {
 	path string
 	in   *bufio.Reader
 }
 
-// Open opens a file of records: on this machine, or at an address that package
-// blob knows, which is then read as it comes. Cancelling the context ends the
-// reading of such an address. The error is a *FileError that names the file.
+// Open opens a file of records. path is a local file or a URL that package remotefs
+// knows, which is streamed; canceling ctx then stops the stream. The error is a
+// *FileError that names the file.
 func Open(ctx context.Context, path string, opts Options) (*Reader, error) {
 	r := &Reader{path: remotefs.Redacted(path), total: -1}
 	in, err := r.open(ctx, path)
@@ -59,7 +57,7 @@ func Open(ctx context.Context, path string, opts Options) (*Reader, error) {
 		err = r.start(in, path, opts)
 	}
 	if err != nil {
-		_ = r.Close() // nothing was written
+		_ = r.Close() // the first error says more
 		return nil, err
 	}
 	return r, nil
@@ -88,7 +86,6 @@ func (r *Reader) open(ctx context.Context, path string) (io.Reader, error) {
 	return in, nil
 }
 
-// openFile opens a file that can be read as one.
 func openFile(path string) (*os.File, error) {
 	local := remotefs.Path(path)
 	info, err := os.Stat(local)
@@ -105,7 +102,7 @@ func openFile(path string) (*os.File, error) {
 	return f, nil
 }
 
-// fileError puts what the operating system or a server said in a user's words.
+// fileError describes an error of the operating system or a server.
 func fileError(path string, err error) *FileError {
 	reason := "cannot be read"
 	var known *FileError
@@ -126,7 +123,7 @@ func fileError(path string, err error) *FileError {
 	return &FileError{Path: path, Reason: reason, Err: err}
 }
 
-// start finds the format out and sets up its reader.
+// start detects the format and sets up its reader.
 func (r *Reader) start(file io.Reader, path string, opts Options) error {
 	in := bufio.NewReaderSize(&countingReader{file, &r.read}, bufferSize)
 	head, err := in.Peek(peekSize)
@@ -171,26 +168,26 @@ func (m *countingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Path is the file's name as people may see it: an address without credentials.
+// Path returns the file's name for messages: a URL without credentials.
 func (r *Reader) Path() string { return r.path }
 
-// Format is what the file is.
+// Format returns the file's format.
 func (r *Reader) Format() Format { return r.format }
 
-// Columns are the file's columns, in order, where they are known before the
-// first record: CSV, TSV, Excel and Parquet. Nil for JSON, whose objects differ.
+// Columns returns the file's columns, in order, if they are known before the first
+// record: for CSV, TSV, Excel and Parquet. It is nil for JSON, whose objects may differ.
 func (r *Reader) Columns() []string { return r.columns }
 
-// Total is how many records the file has, where it says so: Parquet.
+// Total returns the number of records if the file states it, as Parquet does.
 func (r *Reader) Total() (rows int64, known bool) { return max(r.total, 0), r.total >= 0 }
 
-// Progress is how many bytes of the file were read, and its size, 0 where that
-// is not known. It may be called from any goroutine.
+// Progress returns how many bytes of the file were read, and its size, 0 if unknown.
+// It is safe for concurrent use.
 func (r *Reader) Progress() (read, size int64) { return r.read.Load(), r.size }
 
-// All yields the records from where the reader stands. A *RowError comes with
-// what could be read of its record, and the next record follows; any other
-// error ends the sequence.
+// All yields the records that were not read yet. A *RowError comes with what could
+// be read of its record, and the next record follows; any other error ends the
+// sequence.
 func (r *Reader) All() iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		for {
@@ -206,7 +203,7 @@ func (r *Reader) All() iter.Seq2[Record, error] {
 	}
 }
 
-// Next is the next record; io.EOF after the last. See All for other errors.
+// Next returns the next record; io.EOF after the last. See All for other errors.
 func (r *Reader) Next() (Record, error) {
 	rec, err := r.next()
 	if err == nil {
@@ -230,7 +227,7 @@ func (r *Reader) Next() (Record, error) {
 	return rec, err
 }
 
-// Close gives the file back.
+// Close closes the file.
 func (r *Reader) Close() error {
 	var errs []error
 	for _, c := range slices.Backward(r.closers) {
@@ -240,7 +237,7 @@ func (r *Reader) Close() error {
 	return errors.Join(errs...)
 }
 
-// Count reads a file to its end and tells how many records it has, faulty ones
+// Count reads a file to its end and returns the number of its records, invalid ones
 // included.
 func Count(ctx context.Context, path string, opts Options) (int64, error) {
 	r, err := Open(ctx, path, opts)

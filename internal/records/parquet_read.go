@@ -9,10 +9,8 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// rowsAtOnce is how many rows are decoded in one go.
 const rowsAtOnce = 64
 
-// startParquet reads the file's footer.
 func (r *Reader) startParquet(file io.ReaderAt, size int64) (err error) {
 	damaged := func(err error) error {
 		return &FileError{Path: r.path, Reason: "is damaged or not a complete Parquet file", Err: err}
@@ -47,7 +45,7 @@ func (r *Reader) startParquet(file io.ReaderAt, size int64) (err error) {
 	return nil
 }
 
-// meterAt counts the bytes that are read at offsets.
+// meterAt counts the bytes that are read.
 type meterAt struct {
 	in   io.ReaderAt
 	size int64
@@ -61,14 +59,13 @@ func (m *meterAt) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// parquetRows goes through the row groups of a file.
 type parquetRows struct {
 	groups []parquet.RowGroup
 	fields []parquet.Field
 	rows   parquet.Rows
 	buf    []parquet.Row
-	have   []parquet.Row     // decoded and not yet given
-	leaves [][]parquet.Value // one record's values by leaf column
+	have   []parquet.Row     // decoded and not returned yet
+	leaves [][]parquet.Value // the values of one record, by leaf column
 }
 
 func (p *parquetRows) next(columns []string) (Record, error) {
@@ -93,7 +90,7 @@ func (p *parquetRows) next(columns []string) (Record, error) {
 	return rec, nil
 }
 
-// fill decodes some more rows, opening the next row group where one has ended.
+// fill decodes more rows; after the end of a row group it opens the next one.
 func (p *parquetRows) fill() error {
 	if p.rows == nil {
 		if len(p.groups) == 0 {
@@ -114,18 +111,18 @@ func (p *parquetRows) fill() error {
 	return err
 }
 
-// assembler puts nested values together from the leaves of one record, by
-// their repetition and definition levels (the Dremel encoding).
+// assembler builds nested values from the leaves of one record, by their repetition
+// and definition levels (the Dremel encoding).
 type assembler struct {
-	leaves [][]parquet.Value // what is left of each leaf column
-	leaf   int               // the leaf column that comes next
+	leaves [][]parquet.Value // the rest of each leaf column
+	leaf   int               // the next leaf column
 }
 
-// level is how deep a place lies in repeated and in optional or repeated nodes.
+// level counts the enclosing nodes: repeated ones, and optional or repeated ones.
 type level struct{ rep, def int }
 
-// node is the value of a node for the current repetition; it goes past the
-// node's leaves and takes their values.
+// node returns the value of a node for the current repetition and consumes the
+// values of its leaves.
 func (a *assembler) node(n parquet.Node, at level) any {
 	switch {
 	case n.Repeated():
@@ -140,13 +137,13 @@ func (a *assembler) node(n parquet.Node, at level) any {
 	return a.value(n, at)
 }
 
-// defined tells whether the node whose first leaf comes next is there.
+// defined reports whether the node of the next leaf has a value.
 func (a *assembler) defined(def int) bool {
 	left := a.leaves[a.leaf]
 	return len(left) > 0 && left[0].DefinitionLevel() >= def
 }
 
-// skip takes the one null that stands in each leaf of a node that is not there.
+// skip consumes the null in each leaf of a node that has no value.
 func (a *assembler) skip(n parquet.Node) {
 	if n.Leaf() {
 		if left := a.leaves[a.leaf]; len(left) > 0 {
@@ -160,7 +157,7 @@ func (a *assembler) skip(n parquet.Node) {
 	}
 }
 
-// list is the elements of a repeated node.
+// list returns the elements of a repeated node.
 func (a *assembler) list(n parquet.Node, at level) any {
 	at.rep++
 	at.def++
@@ -180,7 +177,7 @@ func (a *assembler) list(n parquet.Node, at level) any {
 	}
 }
 
-// value is a node that is there: a leaf, or a group with its fields.
+// value returns the value of a node that has one: a leaf, or a group with its fields.
 func (a *assembler) value(n parquet.Node, at level) any {
 	if n.Leaf() {
 		v := a.leaves[a.leaf][0]
@@ -202,7 +199,7 @@ func (a *assembler) value(n parquet.Node, at level) any {
 	return group
 }
 
-// unwrapList takes the two levels off that Parquet puts around a list's elements.
+// unwrapList removes the two levels that Parquet puts around a list's elements.
 func unwrapList(fields []parquet.Field, group map[string]any) any {
 	if len(fields) != 1 {
 		return group
@@ -220,7 +217,7 @@ func unwrapList(fields []parquet.Field, group map[string]any) any {
 	return elements
 }
 
-// unwrapMap makes a map of Parquet's list of keys and values.
+// unwrapMap returns a map for Parquet's list of keys and values.
 func unwrapMap(fields []parquet.Field, group map[string]any) any {
 	if len(fields) != 1 {
 		return group
@@ -229,15 +226,13 @@ func unwrapMap(fields []parquet.Field, group map[string]any) any {
 	made := make(map[string]any, len(entries))
 	for _, e := range entries {
 		if m, ok := e.(map[string]any); ok {
-			if key, err := convertText(m["key"]); err == nil {
-				made[key.(string)] = m["value"] // convertText gives a string
-			}
+			made[string(appendCell(nil, Text, m["key"]))] = m["value"]
 		}
 	}
 	return made
 }
 
-// logicalOf is what a node's values mean, nil where that is not said.
+// logicalOf returns a node's logical type; nil if it has none.
 func logicalOf(n parquet.Node) format.LogicalTypeValue {
 	if lt := n.Type().LogicalType(); lt != nil {
 		return lt.Value

@@ -10,8 +10,8 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// leafValue is a leaf's value in the terms of Record. Byte strings are copied:
-// the library uses their memory again.
+// leafValue returns a leaf's value as a Record has it. Byte strings are copied: the
+// library reuses their memory.
 func leafValue(t parquet.Type, v parquet.Value) any {
 	if v.IsNull() {
 		return nil
@@ -33,7 +33,7 @@ func leafValue(t parquet.Type, v parquet.Value) any {
 			return json.Number(new(big.Int).SetUint64(v.Uint64()).String())
 		}
 		return integer(meaning, v.Int64())
-	case parquet.Int96: // an instant, as old writers keep it
+	case parquet.Int96: // a timestamp of an old writer
 		return parquetInt96(v)
 	case parquet.Float:
 		return float64(v.Float())
@@ -43,7 +43,7 @@ func leafValue(t parquet.Type, v parquet.Value) any {
 	return byteString(meaning, bytes.Clone(v.ByteArray()))
 }
 
-// integer is a whole number, or what it stands for.
+// integer returns a whole number, or the value that its logical type makes of it.
 func integer(meaning format.LogicalTypeValue, n int64) any {
 	switch m := meaning.(type) {
 	case *format.DateType:
@@ -59,7 +59,7 @@ func integer(meaning format.LogicalTypeValue, n int64) any {
 	return n
 }
 
-// timestamp is an instant in ISO 8601; without an offset where it is a clock's reading.
+// timestamp returns a time in ISO 8601; without a time zone if it is local time.
 func timestamp(n int64, unit time.Duration, utc bool) string {
 	perSecond := int64(time.Second / unit)
 	sec, rest := n/perSecond, n%perSecond
@@ -70,7 +70,7 @@ func timestamp(n int64, unit time.Duration, utc bool) string {
 	return t.Format("2006-01-02T15:04:05.999999999")
 }
 
-// parquetInt96 is nanoseconds of a day and the Julian number of that day.
+// parquetInt96 converts the nanoseconds of a day and the Julian number of that day.
 func parquetInt96(v parquet.Value) string {
 	const julianEpoch = 2440588 // 1970-01-01
 	i := v.Int96()
@@ -78,7 +78,7 @@ func parquetInt96(v parquet.Value) string {
 	return time.Unix((int64(i[2])-julianEpoch)*86400, nanos).UTC().Format(time.RFC3339Nano)
 }
 
-// byteString is text, JSON, a decimal, a UUID or plain bytes.
+// byteString returns text, JSON, a decimal, a UUID or plain bytes.
 func byteString(meaning format.LogicalTypeValue, b []byte) any {
 	switch m := meaning.(type) {
 	case *format.StringType, *format.EnumType:
@@ -103,7 +103,7 @@ func byteString(meaning format.LogicalTypeValue, b []byte) any {
 	return b
 }
 
-// decimal is n with its point moved left by scale digits.
+// decimal returns n with its decimal point moved left by scale digits.
 func decimal(n *big.Int, scale int) json.Number {
 	digits := new(big.Int).Abs(n).String()
 	if scale > 0 {
@@ -118,7 +118,7 @@ func decimal(n *big.Int, scale int) json.Number {
 	return json.Number(digits)
 }
 
-// uuidText is 16 bytes as 8-4-4-4-12 hexadecimal digits.
+// uuidText formats 16 bytes as 8-4-4-4-12 hexadecimal digits.
 func uuidText(b []byte) any {
 	const digits = "0123456789abcdef"
 	if len(b) != 16 {

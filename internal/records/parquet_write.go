@@ -1,7 +1,8 @@
 package records
 
 import (
-	"encoding/json"
+	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"reflect"
@@ -10,16 +11,17 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// rowGroupBytes is about how much is gathered before a row group is written: a
-// writer holds no more than that, whatever the number of rows.
+// rowGroupBytes is the approximate size of a row group: the memory that a writer
+// uses, whatever the number of rows.
 const rowGroupBytes = 32 << 20
 
 // parquetEncoder writes one optional leaf for each column, in snappy-compressed
 // row groups.
 type parquetEncoder struct {
-	out   *parquet.GenericWriter[any]
-	row   parquet.Row
-	bytes int
+	out     *parquet.GenericWriter[any]
+	columns []Column
+	row     parquet.Row
+	bytes   int // in the row group so far
 }
 
 func newParquetEncoder(out io.Writer, columns []Column) (enc *parquetEncoder, err error) {
@@ -36,7 +38,7 @@ func newParquetEncoder(out io.Writer, columns []Column) (enc *parquetEncoder, er
 	}
 	w := parquet.NewGenericWriter[any](out, parquet.NewSchema("row", root), parquet.Compression(&parquet.Snappy),
 		parquet.CreatedBy("qtype", "", ""))
-	return &parquetEncoder{out: w, row: make(parquet.Row, len(columns))}, nil
+	return &parquetEncoder{out: w, columns: columns, row: make(parquet.Row, len(columns))}, nil
 }
 
 func nodeOf(k Kind) parquet.Node {
@@ -58,7 +60,7 @@ func nodeOf(k Kind) parquet.Node {
 func (e *parquetEncoder) write(values []any) (err error) {
 	defer recovered(&err)
 	for i, v := range values {
-		e.row[i] = e.value(v).Level(0, definition(v), i)
+		e.row[i] = e.value(e.columns[i].Kind, v).Level(0, definition(v), i)
 	}
 	if _, err := e.out.WriteRows([]parquet.Row{e.row}); err != nil {
 		return err
@@ -75,7 +77,7 @@ func (e *parquetEncoder) close() (err error) {
 	return e.out.Close()
 }
 
-// definition is the definition level of a value in an optional column.
+// definition returns the definition level of a value in an optional column.
 func definition(v any) int {
 	if v == nil {
 		return 0
@@ -83,33 +85,31 @@ func definition(v any) int {
 	return 1
 }
 
-func (e *parquetEncoder) value(v any) parquet.Value {
+func (e *parquetEncoder) value(kind Kind, v any) parquet.Value {
 	e.bytes += 8
-	switch v := v.(type) {
-	case string:
-		e.bytes += len(v)
-		return parquet.ByteArrayValue([]byte(strings.ToValidUTF8(v, "\uFFFD")))
-	case json.RawMessage:
-		e.bytes += len(v)
-		return parquet.ByteArrayValue(v)
-	case []byte:
-		e.bytes += len(v)
-		return parquet.ByteArrayValue(v)
-	case int64:
-		return parquet.Int64Value(v)
-	case float64:
-		return parquet.DoubleValue(v)
-	case bool:
-		return parquet.BooleanValue(v)
+	switch {
+	case v == nil:
+		return parquet.NullValue()
+	case kind == Int:
+		return parquet.Int64Value(v.(int64)) // checkValue returns nothing else, as below
+	case kind == Float:
+		return parquet.DoubleValue(v.(float64))
+	case kind == Bool:
+		return parquet.BooleanValue(v.(bool))
 	}
-	return parquet.NullValue()
+	data, isBytes := v.([]byte)
+	if kind != Bytes || !isBytes {
+		data = bytes.ToValidUTF8(appendCell(nil, kind, v), []byte("\uFFFD"))
+	}
+	e.bytes += len(data)
+	return parquet.ByteArrayValue(data)
 }
 
-// recovered turns a panic of the Parquet library, which a damaged file can
-// cause, into an error.
+// recovered turns a panic of the Parquet library into an error: damaged files can
+// cause one.
 func recovered(err *error) {
 	if p := recover(); p != nil {
-		*err = fmt.Errorf("the Parquet data is damaged or of an unknown kind")
+		*err = errors.New("the Parquet data is damaged or of an unknown type")
 	}
 }
 
@@ -119,7 +119,7 @@ type orderedGroup struct {
 	fields []field
 }
 
-// Fields lists the fields in the order that they were given.
+// Fields lists the fields in their order.
 func (o *orderedGroup) Fields() []parquet.Field {
 	all := make([]parquet.Field, len(o.fields))
 	for i := range o.fields {
@@ -131,7 +131,7 @@ func (o *orderedGroup) Fields() []parquet.Field {
 // String names the group in the library's messages.
 func (o *orderedGroup) String() string { return "row" }
 
-// GoType is what the library would decode rows to; they are never decoded to Go structs here.
+// GoType is the type that the library would decode rows to; they are not decoded to structs.
 func (o *orderedGroup) GoType() reflect.Type { return reflect.TypeFor[map[string]any]() }
 
 // field is a column of an ordered group.

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/qtype-dev/qtype/internal/records"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // write puts text into a file of a fresh folder.
@@ -41,11 +42,24 @@ func read(t testing.TB, path string) []string {
 		}
 		var parts []string
 		for i, c := range rec.Columns {
+			if v := rec.Values[i]; isNested(v) {
+				parts = append(parts, fmt.Sprintf("%s=%s", c, value.JSON(v)))
+				continue
+			}
 			parts = append(parts, fmt.Sprintf("%s=%#v", c, rec.Values[i]))
 		}
 		got = append(got, fmt.Sprintf("%d: %s", rec.Line, strings.Join(parts, " ")))
 	}
 	return got
+}
+
+// isNested reports whether v is a list or an object of a JSON file.
+func isNested(v any) bool {
+	switch v.(type) {
+	case []any, *value.Record:
+		return true
+	}
+	return false
 }
 
 func TestReadText(t *testing.T) {
@@ -71,28 +85,28 @@ func TestReadText(t *testing.T) {
 			[]string{"a.csv:2: the row has 1 field, the header has 2", `3: a="2" b="3"`,
 				"a.csv:4: the row has 3 fields, the header has 2", `5: a="7" b="8"`}},
 		"text after a quote": {"a.csv", "a,b\n\"x\"y,1\n2,3\n",
-			[]string{"a.csv:2: field 1 goes on after its closing quote", `3: a="2" b="3"`}},
+			[]string{"a.csv:2: field 1: text after the closing quote", `3: a="2" b="3"`}},
 		"open quote": {"a.csv", "a,b\n1,2\n3,\"x\n4,5\n",
-			[]string{`2: a="1" b="2"`, "a.csv:3: a quote is opened here and never closed"}},
+			[]string{`2: a="1" b="2"`, "a.csv:3: unclosed quote"}},
 		"not UTF-8": {"a.csv", "a,b\nM\xfcller,1\nx,2\n",
 			[]string{`a.csv:2: column "a" is not UTF-8 text`, `3: a="x" b="2"`}},
-		"column twice": {"a.csv", "a,b,a\n1,2,3\n", []string{`a.csv:1: the header names the column "a" twice`}},
+		"column twice": {"a.csv", "a,b,a\n1,2,3\n", []string{`a.csv:1: duplicate column "a" in the header`}},
 		"json array": {"a.json", "[\n {\"b\": 1.50, \"a\": null},\n {\"a\": [1, {\"x\": true}]}\n]",
-			[]string{`0: b="1.50" a=<nil>`, `0: a=[]interface {}{"1", map[string]interface {}{"x":true}}`}},
+			[]string{`0: b="1.50" a=<nil>`, `0: a=[1,{"x":true}]`}},
 		"big numbers":       {"a.json", `[{"n": 12345678901234567890123}]`, []string{`0: n="12345678901234567890123"`}},
 		"empty array":       {"a.json", "[]", nil},
 		"one object":        {"a.json", `{"message": "hi", "n": 2}`, []string{`0: message="hi" n="2"`}},
-		"object of columns": {"a.json", `{"a": [1, 2], "b": ["x", null]}`, []string{`0: a="1" b="x"`, `0: a="2" b=<nil>`}},
-		"columns differ":    {"a.json", `{"a": [1, 2], "b": [1]}`, []string{"a.json: its columns are not of one length"}},
-		"objects in a row":  {"a.json", "{\"a\": [1]}\n{\"a\": 2}\n", []string{`0: a=[]interface {}{"1"}`, `0: a="2"`}},
+		"object of columns": {"a.json", `{"a": [1, 2], "b": ["x", null]}`, []string{`0: a=1 b="x"`, `0: a=2 b=<nil>`}},
+		"columns differ":    {"a.json", `{"a": [1, 2], "b": [1]}`, []string{"a.json: the columns have different lengths"}},
+		"objects in a row":  {"a.json", "{\"a\": [1]}\n{\"a\": 2}\n", []string{`0: a=[1]`, `0: a="2"`}},
 		"an element no object": {"a.json", `[{"a":1}, 5, "x", {"a":2}]`,
 			[]string{`0: a="1"`, "a.json: row 2: the row is a number, not an object", "a.json: row 3: the row is a string, not an object", `0: a="2"`}},
 		"broken array": {"a.json", "[{\"a\":1},\n{\"a\":2},\n{\"a\" 3}]",
 			[]string{`0: a="1"`, `0: a="2"`, "a.json:3: not valid JSON: invalid character '3' after object key"}},
 		"array cut off":      {"a.json", "[{\"a\":1},\n{\"a\":", []string{`0: a="1"`, "a.json:2: the JSON ends before it is complete"}},
 		"array not closed":   {"a.json", "[{\"a\":1}\n", []string{`0: a="1"`, "a.json:2: the JSON ends before it is complete"}},
-		"more after array":   {"a.json", "[{\"a\":1}]\n7", []string{`0: a="1"`, "a.json:2: something follows the end of the array"}},
-		"scalar":             {"a.json", `"text"`, []string{"a.json: does not hold JSON records: an array of objects is expected"}},
+		"more after array":   {"a.json", "[{\"a\":1}]\n7", []string{`0: a="1"`, "a.json:2: unexpected text after the end of the array"}},
+		"scalar":             {"a.json", `"text"`, []string{"a.json: does not contain JSON records: an array of objects is expected"}},
 		"jsonl":              {"a.jsonl", "{\"a\":1}\n\n  {\"a\":\"x\"}  \r\n{\"b\":2}", []string{`1: a="1"`, `3: a="x"`, `4: b="2"`}},
 		"jsonl, bad lines":   {"a.jsonl", "{\"a\":1}\n{\"a\":\n[1]\n{\"a\":2}\n", []string{`1: a="1"`, "a.jsonl:2: the JSON ends before it is complete", "a.jsonl:3: the row is a list, not an object", `4: a="2"`}},
 		"array named jsonl":  {"a.jsonl", "[{\"a\":1},\n{\"a\":2}]", []string{`0: a="1"`, `0: a="2"`}},
@@ -114,16 +128,16 @@ func TestOpenRefuses(t *testing.T) {
 		"empty":             {"a.csv", "", "a.csv: the file is empty"},
 		"empty jsonl":       {"a.jsonl", "\n \n", "a.jsonl: the file is empty"},
 		"empty parquet":     {"a.parquet", "", "a.parquet: the file is empty"},
-		"binary":            {"a.csv", "a,b\n\x00\x01\x02", "a.csv: holds binary data, not CSV"},
-		"binary, no name":   {"a.bin", "\x7fELF\x02\x01\x01\xff\xfe\xfd\xfc\xfb", "a.bin: holds binary data, not CSV, TSV, JSON, JSON lines, Excel or Parquet"},
-		"workbook":          {"a.csv", "PK\x03\x04xxxx", "a.csv: is a zip archive or an Excel workbook, not CSV: name a workbook .xlsx"},
+		"binary":            {"a.csv", "a,b\n\x00\x01\x02", "a.csv: contains binary data, not CSV"},
+		"binary, no name":   {"a.bin", "\x7fELF\x02\x01\x01\xff\xfe\xfd\xfc\xfb", "a.bin: contains binary data, not CSV, TSV, JSON, JSON lines, Excel or Parquet"},
+		"workbook":          {"a.csv", "PK\x03\x04xxxx", "a.csv: is a zip archive or an Excel workbook, not CSV: rename a workbook to .xlsx"},
 		"UTF-16":            {"a.csv", "\xff\xfea\x00,\x00", "a.csv: is UTF-16 text: save it as UTF-8"},
-		"JSON named CSV":    {"a.csv", `[{"a":1}]`, "a.csv: holds JSON, not CSV: name it .json or .jsonl"},
-		"CSV named JSON":    {"a.json", "a,b\n1,2\n", "a.json: does not hold JSON records: an array of objects is expected"},
+		"JSON named CSV":    {"a.csv", `[{"a":1}]`, "a.csv: contains JSON, not CSV: rename it to .json or .jsonl"},
+		"CSV named JSON":    {"a.json", "a,b\n1,2\n", "a.json: does not contain JSON records: an array of objects is expected"},
 		"CSV named Parquet": {"a.parquet", "a,b\n1,2\n", "a.parquet: is not a Parquet file"},
-		"Parquet named CSV": {"a.csv", "PAR1xxxxxxx", "a.csv: is a Parquet file, not CSV: name it .parquet"},
+		"Parquet named CSV": {"a.csv", "PAR1xxxxxxx", "a.csv: is a Parquet file, not CSV: rename it to .parquet"},
 		"broken Parquet":    {"a.parquet", "PAR1" + strings.Repeat("x", 100) + "PAR1", "a.parquet: is damaged or not a complete Parquet file"},
-		"broken gzip":       {"a.csv.gz", "\x1f\x8bxxxxxxxxxxxxxxxxxx", "a.csv.gz: is not a gzip file that can be read"},
+		"broken gzip":       {"a.csv.gz", "\x1f\x8bxxxxxxxxxxxxxxxxxx", "a.csv.gz: is not a valid gzip file"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -222,8 +236,10 @@ func FuzzText(f *testing.F) {
 			if len(rec.Columns) != len(rec.Values) {
 				t.Fatalf("%d columns, %d values", len(rec.Columns), len(rec.Values))
 			}
-			if _, err := json.Marshal(rec.Values); err != nil {
-				t.Fatal(err)
+			for _, v := range rec.Values {
+				if text := value.JSON(v); !json.Valid(text) {
+					t.Fatalf("%#v is written as %q", v, text)
+				}
 			}
 		}
 	})

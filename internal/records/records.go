@@ -1,8 +1,9 @@
 // Package records reads and writes files as streams of records: CSV, TSV, JSON,
-// JSON lines, Parquet and (reading) Excel, packed with gzip or zstd where their
-// names or their content say so, on this machine and at the addresses of package
-// blob. A record is a row of named columns whose order is kept. Values are raw:
-// what a declared type makes of them is not known here.
+// JSON lines, Parquet and (reading only) Excel, compressed with gzip or zstd, local
+// or at the URLs that package remotefs knows. A record is a row of named columns
+// in the order of the file. Readers return values as the file has them; coercing
+// them to declared types is up to the caller. Writers take these values and
+// run-time values of package value.
 //
 //	r, err := records.Open(ctx, "messages.csv", records.Options{})
 //	…
@@ -11,11 +12,11 @@
 //		// a *RowError concerns this record alone, any other error is the last
 //	}
 //
-// Readers hold one record at a time (and Parquet one page a column), writers
-// likewise, whatever the size of the file; the one exception is a JSON object
-// of columns, which cannot be turned into rows before its end.
+// Readers and writers hold one record in memory at a time (for Parquet one page of
+// each column), however large the file is. The exception is a JSON object of
+// columns, whose rows are known only at its end.
 //
-// Readers and writers are for one goroutine at a time.
+// Readers and writers are not safe for concurrent use.
 package records
 
 import (
@@ -25,7 +26,7 @@ import (
 	"strings"
 )
 
-// Format is a way to write records down.
+// Format is a file format for records.
 type Format string
 
 // The formats.
@@ -35,18 +36,18 @@ const (
 	JSON    Format = "json"    // an array of objects, or one object of columns
 	JSONL   Format = "jsonl"   // one JSON object a line
 	Parquet Format = "parquet" // Apache Parquet
-	Excel   Format = "xlsx"    // an Excel workbook, whose first sheet is read; not written
+	Excel   Format = "xlsx"    // an Excel workbook; its first sheet is read; cannot be written
 )
 
 // Formats lists the formats that can be written, in the order that messages show them.
 func Formats() []Format { return []Format{CSV, TSV, JSON, JSONL, Parquet} }
 
-// Cells tells whether a format's values are texts that a person typed into
-// cells, for the declared type to read (value.Cell).
+// Cells reports whether a format's values are untyped text, so that the declared
+// type decides how to read them (see value.ParseCell).
 func (f Format) Cells() bool { return f == CSV || f == TSV || f == Excel }
 
-// FormatOf is the format that a file's name stands for; an ending that says how
-// it is packed (.gz, .zst) is passed over. It is false for a name that stands for none.
+// FormatOf returns the format of a file by its extension, after the extension of
+// a compression (.gz, .zst); false if there is none.
 func FormatOf(path string) (Format, bool) {
 	_, bare := compressionNamed(path)
 	switch strings.ToLower(filepath.Ext(bare)) {
@@ -66,29 +67,29 @@ func FormatOf(path string) (Format, bool) {
 	return "", false
 }
 
-// Writable tells why no file of that name can be written; nil for one that can.
+// Writable returns an error if a file of that name cannot be written.
 func Writable(path string) error {
 	switch f, known := FormatOf(path); {
 	case !known:
-		return fmt.Errorf("%s: its name tells no format: .csv, .tsv, .json, .jsonl or .parquet is expected, perhaps with .gz or .zst behind it", path)
+		return fmt.Errorf("%s: unknown file format: use .csv, .tsv, .json, .jsonl or .parquet, optionally followed by .gz or .zst", path)
 	case f == Excel:
-		return fmt.Errorf("%s: Excel workbooks are read, not written: .csv or .parquet is expected", path)
+		return fmt.Errorf("%s: Excel workbooks cannot be written: use .csv or .parquet", path)
 	}
 	return nil
 }
 
-// Record is one row. Values of CSV, TSV and Excel are strings; those of JSON are nil,
-// bool, string, json.Number, []any and map[string]any; those of Parquet nil,
-// bool, int64, float64, string, []byte, []any and map[string]any, with dates
-// and times as ISO 8601 text and decimals as json.Number.
+// Record is one row. Values of CSV, TSV and Excel are strings. Those of JSON are as
+// value.Parse returns them, but numbers that are not nested are json.Number. Those
+// of Parquet are nil, bool, int64, float64, string, []byte, []any and
+// map[string]any, with dates and times as ISO 8601 text and decimals as json.Number.
 type Record struct {
-	Number  int64    // counted from 1, faulty records included
+	Number  int64    // counted from 1, invalid records included
 	Line    int      // the line that it begins on, from 1; 0 in a file without lines
 	Columns []string // the columns' names; shared between records, not to be changed
 	Values  []any    // one for each column; the caller's own
 }
 
-// Get is the value of a column, and whether the record has that column.
+// Get returns the value of a column and whether the record has that column.
 func (r Record) Get(column string) (any, bool) {
 	i := slices.Index(r.Columns, column)
 	if i < 0 || i >= len(r.Values) {
@@ -97,15 +98,15 @@ func (r Record) Get(column string) (any, bool) {
 	return r.Values[i], true
 }
 
-// FileError says why a file cannot be read or written.
+// FileError reports why a file cannot be read or written.
 type FileError struct {
 	Path   string // the file
-	Line   int    // the line of the fault, 0 where it is the file's as a whole
-	Reason string // what is wrong, in a user's words
-	Err    error  // what lies below, where there is something
+	Line   int    // the line of the error, 0 if it concerns the whole file
+	Reason string // what is wrong, in words for the user
+	Err    error  // the cause, if there is one
 }
 
-// Error is "file: reason" or "file:line: reason".
+// Error returns "file: reason" or "file:line: reason".
 func (e *FileError) Error() string {
 	if e.Line > 0 {
 		return fmt.Sprintf("%s:%d: %s", e.Path, e.Line, e.Reason)
@@ -113,18 +114,18 @@ func (e *FileError) Error() string {
 	return e.Path + ": " + e.Reason
 }
 
-// Unwrap is what lies below.
+// Unwrap returns the cause.
 func (e *FileError) Unwrap() error { return e.Err }
 
-// RowError says what is wrong with one record. Those after it can be read.
+// RowError reports what is wrong with one record. The next records can be read.
 type RowError struct {
 	Path   string // the file
 	Number int64  // the record's number, from 1
 	Line   int    // the line that it begins on, 0 in a file without lines
-	Reason string // what is wrong, in a user's words
+	Reason string // what is wrong, in words for the user
 }
 
-// Error names the place as closely as the format allows.
+// Error names the line, or the record if the file has no lines.
 func (e *RowError) Error() string {
 	if e.Line > 0 {
 		return fmt.Sprintf("%s:%d: %s", e.Path, e.Line, e.Reason)
@@ -132,7 +133,7 @@ func (e *RowError) Error() string {
 	return fmt.Sprintf("%s: row %d: %s", e.Path, e.Number, e.Reason)
 }
 
-// Kind is what a written column holds.
+// Kind is the type of a column that is written.
 type Kind int
 
 // The kinds of columns.
@@ -141,12 +142,12 @@ const (
 	Int                  // 64-bit integers
 	Float                // 64-bit floating point numbers
 	Bool                 // true and false
-	Bytes                // byte strings; base64 where the format is a text
-	JSONText             // any JSON value; its text where the format has no nesting
+	Bytes                // byte strings; base64 in text formats
+	JSONText             // any value, as JSON; as a string in flat formats
 )
 
-// Column is a column to write. Every column takes nil.
+// Column is a column to write. Every column accepts null.
 type Column struct {
 	Name string // its name
-	Kind Kind   // what it holds
+	Kind Kind   // the type of its values
 }

@@ -125,10 +125,10 @@ func TestPackedRefuses(t *testing.T) {
 		"cut.csv.gz":  {packed(t, "gzip", long)[:4000], "cut.csv.gz: its gzip data ends before it is complete"},
 		"cut.csv.zst": {packed(t, "zstd", long)[:4000], "cut.csv.zst: its zstd data ends before it is complete"},
 		"bad.csv.gz":  {strings.TrimRight(packed(t, "gzip", "a\n1\n"), "\x00") + "xxx", "bad.csv.gz: its gzip data is damaged"},
-		"old.csv.bz2": {"BZh91AY&SY\x12\x34", "old.csv.bz2: is packed with bzip2: unpack it, or pack it with gzip or zstd"},
-		"old.csv.xz":  {"\xfd7zXZ\x00\x00", "old.csv.xz: is packed with xz: unpack it, or pack it with gzip or zstd"},
+		"old.csv.bz2": {"BZh91AY&SY\x12\x34", "old.csv.bz2: is compressed with bzip2: decompress it, or use gzip or zstd"},
+		"old.csv.xz":  {"\xfd7zXZ\x00\x00", "old.csv.xz: is compressed with xz: decompress it, or use gzip or zstd"},
 		"empty.csv":   {packed(t, "zstd", ""), "empty.csv: the file is empty"},
-		"pq.csv.gz":   {packed(t, "gzip", "PAR1xxxx"), "pq.csv.gz: is a Parquet file, not CSV: name it .parquet"},
+		"pq.csv.gz":   {packed(t, "gzip", "PAR1xxxx"), "pq.csv.gz: is a Parquet file, not CSV: rename it to .parquet"},
 	} {
 		got := read(t, write(t, name, c.text))
 		if len(got) == 0 || got[len(got)-1] != c.want {

@@ -3,89 +3,78 @@ package records
 import (
 	"bufio"
 	"bytes"
-	"encoding/base64"
-	"encoding/json"
 	"math"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 )
 
-// csvEncoder writes CSV or TSV with a header row. Lines end in "\n"; null is an
-// empty field, as is the empty text.
+// csvEncoder writes CSV or TSV with a header row. Lines end in "\n"; null and
+// the empty text are both an empty field.
 type csvEncoder struct {
-	out   *bufio.Writer
-	delim byte
-	line  []byte
+	out     *bufio.Writer
+	delim   byte
+	columns []Column
+	line    []byte
+	cell    []byte // the text of a field before it is quoted
 }
 
 func newCSVEncoder(out *bufio.Writer, delim byte, columns []Column) *csvEncoder {
-	e := &csvEncoder{out: out, delim: delim}
-	header := make([]any, len(columns))
+	e := &csvEncoder{out: out, delim: delim, columns: columns}
 	for i, c := range columns {
-		header[i] = c.Name
+		e.field(i, []byte(c.Name))
 	}
-	_ = e.write(header) // a failure stays with out and shows at the next write
+	_ = e.end() // a failure stays with out and is reported by the next write
 	return e
 }
 
 func (e *csvEncoder) write(values []any) error {
-	e.line = e.line[:0]
 	for i, v := range values {
-		if i > 0 {
-			e.line = append(e.line, e.delim)
+		e.cell = e.cell[:0]
+		if v != nil {
+			e.cell = appendCell(e.cell, e.columns[i].Kind, v)
 		}
-		e.field(v, len(values) == 1)
+		e.field(i, e.cell)
 	}
-	e.line = append(e.line, '\n')
-	_, err := e.out.Write(e.line)
+	return e.end()
+}
+
+// end writes the line.
+func (e *csvEncoder) end() error {
+	_, err := e.out.Write(append(e.line, '\n'))
+	e.line = e.line[:0]
 	return err
 }
 
 func (e *csvEncoder) close() error { return nil }
 
-// field adds one field. A record of one empty field is quoted: an empty line
-// would be no record.
-func (e *csvEncoder) field(v any, alone bool) {
-	switch v := v.(type) {
-	case nil:
-		e.text("", alone)
-	case string:
-		e.text(v, alone)
-	case json.RawMessage:
-		e.text(string(v), alone)
-	case []byte:
-		e.text(base64.StdEncoding.EncodeToString(v), alone)
-	case int64:
-		e.line = strconv.AppendInt(e.line, v, 10)
-	case bool:
-		e.line = strconv.AppendBool(e.line, v)
-	case float64:
-		e.line = appendFloat(e.line, v)
+// field adds a field to the line. The only field of a line is quoted if it is
+// empty: readers skip empty lines.
+func (e *csvEncoder) field(i int, text []byte) {
+	if i > 0 {
+		e.line = append(e.line, e.delim)
 	}
-}
-
-func (e *csvEncoder) text(s string, alone bool) {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	special := strings.IndexByte(s, e.delim) >= 0 || strings.ContainsAny(s, "\"\r\n") || (alone && s == "") ||
-		strings.HasPrefix(s, "\uFEFF")
+	if !utf8.Valid(text) {
+		text = bytes.ToValidUTF8(text, []byte("\uFFFD"))
+	}
+	special := bytes.IndexByte(text, e.delim) >= 0 || bytes.ContainsAny(text, "\"\r\n") ||
+		len(text) == 0 && len(e.columns) == 1 || bytes.HasPrefix(text, bomUTF8)
 	if !special {
-		e.line = append(e.line, s...)
+		e.line = append(e.line, text...)
 		return
 	}
 	e.line = append(e.line, '"')
 	for {
-		i := strings.IndexByte(s, '"')
+		i := bytes.IndexByte(text, '"')
 		if i < 0 {
 			break
 		}
-		e.line = append(append(e.line, s[:i+1]...), '"')
-		s = s[i+1:]
+		e.line = append(append(e.line, text[:i+1]...), '"')
+		text = text[i+1:]
 	}
-	e.line = append(append(e.line, s...), '"')
+	e.line = append(append(e.line, text...), '"')
 }
 
-// appendFloat writes a float so that it reads back as the same and as a float.
+// appendFloat appends a float so that it is read back as the same float.
 func appendFloat(b []byte, x float64) []byte {
 	before := len(b)
 	format := byte('f')
@@ -99,18 +88,19 @@ func appendFloat(b []byte, x float64) []byte {
 	return b
 }
 
-// jsonEncoder writes an array of objects, or one object a line, the columns in
-// their order. NaN and the infinities, which JSON does not have, become null.
+// jsonEncoder writes an array of objects, or one object a line, with the columns in
+// order. NaN and infinities, which JSON does not have, are written as null.
 type jsonEncoder struct {
-	out   *bufio.Writer
-	keys  []string // each with its quotes, colon and the comma before it
-	array bool
-	some  bool // a record was written
-	line  []byte
+	out     *bufio.Writer
+	columns []Column
+	keys    []string // each with its quotes, its colon and the comma before it
+	array   bool
+	some    bool // a record was written
+	line    []byte
 }
 
 func newJSONEncoder(out *bufio.Writer, columns []Column, array bool) *jsonEncoder {
-	e := &jsonEncoder{out: out, array: array}
+	e := &jsonEncoder{out: out, columns: columns, array: array}
 	for i, c := range columns {
 		key := string(appendJSONText(nil, c.Name)) + ":"
 		if i > 0 {
@@ -126,7 +116,7 @@ func (e *jsonEncoder) write(values []any) error {
 	e.line = append(e.line, '{')
 	for i, v := range values {
 		e.line = append(e.line, e.keys[i]...)
-		e.line = appendJSON(e.line, v)
+		e.line = appendJSON(e.line, e.columns[i].Kind, v)
 	}
 	e.line = append(e.line, '}')
 	if !e.array {
@@ -137,7 +127,7 @@ func (e *jsonEncoder) write(values []any) error {
 	return err
 }
 
-// before is what parts a record from the one before it.
+// before returns what separates a record from the one before it.
 func (e *jsonEncoder) before() string {
 	switch {
 	case !e.array:
@@ -160,31 +150,29 @@ func (e *jsonEncoder) close() error {
 	return err
 }
 
-func appendJSON(b []byte, v any) []byte {
-	switch v := v.(type) {
-	case nil:
+// appendJSON appends a value of a column of the kind.
+func appendJSON(b []byte, kind Kind, v any) []byte {
+	switch {
+	case v == nil:
 		return append(b, "null"...)
-	case string:
-		return appendJSONText(b, v)
-	case json.RawMessage:
-		return append(b, v...)
-	case []byte:
-		return appendJSONText(b, base64.StdEncoding.EncodeToString(v))
-	case int64:
-		return strconv.AppendInt(b, v, 10)
-	case bool:
-		return strconv.AppendBool(b, v)
-	case float64:
-		if math.IsInf(v, 0) || math.IsNaN(v) {
-			return append(b, "null"...)
+	case kind == JSONText:
+		return appendNested(b, v)
+	case kind == Int || kind == Bool:
+		return appendCell(b, kind, v)
+	case kind == Float:
+		if x := v.(float64); !math.IsInf(x, 0) && !math.IsNaN(x) { // checkValue returns nothing else
+			return appendFloat(b, x)
 		}
-		return appendFloat(b, v)
+		return append(b, "null"...)
 	}
-	return append(b, "null"...) // fit makes nothing else
+	if s, ok := v.(string); ok {
+		return appendJSONText(b, s)
+	}
+	return appendJSONText(b, string(appendCell(nil, kind, v)))
 }
 
-// appendJSONText quotes a text. Beside what JSON demands, U+2028 and U+2029 are
-// escaped, which some line readers take for line ends.
+// appendJSONText appends a text in quotes. U+2028 and U+2029 are escaped, although
+// JSON does not require it, because some line readers take them for line ends.
 func appendJSONText(b []byte, s string) []byte {
 	const digits = "0123456789abcdef"
 	b = append(b, '"')

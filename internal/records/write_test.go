@@ -19,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/qtype-dev/qtype/internal/records"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 var sixColumns = []records.Column{{Name: "z text", Kind: records.Text}, {Name: "int", Kind: records.Int},
@@ -74,7 +75,7 @@ func same(got, want any) bool {
 			return sameNumber(g, w) || sameJSON(g, w)
 		}
 	}
-	return cmp.Equal(got, want)
+	return cmp.Equal(value.ToGo(got), want)
 }
 
 func sameNumber(a, b string) bool {
@@ -220,9 +221,9 @@ func TestCreateRefuses(t *testing.T) {
 		columns []records.Column
 		want    string
 	}{
-		"no format":      {filepath.Join(dir, "out.txt"), columns, "its name tells no format: .csv, .tsv, .json, .jsonl or .parquet is expected, perhaps with .gz or .zst behind it"},
-		"only packed":    {filepath.Join(dir, "out.gz"), columns, "its name tells no format: .csv, .tsv, .json, .jsonl or .parquet is expected, perhaps with .gz or .zst behind it"},
-		"workbook":       {filepath.Join(dir, "out.xlsx"), columns, "Excel workbooks are read, not written: .csv or .parquet is expected"},
+		"no format":      {filepath.Join(dir, "out.txt"), columns, "unknown file format: use .csv, .tsv, .json, .jsonl or .parquet, optionally followed by .gz or .zst"},
+		"only packed":    {filepath.Join(dir, "out.gz"), columns, "unknown file format: use .csv, .tsv, .json, .jsonl or .parquet, optionally followed by .gz or .zst"},
+		"workbook":       {filepath.Join(dir, "out.xlsx"), columns, "Excel workbooks cannot be written: use .csv or .parquet"},
 		"web":            {"https://example.com/out.csv", columns, "https:// can only be read"},
 		"directory":      {mkdir(t, dir, "out.csv"), columns, "is a directory, not a file"},
 		"file as folder": {filepath.Join(file, "out.csv"), columns, "cannot be written: not a directory"},

@@ -32,7 +32,7 @@ const draft = "http://json-schema.org/draft-07/schema#"
 // Where the newest schemas can be fetched: of documents and of files of tests.
 const (
 	ID      = "https://raw.githubusercontent.com/qtype-dev/qtype/main/schema.json"
-	TestsID = "https://raw.githubusercontent.com/qtype-dev/qtype/main/suite/schema.json"
+	TestsID = "https://raw.githubusercontent.com/qtype-dev/qtype/main/internal/apptest/schema.json"
 )
 
 // Names of definitions that stand for no struct of package spec.

@@ -37,9 +37,20 @@ func (g *generator) applyTags() error {
 			if err := applyTag(key, f); err != nil {
 				return fmt.Errorf("%s.%s: %w", name, f.Name, err)
 			}
+			if alias := f.Tag.Get("alias"); alias != "" {
+				def.Properties.Set(alias, deprecated(key, f.Tag.Get("yaml")))
+			}
 		}
 	}
 	return nil
+}
+
+// deprecated is the schema of the earlier name of a key.
+func deprecated(key *jsonschema.Schema, name string) *jsonschema.Schema {
+	old := *key
+	old.Deprecated, old.Default = true, nil
+	old.Description = "The earlier name of " + name + "."
+	return &old
 }
 
 // applyTag adds what one field's tags say.
@@ -47,12 +58,20 @@ func applyTag(key *jsonschema.Schema, f reflect.StructField) error {
 	if text, ok := f.Tag.Lookup("default"); ok {
 		key.Default = typed(key.Type, text)
 	}
-	for rule := range strings.SplitSeq(spec.Rules(f), ",") {
+	for rule := range strings.SplitSeq(spec.ValidateTag(f), ",") {
 		if err := applyRule(key, rule); err != nil {
 			return err
 		}
 	}
 	loosen(key, f.Type.Kind() == reflect.Pointer)
+	if docs := spec.ValueDocs(f); docs != nil {
+		enum := key.AnyOf[0]
+		texts := make([]string, len(enum.Enum))
+		for i, v := range enum.Enum {
+			texts[i] = docs[fmt.Sprint(v)]
+		}
+		enum.Extras = map[string]any{"enumDescriptions": texts}
+	}
 	return nil
 }
 

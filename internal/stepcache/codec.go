@@ -5,16 +5,18 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/qtype-dev/qtype/internal/sqlitefile"
 )
 
-// How entries are stored.
+// Encodings of stored entries.
 const (
-	encodingRaw  = "json"
-	encodingZstd = "json+zstd"
+	encodingRaw  = "raw"
+	encodingZstd = "zstd"
 )
 
-// maxEntry is the most bytes that an entry may have when it is unpacked: a
-// damaged one must not take the machine's memory.
+// maxEntry limits the size of an uncompressed entry in bytes, so that a damaged one
+// cannot exhaust memory.
 const maxEntry = 1 << 30
 
 var encoder = sync.OnceValues(func() (*zstd.Encoder, error) {
@@ -22,10 +24,10 @@ var encoder = sync.OnceValues(func() (*zstd.Encoder, error) {
 })
 
 var decoder = sync.OnceValues(func() (*zstd.Decoder, error) {
-	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(readers), zstd.WithDecoderMaxMemory(maxEntry))
+	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(sqlitefile.MaxReaders), zstd.WithDecoderMaxMemory(maxEntry))
 })
 
-// pack is an entry as it is stored.
+// pack encodes an entry.
 func pack(entry []byte, compress bool) (codec string, stored []byte, err error) {
 	if !compress {
 		return encodingRaw, entry, nil
@@ -37,7 +39,7 @@ func pack(entry []byte, compress bool) (codec string, stored []byte, err error) 
 	return encodingZstd, e.EncodeAll(entry, nil), nil
 }
 
-// unpack is a stored entry as it was put.
+// unpack is the inverse of pack.
 func unpack(codec string, stored []byte) ([]byte, error) {
 	switch codec {
 	case encodingRaw:
@@ -49,5 +51,5 @@ func unpack(codec string, stored []byte) ([]byte, error) {
 		}
 		return d.DecodeAll(stored, nil)
 	}
-	return nil, fmt.Errorf("the codec %q is not known", codec)
+	return nil, fmt.Errorf("unknown codec %q", codec)
 }

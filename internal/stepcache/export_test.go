@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Clock sets what the time is.
+// Clock sets the clock.
 func (s *Store) Clock(now func() time.Time) { s.now = now }
 
-// Total is what the triggers have counted for a step.
+// Total returns the total of a step, which triggers maintain.
 func (s *Store) Total(t *testing.T, scope Scope) (bytes int64) {
 	t.Helper()
-	f, err := s.open(t.Context(), false)
+	c, err := s.open(t.Context(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	row := f.read.QueryRowContext(t.Context(), "SELECT bytes FROM totals WHERE namespace = ? AND step = ?", scope.Namespace, scope.Step)
+	row := c.Read.QueryRowContext(t.Context(), "SELECT bytes FROM totals WHERE namespace = ? AND step = ?", scope.Namespace, scope.Step)
 	if err := row.Scan(&bytes); err != nil {
 		t.Fatal(err)
 	}

@@ -5,36 +5,29 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
-	"net/url"
-	"path/filepath"
-	"strings"
-	"syscall"
-	"time"
 
-	driver "modernc.org/sqlite"
-	lib "modernc.org/sqlite/lib"
+	"github.com/qtype-dev/qtype/internal/sqlitefile"
 )
 
-const (
-	application = 0x71747963 // "qtyc" in SQLite's header marks the file as ours
-	format      = 1          // the file's user_version
-	busyTimeout = "5000"     // milliseconds that a write waits for another process
-	readers     = 4          // connections that read beside the one that writes
-)
+// applicationID marks the file as ours in SQLite's header: "qtyc".
+const applicationID = 0x71747963
 
-// tables is the file's form. Triggers keep the totals, whoever writes.
-const tables = `
+// migrations returns the statements that upgrade the tables by one version each.
+// Never change one: append another. Triggers maintain the totals. The second one
+// discards the entries, which were JSON; discarded has their number until it is
+// reported.
+func migrations() []string {
+	return []string{`
 CREATE TABLE entries (
 	id        INTEGER PRIMARY KEY,
 	namespace TEXT NOT NULL,
 	step      TEXT NOT NULL,
 	version   TEXT NOT NULL,
 	key       BLOB NOT NULL,    -- SHA-256
-	created   INTEGER NOT NULL, -- milliseconds since 1970, as are the next two
+	created   INTEGER NOT NULL, -- milliseconds since 1970, as used and expires
 	used      INTEGER NOT NULL,
 	expires   INTEGER,          -- NULL: never
-	codec     TEXT NOT NULL,    -- json or json+zstd
+	codec     TEXT NOT NULL,    -- raw or zstd
 	value     BLOB NOT NULL,
 	UNIQUE (namespace, step, version, key)
 );
@@ -56,7 +49,12 @@ END;
 CREATE TRIGGER entry_leaves AFTER DELETE ON entries BEGIN
 	UPDATE totals SET entries = entries - 1, bytes = bytes - length(OLD.value) WHERE namespace = OLD.namespace AND step = OLD.step;
 END;
-`
+`, `
+CREATE TABLE discarded AS SELECT count(*) AS entries FROM entries;
+DELETE FROM entries;
+DELETE FROM totals;
+`}
+}
 
 const (
 	findEntry = `SELECT id, created, expires, codec, value FROM entries WHERE namespace = ? AND step = ? AND version = ? AND key = ?`
@@ -65,143 +63,55 @@ const (
 		expires = excluded.expires, codec = excluded.codec, value = excluded.value`
 )
 
-// files are the open connections and what was prepared on them.
-type files struct {
-	write, read *sql.DB
-	find, put   *sql.Stmt
+// conn is the open file.
+type conn = sqlitefile.Conn[statements]
+
+// statements holds the prepared statements.
+type statements struct {
+	find, put *sql.Stmt
 }
 
-// connect opens the connections and makes the tables. Two processes that open a
-// new file in the same moment get in each other's way while it changes to WAL,
-// where SQLite does not wait: the loser tries again.
-func connect(ctx context.Context, path string) (*files, error) {
-	const attempts = 50
-	for attempt := 1; ; attempt++ {
-		f, err := connectOnce(ctx, path)
-		if err == nil || !busy(err) || attempt == attempts {
-			return f, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(time.Duration(attempt) * time.Millisecond):
-		}
+func prepareStatements(ctx context.Context, write, read *sql.DB) (s statements, err error) {
+	if s.put, err = write.PrepareContext(ctx, putEntry); err == nil {
+		s.find, err = read.PrepareContext(ctx, findEntry)
 	}
+	return s, err
 }
 
-func connectOnce(ctx context.Context, path string) (*files, error) {
-	f := &files{}
-	var err error
-	if f.write, err = sql.Open("sqlite", address(path, "auto_vacuum(INCREMENTAL)", "journal_mode(WAL)", "synchronous(NORMAL)")); err != nil {
-		return nil, err
+// prepare prepares the statements, and reports entries of an older format that were
+// discarded.
+func (s *Store) prepare(ctx context.Context, write, read *sql.DB) (statements, error) {
+	var discarded int64
+	if err := read.QueryRowContext(ctx, "SELECT coalesce(sum(entries), 0) FROM discarded").Scan(&discarded); err != nil {
+		return statements{}, err
 	}
-	f.write.SetMaxOpenConns(1)
-	if f.read, err = sql.Open("sqlite", address(path, "query_only(1)")); err != nil {
-		return nil, errors.Join(err, f.write.Close())
-	}
-	f.read.SetMaxOpenConns(readers)
-	f.read.SetMaxIdleConns(readers)
-	if err = f.migrate(ctx); err == nil {
-		if f.put, err = f.write.PrepareContext(ctx, putEntry); err == nil {
-			f.find, err = f.read.PrepareContext(ctx, findEntry)
+	if discarded > 0 {
+		done, err := write.ExecContext(ctx, "DELETE FROM discarded")
+		if err != nil {
+			return statements{}, err
+		}
+		if n, err := done.RowsAffected(); err == nil && n > 0 && s.warn != nil { // else another process reports it
+			s.warn(fmt.Sprintf("cache %s: discarded the results of an older version of qtype (%d); the steps compute them again", s.Path(), discarded))
 		}
 	}
-	if err != nil {
-		_ = f.close() // the first error says more
-		return nil, err
-	}
-	return f, nil
+	return prepareStatements(ctx, write, read)
 }
 
-func (f *files) close() error { return errors.Join(f.read.Close(), f.write.Close()) }
-
-// address is the file as SQLite's driver wants it, whatever is in its name.
-func address(path string, pragmas ...string) string {
-	q := url.Values{"_txlock": {"immediate"}, "_pragma": append([]string{"busy_timeout(" + busyTimeout + ")"}, pragmas...)}
-	name := url.URL{Path: filepath.ToSlash(path)}
-	return "file:" + name.EscapedPath() + "?" + q.Encode()
+// open returns the open file, nil if it does not exist and create is not set.
+func (s *Store) open(ctx context.Context, create bool) (*conn, error) {
+	c, err := s.file.Open(ctx, create)
+	return c, s.explain(err)
 }
 
-// change runs do in one transaction.
-func (f *files) change(ctx context.Context, do func(*sql.Tx) error) error {
-	tx, err := f.write.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
-	if err := do(tx); err != nil {
-		return err
-	}
-	return tx.Commit()
-}
-
-// migrate makes the tables of a new file and refuses one that is not ours.
-func (f *files) migrate(ctx context.Context) error {
-	return f.change(ctx, func(tx *sql.Tx) error {
-		var version, owner, tablesThere int
-		err := tx.QueryRowContext(ctx, "SELECT user_version, application_id, (SELECT count(*) FROM sqlite_schema) FROM pragma_user_version, pragma_application_id").
-			Scan(&version, &owner, &tablesThere)
-		switch {
-		case err != nil:
-			return err
-		case owner == application && version == format:
-			return nil
-		case owner == application && version > format:
-			return fmt.Errorf("it was made by a newer qtype: its format is %d, this one reads %d", version, format)
-		case owner != 0 || tablesThere > 0:
-			return errors.New("it is a database of another program")
-		}
-		_, err = tx.ExecContext(ctx, fmt.Sprintf("%s PRAGMA user_version = %d; PRAGMA application_id = %d;", tables, format, application))
-		return err
-	})
-}
-
-// explain makes one clear line of what SQLite or the system says.
+// explain converts an error of SQLite or the system to an *Error.
 func (s *Store) explain(err error) error {
-	var known *Error
-	if err == nil || errors.As(err, &known) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	var explained *Error
+	if err == nil || errors.As(err, &explained) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return &Error{Path: s.path, Message: diagnose(err), Err: err}
-}
-
-func diagnose(err error) string {
-	var fault *driver.Error
-	if errors.As(err, &fault) {
-		return diagnoseSQLite(fault)
+	kind, message := sqlitefile.Diagnose(err)
+	if kind == sqlitefile.Damaged {
+		message += "; remove the file to start over"
 	}
-	switch {
-	case errors.Is(err, fs.ErrPermission):
-		return "no permission to open or make it"
-	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, fs.ErrExist):
-		return "a part of its folder's name is a file"
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return "no room is left on the disk"
-	case errors.Is(err, syscall.EROFS):
-		return "the file system is read-only"
-	}
-	return oneLine(err)
+	return &Error{Path: s.Path(), Message: message, Err: err}
 }
-
-func diagnoseSQLite(fault *driver.Error) string {
-	switch fault.Code() & 0xff { // the primary result code
-	case lib.SQLITE_BUSY, lib.SQLITE_LOCKED:
-		return "another program keeps it locked"
-	case lib.SQLITE_FULL:
-		return "no room is left on the disk"
-	case lib.SQLITE_NOTADB, lib.SQLITE_CORRUPT:
-		return "it is damaged, or no SQLite database; remove it to begin anew"
-	case lib.SQLITE_READONLY, lib.SQLITE_PERM, lib.SQLITE_AUTH:
-		return "no permission to write it"
-	case lib.SQLITE_CANTOPEN:
-		return "it cannot be opened: is its folder there, and writable?"
-	}
-	return oneLine(fault)
-}
-
-func busy(err error) bool {
-	var fault *driver.Error
-	return errors.As(err, &fault) && fault.Code()&0xff == lib.SQLITE_BUSY
-}
-
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

@@ -5,25 +5,27 @@ import (
 	"database/sql"
 	"errors"
 	"time"
+
+	"github.com/qtype-dev/qtype/internal/sqlitefile"
 )
 
-// Stat is what a cache holds of one version of one step.
+// Stat describes the entries of one scope.
 type Stat struct {
 	Scope
-	Entries int64     // results
-	Bytes   int64     // what they take, as stored
-	Expired int64     // those of them that are no longer good
-	Oldest  time.Time // when the oldest was made
-	Used    time.Time // when one was last used
+	Entries int64     // count
+	Bytes   int64     // their size, as stored
+	Expired int64     // count of expired entries
+	Oldest  time.Time // time of the oldest
+	Used    time.Time // time of the last use
 }
 
-// Stats lists what the cache holds, by namespace, step and version; nothing where there is no file.
+// Stats returns the entries by namespace, step and version.
 func (s *Store) Stats(ctx context.Context) ([]Stat, error) {
-	f, err := s.open(ctx, false)
-	if err != nil || f == nil {
+	c, err := s.open(ctx, false)
+	if err != nil || c == nil {
 		return nil, err
 	}
-	rows, err := f.read.QueryContext(ctx, `SELECT namespace, step, version, count(*), sum(length(value)),
+	rows, err := c.Read.QueryContext(ctx, `SELECT namespace, step, version, count(*), sum(length(value)),
 		sum(CASE WHEN expires <= ? THEN 1 ELSE 0 END), min(created), max(used)
 		FROM entries GROUP BY namespace, step, version ORDER BY namespace, step, version`, s.now().UnixMilli())
 	if err != nil {
@@ -42,21 +44,21 @@ func (s *Store) Stats(ctx context.Context) ([]Stat, error) {
 	return all, s.explain(rows.Err())
 }
 
-// Clear removes the entries of the scopes that chosen says yes to, all where it
-// is nil, gives the disk its room back and tells how many there were.
-func (s *Store) Clear(ctx context.Context, chosen func(Scope) bool) (removed int64, err error) {
+// Clear removes the entries of the scopes that match, or all entries if match is
+// nil, shrinks the file and returns the number of removed entries.
+func (s *Store) Clear(ctx context.Context, match func(Scope) bool) (removed int64, err error) {
 	stats, err := s.Stats(ctx)
 	if err != nil || len(stats) == 0 {
 		return 0, err
 	}
-	f, err := s.open(ctx, true)
+	c, err := s.open(ctx, true)
 	if err != nil {
 		return 0, err
 	}
-	err = f.change(ctx, func(tx *sql.Tx) error {
+	err = c.Change(ctx, func(tx *sql.Tx) error {
 		removed = 0
 		for _, st := range stats {
-			if chosen != nil && !chosen(st.Scope) {
+			if match != nil && !match(st.Scope) {
 				continue
 			}
 			done, err := tx.ExecContext(ctx, "DELETE FROM entries WHERE namespace = ? AND step = ? AND version = ?", st.Namespace, st.Step, st.Version)
@@ -75,21 +77,21 @@ func (s *Store) Clear(ctx context.Context, chosen func(Scope) bool) (removed int
 	if err != nil {
 		return 0, s.explain(err)
 	}
-	// Another process that reads at this moment keeps the room for a while.
-	if err := drain(ctx, f.write); err != nil && !busy(err) {
+	// The file cannot shrink while another process reads it.
+	if err := shrink(ctx, c.Write); err != nil && !sqlitefile.IsBusy(err) {
 		return removed, s.explain(err)
 	}
 	return removed, nil
 }
 
-// drain gives free pages back to the disk.
-func drain(ctx context.Context, db *sql.DB) error {
+// shrink returns free pages to the file system.
+func shrink(ctx context.Context, db *sql.DB) error {
 	for _, pragma := range []string{"PRAGMA incremental_vacuum", "PRAGMA wal_checkpoint(TRUNCATE)"} {
-		rows, err := db.QueryContext(ctx, pragma) // the first works one page a step
+		rows, err := db.QueryContext(ctx, pragma) // each step of the first one frees a page
 		if err != nil {
 			return err
 		}
-		for rows.Next() { // stepping is the work
+		for rows.Next() { // no results: each step does work
 			continue
 		}
 		if err := errors.Join(rows.Err(), rows.Close()); err != nil {

@@ -1,10 +1,10 @@
-// Package cache keeps results in one SQLite file of a folder, for any number of
-// processes at once. What a result means is its caller's business: an entry is
-// bytes under a key, in the scope of a step.
+// Package stepcache caches the results of steps in one SQLite file of a directory,
+// for any number of processes. An entry is bytes under a key, in the scope of a
+// step; what they mean is up to the caller.
 //
-// The file's form is part of the contract and told in docs/cache.md. It is in
-// WAL mode and not synchronised at every commit: a killed process loses nothing,
-// a machine that loses its power may lose the newest entries and no more.
+// docs/cache.md describes the file's format, which is stable. The file is in WAL
+// mode but not synced at every commit: a killed process loses nothing, a machine
+// that loses power may lose the newest entries.
 package stepcache
 
 import (
@@ -12,79 +12,85 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/qtype-dev/qtype/internal/sqlitefile"
 )
 
-// FileName is the name of the file in a cache's folder.
+// FileName is the name of the file in a cache's directory.
 const FileName = "cache.db"
 
 // Scope is what an entry belongs to.
 type Scope struct {
-	Namespace string // separates caches in one folder; mostly empty
+	Namespace string // separates caches in one directory; usually empty
 	Step      string // the step's id
-	Version   string // the version that the document gives the step's results
+	Version   string // of the step's results, as the document declares it
 }
 
-// Key tells entries of one scope apart: a SHA-256.
+// Key identifies an entry in its scope: a SHA-256 hash.
 type Key [32]byte
 
-// Policy is how long and how much a scope keeps.
+// Policy limits the entries of a scope.
 type Policy struct {
-	TTL      time.Duration // how long an entry is good for; 0 means for ever
-	MaxBytes int64         // what all entries of the step in the namespace may take, as stored; 0 means no limit
+	TTL      time.Duration // time until an entry expires; 0 means never
+	MaxBytes int64         // limit for all entries of the step in the namespace, as stored; 0 means none
 	Compress bool          // store with zstd
 }
 
-// Error says what is wrong with a cache's file.
+// Error is an error of a cache's file.
 type Error struct {
-	Path    string // the file
+	Path    string // of the file
 	Message string // one line
-	Err     error  // what lies below
+	Err     error  // the cause
 }
 
-// Error names the file.
+// Error returns the path and the message.
 func (e *Error) Error() string { return fmt.Sprintf("cache %s: %s", e.Path, e.Message) }
 
-// Unwrap is what lies below.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Store is the cache of one folder. It is safe for concurrent use, by processes
-// too.
+// Store is the cache of one directory. It is safe for concurrent use, also by
+// several processes.
 type Store struct {
-	path string
+	file *sqlitefile.File[statements]
+	warn func(string) // may be nil
 	now  func() time.Time
 
-	mu     sync.Mutex // guards what follows
-	files  *files     // nil until the file is needed
-	closed bool
-
-	touch   sync.Mutex      // guards touched
-	touched map[int64]int64 // when entries were last used, by their ids, not yet written
+	mu   sync.Mutex      // guards uses
+	uses map[int64]int64 // times of last use, in milliseconds, by entry id; not written yet
 }
 
-// Open names the cache of a folder. Nothing is touched before the first use:
-// reading a cache that does not exist finds nothing, and the first result makes
-// the folder and the file, for this user alone.
-func Open(folder string) *Store {
-	return &Store{path: filepath.Join(folder, FileName), now: time.Now, touched: map[int64]int64{}}
+// Open returns the cache of a directory, without touching it. Reading a cache that
+// does not exist finds nothing; the first result creates the directory with mode
+// 0700 and the file with mode 0600. warn, which may be nil, receives one line if
+// the entries of an older format are discarded.
+func Open(dir string, warn func(string)) *Store {
+	s := &Store{warn: warn, now: time.Now, uses: map[int64]int64{}}
+	s.file = sqlitefile.New(filepath.Join(dir, FileName), sqlitefile.Config[statements]{
+		ApplicationID: applicationID,
+		Migrations:    migrations(),
+		Pragmas:       []string{"auto_vacuum(INCREMENTAL)", "journal_mode(WAL)", "synchronous(NORMAL)"},
+		Prepare:       s.prepare,
+	})
+	return s
 }
 
-// Path is the file's name.
-func (s *Store) Path() string { return s.path }
+// Path returns the path of the file.
+func (s *Store) Path() string { return s.file.Path() }
 
-// Get finds an entry that is still good.
+// Get returns an entry that has not expired.
 func (s *Store) Get(ctx context.Context, scope Scope, key Key, p Policy) (entry []byte, found bool, err error) {
-	f, err := s.open(ctx, false)
-	if err != nil || f == nil {
+	c, err := s.open(ctx, false)
+	if err != nil || c == nil {
 		return nil, false, err
 	}
 	var id, created int64
 	var expires sql.NullInt64
 	var codec string
-	err = f.find.QueryRowContext(ctx, scope.Namespace, scope.Step, scope.Version, key[:]).Scan(&id, &created, &expires, &codec, &entry)
+	err = c.Statements.find.QueryRowContext(ctx, scope.Namespace, scope.Step, scope.Version, key[:]).Scan(&id, &created, &expires, &codec, &entry)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, false, nil
@@ -96,33 +102,32 @@ func (s *Store) Get(ctx context.Context, scope Scope, key Key, p Policy) (entry 
 		return nil, false, nil
 	}
 	if entry, err = unpack(codec, entry); err != nil {
-		return nil, false, &Error{Path: s.path, Message: "an entry of step " + scope.Step + " is damaged", Err: err}
+		return nil, false, &Error{Path: s.Path(), Message: "an entry of step " + scope.Step + " is damaged", Err: err}
 	}
 	return entry, true, s.markUsed(ctx, id, now)
 }
 
-// Put keeps an entry in the place of one that is there. It tells whether it was
-// kept: one that is larger than all of the step's entries may be is not. What
-// was not used for the longest time leaves where there is no room.
-func (s *Store) Put(ctx context.Context, scope Scope, key Key, entry []byte, p Policy) (kept bool, err error) {
+// Put adds or replaces an entry. stored is false if it alone exceeds p.MaxBytes.
+// Put evicts the least recently used entries of the step until the others fit.
+func (s *Store) Put(ctx context.Context, scope Scope, key Key, entry []byte, p Policy) (stored bool, err error) {
 	codec, packed, err := pack(entry, p.Compress)
 	if err != nil {
-		return false, &Error{Path: s.path, Message: "an entry cannot be compressed", Err: err}
+		return false, &Error{Path: s.Path(), Message: "cannot compress an entry", Err: err}
 	}
 	if p.MaxBytes > 0 && int64(len(packed)) > p.MaxBytes {
 		return false, nil
 	}
-	f, err := s.open(ctx, true)
+	c, err := s.open(ctx, true)
 	if err != nil {
 		return false, err
 	}
 	now := s.now()
 	expires := sql.NullInt64{Int64: now.Add(p.TTL).UnixMilli(), Valid: p.TTL > 0}
-	err = f.change(ctx, func(tx *sql.Tx) error {
-		if err := s.writeUsage(ctx, tx); err != nil {
+	err = c.Change(ctx, func(tx *sql.Tx) error {
+		if err := s.writeUses(ctx, tx); err != nil {
 			return err
 		}
-		if _, err := tx.StmtContext(ctx, f.put).ExecContext(ctx, scope.Namespace, scope.Step, scope.Version, key[:],
+		if _, err := tx.StmtContext(ctx, c.Statements.put).ExecContext(ctx, scope.Namespace, scope.Step, scope.Version, key[:],
 			now.UnixMilli(), now.UnixMilli(), expires, codec, packed); err != nil {
 			return err
 		}
@@ -131,46 +136,56 @@ func (s *Store) Put(ctx context.Context, scope Scope, key Key, entry []byte, p P
 	return err == nil, s.explain(err)
 }
 
-// Drop removes one entry, if it is there.
+// Drop removes an entry, if it exists.
 func (s *Store) Drop(ctx context.Context, scope Scope, key Key) error {
-	f, err := s.open(ctx, false)
-	if err != nil || f == nil {
+	c, err := s.open(ctx, false)
+	if err != nil || c == nil {
 		return err
 	}
-	return s.explain(f.change(ctx, func(tx *sql.Tx) error {
+	return s.explain(c.Change(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "DELETE FROM entries WHERE namespace = ? AND step = ? AND version = ? AND key = ?",
 			scope.Namespace, scope.Step, scope.Version, key[:])
 		return err
 	}))
 }
 
-// markUsed notes that an entry was used. The notes are written together: with the
-// next entry, once there are many, and when the store is closed.
+// markUsed records the use of an entry. Uses are written together: with the next
+// entry, when there are many, and by Close.
 func (s *Store) markUsed(ctx context.Context, id int64, now time.Time) error {
-	const many = 1024
-	s.touch.Lock()
-	s.touched[id] = now.UnixMilli()
-	enough := len(s.touched) >= many
-	s.touch.Unlock()
-	if !enough {
+	const maxUses = 1024
+	s.mu.Lock()
+	s.uses[id] = now.UnixMilli()
+	flush := len(s.uses) >= maxUses
+	s.mu.Unlock()
+	if !flush {
 		return nil
 	}
-	f, err := s.open(ctx, true)
+	c, err := s.open(ctx, true)
 	if err != nil {
 		return err
 	}
-	return s.explain(f.change(ctx, func(tx *sql.Tx) error { return s.writeUsage(ctx, tx) }))
+	return s.explain(s.flushUses(ctx, c))
 }
 
-// writeUsage writes what used has noted.
-func (s *Store) writeUsage(ctx context.Context, tx *sql.Tx) error {
-	s.touch.Lock()
-	touched := s.touched
-	if len(touched) > 0 {
-		s.touched = map[int64]int64{}
+func (s *Store) flushUses(ctx context.Context, c *conn) error {
+	s.mu.Lock()
+	n := len(s.uses)
+	s.mu.Unlock()
+	if n == 0 {
+		return nil
 	}
-	s.touch.Unlock()
-	for id, at := range touched {
+	return c.Change(ctx, func(tx *sql.Tx) error { return s.writeUses(ctx, tx) })
+}
+
+// writeUses writes what markUsed recorded.
+func (s *Store) writeUses(ctx context.Context, tx *sql.Tx) error {
+	s.mu.Lock()
+	uses := s.uses
+	if len(uses) > 0 {
+		s.uses = map[int64]int64{}
+	}
+	s.mu.Unlock()
+	for id, at := range uses {
 		if _, err := tx.ExecContext(ctx, "UPDATE entries SET used = ? WHERE id = ? AND used < ?", at, id, at); err != nil {
 			return err
 		}
@@ -178,13 +193,12 @@ func (s *Store) writeUsage(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
-// evict removes the entries of a step that were not used for the longest time
-// until the others fit.
+// evict removes the least recently used entries of a step until the others fit.
 func evict(ctx context.Context, tx *sql.Tx, scope Scope, limit int64) error {
 	if limit <= 0 {
 		return nil
 	}
-	const some = 16 // entries that leave at once
+	const batch = 16 // entries per statement
 	for {
 		var bytes int64
 		if err := tx.QueryRowContext(ctx, "SELECT bytes FROM totals WHERE namespace = ? AND step = ?", scope.Namespace, scope.Step).Scan(&bytes); err != nil {
@@ -197,74 +211,19 @@ func evict(ctx context.Context, tx *sql.Tx, scope Scope, limit int64) error {
 			SELECT id FROM (
 				SELECT id, sum(length(value)) OVER (ORDER BY used, id) - length(value) AS before
 				FROM (SELECT id, used, value FROM entries WHERE namespace = ? AND step = ? ORDER BY used, id LIMIT ?))
-			WHERE before < ?)`, scope.Namespace, scope.Step, some, bytes-limit)
+			WHERE before < ?)`, scope.Namespace, scope.Step, batch, bytes-limit)
 		if err != nil {
 			return err
 		}
 	}
 }
 
-// Close writes what is noted and closes the file. Nothing is called after it.
+// Close writes the recorded uses and closes the file. The store must not be used
+// afterwards.
 func (s *Store) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
-	if s.files == nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	var err error
-	if len(s.touched) > 0 {
-		err = s.files.change(ctx, func(tx *sql.Tx) error { return s.writeUsage(ctx, tx) })
-	}
-	err = errors.Join(err, s.files.close())
-	s.files = nil
-	return s.explain(err)
-}
-
-// open is the open file; nil where there is none and none is to be made. A
-// failure is not remembered: the next call tries again.
-func (s *Store) open(ctx context.Context, create bool) (*files, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	case s.closed:
-		return nil, &Error{Path: s.path, Message: "it was closed"}
-	case s.files != nil:
-		return s.files, nil
-	}
-	found, err := s.prepare(create)
-	if err != nil || !found {
-		return nil, s.explain(err)
-	}
-	if s.files, err = connect(ctx, s.path); err != nil {
-		return nil, s.explain(err)
-	}
-	return s.files, nil
-}
-
-// prepare finds the file, or makes it, before SQLite can: with our permissions.
-func (s *Store) prepare(create bool) (found bool, err error) {
-	info, err := os.Stat(s.path)
-	switch {
-	case err == nil && info.IsDir():
-		return false, &Error{Path: s.path, Message: "it is a directory, not a file"}
-	case err == nil:
-		return true, nil
-	case !errors.Is(err, os.ErrNotExist):
-		return false, err
-	case !create:
-		return false, nil
-	}
-	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
-		return false, err
-	}
-	file, err := os.OpenFile(s.path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return false, err
-	}
-	return true, file.Close()
+	return s.explain(s.file.Close(func(c *conn) error {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		return s.flushUses(ctx, c)
+	}))
 }

@@ -1,18 +1,16 @@
-// Package sealed encrypts what a store keeps, whichever store it is: texts,
-// media, names and roles of messages, tool calls with their arguments, the
-// reasons of events and named values are sealed with AES-256-GCM before the
-// store sees them. Who reads the store's files sees ids of memories, sessions,
-// messages and keys, names of named values, and numbers: places, turns, tokens,
-// times.
+// Package encrypted encrypts what any other store keeps, with AES-256-GCM: the
+// text, media, name and role of messages, tool calls with their arguments, the
+// reasons of events, and named values. Readable in the inner store are the ids of
+// memories, sessions, messages and keys, the names of named values, and numbers:
+// sequence numbers, turns, tokens and times.
 //
-// A record is bound to its memory, its session and its place there, and a
-// message to its tokens, time and status as well: one that was changed, or put
-// in another's place, is an error. The head of a session carries a seal, made
-// anew with every change, over its version, its state, its named values and a
-// running hash of its events: so a head that was changed, a message or an event
-// that was removed, added or cut off the end, and a value put back to an older
-// one are errors too. Only that a whole session was put back to what it once was,
-// or deleted, nobody can tell who looks at the store alone.
+// A record is bound to its memory, its session and its position there, and a
+// message also to its tokens, time and status: a record that was modified or moved
+// is an error. With every change the head of a session gets a new seal over its
+// version, its state, its named values and a running hash of its events. So a
+// modified head, a message or event that was added or removed, and a value that
+// was replaced by an older one are errors too. What the store alone cannot show is
+// that a whole session was restored to an earlier state, or deleted.
 package encrypted
 
 import (
@@ -20,116 +18,124 @@ import (
 	"fmt"
 	"iter"
 
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/qtype-dev/qtype/internal/storage"
 	"github.com/qtype-dev/qtype/memory"
 )
 
-// Keys are what a store is sealed with.
+// Keys are the keys of a store.
 type Keys struct {
-	Key        Key   // seals all that is said from now on
-	Old        []Key // open what was sealed before
-	AllowPlain bool  // what is not sealed is read as it is; else it is an error
+	Key              Key   // encrypts
+	Old              []Key // decrypt what earlier keys encrypted
+	AllowUnencrypted bool  // read data that is not encrypted; otherwise it is an error
 }
 
-// Names tells keys apart without giving them away.
-func (k Keys) Names() string {
-	return fmt.Sprint(k.Key.ID(), k.Old, k.AllowPlain)
+// ID identifies the keys without revealing them.
+func (k Keys) ID() string {
+	return fmt.Sprint(k.Key.ID(), k.Old, k.AllowUnencrypted)
 }
 
-// Store is a memory.Store that keeps what it is told, sealed, in another one.
-// It is safe for concurrent use.
+// Store is a memory.Store that encrypts what it writes to another one. It is safe
+// for concurrent use.
 type Store struct {
-	inner memory.Store
-	place string
-	keys  []Key // the first one seals
-	plain bool
-	heads headCache
+	inner            memory.Store
+	location         storage.Location
+	keys             []Key // the first one encrypts
+	allowUnencrypted bool
+	heads            *lru.Cache[memory.Key, *verifiedHead]
 }
 
-// New seals what goes into a store; place names it in errors, without credentials.
-// The store must keep the history: of one that forgets what left the window
-// (memory.NewInProcessWindows), messages would seem to be missing.
-func New(inner memory.Store, place string, keys Keys) *Store {
-	return &Store{inner: inner, place: place, keys: append([]Key{keys.Key}, keys.Old...), plain: keys.AllowPlain}
-}
-
-// Place is where the store keeps things, without credentials.
-func (s *Store) Place() string { return s.place }
-
-// Apply seals a change and makes it, with a new seal of the session's head. It
-// reads the head only where the session is not known at the change's version.
-func (s *Store) Apply(ctx context.Context, key memory.Key, c memory.Change) error {
-	b := s.box(key)
-	if _, taken := c.Values[sealName]; taken {
-		return fmt.Errorf("a value cannot be called %s: the seal of a session's head is", sealName)
+// New returns a store on top of inner, which must keep the whole history: a
+// message that is gone is reported as missing. location names inner in errors,
+// without credentials.
+func New(inner memory.Store, location string, keys Keys) *Store {
+	heads, err := lru.New[memory.Key, *verifiedHead](maxHeads)
+	if err != nil {
+		panic(err) // only for a size below 1
 	}
-	k, err := s.headAt(ctx, b, c.Version)
+	return &Store{inner: inner, location: storage.Location(location), keys: append([]Key{keys.Key}, keys.Old...),
+		allowUnencrypted: keys.AllowUnencrypted, heads: heads}
+}
+
+// Location names the place where the store keeps its data, without credentials.
+func (s *Store) Location() string { return string(s.location) }
+
+// Apply encrypts and makes a change, with a new seal of the session's head. It
+// reads the head only if the change's version is not cached.
+func (s *Store) Apply(ctx context.Context, key memory.Key, c memory.Change) error {
+	if _, reserved := c.Values[sealName]; reserved {
+		return fmt.Errorf("the name %s is reserved for the seal of a session; use another name", sealName)
+	}
+	sc := s.cipherFor(key)
+	base, err := s.headAt(ctx, sc, c.Version)
 	if err != nil {
 		return err
 	}
-	from := k.proof
-	if !k.sealed {
-		if from, err = s.upgradeHead(ctx, b, k); err != nil {
+	seal := base.seal
+	if !base.sealed {
+		if seal, err = s.upgradeHead(ctx, sc, base); err != nil {
 			return err
 		}
 	}
-	sealed, err := b.sealChange(c)
+	encrypted, err := sc.encryptChange(c)
 	if err != nil {
 		return err
 	}
-	next, err := from.after(&sealed)
+	next, err := seal.after(&encrypted)
 	if err != nil {
 		return err
 	}
-	if sealed.Values[sealName], err = b.sealProof(c.Next, next); err != nil {
+	if encrypted.Values[sealName], err = sc.encodeSeal(c.Next, next); err != nil {
 		return err
 	}
-	if err := s.inner.Apply(ctx, key, sealed); err != nil {
+	if err := s.inner.Apply(ctx, key, encrypted); err != nil {
 		return err
 	}
-	s.heads.put(key, &verifiedHead{version: c.Next, sealed: true, proof: next})
+	s.heads.Add(key, &verifiedHead{version: c.Next, sealed: true, seal: next})
 	return nil
 }
 
-// Head is where the session stands, checked against its seal, with its values opened.
+// Head returns the session's head, checked against its seal and decrypted.
 func (s *Store) Head(ctx context.Context, key memory.Key) (memory.Head, error) {
-	b := s.box(key)
-	head, _, err := s.readHead(ctx, b)
+	sc := s.cipherFor(key)
+	head, _, err := s.readHead(ctx, sc)
 	if err != nil || head.Values == nil {
 		return head, err
 	}
-	opened := make(map[string][]byte, len(head.Values))
+	values := make(map[string][]byte, len(head.Values))
 	for name, record := range head.Values {
-		if opened[name], err = b.openValue(name, record); err != nil {
+		if values[name], err = sc.decryptValue(name, record); err != nil {
 			return memory.Head{}, err
 		}
 	}
-	head.Values = opened
+	head.Values = values
 	return head, nil
 }
 
-// Delete removes everything that the session has. It needs no key.
+// Delete removes a session with everything that belongs to it. It needs no key.
 func (s *Store) Delete(ctx context.Context, key memory.Key) error {
-	s.heads.drop(key)
+	s.heads.Remove(key)
 	return s.inner.Delete(ctx, key)
 }
 
-// Remove is Delete for a session that still has the version. Where the store
-// below cannot do that in one step, neither can this one.
+// Remove deletes a session if its version is still version. It is as atomic as
+// that of the inner store.
 func (s *Store) Remove(ctx context.Context, key memory.Key, version int64) error {
 	return memory.Remove(ctx, s.inner, key, version)
 }
 
-// Distinct is that of the store below.
+// Distinct returns that of the inner store.
 func (s *Store) Distinct() bool {
 	d, ok := s.inner.(memory.Deduplicator)
 	return ok && d.Distinct()
 }
 
-// Sessions yields the sessions of one memory. It needs no key, and so shows the
-// heads as they stand there, unchecked.
+// Sessions yields the sessions of one memory. It needs no key, so it does not
+// check the heads.
 func (s *Store) Sessions(ctx context.Context, mem string) iter.Seq2[memory.SessionHead, error] {
 	return s.inner.Sessions(ctx, mem)
 }
 
-// Close closes the store below.
+// Close closes the inner store.
 func (s *Store) Close() error { return s.inner.Close() }

@@ -19,22 +19,22 @@ import (
 
 func user(text string) chat.Message { return chat.Text(chat.User, text) }
 
-// laid is a place with a store as a file of testdata tells it.
-func laid(t *testing.T, name string) string {
+// restore returns a directory with the store of an SQL file in testdata.
+func restore(t *testing.T, name string) string {
 	t.Helper()
 	statements, err := os.ReadFile(filepath.Join("testdata", name))
 	must(t, err)
-	place := t.TempDir()
-	db, err := sql.Open("sqlite", filepath.Join(place, "memory.db"))
+	dir := t.TempDir()
+	db, err := sql.Open("sqlite", filepath.Join(dir, "memory.db"))
 	must(t, err)
 	_, err = db.ExecContext(t.Context(), string(statements))
 	must(t, err)
 	must(t, db.Close())
-	return place
+	return dir
 }
 
-// said is what both fixtures say.
-const said = `window: third; answer to third; fourth; answer to fourth;
+// wantContent is the content of both fixtures.
+const wantContent = `window: third; answer to third; fourth; answer to fourth;
 1 flushed user: first
 2 flushed assistant: answer to first
 3 flushed user: second
@@ -58,28 +58,28 @@ variables of turn 5: 0 messages
 summary: first answer-to-first second answer-to-second
 topic = "fourth"`
 
-// TestFormats: what every format so far was written in is read, and goes on.
-func TestFormats(t *testing.T) {
+// TestStore_ReadsOldFormats reads, extends and re-keys stores of every format.
+func TestStore_ReadsOldFormats(t *testing.T) {
 	keys := encrypted.Keys{Key: key(t, "a")}
 	for _, name := range []string{"format1.sql", "format2.sql"} {
 		t.Run(name, func(t *testing.T) {
-			place := laid(t, name)
+			dir := restore(t, name)
 			for range 2 { // reading changes nothing
-				store := open(t, place, keys)
-				if got := reads(t, rich(t, store)); got != said {
-					t.Errorf("got %s\nwant %s", got, said)
+				store := open(t, dir, keys)
+				if got := content(t, newMemory(t, store)); got != wantContent {
+					t.Errorf("got %s\nwant %s", got, wantContent)
 				}
 				must(t, store.Close())
 			}
-			store := open(t, place, keys)
-			ask(t, rich(t, store), "s", "fifth")
+			store := open(t, dir, keys)
+			runTurn(t, newMemory(t, store), "s", "fifth")
 			must(t, store.Close())
-			store = open(t, place, encrypted.Keys{Key: key(t, "b"), Old: []encrypted.Key{key(t, "a")}})
-			ask(t, rich(t, store), "s", "sixth")
+			store = open(t, dir, encrypted.Keys{Key: key(t, "b"), Old: []encrypted.Key{key(t, "a")}})
+			runTurn(t, newMemory(t, store), "s", "sixth")
 			must(t, store.Close())
-			store = open(t, place, encrypted.Keys{Key: key(t, "b"), Old: []encrypted.Key{key(t, "a")}})
+			store = open(t, dir, encrypted.Keys{Key: key(t, "b"), Old: []encrypted.Key{key(t, "a")}})
 			defer func() { must(t, store.Close()) }()
-			got := reads(t, rich(t, store))
+			got := content(t, newMemory(t, store))
 			for _, want := range []string{"1 flushed user: first\n", "13 in window assistant: answer to sixth\n", "the model said Geheim-reason", `topic = "sixth"`} {
 				if !strings.Contains(got, want) {
 					t.Errorf("%q is missing in %s", want, got)
@@ -89,95 +89,94 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestUpgrade: a session of the first format gets a seal with the next change, and
-// from then on all of it is counted, what was said before included.
-func TestUpgrade(t *testing.T) {
+// TestStore_UpgradesFormat checks that the first change of a session without a seal
+// adds one, which covers the earlier messages too.
+func TestStore_UpgradesFormat(t *testing.T) {
 	keys := encrypted.Keys{Key: key(t, "a")}
 	for name, test := range map[string]struct {
 		statements string
-		before     bool // it is noticed in the first format already
+		detected   bool // in the first format too
 	}{
 		"a message removed":         {`DELETE FROM entries WHERE ` + inS + ` = 3`, true},
-		"a message cut off":         {`DELETE FROM entries WHERE ` + inS + ` = (SELECT max(id & 68719476735) FROM entries)`, true},
+		"the last message removed":  {`DELETE FROM entries WHERE ` + inS + ` = (SELECT max(id & 68719476735) FROM entries)`, true},
 		"an event removed":          {`DELETE FROM events WHERE id = (SELECT min(id) FROM events)`, false},
 		"an event's numbers":        {`UPDATE events SET event = json_set(event, '$.messages', 2) WHERE event LIKE '%"sent"%'`, false},
 		"a value removed":           {`DELETE FROM named WHERE name = 'variables'`, false},
-		"where the window begins":   {`UPDATE sessions SET state = json_set(state, '$.first', 8, '$.in_window', (SELECT count(*) FROM entries WHERE failed = 0 AND ` + inS + ` >= 8))`, false},
-		"the head of another day":   {`UPDATE sessions SET version = version - 1`, false},
+		"the start of the window":   {`UPDATE sessions SET state = json_set(state, '$.first', 8, '$.in_window', (SELECT count(*) FROM entries WHERE failed = 0 AND ` + inS + ` >= 8))`, false},
+		"an older version":          {`UPDATE sessions SET version = version - 1`, false},
 		"the values without a seal": {`DELETE FROM named WHERE name = 'system'`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			place := laid(t, "format1.sql")
-			change(t, place, test.statements)
-			if test.before {
-				noticed(t, place, keys)
+			dir := restore(t, "format1.sql")
+			execSQL(t, dir, test.statements)
+			if test.detected {
+				wantTampered(t, dir, keys)
 			}
-			place = laid(t, "format1.sql")
-			store := open(t, place, keys)
-			ask(t, rich(t, store), "s", "fifth")
+			dir = restore(t, "format1.sql")
+			store := open(t, dir, keys)
+			runTurn(t, newMemory(t, store), "s", "fifth")
 			must(t, store.Close())
-			change(t, place, test.statements)
-			noticed(t, place, keys)
+			execSQL(t, dir, test.statements)
+			wantTampered(t, dir, keys)
 		})
 	}
 	t.Run("the seal removed", func(t *testing.T) {
-		place := laid(t, "format1.sql")
-		store := open(t, place, keys)
-		ask(t, rich(t, store), "s", "fifth")
+		dir := restore(t, "format1.sql")
+		store := open(t, dir, keys)
+		runTurn(t, newMemory(t, store), "s", "fifth")
 		must(t, store.Close())
-		change(t, place, `DELETE FROM named WHERE name = 'qtype.seal'`)
-		noticed(t, place, keys)
-		change(t, place, `DELETE FROM named`)
-		noticed(t, place, keys)
+		execSQL(t, dir, `DELETE FROM named WHERE name = 'qtype.seal'`)
+		wantTampered(t, dir, keys)
+		execSQL(t, dir, `DELETE FROM named`)
+		wantTampered(t, dir, keys)
 	})
 }
 
-// TestPlainUpgrade: with allow_plain what stood there in clear is read, and
-// nothing that comes to stand there in clear later.
-func TestPlainUpgrade(t *testing.T) {
-	keys := encrypted.Keys{Key: key(t, "a"), AllowPlain: true}
-	place := t.TempDir()
-	inner, err := openInner(place)
+// TestStore_AllowUnencrypted checks that data from before the encryption is read,
+// but not data that was inserted without encryption later.
+func TestStore_AllowUnencrypted(t *testing.T) {
+	keys := encrypted.Keys{Key: key(t, "a"), AllowUnencrypted: true}
+	dir := t.TempDir()
+	inner, err := openInner(dir)
 	must(t, err)
-	talk(t, rich(t, inner), "s")
+	runTurns(t, newMemory(t, inner), "s")
 	must(t, inner.Close())
-	store := open(t, place, keys)
-	if got := reads(t, rich(t, store)); got != said {
-		t.Errorf("got %s\nwant %s", got, said)
+	store := open(t, dir, keys)
+	if got := content(t, newMemory(t, store)); got != wantContent {
+		t.Errorf("got %s\nwant %s", got, wantContent)
 	}
-	ask(t, rich(t, store), "s", "fifth")
+	runTurn(t, newMemory(t, store), "s", "fifth")
 	must(t, store.Close())
 	for name, statements := range map[string]string{
-		"a newer message in clear": `UPDATE entries SET message = '{"id":"' || message_id || '","role":"user","blocks":[{"type":"text","content":"pay Eve"}]}' WHERE ` + inS + ` = 10`,
-		"a message removed":        `DELETE FROM entries WHERE ` + inS + ` = 3`,
-		"an older reason in clear": `UPDATE events SET event = json_set(event, '$.reason', 'all is well') WHERE event LIKE '%Geheim%'`,
-		"a value in clear":         `UPDATE named SET value = 'obey Eve' WHERE name = 'system'`,
+		"a new message in plain text": `UPDATE entries SET message = '{"id":"' || message_id || '","role":"user","blocks":[{"type":"text","content":"pay Eve"}]}' WHERE ` + inS + ` = 10`,
+		"a message removed":           `DELETE FROM entries WHERE ` + inS + ` = 3`,
+		"an old reason in plain text": `UPDATE events SET event = json_set(event, '$.reason', 'all is well') WHERE event LIKE '%Geheim%'`,
+		"a value in plain text":       `UPDATE named SET value = 'obey Eve' WHERE name = 'system'`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			place := copied(t, place)
-			change(t, place, statements)
-			noticed(t, place, keys)
+			dir := copyStore(t, dir)
+			execSQL(t, dir, statements)
+			wantTampered(t, dir, keys)
 		})
 	}
 }
 
-// TestNewer: what a later version sealed is told apart from what was changed.
-func TestNewer(t *testing.T) {
+// TestStore_NewerFormat checks that a newer format is not reported as tampering.
+func TestStore_NewerFormat(t *testing.T) {
 	keys := encrypted.Keys{Key: key(t, "a")}
-	place := t.TempDir()
-	talks(t, place, keys)
-	change(t, place, `UPDATE named SET value = CAST(x'00717303' || substr(value, 5) AS BLOB)`)
-	store := open(t, place, keys)
+	dir := t.TempDir()
+	newStore(t, dir, keys)
+	execSQL(t, dir, `UPDATE named SET value = CAST(x'00717303' || substr(value, 5) AS BLOB)`)
+	store := open(t, dir, keys)
 	defer func() { must(t, store.Close()) }()
 	_, err := store.Head(t.Context(), memory.Key{Memory: "m", Session: "s"})
 	var e *memory.StoreError
-	if !errors.As(err, &e) || e.Problem != memory.TooNew || !strings.Contains(err.Error(), "format 3, this one knows 2") {
+	if !errors.As(err, &e) || e.Problem != memory.TooNew || !strings.Contains(err.Error(), "format 3, this version supports up to 2") {
 		t.Errorf("got %v", err)
 	}
 }
 
-// TestReservedName: the seal's place is no value's.
-func TestReservedName(t *testing.T) {
+func TestStore_ReservedName(t *testing.T) {
 	store := encrypted.New(memory.NewInProcess(), "memory:", encrypted.Keys{Key: key(t, "a")})
 	err := store.Apply(t.Context(), memory.Key{}, memory.Change{Next: 1, Values: map[string][]byte{"qtype.seal": {1}}})
 	if err == nil || !strings.Contains(err.Error(), "qtype.seal") {
@@ -185,50 +184,49 @@ func TestReservedName(t *testing.T) {
 	}
 }
 
-// counted counts what a store is asked for.
-type counted struct {
+// countingStore counts the calls of a store.
+type countingStore struct {
 	memory.Store
-	asked atomic.Int64
+	calls atomic.Int64
 }
 
-func (c *counted) Distinct() bool { return true }
+func (c *countingStore) Distinct() bool { return true }
 
-func (c *counted) Head(ctx context.Context, key memory.Key) (memory.Head, error) {
-	c.asked.Add(1)
+func (c *countingStore) Head(ctx context.Context, key memory.Key) (memory.Head, error) {
+	c.calls.Add(1)
 	return c.Store.Head(ctx, key)
 }
 
-func (c *counted) Entries(ctx context.Context, key memory.Key, q memory.Query) iter.Seq2[*memory.Entry, error] {
-	c.asked.Add(1)
+func (c *countingStore) Entries(ctx context.Context, key memory.Key, q memory.Query) iter.Seq2[*memory.Entry, error] {
+	c.calls.Add(1)
 	return c.Store.Entries(ctx, key, q)
 }
 
-func (c *counted) Events(ctx context.Context, key memory.Key) iter.Seq2[memory.Event, error] {
-	c.asked.Add(1)
+func (c *countingStore) Events(ctx context.Context, key memory.Key) iter.Seq2[memory.Event, error] {
+	c.calls.Add(1)
 	return c.Store.Events(ctx, key)
 }
 
-func (c *counted) Apply(ctx context.Context, key memory.Key, change memory.Change) error {
-	c.asked.Add(1)
+func (c *countingStore) Apply(ctx context.Context, key memory.Key, change memory.Change) error {
+	c.calls.Add(1)
 	return c.Store.Apply(ctx, key, change)
 }
 
-// TestTrips: a sealed store asks the one below for no more than is asked of it.
-func TestTrips(t *testing.T) {
+// TestStore_Roundtrips checks that encryption adds no calls of the inner store.
+func TestStore_Roundtrips(t *testing.T) {
 	inner, err := openInner(t.TempDir())
 	must(t, err)
-	below := &counted{Store: inner}
-	store := encrypted.New(below, "sqlite", encrypted.Keys{Key: key(t, "a")})
+	counting := &countingStore{Store: inner}
+	store := encrypted.New(counting, "sqlite", encrypted.Keys{Key: key(t, "a")})
 	defer func() { must(t, store.Close()) }()
-	storetest.RunTrips(t, store, func() int { return int(below.asked.Load()) })
+	storetest.RunTrips(t, store, func() int { return int(counting.calls.Load()) })
 }
 
-// TestFlat: nothing costs more in a long session than in a short one.
-func TestFlat(t *testing.T) {
+func TestStore_RoundtripsIndependentOfLength(t *testing.T) {
 	inner, err := openInner(t.TempDir())
 	must(t, err)
-	below := &counted{Store: inner}
-	store := encrypted.New(below, "sqlite", encrypted.Keys{Key: key(t, "a")})
+	counting := &countingStore{Store: inner}
+	store := encrypted.New(counting, "sqlite", encrypted.Keys{Key: key(t, "a")})
 	defer func() { must(t, store.Close()) }()
-	storetest.RunFlat(t, store, func() int { return int(below.asked.Load()) })
+	storetest.RunFlat(t, store, func() int { return int(counting.calls.Load()) })
 }

@@ -2,98 +2,57 @@ package encrypted
 
 import (
 	"context"
-	"sync"
 
 	"github.com/qtype-dev/qtype/memory"
 )
 
-// verifiedHead is what was found out of a session at one version. It never changes, and
-// neither does the session without changing its version.
+// verifiedHead is what was verified about a session at one version. It is
+// immutable: a session does not change without changing its version.
 type verifiedHead struct {
-	version int64     // 0: the store does not hold the session
-	sealed  bool      // its head has a seal
-	proof   *headSeal // what the seal says, or what it would have said
+	version int64 // 0: the store does not hold the session
+	sealed  bool  // its head has a seal
+	seal    *headSeal
 }
 
-// same tells whether the session was as it is now all the time since before was
-// found out. One that is not there may have been there meanwhile.
-func (k *verifiedHead) same(before *verifiedHead) bool {
+// unchangedSince reports whether the session did not change since before was
+// verified. An absent session may have been created and deleted meanwhile.
+func (k *verifiedHead) unchangedSince(before *verifiedHead) bool {
 	return k.version == before.version && k.version != 0
 }
 
-// maxHeads bounds how many sessions are known: twice as many at most, of about
-// half a kilobyte each. Of one that is not, a change reads the head again.
+// maxHeads is the number of cached heads, of about half a kilobyte each. A change
+// of another session reads the head again.
 const maxHeads = 4096
 
-// headCache keep what is known of the sessions that were used last. They are safe
-// for concurrent use.
-type headCache struct {
-	mu         sync.Mutex
-	young, old map[memory.Key]*verifiedHead // old is what young was when it was full
-}
-
-func (h *headCache) get(key memory.Key) *verifiedHead {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	k := h.young[key]
-	if k == nil {
-		if k = h.old[key]; k != nil {
-			h.add(key, k)
-		}
-	}
-	return k
-}
-
-func (h *headCache) put(key memory.Key, k *verifiedHead) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.add(key, k)
-}
-
-func (h *headCache) add(key memory.Key, k *verifiedHead) {
-	if h.young == nil || len(h.young) >= maxHeads {
-		h.young, h.old = map[memory.Key]*verifiedHead{}, h.young
-	}
-	h.young[key] = k
-}
-
-func (h *headCache) drop(key memory.Key) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.young, key)
-	delete(h.old, key)
-}
-
-// readHead reads a session's head and checks it. The head is the store's, without
-// the seal; its values are not opened yet.
-func (s *Store) readHead(ctx context.Context, b *sessionCipher) (memory.Head, *verifiedHead, error) {
-	head, err := s.inner.Head(ctx, b.session)
+// readHead reads and checks a session's head. The result has no seal among its
+// values, which are still encrypted.
+func (s *Store) readHead(ctx context.Context, sc *sessionCipher) (memory.Head, *verifiedHead, error) {
+	head, err := s.inner.Head(ctx, sc.session)
 	if err != nil {
 		return memory.Head{}, nil, err
 	}
 	if head.Version == 0 {
-		return head, &verifiedHead{proof: &headSeal{}}, nil
+		return head, &verifiedHead{seal: &headSeal{}}, nil
 	}
 	k := &verifiedHead{version: head.Version}
 	record, sealed := head.Values[sealName]
 	if sealed {
 		k.sealed = true
-		if k.proof, err = b.openProof(head.Version, record); err == nil {
+		if k.seal, err = sc.openSeal(head.Version, record); err == nil {
 			head.Values = withoutValue(head.Values, sealName)
-			err = b.check(&head, k.proof)
+			err = sc.checkHead(&head, k.seal)
 		}
 	} else {
-		k.proof, err = b.unsealedHead(&head)
+		k.seal, err = sc.unsealedHead(&head)
 	}
 	if err != nil {
 		return memory.Head{}, nil, err
 	}
-	s.heads.put(b.session, k)
+	s.heads.Add(sc.session, k)
 	return head, k, nil
 }
 
-// withoutValue are the values that are not called name; nil where there are none. The
-// store's own map is left as it is.
+// withoutValue returns a copy of values without one of them, nil if it is empty.
 func withoutValue(values map[string][]byte, name string) map[string][]byte {
 	var rest map[string][]byte
 	for n, v := range values {
@@ -108,15 +67,16 @@ func withoutValue(values map[string][]byte, name string) map[string][]byte {
 	return rest
 }
 
-// headAt is what is known of the session at the version that a change starts from.
-func (s *Store) headAt(ctx context.Context, b *sessionCipher, version int64) (*verifiedHead, error) {
+// headAt returns the session's head at the version that a change is based on, or
+// ErrConflict if the session has another version.
+func (s *Store) headAt(ctx context.Context, sc *sessionCipher, version int64) (*verifiedHead, error) {
 	if version == 0 {
-		return &verifiedHead{sealed: true, proof: &headSeal{}}, nil
+		return &verifiedHead{sealed: true, seal: &headSeal{}}, nil
 	}
-	if k := s.heads.get(b.session); k != nil && k.version == version {
+	if k, ok := s.heads.Get(sc.session); ok && k.version == version {
 		return k, nil
 	}
-	_, k, err := s.readHead(ctx, b)
+	_, k, err := s.readHead(ctx, sc)
 	switch {
 	case err != nil:
 		return nil, err
@@ -126,24 +86,24 @@ func (s *Store) headAt(ctx context.Context, b *sessionCipher, version int64) (*v
 	return k, nil
 }
 
-// upgradeHead is the proof that a session without a seal goes on from: what it holds is
-// taken as it is, and counted from now on. It reads the session's events, once.
-func (s *Store) upgradeHead(ctx context.Context, b *sessionCipher, k *verifiedHead) (*headSeal, error) {
-	t, err := s.count(ctx, b, k)
+// upgradeHead returns the first seal of a session that has none: it accepts what
+// the session holds and counts it from now on. It reads the session's events once.
+func (s *Store) upgradeHead(ctx context.Context, sc *sessionCipher, k *verifiedHead) (*headSeal, error) {
+	t, err := s.hashEvents(ctx, sc, k)
 	if err != nil {
 		return nil, err
 	}
 	if !t.matches() {
-		_, now, err := s.readHead(ctx, b)
-		if err == nil && now.same(k) {
-			err = b.keyError(memory.Corrupt, "its head", noSeal)
+		_, now, err := s.readHead(ctx, sc)
+		if err == nil && now.unchangedSince(k) {
+			err = sc.error(memory.Corrupt, headPart, noSeal)
 		}
 		if err == nil {
 			err = memory.ErrConflict
 		}
 		return nil, err
 	}
-	p := *k.proof
+	p := *k.seal
 	p.Before, p.Events, p.Chain = p.State.Last, t.events, t.chain
 	return &p, nil
 }

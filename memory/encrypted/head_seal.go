@@ -10,43 +10,43 @@ import (
 	"github.com/qtype-dev/qtype/memory"
 )
 
-// sealName names the value in which the seal of a session's head is kept, so
-// that every store can keep it, reads it with the head and writes it with the change.
+// sealName is the name of the value that holds the seal of a session's head. Every
+// store can keep a value, reads it with the head and writes it with the change.
 const sealName = "qtype.seal"
 
-// printSize is how many bytes of a SHA-256 tell one record from another.
-const printSize = 16
+// digestSize is the size of a digest in bytes, the beginning of a SHA-256 hash.
+const digestSize = 16
 
-// headSeal is what the seal of a head says of the session. The seal is bound to the
-// version as well, and made anew with every change: from the proof of the version
-// before and the change alone, however much was said.
+// headSeal is the content of the seal of a head. The encrypted seal is bound to the
+// version too. Each change replaces it by one that follows from the last seal and
+// the change alone, independent of the length of the history.
 type headSeal struct {
-	State  memory.State      `json:"state"`            // the head's; kept whole, so that later versions may add fields
-	Values []digest          `json:"values,omitempty"` // the named values, each as it is kept
-	Events int64             `json:"events,omitempty"` // how many there are
-	Chain  []byte            `json:"chain,omitempty"`  // a running hash over them
-	Before int64             `json:"before,omitempty"` // messages up to this place were said before heads had seals
-	prints map[string][]byte // Values by name
+	State   memory.State      `json:"state"`            // of the head; whole, so that later versions may add fields
+	Values  []digest          `json:"values,omitempty"` // of the named values, as encrypted
+	Events  int64             `json:"events,omitempty"` // number of events
+	Chain   []byte            `json:"chain,omitempty"`  // running hash of the events
+	Before  int64             `json:"before,omitempty"` // Seq of the last message that was added before the session had a seal
+	digests map[string][]byte // Values by name
 }
 
-// digest is the beginning of the hash of a named value's record.
+// digest is the digest of a named value.
 type digest struct {
 	Name []byte `json:"name"` // any bytes
-	Hash []byte `json:"hash"` // printSize bytes
+	Hash []byte `json:"hash"` // digestSize bytes
 }
 
 func digestOf(record []byte) []byte {
 	sum := sha256.Sum256(record)
-	return sum[:printSize]
+	return sum[:digestSize]
 }
 
-// chainHash is the running hash over events after one more, as the store keeps it.
+// chainHash returns the running hash of events after e, an encrypted event.
 func chainHash(chain []byte, e *memory.Event) ([]byte, error) {
 	raw, err := json.Marshal(e)
 	if err != nil {
 		return nil, err
 	}
-	// What is no UTF-8 comes back from a store as the character that stands for it.
+	// A store returns invalid UTF-8 as the replacement character.
 	raw = bytes.ReplaceAll(raw, []byte(`\ufffd`), []byte("\ufffd"))
 	h := sha256.New()
 	h.Write(chain)
@@ -54,9 +54,9 @@ func chainHash(chain []byte, e *memory.Event) ([]byte, error) {
 	return h.Sum(nil), nil
 }
 
-// after is the proof once a change was made; the change is as the store keeps it.
-func (p *headSeal) after(c *memory.Change) (*headSeal, error) {
-	next := *p
+// after returns the seal after an encrypted change.
+func (h *headSeal) after(c *memory.Change) (*headSeal, error) {
+	next := *h
 	next.State = c.State
 	var err error
 	for i := range c.Events {
@@ -66,69 +66,68 @@ func (p *headSeal) after(c *memory.Change) (*headSeal, error) {
 		next.Events++
 	}
 	if len(c.Values) > 0 {
-		next.prints = maps.Clone(p.prints)
-		if next.prints == nil {
-			next.prints = map[string][]byte{}
+		next.digests = maps.Clone(h.digests)
+		if next.digests == nil {
+			next.digests = map[string][]byte{}
 		}
 		for name, record := range c.Values {
 			if record == nil {
-				delete(next.prints, name)
+				delete(next.digests, name)
 			} else {
-				next.prints[name] = digestOf(record)
+				next.digests[name] = digestOf(record)
 			}
 		}
 	}
 	return &next, nil
 }
 
-// sealProof is the value that a head of this version is kept with.
-func (b *sessionCipher) sealProof(version int64, p *headSeal) ([]byte, error) {
-	written := *p
-	written.Values = make([]digest, 0, len(p.prints))
-	for name, hash := range p.prints {
-		written.Values = append(written.Values, digest{Name: []byte(name), Hash: hash})
+// encodeSeal returns the encrypted seal for a head of a version.
+func (sc *sessionCipher) encodeSeal(version int64, h *headSeal) ([]byte, error) {
+	out := *h
+	out.Values = make([]digest, 0, len(h.digests))
+	for name, hash := range h.digests {
+		out.Values = append(out.Values, digest{Name: []byte(name), Hash: hash})
 	}
-	plain, err := json.Marshal(&written)
+	plain, err := json.Marshal(&out)
 	if err != nil {
 		return nil, err
 	}
-	return b.seal(plain, lengthPrefixed(aboutHead, numbers(version)))
+	return sc.encrypt(plain, lengthPrefixed(kindHead, numbers(version)))
 }
 
-// openProof opens the seal of a head of this version.
-func (b *sessionCipher) openProof(version int64, record []byte) (*headSeal, error) {
-	plain, err := b.open(record, lengthPrefixed(aboutHead, numbers(version)), "its head")
+func (sc *sessionCipher) openSeal(version int64, record []byte) (*headSeal, error) {
+	plain, err := sc.decrypt(record, lengthPrefixed(kindHead, numbers(version)), headPart)
 	if err != nil {
 		return nil, err
 	}
-	p := &headSeal{}
-	if err := json.Unmarshal(plain, p); err != nil {
-		return nil, b.keyError(memory.Corrupt, "its head", "its seal cannot be read: "+err.Error())
+	h := &headSeal{}
+	if err := json.Unmarshal(plain, h); err != nil {
+		return nil, sc.error(memory.Corrupt, headPart, "cannot read its seal: "+err.Error())
 	}
-	p.prints = make(map[string][]byte, len(p.Values))
-	for _, v := range p.Values {
-		p.prints[string(v.Name)] = v.Hash
+	h.digests = make(map[string][]byte, len(h.Values))
+	for _, v := range h.Values {
+		h.digests[string(v.Name)] = v.Hash
 	}
-	p.Values = nil
-	return p, nil
+	h.Values = nil
+	return h, nil
 }
 
-// check holds a head, whose seal was taken out of its values, against its proof.
-func (b *sessionCipher) check(head *memory.Head, p *headSeal) error {
-	if !sameState(head.State, p.State) {
-		return b.keyError(memory.Corrupt, "its head", "where the window begins, or how much was said, was changed after it was sealed")
+// checkHead compares a head, without the seal among its values, with its seal.
+func (sc *sessionCipher) checkHead(head *memory.Head, h *headSeal) error {
+	if !sameState(head.State, h.State) {
+		return sc.error(memory.Corrupt, headPart, "the start of the window, or a count of messages, was modified after the session was sealed")
 	}
 	for name, record := range head.Values {
-		switch hash, known := p.prints[name]; {
+		switch hash, known := h.digests[name]; {
 		case !known:
-			return b.keyError(memory.Corrupt, valueNamed(name), "it was added after the session was sealed")
+			return sc.error(memory.Corrupt, valuePart(name), "added after the session was sealed")
 		case !bytes.Equal(hash, digestOf(record)):
-			return b.keyError(memory.Corrupt, valueNamed(name), "it was changed after it was encrypted, or is an older one")
+			return sc.error(memory.Corrupt, valuePart(name), "modified after encryption, or replaced by an older value")
 		}
 	}
-	for name := range p.prints {
-		if _, held := head.Values[name]; !held {
-			return b.keyError(memory.Corrupt, valueNamed(name), "it was removed after the session was sealed")
+	for name := range h.digests {
+		if _, exists := head.Values[name]; !exists {
+			return sc.error(memory.Corrupt, valuePart(name), "removed after the session was sealed")
 		}
 	}
 	return nil
@@ -140,24 +139,27 @@ func sameState(a, b memory.State) bool {
 	return same && a == b
 }
 
-// unsealedHead is what is known of a head that has no seal: that of a session which
-// an earlier version of this package kept, or no encryption. One that was made
-// with a seal has records that say so.
-func (b *sessionCipher) unsealedHead(head *memory.Head) (*headSeal, error) {
-	p := &headSeal{State: head.State, prints: make(map[string][]byte, len(head.Values))}
+// unsealedHead returns the seal that a head without one would have had. The session
+// was written by an early version of this package, or without encryption: records
+// of a session with a seal have another format.
+func (sc *sessionCipher) unsealedHead(head *memory.Head) (*headSeal, error) {
+	h := &headSeal{State: head.State, digests: make(map[string][]byte, len(head.Values))}
 	for name, record := range head.Values {
-		if format(record) >= formatCounted {
-			return nil, b.keyError(memory.Corrupt, "its head", noSeal)
+		if formatOf(record) >= formatSealed {
+			return nil, sc.error(memory.Corrupt, headPart, noSeal)
 		}
-		p.prints[name] = digestOf(record)
+		h.digests[name] = digestOf(record)
 	}
-	return p, nil
+	return h, nil
 }
 
-const noSeal = "its seal was taken away"
+const noSeal = "its seal was removed"
 
-// isCounted tells whether an event's reason was sealed in a session whose head had a seal.
-func isCounted(e *memory.Event) bool {
-	text, sealed := strings.CutPrefix(e.Reason, reasonMark)
-	return sealed && format(decoded(text)) >= formatCounted
+// headPart names a session's head in errors.
+const headPart = "head"
+
+// isSealedEvent reports whether an event was added to a session with a seal.
+func isSealedEvent(e *memory.Event) bool {
+	text, encrypted := strings.CutPrefix(e.Reason, reasonPrefix)
+	return encrypted && formatOf(decodeRecord(text)) >= formatSealed
 }

@@ -23,17 +23,17 @@ const (
 	nonceSize = 12 // bytes, random for each record
 )
 
-// Key is one secret key. It prints as its id, which tells nothing of it.
+// Key is a secret key. It prints as its id.
 type Key struct {
 	id     [idSize]byte
 	secret [keySize]byte
 }
 
-// errKey never repeats what was given.
-var errKey = errors.New("an encryption key is 32 random bytes in base64, as `openssl rand -base64 32` writes them, or 64 hexadecimal digits")
+// errKey does not repeat the input.
+var errKey = errors.New("invalid key: use 32 random bytes in base64, for example from `openssl rand -base64 32`, or 64 hexadecimal digits")
 
 // ParseKey reads a key: 32 bytes in base64 (either alphabet, with or without
-// padding) or 64 hexadecimal digits. White space around it does not matter.
+// padding) or 64 hexadecimal digits, with optional white space around it.
 func ParseKey(text string) (Key, error) {
 	text = strings.TrimSpace(text)
 	raw, err := hex.DecodeString(text)
@@ -51,56 +51,57 @@ func ParseKey(text string) (Key, error) {
 	return k, nil
 }
 
-// ID is what sealed records name the key by: eight digits that follow from it
-// and do not give it away.
+// ID returns the id of the key in encrypted records: eight hexadecimal digits,
+// derived from the key, that do not reveal it.
 func (k Key) ID() string { return hex.EncodeToString(k.id[:]) }
 
-// String is the id.
+// String returns the id.
 func (k Key) String() string { return "key " + k.ID() }
 
-// GoString is the id.
+// GoString returns the id.
 func (k Key) GoString() string { return k.String() }
 
-// Format is the id under every verb.
+// Format writes the id for every verb.
 func (k Key) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(k.String())) }
 
-// A sealed record is the mark, the id of the key, a nonce, and what AES-256-GCM
-// makes of the text under a key derived for the session. The mark begins with
-// zero, as no text and no JSON does, and ends with the format: what the text
-// belongs to is bound alone in the first one, together with the mark since then,
-// so that a record cannot pass for an older one.
-var recordMagic = [3]byte{0, 'q', 's'}
+// An encrypted record is recordMagic, the format, the id of the key, a nonce, and
+// the output of AES-256-GCM with a key derived for the session. The magic begins
+// with a zero byte, so no text or JSON is mistaken for a record. The associated
+// data of formatUnsealed is what the record belongs to; formatSealed adds the
+// magic and the format, so that a record cannot be passed off as an older one.
+const recordMagic = "\x00qs"
 
 // The formats of records.
 const (
-	formatAlone   = 1 // of sessions whose head is not sealed
-	formatCounted = 2 // of sessions whose head has a seal, which counts them
+	formatUnsealed = 1 // of sessions whose head has no seal
+	formatSealed   = 2 // of sessions whose head has a seal, which counts them
 )
 
 const (
-	markSize   = len(recordMagic) + 1 // the format included
-	headerSize = markSize + idSize + nonceSize
+	prefixSize = len(recordMagic) + 1 // with the format
+	headerSize = prefixSize + idSize + nonceSize
 )
 
-// sessionCipher seals and opens the records of one session.
+// sessionCipher encrypts and decrypts the records of one session.
 type sessionCipher struct {
 	store   *Store
 	session memory.Key
-	ciphers []cipher.AEAD // beside store.keys, as far as they were needed
+	ciphers []cipher.AEAD // of store.keys; nil until needed
 }
 
-func (s *Store) box(session memory.Key) *sessionCipher {
+func (s *Store) cipherFor(session memory.Key) *sessionCipher {
 	return &sessionCipher{store: s, session: session, ciphers: make([]cipher.AEAD, len(s.keys))}
 }
 
-// cipher is that of key i for this session. Each session has a key of its own,
-// so random nonces do for 2^32 records of each, and no record is of use in another.
-func (b *sessionCipher) cipher(i int) (cipher.AEAD, error) {
-	if b.ciphers[i] != nil {
-		return b.ciphers[i], nil
+// cipher returns the cipher of key i. Each session has a derived key, so that
+// random nonces suffice for 2^32 records of a session, and no record decrypts in
+// another session.
+func (sc *sessionCipher) cipher(i int) (cipher.AEAD, error) {
+	if sc.ciphers[i] != nil {
+		return sc.ciphers[i], nil
 	}
-	info := lengthPrefixed("qtype session", b.session.Memory, b.session.Session)
-	key, err := hkdf.Key(sha256.New, b.store.keys[i].secret[:], nil, string(info), keySize)
+	info := lengthPrefixed("qtype session", sc.session.Memory, sc.session.Session)
+	key, err := hkdf.Key(sha256.New, sc.store.keys[i].secret[:], nil, string(info), keySize)
 	if err != nil {
 		return nil, err
 	}
@@ -108,11 +109,11 @@ func (b *sessionCipher) cipher(i int) (cipher.AEAD, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.ciphers[i], err = cipher.NewGCM(block)
-	return b.ciphers[i], err
+	sc.ciphers[i], err = cipher.NewGCM(block)
+	return sc.ciphers[i], err
 }
 
-// lengthPrefixed writes texts such that no two lists of texts come to the same.
+// lengthPrefixed joins texts unambiguously.
 func lengthPrefixed(texts ...string) []byte {
 	var to []byte
 	for _, t := range texts {
@@ -122,70 +123,71 @@ func lengthPrefixed(texts ...string) []byte {
 	return to
 }
 
-// seal seals plain; about is what it belongs to, and must be the same when it is opened.
-func (b *sessionCipher) seal(plain, about []byte) ([]byte, error) {
-	aead, err := b.cipher(0)
+// encrypt returns the record of plain. open needs the same owner.
+func (sc *sessionCipher) encrypt(plain, owner []byte) ([]byte, error) {
+	aead, err := sc.cipher(0)
 	if err != nil {
 		return nil, err
 	}
 	out := make([]byte, headerSize, headerSize+len(plain)+aead.Overhead())
-	copy(out, recordMagic[:])
-	out[len(recordMagic)] = formatCounted
-	copy(out[markSize:], b.store.keys[0].id[:])
+	copy(out, recordMagic)
+	out[len(recordMagic)] = formatSealed
+	copy(out[prefixSize:], sc.store.keys[0].id[:])
 	nonce := out[headerSize-nonceSize : headerSize]
 	if _, err := rand.Read(nonce); err != nil {
 		return nil, err
 	}
-	return aead.Seal(out, nonce, plain, associatedData(out, about)), nil
+	return aead.Seal(out, nonce, plain, associatedData(out, owner)), nil
 }
 
-// associatedData is what a record is bound to: about, and since formatCounted its mark.
-func associatedData(record, about []byte) []byte {
-	if format(record) == formatAlone {
-		return about
+// associatedData returns what a record is bound to: its owner and, since
+// formatSealed, its prefix.
+func associatedData(record, owner []byte) []byte {
+	if formatOf(record) == formatUnsealed {
+		return owner
 	}
-	return append(record[:markSize:markSize], about...)
+	return append(record[:prefixSize:prefixSize], owner...)
 }
 
-// format is that of a sealed record, 0 for anything else.
-func format(record []byte) byte {
-	if len(record) < headerSize || [len(recordMagic)]byte(record) != recordMagic {
+// formatOf returns the format of an encrypted record, 0 for anything else.
+func formatOf(record []byte) byte {
+	if len(record) < headerSize || string(record[:len(recordMagic)]) != recordMagic {
 		return 0
 	}
 	return record[len(recordMagic)]
 }
 
-// open is what seal was given. What names the record in an error.
-func (b *sessionCipher) open(record, about []byte, what string) ([]byte, error) {
-	switch f := format(record); {
+// decrypt is the inverse of encrypt. part names the record in errors.
+func (sc *sessionCipher) decrypt(record, owner []byte, part string) ([]byte, error) {
+	switch f := formatOf(record); {
 	case f == 0:
-		return nil, b.keyError(memory.Corrupt, what, "it is not encrypted, or was changed; allow_plain lets what was stored before the encryption be read")
-	case f > formatCounted:
-		return nil, b.keyError(memory.TooNew, what, fmt.Sprintf("a newer version of qtype encrypted it (format %d, this one knows %d)", f, formatCounted))
+		return nil, sc.error(memory.Corrupt, part, "not encrypted, or modified; set allow_unencrypted to read data that was stored without encryption")
+	case f > formatSealed:
+		return nil, sc.error(memory.TooNew, part, fmt.Sprintf("encrypted by a newer version of qtype (format %d, this version supports up to %d)", f, formatSealed))
 	}
-	id := [idSize]byte(record[markSize:])
-	for i, k := range b.store.keys {
+	id := [idSize]byte(record[prefixSize:])
+	for i, k := range sc.store.keys {
 		if k.id != id {
 			continue
 		}
-		aead, err := b.cipher(i)
+		aead, err := sc.cipher(i)
 		if err != nil {
 			return nil, err
 		}
-		plain, err := aead.Open([]byte{}, record[headerSize-nonceSize:headerSize], record[headerSize:], associatedData(record, about))
+		plain, err := aead.Open([]byte{}, record[headerSize-nonceSize:headerSize], record[headerSize:], associatedData(record, owner))
 		if err != nil {
-			return nil, b.keyError(memory.Corrupt, what, "it was changed after it was encrypted, or moved here from elsewhere")
+			return nil, sc.error(memory.Corrupt, part, "modified after encryption, or moved from another place")
 		}
 		return plain, nil
 	}
 	var given []string
-	for _, k := range b.store.keys {
+	for _, k := range sc.store.keys {
 		given = append(given, k.ID())
 	}
-	return nil, b.keyError(memory.WrongKey, what, fmt.Sprintf("it was encrypted with the key %x, which is none of those given (%s)", id, strings.Join(given, ", ")))
+	return nil, sc.error(memory.WrongKey, part, fmt.Sprintf("encrypted with key %x, which is not among the given keys (%s)", id, strings.Join(given, ", ")))
 }
 
-func (b *sessionCipher) keyError(problem memory.ErrorKind, what, message string) error {
-	return &memory.StoreError{Place: b.store.place, Problem: problem,
-		Message: fmt.Sprintf("session %q, %s: %s", b.session.Session, what, message)}
+// error returns an error about a part of the session.
+func (sc *sessionCipher) error(kind memory.ErrorKind, part, message string) error {
+	return sc.store.location.Error(kind, fmt.Sprintf("session %q, %s: %s", sc.session.Session, part, message), nil)
 }

@@ -11,22 +11,22 @@ import (
 	"github.com/qtype-dev/qtype/memory/encrypted"
 )
 
-// TestNoFalseAlarm: who reads while others write to a session, delete it and
-// begin it anew, through stores of their own as other processes would, is never
-// told that somebody tampered with it.
-func TestNoFalseAlarm(t *testing.T) {
-	for name, make := range map[string]func() memory.Store{
+// TestStore_ConcurrentWriters checks that a reader never reports tampering while
+// others, with their own stores as in other processes, write to, delete and
+// recreate the session.
+func TestStore_ConcurrentWriters(t *testing.T) {
+	for name, newInner := range map[string]func() memory.Store{
 		"in process": memory.NewInProcess,
 		"sqlite":     func() memory.Store { s, err := openInner(t.TempDir()); must(t, err); return s },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inner := make()
+			inner := newInner()
 			defer func() { must(t, inner.Close()) }()
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
-			var all, readers sync.WaitGroup
-			act := func(group *sync.WaitGroup, times int, do func(m *memory.Memory, n int) error) {
-				m := rich(t, encrypted.New(inner, name, encrypted.Keys{Key: key(t, "a")}))
+			var writers, readers sync.WaitGroup
+			start := func(group *sync.WaitGroup, times int, do func(m *memory.Memory, n int) error) {
+				m := newMemory(t, encrypted.New(inner, name, encrypted.Keys{Key: key(t, "a")}))
 				group.Go(func() {
 					for n := 0; ctx.Err() == nil && (times == 0 || n < times); n++ {
 						if err := do(m, n); err != nil && ctx.Err() == nil && !errors.Is(err, memory.ErrConflict) {
@@ -36,17 +36,17 @@ func TestNoFalseAlarm(t *testing.T) {
 				})
 			}
 			for writer := range 2 {
-				act(&all, 0, func(m *memory.Memory, n int) error {
+				start(&writers, 0, func(m *memory.Memory, n int) error {
 					return m.Append(ctx, "s", user(fmt.Sprint(writer, "-", n)))
 				})
 			}
-			act(&all, 0, func(m *memory.Memory, n int) error {
+			start(&writers, 0, func(m *memory.Memory, n int) error {
 				if n%10 == 9 {
 					return m.Clear(ctx, "s")
 				}
 				turn, err := m.Begin(ctx, "s")
 				if err == nil {
-					err = turn.Add(user("given up"))
+					err = turn.Add(user("canceled"))
 				}
 				if err == nil {
 					err = turn.Abort(ctx, errors.New("no answer"))
@@ -54,11 +54,11 @@ func TestNoFalseAlarm(t *testing.T) {
 				return err
 			})
 			for range 2 {
-				act(&readers, 150, func(m *memory.Memory, _ int) error { _, err := everything(ctx, m, "s"); return err })
+				start(&readers, 150, func(m *memory.Memory, _ int) error { _, err := readAll(ctx, m, "s"); return err })
 			}
 			readers.Wait()
 			stop()
-			all.Wait()
+			writers.Wait()
 		})
 	}
 }

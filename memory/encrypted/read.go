@@ -3,22 +3,21 @@ package encrypted
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"iter"
 
 	"github.com/qtype-dev/qtype/memory"
 )
 
-// maxRereads bounds how often a head is read again because another writer deleted
-// the session, and began it anew, while it was read.
+// maxRereads bounds how often a head is read again because another writer deletes
+// and recreates the session during the read.
 const maxRereads = 64
 
-// Entries yields entries, opened one by one. A range of places is read with the
-// messages that failed, whatever q says, for only so it shows that none is
-// missing. A search by ids shows what is found, not what is missing.
+// Entries yields decrypted entries. It reads a range with the failed messages even
+// if q excludes them, because otherwise it could not detect missing ones. A
+// search by ids does not detect them.
 func (s *Store) Entries(ctx context.Context, key memory.Key, q memory.Query) iter.Seq2[*memory.Entry, error] {
 	return func(yield func(*memory.Entry, error) bool) {
-		r := reader{store: s, box: s.box(key), yield: yield, query: q, next: max(q.From, 1)}
+		r := reader{store: s, cipher: s.cipherFor(key), yield: yield, query: q, next: max(q.From, 1)}
 		if err := r.read(ctx); err != nil {
 			yield(nil, err)
 		}
@@ -27,66 +26,66 @@ func (s *Store) Entries(ctx context.Context, key memory.Key, q memory.Query) ite
 
 // reader reads the entries of one query.
 type reader struct {
-	store *Store
-	box   *sessionCipher
-	yield func(*memory.Entry, error) bool
-	query memory.Query
-	known *verifiedHead // the session as it was before the reading began
-	next  int64         // the place behind the newest one that was read
+	store  *Store
+	cipher *sessionCipher
+	yield  func(*memory.Entry, error) bool
+	query  memory.Query
+	head   *verifiedHead // of the session, from before the read
+	next   int64         // Seq of the next entry
 }
 
-// read yields what is asked for. What cannot be is told only once the head says
-// that nobody has changed the session meanwhile.
+// read yields the entries. It returns a verification error only after it has read
+// the head again and found that no other writer changed the session meanwhile.
 func (r *reader) read(ctx context.Context) error {
-	k := r.store.heads.get(r.box.session)
+	k, _ := r.store.heads.Get(r.cipher.session)
 	ranged := r.query.IDs == nil
-	if k == nil || ranged && (r.query.To == 0 || r.query.To > k.proof.State.Last) {
+	if k == nil || ranged && (r.query.To == 0 || r.query.To > k.seal.State.Last) {
 		var err error
-		if _, k, err = r.store.readHead(ctx, r.box); err != nil {
+		if _, k, err = r.store.readHead(ctx, r.cipher); err != nil {
 			return err
 		}
 	}
-	for looks := 0; looks < maxRereads; looks++ {
-		r.known = k
-		began := r.next
-		doubt, err := r.readOnce(ctx)
-		if err != nil || doubt == nil {
+	for attempt := 0; attempt < maxRereads; attempt++ {
+		r.head = k
+		start := r.next
+		invalid, err := r.readOnce(ctx)
+		if err != nil || invalid == nil {
 			return err
 		}
-		if r.next > began {
-			looks = 0 // others go on writing, and so does the reading
+		if r.next > start {
+			attempt = 0 // there was progress
 		}
-		if _, k, err = r.store.readHead(ctx, r.box); err != nil {
+		if _, k, err = r.store.readHead(ctx, r.cipher); err != nil {
 			return err
 		}
-		if k.same(r.known) {
-			return doubt
+		if k.unchangedSince(r.head) {
+			return invalid
 		}
 	}
-	return r.box.contentionError()
+	return r.cipher.contentionError()
 }
 
-// contentionError is the error of a reader who was never let finish.
-func (b *sessionCipher) contentionError() error {
-	return b.keyError(memory.Locked, "its messages", "other writers delete it and begin it anew faster than it can be read")
+// contentionError returns the error if the session changed during every attempt.
+func (sc *sessionCipher) contentionError() error {
+	return sc.error(memory.Locked, "messages", "other writers delete and recreate the session faster than it can be read; try again")
 }
 
-// readOnce reads from where the reading stands to its end, or to what is not as the
-// head says: doubt tells what that is.
-func (r *reader) readOnce(ctx context.Context) (doubt, err error) {
+// readOnce yields entries from r.next on. It stops at one that contradicts the
+// head; invalid is the reason.
+func (r *reader) readOnce(ctx context.Context) (invalid, err error) {
 	q := r.query
 	q.From = r.next
 	if q.IDs == nil {
 		q.Live = false
 	}
-	for e, err := range r.store.inner.Entries(ctx, r.box.session, q) {
+	for e, err := range r.store.inner.Entries(ctx, r.cipher.session, q) {
 		if err != nil {
 			return nil, err
 		}
-		if doubt := r.checkEntry(e); doubt != nil {
-			return doubt, nil
+		if invalid := r.checkEntry(e); invalid != nil {
+			return invalid, nil
 		}
-		opened, err := r.box.openEntry(e)
+		plain, err := r.cipher.decryptEntry(e)
 		if err != nil {
 			return nil, err
 		}
@@ -94,11 +93,11 @@ func (r *reader) readOnce(ctx context.Context) (doubt, err error) {
 		if r.query.Live && e.Status == memory.Failed {
 			continue
 		}
-		if !r.yield(opened, nil) {
+		if !r.yield(plain, nil) {
 			return nil, nil
 		}
 	}
-	last := r.known.proof.State.Last
+	last := r.head.seal.State.Last
 	if q.To != 0 {
 		last = min(last, q.To)
 	}
@@ -108,34 +107,33 @@ func (r *reader) readOnce(ctx context.Context) (doubt, err error) {
 	return nil, nil
 }
 
-// checkEntry is what is wrong with an entry's place, or with its not being sealed as
-// it must be there.
+// checkEntry returns an error if an entry's Seq or format contradicts the head.
 func (r *reader) checkEntry(e *memory.Entry) error {
 	if r.query.IDs == nil && e.Seq != r.next {
 		return r.missing()
 	}
-	counted := format(recordOf(e)) >= formatCounted
+	sealed := formatOf(recordOf(e)) >= formatSealed
 	switch {
-	case e.Seq > r.known.proof.State.Last:
-		return r.box.keyError(memory.Corrupt, fmt.Sprint("message ", e.Seq), "it stands behind the last one of which the head knows")
-	case counted && !r.known.sealed:
-		return r.box.keyError(memory.Corrupt, "its head", noSeal)
-	case !counted && r.known.sealed && e.Seq > r.known.proof.Before:
-		return r.box.keyError(memory.Corrupt, fmt.Sprint("message ", e.Seq), "it is not encrypted as this session is, or was changed")
+	case e.Seq > r.head.seal.State.Last:
+		return r.cipher.error(memory.Corrupt, messagePart(e.Seq), "not counted by the session's head")
+	case sealed && !r.head.sealed:
+		return r.cipher.error(memory.Corrupt, headPart, noSeal)
+	case !sealed && r.head.sealed && e.Seq > r.head.seal.Before:
+		return r.cipher.error(memory.Corrupt, messagePart(e.Seq), "not encrypted as the other messages of the session, or modified")
 	}
 	return nil
 }
 
 func (r *reader) missing() error {
-	return r.box.keyError(memory.Corrupt, fmt.Sprint("message ", r.next), "it is missing, or not in its place")
+	return r.cipher.error(memory.Corrupt, messagePart(r.next), "missing, or moved")
 }
 
-// Events yields the session's events, opened. Whether one was removed, added or
-// changed shows when all were read.
+// Events yields the session's events, decrypted. It detects changes of the list
+// after the last event.
 func (s *Store) Events(ctx context.Context, key memory.Key) iter.Seq2[memory.Event, error] {
 	return func(yield func(memory.Event, error) bool) {
-		b := s.box(key)
-		_, k, err := s.readHead(ctx, b)
+		sc := s.cipherFor(key)
+		_, k, err := s.readHead(ctx, sc)
 		if err != nil {
 			yield(memory.Event{}, err)
 			return
@@ -150,7 +148,7 @@ func (s *Store) Events(ctx context.Context, key memory.Key) iter.Seq2[memory.Eve
 				err = t.add(&e)
 			}
 			if err == nil {
-				e, err = b.openEvent(e)
+				e, err = sc.decryptEvent(e)
 			}
 			if err != nil {
 				yield(memory.Event{}, err)
@@ -160,68 +158,69 @@ func (s *Store) Events(ctx context.Context, key memory.Key) iter.Seq2[memory.Eve
 				return
 			}
 		}
-		if err := s.checkEvents(ctx, b, &t); err != nil {
+		if err := s.checkEvents(ctx, sc, &t); err != nil {
 			yield(memory.Event{}, err)
 		}
 	}
 }
 
-// eventHash is a running hash over events, as a head's is.
+// eventHash compares events with the running hash of a head.
 type eventHash struct {
-	known   *verifiedHead // the session as it was before they were read
-	events  int64         // how many were read
-	chain   []byte        // the hash over them
-	counted bool          // one was sealed in a session whose head had a seal
-	more    bool          // there are more of them than the head knows of
+	known  *verifiedHead // from before the events were read
+	events int64         // number of events read
+	chain  []byte        // hash of the events read
+	sealed bool          // one was added to a session with a seal
+	more   bool          // there are more events than the head counts
 }
 
-// done tells whether all events were read of which the head knows.
-func (t *eventHash) done() bool { return t.known.sealed && t.events == t.known.proof.Events }
+// done reports whether all events that the head counts were read.
+func (t *eventHash) done() bool { return t.known.sealed && t.events == t.known.seal.Events }
 
-// add takes one more event, as the store keeps it.
+// add adds an encrypted event.
 func (t *eventHash) add(e *memory.Event) (err error) {
 	t.events++
-	t.counted = t.counted || isCounted(e)
+	t.sealed = t.sealed || isSealedEvent(e)
 	t.chain, err = chainHash(t.chain, e)
 	return err
 }
 
-// matches tells whether the events are those of which the head knows, whatever comes behind them.
+// matches reports whether the events are those that the head counts. There may be
+// more.
 func (t *eventHash) matches() bool {
 	if !t.known.sealed {
-		return !t.counted
+		return !t.sealed
 	}
-	return t.done() && bytes.Equal(t.chain, t.known.proof.Chain)
+	return t.done() && bytes.Equal(t.chain, t.known.seal.Chain)
 }
 
-// checkEvents is an error where the events are not those of the head. Where the
-// session was changed meanwhile, there may be more by now; where it was deleted,
-// they are read again, for their hash alone.
-func (s *Store) checkEvents(ctx context.Context, b *sessionCipher, t *eventHash) error {
+// checkEvents returns an error if the events are not those of the head. If the
+// session changed meanwhile, more events are allowed; if it was deleted and
+// recreated, they are hashed again.
+func (s *Store) checkEvents(ctx context.Context, sc *sessionCipher, t *eventHash) error {
 	for range maxRereads {
 		if t.matches() && !t.more {
 			return nil
 		}
-		_, now, err := s.readHead(ctx, b)
+		_, now, err := s.readHead(ctx, sc)
 		switch {
 		case err != nil:
 			return err
-		case now.same(t.known):
-			return b.keyError(memory.Corrupt, "its events", "one was removed, added or changed after it was sealed")
+		case now.unchangedSince(t.known):
+			return sc.error(memory.Corrupt, "events", "an event was added, removed or modified after the session was sealed")
 		case t.matches():
 			return nil
 		}
-		if t, err = s.count(ctx, b, now); err != nil {
+		if t, err = s.hashEvents(ctx, sc, now); err != nil {
 			return err
 		}
 	}
-	return b.contentionError()
+	return sc.contentionError()
 }
 
-// count reads events for their hash, as many as a head knows of.
-func (s *Store) count(ctx context.Context, b *sessionCipher, k *verifiedHead) (*eventHash, error) {
+// hashEvents hashes as many events as a head counts.
+func (s *Store) hashEvents(ctx context.Context, sc *sessionCipher, k *verifiedHead) (*eventHash, error) {
 	t := &eventHash{known: k}
-	for e, err := range s.inner.Events(ctx, b.session) {
+	for e, err := range s.inner.Events(ctx, sc.session) {
 		if err == nil && t.done() {
 			t.more = true
 			break

@@ -11,60 +11,61 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// The types of what a record is about.
+// The kinds of owners that a record can be bound to.
 const (
-	aboutMessage = "message"
-	aboutReason  = "reason"
-	aboutValue   = "value"
-	aboutHead    = "head"
+	kindMessage = "message"
+	kindReason  = "reason"
+	kindValue   = "value"
+	kindHead    = "head"
 )
 
-// mediaType marks the block that holds a sealed message.
+// mediaType is that of the block that holds an encrypted message.
 const mediaType = memory.EncryptedType
 
-// reasonMark begins a sealed reason.
-const reasonMark = "sealed:"
+// reasonPrefix begins an encrypted reason.
+const reasonPrefix = "sealed:"
 
-func entryAD(e *memory.Entry) []byte {
-	return lengthPrefixed(aboutMessage, e.Message.ID, numbers(e.Seq, e.Turn, int64(e.Tokens), e.Time.UnixMicro()), strconv.FormatBool(e.Status == memory.Failed))
+// entryOwner identifies an entry in the associated data of its record.
+func entryOwner(e *memory.Entry) []byte {
+	return lengthPrefixed(kindMessage, e.Message.ID, numbers(e.Seq, e.Turn, int64(e.Tokens), e.Time.UnixMicro()), strconv.FormatBool(e.Status == memory.Failed))
 }
 
-func aboutEvent(e *memory.Event) []byte {
-	return lengthPrefixed(aboutReason, string(e.Kind), numbers(e.Turn, e.From, e.To, e.Time.UnixMicro()))
+func eventOwner(e *memory.Event) []byte {
+	return lengthPrefixed(kindReason, string(e.Kind), numbers(e.Turn, e.From, e.To, e.Time.UnixMicro()))
 }
 
 func numbers(all ...int64) string {
 	return strings.Trim(fmt.Sprint(all), "[]")
 }
 
-// sealChange is a change as the store below is told it.
-func (b *sessionCipher) sealChange(c memory.Change) (memory.Change, error) {
-	sealed := c
-	sealed.Entries = make([]*memory.Entry, len(c.Entries))
-	sealed.Events = make([]memory.Event, len(c.Events))
+// encryptChange returns the change for the inner store.
+func (sc *sessionCipher) encryptChange(c memory.Change) (memory.Change, error) {
+	out := c
+	out.Entries = make([]*memory.Entry, len(c.Entries))
+	out.Events = make([]memory.Event, len(c.Events))
 	var err error
 	for i, e := range c.Entries {
-		if sealed.Entries[i], err = b.sealEntry(e); err != nil {
+		if out.Entries[i], err = sc.encryptEntry(e); err != nil {
 			return c, err
 		}
 	}
 	for i, e := range c.Events {
-		if sealed.Events[i], err = b.sealEvent(e); err != nil {
+		if out.Events[i], err = sc.encryptEvent(e); err != nil {
 			return c, err
 		}
 	}
-	sealed.Values, err = b.sealValues(c.Values)
-	return sealed, err
+	out.Values, err = sc.encryptValues(c.Values)
+	return out, err
 }
 
-// sealEntry is an entry whose message says nothing but its id: the role too is
-// in the record, and user stands there for each.
-func (b *sessionCipher) sealEntry(e *memory.Entry) (*memory.Entry, error) {
+// encryptEntry returns an entry whose message has only its id and the record. The
+// role is part of the record; the message's is always user.
+func (sc *sessionCipher) encryptEntry(e *memory.Entry) (*memory.Entry, error) {
 	plain, err := e.Message.MarshalJSON()
 	if err != nil {
 		return nil, err
 	}
-	record, err := b.seal(plain, entryAD(e))
+	record, err := sc.encrypt(plain, entryOwner(e))
 	if err != nil {
 		return nil, err
 	}
@@ -73,8 +74,7 @@ func (b *sessionCipher) sealEntry(e *memory.Entry) (*memory.Entry, error) {
 	return &out, nil
 }
 
-// recordOf is the record that an entry holds in the place of its message, nil
-// where it holds none.
+// recordOf returns the record of an encrypted entry, nil if it is not encrypted.
 func recordOf(e *memory.Entry) []byte {
 	if blocks := e.Message.Blocks; len(blocks) == 1 && blocks[0].MimeType == mediaType {
 		return blocks[0].Data
@@ -82,46 +82,46 @@ func recordOf(e *memory.Entry) []byte {
 	return nil
 }
 
-// openEntry is an entry as it was before it was sealed.
-func (b *sessionCipher) openEntry(e *memory.Entry) (*memory.Entry, error) {
+// openEntry is an entry as it was before it was out.
+func (sc *sessionCipher) decryptEntry(e *memory.Entry) (*memory.Entry, error) {
 	record := recordOf(e)
-	if b.store.plain && format(record) == 0 {
+	if sc.store.allowUnencrypted && formatOf(record) == 0 {
 		return e, nil
 	}
-	what := fmt.Sprint("message ", e.Seq)
-	plain, err := b.open(record, entryAD(e), what)
+	part := messagePart(e.Seq)
+	plain, err := sc.decrypt(record, entryOwner(e), part)
 	if err != nil {
 		return nil, err
 	}
 	out := *e
 	if err := json.Unmarshal(plain, &out.Message); err != nil {
-		return nil, b.keyError(memory.Corrupt, what, "it cannot be read: "+err.Error())
+		return nil, sc.error(memory.Corrupt, part, "cannot read it: "+err.Error())
 	}
 	return &out, nil
 }
 
-// sealEvent seals an event's reason, which may repeat what was said.
-func (b *sessionCipher) sealEvent(e memory.Event) (memory.Event, error) {
+// encryptEvent encrypts an event's reason, which may quote messages.
+func (sc *sessionCipher) encryptEvent(e memory.Event) (memory.Event, error) {
 	if e.Reason == "" {
 		return e, nil
 	}
-	record, err := b.seal([]byte(e.Reason), aboutEvent(&e))
-	e.Reason = reasonMark + base64.StdEncoding.EncodeToString(record)
+	record, err := sc.encrypt([]byte(e.Reason), eventOwner(&e))
+	e.Reason = reasonPrefix + base64.StdEncoding.EncodeToString(record)
 	return e, err
 }
 
-func (b *sessionCipher) openEvent(e memory.Event) (memory.Event, error) {
-	text, sealed := strings.CutPrefix(e.Reason, reasonMark)
-	if e.Reason == "" || b.store.plain && !sealed {
+func (sc *sessionCipher) decryptEvent(e memory.Event) (memory.Event, error) {
+	text, encrypted := strings.CutPrefix(e.Reason, reasonPrefix)
+	if e.Reason == "" || sc.store.allowUnencrypted && !encrypted {
 		return e, nil
 	}
-	plain, err := b.open(decoded(text), aboutEvent(&e), fmt.Sprint("an event of turn ", e.Turn))
+	plain, err := sc.decrypt(decodeRecord(text), eventOwner(&e), fmt.Sprint("event of turn ", e.Turn))
 	e.Reason = string(plain)
 	return e, err
 }
 
-// decoded is the record that stands in a reason, nil where none can.
-func decoded(text string) []byte {
+// decodeRecord decodes base64. It returns nil if text is malformed.
+func decodeRecord(text string) []byte {
 	record, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
 		return nil
@@ -129,29 +129,31 @@ func decoded(text string) []byte {
 	return record
 }
 
-// sealValues always has room for one more value, that of the head's seal.
-func (b *sessionCipher) sealValues(values map[string][]byte) (map[string][]byte, error) {
-	sealed := make(map[string][]byte, len(values)+1)
+// encryptValues never returns nil: the caller adds the head's seal.
+func (sc *sessionCipher) encryptValues(values map[string][]byte) (map[string][]byte, error) {
+	out := make(map[string][]byte, len(values)+1)
 	for name, value := range values {
 		if value == nil {
-			sealed[name] = nil
+			out[name] = nil
 			continue
 		}
-		record, err := b.seal(value, lengthPrefixed(aboutValue, name))
+		record, err := sc.encrypt(value, lengthPrefixed(kindValue, name))
 		if err != nil {
 			return nil, err
 		}
-		sealed[name] = record
+		out[name] = record
 	}
-	return sealed, nil
+	return out, nil
 }
 
-// openValue is a named value as it was before it was sealed.
-func (b *sessionCipher) openValue(name string, record []byte) ([]byte, error) {
-	if b.store.plain && format(record) == 0 {
+// openValue is a named value as it was before it was out.
+func (sc *sessionCipher) decryptValue(name string, record []byte) ([]byte, error) {
+	if sc.store.allowUnencrypted && formatOf(record) == 0 {
 		return record, nil
 	}
-	return b.open(record, lengthPrefixed(aboutValue, name), valueNamed(name))
+	return sc.decrypt(record, lengthPrefixed(kindValue, name), valuePart(name))
 }
 
-func valueNamed(name string) string { return "value " + strconv.Quote(name) }
+func valuePart(name string) string { return "value " + strconv.Quote(name) }
+
+func messagePart(seq int64) string { return fmt.Sprint("message ", seq) }

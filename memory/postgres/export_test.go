@@ -2,8 +2,7 @@ package postgres
 
 import "github.com/jackc/pgx/v5"
 
-// Statement is what the store asks for on every append and every turn, and how
-// many arguments it takes.
+// Statement returns a query of every append or turn, and its number of arguments.
 func (s *Store) Statement(name string) (text string, args int) {
 	switch name {
 	case "live by id":
@@ -16,5 +15,5 @@ func (s *Store) Statement(name string) (text string, args int) {
 	return s.sql(selectSessions), 3
 }
 
-// Trace lets a tracer see what is sent. It is called before the first use.
+// Trace sets a tracer of queries. Call it before the first use.
 func (s *Store) Trace(t pgx.QueryTracer) { s.config.ConnConfig.Tracer = t }

@@ -10,13 +10,13 @@ import (
 	"github.com/qtype-dev/qtype/memory/storetest"
 )
 
-func TestNetwork(t *testing.T) {
-	const patience = 5 * time.Second
+func TestStore_Network(t *testing.T) {
+	const timeout = 5 * time.Second
 	server := shared.Get(t)
-	storetest.RunNetwork(t, server.Address(), patience, func(address string) memory.Store {
-		u, err := url.Parse(place(t, server))
+	storetest.RunNetwork(t, server.Address(), timeout, func(address string) memory.Store {
+		u, err := url.Parse(newAddress(t, server))
 		must(t, err)
 		u.Host = address
-		return open(t, u.String(), postgres.Timeout(patience))
+		return open(t, u.String(), postgres.Timeout(timeout))
 	})
 }

@@ -2,22 +2,21 @@ package postgres
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/qtype-dev/qtype/internal/paging"
+	"github.com/qtype-dev/qtype/internal/storage"
 	"github.com/qtype-dev/qtype/memory"
 )
 
-// sql puts the tables' prefix in the place of every %s.
+// sql replaces every %s by the prefix of the table names.
 func (s *Store) sql(statement string) string {
-	return expand(statement, s.prefix)
+	return strings.ReplaceAll(statement, "%s", s.server.Prefix)
 }
 
 const (
@@ -26,15 +25,15 @@ WHERE memory_key = $1 AND session_key = $2`
 	selectEntries = `SELECT seq, turn, tokens, time, failed, message FROM %sentries
 WHERE session_id = (SELECT id FROM %ssessions WHERE memory_key = $1 AND session_key = $2)`
 	selectRange = selectEntries + ` AND seq BETWEEN $3 AND $4 ORDER BY seq LIMIT $5`
-	// selectLiveByID looks each message up by itself. With = ANY the planner may
-	// prefer to read the whole session, where it thinks that sessions are short;
-	// and without NOT failed, as the partial index says it, it must.
+	// selectLiveByID looks up each message separately. With = ANY the planner may
+	// read the whole session if it expects sessions to be short, and without NOT
+	// failed it cannot use the partial index.
 	selectLiveByID = `SELECT e.* FROM unnest($3::bytea[]) AS wanted, LATERAL (SELECT seq, turn, tokens, time, failed, message FROM %sentries
 WHERE session_id = (SELECT id FROM %ssessions WHERE memory_key = $1 AND session_key = $2) AND message_key = wanted AND NOT failed LIMIT 1) AS e ORDER BY seq`
 	selectByID   = selectEntries + ` AND message_key = ANY ($3) ORDER BY seq`
 	selectEvents = `SELECT id, event FROM %sevents
 WHERE session_id = (SELECT id FROM %ssessions WHERE memory_key = $1 AND session_key = $2) AND id > $3 ORDER BY id LIMIT $4`
-	// selectSessions compares the parts of ids that the index has, then the whole.
+	// selectSessions compares the indexed part of ids first, then the whole ids.
 	selectSessions = `SELECT session, version, state FROM %ssessions
 WHERE memory_key = $1 AND (substring(session FROM 1 FOR 256), session) > (substring($2::bytea FROM 1 FOR 256), $2)
 ORDER BY substring(session FROM 1 FOR 256), session LIMIT $3`
@@ -45,7 +44,7 @@ WHERE memory_key = $1 ORDER BY substring(session FROM 1 FOR 256), session LIMIT 
 // listPage is how many sessions or events are read at a time.
 const listPage = 256
 
-// Head is where the session stands.
+// Head returns the session's head.
 func (s *Store) Head(ctx context.Context, k memory.Key) (memory.Head, error) {
 	var head memory.Head
 	err := s.use(ctx, false, func(ctx context.Context, pool *pgxpool.Pool) error {
@@ -69,7 +68,7 @@ func (s *Store) Head(ctx context.Context, k memory.Key) (memory.Head, error) {
 		if err != nil || head.Version == 0 {
 			return err
 		}
-		return s.decode(state, &head.State)
+		return s.server.Location.Decode(state, &head.State)
 	})
 	if err != nil {
 		return memory.Head{}, err
@@ -81,9 +80,9 @@ func (s *Store) Head(ctx context.Context, k memory.Key) (memory.Head, error) {
 func (s *Store) Entries(ctx context.Context, k memory.Key, q memory.Query) iter.Seq2[*memory.Entry, error] {
 	to := q.To
 	if to == 0 {
-		to = paging.Last
+		to = storage.MaxSeq
 	}
-	return paging.Entries(q, func(from int64, limit int) (p paging.Page, err error) {
+	return storage.Entries(q, func(from int64, limit int) (p storage.Page, err error) {
 		err = s.use(ctx, false, func(ctx context.Context, pool *pgxpool.Pool) error {
 			if q.IDs != nil {
 				statement := selectByID
@@ -91,7 +90,7 @@ func (s *Store) Entries(ctx context.Context, k memory.Key, q memory.Query) iter.
 					statement = selectLiveByID
 				}
 				p, err = s.page(ctx, pool, q, statement, key(k.Memory), key(k.Session), keys(q.IDs))
-				p.Rows = 0 // there is no second page
+				p.Rows = 0 // no second page
 				return err
 			}
 			p, err = s.page(ctx, pool, q, selectRange, key(k.Memory), key(k.Session), from, to, limit)
@@ -101,7 +100,7 @@ func (s *Store) Entries(ctx context.Context, k memory.Key, q memory.Query) iter.
 	})
 }
 
-// keys are what the ids are found by, each once.
+// keys returns the indexed forms of ids, without duplicates.
 func keys(ids []string) [][]byte {
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	out := make([][]byte, len(ids))
@@ -111,33 +110,33 @@ func keys(ids []string) [][]byte {
 	return out
 }
 
-// page reads entries and leaves out those that q does not want.
-func (s *Store) page(ctx context.Context, pool *pgxpool.Pool, q memory.Query, statement string, args ...any) (paging.Page, error) {
-	var p paging.Page
+// page reads entries and drops those that do not match q.
+func (s *Store) page(ctx context.Context, pool *pgxpool.Pool, q memory.Query, statement string, args ...any) (storage.Page, error) {
+	var p storage.Page
 	rows, err := pool.Query(ctx, s.sql(statement), args...)
 	if err != nil {
 		return p, err
 	}
 	var e memory.Entry
-	var said time.Time
+	var added time.Time
 	var failed bool
 	var message string
-	_, err = pgx.ForEachRow(rows, []any{&e.Seq, &e.Turn, &e.Tokens, &said, &failed, &message}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&e.Seq, &e.Turn, &e.Tokens, &added, &failed, &message}, func() error {
 		p.Rows++
 		p.Bytes += len(message)
 		p.Next = e.Seq + 1
 		if failed && q.Live || e.Seq < q.From || q.To != 0 && e.Seq > q.To {
 			return nil
 		}
-		own := e
-		own.Time = said.UTC()
+		entry := e
+		entry.Time = added.UTC()
 		if failed {
-			own.Status = memory.Failed
+			entry.Status = memory.Failed
 		}
-		if err := s.decode(message, &own.Message); err != nil {
+		if err := s.server.Location.Decode(message, &entry.Message); err != nil {
 			return err
 		}
-		p.Entries = append(p.Entries, &own)
+		p.Entries = append(p.Entries, &entry)
 		return nil
 	})
 	return p, err
@@ -159,11 +158,11 @@ func (s *Store) Events(ctx context.Context, k memory.Key) iter.Seq2[memory.Event
 				_, err = pgx.ForEachRow(rows, []any{&id, &text}, func() error {
 					after = id
 					events = append(events, memory.Event{})
-					return s.decode(text, &events[len(events)-1])
+					return s.server.Location.Decode(text, &events[len(events)-1])
 				})
 				return err
 			})
-			if !yieldAll(yield, events, err) || len(events) < listPage {
+			if !storage.YieldAll(yield, events, err) || len(events) < listPage {
 				return
 			}
 		}
@@ -180,28 +179,12 @@ func (s *Store) Sessions(ctx context.Context, mem string) iter.Seq2[memory.Sessi
 				listed, err = s.list(ctx, pool, statement, args...)
 				return err
 			})
-			if !yieldAll(yield, listed, err) || len(listed) < listPage {
+			if !storage.YieldAll(yield, listed, err) || len(listed) < listPage {
 				return
 			}
 			statement, args = selectSessions, []any{key(mem), []byte(listed[len(listed)-1].Session), listPage}
 		}
 	}
-}
-
-// yieldAll yields what was read, and then the error that ended the reading; it
-// tells whether to go on.
-func yieldAll[T any](yield func(T, error) bool, all []T, err error) bool {
-	if err != nil {
-		var none T
-		yield(none, err)
-		return false
-	}
-	for _, one := range all {
-		if !yield(one, nil) {
-			return false
-		}
-	}
-	return true
 }
 
 func (s *Store) list(ctx context.Context, pool *pgxpool.Pool, statement string, args ...any) ([]memory.SessionHead, error) {
@@ -215,19 +198,11 @@ func (s *Store) list(ctx context.Context, pool *pgxpool.Pool, statement string, 
 	var state string
 	_, err = pgx.ForEachRow(rows, []any{&session, &version, &state}, func() error {
 		l := memory.SessionHead{Session: string(session), Head: memory.Head{Version: version}}
-		if err := s.decode(state, &l.Head.State); err != nil {
+		if err := s.server.Location.Decode(state, &l.Head.State); err != nil {
 			return err
 		}
 		listed = append(listed, l)
 		return nil
 	})
 	return listed, err
-}
-
-// decode reads JSON that this package wrote.
-func (s *Store) decode(text string, to any) error {
-	if err := json.Unmarshal([]byte(text), to); err != nil {
-		return &memory.StoreError{Place: s.place, Problem: memory.Corrupt, Message: fmt.Sprintf("a record in it cannot be read: %s", oneLine(err)), Err: err}
-	}
-	return nil
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/qtype-dev/qtype/memory"
 )
 
-// migrations bring the tables from one version to the next; the table format
-// says how many of them were applied. What is here is never changed: a new
-// version is a new text. %[1]s is the prefix of the tables' names.
+// migrations returns the statements that upgrade the tables by one version each;
+// the table format counts those applied. Never change one: append another.
+// %[1]s is the prefix of the table names.
 //
-// Ids are arbitrary strings, and text can hold no NUL, so they are bytea, which
-// also sorts them as Go does. An index holds no value over 2,704 bytes, so long
-// ids are found by a key that is a digest (see key).
+// Ids are arbitrary strings. They are bytea because text cannot hold NUL, and
+// because bytea sorts as Go strings do. An index holds values of at most 2,704
+// bytes, so the key of a long id is a digest (see key).
 func migrations() []string {
 	return []string{`
 CREATE TABLE %[1]ssessions (
@@ -29,9 +29,9 @@ CREATE TABLE %[1]ssessions (
 	session     bytea NOT NULL,
 	version     bigint NOT NULL,
 	state       text NOT NULL, -- JSON
-	change      bigint NOT NULL, -- a random number of the newest change, by which its writer knows it
+	change      bigint NOT NULL, -- random number that identifies the newest change
 	UNIQUE (memory_key, session_key)
-) WITH (fillfactor = 60); -- room for the new head of a session in the page of the old one
+) WITH (fillfactor = 60); -- so that the new version of a head fits into the page of the old one
 CREATE INDEX %[1]ssessions_in_order ON %[1]ssessions (memory_key, (substring(session FROM 1 FOR 256)));
 CREATE TABLE %[1]sentries (
 	session_id  bigint NOT NULL,
@@ -41,7 +41,7 @@ CREATE TABLE %[1]sentries (
 	time        timestamptz NOT NULL,
 	failed      boolean NOT NULL,
 	message_key bytea NOT NULL,
-	message     text NOT NULL, -- JSON, in the language's own form
+	message     text NOT NULL, -- JSON
 	PRIMARY KEY (session_id, seq)
 );
 CREATE UNIQUE INDEX %[1]sentries_by_message ON %[1]sentries (session_id, message_key) WHERE NOT failed;
@@ -58,18 +58,17 @@ CREATE TABLE %[1]snamed (
 	PRIMARY KEY (session_id, name)
 );
 `, `
-ALTER TABLE %[1]ssessions ADD COLUMN IF NOT EXISTS change bigint NOT NULL DEFAULT 0; -- the very first tables lack it
+ALTER TABLE %[1]ssessions ADD COLUMN IF NOT EXISTS change bigint NOT NULL DEFAULT 0; -- missing in tables of the first release
 `}
 }
 
-// newer says that a later version of this program made the tables.
-func (s *Store) newer(version int) error {
-	return &memory.StoreError{Place: s.place, Problem: memory.TooNew,
-		Message: fmt.Sprintf("a newer version of qtype wrote it (format %d, this one knows %d)", version, len(migrations()))}
+func (s *Store) tooNew(version int) error {
+	return s.server.Location.Error(memory.TooNew,
+		fmt.Sprintf("written by a newer version of qtype (format %d, this version supports up to %d)", version, len(migrations())), nil)
 }
 
-// prepare finds the tables, or makes them where create is set, and brings them
-// up to date. Without create, found is false where there are none.
+// prepare upgrades the tables. If there are none it creates them or, without
+// create, reports that it found none.
 func (s *Store) prepare(ctx context.Context, pool *pgxpool.Pool, create bool) (found bool, err error) {
 	version, err := s.version(ctx, pool)
 	switch {
@@ -78,17 +77,17 @@ func (s *Store) prepare(ctx context.Context, pool *pgxpool.Pool, create bool) (f
 	case version == len(migrations()):
 		return true, nil
 	case version > len(migrations()):
-		return false, s.newer(version)
+		return false, s.tooNew(version)
 	case version == 0 && !create:
 		return false, nil
 	}
 	return true, pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return s.migrate(ctx, tx) })
 }
 
-// migrate applies what the tables lack. One process does at a time.
+// migrate applies the missing migrations, in one process at a time.
 func (s *Store) migrate(ctx context.Context, tx pgx.Tx) error {
 	lock := fnv.New64a()
-	_, _ = lock.Write([]byte("qtype migrates " + s.prefix)) // never fails
+	_, _ = lock.Write([]byte("qtype migrates " + s.server.Prefix)) // never returns an error
 	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(lock.Sum64())); err != nil {
 		return err
 	}
@@ -97,19 +96,19 @@ func (s *Store) migrate(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	if version > len(migrations()) {
-		return s.newer(version)
+		return s.tooNew(version)
 	}
 	if version == 0 {
-		if _, err := tx.Exec(ctx, "CREATE TABLE "+s.prefix+"format (version int NOT NULL); INSERT INTO "+s.prefix+"format VALUES (0)", pgx.QueryExecModeSimpleProtocol); err != nil {
+		if _, err := tx.Exec(ctx, "CREATE TABLE "+s.server.Prefix+"format (version int NOT NULL); INSERT INTO "+s.server.Prefix+"format VALUES (0)", pgx.QueryExecModeSimpleProtocol); err != nil {
 			return err
 		}
 	}
 	for _, statements := range migrations()[version:] {
-		if _, err := tx.Exec(ctx, fmt.Sprintf(statements, s.prefix), pgx.QueryExecModeSimpleProtocol); err != nil {
+		if _, err := tx.Exec(ctx, fmt.Sprintf(statements, s.server.Prefix), pgx.QueryExecModeSimpleProtocol); err != nil {
 			return err
 		}
 	}
-	_, err = tx.Exec(ctx, "UPDATE "+s.prefix+"format SET version = $1", len(migrations()))
+	_, err = tx.Exec(ctx, "UPDATE "+s.server.Prefix+"format SET version = $1", len(migrations()))
 	return err
 }
 
@@ -117,21 +116,20 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// version is how many migrations the tables have seen, 0 where there are none.
+// version returns how many migrations were applied, 0 if there are no tables.
 func (s *Store) version(ctx context.Context, db querier) (int, error) {
-	// to_regclass would be shorter, but it answers from a cache that does not see
-	// what another process made while this one waited for the lock.
+	// to_regclass would be shorter, but its cache does not see a table that another
+	// process created while this one waited for the lock.
 	const find = "SELECT EXISTS (SELECT FROM pg_catalog.pg_class WHERE relname = $1 AND pg_catalog.pg_table_is_visible(oid))"
-	var there bool
-	if err := db.QueryRow(ctx, find, s.prefix+"format").Scan(&there); err != nil || !there {
+	var exists bool
+	if err := db.QueryRow(ctx, find, s.server.Prefix+"format").Scan(&exists); err != nil || !exists {
 		return 0, err
 	}
 	var version int
-	err := db.QueryRow(ctx, "SELECT version FROM "+s.prefix+"format").Scan(&version)
-	var fault *pgconn.PgError
-	if errors.Is(err, pgx.ErrNoRows) || errors.As(err, &fault) && fault.Code == undefinedColumn {
-		return 0, &memory.StoreError{Place: s.place, Problem: memory.Corrupt,
-			Message: fmt.Sprintf("its table %sformat is another program's", s.prefix), Err: err}
+	err := db.QueryRow(ctx, "SELECT version FROM "+s.server.Prefix+"format").Scan(&version)
+	var server *pgconn.PgError
+	if errors.Is(err, pgx.ErrNoRows) || errors.As(err, &server) && server.Code == undefinedColumn {
+		return 0, s.server.Location.Error(memory.Corrupt, "another program owns its table "+s.server.Prefix+"format", err)
 	}
 	return version, err
 }

@@ -1,7 +1,7 @@
-// Package postgres keeps memories in a PostgreSQL database, for any number of
-// processes at once. A change is one statement and so one round trip: the head
-// moves only from the version that the writer read, and what was said goes in
-// with it or not at all. It is as durable as the server's synchronous_commit says.
+// Package postgres stores memories in a PostgreSQL database, for any number of
+// processes. A change is one statement, so one round trip: it moves the session's
+// head from the version that the writer read and adds the messages, or does
+// nothing. Durability is that of the server's synchronous_commit.
 package postgres
 
 import (
@@ -9,7 +9,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"net"
-	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -18,122 +17,82 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/qtype-dev/qtype/internal/paging"
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/internal/storage"
 )
 
 const (
 	defaultPrefix  = "qtype_"
-	defaultTimeout = 10 * time.Second
 	defaultConns   = 16
 	connectTimeout = 5 * time.Second
 )
 
 // Store is a memory.Store in one database. It is safe for concurrent use.
 type Store struct {
-	place   string // without credentials
-	prefix  string // of the tables' names
-	timeout time.Duration
-	config  *pgxpool.Config
+	server *storage.Server
+	config *pgxpool.Config
 
-	preparing chan struct{} // holds a token while somebody sees to the tables
+	preparing chan struct{} // holds a token while the tables are checked
 
 	mu     sync.Mutex // guards what follows
 	pool   *pgxpool.Pool
-	ready  bool // the tables are there and up to date
+	ready  bool // the tables exist and are up to date
 	closed bool
 }
 
 // Option changes how a store is opened.
 type Option func(*Store)
 
-// Prefix begins the names of the tables, qtype_ where it is not given: several
-// stores live in one database beside each other. It consists of a to z, 0 to 9
-// and _, begins with a letter and has at most 30 of them.
-func Prefix(prefix string) Option { return func(s *Store) { s.prefix = prefix } }
+// Prefix sets the prefix of the table names (default qtype_), so that several
+// stores can share a database. It has at most 30 characters out of a to z, 0 to 9
+// and _, the first of them a letter.
+func Prefix(prefix string) Option { return func(s *Store) { s.server.Prefix = prefix } }
 
-// Timeout is how long one use of the server may take, connecting and waiting
-// for a free connection included; 10 seconds where it is not given.
-func Timeout(d time.Duration) Option { return func(s *Store) { s.timeout = d } }
+// Timeout bounds one call of the server (default 10 seconds), including
+// connecting and the wait for a free connection.
+func Timeout(d time.Duration) Option { return func(s *Store) { s.server.Timeout = d } }
 
-// Open names the database: postgres://user:password@host:5432/database. Nothing
-// is connected to before the first use, and the first write makes the tables.
+// Open returns a store for postgres://user:password@host:5432/database. It
+// connects when first used; the first write creates the tables.
 //
-// The URL may carry libpq's parameters (sslmode, search_path, …), pgx's for the
-// pool (pool_max_conns, 16 where it is not given), and table_prefix and timeout
-// for what Prefix and Timeout set.
+// The URL may have libpq's parameters (sslmode, search_path, …), pgx's for the
+// pool (pool_max_conns, default 16), and table_prefix and timeout for what Prefix
+// and Timeout set.
 func Open(address string, opts ...Option) (*Store, error) {
-	s := &Store{place: "postgres", prefix: defaultPrefix, timeout: defaultTimeout, preparing: make(chan struct{}, 1)}
-	u, err := url.Parse(address)
-	if err != nil { // the error's text holds the password
-		return nil, s.wrong("its URL cannot be read: is everything in the password percent-encoded?")
-	}
-	if u.Scheme != "postgres" && u.Scheme != "postgresql" {
-		return nil, s.wrong("its URL begins with postgres:// or postgresql://")
-	}
-	s.place = location(u)
-	parameters, err := url.ParseQuery(u.RawQuery)
+	server, err := storage.ParseServer(address, "table_prefix", defaultPrefix, "postgres", "postgresql")
 	if err != nil {
-		return nil, s.wrong("the parameters of its URL cannot be read: is everything in them percent-encoded?")
-	}
-	if err := s.read(parameters); err != nil {
 		return nil, err
 	}
-	u.RawQuery = parameters.Encode()
+	server.Location = storage.Location(strings.Replace(string(server.Location), "postgresql:", "postgres:", 1))
+	s := &Store{server: server, preparing: make(chan struct{}, 1)}
 	for _, o := range opts {
 		o(s)
 	}
-	switch {
-	case !regexp.MustCompile(`^[a-z][a-z0-9_]{0,29}$`).MatchString(s.prefix):
-		return nil, s.wrong("the prefix of its tables consists of a to z, 0 to 9 and _, begins with a letter and has at most 30 of them")
-	case s.timeout <= 0:
-		return nil, s.wrong("its timeout must be more than 0, such as 10s")
+	if !regexp.MustCompile(`^[a-z][a-z0-9_]{0,29}$`).MatchString(server.Prefix) {
+		return nil, server.Location.Unavailable("invalid table_prefix: use at most 30 characters out of a-z, 0-9 and _, beginning with a letter")
 	}
-	if s.config, err = pgxpool.ParseConfig(u.String()); err != nil { // this text may hold the password too
-		return nil, s.wrong("its URL cannot be used: " + reason(err))
+	if err := server.Check(); err != nil {
+		return nil, err
 	}
-	if !parameters.Has("pool_max_conns") {
+	if s.config, err = pgxpool.ParseConfig(server.DriverURL().String()); err != nil { // its text may hold the password
+		return nil, server.Location.Unavailable("invalid URL: " + parseReason(err))
+	}
+	if !server.Query.Has("pool_max_conns") {
 		s.config.MaxConns = defaultConns
 	}
-	if s.config.ConnConfig.ConnectTimeout == 0 || !parameters.Has("connect_timeout") {
-		s.config.ConnConfig.ConnectTimeout = min(connectTimeout, s.timeout)
+	conn := s.config.ConnConfig
+	if conn.ConnectTimeout == 0 || !server.Query.Has("connect_timeout") {
+		conn.ConnectTimeout = min(connectTimeout, server.Timeout)
 	}
-	if s.config.ConnConfig.RuntimeParams["application_name"] == "" {
-		s.config.ConnConfig.RuntimeParams["application_name"] = "qtype"
+	if conn.RuntimeParams["application_name"] == "" {
+		conn.RuntimeParams["application_name"] = "qtype"
 	}
 	return s, nil
 }
 
-func (s *Store) wrong(message string) error {
-	return &memory.StoreError{Place: s.place, Problem: memory.Unavailable, Message: message}
-}
+// Location returns the server and the database, without credentials.
+func (s *Store) Location() string { return string(s.server.Location) }
 
-// read takes our own parameters out of the URL's.
-func (s *Store) read(parameters url.Values) error {
-	if parameters.Has("table_prefix") {
-		s.prefix = parameters.Get("table_prefix")
-		parameters.Del("table_prefix")
-	}
-	if text := parameters.Get("timeout"); parameters.Has("timeout") {
-		d, err := time.ParseDuration(text)
-		if err != nil {
-			return s.wrong("its timeout must be a duration such as 10s")
-		}
-		s.timeout = d
-		parameters.Del("timeout")
-	}
-	return nil
-}
-
-// location names the database for a person: neither user nor password nor parameters.
-func location(u *url.URL) string {
-	return (&url.URL{Scheme: "postgres", Host: u.Host, Path: u.Path}).String()
-}
-
-// Location is the server and the database, without credentials.
-func (s *Store) Location() string { return s.place }
-
-// Close closes all connections. Nothing is called after it.
+// Close closes all connections. The store must not be used afterwards.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,8 +104,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// open is the pool; nil where create is not set and there are no tables. A
-// failure is not remembered: the next call tries again.
+// open returns the pool, or nil if there are no tables and create is not set. The
+// next call tries again after an error.
 func (s *Store) open(ctx context.Context, create bool) (*pgxpool.Pool, error) {
 	pool, ready, err := s.connections(ctx)
 	if err != nil || ready {
@@ -158,7 +117,7 @@ func (s *Store) open(ctx context.Context, create bool) (*pgxpool.Pool, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if pool, ready, err = s.connections(ctx); err != nil || ready { // somebody else saw to it
+	if pool, ready, err = s.connections(ctx); err != nil || ready { // another goroutine was faster
 		return pool, err
 	}
 	found, err := s.prepare(ctx, pool, create)
@@ -171,7 +130,7 @@ func (s *Store) open(ctx context.Context, create bool) (*pgxpool.Pool, error) {
 	return pool, nil
 }
 
-// connections is the pool, and whether the tables are known to be there.
+// connections returns the pool, and whether the tables are up to date.
 func (s *Store) connections(ctx context.Context) (*pgxpool.Pool, bool, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
@@ -179,7 +138,7 @@ func (s *Store) connections(ctx context.Context) (*pgxpool.Pool, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, false, s.wrong("it was closed")
+		return nil, false, s.server.Location.Closed()
 	}
 	if s.pool == nil {
 		pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), s.config)
@@ -191,12 +150,11 @@ func (s *Store) connections(ctx context.Context) (*pgxpool.Pool, bool, error) {
 	return s.pool, s.ready, nil
 }
 
-// use does something with the server, within the store's timeout. Where the
-// connection is lost it tries once more, on a new one: everything that is done
-// here may be done twice. Do is not called where the store is empty and create
-// is not set.
+// use calls do within the store's timeout, and a second time with a new
+// connection if the first one broke: do must be idempotent. If there are no tables
+// and create is not set, use does nothing.
 func (s *Store) use(ctx context.Context, create bool, do func(context.Context, *pgxpool.Pool) error) error {
-	bounded, cancel := paging.Within(ctx, s.timeout)
+	bounded, cancel := storage.WithTimeout(ctx, s.server.Timeout)
 	defer cancel()
 	attempt := func() error {
 		pool, err := s.open(bounded, create)
@@ -206,14 +164,14 @@ func (s *Store) use(ctx context.Context, create bool, do func(context.Context, *
 		return do(bounded, pool)
 	}
 	err := attempt()
-	if lost(err) && bounded.Err() == nil {
+	if isLost(err) && bounded.Err() == nil {
 		s.renew()
 		err = attempt()
 	}
-	return s.explain(bounded, err)
+	return s.server.Location.Explain(bounded, err, diagnose)
 }
 
-// renew lets go of all connections: where one is dead, so are the others.
+// renew drops all connections: if one is broken, so are the others.
 func (s *Store) renew() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -222,32 +180,31 @@ func (s *Store) renew() {
 	}
 }
 
-// longest is the most bytes of an id that go into an index as they are.
-const longest = 256
+// maxKey is the size of the longest id, in bytes, that is indexed unchanged.
+const maxKey = 256
 
-// key is what an id is found by: the id, or the digest of one that is too long
-// for an index. No valid UTF-8 begins with the byte that marks a digest, and
-// what begins with it all the same is digested.
+// key returns the indexed form of an id: the id, or a marked digest if it is too
+// long for an index. No valid UTF-8 begins with the mark; an id that does is
+// replaced by its digest as well.
 func key(id string) []byte {
 	const mark = 0xff
-	if len(id) <= longest && (id == "" || id[0] != mark) {
+	if len(id) <= maxKey && (id == "" || id[0] != mark) {
 		return []byte(id)
 	}
 	sum := sha256.Sum256([]byte(id))
 	return append([]byte{mark}, sum[:]...)
 }
 
-// withoutHost is err's text for a person where a dial failed: the place is named already.
+// withoutHost returns the text of a dial error without the address, which the
+// message has already.
 func withoutHost(err error) string {
 	var op *net.OpError
 	if errors.As(err, &op) {
-		return oneLine(op.Err)
+		return storage.OneLine(op.Err)
 	}
 	var dns *net.DNSError
 	if errors.As(err, &dns) {
-		return "there is no host " + strconv.Quote(dns.Name)
+		return "unknown host " + strconv.Quote(dns.Name)
 	}
-	return oneLine(err)
+	return storage.OneLine(err)
 }
-
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

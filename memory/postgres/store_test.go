@@ -14,19 +14,19 @@ import (
 	"github.com/qtype-dev/qtype/memory/storetest"
 )
 
-// shared is one server for all tests that do not put theirs down.
+// shared is the server of all tests that do not stop theirs.
 var shared = servertest.Shared{Start: func() (*servertest.Server, error) { return servertest.Postgres() }}
 
-// prefixes gives every store tables of its own.
+// prefixes numbers the stores of a server.
 var prefixes atomic.Int64
 
 func TestMain(m *testing.M) {
-	storetest.WriterMain(func(place string) (memory.Store, error) { return postgres.Open(place) })
+	storetest.WriterMain(func(newAddress string) (memory.Store, error) { return postgres.Open(newAddress) })
 	goleak.VerifyTestMain(shared.Around(m))
 }
 
-// place is an empty store's address on a server.
-func place(t testing.TB, s *servertest.Server) string {
+// newAddress returns the address of an empty store on a server.
+func newAddress(t testing.TB, s *servertest.Server) string {
 	t.Helper()
 	u, err := url.Parse(s.URL())
 	must(t, err)
@@ -36,9 +36,9 @@ func place(t testing.TB, s *servertest.Server) string {
 	return u.String()
 }
 
-func open(t testing.TB, place string, opts ...postgres.Option) *postgres.Store {
+func open(t testing.TB, newAddress string, opts ...postgres.Option) *postgres.Store {
 	t.Helper()
-	s, err := postgres.Open(place, opts...)
+	s, err := postgres.Open(newAddress, opts...)
 	must(t, err)
 	return s
 }
@@ -50,19 +50,19 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func TestContract(t *testing.T) {
+func TestStore_Contract(t *testing.T) {
 	s := shared.Get(t)
-	places := map[string]string{}
-	storetest.RunDurable(t, func(t *testing.T, folder string) memory.Store {
-		if places[folder] == "" {
-			places[folder] = place(t, s)
+	addresses := map[string]string{}
+	storetest.RunDurable(t, func(t *testing.T, dir string) memory.Store {
+		if addresses[dir] == "" {
+			addresses[dir] = newAddress(t, s)
 		}
-		return open(t, places[folder])
+		return open(t, addresses[dir])
 	})
 }
 
-func TestProcesses(t *testing.T) {
+func TestStore_Processes(t *testing.T) {
 	s := shared.Get(t)
-	storetest.RunProcesses(t, func(t *testing.T) string { return place(t, s) },
-		func(t *testing.T, place string) memory.Store { return open(t, place) })
+	storetest.RunProcesses(t, func(t *testing.T) string { return newAddress(t, s) },
+		func(t *testing.T, newAddress string) memory.Store { return open(t, newAddress) })
 }

@@ -40,7 +40,7 @@ func (t *turnContext) retrieve(question string) (found []contextUnit, problem st
 	first, floor := s.FirstSent(), s.Head().State.FirstPosition()
 	matches := stored.vectors.Nearest(embedded[0], block.TopK, func(seq int64) bool { return seq >= floor && seq < first })
 	for rank, match := range matches {
-		for e, err := range s.Store().Entries(s.Context(), s.Key(), memory.Query{From: match.Of, To: match.Of, Live: true}) {
+		for e, err := range s.Store().Entries(s.Context(), s.Key(), memory.Query{From: match.ID, To: match.ID, Live: true}) {
 			if err != nil {
 				return nil, "", err
 			}

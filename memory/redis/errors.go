@@ -9,88 +9,76 @@ import (
 
 	driver "github.com/redis/go-redis/v9"
 
-	"github.com/qtype-dev/qtype/internal/paging"
+	"github.com/qtype-dev/qtype/internal/storage"
 	"github.com/qtype-dev/qtype/memory"
 )
 
-// explain makes one clear line of what the server, the network or the driver
-// says. Ctx is the bounded one: it knows who ran out of time.
+// explain converts an error of the server, the network or the driver. ctx is that
+// of storage.WithTimeout.
 func (s *Store) explain(ctx context.Context, err error) error {
-	var known *memory.StoreError
-	if err == nil || errors.Is(err, memory.ErrConflict) || errors.Is(err, memory.ErrDuplicateMessage) || errors.As(err, &known) {
-		return err
-	}
-	if slow, stopped := paging.Cause(ctx); slow {
-		return &memory.StoreError{Place: s.place, Problem: memory.Unavailable, Message: context.Cause(ctx).Error(), Err: err}
-	} else if stopped != nil {
-		return stopped
-	}
-	problem, message := s.diagnose(err)
-	return &memory.StoreError{Place: s.place, Problem: problem, Message: message, Err: err}
+	return s.server.Location.Explain(ctx, err, s.diagnose)
 }
 
 func (s *Store) diagnose(err error) (memory.ErrorKind, string) {
-	var answer driver.Error
+	var reply driver.Error
 	var op *net.OpError
 	var dns *net.DNSError
 	var wait net.Error
 	switch {
-	case errors.As(err, &answer) && !errors.Is(err, driver.Nil):
-		return diagnoseServer(oneLine(answer))
+	case errors.As(err, &reply) && !errors.Is(err, driver.Nil):
+		return diagnoseServer(storage.OneLine(reply))
 	case errors.As(err, &dns):
-		return memory.Unavailable, "it cannot be reached: there is no host " + dns.Name
+		return memory.Unavailable, "cannot connect: unknown host " + dns.Name
 	case errors.As(err, &op) && op.Op == "dial" && op.Timeout():
-		return memory.Unavailable, "it does not take a connection"
+		return memory.Unavailable, "connection timed out"
 	case errors.As(err, &op) && op.Op == "dial":
-		return memory.Unavailable, "it cannot be reached: " + oneLine(op.Err)
+		return memory.Unavailable, "cannot connect: " + storage.OneLine(op.Err)
 	case errors.As(err, &wait) && wait.Timeout():
-		return memory.Unavailable, paging.Timeout(s.timeout).Error()
+		return memory.Unavailable, storage.Timeout(s.server.Timeout).Error()
 	case errors.As(err, &op), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return memory.Unavailable, "the connection was lost"
 	case strings.HasPrefix(err.Error(), "redis: can't parse"), strings.HasPrefix(err.Error(), "redis: invalid reply"):
-		return memory.Unavailable, "what answers there does not speak Redis's protocol"
+		return memory.Unavailable, "not a Redis server"
 	}
-	return memory.Unavailable, oneLine(err)
+	return memory.Unavailable, storage.OneLine(err)
 }
 
-// problems are what the first word of a server's error means.
+// problems returns the meaning of the first word of a server's error.
 func problems() map[string]struct {
-	problem memory.ErrorKind
+	kind    memory.ErrorKind
 	message string
 } {
 	return map[string]struct {
-		problem memory.ErrorKind
+		kind    memory.ErrorKind
 		message string
 	}{
-		"NOAUTH":      {memory.Denied, "it wants a password"},
-		"WRONGPASS":   {memory.Denied, "it refuses the user or the password"},
+		"NOAUTH":      {memory.Denied, "password required"},
+		"WRONGPASS":   {memory.Denied, "user or password rejected"},
 		"NOPERM":      {memory.Denied, "the user lacks permission"},
-		"READONLY":    {memory.Denied, "it only lets read: is it a replica?"},
-		"OOM":         {memory.Full, "its memory is full"},
-		"MISCONF":     {memory.Full, "it cannot write to its disk"},
-		"BUSY":        {memory.Locked, "another program's script keeps it busy"},
+		"READONLY":    {memory.Denied, "the server is read-only: is it a replica?"},
+		"OOM":         {memory.Full, "the server is out of memory"},
+		"MISCONF":     {memory.Full, "the server cannot write to its disk"},
+		"BUSY":        {memory.Locked, "a script of another process blocks the server"},
 		"TRYAGAIN":    {memory.Locked, "the cluster is moving the session"},
-		"WRONGTYPE":   {memory.Corrupt, "a key is not as qtype made it"},
-		"LOADING":     {memory.Unavailable, "it is still loading its data"},
-		"MASTERDOWN":  {memory.Unavailable, "it has lost its master"},
-		"NOREPLICAS":  {memory.Unavailable, "it has too few replicas to write"},
+		"WRONGTYPE":   {memory.Corrupt, "a key has another type than qtype created"},
+		"LOADING":     {memory.Unavailable, "the server is loading its data"},
+		"MASTERDOWN":  {memory.Unavailable, "the replica has lost its master"},
+		"NOREPLICAS":  {memory.Unavailable, "the server has too few replicas to accept writes"},
 		"CLUSTERDOWN": {memory.Unavailable, "the cluster is down"},
-		"CROSSSLOT":   {memory.Unavailable, "it is a cluster behind a proxy that splits keys"},
-		"MOVED":       {memory.Unavailable, "it is a node of a cluster; add cluster=true to the URL"},
-		"ASK":         {memory.Unavailable, "it is a node of a cluster; add cluster=true to the URL"},
+		"CROSSSLOT":   {memory.Unavailable, "a proxy in front of the cluster splits keys"},
+		"MOVED":       {memory.Unavailable, "the server is a node of a cluster; add cluster=true to the URL"},
+		"ASK":         {memory.Unavailable, "the server is a node of a cluster; add cluster=true to the URL"},
 	}
 }
 
-// diagnoseServer adds the server's own words, which name no password.
-func diagnoseServer(words string) (memory.ErrorKind, string) {
-	first, _, _ := strings.Cut(words, " ")
+// diagnoseServer appends the server's message, which holds no password.
+func diagnoseServer(message string) (memory.ErrorKind, string) {
+	first, _, _ := strings.Cut(message, " ")
 	if p, ok := problems()[first]; ok {
-		return p.problem, p.message + " (" + words + ")"
+		return p.kind, p.message + " (" + message + ")"
 	}
-	if strings.Contains(words, "equal or smaller than the target stream top item") {
-		return memory.Corrupt, "the session holds more than its head knows of"
+	if strings.Contains(message, "equal or smaller than the target stream top item") {
+		return memory.Corrupt, "the session has entries that its head does not count"
 	}
-	return memory.Unavailable, words
+	return memory.Unavailable, message
 }
-
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

@@ -2,7 +2,7 @@ package redis
 
 import driver "github.com/redis/go-redis/v9"
 
-// Hook lets a hook see what is sent.
+// Hook adds a hook to the driver's client.
 func (s *Store) Hook(h driver.Hook) error {
 	client, _, err := s.open()
 	if err == nil {

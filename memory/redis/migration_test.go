@@ -10,9 +10,9 @@ import (
 	"github.com/qtype-dev/qtype/memory/storetest"
 )
 
-// TestMigration: sessions of the first version, whose heads knew nothing of the
-// change that wrote them, are read and go on.
-func TestMigration(t *testing.T) {
+// TestStore_Migration reads and extends sessions of the first version, whose heads
+// have no number of the change that wrote them.
+func TestStore_Migration(t *testing.T) {
 	commands, err := os.ReadFile("testdata/format1.txt")
 	must(t, err)
 	server := shared.Get(t)
@@ -24,5 +24,5 @@ func TestMigration(t *testing.T) {
 			}
 		}
 		return fmt.Sprintf("redis://%s/0?key_prefix=%s", server.Address(), prefix)
-	}, func(t *testing.T, place string) memory.Store { return open(t, place) })
+	}, func(t *testing.T, address string) memory.Store { return open(t, address) })
 }

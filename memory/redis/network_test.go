@@ -10,9 +10,9 @@ import (
 	"github.com/qtype-dev/qtype/memory/storetest"
 )
 
-func TestNetwork(t *testing.T) {
-	const patience = 5 * time.Second
-	storetest.RunNetwork(t, shared.Get(t).Address(), patience, func(address string) memory.Store {
-		return open(t, fmt.Sprintf("redis://%s/0?key_prefix=t%d:", address, prefixes.Add(1)), redis.Timeout(patience))
+func TestStore_Network(t *testing.T) {
+	const timeout = 5 * time.Second
+	storetest.RunNetwork(t, shared.Get(t).Address(), timeout, func(address string) memory.Store {
+		return open(t, fmt.Sprintf("redis://%s/0?key_prefix=t%d:", address, prefixes.Add(1)), redis.Timeout(timeout))
 	})
 }

@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"iter"
 	"slices"
@@ -12,14 +11,14 @@ import (
 
 	driver "github.com/redis/go-redis/v9"
 
-	"github.com/qtype-dev/qtype/internal/paging"
+	"github.com/qtype-dev/qtype/internal/storage"
 	"github.com/qtype-dev/qtype/memory"
 )
 
 // listPage is how many sessions or events are read at a time.
 const listPage = 256
 
-// Head is where the session stands.
+// Head returns the session's head.
 func (s *Store) Head(ctx context.Context, k memory.Key) (memory.Head, error) {
 	return use(ctx, s, func(ctx context.Context, client driver.UniversalClient) (memory.Head, error) {
 		fields, err := client.HGetAll(ctx, s.names(k).head).Result()
@@ -42,20 +41,20 @@ func (s *Store) Head(ctx context.Context, k memory.Key) (memory.Head, error) {
 	})
 }
 
-// head reads the fields that every head has.
+// head parses the fields that every head has.
 func (s *Store) head(written, version, state string) (memory.Head, error) {
 	var h memory.Head
 	n, err := strconv.Atoi(written)
 	if err != nil {
-		return h, s.corrupt(err)
+		return h, s.server.Location.Corrupt(err)
 	}
 	if n > format {
-		return h, s.newer()
+		return h, s.tooNew()
 	}
 	if h.Version, err = strconv.ParseInt(version, 10, 64); err != nil {
-		return h, s.corrupt(err)
+		return h, s.server.Location.Corrupt(err)
 	}
-	return h, s.decode(state, &h.State)
+	return h, s.server.Location.Decode(state, &h.State)
 }
 
 // Entries yields entries page by page.
@@ -67,25 +66,24 @@ func (s *Store) Entries(ctx context.Context, k memory.Key, q memory.Query) iter.
 	if q.To != 0 {
 		to = strconv.FormatInt(q.To, 10)
 	}
-	return paging.Entries(q, func(from int64, limit int) (paging.Page, error) {
+	return storage.Entries(q, func(from int64, limit int) (storage.Page, error) {
 		if q.To != 0 && from > q.To {
-			return paging.Page{}, ctx.Err()
+			return storage.Page{}, ctx.Err()
 		}
-		return use(ctx, s, func(ctx context.Context, client driver.UniversalClient) (paging.Page, error) {
+		return use(ctx, s, func(ctx context.Context, client driver.UniversalClient) (storage.Page, error) {
 			found, err := client.XRangeN(ctx, s.names(k).entries, strconv.FormatInt(from, 10), to, int64(limit)).Result()
 			if err != nil {
-				return paging.Page{}, err
+				return storage.Page{}, err
 			}
 			return s.page(found, q)
 		})
 	})
 }
 
-// page reads a piece of a stream and leaves out what q does not want. Failed
-// messages are looked for by id nowhere but in tests of stores: going through
-// the history will do.
-func (s *Store) page(found []driver.XMessage, q memory.Query) (paging.Page, error) {
-	p := paging.Page{Rows: len(found)}
+// page converts items of a stream and drops those that do not match q. Only tests
+// look up failed messages by id, so a scan of the history is good enough for them.
+func (s *Store) page(found []driver.XMessage, q memory.Query) (storage.Page, error) {
+	p := storage.Page{Rows: len(found)}
 	for _, x := range found {
 		e, size, err := s.entry(x)
 		if err != nil {
@@ -93,15 +91,15 @@ func (s *Store) page(found []driver.XMessage, q memory.Query) (paging.Page, erro
 		}
 		p.Bytes += size
 		p.Next = e.Seq + 1
-		unwanted := q.Live && e.Status == memory.Failed || q.IDs != nil && !slices.Contains(q.IDs, e.Message.ID)
-		if !unwanted {
+		dropped := q.Live && e.Status == memory.Failed || q.IDs != nil && !slices.Contains(q.IDs, e.Message.ID)
+		if !dropped {
 			p.Entries = append(p.Entries, e)
 		}
 	}
 	return p, nil
 }
 
-// entry reads one item of a stream and tells how large it is.
+// entry converts one item of a stream and returns the size of its message in bytes.
 func (s *Store) entry(x driver.XMessage) (*memory.Entry, int, error) {
 	e := &memory.Entry{}
 	seq, _, _ := strings.Cut(x.ID, "-")
@@ -111,16 +109,16 @@ func (s *Store) entry(x driver.XMessage) (*memory.Entry, int, error) {
 	var failed int
 	_, err := fmt.Sscan(seq+" "+header, &e.Seq, &e.Turn, &e.Tokens, &micros, &failed)
 	if err != nil {
-		return nil, 0, s.corrupt(err)
+		return nil, 0, s.server.Location.Corrupt(err)
 	}
 	e.Time = time.UnixMicro(micros).UTC()
 	if failed != 0 {
 		e.Status = memory.Failed
 	}
-	return e, len(message), s.decode(message, &e.Message)
+	return e, len(message), s.server.Location.Decode(message, &e.Message)
 }
 
-// byID yields the live messages with q.IDs, which the session's hash finds.
+// byID yields the live messages with q.IDs, which it finds in the session's hash of ids.
 func (s *Store) byID(ctx context.Context, k memory.Key, q memory.Query) iter.Seq2[*memory.Entry, error] {
 	return func(yield func(*memory.Entry, error) bool) {
 		seqs, err := s.find(ctx, k, q)
@@ -130,14 +128,14 @@ func (s *Store) byID(ctx context.Context, k memory.Key, q memory.Query) iter.Seq
 		}
 		for part := range slices.Chunk(seqs, listPage) {
 			entries, err := s.readAt(ctx, k, part)
-			if !yieldAll(yield, entries, err) {
+			if !storage.YieldAll(yield, entries, err) {
 				return
 			}
 		}
 	}
 }
 
-// find is where the live messages with q.IDs stand, in order.
+// find returns the Seqs of the live messages with q.IDs, in order.
 func (s *Store) find(ctx context.Context, k memory.Key, q memory.Query) ([]int64, error) {
 	var seqs []int64
 	for ids := range slices.Chunk(q.IDs, listPage) {
@@ -150,11 +148,11 @@ func (s *Store) find(ctx context.Context, k memory.Key, q memory.Query) ([]int64
 		for _, one := range found {
 			text, ok := one.(string)
 			if !ok {
-				continue // the session does not hold it
+				continue // no such message
 			}
 			seq, err := strconv.ParseInt(text, 10, 64)
 			if err != nil {
-				return nil, s.corrupt(err)
+				return nil, s.server.Location.Corrupt(err)
 			}
 			if seq >= q.From && (q.To == 0 || seq <= q.To) {
 				seqs = append(seqs, seq)
@@ -165,21 +163,21 @@ func (s *Store) find(ctx context.Context, k memory.Key, q memory.Query) ([]int64
 	return slices.Compact(seqs), nil
 }
 
-// readAt reads entries one by one, in one round trip.
+// readAt reads single entries, in one round trip.
 func (s *Store) readAt(ctx context.Context, k memory.Key, seqs []int64) ([]*memory.Entry, error) {
 	return use(ctx, s, func(ctx context.Context, client driver.UniversalClient) ([]*memory.Entry, error) {
 		pipe := client.Pipeline()
-		answers := make([]*driver.XMessageSliceCmd, len(seqs))
+		replies := make([]*driver.XMessageSliceCmd, len(seqs))
 		for i, seq := range seqs {
 			at := strconv.FormatInt(seq, 10)
-			answers[i] = pipe.XRange(ctx, s.names(k).entries, at, at)
+			replies[i] = pipe.XRange(ctx, s.names(k).entries, at, at)
 		}
 		if _, err := pipe.Exec(ctx); err != nil {
 			return nil, err
 		}
 		var entries []*memory.Entry
-		for _, a := range answers {
-			p, err := s.page(a.Val(), memory.Query{Live: true})
+		for _, r := range replies {
+			p, err := s.page(r.Val(), memory.Query{Live: true})
 			if err != nil {
 				return nil, err
 			}
@@ -200,32 +198,17 @@ func (s *Store) Events(ctx context.Context, k memory.Key) iter.Seq2[memory.Event
 				}
 				events := make([]memory.Event, len(texts))
 				for i, text := range texts {
-					if err := s.decode(text, &events[i]); err != nil {
+					if err := s.server.Location.Decode(text, &events[i]); err != nil {
 						return nil, err
 					}
 				}
 				return events, nil
 			})
-			if !yieldAll(yield, events, err) || len(events) < listPage {
+			if !storage.YieldAll(yield, events, err) || len(events) < listPage {
 				return
 			}
 		}
 	}
-}
-
-// yieldAll yields what was read, or the error; it tells whether to go on.
-func yieldAll[T any](yield func(T, error) bool, all []T, err error) bool {
-	if err != nil {
-		var none T
-		yield(none, err)
-		return false
-	}
-	for _, one := range all {
-		if !yield(one, nil) {
-			return false
-		}
-	}
-	return true
 }
 
 // Sessions yields the sessions of one memory.
@@ -240,7 +223,7 @@ func (s *Store) Sessions(ctx context.Context, mem string) iter.Seq2[memory.Sessi
 				return
 			}
 			listed, err := s.heads(ctx, mem, members)
-			if !yieldAll(yield, listed, err) || len(members) < listPage {
+			if !storage.YieldAll(yield, listed, err) || len(members) < listPage {
 				return
 			}
 			after = "(" + members[len(members)-1]
@@ -248,15 +231,16 @@ func (s *Store) Sessions(ctx context.Context, mem string) iter.Seq2[memory.Sessi
 	}
 }
 
-// heads reads the heads of the sessions that members stand for, in one round
-// trip. Members without a session, and those of its earlier lives, are left out.
+// heads reads the heads of sessions, given as members of the list, in one round
+// trip. It drops members without a session, and those of an earlier session with
+// the same id.
 func (s *Store) heads(ctx context.Context, mem string, members []string) ([]memory.SessionHead, error) {
 	return use(ctx, s, func(ctx context.Context, client driver.UniversalClient) ([]memory.SessionHead, error) {
 		pipe := client.Pipeline()
-		answers := make([]*driver.SliceCmd, len(members))
+		replies := make([]*driver.SliceCmd, len(members))
 		for i, m := range members {
 			session, _ := sessionOf(m)
-			answers[i] = pipe.HMGet(ctx, s.names(memory.Key{Memory: mem, Session: session}).head, "format", "version", "state", "born")
+			replies[i] = pipe.HMGet(ctx, s.names(memory.Key{Memory: mem, Session: session}).head, "format", "version", "state", "born")
 		}
 		if len(members) > 0 {
 			if _, err := pipe.Exec(ctx); err != nil {
@@ -264,9 +248,9 @@ func (s *Store) heads(ctx context.Context, mem string, members []string) ([]memo
 			}
 		}
 		var listed []memory.SessionHead
-		for i, a := range answers {
+		for i, r := range replies {
 			var fields [4]string
-			for n, field := range a.Val() {
+			for n, field := range r.Val() {
 				fields[n], _ = field.(string)
 			}
 			session, ok := sessionOf(members[i])
@@ -282,16 +266,4 @@ func (s *Store) heads(ctx context.Context, mem string, members []string) ([]memo
 		}
 		return listed, nil
 	})
-}
-
-// decode reads JSON that this package wrote.
-func (s *Store) decode(text string, to any) error {
-	if err := json.Unmarshal([]byte(text), to); err != nil {
-		return s.corrupt(err)
-	}
-	return nil
-}
-
-func (s *Store) corrupt(err error) error {
-	return &memory.StoreError{Place: s.place, Problem: memory.Corrupt, Message: "a record in it cannot be read: " + oneLine(err), Err: err}
 }

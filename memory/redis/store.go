@@ -1,8 +1,8 @@
-// Package redis keeps memories in Redis 7 or Valkey, for any number of processes
-// at once. A change is one script on the server: the head moves only from the
-// version that the writer read, and what was said goes in with it or not at all.
-// It is as durable as the server is set up to be: with `appendonly yes` a crash
-// loses at most a second, with `appendfsync always` beside it nothing.
+// Package redis stores memories in Redis 7 or Valkey, for any number of
+// processes. A change is one script on the server: it moves the session's head
+// from the version that the writer read and adds the messages, or does nothing.
+// Durability is that of the server: with `appendonly yes` a crash loses at most a
+// second, with `appendfsync always` nothing.
 package redis
 
 import (
@@ -18,145 +18,115 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"github.com/qtype-dev/qtype/internal/paging"
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/internal/storage"
 )
 
 const (
-	defaultPrefix  = "qtype:"
-	defaultTimeout = 10 * time.Second
-	defaultConns   = 16
-	dialTimeout    = 5 * time.Second
+	defaultPrefix = "qtype:"
+	defaultConns  = 16
+	dialTimeout   = 5 * time.Second
 )
 
 // Store is a memory.Store on one server or one cluster. It is safe for concurrent use.
 type Store struct {
-	place   string // without credentials
-	prefix  string // of the keys
-	timeout time.Duration
+	server  *storage.Server
 	warn    func(string)
-	single  *driver.Options        // one server; nil for a cluster
-	cluster *driver.ClusterOptions // a cluster; nil for one server
+	single  *driver.Options        // nil for a cluster
+	cluster *driver.ClusterOptions // nil for a single server
 
-	mu     sync.Mutex // guards what follows
-	client driver.UniversalClient
-	asked  bool // the server was asked how it is set up
-	closed bool
+	mu      sync.Mutex // guards what follows
+	client  driver.UniversalClient
+	checked bool // the server's settings were checked
+	closed  bool
 }
 
 // Option changes how a store is opened.
 type Option func(*Store)
 
-// Prefix begins all keys, qtype: where it is not given: several stores live on
-// one server beside each other. It must hold neither { nor }.
-func Prefix(prefix string) Option { return func(s *Store) { s.prefix = prefix } }
+// Prefix sets the prefix of all keys (default qtype:), so that several stores can
+// share a server. It must not contain { or }.
+func Prefix(prefix string) Option { return func(s *Store) { s.server.Prefix = prefix } }
 
-// Timeout is how long one use of the server may take, connecting and waiting
-// for a free connection included; 10 seconds where it is not given.
-func Timeout(d time.Duration) Option { return func(s *Store) { s.timeout = d } }
+// Timeout bounds one call of the server (default 10 seconds), including
+// connecting and the wait for a free connection.
+func Timeout(d time.Duration) Option { return func(s *Store) { s.server.Timeout = d } }
 
-// Warn is told, once and in one line each, how the server is set up such that
-// conversations may be lost.
-func Warn(tell func(string)) Option { return func(s *Store) { s.warn = tell } }
+// Warn calls warn, once for each problem, with a line about settings of the
+// server that may lose conversations.
+func Warn(warn func(string)) Option { return func(s *Store) { s.warn = warn } }
 
-// Quiet stops the driver from writing to standard error beside the errors that
-// its callers get. That concerns all of the program's uses of the driver, so a
-// program decides, not a store.
+// Quiet stops the driver from logging to standard error. It affects all uses of
+// the driver in the program, so the program decides, not a store.
 func Quiet() { logging.Disable() }
 
-// Open names the server: redis://user:password@host:6379/0, or rediss:// for
-// TLS. Nothing is connected to before the first use.
+// Open returns a store for redis://user:password@host:6379/0, or rediss:// for
+// TLS. It connects when first used.
 //
-// The URL may carry go-redis's parameters (pool_size, 16 where it is not given;
-// read_timeout, …), key_prefix and timeout for what Prefix and Timeout set, and
-// for a cluster cluster=true or one addr=host:port for each further node.
+// The URL may have go-redis's parameters (pool_size, default 16; read_timeout,
+// …), key_prefix and timeout for what Prefix and Timeout set, and for a cluster
+// cluster=true or one addr=host:port for each further node.
 func Open(address string, opts ...Option) (*Store, error) {
-	s := &Store{place: "redis", prefix: defaultPrefix, timeout: defaultTimeout}
-	u, err := url.Parse(address)
-	if err != nil { // the error's text holds the password
-		return nil, s.wrong("its URL cannot be read: is everything in the password percent-encoded?")
-	}
-	if u.Scheme != "redis" && u.Scheme != "rediss" {
-		return nil, s.wrong("its URL begins with redis:// or rediss://")
-	}
-	s.place = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
-	parameters, err := url.ParseQuery(u.RawQuery)
-	if err != nil {
-		return nil, s.wrong("the parameters of its URL cannot be read: is everything in them percent-encoded?")
-	}
-	clustered, err := s.read(parameters)
+	server, err := storage.ParseServer(address, "key_prefix", defaultPrefix, "redis", "rediss")
 	if err != nil {
 		return nil, err
 	}
-	u.RawQuery = parameters.Encode()
+	s := &Store{server: server}
+	clustered, err := isCluster(server)
+	if err != nil {
+		return nil, err
+	}
 	for _, o := range opts {
 		o(s)
 	}
-	switch {
-	case strings.ContainsAny(s.prefix, "{}"):
-		return nil, s.wrong("the prefix of its keys must hold neither { nor }")
-	case s.timeout <= 0:
-		return nil, s.wrong("its timeout must be more than 0, such as 10s")
+	if strings.ContainsAny(server.Prefix, "{}") {
+		return nil, server.Location.Unavailable("invalid key_prefix: it must not contain { or }")
+	}
+	if err := server.Check(); err != nil {
+		return nil, err
 	}
 	if clustered {
-		err = s.forCluster(u)
+		err = s.configureCluster(server.DriverURL())
 	} else {
-		err = s.forServer(u)
+		err = s.configureSingle(server.DriverURL())
 	}
 	if err != nil {
-		return nil, s.wrong("its URL cannot be used: " + strings.TrimPrefix(oneLine(err), "redis: "))
+		return nil, server.Location.Unavailable("invalid URL: " + strings.TrimPrefix(storage.OneLine(err), "redis: "))
 	}
 	return s, nil
 }
 
-// read takes our own parameters out of the URL's.
-func (s *Store) read(parameters url.Values) (clustered bool, err error) {
-	if parameters.Has("key_prefix") {
-		s.prefix = parameters.Get("key_prefix")
-		parameters.Del("key_prefix")
+// isCluster reports whether the URL names a cluster. It removes the parameter
+// cluster, which the driver does not know.
+func isCluster(server *storage.Server) (bool, error) {
+	if !server.Query.Has("cluster") {
+		return server.Query.Has("addr"), nil
 	}
-	if text := parameters.Get("timeout"); parameters.Has("timeout") {
-		if s.timeout, err = time.ParseDuration(text); err != nil {
-			return false, s.wrong("its timeout must be a duration such as 10s")
-		}
-		parameters.Del("timeout")
+	on, err := strconv.ParseBool(server.Query.Get("cluster"))
+	if err != nil {
+		return false, server.Location.Unavailable("its parameter cluster must be true or false")
 	}
-	clustered = parameters.Has("addr")
-	if text := parameters.Get("cluster"); parameters.Has("cluster") {
-		on, err := strconv.ParseBool(text)
-		if err != nil {
-			return false, s.wrong("its parameter cluster is true or false")
-		}
-		clustered = clustered || on
-		parameters.Del("cluster")
-	}
-	return clustered, nil
+	server.Query.Del("cluster")
+	return on || server.Query.Has("addr"), nil
 }
 
-// forServer and forCluster set what we want otherwise than the driver does: one
-// retry, for all that we do may be done twice; waits that end with the caller's
-// context; and no chatter beside our own commands.
-func (s *Store) forServer(u *url.URL) (err error) {
+// configureSingle sets options that differ from the driver's defaults: one retry,
+// as all our commands are idempotent; waits that end with the caller's context;
+// and no commands but ours.
+func (s *Store) configureSingle(u *url.URL) (err error) {
 	if s.single, err = driver.ParseURL(u.String()); err != nil {
 		return err
 	}
 	o := s.single
 	o.ContextTimeoutEnabled, o.DisableIdentity, o.MaxRetries, o.DialerRetries = true, true, 1, 1
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	o.ReadTimeout, o.WriteTimeout = s.timeout, s.timeout
-	if o.DialTimeout == 0 {
-		o.DialTimeout = min(dialTimeout, s.timeout)
-	}
-	if o.PoolSize == 0 {
-		o.PoolSize = defaultConns
-	}
-	o.PoolTimeout = s.timeout
+	s.setLimits(&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout, &o.PoolSize)
 	return nil
 }
 
-func (s *Store) forCluster(u *url.URL) (err error) {
-	if strings.Trim(u.Path, "/") != "" && strings.Trim(u.Path, "/") != "0" {
-		return errors.New("a cluster has the database 0 only")
+// configureCluster sets the same options as configureSingle.
+func (s *Store) configureCluster(u *url.URL) (err error) {
+	if db := strings.Trim(u.Path, "/"); db != "" && db != "0" {
+		return errors.New("a cluster has only database 0")
 	}
 	u.Path = ""
 	if s.cluster, err = driver.ParseClusterURL(u.String()); err != nil {
@@ -165,25 +135,25 @@ func (s *Store) forCluster(u *url.URL) (err error) {
 	o := s.cluster
 	o.ContextTimeoutEnabled, o.DisableIdentity, o.MaxRetries, o.DialerRetries = true, true, 1, 1
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	o.ReadTimeout, o.WriteTimeout = s.timeout, s.timeout
-	if o.DialTimeout == 0 {
-		o.DialTimeout = min(dialTimeout, s.timeout)
-	}
-	if o.PoolSize == 0 {
-		o.PoolSize = defaultConns
-	}
-	o.PoolTimeout = s.timeout
+	s.setLimits(&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout, &o.PoolSize)
 	return nil
 }
 
-func (s *Store) wrong(message string) error {
-	return &memory.StoreError{Place: s.place, Problem: memory.Unavailable, Message: message}
+func (s *Store) setLimits(dial, read, write, pool *time.Duration, conns *int) {
+	timeout := s.server.Timeout
+	*read, *write, *pool = timeout, timeout, timeout
+	if *dial == 0 {
+		*dial = min(dialTimeout, timeout)
+	}
+	if *conns == 0 {
+		*conns = defaultConns
+	}
 }
 
-// Location is the server, without credentials.
-func (s *Store) Location() string { return s.place }
+// Location returns the server, without credentials.
+func (s *Store) Location() string { return string(s.server.Location) }
 
-// Close closes all connections. Nothing is called after it.
+// Close closes all connections. The store must not be used afterwards.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,77 +163,75 @@ func (s *Store) Close() error {
 	}
 	err := s.client.Close()
 	s.client = nil
-	if err != nil {
-		return s.explain(context.Background(), err)
-	}
-	return nil
+	return s.explain(context.Background(), err)
 }
 
-// open is the client, and whether the server is to be asked how it is set up.
-func (s *Store) open() (client driver.UniversalClient, ask bool, err error) {
+// open returns the client, and whether the caller must check the server's settings.
+func (s *Store) open() (client driver.UniversalClient, check bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, false, s.wrong("it was closed")
+		return nil, false, s.server.Location.Closed()
 	}
 	if s.client == nil && s.cluster != nil {
 		s.client = driver.NewClusterClient(s.cluster)
 	} else if s.client == nil {
 		s.client = driver.NewClient(s.single)
 	}
-	ask = s.warn != nil && !s.asked
-	s.asked = true
-	return s.client, ask, nil
+	check = s.warn != nil && !s.checked
+	s.checked = true
+	return s.client, check, nil
 }
 
-// use does something with the server, within the store's timeout.
+// use calls do within the store's timeout. It returns when ctx ends, even if the
+// driver does not: that observes deadlines, but not cancellation.
 func use[T any](ctx context.Context, s *Store, do func(context.Context, driver.UniversalClient) (T, error)) (T, error) {
-	type answer struct {
+	type result struct {
 		value T
 		err   error
 	}
-	var none T
+	var zero T
 	if err := ctx.Err(); err != nil {
-		return none, err
+		return zero, err
 	}
-	client, ask, err := s.open()
+	client, check, err := s.open()
 	if err != nil {
-		return none, err
+		return zero, err
 	}
-	bounded, cancel := paging.Within(ctx, s.timeout)
-	answers := make(chan answer, 1)
-	go func() { // the driver heeds a context's deadline, but not that it is cancelled
+	bounded, cancel := storage.WithTimeout(ctx, s.server.Timeout)
+	results := make(chan result, 1)
+	go func() {
 		defer cancel()
-		if ask {
-			s.askSettings(bounded, client)
+		if check {
+			s.checkSettings(bounded, client)
 		}
 		value, err := do(bounded, client)
-		answers <- answer{value, s.explain(bounded, err)}
+		results <- result{value, s.explain(bounded, err)}
 	}()
 	select {
-	case a := <-answers:
-		return a.value, a.err
+	case r := <-results:
+		return r.value, r.err
 	case <-ctx.Done():
-		return none, ctx.Err()
+		return zero, ctx.Err()
 	}
 }
 
-// askSettings warns of settings that lose conversations. A server that does not
-// tell is used all the same.
-func (s *Store) askSettings(ctx context.Context, client driver.UniversalClient) {
+// checkSettings warns about settings that may lose conversations, unless the
+// server refuses to show them.
+func (s *Store) checkSettings(ctx context.Context, client driver.UniversalClient) {
 	text, err := client.Info(ctx, "persistence", "memory").Result()
 	if err != nil {
 		return
 	}
-	told := map[string]string{}
+	settings := map[string]string{}
 	for line := range strings.Lines(text) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		told[name] = value
+		settings[name] = value
 	}
-	if told["aof_enabled"] == "0" {
-		s.warn("memory store " + s.place + " keeps no append-only file: a crash loses what was said since its last snapshot; set appendonly yes")
+	if settings["aof_enabled"] == "0" {
+		s.warn("memory store " + s.Location() + " has no append-only file: a crash loses all messages since the last snapshot; set appendonly yes")
 	}
-	if policy := told["maxmemory_policy"]; strings.HasPrefix(policy, "allkeys") && told["maxmemory"] != "0" {
-		s.warn("memory store " + s.place + " may drop conversations when its memory is full (maxmemory-policy " + policy + "); set noeviction")
+	if policy := settings["maxmemory_policy"]; strings.HasPrefix(policy, "allkeys") && settings["maxmemory"] != "0" {
+		s.warn("memory store " + s.Location() + " may evict conversations when its memory is full (maxmemory-policy " + policy + "); set noeviction")
 	}
 }

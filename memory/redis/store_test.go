@@ -13,26 +13,26 @@ import (
 	"github.com/qtype-dev/qtype/memory/storetest"
 )
 
-// shared is one server for all tests that do not put theirs down.
+// shared is the server of all tests that do not stop theirs.
 var shared = servertest.Shared{Start: func() (*servertest.Server, error) { return servertest.Redis() }}
 
-// prefixes gives every store keys of its own.
+// prefixes numbers the stores of a server.
 var prefixes atomic.Int64
 
 func TestMain(m *testing.M) {
-	storetest.WriterMain(func(place string) (memory.Store, error) { return redis.Open(place) })
+	storetest.WriterMain(func(newAddress string) (memory.Store, error) { return redis.Open(newAddress) })
 	redis.Quiet()
 	goleak.VerifyTestMain(shared.Around(m))
 }
 
-// place is an empty store's address on a server.
-func place(s *servertest.Server) string {
+// newAddress returns the address of an empty store on a server.
+func newAddress(s *servertest.Server) string {
 	return fmt.Sprintf("redis://%s/0?key_prefix=t%d:", s.Address(), prefixes.Add(1))
 }
 
-func open(t testing.TB, place string, opts ...redis.Option) *redis.Store {
+func open(t testing.TB, newAddress string, opts ...redis.Option) *redis.Store {
 	t.Helper()
-	s, err := redis.Open(place, opts...)
+	s, err := redis.Open(newAddress, opts...)
 	must(t, err)
 	return s
 }
@@ -44,23 +44,23 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func contract(t *testing.T, place func() string) {
-	places := map[string]string{}
-	storetest.RunDurable(t, func(t *testing.T, folder string) memory.Store {
-		if places[folder] == "" {
-			places[folder] = place()
+func runContract(t *testing.T, newAddress func() string) {
+	addresses := map[string]string{}
+	storetest.RunDurable(t, func(t *testing.T, dir string) memory.Store {
+		if addresses[dir] == "" {
+			addresses[dir] = newAddress()
 		}
-		return open(t, places[folder])
+		return open(t, addresses[dir])
 	})
 }
 
-func TestContract(t *testing.T) {
+func TestStore_Contract(t *testing.T) {
 	s := shared.Get(t)
-	contract(t, func() string { return place(s) })
+	runContract(t, func() string { return newAddress(s) })
 }
 
-func TestProcesses(t *testing.T) {
+func TestStore_Processes(t *testing.T) {
 	s := shared.Get(t)
-	storetest.RunProcesses(t, func(*testing.T) string { return place(s) },
-		func(t *testing.T, place string) memory.Store { return open(t, place) })
+	storetest.RunProcesses(t, func(*testing.T) string { return newAddress(s) },
+		func(t *testing.T, newAddress string) memory.Store { return open(t, newAddress) })
 }

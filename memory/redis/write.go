@@ -2,33 +2,32 @@ package redis
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
 
 	driver "github.com/redis/go-redis/v9"
 
+	"github.com/qtype-dev/qtype/internal/storage"
 	"github.com/qtype-dev/qtype/memory"
 )
 
-// What the script answers.
+// Results of applyScript.
 const (
-	conflict            = 0 // another writer was faster
-	done                = 1 // the change was made, now or by an earlier attempt of the same call
-	conflictAfterCreate = 2 // it made the session, and another writer has changed it since
-	tooNew              = 3 // a newer version of this program wrote the session
-	duplicate           = 4 // the session has one of the messages already
+	conflict            = 0 // the session has another version
+	done                = 1 // the change was made, by this or an earlier attempt of the call
+	conflictAfterCreate = 2 // an earlier attempt created the session, and another writer has changed it since
+	tooNew              = 3 // written by a newer version of qtype
+	duplicate           = 4 // the session already has one of the messages
 )
 
-// applyScript makes one change. A server stops a script for want of memory only
-// before it has written anything, so the change is whole; and the entries come
-// first, for of all commands only XADD may refuse what comes: what an outsider
-// added to the stream.
+// applyScript makes one change, atomically: a server that is out of memory stops a
+// script only before its first write. Entries are written first, because XADD is
+// the only command that may fail, namely if another program added to the stream.
 //
-// Each change has a random number, own, by which its writer knows it again where
-// an answer was lost: the version alone would not do, for two writers may go
-// from one version to the same next.
+// A random number, own, identifies the change, so that a writer whose reply was
+// lost recognizes it. The version is not enough: two writers may go from one
+// version to the same next one.
 //
 // ARGV: format, version, next, state, own, then four counted lists: entries (seq, h,
 // m, id or an empty string for a failed one, and whether it has one), events,
@@ -47,11 +46,11 @@ local function each(width, act)
   i = i + 1
   for _ = 1, n do act(); i = i + width end
 end
-local said = false
+local seen = false
 each(5, function()
-  if ARGV[i+4] == '1' and redis.call('HEXISTS', KEYS[3], ARGV[i+3]) == 1 then said = true end
+  if ARGV[i+4] == '1' and redis.call('HEXISTS', KEYS[3], ARGV[i+3]) == 1 then seen = true end
 end)
-if said then return 4 end
+if seen then return 4 end
 i = 6
 each(5, function()
   redis.call('XADD', KEYS[2], ARGV[i] .. '-0', 'h', ARGV[i+1], 'm', ARGV[i+2])
@@ -65,9 +64,9 @@ if not head[1] then redis.call('HSET', KEYS[1], 'born', ARGV[5], 'memory', ARGV[
 return 1
 `)
 
-// deleteScript removes a session, where ARGV[1] is given only one that has that
-// version, and answers when it was born, as member needs it: 0 where there is
-// none, -1 where the version is another.
+// deleteScript deletes a session; with ARGV[1], only one that has this version. It
+// returns the number that member needs, 0 if there is no such session, and -1 if
+// it has another version.
 var deleteScript = driver.NewScript(`
 local head = redis.call('HMGET', KEYS[1], 'born', 'version')
 if ARGV[1] and head[2] ~= ARGV[1] then return '-1' end
@@ -75,11 +74,11 @@ redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3], KEYS[4])
 return head[1] or '0'
 `)
 
-// Distinct is true: the script looks ids up.
+// Distinct returns true: the script rejects duplicates.
 func (s *Store) Distinct() bool { return true }
 
-// Apply makes one change by one script, in one round trip; the first change of a
-// session also lists it.
+// Apply makes one change by one script, in one round trip. The first change of a
+// session takes another one, to list it.
 func (s *Store) Apply(ctx context.Context, k memory.Key, c memory.Change) error {
 	own := rand.Int64N(math.MaxInt64) + 1
 	args, err := encode(k, c, own)
@@ -92,10 +91,10 @@ func (s *Store) Apply(ctx context.Context, k memory.Key, c memory.Change) error 
 	return err
 }
 
-// change is one as the script takes it.
+// change is a memory.Change in the form of the script.
 type change struct {
-	own   int64 // its random number
-	first bool  // it begins a session
+	own   int64 // random number that identifies it
+	first bool  // it creates the session
 	args  []any
 }
 
@@ -105,58 +104,48 @@ func (s *Store) apply(ctx context.Context, client driver.UniversalClient, k memo
 			return err
 		}
 	}
-	answer, err := applyScript.Run(ctx, client, s.names(k).slice(), c.args...).Int()
+	result, err := applyScript.Run(ctx, client, s.names(k).slice(), c.args...).Int()
 	switch {
 	case err != nil:
 		return err
-	case answer == done:
+	case result == done:
 		return nil
-	case answer == conflictAfterCreate:
+	case result == conflictAfterCreate:
 		return memory.ErrConflict
-	case c.first: // this life of the session never began
+	case c.first: // the session was not created
 		if err := client.ZRem(ctx, s.list(k.Memory), member(k.Session, c.own)).Err(); err != nil {
 			return err
 		}
 	}
-	switch answer {
+	switch result {
 	case tooNew:
-		return s.newer()
+		return s.tooNew()
 	case duplicate:
 		return memory.ErrDuplicateMessage
 	}
 	return memory.ErrConflict
 }
 
-// newer says that a later version of this program wrote a session.
-func (s *Store) newer() error {
-	return &memory.StoreError{Place: s.place, Problem: memory.TooNew,
-		Message: fmt.Sprintf("a newer version of qtype wrote it (this one knows format %d)", format)}
+func (s *Store) tooNew() error {
+	return s.server.Location.Error(memory.TooNew, fmt.Sprintf("written by a newer version of qtype (this version supports up to format %d)", format), nil)
 }
 
-// valueField is the field of a head that a named value is kept in.
+// valueField is the prefix of the fields that hold named values in a head.
 const valueField = "v:"
 
-// encode is a change as applyScript takes it.
+// encode converts a change to the arguments of applyScript.
 func encode(k memory.Key, c memory.Change, own int64) ([]any, error) {
-	state, err := json.Marshal(c.State)
+	record, err := storage.Encode(c)
 	if err != nil {
 		return nil, err
 	}
-	args := []any{format, c.Version, c.Next, state, own, len(c.Entries)}
-	for _, e := range c.Entries {
-		raw, err := e.Message.MarshalJSON()
-		if err != nil {
-			return nil, err
-		}
-		args = append(args, e.Seq, header(e), raw, e.Message.ID, flag(e.Status != memory.Failed))
+	args := []any{format, c.Version, c.Next, record.State, own, len(c.Entries)}
+	for i, e := range c.Entries {
+		args = append(args, e.Seq, header(e), record.Messages[i], e.Message.ID, flag(e.Status != memory.Failed))
 	}
-	args = append(args, len(c.Events))
-	for _, e := range c.Events {
-		raw, err := json.Marshal(e)
-		if err != nil {
-			return nil, err
-		}
-		args = append(args, raw)
+	args = append(args, len(record.Events))
+	for _, event := range record.Events {
+		args = append(args, event)
 	}
 	var set, unset []any
 	for name, value := range c.Values {
@@ -171,7 +160,7 @@ func encode(k memory.Key, c memory.Change, own int64) ([]any, error) {
 	return append(args, k.Memory, k.Session), nil
 }
 
-// header is what an entry has beside its message.
+// header returns the fields of an entry other than its message.
 func header(e *memory.Entry) string {
 	return fmt.Sprint(e.Turn, e.Tokens, e.Time.UnixMicro(), flag(e.Status == memory.Failed))
 }
@@ -183,17 +172,17 @@ func flag(on bool) int {
 	return 0
 }
 
-// Delete removes everything that the session has, then takes it from the list.
+// Delete removes a session with everything that belongs to it.
 func (s *Store) Delete(ctx context.Context, k memory.Key) error { return s.remove(ctx, k) }
 
-// Remove is Delete for a session that still has the version. Where the answer
-// was lost with the connection the driver asks once more, and ErrConflict may
-// then say of a session that this call deleted that it is gone.
+// Remove deletes a session if its version is still version. If the connection
+// breaks the driver tries again, so ErrConflict may mean that the first attempt
+// succeeded.
 func (s *Store) Remove(ctx context.Context, k memory.Key, version int64) error {
 	return s.remove(ctx, k, version)
 }
 
-// remove deletes a session; version is none or the one that it must have.
+// remove deletes a session; version is empty, or the one that it must have.
 func (s *Store) remove(ctx context.Context, k memory.Key, version ...any) error {
 	_, err := use(ctx, s, func(ctx context.Context, client driver.UniversalClient) (struct{}, error) {
 		born, err := deleteScript.Run(ctx, client, s.names(k).slice(), version...).Int64()

@@ -6,35 +6,35 @@ import (
 	"slices"
 )
 
-// LimitPages makes the disk seem full after so many pages of 4 KiB.
+// LimitPages sets the maximum size of the file, in pages of 4 KiB.
 func (s *Store) LimitPages(ctx context.Context, pages string) error {
-	f, err := s.open(ctx, true)
+	c, err := s.open(ctx, true)
 	if err != nil {
 		return err
 	}
-	_, err = f.write.ExecContext(ctx, "PRAGMA max_page_count = "+pages)
+	_, err = c.Write.ExecContext(ctx, "PRAGMA max_page_count = "+pages)
 	return err
 }
 
-// HurryUp makes writes give up on a locked file at once.
-func (s *Store) HurryUp(ctx context.Context) error {
-	f, err := s.open(ctx, true)
+// DisableBusyTimeout makes writes give up immediately if the file is locked.
+func (s *Store) DisableBusyTimeout(ctx context.Context) error {
+	c, err := s.open(ctx, true)
 	if err != nil {
 		return err
 	}
-	_, err = f.write.ExecContext(ctx, "PRAGMA busy_timeout = 1")
+	_, err = c.Write.ExecContext(ctx, "PRAGMA busy_timeout = 1")
 	return err
 }
 
-// Plans is how SQLite goes about what every append and every turn reads.
+// Plans returns SQLite's query plans for the queries of every append and turn.
 func (s *Store) Plans(ctx context.Context) ([]string, error) {
-	f, err := s.open(ctx, true)
+	c, err := s.open(ctx, true)
 	if err != nil {
 		return nil, err
 	}
 	var plans []string
 	for statement, args := range map[string]int{selectLiveByID: 3, selectRange: 8} {
-		rows, err := f.read.QueryContext(ctx, "EXPLAIN QUERY PLAN "+statement, slices.Repeat([]any{"1"}, args)...)
+		rows, err := c.Read.QueryContext(ctx, "EXPLAIN QUERY PLAN "+statement, slices.Repeat([]any{"1"}, args)...)
 		if err != nil {
 			return nil, err
 		}

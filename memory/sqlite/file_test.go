@@ -17,7 +17,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// runes counts letters.
+// runes counts characters.
 type runes struct{}
 
 func (runes) Count(text string) int { return len([]rune(text)) }
@@ -36,13 +36,14 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// say appends one message to session s.
-func say(ctx context.Context, m *memory.Memory, text string) error {
+// appendText appends one message to session s.
+func appendText(ctx context.Context, m *memory.Memory, text string) error {
 	return m.Append(ctx, "s", chat.Text(chat.User, text))
 }
 
-// TestLazy: nothing is made before something is said, and then for its user alone.
-func TestLazy(t *testing.T) {
+// TestOpen_CreatesFileOnFirstWrite checks that reading creates nothing, and the
+// permissions of what a write creates.
+func TestOpen_CreatesFileOnFirstWrite(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), ".qtype")
 	path := filepath.Join(folder, "memory.db")
 	store := open(t, path)
@@ -56,9 +57,9 @@ func TestLazy(t *testing.T) {
 	}
 	must(t, m.Clear(t.Context(), "s"))
 	if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("reading made the folder: %v", err)
+		t.Errorf("reading created the directory: %v", err)
 	}
-	must(t, say(t.Context(), m, "hello"))
+	must(t, appendText(t.Context(), m, "hello"))
 	for name, want := range map[string]fs.FileMode{folder: 0o700, path: 0o600, path + "-wal": 0o600} {
 		info, err := os.Stat(name)
 		must(t, err)
@@ -68,13 +69,13 @@ func TestLazy(t *testing.T) {
 	}
 }
 
-// TestNames: whatever a file is called, it is that file.
-func TestNames(t *testing.T) {
+// TestOpen_UnusualNames checks that a name is never read as a URI or a parameter.
+func TestOpen_UnusualNames(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a b.db", "a?b=c.db", "50%.db", "%41.db", "#1.db", "ä日🙂.db", "a&b;c'd\".db", "file:x.db", ":memory:"} {
 		path := filepath.Join(dir, name)
 		first := open(t, path)
-		must(t, say(t.Context(), newMemory(t, first), name))
+		must(t, appendText(t.Context(), newMemory(t, first), name))
 		must(t, first.Close())
 		if _, err := os.Stat(path); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -89,55 +90,55 @@ func TestNames(t *testing.T) {
 	}
 	t.Chdir(dir)
 	relative := open(t, "relative.db")
-	must(t, say(t.Context(), newMemory(t, relative), "x"))
+	must(t, appendText(t.Context(), newMemory(t, relative), "x"))
 	must(t, relative.Close())
 	if _, err := os.Stat(filepath.Join(dir, "relative.db")); err != nil {
 		t.Error(err)
 	}
 }
 
-// fault runs a write and wants a one-line error of this kind that names the file.
-func fault(t *testing.T, store *sqlite.Store, problem memory.ErrorKind, message string) {
+// wantWriteError runs a write and checks its error.
+func wantWriteError(t *testing.T, store *sqlite.Store, kind memory.ErrorKind, message string) {
 	t.Helper()
-	err := say(t.Context(), newMemory(t, store), strings.Repeat("x", 2000))
+	err := appendText(t.Context(), newMemory(t, store), strings.Repeat("x", 2000))
 	var e *memory.StoreError
-	if !errors.As(err, &e) || e.Problem != problem || e.Place != store.Path() ||
+	if !errors.As(err, &e) || e.Problem != kind || e.Place != store.Location() ||
 		!strings.Contains(err.Error(), message) || strings.Contains(err.Error(), "\n") {
-		t.Errorf("got %v, want %s: %s", err, problem, message)
+		t.Errorf("got %v, want %s: %s", err, kind, message)
 	}
 }
 
-func TestFaults(t *testing.T) {
+func TestApply_Errors(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, data []byte) string {
 		path := filepath.Join(dir, name)
 		must(t, os.WriteFile(path, data, 0o600))
 		return path
 	}
-	t.Run("no database", func(t *testing.T) {
-		fault(t, open(t, write("text.db", bytes.Repeat([]byte("no database "), 1000))), memory.Corrupt, "text.db: it is no SQLite database")
+	t.Run("not a database", func(t *testing.T) {
+		wantWriteError(t, open(t, write("text.db", bytes.Repeat([]byte("no database "), 1000))), memory.Corrupt, "text.db: not a SQLite database")
 	})
 	t.Run("directory", func(t *testing.T) {
-		fault(t, open(t, dir), memory.Unavailable, "it is a directory, not a file")
+		wantWriteError(t, open(t, dir), memory.Unavailable, "the path is a directory, not a file")
 	})
-	t.Run("file in the way", func(t *testing.T) {
-		fault(t, open(t, filepath.Join(write("file", nil), "memory.db")), memory.Unavailable, "a part of its folder's name is a file")
+	t.Run("parent is a file", func(t *testing.T) {
+		wantWriteError(t, open(t, filepath.Join(write("file", nil), "memory.db")), memory.Unavailable, "a parent of its path is a file")
 	})
-	t.Run("another program's", func(t *testing.T) {
+	t.Run("other program", func(t *testing.T) {
 		path := filepath.Join(dir, "other.db")
 		sqlExec(t, path, "CREATE TABLE t (a)")
-		fault(t, open(t, path), memory.Corrupt, "it is a database of another program")
+		wantWriteError(t, open(t, path), memory.Corrupt, "not a qtype database: another program created it")
 	})
 	t.Run("newer", func(t *testing.T) {
 		path := filepath.Join(dir, "newer.db")
 		sqlExec(t, path, "PRAGMA application_id = 1903458672; PRAGMA user_version = 99")
-		fault(t, open(t, path), memory.TooNew, "a newer version of qtype wrote it (format 99, this one knows 1)")
+		wantWriteError(t, open(t, path), memory.TooNew, "written by a newer version of qtype (format 99, this version supports up to 1)")
 	})
 	t.Run("damaged", func(t *testing.T) {
 		path := filepath.Join(dir, "damaged.db")
 		store := open(t, path)
 		for range 20 {
-			must(t, say(t.Context(), newMemory(t, store), strings.Repeat("x", 3000)))
+			must(t, appendText(t.Context(), newMemory(t, store), strings.Repeat("x", 3000)))
 		}
 		must(t, store.Close())
 		data, err := os.ReadFile(path)
@@ -145,18 +146,18 @@ func TestFaults(t *testing.T) {
 		copy(data[4096:], bytes.Repeat([]byte{0xA5}, len(data)-4096))
 		must(t, os.WriteFile(path, data, 0o600))
 		again := open(t, path)
-		fault(t, again, memory.Corrupt, "damaged.db: the database is damaged")
+		wantWriteError(t, again, memory.Corrupt, "damaged.db: the database is damaged")
 		must(t, again.Close())
 	})
 	t.Run("no name", func(t *testing.T) {
-		if _, err := sqlite.Open(""); err == nil || !strings.Contains(err.Error(), "needs a name") {
+		if _, err := sqlite.Open(""); err == nil || !strings.Contains(err.Error(), "the path is empty") {
 			t.Errorf("got %v", err)
 		}
 	})
 	t.Run("closed", func(t *testing.T) {
 		store := open(t, filepath.Join(dir, "closed.db"))
 		must(t, store.Close())
-		fault(t, store, memory.Unavailable, "it was closed")
+		wantWriteError(t, store, memory.Unavailable, "the file is closed")
 	})
 }
 
@@ -169,78 +170,77 @@ func sqlExec(t *testing.T, path, statements string) {
 	must(t, db.Close())
 }
 
-// TestNoPermission: as root nothing is forbidden, so there it cannot be shown.
-func TestNoPermission(t *testing.T) {
+// TestApply_NoPermission needs a user who is not root.
+func TestApply_NoPermission(t *testing.T) {
 	if os.Geteuid() == 0 {
-		t.Skip("root may write everywhere")
+		t.Skip("root has all permissions")
 	}
 	dir := t.TempDir()
 	must(t, os.Chmod(dir, 0o500))
-	fault(t, open(t, filepath.Join(dir, "deep", "memory.db")), memory.Denied, "no permission")
+	wantWriteError(t, open(t, filepath.Join(dir, "deep", "memory.db")), memory.Denied, "no permission")
 }
 
-// TestFull: what was acknowledged stays, and when there is room again it goes on.
-func TestFull(t *testing.T) {
+// TestApply_DiskFull checks that acknowledged messages survive, and that writing
+// continues once there is space.
+func TestApply_DiskFull(t *testing.T) {
 	store := open(t, filepath.Join(t.TempDir(), "memory.db"))
 	defer func() { must(t, store.Close()) }()
 	must(t, store.LimitPages(t.Context(), "40"))
 	m := newMemory(t, store)
-	said := 0
+	acknowledged := 0
 	var err error
 	for err == nil {
-		if err = say(t.Context(), m, fmt.Sprintf("%05d%s", said, strings.Repeat("x", 2000))); err == nil {
-			said++
+		if err = appendText(t.Context(), m, fmt.Sprintf("%05d%s", acknowledged, strings.Repeat("x", 2000))); err == nil {
+			acknowledged++
 		}
 	}
 	var e *memory.StoreError
-	if !errors.As(err, &e) || e.Problem != memory.Full || !strings.Contains(err.Error(), "no room is left on the disk") {
-		t.Fatalf("after %d: %v", said, err)
+	if !errors.As(err, &e) || e.Problem != memory.Full || !strings.Contains(err.Error(), "disk full") {
+		t.Fatalf("after %d: %v", acknowledged, err)
 	}
 	must(t, store.LimitPages(t.Context(), "1000000"))
-	must(t, say(t.Context(), m, "on"))
+	must(t, appendText(t.Context(), m, "on"))
 	n := 0
 	for entry, err := range m.History(t.Context(), "s") {
 		must(t, err)
-		if want := fmt.Sprintf("%05d", n); n < said && !strings.HasPrefix(entry.Message.Text(), want) {
+		if want := fmt.Sprintf("%05d", n); n < acknowledged && !strings.HasPrefix(entry.Message.Text(), want) {
 			t.Fatalf("message %d is %.20s", n, entry.Message.Text())
 		}
 		n++
 	}
-	if n != said+1 {
-		t.Errorf("%d messages, want %d", n, said+1)
+	if n != acknowledged+1 {
+		t.Errorf("%d messages, want %d", n, acknowledged+1)
 	}
 }
 
-// TestLocked: another program holds the file for longer than a write waits.
-func TestLocked(t *testing.T) {
+// TestApply_Locked locks the file for longer than a write waits.
+func TestApply_Locked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "memory.db")
 	store := open(t, path)
 	defer func() { must(t, store.Close()) }()
-	must(t, store.HurryUp(t.Context()))
+	must(t, store.DisableBusyTimeout(t.Context()))
 	other, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate")
 	must(t, err)
 	defer func() { must(t, other.Close()) }()
 	tx, err := other.BeginTx(t.Context(), nil)
 	must(t, err)
-	fault(t, store, memory.Locked, "memory.db: another program keeps it locked")
+	wantWriteError(t, store, memory.Locked, "memory.db: locked by another process")
 	must(t, tx.Rollback())
-	must(t, say(t.Context(), newMemory(t, store), "now"))
+	must(t, appendText(t.Context(), newMemory(t, store), "now"))
 }
 
-// TestInterrupted: a caller who gives up while the file is locked gets its
-// context's error, and the store goes on.
-func TestInterrupted(t *testing.T) {
+func TestApply_Canceled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "memory.db")
 	store := open(t, path)
 	defer func() { must(t, store.Close()) }()
 	m := newMemory(t, store)
-	must(t, say(t.Context(), m, "0"))
+	must(t, appendText(t.Context(), m, "0"))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := say(ctx, m, "1"); !errors.Is(err, context.Canceled) {
+	if err := appendText(ctx, m, "1"); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	must(t, say(t.Context(), m, "2"))
+	must(t, appendText(t.Context(), m, "2"))
 	w, err := m.Window(t.Context(), "s")
 	must(t, err)
 	if len(w.Entries) != 2 {
@@ -248,19 +248,17 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestNoScan: what every append and every turn reads is found by an index,
-// however long the history is.
-func TestNoScan(t *testing.T) {
+func TestQueriesUseIndexes(t *testing.T) {
 	store := open(t, filepath.Join(t.TempDir(), "memory.db"))
 	defer func() { must(t, store.Close()) }()
 	plans, err := store.Plans(t.Context())
 	must(t, err)
 	for _, plan := range plans {
 		if strings.Contains(plan, "SCAN") && !strings.Contains(plan, "json_each") {
-			t.Errorf("SQLite would read a whole table: %s", plan)
+			t.Errorf("scan of a table: %s", plan)
 		}
 		if strings.Contains(plan, "entries") && !strings.Contains(plan, "message_id=?") && !strings.Contains(plan, "rowid>?") {
-			t.Errorf("SQLite would read a whole session: %s", plan)
+			t.Errorf("scan of a session: %s", plan)
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// firstVersion is a file as the first version of this package left it: its
-// statements stay as they are, whatever becomes of the tables.
+// firstVersion is a file as the first version of this package wrote it. Never
+// change it.
 const firstVersion = `
 PRAGMA application_id = 1903458672;
 PRAGMA user_version = 1;
@@ -31,10 +31,10 @@ INSERT INTO events (session_id, event) VALUES (1, '{"kind":"flush","turn":2,"fro
 INSERT INTO named VALUES (1, 'system', CAST('Be kind.' AS BLOB));
 `
 
-// lists names what was folded.
-type lists struct{}
+// joinTexts is a fake summarizer: it joins the texts.
+type joinTexts struct{}
 
-func (lists) Summarize(_ context.Context, f promptcontext.SummaryRequest) (string, error) {
+func (joinTexts) Summarize(_ context.Context, f promptcontext.SummaryRequest) (string, error) {
 	var texts []string
 	for _, m := range f.Messages {
 		texts = append(texts, m.Text())
@@ -42,9 +42,9 @@ func (lists) Summarize(_ context.Context, f promptcontext.SummaryRequest) (strin
 	return strings.Join(texts, ", "), nil
 }
 
-// TestAFileOfTheFirstVersion: what it holds is read as it was, and what later
-// versions keep beside it, a summary and values, is made up for.
-func TestAFileOfTheFirstVersion(t *testing.T) {
+// TestMigration_AddsContext checks that a session of the first version gets what
+// later versions added: a summary and variables.
+func TestMigration_AddsContext(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "memory.db")
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
@@ -59,7 +59,7 @@ func TestAFileOfTheFirstVersion(t *testing.T) {
 	store := open(t, path)
 	defer func() { _ = store.Close() }()
 	m, err := memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 400, "chat_history_token_ratio": 0.05, "token_flush_size": 5}, Counter: runes{},
-		Context: promptcontext.New(nil, promptcontext.Block{Kind: promptcontext.Summary, Priority: 1, Summarizer: lists{}}, promptcontext.Block{Kind: promptcontext.Variables, Priority: 2})}, store)
+		Context: promptcontext.New(nil, promptcontext.Block{Kind: promptcontext.Summary, Priority: 1, Summarizer: joinTexts{}}, promptcontext.Block{Kind: promptcontext.Variables, Priority: 2})}, store)
 	if err != nil {
 		t.Fatal(err)
 	}

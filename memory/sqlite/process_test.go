@@ -16,13 +16,11 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// TestProcesses: several processes on one file lose nothing, killed ones included.
 func TestProcesses(t *testing.T) {
 	storetest.RunProcesses(t, func(t *testing.T) string { return filepath.Join(t.TempDir(), "memory.db") },
 		func(t *testing.T, path string) memory.Store { return open(t, path) })
 }
 
-// TestMigration: files of the first version are read and go on.
 func TestMigration(t *testing.T) {
 	storetest.RunMigration(t, func(t *testing.T) string {
 		path := filepath.Join(t.TempDir(), "memory.db")

@@ -4,18 +4,17 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"fmt"
 	"iter"
 	"time"
 
 	"github.com/qtype-dev/qtype/memory"
 )
 
-// page is how many entries are read at a time, so that a slow reader of a long
-// history neither fills memory nor holds a transaction open.
+// page is how many entries are read at a time: a slow reader of a long history
+// neither fills memory nor keeps a transaction open.
 const page = 256
 
-// reads are the statements that read.
+// reads holds the prepared queries.
 type reads struct {
 	head, entries, byID, liveByID, events, sessions *sql.Stmt
 }
@@ -25,7 +24,7 @@ const (
 	selectEntries = "SELECT id & 68719476735, turn, tokens, time, failed, message FROM entries"
 	selectRange   = selectEntries + " WHERE id BETWEEN (" + selectSession + " << 36) + ? AND (" + selectSession + " << 36) + ? AND failed <= ? ORDER BY id LIMIT ?"
 	selectByID    = selectEntries + " WHERE session_id = " + selectSession + " AND message_id IN (SELECT value FROM json_each(?)) ORDER BY id"
-	// selectLiveByID says failed = 0 as the partial index does, else SQLite would not use it.
+	// selectLiveByID repeats failed = 0 of the partial index, which SQLite needs to use it.
 	selectLiveByID = selectEntries + " WHERE session_id = " + selectSession + " AND message_id IN (SELECT value FROM json_each(?)) AND failed = 0 ORDER BY id"
 )
 
@@ -40,14 +39,14 @@ func (r *reads) prepare(ctx context.Context, db *sql.DB) error {
 	})
 }
 
-// Head is where the session stands.
+// Head returns the session's head.
 func (s *Store) Head(ctx context.Context, key memory.Key) (memory.Head, error) {
-	f, err := s.open(ctx, false)
-	if err != nil || f == nil {
+	c, err := s.open(ctx, false)
+	if err != nil || c == nil {
 		return memory.Head{}, err
 	}
 	var head memory.Head
-	for rows, err := range query(ctx, f.reads.head, key.Memory, key.Session) {
+	for rows, err := range query(ctx, c.Statements.head, key.Memory, key.Session) {
 		var state string
 		var name sql.NullString
 		var value []byte
@@ -55,7 +54,7 @@ func (s *Store) Head(ctx context.Context, key memory.Key) (memory.Head, error) {
 			err = rows.Scan(&head.Version, &state, &name, &value)
 		}
 		if err == nil && head.State.Last == 0 { // the same in every row
-			err = s.decode(state, &head.State)
+			err = s.location.Decode(state, &head.State)
 		}
 		if err != nil {
 			return memory.Head{}, s.explain(err)
@@ -73,16 +72,16 @@ func (s *Store) Head(ctx context.Context, key memory.Key) (memory.Head, error) {
 // Entries yields entries page by page.
 func (s *Store) Entries(ctx context.Context, key memory.Key, q memory.Query) iter.Seq2[*memory.Entry, error] {
 	return func(yield func(*memory.Entry, error) bool) {
-		f, err := s.open(ctx, false)
+		c, err := s.open(ctx, false)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		if f == nil {
+		if c == nil {
 			return
 		}
 		for from := max(q.From, 1); ; {
-			entries, err := s.page(ctx, f, key, q, from)
+			entries, err := s.page(ctx, c, key, q, from)
 			for _, e := range entries {
 				if !yield(e, nil) {
 					return
@@ -100,11 +99,11 @@ func (s *Store) Entries(ctx context.Context, key memory.Key, q memory.Query) ite
 	}
 }
 
-// page reads the next entries of q from a Seq on; with q.IDs all of them at once.
-func (s *Store) page(ctx context.Context, f *files, key memory.Key, q memory.Query, from int64) ([]*memory.Entry, error) {
-	failed, byID := 1, f.reads.byID // rows with failed <= 1: all
+// page reads the next entries of q from a Seq on; with q.IDs, all of them at once.
+func (s *Store) page(ctx context.Context, c *conn, key memory.Key, q memory.Query, from int64) ([]*memory.Entry, error) {
+	failed, byID := 1, c.Statements.byID // rows with failed <= 1: all
 	if q.Live {
-		failed, byID = 0, f.reads.liveByID
+		failed, byID = 0, c.Statements.liveByID
 	}
 	to := q.To
 	if to == 0 {
@@ -118,7 +117,7 @@ func (s *Store) page(ctx context.Context, f *files, key memory.Key, q memory.Que
 		}
 		rows = query(ctx, byID, key.Memory, key.Session, string(ids))
 	} else {
-		rows = query(ctx, f.reads.entries, key.Memory, key.Session, from, key.Memory, key.Session, to, failed, page)
+		rows = query(ctx, c.Statements.entries, key.Memory, key.Session, from, key.Memory, key.Session, to, failed, page)
 	}
 	var out []*memory.Entry
 	for row, err := range rows {
@@ -148,28 +147,28 @@ func (s *Store) entry(row *sql.Rows) (*memory.Entry, error) {
 	if failed {
 		e.Status = memory.Failed
 	}
-	return &e, s.decode(message, &e.Message)
+	return &e, s.location.Decode(message, &e.Message)
 }
 
 // Events yields the session's events.
 func (s *Store) Events(ctx context.Context, key memory.Key) iter.Seq2[memory.Event, error] {
 	return func(yield func(memory.Event, error) bool) {
-		f, err := s.open(ctx, false)
+		c, err := s.open(ctx, false)
 		if err != nil {
 			yield(memory.Event{}, err)
 			return
 		}
-		if f == nil {
+		if c == nil {
 			return
 		}
-		for row, err := range query(ctx, f.reads.events, key.Memory, key.Session) {
+		for row, err := range query(ctx, c.Statements.events, key.Memory, key.Session) {
 			var text string
 			var e memory.Event
 			if err == nil {
 				err = row.Scan(&text)
 			}
 			if err == nil {
-				err = s.decode(text, &e)
+				err = s.location.Decode(text, &e)
 			}
 			if !yield(e, s.explain(err)) || err != nil {
 				return
@@ -181,22 +180,22 @@ func (s *Store) Events(ctx context.Context, key memory.Key) iter.Seq2[memory.Eve
 // Sessions yields the sessions of one memory.
 func (s *Store) Sessions(ctx context.Context, mem string) iter.Seq2[memory.SessionHead, error] {
 	return func(yield func(memory.SessionHead, error) bool) {
-		f, err := s.open(ctx, false)
+		c, err := s.open(ctx, false)
 		if err != nil {
 			yield(memory.SessionHead{}, err)
 			return
 		}
-		if f == nil {
+		if c == nil {
 			return
 		}
-		for row, err := range query(ctx, f.reads.sessions, mem) {
+		for row, err := range query(ctx, c.Statements.sessions, mem) {
 			var l memory.SessionHead
 			var state string
 			if err == nil {
 				err = row.Scan(&l.Session, &l.Head.Version, &state)
 			}
 			if err == nil {
-				err = s.decode(state, &l.Head.State)
+				err = s.location.Decode(state, &l.Head.State)
 			}
 			if !yield(l, s.explain(err)) || err != nil {
 				return
@@ -205,7 +204,7 @@ func (s *Store) Sessions(ctx context.Context, mem string) iter.Seq2[memory.Sessi
 	}
 }
 
-// query yields the result's rows, or one error.
+// query yields the rows of the result, or one error.
 func query(ctx context.Context, statement *sql.Stmt, args ...any) iter.Seq2[*sql.Rows, error] {
 	return func(yield func(*sql.Rows, error) bool) {
 		rows, err := statement.QueryContext(ctx, args...)
@@ -225,18 +224,10 @@ func query(ctx context.Context, statement *sql.Stmt, args ...any) iter.Seq2[*sql
 	}
 }
 
-// cause is the context's error where that is why SQLite was interrupted.
+// cause returns the context's error if SQLite was interrupted because of it.
 func cause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	return err
-}
-
-// decode reads JSON that this package wrote.
-func (s *Store) decode(text string, to any) error {
-	if err := json.Unmarshal([]byte(text), to); err != nil {
-		return &memory.StoreError{Place: s.path, Problem: memory.Corrupt, Message: fmt.Sprintf("a record in it cannot be read: %s", oneLine(err)), Err: err}
-	}
-	return nil
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/qtype-dev/qtype/memory/sqlite"
 )
 
-// TestRemove: a session is deleted only if nobody wrote to it meanwhile.
 func TestRemove(t *testing.T) {
 	s, err := sqlite.Open(filepath.Join(t.TempDir(), "memory.db"))
 	if err != nil {
@@ -27,6 +26,6 @@ func TestRemove(t *testing.T) {
 		t.Error(err)
 	}
 	if err := s.Remove(t.Context(), key, 7); !errors.Is(err, memory.ErrConflict) {
-		t.Errorf("what is gone: %v", err)
+		t.Errorf("deleted session: %v", err)
 	}
 }

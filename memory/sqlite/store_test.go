@@ -19,7 +19,7 @@ func open(t testing.TB, path string) *sqlite.Store {
 }
 
 func TestContract(t *testing.T) {
-	storetest.RunDurable(t, func(t *testing.T, place string) memory.Store {
-		return open(t, filepath.Join(place, "deep", "memory.db"))
+	storetest.RunDurable(t, func(t *testing.T, dir string) memory.Store {
+		return open(t, filepath.Join(dir, "deep", "memory.db"))
 	})
 }

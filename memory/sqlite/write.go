@@ -3,20 +3,21 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"slices"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/sqlitefile"
+	"github.com/qtype-dev/qtype/internal/storage"
 	"github.com/qtype-dev/qtype/memory"
 )
 
 const (
 	maxBatch     = 64               // changes that share one commit
-	writeTimeout = 30 * time.Second // for one commit, waiting for other processes included
+	writeTimeout = 30 * time.Second // for one commit, including the wait for other processes
 )
 
-// writes are the statements that write.
+// writes holds the prepared statements that write.
 type writes struct {
 	insert, update, entry, event, set, unset *sql.Stmt
 }
@@ -43,29 +44,27 @@ func prepare(ctx context.Context, db *sql.DB, statements map[string]**sql.Stmt) 
 	return nil
 }
 
-// request is a change on its way into the file.
+// request is a change that waits for its commit.
 type request struct {
-	key      memory.Key
-	change   memory.Change
-	state    []byte   // JSON
-	messages [][]byte // JSON, beside change.Entries
-	events   [][]byte // JSON, beside change.Events
-	done     chan error
+	key    memory.Key
+	change memory.Change
+	record storage.Record // of change
+	done   chan error
 }
 
-// Distinct is true: an index sees to it.
+// Distinct returns true: a unique index rejects duplicates.
 func (s *Store) Distinct() bool { return true }
 
-// Apply makes one change. Whoever comes while another change is being written
-// is written with the next commit, together with all who wait.
+// Apply makes one change. Changes that arrive during a commit share the next one.
 func (s *Store) Apply(ctx context.Context, key memory.Key, c memory.Change) error {
 	if _, err := s.open(ctx, true); err != nil {
 		return err
 	}
-	r, err := encode(key, c)
+	record, err := storage.Encode(c)
 	if err != nil {
 		return err
 	}
+	r := &request{key: key, change: c, record: record, done: make(chan error, 1)}
 	s.queue.Lock()
 	s.pending = append(s.pending, r)
 	s.queue.Unlock()
@@ -80,35 +79,11 @@ func (s *Store) Apply(ctx context.Context, key memory.Key, c memory.Change) erro
 		if s.withdraw(r) {
 			return ctx.Err()
 		}
-		return <-r.done // it is being written: the answer comes soon
+		return <-r.done // its write has begun and ends soon
 	}
 }
 
-// encode does what needs no lock.
-func encode(key memory.Key, c memory.Change) (*request, error) {
-	r := &request{key: key, change: c, done: make(chan error, 1)}
-	var err error
-	if r.state, err = json.Marshal(c.State); err != nil {
-		return nil, err
-	}
-	for _, e := range c.Entries {
-		raw, err := e.Message.MarshalJSON()
-		if err != nil {
-			return nil, err
-		}
-		r.messages = append(r.messages, raw)
-	}
-	for _, e := range c.Events {
-		raw, err := json.Marshal(e)
-		if err != nil {
-			return nil, err
-		}
-		r.events = append(r.events, raw)
-	}
-	return r, nil
-}
-
-// withdraw takes a request back that nobody has begun to write.
+// withdraw removes a request whose write has not begun.
 func (s *Store) withdraw(r *request) bool {
 	s.queue.Lock()
 	defer s.queue.Unlock()
@@ -120,7 +95,7 @@ func (s *Store) withdraw(r *request) bool {
 	return true
 }
 
-// writePending writes all that wait, in as few commits as may be.
+// writePending writes all pending requests in as few commits as possible.
 func (s *Store) writePending() {
 	for {
 		s.queue.Lock()
@@ -135,17 +110,17 @@ func (s *Store) writePending() {
 	}
 }
 
-// writeBatch answers every request of the batch. Where a commit of several
-// fails, each gets one of its own, so that nobody suffers for another's fault.
+// writeBatch completes every request of the batch. If a commit of several fails,
+// each gets a separate commit, so that only the invalid one fails.
 func (s *Store) writeBatch(batch []*request) {
-	// The batch belongs to several callers: the end of one's context must not stop the others.
+	// The batch belongs to several callers: canceling one must not stop the others.
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
-	answers, err := s.commit(ctx, batch)
+	results, err := s.commit(ctx, batch)
 	if err != nil && ctx.Err() != nil {
-		err = &memory.StoreError{Place: s.path, Problem: memory.Locked, Message: "writing took longer than " + writeTimeout.String(), Err: ctx.Err()}
+		err = s.location.Error(memory.Locked, "timed out: a write took longer than "+writeTimeout.String(), ctx.Err())
 	}
-	if err != nil && len(batch) > 1 && !busy(err) && ctx.Err() == nil {
+	if err != nil && len(batch) > 1 && !sqlitefile.IsBusy(err) && ctx.Err() == nil {
 		for _, r := range batch {
 			s.writeBatch([]*request{r})
 		}
@@ -156,35 +131,30 @@ func (s *Store) writeBatch(batch []*request) {
 			r.done <- s.explain(err)
 			continue
 		}
-		r.done <- answers[i]
+		r.done <- results[i]
 	}
 }
 
-// commit writes the batch in one transaction. Each answer is nil or ErrConflict.
+// commit writes the batch in one transaction. Each result is nil or ErrConflict.
 func (s *Store) commit(ctx context.Context, batch []*request) ([]error, error) {
-	f, err := s.open(ctx, true)
+	c, err := s.open(ctx, true)
 	if err != nil {
 		return nil, err
 	}
-	tx, err := f.write.BeginTx(ctx, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
-	answers := make([]error, len(batch))
-	for i, r := range batch {
-		err := f.writes.apply(ctx, tx, r)
-		switch {
-		case errors.Is(err, memory.ErrConflict):
-			answers[i] = err
-		case err != nil:
-			return nil, err
+	results := make([]error, len(batch))
+	return results, c.Change(ctx, func(tx *sql.Tx) error {
+		for i, r := range batch {
+			err := c.Statements.apply(ctx, tx, r)
+			if err != nil && !errors.Is(err, memory.ErrConflict) {
+				return err
+			}
+			results[i] = err
 		}
-	}
-	return answers, tx.Commit()
+		return nil
+	})
 }
 
-// apply writes one request. It answers ErrConflict before it has written anything.
+// apply writes one request. It returns ErrConflict before it has written anything.
 func (w *writes) apply(ctx context.Context, tx *sql.Tx, r *request) error {
 	id, err := w.session(ctx, tx, r)
 	if err != nil {
@@ -193,8 +163,8 @@ func (w *writes) apply(ctx context.Context, tx *sql.Tx, r *request) error {
 	if err := w.addEntries(ctx, tx, id, r); err != nil {
 		return err
 	}
-	for _, raw := range r.events {
-		if _, err := tx.StmtContext(ctx, w.event).ExecContext(ctx, id, string(raw)); err != nil {
+	for _, event := range r.record.Events {
+		if _, err := tx.StmtContext(ctx, w.event).ExecContext(ctx, id, event); err != nil {
 			return err
 		}
 	}
@@ -215,9 +185,9 @@ func (w *writes) apply(ctx context.Context, tx *sql.Tx, r *request) error {
 func (w *writes) session(ctx context.Context, tx *sql.Tx, r *request) (id int64, err error) {
 	c, k := r.change, r.key
 	if c.Version == 0 {
-		err = tx.StmtContext(ctx, w.insert).QueryRowContext(ctx, k.Memory, k.Session, c.Next, string(r.state)).Scan(&id)
+		err = tx.StmtContext(ctx, w.insert).QueryRowContext(ctx, k.Memory, k.Session, c.Next, r.record.State).Scan(&id)
 	} else {
-		err = tx.StmtContext(ctx, w.update).QueryRowContext(ctx, c.Next, string(r.state), k.Memory, k.Session, c.Version).Scan(&id)
+		err = tx.StmtContext(ctx, w.update).QueryRowContext(ctx, c.Next, r.record.State, k.Memory, k.Session, c.Version).Scan(&id)
 	}
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, memory.ErrConflict
@@ -226,14 +196,14 @@ func (w *writes) session(ctx context.Context, tx *sql.Tx, r *request) (id int64,
 }
 
 func (w *writes) addEntries(ctx context.Context, tx *sql.Tx, session int64, r *request) error {
-	if len(r.messages) == 0 {
+	if len(r.record.Messages) == 0 {
 		return nil
 	}
 	insert := tx.StmtContext(ctx, w.entry)
 	for i, e := range r.change.Entries {
 		_, err := insert.ExecContext(ctx, session<<seqBits|e.Seq, session, e.Turn, e.Tokens, e.Time.UnixMicro(),
-			e.Status == memory.Failed, e.Message.ID, string(r.messages[i]))
-		if held(err) {
+			e.Status == memory.Failed, e.Message.ID, r.record.Messages[i])
+		if sqlitefile.IsDuplicate(err, "entries.message_id") {
 			return memory.ErrDuplicateMessage
 		}
 		if err != nil {
@@ -243,20 +213,21 @@ func (w *writes) addEntries(ctx context.Context, tx *sql.Tx, session int64, r *r
 	return nil
 }
 
-// Delete removes everything that the session has.
+// Delete removes a session with everything that belongs to it.
 func (s *Store) Delete(ctx context.Context, key memory.Key) error { return s.remove(ctx, key, nil) }
 
-// Remove is Delete for a session that still has the version.
+// Remove deletes a session if its version is still version.
 func (s *Store) Remove(ctx context.Context, key memory.Key, version int64) error {
 	return s.remove(ctx, key, &version)
 }
 
+// remove deletes a session; with a version, only if the session still has it.
 func (s *Store) remove(ctx context.Context, key memory.Key, version *int64) error {
-	f, err := s.open(ctx, false)
-	if err == nil && f == nil && version != nil {
+	c, err := s.open(ctx, false)
+	if err == nil && c == nil && version != nil {
 		return memory.ErrConflict
 	}
-	if err != nil || f == nil {
+	if err != nil || c == nil {
 		return err
 	}
 	select {
@@ -265,21 +236,31 @@ func (s *Store) remove(ctx context.Context, key memory.Key, version *int64) erro
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	tx, err := f.write.BeginTx(ctx, nil)
+	err = c.Change(ctx, func(tx *sql.Tx) error {
+		if version != nil {
+			if err := checkVersion(ctx, tx, key, *version); err != nil {
+				return err
+			}
+		}
+		return deleteSession(ctx, tx, key)
+	})
 	if err != nil {
 		return s.explain(cause(ctx, err))
 	}
-	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
-	if version != nil {
-		var held int64
-		err := tx.QueryRowContext(ctx, "SELECT version FROM sessions WHERE memory = ? AND session = ?", key.Memory, key.Session).Scan(&held)
-		if errors.Is(err, sql.ErrNoRows) || err == nil && held != *version {
-			return memory.ErrConflict
-		}
-		if err != nil {
-			return s.explain(cause(ctx, err))
-		}
+	return nil
+}
+
+// checkVersion returns ErrConflict if the session has another version.
+func checkVersion(ctx context.Context, tx *sql.Tx, key memory.Key, version int64) error {
+	var current int64
+	err := tx.QueryRowContext(ctx, "SELECT version FROM sessions WHERE memory = ? AND session = ?", key.Memory, key.Session).Scan(&current)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && current != version {
+		return memory.ErrConflict
 	}
+	return err
+}
+
+func deleteSession(ctx context.Context, tx *sql.Tx, key memory.Key) error {
 	const session = "(SELECT id FROM sessions WHERE memory = ?1 AND session = ?2)"
 	for _, statement := range []string{
 		"DELETE FROM entries WHERE id BETWEEN (" + session + " << 36) AND (" + session + " << 36 | 68719476735)",
@@ -288,8 +269,8 @@ func (s *Store) remove(ctx context.Context, key memory.Key, version *int64) erro
 		"DELETE FROM sessions WHERE memory = ?1 AND session = ?2",
 	} {
 		if _, err := tx.ExecContext(ctx, statement, key.Memory, key.Session); err != nil {
-			return s.explain(cause(ctx, err))
+			return err
 		}
 	}
-	return s.explain(tx.Commit())
+	return nil
 }

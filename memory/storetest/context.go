@@ -95,7 +95,7 @@ func contexts(t *testing.T, s memory.Store) {
 			var v vectors.Vectors
 			must(t, v.AddBinary(b.Data))
 			for _, m := range v.Nearest([]float32{1, 1}, 1<<20, func(int64) bool { return true }) {
-				found[m.Of]++
+				found[m.ID]++
 			}
 		}
 	}

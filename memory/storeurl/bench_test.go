@@ -18,11 +18,11 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// kinds are the stores that are measured; each address is an empty one, and what
-// it keeps lies in the folder.
+// kinds returns the measured stores. address creates an empty store whose data is
+// in dir.
 func kinds() []struct {
 	name    string
-	address func(b *testing.B) (address, folder string)
+	address func(b *testing.B) (address, dir string)
 } {
 	redis := func(sync string) func(b *testing.B) (string, string) {
 		return func(b *testing.B) (string, string) {
@@ -34,12 +34,12 @@ func kinds() []struct {
 	}
 	return []struct {
 		name    string
-		address func(b *testing.B) (address, folder string)
+		address func(b *testing.B) (address, dir string)
 	}{
 		{"inprocess", func(b *testing.B) (string, string) { return "memory:", b.TempDir() }},
 		{"sqlite", func(b *testing.B) (string, string) {
-			folder := b.TempDir()
-			return "sqlite:" + filepath.Join(folder, "memory.db"), folder
+			dir := b.TempDir()
+			return "sqlite:" + filepath.Join(dir, "memory.db"), dir
 		}},
 		{"postgres", func(b *testing.B) (string, string) {
 			s, err := servertest.Postgres()
@@ -52,7 +52,7 @@ func kinds() []struct {
 	}
 }
 
-// chars4 is the usual estimate: a token is four bytes.
+// chars4 estimates a token as four bytes.
 type chars4 struct{}
 
 func (chars4) Count(text string) int { return len(text) / 4 }
@@ -70,21 +70,21 @@ func open(b *testing.B, kind func(*testing.B) (string, string)) *memory.Memory {
 
 var text = strings.Repeat("many words ", 30)
 
-// fill says n messages in one session, a thousand at a time.
+// fill appends n messages to one session, 1,000 at a time.
 func fill(b *testing.B, m *memory.Memory, n int) {
 	b.Helper()
-	for said := 0; said < n; {
+	for added := 0; added < n; {
 		var msgs []chat.Message
-		for range min(1000, n-said) {
-			msgs = append(msgs, chat.Text([]chat.Role{chat.User, chat.Assistant}[said%2], text))
-			said++
+		for range min(1000, n-added) {
+			msgs = append(msgs, chat.Text([]chat.Role{chat.User, chat.Assistant}[added%2], text))
+			added++
 		}
 		must(b, m.Append(b.Context(), "s", msgs...))
 	}
 }
 
-// BenchmarkAppend is one append beside so many messages of history: time and
-// allocations must not depend on how many there are.
+// BenchmarkAppend measures one append to histories of several lengths. Time and
+// allocations must not depend on the length.
 func BenchmarkAppend(b *testing.B) {
 	for _, kind := range kinds() {
 		for _, history := range []int{10, 1_000, 100_000} {
@@ -100,8 +100,8 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// BenchmarkTurns is how many turns a second one store takes of 64 sessions at
-// once, each a question and its answer, and how long a turn waits for the store.
+// BenchmarkTurns measures turns in 64 concurrent sessions, each with a question and
+// its answer: turns per second, and the latency of the store.
 func BenchmarkTurns(b *testing.B) {
 	for _, kind := range kinds() {
 		b.Run(kind.name, func(b *testing.B) {
@@ -110,23 +110,23 @@ func BenchmarkTurns(b *testing.B) {
 			const sessions = 64
 			var left atomic.Int64
 			left.Store(int64(b.N))
-			took := make([][]time.Duration, sessions)
+			latencies := make([][]time.Duration, sessions)
 			b.ResetTimer()
 			var all sync.WaitGroup
 			for s := range sessions {
 				all.Go(func() {
 					for left.Add(-1) >= 0 {
-						began := time.Now()
+						start := time.Now()
 						if err := turn(b, m, fmt.Sprint("s", s)); err != nil {
 							b.Error(err)
 							return
 						}
-						took[s] = append(took[s], time.Since(began))
+						latencies[s] = append(latencies[s], time.Since(start))
 					}
 				})
 			}
 			all.Wait()
-			sorted := slices.Sorted(slices.Values(slices.Concat(took...)))
+			sorted := slices.Sorted(slices.Values(slices.Concat(latencies...)))
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "turns/s")
 			b.ReportMetric(float64(sorted[len(sorted)/2].Microseconds())/1000, "p50-ms")
 			b.ReportMetric(float64(sorted[len(sorted)*99/100].Microseconds())/1000, "p99-ms")
@@ -151,27 +151,27 @@ func turn(b *testing.B, m *memory.Memory, session string) error {
 	return t.Commit(b.Context())
 }
 
-// BenchmarkSessions is a message in one of many sessions and the window after
-// it, by 64 goroutines: 20 messages in each session, windows of 10. It tells how
-// many a second and what lies on the disk for each message.
+// BenchmarkSessions measures an append followed by a read of the window, in sessions
+// of 20 messages with windows of 10, by 64 goroutines: messages per second, and
+// bytes on disk per message.
 func BenchmarkSessions(b *testing.B) {
 	for _, kind := range kinds() {
 		b.Run(kind.name, func(b *testing.B) {
-			address, folder := kind.address(b)
+			address, dir := kind.address(b)
 			s, err := storeurl.Open(address)
 			must(b, err)
 			b.Cleanup(func() { must(b, s.Close()) })
 			m, err := memory.New(memory.Config{ID: "m", Policy: spec.PolicyMessageWindow, Limits: memory.Limits{"max_messages": 10}, Counter: chars4{}}, s)
 			must(b, err)
-			must(b, m.Append(b.Context(), "first", chat.Text(chat.User, text))) // makes the tables
-			before := size(b, folder)
-			const talkers, each = 64, 20
+			must(b, m.Append(b.Context(), "first", chat.Text(chat.User, text))) // creates the tables
+			before := size(b, dir)
+			const writers, each = 64, 20
 			b.ResetTimer()
 			var all sync.WaitGroup
-			for talker := range talkers {
+			for writer := range writers {
 				all.Go(func() {
-					for n := talker; n < b.N; n += talkers {
-						session := fmt.Sprintf("s%d-%d", talker, n/talkers/each)
+					for n := writer; n < b.N; n += writers {
+						session := fmt.Sprintf("s%d-%d", writer, n/writers/each)
 						err := m.Append(b.Context(), session, chat.Message{Role: chat.User, Blocks: []chat.Block{{Type: "text", Text: text}}})
 						if err == nil {
 							_, err = m.Window(b.Context(), session)
@@ -186,22 +186,22 @@ func BenchmarkSessions(b *testing.B) {
 			all.Wait()
 			b.StopTimer()
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
-			b.ReportMetric(float64(size(b, folder)-before)/float64(b.N), "disk-B/message")
+			b.ReportMetric(float64(size(b, dir)-before)/float64(b.N), "disk-B/message")
 		})
 	}
 }
 
-// size is how many bytes the files in a folder have; the log that a server writes
-// ahead is not what it keeps.
-func size(b *testing.B, folder string) int64 {
+// size returns the size in bytes of the files in a directory, without PostgreSQL's
+// write-ahead log.
+func size(b *testing.B, dir string) int64 {
 	b.Helper()
 	var n int64
-	must(b, filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+	must(b, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			if d != nil && d.Name() == "pg_wal" {
 				return fs.SkipDir
 			}
-			return nil // a server takes files away while we look
+			return nil // the server may delete a file meanwhile
 		}
 		if info, err := d.Info(); err == nil {
 			n += info.Size()

@@ -1,8 +1,7 @@
-// Package diag is what the checking wing says about a document: diagnostics with
-// a code, a place and advice, and the forms in which they are printed (text, JSON,
-// SARIF, GitHub annotations).
+// Package diag represents the diagnostics of documents and prints them as text,
+// JSON, SARIF and GitHub annotations.
 //
-// All types are plain values. A List is not safe for concurrent writing.
+// All types are plain values. A List is not safe for concurrent modification.
 package diag
 
 import (
@@ -12,55 +11,62 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// Severity tells whether a finding makes the document unusable.
+// Severity is the severity of a diagnostic.
 type Severity string
 
 // The severities.
 const (
 	Error   Severity = "error"   // the document cannot be used
-	Warning Severity = "warning" // the document works, but something is doubtful
+	Warning Severity = "warning" // the document works but is questionable
 )
 
-// Diagnostic is one finding in a document.
+// Diagnostic is a problem at a position of a document.
 type Diagnostic struct {
-	Code       string      // the rule's code, such as QT202
+	Code       string      // the code of the rule, such as QT202
 	Severity   Severity    // error or warning
-	Span       source.Span // the word at fault; zero where there is no place
-	Message    string      // what is wrong, one line, starts lower case
-	Hint       string      // what to do, one line, shown under the caret; may be empty
-	Suggestion string      // the text that should stand in place of the span's; empty where none is known
-	Related    []Related   // other places that help to understand
-	Fixes      []Fix       // the one safe mending, all of it; empty where there is none or a choice
+	Span       source.Span // the text in question; zero if there is none
+	Message    string      // what is wrong: one line, lower case start
+	Hint       string      // what to do: one line, shown under the caret; may be empty
+	Suggestion string      // replacement for the text of Span; empty if none is known
+	Related    []Related   // other positions that explain the problem
+	Fixes      []Fix       // together the only safe fix; empty if there is none or a choice
 }
 
-// Related is another place that helps to understand a diagnostic.
+// Related is another position that explains a diagnostic.
 type Related struct {
-	Span    source.Span // the place
-	Message string      // what stands there, such as "first declared here"
+	Span    source.Span // the position
+	Message string      // what is there, such as "first declared here"
 }
 
-// Error is the diagnostic as one line: "file:line:column: message; hint [CODE]".
-// Control characters are escaped.
+// Error returns the diagnostic as one line, "file:line:column: message; hint
+// [CODE]", with control characters escaped.
 func (d Diagnostic) Error() string {
 	line := d.Message
 	if d.Hint != "" {
 		line += "; " + d.Hint
 	}
-	if place := d.Span.String(); place != "" && !strings.HasPrefix(line, place+" ") {
-		line = place + ": " + line
+	if position := d.Span.String(); position != "" && !strings.HasPrefix(line, position+" ") {
+		line = position + ": " + line
 	}
 	return escapeControl(fmt.Sprintf("%s [%s]", line, d.Code))
 }
 
-// WithHint answers the diagnostic with its hint set.
+// Is reports whether target is a Diagnostic with the same code, position and
+// message.
+func (d Diagnostic) Is(target error) bool {
+	other, ok := target.(Diagnostic)
+	return ok && d.Code == other.Code && d.Span == other.Span && d.Message == other.Message
+}
+
+// WithHint returns the diagnostic with a hint, formatted as by fmt.Sprintf.
 func (d Diagnostic) WithHint(format string, args ...any) Diagnostic {
 	d.Hint = fmt.Sprintf(format, args...)
 	return d
 }
 
-// WithSuggestion answers the diagnostic with a replacement for the span's text
-// and, where no hint is there yet, the question whether it was meant. An empty
-// name changes nothing, so that Nearest's answer can be handed on as it is.
+// WithSuggestion returns the diagnostic with a replacement for the text of its
+// span, and a hint that proposes it if there is no other hint. An empty name
+// changes nothing, so the result of Nearest can be passed unchecked.
 func (d Diagnostic) WithSuggestion(name string) Diagnostic {
 	if name == "" {
 		return d
@@ -72,13 +78,13 @@ func (d Diagnostic) WithSuggestion(name string) Diagnostic {
 	return d
 }
 
-// WithRelated answers the diagnostic with one more related place.
+// WithRelated returns the diagnostic with another related position.
 func (d Diagnostic) WithRelated(span source.Span, message string) Diagnostic {
 	d.Related = append(d.Related[:len(d.Related):len(d.Related)], Related{Span: span, Message: message})
 	return d
 }
 
-// WithSeverity answers the diagnostic with another severity than its rule's.
+// WithSeverity returns the diagnostic with a severity other than that of its rule.
 func (d Diagnostic) WithSeverity(s Severity) Diagnostic {
 	d.Severity = s
 	return d

@@ -8,24 +8,24 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// tabWidth is how far apart tab stops are drawn.
+// tabWidth is the distance of tab stops in excerpts.
 const tabWidth = 4
 
-// ellipsis stands where a line is cut; it is one column wide.
+// ellipsis marks where a line is cut. It is one column wide.
 const ellipsis = "…"
 
-// cut answers the line where a span begins as it is shown in so many columns, how
-// many columns stand before the span, and how many are under it: at least one,
-// and no more than the shown line has.
-func cut(l shownLine, s source.Span, columns int) (shown string, before, under int) {
+// excerptLine returns the line where a span begins, cut to a number of columns
+// around the span, the number of columns before the span, and the number of columns
+// under it (at least one).
+func excerptLine(l shownLine, s source.Span, columns int) (shown string, before, under int) {
 	line := l.text
 	from := min(max(l.start(s.Start.Column-1), 0), len(line))
 	to := len(line)
 	if s.End.Line == s.Start.Line {
 		to = min(max(l.end(s.End.Column-1), from), len(line))
 	}
-	// Only what can be seen is drawn, be the line a megabyte: a third of the
-	// columns is for what stands before the span.
+	// Only the visible part is drawn, as a line can be a megabyte long. A third of
+	// the columns is for the text before the span.
 	first, last := 0, min(len(line), from+columns)
 	if width(line[:min(len(line), columns+1)]) > columns || len(line) > columns {
 		first = backward(line, from, columns/3)
@@ -54,7 +54,7 @@ func cut(l shownLine, s source.Span, columns int) (shown string, before, under i
 	return b.String(), before, max(under, 1)
 }
 
-// draw is how a character is shown at a column, and how wide that is.
+// draw returns a character as shown at a column, and its width in columns.
 func draw(r rune, column int) (string, int) {
 	switch {
 	case r == '\t':
@@ -76,7 +76,8 @@ func width(line []rune) int {
 	return column
 }
 
-// backward finds where to start so that about so many columns stand before from.
+// backward returns the index at which about the given number of columns precede
+// from.
 func backward(line []rune, from, columns int) int {
 	for ; from > 0 && columns > 0; from-- {
 		_, w := draw(line[from-1], 0)
@@ -85,7 +86,8 @@ func backward(line []rune, from, columns int) int {
 	return from
 }
 
-// forward finds where to stop so that no more than so many columns are drawn.
+// forward returns the index at which at most the given number of columns follow
+// from.
 func forward(line []rune, from, columns int) int {
 	column := 0
 	for ; from < len(line); from++ {

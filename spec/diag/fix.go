@@ -9,16 +9,16 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// Fix is one replacement of text. A diagnostic's fixes together are its one safe
-// mending: applied all at once, with nothing else to choose from.
+// Fix is a replacement of text. The fixes of a diagnostic belong together: they are
+// applied all at once.
 type Fix struct {
-	Span    source.Span // the text that goes; empty where text is only put in
-	NewText string      // what comes in its place, as it is to stand in the file
+	Span    source.Span // the text to replace; empty to insert
+	NewText string      // the replacement, verbatim
 }
 
-// WithFix answers the diagnostic with the one fix that its span is replaced by a
-// text, taken as it is. Nothing changes where aliases put the span's text in
-// other places, too: there it may be right.
+// WithFix returns the diagnostic with a single fix that replaces the text of its
+// span. It does nothing if aliases use the text elsewhere too, where it may be
+// correct.
 func (d Diagnostic) WithFix(newText string) Diagnostic {
 	if d.Span.File != nil && d.Span.File.IsShared(d.Span) {
 		return d
@@ -27,16 +27,15 @@ func (d Diagnostic) WithFix(newText string) Diagnostic {
 	return d
 }
 
-// WithoutFix answers the diagnostic without its fixes: the suggestion stays
-// advice, and nothing is mended by itself.
+// WithoutFix returns the diagnostic without its fixes. The suggestion remains.
 func (d Diagnostic) WithoutFix() Diagnostic {
 	d.Fixes = nil
 	return d
 }
 
-// WithNearest answers the diagnostic with the suggestion of what a writer of
-// name most likely meant among candidates (see Nearest), and with a fix where
-// nothing else can have been meant. Nothing changes where no candidate is near.
+// WithNearest returns the diagnostic with the candidate nearest to name as
+// suggestion (see Nearest), and as fix if it is unambiguous. It does nothing if no
+// candidate is near.
 func (d Diagnostic) WithNearest(name string, candidates []string) Diagnostic {
 	near := Nearest(name, candidates)
 	d = d.WithSuggestion(near)
@@ -46,27 +45,25 @@ func (d Diagnostic) WithNearest(name string, candidates []string) Diagnostic {
 	return d
 }
 
-// WithReplacement answers the diagnostic with the fix that the span's scalar,
-// which is old, becomes what is meant. The scalar stays quoted where it is; nothing
-// changes where the span's text is not plainly that scalar: escapes, aliases,
-// includes and variables are left to the writer.
-func (d Diagnostic) WithReplacement(old, meant string) Diagnostic {
+// WithReplacement returns the diagnostic with a fix that replaces the scalar old at
+// its span and keeps the quotes. It does nothing if the source text
+// differs from old because of escapes, aliases, includes or variables.
+func (d Diagnostic) WithReplacement(old, replacement string) Diagnostic {
 	const quotes = `"'`
 	is := written(d.Span)
 	switch {
-	case meant == "" || old == "" || strings.ContainsAny(meant, quotes+"\\") || !printable(meant):
-	case is == old && (plain(meant) || isTag(old) && isTag(meant)):
-		return d.WithFix(meant)
+	case replacement == "" || old == "" || strings.ContainsAny(replacement, quotes+"\\") || !printable(replacement):
+	case is == old && (plain(replacement) || isTag(old) && isTag(replacement)):
+		return d.WithFix(replacement)
 	case is == old || is == `"`+old+`"`:
-		return d.WithFix(`"` + meant + `"`)
+		return d.WithFix(`"` + replacement + `"`)
 	case is == `'`+old+`'`:
-		return d.WithFix(`'` + meant + `'`)
+		return d.WithFix(`'` + replacement + `'`)
 	}
 	return d
 }
 
-// WithQuotes answers the diagnostic with the fix that a scalar, as it is written
-// in its span, gets quotes.
+// WithQuotes returns the diagnostic with a fix that quotes the scalar at its span.
 func (d Diagnostic) WithQuotes(scalar string) Diagnostic {
 	if written(d.Span) != scalar || strings.ContainsAny(scalar, "\"\\") || !printable(scalar) {
 		return d
@@ -74,8 +71,8 @@ func (d Diagnostic) WithQuotes(scalar string) Diagnostic {
 	return d.WithFix(`"` + scalar + `"`)
 }
 
-// WithBrackets answers the diagnostic with the fix that a word, as it is written
-// in its span, becomes a list of that one word.
+// WithBrackets returns the diagnostic with a fix that makes the word at its span a
+// list with one element.
 func (d Diagnostic) WithBrackets(word string) Diagnostic {
 	is := written(d.Span)
 	if is == word && plain(word) || is == `"`+word+`"` || is == `'`+word+`'` {
@@ -84,8 +81,8 @@ func (d Diagnostic) WithBrackets(word string) Diagnostic {
 	return d
 }
 
-// WithInside answers the diagnostic with the fix that a part of a longer text,
-// old as it is written, becomes what is suggested.
+// WithInside returns the diagnostic with a fix that replaces a part of a longer
+// scalar, old as written, by the suggestion.
 func (d Diagnostic) WithInside(old string) Diagnostic {
 	if written(d.Span) != old || d.Suggestion == "" || strings.ContainsAny(d.Suggestion, "\"'\\#:") || !printable(d.Suggestion) {
 		return d
@@ -93,15 +90,15 @@ func (d Diagnostic) WithInside(old string) Diagnostic {
 	return d.WithFix(d.Suggestion)
 }
 
-// IsUnambiguous tells whether near is so like name, and everything else so much less,
-// that it alone can have been meant: a mistake in letter case or one wrong
-// letter, two in a long word, never in a digit, and every other candidate a letter
-// further away.
+// IsUnambiguous reports whether near is so similar to name, and every other
+// candidate so much less, that a fix can be applied without asking. It allows a
+// difference in letter case or one edit, two in a long word, but never in a digit.
+// Every other candidate must be an edit further away.
 func IsUnambiguous(name, near string, candidates []string) bool {
 	const shortest, long = 3, 8 // characters
 	n := utf8.RuneCountInString(name)
 	if near == "" || n < shortest || digits(name) != digits(near) {
-		return false // part_1 is no mistyped part_2
+		return false // part_1 is not a misspelled part_2
 	}
 	reach := 2 // half edits
 	if n >= long {
@@ -119,7 +116,6 @@ func IsUnambiguous(name, near string, candidates []string) bool {
 	return true
 }
 
-// digits are the digits of a name, in order.
 func digits(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r < '0' || r > '9' {
@@ -129,12 +125,12 @@ func digits(name string) string {
 	}, name)
 }
 
-// maxFixLine is the longest line, in bytes, in which a fix is looked for:
-// nobody wrote a longer one by hand, and counting its columns takes time.
+// maxFixLine is the length in bytes up to which lines are fixed. Longer lines are
+// generated, and counting their columns takes time.
 const maxFixLine = 4096
 
-// written is the text of a span of one line as it stands in the file; empty
-// where it is not at hand.
+// written returns the source text of a span within one line, "" if it is not
+// available.
 func written(s source.Span) string {
 	if s.File == nil || s.Start.Line == 0 || s.End.Line != s.Start.Line {
 		return ""
@@ -150,10 +146,11 @@ func written(s source.Span) string {
 	return string(runes[s.Start.Column-1 : s.End.Column-1])
 }
 
-// plainScalar is what YAML reads as the text that it is, without quotes, in every place.
+// plainScalar matches texts that YAML reads as the same string in every context
+// without quotes.
 var plainScalar = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`) })
 
-// plain tells whether a text needs no quotes in YAML 1.1 or 1.2.
+// plain reports whether a string needs no quotes in YAML 1.1 and 1.2.
 func plain(s string) bool {
 	switch strings.ToLower(s) {
 	case "y", "n", "yes", "no", "on", "off", "true", "false", "null":
@@ -162,7 +159,7 @@ func plain(s string) bool {
 	return plainScalar().MatchString(s)
 }
 
-// isTag tells whether a text is a YAML tag of ours, such as !include.
+// isTag reports whether a string is a tag of the language, such as !include.
 func isTag(s string) bool { return strings.HasPrefix(s, "!") && plain(s[1:]) }
 
 func printable(s string) bool {

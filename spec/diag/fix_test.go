@@ -8,16 +8,16 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-func TestSure(t *testing.T) {
+func TestIsUnambiguous(t *testing.T) {
 	names := []string{"token_limit", "token_flush_size", "chat_memory", "chat_memory_2", "id", "ids_of", "openai", "colour", "color"}
 	for given, want := range map[string]string{
 		"token_limits": "token_limit", "tokn_limt": "token_limit", "TOKEN_LIMIT": "token_limit", "chat_memry": "chat_memory",
 		"opneai":        "openai",
-		"opnai_":        "", // two mistakes in a short word
-		"limit":         "", // a part of one only
-		"chat_memory_1": "", // another number is another thing
+		"opnai_":        "", // two edits in a short word
+		"limit":         "", // only a part of a candidate
+		"chat_memory_1": "", // another number
 		"colur":         "", // two are equally near
-		"di":            "", // too short to tell
+		"di":            "", // too short
 		"":              "",
 	} {
 		near := diag.Nearest(given, names)
@@ -27,7 +27,7 @@ func TestSure(t *testing.T) {
 	}
 }
 
-func TestReplacements(t *testing.T) {
+func TestDiagnostic_WithReplacement(t *testing.T) {
 	for _, c := range []struct{ line, old, meant, want string }{
 		{"model: asistant", "asistant", "assistant", "model: assistant"},
 		{"model: 'asistant'", "asistant", "assistant", "model: 'assistant'"},

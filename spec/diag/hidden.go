@@ -6,16 +6,16 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// redaction stands where a secret is; its length says nothing about the secret's.
+// redaction replaces secrets. Its length does not depend on the secret.
 const redaction = "***"
 
-// shownLine is a line as an excerpt may show it: with stars in the place of secrets.
+// shownLine is a line of an excerpt with its secrets redacted.
 type shownLine struct {
 	text   []rune
-	hidden [][2]int // stretches of the line in the document, from and to, in characters, in order
+	hidden [][2]int // ranges of the original line, from and to in characters, in order
 }
 
-// lineOf is line n of a file.
+// lineOf returns line n of a file with secrets redacted.
 func lineOf(f *source.File, n int) shownLine {
 	line := []rune(f.Line(n))
 	l := shownLine{hidden: hiddenIn(f, n, line)}
@@ -32,7 +32,7 @@ func lineOf(f *source.File, n int) shownLine {
 	return l
 }
 
-// hiddenIn lists the stretches of a line that are hidden, joined where they meet.
+// hiddenIn returns the ranges of a line that contain secrets, adjacent ones merged.
 func hiddenIn(f *source.File, n int, line []rune) [][2]int {
 	var all [][2]int
 	for _, s := range f.Hidden() {
@@ -67,15 +67,15 @@ func indentOf(line []rune) int {
 	return max(n, 0)
 }
 
-// start is where a stretch begins that begins at a character of the document's
-// line; one that begins inside of a secret begins before the stars.
+// start maps the start of a span from the original line to the shown one; inside a
+// secret it is the start of the redaction.
 func (l shownLine) start(at int) int {
 	start, _ := l.shown(at)
 	return start
 }
 
-// end is where a stretch ends that ends before a character of the document's
-// line; one that ends inside of a secret ends behind the stars.
+// end maps the end of a span from the original line to the shown one; inside a
+// secret it is the end of the redaction.
 func (l shownLine) end(at int) int {
 	end, inside := l.shown(at)
 	if inside {
@@ -84,8 +84,8 @@ func (l shownLine) end(at int) int {
 	return end
 }
 
-// shown is where a character of the document's line stands now; for one inside
-// of a secret, where its stars begin.
+// shown maps a column of the original line to the shown one; for a column inside a
+// secret it returns the start of the redaction.
 func (l shownLine) shown(at int) (now int, inside bool) {
 	shift := 0
 	for _, h := range l.hidden {

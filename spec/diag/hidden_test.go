@@ -8,8 +8,8 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// hiding makes a file whose words between « and » are secrets.
-func hiding(t *testing.T, text string) *source.File {
+// withSecrets makes a file whose words between « and » are secrets.
+func withSecrets(t *testing.T, text string) *source.File {
 	t.Helper()
 	f := &source.File{Path: "a.yaml"}
 	var spans [][2]int
@@ -36,7 +36,7 @@ func hiding(t *testing.T, text string) *source.File {
 	return f
 }
 
-func TestSecretsAreStarsInExcerpts(t *testing.T) {
+func TestText_RedactsSecrets(t *testing.T) {
 	for name, c := range map[string]struct{ text, word, want string }{
 		"behind the secret":  {"- {key: «sk-1234567», hosst: x}", "hosst", "1 | - {key: ***, hosst: x}\n  |              ^^^^^\n"},
 		"before the secret":  {"- {hosst: x, key: «ü€»}", "hosst", "1 | - {hosst: x, key: ***}\n  |    ^^^^^\n"},
@@ -48,7 +48,7 @@ func TestSecretsAreStarsInExcerpts(t *testing.T) {
 		"from the next line": {"a: «|\n  sk-1\n  sk-2» end\nb: 1", "sk-2", "3 |   *** end\n  |   ^^^\n"},
 		"its middle line":    {"a: «|\n  sk-1\n  sk-2»\nb: 1", "sk-1", "2 |   ***\n  |   ^^^\n"},
 	} {
-		f := hiding(t, c.text)
+		f := withSecrets(t, c.text)
 		d := diag.Rule{Code: "QT103", Severity: diag.Error}.At(span(t, f, c.word, 0), "it is wrong")
 		if got := text(t, diag.TextOptions{}, d); !strings.Contains(got, c.want) {
 			t.Errorf("%s:\n%s\nwant\n%s", name, got, c.want)
@@ -56,10 +56,9 @@ func TestSecretsAreStarsInExcerpts(t *testing.T) {
 	}
 }
 
-// TestSecretsAreStarsInRelatedPlaces also where the other place is in another file.
-func TestSecretsAreStarsInRelatedPlaces(t *testing.T) {
-	f := hiding(t, "- {id: a, key: «sk-1234567»}\n- {id: a, key: «sk-7654321»}\n")
-	other := hiding(t, "{key: «sk-999999», id: a}")
+func TestText_RedactsSecretsInRelatedExcerpts(t *testing.T) {
+	f := withSecrets(t, "- {id: a, key: «sk-1234567»}\n- {id: a, key: «sk-7654321»}\n")
+	other := withSecrets(t, "{key: «sk-999999», id: a}")
 	d := diag.Rule{Code: "QT201", Severity: diag.Error}.At(span(t, f, "a, key", 1), "twice").
 		WithRelated(span(t, f, "a, key", 0), "first").WithRelated(span(t, other, "id", 0), "there")
 	got := text(t, diag.TextOptions{}, d)

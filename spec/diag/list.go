@@ -10,13 +10,36 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// List is a collection of diagnostics.
+// List is a collection of diagnostics and an error: errors.As finds a List and
+// each Diagnostic in it, errors.Is finds a given one. An empty List is still a
+// non-nil error, so functions return Err rather than the List.
 type List []Diagnostic
+
+// Error returns the diagnostics, one on each line.
+func (l List) Error() string { return l.multi().Error() }
+
+// Unwrap returns the diagnostics as a *multierror.Error, nil if there are none.
+// It lets errors.As and errors.Is reach each of them.
+func (l List) Unwrap() error { return l.multi().ErrorOrNil() }
+
+// Is reports whether target is a List of the same diagnostics in the same order.
+func (l List) Is(target error) bool {
+	other, ok := target.(List)
+	return ok && slices.EqualFunc(l, other, func(a, b Diagnostic) bool { return a.Is(b) })
+}
+
+func (l List) multi() *multierror.Error {
+	all := &multierror.Error{ErrorFormat: oneEachLine}
+	for _, d := range l {
+		all.Errors = append(all.Errors, d)
+	}
+	return all
+}
 
 // Add appends diagnostics.
 func (l *List) Add(more ...Diagnostic) { *l = append(*l, more...) }
 
-// Sort brings the list into file order; findings at one place keep theirs.
+// Sort sorts the list by position. The sort is stable.
 func (l List) Sort() {
 	slices.SortStableFunc(l, func(a, b Diagnostic) int { return source.Compare(a.Span, b.Span) })
 }
@@ -37,39 +60,47 @@ func (l List) count(s Severity) int {
 	return n
 }
 
-// Err is the list's errors as one error, nil where there is none. errors.As
-// opens it to the first Diagnostic, Of to all of them.
+// Err returns the diagnostics of severity Error as a List, nil if there are none.
 func (l List) Err() error {
-	var all *multierror.Error
+	var failed List
 	for _, d := range l {
 		if d.Severity == Error {
-			all = multierror.Append(all, d)
+			failed = append(failed, d)
 		}
 	}
-	if all != nil {
-		all.ErrorFormat = oneEachLine
+	if len(failed) == 0 {
+		return nil
 	}
-	return all.ErrorOrNil()
+	return failed
 }
 
-// FromError lists the diagnostics that err carries, such as the errors of Err.
+// FromError returns all diagnostics that err wraps, in the order of the tree of
+// errors; nil if there are none.
 func FromError(err error) List {
-	var all *multierror.Error
-	if errors.As(err, &all) {
-		var list List
-		for _, e := range all.Errors {
-			list = append(list, FromError(e)...)
-		}
-		return list
+	switch e := err.(type) {
+	case nil:
+		return nil
+	case List:
+		return slices.Clone(e)
+	case Diagnostic:
+		return List{e}
+	case *multierror.Error:
+		return fromErrors(e.WrappedErrors())
+	case interface{ Unwrap() []error }:
+		return fromErrors(e.Unwrap())
 	}
-	var d Diagnostic
-	if errors.As(err, &d) {
-		return List{d}
-	}
-	return nil
+	return FromError(errors.Unwrap(err))
 }
 
-// AsErrors answers a copy in which every warning is an error.
+func fromErrors(errs []error) List {
+	var list List
+	for _, err := range errs {
+		list = append(list, FromError(err)...)
+	}
+	return list
+}
+
+// AsErrors returns a copy in which every warning is an error.
 func (l List) AsErrors() List {
 	strict := slices.Clone(l)
 	for i := range strict {
@@ -86,7 +117,7 @@ func oneEachLine(errs []error) string {
 	return strings.Join(lines, "\n")
 }
 
-// Files counts the files that findings stand in.
+// Files counts the files that the diagnostics point to.
 func (l List) Files() int {
 	files := map[*source.File]bool{}
 	for _, d := range l {
@@ -97,7 +128,7 @@ func (l List) Files() int {
 	return len(files)
 }
 
-// Fixable counts the findings that have a safe mending.
+// Fixable counts the diagnostics that have fixes.
 func (l List) Fixable() int {
 	n := 0
 	for _, d := range l {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/go-multierror"
 	"pgregory.net/rapid"
 
 	"github.com/qtype-dev/qtype/spec/diag"
@@ -17,7 +18,7 @@ func at(f *source.File, line int) source.Span {
 	return source.Span{File: f, Start: source.Pos{Line: line, Column: 1}, End: source.Pos{Line: line, Column: 2}}
 }
 
-func TestSortFollowsTheReaderThroughIncludes(t *testing.T) {
+func TestList_Sort_FollowsIncludes(t *testing.T) {
 	root := &source.File{Path: "root"}
 	inner := &source.File{Path: "a-inner", From: at(root, 5)}
 	list := diag.List{
@@ -34,38 +35,83 @@ func TestSortFollowsTheReaderThroughIncludes(t *testing.T) {
 	}
 }
 
-func TestListAsAnError(t *testing.T) {
+func TestList_Counts(t *testing.T) {
 	f := &source.File{Path: "f.yaml"}
 	list := diag.List{
-		{Code: "QT1", Severity: diag.Error, Message: "one", Hint: "mend it", Span: at(f, 1)},
+		{Code: "QT1", Severity: diag.Error, Message: "one", Hint: "fix it", Span: at(f, 1)},
 		{Code: "QT2", Severity: diag.Warning, Message: "two", Fixes: []diag.Fix{{Span: at(f, 2), NewText: "deux"}}, Span: at(f, 2)},
 		{Code: "QT3", Severity: diag.Error, Message: "three"},
 	}
 	if list.Errors() != 2 || list.Warnings() != 1 || list.Files() != 1 || list.Fixable() != 1 {
-		t.Errorf("counted %d errors, %d warnings, %d files, %d mendable", list.Errors(), list.Warnings(), list.Files(), list.Fixable())
-	}
-	err := fmt.Errorf("cannot open it: %w", list.Err())
-	var first diag.Diagnostic
-	if !errors.As(err, &first) || first.Code != "QT1" {
-		t.Errorf("errors.As found %v", first)
-	}
-	if got := diag.FromError(err); len(got) != 2 || got[1].Code != "QT3" {
-		t.Errorf("Of found %v", got)
-	}
-	if d := cmp.Diff("f.yaml:1:1: one; mend it [QT1]\nthree [QT3]", list.Err().Error()); d != "" {
-		t.Error(d)
+		t.Errorf("counted %d errors, %d warnings, %d files, %d fixable", list.Errors(), list.Warnings(), list.Files(), list.Fixable())
 	}
 	if got := list.AsErrors().Errors(); got != 3 {
-		t.Errorf("strict has %d errors", got)
+		t.Errorf("AsErrors has %d errors", got)
 	}
 }
 
-func TestListWithoutErrorsIsNoError(t *testing.T) {
+func TestList_IsAnError(t *testing.T) {
+	f := &source.File{Path: "f.yaml"}
+	list := diag.List{
+		{Code: "QT1", Severity: diag.Error, Message: "one", Hint: "fix it", Span: at(f, 1)},
+		{Code: "QT2", Severity: diag.Warning, Message: "two", Span: at(f, 2)},
+		{Code: "QT3", Severity: diag.Error, Message: "three", Related: []diag.Related{{Message: "here"}}},
+	}
+	errs := diag.List{list[0], list[2]}
+	if d := cmp.Diff("f.yaml:1:1: one; fix it [QT1]\nthree [QT3]", list.Err().Error()); d != "" {
+		t.Error(d)
+	}
+	if (diag.List{}).Unwrap() != nil {
+		t.Error("an empty list wraps an error")
+	}
+	for name, err := range map[string]error{
+		"list":    list.Err(),
+		"wrapped": fmt.Errorf("cannot open it: %w", list.Err()),
+		"joined":  errors.Join(errors.New("other"), list.Err()),
+		"multi":   multierror.Append(errors.New("other"), list.Err()),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var found diag.List
+			if !errors.As(err, &found) || !found.Is(errs) {
+				t.Errorf("errors.As found the list %v", found)
+			}
+			var first diag.Diagnostic
+			if !errors.As(err, &first) || first.Code != "QT1" {
+				t.Errorf("errors.As found the diagnostic %v", first)
+			}
+			var multi *multierror.Error
+			if !errors.As(err, &multi) {
+				t.Error("errors.As found no *multierror.Error")
+			}
+			if !errors.Is(err, list[0]) || !errors.Is(err, list[2]) || !errors.Is(err, errs) {
+				t.Error("errors.Is misses a diagnostic or the list")
+			}
+			if errors.Is(err, list[1]) || errors.Is(err, list) {
+				t.Error("errors.Is finds a warning, which is not an error")
+			}
+			if got := diag.FromError(err); !got.Is(errs) {
+				t.Errorf("FromError found %v", got)
+			}
+		})
+	}
+}
+
+func TestFromError_CollectsAllLists(t *testing.T) {
+	one, two := diag.Diagnostic{Code: "QT1", Severity: diag.Error}, diag.Diagnostic{Code: "QT2", Severity: diag.Error}
+	err := errors.Join(diag.List{one}.Err(), fmt.Errorf("second: %w", diag.List{two, one}.Err()), two)
+	if got, want := diag.FromError(err), (diag.List{one, two, one, two}); !got.Is(want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestList_Err_NilWithoutErrors(t *testing.T) {
 	if err := (diag.List{{Severity: diag.Warning}}).Err(); err != nil {
 		t.Errorf("got %v", err)
 	}
-	if got := diag.FromError(errors.New("other")); got != nil {
-		t.Errorf("got %v", got)
+	for _, err := range []error{nil, errors.New("other")} {
+		if got := diag.FromError(err); got != nil {
+			t.Errorf("FromError(%v) = %v", err, got)
+		}
 	}
 }
 
@@ -74,22 +120,21 @@ func TestNearest(t *testing.T) {
 	for given, want := range map[string]string{
 		"chat_memry": "chat_memory", "chat_memroy": "chat_memory", "token_limits": "token_limit", "tokenlimit": "token_limit",
 		"llminference": "LLMInference", "echo": "Echo", "ECHO": "Echo", "ids": "id", "Id": "id", "ratio": "chat_history_token_ratio", "inference": "LLMInference", "chat_memory_of_mine": "chat_memory", "x": "", "retries": "", "": "", "zzzzzzzzzz": "",
-		"chat_memory": "", // it is there, so nothing is nearer
+		"chat_memory": "", // an exact match is not a suggestion
 	} {
 		if got := diag.Nearest(given, names); got != want {
 			t.Errorf("Nearest(%q) = %q, want %q", given, got, want)
 		}
 	}
 	if got := diag.Nearest("ab", []string{"ad", "ac"}); got != "ac" {
-		t.Errorf("of equally near ones the first in the alphabet is wanted, got %q", got)
+		t.Errorf("of equally near candidates want the first in alphabetical order, got %q", got)
 	}
 	if got := diag.Nearest(strings.Repeat("a", 1<<20), []string{strings.Repeat("a", 1<<20) + "b"}); got != "" {
-		t.Error("a megabyte is no name")
+		t.Error("a name of a megabyte has a suggestion")
 	}
 }
 
-// TestNearestFindsOneTypo: whatever letter of a word goes wrong, the word is found.
-func TestNearestFindsOneTypo(t *testing.T) {
+func TestNearest_FindsOneTypo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.StringMatching(`[a-z]{5,12}`).Draw(t, "word")
 		i := rapid.IntRange(0, len(word)-2).Draw(t, "at")

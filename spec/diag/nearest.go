@@ -5,12 +5,11 @@ import (
 	"strings"
 )
 
-// Nearest is the candidate that a writer of name most likely meant, or "" where
-// nothing is near. It counts the insertions, deletions, replacements and swaps
-// of neighbouring characters (Damerau and Levenshtein's distance, each stretch
-// edited once), letter case apart; of equally near ones the first in the
-// alphabet wins. Where none is near, one that holds the name or is held by it is
-// taken: max_attempts for attempts.
+// Nearest returns the candidate that is most likely meant by a misspelled name, ""
+// if none is near. It minimizes the optimal string alignment distance (insertions,
+// deletions, replacements, swaps of neighbors), ignoring case; ties go to the first
+// in alphabetical order. If none is near, it returns a candidate that contains name
+// or is contained in it, such as max_attempts for attempts.
 func Nearest(name string, candidates []string) string {
 	best, bestCost := "", maxDistance(name)+1
 	for _, c := range slices.Sorted(slices.Values(candidates)) {
@@ -22,14 +21,14 @@ func Nearest(name string, candidates []string) string {
 		}
 	}
 	if best == "" {
-		return holding(name, candidates)
+		return containing(name, candidates)
 	}
 	return best
 }
 
-// holding finds the candidate that shares most with name among those that hold
-// it or that it holds; short words are found in too many others.
-func holding(name string, candidates []string) string {
+// containing returns the candidate with the most similar length that contains name
+// or is contained in it. Short words are skipped, as too many others contain them.
+func containing(name string, candidates []string) string {
 	const least, most = 4, 2 * maxName
 	best := ""
 	for _, c := range slices.Sorted(slices.Values(candidates)) {
@@ -46,9 +45,9 @@ func holding(name string, candidates []string) string {
 
 func abs(n int) int { return max(n, -n) }
 
-// maxDistance is how many mistakes a name of this length may hold: none in one
-// letter, one in a short word, a third of the letters in a longer one. The unit
-// is a half, for a wrong letter case costs half a mistake at most once.
+// maxDistance returns the distance up to which a candidate is near to name, in half
+// edits: a different letter case costs one half. It allows no edit in one letter,
+// one in a short word, and a third of the letters in longer ones.
 func maxDistance(name string) int {
 	n := len([]rune(name))
 	switch {
@@ -60,11 +59,11 @@ func maxDistance(name string) int {
 	return 2 * min(n/3, 5)
 }
 
-// maxName bounds the work for absurdly long names, in characters.
+// maxName is the length in characters up to which names are compared.
 const maxName = 128
 
-// distance is twice the number of edits from a to b, plus one where only the
-// letter case of them differs somewhere; at least limit where it is not below.
+// distance returns twice the number of edits from a to b, plus one if only their
+// letter case differs. It returns at least limit if the distance is not below it.
 func distance(a, b string, limit int) int {
 	s, t := []rune(strings.ToLower(a)), []rune(strings.ToLower(b))
 	gap := len(s) - len(t)
@@ -78,7 +77,7 @@ func distance(a, b string, limit int) int {
 	return cost
 }
 
-// edits is the optimal string alignment distance, in three rows.
+// edits returns the optimal string alignment distance, computed with three rows.
 func edits(s, t []rune) int {
 	before, last, row := make([]int, len(t)+1), make([]int, len(t)+1), make([]int, len(t)+1)
 	for j := range last {

@@ -11,7 +11,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// summary is the message with its hint, for forms that have no caret to put it under.
+// summary returns the message with the hint, for formats without a caret.
 func (d Diagnostic) summary() string {
 	if d.Hint == "" {
 		return escapeControl(d.Message)
@@ -19,7 +19,7 @@ func (d Diagnostic) summary() string {
 	return escapeControl(d.Message + "; " + d.Hint)
 }
 
-// file is the path of the diagnostic's file, empty where there is none.
+// file returns the path of a span's file, "" if there is none.
 func file(s source.Span) string {
 	if s.File == nil {
 		return ""
@@ -27,7 +27,7 @@ func file(s source.Span) string {
 	return escapeControl(s.File.Path)
 }
 
-// entry is a diagnostic in JSON. Lines and columns are left out where there are none.
+// entry is a diagnostic in JSON. Lines and columns are omitted if there are none.
 type entry struct {
 	Code       string    `json:"code"`
 	Severity   Severity  `json:"severity"`
@@ -41,7 +41,6 @@ type entry struct {
 	Fixes      []fixJSON `json:"fixes,omitempty"`
 }
 
-// fixJSON is a Fix in JSON.
 type fixJSON struct {
 	File      string `json:"file"`
 	Line      int    `json:"line"`
@@ -51,7 +50,7 @@ type fixJSON struct {
 	Text      string `json:"text"`
 }
 
-func mendsOf(d Diagnostic) []fixJSON {
+func fixesOf(d Diagnostic) []fixJSON {
 	var all []fixJSON
 	for _, f := range d.Fixes {
 		s := f.Span
@@ -60,9 +59,9 @@ func mendsOf(d Diagnostic) []fixJSON {
 	return all
 }
 
-// JSON prints the list as one array of objects, [] where it is empty. Lines and
-// columns count from 1, columns in characters; a finding without a place has none. Fixes together are its
-// one safe mending, if there is one.
+// JSON prints the list as an array of objects, [] if it is empty. Lines and columns
+// count from 1, columns in characters; a diagnostic without a position has none.
+// The fixes of a diagnostic belong together.
 func JSON(w io.Writer, list List) error {
 	entries := make([]entry, len(list))
 	for i, d := range list {
@@ -70,14 +69,14 @@ func JSON(w io.Writer, list List) error {
 			Code: d.Code, Severity: d.Severity, Message: d.summary(), File: file(d.Span),
 			Line: d.Span.Start.Line, Column: d.Span.Start.Column,
 			EndLine: d.Span.End.Line, EndColumn: d.Span.End.Column, Suggestion: d.Suggestion,
-			Fixes: mendsOf(d),
+			Fixes: fixesOf(d),
 		}
 	}
 	return encode(w, entries)
 }
 
-// encode writes JSON that people can read, too. What a terminal would act upon
-// is escaped, which changes no value.
+// encode writes indented JSON. It escapes control characters for the terminal,
+// which changes no value.
 func encode(w io.Writer, value any) error {
 	var text bytes.Buffer
 	out := json.NewEncoder(&text)
@@ -126,12 +125,12 @@ func GitHub(w io.Writer, list List) error {
 	return nil
 }
 
-// escapeData escapes a workflow command's message, as the runner undoes it.
+// escapeData escapes the message of a workflow command.
 func escapeData(s string) string {
 	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
 }
 
-// escapeProperty escapes a workflow command's property.
+// escapeProperty escapes a property of a workflow command.
 func escapeProperty(s string) string {
 	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C").Replace(s)
 }

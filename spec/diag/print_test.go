@@ -11,9 +11,9 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-func TestJSONHasTheAgreedKeys(t *testing.T) {
+func TestJSON_Keys(t *testing.T) {
 	var b strings.Builder
-	if err := diag.JSON(&b, diag.List{memoryFault(t), {Code: "QT001", Severity: diag.Warning, Message: "m"}}); err != nil {
+	if err := diag.JSON(&b, diag.List{memoryDiagnostic(t), {Code: "QT001", Severity: diag.Warning, Message: "m"}}); err != nil {
 		t.Fatal(err)
 	}
 	var got []map[string]any
@@ -30,7 +30,7 @@ func TestJSONHasTheAgreedKeys(t *testing.T) {
 	}
 }
 
-func TestJSONOfNothingIsAnEmptyArray(t *testing.T) {
+func TestJSON_EmptyList(t *testing.T) {
 	var b strings.Builder
 	if err := diag.JSON(&b, nil); err != nil {
 		t.Fatal(err)
@@ -40,12 +40,12 @@ func TestJSONOfNothingIsAnEmptyArray(t *testing.T) {
 	}
 }
 
-func TestGitHubAnnotation(t *testing.T) {
+func TestGitHub(t *testing.T) {
 	odd := &source.File{Path: "a,b:c%.yaml"}
 	at := source.Span{File: odd, Start: source.Pos{Line: 1, Column: 2}, End: source.Pos{Line: 1, Column: 3}}
 	var b strings.Builder
 	err := diag.GitHub(&b, diag.List{
-		memoryFault(t),
+		memoryDiagnostic(t),
 		{Code: "QT1", Severity: diag.Warning, Span: at, Message: "100%: bad, really"},
 		{Code: "QT2", Severity: diag.Error, Message: "nowhere"},
 	})
@@ -61,10 +61,10 @@ func TestGitHubAnnotation(t *testing.T) {
 	}
 }
 
-func TestSARIFPlacesResultsAndNamesRules(t *testing.T) {
+func TestSARIF(t *testing.T) {
 	rule := diag.Rule{Code: "QT202", Severity: diag.Error, Title: "a reference names nothing", Doc: "Write the id."}
 	var b strings.Builder
-	if err := diag.SARIF(&b, diag.List{memoryFault(t)}, diag.Tool{Version: "1.2.3", Rules: []diag.Rule{rule}}); err != nil {
+	if err := diag.SARIF(&b, diag.List{memoryDiagnostic(t)}, diag.Tool{Version: "1.2.3", Rules: []diag.Rule{rule}}); err != nil {
 		t.Fatal(err)
 	}
 	var log struct {
@@ -100,9 +100,9 @@ func TestSARIFPlacesResultsAndNamesRules(t *testing.T) {
 	}
 	run := log.Runs[0]
 	result := run.Results[0]
-	place := result.Locations[0].PhysicalLocation
+	position := result.Locations[0].PhysicalLocation
 	got := []any{log.Version, run.Tool.Driver.Name, run.Tool.Driver.Rules[result.RuleIndex].ID, result.RuleID, result.Level,
-		place.ArtifactLocation.URI, place.Region.StartLine, place.Region.StartColumn, place.Region.EndColumn,
+		position.ArtifactLocation.URI, position.Region.StartLine, position.Region.StartColumn, position.Region.EndColumn,
 		result.RelatedLocations[0].Message.Text, result.Fixes[0].ArtifactChanges[0].Replacements[0].InsertedContent.Text}
 	want := []any{"2.1.0", "qtype", "QT202", "QT202", "error", "app.qtype.yaml", 24, 17, 27, "a memory declared here", "chat_memory"}
 	if d := cmp.Diff(want, got); d != "" {

@@ -6,18 +6,18 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// Rule declares a code once: the text of `qtype explain CODE`, and the examples
+// Rule declares a diagnostic code: the text of `qtype explain CODE`, and examples
 // that are its tests.
 type Rule struct {
-	Code     string   // QT and three digits; a code once given keeps its meaning
-	Severity Severity // what its diagnostics are, unless a place says otherwise
-	Title    string   // what is wrong, in a few words that never vary
+	Code     string   // QT and three digits; the meaning of a code never changes
+	Severity Severity // default severity
+	Title    string   // what is wrong, in a few fixed words
 	Doc      string   // why it is wrong and what to do, a few sentences
-	Wrong    string   // a document that breaks the rule; empty where no text can
-	Right    string   // the same document mended
+	Wrong    string   // a document that breaks the rule; empty if none can
+	Right    string   // the same document, corrected
 }
 
-// At makes a diagnostic of the rule. The message is formatted as by fmt.Sprintf.
+// At returns a diagnostic of the rule. The message is formatted as by fmt.Sprintf.
 func (r Rule) At(span source.Span, format string, args ...any) Diagnostic {
 	return Diagnostic{Code: r.Code, Severity: r.Severity, Span: span, Message: fmt.Sprintf(format, args...)}
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// Tool is what a SARIF log says about the program that found the findings.
+// Tool describes the program in a SARIF log.
 type Tool struct {
-	Version string // the program's version; may be empty
-	Rules   []Rule // the rules that it knows
+	Version string // may be empty
+	Rules   []Rule // all rules of the program
 }
 
-// The parts of a SARIF 2.1.0 log that we write, by their names there.
+// The parts of a SARIF 2.1.0 log that are used, under their names there.
 type (
 	sarifLog struct {
 		Schema  string     `json:"$schema"`
@@ -114,8 +114,8 @@ func sarifResultOf(d Diagnostic) sarifResult {
 	if d.Span.File == nil {
 		return result
 	}
-	place := sarifPlace(d.Span)
-	result.Locations = []sarifLocation{{Physical: place}}
+	position := sarifPlace(d.Span)
+	result.Locations = []sarifLocation{{Physical: position}}
 	for _, r := range d.Related {
 		if r.Span.File != nil {
 			result.Related = append(result.Related, sarifLocation{sarifPlace(r.Span), &sarifMessage{escapeControl(r.Message)}})
@@ -128,20 +128,21 @@ func sarifResultOf(d Diagnostic) sarifResult {
 	return result
 }
 
-// sarifFixes are the safe mending, else the suggestion: either is a proposal there.
+// sarifFixes returns the fixes, else the suggestion: SARIF treats both as
+// proposals.
 func sarifFixes(d Diagnostic) []sarifFix {
-	fixes, description := d.Fixes, "mend it"
+	fixes, description := d.Fixes, "apply the fix"
 	if len(fixes) == 0 && d.Suggestion != "" {
 		fixes = []Fix{{d.Span, d.Suggestion}}
 	}
 	if d.Suggestion != "" {
-		description = "replace it by " + escapeControl(d.Suggestion)
+		description = "replace with " + escapeControl(d.Suggestion)
 	}
 	var changes []sarifChange
 	for _, f := range fixes {
-		if place := sarifPlace(f.Span); place.Region != nil {
-			changes = append(changes, sarifChange{place.Artifact, []sarifReplacement{
-				{Deleted: place.Region, Inserted: sarifMessage{f.NewText}}}})
+		if position := sarifPlace(f.Span); position.Region != nil {
+			changes = append(changes, sarifChange{position.Artifact, []sarifReplacement{
+				{Deleted: position.Region, Inserted: sarifMessage{f.NewText}}}})
 		}
 	}
 	if len(changes) == 0 {
@@ -155,9 +156,9 @@ func sarifPlace(s source.Span) sarifPhysical {
 	if u, err := url.Parse(uri); err != nil || u.Scheme == "" || len(u.Scheme) == 1 {
 		uri = (&url.URL{Path: filepath.ToSlash(uri)}).String()
 	}
-	place := sarifPhysical{Artifact: sarifArtifact{uri}}
+	position := sarifPhysical{Artifact: sarifArtifact{uri}}
 	if s.Start.Line > 0 {
-		place.Region = &sarifRegion{s.Start.Line, s.Start.Column, s.End.Line, s.End.Column}
+		position.Region = &sarifRegion{s.Start.Line, s.Start.Column, s.End.Line, s.End.Column}
 	}
-	return place
+	return position
 }

@@ -16,13 +16,13 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// TestSARIFIsValid holds what we write against the published schema of SARIF
-// 2.1.0, which QTYPE_SARIF_SCHEMA names: a JSON file, or a Go file with the schema
-// in a constant, as the Go module has it that .ci/run downloads.
-func TestSARIFIsValid(t *testing.T) {
+// TestSARIF_MatchesSchema validates the output against the published schema of
+// SARIF 2.1.0, named by QTYPE_SARIF_SCHEMA: a JSON file, or a Go file with the
+// schema in a constant, such as the Go module that .ci/run downloads contains.
+func TestSARIF_MatchesSchema(t *testing.T) {
 	path := os.Getenv("QTYPE_SARIF_SCHEMA")
 	if path == "" {
-		t.Skip("SKIPPED: QTYPE_SARIF_SCHEMA names no schema, so SARIF was not checked; .ci/run does")
+		t.Skip("SKIPPED: set QTYPE_SARIF_SCHEMA to check SARIF output, as .ci/run does")
 	}
 	schema := sarifSchema(t, path)
 	root := &source.File{Path: "docs/a b%.yaml", Text: []byte("id: 42\nmodels: !include m.yaml\n")}
@@ -32,10 +32,10 @@ func TestSARIFIsValid(t *testing.T) {
 		"nothing": nil,
 		"everything": {
 			rule.At(at(root, 1), "a message with \x1b").WithSuggestion("x").WithFix("y").WithRelated(at(root, 2), "first declared here"),
-			rule.At(at(inner, 1), "inside").WithSuggestion("only a proposal").WithSeverity(diag.Warning),
+			rule.At(at(inner, 1), "inside").WithSuggestion("only a suggestion").WithSeverity(diag.Warning),
 			rule.At(source.Span{File: root}, "without a line"),
-			{Code: "QT999", Severity: diag.Warning, Message: "no place and no rule", Hint: "a hint"},
-			{Code: "QT021", Severity: diag.Warning, Message: "to be taken out", Span: at(root, 1), Fixes: []diag.Fix{{Span: at(root, 1)}}},
+			{Code: "QT999", Severity: diag.Warning, Message: "no position and no rule", Hint: "a hint"},
+			{Code: "QT021", Severity: diag.Warning, Message: "to be removed", Span: at(root, 1), Fixes: []diag.Fix{{Span: at(root, 1)}}},
 		},
 	} {
 		var log bytes.Buffer
@@ -51,11 +51,10 @@ func TestSARIFIsValid(t *testing.T) {
 		}
 	}
 	if err := schema.Validate(map[string]any{"version": "2.1.0", "runs": []any{map[string]any{"results": []any{}}}}); err == nil {
-		t.Error("the schema takes a run without a tool: this is not SARIF's")
+		t.Error("the schema accepts a run without a tool, so it is not the schema of SARIF")
 	}
 }
 
-// sarifSchema compiles the schema in a file.
 func sarifSchema(t *testing.T, path string) *jsonschema.Schema {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -80,7 +79,7 @@ func sarifSchema(t *testing.T, path string) *jsonschema.Schema {
 	return schema
 }
 
-// longestText is the longest string of a Go file.
+// longestText returns the longest string literal of a Go file.
 func longestText(t *testing.T, path string, source []byte) string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, source, parser.SkipObjectResolution)

@@ -12,14 +12,14 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// TextOptions change the text form.
+// TextOptions are the options of Text.
 type TextOptions struct {
-	Color bool // colours the head, the caret and the gutter by ANSI escapes
-	Width int  // columns of the terminal; longer lines are cut around the caret; 0 stands for 120
+	Color bool // color the heading, the caret and the gutter with ANSI escapes
+	Width int  // columns of the terminal, 120 if 0; longer lines are cut around the caret
 }
 
-// Text prints the list for people: one block a finding, with the excerpt, a
-// caret under the word, related places and the includes that led there.
+// Text prints the list for people: a block for each diagnostic with an excerpt, a
+// caret under the text in question, related positions, and the chain of includes.
 func Text(w io.Writer, list List, opts TextOptions) error {
 	out := bufio.NewWriter(w)
 	p := printer{out: out, opts: opts}
@@ -32,20 +32,19 @@ func Text(w io.Writer, list List, opts TextOptions) error {
 	return out.Flush()
 }
 
-// printer draws blocks.
 type printer struct {
 	out    *bufio.Writer
 	opts   TextOptions
-	gutter int // columns of the line numbers of the block at hand
+	gutter int // columns of the line numbers of the current block
 
-	last struct { // the last answer of lineOf
+	last struct { // the last result of lineOf
 		file   *source.File
 		number int
 		line   shownLine
 	}
 }
 
-// The colours, as ANSI escapes.
+// ANSI escapes.
 const (
 	red    = "\x1b[1;31m"
 	yellow = "\x1b[1;33m"
@@ -67,59 +66,59 @@ func (p *printer) line(s string) {
 	p.out.WriteByte('\n')
 }
 
-// label is one underlined place of an excerpt.
+// label is an underlined range of an excerpt.
 type label struct {
 	span  source.Span
-	text  string // what stands after the underline
-	sign  string // what the underline is made of
+	text  string // text after the underline
+	sign  string // character of the underline
 	color string
 }
 
-// block draws one finding.
+// block prints one diagnostic.
 func (p *printer) block(d Diagnostic) {
 	color := red
 	if d.Severity == Warning {
 		color = yellow
 	}
 	head := p.paint(color, fmt.Sprintf("%s[%s]", d.Severity, d.Code))
-	switch place := d.Span.String(); {
-	case place == "":
+	switch position := d.Span.String(); {
+	case position == "":
 		head += ":"
-	case !strings.HasPrefix(d.Message, place+" "): // a fault of a file as a whole begins with its name
-		head += " " + escapeControl(place) + ":"
+	case !strings.HasPrefix(d.Message, position+" "): // a message about a whole file begins with its name
+		head += " " + escapeControl(position) + ":"
 	}
 	p.line(head + " " + p.paint(bold, escapeControl(d.Message)))
 
-	marks := []label{{span: d.Span, text: d.Hint, sign: "^", color: color}}
+	labels := []label{{span: d.Span, text: d.Hint, sign: "^", color: color}}
 	for _, r := range d.Related {
-		marks = append(marks, label{span: r.Span, text: r.Message, sign: "-", color: cyan})
+		labels = append(labels, label{span: r.Span, text: r.Message, sign: "-", color: cyan})
 	}
-	p.gutter = gutterOf(marks)
+	p.gutter = gutterOf(labels)
 	if !displayable(d.Span) {
 		p.note(escapeControl(d.Hint))
 	}
-	p.excerpts(marks)
+	p.excerpts(labels)
 	for _, at := range d.Span.Includes() {
 		p.note("included from " + escapeControl(at.String()))
 	}
 	p.note("qtype explain " + d.Code)
 }
 
-// note draws a line that starts with an equals sign.
+// note prints a line that starts with an equals sign.
 func (p *printer) note(s string) {
 	if s != "" {
 		p.line(strings.Repeat(" ", p.gutter) + p.paint(blue, " = ") + s)
 	}
 }
 
-// displayable tells whether the text of a place is at hand.
+// displayable reports whether the text of a span is available.
 func displayable(s source.Span) bool {
 	return s.File != nil && s.Start.Line > 0 && len(s.File.Text) > 0
 }
 
-func gutterOf(marks []label) int {
+func gutterOf(labels []label) int {
 	widest := 1
-	for _, m := range marks {
+	for _, m := range labels {
 		if displayable(m.span) {
 			widest = max(widest, len(strconv.Itoa(m.span.Start.Line)))
 		}
@@ -127,12 +126,12 @@ func gutterOf(marks []label) int {
 	return widest
 }
 
-// excerpts draws the marked lines: the finding's own file first, others under
-// their names.
-func (p *printer) excerpts(marks []label) {
-	home := marks[0].span.File
+// excerpts prints the labeled lines: first those in the file of the diagnostic, then
+// the others under their file names.
+func (p *printer) excerpts(labels []label) {
+	home := labels[0].span.File
 	var own, others []label
-	for _, m := range marks {
+	for _, m := range labels {
 		switch {
 		case !displayable(m.span):
 		case m.span.File == home:
@@ -156,13 +155,13 @@ func (p *printer) excerpts(marks []label) {
 
 func (p *printer) bar() { p.line(strings.Repeat(" ", p.gutter) + p.paint(blue, " |")) }
 
-// lines draws marked lines of one file in order, with a colon where some are left out.
-func (p *printer) lines(marks []label) {
-	slices.SortStableFunc(marks, func(a, b label) int {
+// lines prints labeled lines of one file in order, with a colon for omitted lines.
+func (p *printer) lines(labels []label) {
+	slices.SortStableFunc(labels, func(a, b label) int {
 		return cmp.Or(cmp.Compare(a.span.Start.Line, b.span.Start.Line), cmp.Compare(a.span.Start.Column, b.span.Start.Column))
 	})
 	last := 0
-	for _, m := range marks {
+	for _, m := range labels {
 		n := m.span.Start.Line
 		if last > 0 && n > last+1 {
 			p.line(strings.Repeat(" ", p.gutter) + p.paint(blue, " :"))
@@ -172,8 +171,8 @@ func (p *printer) lines(marks []label) {
 	}
 }
 
-// lineOf is the line where a span begins. Many findings may stand in one line of
-// a megabyte, so the last one is kept.
+// lineOf returns the line where a span begins. It caches the last one, as a line of
+// a megabyte may have many diagnostics.
 func (p *printer) lineOf(s source.Span) shownLine {
 	if p.last.file != s.File || p.last.number != s.Start.Line {
 		p.last.file, p.last.number = s.File, s.Start.Line
@@ -182,14 +181,15 @@ func (p *printer) lineOf(s source.Span) shownLine {
 	return p.last.line
 }
 
-// excerpt draws one line, unless it was drawn for the mark before, and the underline.
+// excerpt prints the underline of a label, after its line unless that was printed
+// for the previous label.
 func (p *printer) excerpt(m label, withLine bool) {
 	number := fmt.Sprintf("%*d", p.gutter, m.span.Start.Line)
 	width := p.opts.Width
 	if width <= 0 {
 		width = 120
 	}
-	shown, before, under := cut(p.lineOf(m.span), m.span, max(width-p.gutter-len(" | "), 20))
+	shown, before, under := excerptLine(p.lineOf(m.span), m.span, max(width-p.gutter-len(" | "), 20))
 	if withLine {
 		p.line(strings.TrimRight(p.paint(blue, number+" |")+" "+shown, " "))
 	}

@@ -10,11 +10,10 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// app is a document whose memory is declared on line 9 and misspelt on line 24.
 var app = &source.File{Path: "app.qtype.yaml", Text: []byte(
 	strings.Repeat("\n", 8) + "  - id: chat_memory\n" + strings.Repeat("\n", 14) + "        memory: chat_memry\n")}
 
-// span finds the n-th occurrence of a word in a file, counted from 0.
+// span returns the span of the n-th occurrence of a word in a file, counted from 0.
 func span(t *testing.T, f *source.File, word string, n int) source.Span {
 	t.Helper()
 	at := 0
@@ -36,7 +35,7 @@ func span(t *testing.T, f *source.File, word string, n int) source.Span {
 	return source.Span{File: f, Start: source.Pos{Line: line, Column: column}, End: source.Pos{Line: line, Column: column + len([]rune(word))}}
 }
 
-func memoryFault(t *testing.T) diag.Diagnostic {
+func memoryDiagnostic(t *testing.T) diag.Diagnostic {
 	rule := diag.Rule{Code: "QT202", Severity: diag.Error}
 	return rule.At(span(t, app, "chat_memry", 0), "no memory has the id %q", "chat_memry").
 		WithSuggestion(diag.Nearest("chat_memry", []string{"chat_memory", "other"})).
@@ -52,7 +51,7 @@ func text(t *testing.T, opts diag.TextOptions, list ...diag.Diagnostic) string {
 	return b.String()
 }
 
-func TestTextShowsPlaceExcerptAndRelatedPlace(t *testing.T) {
+func TestText_ExcerptAndRelated(t *testing.T) {
 	want := `error[QT202] app.qtype.yaml:24:17: no memory has the id "chat_memry"
    |
  9 |   - id: chat_memory
@@ -63,15 +62,15 @@ func TestTextShowsPlaceExcerptAndRelatedPlace(t *testing.T) {
    |
    = qtype explain QT202
 `
-	if d := cmp.Diff(want, text(t, diag.TextOptions{}, memoryFault(t))); d != "" {
+	if d := cmp.Diff(want, text(t, diag.TextOptions{}, memoryDiagnostic(t))); d != "" {
 		t.Error(d)
 	}
 }
 
-func TestTextInsideAnInclude(t *testing.T) {
+func TestText_Include(t *testing.T) {
 	root := &source.File{Path: "app.yaml", Text: []byte("id: a\nmodels: !include m.yaml\n")}
 	inner := &source.File{Path: "m.yaml", Text: []byte("- idd: x\n"), From: span(t, root, "m.yaml", 0)}
-	fault := diag.Diagnostic{Code: "QT103", Severity: diag.Warning, Span: span(t, inner, "idd", 0), Message: "unknown"}.
+	d := diag.Diagnostic{Code: "QT103", Severity: diag.Warning, Span: span(t, inner, "idd", 0), Message: "unknown"}.
 		WithRelated(span(t, root, "a", 0), "elsewhere")
 	want := `warning[QT103] m.yaml:1:3: unknown
   |
@@ -86,23 +85,23 @@ func TestTextInsideAnInclude(t *testing.T) {
   = included from app.yaml:2:18
   = qtype explain QT103
 `
-	if d := cmp.Diff(want, text(t, diag.TextOptions{}, fault)); d != "" {
+	if d := cmp.Diff(want, text(t, diag.TextOptions{}, d)); d != "" {
 		t.Error(d)
 	}
 }
 
-func TestTextWithoutAPlace(t *testing.T) {
-	fault := diag.Diagnostic{Code: "QT001", Severity: diag.Error, Message: "no.yaml does not exist", Hint: "check the path",
+func TestText_NoPosition(t *testing.T) {
+	d := diag.Diagnostic{Code: "QT001", Severity: diag.Error, Message: "no.yaml does not exist", Hint: "check the path",
 		Span: source.Span{File: &source.File{Path: "no.yaml"}}}
 	want := "error[QT001] no.yaml does not exist\n  = check the path\n  = qtype explain QT001\n"
-	if d := cmp.Diff(want, text(t, diag.TextOptions{}, fault)); d != "" {
+	if d := cmp.Diff(want, text(t, diag.TextOptions{}, d)); d != "" {
 		t.Error(d)
 	}
 }
 
-// TestCaretStandsUnderTheWord holds what precedes the word to as many columns
-// as a terminal shows.
-func TestCaretStandsUnderTheWord(t *testing.T) {
+// TestText_CaretUnderWord checks that the caret counts the columns that a terminal
+// shows.
+func TestText_CaretUnderWord(t *testing.T) {
 	for _, c := range []struct{ name, line, shown, caret string }{
 		{"tab", "\ta:\tWORD", "    a:  WORD", "        ^^^^"},
 		{"wide", "日本: WORD", "日本: WORD", "      ^^^^"},
@@ -122,7 +121,7 @@ func TestCaretStandsUnderTheWord(t *testing.T) {
 	}
 }
 
-func TestLongLineIsCutAroundTheCaret(t *testing.T) {
+func TestText_CutsLongLines(t *testing.T) {
 	f := &source.File{Path: "f", Text: []byte(strings.Repeat("x", 1<<20) + " WORD " + strings.Repeat("y", 1<<20))}
 	got := text(t, diag.TextOptions{Width: 60}, diag.Diagnostic{Code: "QT1", Severity: diag.Error, Span: span(t, f, "WORD", 0)})
 	lines := strings.Split(got, "\n")
@@ -138,40 +137,40 @@ func TestLongLineIsCutAroundTheCaret(t *testing.T) {
 	}
 }
 
-// TestNothingRawReachesTheTerminal puts terminal escapes wherever a document's
-// text can come out.
-func TestNothingRawReachesTheTerminal(t *testing.T) {
+// TestPrinters_EscapeControlCharacters puts terminal escapes everywhere a
+// document's text can be printed.
+func TestPrinters_EscapeControlCharacters(t *testing.T) {
 	const evil = "\x1b]0;title\x07\u009b31m\u202ered\r"
 	f := &source.File{Path: evil, Text: []byte("key: " + evil + "\n")}
 	at := source.Span{File: f, Start: source.Pos{Line: 1, Column: 6}, End: source.Pos{Line: 1, Column: 9}}
-	fault := diag.Diagnostic{Code: "QT1", Severity: diag.Error, Span: at, Message: evil, Hint: evil, Suggestion: evil}.WithRelated(at, evil)
+	d := diag.Diagnostic{Code: "QT1", Severity: diag.Error, Span: at, Message: evil, Hint: evil, Suggestion: evil}.WithRelated(at, evil)
 	var b strings.Builder
 	for _, print := range []func() error{
-		func() error { return diag.Text(&b, diag.List{fault}, diag.TextOptions{}) },
-		func() error { return diag.GitHub(&b, diag.List{fault}) },
-		func() error { return diag.JSON(&b, diag.List{fault}) },
-		func() error { return diag.SARIF(&b, diag.List{fault}, diag.Tool{}) },
-		func() error { _, err := b.WriteString(fault.Error()); return err },
+		func() error { return diag.Text(&b, diag.List{d}, diag.TextOptions{}) },
+		func() error { return diag.GitHub(&b, diag.List{d}) },
+		func() error { return diag.JSON(&b, diag.List{d}) },
+		func() error { return diag.SARIF(&b, diag.List{d}, diag.Tool{}) },
+		func() error { _, err := b.WriteString(d.Error()); return err },
 	} {
 		if err := print(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if i := strings.IndexAny(b.String(), "\x1b\x07\u009b\r"); i >= 0 {
-		t.Errorf("a control character came through: %q", b.String()[max(i-20, 0):i+5])
+		t.Errorf("unescaped control character in %q", b.String()[max(i-20, 0):i+5])
 	}
 }
 
-func TestColourChangesNoWord(t *testing.T) {
-	plain := text(t, diag.TextOptions{}, memoryFault(t))
-	coloured := text(t, diag.TextOptions{Color: true}, memoryFault(t))
-	if !strings.Contains(coloured, "\x1b[") {
-		t.Error("no colour where it is asked for")
+func TestText_ColorKeepsWords(t *testing.T) {
+	plain := text(t, diag.TextOptions{}, memoryDiagnostic(t))
+	colored := text(t, diag.TextOptions{Color: true}, memoryDiagnostic(t))
+	if !strings.Contains(colored, "\x1b[") {
+		t.Error("no color escapes")
 	}
 	for _, code := range []string{"\x1b[1;31m", "\x1b[1;33m", "\x1b[34m", "\x1b[36m", "\x1b[1m", "\x1b[0m"} {
-		coloured = strings.ReplaceAll(coloured, code, "")
+		colored = strings.ReplaceAll(colored, code, "")
 	}
-	if d := cmp.Diff(plain, coloured); d != "" {
+	if d := cmp.Diff(plain, colored); d != "" {
 		t.Error(d)
 	}
 }

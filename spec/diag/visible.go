@@ -6,9 +6,9 @@ import (
 	"unicode"
 )
 
-// escapeControl replaces what a terminal would act upon instead of showing it
-// (control characters, bidirectional overrides) by an escape such as \x1b or
-// \u202e. A tab stays: the printers place it themselves.
+// escapeControl replaces characters that control a terminal (control characters,
+// bidirectional overrides) by escapes such as \x1b or \u202e. Tabs remain: the
+// printers expand them.
 func escapeControl(s string) string {
 	if !strings.ContainsFunc(s, unprintable) {
 		return s

@@ -1,9 +1,9 @@
-// Package source knows texts and places in them: the file a word stands in, its
-// line and column, and through which includes it came. Every diagnostic, every
-// entity of the language and every run-time error points with its types.
+// Package source represents files and positions in them: line, column, and the
+// includes that led to the file. Diagnostics, entities of the language and
+// run-time errors use it to point to the text.
 //
 // Lines and columns count from 1; columns count characters (Unicode code
-// points), not bytes. All types are plain values, safe to share once filled.
+// points), not bytes. All types are plain values, safe to share once complete.
 package source
 
 import (
@@ -12,34 +12,34 @@ import (
 	"strings"
 )
 
-// File is one text that was read, whole.
+// File is a file that was read completely.
 type File struct {
-	Path string // as a user would name it, relative to the working directory where it lies below it
+	Path string // relative to the working directory if it is inside it
 	Text []byte // UTF-8, without a byte order mark
-	From Span   // the include that asked for it; zero for the root document
+	From Span   // the include directive that names the file; zero for the root document
 
-	hidden []Span // where secrets stand
-	shared []Span // what stands in other places, too
+	hidden []Span // secrets
+	shared []Span // values that aliases use elsewhere too
 }
 
-// Pos is a character's place. The zero Pos is no place.
+// Pos is the position of a character. The zero Pos is no position.
 type Pos struct {
 	Line   int // from 1
 	Column int // from 1, in characters
 }
 
-// Span is a stretch of one file, from Start up to but without End.
+// Span is a range of a file, from Start up to but not including End.
 type Span struct {
-	File  *File // nil for no stretch at all
-	Start Pos   // its first character
-	End   Pos   // the character behind its last
+	File  *File // nil for the zero Span
+	Start Pos   // the first character
+	End   Pos   // the character after the last one
 }
 
-// IsZero tells whether the span points nowhere.
+// IsZero reports whether the span has no file.
 func (s Span) IsZero() bool { return s.File == nil }
 
-// String prints "file:line:column", the file alone where there is no line, and
-// nothing for the zero span.
+// String returns "file:line:column", only the file if there is no line, and "" for
+// the zero span.
 func (s Span) String() string {
 	switch {
 	case s.File == nil:
@@ -50,8 +50,8 @@ func (s Span) String() string {
 	return fmt.Sprintf("%s:%d:%d", s.File.Path, s.Start.Line, s.Start.Column)
 }
 
-// Compare orders spans as a reader meets them: an included file's stretch stands
-// where the include stands. It is fit for slices.SortStableFunc.
+// Compare orders spans in reading order: the content of an included file is at the
+// position of the include. It is meant for slices.SortStableFunc.
 func Compare(s, t Span) int {
 	a, b := s.trail(), t.trail()
 	for i := 0; i < len(a) && i < len(b); i++ {
@@ -65,7 +65,8 @@ func Compare(s, t Span) int {
 	return len(a) - len(b)
 }
 
-// Includes lists the include directives that led to the span's file, innermost first.
+// Includes returns the include directives that led to the span's file, innermost
+// first.
 func (s Span) Includes() []Span {
 	var chain []Span
 	for f := s.File; f != nil && f.From.File != nil; f = f.From.File {
@@ -74,7 +75,7 @@ func (s Span) Includes() []Span {
 	return chain
 }
 
-// Line is the text of line n, without its end; empty where there is none.
+// Line returns line n without its line ending, "" if there is none.
 func (f *File) Line(n int) string {
 	rest := f.Text
 	for ; n > 1; n-- {
@@ -88,18 +89,18 @@ func (f *File) Line(n int) string {
 	return strings.TrimSuffix(string(line), "\r")
 }
 
-// MarkSecret says that a secret stands in the stretch, so that no excerpt shows it.
-// It must not be called once the file is shared.
+// MarkSecret marks a secret, so that no excerpt shows it. It is not safe for
+// concurrent use.
 func (f *File) MarkSecret(s Span) { f.hidden = append(f.hidden, s) }
 
-// Hidden lists the stretches that no excerpt may show, in the order in which they were found.
+// Hidden returns the secrets of the file in the order of MarkSecret.
 func (f *File) Hidden() []Span { return f.hidden }
 
-// MarkAliased says that aliases put what stands in the stretch in other places, too.
-// It must not be called once the file is shared.
+// MarkAliased marks a value that aliases use elsewhere too. It is not safe for
+// concurrent use.
 func (f *File) MarkAliased(s Span) { f.shared = append(f.shared, s) }
 
-// IsShared tells whether a stretch of the file lies in one that stands in other places, too.
+// IsShared reports whether a span is within a value that aliases use elsewhere too.
 func (f *File) IsShared(s Span) bool {
 	for _, whole := range f.shared {
 		if comparePos(whole.Start, s.Start) <= 0 && comparePos(s.End, whole.End) <= 0 {
@@ -109,7 +110,7 @@ func (f *File) IsShared(s Span) bool {
 	return false
 }
 
-// trail is the span preceded by the includes that lead to it, outermost first.
+// trail returns the span preceded by the includes that lead to it, outermost first.
 func (s Span) trail() []Span {
 	chain := s.Includes()
 	trail := make([]Span, 0, len(chain)+1)

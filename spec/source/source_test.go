@@ -12,7 +12,7 @@ func span(f *source.File, line, column int) source.Span {
 	return source.Span{File: f, Start: source.Pos{Line: line, Column: column}, End: source.Pos{Line: line, Column: column + 1}}
 }
 
-func TestAnIncludedPlaceStandsWhereItsIncludeStands(t *testing.T) {
+func TestCompare_IncludedFile(t *testing.T) {
 	root := &source.File{Path: "app.yaml"}
 	tools := &source.File{Path: "tools.yaml", From: span(root, 5, 8)}
 	deep := &source.File{Path: "deep.yaml", From: span(tools, 2, 1)}
@@ -20,18 +20,18 @@ func TestAnIncludedPlaceStandsWhereItsIncludeStands(t *testing.T) {
 	got := []source.Span{order[6], order[3], order[0], order[5], order[2], order[4], order[1]}
 	slices.SortStableFunc(got, source.Compare)
 	if !slices.Equal(got, order) {
-		var places []string
+		var positions []string
 		for _, s := range got {
-			places = append(places, s.String())
+			positions = append(positions, s.String())
 		}
-		t.Errorf("sorted as %s", strings.Join(places, ", "))
+		t.Errorf("sorted as %s", strings.Join(positions, ", "))
 	}
 	if chain := order[3].Includes(); len(chain) != 2 || chain[0].String() != "tools.yaml:2:1" || chain[1].String() != "app.yaml:5:8" {
 		t.Errorf("the chain of includes is %v", chain)
 	}
 }
 
-func TestLinesOfAFile(t *testing.T) {
+func TestFile_Line(t *testing.T) {
 	f := &source.File{Path: "a", Text: []byte("one\r\ntwo\n\nfour")}
 	for n, want := range map[int]string{1: "one", 2: "two", 3: "", 4: "four", 5: "", 0: "one"} {
 		if got := f.Line(n); got != want {
@@ -40,7 +40,7 @@ func TestLinesOfAFile(t *testing.T) {
 	}
 }
 
-func TestPlacesPrint(t *testing.T) {
+func TestSpan_String(t *testing.T) {
 	f := &source.File{Path: "a.yaml"}
 	for want, s := range map[string]source.Span{"": {}, "a.yaml": {File: f}, "a.yaml:3:7": span(f, 3, 7)} {
 		if s.String() != want {

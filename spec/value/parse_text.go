@@ -7,51 +7,78 @@ import (
 	"unicode/utf8"
 )
 
-// str reads a text in quotes.
+// str parses a string.
 func (p *parser) str() (string, error) {
 	p.at++
 	start := p.at
-	for p.at < len(p.text) {
-		switch c := p.text[p.at]; {
-		case c == '"':
-			s := p.text[start:p.at]
-			p.at++
-			return strings.ToValidUTF8(s, "\uFFFD"), nil
-		case c == '\\':
-			return p.escaped(start)
-		case c < 0x20 && !p.lenient:
-			return "", p.fail("a text holds the control character %s: write it as an escape", p.found())
-		}
-		p.at++
+	if err := p.skipPlain(); err != nil {
+		return "", err
 	}
-	return "", p.fail("the text in quotes does not end")
+	if p.text[p.at] == '\\' {
+		return p.escaped(start)
+	}
+	s := p.text[start:p.at]
+	p.at++
+	return validText(s), nil
 }
 
-// escaped goes on with a text at its first backslash.
+// skipPlain moves to the next quote or backslash of a text.
+func (p *parser) skipPlain() error {
+	for ; p.at < len(p.text); p.at++ {
+		switch c := p.text[p.at]; {
+		case c == '"' || c == '\\':
+			return nil
+		case c < 0x20 && !p.lenient:
+			return p.fail("a text holds the control character %s: write it as an escape", p.found())
+		}
+	}
+	return p.fail("the text in quotes does not end")
+}
+
+// escaped continues a string at its first backslash.
 func (p *parser) escaped(start int) (string, error) {
 	var b strings.Builder
-	b.WriteString(p.text[start:p.at])
-	for p.at < len(p.text) {
-		switch c := p.text[p.at]; {
-		case c == '"':
+	b.Grow(p.untilQuote(start))
+	for {
+		b.WriteString(p.text[start:p.at])
+		if p.text[p.at] == '"' {
 			p.at++
-			return strings.ToValidUTF8(b.String(), "\uFFFD"), nil
-		case c == '\\':
-			if err := p.escape(&b); err != nil {
-				return "", err
-			}
-			continue
-		case c < 0x20 && !p.lenient:
-			return "", p.fail("a text holds the control character %s: write it as an escape", p.found())
-		default:
-			b.WriteByte(c)
+			return validText(b.String()), nil
 		}
-		p.at++
+		if err := p.escape(&b); err != nil {
+			return "", err
+		}
+		start = p.at
+		if err := p.skipPlain(); err != nil {
+			return "", err
+		}
 	}
-	return "", p.fail("the text in quotes does not end")
 }
 
-// escape reads one escape, from its backslash on.
+// validText replaces bytes that are not UTF-8. The check first is several times
+// as fast as strings.ToValidUTF8 for a text that is valid.
+func validText(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
+// untilQuote returns how many bytes a text takes that begins at start, escapes
+// as they are written.
+func (p *parser) untilQuote(start int) int {
+	for at := p.at; at < len(p.text); at++ {
+		switch p.text[at] {
+		case '\\':
+			at++
+		case '"':
+			return at - start
+		}
+	}
+	return len(p.text) - start
+}
+
+// escape parses an escape sequence, including the backslash.
 func (p *parser) escape(b *strings.Builder) error {
 	if p.at+1 >= len(p.text) {
 		return p.fail("the text in quotes does not end")
@@ -69,7 +96,7 @@ func (p *parser) escape(b *strings.Builder) error {
 	return nil
 }
 
-// unicode reads \uXXXX, two of them for a surrogate pair.
+// unicode parses \uXXXX, or two of them for a surrogate pair.
 func (p *parser) unicode(b *strings.Builder) error {
 	r, ok := p.hex(p.at)
 	if !ok {
@@ -83,13 +110,13 @@ func (p *parser) unicode(b *strings.Builder) error {
 			p.at += 6
 			return nil
 		}
-		r = utf8.RuneError // half a pair stands for no character
+		r = utf8.RuneError // an unpaired surrogate
 	}
 	b.WriteRune(r)
 	return nil
 }
 
-// hex reads the code of the escape that begins at a byte.
+// hex parses the code of the escape sequence at a byte.
 func (p *parser) hex(at int) (rune, bool) {
 	if at+6 > len(p.text) || p.text[at] != '\\' || p.text[at+1] != 'u' {
 		return 0, false

@@ -13,7 +13,7 @@ import (
 func main() {
 	source := flag.String("spec", "spec", "folder of package spec, where the descriptions are read")
 	out := flag.String("out", "schema.json", "file to write")
-	tests := flag.String("tests", "suite/schema.json", "file to write for tests")
+	tests := flag.String("tests", "internal/apptest/schema.json", "file to write for tests")
 	flag.Parse()
 	if err := errors.Join(write(*out, *source, schemagen.Generate), write(*tests, *source, schemagen.GenerateTests)); err != nil {
 		fmt.Fprintln(os.Stderr, "generate:", err)

@@ -1,11 +1,9 @@
-// Package diagtest checks diagnostics against comments in the documents that
-// they were found in:
+// Package diagtest checks diagnostics against comments in the documents:
 //
 //	token_limits: 5 # want QT103 "has no key"
 //
-// demands a diagnostic of that code on that line, whose message or hint the
-// regular expression matches. Several may be demanded on one line. It is for
-// tests only.
+// expects a diagnostic of that code on that line whose message or hint matches the
+// regular expression. A line may expect several. The package is for tests only.
 package diagtest
 
 import (
@@ -19,14 +17,13 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// marker starts a comment of ours.
 const marker = "# want "
 
-// want is one demanded diagnostic.
+// want is an expected diagnostic.
 type want struct {
-	line    int            // counted from 1
-	code    string         // the code
-	message *regexp.Regexp // matches the message or the hint
+	line    int // counted from 1
+	code    string
+	message *regexp.Regexp // matches message and hint
 }
 
 // parseWants reads the comments of a text.
@@ -41,7 +38,7 @@ func parseWants(text string) ([]want, error) {
 			code, after, _ := strings.Cut(rest, " ")
 			quoted, err := strconv.QuotedPrefix(strings.TrimSpace(after))
 			if err != nil {
-				return nil, fmt.Errorf("line %d: after %s a quoted regular expression is expected", i+1, code)
+				return nil, fmt.Errorf("line %d: expected a quoted regular expression after %s", i+1, code)
 			}
 			pattern, _ := strconv.Unquote(quoted)
 			message, err := regexp.Compile(pattern)
@@ -55,8 +52,8 @@ func parseWants(text string) ([]want, error) {
 	return wants, nil
 }
 
-// Check demands that every wanted diagnostic was found, on its line, and that
-// nothing else was.
+// Check reports an error for every expected diagnostic that is missing, and for
+// every diagnostic that is not expected.
 func Check(t testing.TB, files []*source.File, got diag.List) {
 	t.Helper()
 	found := make([]bool, len(got))
@@ -71,27 +68,27 @@ func Check(t testing.TB, files []*source.File, got diag.List) {
 			t.Errorf("%s: %v", file.Path, err)
 		}
 		for _, want := range wants {
-			if !take(want, file.Path, got, found) {
-				t.Errorf("%s:%d: no %s that matches %q was found", file.Path, want.line, want.code, want.message)
+			if !match(want, file.Path, got, found) {
+				t.Errorf("%s:%d: missing diagnostic %s that matches %q", file.Path, want.line, want.code, want.message)
 			}
 		}
 	}
 	for i, d := range got {
 		if !found[i] {
-			t.Errorf("not wanted: %s %v", d.Severity, d)
+			t.Errorf("unexpected %s: %v", d.Severity, d)
 		}
 	}
 }
 
-// take marks a diagnostic that fulfils the want; all equal ones, for a file that
-// is included twice is read twice.
-func take(want want, path string, got diag.List, found []bool) bool {
-	taken := false
+// match marks the diagnostics that match want: all equal ones, as a file that is
+// included twice is read twice.
+func match(want want, path string, got diag.List, found []bool) bool {
+	matched := false
 	for i, d := range got {
 		fits := !found[i] && d.Code == want.code && d.Span.File != nil && d.Span.File.Path == path && d.Span.Start.Line == want.line
-		if fits && want.message.MatchString(d.Message+"; "+d.Hint) && (!taken || len(d.Span.Includes()) > 0) {
-			found[i], taken = true, true
+		if fits && want.message.MatchString(d.Message+"; "+d.Hint) && (!matched || len(d.Span.Includes()) > 0) {
+			found[i], matched = true, true
 		}
 	}
-	return taken
+	return matched
 }

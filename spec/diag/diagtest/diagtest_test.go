@@ -8,7 +8,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// recorder counts failures instead of failing.
+// recorder counts failures.
 type recorder struct {
 	testing.TB
 	failures int

@@ -1,0 +1,220 @@
+package checkpoint
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"io"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/source"
+)
+
+// FingerprintOptions are what the readers of a fingerprint differ in.
+type FingerprintOptions struct {
+	Ignore []string                   // keys that do not count, in addition to those that never do
+	Extra  func(spec.Entity) []string // what else counts for an entity; may be nil
+}
+
+// Fingerprint returns a digest of the declaration of an entity and of each
+// entity that it uses, such as a model, a memory, a tool, a type or another flow.
+// The keys are names such as "step draft". Two entities with the same
+// fingerprint make the same of a row.
+//
+// It reads the structs of package spec by their tags, so a new key counts at
+// once. Keys that are not set do not count, nor do those that only change how
+// fast, how often or at what price a result is made, nor the texts of secrets.
+func Fingerprint(root spec.Entity, o FingerprintOptions) map[string]string {
+	f := &fingerprinter{FingerprintOptions: o, labels: map[spec.Entity]string{}, digests: map[string]string{}}
+	f.use(root)
+	for len(f.todo) > 0 {
+		e := f.todo[0]
+		f.todo = f.todo[1:]
+		f.hash = sha256.New()
+		f.fields(reflect.ValueOf(e).Elem())
+		if f.Extra != nil {
+			f.writeTexts(f.Extra(e))
+		}
+		f.digests[f.labels[e]] = hex.EncodeToString(f.hash.Sum(nil)[:16])
+	}
+	return f.digests
+}
+
+// neverCounts reports whether a key has no influence on what is made of a row.
+func neverCounts(key string) bool {
+	return slices.Contains([]string{
+		"-", "auth", "budget", "cache_config", "concurrency_config", "feedback", "interface", "offline", "prices",
+		"rate_limit", "retry", "timeout",
+	}, key)
+}
+
+// fingerprinter walks the entities that a root uses.
+type fingerprinter struct {
+	FingerprintOptions
+	labels  map[spec.Entity]string // of the entities that were found
+	digests map[string]string      // by label
+	todo    []spec.Entity
+	hash    hash.Hash // of the current entity
+}
+
+// writeTexts writes texts with their quotes, so that they stay separate.
+func (f *fingerprinter) writeTexts(texts []string) {
+	for _, t := range texts {
+		fmt.Fprintf(f.hash, "%q;", t)
+	}
+}
+
+func (f *fingerprinter) writeText(t string) { fmt.Fprintf(f.hash, "%q", t) }
+
+func (f *fingerprinter) writePunctuation(s string) { _, _ = io.WriteString(f.hash, s) } // a hash does not fail
+
+// use returns the label of an entity, and lists the entity for a digest. Labels
+// are unique: documents that are included may use an id again.
+func (f *fingerprinter) use(e spec.Entity) string {
+	if label, known := f.labels[e]; known {
+		return label
+	}
+	label := string(e.Kind()) + " " + e.EntityID()
+	for n := 2; ; n++ {
+		if _, taken := f.digests[label]; !taken {
+			break
+		}
+		label = fmt.Sprintf("%s %s (%d)", e.Kind(), e.EntityID(), n)
+	}
+	f.labels[e], f.digests[label] = label, ""
+	f.todo = append(f.todo, e)
+	return label
+}
+
+// fields writes the fields of a struct that are set, by their names.
+func (f *fingerprinter) fields(v reflect.Value) {
+	f.writePunctuation(v.Type().Name() + "{")
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+		if !field.IsExported() || neverCounts(key) || slices.Contains(f.Ignore, key) ||
+			field.Type == reflect.TypeFor[spec.Positioned]() || v.Field(i).IsZero() {
+			continue
+		}
+		f.writePunctuation(field.Name + ":")
+		f.value(v.Field(i))
+		f.writePunctuation(";")
+	}
+	f.writePunctuation("}")
+}
+
+// value writes a value; an entity is written as its label.
+func (f *fingerprinter) value(v reflect.Value) {
+	if f.special(v) {
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if v.IsNil() {
+			f.writePunctuation("nil")
+			return
+		}
+		if e, ok := v.Interface().(spec.Entity); ok && e.Kind() != spec.KindVariable {
+			f.writeText(f.use(e))
+			return
+		}
+		f.value(v.Elem())
+	case reflect.Struct:
+		f.fields(v)
+	case reflect.Slice, reflect.Array:
+		f.writePunctuation("[")
+		for i := range v.Len() {
+			f.value(v.Index(i))
+			f.writePunctuation(",")
+		}
+		f.writePunctuation("]")
+	case reflect.Map:
+		f.entries(v)
+	default:
+		f.writeText(fmt.Sprint(v.Interface()))
+	}
+}
+
+// entries writes a map in the order of its keys.
+func (f *fingerprinter) entries(v reflect.Value) {
+	keys := v.MapKeys()
+	slices.SortFunc(keys, func(x, y reflect.Value) int { return strings.Compare(fmt.Sprint(x), fmt.Sprint(y)) })
+	f.writePunctuation("{")
+	for _, k := range keys {
+		f.writeText(fmt.Sprint(k))
+		f.writePunctuation(":")
+		f.value(v.MapIndex(k))
+		f.writePunctuation(";")
+	}
+	f.writePunctuation("}")
+}
+
+// special writes values that are not written by their fields, and reports
+// whether v is one.
+func (f *fingerprinter) special(v reflect.Value) bool {
+	switch x := v.Interface().(type) {
+	case source.Span:
+		return true
+	case spec.Secret:
+		if x.Ref != nil {
+			f.writeTexts([]string{"secret", x.Ref.SecretName, x.Ref.Key})
+		}
+		return true
+	case spec.Type:
+		f.typ(x)
+		return true
+	case spec.Expression:
+		f.writeText(x.Text)
+		return true
+	}
+	if !v.CanAddr() {
+		return false
+	}
+	ref, ok := v.Addr().Interface().(spec.Reference)
+	if ok {
+		f.reference(v, ref)
+	}
+	return ok
+}
+
+func (f *fingerprinter) typ(t spec.Type) {
+	f.writePunctuation(t.String())
+	for t := &t; t != nil; t = t.Elem {
+		if t.Custom != nil {
+			f.use(t.Custom)
+		}
+	}
+}
+
+// reference writes the target of a reference: the id and type of a variable, the
+// label of another entity, or the id if the reference is not linked.
+func (f *fingerprinter) reference(v reflect.Value, ref spec.Reference) {
+	id, _ := ref.Target()
+	if !ref.Linked() {
+		f.writeText(id)
+		return
+	}
+	switch to := v.FieldByName("To").Interface().(type) {
+	case *spec.Variable:
+		f.writeText(to.ID)
+		f.typ(to.Type)
+	case spec.Entity:
+		f.writeText(f.use(to))
+	default:
+		f.writeText(id)
+	}
+}
+
+// Sum returns one digest of a fingerprint.
+func Sum(fingerprint map[string]string) [sha256.Size]byte {
+	sum := sha256.New()
+	for _, label := range slices.Sorted(maps.Keys(fingerprint)) {
+		fmt.Fprintf(sum, "%q=%s;", label, fingerprint[label])
+	}
+	return [sha256.Size]byte(sum.Sum(nil))
+}

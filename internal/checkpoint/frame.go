@@ -1,0 +1,149 @@
+package checkpoint
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+)
+
+// The file is a first line and frames (docs/runs.md):
+//
+//	"qtype journal 2\n"
+//	frames: length and CRC-32C of the payload (4 bytes each, little endian), payload
+//	payload: kind, body
+//
+// The body of a header is JSON, that of a session is empty. The body of results
+// is a Key (the segment; in segment 0 the row, else the digest), a flag byte, the
+// number of rows, and the rows, each behind its length.
+const (
+	magic     = "qtype journal "
+	format    = 2       // the version of the file format; the first line ends with it
+	frameHead = 8       // bytes before the payload
+	maxFrame  = 1 << 30 // the longest payload in bytes
+)
+
+// The kinds of frames.
+const (
+	kindHeader  byte = 'H' // the first frame: what the run is of
+	kindSession byte = 'S' // another process has opened the file
+	kindResults byte = 'R' // results of a row
+)
+
+// The bits of the flag byte of results.
+const (
+	flagLast   byte = 1 // the row is finished
+	flagFailed byte = 2 // one of the rows has failed
+)
+
+// castagnoli is the polynomial that processors have an instruction for.
+func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
+
+// frame returns a whole frame.
+func frame(kind byte, body []byte) []byte {
+	b := append(make([]byte, frameHead, frameHead+1+len(body)), kind)
+	b = append(b, body...)
+	fillHead(b)
+	return b
+}
+
+// fillHead writes the head of a frame whose payload is complete.
+func fillHead(b []byte) {
+	payload := b[frameHead:]
+	binary.LittleEndian.PutUint32(b, uint32(len(payload))) // at most maxFrame
+	binary.LittleEndian.PutUint32(b[4:], crc32.Checksum(payload, castagnoli()))
+}
+
+// appendResults appends a frame of results to b.
+func appendResults(b []byte, key Key, rows []Row, last bool) ([]byte, error) {
+	start := len(b)
+	b = append(b, make([]byte, frameHead)...)
+	b = binary.AppendUvarint(append(b, kindResults), uint64(key.Segment))
+	if key.Segment == 0 {
+		b = binary.AppendVarint(b, key.Row)
+	} else {
+		b = append(b, key.Digest[:]...)
+	}
+	flags := byte(0)
+	if last {
+		flags = flagLast
+	}
+	for _, row := range rows {
+		if row.Failed {
+			flags |= flagFailed
+		}
+	}
+	b = binary.AppendUvarint(append(b, flags), uint64(len(rows)))
+	for _, row := range rows {
+		b = appendText(b, row.Data)
+	}
+	if len(b)-start-frameHead > maxFrame {
+		return b[:start], fmt.Errorf("row results exceed the journal's limit of %d MB", maxFrame>>20)
+	}
+	fillHead(b[start:])
+	return b, nil
+}
+
+// readKey reads what is before the rows in a body of results.
+func (r *reader) readKey() (key Key, flags byte) {
+	key.Segment = int(r.uvarint() & 0x7fffffff)
+	if key.Segment == 0 {
+		key.Row = r.varint()
+	} else {
+		copy(key.Digest[:], r.next(len(key.Digest)))
+	}
+	return key, r.byte()
+}
+
+// errTruncated reports the end of the frames: the process that wrote them was
+// stopped in the middle of one, or after one.
+var errTruncated = errors.New("truncated")
+
+// frames reads one frame after the other.
+type frames struct {
+	in  *bufio.Reader
+	at  int64 // the offset of the next frame
+	buf []byte
+}
+
+// next returns the next frame. Its body is valid until the next call.
+func (f *frames) next() (kind byte, body []byte, err error) {
+	var head [frameHead]byte
+	if _, err := io.ReadFull(f.in, head[:]); err != nil {
+		return 0, nil, truncated(err)
+	}
+	n := binary.LittleEndian.Uint32(head[:])
+	if n == 0 || n > maxFrame {
+		return 0, nil, errTruncated
+	}
+	if f.buf, err = readN(f.in, f.buf[:0], int(n)); err != nil {
+		return 0, nil, truncated(err)
+	}
+	if crc32.Checksum(f.buf, castagnoli()) != binary.LittleEndian.Uint32(head[4:]) {
+		return 0, nil, errTruncated
+	}
+	f.at += frameHead + int64(n)
+	return f.buf[0], f.buf[1:], nil
+}
+
+// readN reads n bytes, and allocates for what is there rather than for n.
+func readN(in io.Reader, buf []byte, n int) ([]byte, error) {
+	for len(buf) < n {
+		step := min(n-len(buf), 1<<20)
+		start := len(buf)
+		buf = append(buf, make([]byte, step)...)
+		if _, err := io.ReadFull(in, buf[start:]); err != nil {
+			return buf, err
+		}
+	}
+	return buf, nil
+}
+
+func truncated(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errTruncated
+	}
+	return err
+}

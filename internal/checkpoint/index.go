@@ -1,0 +1,212 @@
+package checkpoint
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// index finds the frames of finished rows. Of segment 0, which has most rows, it
+// has pages of offsets.
+type index struct {
+	pages  map[int64]*page    // by row / pageRows
+	more   map[int64][]int64  // the frames before the last, of rows that have several
+	rows   int64              // the number of finished rows in segment 0
+	failed map[int64]bool     // those of them that have failed
+	later  map[Key]partialRow // the finished rows of later segments
+}
+
+// pageRows is the number of rows of a page.
+const pageRows = 1024
+
+// page has the offset of the last frame of each of its rows, 0 for a row that is
+// not finished.
+type page [pageRows]int64
+
+func newIndex() index {
+	return index{pages: map[int64]*page{}, more: map[int64][]int64{}, failed: map[int64]bool{}, later: map[Key]partialRow{}}
+}
+
+// partialRow is a row of which some results are known.
+type partialRow struct {
+	at     []int64 // the offsets of its frames
+	failed bool    // one of its results has failed
+}
+
+// entry returns where the offset of a row is; nil if its page is missing.
+func (x *index) entry(row int64) *int64 {
+	if p := x.pages[row>>10]; p != nil {
+		return &p[row&(pageRows-1)]
+	}
+	return nil
+}
+
+// frames returns the offsets of a row's frames; nil if it is not finished.
+func (x *index) frames(key Key) []int64 {
+	if key.Segment > 0 {
+		return x.later[key].at
+	}
+	at := x.entry(key.Row)
+	if at == nil || *at == 0 {
+		return nil
+	}
+	return append(slices.Clone(x.more[key.Row]), *at)
+}
+
+// finish notes a finished row and replaces what was known of it.
+func (x *index) finish(key Key, r partialRow) {
+	if key.Segment > 0 {
+		x.later[key] = r
+		return
+	}
+	if x.pages[key.Row>>10] == nil {
+		x.pages[key.Row>>10] = &page{}
+	}
+	at := x.entry(key.Row)
+	if *at == 0 {
+		x.rows++
+	}
+	last := len(r.at) - 1
+	*at = r.at[last]
+	delete(x.more, key.Row)
+	delete(x.failed, key.Row)
+	if last > 0 {
+		x.more[key.Row] = r.at[:last]
+	}
+	if r.failed {
+		x.failed[key.Row] = true
+	}
+}
+
+// forgetFailed makes the rows that have failed unfinished.
+func (x *index) forgetFailed() {
+	for row := range x.failed {
+		*x.entry(row) = 0
+		x.rows--
+	}
+	clear(x.failed)
+	for key, r := range x.later {
+		if r.failed {
+			delete(x.later, key)
+		}
+	}
+}
+
+// scan reads the whole file, and finds the end of the last frame that is complete.
+func (j *Journal) scan() error {
+	in := &frames{in: bufio.NewReaderSize(j.file, 256<<10)}
+	if err := in.checkFormat(); err != nil {
+		return err
+	}
+	kind, body, err := in.next()
+	if err != nil || kind != kindHeader {
+		return &Error{Reason: "has no readable header; delete it to start over"}
+	}
+	if err := json.Unmarshal(body, &j.header); err != nil {
+		return &Error{Reason: "has no readable header; delete it to start over", Err: err}
+	}
+	j.index = newIndex()
+	open := map[Key]partialRow{}
+	for {
+		j.end = in.at
+		kind, body, err := in.next()
+		switch {
+		case errors.Is(err, errTruncated):
+			return nil
+		case err != nil:
+			return err
+		case kind == kindSession:
+			clear(open) // their rows start over
+		case kind == kindResults:
+			if err := j.index.add(j.end, body, open); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// checkFormat reads the first line.
+func (f *frames) checkFormat() error {
+	first, err := f.in.Peek(len(magic) + 8)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	line, _, found := strings.Cut(string(first), "\n")
+	version, ok := strings.CutPrefix(line, magic)
+	n, err := strconv.Atoi(version)
+	switch {
+	case !found, !ok, err != nil:
+		return &Error{Reason: "is not a journal of qtype"}
+	case n != format:
+		return &Error{Reason: fmt.Sprintf("has journal format %d, and this version of qtype reads format %d: "+
+			"finish the run with the version that started it, or delete the file to start over", n, format)}
+	}
+	discarded, err := f.in.Discard(len(line) + 1)
+	f.at = int64(discarded)
+	return err
+}
+
+// add notes a frame of results.
+func (x *index) add(at int64, body []byte, open map[Key]partialRow) error {
+	p := &reader{text: body}
+	key, flags := p.readKey()
+	if p.bad {
+		return &Error{Reason: "is damaged; delete it to start over"}
+	}
+	r := open[key]
+	r.at, r.failed = append(r.at, at), r.failed || flags&flagFailed != 0
+	if flags&flagLast == 0 {
+		open[key] = r
+		return nil
+	}
+	delete(open, key)
+	x.finish(key, r)
+	return nil
+}
+
+// replay reads the results of finished rows, mostly in the order of the file.
+type replay struct {
+	file *os.File
+	in   frames
+}
+
+func newReplay(path string) (*replay, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return &replay{file: f, in: frames{in: bufio.NewReaderSize(f, 32<<10)}}, nil
+}
+
+// rows calls take for each row of the results at an offset.
+func (r *replay) rows(at int64, take func(data []byte) error) error {
+	if r.in.at != at {
+		if _, err := r.file.Seek(at, io.SeekStart); err != nil {
+			return err
+		}
+		r.in.in.Reset(r.file)
+		r.in.at = at
+	}
+	_, body, err := r.in.next()
+	if err != nil {
+		return fmt.Errorf("finished rows cannot be read: %w", err)
+	}
+	p := &reader{text: body}
+	p.readKey()
+	for range p.uvarint() {
+		data := p.bytes()
+		if p.bad {
+			return &Error{Reason: "is damaged; delete it to start over"}
+		}
+		if err := take(data); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package docgen_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/qtype-dev/qtype/internal/docgen"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// root is the root folder of the module.
+const root = "../.."
+
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	texts, err := docgen.Pages(t.Context(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return texts
+}
+
+func TestPages_UpToDate(t *testing.T) {
+	texts := pages(t)
+	files, err := filepath.Glob(filepath.Join(root, docgen.Folder, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if texts[filepath.Base(file)] == "" {
+			t.Errorf("%s is not generated: delete it", file)
+		}
+	}
+	for name, text := range texts {
+		if got, err := os.ReadFile(filepath.Join(root, docgen.Folder, name)); err != nil || string(got) != text {
+			t.Errorf("%s is not up to date (%v): run make generate", name, err)
+		}
+	}
+}
+
+// TestPages_AllKeys: every key of every definition of the schemas is in the table of
+// its section.
+func TestPages_AllKeys(t *testing.T) {
+	section := regexp.MustCompile(`(?m)^## (.+)$`)
+	sections := map[string]string{}
+	for _, text := range pages(t) {
+		at := section.FindAllStringSubmatchIndex(text, -1)
+		for i, m := range at {
+			end := len(text)
+			if i+1 < len(at) {
+				end = at[i+1][0]
+			}
+			sections[text[m[2]:m[3]]] += text[m[0]:end]
+		}
+	}
+	tags := map[string]string{}
+	for _, u := range spec.Unions() {
+		for _, c := range u.Cases {
+			tags[reflect.TypeOf(c.New()).Elem().Name()] = c.Tag
+		}
+	}
+	for _, file := range []string{"schema.json", "internal/apptest/schema.json"} {
+		text, err := os.ReadFile(filepath.Join(root, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var schema struct {
+			Definitions map[string]struct {
+				Properties map[string]struct{ Deprecated bool }
+			}
+		}
+		if err := json.Unmarshal(text, &schema); err != nil || len(schema.Definitions) < 5 {
+			t.Fatalf("%s: %d definitions, %v", file, len(schema.Definitions), err)
+		}
+		for name, definition := range schema.Definitions {
+			if isUnion(name) {
+				continue
+			}
+			heading := name
+			if tags[name] != "" {
+				heading = tags[name]
+			}
+			for key := range definition.Properties {
+				if text := sections[heading]; !strings.Contains(text, "\n| `"+key+"` |") && !strings.Contains(text, "Older name: `"+key+"`") {
+					t.Errorf("%s: no page describes key %s of %s", file, key, heading)
+				}
+			}
+		}
+	}
+}
+
+// isUnion reports whether a definition is a union: its only key, type, is in the
+// section of each case.
+func isUnion(name string) bool {
+	for _, u := range spec.Unions() {
+		if u.Type.Name() == name {
+			return true
+		}
+	}
+	return false
+}
+
+// TestPages_Examples: every section has an example.
+func TestPages_Examples(t *testing.T) {
+	for name, text := range pages(t) {
+		for part := range strings.SplitSeq(text, "\n## ") {
+			if strings.Contains(part, "\n| Key |") && !strings.Contains(part, "\n```yaml") {
+				heading, _, _ := strings.Cut(part, "\n")
+				t.Errorf("%s: section %s has no example", name, heading)
+			}
+		}
+	}
+}

@@ -1,0 +1,188 @@
+// Package sqlitefile opens SQLite files in WAL mode that several goroutines and
+// processes share.
+package sqlitefile
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+const (
+	busyTimeout = "5000" // milliseconds that a write waits for other processes
+	// MaxReaders is the number of read connections, in addition to the one that writes.
+	MaxReaders = 4
+)
+
+// Config describes a file with prepared statements of type T.
+type Config[T any] struct {
+	ApplicationID int32    // in SQLite's header; marks the file as ours
+	Migrations    []string // see migrate
+	Pragmas       []string // of the connection that writes, such as synchronous(FULL)
+	Prepare       func(ctx context.Context, write, read *sql.DB) (T, error)
+}
+
+// File is a SQLite file that is opened when first used. It is safe for concurrent use.
+type File[T any] struct {
+	path   string
+	config Config[T]
+
+	mu     sync.Mutex // guards what follows
+	conn   *Conn[T]   // nil until first used
+	closed bool
+}
+
+// Conn holds the open connections.
+type Conn[T any] struct {
+	Write, Read *sql.DB // Write has one connection
+	Statements  T
+}
+
+// ErrClosed is returned by Open after Close.
+var ErrClosed = errors.New("the file is closed")
+
+// ErrDirectory is returned by Open if the path is a directory.
+var ErrDirectory = errors.New("the path is a directory, not a file")
+
+// New returns a file, without touching it.
+func New[T any](path string, config Config[T]) *File[T] {
+	return &File[T]{path: path, config: config}
+}
+
+// Path returns the path as it was given.
+func (f *File[T]) Path() string { return f.path }
+
+// Open returns the connections. If the file does not exist, Open creates it with
+// mode 0600, and missing parent directories with mode 0700; without create it
+// returns nil. The next call tries again after an error.
+func (f *File[T]) Open(ctx context.Context, create bool) (*Conn[T], error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case f.closed:
+		return nil, ErrClosed
+	case f.conn != nil:
+		return f.conn, nil
+	}
+	found, err := prepareFile(f.path, create)
+	if err != nil || !found {
+		return nil, err
+	}
+	f.conn, err = f.connect(ctx)
+	return f.conn, err
+}
+
+// Close calls last, unless the file is not open or last is nil, and closes the
+// connections.
+func (f *File[T]) Close(last func(*Conn[T]) error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
+	if f.conn == nil {
+		return nil
+	}
+	var err error
+	if last != nil {
+		err = last(f.conn)
+	}
+	err = errors.Join(err, f.conn.close())
+	f.conn = nil
+	return err
+}
+
+// prepareFile finds or creates the file before SQLite does, to set its permissions.
+func prepareFile(path string, create bool) (found bool, err error) {
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		return false, ErrDirectory
+	case err == nil:
+		return true, nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return false, err
+	case !create:
+		return false, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return false, err
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return false, err
+	}
+	return true, file.Close()
+}
+
+// connect opens the connections and upgrades the tables. SQLite does not wait for
+// its lock while a new file changes to WAL mode, so two processes that open one at
+// the same moment conflict, and the loser tries again.
+func (f *File[T]) connect(ctx context.Context) (*Conn[T], error) {
+	const maxAttempts = 50
+	for attempt := 1; ; attempt++ {
+		c, err := f.connectOnce(ctx)
+		if err == nil || !IsBusy(err) || attempt == maxAttempts {
+			return c, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(time.Duration(attempt) * time.Millisecond):
+		}
+	}
+}
+
+func (f *File[T]) connectOnce(ctx context.Context) (*Conn[T], error) {
+	c := &Conn[T]{}
+	var err error
+	if c.Write, err = sql.Open("sqlite", uri(f.path, f.config.Pragmas...)); err != nil {
+		return nil, err
+	}
+	c.Write.SetMaxOpenConns(1)
+	if c.Read, err = sql.Open("sqlite", uri(f.path, "query_only(1)")); err != nil {
+		return nil, errors.Join(err, c.Write.Close())
+	}
+	c.Read.SetMaxOpenConns(MaxReaders)
+	c.Read.SetMaxIdleConns(MaxReaders)
+	if err = migrate(ctx, c.Write, f.config.ApplicationID, f.config.Migrations); err == nil {
+		c.Statements, err = f.config.Prepare(ctx, c.Write, c.Read)
+	}
+	if err != nil {
+		_ = c.close() // the first error is the cause
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *Conn[T]) close() error { return errors.Join(c.Read.Close(), c.Write.Close()) }
+
+// uri returns the file's URI for SQLite's driver.
+func uri(path string, pragmas ...string) string {
+	q := url.Values{"_txlock": {"immediate"}, "_pragma": append([]string{"busy_timeout(" + busyTimeout + ")"}, pragmas...)}
+	name := url.URL{Path: filepath.ToSlash(path)}
+	return "file:" + name.EscapedPath() + "?" + q.Encode()
+}
+
+// Change runs do in a transaction.
+func (c *Conn[T]) Change(ctx context.Context, do func(*sql.Tx) error) error {
+	return change(ctx, c.Write, do)
+}
+
+func change(ctx context.Context, db *sql.DB, do func(*sql.Tx) error) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // no-op after Commit
+	if err := do(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}

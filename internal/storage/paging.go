@@ -1,0 +1,56 @@
+package storage
+
+import (
+	"iter"
+
+	"github.com/qtype-dev/qtype/memory"
+)
+
+const (
+	firstPage = 64      // entries
+	maxPage   = 512     // entries
+	pageBytes = 4 << 20 // target size: pages of large messages have fewer entries
+)
+
+// MaxSeq is greater than the Seq of every entry.
+const MaxSeq = 1<<62 - 1
+
+// Page is a part of a history.
+type Page struct {
+	Entries []*memory.Entry // that match the query
+	Rows    int             // rows read, including those that do not match
+	Bytes   int             // approximate size of the rows
+	Next    int64           // Seq at which the next page begins
+}
+
+// Entries yields the entries of a query page by page, so that a reader of a long
+// history holds one page in memory and no connection while it works. read
+// returns at most limit rows with a Seq of from or more; fewer end the range.
+func Entries(q memory.Query, read func(from int64, limit int) (Page, error)) iter.Seq2[*memory.Entry, error] {
+	return func(yield func(*memory.Entry, error) bool) {
+		limit := firstPage
+		for from := max(q.From, 1); ; {
+			p, err := read(from, limit)
+			if !YieldAll(yield, p.Entries, err) || p.Rows < limit {
+				return
+			}
+			from = p.Next
+			limit = max(1, min(limit*2, maxPage, pageBytes*p.Rows/max(p.Bytes, 1)))
+		}
+	}
+}
+
+// YieldAll yields values, or err if it is not nil, and reports whether to read on.
+func YieldAll[T any](yield func(T, error) bool, values []T, err error) bool {
+	if err != nil {
+		var zero T
+		yield(zero, err)
+		return false
+	}
+	for _, v := range values {
+		if !yield(v, nil) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,28 @@
+// Package storagetest holds what the tests of the stores of memories share.
+package storagetest
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/qtype-dev/qtype/memory"
+)
+
+// WantError checks that err is a *memory.StoreError of a kind, with a message of
+// one line, and that no error it wraps holds secret. An empty secret is not checked.
+func WantError(t *testing.T, err error, kind memory.ErrorKind, message, secret string) {
+	t.Helper()
+	var e *memory.StoreError
+	if !errors.As(err, &e) || e.Problem != kind || !strings.Contains(err.Error(), message) {
+		t.Errorf("got %v, want %s: %s", err, kind, message)
+	}
+	if e != nil && strings.Contains(e.Error(), "\n") {
+		t.Errorf("more than one line: %q", e.Error())
+	}
+	for ; err != nil && secret != ""; err = errors.Unwrap(err) {
+		if text := err.Error(); strings.Contains(text, secret) {
+			t.Errorf("the secret is in %q", text)
+		}
+	}
+}

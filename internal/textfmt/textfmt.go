@@ -1,0 +1,99 @@
+// Package textfmt formats numbers, durations and lists for messages.
+package textfmt
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Thousands formats n with commas: 36,102.
+func Thousands[N int | int64](n N) string {
+	digits := strconv.FormatInt(int64(n), 10)
+	first := 1 // the first position at which a comma may be
+	if n < 0 {
+		first = 2
+	}
+	for i := len(digits) - 3; i >= first; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+// Count formats n things: "1 file", "2,304 files". noun is the singular of a noun
+// whose plural ends in s.
+func Count[N int | int64](n N, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return Thousands(n) + " " + noun
+}
+
+// List joins names with commas: "a, b"; "none" if there are none.
+func List(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// OneLine replaces each run of white space by a single space.
+func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// Ellipsis cuts text to at most max characters, the last of which is then "…".
+func Ellipsis(text string, max int) string {
+	if runes := []rune(text); len(runes) > max {
+		return string(runes[:max-1]) + "…"
+	}
+	return text
+}
+
+// Bytes formats a size: "812 B", "1.4 kB", "20.0 MB".
+func Bytes(n int64) string {
+	switch {
+	case n < 1<<10:
+		return fmt.Sprintf("%d B", n)
+	case n < 1<<20:
+		return fmt.Sprintf("%.1f kB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%.1f MB", float64(n)/(1<<20))
+}
+
+// Duration formats the time that a command took: "1 ms", "5.1 s", "2 min 30 s".
+func Duration(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", max(d.Milliseconds(), 1))
+	case d < time.Minute:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+	return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
+}
+
+// ShortDuration formats the time of one operation in three digits: "1.4 µs",
+// "350 µs", "2.0 ms"; as Duration from 10 ms.
+func ShortDuration(d time.Duration) string {
+	switch {
+	case d < 10*time.Microsecond:
+		return fmt.Sprintf("%.1f µs", float64(d)/1e3)
+	case d < time.Millisecond:
+		return fmt.Sprintf("%d µs", d.Microseconds())
+	case d < 10*time.Millisecond:
+		return fmt.Sprintf("%.1f ms", float64(d)/1e6)
+	}
+	return Duration(d)
+}
+
+// Ago formats how long ago something happened: "just now", "5 min ago".
+func Ago(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return "just now"
+	case d < time.Hour:
+		return fmt.Sprintf("%d min ago", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h ago", int(d.Hours()))
+	}
+	return Count(int(d.Hours()/24), "day") + " ago"
+}

@@ -1,0 +1,64 @@
+package textfmt_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/qtype-dev/qtype/internal/textfmt"
+)
+
+func TestNumbers(t *testing.T) {
+	for want, got := range map[string]string{
+		"0":           textfmt.Thousands(0),
+		"999":         textfmt.Thousands(999),
+		"-999":        textfmt.Thousands(-999),
+		"1,000":       textfmt.Thousands(1000),
+		"-36,102":     textfmt.Thousands(int64(-36102)),
+		"1,234,567":   textfmt.Thousands(1234567),
+		"1 file":      textfmt.Count(1, "file"),
+		"0 files":     textfmt.Count(0, "file"),
+		"2,304 files": textfmt.Count(2304, "file"),
+		"812 B":       textfmt.Bytes(812),
+		"1.5 kB":      textfmt.Bytes(1536),
+		"20.0 MB":     textfmt.Bytes(20 << 20),
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestTexts(t *testing.T) {
+	for want, got := range map[string]string{
+		"none":  textfmt.List(nil),
+		"a, b":  textfmt.List([]string{"a", "b"}),
+		"a b c": textfmt.OneLine(" a\n b\t\tc "),
+		"äö":    textfmt.Ellipsis("äö", 2),
+		"ä…":    textfmt.Ellipsis("äöü", 2),
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestDurations(t *testing.T) {
+	for want, got := range map[string]string{
+		"1 ms":        textfmt.Duration(time.Microsecond),
+		"5.1 s":       textfmt.Duration(5100 * time.Millisecond),
+		"2 min 30 s":  textfmt.Duration(150 * time.Second),
+		"1.5 µs":      textfmt.ShortDuration(1500),
+		"350 µs":      textfmt.ShortDuration(350 * time.Microsecond),
+		"2.0 ms":      textfmt.ShortDuration(2 * time.Millisecond),
+		"20 ms":       textfmt.ShortDuration(20 * time.Millisecond),
+		"just now":    textfmt.Ago(time.Second),
+		"5 min ago":   textfmt.Ago(5 * time.Minute),
+		"47 h ago":    textfmt.Ago(47 * time.Hour),
+		"2 days ago":  textfmt.Ago(49 * time.Hour),
+		"31 days ago": textfmt.Ago(31 * 24 * time.Hour),
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

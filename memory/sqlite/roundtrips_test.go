@@ -1,0 +1,52 @@
+package sqlite_test
+
+import (
+	"context"
+	"iter"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/sqlite"
+	"github.com/qtype-dev/qtype/memory/storetest"
+)
+
+// counted counts the transactions on a file.
+type counted struct {
+	*sqlite.Store
+	n atomic.Int64
+}
+
+func (c *counted) Head(ctx context.Context, key memory.Key) (memory.Head, error) {
+	c.n.Add(1)
+	return c.Store.Head(ctx, key)
+}
+
+func (c *counted) Entries(ctx context.Context, key memory.Key, q memory.Query) iter.Seq2[*memory.Entry, error] {
+	c.n.Add(1)
+	return c.Store.Entries(ctx, key, q)
+}
+
+func (c *counted) Apply(ctx context.Context, key memory.Key, change memory.Change) error {
+	c.n.Add(1)
+	return c.Store.Apply(ctx, key, change)
+}
+
+// TestRoundtrips checks that a turn is one read and one commit.
+func TestRoundtrips(t *testing.T) {
+	s, err := sqlite.Open(filepath.Join(t.TempDir(), "memory.db"))
+	must(t, err)
+	c := &counted{Store: s}
+	defer func() { must(t, c.Close()) }()
+	storetest.RunTrips(t, c, func() int { return int(c.n.Load()) })
+}
+
+// TestRoundtrips_IndependentOfLength compares a long session with a short one.
+func TestRoundtrips_IndependentOfLength(t *testing.T) {
+	s, err := sqlite.Open(filepath.Join(t.TempDir(), "memory.db"))
+	must(t, err)
+	c := &counted{Store: s}
+	defer func() { must(t, c.Close()) }()
+	storetest.RunFlat(t, c, func() int { return int(c.n.Load()) })
+}

@@ -1,0 +1,105 @@
+package runtime
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/value"
+	"github.com/qtype-dev/qtype/steps"
+)
+
+// DefaultSession is the session of a row that names none.
+const DefaultSession = "default"
+
+// Input is one row to run. Its values are in Values, or in Cells under the names
+// in Columns: the form for rows of a file, whose names are resolved once for all
+// rows that share the slice Columns. What the flow does not take is ignored. Run
+// reads an Input before it takes the next one and retains neither the map nor the
+// slices.
+type Input struct {
+	Values  map[string]any // by variable id; not read if Columns is set
+	Columns []string       // the names of the cells; must not change while the run lasts
+	Cells   []any          // one value for each column
+	Text    bool           // string cells are untyped text, as in CSV: the declared type decides how to read it
+	Session string         // the conversation; DefaultSession if empty
+	Number  int64          // the row's number in results and errors; 0 means one more than the row before
+	Err     error          // why the row could not be read: it keeps its place as a failed row
+}
+
+// Row returns an Input that has only values.
+func Row(values map[string]any) Input { return Input{Values: values} }
+
+// inputSlot is an input of a flow and its slot in the flow's rows.
+type inputSlot struct {
+	variable *spec.Variable
+	slot     int
+	column   int // in the header that was resolved last; -1 if it has no such column
+}
+
+// resolve finds the flow's inputs in a header, unless it is that of the row before.
+func (s *rowAllocator) resolve(columns []string) {
+	if len(columns) == len(s.header) && (len(columns) == 0 || &columns[0] == &s.header[0]) {
+		return
+	}
+	s.header = columns
+	for i := range s.inputs {
+		s.inputs[i].column = slices.Index(columns, s.inputs[i].variable.ID)
+	}
+}
+
+// fromInput returns an input as a row, its values coerced to the declared types.
+func (s *rowAllocator) fromInput(in Input, number int64) *steps.Row {
+	if in.Session == "" {
+		in.Session = DefaultSession
+	}
+	row := s.newRow(in.Session, number)
+	err := in.Err
+	if err == nil && in.Columns != nil {
+		s.resolve(in.Columns)
+	}
+	for i := 0; i < len(s.inputs) && err == nil; i++ {
+		to := &s.inputs[i]
+		raw, ok := to.find(&in)
+		row.Values[to.slot], err = inputValue(to.variable, raw, ok)
+	}
+	if err != nil {
+		row.Err = &steps.Error{Err: err}
+	}
+	return row
+}
+
+// find returns the value of the flow input and whether the row has one.
+func (s *inputSlot) find(in *Input) (raw any, ok bool) {
+	switch {
+	case in.Columns == nil:
+		raw, ok = in.Values[s.variable.ID]
+		return raw, ok
+	case s.column < 0 || s.column >= len(in.Cells):
+		return nil, false
+	}
+	raw = in.Cells[s.column]
+	if text, isText := raw.(string); isText && in.Text {
+		raw = value.ParseCell(text)
+	}
+	return raw, true
+}
+
+// inputValue converts the value of a flow input to its declared type.
+func inputValue(v *spec.Variable, raw any, ok bool) (any, error) {
+	switch {
+	case ok && raw != nil:
+		x, err := value.Coerce(v.Type, raw)
+		if err != nil {
+			return value.Unset, fmt.Errorf("input %s: %w", v.ID, err)
+		}
+		return x, nil
+	case v.IsOptional() && ok:
+		return nil, nil
+	case v.IsOptional():
+		return value.Unset, nil
+	case ok:
+		return value.Unset, fmt.Errorf("input %s: it is null, expected %s", v.ID, v.Type)
+	}
+	return value.Unset, fmt.Errorf("input %s (%s) is missing", v.ID, v.Type)
+}

@@ -1,0 +1,61 @@
+package runtime
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/steps"
+)
+
+// node is one step of a compiled flow.
+type node struct {
+	id       string
+	plan     *spec.StepPlan
+	step     steps.Step            // set for a step that processes single rows
+	batch    steps.Batch           // set for a step that processes batches of rows
+	closer   steps.Closer          // set if the step emits rows at the end
+	observer steps.FailureObserver // set if the step observes failed rows
+	grouper  steps.RowGrouper      // nil if only the size ends a batch
+	limit    int                   // the maximum number of rows at once; 0 if the step has none
+	permits  chan struct{}         // has limit tokens if the stage has more workers than that
+	onError  errorPolicy           // what to do with rows that the step failed on
+	outputs  []int                 // the slots that the step writes
+	maxWait  time.Duration         // how long a batch waits for more rows; 0 for no limit
+	timed    bool                  // the time of the step is measured
+	count    *counter
+}
+
+// newNode wraps a step that was built.
+func newNode(p *spec.StepPlan, r steps.Runner, l *layout) (*node, error) {
+	base := p.Step.Common()
+	n := &node{id: base.ID, plan: p, count: &counter{}, onError: errorPolicy(base.OnError)}
+	for _, ref := range base.AllOutputs() {
+		n.outputs = append(n.outputs, l.Slot(ref.To))
+	}
+	policy := retryPolicyOf(base)
+	switch r := r.(type) {
+	case steps.Batch:
+		n.batch = r
+		if policy != nil {
+			n.batch = &retryBatch{retryPolicy: policy, batch: r}
+		}
+	case steps.Step:
+		n.step = r
+		if policy != nil {
+			n.step = &retryStep{retryPolicy: policy, id: n.id, step: r}
+		}
+	default:
+		return nil, fmt.Errorf("step %s: it processes neither rows nor batches", n.id)
+	}
+	n.closer, _ = r.(steps.Closer)
+	n.observer, _ = r.(steps.FailureObserver)
+	n.grouper, _ = r.(steps.RowGrouper)
+	if c, ok := p.Step.(interface{ Workers() int }); ok {
+		n.limit = c.Workers()
+	}
+	if b, ok := p.Step.(interface{ Wait() time.Duration }); ok && n.batch != nil {
+		n.maxWait = b.Wait()
+	}
+	return n, nil
+}

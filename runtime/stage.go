@@ -1,0 +1,78 @@
+package runtime
+
+import "github.com/qtype-dev/qtype/spec"
+
+// stage is a sequence of steps that one goroutine takes a row through before it
+// takes the next one: there is no channel between them.
+type stage struct {
+	nodes    []*node
+	workers  int  // rows at once
+	sessions bool // the rows of a session are processed one after the other, in order
+	isBatch  bool // it is one batch step: its results belong to no single row
+	segment  int  // the number of batch steps up to here, itself included
+}
+
+// newStages groups the steps of a flow into stages.
+//
+// A batch step is a stage, and so is Aggregate, unless it is between steps of one
+// conversation. Other steps are joined as far as possible. A new stage begins
+// before a step with workers if the stage so far makes many rows of one, because
+// workers take whole input rows. From the first to the last step that uses a
+// memory, rows of a session keep their order through all steps, so that a
+// conversation does not depend on the number of workers: these steps always stay
+// in one stage.
+func newStages(nodes []*node) []stage {
+	first, last := memorySpan(nodes)
+	var stages []stage
+	var open *stage
+	makesMany, segment := false, 0
+	for i, n := range nodes {
+		inSpan := i > first && i <= last && first >= 0
+		switch {
+		case n.batch != nil, n.closer != nil && !inSpan:
+			segment++
+			stages = append(stages, stage{nodes: []*node{n}, workers: 1, isBatch: true, segment: segment})
+			open = nil
+			continue
+		case open == nil, makesMany && !inSpan && n.limit > 1, i == first && makesMany && maxLimit(nodes[first:last+1]) > 1:
+			stages = append(stages, stage{workers: 1, segment: segment})
+			open, makesMany = &stages[len(stages)-1], false
+		}
+		open.nodes = append(open.nodes, n)
+		open.workers = max(open.workers, n.limit)
+		open.sessions = open.sessions || (i >= first && i <= last && first >= 0)
+		makesMany = makesMany || n.plan.Rows == spec.RowsMany
+	}
+	for _, s := range stages {
+		for _, n := range s.nodes {
+			if n.limit > 0 && n.limit < s.workers {
+				n.permits = make(chan struct{}, n.limit)
+			}
+		}
+	}
+	return stages
+}
+
+// memorySpan returns the indexes of the first and the last step that uses a
+// memory; -1, -1 if none does.
+func memorySpan(nodes []*node) (first, last int) {
+	first, last = -1, -1
+	for i, n := range nodes {
+		if n.plan.UsesMemory() {
+			if first < 0 {
+				first = i
+			}
+			last = i
+		}
+	}
+	return first, last
+}
+
+// maxLimit returns the largest number of rows at once of some steps.
+func maxLimit(nodes []*node) int {
+	limit := 1
+	for _, n := range nodes {
+		limit = max(limit, n.limit)
+	}
+	return limit
+}

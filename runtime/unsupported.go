@@ -1,0 +1,16 @@
+package runtime
+
+import (
+	"errors"
+
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// withPosition adds the position in n to an error about a setting of n that is
+// not available.
+func withPosition(n spec.Node, err error) error {
+	if e, ok := errors.AsType[*spec.NotAvailableError](err); ok && e.Owner != "" && e.Place.IsZero() {
+		return e.At(n)
+	}
+	return err
+}
