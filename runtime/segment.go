@@ -52,7 +52,7 @@ type segment struct {
 }
 
 // newSegment builds a segment. If it is one stage with workers, each worker
-// records what its rows become; else the segmentSink does.
+// records the results of its rows; else the segmentSink does.
 func (r *run) newSegment(ctx context.Context, stages []stage, next sink) *segment {
 	s := &segment{run: r, number: stages[0].segment, checkpoints: r.segmentCheckpoints(stages[0].segment)}
 	end := &segmentSink{next: next, last: s.number == r.flow.stages[len(r.flow.stages)-1].segment}
@@ -76,7 +76,7 @@ func (r *run) segmentCheckpoints(number int) *checkpoint.Segment {
 	})
 }
 
-// push takes a row through the segment, or passes on what it became before.
+// push takes a row through the segment, or passes on its results of an earlier run.
 func (s *segment) push(ctx context.Context, row *steps.Row) error {
 	if s.number > 0 {
 		s.rows++

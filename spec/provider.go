@@ -87,32 +87,52 @@ func (a *APIKeyAuth) ModelKey() (key Secret, baseURL string) { return a.APIKey, 
 // ModelKey returns the token, which any server may get.
 func (a *BearerTokenAuth) ModelKey() (key Secret, baseURL string) { return a.Token, "" }
 
-// ValidateTag returns the validator rules of a field. The rule `provider` is
-// expanded to a `oneof` with the names of all providers.
+// ValidateTag returns the validator rules of a field. The rules `provider` and
+// `policy` are expanded to a `oneof` with the names of all providers or policies.
 func ValidateTag(f reflect.StructField) string {
 	rules := strings.Split(f.Tag.Get("validate"), ",")
 	for i, rule := range rules {
-		if rule != "provider" {
-			continue
+		if docs := rowDocs(rule); docs != nil {
+			names := make([]string, len(docs))
+			for j, d := range docs {
+				names[j] = d.name
+			}
+			rules[i] = "oneof=" + strings.Join(names, " ")
 		}
-		names := make([]string, 0, len(Providers()))
-		for _, p := range Providers() {
-			names = append(names, p.Name)
-		}
-		rules[i] = "oneof=" + strings.Join(names, " ")
 	}
 	return strings.Join(rules, ",")
+}
+
+// rowDoc describes one value of a key whose values are rows of a table.
+type rowDoc struct{ name, doc string }
+
+// rowDocs lists the values that a validator rule of this package stands for; nil
+// for other rules.
+func rowDocs(rule string) []rowDoc {
+	var docs []rowDoc
+	switch rule {
+	case "provider":
+		for _, p := range Providers() {
+			docs = append(docs, rowDoc{p.Name, p.Doc})
+		}
+	case "policy":
+		for _, p := range Policies() {
+			docs = append(docs, rowDoc{string(p.Name), p.Doc})
+		}
+	}
+	return docs
 }
 
 // ValueDocs describes the values of a field with a fixed set of values, by the
 // value; nil where their names are all there is.
 func ValueDocs(f reflect.StructField) map[string]string {
-	if f.Tag.Get("validate") != "provider" {
+	rows := rowDocs(f.Tag.Get("validate"))
+	if rows == nil {
 		return nil
 	}
 	docs := map[string]string{}
-	for _, p := range Providers() {
-		docs[p.Name] = p.Doc
+	for _, r := range rows {
+		docs[r.name] = r.doc
 	}
 	return docs
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/promptcontext"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -19,14 +19,14 @@ type summarizer struct {
 	chat func() (model.Chat, error)
 }
 
-// Summarizer lets a chat model write the summaries of a memory. The model is made on
-// first use. Its cost is reported as that of the step that used the memory.
-func Summarizer(id string, chat func() (model.Chat, error)) memory.Summarizer {
+// Summarizer lets a chat model write the summaries of a promptcontext. The model is made on
+// first use. Its cost is reported as that of the step that used the promptcontext.
+func Summarizer(id string, chat func() (model.Chat, error)) promptcontext.Summarizer {
 	return &summarizer{id, chat}
 }
 
 // Summarize calls the model once.
-func (s *summarizer) Summarize(ctx context.Context, f memory.SummaryRequest) (string, error) {
+func (s *summarizer) Summarize(ctx context.Context, f promptcontext.SummaryRequest) (string, error) {
 	m, err := s.chat()
 	if err != nil {
 		return "", err
@@ -47,7 +47,7 @@ func (s *summarizer) Summarize(ctx context.Context, f memory.SummaryRequest) (st
 }
 
 // summaryPrompt returns the messages to summarize as one text.
-func summaryPrompt(f memory.SummaryRequest) string {
+func summaryPrompt(f promptcontext.SummaryRequest) string {
 	const bytesPerToken = 3
 	var b strings.Builder
 	b.WriteString("The summary so far:\n\n")
@@ -100,8 +100,8 @@ type embedder struct {
 }
 
 // Embedder lets a memory use an embedding model. The model is made on first use. Its
-// cost is reported as that of the step that used the memory.
-func Embedder(id string, made func() (model.Embedder, error)) memory.Embedder {
+// cost is reported as that of the step that used the promptcontext.
+func Embedder(id string, made func() (model.Embedder, error)) promptcontext.Embedder {
 	return &embedder{id, made}
 }
 

@@ -96,9 +96,9 @@ func TestSQLSourceBuild(t *testing.T) {
 	l := declare(t, nil, "name: text", "age: int")
 	for query, want := range map[string]string{
 		"SELECT :nam AS age":           "the query uses :nam, which is not an input; inputs are name",
-		"SELECT 1 AS age; SELECT 2":    "query line 1, column 18: a second statement begins here: a query is one statement",
-		"SELECT 'x AS age":             "query line 1, column 8: this quote is never closed",
-		"SELECT ? AS age WHERE :name;": "query line 1, column 8: a ? stands for no value: write the name of an input, such as :name",
+		"SELECT 1 AS age; SELECT 2":    "query line 1, column 18: unexpected second statement: a query is one statement",
+		"SELECT 'x AS age":             "query line 1, column 8: unclosed quote",
+		"SELECT ? AS age WHERE :name;": "query line 1, column 8: ? is not supported: use the name of an input, such as :name",
 	} {
 		if _, err := selecting(t, l, "sqlite://", query, []string{"name"}, []string{"age"}); err == nil || err.Error() != want {
 			t.Errorf("%s: got %v, want %s", query, err, want)

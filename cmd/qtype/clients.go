@@ -14,8 +14,8 @@ import (
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/steps"
 	"github.com/qtype-dev/qtype/spec/value"
+	"github.com/qtype-dev/qtype/steps"
 	"github.com/qtype-dev/qtype/tool"
 	"github.com/qtype-dev/qtype/tool/command"
 	"github.com/qtype-dev/qtype/tool/factory"

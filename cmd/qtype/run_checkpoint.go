@@ -24,7 +24,7 @@ type runJournal struct {
 }
 
 // openJournal opens the journal of a run, or creates it. It is nil if the run
-// cannot be resumed; note then says why.
+// cannot be resumed; note is the reason.
 func (r *runCommand) openJournal(app *runtime.App, flow *spec.Flow) (l *runJournal, note string, err error) {
 	if r.inputFile == "" || r.output == "" {
 		return nil, "", nil // validateFlags has rejected --resume
@@ -104,15 +104,15 @@ func (r *runCommand) settings() map[string]string {
 	return all
 }
 
-// progress describes how far the rows of the journal came.
+// progress describes the state of the rows of the journal.
 func (l *runJournal) progress() string {
 	if l.batchStep != "" {
-		return "came as far as step " + l.batchStep
+		return "reached step " + l.batchStep
 	}
 	return "finished"
 }
 
-// end removes the journal of a run that is complete, and keeps another.
+// end removes the journal if the run is complete, else closes it.
 func (l *runJournal) end(done bool) error {
 	switch {
 	case l == nil:
@@ -123,8 +123,7 @@ func (l *runJournal) end(done bool) error {
 	return l.checkpoints.Close()
 }
 
-// advice is how to continue a run that has not come to its end; "" if it cannot be
-// continued.
+// advice is how to continue an incomplete run; "" if it cannot be resumed.
 func (l *runJournal) advice(args []string) string {
 	if l == nil {
 		return ""

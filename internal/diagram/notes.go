@@ -60,20 +60,17 @@ func modelNotes(entity spec.Entity) []string {
 	return []string{note}
 }
 
-// memoryNote is the policy and the limit that goes with it.
+// memoryNote returns the policy and the size of its window.
 func memoryNote(m *spec.Memory) string {
-	var limit string
-	switch m.Policy {
-	case spec.PolicyMessageWindow:
-		limit = textfmt.Thousands(m.MaxMessages) + " messages"
-	case spec.PolicyTokenWindow:
-		limit = textfmt.Thousands(m.MaxTokens) + " tokens"
-	case spec.PolicyRoundWindow:
-		limit = textfmt.Thousands(m.NRounds) + " rounds"
-	case spec.PolicyUnbounded:
-		return string(m.Policy)
-	default:
-		return fmt.Sprintf("%s tokens × %s", textfmt.Thousands(m.TokenLimit), strconv.FormatFloat(m.ChatHistoryTokenRatio, 'g', -1, 64))
+	row, _ := m.Row()
+	note := string(m.Policy)
+	for i, l := range row.Limits {
+		switch value := m.Limit(l.Key); {
+		case i == 0:
+			note += fmt.Sprintf(" · %s %s", textfmt.Thousands(int(value)), l.Unit)
+		case l.Unit == spec.UnitShare:
+			note += " × " + strconv.FormatFloat(value, 'g', -1, 64)
+		}
 	}
-	return string(m.Policy) + " · " + limit
+	return note
 }

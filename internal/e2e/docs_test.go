@@ -69,8 +69,9 @@ func TestExamples_AreValid(t *testing.T) {
 // TestDocs_LinksResolve follows the relative links of all pages.
 func TestDocs_LinksResolve(t *testing.T) {
 	links := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	code := regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
 	for page, text := range readPages(t) {
-		for _, l := range links.FindAllStringSubmatch(text, -1) {
+		for _, l := range links.FindAllStringSubmatch(code.ReplaceAllString(text, ""), -1) {
 			u, err := url.Parse(l[1])
 			if err != nil || u.IsAbs() || u.Path == "" {
 				continue

@@ -85,7 +85,7 @@ flows:
 	}
 	unreachable := "postgresql://ada:s3cret@127.0.0.1:1/shop"
 	got := strings.Join(runAll(t, openApp(t, document(unreachable, "SELECT 1 AS twice")), "main", rows[0]), "")
-	if !strings.HasPrefix(got, "row 1: step ask: postgresql://ada@127.0.0.1:1/shop: cannot be reached: ") || strings.Contains(got, "s3cret") {
+	if !strings.HasPrefix(got, "row 1: step ask: postgresql://ada@127.0.0.1:1/shop: cannot connect: ") || strings.Contains(got, "s3cret") {
 		t.Error(got)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/lsp/protocol"
@@ -261,13 +262,21 @@ func (a *analysis) toolFacts(t spec.Tool) []string {
 	return []string{signature(inputs, outputs)}
 }
 
-// memoryText is the policy of a memory with its limits.
+// memoryText returns the policy of a memory with its limits.
 func memoryText(m *spec.Memory) string {
-	switch m.Policy {
-	case "", "flush":
-		return fmt.Sprintf("`token_limit` %d, `chat_history_token_ratio` %v, `token_flush_size` %d", m.TokenLimit, m.ChatHistoryTokenRatio, m.TokenFlushSize)
+	row, _ := m.Row()
+	var limits []string
+	for _, l := range row.Limits {
+		limits = append(limits, fmt.Sprintf("`%s` %s", l.Key, strconv.FormatFloat(m.Limit(l.Key), 'f', -1, 64)))
 	}
-	return fmt.Sprintf("Policy `%s`", m.Policy)
+	text := strings.Join(limits, ", ")
+	if row.Name == spec.Policies()[0].Name { // the default
+		return text
+	}
+	if text != "" {
+		text = ": " + text
+	}
+	return fmt.Sprintf("Policy `%s`", m.Policy) + text
 }
 
 // modelFact returns the provider of a model and its id there.

@@ -248,7 +248,7 @@ func (l *remoteCache) evictUnused() {
 func fetch(ctx context.Context, at remoteKey, have remotefs.Version) (text []byte, now remotefs.Version, err error) {
 	ctx, cancel := context.WithTimeout(ctx, remoteWait)
 	defer cancel()
-	client := &remotefs.Client{Silence: remoteIdleTimeout, Allow: remotefs.Within(at.base)}
+	client := &remotefs.Client{IdleTimeout: remoteIdleTimeout, Allow: remotefs.Within(at.base)}
 	defer func() { err = errors.Join(err, client.Close()) }()
 	in, now, err := client.OpenNewer(ctx, at.address, have)
 	if in == nil || err != nil {

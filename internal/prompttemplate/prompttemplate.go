@@ -22,7 +22,7 @@ const (
 
 // Piece is a part of a template.
 type Piece struct {
-	Kind       Kind
+	Kind       Kind   // kind of the piece
 	Text       string // of a literal, without escapes; else as written, with braces
 	At         int    // start in the template, in bytes; of a nested { the inner one
 	Name       string // of a placeholder: the part before ! and :

@@ -54,25 +54,25 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		var b strings.Builder
-		faults := 0
+		invalid := 0
 		for _, p := range prompttemplate.Parse(text) {
 			if p.Kind == prompttemplate.Literal {
 				b.WriteString(strings.NewReplacer("{", "{{", "}", "}}").Replace(p.Text))
 				continue
 			}
 			if p.Kind >= prompttemplate.Unclosed {
-				faults++
+				invalid++
 			}
 			if !strings.HasPrefix(text[p.At:], p.Text) {
-				t.Fatalf("%q does not stand at %d of %q", p.Text, p.At, text)
+				t.Fatalf("%q is not at %d of %q", p.Text, p.At, text)
 			}
 			b.WriteString(p.Text)
 		}
 		if b.String() != text {
 			t.Fatalf("%q came out as %q", text, b.String())
 		}
-		if faults == 0 && strings.Count(text, "{") != strings.Count(text, "}") && !strings.Contains(text, "{{") && !strings.Contains(text, "}}") {
-			t.Fatalf("no fault in %q", text)
+		if invalid == 0 && strings.Count(text, "{") != strings.Count(text, "}") && !strings.Contains(text, "{{") && !strings.Contains(text, "}}") {
+			t.Fatalf("no invalid brace in %q", text)
 		}
 	})
 }

@@ -57,19 +57,8 @@ func rules() impactRules {
 			"interface.type":           always(Breaking, "callers must use the flow differently"),
 			"interface.session_inputs": sessionInputsChanged,
 		},
-		spec.KindMemory: {
-			"":                         answers,
-			"policy":                   always(Breaking, "the window of running conversations changes"),
-			"token_limit":              chatShareChanged,
-			"chat_history_token_ratio": chatShareChanged,
-			"max_messages":             decreased("conversations keep fewer messages than before"),
-			"max_tokens":               decreased("conversations keep fewer tokens than before"),
-			"n_rounds":                 decreased("conversations keep fewer rounds than before"),
-			"max_context":              decreased("conversations keep fewer characters than before"),
-			"ttl":                      decreased("conversations are dropped earlier than before"),
-			"store":                    elsewhere,
-		},
-		spec.KindStore: {"": elsewhere},
+		spec.KindMemory: memoryRules(answers, elsewhere),
+		spec.KindStore:  {"": elsewhere},
 		spec.KindTool: {
 			"":              answers,
 			"type":          calls,
@@ -95,6 +84,28 @@ func rules() impactRules {
 		spec.KindModel:     {"": answers, "prices": nobody},
 		spec.KindTelemetry: {"": nobody},
 	}
+}
+
+// memoryRules returns the rules for memories. A lower value of a limit breaks
+// running conversations if the policy's row says that it is stricter.
+func memoryRules(behaviour, elsewhere rule) map[string]rule {
+	all := map[string]rule{
+		"":       behaviour,
+		"policy": always(Breaking, "the window of running conversations changes"),
+		"ttl":    decreased("conversations are dropped earlier than before"),
+		"store":  elsewhere,
+	}
+	for _, row := range spec.Policies() {
+		for _, l := range row.Limits {
+			if l.Stricter == spec.LowerIsStricter {
+				all[l.Key] = decreased("conversations keep fewer " + string(l.Unit) + " than before")
+			}
+		}
+		if i := slices.IndexFunc(row.Limits, func(l spec.PolicyLimit) bool { return l.Unit == spec.UnitShare }); i > 0 {
+			all[row.Limits[0].Key], all[row.Limits[i].Key] = chatShareChanged, chatShareChanged // their product is the room
+		}
+	}
+	return all
 }
 
 // judge applies the rule of a key.

@@ -9,6 +9,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/qtype-dev/qtype/spec/diag"
 )
 
 // object is a JSON object without duplicate or unknown keys.
@@ -149,38 +151,11 @@ func kind(raw []byte) string {
 	return "a number"
 }
 
-// suggest returns `, did you mean "x"?` for the nearest valid word within a third
-// of its length, else "".
+// suggest returns `, did you mean "x"?` for the nearest valid word, "" if none is near.
 func suggest(word string, valid []string) string {
-	best, at := "", len(word)/3+1
-	for _, v := range valid {
-		if d := distance(strings.ToLower(word), v); d <= at && (best == "" || d < at) {
-			best, at = v, d
-		}
-	}
-	if best == "" {
+	near := diag.Nearest(word, valid)
+	if near == "" {
 		return ""
 	}
-	return fmt.Sprintf(", did you mean %q?", best)
-}
-
-// distance returns the Levenshtein distance of a and b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		corner := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := corner
-			if a[i] != b[j] {
-				cost++
-			}
-			corner = row[j+1]
-			row[j+1] = min(cost, row[j]+1, corner+1)
-		}
-	}
-	return row[len(b)]
+	return fmt.Sprintf(", did you mean %q?", near)
 }

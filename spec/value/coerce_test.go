@@ -145,8 +145,8 @@ func TestCoerce_Errors(t *testing.T) {
 			in = parse(t, tt.json)
 		}
 		_, err := value.Coerce(typ(t, tt.typ, item, order), in)
-		var fault *value.Error
-		if !errors.As(err, &fault) || err.Error() != tt.want {
+		var coerceErr *value.Error
+		if !errors.As(err, &coerceErr) || err.Error() != tt.want {
 			t.Errorf("%s:\n got %v\nwant %s", tt.typ, err, tt.want)
 		}
 	}
@@ -187,7 +187,7 @@ func TestCoerce_TextToUserMessage(t *testing.T) {
 	}
 	again, err := value.Coerce(typ(t, "ChatMessage"), m)
 	if err != nil || again.(chat.Message).ID != m.ID {
-		t.Error("a message handed on has lost its id", err)
+		t.Error("a message has lost its id", err)
 	}
 }
 

@@ -173,13 +173,13 @@ func drawRecord(t *rapid.T, typ spec.Type, depth int) any {
 }
 
 func drawMessage(t *rapid.T) chat.Message {
-	m := chat.Message{Role: rapid.SampledFrom(chat.Roles()).Draw(t, "role"), Name: rapid.SampledFrom([]string{"", "Ann"}).Draw(t, "speaker")}
+	m := chat.Message{Role: rapid.SampledFrom(chat.Roles()).Draw(t, "role"), Name: rapid.SampledFrom([]string{"", "Ann"}).Draw(t, "name")}
 	for range rapid.IntRange(0, 2).Draw(t, "blocks") {
 		if rapid.Bool().Draw(t, "media") {
 			m.Blocks = append(m.Blocks, chat.Block{Type: "image", Data: append([]byte{1}, rapid.SliceOf(rapid.Byte()).Draw(t, "data")...), MimeType: "image/png"})
 			continue
 		}
-		m.Blocks = append(m.Blocks, chat.Block{Type: "text", Text: rapid.String().Draw(t, "said")})
+		m.Blocks = append(m.Blocks, chat.Block{Type: "text", Text: rapid.String().Draw(t, "text")})
 	}
 	return m
 }
@@ -298,7 +298,7 @@ func FuzzParse(f *testing.F) {
 		stdErr := json.Unmarshal([]byte(text), &std)
 		var tooBig *json.UnmarshalTypeError
 		if (err == nil) != (stdErr == nil) && !errors.As(stdErr, &tooBig) && !strings.Contains(err.Error(), "nest deeper") {
-			t.Fatalf("we say %v, encoding/json says %v", err, stdErr)
+			t.Fatalf("got %v, encoding/json returns %v", err, stdErr)
 		}
 		_, n, _ := value.ParsePrefix(text)
 		if n < 0 || n > len(text) {

@@ -9,9 +9,9 @@ import (
 
 // Date is a calendar date.
 type Date struct {
-	Year  int // 1 to 9999
-	Month time.Month
-	Day   int // day of the month, from 1
+	Year  int        // 1 to 9999
+	Month time.Month // the month
+	Day   int        // day of the month, from 1
 }
 
 // String returns YYYY-MM-DD.

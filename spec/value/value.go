@@ -39,8 +39,8 @@ type Record struct {
 
 // Field is a field of a Record.
 type Field struct {
-	Name  string
-	Value any // a run-time value
+	Name  string // name of the field
+	Value any    // a run-time value
 }
 
 // NewRecord returns a record of the named type, or a free-form object for an empty

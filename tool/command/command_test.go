@@ -64,10 +64,10 @@ func TestProgramsAnswer(t *testing.T) {
 		{text: `true`, want: `null`},
 		{text: `echo "going down" >&2; exit 3`, err: `./do: exit status 3: going down`},
 		{text: `echo hello there`, err: `the output of ./do is not JSON: hello there`},
-		{text: `yes`, err: `./do: it wrote more than 32 MiB`},
+		{text: `yes`, err: `./do: output exceeds 32 MiB`},
 		{text: `sleep 1000000 & sleep 1000000`, err: `./do: timed out after 50ms`,
 			change: func(d *spec.CommandTool) { d.Timeout = spec.Duration(50 * time.Millisecond) }},
-		{err: `there is not a program "no-such-program" in PATH`, change: func(d *spec.CommandTool) { d.Program = "no-such-program" }},
+		{err: `program "no-such-program" not found in PATH`, change: func(d *spec.CommandTool) { d.Program = "no-such-program" }},
 		{err: `do it`, change: func(d *spec.CommandTool) { d.Program = "./do it" }},
 	} {
 		got, err := run(t, c.text, c.change)

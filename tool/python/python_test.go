@@ -460,7 +460,7 @@ func TestModulesAndInterpreters(t *testing.T) {
 	if got := s.call(x, nil); got != `"far"` {
 		t.Errorf("PYTHONPATH: %s", got)
 	}
-	for name, want := range map[string]string{"no-such-python": `QTYPE_PYTHON: there is not a program "no-such-python" in PATH`, "": "no python3 in PATH"} {
+	for name, want := range map[string]string{"no-such-python": `QTYPE_PYTHON: program "no-such-python" not found in PATH`, "": "no python3 in PATH"} {
 		s.env["QTYPE_PYTHON"] = name
 		if name == "" {
 			s.env["PATH"] = far

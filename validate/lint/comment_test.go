@@ -19,10 +19,10 @@ func TestComments(t *testing.T) {
 	}{
 		{"none", "id: shop\ndescription: ${NO}\n", "QT005:2"},
 		{"at the end of the line", "id: shop\ndescription: ${NO} # qtype:ignore QT005\n", ""},
-		{"on a line of its own", "id: shop\n# qtype:ignore QT005\ndescription: ${NO}\n", ""},
+		{"on a separate line", "id: shop\n# qtype:ignore QT005\ndescription: ${NO}\n", ""},
 		{"above other comments and blank lines", "id: shop\n  # qtype:ignore QT005\n\n# a shop\ndescription: ${NO}\n", ""},
 		{"two, one above the other", "id: 42\n# qtype:ignore QT005\n# qtype:ignore QT105\ndescription: [a, '${NO}']\n", "QT105:1"},
-		{"not on the line below its own", "id: shop # qtype:ignore QT005\ndescription: ${NO}\n", "QT005:2"},
+		{"not on the next line", "id: shop # qtype:ignore QT005\ndescription: ${NO}\n", "QT005:2"},
 		{"an error", "id: 42 #qtype:ignore QT105\n", ""},
 		{"several codes and a reason", "id: 42 # qtype:ignore QT105, QT918: given by the shop\n", "QT021:1 QT918 has no effect"},
 		{"blanks for commas", "id: shop\nid: ${NO} # qtype:ignore QT005 QT010\n", ""},

@@ -224,12 +224,12 @@ func TestFix_IsSafe(t *testing.T) {
 		text := []byte(placeholder("{name}") + "memories: # of chats\n  - id: \"chat_memory\"\n    token_limit: 500\nmodels: [{id: 'assistant', type: Model, provider: openai}]\n")
 		for range rapid.IntRange(1, 4).Draw(t, "edits") {
 			i := rapid.IntRange(0, len(text)-2).Draw(t, "at")
-			switch rapid.SampledFrom([]string{"swap", "drop", "double", "change"}).Draw(t, "how") {
+			switch rapid.SampledFrom([]string{"swap", "drop", "repeat", "change"}).Draw(t, "how") {
 			case "swap":
 				text[i], text[i+1] = text[i+1], text[i]
 			case "drop":
 				text = append(text[:i:i], text[i+1:]...)
-			case "double":
+			case "repeat":
 				text = append(text[:i+1:i+1], text[i:]...)
 			default:
 				text[i] = rapid.SampledFrom([]byte("abcxyz_ :-[]{}#'\"\n")).Draw(t, "letter")

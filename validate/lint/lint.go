@@ -21,7 +21,7 @@ import (
 
 // Result is the result of checking a document.
 type Result struct {
-	Document    Document
+	Document    Document         // the checked document
 	Diagnostics diag.List        // diagnostics that are not ignored, in file order
 	Files       int              // number of files of the document, at least 1
 	Summary     validate.Summary // what it declares

@@ -6,6 +6,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/memoryview/show"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/promptcontext"
 )
 
 // writeContext writes what each context block took, and how much was cut.
@@ -50,9 +51,9 @@ func contextLine(part memory.ContextBlockReport) string {
 // count returns the number of units of a block.
 func count(kind memory.BlockKind, n int) string {
 	switch kind {
-	case memory.Variables:
+	case promptcontext.Variables:
 		return show.Count(n, "value")
-	case memory.Retrieval:
+	case promptcontext.Retrieval:
 		return show.Messages(n)
 	}
 	return show.Count(n, "line")

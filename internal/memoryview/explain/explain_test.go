@@ -27,7 +27,7 @@ func must(t *testing.T, err error) {
 // a question of 22, an answer of 22 and a system message of 17, in a context window
 // of 120.
 func newSession(t *testing.T) *memory.Memory {
-	m, err := memory.New(memory.Config{ID: "m", TokenLimit: 200, ChatShare: 0.5, FlushSize: 20, Counter: runes{}}, memory.NewInProcess())
+	m, err := memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 200, "chat_history_token_ratio": 0.5, "token_flush_size": 20}, Counter: runes{}}, memory.NewInProcess())
 	must(t, err)
 	must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "appended")))
 	for i := range 4 {
@@ -59,8 +59,8 @@ func TestTurn(t *testing.T) {
 		3: "turn 3 sent 3 messages, 71 tokens, to small (context window 120, 20 for the answer)\npreceded by a system message of 17 tokens\n" +
 			"the turn failed: no answer\nleft out: message 1: over the context window of 120 in this call\n",
 		0: "turn 5 sent 1 message, 22 tokens, to small (context window 80, 20 for the answer)\npreceded by a system message of 17 tokens\n" +
-			"left out: messages 1 to 3, flushed in turn 4: 113 tokens were over the chat share of 100\n" +
-			"          (token_limit 200 × chat_history_token_ratio 0.5); 20 had to go, 64 went, to the start of a\n          round\n" +
+			"left out: messages 1 to 3, flushed in turn 4: 113 tokens exceeded the chat share of 100 (token_limit\n" +
+			"          200 × chat_history_token_ratio 0.5); at least 20 had to leave, 64 left, to the start of a\n          round\n" +
 			"left out: message 4, added in turn 3, which failed: no answer\n" +
 			"left out: messages 5 to 6: over the context window of 80 in this call\n",
 	} {
@@ -84,7 +84,7 @@ func TestTurn(t *testing.T) {
 // TestTurn_FailedOverLimit checks that a failed turn, which evicts nothing, reports
 // what its policy left out.
 func TestTurn_FailedOverLimit(t *testing.T) {
-	m, err := memory.New(memory.Config{ID: "m", Policy: "message_window", MaxMessages: 2, Counter: runes{}}, memory.NewInProcess())
+	m, err := memory.New(memory.Config{ID: "m", Policy: "message_window", Limits: memory.Limits{"max_messages": 2}, Counter: runes{}}, memory.NewInProcess())
 	must(t, err)
 	must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "q"), chat.Text(chat.Assistant, "a")))
 	turn, err := m.Begin(t.Context(), "s")

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -96,24 +96,21 @@ func (r *replay) limit(keys map[string]json.RawMessage) error {
 	if len(keys) == 0 {
 		return errors.New("the operation limit names no limit")
 	}
-	limits := r.limits
-	all := map[string]func(float64) bool{
-		"token_limit":              positive(&limits.TokenLimit),
-		"chat_history_token_ratio": ratio(&limits.ChatShare),
-		"token_flush_size":         positive(&limits.FlushSize),
-		"max_messages":             positive(&limits.MaxMessages),
-		"max_tokens":               positive(&limits.MaxTokens),
-		"n_rounds":                 positive(&limits.NRounds),
-		"max_context":              positive(&limits.MaxContext),
+	row, _ := spec.FindPolicy(r.memory.Policy())
+	limits := maps.Clone(r.limits)
+	if limits == nil {
+		limits = memory.Limits{}
 	}
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		if err := r.checkLimitOfPolicy(key); err != nil {
-			return err
+		limit, ok := row.Limit(key)
+		if !ok {
+			return foreignLimit(row, key)
 		}
 		var n *float64
-		if err := json.Unmarshal(keys[key], &n); err != nil || n == nil || !all[key](*n) {
-			return fmt.Errorf("%s must be %s, not %s", key, limitRange(key), keys[key])
+		if err := json.Unmarshal(keys[key], &n); err != nil || n == nil || !limit.Allows(*n) {
+			return fmt.Errorf("%s must be %s, not %s", key, limitRange(limit), keys[key])
 		}
+		limits[key] = *n
 	}
 	if err := r.memory.SetLimits(limits); err != nil {
 		return err
@@ -122,43 +119,29 @@ func (r *replay) limit(keys map[string]json.RawMessage) error {
 	return nil
 }
 
-// checkLimitOfPolicy returns an error if key is not a limit of the memory's policy.
-func (r *replay) checkLimitOfPolicy(key string) error {
-	policy := r.memory.Policy()
-	names := memory.LimitNames(policy)
+// foreignLimit is the error for a key that is not a limit of the policy.
+func foreignLimit(row spec.PolicyRow, key string) error {
+	var names []string
+	for _, l := range row.Limits {
+		names = append(names, l.Key)
+	}
 	slices.Sort(names)
-	switch other := memory.PolicyOfLimit(key); {
-	case other == policy:
-		return nil
-	case other != "":
-		return fmt.Errorf("%s is a limit of policy %s; this memory has policy %s", key, other, policy)
-	case len(names) == 0:
-		return fmt.Errorf("%q is not a limit of this memory: policy %s has none", key, policy)
+	for _, other := range spec.Policies() {
+		if _, ok := other.Limit(key); ok {
+			return fmt.Errorf("%s is a limit of policy %s; this memory has policy %s", key, other.Name, row.Name)
+		}
+	}
+	if len(names) == 0 {
+		return fmt.Errorf("%q is not a limit of this memory: policy %s has none", key, row.Name)
 	}
 	return fmt.Errorf("%q is not a limit of this memory: its limits are %s", key, strings.Join(names, ", "))
 }
 
-func limitRange(key string) string {
-	if key == "chat_history_token_ratio" {
-		return "a number above 0 and at most 1"
+func limitRange(l spec.PolicyLimit) string {
+	if l.Unit == spec.UnitShare {
+		return "a number " + l.Range()
 	}
 	return "a positive whole number"
-}
-
-// positive returns a setter that accepts positive whole numbers.
-func positive(to *int) func(float64) bool {
-	return func(n float64) bool {
-		*to = int(n)
-		return n > 0 && n <= math.MaxInt32 && n == math.Trunc(n)
-	}
-}
-
-// ratio returns a setter that accepts numbers above 0 and at most 1.
-func ratio(to *float64) func(float64) bool {
-	return func(n float64) bool {
-		*to = n
-		return n > 0 && n <= 1
-	}
 }
 
 // variables executes the operation variables.

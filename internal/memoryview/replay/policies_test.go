@@ -20,7 +20,7 @@ func TestRun_Policies(t *testing.T) {
 		in   string
 		want []string
 	}{
-		{"position of the system message", memory.Config{Policy: spec.PolicyMessageWindow, MaxMessages: 3}, lines(
+		{"position of the system message", memory.Config{Policy: spec.PolicyMessageWindow, Limits: memory.Limits{"max_messages": 3}}, lines(
 			`{"role":"user","content":"1"}`, `{"role":"system","content":"s"}`, `{"role":"system","content":"s"}`,
 			`{"role":"user","content":"2"}`, `{"role":"user","content":"3"}`, `{"op":"limit","max_messages":2}`, `{"op":"limit","max_messages":3}`,
 		), []string{
@@ -32,7 +32,7 @@ func TestRun_Policies(t *testing.T) {
 			`window system:s user:3, evicted user:2, 18 tokens, 4 total`,
 			`window system:s user:2 user:3, evicted , 26 tokens, 4 total`,
 		}},
-		{"cut", memory.Config{Policy: spec.PolicyRoundWindow, NRounds: 2, MaxContext: 66}, lines(
+		{"cut", memory.Config{Policy: spec.PolicyRoundWindow, Limits: memory.Limits{"n_rounds": 2, "max_context": 66}}, lines(
 			`{"role":"user","content":"1"}`, `{"role":"assistant","content":[{"type":"text","text":"`+long+`"}]}`, `{"op":"limit","max_context":5}`,
 		), []string{
 			`window user:1, evicted , 8 tokens, 1 total`,

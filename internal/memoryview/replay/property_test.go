@@ -19,22 +19,16 @@ import (
 
 // drawConfig draws a policy and its limits.
 func drawConfig(t *rapid.T) memory.Config {
-	cfg := memory.Config{ID: "m", Counter: runes{}, Policy: rapid.SampledFrom([]spec.Policy{spec.PolicyFlush,
-		spec.PolicyMessageWindow, spec.PolicyTokenWindow, spec.PolicyRoundWindow, spec.PolicyUnbounded}).Draw(t, "policy")}
-	switch cfg.Policy {
-	case spec.PolicyFlush:
-		cfg.TokenLimit = rapid.IntRange(1, 300).Draw(t, "token_limit")
-		cfg.ChatShare = float64(rapid.IntRange(1, 100).Draw(t, "percent")) / 100
-		cfg.FlushSize = rapid.IntRange(1, 150).Draw(t, "token_flush_size")
-	case spec.PolicyMessageWindow:
-		cfg.MaxMessages = rapid.IntRange(1, 12).Draw(t, "max_messages")
-	case spec.PolicyTokenWindow:
-		cfg.MaxTokens = rapid.IntRange(1, 400).Draw(t, "max_tokens")
-	case spec.PolicyRoundWindow:
-		cfg.NRounds = rapid.IntRange(1, 6).Draw(t, "n_rounds")
-		cfg.MaxContext = rapid.IntRange(1, 300).Draw(t, "max_context")
+	row := rapid.SampledFrom(spec.Policies()).Draw(t, "policy")
+	cfg := memory.Config{ID: "m", Counter: runes{}, Policy: row.Name, Limits: memory.Limits{}}
+	for _, l := range row.Limits {
+		if l.Unit == spec.UnitShare {
+			cfg.Limits[l.Key] = float64(rapid.IntRange(1, 100).Draw(t, l.Key)) / 100
+		} else {
+			cfg.Limits[l.Key] = float64(rapid.IntRange(1, 300).Draw(t, l.Key))
+		}
 	}
-	if cfg.Policy == spec.PolicyMessageWindow || cfg.Policy == spec.PolicyTokenWindow {
+	if row.Supports("keep_system_first") {
 		cfg.KeepSystemFirst = rapid.Bool().Draw(t, "keep_system_first")
 	}
 	return cfg

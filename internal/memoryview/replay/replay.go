@@ -74,7 +74,7 @@ func Run(ctx context.Context, cfg memory.Config, in io.Reader, out io.Writer, op
 		return err
 	}
 	buffered := bufio.NewWriter(out)
-	r := &replay{memory: mem, limits: cfg.Limits(), systems: map[string]*inputMessage{}, print: printer(opts.Format, buffered)}
+	r := &replay{memory: mem, limits: cfg.Limits, byID: map[string]*inputMessage{}, print: printer(opts.Format, buffered)}
 	err = r.run(ctx, bufio.NewReaderSize(in, 64<<10), opts.Each)
 	return errors.Join(err, buffered.Flush())
 }
@@ -84,9 +84,8 @@ type replay struct {
 	limits  memory.Limits
 	line    int
 	tokens  int                      // of the line's message, 0 for an operation
-	chat    []*inputMessage          // messages since the last clear or set, without system messages; the window is its end
-	first   int                      // index in chat of the first message of the window, as last read
-	systems map[string]*inputMessage // system messages since the last clear or set, by message id
+	byID    map[string]*inputMessage // messages since the last clear or set
+	shown   []*inputMessage          // chat messages of the last window, and those added since
 	evicted []*inputMessage          // since the last output
 	read    json.RawMessage          // result of the operation read, else nil
 	print   func(*snapshot) error
@@ -208,11 +207,10 @@ func (r *replay) parseMessage(raw []byte) (*inputMessage, error) {
 }
 
 func (r *replay) append(m *inputMessage) {
-	if m.message.Role == chat.System {
-		r.systems[m.message.ID] = m
-		return
+	r.byID[m.message.ID] = m
+	if m.message.Role != chat.System {
+		r.shown = append(r.shown, m)
 	}
-	r.chat = append(r.chat, m)
 }
 
 // emit writes a snapshot.
@@ -225,11 +223,11 @@ func (r *replay) emit(ctx context.Context) error {
 	if o.context, err = r.memory.PreviewContext(ctx, session); err != nil {
 		return err
 	}
-	for i, e := range w.Entries {
-		o.window = append(o.window, outputMessage{r.chat[r.first+i], e})
+	for _, e := range w.Entries {
+		o.window = append(o.window, outputMessage{r.byID[e.Message.ID], e})
 	}
 	if w.System != nil {
-		o.window = slices.Insert(o.window, w.SystemAt, outputMessage{r.systems[w.System.Message.ID], w.System})
+		o.window = slices.Insert(o.window, w.SystemAt, outputMessage{r.byID[w.System.Message.ID], w.System})
 	}
 	sessions, err := r.memory.Sessions(ctx)
 	if err != nil {
@@ -249,16 +247,24 @@ func (r *replay) recordEvictions(ctx context.Context) (memory.Window, error) {
 	if err != nil {
 		return w, err
 	}
-	first := len(r.chat) - len(w.Entries)
-	if first > r.first {
-		r.evicted = append(r.evicted, r.chat[r.first:first]...)
+	inWindow := make(map[*inputMessage]bool, len(w.Entries))
+	var window []*inputMessage
+	for _, e := range w.Entries {
+		u := r.byID[e.Message.ID]
+		inWindow[u] = true
+		window = append(window, u)
 	}
-	r.first = first
+	for _, u := range r.shown {
+		if !inWindow[u] {
+			r.evicted = append(r.evicted, u)
+		}
+	}
+	r.shown = window
 	return w, nil
 }
 
 // reset forgets all messages.
 func (r *replay) reset() {
-	r.chat, r.first = nil, 0
-	clear(r.systems)
+	r.shown = nil
+	clear(r.byID)
 }

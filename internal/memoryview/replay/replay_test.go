@@ -24,7 +24,7 @@ func (runes) Count(text string) int { return len([]rune(text)) }
 
 // config has a chat share of 40 characters and evicts at least 10 at a time.
 func config() memory.Config {
-	return memory.Config{ID: "chat_memory", TokenLimit: 80, ChatShare: 0.5, FlushSize: 10, Counter: runes{}}
+	return memory.Config{ID: "chat_memory", Limits: memory.Limits{"token_limit": 80, "chat_history_token_ratio": 0.5, "token_flush_size": 10}, Counter: runes{}}
 }
 
 func run(t rapid.TB, in string, opts replay.Options) (string, error) {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/mattn/go-runewidth"
 
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/promptcontext"
 )
 
 // parts returns lines for the context blocks: the stable ones, after the system
@@ -21,7 +21,7 @@ func (p *Printer) parts(stable bool) string {
 			continue
 		}
 		text := part.Text
-		if _, rest, more := strings.Cut(text, "\n"); more && part.Block != memory.Pinned {
+		if _, rest, more := strings.Cut(text, "\n"); more && part.Block != promptcontext.Pinned {
 			text = rest // without the heading, which is meant for the model
 		}
 		text = plain(text)
