@@ -107,9 +107,9 @@ func Load(ctx context.Context, path string, opts ...qtype.Option) (*File, diag.L
 			WithHint("set app to its path, relative to this file"))
 		return nil, list
 	}
-	program, faults := qtype.Check(ctx, document, opts...)
-	if faults.Errors() > 0 {
-		return nil, append(list, errorsOf(faults)...)
+	program, diagnostics := qtype.Check(ctx, document, opts...)
+	if diagnostics.Errors() > 0 {
+		return nil, append(list, errorsOf(diagnostics)...)
 	}
 	if program.Document.Application == nil {
 		list.Add(ruleUnknown.At(place, "%q is not an application: it has no flows to test", filepath.ToSlash(document)))

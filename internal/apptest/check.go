@@ -52,11 +52,11 @@ func (c *checker) checkID(place source.Span, noun, id string, ids []string) {
 	if id == "" || slices.Contains(ids, id) {
 		return // a missing id is reported already
 	}
-	finding := ruleUnknown.At(place, "no %s has the id %q", noun, id)
+	d := ruleUnknown.At(place, "no %s has the id %q", noun, id)
 	if len(ids) > 0 && diag.Nearest(id, ids) == "" {
-		finding = finding.WithHint("available: %s", strings.Join(ids, ", "))
+		d = d.WithHint("available: %s", strings.Join(ids, ", "))
 	}
-	c.list.Add(finding.WithNearest(id, ids))
+	c.list.Add(d.WithNearest(id, ids))
 }
 
 func (c *checker) checkTest(t *spec.Test) {

@@ -31,7 +31,7 @@ func FuzzLoad(f *testing.F) {
 		file, list := apptest.Load(t.Context(), path)
 		if file == nil {
 			if list.Errors() == 0 {
-				t.Errorf("%q cannot be run, and nothing tells why", text)
+				t.Errorf("%q cannot be run, but there is no error", text)
 			}
 			return
 		}

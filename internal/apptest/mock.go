@@ -58,9 +58,9 @@ func (s *testEnv) model(m *spec.Model) (model.Chat, error) {
 // withMock returns a copy of a model that answers by the rules of a mock. It keeps
 // the id and the settings that decide how tokens are counted.
 func withMock(m *spec.Model, d *spec.ModelMock) *spec.Model {
-	double := *m
-	double.Provider, double.Rules = "mock", d.Rules
-	return &double
+	mocked := *m
+	mocked.Provider, mocked.Rules = "mock", d.Rules
+	return &mocked
 }
 
 // recordingModel records the requests to a model.

@@ -62,20 +62,20 @@ func JSON(w io.Writer, reports []Report) error {
 	e.SetEscapeHTML(false)
 	for _, r := range reports {
 		if r.Faults.Errors() > 0 {
-			faults, err := diagnosticsJSON(r.Faults)
+			diagnostics, err := diagnosticsJSON(r.Faults)
 			if err != nil {
 				return err
 			}
-			if err := e.Encode(line{File: r.Path, Faults: faults}); err != nil {
+			if err := e.Encode(line{File: r.Path, Faults: diagnostics}); err != nil {
 				return err
 			}
 		}
 		for _, o := range r.Outcomes {
-			faults, err := diagnosticsJSON(o.Faults)
+			diagnostics, err := diagnosticsJSON(o.Faults)
 			if err != nil {
 				return err
 			}
-			if err := e.Encode(line{r.Path, o.Name, o.Flow, o.Passed(), milliseconds(o.Took), faults}); err != nil {
+			if err := e.Encode(line{r.Path, o.Name, o.Flow, o.Passed(), milliseconds(o.Took), diagnostics}); err != nil {
 				return err
 			}
 		}
@@ -167,12 +167,12 @@ func JUnit(w io.Writer, reports []Report) error {
 	return err
 }
 
-func junitFailureOf(faults diag.List) *junitFailure {
+func junitFailureOf(diagnostics diag.List) *junitFailure {
 	var lines []string
-	for _, f := range faults {
+	for _, f := range diagnostics {
 		lines = append(lines, f.Error())
 	}
-	return &junitFailure{Message: faults[0].Message, Type: faults[0].Code, Text: strings.Join(lines, "\n")}
+	return &junitFailure{Message: diagnostics[0].Message, Type: diagnostics[0].Code, Text: strings.Join(lines, "\n")}
 }
 
 func formatSeconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }

@@ -133,11 +133,11 @@ func (p *testRun) checkConditions(t *spec.Turn, conditions []*steps.Condition, r
 				x, _ := row.Get(v.ID)
 				shown = append(shown, v.ID+" is "+formatValue(x))
 			}
-			finding := ruleExpectation.At(place, "the condition is false")
+			d := ruleExpectation.At(place, "the condition is false")
 			if len(shown) > 0 {
-				finding = finding.WithHint("%s", strings.Join(shown, ", "))
+				d = d.WithHint("%s", strings.Join(shown, ", "))
 			}
-			p.diagnostics.Add(finding)
+			p.diagnostics.Add(d)
 		}
 	}
 }
@@ -178,8 +178,8 @@ func (p *testRun) checkWindow(ctx context.Context, c *spec.WindowAssertion) {
 		return
 	}
 	messages, tokens := w.Messages(), 0
-	for _, said := range messages {
-		tokens += m.Tokens(said)
+	for _, message := range messages {
+		tokens += m.Tokens(message)
 	}
 	if n := len(w.Entries); c.Messages != nil && n != *c.Messages {
 		p.diagnostics.Add(ruleExpectation.At(spanOf(c, "messages"), "the window of %s has %s, not %d", c.ID, count(n, "message"), *c.Messages).WithHint("%s", excerpt(textsOf(messages))))
@@ -192,21 +192,21 @@ func (p *testRun) checkWindow(ctx context.Context, c *spec.WindowAssertion) {
 
 // checkRequests checks the requests to a model.
 func (p *testRun) checkRequests(c *spec.RequestAssertion) {
-	asked := p.env.requestsTo(c.ID)
-	if c.Calls != nil && len(asked) != *c.Calls {
-		p.diagnostics.Add(ruleExpectation.At(spanOf(c, "calls"), "model %s was called %s, not %d", c.ID, count(len(asked), "time"), *c.Calls))
+	requests := p.env.requestsTo(c.ID)
+	if c.Calls != nil && len(requests) != *c.Calls {
+		p.diagnostics.Add(ruleExpectation.At(spanOf(c, "calls"), "model %s was called %s, not %d", c.ID, count(len(requests), "time"), *c.Calls))
 	}
-	if len(asked) == 0 && (len(c.Contains) > 0) {
+	if len(requests) == 0 && (len(c.Contains) > 0) {
 		p.diagnostics.Add(ruleExpectation.At(spanOf(c, "id"), "model %s was not called", c.ID))
 	}
 	var counter memory.Counter
 	if made, err := p.app.Model(c.ID); err == nil {
 		counter, _ = tokenizer.For(made.Info().Encoding)
 	}
-	for i, req := range asked {
+	for i, req := range requests {
 		what := "the request to " + c.ID
-		if len(asked) > 1 {
-			what = fmt.Sprintf("%s (call %d of %d)", what, i+1, len(asked))
+		if len(requests) > 1 {
+			what = fmt.Sprintf("%s (call %d of %d)", what, i+1, len(requests))
 		}
 		tokens := 0
 		for _, m := range req.Messages {
@@ -223,11 +223,11 @@ func (p *testRun) checkRequests(c *spec.RequestAssertion) {
 func textsOf(messages []chat.Message) []string {
 	var all []string
 	for _, m := range messages {
-		said := m.Text()
+		content := m.Text()
 		for _, call := range m.ToolCalls {
-			said += "\n" + call.Name + call.Arguments
+			content += "\n" + call.Name + call.Arguments
 		}
-		all = append(all, said)
+		all = append(all, content)
 	}
 	return all
 }
@@ -236,7 +236,7 @@ func textsOf(messages []chat.Message) []string {
 func (p *testRun) checkContents(n spec.Node, what string, messages []chat.Message, contains, lacks []string) {
 	all := textsOf(messages)
 	has := func(text string) bool {
-		return slices.ContainsFunc(all, func(said string) bool { return strings.Contains(said, text) })
+		return slices.ContainsFunc(all, func(content string) bool { return strings.Contains(content, text) })
 	}
 	for i, text := range contains {
 		if !has(text) {
@@ -262,8 +262,8 @@ func excerpt(all []string) string {
 		return "no messages"
 	}
 	var shown []string
-	for _, said := range all {
-		shown = append(shown, quote(said, maxShownMessage))
+	for _, content := range all {
+		shown = append(shown, quote(content, maxShownMessage))
 	}
 	return "messages: " + strings.Join(shown, ", ")
 }

@@ -56,7 +56,7 @@ flows:
     variables: [{id: q, type: text}, {id: a, type: text}]
     inputs: [q]
     outputs: [a]
-    steps: [{type: LLMInference, id: ask, model: lonely, inputs: [q], outputs: [a]}]
+    steps: [{type: LLMInference, id: respond, model: lonely, inputs: [q], outputs: [a]}]
   - id: split
     variables: [{id: words, type: 'list[text]'}, {id: word, type: text}]
     inputs: [words]
@@ -130,7 +130,7 @@ tests:
     models: [{id: lonely, rules: [{text: Me first.}]}]
     turns: [{input: hm, expect: ['a == "Me first."']}]
   - {name: The file's mock, flow: alone, turns: [{input: hm, expect: ['a == "I am here."']}]}
-  - name: A tool's double needs no key and no server
+  - name: A mocked tool needs no key and no server
     flow: order
     turns: [{input: 7, expect: ['status == "on its way"']}]
   - name: A tool that fails
@@ -157,7 +157,7 @@ func TestRun_Fails(t *testing.T) {
 		`{flow: talk, turns: [{input: Hello, sent: [{id: writer, calls: 2, max_tokens: 3, not_contains: [kind]}, {id: lonely, contains: [x]}]}]}`: {
 			"QT803 model writer was called 1 time, not 2", "QT803 the request to writer has 12 tokens, more than 3",
 			`QT803 the request to writer contains "kind"`, "QT803 model lonely was not called"},
-		`{flow: alone, turns: [{input: x}]}`: {"QT804 the turn failed: app.qtype.yaml:35:13: step ask: no mock for model lonely: " +
+		`{flow: alone, turns: [{input: x}]}`: {"QT804 the turn failed: app.qtype.yaml:35:13: step respond: no mock for model lonely: " +
 			"add models: [{id: lonely, rules: …}]"},
 		`{flow: talk, turns: [{input: Hello, fails: busy}, {input: Hello, rows: 7}]}`:                               {"QT804 the turn did not fail"},
 		`{flow: order, tools: [{id: find_order, error: gone}], turns: [{input: 7, fails: there}]}`:                  {"QT804 the turn failed with another error: step look: tool find_order: gone"},

@@ -78,9 +78,9 @@ func TestAjvAcceptsWhatIsRight(t *testing.T) {
 		}
 		documents[i] = parseAsEditor(t, text)
 	}
-	for i, faults := range withAjv(t, documents) {
-		if len(faults) > 0 {
-			t.Errorf("%s: %v", files[i], faults)
+	for i, errs := range withAjv(t, documents) {
+		if len(errs) > 0 {
+			t.Errorf("%s: %v", files[i], errs)
 		}
 	}
 	t.Logf("%d documents tried", len(files))
@@ -105,12 +105,12 @@ func TestAjv_RejectsInvalidDocuments(t *testing.T) {
 		}
 		documents[i] = plain(documents[i])
 	}
-	for i, faults := range withAjv(t, documents) {
-		if !slices.ContainsFunc(faults, func(f ajvError) bool { return f.At == cases[i].at }) {
-			t.Errorf("%s: a fault at %q is due, got %v", cases[i].document, cases[i].at, faults)
+	for i, errs := range withAjv(t, documents) {
+		if !slices.ContainsFunc(errs, func(f ajvError) bool { return f.At == cases[i].at }) {
+			t.Errorf("%s: want an error at %q, got %v", cases[i].document, cases[i].at, errs)
 		}
-		if len(faults) > 8 { // Ajv repeats an error on each level, but must not report all types of steps.
-			t.Errorf("%s: one mistake gives %d faults: %v", cases[i].document, len(faults), faults)
+		if len(errs) > 8 { // Ajv repeats an error on each level, but must not report all types of steps.
+			t.Errorf("%s: %d errors: %v", cases[i].document, len(errs), errs)
 		}
 	}
 }

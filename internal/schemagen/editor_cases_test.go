@@ -28,7 +28,7 @@ func TestEditorCompletes(t *testing.T) {
 			[]string{"token_limit"}, nil},
 		{"step types", documentWithStep("type: █"), requiredStepTypes, []string{"Model", "APITool", "text"}},
 		{"only the type before it is chosen", documentWithStep("█"), []string{"type"}, []string{"model", "template", "json_path"}},
-		{"that step's keys alone", documentWithStep("type: LLMInference\nid: ask\n█"),
+		{"only the keys of the step", documentWithStep("type: LLMInference\nid: respond\n█"),
 			[]string{"model", "memory", "system_message", "inputs", "outputs"}, []string{"template", "tools", "json_path", "path", "type"}},
 		{"another step's keys alone", documentWithStep("type: PromptTemplate\nid: fill\n█"),
 			[]string{"template", "inputs", "outputs"}, []string{"model", "memory", "tools"}},
@@ -106,7 +106,7 @@ func TestEditorFindsFaults(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			found := e.open(c.document).diagnostics()
 			if len(found) != 1 {
-				t.Fatalf("got %d findings, want one: %+v", len(found), found)
+				t.Fatalf("got %d diagnostics, want one: %+v", len(found), found)
 			}
 			d := found[0]
 			if !strings.Contains(d.Message, c.says) {

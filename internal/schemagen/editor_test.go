@@ -132,11 +132,11 @@ func (e *editor) handle(_ context.Context, _ *jsonrpc2.Conn, req *jsonrpc2.Reque
 		}
 		e.published <- p
 	case "workspace/configuration":
-		var asked struct{ Items []any }
-		if err := json.Unmarshal(*req.Params, &asked); err != nil {
+		var params struct{ Items []any }
+		if err := json.Unmarshal(*req.Params, &params); err != nil {
 			return nil, err
 		}
-		return make([]map[string]any, len(asked.Items)), nil
+		return make([]map[string]any, len(params.Items)), nil
 	}
 	return nil, nil
 }

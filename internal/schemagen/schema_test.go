@@ -228,14 +228,14 @@ func TestWrongDocumentsAreRefused(t *testing.T) {
 		{"[{type: Model, id: m}]", "/0"},
 		{"[{id: t, properties: {}}, {id: u}]", "/1"},
 	} {
-		var fault *jsonschema.ValidationError
+		var invalid *jsonschema.ValidationError
 		err := s.Validate(parseAsEditor(t, []byte(c.document)))
-		if !errors.As(err, &fault) {
+		if !errors.As(err, &invalid) {
 			t.Errorf("%s: accepted", c.document)
 			continue
 		}
-		if !slices.Contains(errorLocations(fault), c.at) {
-			t.Errorf("%s: refused at %q, want %q", c.document, errorLocations(fault), c.at)
+		if !slices.Contains(errorLocations(invalid), c.at) {
+			t.Errorf("%s: errors at %q, want %q", c.document, errorLocations(invalid), c.at)
 		}
 	}
 }
