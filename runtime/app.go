@@ -74,7 +74,7 @@ func New(app *spec.Application, opts Options) (*App, error) {
 	a := &App{spec: app, opts: opts, memories: map[string]*memory.Memory{}, memoryStore: map[string]memory.Store{},
 		models: newModels(), tools: map[string]func() (tool.Tool, error){}}
 	a.toolFactory = a.newToolFactory()
-	for _, doc := range documents(app) {
+	for _, doc := range app.Documents() {
 		if err := a.registerEntities(doc); err != nil {
 			return nil, err
 		}
@@ -107,25 +107,11 @@ func (a *App) registerEntities(doc *spec.Document) error {
 	return nil
 }
 
-// documents lists the application and everything that it references, each with
-// its models and tools in Models and Tools.
-func documents(app *spec.Application) []*spec.Document {
-	all := []*spec.Document{{Application: app, Models: app.Models, Tools: app.Tools}}
-	for _, ref := range app.References {
-		if ref.Application != nil {
-			all = append(all, documents(ref.Application)...)
-			continue
-		}
-		all = append(all, ref)
-	}
-	return all
-}
-
 // stepPlans yields the plans of all steps of an application and of what it
 // references.
 func stepPlans(app *spec.Application) iter.Seq[*spec.StepPlan] {
 	return func(yield func(*spec.StepPlan) bool) {
-		for _, doc := range documents(app) {
+		for _, doc := range app.Documents() {
 			if doc.Application == nil {
 				continue
 			}

@@ -265,7 +265,7 @@ func (l *language) describeType(t reflect.Type) string {
 			return withArticle(u.Name)
 		}
 	case reflect.Int, reflect.Int64:
-		return "a whole number"
+		return "an integer"
 	case reflect.Float64:
 		return "a number"
 	case reflect.Bool:

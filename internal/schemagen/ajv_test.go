@@ -86,7 +86,7 @@ func TestAjvAcceptsWhatIsRight(t *testing.T) {
 	t.Logf("%d documents tried", len(files))
 }
 
-// An error must be at the invalid key.
+// TestAjv_RejectsInvalidDocuments checks that errors are at the invalid key.
 func TestAjv_RejectsInvalidDocuments(t *testing.T) {
 	cases := []struct{ document, at string }{
 		{"{}", ""},
