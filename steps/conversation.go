@@ -100,7 +100,7 @@ func (d *conversation) close(ctx context.Context, err error) error {
 		return err
 	}
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		err = context.Cause(ctx) // such as: cancelled by the user
+		err = context.Cause(ctx) // such as: canceled by the user
 	}
 	var taken *memory.InterruptedError
 	if err != nil && errors.As(context.Cause(d.turn.Context()), &taken) {

@@ -170,7 +170,7 @@ flows:
 	}
 	explain := exec.CommandContext(ctx, link, "memory", "explain", "app.qtype.yaml", "--session", "me", "--turn", "2")
 	explain.Dir, explain.Env = folder, cmd.Env
-	if told, err := explain.CombinedOutput(); err != nil || !strings.Contains(string(told), "cancelled by the user") {
-		t.Errorf("the memory tells of the stopped turn: %v\n%s", err, told)
+	if text, err := explain.CombinedOutput(); err != nil || !strings.Contains(string(text), "canceled by the user") {
+		t.Errorf("the memory does not explain the stopped turn: %v\n%s", err, text)
 	}
 }

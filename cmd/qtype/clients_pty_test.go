@@ -75,7 +75,7 @@ flows:
 	}
 
 	c, cmd = start("run", "app.yaml", "-f", "helped", "-i", "please", "--ephemeral")
-	c.see("may step help call it? [y/N, or why not]> ")
+	c.see("may step help call it? [y/N, or a reason]> ")
 	c.say("y\n")
 	c.see("pay (boolean)> ")
 	c.say("yes\n")

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/qtype-dev/qtype/internal/terminal"
 )
 
 // scripted is a chat server that gives answers one after the other, a text or the
@@ -209,7 +211,7 @@ func runConverted(t *testing.T, server http.Handler, file, input string) map[str
 func call(t *testing.T, args ...string) (out string, code int) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	code = execute(context.Background(), &streams{in: strings.NewReader(""), out: &stdout, err: &stderr}, args)
+	code = execute(context.Background(), &streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr}}, args)
 	if code == exitUsage || code == exitFailed && args[0] == "run" {
 		t.Logf("%v: %s", args, stderr.String())
 	}

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/qtype-dev/qtype/internal/servertest"
+	"github.com/qtype-dev/qtype/internal/terminal"
 )
 
 func TestMain(m *testing.M) {
@@ -137,10 +138,10 @@ func modelServer() http.Handler {
 	})
 }
 
-// terminal runs a command line as if both streams were a terminal without colour.
-func terminal(ctx context.Context, width int, args ...string) (code int, out, err string) {
+// onTerminal runs a command line as if both streams were a terminal without colour.
+func onTerminal(ctx context.Context, width int, args ...string) (code int, out, err string) {
 	var stdout, stderr bytes.Buffer
-	s := &streams{in: strings.NewReader(""), out: &stdout, err: &stderr, outTerminal: true, width: width}
+	s := &streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr, OutTerminal: true, Width: width}}
 	code = execute(ctx, s, args)
 	return code, stdout.String(), stderr.String()
 }
@@ -161,7 +162,7 @@ func inFolder(t *testing.T, files map[string]string) {
 
 func TestTableOnATerminal(t *testing.T) {
 	inFolder(t, map[string]string{"m.csv": "session,message\nc-1,short\nc-漢字,\"a \x1b[31mlong\n message that\t does not fit at all\"\nc-1,break\n"})
-	code, out, errText := terminal(t.Context(), 44, "run", "app.qtype.yaml", "-I", "m.csv", "--ephemeral")
+	code, out, errText := onTerminal(t.Context(), 44, "run", "app.qtype.yaml", "-I", "m.csv", "--ephemeral")
 	want := ` row  session  reply
     1  c-1      You said: short
     2  c-漢字   You said: a ` + "\uFFFD" + `[31mlong messa…
@@ -177,7 +178,7 @@ func TestTableOnATerminal(t *testing.T) {
 
 func TestCardsOnATerminal(t *testing.T) {
 	inFolder(t, map[string]string{})
-	code, out, _ := terminal(t.Context(), 80, "run", "app.qtype.yaml", "-i", "one\n  two\x1b", "--ephemeral")
+	code, out, _ := onTerminal(t.Context(), 80, "run", "app.qtype.yaml", "-i", "one\n  two\x1b", "--ephemeral")
 	if want := "reply:\n  You said: one\n    two\uFFFD\n"; code != exitDone || out != want {
 		t.Errorf("status %d, output %q, want %q", code, out, want)
 	}
@@ -200,7 +201,7 @@ func TestInterrupt(t *testing.T) {
 		<-asked
 		cancel()
 	}()
-	code, out, errText := terminal(ctx, 80, "run", "app.qtype.yaml", "-I", "m.csv", "-o", "out.csv", "--ephemeral")
+	code, out, errText := onTerminal(ctx, 80, "run", "app.qtype.yaml", "-I", "m.csv", "-o", "out.csv", "--ephemeral")
 	<-released
 	if code != exitFailed || out != "" || !strings.HasSuffix(errText, "error: interrupted after 0 rows: out.csv was not written\n") || strings.Contains(errText, "written to") {
 		t.Errorf("status %d, output %q, error %q", code, out, errText)
@@ -227,7 +228,7 @@ func TestBarsOnATerminal(t *testing.T) {
 		<-drawn.seen
 		close(second)
 	}()
-	s := &streams{in: strings.NewReader(""), out: io.Discard, err: drawn, errTerminal: true, width: 80}
+	s := &streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: io.Discard, Err: drawn, ErrTerminal: true, Width: 80}}
 	if code := execute(t.Context(), s, []string{"run", "app.qtype.yaml", "-I", "m.csv", "--ephemeral"}); code != exitDone {
 		t.Errorf("status %d:\n%s", code, drawn.text)
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/qtype-dev/qtype/internal/terminal"
 )
 
 // TestWatch changes a document while it is watched, and interrupts.
@@ -24,7 +26,7 @@ func TestWatch(t *testing.T) {
 		inFolder(t, map[string]string{"a.yaml": "id: 42\n"})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		first := &watched{until: regexp.MustCompile(`1 error in 1 file; 1 can be mended`), seen: make(chan struct{})}
+		first := &watched{until: regexp.MustCompile(`1 error in 1 file; 1 fixable with`), seen: make(chan struct{})}
 		out := &relay{first: first, then: &watched{until: regexp.MustCompile(`changed at [0-9:]{8}\n(a.yaml is valid: |error.QT105. a.yaml:1:5: "id" needs a text, not a number \(7\))`), seen: make(chan struct{})}}
 		go func() {
 			<-first.seen
@@ -34,7 +36,7 @@ func TestWatch(t *testing.T) {
 			<-out.then.seen
 			cancel()
 		}()
-		s := &streams{in: strings.NewReader(""), out: out, err: out, width: 80}
+		s := &streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: out, Err: out, Width: 80}}
 		if code := execute(ctx, s, []string{"validate", "--watch", "a.yaml"}); code != c.code {
 			t.Errorf("status %d, want %d:\n%s", code, c.code, out.first.text)
 		}
@@ -161,15 +163,15 @@ func TestHooks(t *testing.T) {
 			t.Errorf("%+v", hook)
 		}
 		if hook.Passed != nil && !*hook.Passed { // it finds its files itself
-			if code, out, _ := terminal(t.Context(), 80, words[1:]...); code != exitFailed || !strings.Contains(out, "there are no tests") {
+			if code, out, _ := onTerminal(t.Context(), 80, words[1:]...); code != exitFailed || !strings.Contains(out, "there are no tests") {
 				t.Errorf("%s: status %d, %s", hook.ID, code, out)
 			}
 			continue
 		}
-		if code, out, errText := terminal(t.Context(), 80, append(words[1:], "good.qtype.yaml")...); code != exitDone || out+errText != "" {
+		if code, out, errText := onTerminal(t.Context(), 80, append(words[1:], "good.qtype.yaml")...); code != exitDone || out+errText != "" {
 			t.Errorf("%s on a good document: status %d, %s%s", hook.ID, code, out, errText)
 		}
-		if code, _, _ := terminal(t.Context(), 80, append(words[1:], "bad.qtype.yml", "good.qtype.yaml")...); code != exitFailed {
+		if code, _, _ := onTerminal(t.Context(), 80, append(words[1:], "bad.qtype.yml", "good.qtype.yaml")...); code != exitFailed {
 			t.Errorf("%s on a bad document: status %d", hook.ID, code)
 		}
 	}

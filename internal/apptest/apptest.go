@@ -11,16 +11,18 @@ import (
 	"context"
 	_ "embed" // schema.json is part of the program
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/loader"
+	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
+	"github.com/qtype-dev/qtype/tool"
 )
 
 //go:embed schema.json
@@ -34,8 +36,26 @@ type File struct {
 	Path  string      // as it was given
 	Suite *spec.Suite // what it says
 
-	program *qtype.Program
+	program *Program
 }
+
+// Program is an application that tests run.
+type Program struct {
+	App *spec.Application
+	// New makes the application with what a test replaces in it. Memories are in process.
+	New func(Env) (*runtime.App, error)
+}
+
+// Env is what a test replaces in an application.
+type Env struct {
+	Mocks   runtime.Mocks // in place of models and tools
+	HTTP    *http.Client  // refuses every request
+	Approve tool.Approver // approves every call
+}
+
+// Opener reads and checks an application. The program is complete if the list has no
+// errors; App is nil if the document is not an application.
+type Opener func(ctx context.Context, path string) (*Program, diag.List)
 
 // fileSuffixes are the ends of the names of test files, and those of the documents beside them.
 var fileSuffixes = map[string]string{".qtype-test.yaml": ".qtype.yaml", ".qtype-test.yml": ".qtype.yml"}
@@ -91,7 +111,7 @@ func documentOf(path string) string {
 // Load reads a file of tests and its application, and holds one against the
 // other. The file is nil where the list has errors: of the file's own form, of
 // the application, or of tests that do not fit it. The list is in file order.
-func Load(ctx context.Context, path string, opts ...qtype.Option) (*File, diag.List) {
+func Load(ctx context.Context, path string, open Opener) (*File, diag.List) {
 	f := &File{Path: path, Suite: &spec.Suite{}}
 	files, list := loader.LoadInto(ctx, path, "test file", f.Suite, loader.Options{})
 	if len(files) == 0 || f.Suite.Place() == nil {
@@ -110,16 +130,16 @@ func Load(ctx context.Context, path string, opts ...qtype.Option) (*File, diag.L
 			WithHint("app: names its file, relative to this one"))
 		return nil, list
 	}
-	program, faults := qtype.Check(ctx, document, opts...)
+	program, faults := open(ctx, document)
 	if faults.Errors() > 0 {
 		return nil, append(list, onlyErrors(faults)...)
 	}
-	if program.Document.Application == nil {
+	if program.App == nil {
 		list.Add(ruleUnknown.At(place, "%q is no application: only an application has flows to test", filepath.ToSlash(document)))
 		return nil, list
 	}
 	f.program = program
-	c := &checker{app: program.Document.Application, list: list}
+	c := &checker{app: program.App, list: list}
 	c.suite(f.Suite)
 	c.list.Sort()
 	if c.list.Errors() > 0 {

@@ -85,7 +85,7 @@ func write(t *testing.T, tests string) string {
 func run(t *testing.T, tests string) []string {
 	t.Helper()
 	path := write(t, tests)
-	file, list := apptest.Load(t.Context(), path)
+	file, list := apptest.Load(t.Context(), path, open)
 	if file != nil {
 		for _, one := range file.Tests(nil) {
 			list = append(list, file.Run(t.Context(), one).Faults...)
@@ -186,7 +186,7 @@ func TestNoServerIsCalled(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "app.qtype.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	file, list := apptest.Load(t.Context(), path)
+	file, list := apptest.Load(t.Context(), path, open)
 	if file == nil {
 		t.Fatal(list)
 	}
@@ -218,7 +218,7 @@ tests:
   - {name: '', flow: talk, turns: [{input: x, expect: [{a: b}, '1']}, null]}
   - null
 `)
-	file, list := apptest.Load(t.Context(), path)
+	file, list := apptest.Load(t.Context(), path, open)
 	if file != nil {
 		t.Fatal("the file can be run")
 	}
@@ -272,7 +272,7 @@ func TestRules(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(filepath.Dir(path), "app.qtype.yaml"), []byte(small), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			file, list := apptest.Load(t.Context(), path)
+			file, list := apptest.Load(t.Context(), path, open)
 			if file != nil {
 				for _, one := range file.Tests(nil) {
 					list = append(list, file.Run(t.Context(), one).Faults...)
@@ -316,7 +316,7 @@ func TestReports(t *testing.T) {
 	var reports []apptest.Report
 	for _, path := range []string{good, bad} {
 		r := apptest.Report{Path: path}
-		file, list := apptest.Load(t.Context(), path)
+		file, list := apptest.Load(t.Context(), path, open)
 		if r.Faults = list; file != nil {
 			for _, one := range file.Tests(regexp.MustCompile("")) {
 				r.Outcomes = append(r.Outcomes, file.Run(t.Context(), one))
@@ -424,7 +424,7 @@ func TestTheManual(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "app.qtype.yaml"), []byte(small), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	file, list := apptest.Load(t.Context(), path)
+	file, list := apptest.Load(t.Context(), path, open)
 	if file == nil {
 		t.Fatal(list)
 	}
