@@ -84,13 +84,10 @@ func isSet(n *node, key string, filled bool) bool {
 	return filled || value != nil && value.unset || !n.place().Complete(key)
 }
 
-// providerModel demands the model's name of those providers that QType does not
-// have: an id of the document's own would be sent to them in its place, as QType
-// does for its providers, and none of them knows it.
+// providerModel reports a missing model_id where the provider requires one: the
+// document's id would be sent in its place, and the provider does not know it.
 func (d *decoder) providerModel(n *node, m *spec.Model, title string) {
-	switch m.Provider {
-	case "google-ai", "mistral", "ollama":
-	default:
+	if p, _ := spec.LookupProvider(m.Provider); !p.ModelIDRequired {
 		return
 	}
 	at := n.get("provider")

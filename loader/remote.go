@@ -31,7 +31,7 @@ const idleTimeout = 10 * time.Second
 
 func newRemote(wait time.Duration) *remote {
 	r := &remote{wait: wait, known: map[string]fetched{}}
-	r.client = &remotefs.Client{Silence: min(idleTimeout, wait), Allow: r.allow}
+	r.client = &remotefs.Client{IdleTimeout: min(idleTimeout, wait), Allow: r.allow}
 	return r
 }
 

@@ -149,7 +149,7 @@ func TestRemoteFaults(t *testing.T) {
 		s.URL + "/none.yaml":   "QT006 does not exist",
 		s.URL + "/text.yaml":   "QT008 is not valid UTF-8 text (line 1)",
 		s.URL + "/self.yaml":   "QT007 /self.yaml → " + s.URL + "/self.yaml",
-		s.URL + "/loop.yaml":   "QT006 cannot be read: the server redirects more than 5 times",
+		s.URL + "/loop.yaml":   "QT006 cannot be read: stopped after 5 redirects",
 		"http://127.0.0.1:1/x": "QT006 cannot be read: connection refused",
 		"memory://x/y.yaml":    "QT006 cannot be read: memory:// is not supported; these are: file, http, https",
 	} {

@@ -59,7 +59,7 @@ func (p *plan) collect(t reflect.Type, above []int) {
 			fallback, hasDefault := f.Tag.Lookup("default")
 			name, _, _ := strings.Cut(key, ",")
 			p.fields = append(p.fields, field{
-				name: name, index: index, fallback: fallback, hasDefault: hasDefault, rule: f.Tag.Get("validate"), alias: f.Tag.Get("alias"),
+				name: name, index: index, fallback: fallback, hasDefault: hasDefault, rule: spec.ValidateTag(f), alias: f.Tag.Get("alias"),
 				required: slices.Contains(strings.Split(f.Tag.Get("jsonschema"), ","), "required"),
 			})
 		}

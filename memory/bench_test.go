@@ -41,7 +41,7 @@ type chars4 struct{}
 func (chars4) Count(text string) int { return len(text) / 4 }
 
 func benchAppend(b *testing.B, store memory.Store, history int) {
-	m, err := memory.New(memory.Config{ID: "m", TokenLimit: 6000, Counter: chars4{}}, store)
+	m, err := memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 6000}, Counter: chars4{}}, store)
 	must2(0, err)(b)
 	text := strings.Repeat("many words ", 30)
 	role := []chat.Role{chat.User, chat.Assistant}
@@ -67,7 +67,7 @@ func BenchmarkWindow(b *testing.B) {
 		b.Run(fmt.Sprint(history), func(b *testing.B) {
 			store := memory.NewInProcess()
 			benchAppendOnly(b, store, history)
-			m, err := memory.New(memory.Config{ID: "m", TokenLimit: 6000, Counter: chars4{}}, store)
+			m, err := memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 6000}, Counter: chars4{}}, store)
 			must2(0, err)(b)
 			b.ReportAllocs()
 			for b.Loop() {
@@ -80,7 +80,7 @@ func BenchmarkWindow(b *testing.B) {
 }
 
 func benchAppendOnly(b *testing.B, store memory.Store, history int) {
-	m, err := memory.New(memory.Config{ID: "m", TokenLimit: 6000, Counter: chars4{}}, store)
+	m, err := memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 6000}, Counter: chars4{}}, store)
 	must2(0, err)(b)
 	for i := range history {
 		must2(0, m.Append(b.Context(), "s", chat.Text(chat.User, fmt.Sprintf("%d %s", i, strings.Repeat("many words ", 30)))))(b)
@@ -110,7 +110,7 @@ func BenchmarkAppendParallel(b *testing.B) {
 // BenchmarkManySessions appends one message to each of 10,000 sessions in turn
 // and reads the window after each.
 func BenchmarkManySessions(b *testing.B) {
-	m, err := memory.New(memory.Config{ID: "m", Policy: spec.PolicyMessageWindow, MaxMessages: 10, Counter: chars4{}}, memory.NewInProcess())
+	m, err := memory.New(memory.Config{ID: "m", Policy: spec.PolicyMessageWindow, Limits: memory.Limits{"max_messages": 10}, Counter: chars4{}}, memory.NewInProcess())
 	must2(0, err)(b)
 	ids := make([]string, 10_000)
 	for i := range ids {

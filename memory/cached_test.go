@@ -30,7 +30,8 @@ type twins struct {
 
 func newTwins(t *rapid.T, kind spec.Policy) *twins {
 	w := &twins{limits: drawLimitsOf(t, kind), limitsOf: rapid.Bool().Draw(t, "limits_of")}
-	first := (kind == spec.PolicyMessageWindow || kind == spec.PolicyTokenWindow) && rapid.Bool().Draw(t, "keep_system_first")
+	row, _ := spec.FindPolicy(kind)
+	first := row.Supports("keep_system_first") && rapid.Bool().Draw(t, "keep_system_first")
 	for i := range w.memories {
 		cfg := memory.Config{ID: "m", Policy: kind, KeepSystemFirst: first, Counter: runes{}, Live: i,
 			Now: func() time.Time { return time.Unix(int64(w.clock), 0) }}
@@ -39,9 +40,7 @@ func newTwins(t *rapid.T, kind spec.Policy) *twins {
 			cfg.LimitsOf = func(string) memory.Limits { return w.limits }
 		}
 		if !w.limitsOf {
-			l := w.limits
-			cfg.TokenLimit, cfg.ChatShare, cfg.FlushSize, cfg.MaxMessages = l.TokenLimit, l.ChatShare, l.FlushSize, l.MaxMessages
-			cfg.MaxTokens, cfg.NRounds, cfg.MaxContext = l.MaxTokens, l.NRounds, l.MaxContext
+			cfg.Limits = w.limits
 		}
 		m, err := memory.New(cfg, w.stores[i])
 		must(t, err)
@@ -57,18 +56,21 @@ func (w *twins) setLimits(t *rapid.T, l memory.Limits) {
 	}
 }
 
+// drawLimitsOf draws limits of a policy, small ones so that messages leave soon.
 func drawLimitsOf(t *rapid.T, kind spec.Policy) memory.Limits {
-	switch kind {
-	case spec.PolicyMessageWindow:
-		return memory.Limits{MaxMessages: rapid.IntRange(1, 8).Draw(t, "max_messages")}
-	case spec.PolicyTokenWindow:
-		return memory.Limits{MaxTokens: rapid.IntRange(1, 200).Draw(t, "max_tokens")}
-	case spec.PolicyRoundWindow:
-		return memory.Limits{NRounds: rapid.IntRange(1, 4).Draw(t, "n_rounds"), MaxContext: rapid.IntRange(1, 200).Draw(t, "max_context")}
-	case spec.PolicyFlush:
-		return memory.Limits{TokenLimit: rapid.IntRange(1, 300).Draw(t, "token_limit"), FlushSize: rapid.IntRange(1, 100).Draw(t, "token_flush_size")}
+	row, _ := spec.FindPolicy(kind)
+	limits := memory.Limits{}
+	for _, l := range row.Limits {
+		switch l.Unit {
+		case spec.UnitShare:
+			limits[l.Key] = float64(rapid.IntRange(30, 100).Draw(t, l.Key)) / 100
+		case spec.UnitMessages, spec.UnitRounds:
+			limits[l.Key] = float64(rapid.IntRange(1, 8).Draw(t, l.Key))
+		default:
+			limits[l.Key] = float64(rapid.IntRange(1, 200).Draw(t, l.Key))
+		}
 	}
-	return memory.Limits{}
+	return limits
 }
 
 // drawMessages draws a few messages without ids, of every shape.
@@ -173,7 +175,8 @@ func runTurn(m *memory.Memory, msgs []chat.Message, system string, fails bool) e
 // TestMemory_CachedViewMatchesStore compares a memory that reads every view from
 // its cache with one that reads most views from the store.
 func TestMemory_CachedViewMatchesStore(t *testing.T) {
-	for _, kind := range []spec.Policy{spec.PolicyFlush, spec.PolicyMessageWindow, spec.PolicyTokenWindow, spec.PolicyRoundWindow, spec.PolicyUnbounded} {
+	for _, row := range spec.Policies() {
+		kind := row.Name
 		t.Run(string(kind), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				w := newTwins(t, kind)
@@ -209,7 +212,7 @@ func TestMemory_CachedViewMatchesStore(t *testing.T) {
 // TestMemory_ConcurrentWriters checks that goroutines that append to a few
 // sessions, some of them in turns, lose nothing and exceed no limit.
 func TestMemory_ConcurrentWriters(t *testing.T) {
-	m, err := memory.New(memory.Config{ID: "m", Policy: spec.PolicyMessageWindow, MaxMessages: 5, Counter: runes{}}, memory.NewInProcess())
+	m, err := memory.New(memory.Config{ID: "m", Policy: spec.PolicyMessageWindow, Limits: memory.Limits{"max_messages": 5}, Counter: runes{}}, memory.NewInProcess())
 	must(t, err)
 	const writers, each, sessions = 16, 60, 4
 	var wg sync.WaitGroup

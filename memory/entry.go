@@ -7,19 +7,19 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// Status tells where a message of the history stands.
+// Status is the status of a message in the history.
 type Status uint8
 
-// The statuses. A store keeps InWindow or Failed as it was told;
-// Memory.History works the others out.
+// The statuses. A store keeps InWindow and Failed; Memory.History derives the
+// others from the session's state.
 const (
-	InWindow Status = iota // sent with the next call
-	Flushed                // said, and gone from the window
-	Failed                 // said in a turn that failed or was cancelled: never in the window again
-	Replaced               // a system message that a newer one took the place of
+	InWindow Status = iota // part of the window
+	Flushed                // no longer part of the window
+	Failed                 // from a turn that failed or was cancelled; never part of the window
+	Replaced               // a system message that a newer one replaced
 )
 
-// String is the status in lower case, as the command line shows it.
+// String returns the status in lower case.
 func (s Status) String() string {
 	switch s {
 	case InWindow:
@@ -36,83 +36,99 @@ func (s Status) String() string {
 
 // Entry is one message of a session's history.
 type Entry struct {
-	Message chat.Message // what was said; its id is unique among the session's entries that did not fail
-	Seq     int64        // its place in the history, counted from 1 without gaps
-	Turn    int64        // the turn that said it, counted from 1
-	Tokens  int          // its size, counted once, when it was said
+	Message chat.Message // its id is unique among the entries of the session that did not fail
+	Seq     int64        // position in the history, from 1 without gaps
+	Turn    int64        // number of its turn, from 1
+	Tokens  int          // its size, counted once, when it was added
 	Time    time.Time    // when its turn ended, in UTC
-	Status  Status       // where it stands
+	Status  Status       // its status
 }
 
-// Window is what the next call of a model is sent. Its entries are shared with
-// the memory: nobody changes them.
-type Window struct {
-	System   *Entry   // the system message, nil where there is none; Seq is 0 where a step brought it along
-	SystemAt int      // how many of Entries stand before the system message
-	Entries  []*Entry // the chat messages, oldest first
-	Tokens   int      // the tokens that the policy counts: the system message is one of them only where it is evicted by (message_window, token_window)
-	Used     int      // how much of Limit is taken
-	Limit    int      // the most that Used may be, 0 for no limit
-	Unit     Unit     // what Used and Limit count
-	Cut      bool     // max_context took something away; Entries may begin with texts that were cut
-}
+// Unit is what the limit of a window counts.
+type Unit string
 
-// EventKind says what happened to a window.
+// The units.
+const (
+	InTokens     Unit = "tokens"
+	InMessages   Unit = "messages"
+	InCharacters Unit = "characters" // Unicode code points of the texts
+	InRounds     Unit = "rounds"     // a user message and the messages up to the next one
+)
+
+// EventKind is the kind of an event.
 type EventKind string
 
 // The kinds of events.
 const (
-	EventFlush  EventKind = "flush"  // the oldest messages left the window
+	EventFlush  EventKind = "flush"  // messages left the window
 	EventFailed EventKind = "failed" // a turn failed; its messages never entered the window
 	EventSet    EventKind = "set"    // the whole window was replaced
-	EventSent   EventKind = "sent"   // a turn sent the window to a model, for the last time in this turn
+	EventSent   EventKind = "sent"   // the last call of a model in a turn
 
-	EventSummary   EventKind = "summary"   // messages that left the window were folded into the summary
+	EventSummary   EventKind = "summary"   // evicted messages were added to the summary
 	EventVariables EventKind = "variables" // variables were set or removed
 )
 
-// Event is one thing that happened to a session's window.
+// Event describes a change of a session's window or values.
 type Event struct {
 	Kind     EventKind   `json:"kind"`             // what happened
 	Turn     int64       `json:"turn"`             // the turn in which it happened
-	From     int64       `json:"from"`             // the first entry that it concerns; sent: 0 where none was sent
-	To       int64       `json:"to"`               // the last one
-	Messages int         `json:"messages"`         // how many messages left; failed: how many were said; sent: how many were sent
+	From     int64       `json:"from"`             // position of the first message concerned; sent: 0 for none
+	To       int64       `json:"to"`               // position of the last one
+	Messages int         `json:"messages"`         // number of messages: evicted, failed or sent
 	Tokens   int         `json:"tokens"`           // their tokens
-	Rule     spec.Policy `json:"rule,omitempty"`   // flush: by which policy
-	Before   int         `json:"before,omitempty"` // flush: how much was in the window before, in Unit
-	Limit    int         `json:"limit,omitempty"`  // flush: the limit that was exceeded, in Unit
-	Unit     Unit        `json:"unit,omitempty"`   // flush: what Before and Limit count; tokens where it is empty
-	Reason   string      `json:"reason"`           // one line for a person: the rule and its numbers, or why the turn failed
-	Call     *Call       `json:"call,omitempty"`   // sent: to which model and with how much room
-	Time     time.Time   `json:"time"`             // when, in UTC
+	Rule     spec.Policy `json:"rule,omitempty"`   // flush: the policy
+	Before   int         `json:"before,omitempty"` // flush: size of the window before, in Unit
+	Limit    int         `json:"limit,omitempty"`  // flush: the exceeded limit, in Unit
+	Unit     Unit        `json:"unit,omitempty"`   // flush: unit of Before and Limit; tokens if empty
+	Reason   string      `json:"reason"`           // one line for users: the rule with its numbers, or why the turn failed
+	Call     *Call       `json:"call,omitempty"`   // sent: the model and its room
+	Time     time.Time   `json:"time"`             // in UTC
 }
 
-// Call is what is known of the last call of a model in a turn.
+// Call describes the last call of a model in a turn.
 type Call struct {
-	Model         string `json:"model,omitempty"`          // what the provider calls the model
-	ContextWindow int    `json:"context_window,omitempty"` // tokens that it reads and writes in one call, 0 where unknown
-	Answer        int    `json:"answer,omitempty"`         // of those, kept free for the answer
-	Tools         int    `json:"tools,omitempty"`          // of those, taken by the descriptions of tools
-	System        int    `json:"system,omitempty"`         // of those, taken by the system message
-	Seen          int64  `json:"seen"`                     // the newest entry when the turn began; later ones up to the turn's own were not sent
-	Left          int    `json:"left,omitempty"`           // messages left out for this call alone, because the context window had no room
-	Cut           bool   `json:"cut,omitempty"`            // the first messages were cut by max_context
-	Calls         int    `json:"calls"`                    // how many calls the turn made
+	Model         string `json:"model,omitempty"`          // the provider's name of the model
+	ContextWindow int    `json:"context_window,omitempty"` // tokens that the model reads and writes in one call, 0 if unknown
+	Answer        int    `json:"answer,omitempty"`         // of those, reserved for the answer
+	Tools         int    `json:"tools,omitempty"`          // of those, used by the descriptions of tools
+	System        int    `json:"system,omitempty"`         // of those, used by the system message
+	Seen          int64  `json:"seen"`                     // position of the newest message when the turn began; later ones of other turns were not sent
+	Left          int    `json:"left,omitempty"`           // messages left out of this call only, for lack of room in the context window
+	Cut           bool   `json:"cut,omitempty"`            // max_context shortened the first messages
+	Calls         int    `json:"calls"`                    // number of calls in the turn
 
-	Room    int                  `json:"room,omitempty"`    // tokens that the context had; 0 without context
-	Context []ContextBlockReport `json:"context,omitempty"` // what became of each context block
+	Room    int                  `json:"room,omitempty"`    // tokens available for the context; 0 without context
+	Context []ContextBlockReport `json:"context,omitempty"` // what was sent of each context block
 }
 
-// SessionInfo is a line of `qtype memory list`.
+// BlockKind is the kind of a context block, as in documents.
+type BlockKind string
+
+// ContextBlockReport describes what a call sends of one context block.
+type ContextBlockReport struct {
+	Block    BlockKind `json:"block"`             // its kind
+	Priority int       `json:"priority"`          // the block with the highest number is cut first
+	Tokens   int       `json:"tokens"`            // approximate size: the blocks are counted together
+	Units    int       `json:"units"`             // lines of text, values or messages that were sent
+	Cut      int       `json:"cut,omitempty"`     // how many of them had no room
+	Found    []int64   `json:"found,omitempty"`   // retrieval: positions of the messages that were sent
+	Through  int64     `json:"through,omitempty"` // summary: position of the newest message that it covers
+	Problem  string    `json:"problem,omitempty"` // why the block is out of date or empty
+	Text     string    `json:"text,omitempty"`    // what was sent; not stored in events
+	Pending  bool      `json:"pending,omitempty"` // retrieval: computed when the next message is added
+	Stable   bool      `json:"-"`                 // sent with the system message, not before the newest user message
+}
+
+// SessionInfo summarizes a session without its messages.
 type SessionInfo struct {
 	Session  string    // the session's id
-	Messages int64     // how many messages were ever said in it, failed turns included
-	InWindow int       // how many of them the next call is sent, the system message aside
-	Tokens   int       // the window's tokens
-	Used     int       // how much of Limit is taken
+	Messages int64     // messages of the history, those of failed turns included
+	InWindow int       // messages of the window without the system message
+	Tokens   int       // their tokens
+	Used     int       // how much of Limit they use
 	Limit    int       // the most that Used may be, 0 for no limit
-	Unit     Unit      // what Used and Limit count
-	LastSaid time.Time // when the newest message was said, in UTC
-	Flushes  int       // how often messages were flushed
+	Unit     Unit      // unit of Used and Limit
+	LastSaid time.Time // when the newest message was added, in UTC
+	Flushes  int       // how often messages were evicted
 }

@@ -1,62 +1,64 @@
-// Package memory remembers conversations. A Memory keeps, for each session, the
-// whole history of what was said and a window: the newest part of it that is
-// sent to the model. What leaves the window, and when, is the policy's matter;
-// there are five (reference memory.md 6), flush is the default.
+// Package memory stores conversations. A Memory has, for each session, the
+// whole history of messages and a window: the part of it that is sent to the
+// model. A policy decides which messages leave the window.
 //
-// A step's call is a Turn: it commits whole or leaves the window as it was.
-// Turns of one session run one after the other; a session written by several
-// processes is guarded by a version in the store, so nothing is lost.
+//	err := m.Turn(ctx, session, func(t *memory.Turn) error { … })
+//	err := m.Append(ctx, session, chat.Text(chat.User, "hello"))
+//	window, err := m.Window(ctx, session)
+//	for entry, err := range m.History(ctx, session) { … }
 //
-// Tokens are counted once, when a message is said. An append costs one count
-// and an amortised constant of evictions, however long the conversation.
+// A step of a flow is a Turn: it commits as a whole or leaves the window as it
+// was. Turns of one session run one after the other; between processes a version
+// in the store detects concurrent writes, and the later writer tries again.
+//
+// Tokens are counted once, when a message is added. An append costs one count
+// and an amortized constant number of evictions, however long the history is.
+//
+// The files depend on each other in one direction:
+//
+//	entry, window, message, tokens, store    the data and the Store interface
+//	inprocess                                a store
+//	eviction, view                           a session at one version
+//	policy, policy_*, policies               what leaves the window
+//	variables, transition                    changes: the one path of every write
+//	session_table, context                   locks and cache; the context interface
+//	memory, load, commit                     reading and writing a session
+//	turn, call, turn_context                 turns
+//	write, read, expiry                      the other methods of Memory
 package memory
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // Config declares a memory.
 type Config struct {
 	ID              string      // the memory's id in the document
 	Policy          spec.Policy // what leaves the window when it is full; empty: flush
-	TokenLimit      int         // as in Limits
-	ChatShare       float64     // as in Limits
-	FlushSize       int         // as in Limits
-	MaxMessages     int         // as in Limits
-	MaxTokens       int         // as in Limits
-	NRounds         int         // as in Limits
-	MaxContext      int         // as in Limits
+	Limits          Limits      // the limits of the policy; a limit that is not there has its default
 	KeepSystemFirst bool        // message_window, token_window: a new system message goes to the front, not to the end
 
-	LimitsOf func(session string) Limits // the limits of a session, asked at every read and write; nil: those above, or SetLimits'
-	Turns    TurnPolicy                  // what Begin does while another turn of the session goes on; empty: it waits
-	TTL      time.Duration               // a session that nobody touched for so long is deleted; 0: never
+	LimitsOf func(session string) Limits // the limits of a session, called at every read and write; nil: Limits, or those of SetLimits
+	Turns    TurnPolicy                  // what Begin does while another turn of the session is active; empty: it waits
+	TTL      time.Duration               // a session is deleted when nothing was added to it for this long; 0: never
 	Counter  Counter                     // counts tokens; required
-	Context  []Block                     // flush: what is sent beside the messages
-	Warn     func(string)                // is told, in one line each and once, why a summary or a retrieval is not what it should be; nil: nobody
-	Live     int                         // sessions whose windows are kept in process beside the store; 0: 1,024
+	Context  ContextSource               // flush: what is sent in addition to the messages; nil: nothing
+	Live     int                         // sessions whose windows are cached in this process; 0: 1,024, or all with NewInProcess
 	Now      func() time.Time            // the clock; nil: time.Now
 }
 
-// Limits are the limits that cfg sets.
-func (cfg *Config) Limits() Limits {
-	return Limits{TokenLimit: cfg.TokenLimit, ChatShare: cfg.ChatShare, FlushSize: cfg.FlushSize,
-		MaxMessages: cfg.MaxMessages, MaxTokens: cfg.MaxTokens, NRounds: cfg.NRounds, MaxContext: cfg.MaxContext}
-}
-
 // Memory is one declared memory with all its sessions. It is safe for
-// concurrent use; every step that names it shares it.
+// concurrent use and shared by the steps that name it.
 type Memory struct {
 	id          string
-	kind        spec.Policy
+	kind        policyKind
 	systemFirst bool // keep_system_first
 	limitsOf    func(session string) Limits
 	turns       TurnPolicy
@@ -65,19 +67,23 @@ type Memory struct {
 	now         func() time.Time
 	store       Store
 	policy      atomic.Pointer[evictionPolicy]
-	live        *viewCache
-	context     *contextBuilder // nil without context blocks
-	lanes       sessionLocks
+	sessions    sessionTable
+	context     ContextSource // nil for none
 }
 
-// New makes the memory that cfg declares, over store, which may serve several
-// memories and stays the caller's to close.
+// New returns the memory that cfg declares. Several memories may share a
+// store, which the caller closes.
 func New(cfg Config, store Store) (*Memory, error) {
-	m := &Memory{id: cfg.ID, kind: cfg.Policy, systemFirst: cfg.KeepSystemFirst, limitsOf: cfg.LimitsOf,
-		turns: cfg.Turns, ttl: cfg.TTL, counter: cfg.Counter, now: cfg.Now, store: store}
-	if m.kind == "" {
-		m.kind = spec.PolicyFlush
+	kind, err := findPolicy(cfg.Policy)
+	if err != nil {
+		return nil, fmt.Errorf("memory %s: %w", cfg.ID, err)
 	}
+	return newMemory(cfg, kind, store)
+}
+
+func newMemory(cfg Config, kind policyKind, store Store) (*Memory, error) {
+	m := &Memory{id: cfg.ID, kind: kind, systemFirst: cfg.KeepSystemFirst, limitsOf: cfg.LimitsOf,
+		turns: cfg.Turns, ttl: cfg.TTL, counter: cfg.Counter, now: cfg.Now, store: store, context: cfg.Context}
 	if m.turns == "" {
 		m.turns = Queue
 	}
@@ -87,23 +93,18 @@ func New(cfg Config, store Store) (*Memory, error) {
 	if err := m.check(&cfg); err != nil {
 		return nil, err
 	}
-	var err error
-	if m.context, err = newComposer(&cfg); err != nil {
-		return nil, err
+	m.sessions.maxViews = cfg.Live
+	if _, shared := store.(*inProcess); !shared && cfg.Live == 0 { // views share the entries of a store in this process
+		m.sessions.maxViews = defaultCachedSessions
 	}
-	m.live = newViewCache(cfg.Live)
-	if _, ok := store.(*inProcess); ok && cfg.Live == 0 {
-		m.live = newViewCache(math.MaxInt) // views share their entries with the store
+	if cfg.LimitsOf != nil && len(cfg.Limits) == 0 {
+		return m, nil // called for each session
 	}
-	if cfg.LimitsOf != nil && cfg.Limits() == (Limits{}) {
-		return m, nil // the function is asked for each session
-	}
-	return m, m.SetLimits(cfg.Limits())
+	return m, m.SetLimits(cfg.Limits)
 }
 
-// check refuses what cannot be.
+// check returns an error for an invalid configuration.
 func (m *Memory) check(cfg *Config) error {
-	window := m.kind == spec.PolicyMessageWindow || m.kind == spec.PolicyTokenWindow
 	switch {
 	case cfg.Counter == nil:
 		return fmt.Errorf("memory %s needs a token counter", cfg.ID)
@@ -113,21 +114,47 @@ func (m *Memory) check(cfg *Config) error {
 		return fmt.Errorf("memory %s: the number of live sessions must not be negative", cfg.ID)
 	case cfg.TTL < 0:
 		return fmt.Errorf("memory %s: ttl must be positive, not %s", cfg.ID, cfg.TTL)
-	case cfg.KeepSystemFirst && !window:
-		return fmt.Errorf("memory %s: keep_system_first is for the policies message_window and token_window, not %s", cfg.ID, m.kind)
+	case cfg.KeepSystemFirst && !m.kind.Supports("keep_system_first"):
+		return m.unsupported("keep_system_first")
 	case !m.turns.valid():
 		return fmt.Errorf("memory %s: turns must be queue, reject or interrupt, not %q", cfg.ID, m.turns)
+	case m.context == nil:
+		return nil
+	case !m.kind.Supports("context"):
+		return m.unsupported("context")
+	}
+	if err := m.context.Check(); err != nil {
+		return fmt.Errorf("memory %s: %w", m.id, err)
 	}
 	return nil
 }
 
-// ID is the memory's id in the document.
+// unsupported is the error for a setting of other policies.
+func (m *Memory) unsupported(key string) error {
+	owners, _ := spec.PoliciesWith(key)
+	text := fmt.Sprintf("policy %s", owners[0])
+	if len(owners) > 1 {
+		text = fmt.Sprintf("the policies %s and %s", owners[0], owners[1])
+	}
+	return fmt.Errorf("memory %s: %s is for %s, not %s", m.id, key, text, m.kind.Name)
+}
+
+// ID returns the memory's id in the document.
 func (m *Memory) ID() string { return m.id }
 
+// Policy returns the name of the memory's policy.
+func (m *Memory) Policy() spec.Policy { return m.kind.Name }
+
+// Count returns the tokens of a text as this memory counts them.
+func (m *Memory) Count(text string) int { return m.counter.Count(text) }
+
+// Tokens returns the size of a message as this memory counts it.
+func (m *Memory) Tokens(msg chat.Message) int { return Tokens(m.counter, msg) }
+
 // SetLimits changes the limits of all sessions. With policy flush the new ones
-// hold from the next message on, with the others for reads as well.
+// apply from the next message on, with the others to reads as well.
 func (m *Memory) SetLimits(l Limits) error {
-	p, err := newPolicy(m.kind, l)
+	p, err := m.kind.with(l)
 	if err != nil {
 		return fmt.Errorf("memory %s: %w", m.id, err)
 	}
@@ -135,12 +162,12 @@ func (m *Memory) SetLimits(l Limits) error {
 	return nil
 }
 
-// policyOf is the policy with the limits that hold for a session now.
+// policyOf returns the policy with the current limits of a session.
 func (m *Memory) policyOf(session string) (evictionPolicy, error) {
 	if m.limitsOf == nil {
 		return *m.policy.Load(), nil
 	}
-	p, err := newPolicy(m.kind, m.limitsOf(session))
+	p, err := m.kind.with(m.limitsOf(session))
 	if err != nil {
 		return nil, fmt.Errorf("memory %s, session %q: %w", m.id, session, err)
 	}
@@ -149,73 +176,31 @@ func (m *Memory) policyOf(session string) (evictionPolicy, error) {
 
 func (m *Memory) key(session string) Key { return Key{Memory: m.id, Session: session} }
 
-// maxAttempts bounds how often a change is tried again because other processes
-// were faster; each attempt that fails means that one of theirs succeeded.
-const maxAttempts = 1000
+func (m *Memory) newView() *view { return newView(m.kind.measured) }
 
-// applyWithRetry makes one change to a session: plan builds it from where the session
-// stands, again whenever another writer was faster. A nil plan changes nothing.
-// The caller holds the session's lane.
-func (m *Memory) applyWithRetry(ctx context.Context, key Key, base *view, plan func(*view) (*transition, error)) error {
-	for attempt := range maxAttempts {
-		s, err := plan(base)
-		if err != nil || s == nil {
-			return err
-		}
-		s.change.Version, s.change.Next = base.version, nextVersion(base.version)
-		err = m.store.Apply(ctx, key, s.change)
-		if err == nil {
-			m.commitView(key, s)
-			return nil
-		}
-		m.live.drop(key) // what the store holds now is not known
-		if !errors.Is(err, ErrConflict) && !errors.Is(err, ErrDuplicateMessage) {
-			return err
-		}
-		if err := pause(ctx, attempt); err != nil {
-			return err
-		}
-		if base, err = m.load(ctx, key); err != nil {
-			return err
-		}
-	}
-	return fmt.Errorf("memory %s, session %q: %w, %d times over", m.id, key.Session, ErrConflict, maxAttempts)
+// moment returns the current time in the precision of stores: microseconds, UTC.
+func (m *Memory) moment() time.Time { return time.UnixMicro(m.now().UnixMicro()).UTC() }
+
+// stepSystem returns a step's system message as an entry.
+func (m *Memory) stepSystem(text string) *Entry {
+	msg := chat.Message{Role: chat.System, Blocks: []chat.Block{{Type: "text", Text: text}}}
+	return &Entry{Message: msg, Tokens: tokensOf(m.counter, &msg)}
 }
 
-// transition is a change of a session and the view that results from it.
-type transition struct {
-	change Change
-	next   *view
+// lock waits for a session; unlock must follow.
+func (m *Memory) lock(ctx context.Context, session string) (*liveSession, error) {
+	s, err := m.sessions.lock(ctx, session)
+	if err != nil {
+		return nil, m.waitError(session, err)
+	}
+	return s, nil
 }
 
-// commitView publishes the view of a change that the store has applied.
-func (m *Memory) commitView(key Key, t *transition) {
-	t.next.version = t.change.Next
-	m.live.put(key, t.next)
+func (m *Memory) waitError(session string, err error) error {
+	return fmt.Errorf("memory %s: waiting for the turn of session %q: %w", m.id, session, err)
 }
 
-// nextVersion never gives a version twice in one session's life, not even after
-// the session was deleted and began anew: it begins at a random number.
-func nextVersion(v int64) int64 {
-	if v == 0 {
-		return rand.Int64N(1<<62) + 1
-	}
-	return v + 1
-}
-
-// pause waits a moment after a conflict, longer the more there were, so that
-// writers of several processes do not run in step.
-func pause(ctx context.Context, attempt int) error {
-	if attempt < 2 {
-		return ctx.Err()
-	}
-	wait := time.Duration(rand.IntN(min(attempt, 20))+1) * time.Millisecond
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
+// isConflict reports whether another writer was faster, so that a change can be tried again.
+func isConflict(err error) bool {
+	return errors.Is(err, ErrConflict) || errors.Is(err, ErrDuplicateMessage)
 }

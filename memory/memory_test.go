@@ -10,9 +10,9 @@ import (
 func TestNewRefuses(t *testing.T) {
 	for want, cfg := range map[string]memory.Config{
 		"memory m needs a token counter":                                            {},
-		"memory m: token_limit must be positive, not -1":                            {TokenLimit: -1, Counter: runes{}},
-		"memory m: chat_history_token_ratio must be above 0 and at most 1, not 1.5": {ChatShare: 1.5, Counter: runes{}},
-		"memory m: token_flush_size must be positive, not -3":                       {FlushSize: -3, Counter: runes{}},
+		"memory m: token_limit must be positive, not -1":                            {Limits: memory.Limits{"token_limit": -1}, Counter: runes{}},
+		"memory m: chat_history_token_ratio must be above 0 and at most 1, not 1.5": {Limits: memory.Limits{"chat_history_token_ratio": 1.5}, Counter: runes{}},
+		"memory m: token_flush_size must be positive, not -3":                       {Limits: memory.Limits{"token_flush_size": -3}, Counter: runes{}},
 		"memory m: the number of live sessions must not be negative":                {Live: -1, Counter: runes{}},
 	} {
 		cfg.ID = "m"
@@ -28,16 +28,22 @@ func TestNewRefuses(t *testing.T) {
 // TestLimit: the chat share is the product as a person works it out.
 func TestLimit(t *testing.T) {
 	for _, c := range []struct {
-		limit int
-		share float64
-		want  int
-	}{{0, 0, 70_000}, {50_000, 0.7, 35_000}, {100, 0.29, 29}, {100, 0.555, 55}, {1, 0.5, 0}, {7, 1, 7}} {
-		m, err := memory.New(memory.Config{ID: "m", TokenLimit: c.limit, ChatShare: c.share, Counter: runes{}}, memory.NewInProcess())
+		limits memory.Limits
+		want   int
+	}{
+		{nil, 70_000},
+		{memory.Limits{"token_limit": 50_000, "chat_history_token_ratio": 0.7}, 35_000},
+		{memory.Limits{"token_limit": 100, "chat_history_token_ratio": 0.29}, 29},
+		{memory.Limits{"token_limit": 100, "chat_history_token_ratio": 0.555}, 55},
+		{memory.Limits{"token_limit": 1, "chat_history_token_ratio": 0.5}, 0},
+		{memory.Limits{"token_limit": 7, "chat_history_token_ratio": 1}, 7},
+	} {
+		m, err := memory.New(memory.Config{ID: "m", Limits: c.limits, Counter: runes{}}, memory.NewInProcess())
 		must(t, err)
 		w, err := m.Window(t.Context(), "s")
 		must(t, err)
 		if w.Limit != c.want {
-			t.Errorf("%d × %v: %d, want %d", c.limit, c.share, w.Limit, c.want)
+			t.Errorf("%v: %d, want %d", c.limits, w.Limit, c.want)
 		}
 	}
 }

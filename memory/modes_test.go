@@ -214,7 +214,7 @@ func TestFit(t *testing.T) {
 
 // TestNothingFits: a window that the policy leaves empty is not sent.
 func TestNothingFits(t *testing.T) {
-	m := with(t, memory.NewInProcess(), func(c *memory.Config) { c.Policy, c.MaxTokens = spec.PolicyTokenWindow, 20 })
+	m := with(t, memory.NewInProcess(), func(c *memory.Config) { c.Policy, c.Limits = spec.PolicyTokenWindow, memory.Limits{"max_tokens": 20} })
 	turn := begin(t, m)
 	must(t, turn.Add(chat.Text(chat.User, strings.Repeat("x", 20))))
 	_, err := turn.Fit(memory.Budget{})
@@ -229,7 +229,7 @@ func TestNothingFits(t *testing.T) {
 // provider's prompt cache stays good.
 func TestPrefix(t *testing.T) {
 	m := with(t, memory.NewInProcess(), func(c *memory.Config) {
-		c.Policy, c.TokenLimit, c.ChatShare, c.FlushSize = spec.PolicyFlush, 1000, 0.7, 300
+		c.Policy, c.Limits = spec.PolicyFlush, memory.Limits{"token_limit": 1000, "token_flush_size": 300}
 	})
 	var before []string
 	flushed, kept := 0, 0
@@ -260,7 +260,7 @@ func TestPrefix(t *testing.T) {
 }
 
 func TestReadText(t *testing.T) {
-	m := with(t, memory.NewInProcess(), func(c *memory.Config) { c.Policy, c.NRounds = spec.PolicyRoundWindow, 1 })
+	m := with(t, memory.NewInProcess(), func(c *memory.Config) { c.Policy, c.Limits = spec.PolicyRoundWindow, memory.Limits{"n_rounds": 1} })
 	read := func(how memory.ReadOptions) string { return must2(m.ReadText(t.Context(), "s", how))(t) }
 	if got := read(memory.ReadOptions{Empty: "nothing yet"}); got != "nothing yet" {
 		t.Errorf("empty: %q", got)
@@ -280,10 +280,10 @@ func TestReadText(t *testing.T) {
 
 func TestPoliciesRefuse(t *testing.T) {
 	for want, cfg := range map[string]memory.Config{
-		"memory m: max_messages is a limit of policy message_window, not of flush":                             {MaxMessages: 3},
-		"memory m: token_limit is a limit of policy flush, not of round_window":                                {Policy: spec.PolicyRoundWindow, TokenLimit: 3},
+		"memory m: max_messages is a limit of policy message_window, not of flush":                             {Limits: memory.Limits{"max_messages": 3}},
+		"memory m: token_limit is a limit of policy flush, not of round_window":                                {Policy: spec.PolicyRoundWindow, Limits: memory.Limits{"token_limit": 3}},
 		"memory m: policy message_window needs max_messages, above 0":                                          {Policy: spec.PolicyMessageWindow},
-		"memory m: max_tokens must be positive, not -2":                                                        {Policy: spec.PolicyTokenWindow, MaxTokens: -2},
+		"memory m: max_tokens must be positive, not -2":                                                        {Policy: spec.PolicyTokenWindow, Limits: memory.Limits{"max_tokens": -2}},
 		"memory m: keep_system_first is for the policies message_window and token_window, not flush":           {KeepSystemFirst: true},
 		`memory m: unknown policy "lru": it is flush, message_window, token_window, round_window or unbounded`: {Policy: "lru"},
 		`memory m: turns must be queue, reject or interrupt, not "later"`:                                      {Turns: "later"},

@@ -38,13 +38,13 @@ type window struct {
 func (w *window) limit(l memory.Limits) { w.limits = l }
 
 func (w *window) size(list []chat.Message) (size, limit int) {
-	if w.limits.MaxMessages > 0 {
-		return len(list), w.limits.MaxMessages
+	if most := w.limits["max_messages"]; most > 0 {
+		return len(list), int(most)
 	}
 	for _, m := range list {
 		size += memory.Tokens(runes{}, m)
 	}
-	return size, w.limits.MaxTokens
+	return size, int(w.limits["max_tokens"])
 }
 
 // put adds a message, and tells whether it changed anything: an equal system
@@ -100,12 +100,15 @@ func (w *window) fit(list []chat.Message) (rest []chat.Message, calls bool) {
 }
 
 func (w *window) say(msgs []chat.Message, each bool) {
+	any := false
 	for _, m := range msgs {
-		if changed := w.put(m); changed && each {
+		changed := w.put(m)
+		if changed && each {
 			w.settle()
 		}
+		any = any || changed
 	}
-	if !each {
+	if any && !each {
 		w.settle()
 	}
 }
@@ -149,7 +152,7 @@ func (c *conversation) say(msgs []chat.Message, _ bool) {
 }
 
 func (c *conversation) read() []chat.Message {
-	out := recent(c.all, c.limits.NRounds, c.limits.MaxContext, "Notice: Chat history truncated due to maximum context window. ")
+	out := recent(c.all, int(c.limits["n_rounds"]), int(c.limits["max_context"]), "Notice: Chat history truncated due to maximum context window. ")
 	if c.system != nil {
 		out = slices.Insert(out, 0, *c.system)
 	}
@@ -224,11 +227,11 @@ type pair struct {
 func (p *pair) drawLimits(t *rapid.T) memory.Limits {
 	switch p.kind {
 	case spec.PolicyMessageWindow:
-		return memory.Limits{MaxMessages: rapid.IntRange(1, 12).Draw(t, "max_messages")}
+		return memory.Limits{"max_messages": float64(rapid.IntRange(1, 12).Draw(t, "max_messages"))}
 	case spec.PolicyTokenWindow:
-		return memory.Limits{MaxTokens: rapid.IntRange(1, 400).Draw(t, "max_tokens")}
+		return memory.Limits{"max_tokens": float64(rapid.IntRange(1, 400).Draw(t, "max_tokens"))}
 	}
-	return memory.Limits{NRounds: rapid.IntRange(1, 6).Draw(t, "n_rounds"), MaxContext: rapid.IntRange(1, 300).Draw(t, "max_context")}
+	return memory.Limits{"n_rounds": float64(rapid.IntRange(1, 6).Draw(t, "n_rounds")), "max_context": float64(rapid.IntRange(1, 300).Draw(t, "max_context"))}
 }
 
 func newPair(t *rapid.T, kind spec.Policy, store memory.Store, session string) *pair {
@@ -306,15 +309,16 @@ func (p *pair) readOtherwise(t *rapid.T) {
 	if !ok {
 		t.Skip("only rounds can be read so")
 	}
-	l := p.drawLimits(t)
-	w, err := p.memory.Read(context.Background(), p.session, memory.ReadOptions{NRounds: l.NRounds, MaxContext: l.MaxContext, Notice: "Cut. "})
+	drawn := p.drawLimits(t)
+	rounds, characters := int(drawn["n_rounds"]), int(drawn["max_context"])
+	w, err := p.memory.Read(context.Background(), p.session, memory.ReadOptions{NRounds: rounds, MaxContext: characters, Notice: "Cut. "})
 	must(t, err)
-	want := recent(c.all, l.NRounds, l.MaxContext, "Cut. ")
+	want := recent(c.all, rounds, characters, "Cut. ")
 	if c.system != nil {
 		want = slices.Insert(want, 0, *c.system)
 	}
 	if d := gocmp.Diff(written(want), written(w.Messages())); d != "" {
-		t.Fatalf("read with %d rounds, %d characters: %s", l.NRounds, l.MaxContext, d)
+		t.Fatalf("read with %d rounds, %d characters: %s", rounds, characters, d)
 	}
 }
 
@@ -337,7 +341,7 @@ func (p *pair) check(t *rapid.T) {
 	case *window:
 		used, limit = c.size(w.Messages())
 	case *conversation:
-		used, limit = letters(w.Messages()), c.limits.MaxContext
+		used, limit = letters(w.Messages()), int(c.limits["max_context"])
 		if w.System != nil {
 			used -= letters([]chat.Message{w.System.Message})
 		}

@@ -2,198 +2,199 @@ package memory
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// Limits are what may change while a memory is in use. Only those of the
-// memory's own policy may be set; zero means the default that is named here,
-// and message_window and token_window, which have none, refuse it.
-type Limits struct {
-	TokenLimit  int     // flush: tokens that window and context together may hold; 100,000
-	ChatShare   float64 // flush: the share of TokenLimit for chat messages, above 0 and at most 1; 0.7
-	FlushSize   int     // flush: tokens that leave at a time at least; 3,000
-	MaxMessages int     // message_window: the most messages in the window
-	MaxTokens   int     // token_window: the most tokens in the window
-	NRounds     int     // round_window: the most rounds in the window; 3
-	MaxContext  int     // round_window: the most characters in the window; 10,000
-}
+// Limits are the limits of a policy by their keys in a document, such as
+// Limits{"max_messages": 10}. A limit that is not there has its default. The
+// keys, units and defaults of each policy are in spec.Policies.
+type Limits map[string]float64
 
-// limit is one limit as a user knows it.
-type limit struct {
-	key    string // its name in a document
-	policy spec.Policy
-	set    bool
-	bad    bool   // its value cannot be
-	want   string // what it must be
-	value  any
-}
-
-func (l Limits) each() []limit {
-	whole := func(key string, p spec.Policy, n int) limit {
-		return limit{key: key, policy: p, set: n != 0, bad: n < 0, want: "positive", value: n}
-	}
-	return []limit{
-		whole("token_limit", spec.PolicyFlush, l.TokenLimit),
-		{key: "chat_history_token_ratio", policy: spec.PolicyFlush, set: l.ChatShare != 0,
-			bad:  l.ChatShare != 0 && !(l.ChatShare > 0 && l.ChatShare <= 1), // refuses NaN too
-			want: "above 0 and at most 1", value: l.ChatShare},
-		whole("token_flush_size", spec.PolicyFlush, l.FlushSize),
-		whole("max_messages", spec.PolicyMessageWindow, l.MaxMessages),
-		whole("max_tokens", spec.PolicyTokenWindow, l.MaxTokens),
-		whole("n_rounds", spec.PolicyRoundWindow, l.NRounds),
-		whole("max_context", spec.PolicyRoundWindow, l.MaxContext),
-	}
-}
-
-// check refuses limits that cannot be, and those of another policy.
-func (l Limits) check(p spec.Policy) error {
-	for _, one := range l.each() {
-		switch {
-		case one.set && one.policy != p:
-			return fmt.Errorf("%s is a limit of policy %s, not of %s", one.key, one.policy, p)
-		case one.bad:
-			return fmt.Errorf("%s must be %s, not %v", one.key, one.want, one.value)
+// complete returns the limits with defaults, or an error for a limit of
+// another policy, a value out of range and a missing required limit.
+func (l Limits) complete(row spec.PolicyRow) (Limits, error) {
+	for _, key := range slices.Sorted(maps.Keys(l)) {
+		limit, ok := row.Limit(key)
+		if !ok {
+			if owners, depends := spec.PoliciesWith(key); depends {
+				return nil, fmt.Errorf("%s is a limit of policy %s, not of %s", key, owners[0], row.Name)
+			}
+			return nil, fmt.Errorf("%q is not a limit of policy %s", key, row.Name)
+		}
+		if !limit.Allows(l[key]) {
+			return nil, fmt.Errorf("%s must be %s, not %v", key, limit.Range(), l[key])
 		}
 	}
-	return nil
-}
-
-// LimitNames are the limits that a policy has, as a document names them.
-func LimitNames(p spec.Policy) []string {
-	var names []string
-	for _, one := range (Limits{}).each() {
-		if one.policy == p {
-			names = append(names, one.key)
+	all := Limits{}
+	for _, limit := range row.Limits {
+		value, ok := l[limit.Key]
+		if !ok {
+			if value, ok = limit.Default(); !ok {
+				return nil, fmt.Errorf("policy %s needs %s, above 0", row.Name, limit.Key)
+			}
 		}
+		all[limit.Key] = value
 	}
-	return names
+	return all, nil
 }
 
-// PolicyOfLimit is the policy that a limit belongs to, empty where no policy has it.
-func PolicyOfLimit(key string) spec.Policy {
-	for _, one := range (Limits{}).each() {
-		if one.key == key {
-			return one.policy
-		}
-	}
-	return ""
-}
+func (l Limits) int(key string) int { return int(l[key]) }
 
-// Unit is what a window is measured in.
-type Unit string
-
-// The units.
-const (
-	InTokens     Unit = "tokens"
-	InMessages   Unit = "messages"
-	InCharacters Unit = "characters" // Unicode code points of the messages' texts
-	InRounds     Unit = "rounds"     // a user message and all up to the next one
-)
-
-// evictionPolicy decides what leaves a window. Everything it needs is in the view, so
-// that what the window holds follows from what the store holds.
+// evictionPolicy decides which entries leave a window. It looks at nothing but
+// the view, so that the window follows from what the store has.
 type evictionPolicy interface {
-	// evictCount tells how many of the oldest entries leave for good; own is the index
-	// of the newest append's or turn's first message, user that of the last
-	// user message up to own, or -1.
-	evictCount(v *view, own, user int) int
-	// selectForCall is what is sent of the entries that fit left.
+	// evict returns the entries that leave for good. own is the index of the
+	// first message of the newest append or turn, user that of the last user
+	// message up to own, or -1.
+	evict(v *view, own, user int) eviction
+	// selectForCall returns what is sent of the entries that evict left.
 	selectForCall(v *view) selection
-	// usage tells how full a window of so many messages and tokens is, the system
-	// message among them where it counts: what is counted, its limit, 0 for none,
-	// and the unit. Characters are counted by sent.
+	// usage returns what the limit counts, the limit (0 for none) and its unit,
+	// for a window of so many messages and tokens.
 	usage(messages, tokens int) (used, limit int, unit Unit)
-	// countsSystem tells whether the system message is a message of the window like the
-	// others: it counts, it stands where it was said, and an equal one is not said again.
+	// countsSystem reports whether the system message is a message like the
+	// others: it counts, keeps its place, and an equal one is not added again.
 	countsSystem() bool
-	// describe completes an eviction's event: rest is what is left of the window.
+	// describe sets the reason of an eviction's event if it cannot be derived
+	// from the event's numbers later; rest is what is left of the window.
 	describe(e *Event, rest []*Entry)
+}
+
+// rereader is an evictionPolicy that can show messages again that an earlier
+// limit excluded: its views hold more than is sent.
+type rereader interface {
+	evictionPolicy
+	// covers reports whether the view has all that a read may need.
+	covers(v *view) bool
+	// withOptions returns the policy for one read.
+	withOptions(o ReadOptions) (evictionPolicy, error)
+	// evicted sets the event for what left the window since its first position
+	// was first; before and added are the entries of the window then and of the
+	// change. It returns nil if nothing left.
+	evicted(v *view, first int64, before, added []*Entry) *Event
 }
 
 // selection is what is sent of a view's entries.
 type selection struct {
-	from int      // the index of the first entry that is sent
-	cut  []*Entry // copies with less text, in the place of the first entries that are sent
-	note bool     // max_context took something away
-	used int      // round_window: characters that are sent
+	left eviction // the entries that are not sent
+	cut  []*Entry // copies with shorter texts that replace the first entries that are sent
+	note bool     // max_context removed something
+	used int      // rereader: characters that are sent
 }
 
-// newPolicy makes a policy with its limits.
-func newPolicy(kind spec.Policy, l Limits) (evictionPolicy, error) {
-	if err := l.check(kind); err != nil {
-		return nil, err
+// entries returns the entries of v that are sent.
+func (s selection) entries(v *view) []*Entry {
+	rest := s.left.rest(v.entries)
+	rest = rest[:len(rest):len(rest)]
+	if len(s.cut) == 0 {
+		return rest
 	}
-	switch kind {
-	case spec.PolicyFlush:
-		return newFlush(l), nil
-	case spec.PolicyMessageWindow:
-		if l.MaxMessages == 0 {
-			return nil, fmt.Errorf("policy %s needs max_messages, above 0", kind)
-		}
-		return &messageWindow{max: l.MaxMessages}, nil
-	case spec.PolicyTokenWindow:
-		if l.MaxTokens == 0 {
-			return nil, fmt.Errorf("policy %s needs max_tokens, above 0", kind)
-		}
-		return &tokenWindow{max: l.MaxTokens}, nil
-	case spec.PolicyRoundWindow:
-		return newRounds(l), nil
-	case spec.PolicyUnbounded:
-		return unbounded{}, nil
-	}
-	return nil, fmt.Errorf("unknown policy %q: it is flush, message_window, token_window, round_window or unbounded", kind)
+	return append(slices.Clip(slices.Clone(s.cut)), rest[len(s.cut):]...)
 }
 
-// unbounded keeps everything.
-type unbounded struct{}
+// ReadOptions override the limits of a round_window for one read. Zero fields
+// keep what is declared.
+type ReadOptions struct {
+	NRounds    int    // the most rounds
+	MaxContext int    // the most characters
+	Notice     string // the notice that something was cut
+	NoNotice   bool   // no notice; its room is available for messages
+	Empty      string // ReadText: the text for an empty session
+}
 
-func (unbounded) evictCount(*view, int, int) int       { return 0 }
-func (unbounded) selectForCall(*view) selection        { return selection{} }
-func (unbounded) usage(_, tokens int) (int, int, Unit) { return tokens, 0, InTokens }
-func (unbounded) countsSystem() bool                   { return false }
-func (unbounded) describe(*Event, []*Entry)            {}
+// changesLimits reports whether the options do more than replace the text of an empty session.
+func (o ReadOptions) changesLimits() bool { return o != (ReadOptions{Empty: o.Empty}) }
 
-// result tells whether a message of this role answers a tool call.
-func result(r chat.Role) bool { return r == chat.Tool || r == chat.Function }
+// sizeOf returns the messages and tokens of v that a policy counts.
+func sizeOf(p evictionPolicy, v *view) (messages, tokens int) {
+	if p.countsSystem() {
+		return len(v.entries) + v.systemCount(), v.tokens + v.systemTokens()
+	}
+	return len(v.entries), v.tokens
+}
 
-// unit is how many of the entries leave together when the first one does: a tool
-// call takes along the results that directly follow it (reference memory.md 3.4,
-// 5.3). The system message is no part of the entries, so one that was said in
-// between does not come between them.
-func unit(entries []*Entry) int {
-	n := 1
-	if len(entries[0].Message.ToolCalls) > 0 {
-		for n < len(entries) && result(entries[n].Message.Role) {
+// evictAll is the part of a policy that evicts for good only, and does not
+// count the system message.
+type keepAll struct{}
+
+func (keepAll) selectForCall(*view) selection { return selection{} }
+func (keepAll) countsSystem() bool            { return false }
+func (keepAll) describe(*Event, []*Entry)     {}
+
+// newestRound returns the index at which the newest round begins, which is
+// never evicted. own and user are as for evict. If no user message precedes the
+// turn, the round begins at the first one in it, so that a flushed window
+// begins with a user message; if there is none at all, the turn's own messages
+// stay, and with a tool result its call.
+func newestRound(entries []*Entry, own, user int) int {
+	if user >= 0 {
+		return user
+	}
+	for i := own; i < len(entries); i++ {
+		if isUser(entries[i]) {
+			return i
+		}
+	}
+	for i := own; i >= 0; i-- {
+		if len(entries[i].Message.ToolCalls) > 0 {
+			return i
+		}
+		if !isResult(entries[i]) {
+			break
+		}
+	}
+	return own
+}
+
+// hasOpenCalls reports whether results that are yet to come belong to a call
+// that leaves with s.
+func hasOpenCalls(v *view, s eviction) bool {
+	for i := len(v.entries) - 1; i >= 0; i-- {
+		if !s.has(i) {
+			return false
+		}
+		if len(v.entries[i].Message.ToolCalls) > 0 {
+			return true
+		}
+		if !isResult(v.entries[i]) {
+			return false
+		}
+	}
+	return v.state.Open
+}
+
+// orphanedResults returns how many entries at the front are results of a tool
+// call that left before they came: they leave at once.
+func orphanedResults(v *view) int {
+	n := 0
+	if v.state.Open {
+		for n < len(v.entries) && isResult(v.entries[n]) {
 			n++
 		}
 	}
 	return n
 }
 
-// counted is "1 message", "2 messages".
-func counted(n int, what string) string {
+// plural returns "1 message", "2 messages".
+func plural(n int, noun string) string {
 	if n == 1 {
-		return "1 " + what
+		return "1 " + noun
 	}
-	return thousands(n) + " " + what + "s"
+	return thousands(n) + " " + noun + "s"
 }
 
-// sameSystem tells whether two system messages say the same.
-func sameSystem(a, b *chat.Message) bool {
-	if a.Name != b.Name || len(a.Blocks) != len(b.Blocks) {
-		return false
+// thousands returns n with commas: 36,102.
+func thousands(n int) string {
+	digits := strconv.Itoa(n)
+	var groups []string
+	for len(digits) > 3 {
+		groups = append([]string{digits[len(digits)-3:]}, groups...)
+		digits = digits[:len(digits)-3]
 	}
-	for i, block := range a.Blocks {
-		other := b.Blocks[i]
-		if block.Type != other.Type || block.Text != other.Text || block.MimeType != other.MimeType || string(block.Data) != string(other.Data) {
-			return false
-		}
-	}
-	return true
+	return strings.Join(append([]string{digits}, groups...), ",")
 }
-
-// oneLine is text without line ends.
-func oneLine(text string) string { return strings.Join(strings.Fields(validText(text)), " ") }

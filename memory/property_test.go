@@ -113,7 +113,7 @@ func newMachine(t *rapid.T, store memory.Store, session string) *machine {
 	limit := rapid.IntRange(1, 300).Draw(t, "token_limit")
 	share := float64(rapid.IntRange(1, 100).Draw(t, "percent")) / 100
 	flush := rapid.IntRange(1, 150).Draw(t, "token_flush_size")
-	m := &machine{session: session, store: store, cfg: memory.Config{ID: "m", TokenLimit: limit, ChatShare: share, FlushSize: flush, Counter: runes{},
+	m := &machine{session: session, store: store, cfg: memory.Config{ID: "m", Limits: memory.Limits{"token_limit": float64(limit), "chat_history_token_ratio": float64(share), "token_flush_size": float64(flush)}, Counter: runes{},
 		Live: rapid.IntRange(0, 2).Draw(t, "live")}}
 	limitCap := limit * int(share*100+0.5) / 100
 	m.model = slow{cap: limitCap, flush: min(flush, limitCap)}

@@ -2,26 +2,26 @@ package memory
 
 import "github.com/qtype-dev/qtype/spec/chat"
 
-// Counter counts the tokens of a text; package token has one for each
-// vocabulary. It is safe for concurrent use.
+// Counter counts the tokens of a text. It is safe for concurrent use.
 type Counter interface{ Count(text string) int }
 
-// MessageCounter is implemented by counters that count whole messages by a rule
-// of their own instead of that of reference memory.md 6.
+// MessageCounter is a Counter that counts whole messages by a rule other than
+// that of Tokens.
 type MessageCounter interface {
 	Counter
-	// CountMessage is the size of a message, which it must not change.
+	// CountMessage returns the tokens of a message, which it must not modify.
 	CountMessage(m *chat.Message) int
 }
 
-// What media cost, whatever their size (reference memory.md 2.8).
+// Tokens of media of any size.
 const (
-	mediaTokens    = 256  // an image, a sound, a video
-	documentTokens = 2048 // a document
+	mediaTokens    = 256  // an image, audio or video
+	documentTokens = 2048 // a file
 )
 
-// Tokens is the size of a message (reference memory.md 6): 3, its role, its
-// content and its name with 1 more; tool calls count their names and arguments.
+// Tokens returns the size of a message by OpenAI's published rule: 3, the
+// role, the content, and the name plus 1 if there is one; for tool calls, the
+// names and the arguments.
 func Tokens(c Counter, m chat.Message) int { return tokensOf(c, &m) }
 
 func tokensOf(c Counter, m *chat.Message) int {
@@ -50,9 +50,3 @@ func blockTokens(c Counter, b chat.Block) int {
 	}
 	return c.Count(b.Text)
 }
-
-// Count is how many tokens a text has as this memory counts.
-func (m *Memory) Count(text string) int { return m.counter.Count(text) }
-
-// Tokens is the size of a message as this memory counts it.
-func (m *Memory) Tokens(msg chat.Message) int { return Tokens(m.counter, msg) }

@@ -2,9 +2,13 @@ package memory
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -12,201 +16,268 @@ import (
 
 // Turn is what one call of a step does to a session: the new input, every tool
 // call and result, and the answer. It ends with Commit or Abort; until then no
-// other turn of the session begins, in this process. It is safe for concurrent use.
+// other turn of the session begins in this process. It is safe for concurrent use.
 type Turn struct {
 	memory *Memory
 	key    Key
-	ctx    context.Context         // Begin's, for what Add must look up; ends when a newer turn takes over
-	cancel context.CancelCauseFunc // releases ctx; nil where it is Begin's own
+	live   *liveSession            // locked by the turn
+	ctx    context.Context         // that of Begin; ends when a newer turn takes over
+	cancel context.CancelCauseFunc // releases ctx; nil if it is the caller's
 
 	mu        sync.Mutex
 	base      *view          // the session when the turn began
-	policy    evictionPolicy // with the limits that held then
-	staged    []*Entry       // what was said since
-	brought   *Entry         // the step's system message, nil for none
+	policy    evictionPolicy // with the limits of that moment
+	staged    []*Entry       // the messages that were added
+	step      *Entry         // the step's system message, nil for none
 	call      *callRecord    // the last call of a model, nil for none
-	set       []Variable     // the variables that were set since, without a value those that were removed
-	told      *turnContext   // what the context tells in this turn; nil before the first call of a model
-	operation string         // what a retry of this turn would be known by
-	done      bool           // the operation was carried out before
-	given     bool           // some of staged came with ids that the session may hold beyond its window
+	set       []Variable     // the variables that were set; those that were removed have no value
+	context   TurnContext    // nil without context, and before the first call of a model
+	operation string         // the idempotency key, empty for none
+	done      bool           // the session has committed the operation before
+	unchecked bool           // some staged messages have ids that the session may have outside its window
 	ended     bool
 }
 
 var errEnded = errors.New("the turn has ended")
 
-// Begin begins a turn. While another turn of the session goes on it waits, first
-// come, first served; with Config.Turns it is refused, or takes over. When ctx
-// ends it stops waiting. One of Commit and Abort must follow;
-// `defer turn.Abort(ctx, …)` is right, for Abort after Commit does nothing.
-// A turn within a turn of the same session and memory would wait for ever.
+// Turn runs f in a turn of the session. It commits if f returns nil; otherwise
+// it aborts with f's error as the reason, and returns it.
+func (m *Memory) Turn(ctx context.Context, session string, f func(*Turn) error) (err error) {
+	t, err := m.Begin(ctx, session)
+	if err != nil {
+		return err
+	}
+	reason := errors.New("the turn panicked")
+	defer func() { err = errors.Join(err, t.Abort(context.WithoutCancel(ctx), reason)) }()
+	if reason = f(t); reason == nil {
+		reason = t.Commit(ctx)
+	}
+	return reason
+}
+
+// Begin begins a turn; most programs call Memory.Turn instead. While another
+// turn of the session is active it waits in order of arrival; with Config.Turns
+// it fails or cancels the other one. It stops waiting when ctx ends. Commit or
+// Abort must follow; `defer turn.Abort(ctx, …)` is right, because Abort after
+// Commit does nothing. A turn within a turn of the same session never begins.
 func (m *Memory) Begin(ctx context.Context, session string) (*Turn, error) {
 	t := &Turn{memory: m, key: m.key(session), ctx: ctx}
 	if m.turns == Interrupt {
 		t.ctx, t.cancel = context.WithCancelCause(ctx)
 	}
-	if err := m.enter(ctx, t); err != nil {
+	if err := t.lock(ctx); err != nil {
 		t.release()
 		return nil, err
 	}
-	if err := t.start(ctx, m.reload); err != nil {
-		t.end()
-		return nil, err
-	}
-	return t, nil
+	return t.start(ctx, m.reload)
 }
 
-// enter takes the session's lane as Config.Turns says.
-func (m *Memory) enter(ctx context.Context, t *Turn) error {
-	session := t.key.Session
-	var err error
+// open begins a turn that always waits, from the view that find returns.
+func (m *Memory) open(ctx context.Context, session string, find func(context.Context, Key) (*view, error)) (*Turn, error) {
+	s, err := m.lock(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	t := &Turn{memory: m, key: m.key(session), live: s, ctx: ctx}
+	return t.start(ctx, find)
+}
+
+// lock locks the session according to Config.Turns.
+func (t *Turn) lock(ctx context.Context) (err error) {
+	m, session := t.memory, t.key.Session
 	switch m.turns {
 	case Reject:
-		err = m.lanes.tryLock(ctx, session)
+		t.live, err = m.sessions.tryLock(ctx, session)
 	case Interrupt:
-		err = m.lanes.preempt(ctx, session, t.cancel, &InterruptedError{Memory: m.id, Session: session})
+		t.live, err = m.sessions.preempt(ctx, session, t.cancel, &InterruptedError{Memory: m.id, Session: session})
 	default:
-		err = m.lanes.lock(ctx, session)
+		t.live, err = m.sessions.lock(ctx, session)
 	}
-	var taken *InterruptedError
+	var interrupted *InterruptedError
 	switch {
-	case err == nil || errors.As(err, &taken):
+	case err == nil || errors.As(err, &interrupted):
 		return err
 	case errors.Is(err, errBusy):
 		return &BusyError{Memory: m.id, Session: session}
 	}
-	return waitTurn(m, session, err)
+	return m.waitError(session, err)
 }
 
-func waitTurn(m *Memory, session string, err error) error {
-	return fmt.Errorf("memory %s: waiting for the turn of session %q: %w", m.id, session, err)
-}
-
-// open begins a turn that always waits, on the view that look finds.
-func (m *Memory) open(ctx context.Context, session string, look func(context.Context, Key) (*view, error)) (*Turn, error) {
-	if err := m.lanes.lock(ctx, session); err != nil {
-		return nil, waitTurn(m, session, err)
+// start reads the session, which the turn has locked.
+func (t *Turn) start(ctx context.Context, find func(context.Context, Key) (*view, error)) (_ *Turn, err error) {
+	m := t.memory
+	if t.policy, err = m.policyOf(t.key.Session); err == nil {
+		t.base, err = find(ctx, t.key)
 	}
-	t := &Turn{memory: m, key: m.key(session), ctx: ctx}
-	if err := t.start(ctx, look); err != nil {
+	if err == nil {
+		t.base, err = m.expireIfDue(ctx, t.key, t.base)
+	}
+	if err == nil {
+		t.base, err = m.extendBack(ctx, t.key, t.base, t.policy)
+	}
+	if err != nil {
 		t.end()
 		return nil, err
 	}
 	return t, nil
 }
 
-// start looks at the session once the lane is the turn's.
-func (t *Turn) start(ctx context.Context, look func(context.Context, Key) (*view, error)) (err error) {
-	if t.policy, err = t.memory.policyOf(t.key.Session); err != nil {
-		return err
-	}
-	if t.base, err = look(ctx, t.key); err != nil {
-		return err
-	}
-	if t.base, err = t.memory.expireIfDue(ctx, t.key, t.base); err != nil {
-		return err
-	}
-	t.base, err = t.memory.extendBack(ctx, t.key, t.base, t.policy)
-	return err
-}
-
-// Context is the one that Begin was given. With concurrent_turns: interrupt it ends when a
-// newer turn takes the session over; its cause is an *InterruptedError then.
-// What the turn waits for, a model or a tool, should be called with it.
+// Context returns the context of Begin. With concurrent_turns: interrupt it ends when a
+// newer turn takes over, with an *InterruptedError as the cause: calls of models
+// and tools within the turn should use it.
 func (t *Turn) Context() context.Context { return t.ctx }
 
-// interrupted is the error of a turn that a newer one took over, else nil.
+// interrupted returns the error of a turn that a newer one replaced, otherwise nil.
 func (t *Turn) interrupted() error {
 	if t.cancel == nil {
 		return nil
 	}
-	var taken *InterruptedError
-	if errors.As(context.Cause(t.ctx), &taken) {
-		return taken
+	var interrupted *InterruptedError
+	if errors.As(context.Cause(t.ctx), &interrupted) {
+		return interrupted
 	}
 	return nil
 }
 
-// System sets the system message of this turn: a step's system_message. It
-// stands first in the window unless the session holds a system message that was
-// said as a message (reference steps.md 3, LLMInference), and is not part of the
-// queue; with message_window and token_window it counts all the same.
+// System sets the system message of this turn: a step's system_message. It is
+// used unless the session has a system message that was added as a message, and
+// is not part of the history. With message_window and token_window it counts.
 func (t *Turn) System(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	text = validText(text)
-	switch b := t.base.brought; {
+	switch s := t.base.step; {
 	case text == "":
-		t.brought = nil
-	case b != nil && b.Message.Text() == text:
-		t.brought = b // counted before
+		t.step = nil
+	case s != nil && s.Message.Text() == text:
+		t.step = s // counted before
 	default:
-		t.brought = t.memory.systemOf(text)
+		t.step = t.memory.stepSystem(text)
 	}
 }
 
-// Add says messages; nothing is kept before Commit. A message whose id the
-// session holds already is not said twice: one that the window holds is passed
-// over at once, one that left the window long ago when the turn ends. One without
-// an id gets one. A message of role system takes the place of the session's system message.
+// Add adds messages; Commit stores them. Messages whose id the session has
+// already are ignored: at once if they are in the window, otherwise when the turn
+// ends. A message without an id gets one. A message of role system replaces the
+// session's system message.
 func (t *Turn) Add(msgs ...chat.Message) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended {
 		return errEnded
 	}
-	if err := checkMessage(msgs); err != nil {
+	if err := checkMessages(msgs); err != nil {
 		return err
 	}
 	for i := range msgs {
 		if id := msgs[i].ID; id != "" {
-			if t.stagedID(id) || t.base.holds(id) {
+			if t.isStaged(id) || t.base.has(id) {
 				continue
 			}
-			t.given = t.given || !t.base.isComplete()
+			t.unchecked = t.unchecked || !t.base.isComplete()
 		}
-		t.staged = append(t.staged, t.memory.entry(msgs[i]))
+		t.staged = append(t.staged, newEntry(t.memory.counter, msgs[i]))
 	}
 	return nil
 }
 
-func (t *Turn) stagedID(id string) bool {
+func (t *Turn) isStaged(id string) bool {
 	return slices.ContainsFunc(t.staged, func(e *Entry) bool { return e.Message.ID == id })
 }
 
-// Window is what the model is sent now: the window with what was said in this
-// turn, fitted to the limits, and the system message in its place.
-func (t *Turn) Window() ([]chat.Message, error) { return t.Fit(Budget{}) }
-
-// fitted is the session as a Commit of what was said so far would leave it; own
-// is the index of the turn's first message among the entries that are left.
-func (t *Turn) fitted() (next *view, sel selection, own int) {
-	v := *t.base // its array may be written behind its end: this turn alone does
-	v.brought = t.brought
-	own = len(v.entries)
-	for _, e := range dropDuplicates(t.policy, t.base.system, t.staged) {
-		if isSystem(e) {
-			v.system, v.unsaid, v.tail = e, true, 0
-		} else {
-			v.appendEntry(e)
-			v.tail++
-		}
+// Set sets a variable of the session, or removes it if value is null or nil. The
+// change is part of the turn: Commit stores it. If several processes set the
+// same variable, the last commit wins.
+func (t *Turn) Set(name string, value json.RawMessage) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended {
+		return errEnded
 	}
-	if n := len(v.entries); n > own {
-		gone := t.policy.evictCount(&v, own, lastUserBefore(&v, t.base, own))
-		v.state.Open = t.policy.countsSystem() && hasOpenCalls(&v, gone)
-		v.drop(gone)
-		own = max(own-gone, 0)
+	v, err := newVariable(t.memory.id, name, value)
+	if err != nil {
+		return err
 	}
-	return &v, t.policy.selectForCall(&v), own
+	if len(mergeVariables(t.variables(), []Variable{v})) > maxVariables {
+		return tooManyVariables(t.memory.id, name)
+	}
+	t.set = putVariable(t.set, v)
+	return nil
 }
 
-// Commit keeps what was said, whole or not at all, and ends the turn. After an
-// error the turn is still open: try again or Abort. Where another process wrote
-// to the session meanwhile, this turn comes after what it said. A turn that a
-// newer one took over cannot commit: it gets an *InterruptedError.
+// Variables returns the session's variables with those of this turn, by name.
+func (t *Turn) Variables() []Variable {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return sortedByName(t.variables())
+}
+
+// variables returns the variables as Commit would store them, the one that was set last at the end.
+func (t *Turn) variables() []Variable { return mergeVariables(variablesOf(t.base.values), t.set) }
+
+// SetIdempotencyKey names what this turn does, so that a retry is recognized. It
+// reports whether the session has committed a turn with this key already: then
+// Commit stores nothing. A session remembers its newest 64 keys.
+func (t *Turn) SetIdempotencyKey(key string) (done bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.operation = key
+	t.done = t.base.hasOperation(key)
+	return t.done
+}
+
+// hashKey returns an idempotency key in a short form of fixed length.
+func hashKey(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:8])
+}
+
+func (v *view) hasOperation(key string) bool { return v.operation(key) != "" }
+
+// operation returns the record of an idempotency key: hash or hash@from-to with
+// the positions of the messages; empty if there is none.
+func (v *view) operation(key string) string {
+	if key == "" {
+		return ""
+	}
+	hash := hashKey(key)
+	for _, record := range strings.Fields(string(v.values[idempotencyValue])) {
+		if name, _, _ := strings.Cut(record, "@"); name == hash {
+			return record
+		}
+	}
+	return ""
+}
+
+// PriorMessages returns the messages that an earlier turn with the same
+// idempotency key added, in order; none if there was no such turn, or if a
+// version of this package committed it that did not record them.
+func (t *Turn) PriorMessages(ctx context.Context) ([]chat.Message, error) {
+	t.mu.Lock()
+	record := t.base.operation(t.operation)
+	t.mu.Unlock()
+	_, positions, _ := strings.Cut(record, "@")
+	q := Query{Live: true}
+	if _, err := fmt.Sscanf(positions, "%d-%d", &q.From, &q.To); err != nil || q.From > q.To {
+		return nil, nil
+	}
+	var msgs []chat.Message
+	for e, err := range t.memory.store.Entries(ctx, t.key, q) {
+		if err != nil {
+			return nil, err
+		}
+		msgs = append(msgs, e.Message)
+	}
+	return msgs, nil
+}
+
+// Commit stores what the turn added, as a whole or not at all, and ends it.
+// After an error the turn is still open: try again, or Abort. If another process
+// wrote to the session in the meantime, this turn follows its messages. A turn
+// that a newer one replaced fails with an *InterruptedError.
 func (t *Turn) Commit(ctx context.Context) error { return t.commit(ctx, false) }
 
+// commit is Commit; with each set every message is an append in itself.
 func (t *Turn) commit(ctx context.Context, each bool) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -221,20 +292,11 @@ func (t *Turn) commit(ctx context.Context, each bool) error {
 			return err
 		}
 	}
-	err := t.memory.applyWithRetry(ctx, t.key, t.base, func(base *view) (*transition, error) {
-		if err := t.rebase(ctx, base); err != nil || len(t.staged)+len(t.set) == 0 || t.done {
+	err := t.memory.apply(ctx, t.key, t.base, func(base *view) (*transition, error) {
+		if err := t.rebase(ctx, base); err != nil || t.done {
 			return nil, err
 		}
-		what := saying{entries: t.staged, each: each, brought: t.brought}
-		if each {
-			what.brought = t.base.brought
-		}
-		s, err := t.memory.applyVariables(t.base, t.memory.appendMessages(t.policy, t.base, what), t.set)
-		if err == nil && s != nil {
-			s.remember(t.operation)
-			s.recordCall(t.call)
-		}
-		return s, err
+		return t.transition(each)
 	})
 	if err == nil {
 		t.end()
@@ -242,9 +304,35 @@ func (t *Turn) commit(ctx context.Context, each bool) error {
 	return err
 }
 
-// rebase puts the turn upon another view than the one it began with. What the
-// session holds by now is not said again: another process said it, or an
-// earlier attempt of this turn did, though the store could not tell.
+// transition returns what Commit changes, nil for nothing.
+func (t *Turn) transition(each bool) (*transition, error) {
+	m := t.memory
+	a := addition{entries: t.staged, each: each, step: t.step}
+	if each {
+		a.step = t.base.step
+	}
+	now := m.moment()
+	n := add(t.policy, m.kind.Name, t.base, a, now)
+	if set := changedVariables(t.base, t.set); len(set) > 0 {
+		if n == nil {
+			n = newTransition(t.base, now)
+			n.next.state.LastSaid = now // setting a variable extends the ttl
+			n.change.State = n.next.state
+		}
+		if err := n.setVariables(m.id, set); err != nil {
+			return nil, err
+		}
+	}
+	if n != nil {
+		n.recordOperation(t.operation)
+		n.recordCall(t.call)
+	}
+	return n, nil
+}
+
+// rebase makes base the view that the turn starts from. Messages that the
+// session has by now are dropped: another process added them, or an earlier attempt
+// of this turn did and the store's response was lost.
 func (t *Turn) rebase(ctx context.Context, base *view) error {
 	if base == t.base {
 		return nil
@@ -253,32 +341,32 @@ func (t *Turn) rebase(ctx context.Context, base *view) error {
 	if err != nil {
 		return err
 	}
-	t.given = true
+	t.unchecked = true
 	if err := t.dropKnown(ctx); err != nil {
 		return err
 	}
 	t.base = base
-	t.done = base.isApplied(t.operation)
+	t.done = base.hasOperation(t.operation)
 	return nil
 }
 
-// dropKnown takes away what the session holds already, as far as that is not known.
+// dropKnown drops the staged messages that the session has already, if that is not known yet.
 func (t *Turn) dropKnown(ctx context.Context) error {
-	if !t.given {
+	if !t.unchecked {
 		return nil
 	}
 	var staged []string
 	for _, e := range t.staged {
 		staged = append(staged, e.Message.ID)
 	}
-	held, err := t.memory.knownIDs(ctx, t.key, staged)
+	known, err := t.memory.knownIDs(ctx, t.key, staged)
 	if err != nil {
 		return err
 	}
-	t.given = false
-	var rest []*Entry // a store may hold the slice of an earlier attempt
+	t.unchecked = false
+	var rest []*Entry // a store may have the slice of an earlier attempt
 	for _, e := range t.staged {
-		if !held[e.Message.ID] {
+		if !known[e.Message.ID] {
 			rest = append(rest, e)
 		}
 	}
@@ -286,9 +374,10 @@ func (t *Turn) dropKnown(ctx context.Context) error {
 	return nil
 }
 
-// Abort ends the turn and leaves the window as it was before. The history keeps
-// what was said, marked as failed for the reason. The turn has ended even where
-// an error says that the history could not be written. After Commit it does nothing.
+// Abort ends the turn and leaves the window as it was. The history gets the
+// turn's messages, marked as failed for the reason. The turn has ended even if
+// Abort returns an error because the history could not be written. After Commit
+// it does nothing.
 func (t *Turn) Abort(ctx context.Context, reason error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -296,30 +385,39 @@ func (t *Turn) Abort(ctx context.Context, reason error) error {
 		return nil
 	}
 	defer t.end()
-	why := "the turn was given up"
+	text := "the turn was aborted"
 	if reason != nil {
-		why = oneLine(reason.Error())
+		text = oneLine(reason.Error())
 	}
 	if err := t.dropKnown(ctx); err != nil {
 		return err
 	}
-	return t.memory.applyWithRetry(ctx, t.key, t.base, func(base *view) (*transition, error) {
+	return t.memory.apply(ctx, t.key, t.base, func(base *view) (*transition, error) {
 		if err := t.rebase(ctx, base); err != nil || len(t.staged) == 0 || t.done {
 			return nil, err
 		}
-		s := t.memory.recordFailedTurn(t.base, t.staged, why)
-		s.recordCall(t.call)
-		return s, nil
+		n := fail(t.base, t.staged, text, t.memory.moment())
+		n.recordCall(t.call)
+		return n, nil
 	})
+}
+
+// close ends a turn that must not be recorded, if it is still open.
+func (t *Turn) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.ended {
+		t.end()
+	}
 }
 
 func (t *Turn) end() {
 	t.ended = true
-	t.memory.lanes.unlock(t.key.Session)
+	t.memory.sessions.unlock(t.live)
 	t.release()
 }
 
-// release gives back what Context holds.
+// release frees the resources of the turn's context.
 func (t *Turn) release() {
 	if t.cancel != nil {
 		t.cancel(nil)

@@ -19,7 +19,7 @@ import (
 // newMemory has a chat share of 100 letters and flushes 20 at a time.
 func newMemory(t testing.TB, store memory.Store) *memory.Memory {
 	t.Helper()
-	m, err := memory.New(memory.Config{ID: "chat_memory", TokenLimit: 200, ChatShare: 0.5, FlushSize: 20, Counter: runes{}}, store)
+	m, err := memory.New(memory.Config{ID: "chat_memory", Limits: memory.Limits{"token_limit": 200, "chat_history_token_ratio": 0.5, "token_flush_size": 20}, Counter: runes{}}, store)
 	must(t, err)
 	return m
 }
@@ -170,17 +170,16 @@ func TestTurnStaysWhole(t *testing.T) {
 
 // TestReason is what a person reads about a flush.
 func TestReason(t *testing.T) {
-	m, err := memory.New(memory.Config{ID: "m", TokenLimit: 50_000, ChatShare: 0.7, FlushSize: 3000, Counter: runes{}}, memory.NewInProcess())
+	m, err := memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 50_000, "chat_history_token_ratio": 0.7, "token_flush_size": 3000}, Counter: runes{}}, memory.NewInProcess())
 	must(t, err)
 	for i := range 40 {
 		must(t, m.Append(t.Context(), "s", chat.Text(chat.User, fmt.Sprintf("%03d%s", i, strings.Repeat("x", 990)))))
 	}
 	for e, err := range m.Events(t.Context(), "s") {
 		must(t, err)
-		want := "35,000 tokens were over"
 		if e.Kind != memory.EventFlush || e.Messages != 3 || e.Tokens != 3000 || e.Before != 36000 || e.From%3 != 1 ||
-			e.Reason != "36,000 tokens were over the chat share of 35,000 (token_limit 50,000 × chat_history_token_ratio 0.7); 3,000 had to go, 3,000 went, to the start of a round" {
-			t.Errorf("%s: %+v", want, e)
+			e.Reason != "36,000 tokens exceeded the chat share of 35,000 (token_limit 50,000 × chat_history_token_ratio 0.7); at least 3,000 had to leave, 3,000 left, to the start of a round" {
+			t.Errorf("event %+v", e)
 		}
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// Describe tells what a declared model is. What the document does not say is
-// looked up by the model's name.
+// Describe returns the Info of a declared chat model. What the document does not
+// declare is looked up by the model's name.
 func Describe(m *spec.Model) Info {
 	encoding, _ := tokenizer.ForModel(m.Name())
 	info := Info{ID: m.ID, Provider: m.Provider, Name: m.Name(), Encoding: encoding,
@@ -17,7 +17,7 @@ func Describe(m *spec.Model) Info {
 	return info
 }
 
-// DescribeEmbedder tells what a declared embedding model is.
+// DescribeEmbedder returns the Info of a declared embedding model.
 func DescribeEmbedder(m *spec.EmbeddingModel) Info {
 	info := Describe(&m.Model)
 	info.Dimensions = m.Dimensions

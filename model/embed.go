@@ -10,28 +10,27 @@ import (
 	"github.com/qtype-dev/qtype/internal/httpx"
 )
 
-// Embedder is an embedding model: it turns texts into vectors. Implementations
-// are safe for concurrent use.
+// Embedder is an embedding model, which converts texts to vectors. Implementations are
+// safe for concurrent use.
 type Embedder interface {
-	// Info tells what the model is; it never calls the provider.
+	// Info describes the model; it never calls the provider.
 	Info() Info
-	// Embed makes one vector of each text, in the order of the texts. The error
-	// is an *Error for what the provider or the network did, the context's where
-	// it was cancelled; then no vectors are answered.
+	// Embed returns one vector for each text, in order. The error is an *Error for a
+	// failure of the provider or the network, the context's error after its end; then
+	// there are no vectors.
 	Embed(ctx context.Context, texts []string) ([][]float32, Usage, error)
 }
 
-// Batch says how much one request of an embedding model carries.
+// Batch limits what one request of an embedding model carries.
 type Batch struct {
-	Texts int // texts; 0 means 256
-	Bytes int // bytes of all texts together, one text is always sent; 0 means 256 KiB
+	Texts int // number of texts; 0 means 256
+	Bytes int // bytes of all texts together, at least one text is sent; 0 means 256 KiB
 }
 
-// WithBatches makes a client for single requests into an Embedder for any
-// number of texts: it cuts them into requests, gives each the patience of p and
-// checks what comes back. A text without a word, a vector of another length
-// than Info says and a number that is none are errors, because an index would
-// keep them for good.
+// WithBatches makes an Embedder for any number of texts from a client that sends
+// single requests: it splits the texts into requests, applies p to each, and checks
+// the vectors. An empty text, a vector of another length than that of Info and a
+// number that is not finite are errors, because an index would store them.
 func WithBatches(e Embedder, b Batch, p CallPolicy) Embedder {
 	if b.Texts <= 0 {
 		b.Texts = 256
@@ -39,20 +38,20 @@ func WithBatches(e Embedder, b Batch, p CallPolicy) Embedder {
 	if b.Bytes <= 0 {
 		b.Bytes = 256 << 10
 	}
-	return &batched{Embedder: e, Batch: b, patience: p}
+	return &batched{Embedder: e, Batch: b, policy: p}
 }
 
 type batched struct {
 	Embedder
 	Batch
-	patience CallPolicy
+	policy CallPolicy
 }
 
 // Embed sends the texts in as many requests as they need, one after the other.
 func (b *batched) Embed(ctx context.Context, texts []string) ([][]float32, Usage, error) {
 	for i, text := range texts {
 		if strings.TrimSpace(text) == "" {
-			return nil, Usage{}, b.fault("text %d of %d is empty: there is nothing to embed", i+1, len(texts))
+			return nil, Usage{}, b.newError("text %d of %d is empty; nothing to embed", i+1, len(texts))
 		}
 	}
 	vectors, used := make([][]float32, 0, len(texts)), Usage{}
@@ -68,7 +67,7 @@ func (b *batched) Embed(ctx context.Context, texts []string) ([][]float32, Usage
 	return vectors, used, nil
 }
 
-// next is how many of the texts the next request carries.
+// next returns how many of the texts the next request carries.
 func (b *batched) next(texts []string) int {
 	size := 0
 	for i, text := range texts {
@@ -79,9 +78,9 @@ func (b *batched) next(texts []string) int {
 	return len(texts)
 }
 
-// try sends one request until it succeeds or the patience is used up.
+// try sends one request, with retries.
 func (b *batched) try(ctx context.Context, texts []string) ([][]float32, Usage, error) {
-	p := b.patience
+	p := b.policy
 	tries := httpx.Policy{MaxAttempts: p.MaxAttempts, InitialDelay: p.InitialDelay, MaxDelay: p.MaxDelay}.Start()
 	for {
 		vectors, usage, err := b.once(ctx, texts)
@@ -93,7 +92,7 @@ func (b *batched) try(ctx context.Context, texts []string) ([][]float32, Usage, 
 			continue
 		}
 		switch {
-		case ctx.Err() != nil: // it may have ended while the next try was waited for
+		case ctx.Err() != nil: // it may have ended during the wait for the next attempt
 			return nil, usage, ctx.Err()
 		case failure == nil:
 			return nil, usage, err
@@ -104,13 +103,13 @@ func (b *batched) try(ctx context.Context, texts []string) ([][]float32, Usage, 
 	}
 }
 
-// once makes one try within the time limit.
+// once makes one attempt within the time limit.
 func (b *batched) once(ctx context.Context, texts []string) ([][]float32, Usage, error) {
-	call, err := b.patience.Limit.WaitTexts(ctx, b.Info(), texts)
+	call, err := b.policy.Limit.WaitTexts(ctx, b.Info(), texts)
 	if err != nil {
 		return nil, Usage{}, err
 	}
-	limit := b.patience.Timeout
+	limit := b.policy.Timeout
 	within, cancel := ctx, context.CancelFunc(func() {})
 	if limit > 0 {
 		within, cancel = context.WithTimeout(ctx, limit)
@@ -127,32 +126,31 @@ func (b *batched) once(ctx context.Context, texts []string) ([][]float32, Usage,
 	return vectors, usage, err
 }
 
-// check holds vectors against what was asked for.
+// check validates the vectors of a response.
 func (b *batched) check(vectors [][]float32, texts int) error {
 	if len(vectors) != texts {
-		return b.fault("the server answered %d vectors for %d texts", len(vectors), texts)
+		return b.newError("the server returned %d vectors for %d texts", len(vectors), texts)
 	}
 	want := b.Info().Dimensions
 	for _, v := range vectors {
 		if want > 0 && len(v) != want {
-			return b.fault("the vectors have %d numbers, the document declares dimensions: %d", len(v), want)
+			return b.newError("the vectors have %d dimensions, but the document declares %d", len(v), want)
 		}
 		for _, x := range v {
 			if f := float64(x); math.IsNaN(f) || math.IsInf(f, 0) {
-				return b.fault("a vector holds something that is not a number")
+				return b.newError("a vector contains a value that is not a finite number")
 			}
 		}
 	}
 	return nil
 }
 
-func (b *batched) fault(format string, args ...any) error {
+func (b *batched) newError(format string, args ...any) error {
 	return &Error{Model: b.Info().ID, Message: fmt.Sprintf(format, args...)}
 }
 
-// EmbedWithFallbacks asks others, in their order, where m cannot answer: where
-// its call ends with an *Error, its own retries used up. All texts of a call are
-// answered by one model. Info is m's.
+// EmbedWithFallbacks calls the other models in order where m fails with an *Error
+// after its retries. All texts of a call are embedded by one model. Info is that of m.
 func EmbedWithFallbacks(m Embedder, others ...Embedder) Embedder {
 	if len(others) == 0 {
 		return m
@@ -165,7 +163,7 @@ type fallbackEmbedder struct {
 	others []Embedder
 }
 
-// Embed asks one model after the other until one answers.
+// Embed calls one model after the other until one succeeds.
 func (f *fallbackEmbedder) Embed(ctx context.Context, texts []string) ([][]float32, Usage, error) {
 	vectors, used, err := f.Embedder.Embed(ctx, texts)
 	var failure *Error
@@ -184,9 +182,9 @@ func (f *fallbackEmbedder) Embed(ctx context.Context, texts []string) ([][]float
 	return nil, Usage{}, &FallbackError{Errors: reasons}
 }
 
-// Similarity is the cosine of the angle between two vectors: 1 where they point
-// the same way, 0 where they have nothing in common. It is 0 for vectors of
-// different lengths and for one that is all zeros.
+// Similarity returns the cosine of the angle between two vectors: 1 for the same
+// direction, 0 for unrelated ones. It is 0 for vectors of different lengths and if one
+// of them is zero.
 func Similarity(a, b []float32) float64 {
 	if len(a) != len(b) {
 		return 0

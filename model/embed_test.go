@@ -93,10 +93,10 @@ func TestWhatAnEmbeddingModelMayNotAnswer(t *testing.T) {
 		want     string
 		requests int
 	}{
-		"nothing to embed":   {texts: []string{"a", " \n"}, want: "model v: text 2 of 2 is empty: there is nothing to embed"},
-		"another length":     {change: func([][]float32) [][]float32 { return [][]float32{{1, 2, 3}} }, want: "model v: the vectors have 3 numbers, the document declares dimensions: 2", requests: 1},
-		"fewer":              {change: func([][]float32) [][]float32 { return nil }, want: "model v: the server answered 0 vectors for 1 texts", requests: 1},
-		"no number":          {change: func([][]float32) [][]float32 { return [][]float32{{1, float32(math.NaN())}} }, want: "model v: a vector holds something that is not a number", requests: 1},
+		"nothing to embed":   {texts: []string{"a", " \n"}, want: "model v: text 2 of 2 is empty; nothing to embed"},
+		"another length":     {change: func([][]float32) [][]float32 { return [][]float32{{1, 2, 3}} }, want: "model v: the vectors have 3 dimensions, but the document declares 2", requests: 1},
+		"fewer":              {change: func([][]float32) [][]float32 { return nil }, want: "model v: the server returned 0 vectors for 1 texts", requests: 1},
+		"no number":          {change: func([][]float32) [][]float32 { return [][]float32{{1, float32(math.NaN())}} }, want: "model v: a vector contains a value that is not a finite number", requests: 1},
 		"passes":             {fail: []error{passing, passing}, requests: 3},
 		"lasts":              {fail: []error{passing, passing, passing}, want: "model v: HTTP 503: busy, tried 3 times", requests: 3},
 		"does not pass":      {fail: []error{&model.Error{Model: "v", Message: "no"}}, want: "model v: no", requests: 1},

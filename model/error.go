@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// Error is what a provider or the network did instead of answering.
+// Error is a failure of the provider or the network.
 type Error struct {
 	Model      string        // the model's id in the document
 	Endpoint   string        // the server's address, without credentials
-	Status     int           // the HTTP status; 0 where there was no answer
-	Code       string        // the provider's own code, where it sent one
-	Message    string        // in the provider's words, or ours, one line
-	Attempts   int           // how often the call was tried
-	RetryAfter time.Duration // how long the provider asks to wait
-	Temporary  bool          // a later call may succeed
-	Err        error         // what lies below: a network error
+	Status     int           // the HTTP status; 0 if there was no response
+	Code       string        // the provider's error code; empty for none
+	Message    string        // one line, of the provider or of qtype
+	Attempts   int           // how often the request was sent
+	RetryAfter time.Duration // how long the provider asks to wait before the next call
+	Temporary  bool          // whether a later call may succeed
+	Err        error         // the cause: a network error
 }
 
-// Error is one line: who, what, how often.
+// Error returns one line: the model, the failure, the server, the attempts.
 func (e *Error) Error() string {
 	s := e.Message
 	if e.Status != 0 {
@@ -37,5 +37,5 @@ func (e *Error) Error() string {
 	return s + e.retryAfterText()
 }
 
-// Unwrap is the network's error, where there is one.
+// Unwrap returns the network error, nil for none.
 func (e *Error) Unwrap() error { return e.Err }

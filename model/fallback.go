@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// WithFallbacks asks others, in their order, where m cannot answer: where its
-// call ends with an *Error, its own retries used up. Once a delta was yielded
-// nobody else is asked: the reader has seen a part of an answer. The context's
-// end ends all. Info is m's, with the smallest context window of all, so that
-// what is sent fits whoever is asked.
+// WithFallbacks calls the other models in order where m fails with an *Error after its
+// retries. After the first delta there is no fallback, because the reader has seen a
+// part of the answer, nor after the end of the context. Info is that of m, with the
+// smallest context window of all models, so that a request fits every one of them.
 func WithFallbacks(m Chat, others ...Chat) Chat {
 	if len(others) == 0 {
 		return m
@@ -25,21 +24,21 @@ func WithFallbacks(m Chat, others ...Chat) Chat {
 	return f
 }
 
-// fallbackChain is a model and those that are asked in its place.
+// fallbackChain is a model and its fallbacks.
 type fallbackChain struct {
 	all  []Chat // the model itself first
 	info Info
 }
 
-// Info tells what the first model is.
+// Info describes the first model.
 func (f *fallbackChain) Info() Info { return f.info }
 
-// FallbackError says that neither a model nor any of its fallbacks could answer.
+// FallbackError reports that a model and all of its fallbacks failed.
 type FallbackError struct {
-	Errors []error // why, in the order in which they were asked
+	Errors []error // the errors, in the order of the models
 }
 
-// Error tells all reasons.
+// Error joins the errors of all models.
 func (e *FallbackError) Error() string {
 	var b strings.Builder
 	for i, err := range e.Errors {
@@ -51,10 +50,10 @@ func (e *FallbackError) Error() string {
 	return "model " + b.String()
 }
 
-// Unwrap is all of the reasons.
+// Unwrap returns the errors.
 func (e *FallbackError) Unwrap() []error { return e.Errors }
 
-// Generate asks one model after the other until one answers.
+// Generate calls one model after the other until one succeeds.
 func (f *fallbackChain) Generate(ctx context.Context, req Request) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		var reasons []error
@@ -74,8 +73,8 @@ func (f *fallbackChain) Generate(ctx context.Context, req Request) iter.Seq2[Eve
 	}
 }
 
-// ask hands on what one model says. It answers whether anything was handed on,
-// and why the model failed; a nil error means that all is said.
+// ask forwards the events of one model. begun reports whether there was one; a nil
+// error means that the answer is complete or that the reader has stopped.
 func (f *fallbackChain) ask(ctx context.Context, m Chat, req Request, yield func(Event, error) bool) (begun bool, err error) {
 	for ev, err := range m.Generate(ctx, req) {
 		if err != nil {

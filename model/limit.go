@@ -10,45 +10,44 @@ import (
 	"github.com/qtype-dev/qtype/internal/tokenizer"
 )
 
-// minute is what a rate limit is counted over: any 60 seconds, not those of the clock.
+// minute is the window of a rate limit: any 60 seconds, not those of the clock.
 const minute = time.Minute
 
-// defaultAnswerTokens is how many tokens an answer is taken to have before the first one came.
+// defaultAnswerTokens is the estimate for an answer before the first one.
 const defaultAnswerTokens = 256
 
-// Limiter holds calls of one model back so that no 60 seconds see more of them,
-// or of their tokens, than is allowed. Calls wait in the order in which they
-// came. What a call will cost is guessed when it begins, from its messages and
-// the answers so far, and put right when it ends. It knows of the calls of this
-// process alone. It is safe for concurrent use.
+// Limiter delays the calls of one model so that the calls, and their tokens, in any 60
+// seconds stay within the limits. Calls wait in the order in which they came. The cost
+// of a call is estimated when it begins, from its messages and the answers so far, and
+// corrected when it ends. It sees the calls of this process only. It is safe for
+// concurrent use.
 type Limiter struct {
-	requests int           // the most calls a minute, 0 for no limit
-	tokens   int           // the most tokens a minute, 0 for no limit
-	line     chan struct{} // holds one token: whose turn it is to wait for room
-	freed    chan struct{} // tells who waits that tokens were given back
+	requests int           // maximum number of calls per minute, 0 for no limit
+	tokens   int           // maximum number of tokens per minute, 0 for no limit
+	line     chan struct{} // holds one value: who receives it is the next to get room
+	freed    chan struct{} // signals the waiting call that tokens were returned
 
 	mu     sync.Mutex
-	calls  []time.Time    // when the calls of the last minute began
-	spent  []*reservation // what they cost, in the order of time
-	sum    int            // tokens of spent
-	paused time.Time      // no call before this: the provider has asked for it
-	answer int            // tokens of an answer, as those so far were
+	calls  []time.Time    // start times of the calls of the last minute
+	spent  []*reservation // their costs, in the order of time
+	sum    int            // sum of the tokens of spent
+	paused time.Time      // no call starts before: the provider has asked for a pause
+	answer int            // tokens of an answer, estimated from those so far
 }
 
-// reservation is what one call counts for.
+// reservation is the counted cost of one call.
 type reservation struct {
-	at     time.Time // from when on it counts
+	at     time.Time // from when it counts
 	tokens int
 }
 
-// NewLimiter makes a limiter of so many calls and tokens a minute; 0 is no limit.
+// NewLimiter makes a limiter for calls and tokens per minute; 0 means no limit.
 func NewLimiter(requests, tokens int) *Limiter {
 	return &Limiter{requests: requests, tokens: tokens, line: make(chan struct{}, 1), freed: make(chan struct{}, 1), answer: defaultAnswerTokens}
 }
 
-// Wait holds a call of a chat model back until there is room for it; its error
-// is the context's end. The call that it answers must be ended by Done or
-// Failed. A nil Limiter holds nothing back.
+// Wait blocks until there is room for a call of a chat model; its error is that of the
+// context. The Reservation must be ended by Done or Failed. A nil Limiter never blocks.
 func (l *Limiter) Wait(ctx context.Context, info Info, req Request) (*Reservation, error) {
 	if l == nil {
 		return nil, nil
@@ -56,7 +55,7 @@ func (l *Limiter) Wait(ctx context.Context, info Info, req Request) (*Reservatio
 	return l.wait(ctx, l.estimate(info, requestText(req), true))
 }
 
-// WaitTexts is Wait for an embedding model, which answers no text.
+// WaitTexts is Wait for an embedding model, which generates no text.
 func (l *Limiter) WaitTexts(ctx context.Context, info Info, texts []string) (*Reservation, error) {
 	if l == nil {
 		return nil, nil
@@ -64,7 +63,7 @@ func (l *Limiter) WaitTexts(ctx context.Context, info Info, texts []string) (*Re
 	return l.wait(ctx, l.estimate(info, texts, false))
 }
 
-// requestText is the text of a request.
+// requestText returns the text of a request.
 func requestText(req Request) []string {
 	var texts []string
 	for i := range req.Messages {
@@ -97,7 +96,7 @@ func (l *Limiter) wait(ctx context.Context, guess int) (*Reservation, error) {
 	}
 }
 
-// pause waits for a time, or until tokens are given back.
+// pause waits for a time, or until tokens are returned.
 func (l *Limiter) pause(ctx context.Context, wait time.Duration) error {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -110,8 +109,8 @@ func (l *Limiter) pause(ctx context.Context, wait time.Duration) error {
 	return nil
 }
 
-// estimate is how many tokens a call will take. A call that takes more than a
-// minute's allowance is let through when nothing else was spent.
+// estimate returns how many tokens a call will take. A call above the limit of a minute
+// runs when no other tokens are counted.
 func (l *Limiter) estimate(info Info, texts []string, answered bool) int {
 	if l.tokens == 0 {
 		return 0
@@ -122,7 +121,7 @@ func (l *Limiter) estimate(info Info, texts []string, answered bool) int {
 		if err == nil {
 			n += enc.Count(text)
 		} else {
-			n += len(text) / 4 // about what the vocabularies make of English
+			n += len(text) / 4 // about what the vocabularies give for English text
 		}
 	}
 	l.mu.Lock()
@@ -133,7 +132,7 @@ func (l *Limiter) estimate(info Info, texts []string, answered bool) int {
 	return min(n, l.tokens)
 }
 
-// reserve counts a call where there is room for it, and else tells how long to wait.
+// reserve counts a call if there is room for it, otherwise it returns how long to wait.
 func (l *Limiter) reserve(now time.Time, guess int) (*reservation, time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -162,7 +161,7 @@ func (l *Limiter) charge(now time.Time, tokens int) *reservation {
 	return c
 }
 
-// forget drops what is a minute old.
+// forget removes what is older than a minute.
 func (l *Limiter) forget(now time.Time) {
 	old := 0
 	for old < len(l.calls) && now.Sub(l.calls[old]) >= minute {
@@ -179,11 +178,11 @@ func (l *Limiter) forget(now time.Time) {
 // Reservation is a call that a Limiter has let through. A nil one does nothing.
 type Reservation struct {
 	limiter *Limiter
-	cost    *reservation // what it counts for
-	guess   int          // tokens that were counted when it began
+	cost    *reservation // the counted cost
+	guess   int          // tokens that were estimated
 }
 
-// Done tells what the call cost; a provider that does not say leaves the guess as it is.
+// Done corrects the cost of the call; a provider that does not report it leaves the estimate.
 func (c *Reservation) Done(u Usage) {
 	if c == nil || u.Input+u.Output == 0 {
 		return
@@ -194,10 +193,9 @@ func (c *Reservation) Done(u Usage) {
 	c.reconcile(u.Input + u.Output)
 }
 
-// Failed gives back what a call that the provider refused did not cost; a call
-// that broke off may have cost what was guessed. Where the provider asks to
-// wait, all calls do: the others would be refused as this one was. A nil error
-// changes nothing.
+// Failed releases the cost of a call that the provider rejected; a call that broke off
+// may have cost what was estimated. Where the provider asks for a pause, all calls wait,
+// because they would be rejected too. A nil error changes nothing.
 func (c *Reservation) Failed(err error) {
 	var failure *Error
 	if c == nil || !errors.As(err, &failure) || failure.Status == 0 {
@@ -211,8 +209,8 @@ func (c *Reservation) Failed(err error) {
 	c.reconcile(0)
 }
 
-// reconcile puts a guess right: what was not spent is free again, what was spent
-// beyond it counts from now on.
+// reconcile corrects an estimate: tokens that were not used are free again, additional
+// ones count from now on.
 func (c *Reservation) reconcile(tokens int) {
 	l := c.limiter
 	beyond := tokens - c.guess
@@ -225,7 +223,7 @@ func (c *Reservation) reconcile(tokens int) {
 		c.cost.tokens += beyond
 		select {
 		case l.freed <- struct{}{}:
-		default: // it is told already
+		default: // already signaled
 		}
 	}
 }

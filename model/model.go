@@ -1,8 +1,7 @@
-// Package model talks to chat models and embedding models: a small interface
-// for each, a client for each wire format behind it, and a deterministic mock
-// for work without a network.
+// Package model calls chat models and embedding models: a small interface for each, a
+// client for each wire format, and a deterministic mock for work without a network.
 //
-// A vendor's types stop at the edge of this package.
+// Types of vendors do not leave the packages below this one.
 package model
 
 import (
@@ -15,33 +14,32 @@ import (
 
 // Chat is a chat model. Implementations are safe for concurrent use.
 type Chat interface {
-	// Info tells what the model is; it never calls the provider.
+	// Info describes the model; it never calls the provider.
 	Info() Info
-	// Generate sends one request. It yields deltas, when the request asks to
-	// stream, and last one event that holds the whole Response. An error is
-	// yielded once and ends the sequence: an *Error for what the provider or
-	// the network did, the context's error when it was cancelled. Breaking out
-	// of the range cancels the call.
+	// Generate sends one request. It yields deltas if the request asks for a stream, and
+	// last one event with the whole Response. An error is yielded once and ends the
+	// sequence: an *Error for a failure of the provider or the network, the context's
+	// error after its end. Breaking out of the range cancels the call.
 	Generate(ctx context.Context, req Request) iter.Seq2[Event, error]
 }
 
 // Info describes a model.
 type Info struct {
 	ID            string // the id in the document
-	Provider      string // the provider that answers: openai, mock, …
-	Name          string // what the provider calls the model
-	Endpoint      string // the server that is asked, without credentials; empty for a mock
-	Encoding      string // the tokenizer's name, such as o200k_base; see package token
+	Provider      string // the provider that is called: openai, mock, …
+	Name          string // the provider's name of the model
+	Endpoint      string // the server that is called, without credentials; empty for a mock
+	Encoding      string // the tokenizer, such as o200k_base; see package tokenizer
 	ContextWindow int    // tokens in one call, 0 where unknown
-	MaxTokens     int    // room asked for the answer, 0 where the provider decides
+	MaxTokens     int    // tokens reserved for the answer, 0 where the provider decides
 	Dimensions    int    // the length of an embedding model's vectors, 0 for a chat model
-	Mock          bool   // the answers are not a model's
-	StandsFor     string // the id of the model that this one stands in for while there are no credentials, mostly empty
+	Mock          bool   // whether the answers are those of a mock
+	StandsFor     string // the id of the model that this mock replaces while there are no credentials; empty for none
 }
 
 // Tool is a function that the model may call.
 type Tool struct {
-	Name        string          // as the model calls it
+	Name        string          // the name that the model calls it by
 	Description string          // what it does and when to use it
 	Parameters  json.RawMessage // JSON schema of the arguments, an object
 }
@@ -51,40 +49,40 @@ type Request struct {
 	Messages []chat.Message // system message first, where there is one
 	Tools    []Tool         // functions that may be called
 	Stream   bool           // yield deltas as they come
-	Schema   *Schema        // the form that the answer has to have; nil where it is free
+	Schema   *Schema        // the required form of the answer; nil for free text
 }
 
-// Schema is the form of an answer: a JSON object. A provider that cannot hold a
-// model to it is not told; whoever asks says it in words too, and checks.
+// Schema is the required form of an answer, a JSON object. Providers without support
+// for schemas ignore it, so callers must also describe it in a message, and check.
 type Schema struct {
 	Name string          // letters, digits, _ and -, at most 64
 	JSON json.RawMessage // the JSON schema
 }
 
-// Event is one thing that happened during a call. Exactly one field is set.
+// Event is one part of a response. Exactly one field is set.
 type Event struct {
-	Text      string    // more of the answer's text
-	Reasoning string    // more of the model's thoughts
-	Response  *Response // the whole answer: always the last event
+	Text      string    // a delta of the answer's text
+	Reasoning string    // a delta of the model's reasoning
+	Response  *Response // the whole response: always the last event
 }
 
-// Response is a whole answer.
+// Response is a complete answer.
 type Response struct {
-	Message chat.Message // what the model said: text, tool calls or both
+	Message chat.Message // text, tool calls or both
 	Finish  string       // why it ended: stop, length, tool_calls, content_filter
-	Usage   Usage        // what it cost
-	Model   string       // the id of the fallback that answered; empty where the model itself did
+	Usage   Usage        // the tokens used
+	Model   string       // the id of the fallback that answered; empty for the model itself
 }
 
 // Usage counts tokens as the provider does.
 type Usage struct {
 	Input  int    // tokens read
 	Output int    // tokens written
-	Cached int    // of those read, how many came from the provider's prompt cache
-	Model  string // the id of the fallback that an Embedder asked; empty for the model itself
+	Cached int    // tokens read from the provider's prompt cache, included in Input
+	Model  string // the id of the fallback that an Embedder called; empty for the model itself
 }
 
-// Call sends req and waits for the whole answer, handing text deltas to onText where it is not nil.
+// Call sends req and waits for the whole answer. It passes text deltas to onText if that is not nil.
 func Call(ctx context.Context, m Chat, req Request, onText func(string)) (*Response, error) {
 	for ev, err := range m.Generate(ctx, req) {
 		switch {

@@ -11,20 +11,20 @@ import (
 	"github.com/qtype-dev/qtype/internal/httpx"
 )
 
-// CallPolicy says how long a try may take and how often a call is tried.
+// CallPolicy is the time limit, the retries and the rate limit of calls.
 type CallPolicy struct {
-	Timeout      time.Duration // ends one try, its whole answer included; 0 means no limit
-	MaxAttempts  int           // how often a call is tried in all; 0 and 1 mean once
-	InitialDelay time.Duration // the wait before the second try, give or take a half
-	MaxDelay     time.Duration // the longest wait between two tries
-	Limit        *Limiter      // holds each try back before its time begins; nil for none
+	Timeout      time.Duration // limit of one attempt, including the whole answer; 0 means no limit
+	MaxAttempts  int           // maximum number of attempts; 0 and 1 mean no retry
+	InitialDelay time.Duration // delay before the second attempt, with jitter of 50 %
+	MaxDelay     time.Duration // maximum delay between two attempts
+	Limit        *Limiter      // delays each attempt before its time limit starts; nil for none
 }
 
-// WithRetry gives m a time limit and repeats calls that failed for a
-// passing reason (Error.Temporary), later each time and never before the
-// provider wants it. Once a delta was yielded nothing is repeated: the reader
-// has seen a part of the answer already. Where the provider asks to wait
-// longer than MaxDelay the call fails at once.
+// WithRetry applies a time limit to m and retries calls that failed temporarily
+// (Error.Temporary), with exponential backoff and never before the time that the
+// provider asks for. After the first delta there is no retry, because the reader has
+// seen a part of the answer. If the provider asks for a longer wait than MaxDelay, the
+// call fails at once.
 func WithRetry(m Chat, p CallPolicy) Chat { return &retryModel{Chat: m, CallPolicy: p} }
 
 type retryModel struct {
@@ -32,7 +32,7 @@ type retryModel struct {
 	CallPolicy
 }
 
-// Generate tries until an answer comes, the tries are used up or ctx ends.
+// Generate makes attempts until one succeeds, none is left or ctx ends.
 func (p *retryModel) Generate(ctx context.Context, req Request) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		tries := httpx.Policy{MaxAttempts: p.MaxAttempts, InitialDelay: p.InitialDelay, MaxDelay: p.MaxDelay}.Start()
@@ -61,8 +61,9 @@ func (p *retryModel) Generate(ctx context.Context, req Request) iter.Seq2[Event,
 	}
 }
 
-// try makes one try and hands its events on. It answers why the try failed and
-// whether nothing was handed on yet; a nil error means that all is said.
+// try makes one attempt and forwards its events. again reports whether no event was
+// forwarded; a nil error means that the answer is complete or that the reader has
+// stopped.
 func (p *retryModel) try(ctx context.Context, req Request, yield func(Event, error) bool) (again bool, err error) {
 	call, err := p.Limit.Wait(ctx, p.Info(), req)
 	if err != nil {
@@ -90,7 +91,7 @@ func (p *retryModel) try(ctx context.Context, req Request, yield func(Event, err
 	return again, p.explain(ctx, within, &Error{Model: p.Info().ID, Message: "the answer ended before it was complete", Temporary: true})
 }
 
-// explain tells the caller's cancellation from a try that took too long.
+// explain tells the end of the caller's context from that of the attempt.
 func (p *retryModel) explain(ctx, within context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -101,7 +102,7 @@ func (p *retryModel) explain(ctx, within context.Context, err error) error {
 	return &Error{Model: p.Info().ID, Message: "no complete answer within " + shortDuration(p.Timeout), Temporary: true}
 }
 
-// shortDuration is 2m rather than 2m0s.
+// shortDuration formats 2m0s as 2m.
 func shortDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -113,7 +114,7 @@ func shortDuration(d time.Duration) string {
 	return s
 }
 
-// retryAfterText is what the provider asked for, in words.
+// retryAfterText formats Retry-After for an error message.
 func (e *Error) retryAfterText() string {
 	if e.RetryAfter <= 0 {
 		return ""

@@ -2,8 +2,8 @@
 // memory, model and tool that a document declares, compiles flows, and takes
 // rows through them.
 //
-// An App is safe for concurrent use: any number of runs may go on at once, and
-// those of one session meet in its memories.
+// An App is safe for concurrent use by any number of runs. Runs with one session share
+// its memories.
 package runtime
 
 import (
@@ -18,6 +18,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/tokenizer"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/promptcontext"
 	"github.com/qtype-dev/qtype/memory/storeurl"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
@@ -144,25 +145,23 @@ func stepPlans(app *spec.Application) iter.Seq[*spec.StepPlan] {
 func (a *App) memoryConfig(m *spec.Memory) memory.Config {
 	cfg := MemoryConfig(m, lazyCounter(Encoding(a.spec, m)))
 	cfg.ID = a.spec.ID + "/" + m.ID
-	cfg.Context, cfg.Warn = a.withModels(m, cfg.Context), a.opts.Warn
+	if cfg.Context != nil {
+		cfg.Context = promptcontext.New(a.opts.Warn, a.withModels(m, contextBlocks(m))...)
+	}
 	return cfg
 }
 
-// MemoryConfig is a declared memory in the memory package's terms: its policy
-// with the limits of this policy, for those of the others have defaults too. Of
-// context blocks it has all but the models: who looks at a memory asks none.
+// MemoryConfig returns the configuration of a declared memory, with the keys
+// that its policy supports: the others have defaults too. Its context blocks
+// have no models, so that programs that only read a memory call none.
 func MemoryConfig(m *spec.Memory, counter memory.Counter) memory.Config {
-	cfg := memory.Config{ID: m.ID, Policy: m.Policy, Turns: memory.TurnPolicy(m.Turns), TTL: time.Duration(m.TTL), Counter: counter}
-	switch m.Policy {
-	case spec.PolicyFlush, "":
-		cfg.TokenLimit, cfg.ChatShare, cfg.FlushSize = m.TokenLimit, m.ChatHistoryTokenRatio, m.TokenFlushSize
-		cfg.Context = contextBlocks(m)
-	case spec.PolicyMessageWindow:
-		cfg.MaxMessages, cfg.KeepSystemFirst = m.MaxMessages, m.KeepSystemFirst
-	case spec.PolicyTokenWindow:
-		cfg.MaxTokens, cfg.KeepSystemFirst = m.MaxTokens, m.KeepSystemFirst
-	case spec.PolicyRoundWindow:
-		cfg.NRounds, cfg.MaxContext = m.NRounds, m.MaxContext
+	cfg := memory.Config{ID: m.ID, Policy: m.Policy, Limits: m.Limits(), Turns: memory.TurnPolicy(m.Turns), TTL: time.Duration(m.TTL), Counter: counter}
+	row, _ := m.Row()
+	if row.Supports("context") {
+		cfg.Context = promptcontext.New(nil, contextBlocks(m)...)
+	}
+	if row.Supports("keep_system_first") {
+		cfg.KeepSystemFirst = m.KeepSystemFirst
 	}
 	return cfg
 }

@@ -7,24 +7,24 @@ import (
 	"github.com/qtype-dev/qtype/steps"
 )
 
-// maxDeferred is how many failed rows in succession wait behind a group whose size
-// is limited: it bounds what the step holds.
+// maxDeferred is the number of failed rows in succession that wait behind a batch
+// with a size limit. It limits what the step buffers.
 const maxDeferred = 10_000
 
-// batchSink gathers rows into groups for a batch step. What comes of a group
-// stands in the place of its last row. Failed rows are not grouped: one goes on as
-// soon as a later row has come into the group, or behind the group.
+// batchSink collects rows into batches for a batch step. The results of a batch
+// have the place of its last row. Failed rows are in no batch: a failed row is
+// emitted when a later row has joined the batch, or after the batch.
 type batchSink struct {
 	node     *node
 	next     sink
 	rows     []*steps.Row
-	late     []*steps.Row          // failed rows behind the last of rows
-	mayDefer func(*steps.Row) bool // whether a failed row may wait; nil where each may
-	since    time.Time             // when the first of rows came, where the group waits only so long
-	out      steps.Emit            // hands a row to next
-	emit     steps.Emit            // out for what the step emits
-	stopped  *error                // what out has answered the step, which ends the run
-	clock    *stopwatch            // nil where nobody asks for the step's time
+	deferred []*steps.Row          // failed rows after the last of rows
+	mayDefer func(*steps.Row) bool // reports whether a failed row may wait; nil if each may
+	since    time.Time             // when the first of rows arrived, if the node has a maxWait
+	out      steps.Emit            // passes a row to next
+	emit     steps.Emit            // out for the rows that the step emits
+	stopped  *error                // an error of out, which ends the run
+	clock    *stopwatch            // nil if the time of the step is not measured
 }
 
 func newBatchSink(ctx context.Context, n *node, next sink) *batchSink {
@@ -62,12 +62,12 @@ func (b *batchSink) push(ctx context.Context, row *steps.Row) error {
 	return nil
 }
 
-// forward lets a failed row by, in its place.
+// forward passes on a failed row, in its place.
 func (b *batchSink) forward(ctx context.Context, row *steps.Row) error {
 	notifyFailed([]*node{b.node}, row)
 	n := len(b.rows)
 	if n > 0 && b.node.grouper != nil && b.node.grouper.OtherGroup(b.rows[n-1], row) {
-		if err := b.flush(ctx); err != nil { // the group is complete, and stands before the row
+		if err := b.flush(ctx); err != nil { // the batch is complete, and comes before the row
 			return err
 		}
 		n = 0
@@ -75,20 +75,20 @@ func (b *batchSink) forward(ctx context.Context, row *steps.Row) error {
 	if n == 0 {
 		return b.next.push(ctx, row)
 	}
-	b.late = append(b.late, row)
-	full := b.node.batch.Size() > 0 && len(b.late) >= maxDeferred
+	b.deferred = append(b.deferred, row)
+	full := b.node.batch.Size() > 0 && len(b.deferred) >= maxDeferred
 	if full || b.mayDefer != nil && !b.mayDefer(row) {
 		return b.release(ctx)
 	}
 	return nil
 }
 
-// release lets the failed rows go on that waited.
+// release passes on the failed rows that waited.
 func (b *batchSink) release(ctx context.Context) error {
-	late := b.late
-	b.late = late[:0]
-	defer clear(late)
-	for _, row := range late {
+	deferred := b.deferred
+	b.deferred = deferred[:0]
+	defer clear(deferred)
+	for _, row := range deferred {
 		if err := b.next.push(ctx, row); err != nil {
 			return err
 		}
@@ -96,15 +96,15 @@ func (b *batchSink) release(ctx context.Context) error {
 	return nil
 }
 
-// flush hands the group to the step, and lets the failed rows behind it go on.
+// flush processes the batch, and passes on the failed rows after it.
 func (b *batchSink) flush(ctx context.Context) error {
-	if err := b.group(ctx); err != nil {
+	if err := b.process(ctx); err != nil {
 		return err
 	}
 	return b.release(ctx)
 }
 
-func (b *batchSink) group(ctx context.Context) error {
+func (b *batchSink) process(ctx context.Context) error {
 	rows := b.rows
 	if len(rows) == 0 {
 		return nil

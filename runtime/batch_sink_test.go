@@ -103,8 +103,8 @@ func TestRowsThatWaitAreBounded(t *testing.T) {
 		if err := b.push(t.Context(), row); err != nil {
 			t.Fatal(err)
 		}
-		if len(b.late) > maxDeferred {
-			t.Fatalf("%d rows wait", len(b.late))
+		if len(b.deferred) > maxDeferred {
+			t.Fatalf("%d rows wait", len(b.deferred))
 		}
 	}
 	if len(out.rows) < 2*maxDeferred {

@@ -10,12 +10,12 @@ import (
 	"github.com/qtype-dev/qtype/steps"
 )
 
-// BudgetError ends a run that would cost more than its flow's budget allows.
+// BudgetError ends a run that exceeds the budget of its flow.
 type BudgetError struct {
 	Flow  string // the flow's id
-	What  string // what ran out: tokens, calls, seconds or money
+	What  string // the exceeded limit: tokens, calls, seconds or money
 	Limit string // how much the document allows
-	Spent string // how much it has come to
+	Spent string // how much the run has used
 }
 
 // Error names the flow, what ran out and the numbers.
@@ -23,9 +23,9 @@ func (e *BudgetError) Error() string {
 	return fmt.Sprintf("flow %s is over its budget: %s %s, %s are allowed", e.Flow, e.Spent, e.What, e.Limit)
 }
 
-// withBudget is the context of one run of a flow: it ends when the flow's budget is
-// spent, with a *BudgetError as its cause. What a model or tool call costs is
-// known when it is done, so a run goes over by what was under way at that time.
+// withBudget returns the context of one run of a flow. It is canceled when the
+// flow's budget is exceeded, with a *BudgetError as its cause. The cost of a call is
+// known only when it ends, so a run exceeds its budget by the calls in flight.
 func (a *App) withBudget(ctx context.Context, f *spec.Flow) (context.Context, context.CancelFunc) {
 	b := f.Budget
 	if b == nil {
@@ -56,8 +56,8 @@ func (a *App) stepPrices() map[string]*spec.Prices {
 	return prices
 }
 
-// modelPrices are what each model costs, by its id: a fallback, and what a memory
-// asks by itself, have other prices than the step's own model.
+// modelPrices returns the prices of each model by its id: fallbacks, and models that
+// a memory calls, do not have the prices of the step's model.
 func (a *App) modelPrices() map[string]*spec.Prices {
 	prices := map[string]*spec.Prices{}
 	for _, doc := range documents(a.spec) {
@@ -68,7 +68,7 @@ func (a *App) modelPrices() map[string]*spec.Prices {
 	return prices
 }
 
-// costMeter adds up what a run costs.
+// costMeter sums up what a run uses.
 type costMeter struct {
 	flow   *spec.Flow
 	stop   context.CancelCauseFunc
@@ -81,7 +81,7 @@ type costMeter struct {
 	money  float64
 }
 
-// add counts one call and stops the run where the budget is spent.
+// add counts one call, and stops the run if the budget is exceeded.
 func (m *costMeter) add(ev steps.Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"github.com/qtype-dev/qtype/steps"
 )
 
-// Checkpoints is the file in which a run records which rows are finished and what
-// they became, so that a run that was interrupted can be resumed. Open it with
+// Checkpoints is the file in which a run records its finished rows and their results,
+// so that the run can be resumed after an interruption. Open it with
 // App.OpenCheckpoints and pass it to one Run with WithCheckpoints.
 type Checkpoints struct {
 	journal     *checkpoint.Journal
@@ -30,8 +30,8 @@ type Checkpoints struct {
 type CheckpointConfig struct {
 	Path        string            // the file
 	Flow        string            // the flow's id; empty for the first flow
-	Input       string            // the file with the input rows, whose content must not change; empty if they come from elsewhere
-	Settings    map[string]string // whatever else changes the results, such as the range of rows; the names appear in errors
+	Input       string            // the file with the input rows, whose content must not change; empty if there is none
+	Settings    map[string]string // what else changes the results, such as the range of rows; the names appear in errors
 	Restart     bool              // discard what the file has
 	RetryFailed bool              // run failed rows again
 }
@@ -109,13 +109,13 @@ func openJournal(cfg CheckpointConfig, now checkpoint.Header) (*checkpoint.Journ
 func (c *Checkpoints) Path() string { return c.journal.Path() }
 
 // Finished returns the number of input rows that were finished when the file was
-// opened. In a flow with batch steps these came as far as the first of them.
+// opened. In a flow with batch steps, these rows had reached the first of them.
 func (c *Checkpoints) Finished() int64 {
 	finished, _ := c.journal.Rows()
 	return finished
 }
 
-// Close closes the file and keeps it: the run can be resumed.
+// Close closes the file, from which the run can be resumed.
 func (c *Checkpoints) Close() error { return c.journal.Close() }
 
 // Remove closes and deletes the file: the run is complete.
@@ -141,9 +141,9 @@ func WithCheckpoints(c *Checkpoints) RunOption {
 	}
 }
 
-// WithRunID gives a run an id that it keeps when it is resumed: a turn that a run
-// with this id has committed to a memory is not repeated, its answer is used.
-// WithCheckpoints does the same. Runs that are not the same need different ids.
+// WithRunID gives a run an id, which is the same when the run is resumed: a turn that
+// a run with this id has committed to a memory is not repeated, its answer is used.
+// WithCheckpoints does the same. Different runs need different ids.
 func WithRunID(id string) RunOption { return func(r *run) { r.id = id } }
 
 // NotResumableError reports a flow whose progress cannot be recorded.
@@ -157,9 +157,9 @@ func (e *NotResumableError) Error() string {
 	return fmt.Sprintf("step %s of flow %s counts rows of a conversation, so the run cannot be resumed", e.Step, e.Flow)
 }
 
-// BatchSteps returns the ids of the batch steps of a flow, in its order: what
-// comes out of those belongs to no single row. The error is a *NotResumableError
-// if a run of the flow cannot have checkpoints.
+// BatchSteps returns the ids of the batch steps of a flow, in its order. Their results
+// belong to no single row. The error is a *NotResumableError if a run of the flow
+// cannot have checkpoints.
 func (a *App) BatchSteps(f *spec.Flow) ([]string, error) {
 	c, err := a.compile(f)
 	if err != nil {
@@ -196,9 +196,9 @@ func (r *run) checkResumable() error {
 	return err
 }
 
-// CredentialsRefused returns the error of the model that refused its credentials
+// CredentialsRejected returns the error of the model that rejected its credentials
 // (HTTP status 401 or 403), nil if a row did not fail or failed for another reason.
-func CredentialsRefused(err *steps.Error) *model.Error {
+func CredentialsRejected(err *steps.Error) *model.Error {
 	if err == nil {
 		return nil
 	}

@@ -8,14 +8,15 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// databases are the connections of the application's SQLSource steps. The zero
-// value is ready; it is safe for concurrent use.
+// databases has the connections of the application's SQLSource steps. The zero
+// value is empty. It is safe for concurrent use.
 type databases struct {
 	mu   sync.Mutex
 	open map[*spec.SQLSource]*sqldb.Source
 }
 
-// database is the shared source of a step's rows. It connects when it is first asked.
+// database returns the shared source of a step's rows. The source connects at first
+// use.
 func (a *App) database(s *spec.SQLSource) (*sqldb.Source, error) {
 	a.databases.mu.Lock()
 	defer a.databases.mu.Unlock()
@@ -37,7 +38,7 @@ func (a *App) database(s *spec.SQLSource) (*sqldb.Source, error) {
 	return made, nil
 }
 
-// close ends all connections.
+// close closes all connections.
 func (d *databases) close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -8,22 +8,23 @@ import (
 	"github.com/qtype-dev/qtype/steps"
 )
 
-// errStopped is what emit answers when nobody wants rows any more.
+// errStopped is returned by emit when no more rows are needed.
 var errStopped = errors.New("no more rows are wanted")
 
-// sink takes rows. A flow is a chain of sinks; the caller's goroutine pushes a
-// row in at the front and what comes of it out at the end, so a flow without
-// workers runs on that one goroutine and holds one row at a time.
+// sink receives rows. A flow is a chain of sinks. The caller's goroutine pushes a row
+// into the first one and its results through all others, so a flow without workers
+// runs on one goroutine and has one row at a time.
 type sink interface {
-	// push hands a row on. Its error ends the run.
+	// push processes a row. Its error ends the run.
 	push(ctx context.Context, row *steps.Row) error
 	// finish is called once after the last row.
 	finish(ctx context.Context) error
-	// stop ends what runs in the background and waits for it; also after finish.
+	// stop stops background work and waits for its end. It is called also after
+	// finish.
 	stop()
 }
 
-// chain builds the sinks of a flow's stages in front of out.
+// chain returns the sinks of some stages, which end in out.
 func chain(ctx context.Context, stages []stage, out sink) sink {
 	next := out
 	for i := len(stages) - 1; i >= 0; i-- {
@@ -40,7 +41,7 @@ func chain(ctx context.Context, stages []stage, out sink) sink {
 	return next
 }
 
-// serialSink takes one row after the other through its steps.
+// serialSink processes one row after the other.
 type serialSink struct {
 	pipe *pipe
 	next sink
@@ -62,7 +63,8 @@ func (s *serialSink) finish(ctx context.Context) error {
 
 func (s *serialSink) stop() { s.next.stop() }
 
-// notifyFailed tells the steps that a failed row passes by, those of them that want to know.
+// notifyFailed notifies each FailureObserver among the nodes of a failed row that
+// skips it.
 func notifyFailed(nodes []*node, row *steps.Row) {
 	for _, n := range nodes {
 		if n.observer != nil {
@@ -71,11 +73,11 @@ func notifyFailed(nodes []*node, row *steps.Row) {
 	}
 }
 
-// limited runs a step that fewer workers may run than the stage has. Its rows
-// go on only after its permit is given back: a permit that is held while a row
-// waits for its place in the output could block the row before it for ever.
-// Steps with workers are 1:1, so what is held back is one row.
-func (n *node) limited(ctx context.Context, row *steps.Row, next steps.Emit) error {
+// processLimited runs a step that has a lower limit than its stage has workers. The
+// rows are emitted after the permit is released: a worker that waits for its place in
+// the output with a permit could block an earlier row forever. Such a step makes one
+// row of one, so one row is buffered.
+func (n *node) processLimited(ctx context.Context, row *steps.Row, next steps.Emit) error {
 	select {
 	case n.permits <- struct{}{}:
 	case <-ctx.Done():
@@ -87,7 +89,7 @@ func (n *node) limited(ctx context.Context, row *steps.Row, next steps.Emit) err
 		return n.step.Process(ctx, row, func(r *steps.Row) error { made = append(made, r); return nil })
 	})
 	for _, r := range made {
-		n.tally(r)
+		n.countRow(r)
 		if err := next(r); err != nil {
 			return err
 		}
@@ -95,13 +97,13 @@ func (n *node) limited(ctx context.Context, row *steps.Row, next steps.Emit) err
 	return n.handleError(ctx, row, outcome{own: err}, next)
 }
 
-// outcome is how a step's handling of a row ended.
+// outcome is how the processing of a row by a step ended.
 type outcome struct {
-	own     error // what Process returned
-	stopped error // what emit had answered it before, which ends the run
+	own     error // returned by Process
+	stopped error // returned by emit before, which ends the run
 }
 
-// handleError turns a step's error into a failed row, unless the run itself ended.
+// handleError converts the error of a step to a failed row, unless the run has ended.
 func (n *node) handleError(ctx context.Context, row *steps.Row, o outcome, emit steps.Emit) error {
 	switch {
 	case o.stopped != nil:
@@ -114,12 +116,12 @@ func (n *node) handleError(ctx context.Context, row *steps.Row, o outcome, emit 
 	return n.failed(row, o.own, emit)
 }
 
-// emitTo counts what a step emits and remembers the first error that emit
-// answered, because a step may wrap it.
+// emitTo returns an emit function that counts rows and stores the first error of
+// next in stopped, because a step may wrap it.
 func (n *node) emitTo(next steps.Emit) (emit steps.Emit, stopped *error) {
 	stopped = new(error)
 	return func(r *steps.Row) error {
-		n.tally(r)
+		n.countRow(r)
 		if r = n.applyErrorPolicy(r); r == nil {
 			return nil
 		}
@@ -131,8 +133,8 @@ func (n *node) emitTo(next steps.Emit) (emit steps.Emit, stopped *error) {
 	}, stopped
 }
 
-// tally counts a row that the step emits: steps over groups fail single rows themselves.
-func (n *node) tally(r *steps.Row) {
+// countRow counts a row that the step emits. Batch steps may fail single rows.
+func (n *node) countRow(r *steps.Row) {
 	if r.Err != nil && r.Err.Step == n.id {
 		n.count.failed.Add(1)
 		return
@@ -147,8 +149,8 @@ func (n *node) fail(row *steps.Row, err error) *steps.Row {
 	return row
 }
 
-// closeAll lets the steps that hold something give it back; what they emit
-// goes through the steps behind them.
+// closeAll closes the steps that have state. The rows that they emit go through the
+// steps after them.
 func closeAll(ctx context.Context, nodes []*node, emit steps.Emit) error {
 	for i, n := range nodes {
 		if n.closer == nil {
@@ -166,17 +168,18 @@ func closeAll(ctx context.Context, nodes []*node, emit steps.Emit) error {
 	return nil
 }
 
-// internalError begins the error of a step that panicked.
+// internalError is the prefix of the error of a step that panicked.
 const internalError = "internal error: "
 
-// recoverPanics turns a panic of a step into an error: a defect costs one row, not the run.
+// recoverPanics converts a panic of a step to an error: a bug fails one row, not the
+// run.
 func recoverPanics(f func() error) (err error) {
-	defer recovered(&err)
+	defer recoverTo(&err)
 	return f()
 }
 
-// recovered is what guard defers.
-func recovered(err *error) {
+// recoverTo converts a panic to an error; it must be deferred.
+func recoverTo(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("%s%v", internalError, p)
 	}

@@ -13,20 +13,19 @@ import (
 	"github.com/qtype-dev/qtype/tool"
 )
 
-// The kinds of failures that Code tells apart, beside http_ and a status.
+// The codes that ErrorCode returns, in addition to http_ and a status.
 const (
 	CodeInput    = "input"    // the row could not be read, or does not fit the flow's inputs
 	CodeTimeout  = "timeout"  // a step or a call took too long
-	CodeModel    = "model"    // a model did not answer, or not as it should
-	CodeTool     = "tool"     // a tool did not answer, or failed
+	CodeModel    = "model"    // a model returned no answer, or not a valid one
+	CodeTool     = "tool"     // a tool returned no answer, or failed
 	CodeMemory   = "memory"   // the memory or its store could not take the turn
 	CodeInternal = "internal" // a step panicked
-	CodeFailed   = "failed"   // anything else: the step could not do its work on the row
+	CodeFailed   = "failed"   // anything else: the step could not process the row
 )
 
-// ErrorCode is the kind of a row's failure in one word, for programs and for
-// counting: one of the constants, or http_429 and the like for what a model's
-// or a tool's server answered.
+// ErrorCode returns the kind of a row's failure: one of the constants, or http_ and
+// the status with which the server of a model or a tool failed, such as http_429.
 func ErrorCode(err *steps.Error) string {
 	path, reason := err.Path()
 	var ofModel *model.Error
@@ -56,7 +55,7 @@ func ErrorCode(err *steps.Error) string {
 	return CodeFailed
 }
 
-// isMemoryError tells whether a memory or its store has said no.
+// isMemoryError reports whether a memory or its store returned the error.
 func isMemoryError(err error) bool {
 	var store *memory.StoreError
 	var busy *memory.BusyError

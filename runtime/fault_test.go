@@ -210,7 +210,7 @@ func (c faultCase) run(t *testing.T, kind string) {
 	check(t, "error", plain, c.rows, second(func(context.Context, *steps.Row) error { return errors.New("it broke") }), "it broke")
 	check(t, "panic", plain, c.rows, second(func(context.Context, *steps.Row) error { panic("a defect") }), "internal error: a defect")
 	synctest.Test(t, func(t *testing.T) { // the clock of the test stands still while anybody works
-		check(t, "hang", openFault(t, c.document(kind, "timeout: 100ms, ")), c.rows, second(hang), "it took longer than 100ms")
+		check(t, "hang", openFault(t, c.document(kind, "timeout: 100ms, ")), c.rows, second(hang), "timed out after 100ms")
 	})
 	if c.bad != nil {
 		check(t, "bad", plain, [3]any{c.rows[0], c.bad, c.rows[2]}, nothing, ": ")

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/promptcontext"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"
@@ -13,19 +13,19 @@ import (
 
 // contextBlocks are a memory's context blocks in the memory package's terms, without
 // the models that write summaries and find messages again.
-func contextBlocks(m *spec.Memory) []memory.Block {
-	var blocks []memory.Block
+func contextBlocks(m *spec.Memory) []promptcontext.Block {
+	var blocks []promptcontext.Block
 	for _, declared := range m.Context {
 		switch b := declared.(type) {
 		case *spec.PinnedBlock:
-			blocks = append(blocks, memory.Block{Kind: memory.Pinned, Priority: b.Priority, Text: b.Text})
+			blocks = append(blocks, promptcontext.Block{Kind: promptcontext.Pinned, Priority: b.Priority, Text: b.Text})
 		case *spec.VariablesBlock:
-			blocks = append(blocks, memory.Block{Kind: memory.Variables, Priority: b.Priority})
+			blocks = append(blocks, promptcontext.Block{Kind: promptcontext.Variables, Priority: b.Priority})
 		case *spec.SummaryBlock:
-			blocks = append(blocks, memory.Block{Kind: memory.Summary, Priority: b.Priority, MaxTokens: b.MaxTokens,
-				Instructions: b.Instructions, FoldTokens: summaryInputTokens(b), Summarizer: nopModel{}})
+			blocks = append(blocks, promptcontext.Block{Kind: promptcontext.Summary, Priority: b.Priority, MaxTokens: b.MaxTokens,
+				Instructions: b.Instructions, InputTokens: summaryInputTokens(b), Summarizer: nopModel{}})
 		case *spec.RetrievalBlock:
-			blocks = append(blocks, memory.Block{Kind: memory.Retrieval, Priority: b.Priority, TopK: b.TopK, Embedder: nopModel{}})
+			blocks = append(blocks, promptcontext.Block{Kind: promptcontext.Retrieval, Priority: b.Priority, TopK: b.TopK, Embedder: nopModel{}})
 		}
 	}
 	return blocks
@@ -47,7 +47,7 @@ func summaryInputTokens(b *spec.SummaryBlock) int {
 }
 
 // withModels gives context blocks the shared models that they name.
-func (a *App) withModels(m *spec.Memory, blocks []memory.Block) []memory.Block {
+func (a *App) withModels(m *spec.Memory, blocks []promptcontext.Block) []promptcontext.Block {
 	for i, declared := range m.Context {
 		switch b := declared.(type) {
 		case *spec.SummaryBlock:
@@ -77,7 +77,7 @@ type nopModel struct{}
 var errModelDisabled = errors.New("no model is asked here")
 
 // Summarize refuses.
-func (nopModel) Summarize(context.Context, memory.SummaryRequest) (string, error) {
+func (nopModel) Summarize(context.Context, promptcontext.SummaryRequest) (string, error) {
 	return "", errModelDisabled
 }
 

@@ -10,38 +10,37 @@ import (
 )
 
 const (
-	// lookahead is how many rows a worker may be ahead of the row whose output
-	// is next: it bounds what a stage holds.
+	// lookahead is the number of rows per worker that a stage may have: it limits
+	// how far it is ahead of the row whose output is next.
 	lookahead = 4
-	// minSessionWindow is the least number of rows that a stage with sessions looks ahead,
-	// so that an inbox sorted by conversation still keeps its workers busy.
+	// minSessionWindow is the minimum number of rows of a stage that processes each
+	// session in order, so that rows sorted by session still occupy all workers.
 	minSessionWindow = 256
-	// outputBuffer is how many rows that one row became wait for their turn.
+	// outputBuffer is the number of results of one row that may wait.
 	outputBuffer = 16
 )
 
-// task is one input row on its way through a parallel stage.
+// task is one input row in a parallel stage.
 type task struct {
 	row     *steps.Row
-	session string          // the row's, kept for when the row has moved on
-	ordinal int64           // the row's, likewise
-	seq     int64           // its place in the input of the stage
-	out     chan *steps.Row // what became of it; closed at the end
-	next    *task           // the session's next row, which must wait for this one
+	session string          // of the row, which is not valid after it was emitted
+	ordinal int64           // likewise
+	seq     int64           // its position in the input of the stage
+	out     chan *steps.Row // its results; closed at the end
+	next    *task           // the next row of the session, which must wait for this one
 	err     error           // ends the run; set before out is closed
 	over    atomic.Bool     // out is closed
 }
 
-// parallelSink takes several rows at once through its steps and hands their
-// results on in the order of the rows. Rows of one session never overlap where
-// sessions are on. The next sink is driven by the goroutine that pushes, so what
-// follows a stage needs no locks.
+// parallelSink processes several rows concurrently and passes on their results in the
+// order of the rows. If sessions is set, rows of one session never overlap. The next
+// sink is called by the goroutine that pushes, so it needs no locks.
 type parallelSink struct {
 	nodes    []*node
 	next     sink
 	sessions bool
-	window   int     // the most rows in the stage
-	queue    []*task // in input order: the head is the next whose output goes on
+	window   int     // the maximum number of rows in the stage
+	queue    []*task // in input order: the output of the first is next
 	pushed   int64   // rows so far
 	cancel   context.CancelFunc
 	done     sync.WaitGroup
@@ -83,7 +82,7 @@ func (p *parallelSink) push(ctx context.Context, row *steps.Row) error {
 	return p.drainReady(ctx)
 }
 
-// drainReady hands on what need not wait for a full window.
+// drainReady passes on the results of the oldest rows that are done.
 func (p *parallelSink) drainReady(ctx context.Context) error {
 	for len(p.queue) > 0 && p.queue[0].over.Load() {
 		if err := p.drainHead(ctx); err != nil {
@@ -93,7 +92,7 @@ func (p *parallelSink) drainReady(ctx context.Context) error {
 	return nil
 }
 
-// enqueue makes a task ready, or lines it up behind its session's newest.
+// enqueue makes a task ready, or appends it to those of its session.
 func (p *parallelSink) enqueue(t *task) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,9 +108,9 @@ func (p *parallelSink) enqueue(t *task) {
 	p.wake.Signal()
 }
 
-// releaseSession lets the session's next row start. It goes before all rows that came
-// after it: the earliest ready row is always taken first, which is why a
-// worker that waits for room in its output never waits for ever.
+// releaseSession makes the next row of the session ready, before all ready rows that
+// came later. The earliest ready row is always taken first, so a worker that waits
+// for room in its output does not wait forever.
 func (p *parallelSink) releaseSession(t *task) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,7 +131,7 @@ func (p *parallelSink) releaseSession(t *task) {
 	p.wake.Signal()
 }
 
-// dequeue waits for a ready task; nil once there will be none.
+// dequeue waits for a ready task; it returns nil if there will be none.
 func (p *parallelSink) dequeue() *task {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -188,7 +187,7 @@ func (p *parallelSink) work(ctx context.Context) {
 	}
 }
 
-// drainHead hands on what became of the oldest row, waiting for it.
+// drainHead waits for the oldest row and passes on its results.
 func (p *parallelSink) drainHead(ctx context.Context) error {
 	t := p.queue[0]
 	p.queue[0] = nil

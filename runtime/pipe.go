@@ -6,21 +6,21 @@ import (
 	"github.com/qtype-dev/qtype/steps"
 )
 
-// pipe takes rows through a run of steps, for one goroutine. What a step needs
-// is made once here, not for each row: a row costs what its steps cost.
+// pipe takes rows through consecutive steps, for one goroutine. The functions that
+// connect the steps are made once, not for each row.
 type pipe struct {
 	ctx   context.Context // of the run
 	nodes []*node
 	hops  []emitter
-	out   steps.Emit // takes what comes out at the end
-	clock *stopwatch // nil where nobody asks for the steps' times
+	out   steps.Emit // receives the rows after the last step
+	clock *stopwatch // nil if the times of the steps are not measured
 }
 
 // emitter is how rows leave a step.
 type emitter struct {
-	next    steps.Emit // goes on with the step behind
-	emit    steps.Emit // next for what the step emits: counted, its errors remembered
-	stopped *error     // what next has answered emit, which ends the run
+	next    steps.Emit // continues with the next step
+	emit    steps.Emit // next for the rows that the step emits; see emitTo
+	stopped *error     // an error of next, which ends the run
 }
 
 func newPipe(ctx context.Context, nodes []*node, out steps.Emit) *pipe {
@@ -40,12 +40,12 @@ func newPipe(ctx context.Context, nodes []*node, out steps.Emit) *pipe {
 	return p
 }
 
-// process takes a row through the steps, depth first: what a step emits goes
-// through the rest before the step goes on. The error is that of the end of the
-// pipe or the context's; what a step says against its row is kept in the row.
+// process takes a row through the steps, depth first: a row that a step emits goes
+// through the following steps before the step continues. The error is that of out or
+// of the context; an error of a step is in its row.
 func (p *pipe) process(row *steps.Row) error { return p.processFrom(0, row) }
 
-// processFrom is take from a step on.
+// processFrom is process from step i on.
 func (p *pipe) processFrom(i int, row *steps.Row) error {
 	if row.Err != nil {
 		notifyFailed(p.nodes[i:], row)
@@ -63,7 +63,7 @@ func (p *pipe) processFrom(i int, row *steps.Row) error {
 		defer p.clock.switchTo(n.count)()
 	}
 	if n.permits != nil {
-		return n.limited(p.ctx, row, h.next)
+		return n.processLimited(p.ctx, row, h.next)
 	}
 	err := n.process(p.ctx, row, h.emit)
 	return n.handleError(p.ctx, row, outcome{err, *h.stopped}, h.next)
@@ -71,6 +71,6 @@ func (p *pipe) processFrom(i int, row *steps.Row) error {
 
 // process runs the step on a row.
 func (n *node) process(ctx context.Context, row *steps.Row, emit steps.Emit) (err error) {
-	defer recovered(&err)
+	defer recoverTo(&err)
 	return n.step.Process(ctx, row, emit)
 }

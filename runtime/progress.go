@@ -5,30 +5,30 @@ import (
 	"time"
 )
 
-// counter counts a step's rows while they pass.
+// counter counts the rows of a step.
 type counter struct {
 	in, done, failed atomic.Int64
 	time             atomic.Int64 // nanoseconds of work, of all workers together
-	hits, misses     atomic.Int64 // rows whose results the step's cache had, and had not
+	hits, misses     atomic.Int64 // rows whose results were cached, and were not
 }
 
-// StepProgress is how far a step has come.
+// StepProgress is the progress of a step.
 type StepProgress struct {
 	Step   string // the step's id
-	In     int64  // rows that it has taken
-	Done   int64  // rows that it has passed on
+	In     int64  // rows that it has received
+	Done   int64  // rows that it has emitted
 	Failed int64  // rows that failed in it
 
-	// Hits and Misses count the rows whose results the step's cache had, and had
-	// not; both are 0 for a step without one.
+	// Hits and Misses count the rows whose results were cached, and were not; both
+	// are 0 for a step without a cache.
 	Hits, Misses int64
 
-	// Time is how long the step has worked, its workers' times added up; 0
-	// unless the run was given WithStepTimes.
+	// Time is how long the step has worked, summed over its workers; 0 without
+	// WithStepTimes.
 	Time time.Duration
 }
 
-// Progress watches one run. Its methods may be called at any time from any goroutine.
+// Progress is the progress of one run. Its methods are safe for concurrent use.
 type Progress struct {
 	nodes atomic.Pointer[[]*node]
 	rows  atomic.Int64
@@ -36,13 +36,13 @@ type Progress struct {
 	fails atomic.Int64
 }
 
-// Rows is how many input rows were read, and how many result rows have come
-// out, failed ones included and also apart.
+// Rows returns the number of input rows that were read, of results that were yielded,
+// and of those that have failed.
 func (p *Progress) Rows() (read, done, failed int64) {
 	return p.rows.Load(), p.done.Load(), p.fails.Load()
 }
 
-// Steps is how far each step has come, in the order of the flow; empty before the run.
+// Steps returns the progress of each step in the order of the flow; nil before the run.
 func (p *Progress) Steps() []StepProgress {
 	nodes := p.nodes.Load()
 	if nodes == nil {

@@ -13,27 +13,26 @@ import (
 	"github.com/qtype-dev/qtype/steps"
 )
 
-// TimeoutError says that a step's work took longer than its declared timeout.
+// TimeoutError reports that a step exceeded its timeout.
 type TimeoutError struct {
 	After time.Duration // the timeout
 }
 
 // Error names the timeout.
-func (e *TimeoutError) Error() string { return fmt.Sprintf("it took longer than %s", e.After) }
+func (e *TimeoutError) Error() string { return fmt.Sprintf("timed out after %s", e.After) }
 
-// Timeout tells that this is a timeout, as net.Error does.
+// Timeout reports that this is a timeout, as net.Error does.
 func (e *TimeoutError) Timeout() bool { return true }
 
-// retryPolicy is what a step declares about time and failure: timeout and retry. What
-// the step emits is held until the attempt has succeeded, so that a repeated
-// attempt never says a row twice.
+// retryPolicy is a step's timeout and retry. Emitted rows are buffered until an
+// attempt succeeds, so a retry never emits a row twice.
 type retryPolicy struct {
 	timeout time.Duration // 0 for none
 	tries   uint          // attempts in all, at least 1
 	delays  func() *backoff.ExponentialBackOff
 }
 
-// retryPolicyOf is the step's declaration; nil where it asks for neither.
+// retryPolicyOf returns the policy of a step, nil if it declares none.
 func retryPolicyOf(s *spec.StepBase) *retryPolicy {
 	if s.Timeout == 0 && s.Retry == nil {
 		return nil
@@ -50,16 +49,16 @@ func retryPolicyOf(s *spec.StepBase) *retryPolicy {
 	return c
 }
 
-// retryStep is a row-wise step under care.
+// retryStep is a step with a retry policy.
 type retryStep struct {
 	*retryPolicy
 	id   string
 	step steps.Step
 }
 
-// Process tries the step on copies of the row until it succeeds. A row that
-// failed in a flow that the step runs counts as the step's failure; what the
-// last attempt made of the row goes on.
+// Process runs the step on copies of the row until it succeeds. A row that fails in a
+// flow that the step runs is a failure of the step; the rows of the last attempt are
+// emitted then.
 func (c *retryStep) Process(ctx context.Context, row *steps.Row, emit steps.Emit) error {
 	var last []*steps.Row
 	err := c.run(ctx, emit, func(ctx context.Context, hold steps.Emit) error {
@@ -95,16 +94,16 @@ type nestedFlowError struct{ failed *steps.Error }
 // Error is the failure's.
 func (e *nestedFlowError) Error() string { return e.failed.Error() }
 
-// retryBatch is a step over groups of rows under care.
+// retryBatch is a batch step with a retry policy.
 type retryBatch struct {
 	*retryPolicy
 	batch steps.Batch
 }
 
-// Size is the step's own.
+// Size returns the size of the step.
 func (c *retryBatch) Size() int { return c.batch.Size() }
 
-// Batch tries the step on copies of the rows until it succeeds.
+// Batch runs the step on copies of the rows until it succeeds.
 func (c *retryBatch) Batch(ctx context.Context, rows []*steps.Row, emit steps.Emit) error {
 	return c.run(ctx, emit, func(ctx context.Context, hold steps.Emit) error {
 		copies := make([]*steps.Row, len(rows))
@@ -144,8 +143,8 @@ func (c *retryPolicy) run(ctx context.Context, emit steps.Emit, attempt func(con
 	return nil
 }
 
-// attempt makes one attempt within the time limit. The end of the run is final;
-// everything else may be tried again.
+// attempt makes one attempt within the timeout. After the end of the run no other
+// attempt is made.
 func (c *retryPolicy) attempt(ctx context.Context, attempt func(context.Context, steps.Emit) error) ([]*steps.Row, error) {
 	limited := ctx
 	if c.timeout > 0 {
@@ -168,17 +167,16 @@ func (c *retryPolicy) attempt(ctx context.Context, attempt func(context.Context,
 	return nil, err
 }
 
-// errorPolicy is what becomes of a row that a step failed on.
+// errorPolicy is what to do with a row that a step failed on. Others than these
+// keep the error in the row.
 type errorPolicy string
 
-// What a document may say (language.md, additions).
 const (
-	onErrorFail     errorPolicy = "fail"     // the row keeps its error
-	onErrorSkip     errorPolicy = "skip"     // the row is left out
-	onErrorContinue errorPolicy = "continue" // the row goes on without the step's outputs
+	onErrorSkip     errorPolicy = "skip"     // drop the row
+	onErrorContinue errorPolicy = "continue" // continue without the step's outputs
 )
 
-// failed hands on what becomes of a row that the step failed on.
+// failed applies the error policy to a row that the step failed on.
 func (n *node) failed(row *steps.Row, err error, emit steps.Emit) error {
 	switch n.onError {
 	case onErrorSkip:
@@ -194,8 +192,8 @@ func (n *node) failed(row *steps.Row, err error, emit steps.Emit) error {
 	return emit(n.fail(row, err))
 }
 
-// applyErrorPolicy is what becomes of a row that a step over groups failed by itself;
-// nil where it is left out.
+// applyErrorPolicy applies the error policy to a row that a batch step failed itself.
+// It returns nil if the row is dropped.
 func (n *node) applyErrorPolicy(row *steps.Row) *steps.Row {
 	if row.Err == nil || row.Err.Step != n.id {
 		return row

@@ -15,10 +15,10 @@ import (
 // RunOption changes one run.
 type RunOption func(*run)
 
-// WithProgress fills p while the run goes on.
+// WithProgress updates p during the run.
 func WithProgress(p *Progress) RunOption { return func(r *run) { r.progress = p } }
 
-// WithStepTimes measures how long each step works; see StepProgress.
+// WithStepTimes measures the time of each step; see StepProgress.
 func WithStepTimes() RunOption { return func(r *run) { r.timed = true } }
 
 // WithDeferFailed calls f for each failed row whose place in the output is behind a
@@ -27,10 +27,9 @@ func WithStepTimes() RunOption { return func(r *run) { r.timed = true } }
 // batch, and not for rows that need not wait.
 func WithDeferFailed(f func(*Result) bool) RunOption { return func(r *run) { r.mayDefer = f } }
 
-// WithEvents reports what happens inside the steps to listen: events of the
-// given kinds, or of all where none is given. It is called from several
-// goroutines at once and must not block. Models are asked to stream where
-// steps.EventText is wanted.
+// WithEvents calls listen with events of the steps: those of the given kinds, or all
+// if no kind is given. listen is called by several goroutines at once and must not
+// block. With steps.EventText, models stream their answers.
 func WithEvents(listen func(steps.Event), kinds ...steps.EventKind) RunOption {
 	return func(r *run) { r.listen, r.kinds = listen, kinds }
 }
@@ -58,11 +57,10 @@ type flow struct {
 	stages []stage
 }
 
-// Run takes rows through a flow and yields what comes out, in the order of the
-// rows. A failed row comes out too, in its place, with its Err. The error of
-// the sequence ends the run: an unknown flow, a step that cannot be built, the
-// context's end. A flow without inputs runs once where rows is nil. Breaking
-// out of the range stops the run and everything that it started.
+// Run processes rows with a flow and yields the results in the order of the rows,
+// failed rows included. An error of the sequence ends the run: an unknown flow, a step
+// that cannot be built, the end of the context. If rows is nil, a flow without inputs
+// runs once. Breaking out of the range stops the run and all that it has started.
 func (a *App) Run(ctx context.Context, flowID string, rows iter.Seq[Input], opts ...RunOption) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		err := a.run(ctx, flowID, rows, opts, func(r *Result) bool { return yield(r, nil) })
@@ -116,7 +114,7 @@ func (a *App) run(ctx context.Context, flowID string, rows iter.Seq[Input], opts
 	return r.feed(ctx, rows, first)
 }
 
-// feed pushes every input through the chain.
+// feed pushes all inputs through the chain.
 func (r *run) feed(ctx context.Context, rows iter.Seq[Input], first sink) error {
 	number := int64(0)
 	made := r.flow.newRowAllocator()
@@ -136,7 +134,7 @@ func (r *run) feed(ctx context.Context, rows iter.Seq[Input], first sink) error 
 	return first.finish(ctx)
 }
 
-// newRow is a row on which nothing is set.
+// newRow returns a row whose values are unset.
 func (f *flow) newRow(session string, number int64) *steps.Row {
 	row := &steps.Row{Values: make([]any, f.layout.Len()), Session: session, Number: number}
 	for i := range row.Values {
@@ -145,11 +143,11 @@ func (f *flow) newRow(session string, number int64) *steps.Row {
 	return row
 }
 
-// resultSink is the end of the chain: it hands results to the caller.
+// resultSink is the end of the chain: it yields results to the caller.
 type resultSink struct {
 	run   *run
 	yield func(*Result) bool
-	spare []Result // made at once and not given out
+	spare []Result // allocated in chunks
 }
 
 func (s *resultSink) push(_ context.Context, row *steps.Row) error {
@@ -173,7 +171,7 @@ func (s *resultSink) finish(context.Context) error { return nil }
 
 func (s *resultSink) stop() {}
 
-// joinNames lists names as a sentence does.
+// joinNames joins names for a message.
 func joinNames(names []string) string {
 	if len(names) == 0 {
 		return "none"

@@ -13,11 +13,11 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// maxSecret is the most bytes of a secret's file.
+// maxSecret is the maximum size of a secret's file in bytes.
 const maxSecret = 64 << 10
 
-// secret is the text of a secret: what the document or its environment says, or
-// what the application's secret manager holds. Its errors never repeat the text.
+// secret returns the text of a secret, from the document, the environment or the
+// application's secret manager. Its errors never include the text.
 func (a *App) secret(s spec.Secret) (string, error) {
 	if s.Ref == nil {
 		return s.Reveal(), nil
@@ -32,7 +32,7 @@ func (a *App) secret(s spec.Secret) (string, error) {
 	return jsonField(text, s.Ref)
 }
 
-// fromSecretManager asks the application's secret manager.
+// fromSecretManager reads a secret with the application's secret manager.
 func (a *App) fromSecretManager(name string) (string, error) {
 	switch m := a.spec.SecretManager.(type) {
 	case nil:
@@ -50,11 +50,11 @@ func (a *App) fromSecretManager(name string) (string, error) {
 	}
 }
 
-// readSecret reads a secret's file. A line end at its end is the editor's, not the secret's.
+// readSecret reads a secret's file, without line ends at the end, which editors add.
 func readSecret(directory, name string) (string, error) {
 	path := filepath.Join(directory, name)
 	if !filepath.IsLocal(name) {
-		return "", fmt.Errorf("secret %s: a secret's name is the name of a file in %s", name, directory)
+		return "", fmt.Errorf("secret %s: the name must be that of a file in %s", name, directory)
 	}
 	file, err := os.OpenInRoot(directory, name)
 	if err != nil {
@@ -74,7 +74,8 @@ func readSecret(directory, name string) (string, error) {
 	return strings.TrimRight(string(text), "\r\n"), nil
 }
 
-// withoutPath is an error of the file system without the path, which is told already.
+// withoutPath returns an error of the file system without the path, for messages that
+// have it.
 func withoutPath(err error) error {
 	var of *fs.PathError
 	if errors.As(err, &of) {
@@ -83,11 +84,11 @@ func withoutPath(err error) error {
 	return err
 }
 
-// jsonField takes one text out of a secret that is a JSON object.
+// jsonField returns one text of a secret that is a JSON object.
 func jsonField(text string, ref *spec.SecretReference) (string, error) {
 	var object map[string]any
 	if json.Unmarshal([]byte(text), &object) != nil {
-		return "", fmt.Errorf("secret %s is no JSON object, so it has no key %s", ref.SecretName, ref.Key)
+		return "", fmt.Errorf("secret %s is not a JSON object, so it has no key %s", ref.SecretName, ref.Key)
 	}
 	switch v := object[ref.Key].(type) {
 	case string:
@@ -95,5 +96,5 @@ func jsonField(text string, ref *spec.SecretReference) (string, error) {
 	case nil:
 		return "", fmt.Errorf("secret %s has no key %s", ref.SecretName, ref.Key)
 	}
-	return "", fmt.Errorf("key %s of secret %s is no text", ref.Key, ref.SecretName)
+	return "", fmt.Errorf("key %s of secret %s is not a string", ref.Key, ref.SecretName)
 }

@@ -10,14 +10,13 @@ import (
 	"github.com/qtype-dev/qtype/steps"
 )
 
-// hasMaxWait tells whether a group of rows of some step waits for more rows only
-// so long: the flow then runs in parts, so that somebody can look at the clock
-// while the steps before are at work.
+// hasMaxWait reports whether a stage flushes its batch after a timeout. Such a flow
+// runs in concurrent sections, so that the timer can fire while earlier steps work.
 func hasMaxWait(stages []stage) bool {
 	return slices.ContainsFunc(stages, func(s stage) bool { return s.nodes[0].maxWait > 0 })
 }
 
-// sections cuts a flow's stages in front of each step whose groups wait only so long.
+// sections divides the stages of a flow before each batch step with a maximum wait.
 func sections(stages []stage) [][]stage {
 	var all [][]stage
 	start := 0
@@ -30,9 +29,9 @@ func sections(stages []stage) [][]stage {
 	return append(all, stages[start:])
 }
 
-// runSections runs a flow of several sections: the input and each section but the last
-// on goroutines of their own, the last section on the caller's. Between two of
-// them is room for one row.
+// runSections runs a flow in sections: the input and each section but the last on
+// goroutines, the last section on the caller's. A channel with room for one row is
+// between two sections.
 func (r *run) runSections(ctx context.Context, rows iter.Seq[Input], out sink) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var group sync.WaitGroup
@@ -58,7 +57,7 @@ func (r *run) runSections(ctx context.Context, rows iter.Seq[Input], out sink) e
 	return r.runSection(ctx, in, all[len(all)-1], out)
 }
 
-// channelSink is the end of a section: it hands rows to the next one.
+// channelSink is the end of a section: it passes rows to the next one.
 type channelSink chan *steps.Row
 
 func (h channelSink) push(ctx context.Context, row *steps.Row) error {
@@ -74,9 +73,9 @@ func (h channelSink) finish(context.Context) error { return nil }
 
 func (h channelSink) stop() {}
 
-// runSection takes rows from the section before through a section. It sends the
-// group in front on when its first row has waited long enough, and rows that
-// workers have done as soon as they are.
+// runSection processes the rows of the previous section. It flushes the batch at the
+// start of the section after its maximum wait, and passes on the results of workers
+// as soon as they are ready.
 func (r *run) runSection(ctx context.Context, in <-chan *steps.Row, stages []stage, out sink) error {
 	ctx, cancel := context.WithCancel(ctx)
 	first := r.chain(ctx, stages, out)
@@ -112,13 +111,13 @@ func (r *run) runSection(ctx context.Context, in <-chan *steps.Row, stages []sta
 	}
 }
 
-// batchTimer tells when the group at the head of a section has waited enough.
+// batchTimer fires when the open batch of a section reaches its maximum wait.
 type batchTimer struct {
 	sink  sink
 	timer *time.Timer
 }
 
-// expired is a channel that is ready when the time has come; nil while no group waits.
+// expired returns a channel that receives at that time; nil if no batch is open.
 func (p *batchTimer) expired() <-chan time.Time {
 	b, ok := p.sink.(*batchSink)
 	if !ok || b.node.maxWait == 0 || len(b.rows) == 0 {
@@ -133,7 +132,7 @@ func (p *batchTimer) expired() <-chan time.Time {
 	return p.timer.C
 }
 
-// downstream is the sink that a sink hands rows to; nil for the end of a chain.
+// downstream returns the sink after a sink, nil at the end of a chain.
 func downstream(s sink) sink {
 	switch s := s.(type) {
 	case *serialSink:
@@ -150,7 +149,8 @@ func downstream(s sink) sink {
 	return nil
 }
 
-// notifyOnDone has all stages with workers of a chain say when a row is done.
+// notifyOnDone makes all stages with workers of a chain send to ready when a row is
+// done.
 func notifyOnDone(s sink, ready chan struct{}) {
 	for ; s != nil; s = downstream(s) {
 		if p, ok := s.(*parallelSink); ok {
@@ -159,7 +159,7 @@ func notifyOnDone(s sink, ready chan struct{}) {
 	}
 }
 
-// drainReady hands on what workers have done, and tells of the rows that are finished by it.
+// drainReady passes on the results that workers have ready, and finishes their rows.
 func drainReady(ctx context.Context, first sink) error {
 	for s := first; s != nil; s = downstream(s) {
 		if p, ok := s.(*parallelSink); ok {

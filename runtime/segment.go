@@ -52,7 +52,7 @@ type segment struct {
 }
 
 // newSegment builds a segment. If it is one stage with workers, each worker
-// records what its rows become; else the segmentSink does.
+// records the results of its rows; else the segmentSink does.
 func (r *run) newSegment(ctx context.Context, stages []stage, next sink) *segment {
 	s := &segment{run: r, number: stages[0].segment, checkpoints: r.segmentCheckpoints(stages[0].segment)}
 	end := &segmentSink{next: next, last: s.number == r.flow.stages[len(r.flow.stages)-1].segment}
@@ -71,12 +71,12 @@ func (r *run) segmentCheckpoints(number int) *checkpoint.Segment {
 	return checkpoint.NewSegment(checkpoint.SegmentConfig{
 		Store: r.checkpoints, Number: number, Inputs: r.flow.liveSlots(number), Outputs: r.flow.liveSlots(number + 1),
 		Code:   ErrorCode,
-		Redo:   func(err *steps.Error) bool { return CredentialsRefused(err) != nil },
+		Redo:   func(err *steps.Error) bool { return CredentialsRejected(err) != nil },
 		NewRow: func() *steps.Row { return r.flow.newRow("", 0) },
 	})
 }
 
-// push takes a row through the segment, or passes on what it became before.
+// push takes a row through the segment, or passes on its results of an earlier run.
 func (s *segment) push(ctx context.Context, row *steps.Row) error {
 	if s.number > 0 {
 		s.rows++

@@ -310,9 +310,9 @@ func TestSegments_SaveErrorEndsRun(t *testing.T) {
 	}
 }
 
-// TestSegments_RefusedCredentials: rows that failed for refused credentials are not
+// TestSegments_RejectedCredentials: rows that failed for rejected credentials are not
 // finished.
-func TestSegments_RefusedCredentials(t *testing.T) {
+func TestSegments_RejectedCredentials(t *testing.T) {
 	refuse := func(_ context.Context, row *steps.Row, emit steps.Emit) error {
 		if row.Number%2 == 0 {
 			return &model.Error{Model: "m", Status: 401}

@@ -8,7 +8,7 @@ type stage struct {
 	nodes    []*node
 	workers  int  // rows at once
 	sessions bool // the rows of a session are processed one after the other, in order
-	isBatch  bool // it is one batch step: what comes out belongs to no single row
+	isBatch  bool // it is one batch step: its results belong to no single row
 	segment  int  // the number of batch steps up to here, itself included
 }
 

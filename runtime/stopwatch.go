@@ -2,15 +2,15 @@ package runtime
 
 import "time"
 
-// stopwatch charges time to the steps that one goroutine works in. A step that
-// emits a row is not charged for what the steps behind make of it.
+// stopwatch measures the time of the steps that one goroutine runs. The time of a
+// step does not include that of later steps with the rows that it emits.
 type stopwatch struct {
-	of    *counter // the step that is at work; nil while none is
+	of    *counter // the step that runs; nil if none does
 	since time.Time
 }
 
-// switchTo charges the time so far and lets another step's begin; what it answers
-// turns back.
+// switchTo stops the current step's clock, starts that of another step, and returns a
+// function that switches back.
 func (w *stopwatch) switchTo(to *counter) (back func()) {
 	from := w.of
 	w.charge(to)

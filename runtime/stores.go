@@ -10,10 +10,9 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// storeOf is where a memory of an application lives: where it says, else in the
-// application's first store, else where the Options say. Options.Store comes
-// before all of them. Stores are shared by address, and touched when they are
-// first used.
+// storeOf returns the store of a memory: Options.Store, else the store that the memory
+// names, else the application's first store, else Options.Default. Memories with one
+// address share a store, which is opened at first use.
 func (a *App) storeOf(app *spec.Application, m *spec.Memory) (memory.Store, error) {
 	switch {
 	case a.opts.Store != nil:
@@ -32,7 +31,7 @@ func (a *App) storeOf(app *spec.Application, m *spec.Memory) (memory.Store, erro
 	return a.opts.Default, nil
 }
 
-// storeAt opens the store at an address that may be the secret manager's.
+// storeAt opens the store at an address, which may be a secret.
 func (a *App) storeAt(url spec.Secret) (memory.Store, error) {
 	address, err := a.secret(url)
 	if err != nil {
@@ -69,8 +68,8 @@ func (a *App) openDeclared(s *spec.Store) (memory.Store, error) {
 	return a.stores.Open(address, opts...)
 }
 
-// keys are those that a store is sealed with. Old keys that are empty are left
-// out: ${OLD_KEY:-} is how one is named that is there for a while only.
+// keys returns the keys of an encrypted store. Empty old keys are ignored, so that a
+// document can name one that is not always set as ${OLD_KEY:-}.
 func (a *App) keys(e *spec.Encryption) (keys encrypted.Keys, err error) {
 	keys.AllowUnencrypted = e.AllowUnencrypted
 	if keys.Key, err = a.key(e.Key); err != nil {
@@ -104,8 +103,8 @@ func (a *App) storeOptions() []storeurl.Option {
 	return []storeurl.Option{storeurl.Warn(a.opts.Warn)}
 }
 
-// StoreLocation names where the memory of that id lives, for a person and without
-// credentials; it is empty where no memory has the id.
+// StoreLocation returns the address of the store of a memory, for messages and without
+// credentials; "" if no memory has the id.
 func (a *App) StoreLocation(id string) string {
 	if s, ok := a.memoryStore[id]; ok {
 		return storeurl.Location(s)
@@ -113,7 +112,7 @@ func (a *App) StoreLocation(id string) string {
 	return ""
 }
 
-// closeStores closes the stores that the App opened and those that it was given.
+// closeStores closes the stores that the App has opened and those of its Options.
 func (a *App) closeStores() error {
 	errs := []error{a.stores.Close(), a.databases.close(), a.closeCaches()}
 	for _, s := range []memory.Store{a.opts.Store, a.opts.Default} {

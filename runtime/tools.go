@@ -19,6 +19,7 @@ func (a *App) newToolFactory() *factory.Factory {
 		Getenv:  a.opts.Getenv,
 		Folder:  a.folder(),
 		Answer:  a.opts.Clients,
+		Memory:  a.memoryTool,
 		Log:     a.opts.Log,
 		Flow: func(ctx context.Context, call factory.FlowCall, emit func([]any, error) error) error {
 			inner := steps.FlowCall{Flow: call.Flow, Inputs: call.Inputs, Session: call.Caller.Session, Number: call.Caller.Row}
@@ -42,12 +43,8 @@ func (a *App) folder() string {
 	return filepath.Dir(file.Path)
 }
 
-// newTool makes a tool. A MemoryTool is made here, because it uses a memory of the
-// application; it is never replaced by a mock.
+// newTool makes a tool, or takes its mock.
 func (a *App) newTool(t spec.Tool) (tool.Tool, error) {
-	if m, ok := t.(*spec.MemoryTool); ok {
-		return a.memoryTool(m)
-	}
 	if a.opts.Mocks.Tool != nil {
 		if mock := a.opts.Mocks.Tool(t); mock != nil {
 			return mock, nil

@@ -1,24 +1,12 @@
 package spec
 
-// Policy says which messages a memory evicts from its window when it is full.
-type Policy string
-
-// The policies.
-const (
-	PolicyFlush         Policy = "flush"          // blocks of the oldest messages
-	PolicyMessageWindow Policy = "message_window" // the oldest messages over a number
-	PolicyTokenWindow   Policy = "token_window"   // the oldest messages over a number of tokens
-	PolicyRoundWindow   Policy = "round_window"   // the oldest rounds
-	PolicyUnbounded     Policy = "unbounded"      // nothing
-)
-
 // Memory is a named chat memory that steps share by id. It stores one conversation for each session.
 type Memory struct {
 	Positioned
 	// ID is the memory's unique name; steps refer to it.
 	ID string `yaml:"id" jsonschema:"required"`
 	// Policy says what is evicted from the window when it is full: flush (blocks of old messages, as in QType), message_window (all but max_messages), token_window (all but max_tokens), round_window (all but the last n_rounds), unbounded (nothing).
-	Policy Policy `yaml:"policy" default:"flush" validate:"oneof=flush message_window token_window round_window unbounded"`
+	Policy Policy `yaml:"policy" default:"flush" validate:"policy"`
 	// TokenLimit is for the policy flush: the maximum number of tokens of chat messages and context together.
 	TokenLimit int `yaml:"token_limit" default:"100000" validate:"gt=0"`
 	// ChatHistoryTokenRatio is for the policy flush: the share of token_limit for chat messages, above 0 and at most 1; the rest is for context.

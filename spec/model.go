@@ -14,9 +14,9 @@ type Model struct {
 	Positioned
 	// ID is the model's unique name in the document.
 	ID string `yaml:"id" jsonschema:"required"`
-	// Provider is who runs the model: openai (and every server that speaks its protocol), mock (a deterministic offline model), langchaingo (the long tail) and others.
-	Provider string `yaml:"provider" jsonschema:"required" validate:"oneof=openai anthropic aws-bedrock gcp-vertex google-ai mistral mock ollama langchaingo:huggingface langchaingo:mistral langchaingo:ollama"`
-	// ModelID is the name that the provider knows the model by; the id where it is left out. The providers google-ai, mistral and ollama need it.
+	// Provider is the service that runs the model: openai (and every server that speaks its protocol), mock (a deterministic offline model), langchaingo (a bridge to further services) and others.
+	Provider string `yaml:"provider" jsonschema:"required" validate:"provider"`
+	// ModelID is the name that the provider knows the model by; the id where it is left out. Some providers need it.
 	ModelID string `yaml:"model_id"`
 	// Auth names the credentials; without it the provider's usual environment variables are used.
 	Auth Ref[Auth] `yaml:"auth"`

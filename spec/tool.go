@@ -5,6 +5,10 @@ type Tool interface {
 	Entity
 	// Common is what all tools share.
 	Common() *ToolBase
+	// Arguments are what a caller of the tool may give.
+	Arguments() []*Variable
+	// Results are the parts of the tool's result; declared reports whether the document declares them.
+	Results() (vars []*Variable, declared bool)
 }
 
 // ToolBase holds what all tools share.

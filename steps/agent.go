@@ -16,21 +16,21 @@ import (
 	"github.com/qtype-dev/qtype/tool"
 )
 
-// defaultLimit is how many tools a run of an Agent calls where nothing is said (language.md 8.8).
-const defaultLimit = 20
+// defaultLimit is the maximum number of tool calls of an Agent that sets none.
+const defaultMaxToolExecutions = 20
 
-// agent asks a chat model that may call tools until it has the answer. It uses
-// the model's own tool calling; what is asked of tools and what they answer is
-// remembered in the same turn as the question and the answer.
+// agent calls a chat model that may call tools until it has the answer. It uses the
+// model's own tool calling; calls and results are part of the same turn as the
+// question and the answer.
 type agent struct {
 	llmStep
 	in, out slot
-	limit   int // the most tool calls in one run
-	// parallel calls the tools of one answer side by side.
+	limit   int // maximum number of tool calls in one run
+	// parallel runs the tool calls of one answer at the same time.
 	parallel bool
 	offers   []model.Tool         // the tools as the model sees them
 	tools    map[string]tool.Tool // by the names that the model uses
-	approval *approver            // nil where no tool needs a person's yes
+	approval *approver            // nil where no tool requires approval
 }
 
 func buildAgent(s *spec.Agent, env *Env) (Runner, error) {
@@ -40,7 +40,7 @@ func buildAgent(s *spec.Agent, env *Env) (Runner, error) {
 	}
 	a := &agent{llmStep: sp, limit: s.MaxToolExecutions, parallel: s.ParallelTools, tools: map[string]tool.Tool{}}
 	if a.limit <= 0 {
-		a.limit = defaultLimit
+		a.limit = defaultMaxToolExecutions
 	}
 	if a.in, a.out, err = env.inOut(&s.StepBase); err != nil {
 		return nil, err
@@ -57,13 +57,13 @@ func buildAgent(s *spec.Agent, env *Env) (Runner, error) {
 		a.cost = sync.OnceValue(func() int { return toolTokens(a.memory, a.offers) })
 	}
 	if a.out.of.Type.Custom != nil {
-		a.shape = newOutputSchema(a.out.of)
+		a.schema = newOutputSchema(a.out.of)
 	}
 	return a, nil
 }
 
-// toolTokens is about what the descriptions of tools take of a model's context
-// window: each is sent as its name, its description and its schema.
+// toolTokens estimates how many tokens of a model's context window the tools take:
+// each is sent as its name, its description and its schema.
 func toolTokens(m *memory.Memory, tools []model.Tool) int {
 	const frame = 8 // tokens of the JSON around them
 	n := 0
@@ -73,7 +73,7 @@ func toolTokens(m *memory.Memory, tools []model.Tool) int {
 	return n
 }
 
-// addTools makes a declared tool, or all that it stands for, known to the model.
+// addTools offers a declared tool, or all tools of a set, to the model.
 func (a *agent) addTools(env *Env, declared spec.Tool) error {
 	if declared == nil || env.Tool == nil {
 		return fmt.Errorf("a tool is not linked")
@@ -86,7 +86,7 @@ func (a *agent) addTools(env *Env, declared spec.Tool) error {
 	if !many {
 		return a.add(t)
 	}
-	tools, err := set.Tools(context.Background()) // it has a time limit of its own
+	tools, err := set.Tools(context.Background()) // it has its own time limit
 	for _, t := range tools {
 		if err == nil {
 			err = a.add(t)
@@ -95,7 +95,7 @@ func (a *agent) addTools(env *Env, declared spec.Tool) error {
 	return err
 }
 
-// add makes one tool known to the model.
+// add offers one tool to the model.
 func (a *agent) add(t tool.Tool) error {
 	info := t.Info()
 	name := wireName(info.Name)
@@ -107,7 +107,7 @@ func (a *agent) add(t tool.Tool) error {
 	return nil
 }
 
-// wireName is a tool's name in the letters that providers accept: a-z, A-Z,
+// wireName returns a tool's name with the characters that providers accept: a-z, A-Z,
 // 0-9, _ and -, at most 64.
 func wireName(name string) string {
 	name = strings.Map(func(r rune) rune {
@@ -119,7 +119,7 @@ func wireName(name string) string {
 	return name[:min(len(name), 64)]
 }
 
-// Process runs the loop. Whatever fails, nothing of it enters the window.
+// Process runs the loop. If anything fails, the window does not change.
 func (a *agent) Process(ctx context.Context, row *Row, emit Emit) error {
 	answer, err := a.runTurn(ctx, row, []slot{a.in}, func(ctx context.Context, d *conversation) (chat.Message, error) {
 		return a.loop(ctx, row, d)
@@ -130,11 +130,11 @@ func (a *agent) Process(ctx context.Context, row *Row, emit Emit) error {
 	return a.writeOutput(row, answer, emit)
 }
 
-// loop asks the model and calls its tools until it answers without calling any.
-// Once a call had to be refused the model is asked once more, without tools.
+// loop calls the model and its tools until the model answers without calling any.
+// Once the limit has refused a call, the model is called once more, without tools.
 func (a *agent) loop(ctx context.Context, row *Row, d *conversation) (chat.Message, error) {
 	offers := a.offers
-	called, mended := 0, 0
+	called, repairs := 0, 0
 	for {
 		answer, err := a.generate(ctx, row, d, offers)
 		if err != nil {
@@ -142,7 +142,7 @@ func (a *agent) loop(ctx context.Context, row *Row, d *conversation) (chat.Messa
 		}
 		refused := called > a.limit
 		if len(answer.ToolCalls) == 0 || refused {
-			if again, err := a.retryInvalid(&answer, d, &mended); err != nil || again {
+			if again, err := a.retryInvalid(&answer, d, &repairs); err != nil || again {
 				if err != nil {
 					return answer, err
 				}
@@ -163,9 +163,9 @@ func (a *agent) loop(ctx context.Context, row *Row, d *conversation) (chat.Messa
 	}
 }
 
-// callTools runs the calls of one answer and says the results in the order of the
-// calls; called were run before. Those beyond the limit are answered instead of
-// run, because a provider accepts no conversation in which a call has no result.
+// callTools runs the calls of one answer and adds the results in the order of the
+// calls; called counts the earlier ones. Calls beyond the limit get an error as their
+// result, because providers reject a conversation with a call that has no result.
 func (a *agent) callTools(ctx context.Context, row *Row, d *conversation, calls []chat.ToolCall, called int) error {
 	results := make([]string, len(calls))
 	errs := make([]error, len(calls))
@@ -192,8 +192,8 @@ func (a *agent) callTools(ctx context.Context, row *Row, d *conversation, calls 
 	return nil
 }
 
-// callToolSafely is run for a goroutine of its own, where a panic would end the
-// program: the model is told of it as of any other failure.
+// callToolSafely calls a tool on a goroutine of the agent. There a panic would end
+// the program, so it becomes the result of the call.
 func (a *agent) callToolSafely(ctx context.Context, row *Row, call chat.ToolCall) (result string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -203,22 +203,22 @@ func (a *agent) callToolSafely(ctx context.Context, row *Row, call chat.ToolCall
 	return a.run(ctx, row, call)
 }
 
-// finish keeps the answer, unless the model gave none.
+// finish adds the answer to the conversation; an empty answer is an error.
 func (a *agent) finish(answer chat.Message, called int, d *conversation) (chat.Message, error) {
-	asked := len(answer.ToolCalls)
+	requested := len(answer.ToolCalls)
 	answer.ToolCalls = nil // they are not run, and a memory must not hold calls without results
 	switch {
-	case isEmpty(answer) && called >= a.limit && asked > 0:
-		return answer, fmt.Errorf("the model asked for %d tool calls, the limit is %d (max_tool_executions), and it gave no answer without more",
-			called+asked, a.limit)
+	case isEmpty(answer) && called >= a.limit && requested > 0:
+		return answer, fmt.Errorf("the model requested %d tool calls, but the limit is %d (max_tool_executions), and it gave no answer without more calls",
+			called+requested, a.limit)
 	case isEmpty(answer):
 		return answer, fmt.Errorf("the model gave an empty answer after %d tool calls", called)
 	}
 	return answer, d.add(answer)
 }
 
-// named gives calls without an id, or with one that another call of the answer
-// has, a fresh one: results are told apart by it.
+// named assigns ids to calls that have none, or that of another call of the answer:
+// results refer to calls by their ids.
 func named(calls []chat.ToolCall) []chat.ToolCall {
 	calls = slices.Clone(calls)
 	seen := map[string]bool{}
@@ -231,15 +231,15 @@ func named(calls []chat.ToolCall) []chat.ToolCall {
 	return calls
 }
 
-// toolMessage is a call's result as the model reads it.
+// toolMessage returns the message with the result of a call.
 func toolMessage(call chat.ToolCall, result string) chat.Message {
 	m := chat.Text(chat.Tool, result)
 	m.Name, m.ToolCallID = call.Name, call.ID
 	return m
 }
 
-// run calls one tool. What goes wrong is told to the model, which may mend it;
-// only the end of the run itself is an error.
+// run calls one tool. A failure becomes the result of the call, so that the model can
+// correct it; only the end of the run is an error.
 func (a *agent) run(ctx context.Context, row *Row, call chat.ToolCall) (string, error) {
 	Report(ctx, a.event(row, Event{Kind: EventToolCall, Tool: call.Name, CallID: call.ID, Text: call.Arguments}))
 	result, err := a.call(tool.WithCaller(ctx, tool.Caller{Step: a.id, Session: row.Session, Row: row.Number, CallID: call.ID}), call)
@@ -254,7 +254,7 @@ func (a *agent) run(ctx context.Context, row *Row, call chat.ToolCall) (string, 
 	return result, nil
 }
 
-// call finds the tool, reads the arguments and calls it.
+// call finds the tool, parses the arguments and calls it.
 func (a *agent) call(ctx context.Context, call chat.ToolCall) (string, error) {
 	t, ok := a.tools[call.Name]
 	if !ok {
@@ -278,7 +278,7 @@ func (a *agent) call(ctx context.Context, call chat.ToolCall) (string, error) {
 	return value.Text(result), nil
 }
 
-// names lists the tools that the model may call, for its mistakes.
+// names lists the names of the offered tools.
 func (a *agent) names() []string {
 	var names []string
 	for _, o := range a.offers {
@@ -287,7 +287,7 @@ func (a *agent) names() []string {
 	return names
 }
 
-// readArguments reads what the model wrote; nothing stands for no arguments.
+// readArguments parses the arguments that the model wrote; an empty text is an empty object.
 func readArguments(text string) (*value.Record, error) {
 	if strings.TrimSpace(text) == "" {
 		return &value.Record{}, nil
@@ -303,8 +303,8 @@ func readArguments(text string) (*value.Record, error) {
 	return r, nil
 }
 
-// arguments checks and coerces what is given to a tool's inputs. An optional
-// input that is missing or null is left out (steps.md 4).
+// arguments converts arguments to the types of a tool's inputs. An optional input
+// that is missing or null is left out.
 func arguments(inputs []*spec.Variable, given *value.Record) (map[string]any, error) {
 	args := map[string]any{}
 	names := make([]string, len(inputs))

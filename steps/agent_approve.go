@@ -10,24 +10,24 @@ import (
 	"github.com/qtype-dev/qtype/tool"
 )
 
-// approver asks a person before tools are called that need a yes.
+// approver asks for confirmation before tools are called that require it.
 type approver struct {
 	tools  map[string]bool // by their ids
 	answer tool.Approver
-	mu     sync.Mutex // one question at a time, also where calls run side by side
+	mu     sync.Mutex // one question at a time, even where calls run at the same time
 }
 
-// NoApproverError says that a step needs a person's yes, and that nobody is there to give it.
+// NoApproverError reports that a tool requires approval and that no approver is configured.
 type NoApproverError struct {
-	Tool string // the tool that must not be called without
+	Tool string // the id of the tool
 }
 
 // Error names the tool.
 func (e *NoApproverError) Error() string {
-	return fmt.Sprintf("tool %s is called only after a person's yes (approve), and nobody is there to ask", e.Tool)
+	return fmt.Sprintf("tool %s requires approval, but no approver is configured", e.Tool)
 }
 
-// approval is nil where no tool needs a yes.
+// approval returns the approver of an Agent, nil where no tool requires approval.
 func (e *Env) approval(s *spec.Agent) (*approver, error) {
 	if len(s.Approve) == 0 {
 		return nil, nil
@@ -45,7 +45,7 @@ func (e *Env) approval(s *spec.Agent) (*approver, error) {
 	return a, nil
 }
 
-// confirm is nil after a yes; the model is told of a no.
+// confirm returns nil if the call may proceed, else the error that the model gets.
 func (a *approver) confirm(ctx context.Context, info tool.Info, args map[string]any) error {
 	if a == nil || !a.tools[info.ID] && !a.tools[info.Set] {
 		return nil
@@ -64,11 +64,11 @@ func (a *approver) confirm(ctx context.Context, info tool.Info, args map[string]
 	yes, reason, err := a.answer(ctx, tool.Request{Tool: info, Args: value.JSON(value.NewRecord("", fields...)), Caller: tool.CallerOf(ctx)})
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s was not called, because nobody could be asked: %w", info.Name, err)
+		return fmt.Errorf("%s was not called: approval failed: %w", info.Name, err)
 	case !yes && reason != "":
-		return fmt.Errorf("%s was not called: the person who was asked said no: %s", info.Name, reason)
+		return fmt.Errorf("%s was not called: the user rejected the call: %s", info.Name, reason)
 	case !yes:
-		return fmt.Errorf("%s was not called: the person who was asked said no", info.Name)
+		return fmt.Errorf("%s was not called: the user rejected the call", info.Name)
 	}
 	return nil
 }

@@ -157,7 +157,7 @@ func TestAgentStopsAtItsLimit(t *testing.T) {
 	}{
 		{"it answers", says("I know enough."), `{"say":"hi","answer":"I know enough."}`},
 		{"it answers and calls", reply{deltas: []string{"Enough."}, calls: two.calls}, `{"say":"hi","answer":"Enough."}`},
-		{"it goes on calling", two, "error: the model asked for 6 tool calls, the limit is 3 (max_tool_executions), and it gave no answer without more"},
+		{"it goes on calling", two, "error: the model requested 6 tool calls, but the limit is 3 (max_tool_executions), and it gave no answer without more calls"},
 	}
 	for _, tt := range tests {
 		svc := newShop(t)

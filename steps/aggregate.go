@@ -8,10 +8,10 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// errNoInput is the session of the summary where no row came through (steps.md 3).
-const errNoInput = "aggregate-no-input"
+// noInputSession is the session of the summary row if there were no rows.
+const noInputSession = "aggregate-no-input"
 
-// aggregate lets all rows pass and adds one with their counts (steps.md 3).
+// aggregate passes all rows on and adds one with their counts.
 type aggregate struct {
 	out   slot
 	slots int
@@ -19,7 +19,7 @@ type aggregate struct {
 	mu      sync.Mutex
 	passed  int64
 	failed  int64
-	session string // of the last row that had not failed
+	session string // session of the last row that had not failed
 }
 
 func buildAggregate(s *spec.Aggregate, env *Env) (Runner, error) {
@@ -27,7 +27,7 @@ func buildAggregate(s *spec.Aggregate, env *Env) (Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &aggregate{out: out, slots: env.Slots.Len(), session: errNoInput}, nil
+	return &aggregate{out: out, slots: env.Slots.Len(), session: noInputSession}, nil
 }
 
 // Process counts a row and passes it on.
@@ -39,14 +39,14 @@ func (a *aggregate) Process(_ context.Context, row *Row, emit Emit) error {
 	return emit(row)
 }
 
-// Failed counts a row that failed before.
+// Failed counts a row that failed in an earlier step.
 func (a *aggregate) Failed(*Row) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.failed++
 }
 
-// Close adds the row with the counts. Nothing else is set on it.
+// Close adds the row with the counts. No other variable is set on it.
 func (a *aggregate) Close(_ context.Context, emit Emit) error {
 	a.mu.Lock()
 	row := &Row{Values: make([]any, a.slots), Session: a.session}

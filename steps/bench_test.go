@@ -25,7 +25,7 @@ func BenchmarkPromptTemplate(b *testing.B) {
 func BenchmarkInference(b *testing.B) {
 	s := newLLM(b, func(int, request) reply { return says("fine") })
 	l := declare(b, nil, "say: text", "out: text")
-	w := newWorld(b, s, l, memory.Config{TokenLimit: 1000, FlushSize: 200})
+	w := newWorld(b, s, l, memory.Config{Limits: memory.Limits{"token_limit": 1000, "token_flush_size": 200}})
 	r := build(b, w.inference(l, []string{"say"}, "out", "Be brief."), w.env).(steps.Step)
 	drop := func(*steps.Row) error { return nil }
 	for b.Loop() {

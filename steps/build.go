@@ -2,7 +2,6 @@ package steps
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 	"sync"
 
@@ -13,54 +12,42 @@ import (
 	"github.com/qtype-dev/qtype/tool"
 )
 
-// Env is what steps need of the application around them. Slots is always
-// there; a step that needs a function which is nil cannot be built.
+// Env is what steps need of the application. Slots is always set; a step that
+// needs a function which is nil cannot be built.
 type Env struct {
-	Slots Slots                                 // where the variables of the flow stand
-	Model func(*spec.Model) (model.Chat, error) // the shared chat model
-	// Embedder is the shared embedding model.
-	Embedder func(*spec.EmbeddingModel) (model.Embedder, error)
-	Memory   func(*spec.Memory) (*memory.Memory, error)      // the shared memory
-	Tool     func(spec.Tool) (tool.Tool, error)              // the shared tool
-	Approve  tool.Approver                                   // asks a person whether an Agent may call a tool; nil where nobody is there
-	Flow     func(context.Context, FlowCall, FlowEmit) error // runs another flow; for InvokeFlow, Switch, Loop and Parallel
-	// Database is the query of a SQLSource over its database.
-	Database func(*spec.SQLSource) (*sqldb.Source, error)
+	Slots    Slots                                              // the layout of the flow's rows
+	Model    func(*spec.Model) (model.Chat, error)              // returns the shared chat model
+	Embedder func(*spec.EmbeddingModel) (model.Embedder, error) // returns the shared embedding model
+	Memory   func(*spec.Memory) (*memory.Memory, error)         // returns the shared memory
+	Tool     func(spec.Tool) (tool.Tool, error)                 // returns the shared tool
+	Approve  tool.Approver                                      // confirms tool calls of an Agent; nil where no one can
+	Flow     func(context.Context, FlowCall, FlowEmit) error    // runs another flow
+	Database func(*spec.SQLSource) (*sqldb.Source, error)       // returns the query of a SQLSource
 }
 
-// FlowCall asks for one run of another flow on one row.
+// FlowCall is one run of another flow on one row.
 type FlowCall struct {
 	Flow    *spec.Flow // the flow
 	Inputs  []any      // one for each of Flow.Inputs; value.Unset where nothing is given
 	Session string     // the caller's session
-	Number  int64      // the caller's row
-	Place   int64      // where that stands in the run
+	Number  int64      // the caller's row number
+	Place   int64      // the ordinal of the caller's row
 }
 
-// FlowEmit takes one result row of an invoked flow: one value for each of
-// Flow.Outputs, or why the row failed. Its error ends the run and comes back from Env.Flow.
+// FlowEmit receives one result row of an invoked flow: one value for each of
+// Flow.Outputs, or the error of the row. An error that it returns ends the run and
+// is returned by Env.Flow.
 type FlowEmit func(outputs []any, failed *Error) error
-
-// NotAvailableError says that the language knows a step type that this version does not run.
-type NotAvailableError struct {
-	Type string // the value of `type`
-}
-
-// Error names the type.
-func (e *NotAvailableError) Error() string {
-	return fmt.Sprintf("step type %s is not available yet", e.Type)
-}
 
 // builder makes a runner of one type of step.
 type builder func(spec.Step, *Env) (Runner, error)
 
-// builderFor makes a builder of a function for one struct.
+// builderFor adapts the build function of one struct.
 func builderFor[S spec.Step](build func(S, *Env) (Runner, error)) (reflect.Type, builder) {
 	return reflect.TypeFor[S](), func(s spec.Step, env *Env) (Runner, error) { return build(s.(S), env) }
 }
 
-// builders is the one table of what can be run. A step type of the language
-// stands either here or in Planned.
+// builders is the one table of the types of steps that can run.
 var builders = sync.OnceValue(func() map[reflect.Type]builder {
 	table := map[reflect.Type]builder{}
 	add := func(t reflect.Type, b builder) { table[t] = b }
@@ -70,38 +57,49 @@ var builders = sync.OnceValue(func() map[reflect.Type]builder {
 	add(builderFor(buildConstruct))
 	add(builderFor(buildDecoder))
 	add(builderFor(buildEcho))
-	add(builderFor(buildEmbedding))
 	add(builderFor(buildExplode))
-	add(builderFor(buildExtractor))
+	add(builderFor(buildFieldExtractor))
 	add(builderFor(buildFileSource))
 	add(builderFor(buildFileWriter))
-	add(builderFor(buildInference))
+	add(builderFor(buildInvokeEmbedding))
 	add(builderFor(buildInvokeFlow))
 	add(builderFor(buildInvokeTool))
+	add(builderFor(buildLLMInference))
 	add(builderFor(buildLoop))
 	add(builderFor(buildMemoryVariables))
 	add(builderFor(buildParallel))
+	add(builderFor(buildPromptTemplate))
 	add(builderFor(buildSQLSource))
 	add(builderFor(buildSwitch))
-	add(builderFor(buildTemplate))
 	add(builderFor(buildTransform))
 	return table
 })
 
-// Unsupported lists the step types that the language has and this version does not run, in alphabetical order.
+// Unsupported lists the step types of the language that cannot run yet, in
+// alphabetical order.
 func Unsupported() []string {
-	return []string{"BedrockReranker", "DocToTextConverter", "DocumentEmbedder", "DocumentSearch", "DocumentSource",
-		"DocumentSplitter", "IndexUpsert", "VectorSearch"}
+	var missing []string
+	for _, u := range spec.Unions() {
+		if u.Type != reflect.TypeFor[spec.Step]() {
+			continue
+		}
+		for _, c := range u.Cases {
+			if builders()[reflect.TypeOf(c.New())] == nil {
+				missing = append(missing, c.Tag)
+			}
+		}
+	}
+	return missing
 }
 
-// Build makes a runner of a linked step: a Step or a Batch, perhaps a Closer
-// too. Everything that can be known before the first row is checked here:
-// templates, paths, names of tools. A step type that this version does not run
-// is a *NotAvailableError. A runner serves one run of one flow.
+// Build makes a runner of a linked step: a Step or a Batch, possibly with the
+// other interfaces of this package. It checks everything that can be known before
+// the first row, such as templates, paths and names of tools. A step type that
+// cannot run yet is a *spec.NotAvailableError. A runner serves one run of one flow.
 func Build(s spec.Step, env *Env) (Runner, error) {
 	build, ok := builders()[reflect.TypeOf(s)]
 	if !ok {
-		return nil, &NotAvailableError{Type: spec.TypeName(s)}
+		return nil, &spec.NotAvailableError{What: "step type " + spec.TypeName(s), Key: "type"}
 	}
 	return build(s, env)
 }

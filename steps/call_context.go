@@ -6,47 +6,47 @@ import (
 	"github.com/qtype-dev/qtype/memory"
 )
 
-// callContext is where a call takes place: in which step and for which row, and in
-// which turn of a memory. Tools that keep values in a memory and the models
-// that a memory asks by itself need to know.
+// callContext identifies the step, the row and the memory turn of a call of a model
+// or a tool. It travels in the context.Context, for tools that set values of a memory
+// and for the models that a memory itself calls.
 type callContext struct {
 	step    string
 	session string
 	row     int64
-	place   int64          // where the row stands in the run
+	ordinal int64          // of the row; see Ordinal
 	memory  *memory.Memory // nil outside of a turn
 	turn    *memory.Turn   // nil outside of a turn
-	outer   *callContext   // the scene around it: a turn may call a tool that runs a flow
+	outer   *callContext   // the enclosing call: a turn may call a tool that runs a flow
 }
 
-type sceneKey struct{}
+type callContextKey struct{}
 
-// withCallContext is ctx with what a step works on.
+// withCallContext returns a context for the calls of a step on a row.
 func withCallContext(ctx context.Context, step string, row *Row) context.Context {
-	return enterTurn(ctx, callContext{step: step, session: row.Session, row: row.Number, place: row.Place})
+	return enterTurn(ctx, callContext{step: step, session: row.Session, row: row.Number, ordinal: row.Place})
 }
 
-// withTurn is ctx within a turn of a memory.
+// withTurn returns a context for the calls within the conversation's turn.
 func (s *llmStep) withTurn(ctx context.Context, row *Row, d *conversation) context.Context {
 	if d.turn == nil {
 		return ctx
 	}
-	return enterTurn(ctx, callContext{step: s.id, session: row.Session, row: row.Number, place: row.Place, memory: s.memory, turn: d.turn})
+	return enterTurn(ctx, callContext{step: s.id, session: row.Session, row: row.Number, ordinal: row.Place, memory: s.memory, turn: d.turn})
 }
 
 func enterTurn(ctx context.Context, s callContext) context.Context {
 	s.outer = callContextFrom(ctx)
-	return context.WithValue(ctx, sceneKey{}, &s)
+	return context.WithValue(ctx, callContextKey{}, &s)
 }
 
-// callContextFrom is the innermost scene, nil where there is none.
+// callContextFrom returns the innermost call context, nil for none.
 func callContextFrom(ctx context.Context) *callContext {
-	s, _ := ctx.Value(sceneKey{}).(*callContext)
+	s, _ := ctx.Value(callContextKey{}).(*callContext)
 	return s
 }
 
-// activeTurn is the turn of a memory's session that goes on around a call, nil where
-// none does. To wait for another one of that session would be to wait for ever.
+// activeTurn returns the turn of a memory's session that is in progress around a
+// call, nil for none. Waiting for another turn of that session would deadlock.
 func activeTurn(ctx context.Context, m *memory.Memory, session string) *memory.Turn {
 	if s := turnCallContext(ctx, m, session); s != nil {
 		return s.turn
@@ -54,7 +54,7 @@ func activeTurn(ctx context.Context, m *memory.Memory, session string) *memory.T
 	return nil
 }
 
-// turnCallContext is the scene of that turn.
+// turnCallContext returns the call context of that turn.
 func turnCallContext(ctx context.Context, m *memory.Memory, session string) *callContext {
 	for s := callContextFrom(ctx); s != nil; s = s.outer {
 		if s.memory == m && s.session == session && s.turn != nil {
@@ -64,8 +64,8 @@ func turnCallContext(ctx context.Context, m *memory.Memory, session string) *cal
 	return nil
 }
 
-// reportUsage reports what a model cost that a memory asked by itself, as the
-// cost of the step that used the memory.
+// reportUsage reports the cost of a model that a memory called, as the cost of the
+// step that used the memory.
 func reportUsage(ctx context.Context, ev Event) {
 	ev.Kind = EventUsage
 	if s := callContextFrom(ctx); s != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// collect makes one list of a variable over a group of rows (steps.md 3).
+// collect makes one list of a variable's values over a group of rows.
 type collect struct {
 	in, out slot
-	by      []slot // rows in which these differ are of different groups
+	by      []slot // a change of one of these variables begins a new group
 	size    int
 	id      string
 }
@@ -25,9 +25,9 @@ func buildCollect(s *spec.Collect, env *Env) (Runner, error) {
 	return &collect{in: in, out: out, by: by, size: batchSize(s.Batched), id: s.ID}, err
 }
 
-// SameGroup tells whether two neighbouring rows agree in the variables of `group_by`.
-// A list or a record is the same as itself alone, not as another with the same
-// content: so the list that Explode took tells apart the rows that it took.
+// SameGroup reports whether two adjacent rows have equal values of the group_by
+// variables. Lists and records are compared by identity, not by content, so the
+// list that an Explode expanded identifies the rows that came from it.
 func (c *collect) SameGroup(before, row *Row) bool {
 	for _, v := range c.by {
 		if !sameValue(before.Values[v.at], row.Values[v.at]) {
@@ -37,8 +37,8 @@ func (c *collect) SameGroup(before, row *Row) bool {
 	return true
 }
 
-// OtherGroup tells whether a failed row is known to be of another group: one that
-// failed before the variables of `group_by` were set may stand in the midst of this.
+// OtherGroup reports whether a failed row is known to be of another group. One that
+// failed before its group_by variables were set may belong to this one.
 func (c *collect) OtherGroup(before, failed *Row) bool {
 	for _, v := range c.by {
 		if failed.Values[v.at] == value.Unset {
@@ -48,7 +48,7 @@ func (c *collect) OtherGroup(before, failed *Row) bool {
 	return !c.SameGroup(before, failed)
 }
 
-// sameValue compares lists and records by identity, everything else by value.
+// sameValue compares lists and records by identity and other values by content.
 func sameValue(a, b any) bool {
 	switch a := a.(type) {
 	case []any:
@@ -60,7 +60,7 @@ func sameValue(a, b any) bool {
 	return value.Equal(a, b)
 }
 
-// batchSize is the document's, 0 (all rows) where it says nothing.
+// batchSize returns the declared batch size, 0 (all rows) where there is none.
 func batchSize(b spec.Batched) int {
 	if b.BatchConfig == nil {
 		return 0
@@ -68,12 +68,13 @@ func batchSize(b spec.Batched) int {
 	return b.BatchConfig.BatchSize
 }
 
-// Size is the most rows in a list; 0 means all.
+// Size returns the maximum number of rows in a list; 0 means all.
 func (c *collect) Size() int { return c.size }
 
-// Batch emits one row with the list and what all rows agree in. The list
-// stands in the output even where the rows agree in that too. A row whose
-// input is unset fails alone, and keeps its place: the list has that of its last row.
+// Batch emits one row with the list and the values that all rows share. The output
+// holds the list even if the rows share a value of it. A row whose input is unset
+// fails alone and keeps its position relative to the list, which has that of its
+// last row.
 func (c *collect) Batch(_ context.Context, rows []*Row, emit Emit) error {
 	rows, behind := c.partition(rows)
 	items := make([]any, 0, len(rows))
@@ -111,7 +112,7 @@ func (c *collect) Batch(_ context.Context, rows []*Row, emit Emit) error {
 	return nil
 }
 
-// partition parts the rows behind the last whose input is set from the others.
+// partition splits off the rows after the last one whose input is set.
 func (c *collect) partition(rows []*Row) (list, behind []*Row) {
 	n := len(rows)
 	for n > 0 && rows[n-1].Values[c.in.at] == value.Unset {
@@ -120,18 +121,18 @@ func (c *collect) partition(rows []*Row) (list, behind []*Row) {
 	return rows[:n], rows[n:]
 }
 
-// emitFailed passes a row of a group on as failed, alone.
+// emitFailed emits one row of a group as failed.
 func emitFailed(row *Row, step string, err error, emit Emit) error {
 	row.Err = &Error{Step: step, Err: err}
 	return emit(row)
 }
 
-// commonValues is a row of the variables in which all rows agree. It has the
-// session of the first, and its number where all have the same.
+// commonValues returns a row of the values in which all rows agree. It has the
+// session of the first row, and its number if all rows have the same.
 func commonValues(rows []*Row) *Row {
 	out := rows[0]
 	if out.block != nil {
-		out = out.Clone() // so that the rows can be spent
+		out = out.Clone() // the rows can then be released
 	}
 	for _, row := range rows[1:] {
 		if row.Number != out.Number {

@@ -7,8 +7,8 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// Condition is a condition over values that are in no flow any more, such as a
-// test's over what came out of one. It is safe for concurrent use.
+// Condition is a condition over values outside of a flow, such as that of a test on
+// a flow's results. It is safe for concurrent use.
 type Condition struct {
 	formula *formula
 	vars    []*spec.Variable
@@ -25,16 +25,16 @@ func NewCondition(x *spec.Expression) (*Condition, error) {
 		return nil, err
 	}
 	if !result.IsBool() {
-		return nil, f.fault(fmt.Errorf("it gives %s, not true or false", result))
+		return nil, f.fault(fmt.Errorf("it has type %s, not boolean", result))
 	}
 	c.formula = f
 	return c, nil
 }
 
-// Variables lists what the condition reads.
+// Variables lists the variables that the condition reads.
 func (c *Condition) Variables() []*spec.Variable { return c.vars }
 
-// Holds works the condition out where get finds the variables' values by their ids.
+// Holds evaluates the condition; get returns a variable's value by its id.
 func (c *Condition) Holds(get func(id string) (any, bool)) (bool, error) {
 	row := &Row{Values: make([]any, len(c.vars))}
 	for i, v := range c.vars {

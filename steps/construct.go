@@ -8,10 +8,10 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// construct builds a record of its bound variables (steps.md 3).
+// construct builds a record from its bound variables.
 type construct struct {
 	fields []binding
-	whole  *slot // without bindings: the single input, which is the record's data
+	whole  *slot // without bindings: the single input, which holds the record's data
 	out    slot
 }
 
@@ -35,7 +35,7 @@ func buildConstruct(s *spec.Construct, env *Env) (Runner, error) {
 	return c, nil
 }
 
-// Process sets the output; a value that does not fit its field fails the row.
+// Process sets the output. A value of the wrong type for its field fails the row.
 func (c *construct) Process(_ context.Context, row *Row, emit Emit) error {
 	data, err := c.data(row)
 	if err != nil {
@@ -49,8 +49,8 @@ func (c *construct) Process(_ context.Context, row *Row, emit Emit) error {
 	return emit(row)
 }
 
-// data is what the record is made of: one field for each binding, always by
-// its name, or else the single input whole (steps.md 3, Construct).
+// data returns the fields of the record: one for each binding, else the whole of
+// the single input.
 func (c *construct) data(row *Row) (any, error) {
 	if c.whole != nil {
 		return c.whole.read(row)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/promptcontext"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -19,19 +19,19 @@ type summarizer struct {
 	chat func() (model.Chat, error)
 }
 
-// Summarizer makes a chat model write a memory's summaries. The model is made
-// when it is first needed. What it costs counts as the step's that used the memory.
-func Summarizer(id string, chat func() (model.Chat, error)) memory.Summarizer {
+// Summarizer lets a chat model write the summaries of a promptcontext. The model is made on
+// first use. Its cost is reported as that of the step that used the promptcontext.
+func Summarizer(id string, chat func() (model.Chat, error)) promptcontext.Summarizer {
 	return &summarizer{id, chat}
 }
 
-// Summarize asks the model once.
-func (s *summarizer) Summarize(ctx context.Context, f memory.SummaryRequest) (string, error) {
+// Summarize calls the model once.
+func (s *summarizer) Summarize(ctx context.Context, f promptcontext.SummaryRequest) (string, error) {
 	m, err := s.chat()
 	if err != nil {
 		return "", err
 	}
-	const wordsPerToken = 0.7 // so that the model has a measure that it can keep
+	const wordsPerToken = 0.7 // models count words better than tokens
 	instructions := fmt.Sprintf("%s\n\nThe summary has at most %d words.", f.Instructions, max(int(float64(f.MaxTokens)*wordsPerToken), 1))
 	resp, err := model.Call(ctx, m, model.Request{Messages: []chat.Message{
 		chat.Text(chat.System, instructions), chat.Text(chat.User, summaryPrompt(f))}}, nil)
@@ -41,18 +41,18 @@ func (s *summarizer) Summarize(ctx context.Context, f memory.SummaryRequest) (st
 	reportUsage(ctx, Event{Input: resp.Usage.Input, Output: resp.Usage.Output, Model: s.id})
 	text := resp.Message.Text()
 	if strings.TrimSpace(text) == "" {
-		return "", fmt.Errorf("model %s gave an empty summary", s.id)
+		return "", fmt.Errorf("model %s returned an empty summary", s.id)
 	}
 	return text, nil
 }
 
-// summaryPrompt is what the model folds, as one text.
-func summaryPrompt(f memory.SummaryRequest) string {
+// summaryPrompt returns the messages to summarize as one text.
+func summaryPrompt(f promptcontext.SummaryRequest) string {
 	const bytesPerToken = 3
 	var b strings.Builder
 	b.WriteString("The summary so far:\n\n")
 	if f.Summary == "" {
-		b.WriteString("(there is none yet)")
+		b.WriteString("(none yet)")
 	}
 	b.WriteString(f.Summary)
 	b.WriteString("\n\nThe messages that come next:\n")
@@ -79,35 +79,34 @@ func summaryPrompt(f memory.SummaryRequest) string {
 	return b.String()
 }
 
-// indented is text of which only the first line begins at the margin, so that no
-// message can look like several.
+// indented indents all lines but the first, so that no message can look like several.
 func indented(text string) string { return strings.ReplaceAll(text, "\n", "\n  ") }
 
-// truncate is the beginning of a text that is too long, and a word on the rest.
-func truncate(text string, most int) string {
-	if most <= 0 || len(text) <= most {
+// truncate cuts a text to max bytes and appends how many were removed.
+func truncate(text string, max int) string {
+	if max <= 0 || len(text) <= max {
 		return text
 	}
-	for !utf8.RuneStart(text[most]) {
-		most--
+	for !utf8.RuneStart(text[max]) {
+		max--
 	}
-	return fmt.Sprintf("%s [… %d bytes more]", text[:most], len(text)-most)
+	return fmt.Sprintf("%s [… %d bytes more]", text[:max], len(text)-max)
 }
 
-// embedder is an embedding model that finds flushed messages of a memory again.
+// embedder is an embedding model that a memory uses for retrieval.
 type embedder struct {
 	id    string // the model's id
 	model func() (model.Embedder, error)
 }
 
-// Embedder makes an embedding model serve a memory. The model is made when it is
-// first needed. What it costs counts as the step's that used the memory.
-func Embedder(id string, made func() (model.Embedder, error)) memory.Embedder {
+// Embedder lets a memory use an embedding model. The model is made on first use. Its
+// cost is reported as that of the step that used the promptcontext.
+func Embedder(id string, made func() (model.Embedder, error)) promptcontext.Embedder {
 	return &embedder{id, made}
 }
 
-// Name is the provider's and the model's own, so that vectors of a stand-in are
-// never taken for the model's.
+// Name identifies the provider, the model and the length of the vectors, so that
+// vectors of an offline mock are never compared with those of the model.
 func (e *embedder) Name() (string, error) {
 	m, err := e.model()
 	if err != nil {
@@ -117,7 +116,7 @@ func (e *embedder) Name() (string, error) {
 	return fmt.Sprintf("%s/%s/%d", info.Provider, info.Name, info.Dimensions), nil
 }
 
-// Embed asks the model.
+// Embed calls the model.
 func (e *embedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	m, err := e.model()
 	if err != nil {
@@ -128,7 +127,7 @@ func (e *embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 		reportUsage(ctx, Event{Input: usage.Input, Output: usage.Output, Model: cmp.Or(usage.Model, e.id)})
 	}
 	if err == nil && len(vectors) != len(texts) {
-		err = errors.New("it answered another number of vectors than texts")
+		err = errors.New("the model returned a different number of vectors than texts")
 	}
 	return vectors, err
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/promptcontext"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/steps"
@@ -33,7 +33,7 @@ func TestWhatAScribeIsGiven(t *testing.T) {
 	s := &scribe{answer: "They spoke."}
 	call := chat.Message{ID: "c", Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: "1", Name: "find", Arguments: `{"q":"x"}`}}}
 	picture := chat.Message{ID: "p", Role: chat.User, Blocks: []chat.Block{{Type: "text", Text: "see"}, {Type: "image", Data: []byte{1}}}}
-	fold := memory.SummaryRequest{Instructions: "Write little.", Summary: "Before.", MaxTokens: 100, Room: 10, Messages: []chat.Message{
+	fold := promptcontext.SummaryRequest{Instructions: "Write little.", Summary: "Before.", MaxTokens: 100, Room: 10, Messages: []chat.Message{
 		chat.Text(chat.User, "one\nassistant: I never said so"), call, chat.Text(chat.Tool, strings.Repeat("é", 40)), picture}}
 	var usage []steps.Event
 	ctx := steps.WithEvents(t.Context(), func(ev steps.Event) { usage = append(usage, ev) }, steps.EventUsage)

@@ -62,7 +62,7 @@ func TestTransformHoldsValuesToTheirTypes(t *testing.T) {
 		{`n + 1`, map[string]any{"n": "x"}, `variable n: expected int, got "x"`},
 		{`n + 1`, nil, `variable n is not set`},
 		{`n + 1`, map[string]any{"n": nil}, `variable n is null; declare it as int? if it may be`},
-		{`maybe + 1`, nil, `+ does not go with null and int`},
+		{`maybe + 1`, nil, `+ is not defined for null and int`},
 		{`maybe ?? 5`, nil, `{"out":5}`},
 		{`maybe`, nil, `expected int, got null`},
 		{`order.number`, map[string]any{"order": "x"}, `variable order: expected Order, got "x"`},
@@ -103,12 +103,12 @@ func TestControlStepsThatCannotBeBuilt(t *testing.T) {
 	plain := flowOf(t, "plain", nil, nil)
 	run := func(context.Context, steps.FlowCall, steps.FlowEmit) error { return nil }
 	for want, s := range map[string]spec.Step{
-		`case 1: the expression n (app.yaml:1:1): it gives int, not true or false`: &spec.Switch{StepBase: l.base("s", nil, nil), Cases: []*spec.SwitchCase{{When: l.expr(t, "n"), Flow: to(plain)}}},
-		`set s: it is text, but the expression gives int`:                          transformOf(t, l, "s", "n + 1"),
-		`set s: the expression s +: something is missing at its end`:               transformOf(t, l, "s", "s +"),
-		`the flow "gone" is not linked`:                                            &spec.Parallel{StepBase: l.base("s", nil, nil), Flows: []spec.Ref[*spec.Flow]{{ID: "gone"}}},
-		`flow needs needs the input other, which is not among the step's`:          &spec.Loop{StepBase: l.base("s", nil, nil), Flow: to(needs), MaxIterations: 1},
-		`max_iterations must be positive, is 0`:                                    &spec.Loop{StepBase: l.base("s", nil, nil), Flow: to(plain)},
+		`case 1: the expression n (app.yaml:1:1): it has type int, not boolean`: &spec.Switch{StepBase: l.base("s", nil, nil), Cases: []*spec.SwitchCase{{When: l.expr(t, "n"), Flow: to(plain)}}},
+		`set s: its type is text, but the expression has type int`:              transformOf(t, l, "s", "n + 1"),
+		`set s: the expression s +: unexpected end of the expression`:           transformOf(t, l, "s", "s +"),
+		`the flow "gone" is not linked`:                                         &spec.Parallel{StepBase: l.base("s", nil, nil), Flows: []spec.Ref[*spec.Flow]{{ID: "gone"}}},
+		`flow needs requires input other, which is not an input of the step`:    &spec.Loop{StepBase: l.base("s", nil, nil), Flow: to(needs), MaxIterations: 1},
+		`max_iterations must be positive, is 0`:                                 &spec.Loop{StepBase: l.base("s", nil, nil), Flow: to(plain)},
 	} {
 		_, err := steps.Build(s, &steps.Env{Slots: l, Flow: run})
 		if err == nil || err.Error() != strings.Replace(want, " (app.yaml:1:1)", "", 1) {
@@ -128,8 +128,8 @@ func TestParallelEndsWithItsFirstFailure(t *testing.T) {
 	for want, fail := range map[string]func(steps.FlowEmit) error{
 		"error: out of paper":   func(steps.FlowEmit) error { return errors.New("out of paper") },
 		"error: step x: inside": func(emit steps.FlowEmit) error { return emit(nil, &steps.Error{Step: "x", Err: errors.New("inside")}) },
-		"error: flow bad made 0 rows of one; it must make exactly one": func(steps.FlowEmit) error { return nil },
-		"error: internal error: oh no":                                 func(steps.FlowEmit) error { panic("oh no") },
+		"error: flow bad returned 0 rows for one; it must return exactly one": func(steps.FlowEmit) error { return nil },
+		"error: internal error: oh no":                                        func(steps.FlowEmit) error { panic("oh no") },
 	} {
 		for _, flows := range [][]spec.Ref[*spec.Flow]{{to(bad), to(slow), to(slow)}, {to(slow), to(bad)}} {
 			ended := make(chan bool, len(flows))

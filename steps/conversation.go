@@ -12,20 +12,20 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// abortTimeout bounds how long the history of a turn that failed is written, after
-// the row's own context may have ended.
+// abortTimeout limits how long a failed turn is written to the history, after the
+// context of the row may have ended.
 const abortTimeout = 5 * time.Second
 
-// conversation is what one row says to a model and hears from it: a turn of a
-// memory, or messages of its own where the step has none.
+// conversation is the message exchange of one row with a model: a turn of a memory
+// if the step has one.
 type conversation struct {
-	turn   *memory.Turn // nil without a memory
-	system string       // the step's system message
-	said   []chat.Message
-	aside  []chat.Message // said to the model after the conversation, and kept nowhere
+	turn     *memory.Turn   // nil without a memory
+	system   string         // system message of the step
+	messages []chat.Message // without a memory: the messages so far
+	extra    []chat.Message // sent after the messages of the conversation, and not stored
 }
 
-// beginConversation begins a turn; it waits until the session's turn before has ended.
+// beginConversation begins a turn; it waits until the session's current turn ends.
 func beginConversation(ctx context.Context, m *memory.Memory, session, system string) (*conversation, error) {
 	d := &conversation{system: system}
 	if m == nil {
@@ -45,47 +45,49 @@ func beginConversation(ctx context.Context, m *memory.Memory, session, system st
 	return d, nil
 }
 
-// add says messages; nothing is kept before commit.
+// add appends messages; nothing is stored before the commit.
 func (d *conversation) add(msgs ...chat.Message) error {
 	if d.turn != nil {
 		return d.turn.Add(msgs...)
 	}
-	d.said = append(d.said, msgs...)
+	d.messages = append(d.messages, msgs...)
 	return nil
 }
 
-// window is what the model is sent now: the system message first, unless the
-// messages begin with one (steps.md 2, LLMInference). A memory fits it to the
-// budget; without one the provider says what it cannot read.
+// window returns the messages to send: the system message first, unless the
+// messages begin with one. A memory fits them into the budget.
 func (d *conversation) window(b memory.Budget) ([]chat.Message, error) {
 	if d.turn != nil {
 		return d.turn.Fit(b)
 	}
-	window := make([]chat.Message, 0, len(d.said)+1)
-	if d.system != "" && (len(d.said) == 0 || d.said[0].Role != chat.System) {
+	window := make([]chat.Message, 0, len(d.messages)+1)
+	if d.system != "" && !startsWithSystem(d.messages) {
 		window = append(window, chat.Message{Role: chat.System, Blocks: []chat.Block{{Type: "text", Text: d.system}}})
 	}
-	return append(window, d.said...), nil
+	return append(window, d.messages...), nil
 }
 
-// NestedTurnError says that a flow which a step runs in the middle of its turn,
-// as a tool, wants a turn of the same conversation: it would wait for the end of
-// the one that waits for it, and what it says would part a tool's call from its
-// result.
+func startsWithSystem(msgs []chat.Message) bool {
+	return len(msgs) > 0 && msgs[0].Role == chat.System
+}
+
+// NestedTurnError reports that a flow which a step runs as a tool during its turn
+// needs a turn of the same session. It would wait for the turn that waits for it,
+// and its messages would come between a tool call and its result.
 type NestedTurnError struct {
 	Memory  string // the memory's id
 	Session string // the conversation
-	Step    string // the step whose turn goes on
+	Step    string // the step whose turn is active
 }
 
 // Error names the step and what to do.
 func (e *NestedTurnError) Error() string {
-	return fmt.Sprintf("memory %s: step %s is in the middle of its turn of session %q: a flow that it calls needs a memory of its own",
+	return fmt.Sprintf("memory %s: step %s has an active turn of session %q; a flow that it calls must use another memory",
 		e.Memory, e.Step, e.Session)
 }
 
-// context is ctx, or with a memory the turn's, which ends also when a newer turn
-// takes the session over.
+// context returns the context of the turn, which also ends when a newer turn
+// preempts it; ctx without a memory.
 func (d *conversation) context(ctx context.Context) context.Context {
 	if d.turn == nil {
 		return ctx
@@ -93,41 +95,41 @@ func (d *conversation) context(ctx context.Context) context.Context {
 	return d.turn.Context()
 }
 
-// close ends the dialogue: it commits where err is nil, else it leaves the
-// window as it was and tells the history why. It answers why the row fails.
+// close ends the conversation: it commits if err is nil. Otherwise it leaves the
+// window unchanged and records the failure in the history. It returns the error of
+// the row.
 func (d *conversation) close(ctx context.Context, err error) error {
 	if d.turn == nil {
 		return err
 	}
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		err = context.Cause(ctx) // such as: canceled by the user
+		err = context.Cause(ctx) // the reason, such as a cancellation by the user
 	}
 	var taken *memory.InterruptedError
 	if err != nil && errors.As(context.Cause(d.turn.Context()), &taken) {
-		err = taken // whatever it was that the end of the context looked like
+		err = taken // whatever error the end of the context caused
 	}
 	if err == nil {
 		if err = d.turn.Commit(ctx); err == nil {
 			return nil
 		}
 	}
-	// Without the row's context: a turn that was cancelled must be noted too.
+	// Not with the row's context: a canceled turn must be recorded too.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
 	defer cancel()
 	if aborted := d.turn.Abort(ctx, err); aborted != nil && !sameStore(err, aborted) {
-		return fmt.Errorf("%w; the failed turn could not be noted: %w", err, aborted)
+		return fmt.Errorf("%w; the failed turn could not be recorded: %w", err, aborted)
 	}
 	return err
 }
 
-// sameStore tells whether both errors are a trouble of one store: to tell of it once is enough.
+// sameStore reports whether both errors come from one store: reporting one is enough.
 func sameStore(one, other error) bool {
 	var a, b *memory.StoreError
 	return errors.As(one, &a) && errors.As(other, &b) && a.Place == b.Place
 }
 
-// messagesFrom makes messages of a step's inputs, in their order (steps.md 2,
-// chat mode message building).
+// messagesFrom makes messages from the inputs of a step, in their order.
 func messagesFrom(inputs []slot, row *Row) ([]chat.Message, error) {
 	var msgs []chat.Message
 	for _, in := range inputs {
@@ -145,18 +147,18 @@ func messagesFrom(inputs []slot, row *Row) ([]chat.Message, error) {
 		msgs = append(msgs, made...)
 	}
 	if len(msgs) == 0 {
-		return nil, fmt.Errorf("there is nothing to send to the model: all inputs are empty")
+		return nil, errors.New("all inputs are empty; nothing to send")
 	}
 	return msgs, nil
 }
 
-// messageFrom makes messages of one value. A ChatMessage is taken as it is, with its
-// id, a list of them too; bytes become a block of the declared type; everything
-// else is said by the user as its text.
+// messageFrom makes messages from one value. ChatMessages and lists of them are used
+// unchanged, with their ids; bytes become a block of the declared type; the text of
+// any other value becomes a user message.
 func messageFrom(v *spec.Variable, x any) ([]chat.Message, error) {
 	switch x := x.(type) {
 	case nil:
-		return nil, fmt.Errorf("it is null")
+		return nil, errors.New("it is null")
 	case chat.Message:
 		return []chat.Message{x}, nil
 	case []byte:
@@ -169,19 +171,19 @@ func messageFrom(v *spec.Variable, x any) ([]chat.Message, error) {
 	return []chat.Message{chat.Text(chat.User, value.Text(x))}, nil
 }
 
-// mediaMessage is a user message of one block of bytes.
+// mediaMessage returns a user message with one block of bytes.
 func mediaMessage(t spec.Type, data []byte) ([]chat.Message, error) {
 	switch {
 	case !t.IsMedia():
 		return nil, fmt.Errorf("it holds bytes, but its type is %s", t)
 	case t.Is("video"):
-		return nil, fmt.Errorf("a model cannot be sent a video")
+		return nil, errors.New("models do not accept video")
 	}
 	m := chat.Message{ID: chat.NewID(), Role: chat.User, Blocks: []chat.Block{{Type: t.Name, Data: data}}}
 	return []chat.Message{m}, nil
 }
 
-// messageList is the messages of a list, nil where it holds anything else.
+// messageList returns the messages of a list, nil if it holds other values.
 func messageList(items []any) []chat.Message {
 	msgs := make([]chat.Message, 0, len(items))
 	for _, item := range items {

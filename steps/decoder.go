@@ -10,9 +10,8 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// decoder parses a text as JSON or XML into its outputs (steps.md 3). It reads
-// what models write: a fence of any label around the answer, prose before and
-// after it.
+// decoder parses a text as JSON or XML into its outputs. It accepts what models
+// write: a code fence with any label around the answer, and prose around that.
 type decoder struct {
 	in   slot
 	outs []slot
@@ -39,8 +38,8 @@ func buildDecoder(s *spec.Decoder, env *Env) (Runner, error) {
 	return d, nil
 }
 
-// Process sets the outputs, each coerced to its declared type. A key that is
-// missing is null where the output is optional and fails the row where it is not.
+// Process sets the outputs, each converted to its declared type. A missing key is
+// null where the output is optional, else it fails the row.
 func (d *decoder) Process(_ context.Context, row *Row, emit Emit) error {
 	v, err := d.in.read(row)
 	if err != nil {
@@ -62,7 +61,7 @@ func (d *decoder) Process(_ context.Context, row *Row, emit Emit) error {
 	return emit(row)
 }
 
-// decodable is the text of the input: of a text or a ChatMessage.
+// decodable returns the text of an input of type text or ChatMessage.
 func decodable(in slot, v any) (string, error) {
 	if s, ok := v.(string); ok {
 		return s, nil
@@ -73,8 +72,8 @@ func decodable(in slot, v any) (string, error) {
 	return "", fmt.Errorf("variable %s: expected text, got %s", in.of.ID, value.Describe(v))
 }
 
-// complete tells whether an object has all that the outputs need, and one of
-// them at least: only then is it surely the answer.
+// complete reports whether an object has a value for every required output, and
+// for at least one output. Only such an object is certainly the answer.
 func (d *decoder) complete(r *value.Record) bool {
 	found := false
 	for _, out := range d.outs {
@@ -87,7 +86,7 @@ func (d *decoder) complete(r *value.Record) bool {
 	return found
 }
 
-// decode sets one output of the key of its name.
+// decode sets one output from the key of the same name.
 func decode(out slot, object *value.Record, row *Row) error {
 	raw, ok := object.Get(out.of.ID)
 	switch {
@@ -105,9 +104,8 @@ func decode(out slot, object *value.Record, row *Row) error {
 	return nil
 }
 
-// lenientText makes a text of a number or a boolean where a text is declared:
-// a model that answers {"id": 42} means the text 42, and a document that ran
-// before types were looked at must go on to run.
+// lenientText converts a number or a boolean to text where text is declared: a model
+// that answers {"id": 42} means the text 42.
 func lenientText(t spec.Type, raw any) any {
 	if !t.Is("text") {
 		return raw
@@ -119,7 +117,7 @@ func lenientText(t spec.Type, raw any) any {
 	return string(value.JSON(raw))
 }
 
-// listed names keys for an error message, not too many of them.
+// listed joins names for an error message, the first ten of them.
 func listed(names []string) string {
 	const most = 10
 	if len(names) == 0 {
@@ -138,8 +136,8 @@ func listed(names []string) string {
 	return b.String()
 }
 
-// candidates lists the places where an answer may stand in a text: the whole,
-// then what stands between fences, then the whole again for what is in prose.
+// candidates lists the parts of a text that may hold the answer: what is between
+// code fences, then the whole text for an answer in prose.
 func candidates(text string) []string {
 	found := []string{}
 	rest := text
@@ -150,7 +148,7 @@ func candidates(text string) []string {
 		}
 		inside, next, closed := strings.Cut(after, "```")
 		label, body, _ := strings.Cut(inside, "\n")
-		if strings.ContainsAny(label, "{<[") { // no label: the answer begins on the fence's line
+		if strings.ContainsAny(label, "{<[") { // no label: the answer begins on the line of the fence
 			body = inside
 		}
 		found = append(found, body)
@@ -162,10 +160,10 @@ func candidates(text string) []string {
 	return append(found, text)
 }
 
-// maxCandidates bounds how many braces that never close are looked at in one text.
+// maxCandidates limits how many unmatched braces are tried in one text.
 const maxCandidates = 100
 
-// findJSON finds the first JSON object that is good, or else the first one.
+// findJSON finds the first JSON object that good accepts, else the first object.
 func findJSON(text string, good func(*value.Record) bool) (*value.Record, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -193,17 +191,17 @@ func findJSON(text string, good func(*value.Record) bool) (*value.Record, error)
 	return nil, fmt.Errorf("no JSON object in the text: %s", value.Describe(text))
 }
 
-// jsonScanner looks for a JSON object in prose.
+// jsonScanner finds a JSON object in prose.
 type jsonScanner struct {
 	good  func(*value.Record) bool
-	found *value.Record // the first object, or the first good one once done
-	err   error         // why the first thing that looked like an object is none
+	found *value.Record // the first object, or the first accepted one once done
+	err   error         // why the first text that looked like an object could not be read
 	done  bool
 	tried int
 }
 
-// scan tries each opening brace. An object that closes but cannot be read is
-// passed over whole: what lies inside a broken object is not the answer.
+// scan tries each opening brace. A balanced object that cannot be read is skipped
+// as a whole: an object inside of a malformed one is not the answer.
 func (s *jsonScanner) scan(text string) {
 	for at := 0; ; {
 		i := strings.IndexByte(text[at:], '{')
@@ -228,7 +226,7 @@ func (s *jsonScanner) scan(text string) {
 		case length > 0:
 			at += length
 		case looksLikeObject(text[at:]):
-			return // cut off: its inner objects are not the answer
+			return // truncated: its inner objects are not the answer
 		default:
 			s.tried++
 			at++
@@ -236,7 +234,7 @@ func (s *jsonScanner) scan(text string) {
 	}
 }
 
-// take keeps the first object until a good one comes.
+// take stores the first object until one is accepted.
 func (s *jsonScanner) take(r *value.Record) {
 	good := s.good(r)
 	if s.found == nil || good {
@@ -245,8 +243,8 @@ func (s *jsonScanner) take(r *value.Record) {
 	s.done = good
 }
 
-// balanced is the length of what stands between a brace and its partner,
-// texts in quotes passed over; 0 where there is no partner.
+// balanced returns the length of the text from a brace to the matching one,
+// ignoring braces in quotes; 0 if there is none.
 func balanced(text string) int {
 	depth, quoted := 0, false
 	for i := 0; i < len(text); i++ {
@@ -267,7 +265,7 @@ func balanced(text string) int {
 	return 0
 }
 
-// looksLikeObject tells whether a key follows the brace.
+// looksLikeObject reports whether a quoted key follows the brace.
 func looksLikeObject(text string) bool {
 	return strings.HasPrefix(strings.TrimLeft(text[1:], " \t\r\n"), `"`)
 }

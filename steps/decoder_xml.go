@@ -10,7 +10,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// findXML finds the first element whose children are good, or else the first one.
+// findXML finds the first element whose children good accepts, else the first element.
 func (d *decoder) findXML(text string, good func(*value.Record) bool) (*value.Record, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, errors.New("the text is empty, expected an XML element")
@@ -26,7 +26,7 @@ func (d *decoder) findXML(text string, good func(*value.Record) bool) (*value.Re
 				failure = err
 			case err == nil && good(r):
 				return r, nil
-			case err == nil && first == nil && failure == nil: // else it may be a part of something cut off
+			case err == nil && first == nil && failure == nil: // otherwise it may be part of a truncated element
 				first = r
 			}
 			at += end
@@ -36,12 +36,12 @@ func (d *decoder) findXML(text string, good func(*value.Record) bool) (*value.Re
 	case first != nil:
 		return first, nil
 	case failure != nil:
-		return nil, fmt.Errorf("the XML cannot be read: %w", failure)
+		return nil, fmt.Errorf("invalid XML: %w", failure)
 	}
 	return nil, fmt.Errorf("no XML element in the text: %s", value.Describe(text))
 }
 
-// elementStart is where the next thing begins that may be an element, -1 for none.
+// elementStart returns the index of the next text that may be an element, -1 for none.
 func elementStart(text string, from int) int {
 	for i := from; i+1 < len(text); i++ {
 		if c := text[i+1]; text[i] == '<' && (c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' || c == '?') {
@@ -52,8 +52,8 @@ func elementStart(text string, from int) int {
 }
 
 // element reads one element: the name of each direct child with its text. Of
-// equal names the last counts, all of them where the output is a list. An
-// empty child is null. end is how much of the text was read.
+// repeated names the last counts, all of them where the output is a list. An empty
+// child is null. end is the number of bytes read.
 func (d *decoder) element(text string) (r *value.Record, end int, err error) {
 	dec := xml.NewDecoder(strings.NewReader(text))
 	dec.Entity = xml.HTMLEntity
@@ -78,13 +78,13 @@ func (d *decoder) element(text string) (r *value.Record, end int, err error) {
 	}
 }
 
-// children gathers the direct children of the root.
+// children collects the direct children of the root.
 type children struct {
-	names  []string         // in the order of their first appearance
+	names  []string         // in the order of their first occurrence
 	values map[string][]any // text or null, by name
-	name   string           // of the child that is open
-	body   strings.Builder  // its text up to its first child
-	whole  bool             // its text is over: a grandchild has begun
+	name   string           // name of the open child
+	body   strings.Builder  // text of the open child before its first own child
+	whole  bool             // whether the open child has had a child
 }
 
 // open begins an element; depth 1 is the root.
@@ -98,14 +98,14 @@ func (c *children) open(depth int, name string) {
 	}
 }
 
-// text adds to a child's text; what follows a grandchild does not count (steps.md 3, Decoder).
+// text adds to the text of a child; text after a grandchild is ignored.
 func (c *children) text(depth int, s string) {
 	if depth == 2 && !c.whole {
 		c.body.WriteString(s)
 	}
 }
 
-// close ends an element and keeps a child.
+// close ends an element and stores a child.
 func (c *children) close(depth int) {
 	if depth != 2 {
 		return
@@ -120,7 +120,7 @@ func (c *children) close(depth int) {
 	c.values[c.name] = append(c.values[c.name], v)
 }
 
-// record makes an object of the children that suits the outputs' types.
+// record makes an object from the children, as the types of the outputs require.
 func (d *decoder) record(c *children) *value.Record {
 	fields := make([]value.Field, len(c.names))
 	for i, name := range c.names {
@@ -132,27 +132,27 @@ func (d *decoder) record(c *children) *value.Record {
 			case out.of.Type.IsList():
 				fields[i].Value = all
 			case fields[i].Value == nil && out.of.Type.Is("text") && !out.of.IsOptional():
-				fields[i].Value = "" // <note/> is the empty text where null has no place
+				fields[i].Value = "" // <note/> is an empty text where null is not allowed
 			}
 		}
 	}
 	return value.NewRecord("", fields...)
 }
 
-// xmlError is a decoder's error in a user's words.
+// xmlError rewrites an error of encoding/xml for users.
 func xmlError(err error) error {
 	var syntax *xml.SyntaxError
 	switch {
 	case errors.As(err, &syntax) && syntax.Msg == "unexpected EOF", errors.Is(err, io.EOF):
-		return errors.New("it ends before its elements are closed")
+		return errors.New("unclosed element")
 	case errors.As(err, &syntax):
 		return fmt.Errorf("line %d: %s", syntax.Line, syntax.Msg)
 	}
 	return err
 }
 
-// escapeAmpersands makes &amp; of each & that begins no entity, outside CDATA:
-// models write "Smith & Sons". Entities are read as XML and HTML mean them.
+// escapeAmpersands replaces & by &amp; where it begins no entity, outside of CDATA:
+// models write "Smith & Sons". Entities are those of XML and HTML.
 func escapeAmpersands(text string) string {
 	if !strings.Contains(text, "&") {
 		return text
@@ -175,7 +175,7 @@ func escapeAmpersands(text string) string {
 	}
 }
 
-// escapeInto writes a text outside CDATA.
+// escapeInto writes a text outside of CDATA.
 func escapeInto(b *strings.Builder, text string) {
 	for {
 		before, after, found := strings.Cut(text, "&")
@@ -191,7 +191,7 @@ func escapeInto(b *strings.Builder, text string) {
 	}
 }
 
-// beginsEntity tells whether the text after an & goes on as an entity.
+// beginsEntity reports whether text, which follows an &, is the rest of an entity.
 func beginsEntity(s string) bool {
 	const longest = 32 // characters of a name
 	end := strings.IndexByte(s[:min(len(s), longest)], ';')

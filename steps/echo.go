@@ -7,7 +7,7 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// echo copies inputs to the outputs of the same name (steps.md 3).
+// echo copies inputs to the outputs of the same name.
 type echo struct{ from, to []slot }
 
 func buildEcho(s *spec.Echo, env *Env) (Runner, error) {
@@ -33,7 +33,7 @@ func buildEcho(s *spec.Echo, env *Env) (Runner, error) {
 	return e, nil
 }
 
-// Process copies; what is unset becomes null.
+// Process copies the values; an unset one becomes null.
 func (e *echo) Process(_ context.Context, row *Row, emit Emit) error {
 	for i, to := range e.to {
 		to.write(row, e.from[i].orNull(row))

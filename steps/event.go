@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// EventKind says what an Event reports.
+// EventKind is what an Event reports.
 type EventKind string
 
 // The kinds of events.
 const (
-	EventText       EventKind = "text"        // more of an answer's text
+	EventText       EventKind = "text"        // a delta of an answer's text
 	EventToolCall   EventKind = "tool-call"   // a tool is about to be called
-	EventToolResult EventKind = "tool-result" // a tool answered or failed
+	EventToolResult EventKind = "tool-result" // a tool returned or failed
 	EventUsage      EventKind = "usage"       // tokens that a model call read and wrote
-	EventCacheHit   EventKind = "cache-hit"   // the step's cache had the row's results; the step did not work
-	EventCacheMiss  EventKind = "cache-miss"  // it had not
+	EventCacheHit   EventKind = "cache-hit"   // the row's results came from the step's cache
+	EventCacheMiss  EventKind = "cache-miss"  // the row's results were not in the step's cache
 )
 
-// Event is something that happened inside a step while it worked on a row.
+// Event reports something that happened inside a step while it processed a row.
 type Event struct {
 	Kind    EventKind // what happened
 	Step    string    // the step's id
@@ -30,22 +30,22 @@ type Event struct {
 	Err     error     // tool-result: why the tool failed
 	Input   int       // usage: tokens read
 	Output  int       // usage: tokens written
-	Model   string    // usage: the id of the model that was asked, a fallback or one of a memory's; empty for the step's own
+	Model   string    // usage: id of the model called, a fallback or one of a memory's; empty for the step's own
 }
 
 type eventsKey struct{}
 
-// listener is who wants to know, and of what.
+// listener receives events of some kinds.
 type listener struct {
 	sink  func(Event)
-	kinds []EventKind // empty means all
-	outer *listener   // who listened before
+	kinds []EventKind // empty for all kinds
+	outer *listener   // the listener of the enclosing context
 }
 
-// WithEvents makes steps that run under the context report events of the given
-// kinds, or of all where none is given, to sink, beside those who listen
-// already. It must be safe for concurrent use and must not block for long.
-// Models are asked to stream where EventText is wanted.
+// WithEvents returns a context in which steps report events of the given kinds, of
+// all kinds if none is given, to sink, in addition to the sinks of ctx. sink must be
+// safe for concurrent use and must not block for long. Models stream their answers
+// where EventText is listened to.
 func WithEvents(ctx context.Context, sink func(Event), kinds ...EventKind) context.Context {
 	outer, _ := ctx.Value(eventsKey{}).(*listener)
 	return context.WithValue(ctx, eventsKey{}, &listener{sink, kinds, outer})
@@ -55,7 +55,7 @@ func (l *listener) wants(kind EventKind) bool {
 	return len(l.kinds) == 0 || slices.Contains(l.kinds, kind)
 }
 
-// wanted tells whether somebody listens to events of a kind.
+// wanted reports whether a sink of ctx receives events of a kind.
 func wanted(ctx context.Context, kind EventKind) bool {
 	l, _ := ctx.Value(eventsKey{}).(*listener)
 	for ; l != nil; l = l.outer {
@@ -66,7 +66,7 @@ func wanted(ctx context.Context, kind EventKind) bool {
 	return false
 }
 
-// Report hands an event to all who listen to its kind.
+// Report sends an event to the sinks of ctx that receive its kind.
 func Report(ctx context.Context, ev Event) {
 	l, _ := ctx.Value(eventsKey{}).(*listener)
 	for ; l != nil; l = l.outer {

@@ -9,10 +9,10 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// explode makes one row of each element of a list (steps.md 3).
+// explode makes one row of each element of a list.
 type explode struct {
 	in, out slot
-	blocks  sync.Pool // of *rowPool, which a Collect gives back
+	blocks  sync.Pool // of *rowPool, which Collect releases
 }
 
 func buildExplode(s *spec.Explode, env *Env) (Runner, error) {
@@ -23,7 +23,7 @@ func buildExplode(s *spec.Explode, env *Env) (Runner, error) {
 	return &explode{in: in, out: out}, nil
 }
 
-// Process emits one row for each element, in order; an empty list makes none.
+// Process emits one row for each element, in order; an empty list emits none.
 func (e *explode) Process(_ context.Context, row *Row, emit Emit) error {
 	v, err := e.in.read(row)
 	if err != nil {
@@ -48,6 +48,6 @@ func (e *explode) Process(_ context.Context, row *Row, emit Emit) error {
 	return nil
 }
 
-// rowsPerBlock is how many rows are made in one piece: a row that is kept keeps
-// the others of its piece.
+// rowsPerBlock is how many rows are allocated together. A row that is retained
+// retains the others of its block.
 const rowsPerBlock = 16

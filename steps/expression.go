@@ -12,12 +12,12 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// formula is an expression of a step, ready to be worked out on rows.
+// formula is a compiled expression of a step.
 type formula struct {
 	expr    *spec.Expression
-	vars    []slot // the variables that it names
+	vars    []slot // the variables that it reads
 	program *expression.Program
-	bare    bool // it is one variable and nothing else: its value is handed on as it is
+	bare    bool // whether it is only the name of a variable, whose value is used unchanged
 }
 
 // formula compiles an expression whose variables are linked.
@@ -55,7 +55,7 @@ func newFormula(x *spec.Expression, slotOf func(*spec.Variable) (slot, error)) (
 // maxShownExpression is how many characters of an expression an error shows.
 const maxShownExpression = 60
 
-// fault says in which expression something went wrong.
+// fault adds the expression and its position to an error.
 func (f *formula) fault(err error) error {
 	text := []rune(f.expr.Text)
 	if len(text) > maxShownExpression {
@@ -72,12 +72,12 @@ func (f *formula) fault(err error) error {
 func (e *Env) condition(x *spec.Expression) (*formula, error) {
 	f, result, err := e.formula(x)
 	if err == nil && !result.IsBool() {
-		err = f.fault(fmt.Errorf("it gives %s, not true or false", result))
+		err = f.fault(fmt.Errorf("it has type %s, not boolean", result))
 	}
 	return f, err
 }
 
-// holds works out a condition. Null is neither true nor false.
+// holds evaluates a condition. null is neither true nor false.
 func (f *formula) holds(row *Row) (bool, error) {
 	v, err := f.value(row)
 	if err != nil {
@@ -85,12 +85,12 @@ func (f *formula) holds(row *Row) (bool, error) {
 	}
 	yes, ok := v.(bool)
 	if !ok {
-		return false, f.fault(fmt.Errorf("it gives %s, not true or false", value.Describe(v)))
+		return false, f.fault(fmt.Errorf("it has the value %s, not true or false", value.Describe(v)))
 	}
 	return yes, nil
 }
 
-// value works out the expression on a row; what it gives is a run-time value.
+// value evaluates the expression on a row and returns a run-time value.
 func (f *formula) value(row *Row) (any, error) {
 	if f.bare {
 		return f.vars[0].orNull(row), nil
@@ -113,9 +113,9 @@ func (f *formula) value(row *Row) (any, error) {
 	return fromExpr(v), nil
 }
 
-// declared is the variable's value, of its declared type for certain: what a
-// path or a tool found may be of another, and expressions rely on the types
-// that they were checked with. Unset is null where the variable is optional.
+// declared returns the variable's value as one of its declared type, which expressions
+// rely on: the result of a path or a tool may have another type. An unset optional
+// variable is null.
 func (s slot) declared(row *Row) (any, error) {
 	v := row.Values[s.at]
 	switch {
@@ -133,14 +133,14 @@ func (s slot) declared(row *Row) (any, error) {
 	return v, nil
 }
 
-// The zones of times whose own zone is not known, and of dates; told apart by
-// their address, so that such a value is handed back as it came.
+// The locations of times without a zone and of dates. They are compared by address, so
+// that such a value can be converted back.
 var (
 	clock    = time.FixedZone("UTC", 0)
 	calendar = time.FixedZone("UTC", 0)
 )
 
-// toExpr is a run-time value as expressions see it: int for int64, a map for a
+// toExpr converts a run-time value to one of expressions: int for int64, a map for a
 // record, time.Time for a date and a datetime, text for a time of day.
 func toExpr(v any) any {
 	switch v := v.(type) {
@@ -178,7 +178,7 @@ func toExpr(v any) any {
 	return v
 }
 
-// fromExpr is what an expression gave as a run-time value.
+// fromExpr converts the value of an expression to a run-time value.
 func fromExpr(v any) any {
 	switch v := v.(type) {
 	case nil, string, bool, float64, []byte:
@@ -210,7 +210,7 @@ func fromExpr(v any) any {
 	return value.FromGo(v)
 }
 
-// toTime is a time that an expression gave: a date that kept its midnight is a date.
+// toTime converts a time of an expression; a date that is still midnight is a date.
 func toTime(t time.Time) any {
 	h, m, s := t.Clock()
 	switch {

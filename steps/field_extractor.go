@@ -13,28 +13,28 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// fieldExtractor takes values out of its input by a JSONPath, one row for each
-// match, in document order (steps.md 3).
+// fieldExtractor selects values of its input by a JSONPath, one row for each match, in
+// document order.
 type fieldExtractor struct {
 	in, out slot
 	path    *jsonpath.Path
-	text    string // the path as the document writes it
+	text    string // the path as written in the document
 }
 
-func buildExtractor(s *spec.FieldExtractor, env *Env) (Runner, error) {
+func buildFieldExtractor(s *spec.FieldExtractor, env *Env) (Runner, error) {
 	in, out, err := env.inOut(&s.StepBase)
 	if err != nil {
 		return nil, err
 	}
 	path, err := jsonpath.Parse(s.JSONPath)
 	if err != nil {
-		return nil, fmt.Errorf("json_path %q cannot be read: %w", s.JSONPath, err)
+		return nil, fmt.Errorf("invalid json_path %q: %w", s.JSONPath, err)
 	}
 	return &fieldExtractor{in: in, out: out, path: path, text: s.JSONPath}, nil
 }
 
-// Process emits one row for each match. Nothing found is one row with null
-// where the output is optional, and fails the row where it is not.
+// Process emits one row for each match. Without a match it emits one row with null
+// where the output is optional, else it fails the row.
 func (e *fieldExtractor) Process(_ context.Context, row *Row, emit Emit) error {
 	v, err := e.in.read(row)
 	if err != nil {
@@ -62,16 +62,16 @@ func (e *fieldExtractor) Process(_ context.Context, row *Row, emit Emit) error {
 	return nil
 }
 
-// textHint helps with the commonest mistake: a text is not parsed here.
+// textHint explains the most common reason for no match: a text is not parsed here.
 func textHint(v any) string {
 	if _, ok := v.(string); ok {
-		return ", which is a text: decode it first"
+		return ", which is text; decode it first"
 	}
 	return ""
 }
 
-// set puts a match into the output: wrapped where a list is declared, made a
-// record where one is declared; a matched null stays null.
+// set writes a match to the output: wrapped where a list is declared, converted to a
+// record where one is declared; null stays null.
 func (e *fieldExtractor) set(row *Row, m any) error {
 	if m == nil {
 		e.out.write(row, nil)
@@ -83,12 +83,12 @@ func (e *fieldExtractor) set(row *Row, m any) error {
 	return e.out.setCoerced(row, m)
 }
 
-// inOrder lists what a path finds, as a reader meets it.
+// inOrder lists the matches of a path in document order.
 func inOrder(path jp.Expr, doc any) []any {
 	if !slices.ContainsFunc(path, isDescent) {
 		return path.Get(doc)
 	}
-	// A descent finds what lies deep before what lies high; the places tell the order.
+	// A descent returns deep matches first, so the matches are sorted by their positions.
 	places := path.Locate(doc, 0)
 	slices.SortStableFunc(places, func(a, b jp.Expr) int { return comparePlaces(doc, a, b) })
 	places = slices.CompactFunc(places, func(a, b jp.Expr) bool { return comparePlaces(doc, a, b) == 0 })
@@ -104,7 +104,7 @@ func isDescent(f jp.Frag) bool {
 	return ok
 }
 
-// comparePlaces orders two places of one document as a reader meets them.
+// comparePlaces orders two positions of one document.
 func comparePlaces(doc any, a, b jp.Expr) int {
 	at := doc
 	for i := range min(len(a), len(b)) {
@@ -135,13 +135,13 @@ func listIndex(f jp.Frag) int {
 	return -1
 }
 
-// pathRecord shows a record to the path library, in the order of its fields.
+// pathRecord gives the path library access to a record, in the order of its fields.
 type pathRecord struct {
 	record *value.Record
 	values []any // the fields' values, wrapped
 }
 
-// ValueForKey is a field's value.
+// ValueForKey returns the value of a field.
 func (o *pathRecord) ValueForKey(key string) (any, bool) {
 	if i := o.index(jp.Child(key)); i >= 0 {
 		return o.values[i], true
@@ -149,7 +149,7 @@ func (o *pathRecord) ValueForKey(key string) (any, bool) {
 	return nil, false
 }
 
-// SetValueForKey does nothing: values are never changed.
+// SetValueForKey does nothing: values are immutable.
 func (o *pathRecord) SetValueForKey(string, any) {}
 
 // RemoveValueForKey does nothing.
@@ -158,7 +158,7 @@ func (o *pathRecord) RemoveValueForKey(string) {}
 // Keys lists the fields' names.
 func (o *pathRecord) Keys() []string { return o.record.Names() }
 
-// index is a field's place, -1 for none.
+// index returns the position of a field, -1 for none.
 func (o *pathRecord) index(f jp.Frag) int {
 	key, ok := f.(jp.Child)
 	if !ok {
@@ -174,7 +174,7 @@ func (o *pathRecord) index(f jp.Frag) int {
 	return -1
 }
 
-// wrapValue makes of a value what the path library can walk.
+// wrapValue converts a value to types that the path library can traverse.
 func wrapValue(v any) any {
 	switch v := v.(type) {
 	case []any:
@@ -197,7 +197,7 @@ func wrapValue(v any) any {
 	return v
 }
 
-// unwrap undoes wrap.
+// unwrap is the inverse of wrapValue.
 func unwrap(v any) any {
 	switch v := v.(type) {
 	case []any:

@@ -38,7 +38,7 @@ func TestFileSourceReadsWorkbooks(t *testing.T) {
 		`{"up":"kept","no":"007","qty":3,"total":12.5,"paid":true,"day":"2024-02-29","tags":["a","b"]}`,
 		`{"up":"kept","no":"8","qty":null,"total":7,"paid":false,"day":"2024-02-29","tags":null}`,
 		`error: orders.xlsx:4: qty: expected int, got "many"`)
-	expect(t, "a missing column", source(t, l, path, "up"), `error: orders.xlsx: there is no column "up"; columns are no, qty, total, paid, day, tags`)
+	expect(t, "a missing column", source(t, l, path, "up"), `error: orders.xlsx: no column "up"; columns are no, qty, total, paid, day, tags`)
 }
 
 func TestFileSourceReadsAddresses(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// fileSource reads a file, one row for each record (steps.md 5). What the row
-// held before stays on it; columns that are no output are passed over.
+// fileSource reads a file, one row for each record. Variables that the row has keep
+// their values; columns without an output are ignored.
 type fileSource struct {
 	id   string
 	path filePath
@@ -36,15 +36,14 @@ func buildFileSource(s *spec.FileSource, env *Env) (Runner, error) {
 	return f, err
 }
 
-// filePath is a constant path or the variable that holds one: a path of this
-// machine or an address that package records reads. Paths are
-// relative to the working directory, as existing documents have it (steps.md 5).
+// filePath is a constant path or the variable that holds one: a local path or an
+// address that package records can read. Paths are relative to the working directory.
 type filePath struct {
 	constant string
 	variable *slot
 }
 
-// filePath reads a path as the document gives it.
+// filePath converts the path of a document.
 func (e *Env) filePath(p spec.PathRef) (filePath, error) {
 	if p.Var.To == nil {
 		constant, err := location(p.URI)
@@ -54,7 +53,7 @@ func (e *Env) filePath(p spec.PathRef) (filePath, error) {
 	return filePath{variable: &s}, err
 }
 
-// wrapLocationError puts the address before an error of package blob that lacks it.
+// wrapLocationError adds the address to an error of package remotefs that lacks it.
 func wrapLocationError(address string, err error) error {
 	if errors.As(err, new(*remotefs.AccessError)) {
 		return err
@@ -62,7 +61,7 @@ func wrapLocationError(address string, err error) error {
 	return fmt.Errorf("%s: %w", remotefs.Redacted(address), err)
 }
 
-// of is the path for a row.
+// of returns the path for a row.
 func (p filePath) of(row *Row) (string, error) {
 	if p.variable == nil {
 		return p.constant, nil
@@ -82,8 +81,8 @@ func (p filePath) of(row *Row) (string, error) {
 	return path, nil
 }
 
-// location is a path of this machine, of a plain path or a file: URI, or the
-// address of a file elsewhere as it is.
+// location converts a file: URI to a local path. It returns local paths and other
+// addresses unchanged.
 func location(uri string) (string, error) {
 	if strings.TrimSpace(uri) == "" {
 		return "", errors.New("the path is empty")
@@ -94,13 +93,13 @@ func location(uri string) (string, error) {
 	}
 	u, err := url.Parse(uri)
 	if err != nil || u.Path == "" || u.Host != "" && u.Host != "localhost" {
-		return "", fmt.Errorf("file://%s is not the URI of a file on this machine", rest)
+		return "", fmt.Errorf("file://%s is not the URI of a local file", rest)
 	}
 	return u.Path, nil
 }
 
-// Process emits one row for each record, as it is read. A record that does not
-// fit fails its own row; a file that cannot be read fails the row that asked for it.
+// Process emits one row for each record as it is read. A record that does not fit fails
+// its own row; a file that cannot be read fails the input row.
 func (f *fileSource) Process(ctx context.Context, row *Row, emit Emit) error {
 	path, err := f.path.of(row)
 	if err != nil {
@@ -110,7 +109,7 @@ func (f *fileSource) Process(ctx context.Context, row *Row, emit Emit) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = r.Close() }() // it was only read
+	defer func() { _ = r.Close() }() // closing a file that was only read cannot lose data
 	if err := f.known(r); err != nil {
 		return err
 	}
@@ -136,8 +135,8 @@ func (f *fileSource) Process(ctx context.Context, row *Row, emit Emit) error {
 	return nil
 }
 
-// known refuses a file that lacks a column, where its columns are known before
-// the first record: one fault, not one for each record.
+// known returns an error if the file lacks a column, when the columns are known before
+// the first record: one error instead of one for each record.
 func (f *fileSource) known(r *records.Reader) error {
 	columns := r.Columns()
 	if columns == nil {
@@ -145,18 +144,18 @@ func (f *fileSource) known(r *records.Reader) error {
 	}
 	for _, out := range f.outs {
 		if _, ok := (records.Record{Columns: columns, Values: make([]any, len(columns))}).Get(out.of.ID); !ok && !out.of.IsOptional() {
-			return fmt.Errorf("%s: there is no column %q; columns are %s", r.Path(), out.of.ID, listed(columns))
+			return fmt.Errorf("%s: no column %q; columns are %s", r.Path(), out.of.ID, listed(columns))
 		}
 	}
 	return nil
 }
 
-// fill sets the outputs from a record, coerced to their declared types.
+// fill sets the outputs from a record, converted to their declared types.
 func (f *fileSource) fill(row *Row, r *records.Reader, rec records.Record) error {
 	for _, out := range f.outs {
 		raw, ok := rec.Get(out.of.ID)
 		if !ok && !out.of.IsOptional() {
-			return fmt.Errorf("%s: there is no %q; it has %s", place(r, rec), out.of.ID, listed(rec.Columns))
+			return fmt.Errorf("%s: no %q; the record has %s", place(r, rec), out.of.ID, listed(rec.Columns))
 		}
 		if text, isText := raw.(string); isText && r.Format().Cells() {
 			raw = value.ParseCell(text)
@@ -170,7 +169,7 @@ func (f *fileSource) fill(row *Row, r *records.Reader, rec records.Record) error
 	return nil
 }
 
-// place names a record as closely as the format allows.
+// place returns the position of a record, as precisely as its format allows.
 func place(r *records.Reader, rec records.Record) string {
 	if rec.Line > 0 {
 		return fmt.Sprintf("%s:%d", r.Path(), rec.Line)

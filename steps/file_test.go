@@ -50,10 +50,10 @@ func TestFileSourceCoercesAndGoesOn(t *testing.T) {
 		`{"up":"kept","id":"007","n":5,"ok":true,"items":[{"sku":"a"}]}`, `{"up":"kept","id":"NA","n":null,"ok":false,"items":null}`,
 		`error: a.csv:4: n: expected int, got "many"`, `{"up":"kept","id":"4","n":1,"ok":true,"items":null}`)
 	expect(t, "jsonl", source(t, l, write(t, "a.jsonl", "{\"id\":\"x\",\"ok\":true,\"items\":[{\"sku\":\"a\"}]}\n\n{\"id\":5,\"ok\":true}\n{\"id\":\"y\"}\n"), "id", "n", "ok", "items"),
-		`{"up":"kept","id":"x","n":null,"ok":true,"items":[{"sku":"a"}]}`, "error: a.jsonl:3: id: expected text, got 5", `error: a.jsonl:4: there is no "ok"; it has id`)
+		`{"up":"kept","id":"x","n":null,"ok":true,"items":[{"sku":"a"}]}`, "error: a.jsonl:3: id: expected text, got 5", `error: a.jsonl:4: no "ok"; the record has id`)
 	expect(t, "header only", source(t, l, write(t, "a.csv", "id,ok\n"), "id", "ok"))
 	expect(t, "no outputs", source(t, l, write(t, "a.csv", "id\n1\n2\n")), `{"up":"kept"}`, `{"up":"kept"}`)
-	expect(t, "a column is missing", source(t, l, write(t, "a.csv", "id,n\n1,2\n3,4\n"), "id", "ok"), `error: a.csv: there is no column "ok"; columns are id, n`)
+	expect(t, "a column is missing", source(t, l, write(t, "a.csv", "id,n\n1,2\n3,4\n"), "id", "ok"), `error: a.csv: no column "ok"; columns are id, n`)
 	expect(t, "no file", source(t, l, "/nowhere/at/all.csv", "id"), "error: all.csv: no such file")
 }
 
@@ -203,7 +203,7 @@ func TestFileSourceReadsPlainJSON(t *testing.T) {
 		expect(t, name, source(t, l, write(t, name, text), "id", "created_at", "n"), want)
 	}
 	expect(t, "left out", source(t, l, write(t, "a.json", `[{"id": "x", "created_at": ""}, {"created_at": "", "n": 1}]`), "id", "created_at", "n"),
-		`{"up":"kept","id":"x","created_at":"","n":null}`, `error: a.json: row 2: there is no "id"; it has created_at, n`)
+		`{"up":"kept","id":"x","created_at":"","n":null}`, `error: a.json: row 2: no "id"; the record has created_at, n`)
 }
 
 func TestFileWriterFailsItsRows(t *testing.T) {

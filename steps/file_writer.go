@@ -14,17 +14,17 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// fileWriter writes rows to files, in the format that the file's name asks for
-// (steps.md 5). A file appears under its name when it is complete. What later
-// batches write to a path goes to numbered parts beside it: out.csv, out-2.csv.
+// fileWriter writes rows to files, in the format of the file's name. A file appears
+// under its name when it is complete. Later batches for the same path go to numbered
+// files next to it: out.csv, out-2.csv.
 type fileWriter struct {
 	id      string
 	path    filePath
-	columns []slot // the variables that are written
-	all     bool   // the document names no inputs: only what a row has set is written
-	out     *slot  // takes the path; nil where nobody wants it
+	columns []slot // the variables to write
+	all     bool   // no inputs are declared: only variables that a row has set are written
+	out     *slot  // the path is written to it; nil for none
 	size    int
-	parts   map[string]int // how many files were written for each path
+	parts   map[string]int // how many files were written to each path
 }
 
 func buildFileWriter(s *spec.FileWriter, env *Env) (Runner, error) {
@@ -59,7 +59,7 @@ func buildFileWriter(s *spec.FileWriter, env *Env) (Runner, error) {
 	return w, nil
 }
 
-// allVariables lists all variables of the flow, in the order of their slots.
+// allVariables lists the variables of the flow in the order of their slots.
 func (e *Env) allVariables() []slot {
 	vars, ok := e.Slots.(Variables)
 	if !ok {
@@ -72,12 +72,12 @@ func (e *Env) allVariables() []slot {
 	return all
 }
 
-// Size is the most rows in a file; 0 means all.
+// Size returns the maximum number of rows in a file; 0 means all.
 func (w *fileWriter) Size() int { return w.size }
 
-// Batch writes one file for each path that the rows name, ordered by path, and
-// emits one row for each file: what its rows agree in, and the path. A file
-// that cannot be written fails its rows.
+// Batch writes one file for each path of the rows, in the order of the paths, and emits
+// one row for each file with the values that its rows share and the path. A file that
+// cannot be written fails its rows.
 func (w *fileWriter) Batch(ctx context.Context, rows []*Row, emit Emit) error {
 	groups := map[string][]*Row{}
 	for _, row := range rows {
@@ -132,8 +132,8 @@ func (w *fileWriter) group(ctx context.Context, path string, rows []*Row, emit E
 	return emit(out)
 }
 
-// partName is the name of the n-th file for a path, counted from 1: the number
-// stands before the endings that tell the format and how it is packed.
+// partName returns the name of the n-th file for a path, counted from 1: the number is
+// before the extensions of the format and the compression.
 func partName(path string, n int) string {
 	if n == 1 {
 		return path
@@ -148,11 +148,11 @@ func partName(path string, n int) string {
 	return fmt.Sprintf("%s-%d%s%s", strings.TrimSuffix(bare, ext), n, ext, packing)
 }
 
-// errStop marks what emit answered, which must not be mistaken for a fault of the file.
+// errStop marks an error of emit, as opposed to one of the file.
 var errStop = errors.New("no more rows are wanted")
 
-// write makes one file. It answers the rows that are in it; a row that cannot
-// be written is emitted as failed and the others go on.
+// write writes one file and returns the rows in it. A row that cannot be written is
+// emitted as failed.
 func (w *fileWriter) write(ctx context.Context, path string, rows []*Row, emit Emit) ([]*Row, error) {
 	if err := records.Writable(path); err != nil {
 		return nil, err
@@ -162,7 +162,7 @@ func (w *fileWriter) write(ctx context.Context, path string, rows []*Row, emit E
 	if err != nil {
 		return nil, err
 	}
-	defer file.Abort() // does nothing once the file is complete
+	defer file.Abort() // no effect once the file is complete
 	var written []*Row
 	for _, row := range rows {
 		if ctx.Err() != nil {
@@ -190,7 +190,7 @@ func (w *fileWriter) write(ctx context.Context, path string, rows []*Row, emit E
 	return written, file.Close()
 }
 
-// setVariables leaves out, where no inputs are named, what none of the rows has set.
+// setVariables returns the variables to write: without inputs, those that a row has set.
 func (w *fileWriter) setVariables(rows []*Row) []slot {
 	if !w.all {
 		return w.columns
@@ -200,7 +200,7 @@ func (w *fileWriter) setVariables(rows []*Row) []slot {
 	})
 }
 
-// declared says what each column holds, by the type of its variable.
+// declared returns the columns with the types of their variables.
 func declared(columns []slot) []records.Column {
 	out := make([]records.Column, len(columns))
 	for i, c := range columns {
@@ -209,7 +209,7 @@ func declared(columns []slot) []records.Column {
 	return out
 }
 
-// columnKind is how a column of a declared type is written.
+// columnKind returns how a column of a declared type is written.
 func columnKind(t spec.Type) records.Kind {
 	switch {
 	case t.Is("int"):
@@ -226,7 +226,7 @@ func columnKind(t spec.Type) records.Kind {
 	return records.Text // text, roles; dates and times as ISO text
 }
 
-// cellsOf returns what a row writes to the columns; null where nothing is set.
+// cellsOf returns the values of a row for the columns; nil where nothing is set.
 func cellsOf(columns []slot, row *Row) ([]any, error) {
 	cells := make([]any, len(columns))
 	for i, c := range columns {

@@ -13,26 +13,26 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// format is a placeholder's conversion and format specification:
-// [[fill]align][sign][#][0][width][grouping][.precision][type], as Python has it.
+// format is a placeholder's conversion and format specification, with the syntax of
+// Python: [[fill]align][sign][#][0][width][grouping][.precision][type].
 type format struct {
 	conversion string // "", !s, !r or !a
-	fill       string // one character; empty stands for a blank
-	align      byte   // one of <>^=, 0 where the kind of value decides
-	sign       byte   // one of +-blank, 0 for -
-	alternate  bool   // #: 0x before hexadecimals, a decimal point always
-	width      int    // the least number of characters
+	fill       string // one character; empty for a space
+	align      byte   // one of <>^=, 0 for the default of the value's type
+	sign       byte   // one of + - and space, 0 for -
+	alternate  bool   // #: 0x before hexadecimal numbers, always a decimal point
+	width      int    // minimum number of characters
 	grouping   byte   // , or _ or 0
-	precision  int    // -1 where none is given
-	verb       byte   // one of sdboxXceEfFgGn%, 0 where none is given
+	precision  int    // -1 for none
+	verb       byte   // one of sdboxXceEfFgGn%, 0 for none
 }
 
-// maxWidth bounds width and precision, so that a template cannot ask for gigabytes.
+// maxWidth limits width and precision, so that a template cannot request gigabytes.
 const maxWidth = 10000
 
-var errSpec = errors.New("the format is not of the form [[fill]align][sign][#][0][width][,][.precision][type]")
+var errSpec = errors.New("the format does not have the form [[fill]align][sign][#][0][width][,][.precision][type]")
 
-// parseFormat reads what stands behind the name in a placeholder.
+// parseFormat parses the part of a placeholder after the name.
 func parseFormat(conversion, s string) (*format, error) {
 	f := &format{conversion: conversion, precision: -1}
 	switch conversion {
@@ -60,7 +60,7 @@ func parseFormat(conversion, s string) (*format, error) {
 	}
 	if strings.HasPrefix(s, ".") {
 		if len(s) < 2 || s[1] < '0' || s[1] > '9' {
-			return nil, errors.New("a precision is missing after the point")
+			return nil, errors.New(`missing precision after "."`)
 		}
 		if s, err = cutNumber(s[1:], &f.precision); err != nil {
 			return nil, err
@@ -69,7 +69,7 @@ func parseFormat(conversion, s string) (*format, error) {
 	return f, f.parseVerb(s)
 }
 
-// parseAlign takes the fill and the alignment off the front.
+// parseAlign cuts the fill and the alignment off the front.
 func (f *format) parseAlign(s string) string {
 	_, n := utf8.DecodeRuneInString(s)
 	if n < len(s) && strings.IndexByte("<>=^", s[n]) >= 0 {
@@ -83,7 +83,7 @@ func (f *format) parseAlign(s string) string {
 	return s
 }
 
-// cutNumber takes digits off the front.
+// cutNumber cuts digits off the front.
 func cutNumber(s string, to *int) (string, error) {
 	n := 0
 	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
@@ -94,13 +94,13 @@ func cutNumber(s string, to *int) (string, error) {
 	}
 	v, err := strconv.Atoi(s[:n])
 	if err != nil || v > maxWidth {
-		return "", fmt.Errorf("%s is more than the most, %d", brief(s[:n]), maxWidth)
+		return "", fmt.Errorf("%s exceeds the maximum of %d", brief(s[:n]), maxWidth)
 	}
 	*to = v
 	return s[n:], nil
 }
 
-// parseVerb reads the type, the last part of a specification.
+// parseVerb parses the type, the last part of a specification.
 func (f *format) parseVerb(s string) error {
 	switch {
 	case s == "":
@@ -110,20 +110,20 @@ func (f *format) parseVerb(s string) error {
 	}
 	f.verb = s[0]
 	if f.conversion != "" && f.numeric() {
-		return fmt.Errorf("%s makes a text, which the type %c cannot show", f.conversion, f.verb)
+		return fmt.Errorf("%s converts to text, which the type %c cannot format", f.conversion, f.verb)
 	}
 	return nil
 }
 
-// numeric tells whether only a number can be shown so.
+// numeric reports whether the format applies to numbers only.
 func (f *format) numeric() bool {
 	return f.verb != 0 && f.verb != 's' || f.sign != 0 || f.grouping != 0
 }
 
-// plain tells whether values are shown as they are: {name} alone.
+// plain reports whether the placeholder has no conversion and no format.
 func (f *format) plain() bool { return *f == format{precision: -1} }
 
-// checkType tells at once what would fail on every row: a number's format on a text.
+// checkType reports a format that would fail on every row: a number format for text.
 func (f *format) checkType(t spec.Type) error {
 	number := t.Is("int") || t.Is("float") || t.Is("boolean")
 	switch {
@@ -139,7 +139,7 @@ func (f *format) checkType(t spec.Type) error {
 	return nil
 }
 
-// apply shows a value.
+// apply formats a value.
 func (f *format) apply(v any) (string, error) {
 	if f.conversion != "" {
 		return f.text(shown(v, f.conversion))
@@ -160,7 +160,7 @@ func (f *format) apply(v any) (string, error) {
 	return f.text(value.Text(v))
 }
 
-// text pads and cuts a text.
+// text pads and truncates a text.
 func (f *format) text(s string) (string, error) {
 	if f.numeric() {
 		return "", fmt.Errorf("the format needs a number, not %s", value.Describe(s))
@@ -175,13 +175,12 @@ func (f *format) text(s string) (string, error) {
 		if f.fill != "0" {
 			return "", fmt.Errorf("the alignment = needs a number, not %s", value.Describe(s))
 		}
-		align = '<' // 05 fills a text behind it
+		align = '<' // 05 pads a text on the right
 	}
 	return f.pad("", s, align), nil
 }
 
-// pad fills up to the width. The sign stands before the fill where the
-// alignment is =.
+// pad fills up to the width. With the alignment = the sign is before the fill.
 func (f *format) pad(sign, s string, align byte) string {
 	missing := f.width - utf8.RuneCountInString(sign) - utf8.RuneCountInString(s)
 	if missing <= 0 {
@@ -205,8 +204,8 @@ func (f *format) pad(sign, s string, align byte) string {
 	return before + sign + s + after
 }
 
-// pythonQuote is a text as Python's repr writes it: in single quotes, unless
-// it holds some and no double ones.
+// pythonQuote quotes a text as Python's repr does: in single quotes, unless it
+// contains single quotes and no double ones.
 func pythonQuote(s string, ascii bool) string {
 	quote := byte('\'')
 	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {

@@ -12,7 +12,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// number pads a number's digits: grouped, with its sign.
+// number pads the digits of a number, with separators and sign.
 func (f *format) number(negative bool, prefix, digits string) string {
 	sign := prefix
 	switch {
@@ -24,7 +24,7 @@ func (f *format) number(negative bool, prefix, digits string) string {
 	whole, rest := splitWhole(digits)
 	if f.grouping != 0 {
 		if f.align == '=' && f.fill == "0" {
-			// The noughts that fill the width are grouped too.
+			// zeros that fill the width get separators too
 			for len(sign)+groupedLength(whole, f.groupSize())+len(rest) < f.width {
 				whole = "0" + whole
 			}
@@ -34,7 +34,7 @@ func (f *format) number(negative bool, prefix, digits string) string {
 	return f.pad(sign, whole+rest, cmp.Or(f.align, '>'))
 }
 
-// splitWhole parts the digits before the point from the rest.
+// splitWhole splits the digits before the point from the rest.
 func splitWhole(s string) (whole, rest string) {
 	if i := strings.IndexAny(s, ".e%"); i >= 0 && isDigits(s[:i]) {
 		return s[:i], s[i:]
@@ -44,7 +44,7 @@ func splitWhole(s string) (whole, rest string) {
 
 func isDigits(s string) bool { return strings.Trim(s, "0123456789") == "" }
 
-// groupSize is how many digits stand between two separators.
+// groupSize returns the number of digits between two separators.
 func (f *format) groupSize() int {
 	if strings.IndexByte("boxX", f.verb) >= 0 && f.verb != 0 {
 		return 4
@@ -52,7 +52,7 @@ func (f *format) groupSize() int {
 	return 3
 }
 
-// group puts separators between digits.
+// group inserts separators between digits.
 func group(digits string, sep byte, size int) string {
 	var b strings.Builder
 	for i := range len(digits) {
@@ -64,10 +64,10 @@ func group(digits string, sep byte, size int) string {
 	return b.String()
 }
 
-// groupedLength is the length that group gives digits.
+// groupedLength returns the length of group's result.
 func groupedLength(digits string, size int) int { return len(digits) + (len(digits)-1)/size }
 
-// integer shows a whole number.
+// integer formats a whole number.
 func (f *format) integer(n int64) (string, error) {
 	base, prefix := 10, ""
 	switch f.verb {
@@ -100,10 +100,10 @@ func (f *format) integer(n int64) (string, error) {
 	return f.number(n < 0, prefix, digits), nil
 }
 
-// float shows a floating point number.
+// float formats a floating point number.
 func (f *format) float(x float64) (string, error) {
 	if f.verb != 0 && strings.IndexByte("sdboxXc", f.verb) >= 0 {
-		return "", fmt.Errorf("the format %c cannot show the float %s", f.verb, value.Text(x))
+		return "", fmt.Errorf("the format %c cannot format the float %s", f.verb, value.Text(x))
 	}
 	abs := math.Abs(x)
 	digits := f.floatDigits(abs)
@@ -113,7 +113,7 @@ func (f *format) float(x float64) (string, error) {
 	return f.number(math.Signbit(x) && !math.IsNaN(x), "", digits), nil
 }
 
-// floatDigits is a number that is not negative, without padding.
+// floatDigits formats a number that is not negative, without padding.
 func (f *format) floatDigits(x float64) string {
 	p := f.precision
 	if p < 0 {
@@ -141,8 +141,8 @@ func (f *format) floatDigits(x float64) string {
 	return general(x, max(p, 1), f.alternate, true)
 }
 
-// general is Python's g: p significant digits, an exponent where the number is
-// very large or small. point adds ".0" to what would look like a whole number.
+// general implements Python's type g: p significant digits, an exponent for very
+// large and small numbers. point adds ".0" to what would look like a whole number.
 func general(x float64, p int, keepZeros, point bool) string {
 	e := strconv.FormatFloat(x, 'e', p-1, 64)
 	mantissa, exponent, _ := strings.Cut(e, "e")

@@ -10,84 +10,84 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// idempotencyKeys names the turns of a run that may be interrupted and resumed: a turn
-// that was kept just before the end is known when its row is done again.
+// idempotencyKeys makes keys for the turns of a run, so that a run that is resumed
+// finds the turns that were committed just before it was interrupted.
 type idempotencyKeys struct {
-	run string // the run's name, the same after it was resumed
+	run string // the run's id, the same after a resume
 
-	mu    sync.Mutex
-	asked map[int64]map[string]int // by the row's place: how often the same was said in the same step
+	mu     sync.Mutex
+	counts map[int64]map[string]int // by the row's ordinal: how many equal turns it has had
 }
 
-// maxInFlight is how far behind the newest row a row may be that is still under way.
+// maxInFlight is how far behind the newest row an unfinished row may be.
 const maxInFlight = 4096
 
-type operationsKey struct{}
+type idempotencyKeysKey struct{}
 
-// WithRunID gives the turns of a run names that are the same when a run of
-// that name is resumed and does a row again.
+// WithRunID returns a context in which turns have idempotency keys that are the same
+// when a run of that id is resumed and repeats a row.
 func WithRunID(ctx context.Context, run string) context.Context {
-	return context.WithValue(ctx, operationsKey{}, &idempotencyKeys{run: run, asked: map[int64]map[string]int{}})
+	return context.WithValue(ctx, idempotencyKeysKey{}, &idempotencyKeys{run: run, counts: map[int64]map[string]int{}})
 }
 
-// idempotencyKey names the turn that a step begins for a row by what it says; empty
-// in a run that has no name.
+// idempotencyKey returns the key of a turn of a row that adds msgs; empty in a run
+// without an id.
 func idempotencyKey(ctx context.Context, row *Row, msgs []chat.Message) string {
-	o, _ := ctx.Value(operationsKey{}).(*idempotencyKeys)
+	o, _ := ctx.Value(idempotencyKeysKey{}).(*idempotencyKeys)
 	if o == nil {
 		return ""
 	}
-	h, place := sha256.New(), row.Place
+	h, ordinal := sha256.New(), row.Place
 	for s := callContextFrom(ctx); s != nil; s = s.outer {
 		fmt.Fprintf(h, "%q ", s.step)
-		place = s.place // at last the run's own row, whose tool runs the flow of this one
+		ordinal = s.ordinal // in the end that of the run's own row, of which a tool runs this row's flow
 	}
-	for i := range msgs { // without their ids, which may be new each time
+	for i := range msgs { // without the ids, which may be new each time
 		m := &msgs[i]
 		fmt.Fprintf(h, "\n%q %q %q %q", m.Role, m.Name, m.ToolCallID, m.ToolCalls)
 		for _, b := range m.Blocks {
 			fmt.Fprintf(h, " %q %q %q %q", b.Type, b.Text, b.Data, b.MimeType)
 		}
 	}
-	what := hex.EncodeToString(h.Sum(nil))
-	return fmt.Sprintf("%s %d %s %d", o.run, place, what, o.count(place, what))
+	digest := hex.EncodeToString(h.Sum(nil))
+	return fmt.Sprintf("%s %d %s %d", o.run, ordinal, digest, o.count(ordinal, digest))
 }
 
-// count tells how often the same was said before in the row of a place.
-func (o *idempotencyKeys) count(place int64, what string) int {
+// count returns how many turns with the digest the row of an ordinal has had.
+func (o *idempotencyKeys) count(ordinal int64, digest string) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.asked[place] == nil {
-		if len(o.asked) >= 2*maxInFlight {
-			for old := range o.asked {
-				if old>>ordinalBits == place>>ordinalBits && old < place-maxInFlight {
-					delete(o.asked, old)
+	if o.counts[ordinal] == nil {
+		if len(o.counts) >= 2*maxInFlight {
+			for old := range o.counts {
+				if old>>ordinalBits == ordinal>>ordinalBits && old < ordinal-maxInFlight {
+					delete(o.counts, old)
 				}
 			}
 		}
-		o.asked[place] = map[string]int{}
+		o.counts[ordinal] = map[string]int{}
 	}
-	n := o.asked[place][what]
-	o.asked[place][what] = n + 1
+	n := o.counts[ordinal][digest]
+	o.counts[ordinal][digest] = n + 1
 	return n
 }
 
-// replayedAnswer is the answer that the dialogue's turn kept when the row was done before;
-// from then on the turn says nothing. It is nil where the turn is to be held.
+// replayedAnswer returns the answer that an earlier run committed for this turn, nil
+// if the turn has to be run. With an answer, the turn adds no messages.
 func (d *conversation) replayedAnswer(ctx context.Context, row *Row, msgs []chat.Message) (*chat.Message, error) {
 	if d.turn == nil {
 		return nil, nil
 	}
-	operation := idempotencyKey(ctx, row, msgs)
-	if operation == "" || !d.turn.SetIdempotencyKey(operation) {
+	key := idempotencyKey(ctx, row, msgs)
+	if key == "" || !d.turn.SetIdempotencyKey(key) {
 		return nil, nil
 	}
-	said, err := d.turn.PriorMessages(ctx)
+	msgs, err := d.turn.PriorMessages(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if n := len(said); n > 0 && said[n-1].Role == chat.Assistant {
-		return &said[n-1], nil
+	if n := len(msgs); n > 0 && msgs[n-1].Role == chat.Assistant {
+		return &msgs[n-1], nil
 	}
-	return nil, fmt.Errorf("the turn was kept when the row was done before, and its answer is not there any more")
+	return nil, fmt.Errorf("an earlier run committed the turn, but its answer is no longer in the history")
 }

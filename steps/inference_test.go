@@ -106,10 +106,10 @@ func TestInputsBecomeMessages(t *testing.T) {
 		step.Inputs = l.refs(input)
 		expect(t, input, drive(t, l, build(t, step, w.env), l.row(map[string]any{input: v})), "error: "+want)
 	}
-	fails("film", []byte("mp4"), "variable film: a model cannot be sent a video")
+	fails("film", []byte("mp4"), "variable film: models do not accept video")
 	fails("n", nil, "variable n: it is null")
 	fails("m", any(value.Unset), "variable m is not set")
-	fails("maybe", nil, "there is nothing to send to the model: all inputs are empty")
+	fails("maybe", nil, "all inputs are empty; nothing to send")
 	if len(s.requests()) != before {
 		t.Error("the model was asked all the same")
 	}
@@ -182,7 +182,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 		want   string
 	}{
 		{reply{finish: "content_filter"}, "error: the provider's content filter withheld the answer"},
-		{reply{finish: "length"}, "error: the model used up its tokens before it said anything (finish reason length)"},
+		{reply{finish: "length"}, "error: the model reached its token limit before it wrote any text (finish reason length)"},
 		{callsFor([3]string{"c1", "find", "{}"}), "error: the model called a tool, find, instead of answering; the step offers none"},
 		{reply{}, `{"say":"hi","out":""}`},
 		{reply{deltas: []string{"half"}, finish: "length"}, `{"say":"hi","out":"half"}`},

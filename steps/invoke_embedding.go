@@ -10,14 +10,14 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// invokeEmbedding turns a text into a vector (steps.md 2, InvokeEmbedding).
+// invokeEmbedding converts a text to a vector.
 type invokeEmbedding struct {
 	id      string
 	model   model.Embedder
 	in, out slot
 }
 
-func buildEmbedding(s *spec.InvokeEmbedding, env *Env) (Runner, error) {
+func buildInvokeEmbedding(s *spec.InvokeEmbedding, env *Env) (Runner, error) {
 	in, out, err := env.inOut(&s.StepBase)
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func buildEmbedding(s *spec.InvokeEmbedding, env *Env) (Runner, error) {
 	return &invokeEmbedding{id: s.ID, model: m, in: in, out: out}, nil
 }
 
-// Process asks the model for one vector.
+// Process calls the model for one vector.
 func (s *invokeEmbedding) Process(ctx context.Context, row *Row, emit Emit) error {
 	content, err := s.in.read(row)
 	if err != nil {
@@ -53,8 +53,7 @@ func (s *invokeEmbedding) Process(ctx context.Context, row *Row, emit Emit) erro
 	return emit(row)
 }
 
-// text is what is embedded. Values that are no text are written as they would
-// be printed; a picture is none that can be.
+// text returns the text to embed: the text form of a value other than media.
 func (s *invokeEmbedding) text(content any) (string, error) {
 	if s.in.of.Type.IsMedia() {
 		return "", fmt.Errorf("the model %s embeds texts only; %s is of type %s", s.model.Info().ID, s.in.of.ID, s.in.of.Type)
@@ -68,7 +67,7 @@ func (s *invokeEmbedding) text(content any) (string, error) {
 	return value.Text(content), nil
 }
 
-// vectorRecord is the record of a vector and what it was made of.
+// vectorRecord makes an Embedding of a vector and the value it was made from.
 func vectorRecord(vector []float32, content any) *value.Record {
 	numbers := make([]any, len(vector))
 	for i, x := range vector {

@@ -10,14 +10,14 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// llmStep is what steps that talk to a model share.
+// llmStep holds what LLMInference and Agent share.
 type llmStep struct {
 	id     string
 	model  model.Chat
 	memory *memory.Memory // nil without one
 	system string
-	cost   func() int    // what the descriptions of the step's tools take, in tokens; nil without tools
-	shape  *outputSchema // what the answer has to be; nil where it is what the model says
+	cost   func() int    // tokens of the descriptions of the step's tools; nil without tools
+	schema *outputSchema // the required form of the answer; nil for free text
 }
 
 // newLLMStep finds the shared model and memory of a step.
@@ -37,11 +37,10 @@ func (e *Env) newLLMStep(s *spec.StepBase, m spec.ModelEntity, mem *spec.Memory,
 	return sp, err
 }
 
-// runTurn says what the inputs hold in a dialogue, lets reply go on from there, and
-// ends the dialogue well or badly; also when reply panics, because the session's
-// other turns wait for the end. The context that reply is given ends too when a
-// newer turn takes the session over. Where the turn was kept before, it answers
-// what was said then.
+// runTurn adds the inputs to the conversation, calls reply, and commits or aborts,
+// even on panic, because other turns of the session wait for the end of this one.
+// The context of reply is canceled if a newer turn preempts this one. If the turn
+// was committed by an earlier run, runTurn returns its answer.
 func (s *llmStep) runTurn(ctx context.Context, row *Row, inputs []slot, reply replyFunc) (answer chat.Message, err error) {
 	msgs, err := messagesFrom(inputs, row)
 	if err != nil {
@@ -54,7 +53,7 @@ func (s *llmStep) runTurn(ctx context.Context, row *Row, inputs []slot, reply re
 	finished := false
 	defer func() {
 		if !finished {
-			_ = d.close(ctx, fmt.Errorf("internal error")) // the panic goes on and tells why
+			_ = d.close(ctx, fmt.Errorf("internal error")) // the panic continues and reports its cause
 		}
 	}()
 	answer, err = d.finish(s.withTurn(d.context(withCallContext(ctx, s.id, row)), row, d), row, msgs, reply)
@@ -62,10 +61,10 @@ func (s *llmStep) runTurn(ctx context.Context, row *Row, inputs []slot, reply re
 	return answer, d.close(ctx, err)
 }
 
-// replyFunc carries a dialogue on, once the question was asked, to its answer.
+// replyFunc produces the answer of a conversation whose question was added.
 type replyFunc func(context.Context, *conversation) (chat.Message, error)
 
-// finish asks msgs and is the reply, or the answer of a turn that was kept before.
+// finish adds msgs and returns the reply, or the answer of an earlier run.
 func (d *conversation) finish(ctx context.Context, row *Row, msgs []chat.Message, reply replyFunc) (chat.Message, error) {
 	had, err := d.replayedAnswer(ctx, row, msgs)
 	switch {
@@ -80,16 +79,16 @@ func (d *conversation) finish(ctx context.Context, row *Row, msgs []chat.Message
 	return reply(ctx, d)
 }
 
-// generate sends the window and waits for the answer. Deltas and usage are reported
-// to whom it may concern; thoughts are neither reported nor kept.
+// generate sends the window and waits for the answer. It reports deltas and usage
+// as events; reasoning is neither reported nor stored.
 func (s *llmStep) generate(ctx context.Context, row *Row, d *conversation, tools []model.Tool) (chat.Message, error) {
 	window, err := d.window(s.budget(tools))
 	if err != nil {
 		return chat.Message{}, err
 	}
-	window = append(window[:len(window):len(window)], d.aside...)
+	window = append(window[:len(window):len(window)], d.extra...)
 	req := model.Request{Messages: window, Tools: tools, Stream: wanted(ctx, EventText)}
-	s.shape.applyTo(&req)
+	s.schema.applyTo(&req)
 	resp, err := model.Call(ctx, s.model, req, func(delta string) {
 		Report(ctx, s.event(row, Event{Kind: EventText, Text: delta}))
 	})
@@ -99,11 +98,11 @@ func (s *llmStep) generate(ctx context.Context, row *Row, d *conversation, tools
 	Report(ctx, s.event(row, Event{Kind: EventUsage, Input: resp.Usage.Input, Output: resp.Usage.Output, Model: resp.Model}))
 	answer := resp.Message
 	if isEmpty(answer) && len(answer.ToolCalls) == 0 {
-		switch resp.Finish { // after any other reason an empty answer is the answer
+		switch resp.Finish { // after any other reason an empty answer is valid
 		case "content_filter":
 			return chat.Message{}, fmt.Errorf("the provider's content filter withheld the answer")
 		case "length":
-			return chat.Message{}, fmt.Errorf("the model used up its tokens before it said anything (finish reason length)")
+			return chat.Message{}, fmt.Errorf("the model reached its token limit before it wrote any text (finish reason length)")
 		}
 	}
 	if answer.ID == "" {
@@ -112,7 +111,7 @@ func (s *llmStep) generate(ctx context.Context, row *Row, d *conversation, tools
 	return answer, nil
 }
 
-// budget is the room of one call that offers tools (memory.md 6).
+// budget returns the room of one call that offers tools.
 func (s *llmStep) budget(tools []model.Tool) memory.Budget {
 	info := s.model.Info()
 	b := memory.Budget{Model: info.Name, ContextWindow: info.ContextWindow, Answer: info.MaxTokens}
@@ -122,15 +121,15 @@ func (s *llmStep) budget(tools []model.Tool) memory.Budget {
 	return b
 }
 
-// event says which step and row an event belongs to.
+// event fills in the step and the row of an event.
 func (s *llmStep) event(row *Row, ev Event) Event {
 	ev.Step, ev.Session, ev.Row = s.id, row.Session, row.Number
 	return ev
 }
 
-// answer puts what the model said into the output: its text where the output
-// is a text, else the message, which keeps its id so that a later step with the
-// same memory does not say it twice.
+// answer sets the output: the text of the message where the output is a text, else
+// the message, which keeps its id so that a later step with the same memory does not
+// add it again.
 func (s *llmStep) answer(row *Row, out slot, m chat.Message) {
 	if out.of.Type.Is("ChatMessage") {
 		out.write(row, m)
@@ -139,7 +138,7 @@ func (s *llmStep) answer(row *Row, out slot, m chat.Message) {
 	out.write(row, m.Text())
 }
 
-// isEmpty tells whether a message says nothing at all.
+// isEmpty reports whether a message has neither text nor media.
 func isEmpty(m chat.Message) bool {
 	for _, b := range m.Blocks {
 		if b.Media() || b.Text != "" {

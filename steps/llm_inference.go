@@ -8,16 +8,15 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// llmInference asks a chat model (steps.md 2, LLMInference). A text output works
-// as a ChatMessage output does: all inputs are sent, the memory is used and the
-// system message is said.
+// llmInference calls a chat model. A text output works like a ChatMessage output:
+// all inputs and the system message are sent, and the memory is used.
 type llmInference struct {
 	llmStep
 	inputs []slot
 	out    slot
 }
 
-func buildInference(s *spec.LLMInference, env *Env) (Runner, error) {
+func buildLLMInference(s *spec.LLMInference, env *Env) (Runner, error) {
 	sp, err := env.newLLMStep(&s.StepBase, s.Model.To, s.Memory.To, s.SystemMessage)
 	if err != nil {
 		return nil, err
@@ -36,7 +35,7 @@ func buildInference(s *spec.LLMInference, env *Env) (Runner, error) {
 	return &llmInference{llmStep: sp, inputs: inputs, out: out}, nil
 }
 
-// Process asks the model once. Nothing is kept in the memory unless the answer came.
+// Process calls the model once. The memory stores nothing unless there is an answer.
 func (s *llmInference) Process(ctx context.Context, row *Row, emit Emit) error {
 	answer, err := s.runTurn(ctx, row, s.inputs, func(ctx context.Context, d *conversation) (chat.Message, error) {
 		answer, err := s.generate(ctx, row, d, nil)
@@ -47,7 +46,7 @@ func (s *llmInference) Process(ctx context.Context, row *Row, emit Emit) error {
 			if isEmpty(answer) {
 				return answer, fmt.Errorf("the model called a tool, %s, instead of answering; the step offers none", calls[0].Name)
 			}
-			answer.ToolCalls = nil // nobody answers them, and a memory must not hold calls without results
+			answer.ToolCalls = nil // nothing runs them, and a memory must not hold calls without results
 		}
 		return answer, d.add(answer)
 	})

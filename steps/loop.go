@@ -7,12 +7,11 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// loop runs a flow until a condition holds, at most so many times. It is Loop
-// in the document.
+// loop runs a flow until a condition holds, or max times.
 type loop struct {
 	body  *subflow
-	until *formula // nil: the flow is run exactly most times
-	most  int
+	until *formula // nil: the flow runs exactly max times
+	max   int
 }
 
 func buildLoop(s *spec.Loop, env *Env) (Runner, error) {
@@ -23,26 +22,25 @@ func buildLoop(s *spec.Loop, env *Env) (Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &loop{body: body, most: s.MaxIterations}
+	l := &loop{body: body, max: s.MaxIterations}
 	if !s.Until.IsZero() {
 		l.until, err = env.condition(&s.Until)
 	}
 	return l, err
 }
 
-// Process runs the flow on the row again and again. What a run sets is what the
-// next one is given, for the inputs and outputs of the same ids. After the last
-// run that is allowed the row goes on with what that run left, whether the
-// condition holds or not.
+// Process runs the flow on the row repeatedly. The outputs of a run are the inputs of
+// the same ids of the next one. After the last allowed run the row has the outputs of
+// that run, whether the condition holds or not.
 func (l *loop) Process(ctx context.Context, row *Row, emit Emit) error {
-	for n := 1; n <= l.most; n++ {
+	for n := 1; n <= l.max; n++ {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
 		done, err := l.round(ctx, row)
 		switch {
 		case err != nil:
-			return fmt.Errorf("run %d of at most %d: %w", n, l.most, err)
+			return fmt.Errorf("run %d of at most %d: %w", n, l.max, err)
 		case done:
 			return emit(row)
 		}
@@ -50,8 +48,8 @@ func (l *loop) Process(ctx context.Context, row *Row, emit Emit) error {
 	return emit(row)
 }
 
-// round runs the flow once and tells whether the row is done: the condition
-// holds, or the row failed inside of the flow.
+// round runs the flow once and reports whether the row is done: the condition holds,
+// or the row failed inside of the flow.
 func (l *loop) round(ctx context.Context, row *Row) (bool, error) {
 	outputs, failed, err := l.body.once(ctx, row)
 	if failed != nil {

@@ -13,11 +13,11 @@ import (
 	"github.com/qtype-dev/qtype/tool"
 )
 
-// maxRepairs is how often a model is told that its answer does not fit, before the row fails.
+// maxRepairs is how often a model may correct an answer that does not match its type.
 const maxRepairs = 2
 
-// outputSchema is the type that an answer must have: it is asked for as a JSON schema,
-// and what comes is checked.
+// outputSchema is the type that an answer must have: requested as a JSON schema, and
+// checked.
 type outputSchema struct {
 	of     *spec.Variable
 	schema json.RawMessage
@@ -27,9 +27,8 @@ func newOutputSchema(v *spec.Variable) *outputSchema {
 	return &outputSchema{v, tool.SchemaOf(v.Type.Custom)}
 }
 
-// applyTo asks for the shape: of providers that can hold a model to a schema, and
-// for all others in words. They stand at the end of the system message, which is
-// the same in every call, and are kept nowhere.
+// applyTo requests the schema: from providers that support one, and from all of them
+// at the end of the system message, which is the same in every call and is not stored.
 func (s *outputSchema) applyTo(req *model.Request) {
 	if s == nil {
 		return
@@ -45,8 +44,8 @@ func (s *outputSchema) applyTo(req *model.Request) {
 	first.Blocks = append(first.Blocks[:len(first.Blocks):len(first.Blocks)], words)
 }
 
-// parse makes a value of an answer. A model that could not be held to the schema
-// may have put its JSON into a fence.
+// parse converts an answer to a value. A model without support for schemas may have
+// put its JSON into a code fence.
 func (s *outputSchema) parse(text string) (any, error) {
 	text = strings.TrimSpace(text)
 	if rest, fenced := strings.CutPrefix(text, "```"); fenced {
@@ -66,36 +65,35 @@ func (s *outputSchema) parse(text string) (any, error) {
 	return v, nil
 }
 
-// retryInvalid tells the model when its answer does not fit, so that it is asked
-// again; after the second time that is an error. The memory holds the answer that fits only.
-func (a *agent) retryInvalid(answer *chat.Message, d *conversation, mended *int) (again bool, err error) {
-	if a.shape == nil || isEmpty(*answer) {
+// retryInvalid reports an answer that does not match its type to the model and asks
+// it to answer again, maxRepairs times. The memory stores the valid answer only.
+func (a *agent) retryInvalid(answer *chat.Message, d *conversation, repairs *int) (again bool, err error) {
+	if a.schema == nil || isEmpty(*answer) {
 		return false, nil
 	}
-	_, wrong := a.shape.parse(answer.Text())
+	_, wrong := a.schema.parse(answer.Text())
 	switch {
 	case wrong == nil:
 		return false, nil
-	case *mended >= maxRepairs:
-		return false, fmt.Errorf("the model's answer does not fit the type %s, also after it was told %d times: %w", a.shape.of.Type, *mended, wrong)
+	case *repairs >= maxRepairs:
+		return false, fmt.Errorf("the answer does not match type %s after %d retries: %w", a.schema.of.Type, *repairs, wrong)
 	}
-	*mended++
+	*repairs++
 	answer.ToolCalls = nil
-	told := chat.Text(chat.User, fmt.Sprintf("This answer cannot be read: %s. Answer again, with the JSON object alone.", wrong))
-	d.aside = append(d.aside, *answer, told)
+	correction := chat.Text(chat.User, fmt.Sprintf("This answer is not valid: %s. Answer again, with the JSON object only.", wrong))
+	d.extra = append(d.extra, *answer, correction)
 	return true, nil
 }
 
-// writeOutput puts the answer into the output: as a record where a type of the
-// document's own is declared.
+// writeOutput sets the output: to a record where a custom type is declared.
 func (a *agent) writeOutput(row *Row, answer chat.Message, emit Emit) error {
-	if a.shape == nil {
+	if a.schema == nil {
 		a.answer(row, a.out, answer)
 		return emit(row)
 	}
-	v, err := a.shape.parse(answer.Text())
+	v, err := a.schema.parse(answer.Text())
 	if err != nil {
-		return fmt.Errorf("the model's answer does not fit: %w", err)
+		return fmt.Errorf("the answer does not match: %w", err)
 	}
 	a.out.write(row, v)
 	return emit(row)

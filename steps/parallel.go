@@ -9,8 +9,7 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// parallel runs several flows side by side on one row. It is Parallel in the
-// document.
+// parallel runs several flows on one row at the same time.
 type parallel struct{ branches []*subflow }
 
 func buildParallel(s *spec.Parallel, env *Env) (Runner, error) {
@@ -25,18 +24,18 @@ func buildParallel(s *spec.Parallel, env *Env) (Runner, error) {
 	return p, nil
 }
 
-// errSiblingFailed ends the flows that still run once one of them has failed.
+// errSiblingFailed cancels the other flows once one has failed.
 var errSiblingFailed = errors.New("another of the parallel flows failed")
 
-// branchResults is how the flows of one row ended.
+// branchResults collects how the flows of one row ended.
 type branchResults struct {
 	mu      sync.Mutex
 	outputs [][]any // by flow
-	failed  *Error  // the first that failed inside of a flow
-	err     error   // or why a flow could not be run
+	failed  *Error  // the first failure inside of a flow
+	err     error   // or why a flow could not run
 }
 
-// fail keeps the first failure and ends the other flows.
+// fail stores the first failure and cancels the other flows.
 func (s *branchResults) fail(cancel context.CancelCauseFunc, failed *Error, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,9 +45,9 @@ func (s *branchResults) fail(cancel context.CancelCauseFunc, failed *Error, err 
 	cancel(errSiblingFailed)
 }
 
-// Process runs the flows, each on the row as it came, and sets what they gave
-// once all have ended, in the order of the document. The first failure is the
-// row's and ends the other flows. The last flow runs on the caller's goroutine.
+// Process runs the flows, each on the row as it came, and sets their outputs once all
+// have ended, in the order of the document. The first failure is the row's and
+// cancels the other flows. The last flow runs on the caller's goroutine.
 func (p *parallel) Process(ctx context.Context, row *Row, emit Emit) error {
 	own, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -57,9 +56,9 @@ func (p *parallel) Process(ctx context.Context, row *Row, emit Emit) error {
 	last := len(p.branches) - 1
 	for i, b := range p.branches {
 		if i < last {
-			group.Go(func() { s.run(own, cancel, row, branchResult{i, b}) })
+			group.Go(func() { s.run(own, cancel, row, i, b) })
 		} else {
-			s.run(own, cancel, row, branchResult{i, b})
+			s.run(own, cancel, row, i, b)
 		}
 	}
 	group.Wait()
@@ -80,23 +79,17 @@ func (p *parallel) Process(ctx context.Context, row *Row, emit Emit) error {
 	return emit(row)
 }
 
-// branchResult is one of the flows and its place among them.
-type branchResult struct {
-	at   int
-	flow *subflow
-}
-
-// run runs one flow. A panic is kept as an error: no row ends the program.
-func (s *branchResults) run(ctx context.Context, cancel context.CancelCauseFunc, row *Row, one branchResult) {
+// run runs one flow. A panic becomes the error of the row.
+func (s *branchResults) run(ctx context.Context, cancel context.CancelCauseFunc, row *Row, index int, flow *subflow) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.fail(cancel, nil, fmt.Errorf("internal error: %v", p))
 		}
 	}()
-	outputs, failed, err := one.flow.once(ctx, row)
+	outputs, failed, err := flow.once(ctx, row)
 	if err != nil || failed != nil {
 		s.fail(cancel, failed, err)
 		return
 	}
-	s.outputs[one.at] = outputs
+	s.outputs[index] = outputs
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// promptTemplate fills a template with the row's values (steps.md 2).
+// promptTemplate fills a template with the values of a row.
 type promptTemplate struct {
 	pieces  []piece
 	out     slot
-	buffers sync.Pool // of *[]byte, in which rows are filled: a text is then made in its exact size
+	buffers sync.Pool // of *[]byte in which rows are filled, so that the text is allocated in its exact size
 }
 
-func buildTemplate(s *spec.PromptTemplate, env *Env) (Runner, error) {
+func buildPromptTemplate(s *spec.PromptTemplate, env *Env) (Runner, error) {
 	out, err := env.single("output", s.Outputs)
 	if err != nil {
 		return nil, err
@@ -46,16 +46,16 @@ func (p *promptTemplate) Process(_ context.Context, row *Row, emit Emit) error {
 	return emit(row)
 }
 
-// keptBuffer is the size in bytes up to which a buffer is kept for the next row.
-const keptBuffer = 64 << 10
+// maxPooledBuffer is the capacity in bytes up to which a buffer is reused.
+const maxPooledBuffer = 64 << 10
 
-// fill is the template's text for a row.
+// fill returns the template's text for a row.
 func (p *promptTemplate) fill(row *Row) (string, error) {
-	kept, _ := p.buffers.Get().(*[]byte)
-	if kept == nil {
-		kept = new([]byte)
+	pooled, _ := p.buffers.Get().(*[]byte)
+	if pooled == nil {
+		pooled = new([]byte)
 	}
-	b := (*kept)[:0]
+	b := (*pooled)[:0]
 	for i := range p.pieces {
 		var err error
 		if b, err = p.pieces[i].fill(b, row); err != nil {
@@ -63,33 +63,33 @@ func (p *promptTemplate) fill(row *Row) (string, error) {
 		}
 	}
 	text := string(b)
-	if cap(b) <= keptBuffer {
-		*kept = b
-		p.buffers.Put(kept)
+	if cap(b) <= maxPooledBuffer {
+		*pooled = b
+		p.buffers.Put(pooled)
 	}
 	return text, nil
 }
 
-// TemplateError says where a template cannot be read.
+// TemplateError reports a syntax error of a template.
 type TemplateError struct {
 	Line   int    // the line of the template, counted from 1
 	Column int    // in characters, counted from 1
-	Reason string // what is wrong there
+	Reason string // what is wrong
 }
 
-// Error names the place and the reason.
+// Error names the position and the reason.
 func (e *TemplateError) Error() string {
 	return fmt.Sprintf("template line %d, column %d: %s", e.Line, e.Column, e.Reason)
 }
 
-// piece is literal text, or a placeholder where format is set.
+// piece is literal text, or a placeholder if format is set.
 type piece struct {
-	text   string  // the literal, or the placeholder as it is written
-	slot   slot    // the placeholder's variable
-	format *format // how it is shown
+	text   string  // the literal, or the placeholder as written
+	slot   slot    // variable of the placeholder
+	format *format // format of the value
 }
 
-// fill appends the piece with a row's value.
+// fill appends the piece for a row.
 func (p *piece) fill(b []byte, row *Row) ([]byte, error) {
 	if p.format == nil {
 		return append(b, p.text...), nil
@@ -110,14 +110,15 @@ func (p *piece) fill(b []byte, row *Row) ([]byte, error) {
 	return append(b, s...), nil
 }
 
-// templateReader makes pieces of what package template read.
+// templateReader compiles the pieces of a parsed template.
 type templateReader struct {
 	text   string
 	inputs map[string]slot
-	names  []string // of the inputs, in their order
+	names  []string // of the inputs, in order
 }
 
-// compileTemplate reads a template once, so that its faults show before the first row.
+// compileTemplate parses a template once, so that errors are reported before the
+// first row.
 func compileTemplate(text string, inputs []slot) ([]piece, error) {
 	r := &templateReader{text: text, inputs: map[string]slot{}}
 	for _, in := range inputs {
@@ -141,11 +142,11 @@ func (r *templateReader) piece(p prompttemplate.Piece) (piece, error) {
 	case prompttemplate.Literal:
 		return piece{text: p.Text}, nil
 	case prompttemplate.Stray:
-		return piece{}, r.fail(p.At, "a single } stands for nothing: write }} for a brace")
+		return piece{}, r.fail(p.At, "unmatched }; write }} for a brace")
 	case prompttemplate.Unclosed:
-		return piece{}, r.fail(p.At, "this { is never closed: write {{ for a brace")
+		return piece{}, r.fail(p.At, "unclosed {; write {{ for a brace")
 	case prompttemplate.Nested:
-		return piece{}, r.fail(p.At, "a { inside a placeholder: placeholders do not nest; write {{ for a brace")
+		return piece{}, r.fail(p.At, "{ inside a placeholder; placeholders do not nest, write {{ for a brace")
 	}
 	in, ok := r.inputs[p.Name]
 	if !ok {
@@ -161,35 +162,35 @@ func (r *templateReader) piece(p prompttemplate.Piece) (piece, error) {
 	return piece{text: p.Text, slot: in, format: f}, nil
 }
 
-// errNoInput says why a placeholder's name is no input.
+// noInput explains why the name of a placeholder is not an input.
 func (r *templateReader) noInput(name string) string {
 	bare := strings.TrimSpace(name)
 	base, _, _ := strings.Cut(bare, ".")
 	base, _, _ = strings.Cut(base, "[")
 	switch {
 	case bare == "" || strings.Trim(bare, "0123456789") == "":
-		return fmt.Sprintf("the placeholder {%s} has no name: write the name of an input, or {{ }} for braces", brief(name))
+		return fmt.Sprintf("the placeholder {%s} has no name; write the name of an input, or {{ }} for braces", brief(name))
 	case bare != name && r.has(bare):
-		return fmt.Sprintf("the placeholder {%s} has blanks around its name: write {%s}", brief(name), brief(bare))
+		return fmt.Sprintf("the placeholder {%s} has spaces around its name; write {%s}", brief(name), brief(bare))
 	case base != bare && r.has(base):
-		return fmt.Sprintf("the placeholder {%s} looks into %s, which templates cannot do", brief(name), base)
+		return fmt.Sprintf("the placeholder {%s} accesses a part of %s, which templates do not support", brief(name), base)
 	case len(r.names) == 0:
 		return fmt.Sprintf("no input has the name %s: the step has none", value.Describe(name))
 	}
 	return fmt.Sprintf("no input has the name %s; inputs are %s", value.Describe(name), strings.Join(r.names, ", "))
 }
 
-// brief is a piece of a template for an error message: short, on one line.
+// brief shortens a part of a template for an error message, on one line.
 func brief(s string) string {
-	const longest = 40 // characters
+	const maxRunes = 40
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsGraphic(r) {
 			return r
 		}
 		return utf8.RuneError
 	}, s)
-	if runes := []rune(s); len(runes) > longest {
-		return string(runes[:longest]) + "…"
+	if runes := []rune(s); len(runes) > maxRunes {
+		return string(runes[:maxRunes]) + "…"
 	}
 	return s
 }
@@ -199,7 +200,7 @@ func (r *templateReader) has(name string) bool {
 	return ok
 }
 
-// fail is an error at a byte of the template.
+// fail returns an error at a byte offset of the template.
 func (r *templateReader) fail(at int, reason string, args ...any) error {
 	before := r.text[:at]
 	start := strings.LastIndexByte(before, '\n') + 1
@@ -210,7 +211,7 @@ func (r *templateReader) fail(at int, reason string, args ...any) error {
 	}
 }
 
-// shown is a value's text under a conversion: !r quotes a text.
+// shown returns the text of a value under a conversion: !r quotes a text.
 func shown(v any, conversion string) string {
 	s := value.Text(v)
 	if _, isText := v.(string); !isText || conversion == "" || conversion == "!s" {

@@ -18,7 +18,7 @@ func TestConstantAddressesAreCheckedAtTheStart(t *testing.T) {
 		{&spec.FileSource{StepBase: l.base("r", nil, []string{"name"}), Path: spec.PathRef{URI: "ftp://x/y.csv"}},
 			"ftp://x/y.csv: ftp:// is not supported; these are: file, http, https, s3, gs, gcs, az, azure, abfs, abfss"},
 		{&spec.FileSource{StepBase: l.base("r", nil, []string{"name"}), Path: spec.PathRef{URI: "s3://bucket"}},
-			"s3://bucket: the address names no object: s3://BUCKET/PATH is expected"},
+			"s3://bucket: missing object key: s3://BUCKET/PATH expected"},
 		{&spec.FileWriter{StepBase: l.base("w", []string{"name"}, []string{"file"}), Path: spec.PathRef{URI: "https://u:word@x/y.csv"}},
 			"https://x/y.csv: https:// can only be read"},
 	} {

@@ -5,17 +5,17 @@ import (
 	"sync/atomic"
 )
 
-// rowPool is the memory of rows that were made of one row. When all of them are
-// spent it serves the next rows: flows that take lists apart and put them
-// together again would otherwise leave most of what they allocate to the collector.
+// rowPool is a block of rows that were made of one row. Once all of them are released
+// the block is reused: flows that expand and collect lists would otherwise leave most
+// of what they allocate to the garbage collector.
 type rowPool struct {
 	rows   []Row
 	values []any
-	live   atomic.Int32 // the rows that are not spent
-	home   *sync.Pool   // where it is kept for the next row
+	live   atomic.Int32 // rows that are not released
+	home   *sync.Pool   // the pool that the block returns to
 }
 
-// clones are n copies as Clone makes them, made at once in a block of home.
+// clones returns n copies like those of Clone, allocated in one block of home.
 func (r *Row) clones(n int, home *sync.Pool) []Row {
 	width := len(r.Values)
 	p, _ := home.Get().(*rowPool)
@@ -33,8 +33,8 @@ func (r *Row) clones(n int, home *sync.Pool) []Row {
 	return rows
 }
 
-// release says that nobody will look at the rows any more: neither the one who
-// says so nor any step or caller that they were emitted to.
+// release returns rows to their pools. The caller, and every step and caller that the
+// rows were emitted to, must not use them afterwards.
 func release(rows []*Row) {
 	for _, r := range rows {
 		p := r.block

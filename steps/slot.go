@@ -7,7 +7,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// slot is a variable and where it stands in a row.
+// slot is the position of a variable in a row.
 type slot struct {
 	at int            // the index in Row.Values
 	of *spec.Variable // the declaration
@@ -25,7 +25,7 @@ func (e *Env) slot(v *spec.Variable) (slot, error) {
 	return slot{at, v}, nil
 }
 
-// slots finds the variables that references name.
+// slots finds the variables of references.
 func (e *Env) slots(refs []spec.Ref[*spec.Variable]) ([]slot, error) {
 	var all []slot
 	for i := range refs {
@@ -38,7 +38,7 @@ func (e *Env) slots(refs []spec.Ref[*spec.Variable]) ([]slot, error) {
 	return all, nil
 }
 
-// single finds the one variable that a list of references must hold; what names the list.
+// single finds the only variable of a list of references; what names the list.
 func (e *Env) single(what string, refs []spec.Ref[*spec.Variable]) (slot, error) {
 	if len(refs) != 1 {
 		return slot{}, fmt.Errorf("needs exactly 1 %s, has %d", what, len(refs))
@@ -46,7 +46,7 @@ func (e *Env) single(what string, refs []spec.Ref[*spec.Variable]) (slot, error)
 	return e.slot(refs[0].To)
 }
 
-// inOut finds the one input and the one output of a step that has just these.
+// inOut finds the input and the output of a step with exactly one of each.
 func (e *Env) inOut(s *spec.StepBase) (in, out slot, err error) {
 	if in, err = e.single("input", s.Inputs); err != nil {
 		return slot{}, slot{}, err
@@ -55,7 +55,7 @@ func (e *Env) inOut(s *spec.StepBase) (in, out slot, err error) {
 	return in, out, err
 }
 
-// read is the variable's value, or an error where nothing was ever set.
+// read returns the value, or an error if it was never set.
 func (s slot) read(row *Row) (any, error) {
 	v := row.Values[s.at]
 	if v == value.Unset {
@@ -64,7 +64,7 @@ func (s slot) read(row *Row) (any, error) {
 	return v, nil
 }
 
-// orNull is the variable's value, null where nothing was set.
+// orNull returns the value, nil if it was never set.
 func (s slot) orNull(row *Row) any {
 	if v := row.Values[s.at]; v != value.Unset {
 		return v
@@ -75,13 +75,13 @@ func (s slot) orNull(row *Row) any {
 // write sets the variable.
 func (s slot) write(row *Row, v any) { row.Values[s.at] = v }
 
-// isPrimitive tells whether the declared type is a primitive, which keeps
-// values of other kinds as they are.
+// isPrimitive reports whether the declared type is a primitive, whose variables keep
+// values of other kinds.
 func (s slot) isPrimitive() bool { return s.of.Type.IsPrimitive() || s.of.Type.Is("MessageRole") }
 
-// setCoerced sets the variable to what came from outside, coerced to the declared
-// type. A scalar that does not convert to a declared primitive stays as it is:
-// what a path or a tool found is not checked (steps.md 3, FieldExtractor).
+// setCoerced sets the variable to a value from outside of the flow, converted to the
+// declared type. A scalar that does not convert to a declared primitive is stored
+// unchanged: the results of paths and tools are not checked.
 func (s slot) setCoerced(row *Row, raw any) error {
 	v, err := value.Assign(s.of, raw)
 	if err != nil && s.isPrimitive() {
@@ -94,13 +94,13 @@ func (s slot) setCoerced(row *Row, raw any) error {
 	return nil
 }
 
-// binding is a name inside the invoked thing and the variable behind it.
+// binding is a name of the invoked tool or flow and the variable bound to it.
 type binding struct {
 	name string
 	slot slot
 }
 
-// bindings finds the variables that a map of bindings names.
+// bindings finds the variables of bindings.
 func (e *Env) bindings(bs spec.Bindings) ([]binding, error) {
 	var all []binding
 	for _, b := range bs {

@@ -11,8 +11,8 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// sqlSource runs a query, one row for each row of its result (steps.md 5). What
-// the row held before stays on it; columns that are no output are passed over.
+// sqlSource runs a query, one row for each row of its result. Variables that the row
+// has keep their values; columns without an output are ignored.
 type sqlSource struct {
 	id     string
 	source *sqldb.Source
@@ -25,7 +25,7 @@ func buildSQLSource(s *spec.SQLSource, env *Env) (Runner, error) {
 		return nil, &spec.NotAvailableError{Owner: "step " + s.ID, Key: "auth", What: "auth (user and password stand in the connection's URL)"}
 	}
 	if env.Database == nil {
-		return nil, fmt.Errorf("there are no databases to ask")
+		return nil, fmt.Errorf("no databases are configured")
 	}
 	source, err := env.Database(s)
 	if err != nil {
@@ -47,7 +47,7 @@ func buildSQLSource(s *spec.SQLSource, env *Env) (Runner, error) {
 	return q, err
 }
 
-// inputsAre lists the inputs for a message.
+// inputsAre lists the inputs for an error message.
 func inputsAre(inputs []slot) string {
 	if len(inputs) == 0 {
 		return "the step has none"
@@ -59,9 +59,8 @@ func inputsAre(inputs []slot) string {
 	return "inputs are " + strings.Join(names, ", ")
 }
 
-// Process emits one row for each row of the result, as the database sends it. A
-// result row that does not fit fails its own row; a query that fails, the row
-// that asked.
+// Process emits one row for each row of the result, as the database sends it. A result
+// row that does not fit fails alone; a failed query fails the input row.
 func (q *sqlSource) Process(ctx context.Context, row *Row, emit Emit) error {
 	args := make([]any, len(q.args))
 	for i, arg := range q.args {
@@ -96,8 +95,8 @@ func (q *sqlSource) Process(ctx context.Context, row *Row, emit Emit) error {
 	return cursor.Err()
 }
 
-// columns finds the column of each output, -1 for none. Where none has the
-// output's very name, one that differs in capitals will do: databases fold them.
+// columns finds the column of each output, -1 for none. A column that differs only in
+// case is used if there is no exact match, because databases change the case of names.
 func (q *sqlSource) columns(names []string) ([]int, error) {
 	at := make([]int, len(q.outs))
 	for i, out := range q.outs {
@@ -109,15 +108,15 @@ func (q *sqlSource) columns(names []string) ([]int, error) {
 		}
 		switch {
 		case at[i] < 0 && !out.of.IsOptional():
-			return nil, fmt.Errorf("the query gives no column %q; columns are %s", out.of.ID, listed(names))
+			return nil, fmt.Errorf("the query returns no column %q; columns are %s", out.of.ID, listed(names))
 		case at[i] >= 0 && slices.ContainsFunc(names[at[i]+1:], same):
-			return nil, fmt.Errorf("the query gives two columns %q: give them names with AS", out.of.ID)
+			return nil, fmt.Errorf("the query returns two columns %q; name them with AS", out.of.ID)
 		}
 	}
 	return at, nil
 }
 
-// fill sets the outputs, coerced to their declared types.
+// fill sets the outputs, converted to their declared types.
 func (q *sqlSource) fill(row *Row, at []int, cells []any) error {
 	for i, out := range q.outs {
 		var raw any
@@ -133,9 +132,8 @@ func (q *sqlSource) fill(row *Row, at []int, cells []any) error {
 	return nil
 }
 
-// fromDatabase brings what databases have no type for nearer to the declared
-// one: JSON text where a list or a record is declared, and the text of a number,
-// a date or a boolean where a text is.
+// fromDatabase converts values for which databases have no type: JSON text to a list or
+// a record, and numbers, dates and booleans to text, as the declared type requires.
 func fromDatabase(t spec.Type, raw any) any {
 	switch v := raw.(type) {
 	case string:

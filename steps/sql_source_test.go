@@ -77,11 +77,11 @@ func TestSQLSource(t *testing.T) {
 		{"a null input is NULL", "SELECT :note IS NULL AS number", []string{"note"}, []string{"number"}, map[string]any{"note": nil},
 			[]string{`{"note":null,"number":1}`}},
 		{"a missing column", "SELECT no, qty FROM orders", nil, []string{"no", "wanted"}, nil,
-			[]string{`error: the query gives no column "wanted"; columns are no, qty`}},
+			[]string{`error: the query returns no column "wanted"; columns are no, qty`}},
 		{"an optional output needs no column", "SELECT 'x' AS no", nil, []string{"no", "missing"}, nil, []string{`{"no":"x","missing":null}`}},
 		{"capitals differ", "SELECT 'x' AS NO, 'low' AS customer, 'up' AS \"Customer\"", nil, []string{"no", "Customer"}, nil, []string{`{"no":"x","Customer":"up"}`}},
 		{"one name twice", "SELECT 1 AS number, 2 AS number", nil, []string{"number"}, nil,
-			[]string{`error: the query gives two columns "number": give them names with AS`}},
+			[]string{`error: the query returns two columns "number"; name them with AS`}},
 	} {
 		r, err := selecting(t, l, address, c.query, c.inputs, c.outputs)
 		if err != nil {
@@ -96,9 +96,9 @@ func TestSQLSourceBuild(t *testing.T) {
 	l := declare(t, nil, "name: text", "age: int")
 	for query, want := range map[string]string{
 		"SELECT :nam AS age":           "the query uses :nam, which is not an input; inputs are name",
-		"SELECT 1 AS age; SELECT 2":    "query line 1, column 18: a second statement begins here: a query is one statement",
-		"SELECT 'x AS age":             "query line 1, column 8: this quote is never closed",
-		"SELECT ? AS age WHERE :name;": "query line 1, column 8: a ? stands for no value: write the name of an input, such as :name",
+		"SELECT 1 AS age; SELECT 2":    "query line 1, column 18: unexpected second statement: a query is one statement",
+		"SELECT 'x AS age":             "query line 1, column 8: unclosed quote",
+		"SELECT ? AS age WHERE :name;": "query line 1, column 8: ? is not supported: use the name of an input, such as :name",
 	} {
 		if _, err := selecting(t, l, "sqlite://", query, []string{"name"}, []string{"age"}); err == nil || err.Error() != want {
 			t.Errorf("%s: got %v, want %s", query, err, want)

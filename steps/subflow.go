@@ -9,31 +9,30 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// subflow is another flow as a step runs it: which variables of the row it is
-// given, and which it sets.
+// subflow is a flow that a step runs, and the variables that it passes in and sets.
 type subflow struct {
 	step    string // the step's id
 	flow    *spec.Flow
 	run     func(context.Context, FlowCall, FlowEmit) error
-	inputs  []*slot // one for each input of the flow; nil where nothing is given
+	inputs  []*slot // one for each input of the flow; nil where nothing is passed
 	outputs []flowOutput
 }
 
-// flowOutput is an output of the invoked flow and the variable that takes it.
+// flowOutput is an output of the flow and the variable that it sets.
 type flowOutput struct {
-	at      int // among the flow's outputs
+	at      int // index in the flow's outputs
 	to      slot
 	convert bool // the two are declared with different types
 }
 
-// newSubflow is a flow whose inputs and outputs are the step's of the same ids.
+// newSubflow makes a subflow whose variables are matched with the step's by their ids.
 func (e *Env) newSubflow(ref *spec.Ref[*spec.Flow], s *spec.StepBase) (*subflow, error) {
 	f := ref.To
 	if f == nil {
 		return nil, fmt.Errorf("the flow %q is not linked", ref.ID)
 	}
 	if e.Flow == nil {
-		return nil, errors.New("there is nothing here that runs other flows")
+		return nil, errors.New("no flow runner configured")
 	}
 	b := &subflow{step: s.ID, flow: f, run: e.Flow, inputs: make([]*slot, len(f.Inputs))}
 	ins, err := e.slots(s.Inputs)
@@ -47,7 +46,7 @@ func (e *Env) newSubflow(ref *spec.Ref[*spec.Flow], s *spec.StepBase) (*subflow,
 	}
 	for i, given := range b.inputs {
 		if in := f.Inputs[i].To; given == nil && in != nil && !in.IsOptional() {
-			return nil, fmt.Errorf("flow %s needs the input %s, which is not among the step's", f.ID, in.ID)
+			return nil, fmt.Errorf("flow %s requires input %s, which is not an input of the step", f.ID, in.ID)
 		}
 	}
 	outs, err := e.slots(s.Outputs)
@@ -64,7 +63,7 @@ func (e *Env) newSubflow(ref *spec.Ref[*spec.Flow], s *spec.StepBase) (*subflow,
 	return b, nil
 }
 
-// call runs the flow on a row; what the row holds is read before the flow begins.
+// call runs the flow on a row. It reads the row before the flow begins.
 func (b *subflow) call(ctx context.Context, row *Row, emit FlowEmit) error {
 	call := FlowCall{Flow: b.flow, Inputs: make([]any, len(b.inputs)), Session: row.Session, Number: row.Number, Place: row.Place}
 	for i, in := range b.inputs {
@@ -76,7 +75,7 @@ func (b *subflow) call(ctx context.Context, row *Row, emit FlowEmit) error {
 	return b.run(ctx, call, emit)
 }
 
-// set writes what the flow gave into the row; what the flow left unset is null.
+// set writes the flow's outputs to the row; an unset one becomes null.
 func (b *subflow) set(row *Row, outputs []any) error {
 	for _, out := range b.outputs {
 		v := outputs[out.at]
@@ -95,12 +94,11 @@ func (b *subflow) set(row *Row, outputs []any) error {
 	return nil
 }
 
-// wrapError is the error of a row that failed in a step of the flow: it names the
-// way to that step.
+// wrapError returns the error of a row that failed inside of the flow, with the path
+// of steps to the failure.
 func (b *subflow) wrapError(failed *Error) *Error { return &Error{Step: b.step, Err: failed} }
 
-// each emits one row for each result of the flow; a result that failed inside
-// stays failed.
+// each emits one row for each result of the flow; a failed result stays failed.
 func (b *subflow) each(ctx context.Context, row *Row, emit Emit) error {
 	return b.call(ctx, row, func(outputs []any, failed *Error) error {
 		c := row.Clone()
@@ -115,8 +113,8 @@ func (b *subflow) each(ctx context.Context, row *Row, emit Emit) error {
 	})
 }
 
-// once runs the flow on a row that becomes one row; failed is why the row
-// failed inside of the flow, err why the flow could not be run.
+// once runs the flow on a row that must become one row. failed is why the row failed
+// inside of the flow, err why the flow could not run.
 func (b *subflow) once(ctx context.Context, row *Row) (outputs []any, failed *Error, err error) {
 	made := 0
 	err = b.call(ctx, row, func(out []any, why *Error) error {
@@ -129,7 +127,7 @@ func (b *subflow) once(ctx context.Context, row *Row) (outputs []any, failed *Er
 	case err != nil:
 		return nil, nil, err
 	case made != 1:
-		return nil, nil, fmt.Errorf("flow %s made %d rows of one; it must make exactly one", b.flow.ID, made)
+		return nil, nil, fmt.Errorf("flow %s returned %d rows for one; it must return exactly one", b.flow.ID, made)
 	}
 	return outputs, failed, nil
 }

@@ -7,14 +7,13 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// switchStep runs the flow of the first case whose condition holds. It is Switch
-// in the document.
+// switchStep runs the flow of the first case whose condition holds.
 type switchStep struct {
 	cases []switchCase
-	other *subflow // for rows that no case holds for; nil where they pass as they are
+	other *subflow // for rows that match no case; nil where they pass unchanged
 }
 
-// switchCase is a condition and the flow behind it.
+// switchCase is a condition and its flow.
 type switchCase struct {
 	when *formula
 	then *subflow
@@ -43,9 +42,9 @@ func buildSwitch(s *spec.Switch, env *Env) (Runner, error) {
 	return c, nil
 }
 
-// Process emits one row for each result of the chosen flow, or the row itself
-// where none is chosen: the step's outputs then stay what they were. Conditions
-// behind the first that holds are not looked at.
+// Process emits one row for each result of the selected flow, or the row itself where
+// none is selected: the outputs then keep their values. Conditions after the first
+// that holds are not evaluated.
 func (c *switchStep) Process(ctx context.Context, row *Row, emit Emit) error {
 	chosen := c.other
 	for _, one := range c.cases {

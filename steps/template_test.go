@@ -135,24 +135,24 @@ func TestTemplateShowsValues(t *testing.T) {
 // Malformed templates are refused when the step is built, at their place.
 func TestTemplatesAreRefusedAtTheirPlace(t *testing.T) {
 	tests := []struct{ typ, template, want string }{
-		{"text", "a\nb {", "template line 2, column 3: this { is never closed: write {{ for a brace"},
-		{"text", "é }", "template line 1, column 3: a single } stands for nothing: write }} for a brace"},
-		{"text", "{x:{name}}", "template line 1, column 4: a { inside a placeholder: placeholders do not nest; write {{ for a brace"},
+		{"text", "a\nb {", "template line 2, column 3: unclosed {; write {{ for a brace"},
+		{"text", "é }", "template line 1, column 3: unmatched }; write }} for a brace"},
+		{"text", "{x:{name}}", "template line 1, column 4: { inside a placeholder; placeholders do not nest, write {{ for a brace"},
 		{"text", `{"a": 1}`, `template line 1, column 1: no input has the name "\"a\""; inputs are x, name`},
-		{"text", "{}", "template line 1, column 1: the placeholder {} has no name: write the name of an input, or {{ }} for braces"},
-		{"text", "{0}", "template line 1, column 1: the placeholder {0} has no name: write the name of an input, or {{ }} for braces"},
-		{"text", "{ x }", "template line 1, column 1: the placeholder { x } has blanks around its name: write {x}"},
-		{"text", "{x.y}", "template line 1, column 1: the placeholder {x.y} looks into x, which templates cannot do"},
-		{"text", "{x[0]}", "template line 1, column 1: the placeholder {x[0]} looks into x, which templates cannot do"},
+		{"text", "{}", "template line 1, column 1: the placeholder {} has no name; write the name of an input, or {{ }} for braces"},
+		{"text", "{0}", "template line 1, column 1: the placeholder {0} has no name; write the name of an input, or {{ }} for braces"},
+		{"text", "{ x }", "template line 1, column 1: the placeholder { x } has spaces around its name; write {x}"},
+		{"text", "{x.y}", "template line 1, column 1: the placeholder {x.y} accesses a part of x, which templates do not support"},
+		{"text", "{x[0]}", "template line 1, column 1: the placeholder {x[0]} accesses a part of x, which templates do not support"},
 		{"text", "{y}", `template line 1, column 1: no input has the name "y"; inputs are x, name`},
 		{"text", "{x!z}", "template line 1, column 1: placeholder {x!z}: the conversion !z is not one of !s, !r, !a"},
 		{"text", "{x:.2f}", "template line 1, column 1: placeholder {x:.2f}: the format needs a number, but the input is text"},
 		{"int", "{x:s}", "template line 1, column 1: placeholder {x:s}: the format s needs a text, but the input is int"},
 		{"int", "{x:.2}", "template line 1, column 1: placeholder {x:.2}: a whole number takes no precision"},
 		{"float", "{x:d}", "template line 1, column 1: placeholder {x:d}: the format d needs a whole number, but the input is float"},
-		{"int", "{x:5q}", "template line 1, column 1: placeholder {x:5q}: the format is not of the form [[fill]align][sign][#][0][width][,][.precision][type]"},
-		{"int", "{x:99999999}", "template line 1, column 1: placeholder {x:99999999}: 99999999 is more than the most, 10000"},
-		{"float", "{x:.f}", "template line 1, column 1: placeholder {x:.f}: a precision is missing after the point"},
+		{"int", "{x:5q}", "template line 1, column 1: placeholder {x:5q}: the format does not have the form [[fill]align][sign][#][0][width][,][.precision][type]"},
+		{"int", "{x:99999999}", "template line 1, column 1: placeholder {x:99999999}: 99999999 exceeds the maximum of 10000"},
+		{"float", "{x:.f}", "template line 1, column 1: placeholder {x:.f}: missing precision after \".\""},
 	}
 	for _, tt := range tests {
 		_, err := render(t, tt.typ, tt.template, nil)

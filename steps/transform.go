@@ -11,7 +11,7 @@ import (
 // transform sets variables by expressions.
 type transform struct{ sets []assignment }
 
-// assignment is a variable and the expression that gives its value.
+// assignment is a variable and the expression of its value.
 type assignment struct {
 	to   slot
 	from *formula
@@ -30,15 +30,15 @@ func buildTransform(s *spec.Transform, env *Env) (Runner, error) {
 			return nil, fmt.Errorf("set %s: %w", declared.Var.ID, err)
 		}
 		if !result.AssignableTo(to.of.Type) {
-			return nil, fmt.Errorf("set %s: it is %s, but the expression gives %s", declared.Var.ID, to.of.Type, result)
+			return nil, fmt.Errorf("set %s: its type is %s, but the expression has type %s", declared.Var.ID, to.of.Type, result)
 		}
 		t.sets = append(t.sets, assignment{to, from})
 	}
 	return t, nil
 }
 
-// Process works out all expressions on the row as it came, then sets the
-// variables, each coerced to its declared type.
+// Process evaluates all expressions on the row as it came, then sets the variables,
+// each converted to its declared type.
 func (t *transform) Process(_ context.Context, row *Row, emit Emit) error {
 	values := make([]any, len(t.sets))
 	for i, set := range t.sets {
@@ -54,7 +54,7 @@ func (t *transform) Process(_ context.Context, row *Row, emit Emit) error {
 	return emit(row)
 }
 
-// value is the variable's new value.
+// value returns the variable's new value.
 func (a assignment) value(row *Row) (any, error) {
 	v, err := a.from.value(row)
 	if err != nil {

@@ -50,7 +50,7 @@ func TestTheServerReceivesAWindowWithinItsLimits(t *testing.T) {
 		flush := rapid.IntRange(1, 300).Draw(rt, "flush")
 		limitShare := int(float64(limit) * ratio)
 		l := declare(t, nil, "a: text", "b: text?", "out: text")
-		w := newWorld(t, s, l, memory.Config{TokenLimit: limit, ChatShare: ratio, FlushSize: flush})
+		w := newWorld(t, s, l, memory.Config{Limits: memory.Limits{"token_limit": float64(limit), "chat_history_token_ratio": float64(ratio), "token_flush_size": float64(flush)}})
 		r := build(t, w.inference(l, []string{"a", "b"}, "out", "You answer for a bookshop."), w.env)
 		session++
 		var said []wireMessage // the conversation so far

@@ -224,7 +224,9 @@ func newWorld(t testing.TB, s *llm, l layout, cfg memory.Config) *world {
 	w.env = &steps.Env{Slots: l,
 		Model:  func(*spec.Model) (model.Chat, error) { return made, nil },
 		Memory: func(*spec.Memory) (*memory.Memory, error) { return w.shared, nil },
-		Tool:   func(declared spec.Tool) (tool.Tool, error) { return tool.New(declared, tool.Options{HTTP: s.Client()}) },
+		Tool: func(declared spec.Tool) (tool.Tool, error) {
+			return tool.NewAPI(declared.(*spec.APITool), tool.Options{HTTP: s.Client()})
+		},
 	}
 	return w
 }

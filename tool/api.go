@@ -19,22 +19,22 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// api is an HTTP endpoint (reference steps.md 4.1).
+// api is an HTTP endpoint.
 type api struct {
 	info     Info
 	method   string
 	endpoint *endpoint
-	query    []*spec.Variable // arguments that go into the query
-	body     []*spec.Variable // arguments that go into the JSON body
-	hasBody  bool             // the method sends one
-	headers  http.Header      // sent with every request, credentials not among them
+	query    []*spec.Variable // arguments sent in the query
+	body     []*spec.Variable // arguments sent in the JSON body
+	hasBody  bool             // whether the method sends a body
+	headers  http.Header      // sent with every request; credentials are added later
 	auth     *credential
 	timeout  time.Duration
 	retry    httpx.Policy
 	http     *http.Client
 }
 
-// methods lists the methods of an API tool and tells what each may do.
+// methods lists the HTTP methods: whether they send a body and whether they are idempotent.
 func methods() map[string]struct{ body, repeats bool } {
 	return map[string]struct{ body, repeats bool }{
 		http.MethodGet: {repeats: true}, http.MethodHead: {repeats: true}, http.MethodOptions: {repeats: true},
@@ -43,10 +43,12 @@ func methods() map[string]struct{ body, repeats bool } {
 	}
 }
 
-func newAPI(t *spec.APITool, opts Options) (*api, error) {
-	fail := func(err error) (*api, error) {
-		if missing, ok := errors.AsType[*NotAvailableError](err); ok {
-			return nil, missing // it names the tool already
+// NewAPI makes the tool of an HTTP endpoint. It calls nothing; an error means that
+// the declaration cannot work.
+func NewAPI(t *spec.APITool, opts Options) (Tool, error) {
+	fail := func(err error) (Tool, error) {
+		if missing, ok := errors.AsType[*spec.NotAvailableError](err); ok {
+			return nil, missing // it already names the tool
 		}
 		return nil, fmt.Errorf("tool %s: %w", t.ID, err)
 	}
@@ -78,17 +80,17 @@ func newAPI(t *spec.APITool, opts Options) (*api, error) {
 	if err := a.duplicateParam(); err != nil {
 		return fail(err)
 	}
-	a.http = caller(opts.HTTP, t.AllowPrivate)
+	a.http = newHTTPClient(opts.HTTP, t.AllowPrivate)
 	a.http.CheckRedirect = a.redirect
 	server, err := url.Parse(a.endpoint.staticPart())
 	if err != nil {
 		return fail(errors.New("endpoint is not a URL"))
 	}
-	a.http.Transport = &authTransport{below: a.http.Transport, scheme: server.Scheme, host: server.Host, auth: a.auth}
+	a.http.Transport = &authTransport{next: a.http.Transport, scheme: server.Scheme, host: server.Host, auth: a.auth}
 	return a, nil
 }
 
-// duplicateParam tells of a header or a query parameter that the document sets beside the auth.
+// duplicateParam reports a header or a query parameter that both the document and the auth set.
 func (a *api) duplicateParam() error {
 	c := a.auth
 	if c.header != "" && a.headers.Get(c.header) != "" {
@@ -100,17 +102,16 @@ func (a *api) duplicateParam() error {
 	_, text, _ := strings.Cut(a.endpoint.staticPart(), "?")
 	written, err := url.ParseQuery(text)
 	if err != nil {
-		return errors.New("endpoint holds a query that cannot be read")
+		return errors.New("endpoint has an invalid query")
 	}
 	if written.Has(c.query) || slices.ContainsFunc(a.query, func(v *spec.Variable) bool { return v.ID == c.query }) {
-		return fmt.Errorf("the call's own query and auth %s both set %s", c.name, c.query)
+		return fmt.Errorf("the query of the call and auth %s both set %s", c.name, c.query)
 	}
 	return nil
 }
 
-// assignParams decides where each argument goes: into the path where the endpoint
-// names it, else parameters into the query, and inputs into the body where the
-// method has one.
+// assignParams decides where each argument is sent: in the path where the endpoint
+// names it, else parameters in the query, and inputs in the body if the method has one.
 func (a *api) assignParams(t *spec.APITool) error {
 	named := a.endpoint.names()
 	var all []*spec.Variable
@@ -136,28 +137,28 @@ func (a *api) assignParams(t *spec.APITool) error {
 	return nil
 }
 
-// headers checks what the document wants to be sent.
+// headers converts the declared headers.
 func headers(declared map[string]string) (http.Header, error) {
 	h := http.Header{}
-	for _, name := range slices.Sorted(maps.Keys(declared)) { // always the same one in the error
-		if !sendable(name, declared[name]) {
-			return nil, fmt.Errorf("header %q cannot be sent", name)
+	for _, name := range slices.Sorted(maps.Keys(declared)) { // sorted, so that the error is always the same
+		if !isSendable(name, declared[name]) {
+			return nil, fmt.Errorf("invalid header %q", name)
 		}
 		h.Set(name, declared[name])
 	}
 	return h, nil
 }
 
-// sendable tells whether HTTP can carry a header.
-func sendable(name, value string) bool {
+// isSendable reports whether HTTP can carry a header.
+func isSendable(name, value string) bool {
 	return httpguts.ValidHeaderFieldName(name) && httpguts.ValidHeaderFieldValue(value)
 }
 
-// Info tells what the tool is.
+// Info describes the tool.
 func (a *api) Info() Info { return a.info }
 
-// Call makes the request, and again where the method may be repeated and the
-// server is busy; all within the tool's timeout.
+// Call sends the request. Idempotent requests are retried while the server is busy, all
+// within the tool's timeout.
 func (a *api) Call(ctx context.Context, args map[string]any) (any, error) {
 	given, err := a.info.ValidateArgs(args)
 	if err != nil {
@@ -194,25 +195,25 @@ func (a *api) Call(ctx context.Context, args map[string]any) (any, error) {
 	}
 }
 
-// explain names the tool in an argument's fault.
+// explain adds the tool to an error about an argument.
 func (a *api) explain(err error) error {
 	var bad *pathArgumentError
 	if errors.As(err, &bad) {
 		return &ArgumentError{a.info.ID, bad.name, bad.problem}
 	}
-	return fmt.Errorf("tool %s: the endpoint cannot be called with these arguments", a.info.ID)
+	return fmt.Errorf("tool %s: invalid request for these arguments", a.info.ID)
 }
 
-// busy tells whether a server may answer a repeated request.
+// busy reports whether a request with this response may succeed later.
 func busy(status int) bool {
 	return slices.Contains([]int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}, status)
 }
 
-// try makes one request.
+// try sends one request.
 func (a *api) try(ctx context.Context, u *url.URL, body []byte) (any, error) {
 	req, err := http.NewRequestWithContext(ctx, a.method, u.String(), bytes.NewReader(body))
 	if err != nil {
-		return nil, fmt.Errorf("tool %s: the endpoint cannot be called with these arguments", a.info.ID)
+		return nil, fmt.Errorf("tool %s: invalid request for these arguments", a.info.ID)
 	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
@@ -232,7 +233,7 @@ func (a *api) try(ctx context.Context, u *url.URL, body []byte) (any, error) {
 	return a.read(ctx, u, resp)
 }
 
-// networkError makes an error of a call that did not come through.
+// networkError converts an error of the transport.
 func (a *api) networkError(ctx context.Context, u *url.URL, err error) error {
 	e := &Error{Tool: a.info.ID, Method: a.method, URL: httpx.Server(u), Err: err, Temporary: true}
 	var refused *refusedError
@@ -244,29 +245,29 @@ func (a *api) networkError(ctx context.Context, u *url.URL, err error) error {
 		e.Message, e.Temporary = refused.Error(), false
 	case ctx.Err() != nil:
 		e.Message = fmt.Sprintf("no complete answer within %s", a.timeout)
-		e.Err = nil // it is not the caller's context that ended
+		e.Err = nil // the caller's context has not ended
 	default:
 		e.Message = httpx.Reason(err)
 	}
 	return e
 }
 
-// redirect follows where a server points, but takes headers to no other server
-// than the endpoint's own, and a body not at all; signed does so for credentials.
+// redirect follows redirects, but sends the declared headers to the endpoint's server
+// only, and a body to no other server. authTransport does the same for credentials.
 func (a *api) redirect(req *http.Request, via []*http.Request) error {
 	const most = 10
 	first := via[0]
 	if len(via) >= most {
-		return &refusedError{fmt.Sprintf("the server points elsewhere more than %d times", most)}
+		return &refusedError{fmt.Sprintf("stopped after %d redirects", most)}
 	}
 	if req.URL.Scheme != "http" && req.URL.Scheme != "https" {
-		return &refusedError{"the server points to an address that is not http or https"}
+		return &refusedError{"redirect to an address that is not http or https"}
 	}
 	if req.URL.Scheme == first.URL.Scheme && req.URL.Host == first.URL.Host {
 		return nil
 	}
 	if req.Body != nil && req.Body != http.NoBody {
-		return &refusedError{"the server points to another server, which does not get the arguments"}
+		return &refusedError{"redirect to another server, which must not get the arguments"}
 	}
 	for name := range a.headers {
 		req.Header.Del(name)
@@ -275,7 +276,7 @@ func (a *api) redirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// refusedError says why qtype itself does not make a call.
+// refusedError is why qtype itself does not send a request.
 type refusedError struct{ why string }
 
 func (e *refusedError) Error() string { return e.why }

@@ -85,7 +85,7 @@ func (s *server) declare(t *testing.T, change func(*spec.APITool)) tool.Tool {
 	t.Helper()
 	d := &spec.APITool{ToolBase: spec.ToolBase{ID: "find", Name: "find_order", Description: "Finds an order."}, Endpoint: s.URL + "/orders", AllowPrivate: true}
 	change(d)
-	made, err := tool.New(d, tool.Options{HTTP: s.Client()})
+	made, err := tool.NewAPI(d, tool.Options{HTTP: s.Client()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestArgumentsThatDoNotFit(t *testing.T) {
 		{with(nil, "x"), "tool find: argument id: must not be empty: it is part of the path"},
 		{map[string]any{"id": "a"}, "tool find: argument kind: is missing"},
 		{with("a", "x", "color", "red"), "tool find: argument color: is not an argument of this tool"},
-		{with("a", "x", "f", func() {}), "tool find: argument f: cannot be written as JSON"},
+		{with("a", "x", "f", func() {}), "tool find: argument f: cannot be encoded as JSON"},
 	}
 	for _, tt := range tests {
 		_, err := m.Call(t.Context(), tt.args)
@@ -220,11 +220,11 @@ func TestFailures(t *testing.T) {
 		"429, then well":          {"PUT", []http.HandlerFunc{answer(429, "", "", "Retry-After", "0.001"), answer(200, "", "")}, "", 2},
 		"503 is not posted again": {"POST", []http.HandlerFunc{answer(503, "", "")}, "HTTP 503: Service Unavailable", 1},
 		"asks for too long":       {"GET", []http.HandlerFunc{answer(429, "", "", "Retry-After", "3600")}, "HTTP 429: Too Many Requests", 1},
-		"says JSON":               {"GET", []http.HandlerFunc{answer(200, "application/json", "<html>")}, "the answer calls itself application/json but is not JSON: <html>", 1},
+		"says JSON":               {"GET", []http.HandlerFunc{answer(200, "application/json", "<html>")}, "the answer has the type application/json but is not JSON: <html>", 1},
 		"not modified":            {"GET", []http.HandlerFunc{answer(304, "", "")}, "HTTP 304: Not Modified", 1},
 		"cut off":                 {"GET", []http.HandlerFunc{answer(200, "", "short", "Content-Length", "1000")}, "the connection was closed before the answer was complete", 1},
-		"round and round":         {"GET", []http.HandlerFunc{answer(302, "", "", "Location", "/orders")}, "the server points elsewhere more than 10 times", 10},
-		"points to a file":        {"GET", []http.HandlerFunc{answer(302, "", "", "Location", "file:///etc/passwd")}, "the server points to an address that is not http or https", 1},
+		"round and round":         {"GET", []http.HandlerFunc{answer(302, "", "", "Location", "/orders")}, "stopped after 10 redirects", 10},
+		"points to a file":        {"GET", []http.HandlerFunc{answer(302, "", "", "Location", "file:///etc/passwd")}, "redirect to an address that is not http or https", 1},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -303,7 +303,7 @@ func TestCredentialsStayWithTheirServer(t *testing.T) {
 	}
 	s := serve(t, answer(307, "", "", "Location", other.URL+"/there"))
 	_, err := s.declare(t, func(d *spec.APITool) { d.Method = "POST" }).Call(t.Context(), nil)
-	if err == nil || !strings.Contains(err.Error(), "another server, which does not get the arguments") {
+	if err == nil || !strings.Contains(err.Error(), "another server, which must not get the arguments") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -317,31 +317,29 @@ func TestSecretsAreNeverShown(t *testing.T) {
 		s := serve(t, echo)
 		m := s.declare(t, func(d *spec.APITool) { d.Auth, d.Headers = auth, map[string]string{"X-Other-Token": "other-secret"} })
 		_, err := m.Call(t.Context(), nil)
-		if err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "the server refused auth "+auth.ID) {
+		if err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "the server rejected auth "+auth.ID) {
 			t.Errorf("got %v", err)
 		}
 	}
 }
 
 func TestToolsThatCannotBeMade(t *testing.T) {
-	base := spec.ToolBase{ID: "find"}
 	awsAuth := spec.Ref[spec.Auth]{ID: "a", To: &spec.AWSAuth{AuthBase: spec.AuthBase{ID: "a"}}}
 	tests := []struct {
-		tool spec.Tool
+		tool *spec.APITool
 		want string
 	}{
-		{&spec.PythonFunctionTool{ToolBase: base}, "tool find: tool type PythonFunctionTool is not available yet"},
 		{&spec.APITool{Endpoint: "ftp://h/x"}, "tool find: endpoint must begin with http:// or https://"},
 		{&spec.APITool{Endpoint: "/x"}, "tool find: endpoint must begin with http:// or https://"},
-		{&spec.APITool{Endpoint: "http:///x"}, "tool find: endpoint names no host"},
+		{&spec.APITool{Endpoint: "http:///x"}, "tool find: endpoint has no host"},
 		{&spec.APITool{Endpoint: "http://h:x/"}, "tool find: endpoint is not a URL"},
 		{&spec.APITool{Endpoint: ""}, "tool find: endpoint must begin with http:// or https://"},
-		{&spec.APITool{Endpoint: "https://{host}/x"}, "tool find: endpoint: {host} may stand in the path or the query, not in the host"},
-		{&spec.APITool{Endpoint: "{url}"}, "tool find: endpoint: {url} may stand in the path or the query, not in the host"},
-		{&spec.APITool{Endpoint: "https://h/{id"}, "tool find: endpoint holds a { that begins no {name}"},
+		{&spec.APITool{Endpoint: "https://{host}/x"}, "tool find: endpoint: {host} is allowed in the path or the query, not in the host"},
+		{&spec.APITool{Endpoint: "{url}"}, "tool find: endpoint: {url} is allowed in the path or the query, not in the host"},
+		{&spec.APITool{Endpoint: "https://h/{id"}, "tool find: endpoint: unmatched \"{\""},
 		{&spec.APITool{Endpoint: "https://h/{id}"}, "tool find: endpoint names {id}, which is neither an input nor a parameter"},
 		{&spec.APITool{Endpoint: "https://h/", Method: "BREW"}, `tool find: method "BREW" is not one of GET, HEAD, OPTIONS, DELETE, PUT, POST, PATCH`},
-		{&spec.APITool{Endpoint: "https://h/", Headers: map[string]string{"X": "a\r\nY: b"}}, `tool find: header "X" cannot be sent`},
+		{&spec.APITool{Endpoint: "https://h/", Headers: map[string]string{"X": "a\r\nY: b"}}, `tool find: invalid header "X"`},
 		{&spec.APITool{Endpoint: "https://h/", Auth: tokenAuth(), Headers: map[string]string{"authorization": "x"}}, "tool find: headers and auth b both set Authorization"},
 		{&spec.APITool{Endpoint: "https://h/", Auth: keyAuth("https://other")}, "tool find: auth k belongs to https://other, but the endpoint is at https://h"},
 		{&spec.APITool{Endpoint: "https://h/", Auth: awsAuth}, "tool find: auth type aws (a) is not available yet"},
@@ -350,7 +348,7 @@ func TestToolsThatCannotBeMade(t *testing.T) {
 	}
 	for _, tt := range tests {
 		tt.tool.Common().ID = "find"
-		_, err := tool.New(tt.tool, tool.Options{})
+		_, err := tool.NewAPI(tt.tool, tool.Options{})
 		if err == nil || err.Error() != tt.want {
 			t.Errorf("got  %v\nwant %s", err, tt.want)
 		}

@@ -13,9 +13,8 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// texts writes a value as it stands in a path or a query: true and false,
-// dates as ISO 8601, bytes as base64, records as JSON. A list gives a text for
-// each of its items, null none.
+// texts formats a value for a path or a query: true and false, dates as ISO 8601, bytes
+// as base64, records as JSON. A list has a text for each item, null none.
 func texts(v any) ([]string, error) {
 	list, isList := v.([]any)
 	if !isList {
@@ -35,7 +34,7 @@ func texts(v any) ([]string, error) {
 	return written, nil
 }
 
-// text writes one value: what JSON writes as a string goes without its quotes.
+// text formats one value; a JSON string is written without quotes.
 func text(v any) (string, error) {
 	switch v := v.(type) {
 	case string:
@@ -61,13 +60,13 @@ func writeJSON(v any) ([]byte, error) {
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		return nil, fmt.Errorf("cannot be written as JSON")
+		return nil, fmt.Errorf("cannot be encoded as JSON")
 	}
 	return []byte(strings.TrimSuffix(b.String(), "\n")), nil
 }
 
-// ValidateArgs finds arguments that the tool does not have, and those that it needs and
-// did not get, as an *ArgumentError. An optional one that is null counts as not given.
+// ValidateArgs returns the arguments without optional ones that are null. Unknown and
+// missing arguments are an *ArgumentError.
 func (i Info) ValidateArgs(args map[string]any) (map[string]any, error) {
 	given := make(map[string]any, len(args))
 	for _, v := range i.Inputs {
@@ -80,7 +79,7 @@ func (i Info) ValidateArgs(args map[string]any) (map[string]any, error) {
 		}
 		given[v.ID] = value
 	}
-	for _, name := range slices.Sorted(maps.Keys(args)) { // always the same one in the error
+	for _, name := range slices.Sorted(maps.Keys(args)) { // sorted, so that the error is always the same
 		if !i.declares(name) {
 			return nil, &ArgumentError{i.ID, name, "is not an argument of this tool"}
 		}
@@ -92,7 +91,7 @@ func (i Info) declares(name string) bool {
 	return slices.ContainsFunc(i.Inputs, func(v *spec.Variable) bool { return v.ID == name })
 }
 
-// address makes the URL of a call: placeholders first, then what belongs into the query.
+// address returns the URL of a call, with the arguments of the path and the query.
 func (a *api) address(args map[string]any) (*url.URL, error) {
 	u, err := a.endpoint.fill(func(name string) (string, error) {
 		written, err := texts(args[name])
@@ -123,7 +122,7 @@ func (a *api) address(args map[string]any) (*url.URL, error) {
 	return u, nil
 }
 
-// payload makes the JSON body of a call, nil for a method without one.
+// payload returns the JSON body of a call, nil for a method without one.
 func (a *api) payload(args map[string]any) ([]byte, error) {
 	if !a.hasBody {
 		return nil, nil

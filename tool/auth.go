@@ -7,11 +7,16 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
+	"strings"
+	"sync"
+
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// keyHeader is the header that carries the key of an api_key auth that names no other.
+// keyHeader carries the key of an api_key auth that names no other header.
 const keyHeader = "X-API-Key"
 
 const authorization = "Authorization"
@@ -20,39 +25,64 @@ const authorization = "Authorization"
 type Service struct {
 	Tool         string              // the tool's id
 	URL          string              // the server's address
-	Auth         spec.Ref[spec.Auth] // the credentials for it
-	AllowPrivate bool                // it may have a loopback, private or link-local address
+	Auth         spec.Ref[spec.Auth] // the credentials for the server
+	AllowPrivate bool                // whether the server may have a loopback, private or link-local address
 }
 
-// readAuth makes the credential of a tool (reference steps.md 4.1): a
-// bearer_token and the token of an oauth2 go into Authorization, as do the user
-// and password of a basic; an api_key goes where it says, else into X-API-Key.
+// authBuilder makes the credential of a tool from one type of auth.
+type authBuilder func(spec.Auth, Service, Options) (*credential, error)
+
+// authBuilders is the one table of the types of auth that tools can use.
+var authBuilders = sync.OnceValue(func() map[reflect.Type]authBuilder {
+	table := map[reflect.Type]authBuilder{}
+	addAuth(table, bearerCredential)
+	addAuth(table, basicCredential)
+	addAuth(table, keyCredential)
+	addAuth(table, oauth2Credential)
+	return table
+})
+
+func addAuth[A spec.Auth](table map[reflect.Type]authBuilder, build func(A, Service, Options) (*credential, error)) {
+	table[reflect.TypeFor[A]()] = func(a spec.Auth, s Service, opts Options) (*credential, error) { return build(a.(A), s, opts) }
+}
+
+// readAuth makes the credential of a tool; one that adds nothing where the tool
+// has no auth.
 func readAuth(s Service, opts Options) (*credential, error) {
-	switch auth := s.Auth.To.(type) {
-	case nil:
+	auth := s.Auth.To
+	if auth == nil {
 		if !s.Auth.IsZero() {
 			return nil, fmt.Errorf("auth names %s, which is not an auth", s.Auth.ID)
 		}
 		return &credential{}, nil
-	case *spec.BearerTokenAuth:
-		token, err := reveal(auth.ID, auth.Token, opts)
-		return &credential{name: auth.ID, header: authorization, value: "Bearer " + token, secrets: []string{token}}, err
-	case *spec.BasicAuth:
-		password, err := reveal(auth.ID, auth.Password, opts)
-		pair := base64.StdEncoding.EncodeToString([]byte(auth.Username + ":" + password))
-		return &credential{name: auth.ID, header: authorization, value: "Basic " + pair, secrets: []string{pair, password}}, err
-	case *spec.APIKeyAuth:
-		return keyCredential(auth, s, opts)
-	case *spec.OAuth2Auth:
-		g, err := newGrant(auth, s, opts)
-		return &credential{name: auth.ID, header: authorization, grant: g}, err
-	default:
-		return nil, &NotAvailableError{Tool: s.Tool, What: fmt.Sprintf("auth type %s (%s)", spec.TypeName(auth), auth.EntityID())}
 	}
+	build, ok := authBuilders()[reflect.TypeOf(auth)]
+	if !ok {
+		return nil, &spec.NotAvailableError{Owner: "tool " + s.Tool, What: fmt.Sprintf("auth type %s (%s)", spec.TypeName(auth), auth.EntityID()), Key: "auth"}
+	}
+	return build(auth, s, opts)
 }
 
+func bearerCredential(auth *spec.BearerTokenAuth, _ Service, opts Options) (*credential, error) {
+	token, err := reveal(auth.ID, auth.Token, opts)
+	return &credential{name: auth.ID, header: authorization, value: "Bearer " + token, secrets: []string{token}}, err
+}
+
+func basicCredential(auth *spec.BasicAuth, _ Service, opts Options) (*credential, error) {
+	password, err := reveal(auth.ID, auth.Password, opts)
+	pair := base64.StdEncoding.EncodeToString([]byte(auth.Username + ":" + password))
+	return &credential{name: auth.ID, header: authorization, value: "Basic " + pair, secrets: []string{pair, password}}, err
+}
+
+func oauth2Credential(auth *spec.OAuth2Auth, s Service, opts Options) (*credential, error) {
+	tokens, err := newTokenSource(auth, s, opts)
+	return &credential{name: auth.ID, header: authorization, tokenSource: tokens}, err
+}
+
+// keyCredential puts a key into the header or the query parameter that the auth
+// names, else into X-API-Key.
 func keyCredential(auth *spec.APIKeyAuth, s Service, opts Options) (*credential, error) {
-	if err := sameHost(auth, s.URL); err != nil {
+	if err := checkHost(auth, s.URL); err != nil {
 		return nil, err
 	}
 	key, err := reveal(auth.ID, auth.APIKey, opts)
@@ -66,15 +96,15 @@ func keyCredential(auth *spec.APIKeyAuth, s Service, opts Options) (*credential,
 		c.query = auth.Query
 	default:
 		c.header = http.CanonicalHeaderKey(cmp.Or(auth.Header, keyHeader))
-		if !sendable(c.header, "") {
-			return nil, fmt.Errorf("auth %s: header %q cannot be sent", auth.ID, auth.Header)
+		if !isSendable(c.header, "") {
+			return nil, fmt.Errorf("auth %s: invalid header name %q", auth.ID, auth.Header)
 		}
 	}
 	return c, nil
 }
 
-// sameHost holds a key back from a server that it does not belong to.
-func sameHost(auth *spec.APIKeyAuth, endpoint string) error {
+// checkHost returns an error if the endpoint is not at the host that the key belongs to.
+func checkHost(auth *spec.APIKeyAuth, endpoint string) error {
 	if auth.Host == "" {
 		return nil
 	}
@@ -96,6 +126,7 @@ func sameHost(auth *spec.APIKeyAuth, endpoint string) error {
 	return nil
 }
 
+// reveal returns the text of a secret, which must fit into a header.
 func reveal(id string, s spec.Secret, opts Options) (string, error) {
 	text := s.Reveal()
 	if s.Ref != nil {
@@ -110,10 +141,8 @@ func reveal(id string, s spec.Secret, opts Options) (string, error) {
 	if text == "" {
 		return "", fmt.Errorf("auth %s is empty", id)
 	}
-	for _, r := range text {
-		if r < ' ' || r == 0x7f {
-			return "", fmt.Errorf("auth %s holds a character that cannot be sent; is there a line end behind it?", id)
-		}
+	if !httpguts.ValidHeaderFieldValue(text) || strings.ContainsRune(text, '\t') {
+		return "", fmt.Errorf("auth %s contains a character that is not allowed in a header (trailing newline?)", id)
 	}
 	return text, nil
 }

@@ -110,7 +110,7 @@ func TestARefusedTokenIsRenewedOnce(t *testing.T) {
 		t.Errorf("the calls were %v", calls)
 	}
 	_, err := f.Call(t.Context(), map[string]any{"n": 8})
-	if err == nil || !strings.Contains(err.Error(), "HTTP 401: the server refused auth grant") || strings.Contains(err.Error(), "t-3") {
+	if err == nil || !strings.Contains(err.Error(), "HTTP 401: the server rejected auth grant") || strings.Contains(err.Error(), "t-3") {
 		t.Errorf("a server that refuses every token: %v", err)
 	}
 	if got := strings.Join(s.authorized(), ", "); got != "Bearer t-1, Bearer t-2, Bearer t-2, Bearer t-3" {
@@ -125,9 +125,9 @@ func TestNoToken(t *testing.T) {
 	for _, c := range []struct {
 		at, secret, want string
 	}{
-		{issuer.URL, "wr0ng", "auth grant: the token server gave no token: HTTP 401: invalid_client (no client has the secret ***)"},
-		{moved.URL, "s3cret", "auth grant: the token server gave no token: HTTP 307"},
-		{"http://127.0.0.1:1", "s3cret", "auth grant: the token server gave no token: connection refused"},
+		{issuer.URL, "wr0ng", "auth grant: no token from the token server: HTTP 401: invalid_client (no client has the secret ***)"},
+		{moved.URL, "s3cret", "auth grant: no token from the token server: HTTP 307"},
+		{"http://127.0.0.1:1", "s3cret", "auth grant: no token from the token server: connection refused"},
 	} {
 		s := serve(t, answer(200, "application/json", `{}`))
 		f := s.declare(t, func(d *spec.APITool) {
@@ -146,7 +146,7 @@ func TestAPrivateTokenServer(t *testing.T) {
 	issuer := tokenServer(t, 3600)
 	d := &spec.APITool{Endpoint: "https://api.example/x", Auth: grantAuth(issuer, "s3cret")}
 	d.ID, d.Name = "f", "f"
-	f, err := tool.New(d, tool.Options{})
+	f, err := tool.NewAPI(d, tool.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,14 +193,14 @@ func TestWhereAKeyGoes(t *testing.T) {
 func TestAuthsThatCannotBeUsed(t *testing.T) {
 	for want, auth := range map[string]spec.Auth{
 		"has a header and a query":                  &spec.APIKeyAuth{APIKey: spec.NewSecret("k"), Header: "A", Query: "b"},
-		`header "A B" cannot be sent`:               &spec.APIKeyAuth{APIKey: spec.NewSecret("k"), Header: "A B"},
-		"the call's own query and auth  both set q": &spec.APIKeyAuth{APIKey: spec.NewSecret("k"), Query: "q"},
-		"the token_url is not that of a web server": &spec.OAuth2Auth{ClientID: "c", ClientSecret: spec.NewSecret("s"), TokenURL: "token"},
+		`invalid header name "A B"`:                 &spec.APIKeyAuth{APIKey: spec.NewSecret("k"), Header: "A B"},
+		"the query of the call and auth  both set q": &spec.APIKeyAuth{APIKey: spec.NewSecret("k"), Query: "q"},
+		"token_url is not an http or https address": &spec.OAuth2Auth{ClientID: "c", ClientSecret: spec.NewSecret("s"), TokenURL: "token"},
 		"auth  is empty":                            &spec.BasicAuth{Username: "ada"},
 	} {
 		d := &spec.APITool{Endpoint: "https://api.example/x?q=1", Auth: spec.Ref[spec.Auth]{ID: "proof", To: auth}}
 		d.ID, d.Name = "f", "f"
-		if _, err := tool.New(d, tool.Options{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := tool.NewAPI(d, tool.Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}

@@ -6,47 +6,47 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// Caller tells who calls a tool.
+// Caller identifies the caller of a tool.
 type Caller struct {
 	Step    string // the step's id
 	Session string // the row's session
 	Row     int64  // the row's number, counted from 1
-	CallID  string // the model's id for the call; empty where a step calls by itself
+	CallID  string // the model's id of the call; empty where a step calls the tool itself
 }
 
 type callerKey struct{}
 
-// WithCaller notes in a context who calls the tools under it.
+// WithCaller returns a context with the caller of the tools that are called under it.
 func WithCaller(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
-// CallerOf is who calls; the zero Caller where nobody has said so.
+// CallerOf returns the caller; the zero Caller if the context has none.
 func CallerOf(ctx context.Context) Caller {
 	c, _ := ctx.Value(callerKey{}).(Caller)
 	return c
 }
 
-// Request is a call that is not ours to run: a ClientTool's, which the caller
-// answers, or one that needs a person's yes.
+// Request is a call that the program running the application handles: the call of a
+// ClientTool, or a call that requires approval.
 type Request struct {
-	Tool    Info             // what is called
-	Outputs []*spec.Variable // what the answer should hold
+	Tool    Info             // the tool
+	Outputs []*spec.Variable // what the result should contain
 	Args    []byte           // the arguments, a JSON object in the order of the tool's inputs
-	Caller  Caller           // who calls
+	Caller  Caller           // the caller
 }
 
-// ClientHandler answers a call in the tool's place: an object with the tool's outputs,
-// or where there is just one its value; anything that encoding/json can write. It
-// may be called from several goroutines at once and ends with its context.
+// ClientHandler runs a call of a client tool. It returns an object with the tool's
+// outputs, or the value of the only output; anything that encoding/json can encode. It
+// may be called by several goroutines at the same time, and must stop when ctx ends.
 type ClientHandler func(context.Context, Request) (any, error)
 
-// Approver asks a person whether a tool may be called. The reason of a no is told
-// to the model and may be empty.
+// Approver decides whether a tool may be called. The reason of a rejection, which may be
+// empty, is sent to the model.
 type Approver func(context.Context, Request) (yes bool, reason string, err error)
 
-// ConvertArgs checks a call's arguments against the tool's inputs and makes values of
-// the inputs' types of them.
+// ConvertArgs validates the arguments of a call and converts them to the types of the
+// tool's inputs.
 func ConvertArgs(info Info, args map[string]any, convert func(*spec.Variable, any) (any, error)) (map[string]any, error) {
 	given, err := info.ValidateArgs(args)
 	if err != nil {

@@ -6,11 +6,12 @@ import (
 	"net/url"
 )
 
-// Client is an HTTP client for one server: it sends the credentials there and
-// nowhere else, and keeps away from private addresses unless they are allowed.
+// Client returns an HTTP client for one server: it sends the credentials to that
+// server only, follows no redirects, and connects to no private address unless
+// that is allowed.
 func Client(s Service, opts Options) (*http.Client, error) {
-	if !isWebAddress(s.URL) {
-		return nil, errors.New("the url is not that of a web server")
+	if !isWebURL(s.URL) {
+		return nil, errors.New("the url is not an http or https address")
 	}
 	u, err := url.Parse(s.URL)
 	if err != nil {
@@ -20,14 +21,16 @@ func Client(s Service, opts Options) (*http.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := caller(opts.HTTP, s.AllowPrivate)
-	c.Transport = &authTransport{below: c.Transport, host: u.Host, scheme: u.Scheme, auth: auth}
-	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	c := newHTTPClient(opts.HTTP, s.AllowPrivate)
+	c.Transport = &authTransport{next: c.Transport, host: u.Host, scheme: u.Scheme, auth: auth}
+	c.CheckRedirect = noRedirect
 	return c, nil
 }
 
-// isWebAddress tells whether a text is the URL of a web server.
-func isWebAddress(text string) bool {
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// isWebURL reports whether a text is the URL of a web server.
+func isWebURL(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
 }

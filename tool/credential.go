@@ -7,22 +7,22 @@ import (
 	"github.com/qtype-dev/qtype/internal/httpx"
 )
 
-// credential proves who calls. The zero value proves nothing. It is safe for
-// concurrent use.
+// credential is added to each request to one server. The zero value adds none. It
+// is safe for concurrent use.
 type credential struct {
-	name    string             // the auth's id; empty for no credential
-	header  string             // the header that carries the proof; empty where none does
-	query   string             // the query parameter that carries it; empty where none does
-	value   string             // what the header or the parameter says; a grant's token stands for it
-	secrets []string           // what no message may show
-	grant   *clientCredentials // where tokens come from; nil for a proof that stays the same
+	name        string       // the auth's id; empty for no credential
+	header      string       // the header that carries the value; empty for none
+	query       string       // the query parameter that carries the value; empty for none
+	value       string       // the value; not used where there is a tokenSource
+	secrets     []string     // texts that no message may contain
+	tokenSource *tokenSource // nil for a static credential
 }
 
-// sign puts the proof on a request, which is changed.
+// sign adds the credential to a request, which is changed.
 func (c *credential) sign(req *http.Request) error {
 	value := c.value
-	if c.grant != nil {
-		token, err := c.grant.token(req.Context())
+	if c.tokenSource != nil {
+		token, err := c.tokenSource.token(req.Context())
 		if err != nil {
 			return err
 		}
@@ -43,42 +43,42 @@ func (c *credential) sign(req *http.Request) error {
 	return nil
 }
 
-// redact takes the credential's secrets out of a text that a server sent.
+// redact removes the credential's secrets from a text that a server sent.
 func (c *credential) redact(text string) string {
 	for _, secret := range c.secrets {
 		text = httpx.Scrub(text, secret)
 	}
-	if c.grant != nil {
-		text = c.grant.scrub(text)
+	if c.tokenSource != nil {
+		text = c.tokenSource.redact(text)
 	}
 	return text
 }
 
 // authTransport adds a credential to the requests to one server.
 type authTransport struct {
-	below        http.RoundTripper
+	next         http.RoundTripper
 	scheme, host string
 	auth         *credential
 }
 
-// RoundTrip sends a request; with a new token once more where the server refused
-// an old one, which may have ended before its time.
+// RoundTrip sends a request. Where the server rejects a token, which may have been
+// revoked, it sends the request once more with a new one.
 func (s *authTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if s.auth.header == "" && s.auth.query == "" || req.URL.Host != s.host || req.URL.Scheme != s.scheme {
-		return s.below.RoundTrip(req)
+		return s.next.RoundTrip(req)
 	}
 	resp, used, err := s.once(req)
-	if err != nil || resp.StatusCode != http.StatusUnauthorized || s.auth.grant == nil {
+	if err != nil || resp.StatusCode != http.StatusUnauthorized || s.auth.tokenSource == nil {
 		return resp, err
 	}
-	s.auth.grant.drop(used)
+	s.auth.tokenSource.drop(used)
 	again := req.Clone(req.Context())
 	if req.Body != nil && req.Body != http.NoBody {
 		if req.GetBody == nil {
 			return resp, nil
 		}
 		if again.Body, err = req.GetBody(); err != nil {
-			return resp, nil //nolint:nilerr // the server's answer is the better one
+			return resp, nil //nolint:nilerr // the caller gets the server's answer instead
 		}
 	}
 	_ = resp.Body.Close()
@@ -86,15 +86,15 @@ func (s *authTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// once sends a signed copy of a request; used is what its header says.
+// once sends a signed copy of a request; used is the value of its header.
 func (s *authTransport) once(req *http.Request) (resp *http.Response, used string, err error) {
 	req = req.Clone(req.Context())
 	if err := s.auth.sign(req); err != nil {
-		if req.Body != nil { // a round tripper closes it in any case
+		if req.Body != nil { // a RoundTripper closes it in any case
 			_ = req.Body.Close()
 		}
 		return nil, "", err
 	}
-	resp, err = s.below.RoundTrip(req)
+	resp, err = s.next.RoundTrip(req)
 	return resp, req.Header.Get(s.auth.header), err
 }

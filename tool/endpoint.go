@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// endpoint is an URL in which {name} stands for an argument.
+// endpoint is a URL with placeholders: {name} is replaced by an argument.
 type endpoint struct {
 	parts []part
 }
 
-// part is a stretch of the URL as it stands, or a placeholder.
+// part is literal text of the URL, or a placeholder.
 type part struct {
-	text    string // as it stands
-	name    string // the argument's name, for a placeholder
-	inQuery bool   // behind the question mark
+	text    string // the literal text
+	name    string // name of the argument, for a placeholder
+	inQuery bool   // whether it is in the query
 }
 
-// parseEndpoint reads an endpoint and checks that it can become an URL.
+// parseEndpoint parses an endpoint and checks that it is a URL.
 func parseEndpoint(text string) (*endpoint, error) {
 	e := &endpoint{}
-	trial := "" // the URL with something in every placeholder
+	trial := "" // the URL with x for every placeholder
 	for rest := text; rest != ""; {
 		before, after, found := strings.Cut(rest, "{")
 		if before != "" {
@@ -35,10 +35,10 @@ func parseEndpoint(text string) (*endpoint, error) {
 		}
 		name, tail, closed := strings.Cut(after, "}")
 		if !closed || name == "" || strings.ContainsAny(name, "{/?#") {
-			return nil, errors.New("endpoint holds a { that begins no {name}")
+			return nil, errors.New(`endpoint: unmatched "{"`)
 		}
 		if !hasFullHost(trial) {
-			return nil, fmt.Errorf("endpoint: {%s} may stand in the path or the query, not in the host", name)
+			return nil, fmt.Errorf("endpoint: {%s} is allowed in the path or the query, not in the host", name)
 		}
 		e.parts = append(e.parts, part{name: name, inQuery: strings.Contains(trial, "?")})
 		trial += "x"
@@ -51,12 +51,12 @@ func parseEndpoint(text string) (*endpoint, error) {
 	case u.Scheme != "http" && u.Scheme != "https":
 		return nil, errors.New("endpoint must begin with http:// or https://")
 	case u.Hostname() == "":
-		return nil, errors.New("endpoint names no host")
+		return nil, errors.New("endpoint has no host")
 	}
 	return e, nil
 }
 
-// hasFullHost tells whether scheme and host of an URL are complete.
+// hasFullHost reports whether the scheme and the host of a URL are complete.
 func hasFullHost(text string) bool {
 	_, rest, found := strings.Cut(text, "://")
 	return found && strings.ContainsAny(rest, "/?")
@@ -73,14 +73,14 @@ func (e *endpoint) names() []string {
 	return names
 }
 
-// pathArgumentError says what is wrong with an argument of the path.
+// pathArgumentError is what is wrong with an argument of the URL.
 type pathArgumentError struct{ name, problem string }
 
 func (e *pathArgumentError) Error() string { return e.name + ": " + e.problem }
 
-// fill makes the URL. A value stays inside its place: everything that means
-// something in an URL is percent-encoded, and a value that a server might read
-// as a way up or down the tree is refused.
+// fill returns the URL of a call. Arguments are percent-encoded, so that they cannot
+// change the structure of the URL. One that a server may treat as a relative path
+// segment is rejected.
 func (e *endpoint) fill(value func(name string) (string, error)) (*url.URL, error) {
 	var b strings.Builder
 	for _, p := range e.parts {
@@ -108,13 +108,13 @@ func (e *endpoint) fill(value func(name string) (string, error)) (*url.URL, erro
 	if err != nil {
 		return nil, err
 	}
-	if path := u.EscapedPath(); hasDotDot(path) && !hasDotDot(e.staticPart()) { // put together from pieces: .{x} with x = .
+	if path := u.EscapedPath(); hasDotDot(path) && !hasDotDot(e.staticPart()) { // composed of several parts: .{x} with x = .
 		return nil, &pathArgumentError{strings.Join(e.names(), ", "), "must not make . or .. a part of the path"}
 	}
 	return u, nil
 }
 
-// staticPart is the endpoint's own text.
+// staticPart returns the endpoint with x for every placeholder.
 func (e *endpoint) staticPart() string {
 	var b strings.Builder
 	for _, p := range e.parts {
@@ -127,8 +127,8 @@ func (e *endpoint) staticPart() string {
 	return b.String()
 }
 
-// hasDotDot tells whether a part of the path is . or .., for any server's idea of
-// what separates parts.
+// hasDotDot reports whether a segment of the path is . or .., with any separator that a
+// server may accept.
 func hasDotDot(path string) bool {
 	for part := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == '\\' }) {
 		if part == "." || part == ".." {

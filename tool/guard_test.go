@@ -38,7 +38,7 @@ func local(t *testing.T) (*httptest.Server, *int) {
 
 func declare(t *testing.T, endpoint string, c *http.Client) Tool {
 	t.Helper()
-	made, err := New(&spec.APITool{ToolBase: spec.ToolBase{ID: "find"}, Endpoint: endpoint}, Options{HTTP: c})
+	made, err := NewAPI(&spec.APITool{ToolBase: spec.ToolBase{ID: "find"}, Endpoint: endpoint}, Options{HTTP: c})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestPrivateServersAreRefusedAfterNameResolution(t *testing.T) {
 	for name, c := range tests {
 		for _, host := range []string{"127.0.0.1", "localhost", "[::ffff:127.0.0.1]"} {
 			_, err := declare(t, "http://"+host+port, c).Call(t.Context(), nil)
-			if err == nil || !strings.Contains(err.Error(), "is a private address; allow_private: true lets the tool reach it") {
+			if err == nil || !strings.Contains(err.Error(), "is a private address; set allow_private: true to call it") {
 				t.Errorf("%s, %s: got %v", name, host, err)
 			}
 		}

@@ -14,85 +14,89 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// clientCredentials asks a token server for tokens by a client's own credentials (RFC 6749
-// section 4.4) and keeps a token until it ends. It is safe for concurrent use:
-// callers that need a token at the same time share one request.
-type clientCredentials struct {
+// tokenSource requests tokens by the client credentials grant (RFC 6749, section
+// 4.4) and caches a token until it expires. It is safe for concurrent use: callers
+// that need a token at the same time share one request.
+//
+// The cache is not oauth2.ReuseTokenSource, which cannot drop a token that a server
+// has rejected (TestOAuth2_RenewsRejectedTokenOnce) and does not stop waiting when
+// the caller's context ends.
+type tokenSource struct {
 	name   string // the auth's id
 	config clientcredentials.Config
 	http   *http.Client
-	held   chan *oauth2.Token // holds the token, or nil before the first; whoever takes it out alone may ask for another
+	cached chan *oauth2.Token // a mutex that holds the token, nil before the first: only who receives it may request another
 }
 
-func newGrant(auth *spec.OAuth2Auth, s Service, opts Options) (*clientCredentials, error) {
+func newTokenSource(auth *spec.OAuth2Auth, service Service, opts Options) (*tokenSource, error) {
 	secret, err := reveal(auth.ID, auth.ClientSecret, opts)
 	if err != nil {
 		return nil, err
 	}
-	if !isWebAddress(auth.TokenURL) {
-		return nil, fmt.Errorf("auth %s: the token_url is not that of a web server", auth.ID)
+	if !isWebURL(auth.TokenURL) {
+		return nil, fmt.Errorf("auth %s: token_url is not an http or https address", auth.ID)
 	}
-	g := &clientCredentials{name: auth.ID, held: make(chan *oauth2.Token, 1), http: caller(opts.HTTP, s.AllowPrivate)}
-	g.config = clientcredentials.Config{ClientID: auth.ClientID, ClientSecret: secret, TokenURL: auth.TokenURL, Scopes: auth.Scopes}
-	// The client's secret goes to the server that the document names and nowhere else.
-	g.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	g.held <- nil
-	return g, nil
+	s := &tokenSource{name: auth.ID, cached: make(chan *oauth2.Token, 1), http: newHTTPClient(opts.HTTP, service.AllowPrivate),
+		config: clientcredentials.Config{ClientID: auth.ClientID, ClientSecret: secret, TokenURL: auth.TokenURL, Scopes: auth.Scopes}}
+	s.http.CheckRedirect = noRedirect // the secret is for the declared server only
+	s.cached <- nil
+	return s, nil
 }
 
-// token is a token that is valid now. It waits no longer than ctx.
-func (g *clientCredentials) token(ctx context.Context) (*oauth2.Token, error) {
-	var held *oauth2.Token
+// token returns a token that is valid now. It waits no longer than ctx.
+func (s *tokenSource) token(ctx context.Context) (*oauth2.Token, error) {
+	var token *oauth2.Token
 	select {
-	case held = <-g.held:
+	case token = <-s.cached:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if held.Valid() {
-		g.held <- held
-		return held, nil
+	if token.Valid() {
+		s.cached <- token
+		return token, nil
 	}
-	fresh, err := g.config.Token(context.WithValue(ctx, oauth2.HTTPClient, g.http))
+	fresh, err := s.config.Token(context.WithValue(ctx, oauth2.HTTPClient, s.http))
 	if err != nil {
-		g.held <- nil
-		return nil, g.explain(ctx, err)
+		s.cached <- nil
+		return nil, s.explain(ctx, err)
 	}
-	g.held <- fresh
+	s.cached <- fresh
 	return fresh, nil
 }
 
-// drop forgets the token that a request carried, unless there is another one already.
-func (g *clientCredentials) drop(used string) {
-	held := <-g.held
-	if held != nil && strings.HasSuffix(used, " "+held.AccessToken) {
-		held = nil
+// drop removes the token that a request carried from the cache, unless it was
+// replaced meanwhile.
+func (s *tokenSource) drop(used string) {
+	token := <-s.cached
+	if token != nil && strings.HasSuffix(used, " "+token.AccessToken) {
+		token = nil
 	}
-	g.held <- held
+	s.cached <- token
 }
 
-// scrub takes the client's secret and the token that is held out of a text.
-func (g *clientCredentials) scrub(text string) string {
-	held := <-g.held
-	g.held <- held
-	if held != nil {
-		text = httpx.Scrub(text, held.AccessToken)
+// redact removes the client's secret and the cached token from a text.
+func (s *tokenSource) redact(text string) string {
+	token := <-s.cached
+	s.cached <- token
+	if token != nil {
+		text = httpx.Scrub(text, token.AccessToken)
 	}
-	return httpx.Scrub(text, g.config.ClientSecret)
+	return httpx.Scrub(text, s.config.ClientSecret)
 }
 
-// explain tells in one line what the token server did.
-func (g *clientCredentials) explain(ctx context.Context, err error) error {
+// explain describes in one line what the token server did.
+func (s *tokenSource) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	e := &tokenError{auth: g.name, temporary: true}
+	e := &tokenError{auth: s.name, temporary: true}
 	var answer *oauth2.RetrieveError
 	if !errors.As(err, &answer) {
 		e.what = httpx.Reason(err)
 		if refused, ok := errors.AsType[*refusedError](err); ok {
 			e.what, e.temporary = refused.Error(), false
 		}
-		e.what = httpx.Scrub(e.what, g.config.ClientSecret)
+		e.what = httpx.Scrub(e.what, s.config.ClientSecret)
 		return e
 	}
 	e.temporary = busy(answer.Response.StatusCode)
@@ -103,17 +107,16 @@ func (g *clientCredentials) explain(ctx context.Context, err error) error {
 	case answer.ErrorCode != "":
 		e.what += ": " + answer.ErrorCode
 	}
-	e.what = httpx.SingleLine(httpx.Scrub(e.what, g.config.ClientSecret), maxExcerpt)
+	e.what = httpx.SingleLine(httpx.Scrub(e.what, s.config.ClientSecret), maxExcerpt)
 	return e
 }
 
-// tokenError says that a token server gave no token.
+// tokenError reports a failed token request.
 type tokenError struct {
 	auth, what string
-	temporary  bool // a later call may succeed
+	temporary  bool // whether a later call may succeed
 }
 
-// Error names the auth and what the server did.
 func (e *tokenError) Error() string {
-	return fmt.Sprintf("auth %s: the token server gave no token: %s", e.auth, e.what)
+	return fmt.Sprintf("auth %s: no token from the token server: %s", e.auth, e.what)
 }

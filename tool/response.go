@@ -17,13 +17,13 @@ import (
 	"github.com/qtype-dev/qtype/internal/httpx"
 )
 
-// Limits of what a server may send.
+// Limits of a response.
 const (
-	maxAnswer  = 32 << 20 // bytes of an answer
-	maxExcerpt = 300      // characters of an error's body that are shown
+	maxAnswer  = 32 << 20 // bytes of a body
+	maxExcerpt = 300      // characters of an error's body in a message
 )
 
-// read takes the result out of a response.
+// read returns the result of a response.
 func (a *api) read(ctx context.Context, u *url.URL, resp *http.Response) (any, error) {
 	e := &Error{Tool: a.info.ID, Method: a.method, URL: httpx.Server(u)}
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
@@ -46,8 +46,8 @@ func (a *api) read(ctx context.Context, u *url.URL, resp *http.Response) (any, e
 	return result, nil
 }
 
-// excerpt is a piece of an error's body, without the tool's own credential that
-// some servers send back.
+// excerpt returns the start of an error's body, without the tool's credentials, which
+// some servers echo.
 func (a *api) excerpt(resp *http.Response, raw []byte) string {
 	text := string(raw[:min(len(raw), 16<<10)])
 	for name, values := range a.headers {
@@ -58,15 +58,15 @@ func (a *api) excerpt(resp *http.Response, raw []byte) string {
 	text = httpx.SingleLine(a.auth.redact(text), maxExcerpt)
 	status := http.StatusText(resp.StatusCode)
 	switch {
-	case text == "" || strings.HasPrefix(text, "<"): // a web page says nothing that a line could hold
+	case text == "" || strings.HasPrefix(text, "<"): // a web page does not fit into one line
 		return status
 	case resp.StatusCode == http.StatusUnauthorized && a.auth.name != "":
-		return fmt.Sprintf("the server refused auth %s: %s", a.auth.name, text)
+		return fmt.Sprintf("the server rejected auth %s: %s", a.auth.name, text)
 	}
 	return text
 }
 
-// isSensitiveHeader tells whether a header's name says that its value is a credential.
+// isSensitiveHeader reports whether the name of a header suggests that its value is a credential.
 func isSensitiveHeader(name string) bool {
 	name = strings.ToLower(name)
 	for _, word := range []string{"auth", "cookie", "key", "secret", "token"} {
@@ -77,10 +77,9 @@ func isSensitiveHeader(name string) bool {
 	return false
 }
 
-// decode makes a value of a body: nothing is null; JSON is what it says,
-// whatever the server calls it; other text is text and anything else bytes.
-// Plain text is taken for JSON only where it is an object or a list: a server
-// that answers 007 as text means no number.
+// decode converts a body to a value: an empty one to null, JSON whatever its media type
+// is, other text to text and other bytes to bytes. text/plain is parsed as JSON only if
+// it is an object or a list: a server that sends 007 as text does not mean a number.
 func decode(contentType string, raw []byte) (any, error) {
 	trimmed := bytes.TrimSpace(bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf")))
 	if len(trimmed) == 0 {
@@ -97,7 +96,7 @@ func decode(contentType string, raw []byte) (any, error) {
 		case err == nil:
 			return value, nil
 		case isJSON:
-			return nil, fmt.Errorf("the answer calls itself %s but is not JSON: %s", kind, httpx.SingleLine(string(raw[:min(len(raw), 1<<10)]), 80))
+			return nil, fmt.Errorf("the answer has the type %s but is not JSON: %s", kind, httpx.SingleLine(string(raw[:min(len(raw), 1<<10)]), 80))
 		}
 	}
 	if !utf8.Valid(raw) {
@@ -106,7 +105,7 @@ func decode(contentType string, raw []byte) (any, error) {
 	return string(raw), nil
 }
 
-// parseJSON reads one value and keeps its numbers as they are written.
+// parseJSON parses one value and keeps the text of numbers.
 func parseJSON(raw []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()

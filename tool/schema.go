@@ -10,9 +10,9 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// Schema is the JSON schema of an object that holds the variables: what a
-// model is told about a tool's arguments. Optional variables may be left out.
-// Custom types stand below $defs, so a type may hold itself.
+// Schema returns the JSON schema of an object with the variables as properties, which
+// describes a tool's arguments to a model. Optional variables are not required. Custom
+// types are under $defs, so that a type may contain itself.
 func Schema(vars []*spec.Variable) json.RawMessage {
 	var fields []spec.Property
 	for _, v := range vars {
@@ -23,7 +23,7 @@ func Schema(vars []*spec.Variable) json.RawMessage {
 	return schemaOf(fields, "")
 }
 
-// schemaOf is the schema of an object with these fields, and with what is said of it.
+// schemaOf returns the schema of an object with these fields and a description.
 func schemaOf(fields []spec.Property, description string) json.RawMessage {
 	s := &schemas{defs: map[string]object{}}
 	root := s.record(fields)
@@ -38,25 +38,25 @@ func schemaOf(fields []spec.Property, description string) json.RawMessage {
 		root = append(root, member{"$defs", defs})
 	}
 	raw, err := json.Marshal(root)
-	if err != nil { // objects, lists and texts cannot fail to encode
+	if err != nil { // objects, lists and texts always encode
 		return json.RawMessage(`{"type":"object"}`)
 	}
 	return raw
 }
 
-// SchemaOf is the JSON schema of a custom type's values, with its description.
+// SchemaOf returns the JSON schema of a custom type, with its description.
 func SchemaOf(t *spec.CustomType) json.RawMessage { return schemaOf(t.Properties, t.Description) }
 
-// member is one entry of an object.
+// member is one property of an object.
 type member struct {
 	name  string
 	value any
 }
 
-// object is a JSON object that keeps its order, for models read it in order.
+// object is a JSON object with its properties in order, in which models read them.
 type object []member
 
-// MarshalJSON writes the entries as they stand.
+// MarshalJSON writes the properties in order.
 func (o object) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -80,10 +80,10 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// schemas collects the custom types that a schema uses.
+// schemas collects the custom types of a schema.
 type schemas struct{ defs map[string]object }
 
-// record is the schema of an object with these fields.
+// record returns the schema of an object with these fields.
 func (s *schemas) record(fields []spec.Property) object {
 	properties, required := object{}, []string{}
 	for _, f := range fields {
@@ -99,7 +99,7 @@ func (s *schemas) record(fields []spec.Property) object {
 	return append(o, member{"additionalProperties", false})
 }
 
-// of is the schema of a type.
+// of returns the schema of a type.
 func (s *schemas) of(t spec.Type) object {
 	switch {
 	case t.Elem != nil:
@@ -112,7 +112,7 @@ func (s *schemas) of(t spec.Type) object {
 		return s.custom(t.Custom)
 	case t.Name == "MessageRole":
 		return object{{"type", "string"}, {"enum", chat.Roles()}}
-	case t.IsRecord(): // the language's own records; a model rarely writes one
+	case t.IsRecord(): // record types of the language; a model rarely writes one
 		return object{{"type", "object"}, {"description", "a " + t.Name}}
 	case t.IsMedia():
 		return object{{"type", "string"}, {"contentEncoding", "base64"}}
@@ -136,10 +136,10 @@ func primitive(name string) object {
 	return object{{"type", "string"}}
 }
 
-// custom refers to a custom type's schema, which it writes on first use.
+// custom returns a reference to the schema of a custom type, which it adds on first use.
 func (s *schemas) custom(t *spec.CustomType) object {
 	if _, seen := s.defs[t.ID]; !seen {
-		s.defs[t.ID] = object{} // stops a type that holds itself
+		s.defs[t.ID] = object{} // ends the recursion of a type that contains itself
 		o := s.record(t.Properties)
 		if t.Description != "" {
 			o = slices.Insert(o, 0, member{"description", t.Description})

@@ -12,20 +12,20 @@ import (
 	"github.com/qtype-dev/qtype/internal/httpx"
 )
 
-// calls is how many rows a step may work on at once, and so call one server.
-const calls = 32
+// maxConcurrentCalls is how many rows a step may work on at once, and so call one server.
+const maxConcurrentCalls = 32
 
-// caller is the HTTP client of one tool. Unless private addresses are allowed
-// every connection is checked when the name is resolved and before a byte is
-// sent, so a name that points inside, now or after a redirect, does not help.
-func caller(given *http.Client, allowPrivate bool) *http.Client {
+// newHTTPClient returns the HTTP client of one tool. Unless private addresses are
+// allowed, the address of every connection is checked after name resolution and before
+// any data is sent, so that neither DNS nor a redirect can lead to a private address.
+func newHTTPClient(given *http.Client, allowPrivate bool) *http.Client {
 	c := &http.Client{}
 	if given != nil {
 		*c = *given
 	}
 	switch {
 	case c.Transport == nil:
-		c.Transport = newGuardedDialer(httpx.Transport(calls), allowPrivate)
+		c.Transport = newGuardedDialer(httpx.Transport(maxConcurrentCalls), allowPrivate)
 	case !allowPrivate:
 		if t, ok := c.Transport.(*http.Transport); ok {
 			c.Transport = newGuardedDialer(t.Clone(), false)
@@ -36,9 +36,9 @@ func caller(given *http.Client, allowPrivate bool) *http.Client {
 	return c
 }
 
-// newGuardedDialer makes t check the addresses that it dials. Through a proxy the other
-// end resolves the name, out of our sight; there the name is resolved here as
-// well and refused where that shows a private address.
+// newGuardedDialer makes t check the addresses that it dials. Behind a proxy the proxy
+// resolves the name; there the name is resolved here too, and rejected if that gives a
+// private address.
 func newGuardedDialer(t *http.Transport, allowPrivate bool) *http.Transport {
 	dialer := httpx.Dialer()
 	if allowPrivate {
@@ -68,8 +68,8 @@ func newGuardedDialer(t *http.Transport, allowPrivate bool) *http.Transport {
 	return t
 }
 
-// isProxy tells whether the address is that of the proxy that calls to the
-// outside go through; the operator chose it, so it may be private.
+// isProxy reports whether the address is that of the proxy for outgoing calls. The
+// operator configured it, so it may be private.
 func isProxy(proxyFor func(*http.Request) (*url.URL, error), address string) bool {
 	for _, outside := range []string{"http://example.com", "https://example.com"} {
 		u, err := url.Parse(outside)
@@ -91,11 +91,11 @@ func isProxy(proxyFor func(*http.Request) (*url.URL, error), address string) boo
 	return false
 }
 
-// literalGuard stands before a transport that cannot be looked into: it sees
-// only addresses that are written in the URL.
+// literalGuard wraps a transport whose dialer is not accessible: it checks only addresses
+// that are written in the URL.
 type literalGuard struct{ next http.RoundTripper }
 
-// RoundTrip refuses an URL whose host is a private address.
+// RoundTrip rejects a URL whose host is a private address.
 func (g *literalGuard) RoundTrip(req *http.Request) (*http.Response, error) {
 	host := req.URL.Hostname()
 	if host == "localhost" {
@@ -110,7 +110,7 @@ func (g *literalGuard) RoundTrip(req *http.Request) (*http.Response, error) {
 func checkName(ctx context.Context, host string) error {
 	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
-		return nil //nolint:nilerr // only the proxy knows the name
+		return nil //nolint:nilerr // a name that only the proxy can resolve
 	}
 	for _, ip := range addrs {
 		if private(ip) {
@@ -120,11 +120,11 @@ func checkName(ctx context.Context, host string) error {
 	return nil
 }
 
-// checkAddress is asked about each address that is about to be connected to.
+// checkAddress checks an address before a connection is made.
 func checkAddress(address string) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return &refusedError{"the address cannot be checked"}
+		return &refusedError{"cannot check the address"}
 	}
 	if private(to.Addr()) {
 		return blocked(to.Addr())
@@ -133,10 +133,10 @@ func checkAddress(address string) error {
 }
 
 func blocked(ip netip.Addr) error {
-	return &refusedError{fmt.Sprintf("%s is a private address; allow_private: true lets the tool reach it", ip.Unmap().WithZone(""))}
+	return &refusedError{fmt.Sprintf("%s is a private address; set allow_private: true to call it", ip.Unmap().WithZone(""))}
 }
 
-// private tells whether an address is none of the public Internet's.
+// private reports whether an address is not on the public Internet.
 func private(ip netip.Addr) bool {
 	ip = embedded(ip.Unmap().WithZone(""))
 	if !ip.IsGlobalUnicast() || ip.IsPrivate() || ip.IsLoopback() || ip.IsLinkLocalUnicast() {
@@ -150,25 +150,25 @@ func private(ip netip.Addr) bool {
 	return false
 }
 
-// reservedPrefixes are the blocks of the IANA special-purpose registries (RFC
-// 6890) that netip has no method for.
+// reservedPrefixes returns the blocks of the IANA special-purpose registries (RFC 6890)
+// that netip has no method for.
 func reservedPrefixes() []netip.Prefix {
 	return []netip.Prefix{
 		netip.MustParsePrefix("0.0.0.0/8"),       // this network
-		netip.MustParsePrefix("100.64.0.0/10"),   // carriers' shared addresses, some clouds' metadata
+		netip.MustParsePrefix("100.64.0.0/10"),   // shared address space, metadata services of some clouds
 		netip.MustParsePrefix("192.0.0.0/24"),    // protocol assignments
 		netip.MustParsePrefix("192.0.2.0/24"),    // documentation
 		netip.MustParsePrefix("198.18.0.0/15"),   // benchmarks
 		netip.MustParsePrefix("198.51.100.0/24"), // documentation
 		netip.MustParsePrefix("203.0.113.0/24"),  // documentation
 		netip.MustParsePrefix("240.0.0.0/4"),     // reserved
-		netip.MustParsePrefix("fec0::/10"),       // the old site-local block
+		netip.MustParsePrefix("fec0::/10"),       // site-local addresses, deprecated
 	}
 }
 
-// embedded is the IPv4 address inside an IPv6 one that a gateway or the
-// system's own stack would unpack: NAT64 (RFC 6052), 6to4 (RFC 3056) and the
-// old compatible form; other addresses stay as they are.
+// embedded returns the IPv4 address inside of an IPv6 address that a gateway or the
+// operating system would extract: NAT64 (RFC 6052), 6to4 (RFC 3056) and IPv4-compatible
+// addresses. It returns other addresses unchanged.
 func embedded(ip netip.Addr) netip.Addr {
 	if !ip.Is6() {
 		return ip
@@ -180,7 +180,7 @@ func embedded(ip netip.Addr) netip.Addr {
 	case b[0] == 0x20 && b[1] == 0x02:
 		return netip.AddrFrom4([4]byte(b[2:6]))
 	case [12]byte(b[:12]) == [12]byte{}:
-		return netip.AddrFrom4([4]byte(b[12:])) // ::1 and :: become 0.0.0.x, refused as well
+		return netip.AddrFrom4([4]byte(b[12:])) // ::1 and :: become 0.0.0.x, which is rejected as well
 	}
 	return ip
 }

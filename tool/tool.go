@@ -1,5 +1,5 @@
-// Package tool runs the tools of a document: functions that agents and
-// InvokeTool steps call, each behind one small interface.
+// Package tool runs the tools of a document: functions that agents and InvokeTool steps
+// call, all with the interface Tool.
 package tool
 
 import (
@@ -14,82 +14,59 @@ import (
 
 // Tool is a function that can be called. Implementations are safe for concurrent use.
 type Tool interface {
-	// Info tells what the tool is; it calls nothing.
+	// Info describes the tool; it calls nothing.
 	Info() Info
-	// Call runs the tool. args holds values by the names of Info().Inputs:
-	// JSON values, or anything that encoding/json can write. The result is a
-	// JSON value with numbers as json.Number, text, []byte for a body that is
-	// no text, or nil; a tool that runs here may answer with run-time values of
-	// package value. Errors are an *Error for what the other side did, a
-	// *FailedError for what went wrong here, an *ArgumentError for wrong
-	// arguments, the context's error when it ended.
+	// Call runs the tool. args holds values by the names of Info().Inputs: JSON values, or
+	// anything that encoding/json can encode. The result is a JSON value with numbers as
+	// json.Number, text, []byte for a body that is not text, or nil; a tool that runs in this
+	// process or on this host may return run-time values of package value. Errors are an
+	// *Error for a failure of the other side, a *FailedError for a failure here, an
+	// *ArgumentError for wrong arguments, and the context's error after its end.
 	Call(ctx context.Context, args map[string]any) (any, error)
 }
 
-// Set is a declared tool that stands for many, such as a server's. It is a Tool
-// itself only so that it can stand where one does: calling it is an error.
+// Set is a declared tool that has several tools, such as those of a server. It implements
+// Tool so that it can be used where a tool is declared; calling it is an error.
 type Set interface {
 	Tool
-	// Tools are the tools that it stands for. They may have to be asked for.
+	// Tools returns the tools. It may call a server.
 	Tools(ctx context.Context) ([]Tool, error)
 }
 
-// Preflighter is a tool that can tell before the first row that no call of it will
-// succeed: its module does not exist, say.
+// Preflighter is a tool that can detect before the first row that every call will fail,
+// for example because its module does not exist.
 type Preflighter interface {
 	Tool
-	// Check is nil where calls may succeed. It may start what calls need.
+	// Check returns nil if calls may succeed. It may start what calls need.
 	Check(ctx context.Context) error
 }
 
 // Info describes a tool.
 type Info struct {
-	ID          string           // the id in the document; a tool of a Set has the Set's, a slash and its own name
-	Set         string           // the id of the Set that it belongs to, mostly empty
+	ID          string           // the id in the document; for a tool of a Set the id of the Set, a slash and the tool's name
+	Set         string           // the id of the Set that the tool belongs to; empty for none
 	Name        string           // what a model calls it
 	Description string           // what it does and when to use it
 	Parameters  json.RawMessage  // JSON schema of the arguments, an object
-	Inputs      []*spec.Variable // the arguments that a caller may give, in document order
+	Inputs      []*spec.Variable // the arguments that a caller may pass, in document order
 }
 
-// Options says how tools reach the world. The zero value will do.
+// Options are the HTTP client and the secrets of tools. The zero value is ready to use.
 type Options struct {
-	// HTTP calls API tools; nil means a client with sane timeouts. Addresses are
-	// checked after name resolution where its Transport is nil or an
-	// *http.Transport; any other Transport has to do so itself.
+	// HTTP sends the requests of API tools; nil means a client with default timeouts.
+	// Addresses are checked after name resolution if its Transport is nil or an
+	// *http.Transport; any other Transport must do so itself.
 	HTTP *http.Client
 	// Secret resolves references to a secret manager; nil where there is none.
 	Secret func(spec.Secret) (string, error)
 }
 
-// New makes the tool that a document declares. Nothing is called yet; an error
-// means that the declaration cannot work.
-func New(t spec.Tool, opts Options) (Tool, error) {
-	switch t := t.(type) {
-	case *spec.APITool:
-		return newAPI(t, opts)
-	default:
-		return nil, &NotAvailableError{Tool: t.EntityID(), What: "tool type " + spec.TypeName(t)}
-	}
-}
-
-// Describe makes the Info of a tool whose arguments are inputs.
+// Describe returns the Info of a tool with these inputs.
 func Describe(base *spec.ToolBase, inputs []*spec.Variable) Info {
 	return Info{ID: base.ID, Name: base.Name, Description: base.Description, Inputs: inputs, Parameters: Schema(inputs)}
 }
 
-// NotAvailableError says that the language knows a thing that this version cannot do.
-type NotAvailableError struct {
-	Tool string // the tool's id
-	What string // what is missing, such as a tool type
-}
-
-// Error names the tool and what is missing.
-func (e *NotAvailableError) Error() string {
-	return fmt.Sprintf("tool %s: %s is not available yet", e.Tool, e.What)
-}
-
-// ArgumentError says that a call's arguments do not fit the tool.
+// ArgumentError reports an argument that does not fit the tool.
 type ArgumentError struct {
 	Tool     string // the tool's id
 	Argument string // the argument's name
@@ -101,16 +78,16 @@ func (e *ArgumentError) Error() string {
 	return fmt.Sprintf("tool %s: argument %s: %s", e.Tool, e.Argument, e.Problem)
 }
 
-// FailedError is what a tool that runs on this machine did instead of answering:
-// a function that raised, a program that ended badly, a person who gave no answer.
+// FailedError reports a failure of a tool that runs on this host: a function that raised
+// an exception, a program that failed, a client that did not answer.
 type FailedError struct {
 	Tool    string // the tool's id
 	Message string // what happened; one line
-	Where   string // the line of the tool's own code, as file:line; empty where there is none
-	Err     error  // what lies below, such as the end of a context; may be nil
+	Where   string // the line of the tool's code, as file:line; empty where it is not known
+	Err     error  // the cause, such as the end of a context; may be nil
 }
 
-// Error is one line: which tool, what happened, where.
+// Error returns one line: the tool, the failure, the line of code.
 func (e *FailedError) Error() string {
 	s := fmt.Sprintf("tool %s: %s", e.Tool, e.Message)
 	if e.Where != "" {
@@ -119,23 +96,23 @@ func (e *FailedError) Error() string {
 	return s
 }
 
-// Unwrap is what lies below.
+// Unwrap returns the cause.
 func (e *FailedError) Unwrap() error { return e.Err }
 
-// Error is what the other side did instead of answering.
+// Error reports a failure of the server that a tool called.
 type Error struct {
 	Tool       string        // the tool's id
 	Method     string        // the HTTP method
 	URL        string        // what was called, without user, password and query
 	Status     int           // the HTTP status; 0 where there was no answer
-	Message    string        // what happened, with a piece of the answer's body; one line
-	Attempts   int           // how often the call was tried
-	RetryAfter time.Duration // how long the server asks to wait
-	Temporary  bool          // a later call may succeed
-	Err        error         // what lies below: a network error
+	Message    string        // what happened, with the start of the body; one line
+	Attempts   int           // how often the request was sent
+	RetryAfter time.Duration // how long the server asks to wait before the next request
+	Temporary  bool          // whether a later call may succeed
+	Err        error         // the cause: a network error
 }
 
-// Error is one line: which tool, which call, what happened, how often.
+// Error returns one line: the tool, the request, the failure, the attempts.
 func (e *Error) Error() string {
 	s := fmt.Sprintf("tool %s: %s %s: %s", e.Tool, e.Method, e.URL, e.Message)
 	if e.Status != 0 {
@@ -147,5 +124,5 @@ func (e *Error) Error() string {
 	return s
 }
 
-// Unwrap is the network's error, where there is one.
+// Unwrap returns the network error, nil for none.
 func (e *Error) Unwrap() error { return e.Err }

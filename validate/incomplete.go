@@ -59,8 +59,8 @@ func knownTool(t spec.Tool) (in, out bool) {
 	if flows := spec.Refs[*spec.Flow](spec.UsesOf(t), spec.RoleFlow); len(flows) > 0 {
 		return knownFlow(flows[0].To)
 	}
-	arguments, _ := spec.Arguments(t)
-	results, _ := spec.Results(t)
+	arguments := t.Arguments()
+	results, _ := t.Results()
 	return t.Place().Complete("inputs", "parameters") && allNamed(arguments), t.Place().Complete("outputs") && allNamed(results)
 }
 

@@ -16,21 +16,6 @@ func authRules() []rule { return []rule{unfitAuth(), keyNotSent(), idlePlace()} 
 // credentials are the kinds of auth that somebody can use; none means that auth has no effect.
 type credentials []string
 
-// credentialsFor is what a model's provider can use (semantics.md 6, QT914).
-func credentialsFor(provider string) credentials {
-	switch provider {
-	case "openai", "anthropic":
-		return credentials{"api_key", "bearer_token"}
-	case "aws-bedrock":
-		return credentials{"aws"}
-	case "gcp-vertex":
-		return credentials{"vertex"}
-	case mock:
-		return nil
-	}
-	return credentials{"api_key", "bearer_token"}
-}
-
 func unfitAuth() rule {
 	return rule{code: "QT914", warning: true, title: "credentials that cannot be used here",
 		doc: "Each kind of model, tool and store takes certain kinds of credentials: openai an API key, Bedrock an AWS identity, an APITool anything but the identities of clouds.",
@@ -45,7 +30,9 @@ models:
 			user := an(spec.TypeName(e))
 			types, ok := spec.AcceptedAuth(e)
 			if m, isModel := e.(spec.ModelEntity); isModel {
-				user, types, ok = "provider "+m.Base().Provider, credentialsFor(m.Base().Provider), true
+				var row spec.Provider
+				row, ok = spec.LookupProvider(m.Base().Provider)
+				user, types = "provider "+row.Name, row.Auths
 			}
 			for _, auth := range spec.Refs[spec.Auth](spec.UsesOf(e), spec.RoleAuth) {
 				if ok {

@@ -50,7 +50,7 @@ memories:
       - {type: variables}
 `}, warning: true,
 		check: on(func(p *ruleContext, m *spec.Memory) {
-			if len(m.Context) > 0 && (m.Policy == spec.PolicyFlush || m.Policy == "") && m.ChatHistoryTokenRatio == 1 {
+			if row, _ := m.Row(); len(m.Context) > 0 && row.Supports("chat_history_token_ratio") && m.ChatHistoryTokenRatio == 1 {
 				p.list.Add(p.reportAt(placeOf(m, "chat_history_token_ratio", "id"), "the messages of memory %q may take all of token_limit: its context has no room", m.ID).
 					WithHint("the default is 0.7, which leaves 0.3 of token_limit to the context"))
 			}
@@ -62,7 +62,7 @@ func longSummary() rule {
 		doc:    "Context blocks share what token_limit × chat_history_token_ratio leaves of token_limit. A summary that has more tokens than that is cut at its end whenever the window is full.",
 		sample: sample{text: "\nid: example\nmodels:\n  - {type: Model, id: writer, provider: mock}\nmemories:\n  - id: chat_memory\n    token_limit: 4000\n    token_flush_size: 500\n    context:\n      - {type: summary, model: writer, max_tokens: ⟦2000│800⟧}\n"},
 		check: on(func(p *ruleContext, m *spec.Memory) {
-			if m.Policy != spec.PolicyFlush && m.Policy != "" || m.ChatHistoryTokenRatio == 1 {
+			if row, _ := m.Row(); !row.Supports("chat_history_token_ratio") || m.ChatHistoryTokenRatio == 1 {
 				return
 			}
 			share := float64(m.TokenLimit) - chatShare(m)

@@ -45,11 +45,11 @@ func (p *checker) callOf(s spec.Step) (call, bool) {
 	plan := p.stepPlan(s)
 	for _, t := range plan.Tools() {
 		c.what, c.id = string(toolCall), t.EntityID()
-		c.inputs, c.inKnown = spec.Arguments(t)
-		c.outputs, c.outKnown = spec.Results(t)
-		if !c.inKnown {
+		declared := false
+		if c.outputs, declared = t.Results(); !declared {
 			return call{}, false
 		}
+		c.inputs = t.Arguments()
 		c.inKnown, c.outKnown = knownTool(t)
 		return c, true
 	}

@@ -41,14 +41,12 @@ memories:
 			if model == nil || memory == nil || memory.To == nil || model.ContextWindow == 0 {
 				return
 			}
-			key, limit := "token_limit", memory.To.TokenLimit
-			switch memory.To.Policy {
-			case spec.PolicyFlush, "":
-			case spec.PolicyTokenWindow:
-				key, limit = "max_tokens", memory.To.MaxTokens
-			default:
-				return // it does not count tokens
+			row, _ := memory.To.Row()
+			if len(row.Limits) == 0 || row.Limits[0].Unit != spec.UnitTokens {
+				return
 			}
+			key := row.Limits[0].Key
+			limit := int(memory.To.Limit(key))
 			if limit > model.ContextWindow {
 				p.list.Add(p.reportAt(memory.Span, "the memory %q holds up to %d tokens, the model %q only %d",
 					memory.ID, limit, model.ID, model.ContextWindow).
@@ -59,7 +57,7 @@ memories:
 
 // chatShare is how many tokens of messages a memory holds under the policy flush; 0 under others.
 func chatShare(m *spec.Memory) float64 {
-	if m.Policy != spec.PolicyFlush && m.Policy != "" {
+	if row, _ := m.Row(); !row.Supports("chat_history_token_ratio") {
 		return 0
 	}
 	return float64(m.TokenLimit) * m.ChatHistoryTokenRatio

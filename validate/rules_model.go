@@ -7,8 +7,6 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-const mock = "mock"
-
 // modelRules are about what this language adds to models: stand-ins, rules of
 // mocks, base URLs. A setting without effect is a fault (memory.md 6), and one
 // that only a run can prove idle is a doubt.
@@ -26,7 +24,7 @@ models:
   - {type: Model, id: writer, provider: ⟦openai│mock⟧, rules: [{text: "Good morning."}]}
 `},
 		check: on(func(p *ruleContext, m spec.ModelEntity) {
-			if base := m.Base(); base.Provider != mock && base.Provider != "" && len(base.Rules) > 0 {
+			if base := m.Base(); !base.IsMock() && base.Provider != "" && len(base.Rules) > 0 {
 				p.report(fieldKey(m, "rules"), "the model %q has rules, but its provider is %s, not mock", base.ID, base.Provider)
 			}
 		})}
@@ -91,7 +89,7 @@ models:
 `},
 		check: on(func(p *ruleContext, m spec.ModelEntity) {
 			base := m.Base()
-			if to := base.Offline.To; to != nil && to.Provider != mock {
+			if to := base.Offline.To; to != nil && !to.IsMock() {
 				p.list.Add(p.reportAt(base.Offline.Span, "the model %q cannot stand in offline: its provider is %s, not mock", to.ID, to.Provider).
 					WithRelated(placeOf(to, "provider", "id"), "its provider"))
 			}
@@ -108,11 +106,8 @@ models:
 `},
 		check: on(func(p *ruleContext, m spec.ModelEntity) {
 			base := m.Base()
-			switch base.Provider {
-			case mock, "aws-bedrock", "gcp-vertex":
-				if base.BaseURL != "" {
-					p.report(fieldKey(m, "base_url"), "the provider %s cannot use a base_url", base.Provider)
-				}
+			if row, ok := spec.LookupProvider(base.Provider); ok && row.BaseURLDoc == "" && base.BaseURL != "" {
+				p.report(fieldKey(m, "base_url"), "the provider %s cannot use a base_url", base.Provider)
 			}
 		})}
 }
@@ -174,7 +169,7 @@ models:
 				return
 			}
 			switch {
-			case base.Provider == mock:
+			case base.IsMock():
 				p.report(base.Offline.Span, "the model %q is a mock itself and needs no stand-in", base.ID)
 			case base.BaseURL != "":
 				p.report(base.Offline.Span, "the model %q has a base_url, so its stand-in is never asked", base.ID)

@@ -2,7 +2,6 @@ package validate
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/tokenizer"
@@ -15,24 +14,6 @@ func policyRules() []rule {
 	return []rule{foreignLimit(), missingLimit(), pinnedTooLong()}
 }
 
-// policyKeys are the keys that one policy alone acts on, or a few.
-func policyKeys() []struct {
-	key string
-	of  []spec.Policy
-} {
-	flush, messages, tokens, rounds := spec.PolicyFlush, spec.PolicyMessageWindow, spec.PolicyTokenWindow, spec.PolicyRoundWindow
-	return []struct {
-		key string
-		of  []spec.Policy
-	}{
-		{"token_limit", []spec.Policy{flush}}, {"chat_history_token_ratio", []spec.Policy{flush}},
-		{"token_flush_size", []spec.Policy{flush}}, {"context", []spec.Policy{flush}},
-		{"max_messages", []spec.Policy{messages}}, {"max_tokens", []spec.Policy{tokens}},
-		{"keep_system_first", []spec.Policy{messages, tokens}},
-		{"n_rounds", []spec.Policy{rounds}}, {"max_context", []spec.Policy{rounds}},
-	}
-}
-
 func foreignLimit() rule {
 	return rule{code: "QT420", title: "a setting that belongs to another memory policy",
 		doc: "Each policy has settings of its own: flush has token_limit, chat_history_token_ratio, token_flush_size and context; message_window has max_messages; token_window has max_tokens; " +
@@ -43,23 +24,21 @@ memories:
   - {id: recent, policy: message_window, ⟦max_messages: 10, max_tokens: 1000│max_messages: 10⟧}
 `},
 		check: on(func(p *ruleContext, m *spec.Memory) {
-			is := m.Policy
-			if is == "" {
-				is = spec.PolicyFlush
+			row, known := m.Row()
+			if !known {
+				return // reported by the loader
 			}
-			if !knownPolicy(is) {
-				return // told by the loader
-			}
-			for _, k := range policyKeys() {
-				if _, written := m.Place().Lookup(k.key); !written || slices.Contains(k.of, is) {
+			for _, key := range spec.PolicyKeys() {
+				if _, written := m.Place().Lookup(key); !written || row.Supports(key) {
 					continue
 				}
-				owners := make([]string, len(k.of))
-				for i, o := range k.of {
-					owners[i] = string(o)
+				names, _ := spec.PoliciesWith(key)
+				owners := make([]string, len(names))
+				for i, name := range names {
+					owners[i] = string(name)
 				}
-				finding := p.reportAt(fieldKey(m, k.key), "%q belongs to the policy %s, but the memory %q has the policy %s",
-					k.key, strings.Join(owners, " or "), m.ID, is)
+				finding := p.reportAt(fieldKey(m, key), "%q belongs to the policy %s, but the memory %q has the policy %s",
+					key, strings.Join(owners, " or "), m.ID, row.Name)
 				if at, ok := m.Place().Lookup("policy"); ok {
 					finding = finding.WithRelated(at.Span(), "its policy")
 				} else {
@@ -68,10 +47,6 @@ memories:
 				p.list.Add(finding)
 			}
 		})}
-}
-
-func knownPolicy(p spec.Policy) bool {
-	return slices.Contains([]spec.Policy{spec.PolicyFlush, spec.PolicyMessageWindow, spec.PolicyTokenWindow, spec.PolicyRoundWindow, spec.PolicyUnbounded}, p)
 }
 
 func missingLimit() rule {
@@ -83,13 +58,15 @@ memories:
   - {id: recent, policy: token_window⟦│, max_tokens: 1000⟧}
 `},
 		check: on(func(p *ruleContext, m *spec.Memory) {
-			key := map[spec.Policy]string{spec.PolicyMessageWindow: "max_messages", spec.PolicyTokenWindow: "max_tokens"}[m.Policy]
-			if key == "" || key == "max_messages" && m.MaxMessages > 0 || key == "max_tokens" && m.MaxTokens > 0 {
-				return
-			}
-			if _, written := m.Place().Lookup(key); !written { // one that is no number is told of by the loader
-				p.list.Add(p.reportAt(placeOf(m, "policy", "id"), "the policy %s of memory %q needs %s", m.Policy, m.ID, key).
-					WithHint("add %s:", key))
+			row, _ := m.Row()
+			for _, l := range row.Limits {
+				if _, optional := l.Default(); optional || m.Limit(l.Key) > 0 {
+					continue
+				}
+				if _, written := m.Place().Lookup(l.Key); !written { // the loader reports one that is not a number
+					p.list.Add(p.reportAt(placeOf(m, "policy", "id"), "the policy %s of memory %q needs %s", m.Policy, m.ID, l.Key).
+						WithHint("add %s:", l.Key))
+				}
 			}
 		})}
 }
@@ -109,7 +86,7 @@ memories:
 `},
 		check: on(func(p *ruleContext, m *spec.Memory) {
 			share := float64(m.TokenLimit) - chatShare(m)
-			if m.Policy != spec.PolicyFlush && m.Policy != "" {
+			if row, _ := m.Row(); !row.Supports("context") {
 				return
 			}
 			size, tokens, texts := 0, 0, 0

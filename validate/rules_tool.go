@@ -64,7 +64,7 @@ tools:
     outputs: [{id: state, type: text}]
 `},
 		check: on(func(p *ruleContext, t *spec.APITool) {
-			args, _ := spec.Arguments(t)
+			args := t.Arguments()
 			for at := 0; ; {
 				n := strings.Index(t.Endpoint[at:], "{")
 				if n < 0 {
@@ -85,8 +85,7 @@ tools:
 // reportURLPart reports a {name} that nothing fills.
 func (p *ruleContext) reportURLPart(t *spec.APITool, name string, e excerpt) {
 	var ids []string
-	arguments, _ := spec.Arguments(t)
-	for _, v := range arguments {
+	for _, v := range t.Arguments() {
 		if v != nil {
 			ids = append(ids, v.ID)
 		}

@@ -90,7 +90,7 @@ func moneyWithoutPrices() rule {
 				return
 			}
 			for _, step := range f.Plan().Steps {
-				if m, _ := p.chatOf(step.Step); m != nil && m.Prices == nil && m.Provider != mock {
+				if m, _ := p.chatOf(step.Step); m != nil && m.Prices == nil && !m.IsMock() {
 					p.list.Add(p.reportAt(placeOf(f.Budget, "money"), "the budget of flow %q is in money, but the model %q has no prices", f.ID, m.ID).
 						WithRelated(idPlace(m), fmt.Sprintf("add prices: to the model %q", m.ID)))
 				}

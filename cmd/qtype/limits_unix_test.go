@@ -112,7 +112,7 @@ func TestHostileFiles(t *testing.T) {
 	}{
 		{"an alias bomb", text("a.yaml", aliasBomb(10)), "a.yaml", "error[QT009] a.yaml:"},
 		{"a file of 100 MB", large("a.yaml", "id: shop # and so on\n", 100<<20), "a.yaml", "error[QT009] a.yaml is larger than 4 MiB"},
-		{"a page of 100 MB", large("a.md", "```yaml\nid: shop\nflows: []\n```\n", 100<<20), "a.md", "error[QT009] a.md is larger than 1 MiB, the most for a page"},
+		{"a page of 100 MB", large("a.md", "```yaml\nid: shop\nflows: []\n```\n", 100<<20), "a.md", "error[QT009] a.md is larger than 1 MiB, the limit for a page"},
 		{"an include of 100 MB", func(folder string) error {
 			return errors.Join(text("a.yaml", "id: shop\ndescription: !include_raw b.txt\n")(folder), large("b.txt", "text ", 100<<20)(folder))
 		}, "a.yaml", "error[QT009] a.yaml:2:27: cannot include \"b.txt\": the file is larger than 4 MiB"},

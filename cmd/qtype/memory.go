@@ -11,6 +11,7 @@ import (
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/memoryview"
 	"github.com/qtype-dev/qtype/internal/memoryview/explain"
+	"github.com/qtype-dev/qtype/internal/memoryview/replay"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
@@ -141,10 +142,10 @@ func (r *memoryCommand) newExport() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := explain.Export(ctx, m.Memory, r.session, r.Out, r.failed); err != nil || !r.variables {
+		if err := replay.Export(ctx, m.Memory, r.session, r.Out, r.failed); err != nil || !r.variables {
 			return err
 		}
-		return explain.ExportVariables(ctx, m.Memory, r.session, r.Out)
+		return replay.ExportVariables(ctx, m.Memory, r.session, r.Out)
 	}))
 	c.Flags().BoolVar(&r.failed, "failed", false, "include the messages of failed turns")
 	c.Flags().BoolVar(&r.variables, "variables", false, "include the session's variables, as an operation that qtype memory replay reads")

@@ -7,6 +7,7 @@ import (
 	"io"
 	"syscall"
 
+	"github.com/qtype-dev/qtype/internal/clienttool"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
@@ -57,7 +58,7 @@ func (s *streams) report(err error) {
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(s.Err, "error: interrupted")
 	default:
-		fmt.Fprintf(s.Err, "error: %s\n", terminal.Clean(err.Error()))
+		fmt.Fprintf(s.Err, "error: %s%s\n", terminal.Clean(err.Error()), clienttool.Advice(err))
 	}
 }
 

@@ -119,7 +119,7 @@ func (v *validateCommand) applyFixes(ctx context.Context, begin time.Time) error
 	}
 	fixed := 0
 	for _, c := range changes {
-		fixed += c.Mends
+		fixed += c.Fixed
 		if v.diff {
 			text, masked := c.Diff()
 			if masked {
@@ -135,7 +135,7 @@ func (v *validateCommand) applyFixes(ctx context.Context, begin time.Time) error
 	if v.diff {
 		return v.diffSummary(results, fixed, len(changes))
 	}
-	if fixed > 0 && !(v.quiet && lint.Faults(results).Errors() == 0) {
+	if fixed > 0 && !(v.quiet && lint.Diagnostics(results).Errors() == 0) {
 		to := v.Out
 		if v.format.value != "text" { // read by programs
 			to = v.Err
@@ -148,7 +148,7 @@ func (v *validateCommand) applyFixes(ctx context.Context, begin time.Time) error
 // diffSummary writes a summary to standard error, so that standard output can be
 // piped to patch. It fails if there is something to fix or an error remains.
 func (v *validateCommand) diffSummary(results []lint.Result, fixed, files int) error {
-	left := lint.Faults(v.withSeverities(results))
+	left := lint.Diagnostics(v.withSeverities(results))
 	if fixed > 0 || len(left) > 0 {
 		fmt.Fprintf(v.Err, "--fix would fix %s in %s; %s would remain\n", textfmt.Count(fixed, "problem"), textfmt.Count(files, "file"), textfmt.Count(len(left), "diagnostic"))
 	}

@@ -18,7 +18,7 @@ const maxNamed = 20
 // write writes the diagnostics in the format of --format.
 func (v *validateCommand) write(results []lint.Result, took time.Duration) error {
 	results = v.withSeverities(results)
-	list := lint.Faults(results)
+	list := lint.Diagnostics(results)
 	var err error
 	switch v.format.value {
 	case "json":
@@ -43,7 +43,7 @@ func (v *validateCommand) withSeverities(results []lint.Result) []lint.Result {
 	}
 	strict := slices.Clone(results)
 	for i := range strict {
-		strict[i].Faults = strict[i].Faults.AsErrors()
+		strict[i].Diagnostics = strict[i].Diagnostics.AsErrors()
 	}
 	return strict
 }
@@ -56,7 +56,7 @@ func (v *validateCommand) text(results []lint.Result, list diag.List, took time.
 	files, valid := 0, 0
 	for _, r := range results {
 		files += r.Files
-		if len(r.Faults) == 0 {
+		if len(r.Diagnostics) == 0 {
 			valid++
 		}
 	}
@@ -86,7 +86,7 @@ func (v *validateCommand) valid(results []lint.Result, valid int, all bool, took
 			timed = milliseconds(took / time.Duration(len(results)))
 		}
 		for _, r := range results {
-			if len(r.Faults) == 0 {
+			if len(r.Diagnostics) == 0 {
 				fmt.Fprintf(v.Out, "%s is valid: %s%s\n", terminal.Clean(r.Document.String()), r.Summary, timed)
 			}
 		}

@@ -1,25 +1,25 @@
 'use strict'
 
-// Starts `qtype lsp` and hands it every qtype document, and every YAML file that
-// one includes. What the server can do is the server's business.
+// Starts `qtype lsp` and sends it qtype documents, and YAML files because documents
+// include them. All features are implemented by the server.
 
 const vscode = require('vscode')
 const { LanguageClient } = require('vscode-languageclient/node')
 
 let client
-let last = Promise.resolve() // what was asked for last: a start waits for the stop before it
+let last = Promise.resolve() // the last operation: a start waits for the preceding stop
 
-// start runs the language server that the settings name.
+// start starts the configured language server.
 async function start () {
   const settings = vscode.workspace.getConfiguration('qtype')
   const server = { command: settings.get('path', 'qtype'), args: ['lsp'] }
   client = new LanguageClient('qtype', 'qtype', server, {
     documentSelector: [
       { language: 'qtype' },
-      { language: 'yaml' } // parts of documents; the server leaves other YAML alone
+      { language: 'yaml' } // parts of documents; the server ignores other YAML
     ],
     initializationOptions: { remoteIncludes: settings.get('remoteIncludes', false) },
-    synchronize: { configurationSection: 'qtype' } // a changed setting reaches the server without a new start
+    synchronize: { configurationSection: 'qtype' } // settings change without a restart
   })
   try {
     await client.start()
@@ -34,11 +34,11 @@ async function stop () {
   client = undefined
   try {
     await running?.stop()
-  } catch { // it has ended by itself
+  } catch { // it has exited already
   }
 }
 
-// then does one thing after the other: settings change with each key that is typed.
+// then runs operations in sequence: settings change with each typed character.
 function then (...things) {
   for (const thing of things) last = last.then(thing)
   return last

@@ -41,7 +41,7 @@ func (s *testEnv) model(m *spec.Model) (model.Chat, error) {
 	declared, standsFor := m, m
 	if i := slices.IndexFunc(s.models, func(d *spec.ModelMock) bool { return d.ID == m.ID }); i >= 0 {
 		declared = mocked(m, s.models[i])
-	} else if m.Provider == "mock" {
+	} else if m.IsMock() {
 		standsFor = nil
 	} else if declared = m.Offline.To; declared == nil {
 		return nil, fmt.Errorf("model %s would be asked, but a test asks nobody outside: give the test, or the file, models: [{id: %s, rules: …}]", m.ID, m.ID)
@@ -94,7 +94,7 @@ func (s *testEnv) next() {
 
 // embedder is the mock of an embedding model; a mock of the document stays as it is.
 func embedder(m *spec.EmbeddingModel) (model.Embedder, error) {
-	if m.Provider == "mock" {
+	if m.IsMock() {
 		return nil, nil //nolint:nilnil // the declared one is made
 	}
 	return model.WithBatches(mock.NewEmbedder(m, mock.Options{StandsFor: &m.Model}), model.Batch{}, model.CallPolicy{}), nil
@@ -106,24 +106,7 @@ func (s *testEnv) tool(t spec.Tool) tool.Tool {
 	if i < 0 {
 		return nil
 	}
-	return &cannedTool{info: tool.Describe(t.Common(), inputsOf(t)), double: s.tools[i]}
-}
-
-// inputsOf are the arguments that a tool may be called with.
-func inputsOf(t spec.Tool) []*spec.Variable {
-	switch t := t.(type) {
-	case *spec.APITool:
-		return slices.Concat(t.Inputs, t.Parameters)
-	case *spec.FlowTool:
-		var inputs []*spec.Variable
-		if t.Flow.To != nil {
-			for i := range t.Flow.To.Inputs {
-				inputs = append(inputs, t.Flow.To.Inputs[i].To)
-			}
-		}
-		return inputs
-	}
-	return t.Common().Inputs
+	return &cannedTool{info: tool.Describe(t.Common(), t.Arguments()), double: s.tools[i]}
 }
 
 // cannedTool is a tool that always answers the same.

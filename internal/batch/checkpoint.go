@@ -108,7 +108,7 @@ func (cfg *Config) settings() map[string]string {
 // progress describes how far the rows of the journal came.
 func (l *journal) progress() string {
 	if l.batchStep != "" {
-		return "came as far as step " + l.batchStep
+		return "reached step " + l.batchStep
 	}
 	return "finished"
 }

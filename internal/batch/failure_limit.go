@@ -92,7 +92,7 @@ func (p *failureLimit) check(res *runtime.Result) error {
 
 func (p *failureLimit) count(err *steps.Error) {
 	p.failed++
-	cause := runtime.CredentialsRefused(err)
+	cause := runtime.CredentialsRejected(err)
 	if p.rejected++; cause == nil {
 		p.rejected = 0
 	}

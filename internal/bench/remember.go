@@ -77,7 +77,7 @@ func slide(path string, counter memory.Counter) error {
 
 func slideOnce(said []chat.Message, counter memory.Counter) (string, error) {
 	ctx := context.Background()
-	m, err := memory.New(memory.Config{ID: "w1", Policy: spec.PolicyTokenWindow, MaxTokens: 4000,
+	m, err := memory.New(memory.Config{ID: "w1", Policy: spec.PolicyTokenWindow, Limits: memory.Limits{"max_tokens": 4000},
 		KeepSystemFirst: true, Counter: counter}, memory.NewInProcess())
 	if err != nil {
 		return "", err

@@ -55,7 +55,7 @@ func converse(path string, store memory.Store, n, talkers int) error {
 	if err != nil {
 		return err
 	}
-	m, err := memory.New(memory.Config{ID: "w2", Policy: spec.PolicyMessageWindow, MaxMessages: keptMessages,
+	m, err := memory.New(memory.Config{ID: "w2", Policy: spec.PolicyMessageWindow, Limits: memory.Limits{"max_messages": float64(keptMessages)},
 		Counter: contents{letters{}, func(n int) int { return n / 4 }}}, store)
 	if err != nil {
 		return err

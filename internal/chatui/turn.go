@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/qtype-dev/qtype/internal/clienttool"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/runtime"
@@ -59,7 +60,7 @@ func (c *Chat) turn(ctx context.Context, text string, interrupts <-chan os.Signa
 func (c *Chat) reportError(a *answer, err error) {
 	a.end("")
 	c.failed++
-	fmt.Fprintf(c.Streams.Err, "error: %s\n", terminal.Clean(err.Error()))
+	fmt.Fprintf(c.Streams.Err, "error: %s%s\n", terminal.Clean(err.Error()), clienttool.Advice(err))
 }
 
 // answer writes an answer while it is generated.

@@ -29,7 +29,7 @@ const (
 const (
 	kindHeader  byte = 'H' // the first frame: what the run is of
 	kindSession byte = 'S' // another process has opened the file
-	kindResults byte = 'R' // what a row became
+	kindResults byte = 'R' // results of a row
 )
 
 // The bits of the flag byte of results.

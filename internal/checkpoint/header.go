@@ -17,7 +17,7 @@ import (
 type Header struct {
 	Started  time.Time         `json:"started"`  // when the run began
 	Run      string            `json:"run"`      // the unique id of the run, by which its turns of memories are found
-	Input    File              `json:"input"`    // the file with the input rows; zero if they come from elsewhere
+	Input    File              `json:"input"`    // the file with the input rows; zero if there is none
 	Flow     string            `json:"flow"`     // the flow's id
 	Parts    map[string]string `json:"parts"`    // see Fingerprint
 	Settings map[string]string `json:"settings"` // other settings of the run that change its results, by name

@@ -2,8 +2,8 @@
 // interrupted can be resumed without repeating finished rows.
 //
 // A flow is divided into segments by its batch steps, whose results belong to no
-// single row. At the end of each segment a Recorder saves what each row became in
-// a Store; a resumed run takes it from there with Segment.Replay.
+// single row. At the end of each segment a Recorder saves the results of each row in
+// a Store; a resumed run takes them from there with Segment.Replay.
 //
 // A Journal is a Store in one file, to which frames are only appended. A row is
 // finished when the frame with its last results is complete in the file. Nothing
@@ -30,18 +30,17 @@ const (
 	// written with it.
 	flushAfter = time.Millisecond
 	// flushPause is the time after a write in which rows wait. Rows that are
-	// finished less often are written at once.
+	// finished less often are written immediately.
 	flushPause = 200 * time.Microsecond
-	// flushBytes is the size of waiting rows that are written at once.
+	// flushBytes is the size of waiting rows that are written immediately.
 	flushBytes = 64 << 10
 	// syncAfter is how long written rows wait until they are synced to the disk. It
 	// limits what a power failure costs.
 	syncAfter = 200 * time.Millisecond
 )
 
-// Journal is the checkpoint file of one run. Save may be called by several
-// goroutines at once, Load by one for each segment; all other methods are for one
-// goroutine.
+// Journal is the checkpoint file of one run. Save is safe for concurrent use, Load is
+// for one goroutine for each segment; all other methods are for one goroutine.
 type Journal struct {
 	path   string
 	header Header
@@ -169,7 +168,7 @@ func (j *Journal) Header() Header { return j.header }
 // Path returns the path of the file.
 func (j *Journal) Path() string { return j.path }
 
-// Save adds rows that the row with the key became; see Store.
+// Save adds results of a row; see Store.
 func (j *Journal) Save(key Key, rows []Row, last bool) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -257,7 +256,7 @@ func (j *Journal) Empty() bool { return j.index.rows == 0 && len(j.index.later) 
 // ForgetFailed makes the rows that have failed unfinished, so that they are retried.
 func (j *Journal) ForgetFailed() { j.index.forgetFailed() }
 
-// Load reads what a row became before the journal was opened; see Store.
+// Load reads the results that a row had when the journal was opened; see Store.
 func (j *Journal) Load(key Key, take func(data []byte) error) (found bool, err error) {
 	offsets := j.index.frames(key)
 	if offsets == nil {
@@ -302,7 +301,7 @@ func (j *Journal) replay(segment int) (*replay, error) {
 	return r, nil
 }
 
-// Close keeps the journal, so that its run can be resumed.
+// Close closes the journal, from which its run can be resumed.
 func (j *Journal) Close() error {
 	err := j.Sync()
 	j.stop()

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// lock keeps other processes from locking the file until it is closed.
+// lock locks the file against other processes until it is closed.
 func lock(f *os.File) error {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {

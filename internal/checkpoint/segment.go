@@ -21,13 +21,13 @@ type Row struct {
 	Failed bool   // the row has failed
 }
 
-// Store is where checkpoints are kept. A Journal is one.
+// Store stores checkpoints. A Journal is a Store.
 type Store interface {
-	// Save adds rows that the row with the key became. With the last of them the
-	// row is finished. Save must not retain the rows. Several goroutines may call
-	// it at once; its error ends the run.
+	// Save adds results of the row with the key. With the last of them the row is
+	// finished. Save must not retain the rows. Several goroutines may call it
+	// concurrently; its error ends the run.
 	Save(key Key, rows []Row, last bool) error
-	// Load calls take for each row that the row with the key became in an earlier
+	// Load calls take for each result that the row with the key has from an earlier
 	// run, and reports whether that row is finished. For each segment only one
 	// goroutine calls it.
 	Load(key Key, take func(data []byte) error) (found bool, err error)
@@ -44,14 +44,14 @@ type SegmentConfig struct {
 	NewRow  func() *steps.Row         // returns a row whose values are unset
 }
 
-// Segment saves what the rows of a segment become, and finds what rows became in
-// an earlier run. Replay is for one goroutine, recorders are for any.
+// Segment saves the results of the rows of a segment, and finds those of an earlier
+// run. Replay is for one goroutine, each Recorder for another.
 type Segment struct {
 	cfg  SegmentConfig
 	keys RowEncoder // of what a digest is made
 
-	// How often each digest has come: of rows that come from several input rows,
-	// and of those that come from the newest input row.
+	// The number of rows with each digest: of those made of several input rows, and
+	// of those made of the newest input row.
 	total, current map[Key]int
 	number         int64 // the newest input row
 
@@ -67,8 +67,8 @@ func NewSegment(cfg SegmentConfig) *Segment {
 	}
 }
 
-// Replay passes what a row became in an earlier run to push. If the row is not
-// finished, Replay notes its key for the recorder that receives its results.
+// Replay passes the results that a row has from an earlier run to push. If the row is
+// not finished, Replay notes its key for the recorder that receives its results.
 func (s *Segment) Replay(row *steps.Row, push steps.Emit) (found bool, err error) {
 	key := s.key(row)
 	from := RowDecoder{Slots: s.cfg.Outputs}
@@ -114,7 +114,7 @@ func (s *Segment) key(row *steps.Row) Key {
 	return key
 }
 
-// takePending returns the key of a row whose results come now, and forgets it.
+// takePending removes and returns the key of a row.
 func (s *Segment) takePending(ordinal int64) (Key, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,10 +128,10 @@ func (s *Segment) NewRecorder() *Recorder {
 	return &Recorder{segment: s, rows: RowEncoder{Slots: s.cfg.Outputs, Code: s.cfg.Code}}
 }
 
-// maxBuffered is the number of rows that one row became which are saved at once.
+// maxBuffered is the number of results of one row that are saved together.
 const maxBuffered = 1024
 
-// Recorder saves what rows become, one row after the other.
+// Recorder saves the results of rows, one row after the other.
 type Recorder struct {
 	segment *Segment
 	key     Key

@@ -4,6 +4,7 @@
 package clienttool
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -12,8 +13,10 @@ import (
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
+	"github.com/qtype-dev/qtype/steps"
 	"github.com/qtype-dev/qtype/tool"
 	"github.com/qtype-dev/qtype/tool/command"
+	"github.com/qtype-dev/qtype/tool/factory"
 )
 
 // defaultTimeout is how long a program may take if its tool declares no timeout.
@@ -81,4 +84,18 @@ func Prompts(app *spec.Application) bool {
 		}
 	}
 	return slices.ContainsFunc(app.AllTools(), func(t spec.Tool) bool { _, ok := t.(*spec.ClientTool); return ok })
+}
+
+// Advice returns the flag that avoids an error, to be appended to it; empty if there
+// is none.
+func Advice(err error) string {
+	var client *factory.NoClientHandlerError
+	var approval *steps.NoApproverError
+	switch {
+	case errors.As(err, &client):
+		return fmt.Sprintf("; run in a terminal or pass --client-tool %s=COMMAND", client.Tool)
+	case errors.As(err, &approval):
+		return fmt.Sprintf("; run in a terminal or pass --approve %s", approval.Tool)
+	}
+	return ""
 }

@@ -1,10 +1,10 @@
 // Package diagram draws an application: its flows with their steps in order, the
-// data that goes from step to step, and the models, memories, tools and other
-// things that the steps use. It writes Mermaid text, SVG, and a page of HTML that
-// shows both, all by itself and always the same for the same document.
+// variables passed between steps, and the models, memories, tools and other
+// resources that the steps use. It writes Mermaid text, SVG, or an HTML page with
+// both. The output has no external resources and is the same for the same document.
 //
-// What is drawn comes from the structs of package spec: a step type or a section
-// that is new there is drawn like the others. Secrets are never drawn.
+// What is drawn follows from the structs and tags of package spec: a new type of
+// step or section is drawn without code here. Secrets are never drawn.
 package diagram
 
 import (
@@ -15,20 +15,20 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// Format is a form in which a diagram is written.
+// Format is an output format.
 type Format string
 
 // The formats.
 const (
 	Mermaid Format = "mermaid" // a flowchart for Markdown pages
-	SVG     Format = "svg"     // a picture, light or dark as its reader's screen is
+	SVG     Format = "svg"     // a picture that adapts to light and dark screens
 	HTML    Format = "html"    // a page with the picture and the Mermaid text
 )
 
-// errNoApplication says that there is nothing to draw.
+// errNoApplication is returned for a document that is a list.
 var errNoApplication = errors.New("only an application can be drawn; this document is a list of components")
 
-// Write draws a document that was checked without errors.
+// Write writes the diagram of a document that is free of errors.
 func Write(w io.Writer, doc *spec.Document, format Format) error {
 	if doc.Application == nil {
 		return errNoApplication
@@ -41,7 +41,7 @@ func Write(w io.Writer, doc *spec.Document, format Format) error {
 	case SVG:
 		text = svg(g)
 	case HTML:
-		text = page(g)
+		text = htmlPage(g)
 	default:
 		return fmt.Errorf("a diagram cannot be written as %q", format)
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/qtype-dev/qtype/validate"
 )
 
-// documents are the documents that the tests draw.
+// documents returns the documents that the tests draw.
 func documents(t *testing.T) map[string]*spec.Document {
 	t.Helper()
 	paths, err := filepath.Glob("../../examples/*/*.qtype.yaml")
@@ -29,9 +29,9 @@ func documents(t *testing.T) map[string]*spec.Document {
 	}
 	all := map[string]*spec.Document{}
 	for _, path := range append(paths, "testdata/everything.qtype.yaml") {
-		result, faults := loader.Load(t.Context(), path, loader.Options{})
-		faults.Add(validate.Check(result.Document)...)
-		if err := faults.Err(); err != nil {
+		result, diagnostics := loader.Load(t.Context(), path, loader.Options{})
+		diagnostics.Add(validate.Check(result.Document)...)
+		if err := diagnostics.Err(); err != nil {
 			t.Fatal(err)
 		}
 		all[filepath.Base(filepath.Dir(path))] = result.Document
@@ -39,7 +39,7 @@ func documents(t *testing.T) map[string]*spec.Document {
 	return all
 }
 
-func draw(t *testing.T, doc *spec.Document, f Format) string {
+func writeDiagram(t *testing.T, doc *spec.Document, f Format) string {
 	t.Helper()
 	var b strings.Builder
 	if err := Write(&b, doc, f); err != nil {
@@ -48,32 +48,32 @@ func draw(t *testing.T, doc *spec.Document, f Format) string {
 	return b.String()
 }
 
-func TestNoSecretsAndAlwaysTheSame(t *testing.T) {
+func TestWrite_NoSecretsAndDeterministic(t *testing.T) {
 	for name, doc := range documents(t) {
 		for _, f := range []Format{Mermaid, SVG, HTML} {
-			text := draw(t, doc, f)
+			text := writeDiagram(t, doc, f)
 			if strings.Contains(text, "secret") {
-				t.Errorf("%s: a secret in %s", name, f)
+				t.Errorf("%s: %s contains a secret", name, f)
 			}
 			for range 3 {
-				if draw(t, doc, f) != text {
-					t.Errorf("%s: %s differs from one time to the next", name, f)
+				if writeDiagram(t, doc, f) != text {
+					t.Errorf("%s: %s is not deterministic", name, f)
 				}
 			}
 		}
 	}
 }
 
-func TestOnlyApplications(t *testing.T) {
+func TestWrite_RequiresApplication(t *testing.T) {
 	if err := Write(io.Discard, &spec.Document{}, SVG); err == nil || !strings.Contains(err.Error(), "only an application") {
 		t.Errorf("got %v", err)
 	}
 }
 
-// TestMermaidLinks says that links lead where they should: InvokeFlow to the
-// flow that it runs, the agent to its model.
-func TestMermaidLinks(t *testing.T) {
-	text := draw(t, documents(t)["testdata"], Mermaid)
+// TestMermaid_Links checks links such as those from InvokeFlow to its flow and from
+// an agent to its model.
+func TestMermaid_Links(t *testing.T) {
+	text := writeDiagram(t, documents(t)["testdata"], Mermaid)
 	for _, want := range []string{
 		`FLOW_0_S5 -.->|"runs"| FLOW_1`, `FLOW_0_S3 -.->|"uses"| MODEL_ASSISTANT`, `FLOW_0_S3 -.->|"remembers"| MEM_CHAT_MEMORY` + "\n",
 		`FLOW_0_S4 -.->|"remembers"| MEM_CHAT_MEMORY_2`, `TOOL_SUM_TOOL -.->|"runs"| FLOW_1`, `INDEX_DOCS -.->|"embeds with"| MODEL_EMBED`,
@@ -81,15 +81,15 @@ func TestMermaidLinks(t *testing.T) {
 		`big #60;b#62;#34;app#34;#60;#47;b#62; #38; 漢字 #37;#37;#123;init#58; x#125;#37;#37;`,
 	} {
 		if !strings.Contains(text, want) {
-			t.Errorf("no %s in\n%s", want, text)
+			t.Errorf("missing %s in\n%s", want, text)
 		}
 	}
 	if strings.Count(text, "MODEL_EMBED([") != 1 || strings.Contains(text, "EMB_") {
-		t.Errorf("the embedding model is not drawn once:\n%s", text)
+		t.Errorf("the embedding model must be drawn once:\n%s", text)
 	}
 }
 
-// The lines that a flowchart of ours consists of.
+// Patterns of the lines of a flowchart.
 var (
 	nodeLine  = regexp.MustCompile(`^([A-Z0-9_]+)(@\{ shape: [a-z-]+, label: "[^"\\]*" \}|\(\("[^"]*"\)\)|\(\["[^"]*"\]\)|\[\("[^"]*"\)\]|\[\["[^"]*"\]\]|\{\{"[^"]*"\}\}|\["[^"]*"\])$`)
 	edgeLine  = regexp.MustCompile(`^([A-Z0-9_]+) (?:-->|-->\|"[^"|]*"\||-\.->\|"[^"|]*"\|) ([A-Z0-9_]+)$`)
@@ -97,15 +97,15 @@ var (
 	otherLine = regexp.MustCompile(`^(end|direction (TB|LR)|classDef \w+ \S+|class [A-Z0-9_]+ \w+)$`)
 )
 
-// TestMermaidGrammar checks every line, that groups are closed, that no id is
-// given twice, and that edges join what is there.
-func TestMermaidGrammar(t *testing.T) {
+// TestMermaid_Grammar checks the syntax of every line, that groups are closed, that
+// ids are unique, and that edges connect existing nodes.
+func TestMermaid_Grammar(t *testing.T) {
 	for name, doc := range documents(t) {
-		grammar(t, name, draw(t, doc, Mermaid))
+		checkMermaid(t, name, writeDiagram(t, doc, Mermaid))
 	}
 }
 
-func grammar(t interface{ Errorf(string, ...any) }, name, text string) {
+func checkMermaid(t interface{ Errorf(string, ...any) }, name, text string) {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if lines[0] != "flowchart TD" {
 		t.Errorf("%s begins with %q", name, lines[0])
@@ -123,19 +123,19 @@ func grammar(t interface{ Errorf(string, ...any) }, name, text string) {
 		} else if m := edgeLine.FindStringSubmatch(line); m != nil {
 			joined = append(joined, m[1], m[2])
 		} else if !otherLine.MatchString(line) {
-			t.Errorf("%s: a line of no known form: %s", name, line)
+			t.Errorf("%s: unknown syntax: %s", name, line)
 		}
 		if line == "end" {
 			depth--
 		}
 		if declared != "" && ids[declared] {
-			t.Errorf("%s: %s is there twice", name, declared)
+			t.Errorf("%s: duplicate id %s", name, declared)
 		}
 		ids[declared] = true
 	}
 	for _, id := range joined {
 		if !ids[id] {
-			t.Errorf("%s: an edge leads to %s, which is nowhere", name, id)
+			t.Errorf("%s: an edge leads to unknown node %s", name, id)
 		}
 	}
 	if depth != 0 {
@@ -143,17 +143,17 @@ func grammar(t interface{ Errorf(string, ...any) }, name, text string) {
 	}
 }
 
-// TestMermaidParses lets Mermaid itself read what we write. QTYPE_MERMAID names
-// a node_modules folder with mermaid and jsdom.
-func TestMermaidParses(t *testing.T) {
+// TestMermaid_Parses parses the output with Mermaid. QTYPE_MERMAID is a
+// node_modules folder with mermaid and jsdom.
+func TestMermaid_Parses(t *testing.T) {
 	modules := os.Getenv("QTYPE_MERMAID")
 	if modules == "" {
-		t.Skip("QTYPE_MERMAID names no node_modules folder with mermaid and jsdom")
+		t.Skip("set QTYPE_MERMAID to a node_modules folder with mermaid and jsdom")
 	}
 	args := []string{"testdata/parse.mjs", modules}
 	for name, doc := range documents(t) {
 		file := filepath.Join(t.TempDir(), name+".mmd")
-		if err := os.WriteFile(file, []byte(draw(t, doc, Mermaid)), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte(writeDiagram(t, doc, Mermaid)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		args = append(args, file)
@@ -164,16 +164,16 @@ func TestMermaidParses(t *testing.T) {
 	}
 }
 
-// rect is a box as the picture has it.
+// rect is a rectangle of the picture.
 type rect struct {
 	name       string
 	x, y, w, h float64
 }
 
-// pictured reads an SVG and checks that it is XML, that no two boxes meet unless
-// one holds the other, that every text is within its box, and that all is within
+// checkSVG checks that an SVG is well-formed, that boxes overlap only if one
+// contains the other, and that texts are within their boxes and everything within
 // the picture.
-func pictured(t interface{ Errorf(string, ...any) }, name, picture string) {
+func checkSVG(t interface{ Errorf(string, ...any) }, name, picture string) {
 	var boxes, free []rect
 	var sheet, current rect
 	var last xml.StartElement
@@ -192,14 +192,14 @@ func pictured(t interface{ Errorf(string, ...any) }, name, picture string) {
 			last = e
 			switch e.Name.Local {
 			case "svg":
-				sheet = rect{w: number(e, "width"), h: number(e, "height")}
+				sheet = rect{w: numberAttribute(e, "width"), h: numberAttribute(e, "height")}
 			case "g":
 				inBox = false
 			case "rect":
-				if attr(e, "class") == "paper" {
+				if attribute(e, "class") == "paper" {
 					continue
 				}
-				current = rect{attr(e, "x") + "," + attr(e, "y"), number(e, "x"), number(e, "y"), number(e, "width"), number(e, "height")}
+				current = rect{attribute(e, "x") + "," + attribute(e, "y"), numberAttribute(e, "x"), numberAttribute(e, "y"), numberAttribute(e, "width"), numberAttribute(e, "height")}
 				boxes = append(boxes, current)
 				inBox = true
 			}
@@ -211,50 +211,50 @@ func pictured(t interface{ Errorf(string, ...any) }, name, picture string) {
 			if last.Name.Local != "text" || strings.TrimSpace(string(e)) == "" {
 				continue
 			}
-			size := number(last, "font-size")
-			x, y := number(last, "x"), number(last, "y")
-			r := rect{string(e), x, y - size, width(string(e), size, attr(last, "font-weight") != ""), size * 1.2}
+			size := numberAttribute(last, "font-size")
+			x, y := numberAttribute(last, "x"), numberAttribute(last, "y")
+			r := rect{string(e), x, y - size, textWidth(string(e), size, attribute(last, "font-weight") != ""), size * 1.2}
 			if size < 11 {
-				t.Errorf("%s: %q is %v pixels small", name, r.name, size)
+				t.Errorf("%s: %q is only %v pixels high", name, r.name, size)
 			}
-			if inBox && !current.holds(r) {
+			if inBox && !current.contains(r) {
 				t.Errorf("%s: the text %q (%v wide at %v) leaves its box %+v", name, r.name, r.w, r.x, current)
 			}
 			if !inBox {
 				free = append(free, r)
 			}
-			if !sheet.holds(r) {
+			if !sheet.contains(r) {
 				t.Errorf("%s: the text %q leaves the picture", name, r.name)
 			}
 		}
 	}
 	for i, a := range boxes {
-		if !sheet.holds(a) {
+		if !sheet.contains(a) {
 			t.Errorf("%s: the box %v leaves the picture", name, a)
 		}
 		for _, r := range free {
-			if a.meets(r) && !a.holds(r) {
-				t.Errorf("%s: the text %+v lies across the box %+v", name, r, a)
+			if a.overlaps(r) && !a.contains(r) {
+				t.Errorf("%s: the text %+v crosses the box %+v", name, r, a)
 			}
 		}
 		for _, b := range boxes[i+1:] {
-			if a.meets(b) && !a.holds(b) && !b.holds(a) {
+			if a.overlaps(b) && !a.contains(b) && !b.contains(a) {
 				t.Errorf("%s: the boxes %+v and %+v overlap", name, a, b)
 			}
 		}
 	}
 }
 
-func (r rect) holds(s rect) bool {
-	const slack = 0.2 // lengths are rounded to a tenth
+func (r rect) contains(s rect) bool {
+	const slack = 0.2 // for rounding to a tenth
 	return s.x >= r.x-slack && s.y >= r.y-slack && s.x+s.w <= r.x+r.w+slack && s.y+s.h <= r.y+r.h+slack
 }
 
-func (r rect) meets(s rect) bool {
+func (r rect) overlaps(s rect) bool {
 	return s.x < r.x+r.w && r.x < s.x+s.w && s.y < r.y+r.h && r.y < s.y+s.h
 }
 
-func attr(e xml.StartElement, name string) string {
+func attribute(e xml.StartElement, name string) string {
 	for _, a := range e.Attr {
 		if a.Name.Local == name {
 			return a.Value
@@ -263,28 +263,28 @@ func attr(e xml.StartElement, name string) string {
 	return ""
 }
 
-func number(e xml.StartElement, name string) float64 {
-	n, _ := strconv.ParseFloat(attr(e, name), 64)
+func numberAttribute(e xml.StartElement, name string) float64 {
+	n, _ := strconv.ParseFloat(attribute(e, name), 64)
 	return n
 }
 
-func TestPicture(t *testing.T) {
+func TestSVG_Layout(t *testing.T) {
 	for name, doc := range documents(t) {
-		pictured(t, name, draw(t, doc, SVG))
+		checkSVG(t, name, writeDiagram(t, doc, SVG))
 	}
 }
 
-func TestPage(t *testing.T) {
-	page := draw(t, documents(t)["testdata"], HTML)
+func TestHTML(t *testing.T) {
+	page := writeDiagram(t, documents(t)["testdata"], HTML)
 	if strings.Contains(page, "<b>") || !strings.Contains(page, "<svg ") || !strings.Contains(page, "flowchart TD") || strings.Contains(page, "<script") {
-		t.Errorf("the page is not as it should be:\n%.2000s", page)
+		t.Errorf("unexpected page:\n%.2000s", page)
 	}
 }
 
-// TestAnyApplication draws applications of every shape, with ids of all kinds.
-func TestAnyApplication(t *testing.T) {
+// TestWrite_AnyApplication draws arbitrary applications and checks the pictures.
+func TestWrite_AnyApplication(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		doc := &spec.Document{Application: anyApplication(t)}
+		doc := &spec.Document{Application: drawApplication(t)}
 		var picture, chart strings.Builder
 		if err := Write(&picture, doc, SVG); err != nil {
 			t.Fatal(err)
@@ -292,12 +292,12 @@ func TestAnyApplication(t *testing.T) {
 		if err := Write(&chart, doc, Mermaid); err != nil {
 			t.Fatal(err)
 		}
-		pictured(t, "picture", picture.String())
-		grammar(t, "chart", chart.String())
+		checkSVG(t, "picture", picture.String())
+		checkMermaid(t, "chart", chart.String())
 	})
 }
 
-func anyApplication(t *rapid.T) *spec.Application {
+func drawApplication(t *rapid.T) *spec.Application {
 	id := rapid.OneOf(rapid.StringMatching(`[a-z_-]{1,12}`), rapid.StringN(1, 40, 80), rapid.StringMatching(`[A-Za-z ]{30,90}`))
 	app := &spec.Application{ID: id.Draw(t, "id"), Description: rapid.String().Draw(t, "description")}
 	for range rapid.IntRange(0, 6).Draw(t, "models") {
@@ -311,19 +311,19 @@ func anyApplication(t *rapid.T) *spec.Application {
 		app.Memories = append(app.Memories, &spec.Memory{ID: id.Draw(t, "id"), TokenLimit: rapid.Int().Draw(t, "limit")})
 	}
 	for i := range rapid.IntRange(0, 4).Draw(t, "flows") {
-		app.Flows = append(app.Flows, anyFlow(t, app, i, id))
+		app.Flows = append(app.Flows, drawFlow(t, app, i, id))
 	}
 	return app
 }
 
-func anyFlow(t *rapid.T, app *spec.Application, number int, id *rapid.Generator[string]) *spec.Flow {
+func drawFlow(t *rapid.T, app *spec.Application, number int, id *rapid.Generator[string]) *spec.Flow {
 	f := &spec.Flow{ID: id.Draw(t, "id")}
 	for i := range rapid.IntRange(1, 9).Draw(t, "variables") {
 		f.Variables = append(f.Variables, &spec.Variable{ID: fmt.Sprintf("%s%d", id.Draw(t, "id"), i)})
 	}
-	some := func(most int) []spec.Ref[*spec.Variable] {
+	some := func(limit int) []spec.Ref[*spec.Variable] {
 		var refs []spec.Ref[*spec.Variable]
-		for _, v := range rapid.SliceOfNDistinct(rapid.SampledFrom(f.Variables), 0, min(most, len(f.Variables)), rapid.ID[*spec.Variable]).Draw(t, "some") {
+		for _, v := range rapid.SliceOfNDistinct(rapid.SampledFrom(f.Variables), 0, min(limit, len(f.Variables)), rapid.ID[*spec.Variable]).Draw(t, "some") {
 			refs = append(refs, spec.Ref[*spec.Variable]{ID: v.ID, To: v})
 		}
 		return refs
@@ -333,13 +333,13 @@ func anyFlow(t *rapid.T, app *spec.Application, number int, id *rapid.Generator[
 		base := spec.StepBase{ID: id.Draw(t, "id"), Inputs: some(4), Outputs: some(9)}
 		var s spec.Step = &spec.Echo{StepBase: base}
 		switch {
-		case len(app.Models) > 0 && rapid.Bool().Draw(t, "asks"):
+		case len(app.Models) > 0 && rapid.Bool().Draw(t, "calls model"):
 			a := &spec.Agent{StepBase: base, Model: refTo(rapid.SampledFrom(app.Models).Draw(t, "model"))}
 			if len(app.Memories) > 0 {
 				a.Memory = refTo(rapid.SampledFrom(app.Memories).Draw(t, "memory"))
 			}
 			s = a
-		case number > 0 && rapid.Bool().Draw(t, "runs"):
+		case number > 0 && rapid.Bool().Draw(t, "runs flow"):
 			s = &spec.InvokeFlow{StepBase: base, Flow: refTo(rapid.SampledFrom(app.Flows).Draw(t, "flow"))}
 		}
 		f.Steps = append(f.Steps, &spec.StepItem{Step: s})

@@ -7,7 +7,7 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// graph is what is drawn of an application, in the document's order.
+// graph is the content of a diagram, in document order.
 type graph struct {
 	title     string
 	note      string // the description
@@ -16,17 +16,17 @@ type graph struct {
 	links     []link
 }
 
-// node is a step, or something that steps use.
+// node is a step or a resource.
 type node struct {
 	entity spec.Entity
 	kind   spec.Kind
-	typ    string         // the type that chooses it of a union; empty where there is none
-	title  string         // its id
-	notes  []string       // what else is worth a line
+	typ    string         // the `type` in a union; empty for none
+	title  string         // the id
+	notes  []string       // lines below the id
 	plan   *spec.StepPlan // what a step uses; nil for other entities
 }
 
-// flow is a flow and what goes on in it.
+// flow is a flow with its steps.
 type flow struct {
 	node
 	inputs  []string // ids of variables
@@ -35,26 +35,26 @@ type flow struct {
 	edges   []edge
 }
 
-// The ends of a flow's edges that are no steps.
+// The ends of edges that are not steps.
 const (
-	start = -1 // what the caller gives
-	end   = -2 // what the caller gets
+	start = -1 // the flow's inputs
+	end   = -2 // the flow's outputs
 )
 
-// edge leads a variable from the step that writes it to one that reads it. One
-// without a label says only that a step comes after another.
+// edge leads a variable from its writer to a reader. Without a label it only orders
+// two steps.
 type edge struct {
 	from, to int // indexes of steps, or start or end
 	label    string
 }
 
-// link leads from a step or a thing to something that it uses.
+// link leads from a step or resource to a resource or flow that it uses.
 type link struct {
 	from, to *node
 	label    string
 }
 
-// builder makes a graph.
+// builder creates a graph.
 type builder struct {
 	graph *graph
 	nodes map[spec.Entity]*node
@@ -75,7 +75,7 @@ func graphOf(app *spec.Application) *graph {
 	return b.graph
 }
 
-// application collects the flows and resources of an application and its references.
+// application adds the flows and resources of an application and its references.
 func (b *builder) application(app *spec.Application) {
 	b.fields(reflect.ValueOf(app).Elem())
 	for _, ref := range app.References {
@@ -89,7 +89,7 @@ func (b *builder) application(app *spec.Application) {
 	}
 }
 
-// fields collects the entities that the fields of a struct hold.
+// fields adds the entities in the fields of a struct.
 func (b *builder) fields(v reflect.Value) {
 	for i := range v.NumField() {
 		f := v.Field(i)

@@ -2,12 +2,12 @@ package diagram
 
 import "strings"
 
-// page is a page of HTML with the picture and the Mermaid text; it loads nothing.
-func page(g *graph) string {
+// htmlPage returns a page with the picture and the Mermaid text. It loads nothing.
+func htmlPage(g *graph) string {
 	var b strings.Builder
 	b.WriteString("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n" +
 		"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n")
-	b.WriteString("<title>" + escape(g.title) + "</title>\n<style>\n" +
+	b.WriteString("<title>" + escapeXML(g.title) + "</title>\n<style>\n" +
 		":root { color-scheme: light dark; }\n" +
 		"body { margin: 0; font-family: system-ui, sans-serif; background: #fff; color: #1f2933; }\n" +
 		"@media (prefers-color-scheme: dark) { body { background: #14181d; color: #e6ebf0; } }\n" +

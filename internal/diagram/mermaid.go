@@ -8,12 +8,11 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// mermaid writes a flowchart (reference runtime.md 2.4). Shapes in the form
-// @{…} need Mermaid 11.3.
+// mermaid returns a flowchart. Shapes in the form @{…} require Mermaid 11.3.
 func mermaid(g *graph) string {
-	m := &mermaidWriter{names: map[*node]string{}, taken: map[string]bool{}}
+	m := &mermaidWriter{names: map[*node]string{}, isTaken: map[string]bool{}}
 	m.line(0, "flowchart TD")
-	m.line(1, `subgraph APP["📱 %s"]`, label(g.title))
+	m.line(1, `subgraph APP["📱 %s"]`, escapeLabel(g.title))
 	m.line(2, "direction TB")
 	for i, f := range g.flows {
 		m.flow(i, f)
@@ -22,35 +21,33 @@ func mermaid(g *graph) string {
 	m.group("RESOURCES", "🔧 resources", g.resources, func(n *node) bool { return n.kind != spec.KindTelemetry })
 	m.group("TELEMETRY", "📊 telemetry", g.resources, func(n *node) bool { return n.kind == spec.KindTelemetry })
 	for _, l := range g.links {
-		m.line(1, `%s -.->|"%s"| %s`, m.names[l.from], label(l.label), m.names[l.to])
+		m.line(1, `%s -.->|"%s"| %s`, m.names[l.from], escapeLabel(l.label), m.names[l.to])
 	}
-	m.traces(g)
-	m.tail(g)
+	m.traceLinks(g)
+	m.styles(g)
 	return m.text.String()
 }
 
 // mermaidWriter writes a flowchart line by line.
 type mermaidWriter struct {
-	text  strings.Builder
-	names map[*node]string // the Mermaid ids
-	taken map[string]bool  // those in use
+	text    strings.Builder
+	names   map[*node]string // the Mermaid ids
+	isTaken map[string]bool  // the Mermaid ids in use
 }
 
-// line writes a line; unlike fmt.Fprintf alone it takes care of the indent.
 func (m *mermaidWriter) line(depth int, format string, args ...any) {
 	m.text.WriteString(strings.Repeat("  ", depth))
 	fmt.Fprintf(&m.text, format, args...)
 	m.text.WriteByte('\n')
 }
 
-// flow writes a flow's subgraph. The subgraph's id is the one that links to the
-// flow lead to.
+// flow writes the subgraph of a flow. Links to the flow lead to the subgraph.
 func (m *mermaidWriter) flow(i int, f *flow) {
 	id := fmt.Sprintf("FLOW_%d", i)
 	m.names[&f.node] = id
-	m.line(2, `subgraph %s["🔄 %s"]`, id, label(f.title))
+	m.line(2, `subgraph %s["🔄 %s"]`, id, escapeLabel(f.title))
 	direction := "TB"
-	if len(f.notes) > 0 { // it has an interface
+	if len(f.notes) > 0 { // the flow has an interface
 		direction = "LR"
 	}
 	m.line(3, "direction %s", direction)
@@ -66,7 +63,7 @@ func (m *mermaidWriter) flow(i int, f *flow) {
 			m.names[s] = name
 		}
 		style := stepStyleOf(s.plan)
-		m.line(3, `%s@{ shape: %s, label: "%s %s" }`, name, style.shape, style.icon, label(stepLabel(s)))
+		m.line(3, `%s@{ shape: %s, label: "%s %s" }`, name, style.shape, style.icon, escapeLabel(stepLabel(s)))
 	}
 	if len(f.steps) == 0 && len(f.inputs)+len(f.outputs) == 0 {
 		m.line(3, `%s_NOTHING["no steps"]`, id)
@@ -74,15 +71,15 @@ func (m *mermaidWriter) flow(i int, f *flow) {
 	for _, e := range f.edges {
 		arrow := "-->"
 		if e.label != "" {
-			arrow = `-->|"` + label(e.label) + `"|`
+			arrow = `-->|"` + escapeLabel(e.label) + `"|`
 		}
-		m.line(3, "%s %s %s", place(id, e.from), arrow, place(id, e.to))
+		m.line(3, "%s %s %s", endName(id, e.from), arrow, endName(id, e.to))
 	}
 	m.line(2, "end")
 }
 
-// place is the Mermaid id of an edge's end.
-func place(flow string, at int) string {
+// endName returns the Mermaid id of an end of an edge.
+func endName(flow string, at int) string {
 	switch at {
 	case start:
 		return flow + "_START"
@@ -100,7 +97,7 @@ func stepLabel(s *node) string {
 	return s.title
 }
 
-// group writes those resources that belong to it; nothing where there are none.
+// group writes a subgraph with the resources that belong to it, if there are any.
 func (m *mermaidWriter) group(id, title string, all []*node, belongs func(*node) bool) {
 	open := false
 	for _, n := range all {
@@ -112,11 +109,11 @@ func (m *mermaidWriter) group(id, title string, all []*node, belongs func(*node)
 			open = true
 		}
 		style := styleOf(n.kind)
-		name := m.unique(style.prefix + upper(n.title))
+		name := m.uniqueName(style.prefix + idPart(n.title))
 		m.names[n] = name
-		text := style.icon + " " + label(n.title)
+		text := style.icon + " " + escapeLabel(n.title)
 		for _, note := range n.notes {
-			text += "<br/>" + label(note)
+			text += "<br/>" + escapeLabel(note)
 		}
 		m.line(2, style.form, name, text)
 	}
@@ -125,8 +122,9 @@ func (m *mermaidWriter) group(id, title string, all []*node, belongs func(*node)
 	}
 }
 
-// traces leads from the steps that ask models to the telemetry sinks.
-func (m *mermaidWriter) traces(g *graph) {
+// traceLinks writes the links from the steps that call a chat model to the
+// telemetry sinks.
+func (m *mermaidWriter) traceLinks(g *graph) {
 	for _, sink := range g.resources {
 		if sink.kind != spec.KindTelemetry {
 			continue
@@ -141,8 +139,8 @@ func (m *mermaidWriter) traces(g *graph) {
 	}
 }
 
-// tail gives flows and resources their colours.
-func (m *mermaidWriter) tail(g *graph) {
+// styles writes the colours of flows and resources.
+func (m *mermaidWriter) styles(g *graph) {
 	m.line(1, "classDef flowBox fill:none,stroke:#4a7bb7,stroke-width:2px")
 	m.line(1, "classDef resource fill:none,stroke:#6b8e5a")
 	for _, f := range g.flows {
@@ -153,18 +151,19 @@ func (m *mermaidWriter) tail(g *graph) {
 	}
 }
 
-// unique is a name that no other node has: a-b and a_b are two ids, but one name.
-func (m *mermaidWriter) unique(name string) string {
+// uniqueName returns an unused Mermaid id: a-b and a_b are different ids with the
+// same name.
+func (m *mermaidWriter) uniqueName(name string) string {
 	free := name
-	for i := 2; m.taken[free]; i++ {
+	for i := 2; m.isTaken[free]; i++ {
 		free = fmt.Sprintf("%s_%d", name, i)
 	}
-	m.taken[free] = true
+	m.isTaken[free] = true
 	return free
 }
 
-// upper is an id as a part of a Mermaid id.
-func upper(id string) string {
+// idPart converts an id to a part of a Mermaid id.
+func idPart(id string) string {
 	return strings.Map(func(r rune) rune {
 		if r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
 			return unicode.ToUpper(r)
@@ -173,9 +172,9 @@ func upper(id string) string {
 	}, id)
 }
 
-// label is a text as a Mermaid label in quotes: everything that Mermaid, the
-// YAML of @{…} or HTML would act upon is a numeric entity.
-func label(text string) string {
+// escapeLabel converts a text to a quoted Mermaid label: characters with a meaning
+// in Mermaid, in the YAML of @{…} or in HTML become numeric entities.
+func escapeLabel(text string) string {
 	var b strings.Builder
 	for _, r := range text {
 		switch {

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -50,7 +51,7 @@ func modelNotes(entity spec.Entity) []string {
 	e := entity.(spec.ModelEntity)
 	m := e.Base()
 	note := m.Provider
-	if m.Provider != "mock" {
+	if !m.IsMock() {
 		note += " · " + m.Name()
 	}
 	if embedding, ok := e.(*spec.EmbeddingModel); ok {
@@ -59,29 +60,17 @@ func modelNotes(entity spec.Entity) []string {
 	return []string{note}
 }
 
-// memoryNote is the policy and the limit that goes with it.
+// memoryNote returns the policy and the size of its window.
 func memoryNote(m *spec.Memory) string {
-	var limit string
-	switch m.Policy {
-	case spec.PolicyMessageWindow:
-		limit = thousands(m.MaxMessages) + " messages"
-	case spec.PolicyTokenWindow:
-		limit = thousands(m.MaxTokens) + " tokens"
-	case spec.PolicyRoundWindow:
-		limit = thousands(m.NRounds) + " rounds"
-	case spec.PolicyUnbounded:
-		return string(m.Policy)
-	default:
-		return fmt.Sprintf("%s tokens × %s", thousands(m.TokenLimit), strconv.FormatFloat(m.ChatHistoryTokenRatio, 'g', -1, 64))
+	row, _ := m.Row()
+	note := string(m.Policy)
+	for i, l := range row.Limits {
+		switch value := m.Limit(l.Key); {
+		case i == 0:
+			note += fmt.Sprintf(" · %s %s", textfmt.Thousands(int(value)), l.Unit)
+		case l.Unit == spec.UnitShare:
+			note += " × " + strconv.FormatFloat(value, 'g', -1, 64)
+		}
 	}
-	return string(m.Policy) + " · " + limit
-}
-
-// thousands is 50,000.
-func thousands(n int) string {
-	s := strconv.Itoa(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
+	return note
 }

@@ -14,12 +14,12 @@ type stepStyle struct {
 	class string // the class in the style sheet: what the step does
 }
 
-// The classes of steps.
+// The classes of steps in the style sheet.
 const (
-	classCallsModel = "asks"    // calls a model
-	classRunsFlow   = "runs"    // runs other flows
-	classExternal   = "reaches" // reads or writes something outside the process
-	classLocal      = "shapes"  // transforms values
+	classCallsModel = "model-call" // calls a model
+	classRunsFlow   = "flow-call"  // runs other flows
+	classExternal   = "external"   // reads or writes something outside the process
+	classLocal      = "local"      // transforms values
 )
 
 // stepStyleOf returns the style of a step.

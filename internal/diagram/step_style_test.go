@@ -16,23 +16,23 @@ func TestStepStyle(t *testing.T) {
 		"Parallel": &spec.Parallel{Flows: []spec.Ref[*spec.Flow]{flow}}, "Switch": &spec.Switch{Cases: []*spec.SwitchCase{{Flow: flow}}},
 	}
 	styles := map[string]stepStyle{
-		"Agent":          {"hex", "🤖", "asks"},
-		"LLMInference":   {"rounded", "✨", "asks"},
-		"PromptTemplate": {"doc", "📄", "shapes"},
-		"Decoder":        {"lean-r", "🔍", "shapes"},
-		"VectorSearch":   {"cyl", "🔎", "reaches"},
-		"DocumentSearch": {"cyl", "📚", "reaches"},
-		"IndexUpsert":    {"rect", "💾", "reaches"},
-		"InvokeFlow":     {"subproc", "🔄", "runs"},
-		"Switch":         {"subproc", "🔄", "runs"},
-		"Loop":           {"subproc", "🔄", "runs"},
-		"Parallel":       {"subproc", "🔄", "runs"},
+		"Agent":          {"hex", "🤖", "model-call"},
+		"LLMInference":   {"rounded", "✨", "model-call"},
+		"PromptTemplate": {"doc", "📄", "local"},
+		"Decoder":        {"lean-r", "🔍", "local"},
+		"VectorSearch":   {"cyl", "🔎", "external"},
+		"DocumentSearch": {"cyl", "📚", "external"},
+		"IndexUpsert":    {"rect", "💾", "external"},
+		"InvokeFlow":     {"subproc", "🔄", "flow-call"},
+		"Switch":         {"subproc", "🔄", "flow-call"},
+		"Loop":           {"subproc", "🔄", "flow-call"},
+		"Parallel":       {"subproc", "🔄", "flow-call"},
 	}
 	for _, name := range []string{"InvokeEmbedding", "DocumentEmbedder", "BedrockReranker"} {
-		styles[name] = stepStyle{"rect", "⚙️", "asks"}
+		styles[name] = stepStyle{"rect", "⚙️", "model-call"}
 	}
 	for _, name := range []string{"InvokeTool", "FileSource", "FileWriter", "SQLSource", "DocumentSource"} {
-		styles[name] = stepStyle{"rect", "⚙️", "reaches"}
+		styles[name] = stepStyle{"rect", "⚙️", "external"}
 	}
 	for _, step := range spec.StepTypes() {
 		name := spec.TypeName(step)
@@ -44,7 +44,7 @@ func TestStepStyle(t *testing.T) {
 		}
 		want, ok := styles[name]
 		if !ok {
-			want = stepStyle{"rect", "⚙️", "shapes"}
+			want = stepStyle{"rect", "⚙️", "local"}
 		}
 		if got := stepStyleOf(spec.PlanStep(step)); got != want {
 			t.Errorf("%s: got %v, want %v", name, got, want)

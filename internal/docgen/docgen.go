@@ -7,6 +7,7 @@ package docgen
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -152,7 +153,10 @@ func (g *generator) writeField(b *strings.Builder, f schemagen.Field) error {
 	if err != nil {
 		return err
 	}
-	value += limitsOf(f.Tag.Get("validate"))
+	limits, err := limitsOf(f.Rules)
+	if err != nil {
+		return err
+	}
 	standard := ""
 	if text, ok := f.Tag.Lookup("default"); ok {
 		standard = "`" + text + "`"
@@ -161,13 +165,17 @@ func (g *generator) writeField(b *strings.Builder, f schemagen.Field) error {
 		standard = "**required**"
 	}
 	description := escaped(g.declarations.Doc(f.Owner, f.Name))
+	docs := spec.ValueDocs(f.StructField)
+	for _, value := range slices.Sorted(maps.Keys(docs)) {
+		description += fmt.Sprintf("<br>`%s`: %s.", value, escaped(strings.TrimSuffix(docs[value], ".")))
+	}
 	if example := f.Tag.Get("example"); example != "" {
 		description += " Example: `" + example + "`."
 	}
 	if alias := f.Tag.Get("alias"); alias != "" {
 		description += " Older name: `" + alias + "`."
 	}
-	fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", f.Key, cell(value), cell(standard), cell(description))
+	fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", f.Key, cell(value+limits), cell(standard), cell(description))
 	return nil
 }
 

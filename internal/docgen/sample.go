@@ -141,7 +141,7 @@ func placeholder(f schemagen.Field) string {
 	if text := cmp.Or(f.Tag.Get("example"), f.Tag.Get("default")); text != "" {
 		return text
 	}
-	if _, choices, ok := strings.Cut(f.Tag.Get("validate"), "oneof="); ok {
+	if _, choices, ok := strings.Cut(f.Rules, "oneof="); ok {
 		return strings.Fields(choices)[0]
 	}
 	switch f.Type {

@@ -66,11 +66,19 @@ func (g *generator) valueOf(t reflect.Type) (string, error) {
 func (g *generator) reference(target reflect.Type) string {
 	for _, u := range spec.Unions() {
 		if u.Type == target {
-			return fmt.Sprintf("id of a [%s](%s)", u.Name, g.pageOfUnion(u))
+			return fmt.Sprintf("id of %s [%s](%s)", article(u.Name), u.Name, g.pageOfUnion(u))
 		}
 	}
 	t := target.Elem()
-	return fmt.Sprintf("id of a [%s](%s#%s)", heading(t), g.page[t], anchor(heading(t)))
+	return fmt.Sprintf("id of %s [%s](%s#%s)", article(heading(t)), heading(t), g.page[t], anchor(heading(t)))
+}
+
+// article returns the indefinite article of a word.
+func article(word string) string {
+	if strings.ContainsAny(word[:1], "aeioAEIO") {
+		return "an"
+	}
+	return "a"
 }
 
 func (g *generator) pageOfUnion(u spec.Union) string {
@@ -106,12 +114,13 @@ func nestedStructs(t reflect.Type) []reflect.Type {
 	return all
 }
 
-// limitsOf describes the rules of a validate tag.
-func limitsOf(tag string) string {
+// limitsOf describes rules of package validator.
+func limitsOf(rules string) (string, error) {
 	text := ""
-	for rule := range strings.SplitSeq(tag, ",") {
+	for rule := range strings.SplitSeq(rules, ",") {
 		name, value, _ := strings.Cut(rule, "=")
 		switch name {
+		case "", "omitempty":
 		case "oneof":
 			text += ": `" + strings.Join(strings.Fields(value), "`, `") + "`"
 		case "gt":
@@ -124,9 +133,11 @@ func limitsOf(tag string) string {
 			text += ", at most " + value
 		case "http_url":
 			text += ": an http or https URL"
+		default:
+			return "", fmt.Errorf("no description of the rule %q", rule)
 		}
 	}
-	return text
+	return text, nil
 }
 
 // anchor returns the fragment that GitHub gives a heading.

@@ -123,11 +123,7 @@ func TestAgent_CallsToolsAndStoresResults(t *testing.T) {
 		return assistantMessage("It was lost; you have your money back.")
 	})
 	app := openApp(t, fmt.Sprintf(agentApp, s.URL, shop.URL))
-	for row, err := range app.Run(t.Context(), "help", singleInput("c-1", map[string]any{"question": "Where is order 8812?"})) {
-		if err != nil || row.Err != nil {
-			t.Fatal(err, row.Err)
-		}
-	}
+	runRow(t, app, "help", "c-1", map[string]any{"question": "Where is order 8812?"})
 	slices.Sort(calls)
 	if got := strings.Join(calls, "\n"); got != "GET /orders/8812\nPOST /refunds {\"number\":8812,\"reason\":\"lost\"}" {
 		t.Errorf("requests to the shop:\n%s", got)
@@ -237,11 +233,7 @@ func TestMemory_PersistsAcrossApps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for row, err := range app.Run(t.Context(), "talk", singleInput("s1", map[string]any{"message": fmt.Sprint("question ", turn+1)})) {
-			if err != nil || row.Err != nil {
-				t.Fatal(err, row.Err)
-			}
-		}
+		runRow(t, app, "talk", "s1", map[string]any{"message": fmt.Sprint("question ", turn+1)})
 		if err := app.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype/internal/servertest"
-	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/runtime"
 )
 
@@ -167,17 +166,7 @@ func TestContext_KeepsPromptPrefix(t *testing.T) {
 					turns = append(turns, int64(turn+1))
 				}
 			}
-			flushed := map[int64]bool{}
-			flushes := 0
-			for e, err := range app.Memory("chats").Events(t.Context(), "s1") {
-				if err != nil {
-					t.Fatal(err)
-				}
-				if e.Kind == memory.EventFlush {
-					flushes++
-					flushed[e.Turn] = true
-				}
-			}
+			flushed, flushes := flushedTurns(t, app.Memory("chats"), "s1")
 			if flushes < 3 || len(w.summarized) < 3 {
 				t.Fatalf("%d flushes, %d summaries", flushes, len(w.summarized))
 			}
@@ -217,7 +206,7 @@ func TestContext_SessionVariables(t *testing.T) {
 		t.Errorf("another session: %v", got)
 	}
 	for row, err := range app.Run(t.Context(), "lookup", singleInput("s2", nil)) {
-		if want := `step look: session "s2": no value "plan" was kept yet; where that may be, declare the variable optional: text?`; err != nil || row.Err == nil || row.Err.Error() != want {
+		if want := `step look: session "s2": no value "plan" is stored yet; if that may happen, declare the variable optional: text?`; err != nil || row.Err == nil || row.Err.Error() != want {
 			t.Errorf("got %v, %v", row.Err, err)
 		}
 	}

@@ -55,7 +55,7 @@ func TestSwitch_Cases(t *testing.T) {
 		t.Errorf("got %s", got[4])
 	}
 	if !strings.HasPrefix(got[5], "row 5: step choose: the expression name startsWith") ||
-		!strings.HasSuffix(got[5], ":27:20): / does not go with int and null") {
+		!strings.HasSuffix(got[5], ":27:20): / is not defined for int and null") {
 		t.Errorf("got %s", got[5])
 	}
 	assertLines(t, got[:4], "pen | only 2.5", `{"parts": ["a", "b"]} | a`, `{"parts": ["a", "b"]} | b`, "car | ")
@@ -95,7 +95,7 @@ func TestLoop_UntilAndMaxIterations(t *testing.T) {
 	app = openApp(t, strings.Replace(loopDocument, "steps: [{type: Transform, id: longer, set: {text: text + string(n), n: n + 1}}]",
 		"steps: [{type: Transform, id: two, set: {both: '[n, n]'}}, {type: Explode, id: apart, inputs: [both], outputs: [n]}]", 1))
 	got := runAll(t, app, "main", map[string]any{"text": "x", "n": 1, "limit": 1})
-	assertLines(t, got, "row 1: step again: run 1 of at most 4: flow grow made 2 rows of one; it must make exactly one")
+	assertLines(t, got, "row 1: step again: run 1 of at most 4: flow grow returned 2 rows for one; it must return exactly one")
 }
 
 const parallelDocument = `
@@ -206,7 +206,7 @@ func TestTransform_Expressions(t *testing.T) {
 	}
 	assertLines(t, got,
 		`2 | 1.5 | true | 2025-12-31 | /2025-12-31/none/user HI | hi | {"number":4,"items":["a","b","new"],"paid":null}`,
-		"row 2: step work: set mean: the expression order.number / len(order.items) (:26:17): it gives no finite number: something is divided by zero or too large")
+		"row 2: step work: set mean: the expression order.number / len(order.items) (:26:17): the result is not a finite number: division by zero or overflow")
 }
 
 // TestTransform_ReadsInputRow swaps two variables: expressions see the input row.

@@ -46,7 +46,7 @@ func TestDocs_DocumentsAreValid(t *testing.T) {
 	if err != nil || len(documents) == 0 {
 		t.Fatalf("no page has a document (%v)", err)
 	}
-	for _, d := range lint.Faults(lint.Check(t.Context(), documents, loader.Options{})) {
+	for _, d := range lint.Diagnostics(lint.Check(t.Context(), documents, loader.Options{})) {
 		t.Errorf("%v", d)
 	}
 }
@@ -69,8 +69,9 @@ func TestExamples_AreValid(t *testing.T) {
 // TestDocs_LinksResolve follows the relative links of all pages.
 func TestDocs_LinksResolve(t *testing.T) {
 	links := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	code := regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
 	for page, text := range readPages(t) {
-		for _, l := range links.FindAllStringSubmatch(text, -1) {
+		for _, l := range links.FindAllStringSubmatch(code.ReplaceAllString(text, ""), -1) {
 			u, err := url.Parse(l[1])
 			if err != nil || u.IsAbs() || u.Path == "" {
 				continue
@@ -92,5 +93,25 @@ func TestDocs_Index(t *testing.T) {
 		if name := filepath.Base(page); filepath.Dir(page) == "docs" && name != "README.md" && !strings.Contains(string(index), "]("+name+")") {
 			t.Errorf("docs/README.md has no link to %s", name)
 		}
+	}
+}
+
+// TestDocs_CitationsExist: pages that comments of Go files cite exist.
+func TestDocs_CitationsExist(t *testing.T) {
+	cited := regexp.MustCompile(`(?m)^\s*//.*\b(docs/[a-z0-9/-]+\.md)`)
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".go" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range cited.FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat(m[1]); err != nil {
+				t.Errorf("%s cites %s, which does not exist", path, m[1])
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec/value"
 )
@@ -220,6 +221,23 @@ func runRow(t *testing.T, app *runtime.App, flow, session string, values map[str
 		}
 	}
 	return out
+}
+
+// flushedTurns returns the turns of a session in which messages were flushed, and the
+// number of flushes.
+func flushedTurns(t *testing.T, m *memory.Memory, session string) (turns map[int64]bool, flushes int) {
+	t.Helper()
+	turns = map[int64]bool{}
+	for e, err := range m.Events(t.Context(), session) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Kind == memory.EventFlush {
+			flushes++
+			turns[e.Turn] = true
+		}
+	}
+	return turns, flushes
 }
 
 // assertLines compares lines and shows both sides one below the other.

@@ -34,7 +34,7 @@ flows:
 func TestEmbedding_Mock(t *testing.T) {
 	app := openApp(t, embeddingDocument("provider: mock, dimensions: 4", "text"))
 	got := runAll(t, app, "main", map[string]any{"words": "Good morning"}, map[string]any{"words": " "}, map[string]any{"words": "Good morning"})
-	assertLines(t, got, got[0], "row 2: step embed: model vectors: text 1 of 1 is empty: there is nothing to embed", got[0])
+	assertLines(t, got, got[0], "row 2: step embed: model vectors: text 1 of 1 is empty; nothing to embed", got[0])
 	if !strings.HasPrefix(got[0], `{"vector":[`) || !strings.HasSuffix(got[0], `],"content":"Good morning","metadata":{}}`) {
 		t.Errorf("got %s", got[0])
 	}

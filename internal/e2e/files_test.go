@@ -77,7 +77,7 @@ flows:
 	rows := []map[string]any{{"n": 4}, {"n": 21}}
 	assertLines(t, runAll(t, openApp(t, document("sqlite://", "SELECT :n * 2 AS twice WHERE :n > 4")), "main", rows...), "42")
 	assertLines(t, runAll(t, openApp(t, document("sqlite://", "SELECT :n * 2 AS three")), "main", rows...),
-		`row 1: step ask: the query gives no column "twice"; columns are three`, `row 2: step ask: the query gives no column "twice"; columns are three`)
+		`row 1: step ask: the query returns no column "twice"; columns are three`, `row 2: step ask: the query returns no column "twice"; columns are three`)
 	missing := "sqlite:///" + filepath.Join(dir, "no.db")
 	assertLines(t, runAll(t, openApp(t, document(missing, "SELECT 1 AS twice")), "main", rows[0]), "row 1: step ask: "+missing+": no such file")
 	if left, _ := os.ReadDir(dir); len(left) > 0 {
@@ -85,7 +85,7 @@ flows:
 	}
 	unreachable := "postgresql://ada:s3cret@127.0.0.1:1/shop"
 	got := strings.Join(runAll(t, openApp(t, document(unreachable, "SELECT 1 AS twice")), "main", rows[0]), "")
-	if !strings.HasPrefix(got, "row 1: step ask: postgresql://ada@127.0.0.1:1/shop: cannot be reached: ") || strings.Contains(got, "s3cret") {
+	if !strings.HasPrefix(got, "row 1: step ask: postgresql://ada@127.0.0.1:1/shop: cannot connect: ") || strings.Contains(got, "s3cret") {
 		t.Error(got)
 	}
 }

@@ -48,7 +48,7 @@ flows:
 func TestNestedFlow_TurnOfSameSessionFails(t *testing.T) {
 	for memory, want := range map[string]string{
 		"notes": "Four miles.",
-		"talk":  "is in the middle of its turn of session",
+		"talk":  "has an active turn of session",
 	} {
 		t.Run(memory, func(t *testing.T) {
 			app := openApp(t, strings.ReplaceAll(nestedTurnDocument, "MEMORY", memory))

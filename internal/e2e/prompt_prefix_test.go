@@ -9,24 +9,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/qtype-dev/qtype/memory"
 )
 
-// prefixApp flushes every few turns: its window is 300 tokens, of which at least
+// smallWindow flushes every few turns: the window is 300 tokens, of which at least
 // 100 are evicted at a time.
-const prefixApp = `
-id: prefix
-memories: [{id: chat_memory, token_limit: 600, chat_history_token_ratio: 0.5, token_flush_size: 100}]
-models: [{type: Model, id: assistant, provider: openai, model_id: gpt-4o-mini, base_url: "%s/v1"}]
-flows:
-  - id: talk
-    variables: [{id: message, type: ChatMessage}, {id: reply, type: ChatMessage}]
-    inputs: [message]
-    outputs: [reply]
-    steps:
-      - {type: LLMInference, id: answer, model: assistant, memory: chat_memory, system_message: You answer for a bookshop., inputs: [message], outputs: [reply]}
-`
+const smallWindow = "token_limit: 600, chat_history_token_ratio: 0.5, token_flush_size: 100"
 
 // recorder is a chat server that records the messages of each request byte for byte.
 type recorder struct {
@@ -57,28 +44,14 @@ func TestPromptPrefix_StableBetweenFlushes(t *testing.T) {
 	s := &recorder{}
 	httpServer := httptest.NewServer(s)
 	defer httpServer.Close()
-	app := openApp(t, fmt.Sprintf(prefixApp, httpServer.URL))
+	app := openApp(t, fmt.Sprintf(strings.Replace(chatApp, "token_limit: 50000", smallWindow, 1), httpServer.URL))
 	for turn := range turns {
 		text := fmt.Sprintf("Question %d: \"where\" is %s& my parcel?\n", turn+1, strings.Repeat("oh ", turn%5))
-		for row, err := range app.Run(t.Context(), "talk", singleInput("s1", map[string]any{"message": text})) {
-			if err != nil || row.Err != nil {
-				t.Fatal(err, row.Err)
-			}
-		}
+		runRow(t, app, "talk", "s1", map[string]any{"message": text})
 	}
 	// A flush at the user's message changes this turn's request, a flush at the
 	// answer changes the next one's.
-	flushed := map[int64]bool{}
-	flushes := 0
-	for e, err := range app.Memory("chat_memory").Events(t.Context(), "s1") {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if e.Kind == memory.EventFlush {
-			flushes++
-			flushed[e.Turn] = true
-		}
-	}
+	flushed, flushes := flushedTurns(t, app.Memory("chat_memory"), "s1")
 	if flushes < 3 || flushes > turns/3 || len(s.received) != turns {
 		t.Fatalf("%d flushes in %d requests of %d turns", flushes, len(s.received), turns)
 	}

@@ -47,11 +47,7 @@ flows:
       - {type: LLMInference, id: reply, model: writer, memory: chat, system_message: Be brief., inputs: [message], outputs: [answer]}
 `, provider, s.URL))
 			for _, message := range []string{"I am Ada.", "Who am I?"} {
-				for row, err := range app.Run(t.Context(), "main", singleInput("s", map[string]any{"message": message})) {
-					if err != nil || row.Err != nil {
-						t.Fatal(err, row.Err)
-					}
-				}
+				runRow(t, app, "main", "s", map[string]any{"message": message})
 			}
 			last := sent[len(sent)-1]
 			if len(sent) != 2 || !strings.HasPrefix(last, paths[provider]+" ") {

@@ -211,11 +211,7 @@ flows:
       - {type: LLMInference, id: answer_it, model: writer, memory: chat, cache_config: {}, inputs: [draft], outputs: [reply]}
 `, s.URL, t.TempDir()))
 	for range 3 {
-		for row, err := range app.Run(t.Context(), "main", singleInput("s", map[string]any{"words": "tea"})) {
-			if err != nil || row.Err != nil {
-				t.Fatal(err, row.Err)
-			}
-		}
+		runRow(t, app, "main", "s", map[string]any{"words": "tea"})
 	}
 	if n := len(s.received()); n != 4 {
 		t.Errorf("%d calls: want 4: the draft is cached, the step with a memory never is", n)

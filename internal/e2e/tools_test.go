@@ -139,7 +139,7 @@ func TestAgent_Approval(t *testing.T) {
 		}
 	}
 	want := []string{`pay: {"receipt":"R17"}`, `look: {"receipt":"R17"}`,
-		"pay: error: pay was not called: the person who was asked said no: too much", `look: {"receipt":"R18"}`}
+		"pay: error: pay was not called: the user rejected the call: too much", `look: {"receipt":"R18"}`}
 	if !slices.Equal(results, want) {
 		t.Errorf("the memory holds\n%s\nwant\n%s", strings.Join(results, "\n"), strings.Join(want, "\n"))
 	}

@@ -14,33 +14,35 @@ import (
 )
 
 const (
-	// budget is how many elements of lists and records one run of a formula may make.
+	// budget limits the elements of lists and records that a run can create.
 	budget = 1_000_000
-	// longestText is the longest text, in bytes, that a formula may make.
-	longestText = 16 << 20
-	// perValue is what one value of a list or record counts as, in bytes.
-	perValue = 16
-	// maxDepth is how far lists and records may hold each other.
+	// maxText is the maximum size in bytes of a string that an expression can
+	// create.
+	maxText = 16 << 20
+	// valueSize is the assumed size in bytes of an element of a list or record.
+	valueSize = 16
+	// maxDepth limits the nesting of lists and records.
 	maxDepth = 200
-	// plus is the name under which + on texts is checked; no document can write it.
+	// plus is the name of the function that + on strings is compiled to. Documents
+	// cannot write it.
 	plus = "+"
 )
 
 var (
-	errTooLong = fmt.Errorf("the text would be longer than %d MiB", longestText>>20)
+	errTooLong = fmt.Errorf("the text would exceed %d MiB", maxText>>20)
 	errTooDeep = errors.New("the value is nested too deeply")
 )
 
-// Writer says how values are written inside of a formula, so that string(x) is
-// what a template would show.
+// Writer formats values in expressions, so that string(x) returns the same text as
+// a template.
 type Writer struct {
-	Text func(any) string // string(x)
-	JSON func(any) string // toJSON(x)
+	Text func(any) string // the result of string(x)
+	JSON func(any) string // the result of toJSON(x)
 }
 
-// functions are the built-in functions that could make a huge value of small
-// ones, each behind a look at how large the result would be, and + for texts.
-// The library's budget counts elements, not the bytes of texts.
+// functions returns the built-in functions that can create huge values from small
+// ones, with a check of the size of the result, and + for strings. The library
+// limits elements but not the bytes of strings.
 func functions(w Writer) map[string]*builtin.Function {
 	table := map[string]*builtin.Function{plus: {Name: plus, Func: add, Validate: addType}}
 	for name, check := range map[string]func([]any) error{
@@ -54,10 +56,10 @@ func functions(w Writer) map[string]*builtin.Function {
 	return table
 }
 
-// bounded puts a check before a function.
+// bounded adds a check to a function.
 func bounded(f builtin.Function, check func([]any) error) *builtin.Function {
 	fast, plain, safe := f.Fast, f.Func, f.Safe
-	// Of functions that are not its own the library calls Func alone.
+	// The library calls only Func of functions that are not its own.
 	f.Fast, f.Safe = nil, nil
 	f.Func = func(args ...any) (any, error) {
 		if err := check(args); err != nil {
@@ -75,7 +77,7 @@ func bounded(f builtin.Function, check func([]any) error) *builtin.Function {
 	return &f
 }
 
-// writeBy makes a function of one value write by another function.
+// writeBy replaces the implementation of a function of one value.
 func writeBy(f *builtin.Function, write func(any) string) {
 	if write == nil {
 		return
@@ -89,16 +91,16 @@ func writeBy(f *builtin.Function, write func(any) string) {
 }
 
 func shorten(n int) error {
-	if n > longestText {
+	if n > maxText {
 		return errTooLong
 	}
 	return nil
 }
 
-// product is a*b, or more than any text may have.
+// product returns a*b, at most one more than the maximum size of a string.
 func product(a, b int) int {
-	if b > 0 && a > longestText/b {
-		return longestText + 1
+	if b > 0 && a > maxText/b {
+		return maxText + 1
 	}
 	return a * b
 }
@@ -106,20 +108,20 @@ func product(a, b int) int {
 func repeatable(args []any) error {
 	text, ok := args[0].(string)
 	if !ok {
-		return errors.New("repeat needs a text")
+		return errors.New("repeat needs text")
 	}
 	return shorten(product(len(text), vmruntime.ToInt(args[1])))
 }
 
 func replaceable(args []any) error {
 	if len(args) < 3 {
-		return nil // the function says what is missing
+		return nil // the function reports what is missing
 	}
 	var texts [3]string
 	for i := range texts {
 		text, ok := args[i].(string)
 		if !ok {
-			return errors.New("replace needs texts")
+			return errors.New("replace needs text")
 		}
 		texts[i] = text
 	}
@@ -137,33 +139,33 @@ func joinable(args []any) error {
 	}
 	list := reflect.ValueOf(args[0])
 	if list.Kind() != reflect.Slice {
-		return errors.New("join needs a list of texts")
+		return errors.New("join needs a list of text")
 	}
 	for i := range list.Len() {
 		text, ok := list.Index(i).Interface().(string)
 		if !ok {
-			return fmt.Errorf("join needs texts, but element %d is none", i)
+			return fmt.Errorf("join: element %d is not text", i)
 		}
-		if n += len(text) + len(glue); n > longestText {
+		if n += len(text) + len(glue); n > maxText {
 			return errTooLong
 		}
 	}
 	return nil
 }
 
-// measurable refuses what would be too large to write out: a list may hold one
-// value many times, and so on down.
+// measurable checks whether a value can be written as text. A list can contain the
+// same value many times, on every level.
 func measurable(args []any) error { return Measure(args[0]) }
 
-// Measure tells why a value that a formula made cannot be used: it is too large
-// or too deep, or holds what is no finite number, such as 1/0.
+// Measure returns an error if the result of an expression cannot be used because it
+// is too large, too deep, or contains a number that is not finite, such as 1/0.
 func Measure(v any) error {
-	left := longestText
+	left := maxText
 	return measure(v, &left, 0)
 }
 
 func measure(v any, left *int, depth int) error {
-	if *left -= perValue; *left < 0 {
+	if *left -= valueSize; *left < 0 {
 		return errors.New("the value is too large")
 	}
 	if depth > maxDepth {
@@ -175,7 +177,7 @@ func measure(v any, left *int, depth int) error {
 		return nil
 	case float64:
 		if math.IsInf(v, 0) || math.IsNaN(v) {
-			return errors.New("it gives no finite number: something is divided by zero or too large")
+			return errors.New("the result is not a finite number: division by zero or overflow")
 		}
 		return nil
 	case []byte:
@@ -200,7 +202,7 @@ func measure(v any, left *int, depth int) error {
 	return nil
 }
 
-// add is + where one side may be a text.
+// add implements + if an operand may be a string.
 func add(args ...any) (any, error) {
 	a, isText := args[0].(string)
 	b, too := args[1].(string)
@@ -222,10 +224,10 @@ func addType(args []reflect.Type) (reflect.Type, error) {
 	return reflect.TypeFor[any](), nil
 }
 
-// adder puts the checked + in place of the library's where a text may be added.
+// adder replaces + by the checked function if an operand may be a string.
 type adder struct{}
 
-// Visit looks at one node, after the nodes below it.
+// Visit visits a node after its children.
 func (adder) Visit(node *ast.Node) {
 	x, ok := (*node).(*ast.BinaryNode)
 	if !ok || x.Operator != "+" || !mayBeText(x.Left) && !mayBeText(x.Right) {

@@ -1,13 +1,13 @@
-// Package expression reads, checks and works out the formulas of a document:
-// the conditions of Switch and Loop and the values of Transform. The language is
-// that of github.com/expr-lang/expr; its types stay inside of this package. The
-// checker and the steps use the same functions and the same types, so that what
-// was checked is what runs.
+// Package expression parses, type-checks and evaluates the expressions of a
+// document: the conditions of Switch and Loop and the values of Transform. The
+// language is that of github.com/expr-lang/expr, whose types do not leave this
+// package. Validation and steps use the same functions and types, so an expression
+// runs as it was checked.
 //
-// A formula sees the variables that it names and nothing else: no file, no
-// network, no environment. What may be null (an optional variable, a field with
-// ?) is of any type and is nil where it is null; price ?? 0 gives it a value. A
-// variable that is not optional has its declared type, always.
+// An expression can only access variables: no files, no network, no environment.
+// A value that may be null (an optional variable or field) has any type and is nil
+// if it is null; price ?? 0 has a default. A variable that is not optional always
+// has its declared type.
 package expression
 
 import (
@@ -28,32 +28,33 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// maxLength bounds a formula, in bytes: the parser's depth grows with it.
+// maxLength limits the size of an expression in bytes, as the recursion of the
+// parser depends on it.
 const maxLength = 4000
 
-// All is the name by which the library knows all variables at once. It is no
-// variable here: nobody could tell what the formula reads.
+// All is the name of all variables at once in the library. It is not available, as
+// the variables that an expression reads could not be determined.
 const All = "$env"
 
-// Error is a fault of a formula and the part of its text that is at fault.
+// Error is an error in an expression with its position.
 type Error struct {
-	From    int    // where the part begins, in bytes
-	Len     int    // how long it is, in bytes; 0 where only its beginning is known
-	Whole   bool   // the fault is the whole formula's
-	Message string // what is wrong, in the language's terms
-	Hint    string // what to do about it; mostly empty
+	From    int    // start of the invalid part, in bytes
+	Len     int    // length in bytes; 0 if only the start is known
+	Whole   bool   // the error concerns the whole expression
+	Message string // what is wrong, with the type names of the language
+	Hint    string // what to do; usually empty
 }
 
-// Error is the message.
+// Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// Expression is an expression that has been read.
+// Expression is a parsed expression.
 type Expression struct {
 	text string
 	tree *parser.Tree
 }
 
-// Parse reads a formula; its error is an *Error.
+// Parse parses an expression; its error is an *Error.
 func Parse(text string) (*Expression, error) {
 	if len(text) > maxLength {
 		return nil, &Error{Whole: true, Message: fmt.Sprintf("an expression has at most %d characters", maxLength)}
@@ -64,12 +65,13 @@ func Parse(text string) (*Expression, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fault(text, err)
+		return nil, newError(text, err)
 	}
 	return &Expression{text: text, tree: tree}, nil
 }
 
-// config is how formulas are read and checked; with no types the names are not looked at.
+// config returns the configuration of the library. Without types, names are not
+// resolved.
 func config(env map[string]spec.Type) *conf.Config {
 	c := conf.CreateNew()
 	if env != nil {
@@ -81,8 +83,7 @@ func config(env map[string]spec.Type) *conf.Config {
 	return c
 }
 
-// guarded makes an error of a panic: the library must not end the program,
-// whatever it meets.
+// guarded converts a panic of the library to an error.
 func guarded(f func() error) (err error) {
 	defer func() {
 		if recover() != nil {
@@ -92,16 +93,16 @@ func guarded(f func() error) (err error) {
 	return f()
 }
 
-// Name is a word of a formula that stands for a variable or a function.
+// Name is an identifier that refers to a variable or function.
 type Name struct {
-	ID     string // the word
-	From   int    // where it stands first, in bytes
-	Len    int    // how long it is there, in bytes
-	Called bool   // it is called as a function, and is none
+	ID     string // the identifier
+	From   int    // first occurrence, in bytes
+	Len    int    // length in bytes
+	Called bool   // called as a function but not defined
 }
 
-// Names lists what a formula names, each once, in the order of its text. What
-// let defines and the built-in functions are left out.
+// Names returns the identifiers of the expression in order of their first
+// occurrence, without let variables and built-in functions.
 func (f *Expression) Names() []Name {
 	found := names{called: map[*ast.IdentifierNode]bool{}, defined: map[string]bool{}}
 	ast.Walk(&f.tree.Node, &found)
@@ -120,17 +121,17 @@ func (f *Expression) Names() []Name {
 	return all
 }
 
-// Functions lists the names of the functions that formulas can call.
+// Functions returns the names of the built-in functions.
 func Functions() []string { return slices.Clone(builtin.Names) }
 
-// names collects what a formula names.
+// names collects identifiers.
 type names struct {
 	used    []*ast.IdentifierNode
-	called  map[*ast.IdentifierNode]bool // functions
+	called  map[*ast.IdentifierNode]bool // identifiers that are called
 	defined map[string]bool              // by let
 }
 
-// Visit looks at one node.
+// Visit visits a node.
 func (n *names) Visit(node *ast.Node) {
 	switch x := (*node).(type) {
 	case *ast.IdentifierNode:
@@ -144,8 +145,8 @@ func (n *names) Visit(node *ast.Node) {
 	}
 }
 
-// Variable is the name of the variable that is the whole formula; empty where
-// the formula is more than that.
+// Variable returns the name of the variable if the expression is only a variable,
+// else "".
 func (f *Expression) Variable() string {
 	if id, ok := f.tree.Node.(*ast.IdentifierNode); ok && id.Value != All {
 		return id.Value
@@ -153,8 +154,8 @@ func (f *Expression) Variable() string {
 	return ""
 }
 
-// Check answers what kind of value the formula gives, where its names are of
-// the given types; its error is an *Error.
+// Check returns the type of the result for variables of the given types; its error
+// is an *Error.
 func (f *Expression) Check(env map[string]spec.Type) (Result, error) {
 	var t reflect.Type
 	err := guarded(func() (err error) {
@@ -162,13 +163,13 @@ func (f *Expression) Check(env map[string]spec.Type) (Result, error) {
 		return err
 	})
 	if err != nil {
-		return Result{}, fault(f.text, err)
+		return Result{}, newError(f.text, err)
 	}
 	return Result{t}, nil
 }
 
-// fault puts an error of the library into the language's terms.
-func fault(text string, err error) *Error {
+// newError converts an error of the library.
+func newError(text string, err error) *Error {
 	var at *file.Error
 	if !errors.As(err, &at) {
 		return &Error{Whole: true, Message: translateError(err.Error())}
@@ -181,17 +182,17 @@ func fault(text string, err error) *Error {
 	return e
 }
 
-// part is a location in bytes; the library counts characters.
+// part converts a location to bytes; the library counts characters.
 func part(text string, at file.Location) (from, length int) {
 	from = byteOf(text, at.From)
 	to := max(byteOf(text, at.To), from)
-	if from == len(text) { // the end of the text: its last word is meant
+	if from == len(text) { // mark the last word at the end of the text
 		from = strings.LastIndexAny(strings.TrimSpace(text), " \t\n(") + 1
 	}
 	return from, max(to-from, 0)
 }
 
-// byteOf is the offset of the n-th character.
+// byteOf returns the offset of the n-th character.
 func byteOf(text string, n int) int {
 	at := 0
 	for ; n > 0 && at < len(text); n-- {

@@ -11,12 +11,12 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// env is a record of most kinds of variables.
+// env returns variables of most types.
 func env(t *testing.T) map[string]spec.Type {
 	t.Helper()
 	types := map[string]spec.Type{}
 	for name, text := range map[string]string{"n": "int", "x": "float", "s": "text", "b": "boolean", "maybe": "int?", "note": "text?",
-		"list": "list[int]", "words": "list[text]", "at": "datetime", "day": "date", "said": "ChatMessage", "any": "any"} {
+		"list": "list[int]", "words": "list[text]", "at": "datetime", "day": "date", "msg": "ChatMessage", "any": "any"} {
 		parsed, err := spec.ParseType(text)
 		if err != nil {
 			t.Fatal(err)
@@ -31,7 +31,7 @@ func env(t *testing.T) map[string]spec.Type {
 func values() map[string]any {
 	return map[string]any{"n": 3, "x": 1.5, "s": "abc", "b": true, "maybe": nil, "note": nil, "list": []any{1, 2, 3}, "words": []any{"a", "b"},
 		"at": time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), "day": time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC),
-		"said": expression.NewMessage(chat.Text(chat.User, "hello")), "any": []any{}, "order": map[string]any{"number": 7, "paid": nil}}
+		"msg": expression.NewMessage(chat.Text(chat.User, "hello")), "any": []any{}, "order": map[string]any{"number": 7, "paid": nil}}
 }
 
 func run(t *testing.T, text string) (any, expression.Result, error) {
@@ -48,7 +48,7 @@ func run(t *testing.T, text string) (any, expression.Result, error) {
 	return v, result, err
 }
 
-func TestValues(t *testing.T) {
+func TestRun(t *testing.T) {
 	for text, want := range map[string]any{
 		`n + 1`:                         4,
 		`n / 2`:                         1.5,
@@ -61,7 +61,7 @@ func TestValues(t *testing.T) {
 		`sum(list)`:                     6,
 		`order.number + 1`:              8,
 		`order.paid ?? false`:           false,
-		`said.text contains "ell"`:      true,
+		`msg.text contains "ell"`:       true,
 		`day <= at and at < now()`:      true,
 		`join(words, "-")`:              "a-b",
 		`words | join("+")`:             "a+b",
@@ -78,24 +78,24 @@ func TestValues(t *testing.T) {
 	}
 }
 
-func TestErrorsSpeakTheLanguagesTerms(t *testing.T) {
+func TestRun_Errors(t *testing.T) {
 	for text, want := range map[string]string{
-		`maybe > 3`:                           `> does not go with null and int`,
-		`note + "x"`:                          `+ does not go with null and text`,
-		`s + n`:                               `+ does not go with text and int`,
+		`maybe > 3`:                           `> is not defined for null and int`,
+		`note + "x"`:                          `+ is not defined for null and text`,
+		`s + n`:                               `+ is not defined for text and int`,
 		`list[7]`:                             `index out of range: 7 (array length is 3)`,
 		`order.price`:                         `there is no field "price"`,
 		`any[0]`:                              `index out of range: 0 (array length is 0)`,
 		`maybe.x`:                             `there is no field "x" in null`,
-		`said.colour`:                         `a ChatMessage has no field colour`,
+		`msg.colour`:                          `a ChatMessage has no field colour`,
 		`date("yesterday")`:                   `invalid date yesterday`,
-		`upper(note)`:                         `a value is of the wrong kind, or null`,
+		`upper(note)`:                         `a value has the wrong type or is null`,
 		`s matches s + "("`:                   `error parsing regexp: missing closing ): ` + "`abc(`",
-		`join([1], "")`:                       `join needs texts, but element 0 is none`,
-		`day == "2026-01-01"`:                 `== does not go with a datetime and text`,
-		`n +`:                                 `something is missing at its end`,
+		`join([1], "")`:                       `join: element 0 is not text`,
+		`day == "2026-01-01"`:                 `== is not defined for a datetime and text`,
+		`n +`:                                 `unexpected end of the expression`,
 		`"` + strings.Repeat("x", 5000) + `"`: `an expression has at most 4000 characters`,
-		`nobody + 1`:                          `unknown name nobody`,
+		`missing + 1`:                         `unknown name missing`,
 	} {
 		_, _, err := run(t, text)
 		if err == nil || err.Error() != want {
@@ -104,11 +104,11 @@ func TestErrorsSpeakTheLanguagesTerms(t *testing.T) {
 	}
 }
 
-// mostWork is how many MiB they may allocate together.
-const mostWork = 256
+// maxAllocated limits the allocations of all expressions together, in MiB.
+const maxAllocated = 256
 
-// TestNoFormulaExhaustsTheMachine: small formulas that would make huge values.
-func TestNoFormulaExhaustsTheMachine(t *testing.T) {
+// TestRun_LimitsMemory runs small expressions that would create huge values.
+func TestRun_LimitsMemory(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for _, text := range []string{
@@ -124,17 +124,17 @@ func TestNoFormulaExhaustsTheMachine(t *testing.T) {
 		`any + ` + strings.Repeat("(", 3000),
 	} {
 		if v, _, err := run(t, text); err == nil {
-			t.Errorf("%s gives %T", text, v)
+			t.Errorf("%s returns %T", text, v)
 		}
 	}
 	v, _, err := run(t, `reduce(1..60, [#acc, #acc], "x")`)
 	if err != nil || expression.Measure(v) == nil {
-		t.Error("a value of 2^60 texts passes")
+		t.Error("a value of 2^60 strings is accepted")
 	}
 	runtime.ReadMemStats(&after)
-	if grown := (after.TotalAlloc - before.TotalAlloc) >> 20; grown > mostWork {
-		t.Errorf("they allocate %d MiB", grown)
+	if grown := (after.TotalAlloc - before.TotalAlloc) >> 20; grown > maxAllocated {
+		t.Errorf("%d MiB allocated", grown)
 	} else {
-		t.Logf("they allocate %d MiB", grown)
+		t.Logf("%d MiB allocated", grown)
 	}
 }

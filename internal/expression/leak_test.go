@@ -6,5 +6,5 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain: no goroutine outlives the tests.
+// TestMain checks that the tests leak no goroutine.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -8,13 +8,13 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// Program is a formula that is ready to run. It is safe for concurrent use.
+// Program is a compiled expression. It is safe for concurrent use.
 type Program struct {
 	text    string
 	program *vm.Program
 }
 
-// Compile makes a formula ready to run, where its names are of the given types.
+// Compile compiles the expression for variables of the given types.
 func (f *Expression) Compile(env map[string]spec.Type, w Writer) (*Program, Result, error) {
 	result, err := f.Check(env)
 	if err != nil {
@@ -30,19 +30,19 @@ func (f *Expression) Compile(env map[string]spec.Type, w Writer) (*Program, Resu
 		return err
 	})
 	if err != nil {
-		return nil, Result{}, fault(f.text, err)
+		return nil, Result{}, newError(f.text, err)
 	}
 	return p, result, nil
 }
 
-// Run works the formula out. The values must be of the types that the formula
-// was compiled with: string, int, float64, bool, []any, map[string]any,
-// time.Time, Message; nil only where the type is optional. Its error is an *Error.
+// Run evaluates the expression. values must have the compiled types: string, int,
+// float64, bool, []any, map[string]any, time.Time, Message; nil only for optional
+// ones. Its error is an *Error.
 func (p *Program) Run(values map[string]any) (any, error) {
 	machine := vm.VM{MemoryBudget: budget}
 	v, err := machine.Run(p.program, values)
 	if err != nil {
-		return nil, fault(p.text, err)
+		return nil, newError(p.text, err)
 	}
 	return v, nil
 }

@@ -11,33 +11,34 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// Message is a ChatMessage as formulas see it: message.text contains "refund".
+// Message is a ChatMessage in expressions: message.text contains "refund".
 type Message struct {
-	Role     string       `expr:"role"` // who speaks
-	Text     string       `expr:"text"` // the textual blocks, joined by line ends
-	Name     string       `expr:"name"` // the speaker's name, mostly empty
-	original chat.Message // what is handed on where a formula gives the message itself
+	Role     string       `expr:"role"` // the sender's role
+	Text     string       `expr:"text"` // the textual blocks, joined by newlines
+	Name     string       `expr:"name"` // the sender's name, usually empty
+	original chat.Message // the result if an expression returns the message
 }
 
-// NewMessage shows a message to formulas.
+// NewMessage converts a message for expressions.
 func NewMessage(m chat.Message) Message {
 	return Message{Role: string(m.Role), Text: m.Text(), Name: m.Name, original: m}
 }
 
-// Original is the message that was shown.
+// Original returns the converted message.
 func (m Message) Original() chat.Message { return m.original }
 
-// TypeOf is the type of a variable as formulas see it: what may be left out may be null.
+// TypeOf returns the type of a variable in expressions; optional variables may be
+// null.
 func TypeOf(v *spec.Variable) spec.Type {
 	t := v.Type
 	t.Optional = v.IsOptional()
 	return t
 }
 
-// deepestRecord is how far types of records are followed: they may hold themselves.
-const deepestRecord = 4
+// maxRecordDepth limits the depth of record types, which may be recursive.
+const maxRecordDepth = 4
 
-// fieldTypes are the types of variables in the terms of the library.
+// fieldTypes converts the types of variables to those of the library.
 func fieldTypes(env map[string]spec.Type) types.Map {
 	m := types.Map{}
 	for name, t := range env {
@@ -46,12 +47,12 @@ func fieldTypes(env map[string]spec.Type) types.Map {
 	return m
 }
 
-// natureOf is a type in the terms of the library: text is a string, int an int,
-// float a float64, a record a map, a date or datetime a time.Time. What may be
-// null, and what has no counterpart there, is of any type.
+// natureOf converts a type to that of the library: text to string, int to int,
+// float to float64, a record to a map, date and datetime to time.Time. Optional
+// types and types without a counterpart become any.
 func natureOf(t spec.Type, depth int) types.Type {
 	switch {
-	case t.Optional || depth > deepestRecord:
+	case t.Optional || depth > maxRecordDepth:
 		return types.Any
 	case t.Elem != nil:
 		return types.Array(natureOf(*t.Elem, depth+1))
@@ -79,28 +80,29 @@ func natureOf(t spec.Type, depth int) types.Type {
 	return types.Any
 }
 
-// structOf is a struct as a type of variables. The library's own (types.TypeOf,
-// v1.17.8) ends in a nil pointer when a field or method is compiled.
+// structOf is the type of a struct. The library's own (types.TypeOf, v1.17.8)
+// dereferences a nil pointer when a field or method is compiled.
 type structOf struct{ t reflect.Type }
 
-// Nature is the type with its fields and methods.
+// Nature returns the type with its fields and methods.
 func (s structOf) Nature() nature.Nature { return new(nature.Cache).FromType(s.t) }
 
-// Equal tells whether two types are the same.
+// Equal reports whether two types are equal.
 func (s structOf) Equal(t types.Type) bool { return t == types.Any || t == s }
 
-// String names the type.
+// String returns the name of the type.
 func (s structOf) String() string { return s.t.String() }
 
-// Result is what kind of value a formula gives.
+// Result is the type of the result of an expression.
 type Result struct{ t reflect.Type }
 
-// IsBool tells whether the value can be a condition: true or false, or not known before it is worked out.
+// IsBool reports whether the result can be a condition: a boolean, or of a type
+// that is not known before evaluation.
 func (r Result) IsBool() bool {
 	return r.t.Kind() == reflect.Bool || r.t.Kind() == reflect.Interface
 }
 
-// AssignableTo tells whether a variable of a type can be set to the value.
+// AssignableTo reports whether the result can be assigned to a variable of type t.
 func (r Result) AssignableTo(t spec.Type) bool {
 	k := r.t.Kind()
 	isNumber := k == reflect.Int || k == reflect.Float64
@@ -129,7 +131,7 @@ func (r Result) AssignableTo(t spec.Type) bool {
 	return k == reflect.String || k == reflect.Slice || k == reflect.Map // media and citations
 }
 
-// String is the kind of value in the language's terms.
+// String returns the type in the terms of the language.
 func (r Result) String() string {
 	switch r.t {
 	case reflect.TypeFor[time.Time]():
@@ -156,7 +158,8 @@ func (r Result) String() string {
 	return "another value"
 }
 
-// Converter is the function of formulas that makes a value of a type, empty where there is none.
+// Converter returns the function of expressions that converts to a type, "" if
+// there is none.
 func Converter(t spec.Type) string {
 	t.Optional = false
 	switch t.String() {

@@ -15,8 +15,8 @@ import (
 	"unicode/utf8"
 )
 
-// Reason tells in plain words why a call did not come through: "connection
-// refused", without the operation, the addresses and the URL that Go puts before it.
+// Reason returns why a call failed, such as "connection refused", without the
+// operation, the addresses and the URL that Go's errors begin with.
 func Reason(err error) string {
 	var dns *net.DNSError
 	var call *os.SyscallError
@@ -30,8 +30,8 @@ func Reason(err error) string {
 		return "no address for host " + dns.Name
 	case errors.As(err, &cert):
 		return "the certificate is not trusted: " + certReason(cert.Err)
-	case errors.As(err, &record), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"): // no type of its own
-		return "the server does not speak TLS; is it http instead of https?"
+	case errors.As(err, &record), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"): // has no type
+		return "the server does not use TLS: use http instead of https"
 	case errors.As(err, &call):
 		return call.Err.Error()
 	case errors.As(err, &errno):
@@ -63,8 +63,8 @@ func certReason(err error) string {
 	return SingleLine(strings.TrimPrefix(err.Error(), "x509: "), 200)
 }
 
-// SingleLine makes one line of a text from elsewhere: control characters and runs of
-// blanks become one blank, and what is longer than limit characters is cut.
+// SingleLine returns text on one line: it collapses white space and control
+// characters, and cuts the text after limit characters.
 func SingleLine(text string, limit int) string {
 	var b strings.Builder
 	blank := false
@@ -86,15 +86,15 @@ func SingleLine(text string, limit int) string {
 	return b.String()
 }
 
-// Scrub takes a secret out of a text from elsewhere, whole or as servers quote
-// it: any word that begins as the secret does.
+// Scrub removes a secret from the text of a server: the whole secret, and words that
+// begin as the secret does, because servers quote it abbreviated.
 func Scrub(text, secret string) string {
-	const hidden = "***"
+	const mask = "***"
 	if secret == "" {
 		return text
 	}
-	text = strings.ReplaceAll(text, secret, hidden)
-	const head = 6 // as many first characters as providers leave readable
+	text = strings.ReplaceAll(text, secret, mask)
+	const head = 6 // characters that providers do not mask
 	if len(secret) < 2*head {
 		return text
 	}
@@ -108,14 +108,14 @@ func Scrub(text, secret string) string {
 		for end < len(text) && text[end] > ' ' {
 			end++
 		}
-		text = text[:start] + hidden + text[end:]
-		from = start + len(hidden)
+		text = text[:start] + mask + text[end:]
+		from = start + len(mask)
 	}
 }
 
-// Server is a URL as an error may show it: without user, password, query and fragment.
+// Server returns a URL for messages: without user, password, query and fragment.
 func Server(u *url.URL) string {
-	shown := *u
-	shown.User, shown.RawQuery, shown.Fragment, shown.RawFragment, shown.ForceQuery = nil, "", "", "", false
-	return shown.String()
+	redacted := *u
+	redacted.User, redacted.RawQuery, redacted.Fragment, redacted.RawFragment, redacted.ForceQuery = nil, "", "", "", false
+	return redacted.String()
 }

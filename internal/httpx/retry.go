@@ -1,6 +1,5 @@
-// Package outbound is what every HTTP call that leaves qtype shares: how it is
-// connected, repeating one that failed for a passing reason, and saying in plain
-// words why the network did not let one through.
+// Package httpx holds what all outgoing HTTP calls share: transports, retries, and
+// short reasons for network errors.
 package httpx
 
 import (
@@ -13,21 +12,21 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// Policy says how often and how late a call is repeated. The zero Policy tries once.
+// Policy is a retry policy. The zero Policy makes one attempt.
 type Policy struct {
-	MaxAttempts  int           // how often a call is tried in all
-	InitialDelay time.Duration // the wait before the second attempt, give or take a half
-	MaxDelay     time.Duration // the longest wait between two attempts
+	MaxAttempts  int           // including the first one
+	InitialDelay time.Duration // wait before the second attempt, ±50 %
+	MaxDelay     time.Duration // longest wait between two attempts
 }
 
-// Attempts counts the tries of one call. It is for one goroutine.
+// Attempts counts the attempts of one call. It is not safe for concurrent use.
 type Attempts struct {
 	policy Policy
 	delays *backoff.ExponentialBackOff
 	done   int
 }
 
-// Start begins to count; the first try is under way.
+// Start returns the count for a call whose first attempt is about to be made.
 func (p Policy) Start() *Attempts {
 	delays := backoff.NewExponentialBackOff()
 	delays.InitialInterval = p.InitialDelay
@@ -36,18 +35,17 @@ func (p Policy) Start() *Attempts {
 	return &Attempts{policy: p, delays: delays, done: 1}
 }
 
-// Count is how many tries were made.
+// Count returns the number of attempts.
 func (a *Attempts) Count() int { return a.done }
 
-// Next waits until the next try is due and tells whether there is one. There
-// is none once all were made, when the context ends, and when the other side
-// asks to wait (asked, 0 where it does not) longer than the policy allows:
-// asking earlier would only annoy it.
-func (a *Attempts) Next(ctx context.Context, asked time.Duration) bool {
-	if a.done >= a.policy.MaxAttempts || asked > a.policy.MaxDelay {
+// Next waits until the next attempt is due and reports whether there is one. There
+// is none after MaxAttempts, when ctx ends, or if retryAfter, the wait that the
+// server requested, exceeds MaxDelay. retryAfter is 0 if there was no such request.
+func (a *Attempts) Next(ctx context.Context, retryAfter time.Duration) bool {
+	if a.done >= a.policy.MaxAttempts || retryAfter > a.policy.MaxDelay {
 		return false
 	}
-	timer := time.NewTimer(max(asked, min(a.delays.NextBackOff(), a.policy.MaxDelay)))
+	timer := time.NewTimer(max(retryAfter, min(a.delays.NextBackOff(), a.policy.MaxDelay)))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -58,13 +56,13 @@ func (a *Attempts) Next(ctx context.Context, asked time.Duration) bool {
 	}
 }
 
-// RetryAfter reads the header of that name, seconds or a date (RFC 9110
-// 10.2.3), and 0 where it is absent, past or not to be read.
+// RetryAfter returns the wait in the Retry-After header, in seconds or as a date
+// (RFC 9110, section 10.2.3). It returns 0 if it is absent, past or malformed.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
 	text := strings.TrimSpace(h.Get("Retry-After"))
 	if seconds, err := strconv.ParseFloat(text, 64); err == nil {
-		const longest = 365 * 24 * 3600 // beyond that it is no time to wait
-		if seconds > 0 && seconds < longest {
+		const maxSeconds = 365 * 24 * 3600 // a longer wait is taken for an error
+		if seconds > 0 && seconds < maxSeconds {
 			return time.Duration(seconds * float64(time.Second))
 		}
 		return 0

@@ -6,10 +6,9 @@ import (
 	"time"
 )
 
-// Transport makes a transport that gives up on a server which does not take a
-// connection. For an answer it sets no limit, each call carries its own. It keeps
-// up to perServer idle connections to one server: as many as there may be calls
-// at once, for one that is over that is closed and made anew.
+// Transport returns a transport that times out connecting, but has no limit for an
+// answer: each call sets its own. It keeps up to perServer idle connections to a
+// server, which should be the number of concurrent calls.
 func Transport(perServer int) *http.Transport {
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
@@ -23,7 +22,7 @@ func Transport(perServer int) *http.Transport {
 	}
 }
 
-// Dialer makes what a Transport dials with, for one that looks at addresses first.
+// Dialer returns the dialer of a Transport, for transports that check addresses.
 func Dialer() *net.Dialer {
 	return &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
 }

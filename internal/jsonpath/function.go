@@ -13,15 +13,15 @@ import (
 	"github.com/ohler55/ojg/jp"
 )
 
-// function makes values of one; none where it has none to give.
+// function returns the results for one value; none if it does not apply.
 type function func(v any) ([]any, error)
 
-// functionOf is a function by what stands between its backquotes.
+// functionOf returns the function between backquotes.
 func functionOf(text string) (function, error) {
 	name, args, called := strings.Cut(strings.TrimSpace(text), "(")
 	if called {
 		if !strings.HasSuffix(args, ")") {
-			return nil, fmt.Errorf("the function `%s` lacks its )", text)
+			return nil, fmt.Errorf("function `%s`: missing )", text)
 		}
 		args = strings.TrimSuffix(args, ")")
 	}
@@ -41,10 +41,10 @@ func functionOf(text string) (function, error) {
 	case "sub":
 		return substituting(args)
 	}
-	return nil, fmt.Errorf("the function `%s` is not known; these are: len, sorted, keys, this, str(), split(SEPARATOR, INDEX, MOST), sub(/PATTERN/, TEXT)", text)
+	return nil, fmt.Errorf("unknown function `%s`; the functions are len, sorted, keys, this, str(), split(SEPARATOR, INDEX, MAX), sub(/PATTERN/, TEXT)", text)
 }
 
-// namesOf are the names of an object.
+// namesOf returns the names of an object.
 func namesOf(v any) (names []string, ok bool) {
 	switch v := v.(type) {
 	case jp.Keyed:
@@ -81,7 +81,7 @@ func keys(v any) ([]any, error) {
 	return all, nil
 }
 
-// sorted puts a list of numbers or of texts in order, and an object's names.
+// sorted sorts a list of numbers or strings, or the names of an object.
 func sorted(v any) ([]any, error) {
 	list, ok := v.([]any)
 	if !ok {
@@ -90,7 +90,7 @@ func sorted(v any) ([]any, error) {
 		}
 	}
 	list = slices.Clone(list)
-	var fault error
+	var sortErr error
 	slices.SortStableFunc(list, func(a, b any) int {
 		x, number := asFloat(a)
 		y, number2 := asFloat(b)
@@ -102,13 +102,13 @@ func sorted(v any) ([]any, error) {
 		case text && text2:
 			return strings.Compare(s, t)
 		}
-		fault = fmt.Errorf("only numbers, or only texts, can be put in order")
+		sortErr = fmt.Errorf("cannot sort values that are neither all numbers nor all strings")
 		return 0
 	})
-	return []any{list}, fault
+	return []any{list}, sortErr
 }
 
-// textOf is the text of a text, a number or a boolean.
+// textOf formats a string, a number or a boolean.
 func textOf(v any) ([]any, error) {
 	switch v := v.(type) {
 	case string:
@@ -122,13 +122,13 @@ func textOf(v any) ([]any, error) {
 		}
 		return []any{s}, nil
 	}
-	return nil, fmt.Errorf("expected a text, a number or a boolean")
+	return nil, fmt.Errorf("expected a string, a number or a boolean")
 }
 
-// splitting reads split(SEPARATOR, INDEX, MOST): the part of that index, from
-// the end where it is negative, all of them for *; at most so many splits.
+// splitting parses split(SEPARATOR, INDEX, MAX). INDEX is the part to return,
+// negative from the end, * for all; MAX limits the number of splits.
 func splitting(args string) (function, error) {
-	wrong := fmt.Errorf("the function `split(%s)` is not split(SEPARATOR, INDEX, MOST)", args)
+	wrong := fmt.Errorf("function `split(%s)`: expected split(SEPARATOR, INDEX, MAX)", args)
 	last := strings.LastIndexByte(args, ',')
 	middle := strings.LastIndexByte(args[:max(last, 0)], ',')
 	if last <= 0 || middle <= 0 {
@@ -136,13 +136,13 @@ func splitting(args string) (function, error) {
 	}
 	separator := strings.Trim(strings.TrimSpace(args[:middle]), `'"`)
 	wanted := strings.TrimSpace(args[middle+1 : last])
-	most, err := strconv.Atoi(strings.TrimSpace(args[last+1:]))
+	limit, err := strconv.Atoi(strings.TrimSpace(args[last+1:]))
 	index, err2 := strconv.Atoi(wanted)
 	if separator == "" || err != nil || err2 != nil && wanted != "*" {
 		return nil, wrong
 	}
-	if most >= 0 {
-		most++ // Go counts the parts
+	if limit >= 0 {
+		limit++ // Go limits the number of parts
 	}
 	return func(v any) ([]any, error) {
 		s, ok := v.(string)
@@ -150,7 +150,7 @@ func splitting(args string) (function, error) {
 			return nil, nil
 		}
 		var parts []any
-		for _, part := range strings.SplitN(s, separator, most) {
+		for _, part := range strings.SplitN(s, separator, limit) {
 			parts = append(parts, part)
 		}
 		i := index
@@ -167,17 +167,17 @@ func splitting(args string) (function, error) {
 	}, nil
 }
 
-// substituting reads sub(/PATTERN/, TEXT), where \1 is the first group.
+// substituting parses sub(/PATTERN/, TEXT), where \1 is the first group.
 func substituting(args string) (function, error) {
 	args = strings.TrimSpace(args)
 	end := strings.LastIndex(args, "/")
 	_, with, found := strings.Cut(args[max(end, 0):], ",")
 	if end <= 0 || args[0] != '/' || !found {
-		return nil, fmt.Errorf("the function `sub(%s)` is not sub(/PATTERN/, TEXT)", args)
+		return nil, fmt.Errorf("function `sub(%s)`: expected sub(/PATTERN/, TEXT)", args)
 	}
 	pattern, err := regexp.Compile(args[1:end])
 	if err != nil {
-		return nil, fmt.Errorf("the function `sub(%s)`: %w", args, err)
+		return nil, fmt.Errorf("function `sub(%s)`: %w", args, err)
 	}
 	with = strings.Trim(strings.TrimSpace(with), `'"`)
 	with = strings.ReplaceAll(strings.ReplaceAll(with, "$", "$$"), `\\`, `\`)
@@ -203,8 +203,8 @@ func asFloat(v any) (float64, bool) {
 	return 0, false
 }
 
-// evaluate works out one operation; whole numbers stay whole but for a division
-// and where 64 bits do not hold the result.
+// evaluate computes one operation. Integers remain integers, except for divisions
+// and results beyond 64 bits.
 func evaluate(sign byte, a, b any) (any, bool) {
 	if s, ok := a.(string); ok && sign == '+' {
 		t, ok := b.(string)
@@ -237,7 +237,8 @@ func evaluate(sign byte, a, b any) (any, bool) {
 	return x / y, y != 0
 }
 
-// whole64 is an operation on whole numbers, and whether 64 bits hold its result.
+// whole64 computes an operation of integers and reports whether the result has 64
+// bits.
 func whole64(sign byte, a, b int64) (n int64, fits bool) {
 	switch sign {
 	case '+':

@@ -1,7 +1,9 @@
-// Package jsonpath reads the paths of FieldExtractors: JSONPath, and what
-// documents written for QType (Python) use beside it: arithmetic between paths,
-// numbers and texts ($.price * 2, $.first + ' ' + $.last), and functions in
-// backquotes ($.items.`len`). The checker and the step read them alike.
+// Package jsonpath parses and evaluates the paths of FieldExtractors: JSONPath with
+// the extensions of jsonpath-ng that documents for QType (Python) use. These are
+// arithmetic with paths, numbers and strings ($.price * 2, $.first + ' ' + $.last)
+// and functions in backquotes ($.items.`len`). Plain paths are those of
+// github.com/ohler55/ojg/jp; no library has the extensions
+// (docs/decisions/024-jsonpath.md).
 package jsonpath
 
 import (
@@ -11,61 +13,60 @@ import (
 	"github.com/ohler55/ojg/jp"
 )
 
-// Find lists what a plain path finds in a document, in its order. Objects are
-// map[string]any or jp.Keyed; nothing is changed.
+// Find returns the matches of a plain path in document order. Objects are
+// map[string]any or jp.Keyed. It must not change the document.
 type Find func(path jp.Expr, doc any) []any
 
-// Path is a path that was read. It is safe for concurrent use.
+// Path is a parsed path. It is safe for concurrent use.
 type Path struct{ root node }
 
-// node is a part of a path; many finds and what each of them is.
+// node is a part of a path with arithmetic and functions.
 type node interface {
 	find(doc any, with Find) ([]any, error)
 }
 
-// Parse reads a path; a leading $ may be left out.
+// Parse parses a path; the leading $ is optional.
 func Parse(text string) (path *Path, err error) {
-	defer func() { // the library's parser must not end the program, whatever it meets
+	defer func() { // the parser of the library may panic
 		if p := recover(); p != nil {
-			path, err = nil, fmt.Errorf("it is not a JSONPath")
+			path, err = nil, fmt.Errorf("not a JSONPath")
 		}
 	}()
 	p := &parser{text: strings.TrimSpace(text)}
 	if p.text == "" {
-		return nil, fmt.Errorf("it is empty")
+		return nil, fmt.Errorf("empty path")
 	}
 	root, err := p.sum()
 	if err != nil {
 		return nil, err
 	}
 	if p.at < len(p.text) {
-		return nil, fmt.Errorf("%q is not expected", p.text[p.at:])
+		return nil, fmt.Errorf("unexpected %q", p.text[p.at:])
 	}
 	if _, constant := root.(literal); constant {
-		return nil, fmt.Errorf("it names nothing")
+		return nil, fmt.Errorf("a constant is not a path")
 	}
 	return &Path{root}, nil
 }
 
-// Find lists what the path finds, in the document's order. The error says why a
-// function cannot work on what it was given. Values that cannot be added or
-// multiplied are as if they were not found.
+// Find returns the matches of the path in document order. Operands of arithmetic
+// with the wrong type do not match. The error is that of a function.
 func (p *Path) Find(doc any, with Find) ([]any, error) { return p.root.find(doc, with) }
 
-// plain is a JSONPath.
+// plain is a plain JSONPath.
 type plain struct{ path jp.Expr }
 
 func (n plain) find(doc any, with Find) ([]any, error) { return with(n.path, doc), nil }
 
-// literal is a number or a text.
+// literal is a number or a string.
 type literal struct{ value any }
 
 func (n literal) find(any, Find) ([]any, error) { return []any{n.value}, nil }
 
-// functionCall is a function of each value that a path finds.
+// functionCall applies a function to each match of a path.
 type functionCall struct {
 	of   node
-	name string // as it is written
+	name string // as written
 	do   function
 }
 
@@ -86,7 +87,7 @@ func (n functionCall) find(doc any, with Find) ([]any, error) {
 	return all, nil
 }
 
-// continuation is a path that begins at what another finds.
+// continuation is a plain path that begins at each match of another path.
 type continuation struct {
 	of   node
 	path jp.Expr
@@ -101,8 +102,8 @@ func (n continuation) find(doc any, with Find) ([]any, error) {
 	return all, err
 }
 
-// operation is arithmetic: pair by pair where both sides find as much, with
-// each where one side is a constant, else nothing.
+// operation is arithmetic: pairwise if both operands have the same number of
+// matches, with every match if one operand is a literal, else without a result.
 type operation struct {
 	sign        byte
 	left, right node
@@ -132,7 +133,7 @@ func (n operation) find(doc any, with Find) ([]any, error) {
 	return all, nil
 }
 
-// even repeats the side that is a constant as often as the other finds something.
+// even repeats a literal operand for each match of the other one.
 func (n operation) even(left, right []any) (l, r []any) {
 	if _, constant := n.left.(literal); constant {
 		left = repeated(left[0], len(right))

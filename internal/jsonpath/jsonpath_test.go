@@ -19,8 +19,8 @@ func get(path jp.Expr, doc any) []any { return path.Get(doc) }
 const sample = `{"a":1,"b":2.5,"s":"foo","t":"bär","l":[3,1,2],"m":[{"x":1,"y":5},{"x":2,"y":6}],
 	"d":{"j":1,"k":2},"csv":"a,b,c","big":4611686018427387904,"deep":{"x-y":9},"mixed":[1,"x"],"a-b":7,"2nd":8}`
 
-// What jsonpath-ng finds, it finds here; where it differs a comment says so.
-func TestPaths(t *testing.T) {
+// The results are those of jsonpath-ng, except where a comment notes a difference.
+func TestPath_Find(t *testing.T) {
 	doc := oj.MustParseString(sample)
 	for path, want := range map[string]string{
 		"$.a + $.b":                 `[3.5]`,
@@ -28,7 +28,7 @@ func TestPaths(t *testing.T) {
 		"$.a - $.b":                 `[-1.5]`,
 		"$.a * 2":                   `[2]`,
 		"2 * $.a":                   `[2]`,
-		"$.b / 2":                   `[1.25]`, // jsonpath-ng has no division by a number
+		"$.b / 2":                   `[1.25]`, // jsonpath-ng cannot divide by a number
 		"$.a / 0":                   `[]`,
 		"$.s + $.t":                 `["foobär"]`,
 		"$.s + ' - ' + $.t":         `["foo - bär"]`,
@@ -88,36 +88,36 @@ func TestPaths(t *testing.T) {
 			found = []any{}
 		}
 		if got, _ := json.Marshal(found); string(got) != want {
-			t.Errorf("%s finds %s, expected %s", path, got, want)
+			t.Errorf("%s: got %s, want %s", path, got, want)
 		}
 	}
 }
 
-func TestFaults(t *testing.T) {
+func TestParse_Errors(t *testing.T) {
 	for path, want := range map[string]string{
-		"":                       "it is empty",
-		"$.a +":                  "it ends before it is complete",
-		"($.a + 1":               "a ) is missing",
-		"$.a) + 1":               `") + 1" is not expected`,
-		"1 + ":                   "it ends before it is complete",
-		"7":                      "it names nothing",
-		"$.a.`len":               "the function `len is not closed",
-		"$.a.`sized`":            "the function `sized` is not known; these are: len, sorted, keys, this, str(), split(SEPARATOR, INDEX, MOST), sub(/PATTERN/, TEXT)",
-		"$.a.`split(1)`":         "the function `split(1)` is not split(SEPARATOR, INDEX, MOST)",
-		"$.a.`sub(x)`":           "the function `sub(x)` is not sub(/PATTERN/, TEXT)",
-		"$.a.`split(`":           "the function `split(` lacks its )",
-		"'abc":                   "the text 'abc is not closed",
-		"$.a.`sub(/(/, x)` + $.": "the function `sub(/(/, x)`: error parsing regexp: missing closing ): `(`",
+		"":                       "empty path",
+		"$.a +":                  "unexpected end",
+		"($.a + 1":               "missing )",
+		"$.a) + 1":               `unexpected ") + 1"`,
+		"1 + ":                   "unexpected end",
+		"7":                      "a constant is not a path",
+		"$.a.`len":               "unclosed function `len",
+		"$.a.`sized`":            "unknown function `sized`; the functions are len, sorted, keys, this, str(), split(SEPARATOR, INDEX, MAX), sub(/PATTERN/, TEXT)",
+		"$.a.`split(1)`":         "function `split(1)`: expected split(SEPARATOR, INDEX, MAX)",
+		"$.a.`sub(x)`":           "function `sub(x)`: expected sub(/PATTERN/, TEXT)",
+		"$.a.`split(`":           "function `split(`: missing )",
+		"'abc":                   "unclosed string 'abc",
+		"$.a.`sub(/(/, x)` + $.": "function `sub(/(/, x)`: error parsing regexp: missing closing ): `(`",
 	} {
 		if _, err := jsonpath.Parse(path); err == nil || err.Error() != want {
-			t.Errorf("%q: got %v, expected %s", path, err, want)
+			t.Errorf("%q: got %v, want %s", path, err, want)
 		}
 	}
 	p, err := jsonpath.Parse("$.mixed.`sorted`")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Find(oj.MustParseString(sample), get); fmt.Sprint(err) != "`sorted`: only numbers, or only texts, can be put in order" {
+	if _, err := p.Find(oj.MustParseString(sample), get); fmt.Sprint(err) != "`sorted`: cannot sort values that are neither all numbers nor all strings" {
 		t.Errorf("sorted of mixed values: %v", err)
 	}
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/ohler55/ojg/jp"
 )
 
-// parser reads sums of products of paths, numbers, texts and brackets.
+// parser parses sums of products of paths, numbers, strings and parentheses.
 type parser struct {
 	text  string
-	at    int // the next byte
-	depth int // of brackets
+	at    int // index of the next byte
+	depth int // of parentheses
 }
 
-// maxDepth is how deep brackets may stand in each other.
+// maxDepth limits the nesting of parentheses.
 const maxDepth = 100
 
 func (p *parser) blanks() {
@@ -24,7 +24,7 @@ func (p *parser) blanks() {
 	}
 }
 
-// sign takes one of the operators, 0 where none stands here.
+// sign reads one of the operators, 0 if there is none.
 func (p *parser) sign(of string) byte {
 	p.blanks()
 	if p.at < len(p.text) && strings.IndexByte(of, p.text[p.at]) >= 0 {
@@ -38,7 +38,7 @@ func (p *parser) sum() (node, error) { return p.chain("+-", p.product) }
 
 func (p *parser) product() (node, error) { return p.chain("*/", p.operand) }
 
-// chain reads operands with operators between them, from the left.
+// chain parses left-associative operators.
 func (p *parser) chain(signs string, operand func() (node, error)) (node, error) {
 	left, err := operand()
 	for err == nil {
@@ -59,13 +59,13 @@ func (p *parser) operand() (node, error) {
 	rest := p.text[p.at:]
 	switch {
 	case rest == "":
-		return nil, fmt.Errorf("it ends before it is complete")
+		return nil, fmt.Errorf("unexpected end")
 	case rest[0] == '(':
 		return p.group()
 	case rest[0] == '\'' || rest[0] == '"':
 		end := strings.IndexByte(rest[1:], rest[0])
 		if end < 0 {
-			return nil, fmt.Errorf("the text %s is not closed", rest)
+			return nil, fmt.Errorf("unclosed string %s", rest)
 		}
 		p.at += end + 2
 		return literal{rest[1 : end+1]}, nil
@@ -84,7 +84,7 @@ func (p *parser) operand() (node, error) {
 func (p *parser) group() (node, error) {
 	p.at++
 	if p.depth++; p.depth > maxDepth {
-		return nil, fmt.Errorf("its brackets are nested deeper than %d levels", maxDepth)
+		return nil, fmt.Errorf("parentheses are nested deeper than %d levels", maxDepth)
 	}
 	defer func() { p.depth-- }()
 	inner, err := p.sum()
@@ -92,12 +92,13 @@ func (p *parser) group() (node, error) {
 		return nil, err
 	}
 	if p.sign(")") == 0 {
-		return nil, fmt.Errorf("a ) is missing")
+		return nil, fmt.Errorf("missing )")
 	}
 	return inner, nil
 }
 
-// numberLength is how long the number is that a text begins with, 0 for none.
+// numberLength returns the length of the number at the start of s, 0 if there is
+// none.
 func numberLength(s string) int {
 	n := 0
 	for n < len(s) && (s[n] >= '0' && s[n] <= '9' || n > 0 && s[n] == '.') {
@@ -109,7 +110,7 @@ func numberLength(s string) int {
 	return n
 }
 
-// path reads one path: plain pieces with functions between them.
+// path parses a path: plain pieces with functions between them.
 func (p *parser) path() (node, error) {
 	var all node
 	for {
@@ -125,7 +126,7 @@ func (p *parser) path() (node, error) {
 		}
 		name, _, closed := strings.Cut(p.text[p.at+1:], "`")
 		if !closed {
-			return nil, fmt.Errorf("the function %s is not closed", p.text[p.at:])
+			return nil, fmt.Errorf("unclosed function %s", p.text[p.at:])
 		}
 		p.at += len(name) + 2
 		do, err := functionOf(name)
@@ -137,7 +138,7 @@ func (p *parser) path() (node, error) {
 	return all, nil
 }
 
-// follow goes on from a node by a plain piece.
+// follow appends a plain piece to a node.
 func follow(from node, piece string) (node, error) {
 	piece = strings.TrimSuffix(piece, ".") // before a function
 	if from != nil && piece == "" {
@@ -151,16 +152,16 @@ func follow(from node, piece string) (node, error) {
 	case err != nil:
 		return nil, err
 	case len(path) == 0 && piece != "":
-		return nil, fmt.Errorf("%q names nothing", piece)
+		return nil, fmt.Errorf("invalid path segment %q", piece)
 	case from == nil:
 		return plain{path}, nil
 	}
 	return continuation{from, path}, nil
 }
 
-// piece is what stands before the next function or operator outside of brackets
-// and quotes. A minus belongs to a name unless a blank stands before it, and a
-// star behind a dot is a wildcard.
+// piece reads up to the next function or operator outside of brackets and quotes. A
+// minus is part of a name unless a space precedes it, and a star after a dot is a
+// wildcard.
 func (p *parser) piece() (string, error) {
 	begin, open := p.at, 0
 	for ; p.at < len(p.text); p.at++ {
@@ -173,7 +174,7 @@ func (p *parser) piece() (string, error) {
 		case c == '\'' || c == '"':
 			end := strings.IndexByte(p.text[p.at+1:], c)
 			if end < 0 {
-				return "", fmt.Errorf("a quote is not closed")
+				return "", fmt.Errorf("unclosed quote")
 			}
 			p.at += end + 1
 		case c == '[' || c == '(':
@@ -188,8 +189,8 @@ func (p *parser) piece() (string, error) {
 	return strings.TrimSpace(p.text[begin:]), nil
 }
 
-// quoteNames puts the names of a plain path that have a minus in them in
-// brackets, for the library knows such names only there: .content-type
+// quoteNames puts names with a minus into brackets, as the library accepts them
+// only there: .content-type
 func quoteNames(piece string) string {
 	if !strings.Contains(piece, "-") {
 		return piece
@@ -224,7 +225,7 @@ func quoteNames(piece string) string {
 	return b.String()
 }
 
-// inName tells the bytes of a name.
+// inName reports whether a byte can be part of a name.
 func inName(c byte) bool {
 	return c == '-' || c == '_' || c == '@' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// codeActions answers what can be done about the findings in a stretch.
+// codeActions handles textDocument/codeAction.
 func (s *server) codeActions(ctx context.Context, p protocol.CodeActionParams) ([]protocol.CodeAction, error) {
 	actions := []protocol.CodeAction{}
 	d, err := s.openDocument(p.TextDocument)
@@ -44,7 +44,7 @@ func (s *server) codeActions(ctx context.Context, p protocol.CodeActionParams) (
 	return actions, nil
 }
 
-// quickFixes are the ways to get rid of a finding.
+// quickFixes returns the actions that resolve a diagnostic.
 func (s *server) quickFixes(a *analysis, d *document, f diag.Diagnostic) []protocol.CodeAction {
 	about := []protocol.Diagnostic{s.diagnostic(a, f)}
 	made := protocol.CodeAction{Kind: protocol.CodeActionQuickFix, Diagnostics: about, IsPreferred: true}
@@ -59,7 +59,7 @@ func (s *server) quickFixes(a *analysis, d *document, f diag.Diagnostic) []proto
 		made.Title, made.Edit = fixTitle(f), s.workspaceEdit(edits)
 		actions = append(actions, made)
 	case f.Suggestion != "":
-		made.Title = "Replace by " + f.Suggestion
+		made.Title = "Replace with " + f.Suggestion
 		made.Edit = s.workspaceEdit(map[string][]protocol.TextEdit{d.path: {{Range: a.rangeOf(f.Span), NewText: s.replacement(a, f)}}})
 		actions = append(actions, made)
 	}
@@ -69,21 +69,21 @@ func (s *server) quickFixes(a *analysis, d *document, f diag.Diagnostic) []proto
 	return actions
 }
 
-// fixTitle says what a mending does.
+// fixTitle returns the title of the action that applies the fixes of a diagnostic.
 func fixTitle(f diag.Diagnostic) string {
 	switch fix := f.Fixes[0]; {
 	case len(f.Fixes) > 1:
-		return "Mend: " + f.Message
+		return "Fix: " + f.Message
 	case fix.NewText == "":
-		return "Take it out"
+		return "Remove it"
 	case fix.Span.Start == fix.Span.End:
-		return "Put in " + strings.TrimSpace(fix.NewText)
+		return "Insert " + strings.TrimSpace(fix.NewText)
 	default:
-		return "Replace by " + strings.TrimSpace(fix.NewText)
+		return "Replace with " + strings.TrimSpace(fix.NewText)
 	}
 }
 
-// ignoreAction puts a comment on a line of its own above the finding.
+// ignoreAction inserts a comment that suppresses the diagnostic above its line.
 func (s *server) ignoreAction(a *analysis, d *document, f diag.Diagnostic, about []protocol.Diagnostic) protocol.CodeAction {
 	line := a.rangeOf(f.Span).Start.Line
 	text := d.text[d.starts[line]:d.lineEnd(line)]
@@ -93,8 +93,8 @@ func (s *server) ignoreAction(a *analysis, d *document, f diag.Diagnostic, about
 		Edit: s.workspaceEdit(map[string][]protocol.TextEdit{d.path: {{Range: protocol.Range{Start: at, End: at}, NewText: indent + "# qtype:ignore " + f.Code + "\n"}}})}
 }
 
-// insideText tells whether a stretch starts on a line in the middle of a scalar
-// or of brackets, where a line of its own would not be a comment.
+// insideText reports whether the line of a range starts within a scalar or
+// brackets, where an inserted line would not be a comment.
 func insideText(d *document, at protocol.Range) bool {
 	start := d.starts[min(at.Start.Line, len(d.starts)-1)]
 	inside := false
@@ -106,7 +106,7 @@ func insideText(d *document, at protocol.Range) bool {
 	return inside
 }
 
-// replacement is a suggestion in the quotes that the word at fault has.
+// replacement returns the suggestion in the quotes of the text that it replaces.
 func (s *server) replacement(a *analysis, f diag.Diagnostic) string {
 	l := a.linesOf(f.Span.File)
 	start, end := l.sourceOffsets(f.Span)

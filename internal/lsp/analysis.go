@@ -11,25 +11,25 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// analysis is what the loader and the validator make of a document with all its
-// includes, at one moment. It never changes.
+// analysis is the result of loading and validating a document with its includes. It
+// is immutable.
 type analysis struct {
-	path        string         // the path of the document
-	changeCount uint64         // the workspace's clock when it began
-	duration    time.Duration  // how long it took
-	doc         *spec.Document // linked as far as it could be
+	path        string // of the root document
+	changeCount uint64 // of the workspace when the analysis started
+	duration    time.Duration
+	doc         *spec.Document // linked as far as possible
 	diagnostics diag.List
 	files       []*source.File
-	requested   map[string]bool   // every path that was asked for, found or not
-	workDir     string            // the folder that relative names are relative to
-	remote      bool              // it includes something of another machine
-	index       func() *nameIndex // made when it is first asked for
+	requested   map[string]bool   // the paths of all files that were requested, found or not
+	workDir     string            // the folder to which relative paths refer
+	remote      bool              // the document includes a remote file
+	index       func() *nameIndex // computed on first use
 
 	mu          sync.Mutex
 	lineIndexes map[*source.File]*lineIndex
 }
 
-// pathOf is the path of a file that was read.
+// pathOf returns the path of a file that was read.
 func (a *analysis) pathOf(f *source.File) string {
 	switch {
 	case f == nil || f == a.rootFile():
@@ -40,7 +40,7 @@ func (a *analysis) pathOf(f *source.File) string {
 	return filepath.Join(a.workDir, f.Path)
 }
 
-// rootFile is the document's own file; nil where it could not be read.
+// rootFile returns the file of the root document, nil if it could not be read.
 func (a *analysis) rootFile() *source.File {
 	if len(a.files) == 0 {
 		return nil
@@ -48,7 +48,7 @@ func (a *analysis) rootFile() *source.File {
 	return a.files[0]
 }
 
-// linesOf are the lines of a file as it was read.
+// linesOf returns the line index of a file as it was read.
 func (a *analysis) linesOf(f *source.File) *lineIndex {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -60,7 +60,7 @@ func (a *analysis) linesOf(f *source.File) *lineIndex {
 	return l
 }
 
-// place is a span as the protocol has it.
+// rangeOf converts a span to the protocol's form.
 func (a *analysis) rangeOf(s source.Span) protocol.Range {
 	if s.File == nil || s.Start.Line == 0 {
 		return protocol.Range{}
@@ -70,7 +70,7 @@ func (a *analysis) rangeOf(s source.Span) protocol.Range {
 	return l.rangeOf(start, end)
 }
 
-// location is a span with the URI of its file.
+// location converts a span to a range with the URI of its file.
 func (a *analysis) location(s source.Span, uri func(string) string) protocol.Location {
 	return protocol.Location{URI: uri(a.pathOf(s.File)), Range: a.rangeOf(s)}
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// large is an application of about so many lines.
-func large(lines int) string {
+// largeDocument returns an application of about the given number of lines.
+func largeDocument(lines int) string {
 	var b strings.Builder
 	b.WriteString("id: large\nmemories:\n  - id: chat_memory\n    token_limit: 50000\nmodels:\n  - type: Model\n    id: small\n    provider: mock\n    rules: [{echo: true}]\nflows:\n")
 	for flow := 0; strings.Count(b.String(), "\n") < lines; flow++ {
@@ -19,13 +19,13 @@ func large(lines int) string {
 	return b.String()
 }
 
-// BenchmarkKeystroke5000Lines is the time from a keystroke in a document of 5,000 lines
-// to its diagnostics, over the protocol, the rest after the typing included.
+// BenchmarkKeystroke5000Lines measures the time from an edit to its diagnostics,
+// debouncing included.
 func BenchmarkKeystroke5000Lines(b *testing.B) {
 	e := start(b, nil)
-	e.open(app, large(5000))
+	e.open(app, largeDocument(5000))
 	e.diagnostics(app)
-	at := e.at(app, "You answer", 200, 3)["position"].(position)
+	at := e.positionOf(app, "You answer", 200, 3)["position"].(position)
 	for i := 0; b.Loop(); i++ {
 		r := textRange{at, at}
 		if i%2 == 1 {
@@ -38,13 +38,13 @@ func BenchmarkKeystroke5000Lines(b *testing.B) {
 	}
 }
 
-// BenchmarkCompletion5000Lines is a request for proposals behind a keystroke.
+// BenchmarkCompletion5000Lines measures completion after an edit.
 func BenchmarkCompletion5000Lines(b *testing.B) {
 	e := start(b, nil)
-	e.open(app, large(5000))
-	where := e.at(app, "memory: chat_memory", 200, 10)
+	e.open(app, largeDocument(5000))
+	where := e.positionOf(app, "memory: chat_memory", 200, 10)
 	for b.Loop() {
-		var list struct{ Items []item }
+		var list struct{ Items []completionItem }
 		e.call("textDocument/completion", where, &list)
 		if len(list.Items) != 1 {
 			b.Fatal(list)
@@ -52,24 +52,23 @@ func BenchmarkCompletion5000Lines(b *testing.B) {
 	}
 }
 
-// BenchmarkSemanticTokens5000Lines colours the whole document.
 func BenchmarkSemanticTokens5000Lines(b *testing.B) {
 	e := start(b, nil)
-	e.open(app, large(5000))
+	e.open(app, largeDocument(5000))
 	for b.Loop() {
 		var tokens struct{ Data []int }
 		e.call("textDocument/semanticTokens/full", map[string]any{"textDocument": map[string]any{"uri": e.uri(app)}}, &tokens)
 	}
 }
 
-// BenchmarkRename5000Lines renames an id that is named 400 times.
+// BenchmarkRename5000Lines renames an id that occurs 400 times.
 func BenchmarkRename5000Lines(b *testing.B) {
 	e := start(b, nil)
-	e.open(app, large(5000))
+	e.open(app, largeDocument(5000))
 	e.diagnostics(app)
 	for b.Loop() {
-		var w edits
-		e.call("textDocument/rename", and(e.at(app, "id: chat_memory", 0, 5), "newName", "talks"), &w)
+		var w renameEdits
+		e.call("textDocument/rename", withParam(e.positionOf(app, "id: chat_memory", 0, 5), "newName", "talks"), &w)
 		if len(w.Changes[e.uri(app)]) < 400 {
 			b.Fatal(len(w.Changes[e.uri(app)]))
 		}

@@ -19,12 +19,12 @@ import (
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(status int) {
-		_ = os.RemoveAll(built())
+		_ = os.RemoveAll(buildDir())
 		os.Exit(status)
 	}))
 }
 
-// cursor marks the place in a document where a test asks for something.
+// cursor marks the position of a request in a document.
 const cursor = "█"
 
 type (
@@ -54,12 +54,12 @@ type (
 			Message  string   `json:"message"`
 		} `json:"relatedInformation"`
 	}
-	published struct {
+	publishedDiagnostics struct {
 		URI         string       `json:"uri"`
 		Version     *int         `json:"version"`
 		Diagnostics []diagnostic `json:"diagnostics"`
 	}
-	item struct {
+	completionItem struct {
 		Label         string   `json:"label"`
 		Detail        string   `json:"detail"`
 		Preselect     bool     `json:"preselect"`
@@ -69,7 +69,7 @@ type (
 	}
 )
 
-// schema is the text of schema.json.
+// schema returns the text of schema.json.
 func schema(t testing.TB) string {
 	t.Helper()
 	text, err := os.ReadFile("../../schema.json")
@@ -81,31 +81,31 @@ func schema(t testing.TB) string {
 
 // editor is a client of a server in this process.
 type editor struct {
-	t         testing.TB
-	dir       string // the folder that it has open
-	conn      *jsonrpc2.Conn
-	published chan published
-	asked     chan string // methods of the server's own requests
-	versions  map[string]int
-	texts     map[string]string
-	done      chan error // what Serve answered
+	t              testing.TB
+	dir            string // the open folder
+	conn           *jsonrpc2.Conn
+	published      chan publishedDiagnostics
+	serverRequests chan string // methods of the server's requests
+	versions       map[string]int
+	texts          map[string]string
+	done           chan error // the result of Serve
 }
 
-// pipe makes one stream of two.
+// pipe joins two streams.
 type pipe struct {
 	io.Reader
 	io.WriteCloser
 }
 
-// silent drops what the client's library has to say.
+// silent discards the messages of the client library.
 type silent struct{}
 
 func (silent) Printf(string, ...any) {}
 
-// connect starts a server and a client without a word between them yet.
+// connect starts a server and a client, which send nothing yet.
 func connect(t testing.TB) *editor {
 	t.Helper()
-	e := &editor{t: t, dir: realDir(t), published: make(chan published, 1000), asked: make(chan string, 100),
+	e := &editor{t: t, dir: tempDir(t), published: make(chan publishedDiagnostics, 1000), serverRequests: make(chan string, 100),
 		versions: map[string]int{}, texts: map[string]string{}, done: make(chan error, 1)}
 	toServer, fromClient := io.Pipe()
 	toClient, fromServer := io.Pipe()
@@ -123,13 +123,13 @@ func connect(t testing.TB) *editor {
 		select {
 		case <-e.done:
 		case <-time.After(time.Minute):
-			t.Error("the server did not end with its editor")
+			t.Error("the server did not end after its editor")
 		}
 	})
 	return e
 }
 
-func realDir(t testing.TB) string {
+func tempDir(t testing.TB) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -138,7 +138,7 @@ func realDir(t testing.TB) string {
 	return dir
 }
 
-// start opens an editor on an empty folder; files are written into it first, by name.
+// start initializes a server with a folder of files, given by name.
 func start(t testing.TB, files map[string]string, capabilities ...map[string]any) *editor {
 	t.Helper()
 	e := connect(t)
@@ -156,10 +156,10 @@ func start(t testing.TB, files map[string]string, capabilities ...map[string]any
 
 func (e *editor) handle(_ context.Context, _ *jsonrpc2.Conn, req *jsonrpc2.Request) (any, error) {
 	if req.Method != "textDocument/publishDiagnostics" {
-		e.asked <- req.Method
+		e.serverRequests <- req.Method
 		return nil, nil
 	}
-	var p published
+	var p publishedDiagnostics
 	if err := json.Unmarshal(*req.Params, &p); err != nil {
 		return nil, err
 	}
@@ -167,7 +167,7 @@ func (e *editor) handle(_ context.Context, _ *jsonrpc2.Conn, req *jsonrpc2.Reque
 	return nil, nil
 }
 
-// write puts a file into the folder.
+// write writes a file in the folder.
 func (e *editor) write(name, text string) {
 	e.t.Helper()
 	path := filepath.Join(e.dir, name)
@@ -179,8 +179,8 @@ func (e *editor) write(name, text string) {
 	}
 }
 
-// ask calls a method and answers its error.
-func (e *editor) ask(method string, params, result any) error {
+// tryCall calls a method and returns its error.
+func (e *editor) tryCall(method string, params, result any) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	return e.conn.Call(ctx, method, params, result)
@@ -188,7 +188,7 @@ func (e *editor) ask(method string, params, result any) error {
 
 func (e *editor) call(method string, params, result any) {
 	e.t.Helper()
-	if err := e.ask(method, params, result); err != nil {
+	if err := e.tryCall(method, params, result); err != nil {
 		e.t.Fatalf("%s: %v", method, err)
 	}
 }
@@ -202,7 +202,7 @@ func (e *editor) notify(method string, params any) {
 
 func (e *editor) uri(name string) string { return "file://" + filepath.Join(e.dir, name) }
 
-// openFile opens a document of the folder.
+// openFile opens a file of the folder.
 func (e *editor) openFile(name string) {
 	e.t.Helper()
 	text, err := os.ReadFile(filepath.Join(e.dir, name))
@@ -212,7 +212,7 @@ func (e *editor) openFile(name string) {
 	e.open(name, string(text))
 }
 
-// open opens a document.
+// open opens a document with a text.
 func (e *editor) open(name, text string) {
 	e.t.Helper()
 	e.versions[name], e.texts[name] = 1, text
@@ -220,14 +220,13 @@ func (e *editor) open(name, text string) {
 		"uri": e.uri(name), "languageId": "yaml", "version": 1, "text": text}})
 }
 
-// replace gives an open document another text.
+// replace replaces the text of an open document.
 func (e *editor) replace(name, text string) {
 	e.t.Helper()
 	e.change(name, map[string]any{"text": text})
 	e.texts[name] = text
 }
 
-// change sends one edit of an open document.
 func (e *editor) change(name string, edit map[string]any) {
 	e.t.Helper()
 	e.versions[name]++
@@ -236,7 +235,7 @@ func (e *editor) change(name string, edit map[string]any) {
 		"contentChanges": []any{edit}})
 }
 
-// diagnostics waits for those of the newest version of a document.
+// diagnostics waits for the diagnostics of the latest version of a document.
 func (e *editor) diagnostics(name string) []diagnostic {
 	e.t.Helper()
 	deadline := time.After(time.Minute)
@@ -247,13 +246,13 @@ func (e *editor) diagnostics(name string) []diagnostic {
 				return p.Diagnostics
 			}
 		case <-deadline:
-			e.t.Fatalf("no diagnostics of %s came", name)
+			e.t.Fatalf("no diagnostics of %s", name)
 		}
 	}
 }
 
-// marked cuts the cursor out of a text and tells where it stood.
-func marked(t testing.TB, text string) (string, position) {
+// cutCursor removes the cursor from a text and returns its position.
+func cutCursor(t testing.TB, text string) (string, position) {
 	t.Helper()
 	before, after, found := strings.Cut(text, cursor)
 	if !found {
@@ -273,9 +272,9 @@ func utf16Length(text string) int {
 	return n
 }
 
-// at is the place of a word in an open document: its n-th occurrence, and so
-// many characters into it.
-func (e *editor) at(name, word string, nth, into int) map[string]any {
+// positionOf returns the parameters for a position in an open document: into
+// characters after the start of the nth occurrence of a word.
+func (e *editor) positionOf(name, word string, nth, into int) map[string]any {
 	e.t.Helper()
 	text, from := e.texts[name], 0
 	for ; nth >= 0; nth-- {
@@ -291,31 +290,31 @@ func (e *editor) at(name, word string, nth, into int) map[string]any {
 		"position": position{strings.Count(text[:from], "\n"), utf16Length(line)}}
 }
 
-// and adds to the parameters of a request.
-func and(params map[string]any, key string, value any) map[string]any {
+// withParam adds a parameter.
+func withParam(params map[string]any, key string, value any) map[string]any {
 	params[key] = value
 	return params
 }
 
-// apply makes the edits in a text.
-func apply(t testing.TB, text string, edits []textEdit) string {
+// applyEdits applies edits to a text.
+func applyEdits(t testing.TB, text string, edits []textEdit) string {
 	t.Helper()
 	for i := len(edits) - 1; i >= 0; i-- {
-		for j := range i { // edits may come in any order, but are all about the old text
-			if after(edits[j].Range.Start, edits[i].Range.Start) {
+		for j := range i { // edits come in any order; all refer to the original text
+			if isAfter(edits[j].Range.Start, edits[i].Range.Start) {
 				edits[i], edits[j] = edits[j], edits[i]
 			}
 		}
-		text = text[:offset(text, edits[i].Range.Start)] + edits[i].NewText + text[offset(text, edits[i].Range.End):]
+		text = text[:byteOffset(text, edits[i].Range.Start)] + edits[i].NewText + text[byteOffset(text, edits[i].Range.End):]
 	}
 	return text
 }
 
-func after(p, q position) bool {
+func isAfter(p, q position) bool {
 	return p.Line > q.Line || p.Line == q.Line && p.Character > q.Character
 }
 
-func offset(text string, p position) int {
+func byteOffset(text string, p position) int {
 	at := 0
 	for ; p.Line > 0; p.Line-- {
 		at += strings.IndexByte(text[at:], '\n') + 1

@@ -14,14 +14,14 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 )
 
-// built is where the program is built, for this process alone.
-func built() string {
+// buildDir returns the folder of the program that the tests build.
+func buildDir() string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("qtype-lsp-test-%d", os.Getpid()))
 }
 
-// command builds the real program, once.
-var command = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(built(), "qtype")
+// buildCommand builds the program once.
+var buildCommand = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(buildDir(), "qtype")
 	out, err := exec.Command("go", "build", "-o", path, "../../cmd/qtype").CombinedOutput()
 	if err != nil {
 		return "", &buildError{string(out)}
@@ -31,34 +31,34 @@ var command = sync.OnceValues(func() (string, error) {
 
 type buildError struct{ text string }
 
-func (e *buildError) Error() string { return "the command cannot be built: " + e.text }
+func (e *buildError) Error() string { return "build the command: " + e.text }
 
-func build(t *testing.T) string {
+func buildQtype(t *testing.T) string {
 	t.Helper()
-	path, err := command()
+	path, err := buildCommand()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return path
 }
 
-// TestCommand talks to the program over its standard input and output.
+// TestCommand runs the program and talks to it over standard input and output.
 func TestCommand(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		args []string
-		end  []string // the last words of the editor
+		end  []string // the last messages of the editor
 		exit int
 	}{
 		{"shutdown and exit", []string{"lsp"}, []string{"shutdown", "exit"}, 0},
-		{"as editors' libraries start it", []string{"lsp", "--stdio"}, []string{"shutdown", "exit"}, 0},
+		{"as client libraries start it", []string{"lsp", "--stdio"}, []string{"shutdown", "exit"}, 0},
 		{"exit alone", []string{"lsp"}, []string{"exit"}, 1},
 		{"the stream ends", []string{"lsp"}, nil, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
-			server := exec.CommandContext(ctx, build(t), c.args...)
+			server := exec.CommandContext(ctx, buildQtype(t), c.args...)
 			server.Dir = t.TempDir()
 			in, err := server.StdinPipe()
 			if err != nil {
@@ -71,20 +71,20 @@ func TestCommand(t *testing.T) {
 			if err := server.Start(); err != nil {
 				t.Fatal(err)
 			}
-			e := &editor{t: t, dir: realDir(t), published: make(chan published, 100), asked: make(chan string, 10), versions: map[string]int{}, texts: map[string]string{}}
+			e := &editor{t: t, dir: tempDir(t), published: make(chan publishedDiagnostics, 100), serverRequests: make(chan string, 10), versions: map[string]int{}, texts: map[string]string{}}
 			e.conn = jsonrpc2.NewConn(ctx, jsonrpc2.NewBufferedStream(pipe{out, in}, jsonrpc2.VSCodeObjectCodec{}), jsonrpc2.HandlerWithError(e.handle), jsonrpc2.SetLogger(silent{}))
 			e.call("initialize", map[string]any{"rootUri": "file://" + e.dir, "capabilities": map[string]any{}}, nil)
 			e.notify("initialized", map[string]any{})
-			e.open(app, instead(t, "memory: chat_memory", "memory: chat_memry"))
-			if found := e.diagnostics(app); !strings.Contains(codes(found), "QT202") {
+			e.open(app, shopWith(t, "memory: chat_memory", "memory: chat_memry"))
+			if found := e.diagnostics(app); !strings.Contains(codesOf(found), "QT202") {
 				t.Errorf("found %v", found)
 			}
-			for _, word := range c.end {
-				if word == "exit" {
+			for _, method := range c.end {
+				if method == "exit" {
 					e.notify("exit", nil)
 					continue
 				}
-				e.call(word, nil, nil)
+				e.call(method, nil, nil)
 			}
 			if len(c.end) == 0 {
 				_ = in.Close()
@@ -98,18 +98,17 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// TestEditorLibrary drives the program with the client library that editors use.
-func TestEditorLibrary(t *testing.T) {
+// TestClientLibrary drives the program with the client library of editors.
+func TestClientLibrary(t *testing.T) {
 	libraries := os.Getenv("QTYPE_LSP_CLIENT")
 	if libraries == "" {
-		t.Skip("SKIPPED: no editor's client library was tried. Install vscode-languageserver-protocol from npm " +
-			"and name its node_modules in QTYPE_LSP_CLIENT; .ci/run does.")
+		t.Skip("SKIPPED: set QTYPE_LSP_CLIENT to a node_modules folder with vscode-languageserver-protocol, as .ci/run does.")
 	}
-	dir := realDir(t)
+	dir := tempDir(t)
 	if err := os.WriteFile(filepath.Join(dir, "memories.yaml"), []byte("- id: chat_memory\n  token_limit: 20000\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	program := build(t) // takes its own time
+	program := buildQtype(t) // outside the timeout
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	client := exec.CommandContext(ctx, "node", "testdata/client.cjs", program, dir)

@@ -1,6 +1,7 @@
 package lsp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -12,23 +13,23 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// cursor is what is put into a text where the cursor stands, so that the outline
-// has something there: a character that no document holds.
+// cursor is inserted into the text at the cursor, so that the outline has a value
+// there. It is a private-use character that occurs in no document.
 const cursor = "\ue000"
 
-// completer makes the proposals for one place.
+// completer collects the proposals for one position.
 type completer struct {
 	lang   *language
 	syntax *syntaxIndex
-	target *syntaxWord // what the cursor stands in
-	doc    *document   // as the editor has it
-	offset int         // the cursor's offset in it
+	target *syntaxWord // the word at the cursor
+	doc    *document   // the document without the cursor
+	offset int         // of the cursor
 	items  []protocol.CompletionItem
-	start  int // the stretch that a proposal replaces
+	start  int // the range that a proposal replaces
 	end    int
 }
 
-// complete answers what could be typed at a place.
+// complete handles textDocument/completion.
 func (s *server) complete(_ context.Context, p protocol.TextDocumentPositionParams) (protocol.CompletionList, error) {
 	list := protocol.CompletionList{Items: []protocol.CompletionItem{}}
 	d, err := s.openDocument(p.TextDocument)
@@ -53,7 +54,7 @@ func (s *server) complete(_ context.Context, p protocol.TextDocumentPositionPara
 	return list, nil
 }
 
-// find looks for the word with the cursor in it and tells whether there is one.
+// findTarget looks for the word with the cursor and reports whether there is one.
 func (c *completer) findTarget() bool {
 	for i := range c.syntax.words[c.doc.path] {
 		m := &c.syntax.words[c.doc.path][i]
@@ -66,16 +67,16 @@ func (c *completer) findTarget() bool {
 	return false
 }
 
-// span sets the stretch that is replaced: the word around the cursor, in the
-// text as the editor has it.
+// setReplacedRange sets the range to replace: the word around the cursor, in the
+// text without it.
 func (c *completer) setReplacedRange(m *syntaxWord) {
 	first, last := m.start, m.end-len(cursor)
 	if m.node != nil && m.node.Style != outline.Plain {
-		first++ // behind the quote
+		first++ // after the quote
 		last = c.offset
 	}
 	c.start, c.end = max(first, c.doc.starts[c.doc.line(c.offset)]), last
-	// Only what looks like one word is replaced, behind the cursor as before it.
+	// Only characters of one word are replaced, before and after the cursor.
 	for i := c.offset; i > c.start; i-- {
 		if !isTypeChar(c.doc.text[i-1]) {
 			c.start = i
@@ -89,10 +90,11 @@ func (c *completer) setReplacedRange(m *syntaxWord) {
 	}
 }
 
-// isTypeChar tells whether a character belongs to a word, a type expression or a path.
+// isTypeChar reports whether a character may be part of a word, a type expression
+// or a path.
 func isTypeChar(b byte) bool { return outline.IsWordByte(b) || strings.IndexByte("[]?.!/:", b) >= 0 }
 
-// propose adds what fits at the cursor.
+// propose adds the proposals for the role of the word.
 func (c *completer) propose() {
 	m := c.target
 	switch m.role {
@@ -111,8 +113,8 @@ func (c *completer) propose() {
 	}
 }
 
-// values proposes for a scalar, which may also become the first key of a mapping
-// or the first item of a list.
+// proposeValues proposes scalars. A scalar may also become the first key of a
+// mapping or the first item of a list.
 func (c *completer) proposeValues(m *syntaxWord) {
 	if m.goType == nil || m.field.holdsPlaceholders() {
 		c.proposePlaceholders(m)
@@ -138,8 +140,8 @@ func (c *completer) proposeValues(m *syntaxWord) {
 	}
 }
 
-// proposeOpeners proposes what a mapping or a list may start with, and tells whether the
-// type is one.
+// proposeOpeners proposes the first keys of a mapping or the first item of a list.
+// It reports whether the type is written as one.
 func (c *completer) proposeOpeners(t reflect.Type, m *syntaxWord) bool {
 	switch u := c.lang.union(t); {
 	case u != nil:
@@ -163,19 +165,20 @@ func (c *completer) proposeOpeners(t reflect.Type, m *syntaxWord) bool {
 // holdsPlaceholders reports whether the texts of a key may contain {name}.
 func (f *field) holdsPlaceholders() bool { return f != nil && hasPlaceholders(f.syntax) }
 
-// isAloneOnLine tells whether the cursor's word has its line, or the line behind a dash,
-// for itself: there a mapping or a list may start.
+// isAloneOnLine reports whether the word at the cursor is the only text on its
+// line, or the only text after a dash: a mapping or a list may start there.
 func (c *completer) isAloneOnLine() bool {
 	before := c.doc.text[c.doc.starts[c.doc.line(c.offset)]:c.start]
 	return strings.Trim(before, " \t-") == ""
 }
 
-// firstKeys proposes the keys of a mapping that has none yet.
+// proposeFirstKeys proposes the keys of an empty mapping.
 func (c *completer) proposeFirstKeys(k *structType, u *spec.Union) {
 	c.proposeKeys(&mappingNode{node: &outline.Node{Kind: outline.Mapping}, class: k, union: u, parent: c.target.mapping, path: c.doc.path}, nil)
 }
 
-// keys proposes the keys of a mapping that are not there yet.
+// proposeKeys proposes the missing keys of a mapping. typing is the key at the
+// cursor.
 func (c *completer) proposeKeys(o *mappingNode, typing *outline.Pair) {
 	if o == nil {
 		return
@@ -186,7 +189,7 @@ func (c *completer) proposeKeys(o *mappingNode, typing *outline.Pair) {
 			there[p.Key] = true
 		}
 	}
-	bare := typing != nil && typing.Colon // the colon is there already
+	bare := typing != nil && typing.Colon // the key has a colon already
 	if o.union != nil && !there["type"] && (o.class == nil || o.class.byName["type"] == nil) {
 		c.addKey(&field{name: "type", doc: "Which " + o.union.Name + " this is: " + joinAlternatives(c.lang.alternatives(o.union)), goType: reflect.TypeFor[string](),
 			owner: o.class, required: !o.union.TagOptional}, bare, 0)
@@ -197,12 +200,12 @@ func (c *completer) proposeKeys(o *mappingNode, typing *outline.Pair) {
 		}
 	}
 	if o.union != nil && o.union.Type == reflect.TypeFor[spec.Step]() && len(there) == 0 {
-		c.addKey(&field{name: "$ref", doc: "The id of a step that is written elsewhere.", goType: reflect.TypeFor[spec.Ref[spec.Step]]()}, bare, 99)
+		c.addKey(&field{name: "$ref", doc: "The id of a step that is defined elsewhere.", goType: reflect.TypeFor[spec.Ref[spec.Step]]()}, bare, 99)
 	}
 }
 
-// fieldsOf are the keys of a mapping's class; of a union that has not been
-// decided those that all of its alternatives share.
+// fieldsOf returns the keys of a mapping. If the alternative of a union is not
+// known yet, these are the keys that all alternatives share.
 func (c *completer) fieldsOf(o *mappingNode) []*field {
 	if o.class != nil {
 		return o.class.fields
@@ -227,7 +230,7 @@ func (c *completer) fieldsOf(o *mappingNode) []*field {
 	})
 }
 
-// joinAlternatives names the first alternatives of a union.
+// joinAlternatives lists the first alternatives of a union.
 func joinAlternatives(cases []*structType) string {
 	const most = 8
 	var names []string
@@ -241,7 +244,7 @@ func joinAlternatives(cases []*structType) string {
 	return strings.Join(names, ", ")
 }
 
-// addKey proposes a key with what follows it.
+// addKey proposes a key with the text that follows it.
 func (c *completer) addKey(f *field, bare bool, order int) {
 	item := protocol.CompletionItem{Label: f.name, Kind: protocol.CompletionItemKindProperty, Detail: c.lang.describeType(f.goType), Documentation: protocol.Markdown(keyText(f, c.lang))}
 	item.SortText = fmt.Sprintf("%d%02d", 1, order)
@@ -260,8 +263,8 @@ func (c *completer) addKey(f *field, bare bool, order int) {
 	c.add(item, text)
 }
 
-// keySuffix is what the first line below a key starts with: a dash for a list,
-// nothing for a mapping. It tells whether the value stands below the key at all.
+// keySuffix returns the start of the first line below a key: a dash for a list,
+// nothing for a mapping. below is false if the value is on the line of the key.
 func (c *completer) keySuffix(t reflect.Type) (start string, below bool) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -275,10 +278,10 @@ func (c *completer) keySuffix(t reflect.Type) (start string, below bool) {
 	return "", t.Kind() == reflect.Struct || t.Kind() == reflect.Interface || t.Kind() == reflect.Map
 }
 
-// column is how far the replaced word stands from the line's start.
+// column returns the column of the replaced word.
 func (c *completer) column() int { return c.start - c.doc.starts[c.doc.line(c.offset)] }
 
-// inBrackets tells whether the cursor is in a collection in brackets.
+// inBrackets reports whether the cursor is in a collection in brackets.
 func (c *completer) inBrackets() bool {
 	if c.target.mapping != nil && c.target.mapping.node.Flow {
 		return true
@@ -287,28 +290,26 @@ func (c *completer) inBrackets() bool {
 	return strings.Count(before, "[") > strings.Count(before, "]") || strings.Count(before, "{") > strings.Count(before, "}")
 }
 
-// tags proposes the alternatives of a union.
 func (c *completer) proposeTags(u *spec.Union) {
 	for _, k := range c.lang.alternatives(u) {
 		c.add(protocol.CompletionItem{Label: k.tag, Kind: protocol.CompletionItemKindClass, Detail: u.Name, Documentation: protocol.Markdown(k.doc)}, k.tag)
 	}
 }
 
-// enum proposes the only values that a key takes.
 func (c *completer) proposeEnum(f *field) {
 	for _, word := range f.enum {
 		c.addValue(word, protocol.CompletionItemKindEnumMember, f, f.hasDefault && f.defaultText == word)
 	}
 }
 
-// addValue proposes a value, the default in front.
+// addValue proposes a value; editors preselect the default.
 func (c *completer) addValue(word string, kind int, f *field, isDefault bool) {
 	item := protocol.CompletionItem{Label: word, Kind: kind, Preselect: isDefault}
 	if isDefault {
 		item.Detail = "default"
 	}
 	if f != nil {
-		item.Documentation = protocol.Markdown(f.doc)
+		item.Documentation = protocol.Markdown(cmp.Or(f.enumDocs[word], f.doc))
 	}
 	c.add(item, word)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// references proposes the ids that a reference may name.
+// proposeReferences proposes the ids that a reference may name.
 func (c *completer) proposeReferences(wants reflect.Type) {
 	if wants == reflect.TypeFor[*spec.Variable]() {
 		c.proposeVariables()
@@ -25,7 +25,7 @@ func (c *completer) proposeReferences(wants reflect.Type) {
 	}
 }
 
-// around tells whether the cursor stands inside of an entity.
+// isInside reports whether the cursor is within an entity.
 func (c *completer) isInside(e *entity) bool {
 	for o := c.target.mapping; o != nil; o = o.parent {
 		if o.node == e.node {
@@ -35,8 +35,9 @@ func (c *completer) isInside(e *entity) bool {
 	return false
 }
 
-// variables proposes those of the flow around the cursor, else those of the
-// document and of other flows. What a list names already is left out.
+// proposeVariables proposes the variables of the flow at the cursor, or those of
+// the document and of other flows if it has none. Variables that the list names
+// already are left out.
 func (c *completer) proposeVariables() {
 	flow := c.target.mapping.flow()
 	listed := c.listedIDs()
@@ -58,12 +59,13 @@ func (c *completer) proposeVariables() {
 	}
 }
 
-// sameObject tells whether two objects are the same mapping; a survey may meet one twice.
+// isSameMapping reports whether two nodes are the same mapping: a file that is
+// included twice has two.
 func isSameMapping(a, b *mappingNode) bool {
 	return a == b || a != nil && b != nil && a.node == b.node
 }
 
-// listed are the ids beside the cursor in the same list.
+// listedIDs returns the other ids of the list at the cursor.
 func (c *completer) listedIDs() []string {
 	if c.target.field == nil || c.target.mapping == nil || c.target.field.goType.Kind() != reflect.Slice {
 		return nil
@@ -85,12 +87,13 @@ func (c *completer) addEntity(e *entity) {
 	}
 	text := quoteID(e.id)
 	if p := c.target.pair; p != nil && !p.Colon || c.target.goType == reflect.TypeFor[spec.Assignments]() {
-		text += ": " // it is a key
+		text += ": " // the id is a key
 	}
 	c.add(protocol.CompletionItem{Label: e.id, Kind: presentationOf(e.class.kind()).completion, Detail: detail, Documentation: protocol.Markdown(e.description())}, text)
 }
 
-// formula proposes the variables at the word of an expression.
+// proposeExpressionNames proposes variables for the name at the cursor in an
+// expression.
 func (c *completer) proposeExpressionNames() {
 	c.start, c.end = c.offset, c.offset
 	for c.start > 0 && outline.IsWordByte(c.doc.text[c.start-1]) {
@@ -100,12 +103,12 @@ func (c *completer) proposeExpressionNames() {
 		c.end++
 	}
 	if c.start > 0 && c.doc.text[c.start-1] == '.' {
-		return // a field of something
+		return // a field of a record
 	}
 	c.proposeVariables()
 }
 
-// about is what an entity says of itself.
+// description returns the description of an entity and some of its settings.
 func (e *entity) description() string {
 	text := e.node.GetText("description")
 	for _, key := range []string{"provider", "model_id", "token_limit", "endpoint", "method"} {
@@ -116,7 +119,7 @@ func (e *entity) description() string {
 	return strings.TrimSpace(text)
 }
 
-// quoteID puts an id in quotes that YAML would read as something else.
+// quoteID quotes an id that YAML would read as another type.
 func quoteID(id string) string {
 	if isPlainID(id) {
 		return id
@@ -124,7 +127,7 @@ func quoteID(id string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(id) + `"`
 }
 
-// types proposes type expressions. Behind list[ only what a list may hold.
+// proposeTypes proposes type expressions; after "list[" only element types.
 func (c *completer) proposeTypes() {
 	if i := strings.LastIndexByte(c.doc.text[c.start:c.offset], '['); i >= 0 {
 		c.start += i + 1
@@ -148,12 +151,12 @@ func (c *completer) proposeTypes() {
 	}
 }
 
-// addType proposes a built-in type; the order puts scalars before records.
+// addType proposes a built-in type. order sorts scalars before records.
 func (c *completer) addType(name, detail, order string) {
 	c.add(protocol.CompletionItem{Label: name, Kind: protocol.CompletionItemKindClass, Detail: detail, SortText: order + name}, name)
 }
 
-// bindingNames proposes the names inside of what a step invokes.
+// proposeBindingNames proposes the names of the invoked flow, tool or record.
 func (c *completer) proposeBindingNames(o *mappingNode, f *field, typing *outline.Pair) {
 	if o == nil || f == nil || o.class == nil {
 		return
@@ -176,11 +179,11 @@ func (c *completer) proposeBindingNames(o *mappingNode, f *field, typing *outlin
 	}
 }
 
-// namedDetail is a name with what stands beside it in a list of proposals.
+// namedDetail is a name with the text that editors show next to it.
 type namedDetail struct{ id, detail string }
 
-// inner lists the inputs or outputs of what a step invokes, and the properties
-// of what it constructs.
+// boundNames returns the inputs or outputs of the flow or tool that a step invokes,
+// or the properties of the record that it constructs.
 func (c *completer) boundNames(o *mappingNode, outputs bool) []namedDetail {
 	switch {
 	case o.class.byName["flow"] != nil:
@@ -190,11 +193,11 @@ func (c *completer) boundNames(o *mappingNode, outputs bool) []namedDetail {
 	}
 	var found []namedDetail
 	for _, id := range o.ids("outputs") {
-		v := c.syntax.find(id, reflect.TypeFor[*spec.Variable](), o)
+		v := c.syntax.findEntity(id, reflect.TypeFor[*spec.Variable](), o)
 		if v == nil {
 			continue
 		}
-		t := c.syntax.find(strings.TrimSuffix(v.node.GetText("type"), "?"), reflect.TypeFor[*spec.CustomType](), o)
+		t := c.syntax.findEntity(strings.TrimSuffix(v.node.GetText("type"), "?"), reflect.TypeFor[*spec.CustomType](), o)
 		if t == nil {
 			continue
 		}
@@ -207,7 +210,7 @@ func (c *completer) boundNames(o *mappingNode, outputs bool) []namedDetail {
 	return found
 }
 
-// word is the id of a reference under a key.
+// refID returns the id of the reference in a key.
 func (o *mappingNode) refID(key string) string {
 	if w := o.node.GetText(key); w != "" {
 		return w
@@ -215,9 +218,9 @@ func (o *mappingNode) refID(key string) string {
 	return o.node.Get(key).GetText("$ref")
 }
 
-// flowNames lists a flow's inputs or outputs with their types.
+// flowNames returns the inputs or outputs of a flow with their types.
 func (c *completer) flowNames(id string, outputs bool) []namedDetail {
-	flow := c.syntax.find(id, reflect.TypeFor[*spec.Flow](), nil)
+	flow := c.syntax.findEntity(id, reflect.TypeFor[*spec.Flow](), nil)
 	if flow == nil {
 		return nil
 	}
@@ -228,7 +231,7 @@ func (c *completer) flowNames(id string, outputs bool) []namedDetail {
 	var found []namedDetail
 	for _, name := range flow.ids(key) {
 		detail := ""
-		if v := c.syntax.find(name, reflect.TypeFor[*spec.Variable](), flow.mappingNode); v != nil {
+		if v := c.syntax.findEntity(name, reflect.TypeFor[*spec.Variable](), flow.mappingNode); v != nil {
 			detail = v.node.GetText("type")
 		}
 		found = append(found, namedDetail{name, detail})
@@ -236,9 +239,9 @@ func (c *completer) flowNames(id string, outputs bool) []namedDetail {
 	return found
 }
 
-// toolNames lists the arguments or results of a tool with their types.
+// toolNames returns the arguments or results of a tool with their types.
 func (c *completer) toolNames(id string, outputs bool) []namedDetail {
-	tool := c.syntax.find(id, reflect.TypeFor[spec.Tool](), nil)
+	tool := c.syntax.findEntity(id, reflect.TypeFor[spec.Tool](), nil)
 	switch {
 	case tool == nil:
 		return nil
@@ -270,7 +273,7 @@ func declaredVariables(variables []*outline.Node) []namedDetail {
 	return found
 }
 
-// placeholders proposes the inputs of a step inside of the braces of a template.
+// proposePlaceholders proposes the names that a text may contain in braces.
 func (c *completer) proposePlaceholders(m *syntaxWord) {
 	if m.field == nil || m.mapping == nil {
 		return

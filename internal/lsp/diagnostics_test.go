@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func codes(found []diagnostic) string {
+func codesOf(found []diagnostic) string {
 	var all []string
 	for _, d := range found {
 		all = append(all, d.Code)
@@ -17,14 +17,14 @@ func codes(found []diagnostic) string {
 	return strings.Join(all, " ")
 }
 
-func TestDiagnosticsFollowTyping(t *testing.T) {
+func TestDiagnostics_Typing(t *testing.T) {
 	e := start(t, nil)
-	e.open("app.qtype.yaml", shop)
-	if found := e.diagnostics("app.qtype.yaml"); codes(found) != "QT915 QT915" {
-		t.Fatalf("a good document has %v", found)
+	e.open("app.qtype.yaml", shopDocument)
+	if found := e.diagnostics("app.qtype.yaml"); codesOf(found) != "QT915 QT915" {
+		t.Fatalf("a valid document has %v", found)
 	}
-	// One character goes: chat_memory, chat_memry.
-	place := e.at("app.qtype.yaml", "memory: chat_memory", 0, len("memory: chat_mem"))["position"].(position)
+	// Remove one character: chat_memory becomes chat_memry.
+	place := e.positionOf("app.qtype.yaml", "memory: chat_memory", 0, len("memory: chat_mem"))["position"].(position)
 	e.change("app.qtype.yaml", map[string]any{"text": "", "range": textRange{place, position{place.Line, place.Character + 1}}})
 	found := e.diagnostics("app.qtype.yaml")
 	i := slices.IndexFunc(found, func(d diagnostic) bool { return d.Code == "QT202" })
@@ -39,7 +39,7 @@ func TestDiagnosticsFollowTyping(t *testing.T) {
 		t.Errorf("at %v", d.Range)
 	}
 	e.replace("app.qtype.yaml", "id: [")
-	if found := e.diagnostics("app.qtype.yaml"); codes(found) != "QT002" {
+	if found := e.diagnostics("app.qtype.yaml"); codesOf(found) != "QT002" {
 		t.Errorf("broken YAML has %v", found)
 	}
 	e.notify("textDocument/didClose", map[string]any{"textDocument": map[string]any{"uri": e.uri("app.qtype.yaml")}})
@@ -48,9 +48,9 @@ func TestDiagnosticsFollowTyping(t *testing.T) {
 	}
 }
 
-// TestPlacesAreInUTF16 puts characters of one, two and four bytes, and such that
-// take two UTF-16 units, before the word at fault.
-func TestPlacesAreInUTF16(t *testing.T) {
+// TestDiagnostics_UTF16 checks positions after characters of one to four bytes,
+// some of which take two UTF-16 code units.
+func TestDiagnostics_UTF16(t *testing.T) {
 	for _, before := range []string{"", "ab", "é", "日本", "😀", "𝒳é😀"} {
 		e := start(t, nil)
 		e.open("app.qtype.yaml", "id: x\ndescription: \""+before+"\"\nflows: [{id: \""+before+"f\", descriptoin: y}]\n")
@@ -61,22 +61,23 @@ func TestPlacesAreInUTF16(t *testing.T) {
 		}
 		want := len("flows: [{id: \"") + utf16Length(before) + len("f\", ")
 		if got := found[0].Range.Start.Character; got != want {
-			t.Errorf("behind %q the fault is at %d, want %d", before, got, want)
+			t.Errorf("after %q the diagnostic is at %d, want %d", before, got, want)
 		}
-		// And back: an edit in UTF-16 units mends it.
+		// An edit at that range fixes the document.
 		r := found[0].Range
 		e.change("app.qtype.yaml", map[string]any{"text": "description", "range": r})
-		if found := e.diagnostics("app.qtype.yaml"); strings.Contains(codes(found), "QT103") {
-			t.Errorf("behind %q the mended document has %v", before, found)
+		if found := e.diagnostics("app.qtype.yaml"); strings.Contains(codesOf(found), "QT103") {
+			t.Errorf("after %q the fixed document has %v", before, found)
 		}
 	}
 }
 
-// TestIncludes: what is wrong in an included file is told there, an open one
-// stands for the file on disk, and neither is checked as a document of its own.
-func TestIncludes(t *testing.T) {
+// TestDiagnostics_Includes checks that errors in an included file are reported
+// there, that the open text replaces the file on disk, and that the file is not
+// checked as a document.
+func TestDiagnostics_Includes(t *testing.T) {
 	e := start(t, map[string]string{
-		"app.qtype.yaml":      instead(t, "memories:\n  - id: chat_memory\n    token_limit: 20000\n", "memories: !include parts/memories.yaml\n"),
+		"app.qtype.yaml":      shopWith(t, "memories:\n  - id: chat_memory\n    token_limit: 20000\n", "memories: !include parts/memories.yaml\n"),
 		"parts/memories.yaml": "- id: chat_memory\n  token_limit: 20000\n",
 	})
 	e.openFile("parts/memories.yaml")
@@ -89,37 +90,38 @@ func TestIncludes(t *testing.T) {
 		t.Fatalf("the part has %v", found)
 	}
 	if r := found[0].Related; len(r) != 1 || r[0].Message != "included from here" || r[0].Location.URI != e.uri("app.qtype.yaml") {
-		t.Errorf("it does not say who includes it: %v", r)
+		t.Errorf("related information: %v", r)
 	}
-	// The other id breaks the document that includes it.
+	// Another id breaks the document that includes it.
 	e.replace("parts/memories.yaml", "- id: another_memory\n")
-	if found := e.diagnostics("app.qtype.yaml"); !strings.Contains(codes(found), "QT202") {
+	if found := e.diagnostics("app.qtype.yaml"); !strings.Contains(codesOf(found), "QT202") {
 		t.Errorf("the document has %v", found)
 	}
-	// Closed, the file on disk counts again.
+	// After closing the part, the file on disk is read.
 	e.openFile("app.qtype.yaml")
 	e.diagnostics("app.qtype.yaml")
 	e.notify("textDocument/didClose", map[string]any{"textDocument": map[string]any{"uri": e.uri("parts/memories.yaml")}})
-	if found := e.diagnostics("app.qtype.yaml"); strings.Contains(codes(found), "QT202") {
+	if found := e.diagnostics("app.qtype.yaml"); strings.Contains(codesOf(found), "QT202") {
 		t.Errorf("after closing the part the document has %v", found)
 	}
 }
 
-// TestFilesThatChangeOutside are told by the editor, and read again.
-func TestFilesThatChangeOutside(t *testing.T) {
+// TestDiagnostics_WatchedFiles checks that files are read again after the editor
+// reports a change.
+func TestDiagnostics_WatchedFiles(t *testing.T) {
 	e := start(t, map[string]string{"app.qtype.yaml": "id: x\nmemories: !include m.yaml\n"})
 	e.openFile("app.qtype.yaml")
 	if found := e.diagnostics("app.qtype.yaml"); len(found) == 0 {
-		t.Fatal("a missing include is no fault")
+		t.Fatal("a missing include is not an error")
 	}
 	e.write("m.yaml", "- id: m\n")
 	e.notify("workspace/didChangeWatchedFiles", map[string]any{"changes": []any{map[string]any{"uri": e.uri("m.yaml"), "type": 1}}})
-	if found := e.diagnostics("app.qtype.yaml"); strings.Contains(codes(found), "QT004") {
+	if found := e.diagnostics("app.qtype.yaml"); strings.Contains(codesOf(found), "QT004") {
 		t.Errorf("the file is there now, but found %v", found)
 	}
 }
 
-func TestPullDiagnostics(t *testing.T) {
+func TestDiagnostics_Pull(t *testing.T) {
 	e := start(t, map[string]string{"m.yaml": "- idd: m\n"}, map[string]any{
 		"textDocument": map[string]any{"diagnostic": map[string]any{}},
 		"workspace":    map[string]any{"didChangeWatchedFiles": map[string]any{"dynamicRegistration": true}, "diagnostics": map[string]any{"refreshSupport": true}},
@@ -131,42 +133,43 @@ func TestPullDiagnostics(t *testing.T) {
 		Related map[string]struct{ Items []diagnostic } `json:"relatedDocuments"`
 	}
 	e.call("textDocument/diagnostic", map[string]any{"textDocument": map[string]any{"uri": e.uri("app.qtype.yaml")}}, &report)
-	if report.Kind != "full" || !strings.Contains(codes(report.Items), "QT103") || len(report.Related[e.uri("m.yaml")].Items) == 0 {
+	if report.Kind != "full" || !strings.Contains(codesOf(report.Items), "QT103") || len(report.Related[e.uri("m.yaml")].Items) == 0 {
 		t.Errorf("got %+v", report)
 	}
 	e.notify("workspace/didChangeWatchedFiles", map[string]any{"changes": []any{map[string]any{"uri": e.uri("m.yaml"), "type": 2}}})
 	for _, want := range []string{"client/registerCapability", "workspace/diagnostic/refresh"} {
 		select {
-		case got := <-e.asked:
+		case got := <-e.serverRequests:
 			if got != want {
-				t.Errorf("the server asked for %s, want %s", got, want)
+				t.Errorf("the server sent %s, want %s", got, want)
 			}
 		case <-time.After(time.Minute):
-			t.Errorf("the server did not ask for %s", want)
+			t.Errorf("the server did not send %s", want)
 		}
 	}
 	select {
 	case p := <-e.published:
-		t.Errorf("an editor that pulls was pushed %v", p)
+		t.Errorf("an editor that pulls diagnostics got %v", p)
 	default:
 	}
 }
 
-// TestOtherYAMLIsLeftAlone: an editor may hand over every YAML file there is.
-func TestOtherYAMLIsLeftAlone(t *testing.T) {
+// TestServer_IgnoresOtherYAML checks that YAML files that are not documents get no
+// results: editors may send every YAML file.
+func TestServer_IgnoresOtherYAML(t *testing.T) {
 	e := start(t, nil)
 	e.open("deployment.yaml", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\n")
 	if found := e.diagnostics("deployment.yaml"); len(found) != 0 {
 		t.Errorf("found %v", found)
 	}
-	var list struct{ Items []item }
+	var list struct{ Items []completionItem }
 	var made []textEdit
 	var tree []documentSymbol
 	var h *struct{ Contents any }
 	for method, result := range map[string]any{
 		"textDocument/completion": &list, "textDocument/formatting": &made, "textDocument/documentSymbol": &tree, "textDocument/hover": &h,
 	} {
-		e.call(method, e.at("deployment.yaml", "kind", 0, 2), result)
+		e.call(method, e.positionOf("deployment.yaml", "kind", 0, 2), result)
 	}
 	if len(list.Items)+len(made)+len(tree) > 0 || h != nil {
 		t.Errorf("got %v, %v, %v and %v", list, made, tree, h)
@@ -177,8 +180,7 @@ func TestOtherYAMLIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestRemoteIncludesAreNotFetched: that they are not read is no fault of the document.
-func TestRemoteIncludesAreNotFetched(t *testing.T) {
+func TestRemote_DisabledByDefault(t *testing.T) {
 	e := start(t, nil)
 	e.open("app.qtype.yaml", "id: x\nreferences: [!include https://qtype.invalid/parts.yaml]\n")
 	if found := e.diagnostics("app.qtype.yaml"); len(found) != 1 || found[0].Severity != 3 || !strings.Contains(found[0].Message, "remote") {
@@ -186,22 +188,21 @@ func TestRemoteIncludesAreNotFetched(t *testing.T) {
 	}
 }
 
-func TestDocumentWithoutAFile(t *testing.T) {
+func TestDiagnostics_UntitledDocument(t *testing.T) {
 	e := start(t, nil)
 	e.notify("textDocument/didOpen", map[string]any{"textDocument": map[string]any{
 		"uri": "untitled:Untitled-1", "languageId": "qtype", "version": 1, "text": "id: x\nflow: []\n"}})
 	select {
 	case p := <-e.published:
-		if p.URI != "untitled:Untitled-1" || codes(p.Diagnostics) != "QT103" {
+		if p.URI != "untitled:Untitled-1" || codesOf(p.Diagnostics) != "QT103" {
 			t.Errorf("got %v", p)
 		}
 	case <-time.After(time.Minute):
-		t.Error("nothing was told")
+		t.Error("nothing was published")
 	}
 }
 
-// TestExamplesHaveNoFaults: an editor finds as little in them as the command.
-func TestExamplesHaveNoFaults(t *testing.T) {
+func TestDiagnostics_Examples(t *testing.T) {
 	files, err := filepath.Glob("../../examples/*/*.qtype.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("found %v (%v)", files, err)

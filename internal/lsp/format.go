@@ -13,14 +13,14 @@ import (
 	"github.com/qtype-dev/qtype/internal/lsp/protocol"
 )
 
-// format answers the edits that bring a document into good form.
+// format handles textDocument/formatting.
 func (s *server) format(_ context.Context, p protocol.TextDocumentParams) ([]protocol.TextEdit, error) {
 	d, err := s.openDocument(p.TextDocument)
 	if err != nil {
 		return nil, err
 	}
 	if len(s.workspace.rootsOf(d.path)) == 0 {
-		return []protocol.TextEdit{}, nil // some other YAML, which others format
+		return []protocol.TextEdit{}, nil // not a qtype document
 	}
 	formatted, err := formatText(d.text)
 	if err != nil {
@@ -29,14 +29,13 @@ func (s *server) format(_ context.Context, p protocol.TextDocumentParams) ([]pro
 	return changedLines(d, formatted), nil
 }
 
-// errUnreadable says why a document is not formatted.
-var errUnreadable = errors.New("the document cannot be formatted: its syntax is wrong")
+// errUnreadable is returned for a document with syntax errors.
+var errUnreadable = errors.New("the document cannot be formatted: it has syntax errors")
 
-// formatText brings a document into good form: two spaces a level, one blank behind
-// colons and dashes, no blanks at the ends of lines, at most one empty line in a
-// row, one line end at the end. Only blanks change: comments, quotes, the order
-// and what stands in texts stay as they are. What would change the meaning all
-// the same is not done.
+// formatText normalizes the white space of a document: two spaces per level, one
+// after colons and dashes, none at the end of a line, at most one empty line in a
+// row, one line feed at the end. It changes nothing else. If the result would have
+// another meaning, it is discarded.
 func formatText(text string) (string, error) {
 	before, err := parseYAML(text)
 	if err != nil {
@@ -54,8 +53,8 @@ func formatText(text string) (string, error) {
 	return text, nil
 }
 
-// treeOfYAML reads the first document of a text; nil for an empty one. A second
-// one is an error: the loader reads none.
+// parseYAML parses the document in a text; nil for an empty one. A second document
+// is an error, as it is for the loader.
 func parseYAML(text string) (*yaml.Node, error) {
 	in, err := yaml.NewLoader(strings.NewReader(text), yaml.WithUniqueKeys(false))
 	if err != nil {
@@ -75,7 +74,6 @@ func parseYAML(text string) (*yaml.Node, error) {
 	return &root, nil
 }
 
-// withoutComments is a text without the lines that are comments.
 func withoutComments(text string) string {
 	var kept []string
 	for _, line := range strings.Split(text, "\n") {
@@ -86,7 +84,7 @@ func withoutComments(text string) string {
 	return strings.Join(kept, "\n")
 }
 
-// sameTree tells whether two trees mean the same and are written in the same styles.
+// isSameTree reports whether two trees have the same meaning and styles.
 func isSameTree(a, b *yaml.Node) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -102,10 +100,9 @@ func isSameTree(a, b *yaml.Node) bool {
 	return true
 }
 
-// equalIgnoringSpace tells whether two texts differ in nothing but blanks, comments included.
+// equalIgnoringSpace reports whether a and b differ only in white space.
 func equalIgnoringSpace(a, b string) bool { return withoutSpace(a) == withoutSpace(b) }
 
-// withoutSpace is what of a text is not blank.
 func withoutSpace(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {
@@ -115,7 +112,8 @@ func withoutSpace(text string) string {
 	}, text)
 }
 
-// trimLines takes blanks off the ends of lines and empty lines out, texts aside.
+// trimLines removes white space at the ends of lines and repeated empty lines,
+// except within scalars.
 func trimLines(text string) string {
 	rows := strings.Split(text, "\n")
 	inText := continuationLines(text, len(rows))
@@ -137,12 +135,12 @@ func trimLines(text string) string {
 	}
 	made := strings.Join(kept, "\n")
 	if n := len(rows); inText[n-1] || n > 1 && rows[n-1] == "" && inText[n-2] {
-		return made // a text to the very end, whose line ends may count
+		return made // a scalar reaches the end, where line feeds may be content
 	}
 	return strings.TrimRight(made, "\n\r") + lineBreak(text)
 }
 
-// lineBreak is how a text ends its lines.
+// lineBreak returns the line break that a text uses.
 func lineBreak(text string) string {
 	switch {
 	case strings.TrimSpace(text) == "":
@@ -153,8 +151,8 @@ func lineBreak(text string) string {
 	return "\n"
 }
 
-// textRows tells which lines are the second or a later one of a scalar, where
-// blanks may matter.
+// continuationLines reports for each line whether it continues a scalar, where
+// white space may be content.
 func continuationLines(text string, rows int) []bool {
 	l := newLineIndex(text)
 	marked := make([]bool, rows)
@@ -168,10 +166,10 @@ func continuationLines(text string, rows int) []bool {
 	return marked
 }
 
-// lineOf is the number of the line, ended by line feeds, that holds an offset.
+// lineOf returns the 0-based line, counting line feeds only, of an offset.
 func (l *lineIndex) lineOf(offset int) int { return sort.SearchInts(l.feedStarts, offset+1) - 1 }
 
-// changedLines are the lines that differ, as one edit; none where none does.
+// changedLines returns one edit of the lines that differ, or none.
 func changedLines(d *document, formatted string) []protocol.TextEdit {
 	if formatted == d.text {
 		return []protocol.TextEdit{}

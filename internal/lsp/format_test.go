@@ -10,25 +10,25 @@ import (
 	"github.com/qtype-dev/qtype/internal/lsp/lsptest"
 )
 
-func TestTidy(t *testing.T) {
+func TestFormatText(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
-		{"tidy already", "id: x\nmemories:\n  - id: m\n", "id: x\nmemories:\n  - id: m\n"},
-		{"blanks at the ends of lines", "id: x  \n\t\nmemories: []\t\n", "id: x\n\nmemories: []\n"},
+		{"formatted already", "id: x\nmemories:\n  - id: m\n", "id: x\nmemories:\n  - id: m\n"},
+		{"spaces at the ends of lines", "id: x  \n\t\nmemories: []\t\n", "id: x\n\nmemories: []\n"},
 		{"empty lines", "\n\n\nid: x\n\n\n\nb: 1\n\n", "id: x\n\nb: 1\n"},
 		{"no line end", "id: x", "id: x\n"},
-		{"four blanks a level", "a:\n    b:\n        c: 1\n", "a:\n  b:\n    c: 1\n"},
+		{"four spaces per level", "a:\n    b:\n        c: 1\n", "a:\n  b:\n    c: 1\n"},
 		{"lists below their key", "a:\n- b: 1\n  c: 2\n- d\n", "a:\n  - b: 1\n    c: 2\n  - d\n"},
 		{"wide dashes", "a:\n  -   b: 1\n      c: 2\n", "a:\n  - b: 1\n    c: 2\n"},
 		{"lists in lists", "a:\n    -   - 1\n        - 2\n", "a:\n  - - 1\n    - 2\n"},
 		{"wide values", "a:    1\nb:   [1,  2]\n", "a: 1\nb: [1,  2]\n"},
 		{"comments stay with their lines", "a:\n    # about b\n    b: 1 # why\n    # at the end\nc: 2\n# last\n", "a:\n  # about b\n  b: 1 # why\n  # at the end\nc: 2\n# last\n"},
-		{"blanks before a comment are somebody's columns", "a: 1      # one\nbcd: 2    # two\n", "a: 1      # one\nbcd: 2    # two\n"},
+		{"spaces before a comment are kept", "a: 1      # one\nbcd: 2    # two\n", "a: 1      # one\nbcd: 2    # two\n"},
 		{"texts move with their key", "a:\n    t: |\n        one  \n\n\n          two\n    b: 1\n", "a:\n  t: |\n      one  \n\n\n        two\n  b: 1\n"},
 		{"a text that keeps its line ends", "a:\n    t: |+\n        one\n\n\n", "a:\n  t: |+\n      one\n\n\n"},
 		{"brackets over lines", "a:\n    b: [\n        1,\n        2\n    ]\n", "a:\n  b: [\n      1,\n      2\n  ]\n"},
 		{"quotes over lines", "a:\n    b: \"one\n      two\"\n    c: 1\n", "a:\n  b: \"one\n    two\"\n  c: 1\n"},
 		{"anchors", "a: &x\n    b: 1\nc:\n    <<: *x\n", "a: &x\n  b: 1\nc:\n  <<: *x\n"},
-		{"windows", "a:\r\n    b: 1  \r\n\r\n\r\nc: 2\r\n", "a:\r\n  b: 1\r\n\r\nc: 2\r\n"},
+		{"Windows line ends", "a:\r\n    b: 1  \r\n\r\n\r\nc: 2\r\n", "a:\r\n  b: 1\r\n\r\nc: 2\r\n"},
 		{"nothing", "", ""},
 		{"only comments", "# one\n\n\n# two", "# one\n\n# two\n"},
 		{"a value on the next line", "a:\n      b\nc:   !include  x.yaml\n", "a:\n      b\nc:   !include x.yaml\n"},
@@ -43,31 +43,32 @@ func TestTidy(t *testing.T) {
 			if d := cmp.Diff(c.want, got); d != "" {
 				t.Error(d)
 			}
-			sameMeaning(t, c.text, got)
+			assertSameMeaning(t, c.text, got)
 		})
 	}
 }
 
-// sameMeaning compares the decoded trees of two texts, and that the second is tidy.
-func sameMeaning(t interface{ Fatalf(string, ...any) }, before, after string) {
+// assertSameMeaning checks that two texts have the same tree and that formatting
+// the second one changes nothing.
+func assertSameMeaning(t interface{ Fatalf(string, ...any) }, before, after string) {
 	a, err := parseYAML(before)
 	if err != nil {
 		t.Fatalf("not YAML: %v", err)
 	}
 	b, err := parseYAML(after)
 	if err != nil {
-		t.Fatalf("no longer YAML: %v\n%s", err, after)
+		t.Fatalf("the result is not YAML: %v\n%s", err, after)
 	}
 	if !isSameTree(a, b) || !equalIgnoringSpace(before, after) {
 		t.Fatalf("the meaning changed:\n%s\n----\n%s", before, after)
 	}
 	again, err := formatText(after)
 	if err != nil || again != after {
-		t.Fatalf("formatting twice makes another text (%v):\n%s\n----\n%s", err, after, again)
+		t.Fatalf("formatting is not idempotent (%v):\n%s\n----\n%s", err, after, again)
 	}
 }
 
-func TestTidyRefusesBrokenYAML(t *testing.T) {
+func TestFormatText_BrokenYAML(t *testing.T) {
 	for _, text := range []string{"a: [", "a: 1\n b: 2\n", "a: 1\n---\nb: 2\n", "\ta: 1\n"} {
 		if got, err := formatText(text); err == nil && got != text {
 			t.Errorf("%q became %q", text, got)
@@ -75,20 +76,21 @@ func TestTidyRefusesBrokenYAML(t *testing.T) {
 	}
 }
 
-func TestTidyOnRealDocuments(t *testing.T) {
+func TestFormatText_Documents(t *testing.T) {
 	for file, text := range lsptest.Documents(t) {
 		made, err := formatText(text)
 		if err != nil {
-			continue // broken on purpose
+			continue // invalid on purpose
 		}
-		sameMeaning(t, text, made)
+		assertSameMeaning(t, text, made)
 		if strings.Contains(file, "/examples/") && made != text {
-			t.Errorf("%s is not in the form that the formatter gives:\n%s", file, cmp.Diff(text, made))
+			t.Errorf("%s is not formatted:\n%s", file, cmp.Diff(text, made))
 		}
 	}
 }
 
-// drawBlock draws a YAML block of some indentation, untidy in every way that YAML allows.
+// drawBlock draws a YAML block at a column, with every variation of white space
+// that YAML allows.
 func drawBlock(t *rapid.T, column, depth int) string {
 	pad := strings.Repeat(" ", column)
 	wide := func() string { return strings.Repeat(" ", rapid.IntRange(1, 4).Draw(t, "wide")) }
@@ -128,29 +130,29 @@ func drawBlock(t *rapid.T, column, depth int) string {
 	return b.String()
 }
 
-// TestTidyNeverChangesTheMeaning formats documents that are written in all ways.
-func TestTidyNeverChangesTheMeaning(t *testing.T) {
+// TestFormatText_KeepsMeaning formats documents with arbitrary white space.
+func TestFormatText_KeepsMeaning(t *testing.T) {
 	moved := 0
 	rapid.Check(t, func(t *rapid.T) {
 		text := drawBlock(t, 0, 0)
 		made, err := formatText(text)
 		if err != nil {
-			return // what was drawn is no YAML
+			return // not valid YAML
 		}
 		if made != text {
 			moved++
 		}
-		sameMeaning(t, text, made)
+		assertSameMeaning(t, text, made)
 	})
 	if moved < 20 {
 		t.Errorf("only %d documents were changed at all", moved)
 	}
 }
 
-// FuzzTidy formats any text: YAML stays the same YAML, and nothing else is touched.
-func FuzzTidy(f *testing.F) {
+// FuzzFormatText formats any text: YAML keeps its meaning, other text is rejected.
+func FuzzFormatText(f *testing.F) {
 	for _, text := range []string{"a:\n    - b: |+\n        x\n\n    -   c: [1,\n      2]\n# d\n", "a: &x {b: \"c\n  d\"}\ne:\n- *x\n"} {
-		f.Add(text) // short ones: the longer a text, the longer the tool shortens it
+		f.Add(text) // short seeds, because the fuzzer takes long to minimize long ones
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		made, err := formatText(text)

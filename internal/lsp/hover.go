@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/lsp/protocol"
@@ -14,8 +15,8 @@ import (
 	"github.com/qtype-dev/qtype/validate/lint"
 )
 
-// hover says what is known about the word at a place: what is wrong with it,
-// what it names, what the key means.
+// hover handles textDocument/hover: which rules are violated, what a name refers
+// to, what a key means.
 func (s *server) hover(ctx context.Context, p protocol.TextDocumentPositionParams) (*protocol.Hover, error) {
 	d, err := s.openDocument(p.TextDocument)
 	if err != nil {
@@ -51,7 +52,7 @@ func (s *server) hover(ctx context.Context, p protocol.TextDocumentPositionParam
 	return &protocol.Hover{Contents: protocol.Markdown(strings.Join(parts, "\n\n---\n\n")), Range: over}, nil
 }
 
-// faultTexts explain the rules that are broken at a place.
+// ruleTexts describes the rules that are violated at a position.
 func (s *server) ruleTexts(a *analysis, d *document, at protocol.Position) []string {
 	var parts []string
 	for _, f := range a.diagnostics {
@@ -68,7 +69,6 @@ func (s *server) ruleTexts(a *analysis, d *document, at protocol.Position) []str
 	return parts
 }
 
-// ruleOf finds a rule by its code.
 func ruleOf(code string) (diag.Rule, bool) {
 	for _, r := range lint.Rules() {
 		if r.Code == code {
@@ -78,7 +78,7 @@ func ruleOf(code string) (diag.Rule, bool) {
 	return diag.Rule{}, false
 }
 
-// wordText says what a word means, and which stretch it is.
+// wordText describes the word at an offset and returns its range.
 func (s *server) wordText(a *analysis, syntax *syntaxIndex, d *document, at int) (string, *protocol.Range) {
 	if u := a.index().at(d.path, at); u != nil {
 		r := d.rangeOf(u.start, u.end)
@@ -106,14 +106,18 @@ func (s *server) wordText(a *analysis, syntax *syntaxIndex, d *document, at int)
 		return s.lastValidText(a, m), nil
 	case roleValue:
 		if m.field != nil && slices.Contains(m.field.enum, m.text) {
-			return keyText(m.field, s.lang), nil
+			text := keyText(m.field, s.lang)
+			if doc := m.field.enumDocs[m.text]; doc != "" {
+				text = fmt.Sprintf("**%s** — %s\n\n%s", m.text, doc, text)
+			}
+			return text, nil
 		}
 	}
 	return "", nil
 }
 
-// staleText describes what a reference names while the document cannot be read:
-// as it was when it last could.
+// lastValidText describes the target of a reference in the last valid version of
+// the document: the current version cannot be parsed.
 func (s *server) lastValidText(a *analysis, m *syntaxWord) string {
 	if u := s.lastDeclaration(a.path, m); u != nil {
 		return s.entityText(s.workspace.lastValid(a.path), u.entity, u.id)
@@ -156,7 +160,7 @@ func typeText(expression string) string {
 	return ""
 }
 
-// entityText describes an entity: what it is, what it says of itself, who uses it.
+// entityText describes an entity: its kind, its settings and its uses.
 func (s *server) entityText(a *analysis, e spec.Entity, id declaration) string {
 	title := fmt.Sprintf("**%s** — %s", e.EntityID(), e.Kind())
 	if tag := spec.TypeName(e); tag != "" && tag != string(e.Kind()) {
@@ -186,7 +190,6 @@ func (s *server) entityText(a *analysis, e spec.Entity, id declaration) string {
 	return strings.Join(append(lines, fmt.Sprintf("Used in %s by %s", countPlaces(used), strings.Join(by, ", "))), "\n\n")
 }
 
-// places counts places in words.
 func countPlaces(n int) string {
 	if n == 1 {
 		return "1 place"
@@ -194,7 +197,7 @@ func countPlaces(n int) string {
 	return fmt.Sprintf("%d places", n)
 }
 
-// spot is the file and line of a use, seen from the document.
+// describeLocation returns the file and line of a name, relative to the document.
 func (a *analysis) describeLocation(u nameUse) string {
 	name := u.file.Path
 	if rel, err := filepath.Rel(filepath.Dir(a.path), u.path); err == nil && filepath.IsLocal(rel) {
@@ -203,8 +206,8 @@ func (a *analysis) describeLocation(u nameUse) string {
 	return fmt.Sprintf("%s:%d", name, a.linesOf(u.file).line(u.start)+1)
 }
 
-// written is a text of an entity as it may be shown: where variables of the
-// environment were set in, which may be secret, as it stands in the document.
+// sourceText returns a text of an entity as it may be shown. If it contains
+// environment variables, which may be secret, that is the text in the file.
 func (a *analysis) sourceText(n spec.Node, key, value string) string {
 	place, ok := n.Place().Lookup(key)
 	if !ok || place.Span().File == nil {
@@ -218,7 +221,7 @@ func (a *analysis) sourceText(n spec.Node, key, value string) string {
 	return value
 }
 
-// entityFacts returns lines about an entity: its own values, never secrets.
+// entityFacts returns lines about an entity: its own settings, never secrets.
 func (a *analysis) entityFacts(e spec.Entity) []string {
 	var lines []string
 	if v, ok := e.(*spec.Variable); ok {
@@ -233,8 +236,8 @@ func (a *analysis) entityFacts(e spec.Entity) []string {
 	return lines
 }
 
-// kindFacts returns the functions that describe entities of a kind. Kinds without
-// one show the same as all: type, description and uses.
+// kindFacts returns the functions that describe the entities of a kind. For other
+// kinds the description is all.
 func (a *analysis) kindFacts() map[spec.Kind]func(spec.Entity) []string {
 	return map[spec.Kind]func(spec.Entity) []string{
 		spec.KindMemory: func(e spec.Entity) []string { return []string{memoryText(e.(*spec.Memory))} },
@@ -259,16 +262,24 @@ func (a *analysis) toolFacts(t spec.Tool) []string {
 	return []string{signature(inputs, outputs)}
 }
 
-// memoryText is the policy of a memory with its limits.
+// memoryText returns the policy of a memory with its limits.
 func memoryText(m *spec.Memory) string {
-	switch m.Policy {
-	case "", "flush":
-		return fmt.Sprintf("`token_limit` %d, `chat_history_token_ratio` %v, `token_flush_size` %d", m.TokenLimit, m.ChatHistoryTokenRatio, m.TokenFlushSize)
+	row, _ := m.Row()
+	var limits []string
+	for _, l := range row.Limits {
+		limits = append(limits, fmt.Sprintf("`%s` %s", l.Key, strconv.FormatFloat(m.Limit(l.Key), 'f', -1, 64)))
 	}
-	return fmt.Sprintf("Policy `%s`", m.Policy)
+	text := strings.Join(limits, ", ")
+	if row.Name == spec.Policies()[0].Name { // the default
+		return text
+	}
+	if text != "" {
+		text = ": " + text
+	}
+	return fmt.Sprintf("Policy `%s`", m.Policy) + text
 }
 
-// modelFact returns the provider of a model and its name there.
+// modelFact returns the provider of a model and its id there.
 func (a *analysis) modelFact(e spec.ModelEntity) string {
 	m := e.Base()
 	text := fmt.Sprintf("Provider `%s`", m.Provider)
@@ -281,12 +292,10 @@ func (a *analysis) modelFact(e spec.ModelEntity) string {
 	return text
 }
 
-// signature describes inputs and outputs.
 func signature(inputs, outputs []*spec.Variable) string {
 	return fmt.Sprintf("Inputs: %s; outputs: %s", describeVariables(inputs), describeVariables(outputs))
 }
 
-// describeVariables lists variables as name and type.
 func describeVariables(variables []*spec.Variable) string {
 	if len(variables) == 0 {
 		return "none"
@@ -298,7 +307,7 @@ func describeVariables(variables []*spec.Variable) string {
 	return strings.Join(all, ", ")
 }
 
-// properties lists what a value of a custom type holds.
+// customTypeFields lists the fields of a custom type as YAML.
 func customTypeFields(t spec.Type) string {
 	for t.Elem != nil {
 		t = *t.Elem

@@ -6,25 +6,25 @@ import (
 	"github.com/qtype-dev/qtype/internal/lsp/outline"
 )
 
-// step is how many blanks a level is indented.
+// indentWidth is the number of spaces per level.
 const indentWidth = 2
 
-// indenter moves lines to where their level belongs.
+// indenter shifts lines to the column of their level.
 type indenter struct {
 	text      string
 	rows      []string
-	start     []int // the offset of each row
-	shift     []int // how far each row moves; unset where nothing says
+	start     []int // the offset of each line
+	shift     []int // how far each line moves, in columns
 	hasShift  []bool
 	spaceRuns []spaceRun
 }
 
-// join is a stretch of blanks inside of a line that becomes one blank.
+// spaceRun is a run of spaces within a line that becomes one space.
 type spaceRun struct{ row, from, to int }
 
-// indent gives every level two blanks more than the one around it, and one blank
-// to what follows a colon or a dash. Lines of texts and brackets move with the
-// key that holds them; comments with the line that they stand above.
+// indent indents each level by two spaces and puts one space after colons and
+// dashes. The lines of scalars and brackets move with their key, comments with the
+// line below.
 func indent(text string) string {
 	x := &indenter{text: text, rows: strings.Split(text, "\n")}
 	x.shift, x.hasShift = make([]int, len(x.rows)), make([]bool, len(x.rows))
@@ -38,7 +38,7 @@ func indent(text string) string {
 	return x.apply()
 }
 
-// row is the line that holds an offset.
+// row returns the line of an offset.
 func (x *indenter) row(offset int) int {
 	low, high := 0, len(x.start)-1
 	for low < high {
@@ -52,17 +52,17 @@ func (x *indenter) row(offset int) int {
 	return low
 }
 
-// column is how far an offset stands from its line's start.
+// column returns the column of an offset.
 func (x *indenter) column(offset int) int { return offset - x.start[x.row(offset)] }
 
-// move sets how far a line moves.
+// setShift sets how far a line moves, unless it is set already.
 func (x *indenter) setShift(row, by int) {
 	if !x.hasShift[row] {
 		x.hasShift[row], x.shift[row] = true, by
 	}
 }
 
-// place puts a block collection at a column.
+// placeCollection moves a block collection to a column.
 func (x *indenter) placeCollection(n *outline.Node, column int) {
 	if n.Flow {
 		return
@@ -83,12 +83,13 @@ func (x *indenter) placeCollection(n *outline.Node, column int) {
 	}
 }
 
-// first tells whether nothing but blanks stands before an offset on its line.
+// isFirstOnLine reports whether only spaces precede an offset on its line.
 func (x *indenter) isFirstOnLine(offset int) bool {
 	return strings.TrimLeft(x.text[x.start[x.row(offset)]:offset], " ") == ""
 }
 
-// value places what belongs to a key or a dash that moves so far.
+// placeValue moves the value of a key or dash that moves by the given number of
+// columns.
 func (x *indenter) placeValue(n *outline.Node, after, by, column int) {
 	if n.Kind == outline.Empty {
 		return
@@ -104,8 +105,8 @@ func (x *indenter) placeValue(n *outline.Node, after, by, column int) {
 	}
 }
 
-// collapseSpaces makes one blank of those between a colon or a dash and what follows it
-// on the same line.
+// collapseSpaces replaces the spaces between a colon or dash and its value on the
+// same line by one space.
 func (x *indenter) collapseSpaces(after, start int) {
 	row := x.row(after)
 	if x.row(start) != row || start <= after {
@@ -120,7 +121,7 @@ func (x *indenter) collapseSpaces(after, start int) {
 	}
 }
 
-// comments moves the lines that are comments with those that they belong to.
+// placeComments moves comment lines together with the lines they are about.
 func (x *indenter) placeComments() {
 	for i, row := range x.rows {
 		content := strings.TrimLeft(row, " ")
@@ -134,8 +135,8 @@ func (x *indenter) placeComments() {
 	}
 }
 
-// commentTarget finds how far the line moves that a comment at a column belongs to:
-// the next one, else the nearest one before it that stands at the same column.
+// commentTarget returns how far the line moves that a comment is about: the next
+// line at the same column, otherwise the nearest one before.
 func (x *indenter) commentTarget(row, column int) (by int, ok bool) {
 	for i := row + 1; i < len(x.rows); i++ {
 		content := strings.TrimLeft(x.rows[i], " ")
@@ -156,7 +157,7 @@ func (x *indenter) commentTarget(row, column int) (by int, ok bool) {
 	return 0, false
 }
 
-// written is the text with its lines moved.
+// apply returns the text with its lines moved.
 func (x *indenter) apply() string {
 	for i := len(x.spaceRuns) - 1; i >= 0; i-- {
 		j := x.spaceRuns[i]
@@ -165,7 +166,8 @@ func (x *indenter) apply() string {
 	for i, row := range x.rows {
 		switch by := x.shift[i]; {
 		case strings.TrimSpace(row) == "" && by != 0:
-			// An empty line of a text may hold blanks beyond the text's own indentation.
+			// An empty line of a block scalar may contain spaces beyond its
+			// indentation.
 			x.rows[i] = strings.Repeat(" ", max(len(strings.TrimRight(row, "\r"))+by, 0)) + row[len(strings.TrimRight(row, "\r")):]
 			if strings.TrimRight(row, "\r") == "" {
 				x.rows[i] = row

@@ -11,7 +11,7 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// language is what documents can hold: the structs of package spec with the
+// language describes the documents: the structs of package spec with the
 // descriptions of the JSON schema.
 type language struct {
 	docs         map[string]definition
@@ -20,7 +20,7 @@ type language struct {
 	specialTypes map[reflect.Type]specialType
 }
 
-// definition is what is read of a definition of the schema.
+// definition is a definition of the schema, as far as it is used.
 type definition struct {
 	Description string `json:"description"`
 	Properties  map[string]struct {
@@ -29,38 +29,39 @@ type definition struct {
 	Required []string `json:"required"`
 }
 
-// class is a struct of package spec: something that is written as a mapping.
+// structType is a struct of package spec that is written as a mapping.
 type structType struct {
 	goType reflect.Type
-	tag    string      // the value of `type` that chooses it; empty where none does
-	union  *spec.Union // whose alternative it is
+	tag    string      // the value of `type` that selects it; empty if none does
+	union  *spec.Union // the union that it is an alternative of, nil for none
 	doc    string
 	fields []*field
 	byName map[string]*field
 }
 
-// field is a key of a class.
+// field is a key of a struct.
 type field struct {
 	name        string
 	doc         string
 	goType      reflect.Type
 	required    bool
-	defaultText string   // the default, as YAML text
-	hasDefault  bool     // the default is there
-	enum        []string // the only values
-	syntax      string   // the tag `syntax`: the language of a text
-	isOutput    bool     // the tag `binds`: its bindings name outputs
-	isArgument  bool     // the tag `arguments`: its variables are arguments of a tool, as inputs are
+	defaultText string // the default as YAML text
+	hasDefault  bool
+	enum        []string          // the allowed values; empty for any
+	enumDocs    map[string]string // what each of them means
+	syntax      string            // the tag `syntax`: the syntax of a text
+	isOutput    bool              // the tag `binds`: bindings of outputs
+	isArgument  bool              // the tag `arguments`, or the key inputs: variables that callers of a tool may give
 	owner       *structType
 }
 
-// readLanguage reads the descriptions and all classes.
+// readLanguage reads the descriptions and the structs.
 func readLanguage(schema string) (*language, error) {
 	var read struct {
 		Definitions map[string]definition `json:"definitions"`
 	}
 	if err := json.Unmarshal([]byte(schema), &read); err != nil {
-		return nil, fmt.Errorf("the schema cannot be read: %w", err)
+		return nil, fmt.Errorf("parse the schema: %w", err)
 	}
 	l := &language{docs: read.Definitions, unions: spec.Unions(), structs: map[reflect.Type]*structType{}, specialTypes: specialTypes()}
 	l.addStruct(reflect.TypeFor[spec.Application](), "", nil)
@@ -73,7 +74,7 @@ func readLanguage(schema string) (*language, error) {
 	return l, nil
 }
 
-// add makes the class of a struct and of all structs in its fields.
+// addStruct adds a struct and the structs of its fields.
 func (l *language) addStruct(t reflect.Type, tag string, union *spec.Union) {
 	if l.structs[t] != nil {
 		return
@@ -88,7 +89,8 @@ func (l *language) addStruct(t reflect.Type, tag string, union *spec.Union) {
 	l.addFields(c, t, doc)
 }
 
-// collect adds the fields of a struct, those of embedded ones in their place.
+// addFields adds the fields of a struct; those of embedded structs at their
+// position.
 func (l *language) addFields(c *structType, t reflect.Type, doc definition) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -98,14 +100,14 @@ func (l *language) addFields(c *structType, t reflect.Type, doc definition) {
 		case f.Anonymous && !tagged && f.Type.Kind() == reflect.Struct:
 			l.addFields(c, f.Type, doc)
 		case tagged && len(doc.Properties) > 1 && doc.Properties[name].Description == "":
-			continue // a key of an embedded struct that does not exist here: the schema describes all others
+			continue // The tag `without` of an embedded struct removed the key: the schema describes all others.
 		case tagged && name != "-" && f.IsExported():
-			made := &field{name: name, goType: f.Type, doc: doc.Properties[name].Description, owner: c, syntax: f.Tag.Get("syntax"),
+			made := &field{name: name, goType: f.Type, doc: doc.Properties[name].Description, owner: c, syntax: f.Tag.Get("syntax"), enumDocs: spec.ValueDocs(f),
 				isOutput: f.Tag.Get("binds") == "outputs", isArgument: name == "inputs" || f.Tag.Get("arguments") == "true",
 				required: slices.Contains(strings.Split(f.Tag.Get("jsonschema"), ","), "required") &&
 					(len(doc.Properties) < 2 || slices.Contains(doc.Required, name))}
 			made.defaultText, made.hasDefault = f.Tag.Lookup("default")
-			for rule := range strings.SplitSeq(f.Tag.Get("validate"), ",") {
+			for rule := range strings.SplitSeq(spec.ValidateTag(f), ",") {
 				if words, ok := strings.CutPrefix(rule, "oneof="); ok {
 					made.enum = strings.Fields(words)
 				}
@@ -119,7 +121,8 @@ func (l *language) addFields(c *structType, t reflect.Type, doc definition) {
 	}
 }
 
-// structIn is the struct at the core of lists, maps and pointers; nil for anything else.
+// elementStruct returns the struct within lists, maps and pointers; nil for other
+// types.
 func (l *language) elementStruct(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
 		if l.isSpecial(t) {
@@ -133,18 +136,19 @@ func (l *language) elementStruct(t reflect.Type) reflect.Type {
 	return t
 }
 
-// isSpecial tells whether a type is written otherwise than its struct looks.
+// isSpecial reports whether a type has its own notation instead of that of its
+// struct.
 func (l *language) isSpecial(t reflect.Type) bool {
 	_, special := l.specialTypes[t]
 	return special || isRef(t)
 }
 
-// isRef tells whether a type is a reference to an entity.
+// isRef reports whether a type is a reference to an entity.
 func isRef(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[spec.Reference]())
 }
 
-// wantedBy is the type that a reference accepts.
+// targetType returns the type that a reference accepts.
 func targetType(t reflect.Type) reflect.Type {
 	if r, ok := reflect.New(t).Interface().(spec.Reference); ok {
 		return r.TargetType()
@@ -152,7 +156,7 @@ func targetType(t reflect.Type) reflect.Type {
 	return nil
 }
 
-// union finds the union whose alternatives an interface stands for.
+// union returns the union of an interface type, nil for none.
 func (l *language) union(t reflect.Type) *spec.Union {
 	for i := range l.unions {
 		if l.unions[i].Type == t {
@@ -162,7 +166,7 @@ func (l *language) union(t reflect.Type) *spec.Union {
 	return nil
 }
 
-// cases are the classes of a union.
+// alternatives returns the structs of a union.
 func (l *language) alternatives(u *spec.Union) []*structType {
 	all := make([]*structType, len(u.Cases))
 	for i, c := range u.Cases {
@@ -171,8 +175,8 @@ func (l *language) alternatives(u *spec.Union) []*structType {
 	return all
 }
 
-// choose finds the alternative of a union that a mapping is; nil where its
-// `type` is missing or unknown and its keys do not decide either.
+// chooseAlternative returns the alternative of a union that a mapping is written
+// as; nil if its `type` is missing or unknown and its keys do not decide.
 func (l *language) chooseAlternative(u *spec.Union, n *outline.Node) *structType {
 	if tag := n.GetText("type"); tag != "" {
 		for _, c := range l.alternatives(u) {
@@ -186,7 +190,7 @@ func (l *language) chooseAlternative(u *spec.Union, n *outline.Node) *structType
 		return nil
 	}
 	var best *structType
-	most := 0
+	limit := 0
 	for _, c := range l.alternatives(u) {
 		score := 0
 		for _, p := range n.Pairs {
@@ -197,19 +201,19 @@ func (l *language) chooseAlternative(u *spec.Union, n *outline.Node) *structType
 				}
 			}
 		}
-		if score > most {
-			best, most = c, score
+		if score > limit {
+			best, limit = c, score
 		}
 	}
 	return best
 }
 
-// isEntity tells whether values of a class have an id that references name.
+// isEntity reports whether references may name values of the struct.
 func (c *structType) isEntity() bool {
 	return c != nil && reflect.PointerTo(c.goType).Implements(reflect.TypeFor[spec.Entity]())
 }
 
-// kind is what an entity of the class is, in a user's words.
+// kind returns the kind of entity, "" for a struct that is not an entity.
 func (c *structType) kind() spec.Kind {
 	if e, ok := reflect.New(c.goType).Interface().(spec.Entity); ok {
 		return e.Kind()
@@ -217,7 +221,8 @@ func (c *structType) kind() spec.Kind {
 	return ""
 }
 
-// fits tells whether a reference that wants a type may name an entity of the class.
+// isAssignableTo reports whether a reference of a target type may name values of
+// the struct.
 func (c *structType) isAssignableTo(wants reflect.Type) bool {
 	return c != nil && wants != nil && reflect.PointerTo(c.goType).AssignableTo(wants)
 }
@@ -242,7 +247,7 @@ func kindName(wants reflect.Type) string {
 	return "component"
 }
 
-// shape is what stands under a key, in a user's words.
+// describeType returns what is written in a key, in terms of documents.
 func (l *language) describeType(t reflect.Type) string {
 	if known, ok := l.specialTypes[t]; ok {
 		return known.description
@@ -271,7 +276,6 @@ func (l *language) describeType(t reflect.Type) string {
 	return "a mapping"
 }
 
-// an puts the indefinite article before a noun.
 func withArticle(noun string) string {
 	if noun != "" && strings.ContainsRune("aeio", rune(noun[0])) {
 		return "an " + noun

@@ -6,7 +6,7 @@
 // wrong) comes from packages loader and validate, so an editor never contradicts
 // `qtype validate`. What is at the cursor (in which entity, at which key) comes
 // from package outline, which also reads a document that is not valid YAML because
-// the user is typing. See docs/decisions/009-two-readings-for-the-editor.md.
+// the user is typing. See docs/decisions/009-two-parsers-in-the-language-server.md.
 package lsp
 
 import (

@@ -8,36 +8,36 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// useKind is how an entity is named at a place.
+// nameKind is how a document names an entity.
 type nameKind uint8
 
 const (
-	declaredName  nameKind = iota // its id, where it is declared
+	declaredName  nameKind = iota // the id in its declaration
 	referenceName                 // a reference
 	typeName                      // a type expression
-	textName                      // a placeholder in a text
-	bindingName                   // the name in a binding
+	textName                      // a name within a text
+	bindingName                   // the left side of a binding
 )
 
-// use is a place that names an entity.
+// nameUse is an occurrence of the name of an entity.
 type nameUse struct {
 	kind       nameKind
 	path       string
 	file       *source.File
-	start, end int // bytes of the name itself, without quotes
+	start, end int // offsets of the name, without quotes
 	entity     spec.Entity
-	id         declaration // the entity's identity
-	user       string      // who names it there: step "draft"; empty for a declaration
+	id         declaration
+	user       string // the entity with the occurrence, such as step "draft"; empty for a declaration
 }
 
-// declaration is where an entity is declared. An alias makes two values of one
-// text; they are one entity to somebody who edits it.
+// declaration identifies an entity by the position of its declaration. An alias
+// yields two values of one text, which are one entity to the user.
 type declaration struct {
 	path  string
 	start int
 }
 
-// index is every place of a document that names an entity.
+// nameIndex holds all names of entities in a document.
 type nameIndex struct {
 	uses         []nameUse
 	seen         map[placeKey]bool
@@ -50,19 +50,19 @@ type placeKey struct {
 	start, end int
 }
 
-// indexOf walks a linked document.
+// newNameIndex indexes a linked document.
 func newNameIndex(a *analysis) *nameIndex {
 	x := &nameIndex{analysis: a, seen: map[placeKey]bool{}, declarations: map[spec.Entity]declaration{}}
 	x.walk(reflect.ValueOf(a.doc), nameScope{})
 	return x
 }
 
-// scope is what stands around a value.
+// nameScope is the context of a value.
 type nameScope struct {
-	user string // the nearest entity in a user's words
+	user string // see nameUse
 }
 
-// walk visits everything below v. References are leaves.
+// walk indexes the values below v. References are leaves.
 func (x *nameIndex) walk(v reflect.Value, at nameScope) {
 	switch v.Kind() {
 	case reflect.Interface:
@@ -88,7 +88,7 @@ func (x *nameIndex) walk(v reflect.Value, at nameScope) {
 	}
 }
 
-// structure visits the fields of a struct, unless it is a leaf.
+// structFields indexes the fields of a struct, unless it is a leaf.
 func (x *nameIndex) structFields(v reflect.Value, at nameScope) {
 	if !v.CanAddr() {
 		return
@@ -116,7 +116,7 @@ func (x *nameIndex) structFields(v reflect.Value, at nameScope) {
 	}
 }
 
-// declare adds the place of an entity's id.
+// declare adds the id of an entity.
 func (x *nameIndex) declare(e spec.Entity) {
 	place, ok := e.Place().Lookup("id")
 	if !ok || e.EntityID() == "" {
@@ -125,7 +125,7 @@ func (x *nameIndex) declare(e spec.Entity) {
 	x.addSpan(nameUse{kind: declaredName, entity: e}, place.Span(), e.EntityID())
 }
 
-// identity is where an entity is declared.
+// declarationOf returns the declaration of an entity.
 func (x *nameIndex) declarationOf(e spec.Entity) (declaration, bool) {
 	if d, known := x.declarations[e]; known {
 		return d, true
@@ -144,7 +144,7 @@ func (x *nameIndex) declarationOf(e spec.Entity) (declaration, bool) {
 	return d, true
 }
 
-// reference adds a reference that was linked.
+// reference adds a linked reference.
 func (x *nameIndex) reference(r spec.Reference, at nameScope) {
 	id, span := r.Target()
 	if !r.Linked() {
@@ -153,7 +153,7 @@ func (x *nameIndex) reference(r spec.Reference, at nameScope) {
 	x.addSpan(nameUse{kind: referenceName, entity: r.Entity(), user: at.user}, span, id)
 }
 
-// add keeps a use at a span that holds a name, mostly the whole span.
+// addSpan adds a name at a span that contains it, usually nothing else.
 func (x *nameIndex) addSpan(u nameUse, span source.Span, name string) {
 	if span.File == nil {
 		return
@@ -164,13 +164,13 @@ func (x *nameIndex) addSpan(u nameUse, span source.Span, name string) {
 		return
 	}
 	written := l.text[start:end]
-	if i := strings.Index(written, name); i >= 0 && len(written)-len(name) <= 2 { // quotes around it
+	if i := strings.Index(written, name); i >= 0 && len(written)-len(name) <= 2 { // in quotes
 		start, end = start+i, start+i+len(name)
 	}
 	x.add(u, span.File, start, end)
 }
 
-// keep adds a use once; an alias leads to the same place several times.
+// add adds a name. An alias leads to the same text several times; it is added once.
 func (x *nameIndex) add(u nameUse, file *source.File, start, end int) {
 	id, ok := x.declarationOf(u.entity)
 	key := placeKey{x.analysis.pathOf(file), start, end}
@@ -182,7 +182,7 @@ func (x *nameIndex) add(u nameUse, file *source.File, start, end int) {
 	x.uses = append(x.uses, u)
 }
 
-// at finds the use at a byte of a file; nil for none.
+// at returns the name at an offset of a file, nil for none.
 func (x *nameIndex) at(path string, offset int) *nameUse {
 	for i := range x.uses {
 		if u := &x.uses[i]; u.path == path && u.start <= offset && offset <= u.end {
@@ -192,7 +192,7 @@ func (x *nameIndex) at(path string, offset int) *nameUse {
 	return nil
 }
 
-// all are the uses of one entity, in the order in which they were found.
+// usesOf returns the names of an entity in the order of the walk.
 func (x *nameIndex) usesOf(id declaration) []nameUse {
 	var found []nameUse
 	for _, u := range x.uses {

@@ -51,8 +51,7 @@ func textVariables(n spec.Node) []*spec.Variable {
 	case spec.Step:
 		return variablesOf(n.Common().Inputs)
 	case spec.Tool:
-		arguments, _ := spec.Arguments(n)
-		return arguments
+		return n.Arguments()
 	}
 	return nil
 }
@@ -70,9 +69,9 @@ func boundVariables(n spec.Node, outputs bool) []*spec.Variable {
 		}
 	}
 	for _, t := range spec.Linked[spec.Tool](uses, spec.RoleTool) {
-		declared, _ := spec.Arguments(t)
+		declared := t.Arguments()
 		if outputs {
-			declared, _ = spec.Results(t)
+			declared, _ = t.Results()
 		}
 		all = append(all, declared...)
 	}

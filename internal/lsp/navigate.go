@@ -12,15 +12,16 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// target is what a request about a place is about.
+// target is the subject of a request about a position.
 type target struct {
 	document *document
-	offset   int // the byte in the document
+	offset   int // of the position
 	analysis *analysis
-	nameUse  *nameUse // what stands there; nil for nothing that names an entity
+	nameUse  *nameUse // the name at the position, nil if it is not that of an entity
 }
 
-// targetAt finds what stands at a place, in the first document that knows.
+// targetAt returns the target at a position in the first document that has one
+// there.
 func (s *server) targetAt(ctx context.Context, p protocol.TextDocumentPositionParams) (target, error) {
 	d, err := s.openDocument(p.TextDocument)
 	if err != nil {
@@ -43,7 +44,8 @@ func (s *server) targetAt(ctx context.Context, p protocol.TextDocumentPositionPa
 	return target, nil
 }
 
-// lastDeclaration finds what a word named when the document could last be read.
+// lastDeclaration returns the declaration that a word referred to in the last valid
+// version of the document, nil for none.
 func (s *server) lastDeclaration(root string, m *syntaxWord) *nameUse {
 	good := s.workspace.lastValid(root)
 	if good == nil || m.role != roleReference && m.role != roleType {
@@ -67,8 +69,8 @@ func (s *server) lastDeclaration(root string, m *syntaxWord) *nameUse {
 	return nil
 }
 
-// definition answers where the entity that a word names is declared, and which
-// file an include reads.
+// definition handles textDocument/definition: the declaration of an entity, or the
+// file of an include.
 func (s *server) definition(ctx context.Context, p protocol.TextDocumentPositionParams) ([]protocol.Location, error) {
 	target, err := s.targetAt(ctx, p)
 	if err != nil {
@@ -92,7 +94,7 @@ func (s *server) definition(ctx context.Context, p protocol.TextDocumentPosition
 	return []protocol.Location{}, nil
 }
 
-// fileAt is the start of a file; nowhere where there is none that an editor can open.
+// fileStart returns the start of a file; none if the editor cannot open it.
 func (s *server) fileStart(path string) []protocol.Location {
 	if _, ok := s.workspace.text(path); !ok || isRemote(path) && s.workspace.document(path) == nil {
 		return []protocol.Location{}
@@ -100,7 +102,8 @@ func (s *server) fileStart(path string) []protocol.Location {
 	return []protocol.Location{{URI: s.workspace.uri(path)}}
 }
 
-// declarations are the places where an entity is declared: one, or several where it is included twice.
+// declarations returns the declarations of an entity: several if its file is
+// included more than once.
 func (s *server) declarations(a *analysis, id declaration) []protocol.Location {
 	found := []protocol.Location{}
 	for _, u := range a.index().usesOf(id) {
@@ -111,7 +114,7 @@ func (s *server) declarations(a *analysis, id declaration) []protocol.Location {
 	return found
 }
 
-// locationOf is the place of a use as the protocol has it.
+// locationOf converts the position of a name to the protocol's form.
 func (s *server) locationOf(a *analysis, u nameUse) protocol.Location {
 	if at, far := s.visibleSpan(a, source.Span{File: u.file}); far {
 		return a.location(at, s.workspace.uri)
@@ -119,8 +122,8 @@ func (s *server) locationOf(a *analysis, u nameUse) protocol.Location {
 	return protocol.Location{URI: s.workspace.uri(u.path), Range: a.linesOf(u.file).rangeOf(u.start, u.end)}
 }
 
-// references answers every place that names what a word names, in all documents
-// that read the file where it is declared.
+// references handles textDocument/references. It searches all documents that
+// include the file with the declaration.
 func (s *server) references(ctx context.Context, p protocol.ReferenceParams) ([]protocol.Location, error) {
 	target, err := s.targetAt(ctx, p.TextDocumentPositionParams)
 	if err != nil || target.nameUse == nil {
@@ -144,7 +147,8 @@ func (s *server) references(ctx context.Context, p protocol.ReferenceParams) ([]
 	return found, nil
 }
 
-// readers are the documents that read the file in which an aim's entity is declared.
+// dependents returns the analyses of the documents that include the file with the
+// declaration of a target.
 func (s *server) dependents(ctx context.Context, target target) []*analysis {
 	all := []*analysis{target.analysis}
 	for _, root := range s.workspace.rootsOf(target.nameUse.id.path) {
@@ -158,7 +162,7 @@ func (s *server) dependents(ctx context.Context, target target) []*analysis {
 	return all
 }
 
-// highlights answers the places in the same document that name the same entity.
+// documentHighlights handles textDocument/documentHighlight.
 func (s *server) documentHighlights(ctx context.Context, p protocol.TextDocumentPositionParams) ([]protocol.DocumentHighlight, error) {
 	target, err := s.targetAt(ctx, p)
 	if err != nil || target.nameUse == nil {
@@ -178,5 +182,4 @@ func (s *server) documentHighlights(ctx context.Context, p protocol.TextDocument
 	return found, nil
 }
 
-// quote puts quotes around a name.
 func quote(s string) string { return `"` + strings.ReplaceAll(s, `"`, `\"`) + `"` }

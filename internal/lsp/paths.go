@@ -9,8 +9,8 @@ import (
 	"github.com/qtype-dev/qtype/internal/remotefs"
 )
 
-// pathOf is what the loader calls the document of a URI: an absolute path for a
-// file, the URI itself for anything else, such as a document without a file.
+// pathOf returns the loader's name for the document of a URI: an absolute path for
+// a file, otherwise the URI, as for a document without a file.
 func pathOf(uri string) string {
 	u, err := url.Parse(uri)
 	if err != nil || u.Scheme != "file" {
@@ -26,7 +26,7 @@ func pathOf(uri string) string {
 	return filepath.Clean(filepath.FromSlash(path))
 }
 
-// uriOf is the URI of a path; what is a URI already stays one.
+// uriOf returns the URI of a path. A URI is returned unchanged.
 func uriOf(path string) string {
 	if !filepath.IsAbs(path) {
 		return path
@@ -38,13 +38,13 @@ func uriOf(path string) string {
 	return (&url.URL{Scheme: "file", Path: path}).String()
 }
 
-// isRemote tells whether an include is of another machine.
+// isRemote reports whether an include is remote.
 func isRemote(path string) bool {
 	scheme, _, found := strings.Cut(path, "://")
 	return found && len(scheme) > 1 && !strings.ContainsAny(scheme, `/\`)
 }
 
-// included is where an include of a file leads.
+// includePath returns the path or address of an include in the file from.
 func includePath(from, target string) string {
 	if isRemote(from) {
 		return remotefs.Join(from, target)

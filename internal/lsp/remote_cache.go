@@ -11,72 +11,73 @@ import (
 	"github.com/qtype-dev/qtype/internal/remotefs"
 )
 
-// How files of other machines are fetched, where the editor wants that.
+// Limits of reading remote includes.
 const (
-	remoteDebounce    = time.Second      // how long an address must stand in a document: who types one passes many others
-	remoteTTL         = 5 * time.Minute  // how long what a server said is believed; a save of a document ends it
-	remoteRetry       = 30 * time.Second // the same for a failure
-	remoteWait        = 30 * time.Second // what one file may take, as the loader has it for those of a document
-	remoteIdleTimeout = 10 * time.Second // how long a server may say nothing, as the loader has it
-	remoteBytes       = 4<<20 + 1        // of one file; one byte more than the loader takes, so that it can tell
-	maxRemoteFiles    = 256              // files that are kept; above that, those that no document wants are forgotten
-	maxRemoteCalls    = 4                // calls at the same time
+	remoteDebounce    = time.Second      // how long an address must remain in a document before it is read: typing one passes through others
+	remoteTTL         = 5 * time.Minute  // how long a response is valid; saving a document ends it
+	remoteRetry       = 30 * time.Second // how long a failure is valid
+	remoteWait        = 30 * time.Second // the timeout of one file, as in package loader
+	remoteIdleTimeout = 10 * time.Second // the timeout without data, as in package loader
+	remoteBytes       = 4<<20 + 1        // the size limit of one file, plus one byte so that the loader can detect larger files
+	maxRemoteFiles    = 256              // files above this number are evicted if no document includes them
+	maxRemoteCalls    = 4                // concurrent calls
 )
 
-// remoteCache has the files of other machines that documents include. An analysis
-// never waits for it: what is not there yet is fetched beside it, and the analysis
-// is made again when it has come. It is safe for concurrent use.
+// remoteCache caches remote includes. Analyses never wait: a missing file is
+// fetched in the background and the document analyzed again. It is safe for
+// concurrent use.
 type remoteCache struct {
-	startJob  func(func(context.Context)) // runs a job beside the rest until the server ends
-	isWanted  func(address string) bool   // an open document includes it still
-	onChange  func(address string)        // what is known of it is something else now
-	callSlots chan struct{}               // holds one for each call that is made
+	startJob   func(func(context.Context)) // runs a job until the server ends
+	isIncluded func(address string) bool   // reports whether an open document includes the address
+	onChange   func(address string)        // called when a file or its error changed
+	callSlots  chan struct{}               // holds one element per running call
 
 	mu      sync.Mutex
-	enabled bool // the editor wants files to be fetched
+	enabled bool
 	files   map[remoteKey]*remoteFile
 }
 
-// shelf is where a file is kept. What a server may lead to depends on the base.
+// remoteKey identifies a file. Redirects are allowed within the base only, so the
+// result depends on it.
 type remoteKey struct{ address, base string }
 
-// remoteFile is a file of another machine.
+// remoteFile is a cached include.
 type remoteFile struct {
 	text     []byte
-	err      error // why it could not be fetched the last time; nil where it could
+	err      error // of the last attempt, nil if it succeeded
 	version  remotefs.Version
-	queued   bool      // it is being fetched, or soon will be
-	inFlight bool      // the server is being asked
-	stale    bool      // it must be asked once more: what it answers now may be older than what is wanted
-	expires  time.Time // when it is asked for again; zero before the first answer
+	queued   bool      // a fetch is scheduled or running
+	inFlight bool      // a call is running
+	stale    bool      // the call that is running started before expire
+	expires  time.Time // when the file is fetched again; zero before the first response
 }
 
-// remoteError says why a file of another machine is not there.
+// remoteError is the reason why a remote file is not available yet. It is not an
+// error of the document.
 type remoteError string
 
-// Why a file of another machine is not there. These are no faults of the document.
+// The reasons.
 const (
-	remoteDisabled remoteError = "it is remote, and not read in an editor"
-	remotePending  remoteError = "it is remote, and being fetched"
+	remoteDisabled remoteError = "remote includes are disabled in the editor"
+	remotePending  remoteError = "the remote include is being fetched"
 )
 
-// Error is the reason.
+// Error returns the reason.
 func (e remoteError) Error() string { return string(e) }
 
-// newLibrary makes an empty library that fetches nothing.
+// newRemoteCache returns a disabled, empty cache.
 func newRemoteCache() *remoteCache {
 	return &remoteCache{callSlots: make(chan struct{}, maxRemoteCalls), files: map[remoteKey]*remoteFile{}}
 }
 
-// isOn tells whether files are fetched.
 func (l *remoteCache) isEnabled() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.enabled
 }
 
-// setEnabled switches fetching on or off, and tells whether that is a change. What was
-// fetched before is forgotten.
+// setEnabled enables or disables fetching and reports whether that is a change,
+// which clears the cache.
 func (l *remoteCache) setEnabled(on bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,7 +88,7 @@ func (l *remoteCache) setEnabled(on bool) bool {
 	return changed
 }
 
-// expire lets everything be asked for again where it is next read.
+// expire makes each file be fetched again when it is next read.
 func (l *remoteCache) expire() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,8 +100,8 @@ func (l *remoteCache) expire() {
 	}
 }
 
-// read answers what is known of a file, and has it fetched where that is nothing
-// or old.
+// read returns the cached content or error of a file and schedules a fetch if there
+// is none or it has expired.
 func (l *remoteCache) read(_ context.Context, address, base string) ([]byte, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -123,7 +124,7 @@ func (l *remoteCache) read(_ context.Context, address, base string) ([]byte, err
 	return b.text, b.err
 }
 
-// text answers a file that was fetched, for whichever base.
+// text returns the content of a cached file, whatever its base.
 func (l *remoteCache) text(address string) (string, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,14 +136,14 @@ func (l *remoteCache) text(address string) (string, bool) {
 	return "", false
 }
 
-// refresh fetches a file, once it has been wanted for a moment, and again where
-// everything was let expire meanwhile.
+// refresh fetches a file if it is still included after a short delay, and again if
+// expire was called meanwhile.
 func (l *remoteCache) refresh(ctx context.Context, at remoteKey, b *remoteFile) {
 	for more := true; more; {
 		if !sleep(ctx, remoteDebounce) {
 			return
 		}
-		if !l.isWanted(at.address) {
+		if !l.isIncluded(at.address) {
 			l.remove(at, b)
 			return
 		}
@@ -151,7 +152,7 @@ func (l *remoteCache) refresh(ctx context.Context, at remoteKey, b *remoteFile) 
 	l.evictUnused()
 }
 
-// call asks the server for a file, and tells whether it must be asked again.
+// call fetches a file and reports whether it must be fetched again.
 func (l *remoteCache) call(ctx context.Context, at remoteKey, b *remoteFile) (more bool) {
 	select {
 	case l.callSlots <- struct{}{}:
@@ -173,7 +174,7 @@ func (l *remoteCache) call(ctx context.Context, at remoteKey, b *remoteFile) (mo
 	return more
 }
 
-// pause waits, unless ctx ends.
+// sleep waits for d and reports whether it did; false if ctx is done before.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -185,9 +186,9 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// store notes what a server answered, and tells whether that is something new and
-// whether it must be asked again. A nil text without an error is the text that is
-// there already.
+// store records a response. changed reports whether the content or error differs
+// from before, more whether the file must be fetched again. A nil text without an
+// error means that the cached text is current.
 func (l *remoteCache) store(b *remoteFile, text []byte, version remotefs.Version, err error) (news, more bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -197,7 +198,7 @@ func (l *remoteCache) store(b *remoteFile, text []byte, version remotefs.Version
 	if err != nil {
 		b.expires = time.Now().Add(remoteRetry)
 		if unreachable := new(remotefs.AccessError); b.text != nil && errors.As(err, &unreachable) {
-			return false, more // the server could not be asked: what it said before is better than nothing
+			return false, more // The server is unreachable: the cached text is better than nothing.
 		}
 		b.err, b.text, b.version = err, nil, remotefs.Version{}
 		return first || failed == nil || failed.Error() != err.Error(), more
@@ -210,7 +211,7 @@ func (l *remoteCache) store(b *remoteFile, text []byte, version remotefs.Version
 	return first || failed != nil || changed, more
 }
 
-// remove drops a file that nobody wants.
+// remove removes a file that no document includes.
 func (l *remoteCache) remove(at remoteKey, b *remoteFile) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -220,7 +221,7 @@ func (l *remoteCache) remove(at remoteKey, b *remoteFile) {
 	}
 }
 
-// evictUnused forgets the files that no document wants, where there are many.
+// evictUnused removes files that no document includes, if there are many.
 func (l *remoteCache) evictUnused() {
 	l.mu.Lock()
 	var all []remoteKey
@@ -233,7 +234,7 @@ func (l *remoteCache) evictUnused() {
 	}
 	l.mu.Unlock()
 	for _, at := range all {
-		if l.isWanted(at.address) {
+		if l.isIncluded(at.address) {
 			continue
 		}
 		l.mu.Lock()
@@ -242,12 +243,12 @@ func (l *remoteCache) evictUnused() {
 	}
 }
 
-// fetch asks a server for a file, which answers with no text where it has the
-// same version still.
+// fetch reads a file. It returns a nil text if the file still has the given
+// version.
 func fetch(ctx context.Context, at remoteKey, have remotefs.Version) (text []byte, now remotefs.Version, err error) {
 	ctx, cancel := context.WithTimeout(ctx, remoteWait)
 	defer cancel()
-	client := &remotefs.Client{Silence: remoteIdleTimeout, Allow: remotefs.Within(at.base)}
+	client := &remotefs.Client{IdleTimeout: remoteIdleTimeout, Allow: remotefs.Within(at.base)}
 	defer func() { err = errors.Join(err, client.Close()) }()
 	in, now, err := client.OpenNewer(ctx, at.address, have)
 	if in == nil || err != nil {

@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// remoteKey is a server of files that knows their versions.
-type remoteKey struct {
+// fileServer serves files with ETags and records requests.
+type fileServer struct {
 	*httptest.Server
 	mu       sync.Mutex
 	pages    map[string]string
-	requests []string    // path and status, in their order
-	came     chan string // the same, for who waits
-	hold     chan bool   // where there is one, answers that are decided wait until it is closed
+	requests []string    // path and status, in order
+	came     chan string // the same, for waiting
+	hold     chan bool   // if not nil, responses wait until it is closed
 }
 
-func serve(t *testing.T, pages map[string]string) *remoteKey {
+func startFileServer(t *testing.T, pages map[string]string) *fileServer {
 	t.Helper()
-	s := &remoteKey{pages: pages, came: make(chan string, 100)}
+	s := &fileServer{pages: pages, came: make(chan string, 100)}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		text, found := s.pages[r.URL.Path]
@@ -55,32 +55,32 @@ func serve(t *testing.T, pages map[string]string) *remoteKey {
 	return s
 }
 
-func (s *remoteKey) set(path, text string) {
+func (s *fileServer) set(path, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pages[path] = text
 }
 
 // next waits for a request.
-func (s *remoteKey) next(t *testing.T) string {
+func (s *fileServer) next(t *testing.T) string {
 	t.Helper()
 	select {
 	case r := <-s.came:
 		return r
 	case <-time.After(time.Minute):
-		t.Fatal("the server was not asked")
+		t.Fatal("the server received no request")
 		return ""
 	}
 }
 
-// asked are all requests so far.
-func (s *remoteKey) asked() string {
+// allRequests returns the requests so far.
+func (s *fileServer) allRequests() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Join(s.requests, ", ")
 }
 
-// startRemote opens an editor whose settings want includes of other machines.
+// startRemote starts an editor with remote includes enabled.
 func startRemote(t *testing.T, capabilities map[string]any) *editor {
 	t.Helper()
 	e := connect(t)
@@ -90,8 +90,8 @@ func startRemote(t *testing.T, capabilities map[string]any) *editor {
 	return e
 }
 
-// until waits for diagnostics of a document, of whatever version, that hold.
-func (e *editor) until(name, what string, holds func([]diagnostic) bool) []diagnostic {
+// waitForDiagnostics waits for diagnostics of any version of a document that match.
+func (e *editor) waitForDiagnostics(name, what string, holds func([]diagnostic) bool) []diagnostic {
 	e.t.Helper()
 	deadline := time.After(time.Minute)
 	var last []diagnostic
@@ -107,7 +107,7 @@ func (e *editor) until(name, what string, holds func([]diagnostic) bool) []diagn
 	}
 }
 
-func says(part string) func([]diagnostic) bool {
+func hasMessage(part string) func([]diagnostic) bool {
 	return func(list []diagnostic) bool {
 		for _, d := range list {
 			if strings.Contains(d.Message, part) {
@@ -118,7 +118,7 @@ func says(part string) func([]diagnostic) bool {
 	}
 }
 
-const farApp = `id: shop
+const remoteApp = `id: shop
 models: !include %s/models.yaml
 flows:
   - id: talk
@@ -128,26 +128,26 @@ flows:
     inputs: [question]
     outputs: [answer]
     steps:
-      - id: ask
+      - id: respond
         type: LLMInference
         model: fast
         inputs: [question]
         outputs: [answer]
 `
 
-const farModels = "- type: Model\n  id: fast\n  provider: mock\n"
+const remoteModels = "- type: Model\n  id: fast\n  provider: mock\n"
 
-// TestRemoteIncludes: what lies on another machine is read beside the typing, once,
-// and asked for again after a save; what is wrong in it is told at the include.
-func TestRemoteIncludes(t *testing.T) {
-	s := serve(t, map[string]string{"/models.yaml": farModels + "  modle_id: x\n"})
+// TestRemote_Includes checks that a remote file is fetched once in the background
+// and again after a save, and that its errors are reported at the include.
+func TestRemote_Includes(t *testing.T) {
+	s := startFileServer(t, map[string]string{"/models.yaml": remoteModels + "  modle_id: x\n"})
 	e := startRemote(t, map[string]any{})
-	e.open("app.qtype.yaml", fmt.Sprintf(farApp, s.URL))
+	e.open("app.qtype.yaml", fmt.Sprintf(remoteApp, s.URL))
 	first := e.diagnostics("app.qtype.yaml")
 	if len(first) != 1 || first[0].Severity != 3 || !strings.Contains(first[0].Message, "being fetched") {
-		t.Errorf("before the answer there is %v", first)
+		t.Errorf("before the response: %v", first)
 	}
-	found := e.until("app.qtype.yaml", "a fault of the remote file", says("modle_id"))
+	found := e.waitForDiagnostics("app.qtype.yaml", "an error of the remote file", hasMessage("modle_id"))
 	if len(found) != 1 || found[0].Severity != 1 || found[0].Range.Start.Line != 1 || !strings.HasPrefix(found[0].Message, s.URL+"/models.yaml:4:3: ") {
 		t.Errorf("found %v", found)
 	}
@@ -155,25 +155,25 @@ func TestRemoteIncludes(t *testing.T) {
 		e.change("app.qtype.yaml", map[string]any{"range": textRange{}, "text": "# typed\n"})
 	}
 	e.diagnostics("app.qtype.yaml")
-	if got := s.asked(); got != "/models.yaml 200" {
-		t.Errorf("typing asked the server: %s", got)
+	if got := s.allRequests(); got != "/models.yaml 200" {
+		t.Errorf("requests while typing: %s", got)
 	}
 	e.notify("textDocument/didSave", map[string]any{"textDocument": map[string]any{"uri": e.uri("app.qtype.yaml")}})
 	if first, second := s.next(t), s.next(t); first != "/models.yaml 200" || second != "/models.yaml 304" {
-		t.Errorf("called were %s and %s", first, second)
+		t.Errorf("requests: %s and %s", first, second)
 	}
-	s.set("/models.yaml", farModels)
+	s.set("/models.yaml", remoteModels)
 	e.notify("textDocument/didSave", map[string]any{"textDocument": map[string]any{"uri": e.uri("app.qtype.yaml")}})
-	e.until("app.qtype.yaml", "no finding", func(list []diagnostic) bool { return len(list) == 0 })
+	e.waitForDiagnostics("app.qtype.yaml", "no diagnostics", func(list []diagnostic) bool { return len(list) == 0 })
 }
 
-// TestASaveWhileAServerAnswersIsNotLost: the answer that is under way may be older
-// than what was saved, so the server is asked again.
-func TestASaveWhileAServerAnswersIsNotLost(t *testing.T) {
-	s := serve(t, map[string]string{"/models.yaml": farModels + "  modle_id: x\n"})
+// TestRemote_SaveDuringFetch checks that a save during a fetch causes another one:
+// the response may be older than the save.
+func TestRemote_SaveDuringFetch(t *testing.T) {
+	s := startFileServer(t, map[string]string{"/models.yaml": remoteModels + "  modle_id: x\n"})
 	e := startRemote(t, map[string]any{})
-	e.open("app.qtype.yaml", fmt.Sprintf(farApp, s.URL))
-	e.until("app.qtype.yaml", "a fault of the remote file", says("modle_id"))
+	e.open("app.qtype.yaml", fmt.Sprintf(remoteApp, s.URL))
+	e.waitForDiagnostics("app.qtype.yaml", "an error of the remote file", hasMessage("modle_id"))
 	s.next(t)
 	hold := make(chan bool)
 	s.mu.Lock()
@@ -184,42 +184,43 @@ func TestASaveWhileAServerAnswersIsNotLost(t *testing.T) {
 	}
 	save()
 	if got := s.next(t); got != "/models.yaml 304" {
-		t.Errorf("the first save asked %s", got)
+		t.Errorf("request after the first save: %s", got)
 	}
-	s.set("/models.yaml", farModels)
+	s.set("/models.yaml", remoteModels)
 	save()
-	e.call("textDocument/hover", e.at("app.qtype.yaml", "model: fast", 0, 9), nil) // the server has read the save
+	e.call("textDocument/hover", e.positionOf("app.qtype.yaml", "model: fast", 0, 9), nil) // the server has handled the save
 	close(hold)
-	e.until("app.qtype.yaml", "no finding", func(list []diagnostic) bool { return len(list) == 0 })
+	e.waitForDiagnostics("app.qtype.yaml", "no diagnostics", func(list []diagnostic) bool { return len(list) == 0 })
 }
 
-// TestRemoteNames: ids of a remote file are completed and found; renaming them is refused.
-func TestRemoteNames(t *testing.T) {
-	s := serve(t, map[string]string{"/models.yaml": farModels})
+// TestRemote_Names checks that ids of a remote file are completed and found, and
+// cannot be renamed.
+func TestRemote_Names(t *testing.T) {
+	s := startFileServer(t, map[string]string{"/models.yaml": remoteModels})
 	e := startRemote(t, map[string]any{})
-	e.open("app.qtype.yaml", fmt.Sprintf(farApp, s.URL))
-	e.until("app.qtype.yaml", "no finding", func(list []diagnostic) bool { return len(list) == 0 })
-	at := func() map[string]any { return e.at("app.qtype.yaml", "model: fast", 0, 9) }
-	var at2 []location
-	e.call("textDocument/definition", at(), &at2)
-	if len(at2) != 1 || at2[0].URI != e.uri("app.qtype.yaml") || at2[0].Range.Start.Line != 1 {
-		t.Errorf("the declaration is at %v", at2)
+	e.open("app.qtype.yaml", fmt.Sprintf(remoteApp, s.URL))
+	e.waitForDiagnostics("app.qtype.yaml", "no diagnostics", func(list []diagnostic) bool { return len(list) == 0 })
+	at := func() map[string]any { return e.positionOf("app.qtype.yaml", "model: fast", 0, 9) }
+	var found []location
+	e.call("textDocument/definition", at(), &found)
+	if len(found) != 1 || found[0].URI != e.uri("app.qtype.yaml") || found[0].Range.Start.Line != 1 {
+		t.Errorf("the declaration is at %v", found)
 	}
-	if err := e.ask("textDocument/rename", and(at(), "newName", "quick"), nil); err == nil || !strings.Contains(err.Error(), "cannot be changed from here") {
-		t.Errorf("renaming said %v", err)
+	if err := e.tryCall("textDocument/rename", withParam(at(), "newName", "quick"), nil); err == nil || !strings.Contains(err.Error(), "cannot be edited here") {
+		t.Errorf("renaming: %v", err)
 	}
-	var list struct{ Items []item }
-	e.call("textDocument/completion", e.at("app.qtype.yaml", "model: fast", 0, 8), &list)
+	var list struct{ Items []completionItem }
+	e.call("textDocument/completion", e.positionOf("app.qtype.yaml", "model: fast", 0, 8), &list)
 	if len(list.Items) != 1 || list.Items[0].Label != "fast" {
 		t.Errorf("completed %v", list.Items)
 	}
 }
 
-// TestRemoteBorders: a remote file includes only what lies below it, also where a
-// server sends elsewhere, and a file that does not exist is a fault.
-func TestRemoteBorders(t *testing.T) {
-	other := serve(t, map[string]string{"/models.yaml": farModels})
-	s := serve(t, map[string]string{
+// TestRemote_Boundaries checks that a remote file may include only files below its
+// own base, also after redirects, and that a missing file is an error.
+func TestRemote_Boundaries(t *testing.T) {
+	other := startFileServer(t, map[string]string{"/models.yaml": remoteModels})
+	s := startFileServer(t, map[string]string{
 		"/a/elsewhere.yaml": "!include " + other.URL + "/models.yaml\n",
 		"/a/moved.yaml":     "!include to.yaml\n",
 		"/a/to.yaml":        "moved: " + other.URL + "/models.yaml",
@@ -234,20 +235,20 @@ func TestRemoteBorders(t *testing.T) {
 		t.Run(page, func(t *testing.T) {
 			e := startRemote(t, map[string]any{})
 			e.open("app.qtype.yaml", "id: x\nmodels: !include "+s.URL+"/a/"+page+"\n")
-			found := e.until("app.qtype.yaml", want, says(want))
+			found := e.waitForDiagnostics("app.qtype.yaml", want, hasMessage(want))
 			if found[0].Severity != 1 || found[0].Range.Start.Line != 1 {
 				t.Errorf("found %v", found)
 			}
 		})
 	}
-	if other.asked() != "" {
-		t.Errorf("the other server was asked: %s", other.asked())
+	if other.allRequests() != "" {
+		t.Errorf("the other server received: %s", other.allRequests())
 	}
 }
 
-// TestRemoteTyping: addresses that somebody passes while typing are not called.
-func TestRemoteTyping(t *testing.T) {
-	s := serve(t, map[string]string{"/models.yaml": farModels})
+// TestRemote_Debounce checks that addresses are not fetched while they are typed.
+func TestRemote_Debounce(t *testing.T) {
+	s := startFileServer(t, map[string]string{"/models.yaml": remoteModels})
 	e := startRemote(t, map[string]any{})
 	e.open("app.qtype.yaml", "id: x\n")
 	e.diagnostics("app.qtype.yaml")
@@ -256,58 +257,59 @@ func TestRemoteTyping(t *testing.T) {
 		e.diagnostics("app.qtype.yaml")
 	}
 	if got := s.next(t); got != "/models.yaml 200" {
-		t.Errorf("called was %s", got)
+		t.Errorf("request: %s", got)
 	}
 }
 
-// TestRemoteSettings: the setting can be changed, and a wrong one is told.
-func TestRemoteSettings(t *testing.T) {
-	s := serve(t, map[string]string{"/models.yaml": farModels})
+// TestRemote_Settings checks that the setting can be changed, and that an invalid
+// one is reported.
+func TestRemote_Settings(t *testing.T) {
+	s := startFileServer(t, map[string]string{"/models.yaml": remoteModels})
 	e := start(t, nil)
-	e.open("app.qtype.yaml", fmt.Sprintf(farApp, s.URL))
-	e.until("app.qtype.yaml", "the hint", says("not read in an editor"))
+	e.open("app.qtype.yaml", fmt.Sprintf(remoteApp, s.URL))
+	e.waitForDiagnostics("app.qtype.yaml", "the information", hasMessage("remote includes are disabled"))
 	configure := func(settings any) { e.notify("workspace/didChangeConfiguration", map[string]any{"settings": settings}) }
 	configure(map[string]any{"qtype": map[string]any{"remoteIncludes": true}})
-	e.until("app.qtype.yaml", "no finding", func(list []diagnostic) bool { return len(list) == 0 })
-	configure([]any{}) // what some editors say for no settings
+	e.waitForDiagnostics("app.qtype.yaml", "no diagnostics", func(list []diagnostic) bool { return len(list) == 0 })
+	configure([]any{}) // some editors send [] for no settings
 	configure(map[string]any{"qtype": map[string]any{"remoteIncludes": false}})
-	e.until("app.qtype.yaml", "the hint", says("not read in an editor"))
+	e.waitForDiagnostics("app.qtype.yaml", "the information", hasMessage("remote includes are disabled"))
 	configure(map[string]any{"qtype": map[string]any{"remoteIncludes": "yes"}})
-	for method := range e.asked {
+	for method := range e.serverRequests {
 		if method == "window/showMessageRequest" {
 			break
 		}
 	}
-	if s.asked() != "/models.yaml 200" {
-		t.Errorf("called were %s", s.asked())
+	if s.allRequests() != "/models.yaml 200" {
+		t.Errorf("requests: %s", s.allRequests())
 	}
 	other := connect(t)
-	err := other.ask("initialize", map[string]any{"capabilities": map[string]any{}, "initializationOptions": map[string]any{"remoteIncludes": "yes"}}, nil)
+	err := other.tryCall("initialize", map[string]any{"capabilities": map[string]any{}, "initializationOptions": map[string]any{"remoteIncludes": "yes"}}, nil)
 	if err == nil || !strings.Contains(err.Error(), `remoteIncludes must be true or false, not "yes"`) {
-		t.Errorf("a wrong setting said %v", err)
+		t.Errorf("invalid setting: %v", err)
 	}
 }
 
-// TestRemoteForEditorsThatPull: they are asked to pull once a file has come.
-func TestRemoteForEditorsThatPull(t *testing.T) {
-	s := serve(t, map[string]string{"/models.yaml": farModels + "  modle_id: x\n"})
+// TestRemote_PullDiagnostics checks that editors are asked to pull after a fetch.
+func TestRemote_PullDiagnostics(t *testing.T) {
+	s := startFileServer(t, map[string]string{"/models.yaml": remoteModels + "  modle_id: x\n"})
 	e := startRemote(t, map[string]any{"textDocument": map[string]any{"diagnostic": map[string]any{}},
 		"workspace": map[string]any{"diagnostics": map[string]any{"refreshSupport": true}}})
-	e.open("app.qtype.yaml", fmt.Sprintf(farApp, s.URL))
+	e.open("app.qtype.yaml", fmt.Sprintf(remoteApp, s.URL))
 	pull := func() []diagnostic {
 		var report struct{ Items []diagnostic }
 		e.call("textDocument/diagnostic", map[string]any{"textDocument": map[string]any{"uri": e.uri("app.qtype.yaml")}}, &report)
 		return report.Items
 	}
-	if found := pull(); !says("being fetched")(found) {
-		t.Errorf("at first there is %v", found)
+	if found := pull(); !hasMessage("being fetched")(found) {
+		t.Errorf("at first: %v", found)
 	}
-	for method := range e.asked {
+	for method := range e.serverRequests {
 		if method == "workspace/diagnostic/refresh" {
 			break
 		}
 	}
-	if found := pull(); len(found) != 1 || !says("modle_id")(found) {
-		t.Errorf("then there is %v", found)
+	if found := pull(); len(found) != 1 || !hasMessage("modle_id")(found) {
+		t.Errorf("then: %v", found)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// prepareRename answers the word at a place, or says why it cannot be renamed.
+// prepareRename handles textDocument/prepareRename.
 func (s *server) prepareRename(ctx context.Context, p protocol.TextDocumentPositionParams) (*protocol.PrepareRenameResult, error) {
 	target, err := s.renameable(ctx, p)
 	if err != nil {
@@ -21,24 +21,24 @@ func (s *server) prepareRename(ctx context.Context, p protocol.TextDocumentPosit
 	return &protocol.PrepareRenameResult{Range: target.document.rangeOf(target.nameUse.start, target.nameUse.end), Placeholder: target.nameUse.entity.EntityID()}, nil
 }
 
-// renameable finds what a rename at a place is about, or says why it is about nothing.
+// renameable returns the target of a rename, or an error if there is none.
 func (s *server) renameable(ctx context.Context, p protocol.TextDocumentPositionParams) (target, error) {
 	target, err := s.targetAt(ctx, p)
 	switch {
 	case err != nil:
 		return target, err
-	case target.nameUse == nil && target.analysis != nil && !target.analysis.readable():
-		return target, requestFailed("the document cannot be read as it is; mend its syntax first")
+	case target.nameUse == nil && target.analysis != nil && !target.analysis.isReadable():
+		return target, requestFailed("fix the syntax errors first")
 	case target.nameUse == nil:
-		return target, requestFailed("this is not the id of something that can be renamed")
+		return target, requestFailed("there is no id that can be renamed here")
 	}
 	return target, nil
 }
 
-// plainID matches ids that need no quotes and can stand in a template.
+// plainIDPattern matches ids that need no quotes and may be used in a template.
 var plainIDPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\p{L}_][\p{L}\p{N}_.-]*$`) })
 
-// isPlainID tells whether an id can stand in YAML as it is.
+// isPlainID reports whether YAML reads an id as a string without quotes.
 func isPlainID(id string) bool {
 	switch strings.ToLower(id) {
 	case "true", "false", "yes", "no", "on", "off", "null", "y", "n":
@@ -47,9 +47,9 @@ func isPlainID(id string) bool {
 	return plainIDPattern().MatchString(id)
 }
 
-// rename gives an entity another id wherever it is named, includes too. It
-// refuses what would change the meaning of anything else: the edited documents
-// are checked before the editor gets the edits.
+// rename handles textDocument/rename, in includes too. The edited documents are
+// checked first: a rename that would change the meaning of another name is
+// rejected.
 func (s *server) rename(ctx context.Context, p protocol.RenameParams) (*protocol.WorkspaceEdit, error) {
 	target, err := s.renameable(ctx, p.TextDocumentPositionParams)
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *server) rename(ctx context.Context, p protocol.RenameParams) (*protocol
 	case p.NewName == old:
 		return &protocol.WorkspaceEdit{}, nil
 	case !isPlainID(p.NewName):
-		return nil, requestFailed("%q cannot be an id here: use letters, digits and _, and start with a letter", p.NewName)
+		return nil, requestFailed("invalid id %q: use letters, digits and _, and start with a letter", p.NewName)
 	}
 	edits := map[string][]span{}
 	readers := s.dependents(ctx, target)
@@ -71,7 +71,7 @@ func (s *server) rename(ctx context.Context, p protocol.RenameParams) (*protocol
 	}
 	for path := range edits {
 		if isRemote(path) && s.workspace.document(path) == nil {
-			return nil, requestFailed("%q cannot be renamed: %s names it too, and cannot be changed from here", old, path)
+			return nil, requestFailed("cannot rename %q: %s refers to it and cannot be edited here", old, path)
 		}
 	}
 	for _, a := range readers {
@@ -82,15 +82,15 @@ func (s *server) rename(ctx context.Context, p protocol.RenameParams) (*protocol
 	return s.renameEdit(edits, p.NewName), nil
 }
 
-// span is a stretch of a file, in bytes.
+// span is a range of bytes in a file.
 type span struct{ start, end int }
 
-// collectEdits adds the places that name an entity. Each must hold the id as it
-// is: one that an environment variable completes cannot be replaced.
+// collectEdits adds the occurrences of an entity's name. Each must be the literal
+// id: an id that contains an environment variable cannot be replaced.
 func collectEdits(a *analysis, id declaration, old string, edits map[string][]span) error {
 	for _, u := range a.index().usesOf(id) {
 		if written := a.linesOf(u.file).text[u.start:u.end]; written != old {
-			return requestFailed("%s is written as %s at %s, which cannot be renamed", quote(old), written, a.describeLocation(u))
+			return requestFailed("cannot rename %q: it is written as %s at %s", old, written, a.describeLocation(u))
 		}
 		at := span{u.start, u.end}
 		if !slices.Contains(edits[u.path], at) {
@@ -103,8 +103,8 @@ func collectEdits(a *analysis, id declaration, old string, edits map[string][]sp
 	return nil
 }
 
-// tryRename checks a document as it would be after the rename: it must have no
-// new fault, and every name must name what it named before.
+// tryRename checks a document as it would be after the rename: it must have no new
+// errors, and every name must refer to the same entity as before.
 func (s *server) tryRename(ctx context.Context, a *analysis, renamed *nameUse, edits map[string][]span, name string) error {
 	texts := map[string]string{}
 	for path, all := range edits {
@@ -122,22 +122,22 @@ func (s *server) tryRename(ctx context.Context, a *analysis, renamed *nameUse, e
 		}
 		return io.NopCloser(strings.NewReader(text)), held
 	})
-	if f, ok := newFault(a.diagnostics, after.diagnostics); ok {
+	if f, ok := newError(a.diagnostics, after.diagnostics); ok {
 		if f.Code == "QT201" {
 			return requestFailed("%s", f.Message)
 		}
-		return requestFailed("%q cannot be renamed to %q: %s", renamed.entity.EntityID(), name, f.Message)
+		return requestFailed("cannot rename %q to %q: %s", renamed.entity.EntityID(), name, f.Message)
 	}
 	if len(after.index().uses) > len(a.index().uses) {
-		return requestFailed("%q cannot be renamed to %q: something names that already, and would mean this %s then", renamed.entity.EntityID(), name, renamed.entity.Kind())
+		return requestFailed("cannot rename %q to %q: an undefined name would then refer to this %s", renamed.entity.EntityID(), name, renamed.entity.Kind())
 	}
 	if !sameLinks(a.index(), after.index()) {
-		return requestFailed("%q cannot be renamed to %q: another %s of that name would be meant instead", renamed.entity.EntityID(), name, renamed.entity.Kind())
+		return requestFailed("cannot rename %q to %q: references would refer to another %s with that name", renamed.entity.EntityID(), name, renamed.entity.Kind())
 	}
 	return nil
 }
 
-// replaceAll puts a name in the place of stretches, which are in order.
+// replaceAll replaces sorted ranges by a name.
 func replaceAll(text string, all []span, name string) string {
 	var b strings.Builder
 	last := 0
@@ -153,8 +153,8 @@ func replaceAll(text string, all []span, name string) string {
 	return b.String()
 }
 
-// newFault finds a code of which there are more errors than before.
-func newFault(before, after diag.List) (diag.Diagnostic, bool) {
+// newError returns an error with a code that occurs more often than before.
+func newError(before, after diag.List) (diag.Diagnostic, bool) {
 	counts := map[string]int{}
 	for _, f := range before {
 		counts[f.Code]++
@@ -167,8 +167,8 @@ func newFault(before, after diag.List) (diag.Diagnostic, bool) {
 	return diag.Diagnostic{}, false
 }
 
-// sameLinks tells whether two versions of a document name the same entities at
-// the same places, in the order in which they are met.
+// sameLinks reports whether the names in two versions of a document refer to the
+// same entities, in order.
 func sameLinks(before, after *nameIndex) bool {
 	if len(before.uses) != len(after.uses) {
 		return false
@@ -187,7 +187,7 @@ func sameLinks(before, after *nameIndex) bool {
 	return slices.Equal(number(before), number(after))
 }
 
-// workspaceEdit makes edits of stretches, in the form that the editor prefers.
+// renameEdit returns the edits that replace ranges by a name.
 func (s *server) renameEdit(edits map[string][]span, name string) *protocol.WorkspaceEdit {
 	made := map[string][]protocol.TextEdit{}
 	for path, all := range edits {
@@ -203,7 +203,7 @@ func (s *server) renameEdit(edits map[string][]span, name string) *protocol.Work
 	return s.workspaceEdit(made)
 }
 
-// editOf puts the edits of some files into the form that the editor prefers.
+// workspaceEdit returns the edits in the form that the editor prefers.
 func (s *server) workspaceEdit(byPath map[string][]protocol.TextEdit) *protocol.WorkspaceEdit {
 	edit := &protocol.WorkspaceEdit{}
 	paths := make([]string, 0, len(byPath))

@@ -11,19 +11,20 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// Bounds of what is looked through to find who includes a file.
+// Limits of the search for documents that include a file.
 const (
-	maxScanned   = 20_000 // files and folders
-	maxDocuments = 2_000  // documents
+	maxScanned   = 20_000
+	maxDocuments = 2_000
 )
 
-// isDocumentName tells whether a name says that a file is a document.
+// isDocumentName reports whether a file name is that of a document.
 func isDocumentName(path string) bool {
 	return strings.HasSuffix(path, ".qtype.yaml") || strings.HasSuffix(path, ".qtype.yml")
 }
 
-// rootsOf are the documents that a file is checked as a part of: those that
-// include it, else the file itself. Empty for a file that is no document at all.
+// rootsOf returns the documents as part of which a file is checked: those that
+// include it, otherwise the file itself. It is empty for a file that is not a
+// document.
 func (w *workspace) rootsOf(path string) []string {
 	w.scan()
 	includers := w.includers()
@@ -33,7 +34,7 @@ func (w *workspace) rootsOf(path string) []string {
 			found = append(found, from)
 		}
 	}
-	// What is itself only a part of another one of them is checked there.
+	// A document that is itself included by another one of them is checked there.
 	top := slices.DeleteFunc(slices.Clone(found), func(r string) bool {
 		return slices.ContainsFunc(found, func(other string) bool {
 			return other != r && slices.Contains(includers[other], r) && !slices.Contains(includers[r], other)
@@ -67,8 +68,8 @@ func (w *workspace) includers() map[string][]string {
 	return all
 }
 
-// looksLikeDocument tells whether an open file is a document, by its name or by
-// what stands in it: an editor may hand over every YAML file that it opens.
+// looksLikeDocument reports whether an open file is a document, by its name or
+// content: editors may send every YAML file that they open.
 func (w *workspace) looksLikeDocument(path string) bool {
 	d := w.document(path)
 	if d == nil {
@@ -85,7 +86,7 @@ func (w *workspace) looksLikeDocument(path string) bool {
 	return slices.ContainsFunc(root.Pairs, func(p *outline.Pair) bool { return known.byName[p.Key] != nil && p.Key != "description" })
 }
 
-// scan looks through the folders for documents that include others.
+// scan searches the folders for documents that include others.
 func (w *workspace) scan() {
 	w.scanning.Lock()
 	defer w.scanning.Unlock()
@@ -119,7 +120,7 @@ func (w *workspace) scan() {
 	w.includes = found
 }
 
-// skip goes on without a folder, or without a file.
+// skip continues a walk without a folder or file.
 func skip(d fs.DirEntry) error {
 	if d != nil && d.IsDir() {
 		return filepath.SkipDir
@@ -127,8 +128,8 @@ func skip(d fs.DirEntry) error {
 	return nil
 }
 
-// documentsIn lists the documents in some folders, hidden ones and those of
-// packages aside.
+// documentsIn lists the documents in folders, except in hidden folders and those of
+// packages.
 func documentsIn(folders []string) []string {
 	var found []string
 	seen := 0
@@ -137,7 +138,7 @@ func documentsIn(folders []string) []string {
 			seen++
 			switch {
 			case err != nil:
-				return skip(d) // gone, or not to be read
+				return skip(d) // deleted, or no permission
 			case seen > maxScanned || len(found) > maxDocuments:
 				return filepath.SkipAll
 			case d.IsDir() && path != folder && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules"):

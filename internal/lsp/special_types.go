@@ -7,14 +7,14 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// specialType is a type of package spec that is written otherwise than its struct looks.
+// specialType is a type of package spec with its own notation instead of that of
+// its struct.
 type specialType struct {
-	description string // what it is, in a user's words
-	isMapping   bool   // it is a mapping, which stands below its key
+	description string // in terms of documents
+	isMapping   bool   // it is a mapping, which is written below its key
 	read        func(s *syntaxIndex, n *outline.Node, f *field, in *mappingNode)
 }
 
-// The types of what stands in the forms.
 var (
 	variableRefType    = reflect.TypeFor[spec.Ref[*spec.Variable]]()
 	stepRefType        = reflect.TypeFor[spec.Ref[spec.Step]]()
@@ -24,24 +24,24 @@ var (
 	documentType       = reflect.TypeFor[*spec.Document]()
 )
 
-// specialTypes are all types that are written in a way of their own, references aside.
+// specialTypes returns all types with their own notation, except references.
 func specialTypes() map[reflect.Type]specialType {
 	return map[reflect.Type]specialType{
 		typeExpressionType:                  {"a type", false, (*syntaxIndex).readTypeExpression},
 		reflect.TypeFor[spec.Secret]():      {"a text or a secret", false, (*syntaxIndex).readSecret},
-		reflect.TypeFor[spec.Duration]():    {"a length of time", false, nil},
+		reflect.TypeFor[spec.Duration]():    {"a duration", false, nil},
 		expressionType:                      {"an expression", false, nil},
-		reflect.TypeFor[spec.Assignments](): {"variables to expressions", true, (*syntaxIndex).readAssignments},
-		reflect.TypeFor[spec.Bindings]():    {"names to variables", true, (*syntaxIndex).readBindings},
-		reflect.TypeFor[spec.Properties]():  {"names to types", true, (*syntaxIndex).readProperties},
+		reflect.TypeFor[spec.Assignments](): {"a mapping of variables to expressions", true, (*syntaxIndex).readAssignments},
+		reflect.TypeFor[spec.Bindings]():    {"a mapping of names to variables", true, (*syntaxIndex).readBindings},
+		reflect.TypeFor[spec.Properties]():  {"a mapping of names to types", true, (*syntaxIndex).readProperties},
 		reflect.TypeFor[spec.PathRef]():     {"a variable or {uri: …}", false, (*syntaxIndex).readPathRef},
-		reflect.TypeFor[spec.StoreRef]():    {"id of a store or a URL", false, (*syntaxIndex).readStoreRef},
+		reflect.TypeFor[spec.StoreRef]():    {"the id of a store or a URL", false, (*syntaxIndex).readStoreRef},
 		reflect.TypeFor[*spec.StepItem]():   {"a step", false, (*syntaxIndex).readStepItem},
 		documentType:                        {"a document", false, func(s *syntaxIndex, n *outline.Node, _ *field, in *mappingNode) { s.readDocument(n, in) }},
 	}
 }
 
-// special reads a type that is written in a way of its own, and tells whether it is one.
+// readSpecial reads a type with its own notation and reports whether it is one.
 func (s *syntaxIndex) readSpecial(n *outline.Node, t reflect.Type, f *field, in *mappingNode) bool {
 	if isRef(t) {
 		s.readReference(n, t, f, in)

@@ -16,19 +16,19 @@ import (
 	"github.com/qtype-dev/qtype/internal/lsp"
 )
 
-// raw is a client that writes bytes.
-type raw struct {
+// rawClient is a client that writes bytes.
+type rawClient struct {
 	t    *testing.T
 	in   io.WriteCloser
 	out  *bufio.Reader
 	done chan error
 }
 
-func rawStart(t *testing.T) *raw {
+func startRaw(t *testing.T) *rawClient {
 	t.Helper()
 	toServer, in := io.Pipe()
 	out, fromServer := io.Pipe()
-	r := &raw{t: t, in: in, out: bufio.NewReader(out), done: make(chan error, 1)}
+	r := &rawClient{t: t, in: in, out: bufio.NewReader(out), done: make(chan error, 1)}
 	go func() {
 		err := lsp.Serve(context.Background(), toServer, fromServer, lsp.Options{Schema: schema(t)})
 		_ = toServer.Close()
@@ -36,7 +36,7 @@ func rawStart(t *testing.T) *raw {
 		r.done <- err
 		close(r.done)
 	}()
-	t.Cleanup(func() { // a check that is under way is waited for
+	t.Cleanup(func() { // waits for a check that is running
 		_ = in.Close()
 		_ = out.Close()
 		for range r.done {
@@ -45,7 +45,7 @@ func rawStart(t *testing.T) *raw {
 	return r
 }
 
-func (r *raw) write(text string) {
+func (r *rawClient) write(text string) {
 	r.t.Helper()
 	if _, err := io.WriteString(r.in, text); err != nil {
 		r.t.Fatal(err)
@@ -65,7 +65,7 @@ type response struct {
 	}
 }
 
-func (r *raw) read() response {
+func (r *rawClient) read() response {
 	r.t.Helper()
 	got := make(chan response, 1)
 	go func() {
@@ -91,21 +91,21 @@ func (r *raw) read() response {
 		}
 		return m
 	case <-time.After(time.Minute):
-		r.t.Fatal("no answer came")
+		r.t.Fatal("no response")
 	}
 	return response{}
 }
 
-// ended waits for Serve, reading what it still has to say: findings are told
-// when they are there, and a pipe that nobody reads holds the server up.
-func (r *raw) ended() error {
+// waitForEnd waits for the result of Serve. It discards further output, because an
+// unread pipe would block the server.
+func (r *rawClient) waitForEnd() error {
 	r.t.Helper()
 	go func() { _, _ = io.Copy(io.Discard, r.out) }()
 	select {
 	case err := <-r.done:
 		return err
 	case <-time.After(time.Minute):
-		r.t.Fatal("the server goes on")
+		r.t.Fatal("the server did not end")
 		return nil
 	}
 }
@@ -116,8 +116,8 @@ const (
 	exit       = `{"jsonrpc":"2.0","method":"exit"}`
 )
 
-func TestMalformedMessagesAreAnswered(t *testing.T) {
-	r := rawStart(t)
+func TestStream_RejectsMalformedMessages(t *testing.T) {
+	r := startRaw(t)
 	r.write(frame(initialize))
 	if m := r.read(); m.Error != nil || !strings.Contains(string(m.Result), `"positionEncoding":"utf-16"`) {
 		t.Fatalf("initialize: %+v", m)
@@ -148,10 +148,10 @@ func TestMalformedMessagesAreAnswered(t *testing.T) {
 		r.write(frame(c.body))
 		m := r.read()
 		if m.Error == nil || m.Error.Code != c.code || string(m.ID) != c.id || m.Error.Message == "" {
-			t.Errorf("%q is answered %+v (id %s), want code %d for id %s", c.body, m.Error, m.ID, c.code, c.id)
+			t.Errorf("response to %q: %+v (id %s), want code %d for id %s", c.body, m.Error, m.ID, c.code, c.id)
 		}
 	}
-	// Notifications and responses in bad shape have no answer; the next request has.
+	// Malformed notifications and responses get no response; the next request does.
 	for _, body := range []string{
 		`{"jsonrpc":"2.0","method":"textDocument/didOpen","params":{"textDocument":5}}`,
 		`{"jsonrpc":"2.0","method":"textDocument/didChange","params":{"textDocument":{"uri":"file:///none"},"contentChanges":[{"text":"x"}]}}`,
@@ -171,44 +171,46 @@ func TestMalformedMessagesAreAnswered(t *testing.T) {
 		t.Errorf("after shutdown: %+v", m)
 	}
 	r.write(frame(exit))
-	if err := r.ended(); err != nil {
+	if err := r.waitForEnd(); err != nil {
 		t.Errorf("the server ended with %v", err)
 	}
 }
 
-func TestNothingBeforeInitialize(t *testing.T) {
-	r := rawStart(t)
+func TestServer_RequiresInitialize(t *testing.T) {
+	r := startRaw(t)
 	r.write(frame(`{"jsonrpc":"2.0","method":"textDocument/didOpen","params":{"textDocument":{"uri":"file:///x.qtype.yaml","text":"a"}}}`))
 	r.write(frame(`{"jsonrpc":"2.0","id":3,"method":"textDocument/hover","params":{}}`))
 	if m := r.read(); m.Error == nil || m.Error.Code != -32002 {
 		t.Errorf("got %+v", m)
 	}
 	r.write(frame(exit))
-	if err := r.ended(); !errors.Is(err, lsp.ErrNoShutdown) {
-		t.Errorf("an exit without a shutdown ends with %v", err)
+	if err := r.waitForEnd(); !errors.Is(err, lsp.ErrNoShutdown) {
+		t.Errorf("exit without shutdown: %v", err)
 	}
 }
 
-// TestHeaders: other headers are skipped, and what has no length ends the conversation.
-func TestHeaders(t *testing.T) {
-	r := rawStart(t)
+// TestStream_Headers checks that other headers are ignored, and that an invalid
+// length ends the session.
+func TestStream_Headers(t *testing.T) {
+	r := startRaw(t)
 	r.write(fmt.Sprintf("Content-Type: application/vscode-jsonrpc; charset=utf-8\r\ncontent-length:%d\r\n\r\n%s", len(initialize), initialize))
 	if m := r.read(); m.Error != nil {
 		t.Fatalf("initialize: %+v", m)
 	}
 	r.write("Content-Length: many\r\n\r\n{}")
-	if err := r.ended(); err == nil || !strings.Contains(err.Error(), `invalid Content-Length "many"`) {
+	if err := r.waitForEnd(); err == nil || !strings.Contains(err.Error(), `invalid Content-Length "many"`) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// TestEndOfStream: what was asked is still answered after the editor's end is closed.
-func TestEndOfStream(t *testing.T) {
-	r := rawStart(t)
+// TestServer_EndOfInput checks that requests are answered after the end of the
+// input.
+func TestServer_EndOfInput(t *testing.T) {
+	r := startRaw(t)
 	open := `{"jsonrpc":"2.0","method":"textDocument/didOpen","params":{"textDocument":{"uri":"file:///x.qtype.yaml","version":1,"text":"id: x\n"}}}`
-	ask := `{"jsonrpc":"2.0","id":5,"method":"textDocument/hover","params":{"textDocument":{"uri":"file:///x.qtype.yaml"},"position":{"line":0,"character":1}}}`
+	hover := `{"jsonrpc":"2.0","id":5,"method":"textDocument/hover","params":{"textDocument":{"uri":"file:///x.qtype.yaml"},"position":{"line":0,"character":1}}}`
 	go func() {
-		_, _ = io.WriteString(r.in, frame(initialize)+frame(open)+frame(ask))
+		_, _ = io.WriteString(r.in, frame(initialize)+frame(open)+frame(hover))
 		_ = r.in.Close()
 	}()
 	for {
@@ -219,17 +221,18 @@ func TestEndOfStream(t *testing.T) {
 			break
 		}
 	}
-	if err := r.ended(); !errors.Is(err, lsp.ErrNoShutdown) {
+	if err := r.waitForEnd(); !errors.Is(err, lsp.ErrNoShutdown) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// TestCancelling ends a request whose document takes long to check.
-func TestCancelling(t *testing.T) {
-	r := rawStart(t)
+// TestServer_CancelRequest cancels a request about a document that takes long to
+// check.
+func TestServer_CancelRequest(t *testing.T) {
+	r := startRaw(t)
 	r.write(frame(initialize))
 	r.read()
-	text, err := json.Marshal(large(20_000))
+	text, err := json.Marshal(largeDocument(20_000))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,52 +8,53 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// role is what a word of a document is.
+// role is the meaning of a word in a document.
 type role uint8
 
 const (
 	roleValue     role = iota // a value of the field's type
-	roleKey                   // a key of a class
-	roleTag                   // the `type` that chooses an alternative
-	roleID                    // the id of an entity, where it is declared
-	roleReference             // the id of an entity, where it is named
+	roleKey                   // a key of a struct
+	roleTag                   // the `type` that selects an alternative
+	roleID                    // the id in a declaration
+	roleReference             // the id in a reference
 	roleType                  // a type expression
-	roleBinding               // the name inside of what a step invokes
-	roleProperty              // the name of a custom type's property
-	roleInclude               // the path of an included file
-	roleFreeKey               // a key of the user's own
+	roleBinding               // the left side of a binding
+	roleProperty              // the name of a field of a custom type
+	roleInclude               // the path of an include
+	roleFreeKey               // a key chosen by the user
 )
 
-// word is a word of a document and what it is.
+// syntaxWord is a key or scalar of a document with its meaning.
 type syntaxWord struct {
 	role       role
-	start, end int           // byte offsets; quotes included
-	text       string        // the word
-	node       *outline.Node // the value; nil for a key
-	pair       *outline.Pair // the key with its value; nil where there is none
-	field      *field        // the key that the word is or stands under; nil where it is not known
-	goType     reflect.Type  // what is expected there; nil where anything is
-	mapping    *mappingNode  // the mapping around it; nil at the top
+	start, end int // byte offsets, quotes included
+	text       string
+	node       *outline.Node // nil for a key
+	pair       *outline.Pair // the entry with the key or value; nil for none
+	field      *field        // the key, or the key of the value; nil if unknown
+	goType     reflect.Type  // the expected type; nil for any
+	mapping    *mappingNode  // the mapping that contains the word; nil at the top
 }
 
-// mappingNode is a mapping and the struct of package spec that it stands for.
+// mappingNode is a mapping with the struct that it represents.
 type mappingNode struct {
 	node   *outline.Node
-	class  *structType // nil where that is not decided yet
-	union  *spec.Union // of which the class is one; nil for none
-	field  *field      // the key that holds it
+	class  *structType // nil if not known yet
+	union  *spec.Union // the union that class is an alternative of; nil for none
+	field  *field      // the key with the mapping as its value
 	parent *mappingNode
 	path   string // the file
 }
 
-// entity is an object with an id.
+// entity is a mapping with an id.
 type entity struct {
 	*mappingNode
 	id     string
 	idNode *outline.Node
 }
 
-// near finds the nearest object around and including o that stands for a struct.
+// enclosing returns the nearest mapping that represents a struct, starting with o;
+// nil for none.
 func (o *mappingNode) enclosing(t reflect.Type) *mappingNode {
 	for ; o != nil; o = o.parent {
 		if o.class != nil && o.class.goType == t {
@@ -63,10 +64,8 @@ func (o *mappingNode) enclosing(t reflect.Type) *mappingNode {
 	return nil
 }
 
-// flow is the flow that an object belongs to; nil for none.
 func (o *mappingNode) flow() *mappingNode { return o.enclosing(reflect.TypeFor[spec.Flow]()) }
 
-// tool is the tool that an object belongs to; nil for none.
 func (o *mappingNode) tool() *mappingNode {
 	for ; o != nil; o = o.parent {
 		if o.class.isAssignableTo(reflect.TypeFor[spec.Tool]()) {
@@ -76,25 +75,25 @@ func (o *mappingNode) tool() *mappingNode {
 	return nil
 }
 
-// syntaxIndex reads outlines by the language's types, includes followed: what each
-// word is, and which entities there are. It says nothing about faults.
+// syntaxIndex describes the words and entities of a document and its includes, by
+// walking outlines along the types of the language. It reports no errors.
 type syntaxIndex struct {
 	lang     *language
-	read     func(path string) *outline.Node // nil where a file cannot be read
+	read     func(path string) *outline.Node // nil if a file cannot be read
 	words    map[string][]syntaxWord         // by file
 	entities []*entity
 	includes []include
-	path     string   // the file that is being read
-	trail    []string // the files that led there
+	path     string   // the current file
+	trail    []string // the includes that lead to the current file
 }
 
-// include is a file that another one includes.
+// include is an include of a file.
 type include struct{ from, to string }
 
-// maxFiles bounds how many includes a survey follows.
+// maxFiles limits how many includes are followed.
 const maxFiles = 1000
 
-// indexSyntax surveys the document at a path.
+// indexSyntax indexes the document at a path.
 func indexSyntax(lang *language, path string, read func(string) *outline.Node) *syntaxIndex {
 	s := &syntaxIndex{lang: lang, read: read, words: map[string][]syntaxWord{}, path: path}
 	if o := read(path); o != nil {
@@ -104,10 +103,10 @@ func indexSyntax(lang *language, path string, read func(string) *outline.Node) *
 	return s
 }
 
-// mark keeps a word of the file that is being read.
+// addWord adds a word of the current file.
 func (s *syntaxIndex) addWord(m syntaxWord) { s.words[s.path] = append(s.words[s.path], m) }
 
-// document reads a whole document: an application, or a list of one kind.
+// readDocument reads a document: an application, or a list of one kind.
 func (s *syntaxIndex) readDocument(n *outline.Node, up *mappingNode) {
 	if s.readInclude(n, documentType, nil, up) {
 		return
@@ -119,7 +118,8 @@ func (s *syntaxIndex) readDocument(n *outline.Node, up *mappingNode) {
 	s.readValue(n, reflect.SliceOf(s.listElementType(n)), nil, up)
 }
 
-// listOf tells by its first element what a list document is a list of.
+// listElementType returns the element type of a list document, by its first
+// elements.
 func (s *syntaxIndex) listElementType(n *outline.Node) reflect.Type {
 	for _, item := range n.Items {
 		if item.Get("properties") != nil {
@@ -137,8 +137,8 @@ func (s *syntaxIndex) listElementType(n *outline.Node) reflect.Type {
 	return reflect.TypeFor[*spec.Variable]()
 }
 
-// includedDocument reads the file of an include in the place of the value, and tells
-// whether the value is one.
+// readInclude reads the file of an include instead of the value. It reports whether
+// the value is an include.
 func (s *syntaxIndex) readInclude(n *outline.Node, t reflect.Type, f *field, in *mappingNode) bool {
 	if n.Tag != "!include" && n.Tag != "!include_raw" {
 		return false
@@ -167,7 +167,6 @@ func (s *syntaxIndex) readInclude(n *outline.Node, t reflect.Type, f *field, in 
 	return true
 }
 
-// holdsPath tells whether a path is among some.
 func holdsPath(paths []string, path string) bool {
 	for _, p := range paths {
 		if p == path {
@@ -177,7 +176,7 @@ func holdsPath(paths []string, path string) bool {
 	return false
 }
 
-// value reads a value of which a type is expected; nil where anything is.
+// readValue reads a value of an expected type; nil for any.
 func (s *syntaxIndex) readValue(n *outline.Node, t reflect.Type, f *field, in *mappingNode) {
 	switch {
 	case s.readInclude(n, t, f, in):
@@ -210,7 +209,8 @@ func (s *syntaxIndex) readValue(n *outline.Node, t reflect.Type, f *field, in *m
 	}
 }
 
-// single marks a scalar; what a collection holds that stands in its place is of no known type.
+// readScalar adds a scalar. The content of a collection that is written instead has
+// no known type.
 func (s *syntaxIndex) readScalar(n *outline.Node, t reflect.Type, f *field, in *mappingNode) {
 	if n.Kind != outline.Scalar {
 		s.readFree(n, f, in)
@@ -219,12 +219,12 @@ func (s *syntaxIndex) readScalar(n *outline.Node, t reflect.Type, f *field, in *
 	s.addValue(roleValue, n, t, f, in)
 }
 
-// word marks a value.
+// addValue adds a value.
 func (s *syntaxIndex) addValue(r role, n *outline.Node, t reflect.Type, f *field, in *mappingNode) {
 	s.addWord(syntaxWord{role: r, start: n.Start, end: n.End, text: n.Text, node: n, field: f, goType: t, mapping: in})
 }
 
-// freeValue reads a value without a known type: only its words are marked.
+// readFree reads a value without a known type.
 func (s *syntaxIndex) readFree(n *outline.Node, f *field, in *mappingNode) {
 	switch n.Kind {
 	case outline.Scalar:
@@ -241,12 +241,12 @@ func (s *syntaxIndex) readFree(n *outline.Node, f *field, in *mappingNode) {
 	}
 }
 
-// key marks a key.
+// addKey adds a key.
 func (s *syntaxIndex) addKey(r role, p *outline.Pair, f *field, in *mappingNode) {
 	s.addWord(syntaxWord{role: r, start: p.Start, end: p.End, text: p.Key, pair: p, field: f, mapping: in})
 }
 
-// freeMap reads a mapping whose keys are the user's own.
+// readMap reads a mapping with keys chosen by the user.
 func (s *syntaxIndex) readMap(n *outline.Node, t reflect.Type, f *field, in *mappingNode) {
 	if n.Kind != outline.Mapping {
 		s.readScalar(n, t, f, in)
@@ -262,7 +262,7 @@ func (s *syntaxIndex) readMap(n *outline.Node, t reflect.Type, f *field, in *map
 	}
 }
 
-// alternative reads a mapping of a union.
+// readAlternative reads a mapping of a union.
 func (s *syntaxIndex) readAlternative(n *outline.Node, t reflect.Type, f *field, in *mappingNode) {
 	u := s.lang.union(t)
 	if u == nil || n.Kind != outline.Mapping {
@@ -272,7 +272,7 @@ func (s *syntaxIndex) readAlternative(n *outline.Node, t reflect.Type, f *field,
 	s.readStruct(n, s.lang.chooseAlternative(u, n), u, t, f, in)
 }
 
-// structure reads a mapping that stands for a struct.
+// readStruct reads a mapping that represents a struct.
 func (s *syntaxIndex) readStruct(n *outline.Node, c *structType, u *spec.Union, t reflect.Type, f *field, in *mappingNode) {
 	if n.Kind != outline.Mapping {
 		s.readScalar(n, t, f, in)
@@ -303,7 +303,7 @@ func (s *syntaxIndex) readStruct(n *outline.Node, c *structType, u *spec.Union, 
 	}
 }
 
-// at finds the innermost mark that holds an offset or ends there; nil for none.
+// at returns the innermost word at an offset, or that ends there; nil for none.
 func (s *syntaxIndex) at(path string, offset int) *syntaxWord {
 	var best *syntaxWord
 	for i := range s.words[path] {
@@ -315,9 +315,9 @@ func (s *syntaxIndex) at(path string, offset int) *syntaxWord {
 	return best
 }
 
-// find is the entity that an id names in the scope of an object: for a variable
-// its own flow's, then the document's, then another flow's.
-func (s *syntaxIndex) find(id string, wants reflect.Type, in *mappingNode) *entity {
+// find returns the entity that an id refers to within a mapping. Variables are
+// searched in the flow of the mapping, then in the document, then in other flows.
+func (s *syntaxIndex) findEntity(id string, wants reflect.Type, in *mappingNode) *entity {
 	var other *entity
 	for _, e := range s.entities {
 		if e.id != id || !e.class.isAssignableTo(wants) {
@@ -337,7 +337,7 @@ func (s *syntaxIndex) find(id string, wants reflect.Type, in *mappingNode) *enti
 	return other
 }
 
-// ids are the words of a list of references under a key.
+// ids returns the ids of a list of references.
 func (o *mappingNode) ids(key string) []string {
 	var all []string
 	for _, item := range o.list(key) {
@@ -350,7 +350,7 @@ func (o *mappingNode) ids(key string) []string {
 	return all
 }
 
-// list are the items under a key.
+// list returns the items of a key.
 func (o *mappingNode) list(key string) []*outline.Node {
 	if o == nil {
 		return nil

@@ -12,20 +12,19 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// lineIndex knows where the lines of a text start, and turns places of the protocol
-// (UTF-16 units), of package source (characters) and of Go (bytes) into each
-// other. The protocol also ends a line at a lone carriage return; source does not.
+// lineIndex converts between positions of the protocol (UTF-16 code units), of
+// package source (characters) and byte offsets. In the protocol a carriage return
+// alone also ends a line; in package source it does not.
 type lineIndex struct {
 	text       string
-	starts     []int // offsets at which the protocol's lines start
-	feedStarts []int // offsets at which package source's lines start
-	hasBOM     bool  // a byte order mark stood before the text; it is one unit of the first line
+	starts     []int // offsets of the protocol's lines
+	feedStarts []int // offsets of package source's lines
+	hasBOM     bool  // a byte order mark preceded the text; it counts as one unit of the first line
 }
 
-// byteOrderMark may stand before a text; it is taken away, as package loader does.
+// byteOrderMark may precede a text. It is removed, as in package loader.
 const byteOrderMark = "\ufeff"
 
-// newLines finds the lines of a text.
 func newLineIndex(text string) *lineIndex {
 	text, marked := strings.CutPrefix(text, byteOrderMark)
 	l := &lineIndex{text: text, starts: []int{0}, feedStarts: []int{0}, hasBOM: marked}
@@ -40,17 +39,18 @@ func newLineIndex(text string) *lineIndex {
 	return l
 }
 
-// line is the number of the protocol's line that holds an offset, from 0.
+// line returns the 0-based line of the protocol at an offset.
 func (l *lineIndex) line(offset int) int { return sort.SearchInts(l.starts, offset+1) - 1 }
 
-// position is where a byte stands.
+// position converts an offset.
 func (l *lineIndex) position(offset int) protocol.Position {
 	offset = min(max(offset, 0), len(l.text))
 	n := l.line(offset)
 	return protocol.Position{Line: n, Character: utf16Len(l.text[l.starts[n]:offset]) + l.bomUnits(n)}
 }
 
-// extra is how many units stand before a line's text: one for a byte order mark.
+// bomUnits returns the number of units that precede the text of a line: one for a
+// byte order mark.
 func (l *lineIndex) bomUnits(line int) int {
 	if l.hasBOM && line == 0 {
 		return 1
@@ -58,12 +58,12 @@ func (l *lineIndex) bomUnits(line int) int {
 	return 0
 }
 
-// span is the range between two bytes.
+// rangeOf converts two offsets.
 func (l *lineIndex) rangeOf(start, end int) protocol.Range {
 	return protocol.Range{Start: l.position(start), End: l.position(end)}
 }
 
-// utf16Len counts the UTF-16 units of a text.
+// utf16Len returns the length of a text in UTF-16 code units.
 func utf16Len(text string) int {
 	n := 0
 	for _, r := range text {
@@ -75,8 +75,8 @@ func utf16Len(text string) int {
 	return n
 }
 
-// offset is the byte at a position; one behind a line's end is that end, and one
-// behind the last line the text's.
+// offset converts a position. Positions beyond the end of a line mean that end,
+// those beyond the last line the end of the text.
 func (l *lineIndex) offset(p protocol.Position) int {
 	if p.Line < 0 {
 		return 0
@@ -92,14 +92,14 @@ func (l *lineIndex) offset(p protocol.Position) int {
 			n--
 		}
 		if n < 0 {
-			break // in the middle of a pair: the place before it
+			break // within a surrogate pair: the position before it
 		}
 		at += size
 	}
 	return at
 }
 
-// whole is a stretch of the text with the byte order mark before it, if there was one.
+// withBOM returns a part of the text with the byte order mark that preceded it.
 func (l *lineIndex) withBOM(start, end int) string {
 	if l.hasBOM {
 		return byteOrderMark + l.text[start:end]
@@ -107,7 +107,7 @@ func (l *lineIndex) withBOM(start, end int) string {
 	return l.text[start:end]
 }
 
-// lineEnd is the offset at which a line's text ends, without its line break.
+// lineEnd returns the offset of the end of a line, without its line break.
 func (l *lineIndex) lineEnd(n int) int {
 	end := len(l.text)
 	if n+1 < len(l.starts) {
@@ -116,7 +116,7 @@ func (l *lineIndex) lineEnd(n int) int {
 	return l.starts[n] + len(strings.TrimRight(l.text[l.starts[n]:end], "\r\n"))
 }
 
-// byteAt is the byte at a place of package source.
+// sourceOffset converts a position of package source.
 func (l *lineIndex) sourceOffset(p source.Pos) int {
 	if p.Line < 1 {
 		return 0
@@ -132,30 +132,29 @@ func (l *lineIndex) sourceOffset(p source.Pos) int {
 	return at
 }
 
-// bytesOf are the first byte of a span and the one after its last.
+// sourceOffsets returns the start and end of a span.
 func (l *lineIndex) sourceOffsets(s source.Span) (start, end int) {
 	start = l.sourceOffset(s.Start)
 	return start, max(l.sourceOffset(s.End), start)
 }
 
-// document is one version of a document that the editor holds. It never changes.
+// document is a version of an open document. It is immutable.
 type document struct {
 	uri     string
-	path    string // what the loader calls it
+	path    string // the loader's name
 	version int
-	lang    string // the editor's name of its language
+	lang    string // the editor's language identifier
 	*lineIndex
-	outline func() *outline.Node // made when it is first asked for
+	outline func() *outline.Node // computed on first use
 }
 
-// newDocument takes a text of the editor.
 func newDocument(uri, path string, version int, lang, text string) *document {
 	l := newLineIndex(text)
 	return &document{uri: uri, path: path, version: version, lang: lang, lineIndex: l,
 		outline: sync.OnceValue(func() *outline.Node { return outline.Parse(l.text) })}
 }
 
-// edit applies changes in their order.
+// edit applies changes in order.
 func (d *document) edit(version int, changes []protocol.TextDocumentContentChangeEvent) (*document, error) {
 	text := d.lineIndex
 	for _, c := range changes {
@@ -165,7 +164,7 @@ func (d *document) edit(version int, changes []protocol.TextDocumentContentChang
 		}
 		start, end := text.offset(c.Range.Start), text.offset(c.Range.End)
 		if start > end {
-			return nil, fmt.Errorf("a change ends before it starts")
+			return nil, fmt.Errorf("the change ends before it starts")
 		}
 		text = newLineIndex(text.withBOM(0, start) + c.Text + text.text[end:])
 	}

@@ -12,7 +12,7 @@ func pos(line, character int) protocol.Position {
 	return protocol.Position{Line: line, Character: character}
 }
 
-func TestPositions(t *testing.T) {
+func TestLineIndex(t *testing.T) {
 	text := "a\r\né😀b\rc\n\n日"
 	l := newLineIndex(text)
 	for _, c := range []struct {
@@ -20,10 +20,10 @@ func TestPositions(t *testing.T) {
 		at     protocol.Position
 	}{{0, pos(0, 0)}, {1, pos(0, 1)}, {3, pos(1, 0)}, {5, pos(1, 1)}, {9, pos(1, 3)}, {10, pos(1, 4)}, {11, pos(2, 0)}, {13, pos(3, 0)}, {14, pos(4, 0)}, {17, pos(4, 1)}} {
 		if got := l.position(c.offset); got != c.at {
-			t.Errorf("byte %d is at %v, want %v", c.offset, got, c.at)
+			t.Errorf("offset %d converts to %v, want %v", c.offset, got, c.at)
 		}
 		if got := l.offset(c.at); got != c.offset {
-			t.Errorf("%v is byte %d, want %d", c.at, got, c.offset)
+			t.Errorf("%v converts to offset %d, want %d", c.at, got, c.offset)
 		}
 	}
 	for _, c := range []struct {
@@ -31,7 +31,7 @@ func TestPositions(t *testing.T) {
 		want int
 	}{{pos(0, 99), 1}, {pos(99, 0), len(text)}, {pos(1, 2), 5}, {pos(-1, 0), 0}, {pos(0, -5), 0}} {
 		if got := l.offset(c.at); got != c.want {
-			t.Errorf("%v is byte %d, want %d", c.at, got, c.want)
+			t.Errorf("%v converts to offset %d, want %d", c.at, got, c.want)
 		}
 	}
 	marked := newLineIndex(byteOrderMark + "ab\nc")
@@ -40,8 +40,8 @@ func TestPositions(t *testing.T) {
 	}
 }
 
-// TestEditsOfAnyKind compares incremental edits with the same on the text.
-func TestEditsOfAnyKind(t *testing.T) {
+// TestDocument_Edit compares incremental edits with the same edits of the text.
+func TestDocument_Edit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		runes := rapid.SliceOf(rapid.SampledFrom([]rune("ab\n\ré😀日")))
 		text := string(runes.Draw(t, "text"))
@@ -51,7 +51,7 @@ func TestEditsOfAnyKind(t *testing.T) {
 		typed := string(runes.Draw(t, "typed"))
 		start, end := len(string([]rune(text)[:from])), len(string([]rune(text)[:to]))
 		if start > 0 && start < len(text) && text[start-1:start+1] == "\r\n" || end > 0 && end < len(text) && text[end-1:end+1] == "\r\n" {
-			return // no place of the protocol is between the two
+			return // the protocol has no position between the two
 		}
 		r := d.rangeOf(start, end)
 		next, err := d.edit(2, []protocol.TextDocumentContentChangeEvent{{Range: &r, Text: typed}})

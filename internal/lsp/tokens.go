@@ -10,14 +10,14 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// token is a word with its colour.
+// token is a word with its type, for highlighting.
 type token struct {
-	start, end int // bytes
+	start, end int // byte offsets
 	tokenType  int
 	modifiers  uint32
 }
 
-// The legend's indexes.
+// Indexes of the token types in the legend.
 const (
 	tokenVariable = iota
 	tokenFunction
@@ -29,22 +29,22 @@ const (
 	tokenNamespace
 )
 
-// tokenTypes is the legend, in the order of the indexes.
+// tokenTypes returns the legend in the order of the indexes.
 func tokenTypes() []string {
 	return []string{"variable", "function", "class", "type", "property", "parameter", "enumMember", "namespace"}
 }
 
-// The legend's modifiers, as bits.
+// Bits of the token modifiers.
 const (
 	tokenDeclaration uint32 = 1 << iota
 	tokenReadOnly
 )
 
-// tokenModifiers is the legend of the modifiers, in the order of their bits.
+// tokenModifiers returns the legend in the order of the bits.
 func tokenModifiers() []string { return []string{"declaration", "readonly"} }
 
-// tokens answers the words of a document that YAML's own colours cannot tell
-// apart: ids where they are declared and named, types, and what is filled into texts.
+// semanticTokens handles textDocument/semanticTokens: the words that YAML
+// highlighting does not distinguish, such as ids, types and placeholders.
 func (s *server) semanticTokens(_ context.Context, p protocol.SemanticTokensParams) (protocol.SemanticTokens, error) {
 	packed := protocol.SemanticTokens{Data: []uint32{}}
 	d, err := s.openDocument(p.TextDocument)
@@ -71,7 +71,8 @@ func (s *server) semanticTokens(_ context.Context, p protocol.SemanticTokensPara
 	return packed, nil
 }
 
-// tokensOf are the tokens of a document in order, none over another, each on one line.
+// tokensOf returns the tokens of a document in order. They do not overlap, and each
+// is on one line.
 func tokensOf(syntax *syntaxIndex, d *document) []token {
 	var all []token
 	for i := range syntax.words[d.path] {
@@ -88,7 +89,7 @@ func tokensOf(syntax *syntaxIndex, d *document) []token {
 	})
 }
 
-// markTokens are the tokens of one word; none for what YAML colours well enough.
+// wordTokens returns the tokens of a word; none if YAML highlighting suffices.
 func wordTokens(m *syntaxWord, text string) []token {
 	start, end := m.start, m.end
 	if m.node != nil && (m.node.Style == outline.SingleQuoted || m.node.Style == outline.DoubleQuoted) && end-start >= 2 {
@@ -117,7 +118,8 @@ func wordTokens(m *syntaxWord, text string) []token {
 	return nil
 }
 
-// valueTokens are a word of an enumeration, or the placeholders of a text.
+// valueTokens returns the token of an enumeration value, or those of the
+// placeholders in a text.
 func valueTokens(m *syntaxWord, text string) []token {
 	if m.field != nil && slices.Contains(m.field.enum, m.text) {
 		return []token{{m.start, m.end, tokenEnumMember, 0}}

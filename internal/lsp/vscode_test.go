@@ -12,15 +12,16 @@ import (
 	"time"
 )
 
-// TestExtension runs the extension of Visual Studio Code with the real client
-// library and the real program; a script plays the editor's own module. It starts,
-// shows a fault, starts anew, and says what is wrong where there is not a program.
+// TestExtension runs the extension of Visual Studio Code with its client library
+// and the program; a script provides the editor's module. It checks that the
+// extension shows diagnostics, can restart the server, and reports a program that
+// does not exist.
 func TestExtension(t *testing.T) {
 	libraries := os.Getenv("QTYPE_LSP_CLIENT")
 	if _, err := os.Stat(filepath.Join(libraries, "vscode-languageclient")); libraries == "" || err != nil {
-		t.Skip("SKIPPED, NOT TESTED: QTYPE_LSP_CLIENT names no node_modules folder with vscode-languageclient; .ci/run does")
+		t.Skip("SKIPPED: set QTYPE_LSP_CLIENT to a node_modules folder with vscode-languageclient, as .ci/run does")
 	}
-	document := filepath.Join(realDir(t), "app.qtype.yaml")
+	document := filepath.Join(tempDir(t), "app.qtype.yaml")
 	if err := os.WriteFile(document, []byte("id: shop\nmodles: []\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +29,7 @@ func TestExtension(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := build(t)
+	program := buildQtype(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	host := exec.CommandContext(ctx, "node", "testdata/vscode.cjs", extension, program, document)
@@ -38,7 +39,7 @@ func TestExtension(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	var told struct {
+	var shown struct {
 		First []struct {
 			URI  string
 			List []struct {
@@ -48,19 +49,19 @@ func TestExtension(t *testing.T) {
 		}
 		Providers, Errors []string
 	}
-	if err := json.Unmarshal(out, &told); err != nil {
+	if err := json.Unmarshal(out, &shown); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if len(told.First) != 1 || len(told.First[0].List) != 1 || told.First[0].List[0].Code != "QT103" || told.First[0].List[0].Line != 1 {
-		t.Errorf("shown: %+v", told.First)
+	if len(shown.First) != 1 || len(shown.First[0].List) != 1 || shown.First[0].List[0].Code != "QT103" || shown.First[0].List[0].Line != 1 {
+		t.Errorf("shown: %+v", shown.First)
 	}
 	for _, want := range []string{"CompletionItem", "Definition", "Hover", "Rename", "DocumentFormattingEdit", "DocumentSemanticTokens"} {
-		if !slices.Contains(told.Providers, "register"+want+"Provider") {
-			t.Errorf("the editor was given no %s", want)
+		if !slices.Contains(shown.Providers, "register"+want+"Provider") {
+			t.Errorf("no provider for %s was registered", want)
 		}
 	}
-	said := strings.Join(told.Errors, "\n")
-	if !strings.Contains(said, `cannot start "/no/such/qtype lsp"`) || !strings.Contains(said, "ENOENT") || strings.Contains(said, "undefined") {
-		t.Errorf("without a program it said %q", said)
+	messages := strings.Join(shown.Errors, "\n")
+	if !strings.Contains(messages, `cannot start "/no/such/qtype lsp"`) || !strings.Contains(messages, "ENOENT") || strings.Contains(messages, "undefined") {
+		t.Errorf("without a program: %q", messages)
 	}
 }

@@ -17,42 +17,42 @@ import (
 	"github.com/qtype-dev/qtype/validate/lint"
 )
 
-// workspace is everything that the editor has open, and what is known about it.
+// workspace holds the open documents and folders and the results of their analyses.
+// It is safe for concurrent use.
 type workspace struct {
 	lang    *language
-	workDir string // the folder that relative names are relative to
+	workDir string // the folder to which relative paths refer
 	remote  *remoteCache
 
-	scanning sync.Mutex // held while the folders are looked through; others wait for what is found
+	scanning sync.Mutex // held during a scan of the folders, so that others wait for its result
 
 	mu          sync.Mutex
-	changeCount uint64               // counts changes
-	changed     map[string]uint64    // when a file changed last, by path
-	docs        map[string]*document // what the editor holds, by path
-	uris        map[string]string    // how the editor spells the URI of a path
-	folders     []string             // what the editor has open
-	roots       map[string]*root     // the documents that were analysed, by path
-	scanned     bool                 // the folders were looked through
-	includes    map[string][]string  // what the documents in the folders include
+	changeCount uint64               // incremented with each change
+	changed     map[string]uint64    // changeCount at the last change of a file, by path
+	docs        map[string]*document // the open documents, by path
+	uris        map[string]string    // the editor's spelling of URIs, by path
+	folders     []string
+	roots       map[string]*root    // the analyzed documents, by path
+	scanned     bool                // the folders were scanned since the last change
+	includes    map[string][]string // the includes of documents in the folders, by path
 }
 
-// root is a document that is checked as a whole.
+// root is a document that is analyzed as a whole.
 type root struct {
-	analyzing sync.Mutex // held while it is analysed
-	latest    *analysis  // guarded by the space; nil before the first
-	lastValid *analysis  // the last one that could be read as YAML; nil for none
+	analyzing sync.Mutex // held during an analysis
+	latest    *analysis  // guarded by workspace.mu; nil before the first analysis
+	lastValid *analysis  // the latest analysis of valid YAML; nil for none
 }
 
-// newSpace makes a space with nothing in it.
 func newWorkspace(lang *language) *workspace {
 	work, _ := os.Getwd()
 	w := &workspace{lang: lang, workDir: work, remote: newRemoteCache(), changed: map[string]uint64{}, docs: map[string]*document{},
 		uris: map[string]string{}, roots: map[string]*root{}, includes: map[string][]string{}}
-	w.remote.isWanted = w.isIncluded
+	w.remote.isIncluded = w.isIncluded
 	return w
 }
 
-// open takes a document from the editor, new or in a new version.
+// open adds a document or a new version of it.
 func (w *workspace) open(d *document) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -63,7 +63,7 @@ func (w *workspace) open(d *document) {
 	w.markChanged(d.path)
 }
 
-// close forgets a document; from here on the file on disk counts.
+// close removes a document: the file on disk is read from now on.
 func (w *workspace) close(path string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -72,13 +72,13 @@ func (w *workspace) close(path string) {
 	w.markChanged(path)
 }
 
-// invalidate notes that a file changed. The caller holds the lock.
+// markChanged records a change of a file. The caller holds w.mu.
 func (w *workspace) markChanged(path string) {
 	w.changeCount++
 	w.changed[path] = w.changeCount
 }
 
-// diskChanged notes changes of files that the editor does not hold.
+// diskChanged records changes of files on disk.
 func (w *workspace) diskChanged(paths []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -88,8 +88,7 @@ func (w *workspace) diskChanged(paths []string) {
 	w.scanned = false
 }
 
-// remoteChanged notes that something else is known now of a file of another machine;
-// of all of them where the address is empty.
+// remoteChanged records a change of a remote file, or of all for an empty address.
 func (w *workspace) remoteChanged(address string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -104,7 +103,7 @@ func (w *workspace) remoteChanged(address string) {
 	}
 }
 
-// isIncluded tells whether a document includes a file of another machine.
+// isIncluded reports whether a document includes a remote file.
 func (w *workspace) isIncluded(address string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -116,7 +115,7 @@ func (w *workspace) isIncluded(address string) bool {
 	return false
 }
 
-// setFolders changes which folders are open.
+// setFolders adds and removes open folders.
 func (w *workspace) setFolders(add, remove []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -129,14 +128,14 @@ func (w *workspace) setFolders(add, remove []string) {
 	w.scanned = false
 }
 
-// document is what the editor holds at a path; nil for nothing.
+// document returns the open document at a path, nil for none.
 func (w *workspace) document(path string) *document {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.docs[path]
 }
 
-// documents are the open documents, in the order of their paths.
+// documents returns the open documents sorted by path.
 func (w *workspace) documents() []*document {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -148,7 +147,7 @@ func (w *workspace) documents() []*document {
 	return all
 }
 
-// uri is how the editor spells the URI of a path.
+// uri returns the URI of a path in the editor's spelling.
 func (w *workspace) uri(path string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -158,7 +157,8 @@ func (w *workspace) uri(path string) string {
 	return uriOf(path)
 }
 
-// text is the text of a file: the editor's, else the disk's.
+// text returns the text of a file: the editor's if it is open, otherwise that on
+// disk.
 func (w *workspace) text(path string) (string, bool) {
 	if d := w.document(path); d != nil {
 		return d.text, true
@@ -166,7 +166,7 @@ func (w *workspace) text(path string) (string, bool) {
 	if isRemote(path) {
 		return w.remote.text(path)
 	}
-	const most = 4 << 20 // bytes, as the loader has it
+	const most = 4 << 20 // bytes; the limit of package loader
 	in, err := openFile(path)
 	if err != nil {
 		return "", false
@@ -176,7 +176,7 @@ func (w *workspace) text(path string) (string, bool) {
 	return strings.TrimPrefix(string(text), byteOrderMark), err == nil
 }
 
-// outlineOf is the outline of a file; nil where there is none.
+// outlineOf returns the outline of a file, nil if it cannot be read.
 func (w *workspace) outlineOf(path string) *outline.Node {
 	if d := w.document(path); d != nil {
 		return d.outline()
@@ -187,9 +187,9 @@ func (w *workspace) outlineOf(path string) *outline.Node {
 	return nil
 }
 
-// openFile opens a regular file of this machine.
+// openFile opens a local regular file.
 func openFile(path string) (io.ReadCloser, error) {
-	info, err := os.Stat(path) // opening a pipe would wait for a writer
+	info, err := os.Stat(path) // opening a pipe would block
 	if err != nil {
 		return nil, err
 	}
@@ -199,8 +199,8 @@ func openFile(path string) (io.ReadCloser, error) {
 	return os.Open(path)
 }
 
-// analyze is the analysis of the document at a path, made anew only where
-// something that it reads has changed.
+// analyze returns the analysis of the document at a path. It is computed again only
+// if a file that it read has changed.
 func (w *workspace) analyze(ctx context.Context, path string) *analysis {
 	w.mu.Lock()
 	r := w.roots[path]
@@ -219,17 +219,17 @@ func (w *workspace) analyze(ctx context.Context, path string) *analysis {
 	}
 	made := w.load(ctx, path, now)
 	if ctx.Err() != nil {
-		return last // what was read may be incomplete
+		return last // the analysis was interrupted and may be incomplete
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if r.latest = made; made.readable() {
+	if r.latest = made; made.isReadable() {
 		r.lastValid = made
 	}
 	return made
 }
 
-// lastValid is the last analysis of a document that could be read; nil for none.
+// lastValid returns the latest analysis of valid YAML of a document, nil for none.
 func (w *workspace) lastValid(path string) *analysis {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -239,7 +239,7 @@ func (w *workspace) lastValid(path string) *analysis {
 	return nil
 }
 
-// fresh tells whether nothing that an analysis read has changed since.
+// isFresh reports whether no file that an analysis read has changed since.
 func (w *workspace) isFresh(a *analysis) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -254,7 +254,7 @@ func (w *workspace) isFresh(a *analysis) bool {
 	return true
 }
 
-// load reads and checks a document. Open documents stand for their files.
+// load reads and checks a document, using the texts of open documents.
 func (w *workspace) load(ctx context.Context, path string, now uint64) *analysis {
 	a := w.loadWith(ctx, path, func(name string) (io.ReadCloser, bool) {
 		if d := w.document(name); d != nil {
@@ -266,7 +266,8 @@ func (w *workspace) load(ctx context.Context, path string, now uint64) *analysis
 	return a
 }
 
-// loadWith reads and checks a document with some files in another form than the disk's.
+// loadWith reads and checks a document. held returns the texts to use instead of
+// files.
 func (w *workspace) loadWith(ctx context.Context, path string, held func(string) (io.ReadCloser, bool)) *analysis {
 	begin := time.Now()
 	a := &analysis{path: path, workDir: w.workDir, requested: map[string]bool{path: true}, lineIndexes: map[*source.File]*lineIndex{}}
@@ -287,11 +288,11 @@ func (w *workspace) loadWith(ctx context.Context, path string, held func(string)
 			return nil, remoteDisabled
 		}
 		remote = true
-		return nil, nil // the loader knows what the document may read, and asks the library
+		return nil, nil // the loader checks the address, then calls Fetch
 	}
 	result, diagnostics := loader.Load(ctx, path, loader.Options{Open: open, Fetch: w.remote.read})
 	a.doc, a.files = result.Document, result.Files
-	// The same as `qtype validate` says, comments that silence included.
+	// As in `qtype validate`, including comments that suppress diagnostics.
 	a.diagnostics = lint.ApplyIgnores(a.files, append(diagnostics, validate.Check(a.doc)...))
 	a.index = sync.OnceValue(func() *nameIndex { return newNameIndex(a) })
 	a.remote = remote
@@ -299,8 +300,8 @@ func (w *workspace) loadWith(ctx context.Context, path string, held func(string)
 	return a
 }
 
-// readable tells whether the document's own text is YAML and holds something.
-func (a *analysis) readable() bool {
+// readable reports whether the document is valid YAML with content.
+func (a *analysis) isReadable() bool {
 	d := a.doc
 	return d.Application != nil || d.Auths != nil || d.Models != nil || d.Tools != nil || d.Types != nil || d.Variables != nil
 }

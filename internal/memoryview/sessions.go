@@ -15,7 +15,6 @@ import (
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
@@ -26,8 +25,14 @@ type Memory struct {
 	Location string // of its store, for messages
 }
 
+// App is the part of runtime.App that Of needs.
+type App interface {
+	Memory(id string) *memory.Memory
+	StoreLocation(id string) string
+}
+
 // Of returns the memory of an application that is declared with an id.
-func Of(app *runtime.App, id string) Memory {
+func Of(app App, id string) Memory {
 	return Memory{Memory: app.Memory(id), ID: id, Location: app.StoreLocation(id)}
 }
 

@@ -1,37 +1,37 @@
-// Package template reads prompt templates: text with placeholders such as
-// {name}, {name!r} and {name:>8.2f}, where {{ and }} stand for braces. The syntax
-// is that of Python's str.format with named arguments (reference steps.md 2).
+// Package prompttemplate parses prompt templates: text with placeholders such as
+// {name}, {name!r} and {name:>8.2f}, where {{ and }} are literal braces. The syntax
+// is that of Python's str.format with named arguments.
 //
-// It knows neither variables nor values: package validate compares the names
-// with a step's inputs, package steps puts values in.
+// Package validate compares the names with the inputs of a step; package steps
+// inserts the values.
 package prompttemplate
 
 import "strings"
 
-// Kind tells what a piece of a template is.
+// Kind is the kind of a piece.
 type Kind uint8
 
 // The kinds of pieces.
 const (
-	Literal     Kind = iota // text that stays as it is
+	Literal     Kind = iota // text
 	Placeholder             // {name!conversion:spec}
-	Unclosed                // a { that is never closed
+	Unclosed                // an unclosed {
 	Nested                  // a { inside a placeholder
-	Stray                   // a } that closes nothing
+	Stray                   // a } without a {
 )
 
-// Piece is a stretch of a template.
+// Piece is a part of a template.
 type Piece struct {
-	Kind       Kind   // what it is
-	Text       string // literal: the text that it stands for; else as it is written, braces included
-	At         int    // where it begins, in bytes of the template; of a nested { the inner one
-	Name       string // of a placeholder: what stands before ! and :
-	Conversion string // of a placeholder: what follows the name, with its !; empty for none
-	Spec       string // of a placeholder: what follows the :
+	Kind       Kind   // kind of the piece
+	Text       string // of a literal, without escapes; else as written, with braces
+	At         int    // start in the template, in bytes; of a nested { the inner one
+	Name       string // of a placeholder: the part before ! and :
+	Conversion string // of a placeholder: the part after the name with its !, or empty
+	Spec       string // of a placeholder: the part after :
 }
 
-// Parse cuts a template into pieces. It goes on behind what cannot be read: the
-// rest is read as if the brace at fault were not there. Neighbouring literals are one piece.
+// Parse splits a template into pieces. After an invalid brace it continues with the
+// rest as if the brace were absent. Adjacent literals are one piece.
 func Parse(text string) []Piece {
 	r := reader{text: text}
 	for r.at < len(text) {
@@ -41,16 +41,16 @@ func Parse(text string) []Piece {
 	return r.pieces
 }
 
-// reader cuts a template.
+// reader reads a template.
 type reader struct {
 	text    string
-	at      int // the next byte
+	at      int // index of the next byte
 	pieces  []Piece
-	literal strings.Builder // literal text that is no piece yet
-	from    int             // where that begins
+	literal strings.Builder // text that is not yet a piece
+	from    int             // start of the text
 }
 
-// next reads literal text up to a brace, and the brace with what belongs to it.
+// next reads text up to a brace, and what belongs to the brace.
 func (r *reader) next() {
 	rest := r.text[r.at:]
 	n := strings.IndexAny(rest, "{}")
@@ -87,7 +87,7 @@ func (r *reader) placeholder(rest string) {
 	}
 }
 
-// cut parts name!conversion:spec.
+// cut splits name!conversion:spec.
 func cut(s string) (name, conversion, spec string) {
 	i := strings.IndexAny(s, "!:")
 	switch {
@@ -101,7 +101,6 @@ func cut(s string) (name, conversion, spec string) {
 	return s[:i], "", s[i+1:]
 }
 
-// write adds literal text.
 func (r *reader) write(s string) {
 	if r.literal.Len() == 0 {
 		r.from = r.at
@@ -109,7 +108,7 @@ func (r *reader) write(s string) {
 	r.literal.WriteString(s)
 }
 
-// flush makes a piece of the literal text so far.
+// flush appends the literal text as a piece.
 func (r *reader) flush() {
 	if r.literal.Len() > 0 {
 		r.pieces = append(r.pieces, Piece{Text: r.literal.String(), At: r.from})
@@ -117,7 +116,7 @@ func (r *reader) flush() {
 	}
 }
 
-// add puts a piece behind the literal text and goes on n bytes later.
+// add appends a piece after the literal text and advances by n bytes.
 func (r *reader) add(p Piece, n int) {
 	r.flush()
 	r.pieces = append(r.pieces, p)

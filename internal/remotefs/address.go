@@ -8,23 +8,23 @@ import (
 	"strings"
 )
 
-// split takes an address apart into its scheme, in lower case, and what follows
-// ://. A local path has no scheme, also one that begins with a drive letter.
+// split separates the scheme of an address, in lower case, from what follows ://. A
+// local path has no scheme, even if it begins with a drive letter.
 func split(address string) (scheme, rest string) {
 	scheme, rest, found := strings.Cut(address, "://")
-	if !found || len(scheme) < 2 || strings.ContainsFunc(scheme, notOfScheme) {
+	if !found || len(scheme) < 2 || strings.ContainsFunc(scheme, notInScheme) {
 		return "", address
 	}
 	return strings.ToLower(scheme), rest
 }
 
-func notOfScheme(r rune) bool {
+func notInScheme(r rune) bool {
 	letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
 	return !letter && r != '+' && r != '-' && r != '.'
 }
 
-// Remote tells whether an address is one of another machine, and its scheme. A
-// scheme that is not supported counts as remote.
+// Remote reports whether an address is remote, and its scheme. Unsupported schemes
+// are remote too.
 func Remote(address string) (scheme string, ok bool) {
 	scheme, _ = split(address)
 	switch scheme {
@@ -34,16 +34,16 @@ func Remote(address string) (scheme string, ok bool) {
 	return scheme, true
 }
 
-// Path is the local path of an address that is not remote.
+// Path returns the local path of an address that is not remote.
 func Path(address string) string {
 	_, rest := split(address)
 	return rest
 }
 
-// Join answers the address of a reference that stands in the document at base:
-// one with a scheme or an absolute local path stands for itself, another counts
-// from the folder of base. A query of base is dropped, as browsers do; in a
-// bucket a question mark is a sign like others.
+// Join resolves a reference in the document at base. A reference with a scheme or an
+// absolute local path is returned unchanged; others are relative to the directory
+// of base. The query of an http URL is dropped; in a bucket a question mark is an
+// ordinary character.
 func Join(base, ref string) string {
 	scheme, rest := split(base)
 	switch refScheme, _ := split(ref); {
@@ -51,7 +51,7 @@ func Join(base, ref string) string {
 		return ref
 	case scheme == "http" || scheme == "https":
 		if !strings.HasPrefix(ref, "/") {
-			ref = "./" + ref // so that what stands before a colon is no scheme
+			ref = "./" + ref // otherwise text before a colon would be a scheme
 		}
 		b, err := url.Parse(base)
 		r, err2 := url.Parse(ref)
@@ -71,8 +71,8 @@ func Join(base, ref string) string {
 	return filepath.Join(filepath.Dir(rest), ref)
 }
 
-// Base is the folder of a remote address, with a slash at its end and without
-// credentials in a query.
+// Base returns the directory of a remote address, with a trailing slash and without
+// a query, which may hold credentials.
 func Base(address string) string {
 	scheme, rest := split(address)
 	if scheme == "http" || scheme == "https" {
@@ -84,13 +84,13 @@ func Base(address string) string {
 	return scheme + "://" + rest[:at+1]
 }
 
-// IsUnder tells whether a remote address lies under a base that Base answered:
-// the same scheme, server and user, and a path that does not lead out of it.
+// IsUnder reports whether a remote address is below a result of Base: same scheme,
+// server and user, and a path that does not leave it.
 func IsUnder(base, address string) bool {
 	b, err := url.Parse(base)
 	a, err2 := url.Parse(address)
 	if err != nil || err2 != nil {
-		// No URL, as the key of a bucket may be: then it is compared as it is written.
+		// Not a URL, as the key of an object may be.
 		return strings.HasPrefix(address, base) && !slices.Contains(strings.Split(address, "/"), "..")
 	}
 	if !strings.EqualFold(a.Scheme, b.Scheme) || !strings.EqualFold(a.Host, b.Host) {
@@ -105,8 +105,8 @@ func IsUnder(base, address string) bool {
 
 func isSlash(r rune) bool { return r == '/' || r == '\\' }
 
-// Redacted is an address as people may see it: without user, password, query and
-// fragment. A local path is left as it is.
+// Redacted returns an address for messages: without user, password, query and
+// fragment. A local path is unchanged.
 func Redacted(address string) string {
 	scheme, rest := split(address)
 	if _, remote := Remote(address); !remote {
@@ -124,18 +124,18 @@ func Redacted(address string) string {
 	return scheme + "://" + host + "/" + tail
 }
 
-// bucketPlace is where an object of a cloud's store lies.
-type bucketPlace struct {
-	scheme  string // as the address has it
+// bucketObject is an object in a cloud's store.
+type bucketObject struct {
+	scheme  string // as in the address
 	driver  string // s3, gs or azure
-	bucket  string // Azure: the container
-	account string // Azure alone: the storage account; empty where the environment names it
-	domain  string // Azure alone: where the account lives, such as blob.core.windows.net; empty for the usual one
+	bucket  string // for Azure the container
+	account string // Azure only: the storage account; empty for that of the environment
+	domain  string // Azure only: such as blob.core.windows.net; empty for the default
 	key     string
 }
 
-// driver names the store behind a scheme of buckets, empty where it is none.
-func driver(scheme string) string {
+// driverOf returns the store behind a scheme, empty if it is not one of buckets.
+func driverOf(scheme string) string {
 	switch scheme {
 	case "s3", "s3a":
 		return "s3"
@@ -147,29 +147,29 @@ func driver(scheme string) string {
 	return ""
 }
 
-// supported lists the schemes that Open knows, those of buckets included.
+// supported returns the schemes that Open accepts.
 func supported() []string {
 	return []string{"file", "http", "https", "s3", "gs", "gcs", "az", "azure", "abfs", "abfss"}
 }
 
-// parseBucket takes an address of a bucket apart. Azure's may name the account:
+// parseBucket parses the address of an object. Azure's may name the account:
 // abfs://container@account.dfs.core.windows.net/key.
-func parseBucket(address string) (bucketPlace, error) {
+func parseBucket(address string) (bucketObject, error) {
 	scheme, rest := split(address)
-	place := bucketPlace{scheme: scheme, driver: driver(scheme)}
-	if place.driver == "" {
-		return place, &SchemeError{Scheme: scheme, Supported: supported()}
+	object := bucketObject{scheme: scheme, driver: driverOf(scheme)}
+	if object.driver == "" {
+		return object, &SchemeError{Scheme: scheme, Supported: supported()}
 	}
-	place.bucket, place.key, _ = strings.Cut(rest, "/")
-	if place.driver == "azure" {
-		if container, host, found := strings.Cut(place.bucket, "@"); found {
-			place.bucket = container
-			place.account, place.domain, _ = strings.Cut(host, ".")
-			place.domain = strings.Replace(place.domain, "dfs.", "blob.", 1)
+	object.bucket, object.key, _ = strings.Cut(rest, "/")
+	if object.driver == "azure" {
+		if container, host, found := strings.Cut(object.bucket, "@"); found {
+			object.bucket = container
+			object.account, object.domain, _ = strings.Cut(host, ".")
+			object.domain = strings.Replace(object.domain, "dfs.", "blob.", 1)
 		}
 	}
-	if place.bucket == "" || place.key == "" {
-		return place, &AccessError{Address: Redacted(address), Why: "the address names no object: " + scheme + "://BUCKET/PATH is expected"}
+	if object.bucket == "" || object.key == "" {
+		return object, &AccessError{Address: Redacted(address), Why: "missing object key: " + scheme + "://BUCKET/PATH expected"}
 	}
-	return place, nil
+	return object, nil
 }

@@ -20,8 +20,8 @@ import (
 	"gocloud.dev/blob/azureblob"
 )
 
-// azureAccount is what the environment tells of a storage account, by the names
-// of Azure's tools and of fsspec's adlfs.
+// azureAccount holds the storage account of the environment, by the variables of
+// Azure's tools and of fsspec's adlfs.
 type azureAccount struct {
 	name, key, sas, connection, domain, protocol string
 }
@@ -37,17 +37,17 @@ func azureFromEnvironment() azureAccount {
 	}
 }
 
-// openAzure asks a container with the key, the signature or the connection
-// string of the environment where it is for the same account, else with the
-// identity that Azure's libraries find, else as the public does.
-func openAzure(ctx context.Context, place bucketPlace, client *http.Client) (*bucket, error) {
+// openAzure opens a container with the key, signature or connection string of the
+// environment if they are for the same account, else with the identity that Azure's
+// libraries find, else anonymously.
+func openAzure(ctx context.Context, object bucketObject, client *http.Client) (*bucket, error) {
 	env := azureFromEnvironment()
-	if place.domain != "" && place.domain != env.domain && !ofAzure(place.domain) {
-		return nil, &AccessError{Address: place.scheme + "://" + place.bucket + "@" + place.account + "." + place.domain,
-			Why: "the host is not one of Azure's; name your own in AZURE_STORAGE_DOMAIN"}
+	if object.domain != "" && object.domain != env.domain && !ofAzure(object.domain) {
+		return nil, &AccessError{Address: object.scheme + "://" + object.bucket + "@" + object.account + "." + object.domain,
+			Why: "not a host of Azure; set AZURE_STORAGE_DOMAIN to use your own"}
 	}
 	opened := &bucket{status: azureStatus, detail: azureDetail}
-	containers, err := azureContainer(ctx, place, env, opened, &container.ClientOptions{ClientOptions: policy.ClientOptions{Transport: client}})
+	containers, err := azureContainer(ctx, object, env, opened, &container.ClientOptions{ClientOptions: policy.ClientOptions{Transport: client}})
 	if err != nil {
 		return nil, err
 	}
@@ -55,34 +55,34 @@ func openAzure(ctx context.Context, place bucketPlace, client *http.Client) (*bu
 	return opened, err
 }
 
-func azureContainer(ctx context.Context, place bucketPlace, env azureAccount, opened *bucket, options *container.ClientOptions) (*container.Client, error) {
-	own := place.account == "" || place.account == env.name
-	if own && env.connection != "" {
-		return container.NewClientFromConnectionString(env.connection, place.bucket, options)
+func azureContainer(ctx context.Context, object bucketObject, env azureAccount, opened *bucket, options *container.ClientOptions) (*container.Client, error) {
+	matches := object.account == "" || object.account == env.name
+	if matches && env.connection != "" {
+		return container.NewClientFromConnectionString(env.connection, object.bucket, options)
 	}
-	account := cmp.Or(place.account, env.name)
+	account := cmp.Or(object.account, env.name)
 	if account == "" {
-		return nil, &AccessError{Address: place.scheme + "://" + place.bucket,
-			Why: "no storage account is named: write CONTAINER@ACCOUNT.blob.core.windows.net, or set AZURE_STORAGE_ACCOUNT"}
+		return nil, &AccessError{Address: object.scheme + "://" + object.bucket,
+			Why: "no storage account: use CONTAINER@ACCOUNT.blob.core.windows.net, or set AZURE_STORAGE_ACCOUNT"}
 	}
 	service, err := azureblob.NewServiceURL(&azureblob.ServiceURLOptions{
-		AccountName: account, StorageDomain: cmp.Or(place.domain, env.domain), Protocol: env.protocol,
+		AccountName: account, StorageDomain: cmp.Or(object.domain, env.domain), Protocol: env.protocol,
 	})
 	if err != nil {
 		return nil, err
 	}
-	address, err := url.JoinPath(string(service), place.bucket)
+	address, err := url.JoinPath(string(service), object.bucket)
 	if err != nil {
 		return nil, err
 	}
 	switch {
-	case own && env.key != "":
+	case matches && env.key != "":
 		credential, err := azblob.NewSharedKeyCredential(account, env.key)
 		if err != nil {
-			return nil, &AccessError{Address: place.scheme + "://" + place.bucket, Why: "the key of the storage account is not base64", Err: err}
+			return nil, &AccessError{Address: object.scheme + "://" + object.bucket, Why: "the key of the storage account is not base64", Err: err}
 		}
 		return container.NewClientWithSharedKeyCredential(address, credential, options)
-	case own && env.sas != "":
+	case matches && env.sas != "":
 		return container.NewClientWithNoCredential(address+"?"+env.sas, options)
 	}
 	if credential := azureIdentity(ctx); credential != nil && strings.HasPrefix(address, "https://") {
@@ -92,7 +92,7 @@ func azureContainer(ctx context.Context, place bucketPlace, env azureAccount, op
 	return container.NewClientWithNoCredential(address, options)
 }
 
-// azureIdentity finds who asks; nil where nobody is found in a few seconds.
+// azureIdentity returns the default credential, nil if it gives no token in time.
 func azureIdentity(ctx context.Context) azcore.TokenCredential {
 	credential, err := azidentity.NewDefaultAzureCredential(nil)
 	if err != nil {
@@ -106,7 +106,7 @@ func azureIdentity(ctx context.Context) azcore.TokenCredential {
 	return credential
 }
 
-// ofAzure tells whether a domain is Microsoft's: only there may a token go.
+// ofAzure reports whether a domain is Microsoft's: tokens are sent only there.
 func ofAzure(domain string) bool {
 	for _, cloud := range []string{"core.windows.net", "core.chinacloudapi.cn", "core.usgovcloudapi.net", "core.cloudapi.de"} {
 		if domain == "blob."+cloud {
@@ -124,7 +124,7 @@ func azureStatus(err error) int {
 	return 0
 }
 
-// azureDetail is the code alone: the message repeats the call and its signature.
+// azureDetail returns the error code. The message would repeat the signed request.
 func azureDetail(err error) string {
 	var answer *azcore.ResponseError
 	if errors.As(err, &answer) {

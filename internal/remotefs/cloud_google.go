@@ -13,9 +13,9 @@ import (
 	"google.golang.org/api/googleapi"
 )
 
-// openGoogle takes Google's application default credentials; without any the
-// bucket is asked as the public is. STORAGE_EMULATOR_HOST is a server for tests.
-func openGoogle(ctx context.Context, place bucketPlace, client *http.Client) (*bucket, error) {
+// openGoogle uses Google's application default credentials, or none if there are
+// none. STORAGE_EMULATOR_HOST is a server for tests.
+func openGoogle(ctx context.Context, object bucketObject, client *http.Client) (*bucket, error) {
 	opened := &bucket{status: googleStatus, detail: googleDetail}
 	caller := gcp.NewAnonymousHTTPClient(client.Transport)
 	if os.Getenv("STORAGE_EMULATOR_HOST") == "" {
@@ -26,7 +26,7 @@ func openGoogle(ctx context.Context, place bucketPlace, client *http.Client) (*b
 		}
 	}
 	var err error
-	opened.Bucket, err = gcsblob.OpenBucket(ctx, caller, place.bucket, nil)
+	opened.Bucket, err = gcsblob.OpenBucket(ctx, caller, object.bucket, nil)
 	return opened, err
 }
 

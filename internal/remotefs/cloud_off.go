@@ -7,11 +7,11 @@ import (
 	"net/http"
 )
 
-// openBucket refuses: the clouds' clients are some 55 MB of program that most
-// documents never need (docs/decisions/010).
-func openBucket(_ context.Context, place bucketPlace, _ *http.Client) (bucketStore, error) {
-	return nil, built(place.scheme)
+// openBucket returns an error: the clouds' clients add some 55 MB to the program,
+// which most documents never need (docs/decisions/010).
+func openBucket(_ context.Context, object bucketObject, _ *http.Client) (bucketStore, error) {
+	return nil, checkBuilt(object.scheme)
 }
 
-// built tells that a scheme of buckets is not part of this build.
-func built(scheme string) error { return &BuildTagError{Scheme: scheme, Tag: "cloud"} }
+// built returns an error: this build has no schemes of buckets.
+func checkBuilt(scheme string) error { return &BuildTagError{Scheme: scheme, Tag: "cloud"} }

@@ -9,7 +9,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/remotefs"
 )
 
-func TestNotBuilt(t *testing.T) {
+func TestOpen_CloudNotBuilt(t *testing.T) {
 	for _, scheme := range []string{"s3", "gs", "gcs", "az", "abfs", "abfss"} {
 		_, err := remotefs.Open(t.Context(), scheme+"://bucket/key")
 		var missing *remotefs.BuildTagError

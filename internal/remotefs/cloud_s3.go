@@ -17,39 +17,39 @@ import (
 	"gocloud.dev/blob/s3blob"
 )
 
-// openS3 takes credentials, region and endpoint from where every AWS program
-// takes them (AWS_PROFILE, AWS_ENDPOINT_URL, …), never from the address: a
-// document must not send a user's signature where it likes.
-func openS3(ctx context.Context, place bucketPlace) (*bucket, error) {
+// openS3 takes credentials, region and endpoint from where every AWS program takes
+// them (AWS_PROFILE, AWS_ENDPOINT_URL, …), never from the address: a document must
+// not choose where a user's signature is sent.
+func openS3(ctx context.Context, object bucketObject) (*bucket, error) {
 	cfg, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
 	if err != nil {
 		return nil, err
 	}
 	opened := &bucket{status: s3Status, detail: s3Detail}
-	if own, ok := cfg.HTTPClient.(*awshttp.BuildableClient); ok {
-		// Its transport knows AWS_CA_BUNDLE, but nobody can close its connections.
-		transport := own.GetTransport()
+	if custom, ok := cfg.HTTPClient.(*awshttp.BuildableClient); ok {
+		// Its transport honors AWS_CA_BUNDLE, but cannot close its connections.
+		transport := custom.GetTransport()
 		cfg.HTTPClient = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 		opened.release = transport.CloseIdleConnections
 	}
 	if cfg.Region == "" {
-		cfg.Region = "us-east-1" // as AWS's own tools have it for S3
+		cfg.Region = "us-east-1" // the default of AWS's tools for S3
 	}
 	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
 		cfg.Credentials = aws.AnonymousCredentials{}
 		opened.anonymous = "AWS"
 	}
 	api := s3.NewFromConfig(cfg, func(o *s3.Options) {
-		own := o.BaseEndpoint != nil
-		// Other makers' servers have no host for each bucket and may not know the
-		// newer checksums; a dot in a bucket's name breaks its certificate.
-		o.UsePathStyle = own || strings.Contains(place.bucket, ".")
-		if own {
+		custom := o.BaseEndpoint != nil
+		// Compatible servers have no host for each bucket and may not know the
+		// newer checksums. A dot in a bucket name does not match its certificate.
+		o.UsePathStyle = custom || strings.Contains(object.bucket, ".")
+		if custom {
 			o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 			o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 		}
 	})
-	opened.Bucket, err = s3blob.OpenBucket(ctx, api, place.bucket, nil)
+	opened.Bucket, err = s3blob.OpenBucket(ctx, api, object.bucket, nil)
 	return opened, err
 }
 

@@ -10,92 +10,92 @@ import (
 	"github.com/qtype-dev/qtype/internal/httpx"
 )
 
-// Each error of this package has a method Reason that tells the cause without
-// the address, for who names the place in words of his own.
+// Each error of this package has a method Reason that returns the cause without the
+// address, for messages that name the address themselves.
 
-// NotFoundError says that nothing lies at an address. It is also fs.ErrNotExist.
+// NotFoundError reports an address without content. It matches fs.ErrNotExist.
 type NotFoundError struct {
-	Address string // as Shown answers it
+	Address string // as returned by Redacted
 }
 
-// Error names the address.
+// Error returns the address and the reason.
 func (e *NotFoundError) Error() string { return e.Address + ": " + e.Reason() }
 
-// Reason is the cause alone.
+// Reason returns the cause without the address.
 func (e *NotFoundError) Reason() string { return "does not exist" }
 
-// Is makes errors.Is answer true for fs.ErrNotExist.
+// Is reports whether target is fs.ErrNotExist.
 func (e *NotFoundError) Is(target error) bool { return target == fs.ErrNotExist }
 
-// StatusError says that a server refused.
+// StatusError reports an HTTP status.
 type StatusError struct {
-	Address string // as Shown answers it
-	Code    int    // the status of HTTP
+	Address string // as returned by Redacted
+	Code    int    // HTTP status
 }
 
-// Error names the address.
+// Error returns the address and the reason.
 func (e *StatusError) Error() string { return e.Address + ": " + e.Reason() }
 
-// Reason is the cause alone.
+// Reason returns the cause without the address.
 func (e *StatusError) Reason() string {
 	return strings.TrimSpace(fmt.Sprintf("the server answered %d %s", e.Code, http.StatusText(e.Code)))
 }
 
-// BuildTagError says that this program was built without what a scheme needs.
+// BuildTagError reports a scheme that needs another build of this program.
 type BuildTagError struct {
-	Scheme string // as the address has it: s3
-	Tag    string // the build tag that adds it
+	Scheme string // as in the address: s3
+	Tag    string // build tag that adds it
 }
 
-// Error tells which build has it.
+// Error returns the build tag.
 func (e *BuildTagError) Error() string { return e.Reason() }
 
-// Reason is the same as Error.
+// Reason returns the same as Error.
 func (e *BuildTagError) Reason() string {
 	return e.Scheme + ":// needs a build with -tags " + e.Tag
 }
 
-// SchemeError says that no program of this name opens a scheme.
+// SchemeError reports an unsupported scheme.
 type SchemeError struct {
-	Scheme    string   // as the address has it
-	Supported []string // those that are
+	Scheme    string   // as in the address
+	Supported []string // supported schemes
 }
 
 // Error lists the supported schemes.
 func (e *SchemeError) Error() string { return e.Reason() }
 
-// Reason is the same as Error.
+// Reason returns the same as Error.
 func (e *SchemeError) Reason() string {
 	return e.Scheme + ":// is not supported; these are: " + strings.Join(e.Supported, ", ")
 }
 
-// AccessError says why something cannot be read or written for another reason.
+// AccessError reports any other error of reading or writing.
 type AccessError struct {
-	Address string // as Shown answers it
-	Why     string // in plain words, without the address
-	Err     error  // what it comes from, nil where there is nothing; may name the address in full
+	Address string // as returned by Redacted
+	Why     string // without the address
+	Err     error  // the cause, or nil; may contain credentials
 }
 
-// Error names the address.
+// Error returns the address and the reason.
 func (e *AccessError) Error() string { return e.Address + ": " + e.Why }
 
-// Reason is the cause alone.
+// Reason returns the cause without the address.
 func (e *AccessError) Reason() string { return e.Why }
 
-// Unwrap is the error that it comes from.
+// Unwrap returns the cause.
 func (e *AccessError) Unwrap() error { return e.Err }
 
-// reasonError is what all errors of this package are.
+// reasonError is implemented by all errors of this package.
 type reasonError interface {
 	error
 	Reason() string
 }
 
-// asReasonError makes an error of this package of any other.
+// asReasonError converts any error to one of this package.
 func asReasonError(address string, err error) error {
-	var known reasonError
-	if errors.As(err, &known) {
-		return known
+	var own reasonError
+	if errors.As(err, &own) {
+		return own
 	}
 	return &AccessError{Address: Redacted(address), Why: httpx.Reason(err), Err: err}
 }

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	maxRedirects = 5                // followed at most for one address
-	idleTimeout  = 30 * time.Second // what a server may take, where Client.Silence is 0
+	maxRedirects = 5                // per address
+	idleTimeout  = 30 * time.Second // default of Client.IdleTimeout
 )
 
-// errIdleTimeout ends the call of a server that says nothing any more.
-var errIdleTimeout = fmt.Errorf("silent: %w", os.ErrDeadlineExceeded)
+// errIdleTimeout is the cause of canceling a call whose server sends nothing.
+var errIdleTimeout = fmt.Errorf("idle: %w", os.ErrDeadlineExceeded)
 
-// http answers the client of all calls; c.mu is held or nobody else is there yet.
+// http returns the client of all calls. The caller holds c.mu.
 func (c *Client) http() *http.Client {
 	if c.client == nil {
 		transport := http.DefaultTransport.(*http.Transport).Clone()
@@ -30,28 +30,28 @@ func (c *Client) http() *http.Client {
 	return c.client
 }
 
-// redirect decides about one redirection.
-func (c *Client) redirect(to *http.Request, before []*http.Request) error {
+// redirect checks one redirect.
+func (c *Client) redirect(to *http.Request, via []*http.Request) error {
 	to.Header.Del("Referer") // would carry the query, which may be a signature
-	from := before[len(before)-1].URL
+	from := via[len(via)-1].URL
 	switch {
-	case len(before) > maxRedirects:
-		return &AccessError{Address: Redacted(before[0].URL.String()), Why: fmt.Sprintf("the server redirects more than %d times", maxRedirects)}
+	case len(via) > maxRedirects:
+		return &AccessError{Address: Redacted(via[0].URL.String()), Why: fmt.Sprintf("stopped after %d redirects", maxRedirects)}
 	case to.URL.Scheme != "http" && to.URL.Scheme != "https":
-		return &AccessError{Address: Redacted(before[0].URL.String()), Why: "the server redirects to " + to.URL.Scheme + "://"}
+		return &AccessError{Address: Redacted(via[0].URL.String()), Why: "redirect to " + to.URL.Scheme + "://"}
 	case from.Scheme == "https" && to.URL.Scheme == "http":
-		return &AccessError{Address: Redacted(before[0].URL.String()), Why: "the server redirects from https to http"}
+		return &AccessError{Address: Redacted(via[0].URL.String()), Why: "redirect from https to http"}
 	case c.Allow != nil:
 		return c.Allow(to.URL.String())
 	}
 	return nil
 }
 
-// get asks a server for a document, unless it is still of the version that the caller has.
+// get requests a document, unless the server still has version have.
 func (c *Client) get(ctx context.Context, address string, have Version) (io.ReadCloser, Version, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil || req.URL.Host == "" {
-		return nil, have, &AccessError{Address: Redacted(address), Why: "is not an address that can be called", Err: err}
+		return nil, have, &AccessError{Address: Redacted(address), Why: "invalid URL", Err: err}
 	}
 	req.Header.Set("User-Agent", "qtype")
 	have.setConditionalHeaders(req.Header)
@@ -73,13 +73,13 @@ func (c *Client) get(ctx context.Context, address string, have Version) (io.Read
 			err = errUnchanged
 		}
 	}
-	_ = resp.Body.Close() // what it says of the fault is a page for browsers
+	_ = resp.Body.Close() // its body is a page for browsers
 	return nil, have, err
 }
 
-// watch ends a call whose server falls silent, and puts its errors in plain words.
+// watch cancels a call whose server sends nothing for too long, and explains errors.
 func (c *Client) watch(ctx context.Context, address string, open func(context.Context) (io.ReadCloser, error)) (io.ReadCloser, error) {
-	wait := c.Silence
+	wait := c.IdleTimeout
 	if wait <= 0 {
 		wait = idleTimeout
 	}
@@ -88,7 +88,7 @@ func (c *Client) watch(ctx context.Context, address string, open func(context.Co
 	w.timer = time.AfterFunc(wait, func() { cancel(errIdleTimeout) })
 	in, err := open(ctx)
 	if w.timer.Stop(); err != nil {
-		err = w.told(err)
+		err = w.explain(err)
 		cancel(nil)
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func (c *Client) watch(ctx context.Context, address string, open func(context.Co
 	return w, nil
 }
 
-// timeoutReader is a body whose every piece must come in time.
+// timeoutReader is a body with a time limit for each read.
 type timeoutReader struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
@@ -111,27 +111,27 @@ func (w *timeoutReader) Read(p []byte) (int, error) {
 	n, err := w.in.Read(p)
 	w.timer.Stop()
 	if err != nil && !errors.Is(err, io.EOF) {
-		return n, w.told(err)
+		return n, w.explain(err)
 	}
 	return n, err
 }
 
 func (w *timeoutReader) Close() error {
 	w.timer.Stop()
-	w.cancel(nil) // before closing: the rest of a body is not worth reading
+	w.cancel(nil) // before Close, so that it does not read the rest of the body
 	return w.in.Close()
 }
 
-// told names silence and cancelling for what they are.
-func (w *timeoutReader) told(err error) error {
+// explain recognizes timeouts and cancellation.
+func (w *timeoutReader) explain(err error) error {
 	cause := context.Cause(w.ctx)
 	switch {
 	case errors.Is(cause, errIdleTimeout):
-		return &AccessError{Address: Redacted(w.address), Why: fmt.Sprintf("the server said nothing for %s", strings.TrimSuffix(w.wait.String(), "0s")), Err: cause}
+		return &AccessError{Address: Redacted(w.address), Why: fmt.Sprintf("no data from server for %s", strings.TrimSuffix(w.wait.String(), "0s")), Err: cause}
 	case errors.Is(cause, context.DeadlineExceeded):
 		return &AccessError{Address: Redacted(w.address), Why: httpx.Reason(cause), Err: cause}
 	case cause != nil:
-		return &AccessError{Address: Redacted(w.address), Why: "was cancelled", Err: cause}
+		return &AccessError{Address: Redacted(w.address), Why: "canceled", Err: cause}
 	}
 	return asReasonError(w.address, err)
 }

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 )
 
-// openLocal opens a file of this machine; a pipe or a device can be read, too.
+// openLocal opens a local file, pipe or device.
 func openLocal(address, path string) (io.ReadCloser, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -26,7 +26,7 @@ func openLocal(address, path string) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// localError puts what the operating system said in a user's words.
+// localError converts an error of the operating system.
 func localError(address string, err error) error {
 	var path *fs.PathError
 	var link *os.LinkError
@@ -43,23 +43,23 @@ func localError(address string, err error) error {
 	return &AccessError{Address: address, Why: err.Error(), Err: err}
 }
 
-// localUpload is a file under a temporary name beside its final one.
+// localUpload is a file under a temporary name next to its final one.
 type localUpload struct {
 	address string
 	out     *os.File
 	final   string
-	plain   bool // no regular file: a pipe or a device, written in place
+	inPlace bool // a pipe or a device
 	done    bool
 }
 
-// createLocal makes the folder and the temporary file. A link stays and its
-// target is replaced; a file keeps its mode.
+// createLocal creates missing directories and the temporary file. For a link it
+// replaces the target; an existing file keeps its mode.
 func createLocal(address, path string) (Upload, error) {
 	final := path
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		final = real
 	}
-	mode := fs.FileMode(0o666) // less what the umask takes
+	mode := fs.FileMode(0o666) // before umask
 	info, err := os.Stat(final)
 	switch {
 	case err == nil && info.IsDir():
@@ -69,26 +69,25 @@ func createLocal(address, path string) (Upload, error) {
 		if err != nil {
 			return nil, localError(address, err)
 		}
-		return &localUpload{address: address, out: f, final: final, plain: true}, nil
+		return &localUpload{address: address, out: f, final: final, inPlace: true}, nil
 	case err == nil:
 		mode = info.Mode().Perm()
-		if err := writable(final); err != nil {
+		if err := checkWritable(final); err != nil {
 			return nil, localError(address, err)
 		}
 	}
 	if err := os.MkdirAll(filepath.Dir(final), 0o777); err != nil {
 		return nil, localError(address, err)
 	}
-	f, err := os.OpenFile(temporary(final), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	f, err := os.OpenFile(temporaryName(final), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return nil, localError(address, err)
 	}
 	return &localUpload{address: address, out: f, final: final}, nil
 }
 
-// writable refuses to replace a file that its owner has made read-only: a
-// rename would not ask.
-func writable(path string) error {
+// checkWritable returns an error for a read-only file, which a rename would replace.
+func checkWritable(path string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0) //nolint:gosec // the caller names the file
 	if err != nil {
 		return err
@@ -96,10 +95,10 @@ func writable(path string) error {
 	return f.Close()
 }
 
-// temporary is a free name beside path, hidden from listings.
-func temporary(path string) string {
+// temporaryName returns an unused hidden name in the directory of path.
+func temporaryName(path string) string {
 	var b [6]byte
-	_, _ = rand.Read(b[:]) // crypto/rand.Read never fails since Go 1.24
+	_, _ = rand.Read(b[:]) // never returns an error
 	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+hex.EncodeToString(b[:])+".tmp")
 }
 
@@ -111,21 +110,21 @@ func (u *localUpload) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Commit makes the bytes durable, then visible.
+// Commit syncs the file and moves it to its final name.
 func (u *localUpload) Commit() error {
 	if u.done {
 		return nil
 	}
 	u.done = true
 	if err := u.commit(); err != nil {
-		u.forget()
+		u.discard()
 		return localError(u.address, err)
 	}
 	return nil
 }
 
 func (u *localUpload) commit() error {
-	if u.plain {
+	if u.inPlace {
 		return u.out.Close()
 	}
 	if err := u.out.Sync(); err != nil {
@@ -138,7 +137,7 @@ func (u *localUpload) commit() error {
 		return err
 	}
 	if dir, err := os.Open(filepath.Dir(u.final)); err == nil {
-		_ = dir.Sync()  // not every file system can; the file itself is safe
+		_ = dir.Sync()  // not supported by every file system; the file itself is synced
 		_ = dir.Close() // only synced
 	}
 	return nil
@@ -149,14 +148,14 @@ func (u *localUpload) Abort() error {
 		return nil
 	}
 	u.done = true
-	u.forget()
+	u.discard()
 	return nil
 }
 
-// forget takes the temporary file away.
-func (u *localUpload) forget() {
+// discard removes the temporary file.
+func (u *localUpload) discard() {
 	_ = u.out.Close() // may be closed already
-	if !u.plain {
-		_ = os.Remove(u.out.Name()) // what cannot be removed is a hidden file, no harm
+	if !u.inPlace {
+		_ = os.Remove(u.out.Name()) // a leftover is only a hidden file
 	}
 }

@@ -7,25 +7,25 @@ import (
 	"testing"
 )
 
-// A TLS server whose certificate is trusted sends its caller to a plain one.
-func TestRedirectToPlainHTTP(t *testing.T) {
+func TestOpen_RedirectToPlainHTTP(t *testing.T) {
 	plain := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("was called") }))
 	defer plain.Close()
 	secure := httptest.NewTLSServer(http.RedirectHandler(plain.URL, http.StatusFound))
 	defer secure.Close()
 	c := new(Client)
 	c.http().Transport = secure.Client().Transport
-	if _, err := c.Open(t.Context(), secure.URL); err == nil || !strings.Contains(err.Error(), "redirects from https to http") {
+	if _, err := c.Open(t.Context(), secure.URL); err == nil || !strings.Contains(err.Error(), "redirect from https to http") {
 		t.Errorf("got %v", err)
 	}
 	_ = c.Close()
 }
 
-// The address that redirects may be signed; where it leads must not learn that.
-func TestRedirectTellsNoReferer(t *testing.T) {
+// TestOpen_RedirectSendsNoReferer checks that a signed address is not sent to the
+// target of its redirect.
+func TestOpen_RedirectSendsNoReferer(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if got := r.Header.Get("Referer") + r.Header.Get("Authorization"); got != "" {
-			t.Errorf("was told %q", got)
+			t.Errorf("received %q", got)
 		}
 	}))
 	defer other.Close()

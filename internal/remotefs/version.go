@@ -7,20 +7,19 @@ import (
 	"net/http"
 )
 
-// Version is what a server said of a document by which it knows it again. The
-// zero value is that of a document that nobody has yet.
+// Version identifies a version of a document on a server. The zero value is that of
+// a document that was never read.
 type Version struct {
 	tag      string // its ETag; empty for none
 	modified string // its Last-Modified; empty for none
 }
 
-// errUnchanged says that a server has the same version still.
+// errUnchanged reports that a server still has the same version.
 var errUnchanged = errors.New("unchanged")
 
-// versionOf reads what a server said.
 func versionOf(h http.Header) Version { return Version{h.Get("ETag"), h.Get("Last-Modified")} }
 
-// setConditionalHeaders asks for another version than this one only.
+// setConditionalHeaders requests any other version than v.
 func (v Version) setConditionalHeaders(h http.Header) {
 	if v.tag != "" {
 		h.Set("If-None-Match", v.tag)
@@ -30,9 +29,9 @@ func (v Version) setConditionalHeaders(h http.Header) {
 	}
 }
 
-// OpenNewer is Open for what was read before: where the server says that it still
-// has that version there is neither a reader nor an error. Addresses that are not
-// http or https know no versions and are always opened.
+// OpenNewer is Open for a document that was read before. If the server still has
+// version have, it returns neither a reader nor an error. Only http and https have
+// versions; other addresses are always opened.
 func (c *Client) OpenNewer(ctx context.Context, address string, have Version) (io.ReadCloser, Version, error) {
 	if scheme, _ := split(address); scheme != "http" && scheme != "https" {
 		in, err := c.Open(ctx, address)
@@ -50,13 +49,13 @@ func (c *Client) OpenNewer(ctx context.Context, address string, have Version) (i
 	return in, now, err
 }
 
-// Within answers what Client.Allow needs for redirections to stay below a base
-// that Base answered; empty for anywhere.
+// Within returns a function for Client.Allow that keeps redirects below a result of
+// Base. An empty base allows all.
 func Within(base string) func(address string) error {
 	return func(address string) error {
 		if base == "" || IsUnder(base, address) {
 			return nil
 		}
-		return &AccessError{Address: Redacted(address), Why: "the server redirects to " + Redacted(address) + ", which is outside of " + Redacted(base)}
+		return &AccessError{Address: Redacted(address), Why: "redirect to " + Redacted(address) + ", which is outside of " + Redacted(base)}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // Declarations are the doc comments of package spec, for other generators.
@@ -25,6 +27,7 @@ type Field struct {
 	Owner    reflect.Type // the struct that declares it: an embedded one, or the struct itself
 	Key      string       // its key in a document
 	Required bool         // it must be present
+	Rules    string       // rules of package validator on its value
 }
 
 // Fields returns the keys of a struct in the order of its fields, with those of
@@ -33,7 +36,10 @@ func Fields(t reflect.Type) []Field {
 	var fields []Field
 	for _, f := range fieldsOf(t) {
 		key := f.Tag.Get("yaml")
-		fields = append(fields, Field{f, ownerOf(t, key), key, f.Tag.Get("jsonschema") == "required" && !isOptional(t, key)})
+		fields = append(fields, Field{
+			StructField: f, Owner: ownerOf(t, key), Key: key, Rules: spec.ValidateTag(f),
+			Required: f.Tag.Get("jsonschema") == "required" && !isOptional(t, key),
+		})
 	}
 	return fields
 }

@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/invopop/jsonschema"
+
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // docs are the doc comments of package spec by "Type" or "Type.Field".
@@ -24,6 +26,13 @@ func readDocs(dir string) (docs, error) {
 	for name, text := range r.CommentMap {
 		if short, ok := strings.CutPrefix(name, prefix); ok {
 			found[short] = text
+		}
+	}
+	t, policies := reflect.TypeFor[spec.Memory](), spec.PolicyDocs()
+	for i := range t.NumField() {
+		key, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
+		if text := policies[key]; text != "" {
+			found[t.Name()+"."+t.Field(i).Name] = text
 		}
 	}
 	return found, nil

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/invopop/jsonschema"
+
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // Patterns of scalars that may also be written as text, mostly because a
@@ -56,12 +58,20 @@ func applyTag(key *jsonschema.Schema, f reflect.StructField) error {
 	if text, ok := f.Tag.Lookup("default"); ok {
 		key.Default = typed(key.Type, text)
 	}
-	for rule := range strings.SplitSeq(f.Tag.Get("validate"), ",") {
+	for rule := range strings.SplitSeq(spec.ValidateTag(f), ",") {
 		if err := applyRule(key, rule); err != nil {
 			return err
 		}
 	}
 	loosen(key, f.Type.Kind() == reflect.Pointer)
+	if docs := spec.ValueDocs(f); docs != nil {
+		enum := key.AnyOf[0]
+		texts := make([]string, len(enum.Enum))
+		for i, v := range enum.Enum {
+			texts[i] = docs[fmt.Sprint(v)]
+		}
+		enum.Extras = map[string]any{"enumDescriptions": texts}
+	}
 	return nil
 }
 

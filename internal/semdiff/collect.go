@@ -7,10 +7,10 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// comparedEntity is an entity of a document and the flow that it belongs to.
+// comparedEntity is an entity with the flow that contains it.
 type comparedEntity struct {
 	entity spec.Entity
-	flow   *spec.Flow // for a step the flow that it is written in; nil otherwise
+	flow   *spec.Flow // for a step; nil otherwise
 }
 
 func (s *comparedEntity) id() string { return s.entity.EntityID() }
@@ -22,39 +22,40 @@ func (s *comparedEntity) flowID() string {
 	return s.flow.ID
 }
 
-// place is where the entity's id stands.
-func (s *comparedEntity) place() source.Span { return idPlace(s.entity) }
+// span returns the position of the entity's id.
+func (s *comparedEntity) span() source.Span { return idSpan(s.entity) }
 
-func idPlace(e spec.Entity) source.Span { return e.Place().Field("id").Span() }
+func idSpan(e spec.Entity) source.Span { return e.Place().Field("id").Span() }
 
-// key tells entities apart: ids are unique in a document, but a kind may change.
+// key identifies an entity: ids are unique in a document, but an id may get another
+// kind.
 type key struct {
 	kind spec.Kind
 	id   string
 }
 
-// inventory is everything that a document and its references declare.
+// inventory lists the entities of a document and its references.
 type inventory struct {
 	document *spec.Document
-	subjects []*comparedEntity // in document order; flows' variables and tools' arguments aside
-	by       map[key]*comparedEntity
+	entities []*comparedEntity // in document order, without variables
+	byKey    map[key]*comparedEntity
 	flows    []*spec.Flow
 }
 
 func collect(doc *spec.Document) *inventory {
-	inv := &inventory{document: doc, by: map[key]*comparedEntity{}}
+	inv := &inventory{document: doc, byKey: map[key]*comparedEntity{}}
 	inv.add(doc)
 	return inv
 }
 
-// add collects a document: every field that holds entities, whatever its name.
+// add adds the entities in all fields of a document.
 func (inv *inventory) add(doc *spec.Document) {
-	inv.fields(reflect.ValueOf(doc).Elem())
+	inv.addFields(reflect.ValueOf(doc).Elem())
 	app := doc.Application
 	if app == nil {
 		return
 	}
-	inv.fields(reflect.ValueOf(app).Elem())
+	inv.addFields(reflect.ValueOf(app).Elem())
 	for _, ref := range app.References {
 		if ref != nil {
 			inv.add(ref)
@@ -62,25 +63,26 @@ func (inv *inventory) add(doc *spec.Document) {
 	}
 }
 
-// fields collects the entities that a struct's fields hold, alone or in lists.
-func (inv *inventory) fields(v reflect.Value) {
+// addFields adds the entities in the fields of a struct and in their lists.
+func (inv *inventory) addFields(v reflect.Value) {
 	for i := range v.NumField() {
 		f := v.Field(i)
 		if !v.Type().Field(i).IsExported() {
 			continue
 		}
 		if f.Kind() != reflect.Slice {
-			inv.one(f)
+			inv.addValue(f)
 			continue
 		}
 		for j := range f.Len() {
-			inv.one(f.Index(j))
+			inv.addValue(f.Index(j))
 		}
 	}
 }
 
-// one collects an entity; the application itself is compared apart.
-func (inv *inventory) one(v reflect.Value) {
+// addValue adds a value that is an entity, except applications, which are compared
+// separately.
+func (inv *inventory) addValue(v reflect.Value) {
 	if k := v.Kind(); k != reflect.Pointer && k != reflect.Interface || v.IsNil() {
 		return
 	}
@@ -88,7 +90,7 @@ func (inv *inventory) one(v reflect.Value) {
 	if !ok || e.Kind() == spec.KindApplication {
 		return
 	}
-	inv.put(&comparedEntity{entity: e})
+	inv.addEntity(&comparedEntity{entity: e})
 	f, ok := e.(*spec.Flow)
 	if !ok {
 		return
@@ -96,23 +98,22 @@ func (inv *inventory) one(v reflect.Value) {
 	inv.flows = append(inv.flows, f)
 	for _, item := range f.Steps {
 		if item != nil && item.Step != nil && item.Ref.IsZero() {
-			inv.put(&comparedEntity{entity: item.Step, flow: f})
+			inv.addEntity(&comparedEntity{entity: item.Step, flow: f})
 		}
 	}
 }
 
-func (inv *inventory) put(s *comparedEntity) {
+func (inv *inventory) addEntity(s *comparedEntity) {
 	k := key{s.entity.Kind(), s.id()}
-	if inv.by[k] == nil {
-		inv.by[k] = s
-		inv.subjects = append(inv.subjects, s)
+	if inv.byKey[k] == nil {
+		inv.byKey[k] = s
+		inv.entities = append(inv.entities, s)
 	}
 }
 
-// kinds are the kinds of a document's entities, in the order of their first.
-func (inv *inventory) of(kind spec.Kind) []*comparedEntity {
+func (inv *inventory) ofKind(kind spec.Kind) []*comparedEntity {
 	var found []*comparedEntity
-	for _, s := range inv.subjects {
+	for _, s := range inv.entities {
 		if s.entity.Kind() == kind {
 			found = append(found, s)
 		}

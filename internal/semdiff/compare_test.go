@@ -40,10 +40,10 @@ models:
 flows:
   - id: chat
     interface: {type: Conversational}
-    variables: [{id: said, type: ChatMessage}, {id: told, type: ChatMessage}]
-    inputs: [said]
-    outputs: [told]
-    steps: [{type: LLMInference, id: back, model: assistant, inputs: [said], outputs: [told]}]
+    variables: [{id: message, type: ChatMessage}, {id: reply, type: ChatMessage}]
+    inputs: [message]
+    outputs: [reply]
+    steps: [{type: LLMInference, id: back, model: assistant, inputs: [message], outputs: [reply]}]
   - id: talk
     variables:
       - {id: question, type: ChatMessage}
@@ -58,7 +58,7 @@ flows:
       - {type: Echo, id: repeat, inputs: [order], outputs: [order]}
 `
 
-// load reads a document that must be free of errors.
+// load loads a text as a document without errors.
 func load(t *testing.T, name, text string) *spec.Document {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -70,63 +70,63 @@ func load(t *testing.T, name, text string) *spec.Document {
 
 func open(t *testing.T, path string) *spec.Document {
 	t.Helper()
-	result, faults := loader.Load(t.Context(), path, loader.Options{})
-	faults.Add(validate.Check(result.Document)...)
-	if err := faults.Err(); err != nil {
+	result, diagnostics := loader.Load(t.Context(), path, loader.Options{})
+	diagnostics.Add(validate.Check(result.Document)...)
+	if err := diagnostics.Err(); err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
 	return result.Document
 }
 
-// lines are the changes as "class: subject: message".
+// lines formats changes as "class: subject: message".
 func lines(changes []semdiff.Change) []string {
 	var all []string
 	for _, c := range changes {
-		all = append(all, fmt.Sprintf("%s: %s: %s", c.Class, c.Subject(), c.Message))
+		all = append(all, fmt.Sprintf("%s: %s: %s", c.Impact, c.Subject(), c.Message))
 	}
 	return all
 }
 
-// edit replaces pairs of texts, each of which must be there.
+// edit replaces pairs of texts, which must occur.
 func edit(t *testing.T, text string, pairs ...string) string {
 	t.Helper()
 	for i := 0; i < len(pairs); i += 2 {
 		if !strings.Contains(text, pairs[i]) {
-			t.Fatalf("there is no %q", pairs[i])
+			t.Fatalf("missing %q", pairs[i])
 		}
 		text = strings.ReplaceAll(text, pairs[i], pairs[i+1])
 	}
 	return text
 }
 
-func TestChanges(t *testing.T) {
+func TestDocuments(t *testing.T) {
 	for name, test := range map[string]struct {
 		edits []string
 		want  []string
 	}{
-		"comments and layout":        {[]string{"id: shop\n", "# a shop\nid:   'shop'\n\n", "provider: mock, auth: key, inference_params: {temperature: 0.2}}", "provider: mock,  # here\n    auth: key, inference_params: {\"temperature\": 0.2}}"}, nil},
-		"a default written out":      {[]string{"token_limit: 50000", "token_limit: 50000\n    chat_history_token_ratio: 0.7"}, nil},
-		"a number written otherwise": {[]string{"0.2", "2.0e-1", "50000", "50_000"}, nil},
-		"a required input more": {[]string{"inputs: [question, order]", "inputs: [question, order, extra]", "      - {id: prompt,", "      - {id: extra, type: int}\n      - {id: prompt,"},
+		"comments and layout":          {[]string{"id: shop\n", "# a shop\nid:   'shop'\n\n", "provider: mock, auth: key, inference_params: {temperature: 0.2}}", "provider: mock,  # here\n    auth: key, inference_params: {\"temperature\": 0.2}}"}, nil},
+		"an explicit default":          {[]string{"token_limit: 50000", "token_limit: 50000\n    chat_history_token_ratio: 0.7"}, nil},
+		"another notation of a number": {[]string{"0.2", "2.0e-1", "50000", "50_000"}, nil},
+		"a required input added": {[]string{"inputs: [question, order]", "inputs: [question, order, extra]", "      - {id: prompt,", "      - {id: extra, type: int}\n      - {id: prompt,"},
 			[]string{"breaking: flow talk: input extra: added, int, required"}},
-		"an optional input more": {[]string{"inputs: [question, order]", "inputs: [question, order, extra]", "      - {id: prompt,", "      - {id: extra, type: int?}\n      - {id: prompt,"},
+		"an optional input added": {[]string{"inputs: [question, order]", "inputs: [question, order, extra]", "      - {id: prompt,", "      - {id: extra, type: int?}\n      - {id: prompt,"},
 			[]string{"harmless: flow talk: input extra: added, int, optional"}},
-		"an input less": {[]string{"inputs: [question, order]", "inputs: [question]", "      - {type: Echo, id: repeat, inputs: [order], outputs: [order]}\n", "", "      - {id: order, type: Order}\n", ""},
+		"an input removed": {[]string{"inputs: [question, order]", "inputs: [question]", "      - {type: Echo, id: repeat, inputs: [order], outputs: [order]}\n", "", "      - {id: order, type: Order}\n", ""},
 			[]string{"breaking: flow talk: input order: removed", "behaviour: step repeat of flow talk: removed"}},
-		"inputs in another order": {[]string{"[question, order]", "[order, question]"}, nil},
-		"an output less": {[]string{"outputs: [answer]\n    steps", "outputs: [order]\n    steps"},
+		"inputs reordered": {[]string{"[question, order]", "[order, question]"}, nil},
+		"an output removed": {[]string{"outputs: [answer]\n    steps", "outputs: [order]\n    steps"},
 			[]string{"breaking: flow talk: output answer: removed", "harmless: flow talk: output order: added, Order"}},
-		"no interface": {[]string{"    interface: {type: Conversational}\n", ""}, []string{"breaking: flow chat: interface: removed"}},
-		"a flow less":  {[]string{base[strings.Index(base, "  - id: chat\n"):strings.Index(base, "  - id: talk\n")], ""}, []string{"breaking: flow chat: removed"}},
-		"an output more": {[]string{"outputs: [answer]\n    steps", "outputs: [answer, order]\n    steps"},
+		"interface removed": {[]string{"    interface: {type: Conversational}\n", ""}, []string{"breaking: flow chat: interface: removed"}},
+		"a flow removed":    {[]string{base[strings.Index(base, "  - id: chat\n"):strings.Index(base, "  - id: talk\n")], ""}, []string{"breaking: flow chat: removed"}},
+		"an output added": {[]string{"outputs: [answer]\n    steps", "outputs: [answer, order]\n    steps"},
 			[]string{"harmless: flow talk: output order: added, Order"}},
-		"an input that may be left out": {[]string{"id: order, type: Order", "id: order, type: Order?"},
+		"an input made optional": {[]string{"id: order, type: Order", "id: order, type: Order?"},
 			[]string{"harmless: flow talk: input order: Order → Order?"}},
 		"an input of another type": {[]string{"id: order, type: Order", "id: order, type: text"},
 			[]string{"breaking: flow talk: input order: Order → text"}},
-		"a flow renamed": {[]string{"id: talk", "id: speak"}, []string{"breaking: flow speak: renamed from talk"}},
-		"an input renamed": {[]string{"id: question", "id: asked", "{question}", "{asked}", "[question", "[asked"},
-			[]string{"breaking: flow talk: input asked: renamed from question"}},
+		"a flow renamed": {[]string{"id: talk", "id: converse"}, []string{"breaking: flow converse: renamed from talk"}},
+		"an input renamed": {[]string{"id: question", "id: query", "{question}", "{query}", "[question", "[query"},
+			[]string{"breaking: flow talk: input query: renamed from question"}},
 		"a variable renamed": {[]string{"id: prompt", "id: p", "[prompt]", "[p]"},
 			[]string{"harmless: variable p of flow talk: renamed from prompt"}},
 		"a memory renamed": {[]string{"chat_memory", "mem"}, []string{"breaking: memory mem: renamed from chat_memory"}},
@@ -138,46 +138,46 @@ func TestChanges(t *testing.T) {
 		"the application renamed": {[]string{"id: shop", "id: store"}, []string{"breaking: application store: renamed from shop"}},
 		"a smaller memory":        {[]string{"50000", "20000"}, []string{"breaking: memory chat_memory: token_limit: 50000 → 20000"}},
 		"a larger memory":         {[]string{"50000", "60000"}, []string{"behaviour: memory chat_memory: token_limit: 50000 → 60000"}},
-		"a larger memory of which less is for the chat": {[]string{"token_limit: 50000", "token_limit: 60000\n    chat_history_token_ratio: 0.65"},
+		"a larger memory with a smaller chat share": {[]string{"token_limit: 50000", "token_limit: 60000\n    chat_history_token_ratio: 0.65"},
 			[]string{"behaviour: memory chat_memory: chat_history_token_ratio: 0.7 → 0.65", "behaviour: memory chat_memory: token_limit: 50000 → 60000"}},
 		"another policy": {[]string{"token_limit: 50000", "policy: round_window"},
 			[]string{"breaking: memory chat_memory: policy: flush → round_window", "behaviour: memory chat_memory: token_limit: 50000 → 100000"}},
-		"a step without its memory": {[]string{"memory: chat_memory, ", ""}, []string{"breaking: step respond of flow talk: memory: chat_memory → not set"}},
-		"another tool name":         {[]string{"find_order", "get_order"}, []string{"breaking: tool find: name: find_order → get_order"}},
+		"memory of a step removed": {[]string{"memory: chat_memory, ", ""}, []string{"breaking: step respond of flow talk: memory: chat_memory → not set"}},
+		"another tool name":        {[]string{"find_order", "get_order"}, []string{"breaking: tool find: name: find_order → get_order"}},
 		"another endpoint": {[]string{"shop.example/orders", "shop.example/v2"},
 			[]string{"breaking: tool find: endpoint: https://shop.example/orders → https://shop.example/v2"}},
 		"a tool's input": {[]string{"{id: number, type: int}", "{id: number, type: text}, {id: year, type: int?}"},
 			[]string{"breaking: tool find: input number: int → text", "behaviour: tool find: input year: added, int, optional"}},
 		"a tool's output":      {[]string{"{id: state, type: text}", "{id: due, type: text}"}, []string{"breaking: tool find: output state: removed", "harmless: tool find: output due: added, text"}},
 		"a tool's description": {[]string{"Finds an order.", "Looks."}, []string{`behaviour: tool find: description: "Finds an order." → Looks.`}},
-		"a secret":             {[]string{"sk-first-secret", "sk-second-secret"}, []string{"behaviour: auth key: api_key: another value (***)"}},
-		"a secret header":      {[]string{"very-secret", "more-secret"}, []string{"behaviour: tool find: headers.X-Token: another value (***)"}},
+		"a secret":             {[]string{"sk-first-secret", "sk-second-secret"}, []string{"behaviour: auth key: api_key: value changed (***)"}},
+		"a secret header":      {[]string{"very-secret", "more-secret"}, []string{"behaviour: tool find: headers.X-Token: value changed (***)"}},
 		"a prompt":             {[]string{"The question:", "Question:"}, []string{`behaviour: step ask of flow talk: template: "The question: {question}" → "Question: {question}"`}},
 		"a model's settings": {[]string{"temperature: 0.2", "temperature: 1, top_p: 0.5"},
 			[]string{"behaviour: model assistant: inference_params.temperature: 0.2 → 1", "behaviour: model assistant: inference_params.top_p: not set → 0.5"}},
-		"steps in another order": {[]string{"      - {type: Echo, id: repeat, inputs: [order], outputs: [order]}\n", "", "    steps:\n", "    steps:\n      - {type: Echo, id: repeat, inputs: [order], outputs: [order]}\n"},
+		"steps reordered": {[]string{"      - {type: Echo, id: repeat, inputs: [order], outputs: [order]}\n", "", "    steps:\n", "    steps:\n      - {type: Echo, id: repeat, inputs: [order], outputs: [order]}\n"},
 			[]string{"behaviour: step repeat of flow talk: moved: now first, was after respond"}},
 		"another step": {[]string{"    steps:\n", "    steps:\n      - {type: Echo, id: more, inputs: [order], outputs: [order]}\n"},
 			[]string{"behaviour: step more of flow talk: added first"}},
 		"a required field of a served type":  {[]string{"number: int, note", "number: int, price: float, note"}, []string{"breaking: type Order: field price: added, float"}},
 		"an optional field of a served type": {[]string{"number: int, note", "number: int, price: float?, note"}, []string{"harmless: type Order: field price: added, float?"}},
-		"a field that must be given now":     {[]string{"note: text?", "note: text"}, []string{"breaking: type Order: field note: text? → text"}},
-		"a field that need not be given":     {[]string{"number: int,", "number: int?,"}, []string{"harmless: type Order: field number: int → int?"}},
-		"fields in another order":            {[]string{"number: int, note: text?", "note: text?, number: int"}, nil},
-		"a store more": {[]string{"memories:\n", "stores: [{id: disk, type: sqlite, url: other.db}]\nmemories:\n"},
+		"a field made required":              {[]string{"note: text?", "note: text"}, []string{"breaking: type Order: field note: text? → text"}},
+		"a field made optional":              {[]string{"number: int,", "number: int?,"}, []string{"harmless: type Order: field number: int → int?"}},
+		"fields reordered":                   {[]string{"number: int, note: text?", "note: text?, number: int"}, nil},
+		"a store added": {[]string{"memories:\n", "stores: [{id: disk, type: sqlite, url: other.db}]\nmemories:\n"},
 			[]string{"breaking: application shop: memories that name no store live in disk, not in the embedded file", "harmless: store disk: added"}},
-		"a memory elsewhere": {[]string{"token_limit: 50000", "token_limit: 50000\n    store: postgres://u:my-secret@h/db"},
+		"another store of a memory": {[]string{"token_limit: 50000", "token_limit: 50000\n    store: postgres://u:my-secret@h/db"},
 			[]string{"breaking: memory chat_memory: store: added"}},
-		"sessions that end":   {[]string{"token_limit: 50000", "token_limit: 50000\n    ttl: 24h"}, []string{"breaking: memory chat_memory: ttl: not set → 24h0m0s"}},
+		"a ttl added":         {[]string{"token_limit: 50000", "token_limit: 50000\n    ttl: 24h"}, []string{"breaking: memory chat_memory: ttl: not set → 24h0m0s"}},
 		"context of a memory": {[]string{"token_limit: 50000", "token_limit: 50000\n    context: [{type: pinned, text: Be kind.}]"}, []string{"behaviour: memory chat_memory: context: not set → 1 item"}},
 		"an on_error":         {[]string{"id: ask,", "id: ask, on_error: skip,"}, []string{"behaviour: step ask of flow talk: on_error: fail → skip"}},
 		"a step in another flow": {[]string{"      - {type: Echo, id: repeat, inputs: [order], outputs: [order]}\n", "  - id: more\n    variables: [{id: o, type: Order}]\n    inputs: [o]\n    outputs: [o]\n    steps: [{type: Echo, id: repeat, inputs: [o], outputs: [o]}]\n"},
 			[]string{"behaviour: step repeat of flow more: inputs: [order] → [o]", "behaviour: step repeat of flow more: outputs: [order] → [o]", "behaviour: step repeat of flow talk: removed", "harmless: flow more: added"}},
 		"program arguments": {[]string{"tools:\n", "tools:\n  - {type: CommandTool, id: cmd, name: cmd, description: d, program: p, args: [--api-key, a-secret, --token=b-secret, -v]}\n"},
 			[]string{"harmless: tool cmd: added"}},
-		"a variable of another type": {[]string{"{id: prompt, type: text}", "{id: prompt, type: text?}"}, []string{"behaviour: variable prompt of flow talk: type: text → text?"}},
-		"optional said otherwise":    {[]string{"note: text?}", "note: text?}", "{id: order, type: Order}", "{id: order, type: Order, optional: false}"}, nil},
-		"speed alone":                {[]string{"memory: chat_memory,", "memory: chat_memory, concurrency_config: {num_workers: 4},"}, []string{"harmless: step respond of flow talk: concurrency_config: added"}},
+		"a variable of another type":   {[]string{"{id: prompt, type: text}", "{id: prompt, type: text?}"}, []string{"behaviour: variable prompt of flow talk: type: text → text?"}},
+		"another notation of optional": {[]string{"note: text?}", "note: text?}", "{id: order, type: Order}", "{id: order, type: Order, optional: false}"}, nil},
+		"concurrency":                  {[]string{"memory: chat_memory,", "memory: chat_memory, concurrency_config: {num_workers: 4},"}, []string{"harmless: step respond of flow talk: concurrency_config: added"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := load(t, "old.qtype.yaml", base)
@@ -187,19 +187,19 @@ func TestChanges(t *testing.T) {
 				t.Errorf("got\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(test.want, "\n  "))
 			}
 			var text bytes.Buffer
-			if err := errorOf(semdiff.Text(&text, changes, false), semdiff.JSON(&text, "old", "new", changes)); err != nil || strings.Contains(text.String(), "secret\"") || strings.Contains(text.String(), "-secret") {
+			if err := firstError(semdiff.Text(&text, changes, false), semdiff.JSON(&text, "old", "new", changes)); err != nil || strings.Contains(text.String(), "secret\"") || strings.Contains(text.String(), "-secret") {
 				t.Errorf("%v, or a secret is shown:\n%s", err, text.String())
 			}
 			for _, c := range changes {
-				if c.Old.Span.IsZero() && c.What != semdiff.Added || c.New.Span.IsZero() && c.What != semdiff.Removed {
-					t.Errorf("%s: a place is missing", c.Message)
+				if c.Old.Span.IsZero() && c.Action != semdiff.Added || c.New.Span.IsZero() && c.Action != semdiff.Removed {
+					t.Errorf("%s: a position is missing", c.Message)
 				}
 			}
 		})
 	}
 }
 
-func errorOf(errs ...error) error {
+func firstError(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
 			return err
@@ -208,8 +208,9 @@ func errorOf(errs ...error) error {
 	return nil
 }
 
-// TestMovedIntoReferences says that what moves into another file is the same.
-func TestMovedIntoReferences(t *testing.T) {
+// TestDocuments_References checks that moving entities to another file is no
+// change.
+func TestDocuments_References(t *testing.T) {
 	folder := t.TempDir()
 	models := base[strings.Index(base, "  - {type: Model"):strings.Index(base, "flows:")]
 	sections := edit(t, base, "models:\n"+models, "references:\n  - !include models.yaml\n")
@@ -223,8 +224,9 @@ func TestMovedIntoReferences(t *testing.T) {
 	}
 }
 
-// TestAmbiguousRenames says that of two like things neither is taken for the other.
-func TestAmbiguousRenames(t *testing.T) {
+// TestDocuments_AmbiguousRename checks that entities with the same content are not
+// matched.
+func TestDocuments_AmbiguousRename(t *testing.T) {
 	two := "id: a\nmodels: [{type: Model, id: one, provider: mock}, {type: Model, id: two, provider: mock}]\n"
 	changes := semdiff.Documents(load(t, "old.qtype.yaml", two), load(t, "new.qtype.yaml", edit(t, two, "one", "three", "two", "four")))
 	want := []string{"harmless: model one: removed", "harmless: model two: removed", "harmless: model three: added", "harmless: model four: added"}
@@ -233,9 +235,9 @@ func TestAmbiguousRenames(t *testing.T) {
 	}
 }
 
-// TestTextsAndEnvironment says that a long text is shown by its lines, and what
-// the environment holds not at all.
-func TestTextsAndEnvironment(t *testing.T) {
+// TestText_EnvironmentVariables checks that of long texts the changed lines are
+// shown, and of environment variables their names.
+func TestText_EnvironmentVariables(t *testing.T) {
 	t.Setenv("QTYPE_TEST_HOST", "hidden.example")
 	old := edit(t, base, "https://shop.example", "https://${QTYPE_TEST_HOST}", "'The question: {question}'", "\"First.\\nSecond {question}.\\nThird.\"")
 	now := edit(t, old, "}/orders", "}/v2", "Second", "Zweitens")
@@ -280,13 +282,12 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// TestFixtures compares every sound document of the fixtures with itself and
-// with the one before it: nothing differs, and nothing goes wrong.
-// QTYPE_FIXTURES names their folder.
-func TestFixtures(t *testing.T) {
+// TestDocuments_Fixtures compares each valid document below the folder of the
+// environment variable QTYPE_FIXTURES with itself and with the one before it.
+func TestDocuments_Fixtures(t *testing.T) {
 	folder := os.Getenv("QTYPE_FIXTURES")
 	if folder == "" {
-		t.Skip("QTYPE_FIXTURES names no folder")
+		t.Skip("QTYPE_FIXTURES is not set")
 	}
 	var before *spec.Document
 	compared := 0
@@ -296,9 +297,9 @@ func TestFixtures(t *testing.T) {
 		}
 		var docs [2]*spec.Document
 		for i := range docs {
-			result, faults := loader.Load(t.Context(), path, loader.Options{})
-			faults.Add(validate.Check(result.Document)...)
-			if faults.Errors() > 0 {
+			result, diagnostics := loader.Load(t.Context(), path, loader.Options{})
+			diagnostics.Add(validate.Check(result.Document)...)
+			if diagnostics.Errors() > 0 {
 				return nil
 			}
 			docs[i] = result.Document
@@ -325,9 +326,9 @@ func TestFixtures(t *testing.T) {
 	t.Logf("compared %d documents", compared)
 }
 
-// TestArguments says that the arguments of a program are shown, but for those
-// that look like secrets.
-func TestArguments(t *testing.T) {
+// TestDocuments_HidesSecretArguments checks that program arguments are shown,
+// except those that may be secrets.
+func TestDocuments_HidesSecretArguments(t *testing.T) {
 	tool := "id: a\ntools:\n  - {type: CommandTool, id: cmd, name: cmd, description: d, program: p, args: [--api-key, a-secret, --token=b-secret, -v]}\n"
 	changes := semdiff.Documents(load(t, "old.qtype.yaml", tool), load(t, "new.qtype.yaml", edit(t, tool, ", -v", ", -q")))
 	want := "breaking: tool cmd: args: [--api-key, ***, --token=***, -v] → [--api-key, ***, --token=***, -q]"
@@ -336,8 +337,8 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestItems says that a list that grew is pointed at where it did.
-func TestItems(t *testing.T) {
+// TestDocuments_ListItems checks the position of an item inserted in a list.
+func TestDocuments_ListItems(t *testing.T) {
 	model := "id: a\nmodels:\n  - type: Model\n    id: m\n    provider: mock\n    rules:\n      - {match: a, text: b}\n      - {text: c}\n"
 	changes := semdiff.Documents(load(t, "old.qtype.yaml", model), load(t, "new.qtype.yaml", edit(t, model, "      - {text: c}", "      - {match: d, text: e}\n      - {text: c}")))
 	if got := lines(changes); len(got) != 1 || got[0] != "behaviour: model m: rules: 2 items → 3 items, from item 2 on" || changes[0].New.Span.Start.Line != 8 {
@@ -345,8 +346,9 @@ func TestItems(t *testing.T) {
 	}
 }
 
-// TestOptionalInTwoWays says that a trailing ? and optional: true are the same.
-func TestOptionalInTwoWays(t *testing.T) {
+// TestDocuments_OptionalNotations checks that a trailing ? and optional: true are
+// equal.
+func TestDocuments_OptionalNotations(t *testing.T) {
 	old := edit(t, base, "{id: prompt, type: text}", "{id: prompt, type: text?}", "id: order, type: Order", "id: order, type: Order?")
 	now := edit(t, base, "{id: prompt, type: text}", "{id: prompt, type: text, optional: true}", "id: order, type: Order", "id: order, type: Order, optional: true")
 	if changes := semdiff.Documents(load(t, "old.qtype.yaml", old), load(t, "new.qtype.yaml", now)); len(changes) > 0 {

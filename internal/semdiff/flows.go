@@ -8,9 +8,9 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// flows compares the lists of the flows that both documents have: what they
-// take and give, their variables and the order of their steps.
-func (c *comparison) flows() {
+// compareFlows compares the inputs, outputs, variables and steps of the flows that
+// both documents have.
+func (c *comparison) compareFlows() {
 	for _, p := range c.pairs {
 		after, ok := p.new.entity.(*spec.Flow)
 		if !ok {
@@ -18,15 +18,16 @@ func (c *comparison) flows() {
 		}
 		before := p.old.entity.(*spec.Flow)
 		owner := Change{Kind: spec.KindFlow, ID: after.ID}
-		c.ports(side{noun: "input", list: "inputs", owner: owner}, c.flowPorts(before.Inputs), c.flowPorts(after.Inputs))
-		c.ports(side{noun: "output", list: "outputs", owner: owner, isOutput: true}, c.flowPorts(before.Outputs), c.flowPorts(after.Outputs))
-		c.variables(before, after)
-		c.steps(before, after)
+		c.comparePorts(portList{noun: "input", list: "inputs", owner: owner}, c.flowPorts(before.Inputs), c.flowPorts(after.Inputs))
+		c.comparePorts(portList{noun: "output", list: "outputs", owner: owner, isOutput: true}, c.flowPorts(before.Outputs), c.flowPorts(after.Outputs))
+		c.compareVariables(before, after)
+		c.compareSteps(before, after)
 	}
 }
 
-// variables compares the variables that callers do not see.
-func (c *comparison) variables(before, after *spec.Flow) {
+// compareVariables compares the variables of a flow; inputs and outputs are
+// compared separately.
+func (c *comparison) compareVariables(before, after *spec.Flow) {
 	served := func(f *spec.Flow, v *spec.Variable) bool {
 		same := func(r spec.Ref[*spec.Variable]) bool { return r.To == v }
 		return slices.ContainsFunc(f.Inputs, same) || slices.ContainsFunc(f.Outputs, same)
@@ -36,89 +37,92 @@ func (c *comparison) variables(before, after *spec.Flow) {
 		switch {
 		case i >= 0:
 			old := before.Variables[i]
-			c.variable(after, old, now, served(before, old) && served(after, now))
+			c.compareVariable(after, old, now, served(before, old) && served(after, now))
 		case !served(after, now):
-			c.add(Change{Class: Harmless, What: Added, Kind: spec.KindVariable, ID: now.ID, Flow: after.ID, Message: "added", New: Version{Span: idPlace(now)}})
+			c.add(Change{Impact: Harmless, Action: Added, Kind: spec.KindVariable, ID: now.ID, Flow: after.ID, Message: "added", New: Version{Span: idSpan(now)}})
 		}
 	}
 	for _, old := range before.Variables {
 		if !served(before, old) && !slices.ContainsFunc(after.Variables, func(v *spec.Variable) bool { return c.read.idOf(old) == v.ID }) {
-			c.add(Change{Class: Harmless, What: Removed, Kind: spec.KindVariable, ID: old.ID, Flow: after.ID, Message: "removed", Old: Version{Span: idPlace(old)}})
+			c.add(Change{Impact: Harmless, Action: Removed, Kind: spec.KindVariable, ID: old.ID, Flow: after.ID, Message: "removed", Old: Version{Span: idSpan(old)}})
 		}
 	}
 }
 
-// variable compares a variable of both documents; the name and the type of a
-// served one were compared as an input or output.
-func (c *comparison) variable(f *spec.Flow, old, now *spec.Variable, served bool) {
+// compareVariable compares a variable that both documents have. The name and type
+// of an input or output are compared separately.
+func (c *comparison) compareVariable(f *spec.Flow, old, now *spec.Variable, served bool) {
 	p := pair{&comparedEntity{entity: old, flow: f}, &comparedEntity{entity: now, flow: f}}
 	if !served {
-		c.inner(p, c.portOf(old, source.Span{}), c.portOf(now, source.Span{}))
+		c.compareInnerVariable(p, c.portOf(old, source.Span{}), c.portOf(now, source.Span{}))
 	}
-	c.fields(p, "", c.read.entity(old, "id", "type", "optional"), c.read.entity(now, "id", "type", "optional"))
+	c.compareTrees(p, "", c.read.readEntity(old, "id", "type", "optional"), c.read.readEntity(now, "id", "type", "optional"))
 }
 
-// inner compares the name and the type of a variable that callers do not see.
-func (c *comparison) inner(p pair, old, now port) {
-	if old.was != now.was {
-		change := whole(Renamed, p.new)
-		change.Class, change.Message = Harmless, renamedFrom(old.was)
-		c.add(change.at(Version{p.old.place(), plain(old.was)}, Version{p.new.place(), plain(now.was)}))
+// compareInnerVariable compares the name and type of a variable that is neither
+// input nor output.
+func (c *comparison) compareInnerVariable(p pair, old, now port) {
+	if old.ownName != now.ownName {
+		change := entityChange(Renamed, p.new)
+		change.Impact, change.Message = Harmless, renamedFrom(old.ownName)
+		c.add(change.withVersions(Version{p.old.span(), printable(old.ownName)}, Version{p.new.span(), printable(now.ownName)}))
 	}
-	if was, is := plain(old.full()), plain(now.full()); was != is {
-		change := whole(Changed, p.new)
-		change.Class, change.Field, change.Message = Behaviour, "type", "type: "+was+" → "+is
-		c.add(change.at(Version{old.declared, was}, Version{now.declared, is}))
+	if was, is := printable(old.typeText()), printable(now.typeText()); was != is {
+		change := entityChange(Changed, p.new)
+		change.Impact, change.Field, change.Message = Behaviour, "type", "type: "+was+" → "+is
+		c.add(change.withVersions(Version{old.typeSpan, was}, Version{now.typeSpan, is}))
 	}
 }
 
-// steps compares which steps a flow has, and their order.
-func (c *comparison) steps(before, after *spec.Flow) {
+// compareSteps compares which steps a flow has, and their order.
+func (c *comparison) compareSteps(before, after *spec.Flow) {
 	olds, news := c.stepIDs(before), c.stepIDs(after)
 	for i, id := range olds {
 		if !slices.Contains(news, id) {
-			change := Change{Class: Behaviour, What: Removed, Kind: spec.KindStep, ID: before.Steps[i].Step.EntityID(), Flow: after.ID,
-				Message: "removed", Old: Version{Span: itemPlace(before.Steps[i])}}
+			change := Change{Impact: Behaviour, Action: Removed, Kind: spec.KindStep, ID: before.Steps[i].Step.EntityID(), Flow: after.ID,
+				Message: "removed", Old: Version{Span: itemSpan(before.Steps[i])}}
 			c.add(change)
 		}
 	}
 	for i, id := range news {
 		if !slices.Contains(olds, id) {
-			c.add(Change{Class: Behaviour, What: Added, Kind: spec.KindStep, ID: id, Flow: after.ID,
-				Message: "added" + position(news, i), New: Version{Span: itemPlace(after.Steps[i])}})
+			c.add(Change{Impact: Behaviour, Action: Added, Kind: spec.KindStep, ID: id, Flow: after.ID,
+				Message: "added" + stepPosition(news, i), New: Version{Span: itemSpan(after.Steps[i])}})
 		}
 	}
-	stays := common(olds, news)
+	stays := longestCommonOrder(olds, news)
 	for i, id := range news {
 		at := slices.Index(olds, id)
 		if at < 0 || slices.Contains(stays, id) {
 			continue
 		}
-		c.add(Change{Class: Behaviour, What: Moved, Kind: spec.KindStep, ID: id, Flow: after.ID,
-			Message: fmt.Sprintf("moved: now%s, was%s", position(news, i), position(olds, at)),
-			Old:     Version{Span: itemPlace(before.Steps[at])}, New: Version{Span: itemPlace(after.Steps[i])}})
+		c.add(Change{Impact: Behaviour, Action: Moved, Kind: spec.KindStep, ID: id, Flow: after.ID,
+			Message: fmt.Sprintf("moved: now%s, was%s", stepPosition(news, i), stepPosition(olds, at)),
+			Old:     Version{Span: itemSpan(before.Steps[at])}, New: Version{Span: itemSpan(after.Steps[i])}})
 	}
 }
 
-// position says where in a list of steps one stands.
-func position(ids []string, i int) string {
+// stepPosition describes the position of a step in its flow.
+func stepPosition(ids []string, i int) string {
 	if i == 0 {
 		return " first"
 	}
-	return " after " + plain(ids[i-1])
+	return " after " + printable(ids[i-1])
 }
 
-// itemPlace is where a flow names a step, or defines it.
-func itemPlace(item *spec.StepItem) source.Span {
+// itemSpan returns the position of a flow's reference to a step, or of its
+// definition.
+func itemSpan(item *spec.StepItem) source.Span {
 	if !item.Ref.Span.IsZero() {
 		return item.Ref.Span
 	}
-	return idPlace(item.Step)
+	return idSpan(item.Step)
 }
 
-// common is the longest list of ids that are in the same order in both lists:
-// the longest rising run of their old positions. A step is at most once in a flow.
-func common(olds, news []string) []string {
+// longestCommonOrder returns the longest list of ids that have the same order in
+// both lists (the longest increasing subsequence of their old positions). A flow
+// contains a step at most once.
+func longestCommonOrder(olds, news []string) []string {
 	at := map[string]int{}
 	for i, id := range olds {
 		at[id] = i
@@ -129,8 +133,8 @@ func common(olds, news []string) []string {
 			ids = append(ids, id)
 		}
 	}
-	previous := make([]int, len(ids)) // the index before each in the best run that ends with it
-	var ends []int                    // the index at which the best run of each length ends
+	previous := make([]int, len(ids)) // index of the predecessor in the best sequence that ends here
+	var ends []int                    // index of the end of the best sequence of each length
 	for i, id := range ids {
 		n, _ := slices.BinarySearchFunc(ends, at[id], func(end, want int) int { return at[ids[end]] - want })
 		if previous[i] = -1; n > 0 {

@@ -8,33 +8,25 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// renameOrder puts what is referred to before what refers to it, so that a thing
-// is recognised although what it names was renamed as well.
-func renameOrder() []spec.Kind {
-	return []spec.Kind{spec.KindType, spec.KindAuth, spec.KindSecretManager, spec.KindStore, spec.KindModel,
-		spec.KindMemory, spec.KindIndex, spec.KindTelemetry, spec.KindTool, spec.KindStep, spec.KindFlow, spec.KindVariable}
-}
-
-// match finds what both documents have: things with the same id, and things
-// that are the same but for their id, where there is only one of that content
-// on either side.
-func (c *comparison) match() {
+// matchEntities pairs the entities of the two documents: those with the same id,
+// and those that differ only in their id, if there is exactly one on each side.
+func (c *comparison) matchEntities() {
 	c.read.renamed = map[spec.Entity]string{}
 	matched := map[*comparedEntity]*comparedEntity{} // new to old
-	for _, s := range c.new.subjects {
-		if old := c.old.by[key{s.entity.Kind(), s.id()}]; old != nil {
+	for _, s := range c.new.entities {
+		if old := c.old.byKey[key{s.entity.Kind(), s.id()}]; old != nil {
 			matched[s] = old
 		}
 	}
-	for range 2 { // a second time for what the first round's renames made alike
-		for _, kind := range renameOrder() {
+	for range 2 { // the second round matches what became equal by the renames of the first
+		for _, kind := range matchOrder() {
 			c.matchRenamed(kind, matched)
 		}
-		for _, p := range flowPairs(c.new.subjects, matched) {
+		for _, p := range flowPairs(c.new.entities, matched) {
 			c.matchVariables(p.old.entity.(*spec.Flow), p.new.entity.(*spec.Flow))
 		}
 	}
-	for _, s := range c.new.subjects {
+	for _, s := range c.new.entities {
 		if old := matched[s]; old != nil {
 			c.pairs = append(c.pairs, pair{old, s})
 		}
@@ -51,20 +43,20 @@ func flowPairs(subjects []*comparedEntity, matched map[*comparedEntity]*compared
 	return pairs
 }
 
-// matchRenamed pairs things of one kind whose ids differ.
+// matchRenamed pairs entities of a kind with different ids.
 func (c *comparison) matchRenamed(kind spec.Kind, matched map[*comparedEntity]*comparedEntity) {
 	taken := map[*comparedEntity]bool{}
 	for _, old := range matched {
 		taken[old] = true
 	}
 	olds, news := map[string][]*comparedEntity{}, map[string][]*comparedEntity{}
-	for _, s := range c.old.of(kind) {
+	for _, s := range c.old.ofKind(kind) {
 		if !taken[s] {
 			d := c.digest(s)
 			olds[d] = append(olds[d], s)
 		}
 	}
-	for _, s := range c.new.of(kind) {
+	for _, s := range c.new.ofKind(kind) {
 		if matched[s] == nil {
 			d := c.digest(s)
 			news[d] = append(news[d], s)
@@ -78,7 +70,7 @@ func (c *comparison) matchRenamed(kind spec.Kind, matched map[*comparedEntity]*c
 	}
 }
 
-// digest is what an entity says but for its id.
+// digest returns the content of an entity without its id.
 func (c *comparison) digest(s *comparedEntity) string {
 	f, ok := s.entity.(*spec.Flow)
 	if !ok {
@@ -86,12 +78,12 @@ func (c *comparison) digest(s *comparedEntity) string {
 		if s.flow != nil {
 			in = c.read.idOf(s.flow)
 		}
-		return in + c.read.entity(s.entity, "id").digest()
+		return in + c.read.readEntity(s.entity, "id").digest()
 	}
-	return c.read.entity(f, "id", "steps", "variables").digest() + strings.Join(c.stepIDs(f), "\x00")
+	return c.read.readEntity(f, "id", "steps", "variables").digest() + strings.Join(c.stepIDs(f), "\x00")
 }
 
-// stepIDs are the ids of a flow's steps in order, as the new document has them.
+// stepIDs returns the ids of a flow's steps in the new document, in order.
 func (c *comparison) stepIDs(f *spec.Flow) []string {
 	var ids []string
 	for _, item := range f.Steps {
@@ -102,10 +94,10 @@ func (c *comparison) stepIDs(f *spec.Flow) []string {
 	return ids
 }
 
-// matchVariables finds a flow's variables that only changed their names: of one
-// type, and read and written in the same places.
+// matchVariables pairs variables of a flow that have different names, but the same
+// type and the same readers and writers.
 func (c *comparison) matchVariables(before, after *spec.Flow) {
-	olds, news := c.unmatched(before, after, true), c.unmatched(after, before, false)
+	olds, news := c.unmatchedVariables(before, after, true), c.unmatchedVariables(after, before, false)
 	for d, same := range news {
 		if len(same) == 1 && len(olds[d]) == 1 {
 			c.read.renamed[olds[d][0]] = same[0].ID
@@ -113,12 +105,11 @@ func (c *comparison) matchVariables(before, after *spec.Flow) {
 	}
 }
 
-// unmatched groups those variables of a flow that the other has not by what is
-// done with them. A variable that nothing uses is left out: nothing tells it
-// from another.
-func (c *comparison) unmatched(f, other *spec.Flow, old bool) map[string][]*spec.Variable {
+// unmatchedVariables groups the variables that only one version of a flow has, by
+// type and uses. Unused variables are left out: they cannot be distinguished.
+func (c *comparison) unmatchedVariables(f, other *spec.Flow, old bool) map[string][]*spec.Variable {
 	found := map[string][]*spec.Variable{}
-	uses := c.uses(f)
+	uses := c.variableUses(f)
 	for _, v := range f.Variables {
 		_, renamed := c.read.renamed[v]
 		has := slices.ContainsFunc(other.Variables, func(o *spec.Variable) bool { return o.ID == v.ID })
@@ -131,30 +122,28 @@ func (c *comparison) unmatched(f, other *spec.Flow, old bool) map[string][]*spec
 	return found
 }
 
-// uses are the places where a flow and its steps name each variable.
-func (c *comparison) uses(f *spec.Flow) map[*spec.Variable][]string {
+// variableUses returns the uses of each variable by a flow and its steps.
+func (c *comparison) variableUses(f *spec.Flow) map[*spec.Variable][]string {
 	uses := map[*spec.Variable][]string{}
-	note := func(where string, refs []spec.Ref[*spec.Variable]) {
-		for i := range refs {
-			uses[refs[i].To] = append(uses[refs[i].To], fmt.Sprintf("%s %d", where, i))
-		}
-	}
-	derived := func(where string, refs []*spec.Ref[*spec.Variable]) {
+	note := func(where string, refs []*spec.Ref[*spec.Variable]) {
 		for i, r := range refs {
 			uses[r.To] = append(uses[r.To], fmt.Sprintf("%s %d", where, i))
 		}
 	}
-	note("in", f.Inputs)
-	note("out", f.Outputs)
-	for _, item := range f.Steps {
-		if item == nil || item.Step == nil {
-			continue
-		}
-		base, id := item.Step.Common(), c.read.idOf(item.Step)
-		note(id+" in", base.Inputs)
-		note(id+" out", base.Outputs)
-		derived(id+" reads", base.DerivedInputs)
-		derived(id+" writes", base.DerivedOutputs)
+	note("in", pointers(f.Inputs))
+	note("out", pointers(f.Outputs))
+	for _, p := range f.Plan().Steps {
+		id := c.read.idOf(p.Step)
+		note(id+" reads", p.Reads)
+		note(id+" writes", p.Writes)
 	}
 	return uses
+}
+
+func pointers[T spec.Entity](refs []spec.Ref[T]) []*spec.Ref[T] {
+	all := make([]*spec.Ref[T], len(refs))
+	for i := range refs {
+		all[i] = &refs[i]
+	}
+	return all
 }

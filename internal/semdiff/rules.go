@@ -5,33 +5,34 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec"
 )
 
 // valueChange is a key whose value differs.
 type valueChange struct {
 	pair pair
-	key  string // dotted; items of lists by their number: rules[2].text
+	key  string // with dots, and 1-based numbers of list items: rules[2].text
 	old  *tree
 	new  *tree
 }
 
-// rule says how much a change of a key matters.
+// rule rates a change of a key.
 type rule func(valueChange) (Impact, string)
 
-// impactRules holds the rules of each kind by key; the key "" is for all others.
+// impactRules are the rules of each kind by key; the key "" is for all others.
 type impactRules map[spec.Kind]map[string]rule
 
-// always is a rule that does not look at the values.
-func always(class Impact, reason string) rule {
-	return func(valueChange) (Impact, string) { return class, reason }
+// always returns a rule that does not depend on the values.
+func always(impact Impact, reason string) rule {
+	return func(valueChange) (Impact, string) { return impact, reason }
 }
 
-// lower is the rule of a limit: less of it breaks.
-func lower(reason string) rule {
+// decreased returns the rule of a limit: a lower one breaks.
+func decreased(reason string) rule {
 	return func(d valueChange) (Impact, string) {
 		fell := d.new.number < d.old.number
-		if d.old.shape == absent || d.new.shape == absent { // nothing said is no limit
+		if d.old.shape == absent || d.new.shape == absent { // a missing limit means no limit
 			fell = d.old.shape == absent
 		}
 		if fell {
@@ -41,10 +42,10 @@ func lower(reason string) rule {
 	}
 }
 
-// rules is the whole rulebook. A key that is not in it follows its parent, and
-// at last its kind's "".
+// rules returns all rules. A key without one has that of its parent, or else that
+// of its kind.
 func rules() impactRules {
-	elsewhere := always(Breaking, "conversations that are stored already are not found again")
+	elsewhere := always(Breaking, "stored conversations will not be found")
 	calls := always(Breaking, "the tool calls something else")
 	answers, nobody := always(Behaviour, ""), always(Harmless, "")
 	return impactRules{
@@ -52,23 +53,12 @@ func rules() impactRules {
 			"":                         answers,
 			"description":              nobody,
 			"type":                     nobody,
-			"interface":                wholeInterface,
-			"interface.type":           always(Breaking, "callers talk to the flow in another way"),
-			"interface.session_inputs": sessionInputs,
+			"interface":                interfaceChanged,
+			"interface.type":           always(Breaking, "callers must use the flow differently"),
+			"interface.session_inputs": sessionInputsChanged,
 		},
-		spec.KindMemory: {
-			"":                         answers,
-			"policy":                   always(Breaking, "what is remembered of running conversations changes"),
-			"token_limit":              chatShare,
-			"chat_history_token_ratio": chatShare,
-			"max_messages":             lower("conversations keep fewer messages than before"),
-			"max_tokens":               lower("conversations keep fewer tokens than before"),
-			"n_rounds":                 lower("conversations keep fewer rounds than before"),
-			"max_context":              lower("conversations keep fewer characters than before"),
-			"ttl":                      lower("conversations are dropped earlier than before"),
-			"store":                    elsewhere,
-		},
-		spec.KindStore: {"": elsewhere},
+		spec.KindMemory: memoryRules(answers, elsewhere),
+		spec.KindStore:  {"": elsewhere},
 		spec.KindTool: {
 			"":              answers,
 			"type":          calls,
@@ -86,7 +76,7 @@ func rules() impactRules {
 		},
 		spec.KindStep: {
 			"":                   answers,
-			"memory":             stepMemory,
+			"memory":             stepMemoryChanged,
 			"concurrency_config": nobody,
 		},
 		spec.KindVariable:  {"": nobody, "type": answers, "optional": answers},
@@ -96,7 +86,29 @@ func rules() impactRules {
 	}
 }
 
-// judge finds the rule for a key, its nearest parent's or its kind's.
+// memoryRules returns the rules for memories. A lower value of a limit breaks
+// running conversations if the policy's row says that it is stricter.
+func memoryRules(behaviour, elsewhere rule) map[string]rule {
+	all := map[string]rule{
+		"":       behaviour,
+		"policy": always(Breaking, "the window of running conversations changes"),
+		"ttl":    decreased("conversations are dropped earlier than before"),
+		"store":  elsewhere,
+	}
+	for _, row := range spec.Policies() {
+		for _, l := range row.Limits {
+			if l.Stricter == spec.LowerIsStricter {
+				all[l.Key] = decreased("conversations keep fewer " + string(l.Unit) + " than before")
+			}
+		}
+		if i := slices.IndexFunc(row.Limits, func(l spec.PolicyLimit) bool { return l.Unit == spec.UnitShare }); i > 0 {
+			all[row.Limits[0].Key], all[row.Limits[i].Key] = chatShareChanged, chatShareChanged // their product is the room
+		}
+	}
+	return all
+}
+
+// judge applies the rule of a key.
 func (b impactRules) judge(kind spec.Kind, d valueChange) (Impact, string) {
 	rules := b[kind]
 	for path := d.key; path != ""; path = parent(path) {
@@ -110,19 +122,19 @@ func (b impactRules) judge(kind spec.Kind, d valueChange) (Impact, string) {
 	return Behaviour, ""
 }
 
-// parent is the path without its last key or number.
+// parent removes the last key or number of a path.
 func parent(path string) string { return path[:max(strings.LastIndexAny(path, ".["), 0)] }
 
-// wholeInterface judges a flow that is talked to now, or no longer.
-func wholeInterface(d valueChange) (Impact, string) {
+// interfaceChanged rates an interface that was added to a flow or removed.
+func interfaceChanged(d valueChange) (Impact, string) {
 	if d.new.shape == absent {
 		return Breaking, "the flow is no longer served as a stream"
 	}
 	return Behaviour, "the flow is served as a stream too"
 }
 
-// sessionInputs judges inputs that keep their first value.
-func sessionInputs(d valueChange) (Impact, string) {
+// sessionInputsChanged rates a change of the inputs that are constant in a session.
+func sessionInputsChanged(d valueChange) (Impact, string) {
 	for _, p := range d.old.parts {
 		if !slices.ContainsFunc(d.new.parts, func(q part) bool { return q.tree.text == p.tree.text }) {
 			return Breaking, "callers send it only once in a conversation"
@@ -131,60 +143,36 @@ func sessionInputs(d valueChange) (Impact, string) {
 	return Behaviour, ""
 }
 
-// chatShare judges the two settings that make the room for chat messages
-// together (reference memory.md 2.3).
-func chatShare(d valueChange) (Impact, string) {
+// chatShareChanged rates the two settings that together limit the chat messages of
+// a memory.
+func chatShareChanged(d valueChange) (Impact, string) {
 	before, ok := d.pair.old.entity.(*spec.Memory)
 	after, same := d.pair.new.entity.(*spec.Memory)
 	if !ok || !same {
 		return Behaviour, ""
 	}
-	was, is := share(before), share(after)
-	reason := fmt.Sprintf("chat messages may fill %s tokens, not %s", thousands(is), thousands(was))
+	was, is := chatTokens(before), chatTokens(after)
+	reason := fmt.Sprintf("chat messages may fill %s tokens, not %s", textfmt.Thousands(is), textfmt.Thousands(was))
 	if is < was && d.new.number < d.old.number {
-		return Breaking, reason + ": what is over leaves the window"
+		return Breaking, reason + ": older messages leave the window"
 	}
 	return Behaviour, reason
 }
 
-func share(m *spec.Memory) int { return int(float64(m.TokenLimit) * m.ChatHistoryTokenRatio) }
+func chatTokens(m *spec.Memory) int { return int(float64(m.TokenLimit) * m.ChatHistoryTokenRatio) }
 
-// stepMemory judges a step that speaks in another conversation.
-func stepMemory(d valueChange) (Impact, string) {
+// stepMemoryChanged rates another memory of a step.
+func stepMemoryChanged(d valueChange) (Impact, string) {
 	switch {
 	case d.new.shape == absent:
-		return Breaking, "the step no longer remembers"
+		return Breaking, "the step no longer uses a memory"
 	case d.old.shape == absent:
-		return Behaviour, "the step remembers now"
+		return Behaviour, "the step now uses a memory"
 	}
-	return Breaking, "the step does not see what was said so far"
+	return Breaking, "the step does not see the conversation so far"
 }
 
-// removed judges a thing that is gone; what used it is told of for itself.
-func removed(kind spec.Kind) (Impact, string) {
-	switch kind {
-	case spec.KindFlow:
-		return Breaking, "callers can no longer call it"
-	case spec.KindMemory:
-		return Breaking, "its conversations are not found again"
-	case spec.KindTool:
-		return Breaking, "models, recorded conversations and approvals know it"
-	}
-	return Harmless, ""
-}
-
-// renamed judges another id of the same thing.
-func renamed(kind spec.Kind) (Impact, string) {
-	switch kind {
-	case spec.KindFlow:
-		return Breaking, "callers call it by its id"
-	case spec.KindMemory:
-		return Breaking, "stored conversations are kept under the memory's id: they are not found again"
-	}
-	return Harmless, ""
-}
-
-// isSet tells whether the order of a list means nothing.
-func isSet(path string) bool {
+// isUnordered reports whether the order of a list has no meaning.
+func isUnordered(path string) bool {
 	return slices.Contains([]string{"tools", "approve", "scopes", "interface.session_inputs"}, path)
 }

@@ -9,26 +9,26 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// TestPageTellsEveryRule holds the manual's table to the rulebook.
-func TestPageTellsEveryRule(t *testing.T) {
+// TestRules_Documented checks that docs/diff.md lists the keys of all rules.
+func TestRules_Documented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/diff.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for kind, rules := range rules() {
 		for key := range rules {
-			if key == "" || kind == spec.KindFlow && key == "type" { // a flow's type says nothing
+			if key == "" || kind == spec.KindFlow && key == "type" { // the only value
 				continue
 			}
 			if !strings.Contains(string(page), "`"+key+"`") {
-				t.Errorf("docs/diff.md does not tell of the %s's %s", kind, key)
+				t.Errorf("docs/diff.md does not list key %[2]s of %[1]s", kind, key)
 			}
 		}
 	}
 }
 
-// TestRulesNameKeys says that every key of the rulebook is one of the language.
-func TestRulesNameKeys(t *testing.T) {
+// TestRules_KnownKeys checks that the keys of all rules exist.
+func TestRules_KnownKeys(t *testing.T) {
 	known := map[string]bool{}
 	for _, n := range []spec.Node{&spec.Flow{}, &spec.Memory{}, &spec.Store{}, &spec.Variable{}, &spec.CustomType{}, &spec.Model{}, &spec.EmbeddingModel{}, &spec.Telemetry{}, &spec.FlowInterface{}} {
 		keys(known, n)
@@ -48,7 +48,7 @@ func TestRulesNameKeys(t *testing.T) {
 	}
 }
 
-// keys collects the keys of a struct's fields.
+// keys adds the keys of a struct.
 func keys(known map[string]bool, n spec.Node) {
 	var walk func(reflect.Type)
 	walk = func(t reflect.Type) {
@@ -62,4 +62,19 @@ func keys(known map[string]bool, n spec.Node) {
 	}
 	walk(reflect.TypeOf(n).Elem())
 	known["type"] = true
+}
+
+// TestKinds checks that each kind of entity that a document declares has a row.
+func TestKinds(t *testing.T) {
+	entities := []spec.Entity{&spec.Application{}, &spec.Flow{}, &spec.Memory{}, &spec.Store{}, &spec.Variable{}, &spec.CustomType{}, &spec.Telemetry{}}
+	for _, u := range spec.Unions() {
+		if e, ok := u.Cases[0].New().(spec.Entity); ok {
+			entities = append(entities, e)
+		}
+	}
+	for _, e := range entities {
+		if kindRank(e.Kind()) == len(kinds()) {
+			t.Errorf("kind %q has no row in kinds", e.Kind())
+		}
+	}
 }

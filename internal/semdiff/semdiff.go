@@ -1,12 +1,12 @@
-// Package compare tells what changed in meaning between two documents, and who
-// would notice: those who call the flows, those who read the answers, or nobody.
+// Package semdiff compares the meaning of two documents and rates each change by
+// whom it affects: callers of the flows, readers of the answers, or nobody outside
+// the document.
 //
-// Documents are compared as they were read and linked, entity by entity, by
-// their ids: layout, comments, the order of sections, defaults that are written
-// out and parts that move into an include are no differences. What is compared
-// comes from the structs and tags of package spec, so that a new key is compared
-// from the day it is declared; package compare only knows how much a change of
-// it matters.
+// Loaded and linked documents are compared entity by entity, by id. Layout,
+// comments, the order of sections, explicit defaults and parts that move to an
+// include are no differences. What is compared follows from the structs and tags of
+// package spec, so a new key is compared without code here; this package only rates
+// the changes.
 package semdiff
 
 import (
@@ -17,27 +17,27 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// Impact is how much a change matters.
+// Impact rates a change.
 type Impact string
 
-// The classes, the worst first.
+// The impacts, worst first.
 const (
-	// Breaking changes concern callers and what is stored: served inputs and
-	// outputs, memory settings and tools that no longer fit what relies on them.
+	// Breaking changes affect callers and stored data: flow inputs and outputs,
+	// memory settings and tools that no longer fit their users.
 	Breaking Impact = "breaking"
-	// Behaviour changes what is answered, or what it costs.
+	// Behaviour changes affect the answers, or what they cost.
 	Behaviour Impact = "behaviour"
-	// Harmless changes add something, or concern nobody but the document's authors.
+	// Harmless changes add something, or concern only the document's authors.
 	Harmless Impact = "harmless"
 )
 
-// classes lists the classes, the worst first.
-func classes() []Impact { return []Impact{Breaking, Behaviour, Harmless} }
+// impacts returns the impacts, worst first.
+func impacts() []Impact { return []Impact{Breaking, Behaviour, Harmless} }
 
-// ChangeKind happened to the subject of a change.
+// ChangeKind is what happened to the subject of a change.
 type ChangeKind string
 
-// The things that can happen.
+// The kinds of changes.
 const (
 	Added   ChangeKind = "added"
 	Removed ChangeKind = "removed"
@@ -46,85 +46,72 @@ const (
 	Changed ChangeKind = "changed"
 )
 
-// Version is what one of the two documents says.
+// Version is the state in one of the two documents.
 type Version struct {
-	Span  source.Span // where; zero where it says nothing
-	Value string      // what, fit to be shown; empty where the change is not one of a value
+	Span  source.Span // zero if the document does not have it
+	Value string      // formatted and without secrets; empty if the change is not one of a value
 }
 
-// Change is one difference in meaning.
+// Change is a difference in meaning.
 type Change struct {
-	Class   Impact     // how much it matters
-	What    ChangeKind // what happened
-	Kind    spec.Kind  // what the changed thing is
-	ID      string     // its id in the new document; in the old one where it was removed
-	Flow    string     // the flow of a step or a variable; empty otherwise
-	Field   string     // the key below the thing, dotted; empty where the whole thing changed
-	Message string     // the change on one line, without the thing's name
-	Reason  string     // why it is of this class, one line; may be empty
-	Lines   []string   // for texts of several lines: what left, after "- ", and what came, after "+ "
-	Old     Version    // what the old document says
-	New     Version    // what the new document says
+	Impact  Impact     // its rating
+	Action  ChangeKind // what happened
+	Kind    spec.Kind  // the kind of the entity
+	ID      string     // its id in the new document, or in the old one if it was removed
+	Flow    string     // the flow of a step or variable; empty otherwise
+	Field   string     // the key, with dots; empty if the whole entity changed
+	Message string     // the change in one line, without the entity's name
+	Reason  string     // of the impact, in one line; may be empty
+	Lines   []string   // for texts of several lines: removed lines after "- ", added ones after "+ "
+	Old     Version    // in the old document
+	New     Version    // in the new document
 }
 
-// Count is the number of changes of a class.
-func Count(changes []Change, class Impact) int {
+// Count returns the number of changes with an impact.
+func Count(changes []Change, impact Impact) int {
 	n := 0
 	for _, c := range changes {
-		if c.Class == class {
+		if c.Impact == impact {
 			n++
 		}
 	}
 	return n
 }
 
-// Documents compares two documents that were checked without errors, and lists
-// the changes: the worst class first, then in the order of the language's kinds.
+// Documents compares two documents that are free of errors. The changes are sorted
+// by impact, worst first, then by the kind of entity.
 func Documents(before, after *spec.Document) []Change {
 	c := &comparison{old: collect(before), new: collect(after), read: &reader{}}
-	c.match()
-	c.application()
-	c.subjects()
-	c.flows()
+	c.matchEntities()
+	c.compareApplication()
+	c.compareEntities()
+	c.compareFlows()
 	slices.SortStableFunc(c.changes, func(a, b Change) int {
-		return cmp.Or(classRank(a.Class)-classRank(b.Class), kindRank(a)-kindRank(b))
+		return cmp.Or(impactRank(a.Impact)-impactRank(b.Impact), kindRank(a.Kind)-kindRank(b.Kind))
 	})
 	return c.changes
 }
 
-// comparison is one comparison of two documents.
+// comparison is the state of one Documents call.
 type comparison struct {
 	old, new *inventory
-	read     *reader        // reads entities as trees; on the old side under their new names
-	pairs    []pair         // what both documents have
-	rules    impactRules    // how much changes matter
-	roles    map[string]use // what the custom types are used for, by their new ids
+	read     *reader // reads entities as trees; those of the old document under their new names
+	pairs    []pair  // the entities that both documents have
+	rules    impactRules
+	typeUses map[string]typeUse // the uses of custom types, by new id
 	changes  []Change
 }
 
-// pair is an entity of both documents.
+// pair is an entity that both documents have.
 type pair struct {
 	old, new *comparedEntity
 }
 
-// add keeps a change.
 func (c *comparison) add(change Change) { c.changes = append(c.changes, change) }
 
-// whole is a change of a whole entity, its place being that of its id.
-func whole(what ChangeKind, s *comparedEntity) Change {
-	return Change{What: what, Kind: s.entity.Kind(), ID: s.id(), Flow: s.flowID(), Message: string(what)}
+// entityChange returns a change of a whole entity.
+func entityChange(action ChangeKind, s *comparedEntity) Change {
+	return Change{Action: action, Kind: s.entity.Kind(), ID: s.id(), Flow: s.flowID(), Message: string(action)}
 }
 
-func classRank(c Impact) int { return slices.Index(classes(), c) }
-
-// kindRank orders changes as a reader wants them: what callers see first. A
-// flow's steps and variables follow their flow.
-func kindRank(c Change) int {
-	kinds := []spec.Kind{spec.KindApplication, spec.KindFlow, spec.KindMemory, spec.KindStore, spec.KindTool,
-		spec.KindStep, spec.KindVariable, spec.KindType, spec.KindModel, spec.KindIndex, spec.KindAuth,
-		spec.KindSecretManager, spec.KindTelemetry}
-	if i := slices.Index(kinds, c.Kind); i >= 0 {
-		return i
-	}
-	return len(kinds)
-}
+func impactRank(c Impact) int { return slices.Index(impacts(), c) }

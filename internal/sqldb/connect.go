@@ -1,6 +1,7 @@
 package sqldb
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -24,26 +25,25 @@ import (
 	"github.com/qtype-dev/qtype/internal/sqlquery"
 )
 
-// connectTime is how long a server may take to answer where the URL says nothing.
+// connectTime is the default time limit for connecting.
 const connectTime = 30 * time.Second
 
-// busyTime is how long a locked SQLite file is waited for where the URL says nothing.
+// busyTime is the default wait for a locked SQLite file.
 const busyTime = 5 * time.Second
 
-// seconds is an option's length of time, or the usual one.
-func seconds(u *sqlquery.URL, option string, usual time.Duration) time.Duration {
+// seconds returns an option as a duration, or a default.
+func seconds(u *sqlquery.URL, option string, fallback time.Duration) time.Duration {
 	if n := u.Seconds(option); n > 0 {
 		return time.Duration(n * float64(time.Second))
 	}
-	return usual
+	return fallback
 }
 
-// openSQLite prepares to open a file, for reading; it must exist unless the
-// option mode says rwc.
+// openSQLite opens a file for reading. It must exist unless the option mode is rwc.
 func openSQLite(u *sqlquery.URL) (*sql.DB, error) {
 	mode := u.Options["mode"]
 	if mode == "" {
-		mode = "rw" // the file may be in WAL mode, whose readers write to its index
+		mode = "rw" // not ro: readers of a file in WAL mode write to its index
 	}
 	busy := seconds(u, "timeout", busyTime).Milliseconds()
 	q := url.Values{"mode": {mode}, "_pragma": {fmt.Sprintf("busy_timeout(%d)", busy), "query_only(1)"}}
@@ -60,7 +60,7 @@ func openSQLite(u *sqlquery.URL) (*sql.DB, error) {
 	return sql.Open("sqlite", "file:"+name+"?"+q.Encode())
 }
 
-// sqlitePath is the file that a URL names.
+// sqlitePath returns the path of a URL.
 func sqlitePath(u *sqlquery.URL) string {
 	if u.Options["uri"] == "true" {
 		return strings.TrimPrefix(u.Database, "file:")
@@ -68,8 +68,8 @@ func sqlitePath(u *sqlquery.URL) string {
 	return u.Database
 }
 
-// there tells of a file that does not exist before SQLite says something vague.
-func there(u *sqlquery.URL) error {
+// checkFile returns an error for a missing file, which SQLite reports vaguely.
+func checkFile(u *sqlquery.URL) error {
 	if u.Database == "" || u.Options["mode"] == "rwc" || u.Options["mode"] == "memory" {
 		return nil
 	}
@@ -83,8 +83,8 @@ func there(u *sqlquery.URL) error {
 	return nil
 }
 
-// openPostgres prepares to connect to a PostgreSQL server. Sessions are read
-// only, unless the option `options` says something else of that.
+// openPostgres opens a PostgreSQL database. Sessions are read-only unless the option
+// `options` sets transaction_read_only.
 func openPostgres(u *sqlquery.URL) (*sql.DB, error) {
 	text := url.URL{Scheme: "postgres", Host: hostPort(u.Host, u.Port), Path: "/" + u.Database}
 	if u.User != "" {
@@ -92,7 +92,7 @@ func openPostgres(u *sqlquery.URL) (*sql.DB, error) {
 	}
 	options := url.Values{}
 	for name, v := range u.Options {
-		if name != "client_encoding" { // it is UTF-8, and cannot be another
+		if name != "client_encoding" { // always UTF-8
 			options.Set(name, v)
 		}
 	}
@@ -123,11 +123,11 @@ func hostPort(host string, port int) string {
 	return host
 }
 
-// openMySQL prepares to connect to a MySQL or MariaDB server.
+// openMySQL opens a MySQL or MariaDB database.
 func openMySQL(u *sqlquery.URL) (*sql.DB, error) {
 	config := mysql.NewConfig()
 	config.User, config.Passwd, config.DBName = u.User, u.Password, u.Database
-	config.Net, config.Addr = "tcp", hostPort(or(u.Host, "127.0.0.1"), or(u.Port, 3306))
+	config.Net, config.Addr = "tcp", hostPort(cmp.Or(u.Host, "127.0.0.1"), cmp.Or(u.Port, 3306))
 	if socket := u.Options["unix_socket"]; socket != "" {
 		config.Net, config.Addr = "unix", socket
 	}
@@ -149,15 +149,7 @@ func openMySQL(u *sqlquery.URL) (*sql.DB, error) {
 	return sql.OpenDB(readOnlyConnector{connector}), nil
 }
 
-func or[T comparable](v, usual T) T {
-	var zero T
-	if v == zero {
-		return usual
-	}
-	return v
-}
-
-// mysqlTLS is how a connection is encrypted; nil where nothing asks for it.
+// mysqlTLS returns the TLS configuration, nil for none.
 func mysqlTLS(u *sqlquery.URL) (*tls.Config, error) {
 	o := u.Options
 	verify := o["ssl_verify_cert"] == "true" || o["ssl_verify_cert"] == "1"
@@ -173,7 +165,7 @@ func mysqlTLS(u *sqlquery.URL) (*tls.Config, error) {
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, errors.New("ssl_ca: the file holds no certificate")
+			return nil, errors.New("ssl_ca: no certificate in file")
 		}
 	}
 	if o["ssl_cert"] != "" {
@@ -186,7 +178,7 @@ func mysqlTLS(u *sqlquery.URL) (*tls.Config, error) {
 	return config, nil
 }
 
-// readOnlyConnector makes the sessions of a MySQL server read only.
+// readOnlyConnector makes sessions of a MySQL server read-only.
 type readOnlyConnector struct{ driver.Connector }
 
 // Connect opens a session.
@@ -205,7 +197,7 @@ func (r readOnlyConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	return c, nil
 }
 
-// discardLogger drops what the MySQL driver would write to standard error: it comes back as an error, too.
+// discardLogger discards the MySQL driver's log: its errors are returned too.
 type discardLogger struct{}
 
 // Print does nothing.

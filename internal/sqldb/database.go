@@ -1,8 +1,8 @@
-// Package database runs the queries of documents: over SQLite files, PostgreSQL,
-// MySQL and MariaDB, with bound parameters alone, row by row.
+// Package sqldb runs the queries of documents on SQLite, PostgreSQL, MySQL and
+// MariaDB. Values are always bound as parameters, and rows are streamed.
 //
-// A database is opened with the first query and read only: what a query would
-// change is refused by the database itself.
+// A database is opened with the first query. Connections are read-only: the
+// database itself rejects changes.
 package sqldb
 
 import (
@@ -15,26 +15,26 @@ import (
 	"github.com/qtype-dev/qtype/internal/sqlquery"
 )
 
-// idleTime is how long a connection that nobody uses stays open.
+// idleTime is how long an unused connection stays open.
 const idleTime = 5 * time.Minute
 
-// Source is one query of one database, with a pool of connections of its own.
-// It is safe for concurrent use. There may be as many connections as rows are
-// read at once: one that is bound to wait for another row's would never come.
+// Source is a query of a database, with its own connection pool. It is safe for
+// concurrent use. The pool is unlimited: with a limit, a query that runs while the
+// rows of another are read could wait forever.
 type Source struct {
 	url   *sqlquery.URL
 	query *sqlquery.Query
-	text  string   // as the document has it
-	bound string   // as the driver takes it
-	order []string // the parameter of each placeholder
+	text  string   // as in the document
+	bound string   // for the driver
+	order []string // parameter of each placeholder
 	pool  *sql.DB
 
 	mu       sync.Mutex
 	prepared *sql.Stmt // nil before the first rows
 }
 
-// Open makes a Source without connecting to anything. The error says what of
-// the URL or of the query cannot be used; it never holds the password.
+// Open returns a Source without connecting. Errors describe an invalid URL or query,
+// without the password.
 func Open(address, text string) (*Source, error) {
 	u, err := sqlquery.ParseURL(address)
 	if err != nil {
@@ -61,21 +61,21 @@ func Open(address, text string) (*Source, error) {
 	return s, nil
 }
 
-// Parameters are the names of the values that Query wants, in their order; one
-// may stand several times.
+// Parameters returns the names of the arguments of Query, in order. A name may occur
+// repeatedly.
 func (s *Source) Parameters() []string { return s.order }
 
-// Close ends all connections.
+// Close closes all connections.
 func (s *Source) Close() error { return s.pool.Close() }
 
-// Query runs the query with one value for each of Parameters. The error is an
-// *Error that names the database. The cursor holds a connection until Close.
+// Query runs the query with a value for each of Parameters. The error is an *Error.
+// The cursor holds a connection until Close.
 func (s *Source) Query(ctx context.Context, args []any) (*Cursor, error) {
-	given := make([]any, len(args))
+	converted := make([]any, len(args))
 	for i, arg := range args {
-		given[i] = argument(s.url.Dialect, arg)
+		converted[i] = argument(s.url.Dialect, arg)
 	}
-	c, err := s.rows(ctx, given)
+	c, err := s.rows(ctx, converted)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -85,10 +85,10 @@ func (s *Source) Query(ctx context.Context, args []any) (*Cursor, error) {
 	return c, nil
 }
 
-// rows prepares the query for the connection, where it is not yet, and runs it.
+// rows prepares the query, if necessary, and runs it.
 func (s *Source) rows(ctx context.Context, args []any) (*Cursor, error) {
 	if s.url.Dialect == sqlquery.SQLite {
-		if err := there(s.url); err != nil {
+		if err := checkFile(s.url); err != nil {
 			return nil, err
 		}
 	}
@@ -102,13 +102,14 @@ func (s *Source) rows(ctx context.Context, args []any) (*Cursor, error) {
 	}
 	c := &Cursor{source: s, ctx: ctx, rows: rows}
 	if err := errors.Join(rows.Err(), c.describe()); err != nil {
-		_ = rows.Close() // the first error says more
+		_ = rows.Close() // the first error is the cause
 		return nil, err
 	}
 	return c, nil
 }
 
-// prepare is the prepared query, which the pool prepares again for each new connection.
+// prepare returns the prepared query. The pool prepares it again for each new
+// connection.
 func (s *Source) prepare(ctx context.Context) (*sql.Stmt, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,26 +120,26 @@ func (s *Source) prepare(ctx context.Context) (*sql.Stmt, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.prepared = prepared // Close of the pool gives it back
+	s.prepared = prepared // closed with the pool
 	return prepared, nil
 }
 
-// errNoRows says that a statement is not one that reads.
-var errNoRows = errors.New("the statement gives no rows: a SELECT is expected")
+// errNoRows reports a statement that is not a query.
+var errNoRows = errors.New("the statement returns no rows: use a SELECT")
 
-// Cursor is the rows of a query as the database sends them; it holds one at a
-// time. It is for one goroutine.
+// Cursor reads the rows of a query. It holds one row and is not safe for concurrent
+// use.
 type Cursor struct {
 	source  *Source
 	ctx     context.Context
 	rows    *sql.Rows
 	columns []string
-	make    []func(any) any // for each column: a run-time value of what the driver gives
+	make    []func(any) any // converter of each column
 	cells   []any
 	into    []any // pointers to cells
 }
 
-// describe finds out what the columns are.
+// describe reads the columns.
 func (c *Cursor) describe() error {
 	types, err := c.rows.ColumnTypes()
 	if err != nil {
@@ -146,26 +147,26 @@ func (c *Cursor) describe() error {
 	}
 	if len(types) == 0 {
 		if c.rows.Next(); c.rows.Err() != nil {
-			return c.rows.Err() // some drivers tell a fault only here
+			return c.rows.Err() // some drivers report an error only here
 		}
 		return errNoRows
 	}
 	c.cells, c.into = make([]any, len(types)), make([]any, len(types))
 	for i, t := range types {
 		c.columns = append(c.columns, t.Name())
-		c.make = append(c.make, maker(c.source.url.Dialect, t.DatabaseTypeName()))
+		c.make = append(c.make, converter(c.source.url.Dialect, t.DatabaseTypeName()))
 		c.into[i] = &c.cells[i]
 	}
 	return nil
 }
 
-// Columns are the names of the columns in their order.
+// Columns returns the names of the columns.
 func (c *Cursor) Columns() []string { return c.columns }
 
-// Next reads the next row; false after the last and after a fault, which Err tells.
+// Next reads the next row. It returns false after the last row and after an error.
 func (c *Cursor) Next() bool { return c.rows.Next() }
 
-// Values are the row's values as package value has them; the caller's own.
+// Values returns the current row as run-time values; see package value.
 func (c *Cursor) Values() ([]any, error) {
 	clear(c.cells)
 	if err := c.rows.Scan(c.into...); err != nil {
@@ -180,7 +181,7 @@ func (c *Cursor) Values() ([]any, error) {
 	return out, nil
 }
 
-// Err is what ended the rows before their time.
+// Err returns the error that ended the rows, if any.
 func (c *Cursor) Err() error {
 	err := c.rows.Err()
 	switch {
@@ -192,5 +193,5 @@ func (c *Cursor) Err() error {
 	return c.source.explain(err)
 }
 
-// Close gives the connection back. What the database had not sent yet is not read.
-func (c *Cursor) Close() { _ = c.rows.Close() } // it was only read
+// Close releases the connection without reading the remaining rows.
+func (c *Cursor) Close() { _ = c.rows.Close() } // reading only

@@ -26,8 +26,8 @@ var (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(postgres.Around(mariadb.Around(m))) }
 
-// house is a database to test against.
-type house struct {
+// testDatabase is a database with test tables.
+type testDatabase struct {
 	name    string
 	address string // for Open
 	types   string // the columns of the table `all`
@@ -36,11 +36,11 @@ type house struct {
 	db      *sql.DB
 }
 
-// houses starts all databases, each with the same two tables.
-func houses(t *testing.T) []*house {
+// testDatabases starts all databases, each with the same two tables.
+func testDatabases(t *testing.T) []*testDatabase {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "shop & co.db")
-	all := []*house{
+	all := []*testDatabase{
 		{name: "sqlite", address: "sqlite:///" + file,
 			types:  "i INTEGER, f REAL, d DECIMAL(8,2), b BOOLEAN, t TEXT, day DATE, at TIMESTAMP, tod TEXT, raw BLOB, js TEXT",
 			values: "7, 2.5, '12.50', 1, 'öl', '2024-02-29', '2024-02-29 12:30:00', '12:30:05', x'00ff', '{\"a\": [1]}'",
@@ -70,7 +70,7 @@ func houses(t *testing.T) []*house {
 	return all
 }
 
-func (h *house) exec(t *testing.T, statements ...string) {
+func (h *testDatabase) exec(t *testing.T, statements ...string) {
 	t.Helper()
 	for _, s := range statements {
 		if _, err := h.db.ExecContext(t.Context(), s); err != nil {
@@ -93,8 +93,8 @@ func open(t *testing.T, address, text string) *sqldb.Source {
 	return s
 }
 
-// ask lists the rows of a query, each as text: type and value of each cell.
-func ask(t *testing.T, s *sqldb.Source, args ...any) ([]string, error) {
+// queryRows returns the rows of a query as text: type and value of each cell.
+func queryRows(t *testing.T, s *sqldb.Source, args ...any) ([]string, error) {
 	t.Helper()
 	c, err := s.Query(t.Context(), args)
 	if err != nil {
@@ -116,7 +116,7 @@ func ask(t *testing.T, s *sqldb.Source, args ...any) ([]string, error) {
 	return rows, c.Err()
 }
 
-func TestTypes(t *testing.T) {
+func TestQuery_Types(t *testing.T) {
 	want := map[string]string{
 		"sqlite": `int64=7 float64=2.5 float64=12.5 int64=1 string="öl" value.Date="2024-02-29" ` +
 			`value.DateTime="2024-02-29T12:30:00" string="12:30:05" []uint8={"base64":"AP8="} string="{\"a\": [1]}"`,
@@ -125,8 +125,8 @@ func TestTypes(t *testing.T) {
 		"mariadb": `int64=7 float64=2.5 string="12.50" int64=1 string="öl" string="2024-02-29" ` +
 			`string="2024-02-29 12:30:00" string="12:30:05" []uint8={"base64":"AP8="} string="{\"a\": [1]}"`,
 	}
-	for _, h := range houses(t) {
-		rows, err := ask(t, open(t, h.address, "SELECT * FROM every_type"))
+	for _, h := range testDatabases(t) {
+		rows, err := queryRows(t, open(t, h.address, "SELECT * FROM every_type"))
 		null := strings.TrimSpace(strings.Repeat("<nil>=null ", 10))
 		if err != nil || len(rows) != 2 || rows[0] != want[h.name] || rows[1] != null {
 			t.Errorf("%s: %v\n got %s\nwant %s\n     %s", h.name, err, strings.Join(rows, "\n     "), want[h.name], null)
@@ -134,12 +134,12 @@ func TestTypes(t *testing.T) {
 	}
 }
 
-// Values are bound, whatever they are: a text is never a part of the statement.
-func TestParameters(t *testing.T) {
+// TestQuery_Parameters checks that values are bound, not inserted into the statement.
+func TestQuery_Parameters(t *testing.T) {
 	evil := `'; DROP TABLE every_type; -- " \' :t`
 	day := value.Date{Year: 2024, Month: 2, Day: 29}
 	noon := value.DateTime{Time: time.Date(2024, 2, 29, 12, 30, 0, 0, time.UTC)}
-	for _, h := range houses(t) {
+	for _, h := range testDatabases(t) {
 		h.exec(t, "INSERT INTO every_type (i, t) VALUES (1, 'it''s')")
 		for _, c := range []struct {
 			where string
@@ -161,7 +161,7 @@ func TestParameters(t *testing.T) {
 			for len(args) < len(s.Parameters()) { // a ? for each place
 				args = append(args, c.args[0])
 			}
-			rows, err := ask(t, s, args...)
+			rows, err := queryRows(t, s, args...)
 			if got := strings.Join(rows, " "); err != nil || got != c.want {
 				t.Errorf("%s: %s: got %s, %v; want %s", h.name, c.where, got, err, c.want)
 			}
@@ -169,36 +169,36 @@ func TestParameters(t *testing.T) {
 	}
 }
 
-func TestPostgresLists(t *testing.T) {
-	h := houses(t)[1]
+func TestQuery_PostgresArrays(t *testing.T) {
+	h := testDatabases(t)[1]
 	for text, want := range map[string]string{
 		"SELECT 1 AS x WHERE 7 = ANY(:ids)":                      "int64=1",
 		"SELECT ARRAY[1,NULL,3]::int[] AS x WHERE 7 = ANY(:ids)": `[]interface {}=["1",null,"3"]`,
 		"SELECT :ids::jsonb AS x":                                `string="[7, 8]"`,
 		"SELECT '12:30'::time::text || :ids::int[]::text AS x":   `string="12:30:00{7,8}"`,
 	} {
-		rows, err := ask(t, open(t, h.address, text), []any{int64(7), int64(8)})
+		rows, err := queryRows(t, open(t, h.address, text), []any{int64(7), int64(8)})
 		if err != nil || strings.Join(rows, " ") != want {
 			t.Errorf("%s: %v, %v; want %s", text, rows, err, want)
 		}
 	}
-	_, err := ask(t, open(t, h.address, "SELECT i FROM every_type WHERE t = :ids"), []any{int64(7)})
-	if err == nil || !strings.HasSuffix(err.Error(), ": the value of :ids does not fit the type text that the database expects there") {
+	_, err := queryRows(t, open(t, h.address, "SELECT i FROM every_type WHERE t = :ids"), []any{int64(7)})
+	if err == nil || !strings.HasSuffix(err.Error(), ": the value of :ids does not have the type text, which the database expects") {
 		t.Errorf("a list as a text: %v", err)
 	}
-	rows, err := ask(t, open(t, h.address, "SELECT :n AS x, '2024-02-29 12:30+02'::timestamptz AS at"), int64(5))
+	rows, err := queryRows(t, open(t, h.address, "SELECT :n AS x, '2024-02-29 12:30+02'::timestamptz AS at"), int64(5))
 	if want := `string="5" value.DateTime="2024-02-29T10:30:00Z"`; err != nil || rows[0] != want {
 		t.Errorf("a number as a text, and a time with a zone: %v, %v; want %s", rows, err, want)
 	}
 }
 
-// A source reads: the database refuses what would change it.
-func TestReadOnly(t *testing.T) {
-	for _, h := range houses(t) {
+// TestQuery_ReadOnly checks that the database rejects changes.
+func TestQuery_ReadOnly(t *testing.T) {
+	for _, h := range testDatabases(t) {
 		for _, text := range []string{"INSERT INTO every_type (i) VALUES (99)", "UPDATE every_type SET i = 99", "DELETE FROM every_type"} {
-			_, err := ask(t, open(t, h.address, text))
-			var told *sqldb.Error
-			if !errors.As(err, &told) || strings.Contains(err.Error(), "\n") {
+			_, err := queryRows(t, open(t, h.address, text))
+			var dbErr *sqldb.Error
+			if !errors.As(err, &dbErr) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%s: %s: %v", h.name, text, err)
 			}
 		}
@@ -209,45 +209,45 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-func TestErrors(t *testing.T) {
-	all := houses(t)
+func TestQuery_Errors(t *testing.T) {
+	all := testDatabases(t)
 	for _, c := range []struct {
-		house         int
+		testDatabase  int
 		address, text string // an empty address is the house's
 		want          string
 	}{
 		{0, "", "SELECT nam FROM every_type", "no such column: nam"},
-		{0, "", "BEGIN; -- no more", "gives no rows"},
+		{0, "", "BEGIN; -- no more", "returns no rows"},
 		{0, "sqlite:///" + t.TempDir() + "/none.db", "SELECT 1", "no such file"},
 		{0, "sqlite:///" + t.TempDir(), "SELECT 1", "is a directory"},
-		{0, "sqlite:///" + noDatabase(t), "SELECT 1 FROM x", "file is not a database"},
+		{0, "sqlite:///" + textFile(t), "SELECT 1 FROM x", "file is not a database"},
 		{1, "", "SELECT 1,\n  nam FROM every_type WHERE i = :i AND t = :ü", `query line 2, column 3: column "nam" does not exist`},
 		{1, "", "SELECT :i::int, :i, bad FROM every_type", "query line 1, column 21: "},
-		{1, "", "SET work_mem = '4MB'", "gives no rows"},
+		{1, "", "SET work_mem = '4MB'", "returns no rows"},
 		{1, "postgresql://postgres:secr3t-wrong@" + postgres.Get(t).Address() + "/postgres", "SELECT 1", "password authentication failed"},
 		{1, "postgresql://postgres:secr3t-wrong@127.0.0.1:1/postgres", "SELECT 1", "refused"},
 		{2, "", "SELECT nam FROM every_type", "Unknown column 'nam'"},
-		{2, "", "SET @x = 1", "gives no rows"},
+		{2, "", "SET @x = 1", "returns no rows"},
 		{2, "mysql://shop:secr3t-wrong@" + mariadb.Get(t).Address() + "/shop", "SELECT 1", "Access denied for user 'shop'"},
 		{2, "mariadb+mariadbconnector://shop:secr3t-wrong@127.0.0.1:1/shop", "SELECT 1", "refused"},
 	} {
 		address := c.address
 		if address == "" {
-			address = all[c.house].address
+			address = all[c.testDatabase].address
 		}
 		s := open(t, address, c.text)
-		_, err := ask(t, s, make([]any, len(s.Parameters()))...)
-		var told *sqldb.Error
+		_, err := queryRows(t, s, make([]any, len(s.Parameters()))...)
+		var dbErr *sqldb.Error
 		switch {
-		case !errors.As(err, &told) || !strings.Contains(err.Error(), c.want):
+		case !errors.As(err, &dbErr) || !strings.Contains(err.Error(), c.want):
 			t.Errorf("%s: got %v, want … %s", c.text, err, c.want)
 		case strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "secr3t") || strings.Contains(err.Error(), servertest.Password):
-			t.Errorf("%s: the error is no single line, or tells the password: %v", c.text, err)
+			t.Errorf("%s: the error has several lines, or contains the password: %v", c.text, err)
 		}
 	}
 }
 
-func noDatabase(t *testing.T) string {
+func textFile(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "text.db")
 	if err := os.WriteFile(path, []byte(strings.Repeat("this is no database\n", 100)), 0o600); err != nil {
@@ -256,10 +256,10 @@ func noDatabase(t *testing.T) string {
 	return path
 }
 
-// A million rows stream: what is held does not grow with them.
-func TestStreams(t *testing.T) {
+// TestCursor_Streams reads a million rows in constant memory.
+func TestCursor_Streams(t *testing.T) {
 	const rows, most = 1_000_000, 24 << 20
-	for _, h := range houses(t) {
+	for _, h := range testDatabases(t) {
 		s := open(t, h.address, h.series)
 		c, err := s.Query(t.Context(), []any{int64(rows)})
 		if err != nil {
@@ -290,13 +290,13 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// A query that hangs ends with its context, and so does one in the middle of its rows.
-func TestCancel(t *testing.T) {
+// TestQuery_Canceled cancels a query that hangs, before and between its rows.
+func TestQuery_Canceled(t *testing.T) {
 	slow := []string{
 		"WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s) SELECT count(*) FROM s",
 		"SELECT pg_sleep(1000000)", "SELECT sleep(1000000)",
 	}
-	for i, h := range houses(t) {
+	for i, h := range testDatabases(t) {
 		s := open(t, h.address, slow[i])
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		c, err := s.Query(ctx, nil)
@@ -313,16 +313,16 @@ func TestCancel(t *testing.T) {
 		}
 		// The pool is of use afterwards.
 		again := open(t, h.address, h.series)
-		if rows, err := ask(t, again, int64(2)); err != nil || len(rows) != 2 {
+		if rows, err := queryRows(t, again, int64(2)); err != nil || len(rows) != 2 {
 			t.Errorf("%s: %v, %v", h.name, rows, err)
 		}
 	}
 }
 
-// Connections are kept from query to query, and there are as many as rows are
-// read at once: a query inside of another's rows does not wait for it.
-func TestPool(t *testing.T) {
-	h := houses(t)[1]
+// TestSource_Pool checks that connections are reused, and that a query inside the rows
+// of another does not wait for it.
+func TestSource_Pool(t *testing.T) {
+	h := testDatabases(t)[1]
 	s := open(t, h.address, "SELECT pg_backend_pid() AS pid, :i::int AS i FROM generate_series(1, 3)")
 	pid := func() any {
 		c, err := s.Query(t.Context(), []any{int64(1)})
@@ -354,8 +354,8 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// A server that was restarted is asked again, on a new connection.
-func TestReconnects(t *testing.T) {
+// TestSource_Reconnects restarts the server.
+func TestSource_Reconnects(t *testing.T) {
 	server, err := servertest.Postgres("-c", "fsync=off")
 	servertest.Need(t, err)
 	defer func() {
@@ -364,19 +364,19 @@ func TestReconnects(t *testing.T) {
 		}
 	}()
 	s := open(t, server.URL(), "SELECT 1 AS x")
-	if _, err := ask(t, s); err != nil {
+	if _, err := queryRows(t, s); err != nil {
 		t.Fatal(err)
 	}
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ask(t, s); err == nil || strings.Contains(err.Error(), "\n") {
+	if _, err := queryRows(t, s); err == nil || strings.Contains(err.Error(), "\n") {
 		t.Errorf("a server that is gone: %v", err)
 	}
 	if err := server.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	if rows, err := ask(t, s); err != nil || len(rows) != 1 {
+	if rows, err := queryRows(t, s); err != nil || len(rows) != 1 {
 		t.Errorf("after the restart: %v, %v", rows, err)
 	}
 }

@@ -13,23 +13,23 @@ import (
 	"modernc.org/sqlite"
 )
 
-// Error says what went wrong between a query and its database.
+// Error is an error of a query or its database.
 type Error struct {
-	Database string // its address without the password
-	Reason   string // what is wrong, in a user's words
-	Err      error  // what lies below
+	Database string // its URL without the password
+	Reason   string // message for the user
+	Err      error  // the cause
 }
 
-// Error names the database.
+// Error returns the database and the reason.
 func (e *Error) Error() string { return e.Database + ": " + e.Reason }
 
-// Unwrap is what lies below.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// explain puts a driver's error in a user's words: one line, no password.
+// explain converts a driver's error to an *Error: one line, without the password.
 func (s *Source) explain(err error) error {
-	var told *Error
-	if errors.As(err, &told) {
+	var explained *Error
+	if errors.As(err, &explained) {
 		return err
 	}
 	reason := strings.Join(strings.Fields(s.errorText(err)), " ")
@@ -40,30 +40,30 @@ func (s *Source) explain(err error) error {
 }
 
 func (s *Source) errorText(err error) string {
-	var ofPostgres *pgconn.PgError
-	var ofMySQL *mysql.MySQLError
-	var ofSQLite *sqlite.Error
-	var ofNet *net.OpError
+	var postgresErr *pgconn.PgError
+	var mysqlErr *mysql.MySQLError
+	var sqliteErr *sqlite.Error
+	var netErr *net.OpError
 	switch {
-	case errors.As(err, &ofPostgres):
-		return s.postgresReason(ofPostgres)
-	case errors.As(err, &ofMySQL):
-		return ofMySQL.Message
-	case errors.As(err, &ofSQLite):
-		return sqliteReason(ofSQLite)
-	case errors.As(err, &ofNet) && ofNet.Op == "dial":
-		return "cannot be reached: " + ofNet.Err.Error()
+	case errors.As(err, &postgresErr):
+		return s.postgresReason(postgresErr)
+	case errors.As(err, &mysqlErr):
+		return mysqlErr.Message
+	case errors.As(err, &sqliteErr):
+		return sqliteReason(sqliteErr)
+	case errors.As(err, &netErr) && netErr.Op == "dial":
+		return "cannot connect: " + netErr.Err.Error()
 	case errors.Is(err, driver.ErrBadConn), errors.Is(err, mysql.ErrInvalidConn), errors.Is(err, io.ErrUnexpectedEOF):
-		return "the connection broke"
+		return "the connection was lost"
 	}
 	if at, typ, ok := typeMismatch(err); ok && at < len(s.order) {
-		return fmt.Sprintf("the value of :%s does not fit the type %s that the database expects there", s.order[at], typ)
+		return fmt.Sprintf("the value of :%s does not have the type %s, which the database expects", s.order[at], typ)
 	}
 	return err.Error()
 }
 
-// typeMismatch finds out which value PostgreSQL's driver could not bring to the type
-// of its place; the driver has no error value for that.
+// typeMismatch parses the error of PostgreSQL's driver for a value that does not fit
+// its placeholder. The driver has no error type for it.
 func typeMismatch(err error) (at int, typ string, ok bool) {
 	if n, _ := fmt.Sscanf(err.Error(), "failed to encode args[%d]:", &at); n != 1 {
 		return 0, "", false
@@ -73,7 +73,7 @@ func typeMismatch(err error) (at int, typ string, ok bool) {
 	return at, typ, ok
 }
 
-// postgresReason is the server's message with its place in the query and its hint.
+// postgresReason returns the server's message with its position and hints.
 func (s *Source) postgresReason(err *pgconn.PgError) string {
 	reason := err.Message
 	if line, column, ok := s.query.Origin(s.text, int(err.Position)); ok && err.Position > 0 {
@@ -87,7 +87,7 @@ func (s *Source) postgresReason(err *pgconn.PgError) string {
 	return reason
 }
 
-// sqliteReason is SQLite's message without its number.
+// sqliteReason returns SQLite's message without its number.
 func sqliteReason(err *sqlite.Error) string {
 	reason := err.Error()
 	if i := strings.LastIndex(reason, " ("); i > 0 && strings.HasSuffix(reason, ")") {

@@ -11,8 +11,8 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// argument is a run-time value as a driver takes it. Lists go to PostgreSQL as
-// arrays; elsewhere lists and records are JSON text.
+// argument converts a run-time value for the driver. Lists are arrays for
+// PostgreSQL; for others, lists and records are JSON text.
 func argument(d sqlquery.Dialect, v any) any {
 	switch v := v.(type) {
 	case nil, string, bool, []byte:
@@ -25,7 +25,7 @@ func argument(d sqlquery.Dialect, v any) any {
 	case float64:
 		return v
 	case value.DateTime:
-		return clock(d, v)
+		return timeArgument(d, v)
 	case []any:
 		if d == sqlquery.PostgreSQL {
 			return array(v)
@@ -34,23 +34,23 @@ func argument(d sqlquery.Dialect, v any) any {
 	case *value.Record:
 		return string(value.JSON(v))
 	}
-	return value.Text(v) // dates and times of day in ISO form, a ChatMessage as its text
+	return value.Text(v) // dates and times in ISO form, a ChatMessage as its text
 }
 
-// number is a whole number that PostgreSQL may also want as a text.
+// number is a whole number that PostgreSQL may also use as text.
 type number struct {
 	pgtype.Int8
 	text string
 }
 
-// TextValue is the number's digits.
+// TextValue returns the digits.
 func (n number) TextValue() (pgtype.Text, error) {
 	return pgtype.Text{String: n.text, Valid: true}, nil
 }
 
-// clock is a date and time as a database compares it: with a space where
-// others than PostgreSQL keep times as texts, and those without an offset.
-func clock(d sqlquery.Dialect, v value.DateTime) any {
+// timeArgument converts a date and time for comparison in the database. Those other
+// than PostgreSQL may store times as text, with a space and without an offset.
+func timeArgument(d sqlquery.Dialect, v value.DateTime) any {
 	const plain = "2006-01-02 15:04:05.999999"
 	switch {
 	case d == sqlquery.PostgreSQL:
@@ -61,7 +61,7 @@ func clock(d sqlquery.Dialect, v value.DateTime) any {
 	return v.Time.Format(plain)
 }
 
-// array is a list as PostgreSQL takes it.
+// array converts a list for PostgreSQL.
 func array(items []any) any {
 	out := make([]any, len(items))
 	for i, item := range items {
@@ -70,8 +70,8 @@ func array(items []any) any {
 	return out
 }
 
-// maker makes run-time values of what a driver gives for a column of a type.
-func maker(d sqlquery.Dialect, typ string) func(any) any {
+// converter returns a function that converts a driver's value of a column type.
+func converter(d sqlquery.Dialect, typ string) func(any) any {
 	typ = strings.ToUpper(typ)
 	switch d {
 	case sqlquery.PostgreSQL:
@@ -81,14 +81,14 @@ func maker(d sqlquery.Dialect, typ string) func(any) any {
 	}
 	return func(v any) any {
 		if t, ok := v.(time.Time); ok {
-			return moment(t, typ == "DATE", t.Location() != time.UTC)
+			return timeValue(t, typ == "DATE", t.Location() != time.UTC)
 		}
 		return v
 	}
 }
 
-// moment is a date, or a date and time in UTC or without a zone.
-func moment(t time.Time, isDate, zoned bool) any {
+// timeValue returns a date, or a date and time in UTC or without a zone.
+func timeValue(t time.Time, isDate, zoned bool) any {
 	at := value.DateTime{Time: t.UTC(), Zoned: zoned}
 	if isDate {
 		return at.Date()
@@ -96,8 +96,8 @@ func moment(t time.Time, isDate, zoned bool) any {
 	return at
 }
 
-// postgresValue makes values of a PostgreSQL column; an array becomes a list of
-// its elements as texts, which the declared type makes of what they are.
+// postgresValue converts values of a PostgreSQL column. The elements of an array are
+// texts, which the declared type converts.
 func postgresValue(typ string) func(any) any {
 	if element, ok := strings.CutPrefix(typ, "_"); ok && element != "" {
 		types := pgtype.NewMap()
@@ -114,7 +114,7 @@ func postgresValue(typ string) func(any) any {
 	return func(v any) any {
 		switch v := v.(type) {
 		case time.Time:
-			return moment(v, typ == "DATE", typ == "TIMESTAMPTZ")
+			return timeValue(v, typ == "DATE", typ == "TIMESTAMPTZ")
 		case []byte:
 			if typ != "BYTEA" {
 				return string(v) // JSON
@@ -134,8 +134,8 @@ func texts(items []*string) []any {
 	return out
 }
 
-// mysqlValue makes values of a MySQL column, whose texts and numbers with a
-// point come as bytes.
+// mysqlValue converts values of a MySQL column. The driver returns texts and decimals
+// as bytes.
 func mysqlValue(typ string) func(any) any {
 	isBytes := strings.HasSuffix(typ, "BLOB") || strings.HasSuffix(typ, "BINARY") || typ == "GEOMETRY"
 	return func(v any) any {

@@ -1,6 +1,5 @@
-// Package query reads what documents say about databases: SQL texts with :name
-// parameters, and the URLs of databases as SQLAlchemy writes them. It opens
-// nothing; the checker and the running application read the same.
+// Package sqlquery parses SQL queries with :name parameters, and database URLs in
+// SQLAlchemy's form. It needs no driver, so that the validator can use it.
 package sqlquery
 
 import (
@@ -10,60 +9,59 @@ import (
 	"strings"
 )
 
-// Dialect is a family of databases whose SQL is read alike.
+// Dialect is a family of databases with the same SQL syntax.
 type Dialect string
 
 // The dialects.
 const (
 	SQLite     Dialect = "sqlite"
 	PostgreSQL Dialect = "postgresql"
-	MySQL      Dialect = "mysql" // MariaDB, too
+	MySQL      Dialect = "mysql" // and MariaDB
 )
 
-// Dialects lists the dialects in the order that messages show them.
+// Dialects returns the dialects in the order of messages.
 func Dialects() []Dialect { return []Dialect{SQLite, PostgreSQL, MySQL} }
 
-// Query is one SQL statement whose parameters were found. It is not changed
-// once made.
+// Query is a parsed SQL statement. It is immutable.
 type Query struct {
-	dialect Dialect
-	pieces  []segment
+	dialect  Dialect
+	segments []segment
 }
 
-// segment is a stretch of SQL, or a parameter where name is set.
+// segment is a part of SQL, or a parameter if name is set.
 type segment struct {
-	text string // as it goes to the database
+	text string // for the database
 	name string // the parameter
-	at   int    // where the piece begins in the document's text, in bytes
+	at   int    // byte offset in the original text
 }
 
-// Error says what in a query cannot be sent.
+// Error is a syntax error of a query.
 type Error struct {
-	Line   int    // of the query's text, from 1
-	Column int    // in characters, from 1
-	Reason string // what is wrong there, in a user's words
+	Line   int    // 1-based
+	Column int    // in characters, 1-based
+	Reason string // message for the user
 }
 
-// Error names the place in the query.
+// Error returns the position and the reason.
 func (e *Error) Error() string {
 	return fmt.Sprintf("query line %d, column %d: %s", e.Line, e.Column, e.Reason)
 }
 
-// Parse finds the parameters of a statement: each :name that stands outside of
-// quotes and comments and is no cast (::), no assignment (:=) and no slice. A
-// backslash before the colon takes its meaning away. The error is an *Error.
+// Parse finds the parameters of a statement: each :name outside of quotes and
+// comments that is not a cast (::), an assignment (:=) or a slice. A backslash escapes
+// the colon. The error is an *Error.
 func Parse(text string, d Dialect) (*Query, error) {
 	s := &scanner{text: text, dialect: d}
 	if err := s.scan(); err != nil {
 		return nil, err
 	}
-	return &Query{dialect: d, pieces: s.pieces}, nil
+	return &Query{dialect: d, segments: s.segments}, nil
 }
 
-// Names lists the parameters, each once, in the order of their first appearance.
+// Names returns the parameters without repetition, in the order of first use.
 func (q *Query) Names() []string {
 	var names []string
-	for _, p := range q.pieces {
+	for _, p := range q.segments {
 		if p.name != "" && !slices.Contains(names, p.name) {
 			names = append(names, p.name)
 		}
@@ -71,12 +69,12 @@ func (q *Query) Names() []string {
 	return names
 }
 
-// Bound is the text as the database's driver takes it, and the parameter that
-// belongs to each of its placeholders: $1, $2 for PostgreSQL, where a parameter
-// that stands twice has one placeholder, and a ? each time for the others.
+// Bound returns the text for the driver and the parameter of each placeholder: $1,
+// $2 for PostgreSQL, with one placeholder for a parameter that is used repeatedly,
+// and a ? for each use for the others.
 func (q *Query) Bound() (text string, order []string) {
 	var b strings.Builder
-	for _, p := range q.pieces {
+	for _, p := range q.segments {
 		switch {
 		case p.name == "":
 			b.WriteString(p.text)
@@ -96,15 +94,15 @@ func (q *Query) Bound() (text string, order []string) {
 	return b.String(), order
 }
 
-// Origin is where a character of Bound's text stands in the query as it was
-// written: line and column, both from 1. The character is counted from 1, as
-// PostgreSQL counts; ok is false for one that is outside of the text.
-func (q *Query) Origin(written string, character int) (line, column int, ok bool) {
+// Origin returns the line and column, both 1-based, in the original query for a
+// character of Bound's text, which is counted from 1, as PostgreSQL does. ok is false
+// outside of the text.
+func (q *Query) Origin(original string, character int) (line, column int, ok bool) {
 	left := character - 1
-	for i, p := range q.pieces {
+	for i, p := range q.segments {
 		length := len([]rune(p.text))
 		if p.name != "" {
-			_, order := (&Query{q.dialect, q.pieces[:i+1]}).Bound()
+			_, order := (&Query{q.dialect, q.segments[:i+1]}).Bound()
 			length = len("$") + len(strconv.Itoa(slices.Index(order, p.name)+1))
 		}
 		if left < length && left >= 0 {
@@ -112,7 +110,7 @@ func (q *Query) Origin(written string, character int) (line, column int, ok bool
 			if p.name == "" {
 				at += len(string([]rune(p.text)[:left]))
 			}
-			line, column = place(written, min(at, len(written)))
+			line, column = position(original, min(at, len(original)))
 			return line, column, true
 		}
 		left -= length
@@ -120,8 +118,8 @@ func (q *Query) Origin(written string, character int) (line, column int, ok bool
 	return 0, 0, false
 }
 
-// place is the line and the column, in characters, of a byte of a text.
-func place(text string, at int) (line, column int) {
+// position returns the line and column, in characters, of a byte offset.
+func position(text string, at int) (line, column int) {
 	before := text[:at]
 	start := strings.LastIndexByte(before, '\n') + 1
 	return strings.Count(before, "\n") + 1, len([]rune(before[start:])) + 1

@@ -16,29 +16,29 @@ func TestBound(t *testing.T) {
 		{"(:a)-:b", "(?)-?|a b", "($1)-$2|a b", "(?)-?|a b"},
 		{"':a' \":b\" :c", "':a' \":b\" ?|c", "':a' \":b\" $1|c", "':a' \":b\" ?|c"},
 		{"'it''s :a' :b", "'it''s :a' ?|b", "'it''s :a' $1|b", "'it''s :a' ?|b"},
-		{`'a\' :b '' c`, `'a\' ? '' c|b`, `'a\' $1 '' c|b`, `query line 1, column 1: this quote is never closed`},
-		{`e'a\' :b ' :c`, `query line 1, column 10: this quote is never closed`, `e'a\' :b ' $1|c`, `e'a\' :b ' ?|c`},
+		{`'a\' :b '' c`, `'a\' ? '' c|b`, `'a\' $1 '' c|b`, `query line 1, column 1: unclosed quote`},
+		{`e'a\' :b ' :c`, `query line 1, column 10: unclosed quote`, `e'a\' :b ' $1|c`, `e'a\' :b ' ?|c`},
 		{"-- :a 'open\n:b", "-- :a 'open\n?|b", "-- :a 'open\n$1|b", "-- :a 'open\n?|b"},
-		{"/* :a /* */ :b", "/* :a /* */ ?|b", "query line 1, column 1: this comment is never closed", "/* :a /* */ ?|b"},
+		{"/* :a /* */ :b", "/* :a /* */ ?|b", "query line 1, column 1: unclosed comment", "/* :a /* */ ?|b"},
 		{"/* /* */ :a */ :b", "/* /* */ ? */ ?|a b", "/* /* */ :a */ $1|b", "/* /* */ ? */ ?|a b"},
 		{":a::int", "?::int|a", "$1::int|a", "?::int|a"},
 		{"x::y, ar[1:2], ar[x:y], 'x'::c", "x::y, ar[1:2], ar[x:y], 'x'::c|", "x::y, ar[1:2], ar[x:y], 'x'::c|", "x::y, ar[1:2], ar[x:y], 'x'::c|"},
 		{`\:a :b \::c`, ":a ? ::c|b", ":a $1 ::c|b", ":a ? ::c|b"},
 		{"$$ :a $$ :b", "$$ ? $$ ?|a b", "$$ :a $$ $1|b", "$$ ? $$ ?|a b"},
-		{"$q$ $$ :a $q$ :b", "query line 1, column 1: SQLite would take", "$q$ $$ :a $q$ $1|b", "$q$ $$ ? $q$ ?|a b"},
+		{"$q$ $$ :a $q$ :b", "query line 1, column 1: this SQLite parameter", "$q$ $$ :a $q$ $1|b", "$q$ $$ ? $q$ ?|a b"},
 		{"# :a\n:b", "# ?\n?|a b", "# $1\n$2|a b", "# :a\n?|b"},
 		{"5 --1 :a", "5 --1 :a|", "5 --1 :a|", "5 --1 ?|a"},
 		{"`:a` :b", "`:a` ?|b", "`$1` $2|a b", "`:a` ?|b"},
 		{"[:a] :b", "[:a] ?|b", "[$1] $2|a b", "[?] ?|a b"},
-		{"x ? y", "query line 1, column 3: a ? stands", "x ? y|", "query line 1, column 3: a ? stands"},
-		{"x = $1", "query line 1, column 5: SQLite would take", "query line 1, column 5: a numbered parameter", "x = $1|"},
-		{"@x := 1", "query line 1, column 1: SQLite would take", "@x := 1|", "@x := 1|"},
+		{"x ? y", "query line 1, column 3: ? is not", "x ? y|", "query line 1, column 3: ? is not"},
+		{"x = $1", "query line 1, column 5: this SQLite parameter", "query line 1, column 5: a numbered parameter", "x = $1|"},
+		{"@x := 1", "query line 1, column 1: this SQLite parameter", "@x := 1|", "@x := 1|"},
 		{"SELECT 1;\n -- done\n;", "SELECT 1;\n -- done\n;|", "SELECT 1;\n -- done\n;|", "SELECT 1;\n -- done\n;|"},
-		{"SELECT 1;\n DROP TABLE x", "query line 2, column 2: a second", "query line 2, column 2: a second", "query line 2, column 2: a second"},
-		{"SELECT 1; 'x'", "query line 1, column 11: a second", "query line 1, column 11: a second", "query line 1, column 11: a second"},
+		{"SELECT 1;\n DROP TABLE x", "query line 2, column 2: unexpected second", "query line 2, column 2: unexpected second", "query line 2, column 2: unexpected second"},
+		{"SELECT 1; 'x'", "query line 1, column 11: unexpected second", "query line 1, column 11: unexpected second", "query line 1, column 11: unexpected second"},
 		{" \n", "query line 1, column 1: the query is empty", "query line 1, column 1: the query is empty", "query line 1, column 1: the query is empty"},
-		{"/* open", "query line 1, column 1: this comment", "query line 1, column 1: this comment", "query line 1, column 1: this comment"},
-		{"$a$ :b", "query line 1, column 1: SQLite", "query line 1, column 1: this quote", "$a$ ?|b"},
+		{"/* open", "query line 1, column 1: unclosed comment", "query line 1, column 1: unclosed comment", "query line 1, column 1: unclosed comment"},
+		{"$a$ :b", "query line 1, column 1: this SQLite", "query line 1, column 1: unclosed quote", "$a$ ?|b"},
 	} {
 		for d, want := range map[sqlquery.Dialect]string{sqlquery.SQLite: c.sqlite, sqlquery.PostgreSQL: c.postgres, sqlquery.MySQL: c.mysql} {
 			var got string
@@ -55,7 +55,7 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// Every character of the bound text stands where Origin says.
+// TestOrigin checks the origin of every character of the bound text.
 func TestOrigin(t *testing.T) {
 	const text = "SELECT :a,\n  'é :x', :bb -- ü\n FROM t WHERE x = :a"
 	q, err := sqlquery.Parse(text, sqlquery.PostgreSQL)
@@ -70,7 +70,7 @@ func TestOrigin(t *testing.T) {
 		}
 		at := []rune(strings.Split(text, "\n")[line-1] + "\n")[column-1]
 		if at != r && at != ':' {
-			t.Errorf("character %d, %q, is at %d:%d, where %q stands", i+1, r, line, column, at)
+			t.Errorf("character %d, %q, is at %d:%d, of %q", i+1, r, line, column, at)
 		}
 	}
 	for _, n := range []int{0, -1, len(bound) + 1} {
@@ -96,25 +96,25 @@ func TestParseURL(t *testing.T) {
 		"postgresql://u@[::1]:5432/db":                   "postgresql|u|::1|5432|db|",
 		"mysql+pymysql://u:p/w@h:3307/db":                "mysql|u:p/w|h|3307|db|",
 		"mariadb+mariadbconnector://u@h/db?charset=utf8": "mysql|u|h|0|db|charset=utf8",
-		"MySQL://h/db?email=a@b":                         `error: the option "email" of a mysql URL is not known; known are charset, `,
-		"mysql://h/db?charset=latin1":                    `error: the option charset is "latin1"; it may be utf8mb4, utf8`,
-		"mysql://h/db?connect_timeout=-1":                `error: the option connect_timeout is "-1"; a number of seconds`,
-		"mysql://h/db?charset=utf8&charset=utf8":         `error: the option "charset" stands twice`,
-		"mysql+oursql://h/db":                            `error: the driver "oursql" of mysql is not known; known are pymysql, `,
-		"mssql+pyodbc://u:secret@h/db":                   `error: databases of the dialect "mssql" cannot be read: sqlite, postgresql, mysql and mariadb can`,
-		"awsathena+rest://@athena.x.amazonaws.com/db":    `error: databases of the dialect "awsathena" cannot be read`,
-		"sqlite://file.db":                               `error: an SQLite file has no host: write sqlite:///file.db with three slashes`,
-		"postgresql://h:70000/db":                        `error: the port "70000" is not a number from 1 to 65535`,
-		"postgresql://u:%zz@h/db":                        "error: the user or the password has a %",
-		"postgresql://h/db?a=%zz":                        "error: the options behind the ?",
-		"people.db":                                      "error: is not the URL of a database",
-		"":                                               "error: is not the URL of a database",
+		"MySQL://h/db?email=a@b":                         `error: unknown option "email" of a mysql URL; use one of charset, `,
+		"mysql://h/db?charset=latin1":                    `error: invalid option charset "latin1": use one of utf8mb4, utf8`,
+		"mysql://h/db?connect_timeout=-1":                `error: invalid option connect_timeout "-1": use a number of seconds`,
+		"mysql://h/db?charset=utf8&charset=utf8":         `error: duplicate option "charset"`,
+		"mysql+oursql://h/db":                            `error: unknown driver "oursql" of mysql; use one of pymysql, `,
+		"mssql+pyodbc://u:secret@h/db":                   `error: unsupported database dialect "mssql"; use sqlite, postgresql, mysql or mariadb`,
+		"awsathena+rest://@athena.x.amazonaws.com/db":    `error: unsupported database dialect "awsathena"`,
+		"sqlite://file.db":                               `error: a SQLite URL has no host: write sqlite:///file.db with three slashes`,
+		"postgresql://h:70000/db":                        `error: invalid port "70000": use a number from 1 to 65535`,
+		"postgresql://u:%zz@h/db":                        "error: invalid % in the user or the password",
+		"postgresql://h/db?a=%zz":                        "error: invalid options",
+		"people.db":                                      "error: invalid database URL",
+		"":                                               "error: invalid database URL",
 	} {
 		var got string
 		if u, err := sqlquery.ParseURL(text); err != nil {
 			got = "error: " + err.Error()
 			if strings.Contains(got, "secret") {
-				t.Errorf("%s: the error tells the password: %s", text, got)
+				t.Errorf("%s: the error contains the password: %s", text, got)
 			}
 		} else {
 			var options []string
@@ -125,7 +125,7 @@ func TestParseURL(t *testing.T) {
 			user := strings.TrimSuffix(u.User+":"+u.Password, ":")
 			got = fmt.Sprintf("%s|%s|%s|%d|%s|%s", u.Dialect, user, u.Host, u.Port, u.Database, strings.Join(options, " "))
 			if p := u.Password; p != "" && strings.Contains(u.String(), ":"+p) {
-				t.Errorf("%s: %s tells the password", text, u)
+				t.Errorf("%s: %s contains the password", text, u)
 			}
 		}
 		if got != want && !(strings.HasPrefix(want, "error") && strings.HasPrefix(got, want)) {
@@ -134,7 +134,8 @@ func TestParseURL(t *testing.T) {
 	}
 }
 
-// Whatever a document says, reading it ends, and what was cut is the text.
+// FuzzParse checks that parsing any text terminates, and that the segments add up to
+// the text.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"SELECT :a", "'", "$x$ :a $x$", `\:a :b`, "/*/", "a:b::c", "é:é"} {
 		f.Add(s)

@@ -6,17 +6,17 @@ import (
 	"unicode/utf8"
 )
 
-// scanner goes through a statement once.
+// scanner splits a statement at its parameters.
 type scanner struct {
-	text    string
-	dialect Dialect
-	at      int // the next byte
-	from    int // where the piece that is being read begins
-	pieces  []segment
-	ended   bool // a semicolon has ended the statement
+	text     string
+	dialect  Dialect
+	at       int // offset of the next byte
+	from     int // offset of the current segment
+	segments []segment
+	ended    bool // a semicolon has ended the statement
 }
 
-// scan cuts the text at its parameters.
+// scan reads the whole text.
 func (s *scanner) scan() error {
 	for s.at < len(s.text) {
 		if skipped, err := s.skip(); err != nil {
@@ -26,7 +26,7 @@ func (s *scanner) scan() error {
 		}
 		c := s.text[s.at]
 		if s.ended && !isBlank(c) && c != ';' {
-			return s.fail(s.at, "a second statement begins here: a query is one statement")
+			return s.fail(s.at, "unexpected second statement: a query is one statement")
 		}
 		if err := s.plain(c); err != nil {
 			return err
@@ -39,7 +39,7 @@ func (s *scanner) scan() error {
 	return nil
 }
 
-// plain takes one character that is neither quoted nor a comment.
+// plain reads one character that is neither quoted nor in a comment.
 func (s *scanner) plain(c byte) error {
 	switch {
 	case c == ';':
@@ -50,25 +50,25 @@ func (s *scanner) plain(c byte) error {
 	case c == '\\' && s.next(1) == ':':
 		s.cut(s.at)
 		s.at++
-		s.from = s.at // the colon itself stays
+		s.from = s.at // keep the colon
 		for s.next(0) == ':' {
 			s.at++
 		}
 		return nil
 	case c == '?' && s.dialect != PostgreSQL:
-		return s.fail(s.at, "a ? stands for no value: write the name of an input, such as :name")
+		return s.fail(s.at, "? is not supported: use the name of an input, such as :name")
 	case c == '$' && s.dialect == PostgreSQL && isDigit(s.next(1)) && !isWord(s.before()):
-		return s.fail(s.at, "a numbered parameter stands for no value: write the name of an input, such as :name")
+		return s.fail(s.at, "a numbered parameter is not supported: use the name of an input, such as :name")
 	case (c == '@' || c == '$') && s.dialect == SQLite && isWord(rune(s.next(1))) && !isWord(s.before()):
-		return s.fail(s.at, "SQLite would take this for a parameter without a value: write the name of an input, such as :name")
+		return s.fail(s.at, "this SQLite parameter is not supported: use the name of an input, such as :name")
 	}
 	_, size := utf8.DecodeRuneInString(s.text[s.at:])
 	s.at += size
 	return nil
 }
 
-// colon takes a parameter, or the colons of something else. A word or a bracket
-// before them makes them a slice or a label, not a parameter.
+// colon reads a parameter, or other colons. After a word or a bracket they belong to
+// a slice or a label.
 func (s *scanner) colon() {
 	colons := 0
 	for s.next(colons) == ':' {
@@ -80,12 +80,12 @@ func (s *scanner) colon() {
 		return
 	}
 	s.cut(s.at)
-	s.pieces = append(s.pieces, segment{name: name, at: s.at})
+	s.segments = append(s.segments, segment{name: name, at: s.at})
 	s.at += 1 + len(name)
 	s.from = s.at
 }
 
-// word is the name that begins at a byte; empty where none does.
+// word returns the name at an offset, or "".
 func (s *scanner) word(at int) string {
 	rest := s.text[at:]
 	end := strings.IndexFunc(rest, func(r rune) bool { return !isWord(r) })
@@ -95,15 +95,15 @@ func (s *scanner) word(at int) string {
 	return rest[:end]
 }
 
-// cut ends the piece of SQL before a byte.
+// cut ends the current segment before an offset.
 func (s *scanner) cut(at int) {
 	if at > s.from {
-		s.pieces = append(s.pieces, segment{text: s.text[s.from:at], at: s.from})
+		s.segments = append(s.segments, segment{text: s.text[s.from:at], at: s.from})
 	}
 	s.from = at
 }
 
-// skip goes past a quoted text or a comment, if one begins here.
+// skip skips a quoted text or a comment, if one begins here.
 func (s *scanner) skip() (bool, error) {
 	from := s.at
 	rest := s.text[from:]
@@ -115,7 +115,7 @@ func (s *scanner) skip() (bool, error) {
 		s.line()
 		return true, nil
 	case s.ended:
-		return false, nil // a second statement is told, not read
+		return false, nil // a second statement is an error
 	case c == '\'' || c == '"':
 		backslash := mysql || postgres && c == '\'' && s.escapes()
 		return true, s.quoted(c, backslash)
@@ -129,7 +129,7 @@ func (s *scanner) skip() (bool, error) {
 	return false, nil
 }
 
-// line goes to the end of the line.
+// line skips the rest of the line.
 func (s *scanner) line() {
 	if i := strings.IndexByte(s.text[s.at:], '\n'); i >= 0 {
 		s.at += i + 1
@@ -138,7 +138,7 @@ func (s *scanner) line() {
 	s.at = len(s.text)
 }
 
-// block goes past a comment in slashes and stars; PostgreSQL's may nest.
+// block skips a block comment. PostgreSQL's may nest.
 func (s *scanner) block(nests bool) error {
 	from, depth := s.at, 0
 	for s.at < len(s.text) {
@@ -157,10 +157,10 @@ func (s *scanner) block(nests bool) error {
 			s.at++
 		}
 	}
-	return s.fail(from, "this comment is never closed")
+	return s.fail(from, "unclosed comment")
 }
 
-// quoted goes past a text in quotes; a doubled quote stands for one.
+// quoted skips a quoted text. A doubled quote is escaped.
 func (s *scanner) quoted(end byte, backslash bool) error {
 	from := s.at
 	for s.at++; s.at < len(s.text); s.at++ {
@@ -175,10 +175,10 @@ func (s *scanner) quoted(end byte, backslash bool) error {
 		}
 	}
 	s.at = len(s.text)
-	return s.fail(from, "this quote is never closed")
+	return s.fail(from, "unclosed quote")
 }
 
-// dollar goes past a text in PostgreSQL's dollar quotes, $$…$$ or $tag$…$tag$.
+// dollar skips a text in PostgreSQL's dollar quotes, $$…$$ or $tag$…$tag$.
 func (s *scanner) dollar() (bool, error) {
 	tag := s.word(s.at + 1)
 	if tag != "" && isDigit(tag[0]) || s.next(1+len(tag)) != '$' {
@@ -187,13 +187,13 @@ func (s *scanner) dollar() (bool, error) {
 	mark := s.text[s.at : s.at+len(tag)+2]
 	end := strings.Index(s.text[s.at+len(mark):], mark)
 	if end < 0 {
-		return true, s.fail(s.at, "this quote is never closed")
+		return true, s.fail(s.at, "unclosed quote")
 	}
 	s.at += end + 2*len(mark)
 	return true, nil
 }
 
-// escapes tells whether an E stands before the quote, which gives backslashes their meaning.
+// escapes reports whether the quote has the prefix E, which enables backslashes.
 func (s *scanner) escapes() bool {
 	if s.at == 0 || s.text[s.at-1]|0x20 != 'e' {
 		return false
@@ -202,7 +202,7 @@ func (s *scanner) escapes() bool {
 	return s.at == 1 || !isWord(r)
 }
 
-// next is the byte n places on, 0 behind the end.
+// next returns the byte n positions ahead, 0 after the end.
 func (s *scanner) next(n int) byte {
 	if s.at+n < len(s.text) {
 		return s.text[s.at+n]
@@ -210,7 +210,7 @@ func (s *scanner) next(n int) byte {
 	return 0
 }
 
-// before is the character before this one.
+// before returns the previous character.
 func (s *scanner) before() rune {
 	r, size := utf8.DecodeLastRuneInString(s.text[:s.at])
 	if size == 0 {
@@ -219,9 +219,9 @@ func (s *scanner) before() rune {
 	return r
 }
 
-// fail is an error at a byte of the text.
+// fail returns an error at an offset.
 func (s *scanner) fail(at int, reason string) error {
-	line, column := place(s.text, at)
+	line, column := position(s.text, at)
 	return &Error{Line: line, Column: column, Reason: reason}
 }
 

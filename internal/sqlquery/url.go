@@ -10,21 +10,21 @@ import (
 	"strings"
 )
 
-// URL is the address of a database in SQLAlchemy's form:
-// dialect+driver://user:password@host:port/database?option=value. The driver's
-// name is read and means nothing here.
+// URL is a database address in SQLAlchemy's form:
+// dialect+driver://user:password@host:port/database?option=value. The driver is
+// checked and otherwise ignored.
 type URL struct {
-	Dialect  Dialect           // the family of databases
-	Name     string            // the dialect as it is written, without the driver
-	User     string            // who connects; empty where nobody is named
-	Password string            // the user's; a secret
-	Host     string            // empty for a file, and for the usual local server
-	Port     int               // 0 for the usual one
-	Database string            // the database's name; for SQLite the file, empty for one in memory
-	Options  map[string]string // what follows the question mark, known options only
+	Dialect  Dialect
+	Name     string            // dialect as written, without the driver
+	User     string            // may be empty
+	Password string            // secret
+	Host     string            // empty for a file and for the default server
+	Port     int               // 0 for the default
+	Database string            // name; for SQLite the path, empty for a database in memory
+	Options  map[string]string // known options only
 }
 
-// families says which dialect a name stands for, and which names of drivers go with it.
+// families returns the names and drivers of each dialect.
 func families() []family {
 	return []family{
 		{SQLite, []string{"sqlite"}, []string{"pysqlite", "aiosqlite", "pysqlcipher"}},
@@ -39,7 +39,7 @@ type family struct {
 	drivers []string
 }
 
-// optionsOf lists the options that a dialect's URL may have, in alphabetical order.
+// optionsOf returns the options of a dialect's URL, sorted.
 func optionsOf(d Dialect) []string {
 	switch d {
 	case SQLite:
@@ -54,11 +54,11 @@ func optionsOf(d Dialect) []string {
 	return nil
 }
 
-// ParseURL reads a database's URL. Its errors never repeat the password.
+// ParseURL parses a database URL. Errors do not contain the password.
 func ParseURL(text string) (*URL, error) {
 	scheme, rest, ok := strings.Cut(strings.TrimSpace(text), "://")
 	if !ok || scheme == "" || strings.ContainsAny(scheme, "/@?: ") {
-		return nil, errors.New("is not the URL of a database: sqlite:///file.db, postgresql://user@host/database or mysql://user@host/database is expected")
+		return nil, errors.New("invalid database URL: expected sqlite:///file.db, postgresql://user@host/database or mysql://user@host/database")
 	}
 	u := &URL{}
 	if err := u.dialect(strings.ToLower(scheme)); err != nil {
@@ -79,7 +79,7 @@ func ParseURL(text string) (*URL, error) {
 	return u, cmp.Or(u.server(host), u.options(options))
 }
 
-// dialect reads what stands before ://.
+// dialect parses the part before ://.
 func (u *URL) dialect(scheme string) error {
 	name, driver, _ := strings.Cut(scheme, "+")
 	for _, f := range families() {
@@ -88,21 +88,21 @@ func (u *URL) dialect(scheme string) error {
 		}
 		u.Dialect, u.Name = f.dialect, name
 		if driver != "" && !slices.Contains(f.drivers, driver) {
-			return fmt.Errorf("the driver %q of %s is not known; known are %s", driver, name, strings.Join(f.drivers, ", "))
+			return fmt.Errorf("unknown driver %q of %s; use one of %s", driver, name, strings.Join(f.drivers, ", "))
 		}
 		return nil
 	}
-	return fmt.Errorf("databases of the dialect %q cannot be read: sqlite, postgresql, mysql and mariadb can", name)
+	return fmt.Errorf("unsupported database dialect %q; use sqlite, postgresql, mysql or mariadb", name)
 }
 
-// userinfo takes the user and the password off, and gives what follows.
+// userinfo parses the user and the password and returns the rest.
 func (u *URL) userinfo(rest string) (string, error) {
 	before, after, ok := strings.Cut(rest, "@")
 	user, password, _ := strings.Cut(before, ":")
 	if !ok || strings.ContainsAny(user, "/?") {
 		return rest, nil
 	}
-	// A password may hold an @ that nobody escaped: the host is what follows the last one.
+	// The password may have an unescaped @: the host follows the last one.
 	for {
 		more, next, found := strings.Cut(after, "@")
 		if !found || strings.ContainsAny(more, "/?") {
@@ -114,12 +114,12 @@ func (u *URL) userinfo(rest string) (string, error) {
 	u.User, badUser = url.PathUnescape(user)
 	u.Password, badPassword = url.PathUnescape(password)
 	if badUser != nil || badPassword != nil {
-		return "", errors.New("the user or the password has a % that is not followed by two hexadecimal digits: write %25")
+		return "", errors.New("invalid % in the user or the password: write %25")
 	}
 	return after, nil
 }
 
-// server reads host and port.
+// server parses host and port.
 func (u *URL) server(host string) error {
 	name, port, _ := strings.Cut(host, ":")
 	if end := strings.LastIndexByte(host, ']'); strings.HasPrefix(host, "[") && end > 0 { // IPv6
@@ -132,16 +132,17 @@ func (u *URL) server(host string) error {
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n == 0 {
-		return fmt.Errorf("the port %q is not a number from 1 to 65535", port)
+		return fmt.Errorf("invalid port %q: use a number from 1 to 65535", port)
 	}
 	u.Port = int(n)
 	return nil
 }
 
-// file reads the place of an SQLite file: three slashes before a relative path, four before an absolute one.
+// file parses the path of a SQLite file: relative after three slashes, absolute
+// after four.
 func (u *URL) file(host, path string, hasPath bool) error {
 	if host != "" {
-		return fmt.Errorf("an SQLite file has no host: write sqlite:///%s with three slashes", host)
+		return fmt.Errorf("a SQLite URL has no host: write sqlite:///%s with three slashes", host)
 	}
 	if hasPath && path != ":memory:" {
 		u.Database = path
@@ -149,14 +150,14 @@ func (u *URL) file(host, path string, hasPath bool) error {
 	return nil
 }
 
-// options reads what follows the question mark.
+// options parses the query of the URL.
 func (u *URL) options(text string) error {
 	if text == "" {
 		return nil
 	}
 	values, err := url.ParseQuery(text)
 	if err != nil {
-		return errors.New("the options behind the ? cannot be read: option=value&option=value is expected")
+		return errors.New("invalid options: expected option=value&option=value after the ?")
 	}
 	names := make([]string, 0, len(values))
 	for name := range values {
@@ -168,16 +169,16 @@ func (u *URL) options(text string) error {
 	for _, name := range names {
 		switch {
 		case !slices.Contains(known, name):
-			return fmt.Errorf("the option %q of a %s URL is not known; known are %s", name, u.Name, strings.Join(known, ", "))
+			return fmt.Errorf("unknown option %q of a %s URL; use one of %s", name, u.Name, strings.Join(known, ", "))
 		case len(values[name]) > 1:
-			return fmt.Errorf("the option %q stands twice", name)
+			return fmt.Errorf("duplicate option %q", name)
 		}
 		u.Options[name] = values[name][0]
 	}
 	return u.check()
 }
 
-// check looks at the values that only have a few meanings.
+// check validates options with a fixed set of values.
 func (u *URL) check() error {
 	for _, c := range []struct {
 		dialect Dialect
@@ -194,25 +195,25 @@ func (u *URL) check() error {
 		{MySQL, "ssl_verify_identity", []string{"true", "false", "1", "0"}},
 	} {
 		if v, ok := u.Options[c.option]; ok && c.dialect == u.Dialect && !slices.Contains(c.values, v) {
-			return fmt.Errorf("the option %s is %q; it may be %s", c.option, v, strings.Join(c.values, ", "))
+			return fmt.Errorf("invalid option %s %q: use one of %s", c.option, v, strings.Join(c.values, ", "))
 		}
 	}
 	for _, option := range []string{"timeout", "connect_timeout", "read_timeout", "write_timeout"} {
 		v, ok := u.Options[option]
 		if n, err := strconv.ParseFloat(v, 64); ok && (err != nil || n <= 0 || n > 1e6) {
-			return fmt.Errorf("the option %s is %q; a number of seconds above 0 is expected", option, v)
+			return fmt.Errorf("invalid option %s %q: use a number of seconds above 0", option, v)
 		}
 	}
 	return nil
 }
 
-// Seconds is an option that was checked to be a number of seconds; 0 where it is not there.
+// Seconds returns the value of a validated option in seconds, 0 if it is not set.
 func (u *URL) Seconds(option string) float64 {
 	n, _ := strconv.ParseFloat(u.Options[option], 64)
 	return n
 }
 
-// String is the address without its password, for a person.
+// String returns the URL without the password.
 func (u *URL) String() string {
 	if u.Dialect == SQLite {
 		if u.Database == "" {
@@ -220,15 +221,15 @@ func (u *URL) String() string {
 		}
 		return "sqlite:///" + u.Database
 	}
-	at := u.Host
-	if strings.Contains(at, ":") {
-		at = "[" + at + "]"
+	host := u.Host
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
 	}
 	if u.Port > 0 {
-		at += ":" + strconv.Itoa(u.Port)
+		host += ":" + strconv.Itoa(u.Port)
 	}
 	if u.User != "" {
-		at = u.User + "@" + at
+		host = u.User + "@" + host
 	}
-	return u.Name + "://" + at + "/" + u.Database
+	return u.Name + "://" + host + "/" + u.Database
 }

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// inherited lists what a program is given of our environment: where programs,
-// the home, temporary files and certificates are, and how a person reads. None
-// of it is a secret; everything else a document names itself.
+// inherited returns the variables that a program gets from our environment: paths,
+// home, temporary directories, certificates and locale. None is a secret. A
+// document declares all others.
 func inherited() []string {
 	return []string{
 		"PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES", "LC_NUMERIC", "LC_TIME", "TZ",
@@ -16,9 +16,8 @@ func inherited() []string {
 	}
 }
 
-// Environment is what a program sees: a fixed few of the variables that lookup
-// knows, those that also names, and over them the given ones. The result is
-// sorted, so the same in makes the same out.
+// Environment returns the environment of a program, sorted: the inherited variables
+// and those named by also, both by lookup, and the given ones, which take precedence.
 func Environment(lookup func(string) string, given map[string]string, also ...string) []string {
 	vars := map[string]string{}
 	for _, name := range append(inherited(), also...) {

@@ -9,24 +9,24 @@ import (
 	"strings"
 )
 
-// Find is the file of a program. A name is looked up in the folders of path (in
-// the form of PATH), a relative path lies below folder.
-func Find(name, folder, path string) (string, error) {
+// Find returns the file of a program. It looks up a name in the directories of path,
+// which has the form of PATH; a relative path is relative to base.
+func Find(name, base, path string) (string, error) {
 	switch {
 	case name == "" || strings.ContainsRune(name, 0):
-		return "", fmt.Errorf("%q is not a program", name)
+		return "", fmt.Errorf("invalid program name %q", name)
 	case !strings.ContainsAny(name, `/\`):
 		for _, dir := range filepath.SplitList(path) {
 			if !filepath.IsAbs(dir) {
-				continue // a program of the current folder is none that was asked for
+				continue // never run a program of the current directory by its name
 			}
 			if found, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
 				return found, nil
 			}
 		}
-		return "", fmt.Errorf("there is not a program %q in PATH", name)
+		return "", fmt.Errorf("program %q not found in PATH", name)
 	case !filepath.IsAbs(name):
-		name = filepath.Join(folder, filepath.FromSlash(name))
+		name = filepath.Join(base, filepath.FromSlash(name))
 	}
 	full, err := filepath.Abs(name)
 	if err != nil {
@@ -37,9 +37,9 @@ func Find(name, folder, path string) (string, error) {
 	case err == nil:
 		return found, nil
 	case statErr != nil:
-		return "", fmt.Errorf("there is not a program %s", name)
+		return "", fmt.Errorf("program %s not found", name)
 	case info.Mode()&fs.ModeType != 0:
-		return "", fmt.Errorf("%s is no file", name)
+		return "", fmt.Errorf("%s is not a regular file", name)
 	}
-	return "", fmt.Errorf("%s cannot be executed", name)
+	return "", fmt.Errorf("%s is not executable", name)
 }

@@ -4,10 +4,10 @@ package subprocess
 
 import "os/exec"
 
-// Group leaves cmd as it is: there are no process groups here.
+// Group makes a canceled context kill cmd. There are no process groups here.
 func Group(cmd *exec.Cmd) {
 	cmd.Cancel = func() error { return Kill(cmd) }
 }
 
-// Kill ends cmd.
+// Kill kills cmd.
 func Kill(cmd *exec.Cmd) error { return cmd.Process.Kill() }

@@ -7,13 +7,13 @@ import (
 	"syscall"
 )
 
-// Group makes cmd the first of a process group, so that it ends with all that it
-// started, and an interrupt that was meant for us does not reach it. It goes
-// before cmd.Start.
+// Group starts cmd in a new process group, so that it ends with all processes that it
+// started, and an interrupt of this program does not reach it. Call it before
+// cmd.Start.
 func Group(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return Kill(cmd) }
 }
 
-// Kill ends cmd and all that it started.
+// Kill kills the process group of cmd.
 func Kill(cmd *exec.Cmd) error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

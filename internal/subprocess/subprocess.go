@@ -1,6 +1,6 @@
-// Package child runs other programs for tools: with an environment of their own,
-// bounded in time and output, and gone with everything they started when their
-// time is over. No shell stands between.
+// Package subprocess runs programs for tools, without a shell: with a given
+// environment and limits on time and output. A canceled program ends with all
+// processes that it started.
 package subprocess
 
 import (
@@ -15,28 +15,27 @@ import (
 	"time"
 )
 
-// Limits of what a program may say where its Program names none.
+// Default limits of output.
 const (
 	maxOutput = 32 << 20 // bytes of standard output
-	tailSize  = 4 << 10  // bytes of standard error that are kept: the last ones
+	tailSize  = 4 << 10  // last bytes of standard error that are kept
 )
 
-// grace is how long the pipes of a program that was ended may stay open: what it
-// started and that escaped holds them.
-const grace = time.Second
+// waitDelay is how long the pipes of a program may stay open after its end:
+// processes that it started may hold them.
+const waitDelay = time.Second
 
-// Program is what is run.
+// Program is a program to run.
 type Program struct {
-	Path      string   // the program's file
-	Args      []string // its arguments
-	Env       []string // all that it sees of an environment, as NAME=value
-	MaxOutput int      // the most bytes of standard output; 32 MiB where it is 0
+	Path      string   // file of the program
+	Args      []string // without the program's name
+	Env       []string // the whole environment, as NAME=value
+	MaxOutput int      // limit of standard output in bytes; 0 means 32 MiB
 }
 
-// Run gives in to a fresh process on its standard input and is what it wrote to
-// its standard output. Errors are an *ExitError where it ended badly, a
-// *OutputLimitError where it wrote too much, the context's cause where that ended,
-// and that of the system where it could not be started.
+// Run writes in to the standard input of a new process and returns its standard
+// output. Errors are an *ExitError, an *OutputLimitError, the cause of ctx if that
+// ended, or that of the system if the program could not be started.
 func (p Program) Run(ctx context.Context, in []byte) ([]byte, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -48,60 +47,60 @@ func (p Program) Run(ctx context.Context, in []byte) ([]byte, error) {
 	var tail Tail
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Env = bytes.NewReader(in), out, &tail, p.Env
 	if cmd.Env == nil {
-		cmd.Env = []string{} // nil would be all of ours
+		cmd.Env = []string{} // nil would inherit this program's
 	}
 	Group(cmd)
-	cmd.WaitDelay = grace
+	cmd.WaitDelay = waitDelay
 	err := cmd.Run()
-	exited, bad := errors.AsType[*exec.ExitError](err)
+	exited, failed := errors.AsType[*exec.ExitError](err)
 	switch {
 	case ctx.Err() != nil && (err != nil || out.over):
 		return nil, context.Cause(ctx)
-	case bad:
-		return nil, &ExitError{Status: Status(exited.ProcessState), Said: tail.LastLine()}
+	case failed:
+		return nil, &ExitError{Status: Status(exited.ProcessState), LastLine: tail.LastLine()}
 	case errors.Is(err, exec.ErrWaitDelay), err == nil:
-		return out.text.Bytes(), nil // what it started and left running is not waited for
+		return out.text.Bytes(), nil // a process that it started may still run
 	}
 	return nil, err
 }
 
-// ExitError says that a program ended badly.
+// ExitError reports that a program failed.
 type ExitError struct {
-	Status string // how: "exit status 3", "signal: killed"
-	Said   string // the last line that it wrote to standard error; empty without one
+	Status   string // "exit status 3", "signal: killed"
+	LastLine string // last line of standard error, or empty
 }
 
-// Error is how it ended and the last that it said.
+// Error returns the status and the last line of standard error.
 func (e *ExitError) Error() string {
-	if e.Said == "" {
+	if e.LastLine == "" {
 		return e.Status
 	}
-	return e.Status + ": " + e.Said
+	return e.Status + ": " + e.LastLine
 }
 
-// OutputLimitError says that a program wrote more than it may.
+// OutputLimitError reports that a program wrote too much.
 type OutputLimitError struct {
-	Limit int // the most bytes
+	Limit int // in bytes
 }
 
-// Error names the limit.
+// Error returns the limit.
 func (e *OutputLimitError) Error() string {
 	if e.Limit >= 1<<20 {
-		return fmt.Sprintf("it wrote more than %d MiB", e.Limit>>20)
+		return fmt.Sprintf("output exceeds %d MiB", e.Limit>>20)
 	}
-	return fmt.Sprintf("it wrote more than %d bytes", e.Limit)
+	return fmt.Sprintf("output exceeds %d bytes", e.Limit)
 }
 
-// Status is how a process ended, in words: "exit status 3", "signal: killed".
+// Status returns how a process ended: "exit status 3", "signal: killed".
 func Status(s *os.ProcessState) string {
 	if s == nil {
-		return "it is gone"
+		return "process ended"
 	}
 	return s.String()
 }
 
-// limitedBuffer keeps output up to a limit, and ends the program that goes beyond. The
-// buffer is not embedded: its ReadFrom would read past the limit.
+// limitedBuffer keeps output up to a limit and then cancels the program. It does not
+// embed the buffer, whose ReadFrom would ignore the limit.
 type limitedBuffer struct {
 	text  bytes.Buffer
 	limit int
@@ -109,7 +108,6 @@ type limitedBuffer struct {
 	full  context.CancelCauseFunc
 }
 
-// Write takes bytes until there are too many.
 func (b *limitedBuffer) Write(p []byte) (int, error) {
 	if b.text.Len()+len(p) > b.limit {
 		b.over = true
@@ -125,7 +123,7 @@ type Tail struct {
 	text []byte
 }
 
-// Write never fails.
+// Write never returns an error.
 func (t *Tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -136,7 +134,7 @@ func (t *Tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// LastLine is the last line that is not blank, cut to 300 characters.
+// LastLine returns the last line that is not blank, cut to 300 characters.
 func (t *Tail) LastLine() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,6 +1,6 @@
 //go:build !race
 
-// With -race, a sync.Pool forgets some of what it is given, on purpose.
+// With -race a sync.Pool drops objects at random.
 
 package tokenizer_test
 
@@ -11,7 +11,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/tokenizer"
 )
 
-func TestCountAllocatesNothing(t *testing.T) {
+func TestCount_NoAllocations(t *testing.T) {
 	e := encoding(t, tokenizer.O200k)
 	for _, text := range []string{"hello world, it's a fine day", "東京タワーへ行きましょう", strings.Repeat("ab", 30), strings.Repeat("ab", 2000)} {
 		e.Count(text)

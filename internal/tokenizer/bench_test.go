@@ -13,13 +13,13 @@ import (
 	"github.com/qtype-dev/qtype/internal/tokenizer"
 )
 
-// BenchmarkCountCold counts 400 characters of documentation prose, every time
-// others than before. tiktoken-go's Encode and EncodeOrdinary stand beside.
+// BenchmarkCountCold counts 400 characters of documentation prose, different ones each
+// time, compared with tiktoken-go's Encode and EncodeOrdinary.
 func BenchmarkCountCold(b *testing.B) {
 	compare(b, prose(b, 400))
 }
 
-// BenchmarkCountWarm counts the same 400 characters again and again.
+// BenchmarkCountWarm counts the same 400 characters repeatedly.
 func BenchmarkCountWarm(b *testing.B) {
 	compare(b, prose(b, 400)[:1])
 }
@@ -53,7 +53,7 @@ func compare(b *testing.B, texts []string) {
 	}
 }
 
-// count measures one way of counting.
+// count measures one implementation.
 func count(b *testing.B, texts []string, count func(string) int) {
 	b.ReportAllocs()
 	bytes, i := 0, 0
@@ -67,8 +67,7 @@ func count(b *testing.B, texts []string, count func(string) int) {
 	b.ReportMetric(float64(bytes)/b.Elapsed().Seconds()/1e6, "MB/s")
 }
 
-// BenchmarkOneLetter counts a run of one letter: twice the length must take
-// about twice the time.
+// BenchmarkOneLetter counts runs of one letter. The time must be linear.
 func BenchmarkOneLetter(b *testing.B) {
 	e := encoding(b, tokenizer.O200k)
 	for name, text := range map[string]string{
@@ -81,7 +80,7 @@ func BenchmarkOneLetter(b *testing.B) {
 }
 
 // BenchmarkLoad loads a vocabulary, which a program does once. tiktoken-go's
-// GetEncoding keeps what its loader has read once, so the loader is called too.
+// GetEncoding caches what its loader has read, so the loader is called too.
 func BenchmarkLoad(b *testing.B) {
 	files := map[string]string{
 		tokenizer.O200k: "o200k_base.tiktoken", tokenizer.Cl100k: "cl100k_base.tiktoken",
@@ -111,8 +110,8 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
-// prose returns texts of that many characters out of the comments of Go's own
-// library, which is where documentation is at hand on every machine.
+// prose returns texts of size characters from the comments of Go's standard library,
+// which every machine with Go has.
 func prose(b *testing.B, size int) []string {
 	b.Helper()
 	var text strings.Builder
@@ -130,7 +129,7 @@ func prose(b *testing.B, size int) []string {
 	return out
 }
 
-// source returns a file of Go's own library.
+// source returns a file of Go's standard library.
 func source(b *testing.B, file string) string {
 	b.Helper()
 	root, err := exec.Command("go", "env", "GOROOT").Output()

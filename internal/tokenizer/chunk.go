@@ -2,104 +2,101 @@ package tokenizer
 
 import "slices"
 
-// A long piece is merged chunk by chunk, in memory that does not grow with it, and
-// yet exactly. What makes that right: merges are taken in the order of rank and
-// place, so parts within a span of the text that no merge crosses are merged as if
-// the span stood alone. Hence
+// A long piece is merged chunk by chunk, with constant memory, and yet exactly. Proof:
+// merges are made in the order of rank and position, so the parts of a span that no
+// merge crosses are merged as if the span were the whole text. Hence
 //
-//   - neighbours among the tokens of a text are also the tokens of the two of them
-//     alone, and
-//   - tokens of which all neighbours are so are the tokens of the whole: the first
-//     merge across a border would have been made in those two alone as well.
+//   - two adjacent tokens of a text are also the tokens of their concatenation, and
+//   - a sequence in which this holds for all adjacent tokens is the tokens of the whole
+//     text: the first merge across a border would also be made in those two alone.
 //
-// So where two chunks overlap and have one token in common, at the same place, the
+// So if two overlapping chunks have one token in common, at the same position, the
 // tokens of the first chunk up to that one and those of the second chunk after it are
-// the tokens of both together. Further text changes only the last few tokens of a
-// chunk, so they nearly always have one.
+// the tokens of both together. More text changes only the last few tokens of a chunk,
+// so they nearly always have one in common.
 
-// chunking is how a long piece is cut.
+// chunking holds the sizes of chunks.
 type chunking struct {
-	length  int // bytes of a chunk
-	overlap int // bytes of the end of a chunk that the next one begins with, at least
+	length  int // of a chunk, in bytes
+	overlap int // minimum bytes that two chunks share
 }
 
 const (
-	chunkLength  = 1 << 14 // its working memory fits a processor's own cache
+	chunkLength  = 1 << 14 // its buffers fit the cache of a core
 	chunkOverlap = 1 << 9
 )
 
-// count counts the tokens of a piece.
+// count returns the number of tokens of a piece.
 func (m *bpeMerger) count(v *vocabulary, piece string, c chunking) int {
 	if len(piece) <= c.length {
 		return m.merge(v, piece)
 	}
-	tokens := 0 // of those that are certain
-	start := 0  // where the chunk begins
-	sure := 0   // in the chunk, where the first token begins that is not counted yet
+	tokens := 0 // final ones
+	start := 0  // of the chunk
+	final := 0  // offset in the chunk of the first token that is not counted yet
 	m.merge(v, piece[:c.length])
 	for start+c.length < len(piece) {
-		m.note(sure, c.length)
-		again, counted, ok := m.join(v, piece[start:], sure, c)
+		m.recordEnds(final, c.length)
+		boundary, counted, ok := m.join(v, piece[start:], final, c)
 		if !ok {
 			return m.merge(v, piece)
 		}
-		start, sure, tokens = start+again.start, again.sure, tokens+counted
+		start, final, tokens = start+boundary.start, boundary.final, tokens+counted
 	}
-	m.note(sure, len(piece)-start)
+	m.recordEnds(final, len(piece)-start)
 	return tokens + len(m.ends)
 }
 
-// note writes down where the tokens of a chunk end, from the one on that begins at from.
-func (m *bpeMerger) note(from, length int) {
+// recordEnds records where the tokens of a chunk end, beginning with that at from.
+func (m *bpeMerger) recordEnds(from, length int) {
 	m.ends = m.ends[:0]
 	for at := from; at < length; at = int(m.next[at]) {
 		m.ends = append(m.ends, m.next[at])
 	}
 }
 
-// chunkBoundary is where a chunk begins, in the text of the one before, and where in the
-// chunk its first token begins that is not counted yet.
-type chunkBoundary struct{ start, sure int }
+// chunkBoundary is the start of a chunk, relative to that of the previous one, and the
+// offset in the chunk of its first token that is not counted yet.
+type chunkBoundary struct{ start, final int }
 
-// join merges the next chunk of a text whose first chunk has been noted from sure
-// on, and counts the tokens of the first one that are certain now. ok is false
-// where the two have no token in common.
-func (m *bpeMerger) join(v *vocabulary, text string, sure int, c chunking) (next chunkBoundary, counted int, ok bool) {
+// join merges the next chunk of a text, and counts the tokens of the first one that
+// are now final. ok is false if the two have no token in common.
+func (m *bpeMerger) join(v *vocabulary, text string, final int, c chunking) (next chunkBoundary, counted int, ok bool) {
 	for overlap := c.overlap; overlap < c.length; overlap *= 4 {
 		known, _ := slices.BinarySearch(m.ends, uint32(c.length-overlap+1)) // tokens before the overlap
-		begin := sure
+		begin := final
 		if known > 0 {
 			begin = int(m.ends[known-1])
 		}
 		if begin == 0 {
-			break // the chunk would be the same again
+			break // the chunk would be the same
 		}
 		length := min(c.length, len(text)-begin)
 		m.merge(v, text[begin:begin+length])
 		if n, end := m.common(known, begin, length); n > 0 {
-			return chunkBoundary{start: begin, sure: end}, n, true
+			return chunkBoundary{start: begin, final: end}, n, true
 		}
 	}
 	return chunkBoundary{}, 0, false
 }
 
-// common finds a token of the chunk, which begins at begin in the one before, that is
-// also a token of that, one of those after the first known ones. It answers how many
-// tokens the chunk before has up to and with it, 0 for none, and where it ends in the chunk.
+// common finds a token that the chunk, which starts at begin in the previous one, has
+// in common with it, after the first known tokens. It returns the number of tokens of
+// the previous chunk up to and including it, 0 for none, and its end in the chunk.
 func (m *bpeMerger) common(known, begin, length int) (tokens, end int) {
-	theirs := begin // where the token number known begins
+	prevStart := begin // start of the token with the index known
 	for at := 0; known < len(m.ends) && at < length; {
-		end, theirEnd := int(m.next[at]), int(m.ends[known])
+		end, prevEnd := int(m.next[at]), int(m.ends[known])
 		switch {
-		case theirEnd < begin+end:
-			theirs = theirEnd
+		case prevEnd < begin+end:
+			prevStart = prevEnd
 			known++
-		case theirEnd > begin+end:
+		case prevEnd > begin+end:
 			at = end
-		case theirs == begin+at:
+		case prevStart == begin+at:
 			return known + 1, end
 		default:
-			at, theirs = end, theirEnd
+			at, prevStart = end, prevEnd
 			known++
 		}
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/qtype-dev/qtype/internal/tokenizer"
 )
 
-// TestChunksAreExact: a piece in chunks, however small, has as many tokens as when
-// it is merged whole; pieces that chunks cannot be joined in among them.
-func TestChunksAreExact(t *testing.T) {
+// TestChunks_MatchWhole checks that a piece has the same count in chunks of any size as
+// merged whole, including pieces whose chunks have no token in common.
+func TestChunks_MatchWhole(t *testing.T) {
 	alphabets := []string{"a", "ab", "aab ", " \n", "\n\r\t ", "日か", "é̀", "😀👩‍🏽", "abcdefghijklmnopqrstuvwxyz", "etaoin", "=-_*#", "0123456789", "ABCDEFabcdef0123456789+/", "\xff\x80ab"}
 	for _, name := range distinct {
 		e, joined, apart := encoding(t, name), 0, 0
@@ -42,9 +42,9 @@ func TestChunksAreExact(t *testing.T) {
 	}
 }
 
-// TestAnyVocabulary: whatever the order of the ranks, a long piece has as many tokens
-// in one and in chunks as when it is merged in the plainest way.
-func TestAnyVocabulary(t *testing.T) {
+// TestCount_AnyVocabulary compares counts with those of a simple algorithm, for any
+// order of ranks.
+func TestCount_AnyVocabulary(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 120 {
 		letters := []string{"ab", "abc", "abcdef"}[random.IntN(3)]
@@ -67,7 +67,7 @@ func TestAnyVocabulary(t *testing.T) {
 	}
 }
 
-// drawVocabulary makes so many tokens of letters, with ranks in any order.
+// drawVocabulary returns n tokens of letters, with ranks in random order.
 func drawVocabulary(t *testing.T, random *rand.Rand, letters string, n int) *tokenizer.Encoding {
 	t.Helper()
 	tokens := strings.Split(letters, "")
@@ -77,13 +77,13 @@ func drawVocabulary(t *testing.T, random *rand.Rand, letters string, n int) *tok
 			next = next[:2]
 		}
 		if slices.Contains(tokens, next) {
-			next = letters[:1] + next + fmt.Sprint(len(tokens)) // it occurs in no text
+			next = letters[:1] + next + fmt.Sprint(len(tokens)) // occurs in no text
 		}
 		tokens = append(tokens, next)
 	}
 	random.Shuffle(len(tokens), func(i, j int) { tokens[i], tokens[j] = tokens[j], tokens[i] })
 	var lines strings.Builder
-	apart := 1 + 1023*random.IntN(2) // ranks that are equal in their lowest bits, at times
+	apart := 1 + 1023*random.IntN(2) // sometimes ranks with equal lowest bits
 	for rank, one := range tokens {
 		fmt.Fprintf(&lines, "%s %d\n", base64.StdEncoding.EncodeToString([]byte(one)), rank*apart)
 	}
@@ -94,9 +94,9 @@ func drawVocabulary(t *testing.T, random *rand.Rand, letters string, n int) *tok
 	return e
 }
 
-// TestLongPieces: pieces that are long enough for runs of pairs have as many tokens
-// as tiktoken-go says.
-func TestLongPieces(t *testing.T) {
+// TestCount_LongPieces compares pieces that are long enough for runs of pairs with
+// tiktoken-go.
+func TestCount_LongPieces(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for _, name := range distinct {
 		e, r := encoding(t, name), reference(t, name)
@@ -111,7 +111,7 @@ func TestLongPieces(t *testing.T) {
 	}
 }
 
-// hugePieces are pieces of about 100,000 bytes.
+// hugePieces returns pieces of about 100,000 bytes.
 func hugePieces() map[string]string {
 	random := rand.New(rand.NewPCG(1, 2))
 	letters, words := make([]byte, 100_000), strings.Builder{}
@@ -128,9 +128,8 @@ func hugePieces() map[string]string {
 	}
 }
 
-// TestHugePieces: as TestChunksAreExact, with the chunks that Count makes, which
-// all of these can be joined in.
-func TestHugePieces(t *testing.T) {
+// TestCount_HugePieces is TestChunks_MatchWhole with the chunks of Count.
+func TestCount_HugePieces(t *testing.T) {
 	for _, name := range distinct {
 		e := encoding(t, name)
 		for what, text := range hugePieces() {
@@ -151,9 +150,9 @@ func TestHugePieces(t *testing.T) {
 	}
 }
 
-// TestHugePiecesTakeNoMemory: working memory does not grow with a piece.
-func TestHugePiecesTakeNoMemory(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // it would empty the pool of working memory
+// TestCount_HugePiecesMemory checks that memory does not grow with a piece.
+func TestCount_HugePiecesMemory(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // it would empty the pool
 	e := encoding(t, tokenizer.O200k)
 	for what, text := range hugePieces() {
 		if what == "invalid" {
@@ -165,7 +164,7 @@ func TestHugePiecesTakeNoMemory(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		e.Count(text)
 		runtime.ReadMemStats(&after)
-		// Under the race detector the pool forgets working memory at random: about 1.5 MiB.
+		// Under the race detector the pool drops about 1.5 MiB at random.
 		if took := after.TotalAlloc - before.TotalAlloc; took > 4<<20 {
 			t.Errorf("%s: %d bytes for %d bytes of text", what, took, len(text))
 		}

@@ -6,9 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// A class says which of the character sets of the splitting patterns a
-// character is in: a combination of the bits below, 0 for all others, such as
-// punctuation, symbols and control characters.
+// A class is a set of the character sets of the splitting patterns, 0 for other
+// characters such as punctuation, symbols and control characters.
 type class uint8
 
 const (
@@ -24,19 +23,18 @@ const (
 )
 
 const (
-	pageSize = 256 // characters a page
+	pageSize = 256 // characters per page
 	lastPage = unicode.MaxRune / pageSize
 )
 
-// classes holds the class of every character in two stages, as most pages are
-// equal to another one.
+// classes maps characters to classes in two stages, because most pages are equal.
 type classes struct {
 	ascii [utf8.RuneSelf]class
 	page  [lastPage + 1]uint16 // index into pages, by character / pageSize
 	pages [][pageSize]class
 }
 
-// unicodeClasses builds the table when it is first needed.
+// unicodeClasses builds the table once.
 var unicodeClasses = sync.OnceValue(newClasses)
 
 func newClasses() *classes {
@@ -61,13 +59,13 @@ func newClasses() *classes {
 
 	c := &classes{}
 	copy(c.ascii[:], all)
-	known := map[[pageSize]class]uint16{}
+	seen := map[[pageSize]class]uint16{}
 	for i := range c.page {
 		page := [pageSize]class(all[i*pageSize:])
-		at, ok := known[page]
+		at, ok := seen[page]
 		if !ok {
 			at = uint16(len(c.pages))
-			known[page] = at
+			seen[page] = at
 			c.pages = append(c.pages, page)
 		}
 		c.page[i] = at
@@ -97,7 +95,7 @@ func (c *classes) at(text string, i int) (class, int) {
 	return c.wide(text[i:])
 }
 
-// wide is at for a text that does not begin with an ASCII character.
+// wide is at for a character that is not ASCII.
 func (c *classes) wide(text string) (class, int) {
 	char, size := utf8.DecodeRuneInString(text)
 	return c.pages[c.page[char/pageSize]][char%pageSize], size

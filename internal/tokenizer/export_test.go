@@ -2,13 +2,13 @@ package tokenizer
 
 import "strings"
 
-// How Count cuts long pieces.
+// Sizes of Count's chunks.
 const (
 	ChunkLength  = chunkLength
 	ChunkOverlap = chunkOverlap
 )
 
-// Load loads an encoding afresh.
+// Load loads an encoding without caching it.
 func Load(name string) (*Encoding, error) {
 	for i := range encodings {
 		if l := &encodings[i]; l.name == name {
@@ -18,8 +18,7 @@ func Load(name string) (*Encoding, error) {
 	return For(name)
 }
 
-// Read reads a vocabulary of that many tokens and returns an encoding by it that
-// takes a text to be one piece.
+// Read reads a vocabulary and returns an encoding that treats a text as one piece.
 func Read(text string, tokens int) (*Encoding, error) {
 	v, err := readVocabulary(strings.NewReader(text), tokens)
 	if err != nil {
@@ -29,7 +28,7 @@ func Read(text string, tokens int) (*Encoding, error) {
 	return &Encoding{name: "test", split: whole, tokens: v}, nil
 }
 
-// Pieces returns the pieces into which an encoding cuts a text.
+// Pieces splits a text.
 func (e *Encoding) Pieces(text string) []string {
 	var pieces []string
 	for i := 0; i < len(text); {
@@ -40,22 +39,22 @@ func (e *Encoding) Pieces(text string) []string {
 	return pieces
 }
 
-// Chunked counts a text as one piece, in chunks of that length and overlap.
+// Chunked counts a text as one piece, in chunks.
 func (e *Encoding) Chunked(text string, length, overlap int) int {
 	var m bpeMerger
 	return m.count(e.tokens, text, chunking{length: length, overlap: overlap})
 }
 
-// Joined tells whether Chunked did with chunks; otherwise two of them had no token
-// in common, and the text was merged whole.
+// Joined reports whether Chunked used chunks; otherwise two of them had no token in
+// common, and the text was merged whole.
 func (e *Encoding) Joined(text string, length, overlap int) bool {
 	var m bpeMerger
 	m.count(e.tokens, text, chunking{length: length, overlap: overlap})
 	return len(text) <= length || len(m.next) <= length
 }
 
-// Plain merges a text as one piece in the plainest way, in quadratic time, and counts
-// its tokens.
+// Plain merges a text as one piece by a simple quadratic algorithm, and counts its
+// tokens.
 func (e *Encoding) Plain(text string) int {
 	var parts []string
 	for i := range len(text) {

@@ -13,8 +13,7 @@ import (
 	"github.com/pkoukk/tiktoken-go-loader/assets"
 )
 
-// loadVocabulary reads a vocabulary of that many tokens from the files that are
-// embedded in the program.
+// loadVocabulary reads an embedded vocabulary.
 func loadVocabulary(file string, tokens int) (*vocabulary, error) {
 	f, err := assets.Assets.Open(file)
 	if err != nil {
@@ -28,24 +27,24 @@ func loadVocabulary(file string, tokens int) (*vocabulary, error) {
 	return v, nil
 }
 
-// readVocabulary reads lines of a token in base64, a space and its rank, in
-// rising order of rank.
+// readVocabulary reads a vocabulary: lines with a token in base64, a space and its
+// rank, in ascending order of rank.
 func readVocabulary(r io.Reader, tokens int) (*vocabulary, error) {
 	v := newVocabulary(tokens)
 	lines := bufio.NewReaderSize(r, 1<<16)
 	var token []byte
-	next := uint32(0) // the least rank that may come
+	next := uint32(0) // smallest valid rank
 	for n := 0; ; n++ {
 		line, err := lines.ReadSlice('\n')
 		end := errors.Is(err, io.EOF)
 		switch {
 		case end && len(line) == 0 && n != tokens:
-			return nil, fmt.Errorf("found %d tokens instead of %d", n, tokens)
+			return nil, fmt.Errorf("found %d tokens, want %d", n, tokens)
 		case end && len(line) == 0:
-			v.bytes = slices.Clone(v.bytes) // without the room that growing left
+			v.bytes = slices.Clone(v.bytes) // without spare capacity
 			return v, nil
 		case errors.Is(err, bufio.ErrBufferFull):
-			return nil, fmt.Errorf("line %d: the line is longer than any token", n+1)
+			return nil, fmt.Errorf("line %d: line too long", n+1)
 		case err != nil && !end:
 			return nil, err
 		case n == tokens:
@@ -56,7 +55,7 @@ func readVocabulary(r io.Reader, tokens int) (*vocabulary, error) {
 			return nil, fmt.Errorf("line %d: %w", n+1, err)
 		}
 		if rank < next {
-			return nil, fmt.Errorf("line %d: rank is not above the one before", n+1)
+			return nil, fmt.Errorf("line %d: rank is not greater than the previous one", n+1)
 		}
 		next = rank + 1
 		if err = v.add(token, rank); err != nil {
@@ -65,7 +64,7 @@ func readVocabulary(r io.Reader, tokens int) (*vocabulary, error) {
 	}
 }
 
-// parseToken reads a line of a vocabulary and appends its token to buffer.
+// parseToken parses a line and appends its token to buffer.
 func parseToken(buffer, line []byte) (token []byte, rank uint32, err error) {
 	encoded, number, _ := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(" "))
 	parsed, err := strconv.ParseUint(string(number), 10, 31)

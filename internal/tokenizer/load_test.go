@@ -8,7 +8,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/tokenizer"
 )
 
-func TestForUnknownEncoding(t *testing.T) {
+func TestFor_UnknownEncoding(t *testing.T) {
 	for _, name := range []string{"", "o200k", "O200K_BASE", "../o200k_base", "gpt-4o"} {
 		e, err := tokenizer.For(name)
 		if e != nil || err == nil {
@@ -22,7 +22,7 @@ func TestForUnknownEncoding(t *testing.T) {
 	}
 }
 
-func TestName(t *testing.T) {
+func TestEncoding_Name(t *testing.T) {
 	for _, name := range tokenizer.Names() {
 		if got := encoding(t, name).Name(); got != name {
 			t.Errorf("For(%s).Name() = %s", name, got)
@@ -33,8 +33,7 @@ func TestName(t *testing.T) {
 	}
 }
 
-// Many goroutines may load and count at once.
-func TestConcurrentUse(t *testing.T) {
+func TestFor_Concurrent(t *testing.T) {
 	want := map[string][]int{}
 	for _, name := range tokenizer.Names() {
 		e, err := tokenizer.Load(name)
@@ -57,7 +56,7 @@ func TestConcurrentUse(t *testing.T) {
 				}
 				for k, text := range texts {
 					if got := e.Count(text); got != want[name][k] {
-						t.Errorf("%s: Count(%+q) = %d beside others, %d alone", name, text, got, want[name][k])
+						t.Errorf("%s: Count(%+q) = %d concurrently, %d alone", name, text, got, want[name][k])
 					}
 				}
 			}
@@ -66,8 +65,7 @@ func TestConcurrentUse(t *testing.T) {
 	all.Wait()
 }
 
-// A vocabulary file that is damaged is refused by an error.
-func TestDamagedVocabulary(t *testing.T) {
+func TestRead_DamagedVocabulary(t *testing.T) {
 	const good = "YQ== 0\nYg== 1\nYWI= 2\n"
 	if e, err := tokenizer.Read(good, 3); err != nil || e.Count("abab") != 2 {
 		t.Fatalf("good vocabulary: %v, %v", e, err)
@@ -76,9 +74,9 @@ func TestDamagedVocabulary(t *testing.T) {
 		t.Errorf("without the last line end: %v, %v", e, err)
 	}
 	for want, text := range map[string]string{
-		"found 2 tokens instead of 3": "YQ== 0\nYg== 1\n",
+		"found 2 tokens, want 3":      "YQ== 0\nYg== 1\n",
 		"found more than 3 tokens":    good + "YWFi 3\n",
-		"line 2: rank is not above":   "YQ== 0\nYg== 0\nYWI= 2\n",
+		"line 2: rank is not greater": "YQ== 0\nYg== 0\nYWI= 2\n",
 		"line 2: illegal base64 data": "YQ== 0\nY~== 1\nYWI= 2\n",
 		"line 3: rank is not a":       "YQ== 0\nYg== 1\nYWI=\n",
 		"line 1: rank is not a":       "YQ== -1\nYg== 1\nYWI= 2\n",
@@ -86,7 +84,7 @@ func TestDamagedVocabulary(t *testing.T) {
 		"line 3: the token of 300":    "YQ== 0\nYg== 1\n" + strings.Repeat("YWFh", 100) + " 2\n",
 		"line 3: rank 99999999 is":    "YQ== 0\nYg== 1\nYWI= 99999999\n",
 		"found 0 tokens":              "",
-		"line 1: the line is longer":  strings.Repeat("YWFh", 1<<15),
+		"line 1: line too long":       strings.Repeat("YWFh", 1<<15),
 	} {
 		if _, err := tokenizer.Read(text, 3); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error is %v, want %q", err, want)
@@ -94,9 +92,8 @@ func TestDamagedVocabulary(t *testing.T) {
 	}
 }
 
-// A long run is counted in time near its length: a quadratic
-// method would not end before the tests are stopped.
-func TestLongRuns(t *testing.T) {
+// TestCount_LongRuns would time out with a quadratic algorithm.
+func TestCount_LongRuns(t *testing.T) {
 	if testing.Short() {
 		t.Skip("counts long texts")
 	}

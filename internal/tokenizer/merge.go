@@ -2,20 +2,21 @@ package tokenizer
 
 import "sync"
 
-// Byte pair encoding of one piece: it begins as single bytes; of all pairs of
-// neighbours whose bytes together are a token, the one of the lowest rank is
-// merged, the leftmost of equals, until no such pair is left.
+// Byte pair encoding of one piece: it begins as single bytes. Of all pairs of adjacent
+// parts whose bytes together are a token, the one with the lowest rank is merged, the
+// leftmost of equals, until there is no such pair.
 
-// scanned is the length of a piece, in bytes, up to which the best pair is
-// sought by a scan of all pairs. Beyond it a heap is faster. The two meet between 32 and 48 bytes on Chinese and Japanese text.
-const scanned = 40
+// maxScan is the length of a piece, in bytes, up to which the best pair is found by a
+// scan of all pairs. For longer ones a heap is faster; the break-even is between 32
+// and 48 bytes for Chinese and Japanese text.
+const maxScan = 40
 
 // count returns the number of tokens of a piece, which must not be empty.
 func (v *vocabulary) count(piece string) int {
 	if len(piece) == 1 || v.rank(piece) != none {
 		return 1
 	}
-	if len(piece) <= scanned {
+	if len(piece) <= maxScan {
 		return v.mergeShort(piece)
 	}
 	m := mergers.Get().(*bpeMerger)
@@ -23,10 +24,10 @@ func (v *vocabulary) count(piece string) int {
 	return m.count(v, piece, chunking{length: chunkLength, overlap: chunkOverlap})
 }
 
-// mergeShort merges a piece of at most scanned bytes and counts what is left.
+// mergeShort merges a piece of at most maxScan bytes and returns the number of parts.
 func (v *vocabulary) mergeShort(piece string) int {
-	var start [scanned + 1]uint8 // where each part begins, then the end of the piece
-	var rank [scanned]uint32     // of the pair of each part and the next one
+	var start [maxScan + 1]uint8 // start of each part, then the end of the piece
+	var rank [maxScan]uint32     // of the pair of each part and the next one
 	parts := len(piece)
 	for i := range parts {
 		start[i] = uint8(i)
@@ -58,31 +59,32 @@ func (v *vocabulary) mergeShort(piece string) int {
 	return parts
 }
 
-// A merger is the working memory for a long piece. Parts are named by the
-// position of their first byte.
+// A bpeMerger holds the buffers for merging a long piece. A part is identified by the
+// offset of its first byte. The heap is not container/heap, whose Push allocates:
+// TestCount_NoAllocations forbids that.
 type bpeMerger struct {
-	next []uint32 // of a part, the one after it; the length of the piece at the end
-	prev []uint32 // of a part, the one before it
-	rank []uint32 // of a part, the rank of its pair with the next part
-	ends []uint32 // of the tokens of the chunk before, where each ends
+	next []uint32 // by part: the next part, or the length of the piece
+	prev []uint32 // by part: the previous part
+	rank []uint32 // by part: the rank of its pair with the next part
+	ends []uint32 // ends of the tokens of the previous chunk
 
-	// The queue of pairs. Pairs of one rank that come from left to right, as they
-	// mostly do, are one run, and only the first pair of each run is in the heap.
+	// The queue of pairs. Pairs of one rank that are added from left to right, as
+	// most are, form a run, and only the first pair of each run is in the heap.
 	heap   []run
-	pairs  []pair          // empty for a piece that is too short for runs
-	recent [numRecent]tail // of some ranks, the newest run, at the rank's lowest bits
+	pairs  []pair          // empty if the piece is too short for runs
+	recent [numRecent]tail // newest runs of some ranks, by the lowest bits of the rank
 }
 
-// A run is some pairs of one rank, by rising part.
+// A run is a list of pairs of one rank, ordered by part.
 type run struct {
 	key   uint64 // rank<<32 | part of the first pair
-	first uint32 // that pair's place in pairs, 0 for a run that is this pair and no more
+	first uint32 // index in pairs of the first pair, 0 for a run of one pair
 }
 
-// A pair is one of a run. Once it has left the queue, its part is none.
+// A pair is an element of a run. After it leaves the queue its part is none.
 type pair struct {
-	part  uint32 // the first of the two; one whose rank is another by now is stale
-	after uint32 // the place in pairs of the next one of the run, 0 for none
+	part  uint32 // the first of the two; stale if its rank has changed
+	after uint32 // index in pairs of the next one of the run, 0 for none
 }
 
 // A tail is the end of a run.
@@ -90,25 +92,25 @@ type tail struct{ rank, last uint32 }
 
 const (
 	numRecent = 1 << 10
-	withRuns  = 1 << 9 // bytes of a piece from which on runs are worth it
+	withRuns  = 1 << 9 // bytes of a piece from which on runs pay off
 )
 
-// mergers keeps working memory between calls.
+// mergers reuses buffers.
 var mergers = sync.Pool{New: func() any { return new(bpeMerger) }}
 
-// kept is how long a piece may be, in bytes, for its working memory to be kept: 30 to
-// 70 bytes for each byte of the piece, so about 1 MiB for each processor. Only a
-// piece that chunks do not do for is longer.
-const kept = chunkLength
+// maxPooled is the length of a piece, in bytes, up to which its buffers are reused. They
+// need 30 to 70 bytes for each byte of the piece, so about 1 MiB for each core. Only
+// pieces that cannot be merged in chunks are longer.
+const maxPooled = chunkLength
 
-// release gives the memory back.
+// release returns the buffers to the pool.
 func (m *bpeMerger) release() {
-	if cap(m.next) <= kept {
+	if cap(m.next) <= maxPooled {
 		mergers.Put(m)
 	}
 }
 
-// merge merges a piece and counts what is left.
+// merge merges a piece and returns the number of parts.
 func (m *bpeMerger) merge(v *vocabulary, piece string) int {
 	m.begin(v, piece)
 	end := uint32(len(piece))
@@ -119,14 +121,14 @@ func (m *bpeMerger) merge(v *vocabulary, piece string) int {
 		if m.rank[at] != rank {
 			continue // stale
 		}
-		gone := m.next[at]
-		after := m.next[gone]
+		removed := m.next[at]
+		after := m.next[removed]
 		m.next[at] = after
-		m.rank[gone] = none
+		m.rank[removed] = none
 		parts--
 		if at > 0 {
-			before := m.prev[at]
-			if m.setPair(before, v.rank(piece[before:after])) {
+			previous := m.prev[at]
+			if m.setPair(previous, v.rank(piece[previous:after])) {
 				m.siftUp()
 			}
 		}
@@ -151,7 +153,7 @@ func (m *bpeMerger) begin(v *vocabulary, piece string) {
 	m.next, m.prev, m.rank = m.next[:n], m.prev[:n], m.rank[:n]
 	m.heap, m.pairs = m.heap[:0], m.pairs[:0]
 	if n >= withRuns {
-		m.pairs = append(m.pairs, pair{part: none}) // the place 0 is nobody's
+		m.pairs = append(m.pairs, pair{part: none}) // index 0 means none
 		clear(m.recent[:])
 	}
 	for i := range n {
@@ -166,35 +168,35 @@ func (m *bpeMerger) begin(v *vocabulary, piece string) {
 }
 
 // setPair records the rank of the pair that begins at a part, and queues it: at the
-// end of the newest run of its rank, or as a new one, behind the heap. It tells
-// whether that is so.
+// end of the newest run of its rank, or as a new run at the end of the heap. It reports
+// whether it added a run.
 func (m *bpeMerger) setPair(part, rank uint32) bool {
 	m.rank[part] = rank
 	if rank == none {
 		return false
 	}
-	place := uint32(len(m.pairs))
-	if place > 0 {
+	index := uint32(len(m.pairs))
+	if index > 0 {
 		m.pairs = append(m.pairs, pair{part: part})
 		t := &m.recent[rank%numRecent]
 		last := *t
-		*t = tail{rank: rank, last: place}
-		if last.rank == rank && m.pairs[last.last].part < part { // of place 0 it never is
-			m.pairs[last.last].after = place
+		*t = tail{rank: rank, last: index}
+		if last.rank == rank && m.pairs[last.last].part < part { // false for index 0
+			m.pairs[last.last].after = index
 			return false
 		}
 	}
-	m.heap = append(m.heap, run{key: uint64(rank)<<32 | uint64(part), first: place})
+	m.heap = append(m.heap, run{key: uint64(rank)<<32 | uint64(part), first: index})
 	return true
 }
 
-// advance takes the first pair out of the queue, and those of its run that are stale.
+// advance removes the first pair from the queue, and stale pairs after it in its run.
 func (m *bpeMerger) advance(rank uint32) {
-	for place := m.heap[0].first; place != 0; {
-		p := &m.pairs[place]
-		p.part, place = none, p.after
-		if part := m.pairs[place].part; place != 0 && m.rank[part] == rank {
-			m.heap[0] = run{key: uint64(rank)<<32 | uint64(part), first: place}
+	for index := m.heap[0].first; index != 0; {
+		p := &m.pairs[index]
+		p.part, index = none, p.after
+		if part := m.pairs[index].part; index != 0 && m.rank[part] == rank {
+			m.heap[0] = run{key: uint64(rank)<<32 | uint64(part), first: index}
 			m.siftDown(0)
 			return
 		}
@@ -202,7 +204,7 @@ func (m *bpeMerger) advance(rank uint32) {
 	m.pop()
 }
 
-// siftUp restores the order of the heap once a run was put behind it.
+// siftUp restores the heap order after a run was appended.
 func (m *bpeMerger) siftUp() {
 	i := len(m.heap) - 1
 	r := m.heap[i]
@@ -227,7 +229,7 @@ func (m *bpeMerger) pop() {
 	}
 }
 
-// siftDown restores the order of the heap below i.
+// siftDown restores the heap order below i.
 func (m *bpeMerger) siftDown(i int) {
 	heap, r := m.heap, m.heap[i]
 	for {

@@ -2,12 +2,12 @@ package tokenizer
 
 import "strings"
 
-// ForModel returns the name of the encoding that a model uses, by OpenAI's
-// published lists. exact is false where the model's tokenizer is not one of
-// ours: a count is then an estimate, by Cl100k (reference memory.md 6).
+// ForModel returns the name of the encoding of a model, according to OpenAI's
+// published lists. exact is false if the model's tokenizer is unknown: Cl100k is
+// then an estimate.
 //
-// The name may have a date or another suffix (gpt-4o-2024-08-06, gpt-4o:online),
-// the provider before it (openai/gpt-4o) and be that of a tuned model
+// The name may have a date or another suffix (gpt-4o-2024-08-06, gpt-4o:online), a
+// provider as prefix (openai/gpt-4o), and be that of a fine-tuned model
 // (ft:gpt-4o-mini:acme::7). Case is ignored.
 func ForModel(modelID string) (encoding string, exact bool) {
 	name := baseName(strings.ToLower(strings.TrimSpace(modelID)))
@@ -19,10 +19,10 @@ func ForModel(modelID string) (encoding string, exact bool) {
 	return Cl100k, false
 }
 
-// modelFamilies holds the beginnings of model names. The first that fits is
-// taken, so a longer one stands before the shorter one that it begins with.
-// After it the name ends or goes on with a suffix; after a full stop, with
-// anything. So gpt-5.1 is known, and a gpt-4.x that is not listed is not.
+// modelFamilies lists prefixes of model names. The first match wins, so a longer
+// prefix precedes a shorter one of itself. The name must end after the prefix or
+// continue with a suffix; after a full stop, with anything. So gpt-5.1 matches, and a
+// gpt-4.x that is not listed does not.
 var modelFamilies = [...]struct{ name, encoding string }{
 	{"gpt-5", O200k},
 	{"gpt-5.", O200k},
@@ -33,11 +33,11 @@ var modelFamilies = [...]struct{ name, encoding string }{
 	{"o1", O200k},
 	{"o3", O200k},
 	{"o4", O200k},
-	{"gpt-oss", O200k}, // o200k_harmony: the same but for special tokens
+	{"gpt-oss", O200k}, // o200k_harmony: differs only in special tokens
 
 	{"gpt-4", Cl100k},
 	{"gpt-3.5", Cl100k},
-	{"gpt-35", Cl100k}, // as Azure writes it
+	{"gpt-35", Cl100k}, // Azure's spelling
 	{"text-embedding-3", Cl100k},
 	{"text-embedding-ada-002", Cl100k},
 	{"davinci-002", Cl100k},
@@ -67,27 +67,26 @@ var modelFamilies = [...]struct{ name, encoding string }{
 	{"gpt-2", R50k},
 }
 
-// modelProviders are the words that may stand before a name of OpenAI's, with a
-// slash, a colon or a full stop between. Under another provider's name the same
-// word may be another model.
+// modelProviders lists prefixes of OpenAI's model names, followed by a slash, a colon
+// or a full stop. Other providers may use the same names for other models.
 var modelProviders = [...]string{"openrouter", "litellm", "github", "azure_ai", "azure", "openai", "ft"}
 
-// baseName returns a model's name without the providers before it.
+// baseName removes provider prefixes.
 func baseName(name string) string {
 	for {
-		before := name
+		previous := name
 		for _, p := range modelProviders {
 			if rest, ok := strings.CutPrefix(name, p); ok && rest != "" && strings.ContainsRune("/:.", rune(rest[0])) {
 				name = rest[1:]
 			}
 		}
-		if name == before {
+		if name == previous {
 			return name
 		}
 	}
 }
 
-// endsName reports whether a family's name is complete before rest.
+// endsName reports whether the name of a family ends before rest.
 func endsName(rest string) bool {
 	return rest == "" || strings.ContainsRune("-:@", rune(rest[0]))
 }

@@ -55,8 +55,7 @@ func TestForModel(t *testing.T) {
 	}
 }
 
-// What is not OpenAI's is estimated, and never called exact.
-func TestForUnknownModel(t *testing.T) {
+func TestForModel_Unknown(t *testing.T) {
 	for _, model := range []string{
 		"", "/", "openai/", "ft:", "claude-sonnet-4-5", "anthropic/claude-3-opus", "amazon.nova-lite-v1:0", "llama3.1", "mistral-large",
 		"gemini-2.5-pro", "gpt-4.7", "gpt-40", "gpt-6", "o10", "o1x", "acme/gpt-4o", "my-gpt-4o", "gpt4all", "davincix", "command-r",
@@ -67,11 +66,11 @@ func TestForUnknownModel(t *testing.T) {
 	}
 }
 
-// Whatever tiktoken-go knows of a model's encoding, we know too.
-func TestForModelAgrees(t *testing.T) {
+// TestForModel_MatchesTiktoken covers every model that tiktoken-go knows.
+func TestForModel_MatchesTiktoken(t *testing.T) {
 	for model, want := range tiktokenModels() {
 		if want == "gpt2" {
-			want = tokenizer.R50k // tiktoken-go names it and has no such encoding
+			want = tokenizer.R50k // an encoding that tiktoken-go does not have
 		}
 		if got, exact := tokenizer.ForModel(model); got != want || !exact {
 			t.Errorf("ForModel(%q) = %s, %v; want %s, true", model, got, exact, want)

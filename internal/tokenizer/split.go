@@ -1,14 +1,13 @@
 package tokenizer
 
-// The encodings cut a text into pieces by a regular expression, and merge bytes
-// within a piece only. The functions of this file find the end of the piece that
-// begins at text[i:], i < len(text), as a backtracking matcher does that takes
-// the first alternative that matches. The patterns are those of OpenAI's
-// tiktoken; each alternative is named where it is followed. Every character is
-// looked at a bounded number of times, whatever the text.
+// The encodings split a text into pieces by a regular expression, and merge bytes only
+// within a piece. The functions of this file return the end of the piece that begins at
+// text[i:], i < len(text), as a backtracking matcher that takes the first matching
+// alternative would. The patterns are those of OpenAI's tiktoken. Each character is
+// read a bounded number of times for any text.
 
-// A splitter returns the end of the piece that begins at text[i:]. The text
-// must be valid UTF-8.
+// A splitter returns the end of the piece that begins at text[i:]. The text must be
+// valid UTF-8.
 type splitter func(c *classes, text string, i int) int
 
 // splitO200k follows o200k_base:
@@ -51,11 +50,11 @@ func splitO200k(c *classes, text string, i int) int {
 // the class of the piece's first character: a letter at start, or another one
 // before it.
 //
-// The run of [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}] takes all that it can. If lower
-// case follows, that is taken too. Otherwise the matcher goes back to the last
-// character of the run that is in both sets. If there is none, the first
-// alternative gives up the character before start, which matches by itself
-// if it is a mark. Only then comes the second alternative, all upper case.
+// The run of [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}] is greedy. If lower
+// case follows, that is taken too. Otherwise the matcher backtracks to the last
+// character of the run that is in both sets. If there is none, the first alternative
+// drops the character before start, which matches by itself if it is a mark. Only
+// then does the second alternative, all upper case, apply.
 func casedWord(c *classes, text string, start int, first class) int {
 	end, both := start, 0
 	for end < len(text) {
@@ -185,10 +184,10 @@ func blanks(text string, i, end int) int {
 	return end
 }
 
-// contraction returns the length of 's 't 're 've 'm 'll 'd at the beginning of
-// text, or 0. fold is 0x20, the bit between 'S' and 's', to take upper case too,
-// and 0 otherwise. It folds ASCII only, as tiktoken-go does: OpenAI's own
-// implementation folds U+017F (long s) to s besides.
+// contraction returns the length of 's 't 're 've 'm 'll 'd at the beginning of text,
+// or 0. fold is 0x20, the bit between 'S' and 's', to accept upper case too, and 0
+// otherwise. It folds ASCII only, as tiktoken-go does; OpenAI's implementation also
+// folds U+017F (long s) to s.
 func contraction(text string, fold byte) int {
 	if len(text) < 2 || text[0] != '\'' {
 		return 0

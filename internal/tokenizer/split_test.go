@@ -14,8 +14,8 @@ import (
 	"github.com/qtype-dev/qtype/internal/tokenizer"
 )
 
-// A wrong cut need not change the count, so the pieces are compared too: with
-// those of the encodings' patterns, matched by the engine that tiktoken-go uses.
+// patterns are those of the encodings, for the engine that tiktoken-go uses. A wrong
+// split need not change the count, so the pieces are compared too.
 var patterns = map[string]string{
 	tokenizer.O200k: strings.Join([]string{
 		`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?`,
@@ -26,8 +26,8 @@ var patterns = map[string]string{
 	tokenizer.R50k:   `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`,
 }
 
-// samePieces returns a function that fails unless our pieces of a text are those
-// of the pattern.
+// samePieces returns a function that compares the pieces of a text with those of the
+// pattern.
 func samePieces(t *testing.T, name string) func(text string) {
 	pattern, e := regexp2.MustCompile(patterns[name], regexp2.None), encoding(t, name)
 	return func(text string) {
@@ -61,7 +61,7 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-func TestPiecesOfAllShortStrings(t *testing.T) {
+func TestPieces_ShortStrings(t *testing.T) {
 	for name, alphabet := range map[string]string{
 		tokenizer.O200k:  "aAかǅ\u0301 \n\r'/1s!\u3000",
 		tokenizer.Cl100k: "aSか\u0301 \n\r't1!\u00a0",
@@ -83,8 +83,8 @@ func TestPiecesOfAllShortStrings(t *testing.T) {
 	}
 }
 
-// Every character is in the class in which the pattern has it.
-func TestPiecesAroundEveryCharacter(t *testing.T) {
+// TestPieces_EveryCharacter checks the class of every character.
+func TestPieces_EveryCharacter(t *testing.T) {
 	last := rune(unicode.MaxRune)
 	if testing.Short() {
 		last = 0x3400

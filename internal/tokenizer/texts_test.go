@@ -2,8 +2,7 @@ package tokenizer_test
 
 import "strings"
 
-// texts are the texts on which every encoding is compared with tiktoken-go, and
-// the seeds of the fuzz target.
+// texts are compared with tiktoken-go, and are the seeds of the fuzz target.
 var texts = []string{
 	"", "a", " ", "\n", "'", "é", "\xff",
 	"hello world", "Hello, World!", "HELLO wORLD", "helloWorld", "HTTPServer", "iPhone's", "McDonald's",

@@ -1,11 +1,11 @@
-// Package token counts the tokens of a text as OpenAI's byte pair encodings
-// do, exactly and without a download: the vocabularies are part of the program.
+// Package tokenizer counts the tokens of a text as OpenAI's byte pair encodings do,
+// exactly and offline: the vocabularies are embedded in the program.
 //
-// A count equals the length of what EncodeOrdinary of tiktoken-go returns, for
-// every text: the names of special tokens, such as <|endoftext|>, are ordinary
-// text, and each byte that is not UTF-8 is taken as U+FFFD. OpenAI's own tiktoken
-// differs from tiktoken-go in two respects: it takes 'ſ (U+017F, long s) as a
-// contraction, and letters that are newer than Go's Unicode tables as letters.
+// A count equals the length of the result of EncodeOrdinary of tiktoken-go, for every
+// text: the names of special tokens, such as <|endoftext|>, are ordinary text, and
+// each byte that is not UTF-8 counts as U+FFFD. OpenAI's tiktoken differs from
+// tiktoken-go in two respects: it treats 'ſ (U+017F, long s) as a contraction, and
+// characters that are newer than Go's Unicode tables as letters.
 package tokenizer
 
 import (
@@ -15,7 +15,7 @@ import (
 	"unicode/utf8"
 )
 
-// The names of the encodings.
+// Names of encodings.
 const (
 	// O200k is the encoding of gpt-4o, gpt-4.1, gpt-5 and the o series.
 	O200k = "o200k_base"
@@ -23,21 +23,20 @@ const (
 	Cl100k = "cl100k_base"
 	// P50k is the encoding of text-davinci-003 and of the code models.
 	P50k = "p50k_base"
-	// P50kEdit is the encoding of the edit models; as to counts it equals P50k.
+	// P50kEdit is the encoding of the edit models. It has the same counts as P50k.
 	P50kEdit = "p50k_edit"
 	// R50k is the encoding of GPT-2 and the first GPT-3 models.
 	R50k = "r50k_base"
 )
 
-// A Counter counts the tokens of a text. *Encoding is one; another may stand in
-// for a model whose tokenizer is not public.
+// A Counter counts the tokens of a text. *Encoding implements it; other
+// implementations may estimate models whose tokenizer is not public.
 type Counter interface {
 	// Count returns the number of tokens in text.
 	Count(text string) int
 }
 
-// An Encoding is a loaded byte pair encoding. All methods may be called from
-// many goroutines at once.
+// An Encoding is a loaded byte pair encoding. It is safe for concurrent use.
 type Encoding struct {
 	name    string
 	split   splitter
@@ -45,10 +44,9 @@ type Encoding struct {
 	tokens  *vocabulary
 }
 
-// For returns the encoding of that name. The first call for a name loads its
-// vocabulary (O200k: some 30 ms and 5.6 MiB, Cl100k half of that, the others a
-// quarter), later ones return the same value. It may be called from many
-// goroutines at once.
+// For returns the encoding of a name. The first call for a name loads its vocabulary
+// (O200k: about 30 ms and 5.6 MiB, Cl100k half of that, the others a quarter); later
+// ones return the same value. It is safe for concurrent use.
 func For(encoding string) (*Encoding, error) {
 	for i := range encodings {
 		if encodings[i].name == encoding {
@@ -67,14 +65,13 @@ func Names() []string {
 	return names
 }
 
-// Name returns the name by which the encoding was asked for.
+// Name returns the name of the encoding.
 func (e *Encoding) Name() string { return e.name }
 
-// Count returns the number of tokens in text. Its time is proportional to the text,
-// and it allocates only for a text with invalid UTF-8 (a copy): an unbroken run of
-// letters, blanks or signs is counted in pieces of 16 KiB, however long it is. There
-// is no cache of pieces, as most pieces of a text are tokens, and finding those in
-// the vocabulary is as fast.
+// Count returns the number of tokens in text, in linear time. It allocates only if
+// the text has invalid UTF-8 (a copy). Long runs without a boundary are merged in
+// chunks of 16 KiB, whatever their length. There is no cache of pieces: most are
+// tokens, and looking them up in the vocabulary is as fast.
 func (e *Encoding) Count(text string) int {
 	if !utf8.ValidString(text) {
 		text = replaceInvalid(text)
@@ -88,8 +85,8 @@ func (e *Encoding) Count(text string) int {
 	return n
 }
 
-// replaceInvalid returns text with U+FFFD for each byte that is not UTF-8
-// (strings.ToValidUTF8 would put one for a run of them).
+// replaceInvalid replaces each invalid byte by U+FFFD. (strings.ToValidUTF8 would
+// replace a run of them by one.)
 func replaceInvalid(text string) string {
 	var b strings.Builder
 	b.Grow(len(text) + len(text)/2)
@@ -120,7 +117,7 @@ var encodings = [...]lazyEncoding{
 	{name: R50k, file: "r50k_base.tiktoken", size: 50256, split: splitGPT3},
 }
 
-// get loads the encoding if that has not been done, and returns it.
+// get returns the encoding and loads it the first time.
 func (l *lazyEncoding) get() (*Encoding, error) {
 	l.once.Do(func() { l.encoding, l.err = l.load() })
 	return l.encoding, l.err

@@ -6,27 +6,28 @@ import (
 	"math/bits"
 )
 
-// none stands for the rank of bytes that are not a token.
+// none is the rank of bytes that are not a token.
 const none = ^uint32(0)
 
-// A vocabulary holds the tokens of an encoding with their ranks: a hash table
-// with open addressing, without pointers, so that the garbage collector never
-// walks it. It is not changed once it is loaded.
+// A vocabulary maps tokens to their ranks. It is a hash table with open addressing and
+// without pointers, so that the garbage collector does not scan it. It is immutable
+// after loading.
 type vocabulary struct {
-	slots   []slot // a power of two of them, at most half of them used
-	shift   uint   // of a hash, to get the index of its slot
-	bytes   []byte // all tokens, one after the other
+	slots   []slot // a power of two, at most half of them used
+	shift   uint   // from a hash to the index of its slot
+	bytes   []byte // all tokens, concatenated
 	longest int    // length of the longest token, in bytes
 
-	// pairs has for every two bytes the rank of their token and 1, or 0. With it
-	// the first round of a merge costs no search: a third of the time on CJK text.
+	// pairs holds, for every two bytes, the rank of their token plus 1, or 0. It
+	// replaces the searches of the first round of a merge, a third of the time for
+	// CJK text.
 	pairs [1 << 16]uint32
 }
 
-// A slot is a token packed in eight bytes, all bits of place 0 if it is empty.
+// A slot is a token packed in eight bytes; offset is 0 if it is empty.
 type slot struct {
-	place uint32 // where in bytes the token begins, and in the lowest 8 bits its length
-	rank  uint32 // its rank, and in the lowest tagBits bits a part of its hash
+	offset uint32 // of the token in bytes; the lowest 8 bits are its length
+	rank   uint32 // the lowest tagBits bits are a part of its hash
 }
 
 const (
@@ -39,14 +40,13 @@ const (
 	maxTokens = 1 << (32 - tagBits)
 )
 
-// newVocabulary returns an empty vocabulary for that many tokens.
+// newVocabulary returns an empty vocabulary for a number of tokens.
 func newVocabulary(tokens int) *vocabulary {
 	size := uint(bits.Len(uint(2*tokens - 1)))
 	return &vocabulary{slots: make([]slot, 1<<size), shift: 64 - size}
 }
 
-// add adds a token. Ranks must be added in rising order, so that no token of a
-// correct vocabulary comes twice.
+// add adds a token. Ranks must be added in ascending order.
 func (v *vocabulary) add(token []byte, rank uint32) error {
 	start := len(v.bytes)
 	switch {
@@ -57,7 +57,7 @@ func (v *vocabulary) add(token []byte, rank uint32) error {
 	case rank >= maxTokens:
 		return fmt.Errorf("rank %d is not below %d", rank, maxTokens)
 	case start+len(token) > maxBytes:
-		return fmt.Errorf("the tokens are longer than %d bytes together", maxBytes)
+		return fmt.Errorf("the tokens exceed %d bytes in total", maxBytes)
 	}
 	v.bytes = append(v.bytes, token...)
 	v.longest = max(v.longest, len(token))
@@ -66,17 +66,17 @@ func (v *vocabulary) add(token []byte, rank uint32) error {
 	}
 	h := hash(string(token))
 	i := h >> v.shift
-	for v.slots[i].place != 0 {
+	for v.slots[i].offset != 0 {
 		i = (i + 1) & uint64(len(v.slots)-1)
 	}
 	v.slots[i] = slot{
-		place: uint32(start<<lengthBits | len(token)),
-		rank:  rank<<tagBits | uint32(h&tagMask),
+		offset: uint32(start<<lengthBits | len(token)),
+		rank:   rank<<tagBits | uint32(h&tagMask),
 	}
 	return nil
 }
 
-// pair returns the rank of the token of two bytes, or none, which is one below 0.
+// pair returns the rank of the token of two bytes, or none (0 minus 1).
 func (v *vocabulary) pair(first, second byte) uint32 {
 	return v.pairs[int(first)<<8|int(second)] - 1
 }
@@ -89,21 +89,21 @@ func (v *vocabulary) rank(s string) uint32 {
 	h := hash(s)
 	for i := h >> v.shift; ; i = (i + 1) & uint64(len(v.slots)-1) {
 		slot := v.slots[i]
-		if slot.place == 0 {
+		if slot.offset == 0 {
 			return none
 		}
-		if slot.rank&tagMask != uint32(h&tagMask) || slot.place&maxLength != uint32(len(s)) {
+		if slot.rank&tagMask != uint32(h&tagMask) || slot.offset&maxLength != uint32(len(s)) {
 			continue
 		}
-		start := slot.place >> lengthBits
+		start := slot.offset >> lengthBits
 		if string(v.bytes[start:start+uint32(len(s))]) == s {
 			return slot.rank >> tagBits
 		}
 	}
 }
 
-// hash returns a hash of s, which must not be empty. The content of the table is
-// fixed, so a hostile text can do no worse than walk its longest chain.
+// hash returns a hash of s, which must not be empty. The table is fixed, so an
+// adversarial text can at most walk the longest chain.
 func hash(s string) uint64 {
 	const odd = 0x9E3779B97F4A7C15 // 2^64 divided by the golden ratio
 	n := len(s)
@@ -124,7 +124,7 @@ func hash(s string) uint64 {
 	return mix(h^last, odd)
 }
 
-// mix multiplies and folds the two halves of the product.
+// mix multiplies and xors the two halves of the product.
 func mix(a, b uint64) uint64 {
 	high, low := bits.Mul64(a, b)
 	return high ^ low

@@ -8,13 +8,14 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/promptcontext"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // listSummarizer returns the texts of the messages, one per line.
 type listSummarizer struct{}
 
-func (listSummarizer) Summarize(_ context.Context, f memory.SummaryRequest) (string, error) {
+func (listSummarizer) Summarize(_ context.Context, f promptcontext.SummaryRequest) (string, error) {
 	texts := strings.Fields(f.Summary)
 	for i := range f.Messages {
 		texts = append(texts, strings.ReplaceAll(f.Messages[i].Text(), " ", "-"))
@@ -26,8 +27,8 @@ func (listSummarizer) Summarize(_ context.Context, f memory.SummaryRequest) (str
 // variables and events.
 func newMemory(t testing.TB, s memory.Store) *memory.Memory {
 	t.Helper()
-	m, err := memory.New(memory.Config{ID: "m", TokenLimit: 400, ChatShare: 0.25, FlushSize: 50, Counter: letters{}, Context: []memory.Block{
-		{Kind: memory.Summary, Priority: 1, MaxTokens: 1 << 20, Summarizer: listSummarizer{}}, {Kind: memory.Variables, Priority: 2}}}, s)
+	m, err := memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 400, "chat_history_token_ratio": 0.25, "token_flush_size": 50}, Counter: letters{}, Context: promptcontext.New(nil,
+		promptcontext.Block{Kind: promptcontext.Summary, Priority: 1, MaxTokens: 1 << 20, Summarizer: listSummarizer{}}, promptcontext.Block{Kind: promptcontext.Variables, Priority: 2})}, s)
 	must(t, err)
 	return m
 }
@@ -86,7 +87,7 @@ func readAll(ctx context.Context, m *memory.Memory, session string) (string, err
 			fmt.Fprintf(&out, ", %s", e.Reason)
 		}
 	}
-	summary, err := m.SummaryOf(ctx, session)
+	summary, err := promptcontext.SummaryOf(ctx, m, session)
 	if err != nil {
 		return "", err
 	}

@@ -24,7 +24,7 @@ func (runes) Count(text string) int { return len([]rune(text)) }
 
 func newMemory(t testing.TB, s memory.Store) *memory.Memory {
 	t.Helper()
-	m, err := memory.New(memory.Config{ID: "m", TokenLimit: 200, ChatShare: 0.5, FlushSize: 20, Counter: runes{}}, s)
+	m, err := memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 200, "chat_history_token_ratio": 0.5, "token_flush_size": 20}, Counter: runes{}}, s)
 	must(t, err)
 	return m
 }

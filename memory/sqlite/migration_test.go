@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/promptcontext"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -33,7 +34,7 @@ INSERT INTO named VALUES (1, 'system', CAST('Be kind.' AS BLOB));
 // joinTexts is a fake summarizer: it joins the texts.
 type joinTexts struct{}
 
-func (joinTexts) Summarize(_ context.Context, f memory.SummaryRequest) (string, error) {
+func (joinTexts) Summarize(_ context.Context, f promptcontext.SummaryRequest) (string, error) {
 	var texts []string
 	for _, m := range f.Messages {
 		texts = append(texts, m.Text())
@@ -57,8 +58,8 @@ func TestMigration_AddsContext(t *testing.T) {
 	}
 	store := open(t, path)
 	defer func() { _ = store.Close() }()
-	m, err := memory.New(memory.Config{ID: "m", TokenLimit: 400, ChatShare: 0.05, FlushSize: 5, Counter: runes{},
-		Context: []memory.Block{{Kind: memory.Summary, Priority: 1, Summarizer: joinTexts{}}, {Kind: memory.Variables, Priority: 2}}}, store)
+	m, err := memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 400, "chat_history_token_ratio": 0.05, "token_flush_size": 5}, Counter: runes{},
+		Context: promptcontext.New(nil, promptcontext.Block{Kind: promptcontext.Summary, Priority: 1, Summarizer: joinTexts{}}, promptcontext.Block{Kind: promptcontext.Variables, Priority: 2})}, store)
 	if err != nil {
 		t.Fatal(err)
 	}

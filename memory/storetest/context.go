@@ -10,6 +10,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/vectors"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/promptcontext"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -17,7 +18,7 @@ import (
 type fakeSummarizer struct{}
 
 // Summarize adds the messages' texts to the list.
-func (fakeSummarizer) Summarize(_ context.Context, f memory.SummaryRequest) (string, error) {
+func (fakeSummarizer) Summarize(_ context.Context, f promptcontext.SummaryRequest) (string, error) {
 	lines := strings.Fields(f.Summary)
 	for i := range f.Messages {
 		lines = append(lines, f.Messages[i].Text())
@@ -42,10 +43,10 @@ func (fakeEmbedder) Embed(_ context.Context, texts []string) ([][]float32, error
 
 // withContext is a memory with every kind of context block, over s.
 func withContext(s memory.Store) (*memory.Memory, error) {
-	return memory.New(memory.Config{ID: "m", TokenLimit: 400, ChatShare: 0.5, FlushSize: 50, Counter: runes{}, Context: []memory.Block{
-		{Kind: memory.Pinned, Text: "pinned"}, {Kind: memory.Variables, Priority: 1},
-		{Kind: memory.Summary, Priority: 2, MaxTokens: 1 << 30, Summarizer: fakeSummarizer{}},
-		{Kind: memory.Retrieval, Priority: 3, Embedder: fakeEmbedder{}}}}, s)
+	return memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 400, "chat_history_token_ratio": 0.5, "token_flush_size": 50}, Counter: runes{}, Context: promptcontext.New(nil,
+		promptcontext.Block{Kind: promptcontext.Pinned, Text: "pinned"}, promptcontext.Block{Kind: promptcontext.Variables, Priority: 1},
+		promptcontext.Block{Kind: promptcontext.Summary, Priority: 2, MaxTokens: 1 << 30, Summarizer: fakeSummarizer{}},
+		promptcontext.Block{Kind: promptcontext.Retrieval, Priority: 3, Embedder: fakeEmbedder{}})}, s)
 }
 
 // ask is a turn that says one user message and sets a variable to it; what was
@@ -94,7 +95,7 @@ func contexts(t *testing.T, s memory.Store) {
 			var v vectors.Vectors
 			must(t, v.AddBinary(b.Data))
 			for _, m := range v.Nearest([]float32{1, 1}, 1<<20, func(int64) bool { return true }) {
-				found[m.Of]++
+				found[m.ID]++
 			}
 		}
 	}
@@ -126,7 +127,7 @@ func checkContext(t *testing.T, s memory.Store, session string, all bool) {
 	t.Helper()
 	m, err := withContext(s)
 	must(t, err)
-	text, err := m.SummaryOf(t.Context(), session)
+	text, err := promptcontext.SummaryOf(t.Context(), m, session)
 	must(t, err)
 	folded := strings.Fields(text)
 	var said []string
@@ -185,7 +186,7 @@ func checkFolded(t *testing.T, s memory.Store) {
 		must(t, ask(t.Context(), m, session, "the-last"))
 		must(t, ask(t.Context(), m, session, "the-very-last"))
 		checkContext(t, s, session, true)
-		text, err := m.SummaryOf(t.Context(), session)
+		text, err := promptcontext.SummaryOf(t.Context(), m, session)
 		must(t, err)
 		folded += len(strings.Fields(text))
 	}

@@ -56,7 +56,7 @@ func write(open func(place string) (memory.Store, error), place, name string, ea
 	if err != nil {
 		return err
 	}
-	m, err := memory.New(memory.Config{ID: "m", TokenLimit: 400, ChatShare: 0.5, FlushSize: 50, Counter: runes{}}, store)
+	m, err := memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 400, "chat_history_token_ratio": 0.5, "token_flush_size": 50}, Counter: runes{}}, store)
 	if err != nil {
 		return err
 	}

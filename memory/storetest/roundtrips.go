@@ -15,7 +15,7 @@ import (
 // however much was said before, and nothing else in the first turn than to find
 // the session's window. Asked tells how often the server was asked so far.
 func RunTrips(t *testing.T, store memory.Store, asked func() int) {
-	m, err := memory.New(memory.Config{ID: "trips", Policy: "message_window", MaxMessages: 6, Counter: runes{}}, store)
+	m, err := memory.New(memory.Config{ID: "trips", Policy: "message_window", Limits: memory.Limits{"max_messages": 6}, Counter: runes{}}, store)
 	must(t, err)
 	var said chat.Message
 	for n := range 12 {
@@ -82,7 +82,7 @@ func (c roundtrips) String() string {
 func costs(t *testing.T, store memory.Store, asked func() int, session string, n int) map[string]roundtrips {
 	t.Helper()
 	open := func() *memory.Memory {
-		m, err := memory.New(memory.Config{ID: "flat", Policy: "message_window", MaxMessages: 10, Counter: runes{}}, store)
+		m, err := memory.New(memory.Config{ID: "flat", Policy: "message_window", Limits: memory.Limits{"max_messages": 10}, Counter: runes{}}, store)
 		must(t, err)
 		return m
 	}

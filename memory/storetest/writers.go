@@ -73,7 +73,7 @@ func (runes) Count(text string) int { return len([]rune(text)) }
 
 func newMemory(t *testing.T, s memory.Store) *memory.Memory {
 	t.Helper()
-	m, err := memory.New(memory.Config{ID: "m", TokenLimit: 400, ChatShare: 0.5, FlushSize: 50, Counter: runes{}}, s)
+	m, err := memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 400, "chat_history_token_ratio": 0.5, "token_flush_size": 50}, Counter: runes{}}, s)
 	must(t, err)
 	return m
 }

@@ -63,7 +63,7 @@ func open(b *testing.B, kind func(*testing.B) (string, string)) *memory.Memory {
 	s, err := storeurl.Open(address)
 	must(b, err)
 	b.Cleanup(func() { must(b, s.Close()) })
-	m, err := memory.New(memory.Config{ID: "m", TokenLimit: 6000, Counter: chars4{}}, s)
+	m, err := memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 6000}, Counter: chars4{}}, s)
 	must(b, err)
 	return m
 }
@@ -161,7 +161,7 @@ func BenchmarkSessions(b *testing.B) {
 			s, err := storeurl.Open(address)
 			must(b, err)
 			b.Cleanup(func() { must(b, s.Close()) })
-			m, err := memory.New(memory.Config{ID: "m", Policy: spec.PolicyMessageWindow, MaxMessages: 10, Counter: chars4{}}, s)
+			m, err := memory.New(memory.Config{ID: "m", Policy: spec.PolicyMessageWindow, Limits: memory.Limits{"max_messages": 10}, Counter: chars4{}}, s)
 			must(b, err)
 			must(b, m.Append(b.Context(), "first", chat.Text(chat.User, text))) // creates the tables
 			before := size(b, dir)

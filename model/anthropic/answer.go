@@ -10,7 +10,7 @@ import (
 	"github.com/qtype-dev/qtype/model/internal/wire"
 )
 
-// message is a whole answer.
+// message is a complete answer.
 type message struct {
 	Type       string          `json:"type"`
 	Content    []block         `json:"content"`
@@ -19,9 +19,9 @@ type message struct {
 	Error      json.RawMessage `json:"error"`
 }
 
-// block is a piece of an answer.
+// block is a part of an answer.
 type block struct {
-	Type     string          `json:"type"` // text, thinking, redacted_thinking, tool_use, or what a server tool says
+	Type     string          `json:"type"` // text, thinking, redacted_thinking, tool_use, or a type of a server tool
 	Text     string          `json:"text"`
 	Thinking string          `json:"thinking"`
 	ID       string          `json:"id"`
@@ -29,7 +29,7 @@ type block struct {
 	Input    json.RawMessage `json:"input"`
 }
 
-// usage counts tokens. What was read from the prompt cache or written to it is not in Input.
+// usage counts tokens. Input excludes tokens read from and written to the prompt cache.
 type usage struct {
 	Input   int `json:"input_tokens"`
 	Output  int `json:"output_tokens"`
@@ -43,7 +43,7 @@ type event struct {
 	Index   int             `json:"index"`         // of the block, for content_block_…
 	Message *message        `json:"message"`       // for message_start
 	Block   *block          `json:"content_block"` // for content_block_start
-	Usage   *usage          `json:"usage"`         // for message_delta: sums so far
+	Usage   *usage          `json:"usage"`         // for message_delta: totals so far
 	Error   json.RawMessage `json:"error"`
 	Delta   struct {
 		Type       string `json:"type"`
@@ -54,31 +54,31 @@ type event struct {
 	} `json:"delta"`
 }
 
-// call is a tool call that is being put together.
+// call is a partial tool call.
 type call struct {
 	id, name  string
-	whole     json.RawMessage // the input, where it came in one piece
-	arguments strings.Builder // or piece by piece
+	whole     json.RawMessage // the input, if it came in one part
+	arguments strings.Builder // or in several parts
 }
 
-// assembler puts an answer together.
+// assembler builds a response from its parts.
 type assembler struct {
 	draft  wire.ResponseBuilder
-	calls  []*call       // what came of them so far
-	blocks map[int]*call // of a stream, by their index
+	calls  []*call       // the calls so far
+	blocks map[int]*call // of a stream, by the index of their block
 	stop   string
 	usage  usage
 	done   bool
 }
 
-// Whole takes an answer that came in one piece.
+// Whole reads a response that is not streamed.
 func (a *assembler) Whole(raw []byte) error {
 	var m message
 	if err := json.Unmarshal(raw, &m); err != nil {
 		return wire.Shape(err)
 	}
-	if f, ok := wire.ReadFault(m.Error); ok {
-		return &wire.StreamFault{Fault: f}
+	if f, ok := wire.ReadAPIError(m.Error); ok {
+		return &wire.StreamError{API: f}
 	}
 	if m.Type != "message" {
 		return errors.New(`its type is not "message"`)
@@ -93,17 +93,17 @@ func (a *assembler) Whole(raw []byte) error {
 	return nil
 }
 
-// Complete tells whether the closing event came.
+// Complete reports whether the closing event was read.
 func (a *assembler) Complete(bool) bool { return a.done }
 
-// Chunk takes one event of a stream and answers what it says to a reader.
+// Chunk reads one event of a stream and returns its deltas.
 func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 	var ev event
 	if err := json.Unmarshal(raw, &ev); err != nil {
 		return nil, wire.Shape(err)
 	}
-	if f, ok := wire.ReadFault(ev.Error); ok {
-		return nil, &wire.StreamFault{Fault: f}
+	if f, ok := wire.ReadAPIError(ev.Error); ok {
+		return nil, &wire.StreamError{API: f}
 	}
 	switch ev.Type {
 	case "message_start":
@@ -135,7 +135,7 @@ func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 	return nil, nil
 }
 
-// sum takes newer counts; those that an event leaves out stay.
+// sum updates the counts; those that an event omits do not change.
 func (a *assembler) sum(u *usage) {
 	if u == nil {
 		return
@@ -144,7 +144,7 @@ func (a *assembler) sum(u *usage) {
 		Cached: cmp.Or(u.Cached, a.usage.Cached), Created: cmp.Or(u.Created, a.usage.Created)}
 }
 
-// begin begins a block; it answers the call where the block is one.
+// begin begins a block; it returns the call if the block is one.
 func (a *assembler) begin(b block) *call {
 	if b.Type != "tool_use" {
 		return nil
@@ -154,7 +154,7 @@ func (a *assembler) begin(b block) *call {
 	return c
 }
 
-// Response is the answer, complete.
+// Response returns the complete answer.
 func (a *assembler) Response() (*model.Response, error) {
 	for _, c := range a.calls {
 		a.draft.Call(c.id, c.name, cmp.Or(c.arguments.String(), string(c.whole)))
@@ -163,7 +163,7 @@ func (a *assembler) Response() (*model.Response, error) {
 	return &model.Response{Message: a.draft.Message(), Finish: a.reason(), Usage: u}, nil
 }
 
-// reason is why the answer ended, in OpenAI's words.
+// reason returns the finish reason in OpenAI's terms.
 func (a *assembler) reason() string {
 	switch a.stop {
 	case "max_tokens", "model_context_window_exceeded":

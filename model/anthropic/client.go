@@ -1,4 +1,4 @@
-// Package anthropic speaks Anthropic's messages over HTTP, streaming and not.
+// Package anthropic is a client of Anthropic's Messages API, with and without streaming.
 package anthropic
 
 import (
@@ -9,32 +9,29 @@ import (
 	"github.com/qtype-dev/qtype/model/internal/wire"
 )
 
-// DefaultBaseURL is Anthropic's own address.
-const DefaultBaseURL = "https://api.anthropic.com"
-
-// DefaultMaxTokens is the room for an answer where the document does not set
-// max_tokens: the protocol wants a number.
+// DefaultMaxTokens is sent where the document does not set max_tokens, which the
+// protocol requires.
 const DefaultMaxTokens = 4096
 
-// apiVersion is the version of the protocol that is spoken.
+// apiVersion is the version of the protocol.
 const apiVersion = "2023-06-01"
 
-// Config says which model of which server a Client calls: BaseURL is the
-// server's address up to and without /v1/messages.
+// Config is the model and the server that a Client calls. BaseURL is the server's
+// address without /v1/messages.
 type Config struct {
 	wire.Config
 	Bearer bool // the key is a token for the Authorization header, not an API key
 }
 
-// Client is one model behind one server. It is safe for concurrent use.
+// Client calls one model of one server. It is safe for concurrent use.
 type Client struct{ wire.Chat }
 
-// New makes a Client. Nothing is called yet.
+// New makes a Client. It calls nothing.
 func New(c Config) (*Client, error) {
 	if c.Info.MaxTokens == 0 {
 		c.Info.MaxTokens = DefaultMaxTokens
 	}
-	s, err := wire.NewServer(c.Config, wire.Format{Answers: "message", Example: DefaultBaseURL,
+	s, err := wire.NewServer(c.Config, wire.Format{Answers: "message", Example: "https://api.anthropic.com",
 		Reserved: []string{"messages", "model", "stream", "system", "tools"}})
 	if err != nil {
 		return nil, err
@@ -54,18 +51,18 @@ func New(c Config) (*Client, error) {
 	return &Client{wire.NewChat(s, p)}, nil
 }
 
-// protocol is Anthropic's messages. It is changed by nobody.
+// protocol is the Messages API. It is immutable.
 type protocol struct {
 	*wire.Server
-	endpoint string      // where requests go
+	endpoint string      // URL of requests
 	header   http.Header // version and credential
 }
 
-// Request writes a request.
+// Request encodes a request.
 func (p *protocol) Request(req model.Request) (wire.Call, error) {
 	body, err := p.body(req)
 	return wire.Call{URL: p.endpoint, Header: p.header, Body: body}, err
 }
 
-// Answer begins an answer.
+// Answer returns a reader for one response.
 func (p *protocol) Answer() wire.ResponseReader { return &assembler{} }

@@ -41,7 +41,7 @@ func stop(a modeltest.Answer) string {
 }
 
 func whole(a modeltest.Answer) string {
-	content := []object{{"type": "text", "text": strings.Join(a.Pieces, "")}}
+	content := []object{{"type": "text", "text": strings.Join(a.Chunks, "")}}
 	for _, c := range a.Calls {
 		content = append(content, object{"type": "tool_use", "id": c.ID, "name": c.Name, "input": wire.Arguments(c.Arguments)})
 	}
@@ -63,11 +63,11 @@ func stream(a modeltest.Answer) []string {
 		records = append(records, event("content_block_stop", object{"index": index}))
 		index++
 	}
-	if a.Thoughts != "" {
-		block(object{"type": "thinking", "thinking": ""}, object{"type": "thinking_delta", "thinking": a.Thoughts}, object{"type": "signature_delta", "signature": "c2ln"})
+	if a.Reasoning != "" {
+		block(object{"type": "thinking", "thinking": ""}, object{"type": "thinking_delta", "thinking": a.Reasoning}, object{"type": "signature_delta", "signature": "c2ln"})
 	}
 	var deltas []object
-	for _, p := range a.Pieces {
+	for _, p := range a.Chunks {
 		deltas = append(deltas, object{"type": "text_delta", "text": p})
 	}
 	block(object{"type": "text", "text": ""}, deltas...)
@@ -101,12 +101,12 @@ func heard(t testing.TB, r modeltest.Request) modeltest.Conversation {
 		for _, p := range turn.(object)["content"].([]any) {
 			switch p := p.(object); p["type"] {
 			case "text":
-				h.Said = append(h.Said, fmt.Sprint(role, ": ", p["text"]))
+				h.Messages = append(h.Messages, fmt.Sprint(role, ": ", p["text"]))
 			case "tool_use":
 				names[p["id"]] = p["name"]
-				h.Said = append(h.Said, fmt.Sprint(role, " calls ", p["name"], " ", modeltest.JSON(p["input"])))
+				h.Messages = append(h.Messages, fmt.Sprint(role, " calls ", p["name"], " ", modeltest.JSON(p["input"])))
 			case "tool_result":
-				h.Said = append(h.Said, fmt.Sprint("result of ", names[p["tool_use_id"]], ": ", p["content"]))
+				h.Messages = append(h.Messages, fmt.Sprint("result of ", names[p["tool_use_id"]], ": ", p["content"]))
 			}
 		}
 	}
@@ -123,18 +123,18 @@ func heard(t testing.TB, r modeltest.Request) modeltest.Conversation {
 
 func TestContract(t *testing.T) {
 	modeltest.Run(t, modeltest.Wire{
-		Open: open, Whole: whole, Stream: stream, Closing: 2, Kind: "text/event-stream; charset=utf-8", Heard: heard, Thoughts: true,
-		Fault: func(_ int, message string) string {
+		Open: open, Whole: whole, Stream: stream, Closing: 2, Kind: "text/event-stream; charset=utf-8", Parse: heard, Reasoning: true,
+		ErrorBody: func(_ int, message string) string {
 			return modeltest.JSON(object{"type": "error", "error": object{"type": "some_error", "message": message}, "request_id": "req_1"})
 		},
-		Broken: event("error", object{"error": object{"type": "overloaded_error", "message": "it broke"}}),
+		ErrorRecord: event("error", object{"error": object{"type": "overloaded_error", "message": "it broke"}}),
 	})
 }
 
 // sent is what the server gets of a conversation.
 func sent(t *testing.T, c func(*anthropic.Config), messages ...chat.Message) modeltest.Request {
 	t.Helper()
-	s := modeltest.Serve(t, modeltest.Says(200, "application/json", whole(modeltest.Answer{Pieces: []string{"Yes."}})))
+	s := modeltest.Serve(t, modeltest.Respond(200, "application/json", whole(modeltest.Answer{Chunks: []string{"Yes."}})))
 	cfg := config(modeltest.Target{Info: model.Info{ID: "m", Name: "claude"}, URL: s.URL, Key: "k", HTTP: s.Client()})
 	if c != nil {
 		c(&cfg)
@@ -158,7 +158,7 @@ func TestTurns(t *testing.T) {
 		chat.Message{Role: chat.Tool, ToolCallID: "a:b/ü", Blocks: []chat.Block{{Type: "text", Text: "r"}}}, chat.Text(chat.Developer, "Two."))
 	text := func(s string) object { return object{"type": "text", "text": s} }
 	want := []any{
-		object{"role": "user", "content": []any{text("(what was said before is left out)")}},
+		object{"role": "user", "content": []any{text("(earlier messages are omitted)")}},
 		object{"role": "assistant", "content": []any{text("I begin.")}},
 		object{"role": "user", "content": []any{text("a"), text("b"),
 			object{"type": "image", "source": object{"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}},
@@ -183,7 +183,7 @@ func TestWhereAndAsWhom(t *testing.T) {
 }
 
 func TestUsageCountsTheCache(t *testing.T) {
-	s := modeltest.Serve(t, modeltest.Says(200, "application/json",
+	s := modeltest.Serve(t, modeltest.Respond(200, "application/json",
 		`{"type":"message","content":[{"type":"text","text":"x"}],"stop_reason":"refusal","usage":{"input_tokens":5,"cache_read_input_tokens":100,"cache_creation_input_tokens":20,"output_tokens":3}}`))
 	m, err := open(modeltest.Target{Info: model.Info{ID: "m"}, URL: s.URL, HTTP: s.Client()})
 	if err != nil {
@@ -205,7 +205,7 @@ func TestWhatCannotBeSent(t *testing.T) {
 	}
 	sound := chat.Message{Role: chat.User, Blocks: []chat.Block{{Type: "audio", Data: []byte("x"), MimeType: "audio/wav"}}}
 	_, err = model.Call(t.Context(), m, model.Request{Messages: []chat.Message{sound}}, nil)
-	if err == nil || !strings.Contains(err.Error(), "model m: the request cannot be written: audio of type audio/wav cannot be sent to anthropic") {
+	if err == nil || !strings.Contains(err.Error(), "model m: invalid request: audio of type audio/wav cannot be sent to anthropic") {
 		t.Errorf("got %v", err)
 	}
 }

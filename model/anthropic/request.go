@@ -10,14 +10,14 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// turn is a message as it is sent: everything that one side says before the
-// other does.
+// turn is a message of the protocol: everything that one side adds before the other
+// side does.
 type turn struct {
 	Role    string `json:"role"` // user or assistant
 	Content []part `json:"content"`
 }
 
-// part is a piece of a turn; the fields of its type are set.
+// part is a content block of a turn; the fields of its type are set.
 type part struct {
 	Type      string          `json:"type"` // text, image, document, tool_use or tool_result
 	Text      string          `json:"text,omitempty"`
@@ -29,7 +29,7 @@ type part struct {
 	Content   string          `json:"content,omitempty"`
 }
 
-// source is where an image or a document comes from.
+// source is the data or the address of an image or a document.
 type source struct {
 	Type      string `json:"type"` // base64 or url
 	MediaType string `json:"media_type,omitempty"`
@@ -37,15 +37,15 @@ type source struct {
 	URL       string `json:"url,omitempty"`
 }
 
-// function is a tool as Anthropic writes it.
+// function is a tool in Anthropic's format.
 type function struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	InputSchema json.RawMessage `json:"input_schema"`
 }
 
-// body is a request. Parameters that the document does not set are not sent,
-// but for max_tokens, without which there is no request.
+// body encodes a request. Parameters that the document does not set are not sent,
+// except for max_tokens, which is required.
 func (p *protocol) body(req model.Request) (map[string]any, error) {
 	fields := map[string]any{"max_tokens": p.Info.MaxTokens}
 	for name, raw := range p.Encoded {
@@ -80,10 +80,9 @@ func functions(tools []model.Tool) []function {
 	return list
 }
 
-// turnsOf joins what one side says in one piece: the results of several calls
-// must stand in one turn, which answers the turn that made the calls. The first
-// turn must be the user's; a window that begins with an answer gets one that
-// says so.
+// turnsOf merges adjacent messages of one side: the results of several calls must be in
+// the turn that follows the calls. The first turn must be the user's; a window that
+// begins with an answer gets one that says so.
 func turnsOf(messages []chat.Message) ([]turn, error) {
 	var turns []turn
 	for _, m := range messages {
@@ -95,11 +94,11 @@ func turnsOf(messages []chat.Message) ([]turn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(parts) == 0 { // nothing was said, and nothing is no content
+		if len(parts) == 0 { // empty content is not allowed
 			continue
 		}
 		if len(turns) == 0 && role == "assistant" {
-			turns = append(turns, turn{Role: "user", Content: []part{{Type: "text", Text: "(what was said before is left out)"}}})
+			turns = append(turns, turn{Role: "user", Content: []part{{Type: "text", Text: "(earlier messages are omitted)"}}})
 		}
 		if n := len(turns); n > 0 && turns[n-1].Role == role {
 			turns[n-1].Content = append(turns[n-1].Content, parts...)
@@ -120,7 +119,7 @@ func partsOf(m chat.Message) ([]part, error) {
 		if err != nil {
 			return nil, err
 		}
-		if p.Type != "text" || strings.TrimSpace(p.Text) != "" { // blank texts are refused
+		if p.Type != "text" || strings.TrimSpace(p.Text) != "" { // blank texts are rejected
 			parts = append(parts, p)
 		}
 	}
@@ -130,7 +129,7 @@ func partsOf(m chat.Message) ([]part, error) {
 	return parts, nil
 }
 
-// partOf writes a block: texts, pictures, and PDF documents.
+// partOf encodes a block: text, an image or a PDF document.
 func partOf(b chat.Block) (part, error) {
 	from := &source{Type: "url", URL: b.Text}
 	if b.Media() {
@@ -156,8 +155,8 @@ func partOf(b chat.Block) (part, error) {
 	return part{Type: "text", Text: b.Text}, nil
 }
 
-// plainID makes of a call's id, which another provider may have given, one that
-// Anthropic accepts.
+// plainID converts the id of a call, which another provider may have assigned, to one
+// that Anthropic accepts.
 func plainID(id string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {

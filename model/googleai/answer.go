@@ -25,47 +25,47 @@ type reply struct {
 		Prompt     int `json:"promptTokenCount"`
 		Tools      int `json:"toolUsePromptTokenCount"`
 		Candidates int `json:"candidatesTokenCount"`
-		Thoughts   int `json:"thoughtsTokenCount"`
+		Reasoning  int `json:"thoughtsTokenCount"`
 		Cached     int `json:"cachedContentTokenCount"`
 	} `json:"usageMetadata"`
 	Error json.RawMessage `json:"error"`
 }
 
-// assembler puts an answer together.
+// assembler builds a response from its parts.
 type assembler struct {
-	seals   *thoughtSignatures
-	draft   wire.ResponseBuilder
-	finish  string
-	blocked string // why the question was not answered at all
-	usage   model.Usage
+	signatures *thoughtSignatures
+	draft      wire.ResponseBuilder
+	finish     string
+	blocked    string // why the prompt was rejected
+	usage      model.Usage
 }
 
-// Whole takes an answer that came in one piece.
+// Whole reads a response that is not streamed.
 func (a *assembler) Whole(raw []byte) error {
 	if _, err := a.Chunk(raw); err != nil {
 		return err
 	}
 	if a.finish == "" && a.blocked == "" {
-		return errors.New("it holds no candidates that are finished")
+		return errors.New("no finished candidates")
 	}
 	return nil
 }
 
-// Complete tells at the end of a stream, which has no closing mark, whether the
-// answer was finished.
+// Complete reports at the end of a stream, which has no closing event, whether the
+// answer has a finish reason.
 func (a *assembler) Complete(atEnd bool) bool { return atEnd && (a.finish != "" || a.blocked != "") }
 
-// Chunk takes one event and answers what it says to a reader.
+// Chunk reads one event and returns its deltas.
 func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 	var r reply
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return nil, wire.Shape(err)
 	}
-	if f, ok := wire.ReadFault(r.Error); ok {
-		return nil, &wire.StreamFault{Fault: f}
+	if f, ok := wire.ReadAPIError(r.Error); ok {
+		return nil, &wire.StreamError{API: f}
 	}
-	if u := r.Usage; u != nil { // sums, so the newest count replaces an older one
-		a.usage = model.Usage{Input: u.Prompt + u.Tools, Output: u.Candidates + u.Thoughts, Cached: u.Cached}
+	if u := r.Usage; u != nil { // totals, so the newest count replaces an older one
+		a.usage = model.Usage{Input: u.Prompt + u.Tools, Output: u.Candidates + u.Reasoning, Cached: u.Cached}
 	}
 	if r.Feedback != nil {
 		a.blocked = cmp.Or(r.Feedback.Blocked, a.blocked)
@@ -77,23 +77,23 @@ func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 		}
 		a.finish = cmp.Or(c.Finish, a.finish)
 		for _, p := range c.Content.Parts {
-			said, err := a.take(p)
+			deltas, err := a.take(p)
 			if err != nil {
 				return nil, err
 			}
-			events = append(events, said...)
+			events = append(events, deltas...)
 		}
 	}
 	return events, nil
 }
 
-// take adds a part of the answer; a call comes whole.
+// take adds a part of the answer; a call comes in one part.
 func (a *assembler) take(p part) ([]model.Event, error) {
 	switch {
 	case p.Call != nil:
 		id := a.draft.Call(p.Call.ID, p.Call.Name, string(p.Call.Args))
 		if p.Signature != "" {
-			a.seals.put(id, p.Signature)
+			a.signatures.put(id, p.Signature)
 		}
 		return nil, nil
 	case p.Thought:
@@ -102,12 +102,12 @@ func (a *assembler) take(p part) ([]model.Event, error) {
 	return a.draft.AppendText(p.Text, "")
 }
 
-// Response is the answer, complete.
+// Response returns the complete answer.
 func (a *assembler) Response() (*model.Response, error) {
 	return &model.Response{Message: a.draft.Message(), Finish: a.reason(), Usage: a.usage}, nil
 }
 
-// reason is why the answer ended, in OpenAI's words.
+// reason returns the finish reason in OpenAI's terms.
 func (a *assembler) reason() string {
 	withheld := []string{"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "LANGUAGE"}
 	switch {

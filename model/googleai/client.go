@@ -1,5 +1,5 @@
-// Package googleai speaks the Gemini API (generativelanguage.googleapis.com)
-// over HTTP, streaming and not.
+// Package googleai is a client of the Gemini API (generativelanguage.googleapis.com),
+// with and without streaming.
 package googleai
 
 import (
@@ -12,23 +12,19 @@ import (
 	"github.com/qtype-dev/qtype/model/internal/wire"
 )
 
-// DefaultBaseURL is Google's own address.
-const DefaultBaseURL = "https://generativelanguage.googleapis.com"
-
-// apiVersion is the version of the protocol that is spoken, where the base URL
-// names none.
+// apiVersion is the version of the protocol where the base URL has none.
 const apiVersion = "v1beta"
 
-// Config says which model of which server a Client calls: BaseURL is the
-// server's address up to and without /v1beta/models.
+// Config is the model and the server that a Client calls. BaseURL is the server's
+// address without /v1beta/models.
 type Config = wire.Config
 
-// Client is one model behind one server. It is safe for concurrent use.
+// Client calls one model of one server. It is safe for concurrent use.
 type Client struct{ wire.Chat }
 
-// New makes a Client. Nothing is called yet.
+// New makes a Client. It calls nothing.
 func New(c Config) (*Client, error) {
-	s, err := wire.NewServer(c, wire.Format{Answers: "Gemini response", Example: DefaultBaseURL,
+	s, err := wire.NewServer(c, wire.Format{Answers: "Gemini response", Example: "https://generativelanguage.googleapis.com",
 		Reserved: []string{"contents", "model", "stream", "systemInstruction", "system_instruction", "tools", "n", "candidateCount", "candidate_count"}})
 	if err != nil {
 		return nil, err
@@ -47,21 +43,21 @@ func New(c Config) (*Client, error) {
 // protocol is Gemini's generateContent.
 type protocol struct {
 	*wire.Server
-	endpoint *url.URL          // of the model, without the method
-	header   http.Header       // the credential
-	seals    thoughtSignatures // of the calls that its models made
+	endpoint   *url.URL          // URL of the model, without the method
+	header     http.Header       // the credential
+	signatures thoughtSignatures // of the calls that the model made
 }
 
-// Request writes a request.
+// Request encodes a request.
 func (p *protocol) Request(req model.Request) (wire.Call, error) {
 	body, err := p.body(req)
 	return wire.Call{URL: p.address(req.Stream), Header: p.header, Body: body}, err
 }
 
-// Answer begins an answer.
-func (p *protocol) Answer() wire.ResponseReader { return &assembler{seals: &p.seals} }
+// Answer returns a reader for one response.
+func (p *protocol) Answer() wire.ResponseReader { return &assembler{signatures: &p.signatures} }
 
-// address is where a request goes: the method is a part of the path.
+// address returns the URL of a request: the method is part of the path.
 func (p *protocol) address(stream bool) string {
 	to := *p.endpoint
 	method := ":generateContent"
@@ -76,16 +72,16 @@ func (p *protocol) address(stream bool) string {
 	return to.String()
 }
 
-// thoughtSignatures keep what Gemini wants to see again beside a tool call that it made: a
-// signature of its thoughts. A turn with tools is over after a few calls of one
-// process, so the newest are enough, and no conversation has to hold them.
+// thoughtSignatures stores the signatures that Gemini requires to be sent back with the
+// tool calls that it made. A turn with tools ends after a few calls of one process, so
+// the newest ones are enough, and conversations need not store them.
 type thoughtSignatures struct {
 	mu    sync.Mutex
 	order []string          // ids of calls, the oldest first
-	of    map[string]string // by the call's id
+	of    map[string]string // signatures by the id of the call
 }
 
-// put notes the signature of a call.
+// put stores the signature of a call.
 func (s *thoughtSignatures) put(id, signature string) {
 	const most = 1024
 	s.mu.Lock()
@@ -101,7 +97,7 @@ func (s *thoughtSignatures) put(id, signature string) {
 	s.of[id] = signature
 }
 
-// find is the signature of a call; empty where none is known.
+// find returns the signature of a call; empty for an unknown one.
 func (s *thoughtSignatures) find(id string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -56,7 +56,7 @@ func calls(a modeltest.Answer) []object {
 }
 
 func whole(a modeltest.Answer) string {
-	return reply(finish(a), usage(a), append([]object{{"text": strings.Join(a.Pieces, "")}}, calls(a)...)...)
+	return reply(finish(a), usage(a), append([]object{{"text": strings.Join(a.Chunks, "")}}, calls(a)...)...)
 }
 
 func stream(a modeltest.Answer) []string {
@@ -64,10 +64,10 @@ func stream(a modeltest.Answer) []string {
 	add := func(finish string, u object, parts ...object) {
 		records = append(records, "data: "+reply(finish, u, parts...)+"\r\n\r\n")
 	}
-	if a.Thoughts != "" {
-		add("", nil, object{"text": a.Thoughts, "thought": true})
+	if a.Reasoning != "" {
+		add("", nil, object{"text": a.Reasoning, "thought": true})
 	}
-	for _, p := range a.Pieces {
+	for _, p := range a.Chunks {
 		add("", object{"promptTokenCount": a.Input}, object{"text": p})
 	}
 	for _, p := range calls(a) {
@@ -99,7 +99,7 @@ func heard(t testing.TB, r modeltest.Request) modeltest.Conversation {
 			switch {
 			case p["functionCall"] != nil:
 				f := p["functionCall"].(object)
-				h.Said = append(h.Said, fmt.Sprint(role, " calls ", f["name"], " ", modeltest.JSON(f["args"])))
+				h.Messages = append(h.Messages, fmt.Sprint(role, " calls ", f["name"], " ", modeltest.JSON(f["args"])))
 				if p["thoughtSignature"] != fmt.Sprint("seal", made) {
 					t.Errorf("call %d came back with the signature %v", made, p["thoughtSignature"])
 				}
@@ -107,9 +107,9 @@ func heard(t testing.TB, r modeltest.Request) modeltest.Conversation {
 			case p["functionResponse"] != nil:
 				f := p["functionResponse"].(object)
 				results++
-				h.Said = append(h.Said, fmt.Sprint("result of ", f["name"], ": ", f["response"].(object)["result"]))
+				h.Messages = append(h.Messages, fmt.Sprint("result of ", f["name"], ": ", f["response"].(object)["result"]))
 			default:
-				h.Said = append(h.Said, fmt.Sprint(role, ": ", p["text"]))
+				h.Messages = append(h.Messages, fmt.Sprint(role, ": ", p["text"]))
 			}
 		}
 	}
@@ -134,13 +134,13 @@ func fault(status int, message string) string {
 
 func TestContract(t *testing.T) {
 	modeltest.Run(t, modeltest.Wire{
-		Open: open, Whole: whole, Stream: stream, Closing: 1, Kind: "text/event-stream", Heard: heard, Thoughts: true, Fault: fault,
-		Broken: "data: " + fault(500, "it broke") + "\r\n\r\n",
+		Open: open, Whole: whole, Stream: stream, Closing: 1, Kind: "text/event-stream", Parse: heard, Reasoning: true, ErrorBody: fault,
+		ErrorRecord: "data: " + fault(500, "it broke") + "\r\n\r\n",
 	})
 }
 
 func TestParameters(t *testing.T) {
-	s := modeltest.Serve(t, modeltest.Says(200, "application/json", whole(modeltest.Answer{Pieces: []string{"Yes."}})))
+	s := modeltest.Serve(t, modeltest.Respond(200, "application/json", whole(modeltest.Answer{Chunks: []string{"Yes."}})))
 	m, err := open(modeltest.Target{Info: model.Info{ID: "m", Name: "models/gemini-2.5-flash"}, URL: s.URL + "/v1", HTTP: s.Client(), Params: map[string]any{
 		"top_p": 0.5, "topK": 3, "stop": "END", "thinking_config": map[string]any{"thinkingBudget": 0}, "safety_settings": []any{}}})
 	if err != nil {
@@ -176,9 +176,9 @@ func TestWhatIsWithheld(t *testing.T) {
 		`{"candidates":[{"finishReason":"MALFORMED_FUNCTION_CALL","content":{"parts":[{"text":""}]}}]}`: "malformed_function_call",
 	} {
 		for _, streamed := range []bool{false, true} {
-			answer := modeltest.Says(200, "application/json", body)
+			answer := modeltest.Respond(200, "application/json", body)
 			if streamed {
-				answer = modeltest.Says(200, "text/event-stream", "data: "+body+"\n\n")
+				answer = modeltest.Respond(200, "text/event-stream", "data: "+body+"\n\n")
 			}
 			s := modeltest.Serve(t, answer)
 			m, err := open(modeltest.Target{Info: model.Info{ID: "m"}, URL: s.URL, HTTP: s.Client()})
@@ -191,7 +191,7 @@ func TestWhatIsWithheld(t *testing.T) {
 			}
 		}
 	}
-	s := modeltest.Serve(t, modeltest.Says(429, "application/json",
+	s := modeltest.Serve(t, modeltest.Respond(429, "application/json",
 		`{"error":{"code":429,"message":"Quota exceeded","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"36s"}]}}`))
 	m, err := open(modeltest.Target{Info: model.Info{ID: "m"}, URL: s.URL, HTTP: s.Client()})
 	if err != nil {

@@ -13,14 +13,14 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// content is what one side says before the other does.
+// content is everything that one side adds before the other side does.
 type content struct {
 	Role  string `json:"role,omitempty"` // user or model
 	Parts []part `json:"parts"`
 }
 
-// part is a piece of a content, in a request and in an answer. One of its
-// fields is set, beside the two about thoughts.
+// part is a part of a content, in a request and in an answer. One of its fields is set,
+// in addition to the two about thoughts.
 type part struct {
 	Text      string          `json:"text,omitempty"`
 	Inline    *blob           `json:"inlineData,omitempty"`
@@ -53,14 +53,14 @@ type functionResult struct {
 	Response map[string]string `json:"response"`
 }
 
-// function is a tool as Gemini is told of it.
+// function is a tool in Gemini's format.
 type function struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	Parameters  json.RawMessage `json:"parametersJsonSchema,omitempty"`
 }
 
-// body is a request.
+// body encodes a request.
 func (p *protocol) body(req model.Request) (map[string]any, error) {
 	fields, config, err := p.params()
 	if err != nil {
@@ -87,8 +87,8 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 	return fields, nil
 }
 
-// params sorts the inference parameters: most belong to the generation's
-// configuration, under Google's spelling, so that max_tokens and topP both work.
+// params splits the inference parameters: most belong to generationConfig, in Google's
+// spelling, so that max_tokens and topP both work.
 func (p *protocol) params() (fields, config map[string]any, err error) {
 	fields, config = map[string]any{}, map[string]any{}
 	for name, raw := range p.Encoded {
@@ -110,7 +110,7 @@ func (p *protocol) params() (fields, config map[string]any, err error) {
 	return fields, config, nil
 }
 
-// stops makes a list of one word.
+// stops converts a single stop text to a list.
 func stops(raw json.RawMessage) json.RawMessage {
 	if strings.HasPrefix(string(raw), "[") {
 		return raw
@@ -118,7 +118,7 @@ func stops(raw json.RawMessage) json.RawMessage {
 	return slices.Concat(json.RawMessage("["), raw, json.RawMessage("]"))
 }
 
-// camel is top_p as topP.
+// camel converts top_p to topP.
 func camel(name string) string {
 	var b strings.Builder
 	up := false
@@ -143,11 +143,11 @@ func functions(tools []model.Tool) []function {
 	return list
 }
 
-// contents joins what one side says in one piece: the results of several calls
-// stand in one content, which answers the one that made the calls.
+// contents merges adjacent messages of one side: the results of several calls must be
+// in the content that follows the calls.
 func (p *protocol) contents(messages []chat.Message) ([]content, error) {
 	var all []content
-	names := map[string]string{} // of the tools behind the calls
+	names := map[string]string{} // tool names by the ids of the calls
 	for _, m := range messages {
 		role := "user"
 		if wire.NormalizeRole(m.Role) == chat.Assistant {
@@ -179,19 +179,19 @@ func (p *protocol) partsOf(m chat.Message, names map[string]string) ([]part, err
 		if err != nil {
 			return nil, err
 		}
-		if p != (part{}) { // an empty text is no part
+		if p != (part{}) { // an empty text is not a part
 			parts = append(parts, p)
 		}
 	}
 	for _, call := range m.ToolCalls {
 		names[call.ID] = call.Name
-		parts = append(parts, part{Call: &functionCall{ID: call.ID, Name: call.Name, Args: wire.Arguments(call.Arguments)}, Signature: p.seals.find(call.ID)})
+		parts = append(parts, part{Call: &functionCall{ID: call.ID, Name: call.Name, Args: wire.Arguments(call.Arguments)}, Signature: p.signatures.find(call.ID)})
 	}
 	return parts, nil
 }
 
-// partOf writes a block. Bytes of any type go inline; which ones a model
-// understands is Google's to say.
+// partOf encodes a block. Data of any type is sent inline; the model decides which
+// types it accepts.
 func partOf(b chat.Block) (part, error) {
 	mime := b.MimeType
 	media := b.Type == "image" || b.Type == "audio" || b.Type == "video" || b.Type == "file"

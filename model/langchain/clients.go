@@ -14,18 +14,16 @@ import (
 	lcollama "github.com/tmc/langchaingo/llms/ollama"
 )
 
-// finishReason tells how an answer ended.
+// finishReason is how an answer ended.
 type finishReason struct {
-	whole  bool   // the closing record came
-	reason string // why it ended, in OpenAI's words
+	whole  bool   // whether the closing record was read
+	reason string // the finish reason in OpenAI's terms
 }
 
-// ollama is Ollama's own protocol. Left alone the client sends temperature 0
-// with every call, and takes a stream that was cut off for a short answer.
+// ollama is a client of Ollama's own protocol. Without corrections it sends temperature
+// 0 with every call, and takes a truncated stream for a short answer.
 func ollama() client {
 	return client{
-		keys:    []string{"OLLAMA_API_KEY"},
-		address: "http://127.0.0.1:11434",
 		images:  true,
 		rewrite: ollamaBody,
 		finish:  ollamaEnding,
@@ -35,8 +33,8 @@ func ollama() client {
 	}
 }
 
-// ollamaBody puts the document's parameters into a request: what Ollama takes
-// beside the options goes there, max_tokens by Ollama's name.
+// ollamaBody sets the document's parameters in a request: those that Ollama expects
+// outside of the options go there, max_tokens under Ollama's name.
 func ollamaBody(body, params map[string]any) {
 	options := map[string]any{}
 	for name, value := range params {
@@ -53,10 +51,10 @@ func ollamaBody(body, params map[string]any) {
 	if body["format"] == "" {
 		delete(body, "format")
 	}
-	body["stream"] = body["stream"] == true // left out, it would mean yes
+	body["stream"] = body["stream"] == true // without the key Ollama streams
 }
 
-// ollamaEnding reads the last line of an answer, which says done.
+// ollamaEnding reads the last line of an answer, which has done.
 func ollamaEnding(tail []byte) finishReason {
 	tail = bytes.TrimSpace(tail)
 	last := tail[bytes.LastIndexByte(tail, '\n')+1:]
@@ -70,16 +68,13 @@ func ollamaEnding(tail []byte) finishReason {
 	return finishReason{whole: closing.Done, reason: closing.Reason}
 }
 
-// huggingFace is the text generation of Hugging Face's inference servers. The
-// client sends one prompt, so a conversation is written as one.
+// huggingFace is a client of Hugging Face's text generation. It sends one prompt, so a
+// conversation is written as one text.
 func huggingFace() client {
 	return client{
-		keys:     []string{"HF_TOKEN", "HUGGINGFACEHUB_API_TOKEN"},
-		needsKey: true,
-		address:  "https://api-inference.huggingface.co",
-		single:   true,
+		singlePrompt: true,
 		rewrite: func(body, params map[string]any) {
-			parameters := map[string]any{"return_full_text": false} // the answer without the prompt
+			parameters := map[string]any{"return_full_text": false} // return the answer without the prompt
 			for name, value := range params {
 				if name == "max_tokens" {
 					name = "max_new_tokens"
@@ -95,17 +90,14 @@ func huggingFace() client {
 	}
 }
 
-// mistral is Mistral's chat. The client takes neither a transport nor a
-// context, sends its own top_p, seed, and token limit where the document has
-// none, and its stream leaks when nobody reads it to the end: so it is never
-// streamed, and only parameters that it can send are accepted.
+// mistral is a client of Mistral's chat. It takes neither a transport nor a context,
+// sends its own top_p, seed and token limit where the document has none, and its stream
+// leaks if it is not read to the end. So it is never streamed, and only parameters that
+// it can send are accepted.
 func mistral() client {
 	return client{
-		keys:     []string{"MISTRAL_API_KEY"},
-		needsKey: true,
-		address:  "https://api.mistral.ai",
-		deaf:     true,
-		known:    []string{"temperature", "max_tokens", "random_seed"},
+		ignoresContext: true,
+		params:         []string{"temperature", "max_tokens", "random_seed"},
 		open: func(c Config, _ *http.Client, base *url.URL) (llms.Model, error) {
 			if path := strings.Trim(base.Path, "/"); path != "" && path != "v1" {
 				return nil, errors.New("base_url of langchaingo:mistral must have no path")

@@ -1,13 +1,12 @@
-// Package langchain bridges to models for which langchaingo has a client:
+// Package langchain is the bridge to models for which langchaingo has a client:
 // `provider: langchaingo:<name>`. It carries text, and images where the client
-// does; tools are refused, because none of these clients can carry a tool call
-// and its result through a conversation. OpenAI-compatible servers, which most
-// of these companies run too, are better reached by `provider: openai` and a base_url.
+// does. Tools are rejected, because none of these clients can carry a tool call
+// and its result through a conversation. OpenAI-compatible servers, which most of
+// these companies run too, are better called by `provider: openai` and a base_url.
 //
-// What langchaingo v0.1.14 gets wrong on the wire (reference deps.md 3) is
-// mended here by a transport that stands between it and the network: parameters
-// are the document's own and no others, statuses and waits survive, and an
-// answer that was cut off is an error.
+// langchaingo v0.1.14 sends parameters that nobody set, loses statuses and
+// Retry-After, and takes an answer that was cut off for a short one. The
+// transport of this package corrects that between langchaingo and the network.
 package langchain
 
 import (
@@ -30,76 +29,49 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// Prefix stands before a client's name in a document's provider.
-const Prefix = "langchaingo:"
-
-// Config says which model of which server is called.
+// Config is the model and the server to call. BaseURL and HTTP must be set.
 type Config struct {
-	Info       model.Info     // what the model is
-	BaseURL    string         // the server's address; empty for the provider's own
-	Key        string         // the credential, empty where none is needed
-	Credential string         // where the key came from, in a user's words
-	Params     map[string]any // inference parameters of the document
-	Timeout    time.Duration  // the longest that one call may take
-	HTTP       *http.Client   // carries the calls, where the client lets it
+	wire.Config
+	Timeout time.Duration // limit of one call, for clients that ignore the context
 }
 
-// client is what the bridge knows of one of langchaingo's clients.
+// client describes one of langchaingo's clients.
 type client struct {
-	keys     []string // environment variables that hold its key
-	needsKey bool     // it cannot be called without one
-	address  string   // the provider's own server
-	images   bool     // it carries images
-	single   bool     // it carries one prompt only: a conversation is written as a text
-	deaf     bool     // it does not stop when its context ends, nor lets a transport be set
-	known    []string // the only inference parameters that it can send; nil: all
-	rewrite  func(body, params map[string]any)
-	finish   func(tail []byte) finishReason
-	open     func(c Config, carrier *http.Client, base *url.URL) (llms.Model, error)
+	images         bool     // it carries images
+	singlePrompt   bool     // it carries one prompt only: a conversation is written as a text
+	ignoresContext bool     // it does not stop when its context ends, and takes no transport
+	params         []string // the only inference parameters that it can send; nil: all
+	rewrite        func(body, params map[string]any)
+	finish         func(tail []byte) finishReason
+	open           func(c Config, carrier *http.Client, base *url.URL) (llms.Model, error)
 }
 
-// clients lists the bridge's providers. Those of langchaingo that lose most of
-// a conversation or of the parameters without a way to mend it are missing:
-// cohere sends the first message only, and no parameter at all.
-func clients() map[string]client {
-	return map[string]client{"huggingface": huggingFace(), "mistral": mistral(), "ollama": ollama()}
-}
+// NewHuggingFace makes a client of Hugging Face's text generation. It calls nothing.
+func NewHuggingFace(c Config) (*Model, error) { return newModel(c, huggingFace()) }
 
-// Has tells whether the bridge knows a provider.
-func Has(name string) bool { _, ok := clients()[name]; return ok }
+// NewMistral makes a client of Mistral's service. It calls nothing.
+func NewMistral(c Config) (*Model, error) { return newModel(c, mistral()) }
 
-// KeyVariables lists the environment variables that hold a provider's key.
-func KeyVariables(name string) []string { return clients()[name].keys }
+// NewOllama makes a client of an Ollama server. It calls nothing.
+func NewOllama(c Config) (*Model, error) { return newModel(c, ollama()) }
 
-// NeedsKey tells whether a provider cannot be called without a key.
-func NeedsKey(name string) bool { return clients()[name].needsKey }
-
-// Model is a model behind langchaingo. It is safe for concurrent use.
+// Model calls a model by langchaingo. It is safe for concurrent use.
 type Model struct {
 	config Config
 	client client
-	shown  string // the server's address as errors show it
+	server string // the server's address in error messages
 	llm    llms.Model
 }
 
-// New makes the model. Nothing is called yet.
-func New(name string, c Config) (*Model, error) {
-	cl, ok := clients()[name]
-	if !ok {
-		return nil, fmt.Errorf("model %s: langchaingo:%s is not available", c.Info.ID, name)
-	}
-	address := c.BaseURL
-	if address == "" {
-		address = cl.address
-	}
-	base, err := url.Parse(address)
+func newModel(c Config, cl client) (*Model, error) {
+	base, err := url.Parse(c.BaseURL)
 	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
 		return nil, fmt.Errorf("model %s: base_url must be an http or https address", c.Info.ID)
 	}
-	for _, param := range slices.Sorted(maps.Keys(c.Params)) { // always the same one in the error
-		if cl.known != nil && !slices.Contains(cl.known, param) {
-			return nil, fmt.Errorf("model %s: langchaingo:%s cannot send the inference parameter %s, only %s",
-				c.Info.ID, name, param, strings.Join(cl.known, ", "))
+	for _, param := range slices.Sorted(maps.Keys(c.Params)) { // sorted, so that the error is always the same
+		if cl.params != nil && !slices.Contains(cl.params, param) {
+			return nil, fmt.Errorf("model %s: %s cannot send the inference parameter %s, only %s",
+				c.Info.ID, c.Info.Provider, param, strings.Join(cl.params, ", "))
 		}
 	}
 	llm, err := cl.open(c, fixTransport(c, cl), base)
@@ -107,35 +79,35 @@ func New(name string, c Config) (*Model, error) {
 		return nil, fmt.Errorf("model %s: %s", c.Info.ID, httpx.Scrub(err.Error(), c.Key))
 	}
 	c.Info.Endpoint = httpx.Server(base)
-	return &Model{config: c, client: cl, shown: httpx.Server(base), llm: llm}, nil
+	return &Model{config: c, client: cl, server: httpx.Server(base), llm: llm}, nil
 }
 
-// Info tells what the model is.
+// Info describes the model.
 func (m *Model) Info() model.Info { return m.config.Info }
 
 // Generate sends one request, once.
 func (m *Model) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Event, error] {
-	return wire.Generate(ctx, func(ctx context.Context, tell wire.Tell) (*model.Response, error) {
-		return m.generate(ctx, req, tell)
+	return wire.Generate(ctx, func(ctx context.Context, emit wire.Emit) (*model.Response, error) {
+		return m.generate(ctx, req, emit)
 	})
 }
 
 var errStopped = errors.New("stopped")
 
-func (m *Model) generate(ctx context.Context, req model.Request, tell wire.Tell) (*model.Response, error) {
+func (m *Model) generate(ctx context.Context, req model.Request, emit wire.Emit) (*model.Response, error) {
 	if len(req.Tools) > 0 {
-		return nil, m.fault(fmt.Sprintf("%s cannot call tools; an OpenAI-compatible server can: provider openai with a base_url", m.config.Info.Provider))
+		return nil, m.newError(fmt.Sprintf("%s cannot call tools; an OpenAI-compatible server can: provider openai with a base_url", m.config.Info.Provider))
 	}
 	messages, err := m.messages(req.Messages)
 	if err != nil {
-		return nil, m.fault(err.Error())
+		return nil, m.newError(err.Error())
 	}
 	var record record
 	ctx = context.WithValue(ctx, recordKey{}, &record)
-	opts, told := m.options(), false
-	if req.Stream && !m.client.deaf && !m.client.single {
+	opts, streamed := m.options(), false
+	if req.Stream && !m.client.ignoresContext && !m.client.singlePrompt {
 		opts = append(opts, llms.WithStreamingFunc(func(_ context.Context, piece []byte) error {
-			if told = told || len(piece) > 0; len(piece) > 0 && !tell(model.Event{Text: string(piece)}) {
+			if streamed = streamed || len(piece) > 0; len(piece) > 0 && !emit(model.Event{Text: string(piece)}) {
 				return errStopped
 			}
 			return nil
@@ -149,16 +121,16 @@ func (m *Model) generate(ctx context.Context, req model.Request, tell wire.Tell)
 	if err != nil {
 		return nil, m.failure(ctx, &record, err)
 	}
-	if text := r.Message.Text(); req.Stream && !told && text != "" && !tell(model.Event{Text: text}) {
+	if text := r.Message.Text(); req.Stream && !streamed && text != "" && !emit(model.Event{Text: text}) {
 		return nil, errStopped
 	}
 	return r, nil
 }
 
-// ask calls langchaingo. A client that does not hear its context is left
-// behind when the context ends; its own time limit ends it.
+// ask calls langchaingo. A client that ignores the context is left running when the
+// context ends; its own time limit ends it.
 func (m *Model) ask(ctx context.Context, messages []llms.MessageContent, opts []llms.CallOption) (*llms.ContentResponse, error) {
-	if !m.client.deaf {
+	if !m.client.ignoresContext {
 		return m.llm.GenerateContent(ctx, messages, opts...)
 	}
 	type outcome struct {
@@ -178,17 +150,17 @@ func (m *Model) ask(ctx context.Context, messages []llms.MessageContent, opts []
 	}
 }
 
-// response checks that the answer is whole and takes it out of langchaingo's types.
+// response checks that the answer is complete and converts it.
 func (m *Model) response(resp *llms.ContentResponse, rec *record) (*model.Response, error) {
 	if resp == nil || len(resp.Choices) == 0 || resp.Choices[0] == nil {
-		return nil, errors.New("the server's answer is empty")
+		return nil, errors.New("the response is empty")
 	}
 	choice := resp.Choices[0]
 	r := &model.Response{Message: chat.Text(chat.Assistant, choice.Content), Finish: choice.StopReason, Usage: usage(choice.GenerationInfo)}
 	if m.client.finish != nil {
 		end := m.client.finish(rec.tail)
 		if !end.whole {
-			return nil, errCut
+			return nil, errTruncated
 		}
 		r.Finish = end.reason
 	}
@@ -198,8 +170,8 @@ func (m *Model) response(resp *llms.ContentResponse, rec *record) (*model.Respon
 	return r, nil
 }
 
-var errCut = errors.New("the answer ended before it was complete")
+var errTruncated = errors.New("the answer ended before it was complete")
 
-func (m *Model) fault(message string) *model.Error {
-	return &model.Error{Model: m.config.Info.ID, Endpoint: m.shown, Message: message}
+func (m *Model) newError(message string) *model.Error {
+	return &model.Error{Model: m.config.Info.ID, Endpoint: m.server, Message: message}
 }

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/model/internal/wire"
 	"github.com/qtype-dev/qtype/model/langchain"
 	"github.com/qtype-dev/qtype/model/modeltest"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -32,12 +33,18 @@ func serve(t *testing.T, answer http.HandlerFunc) server {
 
 func (s server) talk(t *testing.T, name string, params map[string]any) model.Chat {
 	t.Helper()
-	m, err := langchain.New(name, langchain.Config{Info: model.Info{ID: "m", Provider: "langchaingo:" + name, Name: "some-model"}, BaseURL: s.URL,
-		Key: "secret-0123456789", Credential: "MY_KEY", Params: params, Timeout: time.Minute, HTTP: s.Client()})
+	m, err := clients()[name](langchain.Config{Timeout: time.Minute, Config: wire.Config{
+		Info: model.Info{ID: "m", Provider: "langchaingo:" + name, Name: "some-model"}, BaseURL: s.URL,
+		Key: "secret-0123456789", Credential: "MY_KEY", Params: params, HTTP: s.Client()}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return m
+}
+
+func clients() map[string]func(langchain.Config) (*langchain.Model, error) {
+	return map[string]func(langchain.Config) (*langchain.Model, error){
+		"huggingface": langchain.NewHuggingFace, "mistral": langchain.NewMistral, "ollama": langchain.NewOllama}
 }
 
 func answers(code int, lines ...string) http.HandlerFunc {
@@ -168,18 +175,15 @@ func TestWhatIsRefused(t *testing.T) {
 	if s.Calls() != 0 {
 		t.Errorf("%d calls were made", s.Calls())
 	}
-	for want, c := range map[string]langchain.Config{
-		"cannot send the inference parameter top_p": {Params: map[string]any{"top_p": 1}},
+	for want, c := range map[string]wire.Config{
+		"cannot send the inference parameter top_p": {BaseURL: "http://h", Params: map[string]any{"top_p": 1}},
 		"must have no path":                         {BaseURL: "http://h/deep/v1"},
 		"must be an http or https address":          {BaseURL: "://"},
 	} {
 		c.HTTP = http.DefaultClient
-		if _, err := langchain.New("mistral", c); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := langchain.NewMistral(langchain.Config{Config: c}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
-	}
-	if _, err := langchain.New("cohere", langchain.Config{}); err == nil {
-		t.Error("cohere was made")
 	}
 }
 
@@ -194,14 +198,14 @@ func TestFailures(t *testing.T) {
 	}{
 		"ollama 404":        {"ollama", answers(404, `{"error":"model \"some-model\" not found"}`), false, `HTTP 404: model "some-model" not found (URL), the server asks to wait 7s`, false},
 		"ollama 429":        {"ollama", answers(429, `{"error":"slow down"}`), true, `HTTP 429: slow down (URL), the server asks to wait 7s`, true},
-		"ollama page":       {"ollama", answers(502, page), true, `HTTP 502: the server answered a web page instead of JSON; is base_url right? (URL), the server asks to wait 7s`, true},
+		"ollama page":       {"ollama", answers(502, page), true, `HTTP 502: the response is a web page instead of JSON; check base_url (URL), the server asks to wait 7s`, true},
 		"ollama cut":        {"ollama", answers(200, `{"message":{"content":"Hel"},"done":false}`, "cut"), true, `lost the connection to URL: the connection was closed before the answer was complete, the server asks to wait 7s`, true},
 		"ollama ends early": {"ollama", answers(200, `{"message":{"content":"Hel"},"done":false}`), true, `the answer ended before it was complete (URL), the server asks to wait 7s`, true},
 		"ollama, in one":    {"ollama", answers(200, `{"message":{"content":"Hel"},"done":false}`), false, `the answer ended before it was complete (URL), the server asks to wait 7s`, true},
 		"ollama amid":       {"ollama", answers(200, `{"message":{"content":"Hel"},"done":false}`, `{"error":"out of memory"}`), true, `out of memory (URL), the server asks to wait 7s`, false},
-		"huggingface 401":   {"huggingface", answers(401, `{"error":"bad token secret-0123456789"}`), false, `HTTP 401: the server refused the credential MY_KEY: bad token *** (URL), the server asks to wait 7s`, false},
+		"huggingface 401":   {"huggingface", answers(401, `{"error":"bad token secret-0123456789"}`), false, `HTTP 401: the server rejected the credential MY_KEY: bad token *** (URL), the server asks to wait 7s`, false},
 		"huggingface 503":   {"huggingface", answers(503, `{"error":"loading","estimated_time":20}`), false, `HTTP 503: loading (URL), the server asks to wait 7s`, true},
-		"mistral 401":       {"mistral", answers(401, `{"message":"Unauthorized","request_id":"1"}`), false, `HTTP 401: the server refused the credential MY_KEY: Unauthorized (URL)`, false},
+		"mistral 401":       {"mistral", answers(401, `{"message":"Unauthorized","request_id":"1"}`), false, `HTTP 401: the server rejected the credential MY_KEY: Unauthorized (URL)`, false},
 		"mistral 429":       {"mistral", answers(429, `{"message":"Requests rate limit exceeded"}`), true, `HTTP 429: Requests rate limit exceeded (URL)`, true},
 		"mistral page":      {"mistral", answers(200, page), false, `the server's answer is not what its protocol says; is base_url right? (URL)`, false},
 	}

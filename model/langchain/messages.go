@@ -12,11 +12,11 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// messages writes a conversation in langchaingo's types: one text for each
-// message, and images where the client carries them.
-func (m *Model) messages(said []chat.Message) ([]llms.MessageContent, error) {
-	list := make([]llms.MessageContent, 0, len(said))
-	for _, msg := range said {
+// messages converts a conversation to langchaingo's types: one text for each message,
+// and images if the client carries them.
+func (m *Model) messages(msgs []chat.Message) ([]llms.MessageContent, error) {
+	list := make([]llms.MessageContent, 0, len(msgs))
+	for _, msg := range msgs {
 		if len(msg.ToolCalls) > 0 || msg.Role == chat.Tool || msg.Role == chat.Function {
 			return nil, fmt.Errorf("%s cannot carry tool calls and their results", m.config.Info.Provider)
 		}
@@ -32,18 +32,18 @@ func (m *Model) messages(said []chat.Message) ([]llms.MessageContent, error) {
 		list = append(list, llms.MessageContent{Role: role(msg.Role), Parts: parts})
 	}
 	if len(list) == 0 {
-		return nil, errors.New("there is nothing to send")
+		return nil, errors.New("nothing to send")
 	}
-	if m.client.single && (len(said) > 1 || said[0].Role != chat.User) {
-		return []llms.MessageContent{llms.TextParts(llms.ChatMessageTypeHuman, transcript(said))}, nil
+	if m.client.singlePrompt && (len(msgs) > 1 || msgs[0].Role != chat.User) {
+		return []llms.MessageContent{llms.TextParts(llms.ChatMessageTypeHuman, transcript(msgs))}, nil
 	}
 	return list, nil
 }
 
-// transcript writes a conversation as one text that the model goes on with.
-func transcript(said []chat.Message) string {
+// transcript writes a conversation as one text for the model to continue.
+func transcript(msgs []chat.Message) string {
 	var b strings.Builder
-	for _, msg := range said {
+	for _, msg := range msgs {
 		name := "User"
 		switch role(msg.Role) {
 		case llms.ChatMessageTypeSystem:
@@ -66,10 +66,10 @@ func role(r chat.Role) llms.ChatMessageType {
 	return llms.ChatMessageTypeHuman
 }
 
-// options are what a client that takes no transport is told of the document's
-// parameters; for the others the transport writes them.
+// options returns the document's parameters for a client that takes no transport; for
+// the others the transport sets them.
 func (m *Model) options() []llms.CallOption {
-	if !m.client.deaf {
+	if !m.client.ignoresContext {
 		return nil
 	}
 	var opts []llms.CallOption
@@ -97,7 +97,7 @@ func number(v any) (float64, bool) {
 	return 0, false
 }
 
-// usage reads the token counts, which each client names in its own way.
+// usage reads the token counts, which each client names differently.
 func usage(info map[string]any) model.Usage {
 	raw, err := json.Marshal(info)
 	if err != nil {

@@ -20,13 +20,13 @@ import (
 	"github.com/qtype-dev/qtype/model/internal/wire"
 )
 
-// tailSize is how much of an answer's end is kept: the closing record of a
-// stream, or an error's body.
+// tailSize is how much of the end of an answer is buffered: the closing record of a
+// stream, or the body of an error.
 const tailSize = 64 << 10
 
-// record is what the transport saw of one call.
+// record is what the transport observed of one call.
 type record struct {
-	status int           // 0 while there is no answer
+	status int           // 0 without a response
 	after  time.Duration // how long the server asks to wait
 	tail   []byte        // the last bytes of the answer
 	broken error         // why the connection failed
@@ -34,8 +34,8 @@ type record struct {
 
 type recordKey struct{}
 
-// fixTransport is a client whose transport mends what langchaingo sends and keeps
-// what it throws away.
+// fixTransport returns an HTTP client whose transport corrects the requests of
+// langchaingo and records what it discards of the responses.
 func fixTransport(c Config, cl client) *http.Client {
 	carrier := *c.HTTP
 	next := carrier.Transport
@@ -53,7 +53,7 @@ type transport struct {
 	rewrite func(body, params map[string]any)
 }
 
-// RoundTrip sends the request with the document's parameters in it.
+// RoundTrip sends the request with the document's parameters.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	rec, _ := req.Context().Value(recordKey{}).(*record)
 	if rec == nil {
@@ -99,7 +99,7 @@ func (t *transport) fixRequest(req *http.Request) (*http.Request, error) {
 	return req, nil
 }
 
-// tailReader keeps the end of what is read.
+// tailReader buffers the end of what is read.
 type tailReader struct {
 	io.ReadCloser
 	rec *record
@@ -108,7 +108,7 @@ type tailReader struct {
 func (w *tailReader) Read(p []byte) (int, error) {
 	n, err := w.ReadCloser.Read(p)
 	w.rec.tail = append(w.rec.tail, p[:n]...)
-	if over := len(w.rec.tail) - tailSize; over > tailSize { // rarely, so that a byte is moved once
+	if over := len(w.rec.tail) - tailSize; over > tailSize { // rarely, so that each byte is moved once
 		w.rec.tail = append(w.rec.tail[:0], w.rec.tail[over:]...)
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -117,7 +117,7 @@ func (w *tailReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// failure makes an error of what went wrong.
+// failure converts an error of a call.
 func (m *Model) failure(ctx context.Context, rec *record, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -125,7 +125,7 @@ func (m *Model) failure(ctx context.Context, rec *record, err error) error {
 	if rec.status == 0 {
 		rec.status, err = statusIn(err)
 	}
-	e := m.fault(httpx.Scrub(httpx.SingleLine(err.Error(), 400), m.config.Key))
+	e := m.newError(httpx.Scrub(httpx.SingleLine(err.Error(), 400), m.config.Key))
 	e.RetryAfter = rec.after
 	var network *url.Error
 	var syntax *json.SyntaxError
@@ -142,20 +142,20 @@ func (m *Model) failure(ctx context.Context, rec *record, err error) error {
 		if rec.status != 0 {
 			what = "lost the connection to"
 		}
-		e.Message = fmt.Sprintf("%s %s: %s", what, m.shown, httpx.Reason(cause))
-	case errors.Is(err, errCut):
+		e.Message = fmt.Sprintf("%s %s: %s", what, m.server, httpx.Reason(cause))
+	case errors.Is(err, errTruncated):
 		e.Temporary = true
 	case errors.As(err, &syntax), errors.As(err, &shape):
 		e.Message = "the server's answer is not what its protocol says; is base_url right?"
 	}
 	if e.Status == http.StatusUnauthorized && m.config.Credential != "" {
-		e.Message = fmt.Sprintf("the server refused the credential %s: %s", m.config.Credential, e.Message)
+		e.Message = fmt.Sprintf("the server rejected the credential %s: %s", m.config.Credential, e.Message)
 	}
 	return e
 }
 
-// statusIn finds the status in the text of an error, the only place where the
-// Mistral client puts it.
+// statusIn finds the status in the text of an error, the only place where the Mistral
+// client reports it.
 func statusIn(err error) (int, error) {
 	found := regexp.MustCompile(`(?s)\(HTTP Error (\d{3})\) (.*)`).FindStringSubmatch(err.Error())
 	if found == nil {
@@ -165,18 +165,18 @@ func statusIn(err error) (int, error) {
 	return status, errors.New(found[2])
 }
 
-// bodyMessage is what the server said about an error.
+// bodyMessage returns the server's error message.
 func bodyMessage(rec *record, err error) string {
 	raw := rec.tail
 	if len(raw) == 0 {
 		raw = []byte(err.Error())
 	}
 	text := string(raw)
-	if f, ok := wire.ParseFault(raw); ok && f.Message != "" {
+	if f, ok := wire.ParseAPIError(raw); ok && f.Message != "" {
 		text = f.Message
 	}
 	if text = httpx.SingleLine(text, 400); strings.HasPrefix(text, "<") {
-		return "the server answered a web page instead of JSON; is base_url right?"
+		return "the response is a web page instead of JSON; check base_url"
 	}
 	return text
 }

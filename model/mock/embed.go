@@ -11,26 +11,24 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// Embedder makes vectors without a model: it hashes the words of a text and the
-// pieces of three and four characters in them into the vector's places (feature
-// hashing). Texts that share words or parts of words get vectors that point the
-// same way, the same text always gets the same vector, on every machine; texts
-// that mean the same in other words do not meet, because nothing here knows what
-// a word means. It is safe for concurrent use.
+// Embedder makes vectors without a model, by feature hashing: the words of a text and the
+// pieces of three and four characters in them are hashed to coordinates of the vector.
+// Texts that share words or parts of words get similar vectors, and the same text gets
+// the same vector on every host. Texts of the same meaning in other words are not
+// similar. It is safe for concurrent use.
 type Embedder struct {
 	info  model.Info
 	count func(text string) int
 }
 
-// Weights of what is hashed: a word that is shared counts for more than its pieces.
+// Weights of features: a shared word counts more than its pieces.
 const (
 	wordWeight  = 1.0
 	pieceWeight = 0.35
 )
 
-// NewEmbedder makes the mock embedding model that a document declares. For
-// another model's place give that model as standsFor: the vectors have the
-// length that m declares in any case.
+// NewEmbedder makes the mock embedding model that a document declares. opts.StandsFor is
+// the model that it replaces; the vectors have the length that m declares in any case.
 func NewEmbedder(m *spec.EmbeddingModel, opts Options) *Embedder {
 	e := &Embedder{info: model.DescribeEmbedder(m), count: opts.Count}
 	if other := opts.StandsFor; other != nil {
@@ -44,10 +42,10 @@ func NewEmbedder(m *spec.EmbeddingModel, opts Options) *Embedder {
 	return e
 }
 
-// Info tells what the mock is.
+// Info describes the mock.
 func (e *Embedder) Info() model.Info { return e.info }
 
-// Embed makes one vector of length 1 of each text.
+// Embed returns one vector of length 1 for each text.
 func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, model.Usage, error) {
 	vectors, usage := make([][]float32, len(texts)), model.Usage{}
 	for i, text := range texts {
@@ -60,14 +58,14 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, mode
 	return vectors, usage, nil
 }
 
-// hashed is the vector of a text.
+// hashed returns the vector of a text.
 func hashed(text string, dimensions int) []float32 {
 	sums := make([]float64, dimensions)
 	add := func(feature string, weight float64) {
 		h := fnv.New64a()
-		_, _ = h.Write([]byte(feature)) // a hash takes everything
+		_, _ = h.Write([]byte(feature)) // a hash never fails
 		sum := avalanche(h.Sum64())
-		if sum>>63 == 1 { // the sign keeps features that meet in one place from adding up
+		if sum>>63 == 1 { // the sign keeps features with the same coordinate from adding up
 			weight = -weight
 		}
 		sums[sum%uint64(dimensions)] += weight
@@ -75,11 +73,11 @@ func hashed(text string, dimensions int) []float32 {
 	apart := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) }
 	words := strings.FieldsFunc(strings.ToLower(text), apart)
 	if len(words) == 0 {
-		words = []string{text} // signs alone
+		words = []string{text} // a text without letters and digits
 	}
 	for _, word := range words {
 		add(word, wordWeight)
-		framed := []rune("^" + word + "$") // so that beginnings and ends of words count as such
+		framed := []rune("^" + word + "$") // marks the beginnings and ends of words
 		for _, n := range []int{3, 4} {
 			for i := 0; i+n <= len(framed); i++ {
 				add(string(framed[i:i+n]), pieceWeight)
@@ -89,7 +87,7 @@ func hashed(text string, dimensions int) []float32 {
 	return unit(sums)
 }
 
-// avalanche spreads a hash over all its bits: FNV's low bits alone fill places unevenly.
+// avalanche spreads a hash over all of its bits: the low bits of FNV alone are uneven.
 func avalanche(h uint64) uint64 {
 	h ^= h >> 33
 	h *= 0xff51afd7ed558ccd
@@ -98,7 +96,7 @@ func avalanche(h uint64) uint64 {
 	return h ^ h>>33
 }
 
-// unit makes a vector of length 1; one of zeros gets all of it in its first place.
+// unit scales a vector to length 1; a zero vector gets a 1 in its first coordinate.
 func unit(sums []float64) []float32 {
 	length := 0.0
 	for _, x := range sums {

@@ -1,8 +1,8 @@
-// Package mock is a deterministic model that needs no network: it answers by
-// the rules of its document, and where none applies it says what it was sent.
+// Package mock is a deterministic model that needs no network. It answers by the rules
+// of its document, and where none applies with a summary of the request.
 //
-// Nothing that it makes up passes for a model's answer: every text of its own
-// begins with [mock], and Info says Mock. The texts of rules are given as they are.
+// Its own texts cannot be taken for those of a model: each begins with [mock], and Info
+// sets Mock. The texts of rules are returned unchanged.
 package mock
 
 import (
@@ -19,10 +19,10 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// Options says what a mock stands on.
+// Options configure a mock.
 type Options struct {
-	Count     func(text string) int // counts tokens; nil means as package token does for the model
-	StandsFor *spec.Model           // the model that the mock stands in for, nil where it was asked for itself
+	Count     func(text string) int // counts tokens; nil means as package tokenizer does for the model
+	StandsFor *spec.Model           // the model that the mock replaces; nil for none
 }
 
 // Model is a mock. It is safe for concurrent use.
@@ -35,7 +35,7 @@ type Model struct {
 // New makes the mock that a document declares.
 func New(m *spec.Model, opts Options) (*Model, error) {
 	made := &Model{info: model.Describe(m), count: opts.Count}
-	if other := opts.StandsFor; other != nil { // tokens are counted as for the model itself
+	if other := opts.StandsFor; other != nil { // tokens are counted as for the replaced model
 		stood := model.Describe(other)
 		made.info.StandsFor, made.info.Encoding = stood.ID, stood.Encoding
 		made.info.ContextWindow, made.info.MaxTokens = stood.ContextWindow, stood.MaxTokens
@@ -54,21 +54,21 @@ func New(m *spec.Model, opts Options) (*Model, error) {
 	return made, nil
 }
 
-// counter counts with an encoding, whose vocabulary is loaded by the first call.
+// counter returns a token counter, whose vocabulary is loaded on first use.
 func counter(encoding string) func(string) int {
 	return func(text string) int {
 		enc, err := tokenizer.For(encoding)
-		if err != nil { // Describe names only encodings that exist
+		if err != nil { // Describe returns only encodings that exist
 			return len(text)
 		}
 		return enc.Count(text)
 	}
 }
 
-// Info tells what the mock is.
+// Info describes the mock.
 func (m *Model) Info() model.Info { return m.info }
 
-// Generate answers by the first rule that fits.
+// Generate answers by the first rule that matches.
 func (m *Model) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Event, error] {
 	return func(yield func(model.Event, error) bool) {
 		if err := ctx.Err(); err != nil {
@@ -125,7 +125,7 @@ func (m *Model) answer(req model.Request) (*model.Response, error) {
 	return r, nil
 }
 
-// choose finds the first rule that fits, nil where none does, and what its pattern captured.
+// choose finds the first matching rule, nil for none, and the captures of its pattern.
 func (m *Model) choose(said lastMessages) (*rule, captures) {
 	for i := range m.rules {
 		if got, fits := m.rules[i].fits(said); fits {
@@ -135,7 +135,7 @@ func (m *Model) choose(said lastMessages) (*rule, captures) {
 	return nil, captures{}
 }
 
-// failure is the error of an error rule; like a server's it may pass.
+// failure returns the error of an error rule; its status decides whether it is temporary.
 func (m *Model) failure(r *rule, got captures) error {
 	e := &model.Error{Model: m.info.ID, Status: r.spec.Status, Message: got.expand(r.spec.Error)}
 	if e.Message == "" {
@@ -146,8 +146,8 @@ func (m *Model) failure(r *rule, got captures) error {
 	return e
 }
 
-// echoAs gives an echo the form that the answer has to have, so that what expects
-// a record can be tried offline too.
+// echoAs gives an echo the form that the answer must have, so that steps which expect a
+// record run offline too.
 func echoAs(form *model.Schema, text string) (string, error) {
 	if form == nil {
 		return text, nil
@@ -155,7 +155,7 @@ func echoAs(form *model.Schema, text string) (string, error) {
 	return sample(form.JSON, text)
 }
 
-// echo says what was sent, and that nobody thought about it.
+// echo summarizes a request.
 func echo(said lastMessages, tokens int) string {
 	noun := "messages"
 	if said.count == 1 {
@@ -168,7 +168,7 @@ func echo(said lastMessages, tokens int) string {
 	return text
 }
 
-// tokens counts a request as memories do (reference memory.md 6).
+// tokens counts a request as memories do.
 func (m *Model) tokens(messages []chat.Message) int {
 	n := 0
 	for _, msg := range messages {
@@ -188,7 +188,7 @@ func (m *Model) contentTokens(msg chat.Message) int {
 	return n
 }
 
-// words cuts a text behind its blanks; joined, they are the text again.
+// words splits a text after its spaces; joined, the parts are the text again.
 func words(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for text != "" {
@@ -208,12 +208,12 @@ func words(text string) iter.Seq[string] {
 	}
 }
 
-// lastMessages is what the rules look at.
+// lastMessages is the part of a request that rules match.
 type lastMessages struct {
-	count  int    // messages
-	newest string // text of the newest message, without what a memory put before it
+	count  int    // number of messages
+	newest string // text of the newest message, without what a memory added in front of it
 	user   string // text of the newest user message, likewise
-	last   string // who spoke last: user, tool, or another role
+	last   string // sender of the last message: user, tool, or another role
 }
 
 func lastMessagesOf(messages []chat.Message) lastMessages {

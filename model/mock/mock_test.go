@@ -123,7 +123,7 @@ func TestToolCalls(t *testing.T) {
 }
 
 func TestRulesThatCannotWork(t *testing.T) {
-	unclear := "say exactly one of text, tool_calls, error and echo"
+	unclear := "set exactly one of text, tool_calls, error and echo"
 	tests := []struct {
 		rule *spec.MockRule
 		want string

@@ -17,7 +17,7 @@ import (
 // rule is a spec.MockRule with its pattern compiled.
 type rule struct {
 	spec    *spec.MockRule
-	pattern *regexp.Regexp // nil: the rule always matches
+	pattern *regexp.Regexp // nil: matches always
 }
 
 func compile(r *spec.MockRule) (rule, error) {
@@ -28,7 +28,7 @@ func compile(r *spec.MockRule) (rule, error) {
 		}
 	}
 	if ways != 1 {
-		return rule{}, errors.New("say exactly one of text, tool_calls, error and echo")
+		return rule{}, errors.New("set exactly one of text, tool_calls, error and echo")
 	}
 	if r.Match == "" {
 		return rule{spec: r}, nil
@@ -40,23 +40,23 @@ func compile(r *spec.MockRule) (rule, error) {
 	return rule{spec: r, pattern: pattern}, nil
 }
 
-// fits tells whether the rule answers what was heard.
-func (r *rule) fits(said lastMessages) (captures, bool) {
-	if r.spec.After != "" && r.spec.After != said.last {
+// fits reports whether the rule matches, with the captures of its pattern.
+func (r *rule) fits(last lastMessages) (captures, bool) {
+	if r.spec.After != "" && r.spec.After != last.last {
 		return captures{}, false
 	}
 	if r.pattern == nil {
 		return captures{}, true
 	}
-	at := r.pattern.FindStringSubmatchIndex(said.user)
+	at := r.pattern.FindStringSubmatchIndex(last.user)
 	if at == nil {
 		return captures{}, false
 	}
-	return captures{pattern: r.pattern, text: said.user, at: at}, true
+	return captures{pattern: r.pattern, text: last.user, at: at}, true
 }
 
-// calls makes the tool calls of an answer. Their ids come from what was said,
-// so the same conversation gets the same ids and another turn gets others.
+// calls returns the tool calls of an answer. Their ids are derived from the conversation,
+// so that the same conversation gets the same ids.
 func (r *rule) calls(got captures, messages []chat.Message) ([]chat.ToolCall, error) {
 	seed := sha256.New()
 	for _, m := range messages {
@@ -74,21 +74,21 @@ func (r *rule) calls(got captures, messages []chat.Message) ([]chat.ToolCall, er
 		}
 		raw, err := json.Marshal(arguments)
 		if err != nil {
-			return nil, fmt.Errorf("the arguments of %s cannot be written as JSON", c.Name)
+			return nil, fmt.Errorf("the arguments of %s cannot be encoded as JSON", c.Name)
 		}
 		calls[i] = chat.ToolCall{ID: fmt.Sprintf("call_%s_%d", stem, i), Name: c.Name, Arguments: string(raw)}
 	}
 	return calls, nil
 }
 
-// captures is what a rule's pattern found.
+// captures is what the pattern of a rule matched.
 type captures struct {
 	pattern *regexp.Regexp // nil where the rule has none
-	text    string         // what was searched
+	text    string         // the searched text
 	at      []int          // start and end of each group in text
 }
 
-// fill expands the texts inside a JSON-like value.
+// fill expands the texts inside of a JSON-like value.
 func (c captures) fill(v any) any {
 	switch v := v.(type) {
 	case string:
@@ -109,9 +109,8 @@ func (c captures) fill(v any) any {
 	return v
 }
 
-// expand replaces $1 and ${name} by what the pattern captured. Anything else
-// behind a dollar stays, so that a price may stand in an answer; $$ is a dollar
-// where $1 would be meant otherwise.
+// expand replaces $1 and ${name} by what the pattern captured. Other text after a dollar
+// sign is not changed, so that an answer can contain a price; $$ is a dollar sign.
 func (c captures) expand(text string) string {
 	if c.pattern == nil || !strings.Contains(text, "$") {
 		return text
@@ -138,7 +137,7 @@ func (c captures) expand(text string) string {
 	}
 }
 
-// reference splits "1 and more" or "{name} and more" into the name and what follows.
+// reference splits "1 and more" or "{name} and more" into the name and the rest.
 func reference(text string) (name, rest string) {
 	if inner, braced := strings.CutPrefix(text, "{"); braced {
 		if name, rest, closed := strings.Cut(inner, "}"); closed {
@@ -153,8 +152,8 @@ func reference(text string) (name, rest string) {
 	return text[:end], text[end:]
 }
 
-// group is the text of a group by number or name. It tells whether the pattern
-// has such a group; one that took no part in the match is empty.
+// group returns the text of a group by number or name, and whether the pattern has such a
+// group. The text of a group that did not take part in the match is empty.
 func (c captures) group(name string) (string, bool) {
 	i, err := strconv.Atoi(name)
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// maxSampleDepth bounds a sample of a type that holds itself.
+// maxSampleDepth limits the sample of a recursive type.
 const maxSampleDepth = 16
 
-// schema is as much of a JSON schema as answers are asked for with.
+// schema is the part of JSON schema that requests use.
 type schema struct {
 	Ref        string             `json:"$ref"`
 	Defs       map[string]*schema `json:"$defs"`
@@ -23,12 +23,12 @@ type schema struct {
 	Required   []string           `json:"required"`
 }
 
-// sample is a JSON object that fits a schema: every text in it is the given one,
-// numbers are 0, lists empty, and what may be left out is left out below the top.
+// sample returns a JSON object that matches a schema: every text in it is the given one,
+// numbers are 0, lists are empty, and optional properties below the top are omitted.
 func sample(raw json.RawMessage, text string) (string, error) {
 	var s schema
 	if err := json.Unmarshal(raw, &s); err != nil {
-		return "", fmt.Errorf("[mock] the schema of the answer cannot be read: %w", err)
+		return "", fmt.Errorf("[mock] invalid schema of the answer: %w", err)
 	}
 	made, err := json.Marshal(s.value(s.Defs, text, 0))
 	return string(made), err

@@ -1,7 +1,6 @@
-// Package modeltest is the contract of chat models: what every client of a
-// provider must do, whatever the provider's wire format is. A client's tests
-// tell how its server speaks and run the suite, which talks to a real HTTP
-// server on loopback.
+// Package modeltest is the contract suite of chat models: what every client must do,
+// whatever the wire format of its provider is. A client's test describes the format and
+// runs the suite, which uses a real HTTP server on loopback.
 package modeltest
 
 import (
@@ -18,17 +17,17 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// key is the credential that all calls carry.
+// key is the credential of all calls.
 const key = "key-very-secret-0123456789"
 
-// Answer is what a server is to say.
+// Answer is the content of a response.
 type Answer struct {
-	Pieces   []string        // the text, as a stream has it
-	Thoughts string          // what a model that thinks says before; empty for none
-	Calls    []chat.ToolCall // the tools that are called
-	Length   bool            // the answer ended for want of room
-	Input    int             // tokens that were read
-	Output   int             // tokens that were written
+	Chunks    []string        // the text, as a stream splits it
+	Reasoning string          // reasoning before the text; empty for none
+	Calls     []chat.ToolCall // the tool calls
+	Length    bool            // whether the answer ended at the token limit
+	Input     int             // tokens read
+	Output    int             // tokens written
 }
 
 // Target is what a client is made for.
@@ -40,40 +39,40 @@ type Target struct {
 	HTTP   *http.Client   // carries the calls
 }
 
-// Request is what a server was sent.
+// Request is a request that a server received.
 type Request struct {
-	Path   string         // with the query
+	Path   string         // including the query
 	Header http.Header    // of the request
 	Body   map[string]any // JSON
 }
 
-// Conversation is what a request says, in words that no provider has a part in.
+// Conversation is the content of a request, independent of the provider.
 type Conversation struct {
 	Key         string   // the credential
 	Model       string   // the provider's name of the model
-	System      string   // what the system says
-	Said        []string // "user: hello", "assistant: hi", "assistant calls find {…}", "result of find: found"
+	System      string   // text of the system message
+	Messages    []string // "user: hello", "assistant: hi", "assistant calls find {…}", "result of find: found"
 	Tools       []string // "find(city)": the names of the tools and of their arguments
 	Stream      bool     // the answer is to be streamed
-	Temperature any      // the parameter of that name
-	MaxTokens   any      // the room for the answer
+	Temperature any      // parameter of the same name
+	MaxTokens   any      // token limit of the answer
 }
 
-// Wire is how the servers of a provider speak.
+// Wire describes the wire format of a provider.
 type Wire struct {
-	Open     func(Target) (model.Chat, error)           // makes the client
-	Whole    func(Answer) string                        // an answer in one piece
-	Stream   func(Answer) []string                      // a streamed one: records as they go over the wire, the closing ones last
-	Closing  int                                        // how many of the last records a stream cannot do without
-	Kind     string                                     // a stream's content type
-	Fault    func(status int, message string) string    // an error's body
-	Broken   string                                     // a record that says of an error in the midst of a stream
-	Heard    func(t testing.TB, r Request) Conversation // reads a request
-	Thoughts bool                                       // the protocol knows thoughts
+	Open        func(Target) (model.Chat, error)           // makes the client
+	Whole       func(Answer) string                        // encodes a response that is not streamed
+	Stream      func(Answer) []string                      // encodes a streamed response: its records, the closing ones last
+	Closing     int                                        // how many of the last records are required
+	Kind        string                                     // content type of a stream
+	ErrorBody   func(status int, message string) string    // encodes an error
+	ErrorRecord string                                     // a record that reports an error within a stream
+	Parse       func(t testing.TB, r Request) Conversation // decodes a request
+	Reasoning   bool                                       // whether the protocol has reasoning
 }
 
-// Server answers the requests of a test, one after the other; the last answer is
-// given again and again.
+// Server answers the requests of a test with one handler after the other, then with the
+// last one.
 type Server struct {
 	*httptest.Server
 	t        testing.TB
@@ -81,7 +80,7 @@ type Server struct {
 	requests []Request
 }
 
-// Serve starts a server of handlers.
+// Serve starts a server with these handlers.
 func Serve(t testing.TB, handlers ...http.HandlerFunc) *Server {
 	t.Helper()
 	s := &Server{t: t}
@@ -104,23 +103,23 @@ func Serve(t testing.TB, handlers ...http.HandlerFunc) *Server {
 	return s
 }
 
-// Calls is how many requests there were so far.
+// Calls returns the number of requests so far.
 func (s *Server) Calls() int { return len(s.Requests()) }
 
-// Requests are those so far.
+// Requests returns the requests so far.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Request{}, s.requests...)
 }
 
-// target is a model behind the server.
+// target returns a model of the server.
 func (s *Server) target() Target {
 	return Target{Info: model.Info{ID: "m", Name: "some-model"}, URL: s.URL, Key: key, HTTP: s.Client(),
 		Params: map[string]any{"temperature": 0.5, "max_tokens": 77}}
 }
 
-// open makes a patient client of the server.
+// open makes a client of the server, with retries.
 func (w Wire) open(t testing.TB, s *Server) model.Chat {
 	t.Helper()
 	m, err := w.Open(s.target())
@@ -130,15 +129,15 @@ func (w Wire) open(t testing.TB, s *Server) model.Chat {
 	return model.WithRetry(m, model.CallPolicy{Timeout: time.Minute, MaxAttempts: 2, InitialDelay: time.Millisecond, MaxDelay: time.Second})
 }
 
-// answers is a handler that says the answer, streamed where it is asked to.
+// answers returns a handler that sends the answer, streamed if requested.
 func (w Wire) answers(a Answer, stream bool) http.HandlerFunc {
 	if !stream {
-		return Says(http.StatusOK, "application/json", w.Whole(a))
+		return Respond(http.StatusOK, "application/json", w.Whole(a))
 	}
 	return w.streams(w.Stream(a), "")
 }
 
-// streams is a handler that sends records; after them end is done: "cut" breaks
+// streams returns a handler that sends records and then does what end says: "cut" closes
 // the connection, "hang" keeps it open.
 func (w Wire) streams(records []string, end string) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
@@ -156,8 +155,8 @@ func (w Wire) streams(records []string, end string) http.HandlerFunc {
 	}
 }
 
-// Says is a handler that gives one answer; the rest are headers, name and value.
-func Says(status int, kind, body string, header ...string) http.HandlerFunc {
+// Respond returns a handler for one response; header holds names and values.
+func Respond(status int, kind, body string, header ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", kind)
 		for i := 0; i+1 < len(header); i += 2 {
@@ -168,7 +167,7 @@ func Says(status int, kind, body string, header ...string) http.HandlerFunc {
 	}
 }
 
-// JSON is a value as JSON, for the texts of servers.
+// JSON encodes a value, for the bodies of responses.
 func JSON(v any) string {
 	raw, err := json.Marshal(v)
 	if err != nil {

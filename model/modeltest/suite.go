@@ -16,7 +16,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// Run holds a client to the contract.
+// Run checks a client against the contract.
 func Run(t *testing.T, w Wire) {
 	for _, stream := range []bool{false, true} {
 		name := map[bool]string{false: "whole", true: "stream"}[stream]
@@ -34,14 +34,14 @@ func Run(t *testing.T, w Wire) {
 	t.Run("addresses", w.addresses)
 }
 
-// conversation: everything that is said arrives, in order, and the answer comes back.
+// conversation: all messages arrive in order, and the answer is returned.
 func (w Wire) conversation(t *testing.T, stream bool) {
-	s := Serve(t, w.answers(Answer{Pieces: []string{"Good ", "morning,", "\n ", "Ädä."}, Input: 21, Output: 5}, stream))
+	s := Serve(t, w.answers(Answer{Chunks: []string{"Good ", "morning,", "\n ", "Ädä."}, Input: 21, Output: 5}, stream))
 	req := model.Request{Stream: stream, Messages: []chat.Message{
 		chat.Text(chat.System, "Be brief."), chat.Text(chat.User, "I am Ada <>&."), chat.Text(chat.Chatbot, "Hello."), chat.Text(chat.User, "Who am I?"),
 	}}
-	var told strings.Builder
-	got, err := model.Call(t.Context(), w.open(t, s), req, func(more string) { told.WriteString(more) })
+	var deltas strings.Builder
+	got, err := model.Call(t.Context(), w.open(t, s), req, func(more string) { deltas.WriteString(more) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,22 +54,22 @@ func (w Wire) conversation(t *testing.T, stream bool) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	if stream && told.String() != text {
-		t.Errorf("the reader was told %q", told.String())
+	if stream && deltas.String() != text {
+		t.Errorf("the deltas are %q", deltas.String())
 	}
-	heard := w.Heard(t, s.Requests()[0])
+	heard := w.Parse(t, s.Requests()[0])
 	if d := cmp.Diff(Conversation{Key: key, Model: "some-model", System: "Be brief.", Stream: stream, Temperature: 0.5, MaxTokens: 77.0,
-		Said: []string{"user: I am Ada <>&.", "assistant: Hello.", "user: Who am I?"}}, heard); d != "" {
+		Messages: []string{"user: I am Ada <>&.", "assistant: Hello.", "user: Who am I?"}}, heard); d != "" {
 		t.Error(d)
 	}
 }
 
-// tools: the model is told of them, two calls of one answer come back apart, and
-// their results reach it.
+// tools: the model gets their declarations, two calls of one answer are separate, and
+// their results are sent.
 func (w Wire) tools(t *testing.T, stream bool) {
 	calls := []chat.ToolCall{{ID: "call_one_1", Name: "weather", Arguments: `{"city":"Köln","days":[1,2]}`}, {ID: "call_two_2", Name: "now", Arguments: `{}`}}
-	s := Serve(t, w.answers(Answer{Pieces: []string{"Let me see."}, Calls: calls, Input: 9, Output: 9}, stream),
-		w.answers(Answer{Pieces: []string{"Rain."}, Input: 30, Output: 2}, stream))
+	s := Serve(t, w.answers(Answer{Chunks: []string{"Let me see."}, Calls: calls, Input: 9, Output: 9}, stream),
+		w.answers(Answer{Chunks: []string{"Rain."}, Input: 30, Output: 2}, stream))
 	req := model.Request{Stream: stream, Messages: []chat.Message{chat.Text(chat.User, "Köln?")}, Tools: []model.Tool{
 		{Name: "weather", Description: "Tells the weather.", Parameters: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"}}}`)}, {Name: "now"}}}
 	m := w.open(t, s)
@@ -92,9 +92,9 @@ func (w Wire) tools(t *testing.T, stream bool) {
 	if got, err = model.Call(t.Context(), m, req, nil); err != nil || got.Message.Text() != "Rain." {
 		t.Fatalf("got %v, %v", got, err)
 	}
-	heard := w.Heard(t, s.Requests()[1])
+	heard := w.Parse(t, s.Requests()[1])
 	if d := cmp.Diff([]string{"user: Köln?", "assistant: Let me see.", `assistant calls weather {"city":"Köln","days":[1,2]}`, "assistant calls now {}",
-		"result of weather: rain", "result of now: noon"}, heard.Said); d != "" {
+		"result of weather: rain", "result of now: noon"}, heard.Messages); d != "" {
 		t.Error(d)
 	}
 	if d := cmp.Diff([]string{"weather(city)", "now()"}, heard.Tools); d != "" {
@@ -108,7 +108,7 @@ func sameJSON(a, b string) bool {
 }
 
 func (w Wire) length(t *testing.T, stream bool) {
-	s := Serve(t, w.answers(Answer{Pieces: []string{"Once upon"}, Length: true, Input: 1, Output: 2}, stream))
+	s := Serve(t, w.answers(Answer{Chunks: []string{"Once upon"}, Length: true, Input: 1, Output: 2}, stream))
 	got, err := model.Call(t.Context(), w.open(t, s), question(stream), nil)
 	if err != nil || got.Finish != "length" || got.Message.Text() != "Once upon" {
 		t.Errorf("got %+v, %v", got, err)
@@ -119,8 +119,8 @@ func question(stream bool) model.Request {
 	return model.Request{Stream: stream, Messages: []chat.Message{chat.Text(chat.User, "x")}}
 }
 
-// refusals: errors are typed, name the server and its words, never show the key,
-// and are tried again where that may help.
+// errors: they are typed, name the server and its message, never contain the key, and
+// are retried where that may help.
 func (w Wire) refusals(t *testing.T, stream bool) {
 	for name, tt := range map[string]struct {
 		handler   http.HandlerFunc
@@ -130,14 +130,14 @@ func (w Wire) refusals(t *testing.T, stream bool) {
 		says      string
 		calls     int
 	}{
-		"credential": {Says(401, "application/json", w.Fault(401, "bad key "+key)), 401, false, 0, "refused the credential THE_KEY: bad key ***", 1},
-		"fault":      {Says(400, "application/json", w.Fault(400, "prompt is too long")), 400, false, 0, "prompt is too long", 1},
-		"busy":       {Says(429, "application/json", w.Fault(429, "slow down"), "Retry-After", "90"), 429, true, 90 * time.Second, "slow down", 1},
-		"down":       {Says(503, "application/json", w.Fault(503, "try later")), 503, true, 0, "try later", 2},
-		"page":       {Says(200, "text/html", "<html><body>Hello"), 0, false, 0, "web page instead of JSON", 1},
-		"nothing":    {Says(200, "application/json", ""), 0, false, 0, "answered nothing", 1},
-		"other JSON": {Says(200, "application/json", `{"status":"ok"}`), 0, false, 0, "the server's answer is not a ", 1},
-		"elsewhere":  {Says(307, "text/plain", "", "Location", "https://elsewhere.example/"), 307, false, 0, "points to https://elsewhere.example", 1},
+		"credential": {Respond(401, "application/json", w.ErrorBody(401, "bad key "+key)), 401, false, 0, "rejected the credential THE_KEY: bad key ***", 1},
+		"fault":      {Respond(400, "application/json", w.ErrorBody(400, "prompt is too long")), 400, false, 0, "prompt is too long", 1},
+		"busy":       {Respond(429, "application/json", w.ErrorBody(429, "slow down"), "Retry-After", "90"), 429, true, 90 * time.Second, "slow down", 1},
+		"down":       {Respond(503, "application/json", w.ErrorBody(503, "try later")), 503, true, 0, "try later", 2},
+		"page":       {Respond(200, "text/html", "<html><body>Hello"), 0, false, 0, "web page instead of JSON", 1},
+		"nothing":    {Respond(200, "application/json", ""), 0, false, 0, "the response is empty", 1},
+		"other JSON": {Respond(200, "application/json", `{"status":"ok"}`), 0, false, 0, ": invalid ", 1},
+		"elsewhere":  {Respond(307, "text/plain", "", "Location", "https://elsewhere.example/"), 307, false, 0, "redirects to https://elsewhere.example", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := Serve(t, tt.handler)
@@ -159,9 +159,9 @@ func (w Wire) refusals(t *testing.T, stream bool) {
 	}
 }
 
-// atOnce: a client is safe for concurrent use.
+// concurrency: a client is safe for concurrent use.
 func (w Wire) atOnce(t *testing.T, stream bool) {
-	s := Serve(t, w.answers(Answer{Pieces: []string{"Hello."}}, stream))
+	s := Serve(t, w.answers(Answer{Chunks: []string{"Hello."}}, stream))
 	m := w.open(t, s)
 	var all sync.WaitGroup
 	for range 16 {
@@ -174,12 +174,12 @@ func (w Wire) atOnce(t *testing.T, stream bool) {
 	all.Wait()
 }
 
-// thoughts are told apart from the answer.
+// reasoning is separate from the answer.
 func (w Wire) thoughts(t *testing.T) {
-	if !w.Thoughts {
+	if !w.Reasoning {
 		t.Skip("the protocol has none")
 	}
-	s := Serve(t, w.answers(Answer{Thoughts: "Hm.", Pieces: []string{"Yes."}}, true))
+	s := Serve(t, w.answers(Answer{Reasoning: "Hm.", Chunks: []string{"Yes."}}, true))
 	var thoughts, text string
 	for ev, err := range w.open(t, s).Generate(t.Context(), question(true)) {
 		if err != nil {
@@ -195,9 +195,9 @@ func (w Wire) thoughts(t *testing.T) {
 	}
 }
 
-// cut: an answer that is not complete is none.
+// truncated: an answer that is not complete is an error.
 func (w Wire) cut(t *testing.T) {
-	records := w.Stream(Answer{Pieces: []string{"Good ", "morning."}})
+	records := w.Stream(Answer{Chunks: []string{"Good ", "morning."}})
 	records = records[:len(records)-w.Closing]
 	for _, end := range []string{"cut", ""} {
 		s := Serve(t, w.streams(records, end))
@@ -210,8 +210,8 @@ func (w Wire) cut(t *testing.T) {
 }
 
 func (w Wire) broken(t *testing.T) {
-	records := w.Stream(Answer{Pieces: []string{"Good ", "morning."}})
-	s := Serve(t, w.streams(append(records[:len(records)-w.Closing:len(records)-w.Closing], w.Broken), ""))
+	records := w.Stream(Answer{Chunks: []string{"Good ", "morning."}})
+	s := Serve(t, w.streams(append(records[:len(records)-w.Closing:len(records)-w.Closing], w.ErrorRecord), ""))
 	_, err := model.Call(t.Context(), w.open(t, s), question(true), nil)
 	var e *model.Error
 	if !errors.As(err, &e) || !strings.Contains(err.Error(), "it broke") {
@@ -219,10 +219,10 @@ func (w Wire) broken(t *testing.T) {
 	}
 }
 
-// cancelled: the call ends with its context, in the midst of a stream too, and a
-// reader that breaks off leaves nothing behind.
+// canceled: the call ends with its context, within a stream too, and a reader that stops
+// leaves no goroutine behind.
 func (w Wire) cancelled(t *testing.T) {
-	records := w.Stream(Answer{Pieces: []string{"Good ", "morning."}})
+	records := w.Stream(Answer{Chunks: []string{"Good ", "morning."}})
 	s := Serve(t, w.streams(records[:len(records)-w.Closing], "hang"))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -238,7 +238,7 @@ func (w Wire) cancelled(t *testing.T) {
 }
 
 func (w Wire) unreachable(t *testing.T) {
-	s := Serve(t, Says(200, "text/plain", ""))
+	s := Serve(t, Respond(200, "text/plain", ""))
 	m := w.open(t, s)
 	s.Close()
 	_, err := model.Call(t.Context(), m, question(false), nil)
@@ -248,8 +248,8 @@ func (w Wire) unreachable(t *testing.T) {
 	}
 }
 
-// addresses that are none, and parameters that are the client's own, are refused
-// before anything is called.
+// invalid configurations: addresses that are not URLs, and parameters that the client
+// sets itself, are rejected before any call.
 func (w Wire) addresses(t *testing.T) {
 	for _, url := range []string{"localhost:1234", "ftp://a.example", "http://"} {
 		if _, err := w.Open(Target{Info: model.Info{ID: "m"}, URL: url}); err == nil || !strings.Contains(err.Error(), "model m: base_url must be an http or https address") {
@@ -257,7 +257,7 @@ func (w Wire) addresses(t *testing.T) {
 		}
 	}
 	_, err := w.Open(Target{Info: model.Info{ID: "m"}, URL: "http://a.example", Params: map[string]any{"tools": 1}})
-	if err == nil || !strings.Contains(err.Error(), `inference_params must not hold "tools": qtype sets it`) {
+	if err == nil || !strings.Contains(err.Error(), `inference_params must not contain "tools", which qtype sets itself`) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -22,34 +22,34 @@ type line struct {
 	Error  json.RawMessage `json:"error"`
 }
 
-// assembler puts an answer together.
+// assembler builds a response from its parts.
 type assembler struct {
 	draft wire.ResponseBuilder
-	last  line // the closing one
+	last  line // the closing line
 }
 
-// Whole takes an answer that came in one piece.
+// Whole reads a response that is not streamed.
 func (a *assembler) Whole(raw []byte) error {
 	if _, err := a.Chunk(raw); err != nil {
 		return err
 	}
 	if !a.last.Done {
-		return errors.New("it is not done")
+		return errors.New("not done")
 	}
 	return nil
 }
 
-// Complete tells whether the closing line came.
+// Complete reports whether the closing line was read.
 func (a *assembler) Complete(bool) bool { return a.last.Done }
 
-// Chunk takes one line and answers what it says to a reader.
+// Chunk reads one line and returns its deltas.
 func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 	var l line
 	if err := json.Unmarshal(raw, &l); err != nil {
 		return nil, wire.Shape(err)
 	}
-	if f, ok := wire.ReadFault(l.Error); ok {
-		return nil, &wire.StreamFault{Fault: f}
+	if f, ok := wire.ReadAPIError(l.Error); ok {
+		return nil, &wire.StreamError{API: f}
 	}
 	if l.Done {
 		a.last = l
@@ -57,17 +57,17 @@ func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 	m := l.Message
 	if m == nil {
 		if !l.Done {
-			return nil, errors.New("it holds no message")
+			return nil, errors.New("no message")
 		}
 		return nil, nil
 	}
-	for _, c := range m.ToolCalls { // each comes whole
+	for _, c := range m.ToolCalls { // each comes in one part
 		a.draft.Call(c.ID, c.Function.Name, string(c.Function.Arguments))
 	}
 	return a.draft.AppendText(m.Content, m.Thinking)
 }
 
-// Response is the answer, complete.
+// Response returns the complete answer.
 func (a *assembler) Response() (*model.Response, error) {
 	finish := "stop"
 	switch {

@@ -1,6 +1,6 @@
-// Package ollama speaks Ollama's own protocol over HTTP, streaming and not.
-// Unlike its OpenAI-compatible door this one takes the size of the context and
-// whether the model is to think.
+// Package ollama is a client of Ollama's own protocol, with and without streaming. Unlike
+// Ollama's OpenAI-compatible API it accepts the size of the context and whether the model
+// should reason.
 package ollama
 
 import (
@@ -10,25 +10,21 @@ import (
 	"github.com/qtype-dev/qtype/model/internal/wire"
 )
 
-// DefaultBaseURL is where Ollama listens unless it is told otherwise.
-const DefaultBaseURL = "http://127.0.0.1:11434"
-
-// Config says which model of which server a Client calls: BaseURL is the
-// server's address up to and without /api/chat.
+// Config is the model and the server that a Client calls. BaseURL is the server's
+// address without /api/chat.
 type Config struct {
 	wire.Config
-	// ContextWindow is how many tokens the document says the model has room for;
-	// 0 leaves it to the server, which then takes few and cuts longer
-	// conversations off without a word.
+	// ContextWindow is sent as the size of the context; 0 uses the default of the
+	// server, which is small and truncates longer conversations without an error.
 	ContextWindow int
 }
 
-// Client is one model behind one server. It is safe for concurrent use.
+// Client calls one model of one server. It is safe for concurrent use.
 type Client struct{ wire.Chat }
 
-// New makes a Client. Nothing is called yet.
+// New makes a Client. It calls nothing.
 func New(c Config) (*Client, error) {
-	s, err := wire.NewServer(c.Config, wire.Format{Answers: "chat answer", Example: DefaultBaseURL, Lines: true,
+	s, err := wire.NewServer(c.Config, wire.Format{Answers: "chat answer", Example: "http://127.0.0.1:11434", Lines: true,
 		Reserved: []string{"messages", "model", "stream", "tools"}})
 	if err != nil {
 		return nil, err
@@ -40,19 +36,19 @@ func New(c Config) (*Client, error) {
 	return &Client{wire.NewChat(s, p)}, nil
 }
 
-// protocol is Ollama's chat. It is changed by nobody.
+// protocol is Ollama's chat. It is immutable.
 type protocol struct {
 	*wire.Server
-	endpoint string      // where requests go
+	endpoint string      // URL of requests
 	header   http.Header // the credential
-	window   int         // tokens that the model is to have room for, 0 where the server decides
+	window   int         // size of the context in tokens, 0 for the server's default
 }
 
-// Request writes a request.
+// Request encodes a request.
 func (p *protocol) Request(req model.Request) (wire.Call, error) {
 	body, err := p.body(req)
 	return wire.Call{URL: p.endpoint, Header: p.header, Body: body}, err
 }
 
-// Answer begins an answer.
+// Answer returns a reader for one response.
 func (p *protocol) Answer() wire.ResponseReader { return &assembler{} }

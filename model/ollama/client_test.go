@@ -54,15 +54,15 @@ func done(a modeltest.Answer) object {
 }
 
 func whole(a modeltest.Answer) string {
-	return line(object{"content": strings.Join(a.Pieces, ""), "tool_calls": calls(a)}, done(a))
+	return line(object{"content": strings.Join(a.Chunks, ""), "tool_calls": calls(a)}, done(a))
 }
 
 func stream(a modeltest.Answer) []string {
 	var records []string
-	if a.Thoughts != "" {
-		records = append(records, line(object{"content": "", "thinking": a.Thoughts}, nil))
+	if a.Reasoning != "" {
+		records = append(records, line(object{"content": "", "thinking": a.Reasoning}, nil))
 	}
-	for _, p := range a.Pieces {
+	for _, p := range a.Chunks {
 		records = append(records, line(object{"content": p}, nil))
 	}
 	for _, c := range calls(a) {
@@ -86,14 +86,14 @@ func heard(t testing.TB, r modeltest.Request) modeltest.Conversation {
 			h.System = m["content"].(string)
 			continue
 		case "tool":
-			h.Said = append(h.Said, fmt.Sprint("result of ", m["tool_name"], ": ", m["content"]))
+			h.Messages = append(h.Messages, fmt.Sprint("result of ", m["tool_name"], ": ", m["content"]))
 			continue
 		}
-		h.Said = append(h.Said, fmt.Sprint(m["role"], ": ", m["content"]))
+		h.Messages = append(h.Messages, fmt.Sprint(m["role"], ": ", m["content"]))
 		list, _ := m["tool_calls"].([]any)
 		for _, c := range list {
 			f := c.(object)["function"].(object)
-			h.Said = append(h.Said, fmt.Sprint(m["role"], " calls ", f["name"], " ", modeltest.JSON(f["arguments"])))
+			h.Messages = append(h.Messages, fmt.Sprint(m["role"], " calls ", f["name"], " ", modeltest.JSON(f["arguments"])))
 		}
 	}
 	tools, _ := r.Body["tools"].([]any)
@@ -110,16 +110,16 @@ func heard(t testing.TB, r modeltest.Request) modeltest.Conversation {
 
 func TestContract(t *testing.T) {
 	modeltest.Run(t, modeltest.Wire{
-		Open: open, Whole: whole, Stream: stream, Closing: 1, Kind: "application/x-ndjson", Heard: heard, Thoughts: true,
-		Fault:  func(_ int, message string) string { return modeltest.JSON(object{"error": message}) },
-		Broken: modeltest.JSON(object{"error": "it broke"}) + "\n",
+		Open: open, Whole: whole, Stream: stream, Closing: 1, Kind: "application/x-ndjson", Parse: heard, Reasoning: true,
+		ErrorBody:   func(_ int, message string) string { return modeltest.JSON(object{"error": message}) },
+		ErrorRecord: modeltest.JSON(object{"error": "it broke"}) + "\n",
 	})
 }
 
 // TestOptions: parameters go where Ollama looks for them, and the declared
 // window is asked for: unasked, Ollama takes 4,096 tokens and cuts the rest off.
 func TestOptions(t *testing.T) {
-	s := modeltest.Serve(t, modeltest.Says(200, "application/json", whole(modeltest.Answer{Pieces: []string{"Yes."}})))
+	s := modeltest.Serve(t, modeltest.Respond(200, "application/json", whole(modeltest.Answer{Chunks: []string{"Yes."}})))
 	cfg := config(modeltest.Target{Info: model.Info{ID: "m", Name: "llama3.2"}, URL: s.URL, HTTP: s.Client(), Params: map[string]any{
 		"top_p": 0.5, "keep_alive": "5m", "think": false, "options": map[string]any{"seed": 7}}})
 	cfg.ContextWindow = 32768
@@ -139,7 +139,7 @@ func TestOptions(t *testing.T) {
 		t.Error(d)
 	}
 	req.Messages[0].Blocks[1] = chat.Block{Type: "image", Text: "https://a.example/b.png"}
-	if _, err := model.Call(t.Context(), m, req, nil); err == nil || !strings.Contains(err.Error(), "an image must be given as bytes, not as an address") {
+	if _, err := model.Call(t.Context(), m, req, nil); err == nil || !strings.Contains(err.Error(), "an image must be bytes, not a URL") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// message is a message as it is sent.
+// message is a message of the protocol.
 type message struct {
 	Role       chat.Role `json:"role"`
 	Content    string    `json:"content"`
 	Images     [][]byte  `json:"images,omitempty"` // base64 in JSON
 	ToolCalls  []request `json:"tool_calls,omitempty"`
-	ToolName   string    `json:"tool_name,omitempty"` // of a tool's result
+	ToolName   string    `json:"tool_name,omitempty"` // for the result of a tool
 	ToolCallID string    `json:"tool_call_id,omitempty"`
 }
 
@@ -29,7 +29,7 @@ type request struct {
 	} `json:"function"`
 }
 
-// function is a tool as Ollama writes it.
+// function is a tool in Ollama's format.
 type function struct {
 	Type     string `json:"type"` // always function
 	Function struct {
@@ -39,8 +39,8 @@ type function struct {
 	} `json:"function"`
 }
 
-// beside are the parameters that stand beside the options, not among them.
-func beside(name string) bool {
+// topLevel lists the parameters that are not options.
+func topLevel(name string) bool {
 	switch name {
 	case "format", "keep_alive", "logprobs", "think", "top_logprobs", "truncate":
 		return true
@@ -48,8 +48,8 @@ func beside(name string) bool {
 	return false
 }
 
-// body is a request. Inference parameters are options to Ollama, but for those
-// that it takes beside them; max_tokens is understood by its usual name.
+// body encodes a request. Inference parameters are options of Ollama, except for those at
+// the top level; max_tokens is accepted by its usual name.
 func (p *protocol) body(req model.Request) (map[string]any, error) {
 	fields, options := map[string]any{}, map[string]any{}
 	if p.window > 0 {
@@ -61,7 +61,7 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 			if err := json.Unmarshal(raw, &options); err != nil {
 				return nil, fmt.Errorf("inference_params: options must be a map")
 			}
-		case beside(name):
+		case topLevel(name):
 			fields[name] = raw
 		case name == "max_tokens", name == "max_completion_tokens":
 			options["num_predict"] = raw
@@ -99,7 +99,7 @@ func functions(tools []model.Tool) []function {
 }
 
 func messagesOf(list []chat.Message) ([]message, error) {
-	names := map[string]string{} // of the tools behind the calls
+	names := map[string]string{} // tool names by the ids of the calls
 	messages := make([]message, len(list))
 	for i, m := range list {
 		to := &messages[i]
@@ -110,7 +110,7 @@ func messagesOf(list []chat.Message) ([]message, error) {
 			case b.Type == "image" && b.Media():
 				to.Images = append(to.Images, b.Data)
 			case b.Type == "image":
-				return nil, fmt.Errorf("an image must be given as bytes, not as an address")
+				return nil, fmt.Errorf("an image must be bytes, not a URL")
 			case b.Media(), b.Type == "audio", b.Type == "video", b.Type == "file", b.Type == "bytes":
 				return nil, wire.UnsupportedContent(b, "ollama")
 			case b.Text != "":

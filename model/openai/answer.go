@@ -17,15 +17,15 @@ type completion struct {
 
 type choice struct {
 	Index   int    `json:"index"`
-	Delta   *said  `json:"delta"`   // in a stream
-	Message *said  `json:"message"` // in a whole answer
+	Delta   *delta `json:"delta"`   // in a stream
+	Message *delta `json:"message"` // in a response that is not streamed
 	Finish  string `json:"finish_reason"`
 }
 
-// said is a message or a part of one.
-type said struct {
+// delta is a message or a part of one.
+type delta struct {
 	Content   json.RawMessage `json:"content"`           // text, null, or parts
-	Refusal   string          `json:"refusal"`           // said instead of content
+	Refusal   string          `json:"refusal"`           // in place of the content
 	Reasoning json.RawMessage `json:"reasoning_content"` // DeepSeek's, vLLM's and others' name
 	Thinking  json.RawMessage `json:"reasoning"`         // OpenRouter's and Ollama's name
 	ToolCalls []callPart      `json:"tool_calls"`
@@ -39,38 +39,38 @@ type usage struct {
 	} `json:"prompt_tokens_details"`
 }
 
-// assembler puts an answer together.
+// assembler builds a response from its parts.
 type assembler struct {
 	draft   wire.ResponseBuilder
 	refused bool
-	calls   []*call // what came of them so far
+	calls   []*call // the calls so far
 	finish  string
 	usage   model.Usage
-	begun   bool // a choice was seen
-	done    bool // the closing mark of a stream was seen
+	begun   bool // whether a choice was read
+	done    bool // whether the closing record was read
 }
 
-// Complete tells whether the closing mark came; at the end of a stream also
-// whether the answer is whole but for that mark, which some servers leave out.
+// Complete reports whether the closing record was read; at the end of a stream also
+// whether the answer is complete without it, as some servers omit it.
 func (a *assembler) Complete(atEnd bool) bool { return a.done || atEnd && a.finish != "" }
 
-// Whole takes an answer that came in one piece.
+// Whole reads a response that is not streamed.
 func (a *assembler) Whole(raw []byte) error {
 	var c completion
 	if err := json.Unmarshal(raw, &c); err != nil {
 		return wire.Shape(err)
 	}
 	if len(c.Choices) == 0 {
-		return errors.New("it holds no choices")
+		return errors.New("no choices")
 	}
 	if c.Choices[0].Message == nil {
-		return errors.New("its choice holds no message")
+		return errors.New("the choice has no message")
 	}
 	_, err := a.take(c)
 	return err
 }
 
-// Chunk takes one event of a stream and answers what it says to a reader.
+// Chunk reads one event of a stream and returns its deltas.
 func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 	if string(raw) == "[DONE]" {
 		a.done = true
@@ -80,20 +80,20 @@ func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 	if err := json.Unmarshal(raw, &c); err != nil {
 		return nil, wire.Shape(err)
 	}
-	if f, ok := wire.ReadFault(c.Error); ok {
-		return nil, &wire.StreamFault{Fault: f}
+	if f, ok := wire.ReadAPIError(c.Error); ok {
+		return nil, &wire.StreamError{API: f}
 	}
-	if len(c.Choices) == 0 && c.Usage == nil { // an error without the word
-		if f, ok := wire.ParseFault(raw); ok {
-			return nil, &wire.StreamFault{Fault: f}
+	if len(c.Choices) == 0 && c.Usage == nil { // an error without an error object
+		if f, ok := wire.ParseAPIError(raw); ok {
+			return nil, &wire.StreamError{API: f}
 		}
 	}
 	return a.take(c)
 }
 
-// take adds the first choice: only one is asked for.
+// take adds the first choice: only one is requested.
 func (a *assembler) take(c completion) ([]model.Event, error) {
-	if c.Usage != nil { // sums, so the newest count replaces an older one
+	if c.Usage != nil { // totals, so the newest count replaces an older one
 		a.usage = model.Usage{Input: c.Usage.Prompt, Output: c.Usage.Completion, Cached: c.Usage.Details.Cached}
 	}
 	var events []model.Event
@@ -112,7 +112,7 @@ func (a *assembler) take(c completion) ([]model.Event, error) {
 		if part == nil {
 			continue
 		}
-		evs, err := a.say(part, ch.Delta == nil)
+		evs, err := a.add(part, ch.Delta == nil)
 		if err != nil {
 			return nil, err
 		}
@@ -121,8 +121,8 @@ func (a *assembler) take(c completion) ([]model.Event, error) {
 	return events, nil
 }
 
-// say adds a part of the message; in a whole one each tool call is complete.
-func (a *assembler) say(part *said, whole bool) ([]model.Event, error) {
+// add adds a part of the message; with whole each tool call is complete.
+func (a *assembler) add(part *delta, whole bool) ([]model.Event, error) {
 	text, thoughts, err := contentText(part.Content)
 	if err != nil {
 		return nil, err
@@ -144,8 +144,8 @@ func (a *assembler) say(part *said, whole bool) ([]model.Event, error) {
 	return a.draft.AppendText(text, thoughts)
 }
 
-// contentText reads text, null, or a list of parts as reasoning models of
-// Mistral answer; the thoughts among the parts are apart.
+// contentText reads text, null, or a list of parts, which reasoning models of Mistral
+// return; it separates the reasoning among the parts.
 func contentText(raw json.RawMessage) (text, thoughts string, err error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return "", "", nil
@@ -160,7 +160,7 @@ func contentText(raw json.RawMessage) (text, thoughts string, err error) {
 		Thinking json.RawMessage `json:"thinking"`
 	}
 	if json.Unmarshal(raw, &parts) != nil {
-		return "", "", errors.New("its content is neither text nor a list of parts")
+		return "", "", errors.New("the content is neither text nor a list of parts")
 	}
 	for _, p := range parts {
 		if p.Type == "thinking" {
@@ -173,10 +173,10 @@ func contentText(raw json.RawMessage) (text, thoughts string, err error) {
 	return text, thoughts, nil
 }
 
-// Response is the answer, complete.
+// Response returns the complete answer.
 func (a *assembler) Response() (*model.Response, error) {
 	if !a.begun {
-		return nil, errors.New("it holds no choices")
+		return nil, errors.New("no choices")
 	}
 	for _, c := range a.calls {
 		a.draft.Call(c.id, c.name, c.arguments.String())
@@ -184,7 +184,7 @@ func (a *assembler) Response() (*model.Response, error) {
 	return &model.Response{Message: a.draft.Message(), Finish: a.reason(), Usage: a.usage}, nil
 }
 
-// reason is why the answer ended, in OpenAI's words.
+// reason returns the finish reason in OpenAI's terms.
 func (a *assembler) reason() string {
 	switch {
 	case a.refused:

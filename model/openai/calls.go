@@ -10,7 +10,7 @@ import (
 	"github.com/qtype-dev/qtype/model/internal/wire"
 )
 
-// callPart is a tool call, or a piece of one.
+// callPart is a tool call, or a part of one.
 type callPart struct {
 	Index    *int   `json:"index"`
 	ID       string `json:"id"`
@@ -20,23 +20,23 @@ type callPart struct {
 	} `json:"function"`
 }
 
-// call is a tool call that is being put together.
+// call is a partial tool call.
 type call struct {
 	index     int
 	id, name  string
 	arguments strings.Builder
 }
 
-// call adds a piece of a tool call to the call it belongs to, or a whole call.
+// call adds a part of a tool call to the call it belongs to, or a whole call.
 func (a *assembler) call(p callPart, whole bool) error {
-	const most = 1024 // calls in one answer: more is no answer but a fault
+	const maxCalls = 1024 // in one answer
 	var slot *call
 	if !whole {
 		slot = a.slot(p)
 	}
 	if slot == nil {
-		if len(a.calls) == most {
-			return fmt.Errorf("it holds more than %d tool calls", most)
+		if len(a.calls) == maxCalls {
+			return fmt.Errorf("more than %d tool calls", maxCalls)
 		}
 		slot = &call{index: len(a.calls)}
 		if p.Index != nil {
@@ -57,15 +57,15 @@ func (a *assembler) call(p callPart, whole bool) error {
 	return nil
 }
 
-// slot finds the call that a piece continues, nil where it begins one. Pieces
-// of several calls come interleaved and are told apart by their index; servers
-// that number all calls 0, or not at all, still give each call an id of its own.
+// slot finds the call that a part continues, nil if it begins one. Parts of several calls
+// are interleaved and have the index of their call; servers that number all calls 0, or
+// not at all, still assign different ids.
 func (a *assembler) slot(p callPart) *call {
 	for i, c := range slices.Backward(a.calls) {
 		switch {
 		case p.ID != "" && p.ID == c.id:
 			return c
-		case p.ID != "" && c.id != "": // another call's id
+		case p.ID != "" && c.id != "": // the id of another call
 		case p.Index != nil && *p.Index == c.index:
 			return c
 		case p.Index == nil && p.ID == "" && p.Function.Name == "" && i == len(a.calls)-1:
@@ -75,7 +75,7 @@ func (a *assembler) slot(p callPart) *call {
 	return nil
 }
 
-// argumentText is the JSON text in a string, or the object that some servers send in its place.
+// argumentText returns the JSON text in a string, or the object that some servers send.
 func argumentText(raw json.RawMessage) (string, error) {
 	text := string(raw)
 	switch {

@@ -1,6 +1,6 @@
-// Package openai speaks OpenAI's chat completions and embeddings over HTTP,
-// streaming and not, with every server that understands them: OpenAI itself,
-// Mistral, Ollama, vLLM, LM Studio, llama.cpp, gateways.
+// Package openai is a client of OpenAI's chat completions and embeddings, with and without
+// streaming, for all servers with these protocols: OpenAI itself, Mistral, Ollama, vLLM,
+// LM Studio, llama.cpp, gateways.
 package openai
 
 import (
@@ -10,21 +10,18 @@ import (
 	"github.com/qtype-dev/qtype/model/internal/wire"
 )
 
-// DefaultBaseURL is OpenAI's own address.
-const DefaultBaseURL = "https://api.openai.com/v1"
-
-// Config says which model of which server a Client calls: BaseURL is the
-// server's address up to and without /chat/completions.
+// Config is the model and the server that a Client calls. BaseURL is the server's
+// address without /chat/completions.
 type Config = wire.Config
 
-// Client is one model behind one server. It is safe for concurrent use.
+// Client calls one model of one server. It is safe for concurrent use.
 type Client struct{ wire.Chat }
 
-// New makes a Client. Nothing is called yet.
+// New makes a Client. It calls nothing.
 func New(c Config) (*Client, error) { return newClient(c, false) }
 
-// NewMistral makes a Client of Mistral's own service, which speaks the same
-// protocol but for some strictness.
+// NewMistral makes a Client of Mistral's service, whose protocol is the same but
+// stricter. It calls nothing.
 func NewMistral(c Config) (*Client, error) { return newClient(c, true) }
 
 func newClient(c Config, mistral bool) (*Client, error) {
@@ -37,26 +34,26 @@ func newClient(c Config, mistral bool) (*Client, error) {
 	return &Client{wire.NewChat(s, p)}, nil
 }
 
-// example is an address as errors show one.
+// example is a base URL for error messages.
 const example = "http://localhost:11434/v1"
 
-// protocol is chat completions. It is changed by nobody.
+// protocol is chat completions. It is immutable.
 type protocol struct {
 	*wire.Server
-	endpoint string // where requests go
-	mistral  bool   // the server refuses what OpenAI's protocol has beyond its own
+	endpoint string // URL of requests
+	mistral  bool   // whether the server rejects what Mistral's protocol does not have
 }
 
-// Request writes a request.
+// Request encodes a request.
 func (p *protocol) Request(req model.Request) (wire.Call, error) {
 	body, err := p.body(req)
 	return wire.Call{URL: p.endpoint, Header: bearer(p.Key), Body: body}, err
 }
 
-// Answer begins an answer.
+// Answer returns a reader for one response.
 func (p *protocol) Answer() wire.ResponseReader { return &assembler{} }
 
-// bearer is the header of requests; an empty key sends no Authorization.
+// bearer returns the headers of requests; an empty key sends no Authorization.
 func bearer(key string) http.Header {
 	h := http.Header{"Accept": {"application/json, text/event-stream"}}
 	if key != "" {

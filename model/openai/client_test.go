@@ -49,7 +49,7 @@ func (s server) talk(t *testing.T, change func(*openai.Config, *model.CallPolicy
 }
 
 func status(code int, body string, header ...string) http.HandlerFunc {
-	return modeltest.Says(code, "application/json", body, header...)
+	return modeltest.Respond(code, "application/json", body, header...)
 }
 
 const hello = `{"id":"x","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"Hello.","refusal":null},"logprobs":null,"finish_reason":"stop"}],

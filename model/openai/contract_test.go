@@ -35,7 +35,7 @@ func usageOf(a modeltest.Answer) object {
 }
 
 func wholeAnswer(a modeltest.Answer) string {
-	message := object{"role": "assistant", "content": strings.Join(a.Pieces, "")}
+	message := object{"role": "assistant", "content": strings.Join(a.Chunks, "")}
 	var calls []object
 	for _, c := range a.Calls {
 		calls = append(calls, object{"id": c.ID, "type": "function", "function": object{"name": c.Name, "arguments": c.Arguments}})
@@ -51,10 +51,10 @@ func streamedAnswer(a modeltest.Answer) []string {
 	add := func(delta object, finish any) {
 		records = append(records, "data: "+modeltest.JSON(object{"choices": []object{{"index": 0, "delta": delta, "finish_reason": finish}}})+"\n\n")
 	}
-	if a.Thoughts != "" {
-		add(object{"reasoning_content": a.Thoughts}, nil)
+	if a.Reasoning != "" {
+		add(object{"reasoning_content": a.Reasoning}, nil)
 	}
-	for _, p := range a.Pieces {
+	for _, p := range a.Chunks {
 		add(object{"content": p}, nil)
 	}
 	for i, c := range a.Calls {
@@ -82,15 +82,15 @@ func heardBy(t testing.TB, r modeltest.Request) modeltest.Conversation {
 			h.System = m["content"].(string)
 			continue
 		case "tool":
-			h.Said = append(h.Said, fmt.Sprint("result of ", names[m["tool_call_id"]], ": ", m["content"]))
+			h.Messages = append(h.Messages, fmt.Sprint("result of ", names[m["tool_call_id"]], ": ", m["content"]))
 			continue
 		}
-		h.Said = append(h.Said, fmt.Sprint(m["role"], ": ", m["content"]))
+		h.Messages = append(h.Messages, fmt.Sprint(m["role"], ": ", m["content"]))
 		calls, _ := m["tool_calls"].([]any)
 		for _, c := range calls {
 			f := c.(object)["function"].(object)
 			names[c.(object)["id"]] = f["name"]
-			h.Said = append(h.Said, fmt.Sprint(m["role"], " calls ", f["name"], " ", f["arguments"]))
+			h.Messages = append(h.Messages, fmt.Sprint(m["role"], " calls ", f["name"], " ", f["arguments"]))
 		}
 	}
 	tools, _ := r.Body["tools"].([]any)
@@ -110,15 +110,15 @@ func heardBy(t testing.TB, r modeltest.Request) modeltest.Conversation {
 func TestContract(t *testing.T) {
 	wire := modeltest.Wire{
 		Open:  func(t modeltest.Target) (model.Chat, error) { return openai.New(contractConfig(t)) },
-		Whole: wholeAnswer, Stream: streamedAnswer, Closing: 3, Kind: "text/event-stream", Heard: heardBy, Thoughts: true,
-		Fault: func(status int, message string) string {
+		Whole: wholeAnswer, Stream: streamedAnswer, Closing: 3, Kind: "text/event-stream", Parse: heardBy, Reasoning: true,
+		ErrorBody: func(status int, message string) string {
 			return modeltest.JSON(object{"error": object{"message": message, "type": "some_error", "param": nil, "code": status}})
 		},
-		Broken: "data: " + modeltest.JSON(object{"error": object{"message": "it broke", "type": "server_error"}}) + "\n\n",
+		ErrorRecord: "data: " + modeltest.JSON(object{"error": object{"message": "it broke", "type": "server_error"}}) + "\n\n",
 	}
 	t.Run("openai", func(t *testing.T) { modeltest.Run(t, wire) })
 	wire.Open = func(t modeltest.Target) (model.Chat, error) { return openai.NewMistral(contractConfig(t)) }
-	wire.Fault = func(status int, message string) string { // its own form
+	wire.ErrorBody = func(status int, message string) string { // its own form
 		return modeltest.JSON(object{"object": "error", "message": message, "type": "some_error", "param": nil, "code": fmt.Sprint(status, "0")})
 	}
 	t.Run("mistral", func(t *testing.T) { modeltest.Run(t, wire) })
@@ -127,7 +127,7 @@ func TestContract(t *testing.T) {
 // TestWhatMistralRefuses is not sent to it: names, options of streams, roles and
 // ids that are not its own.
 func TestWhatMistralRefuses(t *testing.T) {
-	s := modeltest.Serve(t, modeltest.Says(200, "application/json", `{"choices":[{"message":{"content":"Once"},"finish_reason":"model_length"}]}`))
+	s := modeltest.Serve(t, modeltest.Respond(200, "application/json", `{"choices":[{"message":{"content":"Once"},"finish_reason":"model_length"}]}`))
 	m, err := openai.NewMistral(contractConfig(modeltest.Target{Info: model.Info{ID: "m"}, URL: s.URL, HTTP: s.Client()}))
 	if err != nil {
 		t.Fatal(err)

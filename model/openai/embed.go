@@ -14,14 +14,14 @@ import (
 	"github.com/qtype-dev/qtype/model/internal/wire"
 )
 
-// Embedder is one embedding model behind one server that has /embeddings. It
-// is safe for concurrent use.
+// Embedder calls one embedding model of one server with /embeddings. It is safe for
+// concurrent use.
 type Embedder struct {
 	server   *wire.Server
 	endpoint string
 }
 
-// NewEmbedder makes an Embedder. Nothing is called yet.
+// NewEmbedder makes an Embedder. It calls nothing.
 func NewEmbedder(c Config) (*Embedder, error) {
 	s, err := wire.NewServer(c, wire.Format{Answers: "list of embeddings", Example: example, Reserved: []string{"input", "model"}})
 	if err != nil {
@@ -30,10 +30,10 @@ func NewEmbedder(c Config) (*Embedder, error) {
 	return &Embedder{server: s, endpoint: s.Base.JoinPath("embeddings").String()}, nil
 }
 
-// Info tells what the model is.
+// Info describes the model.
 func (e *Embedder) Info() model.Info { return e.server.Info }
 
-// Embed sends one request with all the texts; model.WithBatches cuts and repeats.
+// Embed sends one request with all texts; model.WithBatches splits and retries.
 func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, model.Usage, error) {
 	var got embeddings
 	call := wire.Call{URL: e.endpoint, Header: bearer(e.server.Key), Body: e.body(texts)}
@@ -41,9 +41,9 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, mode
 	return got.vectors, model.Usage{Input: got.Usage.Prompt}, err
 }
 
-// body is a request. The length of the vectors is asked for where the model is
-// one that can be asked; other servers take the parameter for a fault, and the
-// document may still set it in inference_params.
+// body encodes a request. It sets the length of the vectors for the models that accept
+// it; other servers reject the parameter, and the document may set it in
+// inference_params.
 func (e *Embedder) body(texts []string) map[string]any {
 	info := e.server.Info
 	fields := make(map[string]any, len(e.server.Encoded)+3)
@@ -60,7 +60,7 @@ func (e *Embedder) body(texts []string) map[string]any {
 // embeddings is an answer.
 type embeddings struct {
 	Data []struct {
-		Index  *int            `json:"index"`     // of the text; the place in the list where it is missing
+		Index  *int            `json:"index"`     // of the text; the position in the list if it is missing
 		Vector json.RawMessage `json:"embedding"` // numbers, or little-endian float32 in base64
 	} `json:"data"`
 	Usage usage `json:"usage"`
@@ -68,16 +68,16 @@ type embeddings struct {
 	vectors [][]float32 // in the order of the texts
 }
 
-// read takes an answer to that many texts.
+// read reads the response to that many texts.
 func (a *embeddings) read(raw []byte, texts int) error {
 	if err := json.Unmarshal(raw, a); err != nil {
 		return wire.Shape(err)
 	}
 	if a.Data == nil {
-		return errors.New("it holds no data")
+		return errors.New("no data")
 	}
 	if len(a.Data) != texts {
-		return fmt.Errorf("it holds %d vectors for %d texts", len(a.Data), texts)
+		return fmt.Errorf("%d vectors for %d texts", len(a.Data), texts)
 	}
 	vectors := make([][]float32, texts)
 	for i, d := range a.Data {
@@ -86,7 +86,7 @@ func (a *embeddings) read(raw []byte, texts int) error {
 			at = *d.Index
 		}
 		if at < 0 || at >= texts || vectors[at] != nil {
-			return fmt.Errorf("it has an index %d that is not one of the %d texts, or has it twice", at, texts)
+			return fmt.Errorf("index %d is not one of %d texts, or is repeated", at, texts)
 		}
 		v, err := vector(d.Vector)
 		if err != nil {
@@ -98,12 +98,12 @@ func (a *embeddings) read(raw []byte, texts int) error {
 	return nil
 }
 
-// vector reads one vector in either encoding.
+// vector decodes one vector in either encoding.
 func vector(raw json.RawMessage) ([]float32, error) {
 	v := []float32{}
 	if len(raw) == 0 || raw[0] != '"' {
 		if json.Unmarshal(raw, &v) != nil || v == nil {
-			return nil, errors.New("an embedding in it is not a list of numbers")
+			return nil, errors.New("an embedding is not a list of numbers")
 		}
 		return v, nil
 	}
@@ -114,7 +114,7 @@ func vector(raw json.RawMessage) ([]float32, error) {
 		bytes, err = base64.StdEncoding.DecodeString(text)
 	}
 	if err != nil || len(bytes)%4 != 0 {
-		return nil, errors.New("an embedding in it is neither a list of numbers nor float32 in base64")
+		return nil, errors.New("an embedding is neither a list of numbers nor float32 in base64")
 	}
 	for ; len(bytes) > 0; bytes = bytes[4:] {
 		v = append(v, math.Float32frombits(binary.LittleEndian.Uint32(bytes)))

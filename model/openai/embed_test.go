@@ -101,17 +101,17 @@ func TestWhatServersAnswerInsteadOfVectors(t *testing.T) {
 		want   string
 		calls  int
 	}{
-		"401":           {status(401, `{"error":{"message":"Incorrect API key provided: sk-proj-very-secret-0123456789"}}`), "model vec: HTTP 401: the server refused the credential OPENAI_API_KEY: Incorrect API key provided: *** (URL/v1)", 1},
+		"401":           {status(401, `{"error":{"message":"Incorrect API key provided: sk-proj-very-secret-0123456789"}}`), "model vec: HTTP 401: the server rejected the credential OPENAI_API_KEY: Incorrect API key provided: *** (URL/v1)", 1},
 		"429":           {status(429, busy), "model vec: HTTP 429: Rate limit reached (URL/v1), tried 3 times", 3},
-		"page":          {raw2(200, "text/html", "<html>"), "model vec: the server answered a web page instead of JSON; is base_url right? (URL/v1)", 1},
-		"a chat":        {status(200, hello), "model vec: the server's answer is not a list of embeddings: it holds no data (URL/v1)", 1},
-		"too few":       {status(200, `{"data":[]}`), "model vec: the server's answer is not a list of embeddings: it holds 0 vectors for 1 texts (URL/v1)", 1},
-		"wrong index":   {status(200, `{"data":[{"index":4,"embedding":[1,2]}]}`), "model vec: the server's answer is not a list of embeddings: it has an index 4 that is not one of the 1 texts, or has it twice (URL/v1)", 1},
-		"no numbers":    {status(200, `{"data":[{"embedding":{"a":1}}]}`), "model vec: the server's answer is not a list of embeddings: an embedding in it is not a list of numbers (URL/v1)", 1},
-		"null":          {status(200, `{"data":[{"embedding":null}]}`), "model vec: the server's answer is not a list of embeddings: an embedding in it is not a list of numbers (URL/v1)", 1},
-		"no base64":     {status(200, `{"data":[{"embedding":"a b"}]}`), "model vec: the server's answer is not a list of embeddings: an embedding in it is neither a list of numbers nor float32 in base64 (URL/v1)", 1},
-		"other length":  {status(200, `{"data":[{"embedding":[1,2,3]}]}`), "model vec: the vectors have 3 numbers, the document declares dimensions: 2", 1},
-		"half a vector": {status(200, `{"data":[{"embedding":`+inBase64(1)+`}]}`), "model vec: the vectors have 1 numbers, the document declares dimensions: 2", 1},
+		"page":          {raw2(200, "text/html", "<html>"), "model vec: the response is a web page instead of JSON; check base_url (URL/v1)", 1},
+		"a chat":        {status(200, hello), "model vec: invalid list of embeddings: no data (URL/v1)", 1},
+		"too few":       {status(200, `{"data":[]}`), "model vec: invalid list of embeddings: 0 vectors for 1 texts (URL/v1)", 1},
+		"wrong index":   {status(200, `{"data":[{"index":4,"embedding":[1,2]}]}`), "model vec: invalid list of embeddings: index 4 is not one of 1 texts, or is repeated (URL/v1)", 1},
+		"no numbers":    {status(200, `{"data":[{"embedding":{"a":1}}]}`), "model vec: invalid list of embeddings: an embedding is not a list of numbers (URL/v1)", 1},
+		"null":          {status(200, `{"data":[{"embedding":null}]}`), "model vec: invalid list of embeddings: an embedding is not a list of numbers (URL/v1)", 1},
+		"no base64":     {status(200, `{"data":[{"embedding":"a b"}]}`), "model vec: invalid list of embeddings: an embedding is neither a list of numbers nor float32 in base64 (URL/v1)", 1},
+		"other length":  {status(200, `{"data":[{"embedding":[1,2,3]}]}`), "model vec: the vectors have 3 dimensions, but the document declares 2", 1},
+		"half a vector": {status(200, `{"data":[{"embedding":`+inBase64(1)+`}]}`), "model vec: the vectors have 1 dimensions, but the document declares 2", 1},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

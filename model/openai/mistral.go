@@ -8,12 +8,8 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// MistralBaseURL is Mistral's own address.
-const MistralBaseURL = "https://api.mistral.ai/v1"
-
-// forMistral makes of a message one that Mistral accepts: without a speaker's
-// name, a role that it does not know, or a call's id that is not its own way of
-// writing one.
+// forMistral changes a message to one that Mistral accepts: without a participant's name,
+// without roles that Mistral does not have, with ids of calls in Mistral's format.
 func forMistral(m chat.Message) chat.Message {
 	m.Name = ""
 	if m.Role == chat.Developer {
@@ -29,8 +25,8 @@ func forMistral(m chat.Message) chat.Message {
 	return m
 }
 
-// mistralID is a call's id as Mistral wants it, nine letters and digits: as it
-// is where it is one, else always the same one for the same id.
+// mistralID returns the id of a call in Mistral's format, nine letters and digits: the id
+// itself if it has the format, else one that is derived from it.
 func mistralID(id string) string {
 	const alphabet, size = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789", 9
 	plain := func(r rune) bool { return !strings.ContainsRune(alphabet, r) }

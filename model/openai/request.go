@@ -10,7 +10,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// function is a tool as OpenAI writes it.
+// function is a tool in OpenAI's format.
 type function struct {
 	Type     string `json:"type"` // always function
 	Function struct {
@@ -20,8 +20,8 @@ type function struct {
 	} `json:"function"`
 }
 
-// body is a request. Parameters that the document does not set are not sent:
-// their defaults are the server's to choose.
+// body encodes a request. Parameters that the document does not set are not sent: the
+// server has its own defaults.
 func (p *protocol) body(req model.Request) (map[string]any, error) {
 	fields := make(map[string]any, len(p.Encoded)+5)
 	for name, raw := range p.Encoded {
@@ -65,12 +65,12 @@ func functions(tools []model.Tool) []function {
 	return list
 }
 
-// supportedContent tells whether the protocol can carry every part of a message.
+// supportedContent returns an error if the protocol cannot carry a part of the message.
 func supportedContent(m chat.Message) error {
 	for _, b := range m.Blocks {
 		switch {
 		case b.Type == "audio" && !b.Media():
-			return fmt.Errorf("audio must be given as bytes, not as an address")
+			return fmt.Errorf("audio must be bytes, not a URL")
 		case b.Type == "audio" && b.MimeType != "" && !slices.Contains(soundTypes(), b.MimeType):
 			return fmt.Errorf("audio of type %s cannot be sent, only wav and mp3", b.MimeType)
 		}
@@ -78,13 +78,13 @@ func supportedContent(m chat.Message) error {
 	return nil
 }
 
-// soundTypes are the media types that OpenAI takes.
+// soundTypes maps the media types that OpenAI accepts to its names of them.
 func soundTypes() []string {
 	return []string{"audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave", "audio/mp3", "audio/mpeg"}
 }
 
-// plainName makes of a speaker's name one that OpenAI accepts: at most 64
-// characters without blanks and < | \ / >.
+// plainName converts a participant's name to one that OpenAI accepts: at most 64
+// characters without spaces and < | \ / >.
 func plainName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r <= ' ' || r == 0x7f || strings.ContainsRune(`<|\/>`, r) {

@@ -8,64 +8,66 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// credential is a key, where it came from, and the server that it belongs to.
+// credential is the key of a model.
 type credential struct {
-	key  string // the secret itself; empty for none
-	name string // an auth's id or a variable's name
-	host string // the base URL that the key belongs to, mostly empty
+	key  string // the secret; empty for none
+	name string // id of the auth or name of the environment variable; empty for none
+	host string // the base URL that the key belongs to; empty for any
 }
 
-// openAICredential finds the key of an openai model: its auth's, else OPENAI_API_KEY.
-func openAICredential(m *spec.Model, opts Options) (credential, error) {
-	c, err := authCredential(m, opts)
+// findCredential reads the key of a model: its auth's, else that of the first
+// environment variable of the provider that is set.
+func findCredential(m *spec.Model, row spec.Provider, opts Options) (credential, error) {
+	c, err := authCredential(m, row, opts)
 	if err != nil || c.name != "" {
 		return c, err
 	}
-	return credential{key: strings.TrimSpace(opts.Getenv(keyVariable)), name: keyVariable}, nil
-}
-
-// authCredential reads a model's auth; the empty credential where it has none.
-func authCredential(m *spec.Model, opts Options) (credential, error) {
-	if m.Auth.IsZero() && m.Auth.To == nil {
-		return credential{}, nil
-	}
-	var c credential
-	var secret spec.Secret
-	switch a := m.Auth.To.(type) {
-	case *spec.APIKeyAuth:
-		secret, c.host = a.APIKey, a.Host
-	case *spec.BearerTokenAuth:
-		secret = a.Token
-	case nil:
-		return c, atAuth(m, fmt.Errorf("auth names %s, which is not an auth", m.Auth.ID))
-	default:
-		return c, atAuth(m, fmt.Errorf("provider %s takes an auth of type api_key or bearer_token; %s is %s",
-			m.Provider, a.EntityID(), spec.TypeName(a)))
-	}
-	c.name = m.Auth.To.EntityID()
-	key, err := reveal(secret, opts)
-	if err != nil {
-		return c, atAuth(m, fmt.Errorf("auth %s: %w", c.name, err))
-	}
-	if c.key = strings.TrimSpace(key); strings.ContainsFunc(c.key, unicode.IsControl) {
-		return c, atAuth(m, fmt.Errorf("auth %s holds a character that cannot be sent", c.name))
-	}
-	if c.key == "" && m.BaseURL == "" && c.host == "" { // a server of one's own may need none
-		return c, atAuth(m, fmt.Errorf("auth %s holds an empty key", c.name))
+	for _, variable := range row.KeyEnv {
+		if key := strings.TrimSpace(opts.Getenv(variable)); key != "" {
+			return credential{key: key, name: variable}, nil
+		}
 	}
 	return c, nil
 }
 
-// atAuth puts the model before what is wrong with its auth, and the place where
-// the document names that.
-func atAuth(m *spec.Model, err error) error {
-	if place := m.Auth.Span.String(); place != "" {
-		return fmt.Errorf("%s: model %s: %w", place, m.ID, err)
+// authCredential reads the auth of a model; the zero credential where it has none.
+func authCredential(m *spec.Model, row spec.Provider, opts Options) (credential, error) {
+	if m.Auth.IsZero() && m.Auth.To == nil {
+		return credential{}, nil
+	}
+	if m.Auth.To == nil {
+		return credential{}, authError(m, fmt.Errorf("auth names %s, which is not an auth", m.Auth.ID))
+	}
+	id := m.Auth.To.EntityID()
+	auth, ok := m.Auth.To.(spec.KeyAuth)
+	if !ok {
+		return credential{}, authError(m, fmt.Errorf("provider %s takes an auth of type %s; %s is %s",
+			m.Provider, strings.Join(row.Auths, " or "), id, spec.TypeName(m.Auth.To)))
+	}
+	secret, host := auth.ModelKey()
+	key, err := reveal(secret, opts)
+	if err != nil {
+		return credential{}, authError(m, fmt.Errorf("auth %s: %w", id, err))
+	}
+	key = strings.TrimSpace(key)
+	if strings.ContainsFunc(key, unicode.IsControl) {
+		return credential{}, authError(m, fmt.Errorf("auth %s contains a character that is not allowed in a header", id))
+	}
+	if key == "" && m.BaseURL == "" && host == "" { // a server other than the provider's own may need none
+		return credential{}, authError(m, fmt.Errorf("auth %s holds an empty key", id))
+	}
+	return credential{key: key, name: id, host: host}, nil
+}
+
+// authError prefixes an error about a model's auth with the model and the
+// position of the reference in the document.
+func authError(m *spec.Model, err error) error {
+	if position := m.Auth.Span.String(); position != "" {
+		return fmt.Errorf("%s: model %s: %w", position, m.ID, err)
 	}
 	return fmt.Errorf("model %s: %w", m.ID, err)
 }
 
-// reveal is the text of a secret.
 func reveal(s spec.Secret, opts Options) (string, error) {
 	switch {
 	case s.Ref == nil:

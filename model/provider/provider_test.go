@@ -102,14 +102,14 @@ func TestModelsThatCannotBeMade(t *testing.T) {
 	}{
 		{spec.Model{Provider: "openai"}, "model gpt: no credentials: set OPENAI_API_KEY, give it an auth, or a base_url"},
 		{spec.Model{Provider: "langchaingo:mistral"}, "model gpt: no credentials: set MISTRAL_API_KEY or give it an auth"},
-		{spec.Model{Provider: "anthropic"}, "model gpt: no credentials: set ANTHROPIC_API_KEY or give it an auth"},
-		{spec.Model{Provider: "google-ai"}, "model gpt: no credentials: set GEMINI_API_KEY or give it an auth"},
-		{spec.Model{Provider: "mistral"}, "model gpt: no credentials: set MISTRAL_API_KEY or give it an auth"},
+		{spec.Model{Provider: "anthropic"}, "model gpt: no credentials: set ANTHROPIC_API_KEY, give it an auth, or a base_url"},
+		{spec.Model{Provider: "google-ai"}, "model gpt: no credentials: set GEMINI_API_KEY, give it an auth, or a base_url"},
+		{spec.Model{Provider: "mistral"}, "model gpt: no credentials: set MISTRAL_API_KEY, give it an auth, or a base_url"},
 		{spec.Model{Provider: "aws-bedrock"}, "model gpt: provider aws-bedrock is not available yet"},
 		{spec.Model{Provider: "gcp-vertex"}, "model gpt: provider gcp-vertex is not available yet"},
 		{spec.Model{Provider: "langchaingo:cohere"}, "model gpt: provider langchaingo:cohere is not available yet"},
 		{spec.Model{Provider: "openai", Auth: keyAuth("a", "", "")}, "model gpt: auth a holds an empty key"},
-		{spec.Model{Provider: "openai", Auth: keyAuth("a", "top\x00secret", "")}, "model gpt: auth a holds a character that cannot be sent"},
+		{spec.Model{Provider: "openai", Auth: keyAuth("a", "top\x00secret", "")}, "model gpt: auth a contains a character that is not allowed in a header"},
 		{spec.Model{Provider: "openai", Auth: spec.Ref[spec.Auth]{ID: "a"}}, "model gpt: auth names a, which is not an auth"},
 		{spec.Model{Provider: "openai", Auth: secret}, "model gpt: auth a: secret prod/key needs a secret manager, which is not available yet"},
 		{spec.Model{Provider: "openai", Auth: spec.Ref[spec.Auth]{ID: "a", To: &spec.AWSAuth{AuthBase: spec.AuthBase{ID: "a"}}}},
@@ -117,7 +117,7 @@ func TestModelsThatCannotBeMade(t *testing.T) {
 		{spec.Model{Provider: "openai", Offline: offline(&spec.Model{ID: "fake", Provider: "openai"})}, "model gpt: offline must name a mock model; fake is of provider openai"},
 		{spec.Model{Provider: "openai", Offline: offline(nil)}, "model gpt: offline names fake, which is not a model"},
 		{spec.Model{Provider: "openai", BaseURL: "localhost:11434"}, "model gpt: base_url must be an http or https address, such as http://localhost:11434/v1"},
-		{spec.Model{Provider: "mock", Rules: []*spec.MockRule{{Match: "("}}}, "mock model gpt: rule 1: say exactly one of text, tool_calls, error and echo"},
+		{spec.Model{Provider: "mock", Rules: []*spec.MockRule{{Match: "("}}}, "mock model gpt: rule 1: set exactly one of text, tool_calls, error and echo"},
 	}
 	for _, tt := range tests {
 		tt.model.ID = "gpt"
@@ -130,7 +130,7 @@ func TestModelsThatCannotBeMade(t *testing.T) {
 	if _, err := provider.New(&spec.Model{ID: "gpt", Provider: "openai"}, provider.Options{Getenv: env()}); !errors.As(err, &missing) {
 		t.Errorf("got %v", err)
 	}
-	var unknown *provider.NotAvailableError
+	var unknown *spec.NotAvailableError
 	if _, err := provider.New(&spec.Model{ID: "gpt", Provider: "aws-bedrock"}, provider.Options{Getenv: env()}); !errors.As(err, &unknown) {
 		t.Errorf("got %v", err)
 	}
@@ -181,7 +181,7 @@ func TestAKeyIsNeverShown(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = model.Call(t.Context(), m, model.Request{}, nil)
-		if err == nil || strings.Contains(err.Error(), "very-secret") || !strings.Contains(err.Error(), "refused the credential "+name) {
+		if err == nil || strings.Contains(err.Error(), "very-secret") || !strings.Contains(err.Error(), "rejected the credential "+name) {
 			t.Errorf("got %v", err)
 		}
 	}

@@ -8,16 +8,15 @@ import (
 	"strconv"
 )
 
-// The language's own form of a message (reference language.md 7.3):
+// The JSON form of a message in the language:
 //
 //	{"role": "user", "blocks": [{"type": "text", "content": "hello"}]}
 //
-// id, name, tool_calls and tool_call_id stand there where the message has
-// them, so that a stored message comes back whole. Bytes are written
-// {"base64": "…"}; a plain string is read as its UTF-8 bytes (language.md 4).
+// id, name, tool_calls and tool_call_id are written if they are set, so that a stored
+// message can be restored. Bytes are written {"base64": "…"}; a plain string is read
+// as its UTF-8 bytes.
 
-// contentTypes are the types that a block may have: the primitives of
-// reference language.md 7.2.
+// contentTypes returns the types of blocks, which are the primitive types.
 func contentTypes() []string {
 	return []string{"text", "int", "float", "boolean", "bytes", "file", "image", "audio", "video",
 		"date", "datetime", "time", "citation_url", "citation_document"}
@@ -48,7 +47,7 @@ type blockJSON struct {
 	MimeType string          `json:"mime_type,omitempty"`
 }
 
-// MarshalJSON writes the language's own form.
+// MarshalJSON returns the language's form.
 func (m Message) MarshalJSON() ([]byte, error) {
 	out := messageJSON{ID: m.ID, Role: m.Role, Name: m.Name, Blocks: m.Blocks, ToolCallID: m.ToolCallID}
 	if out.Blocks == nil {
@@ -60,8 +59,8 @@ func (m Message) MarshalJSON() ([]byte, error) {
 	return compact(out)
 }
 
-// UnmarshalJSON reads the language's own form. Unknown fields and roles are
-// errors. A message without an id gets a fresh one.
+// UnmarshalJSON parses the language's form and rejects unknown fields and roles. A
+// message without an id gets a new one.
 func (m *Message) UnmarshalJSON(data []byte) error {
 	o, err := readObject(data, "a message", "id", "role", "name", "blocks", "tool_calls", "tool_call_id")
 	if err != nil {
@@ -90,8 +89,8 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Check tells what keeps the message from being written and read again: a role
-// or a type of block that the language does not know, or bytes in a text.
+// Check returns an error if the message cannot be encoded and decoded: an unknown
+// role or type of block, or bytes in a text block.
 func (m Message) Check() error {
 	if !slices.Contains(Roles(), m.Role) {
 		_, err := parseRole(string(m.Role))
@@ -108,7 +107,7 @@ func (m Message) Check() error {
 	return nil
 }
 
-// readList reads each item of the list under key; an error names the item.
+// readList parses the items of the list at key; an error has the index of the item.
 func readList[T any](o object, key string, read func([]byte) (T, error)) ([]T, error) {
 	items, err := o.list(key)
 	if err != nil || len(items) == 0 {
@@ -123,7 +122,7 @@ func readList[T any](o object, key string, read func([]byte) (T, error)) ([]T, e
 	return out, nil
 }
 
-// MarshalJSON writes {type, content, mime_type}.
+// MarshalJSON returns {type, content, mime_type}.
 func (b Block) MarshalJSON() ([]byte, error) {
 	content, err := b.content()
 	if err != nil {
@@ -132,8 +131,8 @@ func (b Block) MarshalJSON() ([]byte, error) {
 	return compact(blockJSON{Type: b.Type, Content: content, MimeType: b.MimeType})
 }
 
-// content is what stands under "content": a base64 object for bytes, a JSON
-// value for citations, numbers and booleans, else a string.
+// content returns the JSON of "content": a base64 object for bytes, a JSON value
+// for citations, numbers and booleans, else a string.
 func (b Block) content() (json.RawMessage, error) {
 	if b.Data != nil {
 		return compact(map[string][]byte{"base64": b.Data})
@@ -143,13 +142,14 @@ func (b Block) content() (json.RawMessage, error) {
 		if json.Valid([]byte(b.Text)) {
 			return json.RawMessage(b.Text), nil
 		}
-	case "image", "audio", "video", "file", "bytes": // named by its address rather than held
+	case "image", "audio", "video", "file", "bytes": // media that is referenced by URL
 		return compact(map[string]string{"url": b.Text})
 	}
 	return compact(b.Text)
 }
 
-// UnmarshalJSON reads {type, content, mime_type}; unknown fields and types are errors.
+// UnmarshalJSON parses {type, content, mime_type} and rejects unknown fields and
+// types.
 func (b *Block) UnmarshalJSON(data []byte) error {
 	in, err := readBlock(data)
 	if err == nil {
@@ -185,8 +185,7 @@ func readBlock(data []byte) (Block, error) {
 	return b, err
 }
 
-// readMedia takes a string as its UTF-8 bytes, {"base64": …} as the bytes that
-// it encodes, and {"url": …} as an address.
+// readMedia accepts a string as its UTF-8 bytes, {"base64": …}, and {"url": …}.
 func (b *Block) readMedia(raw json.RawMessage) error {
 	var s string
 	if json.Unmarshal(raw, &s) == nil && string(raw) != "null" {
@@ -209,8 +208,8 @@ func (b *Block) readMedia(raw json.RawMessage) error {
 	return err
 }
 
-// readText takes a string as it is, and anything else as its compact JSON text,
-// so that numbers keep every digit. Citations stay JSON text always.
+// readText accepts a string, and anything else as its compact JSON text, so that
+// numbers keep every digit. Citations are always JSON text.
 func (b *Block) readText(raw json.RawMessage) error {
 	citation := b.Type == "citation_url" || b.Type == "citation_document"
 	if !citation && string(raw) == "null" {
@@ -231,8 +230,8 @@ func readToolCall(data []byte) (ToolCall, error) {
 	return o.toolCall()
 }
 
-// toolCall reads id, name and arguments. Arguments are a JSON string, kept to
-// the letter, or an object, kept as its compact text.
+// toolCall parses id, name and arguments. Arguments are a JSON string, kept
+// verbatim, or an object, kept as compact JSON.
 func (o object) toolCall() (ToolCall, error) {
 	var c ToolCall
 	if err := o.texts(map[string]*string{"id": &c.ID, "name": &c.Name}); err != nil {
@@ -252,7 +251,7 @@ func (o object) toolCall() (ToolCall, error) {
 	return c, nil
 }
 
-// compactJSON is a valid JSON text without blanks between its tokens.
+// compactJSON removes white space between the tokens of valid JSON.
 func compactJSON(raw json.RawMessage) string {
 	var buf bytes.Buffer
 	if json.Compact(&buf, raw) != nil {
@@ -261,7 +260,7 @@ func compactJSON(raw json.RawMessage) string {
 	return buf.String()
 }
 
-// compact writes v as JSON on one line and leaves <, > and & as they are.
+// compact returns v as JSON on one line, without escaping <, > and &.
 func compact(v any) (json.RawMessage, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -272,7 +271,7 @@ func compact(v any) (json.RawMessage, error) {
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
 }
 
-// quote is s as a JSON string.
+// quote returns s as a JSON string.
 func quote(s string) json.RawMessage {
 	raw, err := compact(s)
 	if err != nil {

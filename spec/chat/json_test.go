@@ -11,7 +11,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-func TestLanguageForm(t *testing.T) {
+func TestMessage_JSON(t *testing.T) {
 	for _, c := range []struct{ name, in, want string }{
 		{"text", `{"role":"user","blocks":[{"type":"text","content":"hi <b> & \"q\""}]}`, ""},
 		{"empty", `{"role":"assistant","blocks":[]}`, ""},
@@ -43,7 +43,7 @@ func TestLanguageForm(t *testing.T) {
 	}
 }
 
-// encode is m's JSON without the escapes that json.Marshal adds for HTML.
+// encode returns m as JSON without HTML escapes.
 func encode(t *testing.T, m chat.Message) string {
 	t.Helper()
 	raw, err := m.MarshalJSON()
@@ -53,7 +53,7 @@ func encode(t *testing.T, m chat.Message) string {
 	return string(raw)
 }
 
-func TestLanguageFormRefuses(t *testing.T) {
+func TestMessage_UnmarshalJSON_Errors(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		{`[]`, `a message must be a JSON object, not a list`},
 		{`{"role":"usr","blocks":[]}`, `unknown role "usr", did you mean "user"?`},
@@ -80,7 +80,7 @@ func TestLanguageFormRefuses(t *testing.T) {
 	}
 }
 
-func TestOpenAIForm(t *testing.T) {
+func TestParseOpenAI(t *testing.T) {
 	for _, c := range []struct {
 		name, in string
 		want     chat.Message
@@ -125,7 +125,7 @@ func TestOpenAIForm(t *testing.T) {
 	}
 }
 
-func TestOpenAIFormRefuses(t *testing.T) {
+func TestParseOpenAI_Errors(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		{``, `a message must be a JSON object, not nothing`},
 		{`{"role":"user"`, `a message is cut off: the JSON text ends too early`},
@@ -145,8 +145,7 @@ func TestOpenAIFormRefuses(t *testing.T) {
 	}
 }
 
-// TestRoundTrip: what was written comes back the same.
-func TestRoundTrip(t *testing.T) {
+func TestMessage_RoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := genMessage().Draw(t, "message")
 		raw, err := json.Marshal(m)

@@ -1,9 +1,9 @@
-// Package chat is the message: what users, models and tools say to each other.
-// Memories keep messages, models take and give them, and a variable of type
-// ChatMessage holds one. It knows two written forms, the language's own (role
-// and blocks) and OpenAI's (role and content), and turns each into the other.
+// Package chat defines the messages between users, models and tools. Memories store
+// them, models receive and return them, and variables of type ChatMessage contain
+// one. The package converts between two JSON forms: that of the language (role and
+// blocks) and that of OpenAI (role and content).
 //
-// A Message is a value; code that receives one never changes its slices.
+// A Message is a value; code that receives one must not change its slices.
 package chat
 
 import (
@@ -13,10 +13,10 @@ import (
 	"strings"
 )
 
-// Role tells who speaks.
+// Role is the sender of a message.
 type Role string
 
-// The roles of reference language.md 7.3.
+// The roles.
 const (
 	Assistant Role = "assistant"
 	Chatbot   Role = "chatbot"
@@ -28,42 +28,42 @@ const (
 	User      Role = "user"
 )
 
-// Roles lists every role, in alphabetical order.
+// Roles returns all roles in alphabetical order.
 func Roles() []Role {
 	return []Role{Assistant, Chatbot, Developer, Function, Model, System, Tool, User}
 }
 
-// Block is one piece of a message's content.
+// Block is a part of the content of a message.
 type Block struct {
-	Type     string // a primitive type name: text, image, audio, video, file, bytes, citation_url, …
-	Text     string // the content of a textual block; JSON text for citations; the address of media that is not held here
-	Data     []byte // the content of a media block
-	MimeType string // empty where unknown
+	Type     string // a primitive type: text, image, audio, video, file, bytes, citation_url, …
+	Text     string // text; JSON text of citations; URL of media without Data
+	Data     []byte // content of media
+	MimeType string // empty if unknown
 }
 
-// ToolCall is a model's request to run one tool.
+// ToolCall is a model's request to call a tool.
 type ToolCall struct {
-	ID        string // the provider's id; answers name it
-	Name      string // the tool's name
-	Arguments string // JSON text, exactly as the model wrote it
+	ID        string // assigned by the provider; the tool's message refers to it
+	Name      string // name of the tool
+	Arguments string // JSON text, verbatim
 }
 
-// Message is one utterance.
+// Message is a message of a conversation.
 type Message struct {
-	ID         string     // unique; the same message handed from step to step keeps it
-	Role       Role       // who speaks
-	Name       string     // the speaker's name, mostly empty
-	Blocks     []Block    // what is said
-	ToolCalls  []ToolCall // on an assistant's message: what it asks for
-	ToolCallID string     // on a tool's message: the call that it answers
+	ID         string     // unique; stays the same when steps pass the message on
+	Role       Role       // the sender
+	Name       string     // name of the sender, usually empty
+	Blocks     []Block    // the content
+	ToolCalls  []ToolCall // of an assistant's message: requested calls
+	ToolCallID string     // of a tool's message: the call that it answers
 }
 
-// Text makes a message of one text block, with a fresh id.
+// Text returns a message of one text block, with a new id.
 func Text(role Role, text string) Message {
 	return Message{ID: NewID(), Role: role, Blocks: []Block{{Type: "text", Text: text}}}
 }
 
-// Text is the message's textual blocks joined by line ends.
+// Text returns the text blocks of the message joined by newlines.
 func (m Message) Text() string {
 	if len(m.Blocks) == 1 && !m.Blocks[0].Media() && !mediaType(m.Blocks[0].Type) {
 		return m.Blocks[0].Text
@@ -77,12 +77,12 @@ func (m Message) Text() string {
 	return strings.Join(parts, "\n")
 }
 
-// Media tells whether the block carries bytes rather than text.
+// Media reports whether the block has bytes rather than text.
 func (b Block) Media() bool { return b.Data != nil }
 
-// NewID is a fresh message id: 128 random bits in hexadecimal. They come from
-// the runtime's ChaCha8, which is seeded by the system: an id is no secret, and
-// one is made for every message.
+// NewID returns a new message id: 128 random bits in hexadecimal. They come from
+// the ChaCha8 generator of the Go runtime, which is fast and seeded by the system.
+// An id is not a secret.
 func NewID() string {
 	var b [16]byte
 	binary.LittleEndian.PutUint64(b[:8], rand.Uint64())

@@ -9,14 +9,15 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// object is a JSON object whose keys were checked: each stands once and is one
-// of those that the form knows.
+// object is a JSON object without duplicate or unknown keys.
 type object map[string]json.RawMessage
 
-// readObject reads one JSON object. what names it in errors ("a message").
-// Keys beyond known are an error.
+// readObject parses a JSON object; what names it in errors ("a message"). Keys
+// other than known are rejected.
 func readObject(data []byte, what string, known ...string) (object, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
@@ -31,7 +32,7 @@ func readObject(data []byte, what string, known ...string) (object, error) {
 		if err != nil {
 			return nil, badJSON(what, err)
 		}
-		key, _ := t.(string) // encoding/json lets no other key through
+		key, _ := t.(string) // the decoder returns only strings here
 		var raw json.RawMessage
 		if err := dec.Decode(&raw); err != nil {
 			return nil, badJSON(what, err)
@@ -60,13 +61,13 @@ func badJSON(what string, err error) error {
 	return fmt.Errorf("%s is not valid JSON: %s", what, strings.TrimPrefix(err.Error(), "json: "))
 }
 
-// has tells whether the key stands there with a value other than null.
+// has reports whether the key is present and not null.
 func (o object) has(key string) bool {
 	raw, found := o[key]
 	return found && string(raw) != "null"
 }
 
-// text is the string under key, empty where there is none.
+// text returns the string at key, "" if there is none.
 func (o object) text(key string) (string, error) {
 	if !o.has(key) {
 		return "", nil
@@ -78,9 +79,9 @@ func (o object) text(key string) (string, error) {
 	return s, nil
 }
 
-// texts fills each string from the key beside it.
+// texts sets each string to the value of its key.
 func (o object) texts(fields map[string]*string) error {
-	for _, key := range slices.Sorted(maps.Keys(fields)) { // always the same one in the error
+	for _, key := range slices.Sorted(maps.Keys(fields)) { // for a deterministic error
 		s, err := o.text(key)
 		if err != nil {
 			return err
@@ -90,7 +91,7 @@ func (o object) texts(fields map[string]*string) error {
 	return nil
 }
 
-// list is the array under key, nil where there is none.
+// list returns the array at key, nil if there is none.
 func (o object) list(key string) ([]json.RawMessage, error) {
 	if !o.has(key) {
 		return nil, nil
@@ -102,7 +103,7 @@ func (o object) list(key string) ([]json.RawMessage, error) {
 	return items, nil
 }
 
-// role is the role under "role", which must be there.
+// role returns the required "role".
 func (o object) role() (Role, error) {
 	if !o.has("role") {
 		return "", fmt.Errorf("a message needs a %q", "role")
@@ -114,7 +115,7 @@ func (o object) role() (Role, error) {
 	return parseRole(s)
 }
 
-// parseRole reads a role's name; an error suggests the nearest one.
+// parseRole parses a role; an error suggests the nearest one.
 func parseRole(name string) (Role, error) {
 	if r := Role(name); slices.Contains(Roles(), r) {
 		return r, nil
@@ -129,7 +130,7 @@ func parseRole(name string) (Role, error) {
 	return "", fmt.Errorf("unknown role %q: a role is %s", name, strings.Join(names, ", "))
 }
 
-// kind names what a JSON text is, for errors.
+// kind describes the type of a JSON text in errors.
 func kind(raw []byte) string {
 	raw = bytes.TrimLeft(raw, " \t\r\n")
 	if len(raw) == 0 {
@@ -150,38 +151,11 @@ func kind(raw []byte) string {
 	return "a number"
 }
 
-// suggest is `, did you mean "x"?` for the valid word that is nearest to word
-// within a third of its length, else empty.
+// suggest returns `, did you mean "x"?` for the nearest valid word, "" if none is near.
 func suggest(word string, valid []string) string {
-	best, at := "", len(word)/3+1
-	for _, v := range valid {
-		if d := distance(strings.ToLower(word), v); d <= at && (best == "" || d < at) {
-			best, at = v, d
-		}
-	}
-	if best == "" {
+	near := diag.Nearest(word, valid)
+	if near == "" {
 		return ""
 	}
-	return fmt.Sprintf(", did you mean %q?", best)
-}
-
-// distance is how many letters must be put in, left out or replaced to make b of a (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		corner := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := corner
-			if a[i] != b[j] {
-				cost++
-			}
-			corner = row[j+1]
-			row[j+1] = min(cost, row[j]+1, corner+1)
-		}
-	}
-	return row[len(b)]
+	return fmt.Sprintf(", did you mean %q?", near)
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// OpenAI's form of a message, as chat completions take and give it:
+// The JSON form of a message in OpenAI's chat completions:
 //
 //	{"role": "user", "content": "hello"}
 //	{"role": "assistant", "content": null, "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "find", "arguments": "{}"}}]}
@@ -17,9 +17,9 @@ import (
 //
 // A tool call may also be written flat, {"id", "name", "arguments"}.
 
-// ParseOpenAI reads a message in OpenAI's form, with a fresh id. Content is a
-// string, null or a list of parts; the arguments of a tool call are a string or
-// an object. Unknown fields, roles and parts are errors.
+// ParseOpenAI parses a message in OpenAI's form, with a new id. Content is a
+// string, null or a list of parts; the arguments of a tool call are a string or an
+// object. It rejects unknown fields, roles and parts.
 func ParseOpenAI(data []byte) (Message, error) {
 	o, err := readObject(data, "a message", "role", "content", "name", "tool_calls", "tool_call_id")
 	if err != nil {
@@ -49,7 +49,7 @@ func ParseOpenAI(data []byte) (Message, error) {
 	return Message{}, fmt.Errorf("%q must be a string, a list of parts or null, not %s", "content", kind(o["content"]))
 }
 
-// readOpenAICall reads the nested and the flat form.
+// readOpenAICall accepts the nested and the flat form.
 func readOpenAICall(data []byte) (ToolCall, error) {
 	o, err := readObject(data, "a tool call", "id", "name", "arguments", "type", "function", "index")
 	if err != nil {
@@ -70,7 +70,7 @@ func readOpenAICall(data []byte) (ToolCall, error) {
 	return c, err
 }
 
-// partTypes are the kinds of parts that content is made of.
+// partTypes returns the types of parts.
 func partTypes() []string {
 	return []string{"text", "refusal", "image_url", "input_audio", "video_url", "file"}
 }
@@ -102,8 +102,8 @@ func readPart(data []byte) (Block, error) {
 	return Block{}, fmt.Errorf("unknown part type %q%s", t, suggest(t, partTypes()))
 }
 
-// readLinked reads {"url": …} or the address alone. A data URL gives its bytes;
-// another address is kept as it is and never fetched.
+// readLinked accepts {"url": …} or only the URL. A data URL is decoded; other URLs
+// are kept and never fetched.
 func readLinked(blockType, key string, raw json.RawMessage) (Block, error) {
 	b := Block{Type: blockType}
 	o := object{"url": raw}
@@ -160,7 +160,7 @@ func readFile(raw json.RawMessage) (Block, error) {
 	return b, err
 }
 
-// readURL takes the bytes and their type out of a data URL, or keeps the address.
+// readURL decodes a data URL, or keeps the URL.
 func (b *Block) readURL(url string) error {
 	rest, isData := strings.CutPrefix(url, "data:")
 	if !isData {
@@ -206,17 +206,17 @@ type openAIFunction struct {
 	Arguments string `json:"arguments"`
 }
 
-// OpenAI writes a message in OpenAI's form, on one line. Roles that OpenAI
-// does not know are written as those that mean the same: chatbot and model are
-// assistants, function is tool. Text alone is written as one string, which
-// every compatible server takes; with media beside it, as parts.
+// OpenAI returns a message in OpenAI's form, on one line. Roles without a
+// counterpart are mapped: chatbot and model to assistant, function to tool. Text
+// without media is one string, which every compatible server accepts; with media it
+// is a part.
 func OpenAI(m Message) json.RawMessage {
 	out := openAIMessage{Role: openAIRole(m.Role), Name: m.Name, ToolCallID: m.ToolCallID, Content: openAIContent(m)}
 	for _, c := range m.ToolCalls {
 		out.ToolCalls = append(out.ToolCalls, openAICall{ID: c.ID, Type: "function", Function: openAIFunction{Name: c.Name, Arguments: c.Arguments}})
 	}
 	raw, err := compact(out)
-	if err != nil { // nothing in the structs above can fail to encode
+	if err != nil { // the structs above can always be encoded
 		return quote(m.Text())
 	}
 	return raw
@@ -280,7 +280,7 @@ func openAIPart(b Block) json.RawMessage {
 	return part(`{"type":"text","text":%s}`, quote(b.Text))
 }
 
-// url is the block's address: a data URL of its bytes, where it holds them.
+// url returns the URL of the block, a data URL if it has bytes.
 func (b Block) url() string {
 	if b.Data == nil {
 		return b.Text
@@ -292,7 +292,7 @@ func (b Block) url() string {
 	return "data:" + mime + ";base64," + base64.StdEncoding.EncodeToString(b.Data)
 }
 
-// audioFormat is what OpenAI calls a sound's media type: wav or mp3.
+// audioFormat returns OpenAI's name of an audio type: wav or mp3.
 func audioFormat(mime string) string {
 	_, sub, _ := strings.Cut(mime, "/")
 	sub = strings.TrimPrefix(sub, "x-")
@@ -305,8 +305,8 @@ func audioFormat(mime string) string {
 	return sub
 }
 
-// mediaTypeOf guesses a media type by the first bytes, as the formats' own
-// specifications fix them; net/http would do more but weighs megabytes.
+// mediaTypeOf detects a media type by the magic numbers of the formats. net/http
+// can detect more but adds megabytes to the program.
 func mediaTypeOf(blockType string, data []byte) string {
 	signatures := []struct{ head, mime string }{
 		{"\x89PNG\r\n", "image/png"}, {"\xff\xd8\xff", "image/jpeg"}, {"GIF8", "image/gif"}, {"%PDF-", "application/pdf"},

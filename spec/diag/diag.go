@@ -22,8 +22,8 @@ const (
 
 // Diagnostic is a problem at a position of a document.
 type Diagnostic struct {
-	Code       string // the code of the rule, such as QT202
-	Severity   Severity
+	Code       string      // the code of the rule, such as QT202
+	Severity   Severity    // error or warning
 	Span       source.Span // the text in question; zero if there is none
 	Message    string      // what is wrong: one line, lower case start
 	Hint       string      // what to do: one line, shown under the caret; may be empty

@@ -46,7 +46,7 @@ func (d Diagnostic) WithNearest(name string, candidates []string) Diagnostic {
 }
 
 // WithReplacement returns the diagnostic with a fix that replaces the scalar old at
-// its span by meant and keeps the quotes. It does nothing if the source text
+// its span and keeps the quotes. It does nothing if the source text
 // differs from old because of escapes, aliases, includes or variables.
 func (d Diagnostic) WithReplacement(old, replacement string) Diagnostic {
 	const quotes = `"'`

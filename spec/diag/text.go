@@ -126,7 +126,7 @@ func gutterOf(labels []label) int {
 	return widest
 }
 
-// excerpts prints the labeled lines: first those of the diagnostic's own file, then
+// excerpts prints the labeled lines: first those in the file of the diagnostic, then
 // the others under their file names.
 func (p *printer) excerpts(labels []label) {
 	home := labels[0].span.File

@@ -8,7 +8,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// record is a JSON object as a model or a service answers it, about 1 kB.
+// record is a JSON object of about 1 kB, as a model or a service returns it.
 var record = `{"id":8812,"label":"refund","score":0.93,"text":"` + strings.Repeat("I am sorry that the parcel arrived crushed. ", 15) +
 	`","tags":["a","b","c"],"items":[{"sku":"x","price":1.5},{"sku":"y","price":2}],"none":null,"ok":true}`
 
@@ -21,7 +21,7 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// BenchmarkEncodingJSON is what BenchmarkParse is to be measured against.
+// BenchmarkEncodingJSON is the reference for BenchmarkParse.
 func BenchmarkEncodingJSON(b *testing.B) {
 	b.SetBytes(int64(len(record)))
 	for b.Loop() {

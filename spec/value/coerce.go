@@ -10,13 +10,13 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// Error says which part of a value does not fit its declared type.
+// Error reports which part of a value does not fit its declared type.
 type Error struct {
-	Path   string // where in the value, such as items[2].price; empty for the whole
-	Reason string // what is wrong there, in a user's words
+	Path   string // location in the value, such as items[2].price; empty for the whole
+	Reason string // what is wrong there
 }
 
-// Error is one line.
+// Error returns the message on one line.
 func (e *Error) Error() string {
 	if e.Path == "" {
 		return e.Reason
@@ -24,11 +24,11 @@ func (e *Error) Error() string {
 	return e.Path + ": " + e.Reason
 }
 
-// Coerce converts v to a declared type by the rules of language.md 4 and 7:
-// numbers from numeric text, booleans from yes and no, dates from ISO text,
-// records from objects; a text is never made of a number. v may be a run-time
-// value, anything that encoding/json decodes to, a Cell, or a plain Go value.
-// The error is an *Error. null is accepted where the type is optional.
+// Coerce converts v to a declared type: numbers from numeric text, booleans from
+// yes and no, dates from ISO text, records from objects, but never text from
+// numbers. v may be a run-time value, the result of encoding/json, a ParseCell, or
+// a plain Go value. null is accepted if the type is optional. The error is an
+// *Error.
 func Coerce(t spec.Type, v any) (any, error) {
 	out, err := coerce(t, plainGo(v))
 	if err != nil {
@@ -37,14 +37,15 @@ func Coerce(t spec.Type, v any) (any, error) {
 	return out, nil
 }
 
-// Assign is Coerce for a variable, whose optional flag counts too; Unset becomes null.
+// Assign is like Coerce for a variable, which may be optional itself; Unset becomes
+// null.
 func Assign(v *spec.Variable, x any) (any, error) {
 	t := v.Type
 	t.Optional = v.IsOptional()
 	return Coerce(t, x)
 }
 
-// coerce is Coerce without the typed-nil trap of *Error in error.
+// coerce returns *Error, so that a nil *Error is not converted to a non-nil error.
 func coerce(t spec.Type, v any) (any, *Error) {
 	if cell, ok := v.(ParseCell); ok {
 		v = cell.open(t)
@@ -69,7 +70,7 @@ func coerce(t spec.Type, v any) (any, *Error) {
 	return coerceDomain(t, v)
 }
 
-// coerceList coerces item by item; an error names the item.
+// coerceList coerces each item; an error has the index of the item.
 func coerceList(t spec.Type, v any) (any, *Error) {
 	items, ok := v.([]any)
 	if !ok {
@@ -89,8 +90,8 @@ func coerceList(t spec.Type, v any) (any, *Error) {
 	return out, nil
 }
 
-// areTexts tells whether all items are texts already: values are never changed,
-// so such a list can stay what it is.
+// areTexts reports whether all items are strings. Such a list needs no copy, as
+// values are immutable.
 func areTexts(items []any) bool {
 	for _, item := range items {
 		if _, ok := item.(string); !ok {
@@ -100,7 +101,7 @@ func areTexts(items []any) bool {
 	return true
 }
 
-// open makes of a cell's text what Coerce reads for the type.
+// open converts the text of a cell to the input of Coerce for the type.
 func (c ParseCell) open(t spec.Type) any {
 	text := strings.TrimSpace(string(c))
 	isText := t.Elem == nil && t.Custom == nil && (t.Name == "text" || t.Name == chatMessage || t.IsMedia())
@@ -114,7 +115,8 @@ func (c ParseCell) open(t spec.Type) any {
 	switch {
 	case err != nil:
 	case t.Is(chatMessage):
-		// A message in its written form; other text in braces is what a user said.
+		// A message is written as an object; other text in braces is the text of a
+		// user message.
 		if r, ok := v.(*Record); ok && r.has("role") && r.has("blocks") {
 			return r
 		}
@@ -129,7 +131,7 @@ func (r *Record) has(name string) bool {
 	return ok
 }
 
-// at puts a field or an index before the path.
+// at prepends a field or an index to the path.
 func (e *Error) at(part string) *Error {
 	switch {
 	case e.Path == "":
@@ -142,12 +144,12 @@ func (e *Error) at(part string) *Error {
 	return e
 }
 
-// mismatch says what was expected and what is there.
+// mismatch reports the expected type and the value.
 func mismatch(t spec.Type, v any) *Error {
 	return &Error{Reason: fmt.Sprintf("expected %s, got %s", wanted(t), Describe(v))}
 }
 
-// wanted is a type as an error message names it.
+// wanted names a type for messages.
 func wanted(t spec.Type) string {
 	t.Optional = false
 	switch {
@@ -159,10 +161,10 @@ func wanted(t spec.Type) string {
 	return t.String()
 }
 
-// maxQuoted is how many characters of a text an error message shows.
+// maxQuoted is the number of characters of a string in a message.
 const maxQuoted = 40
 
-// Describe names a value for an error message: short, on one line.
+// Describe describes a value for a message, briefly and on one line.
 func Describe(v any) string {
 	switch v := plainGo(v).(type) {
 	case nil:
@@ -205,7 +207,7 @@ func kindOf(v any) string {
 	return "time"
 }
 
-// quote shows the beginning of a text in quotes.
+// quote quotes the beginning of a string.
 func quote(s string) string {
 	if runes := []rune(s); len(runes) > maxQuoted {
 		s = string(runes[:maxQuoted]) + "…"

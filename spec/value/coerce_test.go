@@ -36,7 +36,7 @@ func link(t *spec.Type, customs []*spec.CustomType) {
 	}
 }
 
-// custom makes a type of "name: type" pairs.
+// custom returns a type with properties of the form "name: type".
 func custom(t testing.TB, id string, props []string, known ...*spec.CustomType) *spec.CustomType {
 	t.Helper()
 	c := &spec.CustomType{ID: id}
@@ -47,8 +47,7 @@ func custom(t testing.TB, id string, props []string, known ...*spec.CustomType) 
 	return c
 }
 
-// The table of reference language.md 4, row by row.
-func TestScalarsCoerceAsTheLanguageSays(t *testing.T) {
+func TestCoerce_Scalars(t *testing.T) {
 	noon := time.Date(2024, 5, 6, 12, 0, 0, 0, time.UTC)
 	bad := errors.New("rejected")
 	tests := []struct {
@@ -112,7 +111,7 @@ func TestScalarsCoerceAsTheLanguageSays(t *testing.T) {
 	}
 }
 
-func TestErrorsSayWhereAndWhat(t *testing.T) {
+func TestCoerce_Errors(t *testing.T) {
 	item := custom(t, "Item", []string{"sku: text", "price: float", "tags: list[text?]?"})
 	order := custom(t, "Order", []string{"id: int", "items: list[Item]", "again: Order?"}, item)
 	price := map[string]any{"sku": "a", "price": "abc"}
@@ -146,8 +145,8 @@ func TestErrorsSayWhereAndWhat(t *testing.T) {
 			in = parse(t, tt.json)
 		}
 		_, err := value.Coerce(typ(t, tt.typ, item, order), in)
-		var fault *value.Error
-		if !errors.As(err, &fault) || err.Error() != tt.want {
+		var coerceErr *value.Error
+		if !errors.As(err, &coerceErr) || err.Error() != tt.want {
 			t.Errorf("%s:\n got %v\nwant %s", tt.typ, err, tt.want)
 		}
 	}
@@ -162,7 +161,7 @@ func parse(t testing.TB, text string) any {
 	return v
 }
 
-func TestRecordsKeepDeclaredFieldsInOrder(t *testing.T) {
+func TestCoerce_RecordFieldsInOrder(t *testing.T) {
 	item := custom(t, "Item", []string{"b: text", "a: int?", "when: date?"})
 	got, err := value.Coerce(typ(t, "Item", item), parse(t, `{"unknown":1,"when":"2024-01-02","b":"x"}`))
 	if err != nil {
@@ -180,7 +179,7 @@ func TestRecordsKeepDeclaredFieldsInOrder(t *testing.T) {
 	}
 }
 
-func TestAPlainTextIsWhatAUserSays(t *testing.T) {
+func TestCoerce_TextToUserMessage(t *testing.T) {
 	v, err := value.Coerce(typ(t, "ChatMessage"), "Where is my parcel?")
 	m, ok := v.(chat.Message)
 	if err != nil || !ok || m.Role != chat.User || m.Text() != "Where is my parcel?" || m.ID == "" {
@@ -188,11 +187,11 @@ func TestAPlainTextIsWhatAUserSays(t *testing.T) {
 	}
 	again, err := value.Coerce(typ(t, "ChatMessage"), m)
 	if err != nil || again.(chat.Message).ID != m.ID {
-		t.Error("a message handed on has lost its id", err)
+		t.Error("a message has lost its id", err)
 	}
 }
 
-func TestCellsOfAFile(t *testing.T) {
+func TestCoerce_Cells(t *testing.T) {
 	item := custom(t, "Item", []string{"n: int"})
 	tests := []struct {
 		typ  string
@@ -220,7 +219,7 @@ func TestCellsOfAFile(t *testing.T) {
 	}
 }
 
-func TestForHonoursTheVariable(t *testing.T) {
+func TestAssign(t *testing.T) {
 	v := &spec.Variable{ID: "n", Type: typ(t, "int"), Optional: true}
 	for _, in := range []any{nil, value.Unset, value.ParseCell("")} {
 		if got, err := value.Assign(v, in); got != nil || err != nil {
@@ -232,7 +231,7 @@ func TestForHonoursTheVariable(t *testing.T) {
 	}
 }
 
-func TestTextIsWhatATemplateShows(t *testing.T) {
+func TestText(t *testing.T) {
 	day := value.Date{Year: 2024, Month: 1, Day: 2}
 	tests := []struct {
 		in   any
@@ -253,7 +252,7 @@ func TestTextIsWhatATemplateShows(t *testing.T) {
 	}
 }
 
-func TestNativeIsWhatEncodingJSONWouldDecode(t *testing.T) {
+func TestToGo(t *testing.T) {
 	in := value.NewRecord("T", value.Field{Name: "d", Value: value.Date{Year: 2024, Month: 1, Day: 2}},
 		value.Field{Name: "l", Value: []any{value.NewRecord("", value.Field{Name: "n", Value: int64(1)})}},
 		value.Field{Name: "m", Value: chat.Text(chat.User, "x")}, value.Field{Name: "u", Value: value.Unset})

@@ -10,11 +10,10 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// JSON is v in compact JSON, fields in their order. Bytes are their text where
-// they are UTF-8, else {"base64": "…"}; a ChatMessage has the language's own
-// form (role and blocks) without its id; dates are ISO text; NaN and the
-// infinities, which JSON does not have, are the texts NaN, Infinity and
-// -Infinity. Coerce to the same type reads it back. It never fails.
+// JSON returns v as compact JSON, with fields in order. Bytes are text if they are
+// UTF-8, else {"base64": "…"}; a ChatMessage has role and blocks but no id; dates
+// are ISO text; NaN and the infinities are the strings NaN, Infinity and -Infinity.
+// Coerce to the same type restores the value. JSON never fails.
 func JSON(v any) []byte { return AppendJSON(nil, v) }
 
 // AppendJSON appends JSON(v) to b.
@@ -69,8 +68,8 @@ func appendRecord(b []byte, r *Record) []byte {
 	return append(b, '}')
 }
 
-// appendBytes writes text where the bytes are one: that is what documents know
-// bytes as (language.md 7.2); base64 keeps what no JSON text can hold.
+// appendBytes writes UTF-8 bytes as text, as documents contain them, and others as
+// base64.
 func appendBytes(b, data []byte) []byte {
 	if utf8.Valid(data) {
 		return appendString(b, string(data))
@@ -80,7 +79,7 @@ func appendBytes(b, data []byte) []byte {
 	return append(b, `"}`...)
 }
 
-// appendFloat writes the shortest decimal that reads back as f, as JavaScript does.
+// appendFloat writes the shortest decimal that parses to f, as JavaScript does.
 func appendFloat(b []byte, f float64) []byte {
 	switch {
 	case math.IsNaN(f):
@@ -90,7 +89,7 @@ func appendFloat(b []byte, f float64) []byte {
 	case math.IsInf(f, -1):
 		return append(b, `"-Infinity"`...)
 	case f == 0 && math.Signbit(f):
-		return append(b, "-0.0"...) // -0 would be read as the whole number 0
+		return append(b, "-0.0"...) // -0 would be read as the integer 0
 	}
 	if abs := math.Abs(f); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
 		return strconv.AppendFloat(b, f, 'e', -1, 64)
@@ -98,7 +97,8 @@ func appendFloat(b []byte, f float64) []byte {
 	return strconv.AppendFloat(b, f, 'f', -1, 64)
 }
 
-// appendString writes a JSON text. Unlike encoding/json it leaves <, > and & as they are.
+// appendString writes a JSON string. Unlike encoding/json it does not escape <, >
+// and &.
 func appendString(b []byte, s string) []byte {
 	b = append(b, '"')
 	start := 0
@@ -131,17 +131,17 @@ func appendEscape(b []byte, r rune) []byte {
 	case '\t':
 		return append(b, '\\', 't')
 	case utf8.RuneError:
-		return append(b, "\uFFFD"...) // not UTF-8
+		return append(b, "\uFFFD"...) // invalid UTF-8
 	}
 	const digits = "0123456789abcdef"
 	return append(b, '\\', 'u', '0', '0', digits[r>>4&0xf], digits[r&0xf])
 }
 
-// AsRecord is a message as the record that the language writes it as.
+// AsRecord returns a message as a record with the fields of its JSON form.
 func AsRecord(m chat.Message) *Record { return messageRecord(m) }
 
-// messageRecord is a message in the language's own form, in the order role,
-// blocks, and what else it has. Its id is left out: it belongs to the run.
+// messageRecord returns the record of a message: role, blocks, and the other fields
+// that are set. The id is omitted, as it belongs to the run.
 func messageRecord(m chat.Message) *Record {
 	m.ID = ""
 	text, err := json.Marshal(m)

@@ -15,7 +15,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// person is a type with itself inside, so that records nest.
+// person returns a recursive record type.
 func person(t testing.TB) *spec.CustomType {
 	return custom(t, "Person", []string{"name: text", "age: int?", "friends: list[Person]", "photo: image?", "born: date?"})
 }
@@ -94,7 +94,7 @@ func drawTime(t *rapid.T) value.DateTime {
 	return value.DateTime{Time: at}
 }
 
-// drawJSON draws free-form content: what JSON can hold, no less and no more.
+// drawJSON draws a free-form JSON value.
 func drawJSON(t *rapid.T, depth int) any {
 	switch rapid.IntRange(0, 7).Draw(t, "kind") {
 	case 0:
@@ -173,18 +173,18 @@ func drawRecord(t *rapid.T, typ spec.Type, depth int) any {
 }
 
 func drawMessage(t *rapid.T) chat.Message {
-	m := chat.Message{Role: rapid.SampledFrom(chat.Roles()).Draw(t, "role"), Name: rapid.SampledFrom([]string{"", "Ann"}).Draw(t, "speaker")}
+	m := chat.Message{Role: rapid.SampledFrom(chat.Roles()).Draw(t, "role"), Name: rapid.SampledFrom([]string{"", "Ann"}).Draw(t, "name")}
 	for range rapid.IntRange(0, 2).Draw(t, "blocks") {
 		if rapid.Bool().Draw(t, "media") {
 			m.Blocks = append(m.Blocks, chat.Block{Type: "image", Data: append([]byte{1}, rapid.SliceOf(rapid.Byte()).Draw(t, "data")...), MimeType: "image/png"})
 			continue
 		}
-		m.Blocks = append(m.Blocks, chat.Block{Type: "text", Text: rapid.String().Draw(t, "said")})
+		m.Blocks = append(m.Blocks, chat.Block{Type: "text", Text: rapid.String().Draw(t, "text")})
 	}
 	return m
 }
 
-// same is Equal, but for the ids of messages, which JSON leaves out, and for NaN.
+// same is like Equal but ignores ids of messages, which JSON omits, and NaN.
 func same(a, b any) bool { return string(value.JSON(a)) == string(value.JSON(b)) && sameKind(a, b) }
 
 func sameKind(a, b any) bool {
@@ -210,7 +210,7 @@ func sameKind(a, b any) bool {
 	return value.Equal(a, b)
 }
 
-func TestWhatJSONWritesCoerceReads(t *testing.T) {
+func TestJSON_RoundTrip(t *testing.T) {
 	person := person(t)
 	rapid.Check(t, func(t *rapid.T) {
 		typ := drawType(t, person, 3)
@@ -236,7 +236,7 @@ func TestWhatJSONWritesCoerceReads(t *testing.T) {
 	})
 }
 
-func TestParseKeepsOrderAndDigits(t *testing.T) {
+func TestParse_KeepsOrderAndDigits(t *testing.T) {
 	const text = `{"z": 1, "a": [1.50, 1e3, 12345678901234567890123, -0.0], "z": {"k": "\u00e9\ud83d\ude00\ud800"}}`
 	const want = `{"z":{"k":"é😀` + "\uFFFD" + `"},"a":[1.5,1000,12345678901234567890123,-0.0]}`
 	if got := string(value.JSON(parse(t, text))); got != want {
@@ -244,7 +244,7 @@ func TestParseKeepsOrderAndDigits(t *testing.T) {
 	}
 }
 
-func TestParseSaysWhere(t *testing.T) {
+func TestParse_Errors(t *testing.T) {
 	tests := []struct{ text, want string }{
 		{"", "line 1, column 1: expected a value, found the end of the text"},
 		{`{"a": 1,}`, `line 1, column 9: expected a key in quotes, found '}'`},
@@ -267,7 +267,7 @@ func TestParseSaysWhere(t *testing.T) {
 	}
 }
 
-func TestParsePrefixIsLenient(t *testing.T) {
+func TestParsePrefix_Lenient(t *testing.T) {
 	const text = "{\"a\": [NaN, -Infinity, Infinity], \"b\": \"x\ny\"} and so on"
 	v, n, err := value.ParsePrefix(text)
 	if err != nil || text[n:] != " and so on" || string(value.JSON(v)) != `{"a":["NaN","-Infinity","Infinity"],"b":"x\ny"}` {
@@ -275,7 +275,7 @@ func TestParsePrefixIsLenient(t *testing.T) {
 	}
 }
 
-func TestManyKeysAreFoundFast(t *testing.T) {
+func TestParse_ManyKeys(t *testing.T) {
 	var b strings.Builder
 	for i := range 100_000 {
 		b.WriteString(`,"k` + string(value.JSON(i)) + `":1`)
@@ -298,7 +298,7 @@ func FuzzParse(f *testing.F) {
 		stdErr := json.Unmarshal([]byte(text), &std)
 		var tooBig *json.UnmarshalTypeError
 		if (err == nil) != (stdErr == nil) && !errors.As(stdErr, &tooBig) && !strings.Contains(err.Error(), "nest deeper") {
-			t.Fatalf("we say %v, encoding/json says %v", err, stdErr)
+			t.Fatalf("got %v, encoding/json returns %v", err, stdErr)
 		}
 		_, n, _ := value.ParsePrefix(text)
 		if n < 0 || n > len(text) {

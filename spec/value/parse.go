@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth is how far objects and lists may nest in JSON text.
+// maxDepth limits the nesting of objects and lists.
 const maxDepth = 1000
 
-// SyntaxError says where a text stops being JSON.
+// SyntaxError is the position and reason of invalid JSON.
 type SyntaxError struct {
 	Line   int    // counted from 1
 	Column int    // in characters, counted from 1
@@ -22,7 +22,7 @@ type SyntaxError struct {
 	truncated bool
 }
 
-// Error names the place and the reason.
+// Error returns the position and the reason.
 func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Reason)
 }
@@ -30,9 +30,9 @@ func (e *SyntaxError) Error() string {
 // Truncated reports whether the text was valid as far as it goes.
 func (e *SyntaxError) Truncated() bool { return e.truncated }
 
-// Parse reads one JSON text. Objects keep the order of their keys; of equal
-// keys the last counts. Integers beyond 64 bits and floats beyond a double
-// stay json.Number, so nothing is lost. The error is a *SyntaxError.
+// Parse parses one JSON text. Objects keep the order of their keys; for duplicate
+// keys the last value counts. Integers beyond 64 bits and floats beyond float64
+// remain json.Number, so that no digit is lost. The error is a *SyntaxError.
 func Parse(text string) (any, error) {
 	p := &parser{text: text}
 	v, err := p.whole()
@@ -46,28 +46,28 @@ func Parse(text string) (any, error) {
 	return v, nil
 }
 
-// ParsePrefix reads the JSON value that text begins with, as lenient as models
-// need it: NaN and Infinity are numbers, and texts may hold raw line ends. It
-// also answers how many bytes the value takes.
+// ParsePrefix parses the JSON value at the start of text and returns its length in
+// bytes. For the output of models it also accepts NaN, Infinity, and strings with
+// unescaped newlines.
 func ParsePrefix(text string) (v any, n int, err error) {
 	p := &parser{text: text, lenient: true}
 	v, err = p.whole()
 	return v, p.at, err
 }
 
-// openItems is how many items of a list are gathered on the stack, so that most
-// lists are made once, in their exact size.
+// openItems is the number of list items that are collected on the stack, so that
+// most lists are allocated once, in their exact size.
 const openItems = 16
 
-// parser is a recursive-descent reader of JSON.
+// parser is a recursive-descent parser of JSON.
 type parser struct {
 	text    string
-	at      int  // the next byte
-	depth   int  // objects and lists that are open
+	at      int  // index of the next byte
+	depth   int  // number of open objects and lists
 	lenient bool // see ParsePrefix
 }
 
-// fail is an error at the next byte.
+// fail returns an error at the next byte.
 func (p *parser) fail(format string, args ...any) error {
 	before := p.text[:p.at]
 	start := strings.LastIndexByte(before, '\n') + 1
@@ -81,7 +81,7 @@ func (p *parser) fail(format string, args ...any) error {
 	}
 }
 
-// found names the next character.
+// found describes the next character.
 func (p *parser) found() string {
 	if p.at >= len(p.text) {
 		return "the end of the text"
@@ -100,7 +100,7 @@ func (p *parser) blanks() {
 	}
 }
 
-// peek is the next byte that is no blank; 0 at the end.
+// peek skips white space and returns the next byte, 0 at the end.
 func (p *parser) peek() byte {
 	p.blanks()
 	if p.at < len(p.text) {
@@ -109,7 +109,7 @@ func (p *parser) peek() byte {
 	return 0
 }
 
-// whole reads any value.
+// whole parses any value.
 func (p *parser) whole() (any, error) {
 	switch c := p.peek(); {
 	case c == '{':
@@ -128,7 +128,7 @@ func (p *parser) whole() (any, error) {
 	return p.word()
 }
 
-// word reads true, false, null and, for lenient texts, NaN and Infinity.
+// word parses true, false, null and, if lenient, NaN and Infinity.
 func (p *parser) word() (any, error) {
 	end := p.at
 	for end < len(p.text) && (p.text[end]|0x20 >= 'a' && p.text[end]|0x20 <= 'z') {
@@ -187,7 +187,7 @@ func (p *parser) skipNumber() error {
 	return nil
 }
 
-// skip passes over one byte if it is one of those.
+// skip skips one byte if it is one of these.
 func (p *parser) skip(these string) bool {
 	if p.at < len(p.text) && strings.IndexByte(these, p.text[p.at]) >= 0 {
 		p.at++
@@ -196,7 +196,7 @@ func (p *parser) skip(these string) bool {
 	return false
 }
 
-// digits skips digits and tells how many there were.
+// digits skips digits and returns their number.
 func (p *parser) digits() int {
 	start := p.at
 	for p.at < len(p.text) && p.text[p.at] >= '0' && p.text[p.at] <= '9' {
@@ -205,7 +205,7 @@ func (p *parser) digits() int {
 	return p.at - start
 }
 
-// enter opens an object or a list.
+// enter counts a nested object or list.
 func (p *parser) enter() error {
 	if p.depth++; p.depth > maxDepth {
 		return p.fail("objects and lists nest deeper than %d", maxDepth)
@@ -214,7 +214,7 @@ func (p *parser) enter() error {
 	return nil
 }
 
-// more stands after an item: it tells whether another follows.
+// more reports whether another item follows.
 func (p *parser) more(end byte) (bool, error) {
 	switch p.peek() {
 	case ',':
@@ -278,13 +278,13 @@ func (p *parser) object() (any, error) {
 	}
 }
 
-// objectBuilder is a record that grows; it finds keys fast once there are many.
+// objectBuilder builds a record and indexes its keys if there are many.
 type objectBuilder struct {
 	Record
-	index map[string]int // where each field is, made with the 17th
+	index map[string]int // positions of the fields; created with the 17th
 }
 
-// set adds a field; of equal names the last value counts, in the place of the first.
+// set adds a field. A duplicate name replaces the value in its position.
 func (o *objectBuilder) set(name string, v any) {
 	if len(o.fields) == 16 {
 		o.index = make(map[string]int, 32)

@@ -21,7 +21,7 @@ func rowSeeds() []string {
 }
 
 // FuzzParseObject: ParseObject accepts the objects that encoding/json accepts, and
-// returns the same values, whatever the header of the row before.
+// returns the same values, independent of the header of the previous row.
 func FuzzParseObject(f *testing.F) {
 	for _, s := range rowSeeds() {
 		f.Add(s)

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// str reads a text in quotes.
+// str parses a string.
 func (p *parser) str() (string, error) {
 	p.at++
 	start := p.at
@@ -35,7 +35,7 @@ func (p *parser) skipPlain() error {
 	return p.fail("the text in quotes does not end")
 }
 
-// escaped goes on with a text at its first backslash.
+// escaped continues a string at its first backslash.
 func (p *parser) escaped(start int) (string, error) {
 	var b strings.Builder
 	b.Grow(p.untilQuote(start))
@@ -78,7 +78,7 @@ func (p *parser) untilQuote(start int) int {
 	return len(p.text) - start
 }
 
-// escape reads one escape, from its backslash on.
+// escape parses an escape sequence, including the backslash.
 func (p *parser) escape(b *strings.Builder) error {
 	if p.at+1 >= len(p.text) {
 		return p.fail("the text in quotes does not end")
@@ -96,7 +96,7 @@ func (p *parser) escape(b *strings.Builder) error {
 	return nil
 }
 
-// unicode reads \uXXXX, two of them for a surrogate pair.
+// unicode parses \uXXXX, or two of them for a surrogate pair.
 func (p *parser) unicode(b *strings.Builder) error {
 	r, ok := p.hex(p.at)
 	if !ok {
@@ -110,13 +110,13 @@ func (p *parser) unicode(b *strings.Builder) error {
 			p.at += 6
 			return nil
 		}
-		r = utf8.RuneError // half a pair stands for no character
+		r = utf8.RuneError // an unpaired surrogate
 	}
 	b.WriteRune(r)
 	return nil
 }
 
-// hex reads the code of the escape that begins at a byte.
+// hex parses the code of the escape sequence at a byte.
 func (p *parser) hex(at int) (rune, bool) {
 	if at+6 > len(p.text) || p.text[at] != '\\' || p.text[at+1] != 'u' {
 		return 0, false

@@ -13,8 +13,8 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// plainGo turns a Go value into a run-time value, one level deep: what lies in
-// a list or a record is turned when it is looked at.
+// plainGo converts a Go value to a run-time value, one level deep. The elements of
+// lists and records are converted when they are accessed.
 func plainGo(v any) any {
 	switch v := v.(type) {
 	case nil, string, int64, float64, bool, []byte, []any, *Record, ParseCell, UnsetType, chat.Message, chat.Role, Date, DateTime, Time:
@@ -34,8 +34,8 @@ func plainGo(v any) any {
 	return fromReflect(v)
 }
 
-// fromReflect takes the numbers, lists and maps that are left, and makes of
-// everything else what encoding/json makes of it.
+// fromReflect converts other numbers, lists and maps, and everything else through
+// encoding/json.
 func fromReflect(v any) any {
 	r := reflect.ValueOf(v)
 	switch r.Kind() {
@@ -44,7 +44,7 @@ func fromReflect(v any) any {
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
 		return number(strconv.FormatUint(r.Uint(), 10))
 	case reflect.Float32:
-		// The decimal that a person wrote, not the float64 nearest to the float32.
+		// The shortest decimal, not the float64 nearest to the float32.
 		return number(strconv.FormatFloat(r.Float(), 'g', -1, 32))
 	case reflect.Float64:
 		return r.Float()
@@ -64,7 +64,7 @@ func fromReflect(v any) any {
 	return throughJSON(v)
 }
 
-// listOf makes a list of a Go slice, and bytes of a slice of bytes.
+// listOf converts a Go slice to a list, or to bytes.
 func listOf(r reflect.Value) any {
 	if r.Kind() == reflect.Slice && r.Type().Elem().Kind() == reflect.Uint8 {
 		return r.Bytes()
@@ -76,7 +76,7 @@ func listOf(r reflect.Value) any {
 	return out
 }
 
-// throughJSON reads v as encoding/json writes it; v itself where it cannot be written.
+// throughJSON encodes and parses v as JSON. It returns v if that fails.
 func throughJSON(v any) any {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -89,7 +89,7 @@ func throughJSON(v any) any {
 	return out
 }
 
-// number makes the narrowest number of a JSON literal that loses nothing.
+// number returns a JSON number in the smallest type that represents it exactly.
 func number(literal string) any {
 	if !strings.ContainsAny(literal, ".eE") {
 		if n, err := strconv.ParseInt(literal, 10, 64); err == nil {
@@ -104,7 +104,7 @@ func number(literal string) any {
 	return f
 }
 
-// mapRecord is a free-form object of a map, sorted by name so that it is always the same.
+// mapRecord converts a map to a free-form object with sorted names.
 func mapRecord(m map[string]any) *Record {
 	fields := make([]Field, 0, len(m))
 	for name, v := range m {
@@ -114,7 +114,7 @@ func mapRecord(m map[string]any) *Record {
 	return &Record{fields: fields}
 }
 
-// fromGo makes a run-time value of v all the way down, for free-form content.
+// fromGo converts v recursively, for free-form content.
 func fromGo(v any) any {
 	switch v := plainGo(v).(type) {
 	case []any:
@@ -140,9 +140,9 @@ func fromGo(v any) any {
 	}
 }
 
-// ToGo is v as encoding/json would decode it, for code that knows nothing of
-// this package: map[string]any for records and messages, ISO text for dates,
-// int64 and float64 for numbers. Bytes stay bytes.
+// ToGo returns v as encoding/json would decode it, for code that does not know this
+// package: map[string]any for records and messages, ISO text for dates, int64 and
+// float64 for numbers. Bytes remain bytes.
 func ToGo(v any) any {
 	switch v := plainGo(v).(type) {
 	case []any:
@@ -172,11 +172,11 @@ func ToGo(v any) any {
 	}
 }
 
-// FromGo makes a run-time value of what encoding/json or a driver decoded, with
-// no declared type to go by.
+// FromGo converts the result of encoding/json or of a driver to a run-time value
+// without a declared type.
 func FromGo(v any) any { return fromGo(v) }
 
-// Equal tells whether two values are the same. Numbers of different kinds are not.
+// Equal reports whether two values are equal. Numbers of different types are not.
 func Equal(a, b any) bool {
 	switch a := a.(type) {
 	case string:
@@ -203,7 +203,8 @@ func Equal(a, b any) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// sameList tells whether two lists are one: rows that came of one row share their values.
+// sameList reports whether two lists share their memory, as rows made from the same
+// row do.
 func sameList(a, b []any) bool {
 	return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0]
 }

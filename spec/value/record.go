@@ -9,9 +9,9 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// Names of types that only fields of domain types have, in the place of a type expression's name.
+// Types of fields of domain types that no type expression has.
 const (
-	anyType       = spec.Any         // any JSON value, null too
+	anyType       = spec.Any         // any JSON value including null
 	mapType       = "map"            // a JSON object
 	primitiveType = "primitive type" // the name of a primitive type
 	chatMessage   = "ChatMessage"
@@ -21,25 +21,23 @@ const (
 type member struct {
 	name     string
 	typ      spec.Type
-	required bool // it must be there; otherwise it is null, or an empty object for a map
+	required bool // must be set; others are null by default, or an empty object for a map
 }
 
-// requiredField is a field that has to be there.
 func requiredField(name, typ string) member {
 	return member{name: name, typ: spec.Type{Name: typ}, required: true}
 }
 
-// optionalField is a field that can be left out.
 func optionalField(name, typ string) member {
 	return member{name: name, typ: spec.Type{Name: typ, Optional: true}}
 }
 
-// embeddingField is the field that holds an embedding.
+// embeddingField returns the field with an embedding.
 func embeddingField(required bool) member {
 	return member{name: "vector", typ: spec.Type{Elem: &spec.Type{Name: "float"}, Optional: !required}, required: required}
 }
 
-// members lists the fields of a domain type (language.md 7.3); nil for another name.
+// members returns the fields of a domain type, nil for other types.
 func members(name string) []member {
 	switch name {
 	case "ChatContent":
@@ -62,7 +60,7 @@ func members(name string) []member {
 	return nil
 }
 
-// coerceDomain makes a value of a domain type; unknown fields are an error.
+// coerceDomain makes a value of a domain type and rejects unknown fields.
 func coerceDomain(t spec.Type, v any) (any, *Error) {
 	if t.Name == chatMessage {
 		return coerceMessage(t, v)
@@ -83,7 +81,7 @@ func coerceDomain(t spec.Type, v any) (any, *Error) {
 	return fill(t.Name, fields, r)
 }
 
-// coerceCustom makes a record of a custom type; fields that it does not have are left out.
+// coerceCustom makes a record of a custom type and drops unknown fields.
 func coerceCustom(t *spec.CustomType, v any) (any, *Error) {
 	r, ok := v.(*Record)
 	if !ok {
@@ -96,7 +94,7 @@ func coerceCustom(t *spec.CustomType, v any) (any, *Error) {
 	return fill(t.ID, fields, r)
 }
 
-// fill makes a record of the declared fields, in their order.
+// fill makes a record of the declared fields in their order.
 func fill(typ string, fields []member, r *Record) (any, *Error) {
 	out := make([]Field, len(fields))
 	for i, f := range fields {
@@ -133,7 +131,7 @@ func memberNames(fields []member) []string {
 	return names
 }
 
-// coerceMessage takes a message, its written form, or a plain text, which a user said.
+// coerceMessage accepts a message, its JSON form, or the text of a user message.
 func coerceMessage(t spec.Type, v any) (any, *Error) {
 	switch v := v.(type) {
 	case chat.Message:

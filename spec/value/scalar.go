@@ -14,8 +14,8 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// scalar is how values of a primitive type are made; nil where name is none.
-// Each function tells whether the value could be converted.
+// scalar returns the conversion to a primitive type, nil for other types. Its
+// second result is false if the value cannot be converted.
 func scalar(name string) func(any) (any, bool) {
 	switch name {
 	case "text":
@@ -55,18 +55,18 @@ func temporal(name string) func(any) (any, bool) {
 	return toTime
 }
 
-// toText takes texts and UTF-8 bytes; numbers, booleans and dates are no text.
+// toText accepts strings and UTF-8 bytes, but no numbers, booleans or dates.
 func toText(v any) (any, bool) {
 	switch text := v.(type) {
 	case string:
-		return v, true // as it came: no new box for it
+		return v, true // avoids an allocation
 	case []byte:
 		return string(text), utf8.Valid(text)
 	}
 	return nil, false
 }
 
-// toInt takes whole numbers in any form, booleans as 1 and 0.
+// toInt accepts integers in any form, and booleans as 1 and 0.
 func toInt(v any) (any, bool) {
 	switch v := v.(type) {
 	case int64:
@@ -88,8 +88,7 @@ func toInt(v any) (any, bool) {
 	return nil, false
 }
 
-// parseInt reads digits, around them blanks, before them a sign, behind them a
-// fraction of noughts.
+// parseInt accepts a sign, surrounding spaces, and a fraction of zeros.
 func parseInt(s string) (any, bool) {
 	s = strings.TrimSpace(s)
 	if whole, frac, ok := strings.Cut(s, "."); ok {
@@ -102,7 +101,7 @@ func parseInt(s string) (any, bool) {
 	return n, err == nil
 }
 
-// toFloat takes numbers, numeric text and booleans.
+// toFloat accepts numbers, numeric text and booleans.
 func toFloat(v any) (any, bool) {
 	switch v := v.(type) {
 	case float64:
@@ -122,8 +121,8 @@ func toFloat(v any) (any, bool) {
 	return nil, false
 }
 
-// parseFloat reads decimal notation, nan and inf. Go's hexadecimal floats and
-// underscores are not the language's.
+// parseFloat accepts decimal notation, nan and inf, but not Go's hexadecimal floats
+// and underscores.
 func parseFloat(s string) (any, bool) {
 	s = strings.TrimSpace(s)
 	if strings.ContainsAny(s, "xX_") {
@@ -133,7 +132,7 @@ func parseFloat(s string) (any, bool) {
 	return f, err == nil
 }
 
-// toBool takes the words that people write for yes and no, 1 and 0.
+// toBool accepts words for yes and no, 1 and 0.
 func toBool(v any) (any, bool) {
 	switch v := v.(type) {
 	case bool:
@@ -153,7 +152,7 @@ func toBool(v any) (any, bool) {
 	return nil, false
 }
 
-// toBytes takes a text as its UTF-8 bytes, and {"base64": "…"} for what is no text.
+// toBytes accepts text as its UTF-8 bytes, and {"base64": "…"}.
 func toBytes(v any) (any, bool) {
 	switch v := v.(type) {
 	case []byte:
@@ -172,7 +171,7 @@ func toBytes(v any) (any, bool) {
 	return nil, false
 }
 
-// toDate takes ISO dates, and instants that are a midnight: what has a time of day is no date.
+// toDate accepts ISO dates, and instants at midnight.
 func toDate(v any) (any, bool) {
 	if d, ok := v.(Date); ok {
 		return d, true
@@ -190,7 +189,7 @@ func toDate(v any) (any, bool) {
 	return at.Date(), ok && at.midnight()
 }
 
-// toDateTime takes ISO 8601, and seconds since 1970 as a number or a numeric text.
+// toDateTime accepts ISO 8601, and seconds since 1970 as a number or numeric text.
 func toDateTime(v any) (any, bool) {
 	switch v := v.(type) {
 	case string:
@@ -210,7 +209,7 @@ func toDateTime(v any) (any, bool) {
 	return d, ok
 }
 
-// instant is a DateTime as it is, or a number of seconds since 1970.
+// instant accepts a DateTime, or seconds since 1970.
 func instant(v any) (DateTime, bool) {
 	switch v := v.(type) {
 	case DateTime:
@@ -223,7 +222,7 @@ func instant(v any) (DateTime, bool) {
 	return DateTime{}, false
 }
 
-// toTime takes HH:MM[:SS[.f]] and seconds since midnight.
+// toTime accepts HH:MM[:SS[.f]] and seconds since midnight.
 func toTime(v any) (any, bool) {
 	var seconds float64
 	switch v := v.(type) {
@@ -243,7 +242,7 @@ func toTime(v any) (any, bool) {
 	return Time(t), seconds >= 0 && seconds < 86400 && t < day
 }
 
-// toRole takes the names of chat's roles.
+// toRole accepts the names of the roles of package chat.
 func toRole(v any) (any, bool) {
 	switch v := v.(type) {
 	case string:
@@ -254,7 +253,7 @@ func toRole(v any) (any, bool) {
 	return nil, false
 }
 
-// toMap takes objects of any content.
+// toMap accepts any object.
 func toMap(v any) (any, bool) {
 	r, ok := v.(*Record)
 	if !ok {

@@ -10,9 +10,9 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// Text is v as a template or a model shows it: texts as they are, null and
-// Unset as nothing, true and false, dates in ISO form, a ChatMessage as its
-// text, lists and records as JSON. Floats keep a decimal point: 1.0.
+// Text returns v as templates and models show it: strings unchanged, null and Unset
+// as "", true and false, dates in ISO form, a ChatMessage as its text, lists and
+// records as JSON. Floats have a decimal point: 1.0.
 func Text(v any) string {
 	switch v := plainGo(v).(type) {
 	case nil, UnsetType:
@@ -50,7 +50,7 @@ func AppendText(b []byte, v any) []byte {
 	return append(b, Text(v)...)
 }
 
-// compoundText is Text for what is not a plain scalar.
+// compoundText is Text for values other than plain scalars.
 func compoundText(v any) string {
 	switch v := plainGo(v).(type) {
 	case Date:
@@ -70,9 +70,9 @@ func compoundText(v any) string {
 	return ""
 }
 
-// floatText writes floats as existing documents know them from Python: the
-// shortest digits that read back, a decimal point always, an exponent from
-// 1e16 up and below 1e-4.
+// floatText formats floats as Python does, for compatibility with existing
+// documents: the shortest exact digits, always a decimal point, an exponent from
+// 1e16 and below 1e-4.
 func floatText(f float64) string {
 	switch {
 	case math.IsNaN(f):

@@ -9,24 +9,24 @@ import (
 
 // Date is a calendar date.
 type Date struct {
-	Year  int        // the year, 1 to 9999
+	Year  int        // 1 to 9999
 	Month time.Month // the month
-	Day   int        // the day of the month, from 1
+	Day   int        // day of the month, from 1
 }
 
-// String is YYYY-MM-DD.
+// String returns YYYY-MM-DD.
 func (d Date) String() string { return fmt.Sprintf("%04d-%02d-%02d", d.Year, d.Month, d.Day) }
 
-// MarshalText is String, for JSON.
+// MarshalText returns String, for JSON.
 func (d Date) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// DateTime is an instant, or the reading of a clock whose zone is not known.
+// DateTime is an instant, or a local time in an unknown time zone.
 type DateTime struct {
-	Time  time.Time // the instant; in UTC where the zone is not known
-	Zoned bool      // the zone is known
+	Time  time.Time // the instant; in UTC if the zone is unknown
+	Zoned bool      // whether the zone is known
 }
 
-// String is ISO 8601; without an offset where the zone is not known.
+// String returns the ISO 8601 form, without an offset if the zone is unknown.
 func (d DateTime) String() string {
 	if d.Zoned {
 		return d.Time.Format(time.RFC3339Nano)
@@ -34,16 +34,16 @@ func (d DateTime) String() string {
 	return d.Time.Format("2006-01-02T15:04:05.999999999")
 }
 
-// MarshalText is String, for JSON.
+// MarshalText returns String, for JSON.
 func (d DateTime) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// Date is the day on which the instant falls in its zone.
+// Date returns the day of the instant in its zone.
 func (d DateTime) Date() Date {
 	y, m, day := d.Time.Date()
 	return Date{y, m, day}
 }
 
-// midnight tells whether the instant is the very start of a day.
+// midnight reports whether the instant is the start of a day.
 func (d DateTime) midnight() bool {
 	h, m, s := d.Time.Clock()
 	return h == 0 && m == 0 && s == 0 && d.Time.Nanosecond() == 0
@@ -52,18 +52,18 @@ func (d DateTime) midnight() bool {
 // Time is a time of day.
 type Time time.Duration // since midnight, below 24 hours
 
-// String is HH:MM:SS, with a fraction where there is one.
+// String returns HH:MM:SS, with a fraction if there is one.
 func (t Time) String() string {
 	return time.Time{}.Add(time.Duration(t)).Format("15:04:05.999999999")
 }
 
-// MarshalText is String, for JSON.
+// MarshalText returns String, for JSON.
 func (t Time) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
 const day = 24 * time.Hour
 
-// The layouts of ISO 8601 that are read (language.md 4). The parser takes a
-// fraction after the seconds by itself.
+// The layouts of ISO 8601. time.Parse accepts a fraction of seconds without a
+// layout.
 func zonedLayouts() []string {
 	return []string{"2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05Z07",
 		"2006-01-02T15:04Z07:00", "2006-01-02T15:04Z0700", "2006-01-02T15:04Z07"}
@@ -73,7 +73,8 @@ func localLayouts() []string {
 	return []string{"2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly}
 }
 
-// ParseDateTime reads an ISO 8601 date, or date and time; a space may stand for the T.
+// ParseDateTime parses an ISO 8601 date, or date and time, separated by T or a
+// space.
 func ParseDateTime(s string) (DateTime, bool) {
 	s = strings.ToUpper(strings.TrimSpace(s))
 	if len(s) > 10 && s[10] == ' ' {
@@ -92,8 +93,8 @@ func ParseDateTime(s string) (DateTime, bool) {
 	return DateTime{}, false
 }
 
-// zoned keeps a time's offset and drops everything else of its location, so
-// that the value does not depend on the machine's own zone.
+// zoned keeps the offset of a time and drops its location, so that the value does
+// not depend on the local time zone.
 func zoned(t time.Time) DateTime {
 	_, offset := t.Zone()
 	if offset == 0 {
@@ -102,10 +103,10 @@ func zoned(t time.Time) DateTime {
 	return DateTime{Time: t.In(time.FixedZone("", offset)), Zoned: true}
 }
 
-// inRange holds the years to four digits, so that a value can be read again.
+// inRange limits years to four digits, so that the text of a value can be parsed.
 func inRange(t time.Time) bool { return t.Year() >= 1 && t.Year() <= 9999 }
 
-// parseTime reads HH:MM[:SS[.f]].
+// parseTime parses HH:MM[:SS[.f]].
 func parseTime(s string) (Time, bool) {
 	for _, layout := range []string{"15:04:05", "15:04"} {
 		if t, err := time.Parse(layout, strings.TrimSpace(s)); err == nil {
@@ -117,13 +118,13 @@ func parseTime(s string) (Time, bool) {
 	return 0, false
 }
 
-// unix is the instant of so many seconds since 1970.
+// unix returns the instant at a number of seconds since 1970.
 func unix(seconds float64) (DateTime, bool) {
-	// The range of the years 1 to 9999, in seconds.
+	// The years 1 to 9999 in seconds.
 	if math.IsNaN(seconds) || seconds < -62135596800 || seconds > 253402300799 {
 		return DateTime{}, false
 	}
 	whole, frac := math.Modf(seconds)
-	// Microseconds are what a float of today's seconds can carry.
+	// A float64 of current times has a precision of microseconds.
 	return DateTime{Time: time.Unix(int64(whole), int64(math.Round(frac*1e6))*1000).UTC(), Zoned: true}, true
 }

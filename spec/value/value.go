@@ -1,6 +1,6 @@
-// Package value is what travels in a flow's rows: run-time values, how they are
-// made from JSON, from the cells of a file and from Go values, how they are
-// coerced to the types that a document declares, and how they are written out.
+// Package value implements the run-time values of the language: it reads them from
+// JSON, cells of files and Go values, coerces them to declared types, and formats
+// them as JSON and text.
 //
 // A value is one of
 //
@@ -14,7 +14,7 @@
 //	*Record              a custom type, a domain type, any other JSON object
 //	json.Number          a number that neither int64 nor float64 can hold, in free-form content only
 //
-// Values are never changed once made, so rows may share them.
+// Values are immutable, so rows may share them.
 package value
 
 import (
@@ -25,37 +25,37 @@ import (
 // UnsetType is the type of Unset.
 type UnsetType uint8
 
-// Unset stands in a slot where nothing was ever set; null is nil.
+// Unset is the value of a variable that was never set; null is nil.
 const Unset UnsetType = 0
 
-// String is what a person is shown.
+// String returns "unset".
 func (UnsetType) String() string { return "unset" }
 
-// Record is a value with named fields in a fixed order. The zero Record has none.
+// Record is a value with named fields in a fixed order. The zero Record is empty.
 type Record struct {
-	typ    string  // the type's name, empty for a free-form object
-	fields []Field // in the order of the declaration, or of the JSON text
+	typ    string  // name of the type; empty for a free-form object
+	fields []Field // in the order of the declaration or of the JSON text
 }
 
-// Field is one named value of a Record.
+// Field is a field of a Record.
 type Field struct {
-	Name  string // the field's name
-	Value any    // its value
+	Name  string // name of the field
+	Value any    // a run-time value
 }
 
-// NewRecord makes a record of the named type; an empty type makes a free-form
-// object. The fields' names must differ.
+// NewRecord returns a record of the named type, or a free-form object for an empty
+// type. The names of the fields must be unique.
 func NewRecord(typ string, fields ...Field) *Record {
 	return &Record{typ: typ, fields: fields}
 }
 
-// Type is the name of the record's type, empty for a free-form object.
+// Type returns the name of the record's type, "" for a free-form object.
 func (r *Record) Type() string { return r.typ }
 
-// Len is how many fields there are.
+// Len returns the number of fields.
 func (r *Record) Len() int { return len(r.fields) }
 
-// Get is the value of a field and whether there is one of that name.
+// Get returns the value of a field, and whether there is a field with the name.
 func (r *Record) Get(name string) (any, bool) {
 	for i := range r.fields {
 		if r.fields[i].Name == name {
@@ -65,7 +65,7 @@ func (r *Record) Get(name string) (any, bool) {
 	return nil, false
 }
 
-// All ranges over the fields in their order.
+// All iterates over the fields in order.
 func (r *Record) All() iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
 		for _, f := range r.fields {
@@ -76,7 +76,7 @@ func (r *Record) All() iter.Seq2[string, any] {
 	}
 }
 
-// Names lists the fields' names in their order.
+// Names returns the names of the fields in order.
 func (r *Record) Names() []string {
 	names := make([]string, len(r.fields))
 	for i, f := range r.fields {
@@ -85,13 +85,13 @@ func (r *Record) Names() []string {
 	return names
 }
 
-// MarshalJSON writes the fields in their order; it never fails.
+// MarshalJSON returns the fields in order. It never fails.
 func (r *Record) MarshalJSON() ([]byte, error) { return JSON(r), nil }
 
-// String is the record as JSON.
+// String returns the record as JSON.
 func (r *Record) String() string { return string(JSON(r)) }
 
-// With is a copy in which a field has another value; a new name goes to the end.
+// With returns a copy with a field set; a new field is the last.
 func (r *Record) With(name string, v any) *Record {
 	c := &Record{typ: r.typ, fields: slices.Clone(r.fields)}
 	i := slices.IndexFunc(c.fields, func(f Field) bool { return f.Name == name })
@@ -103,8 +103,7 @@ func (r *Record) With(name string, v any) *Record {
 	return c
 }
 
-// ParseCell is the text of one cell of a CSV or TSV file. Coerce reads it as a
-// string, with two differences: an empty cell is null where the type is
-// optional and not a text, and where a list or a record is declared the cell
-// holds it as JSON.
+// ParseCell is the text of a cell of a CSV or TSV file. Coerce reads it as a
+// string, except that an empty cell is null if the type is optional and not text,
+// and that lists and records are read as JSON.
 type ParseCell string

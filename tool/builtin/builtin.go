@@ -1,5 +1,5 @@
-// Package commons is the functions of qtype.application.commons.tools, which
-// documents name as PythonFunctionTools: they run here, without a Python.
+// Package builtin implements the functions of qtype.application.commons.tools, which
+// documents declare as PythonFunctionTools. They run in this process, without Python.
 package builtin
 
 import (
@@ -16,10 +16,10 @@ import (
 	"github.com/qtype-dev/qtype/tool"
 )
 
-// Module is the dotted path of the module whose functions run here.
+// Module is the dotted path of the module whose functions this package implements.
 const Module = "qtype.application.commons.tools"
 
-// function works on arguments that were checked against its parameters.
+// function computes a result from arguments that match its parameters.
 type function struct {
 	params []param
 	run    func(arguments) (any, error)
@@ -31,10 +31,10 @@ type param struct {
 	optional  bool
 }
 
-// arguments are a call's arguments by their names.
+// arguments are the converted arguments of a call, by their names.
 type arguments map[string]any
 
-// functions lists what the module has (steps.md 4.2).
+// functions lists the functions of the module.
 func functions() map[string]function {
 	stamp := param{name: "timestamp", typ: "datetime"}
 	shift := []param{stamp}
@@ -52,7 +52,7 @@ func functions() map[string]function {
 	}
 }
 
-// Has tells whether a PythonFunctionTool is one of these functions.
+// Has reports whether a PythonFunctionTool is one of these functions.
 func Has(t *spec.PythonFunctionTool) bool {
 	_, ok := functions()[t.FunctionName]
 	return ok && t.ModulePath == Module
@@ -64,7 +64,7 @@ type builtinTool struct {
 	function
 }
 
-// New makes the tool of a function that Has knows.
+// New makes the tool of a function for which Has is true.
 func New(t *spec.PythonFunctionTool) (tool.Tool, error) {
 	f, ok := functions()[t.FunctionName]
 	if !ok || t.ModulePath != Module {
@@ -73,7 +73,7 @@ func New(t *spec.PythonFunctionTool) (tool.Tool, error) {
 	return &builtinTool{tool.Describe(t.Common(), t.Inputs), f}, nil
 }
 
-// Info tells what the tool is.
+// Info describes the tool.
 func (c *builtinTool) Info() tool.Info { return c.info }
 
 // Call runs the function.
@@ -128,7 +128,7 @@ func now(arguments) (any, error) {
 	return value.DateTime{Time: time.Now().UTC().Truncate(time.Microsecond), Zoned: true}, nil
 }
 
-// units are the parts of a shift and how many microseconds each is.
+// units lists the units of a shift and their lengths in microseconds.
 func units() []struct {
 	name   string
 	micros int64
@@ -141,7 +141,7 @@ func units() []struct {
 		{"minutes", 60 * second}, {"hours", 3600 * second}, {"weeks", 7 * 86400 * second}}
 }
 
-// addDuration is a timestamp some time later, or earlier.
+// addDuration adds a positive or negative duration to a timestamp.
 func addDuration(a arguments) (any, error) {
 	sum := new(big.Int)
 	for _, u := range units() {
@@ -152,19 +152,19 @@ func addDuration(a arguments) (any, error) {
 	at := a.moment("timestamp")
 	const century = 3_155_760_000_000_000 // microseconds
 	if new(big.Int).Abs(sum).Cmp(big.NewInt(100*century)) > 0 {
-		return nil, errors.New("the result lies outside of the years 1 to 9999")
+		return nil, errors.New("the result is outside of the years 1 to 9999")
 	}
 	micros := sum.Int64()
-	// A Duration holds 292 years; days and the rest are added apart.
+	// a time.Duration holds 292 years only, so days are added separately
 	at.Time = at.Time.Add(time.Duration(micros%(86400*1_000_000))*time.Microsecond).AddDate(0, 0, int(micros/(86400*1_000_000)))
 	if at.Time.Year() < 1 || at.Time.Year() > 9999 {
-		return nil, errors.New("the result lies outside of the years 1 to 9999")
+		return nil, errors.New("the result is outside of the years 1 to 9999")
 	}
 	return at, nil
 }
 
-// difference is the time between two moments. Days are rounded down, so seconds
-// and microseconds are never negative, as in Python.
+// difference returns the time between two timestamps. Days are rounded down, so that
+// seconds and microseconds are never negative, as in Python.
 func difference(a arguments) (any, error) {
 	start, end := a.moment("start_time"), a.moment("end_time")
 	if start.Zoned != end.Zoned {

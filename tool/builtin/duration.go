@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// seconds is how long a unit of a duration is; 0 for a word that is none.
+// seconds returns the length of a unit; 0 for an unknown one.
 func seconds(unit string) int64 {
 	switch strings.ToLower(unit) {
 	case "s", "sec", "second", "seconds":
@@ -24,8 +24,8 @@ func seconds(unit string) int64 {
 	return 0
 }
 
-// duration sums up every number with a unit of a text such as "1h 30 minutes"; a
-// fraction of a second is dropped in the end.
+// duration adds up all numbers with a unit in a text such as "1h 30 minutes", and drops
+// the fraction of a second of the sum. time.ParseDuration knows neither days nor words.
 func duration(a arguments) (any, error) {
 	text := a.text("duration")
 	sum := new(big.Rat)
@@ -58,7 +58,7 @@ func duration(a arguments) (any, error) {
 
 func digit(r rune) bool { return r >= '0' && r <= '9' }
 
-// prefix is the start of a text whose characters all are of a kind.
+// prefix returns the longest prefix of characters for which is returns true.
 func prefix(text string, is func(rune) bool) string {
 	if end := strings.IndexFunc(text, func(r rune) bool { return !is(r) }); end >= 0 {
 		return text[:end]

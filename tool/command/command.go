@@ -1,6 +1,6 @@
-// Package command runs programs as tools: the arguments go in as a JSON object
-// on standard input, the result comes out as JSON on standard output. No shell
-// stands between, and a program sees of our environment only what it is given.
+// Package command runs programs as tools. The arguments are a JSON object on standard
+// input, the result is JSON on standard output. No shell is involved, and a program sees
+// only the environment variables that it is given.
 package command
 
 import (
@@ -18,51 +18,51 @@ import (
 	"github.com/qtype-dev/qtype/tool"
 )
 
-// Env is what a program finds around it.
+// Env is the environment of a program.
 type Env struct {
 	Getenv func(string) string               // the environment that the document sees
-	Secret func(spec.Secret) (string, error) // resolves what stands under env; nil takes it as it is written
-	Folder string                            // where relative paths of programs begin: beside the tool's document
+	Secret func(spec.Secret) (string, error) // resolves references to a secret manager; nil uses the text of the document
+	Folder string                            // base of relative paths: the folder of the tool's document
 }
 
-// New makes the answer of a CommandTool. It finds the program and starts nothing.
-func New(t *spec.CommandTool, around Env) (tool.ClientHandler, error) {
-	given, err := tool.Environment(t.Env, around.Secret)
+// New returns the handler of a CommandTool. It finds the program and starts nothing.
+func New(t *spec.CommandTool, env Env) (tool.ClientHandler, error) {
+	given, err := tool.Environment(t.Env, env.Secret)
 	if err != nil {
 		return nil, err
 	}
-	return answer(append([]string{t.Program}, t.Args...), given, time.Duration(t.Timeout), around)
+	return answer(append([]string{t.Program}, t.Args...), given, time.Duration(t.Timeout), env)
 }
 
-// Line makes an answer of a command line, split as a shell would split it; no
-// shell runs it. A call may take as long as timeout.
-func Line(line string, timeout time.Duration, around Env) (tool.ClientHandler, error) {
+// Line returns a handler that runs a command line, split as a shell would split it; no
+// shell runs it. timeout limits a call; 0 means no limit.
+func Line(line string, timeout time.Duration, env Env) (tool.ClientHandler, error) {
 	words, err := Split(line)
 	if err != nil {
 		return nil, err
 	}
 	if len(words) == 0 {
-		return nil, errors.New("there is not a program")
+		return nil, errors.New("no program given")
 	}
-	return answer(words, nil, timeout, around)
+	return answer(words, nil, timeout, env)
 }
 
-// answer runs the program of words for each call.
-func answer(words []string, given map[string]string, timeout time.Duration, around Env) (tool.ClientHandler, error) {
-	path, err := subprocess.Find(words[0], around.Folder, around.Getenv("PATH"))
+// answer returns a handler that runs the program of words.
+func answer(words []string, given map[string]string, timeout time.Duration, env Env) (tool.ClientHandler, error) {
+	path, err := subprocess.Find(words[0], env.Folder, env.Getenv("PATH"))
 	if err != nil {
 		return nil, err
 	}
-	env := subprocess.Environment(around.Getenv, given)
+	environ := subprocess.Environment(env.Getenv, given)
 	name := words[0]
-	return func(ctx context.Context, ask tool.Request) (any, error) {
-		p := subprocess.Program{Path: path, Args: words[1:], Env: append(env[:len(env):len(env)], callerEnv(ask)...)}
+	return func(ctx context.Context, req tool.Request) (any, error) {
+		p := subprocess.Program{Path: path, Args: words[1:], Env: append(environ[:len(environ):len(environ)], callerEnv(req)...)}
 		if timeout > 0 {
 			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than %s (timeout) and was stopped", timeout))
+			ctx, cancel = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("timed out after %s", timeout))
 			defer cancel()
 		}
-		out, err := p.Run(ctx, ask.Args)
+		out, err := p.Run(ctx, req.Args)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -71,23 +71,22 @@ func answer(words []string, given map[string]string, timeout time.Duration, arou
 		}
 		v, err := value.Parse(string(out))
 		if err != nil {
-			return nil, fmt.Errorf("%s printed no JSON: %s", name, httpx.SingleLine(string(out[:min(len(out), 1<<10)]), 100))
+			return nil, fmt.Errorf("the output of %s is not JSON: %s", name, httpx.SingleLine(string(out[:min(len(out), 1<<10)]), 100))
 		}
 		return v, nil
 	}, nil
 }
 
-// callerEnv tells a program who asks.
-func callerEnv(ask tool.Request) []string {
-	return []string{"QTYPE_TOOL=" + clean(ask.Tool.ID), "QTYPE_SESSION=" + clean(ask.Caller.Session), "QTYPE_ROW=" + strconv.FormatInt(ask.Caller.Row, 10)}
+// callerEnv returns the environment variables that identify the caller.
+func callerEnv(req tool.Request) []string {
+	return []string{"QTYPE_TOOL=" + clean(req.Tool.ID), "QTYPE_SESSION=" + clean(req.Caller.Session), "QTYPE_ROW=" + strconv.FormatInt(req.Caller.Row, 10)}
 }
 
-// clean drops what no variable of an environment can hold.
+// clean removes the bytes that an environment variable cannot contain.
 func clean(text string) string { return strings.ReplaceAll(text, "\x00", "") }
 
-// Split cuts a command line into words as a shell does: at blanks, where no
-// quotes hold them together and no backslash stands before them. Nothing is
-// expanded, and what only a shell could do is an error.
+// Split splits a command line into words as a shell does: at unquoted and unescaped
+// white space. It expands nothing; what only a shell could do is an error.
 func Split(line string) ([]string, error) {
 	var words []string
 	var word strings.Builder
@@ -103,7 +102,7 @@ func Split(line string) ([]string, error) {
 			i, begun = end, true
 		case r == '\\':
 			if i++; i == len(runes) {
-				return nil, errors.New("it ends with a backslash")
+				return nil, errors.New("trailing backslash")
 			}
 			word.WriteRune(runes[i])
 			begun = true
@@ -114,7 +113,7 @@ func Split(line string) ([]string, error) {
 				begun = false
 			}
 		case strings.ContainsRune("|&;<>$`()", r):
-			return nil, fmt.Errorf("%q means something to a shell only, and none is run; quote it", r)
+			return nil, fmt.Errorf("%q is shell syntax, and no shell is used; quote it", r)
 		default:
 			word.WriteRune(r)
 			begun = true
@@ -126,9 +125,9 @@ func Split(line string) ([]string, error) {
 	return words, nil
 }
 
-// quoted adds the text between the quote at start and the next one of its kind,
-// whose place it gives. Between double quotes a backslash keeps a quote or a
-// backslash what it is.
+// quoted appends the text between the quote at start and the next one of its kind, and
+// returns the index of that. Between double quotes a backslash escapes a quote or a
+// backslash.
 func quoted(runes []rune, start int, word *strings.Builder) (int, error) {
 	for i := start + 1; i < len(runes); i++ {
 		switch {
@@ -139,5 +138,5 @@ func quoted(runes []rune, start int, word *strings.Builder) (int, error) {
 		}
 		word.WriteRune(runes[i])
 	}
-	return 0, fmt.Errorf("the quote %c is not closed", runes[start])
+	return 0, fmt.Errorf("unclosed quote %c", runes[start])
 }

@@ -63,11 +63,11 @@ func TestProgramsAnswer(t *testing.T) {
 		{text: `env | grep -c OPENAI || true`, want: `0`},
 		{text: `true`, want: `null`},
 		{text: `echo "going down" >&2; exit 3`, err: `./do: exit status 3: going down`},
-		{text: `echo hello there`, err: `./do printed no JSON: hello there`},
-		{text: `yes`, err: `./do: it wrote more than 32 MiB`},
-		{text: `sleep 1000000 & sleep 1000000`, err: `./do: it took longer than 50ms (timeout) and was stopped`,
+		{text: `echo hello there`, err: `the output of ./do is not JSON: hello there`},
+		{text: `yes`, err: `./do: output exceeds 32 MiB`},
+		{text: `sleep 1000000 & sleep 1000000`, err: `./do: timed out after 50ms`,
 			change: func(d *spec.CommandTool) { d.Timeout = spec.Duration(50 * time.Millisecond) }},
-		{err: `there is not a program "no-such-program" in PATH`, change: func(d *spec.CommandTool) { d.Program = "no-such-program" }},
+		{err: `program "no-such-program" not found in PATH`, change: func(d *spec.CommandTool) { d.Program = "no-such-program" }},
 		{err: `do it`, change: func(d *spec.CommandTool) { d.Program = "./do it" }},
 	} {
 		got, err := run(t, c.text, c.change)
@@ -127,7 +127,7 @@ func TestSplit(t *testing.T) {
 		}
 	}
 	for line, want := range map[string]string{
-		`a "b`: "the quote \" is not closed", `a | b`: "'|' means something to a shell only, and none is run; quote it", `$HOME`: "'$' means", `a\`: "it ends with a backslash",
+		`a "b`: "unclosed quote \"", `a | b`: "'|' is shell syntax, and no shell is used; quote it", `$HOME`: "'$' is shell syntax", `a\`: "trailing backslash",
 	} {
 		if _, err := command.Split(line); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v", line, err)

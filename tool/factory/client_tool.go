@@ -12,14 +12,13 @@ import (
 	"github.com/qtype-dev/qtype/tool"
 )
 
-// clientTool is a tool whose calls somebody else answers: a program, a person, a
-// function of the Go program around us. What comes back is checked against the
-// declared outputs.
+// clientTool is a tool whose calls the program that runs the application handles, or an
+// external program. The result is checked against the declared outputs.
 type clientTool struct {
 	info    tool.Info
 	outputs []*spec.Variable
 	answer  tool.ClientHandler
-	timeout time.Duration // 0 where the answer may take as long as it takes
+	timeout time.Duration // 0 for no limit
 }
 
 func newClientTool(base *spec.ToolBase, answer tool.ClientHandler, timeout time.Duration) *clientTool {
@@ -27,10 +26,10 @@ func newClientTool(base *spec.ToolBase, answer tool.ClientHandler, timeout time.
 }
 
 // client makes a ClientTool.
-func (b *Factory) client(t *spec.ClientTool) (tool.Tool, error) {
+func (f *Factory) client(t *spec.ClientTool) (tool.Tool, error) {
 	var answer tool.ClientHandler
-	if b.opts.Answer != nil {
-		answer = b.opts.Answer(t.ID)
+	if f.opts.Answer != nil {
+		answer = f.opts.Answer(t.ID)
 	}
 	if answer == nil {
 		return nil, &NoClientHandlerError{Tool: t.ID}
@@ -38,20 +37,20 @@ func (b *Factory) client(t *spec.ClientTool) (tool.Tool, error) {
 	return newClientTool(t.Common(), answer, time.Duration(t.Timeout)), nil
 }
 
-// NoClientHandlerError says that a ClientTool is needed that nobody answers.
+// NoClientHandlerError reports a ClientTool without a handler.
 type NoClientHandlerError struct {
 	Tool string // the tool's id
 }
 
 // Error names the tool.
 func (e *NoClientHandlerError) Error() string {
-	return fmt.Sprintf("tool %s is a ClientTool, and nobody is there to answer it", e.Tool)
+	return fmt.Sprintf("no handler for client tool %s", e.Tool)
 }
 
-// Info tells what the tool is.
+// Info describes the tool.
 func (a *clientTool) Info() tool.Info { return a.info }
 
-// Call hands the call on and checks the answer.
+// Call calls the handler and checks its result.
 func (a *clientTool) Call(ctx context.Context, args map[string]any) (any, error) {
 	given, err := tool.ConvertArgs(a.info, args, value.Assign)
 	if err != nil {
@@ -79,7 +78,7 @@ func (a *clientTool) Call(ctx context.Context, args map[string]any) (any, error)
 	return raw, nil
 }
 
-// object is the arguments as a JSON object in the order of the inputs.
+// object encodes the arguments as a JSON object in the order of the inputs.
 func object(info tool.Info, args map[string]any) []byte {
 	var fields []value.Field
 	for _, in := range info.Inputs {
@@ -90,8 +89,8 @@ func object(info tool.Info, args map[string]any) []byte {
 	return value.JSON(value.NewRecord("", fields...))
 }
 
-// CoerceResult makes an object of the declared outputs of what was answered. Where there
-// is just one output the answer may be its value.
+// CoerceResult converts a result to an object of the declared outputs. If there is one
+// output, the result may be its value.
 func CoerceResult(outputs []*spec.Variable, raw any) (any, error) {
 	if len(outputs) == 0 {
 		return raw, nil
@@ -129,7 +128,7 @@ func CoerceResult(outputs []*spec.Variable, raw any) (any, error) {
 	return value.NewRecord("", fields...), nil
 }
 
-// names lists variables with their types, as a sentence does.
+// names lists variables with their types for an error message.
 func names(vars []*spec.Variable) string {
 	text := ""
 	for i, v := range vars {

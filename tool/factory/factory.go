@@ -1,39 +1,39 @@
-// Package toolbox makes the tools that a document declares, each of its own kind:
-// HTTP endpoints, Python functions, programs, flows, and functions of whoever
-// runs the application.
+// Package factory makes the tools that a document declares, each of its type:
+// HTTP endpoints, Python functions, programs, MCP servers, flows, memories, and
+// functions of the program that runs the application.
 package factory
 
 import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/tool"
-	"github.com/qtype-dev/qtype/tool/builtin"
-	"github.com/qtype-dev/qtype/tool/command"
 	"github.com/qtype-dev/qtype/tool/mcp"
 	"github.com/qtype-dev/qtype/tool/python"
 )
 
-// Options says how tools reach the world around them.
+// Options are what tools need of the application and its host.
 type Options struct {
 	tool.Options
-	Getenv func(string) string             // the environment that the document sees
-	Folder string                          // of the application's document, where tools look beside their own
-	Answer func(string) tool.ClientHandler // who answers a ClientTool, by its id; nil, or a nil Answer, where nobody does
-	Flow   Flow                            // runs a flow for a FlowTool; nil where there is none
-	Log    func(line string)               // is told what Python functions print; may be nil
+	Getenv func(string) string                       // the environment that the document sees
+	Folder string                                    // folder of the application's document, the second place where tools look for files
+	Answer func(id string) tool.ClientHandler        // handlers of ClientTools; nil, or a nil handler, where there is none
+	Flow   Flow                                      // runs a flow for a FlowTool; nil where there is none
+	Memory func(*spec.MemoryTool) (tool.Tool, error) // makes a MemoryTool; nil where there are no memories
+	Log    func(line string)                         // receives what Python functions print; may be nil
 }
 
-// Flow runs a flow on one row; it hands every result row to emit, one value for
-// each of the flow's outputs or why the row failed.
+// Flow runs a flow on one row. It calls emit for every result row, with one value
+// for each of the flow's outputs or the error of the row.
 type Flow func(ctx context.Context, call FlowCall, emit func(outputs []any, failed error) error) error
 
-// FlowCall asks for one run of a flow.
+// FlowCall is one run of a flow.
 type FlowCall struct {
 	Flow   *spec.Flow  // the flow
 	Inputs []any       // one for each of its inputs; value.Unset where nothing is given
@@ -43,114 +43,75 @@ type FlowCall struct {
 // Factory makes tools, and holds what they share. It is safe for concurrent use.
 type Factory struct {
 	opts Options
-	pool *python.Pool // starts nothing before a function is called
+	pool *python.Pool // starts no process before a function is called
 
 	mu      sync.Mutex
 	servers []*mcp.Server
 }
 
-// New makes a box; it starts nothing.
+// New makes a Factory; it starts nothing.
 func New(opts Options) *Factory {
 	return &Factory{opts: opts, pool: python.NewPool(python.Options{Log: opts.Log})}
 }
 
-// Close ends what the tools have started.
-func (b *Factory) Close() {
-	b.pool.Close()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, s := range b.servers {
+// Close ends the processes and connections that the tools have started.
+func (f *Factory) Close() {
+	f.pool.Close()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, s := range f.servers {
 		s.Close()
 	}
-	b.servers = nil
+	f.servers = nil
 }
 
-// Tool makes the tool that a document declares. Nothing is called yet; an error
-// means that the declaration cannot work here.
-func (b *Factory) Tool(t spec.Tool) (tool.Tool, error) {
-	if p, ok := t.(*spec.PythonFunctionTool); ok && builtin.Has(p) {
-		return builtin.New(p)
+// Tool makes the tool that a document declares. It calls nothing; an error means
+// that the declaration cannot work here. A tool that a remote document declares
+// must not start programs.
+func (f *Factory) Tool(t spec.Tool) (tool.Tool, error) {
+	b, ok := builders()[reflect.TypeOf(t)]
+	if !ok {
+		return nil, &spec.NotAvailableError{Owner: "tool " + t.EntityID(), What: "tool type " + spec.TypeName(t), Key: "type"}
 	}
-	if from := remote(t); from != "" && startsPrograms(t) {
-		return nil, fmt.Errorf("tool %s starts a program of this machine, and is declared at %s: a document of another machine may not; copy it here to run it", t.EntityID(), from)
+	if from := remoteURL(t); from != "" && b.startsPrograms(t) {
+		return nil, fmt.Errorf("tool %s is declared at %s and starts a program: remote documents must not start programs; copy the document to this host to run it", t.EntityID(), from)
 	}
-	switch t := t.(type) {
-	case *spec.PythonFunctionTool:
-		return python.New(t, python.Surroundings{Pool: b.pool, Getenv: b.opts.Getenv, Secret: b.secret, Folders: b.folders(t)})
-	case *spec.CommandTool:
-		run, err := command.New(t, command.Env{Getenv: b.opts.Getenv, Secret: b.secret, Folder: b.folders(t)[0]})
-		if err != nil {
-			return nil, fmt.Errorf("tool %s: %w", t.ID, err)
-		}
-		return newClientTool(t.Common(), run, 0), nil
-	case *spec.ClientTool:
-		return b.client(t)
-	case *spec.FlowTool:
-		return b.flow(t)
-	case *spec.MCPTool:
-		return b.server(t)
-	}
-	return tool.New(t, b.opts.Options)
+	return b.build(f, t)
 }
 
-// Source is a fingerprint of the program text behind a tool, for who keeps its
-// results; empty where none can be found.
-func (b *Factory) Source(t spec.Tool) string {
-	p, ok := t.(*spec.PythonFunctionTool)
-	if !ok || builtin.Has(p) || remote(t) != "" {
-		return ""
+// Source returns a fingerprint of the program text behind a tool, for caches of
+// its results; empty where there is none.
+func (f *Factory) Source(t spec.Tool) string {
+	if b, ok := builders()[reflect.TypeOf(t)]; ok {
+		return b.source(f, t)
 	}
-	return python.Source(p.ModulePath, python.Surroundings{Getenv: b.opts.Getenv, Folders: b.folders(t)})
+	return ""
 }
 
-// server makes an MCPTool.
-func (b *Factory) server(t *spec.MCPTool) (tool.Tool, error) {
-	s, err := mcp.New(t, mcp.Surroundings{Options: b.opts.Options, Getenv: b.opts.Getenv, Folder: b.folders(t)[0]})
-	if err != nil {
-		return nil, err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.servers = append(b.servers, s)
-	return s, nil
-}
-
-// secret is the text of a secret.
-func (b *Factory) secret(s spec.Secret) (string, error) {
-	if b.opts.Secret == nil {
+func (f *Factory) secret(s spec.Secret) (string, error) {
+	if f.opts.Secret == nil {
 		return s.Reveal(), nil
 	}
-	return b.opts.Secret(s)
+	return f.opts.Secret(s)
 }
 
-// remote is the address of the document that declares a tool; empty for one of this machine.
-func remote(t spec.Tool) string {
+// remoteURL returns the URL of the document that declares a tool; empty for a local file.
+func remoteURL(t spec.Tool) string {
 	if file := t.Place().Span().File; file != nil && strings.Contains(file.Path, "://") {
 		return file.Path
 	}
 	return ""
 }
 
-// startsPrograms tells whether a tool runs code on this machine.
-func startsPrograms(t spec.Tool) bool {
-	switch t := t.(type) {
-	case *spec.PythonFunctionTool, *spec.CommandTool:
-		return true
-	case *spec.MCPTool:
-		return t.Command != ""
-	}
-	return false
-}
-
-// folders are where a tool looks for its files: beside the file that declares
-// it, then beside the application's document.
-func (b *Factory) folders(t spec.Tool) []string {
-	all := []string{}
-	if file := t.Place().Span().File; file != nil && remote(t) == "" {
+// folders returns where a tool looks for its files: in the folder of the file that
+// declares it, then in that of the application's document.
+func (f *Factory) folders(t spec.Tool) []string {
+	var all []string
+	if file := t.Place().Span().File; file != nil && remoteURL(t) == "" {
 		all = append(all, filepath.Dir(file.Path))
 	}
-	if b.opts.Folder != "" && !slices.Contains(all, b.opts.Folder) {
-		all = append(all, b.opts.Folder)
+	if f.opts.Folder != "" && !slices.Contains(all, f.opts.Folder) {
+		all = append(all, f.opts.Folder)
 	}
 	if len(all) == 0 {
 		all = append(all, ".")

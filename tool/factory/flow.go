@@ -10,12 +10,12 @@ import (
 	"github.com/qtype-dev/qtype/tool"
 )
 
-// maxDepth is how many FlowTools may stand one within the other. The checker
-// refuses circles (QT430); a document that a Go program made was not checked.
+// maxDepth limits how deep FlowTools may be nested. The validator rejects recursion
+// (QT430), but documents made by Go programs are not validated.
 const maxDepth = 16
 
-// flowTool runs a flow. Its arguments are the flow's inputs, its result an
-// object of the flow's outputs, or a list of them where the flow makes not one row.
+// flowTool runs a flow. Its arguments are the flow's inputs. Its result is an object of
+// the flow's outputs, or a list of them if the flow does not return exactly one row.
 type flowTool struct {
 	info tool.Info
 	flow *spec.Flow
@@ -23,28 +23,28 @@ type flowTool struct {
 }
 
 // flow makes a FlowTool.
-func (b *Factory) flow(t *spec.FlowTool) (tool.Tool, error) {
-	f := t.Flow.To
-	if f == nil || b.opts.Flow == nil {
+func (f *Factory) flow(t *spec.FlowTool) (tool.Tool, error) {
+	flow := t.Flow.To
+	if flow == nil || f.opts.Flow == nil {
 		return nil, fmt.Errorf("tool %s: the flow is not linked", t.ID)
 	}
-	inputs := make([]*spec.Variable, len(f.Inputs))
-	for i, ref := range f.Inputs {
+	inputs := make([]*spec.Variable, len(flow.Inputs))
+	for i, ref := range flow.Inputs {
 		if inputs[i] = ref.To; ref.To == nil {
-			return nil, fmt.Errorf("tool %s: input %s of flow %s is not linked", t.ID, ref.ID, f.ID)
+			return nil, fmt.Errorf("tool %s: input %s of flow %s is not linked", t.ID, ref.ID, flow.ID)
 		}
 	}
 	base := spec.ToolBase{ID: t.ID, Name: t.Name, Description: t.Description}
 	if base.Name == "" {
-		base.Name = f.ID
+		base.Name = flow.ID
 	}
 	if base.Description == "" {
-		base.Description = f.Description
+		base.Description = flow.Description
 	}
-	return &flowTool{tool.Describe(&base, inputs), f, b.opts.Flow}, nil
+	return &flowTool{tool.Describe(&base, inputs), flow, f.opts.Flow}, nil
 }
 
-// Info tells what the tool is.
+// Info describes the tool.
 func (t *flowTool) Info() tool.Info { return t.info }
 
 type depthKey struct{}
@@ -57,7 +57,7 @@ func (t *flowTool) Call(ctx context.Context, args map[string]any) (any, error) {
 	}
 	depth, _ := ctx.Value(depthKey{}).(int)
 	if depth >= maxDepth {
-		return nil, t.failed(fmt.Errorf("flows call each other as tools more than %d deep", maxDepth))
+		return nil, t.failed(fmt.Errorf("FlowTools are nested more than %d deep", maxDepth))
 	}
 	call := FlowCall{Flow: t.flow, Inputs: make([]any, len(t.info.Inputs)), Caller: tool.CallerOf(ctx)}
 	for i, in := range t.info.Inputs {
@@ -88,7 +88,7 @@ func (t *flowTool) Call(ctx context.Context, args map[string]any) (any, error) {
 	return rows, nil
 }
 
-// row is an object of the flow's outputs.
+// row returns an object of the flow's outputs.
 func (t *flowTool) row(outputs []any) any {
 	fields := make([]value.Field, 0, len(outputs))
 	for i, v := range outputs {

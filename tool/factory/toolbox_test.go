@@ -149,7 +149,7 @@ func TestADocumentOfAnotherMachineStartsNoPrograms(t *testing.T) {
 		&spec.CommandTool{ToolBase: base("sh"), Program: "/bin/sh"},
 		&spec.MCPTool{ToolBase: base("mcp"), Command: "/bin/sh"},
 	} {
-		if _, err := box.Tool(declared); err == nil || !strings.Contains(err.Error(), "tool "+declared.EntityID()+" starts a program of this machine, and is declared at https://docs.example/app.yaml") {
+		if _, err := box.Tool(declared); err == nil || !strings.Contains(err.Error(), "tool "+declared.EntityID()+" is declared at https://docs.example/app.yaml and starts a program") {
 			t.Errorf("%s: %v", declared.EntityID(), err)
 		}
 	}

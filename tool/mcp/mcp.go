@@ -1,5 +1,5 @@
 // Package mcp makes the tools of MCPTools: those of a server that speaks the Model
-// Context Protocol, and is either started as a program or runs at a URL already.
+// Context Protocol, started as a program or called at a URL.
 package mcp
 
 import (
@@ -21,30 +21,30 @@ import (
 	"github.com/qtype-dev/qtype/tool"
 )
 
-// Surroundings is what a server finds around it.
-type Surroundings struct {
+// Env is the environment of a server.
+type Env struct {
 	tool.Options
 	Getenv func(string) string // the environment that the document sees
-	Folder string              // where relative paths of programs begin: beside the tool's document
+	Folder string              // base of relative paths of programs: the folder of the tool's document
 }
 
 // Server is one server and the tools that the document allows. It is started, or
-// connected to, when its tools are first asked for, and again after it was lost.
+// connected to, when its tools are first used, and again after the connection was lost.
 // It is safe for concurrent use.
 type Server struct {
 	declared *spec.MCPTool
 	timeout  time.Duration
 	connect  func() (sdk.Transport, error)
-	alive    context.Context // ends with the server
+	alive    context.Context // ends when the server is closed
 	end      context.CancelFunc
-	tail     subprocess.Tail // what a program says on standard error
+	tail     subprocess.Tail // end of a program's standard error
 
 	mu      sync.Mutex
-	session *sdk.ClientSession // nil while there is none
+	session *sdk.ClientSession // nil while not connected
 }
 
 // New makes the server of a tool; it starts nothing.
-func New(t *spec.MCPTool, around Surroundings) (*Server, error) {
+func New(t *spec.MCPTool, env Env) (*Server, error) {
 	s := &Server{declared: t, timeout: time.Duration(t.Timeout)}
 	if s.timeout <= 0 {
 		s.timeout = 30 * time.Second
@@ -52,9 +52,9 @@ func New(t *spec.MCPTool, around Surroundings) (*Server, error) {
 	s.alive, s.end = context.WithCancel(context.Background())
 	var err error
 	if t.Command != "" {
-		s.connect, err = s.program(around)
+		s.connect, err = s.program(env)
 	} else {
-		s.connect, err = s.remote(around)
+		s.connect, err = s.remote(env)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: %w", t.ID, err)
@@ -62,29 +62,29 @@ func New(t *spec.MCPTool, around Surroundings) (*Server, error) {
 	return s, nil
 }
 
-// program is how a server is started.
-func (s *Server) program(around Surroundings) (func() (sdk.Transport, error), error) {
-	path, err := subprocess.Find(s.declared.Command, around.Folder, around.Getenv("PATH"))
+// program returns a function that starts the server.
+func (s *Server) program(env Env) (func() (sdk.Transport, error), error) {
+	path, err := subprocess.Find(s.declared.Command, env.Folder, env.Getenv("PATH"))
 	if err != nil {
 		return nil, err
 	}
-	given, err := tool.Environment(s.declared.Env, around.Secret)
+	given, err := tool.Environment(s.declared.Env, env.Secret)
 	if err != nil {
 		return nil, err
 	}
-	env := subprocess.Environment(around.Getenv, given)
+	environ := subprocess.Environment(env.Getenv, given)
 	return func() (sdk.Transport, error) {
 		cmd := exec.CommandContext(s.alive, path, s.declared.Args...) //nolint:gosec // the operator's document names the program
-		cmd.Env, cmd.Stderr = env, &s.tail
+		cmd.Env, cmd.Stderr = environ, &s.tail
 		subprocess.Group(cmd)
 		cmd.WaitDelay = time.Second
 		return &sdk.CommandTransport{Command: cmd, TerminateDuration: time.Second}, nil
 	}, nil
 }
 
-// remote is how a server at a URL is reached.
-func (s *Server) remote(around Surroundings) (func() (sdk.Transport, error), error) {
-	client, err := tool.Client(tool.Service{Tool: s.declared.ID, URL: s.declared.URL, Auth: s.declared.Auth, AllowPrivate: s.declared.AllowPrivate}, around.Options)
+// remote returns a function that connects to the server at a URL.
+func (s *Server) remote(env Env) (func() (sdk.Transport, error), error) {
+	client, err := tool.Client(tool.Service{Tool: s.declared.ID, URL: s.declared.URL, Auth: s.declared.Auth, AllowPrivate: s.declared.AllowPrivate}, env.Options)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (s *Server) remote(around Surroundings) (func() (sdk.Transport, error), err
 	}, nil
 }
 
-// Close ends the connection, and the server where it is a program of ours.
+// Close closes the connection and ends a server that was started.
 func (s *Server) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,15 +101,15 @@ func (s *Server) Close() {
 	s.end()
 }
 
-// drop gives the connection up; the caller holds the lock.
+// drop closes the connection; the caller holds the lock.
 func (s *Server) drop() {
 	if s.session != nil {
-		_ = s.session.Close() // a server that ends badly was asked to end all the same
+		_ = s.session.Close() // a failure to close does not matter
 		s.session = nil
 	}
 }
 
-// connected is the session with the server, a new one where there is none.
+// connected returns the session with the server, a new one if there is none.
 func (s *Server) connected(ctx context.Context) (*sdk.ClientSession, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,29 +129,29 @@ func (s *Server) connected(ctx context.Context) (*sdk.ClientSession, error) {
 	return session, nil
 }
 
-// lost is an error of the connection, with the last that the program has said.
+// lost returns an error of the connection with the last line that the program wrote.
 func (s *Server) lost(err error) error {
 	text := httpx.SingleLine(err.Error(), 300)
-	if said := s.tail.LastLine(); said != "" {
-		text += "; its last line: " + said
+	if line := s.tail.LastLine(); line != "" {
+		text += "; its last line: " + line
 	}
 	return errors.New(text)
 }
 
-// withTimeout bounds what the server may take.
+// withTimeout limits a call.
 func (s *Server) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("the server took longer than %s (timeout)", s.timeout))
+	return context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("timed out after %s", s.timeout))
 }
 
-// Info tells what the server is; its tools have their own.
+// Info identifies the server; its tools have their own Info.
 func (s *Server) Info() tool.Info { return tool.Info{ID: s.declared.ID} }
 
-// Call is an error: its tools are what can be called.
+// Call returns an error: only the server's tools can be called.
 func (s *Server) Call(context.Context, map[string]any) (any, error) {
-	return nil, fmt.Errorf("tool %s is a server of tools, of which one has to be named", s.declared.ID)
+	return nil, fmt.Errorf("tool %s is a server; call one of its tools", s.declared.ID)
 }
 
-// Tools asks the server for its tools and keeps those that the document allows.
+// Tools returns those of the server's tools that the document allows.
 func (s *Server) Tools(ctx context.Context) ([]tool.Tool, error) {
 	limited, cancel := s.withTimeout(ctx)
 	defer cancel()
@@ -167,7 +167,7 @@ func (s *Server) Tools(ctx context.Context) ([]tool.Tool, error) {
 	for _, t := range listed {
 		names = append(names, t.Name)
 		if len(s.declared.Tools) == 0 || slices.Contains(s.declared.Tools, t.Name) {
-			tools = append(tools, newRemote(s, t))
+			tools = append(tools, newServerTool(s, t))
 		}
 	}
 	for _, name := range s.declared.Tools {
@@ -178,7 +178,7 @@ func (s *Server) Tools(ctx context.Context) ([]tool.Tool, error) {
 	return tools, nil
 }
 
-// list asks for the server's tools; a connection that was lost is made anew once.
+// list requests the server's tools. If the connection was lost, it reconnects once.
 func (s *Server) list(ctx context.Context) ([]*sdk.Tool, error) {
 	for again := false; ; again = true {
 		session, err := s.connected(ctx)
@@ -203,10 +203,10 @@ func (s *Server) list(ctx context.Context) ([]*sdk.Tool, error) {
 	}
 }
 
-// forget drops a connection that an error shows to be lost: any that is not the
-// server's own word, nor the end of a call's time.
+// forget closes a connection after an error, unless the error is an answer of the server
+// or the end of a call. It reports whether it did.
 func (s *Server) forget(session *sdk.ClientSession, err error) bool {
-	if said, ok := errors.AsType[*jsonrpc.Error](err); ok && said != nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if answer, ok := errors.AsType[*jsonrpc.Error](err); ok && answer != nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false
 	}
 	s.mu.Lock()
@@ -217,7 +217,7 @@ func (s *Server) forget(session *sdk.ClientSession, err error) bool {
 	return true
 }
 
-// where is the server as the document names it.
+// where returns the server as the document names it.
 func (s *Server) where() string {
 	if s.declared.Command != "" {
 		return s.declared.Command

@@ -78,7 +78,7 @@ func program(t *testing.T, names ...string) *spec.MCPTool {
 
 func tools(t *testing.T, d *spec.MCPTool) map[string]tool.Tool {
 	t.Helper()
-	s, err := mcp.New(d, mcp.Surroundings{Getenv: os.Getenv, Folder: "."})
+	s, err := mcp.New(d, mcp.Env{Getenv: os.Getenv, Folder: "."})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestOnlyTheToolsThatAreNamed(t *testing.T) {
 	if found := tools(t, program(t, "env")); len(found) != 1 || found["env"] == nil {
 		t.Errorf("the tools are %v", found)
 	}
-	s, err := mcp.New(program(t, "fnid"), mcp.Surroundings{Getenv: os.Getenv})
+	s, err := mcp.New(program(t, "fnid"), mcp.Env{Getenv: os.Getenv})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,13 +180,13 @@ func TestAServerThatDoesNotAnswer(t *testing.T) {
 	late := &spec.MCPTool{URL: server.URL, AllowPrivate: true, Timeout: spec.Duration(2 * time.Second)}
 	late.ID = "shop"
 	found = tools(t, late)
-	if got := call(t, found["hang"], nil); !strings.Contains(got, "the server took longer than 2s (timeout)") {
+	if got := call(t, found["hang"], nil); !strings.Contains(got, "timed out after 2s") {
 		t.Errorf("late: %s", got)
 	}
 	works(found)
 	none := &spec.MCPTool{Command: "/bin/false"}
 	none.ID = "none"
-	s, err := mcp.New(none, mcp.Surroundings{Getenv: os.Getenv})
+	s, err := mcp.New(none, mcp.Env{Getenv: os.Getenv})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ func TestAServerAtAURL(t *testing.T) {
 		t.Errorf("got %s with %q", got, key)
 	}
 	d.AllowPrivate = false
-	s, err := mcp.New(d, mcp.Surroundings{Getenv: os.Getenv})
+	s, err := mcp.New(d, mcp.Env{Getenv: os.Getenv})
 	if err != nil {
 		t.Fatal(err)
 	}

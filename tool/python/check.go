@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Check starts a process, unless one is there, and has it find the function:
-// what is misspelt, or cannot be imported, is told once and not for each row.
-// An import that takes longer than a call may is left to the calls.
+// Check starts a process, unless there is one, and lets it find the function, so that a
+// misspelled name or a failing import is reported once and not for each row. An import
+// that takes longer than the timeout of a call is left to the calls.
 func (f *function) Check(ctx context.Context) error {
 	if f.found.Load() {
 		return nil
@@ -37,14 +37,14 @@ func (f *function) Check(ctx context.Context) error {
 	return nil
 }
 
-// Source is a fingerprint of a module's own file, looked for as calls do; empty
-// where there is none, as of a module that the interpreter has.
-func Source(module string, around Surroundings) string {
+// Source returns a fingerprint of a module's file, which is searched for as for a call;
+// empty if there is none, as for a module of the interpreter.
+func Source(module string, env Env) string {
 	relative := filepath.Join(strings.Split(module, ".")...)
 	if !dotted(module) {
 		return ""
 	}
-	for _, folder := range around.path(nil) {
+	for _, folder := range env.path(nil) {
 		for _, file := range []string{filepath.Join(relative, "__init__.py"), relative + ".py"} {
 			if text, err := os.ReadFile(filepath.Join(folder, file)); err == nil {
 				sum := sha256.Sum256(text)

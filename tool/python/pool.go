@@ -11,29 +11,29 @@ import (
 	"github.com/qtype-dev/qtype/internal/httpx"
 )
 
-// maxWorkers is the most processes of one setting where Options says nothing.
+// maxWorkers is the default of Options.Workers.
 const maxWorkers = 16
 
-// maxLines is how many lines of what functions print are passed on.
+// maxLines is how many lines of the functions' output are logged.
 const maxLines = 1000
 
-// Options says what a Pool stands on. The zero value will do.
+// Options configure a Pool. The zero value is ready to use.
 type Options struct {
-	Workers int               // the most processes of one setting, and so of calls at once; maxWorkers where it is 0
-	Log     func(line string) // is told what functions print, line by line, from several goroutines at once; may be nil
+	Workers int               // maximum number of processes of one configuration, and so of concurrent calls; 0 means maxWorkers
+	Log     func(line string) // receives the functions' output by lines, possibly from several goroutines at the same time; may be nil
 }
 
-// Pool keeps Python processes and lends them out, one to a call. A process is
-// started when a call finds none that is free, and serves later calls with the
-// modules that it has imported. A Pool is safe for concurrent use.
+// Pool runs Python processes. A process is started when a call finds no idle one, and
+// serves later calls with the modules that it has imported. A Pool is safe for
+// concurrent use.
 type Pool struct {
 	opts  Options
-	alive context.Context // ends with the pool, and every process with it
+	alive context.Context // ends with the pool, and ends every process
 	end   context.CancelFunc
-	lines atomic.Int64 // that functions printed
+	lines atomic.Int64 // lines of output so far
 
 	mu     sync.Mutex
-	groups map[string]*group // by setting
+	groups map[string]*group // by configuration
 	closed bool
 }
 
@@ -47,24 +47,24 @@ func NewPool(opts Options) *Pool {
 	return p
 }
 
-// WorkerConfig is what processes are started with; calls of equal settings share them.
+// WorkerConfig is how processes are started; calls with equal configurations share them.
 type WorkerConfig struct {
-	Interpreter string   // the file of the interpreter
-	Path        []string // folders in which modules are looked for first
-	Env         []string // all of the environment, as NAME=value
-	MemoryMB    int      // the most memory of a process, in MiB of address space
+	Interpreter string   // path of the interpreter
+	Path        []string // folders that are searched first for modules
+	Env         []string // the whole environment, as NAME=value
+	MemoryMB    int      // maximum size of a process, in MiB of address space
 }
 
 func (s WorkerConfig) key() string {
 	return fmt.Sprintf("%q %q %q %d", s.Interpreter, s.Path, s.Env, s.MemoryMB)
 }
 
-// group is the processes of one setting.
+// group holds the processes of one configuration.
 type group struct {
 	setting WorkerConfig
-	permits chan struct{} // holds one for each process that may be at work
+	permits chan struct{} // one for each call that is running
 	mu      sync.Mutex
-	idle    []*worker // the one used last is at the end
+	idle    []*worker // the most recently used one is last
 }
 
 func (p *Pool) group(s WorkerConfig) *group {
@@ -78,9 +78,9 @@ func (p *Pool) group(s WorkerConfig) *group {
 	return g
 }
 
-// call asks a free process and gives it back, unless it cannot serve another
-// call. The context's end ends the process, for there is no other way to stop a
-// function.
+// call runs a request in an idle process. The process returns to the pool unless it can
+// serve no further call. The end of the context kills the process, because there is no
+// other way to stop a function.
 func (p *Pool) call(ctx context.Context, s WorkerConfig, req *request) (*response, error) {
 	g := p.group(s)
 	select {
@@ -100,7 +100,7 @@ func (p *Pool) call(ctx context.Context, s WorkerConfig, req *request) (*respons
 	return resp, err
 }
 
-// get is a process that waits for work.
+// get returns an idle process, or starts one.
 func (p *Pool) get(ctx context.Context, g *group) (*worker, error) {
 	for {
 		g.mu.Lock()
@@ -119,7 +119,7 @@ func (p *Pool) get(ctx context.Context, g *group) (*worker, error) {
 	}
 }
 
-// put puts a process back, unless the pool was closed meanwhile.
+// put returns a process to the pool; false if the pool is closed.
 func (p *Pool) put(g *group, w *worker) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,10 +132,10 @@ func (p *Pool) put(g *group, w *worker) bool {
 	return true
 }
 
-// closing is how long processes may take to end by themselves.
-const closing = time.Second
+// closeTimeout is how long processes may take to exit.
+const closeTimeout = time.Second
 
-// Close lets the processes end, and ends those that do not or still work.
+// Close lets idle processes exit, and kills those that do not or are still working.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true
@@ -145,10 +145,10 @@ func (p *Pool) Close() {
 		g.idle = nil
 	}
 	p.mu.Unlock()
-	late := time.NewTimer(closing)
+	late := time.NewTimer(closeTimeout)
 	defer late.Stop()
 	for _, w := range idle {
-		_ = w.in.Close() // the end of its input is the sign to go
+		_ = w.in.Close() // the process exits at the end of its input
 	}
 	for _, w := range idle {
 		select {
@@ -162,7 +162,7 @@ func (p *Pool) Close() {
 	p.end()
 }
 
-// printed passes a line on that a function of the tool has printed.
+// printed logs a line of output of a tool's function.
 func (p *Pool) printed(tool, line string) {
 	if p.opts.Log == nil || strings.TrimSpace(line) == "" {
 		return
@@ -171,6 +171,6 @@ func (p *Pool) printed(tool, line string) {
 	case n < maxLines:
 		p.opts.Log("tool " + tool + ": " + httpx.SingleLine(line, 500))
 	case n == maxLines:
-		p.opts.Log("tool " + tool + ": functions print a lot; the rest is left out")
+		p.opts.Log("tool " + tool + ": too much output; the rest is not shown")
 	}
 }

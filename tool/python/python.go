@@ -1,9 +1,8 @@
-// Package python runs the functions of PythonFunctionTools in processes of the
-// machine's own Python: a pool of them, which is started when a function is first
-// called. Functions see the values of the language as Python's own: dates as
-// dates, records as objects with attributes. What they print is not taken for
-// an answer, what they raise costs one call, and one that hangs, eats all memory
-// or ends its process costs that process and no more.
+// Package python runs the functions of PythonFunctionTools in a pool of processes of the
+// host's Python, which are started on the first call. Functions get the values of the
+// language as Python's: dates as dates, records as objects with attributes. Output is not
+// taken for a result, an exception fails one call, and a function that hangs, uses too
+// much memory or ends its process costs that process only.
 package python
 
 import (
@@ -26,12 +25,12 @@ import (
 	"github.com/qtype-dev/qtype/tool"
 )
 
-// Surroundings is what a tool finds around it.
-type Surroundings struct {
-	Pool    *Pool                             // keeps the processes
+// Env is the environment of a tool.
+type Env struct {
+	Pool    *Pool                             // runs the processes
 	Getenv  func(string) string               // the environment that the document sees
-	Secret  func(spec.Secret) (string, error) // resolves what stands under env; nil takes it as it is written
-	Folders []string                          // where modules are looked for first, and a .venv: beside the tool's document
+	Secret  func(spec.Secret) (string, error) // resolves references to a secret manager; nil uses the text of the document
+	Folders []string                          // folders that are searched first for modules and a .venv: those of the documents
 }
 
 // function is a Python function as a tool.
@@ -41,32 +40,32 @@ type function struct {
 	pool     *Pool
 	setting  WorkerConfig
 	timeout  time.Duration
-	found    atomic.Bool // a check has found the function
+	found    atomic.Bool // whether a check has found the function
 }
 
-// New makes the tool. It finds the interpreter, and starts nothing.
-func New(t *spec.PythonFunctionTool, around Surroundings) (tool.Tool, error) {
+// New makes the tool. It finds the interpreter and starts nothing.
+func New(t *spec.PythonFunctionTool, env Env) (tool.Tool, error) {
 	if !dotted(t.ModulePath) || !dotted(t.FunctionName) || strings.Contains(t.FunctionName, ".") {
-		return nil, fmt.Errorf("tool %s: module_path %q and function_name %q must be names of Python", t.ID, t.ModulePath, t.FunctionName)
+		return nil, fmt.Errorf("tool %s: module_path %q and function_name %q must be Python names", t.ID, t.ModulePath, t.FunctionName)
 	}
-	interpreter, err := around.interpreter()
+	interpreter, err := env.interpreter()
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: %w", t.ID, err)
 	}
-	given, err := tool.Environment(t.Env, around.Secret)
+	given, err := tool.Environment(t.Env, env.Secret)
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: %w", t.ID, err)
 	}
-	f := &function{info: tool.Describe(t.Common(), t.Inputs), declared: t, pool: around.Pool, timeout: time.Duration(t.Timeout)}
+	f := &function{info: tool.Describe(t.Common(), t.Inputs), declared: t, pool: env.Pool, timeout: time.Duration(t.Timeout)}
 	if f.timeout <= 0 {
 		f.timeout = time.Minute
 	}
-	f.setting = WorkerConfig{Interpreter: interpreter, Path: around.path(given), MemoryMB: cmp.Or(t.MemoryMB, 2048),
-		Env: subprocess.Environment(around.Getenv, given, "PYTHONPATH", "VIRTUAL_ENV", "PYENV_ROOT", "PYENV_VERSION", "CONDA_PREFIX")}
+	f.setting = WorkerConfig{Interpreter: interpreter, Path: env.path(given), MemoryMB: cmp.Or(t.MemoryMB, 2048),
+		Env: subprocess.Environment(env.Getenv, given, "PYTHONPATH", "VIRTUAL_ENV", "PYENV_ROOT", "PYENV_VERSION", "CONDA_PREFIX")}
 	return f, nil
 }
 
-// dotted tells whether a text is names of Python with dots between them.
+// dotted reports whether a text is a dotted path of Python names.
 func dotted(path string) bool {
 	for name := range strings.SplitSeq(path, ".") {
 		if name == "" || strings.IndexFunc(name, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) >= 0 ||
@@ -77,9 +76,9 @@ func dotted(path string) bool {
 	return true
 }
 
-// interpreter is the file of the Python that runs: QTYPE_PYTHON, the one of a
-// .venv beside the document, or python3.
-func (s Surroundings) interpreter() (string, error) {
+// interpreter returns the path of Python: QTYPE_PYTHON, that of a .venv in one of the
+// folders, or python3.
+func (s Env) interpreter() (string, error) {
 	if name := s.Getenv("QTYPE_PYTHON"); name != "" {
 		found, err := subprocess.Find(name, ".", s.Getenv("PATH"))
 		if err != nil {
@@ -99,11 +98,11 @@ func (s Surroundings) interpreter() (string, error) {
 			return found, nil
 		}
 	}
-	return "", errors.New("there is no python3 in PATH; install it, or name an interpreter by QTYPE_PYTHON")
+	return "", errors.New("no python3 in PATH; install it, or set QTYPE_PYTHON to an interpreter")
 }
 
-// path is where modules are looked for before those of the interpreter.
-func (s Surroundings) path(given map[string]string) []string {
+// path returns the folders that are searched for modules before those of the interpreter.
+func (s Env) path(given map[string]string) []string {
 	var path []string
 	for _, folder := range slices.Concat(s.Folders, filepath.SplitList(cmp.Or(given["PYTHONPATH"], s.Getenv("PYTHONPATH")))) {
 		if full, err := filepath.Abs(folder); err == nil && folder != "" && !slices.Contains(path, full) {
@@ -113,7 +112,7 @@ func (s Surroundings) path(given map[string]string) []string {
 	return path
 }
 
-// Info tells what the tool is.
+// Info describes the tool.
 func (f *function) Info() tool.Info { return f.info }
 
 // Call runs the function once.
@@ -122,7 +121,7 @@ func (f *function) Call(ctx context.Context, args map[string]any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	late := fmt.Errorf("it took longer than %s (timeout) and was stopped", f.timeout)
+	late := fmt.Errorf("timed out after %s", f.timeout)
 	limited, cancel := context.WithTimeoutCause(ctx, f.timeout, late)
 	defer cancel()
 	resp, err := f.pool.call(limited, f.setting, req)
@@ -131,7 +130,7 @@ func (f *function) Call(ctx context.Context, args map[string]any) (any, error) {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case crashed:
-		return nil, f.failed(fmt.Sprintf("%s did not return: its process ended (%s)", f.name(), gone.how), "", err)
+		return nil, f.failed(fmt.Sprintf("%s did not return: the process ended (%s)", f.name(), gone.how), "", err)
 	case err != nil:
 		return nil, f.failed(f.name()+": "+err.Error(), "", err)
 	case resp.err != nil:
@@ -140,7 +139,7 @@ func (f *function) Call(ctx context.Context, args map[string]any) (any, error) {
 	return resp.result, nil
 }
 
-// request checks the arguments and makes values of the language of them.
+// request converts the arguments to values of the language.
 func (f *function) request(args map[string]any) (*request, error) {
 	given, err := tool.ConvertArgs(f.info, args, value.Assign)
 	if err != nil {
@@ -161,7 +160,7 @@ func (f *function) failed(message, where string, err error) error {
 	return &tool.FailedError{Tool: f.info.ID, Message: httpx.SingleLine(message, 1000), Where: where, Err: err}
 }
 
-// errorLine is what went wrong, in a line.
+// errorLine returns one line that describes a failure.
 func (f *function) errorLine(e *failure) string {
 	switch {
 	case e.Kind == "memory":
@@ -174,7 +173,7 @@ func (f *function) errorLine(e *failure) string {
 	return e.Type + ": " + e.Message
 }
 
-// place is the line of the user's code, its file as a user would name it.
+// place returns the line of the user's code that failed, with a relative path if possible.
 func place(e *failure) string {
 	if e.File == "" {
 		return ""

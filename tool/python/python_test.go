@@ -95,7 +95,7 @@ func link(t *spec.Type) {
 
 func (s *shelf) made(t *spec.PythonFunctionTool) tool.Tool {
 	s.t.Helper()
-	made, err := python.New(t, python.Surroundings{Pool: s.pool, Folders: []string{s.folder},
+	made, err := python.New(t, python.Env{Pool: s.pool, Folders: []string{s.folder},
 		Getenv: func(name string) string {
 			if text, ok := s.env[name]; ok {
 				return text
@@ -297,10 +297,10 @@ def works(): return "still here"
 		{module("needy", "f"), nil, `tool f: module needy imports panda_bear, which `},
 		{s.tool("deep"), nil, `tool deep: RecursionError: maximum recursion depth exceeded`},
 		{s.tool("quit"), nil, `tool quit: SystemExit: the function called sys.exit(3) (FOLDER/shop.py:12)`},
-		{s.tool("vanish"), nil, `tool vanish: shop.vanish did not return: its process ended (exit status 7)`},
-		{s.tool("killed"), nil, `tool killed: shop.killed did not return: its process ended (signal: killed)`},
-		{s.tool("crash"), nil, `tool crash: shop.crash did not return: its process ended (signal: segmentation fault`},
-		{slow, nil, `tool forever: shop.forever: it took longer than 300ms (timeout) and was stopped`},
+		{s.tool("vanish"), nil, `tool vanish: shop.vanish did not return: the process ended (exit status 7)`},
+		{s.tool("killed"), nil, `tool killed: shop.killed did not return: the process ended (signal: killed)`},
+		{s.tool("crash"), nil, `tool crash: shop.crash did not return: the process ended (signal: segmentation fault`},
+		{slow, nil, `tool forever: shop.forever: timed out after 300ms`},
 		{s.tool("greedy"), nil, `tool greedy: shop.greedy needs more than the 2048 MiB of memory_mb (FOLDER/shop.py:20)`},
 		{s.tool("huge"), nil, `tool huge: huge returned more than 32 MiB`},
 		{s.tool("strange"), nil, `tool strange: strange returned what cannot be taken: the result.a[0] is a object, which is none of the language's types`},
@@ -342,7 +342,7 @@ def noisy(n):
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := strings.Join(s.lines, "\n")
-	for _, want := range []string{`tool noisy: {"result": 1}`, "tool noisy: under", "tool noisy: err", "tool noisy: from a child", "tool noisy: line 2", "the rest is left out"} {
+	for _, want := range []string{`tool noisy: {"result": 1}`, "tool noisy: under", "tool noisy: err", "tool noisy: from a child", "tool noisy: line 2", "the rest is not shown"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("%q was not passed on", want)
 		}
@@ -460,12 +460,12 @@ func TestModulesAndInterpreters(t *testing.T) {
 	if got := s.call(x, nil); got != `"far"` {
 		t.Errorf("PYTHONPATH: %s", got)
 	}
-	for name, want := range map[string]string{"no-such-python": `QTYPE_PYTHON: there is not a program "no-such-python" in PATH`, "": "there is no python3 in PATH"} {
+	for name, want := range map[string]string{"no-such-python": `QTYPE_PYTHON: program "no-such-python" not found in PATH`, "": "no python3 in PATH"} {
 		s.env["QTYPE_PYTHON"] = name
 		if name == "" {
 			s.env["PATH"] = far
 		}
-		_, err := python.New(s.tool("f"), python.Surroundings{Pool: s.pool, Folders: []string{s.folder}, Getenv: func(n string) string { return s.env[n] }})
+		_, err := python.New(s.tool("f"), python.Env{Pool: s.pool, Folders: []string{s.folder}, Getenv: func(n string) string { return s.env[n] }})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", name, err)
 		}

@@ -22,7 +22,7 @@ type request struct {
 	check            bool          // only find the function
 }
 
-// frame is the request as worker.py reads it.
+// frame encodes the request for worker.py.
 func (r *request) frame() []byte {
 	b := append([]byte(`{"module":`), value.JSON(r.module)...)
 	b = append(append(b, `,"function":`...), value.JSON(r.function)...)
@@ -45,7 +45,7 @@ func appendFields(b []byte, fields []value.Field) []byte {
 	return append(b, '}')
 }
 
-// appendValue writes a run-time value in the form that worker.py tells about.
+// appendValue encodes a run-time value in the form that worker.py documents.
 func appendValue(b []byte, v any) []byte {
 	switch v := v.(type) {
 	case float64:
@@ -55,7 +55,7 @@ func appendValue(b []byte, v any) []byte {
 	case value.Date:
 		return tagged(b, "d", v.String())
 	case value.DateTime:
-		layout := "2006-01-02T15:04:05.000000" // Python has microseconds, and before 3.11 reads just six digits
+		layout := "2006-01-02T15:04:05.000000" // Python has microseconds, and before 3.11 parses exactly six digits
 		if v.Zoned {
 			layout += "-07:00"
 		}
@@ -95,7 +95,7 @@ func tagged(b []byte, tag, text string) []byte {
 	return append(value.AppendJSON(append(b, `{"`+tag+`":`...), text), '}')
 }
 
-// appendFloat keeps a float one: 3.0 is no integer in Python.
+// appendFloat encodes a float so that Python does not read it as an integer.
 func appendFloat(b []byte, f float64) []byte {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return tagged(b, "f", strconv.FormatFloat(f, 'g', -1, 64))
@@ -108,7 +108,7 @@ func appendFloat(b []byte, f float64) []byte {
 	return b
 }
 
-// messageRecord is a message with the bytes of its media as bytes.
+// messageRecord returns a message as a record, with the data of media as bytes.
 func messageRecord(m chat.Message) *value.Record {
 	r := value.AsRecord(m)
 	blocks := make([]any, len(m.Blocks))
@@ -127,22 +127,22 @@ func messageRecord(m chat.Message) *value.Record {
 	return r.With("blocks", blocks)
 }
 
-// response is what came of a call.
+// response is the result of a call.
 type response struct {
 	result any
 	err    *failure // nil where the function returned
 }
 
-// failure is why there is no result.
+// failure is why a call has no result.
 type failure struct {
 	Kind    string // raised, memory, module, function, arguments or result
 	Type    string // the exception's type
-	Message string // what it says
-	File    string // the user's file that it came from, empty where none is known
-	Line    int    // the line in it
+	Message string // message of the exception
+	File    string // the user's file with the failing line; empty where it is not known
+	Line    int    // the line in File
 }
 
-// needsNewWorker tells whether the process is better not asked again.
+// needsNewWorker reports whether the process must not be used again.
 func (r *response) needsNewWorker() bool { return r.err != nil && r.err.Kind == "memory" }
 
 func readResponse(raw []byte) (*response, error) {
@@ -150,25 +150,25 @@ func readResponse(raw []byte) (*response, error) {
 		Error *failure
 	}
 	if err := json.Unmarshal(raw, &envelope); err != nil {
-		return nil, fmt.Errorf("the function's process gave no answer that can be read")
+		return nil, fmt.Errorf("malformed response of the Python process")
 	}
 	if envelope.Error != nil {
 		return &response{err: envelope.Error}, nil
 	}
 	parsed, err := value.Parse(string(raw))
 	if err != nil {
-		return nil, fmt.Errorf("the result cannot be read: %w", err)
+		return nil, fmt.Errorf("invalid result: %w", err)
 	}
 	answer, ok := parsed.(*value.Record)
 	if !ok {
-		return nil, fmt.Errorf("the function's process gave no answer that can be read")
+		return nil, fmt.Errorf("malformed response of the Python process")
 	}
 	result, _ := answer.Get("result")
 	v, err := untag(result)
 	return &response{result: v}, err
 }
 
-// untag makes run-time values of what worker.py writes.
+// untag converts a value that worker.py encoded to run-time values.
 func untag(v any) (any, error) {
 	switch v := v.(type) {
 	case []any:
@@ -213,10 +213,10 @@ func untagOne(tag string, v any) (any, error) {
 	case "d", "dt", "t":
 		return moment(tag, text)
 	}
-	return nil, fmt.Errorf("the result cannot be read")
+	return nil, fmt.Errorf("invalid result")
 }
 
-// moment reads a date or a time.
+// moment parses a date or a time.
 func moment(tag, text string) (any, error) {
 	t := spec.Type{Name: map[string]string{"d": "date", "dt": "datetime", "t": "time"}[tag]}
 	return value.Coerce(t, text)

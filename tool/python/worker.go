@@ -22,32 +22,32 @@ import (
 var script string
 
 const (
-	maxFrame    = 32 << 20 // bytes of a call or an answer
+	maxFrame    = 32 << 20 // bytes of a request or a response
 	startTime   = 30 * time.Second
-	exitTimeout = 500 * time.Millisecond // for the last of what a process that ended has said
+	exitTimeout = 500 * time.Millisecond // for the remaining output of a process that ended
 )
 
-// worker is one Python process. One goroutine at a time uses it.
+// worker is one Python process. Only one goroutine at a time uses it.
 type worker struct {
 	pool *Pool
 	cmd  *exec.Cmd
 	in   *os.File
 	raw  *os.File
 	out  *bufio.Reader
-	tool atomic.Pointer[string] // whose function it runs, for what it prints
+	tool atomic.Pointer[string] // id of the tool whose function runs, for its output
 	tail subprocess.Tail
-	done chan struct{} // closed when the process has ended and its output is read
+	done chan struct{} // closed when the process has ended and its output was read
 	once sync.Once
 }
 
-// start makes a process and waits until it can be asked.
+// start starts a process and waits until it is ready.
 func (p *Pool) start(ctx context.Context, s WorkerConfig) (*worker, error) {
 	w := &worker{pool: p, done: make(chan struct{})}
 	w.cmd = exec.CommandContext(p.alive, s.Interpreter, "-u", "-B", "-X", "utf8", "-c", script) //nolint:gosec // the operator names the interpreter
 	w.cmd.Env = s.Env
 	subprocess.Group(w.cmd)
 	if err := w.launch(); err != nil {
-		return nil, fmt.Errorf("%s cannot be started: %w", s.Interpreter, err)
+		return nil, fmt.Errorf("cannot start %s: %w", s.Interpreter, err)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, startTime, fmt.Errorf("%s did not start within %s", s.Interpreter, startTime))
 	defer cancel()
@@ -58,39 +58,39 @@ func (p *Pool) start(ctx context.Context, s WorkerConfig) (*worker, error) {
 	hello := value.JSON(value.NewRecord("", value.Field{Name: "path", Value: path}, value.Field{Name: "memory_mb", Value: int64(s.MemoryMB)}))
 	if _, err := w.exchange(ctx, hello); err != nil {
 		w.kill()
-		if gone, ok := errors.AsType[*exitedError](err); ok {
-			return nil, fmt.Errorf("%s did not start: %s", s.Interpreter, gone.how)
+		if exited, ok := errors.AsType[*exitedError](err); ok {
+			return nil, fmt.Errorf("%s did not start: %s", s.Interpreter, exited.how)
 		}
 		return nil, err
 	}
 	return w, nil
 }
 
-// launch starts the process with pipes of ours: exec's own would be closed while
-// the last answer is still in them.
+// launch starts the process with pipes of its own: exec's pipes would be closed while
+// the last response is still in them.
 func (w *worker) launch() error {
-	var theirs, ours [3]*os.File
+	var child, parent [3]*os.File
 	for i := range 3 {
 		r, wr, err := os.Pipe()
 		if err != nil {
-			closeAll(theirs[:])
-			closeAll(ours[:])
+			closeAll(child[:])
+			closeAll(parent[:])
 			return err
 		}
-		theirs[i], ours[i] = wr, r
+		child[i], parent[i] = wr, r
 		if i == 0 {
-			theirs[i], ours[i] = r, wr
+			child[i], parent[i] = r, wr
 		}
 	}
-	w.cmd.Stdin, w.cmd.Stdout, w.cmd.Stderr = theirs[0], theirs[1], theirs[2]
+	w.cmd.Stdin, w.cmd.Stdout, w.cmd.Stderr = child[0], child[1], child[2]
 	err := w.cmd.Start()
-	closeAll(theirs[:])
+	closeAll(child[:])
 	if err != nil {
-		closeAll(ours[:])
+		closeAll(parent[:])
 		return err
 	}
-	w.in, w.raw, w.out = ours[0], ours[1], bufio.NewReaderSize(ours[1], 64<<10)
-	go w.readOutput(ours[2])
+	w.in, w.raw, w.out = parent[0], parent[1], bufio.NewReaderSize(parent[1], 64<<10)
+	go w.readOutput(parent[2])
 	return nil
 }
 
@@ -102,14 +102,14 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// readOutput listens to what the process prints until it has ended.
+// readOutput logs what the process writes to standard error until it has ended.
 func (w *worker) readOutput(errs *os.File) {
-	heard := make(chan struct{})
+	closed := make(chan struct{})
 	go func() {
-		defer close(heard)
+		defer close(closed)
 		lines := bufio.NewReaderSize(errs, 4<<10)
 		for {
-			line, _, err := lines.ReadLine() // what is longer comes in pieces
+			line, _, err := lines.ReadLine() // a longer line is read in parts
 			_, _ = w.tail.Write(append(line[:len(line):len(line)], '\n'))
 			if name := w.tool.Load(); name != nil {
 				w.pool.printed(*name, string(line))
@@ -119,16 +119,16 @@ func (w *worker) readOutput(errs *os.File) {
 			}
 		}
 	}()
-	_ = w.cmd.Wait()                                                 // how it ended stands in ProcessState
-	late := time.AfterFunc(exitTimeout, func() { _ = errs.Close() }) // what escaped it holds the pipe
-	<-heard
+	_ = w.cmd.Wait()                                                 // the status is in ProcessState
+	late := time.AfterFunc(exitTimeout, func() { _ = errs.Close() }) // a process that it started may hold the pipe
+	<-closed
 	late.Stop()
 	_ = errs.Close()
-	_ = w.raw.SetReadDeadline(time.Now().Add(exitTimeout)) // the last answer may still be in it
+	_ = w.raw.SetReadDeadline(time.Now().Add(exitTimeout)) // the last response may still be in it
 	close(w.done)
 }
 
-// exited tells whether the process has ended.
+// exited reports whether the process has ended.
 func (w *worker) exited() bool {
 	select {
 	case <-w.done:
@@ -138,7 +138,7 @@ func (w *worker) exited() bool {
 	}
 }
 
-// kill ends the process, if it has not ended, and all that it started.
+// kill ends the process and all processes that it started.
 func (w *worker) kill() {
 	w.once.Do(func() {
 		if !w.exited() {
@@ -148,7 +148,7 @@ func (w *worker) kill() {
 	})
 }
 
-// ask lets the process run a function.
+// ask runs a function in the process.
 func (w *worker) ask(ctx context.Context, req *request) (*response, error) {
 	w.tool.Store(&req.tool)
 	raw, err := w.exchange(ctx, req.frame())
@@ -158,16 +158,16 @@ func (w *worker) ask(ctx context.Context, req *request) (*response, error) {
 	return readResponse(raw)
 }
 
-// exitedError says that the process ended instead of answering.
+// exitedError reports that the process ended instead of answering.
 type exitedError struct {
 	how string // "exit status 3", "signal: killed"
 }
 
-// Error is how it ended.
-func (e *exitedError) Error() string { return "its process ended: " + e.how }
+// Error returns how it ended.
+func (e *exitedError) Error() string { return "the process ended: " + e.how }
 
-// exchange sends a frame and waits for the answer. When the context ends first,
-// the process does too.
+// exchange sends a frame and waits for the response. The end of the context kills the
+// process.
 func (w *worker) exchange(ctx context.Context, frame []byte) ([]byte, error) {
 	if len(frame) > maxFrame {
 		return nil, fmt.Errorf("the arguments are longer than %d MiB", maxFrame>>20)
@@ -201,20 +201,20 @@ func (w *worker) receive() ([]byte, error) {
 	return answer, err
 }
 
-// awaitExit waits until a process that broke off is gone, and tells how it went.
+// awaitExit waits until a process that closed its pipe has ended, and returns how.
 func (w *worker) awaitExit() error {
 	late := time.NewTimer(2 * exitTimeout)
 	defer late.Stop()
 	select {
 	case <-w.done:
 	case <-late.C:
-		w.kill() // it closed its pipe and lives on
+		w.kill() // it closed its pipe but still runs
 		<-w.done
-		return &exitedError{"it closed its pipe"}
+		return &exitedError{"closed its pipe"}
 	}
 	how := subprocess.Status(w.cmd.ProcessState)
-	if said := w.tail.LastLine(); said != "" {
-		how += ": " + said
+	if line := w.tail.LastLine(); line != "" {
+		how += ": " + line
 	}
 	return &exitedError{how}
 }

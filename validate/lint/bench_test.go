@@ -25,8 +25,8 @@ func BenchmarkThousandDocuments(b *testing.B) {
 			b.Fatal(err)
 		}
 		results := lint.Check(b.Context(), documents, loader.Options{})
-		if len(results) != 1000 || len(lint.Faults(results)) != 0 {
-			b.Fatalf("%d results: %v", len(results), lint.Faults(results))
+		if len(results) != 1000 || len(lint.Diagnostics(results)) != 0 {
+			b.Fatalf("%d results: %v", len(results), lint.Diagnostics(results))
 		}
 	}
 }

@@ -16,31 +16,31 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// ignoreComment is one # qtype:ignore.
+// ignoreComment is a # qtype:ignore comment.
 type ignoreComment struct {
-	file  *source.File
-	line  int             // where it stands
-	about int             // the line that it is about: its own, or the next that is no comment
-	codes []string        // what it silences, each once
-	used  map[string]bool // which of them silenced something
-	text  string          // itself, from the # on
-	start int             // the column of its #, from 1
+	file   *source.File
+	line   int
+	target int             // the line that it applies to: its own, or the next one with content
+	codes  []string        // what it ignores, each once
+	used   map[string]bool // the codes that ignored a diagnostic
+	text   string          // the comment from the # on
+	start  int             // the column of the #, from 1
 }
 
-// attempt matches what somebody meant as a silencing comment; its parts are the
-// name as it is written and the rest.
+// attempt matches comments that are meant as ignore comments, also misspelled ones.
+// Its groups are the name as written and the rest.
 var attempt = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`#[ \t]*(qtype[ \t]*:[ \t]*ignore)\b(.*)$`) })
 
-// commentsOf finds the silencing comments of files, and warns of those that are
-// not understood.
+// commentsOf returns the ignore comments of files, and diagnostics for malformed
+// ones.
 func commentsOf(files []*source.File, known func() []string) (found []*ignoreComment, malformed diag.List) {
 	for _, f := range files {
 		if !bytes.Contains(f.Text, []byte("qtype")) || isRaw(f) {
 			continue
 		}
 		for _, c := range candidates(f) {
-			if len(found) == mostComments {
-				malformed.Add(ruleMalformed.At(c.span(), "there are more than %d qtype:ignore comments; this and the others are not looked at", mostComments))
+			if len(found) == maxComments {
+				malformed.Add(ruleMalformed.At(c.span(), "more than %d qtype:ignore comments; this and all following ones have no effect", maxComments))
 				break
 			}
 			if problem := c.parse(known()); problem != nil {
@@ -53,10 +53,10 @@ func commentsOf(files []*source.File, known func() []string) (found []*ignoreCom
 	return found, malformed
 }
 
-// mostComments is how many silencing comments a document may have.
-const mostComments = 1000
+// maxComments limits the ignore comments of a document.
+const maxComments = 1000
 
-// isRaw tells whether a file was included as text: its lines are no YAML.
+// isRaw reports whether a file is included as text, so that it is not YAML.
 func isRaw(f *source.File) bool {
 	at := f.From
 	if at.File == nil {
@@ -68,7 +68,7 @@ func isRaw(f *source.File) bool {
 		strings.Contains(string(line[:from]), "!include_raw")
 }
 
-// candidates are the comments of a file that look like silencing ones.
+// candidates returns the comments of a file that look like ignore comments.
 func candidates(f *source.File) []*ignoreComment {
 	lines := strings.Split(string(f.Text), "\n")
 	var found []*ignoreComment
@@ -81,12 +81,12 @@ func candidates(f *source.File) []*ignoreComment {
 		if at == nil || at[0] > 0 && line[at[0]-1] != ' ' && line[at[0]-1] != '\t' {
 			continue
 		}
-		c := &ignoreComment{file: f, line: i + 1, about: i + 1, used: map[string]bool{}, text: line[at[0]:], start: utf8.RuneCountInString(line[:at[0]]) + 1}
+		c := &ignoreComment{file: f, line: i + 1, target: i + 1, used: map[string]bool{}, text: line[at[0]:], start: utf8.RuneCountInString(line[:at[0]]) + 1}
 		if strings.TrimSpace(line[:at[0]]) == "" {
-			c.about = 0
+			c.target = 0
 		}
 		found = append(found, c)
-		if len(found) > mostComments {
+		if len(found) > maxComments {
 			break
 		}
 	}
@@ -97,14 +97,13 @@ func candidates(f *source.File) []*ignoreComment {
 	return outsideOfTexts(found, lines)
 }
 
-// resolveTargets points the comments that have a line of their own at the next line that is
-// neither empty nor a comment.
+// resolveTargets sets the line that comments on lines without content apply to.
 func resolveTargets(found []*ignoreComment, lines []string) {
-	next := len(lines) // the index of the next such line, going backwards
+	next := len(lines) // the next line with content, going backwards
 	for i, c := len(lines)-1, len(found)-1; c >= 0 && i >= 0; i-- {
 		if found[c].line == i+1 {
-			if found[c].about == 0 {
-				found[c].about = next + 1
+			if found[c].target == 0 {
+				found[c].target = next + 1
 			}
 			c--
 		}
@@ -114,13 +113,12 @@ func resolveTargets(found []*ignoreComment, lines []string) {
 	}
 }
 
-// number is how a candidate is marked for outsideOfTexts.
+// number matches the mark of a candidate in outsideOfTexts.
 var number = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`#⟪(\d+)⟫`) })
 
-// outsideOfTexts leaves only real comments: a # inside of a quoted or a block
-// text is none. Every candidate gets a number in its place, and those whose
-// number turns up in a value of the parsed text are dropped. So the YAML parser
-// decides, whatever the quoting.
+// outsideOfTexts removes candidates inside quoted or block strings, where # is no
+// comment. It replaces the # of each candidate by a number and drops those whose
+// number is in a scalar of the parsed text, so that the YAML parser decides.
 func outsideOfTexts(found []*ignoreComment, lines []string) []*ignoreComment {
 	lines = slices.Clone(lines)
 	for i, c := range found {
@@ -145,7 +143,7 @@ func outsideOfTexts(found []*ignoreComment, lines []string) []*ignoreComment {
 func markInside(n *yaml.Node, inside map[int]bool) {
 	if n.Kind == yaml.ScalarNode {
 		for _, m := range number().FindAllStringSubmatch(n.Value, -1) {
-			i, _ := strconv.Atoi(m[1]) // digits, by the pattern
+			i, _ := strconv.Atoi(m[1]) // the pattern matches digits only
 			inside[i] = true
 		}
 	}
@@ -154,30 +152,30 @@ func markInside(n *yaml.Node, inside map[int]bool) {
 	}
 }
 
-// code is the form of a code.
+// code matches a diagnostic code.
 var code = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^QT[0-9]{3}$`) })
 
-// parse reads the codes; the answer tells what is wrong with the comment.
+// parse reads the codes. It returns a diagnostic if the comment is malformed.
 func (c *ignoreComment) parse(known []string) *diag.Diagnostic {
 	parts := attempt().FindStringSubmatch(c.text)
 	list, _, _ := strings.Cut(parts[2], ":")
 	words := strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })
 	problem := func(format string, args ...any) *diag.Diagnostic {
-		d := ruleMalformed.At(c.span(), format, args...).WithHint("write # qtype:ignore QT905, or several codes with commas; a reason may follow after a colon")
+		d := ruleMalformed.At(c.span(), format, args...).WithHint("write # qtype:ignore QT905, or several codes separated by commas; a reason may follow after a colon")
 		return &d
 	}
 	switch {
 	case parts[1] != "qtype:ignore":
-		return problem("this comment silences nothing: %q is not written qtype:ignore", parts[1])
+		return problem("this comment has no effect: write qtype:ignore, not %q", parts[1])
 	case len(words) == 0:
-		return problem("qtype:ignore needs the code that it silences")
+		return problem("qtype:ignore needs a code")
 	}
 	for _, word := range words {
 		switch {
 		case !code().MatchString(word):
-			return problem("qtype:ignore takes codes, and %q is none", word)
+			return problem("qtype:ignore takes codes; %q is not a code", word)
 		case !slices.Contains(known, word):
-			d := ruleMalformed.At(c.span(), "qtype:ignore: there is no code %s", word).WithHint("qtype explain lists the codes")
+			d := ruleMalformed.At(c.span(), "qtype:ignore: unknown code %s", word).WithHint("qtype explain lists all codes")
 			return &d
 		}
 		if !slices.Contains(c.codes, word) {
@@ -187,37 +185,34 @@ func (c *ignoreComment) parse(known []string) *diag.Diagnostic {
 	return nil
 }
 
-// span is the comment's place, up to the end of its line.
+// span returns the span of the comment up to the end of its line.
 func (c *ignoreComment) span() source.Span {
 	end := c.start + utf8.RuneCountInString(strings.TrimRight(c.text, " \t"))
 	return source.Span{File: c.file, Start: source.Pos{Line: c.line, Column: c.start}, End: source.Pos{Line: c.line, Column: end}}
 }
 
-// unusedDiagnostic is the finding for the codes that are not needed. What depends on the
-// machine (a variable that is set here, a .env file) may be needed elsewhere.
+// unusedDiagnostic reports codes that are not needed. Codes of diagnostics that
+// depend on the environment (a variable, a .env file) may be needed on another
+// computer.
 func (c *ignoreComment) unusedDiagnostic(needed map[string]bool) diag.List {
-	var idle, kept []string
+	var unneeded, kept []string
 	for _, code := range c.codes {
 		if needed[code] || code == "QT005" || code == "QT011" {
 			kept = append(kept, code)
 		} else {
-			idle = append(idle, code)
+			unneeded = append(unneeded, code)
 		}
 	}
-	if len(idle) == 0 {
+	if len(unneeded) == 0 {
 		return nil
 	}
-	verb := "silence"
-	if len(idle) == 1 {
-		verb = "silences"
-	}
-	finding := ruleUseless.At(c.span(), "qtype:ignore %s %s nothing here", strings.Join(idle, ", "), verb).WithHint("take it out")
-	finding.Fixes = []diag.Fix{c.removeFix(kept)}
-	return diag.List{finding}
+	d := ruleUnused.At(c.span(), "qtype:ignore %s has no effect", strings.Join(unneeded, ", ")).WithHint("remove it")
+	d.Fixes = []diag.Fix{c.removeFix(kept)}
+	return diag.List{d}
 }
 
-// removeFix takes the comment out, with the blanks before it or its line; where
-// other codes are needed only the others go.
+// removeFix removes the comment, with its line or the spaces before it. If other
+// codes are needed, it removes the unneeded codes only.
 func (c *ignoreComment) removeFix(kept []string) diag.Fix {
 	at := c.span()
 	if len(kept) > 0 {
@@ -230,7 +225,7 @@ func (c *ignoreComment) removeFix(kept []string) diag.Fix {
 		return diag.Fix{Span: at, NewText: "# qtype:ignore " + strings.Join(kept, ", ") + strings.TrimRight(rest, " \t")}
 	}
 	before := []rune(c.file.Line(c.line))[:c.start-1]
-	if c.about != c.line {
+	if c.target != c.line {
 		at.Start.Column, at.End = 1, source.Pos{Line: c.line + 1, Column: 1}
 		return diag.Fix{Span: at}
 	}
@@ -238,7 +233,7 @@ func (c *ignoreComment) removeFix(kept []string) diag.Fix {
 	return diag.Fix{Span: at}
 }
 
-// codes are all codes that a comment may name.
+// codes returns all codes that a comment may name.
 func codes() []string {
 	rules := Rules()
 	all := make([]string, len(rules))

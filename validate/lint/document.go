@@ -15,17 +15,17 @@ import (
 	"github.com/qtype-dev/qtype/internal/remotefs"
 )
 
-// Document names one document: a file, or a block of a Markdown page.
+// Document identifies a document: a file, or a block of a Markdown page.
 type Document struct {
-	Path string // the file, relative where it was named so
-	Line int    // the line of the page where the block starts; 0 for a whole file
+	Path string // the file, relative if it was named so
+	Line int    // line of the page where the block starts; 0 for a whole file
 
-	block   int    // which block of the page it is, from 1; 0 for a whole file
-	problem string // why a page is not looked into, in words that follow its name; mostly empty
+	block   int    // ordinal of the block in the page, from 1; 0 for a whole file
+	problem string // why a page is not read, as a predicate; usually empty
 }
 
-// String is the path, without what may be secret in an address, and with the
-// line for a block of a page.
+// String returns the path without secrets in a URL, and with the line for a block
+// of a page.
 func (d Document) String() string {
 	if d.block == 0 {
 		return remotefs.Redacted(d.Path)
@@ -35,17 +35,17 @@ func (d Document) String() string {
 
 // Finder finds documents.
 type Finder struct {
-	Paths    []string // files, folders, and patterns with * ? [ ] and ** for any folders
-	Markdown bool     // look into the Markdown pages of folders, too
-	Open     opener   // reads pages in place of the operating system; may be nil
+	Paths    []string // files, folders, and patterns with * ? [ ], and ** for any number of folders
+	Markdown bool     // includes the Markdown pages of folders
+	Open     opener   // opens pages instead of os.Open; may be nil
 }
 
-// Find lists the documents: of files those that are named, of folders every
-// *.qtype.yaml and *.qtype.yml in them, of patterns the .yaml, .yml and .md files
-// that match, of Markdown pages every fenced block that is a whole document.
-// Folders whose names start with a dot, node_modules and links to folders are
-// passed over. The order is that of the paths, in folders that of the names; no
-// file comes twice. A file that cannot be read is listed: the check says why.
+// Find lists the documents in the order of the paths: named files; *.qtype.yaml and
+// *.qtype.yml files of folders; .yaml, .yml and .md files that match a pattern; and
+// in Markdown pages every fenced block that is a whole document. It skips folders
+// whose names start with a dot, node_modules, and links to folders. Files of a
+// folder are sorted by name, and no file is listed twice. Files that cannot be read
+// are listed, so that Check reports them.
 func (f Finder) Find(ctx context.Context) ([]Document, error) {
 	list := documentList{finder: f, seen: map[string]bool{}}
 	for _, path := range f.Paths {
@@ -59,27 +59,26 @@ func (f Finder) Find(ctx context.Context) ([]Document, error) {
 	return list.found, nil
 }
 
-// documentList collects documents.
 type documentList struct {
 	finder Finder
 	found  []Document
 	seen   map[string]bool
 }
 
-// add adds what one path names.
+// add adds the documents of one path.
 func (l *documentList) add(ctx context.Context, path string) error {
 	if strings.HasPrefix(path, "file://") {
 		path = remotefs.Path(path)
 	}
 	info, err := os.Stat(path)
 	switch {
-	case isRemote(path): // an address is no pattern, whatever signs it has
+	case isRemote(path): // a URL is never a pattern
 		l.addFiles(ctx, []string{path})
 		return nil
 	case err == nil && info.IsDir():
 		files, err := filesIn(path, l.inFolder)
 		if err == nil && len(files) == 0 {
-			return fmt.Errorf("%s is a folder without any %s", path, l.wanted())
+			return fmt.Errorf("folder %s has no %s", path, l.wanted())
 		}
 		l.addFiles(ctx, files)
 		return err
@@ -100,7 +99,7 @@ func isRemote(path string) bool {
 	return remote
 }
 
-// wanted is what a folder is searched for, in words.
+// wanted returns the files that are searched in folders, for messages.
 func (l *documentList) wanted() string {
 	if l.finder.Markdown {
 		return "*.qtype.yaml or *.md"
@@ -108,7 +107,7 @@ func (l *documentList) wanted() string {
 	return "*.qtype.yaml"
 }
 
-// inFolder tells whether a file of a folder is looked at.
+// inFolder reports whether a file of a folder is a document.
 func (l *documentList) inFolder(path string) bool {
 	return strings.HasSuffix(path, ".qtype.yaml") || strings.HasSuffix(path, ".qtype.yml") || l.finder.Markdown && isPage(path)
 }
@@ -117,7 +116,7 @@ func isPage(path string) bool {
 	return strings.EqualFold(filepath.Ext(path), ".md") || strings.EqualFold(filepath.Ext(path), ".markdown")
 }
 
-// addFiles adds documents of files that are not listed yet.
+// addFiles adds the documents of files that are not listed yet.
 func (l *documentList) addFiles(ctx context.Context, files []string) {
 	for _, file := range files {
 		if l.seen[file] {
@@ -135,7 +134,7 @@ func (l *documentList) addFiles(ctx context.Context, files []string) {
 			continue
 		}
 		if err != nil {
-			l.found = append(l.found, Document{Path: file}) // the check says what is wrong with it
+			l.found = append(l.found, Document{Path: file}) // Check reports the error
 			continue
 		}
 		for i, b := range page.blocks {
@@ -155,15 +154,15 @@ func (l *documentList) page(ctx context.Context, path string) (*page, error) {
 	return readPage(in, path)
 }
 
-// filesIn lists the files of a folder that are wanted, by name.
+// filesIn lists the wanted files of a folder in lexical order.
 func filesIn(folder string, wanted func(string) bool) ([]string, error) {
 	var found []string
-	// With a separator at its end a link to a folder is the folder.
+	// The trailing separator makes a link to a folder the folder itself.
 	err := filepath.WalkDir(folder+string(filepath.Separator), func(path string, d fs.DirEntry, err error) error {
 		path = filepath.Clean(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && path != filepath.Clean(folder):
-			return nil // gone since the folder was listed
+			return nil // removed since the folder was listed
 		case err != nil:
 			return fmt.Errorf("%s: %w", path, cause(err))
 		case d.IsDir() && path != filepath.Clean(folder) && hidden(d.Name()):
@@ -176,24 +175,25 @@ func filesIn(folder string, wanted func(string) bool) ([]string, error) {
 	return found, err
 }
 
-// hidden tells whether a folder is passed over.
+// hidden reports whether a folder is skipped.
 func hidden(name string) bool { return strings.HasPrefix(name, ".") || name == "node_modules" }
 
-// cause is what the operating system says, without the path that we name anyway.
+// cause returns the error of the operating system without the path, which the
+// caller adds.
 func cause(err error) error {
 	var path *fs.PathError
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return errors.New("may not be read: permission denied")
 	case errors.Is(err, syscall.ELOOP):
-		return errors.New("is a symbolic link that leads in a circle")
+		return errors.New("is a cycle of symbolic links")
 	case errors.As(err, &path):
 		return path.Err
 	}
 	return err
 }
 
-// glob lists the files that match a pattern, by name.
+// glob lists the files that match a pattern in lexical order.
 func (l *documentList) glob(pattern string) ([]string, error) {
 	pattern = filepath.ToSlash(filepath.Clean(pattern))
 	parts := slices.CompactFunc(strings.Split(pattern, "/"), func(a, b string) bool { return a == "**" && b == "**" })
@@ -203,7 +203,7 @@ func (l *documentList) glob(pattern string) ([]string, error) {
 	}
 	for _, part := range parts {
 		if _, err := filepath.Match(part, ""); err != nil {
-			return nil, fmt.Errorf("%s is not a pattern: a [ has no ]", pattern)
+			return nil, fmt.Errorf("%s is not a valid pattern: unclosed [", pattern)
 		}
 	}
 	root := strings.Join(parts[:fixed], "/")
@@ -230,8 +230,8 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// matches tells whether a path matches a pattern, both cut at the slashes; **
-// stands for any number of folders.
+// matches reports whether a path matches a pattern, both split at slashes; **
+// matches any number of folders.
 func matches(pattern, path []string) bool {
 	if len(pattern) == 0 {
 		return len(path) == 0
@@ -250,7 +250,7 @@ func matches(pattern, path []string) bool {
 	return err == nil && ok && matches(pattern[1:], path[1:])
 }
 
-// from lists the tails of a path, itself first.
+// from lists the suffixes of a path, longest first.
 func from(path []string) [][]string {
 	tails := make([][]string, 0, len(path))
 	for i := range path {

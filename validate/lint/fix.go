@@ -17,20 +17,20 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// Change is what mending makes of a file.
+// Change is a fixed file.
 type Change struct {
-	Path  string // the file, as a user would name it
-	Mends int    // how many faults it mends
+	Path  string // as in the diagnostics
+	Fixed int    // number of fixed diagnostics
 
-	real string // where the file lies, links resolved
+	real string // the path with links resolved
 	old  []byte
 	new  []byte
-	// Where secrets stand in the old and in the new text.
+	// Secrets in the old and the new text.
 	oldHidden, newHidden []source.Span
 }
 
-// Diff is the change as a unified diff that patch -p1 and git apply take. Secrets
-// are shown as ***: a diff that is masked is for reading only.
+// Diff returns the change as a unified diff for patch -p1 and git apply. Secrets
+// are replaced by ***: a masked diff cannot be applied.
 func (c Change) Diff() (text []byte, masked bool) {
 	name := filepath.ToSlash(c.Path)
 	text = diff.Diff("a/"+name, c.old, "b/"+name, c.new)
@@ -41,7 +41,7 @@ func (c Change) Diff() (text []byte, masked bool) {
 	return shown, !bytes.Equal(shown, text)
 }
 
-// hide puts *** in the place of secrets.
+// hide replaces secrets by ***.
 func hide(text []byte, secrets []source.Span) []byte {
 	edits := make([]edit, len(secrets))
 	for i, s := range secrets {
@@ -58,41 +58,41 @@ func hide(text []byte, secrets []source.Span) []byte {
 	return append(shown, text[done:]...)
 }
 
-// hiddenIn are the places of secrets, by the real paths of their files.
+// hiddenIn returns the secrets of the checked files by real path.
 func hiddenIn(results []Result) map[string][]source.Span {
-	places := map[string][]source.Span{}
+	spans := map[string][]source.Span{}
 	for _, r := range results {
 		for _, s := range r.hidden {
 			real := realPath(s.File.Path)
-			places[real] = append(places[real], s)
+			spans[real] = append(spans[real], s)
 		}
 	}
-	return places
+	return spans
 }
 
-// Write puts the new text in the place of the file: all of it or nothing. It
-// refuses where the file is no longer what was checked.
+// Write replaces the file atomically. It returns an error if the file has changed
+// since it was checked.
 func (c Change) Write() error {
 	is, err := os.ReadFile(c.real)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Path, cause(err))
 	}
 	if !bytes.Equal(is, c.old) {
-		return fmt.Errorf("%s was changed meanwhile and is left as it is", c.Path)
+		return fmt.Errorf("%s changed on disk; not fixed", c.Path)
 	}
 	info, err := os.Stat(c.real)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Path, cause(err))
 	}
 	if err := replace(c.real, c.new, info.Mode().Perm()); err != nil {
-		return fmt.Errorf("%s cannot be written: %w", c.Path, cause(err))
+		return fmt.Errorf("cannot write %s: %w", c.Path, cause(err))
 	}
 	return nil
 }
 
-// replace writes a file beside the one at path and renames it over that.
+// replace writes a temporary file next to path and renames it to path.
 func replace(path string, text []byte, mode os.FileMode) (err error) {
-	// A file that may not be written is not replaced either, though its folder would let us.
+	// The rename would succeed for a read-only file as well.
 	old, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func replace(path string, text []byte, mode os.FileMode) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			_ = os.Remove(file.Name()) // the first error is the one to tell
+			_ = os.Remove(file.Name()) // report the first error
 		}
 	}()
 	_, err = file.Write(text)
@@ -123,31 +123,31 @@ func replace(path string, text []byte, mode os.FileMode) (err error) {
 	return os.Rename(file.Name(), path)
 }
 
-// isFixable tells whether a fault's fix is offered: what an included file means is
-// for the file that includes it to say, so there only its form is mended, and
-// only below the working directory.
+// isFixable reports whether the fix of a diagnostic is offered. The meaning of an
+// included file depends on the including file, so only its form is fixed, and only
+// inside the working directory.
 func isFixable(d diag.Diagnostic) bool {
 	f := d.Span.File
 	switch {
 	case f == nil:
 		return true
-	case isRemote(f.Path): // nobody can write there
+	case isRemote(f.Path): // read-only
 		return false
 	}
 	return f.From.File == nil || d.Code < "QT2" && filepath.IsLocal(f.Path)
 }
 
-// maxFixPasses is how often a document is mended and checked again: a mended
-// section can hold faults that could not be seen before.
+// maxFixPasses limits how often a document is fixed and checked again: a fixed
+// section can have diagnostics that were not visible before.
 const maxFixPasses = 10
 
-// Fix finds documents, mends what can safely be mended, and answers what
-// became of the files and what is left to be told. Nothing is written yet.
+// Fix finds documents, applies all safe fixes, and returns the changed files, which
+// are not written yet, and the results after the fixes.
 func Fix(ctx context.Context, find Finder, opts loader.Options) ([]Change, []Result, error) {
 	m := &fixer{files: map[string]*Change{}, frozen: map[string]bool{}}
 	find.Open = m.open
 	opts.Open = m.open
-	for round := 0; ; round++ {
+	for pass := 0; ; pass++ {
 		documents, err := find.Find(ctx)
 		if err != nil {
 			return nil, nil, err
@@ -156,29 +156,29 @@ func Fix(ctx context.Context, find Finder, opts loader.Options) ([]Change, []Res
 		if ctx.Err() != nil {
 			return nil, nil, ctx.Err()
 		}
-		if round == 0 {
+		if pass == 0 {
 			m.hidden = hiddenIn(results)
 		}
 		if m.revertBroken(results) {
 			continue
 		}
-		if round == maxFixPasses || !m.apply(Faults(results)) {
+		if pass == maxFixPasses || !m.apply(Diagnostics(results)) {
 			return m.changes(hiddenIn(results)), results, nil
 		}
 	}
 }
 
-// fixer holds the files in the state that they are mended to.
+// fixer holds the fixed text of files.
 type fixer struct {
-	files  map[string]*Change       // by real path
-	frozen map[string]bool          // files in which nothing more is mended
-	before map[string][]byte        // the files' texts before the last round, those that it changed
-	mends  map[string]int           // how many faults the last round mended in them
-	shape  map[string]int           // shapeFaults before the last round
-	hidden map[string][]source.Span // where secrets stood at first, by real path
+	files      map[string]*Change       // by real path
+	frozen     map[string]bool          // files that are not fixed any further
+	before     map[string][]byte        // the texts before the last pass of the files that it changed
+	fixed      map[string]int           // number of diagnostics that the last pass fixed in them
+	formErrors map[string]int           // countFormErrors before the last pass
+	hidden     map[string][]source.Span // secrets of the original files by real path
 }
 
-// open reads a file as it is mended so far.
+// open returns the fixed text of a file; nil if it is unchanged.
 func (m *fixer) open(_ context.Context, path string) (io.ReadCloser, error) {
 	if c, changed := m.files[realPath(path)]; changed {
 		return io.NopCloser(bytes.NewReader(c.new)), nil
@@ -186,7 +186,7 @@ func (m *fixer) open(_ context.Context, path string) (io.ReadCloser, error) {
 	return nil, nil
 }
 
-// realPath is the same for two paths of one file.
+// realPath returns the same path for all paths of a file.
 func realPath(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
@@ -197,18 +197,17 @@ func realPath(path string) string {
 	return path
 }
 
-// edit is a fix with the fault that it belongs to.
+// edit is a fix of a diagnostic.
 type edit struct {
-	fix   diag.Fix
-	fault int // the index of the fault in its list
+	fix        diag.Fix
+	diagnostic int // index of the diagnostic in its list
 }
 
-// apply applies every fix that does not meet another one, and tells whether
-// there was any.
-func (m *fixer) apply(faults diag.List) bool {
+// apply applies the fixes that do not overlap, and reports whether there were any.
+func (m *fixer) apply(list diag.List) bool {
 	byFile := map[string][]edit{}
 	names := map[string]*source.File{}
-	for i, d := range faults {
+	for i, d := range list {
 		for _, f := range d.Fixes {
 			real := realPath(f.Span.File.Path)
 			if !m.frozen[real] {
@@ -217,7 +216,7 @@ func (m *fixer) apply(faults diag.List) bool {
 			}
 		}
 	}
-	m.before, m.mends = map[string][]byte{}, map[string]int{}
+	m.before, m.fixed = map[string][]byte{}, map[string]int{}
 	for real, edits := range byFile {
 		if !m.applyTo(real, names[real], edits) {
 			m.frozen[real] = true
@@ -226,7 +225,7 @@ func (m *fixer) apply(faults diag.List) bool {
 	return len(m.before) > 0
 }
 
-// applyTo changes one file; false where nothing of it could be changed.
+// applyTo changes one file, and reports whether an edit applied.
 func (m *fixer) applyTo(real string, file *source.File, edits []edit) bool {
 	c := m.files[real]
 	if c == nil {
@@ -241,36 +240,36 @@ func (m *fixer) applyTo(real string, file *source.File, edits []edit) bool {
 		return false
 	}
 	m.files[real] = c
-	m.before[real], m.mends[real] = c.new, n
+	m.before[real], m.fixed[real] = c.new, n
 	c.new = text
-	c.Mends += n
+	c.Fixed += n
 	return true
 }
 
-// revertBroken takes the last round back in files that read worse after it, which
-// no fix should bring about; it tells whether there were any. A guard, for
-// nothing worse can happen here than a mended document that no longer reads.
+// revertBroken reverts the last pass in files that have more form errors after it,
+// which no fix should cause, and reports whether there were any. It guarantees that
+// a fixed file can still be read.
 func (m *fixer) revertBroken(results []Result) bool {
-	shape := shapeFaults(results)
-	undone := false
+	shape := countFormErrors(results)
+	reverted := false
 	for real, text := range m.before {
-		if shape[real] > m.shape[real] {
+		if shape[real] > m.formErrors[real] {
 			m.files[real].new = text
-			m.files[real].Mends -= m.mends[real]
+			m.files[real].Fixed -= m.fixed[real]
 			m.frozen[real] = true
-			undone = true
+			reverted = true
 		}
 	}
 	m.before = nil
-	m.shape = shape
-	return undone
+	m.formErrors = shape
+	return reverted
 }
 
-// shapeFaults counts, for each file, the faults of which a mending must not make
-// more: text that is no YAML, and keys that stand twice.
-func shapeFaults(results []Result) map[string]int {
+// countFormErrors counts the errors of each file that fixes must not add: invalid
+// YAML and duplicate keys.
+func countFormErrors(results []Result) map[string]int {
 	counts := map[string]int{}
-	for _, d := range Faults(results) {
+	for _, d := range Diagnostics(results) {
 		if d.Span.File != nil && (d.Code == "QT002" || d.Code == "QT003" || d.Code == "QT010") {
 			counts[realPath(d.Span.File.Path)]++
 		}
@@ -278,7 +277,7 @@ func shapeFaults(results []Result) map[string]int {
 	return counts
 }
 
-// changes are the files that differ from what they were, by name.
+// changes returns the files that differ from the original ones, sorted by path.
 func (m *fixer) changes(hidden map[string][]source.Span) []Change {
 	var all []Change
 	for real, c := range m.files {

@@ -7,9 +7,9 @@ import (
 	"github.com/qtype-dev/qtype/validate/lint"
 )
 
-// FuzzMend: no page makes finding, checking or mending fail, and a mended page
-// has nothing more to mend.
-func FuzzMend(f *testing.F) {
+// FuzzFix checks that no page makes Find, Check or Fix fail, and that a second run
+// changes nothing.
+func FuzzFix(f *testing.F) {
 	f.Add(page)
 	f.Add("```yaml\n" + broken + "```\n")
 	f.Add("~~~yml x\r\nid: 42 # qtype:ignore QT105, QT202: why\r\nflow: []\r\nmodels: x\r\n")
@@ -35,7 +35,7 @@ func FuzzMend(f *testing.F) {
 		}
 		if again, _, _ := lint.Fix(t.Context(), find, options()); len(again) > 0 {
 			text, _ := again[0].Diff()
-			t.Fatalf("a second time:\n%s", text)
+			t.Fatalf("changes of the second run:\n%s", text)
 		}
 	})
 }

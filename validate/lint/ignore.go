@@ -7,59 +7,60 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// ApplyIgnores takes out of a document's faults what # qtype:ignore comments in its
-// files silence, and adds warnings for comments that are not understood or
-// silence nothing. Files are those that loader.Load read.
-func ApplyIgnores(files []*source.File, faults diag.List) diag.List {
+// ApplyIgnores removes the diagnostics that # qtype:ignore comments ignore, and
+// adds warnings for malformed and unused comments. files are those that loader.Load
+// returned.
+func ApplyIgnores(files []*source.File, list diag.List) diag.List {
 	comments, malformed := commentsOf(files, codes)
-	left := silence(comments, faults)
-	results := settle([]pendingResult{{Result: Result{Faults: append(left, malformed...)}, comments: comments}})
-	results[0].Faults.Sort()
-	return results[0].Faults
+	left := ignore(comments, list)
+	results := settle([]pendingResult{{Result: Result{Diagnostics: append(left, malformed...)}, comments: comments}})
+	results[0].Diagnostics.Sort()
+	return results[0].Diagnostics
 }
 
-// IgnoreWarnings takes out only warnings and tells nothing of the comments: for
-// a run, which an error stops all the same.
-func IgnoreWarnings(files []*source.File, faults diag.List) diag.List {
-	if faults.Warnings() == 0 {
-		return faults
+// IgnoreWarnings is like ApplyIgnores but removes only warnings and does not check
+// the comments. It is for runs, which errors abort anyway.
+func IgnoreWarnings(files []*source.File, list diag.List) diag.List {
+	if list.Warnings() == 0 {
+		return list
 	}
 	comments, _ := commentsOf(files, codes)
-	about := byLine(comments)
-	return slices.DeleteFunc(slices.Clone(faults), func(d diag.Diagnostic) bool {
-		return d.Severity == diag.Warning && about.silence(d)
+	byTarget := byLine(comments)
+	return slices.DeleteFunc(slices.Clone(list), func(d diag.Diagnostic) bool {
+		return d.Severity == diag.Warning && byTarget.ignores(d)
 	})
 }
 
-// silence answers the faults that no comment silences and marks the comments used.
-func silence(comments []*ignoreComment, faults diag.List) diag.List {
+// ignore removes the diagnostics that a comment ignores, and marks the comments
+// used.
+func ignore(comments []*ignoreComment, list diag.List) diag.List {
 	if len(comments) == 0 {
-		return faults
+		return list
 	}
-	about := byLine(comments)
-	return slices.DeleteFunc(faults, func(d diag.Diagnostic) bool { return about.silence(d) })
+	byTarget := byLine(comments)
+	return slices.DeleteFunc(list, func(d diag.Diagnostic) bool { return byTarget.ignores(d) })
 }
 
-// line is a line of a file.
 type line struct {
 	file *source.File
 	n    int
 }
 
-// ignoreComments are comments by the lines that they are about.
+// ignoreComments are comments by the lines that they apply to.
 type ignoreComments map[line][]*ignoreComment
 
 func byLine(comments []*ignoreComment) ignoreComments {
-	about := ignoreComments{}
+	byTarget := ignoreComments{}
 	for _, c := range comments {
-		at := line{c.file, c.about}
-		about[at] = append(about[at], c)
+		at := line{c.file, c.target}
+		byTarget[at] = append(byTarget[at], c)
 	}
-	return about
+	return byTarget
 }
 
-// silence tells whether a comment silences a finding, and marks it used.
-func (s ignoreComments) silence(d diag.Diagnostic) bool {
+// ignores reports whether a comment ignores a diagnostic, and marks the comment
+// used.
+func (s ignoreComments) ignores(d diag.Diagnostic) bool {
 	hit := false
 	for _, c := range s[line{d.Span.File, d.Span.Start.Line}] {
 		if slices.Contains(c.codes, d.Code) {

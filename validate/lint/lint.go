@@ -1,7 +1,6 @@
-// Package lint checks many documents at once, as `qtype validate` does: it finds
-// them in folders, patterns and Markdown pages, reads and checks each, takes out
-// what comments silence, mends what has one safe mending, and checks again when
-// a file changes.
+// Package lint checks many documents, as `qtype validate` does: it finds them in
+// folders, by patterns and in Markdown pages, validates each, applies ignore
+// comments and fixes, and watches files.
 package lint
 
 import (
@@ -20,27 +19,27 @@ import (
 	"github.com/qtype-dev/qtype/validate"
 )
 
-// Result is what was found in one document.
+// Result is the result of checking a document.
 type Result struct {
-	Document Document         // what was checked
-	Faults   diag.List        // what is wrong with it and not silenced, in file order
-	Files    int              // how many files it is made of, at least 1
-	Summary  validate.Summary // what it declares
+	Document    Document         // the checked document
+	Diagnostics diag.List        // diagnostics that are not ignored, in file order
+	Files       int              // number of files of the document, at least 1
+	Summary     validate.Summary // what it declares
 
-	hidden []source.Span // where secrets stand in its files
+	hidden []source.Span // secrets in its files
 }
 
-// Check checks documents side by side and answers in their order. What it could
-// not come to because ctx ended has no result: the answer is then shorter.
+// Check checks documents concurrently and returns the results in their order. If
+// ctx is canceled, there are results of the first documents only.
 func Check(ctx context.Context, documents []Document, opts loader.Options) []Result {
 	return settle(checkAll(ctx, documents, opts))
 }
 
-// Faults are the faults of all results, in order.
-func Faults(results []Result) diag.List {
+// Diagnostics returns the diagnostics of all results in order.
+func Diagnostics(results []Result) diag.List {
 	var all diag.List
 	for _, r := range results {
-		all.Add(r.Faults...)
+		all.Add(r.Diagnostics...)
 	}
 	return all
 }
@@ -48,10 +47,9 @@ func Faults(results []Result) diag.List {
 // pendingResult is a result before the comments of all documents are known.
 type pendingResult struct {
 	Result
-	comments []*ignoreComment // the silencing comments of its files
+	comments []*ignoreComment // the ignore comments of its files
 }
 
-// checkAll checks with as many workers as there are processors.
 func checkAll(ctx context.Context, documents []Document, opts loader.Options) []pendingResult {
 	all := make([]pendingResult, len(documents))
 	c := newChecker(opts)
@@ -73,10 +71,10 @@ func checkAll(ctx context.Context, documents []Document, opts loader.Options) []
 	return all[:done]
 }
 
-// checker is what the checks of one call share.
+// checker is the shared state of a run.
 type checker struct {
 	opts  loader.Options
-	known func() []string // the codes there are
+	known func() []string // returns all codes
 	pages *pages
 }
 
@@ -84,40 +82,39 @@ func newChecker(opts loader.Options) *checker {
 	return &checker{opts: opts, known: sync.OnceValue(codes), pages: new(pages)}
 }
 
-// check reads and checks one document.
 func (c *checker) check(ctx context.Context, d Document, open opener) pendingResult {
 	if d.problem != "" {
 		whole := source.Span{File: &source.File{Path: d.Path}}
-		return pendingResult{Result: Result{Document: d, Faults: diag.List{overLimit(whole, d.Path+" "+d.problem)}, Files: 1}}
+		return pendingResult{Result: Result{Document: d, Diagnostics: diag.List{overLimit(whole, d.Path+" "+d.problem)}, Files: 1}}
 	}
 	opts := c.opts
 	opts.Open = open
 	if d.block > 0 {
 		opts.Open = c.blockReader(d, open)
 	}
-	loaded, faults := loader.Load(ctx, d.Path, opts)
-	faults = append(faults, validate.Check(loaded.Document)...)
+	loaded, list := loader.Load(ctx, d.Path, opts)
+	list = append(list, validate.Check(loaded.Document)...)
 	comments, malformed := commentsOf(loaded.Files, c.known)
-	faults = append(silence(comments, faults), malformed...)
-	for i := range faults {
-		if !isFixable(faults[i]) {
-			faults[i] = faults[i].WithoutFix()
+	list = append(ignore(comments, list), malformed...)
+	for i := range list {
+		if !isFixable(list[i]) {
+			list[i] = list[i].WithoutFix()
 		}
 	}
-	faults.Sort()
-	faults = atMost(faults)
-	result := Result{Document: d, Faults: faults, Files: max(len(loaded.Files), 1), Summary: validate.Summarise(loaded.Document)}
+	list.Sort()
+	list = atMost(list)
+	result := Result{Document: d, Diagnostics: list, Files: max(len(loaded.Files), 1), Summary: validate.Summarise(loaded.Document)}
 	for _, f := range loaded.Files {
 		result.hidden = append(result.hidden, f.Hidden()...)
 	}
 	return pendingResult{result, comments}
 }
 
-// opener is the form of loader.Options.Open.
+// opener is the type of loader.Options.Open.
 type opener = func(ctx context.Context, path string) (io.ReadCloser, error)
 
-// blockReader answers a page's block in place of the page, with the block's
-// lines where they stand in the page.
+// blockReader returns an opener that replaces a page by one of its blocks, at the
+// lines that the block has in the page.
 func (c *checker) blockReader(d Document, below opener) opener {
 	return func(ctx context.Context, path string) (io.ReadCloser, error) {
 		var in io.ReadCloser
@@ -136,29 +133,28 @@ func (c *checker) blockReader(d Document, below opener) opener {
 	}
 }
 
-// overLimit is a finding about something that is too much, under the loader's
-// code for that.
+// overLimit returns a diagnostic with the loader's code for exceeded limits.
 func overLimit(at source.Span, message string) diag.Diagnostic {
 	return diag.Diagnostic{Code: "QT009", Severity: diag.Error, Span: at, Message: message}
 }
 
-// maxDiagnostics is how many findings of a document are told, as in the loader.
+// maxDiagnostics limits the diagnostics of a document, as in the loader.
 const maxDiagnostics = 1000
 
-// atMost leaves out what nobody reads, and says so.
-func atMost(faults diag.List) diag.List {
-	if len(faults) <= maxDiagnostics {
-		return faults
+// atMost truncates the list and reports that.
+func atMost(list diag.List) diag.List {
+	if len(list) <= maxDiagnostics {
+		return list
 	}
-	left := overLimit(faults[maxDiagnostics].Span, fmt.Sprintf("there are more than %d findings; the others are not shown", maxDiagnostics))
-	if faults[maxDiagnostics:].Errors() == 0 {
+	left := overLimit(list[maxDiagnostics].Span, fmt.Sprintf("more than %d diagnostics; the others are not shown", maxDiagnostics))
+	if list[maxDiagnostics:].Errors() == 0 {
 		left.Severity = diag.Warning
 	}
-	return append(faults[:maxDiagnostics:maxDiagnostics], left)
+	return append(list[:maxDiagnostics:maxDiagnostics], left)
 }
 
-// settle reports the comments that silence nothing in any of the documents: a
-// file that several of them include may need a comment for one of them.
+// settle reports the comments that ignore nothing in any of the documents. A file
+// that several documents include may need a comment for only one of them.
 func settle(all []pendingResult) []Result {
 	type key struct {
 		path, text string
@@ -172,26 +168,26 @@ func settle(all []pendingResult) []Result {
 				needed[keyOf(c)] = map[string]bool{}
 			}
 			for _, code := range c.codes {
-				if c.used[code] || one.Faults.Errors() > 0 {
+				if c.used[code] || one.Diagnostics.Errors() > 0 {
 					needed[keyOf(c)][code] = true
 				}
 			}
 		}
 	}
 	results := make([]Result, len(all))
-	told := map[key]bool{}
+	reported := map[key]bool{}
 	for i, one := range all {
 		results[i] = one.Result
-		var useless diag.List
+		var unused diag.List
 		for _, c := range one.comments {
-			if k := keyOf(c); !told[k] {
-				told[k] = true
-				useless.Add(c.unusedDiagnostic(needed[k])...)
+			if k := keyOf(c); !reported[k] {
+				reported[k] = true
+				unused.Add(c.unusedDiagnostic(needed[k])...)
 			}
 		}
-		if len(useless) > 0 {
-			results[i].Faults = slices.Concat(one.Faults, useless)
-			results[i].Faults.Sort()
+		if len(unused) > 0 {
+			results[i].Diagnostics = slices.Concat(one.Diagnostics, unused)
+			results[i].Diagnostics.Sort()
 		}
 	}
 	return results

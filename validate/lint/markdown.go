@@ -16,35 +16,36 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// block is the inside of a fence, by the indexes of its lines.
+// block is the content of a fence.
 type block struct {
-	from, to int // up to but without to
+	from, to int // line indexes; to is exclusive
 }
 
-// page is a Markdown page that was read.
+// page is a Markdown page.
 type page struct {
 	text   []byte
 	blocks []block // the whole documents in it
 }
 
-// What a page may be. Each block is read with as many empty lines before it as
-// stand before it in the page, so both count.
+// The limits of a page. Each block is read with an empty line for every line before
+// it, so the limits of lines and blocks multiply.
 const (
 	maxPage   = 1 << 20 // bytes
 	maxLines  = 20_000
 	maxBlocks = 500
 )
 
-// errPage is what the loader, which gets the file next, says in full.
+// errPage reports a file that is not a page. The loader reads it next and reports
+// why.
 var errPage = errors.New("not a page")
 
-// limitError tells which limit a page is over, in words that follow its name.
+// limitError reports that a page exceeds a limit.
 type limitError struct{ text string }
 
-// Error is those words.
+// Error returns the message as a predicate of the page.
 func (e *limitError) Error() string { return e.text }
 
-// readPage reads a Markdown page from in, else from its file.
+// readPage reads a Markdown page from in, or from its file if in is nil.
 func readPage(in io.ReadCloser, path string) (*page, error) {
 	if in == nil {
 		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
@@ -63,29 +64,29 @@ func readPage(in io.ReadCloser, path string) (*page, error) {
 	}
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	if len(text) > maxPage {
-		return nil, &limitError{"is larger than 1 MiB, the most for a page"}
+		return nil, &limitError{"is larger than 1 MiB, the limit for a page"}
 	}
 	if bytes.Count(text, []byte{'\n'}) > maxLines {
-		return nil, &limitError{"has more than 20,000 lines, the most for a page"}
+		return nil, &limitError{"has more than 20,000 lines, the limit for a page"}
 	}
 	if bytes.IndexByte(text, 0) >= 0 || !utf8.Valid(text) {
 		return nil, errPage
 	}
 	p := &page{text, blocksOf(text)}
 	if len(p.blocks) > maxBlocks {
-		return nil, &limitError{fmt.Sprintf("holds more than %d documents, the most for a page", maxBlocks)}
+		return nil, &limitError{fmt.Sprintf("has more than %d documents, the limit for a page", maxBlocks)}
 	}
 	return p, nil
 }
 
-// The parts of a page that matter. A fence may be indented, and its info string
-// starts with the language; a block whose info string holds qtype:ignore is left alone.
+// A fence may be indented, and its info string starts with the language. Blocks
+// with qtype:ignore in the info string are skipped.
 var (
 	opening = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("^([ \t]*)(`{3,}|~{3,})[ \t]*([^`]*)$") })
 	topKey  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^["']?([A-Za-z_$]+)["']?[ \t]*:([ \t]|$)`) })
 )
 
-// blocksOf finds the fenced blocks of YAML that are whole documents.
+// blocksOf returns the fenced YAML blocks that are whole documents.
 func blocksOf(page []byte) []block {
 	var found []block
 	lines := strings.Split(string(page), "\n")
@@ -103,8 +104,8 @@ func blocksOf(page []byte) []block {
 	return found
 }
 
-// closing is the index of the line that ends a fence; a fence that nothing ends
-// goes on to the end of the page.
+// closing returns the index of the line that ends a fence, the end of the page for
+// an unclosed one.
 func closing(lines []string, from int, fence string) int {
 	for i := from; i < len(lines); i++ {
 		line := strings.TrimSpace(lines[i])
@@ -120,8 +121,8 @@ func isYAML(info string) bool {
 	return len(words) > 0 && (words[0] == "yaml" || words[0] == "yml") && !slices.Contains(words, "qtype:ignore")
 }
 
-// isDocument tells whether the lines are a whole application: they have an id
-// and a section at the left edge, and no type, which parts of one have.
+// isDocument reports whether lines are a whole application: they have an id and a
+// section at the margin, but no type, which only parts of an application have.
 func isDocument(lines []string) bool {
 	margin := -1
 	keys := map[string]bool{}
@@ -140,7 +141,7 @@ func isDocument(lines []string) bool {
 	return keys["id"] && !keys["type"] && slices.ContainsFunc(sections(), func(s string) bool { return keys[s] })
 }
 
-// sections are the keys that only an application has: its lists.
+// sections returns the list keys of an application.
 func sections() []string {
 	var names []string
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[spec.Application]()) {
@@ -151,11 +152,11 @@ func sections() []string {
 	return names
 }
 
-// blank is the page with nothing but the n-th block, counted from 1, so that
-// every place in the block is its place in the page.
+// blank returns the page with all lines but the n-th block, counted from 1,
+// replaced by empty ones, so that positions stay the same.
 func (p *page) blank(n int) []byte {
 	if n > len(p.blocks) {
-		return nil // the page has changed; the next check sees it as it is
+		return nil // the page has changed; the next check finds it
 	}
 	b := p.blocks[n-1]
 	rest := p.text
@@ -174,13 +175,13 @@ func (p *page) blank(n int) []byte {
 	return text
 }
 
-// pages are the pages of one check, each read once.
+// pages caches the pages of a check.
 type pages struct {
 	mu   sync.Mutex
 	read map[string]func() (*page, error)
 }
 
-// get reads a page, or answers what was read before.
+// get returns a cached page, or reads it.
 func (p *pages) get(path string, read func() (*page, error)) (*page, error) {
 	p.mu.Lock()
 	if p.read == nil {

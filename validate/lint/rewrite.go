@@ -9,41 +9,40 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// replacement is an edit in bytes of the file.
+// replacement is an edit with byte offsets.
 type replacement struct {
 	start, end int
 	text       string
-	fault      int // which fault it mends
+	diagnostic int // the diagnostic that it fixes
 }
 
-// rewrite applies edits to a text and tells how many faults that mends. Of two
-// that meet, the later one waits for another round; where two want different
-// things of the same place, neither is done. Everything else in the text stays
-// as it is, byte for byte.
-func rewrite(text []byte, edits []edit) (mended []byte, faults int) {
+// rewrite applies edits to a text and returns the number of fixed diagnostics. Of
+// two overlapping edits the later one waits for the next pass; different edits of
+// the same range are both refused. All other bytes remain unchanged.
+func rewrite(text []byte, edits []edit) (fixed []byte, list int) {
 	all := locate(text, edits)
 	refused := conflicts(all)
 	var out []byte
 	done := 0
 	counted := map[int]bool{}
 	for i, r := range all {
-		if refused[r.fault] || i > 0 && sameEdit(r, all[i-1]) && done > 0 {
+		if refused[r.diagnostic] || i > 0 && sameEdit(r, all[i-1]) && done > 0 {
 			continue
 		}
 		out = append(append(out, text[done:r.start]...), r.text...)
 		done = r.end
-		counted[r.fault] = true
+		counted[r.diagnostic] = true
 	}
 	return append(out, text[done:]...), len(counted)
 }
 
-// sameEdit tells whether two faults ask for one and the same.
+// sameEdit reports whether two replacements are equal.
 func sameEdit(a, b replacement) bool {
 	return a.start == b.start && a.end == b.end && a.text == b.text
 }
 
-// locate turns edits into replacements, in the order of the text. Those of a
-// fault with an edit that is not to be found in the text are left out.
+// locate converts edits to replacements in the order of the text, without those of
+// diagnostics with an edit that does not match the text.
 func locate(text []byte, edits []edit) []replacement {
 	skip := len(text) - len(bytes.TrimPrefix(text, []byte("\ufeff")))
 	starts := lineStarts(text[skip:])
@@ -53,12 +52,12 @@ func locate(text []byte, edits []edit) []replacement {
 		start, ok := offset(text[skip:], starts, e.fix.Span.File, e.fix.Span.Start)
 		end, ok2 := offset(text[skip:], starts, e.fix.Span.File, e.fix.Span.End)
 		if !ok || !ok2 || end < start {
-			lost[e.fault] = true
+			lost[e.diagnostic] = true
 			continue
 		}
-		all = append(all, replacement{skip + start, skip + end, e.fix.NewText, e.fault})
+		all = append(all, replacement{skip + start, skip + end, e.fix.NewText, e.diagnostic})
 	}
-	all = slices.DeleteFunc(all, func(r replacement) bool { return lost[r.fault] })
+	all = slices.DeleteFunc(all, func(r replacement) bool { return lost[r.diagnostic] })
 	slices.SortStableFunc(all, func(a, b replacement) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end), cmp.Compare(a.text, b.text))
 	})
@@ -75,9 +74,8 @@ func lineStarts(text []byte) []int {
 	return starts
 }
 
-// offset is where a place of a checked file lies in the text that is to be
-// mended; false where that line is another one there. The place after the last
-// line is the end.
+// offset converts a position of a checked file to an offset in the text. It returns
+// false if the line has changed. The position after the last line is the end.
 func offset(text []byte, starts []int, f *source.File, at source.Pos) (int, bool) {
 	if at.Line == len(starts)+1 && at.Column == 1 {
 		return len(text), true
@@ -105,7 +103,7 @@ func offset(text []byte, starts []int, f *source.File, at source.Pos) (int, bool
 	return start + n, true
 }
 
-// conflicts are the faults that have to wait, or are never mended by themselves.
+// conflicts returns the diagnostics whose edits have to wait or are refused.
 func conflicts(all []replacement) map[int]bool {
 	refused := map[int]bool{}
 	last := -1 // the last replacement that is not refused
@@ -115,11 +113,11 @@ func conflicts(all []replacement) map[int]bool {
 		case sameEdit(r, all[last]):
 			continue
 		case r.start == all[last].start && r.end == all[last].end:
-			refused[all[last].fault] = true
-			refused[r.fault] = true
+			refused[all[last].diagnostic] = true
+			refused[r.diagnostic] = true
 			continue
 		default:
-			refused[r.fault] = true
+			refused[r.diagnostic] = true
 			continue
 		}
 		last = i

@@ -11,28 +11,28 @@ import (
 	"github.com/qtype-dev/qtype/validate"
 )
 
-// The rules about comments that silence others.
+// The rules of ignore comments.
 var (
 	ruleMalformed = diag.Rule{
-		Code: "QT020", Severity: diag.Warning, Title: "a qtype:ignore comment is not understood",
-		Doc: "The comment # qtype:ignore QT905 at the end of a line silences that code on the line; on a line of its own it silences the code on the next line. " +
+		Code: "QT020", Severity: diag.Warning, Title: "malformed qtype:ignore comment",
+		Doc: "The comment # qtype:ignore QT905 at the end of a line ignores that code on the line; on a separate line it applies to the next line. " +
 			"Several codes are separated by commas, and a reason may follow after a colon: # qtype:ignore QT905, QT915: filled by the caller.",
 		Wrong: "id: shop\ndescription: ${QTYPE_NO_SUCH_VARIABLE} # qtype:ignore unset\n",
 		Right: "id: shop\ndescription: ${QTYPE_NO_SUCH_VARIABLE} # qtype:ignore QT005\n",
 	}
-	ruleUseless = diag.Rule{
-		Code: "QT021", Severity: diag.Warning, Title: "a qtype:ignore comment silences nothing",
-		Doc: "What it silenced is mended, or stands on another line. Take the comment out, so that it does not hide the next fault there. " +
-			"It is told only where the document has no errors, because an error can keep other rules from being applied.",
+	ruleUnused = diag.Rule{
+		Code: "QT021", Severity: diag.Warning, Title: "unused qtype:ignore comment",
+		Doc: "The ignored diagnostic was fixed, or is on another line. Remove the comment, so that it does not hide a future diagnostic. " +
+			"Unused comments are reported only if the document has no errors, because an error can keep other rules from being applied.",
 		Wrong: "id: shop # qtype:ignore QT905\n",
 		Right: "id: shop\n",
 	}
 )
 
-// Rules are all codes that a check reports: those of reading, of meaning and of
-// this package, in order.
+// Rules lists all codes that a check reports, in order: those of the loader, of
+// package validate and of this package.
 func Rules() []diag.Rule {
-	all := slices.Concat(loader.Rules(), validate.Rules(), []diag.Rule{ruleMalformed, ruleUseless})
+	all := slices.Concat(loader.Rules(), validate.Rules(), []diag.Rule{ruleMalformed, ruleUnused})
 	slices.SortStableFunc(all, func(a, b diag.Rule) int { return strings.Compare(a.Code, b.Code) })
 	return all
 }

@@ -12,31 +12,30 @@ import (
 	"github.com/qtype-dev/qtype/loader"
 )
 
-// Watcher checks documents again whenever one of their files changes. It looks
-// at the files at intervals instead of asking the operating system to tell: that
-// works on every file system, also on those of networks and containers, and
-// there is nothing to leak (docs/decisions/007-watching-by-looking.md).
+// Watcher checks documents again when their files change. It polls the files: this
+// works on all file systems, including network file systems and containers, and
+// needs no cleanup (docs/decisions/007-watch-by-polling.md).
 type Watcher struct {
-	Find Finder         // which documents; folders are searched again at each look
-	Load loader.Options // how they are read
-	// Show is called with the results of the first check and after each change; an
-	// error ends the watching. An error of Find is handed over in place of results,
-	// but for the first one, which ends the watching.
+	Find Finder         // documents to watch; folders are searched in every poll
+	Load loader.Options // options of the loader
+	// Show receives the results of the first check and after each change. Its error
+	// ends Run. found is an error of Find after the first check, in place of
+	// results.
 	Show func(results []Result, found error) error
-	// Wait waits between two looks; it ends with an error when ctx does. A timer
-	// where it is nil.
+	// Wait waits between polls and returns an error when ctx is canceled. The
+	// default is a timer.
 	Wait func(ctx context.Context, d time.Duration) error
 }
 
-// How long to wait between looks. A look over very many files takes long itself:
-// then the waiting is longer, so that it is a twentieth of the time at most.
+// If a poll of many files takes long, the interval grows, so that polling takes at
+// most a twentieth of the time.
 const (
-	interval    = 300 * time.Millisecond
-	debounce    = 50 * time.Millisecond // after a change, for editors write in several steps
-	maxCPUShare = 20
+	pollInterval = 300 * time.Millisecond
+	debounce     = 50 * time.Millisecond // editors write a file in several steps
+	maxCPUShare  = 20
 )
 
-// Run watches until ctx ends, which is no error.
+// Run watches until ctx is canceled, which is not an error.
 func (w *Watcher) Run(ctx context.Context) error {
 	own := *w
 	watch := watching{Watcher: &own, known: map[Document]*watched{}}
@@ -46,17 +45,17 @@ func (w *Watcher) Run(ctx context.Context) error {
 	if err := watch.all(ctx); ctx.Err() == nil {
 		return err
 	}
-	return nil // to be interrupted is how it ends
+	return nil // canceled
 }
 
-// watching is a Watcher at work.
+// watching is a running Watcher.
 type watching struct {
 	*Watcher
 	known  map[Document]*watched
-	failed string // the error of Find that was shown last; empty after a check
+	failed string // the last reported error of Find; empty after a check
 }
 
-// all checks everything, then looks and looks again until something fails.
+// all checks all documents, then polls until an error occurs.
 func (w *watching) all(ctx context.Context) error {
 	documents, err := w.Find.Find(ctx)
 	if err != nil {
@@ -66,7 +65,7 @@ func (w *watching) all(ctx context.Context) error {
 		return err
 	}
 	for took := time.Duration(0); ; {
-		if err := w.Wait(ctx, max(interval, maxCPUShare*took)); err != nil {
+		if err := w.Wait(ctx, max(pollInterval, maxCPUShare*took)); err != nil {
 			return err
 		}
 		if took, err = w.poll(ctx); err != nil {
@@ -75,7 +74,8 @@ func (w *watching) all(ctx context.Context) error {
 	}
 }
 
-// poll checks again what changed, and tells how long the looking alone took.
+// poll checks changed documents, and returns how long polling took without the
+// checks.
 func (w *watching) poll(ctx context.Context) (took time.Duration, err error) {
 	begin := time.Now()
 	documents, err := w.Find.Find(ctx)
@@ -96,7 +96,7 @@ func (w *watching) poll(ctx context.Context) (took time.Duration, err error) {
 	return took, w.check(ctx, documents)
 }
 
-// lost shows why documents cannot be found any more, once.
+// lost reports an error of Find, unless it was the last one reported.
 func (w *watching) lost(ctx context.Context, found error) error {
 	if ctx.Err() != nil || found.Error() == w.failed {
 		return ctx.Err()
@@ -105,7 +105,7 @@ func (w *watching) lost(ctx context.Context, found error) error {
 	return w.Show(nil, found)
 }
 
-// check checks what is new or changed and shows everything.
+// check checks new and changed documents and shows all results.
 func (w *watching) check(ctx context.Context, documents []Document) error {
 	w.failed = ""
 	checker := newChecker(w.Load)
@@ -118,7 +118,7 @@ func (w *watching) check(ctx context.Context, documents []Document) error {
 		if !now.done {
 			now.pendingResult = checker.check(ctx, d, now.watch(w.Load.Open))
 			if ctx.Err() != nil {
-				return ctx.Err() // half-read documents are not shown
+				return ctx.Err() // the check is incomplete
 			}
 			now.done = true
 		}
@@ -128,41 +128,41 @@ func (w *watching) check(ctx context.Context, documents []Document) error {
 	return w.Show(settle(all), nil)
 }
 
-// recheck makes the entries of documents that are new or changed, with the states
-// of the files that are sure to be read. All of them before the first check: the
-// documents of a page share one reading of it.
+// recheck creates the entries of new and changed documents with the states of their
+// files. It does so before the first check, as the documents of a page share its
+// content.
 func (w *watching) recheck(documents []Document) {
 	for _, d := range documents {
 		if old := w.known[d]; old != nil && old.done && !old.changed() {
 			continue
 		}
-		now := &watched{stamps: map[string]fileState{}}
+		now := &watched{files: map[string]fileState{}}
 		for _, path := range []string{".env", filepath.Join(filepath.Dir(d.Path), ".env"), d.Path} {
-			now.stamps[path] = statFile(path)
+			now.files[path] = statFile(path)
 		}
 		w.known[d] = now
 	}
 }
 
-// again is a copy whose faults can be added to.
+// again returns a copy whose diagnostics can be appended to.
 func (c pendingResult) again() pendingResult {
-	c.Faults = c.Faults[:len(c.Faults):len(c.Faults)]
+	c.Diagnostics = c.Diagnostics[:len(c.Diagnostics):len(c.Diagnostics)]
 	return c
 }
 
-// watched is a document as it was checked last.
+// watched is a checked document.
 type watched struct {
 	pendingResult
-	done   bool                 // checked is there
-	stamps map[string]fileState // of every file that it was read from, by path
+	done  bool                 // pendingResult is set
+	files map[string]fileState // files that it was read from, by path
 }
 
-// watch notes each file before it is opened, so that a change while it is read
-// is seen at the next look. Files that are not there are noted, too.
+// watch records the state of each file, also missing ones, before it is opened, so
+// that the next poll detects changes during the check.
 func (d *watched) watch(below opener) opener {
 	return func(ctx context.Context, path string) (io.ReadCloser, error) {
-		if _, noted := d.stamps[path]; !noted {
-			d.stamps[path] = statFile(path)
+		if _, noted := d.files[path]; !noted {
+			d.files[path] = statFile(path)
 		}
 		if below == nil {
 			return nil, nil
@@ -172,7 +172,7 @@ func (d *watched) watch(below opener) opener {
 }
 
 func (d *watched) changed() bool {
-	for path, was := range d.stamps {
+	for path, was := range d.files {
 		if statFile(path) != was {
 			return true
 		}
@@ -180,7 +180,7 @@ func (d *watched) changed() bool {
 	return false
 }
 
-// anyChanged tells whether documents came, went or changed.
+// anyChanged reports whether documents were added, removed or changed.
 func anyChanged(known map[Document]*watched, documents []Document) bool {
 	if len(known) != len(documents) {
 		return true
@@ -193,12 +193,12 @@ func anyChanged(known map[Document]*watched, documents []Document) bool {
 	return false
 }
 
-// fileState tells one state of a file from another without reading it.
+// fileState identifies a version of a file without reading it.
 type fileState struct {
-	there bool
-	mode  fs.FileMode
-	size  int64
-	time  int64 // nanoseconds since 1970
+	exists bool
+	mode   fs.FileMode
+	size   int64
+	time   int64 // Unix time in nanoseconds
 }
 
 func statFile(path string) fileState {
@@ -209,7 +209,6 @@ func statFile(path string) fileState {
 	return fileState{true, info.Mode(), info.Size(), info.ModTime().UnixNano()}
 }
 
-// timer waits by the clock.
 func timer(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -13,19 +13,19 @@ import (
 	"github.com/qtype-dev/qtype/validate/lint"
 )
 
-// watching runs a watcher whose looks the test decides: look lets it look and
-// answers what it shows, nothing where nothing changed.
-func watching(t *testing.T, find lint.Finder) (look func() []string) {
+// watching starts a watcher. poll lets it poll and returns what it shows, nil if
+// nothing changed.
+func watching(t *testing.T, find lint.Finder) (poll func() []string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	waits := make(chan chan struct{}) // the watcher waits until the channel that it sent is closed
+	waits := make(chan chan struct{}) // the watcher waits until the channel that it sends is closed
 	var shown []string
 	w := lint.Watcher{
 		Find: find, Load: options(),
 		Show: func(results []lint.Result, found error) error {
 			shown = append(shown, "shown")
 			for _, r := range results {
-				shown = append(shown, r.Document.String()+": "+strings.Join(places(r.Faults), ", "))
+				shown = append(shown, r.Document.String()+": "+strings.Join(positions(r.Diagnostics), ", "))
 			}
 			if found != nil {
 				shown = append(shown, found.Error())
@@ -34,7 +34,7 @@ func watching(t *testing.T, find lint.Finder) (look func() []string) {
 		},
 		Wait: func(ctx context.Context, d time.Duration) error {
 			if d < 100*time.Millisecond {
-				return nil // the wait for an editor that is not done
+				return nil // the debounce delay
 			}
 			goOn := make(chan struct{})
 			select {
@@ -55,7 +55,7 @@ func watching(t *testing.T, find lint.Finder) (look func() []string) {
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
-			t.Errorf("it ended with %v", err)
+			t.Errorf("Run returned %v", err)
 		}
 	})
 	held := <-waits
@@ -72,9 +72,9 @@ func watching(t *testing.T, find lint.Finder) (look func() []string) {
 	}
 }
 
-func TestWatch(t *testing.T) {
+func TestWatcher(t *testing.T) {
 	folder(t, map[string]string{"specs/a.qtype.yaml": valid, "specs/b.qtype.yaml": "id: b\nmodels: !include models.yaml\n"})
-	look := watching(t, lint.Finder{Paths: []string{"specs"}})
+	poll := watching(t, lint.Finder{Paths: []string{"specs"}})
 	for i, step := range []struct {
 		do   func()
 		want []string
@@ -91,22 +91,22 @@ func TestWatch(t *testing.T) {
 		{func() { os.Rename("away", "specs"); write(t, "specs/a.qtype.yaml", valid) }, []string{"shown", "specs/a.qtype.yaml: ", "specs/c.qtype.yaml: "}},
 	} {
 		step.do()
-		if d := cmp.Diff(step.want, look()); d != "" {
-			t.Errorf("look %d: %s", i, d)
+		if d := cmp.Diff(step.want, poll()); d != "" {
+			t.Errorf("poll %d: %s", i, d)
 		}
 	}
 }
 
-func TestWatchOfNothingEnds(t *testing.T) {
+func TestWatcher_NoFiles(t *testing.T) {
 	folder(t, nil)
 	w := lint.Watcher{Find: lint.Finder{Paths: []string{"*.yaml"}}, Load: options()}
 	if err := w.Run(t.Context()); err == nil || err.Error() != "no file matches *.yaml" {
-		t.Errorf("it ended with %v", err)
+		t.Errorf("Run returned %v", err)
 	}
 }
 
-// TestWatchEnds where standard output is gone, and by its own clock.
-func TestWatchEnds(t *testing.T) {
+// TestWatcher_EndsOnShowError uses the default timer.
+func TestWatcher_EndsOnShowError(t *testing.T) {
 	folder(t, map[string]string{"a.yaml": valid})
 	gone := errors.New("gone")
 	times := 0
@@ -118,6 +118,6 @@ func TestWatchEnds(t *testing.T) {
 		return nil
 	}}
 	if err := w.Run(t.Context()); !errors.Is(err, gone) || times != 2 {
-		t.Errorf("it ended after %d checks with %v", times, err)
+		t.Errorf("Run returned %[2]v after %[1]d checks", times, err)
 	}
 }

@@ -1,14 +1,14 @@
 // Drives the extension in a real Visual Studio Code: code-server runs the editor,
-// Chromium shows it, and what a person would do is typed into it. Each step looks
-// at the screen or at the saved file.
+// Chromium displays it, and the script types into it. Each step checks the screen or
+// the saved file.
 //
 //     node editors/vscode/test/editor.mjs FOLDER [STEP…]
 //
-// Steps work on what those before them left: name those, too, where not all are run.
+// Steps depend on the steps before them: list those, too, to run a part.
 // FOLDER has the npm packages code-server, playwright-core and @vscode/vsce;
-// docs/editors.md tells how to make it. QTYPE names the program (bin/qtype),
-// CHROMIUM the browser (/usr/bin/chromium), and SHOTS a folder for a picture of
-// each step.
+// docs/editors.md describes how to make it. QTYPE is the path of the program
+// (bin/qtype), CHROMIUM that of the browser (/usr/bin/chromium), and SHOTS a folder
+// for a screenshot of each step.
 
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
@@ -60,7 +60,7 @@ const models = `- type: Model
   provider: mock
 `
 
-// write puts a file into the folder that the editor opens.
+// write writes a file in the folder that the editor opens.
 function write (name, text) {
   fs.mkdirSync(path.join(work, 'project'), { recursive: true })
   fs.writeFileSync(path.join(work, 'project', name), text)
@@ -68,7 +68,7 @@ function write (name, text) {
 
 const read = name => fs.readFileSync(path.join(work, 'project', name), 'utf8')
 
-// until waits for a condition and says what came instead.
+// until waits for a condition; its error shows the last value.
 async function until (what, look) {
   const end = Date.now() + 20_000
   for (;;) {
@@ -79,9 +79,9 @@ async function until (what, look) {
   }
 }
 
-const saved = (name, text) => until(`${name} holds ${JSON.stringify(text)}`, () => read(name).includes(text) || read(name))
+const saved = (name, text) => until(`${name} contains ${JSON.stringify(text)}`, () => read(name).includes(text) || read(name))
 
-// install packages the extension as its README tells, and puts it into an editor of its own.
+// install packages the extension as its README describes, and installs it.
 function install (server) {
   const copy = path.join(work, 'extension')
   fs.cpSync(extension, copy, { recursive: true, filter: from => !/node_modules|\.vsix$/.test(from) })
@@ -95,14 +95,14 @@ const freePort = () => new Promise(resolve => {
   const s = net.createServer().listen(0, '127.0.0.1', () => { const { port } = s.address(); s.close(() => resolve(port)) })
 })
 
-// Editor is what a person does with the editor.
+// Editor simulates the user of the editor.
 class Editor {
   constructor (page) { this.page = page }
 
   async press (...keys) { for (const k of keys) await this.page.keyboard.press(k) }
   async type (text) { await this.page.keyboard.type(text, { delay: 15 }) }
 
-  // pick chooses in the box at the top: a file, a command behind >, a line behind :.
+  // pick enters a file, a command after >, or a line after : in the command palette.
   async pick (text) {
     await this.press('F1')
     const box = this.page.locator('.quick-input-widget input[type=text]')
@@ -119,15 +119,15 @@ class Editor {
     await this.page.locator('.editor-instance .view-line').first().waitFor()
   }
 
-  // at puts the cursor before or behind the first place of a text in the saved file.
-  async at (name, text, behind = false) {
-    const before = read(name).slice(0, read(name).indexOf(text) + (behind ? text.length : 0)).split('\n')
+  // at moves the cursor before or after the first occurrence of a text in the saved file.
+  async at (name, text, after = false) {
+    const before = read(name).slice(0, read(name).indexOf(text) + (after ? text.length : 0)).split('\n')
     await this.pick(`:${before.length}:${before.at(-1).length + 1}`)
   }
 
   async save () { await this.press('Control+s') }
 
-  // texts are what the rows of a part of the screen say.
+  // texts returns the texts of the elements that match a selector.
   async texts (selector) { return (await this.page.locator(selector).allInnerTexts()).map(t => t.replace(/\s+/g, ' ').trim()) }
 
   async shows (selector, text) {
@@ -205,7 +205,7 @@ const steps = {
   async formatting (e) {
     await e.open('app.qtype.yaml')
     await e.pick('>Format Document')
-    await until('the blanks are gone', async () => (await e.page.locator('.view-line', { hasText: /id:\stalk$/ }).count()) === 1)
+    await until('the trailing spaces are gone', async () => (await e.page.locator('.view-line', { hasText: /id:\stalk$/ }).count()) === 1)
     await e.save()
     await saved('app.qtype.yaml', '- id: talk\n')
   },
@@ -236,14 +236,14 @@ const steps = {
   },
 
   async 'remote includes' (e) {
-    const far = http.createServer((_, answer) => answer.end(models + '  modle_id: x\n')).listen(0, '127.0.0.1')
-    await once(far, 'listening')
-    write('remote.qtype.yaml', `id: far\nmodels: !include http://127.0.0.1:${far.address().port}/models.yaml\n`)
+    const remote = http.createServer((_, answer) => answer.end(models + '  modle_id: x\n')).listen(0, '127.0.0.1')
+    await once(remote, 'listening')
+    write('remote.qtype.yaml', `id: remote\nmodels: !include http://127.0.0.1:${remote.address().port}/models.yaml\n`)
     await e.open('remote.qtype.yaml')
-    await e.shows('.markers-panel .monaco-list-row', 'not read in an editor')
+    await e.shows('.markers-panel .monaco-list-row', 'remote includes are disabled')
     configure({ 'qtype.remoteIncludes': true })
     await e.shows('.markers-panel .monaco-list-row', '/models.yaml:4:3: model "fast_model" has no key "modle_id"')
-    far.close()
+    remote.close()
   },
 
   async 'no program' (e) {
@@ -260,7 +260,7 @@ const settings = {
   'telemetry.telemetryLevel': 'off'
 }
 
-// configure writes settings of the folder, which the editor watches.
+// configure writes the settings of the folder, which the editor watches.
 function configure (changed) {
   fs.mkdirSync(path.join(work, 'project/.vscode'), { recursive: true })
   write('.vscode/settings.json', JSON.stringify(changed))
@@ -269,7 +269,7 @@ function configure (changed) {
 async function main () {
   write('app.qtype.yaml', app)
   write('models.yaml', models)
-  write('remote.qtype.yaml', 'id: far\n') // the step fills it; the box finds files that were there at the start
+  write('remote.qtype.yaml', 'id: remote\n') // the step replaces it; the palette lists files that exist at the start
   write('plain.yaml', 'id: plain\nmodels:\n  - type: Model\n    id: fast\n    provider: mock\n    modle_id: x\nflows: []\n')
   configure({})
   fs.mkdirSync(path.join(work, 'data/User'), { recursive: true })
@@ -284,7 +284,7 @@ async function main () {
     running = spawn(process.execPath, [...server, '--auth', 'none', '--bind-addr', `127.0.0.1:${port}`,
       '--disable-telemetry', '--disable-update-check', '--disable-workspace-trust'], { stdio: ['ignore', log, log] })
     const address = `http://127.0.0.1:${port}`
-    await until('the editor answers', () => fetch(address + '/healthz').then(a => a.ok, () => false))
+    await until('the editor is running', () => fetch(address + '/healthz').then(a => a.ok, () => false))
     shown = await chromium.launch({ executablePath: browser, args: ['--no-sandbox'] })
     const page = await shown.newPage({ viewport: { width: 1300, height: 850 } })
     await page.goto(`${address}/?folder=${path.join(work, 'project')}`)

@@ -57,7 +57,7 @@ func (p *project) module(n *input.Node, number int) {
 	}
 	classes := []string{"ChatMemoryModule", "VariableMemoryModule", "MemTreeModule"}
 	for _, known := range classes {
-		if class != known && input.FoldName(class) == input.FoldName(known) {
+		if class != known && input.NormalizeName(class) == input.NormalizeName(known) {
 			p.Assumed(n.Get("memory_class"), "class %q read as %s", class, known)
 			class = known
 		}

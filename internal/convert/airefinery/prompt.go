@@ -101,7 +101,7 @@ func (m promptPart) literal() string {
 }
 
 // splitPrompt splits a prompt into text and placeholders. Double braces are literal
-// braces; other text in braces that is no identifier is text.
+// braces; other text in braces that is not an identifier is text.
 func splitPrompt(s string) []promptPart {
 	var all []promptPart
 	text := ""

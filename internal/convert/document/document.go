@@ -12,27 +12,27 @@ import (
 // App is the application that is built.
 type App struct {
 	Comments    []string // at the top of the file
-	ID          string
-	Description string
-	Memories    []*Block
-	Auths       []*Block
-	Models      []*Block
-	Tools       []*Block
-	CustomTypes []*Type // custom types in the order of discovery
-	Flows       []*Flow
+	ID          string   // id of the application
+	Description string   // may be empty
+	Memories    []*Block // section memories
+	Auths       []*Block // section auths
+	Models      []*Block // section models
+	Tools       []*Block // section tools
+	CustomTypes []*Type  // custom types in the order of discovery
+	Flows       []*Flow  // the first is the main flow
 }
 
 // Block is a mapping of the document with ordered keys.
 type Block struct {
-	Entries []Entry
-	Inline  bool // written on one line
+	Entries []Entry // in order
+	Inline  bool    // written on one line
 }
 
 // Entry is a key of a Block. Its value is a string, an int, an Expression, a
 // Number, an EnvText, a NameList, a *Block or a []*Block.
 type Entry struct {
-	Key   string
-	Value any
+	Key   string // the key
+	Value any    // see Entry
 	Note  string // comment above the key
 }
 

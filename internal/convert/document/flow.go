@@ -20,22 +20,22 @@ func (s Set) Sorted() []string { return slices.Sorted(maps.Keys(s)) }
 
 // Flow is a flow of the document.
 type Flow struct {
-	ID          string
-	Description string
-	Steps       []*Step
+	ID          string                // id of the flow
+	Description string                // may be empty
+	Steps       []*Step               // in order, at least one
 	Types       func(id string) *Type // type of a variable
 	Shared      func(id string) bool  // reports whether a variable is passed between flows; others are local to this flow
 
-	Conversational  bool
-	Inputs, Outputs []string
-	available       Set // variables that may have a value where the flow is called
-	Sure            Set // variables that the flow sets on every path
+	Conversational  bool     // has a Conversational interface
+	Inputs, Outputs []string // ids of variables
+	available       Set      // variables that may have a value where the flow is called
+	Sure            Set      // variables that the flow sets on every path
 }
 
 // Step is a step with the variables that it reads and writes itself.
 type Step struct {
 	*Block
-	Reads, Writes []string
+	Reads, Writes []string   // ids of variables
 	Calls         []*Flow    // the flows that it runs; they share variables by id
 	Loop          bool       // a Loop: runs its flow at least once
 	Bind          bool       // an InvokeFlow: binds the inputs and outputs of its flow by name
@@ -47,7 +47,7 @@ type Step struct {
 
 // LoopBody is a flow that an iteration of a loop can run.
 type LoopBody struct {
-	Flow   *Flow
+	Flow   *Flow   // the flow
 	Before []*Flow // those that may run before its first run
 }
 

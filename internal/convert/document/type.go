@@ -24,7 +24,7 @@ const (
 // Type is the type of a value as inferred from a schema, a constant, or its use in
 // expressions.
 type Type struct {
-	Kind        Kind
+	Kind        Kind     // kind of the value
 	Optional    bool     // may be null
 	Declared    bool     // from the file; its use in expressions does not change it
 	TopLevel    bool     // of a variable, whose lists hold no lists
@@ -35,7 +35,7 @@ type Type struct {
 	Description string   // of a record's custom type
 }
 
-// IsFlat reports whether a variable can have the type: it is no list of lists.
+// IsFlat reports whether a variable can have the type: it is not a list of lists.
 // Fields of records may be.
 func (s *Type) IsFlat() bool {
 	return s.Kind != List || s.Elem == nil || s.Elem.Kind != List
@@ -262,6 +262,7 @@ func (s Kind) Noun() string {
 	return names[s]
 }
 
+// FieldNames returns the names of the fields of a record.
 func (s *Type) FieldNames() []string {
 	var all []string
 	for _, f := range s.Fields {

@@ -141,5 +141,5 @@ func isPlain(s string) bool {
 	return !slices.Contains([]string{"y", "n", "yes", "no", "on", "off", "true", "false", "null"}, strings.ToLower(s))
 }
 
-// maxLineWidth is a width that no line reaches: a folded expression is hard to read.
+// maxLineWidth is a width that no line reaches: an expression of several lines is hard to read.
 const maxLineWidth = 1 << 20

@@ -33,19 +33,19 @@ func (f Kind) Noun() string {
 
 // Node is a value of the file with its position.
 type Node struct {
-	Kind  Kind
-	Text  string // of a scalar, as written
-	Span  source.Span
-	Items []*Node // elements of a list
-	Pairs []Pair  // entries of a mapping, each key once
+	Kind  Kind        // kind of the value
+	Text  string      // of a scalar, as written
+	Span  source.Span // position of the value
+	Items []*Node     // elements of a list
+	Pairs []Pair      // entries of a mapping, each key once
 }
 
 // Pair is a key of a mapping and its value.
 type Pair struct {
-	Key      string
-	KeySpan  source.Span
-	Value    *Node
-	Spelling string // the key as written, if it is another spelling of Key; else empty
+	Key      string      // normalized, see NormalizeKeys
+	KeySpan  source.Span // position of the key
+	Value    *Node       // the value
+	Spelling string      // the key as written, if it is another spelling of Key; else empty
 }
 
 // FromValue converts the loader's values. Aliases of one value share one Node.
@@ -130,8 +130,8 @@ func (n *Node) Describe() string {
 	return n.Text
 }
 
-// FoldName removes what spellings of a name differ in: max_tokens equals maxTokens.
-func FoldName(s string) string {
+// NormalizeName removes what spellings of a name differ in: max_tokens equals maxTokens.
+func NormalizeName(s string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(s))
 }
 
@@ -143,7 +143,7 @@ func NormalizeKeys(n *Node, names ...string) {
 			continue
 		}
 		for _, name := range names {
-			if FoldName(p.Key) == FoldName(name) && !n.Has(name) {
+			if NormalizeName(p.Key) == NormalizeName(name) && !n.Has(name) {
 				n.Pairs[i].Key, n.Pairs[i].Spelling = name, p.Key
 				break
 			}
@@ -198,6 +198,7 @@ func (n *Node) Without(more []Pair, keys ...string) *Node {
 	return made
 }
 
+// Keys returns the keys of a mapping in order.
 func Keys(n *Node) []string {
 	var all []string
 	for _, p := range n.Pairs {

@@ -10,19 +10,19 @@ import (
 
 // Expr is a translated expression and its type.
 type Expr struct {
-	Source           string // in the language
-	bare             string // without the parentheses around all of it; usually empty
-	Prec             int    // precedence of the outermost operator
-	Type             *document.Type
-	Nullable         bool           // may be null
-	stream           bool           // a list that represents a jq stream of values
-	empty            bool           // the constant []
-	depth            int            // of an element: the nesting of functions of elements around it
-	Unverified       bool           // of a type that the value may violate: a model returns it
-	ComparedWithNull *bool          // set if the expression is compared with null; may be nil
-	Root             *document.Type // type of the data that it is a part of; nil if it is not data
-	IsObject         bool           // a record, though the whole cannot be expressed
-	Member           func(name string) (*Expr, error)
+	Source           string                           // in the language
+	bare             string                           // without the parentheses around all of it; usually empty
+	Prec             int                              // precedence of the outermost operator
+	Type             *document.Type                   // type of the value
+	Nullable         bool                             // may be null
+	stream           bool                             // a list that represents a jq stream of values
+	empty            bool                             // the constant []
+	depth            int                              // of an element: the nesting of functions of elements around it
+	Unverified       bool                             // of a type that the value may violate: a model returns it
+	ComparedWithNull *bool                            // set if the expression is compared with null; may be nil
+	Root             *document.Type                   // type of the data that it is a part of; nil if it is not data
+	IsObject         bool                             // a record, though the whole cannot be expressed
+	Member           func(name string) (*Expr, error) // returns a part of a value that cannot be expressed as a whole; nil for others
 }
 
 // The precedences of operators, loosest first.

@@ -97,6 +97,7 @@ func (t *Translator) variable(name string) (*Expr, error) {
 	return c, nil
 }
 
+// Number translates a number literal.
 func (t *Translator) Number(text string) (*Expr, error) {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return Constant(strconv.FormatInt(n, 10), document.Int), nil

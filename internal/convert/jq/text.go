@@ -15,7 +15,7 @@ type Template struct {
 // TemplatePart is a piece of a Template.
 type TemplatePart struct {
 	Text   string // without ${ and }
-	IsExpr bool
+	IsExpr bool   // whether the piece is an expression
 }
 
 // ParseTemplate splits a text. An unclosed ${ is text.

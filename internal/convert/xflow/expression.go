@@ -71,7 +71,7 @@ func (w *workflow) readFunctions() bool {
 	only := true
 	for _, n := range all.Items {
 		operation := n.Get("operation").Scalar()
-		if n.Kind != input.Map || input.FoldName(n.Get("type").Scalar()) != "expression" || operation == "" {
+		if n.Kind != input.Map || input.NormalizeName(n.Get("type").Scalar()) != "expression" || operation == "" {
 			only = false
 			continue
 		}

@@ -90,7 +90,7 @@ func (w *workflow) window(n *input.Node, b *document.Block) (setting string) {
 	}
 	policies := []string{"message_window", "token_window"}
 	for _, policy := range policies {
-		if kind != policy && input.FoldName(kind) == input.FoldName(policy) {
+		if kind != policy && input.NormalizeName(kind) == input.NormalizeName(policy) {
 			w.Assumed(n.Get("memoryType"), "memoryType %q read as %s", kind, policy)
 			kind = policy
 		}

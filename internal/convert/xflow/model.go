@@ -83,7 +83,7 @@ func (w *workflow) configured(c *input.Node, fallback string) string {
 	targets := w.List(c, "targets")
 	if strategy := w.Map(c, "strategy"); strategy != nil {
 		w.CheckKeys(strategy, "strategy", "mode", "onStatusCodes")
-		switch mode := input.FoldName(w.Text(strategy, "mode")); {
+		switch mode := input.NormalizeName(w.Text(strategy, "mode")); {
 		case mode == "loadbalance":
 			w.Unsupported(strategy.Get("mode"), "calls cannot be balanced over several models; using the first, with the others as fallbacks")
 		case mode == "single" && len(targets) > 1:
@@ -153,7 +153,7 @@ func (w *workflow) targetModel(n *input.Node, fallback string) *document.Block {
 	name = cmp.Or(name, fallback)
 	made, known := document.NewModel(w.ids.New(name, "model"), name)
 	if provider := w.Text(n, "provider"); provider != "" {
-		known = made.SetProvider(input.FoldName(provider))
+		known = made.SetProvider(input.NormalizeName(provider))
 	}
 	if !known {
 		w.Assumed(n, "unknown provider of model %s; using openai, set base_url for another server with its protocol", name)

@@ -182,7 +182,7 @@ func (w *workflow) addState(n *input.Node) {
 		w.Add(input.Malformed.At(n.Get("name").Span, "duplicate state %s cannot be reached", name).WithRelated(other.n.Get("name").Span, "first declared here"))
 		return
 	}
-	w.states = append(w.states, &state{name: name, kind: input.FoldName(w.RequiredText(n, "type", "state "+name)), n: n})
+	w.states = append(w.states, &state{name: name, kind: input.NormalizeName(w.RequiredText(n, "type", "state "+name)), n: n})
 }
 
 func (w *workflow) named(name string) *state {

@@ -1,7 +1,6 @@
 // Drives a language server with the client library of Visual Studio Code.
 //   node client.cjs SERVER FOLDER
-// Prints a line for each thing that holds and ends with status 1 at the first
-// that does not. NODE_PATH names the folder of the libraries.
+// Prints a line for each passed check and exits with status 1 at the first failure. NODE_PATH is the folder of the libraries.
 'use strict'
 const { spawn } = require('node:child_process')
 const assert = require('node:assert')
@@ -16,24 +15,24 @@ const ok = what => console.log('ok', what)
 const app = `id: shop
 memories: !include memories.yaml
 models:
-  - {type: Model, id: clerk, provider: mock, rules: [{echo: true}]}
+  - {type: Model, id: assistant, provider: mock, rules: [{echo: true}]}
 flows:
   - id: talk
     variables:
-      - {id: said, type: ChatMessage}
+      - {id: message, type: ChatMessage}
       - {id: answer, type: ChatMessage}
-    inputs: [said]
+    inputs: [message]
     outputs: [answer]
     steps:
       - type: LLMInference
-        id: ask
-        model: clerk
+        id: respond
+        model: assistant
         memory: chat_memry
-        inputs: [said]
+        inputs: [message]
         outputs: [answer]
 `
 
-// place finds a word in a text.
+// place returns the position of a word in a text.
 function place (text, word, into = 0) {
   const at = text.indexOf(word) + into
   const before = text.slice(0, at).split('\n')
@@ -73,14 +72,14 @@ async function main () {
   await connection.sendNotification(lsp.DidOpenTextDocumentNotification.type, {
     textDocument: { uri: uri('app.qtype.yaml'), languageId: 'yaml', version: 1, text: app }
   })
-  const [fault] = await found
-  assert.equal(fault.code, 'QT202')
-  assert.equal(fault.severity, lsp.DiagnosticSeverity.Error)
-  assert.deepEqual(fault.range.start, place(app, 'chat_memry'))
+  const [diagnostic] = await found
+  assert.equal(diagnostic.code, 'QT202')
+  assert.equal(diagnostic.severity, lsp.DiagnosticSeverity.Error)
+  assert.deepEqual(diagnostic.range.start, place(app, 'chat_memry'))
   ok('diagnostics')
 
   const textDocument = { uri: uri('app.qtype.yaml') }
-  const actions = await connection.sendRequest(lsp.CodeActionRequest.type, { textDocument, range: fault.range, context: { diagnostics: [fault] } })
+  const actions = await connection.sendRequest(lsp.CodeActionRequest.type, { textDocument, range: diagnostic.range, context: { diagnostics: [diagnostic] } })
   const [edit] = actions[0].edit.documentChanges[0].edits
   assert.equal(edit.newText, 'chat_memory')
   ok('code actions')
@@ -90,10 +89,10 @@ async function main () {
     textDocument: { uri: textDocument.uri, version: 2 }, contentChanges: [{ range: edit.range, text: edit.newText }]
   })
   assert.deepEqual(await found, [])
-  const mended = app.replace('chat_memry', 'chat_memory')
+  const fixed = app.replace('chat_memry', 'chat_memory')
   ok('incremental edits')
 
-  const at = (word, into) => ({ textDocument, position: place(mended, word, into) })
+  const at = (word, into) => ({ textDocument, position: place(fixed, word, into) })
   const list = await connection.sendRequest(lsp.CompletionRequest.type, at('memory: chat_memory', 'memory: '.length))
   assert.deepEqual(list.items.map(i => i.label), ['chat_memory'])
   ok('completion')
@@ -106,18 +105,18 @@ async function main () {
   assert.equal(definition.uri, uri('memories.yaml'))
   ok('definition through an include')
 
-  const places = await connection.sendRequest(lsp.ReferencesRequest.type, { ...at('{id: said', 6), context: { includeDeclaration: true } })
+  const places = await connection.sendRequest(lsp.ReferencesRequest.type, { ...at('{id: message', 6), context: { includeDeclaration: true } })
   assert.equal(places.length, 3)
   ok('references')
 
   const rename = await connection.sendRequest(lsp.RenameRequest.type, { ...at('memory: chat_memory', 10), newName: 'talks' })
   assert.deepEqual(rename.documentChanges.map(c => [c.textDocument.uri, c.textDocument.version, c.edits.length]),
     [[uri('app.qtype.yaml'), 2, 1], [uri('memories.yaml'), null, 1]])
-  await assert.rejects(connection.sendRequest(lsp.RenameRequest.type, { ...at('{id: said', 6), newName: 'answer' }), /already taken/)
+  await assert.rejects(connection.sendRequest(lsp.RenameRequest.type, { ...at('{id: message', 6), newName: 'answer' }), /already taken/)
   ok('rename')
 
   const symbols = await connection.sendRequest(lsp.DocumentSymbolRequest.type, { textDocument })
-  assert.deepEqual(symbols[0].children.map(s => s.name), ['clerk', 'talk'])
+  assert.deepEqual(symbols[0].children.map(s => s.name), ['assistant', 'talk'])
   ok('symbols')
 
   const { data } = await connection.sendRequest(lsp.SemanticTokensRequest.type, { textDocument })

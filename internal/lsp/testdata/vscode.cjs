@@ -1,6 +1,6 @@
 'use strict'
-// Plays VS Code to the extension: the module `vscode` with what the extension and
-// its client library touch; the rest is inert. Usage: node vscode.cjs EXTENSION QTYPE DOCUMENT
+// Runs the extension with a fake module `vscode`, which implements what the extension
+// and its client library use; the rest does nothing. Usage: node vscode.cjs EXTENSION QTYPE DOCUMENT
 const Module = require('module')
 const fs = require('fs')
 const [extensionPath, program, documentPath] = process.argv.slice(2)
@@ -48,7 +48,7 @@ const known = {
   },
   languages: { match: () => 10, createDiagnosticCollection: collection, createLanguageStatusItem: () => ({ dispose () {} }) }
 }
-// What nobody set is inert: events that never fire, registrations that do nothing.
+// Everything else does nothing: events never fire, registrations have no effect.
 const inert = (name, have) => new Proxy(have, { get: (o, key) => key in o ? o[key] : key === 'then' || typeof key === 'symbol' ? undefined : String(key).startsWith('register') ? (...a) => { providers.add(key); return new Disposable() } : String(key).startsWith('on') ? event : class {} })
 const vscode = new Proxy(known, { get: (o, key) => key in o ? (['languages', 'workspace', 'window'].includes(key) ? inert(key, o[key]) : o[key]) : typeof key === 'symbol' || key === 'then' ? undefined : new Proxy(class {}, { get: (c, k) => k in c || typeof k === 'symbol' ? c[k] : 0 }) })
 const load = Module._load
@@ -56,7 +56,7 @@ Module._load = function (name, ...rest) { return name === 'vscode' ? vscode : lo
 
 const wait = async (what, done) => {
   for (let i = 0; i < 400; i++) { if (done()) return; await new Promise(resolve => setTimeout(resolve, 50)) }
-  throw new Error('waited in vain for ' + what + '; errors shown: ' + JSON.stringify(errors))
+  throw new Error('timed out waiting for ' + what + '; errors shown: ' + JSON.stringify(errors))
 }
 async function main () {
   const extension = require(extensionPath)
@@ -68,7 +68,7 @@ async function main () {
   await commands.get('qtype.restart')()
   await wait('diagnostics after a restart', () => shown.size > 0)
   settings = { path: '/no/such/qtype' }
-  for (let i = 0; i < 3; i++) configured.fire({ affectsConfiguration: key => key === 'qtype.path' }) // as when somebody types it
+  for (let i = 0; i < 3; i++) configured.fire({ affectsConfiguration: key => key === 'qtype.path' }) // as while the user types the path
   await wait('an error', () => errors.length > 0)
   await extension.deactivate()
   console.log(JSON.stringify({ first, providers: [...providers].sort(), errors }))

@@ -1,6 +1,5 @@
-// Package explain tells what a past turn of a conversation sent to its model,
-// and by which rule each message that was said before is missing: `qtype memory
-// explain`. It also writes a history as a transcript: `qtype memory export`.
+// Package explain reports what a past turn of a conversation sent to its model, and
+// why earlier messages were left out: `qtype memory explain`.
 package explain
 
 import (
@@ -15,51 +14,51 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// Report is what is known of one turn.
+// Report describes one turn.
 type Report struct {
-	Turn     int64        `json:"turn"`             // its number
-	Messages int          `json:"messages"`         // how many messages its last call was sent, the system message aside
-	Tokens   int          `json:"tokens"`           // their tokens
-	Call     *memory.Call `json:"call"`             // the model and its room; null where the turn asked none
-	Failed   string       `json:"failed,omitempty"` // why the turn failed
-	Time     time.Time    `json:"time"`             // when it ended
-	Sent     []Message    `json:"sent"`             // what was sent, oldest first
-	Missing  []Gap        `json:"missing"`          // what had been said before and was not sent
+	Turn     int64        `json:"turn"`             // number of the turn
+	Messages int          `json:"messages"`         // messages sent in its last call, without the system message
+	Tokens   int          `json:"tokens"`           // size of these messages
+	Call     *memory.Call `json:"call"`             // the last call of a model; null if there was none
+	Failed   string       `json:"failed,omitempty"` // why the turn failed, if it did
+	Time     time.Time    `json:"time"`             // time of its end
+	Sent     []Message    `json:"sent"`             // messages that were sent, oldest first
+	Missing  []Gap        `json:"missing"`          // earlier messages that were not sent
 }
 
-// Message is one message that was sent.
+// Message is a message that was sent.
 type Message struct {
-	Seq    int64     `json:"seq"`    // its place in the history
-	Turn   int64     `json:"turn"`   // the turn that said it
-	Role   chat.Role `json:"role"`   // who spoke
+	Seq    int64     `json:"seq"`    // position in the history
+	Turn   int64     `json:"turn"`   // the turn that added it
+	Role   chat.Role `json:"role"`   // the role
 	Tokens int       `json:"tokens"` // its size
 }
 
-// Gap is a run of messages that were not sent, for one reason.
+// Gap is a range of messages that were not sent, for one reason.
 type Gap struct {
-	From     int64            `json:"from"`     // the first one's place in the history
-	To       int64            `json:"to"`       // the last one's
-	Messages int              `json:"messages"` // how many they are
-	Tokens   int              `json:"tokens"`   // their tokens
-	Kind     memory.EventKind `json:"kind"`     // flush, failed or set; "budget" or "limit" where only this call had no room
-	Turn     int64            `json:"turn"`     // the turn in which they left
-	Reason   string           `json:"reason"`   // by which rule and numbers
+	From     int64            `json:"from"`     // Seq of the first message
+	To       int64            `json:"to"`       // Seq of the last message
+	Messages int              `json:"messages"` // number of messages
+	Tokens   int              `json:"tokens"`   // their size
+	Kind     memory.EventKind `json:"kind"`     // flush, failed or set; budget or limit if only this call left them out
+	Turn     int64            `json:"turn"`     // the turn in which they were removed
+	Reason   string           `json:"reason"`   // the rule and its numbers
 }
 
-// What one call left out without evicting it.
+// Reasons of one call to leave out messages without evicting them.
 const (
-	budget memory.EventKind = "budget" // the model's context window had no room
-	limit  memory.EventKind = "limit"  // the policy's limit had none, and the turn then failed
+	budget memory.EventKind = "budget" // over the model's context window
+	limit  memory.EventKind = "limit"  // over the policy's limit, and the turn then failed
 )
 
-// NoTurnError says that a session has no turn of that number.
+// NoTurnError reports an unknown turn.
 type NoTurnError struct {
-	Session string // the session's id
-	Turn    int64  // what was asked for
-	Last    int64  // its newest turn
+	Session string // id of the session
+	Turn    int64  // the requested turn
+	Last    int64  // the newest turn
 }
 
-// Error names the turns that there are.
+// Error returns a message with the turns that exist.
 func (e *NoTurnError) Error() string {
 	if e.Last == 0 {
 		return fmt.Sprintf("session %q has no turns yet", e.Session)
@@ -67,7 +66,7 @@ func (e *NoTurnError) Error() string {
 	return fmt.Sprintf("session %q has no turn %d; its turns are 1 to %d", e.Session, e.Turn, e.Last)
 }
 
-// Turn tells about one turn; 0 is the newest one.
+// Turn reports on one turn; 0 is the newest one.
 func Turn(ctx context.Context, m *memory.Memory, session string, turn int64) (*Report, error) {
 	events, err := collect(m.Events(ctx, session))
 	if err != nil {
@@ -98,7 +97,7 @@ func Turn(ctx context.Context, m *memory.Memory, session string, turn int64) (*R
 		}
 	}
 	for _, e := range entries {
-		r.place(e, sent, events)
+		r.add(e, sent, events)
 	}
 	return r, nil
 }
@@ -113,21 +112,21 @@ func collect[T any](seq func(func(T, error) bool)) (all []T, err error) {
 	return all, nil
 }
 
-// place puts an entry among what was sent or what was not.
-func (r *Report) place(e memory.Entry, sent memory.Event, events []memory.Event) {
+// add adds an entry to Sent or Missing.
+func (r *Report) add(e memory.Entry, sent memory.Event, events []memory.Event) {
 	if e.Turn == r.Turn {
 		r.Time = e.Time
 	}
 	if r.Call == nil || e.Turn > r.Turn || e.Message.Role == chat.System {
 		return
 	}
-	own := e.Turn == r.Turn
-	known := own || e.Seq <= r.Call.Seen && e.Status != memory.Failed
+	ofTurn := e.Turn == r.Turn
+	seen := ofTurn || e.Seq <= r.Call.Seen && e.Status != memory.Failed
 	switch {
-	case known && e.Seq >= sent.From && e.Seq <= sent.To && sent.From > 0:
+	case seen && e.Seq >= sent.From && e.Seq <= sent.To && sent.From > 0:
 		r.Sent = append(r.Sent, Message{e.Seq, e.Turn, e.Message.Role, e.Tokens})
-	case own && e.Seq > sent.To:
-		// the answer, or what followed the last call
+	case ofTurn && e.Seq > sent.To:
+		// added after the last call, such as its answer
 	default:
 		r.addGap(e, events)
 	}
@@ -135,14 +134,14 @@ func (r *Report) place(e memory.Entry, sent memory.Event, events []memory.Event)
 
 func (r *Report) addGap(e memory.Entry, events []memory.Event) {
 	gap := Gap{From: e.Seq, To: e.Seq, Messages: 1, Tokens: e.Tokens, Kind: budget, Turn: r.Turn,
-		Reason: fmt.Sprintf("this call had no room left for them in the context window of %s", show.Thousands(r.Call.ContextWindow))}
+		Reason: fmt.Sprintf("over the context window of %s in this call", show.Thousands(r.Call.ContextWindow))}
 	switch {
 	case r.Call.Left > 0:
 	case e.Seq <= r.Call.Seen:
 		gap.Kind = limit
-		gap.Reason = "the policy's limit left no room in this call; the turn failed, so nothing was evicted"
+		gap.Reason = "over the policy's limit in this call; not evicted, because the turn failed"
 	default:
-		gap.Reason = "another process said so while this turn went on"
+		gap.Reason = "added by another process during this turn"
 	}
 	for _, ev := range events {
 		covers := ev.From <= e.Seq && e.Seq <= ev.To && ev.Turn <= r.Turn && isRemoval(ev.Kind)
@@ -160,27 +159,27 @@ func (r *Report) addGap(e memory.Entry, events []memory.Event) {
 	r.Missing = append(r.Missing, gap)
 }
 
-// isRemoval tells whether what an event of this kind concerns is not sent any more.
+// isRemoval reports whether events of this kind remove messages from the window.
 func isRemoval(kind memory.EventKind) bool {
 	return kind == memory.EventFlush || kind == memory.EventFailed || kind == memory.EventSet
 }
 
-// Write writes the report for people.
+// Write writes the report as text.
 func (r *Report) Write(out io.Writer) error {
 	var b strings.Builder
 	if r.Call == nil {
-		fmt.Fprintf(&b, "turn %d asked no model: what it said was appended\n", r.Turn)
+		fmt.Fprintf(&b, "turn %d called no model: its messages were appended\n", r.Turn)
 	} else {
-		fmt.Fprintf(&b, "turn %d sent %s, %s tokens%s\n", r.Turn, show.Messages(r.Messages), show.Thousands(r.Tokens), r.to())
+		fmt.Fprintf(&b, "turn %d sent %s, %s tokens%s\n", r.Turn, show.Messages(r.Messages), show.Thousands(r.Tokens), r.model())
 		if r.Call.System > 0 {
-			fmt.Fprintf(&b, "before them stood a system message of %s tokens\n", show.Thousands(r.Call.System))
+			fmt.Fprintf(&b, "preceded by a system message of %s tokens\n", show.Thousands(r.Call.System))
 		}
 		r.writeContext(&b)
 		if r.Call.Cut {
-			b.WriteString("the first of them was cut at its front: max_context\n")
+			b.WriteString("the first message was truncated at its start (max_context)\n")
 		}
 		if r.Call.Calls > 1 {
-			fmt.Fprintf(&b, "it was the last of %d calls\n", r.Call.Calls)
+			fmt.Fprintf(&b, "this was the last of %d calls\n", r.Call.Calls)
 		}
 	}
 	if r.Failed != "" {
@@ -193,8 +192,8 @@ func (r *Report) Write(out io.Writer) error {
 	return err
 }
 
-// to is `, to gpt-4o (context window 128,000, room for 16,384 of answer)`.
-func (r *Report) to() string {
+// model returns `, to gpt-4o (context window 128,000, 16,384 for the answer)`.
+func (r *Report) model() string {
 	if r.Call.Model == "" {
 		return ""
 	}
@@ -203,10 +202,10 @@ func (r *Report) to() string {
 		room = append(room, "context window "+show.Thousands(r.Call.ContextWindow))
 	}
 	if r.Call.Answer > 0 {
-		room = append(room, fmt.Sprintf("room for %s of answer", show.Thousands(r.Call.Answer)))
+		room = append(room, show.Thousands(r.Call.Answer)+" for the answer")
 	}
 	if r.Call.Tools > 0 {
-		room = append(room, show.Thousands(r.Call.Tools)+" of tools")
+		room = append(room, show.Thousands(r.Call.Tools)+" for tools")
 	}
 	s := ", to " + r.Call.Model
 	if len(room) > 0 {
@@ -224,14 +223,15 @@ func (g Gap) text() string {
 	case memory.EventFlush:
 		return fmt.Sprintf("%s, flushed in turn %d: %s", which, g.Turn, g.Reason)
 	case memory.EventFailed:
-		return fmt.Sprintf("%s, said in turn %d, which failed: %s", which, g.Turn, g.Reason)
+		return fmt.Sprintf("%s, added in turn %d, which failed: %s", which, g.Turn, g.Reason)
 	case memory.EventSet:
 		return fmt.Sprintf("%s: %s in turn %d", which, g.Reason, g.Turn)
 	}
 	return which + ": " + g.Reason
 }
 
-// wrap breaks text into lines of so many characters, the later ones indented.
+// wrap breaks text into lines of at most width characters and indents all but the
+// first.
 func wrap(text string, width int, indent string) string {
 	var b strings.Builder
 	column := 0
@@ -251,22 +251,4 @@ func wrap(text string, width int, indent string) string {
 	}
 	b.WriteByte('\n')
 	return b.String()
-}
-
-// Export writes everything that was said in a session as JSON lines in OpenAI's
-// form, which `qtype memory replay` reads. What turns said that failed is left
-// out unless failed is set.
-func Export(ctx context.Context, m *memory.Memory, session string, out io.Writer, failed bool) error {
-	for e, err := range m.History(ctx, session) {
-		if err != nil {
-			return err
-		}
-		if e.Status == memory.Failed && !failed {
-			continue
-		}
-		if _, err := out.Write(append(chat.OpenAI(e.Message), '\n')); err != nil {
-			return err
-		}
-	}
-	return nil
 }

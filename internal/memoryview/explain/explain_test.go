@@ -11,7 +11,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// runes counts letters.
+// runes counts characters.
 type runes struct{}
 
 func (runes) Count(text string) int { return len([]rune(text)) }
@@ -23,10 +23,11 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// conversation has a chat share of 100 letters; each of its turns says 22 and
-// hears 27 in a model of 120.
-func conversation(t *testing.T) *memory.Memory {
-	m, err := memory.New(memory.Config{ID: "m", TokenLimit: 200, ChatShare: 0.5, FlushSize: 20, Counter: runes{}}, memory.NewInProcess())
+// newSession returns a memory with a chat share of 100 characters. Its turns have
+// a question of 22, an answer of 22 and a system message of 17, in a context window
+// of 120.
+func newSession(t *testing.T) *memory.Memory {
+	m, err := memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 200, "chat_history_token_ratio": 0.5, "token_flush_size": 20}, Counter: runes{}}, memory.NewInProcess())
 	must(t, err)
 	must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "appended")))
 	for i := range 4 {
@@ -51,17 +52,17 @@ func conversation(t *testing.T) *memory.Memory {
 }
 
 func TestTurn(t *testing.T) {
-	m := conversation(t)
+	m := newSession(t)
 	for turn, want := range map[int64]string{
-		1: "turn 1 asked no model: what it said was appended\n",
-		2: "turn 2 sent 2 messages, 37 tokens, to small (context window 120, room for 20 of answer)\nbefore them stood a system message of 17 tokens\n",
-		3: "turn 3 sent 3 messages, 71 tokens, to small (context window 120, room for 20 of answer)\nbefore them stood a system message of 17 tokens\n" +
-			"the turn failed: no answer\nleft out: message 1: this call had no room left for them in the context window of 120\n",
-		0: "turn 5 sent 1 message, 22 tokens, to small (context window 80, room for 20 of answer)\nbefore them stood a system message of 17 tokens\n" +
-			"left out: messages 1 to 3, flushed in turn 4: 113 tokens were over the chat share of 100\n" +
-			"          (token_limit 200 × chat_history_token_ratio 0.5); 20 had to go, 64 went, to the start of a\n          round\n" +
-			"left out: message 4, said in turn 3, which failed: no answer\n" +
-			"left out: messages 5 to 6: this call had no room left for them in the context window of 80\n",
+		1: "turn 1 called no model: its messages were appended\n",
+		2: "turn 2 sent 2 messages, 37 tokens, to small (context window 120, 20 for the answer)\npreceded by a system message of 17 tokens\n",
+		3: "turn 3 sent 3 messages, 71 tokens, to small (context window 120, 20 for the answer)\npreceded by a system message of 17 tokens\n" +
+			"the turn failed: no answer\nleft out: message 1: over the context window of 120 in this call\n",
+		0: "turn 5 sent 1 message, 22 tokens, to small (context window 80, 20 for the answer)\npreceded by a system message of 17 tokens\n" +
+			"left out: messages 1 to 3, flushed in turn 4: 113 tokens exceeded the chat share of 100 (token_limit\n" +
+			"          200 × chat_history_token_ratio 0.5); at least 20 had to leave, 64 left, to the start of a\n          round\n" +
+			"left out: message 4, added in turn 3, which failed: no answer\n" +
+			"left out: messages 5 to 6: over the context window of 80 in this call\n",
 	} {
 		r, err := explain.Turn(t.Context(), m, "s", turn)
 		must(t, err)
@@ -75,15 +76,15 @@ func TestTurn(t *testing.T) {
 	if _, err := explain.Turn(t.Context(), m, "s", 9); !errors.As(err, &none) || err.Error() != `session "s" has no turn 9; its turns are 1 to 5` {
 		t.Errorf("got %v", err)
 	}
-	if _, err := explain.Turn(t.Context(), m, "nobody", 0); err == nil || err.Error() != `session "nobody" has no turns yet` {
+	if _, err := explain.Turn(t.Context(), m, "unknown", 0); err == nil || err.Error() != `session "unknown" has no turns yet` {
 		t.Errorf("got %v", err)
 	}
 }
 
-// TestFailedTurnUnderALimit: a turn that fails evicts nothing, and still was
-// not sent what its policy had no room for.
-func TestFailedTurnUnderALimit(t *testing.T) {
-	m, err := memory.New(memory.Config{ID: "m", Policy: "message_window", MaxMessages: 2, Counter: runes{}}, memory.NewInProcess())
+// TestTurn_FailedOverLimit checks that a failed turn, which evicts nothing, reports
+// what its policy left out.
+func TestTurn_FailedOverLimit(t *testing.T) {
+	m, err := memory.New(memory.Config{ID: "m", Policy: "message_window", Limits: memory.Limits{"max_messages": 2}, Counter: runes{}}, memory.NewInProcess())
 	must(t, err)
 	must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "q"), chat.Text(chat.Assistant, "a")))
 	turn, err := m.Begin(t.Context(), "s")
@@ -97,24 +98,24 @@ func TestFailedTurnUnderALimit(t *testing.T) {
 	var b strings.Builder
 	must(t, r.Write(&b))
 	want := "turn 2 sent 2 messages, 21 tokens, to small\nthe turn failed: no answer\n" +
-		"left out: message 1: the policy's limit left no room in this call; the turn failed, so nothing was\n          evicted\n"
+		"left out: message 1: over the policy's limit in this call; not evicted, because the turn failed\n"
 	if b.String() != want {
 		t.Errorf("got %s\nwant %s", b.String(), want)
 	}
 }
 
-// TestExport: what is written can be replayed.
+// TestExport checks that an export can be replayed.
 func TestExport(t *testing.T) {
-	m := conversation(t)
+	m := newSession(t)
 	var out, all, again strings.Builder
-	must(t, explain.Export(t.Context(), m, "s", &out, false))
-	must(t, explain.Export(t.Context(), m, "s", &all, true))
+	must(t, replay.Export(t.Context(), m, "s", &out, false))
+	must(t, replay.Export(t.Context(), m, "s", &all, true))
 	if n, with := strings.Count(out.String(), "\n"), strings.Count(all.String(), "\n"); n != 7 || with != 8 {
-		t.Errorf("%d lines, %d with those of the failed turn", n, with)
+		t.Errorf("%d lines, %d with the failed turn", n, with)
 	}
 	cfg := memory.Config{ID: "m", Policy: "unbounded", Counter: runes{}}
 	must(t, replay.Run(t.Context(), cfg, strings.NewReader(out.String()), &again, replay.Options{}))
-	if !strings.Contains(again.String(), "7 messages said") {
+	if !strings.Contains(again.String(), "7 messages so far") {
 		t.Errorf("replayed: %s", again.String())
 	}
 }

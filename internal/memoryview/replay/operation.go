@@ -6,15 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// operate carries out a line that has "op".
+// operate executes a line with "op".
 func (r *replay) operate(ctx context.Context, keys map[string]json.RawMessage) error {
 	var op string
 	if err := json.Unmarshal(keys["op"], &op); err != nil {
@@ -43,12 +43,12 @@ func (r *replay) operate(ctx context.Context, keys map[string]json.RawMessage) e
 		if err := rejectUnknownKeys(op, keys, "as", "n_rounds", "max_context", "notice", "empty"); err != nil {
 			return err
 		}
-		return r.reads(ctx, keys)
+		return r.readWindow(ctx, keys)
 	}
 	return fmt.Errorf("unknown operation %q: an operation is clear, set, limit, variables or read", op)
 }
 
-// rejectUnknownKeys refuses keys that an operation does not know.
+// rejectUnknownKeys returns an error for keys that an operation does not have.
 func rejectUnknownKeys(op string, keys map[string]json.RawMessage, known ...string) error {
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		if !slices.Contains(known, key) {
@@ -62,59 +62,55 @@ func (r *replay) clear(ctx context.Context) error {
 	if _, err := r.recordEvictions(ctx); err != nil {
 		return err
 	}
-	r.forget()
+	r.reset()
 	return r.memory.Clear(ctx, session)
 }
 
-// set replaces the window. What it held was not evicted by the policy, so it is
-// not told as evicted; of the new messages, those that do not fit are.
+// set replaces the window. Only new messages that do not fit count as evicted.
 func (r *replay) set(ctx context.Context, raw json.RawMessage) error {
 	var items []json.RawMessage
 	if err := json.Unmarshal(raw, &items); err != nil || raw == nil || items == nil {
 		return errors.New(`the operation set needs "messages", a list`)
 	}
-	var said []*inputMessage
+	var added []*inputMessage
 	var messages []chat.Message
 	for i, item := range items {
-		u, err := r.utterance(item)
+		m, err := r.parseMessage(item)
 		if err != nil {
 			return fmt.Errorf("messages[%d]: %w", i, err)
 		}
-		said, messages = append(said, u), append(messages, u.message)
+		added, messages = append(added, m), append(messages, m.message)
 	}
 	if _, err := r.recordEvictions(ctx); err != nil {
 		return err
 	}
-	r.forget()
-	for _, u := range said {
-		r.append(u)
+	r.reset()
+	for _, m := range added {
+		r.append(m)
 	}
 	return r.memory.Set(ctx, session, messages...)
 }
 
-// limit changes the limits that it names, all or none.
+// limit changes the given limits, all or none.
 func (r *replay) limit(keys map[string]json.RawMessage) error {
 	if len(keys) == 0 {
 		return errors.New("the operation limit names no limit")
 	}
-	limits := r.limits
-	all := map[string]func(float64) bool{
-		"token_limit":              whole(&limits.TokenLimit),
-		"chat_history_token_ratio": share(&limits.ChatShare),
-		"token_flush_size":         whole(&limits.FlushSize),
-		"max_messages":             whole(&limits.MaxMessages),
-		"max_tokens":               whole(&limits.MaxTokens),
-		"n_rounds":                 whole(&limits.NRounds),
-		"max_context":              whole(&limits.MaxContext),
+	row, _ := spec.FindPolicy(r.memory.Policy())
+	limits := maps.Clone(r.limits)
+	if limits == nil {
+		limits = memory.Limits{}
 	}
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		if err := r.checkLimitOfPolicy(key); err != nil {
-			return err
+		limit, ok := row.Limit(key)
+		if !ok {
+			return foreignLimit(row, key)
 		}
 		var n *float64
-		if err := json.Unmarshal(keys[key], &n); err != nil || n == nil || !all[key](*n) {
-			return fmt.Errorf("%s must be %s, not %s", key, wanted(key), keys[key])
+		if err := json.Unmarshal(keys[key], &n); err != nil || n == nil || !limit.Allows(*n) {
+			return fmt.Errorf("%s must be %s, not %s", key, limitRange(limit), keys[key])
 		}
+		limits[key] = *n
 	}
 	if err := r.memory.SetLimits(limits); err != nil {
 		return err
@@ -123,41 +119,85 @@ func (r *replay) limit(keys map[string]json.RawMessage) error {
 	return nil
 }
 
-// checkLimitOfPolicy refuses what is no limit of this memory's policy.
-func (r *replay) checkLimitOfPolicy(key string) error {
-	policy := r.memory.Policy()
-	names := memory.LimitNames(policy)
-	slices.Sort(names)
-	switch other := memory.PolicyOfLimit(key); {
-	case other == policy:
-		return nil
-	case other != "":
-		return fmt.Errorf("%s is a limit of policy %s; this memory has policy %s", key, other, policy)
-	case len(names) == 0:
-		return fmt.Errorf("%q is no limit of this memory: policy %s has none", key, policy)
+// foreignLimit is the error for a key that is not a limit of the policy.
+func foreignLimit(row spec.PolicyRow, key string) error {
+	var names []string
+	for _, l := range row.Limits {
+		names = append(names, l.Key)
 	}
-	return fmt.Errorf("%q is no limit of this memory: its limits are %s", key, strings.Join(names, ", "))
+	slices.Sort(names)
+	for _, other := range spec.Policies() {
+		if _, ok := other.Limit(key); ok {
+			return fmt.Errorf("%s is a limit of policy %s; this memory has policy %s", key, other.Name, row.Name)
+		}
+	}
+	if len(names) == 0 {
+		return fmt.Errorf("%q is not a limit of this memory: policy %s has none", key, row.Name)
+	}
+	return fmt.Errorf("%q is not a limit of this memory: its limits are %s", key, strings.Join(names, ", "))
 }
 
-func wanted(key string) string {
-	if key == "chat_history_token_ratio" {
-		return "a number above 0 and at most 1"
+func limitRange(l spec.PolicyLimit) string {
+	if l.Unit == spec.UnitShare {
+		return "a number " + l.Range()
 	}
 	return "a positive whole number"
 }
 
-// whole sets to where n is a positive whole number.
-func whole(to *int) func(float64) bool {
-	return func(n float64) bool {
-		*to = int(n)
-		return n > 0 && n <= math.MaxInt32 && n == math.Trunc(n)
+// variables executes the operation variables.
+func (r *replay) variables(ctx context.Context, raw json.RawMessage) error {
+	var values map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &values); err != nil || len(values) == 0 {
+		return errors.New(`the operation variables needs "set", an object of names and values`)
 	}
+	var set []memory.Variable
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		set = append(set, memory.Variable{Name: name, Value: values[name]})
+	}
+	return r.memory.SetVariables(ctx, session, set...)
 }
 
-// share sets to where n is above 0 and at most 1.
-func share(to *float64) func(float64) bool {
-	return func(n float64) bool {
-		*to = n
-		return n > 0 && n <= 1
+// readWindow reads a round_window with the given limits and texts, which do not
+// last. An empty notice means none.
+func (r *replay) readWindow(ctx context.Context, keys map[string]json.RawMessage) error {
+	var opts memory.ReadOptions
+	var notice *string
+	as := "messages"
+	for _, err := range []error{
+		decodeKey(keys, "as", &as, "a string"),
+		decodeKey(keys, "notice", &notice, "a string"),
+		decodeKey(keys, "empty", &opts.Empty, "a string"),
+		decodeKey(keys, "n_rounds", &opts.NRounds, "a positive whole number"),
+		decodeKey(keys, "max_context", &opts.MaxContext, "a positive whole number"),
+	} {
+		if err != nil {
+			return err
+		}
 	}
+	if notice != nil {
+		opts.Notice, opts.NoNotice = *notice, *notice == ""
+	}
+	switch as {
+	case "text":
+		text, err := r.memory.ReadText(ctx, session, opts)
+		r.read = encode(text)
+		return err
+	case "messages":
+		list, err := r.memory.ReadJSON(ctx, session, opts)
+		r.read = list
+		return err
+	}
+	return fmt.Errorf(`as must be "text" or "messages", not %q`, as)
+}
+
+// decodeKey reads the value of a key, if it exists. want describes valid values.
+func decodeKey[T any](keys map[string]json.RawMessage, key string, to *T, want string) error {
+	raw, ok := keys[key]
+	if !ok {
+		return nil
+	}
+	if err := json.Unmarshal(raw, to); err != nil || string(raw) == "0" {
+		return fmt.Errorf("%s must be %s, not %s", key, want, raw)
+	}
+	return nil
 }

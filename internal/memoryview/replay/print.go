@@ -12,42 +12,41 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// printer writes outcomes in a format.
-func printer(f Format, out *bufio.Writer) func(*outcome) error {
+// printer returns a function that writes snapshots in a format.
+func printer(f Format, out *bufio.Writer) func(*snapshot) error {
 	if f == JSON {
-		return func(o *outcome) error { return o.json(out) }
+		return func(o *snapshot) error { return o.json(out) }
 	}
 	lines := &show.Printer{Out: out}
-	return func(o *outcome) error { return o.text(out, lines) }
+	return func(o *snapshot) error { return o.text(out, lines) }
 }
 
-// line is an outcome as JSON; window_tokens counts what the policy counts: the
-// chat messages alone (reference memory.md 2.6), with message_window and
-// token_window the system message too (3.2).
-type line struct {
+// jsonLine is the JSON form of a snapshot. WindowTokens is what the policy counts:
+// the chat messages and, with message_window and token_window, the system message.
+type jsonLine struct {
 	Line         int               `json:"line"`
 	Tokens       int               `json:"tokens"`
 	Window       []json.RawMessage `json:"window"`
 	WindowTokens int               `json:"window_tokens"`
 	Evicted      []json.RawMessage `json:"evicted"`
 	History      int64             `json:"history"`
-	Context      *contextOutcome   `json:"context,omitempty"` // where the memory has context blocks
-	Read         json.RawMessage   `json:"read,omitempty"`    // what the operation read gave
+	Context      *contextLine      `json:"context,omitempty"` // nil without context blocks
+	Read         json.RawMessage   `json:"read,omitempty"`    // result of the operation read
 }
 
-// contextOutcome is what the next call would be sent beside the messages. No model is
-// asked here, so there is no summary, and nothing is found again.
-type contextOutcome struct {
-	Tokens int                         `json:"tokens"` // what the blocks take
-	Room   int                         `json:"room"`   // what the messages leave of token_limit
+// contextLine is the context of the next call. No model is called here, so it has
+// no summary and no retrieved messages.
+type contextLine struct {
+	Tokens int                         `json:"tokens"` // size of the blocks
+	Room   int                         `json:"room"`   // part of token_limit that the messages leave
 	Blocks []memory.ContextBlockReport `json:"blocks"`
 }
 
-func (o *outcome) json(out *bufio.Writer) error {
-	l := line{Line: o.line, Tokens: o.tokens, WindowTokens: o.fill.Tokens, History: o.history,
+func (o *snapshot) json(out *bufio.Writer) error {
+	l := jsonLine{Line: o.line, Tokens: o.tokens, WindowTokens: o.fill.Tokens, History: o.history,
 		Window: []json.RawMessage{}, Evicted: []json.RawMessage{}, Read: o.read}
-	if o.beside != nil {
-		l.Context = &contextOutcome{Tokens: o.beside.Tokens, Room: o.beside.Room, Blocks: o.beside.Parts}
+	if o.context != nil {
+		l.Context = &contextLine{Tokens: o.context.Tokens, Room: o.context.Room, Blocks: o.context.Parts}
 	}
 	for _, u := range o.window {
 		l.Window = append(l.Window, u.json())
@@ -55,12 +54,11 @@ func (o *outcome) json(out *bufio.Writer) error {
 	for _, u := range o.evicted {
 		l.Evicted = append(l.Evicted, u.json())
 	}
-	enc := json.NewEncoder(out)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(l)
+	_, err := out.Write(append(encode(l), '\n'))
+	return err
 }
 
-// json is the message as it is sent, in the form in which it was given.
+// json returns the message as it would be sent, in the form of the input.
 func (s outputMessage) json() json.RawMessage {
 	if sameText(s.entry.Message.Blocks, s.message.Blocks) {
 		return s.inputMessage.json()
@@ -73,12 +71,12 @@ func sameText(a, b []chat.Block) bool {
 	return slices.EqualFunc(a, b, func(a, b chat.Block) bool { return a.Type == b.Type && a.Text == b.Text })
 }
 
-// withContent is a message's JSON text with the content of another message: a
-// text where it was one or none, else a list of parts.
+// withContent returns the JSON text of a message with the content of another one:
+// a list of parts if it was a list, else a text.
 func withContent(raw []byte, m chat.Message) []byte {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil {
-		return raw // never: it was read before
+		return raw // unreachable: it was parsed before
 	}
 	old := bytes.TrimSpace(fields["content"])
 	content := encode(m.Text())
@@ -97,29 +95,29 @@ func withContent(raw []byte, m chat.Message) []byte {
 		case json.Delim('}'), json.Delim(']'):
 			depth--
 		case "content":
-			if from := int(dec.InputOffset()); depth == 1 && raw[from] == ':' { // a key, for the text is compact
+			if from := int(dec.InputOffset()); depth == 1 && raw[from] == ':' { // a key, as the text is compact
 				return slices.Concat(raw[:from+1], content, raw[from+1+len(old):])
 			}
 		}
 	}
 }
 
-// textPart is a part of a content that is a text.
+// textPart is a text in a list of parts.
 type textPart struct {
 	Type string `json:"type"`
 	Text string `json:"text"`
 }
 
-// withTexts is a list of parts with the texts of blocks; a block more than there
-// are parts is a notice before them.
-func withTexts(raw []byte, blocks []chat.Block) []any {
+// withTexts returns a list of parts with the texts of blocks. An additional block
+// is a notice before them.
+func withTexts(raw []byte, blocks []chat.Block) []json.RawMessage {
 	var parts []json.RawMessage
-	_ = json.Unmarshal(raw, &parts) // it was read before
-	var out []any
+	_ = json.Unmarshal(raw, &parts) // it was parsed before
+	var out []json.RawMessage
 	for i, b := range blocks {
 		at := i - (len(blocks) - len(parts))
 		if at < 0 || b.Type == "text" {
-			out = append(out, textPart{"text", b.Text})
+			out = append(out, encode(textPart{"text", b.Text}))
 			continue
 		}
 		out = append(out, parts[at])
@@ -127,23 +125,23 @@ func withTexts(raw []byte, blocks []chat.Block) []any {
 	return out
 }
 
-// encode is v as JSON, its letters as they are.
-func encode(v any) []byte {
+// encode returns v as JSON without HTML escapes. v always has a JSON form.
+func encode[T any](v T) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(v) // texts and raw JSON always have a written form
+	_ = enc.Encode(v)
 	return bytes.TrimSpace(b.Bytes())
 }
 
-// json is the message as it was given, with its tokens behind.
+// json returns the message as in the input, with its tokens.
 func (u *inputMessage) json() json.RawMessage {
-	head := u.raw[:len(u.raw)-1] // never empty: a message has a role
+	head := u.raw[:len(u.raw)-1] // not empty: a message has a role
 	return fmt.Appendf(head[:len(head):len(head)], `,"tokens":%d}`, u.tokens)
 }
 
-func (o *outcome) text(out *bufio.Writer, lines *show.Printer) error {
-	if _, err := fmt.Fprintf(out, "line %d, %s said so far\n", o.line, show.Messages(int(o.history))); err != nil {
+func (o *snapshot) text(out *bufio.Writer, lines *show.Printer) error {
+	if _, err := fmt.Fprintf(out, "line %d, %s so far\n", o.line, show.Messages(int(o.history))); err != nil {
 		return err
 	}
 	rule := ""
@@ -152,9 +150,9 @@ func (o *outcome) text(out *bufio.Writer, lines *show.Printer) error {
 		for _, u := range o.evicted {
 			tokens += u.tokens
 		}
-		rule = fmt.Sprintf("%s flushed: %s tokens left", show.Messages(n), show.Thousands(tokens))
+		rule = fmt.Sprintf("%s flushed: %s tokens", show.Messages(n), show.Thousands(tokens))
 	}
-	lines.Context = o.beside
+	lines.Context = o.context
 	if err := lines.Window(o.fill, rule); err != nil {
 		return err
 	}
@@ -163,8 +161,8 @@ func (o *outcome) text(out *bufio.Writer, lines *show.Printer) error {
 		return err
 	}
 	text := string(o.read)
-	if said := ""; json.Unmarshal(o.read, &said) == nil {
-		text = said
+	if s := ""; json.Unmarshal(o.read, &s) == nil {
+		text = s
 	}
 	_, err := fmt.Fprintf(out, "read:\n%s\n\n", text)
 	return err

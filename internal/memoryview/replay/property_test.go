@@ -17,38 +17,32 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// drawConfig is a memory with one of the policies and limits of any size.
+// drawConfig draws a policy and its limits.
 func drawConfig(t *rapid.T) memory.Config {
-	cfg := memory.Config{ID: "m", Counter: runes{}, Policy: rapid.SampledFrom([]spec.Policy{spec.PolicyFlush,
-		spec.PolicyMessageWindow, spec.PolicyTokenWindow, spec.PolicyRoundWindow, spec.PolicyUnbounded}).Draw(t, "policy")}
-	switch cfg.Policy {
-	case spec.PolicyFlush:
-		cfg.TokenLimit = rapid.IntRange(1, 300).Draw(t, "token_limit")
-		cfg.ChatShare = float64(rapid.IntRange(1, 100).Draw(t, "percent")) / 100
-		cfg.FlushSize = rapid.IntRange(1, 150).Draw(t, "token_flush_size")
-	case spec.PolicyMessageWindow:
-		cfg.MaxMessages = rapid.IntRange(1, 12).Draw(t, "max_messages")
-	case spec.PolicyTokenWindow:
-		cfg.MaxTokens = rapid.IntRange(1, 400).Draw(t, "max_tokens")
-	case spec.PolicyRoundWindow:
-		cfg.NRounds = rapid.IntRange(1, 6).Draw(t, "n_rounds")
-		cfg.MaxContext = rapid.IntRange(1, 300).Draw(t, "max_context")
+	row := rapid.SampledFrom(spec.Policies()).Draw(t, "policy")
+	cfg := memory.Config{ID: "m", Counter: runes{}, Policy: row.Name, Limits: memory.Limits{}}
+	for _, l := range row.Limits {
+		if l.Unit == spec.UnitShare {
+			cfg.Limits[l.Key] = float64(rapid.IntRange(1, 100).Draw(t, l.Key)) / 100
+		} else {
+			cfg.Limits[l.Key] = float64(rapid.IntRange(1, 300).Draw(t, l.Key))
+		}
 	}
-	if cfg.Policy == spec.PolicyMessageWindow || cfg.Policy == spec.PolicyTokenWindow {
+	if row.Supports("keep_system_first") {
 		cfg.KeepSystemFirst = rapid.Bool().Draw(t, "keep_system_first")
 	}
 	return cfg
 }
 
-// drawTranscript is a conversation in which the results of tools follow their calls.
+// drawTranscript draws a conversation in which tool results follow their calls.
 func drawTranscript(t *rapid.T) []chat.Message {
 	var all []chat.Message
-	var waiting []chat.ToolCall
+	var pending []chat.ToolCall
 	for i := range rapid.IntRange(0, 40).Draw(t, "messages") {
 		text := strings.Repeat("ü", rapid.IntRange(0, 60).Draw(t, "size")) + fmt.Sprint(i)
-		if len(waiting) > 0 {
+		if len(pending) > 0 {
 			m := chat.Text(chat.Tool, text)
-			m.ToolCallID, waiting = waiting[0].ID, waiting[1:]
+			m.ToolCallID, pending = pending[0].ID, pending[1:]
 			all = append(all, m)
 			continue
 		}
@@ -60,21 +54,21 @@ func drawTranscript(t *rapid.T) []chat.Message {
 			for j := range rapid.IntRange(0, 2).Draw(t, "calls") {
 				m.ToolCalls = append(m.ToolCalls, chat.ToolCall{ID: fmt.Sprint(i, "-", j), Name: "f", Arguments: "{}"})
 			}
-			waiting = m.ToolCalls
+			pending = m.ToolCalls
 		}
 		all = append(all, m)
 	}
 	return all
 }
 
-// TestReplayIsTheMemory: whatever the policy and its limits, after each line the
-// window that is told is what a memory holds after the same appends, what left is
-// told, once unless it came back, and history counts what was said.
-func TestReplayIsTheMemory(t *testing.T) {
+// TestRun_MatchesMemory checks, for any policy, that each line has the window of a
+// memory after the same appends, that evicted messages are reported once unless
+// they returned, and that history counts all messages.
+func TestRun_MatchesMemory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		cfg, said := drawConfig(t), drawTranscript(t)
+		cfg, messages := drawConfig(t), drawTranscript(t)
 		var in, out bytes.Buffer
-		for _, m := range said {
+		for _, m := range messages {
 			in.Write(append(chat.OpenAI(m), '\n'))
 		}
 		if err := replay.Run(context.Background(), cfg, &in, &out, replay.Options{Each: true, Format: replay.JSON}); err != nil {
@@ -85,50 +79,49 @@ func TestReplayIsTheMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		lines := strings.SplitAfter(out.String(), "\n")
-		if len(lines) != len(said)+1 {
-			t.Fatalf("%d lines tell of %d messages", len(lines)-1, len(said))
+		if len(lines) != len(messages)+1 {
+			t.Fatalf("%d lines for %d messages", len(lines)-1, len(messages))
 		}
 		left, chatted := 0, 0
-		for i, m := range said {
+		for i, m := range messages {
 			if m.Role != chat.System {
 				chatted++
 			}
 			if err := mem.Append(context.Background(), "s", m); err != nil {
 				t.Fatal(err)
 			}
-			evicted, held := compare(t, mem, lines[i])
+			evicted, inWindow := compare(t, mem, lines[i])
 			// Once a round is over n_rounds, max_context may have room again for
 			// what it had cut: that comes back, and may leave again.
-			back := cfg.Policy == spec.PolicyRoundWindow && left+evicted+held > chatted
-			if left += evicted; left+held != chatted && !back {
-				t.Fatalf("of %d messages %d were told as evicted and %d are in the window", chatted, left, held)
+			returned := cfg.Policy == spec.PolicyRoundWindow && left+evicted+inWindow > chatted
+			if left += evicted; left+inWindow != chatted && !returned {
+				t.Fatalf("of %d messages, %d were reported as evicted and %d are in the window", chatted, left, inWindow)
 			}
 		}
 	})
 }
 
-// compare holds one line of a replay against the memory. It tells how many
-// messages the line says left, and how many are in the window, the system
-// message aside.
-func compare(t *rapid.T, mem *memory.Memory, line string) (evicted, held int) {
-	var told struct {
+// compare compares a line with the memory. It returns how many messages the line
+// reports as evicted, and how many are in the window, without the system message.
+func compare(t *rapid.T, mem *memory.Memory, line string) (evicted, inWindow int) {
+	var got struct {
 		Window       []json.RawMessage
 		Evicted      []json.RawMessage
 		WindowTokens int `json:"window_tokens"`
 		History      int64
 	}
-	if err := json.Unmarshal([]byte(line), &told); err != nil {
+	if err := json.Unmarshal([]byte(line), &got); err != nil {
 		t.Fatal(err)
 	}
 	w, err := mem.Window(context.Background(), "s")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, got := []string{}, []string{}
+	want, window := []string{}, []string{}
 	for _, m := range w.Messages() {
 		want = append(want, string(chat.OpenAI(m)))
 	}
-	for _, raw := range told.Window {
+	for _, raw := range got.Window {
 		var fields map[string]json.RawMessage
 		if err := json.Unmarshal(raw, &fields); err != nil {
 			t.Fatal(err)
@@ -142,10 +135,10 @@ func compare(t *rapid.T, mem *memory.Memory, line string) (evicted, held int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got = append(got, string(chat.OpenAI(m)))
+		window = append(window, string(chat.OpenAI(m)))
 	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Fatalf("the memory's window, and the one told: %s", d)
+	if d := cmp.Diff(want, window); d != "" {
+		t.Fatalf("the memory's window, and that of the line: %s", d)
 	}
 	var history int64
 	for e, err := range mem.History(context.Background(), "s") {
@@ -156,8 +149,8 @@ func compare(t *rapid.T, mem *memory.Memory, line string) (evicted, held int) {
 			history++
 		}
 	}
-	if told.WindowTokens != w.Tokens || told.History != history {
-		t.Fatalf("told are %d tokens and %d messages said, they are %d and %d", told.WindowTokens, told.History, w.Tokens, history)
+	if got.WindowTokens != w.Tokens || got.History != history {
+		t.Fatalf("got %d tokens and %d messages, want %d and %d", got.WindowTokens, got.History, w.Tokens, history)
 	}
-	return len(told.Evicted), len(w.Entries)
+	return len(got.Evicted), len(w.Entries)
 }

@@ -1,20 +1,21 @@
-// Package replay feeds a transcript through a memory and tells what a model
-// would be sent: `qtype memory replay`. It touches no store and no model.
+// Package replay feeds a transcript through a memory and prints what a model would
+// be sent: `qtype memory replay`. It uses no store and no model. It also exports
+// sessions as transcripts: `qtype memory export`.
 //
-// The input is JSON lines. A line is a message in OpenAI's form, appended by
-// itself, or an operation:
+// A transcript is JSON lines. A line is a message in OpenAI's form, which is
+// appended, or an operation:
 //
 //	{"role": "user", "content": "Where is my parcel?"}
-//	{"op": "clear"}                           forgets window and history
+//	{"op": "clear"}                           deletes window and history
 //	{"op": "set", "messages": [ … ]}          replaces the window
-//	{"op": "limit", "token_limit": 2000}      changes limits of the memory's policy from here on
-//	{"op": "variables", "set": {"plan": "Gold"}}   sets named values, null removes one
-//	{"op": "read", "as": "text", "n_rounds": 1}    reads a round_window with other limits, this once
+//	{"op": "limit", "token_limit": 2000}      changes limits of the memory's policy
+//	{"op": "variables", "set": {"plan": "Gold"}}   sets named values; null removes one
+//	{"op": "read", "as": "text", "n_rounds": 1}    reads a round_window with other limits, once
 //
-// What it says of each line depends on the policy as it does in a run: with
-// message_window and token_window the system message stands where it was said,
-// counts, and is not said again where it is equal to the one that holds; with
-// round_window the first messages may be cut, and are shown as they would be sent.
+// The output depends on the policy as in a run. With message_window and
+// token_window the system message counts, keeps its position, and is not added
+// again if it equals the current one. With round_window the first messages may be
+// truncated, and are printed as they would be sent.
 package replay
 
 import (
@@ -32,48 +33,48 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// Format is how the outcome is written.
+// Format is an output format.
 type Format string
 
 // The formats.
 const (
-	Text Format = "text" // for people
-	JSON Format = "json" // one object a line
+	Text Format = "text" // columns
+	JSON Format = "json" // JSON lines
 )
 
-// Options say what is written.
+// Options change what is written.
 type Options struct {
-	Each   bool   // after each line of input, rather than once at the end
+	Each   bool   // write after each line of input, not only at the end
 	Format Format // empty: Text
 }
 
-// LineError is a fault in the input.
+// LineError is an error in the input.
 type LineError struct {
-	Line int   // counted from 1
-	Err  error // what is wrong there
+	Line int   // 1-based
+	Err  error // the cause
 }
 
-// Error names the line.
+// Error returns the line and the cause.
 func (e *LineError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Err) }
 
-// Unwrap is what is wrong.
+// Unwrap returns the cause.
 func (e *LineError) Unwrap() error { return e.Err }
 
-// maxLine bounds one line of input, in bytes: media travel inside messages.
+// maxLine limits a line of input, in bytes. Messages may contain media.
 const maxLine = 64 << 20
 
-// session is the one conversation of a replay.
+// session is the id of the session of a replay.
 const session = "replay"
 
-// Run replays in and writes to out. Blank lines are passed over, but counted. A
-// fault in the input is a *LineError; what came before it has been written.
+// Run replays in and writes to out. It skips blank lines, but counts them. Invalid
+// input is a *LineError, and the output for earlier lines has been written.
 func Run(ctx context.Context, cfg memory.Config, in io.Reader, out io.Writer, opts Options) error {
 	mem, err := memory.New(cfg, memory.NewInProcess())
 	if err != nil {
 		return err
 	}
 	buffered := bufio.NewWriter(out)
-	r := &replay{memory: mem, limits: cfg.Limits(), systems: map[string]*inputMessage{}, print: printer(opts.Format, buffered)}
+	r := &replay{memory: mem, limits: cfg.Limits, byID: map[string]*inputMessage{}, print: printer(opts.Format, buffered)}
 	err = r.run(ctx, bufio.NewReaderSize(in, 64<<10), opts.Each)
 	return errors.Join(err, buffered.Flush())
 }
@@ -82,35 +83,35 @@ type replay struct {
 	memory  *memory.Memory
 	limits  memory.Limits
 	line    int
-	tokens  int                      // of the line's own message
-	chat    []*inputMessage          // what was said since the last clear or set, system messages aside: the window is the end of it
-	first   int                      // where in chat the window began when it was looked at last
-	systems map[string]*inputMessage // system messages since the last clear or set, by the ids of their messages
-	evicted []*inputMessage          // since the last outcome
-	read    json.RawMessage          // what the line's operation read, nil for none
-	print   func(*outcome) error
+	tokens  int                      // of the line's message, 0 for an operation
+	byID    map[string]*inputMessage // messages since the last clear or set
+	shown   []*inputMessage          // chat messages of the last window, and those added since
+	evicted []*inputMessage          // since the last output
+	read    json.RawMessage          // result of the operation read, else nil
+	print   func(*snapshot) error
 }
 
-// inputMessage is a message as the input gave it.
+// inputMessage is a message of the input.
 type inputMessage struct {
-	raw     []byte // compact JSON, without tokens
+	raw     []byte // compact JSON
 	message chat.Message
 	tokens  int
 }
 
-// outcome is where the memory stands after a line.
-type outcome struct {
+// snapshot is the state of the memory after a line.
+type snapshot struct {
 	line    int
 	tokens  int
 	window  []outputMessage
 	evicted []*inputMessage
 	history int64
-	fill    memory.Window // its numbers; for text also its messages
-	beside  *memory.ContextPreview
-	read    json.RawMessage // a text or a list of messages; nil where the line reads nothing
+	fill    memory.Window // numbers of the window; its messages for Text
+	context *memory.ContextPreview
+	read    json.RawMessage // a text or a list of messages, or nil
 }
 
-// outputMessage is a message as it is sent: entry says less than its utterance where it was cut.
+// outputMessage is a message of the window. The text of entry is shorter than that
+// of the input if it was truncated.
 type outputMessage struct {
 	*inputMessage
 	entry *memory.Entry
@@ -130,7 +131,7 @@ func (r *replay) run(ctx context.Context, in *bufio.Reader, each bool) error {
 			continue
 		}
 		if err := r.do(ctx, raw); err != nil {
-			return r.fault(ctx, err)
+			return r.lineError(ctx, err)
 		}
 		if each {
 			if err := r.emit(ctx); err != nil {
@@ -144,20 +145,20 @@ func (r *replay) run(ctx context.Context, in *bufio.Reader, each bool) error {
 	return r.emit(ctx)
 }
 
-// fault blames the line, unless the run was stopped from outside.
-func (r *replay) fault(ctx context.Context, err error) error {
+// lineError adds the line to err, unless ctx was canceled.
+func (r *replay) lineError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	return &LineError{Line: r.line, Err: err}
 }
 
-// readLine is the next line without its end; nil with io.EOF after the last.
+// readLine returns the next line. After the last one it returns nil and io.EOF.
 func readLine(in *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {
-		piece, err := in.ReadSlice('\n')
-		line = append(line, piece...)
+		chunk, err := in.ReadSlice('\n')
+		line = append(line, chunk...)
 		switch {
 		case len(line) > maxLine:
 			return nil, fmt.Errorf("the line is longer than %d MiB", maxLine>>20)
@@ -170,7 +171,7 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// do carries out one line.
+// do executes one line.
 func (r *replay) do(ctx context.Context, raw []byte) error {
 	if r.line == 1 {
 		raw = bytes.TrimPrefix(raw, []byte("\uFEFF"))
@@ -183,17 +184,16 @@ func (r *replay) do(ctx context.Context, raw []byte) error {
 	if json.Unmarshal(raw, &keys) == nil && keys["op"] != nil {
 		return r.operate(ctx, keys)
 	}
-	u, err := r.utterance(raw)
+	m, err := r.parseMessage(raw)
 	if err != nil {
 		return err
 	}
-	r.tokens = u.tokens
-	r.append(u)
-	return r.memory.Append(ctx, session, u.message)
+	r.tokens = m.tokens
+	r.append(m)
+	return r.memory.Append(ctx, session, m.message)
 }
 
-// utterance reads a message and keeps its own form.
-func (r *replay) utterance(raw []byte) (*inputMessage, error) {
+func (r *replay) parseMessage(raw []byte) (*inputMessage, error) {
 	m, err := chat.ParseOpenAI(raw)
 	if err != nil {
 		return nil, err
@@ -202,33 +202,32 @@ func (r *replay) utterance(raw []byte) (*inputMessage, error) {
 	if err := json.Compact(&compact, raw); err != nil {
 		return nil, err
 	}
-	m.ID = chat.NewID() // by which it is found again in the window
+	m.ID = chat.NewID() // identifies it in the window
 	return &inputMessage{raw: compact.Bytes(), message: m, tokens: r.memory.Tokens(m)}, nil
 }
 
-func (r *replay) append(u *inputMessage) {
-	if u.message.Role == chat.System {
-		r.systems[u.message.ID] = u
-		return
+func (r *replay) append(m *inputMessage) {
+	r.byID[m.message.ID] = m
+	if m.message.Role != chat.System {
+		r.shown = append(r.shown, m)
 	}
-	r.chat = append(r.chat, u)
 }
 
-// emit writes where the memory stands.
+// emit writes a snapshot.
 func (r *replay) emit(ctx context.Context) error {
 	w, err := r.recordEvictions(ctx)
 	if err != nil {
 		return err
 	}
-	o := &outcome{line: r.line, tokens: r.tokens, evicted: r.evicted, fill: w, read: r.read}
-	if o.beside, err = r.memory.PreviewContext(ctx, session); err != nil {
+	o := &snapshot{line: r.line, tokens: r.tokens, evicted: r.evicted, fill: w, read: r.read}
+	if o.context, err = r.memory.PreviewContext(ctx, session); err != nil {
 		return err
 	}
-	for i, e := range w.Entries {
-		o.window = append(o.window, outputMessage{r.chat[r.first+i], e})
+	for _, e := range w.Entries {
+		o.window = append(o.window, outputMessage{r.byID[e.Message.ID], e})
 	}
 	if w.System != nil {
-		o.window = slices.Insert(o.window, w.SystemAt, outputMessage{r.systems[w.System.Message.ID], w.System})
+		o.window = slices.Insert(o.window, w.SystemAt, outputMessage{r.byID[w.System.Message.ID], w.System})
 	}
 	sessions, err := r.memory.Sessions(ctx)
 	if err != nil {
@@ -241,23 +240,31 @@ func (r *replay) emit(ctx context.Context) error {
 	return r.print(o)
 }
 
-// recordEvictions notes what left the window since it was looked at last. What comes back
-// because a limit was raised may leave it again.
+// recordEvictions reads the window and records what left it since the last call. A
+// message that returns because a limit was raised may be evicted again.
 func (r *replay) recordEvictions(ctx context.Context) (memory.Window, error) {
 	w, err := r.memory.Window(ctx, session)
 	if err != nil {
 		return w, err
 	}
-	first := len(r.chat) - len(w.Entries)
-	if first > r.first {
-		r.evicted = append(r.evicted, r.chat[r.first:first]...)
+	inWindow := make(map[*inputMessage]bool, len(w.Entries))
+	var window []*inputMessage
+	for _, e := range w.Entries {
+		u := r.byID[e.Message.ID]
+		inWindow[u] = true
+		window = append(window, u)
 	}
-	r.first = first
+	for _, u := range r.shown {
+		if !inWindow[u] {
+			r.evicted = append(r.evicted, u)
+		}
+	}
+	r.shown = window
 	return w, nil
 }
 
-// forget begins anew with nothing said.
-func (r *replay) forget() {
-	r.chat, r.first = nil, 0
-	clear(r.systems)
+// reset forgets all messages.
+func (r *replay) reset() {
+	r.shown = nil
+	clear(r.byID)
 }

@@ -17,14 +17,14 @@ import (
 	"github.com/qtype-dev/qtype/memory"
 )
 
-// runes counts letters.
+// runes counts characters.
 type runes struct{}
 
 func (runes) Count(text string) int { return len([]rune(text)) }
 
-// config has a chat share of 40 letters and flushes 10 at a time.
+// config has a chat share of 40 characters and evicts at least 10 at a time.
 func config() memory.Config {
-	return memory.Config{ID: "chat_memory", TokenLimit: 80, ChatShare: 0.5, FlushSize: 10, Counter: runes{}}
+	return memory.Config{ID: "chat_memory", Limits: memory.Limits{"token_limit": 80, "chat_history_token_ratio": 0.5, "token_flush_size": 10}, Counter: runes{}}
 }
 
 func run(t rapid.TB, in string, opts replay.Options) (string, error) {
@@ -36,7 +36,7 @@ func run(t rapid.TB, in string, opts replay.Options) (string, error) {
 
 func lines(text ...string) string { return strings.Join(text, "\n") + "\n" }
 
-func TestEach(t *testing.T) {
+func TestRun_Each(t *testing.T) {
 	got, err := run(t, "\uFEFF"+lines(
 		`{"role":"system","content":"be <kind>"}`,
 		`{"role": "user", "content": "12345678"}`,
@@ -101,13 +101,13 @@ func TestOperations(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		`window system:s, evicted , 0 tokens, 1 said`,
-		`window system:s user:old, evicted , 10 tokens, 2 said`,
-		`window system:n user:1234567890123456 user:1234567890, evicted , 40 tokens, 5 said`,
-		`window system:n user:1234567890123456 user:1234567890, evicted , 40 tokens, 5 said`,
-		`window system:n user:1234567890 assistant:a, evicted user:1234567890123456, 30 tokens, 6 said`,
-		`window system:n user:u, evicted user:1234567890 assistant:a, 8 tokens, 7 said`,
-		`window , evicted , 0 tokens, 7 said`,
+		`window system:s, evicted , 0 tokens, 1 total`,
+		`window system:s user:old, evicted , 10 tokens, 2 total`,
+		`window system:n user:1234567890123456 user:1234567890, evicted , 40 tokens, 5 total`,
+		`window system:n user:1234567890123456 user:1234567890, evicted , 40 tokens, 5 total`,
+		`window system:n user:1234567890 assistant:a, evicted user:1234567890123456, 30 tokens, 6 total`,
+		`window system:n user:u, evicted user:1234567890 assistant:a, 8 tokens, 7 total`,
+		`window , evicted , 0 tokens, 7 total`,
 	}
 	for i, line := range strings.Split(strings.TrimSpace(got), "\n") {
 		if brief := summary(t, line); brief != want[i] {
@@ -137,10 +137,10 @@ func summary(t *testing.T, line string) string {
 		}
 		return strings.Join(out, " ")
 	}
-	return fmt.Sprintf("window %s, evicted %s, %d tokens, %d said", brief(o.Window), brief(o.Evicted), o.WindowTokens, o.History)
+	return fmt.Sprintf("window %s, evicted %s, %d tokens, %d total", brief(o.Window), brief(o.Evicted), o.WindowTokens, o.History)
 }
 
-func TestFaults(t *testing.T) {
+func TestRun_Errors(t *testing.T) {
 	for in, want := range map[string]string{
 		`hello`:                        `line 2: a message is not valid JSON: invalid character 'h' looking for beginning of value`,
 		`{"role":"user","content":"x"`: `line 2: a message is cut off: the JSON text ends too early`,
@@ -165,17 +165,17 @@ func TestFaults(t *testing.T) {
 		`{"op":"limit","token_limit":5,"chat_history_token_ratio":-1}`: `line 2: chat_history_token_ratio must be a number above 0 and at most 1, not -1`,
 	} {
 		out, err := run(t, lines(`{"role":"user","content":"good"}`, in), replay.Options{Each: true, Format: replay.JSON})
-		var fault *replay.LineError
-		if !errors.As(err, &fault) || fault.Line != 2 || err.Error() != want {
+		var lineErr *replay.LineError
+		if !errors.As(err, &lineErr) || lineErr.Line != 2 || err.Error() != want {
 			t.Errorf("%s\ngot  %v\nwant %s", in, err, want)
 		}
 		if strings.Count(out, "\n") != 1 {
-			t.Errorf("%s: written before the fault: %q", in, out)
+			t.Errorf("%s: output before the error: %q", in, out)
 		}
 	}
 }
 
-func TestStops(t *testing.T) {
+func TestRun_Canceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	err := replay.Run(ctx, config(), strings.NewReader(lines(`{"role":"user","content":"x"}`)), &bytes.Buffer{}, replay.Options{})
@@ -183,11 +183,11 @@ func TestStops(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if err := replay.Run(context.Background(), memory.Config{ID: "m"}, strings.NewReader(""), &bytes.Buffer{}, replay.Options{}); err == nil {
-		t.Error("a memory that cannot be was replayed")
+		t.Error("Run accepted an invalid config")
 	}
 }
 
-func TestText(t *testing.T) {
+func TestRun_Text(t *testing.T) {
 	got, err := run(t, lines(
 		`{"role":"system","content":"You answer for a bookshop."}`,
 		`{"role":"user","content":"Where is\nmy parcel?"}`,
@@ -196,9 +196,9 @@ func TestText(t *testing.T) {
 		`{"role":"assistant","tool_calls":[{"id":"c","name":"f","arguments":"{}"}]}`,
 		`{"role":"tool","tool_call_id":"c","content":"9"}`,
 	), replay.Options{})
-	const want = `line 6, 6 messages said so far
+	const want = `line 6, 6 messages so far
 system        You answer for a bookshop.                                            35
-──────────── 2 messages flushed: 55 tokens left ──────────────────────────────────────
+──────────── 2 messages flushed: 55 tokens ───────────────────────────────────────────
 user          When?                                                                 12
 assistant     → f({})                                                               15
   f           9                                                                      8
@@ -210,8 +210,9 @@ window ▕███████████████████████�
 	}
 }
 
-// TestEachAndEndAgree: what every line tells adds up to what the end tells.
-func TestEachAndEndAgree(t *testing.T) {
+// TestRun_EachMatchesEnd checks that the output for each line adds up to the output
+// at the end.
+func TestRun_EachMatchesEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var in []string
 		for range rapid.IntRange(1, 30).Draw(t, "lines") {
@@ -244,7 +245,7 @@ func TestEachAndEndAgree(t *testing.T) {
 			t.Fatal(err)
 		}
 		if d := cmp.Diff(last, whole, cmpopts.EquateEmpty()); d != "" {
-			t.Fatalf("line by line, and at the end: %s", d)
+			t.Fatalf("each line, and the end: %s", d)
 		}
 	})
 }
@@ -270,8 +271,8 @@ func FuzzRun(f *testing.F) {
 		for _, format := range []replay.Format{replay.Text, replay.JSON} {
 			var out bytes.Buffer
 			err := replay.Run(t.Context(), config(), bytes.NewReader(in), &out, replay.Options{Each: true, Format: format})
-			var fault *replay.LineError
-			if err != nil && (!errors.As(err, &fault) || strings.Contains(err.Error(), "\n")) {
+			var lineErr *replay.LineError
+			if err != nil && (!errors.As(err, &lineErr) || strings.Contains(err.Error(), "\n")) {
 				t.Fatalf("%q: %v", in, err)
 			}
 			for line := range strings.Lines(out.String()) {

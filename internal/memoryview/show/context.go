@@ -6,11 +6,11 @@ import (
 
 	"github.com/mattn/go-runewidth"
 
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/promptcontext"
 )
 
-// parts are the context blocks as lines: those that stand with the system
-// message, or those before the newest user message.
+// parts returns lines for the context blocks: the stable ones, after the system
+// message, or the others, before the newest user message.
 func (p *Printer) parts(stable bool) string {
 	if p.Context == nil {
 		return ""
@@ -21,25 +21,25 @@ func (p *Printer) parts(stable bool) string {
 			continue
 		}
 		text := part.Text
-		if _, rest, more := strings.Cut(text, "\n"); more && part.Block != memory.Pinned {
-			text = rest // without the heading, which is for the model
+		if _, rest, more := strings.Cut(text, "\n"); more && part.Block != promptcontext.Pinned {
+			text = rest // without the heading, which is meant for the model
 		}
 		text = plain(text)
 		if part.Pending {
-			text = "(found when the next message is said)"
+			text = "(retrieved for the next message)"
 		}
 		count := Thousands(part.Tokens)
 		room := p.width() - roleWidth - len(count) - 1
 		b.WriteString(runewidth.FillRight(string(part.Block), roleWidth) +
 			runewidth.FillRight(runewidth.Truncate(text, room, "…"), room) + " " + count + "\n")
 		if part.Cut > 0 {
-			b.WriteString(strings.Repeat(" ", roleWidth) + fmt.Sprintf("(%d more had no room)", part.Cut) + "\n")
+			b.WriteString(strings.Repeat(" ", roleWidth) + fmt.Sprintf("(%d more did not fit)", part.Cut) + "\n")
 		}
 	}
 	return b.String()
 }
 
-// share is how much of its room the context takes.
+// share returns how full the room of the context is.
 func (p *Printer) share() string {
 	switch {
 	case p.Context == nil:
@@ -47,5 +47,5 @@ func (p *Printer) share() string {
 	case p.Context.Refused != nil:
 		return "context: the next call would be refused: " + plain(p.Context.Refused.Error()) + "\n"
 	}
-	return fmt.Sprintf("context %s  %s of %s tokens that the messages leave\n", bar(p.Context.Tokens, p.Context.Room), Thousands(p.Context.Tokens), Thousands(p.Context.Room))
+	return fmt.Sprintf("context %s  %s of %s tokens left by the messages\n", bar(p.Context.Tokens, p.Context.Room), Thousands(p.Context.Tokens), Thousands(p.Context.Room))
 }

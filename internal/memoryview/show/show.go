@@ -1,5 +1,5 @@
-// Package show prints windows and histories for people: who said what, how many
-// tokens each message takes, and how full the window is.
+// Package show prints windows and histories as text: the role, content and tokens
+// of each message, and how full the window is.
 package show
 
 import (
@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/dustin/go-humanize"
 	"github.com/mattn/go-runewidth"
 
 	"github.com/qtype-dev/qtype/memory"
@@ -17,21 +18,20 @@ import (
 
 const (
 	defaultWidth = 86 // columns of a line
-	roleWidth    = 14 // columns of the speaker's name
-	barWidth     = 40 // columns of the bar that shows how full a window is
+	roleWidth    = 14 // columns of the role or name
+	barWidth     = 40 // columns of the bar of the window
 )
 
-// Printer prints messages in columns. The zero Width means 86.
+// Printer prints messages in columns.
 type Printer struct {
-	Out   io.Writer // where the lines go
-	Width int       // columns of a line
-	// Context is what Window shows beside the messages; nil where there is none.
-	Context *memory.ContextPreview
-	tools   map[string]string
+	Out     io.Writer
+	Width   int                    // columns of a line; 0 means 86
+	Context *memory.ContextPreview // printed by Window; nil if the memory has no context blocks
+	tools   map[string]string      // names of called tools by call id
 }
 
-// Window prints the system message, rule (where it is not empty) as a line
-// across, the messages, and how full the window is.
+// Window prints the system message, a rule with a text unless it is empty, the
+// messages, and how full the window is.
 func (p *Printer) Window(w memory.Window, rule string) error {
 	var b strings.Builder
 	system := func(at int) {
@@ -51,21 +51,21 @@ func (p *Printer) Window(w memory.Window, rule string) error {
 	b.WriteString(p.parts(false))
 	name := "window "
 	if p.Context != nil {
-		name = "window  " // as wide as the next line's
+		name = "window  " // aligned with the line of the context
 	}
 	b.WriteString(name + fill(w) + "\n" + p.share())
 	_, err := io.WriteString(p.Out, b.String())
 	return err
 }
 
-// Message prints one message. A tool's result is labelled by the tool's name,
-// where the call was printed before.
+// Message prints one message. The result of a tool has the tool's name if the call
+// was printed before.
 func (p *Printer) Message(m chat.Message, tokens int) error {
 	_, err := io.WriteString(p.Out, p.line(m, tokens))
 	return err
 }
 
-// Rule prints a line across with a text in it.
+// Rule prints a horizontal line with a text.
 func (p *Printer) Rule(text string) error {
 	_, err := io.WriteString(p.Out, p.rule(text))
 	return err
@@ -78,13 +78,13 @@ func (p *Printer) width() int {
 	return max(p.Width, 40)
 }
 
-// line is `role  text  tokens`, the text cut to what fits.
+// line returns `role  text  tokens`, with the text truncated to fit.
 func (p *Printer) line(m chat.Message, tokens int) string {
 	count := Thousands(tokens)
 	room := p.width() - roleWidth - len(count) - 1
-	speaker := runewidth.FillRight(runewidth.Truncate(p.roleColumn(m), roleWidth-1, "…"), roleWidth)
+	role := runewidth.FillRight(runewidth.Truncate(p.roleColumn(m), roleWidth-1, "…"), roleWidth)
 	text := runewidth.FillRight(runewidth.Truncate(content(m), room, "…"), room)
-	return speaker + text + " " + count + "\n"
+	return role + text + " " + count + "\n"
 }
 
 func (p *Printer) roleColumn(m chat.Message) string {
@@ -103,7 +103,7 @@ func (p *Printer) roleColumn(m chat.Message) string {
 	return string(m.Role)
 }
 
-// content is what a message says, on one line: texts, [media], → tool(arguments).
+// content returns a message on one line: texts, [media], → tool(arguments).
 func content(m chat.Message) string {
 	var parts []string
 	for _, b := range m.Blocks {
@@ -122,7 +122,8 @@ func content(m chat.Message) string {
 	return strings.Join(parts, " ")
 }
 
-// plain is text on one line, without anything that could move a terminal's cursor.
+// plain returns text on one line, without control characters, which could move the
+// terminal's cursor.
 func plain(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	return strings.Map(func(r rune) rune {
@@ -139,7 +140,7 @@ func (p *Printer) rule(text string) string {
 	return left + " " + text + " " + strings.Repeat("─", rest) + "\n"
 }
 
-// fill is how full a window is.
+// fill returns how full a window is.
 func fill(w memory.Window) string {
 	switch {
 	case w.Limit == 0:
@@ -150,7 +151,7 @@ func fill(w memory.Window) string {
 	return fmt.Sprintf("%s  %s of %s %s, %s tokens", bar(w.Used, w.Limit), Thousands(w.Used), Thousands(w.Limit), w.Unit, Thousands(w.Tokens))
 }
 
-// bar is how much of limit n is.
+// bar draws n as a part of limit.
 func bar(n, limit int) string {
 	full := barWidth
 	if limit > 0 && n < limit {
@@ -159,21 +160,16 @@ func bar(n, limit int) string {
 	return "▕" + strings.Repeat("█", full) + strings.Repeat("▏", barWidth-full)
 }
 
-// Messages is "1 message" or "n messages".
-func Messages(n int) string {
+// Messages returns "1 message" or "2,000 messages".
+func Messages(n int) string { return Count(n, "message") }
+
+// Count returns a number and a noun, in the plural unless n is 1.
+func Count(n int, noun string) string {
 	if n == 1 {
-		return "1 message"
+		return "1 " + noun
 	}
-	return Thousands(n) + " messages"
+	return Thousands(n) + " " + noun + "s"
 }
 
-// Thousands is n with commas: 36,102.
-func Thousands(n int) string {
-	if n < 0 {
-		return "-" + Thousands(-n)
-	}
-	if n < 1000 {
-		return fmt.Sprint(n)
-	}
-	return fmt.Sprintf("%s,%03d", Thousands(n/1000), n%1000)
-}
+// Thousands returns n with commas: 36,102.
+func Thousands(n int) string { return humanize.Comma(int64(n)) }

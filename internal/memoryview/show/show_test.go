@@ -9,7 +9,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-func TestMessage(t *testing.T) {
+func TestPrinter_Message(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		m    chat.Message
@@ -18,7 +18,7 @@ func TestMessage(t *testing.T) {
 		{"plain", chat.Text(chat.User, "Where is my parcel?"), "user          Where is my parcel?                   1,208"},
 		{"too long", chat.Text(chat.User, "one two three four five six seven eight"), "user          one two three four five six seven ei… 1,208"},
 		{"lines", chat.Text(chat.User, "one\n\n two\tthree"), "user          one two three                         1,208"},
-		{"wide letters", chat.Text(chat.Assistant, "荷物はどこ"), "assistant     荷物はどこ                            1,208"},
+		{"wide characters", chat.Text(chat.Assistant, "荷物はどこ"), "assistant     荷物はどこ                            1,208"},
 		{"escape sequences", chat.Text(chat.User, "a\x1b[2Jb\u202Ec"), "user          a\uFFFD[2Jb\uFFFDc                              1,208"},
 		{"named", chat.Message{Role: chat.User, Name: "bo"}, "user bo                                             1,208"},
 		{"media", chat.Message{Role: chat.User, Blocks: []chat.Block{{Type: "text", Text: "see"}, {Type: "image", Data: make([]byte, 1500)}}}, "user          see [image, 1,500 bytes]              1,208"},
@@ -37,8 +37,8 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// TestResult: a tool's result stands under the tool's name.
-func TestResult(t *testing.T) {
+// TestPrinter_ToolResult checks that the result of a tool has the tool's name.
+func TestPrinter_ToolResult(t *testing.T) {
 	var out strings.Builder
 	p := &show.Printer{Out: &out, Width: 40}
 	for _, m := range []chat.Message{
@@ -56,7 +56,7 @@ func TestResult(t *testing.T) {
 	}
 }
 
-func TestFullBar(t *testing.T) {
+func TestPrinter_FullWindow(t *testing.T) {
 	var out strings.Builder
 	p := &show.Printer{Out: &out}
 	if err := p.Window(memory.Window{Tokens: 36_102, Used: 36_102, Limit: 35_000, Unit: memory.InTokens}, ""); err != nil {

@@ -9,15 +9,15 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// ResponseBuilder is the message of an answer while it grows. The zero value is an empty one.
+// ResponseBuilder collects the message of an answer. The zero value is ready to use.
 type ResponseBuilder struct {
-	id    string // the message's, once it is needed
+	id    string // id of the message, once it is needed
 	text  strings.Builder
 	calls []chat.ToolCall
 }
 
-// AppendText adds to the text, and answers what that and a model's thoughts, which no
-// message keeps, tell the reader.
+// AppendText adds text and returns the deltas for it and for reasoning, which messages do
+// not contain.
 func (d *ResponseBuilder) AppendText(text, thoughts string) ([]model.Event, error) {
 	if d.text.Len()+len(text) > MaxAnswer {
 		return nil, ErrTooLong
@@ -33,10 +33,10 @@ func (d *ResponseBuilder) AppendText(text, thoughts string) ([]model.Event, erro
 	return events, nil
 }
 
-// Call adds a tool call that is whole, and answers its id: one of ours where
-// the server gives none, for the tool's result must name its call.
+// Call adds a complete tool call and returns its id. It assigns one if the server does
+// not, because the result of a tool must name its call.
 func (d *ResponseBuilder) Call(id, name, arguments string) string {
-	if arguments == "" || arguments == "null" { // of a tool that takes none
+	if arguments == "" || arguments == "null" { // of a tool without arguments
 		arguments = "{}"
 	}
 	d.id = cmp.Or(d.id, chat.NewID())
@@ -45,10 +45,10 @@ func (d *ResponseBuilder) Call(id, name, arguments string) string {
 	return id
 }
 
-// Calls is how many calls were added.
+// Calls returns the number of calls.
 func (d *ResponseBuilder) Calls() int { return len(d.calls) }
 
-// Message is the message, complete. Without calls it has a text, be it an empty one.
+// Message returns the message. Without calls it has a text, which may be empty.
 func (d *ResponseBuilder) Message() chat.Message {
 	m := chat.Message{ID: cmp.Or(d.id, chat.NewID()), Role: chat.Assistant, ToolCalls: d.calls}
 	if d.text.Len() > 0 || len(d.calls) == 0 {

@@ -14,19 +14,19 @@ import (
 	"github.com/qtype-dev/qtype/model"
 )
 
-// maxMessage is how many characters of a server's words go into an error.
+// maxMessage limits the characters of a server's message in an error.
 const maxMessage = 400
 
-// APIError is an error object as OpenAI and most others send it, and as servers really fill it.
+// APIError is an error object of OpenAI, with the variations of other providers.
 type APIError struct {
-	Message string          `json:"message"` // what happened, in the server's words
-	Type    string          `json:"type"`    // its kind
-	Status  json.RawMessage `json:"status"`  // Google's name for the kind; others put a number there
-	Code    json.RawMessage `json:"code"`    // text, or a number that mostly is an HTTP status
+	Message string          `json:"message"` // the server's message
+	Type    string          `json:"type"`    // the kind of error
+	Status  json.RawMessage `json:"status"`  // Google's name of the kind; a number elsewhere
+	Code    json.RawMessage `json:"code"`    // text, or a number that is mostly an HTTP status
 	Details json.RawMessage `json:"details"` // Google's: among others how long to wait
 }
 
-// code is the provider's own code, or else the type of the fault.
+// code returns the provider's error code, or else the type of the error.
 func (f APIError) code() string {
 	var text string
 	if json.Unmarshal(f.Code, &text) == nil && text != "" {
@@ -41,7 +41,7 @@ func (f APIError) code() string {
 	return string(f.Code)
 }
 
-// status is the HTTP status that a fault in a stream names, 0 where it names none.
+// status returns the HTTP status that an error in a stream names, 0 for none.
 func (f APIError) status() int {
 	var text string
 	if json.Unmarshal(f.Code, &text) != nil {
@@ -53,7 +53,7 @@ func (f APIError) status() int {
 	switch f.Type {
 	case "server_error", "api_error", "internal_server_error":
 		return http.StatusInternalServerError
-	case "overloaded_error": // Anthropic's, for which it has a status of its own
+	case "overloaded_error": // Anthropic's, with a status of its own
 		return 529
 	case "rate_limit_error", "rate_limit_exceeded", "tokens", "requests":
 		return http.StatusTooManyRequests
@@ -61,7 +61,7 @@ func (f APIError) status() int {
 	return 0
 }
 
-// delay is how long Google asks to wait, 0 where a fault does not say.
+// delay returns how long Google asks to wait, 0 for nothing.
 func (f APIError) delay() time.Duration {
 	var details []struct {
 		Delay string `json:"retryDelay"`
@@ -77,17 +77,17 @@ func (f APIError) delay() time.Duration {
 	return 0
 }
 
-// StreamFault is an error that a server sent in the middle of a stream.
-type StreamFault struct {
-	Fault APIError // what it sent
+// StreamError is an error that a server sent within a stream.
+type StreamError struct {
+	API APIError // the error object
 }
 
-// Error is the server's words.
-func (e *StreamFault) Error() string { return e.Fault.Message }
+// Error returns the server's message.
+func (e *StreamError) Error() string { return e.API.Message }
 
-// ParseFault finds the fault in a body: an object below "error", a text there,
-// or the fields at the top. It tells whether there is one.
-func ParseFault(raw []byte) (APIError, bool) {
+// ParseAPIError finds an error in a body: an object under "error", a text there, or fields
+// at the top level. It reports whether there is one.
+func ParseAPIError(raw []byte) (APIError, bool) {
 	var body struct {
 		Error  json.RawMessage `json:"error"`
 		Detail json.RawMessage `json:"detail"`
@@ -96,7 +96,7 @@ func ParseFault(raw []byte) (APIError, bool) {
 	if json.Unmarshal(raw, &body) != nil {
 		return APIError{}, false
 	}
-	if f, ok := ReadFault(body.Error); ok {
+	if f, ok := ReadAPIError(body.Error); ok {
 		return f, true
 	}
 	if body.Message == "" && len(body.Detail) > 0 {
@@ -107,8 +107,8 @@ func ParseFault(raw []byte) (APIError, bool) {
 	return body.APIError, body.Message != ""
 }
 
-// ReadFault reads the value of "error".
-func ReadFault(raw json.RawMessage) (APIError, bool) {
+// ReadAPIError decodes the value of "error".
+func ReadAPIError(raw json.RawMessage) (APIError, bool) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return APIError{}, false
 	}
@@ -122,8 +122,8 @@ func ReadFault(raw json.RawMessage) (APIError, bool) {
 	return APIError{Message: string(raw)}, true
 }
 
-// temporary tells whether a later call may succeed. A 429 for an empty account
-// is not: OpenAI sends it as insufficient_quota.
+// temporary reports whether a later call may succeed. A 429 for an exhausted account,
+// which OpenAI sends as insufficient_quota, is not temporary.
 func temporary(status int, code string) bool {
 	switch {
 	case code == "insufficient_quota":
@@ -134,92 +134,92 @@ func temporary(status int, code string) bool {
 	return status >= 500 && status != http.StatusNotImplemented
 }
 
-// fault makes an error of ours.
-func (s *Server) fault(message string) *model.Error {
+// newError returns an error about the server.
+func (s *Server) newError(message string) *model.Error {
 	return &model.Error{Model: s.Info.ID, Endpoint: s.Info.Endpoint, Message: message}
 }
 
-// unwritable makes an error of a request that is not one to be sent.
-func (s *Server) unwritable(cause error) error {
-	return s.fault("the request cannot be written: " + cause.Error())
+// requestError returns the error of a request that cannot be encoded.
+func (s *Server) requestError(cause error) error {
+	return s.newError("invalid request: " + cause.Error())
 }
 
-// refusal makes an error of an answer that is not 200.
-func (s *Server) refusal(resp *http.Response) error {
-	raw, _ := readAll(resp.Body, maxFault) // what could be read must do
+// statusError returns the error of a response whose status is not 200.
+func (s *Server) statusError(resp *http.Response) error {
+	raw, _ := readAll(resp.Body, maxErrorBody) // an incomplete body is good enough
 	after := httpx.RetryAfter(resp.Header, time.Now())
-	if f, ok := ParseFault(raw); ok {
-		return s.refused(f, resp.StatusCode, after)
+	if f, ok := ParseAPIError(raw); ok {
+		return s.rejected(f, resp.StatusCode, after)
 	}
 	var message string
 	switch text := httpx.SingleLine(string(raw), maxMessage); {
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
 		message = "the server points elsewhere; is base_url right?"
 		if to, err := resp.Location(); err == nil {
-			message = fmt.Sprintf("the server points to %s; is base_url right?", httpx.Server(to))
+			message = fmt.Sprintf("the server redirects to %s; check base_url", httpx.Server(to))
 		}
 	case text == "":
 		message = http.StatusText(resp.StatusCode)
 	case text[0] == '<':
-		message = "the server answered a web page instead of JSON; is base_url right?"
+		message = "the response is a web page instead of JSON; check base_url"
 	default:
 		message = text
 	}
-	return s.refused(APIError{Message: message}, resp.StatusCode, after)
+	return s.rejected(APIError{Message: message}, resp.StatusCode, after)
 }
 
-// refused makes an error of a fault that the server described.
-func (s *Server) refused(f APIError, status int, after time.Duration) error {
-	e := s.fault(httpx.Scrub(httpx.SingleLine(f.Message, maxMessage), s.Key))
+// rejected returns the error that a server described.
+func (s *Server) rejected(f APIError, status int, after time.Duration) error {
+	e := s.newError(httpx.Scrub(httpx.SingleLine(f.Message, maxMessage), s.Key))
 	e.Status, e.Code, e.RetryAfter = status, f.code(), max(after, f.delay())
 	e.Temporary = temporary(status, e.Code)
 	switch {
 	case status == http.StatusUnauthorized && s.Key == "":
 		e.Message = "the server wants a credential and none is set: " + e.Message
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		e.Message = fmt.Sprintf("the server refused the credential %s: %s", s.Credential, e.Message)
+		e.Message = fmt.Sprintf("the server rejected the credential %s: %s", s.Credential, e.Message)
 	case e.Message == "":
 		e.Message = "the server reported an error without saying which"
 	}
 	return e
 }
 
-// unreadable makes an error of an answer that is not what the protocol says.
-func (s *Server) unreadable(resp *http.Response, raw []byte, cause error) error {
-	if sent, ok := errors.AsType[*StreamFault](cause); ok {
-		return s.refused(sent.Fault, sent.Fault.status(), 0)
+// responseError returns the error of a response that does not follow the protocol.
+func (s *Server) responseError(resp *http.Response, raw []byte, cause error) error {
+	if sent, ok := errors.AsType[*StreamError](cause); ok {
+		return s.rejected(sent.API, sent.API.status(), 0)
 	}
-	if f, ok := ParseFault(raw); ok { // some gateways answer 200 and an error
-		return s.refused(f, f.status(), 0)
+	if f, ok := ParseAPIError(raw); ok { // some gateways send an error with status 200
+		return s.rejected(f, f.status(), 0)
 	}
 	text := httpx.SingleLine(httpx.Scrub(string(raw), s.Key), 80)
 	switch {
 	case text == "":
-		return s.fault("the server answered nothing")
+		return s.newError("the response is empty")
 	case text[0] == '<':
-		return s.fault("the server answered a web page instead of JSON; is base_url right?")
+		return s.newError("the response is a web page instead of JSON; check base_url")
 	case json.Valid(raw):
-		return s.fault("the server's answer is not a " + s.form.Answers + ": " + cause.Error())
+		return s.newError("invalid " + s.form.Answers + ": " + cause.Error())
 	}
 	kind := resp.Header.Get("Content-Type")
 	if kind == "" {
 		kind = "something unnamed"
 	}
-	return s.fault(fmt.Sprintf("the server answered %s that is not JSON: %s", httpx.SingleLine(kind, 60), text))
+	return s.newError(fmt.Sprintf("the response of type %s is not JSON: %s", httpx.SingleLine(kind, 60), text))
 }
 
-// broken makes an error of a connection that failed; what says how far it got.
-func (s *Server) broken(ctx context.Context, what string, err error) error {
+// connectionError returns the error of a failed connection; what is the operation.
+func (s *Server) connectionError(ctx context.Context, what string, err error) error {
 	if errors.Is(err, ErrTooLong) {
-		return s.fault(err.Error())
+		return s.newError(err.Error())
 	}
-	e := s.fault(fmt.Sprintf("%s %s: %s", what, s.Info.Endpoint, httpx.Reason(err)))
+	e := s.newError(fmt.Sprintf("%s %s: %s", what, s.Info.Endpoint, httpx.Reason(err)))
 	var cert *tls.CertificateVerificationError
 	e.Err, e.Temporary = err, !errors.As(err, &cert)
 	return unlessCancelled(ctx, e)
 }
 
-// unlessCancelled answers e, or the context's error where that is why.
+// unlessCancelled returns e, or the error of the context if that has ended.
 func unlessCancelled(ctx context.Context, e *model.Error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -227,19 +227,19 @@ func unlessCancelled(ctx context.Context, e *model.Error) error {
 	return e
 }
 
-// emptyAnswer makes an error of an answer that says nothing, in the end.
+// emptyAnswer returns the error of a response that is complete but has no answer.
 func (s *Server) emptyAnswer(cause error) error {
-	return s.fault("the server's answer is not a " + s.form.Answers + ": " + cause.Error())
+	return s.newError("invalid " + s.form.Answers + ": " + cause.Error())
 }
 
-// Shape says in a user's words that JSON is not what was expected.
+// Shape rewrites an error of encoding/json for users.
 func Shape(err error) error {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
 		if kind.Field == "" {
-			return errors.New("it is not a JSON object")
+			return errors.New("not a JSON object")
 		}
-		return fmt.Errorf("its %q cannot be %s", kind.Field, kind.Value)
+		return fmt.Errorf("%q cannot be %s", kind.Field, kind.Value)
 	}
-	return errors.New("it is not JSON")
+	return errors.New("not JSON")
 }

@@ -8,21 +8,21 @@ import (
 	"io"
 )
 
-// lines reads lines of bounded length and keeps the first bytes of what turned
-// out to be none of the stream's records, for an error.
+// lines reads lines of limited length. It buffers the first bytes of a body that has no
+// records, for an error message.
 type lines struct {
 	from  *bufio.Reader
 	count int    // records read
-	head  []byte // what was there before the first
-	begun bool   // past the first line, which may hold a byte order mark
+	head  []byte // what came before the first record
+	begun bool   // whether the first line, which may begin with a byte order mark, was read
 }
 
 func newLines(r io.Reader) lines { return lines{from: bufio.NewReaderSize(r, 16<<10)} }
 
-// Begun is how many records were read, and what was there instead of a first one.
+// Begun returns the number of records, and what came before the first one.
 func (l *lines) Begun() (records int, instead []byte) { return l.count, l.head }
 
-// remember keeps what a server said instead of records.
+// remember buffers what a server sent in place of records.
 func (l *lines) remember(line []byte) {
 	const enough = 1 << 10
 	if l.count == 0 && len(l.head) < enough {
@@ -30,10 +30,10 @@ func (l *lines) remember(line []byte) {
 	}
 }
 
-// line reads one line without its end. With the error comes what the end of the
-// stream cut off.
+// line reads one line without its end. An error comes with the incomplete line at the end
+// of the stream.
 func (l *lines) line() ([]byte, error) {
-	var long []byte // what was read of a line longer than the buffer
+	var long []byte // the start of a line that is longer than the buffer
 	for {
 		part, err := l.from.ReadSlice('\n')
 		if errors.Is(err, bufio.ErrBufferFull) {
@@ -52,7 +52,7 @@ func (l *lines) line() ([]byte, error) {
 	}
 }
 
-// first takes the byte order mark off the first line.
+// first removes the byte order mark from the first line.
 func (l *lines) first(line []byte) []byte {
 	if !l.begun {
 		l.begun = true
@@ -61,13 +61,13 @@ func (l *lines) first(line []byte) []byte {
 	return line
 }
 
-// Lines reads a stream of one JSON object a line (NDJSON).
+// Lines reads a stream with one JSON object per line (NDJSON).
 type Lines struct{ lines }
 
 // NewLines reads from r.
 func NewLines(r io.Reader) *Lines { return &Lines{newLines(r)} }
 
-// Next is the next line, valid until the call after it; a last line may lack its end.
+// Next returns the next line, valid until the next call; the last line may lack its end.
 func (l *Lines) Next() ([]byte, error) {
 	for {
 		line, err := l.line()
@@ -77,7 +77,7 @@ func (l *Lines) Next() ([]byte, error) {
 			}
 			continue
 		}
-		if err != nil && (!errors.Is(err, io.EOF) || !json.Valid(line)) { // cut off
+		if err != nil && (!errors.Is(err, io.EOF) || !json.Valid(line)) { // truncated
 			l.remember(line)
 			return nil, err
 		}
@@ -86,26 +86,25 @@ func (l *Lines) Next() ([]byte, error) {
 	}
 }
 
-// Events reads server-sent events (WHATWG HTML 9.2): lines end with LF or
-// CRLF, data lines of one event are joined, a blank line ends it. Comments and
-// the other fields are passed over. An event that the end of the stream cuts
-// off is none.
+// Events reads server-sent events (WHATWG HTML 9.2): lines end with LF or CRLF, the data
+// lines of an event are joined, an empty line ends it. Comments and other fields are
+// ignored, as is an incomplete event at the end of the stream.
 type Events struct {
 	lines
 	data []byte
-	open bool // data holds at least one data line
+	open bool // whether data has at least one data line
 }
 
 // NewEvents reads from r.
 func NewEvents(r io.Reader) *Events { return &Events{lines: newLines(r)} }
 
-// Next is the data of the next event, valid until the call after it. The error
-// is io.EOF at the end of the stream.
+// Next returns the data of the next event, valid until the next call. The error is io.EOF
+// at the end of the stream.
 func (e *Events) Next() ([]byte, error) {
 	e.data, e.open = e.data[:0], false
 	for {
 		line, err := e.line()
-		if err != nil { // a line that the end cuts off belongs to no whole event
+		if err != nil { // an incomplete line belongs to an incomplete event
 			if line != nil {
 				e.remember(line)
 			}

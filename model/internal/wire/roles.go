@@ -9,8 +9,8 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// NormalizeRole is who says a message, as all providers know it: system, user,
-// assistant or tool.
+// NormalizeRole returns the sender of a message in terms that all providers have: system,
+// user, assistant or tool.
 func NormalizeRole(r chat.Role) chat.Role {
 	switch r {
 	case chat.Developer:
@@ -23,8 +23,8 @@ func NormalizeRole(r chat.Role) chat.Role {
 	return r
 }
 
-// Split parts the system's messages from the conversation, for providers that
-// want them beside it. Their texts are joined by a blank line.
+// Split separates the system messages from the conversation, for providers that take them
+// separately. Their texts are joined by an empty line.
 func Split(messages []chat.Message) (system string, rest []chat.Message) {
 	var texts []string
 	for _, m := range messages {
@@ -37,8 +37,8 @@ func Split(messages []chat.Message) (system string, rest []chat.Message) {
 	return strings.Join(texts, "\n\n"), rest
 }
 
-// Arguments are a tool call's arguments as an object, for providers that take
-// no text there. What a model wrote that is none is put into one.
+// Arguments returns the arguments of a tool call as an object, for providers that take no
+// text. A text that is not an object is wrapped in one.
 func Arguments(text string) json.RawMessage {
 	var object map[string]json.RawMessage
 	if json.Unmarshal([]byte(text), &object) == nil && object != nil {
@@ -48,7 +48,7 @@ func Arguments(text string) json.RawMessage {
 	return raw
 }
 
-// UnsupportedContent says that a provider has no place for a kind of content.
+// UnsupportedContent is the error of content that a provider does not accept.
 func UnsupportedContent(b chat.Block, provider string) error {
 	if b.Media() && b.MimeType != "" {
 		return fmt.Errorf("%s of type %s cannot be sent to %s", b.Type, b.MimeType, provider)
@@ -56,11 +56,11 @@ func UnsupportedContent(b chat.Block, provider string) error {
 	return fmt.Errorf("%s cannot be sent to %s", b.Type, provider)
 }
 
-// EmptySchema is the schema of a tool without arguments, for providers that want one.
+// EmptySchema is the schema of a tool without arguments, for providers that require one.
 const EmptySchema = `{"type":"object","properties":{}}`
 
-// ImageType is the media type of a picture by its first bytes; that of PNG
-// where they are no known ones, for providers want to be told.
+// ImageType returns the media type of an image by its first bytes, PNG if it is unknown:
+// providers require a type.
 func ImageType(data []byte) string {
 	if kind := http.DetectContentType(data); strings.HasPrefix(kind, "image/") {
 		return kind

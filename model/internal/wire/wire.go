@@ -1,6 +1,5 @@
-// Package wire is what the clients of model providers share: one endpoint that
-// is called over HTTP, reading its answers whole and as streams under limits,
-// and one way to say what went wrong.
+// Package wire is what the clients of model providers share: HTTP calls to one endpoint,
+// responses and streams within limits, and one set of errors.
 package wire
 
 import (
@@ -22,44 +21,44 @@ import (
 	"github.com/qtype-dev/qtype/model"
 )
 
-// Limits of what a server may send.
+// Limits of a response.
 const (
-	MaxAnswer = 64 << 20 // bytes of an answer that is not streamed, and of the text of one that is
-	maxEvent  = 16 << 20 // bytes of one event of a stream
-	maxFault  = 64 << 10 // bytes of an error body that are read
+	MaxAnswer    = 64 << 20 // bytes of a response that is not streamed, and of the text of one that is
+	maxEvent     = 16 << 20 // bytes of one event of a stream
+	maxErrorBody = 64 << 10 // bytes that are read of an error
 )
 
-// ErrTooLong says that an answer goes over a limit.
-var ErrTooLong = errors.New("the answer is longer than qtype reads")
+// ErrTooLong reports a response that exceeds a limit.
+var ErrTooLong = errors.New("the response is too long")
 
-// Config says which model of which server is called.
+// Config is the model and the server to call.
 type Config struct {
-	Info       model.Info     // what the model is; ID goes into errors, Name into requests
+	Info       model.Info     // describes the model; ID is used in errors, Name in requests
 	BaseURL    string         // the server's address, without the path of the method
-	Key        string         // the credential; empty where there is none
-	Credential string         // where the key came from, in a user's words: an auth's id or a variable's name
-	Params     map[string]any // inference parameters, sent as they are
-	HTTP       *http.Client   // carries the calls; nil means a plain one
+	Key        string         // empty for none
+	Credential string         // source of the key for error messages: id of an auth or name of a variable
+	Params     map[string]any // inference parameters, sent unchanged
+	HTTP       *http.Client   // carries the calls; nil means http.DefaultTransport
 }
 
-// Server is one model behind one server. It is safe for concurrent use and changed by nobody.
+// Server is one model of one server. It is immutable and safe for concurrent use.
 type Server struct {
 	Config
-	Base    *url.URL                   // BaseURL, read
+	Base    *url.URL                   // the parsed BaseURL
 	Encoded map[string]json.RawMessage // Params as JSON
 	form    Format
 	http    *http.Client
 }
 
-// Format says what is particular about a wire format.
+// Format describes a wire format.
 type Format struct {
-	Answers  string   // what an answer is called in errors, such as chat completion
-	Example  string   // an address as errors show one
-	Reserved []string // names of parameters that qtype itself fills
-	Lines    bool     // a stream is one JSON object a line, and not server-sent events
+	Answers  string   // what a response is called in errors, such as chat completion
+	Example  string   // a base URL for error messages
+	Reserved []string // names of parameters that qtype sets itself
+	Lines    bool     // whether a stream is one JSON object per line instead of server-sent events
 }
 
-// NewServer checks a Config. Nothing is called yet.
+// NewServer checks a Config. It calls nothing.
 func NewServer(c Config, form Format) (*Server, error) {
 	base, err := url.Parse(c.BaseURL)
 	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
@@ -73,22 +72,22 @@ func NewServer(c Config, form Format) (*Server, error) {
 	if c.HTTP != nil {
 		*s.http = *c.HTTP
 	}
-	// A conversation and a key belong to the server that the document names, so
-	// they are not carried on to where it points.
+	// Conversations and keys are sent only to the server that the document names, so
+	// redirects are not followed.
 	s.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return s, nil
 }
 
-// encode writes inference parameters as JSON, once.
+// encode encodes the inference parameters once.
 func encode(params map[string]any, reserved []string) (map[string]json.RawMessage, error) {
 	encoded := make(map[string]json.RawMessage, len(params))
-	for _, name := range slices.Sorted(maps.Keys(params)) { // always the same one in the error
+	for _, name := range slices.Sorted(maps.Keys(params)) { // sorted, so that the error is always the same
 		if slices.Contains(reserved, name) {
-			return nil, fmt.Errorf("inference_params must not hold %q: qtype sets it", name)
+			return nil, fmt.Errorf("inference_params must not contain %q, which qtype sets itself", name)
 		}
 		raw, err := json.Marshal(params[name])
 		if err != nil {
-			return nil, fmt.Errorf("inference_params: %s cannot be written as JSON", name)
+			return nil, fmt.Errorf("inference_params: %s cannot be encoded as JSON", name)
 		}
 		encoded[name] = raw
 	}
@@ -97,20 +96,19 @@ func encode(params map[string]any, reserved []string) (map[string]json.RawMessag
 
 // Call is one request.
 type Call struct {
-	URL    string      // where it goes
-	Header http.Header // credentials and versions; the content's type is added
-	Body   any         // is written as JSON
+	URL    string      // the URL of the method
+	Header http.Header // credentials and versions; Content-Type is added
+	Body   any         // is encoded as JSON
 }
 
-// Ask sends a call and hands the answer, which comes in one piece, to take: that
-// says what is wrong with its form. All other errors are complete: an *Error of
-// package model, or the context's.
+// Ask sends a call and passes the body of the response to take, which reports what is wrong
+// with its form. All other errors are complete: an *Error of package model, or the
+// context's.
 func (s *Server) Ask(ctx context.Context, call Call, take func(raw []byte) error) error {
 	return s.ask(ctx, call, func(resp *http.Response) error { return s.whole(ctx, resp, take) })
 }
 
-// ask sends a call and lets read have the response of a server that said 200;
-// then it hangs up.
+// ask sends a call and passes a response with status 200 to read, then closes it.
 func (s *Server) ask(ctx context.Context, call Call, read func(*http.Response) error) error {
 	resp, err := s.post(ctx, call) //nolint:bodyclose // drainAndClose closes it
 	if err != nil {
@@ -125,11 +123,11 @@ func (s *Server) post(ctx context.Context, call Call) (*http.Response, error) {
 	enc := json.NewEncoder(&body)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(call.Body); err != nil {
-		return nil, s.unwritable(err)
+		return nil, s.requestError(err)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, call.URL, &body)
 	if err != nil {
-		return nil, s.unwritable(err)
+		return nil, s.requestError(err)
 	}
 	for name, values := range call.Header {
 		req.Header[name] = values
@@ -137,30 +135,30 @@ func (s *Server) post(ctx context.Context, call Call) (*http.Response, error) {
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := s.http.Do(req)
 	if err != nil {
-		return nil, s.broken(ctx, "cannot reach", err)
+		return nil, s.connectionError(ctx, "cannot reach", err)
 	}
 	if resp.StatusCode != http.StatusOK {
 		defer drainAndClose(resp.Body)
-		return nil, s.refusal(resp)
+		return nil, s.statusError(resp)
 	}
 	return resp, nil
 }
 
-// whole reads an answer in one piece and hands it to take.
+// whole reads a response that is not streamed.
 func (s *Server) whole(ctx context.Context, resp *http.Response, take func(raw []byte) error) error {
 	raw, err := readAll(resp.Body, MaxAnswer)
 	if err != nil {
-		return s.broken(ctx, "lost the connection to", err)
+		return s.connectionError(ctx, "lost the connection to", err)
 	}
 	if err := take(raw); err != nil {
-		return s.unreadable(resp, raw, err)
+		return s.responseError(resp, raw, err)
 	}
 	return nil
 }
 
-// inOnePiece tells whether a server answers a stream's request with one JSON
-// object, as some do, not all of them under JSON's own content type. A stream of
-// lines that has one line is none the less a stream.
+// inOnePiece reports whether a server answers a request for a stream with one JSON object,
+// as some do, not all of them with JSON's media type. It is never true for a stream of
+// lines, which may have one line.
 func (s *Server) inOnePiece(resp *http.Response) bool {
 	if s.form.Lines {
 		return false
@@ -172,7 +170,7 @@ func (s *Server) inOnePiece(resp *http.Response) bool {
 		return false
 	}
 	body := bufio.NewReader(resp.Body)
-	first, _ := body.Peek(1) // what is wrong with the body is told by whoever reads it
+	first, _ := body.Peek(1) // the reader of the body will get the same error
 	resp.Body = struct {
 		io.Reader
 		io.Closer
@@ -180,7 +178,7 @@ func (s *Server) inOnePiece(resp *http.Response) bool {
 	return string(first) == "{"
 }
 
-// readAll reads a whole body up to limit bytes.
+// readAll reads a body of at most limit bytes.
 func readAll(r io.Reader, limit int64) ([]byte, error) {
 	raw, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err == nil && int64(len(raw)) > limit {
@@ -189,8 +187,8 @@ func readAll(r io.Reader, limit int64) ([]byte, error) {
 	return raw, err
 }
 
-// drainAndClose reads what little may be left, so that the connection can be used
-// again, and closes. A server that keeps it open has its connection cut.
+// drainAndClose reads a small rest of the body, so that the connection can be reused, and
+// closes it. If the server keeps the body open, the connection is closed.
 func drainAndClose(body io.ReadCloser) {
 	const grace = 50 * time.Millisecond
 	cut := time.AfterFunc(grace, func() { _ = body.Close() })

@@ -16,31 +16,31 @@ import (
 	"github.com/qtype-dev/qtype/validate/lint"
 )
 
-// mistakes are documents with one mistake each, and what QType (Python) prints
-// for them: the title and how it ended, app.qtype.yaml, python.txt.
+// examples are documents with one error each and the output of QType (Python): a
+// title, its exit status and number of lines, app.qtype.yaml, python.txt.
 //
-//go:embed mistakes/*.txtar
-var mistakes embed.FS
+//go:embed examples/*.txtar
+var examples embed.FS
 
-// pythonVersion is the release of QType (Python) whose output is quoted.
+// pythonVersion is the release of QType (Python) that is quoted.
 const pythonVersion = "0.1.18"
 
-// mistake is one of them with what both sides say.
-type mistake struct {
-	title    string
-	document string
-	python   string // what QType (Python) prints, shortened
-	ended    string // its exit status and how many lines it printed
-	faults   diag.List
+// example is an invalid document with both outputs.
+type example struct {
+	title       string
+	document    string
+	python      string // shortened output of QType (Python)
+	ended       string // its exit status and number of lines
+	diagnostics diag.List
 }
 
-// diagnosticsPage sets our messages beside those of QType (Python).
+// diagnosticsPage compares the output with that of QType (Python).
 func diagnosticsPage() (string, error) {
-	names, err := fs.Glob(mistakes, "mistakes/*.txtar")
+	names, err := fs.Glob(examples, "examples/*.txtar")
 	if err != nil {
 		return "", err
 	}
-	var all []mistake
+	var all []example
 	for _, name := range names {
 		m, err := read(name)
 		if err != nil {
@@ -49,26 +49,25 @@ func diagnosticsPage() (string, error) {
 		all = append(all, m)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, `# Messages, side by side
+	fmt.Fprintf(&b, `# Diagnostics compared with QType (Python)
 
-<!-- Made by make generate from lint/generate/mistakes; changes here are lost. -->
+<!-- Generated from validate/lint/generate/examples by make generate. DO NOT EDIT. -->
 
-%d common mistakes: what `+"`qtype validate app.qtype.yaml`"+` says, beside what
-QType (Python) %s printed for the same file. The left side is made anew with
-every change; the right side was recorded with Python 3.11, lines cut at 160
-characters and long output in the middle. All files and the full blocks follow
-below the table.
+The output of `+"`qtype validate app.qtype.yaml`"+` for %d common errors, next to that of
+QType (Python) %s for the same file. The left side is generated; the right side was
+recorded with Python 3.11, with lines cut at 160 characters and long output cut in the
+middle. The files and the full output follow the table.
 
-| | Mistake | qtype | QType (Python) |
+| | Error | qtype | QType (Python) |
 | --- | --- | --- | --- |
 `, len(all), pythonVersion)
 	for i, m := range all {
-		fmt.Fprintf(&b, "| [%d](#%d) | %s | %s | %s |\n", i+1, i+1, cell(m.title), qtypeOutput(m.faults), pythonOutput(m))
+		fmt.Fprintf(&b, "| [%d](#%d) | %s | %s | %s |\n", i+1, i+1, cell(m.title), qtypeOutput(m.diagnostics), pythonOutput(m))
 	}
-	b.WriteString("\n## In full\n")
+	b.WriteString("\n## Full output\n")
 	for i, m := range all {
 		var text bytes.Buffer
-		if err := diag.Text(&text, m.faults, diag.TextOptions{}); err != nil {
+		if err := diag.Text(&text, m.diagnostics, diag.TextOptions{}); err != nil {
 			return "", err
 		}
 		fmt.Fprintf(&b, "\n### %d\n\n%s:\n\n%s\n%s", i+1, m.title, fenced("yaml qtype:ignore", m.document), fenced("text", text.String()))
@@ -76,16 +75,16 @@ below the table.
 	return b.String(), nil
 }
 
-// read reads a mistake and checks its document.
-func read(name string) (mistake, error) {
-	text, err := mistakes.ReadFile(name)
+// read reads an example and checks its document.
+func read(name string) (example, error) {
+	text, err := examples.ReadFile(name)
 	if err != nil {
-		return mistake{}, err
+		return example{}, err
 	}
 	archive := txtar.Parse(text)
 	title, ended, _ := strings.Cut(strings.TrimSpace(string(archive.Comment)), "\n")
 	if len(archive.Files) != 2 || title == "" {
-		return mistake{}, fmt.Errorf("%s: a title, app.qtype.yaml and python.txt are expected", name)
+		return example{}, fmt.Errorf("%s: expected a title, app.qtype.yaml and python.txt", name)
 	}
 	document := archive.Files[0]
 	opts := loader.Options{
@@ -98,13 +97,13 @@ func read(name string) (mistake, error) {
 		},
 	}
 	results := lint.Check(context.Background(), []lint.Document{{Path: document.Name}}, opts)
-	return mistake{title, string(document.Data), string(archive.Files[1].Data), ended, lint.Faults(results)}, nil
+	return example{title, string(document.Data), string(archive.Files[1].Data), ended, lint.Diagnostics(results)}, nil
 }
 
-// qtypeOutput is one line for each finding, with the hint.
-func qtypeOutput(faults diag.List) string {
-	lines := make([]string, len(faults))
-	for i, d := range faults {
+// qtypeOutput returns a line for each diagnostic, with its hint.
+func qtypeOutput(list diag.List) string {
+	lines := make([]string, len(list))
+	for i, d := range list {
 		hint := ""
 		if d.Hint != "" {
 			hint = "; " + d.Hint
@@ -114,12 +113,11 @@ func qtypeOutput(faults diag.List) string {
 	return lined(lines)
 }
 
-// pythonOutput is what QType (Python) printed and how much that was.
-func pythonOutput(m mistake) string {
+func pythonOutput(m example) string {
 	return lined(strings.Split(strings.TrimRight(m.python, "\n"), "\n")) + "<br>(" + m.ended + ")"
 }
 
-// lined puts lines of code into a cell of a table.
+// lined formats lines as code in a table cell.
 func lined(lines []string) string {
 	for i, line := range lines {
 		lines[i] = "<code>" + strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "|", "&#124;", "`", "&#96;", "*", "&#42;", "_", "&#95;", "[", "&#91;", "~", "&#126;").

@@ -1,5 +1,5 @@
-// Command generate writes the manual's pages about rules and messages from the
-// rules themselves: `make generate`.
+// Command generate writes the pages of docs/ about rules and diagnostics: `make
+// generate`.
 package main
 
 import (
@@ -20,7 +20,7 @@ func main() {
 	}
 }
 
-// pages are the generated pages, by file name.
+// pages returns the generated pages by file name.
 func pages() map[string]func() (string, error) {
 	return map[string]func() (string, error){"rules.md": rulesPage, "diagnostics.md": diagnosticsPage}
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/qtype-dev/qtype/validate/lint"
 )
 
-// TestPagesAreUpToDate: what the manual says that we print is what we print.
-func TestPagesAreUpToDate(t *testing.T) {
+func TestPages_UpToDate(t *testing.T) {
 	for name, page := range pages() {
 		want, err := page()
 		if err != nil {
@@ -23,42 +22,42 @@ func TestPagesAreUpToDate(t *testing.T) {
 			t.Fatal(err)
 		}
 		if d := cmp.Diff(want, string(got)); d != "" {
-			t.Errorf("docs/%s is not up to date; make generate mends that (-is due +is there):\n%s", name, d)
+			t.Errorf("docs/%s is out of date; run make generate (-want +got):\n%s", name, d)
 		}
 	}
 }
 
-// TestEveryMistakeIsTold: each of the common mistakes has a finding with a place.
-func TestEveryMistakeIsTold(t *testing.T) {
-	names, err := filepath.Glob("mistakes/*.txtar")
+// TestExamples_AreReported checks that every example has a diagnostic with a
+// position.
+func TestExamples_AreReported(t *testing.T) {
+	names, err := filepath.Glob("examples/*.txtar")
 	if err != nil || len(names) != 25 {
-		t.Fatalf("%d mistakes (%v)", len(names), err)
+		t.Fatalf("%d examples (%v)", len(names), err)
 	}
 	for _, name := range names {
 		m, err := read(filepath.ToSlash(name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(m.faults) == 0 {
-			t.Errorf("%s: nothing is told", name)
+		if len(m.diagnostics) == 0 {
+			t.Errorf("%s: no diagnostic", name)
 		}
-		for _, d := range m.faults {
+		for _, d := range m.diagnostics {
 			if d.Span.Start.Line == 0 {
-				t.Errorf("%s: %v has no place", name, d)
+				t.Errorf("%s: %v has no position", name, d)
 			}
 		}
 	}
 }
 
-// TestEveryRuleIsInTheManual, in a family of its own number.
-func TestEveryRuleIsInTheManual(t *testing.T) {
+func TestRulesPage_HasAllRules(t *testing.T) {
 	page, err := rulesPage()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range lint.Rules() {
 		if !strings.Contains(page, "\n### "+r.Code+"\n") {
-			t.Errorf("%s is not in the page", r.Code)
+			t.Errorf("rules.md does not contain %s", r.Code)
 		}
 	}
 }

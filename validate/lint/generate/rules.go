@@ -8,29 +8,29 @@ import (
 	"github.com/qtype-dev/qtype/validate/lint"
 )
 
-// families are the rules' numbers in words.
+// families are the ranges of codes.
 var families = []struct{ prefix, title, text string }{
-	{"QT0", "Reading", "The file itself, what it includes, and what its comments silence."},
-	{"QT1", "Form", "Keys and the kind of value that each takes."},
-	{"QT2", "Ids and references", "What is named must be there, once."},
-	{"QT3", "Meaning", "What the parts mean together, as QType (Python) has it."},
-	{"QT4", "Meaning, beyond QType", "The same for what this project adds to the language."},
-	{"QT9", "Doubts", "The document works, but something in it is probably not meant."},
+	{"QT0", "Reading", "The file, its includes, and its ignore comments."},
+	{"QT1", "Form", "Keys and the types of their values."},
+	{"QT2", "Ids and references", "Ids are unique, and references lead to an existing entity."},
+	{"QT3", "Meaning", "Consistency of the parts of a document, as in QType (Python)."},
+	{"QT4", "Meaning, beyond QType", "The same for this project's additions to the language."},
+	{"QT9", "Warnings", "The document works but is probably not what was intended."},
 }
 
-// rulesPage is the manual's page of all rules.
+// rulesPage lists all rules.
 func rulesPage() (string, error) {
 	var b strings.Builder
 	rules := lint.Rules()
 	fmt.Fprintf(&b, `# Rules
 
-<!-- Made by make generate from the rules themselves; changes here are lost. -->
+<!-- Generated from the rules by make generate. DO NOT EDIT. -->
 
-Every finding of `+"`qtype validate`"+` has a code. These are all %d of them, each with
-a document that breaks the rule and the same one mended; `+"`qtype explain QT202`"+`
-prints the same. Errors make a document unusable; warnings fail only with
-`+"`--strict`"+`. A comment `+"`# qtype:ignore QT905`"+` at the end of a line, or on a line of
-its own above it, silences that code there.
+Every diagnostic of `+"`qtype validate`"+` has a code. Each of the %d codes has a document
+that breaks the rule and a corrected one; `+"`qtype explain QT202`"+` prints the same.
+Errors make a document unusable; warnings fail only with `+"`--strict`"+`. A comment
+`+"`# qtype:ignore QT905`"+` at the end of a line, or on a separate line above it, ignores
+that code there.
 `, len(rules))
 	for _, family := range families {
 		members := membersOf(rules, family.prefix)
@@ -67,7 +67,7 @@ func writeRule(b *strings.Builder, r diag.Rule) {
 	}
 }
 
-// fenced puts text into a fence that nothing in it can close.
+// fenced returns text in a fence that is longer than any in it.
 func fenced(info, text string) string {
 	fence := "```"
 	for strings.Contains(text, fence) {
@@ -76,10 +76,10 @@ func fenced(info, text string) string {
 	return fence + info + "\n" + strings.TrimRight(text, "\n") + "\n" + fence + "\n"
 }
 
-// escaped keeps Markdown from reading anything into a plain text.
+// escaped escapes Markdown.
 func escaped(text string) string {
 	return strings.NewReplacer("\\", `\\`, "*", `\*`, "_", `\_`, "<", "&lt;", "[", `\[`, "`", "\\`").Replace(text)
 }
 
-// cell is plain text in a cell of a table.
+// cell escapes text for a table cell.
 func cell(text string) string { return strings.ReplaceAll(escaped(text), "|", `\|`) }

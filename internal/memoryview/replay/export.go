@@ -1,0 +1,48 @@
+package replay
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+// Export writes the history of a session as input of Run, without the messages of
+// failed turns unless failed is set.
+func Export(ctx context.Context, m *memory.Memory, session string, out io.Writer, failed bool) error {
+	for e, err := range m.History(ctx, session) {
+		if err != nil {
+			return err
+		}
+		if e.Status == memory.Failed && !failed {
+			continue
+		}
+		if _, err := out.Write(append(chat.OpenAI(e.Message), '\n')); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// variablesOperation is the operation that sets named values.
+type variablesOperation struct {
+	Op  string                     `json:"op"`
+	Set map[string]json.RawMessage `json:"set"`
+}
+
+// ExportVariables writes the named values of a session, if there are any, as the
+// operation of Run that sets them.
+func ExportVariables(ctx context.Context, m *memory.Memory, session string, out io.Writer) error {
+	variables, err := m.Variables(ctx, session)
+	if err != nil || len(variables) == 0 {
+		return err
+	}
+	set := map[string]json.RawMessage{}
+	for _, v := range variables {
+		set[v.Name] = v.Value
+	}
+	_, err = out.Write(append(encode(variablesOperation{Op: "variables", Set: set}), '\n'))
+	return err
+}

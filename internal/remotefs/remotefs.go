@@ -1,0 +1,187 @@
+// Package remotefs opens and creates streams of bytes by address: local paths and
+// file://, http:// and https:// (read only), and in a build with -tags cloud also
+// s3://, gs:// and Azure's az:// and abfs://. Addresses are those of fsspec, so
+// that documents written for QType mean the same. Errors redact the passwords and
+// signatures that an address may hold.
+package remotefs
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Client opens and creates streams. The zero value is ready to use. It is safe for
+// concurrent use and keeps connections until it is closed.
+type Client struct {
+	// IdleTimeout is how long a server may send nothing, before its answer and
+	// within it. 0 means 30 seconds.
+	IdleTimeout time.Duration
+	// Allow is called with the target of a redirect before following it; its error
+	// ends the call. nil allows all targets. A redirect from https to http is never
+	// allowed.
+	Allow func(address string) error
+
+	mu     sync.Mutex
+	client *http.Client
+	stores map[string]bucketStore // by driver, account and bucket
+}
+
+// Upload writes to an address. The content appears on Commit. It is not safe for
+// concurrent use and ends with one Commit or Abort.
+type Upload interface {
+	io.Writer
+	// Commit makes the content visible at its address. It replaces what was there.
+	Commit() error
+	// Abort discards the content. After Commit it does nothing.
+	Abort() error
+}
+
+// bucketStore is one bucket of a cloud's store.
+type bucketStore interface {
+	open(ctx context.Context, key string) (io.ReadCloser, error)
+	create(ctx context.Context, key string) (Upload, error)
+	close() error
+}
+
+// Open opens an address for reading. Canceling ctx ends the reading too. The error
+// is one of this package's types, without credentials.
+func Open(ctx context.Context, address string) (io.ReadCloser, error) {
+	c := new(Client)
+	in, err := c.Open(ctx, address)
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return &lastReader{in, c}, nil
+}
+
+// Create opens an address for writing. It creates missing local directories.
+func Create(ctx context.Context, address string) (Upload, error) {
+	c := new(Client)
+	out, err := c.Create(ctx, address)
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return &lastUpload{out, c}, nil
+}
+
+// lastReader closes its client too.
+type lastReader struct {
+	io.ReadCloser
+	client *Client
+}
+
+func (r *lastReader) Close() error { return errors.Join(r.ReadCloser.Close(), r.client.Close()) }
+
+// lastUpload closes its client too.
+type lastUpload struct {
+	Upload
+	client *Client
+}
+
+func (u *lastUpload) Commit() error { return errors.Join(u.Upload.Commit(), u.client.Close()) }
+func (u *lastUpload) Abort() error  { return errors.Join(u.Upload.Abort(), u.client.Close()) }
+
+// Open is like the function Open. The reader must not be used after the client is
+// closed or ctx ends.
+func (c *Client) Open(ctx context.Context, address string) (io.ReadCloser, error) {
+	scheme, rest := split(address)
+	switch scheme {
+	case "", "file", "local":
+		return openLocal(address, rest)
+	case "http", "https":
+		return c.watch(ctx, address, func(ctx context.Context) (io.ReadCloser, error) {
+			in, _, err := c.get(ctx, address, Version{})
+			return in, err
+		})
+	}
+	store, key, err := c.store(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	return c.watch(ctx, address, func(ctx context.Context) (io.ReadCloser, error) { return store.open(ctx, key) })
+}
+
+// Create is like the function Create. The upload must not be used after the client
+// is closed or ctx ends.
+func (c *Client) Create(ctx context.Context, address string) (Upload, error) {
+	scheme, rest := split(address)
+	switch scheme {
+	case "", "file", "local":
+		return createLocal(address, rest)
+	case "http", "https":
+		return nil, Writable(address)
+	}
+	store, key, err := c.store(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	out, err := store.create(ctx, key)
+	if err != nil {
+		return nil, asReasonError(address, err)
+	}
+	return out, nil
+}
+
+// Readable returns an error if Open cannot work for an address: its scheme is
+// unsupported or not part of this build, or it names no object. It makes no calls.
+func Readable(address string) error {
+	switch scheme, _ := split(address); scheme {
+	case "", "file", "local", "http", "https":
+		return nil
+	}
+	object, err := parseBucket(address)
+	if err != nil {
+		return err
+	}
+	return checkBuilt(object.scheme)
+}
+
+// Writable is Readable for Create.
+func Writable(address string) error {
+	if scheme, _ := split(address); scheme == "http" || scheme == "https" {
+		return &AccessError{Address: Redacted(address), Why: scheme + ":// can only be read"}
+	}
+	return Readable(address)
+}
+
+// Close closes idle connections.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var errs []error
+	for _, store := range c.stores {
+		errs = append(errs, store.close())
+	}
+	c.stores = nil
+	if c.client != nil {
+		c.client.CloseIdleConnections()
+	}
+	return errors.Join(errs...)
+}
+
+// store returns the bucket of an address, which it opens once, and the object's key.
+func (c *Client) store(ctx context.Context, address string) (bucketStore, string, error) {
+	object, err := parseBucket(address)
+	if err != nil {
+		return nil, "", err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id := object.driver + "\x00" + object.account + "\x00" + object.bucket
+	if store, open := c.stores[id]; open {
+		return store, object.key, nil
+	}
+	store, err := openBucket(ctx, object, c.http())
+	if err != nil {
+		return nil, "", asReasonError(address, err)
+	}
+	if c.stores == nil {
+		c.stores = map[string]bucketStore{}
+	}
+	c.stores[id] = store
+	return store, object.key, nil
+}

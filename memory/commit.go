@@ -1,0 +1,117 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// maxAttempts bounds how often a change is tried again because other processes
+// were faster; each failed attempt means that one of theirs succeeded.
+const maxAttempts = 1000
+
+// apply makes one change of a session that the caller has locked. plan returns
+// the transition from a view, nil for no change; it is called again after a conflict.
+func (m *Memory) apply(ctx context.Context, key Key, base *view, plan func(*view) (*transition, error)) error {
+	for attempt := range maxAttempts {
+		t, err := plan(base)
+		if err != nil || t == nil {
+			return err
+		}
+		t.change.Version, t.change.Next = base.version, NextVersion(base.version)
+		err = m.store.Apply(ctx, key, t.change)
+		if err == nil {
+			t.next.version = t.change.Next
+			m.sessions.setView(key.Session, t.next)
+			return nil
+		}
+		m.sessions.setView(key.Session, nil) // it is unknown what the store has now
+		if !isConflict(err) {
+			return err
+		}
+		if err := pause(ctx, attempt); err != nil {
+			return err
+		}
+		if base, err = m.load(ctx, key); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("memory %s, session %q: %w, %d times in a row", m.id, key.Session, ErrConflict, maxAttempts)
+}
+
+// pause waits after a conflict, longer after several ones, so that writers of
+// different processes do not collide again.
+func pause(ctx context.Context, attempt int) error {
+	if attempt < 2 {
+		return ctx.Err()
+	}
+	wait := time.Duration(rand.IntN(min(attempt, 20))+1) * time.Millisecond
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// expired reports whether the session's ttl is over. Reading does not extend it.
+func (m *Memory) expired(s State) bool {
+	return m.ttl > 0 && !s.LastSaid.IsZero() && m.now().Sub(s.LastSaid) > m.ttl
+}
+
+// expireIfDue returns v, or an empty view after it deleted a session whose ttl
+// is over. The caller has locked the session.
+func (m *Memory) expireIfDue(ctx context.Context, key Key, v *view) (*view, error) {
+	for range maxAttempts {
+		if !m.expired(v.state) {
+			return v, nil
+		}
+		err := m.remove(ctx, key, v.version)
+		if err == nil {
+			return m.newView(), nil
+		}
+		if !errors.Is(err, ErrConflict) {
+			return nil, err
+		}
+		if v, err = m.load(ctx, key); err != nil {
+			return nil, err
+		}
+	}
+	return nil, ErrConflict
+}
+
+// remove deletes a session that has the given version.
+func (m *Memory) remove(ctx context.Context, key Key, version int64) error {
+	if err := m.forget(ctx, key); err != nil {
+		return err
+	}
+	return Remove(ctx, m.store, key, version)
+}
+
+// forget removes the cached view of a session and what its context stored apart from it.
+func (m *Memory) forget(ctx context.Context, key Key) error {
+	m.sessions.setView(key.Session, nil)
+	if m.context == nil {
+		return nil
+	}
+	return m.context.Delete(ctx, m.store, key)
+}
+
+// knownIDs returns which of the ids belong to messages of the session that did not fail.
+func (m *Memory) knownIDs(ctx context.Context, key Key, ids []string) (map[string]bool, error) {
+	known := map[string]bool{}
+	if len(ids) == 0 {
+		return known, nil
+	}
+	for e, err := range m.store.Entries(ctx, key, Query{Live: true, IDs: ids}) {
+		if err != nil {
+			return nil, err
+		}
+		known[e.Message.ID] = true
+	}
+	return known, nil
+}

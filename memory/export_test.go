@@ -1,0 +1,29 @@
+package memory
+
+import "github.com/qtype-dev/qtype/spec"
+
+// NewWithEviction returns a memory with a policy that is not in spec.Policies:
+// evict returns the indexes of the entries that leave, ascending.
+func NewWithEviction(cfg Config, store Store, evict func([]*Entry) []int) (*Memory, error) {
+	kind := policyKind{spec.PolicyRow{Name: "test"}, policyBuilder{build: func(Limits) evictionPolicy { return testPolicy{evictFunc: evict} }}}
+	return newMemory(cfg, kind, store)
+}
+
+type testPolicy struct {
+	keepAll
+	evictFunc func([]*Entry) []int
+}
+
+func (p testPolicy) evict(v *view, _, _ int) eviction { return evictIndexes(p.evictFunc(v.entries)) }
+func (testPolicy) usage(messages, _ int) (int, int, Unit) {
+	return messages, 0, InMessages
+}
+
+// PolicyBuilders returns the names of the policies that have a builder.
+func PolicyBuilders() []spec.Policy {
+	var names []spec.Policy
+	for name := range policyBuilders() {
+		names = append(names, name)
+	}
+	return names
+}

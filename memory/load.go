@@ -1,0 +1,135 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+// maxLoads bounds how often a window is read again because another process
+// deleted the session in between.
+const maxLoads = 10
+
+// load reads a session's window, and no more of its history, from the store.
+func (m *Memory) load(ctx context.Context, key Key) (*view, error) {
+	for attempt := 0; ; attempt++ {
+		head, err := m.store.Head(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		v, err := m.loadHead(ctx, key, head)
+		if err != nil {
+			return nil, err
+		}
+		want := head.State.InWindow
+		if head.State.Keep != 0 {
+			want = head.State.Kept
+		}
+		if len(v.entries) == want && (v.system != nil) == (head.State.System != 0) {
+			m.sessions.setView(key.Session, v)
+			return v, nil
+		}
+		if attempt == maxLoads {
+			return nil, fmt.Errorf("memory %s, session %q: store is missing messages of the window (%d of %d found)",
+				m.id, key.Session, len(v.entries), want)
+		}
+	}
+}
+
+func (m *Memory) loadHead(ctx context.Context, key Key, head Head) (*view, error) {
+	v := m.newView()
+	if head.Version == 0 {
+		return v, nil
+	}
+	v.version, v.state, v.values = head.Version, head.State, head.Values
+	v.begin = head.State.First
+	if head.State.Keep != 0 {
+		v.begin = head.State.Keep
+	}
+	var err error
+	if v.gaps, err = parseSeqRanges(head.State.Evicted); err != nil {
+		return nil, fmt.Errorf("memory %s, session %q: %w", m.id, key.Session, err)
+	}
+	if text := head.Values[stepSystemValue]; len(text) > 0 {
+		v.step = m.stepSystem(string(text))
+	}
+	if s := head.State.System; s != 0 {
+		for e, err := range m.store.Entries(ctx, key, Query{From: s, To: s}) {
+			if err != nil {
+				return nil, err
+			}
+			v.system = e
+		}
+	}
+	return v, m.loadEntries(ctx, key, v)
+}
+
+// loadEntries reads the entries from v.begin on that are in the window.
+func (m *Memory) loadEntries(ctx context.Context, key Key, v *view) (err error) {
+	v.gaps.outside(v.begin, v.state.Last, func(from, to int64) bool {
+		for e, failed := range m.store.Entries(ctx, key, Query{From: from, To: to, Live: true}) {
+			if err = failed; err == nil {
+				err = checkDecrypted(key, e)
+			}
+			if err != nil {
+				return false
+			}
+			if e.Message.Role != chat.System && !v.gaps.has(e.Seq) {
+				v.append(e)
+			}
+		}
+		return true
+	})
+	return err
+}
+
+// reload returns the session as the store has it now, from the cache if nothing
+// changed since.
+func (m *Memory) reload(ctx context.Context, key Key) (*view, error) {
+	v := m.sessions.view(key.Session)
+	if v == nil {
+		return m.load(ctx, key)
+	}
+	head, err := m.store.Head(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	if head.Version != v.version {
+		return m.load(ctx, key)
+	}
+	return v, nil
+}
+
+// cached returns the session as this process knows it. If another process has
+// written since, Apply returns a conflict.
+func (m *Memory) cached(ctx context.Context, key Key) (*view, error) {
+	if v := m.sessions.view(key.Session); v != nil {
+		return v, nil
+	}
+	return m.load(ctx, key)
+}
+
+// firstLookback is how many entries extendBack reads at first; each further read doubles it.
+const firstLookback = 256
+
+// extendBack returns v with as much more of the history as the policy needs
+// under limits that were raised.
+func (m *Memory) extendBack(ctx context.Context, key Key, v *view, p evictionPolicy) (*view, error) {
+	r, ok := p.(rereader)
+	if !ok {
+		return v, nil
+	}
+	back := int64(firstLookback)
+	for !r.covers(v) {
+		wide := m.newView()
+		wide.version, wide.state, wide.values, wide.system, wide.step = v.version, v.state, v.values, v.system, v.step
+		wide.begin = max(v.begin-back, v.minSeq())
+		back *= 2
+		if err := m.loadEntries(ctx, key, wide); err != nil {
+			return nil, err
+		}
+		v = wide
+	}
+	return v, nil
+}

@@ -1,0 +1,44 @@
+package memory
+
+import "fmt"
+
+// messageWindow keeps the newest messages, as LangChain4j's MessageWindowChatMemory does.
+type messageWindow struct {
+	countedSystem
+	max int // max_messages
+}
+
+func newMessageWindow(l Limits) evictionPolicy { return &messageWindow{max: l.int("max_messages")} }
+
+func (p *messageWindow) evict(v *view, _, _ int) eviction {
+	n := orphanedResults(v)
+	for n < len(v.entries) && len(v.entries)-n+v.systemCount() > p.max {
+		n += unit(v.entries[n:])
+	}
+	return evictPrefix(n)
+}
+
+// selectForCall applies the limit again: a lower limit is valid for every read,
+// and a higher one shows again what no append has evicted since.
+func (p *messageWindow) selectForCall(v *view) selection { return selection{left: p.evict(v, 0, -1)} }
+
+func (p *messageWindow) usage(messages, _ int) (int, int, Unit) { return messages, p.max, InMessages }
+
+func messageWindowReason(e Event) string {
+	return windowReason(e, "max_messages", plural(e.Before, "message")+" in the window",
+		plural(max(e.Before-e.Limit, 0), "message"), plural(e.Messages, "message"))
+}
+
+// countedSystem is the part of a policy that treats the system message like other messages.
+type countedSystem struct{}
+
+func (countedSystem) countsSystem() bool        { return true }
+func (countedSystem) describe(*Event, []*Entry) {}
+
+// windowReason names the limit, by how much it was exceeded, and how much left.
+func windowReason(e Event, key, before, excess, left string) string {
+	if e.Before <= e.Limit {
+		return "tool results left because their call had left before"
+	}
+	return fmt.Sprintf("%s exceeded %s %s; %s had to leave, %s left", before, key, thousands(e.Limit), excess, left)
+}

@@ -1,0 +1,234 @@
+package memory
+
+import (
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+const defaultNotice = "Notice: Chat history truncated due to maximum context window. "
+
+// roundWindow keeps the last rounds within a number of characters, as AI
+// Refinery's ChatMemoryModule does. The limits of the moment of reading decide,
+// so a view holds what a later read may need: the last rounds, whole, or a
+// little more than the characters that fit.
+type roundWindow struct {
+	most   int    // n_rounds
+	max    int    // max_context, in characters
+	notice string // inserted before the text that was cut
+}
+
+func newRoundWindow(l Limits) evictionPolicy {
+	return &roundWindow{most: l.int("n_rounds"), max: l.int("max_context"), notice: defaultNotice}
+}
+
+func (p *roundWindow) countsSystem() bool              { return false }
+func (p *roundWindow) describe(*Event, []*Entry)       {}
+func (p *roundWindow) usage(_, _ int) (int, int, Unit) { return 0, p.max, InCharacters }
+
+// evict returns what no read under these limits can need: rounds beyond the
+// number, and what precedes more than max characters. What stays has one
+// message or round more than is sent, which shows that something was cut.
+func (p *roundWindow) evict(v *view, _, _ int) eviction {
+	n, count, chars := 0, v.rounds(), v.chars
+	for count > p.most || chars > p.max {
+		end, size := nextRound(v, n)
+		if end == len(v.entries) {
+			break // the newest round
+		}
+		if count <= p.most && chars-size <= p.max {
+			return evictPrefix(n)
+		}
+		n, count, chars = end, count-1, chars-size
+	}
+	for chars > p.max {
+		end, size := nextUnit(v, n)
+		if end >= len(v.entries) || chars-size <= p.max {
+			break
+		}
+		n, chars = end, chars-size
+	}
+	return evictPrefix(n)
+}
+
+// nextRound returns the end of the round that begins at from, and its characters.
+func nextRound(v *view, from int) (end, chars int) {
+	end = from
+	for end < len(v.entries) && (end == from || !isUser(v.entries[end])) {
+		chars += int(v.sizes[end])
+		end++
+	}
+	return end, chars
+}
+
+// nextUnit returns the end of the message at from with its tool results, and their characters.
+func nextUnit(v *view, from int) (end, chars int) {
+	if from == len(v.entries) {
+		return from, 0
+	}
+	end = from + unit(v.entries[from:])
+	for _, size := range v.sizes[from:end] {
+		chars += int(size)
+	}
+	return end, chars
+}
+
+// budget returns how many characters fit in addition to the notice, and that
+// notice. There is no notice if it leaves no room.
+func (p *roundWindow) budget() (int, string) {
+	if rest := p.max - utf8.RuneCountInString(p.notice); rest > 0 {
+		return rest, p.notice
+	}
+	return p.max, ""
+}
+
+// selectForCall drops rounds beyond the number, then, if the rest has too many
+// characters, whole rounds, then messages of the newest round; at last it cuts
+// the front of what is left.
+func (p *roundWindow) selectForCall(v *view) selection {
+	n, chars := 0, v.chars
+	for count := v.rounds(); count > p.most; count-- {
+		end, size := nextRound(v, n)
+		n, chars = end, chars-size
+	}
+	if chars <= p.max {
+		return selection{left: evictPrefix(n), used: chars}
+	}
+	budget, notice := p.budget()
+	for chars > budget {
+		end, size := nextRound(v, n)
+		if end == len(v.entries) {
+			break
+		}
+		n, chars = end, chars-size
+	}
+	end, size := nextUnit(v, n)
+	for chars > budget && end < len(v.entries) {
+		n, chars = end, chars-size
+		end, size = nextUnit(v, n)
+	}
+	return selection{left: evictPrefix(n), cut: cutFront(v.entries[n:end], chars-budget, notice), note: true,
+		used: min(chars, budget) + utf8.RuneCountInString(notice)}
+}
+
+// cutFront removes excess characters at the front, message by message, and puts
+// the notice before the rest of the first one. It returns copies.
+func cutFront(entries []*Entry, excess int, notice string) []*Entry {
+	var out []*Entry
+	for i, e := range entries {
+		if i > 0 && excess <= 0 {
+			break
+		}
+		c := *e
+		c.Message.Blocks, excess = cutBlocks(c.Message.Blocks, excess)
+		if i == 0 {
+			c.Message.Blocks = withNotice(c.Message.Blocks, notice)
+		}
+		out = append(out, &c)
+	}
+	return out
+}
+
+func cutBlocks(blocks []chat.Block, excess int) ([]chat.Block, int) {
+	blocks = slices.Clone(blocks)
+	for i, b := range blocks {
+		if excess <= 0 {
+			break
+		}
+		if !hasText(b) {
+			continue
+		}
+		n := min(utf8.RuneCountInString(b.Text), excess)
+		blocks[i].Text, excess = dropCharacters(b.Text, n), excess-n
+	}
+	return blocks, excess
+}
+
+// dropCharacters returns text without its first n characters.
+func dropCharacters(text string, n int) string {
+	for range n {
+		_, size := utf8.DecodeRuneInString(text)
+		text = text[size:]
+	}
+	return text
+}
+
+func withNotice(blocks []chat.Block, notice string) []chat.Block {
+	if notice == "" {
+		return blocks
+	}
+	if i := slices.IndexFunc(blocks, hasText); i >= 0 {
+		blocks[i].Text = notice + blocks[i].Text
+		return blocks
+	}
+	return slices.Insert(blocks, 0, chat.Block{Type: "text", Text: notice})
+}
+
+// covers reports whether the view has everything, more rounds than the limit,
+// or more characters.
+func (p *roundWindow) covers(v *view) bool {
+	if v.begin <= v.minSeq() {
+		return true
+	}
+	count := v.rounds()
+	whole := len(v.entries) > 0 && isUser(v.entries[0]) // the first round is
+	return count > p.most || count == p.most && whole || v.chars > p.max
+}
+
+func (p *roundWindow) withOptions(o ReadOptions) (evictionPolicy, error) {
+	one := *p
+	for key, to := range map[string]struct {
+		value int
+		field *int
+	}{"n_rounds": {o.NRounds, &one.most}, "max_context": {o.MaxContext, &one.max}} {
+		if to.value < 0 {
+			return nil, fmt.Errorf("%s must be positive, not %d", key, to.value)
+		}
+		if to.value > 0 {
+			*to.field = to.value
+		}
+	}
+	switch {
+	case o.NoNotice:
+		one.notice = ""
+	case o.Notice != "":
+		one.notice = o.Notice
+	}
+	return &one, nil
+}
+
+func (p *roundWindow) evicted(v *view, first int64, before, added []*Entry) *Event {
+	e := Event{Kind: EventFlush, Rule: spec.PolicyRoundWindow, Turn: v.state.Turns, Time: v.state.LastSaid,
+		Before: v.chars, Limit: p.max, Unit: InCharacters}
+	for _, entries := range [][]*Entry{before, added} {
+		for _, entry := range entries {
+			if entry.Seq >= v.state.First {
+				break
+			}
+			if entry.Seq < first || isSystem(entry) {
+				continue
+			}
+			if e.Messages == 0 {
+				e.From = entry.Seq
+			}
+			e.To, e.Messages, e.Tokens = entry.Seq, e.Messages+1, e.Tokens+entry.Tokens
+		}
+	}
+	if v.chars <= p.max {
+		e.Before, e.Limit, e.Unit = p.most+1, p.most, InRounds
+	}
+	if e.Messages == 0 {
+		return nil
+	}
+	return &e
+}
+
+func roundWindowReason(e Event) string {
+	if e.Unit == InRounds {
+		return fmt.Sprintf("%s exceeded n_rounds %s", plural(e.Before, "round"), thousands(e.Limit))
+	}
+	return fmt.Sprintf("%s characters exceeded max_context %s; whole rounds left first", thousands(e.Before), thousands(e.Limit))
+}

@@ -1,0 +1,285 @@
+// Package promptcontext assembles what a memory sends to the model in addition
+// to chat messages: pinned texts, the session's variables, a running summary of
+// evicted messages, and evicted messages that are similar to the newest one.
+//
+//	memory.New(memory.Config{…, Context: promptcontext.New(nil,
+//		promptcontext.Block{Kind: promptcontext.Pinned, Text: "The customer is on plan Gold."})}, store)
+//
+// The blocks share the tokens that chat_history_token_ratio and the messages
+// leave of token_limit. If they are too large together, the block with the
+// highest priority number is cut first; a block of priority 0 is never cut.
+//
+// Summary and vectors are values of the session and entries of a companion
+// session in the memory's own store, so that every store can keep them.
+package promptcontext
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+// The kinds of context blocks.
+const (
+	Pinned    memory.BlockKind = "pinned"    // a text that is always sent
+	Variables memory.BlockKind = "variables" // the session's named values
+	Summary   memory.BlockKind = "summary"   // a running summary of evicted messages
+	Retrieval memory.BlockKind = "retrieval" // the evicted messages most similar to the newest user message
+)
+
+// Block declares a context block.
+type Block struct {
+	Kind     memory.BlockKind // what it contains
+	Priority int              // the highest number is cut first; 0 is never cut
+
+	Text string // pinned: the text
+
+	Summarizer   Summarizer // summary: writes it; required
+	MaxTokens    int        // summary: its maximal size; 0: 2,000
+	Instructions string     // summary: how to write it; empty: DefaultInstructions
+	InputTokens  int        // summary: the most tokens of messages in one call, more follow with the next; 0: 16,000
+
+	Embedder Embedder // retrieval: computes vectors of texts; required
+	TopK     int      // retrieval: the most messages; 0: 5
+}
+
+const (
+	defaultSummaryTokens = 2_000
+	defaultInputTokens   = 16_000
+	defaultTopK          = 5
+)
+
+// Summarizer adds messages to a running summary, usually with a model. It is
+// safe for concurrent use.
+type Summarizer interface {
+	// Summarize returns the new summary. After an error the old one stays, and the
+	// next call gets the same messages.
+	Summarize(ctx context.Context, r SummaryRequest) (string, error)
+}
+
+// SummaryRequest is the input of one call of a Summarizer.
+type SummaryRequest struct {
+	Instructions string         // how the summary is to be written
+	Summary      string         // the summary so far, empty for none
+	Messages     []chat.Message // the messages to add, oldest first; not to be modified
+	MaxTokens    int            // the maximal size of the new summary; a longer one is cut at its end
+	Room         int            // the most tokens that the messages have together; a single one may have more
+}
+
+// Embedder computes vectors of texts. It is safe for concurrent use.
+type Embedder interface {
+	// Name identifies the model: vectors of different models cannot be compared,
+	// so they are computed again under another name. An error means that the
+	// model cannot be used.
+	Name() (string, error)
+	// Embed returns a vector for each text, in their order, all of one length.
+	Embed(ctx context.Context, texts []string) ([][]float32, error)
+}
+
+// source is a memory.ContextSource.
+type source struct {
+	blocks    []Block
+	err       error
+	summary   *Block // nil for none
+	retrieval *Block // nil for none
+	vectors   vectorCache
+	warn      func(string)
+}
+
+// New returns a context with the given blocks, in the order in which they are
+// sent; nil without blocks. warn receives, in one line each and once, why a
+// summary or a retrieval is out of date; it may be nil.
+func New(warn func(string), blocks ...Block) memory.ContextSource {
+	if len(blocks) == 0 {
+		return nil
+	}
+	c := &source{blocks: slices.Clone(blocks), warn: warnOnce(warn)}
+	for i := range c.blocks {
+		b := &c.blocks[i]
+		if err := b.complete(); err != nil && c.err == nil {
+			c.err = fmt.Errorf("context block %d: %w", i+1, err)
+		}
+		if b.Kind != Pinned && slices.ContainsFunc(c.blocks[:i], func(o Block) bool { return o.Kind == b.Kind }) && c.err == nil {
+			c.err = fmt.Errorf("context block %d: only one block of kind %s is possible", i+1, b.Kind)
+		}
+		switch b.Kind {
+		case Summary:
+			c.summary = b
+		case Retrieval:
+			c.retrieval = b
+		}
+	}
+	return c
+}
+
+func (c *source) Check() error { return c.err }
+
+// complete sets the defaults of a block, or returns an error for an invalid one.
+func (b *Block) complete() error {
+	switch {
+	case b.Priority < 0:
+		return fmt.Errorf("the priority must not be negative, not %d", b.Priority)
+	case b.Kind == Summary && b.Summarizer == nil:
+		return errors.New("a summary needs a summarizer")
+	case b.Kind == Retrieval && b.Embedder == nil:
+		return errors.New("retrieval needs an embedder")
+	case b.MaxTokens < 0 || b.TopK < 0 || b.InputTokens < 0:
+		return errors.New("the limits of a block must be positive")
+	case !slices.Contains([]memory.BlockKind{Pinned, Variables, Summary, Retrieval}, b.Kind):
+		return fmt.Errorf("unknown kind %q: it is pinned, variables, summary or retrieval", b.Kind)
+	}
+	b.Text = strings.ToValidUTF8(b.Text, "\uFFFD")
+	for value, fallback := range map[*int]int{&b.MaxTokens: defaultSummaryTokens, &b.InputTokens: defaultInputTokens, &b.TopK: defaultTopK} {
+		if *value == 0 {
+			*value = fallback
+		}
+	}
+	if b.Instructions == "" {
+		b.Instructions = DefaultInstructions
+	}
+	return nil
+}
+
+// turnContext is the context of one turn. Variables and retrieved messages are
+// computed once, so that all calls of an agent's loop begin with the same bytes.
+type turnContext struct {
+	source    *source
+	session   memory.ContextSession
+	begun     bool
+	variables []memory.Variable // the one that was set last at the end
+	question  string            // the id of the user message that retrieved are for
+	retrieved []contextUnit
+	problems  map[memory.BlockKind]string
+}
+
+func (c *source) Begin(s memory.ContextSession) memory.TurnContext {
+	return &turnContext{source: c, session: s, problems: map[memory.BlockKind]string{}}
+}
+
+// Refresh adds messages that the next call no longer sends to the summary and to
+// the vectors, and finds the messages that are similar to the newest one.
+func (t *turnContext) Refresh() error {
+	if !t.begun {
+		t.begun, t.variables = true, t.session.Variables()
+	}
+	if t.source.summary != nil && t.problems[Summary] == "" { // after a failure only the next turn tries again
+		problem, err := t.updateSummary()
+		if err != nil {
+			return err
+		}
+		t.problems[Summary] = problem
+	}
+	question := t.session.NewestUser()
+	if t.source.retrieval == nil || question == nil || question.ID == t.question {
+		return nil
+	}
+	found, problem, err := t.retrieve(question.Text())
+	if err != nil {
+		return err
+	}
+	t.question, t.retrieved, t.problems[Retrieval] = question.ID, found, problem
+	return nil
+}
+
+// evictedMessages is a batch of messages that left the window.
+type evictedMessages struct {
+	messages []chat.Message
+	seqs     []int64 // their positions
+	tokens   int
+	from, to int64 // the positions that the batch covers
+	more     bool  // more messages follow
+}
+
+// pending reads the messages after a position that are not sent any more,
+// oldest first, within a number of tokens, but at least one. It skips system
+// messages, failed turns, and messages of a window that was replaced.
+func (t *turnContext) pending(after int64, maxTokens int) (evictedMessages, error) {
+	p := evictedMessages{from: max(after+1, t.session.Head().State.FirstPosition())}
+	p.to = p.from - 1
+	for e, err := range t.session.Evicted(p.from) {
+		if err != nil {
+			return p, err
+		}
+		if len(p.messages) > 0 && p.tokens+e.Tokens > maxTokens {
+			p.more = true
+			break
+		}
+		p.to = e.Seq
+		if e.Message.Role != chat.System {
+			p.messages, p.seqs = append(p.messages, e.Message), append(p.seqs, e.Seq)
+			p.tokens += e.Tokens
+		}
+	}
+	return p, nil
+}
+
+// problemText returns a problem in one line, and warns of it.
+func (t *turnContext) problemText(kind memory.BlockKind, problem string) string {
+	t.source.warn(fmt.Sprintf("memory %s, %s: %s; will retry in the next turn", t.session.Key().Memory, kind, problem))
+	return problem
+}
+
+// warnOnce returns warn without messages that it received before; nil does nothing.
+func warnOnce(warn func(string)) func(string) {
+	if warn == nil {
+		return func(string) {}
+	}
+	const maxRemembered = 256
+	var mu sync.Mutex
+	seen := map[string]bool{}
+	return func(text string) {
+		mu.Lock()
+		known := seen[text]
+		if len(seen) >= maxRemembered {
+			clear(seen)
+		}
+		seen[text] = true
+		mu.Unlock()
+		if !known {
+			warn(text)
+		}
+	}
+}
+
+// oneLine returns text with each run of white space replaced by a blank.
+func oneLine(text string) string {
+	return strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
+}
+
+// lines returns the lines of a text that are not blank, without white space at their ends.
+func lines(text string) []string {
+	var out []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimRight(line, " \t\r\n"); line != "" {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// variableUnits returns a line for each variable, by name. The variable that was
+// set first is cut first.
+func variableUnits(all []memory.Variable) []contextUnit {
+	units := make([]contextUnit, 0, len(all))
+	for i, v := range all {
+		units = append(units, contextUnit{text: "- " + v.Name + ": " + singleLine(v.Value), rank: len(all) - i})
+	}
+	slices.SortFunc(units, func(a, b contextUnit) int { return strings.Compare(a.text, b.text) })
+	return units
+}
+
+// singleLine returns a text of one line as it is, any other value as JSON.
+func singleLine(value json.RawMessage) string {
+	var text string
+	if json.Unmarshal(value, &text) == nil && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 }) {
+		return text
+	}
+	return string(value)
+}

@@ -1,0 +1,226 @@
+package promptcontext
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/qtype-dev/qtype/internal/vectors"
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+// The vectors of a session are the blocks of a companion session in the same
+// store, so that every store can keep them, and reading the head of a session
+// does not read its vectors.
+//
+// The head of the companion says how far the vectors reach, and changes together
+// with them: whichever process is faster, no message is embedded twice or
+// skipped. It also names the generation of the session that the vectors belong
+// to, because the two sessions are not deleted in one step.
+
+// companionSuffix ends the memory's id in the key of a companion. No document
+// can declare such an id.
+const companionSuffix = "\x00vectors"
+
+// metaValue is the value of a companion that describes its content.
+const metaValue = "vectors"
+
+const (
+	maxVectors     = 8_192    // the newest ones of a session, which are searched
+	maxCachedBytes = 64 << 20 // of the vectors that one memory caches
+	// maxChangesPerGeneration is the most changes of a session between its creation
+	// and deletion: a version further away belongs to another generation, which
+	// begins at a random number.
+	maxChangesPerGeneration = 1 << 40
+)
+
+func companionOf(key memory.Key) memory.Key {
+	return memory.Key{Memory: key.Memory + companionSuffix, Session: key.Session}
+}
+
+// sessionVectors is the content of a companion. It is immutable once it is published.
+type sessionVectors struct {
+	version int64 // of the companion; 0 if there is none
+	last    int64 // position of its newest entry
+	meta    vectorMeta
+	vectors vectors.Vectors
+}
+
+// vectorMeta is the stored description of a companion's content.
+type vectorMeta struct {
+	Generation int64  `json:"life"`  // the session's version when the companion was created
+	Model      string `json:"model"` // the embedding model
+	To         int64  `json:"to"`    // position of the newest message that was processed
+}
+
+// covers reports whether a session of this version is of the same generation.
+func (m vectorMeta) covers(version int64) bool {
+	return version >= m.Generation && version-m.Generation < maxChangesPerGeneration
+}
+
+// vectorCache has the vectors that were used last, within maxCachedBytes.
+type vectorCache struct {
+	mu    sync.Mutex
+	byKey map[memory.Key]*sessionVectors
+	order []memory.Key // least recently used first
+}
+
+func (c *vectorCache) get(key memory.Key) *sessionVectors {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.byKey[key]
+}
+
+func (c *vectorCache) put(key memory.Key, v *sessionVectors) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.byKey == nil {
+		c.byKey = map[memory.Key]*sessionVectors{}
+	}
+	c.byKey[key] = v
+	c.order = append(slices.DeleteFunc(c.order, func(k memory.Key) bool { return k == key }), key)
+	total := 0
+	for _, k := range c.order {
+		total += c.byKey[k].vectors.Bytes()
+	}
+	for total > maxCachedBytes && len(c.order) > 1 {
+		total -= c.byKey[c.order[0]].vectors.Bytes()
+		delete(c.byKey, c.order[0])
+		c.order = c.order[1:]
+	}
+}
+
+func (c *vectorCache) drop(key memory.Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.byKey, key)
+	c.order = slices.DeleteFunc(c.order, func(k memory.Key) bool { return k == key })
+}
+
+// embedderError reports that the embedding model cannot be used.
+type embedderError struct{ error }
+
+// Unwrap returns the cause.
+func (e *embedderError) Unwrap() error { return e.error }
+
+// loadVectors reads the content of the session's companion that is not cached.
+// A companion of an earlier generation or of another model is deleted.
+func (t *turnContext) loadVectors() (*sessionVectors, error) {
+	ctx, store, key, session := t.session.Context(), t.session.Store(), t.session.Key(), t.session.Head()
+	cache := &t.source.vectors
+	companion := companionOf(key)
+	head, err := store.Head(ctx, companion)
+	if err != nil {
+		return nil, err
+	}
+	cached := cache.get(key)
+	if cached != nil && cached.version == head.Version && cached.meta.covers(session.Version) {
+		return cached, nil
+	}
+	name, err := t.source.retrieval.Embedder.Name()
+	if err != nil {
+		return nil, &embedderError{err}
+	}
+	empty := &sessionVectors{meta: vectorMeta{Generation: session.Version, Model: name}}
+	if head.Version == 0 {
+		return empty, nil
+	}
+	next := &sessionVectors{version: head.Version, last: head.State.Last}
+	if json.Unmarshal(head.Values[metaValue], &next.meta) != nil || !next.meta.covers(session.Version) || next.meta.Model != name {
+		cache.drop(key)
+		return empty, memory.Remove(ctx, store, companion, head.Version)
+	}
+	from := int64(1)
+	if cached != nil && cached.meta.Generation == next.meta.Generation && cached.version < next.version && next.version-cached.version < maxChangesPerGeneration {
+		next.vectors, from = cached.vectors, cached.last+1 // only the session's turn appends to them
+	}
+	for e, err := range store.Entries(ctx, companion, memory.Query{From: from, To: next.last}) {
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range e.Message.Blocks {
+			if err := next.vectors.AddBinary(b.Data); err != nil {
+				return nil, fmt.Errorf("memory %s, session %q: %w", key.Memory, key.Session, err)
+			}
+		}
+		if next.vectors.Len() > 2*maxVectors {
+			next.vectors = next.vectors.Newest(maxVectors)
+		}
+	}
+	cache.put(key, next)
+	return next, nil
+}
+
+// addVectors adds vectors to the session's companion. If the session was cleared
+// in the meantime the companion is deleted.
+func (t *turnContext) addVectors(stored *sessionVectors, b vectorBatch) error {
+	ctx, store, key := t.session.Context(), t.session.Store(), t.session.Key()
+	meta := stored.meta
+	meta.To = b.to
+	raw, err := json.Marshal(meta)
+	if err != nil {
+		return err
+	}
+	now := t.session.Now()
+	last := stored.last
+	c := memory.Change{Version: stored.version, Next: memory.NextVersion(stored.version), Values: map[string][]byte{metaValue: raw}}
+	if b.vectors.Len() > 0 {
+		data, err := b.vectors.AppendBinary(nil)
+		if err != nil {
+			return err
+		}
+		last++
+		c.Entries = []*memory.Entry{{Message: chat.Message{ID: chat.NewID(), Role: chat.Assistant, Blocks: []chat.Block{{Type: "bytes", Data: data}}},
+			Seq: last, Turn: last, Time: now}}
+	}
+	c.State = memory.State{Last: last, Turns: last, First: last + 1, LastSaid: now}
+	if err := store.Apply(ctx, companionOf(key), c); err != nil {
+		return err
+	}
+	head, err := store.Head(ctx, key)
+	if err == nil && !meta.covers(head.Version) {
+		t.source.vectors.drop(key)
+		err = store.Delete(ctx, companionOf(key))
+	}
+	return err
+}
+
+// Delete deletes the session's companion.
+func (c *source) Delete(ctx context.Context, store memory.Store, key memory.Key) error {
+	if c.retrieval == nil {
+		return nil
+	}
+	c.vectors.drop(key)
+	return store.Delete(ctx, companionOf(key))
+}
+
+// Prune deletes companions without a session, which a process left that died
+// while another one deleted the session.
+func (c *source) Prune(ctx context.Context, store memory.Store, id string) error {
+	if c.retrieval == nil {
+		return nil
+	}
+	var orphans []memory.Key
+	for l, err := range store.Sessions(ctx, id+companionSuffix) {
+		if err != nil {
+			return err
+		}
+		key := memory.Key{Memory: id, Session: l.Session}
+		head, err := store.Head(ctx, key)
+		if err != nil {
+			return fmt.Errorf("memory %s, session %q: %w", id, l.Session, err)
+		}
+		if head.Version == 0 {
+			orphans = append(orphans, companionOf(key))
+		}
+	}
+	for _, key := range orphans {
+		if err := store.Delete(ctx, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,189 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"sort"
+)
+
+// Window returns what the next call of a model receives, as committed. It reads
+// nothing of the history beyond the window.
+func (m *Memory) Window(ctx context.Context, session string) (Window, error) {
+	return m.Read(ctx, session, ReadOptions{})
+}
+
+// Read is Window with other limits for this read. Only round_window supports
+// them: the other policies do not keep what other limits would show.
+func (m *Memory) Read(ctx context.Context, session string, o ReadOptions) (Window, error) {
+	v, p, err := m.committed(ctx, session)
+	if err != nil {
+		return Window{}, err
+	}
+	if o.changesLimits() {
+		r, ok := p.(rereader)
+		if !ok {
+			return Window{}, fmt.Errorf("memory %s: policy %s cannot be read with other limits", m.id, m.kind.Name)
+		}
+		if p, err = r.withOptions(o); err != nil {
+			return Window{}, fmt.Errorf("memory %s: %w", m.id, err)
+		}
+	}
+	if v, err = m.extendBack(ctx, m.key(session), v, p); err != nil {
+		return Window{}, err
+	}
+	return m.window(p, v), nil
+}
+
+// ReadText is Read as plain text (Window.Text), o.Empty for an empty window.
+func (m *Memory) ReadText(ctx context.Context, session string, o ReadOptions) (string, error) {
+	w, err := m.Read(ctx, session, o)
+	if err != nil {
+		return "", err
+	}
+	if len(w.Entries) == 0 {
+		return o.Empty, nil
+	}
+	return w.Text(), nil
+}
+
+// ReadJSON is Read as a JSON array of messages in OpenAI's form.
+func (m *Memory) ReadJSON(ctx context.Context, session string, o ReadOptions) ([]byte, error) {
+	w, err := m.Read(ctx, session, o)
+	if err != nil {
+		return nil, err
+	}
+	return w.JSON(), nil
+}
+
+// History yields all messages of the session in order, and reads them while the
+// range continues. Messages that are added after it began are not part of it.
+func (m *Memory) History(ctx context.Context, session string) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		key := m.key(session)
+		head, err := m.store.Head(ctx, key)
+		var gaps seqRanges
+		if err == nil {
+			gaps, err = parseSeqRanges(head.State.Evicted)
+		}
+		if err != nil {
+			yield(Entry{}, err)
+			return
+		}
+		if head.State.Last == 0 || m.expired(head.State) {
+			return
+		}
+		for e, err := range m.store.Entries(ctx, key, Query{To: head.State.Last}) {
+			if err == nil {
+				err = checkDecrypted(key, e)
+			}
+			if err != nil {
+				yield(Entry{}, err)
+				return
+			}
+			out := *e
+			out.Status = head.State.status(e, gaps)
+			if !yield(out, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Events yields the events of the session in order.
+func (m *Memory) Events(ctx context.Context, session string) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		builders := policyBuilders()
+		for e, err := range m.store.Events(ctx, m.key(session)) {
+			if reason := builders[e.Rule].reason; err == nil && e.Reason == "" && reason != nil {
+				e.Reason = reason(e)
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Sessions lists the sessions of this memory, ordered by id.
+func (m *Memory) Sessions(ctx context.Context) ([]SessionInfo, error) {
+	var out []SessionInfo
+	for l, err := range m.store.Sessions(ctx, m.id) {
+		if err != nil {
+			return nil, err
+		}
+		if m.expired(l.Head.State) {
+			continue
+		}
+		p, err := m.policyOf(l.Session)
+		if err != nil {
+			return nil, err
+		}
+		s := l.Head.State // without reading the session: a system message that counts is left out
+		used, limit, unit := p.usage(s.InWindow, s.Tokens)
+		if unit == InCharacters {
+			used = s.Used
+		}
+		out = append(out, SessionInfo{Session: l.Session, Messages: s.Last, InWindow: s.InWindow, Tokens: s.Tokens,
+			Used: used, Limit: limit, Unit: unit, LastSaid: s.LastSaid, Flushes: s.Flushes})
+	}
+	return out, nil
+}
+
+// Head returns version, state and values of a session as committed; the zero
+// Head for an unknown or expired one. The values must not be modified.
+func (m *Memory) Head(ctx context.Context, session string) (Head, error) {
+	head, err := m.store.Head(ctx, m.key(session))
+	if err != nil || m.expired(head.State) {
+		return Head{}, err
+	}
+	return head, nil
+}
+
+// Variables returns the session's variables as committed, by name.
+func (m *Memory) Variables(ctx context.Context, session string) ([]Variable, error) {
+	head, err := m.Head(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	return sortedByName(variablesOf(head.Values)), nil
+}
+
+// window returns what is sent of a view.
+func (m *Memory) window(p evictionPolicy, v *view) Window {
+	sel := p.selectForCall(v)
+	w := m.arrange(v, sel.entries(v))
+	w.Cut = sel.note
+	for i := range sel.cut {
+		w.Entries[i].Tokens = tokensOf(m.counter, &w.Entries[i].Message) // they are copies
+	}
+	messages, tokens := len(w.Entries), v.tokens
+	if sel.left.size()+len(sel.cut) > 0 {
+		tokens = sumTokens(w.Entries)
+	}
+	if p.countsSystem() {
+		messages, tokens = messages+v.systemCount(), tokens+v.systemTokens()
+	}
+	w.Tokens = tokens
+	w.Used, w.Limit, w.Unit = p.usage(messages, tokens)
+	if w.Unit == InCharacters {
+		w.Used = sel.used
+	}
+	return w
+}
+
+// arrange returns a window of entries with the view's system message in its place.
+func (m *Memory) arrange(v *view, entries []*Entry) Window {
+	if len(entries) == 0 {
+		entries = nil // an empty window is the same however it became empty
+	}
+	w := Window{Entries: entries, System: v.systemEntry()}
+	switch {
+	case v.system == nil || m.systemFirst || !m.kind.Supports("keep_system_first"):
+	case v.pending:
+		w.SystemAt = max(len(entries)-v.tail, 0)
+	default:
+		w.SystemAt = sort.Search(len(entries), func(i int) bool { return entries[i].Seq == 0 || entries[i].Seq > v.system.Seq })
+	}
+	return w
+}

@@ -1,0 +1,261 @@
+package memory
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// stepSystemValue is the value with the system message that a step supplied
+// last. `qtype memory show` prints it; it is not part of the history.
+const stepSystemValue = "system"
+
+// transition is a change of a session and the view that results from it. Every
+// write of a memory is one: appends, turns, replaced windows and values.
+type transition struct {
+	change Change
+	next   *view
+	now    time.Time
+}
+
+// addition is what an append or a turn adds to a session.
+type addition struct {
+	entries []*Entry
+	each    bool   // every entry is an append in itself, otherwise they are one turn
+	step    *Entry // the step's system message, nil for none
+}
+
+// newTransition returns a transition that changes nothing.
+func newTransition(base *view, now time.Time) *transition {
+	next := *base
+	return &transition{next: &next, change: Change{State: base.state}, now: now}
+}
+
+// newTurn returns a transition that adds the entries of a new turn to the
+// history. Entries that an earlier attempt passed to the store belong to the
+// store: copies are numbered.
+func newTurn(base *view, entries []*Entry, now time.Time) *transition {
+	t := newTransition(base, now)
+	st := &t.next.state
+	st.Turns++
+	st.LastSaid = now
+	if len(entries) > 0 && entries[0].Seq != 0 {
+		entries = slices.Clone(entries)
+		for i, e := range entries {
+			c := *e
+			entries[i] = &c
+		}
+	}
+	for _, e := range entries {
+		st.Last++
+		e.Seq, e.Turn, e.Time, e.Status = st.Last, st.Turns, now, InWindow
+	}
+	t.change.Entries = entries
+	t.change.State = *st
+	return t
+}
+
+// add returns the transition that adds messages and evicts what the policy does
+// not keep; nil if all messages are duplicates.
+func add(p evictionPolicy, rule spec.Policy, base *view, a addition, now time.Time) *transition {
+	entries := withoutDuplicates(p, base.system, a.entries)
+	if len(entries) == 0 {
+		return nil
+	}
+	t := newTurn(base, entries, now)
+	t.next.step = a.step // the policy counts the system message of this turn
+	own := len(t.next.entries)
+	for _, e := range t.change.Entries {
+		t.put(e)
+		if a.each {
+			t.evict(p, rule, len(t.next.entries)-1, t.next.user, isSystem(e))
+		}
+	}
+	if n := len(t.next.entries); !a.each && n > 0 {
+		at := min(own, n-1)
+		t.evict(p, rule, at, userUpTo(t.next, base, at), own == n)
+	}
+	if a.step == nil {
+		t.next.step = base.step
+	} else {
+		if text := a.step.Message.Text(); string(t.next.values[stepSystemValue]) != text {
+			t.setValue(stepSystemValue, []byte(text))
+		}
+	}
+	return t.finish(p, base)
+}
+
+// put adds an entry to the view.
+func (t *transition) put(e *Entry) {
+	if isSystem(e) {
+		t.next.system, t.next.state.System = e, e.Seq
+	} else {
+		t.next.append(e)
+	}
+}
+
+// withoutDuplicates returns the entries without system messages that are equal
+// to the current one, if the policy counts system messages.
+func withoutDuplicates(p evictionPolicy, system *Entry, entries []*Entry) []*Entry {
+	if !p.countsSystem() || !slices.ContainsFunc(entries, isSystem) {
+		return entries
+	}
+	var out []*Entry
+	for _, e := range entries {
+		if isSystem(e) {
+			if system != nil && equalSystem(&system.Message, &e.Message) {
+				continue
+			}
+			system = e
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// userUpTo returns the index of the last user message up to own, the first
+// entry after those of base, or -1.
+func userUpTo(next, base *view, own int) int {
+	if isUser(next.entries[own]) {
+		return own
+	}
+	return base.user
+}
+
+// replace returns the transition that replaces the window by entries.
+func replace(p evictionPolicy, rule spec.Policy, base *view, entries []*Entry, now time.Time) *transition {
+	entries = withoutDuplicates(p, nil, entries)
+	t := newTurn(base, entries, now)
+	if n := len(base.entries); n > 0 {
+		t.addEvent(Event{Kind: EventSet, From: base.entries[0].Seq, To: base.entries[n-1].Seq, Messages: n, Tokens: base.tokens,
+			Reason: "the window was replaced"})
+	}
+	empty := newView(base.measured)
+	empty.version, empty.state, empty.values, empty.step = base.version, t.next.state, base.values, base.step
+	empty.begin = base.state.Last + 1
+	empty.state.System, empty.state.First, empty.state.Floor, empty.state.Open = 0, empty.begin, empty.begin, false
+	before := *empty
+	t.next = empty
+	for _, e := range t.change.Entries {
+		t.put(e)
+	}
+	if n := len(t.next.entries); n > 0 {
+		t.evict(p, rule, n-1, t.next.user, false)
+	}
+	return t.finish(p, &before)
+}
+
+// fail returns the transition that adds the messages of a failed turn to the
+// history and leaves the window as it is.
+func fail(base *view, entries []*Entry, reason string, now time.Time) *transition {
+	t := newTurn(base, entries, now)
+	e := Event{Kind: EventFailed, From: base.state.Last + 1, To: t.next.state.Last, Messages: len(entries), Reason: reason}
+	for _, entry := range t.change.Entries {
+		entry.Status = Failed
+		e.Tokens += entry.Tokens
+	}
+	t.addEvent(e)
+	return t
+}
+
+// addEvent adds an event of this turn.
+func (t *transition) addEvent(e Event) {
+	e.Turn, e.Time = t.next.state.Turns, t.now
+	t.change.Events = append(t.change.Events, e)
+}
+
+// evict fits the window to the policy; own and user are as for
+// evictionPolicy.evict. A new system message causes evictions only if it counts.
+func (t *transition) evict(p evictionPolicy, rule spec.Policy, own, user int, system bool) {
+	v := t.next
+	if len(v.entries) == 0 || system && !p.countsSystem() {
+		return
+	}
+	s := p.evict(v, own, user).withToolResults(v.entries)
+	if s.size() == 0 {
+		v.state.Open = false // the newest message stays, so no call is open
+		return
+	}
+	v.state.Open = p.countsSystem() && hasOpenCalls(v, s)
+	if v.measured { // finish reports what left
+		v.remove(s)
+		return
+	}
+	event := Event{Kind: EventFlush, Rule: rule}
+	event.Before, event.Limit, event.Unit = p.usage(sizeOf(p, v))
+	from := len(t.change.Events)
+	for low, high := range s.runs {
+		run := event
+		run.From, run.To, run.Messages = v.entries[low].Seq, v.entries[high-1].Seq, high-low
+		for _, e := range v.entries[low:high] {
+			run.Tokens += e.Tokens
+		}
+		t.addEvent(run)
+	}
+	v.remove(s)
+	for i := range t.change.Events[from:] {
+		p.describe(&t.change.Events[from+i], v.entries)
+	}
+	v.state.Flushes++
+}
+
+// finish completes the state.
+func (t *transition) finish(p evictionPolicy, base *view) *transition {
+	v := t.next
+	st := &v.state
+	st.First, st.Evicted, st.InWindow, st.Tokens = v.begin, v.gaps.String(), len(v.entries), v.tokens
+	if r, ok := p.(rereader); ok {
+		st.Keep, st.Kept = v.begin, len(v.entries)
+		sent := r.selectForCall(v)
+		if n := sent.left.prefix; n > 0 {
+			st.First = v.entries[n].Seq
+			st.InWindow -= n
+			for _, e := range v.entries[:n] {
+				st.Tokens -= e.Tokens
+			}
+		}
+		st.Used = sent.used
+		if e := r.evicted(v, base.state.First, base.entries, t.change.Entries); e != nil {
+			t.change.Events = append(t.change.Events, *e)
+			st.Flushes++
+		}
+	}
+	t.change.State = *st
+	return t
+}
+
+// setValue sets a named value of the session; nil removes it.
+func (t *transition) setValue(name string, value []byte) {
+	if t.change.Values == nil {
+		t.change.Values = map[string][]byte{}
+		t.next.values = maps.Clone(t.next.values)
+	}
+	if t.next.values == nil {
+		t.next.values = map[string][]byte{}
+	}
+	t.change.Values[name], t.next.values[name] = value, value
+}
+
+const (
+	idempotencyValue   = "operations" // the value with the keys of the session's newest operations
+	maxIdempotencyKeys = 64           // a retry comes soon or not at all
+)
+
+// recordOperation adds an idempotency key, with the positions of the messages
+// that were added under it, to those of the session.
+func (t *transition) recordOperation(key string) {
+	if key == "" {
+		return
+	}
+	record, last := hashKey(key), t.change.State.Last
+	if n := len(t.change.Entries); n > 0 {
+		record = fmt.Sprintf("%s@%d-%d", record, last-int64(n)+1, last)
+	}
+	all := append(strings.Fields(string(t.next.values[idempotencyValue])), record)
+	all = all[max(len(all)-maxIdempotencyKeys, 0):]
+	t.setValue(idempotencyValue, []byte(strings.Join(all, " ")))
+}

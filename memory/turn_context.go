@@ -1,0 +1,164 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+// contextPolicy is an evictionPolicy that leaves room for context.
+type contextPolicy interface {
+	// contextLimit returns the most tokens that messages and context may have together.
+	contextLimit() int
+}
+
+// refreshContext updates the context before a call of the model.
+func (t *Turn) refreshContext() error {
+	if t.memory.context == nil {
+		return nil
+	}
+	if t.context == nil {
+		t.context = t.memory.context.Begin(contextSession{t})
+	}
+	return t.context.Refresh()
+}
+
+// withContext cuts the context to the room that the messages leave, and returns
+// what is sent.
+func (t *Turn) withContext(c CallContext, b Budget, v *view, sent []*Entry) ([]chat.Message, error) {
+	room, err := t.contextRoom(c, v, sent)
+	if err != nil {
+		return nil, err
+	}
+	call := &t.call.call
+	call.Room = room
+	if b.ContextWindow > 0 {
+		room = min(room, b.ContextWindow-b.Answer-b.Tools-v.systemTokens()-t.call.tokens)
+	}
+	c.Shrink(max(room, 0))
+	call.Context = c.Report()
+	for i := range call.Context {
+		call.Context[i].Text = "" // stores do not encrypt events
+	}
+	return c.Messages(sent), nil
+}
+
+// contextRoom returns how many tokens the messages leave for the context.
+func (t *Turn) contextRoom(c CallContext, v *view, sent []*Entry) (int, error) {
+	p, ok := t.policy.(contextPolicy)
+	if !ok {
+		return 0, fmt.Errorf("memory %s: policy %s has no room for context", t.memory.id, t.memory.kind.Name)
+	}
+	messages, system, limit := sumTokens(sent), v.systemTokens(), p.contextLimit()
+	room := max(limit-messages-system, 0)
+	if fixed := c.MinTokens(); fixed > room {
+		return 0, &ContextError{Memory: t.memory.id, Limit: limit, Messages: messages, System: system, Context: fixed}
+	}
+	return room, nil
+}
+
+// PreviewContext returns the context that the next call of the session would
+// get; nil without context blocks.
+func (m *Memory) PreviewContext(ctx context.Context, session string) (*ContextPreview, error) {
+	if m.context == nil {
+		return nil, nil
+	}
+	base, p, err := m.committed(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	t := &Turn{memory: m, key: m.key(session), ctx: ctx, base: base, policy: p}
+	c := m.context.Begin(contextSession{t}).Assemble(base.systemEntry(), base.entries, true)
+	preview := &ContextPreview{}
+	if preview.Room, preview.Refused = t.contextRoom(c, base, base.entries); preview.Refused == nil {
+		c.Shrink(preview.Room)
+	}
+	preview.Parts, preview.Tokens = c.Report(), c.Tokens()
+	return preview, nil
+}
+
+// committed returns a session as the store has it, empty if it has expired, and its policy.
+func (m *Memory) committed(ctx context.Context, session string) (*view, evictionPolicy, error) {
+	p, err := m.policyOf(session)
+	if err != nil {
+		return nil, nil, err
+	}
+	v, err := m.reload(ctx, m.key(session))
+	if err != nil {
+		return nil, nil, err
+	}
+	if m.expired(v.state) {
+		v = m.newView()
+	}
+	return v, p, nil
+}
+
+// contextSession is the ContextSession of a turn. Its methods are called while
+// the turn's mutex is locked.
+type contextSession struct{ turn *Turn }
+
+func (s contextSession) Context() context.Context     { return s.turn.ctx }
+func (s contextSession) Key() Key                     { return s.turn.key }
+func (s contextSession) Store() Store                 { return s.turn.memory.store }
+func (s contextSession) Variables() []Variable        { return s.turn.variables() }
+func (s contextSession) Tokens(msg *chat.Message) int { return tokensOf(s.turn.memory.counter, msg) }
+func (s contextSession) Count(text string) int        { return s.turn.memory.Count(text) }
+func (s contextSession) Now() time.Time               { return s.turn.memory.moment() }
+
+func (s contextSession) Head() Head {
+	b := s.turn.base
+	return Head{Version: b.version, State: b.state, Values: b.values}
+}
+
+func (s contextSession) NewestUser() *chat.Message {
+	for _, entries := range [][]*Entry{s.turn.staged, s.turn.base.entries} {
+		if i := lastUser(entries); i >= 0 {
+			return &entries[i].Message
+		}
+	}
+	return nil
+}
+
+func (s contextSession) FirstSent() int64 {
+	v, sel, _ := s.turn.fitted()
+	if rest := sel.left.rest(v.entries); len(rest) > 0 && rest[0].Seq > 0 {
+		return rest[0].Seq
+	}
+	return s.turn.base.state.Last + 1 // the turn's messages have no position yet
+}
+
+func (s contextSession) Evicted(from int64) iter.Seq2[*Entry, error] {
+	last := s.FirstSent() - 1
+	if last < from {
+		return func(func(*Entry, error) bool) {}
+	}
+	return s.Store().Entries(s.Context(), s.Key(), Query{From: from, To: last, Live: true})
+}
+
+func (s contextSession) Update(name string, change func(Head) ([]byte, Event, bool)) error {
+	t := s.turn
+	var next *view
+	err := t.memory.apply(t.ctx, t.key, t.base, func(base *view) (*transition, error) {
+		next = nil
+		if err := t.rebase(t.ctx, base); err != nil {
+			return nil, err
+		}
+		value, event, ok := change(s.Head())
+		if !ok || t.base.version == 0 {
+			return nil, nil
+		}
+		n := newTransition(t.base, t.memory.moment())
+		n.setValue(name, value)
+		event.Turn = t.base.state.Turns + 1
+		n.change.Events = []Event{event}
+		next = n.next
+		return n, nil
+	})
+	if err == nil && next != nil {
+		t.base = next
+	}
+	return err
+}

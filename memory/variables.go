@@ -1,0 +1,140 @@
+package memory
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// variablesValue is the value with a session's variables.
+const variablesValue = "variables"
+
+// The limits of variables.
+const (
+	maxVariableName  = 128      // bytes of a name
+	maxVariableBytes = 64 << 10 // of one value, as JSON
+	maxVariables     = 1_000    // in one session
+)
+
+// Variable is a named value that steps and agents keep for a session.
+type Variable struct {
+	Name  string          `json:"name"`  // unique in the session
+	Value json.RawMessage `json:"value"` // compact JSON, never null
+	Turn  int64           `json:"turn"`  // the turn that set it, or the last turn before
+}
+
+// VariableError reports why a variable cannot be stored.
+type VariableError struct {
+	Memory  string // the memory's id
+	Name    string // the variable's name
+	Problem string // what is wrong
+}
+
+// Error names the variable and the problem.
+func (e *VariableError) Error() string {
+	return fmt.Sprintf("memory %s: variable %q cannot be stored: %s", e.Memory, e.Name, e.Problem)
+}
+
+func tooManyVariables(memory, name string) error {
+	return &VariableError{Memory: memory, Name: name, Problem: fmt.Sprintf("the session has the maximum of %d variables", maxVariables)}
+}
+
+// newVariable checks a name and a value and makes the value compact. The value
+// null makes a Variable without a value.
+func newVariable(memory, name string, value json.RawMessage) (Variable, error) {
+	problem := ""
+	var compact bytes.Buffer
+	switch {
+	case name == "" || len(name) > maxVariableName || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
+		problem = fmt.Sprintf("a name is 1 to %d bytes of printable text", maxVariableName)
+	case len(value) == 0 || string(bytes.TrimSpace(value)) == "null":
+		return Variable{Name: name}, nil
+	case !utf8.Valid(value):
+		problem = "the value is not UTF-8"
+	case json.Compact(&compact, value) != nil:
+		problem = "the value is not JSON"
+	case compact.Len() > maxVariableBytes:
+		problem = fmt.Sprintf("the value has %s bytes, the maximum is %s", thousands(compact.Len()), thousands(maxVariableBytes))
+	}
+	if problem != "" {
+		return Variable{}, &VariableError{Memory: memory, Name: name, Problem: problem}
+	}
+	return Variable{Name: name, Value: compact.Bytes()}, nil
+}
+
+// variablesOf returns the variables of a session, the one that was set last at the end.
+func variablesOf(values map[string][]byte) []Variable {
+	var all []Variable
+	if raw := values[variablesValue]; len(raw) > 0 && json.Unmarshal(raw, &all) != nil {
+		return nil
+	}
+	return all
+}
+
+// putVariable returns all with v at the end, in the place of the one with the same name.
+func putVariable(all []Variable, v Variable) []Variable {
+	return append(withoutVariable(all, v.Name), v)
+}
+
+func withoutVariable(all []Variable, name string) []Variable {
+	return slices.DeleteFunc(slices.Clone(all), func(old Variable) bool { return old.Name == name })
+}
+
+// mergeVariables returns old with the variables of set; those without a value are removed.
+func mergeVariables(old, set []Variable) []Variable {
+	for _, v := range set {
+		if old = withoutVariable(old, v.Name); v.Value != nil {
+			old = append(old, v)
+		}
+	}
+	return old
+}
+
+func sortedByName(all []Variable) []Variable {
+	return slices.SortedFunc(slices.Values(all), func(a, b Variable) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// isUnchanged reports whether all has the variable with this value, or neither has one.
+func isUnchanged(all []Variable, v Variable) bool {
+	i := slices.IndexFunc(all, func(old Variable) bool { return old.Name == v.Name })
+	if i < 0 {
+		return v.Value == nil
+	}
+	return bytes.Equal(all[i].Value, v.Value)
+}
+
+// changedVariables returns those of set that differ from the view's.
+func changedVariables(base *view, set []Variable) []Variable {
+	old := variablesOf(base.values)
+	return slices.DeleteFunc(slices.Clone(set), func(v Variable) bool { return isUnchanged(old, v) })
+}
+
+// setVariables sets variables of the session, all of which differ from the current ones.
+func (t *transition) setVariables(memory string, set []Variable) error {
+	stamped := slices.Clone(set)
+	var names []string
+	for i := range stamped {
+		stamped[i].Turn = t.next.state.Turns
+		names = append(names, stamped[i].Name)
+	}
+	all := mergeVariables(variablesOf(t.next.values), stamped)
+	if len(all) > maxVariables {
+		return tooManyVariables(memory, names[0])
+	}
+	raw, err := json.Marshal(all)
+	if err != nil {
+		return errors.New("the variables cannot be written as JSON")
+	}
+	if len(all) == 0 {
+		raw = nil
+	}
+	t.setValue(variablesValue, raw)
+	t.addEvent(Event{Kind: EventVariables, Reason: "set: " + strings.Join(names, ", ")})
+	return nil
+}

@@ -1,0 +1,97 @@
+package memory
+
+import (
+	"context"
+
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+// Append adds messages, each of them as an append in itself: the window is
+// fitted to the policy after every one. All are stored, or none. It waits while
+// a turn of the session is active.
+func (m *Memory) Append(ctx context.Context, session string, msgs ...chat.Message) error {
+	return m.AppendOnce(ctx, session, "", msgs...)
+}
+
+// AppendOnce is Append for callers that may have to try again: messages that
+// were added under an idempotency key are added once.
+func (m *Memory) AppendOnce(ctx context.Context, session, key string, msgs ...chat.Message) error {
+	t, err := m.open(ctx, session, m.cached)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	if t.SetIdempotencyKey(key) {
+		return nil
+	}
+	if err := t.Add(msgs...); err != nil {
+		return err
+	}
+	return t.commit(ctx, true)
+}
+
+// SetVariables sets variables outside of a turn, all or none; one with a nil or
+// null value is removed. Only names and values are read. It waits while a turn
+// of the session is active.
+func (m *Memory) SetVariables(ctx context.Context, session string, set ...Variable) error {
+	t, err := m.open(ctx, session, m.cached)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	for _, v := range set {
+		if err := t.Set(v.Name, v.Value); err != nil {
+			return err
+		}
+	}
+	return t.commit(ctx, true)
+}
+
+// Set replaces the whole window, system message included, by msgs and fits it
+// once. The former messages stay in the history, to which msgs are added; those
+// that the session has already get new ids.
+func (m *Memory) Set(ctx context.Context, session string, msgs ...chat.Message) error {
+	if err := checkMessages(msgs); err != nil {
+		return err
+	}
+	t, err := m.open(ctx, session, m.reload)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	var ids []string
+	for i := range msgs {
+		if msgs[i].ID != "" {
+			ids = append(ids, msgs[i].ID)
+		}
+	}
+	known, err := m.knownIDs(ctx, t.key, ids)
+	if err != nil {
+		return err
+	}
+	entries := make([]*Entry, len(msgs))
+	for i, msg := range msgs {
+		if known[msg.ID] {
+			msg.ID = ""
+		}
+		entries[i] = newEntry(m.counter, msg)
+		known[entries[i].Message.ID] = true
+	}
+	return m.apply(ctx, t.key, t.base, func(base *view) (*transition, error) {
+		return replace(t.policy, m.kind.Name, base, entries, m.moment()), nil
+	})
+}
+
+// Clear deletes everything that the session has: window, history, variables and
+// context. It waits while a turn of the session is active.
+func (m *Memory) Clear(ctx context.Context, session string) error {
+	s, err := m.lock(ctx, session)
+	if err != nil {
+		return err
+	}
+	defer m.sessions.unlock(s)
+	if err := m.forget(ctx, m.key(session)); err != nil {
+		return err
+	}
+	return m.store.Delete(ctx, m.key(session))
+}

@@ -1,0 +1,69 @@
+package provider
+
+import (
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/model/anthropic"
+	"github.com/qtype-dev/qtype/model/googleai"
+	"github.com/qtype-dev/qtype/model/internal/wire"
+	"github.com/qtype-dev/qtype/model/langchain"
+	"github.com/qtype-dev/qtype/model/ollama"
+	"github.com/qtype-dev/qtype/model/openai"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// builder makes the clients of one provider. Mocks need none.
+type builder struct {
+	chat       func(spec.Model, wire.Config, time.Duration) (model.Chat, error)
+	embedder   func(wire.Config) (model.Embedder, error) // nil where the provider has no embedding models
+	envBaseURL func(text string) string                  // reads the provider's variable of the base URL; nil where that is a URL
+}
+
+// builders is the one table of providers that can be called, by their names in
+// spec.Providers.
+var builders = sync.OnceValue(func() map[string]builder {
+	return map[string]builder{
+		"anthropic": {chat: func(m spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {
+			return anthropic.New(anthropic.Config{Config: c, Bearer: spec.TypeName(m.Auth.To) == "bearer_token"})
+		}},
+		"google-ai": {chat: plain(googleai.New), embedder: embeddingsAt("v1beta/openai")},
+		"mistral":   {chat: plain(openai.NewMistral), embedder: embeddingsAt("")},
+		"ollama": {
+			chat: func(m spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {
+				return ollama.New(ollama.Config{Config: c, ContextWindow: m.ContextWindow})
+			},
+			embedder: embeddingsAt("v1"), envBaseURL: ollama.HostURL,
+		},
+		"openai":                  {chat: plain(openai.New), embedder: embeddingsAt("")},
+		"langchaingo:huggingface": {chat: bridge(langchain.NewHuggingFace)},
+		"langchaingo:mistral":     {chat: bridge(langchain.NewMistral)},
+		"langchaingo:ollama":      {chat: bridge(langchain.NewOllama)},
+	}
+})
+
+// plain adapts a client that needs nothing beyond the common settings.
+func plain[C model.Chat](open func(wire.Config) (C, error)) func(spec.Model, wire.Config, time.Duration) (model.Chat, error) {
+	return func(_ spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) { return open(c) }
+}
+
+// bridge adapts a client of langchaingo, which needs the time limit of a call.
+func bridge(open func(langchain.Config) (*langchain.Model, error)) func(spec.Model, wire.Config, time.Duration) (model.Chat, error) {
+	return func(_ spec.Model, c wire.Config, timeout time.Duration) (model.Chat, error) {
+		return open(langchain.Config{Config: c, Timeout: timeout})
+	}
+}
+
+// embeddingsAt makes embedding models by OpenAI's protocol, which these
+// providers serve below path. A base URL that has a path already is used as it is.
+func embeddingsAt(path string) func(wire.Config) (model.Embedder, error) {
+	return func(c wire.Config) (model.Embedder, error) {
+		if base, err := url.Parse(c.BaseURL); err == nil && path != "" && strings.Trim(base.Path, "/") == "" {
+			c.BaseURL = base.JoinPath(path).String()
+		}
+		return openai.NewEmbedder(c)
+	}
+}

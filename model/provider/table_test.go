@@ -1,0 +1,112 @@
+package provider
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/qtype-dev/qtype/spec"
+)
+
+var update = flag.Bool("update", false, "rewrite the table of docs/models.md")
+
+// TestProviders checks that each row of spec.Providers has a builder and each
+// builder a row, and that a row is complete enough to be called.
+func TestProviders(t *testing.T) {
+	seen := map[string]bool{}
+	for _, row := range spec.Providers() {
+		if seen[row.Name] {
+			t.Errorf("%s: two rows", row.Name)
+		}
+		seen[row.Name] = true
+		build, found := builders()[row.Name]
+		if called := row.Client == spec.NativeClient || row.Client == spec.BridgeClient; called != found {
+			t.Errorf("%s: client kind %d, but builder: %v", row.Name, row.Client, found)
+		}
+		if found && row.Embeddings != (build.embedder != nil) {
+			t.Errorf("%s: embeddings %v in the row, %v in the builder", row.Name, row.Embeddings, build.embedder != nil)
+		}
+		if found && (row.BaseURL == "" || row.BaseURLDoc == "" || len(row.KeyEnv) == 0 || len(row.Auths) == 0) {
+			t.Errorf("%s: a provider that is called needs BaseURL, BaseURLDoc, KeyEnv and Auths", row.Name)
+		}
+		if row.Doc == "" {
+			t.Errorf("%s: no Doc", row.Name)
+		}
+		for _, w := range row.ContextWindows {
+			if w.Prefix != strings.ToLower(w.Prefix) || w.Tokens <= 0 {
+				t.Errorf("%s: context window %v", row.Name, w)
+			}
+		}
+	}
+	for name := range builders() {
+		if !seen[name] {
+			t.Errorf("builder %s has no row in spec.Providers", name)
+		}
+	}
+}
+
+// TestDocs compares the table of docs/models.md with the rows; -update rewrites it.
+func TestDocs(t *testing.T) {
+	const path = "../../docs/models.md"
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := regexp.MustCompile(`(?s)(<!-- providers -->\n).*(<!-- /providers -->)`)
+	if !table.Match(raw) {
+		t.Fatalf("%s has no <!-- providers --> section", path)
+	}
+	want := table.ReplaceAllString(string(raw), "${1}"+strings.ReplaceAll(providerTable(), "$", "$$")+"${2}")
+	if *update {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil { //nolint:gosec // a page of the manual
+			t.Fatal(err)
+		}
+		return
+	}
+	if d := cmp.Diff(want, string(raw)); d != "" {
+		t.Errorf("%s is out of date; run go test ./model/provider -update\n%s", path, d)
+	}
+}
+
+// providerTable writes the rows as a Markdown table.
+func providerTable() string {
+	var b strings.Builder
+	b.WriteString("| `provider` | What it is | Key (without an `auth`) | Address (without a `base_url`) | `base_url` is | Tools | Embeddings |\n| --- | --- | --- | --- | --- | --- | --- |\n")
+	for _, p := range spec.Providers() {
+		doc := p.Doc
+		switch p.Client {
+		case spec.BridgeClient:
+			doc += ", through langchaingo"
+		case spec.MissingClient:
+			doc += " (not available yet)"
+		}
+		address := p.BaseURL
+		if p.BaseURLEnv != "" {
+			address = fmt.Sprintf("`%s`, else %s", p.BaseURLEnv, p.BaseURL)
+		}
+		keys := ""
+		for i, name := range p.KeyEnv {
+			if i > 0 {
+				keys += ", "
+			}
+			keys += "`" + name + "`"
+		}
+		if p.Key == spec.OptionalKey {
+			keys += " (optional)"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s |\n", p.Name, doc, keys, address, p.BaseURLDoc, yes(p.Tools), yes(p.Embeddings))
+	}
+	return b.String()
+}
+
+func yes(b bool) string {
+	if b {
+		return "yes"
+	}
+	return ""
+}

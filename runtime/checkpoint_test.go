@@ -1,0 +1,277 @@
+package runtime_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/runtime"
+)
+
+// batches is a flow that asks a model, collects the answers and asks about them.
+const batches = `id: app
+models: [{type: Model, id: m, provider: openai, model_id: gpt-4o-mini, base_url: "%s/v1", retry: {max_attempts: 1}}]
+flows:
+  - id: main
+    variables: [{id: name, type: text}, {id: answer, type: text}, {id: answers, type: 'list[text]'}, {id: text, type: text}, {id: verdict, type: text}]
+    inputs: [name]
+    outputs: [answers, verdict]
+    steps:
+      - {type: LLMInference, id: ask, model: m, inputs: [name], outputs: [answer], concurrency_config: {num_workers: 4}}
+      - {type: Collect, id: gather, inputs: [answer], outputs: [answers], batch_config: {batch_size: 3}}
+      - {type: PromptTemplate, id: join, template: 'judge {answers}', inputs: [answers], outputs: [text]}
+      - {type: LLMInference, id: judge, model: m, inputs: [text], outputs: [verdict]}
+`
+
+// modelServer answers each question; it counts them, and calls onCall with their
+// number before it answers.
+type modelServer struct {
+	mu     sync.Mutex
+	calls  int
+	onCall func(calls int)
+}
+
+func (m *modelServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var req struct{ Messages []struct{ Content string } }
+	if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	m.mu.Lock()
+	m.calls++
+	calls, onCall := m.calls, m.onCall
+	m.mu.Unlock()
+	if onCall != nil {
+		onCall(calls)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]any{
+		"choices": []any{map[string]any{"finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": "re " + req.Messages[0].Content}}},
+	})
+}
+
+// set sets onCall, and returns the number of calls so far.
+func (m *modelServer) set(onCall func(int)) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.onCall = onCall
+	return m.calls
+}
+
+// names are the input rows.
+func names(n int) iter.Seq[runtime.Input] {
+	return func(yield func(runtime.Input) bool) {
+		for i := range n {
+			if !yield(runtime.Row(map[string]any{"name": fmt.Sprint("row ", i)})) {
+				return
+			}
+		}
+	}
+}
+
+// runBatches runs the flow of a folder with checkpoints, and returns its results.
+func runBatches(ctx context.Context, dir string, rows int) (results []string, replayed int, err error) {
+	app, err := qtype.Open(ctx, filepath.Join(dir, "app.qtype.yaml"))
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { err = errors.Join(err, app.Close(ctx)) }()
+	checkpoints, err := app.OpenCheckpoints(runtime.CheckpointConfig{Path: filepath.Join(dir, "run.checkpoints")})
+	if err != nil {
+		return nil, 0, err
+	}
+	for res, err := range app.Run(ctx, "main", names(rows), runtime.WithCheckpoints(checkpoints)) {
+		if err != nil {
+			return nil, 0, errors.Join(err, checkpoints.Close())
+		}
+		if res.Replayed {
+			replayed++
+		}
+		answers, _ := res.Get("answers")
+		verdict, _ := res.Get("verdict")
+		results = append(results, fmt.Sprint(res.Number, " ", answers, " ", verdict, " ", res.Err))
+	}
+	return results, replayed, checkpoints.Remove()
+}
+
+// TestWithCheckpoints_Kill kills a program that runs a flow with batch steps, and
+// resumes the run from Go.
+func TestWithCheckpoints_Kill(t *testing.T) {
+	const rows = 60
+	t.Setenv("OPENAI_API_KEY", "x")
+	t.Setenv("NO_PROXY", "*")
+	if dir := os.Getenv("QTYPE_TEST_RUN"); dir != "" { // the program
+		_, _, err := runBatches(t.Context(), dir, rows)
+		t.Fatalf("the run ended: %v", err)
+	}
+	model := &modelServer{}
+	server := httptest.NewServer(model)
+	defer server.Close()
+	newDir := func() string {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "app.qtype.yaml"), fmt.Appendf(nil, batches, server.URL), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	want, _, err := runBatches(t.Context(), newDir(), rows)
+	if err != nil || len(want) != rows/3 {
+		t.Fatalf("%d results, %v", len(want), err)
+	}
+	total, dir := model.set(nil), newDir()
+	ctx, kill := context.WithCancel(t.Context())
+	dead := make(chan struct{})
+	model.set(func(calls int) {
+		if calls >= total+total/2 {
+			kill()
+			<-dead
+		}
+	})
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestWithCheckpoints_Kill$")
+	cmd.Env = append(os.Environ(), "QTYPE_TEST_RUN="+dir)
+	out, err := cmd.CombinedOutput()
+	close(dead)
+	if cmd.ProcessState.ExitCode() != -1 {
+		t.Fatalf("the program was not killed: %v\n%s", err, out)
+	}
+	model.set(nil)
+	got, replayed, err := runBatches(t.Context(), dir, rows)
+	if err != nil || !slices.Equal(got, want) {
+		t.Fatalf("%v\ngot  %q\nwant %q", err, got, want)
+	}
+	if replayed == 0 {
+		t.Error("no result was replayed")
+	}
+	if again := model.set(nil) - 2*total; again < 0 || again > 30 { // the rows in flight
+		t.Errorf("%d calls were repeated", again)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "run.checkpoints")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the file is left: %v", err)
+	}
+}
+
+// TestOpenCheckpoints_ChangedRun names what differs from the run of the file.
+func TestOpenCheckpoints_ChangedRun(t *testing.T) {
+	dir := t.TempDir()
+	open := func(template string) *runtime.App {
+		doc := fmt.Sprintf("id: app\nflows:\n  - id: main\n    variables: [{id: name, type: text}, {id: out, type: text}]\n    inputs: [name]\n    outputs: [out]\n"+
+			"    steps: [{type: PromptTemplate, id: fill, template: '%s', inputs: [name], outputs: [out]}]\n", template)
+		path := filepath.Join(t.TempDir(), "app.qtype.yaml")
+		if err := os.WriteFile(path, []byte(doc), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		app, err := qtype.Open(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = app.Close(context.Background()) })
+		return app
+	}
+	cfg := runtime.CheckpointConfig{Path: filepath.Join(dir, "c"), Settings: map[string]string{"rows": "all"}}
+	app := open("hi {name}")
+	first, err := app.OpenCheckpoints(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range app.Run(t.Context(), "", names(2), runtime.WithCheckpoints(first)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	other := cfg
+	other.Settings = map[string]string{"rows": "some"}
+	_, err = open("bye {name}").OpenCheckpoints(other)
+	changed, ok := errors.AsType[*runtime.ChangedRunError](err)
+	if !ok || changed.Finished != 2 || strings.Join(changed.Changes, "; ") != `rows is "some", was "all"; step fill was changed` {
+		t.Errorf("got %v", err)
+	}
+	again, err := app.OpenCheckpoints(cfg)
+	if err != nil || again.Finished() != 2 {
+		t.Fatalf("the same run: %v", err)
+	}
+	if err := again.Close(); err != nil {
+		t.Fatal(err)
+	}
+	other.Restart = true
+	restarted, err := app.OpenCheckpoints(other)
+	if err != nil || restarted.Finished() != 0 {
+		t.Fatalf("with Restart: %v", err)
+	}
+	if err := restarted.Remove(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func ExampleWithCheckpoints() {
+	dir, err := os.MkdirTemp("", "example")
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	const document = `id: app
+flows:
+  - id: main
+    variables: [{id: name, type: text}, {id: greeting, type: text}, {id: greetings, type: 'list[text]'}]
+    inputs: [name]
+    outputs: [greetings]
+    steps:
+      - {type: PromptTemplate, id: greet, template: 'Hello {name}', inputs: [name], outputs: [greeting]}
+      - {type: Collect, id: pair, inputs: [greeting], outputs: [greetings], batch_config: {batch_size: 2}}
+`
+	path := filepath.Join(dir, "app.qtype.yaml")
+	if err := os.WriteFile(path, []byte(document), 0o600); err != nil {
+		panic(err)
+	}
+	run := func(stopAfter int) error {
+		ctx := context.Background()
+		app, err := qtype.Open(ctx, path)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = app.Close(ctx) }()
+		checkpoints, err := app.OpenCheckpoints(runtime.CheckpointConfig{Path: filepath.Join(dir, "run.checkpoints")})
+		if err != nil {
+			return err
+		}
+		fmt.Println("resumed:", checkpoints.Finished() > 0)
+		for res, err := range app.Run(ctx, "main", names(6), runtime.WithCheckpoints(checkpoints)) {
+			if err != nil {
+				return errors.Join(err, checkpoints.Close())
+			}
+			greetings, _ := res.Get("greetings")
+			fmt.Println(greetings)
+			if stopAfter--; stopAfter == 0 { // the program is interrupted here
+				return checkpoints.Close()
+			}
+		}
+		return checkpoints.Remove()
+	}
+	for _, stopAfter := range []int{2, -1} {
+		if err := run(stopAfter); err != nil {
+			panic(err)
+		}
+	}
+	// Output:
+	// resumed: false
+	// [Hello row 0 Hello row 1]
+	// [Hello row 2 Hello row 3]
+	// resumed: true
+	// [Hello row 0 Hello row 1]
+	// [Hello row 2 Hello row 3]
+	// [Hello row 4 Hello row 5]
+}

@@ -1,0 +1,205 @@
+package spec
+
+import (
+	"reflect"
+	"strings"
+	"sync"
+)
+
+// Provider declares one model provider: a row of the table that the loader, the
+// validator, the schema, the editor, the manual and the runtime read. What calls
+// the provider is the row of the same name in model/provider.
+type Provider struct {
+	Name            string          // the value of the key `provider`
+	Doc             string          // what it is, as a phrase for the manual and the editor
+	Client          ClientKind      // how calls reach it
+	Key             KeyPolicy       // when a call needs a key
+	KeyEnv          []string        // environment variables of the key, the preferred one first
+	BaseURL         string          // address of its own service; empty where there is none to call
+	BaseURLEnv      string          // environment variable that overrides BaseURL; empty for none
+	BaseURLDoc      string          // what `base_url` must be; empty where the key is not allowed
+	Auths           []string        // types of auth that it accepts; empty for none
+	ModelIDRequired bool            // `model_id` must be set: the provider does not know the document's ids
+	Tools           bool            // its chat models can call tools
+	Embeddings      bool            // it has embedding models
+	ContextWindows  []ContextWindow // context windows of its models
+}
+
+// ClientKind is how calls reach a provider.
+type ClientKind int
+
+// The kinds of clients.
+const (
+	NativeClient  ClientKind = iota + 1 // a client of this module speaks the provider's protocol
+	BridgeClient                        // langchaingo does
+	MockClient                          // no call leaves the process; such models can be named by `offline`
+	MissingClient                       // part of the language, but not available yet
+)
+
+// KeyPolicy is when a provider needs a key.
+type KeyPolicy int
+
+// The key policies.
+const (
+	NoKey       KeyPolicy = iota // a key has no effect
+	OptionalKey                  // calls work without one
+	ServiceKey                   // the provider's own service needs one; a server named by `base_url` may not
+	AlwaysKey                    // every call needs one
+)
+
+// ContextWindow is the context window of the models whose names begin with Prefix.
+type ContextWindow struct {
+	Prefix string // lower case
+	Tokens int    // what a model reads and writes in one call
+}
+
+// Providers lists the providers in the order in which messages and editors
+// propose them. The caller must not change the list.
+var Providers = sync.OnceValue(providerRows)
+
+// LookupProvider finds a provider by its name.
+func LookupProvider(name string) (Provider, bool) {
+	for _, p := range Providers() {
+		if p.Name == name {
+			return p, true
+		}
+	}
+	return Provider{}, false
+}
+
+// IsMock reports whether the model answers without calling a service.
+func (m *Model) IsMock() bool {
+	p, _ := LookupProvider(m.Provider)
+	return p.Client == MockClient
+}
+
+// KeyAuth is an auth whose secret is one text: the only ones that chat protocols
+// other than those of cloud platforms can carry.
+type KeyAuth interface {
+	Auth
+	// ModelKey returns the key and the base URL that it belongs to, empty for any.
+	ModelKey() (key Secret, baseURL string)
+}
+
+// ModelKey returns the key and the host.
+func (a *APIKeyAuth) ModelKey() (key Secret, baseURL string) { return a.APIKey, a.Host }
+
+// ModelKey returns the token, which any server may get.
+func (a *BearerTokenAuth) ModelKey() (key Secret, baseURL string) { return a.Token, "" }
+
+// ValidateTag returns the validator rules of a field. The rules `provider` and
+// `policy` are expanded to a `oneof` with the names of all providers or policies.
+func ValidateTag(f reflect.StructField) string {
+	rules := strings.Split(f.Tag.Get("validate"), ",")
+	for i, rule := range rules {
+		if docs := rowDocs(rule); docs != nil {
+			names := make([]string, len(docs))
+			for j, d := range docs {
+				names[j] = d.name
+			}
+			rules[i] = "oneof=" + strings.Join(names, " ")
+		}
+	}
+	return strings.Join(rules, ",")
+}
+
+// rowDoc describes one value of a key whose values are rows of a table.
+type rowDoc struct{ name, doc string }
+
+// rowDocs lists the values that a validator rule of this package stands for; nil
+// for other rules.
+func rowDocs(rule string) []rowDoc {
+	var docs []rowDoc
+	switch rule {
+	case "provider":
+		for _, p := range Providers() {
+			docs = append(docs, rowDoc{p.Name, p.Doc})
+		}
+	case "policy":
+		for _, p := range Policies() {
+			docs = append(docs, rowDoc{string(p.Name), p.Doc})
+		}
+	}
+	return docs
+}
+
+// ValueDocs describes the values of a field with a fixed set of values, by the
+// value; nil where their names are all there is.
+func ValueDocs(f reflect.StructField) map[string]string {
+	rows := rowDocs(f.Tag.Get("validate"))
+	if rows == nil {
+		return nil
+	}
+	docs := map[string]string{}
+	for _, r := range rows {
+		docs[r.name] = r.doc
+	}
+	return docs
+}
+
+// providerRows is the table. Context windows are those of the providers' model
+// pages of 2025; models that people run themselves are missing on purpose, since
+// their window is a setting of the server.
+func providerRows() []Provider {
+	keys := []string{"api_key", "bearer_token"}
+	return []Provider{
+		{
+			Name: "openai", Doc: "OpenAI, and every server that speaks its protocol", Client: NativeClient, Tools: true, Embeddings: true,
+			Key: ServiceKey, KeyEnv: []string{"OPENAI_API_KEY"}, Auths: keys,
+			BaseURL: "https://api.openai.com/v1", BaseURLEnv: "OPENAI_BASE_URL", BaseURLDoc: "the address before `/chat/completions`: OpenAI's, or that of any compatible server",
+			ContextWindows: []ContextWindow{
+				{"chatgpt-4o", 128_000}, {"gpt-3.5-turbo", 16_385}, {"gpt-3.5-turbo-instruct", 4_096},
+				{"gpt-4", 8_192}, {"gpt-4-0125", 128_000}, {"gpt-4-1106", 128_000}, {"gpt-4-32k", 32_768},
+				{"gpt-4-turbo", 128_000}, {"gpt-4.1", 1_047_576}, {"gpt-4.5", 128_000}, {"gpt-4o", 128_000},
+				{"gpt-5", 400_000}, {"gpt-5-chat", 128_000}, {"gpt-oss", 131_072},
+				{"o1", 200_000}, {"o1-mini", 128_000}, {"o1-preview", 128_000}, {"o3", 200_000}, {"o4-mini", 200_000},
+			},
+		},
+		{
+			Name: "anthropic", Doc: "Anthropic's Messages API", Client: NativeClient, Tools: true,
+			Key: ServiceKey, KeyEnv: []string{"ANTHROPIC_API_KEY"}, Auths: keys,
+			BaseURL: "https://api.anthropic.com", BaseURLEnv: "ANTHROPIC_BASE_URL", BaseURLDoc: "the address before `/v1/messages`",
+			ContextWindows: []ContextWindow{
+				{"claude-2", 100_000}, {"claude-2.1", 200_000}, {"claude-3", 200_000},
+				{"claude-haiku-4", 200_000}, {"claude-opus-4", 200_000}, {"claude-sonnet-4", 200_000},
+			},
+		},
+		{Name: "aws-bedrock", Doc: "Amazon Bedrock", Client: MissingClient, Auths: []string{"aws"}},
+		{Name: "gcp-vertex", Doc: "Google Vertex AI", Client: MissingClient, Auths: []string{"vertex"}},
+		{
+			Name: "google-ai", Doc: "Google's Gemini API", Client: NativeClient, ModelIDRequired: true, Tools: true, Embeddings: true,
+			Key: ServiceKey, KeyEnv: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, Auths: keys,
+			BaseURL: "https://generativelanguage.googleapis.com", BaseURLEnv: "GOOGLE_GEMINI_BASE_URL", BaseURLDoc: "the address before `/v1beta/models`",
+			ContextWindows: []ContextWindow{{"gemini-1.5-flash", 1_048_576}, {"gemini-1.5-pro", 2_097_152}, {"gemini-2", 1_048_576}},
+		},
+		{
+			Name: "mistral", Doc: "Mistral's own service", Client: NativeClient, ModelIDRequired: true, Tools: true, Embeddings: true,
+			Key: ServiceKey, KeyEnv: []string{"MISTRAL_API_KEY"}, Auths: keys,
+			BaseURL: "https://api.mistral.ai/v1", BaseURLDoc: "the address before `/chat/completions`",
+			ContextWindows: []ContextWindow{
+				{"mistral-large", 131_072}, {"mistral-medium", 131_072}, {"mistral-small", 131_072}, {"open-mistral-7b", 32_768},
+			},
+		},
+		{Name: "mock", Doc: "a deterministic offline model that answers by `rules`", Client: MockClient, Tools: true, Embeddings: true},
+		{
+			Name: "ollama", Doc: "an Ollama server", Client: NativeClient, ModelIDRequired: true, Tools: true, Embeddings: true,
+			Key: OptionalKey, KeyEnv: []string{"OLLAMA_API_KEY"}, Auths: keys,
+			BaseURL: "http://127.0.0.1:11434", BaseURLEnv: "OLLAMA_HOST", BaseURLDoc: "the address before `/api/chat`",
+		},
+		{
+			Name: "langchaingo:huggingface", Doc: "Hugging Face's text generation", Client: BridgeClient,
+			Key: AlwaysKey, KeyEnv: []string{"HF_TOKEN", "HUGGINGFACEHUB_API_TOKEN"}, Auths: keys,
+			BaseURL: "https://api-inference.huggingface.co", BaseURLDoc: "the address of the inference server",
+		},
+		{
+			Name: "langchaingo:mistral", Doc: "Mistral's own service", Client: BridgeClient,
+			Key: AlwaysKey, KeyEnv: []string{"MISTRAL_API_KEY"}, Auths: keys,
+			BaseURL: "https://api.mistral.ai", BaseURLDoc: "an address without a path",
+		},
+		{
+			Name: "langchaingo:ollama", Doc: "an Ollama server", Client: BridgeClient,
+			Key: OptionalKey, KeyEnv: []string{"OLLAMA_API_KEY"}, Auths: keys,
+			BaseURL: "http://127.0.0.1:11434", BaseURLDoc: "the address before `/api/chat`",
+		},
+	}
+}

@@ -1,0 +1,80 @@
+package steps
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/tool"
+)
+
+// memoryTool gives a model access to the named values of a memory.
+type memoryTool struct {
+	declared *spec.MemoryTool
+	store    variableStore
+}
+
+// NewMemoryTool makes the tool that stores the values that a model passes in m and
+// returns stored values. It works in the session of the step that calls it, and within
+// that step's turn if that is one of m.
+func NewMemoryTool(declared *spec.MemoryTool, m *memory.Memory) tool.Tool {
+	return &memoryTool{declared, variableStore{m}}
+}
+
+// Info describes the tool.
+func (t *memoryTool) Info() tool.Info {
+	base := t.declared.Common()
+	return tool.Info{ID: base.ID, Name: base.Name, Description: base.Description, Inputs: base.Inputs, Parameters: tool.Schema(base.Inputs)}
+}
+
+// Call stores the arguments and returns the outputs, or the names of what it stored if
+// the tool has no outputs.
+func (t *memoryTool) Call(ctx context.Context, args map[string]any) (any, error) {
+	at := callContextFrom(ctx)
+	if at == nil {
+		return nil, &tool.Error{Tool: t.declared.ID, Message: "called outside of a step: there is no session"}
+	}
+	var set []memory.Variable
+	var names []string
+	for _, in := range t.declared.Inputs {
+		given, found := args[in.ID]
+		if !found {
+			continue
+		}
+		raw, err := json.Marshal(given)
+		if err != nil {
+			return nil, &tool.ArgumentError{Tool: t.declared.ID, Argument: in.ID, Problem: "cannot be encoded as JSON"}
+		}
+		set, names = append(set, memory.Variable{Name: in.ID, Value: raw}), append(names, in.ID)
+	}
+	if err := t.store.set(ctx, at.session, set); err != nil {
+		return nil, err
+	}
+	if len(t.declared.Outputs) == 0 {
+		if len(names) == 0 {
+			return "no arguments, nothing stored", nil
+		}
+		return "stored: " + listed(names), nil
+	}
+	held, err := t.store.read(ctx, at.session)
+	if err != nil {
+		return nil, err
+	}
+	answer := map[string]any{}
+	for _, out := range t.declared.Outputs {
+		answer[out.ID] = nil
+		if raw, found := held[out.ID]; found {
+			numbers := json.NewDecoder(bytes.NewReader(raw))
+			numbers.UseNumber()
+			var v any
+			if err := numbers.Decode(&v); err != nil {
+				return nil, fmt.Errorf("the stored value %q is not JSON", out.ID)
+			}
+			answer[out.ID] = v
+		}
+	}
+	return answer, nil
+}
