@@ -16,7 +16,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// Change is a difference in meaning between two documents. Its Impact says whether
+// Change is a difference in meaning between two documents. Its Impact is whether
 // it breaks callers or stored conversations.
 type Change = semdiff.Change
 

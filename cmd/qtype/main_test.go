@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(leakless{m}, map[string]func(){"qtype": main, "measured": measured})
 }
 
-// leakless runs the tests, and fails where a goroutine outlives them.
+// leakless runs the tests and fails if a goroutine outlives them.
 type leakless struct{ tests *testing.M }
 
 func (l leakless) Run() int {
@@ -42,9 +42,9 @@ func (l leakless) Run() int {
 	return 0
 }
 
-// TestScripts runs whole commands. $MODEL is a chat server that answers, and
-// $MODEL/<status> one that answers with that HTTP status, 429 only once for
-// each key; $CLOSED is an address where nothing listens; $SITE serves the script's folder.
+// TestScripts runs whole commands. $MODEL is the URL of a chat server, $MODEL/<status>
+// of one that returns that HTTP status, 429 only once; nothing listens at $CLOSED; $SITE
+// serves the script's directory.
 func TestScripts(t *testing.T) {
 	server := httptest.NewServer(modelServer())
 	t.Cleanup(server.Close)
@@ -66,7 +66,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// status runs a command that must end with an exit status: status 2 qtype …
+// status runs a command that must have an exit status: status 2 qtype …
 func status(ts *testscript.TestScript, _ bool, args []string) {
 	err := ts.Exec(args[1], args[2:]...)
 	var exit *exec.ExitError
@@ -138,7 +138,7 @@ func modelServer() http.Handler {
 	})
 }
 
-// onTerminal runs a command line as if both streams were a terminal without colour.
+// onTerminal runs a command line as if both streams were a terminal without color.
 func onTerminal(ctx context.Context, width int, args ...string) (code int, out, err string) {
 	var stdout, stderr bytes.Buffer
 	s := &streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr, OutTerminal: true, Width: width}}
@@ -146,7 +146,7 @@ func onTerminal(ctx context.Context, width int, args ...string) (code int, out, 
 	return code, stdout.String(), stderr.String()
 }
 
-// inFolder makes a folder with the application and the given files the current one.
+// inFolder changes to a new directory with the application and the given files.
 func inFolder(t *testing.T, files map[string]string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -160,7 +160,7 @@ func inFolder(t *testing.T, files map[string]string) {
 	}
 }
 
-func TestTableOnATerminal(t *testing.T) {
+func TestRun_TableOnTerminal(t *testing.T) {
 	inFolder(t, map[string]string{"m.csv": "session,message\nc-1,short\nc-漢字,\"a \x1b[31mlong\n message that\t does not fit at all\"\nc-1,break\n"})
 	code, out, errText := onTerminal(t.Context(), 44, "run", "app.qtype.yaml", "-I", "m.csv", "--ephemeral")
 	want := ` row  session  reply
@@ -176,7 +176,7 @@ func TestTableOnATerminal(t *testing.T) {
 	}
 }
 
-func TestCardsOnATerminal(t *testing.T) {
+func TestRun_DetailsOnTerminal(t *testing.T) {
 	inFolder(t, map[string]string{})
 	code, out, _ := onTerminal(t.Context(), 80, "run", "app.qtype.yaml", "-i", "one\n  two\x1b", "--ephemeral")
 	if want := "reply:\n  You said: one\n    two\uFFFD\n"; code != exitDone || out != want {
@@ -184,12 +184,12 @@ func TestCardsOnATerminal(t *testing.T) {
 	}
 }
 
-func TestInterrupt(t *testing.T) {
-	asked := make(chan struct{})
+func TestRun_Interrupt(t *testing.T) {
+	called := make(chan struct{})
 	released := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
-		close(asked)
+		close(called)
 		<-r.Context().Done()
 		close(released)
 	}))
@@ -198,7 +198,7 @@ func TestInterrupt(t *testing.T) {
 	t.Setenv("OPENAI_BASE_URL", server.URL)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
-		<-asked
+		<-called
 		cancel()
 	}()
 	code, out, errText := onTerminal(ctx, 80, "run", "app.qtype.yaml", "-I", "m.csv", "-o", "out.csv", "--ephemeral")
@@ -211,7 +211,7 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-func TestBarsOnATerminal(t *testing.T) {
+func TestRun_ProgressBars(t *testing.T) {
 	second := make(chan struct{})
 	calls := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -237,7 +237,7 @@ func TestBarsOnATerminal(t *testing.T) {
 	}
 }
 
-// watched is a terminal that tells when something was drawn on it.
+// watched is a terminal that reports when a text was drawn on it.
 type watched struct {
 	text  []byte
 	until *regexp.Regexp

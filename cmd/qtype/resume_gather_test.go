@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// gatheringFlows are flows whose results belong to no single row.
-func gatheringFlows() map[string]string {
+// batchFlows are flows with batch steps: results do not belong to single rows.
+func batchFlows() map[string]string {
 	return map[string]string{
-		// Groups of a fixed size, a model behind them, and the counts of all.
+		// Batches of a fixed size, a model after them, and statistics.
 		"batches": `    variables: [{id: name, type: text}, {id: answer, type: text}, {id: answers, type: 'list[text]'}, {id: text, type: text}, {id: verdict, type: text}, {id: counts, type: AggregateStats}]
     inputs: [name]
     outputs: [answers, verdict, counts]
@@ -30,7 +30,7 @@ func gatheringFlows() map[string]string {
       - {type: LLMInference, id: judge, model: echo, inputs: [text], outputs: [verdict], concurrency_config: {num_workers: 4}}
       - {type: Aggregate, id: stats, outputs: [counts]}
 `,
-		// Lists taken apart and put together again, written to files in parts.
+		// Lists that are exploded and collected again, written to several files.
 		"lists": `    variables: [{id: name, type: text}, {id: all, type: 'list[text]'}, {id: item, type: text}, {id: answer, type: text}, {id: answers, type: 'list[text]'}, {id: file, type: text}]
     inputs: [name]
     outputs: [file]
@@ -41,7 +41,7 @@ func gatheringFlows() map[string]string {
       - {type: Collect, id: gather, group_by: [all], inputs: [answer], outputs: [answers]}
       - {type: FileWriter, id: write, path: {uri: parts.jsonl}, inputs: [name, answers], outputs: [file], batch_config: {batch_size: 100}}
 `,
-		// One list of everything.
+		// One list of all values.
 		"one": `    variables: [{id: name, type: text}, {id: answer, type: text}, {id: answers, type: 'list[text]'}]
     inputs: [name]
     outputs: [answers]
@@ -52,14 +52,14 @@ func gatheringFlows() map[string]string {
 	}
 }
 
-// echoModel answers what it was asked, and not all questions.
+// echoModel returns the question; some questions fail.
 type echoModel struct {
 	mu    sync.Mutex
 	total int // calls so far
 	watch func(total int)
 }
 
-// calls is how many calls there were; watch is called at each from now on.
+// calls returns the number of calls; watch is called at each later one.
 func (e *echoModel) calls(watch func(total int)) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -91,7 +91,7 @@ func (e *echoModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// files are the contents of a folder's files of results.
+// files returns the contents of the output files in a directory.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	paths, _ := filepath.Glob(filepath.Join(dir, "*"))
@@ -108,17 +108,17 @@ func files(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// TestAKilledRunThatGathersRowsGoesOnWhereItWas: however often and whenever the
-// process is killed, what comes out is what an undisturbed run writes, byte for
-// byte, and no question is asked again that was answered, but for those in hand.
-// QTYPE_KILLS says how often.
-func TestAKilledRunThatGathersRowsGoesOnWhereItWas(t *testing.T) {
+// TestResume_KilledBatchRunContinues: the output of a run that is killed at random times
+// and resumed is that of an undisturbed run, byte for byte, and the model is not called
+// again for questions that it had answered, except those in flight. QTYPE_KILLS is the
+// number of kills.
+func TestResume_KilledBatchRunContinues(t *testing.T) {
 	kills, rows := 3, 600
 	if n, err := strconv.Atoi(os.Getenv("QTYPE_KILLS")); err == nil {
 		kills, rows = n, max(rows, 200*n)
 	}
 	formats := map[string]string{"batches": "jsonl", "lists": "csv", "one": "parquet"}
-	for flow, steps := range gatheringFlows() {
+	for flow, steps := range batchFlows() {
 		t.Run(flow, func(t *testing.T) {
 			model := &echoModel{}
 			server := httptest.NewServer(model)
@@ -145,8 +145,8 @@ func TestAKilledRunThatGathersRowsGoesOnWhereItWas(t *testing.T) {
 	}
 }
 
-// killOften kills the run so many times on its way of so many calls, and lets it
-// come to its end. It tells how often it was killed.
+// killOften kills the run at most kills times, within calls calls of the model, and
+// then lets it finish. It returns how often it was killed.
 func (k *killable) killOften(t *testing.T, kills, calls int) (done int) {
 	t.Helper()
 	for ; done < kills; done++ {
@@ -164,7 +164,7 @@ func (k *killable) killOften(t *testing.T, kills, calls int) (done int) {
 	return done
 }
 
-// diffAt is the part of a text behind what it has in common with another.
+// diffAt returns the part of a text after the prefix that it shares with another.
 func diffAt(text, other string) string {
 	n := 0
 	for n < len(text) && n < len(other) && text[n] == other[n] {
@@ -173,7 +173,7 @@ func diffAt(text, other string) string {
 	return text[max(0, n-40):]
 }
 
-// newEchoing is a run of many rows over an echoModel.
+// newEchoing returns a run of many rows with an echoModel.
 func newEchoing(t *testing.T, e *echoModel, address, steps string, rows int, out string) *killable {
 	t.Helper()
 	var in strings.Builder

@@ -101,7 +101,7 @@ func milliseconds(took time.Duration) string {
 	return fmt.Sprintf(" (%d ms)", max(took.Milliseconds(), 1))
 }
 
-// fixableNote says how many diagnostics --fix can fix, unless it was given.
+// fixableNote returns how many diagnostics --fix can fix, unless it was given.
 func fixableNote(list diag.List, fix bool) string {
 	n := list.Fixable()
 	if n == 0 || fix {

@@ -14,8 +14,8 @@ import (
 	"github.com/qtype-dev/qtype/internal/terminal"
 )
 
-// TestWatch changes a document while it is watched, and interrupts.
-func TestWatch(t *testing.T) {
+// TestValidate_Watch changes a document that is watched, then interrupts the command.
+func TestValidate_Watch(t *testing.T) {
 	for _, c := range []struct {
 		end  string // what the document is at last
 		code int
@@ -43,7 +43,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// relay hands everything to two watchers.
+// relay writes to two watchers.
 type relay struct{ first, then *watched }
 
 // Write never fails.
@@ -52,7 +52,7 @@ func (r *relay) Write(p []byte) (int, error) {
 	return r.then.Write(p)
 }
 
-// action is what the tests read of a composite action.
+// action is the part of a composite action that the tests read.
 type action struct {
 	Inputs map[string]struct {
 		Description string `yaml:"description"`
@@ -83,7 +83,7 @@ func decodeFile(t *testing.T, path string, to any) {
 	}
 }
 
-// TestAction runs the steps of the action as GitHub would, in another repository.
+// TestAction runs the steps of the action as GitHub does, in another repository.
 func TestAction(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil || testing.Short() {
@@ -141,8 +141,8 @@ func TestAction(t *testing.T) {
 	}
 }
 
-// TestHooks: the hooks of pre-commit name commands and flags that there are.
-func TestHooks(t *testing.T) {
+// TestPreCommitHooks: the hooks of pre-commit use existing commands and flags.
+func TestPreCommitHooks(t *testing.T) {
 	var hooks []struct {
 		ID       string `yaml:"id"`
 		Entry    string `yaml:"entry"`

@@ -25,7 +25,7 @@ type journal struct {
 }
 
 // openJournal opens the journal of a run, or creates it. It is nil if the run
-// cannot be resumed; note then says why.
+// cannot be resumed; note is then the reason.
 func openJournal(app *runtime.App, flow *spec.Flow, cfg *Config) (l *journal, note string, err error) {
 	if cfg.InputFile == "" || cfg.Output == "" {
 		return nil, "", nil // the caller has rejected --resume

@@ -31,7 +31,7 @@ type input struct {
 	columns []string // of the file; nil if rows may have different ones
 	session string   // the column with the sessions; empty if there is none
 	rows    iter.Seq[runtime.Input]
-	fault   error                  // what ended the rows early
+	err     error                  // what ended the rows early
 	record  func(r records.Record) // called for each row before it runs; may be nil
 }
 
@@ -130,7 +130,7 @@ func (in *input) checkColumns() error {
 }
 
 // fileRows yields the rows of the file. A row that cannot be read is a failed row;
-// any other error ends the rows and is kept in fault.
+// any other error ends the rows and is kept in err.
 func (in *input) fileRows(yield func(runtime.Input) bool) {
 	for rec, err := range in.file.All() {
 		if in.pastLimit(rec.Number) {
@@ -138,7 +138,7 @@ func (in *input) fileRows(yield func(runtime.Input) bool) {
 		}
 		var bad *records.RowError
 		if err != nil && !errors.As(err, &bad) {
-			in.fault = err
+			in.err = err
 			return
 		}
 		if !in.selects(rec.Number, func() records.Record { return rec }) {

@@ -159,9 +159,9 @@ func (j *job) execute(ctx context.Context) error {
 	sum := newSummary(ctx, j, progress)
 	show := j.showProgress(ctx, progress)
 	err := j.writeResults(ctx, progress, sum, show)
-	broken := err == nil && j.in.fault != nil
+	broken := err == nil && j.in.err != nil
 	if broken {
-		err = j.in.fault
+		err = j.in.err
 	}
 	if err == nil {
 		err = j.results.close()

@@ -73,7 +73,7 @@ type detailView struct {
 
 func (c *detailView) setDisplay(d *display) { c.show = d }
 
-// write writes a result's outputs. The summary says why a row failed.
+// write writes a result's outputs. The summary has the reasons of failed rows.
 func (c *detailView) write(res *runtime.Result) error {
 	var b strings.Builder
 	if c.some {

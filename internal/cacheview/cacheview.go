@@ -114,9 +114,9 @@ func (c Caches) Close() error {
 // Stats describes the cached results of a step.
 type Stats struct {
 	Directory string    `json:"directory"` // of the cache
-	Namespace string    `json:"namespace"` // as the document has it
+	Namespace string    `json:"namespace"` // as declared
 	Step      string    `json:"step"`      // the step's id
-	Version   string    `json:"version"`   // as the document had it
+	Version   string    `json:"version"`   // as declared
 	Entries   int64     `json:"entries"`   // the number of results
 	Bytes     int64     `json:"bytes"`     // their size on disk
 	Expired   int64     `json:"expired"`   // how many of them have expired

@@ -47,7 +47,7 @@ type View struct {
 // several.
 type AmbiguousSessionError struct{ Sessions int }
 
-// Error says how to name one.
+// Error returns how to name one.
 func (e *AmbiguousSessionError) Error() string {
 	return fmt.Sprintf("which session? pass --session; qtype memory list shows all %d", e.Sessions)
 }
