@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"maps"
 	"net/url"
 	"slices"
 	"sync"
@@ -31,11 +32,18 @@ type adapted struct {
 	old messageStore
 }
 
+// record is what a session is besides its messages.
+type record struct {
+	Head    memory.Head
+	Entries []memory.Entry // without their messages
+	Events  []memory.Event
+}
+
 func id(key memory.Key) string {
 	return url.QueryEscape(key.Memory) + "/" + url.QueryEscape(key.Session)
 }
 
-func (a *adapted) load(ctx context.Context, key memory.Key) (r fileSession, err error) {
+func (a *adapted) load(ctx context.Context, key memory.Key) (r record, err error) {
 	messages, err := a.old.Messages(id(key))
 	if err != nil || ctx.Err() != nil || len(messages) == 0 {
 		return r, first(ctx.Err(), err)
@@ -47,7 +55,7 @@ func (a *adapted) load(ctx context.Context, key memory.Key) (r fileSession, err 
 	return r, err
 }
 
-func (a *adapted) save(key memory.Key, r fileSession) error {
+func (a *adapted) save(key memory.Key, r record) error {
 	messages := make([]chat.Message, 1, len(r.Entries)+1)
 	for i := range r.Entries {
 		messages = append(messages, r.Entries[i].Message)
@@ -68,7 +76,16 @@ func (a *adapted) Apply(ctx context.Context, key memory.Key, c memory.Change) er
 	if r.Head.Version != c.Version {
 		return memory.ErrConflict
 	}
-	r.apply(c)
+	r.Head.Version, r.Head.State = c.Next, c.State
+	if r.Head.Values == nil && len(c.Values) > 0 {
+		r.Head.Values = map[string][]byte{}
+	}
+	maps.Copy(r.Head.Values, c.Values)
+	maps.DeleteFunc(r.Head.Values, func(_ string, v []byte) bool { return v == nil })
+	for _, e := range c.Entries {
+		r.Entries = append(r.Entries, *e)
+	}
+	r.Events = append(r.Events, c.Events...)
 	if c.Version == 0 {
 		listed, err := a.old.Messages(url.QueryEscape(key.Memory))
 		if err := first(err, a.old.Update(url.QueryEscape(key.Memory), append(listed, chat.Text(chat.User, id(key))))); err != nil {
@@ -83,7 +100,7 @@ func (a *adapted) Head(ctx context.Context, key memory.Key) (memory.Head, error)
 	return r.Head, err
 }
 
-func (a *adapted) read(ctx context.Context, key memory.Key) (fileSession, error) {
+func (a *adapted) read(ctx context.Context, key memory.Key) (record, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.load(ctx, key)
@@ -96,7 +113,13 @@ func (a *adapted) Entries(ctx context.Context, key memory.Key, q memory.Query) i
 			yield(nil, err)
 			return
 		}
-		r.selected(q, yield)
+		for _, e := range r.Entries {
+			wanted := e.Seq >= q.From && (q.To == 0 || e.Seq <= q.To) && !(q.Live && e.Status == memory.Failed) &&
+				(q.IDs == nil || slices.Contains(q.IDs, e.Message.ID))
+			if wanted && !yield(&e, nil) {
+				return
+			}
+		}
 	}
 }
 
