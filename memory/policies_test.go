@@ -350,21 +350,8 @@ func (p *pair) check(t *rapid.T) {
 	if used != w.Used || limit != w.Limit || used > limit && !alone {
 		t.Fatalf("%d of %d %s, want %d of %d", w.Used, w.Limit, w.Unit, used, limit)
 	}
-	p.checkPairs(t, w)
+	checkToolResults(t, w)
 	p.checkPlaces(t, w)
-}
-
-// checkPairs: no call without those of its results that came, no result without its call.
-func (p *pair) checkPairs(t *rapid.T, w memory.Window) {
-	calls := map[string]bool{}
-	for _, e := range w.Entries {
-		for _, c := range e.Message.ToolCalls {
-			calls[c.ID] = true
-		}
-		if e.Message.Role == chat.Tool && !calls[e.Message.ToolCallID] {
-			t.Fatalf("the result of %s is there without its call", e.Message.ToolCallID)
-		}
-	}
 }
 
 // checkPlaces: the window is a part of the history, in its order, and marked so.

@@ -284,7 +284,8 @@ func (m *machine) check(t *rapid.T) {
 	m.checkHistory(t, w)
 }
 
-func (m *machine) checkShape(t *rapid.T, w memory.Window) {
+// checkToolResults checks that the window has no result without its call.
+func checkToolResults(t *rapid.T, w memory.Window) {
 	calls := map[string]bool{}
 	for _, e := range w.Entries {
 		for _, c := range e.Message.ToolCalls {
@@ -294,6 +295,10 @@ func (m *machine) checkShape(t *rapid.T, w memory.Window) {
 			t.Fatalf("the result of %s is there without its call", e.Message.ToolCallID)
 		}
 	}
+}
+
+func (m *machine) checkShape(t *rapid.T, w memory.Window) {
+	checkToolResults(t, w)
 	if m.model.round && w.Entries[0].Message.Role != chat.User {
 		t.Fatalf("after a flush the window begins with %s", w.Entries[0].Message.Role)
 	}
