@@ -49,9 +49,9 @@ func withContext(s memory.Store) (*memory.Memory, error) {
 		promptcontext.Block{Kind: promptcontext.Retrieval, Priority: 3, Embedder: fakeEmbedder{}})}, s)
 }
 
-// ask runs a turn that adds one user message and sets a variable to it. Evicted
+// runTurn runs a turn that adds one user message and sets a variable to it. Evicted
 // messages are summarized and embedded on the way.
-func ask(ctx context.Context, m *memory.Memory, session, text string) error {
+func runTurn(ctx context.Context, m *memory.Memory, session, text string) error {
 	turn, err := m.Begin(ctx, session)
 	if err != nil {
 		return err
@@ -81,12 +81,12 @@ func contexts(t *testing.T, s memory.Store) {
 	inParallel(2, func(i int) {
 		m := []*memory.Memory{first, second}[i]
 		for n := range 12 {
-			if err := ask(t.Context(), m, "s", fmt.Sprintf("%d-%d%s", i, n, strings.Repeat("x", 20))); err != nil {
+			if err := runTurn(t.Context(), m, "s", fmt.Sprintf("%d-%d%s", i, n, strings.Repeat("x", 20))); err != nil {
 				t.Error(err)
 			}
 		}
 	})
-	must(t, ask(t.Context(), first, "s", "the-last"))
+	must(t, runTurn(t.Context(), first, "s", "the-last"))
 	checkContext(t, s, "s", true)
 	key := memory.Key{Memory: "m", Session: "s"}
 	found := map[int64]int{}
@@ -167,7 +167,7 @@ func summarize(store memory.Store, name string) error {
 	errs := make([]error, contextSessions)
 	inParallel(contextSessions, func(i int) {
 		for n := 0; errs[i] == nil; n++ {
-			errs[i] = ask(context.Background(), m, fmt.Sprint("c", i), fmt.Sprintf("%s-%d", name, n))
+			errs[i] = runTurn(context.Background(), m, fmt.Sprint("c", i), fmt.Sprintf("%s-%d", name, n))
 		}
 	})
 	return errors.Join(errs...)
@@ -184,8 +184,8 @@ func checkSummaries(t *testing.T, s memory.Store) {
 	for i := range contextSessions {
 		session := fmt.Sprint("c", i)
 		checkContext(t, s, session, false)
-		must(t, ask(t.Context(), m, session, "the-last"))
-		must(t, ask(t.Context(), m, session, "the-very-last"))
+		must(t, runTurn(t.Context(), m, session, "the-last"))
+		must(t, runTurn(t.Context(), m, session, "the-very-last"))
 		checkContext(t, s, session, true)
 		text, err := promptcontext.SummaryOf(t.Context(), m, session)
 		must(t, err)

@@ -168,8 +168,8 @@ func twoProcesses(t *testing.T, where string, open func(t *testing.T, place stri
 	}
 	store := open(t, where)
 	defer func() { must(t, store.Close()) }()
-	for _, said := range acknowledged {
-		for who, n := range said {
+	for _, counts := range acknowledged {
+		for who, n := range counts {
 			if n != each {
 				t.Errorf("%s: %d acknowledged, want %d", who, n, each)
 			}
@@ -211,8 +211,8 @@ func checkAcknowledged(t *testing.T, s memory.Store, inFlight int, acknowledged 
 		}
 	}
 	total := 0
-	for _, said := range acknowledged {
-		for who, n := range said {
+	for _, counts := range acknowledged {
+		for who, n := range counts {
 			if got := found[who]; got < n || got > n+inFlight {
 				t.Errorf("%s: %d acknowledged, %d found", who, n, got)
 			}

@@ -12,16 +12,16 @@ import (
 
 // RunTrips checks the round trips of a turn: one read when it begins, one change
 // when it ends, and none in between, independent of the length of the history.
-// The first turn also reads the window. asked returns the number of round trips so far.
-func RunTrips(t *testing.T, store memory.Store, asked func() int) {
+// The first turn also reads the window. trips returns the number of round trips so far.
+func RunTrips(t *testing.T, store memory.Store, trips func() int) {
 	m, err := memory.New(memory.Config{ID: "trips", Policy: "message_window", Limits: memory.Limits{"max_messages": 6}, Counter: runes{}}, store)
 	must(t, err)
 	var added chat.Message
 	for n := range 12 {
-		before := asked()
+		before := trips()
 		turn, err := m.Begin(t.Context(), "s")
 		must(t, err)
-		began := asked()
+		began := trips()
 		must(t, turn.Add(chat.Text(chat.User, "question")))
 		if added.ID != "" {
 			must(t, turn.Add(added)) // the message that the previous step passed on
@@ -30,9 +30,9 @@ func RunTrips(t *testing.T, store memory.Store, asked func() int) {
 		must(t, err)
 		added = chat.Text(chat.Assistant, "answer")
 		must(t, turn.Add(added))
-		ready := asked()
+		ready := trips()
 		must(t, turn.Commit(t.Context()))
-		ended := asked()
+		ended := trips()
 		if n < 2 {
 			continue // the tables may have to be created, the script to be sent
 		}
@@ -48,18 +48,18 @@ func RunTrips(t *testing.T, store memory.Store, asked func() int) {
 
 // RunFlat checks that an append, a turn, and the first read of a session have the
 // same number of round trips and allocations with a short and a long history. The
-// long one has QTYPE_HISTORY messages, by default 3,000. asked is as for RunTrips.
-func RunFlat(t *testing.T, store memory.Store, asked func() int) {
+// long one has QTYPE_HISTORY messages, by default 3,000. trips is as for RunTrips.
+func RunFlat(t *testing.T, store memory.Store, trips func() int) {
 	long := 3000
 	if text := os.Getenv("QTYPE_HISTORY"); text != "" {
 		var err error
 		long, err = strconv.Atoi(text)
 		must(t, err)
 	}
-	few, many := costs(t, store, asked, "short", 10), costs(t, store, asked, "long", long)
+	few, many := costs(t, store, trips, "short", 10), costs(t, store, trips, "long", long)
 	for what, short := range few {
 		at := many[what]
-		if at.asked != short.asked || at.allocations > short.allocations*1.1+10 {
+		if at.trips != short.trips || at.allocations > short.allocations*1.1+10 {
 			t.Errorf("%s: %s after 10 messages, %s after %d", what, short, at, long)
 		}
 		t.Logf("%s: %s after 10 messages, %s after %d", what, short, at, long)
@@ -68,16 +68,16 @@ func RunFlat(t *testing.T, store memory.Store, asked func() int) {
 
 // roundtrips is the cost of one operation.
 type roundtrips struct {
-	asked       int     // round trips
+	trips       int     // round trips
 	allocations float64 // of the whole process
 }
 
 func (c roundtrips) String() string {
-	return fmt.Sprintf("%d round trips, %.0f allocations", c.asked, c.allocations)
+	return fmt.Sprintf("%d round trips, %.0f allocations", c.trips, c.allocations)
 }
 
 // costs returns the cost of each operation on a session with n messages.
-func costs(t *testing.T, store memory.Store, asked func() int, session string, n int) map[string]roundtrips {
+func costs(t *testing.T, store memory.Store, trips func() int, session string, n int) map[string]roundtrips {
 	t.Helper()
 	open := func() *memory.Memory {
 		m, err := memory.New(memory.Config{ID: "flat", Policy: "message_window", Limits: memory.Limits{"max_messages": 10}, Counter: runes{}}, store)
@@ -114,9 +114,9 @@ func costs(t *testing.T, store memory.Store, asked func() int, session string, n
 	} {
 		do() // prepares what is prepared once
 		const runs = 50
-		before := asked()
+		before := trips()
 		allocations := testing.AllocsPerRun(runs, do)
-		out[what] = roundtrips{asked: (asked() - before) / (runs + 1), allocations: allocations}
+		out[what] = roundtrips{trips: (trips() - before) / (runs + 1), allocations: allocations}
 	}
 	return out
 }

@@ -135,7 +135,7 @@ func sample() memory.Change {
 			{Kind: memory.EventFlush, Turn: 1, From: 1, To: 1, Messages: 1, Tokens: 7, Before: 9, Limit: 8, Reason: "over", Time: clock(1)},
 			{Kind: memory.EventFailed, Turn: 2, From: 4, To: 4, Messages: 1, Tokens: 28, Reason: "no answer", Time: clock(4)},
 		},
-		Values: map[string][]byte{"summary": []byte("they spoke"), "empty": {}},
+		Values: map[string][]byte{"summary": []byte("a summary"), "empty": {}},
 	}
 }
 
