@@ -96,7 +96,7 @@ func (a *App) cacheFingerprint(s spec.Step) []byte {
 				if err != nil { // then no call of the model succeeds
 					return nil
 				}
-				return []string{info.Provider, info.Name, info.Endpoint, info.StandsFor, fmt.Sprint(info.Mock)}
+				return []string{info.Provider, info.Name, info.Endpoint, info.Replaces, fmt.Sprint(info.Mock)}
 			}
 			if t, ok := e.(spec.Tool); ok {
 				return []string{a.toolFactory.Source(t)}
