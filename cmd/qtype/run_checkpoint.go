@@ -35,45 +35,31 @@ func (r *runCommand) openJournal(app *runtime.App, flow *spec.Flow) (l *runJourn
 		}
 		return nil, why, nil
 	}
+	cfg := runtime.CheckpointConfig{Path: r.output + journalSuffix, Flow: flow.ID, Input: r.inputFile, Settings: r.settings(),
+		Restart: r.restart, RetryFailed: r.retryFailed}
+	if _, err := os.Stat(cfg.Path); err != nil && r.resume {
+		if _, err := os.Stat(r.output); err == nil {
+			return nil, "", fmt.Errorf("--resume: no interrupted run found for %s; omit --resume to overwrite it", r.output)
+		}
+	}
 	l = &runJournal{}
-	if l.checkpoints, err = r.openCheckpoints(app, flow); err != nil {
+	l.checkpoints, err = app.OpenCheckpoints(cfg)
+	changed, isOther := errors.AsType[*runtime.ChangedRunError](err)
+	switch {
+	case isOther && r.resume:
+		return nil, "", fmt.Errorf("--resume: this is not the run that was interrupted: %s; --restart starts over", strings.Join(changed.Changes, "; "))
+	case isOther:
+		return nil, "", interruptedError(cfg.Path, changed.Finished)
+	case err != nil:
 		return nil, "", err
 	}
-	l.before = l.checkpoints.Finished()
+	if l.before = l.checkpoints.Finished(); l.before > 0 && !r.resume {
+		return nil, "", errors.Join(interruptedError(cfg.Path, l.before), l.checkpoints.Close())
+	}
 	if steps, _ := app.BatchSteps(flow); len(steps) > 0 { // unresumable has reported its error
 		l.batchStep = steps[0]
 	}
 	return l, "", nil
-}
-
-func (r *runCommand) openCheckpoints(app *runtime.App, flow *spec.Flow) (*runtime.Checkpoints, error) {
-	cfg := runtime.CheckpointConfig{Path: r.output + journalSuffix, Flow: flow.ID, Input: r.inputFile, Settings: r.settings(),
-		Restart: r.restart, RetryFailed: r.retryFailed}
-	_, missing := os.Stat(cfg.Path)
-	if missing != nil && r.resume {
-		if _, err := os.Stat(r.output); err == nil {
-			return nil, fmt.Errorf("--resume: no interrupted run found for %s; omit --resume to overwrite it", r.output)
-		}
-	}
-	c, err := app.OpenCheckpoints(cfg)
-	changed, isOther := errors.AsType[*runtime.ChangedRunError](err)
-	switch {
-	case isOther && r.resume:
-		return nil, fmt.Errorf("--resume: this is not the run that was interrupted: %s; --restart starts over", strings.Join(changed.Changes, "; "))
-	case isOther:
-		return nil, interruptedError(cfg.Path, changed.Finished)
-	case err != nil, r.resume, r.restart, missing != nil:
-		return c, err
-	}
-	finished := c.Finished()
-	if err := c.Close(); err != nil {
-		return nil, err
-	}
-	if finished > 0 {
-		return nil, interruptedError(cfg.Path, finished)
-	}
-	cfg.Restart = true // a new run does not use turns that the earlier one has committed
-	return app.OpenCheckpoints(cfg)
 }
 
 // interruptedError reports a journal that a new run would replace.
