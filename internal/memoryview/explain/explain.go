@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/qtype-dev/qtype/internal/memoryview/show"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -134,7 +134,7 @@ func (r *Report) add(e memory.Entry, sent memory.Event, events []memory.Event) {
 
 func (r *Report) addGap(e memory.Entry, events []memory.Event) {
 	gap := Gap{From: e.Seq, To: e.Seq, Messages: 1, Tokens: e.Tokens, Kind: budget, Turn: r.Turn,
-		Reason: fmt.Sprintf("over the context window of %s in this call", show.Thousands(r.Call.ContextWindow))}
+		Reason: fmt.Sprintf("over the context window of %s in this call", textfmt.Thousands(r.Call.ContextWindow))}
 	switch {
 	case r.Call.Left > 0:
 	case e.Seq <= r.Call.Seen:
@@ -170,9 +170,9 @@ func (r *Report) Write(out io.Writer) error {
 	if r.Call == nil {
 		fmt.Fprintf(&b, "turn %d called no model: its messages were appended\n", r.Turn)
 	} else {
-		fmt.Fprintf(&b, "turn %d sent %s, %s tokens%s\n", r.Turn, show.Messages(r.Messages), show.Thousands(r.Tokens), r.model())
+		fmt.Fprintf(&b, "turn %d sent %s, %s tokens%s\n", r.Turn, textfmt.Count(r.Messages, "message"), textfmt.Thousands(r.Tokens), r.model())
 		if r.Call.System > 0 {
-			fmt.Fprintf(&b, "preceded by a system message of %s tokens\n", show.Thousands(r.Call.System))
+			fmt.Fprintf(&b, "preceded by a system message of %s tokens\n", textfmt.Thousands(r.Call.System))
 		}
 		r.writeContext(&b)
 		if r.Call.Cut {
@@ -199,13 +199,13 @@ func (r *Report) model() string {
 	}
 	var room []string
 	if r.Call.ContextWindow > 0 {
-		room = append(room, "context window "+show.Thousands(r.Call.ContextWindow))
+		room = append(room, "context window "+textfmt.Thousands(r.Call.ContextWindow))
 	}
 	if r.Call.Answer > 0 {
-		room = append(room, show.Thousands(r.Call.Answer)+" for the answer")
+		room = append(room, textfmt.Thousands(r.Call.Answer)+" for the answer")
 	}
 	if r.Call.Tools > 0 {
-		room = append(room, show.Thousands(r.Call.Tools)+" for tools")
+		room = append(room, textfmt.Thousands(r.Call.Tools)+" for tools")
 	}
 	s := ", to " + r.Call.Model
 	if len(room) > 0 {
