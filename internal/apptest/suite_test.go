@@ -310,7 +310,7 @@ func TestFind(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if _, err := apptest.Find([]string{filepath.Join(folder, "none")}); err == nil {
-		t.Error("a path that is not there was found")
+		t.Error("Find accepts a missing path")
 	}
 }
 
