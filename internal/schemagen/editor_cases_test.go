@@ -72,7 +72,7 @@ func TestEditor_Hover(t *testing.T) {
 	for _, c := range []struct{ name, document, want string }{
 		{"a key", "id: app\nmemories:\n  - id: m\n    chat_history█_token_ratio: 0.5\n", "share of token\\_limit for chat messages"},
 		{"a reference", documentWithStep("type: LLMInference\nid: s\nmem█ory: m\nmodel: x"), "memory that holds the conversation"},
-		{"a key with an invalid value", "id: app\nmemories:\n  - id: m\n    token_li█mit: lots\n", "number of tokens"},
+		{"a key with an invalid value", "id: app\nmemories:\n  - id: m\n    token_li█mit: lots\n", "For the policy flush"},
 		{"a step type", documentWithStep("type: LLMInfer█ence\nid: s\nmodel: m"), "Calls a chat model"},
 		{"a key of a nested part", "id: app\nflows:\n  - id: f\n    interface:\n      session_in█puts: [a]\n", "keep their first value"},
 	} {
