@@ -16,16 +16,16 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// answering is a model that takes a time for each call, and counts.
+// answering is a model whose calls take some time and are counted.
 type answering struct {
 	id     string
 	takes  time.Duration
 	usage  model.Usage
-	fail   error  // what it answers instead, where set
-	begins string // a delta before the end
+	fail   error  // the error of calls; nil for none
+	begins string // a delta before the end of a call
 	calls  atomic.Int64
 	mu     sync.Mutex
-	at     []time.Time // when the calls began
+	at     []time.Time // start times of the calls
 }
 
 func (a *answering) Info() model.Info {
@@ -55,7 +55,7 @@ func (a *answering) Generate(ctx context.Context, _ model.Request) iter.Seq2[mod
 	}
 }
 
-// ask sends n calls at once and waits for all.
+// ask sends n calls at the same time and waits for all.
 func ask(t *testing.T, m model.Chat, n int) {
 	t.Helper()
 	var group sync.WaitGroup
