@@ -14,9 +14,9 @@ import (
 	"testing"
 )
 
-// remembersThenAsks commits a turn to a memory and then calls a second model, twice in
-// one row. The run is killed during such a call.
-const remembersThenAsks = `id: some
+// twoTurns has two turns of a memory in one row and then calls another model: the run
+// is killed during that call.
+const twoTurns = `id: some
 models: [{type: Model, id: lists, provider: openai, model_id: gpt-4o-mini, base_url: "%s/v1", retry: {max_attempts: 1}}]
 memories: [{id: talk, policy: message_window, max_messages: 2}]
 flows:
@@ -37,14 +37,14 @@ type counter struct {
 	judge func(answer string) // called while a judgement is made
 }
 
-// judgeBy changes how answers are judged. A killed process may have left a request.
+// judgeBy sets judge. A process that was killed may have a request left.
 func (c *counter) judgeBy(judge func(answer string)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.judge = judge
 }
 
-func (c *counter) calls() int {
+func (c *counter) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.turns
@@ -77,17 +77,17 @@ func (c *counter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// TestResume_CommittedTurnIsNotRepeated: a row whose turns were committed before the
-// process was killed gets their answers from the history. No message is stored twice,
-// although the row has the same question twice.
-func TestResume_CommittedTurnIsNotRepeated(t *testing.T) {
+// TestResume_CommittedTurns: a row whose turns were committed before the process was
+// killed gets their answers from the history. No message is stored twice, also if the
+// row itself has two equal questions.
+func TestResume_CommittedTurns(t *testing.T) {
 	for _, kind := range []string{"LLMInference", "Agent"} {
 		t.Run(kind, func(t *testing.T) {
 			model := &counter{judge: func(string) {}}
 			server := httptest.NewServer(model)
 			defer server.Close()
 			dir := t.TempDir()
-			for name, text := range map[string]string{"in.csv": "name\nrow 1\nrow 2\nrow 3\n", "app.qtype.yaml": fmt.Sprintf(remembersThenAsks, server.URL, kind)} {
+			for name, text := range map[string]string{"in.csv": "name\nrow 1\nrow 2\nrow 3\n", "app.qtype.yaml": fmt.Sprintf(twoTurns, server.URL, kind)} {
 				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 					t.Fatal(err)
 				}
@@ -109,7 +109,7 @@ func TestResume_CommittedTurnIsNotRepeated(t *testing.T) {
 			model.judgeBy(func(answer string) {
 				if strings.HasSuffix(answer, "row 2") {
 					kill()
-					<-killed // so that the process does not go on while the signal is on its way
+					<-killed // so that the process does not continue before it receives the signal
 				}
 			})
 			_, err := qtype(ctx, run...)
@@ -121,8 +121,8 @@ func TestResume_CommittedTurnIsNotRepeated(t *testing.T) {
 			if _, err := qtype(t.Context(), append(run, "--resume")...); err != nil {
 				t.Fatal(err)
 			}
-			if calls := model.calls(); calls != 6 {
-				t.Errorf("the model was called %d times, want 2 for each row", calls)
+			if turns := model.count(); turns != 6 {
+				t.Errorf("the model was called %d times, want 2 for each row", turns)
 			}
 			out, err := os.ReadFile(filepath.Join(dir, "out.jsonl"))
 			if err != nil {

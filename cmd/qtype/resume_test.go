@@ -23,8 +23,8 @@ import (
 	"github.com/qtype-dev/qtype/internal/records"
 )
 
-// makesSome calls a model for a list and makes a row of each item: none, one or two.
-// Some answers are not lists.
+// makesSome calls a model for a list, and makes a row of each of its items: no row,
+// one or two. Some answers are not lists.
 const makesSome = `id: some
 models: [{type: Model, id: lists, provider: openai, model_id: gpt-4o-mini, base_url: "%s/v1", retry: {max_attempts: 1}}]
 flows:
@@ -42,8 +42,8 @@ flows:
       - {type: Explode, id: each, inputs: [all], outputs: [item]}
 `
 
-// lister is the model: it counts the calls of each row, and calls watch with the number
-// of all calls.
+// lister is the model: it counts the calls of each row, and calls watch with the
+// number of all calls.
 type lister struct {
 	mu    sync.Mutex
 	byRow map[int]int
@@ -52,8 +52,8 @@ type lister struct {
 	fail  func(row int) int // the status that a row's call fails with, 0 for none
 }
 
-// calls returns the number of calls so far. Calls of a killed process may still be
-// running.
+// calls returns the number of calls so far. Some of a process that was killed may
+// still be in progress.
 func (l *lister) calls() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -97,10 +97,10 @@ func (l *lister) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// listOf returns the answer of the model for a row: a list, or something else.
+// listOf is the model's answer for a row: a list, or something else.
 func listOf(row int) any {
 	if row%97 == 0 {
-		return "no list"
+		return "not a list"
 	}
 	list := make([]string, row%3)
 	for i := range list {
@@ -109,7 +109,7 @@ func listOf(row int) any {
 	return list
 }
 
-// wantResults returns the expected output: the row, the item, and whether it failed.
+// wantResults is the output: the row, the item, and whether it failed.
 func wantResults(rows int) []string {
 	var want []string
 	for row := 1; row <= rows; row++ {
@@ -125,7 +125,7 @@ func wantResults(rows int) []string {
 	return want
 }
 
-// gotResults returns an output in the form of wantResults.
+// gotResults reads an output as wantResults writes it.
 func gotResults(t *testing.T, path string) []string {
 	t.Helper()
 	r, err := records.Open(t.Context(), path, records.Options{})
@@ -150,12 +150,12 @@ func gotResults(t *testing.T, path string) []string {
 	return got
 }
 
-// killable is a run of many rows with a model on localhost.
+// killable is a run of many rows whose model is on the loopback interface.
 type killable struct {
 	model *lister
 	dir   string
 	args  []string
-	watch func(func(total int)) (total int) // has the model call the function at each call from now on; it answers how many there were
+	watch func(func(total int)) (total int) // sets the function that the model calls at each call, and returns the number so far
 }
 
 func newKillable(t *testing.T, rows, workers int, out string) *killable {
@@ -178,7 +178,7 @@ func newKillable(t *testing.T, rows, workers int, out string) *killable {
 	return k
 }
 
-// newKillableOf returns a run of a document, in which %s is the model's URL.
+// newKillableOf returns a run of a document, in which %s is the model's address.
 func newKillableOf(t *testing.T, model string, files map[string]string, out string) *killable {
 	t.Helper()
 	k := &killable{dir: t.TempDir(), args: []string{"run", "app.qtype.yaml", "-I", "in.csv", "-o", out, "-q"}}
@@ -203,8 +203,8 @@ func (k *killable) start(ctx context.Context, t *testing.T, more ...string) *exe
 	return cmd
 }
 
-// killAfter runs the command and kills it after more calls of the model, at the latest
-// after a time. It reports whether the run had ended.
+// killAfter runs the command and kills it after a number of calls of the model, at the
+// latest after a time. It reports whether the run had ended before.
 func (k *killable) killAfter(t *testing.T, calls int, latest time.Duration) (ended bool) {
 	t.Helper()
 	ctx, kill := context.WithTimeout(t.Context(), latest) // its end kills by SIGKILL
@@ -215,7 +215,7 @@ func (k *killable) killAfter(t *testing.T, calls int, latest time.Duration) (end
 	until.Store(int64(calls + k.watch(func(total int) {
 		if int64(total) >= until.Load() {
 			kill()
-			<-dead // so that the process does not come to its end while the signal is on its way
+			<-dead // so that the process does not end before it receives the signal
 		}
 	})))
 	cmd := k.start(ctx, t, "--resume")
@@ -225,15 +225,15 @@ func (k *killable) killAfter(t *testing.T, calls int, latest time.Duration) (end
 		return false
 	}
 	if text := fmt.Sprint(cmd.Stderr); text != "" || err == nil {
-		t.Fatalf("the run ended with %v: %s", err, text)
+		t.Fatalf("the run ended with %v and printed: %s", err, text)
 	}
 	return true // exit status 1: rows have failed
 }
 
-// TestResume_KilledRunContinues: the output of a run that is killed at random times and
-// resumed has each row once and in order, and finished rows are not processed again.
-// QTYPE_KILLS is the number of kills.
-func TestResume_KilledRunContinues(t *testing.T) {
+// TestResume_Killed kills a run several times at any moment. The output has the results
+// of every row, once and in order, and no finished row is processed again. QTYPE_KILLS
+// is the number of kills.
+func TestResume_Killed(t *testing.T) {
 	kills, rows, workers := 4, 1500, 8
 	if n, err := strconv.Atoi(os.Getenv("QTYPE_KILLS")); err == nil {
 		kills, rows = n, max(rows, 400*n)
@@ -267,12 +267,12 @@ func TestResume_KilledRunContinues(t *testing.T) {
 			if len(got) != len(want) {
 				t.Fatalf("%d results, want %d", len(got), len(want))
 			}
-			// Rows in flight at a kill are processed again: one for each worker, and
-			// those finished within the last milliseconds.
+			// The rows in flight at a kill are processed again: one for each worker, and
+			// those that were finished within the last milliseconds.
 			again := k.model.calls() - rows
 			t.Logf("%d kills, %d of %d calls were repeated", done, again, rows)
 			if most := done * (workers + 40); again > most {
-				t.Errorf("%d rows were done again after %d kills", again, done)
+				t.Errorf("%d rows were processed again after %d kills", again, done)
 			}
 			left, _ := filepath.Glob(out + "*")
 			if hidden, _ := filepath.Glob(filepath.Join(k.dir, ".*")); len(left) != 1 || len(hidden) > 0 {
@@ -282,7 +282,7 @@ func TestResume_KilledRunContinues(t *testing.T) {
 	}
 }
 
-// failing sets the status with which the model fails rows; nil for none.
+// failing makes the model fail some rows from now on; nil for none.
 func (k *killable) failing(fail func(row int) int) {
 	k.model.with(func(l *lister) { l.fail = fail })
 }
@@ -291,13 +291,13 @@ func (k *killable) failing(fail func(row int) int) {
 func (k *killable) run(t *testing.T, more ...string) (text string, status int) {
 	t.Helper()
 	cmd := k.start(t.Context(), t, more...)
-	_ = cmd.Wait() // the status is checked
+	_ = cmd.Wait() // the exit status is returned
 	return fmt.Sprint(cmd.Stderr), cmd.ProcessState.ExitCode()
 }
 
-// TestRun_StopsWhenCredentialsAreRejected: every row would fail. When the model accepts
-// them, the run can be resumed, and no row has failed.
-func TestRun_StopsWhenCredentialsAreRejected(t *testing.T) {
+// TestResume_RejectedCredentials: a run stops if the model rejects the credentials. Once
+// the model accepts them, the run is resumed and no row has failed.
+func TestResume_RejectedCredentials(t *testing.T) {
 	k := newKillable(t, 300, 1, "out.jsonl")
 	k.failing(func(row int) int {
 		if row > 50 {
@@ -314,7 +314,7 @@ func TestRun_StopsWhenCredentialsAreRejected(t *testing.T) {
 		t.Errorf("the model was called %d times", calls)
 	}
 	k.failing(nil)
-	if text, status := k.run(t, "--resume"); status != 1 || text != "" { // some rows are meant to fail
+	if text, status := k.run(t, "--resume"); status != 1 || text != "" { // some rows fail
 		t.Fatalf("exit status %d: %s", status, text)
 	}
 	if got := gotResults(t, filepath.Join(k.dir, "out.jsonl")); !slices.Equal(got, wantResults(300)) {
@@ -322,7 +322,7 @@ func TestRun_StopsWhenCredentialsAreRejected(t *testing.T) {
 	}
 }
 
-// TestResume_RetryFailed: --retry-failed runs the failed rows again, and no others.
+// TestResume_RetryFailed: --retry-failed processes the failed rows again and no others.
 func TestResume_RetryFailed(t *testing.T) {
 	k := newKillable(t, 200, 4, "out.csv")
 	k.failing(func(row int) int {
@@ -342,11 +342,11 @@ func TestResume_RetryFailed(t *testing.T) {
 	if got := gotResults(t, filepath.Join(k.dir, "out.csv")); !slices.Equal(got, wantResults(200)) {
 		t.Errorf("%d results, want %d", len(got), len(wantResults(200)))
 	}
-	var byRow map[int]int
-	k.model.with(func(l *lister) { byRow = maps.Clone(l.byRow) })
+	var calls map[int]int
+	k.model.with(func(l *lister) { calls = maps.Clone(l.byRow) })
 	for row := 1; row < 130; row++ {
-		if again := byRow[row] > 0; again != (row%10 == 1 || row == 97) {
-			t.Errorf("row %d was done again: %v", row, again)
+		if again := calls[row] > 0; again != (row%10 == 1 || row == 97) {
+			t.Errorf("row %d was processed again: %v", row, again)
 		}
 	}
 }

@@ -195,7 +195,7 @@ func (c *checker) doubles(models []*spec.ModelMock, tools []*spec.ToolMock) {
 // chatModels are the chat models of an application and of what it references.
 func chatModels(app *spec.Application) []*spec.Model {
 	var all []*spec.Model
-	for _, d := range documents(app) {
+	for _, d := range app.Documents() {
 		for _, m := range d.Models {
 			if chat, ok := m.(*spec.Model); ok {
 				all = append(all, chat)
@@ -208,20 +208,8 @@ func chatModels(app *spec.Application) []*spec.Model {
 // allTools are the tools of an application and of what it references.
 func allTools(app *spec.Application) []spec.Tool {
 	var all []spec.Tool
-	for _, d := range documents(app) {
+	for _, d := range app.Documents() {
 		all = append(all, d.Tools...)
-	}
-	return all
-}
-
-func documents(app *spec.Application) []*spec.Document {
-	all := []*spec.Document{{Models: app.Models, Tools: app.Tools}}
-	for _, ref := range app.References {
-		if ref.Application != nil {
-			all = append(all, documents(ref.Application)...)
-			continue
-		}
-		all = append(all, ref)
 	}
 	return all
 }

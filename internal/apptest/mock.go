@@ -38,15 +38,15 @@ func (s *testEnv) mocks() runtime.Mocks {
 
 // model is the mock of the test, else the one that the document has.
 func (s *testEnv) model(m *spec.Model) (model.Chat, error) {
-	declared, standsFor := m, m
+	declared, replaced := m, m
 	if i := slices.IndexFunc(s.models, func(d *spec.ModelMock) bool { return d.ID == m.ID }); i >= 0 {
 		declared = mocked(m, s.models[i])
 	} else if m.IsMock() {
-		standsFor = nil
+		replaced = nil
 	} else if declared = m.Offline.To; declared == nil {
 		return nil, fmt.Errorf("model %s would be asked, but a test asks nobody outside: give the test, or the file, models: [{id: %s, rules: …}]", m.ID, m.ID)
 	}
-	made, err := mock.New(declared, mock.Options{StandsFor: standsFor})
+	made, err := mock.New(declared, mock.Options{Replaces: replaced})
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func embedder(m *spec.EmbeddingModel) (model.Embedder, error) {
 	if m.IsMock() {
 		return nil, nil //nolint:nilnil // the declared one is made
 	}
-	return model.WithBatches(mock.NewEmbedder(m, mock.Options{StandsFor: &m.Model}), model.Batch{}, model.CallPolicy{}), nil
+	return model.WithBatches(mock.NewEmbedder(m, mock.Options{Replaces: &m.Model}), model.Batch{}, model.CallPolicy{}), nil
 }
 
 // tool is the double of a tool; nil where it has none.

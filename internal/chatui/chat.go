@@ -117,8 +117,8 @@ func (c *Chat) begin(ctx context.Context) error {
 // DescribeModel returns a model's name for a header. It marks a mock as such.
 func DescribeModel(m model.Info) string {
 	switch {
-	case m.StandsFor != "":
-		return fmt.Sprintf("no credentials for %s: using mock %s (offline)", m.StandsFor, m.ID)
+	case m.Replaces != "":
+		return fmt.Sprintf("no credentials for %s: using mock %s (offline)", m.Replaces, m.ID)
 	case m.Mock:
 		return fmt.Sprintf("model %s (mock, offline)", m.ID)
 	case m.Name != "" && m.Name != m.ID:

@@ -43,11 +43,11 @@ var layers = []layer{
 		"internal/scaffold", "internal/schemagen", "internal/semdiff",
 	}, ""},
 	{"parts", []string{
-		"memory", "model", "tool", "internal/cacheview", "internal/memoryview", "internal/records",
-		"internal/sqldb", "internal/stepcache", "internal/storage", "internal/vectors",
+		"memory", "model", "tool", "internal/memoryview", "internal/records",
+		"internal/sqldb", "internal/storage", "internal/vectors",
 	}, "checking"},
-	{"execution", []string{"steps", "runtime", "internal/checkpoint"}, "checking"},
-	{"faces", []string{"internal/batch", "internal/chatui", "internal/clienttool"}, ""},
+	{"execution", []string{"steps", "runtime", "internal/checkpoint", "internal/stepcache"}, "checking"},
+	{"faces", []string{"internal/batch", "internal/cacheview", "internal/chatui", "internal/clienttool"}, ""},
 	{"front", []string{facade, "cmd/qtype", "internal/apptest", "internal/bench", "internal/e2e"}, ""},
 }
 

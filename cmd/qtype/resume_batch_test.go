@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// batchFlows are flows with batch steps: results do not belong to single rows.
+// batchFlows are flows with batch steps.
 func batchFlows() map[string]string {
 	return map[string]string{
-		// Batches of a fixed size, a model after them, and statistics.
+		// Groups of a fixed size, a model behind them, and the counts of all.
 		"batches": `    variables: [{id: name, type: text}, {id: answer, type: text}, {id: answers, type: 'list[text]'}, {id: text, type: text}, {id: verdict, type: text}, {id: counts, type: AggregateStats}]
     inputs: [name]
     outputs: [answers, verdict, counts]
@@ -30,7 +30,7 @@ func batchFlows() map[string]string {
       - {type: LLMInference, id: judge, model: echo, inputs: [text], outputs: [verdict], concurrency_config: {num_workers: 4}}
       - {type: Aggregate, id: stats, outputs: [counts]}
 `,
-		// Lists that are exploded and collected again, written to several files.
+		// Lists taken apart and put together again, written to files in parts.
 		"lists": `    variables: [{id: name, type: text}, {id: all, type: 'list[text]'}, {id: item, type: text}, {id: answer, type: text}, {id: answers, type: 'list[text]'}, {id: file, type: text}]
     inputs: [name]
     outputs: [file]
@@ -41,7 +41,7 @@ func batchFlows() map[string]string {
       - {type: Collect, id: gather, group_by: [all], inputs: [answer], outputs: [answers]}
       - {type: FileWriter, id: write, path: {uri: parts.jsonl}, inputs: [name, answers], outputs: [file], batch_config: {batch_size: 100}}
 `,
-		// One list of all values.
+		// One list of everything.
 		"one": `    variables: [{id: name, type: text}, {id: answer, type: text}, {id: answers, type: 'list[text]'}]
     inputs: [name]
     outputs: [answers]
@@ -52,14 +52,14 @@ func batchFlows() map[string]string {
 	}
 }
 
-// echoModel returns the question; some questions fail.
+// echoModel echoes the questions, and fails some.
 type echoModel struct {
 	mu    sync.Mutex
 	total int // calls so far
 	watch func(total int)
 }
 
-// calls returns the number of calls; watch is called at each later one.
+// calls returns the number of calls so far; watch is called at each from now on.
 func (e *echoModel) calls(watch func(total int)) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -91,7 +91,7 @@ func (e *echoModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// files returns the contents of the output files in a directory.
+// files returns the contents of the output files in a folder.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	paths, _ := filepath.Glob(filepath.Join(dir, "*"))
@@ -108,11 +108,10 @@ func files(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// TestResume_KilledBatchRunContinues: the output of a run that is killed at random times
-// and resumed is that of an undisturbed run, byte for byte, and the model is not called
-// again for questions that it had answered, except those in flight. QTYPE_KILLS is the
-// number of kills.
-func TestResume_KilledBatchRunContinues(t *testing.T) {
+// TestResume_KilledWithBatches kills a run with batch steps several times at any
+// moment. The output is that of an undisturbed run, byte for byte, and only calls in
+// flight are repeated. QTYPE_KILLS is the number of kills.
+func TestResume_KilledWithBatches(t *testing.T) {
 	kills, rows := 3, 600
 	if n, err := strconv.Atoi(os.Getenv("QTYPE_KILLS")); err == nil {
 		kills, rows = n, max(rows, 200*n)
@@ -145,8 +144,8 @@ func TestResume_KilledBatchRunContinues(t *testing.T) {
 	}
 }
 
-// killOften kills the run at most kills times, within calls calls of the model, and
-// then lets it finish. It returns how often it was killed.
+// killOften kills the run a number of times during its calls, and then completes it. It
+// returns how often it was killed.
 func (k *killable) killOften(t *testing.T, kills, calls int) (done int) {
 	t.Helper()
 	for ; done < kills; done++ {
@@ -164,7 +163,7 @@ func (k *killable) killOften(t *testing.T, kills, calls int) (done int) {
 	return done
 }
 
-// diffAt returns the part of a text after the prefix that it shares with another.
+// diffAt returns the part of a text after its common prefix with another.
 func diffAt(text, other string) string {
 	n := 0
 	for n < len(text) && n < len(other) && text[n] == other[n] {

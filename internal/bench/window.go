@@ -12,15 +12,15 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// contents counts messages as the workloads do: what is said and what tools are
-// given, without a message's frame.
-type contents struct {
+// contentCounter counts messages as the workloads do: texts and tool calls, without the
+// overhead of a message.
+type contentCounter struct {
 	memory.Counter
-	whole func(n int) int // of the sum over a message
+	total func(n int) int // converts the sum of a message to tokens
 }
 
 // CountMessage counts the texts of a message and of its tool calls.
-func (c contents) CountMessage(m *chat.Message) int {
+func (c contentCounter) CountMessage(m *chat.Message) int {
 	n := 0
 	for i := range m.Blocks {
 		n += c.Count(m.Blocks[i].Text)
@@ -28,18 +28,18 @@ func (c contents) CountMessage(m *chat.Message) int {
 	for i := range m.ToolCalls {
 		n += c.Count(m.ToolCalls[i].Name) + c.Count(m.ToolCalls[i].Arguments)
 	}
-	return c.whole(n)
+	return c.total(n)
 }
 
-// letters counts bytes, which are characters in the workloads' texts.
-type letters struct{}
+// byteCounter counts bytes, which equal characters in the workloads' texts.
+type byteCounter struct{}
 
-// Count is the length of text.
-func (letters) Count(text string) int { return len(text) }
+// Count returns the length of text.
+func (byteCounter) Count(text string) int { return len(text) }
 
 // windowByCharacters is the workload W1a: a token is four characters.
 func windowByCharacters(arguments []string) error {
-	return slide(arguments[0], contents{letters{}, func(n int) int { return n / 4 }})
+	return slideWindow(arguments[0], contentCounter{byteCounter{}, func(n int) int { return n / 4 }})
 }
 
 // windowByTokens is the workload W1b: the tokens of o200k_base.
@@ -48,22 +48,21 @@ func windowByTokens(arguments []string) error {
 	if err != nil {
 		return err
 	}
-	return slide(arguments[0], contents{encoding, func(n int) int { return n }})
+	return slideWindow(arguments[0], contentCounter{encoding, func(n int) int { return n }})
 }
 
-// slide says one message after the other to a token window of 4,000 and reads
-// the window after each.
-func slide(path string, counter memory.Counter) error {
-	said, err := readChat(path)
+// slideWindow appends messages to a token window of 4,000 and reads it after each.
+func slideWindow(path string, counter memory.Counter) error {
+	messages, err := readChat(path)
 	if err != nil {
 		return err
 	}
 	if n, err := strconv.Atoi(os.Getenv("BENCH_N")); err == nil {
-		said = said[:min(n, len(said))]
+		messages = messages[:min(n, len(messages))]
 	}
 	var failed error
-	err = measure(len(said), func() string {
-		check, err := slideOnce(said, counter)
+	err = measure(len(messages), func() string {
+		check, err := slideWindowOnce(messages, counter)
 		if err != nil {
 			failed = err
 		}
@@ -75,7 +74,7 @@ func slide(path string, counter memory.Counter) error {
 	return err
 }
 
-func slideOnce(said []chat.Message, counter memory.Counter) (string, error) {
+func slideWindowOnce(messages []chat.Message, counter memory.Counter) (string, error) {
 	ctx := context.Background()
 	m, err := memory.New(memory.Config{ID: "w1", Policy: spec.PolicyTokenWindow, Limits: memory.Limits{"max_tokens": 4000},
 		KeepSystemFirst: true, Counter: counter}, memory.NewInProcess())
@@ -84,8 +83,8 @@ func slideOnce(said []chat.Message, counter memory.Counter) (string, error) {
 	}
 	sum := 0
 	var w memory.Window
-	for i := range said {
-		if err := m.Append(ctx, "s", said[i]); err != nil {
+	for i := range messages {
+		if err := m.Append(ctx, "s", messages[i]); err != nil {
 			return "", err
 		}
 		if w, err = m.Window(ctx, "s"); err != nil {
