@@ -121,14 +121,14 @@ func TestHostileFiles(t *testing.T) {
 		{"blocks 10,000 deep", text("a.yaml", "id: shop\ndescription:\n  "+strings.Repeat("- ", deep)+"x\n"), "a.yaml", "error[QT009] a.yaml:"},
 		{"a line of 1 MB", text("a.yaml", "id: shop\ndescripton: "+strings.Repeat("x", 1<<20)+"\n"), "a.yaml", "error[QT103] a.yaml:2:1: application \"shop\" has no key \"descripton\""},
 		{"an id of 1 MB", text("a.yaml", "id: shop\nmodels: ["+strings.Repeat("x", 1<<20)+"]\n"), "a.yaml", "error[QT105] a.yaml:2:10:"},
-		{"an include of itself", text("a.yaml", "id: shop\nmodels: !include a.yaml\n"), "a.yaml", "error[QT007] a.yaml:2:18: files include each other in a circle: a.yaml → a.yaml"},
-		{"includes in a circle", text("a.yaml", "id: shop\nmodels: !include b.yaml\n", "b.yaml", "- !include a.yaml\n"), "a.yaml", "error[QT007] b.yaml:1:12: files include each other in a circle: a.yaml → b.yaml → a.yaml"},
+		{"an include of itself", text("a.yaml", "id: shop\nmodels: !include a.yaml\n"), "a.yaml", "error[QT007] a.yaml:2:18: files include each other in a cycle: a.yaml → a.yaml"},
+		{"includes in a circle", text("a.yaml", "id: shop\nmodels: !include b.yaml\n", "b.yaml", "- !include a.yaml\n"), "a.yaml", "error[QT007] b.yaml:1:12: files include each other in a cycle: a.yaml → b.yaml → a.yaml"},
 		{"an include of a circle of links", func(folder string) error {
 			return errors.Join(text("a.yaml", "id: shop\nmodels: !include b.yaml\n")(folder), os.Symlink("c.yaml", filepath.Join(folder, "b.yaml")), os.Symlink("b.yaml", filepath.Join(folder, "c.yaml")))
-		}, "a.yaml", "error[QT006] a.yaml:2:18: cannot include \"b.yaml\": the file is a symbolic link that leads in a circle"},
+		}, "a.yaml", "error[QT006] a.yaml:2:18: cannot include \"b.yaml\": the file is a symbolic link to itself"},
 		{"a circle of links", func(folder string) error {
 			return errors.Join(os.Symlink("b.yaml", filepath.Join(folder, "a.yaml")), os.Symlink("a.yaml", filepath.Join(folder, "b.yaml")))
-		}, "a.yaml", "error[QT001] a.yaml is a symbolic link that leads in a circle"},
+		}, "a.yaml", "error[QT001] a.yaml is a symbolic link to itself"},
 		{"folders in a circle of links", func(folder string) error {
 			inner := filepath.Join(folder, "d", "e")
 			return errors.Join(os.MkdirAll(inner, 0o700), os.Symlink("../..", filepath.Join(inner, "up")), text("d/a.qtype.yaml", "id: 42\n")(folder))

@@ -308,8 +308,8 @@ func (j *runJob) header(models []model.Info) {
 // describeModel names a model; one that is none says so.
 func describeModel(m model.Info) string {
 	switch {
-	case m.StandsFor != "":
-		return fmt.Sprintf("model %s stands in for %s, which has no credentials (offline: answers are not a model's)", m.ID, m.StandsFor)
+	case m.Replaces != "":
+		return fmt.Sprintf("model %s stands in for %s, which has no credentials (offline: answers are not a model's)", m.ID, m.Replaces)
 	case m.Mock:
 		return fmt.Sprintf("model %s (offline: answers are not a model's)", m.ID)
 	case m.Name != "" && m.Name != m.ID:

@@ -44,9 +44,9 @@ var layers = []layer{
 	}, ""},
 	{"parts", []string{
 		"memory", "model", "tool", "internal/memoryview", "internal/records",
-		"internal/sqldb", "internal/stepcache", "internal/storage", "internal/vectors",
+		"internal/sqldb", "internal/storage", "internal/vectors",
 	}, "checking"},
-	{"execution", []string{"steps", "runtime", "internal/checkpoint"}, "checking"},
+	{"execution", []string{"steps", "runtime", "internal/checkpoint", "internal/stepcache"}, "checking"},
 	{"faces", nil, ""},
 	{"front", []string{facade, "cmd/qtype", "internal/apptest", "internal/bench", "internal/e2e"}, ""},
 }

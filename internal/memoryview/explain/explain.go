@@ -96,10 +96,32 @@ func Turn(ctx context.Context, m *memory.Memory, session string, turn int64) (*R
 			r.Failed = e.Reason
 		}
 	}
+	evicted := evictedBefore(sent, entries, events)
 	for _, e := range entries {
-		r.add(e, sent, events)
+		r.add(e, sent, events, evicted[e.Seq])
 	}
 	return r, nil
+}
+
+// evictedBefore returns the positions within a call's range of messages that had
+// left the window before it: those between others that stayed.
+func evictedBefore(sent memory.Event, entries []memory.Entry, events []memory.Event) map[int64]bool {
+	inRange := 0
+	for _, e := range entries {
+		if e.Seq >= sent.From && e.Seq <= sent.To && e.Status != memory.Failed && e.Message.Role != chat.System {
+			inRange++
+		}
+	}
+	if sent.From == 0 || inRange <= sent.Messages {
+		return nil
+	}
+	evicted := map[int64]bool{}
+	for _, e := range events {
+		for seq := max(e.From, sent.From); e.Kind == memory.EventFlush && e.Turn < sent.Turn && seq <= min(e.To, sent.To); seq++ {
+			evicted[seq] = true
+		}
+	}
+	return evicted
 }
 
 func collect[T any](seq func(func(T, error) bool)) (all []T, err error) {
@@ -112,8 +134,8 @@ func collect[T any](seq func(func(T, error) bool)) (all []T, err error) {
 	return all, nil
 }
 
-// add adds an entry to Sent or Missing.
-func (r *Report) add(e memory.Entry, sent memory.Event, events []memory.Event) {
+// add adds an entry to Sent or Missing; evicted entries left the window before.
+func (r *Report) add(e memory.Entry, sent memory.Event, events []memory.Event, evicted bool) {
 	if e.Turn == r.Turn {
 		r.Time = e.Time
 	}
@@ -123,7 +145,7 @@ func (r *Report) add(e memory.Entry, sent memory.Event, events []memory.Event) {
 	ofTurn := e.Turn == r.Turn
 	seen := ofTurn || e.Seq <= r.Call.Seen && e.Status != memory.Failed
 	switch {
-	case seen && e.Seq >= sent.From && e.Seq <= sent.To && sent.From > 0:
+	case seen && !evicted && e.Seq >= sent.From && e.Seq <= sent.To && sent.From > 0:
 		r.Sent = append(r.Sent, Message{e.Seq, e.Turn, e.Message.Role, e.Tokens})
 	case ofTurn && e.Seq > sent.To:
 		// added after the last call, such as its answer

@@ -6,17 +6,17 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// diagnostics collects diagnostics up to a limit, each once: what an alias repeats
-// would otherwise be reported at every use.
+// diagnostics collects diagnostics up to a limit, each once: an error in a value with
+// YAML aliases would otherwise be reported at every use.
 type diagnostics struct {
 	list   diag.List
 	limit  int
 	seen   map[string]bool
-	muted  int // while above 0 nothing is added
-	raised int // how many were handed in, also those that were not added
+	muted  int // nothing is added while it is above 0
+	raised int // number of calls of add, including diagnostics that were not added
 }
 
-// full tells whether no more faults are taken.
+// full reports whether the limit is reached.
 func (f *diagnostics) full() bool { return len(f.list) > f.limit }
 
 func (f *diagnostics) add(more ...diag.Diagnostic) {
@@ -31,7 +31,7 @@ func (f *diagnostics) add(more ...diag.Diagnostic) {
 		}
 		f.seen[key] = true
 		if len(f.list) == f.limit {
-			d = ruleLimit.At(d.Span, "there are more than %d faults; the others are not shown", f.limit)
+			d = ruleLimit.At(d.Span, "there are more than %d diagnostics; the others are not shown", f.limit)
 		}
 		f.list.Add(d)
 	}

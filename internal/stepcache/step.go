@@ -1,40 +1,56 @@
-package runtime
+package stepcache
 
 import (
 	"context"
 	"crypto/sha256"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/qtype-dev/qtype/internal/checkpoint"
-	"github.com/qtype-dev/qtype/internal/stepcache"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
 )
 
+// StepConfig describes the cache of a step.
+type StepConfig struct {
+	Cache       *Cache
+	Scope       Scope
+	Policy      Policy
+	Fingerprint []byte // of the step; nil if only the inputs identify a result
+	Failures    bool   // results of failed rows are stored, too
+	Inputs      Ports
+	Outputs     Ports
+	Code        func(*steps.Error) string // returns the kind of a row's failure
+
+	Hits, Misses *atomic.Int64 // count rows whose results were cached, and were not
+}
+
+// Ports are variables that a step reads or writes.
+type Ports struct {
+	Names []string // their ids
+	Slots []int    // their slots in rows
+}
+
 // cachedStep takes results from the cache, and stores those that the step computes.
 // Equal rows that arrive during a computation wait for it.
 type cachedStep struct {
-	step        steps.Step
-	count       *counter
-	cache       *sharedCache
-	scope       stepcache.Scope
-	policy      stepcache.Policy
-	fingerprint []byte // of the step; nil if only the inputs count
-	errors      bool   // results of failed rows are stored, too
-	inputs      ports
-	outputs     ports
+	StepConfig
+	step steps.Step
 }
+
+// NewStep returns a step with a cache.
+func NewStep(step steps.Step, cfg StepConfig) steps.Step { return &cachedStep{cfg, step} }
 
 // Process emits the cached results of the row, waits for those of an equal row, or
 // runs the step.
 func (c *cachedStep) Process(ctx context.Context, row *steps.Row, emit steps.Emit) error {
 	id, ok := c.id(row)
-	if !ok || c.cache.broken.Load() {
+	if !ok || c.Cache.broken.Load() {
 		c.miss(ctx, row)
 		return c.step.Process(ctx, row, emit)
 	}
-	f, leads := c.cache.startOrWait(id)
+	f, leads := c.Cache.startOrWait(id)
 	if leads {
 		return c.compute(ctx, row, &cacheFill{cachedStep: c, id: id, inflight: f, emit: emit})
 	}
@@ -79,9 +95,9 @@ func (c *cachedStep) compute(ctx context.Context, row *steps.Row, fill *cacheFil
 
 // lookup finds an entry, and removes it if it is damaged.
 func (c *cachedStep) lookup(ctx context.Context, id inflightKey) ([]byte, *cachedResults) {
-	entry, found, err := c.cache.store.Get(ctx, id.scope, id.key, c.policy)
+	entry, found, err := c.Cache.store.Get(ctx, id.scope, id.key, c.Policy)
 	if err != nil && ctx.Err() == nil {
-		c.cache.warnOnce(err)
+		c.Cache.warnOnce(err)
 	}
 	if err != nil || !found {
 		return nil, nil
@@ -90,23 +106,23 @@ func (c *cachedStep) lookup(ctx context.Context, id inflightKey) ([]byte, *cache
 	if err == nil {
 		return entry, res
 	}
-	if err := c.cache.store.Drop(ctx, id.scope, id.key); err != nil && ctx.Err() == nil {
-		c.cache.warnOnce(err)
+	if err := c.Cache.store.Drop(ctx, id.scope, id.key); err != nil && ctx.Err() == nil {
+		c.Cache.warnOnce(err)
 	}
 	return nil, nil
 }
 
 // id returns the key of a row's result; false if an input was never set.
 func (c *cachedStep) id(row *steps.Row) (inflightKey, bool) {
-	text := append(make([]byte, 0, 512), c.fingerprint...)
-	for i, slot := range c.inputs.slots {
+	text := append(make([]byte, 0, 512), c.Fingerprint...)
+	for i, slot := range c.Inputs.Slots {
 		v := row.Values[slot]
 		if v == value.Unset {
 			return inflightKey{}, false
 		}
-		text = checkpoint.AppendValue(checkpoint.AppendValue(text, c.inputs.names[i]), v)
+		text = checkpoint.AppendValue(checkpoint.AppendValue(text, c.Inputs.Names[i]), v)
 	}
-	return inflightKey{scope: c.scope, key: sha256.Sum256(text)}, true
+	return inflightKey{scope: c.Scope, key: sha256.Sum256(text)}, true
 }
 
 // cachedResults are results from the cache.
@@ -121,8 +137,8 @@ func (c *cachedStep) read(entry []byte) (*cachedResults, error) {
 	if err != nil {
 		return nil, err
 	}
-	cached := &cachedResults{Results: res, to: c.outputs.slots}
-	for _, name := range c.outputs.names {
+	cached := &cachedResults{Results: res, to: c.Outputs.Slots}
+	for _, name := range c.Outputs.Names {
 		i := slices.Index(res.Names, name)
 		if i < 0 {
 			return nil, fmt.Errorf("the entry has no output %s", name)
@@ -153,15 +169,15 @@ func (res *cachedResults) replay(row *steps.Row, emit steps.Emit) error {
 }
 
 func (c *cachedStep) hit(ctx context.Context, row *steps.Row) {
-	c.count.hits.Add(1)
+	c.Hits.Add(1)
 	c.report(ctx, row, steps.EventCacheHit)
 }
 
 func (c *cachedStep) miss(ctx context.Context, row *steps.Row) {
-	c.count.misses.Add(1)
+	c.Misses.Add(1)
 	c.report(ctx, row, steps.EventCacheMiss)
 }
 
 func (c *cachedStep) report(ctx context.Context, row *steps.Row, kind steps.EventKind) {
-	steps.Report(ctx, steps.Event{Kind: kind, Step: c.scope.Step, Session: row.Session, Row: row.Number})
+	steps.Report(ctx, steps.Event{Kind: kind, Step: c.Scope.Step, Session: row.Session, Row: row.Number})
 }

@@ -1,4 +1,4 @@
-package runtime
+package stepcache
 
 import (
 	"context"
@@ -8,9 +8,9 @@ import (
 	"github.com/qtype-dev/qtype/steps"
 )
 
-// maxEntryBytes is the largest size of an entry. Larger results are not cached:
+// maxCachedBytes is the largest size of an entry. Larger results are not cached:
 // their rows would all have to be buffered.
-const maxEntryBytes = 32 << 20
+const maxCachedBytes = 32 << 20
 
 // cacheFill computes one result. The rows that the step emits are buffered until
 // the result is stored and waiting rows have it: a row that is emitted earlier
@@ -32,7 +32,7 @@ type cacheFill struct {
 func (f *cacheFill) publish() {
 	if !f.published {
 		f.published = true
-		f.cache.complete(f.id, f.inflight)
+		f.Cache.complete(f.id, f.inflight)
 	}
 }
 
@@ -43,9 +43,9 @@ func (f *cacheFill) buffer(row *steps.Row) error {
 	}
 	f.writer().Add(row)
 	f.rows, f.failed = append(f.rows, row), f.failed || row.Err != nil
-	limit := int64(maxEntryBytes)
-	if f.policy.MaxBytes > 0 && !f.policy.Compress {
-		limit = min(limit, f.policy.MaxBytes)
+	limit := int64(maxCachedBytes)
+	if f.Policy.MaxBytes > 0 && !f.Policy.Compress {
+		limit = min(limit, f.Policy.MaxBytes)
 	}
 	if int64(f.entry.Len()) <= limit {
 		return nil
@@ -57,7 +57,7 @@ func (f *cacheFill) buffer(row *steps.Row) error {
 
 func (f *cacheFill) writer() *checkpoint.ResultsWriter {
 	if f.entry == nil {
-		f.entry = checkpoint.NewResultsWriter(f.outputs.names, f.outputs.slots, ErrorCode)
+		f.entry = checkpoint.NewResultsWriter(f.Outputs.Names, f.Outputs.Slots, f.Code)
 	}
 	return f.entry
 }
@@ -86,15 +86,15 @@ func (f *cacheFill) finish(ctx context.Context, err error) {
 	switch {
 	case f.tooLarge, err != nil && (ctx.Err() != nil || errors.Is(err, context.Canceled)): // other rows cannot use it
 		return
-	case err != nil && !f.errors:
+	case err != nil && !f.Failures:
 		f.inflight.err = err
 		return
 	}
 	f.inflight.entry = f.writer().Finish(err)
-	if f.failed && !f.errors {
+	if f.failed && !f.Failures {
 		return // waiting rows may use it, but it is not stored
 	}
-	if _, err := f.cache.store.Put(ctx, f.id.scope, f.id.key, f.inflight.entry, f.policy); err != nil && ctx.Err() == nil {
-		f.cache.warnOnce(err)
+	if _, err := f.Cache.store.Put(ctx, f.id.scope, f.id.key, f.inflight.entry, f.Policy); err != nil && ctx.Err() == nil {
+		f.Cache.warnOnce(err)
 	}
 }

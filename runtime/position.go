@@ -14,3 +14,11 @@ func withPosition(n spec.Node, err error) error {
 	}
 	return err
 }
+
+// positionPrefix returns the position of a node and a colon, "" if it has no position.
+func positionPrefix(n spec.Node) string {
+	if span := n.Place().Span(); !span.IsZero() {
+		return span.String() + ": "
+	}
+	return ""
+}

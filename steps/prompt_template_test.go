@@ -29,7 +29,7 @@ func render(t testing.TB, typ, template string, x any) (string, error) {
 }
 
 // What Python's str.format prints for the same specification and value.
-func TestFormatsAreThoseOfPython(t *testing.T) {
+func TestFormat_MatchesPython(t *testing.T) {
 	tests := []struct {
 		format string
 		in     any
@@ -111,7 +111,7 @@ func TestFormatsAreThoseOfPython(t *testing.T) {
 	}
 }
 
-func TestTemplateShowsValues(t *testing.T) {
+func TestPromptTemplate(t *testing.T) {
 	rec := value.NewRecord("T", value.Field{Name: "b", Value: "x"}, value.Field{Name: "a", Value: int64(1)})
 	tests := []struct {
 		typ, template string
@@ -133,7 +133,7 @@ func TestTemplateShowsValues(t *testing.T) {
 }
 
 // Malformed templates are refused when the step is built, at their place.
-func TestTemplatesAreRefusedAtTheirPlace(t *testing.T) {
+func TestPromptTemplate_SyntaxErrors(t *testing.T) {
 	tests := []struct{ typ, template, want string }{
 		{"text", "a\nb {", "template line 2, column 3: unclosed {; write {{ for a brace"},
 		{"text", "é }", "template line 1, column 3: unmatched }; write }} for a brace"},
@@ -156,14 +156,14 @@ func TestTemplatesAreRefusedAtTheirPlace(t *testing.T) {
 	}
 	for _, tt := range tests {
 		_, err := render(t, tt.typ, tt.template, nil)
-		var fault *steps.TemplateError
-		if !errors.As(err, &fault) || err.Error() != tt.want {
+		var syntax *steps.TemplateError
+		if !errors.As(err, &syntax) || err.Error() != tt.want {
 			t.Errorf("%q:\n got %v\nwant %s", tt.template, err, tt.want)
 		}
 	}
 }
 
-func TestAnUnsetInputMattersOnlyWhereItIsUsed(t *testing.T) {
+func TestPromptTemplate_UnsetInput(t *testing.T) {
 	l := declare(t, nil, "a: text", "b: text", "out: text")
 	for template, want := range map[string]string{"{a}": `{"a":"x","out":"x"}`, "{b}": "error: variable b is not set"} {
 		s := &spec.PromptTemplate{StepBase: l.base("t", []string{"a", "b"}, []string{"out"}), Template: template}
@@ -171,7 +171,7 @@ func TestAnUnsetInputMattersOnlyWhereItIsUsed(t *testing.T) {
 	}
 }
 
-func TestAFormatThatAValueDoesNotFitFailsTheRow(t *testing.T) {
+func TestPromptTemplate_FormatFailsRow(t *testing.T) {
 	if _, err := render(t, "citation_url", "{x:.2f}", "abc"); err == nil || err.Error() != `placeholder {x:.2f}: the format needs a number, not "abc"` {
 		t.Error(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-func TestPrivateAddresses(t *testing.T) {
+func TestPrivate(t *testing.T) {
 	tests := map[string]bool{
 		"127.0.0.1": true, "127.9.9.9": true, "10.0.0.1": true, "172.16.0.1": true, "192.168.1.1": true, "169.254.169.254": true, "100.64.0.1": true,
 		"0.0.0.0": true, "0.1.2.3": true, "255.255.255.255": true, "224.0.0.1": true, "198.18.0.1": true, "240.0.0.1": true, "192.0.0.8": true,
@@ -45,7 +45,7 @@ func declare(t *testing.T, endpoint string, c *http.Client) Tool {
 	return made
 }
 
-func TestPrivateServersAreRefusedAfterNameResolution(t *testing.T) {
+func TestGuard_ChecksResolvedAddress(t *testing.T) {
 	s, n := local(t)
 	port := s.URL[strings.LastIndex(s.URL, ":"):]
 	tests := map[string]*http.Client{"own client": nil, "given client": s.Client(), "no proxy": {Transport: &http.Transport{}}}
@@ -67,7 +67,7 @@ type opaque struct{ next http.RoundTripper }
 
 func (o opaque) RoundTrip(r *http.Request) (*http.Response, error) { return o.next.RoundTrip(r) }
 
-func TestAnUnknownTransportIsGuardedByTheURL(t *testing.T) {
+func TestGuard_OtherTransport(t *testing.T) {
 	s, n := local(t)
 	_, err := declare(t, s.URL, &http.Client{Transport: opaque{s.Client().Transport}}).Call(t.Context(), nil)
 	if err == nil || !strings.Contains(err.Error(), "127.0.0.1 is a private address") || *n != 0 {
@@ -75,7 +75,7 @@ func TestAnUnknownTransportIsGuardedByTheURL(t *testing.T) {
 	}
 }
 
-func TestThroughAProxy(t *testing.T) {
+func TestGuard_Proxy(t *testing.T) {
 	var asked []string
 	proxy := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked = append(asked, r.URL.Host) }))
 	t.Cleanup(proxy.Close)
@@ -100,7 +100,7 @@ func TestThroughAProxy(t *testing.T) {
 	}
 }
 
-func TestAddressesAreCheckedWhenDialled(t *testing.T) {
+func TestGuard_ChecksDialedAddress(t *testing.T) {
 	s, n := local(t)
 	if err := checkAddress(s.Listener.Addr().String()); err == nil {
 		t.Error("the listener's address passed")

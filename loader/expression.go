@@ -8,14 +8,14 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// expression decodes a formula. A number or a truth value alone is one too.
-func (d *decoder) expression(n *node, to *spec.Expression, at target) {
+// decodeExpression decodes an expression. A number or a boolean is one as well.
+func (d *decoder) decodeExpression(n *node, to *spec.Expression, at target) {
 	switch n.kind {
 	case text, integer, float, boolean:
 		switch {
 		case n.unset:
 		case strings.TrimSpace(n.text) == "":
-			d.faults.add(ruleKind.At(n.span, "%s is empty", at).WithHint("give it an expression, such as count > 3"))
+			d.diags.add(ruleKind.At(n.span, "%s is empty", at).WithHint("give it an expression, such as count > 3"))
 		case n.kind == boolean: // also yes and on
 			yes, _ := n.toBool()
 			to.Text, to.Span = strconv.FormatBool(yes), n.span
@@ -23,16 +23,16 @@ func (d *decoder) expression(n *node, to *spec.Expression, at target) {
 			to.Text, to.Span = n.text, n.span
 		}
 	default:
-		d.faults.add(d.wrong(n, at, "an expression").WithHint("such as count > 3"))
+		d.diags.add(d.wrongKind(n, at, "an expression").WithHint("such as count > 3"))
 	}
 }
 
-// assignments decodes a map from variables to formulas. The references keep
-// their address, for a step's derived outputs point at them.
-func (d *decoder) assignments(n *node, to *spec.Assignments, at target) {
+// decodeAssignments decodes a mapping from variables to expressions. The references
+// keep their addresses, because a step's derived outputs point to them.
+func (d *decoder) decodeAssignments(n *node, to *spec.Assignments, at target) {
 	if n.kind != mapping {
 		if !n.unset {
-			d.faults.add(d.wrong(n, at, "a mapping from variables to expressions"))
+			d.diags.add(d.wrongKind(n, at, "a mapping from variables to expressions"))
 		}
 		return
 	}
@@ -45,18 +45,18 @@ func (d *decoder) assignments(n *node, to *spec.Assignments, at target) {
 		if p.value.kind == broken {
 			d.gaps.add(d, reflect.TypeFor[spec.Expression]())
 		} else {
-			d.expression(p.value, &list[i].Expr, here)
+			d.decodeExpression(p.value, &list[i].Expr, here)
 		}
 	}
 	*to = list
 }
 
-// storeRef decodes the id of a store, {$ref: id}, or the URL of one.
-func (d *decoder) storeRef(n *node, to *spec.StoreRef, at target) {
+// decodeStoreRef decodes the id of a store, {$ref: id}, or the URL of one.
+func (d *decoder) decodeStoreRef(n *node, to *spec.StoreRef, at target) {
 	short := strings.HasPrefix(n.text, "sqlite:") || n.text == "memory:"
 	if n.kind == text && (short || strings.Contains(n.text, "://")) {
-		d.secret(n, &to.URL, at)
+		d.decodeSecret(n, &to.URL, at)
 		return
 	}
-	d.reference(n, &to.Store, at)
+	d.decodeReference(n, &to.Store, at)
 }

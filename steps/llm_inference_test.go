@@ -39,22 +39,22 @@ func (l *listen) hear(ev steps.Event) {
 }
 
 // The third turn holds the system message, the earlier turns and the new
-// message, in order: streaming or not, whatever the type of the output.
-func TestTheThirdTurnHoldsTheConversation(t *testing.T) {
+// message, in order: with and without streaming, for any type of the output.
+func TestLLMInference_SendsConversation(t *testing.T) {
 	for _, output := range []string{"answer", "text"} {
 		for _, streams := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, streams %v", output, streams), func(t *testing.T) {
-				s := newLLM(t, func(n int, _ request) reply { return says(fmt.Sprintf("Reply %d", n), "\n", " ", "end") })
+				s := newLLM(t, func(n int, _ request) reply { return textReply(fmt.Sprintf("Reply %d", n), "\n", " ", "end") })
 				l := declare(t, nil, "say: text", "answer: ChatMessage", "text: text")
-				w := newWorld(t, s, l, memory.Config{})
+				w := newTestEnv(t, s, l, memory.Config{})
 				r := build(t, w.inference(l, []string{"say"}, output, "You answer for a bookshop."), w.env)
 				ctx, heard := t.Context(), &listen{}
 				if streams {
 					ctx = steps.WithEvents(ctx, heard.hear)
 				}
 				var rows []*steps.Row
-				for _, said := range []string{"one", "two", "three"} {
-					rows = append(rows, driveCtx(ctx, t, r, l.row(map[string]any{"say": said}))...)
+				for _, text := range []string{"one", "two", "three"} {
+					rows = append(rows, driveCtx(ctx, t, r, l.row(map[string]any{"say": text}))...)
 				}
 				expect(t, "request", lines(s.last().Messages),
 					"system: You answer for a bookshop.", "user: one", "assistant: Reply 1\n end",
@@ -77,28 +77,28 @@ func TestTheThirdTurnHoldsTheConversation(t *testing.T) {
 	}
 }
 
-// Every input is a message of its own, in order (steps.md 2).
-func TestInputsBecomeMessages(t *testing.T) {
-	s := newLLM(t, func(int, request) reply { return says("ok") })
+// Every input becomes one message, in order.
+func TestLLMInference_InputsBecomeMessages(t *testing.T) {
+	s := newLLM(t, func(int, request) reply { return textReply("ok") })
 	l := declare(t, nil, "m: ChatMessage", "n: int", "pic: image", "maybe: text?", "on: date", "list: list[text]", "all: list[ChatMessage]", "film: video", "out: text")
-	w := newWorld(t, s, l, memory.Config{})
+	w := newTestEnv(t, s, l, memory.Config{})
 	step := w.inference(l, []string{"m", "n", "pic", "maybe", "on", "list", "all"}, "out", "Be brief.")
 	step.Memory = spec.Ref[*spec.Memory]{}
 	r := build(t, step, w.env)
-	full := map[string]any{"m": chat.Text(chat.Assistant, "I said"), "n": int64(5), "pic": []byte("png"), "maybe": nil,
+	full := map[string]any{"m": chat.Text(chat.Assistant, "I text"), "n": int64(5), "pic": []byte("png"), "maybe": nil,
 		"on": value.Date{Year: 2024, Month: 5, Day: 6}, "list": []any{"a", "b"}, "all": []any{chat.Text(chat.User, "x"), chat.Text(chat.Assistant, "y")}}
 	if row := driveRows(t, r, l.row(full))[0]; row.Err != nil {
 		t.Fatal(row.Err)
 	}
 	got := lines(s.last().Messages)
-	expect(t, "request", append(got[:3:3], got[4:]...), "system: Be brief.", "assistant: I said", "user: 5", "user: 2024-05-06", `user: ["a","b"]`, "user: x", "assistant: y")
+	expect(t, "request", append(got[:3:3], got[4:]...), "system: Be brief.", "assistant: I text", "user: 5", "user: 2024-05-06", `user: ["a","b"]`, "user: x", "assistant: y")
 	if !strings.Contains(got[3], "image_url") || !strings.Contains(got[3], "base64,cG5n") {
 		t.Error("the image is not sent:", got[3])
 	}
 	own := map[string]any{"m": chat.Text(chat.System, "Mine.")}
 	step.Inputs = l.refs("m")
 	driveRows(t, build(t, step, w.env), l.row(own))
-	expect(t, "a system message of the row's own", lines(s.last().Messages), "system: Mine.")
+	expect(t, "a system message in the row", lines(s.last().Messages), "system: Mine.")
 
 	before := len(s.requests())
 	fails := func(input string, v any, want string) {
@@ -118,11 +118,11 @@ func TestInputsBecomeMessages(t *testing.T) {
 	}
 }
 
-// Two steps that share a memory: what one answered and hands to the next is not said twice.
-func TestAnAnswerHandedOnIsNotSaidTwice(t *testing.T) {
-	s := newLLM(t, func(n int, _ request) reply { return says(fmt.Sprintf("answer %d", n)) })
+// Two steps share a memory: the answer of the first, an input of the second, is added once.
+func TestLLMInference_SharedMemoryAddsAnswerOnce(t *testing.T) {
+	s := newLLM(t, func(n int, _ request) reply { return textReply(fmt.Sprintf("answer %d", n)) })
 	l := declare(t, nil, "say: ChatMessage", "draft: ChatMessage", "ask: text", "label: text")
-	w := newWorld(t, s, l, memory.Config{})
+	w := newTestEnv(t, s, l, memory.Config{})
 	first := build(t, w.inference(l, []string{"say"}, "draft", "Draft."), w.env)
 	second := build(t, w.inference(l, []string{"say", "draft", "ask"}, "label", "Label."), w.env)
 	row := l.row(map[string]any{"say": chat.Text(chat.User, "hello"), "ask": "one word"})
@@ -134,15 +134,15 @@ func TestAnAnswerHandedOnIsNotSaidTwice(t *testing.T) {
 	expect(t, "history", w.history(t, "s"), "user: hello [in window]", "assistant: answer 1 [in window]", "user: one word [in window]", "assistant: answer 2 [in window]")
 }
 
-func TestAFailedCallLeavesTheWindowAsItWas(t *testing.T) {
+func TestLLMInference_FailureKeepsWindow(t *testing.T) {
 	s := newLLM(t, func(n int, _ request) reply {
 		if n == 2 {
 			return reply{status: 500}
 		}
-		return says("fine")
+		return textReply("fine")
 	})
 	l := declare(t, nil, "say: text", "out: text")
-	w := newWorld(t, s, l, memory.Config{})
+	w := newTestEnv(t, s, l, memory.Config{})
 	r := build(t, w.inference(l, []string{"say"}, "out", ""), w.env)
 	got := drive(t, l, r, l.row(map[string]any{"say": "one"}), l.row(map[string]any{"say": "two"}), l.row(map[string]any{"say": "two"}))
 	if got[0] != `{"say":"one","out":"fine"}` || got[2] != `{"say":"two","out":"fine"}` || !strings.Contains(got[1], "HTTP 500") || !strings.Contains(got[1], "out of order") {
@@ -152,7 +152,7 @@ func TestAFailedCallLeavesTheWindowAsItWas(t *testing.T) {
 	expect(t, "history", w.history(t, "s"), "user: one [in window]", "assistant: fine [in window]", "user: two [failed]", "user: two [in window]", "assistant: fine [in window]")
 }
 
-func TestACancelledCallIsNotedAndEndsTheTurn(t *testing.T) {
+func TestLLMInference_CanceledTurnIsRecorded(t *testing.T) {
 	hold := make(chan struct{})
 	defer close(hold)
 	asked := make(chan struct{}, 1)
@@ -161,10 +161,10 @@ func TestACancelledCallIsNotedAndEndsTheTurn(t *testing.T) {
 			asked <- struct{}{}
 			return reply{hold: hold}
 		}
-		return says("fine")
+		return textReply("fine")
 	})
 	l := declare(t, nil, "say: text", "out: text")
-	w := newWorld(t, s, l, memory.Config{})
+	w := newTestEnv(t, s, l, memory.Config{})
 	r := build(t, w.inference(l, []string{"say"}, "out", ""), w.env)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-asked; cancel() }()
@@ -176,7 +176,7 @@ func TestACancelledCallIsNotedAndEndsTheTurn(t *testing.T) {
 	expect(t, "history", w.history(t, "s"), "user: one [failed]", "user: two [in window]", "assistant: fine [in window]")
 }
 
-func TestAnswersThatAreNone(t *testing.T) {
+func TestLLMInference_EmptyAnswers(t *testing.T) {
 	tests := []struct {
 		answer reply
 		want   string
@@ -190,7 +190,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 	for _, tt := range tests {
 		s := newLLM(t, func(int, request) reply { return tt.answer })
 		l := declare(t, nil, "say: text", "out: text")
-		w := newWorld(t, s, l, memory.Config{})
+		w := newTestEnv(t, s, l, memory.Config{})
 		expect(t, tt.want, drive(t, l, build(t, w.inference(l, []string{"say"}, "out", ""), w.env), l.row(map[string]any{"say": "hi"})), tt.want)
 		if strings.HasPrefix(tt.want, "error") {
 			expect(t, "history", w.history(t, "s"), "user: hi [failed]")

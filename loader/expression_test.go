@@ -8,7 +8,7 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// application loads the text of an application that must be free of faults.
+// application loads the text of an application that must be free of diags.
 func application(t *testing.T, text string) *spec.Application {
 	t.Helper()
 	loaded, list := loader.LoadBytes(t.Context(), "app.qtype.yaml", []byte(text), loader.Options{Lookup: env(map[string]string{

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// gatheringFlows are flows whose results belong to no single row.
-func gatheringFlows() map[string]string {
+// batchFlows are flows with batch steps.
+func batchFlows() map[string]string {
 	return map[string]string{
 		// Groups of a fixed size, a model behind them, and the counts of all.
 		"batches": `    variables: [{id: name, type: text}, {id: answer, type: text}, {id: answers, type: 'list[text]'}, {id: text, type: text}, {id: verdict, type: text}, {id: counts, type: AggregateStats}]
@@ -52,14 +52,14 @@ func gatheringFlows() map[string]string {
 	}
 }
 
-// echoModel answers what it was asked, and not all questions.
+// echoModel echoes the questions, and fails some.
 type echoModel struct {
 	mu    sync.Mutex
 	total int // calls so far
 	watch func(total int)
 }
 
-// calls is how many calls there were; watch is called at each from now on.
+// calls returns the number of calls so far; watch is called at each from now on.
 func (e *echoModel) calls(watch func(total int)) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -91,7 +91,7 @@ func (e *echoModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// files are the contents of a folder's files of results.
+// files returns the contents of the output files in a folder.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	paths, _ := filepath.Glob(filepath.Join(dir, "*"))
@@ -108,17 +108,16 @@ func files(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// TestAKilledRunThatGathersRowsGoesOnWhereItWas: however often and whenever the
-// process is killed, what comes out is what an undisturbed run writes, byte for
-// byte, and no question is asked again that was answered, but for those in hand.
-// QTYPE_KILLS says how often.
-func TestAKilledRunThatGathersRowsGoesOnWhereItWas(t *testing.T) {
+// TestResume_KilledWithBatches kills a run with batch steps several times at any
+// moment. The output is that of an undisturbed run, byte for byte, and only calls in
+// flight are repeated. QTYPE_KILLS is the number of kills.
+func TestResume_KilledWithBatches(t *testing.T) {
 	kills, rows := 3, 600
 	if n, err := strconv.Atoi(os.Getenv("QTYPE_KILLS")); err == nil {
 		kills, rows = n, max(rows, 200*n)
 	}
 	formats := map[string]string{"batches": "jsonl", "lists": "csv", "one": "parquet"}
-	for flow, steps := range gatheringFlows() {
+	for flow, steps := range batchFlows() {
 		t.Run(flow, func(t *testing.T) {
 			model := &echoModel{}
 			server := httptest.NewServer(model)
@@ -145,8 +144,8 @@ func TestAKilledRunThatGathersRowsGoesOnWhereItWas(t *testing.T) {
 	}
 }
 
-// killOften kills the run so many times on its way of so many calls, and lets it
-// come to its end. It tells how often it was killed.
+// killOften kills the run a number of times during its calls, and then completes it. It
+// returns how often it was killed.
 func (k *killable) killOften(t *testing.T, kills, calls int) (done int) {
 	t.Helper()
 	for ; done < kills; done++ {
@@ -164,7 +163,7 @@ func (k *killable) killOften(t *testing.T, kills, calls int) (done int) {
 	return done
 }
 
-// diffAt is the part of a text behind what it has in common with another.
+// diffAt returns the part of a text after its common prefix with another.
 func diffAt(text, other string) string {
 	n := 0
 	for n < len(text) && n < len(other) && text[n] == other[n] {
@@ -173,7 +172,7 @@ func diffAt(text, other string) string {
 	return text[max(0, n-40):]
 }
 
-// newEchoing is a run of many rows over an echoModel.
+// newEchoing returns a run of many rows with an echoModel.
 func newEchoing(t *testing.T, e *echoModel, address, steps string, rows int, out string) *killable {
 	t.Helper()
 	var in strings.Builder

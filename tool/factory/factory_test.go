@@ -33,7 +33,7 @@ func vars(t *testing.T, decls ...string) []*spec.Variable {
 	return all
 }
 
-func TestAnswersAreHeldAgainstTheOutputs(t *testing.T) {
+func TestCoerceResult(t *testing.T) {
 	for _, c := range []struct {
 		outputs []string
 		answer  string
@@ -68,7 +68,7 @@ func TestAnswersAreHeldAgainstTheOutputs(t *testing.T) {
 // flow is a flow of the given inputs and outputs.
 func flow(t *testing.T, inputs, outputs []string) *spec.Flow {
 	t.Helper()
-	f := &spec.Flow{ID: "inner", Description: "Doubles"}
+	f := &spec.Flow{ID: "inner", Description: "Adds a number to itself"}
 	for _, v := range vars(t, inputs...) {
 		f.Inputs = append(f.Inputs, spec.Ref[*spec.Variable]{ID: v.ID, To: v})
 	}
@@ -78,7 +78,7 @@ func flow(t *testing.T, inputs, outputs []string) *spec.Flow {
 	return f
 }
 
-func TestAFlowIsATool(t *testing.T) {
+func TestFlowTool(t *testing.T) {
 	declared := &spec.FlowTool{Flow: spec.Ref[*spec.Flow]{To: flow(t, []string{"n: int", "more: int?"}, []string{"m: int"})}}
 	declared.ID = "twice"
 	var made tool.Tool
@@ -108,7 +108,7 @@ func TestAFlowIsATool(t *testing.T) {
 	if made, err = box.Tool(declared); err != nil {
 		t.Fatal(err)
 	}
-	if info := made.Info(); info.Name != "inner" || info.Description != "Doubles" || len(info.Inputs) != 2 {
+	if info := made.Info(); info.Name != "inner" || info.Description != "Adds a number to itself" || len(info.Inputs) != 2 {
 		t.Errorf("the tool is %+v", info)
 	}
 	ctx := tool.WithCaller(t.Context(), tool.Caller{Session: "me", Row: 3})
@@ -134,9 +134,9 @@ func TestAFlowIsATool(t *testing.T) {
 	}
 }
 
-// TestADocumentOfAnotherMachineStartsNoPrograms: a tool is refused where its own
-// file came from, whatever the application's document is.
-func TestADocumentOfAnotherMachineStartsNoPrograms(t *testing.T) {
+// A tool that starts programs is rejected if its file is remote, also when the
+// application's document is local.
+func TestTool_RemoteDocumentStartsNoPrograms(t *testing.T) {
 	box := factory.New(factory.Options{Getenv: os.Getenv})
 	defer box.Close()
 	base := func(id string) spec.ToolBase {
