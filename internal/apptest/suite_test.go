@@ -86,7 +86,7 @@ func writeFiles(t *testing.T, tests string) string {
 func runFile(t *testing.T, tests string) []string {
 	t.Helper()
 	path := writeFiles(t, tests)
-	file, list := apptest.Load(t.Context(), path)
+	file, list := apptest.Load(t.Context(), path, open)
 	if file != nil {
 		for _, one := range file.Tests(nil) {
 			list = append(list, file.Run(t.Context(), one).Faults...)
@@ -188,7 +188,7 @@ func TestRun_BlocksServers(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "app.qtype.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	file, list := apptest.Load(t.Context(), path)
+	file, list := apptest.Load(t.Context(), path, open)
 	if file == nil {
 		t.Fatal(list)
 	}
@@ -220,7 +220,7 @@ tests:
   - {name: '', flow: talk, turns: [{input: x, expect: [{a: b}, '1']}, null]}
   - null
 `)
-	file, list := apptest.Load(t.Context(), path)
+	file, list := apptest.Load(t.Context(), path, open)
 	if file != nil {
 		t.Fatal("the file can be run")
 	}
@@ -275,7 +275,7 @@ func TestRules_Examples(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(filepath.Dir(path), "app.qtype.yaml"), []byte(small), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			file, list := apptest.Load(t.Context(), path)
+			file, list := apptest.Load(t.Context(), path, open)
 			if file != nil {
 				for _, one := range file.Tests(nil) {
 					list = append(list, file.Run(t.Context(), one).Faults...)
@@ -319,7 +319,7 @@ func TestReports(t *testing.T) {
 	var reports []apptest.Report
 	for _, path := range []string{good, bad} {
 		r := apptest.Report{Path: path}
-		file, list := apptest.Load(t.Context(), path)
+		file, list := apptest.Load(t.Context(), path, open)
 		if r.Faults = list; file != nil {
 			for _, one := range file.Tests(regexp.MustCompile("")) {
 				r.Outcomes = append(r.Outcomes, file.Run(t.Context(), one))
@@ -427,7 +427,7 @@ func TestDocumentation(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "app.qtype.yaml"), []byte(small), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	file, list := apptest.Load(t.Context(), path)
+	file, list := apptest.Load(t.Context(), path, open)
 	if file == nil {
 		t.Fatal(list)
 	}
