@@ -13,9 +13,9 @@ import (
 	"github.com/qtype-dev/qtype/validate"
 )
 
-// TestEveryBrokenReferenceIsToldOnce breaks some of the memories and references
-// of a document at random: each gives one error, at its line, and nothing else does.
-func TestEveryBrokenReferenceIsToldOnce(t *testing.T) {
+// TestCheck_RandomErrors adds errors to a document at random. Each must be reported
+// once, with its line.
+func TestCheck_RandomErrors(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var b strings.Builder
 		var want []string
@@ -31,22 +31,22 @@ func TestEveryBrokenReferenceIsToldOnce(t *testing.T) {
 		memories := rapid.IntRange(1, 5).Draw(t, "memories")
 		for i := range memories {
 			write("  - id: memory_%d", i)
-			if rapid.Bool().Draw(t, "twice") {
+			if rapid.Bool().Draw(t, "duplicate") {
 				write("  - id: memory_%d", i)
 				broken("QT201")
 			}
 		}
 		write("flows:")
 		write("  - id: main")
-		write("    variables: [{id: said, type: ChatMessage}]")
-		write("    inputs: [said]")
+		write("    variables: [{id: question, type: ChatMessage}]")
+		write("    inputs: [question]")
 		write("    steps:")
 		for i := range rapid.IntRange(1, 6).Draw(t, "steps") {
 			write("      - type: LLMInference")
 			write("        id: step_%d", i)
-			write("        inputs: [said]")
-			write("        outputs: [said]")
-			switch rapid.IntRange(0, 3).Draw(t, "fault") {
+			write("        inputs: [question]")
+			write("        outputs: [question]")
+			switch rapid.IntRange(0, 3).Draw(t, "error") {
 			case 0:
 				write("        memory: memry_%d", rapid.IntRange(0, 9).Draw(t, "n"))
 				broken("QT202")
@@ -57,7 +57,7 @@ func TestEveryBrokenReferenceIsToldOnce(t *testing.T) {
 				write("        memory: memory_%d", rapid.IntRange(0, memories-1).Draw(t, "n"))
 			}
 			if rapid.IntRange(0, 3).Draw(t, "no model") == 0 {
-				write("        model: nobody")
+				write("        model: unknown")
 				broken("QT202")
 			} else {
 				write("        model: writer")
@@ -82,8 +82,8 @@ func TestEveryBrokenReferenceIsToldOnce(t *testing.T) {
 	})
 }
 
-// TestCheckingTwiceChangesNothing holds for documents with and without faults.
-func TestCheckingTwiceChangesNothing(t *testing.T) {
+// TestCheck_Twice checks documents with and without errors again.
+func TestCheck_Twice(t *testing.T) {
 	for _, rule := range validate.Rules() {
 		loaded, _ := checked(t, rule.Wrong)
 		first, second := validate.Check(loaded.Document), validate.Check(loaded.Document)
