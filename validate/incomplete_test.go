@@ -16,11 +16,7 @@ import (
 // TestIncomplete_NoFurtherErrors makes parts of a valid document unreadable. Only this
 // error must be reported, not those that follow from it.
 func TestIncomplete_NoFurtherErrors(t *testing.T) {
-	raw, err := os.ReadFile("testdata/incomplete.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	base := string(raw)
+	base := incompleteBase(t)
 	if got := codesOf(t, base); len(got) > 0 {
 		t.Fatalf("the unchanged document has %v", got)
 	}
@@ -31,8 +27,28 @@ func TestIncomplete_NoFurtherErrors(t *testing.T) {
 		}
 		wantOnly(t, section+" misspelled", strings.Replace(base, "\n"+section+":", "\n"+section+"x:", 1), "QT103")
 	}
+	for _, c := range unreadableParts() {
+		wantOnly(t, c.from+" as "+c.to, strings.Replace(base, c.from, c.to, 1), c.code)
+	}
+}
+
+// incompleteBase returns the valid document that the tests change.
+func incompleteBase(t *testing.T) string {
+	t.Helper()
+	raw, err := os.ReadFile("testdata/incomplete.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// change replaces a part of the document, which causes one diagnostic.
+type change struct{ from, to, code string }
+
+// unreadableParts returns changes that make a part of the document unreadable.
+func unreadableParts() []change {
 	const gone = "!include gone.yaml"
-	for _, c := range []struct{ from, to, code string }{
+	return []change{
 		{"- {type: Model, id: writer, provider: openai}", "- " + gone, "QT006"},
 		{"- {type: Model, id: writer, provider: openai}", "- {type: Model, provider: openai}", "QT104"},
 		{"- {type: Model, id: writer, provider: openai}", "- {<<: " + gone + ", provider: openai}", "QT002"},
@@ -83,9 +99,12 @@ func TestIncomplete_NoFurtherErrors(t *testing.T) {
 		{"api_key: \"${K:-x}\"", "api_key: {$ref: key}", "QT105"},
 		{"provider: openai, dimensions", "provider: 5, dimensions", "QT107"},
 		{"type: Conversational,", "type: yes,", "QT107"},
-	} {
-		wantOnly(t, c.from+" as "+c.to, strings.Replace(base, c.from, c.to, 1), c.code)
 	}
+}
+
+// TestIncomplete_MisspelledKeys misspells every key of the document.
+func TestIncomplete_MisspelledKeys(t *testing.T) {
+	base := incompleteBase(t)
 	// The names of properties and bound arguments are not keys of the language.
 	names := []string{"number", "items", "city", "report", "raw", "place", "order"}
 	for _, at := range regexp.MustCompile(`(\w\w+):[ \n]`).FindAllStringSubmatchIndex(base, -1) {
@@ -99,12 +118,9 @@ func TestIncomplete_NoFurtherErrors(t *testing.T) {
 
 // TestIncomplete_OtherErrors checks that errors unrelated to the unreadable part are reported.
 func TestIncomplete_OtherErrors(t *testing.T) {
-	raw, err := os.ReadFile("testdata/incomplete.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	base := strings.Replace(string(raw), "- {type: Model, id: writer, provider: openai}", "- !include gone.yaml", 1)
-	for _, c := range []struct{ from, to, code string }{
+	raw := incompleteBase(t)
+	base := strings.Replace(raw, "- {type: Model, id: writer, provider: openai}", "- !include gone.yaml", 1)
+	for _, c := range []change{
 		{"memory: chat_memory", "memory: chat_memry", "QT202"},
 		{"tools: [weather]", "tools: [wether]", "QT202"},
 		{"model: writer", "model: chat_memory", "QT203"},
@@ -116,7 +132,7 @@ func TestIncomplete_OtherErrors(t *testing.T) {
 			t.Errorf("%s: got %v, want %s and QT006", c.to, got, c.code)
 		}
 	}
-	step := strings.Replace(string(raw), "inputs: [raw], outputs: [number, items]", "inputs: !include gone.yaml, outputs: []", 1)
+	step := strings.Replace(raw, "inputs: [raw], outputs: [number, items]", "inputs: !include gone.yaml, outputs: []", 1)
 	if got := codesOf(t, step); !slices.Contains(got, "QT332") {
 		t.Errorf("the other side of a step: got %v", got)
 	}
@@ -148,15 +164,12 @@ func codesOf(t *testing.T, text string) []string {
 
 // TestConversation_RepeatedMessage checks that a message variable can be listed twice.
 func TestConversation_RepeatedMessage(t *testing.T) {
-	raw, err := os.ReadFile("testdata/incomplete.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := incompleteBase(t)
 	twice := strings.NewReplacer("inputs: [question, lang]", "inputs: [question, lang, question]", "outputs: [answer]\n    steps", "outputs: [answer, answer]\n    steps")
-	if got := codesOf(t, twice.Replace(string(raw))); len(got) > 0 {
+	if got := codesOf(t, twice.Replace(raw)); len(got) > 0 {
 		t.Errorf("got %v", got)
 	}
-	other := strings.Replace(string(raw), "inputs: [question, lang]", "inputs: [question, lang, answer]", 1)
+	other := strings.Replace(raw, "inputs: [question, lang]", "inputs: [question, lang, answer]", 1)
 	if got := codesOf(t, other); !slices.Contains(got, "QT313") {
 		t.Errorf("two messages: got %v", got)
 	}

@@ -101,33 +101,21 @@ func chatOutputCount() rule {
 	return rule{code: "QT315", title: "conversational flow without exactly one message output",
 		doc:    "Each turn ends with one ChatMessage: the flow has exactly one output of that type. Outputs of other types are allowed.",
 		sample: chatSample("question: ChatMessage", "answer: ⟦text│ChatMessage⟧", conversational),
-		check: onInterface("Conversational", "ChatMessage", "outputs", func(p *ruleContext, at interfaceFlow) {
-			if len(at.interfaceOutputs) != 1 {
-				p.report(firstExtra(at.flow, "outputs", at.interfaceOutputs, 1), "the conversational flow %q needs exactly 1 output of type ChatMessage, has %d", at.flow.ID, len(at.interfaceOutputs))
-			}
-		})}
+		check:  exactlyOne("Conversational", "ChatMessage", "outputs")}
 }
 
 func textInputCount() rule {
 	return rule{code: "QT316", title: "completion flow without exactly one text input",
 		doc:    "A flow with the interface Complete, the default, takes one text. Inputs of other types are allowed.",
 		sample: chatSample("question: ⟦ChatMessage│text⟧", "answer: text", "interface: {type: Complete}"),
-		check: onInterface("Complete", "text", "inputs", func(p *ruleContext, at interfaceFlow) {
-			if len(at.interfaceInputs) != 1 {
-				p.report(firstExtra(at.flow, "inputs", at.interfaceInputs, 1), "the completion flow %q needs exactly 1 input of type text, has %d", at.flow.ID, len(at.interfaceInputs))
-			}
-		})}
+		check:  exactlyOne("Complete", "text", "inputs")}
 }
 
 func textOutputCount() rule {
 	return rule{code: "QT317", title: "completion flow without exactly one text output",
 		doc:    "A flow with the interface Complete, the default, returns one text.",
 		sample: chatSample("question: text", "answer: ⟦ChatMessage│text⟧", "interface: {type: Complete}"),
-		check: onInterface("Complete", "text", "outputs", func(p *ruleContext, at interfaceFlow) {
-			if len(at.interfaceOutputs) != 1 {
-				p.report(firstExtra(at.flow, "outputs", at.interfaceOutputs, 1), "the completion flow %q needs exactly 1 output of type text, has %d", at.flow.ID, len(at.interfaceOutputs))
-			}
-		})}
+		check:  exactlyOne("Complete", "text", "outputs")}
 }
 
 func lastStepStreams() rule {
@@ -137,13 +125,36 @@ func lastStepStreams() rule {
 			steps: `- {type: PromptTemplate, id: wrap, template: "Answer: {question}", inputs: [question], outputs: [⟦answer│prompt⟧]}
 ⟦│- {type: LLMInference, id: reply, model: writer, inputs: [prompt], outputs: [answer]}⟧`},
 		check: on(func(p *ruleContext, f *spec.Flow) {
-			if f.Interface == nil || f.Interface.Type != "Complete" || len(f.Steps) == 0 || f.Steps[len(f.Steps)-1] == nil || !f.Place().Complete("steps") || !f.Interface.Place().Complete("type") {
+			if f.Interface == nil || f.Interface.Type != "Complete" || len(f.Steps) == 0 ||
+				!f.Place().Complete("steps") || !f.Interface.Place().Complete("type") {
 				return
 			}
-			if last := f.Steps[len(f.Steps)-1].Step; last != nil && !spec.Streams(last) {
+			item := f.Steps[len(f.Steps)-1]
+			if item == nil {
+				return
+			}
+			if last := item.Step; last != nil && !spec.Streams(last) {
 				p.report(placeOf(last, "type", "id"), "the last step %q of the completion flow %q cannot stream text; it must be an LLMInference or an Agent", last.EntityID(), f.ID)
 			}
 		})}
+}
+
+// exactlyOne returns a check that flows with an interface have exactly one input or
+// output of the type that the interface requires.
+func exactlyOne(interfaceType, valueType, side string) check {
+	return onInterface(interfaceType, valueType, side, func(p *ruleContext, at interfaceFlow) {
+		ports, noun, flow := at.interfaceInputs, "input", "completion"
+		if side == "outputs" {
+			ports, noun = at.interfaceOutputs, "output"
+		}
+		if interfaceType == "Conversational" {
+			flow = "conversational"
+		}
+		if len(ports) != 1 {
+			p.report(firstExtra(at.flow, side, ports, 1), "the %s flow %q needs exactly 1 %s of type %s, has %d",
+				flow, at.flow.ID, noun, valueType, len(ports))
+		}
+	})
 }
 
 // firstExtra returns the position of the first port after the allowed ones, or of the

@@ -72,9 +72,15 @@ func secretsIn(v reflect.Value, n spec.Node, key, kind string) []plaintextSecret
 			return secretsIn(v.Elem(), value, "", "")
 		}
 	}
-	if v.Kind() != reflect.Struct {
-		return nil
+	if v.Kind() == reflect.Struct {
+		return secretsInFields(v, n, key)
 	}
+	return nil
+}
+
+// secretsInFields returns the plain-text secrets in the fields of a struct.
+func secretsInFields(v reflect.Value, n spec.Node, key string) []plaintextSecret {
+	var found []plaintextSecret
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")

@@ -57,7 +57,7 @@ func hasEmptyType(owner *spec.Position, key string) bool {
 func (p *checker) reportVariableType(v *spec.Variable) {
 	name := baseOf(v.Type).Name
 	if name == "" && !hasEmptyType(v.Place(), "type") ||
-		p.maybeDeclared(reflect.TypeFor[*spec.CustomType]()) && typeSynonym(name) == "" {
+		p.maybeDeclared(reflect.TypeFor[*spec.CustomType]()) && !isTypeSynonym(name) {
 		return
 	}
 	place := v.Place().Field("type")
@@ -94,7 +94,7 @@ func (p *checker) linkType(t *spec.Type, builtIn map[string]bool) bool {
 func (p *checker) unknownType(code string, span source.Span, t spec.Type, what string) diag.Diagnostic {
 	name := baseOf(t).Name
 	diagnostic := newDiagnostic(code, span, "%s has an unknown type %q", what, name)
-	near := typeSynonym(name)
+	near, exact := typeSynonym(name)
 	var candidates []string // unless the name is a synonym
 	if near == "" {
 		candidates = builtIn()
@@ -108,7 +108,7 @@ func (p *checker) unknownType(code string, span source.Span, t spec.Type, what s
 	}
 	fixed := strings.Replace(t.String(), name, near, 1)
 	diagnostic = diagnostic.WithHint("did you mean %q?", near).WithSuggestion(fixed)
-	if isExactSynonym(name) || diag.IsUnambiguous(name, near, candidates) {
+	if exact || diag.IsUnambiguous(name, near, candidates) {
 		diagnostic = diagnostic.WithReplacement(t.String(), fixed)
 	}
 	if custom := p.types[near]; custom != nil {
@@ -117,35 +117,40 @@ func (p *checker) unknownType(code string, span source.Span, t spec.Type, what s
 	return diagnostic
 }
 
-// typeSynonym returns the built-in type for a type name of other languages, or "".
-func typeSynonym(name string) string {
-	switch strings.ToLower(name) {
-	case "string", "str", "varchar":
-		return "text"
-	case "integer", "int64", "long":
-		return "int"
-	case "number", "double", "decimal", "real":
-		return "float"
-	case "bool":
-		return "boolean"
-	case "binary", "blob":
-		return "bytes"
-	case "timestamp":
-		return "datetime"
-	case "message":
-		return "ChatMessage"
-	}
-	return ""
+// synonyms are type names of other languages for a built-in type.
+type synonyms struct {
+	names   string // separated by spaces
+	builtIn string
+	exact   bool // the names cannot mean another built-in type
 }
 
-// isExactSynonym reports whether a name of another language can only mean one
-// built-in type. Number, for example, can mean int or float.
-func isExactSynonym(name string) bool {
-	switch strings.ToLower(name) {
-	case "string", "str", "varchar", "integer", "int64", "bool":
-		return true
+func typeSynonyms() []synonyms {
+	return []synonyms{
+		{"string str varchar", "text", true},
+		{"integer int64", "int", true},
+		{"long", "int", false},
+		{"number double decimal real", "float", false}, // a number may be an int
+		{"bool", "boolean", true},
+		{"binary blob", "bytes", false},
+		{"timestamp", "datetime", false},
+		{"message", "ChatMessage", false},
 	}
-	return false
+}
+
+// typeSynonym returns the built-in type for a type name of other languages, or "". It
+// also reports whether the name cannot mean another built-in type.
+func typeSynonym(name string) (builtIn string, exact bool) {
+	for _, s := range typeSynonyms() {
+		if slices.Contains(strings.Fields(s.names), strings.ToLower(name)) {
+			return s.builtIn, s.exact
+		}
+	}
+	return "", false
+}
+
+func isTypeSynonym(name string) bool {
+	builtIn, _ := typeSynonym(name)
+	return builtIn != ""
 }
 
 // builtIn returns the names of the built-in types.
