@@ -1,6 +1,9 @@
 package validate
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // edge leads to a node of a graph of entities. The value via describes the reference.
 type edge[N comparable, V any] struct {
@@ -47,4 +50,16 @@ func (s *cycleSearch[N, V]) visit(to edge[N, V]) {
 	}
 	s.path = s.path[:len(s.path)-1]
 	s.state[to.to] = visited
+}
+
+// joinIDs returns the ids of the entities in a cycle, for a message.
+func joinIDs[N interface {
+	comparable
+	EntityID() string
+}, V any](cycle []edge[N, V]) string {
+	ids := make([]string, len(cycle))
+	for i, e := range cycle {
+		ids[i] = e.to.EntityID()
+	}
+	return strings.Join(ids, " → ")
 }

@@ -15,7 +15,7 @@ import (
 // expressionUse is an expression and its context.
 type expressionUse struct {
 	expr   *spec.Expression
-	at     context
+	at     nodeContext
 	target *spec.Ref[*spec.Variable] // the variable to set; nil for a condition
 }
 

@@ -11,7 +11,7 @@ import (
 // declaration is a declared entity and its context.
 type declaration struct {
 	entity spec.Entity
-	at     context
+	at     nodeContext
 }
 
 // scope is a set of declarations with unique ids: the document, or the inputs or the

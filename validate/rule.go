@@ -70,7 +70,7 @@ func table() []rule {
 type ruleContext struct {
 	*checker
 	rule rule
-	here context // of the node
+	here nodeContext // of the node
 }
 
 // reportAt returns a diagnostic with the rule's code. The caller adds hints and reports it.

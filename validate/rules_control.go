@@ -156,14 +156,14 @@ func (p *ruleContext) checkBranchTypes(s spec.Step) {
 		}
 		for i := range s.Common().Inputs {
 			in := &s.Common().Inputs[i]
-			if theirs := portByID(inputsOfFlow(ref.To), in.ID); theirs != nil && theirs.To != nil {
-				p.checkMatch(in, theirs.To, in.To, theirs.To)
+			if other := portByID(inputsOfFlow(ref.To), in.ID); other != nil && other.To != nil {
+				p.checkMatch(in, other.To, in.To, other.To)
 			}
 		}
 		for i := range s.Common().Outputs {
 			out := &s.Common().Outputs[i]
-			if theirs := portByID(outputsOfFlow(ref.To), out.ID); theirs != nil && theirs.To != nil {
-				p.checkMatch(out, theirs.To, theirs.To, out.To)
+			if other := portByID(outputsOfFlow(ref.To), out.ID); other != nil && other.To != nil {
+				p.checkMatch(out, other.To, other.To, out.To)
 			}
 		}
 	}

@@ -243,13 +243,13 @@ func bindingType() rule {
 }
 
 // checkMatch warns if a value of the variable from cannot be assigned to the variable
-// to. One of them is the variable of ref, the other is theirs, to which it is bound.
-func (p *ruleContext) checkMatch(ref *spec.Ref[*spec.Variable], theirs, from, to *spec.Variable) {
+// to. One of them is the variable of ref, and other is the variable that it is bound to.
+func (p *ruleContext) checkMatch(ref *spec.Ref[*spec.Variable], other, from, to *spec.Variable) {
 	if from == nil || to == nil || p.untyped[from] || p.untyped[to] || isAssignable(from.Type, to.Type) {
 		return
 	}
-	p.list.Add(p.reportAt(ref.Span, "%q is %s, but %q is %s", ref.ID, ref.To.Type.String(), theirs.ID, theirs.Type.String()).
-		WithRelated(typePlace(theirs.Place().Field("type")), "declared here"))
+	p.list.Add(p.reportAt(ref.Span, "%q is %s, but %q is %s", ref.ID, ref.To.Type.String(), other.ID, other.Type.String()).
+		WithRelated(typePlace(other.Place().Field("type")), "declared here"))
 }
 
 // isAssignable reports whether a value of type from is accepted as a value of type to.

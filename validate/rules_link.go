@@ -2,7 +2,6 @@ package validate
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/source"
@@ -95,11 +94,7 @@ func searchFlows(p *ruleContext, tools bool) {
 			span = cycle[i+1].via.span
 			reported[span] = true
 		}
-		names := make([]string, len(cycle))
-		for i, e := range cycle {
-			names[i] = e.to.ID
-		}
-		p.report(span, "flow cycle: %s", strings.Join(names, " → "))
+		p.report(span, "flow cycle: %s", joinIDs(cycle))
 	})
 }
 

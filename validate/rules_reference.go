@@ -28,7 +28,7 @@ tools:
 				tool := s.Approve[i].To
 				if tool != nil && !slices.ContainsFunc(s.Tools, func(r spec.Ref[spec.Tool]) bool { return r.To == tool }) {
 					p.list.Add(p.reportAt(s.Approve[i].Span, "agent %q does not have the tool %q", s.ID, s.Approve[i].ID).
-						WithHint("add %s to its tools, or take it out of approve", s.Approve[i].ID))
+						WithHint("add %s to its tools, or remove it from approve", s.Approve[i].ID))
 				}
 			}
 		})}
@@ -54,11 +54,7 @@ models:
 				}
 			}
 			findCycles(models, fallbacksOf, func(cycle []edge[*spec.Model, source.Span]) {
-				names := make([]string, len(cycle))
-				for i, e := range cycle {
-					names[i] = e.to.ID
-				}
-				p.report(cycle[len(cycle)-1].via, "fallback cycle: %s", strings.Join(names, " → "))
+				p.report(cycle[len(cycle)-1].via, "fallback cycle: %s", joinIDs(cycle))
 			})
 		})}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// context describes where in the tree a node or a reference is.
-type context struct {
+// nodeContext describes where in the tree a node or a reference is.
+type nodeContext struct {
 	app     *spec.Application // the nearest application
 	flow    *spec.Flow        // the enclosing flow
 	tool    spec.Tool         // the enclosing tool
@@ -22,14 +22,14 @@ type context struct {
 // visit is a node and its context.
 type visit struct {
 	node spec.Node
-	at   context
+	at   nodeContext
 }
 
 // reference is a reference and its context.
 type reference struct {
 	ref  spec.Reference
 	item *spec.StepItem // the item in a flow's steps that the reference sets, for {$ref: step}
-	at   context
+	at   nodeContext
 }
 
 // checker is the state of one Check: the nodes and references of the document, the
@@ -67,13 +67,13 @@ func collect(doc *spec.Document) *checker {
 		fields: map[reflect.Type][]int{}, targets: map[reflect.Type]targets{},
 		variables: map[*spec.Flow]targets{},
 	}
-	p.walk(reflect.ValueOf(doc), context{app: doc.Application, root: true})
+	p.walk(reflect.ValueOf(doc), nodeContext{app: doc.Application, root: true})
 	return p
 }
 
 // walk visits v and everything below it, except the targets of references, which
 // are visited where they are declared.
-func (p *checker) walk(v reflect.Value, at context) {
+func (p *checker) walk(v reflect.Value, at nodeContext) {
 	switch v.Kind() {
 	case reflect.Interface:
 		p.walk(v.Elem(), at)
@@ -90,7 +90,7 @@ func (p *checker) walk(v reflect.Value, at context) {
 	}
 }
 
-func (p *checker) walkPointer(v reflect.Value, at context) {
+func (p *checker) walkPointer(v reflect.Value, at nodeContext) {
 	switch n := v.Interface().(type) {
 	case spec.Node:
 		at = at.enter(n)
@@ -106,7 +106,7 @@ func (p *checker) walkPointer(v reflect.Value, at context) {
 }
 
 // enter returns the context of the children of n.
-func (at context) enter(n spec.Node) context {
+func (at nodeContext) enter(n spec.Node) nodeContext {
 	switch n := n.(type) {
 	case *spec.Document:
 		at.root = at.root && at.field == ""
@@ -123,7 +123,7 @@ func (at context) enter(n spec.Node) context {
 	return at
 }
 
-func (p *checker) walkStruct(v reflect.Value, at context) {
+func (p *checker) walkStruct(v reflect.Value, at nodeContext) {
 	if !v.CanAddr() {
 		return
 	}
@@ -159,7 +159,7 @@ func (p *checker) addReference(m reference) {
 	}
 }
 
-func (p *checker) walkFields(v reflect.Value, at context) {
+func (p *checker) walkFields(v reflect.Value, at nodeContext) {
 	t := v.Type()
 	fields, known := p.fields[t]
 	if !known {
