@@ -10,30 +10,30 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// rule checks a value against its validator rule and says what is wrong with it
-// in a user's words. A number out of range gives way to its default, so that
-// nothing is concluded from it later; a word stays, for no other was meant.
-func (d *decoder) rule(n *node, v reflect.Value, f *field) {
+// checkRule checks a value against its validator rule. A number out of range is
+// replaced by its default, so that later checks report no consequences of it; a
+// text is kept.
+func (d *decoder) checkRule(n *node, v reflect.Value, f *field) {
 	if d.checker == nil {
 		d.checker = validator.New()
 	}
 	if d.checker.Var(v.Interface(), f.rule) != nil {
-		d.faults.add(ruleFault(n, f))
+		d.diags.add(ruleDiagnostic(n, f))
 		if v.Kind() != reflect.String {
 			setDefault(v, f)
 		}
 	}
 }
 
-// ruleFault translates a rule that failed. The rules are those of package spec's tags.
-func ruleFault(n *node, f *field) diag.Diagnostic {
+// ruleDiagnostic describes a violated rule of the tags of package spec.
+func ruleDiagnostic(n *node, f *field) diag.Diagnostic {
 	var bounds []string
 	words := map[string]string{"gt": "above", "gte": "at least", "min": "at least", "lt": "below", "lte": "at most", "max": "at most"}
 	for part := range strings.SplitSeq(f.rule, ",") {
 		name, param, _ := strings.Cut(part, "=")
 		switch {
 		case name == "oneof":
-			return choiceFault(n, f, strings.Fields(param))
+			return choiceDiagnostic(n, f, strings.Fields(param))
 		case name == "http_url":
 			return ruleKind.At(n.span, "%q needs an address that starts with http:// or https://", f.name)
 		case words[name] != "":
@@ -41,52 +41,52 @@ func ruleFault(n *node, f *field) diag.Diagnostic {
 		}
 	}
 	if len(bounds) == 0 {
-		return ruleKind.At(n.span, "%q cannot be %s", f.name, n.described())
+		return ruleKind.At(n.span, "%q cannot be %s", f.name, n.describe())
 	}
 	return ruleRange.At(n.span, "%q must be %s, not %s", f.name, strings.Join(bounds, " and "), n.shown())
 }
 
-func choiceFault(n *node, f *field, choices []string) diag.Diagnostic {
-	fault := ruleChoice.At(n.span, "%q cannot be %q", f.name, n.shown())
-	if fault = fault.WithNearest(n.text, choices); fault.Suggestion != "" {
-		return fault
+func choiceDiagnostic(n *node, f *field, choices []string) diag.Diagnostic {
+	found := ruleChoice.At(n.span, "%q cannot be %q", f.name, n.shown())
+	if found = found.WithNearest(n.text, choices); found.Suggestion != "" {
+		return found
 	}
-	return fault.WithHint("%s", oneOf(choices))
+	return found.WithHint("%s", oneOf(choices))
 }
 
-// check looks at an entity as a whole once its fields are there, and derives
-// what the document does not spell out.
-func (d *decoder) check(n *node, made spec.Node, title string) {
+// checkEntity checks an entity after its fields were decoded, and derives the
+// implicit inputs and outputs of steps.
+func (d *decoder) checkEntity(n *node, made spec.Node, title string) {
 	switch e := made.(type) {
 	case *spec.Variable:
-		d.variable(n, e, title)
+		d.checkVariable(n, e, title)
 	case *spec.CustomType:
 		d.declared[e.ID] = true
 	case spec.ModelEntity:
-		d.providerModel(n, e.Base(), title)
+		d.checkModelID(n, e.Base(), title)
 	case *spec.CategoryFeedback:
-		d.categories(n)
+		d.checkCategories(n)
 	case *spec.AWSAuth:
-		d.awsAuth(n, e, title)
+		d.checkAWSAuth(n, e, title)
 	case *spec.VertexAuth:
 		if !isSet(n, "profile_name", e.ProfileName != "") && !isSet(n, "service_account_file", e.ServiceAccountFile != "") {
-			d.faults.add(ruleVertexAuth.At(n.head(), "%s names no identity", title).WithHint("give a profile_name or a service_account_file"))
+			d.diags.add(ruleVertexAuth.At(n.head(), "%s names no identity", title).WithHint("give a profile_name or a service_account_file"))
 		}
 	case spec.Step:
 		spec.DerivePorts(e)
 	}
 }
 
-// isSet tells whether a key holds something, or might once its variable is set
-// or what is wrong with it is mended.
+// isSet reports whether a key has a value, or may have one once its environment
+// variable is set or its error is fixed.
 func isSet(n *node, key string, filled bool) bool {
 	value := n.get(key)
 	return filled || value != nil && value.unset || !n.place().Complete(key)
 }
 
-// providerModel reports a missing model_id where the provider requires one: the
-// document's id would be sent in its place, and the provider does not know it.
-func (d *decoder) providerModel(n *node, m *spec.Model, title string) {
+// checkModelID reports a missing model_id if the provider requires one: otherwise the
+// document's id would be sent, which the provider does not know.
+func (d *decoder) checkModelID(n *node, m *spec.Model, title string) {
 	if p, _ := spec.LookupProvider(m.Provider); !p.ModelIDRequired {
 		return
 	}
@@ -94,12 +94,12 @@ func (d *decoder) providerModel(n *node, m *spec.Model, title string) {
 	if at == nil || isSet(n, "model_id", m.ModelID != "") {
 		return
 	}
-	d.faults.add(ruleChoice.At(at.span, "%s: \"provider\" cannot be %q without a model_id", title, m.Provider).
-		WithHint("add model_id: the name by which %s knows the model", m.Provider))
+	d.diags.add(ruleChoice.At(at.span, "%s: \"provider\" cannot be %q without a model_id", title, m.Provider).
+		WithHint("add model_id: the name of the model at %s", m.Provider))
 }
 
-// variable checks what only a variable's type must hold to (reference language.md 7.1, 7.5).
-func (d *decoder) variable(n *node, v *spec.Variable, title string) {
+// checkVariable checks the type of a variable: lists are not nested, and a ? is at the end.
+func (d *decoder) checkVariable(n *node, v *spec.Variable, title string) {
 	at := n.get("type")
 	if at == nil || at.kind == broken || v.Type.String() == "" {
 		return
@@ -107,22 +107,22 @@ func (d *decoder) variable(n *node, v *spec.Variable, title string) {
 	if elem := v.Type.Elem; elem != nil {
 		switch {
 		case elem.IsList():
-			d.faults.add(ruleNestedList.At(at.head(), "%s: lists cannot be nested", title).
+			d.diags.add(ruleNestedList.At(at.head(), "%s: lists cannot be nested", title).
 				WithHint("use a list of a custom type that holds the inner list"))
 		case elem.Optional:
 			meant := spec.Type{Elem: &spec.Type{Name: elem.Name}, Optional: true}
-			d.faults.add(misplacedMark(at, target{owner: title}, meant))
+			d.diags.add(misplacedMark(at, target{owner: title}, meant))
 			elem.Optional = false
 		}
 	}
 	if v.UI != nil {
-		d.uiHint(n, v, title)
+		d.checkUIHint(n, v, title)
 	}
 }
 
-// uiHint holds a hint against the type: widget (also as the empty hint) is for
-// text, accept for file.
-func (d *decoder) uiHint(n *node, v *spec.Variable, title string) {
+// checkUIHint checks a hint against the type: widget, which an empty hint implies, is
+// for text, accept for file.
+func (d *decoder) checkUIHint(n *node, v *spec.Variable, title string) {
 	ui, is := n.get("ui"), v.Type.String()
 	if written := n.get("type"); written.kind == text {
 		is = written.shown()
@@ -132,13 +132,13 @@ func (d *decoder) uiHint(n *node, v *spec.Variable, title string) {
 	for leaf.Elem != nil {
 		leaf = leaf.Elem
 	}
-	add := d.faults.add
-	if !isBuiltin(leaf.Name) { // where no such type is declared that alone is the fault
-		add = func(faults ...diag.Diagnostic) { d.hints = append(d.hints, typedHint{leaf.Name, faults[0]}) }
+	add := d.diags.add
+	if !isBuiltin(leaf.Name) { // reported only if the type is declared
+		add = func(diags ...diag.Diagnostic) { d.hints = append(d.hints, typedHint{leaf.Name, diags[0]}) }
 	}
 	switch {
 	case accept && ui.has("widget"):
-		d.faults.add(ruleUIHint.At(ui.head(), "%s: a ui hint has widget or accept, not both", title))
+		d.diags.add(ruleUIHint.At(ui.head(), "%s: a ui hint has widget or accept, not both", title))
 	case accept && !v.Type.Is("file"):
 		add(ruleUIHint.At(ui.head(), "%s: ui.accept needs the type file, not %s", title, is))
 	case !accept && !v.Type.Is("text"):
@@ -146,39 +146,39 @@ func (d *decoder) uiHint(n *node, v *spec.Variable, title string) {
 	}
 }
 
-// typedHint is the fault of a ui hint at a variable of a type of the document's own.
+// typedHint is a diagnostic of a UI hint that applies only if a custom type is declared.
 type typedHint struct {
-	typeName string
-	fault    diag.Diagnostic
+	typeName   string
+	diagnostic diag.Diagnostic
 }
 
-// hintFaults reports the hints that do not fit types which turned out to be declared.
-func (d *decoder) hintFaults() {
+// reportUIHints reports the hints that do not fit declared custom types.
+func (d *decoder) reportUIHints() {
 	for _, h := range d.hints {
 		if d.declared[h.typeName] {
-			d.faults.add(h.fault)
+			d.diags.add(h.diagnostic)
 		}
 	}
 }
 
-func (d *decoder) categories(n *node) {
+func (d *decoder) checkCategories(n *node) {
 	labels := n.get("categories")
 	if labels == nil || labels.kind != sequence {
 		return
 	}
 	if len(labels.items) == 0 {
-		d.faults.add(ruleCategories.At(labels.head(), "feedback needs at least one category"))
+		d.diags.add(ruleCategories.At(labels.head(), "feedback needs at least one category"))
 	}
 	for _, label := range labels.items {
 		if label.kind == text && strings.TrimSpace(label.text) == "" {
-			d.faults.add(ruleCategories.At(label.span, "a category cannot be blank"))
+			d.diags.add(ruleCategories.At(label.span, "a category cannot be blank"))
 		}
 	}
 }
 
-// awsAuth demands an identity (reference language.md 8.5): a key pair, a
-// profile, a role, or a region and with it the machine's own identity.
-func (d *decoder) awsAuth(n *node, a *spec.AWSAuth, title string) {
+// checkAWSAuth requires an identity: a key pair, a profile, a role, or a region, which
+// selects the identity of the host.
+func (d *decoder) checkAWSAuth(n *node, a *spec.AWSAuth, title string) {
 	keys := isSet(n, "access_key_id", !a.AccessKeyID.IsZero()) && isSet(n, "secret_access_key", !a.SecretAccessKey.IsZero())
 	profile := isSet(n, "profile_name", a.ProfileName != "")
 	role := isSet(n, "role_arn", a.RoleARN != "")
@@ -188,10 +188,10 @@ func (d *decoder) awsAuth(n *node, a *spec.AWSAuth, title string) {
 		if value := n.get("role_arn"); value != nil {
 			at = value.span
 		}
-		d.faults.add(ruleAWSRole.At(at, "%s has a role but no identity that assumes it", title).
+		d.diags.add(ruleAWSRole.At(at, "%s has a role but no identity that assumes it", title).
 			WithHint("add access_key_id and secret_access_key, or profile_name"))
 	case !keys && !profile && !role && !isSet(n, "region", a.Region != ""):
-		d.faults.add(ruleAWSAuth.At(n.head(), "%s names no identity", title).
+		d.diags.add(ruleAWSAuth.At(n.head(), "%s names no identity", title).
 			WithHint("give access_key_id and secret_access_key, profile_name, role_arn or region"))
 	}
 }

@@ -11,36 +11,35 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// decoder fills spec structs from the tree. It goes on after every fault: what
+// decoder fills spec structs from the tree. It continues after an error: a value that
 // cannot be decoded keeps its default or zero value.
 //
-// A value that holds an environment variable that is not set is taken as it is
-// where a text may stand; elsewhere its field is left as if it were absent and
-// no fault is reported, for nobody knows what would stand there.
+// A text with an unset environment variable is kept as it is. Any other value with one
+// is treated as absent without a diagnostic, because its value is not known.
 type decoder struct {
-	faults  *diagnostics
+	diags   *diagnostics
 	plans   map[reflect.Type]*plan
 	unions  []spec.Union
 	checker *validator.Validate // made when the first rule is checked
 	gaps    unknowns            // what could not be decoded
-	inTool  bool                // what is decoded stands in a tool
+	inTool  bool                // the value is part of a tool
 
 	declared map[string]bool // the custom types that are declared
-	hints    []typedHint     // what is wrong with a hint if its variable's type is declared
+	hints    []typedHint     // diagnostics that apply if a type is declared
 }
 
 func newDecoder(f *diagnostics) *decoder {
-	return &decoder{faults: f, plans: map[reflect.Type]*plan{}, declared: map[string]bool{}, unions: spec.Unions()}
+	return &decoder{diags: f, plans: map[reflect.Type]*plan{}, declared: map[string]bool{}, unions: spec.Unions()}
 }
 
-// target is where a value goes, for messages.
+// target describes the destination of a value, for messages.
 type target struct {
-	owner string // the entity in a user's words: step "ask"
+	owner string // the entity in messages: step "ask"
 	name  string // the key
 	item  int    // the position in a list, from 1; 0 for none
 }
 
-// String names the slot as the subject of a sentence.
+// String names the target as the subject of a sentence.
 func (s target) String() string {
 	if s.item > 0 {
 		return fmt.Sprintf("item %d of %q", s.item, s.name)
@@ -48,7 +47,7 @@ func (s target) String() string {
 	return strconv.Quote(s.name)
 }
 
-// title names what stands in the slot, where that has no better name.
+// title names the value of the target, if it has no other name.
 func (s target) title() string {
 	if s.item > 0 {
 		return s.String()
@@ -56,21 +55,21 @@ func (s target) title() string {
 	return s.name
 }
 
-// wrong reports a value of the wrong kind.
-func (d *decoder) wrong(n *node, at target, want string) diag.Diagnostic {
+// wrongKind returns the diagnostic for a value of the wrong kind.
+func (d *decoder) wrongKind(n *node, at target, want string) diag.Diagnostic {
 	hideNamed(n)
 	n.markInvalid()
-	return ruleKind.At(n.head(), "%s needs %s, not %s", at, want, n.described())
+	return ruleKind.At(n.head(), "%s needs %s, not %s", at, want, n.describe())
 }
 
-// described names a value for a message: a number 42, the text "many", a list.
-func (n *node) described() string {
-	const longest = 40
+// describe returns a value as messages name it: a number 42, the text "many", a list.
+func (n *node) describe() string {
+	const maxShown = 40
 	switch n.kind {
 	case boolean, integer, float, text:
 		shown := n.shown()
-		if len([]rune(shown)) > longest {
-			shown = string([]rune(shown)[:longest]) + "…"
+		if len([]rune(shown)) > maxShown {
+			shown = string([]rune(shown)[:maxShown]) + "…"
 		}
 		switch {
 		case n.date:
@@ -83,81 +82,81 @@ func (n *node) described() string {
 	return n.kind.noun()
 }
 
-// value decodes n into v, which is settable and holds its default.
-func (d *decoder) value(n *node, v reflect.Value, at target) {
+// decode decodes n into v, which is settable and holds its default.
+func (d *decoder) decode(n *node, v reflect.Value, at target) {
 	if n.unset && v.Kind() != reflect.String {
 		n.markInvalid()
 	}
 	if n.kind != broken {
-		d.known(n, v, at)
+		d.decodeKnown(n, v, at)
 	}
 	if n.unread || n.kind == broken {
 		d.markLost(v)
 	}
 }
 
-// known decodes a value that could be read.
-func (d *decoder) known(n *node, v reflect.Value, at target) {
-	if d.special(n, v, at) {
+// decodeKnown decodes a value that could be read.
+func (d *decoder) decodeKnown(n *node, v reflect.Value, at target) {
+	if d.decodeSpecial(n, v, at) {
 		return
 	}
 	switch v.Kind() {
 	case reflect.Pointer:
-		d.pointer(n, v, at)
+		d.decodePointer(n, v, at)
 	case reflect.Interface:
-		d.union(n, v, at)
+		d.decodeUnion(n, v, at)
 	case reflect.Struct:
-		d.structure(n, v, at.title())
+		d.decodeStruct(n, v, at.title())
 	case reflect.Slice:
-		d.list(n, v, at)
+		d.decodeList(n, v, at)
 	case reflect.Map:
-		d.freeMap(n, v, at)
+		d.decodeMap(n, v, at)
 	default:
-		d.scalar(n, v, at)
+		d.decodeScalar(n, v, at)
 	}
 }
 
-// pointer makes what v points to; v stays nil where that fails.
-func (d *decoder) pointer(n *node, v reflect.Value, at target) {
+// decodePointer creates what v points to; v stays nil if that fails.
+func (d *decoder) decodePointer(n *node, v reflect.Value, at target) {
 	to := reflect.New(v.Type().Elem())
-	before := d.faults.raised
+	before := d.diags.raised
 	switch document, isDocument := to.Interface().(*spec.Document); {
 	case isDocument:
-		d.document(n, document)
+		d.decodeDocument(n, document)
 	case n.unset:
 		return
 	case to.Elem().Kind() != reflect.Struct:
-		d.value(n, to.Elem(), at)
-		if d.faults.raised > before {
+		d.decode(n, to.Elem(), at)
+		if d.diags.raised > before {
 			return
 		}
 	case n.kind != mapping:
-		d.faults.add(d.wrong(n, at, "a mapping"))
+		d.diags.add(d.wrongKind(n, at, "a mapping"))
 		return
 	default:
-		d.structure(n, to.Elem(), at.title())
+		d.decodeStruct(n, to.Elem(), at.title())
 	}
 	v.Set(to)
 }
 
-// listsWords tells whether a list's items are written as single words.
-func listsWords(item reflect.Type) bool {
+// hasScalarItems reports whether the items of a list are single words.
+func hasScalarItems(item reflect.Type) bool {
 	return item.Kind() == reflect.String || item.Kind() == reflect.Struct && reflect.PointerTo(item).Implements(reflect.TypeFor[spec.Reference]())
 }
 
-func (d *decoder) list(n *node, v reflect.Value, at target) {
+func (d *decoder) decodeList(n *node, v reflect.Value, at target) {
 	if n.kind != sequence {
 		if n.unset {
 			return
 		}
-		fault := d.wrong(n, at, "a list")
+		found := d.wrongKind(n, at, "a list")
 		if n.kind == text || n.kind == mapping {
-			fault = fault.WithHint(`start each item with "- ", or put brackets around them`)
+			found = found.WithHint(`start each item with "- ", or put brackets around them`)
 		}
-		if n.kind == text && listsWords(v.Type().Elem()) {
-			fault = fault.WithBrackets(n.shown())
+		if n.kind == text && hasScalarItems(v.Type().Elem()) {
+			found = found.WithBrackets(n.shown())
 		}
-		d.faults.add(fault)
+		d.diags.add(found)
 		return
 	}
 	list := reflect.MakeSlice(v.Type(), 0, len(n.items))
@@ -171,23 +170,23 @@ func (d *decoder) list(n *node, v reflect.Value, at target) {
 		if item.kind == null && v.Type() != reflect.TypeFor[*spec.Document]() {
 			item.markInvalid()
 			d.gaps.add(d, v.Type())
-			d.faults.add(ruleKind.At(item.span, "%s is empty", at))
+			d.diags.add(ruleKind.At(item.span, "%s is empty", at))
 			continue
 		}
-		d.value(item, v, at)
+		d.decode(item, v, at)
 		if k := v.Kind(); (k == reflect.Pointer || k == reflect.Interface) && v.IsNil() {
-			continue // nothing could be made of it, and readers of a list expect no nil
+			continue // not decoded; lists contain no nil
 		}
 		list = reflect.Append(list, v)
 	}
 	v.Set(list)
 }
 
-// freeMap decodes args, headers and the like, whose keys are the user's.
-func (d *decoder) freeMap(n *node, v reflect.Value, at target) {
+// decodeMap decodes mappings with free keys, such as args and headers.
+func (d *decoder) decodeMap(n *node, v reflect.Value, at target) {
 	if n.kind != mapping {
 		if !n.unset {
-			d.faults.add(d.wrong(n, at, "a mapping"))
+			d.diags.add(d.wrongKind(n, at, "a mapping"))
 		}
 		return
 	}
@@ -201,22 +200,22 @@ func (d *decoder) freeMap(n *node, v reflect.Value, at target) {
 				value.Set(reflect.ValueOf(made))
 			}
 		} else {
-			d.value(p.value, value, target{owner: at.owner, name: at.name + "." + p.key.shown()})
+			d.decode(p.value, value, target{owner: at.owner, name: at.name + "." + p.key.shown()})
 		}
 		m.SetMapIndex(reflect.ValueOf(p.key.text), value)
 	}
 	v.Set(m)
 }
 
-// scalar decodes texts, numbers and truth values.
-func (d *decoder) scalar(n *node, v reflect.Value, at target) {
+// decodeScalar decodes texts, numbers and booleans.
+func (d *decoder) decodeScalar(n *node, v reflect.Value, at target) {
 	if n.unset && v.Kind() != reflect.String {
 		return
 	}
 	want, ok := "", false
 	switch v.Kind() {
 	case reflect.String:
-		d.text(n, at, func(s string) { v.SetString(s) })
+		d.decodeText(n, at, func(s string) { v.SetString(s) })
 		return
 	case reflect.Int:
 		var i int64
@@ -238,24 +237,24 @@ func (d *decoder) scalar(n *node, v reflect.Value, at target) {
 		}
 	}
 	if !ok {
-		d.faults.add(d.wrong(n, at, want))
+		d.diags.add(d.wrongKind(n, at, want))
 	}
 }
 
-// text decodes a text and offers quotes around what YAML reads as something else.
-func (d *decoder) text(n *node, at target, set func(string)) {
+// decodeText decodes a text. For a value that YAML reads as another type it suggests quotes.
+func (d *decoder) decodeText(n *node, at target, set func(string)) {
 	switch {
 	case n.kind == text && !n.date:
 		set(n.text)
 	case n.isBare() && n.tag != "":
-		d.faults.add(d.wrong(n, at, "a text").WithHint("write %s instead, without the tag %s", strconv.Quote(n.shown()), n.tag))
+		d.diags.add(d.wrongKind(n, at, "a text").WithHint("write %s instead, without the tag %s", strconv.Quote(n.shown()), n.tag))
 	case n.isBare():
-		fault := d.wrong(n, at, "a text")
-		fault.Hint = "put it in quotes: " + strconv.Quote(n.shown())
-		fault.Suggestion = strconv.Quote(n.shown())
-		fault = fault.WithQuotes(n.shown())
-		d.faults.add(fault)
+		found := d.wrongKind(n, at, "a text")
+		found.Hint = "put it in quotes: " + strconv.Quote(n.shown())
+		found.Suggestion = strconv.Quote(n.shown())
+		found = found.WithQuotes(n.shown())
+		d.diags.add(found)
 	default:
-		d.faults.add(d.wrong(n, at, "a text"))
+		d.diags.add(d.wrongKind(n, at, "a text"))
 	}
 }

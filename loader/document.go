@@ -8,31 +8,31 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// document decodes a root value, or one of an application's references: a
-// mapping is an application, a list one of five kinds (reference language.md 2).
-func (d *decoder) document(n *node, to *spec.Document) {
+// decodeDocument decodes a root value, or one of an application's references: a
+// mapping is an application, a list contains one of five kinds of entities.
+func (d *decoder) decodeDocument(n *node, to *spec.Document) {
 	to.SetPlace(n.place())
 	switch n.kind {
 	case broken:
 		d.gaps.add(d, reflect.TypeFor[spec.Document]())
 	case mapping:
 		to.Application = new(spec.Application)
-		if n.unread { // a merge that brought nothing
+		if n.unread { // a merge that added nothing
 			d.gaps.add(d, reflect.TypeFor[spec.Application]())
 		}
-		d.structure(n, reflect.ValueOf(to.Application).Elem(), "application")
+		d.decodeStruct(n, reflect.ValueOf(to.Application).Elem(), "application")
 	case sequence:
-		d.listDocument(n, to)
+		d.decodeListDocument(n, to)
 	case null:
 		d.gaps.add(d, reflect.TypeFor[spec.Document]())
-		d.faults.add(ruleEmpty.At(n.span, "the document is empty").WithHint(`it needs at least "id:"`))
+		d.diags.add(ruleEmpty.At(n.span, "the document is empty").WithHint(`it needs at least "id:"`))
 	default:
 		d.gaps.add(d, reflect.TypeFor[spec.Document]())
-		d.faults.add(ruleEmpty.At(n.head(), "the document is %s alone", n.kind.noun()).WithHint("a mapping (an application) or a list is expected"))
+		d.diags.add(ruleEmpty.At(n.head(), "the document is only %s", n.kind.noun()).WithHint("expected a mapping (an application) or a list"))
 	}
 }
 
-// listKind is a kind of list that may stand alone.
+// listKind is a kind of list that may be a document.
 type listKind string
 
 const (
@@ -41,63 +41,63 @@ const (
 	toolList     listKind = "tools"
 	typeList     listKind = "types"
 	variableList listKind = "variables"
-	noList       listKind = "" // something that has no list of its own
+	noList       listKind = "" // an entity that cannot be in a list document
 )
 
-// listDocument decodes a list; the first element of a certain kind decides what
-// it is a list of.
-func (d *decoder) listDocument(n *node, to *spec.Document) {
+// decodeListDocument decodes a list. The first element whose kind is certain
+// determines the kind of the list.
+func (d *decoder) decodeListDocument(n *node, to *spec.Document) {
 	if len(n.items) == 0 {
-		to.Auths = []spec.Auth{} // as QType has it
+		to.Auths = []spec.Auth{} // as in QType
 		return
 	}
-	decides, first := d.decider(n.items)
+	decides, first := d.decidingItem(n.items)
 	if first == noList {
 		d.gaps.add(d, reflect.TypeFor[spec.Document]())
 		hideNamed(n)
-		d.faults.add(ruleListKind.At(decides.head(), "this list is of no kind that can stand alone").
-			WithHint("a list document holds auths, models, tools, types or variables; the rest stands in an application"))
+		d.diags.add(ruleListKind.At(decides.head(), "this list is not a document").
+			WithHint("a list document contains auths, models, tools, types or variables; everything else belongs in an application"))
 		return
 	}
 	same := *n
 	same.items = slices.Clone(n.items)
 	for i, item := range n.items {
-		if item.unset { // nobody knows what it will be
+		if item.unset { // its kind is not known
 			same.items[i] = &node{kind: broken, span: item.span}
 		} else if kind, certain := d.listKind(item); certain && kind != first && item.kind != broken {
 			hideNamed(item)
 			d.gaps.add(d, reflect.TypeFor[spec.Document]())
-			d.faults.add(d.mixed(item, kind, decides, first))
+			d.diags.add(d.mixedKinds(item, kind, decides, first))
 			same.items[i] = &node{kind: broken, span: item.span}
 		}
 	}
 	at := target{owner: "the document", name: string(first)}
 	switch first {
 	case authList:
-		d.list(&same, reflect.ValueOf(&to.Auths).Elem(), at)
+		d.decodeList(&same, reflect.ValueOf(&to.Auths).Elem(), at)
 	case modelList:
-		d.list(&same, reflect.ValueOf(&to.Models).Elem(), at)
+		d.decodeList(&same, reflect.ValueOf(&to.Models).Elem(), at)
 	case toolList:
-		d.list(&same, reflect.ValueOf(&to.Tools).Elem(), at)
+		d.decodeList(&same, reflect.ValueOf(&to.Tools).Elem(), at)
 	case typeList:
-		d.list(&same, reflect.ValueOf(&to.Types).Elem(), at)
+		d.decodeList(&same, reflect.ValueOf(&to.Types).Elem(), at)
 	case variableList:
-		d.list(&same, reflect.ValueOf(&to.Variables).Elem(), at)
+		d.decodeList(&same, reflect.ValueOf(&to.Variables).Elem(), at)
 	}
 }
 
-func (d *decoder) mixed(item *node, is listKind, first *node, want listKind) diag.Diagnostic {
+func (d *decoder) mixedKinds(item *node, is listKind, first *node, want listKind) diag.Diagnostic {
 	what := "something else"
 	if is != noList {
 		what = "one of " + string(is)
 	}
-	return ruleListKind.At(item.head(), "this list of %s holds %s", want, what).
-		WithHint("a list document holds one kind of entity").WithRelated(first.head(), "this element decides the kind")
+	return ruleListKind.At(item.head(), "this list of %s contains %s", want, what).
+		WithHint("a list document contains one kind of entity").WithRelated(first.head(), "this element determines the kind")
 }
 
-// decider finds the element that decides what a list is a list of: the first
-// mapping whose kind is certain, else the first element.
-func (d *decoder) decider(items []*node) (*node, listKind) {
+// decidingItem returns the element that determines the kind of a list: the first
+// mapping whose kind is certain, otherwise the first element.
+func (d *decoder) decidingItem(items []*node) (*node, listKind) {
 	for _, item := range items {
 		if kind, certain := d.listKind(item); certain && item.kind == mapping {
 			return item, kind
@@ -107,9 +107,9 @@ func (d *decoder) decider(items []*node) (*node, listKind) {
 	return items[0], kind
 }
 
-// listKind tells by its keys what an element of a list document is, and whether
-// that is certain. Variables are what is left, so that a misspelt one is told of
-// as a variable.
+// listKind returns the kind of an element of a list document by its keys, and whether
+// it is certain. An element of no other kind is a variable, so that errors in it are
+// reported as errors of a variable.
 func (d *decoder) listKind(n *node) (kind listKind, certain bool) {
 	if n.kind != mapping {
 		return noList, true
@@ -126,7 +126,7 @@ func (d *decoder) listKind(n *node) (kind listKind, certain bool) {
 	}
 	for i := range d.unions {
 		kind := listOf(d.unions[i].Type)
-		// file is a type of variables, too, and only those can stand alone.
+		// file is also a type of variables, and only variables may be in list documents.
 		if slices.Contains(tags(&d.unions[i]), tag.text) && (kind != noList || !slices.Contains(spec.Primitives(), tag.text)) {
 			return kind, true
 		}
@@ -137,14 +137,14 @@ func (d *decoder) listKind(n *node) (kind listKind, certain bool) {
 	case isBuiltin(tag.text):
 		return variableList, true
 	}
-	// A type of the document's own, or a misspelt one: the other keys tell.
+	// A custom type or a misspelled one: the other keys decide.
 	if kind, certain = d.kindByKeys(n); !certain {
 		kind = variableList
 	}
 	return kind, false
 }
 
-// isBuiltin tells whether a type expression is of a type that every document has, or a list.
+// isBuiltin reports whether a type expression is a built-in type or a list.
 func isBuiltin(expression string) bool {
 	t, _ := parseType(expression)
 	return t.IsList() || slices.Contains(spec.Primitives(), t.Name) || slices.Contains(spec.DomainTypes(), t.Name)
@@ -162,8 +162,8 @@ func listOf(t reflect.Type) listKind {
 	return noList
 }
 
-// kindByKeys decides about an element by the keys beside its type: the kind that
-// knows most of them, which is certain where it knows two more than a variable.
+// kindByKeys returns the kind that has most of an element's keys other than type. It
+// is certain if the kind has at least two keys more than a variable.
 func (d *decoder) kindByKeys(n *node) (kind listKind, certain bool) {
 	candidates := []struct {
 		kind listKind
@@ -189,7 +189,7 @@ func (d *decoder) kindByKeys(n *node) (kind listKind, certain bool) {
 	return kind, most >= ofVariable+2
 }
 
-// knownKeys counts the keys beside the type that a struct has.
+// knownKeys counts the keys, other than type, that a struct has.
 func (d *decoder) knownKeys(n *node, t reflect.Type) int {
 	known, p := 0, d.planOf(t)
 	for _, pair := range n.pairs {

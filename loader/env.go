@@ -13,10 +13,10 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// expand sets environment variables into a text (reference language.md 3.1):
-// ${NAME} and ${NAME:-default}, where NAME holds neither } nor : and default no }.
-// A variable that is not set and has no default stays as it is written and is
-// named in unset. Nothing is expanded twice and nothing can be escaped.
+// expand replaces environment variables in a text: ${NAME} and ${NAME:-default}. NAME
+// contains neither } nor :, default no }. A variable that is not set and has no
+// default is kept as written and listed in unset. The result is not expanded again,
+// and there is no escape syntax.
 func expand(text string, lookup func(string) (string, bool)) (expanded string, unset []string) {
 	if !strings.Contains(text, "${") {
 		return text, nil
@@ -47,19 +47,19 @@ type variable struct {
 	start, end int // from $ to after }
 	name       string
 	fallback   string // the default
-	hasDefault bool   // the default is there, be it empty
+	hasDefault bool   // there is a default, possibly empty
 }
 
-// envScanner finds the variables of a text in one pass, however many openings
-// are never closed: it remembers where the next closing signs are.
+// envScanner finds the variables of a text in linear time, also with many unclosed
+// openings: it remembers the positions of the next closing characters.
 type envScanner struct {
 	text  string
-	at    int // where to go on
-	sign  int // the next } or : at or after the name that was looked at
-	brace int // the next } after the default that was looked at
+	at    int // where to continue
+	sign  int // the next } or : at or after the last name
+	brace int // the next } after the last default
 }
 
-// next answers the next variable.
+// next returns the next variable.
 func (s *envScanner) next() (v variable, found bool) {
 	for {
 		i := strings.Index(s.text[s.at:], "${")
@@ -93,8 +93,8 @@ func (s *envScanner) next() (v variable, found bool) {
 	}
 }
 
-// nextOf is the offset of the first of the signs at or after from, the text's
-// length where there is none. Known is an earlier answer, for an earlier from.
+// nextOf returns the offset of the first of the characters at or after from, or the
+// length of the text. known is the result for a smaller from.
 func nextOf(text, signs string, from, known int) int {
 	if known >= from {
 		return known
@@ -105,12 +105,12 @@ func nextOf(text, signs string, from, known int) int {
 	return len(text)
 }
 
-// maxDotEnv is the most bytes of a .env file.
+// maxDotEnv is the maximum size of a .env file, in bytes.
 const maxDotEnv = 1 << 20
 
-// environment chains the process's environment and the .env files: beside the
-// root document first, then in the working directory (reference language.md 3.2).
-func environment(opts Options, folder string) (lookup func(string) (string, bool), faults diag.List) {
+// environment combines the environment of the process with the .env files in the
+// folder of the root document and in the working directory, in this order.
+func environment(opts Options, folder string) (lookup func(string) (string, bool), diags diag.List) {
 	process := opts.Lookup
 	if process == nil {
 		process = os.LookupEnv
@@ -127,9 +127,9 @@ func environment(opts Options, folder string) (lookup func(string) (string, bool
 			continue
 		}
 		seen[id] = true
-		values, fault := readDotEnv(path)
+		values, found := readDotEnv(path)
 		files = append(files, values)
-		faults.Add(fault...)
+		diags.Add(found...)
 	}
 	return func(name string) (string, bool) {
 		if value, found := process(name); found {
@@ -141,11 +141,11 @@ func environment(opts Options, folder string) (lookup func(string) (string, bool
 			}
 		}
 		return "", false
-	}, faults
+	}, diags
 }
 
-// readDotEnv reads one .env file; none there is none read. Its content may be
-// secret, so a fault names lines by number only.
+// readDotEnv reads a .env file, if it exists. Its content may be secret, so
+// diagnostics contain line numbers only.
 func readDotEnv(path string) (map[string]string, diag.List) {
 	info, err := os.Stat(path)
 	if err != nil || info.IsDir() {
@@ -154,7 +154,7 @@ func readDotEnv(path string) (map[string]string, diag.List) {
 	file := &source.File{Path: path}
 	whole := source.Span{File: file}
 	if !info.Mode().IsRegular() || info.Size() > maxDotEnv {
-		return nil, diag.List{ruleDotEnv.At(whole, "%s is not a regular file of at most %s and is left out", path, size(maxDotEnv))}
+		return nil, diag.List{ruleDotEnv.At(whole, "%s is not a regular file of at most %s and is ignored", path, size(maxDotEnv))}
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -164,26 +164,26 @@ func readDotEnv(path string) (map[string]string, diag.List) {
 	if values, err := parseDotEnv(text); err == nil {
 		return values, nil
 	}
-	// The excerpt of a .env file would show secrets: no text, so none is printed.
-	values, faults := map[string]string{}, diag.List(nil)
+	// Without a text no excerpt is printed, which could show secrets.
+	values, diags := map[string]string{}, diag.List(nil)
 	for i, line := range bytes.Split(text, []byte{'\n'}) {
 		parsed, err := parseDotEnv(line)
 		if err != nil {
 			at := source.Span{File: file, Start: source.Pos{Line: i + 1, Column: 1}, End: source.Pos{Line: i + 1, Column: 2}}
-			faults.Add(ruleDotEnv.At(at, "this line is not of the form NAME=value and is left out"))
+			diags.Add(ruleDotEnv.At(at, "this line is not of the form NAME=value and is ignored"))
 		}
 		for name, value := range parsed {
 			values[name] = value
 		}
 	}
-	return values, faults
+	return values, diags
 }
 
-// parseDotEnv parses text; a panic of the parser on odd input is an error too.
+// parseDotEnv parses text. A panic of the parser is an error too.
 func parseDotEnv(text []byte) (values map[string]string, err error) {
 	defer func() {
 		if recover() != nil {
-			err = fmt.Errorf("not understood")
+			err = fmt.Errorf("invalid syntax")
 		}
 	}()
 	return godotenv.UnmarshalBytes(text)

@@ -59,7 +59,7 @@ func TestVariablesInKeysAndElsewhere(t *testing.T) {
 	result, list := loader.Load(t.Context(), path, loader.Options{Lookup: env(someEnv)})
 	app := result.Document.Application
 	if got := codes(list); len(got) != 1 || got[0] != "QT006" || !strings.Contains(list[0].Message, `"${A}.yaml"`) {
-		t.Errorf("the path of an include is taken as it is written, so one fault is due: %v", list)
+		t.Errorf("the path of an include is taken as it is written, so one found is due: %v", list)
 	}
 	got := []any{app.ID, app.Description, app.Memories[0].ID, app.Memories[0].TokenLimit}
 	if d := cmp.Diff([]any{"app", "${A}", "alpha", 8080}, got); d != "" {
@@ -67,9 +67,9 @@ func TestVariablesInKeysAndElsewhere(t *testing.T) {
 	}
 }
 
-// TestUnsetVariablesCauseNoOtherFaults: where the value is not known nothing
+// TestUnsetVariablesCauseNoOtherErrors: where the value is not known nothing
 // can be said of it.
-func TestUnsetVariablesCauseNoOtherFaults(t *testing.T) {
+func TestUnsetVariablesCauseNoOtherErrors(t *testing.T) {
 	const text = `
 id: app
 memories: [{id: m, token_limit: "${N}", chat_history_token_ratio: "${N}"}]
@@ -87,7 +87,7 @@ flows:
 		result, list := loader.LoadBytes(t.Context(), "app.yaml", []byte(text), loader.Options{Lookup: noEnv, NoDotEnv: true, Strict: strict})
 		for _, d := range list {
 			if d.Code != "QT005" {
-				t.Errorf("a fault that follows from an unset variable: %v", d)
+				t.Errorf("a found that follows from an unset variable: %v", d)
 			}
 		}
 		want := strings.Count(text, "${N}")
@@ -117,7 +117,7 @@ func TestUnsetVariableIsMarkedAlone(t *testing.T) {
 	}
 }
 
-// TestSecretsAreNotRepeated gives every kind of fault a value that came from
+// TestSecretsAreNotRepeated gives every kind of found a value that came from
 // the environment or from a .env file.
 func TestSecretsAreNotRepeated(t *testing.T) {
 	const secret = "s3cr3t-VALUE"
@@ -139,7 +139,7 @@ description: ["${S}"]
 		t.Fatal(err)
 	}
 	if len(list) < 12 {
-		t.Errorf("only %d faults: %v", len(list), list)
+		t.Errorf("only %d diags: %v", len(list), list)
 	}
 	for line := range strings.SplitSeq(printed.String(), "\n") {
 		if strings.Contains(line, secret) {
@@ -152,9 +152,9 @@ func TestDotEnv(t *testing.T) {
 	folder := t.TempDir()
 	t.Chdir(folder)
 	for name, content := range map[string]string{
-		"app/app.yaml":       "id: app\ndescription: \"${OWN}|${BESIDE}|${BOTH}|${CWD}|${QUOTED}|${EXPORTED}|${EXPANDED}\"\nreferences: [!include sub/inc.yaml]\n",
+		"app/app.yaml":       "id: app\ndescription: \"${OWN}|${FOLDER}|${BOTH}|${CWD}|${QUOTED}|${EXPORTED}|${EXPANDED}\"\nreferences: [!include sub/inc.yaml]\n",
 		"app/sub/inc.yaml":   "id: inc\ndescription: ${SUB:-not read}\n",
-		"app/.env":           "\ufeffBESIDE=beside\nBOTH=beside\nOWN=file\nQUOTED=\"a b # c\"\nexport EXPORTED=e\nEXPANDED=x${BESIDE}\n",
+		"app/.env":           "\ufeffFOLDER=folder\nBOTH=folder\nOWN=file\nQUOTED=\"a b # c\"\nexport EXPORTED=e\nEXPANDED=x${FOLDER}\n",
 		"app/sub/.env":       "SUB=read\n",
 		".env":               "CWD=cwd\nBOTH=cwd\n",
 		"app/elsewhere/.env": "OWN=elsewhere\n",
@@ -171,7 +171,7 @@ func TestDotEnv(t *testing.T) {
 		t.Error(list)
 	}
 	app := result.Document.Application
-	if d := cmp.Diff("process|beside|beside|cwd|a b # c|e|xbeside", app.Description); d != "" {
+	if d := cmp.Diff("process|folder|folder|cwd|a b # c|e|xfolder", app.Description); d != "" {
 		t.Error(d)
 	}
 	if got := app.References[0].Application.Description; got != "not read" {

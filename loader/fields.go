@@ -10,12 +10,12 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// structure decodes a mapping into a struct. The name is the struct's in a
-// user's words where it is neither an entity nor of a union: the key it stands under.
-func (d *decoder) structure(n *node, v reflect.Value, name string) {
+// decodeStruct decodes a mapping into a struct. name is used in messages if the struct
+// is neither an entity nor part of a union: the key of the mapping.
+func (d *decoder) decodeStruct(n *node, v reflect.Value, name string) {
 	made, ok := v.Addr().Interface().(spec.Node)
 	if !ok {
-		return // every struct of the language is a node; the others are special
+		return // every struct of the language is a node; decodeSpecial handles the others
 	}
 	made.SetPlace(n.place())
 	if tool, isTool := made.(spec.Tool); isTool && tool != nil && !d.inTool {
@@ -24,34 +24,33 @@ func (d *decoder) structure(n *node, v reflect.Value, name string) {
 	}
 	p, owner := d.planOf(v.Type()), d.title(n, made, name)
 	d.renameAliases(n, p, owner)
-	unknown := d.present(n, v, p, owner)
+	unknown := d.decodeKeys(n, v, p, owner)
 	for i := range p.fields {
 		f := &p.fields[i]
 		if n.has(f.name) {
 			continue
 		}
-		if unknown.mayBeMisspelt(f.name, v.FieldByIndex(f.index).Type()) {
+		if unknown.mayBeMisspelled(f.name, v.FieldByIndex(f.index).Type()) {
 			n.made.Parts = append(n.made.Parts, &spec.Position{Name: f.name, Unread: true})
 			d.gaps.add(d, v.FieldByIndex(f.index).Type())
 		}
-		// A misspelt key says by its advice that this one is meant.
+		// The diagnostic of a misspelled key already suggests this one.
 		if f.required && !n.unread && !unknown.meant[f.name] {
-			d.faults.add(missingField(n, owner, f.name))
+			d.diags.add(missingField(n, owner, f.name))
 		}
 		setDefault(v.FieldByIndex(f.index), f)
 	}
 	id := n.get("id")
 	if e, isEntity := made.(spec.Entity); isEntity && (e.EntityID() == "" || id != nil && id.unset) {
-		d.gaps.declare(d, reflect.TypeOf(made)) // a reference may have meant it
+		d.gaps.addDeclared(d, reflect.TypeOf(made)) // references may name it
 		if id != nil && id.kind == text && !id.date && !id.unset {
-			d.faults.add(ruleKind.At(id.span, "the id of %s is empty", withArticle(owner)).WithHint("references name it by its id"))
+			d.diags.add(ruleKind.At(id.span, "the id of %s is empty", withArticle(owner)).WithHint("references use the id"))
 		}
 	}
-	d.check(n, made, owner)
+	d.checkEntity(n, made, owner)
 }
 
-// renameAliases gives the keys of a mapping that are written under an earlier name
-// their name of today.
+// renameAliases replaces earlier names of keys by the current ones and reports them.
 func (d *decoder) renameAliases(n *node, p *plan, owner string) {
 	for i := range n.pairs {
 		old := n.pairs[i].key
@@ -60,11 +59,11 @@ func (d *decoder) renameAliases(n *node, p *plan, owner string) {
 			continue
 		}
 		if n.has(name) {
-			d.faults.add(ruleAlias.At(old.span, "%q is the earlier name of %q, which %s has as well", old.shown(), name, owner).
+			d.diags.add(ruleAlias.At(old.span, "%q is the earlier name of %q, which %s has as well", old.shown(), name, owner).
 				WithSeverity(diag.Error).WithHint("remove one of them"))
 			continue
 		}
-		d.faults.add(ruleAlias.At(old.span, "the key %q of %s is now called %q", old.shown(), owner, name).WithFix(name))
+		d.diags.add(ruleAlias.At(old.span, "the key %q of %s is now called %q", old.shown(), owner, name).WithFix(name))
 		key := *old
 		key.text = name
 		n.pairs[i].key = &key
@@ -74,12 +73,12 @@ func (d *decoder) renameAliases(n *node, p *plan, owner string) {
 
 // unknownKeys are the unknown keys of a mapping.
 type unknownKeys struct {
-	meant map[string]bool // the keys that they were probably meant to be
-	held  map[kind]bool   // of those that are near to none: whether one holds a list, or a mapping
+	meant map[string]bool // the keys that they probably mean
+	held  map[kind]bool   // kinds of the values of those that resemble no key
 }
 
-// mayBeMisspelt tells whether the value of an absent key may stand under an unknown one.
-func (s unknownKeys) mayBeMisspelt(name string, t reflect.Type) bool {
+// mayBeMisspelled reports whether an unknown key may be a misspelling of an absent one.
+func (s unknownKeys) mayBeMisspelled(name string, t reflect.Type) bool {
 	if s.meant[name] {
 		return true
 	}
@@ -96,10 +95,10 @@ func (s unknownKeys) mayBeMisspelt(name string, t reflect.Type) bool {
 	return false
 }
 
-// present decodes the keys that are there, and answers the others.
-func (d *decoder) present(n *node, v reflect.Value, p *plan, owner string) unknownKeys {
+// decodeKeys decodes the known keys and returns the unknown ones.
+func (d *decoder) decodeKeys(n *node, v reflect.Value, p *plan, owner string) unknownKeys {
 	names := p.names
-	// The key that chooses an alternative of a union is no field of its struct.
+	// The key `type` of a union is not a field of the struct.
 	_, isField := p.byName["type"]
 	isTag := !isField && spec.TypeName(v.Addr().Interface().(spec.Node)) != ""
 	if isTag {
@@ -108,32 +107,32 @@ func (d *decoder) present(n *node, v reflect.Value, p *plan, owner string) unkno
 	meant, held := map[string]bool{}, map[kind]bool{}
 	for _, pair := range n.pairs {
 		if i, known := p.byName[pair.key.text]; known {
-			d.field(pair, &p.fields[i], v, owner)
+			d.decodeField(pair, &p.fields[i], v, owner)
 		} else if p.aliases[pair.key.text] != "" {
 			continue // reported by renameAliases
 		} else if pair.key.text != "type" || !isTag {
-			if d.faults.full() { // nobody will read it, and advice costs
+			if d.diags.full() { // not shown, and suggestions are expensive
 				hideUnknown(pair, v, p, "")
-				d.faults.raised++
+				d.diags.raised++
 				continue
 			}
-			fault := unknownField(pair.key, owner, names, allowsUnknown(v.Type()))
-			hideUnknown(pair, v, p, fault.Suggestion)
-			// No key can become one that is there already.
-			if len(fault.Fixes) > 0 && (meant[fault.Suggestion] || n.has(fault.Suggestion)) {
-				fault = fault.WithoutFix()
+			found := unknownField(pair.key, owner, names, allowsUnknown(v.Type()))
+			hideUnknown(pair, v, p, found.Suggestion)
+			// A key cannot be renamed to one that exists.
+			if len(found.Fixes) > 0 && (meant[found.Suggestion] || n.has(found.Suggestion)) {
+				found = found.WithoutFix()
 			}
-			if fault.Suggestion == "" {
+			if found.Suggestion == "" {
 				held[pair.value.kind] = true
 			}
-			meant[fault.Suggestion] = true
-			d.faults.add(fault)
+			meant[found.Suggestion] = true
+			d.diags.add(found)
 		}
 	}
 	return unknownKeys{meant, held}
 }
 
-// title names an entity for a message: step "ask", memory "chat", cache_config.
+// title returns an entity as messages name it: step "ask", memory "chat", cache_config.
 func (d *decoder) title(n *node, made spec.Node, name string) string {
 	kind := name
 	if e, ok := made.(spec.Entity); ok {
@@ -147,7 +146,7 @@ func (d *decoder) title(n *node, made spec.Node, name string) string {
 	return kind
 }
 
-// unionWith finds the union that a node is an alternative of.
+// unionWith returns the union of a node, nil for none.
 func (d *decoder) unionWith(made spec.Node) *spec.Union {
 	for i := range d.unions {
 		if made != nil && reflect.TypeOf(made).Implements(d.unions[i].Type) {
@@ -157,12 +156,12 @@ func (d *decoder) unionWith(made spec.Node) *spec.Union {
 	return nil
 }
 
-// field decodes one key's value and checks its rule.
-func (d *decoder) field(p pair, f *field, owner reflect.Value, title string) {
+// decodeField decodes one key's value and checks its rule.
+func (d *decoder) decodeField(p pair, f *field, owner reflect.Value, title string) {
 	v := owner.FieldByIndex(f.index)
 	at := target{owner: title, name: f.name}
 	if p.value.kind == null {
-		d.nothing(p.value, v, f, at)
+		d.decodeNull(p.value, v, f, at)
 		return
 	}
 	if p.value.kind == broken || p.value.unset {
@@ -170,43 +169,43 @@ func (d *decoder) field(p pair, f *field, owner reflect.Value, title string) {
 		p.value.markInvalid()
 	}
 	if v.Kind() == reflect.String && p.value.isBare() && strings.Contains(f.rule, "oneof=") {
-		// No quotes make a number or a truth value one of the words. It stays, as a wrong word does.
+		// Quotes would not make it valid. The text is kept, as any invalid text is.
 		v.SetString(p.value.text)
-		d.faults.add(ruleFault(p.value, f))
+		d.diags.add(ruleDiagnostic(p.value, f))
 		return
 	}
-	before := d.faults.raised
-	d.value(p.value, v, at)
-	if d.faults.raised > before {
-		// A scalar in error has its default; of a list and a struct what could be made is kept.
+	before := d.diags.raised
+	d.decode(p.value, v, at)
+	if d.diags.raised > before {
+		// An invalid scalar gets its default; lists and structs keep their valid parts.
 		if k := v.Kind(); k != reflect.Struct && k != reflect.Slice && k != reflect.Pointer && k != reflect.Interface {
 			setDefault(v, f)
 		}
 		return
 	}
 	if f.rule != "" && p.value.kind != broken && !p.value.unset {
-		d.rule(p.value, v, f)
+		d.checkRule(p.value, v, f)
 	}
 }
 
-// nothing decodes a null: an empty section is an absent one, but an empty word
-// is no word. Only what is optional by a pointer can be none despite a default.
-func (d *decoder) nothing(n *node, v reflect.Value, f *field, at target) {
-	if v.Kind() == reflect.Pointer && !neverNull(v.Type()) {
+// decodeNull decodes a null: an empty section is the same as an absent one, but a
+// scalar needs a value. Only a pointer can be nil in spite of a default.
+func (d *decoder) decodeNull(n *node, v reflect.Value, f *field, at target) {
+	if v.Kind() == reflect.Pointer && !isNeverNull(v.Type()) {
 		v.SetZero()
 		return
 	}
-	if f.required || neverNull(v.Type()) || f.hasDefault {
+	if f.required || isNeverNull(v.Type()) || f.hasDefault {
 		n.markInvalid()
 		d.gaps.add(d, v.Type())
-		d.faults.add(ruleKind.At(n.span, "%s is empty", at).WithHint("give it a value%s", optionalHint(f)))
+		d.diags.add(ruleKind.At(n.span, "%s is empty", at).WithHint("give it a value%s", optionalHint(f)))
 	}
 	setDefault(v, f)
 }
 
-// neverNull tells whether null is refused where a key may be left out, as QType
-// has it for these two (reference language.md 8.8).
-func neverNull(t reflect.Type) bool {
+// isNeverNull reports whether null is an error although the key is optional, as in
+// QType for these two.
+func isNeverNull(t reflect.Type) bool {
 	return t == reflect.TypeFor[*spec.BatchConfig]() || t == reflect.TypeFor[*spec.ConcurrencyConfig]()
 }
 
@@ -218,19 +217,19 @@ func optionalHint(f *field) string {
 }
 
 func unknownField(key *node, owner string, names []string, lax bool) diag.Diagnostic {
-	const listed = 14
-	fault := ruleUnknownField.At(key.span, "%s has no key %q", owner, key.shown())
+	const maxListed = 14
+	found := ruleUnknownField.At(key.span, "%s has no key %q", owner, key.shown())
 	if lax {
-		fault = fault.WithSeverity(diag.Warning)
+		found = found.WithSeverity(diag.Warning)
 	}
-	fault = fault.WithNearest(key.text, names)
-	if fault.Suggestion == "" && len(names) <= listed {
-		return fault.WithHint("it has %s", strings.Join(names, ", "))
+	found = found.WithNearest(key.text, names)
+	if found.Suggestion == "" && len(names) <= maxListed {
+		return found.WithHint("it has %s", strings.Join(names, ", "))
 	}
-	return fault
+	return found
 }
 
-// missingField places the fault where the key would stand.
+// missingField returns a diagnostic at the position where the key would be.
 func missingField(n *node, owner, name string) diag.Diagnostic {
 	at := n.span.Start
 	if len(n.pairs) > 0 && n.pairs[0].key.span.File == n.span.File && n.pairs[0].key.span.Start.Line >= at.Line {
@@ -248,7 +247,7 @@ func article(word string) string {
 	return "a"
 }
 
-// setDefault sets what a field is where its key is absent.
+// setDefault sets the value of a field whose key is absent.
 func setDefault(v reflect.Value, f *field) {
 	v.SetZero()
 	if !f.hasDefault {

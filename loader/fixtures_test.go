@@ -11,7 +11,7 @@ import (
 	"github.com/qtype-dev/qtype/loader"
 )
 
-// TestFixtures loads a tree of documents whose index.tsv says which rule each
+// TestFixtures loads a tree of documents whose index.tsv lists the rules that each
 // of them breaks. The environment variable QTYPE_FIXTURES names its folder.
 func TestFixtures(t *testing.T) {
 	root := os.Getenv("QTYPE_FIXTURES")

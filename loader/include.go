@@ -9,9 +9,8 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// include puts a file's content in the place of an include tag (reference
-// language.md 3.3). The path is taken as it is written: no environment
-// variables, no ~.
+// include replaces an include tag by the content of the file. The path is used as
+// written: environment variables and ~ are not expanded.
 func (b *builder) include(n *yaml.Node, start, end, depth int) *node {
 	span := b.span(start, end)
 	target := n.Value
@@ -21,32 +20,32 @@ func (b *builder) include(n *yaml.Node, start, end, depth int) *node {
 	b.includes++
 	if b.includes > b.opts.Limits.Includes {
 		if b.includes == b.opts.Limits.Includes+1 {
-			b.faults.add(ruleLimit.At(span, "the document includes more than %d files", b.opts.Limits.Includes))
+			b.diags.add(ruleLimit.At(span, "the document includes more than %d files", b.opts.Limits.Includes))
 		}
 		return b.broken(start, end)
 	}
 	if remotefs.Redacted(target) != target {
-		b.file.MarkSecret(span) // it holds a password or a signature
+		b.file.MarkSecret(span) // it contains a password or a signature
 	}
 	path := resolve(b.path, target)
 	if n.Tag == "!include" {
-		if chain, found := b.cycle(path); found {
-			b.faults.add(ruleIncludeCycle.At(span, "files include each other in a circle: %s", chain))
+		if chain, found := b.findCycle(path); found {
+			b.diags.add(ruleIncludeCycle.At(span, "files include each other in a cycle: %s", chain))
 			return b.broken(start, end)
 		}
 	}
 	target = remotefs.Redacted(target)
 	if b.noIncludes {
-		b.faults.add(ruleInclude.At(span, "cannot include %q: this document may not read files", target))
+		b.diags.add(ruleInclude.At(span, "cannot include %q: this document may not read files", target))
 		return b.broken(start, end)
 	}
-	content, problem := b.read(path, b.base())
+	content, problem := b.read(path, b.baseAddress())
 	if problem != nil {
 		rule := ruleInclude
 		if problem.rule != nil {
 			rule = *problem.rule
 		}
-		b.faults.add(rule.At(span, "cannot include %q: the file %s", target, problem.text))
+		b.diags.add(rule.At(span, "cannot include %q: the file %s", target, problem.text))
 		return b.broken(start, end)
 	}
 	file := &source.File{Path: b.name(path), Text: content, From: span}
@@ -55,12 +54,12 @@ func (b *builder) include(n *yaml.Node, start, end, depth int) *node {
 		return &node{kind: text, raw: true, text: string(content), source: string(content), size: 1, height: 1, span: span}
 	}
 	child := &builder{loadState: b.loadState, file: file, path: path, parent: b, depth: depth}
-	return child.root()
+	return child.buildRoot()
 }
 
-// base is the address below which the builder's file may include: that of the
-// outermost remote file around it. It is empty for a local file.
-func (b *builder) base() string {
+// baseAddress is the address of the outermost remote file that includes the builder's
+// file: it may include only addresses below it. It is empty for a local file.
+func (b *builder) baseAddress() string {
 	base := ""
 	for at := b; at != nil; at = at.parent {
 		if _, remote := remotefs.Remote(at.path); !remote {
@@ -71,12 +70,12 @@ func (b *builder) base() string {
 	return base
 }
 
-// root makes the tree of the builder's file; a file without a value is null.
-func (b *builder) root() *node {
+// buildRoot builds the tree of the builder's file; an empty file is null.
+func (b *builder) buildRoot() *node {
 	b.pos = newPositions(b.file.Text)
 	b.anchors = map[*yaml.Node]*node{}
 	tree, found := parse(b.file, b.pos)
-	b.faults.add(found...)
+	b.diags.add(found...)
 	if len(found) > 0 {
 		hideInText(b.file)
 	}
@@ -85,14 +84,14 @@ func (b *builder) root() *node {
 	case tree != nil && !(len(found) > 0 && isEmpty(tree)):
 		made, _ := b.build(tree, b.depth+1)
 		return made
-	case len(found) > 0: // that it is empty as well is no news
+	case len(found) > 0: // the error explains why it is empty
 		return &node{kind: broken, size: 1, height: 1, span: nothing}
 	}
 	return &node{kind: null, size: 1, height: 1, span: nothing}
 }
 
-// cycle tells whether path is a file that is being read, and through which files.
-func (b *builder) cycle(path string) (chain string, found bool) {
+// findCycle reports whether path is a file that is being read, and the includes that lead to it.
+func (b *builder) findCycle(path string) (chain string, found bool) {
 	id := identity(path)
 	names := []string{b.name(path)}
 	for at := b; at != nil; at = at.parent {
@@ -107,8 +106,8 @@ func (b *builder) cycle(path string) (chain string, found bool) {
 	return "", false
 }
 
-// badInclude reports an include tag without a path.
+// badInclude reports an include tag that has no path.
 func (b *builder) badInclude(start int) *node {
-	b.faults.add(ruleSyntax.At(pointAt(b.file, b.pos.at(start)), "!include and !include_raw take the path of a file"))
+	b.diags.add(ruleSyntax.At(pointAt(b.file, b.pos.at(start)), "!include and !include_raw take the path of a file"))
 	return b.broken(start, start)
 }

@@ -40,14 +40,14 @@ tools: !include parts/empty.yaml
 	span := list[0].Span
 	chain := span.Includes()
 	if filepath.Base(span.File.Path) != "memory.yaml" || span.Start.Line != 2 || len(chain) != 1 || chain[0].Start.Line != 6 || chain[0].Start.Column != 14 {
-		t.Errorf("the fault is at %v, included from %v", span, chain)
+		t.Errorf("the found is at %v, included from %v", span, chain)
 	}
 	if at := app.Models[0].Place().Field("provider").Span(); filepath.Base(at.File.Path) != "word.yaml" || len(at.Includes()) != 3 {
 		t.Errorf("the provider is at %v", at)
 	}
 }
 
-func TestIncludeFaults(t *testing.T) {
+func TestIncludeErrors(t *testing.T) {
 	folder := filepath.Dir(write(t, "latin1.txt", "caf\xe9", "nul.txt", "a\x00b", "bad.yaml", "a: [", "two.yaml", "a: 1\n---\nb: 2\n", "alias.yaml", "*x",
 		"a.yaml", "references: [!include b.yaml]", "b.yaml", "references: [!include a.yaml]", "secret.txt", "hidden", "tag.yaml", "id: !foo x", "sub/x.yaml", "id: x"))
 	for _, link := range [][2]string{{"loop", "loop"}, {"sub/again", "."}, {"sub/self.yaml", "../include.yaml"}} {
@@ -62,7 +62,7 @@ func TestIncludeFaults(t *testing.T) {
 		{"!include missing.yaml", "QT006", `cannot include "missing.yaml": the file does not exist`},
 		{"!include sub", "QT006", "is a folder"},
 		{"!include a.yaml/b", "QT006", "does not exist: a part of the path is not a folder"},
-		{"!include loop", "QT006", "symbolic link that leads in a circle"},
+		{"!include loop", "QT006", "symbolic link to itself"},
 		{"!include ~/x.yaml", "QT006", "does not exist"},
 		{"!include /dev/null", "QT006", "not a regular file"},
 		{"!include gopher://example.com/x.yaml", "QT006", "gopher:// is not supported"},
@@ -76,8 +76,8 @@ func TestIncludeFaults(t *testing.T) {
 		{"!include bad.yaml", "QT002", "expected"},
 		{"!include two.yaml", "QT003", "second document"},
 		{"!include alias.yaml", "QT002", "the alias *x has no anchor"},
-		{"!include tag.yaml", "QT004", "the tag !foo is not known"},
-		{"!include_row a", "QT004", "the tag !include_row is not known"},
+		{"!include tag.yaml", "QT004", "unknown tag !foo"},
+		{"!include_row a", "QT004", "unknown tag !include_row"},
 		{"!include include.yaml", "QT007", "include.yaml → "},
 		{"!include sub/self.yaml", "QT007", "self.yaml"},
 		{"!include a.yaml", "QT007", "a.yaml → "},
@@ -157,8 +157,8 @@ func TestUnreadableDocuments(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"missing.yaml": "QT001 missing.yaml does not exist", "sub": "QT001 sub is a folder, not a file", "sub/x/y": "QT001 sub/x/y does not exist: a part",
-		"loop": "QT001 loop is a symbolic link that leads in a circle", "empty.yaml": "QT101 the document is empty", "space.yaml": "QT101 the document is empty",
-		"dashes.yaml": "QT101 the document is empty", "word.yaml": "QT101 the document is a text alone",
+		"loop": "QT001 loop is a symbolic link to itself", "empty.yaml": "QT101 the document is empty", "space.yaml": "QT101 the document is empty",
+		"dashes.yaml": "QT101 the document is empty", "word.yaml": "QT101 the document is only a text",
 		"nul.yaml": "QT008 nul.yaml is a binary file", "latin1.yaml": "QT008 latin1.yaml is not valid UTF-8 text (line 2)",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// mapping makes keys and values: merges resolved, of equal keys the last.
+// mapping builds a mapping: merge keys are resolved, and the last of equal keys counts.
 func (b *builder) mapping(n *yaml.Node, start, depth int) (*node, int) {
 	if n.Tag == "!include" || n.Tag == "!include_raw" {
 		return b.badInclude(start), start
@@ -26,12 +26,12 @@ func (b *builder) mapping(n *yaml.Node, start, depth int) (*node, int) {
 		case isMerge:
 			merges = append(merges, p.value)
 		case p.key.kind != broken:
-			made.put(p, seen, b.faults)
+			made.put(p, seen, b.diags)
 		default:
 			made.unread = true
 		}
 	}
-	made.drop()
+	made.removeDuplicates()
 	for _, m := range merges {
 		b.merge(made, m, seen)
 	}
@@ -47,24 +47,24 @@ func (b *builder) mapping(n *yaml.Node, start, depth int) (*node, int) {
 	return made, end
 }
 
-// pair makes one key and its value.
+// pair builds one key and its value.
 func (b *builder) pair(k, v *yaml.Node, depth int) (p pair, isMerge bool, end int) {
 	isMerge = k.Kind == yaml.ScalarNode && k.Tag == "!!merge"
 	p.key, end = b.build(k, depth+1)
 	if p.key.kind == sequence || p.key.kind == mapping {
-		b.faults.add(ruleSyntax.At(p.key.head(), "a key must be a text, not %s", p.key.kind.noun()).
+		b.diags.add(ruleSyntax.At(p.key.head(), "a key must be a text, not %s", p.key.kind.noun()).
 			WithHint("a text that starts with a bracket or a brace needs quotes"))
 		p.key.kind = broken
 	}
 	if v.Kind == yaml.ScalarNode && v.Value == "" && v.Style == 0 && v.Anchor == "" {
-		// A value that is not written has no place of its own: the key's is its.
+		// A missing value has the position of its key.
 		p.value = &node{kind: null, size: 1, height: 1, span: p.key.span}
 		return p, isMerge, end
 	}
 	if isMerge && v.Style&yaml.TaggedStyle != 0 && (v.Tag == "!include" || v.Tag == "!include_raw") {
 		at := b.pos.start(v)
 		end = b.pos.scalarEnd(v, at)
-		b.faults.add(ruleSyntax.At(b.span(at, end), "<< cannot merge an included file"))
+		b.diags.add(ruleSyntax.At(b.span(at, end), "<< cannot merge an included file"))
 		p.value = b.broken(at, end)
 		return p, isMerge, end
 	}
@@ -72,26 +72,26 @@ func (b *builder) pair(k, v *yaml.Node, depth int) (p pair, isMerge bool, end in
 	return p, isMerge, end
 }
 
-// put adds a pair. Of two with one key the later counts, as QType has it.
-func (n *node) put(p pair, seen map[string]int, faults *diagnostics) {
+// put adds a pair. The later of two pairs with the same key counts, as in QType.
+func (n *node) put(p pair, seen map[string]int, diags *diagnostics) {
 	at, twice := seen[p.key.text]
 	if twice {
 		hideNamed(&node{pairs: []pair{n.pairs[at]}})
-		faults.add(ruleDuplicateKey.At(p.key.span, "the key %q stands here a second time", p.key.shown()).
-			WithHint("only this one counts").WithRelated(n.pairs[at].key.span, "this one is not used"))
-		n.pairs[at].key = nil // taken out by drop
+		diags.add(ruleDuplicateKey.At(p.key.span, "the key %q is already defined", p.key.shown()).
+			WithHint("only this value is used").WithRelated(n.pairs[at].key.span, "first defined here"))
+		n.pairs[at].key = nil // removed by removeDuplicates
 	}
 	seen[p.key.text] = len(n.pairs)
 	n.pairs = append(n.pairs, p)
 }
 
-// drop takes out the pairs that put found to be written twice.
-func (n *node) drop() {
+// removeDuplicates removes the pairs that put replaced.
+func (n *node) removeDuplicates() {
 	n.pairs = slices.DeleteFunc(n.pairs, func(p pair) bool { return p.key == nil })
 }
 
-// merge adds what the value of a key << holds and n does not: explicit keys win
-// over merged ones, and earlier items of a list of mappings over later ones.
+// merge adds the keys of the value of a key << that n does not have: explicit keys take
+// precedence over merged ones, and earlier items of a list over later ones.
 func (b *builder) merge(n *node, from *node, seen map[string]int) {
 	switch from.kind {
 	case broken:
@@ -120,5 +120,5 @@ func (b *builder) merge(n *node, from *node, seen map[string]int) {
 }
 
 func (b *builder) notMergeable(n *node) {
-	b.faults.add(ruleSyntax.At(n.head(), "<< can merge a mapping or a list of mappings, not %s", n.kind.noun()))
+	b.diags.add(ruleSyntax.At(n.head(), "<< can merge a mapping or a list of mappings, not %s", n.kind.noun()))
 }

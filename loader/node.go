@@ -5,43 +5,43 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// kind is what a value of the tree is.
+// kind is the type of a value of the tree.
 type kind uint8
 
 const (
-	broken   kind = iota // could not be made; the fault is reported already, so nothing more is said of it
+	broken   kind = iota // invalid; already reported
 	null                 // no value
-	boolean              // a truth value, by YAML 1.1
-	integer              // a whole number, by YAML 1.1
-	float                // another number, by YAML 1.1
-	text                 // a text; dates and times of day too
+	boolean              // a boolean of YAML 1.1
+	integer              // an integer of YAML 1.1
+	float                // another number of YAML 1.1
+	text                 // a text, including dates and times
 	sequence             // a list
 	mapping              // keys and values
 )
 
 // node is a value of a document after includes, aliases, merges and environment
-// variables. An alias shares its target's node, so the tree is a graph without circles.
+// variables. An alias shares the node of its target, so the tree is an acyclic graph.
 type node struct {
 	kind   kind
 	text   string      // a scalar's text
-	source string      // a scalar's text before environment variables were set in; equal to text mostly
-	unset  bool        // text still holds a variable that is not set
-	tag    string      // the tag that is written before a scalar, such as !!float
-	date   bool        // YAML 1.1 reads the text as a date, as it is written
-	shared bool        // an alias names it
-	raw    bool        // text is another file's, by !include_raw
-	span   source.Span // the value's place
+	source string      // a scalar's text before environment variables were expanded
+	unset  bool        // text contains an unset variable
+	tag    string      // the explicit tag of a scalar, such as !!float
+	date   bool        // the text is a date of YAML 1.1
+	shared bool        // an alias refers to it
+	raw    bool        // text is the content of a file, by !include_raw
+	span   source.Span // the position of the value
 	items  []*node     // of a sequence
 	pairs  []pair      // of a mapping, each key once
-	size   int         // how many values it is, aliases spelt out
-	height int         // how many levels it has
+	size   int         // number of values, aliases expanded
+	height int         // nesting depth
 
-	made   *spec.Position   // the answer of place
-	places []*spec.Position // the places of the keys that hold the value
-	unread bool             // it could not be read as what it should be, or not as a whole
+	made   *spec.Position   // the result of place
+	places []*spec.Position // the positions of the keys of the value
+	unread bool             // it could not be decoded completely
 }
 
-// markInvalid notes that the value could not be read, which is told already.
+// markInvalid marks a value whose error was already reported.
 func (n *node) markInvalid() {
 	n.unread = true
 	if n.made != nil {
@@ -55,7 +55,7 @@ func (n *node) markInvalid() {
 // pair is a key and its value.
 type pair struct{ key, value *node }
 
-// get finds the value of a key; nil where it is absent.
+// get returns the value of a key, nil if it is absent.
 func (n *node) get(key string) *node {
 	for _, p := range n.pairs {
 		if p.key.text == key {
@@ -65,19 +65,19 @@ func (n *node) get(key string) *node {
 	return nil
 }
 
-// isBare tells whether a scalar is a number, a truth value or a date, for want of quotes.
+// isBare reports whether a scalar without quotes is a number, a boolean or a date.
 func (n *node) isBare() bool {
 	return n.kind == integer || n.kind == float || n.kind == boolean || n.kind == text && n.date
 }
 
-// has tells whether a key is there.
+// has reports whether a key exists.
 func (n *node) has(key string) bool { return n.get(key) != nil }
 
-// shown is a scalar's text as it may be printed: a value that came from the
-// environment may be secret, so its ${NAME} stands for it.
+// shown returns the text of a scalar for messages. A value from the environment may
+// be secret, so its ${NAME} is shown instead.
 func (n *node) shown() string { return n.source }
 
-// place is the tree of places that spec values keep.
+// place returns the positions of the value and its parts, for spec values.
 func (n *node) place() *spec.Position {
 	if n.made != nil {
 		return n.made
@@ -98,8 +98,8 @@ func (n *node) place() *spec.Position {
 	return n.made
 }
 
-// head is the mark of a value that is at fault as a whole: one that spans
-// several lines is marked where it starts.
+// head returns the span of a diagnostic about the whole value: the start of a value
+// that spans several lines.
 func (n *node) head() source.Span {
 	if n.kind == mapping || n.kind == sequence {
 		return pointAt(n.span.File, n.span.Start)
@@ -107,7 +107,7 @@ func (n *node) head() source.Span {
 	return n.span
 }
 
-// noun names a kind for a user.
+// noun names a kind in messages.
 func (k kind) noun() string {
 	switch k {
 	case null:
@@ -124,7 +124,7 @@ func (k kind) noun() string {
 	return "a text"
 }
 
-// grow counts a part.
+// grow adds the size of a part.
 func (n *node) grow(part *node) {
 	n.size += part.size
 	n.height = max(n.height, part.height)

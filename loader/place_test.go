@@ -48,7 +48,7 @@ func TestPlacesCoverTheWord(t *testing.T) {
 				t.Errorf("the key is %q", covered(field.Key))
 			}
 			if got := covered(place.Field("memories").Span()); got != "[]" {
-				t.Errorf("after it stands %q", got)
+				t.Errorf("the text after it is %q", got)
 			}
 		})
 	}
@@ -144,7 +144,7 @@ memories:
 		}
 	}
 	if _, list := load(t, "id: a\nmemories:\n- &m {id: x, token_limit: 0}\n- *m\n- *m\n"); len(list) != 1 {
-		t.Errorf("a fault behind an alias is one fault: %v", list)
+		t.Errorf("a found behind an alias is one found: %v", list)
 	}
 }
 

@@ -8,29 +8,29 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// Value is a value of a YAML or JSON file that is no document of ours: the file
-// of another system. Aliases and merge keys are resolved; an alias shares its target's value.
+// Value is a value of a YAML or JSON file of another system. Aliases and merge keys
+// are resolved; an alias shares the value of its target.
 type Value struct {
-	Kind  string      // null, boolean, integer, float, text, list, mapping; empty for what could not be read, which is told
+	Kind  string      // null, boolean, integer, float, text, list, mapping; empty for an invalid value, which was reported
 	Text  string      // a scalar's text
-	Span  source.Span // the value's place
+	Span  source.Span // the position of the value
 	Items []*Value    // of a list
-	Pairs []ValuePair // of a mapping, each key once, the last of equal ones
+	Pairs []ValuePair // of a mapping; the last of equal keys
 }
 
 // ValuePair is a key and its value.
 type ValuePair struct {
 	Key   string      // the key's text
-	At    source.Span // the key's place
-	Value *Value      // what the key holds
+	At    source.Span // the position of the key
+	Value *Value      // the value of the key
 }
 
-// LoadValue reads a file of another system, with the limits and the messages of
-// documents, but sets no environment variables in and follows no includes. The
-// value is nil where the file cannot be read or is no YAML.
+// LoadValue reads a file of another system with the limits and messages of documents.
+// It does not expand environment variables or follow includes. The value is nil if
+// the file cannot be read or is not YAML.
 func LoadValue(ctx context.Context, path string, opts Options) (*Value, *source.File, diag.List) {
 	opts.NoDotEnv = true
-	f := newForest(ctx, opts, filepath.Dir(path))
+	f := newLoadState(ctx, opts, filepath.Dir(path))
 	f.noIncludes, f.verbatim = true, true
 	file := &source.File{Path: f.name(path)}
 	defer f.remote.close()
@@ -44,29 +44,29 @@ func LoadValue(ctx context.Context, path string, opts Options) (*Value, *source.
 	}
 	file.Text = content
 	f.files = append(f.files, file)
-	root := (&builder{loadState: f, file: file, path: path}).root()
+	root := (&builder{loadState: f, file: file, path: path}).buildRoot()
 	hideTexts(root)
-	f.faults.list.Sort()
+	f.diags.list.Sort()
 	if root.kind == broken {
-		return nil, file, f.faults.list
+		return nil, file, f.diags.list
 	}
-	return root.plain(map[*node]*Value{}), file, f.faults.list
+	return root.plain(map[*node]*Value{}), file, f.diags.list
 }
 
-// hideTexts hides the texts that are called like secrets; a number of maxTokens is none.
+// hideTexts hides texts whose keys look like those of secrets; numbers such as maxTokens are not hidden.
 func hideTexts(n *node) {
 	for _, item := range n.items {
 		hideTexts(item)
 	}
 	for _, p := range n.pairs {
 		if p.value.kind == text && namesSecret(p.key.text) {
-			hide(p.value)
+			hideValue(p.value)
 		}
 		hideTexts(p.value)
 	}
 }
 
-// plain is the node for other packages; what is shared stays shared.
+// plain converts the node to a Value; shared nodes stay shared.
 func (n *node) plain(made map[*node]*Value) *Value {
 	if v := made[n]; v != nil {
 		return v

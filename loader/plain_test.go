@@ -18,15 +18,15 @@ func value(t *testing.T, text string) (*loader.Value, diag.List) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	v, _, faults := loader.LoadValue(t.Context(), path, loader.Options{})
-	return v, faults
+	v, _, diags := loader.LoadValue(t.Context(), path, loader.Options{})
+	return v, diags
 }
 
 func TestValuesOfOtherFiles(t *testing.T) {
 	t.Setenv("QTYPE_TEST_NAME", "from the environment")
-	v, faults := value(t, "a: &x '${QTYPE_TEST_NAME}'\nb: [*x, 3, 1.5, yes, ~]\nc: {<<: {d: 1}, e: 2}\n")
-	if len(faults) > 0 || v.Kind != "mapping" || len(v.Pairs) != 3 {
-		t.Fatalf("%v: %+v", faults, v)
+	v, diags := value(t, "a: &x '${QTYPE_TEST_NAME}'\nb: [*x, 3, 1.5, yes, ~]\nc: {<<: {d: 1}, e: 2}\n")
+	if len(diags) > 0 || v.Kind != "mapping" || len(v.Pairs) != 3 {
+		t.Fatalf("%v: %+v", diags, v)
 	}
 	list := v.Pairs[1].Value
 	var kinds []string
@@ -46,23 +46,23 @@ func TestValuesOfOtherFiles(t *testing.T) {
 
 func TestOtherFilesThatCannotBeRead(t *testing.T) {
 	for text, code := range map[string]string{"a: [": "QT002", "a: !include b.yaml": "QT006", "a: \x00": "QT001"} {
-		if _, faults := value(t, text); len(faults) == 0 {
-			t.Errorf("%q: no fault, want one like %s", text, code)
+		if _, diags := value(t, text); len(diags) == 0 {
+			t.Errorf("%q: no found, want one like %s", text, code)
 		}
 	}
-	v, _, faults := loader.LoadValue(t.Context(), filepath.Join(t.TempDir(), "none.yaml"), loader.Options{})
-	if v != nil || len(faults) != 1 || !strings.Contains(faults[0].Message, "does not exist") {
-		t.Errorf("%v, %v", v, faults)
+	v, _, diags := loader.LoadValue(t.Context(), filepath.Join(t.TempDir(), "none.yaml"), loader.Options{})
+	if v != nil || len(diags) != 1 || !strings.Contains(diags[0].Message, "does not exist") {
+		t.Errorf("%v, %v", v, diags)
 	}
 }
 
 // TestSecretsOfOtherFilesAreHidden: a text that is called like a secret; a number
 // of tokens is none.
 func TestSecretsOfOtherFilesAreHidden(t *testing.T) {
-	_, faults := value(t, "x: {apiKey: sk-12345, maxTokens: 7777}\nx: 1\n")
+	_, diags := value(t, "x: {apiKey: sk-12345, maxTokens: 7777}\nx: 1\n")
 	var b bytes.Buffer
-	if err := diag.Text(&b, faults, diag.TextOptions{}); err != nil || len(faults) == 0 {
-		t.Fatal(err, faults)
+	if err := diag.Text(&b, diags, diag.TextOptions{}); err != nil || len(diags) == 0 {
+		t.Fatal(err, diags)
 	}
 	if strings.Contains(b.String(), "sk-12345") || !strings.Contains(b.String(), "7777") {
 		t.Errorf("the excerpts show:\n%s", b.String())

@@ -11,20 +11,20 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// positions turns the YAML parser's places into byte offsets and those into the
-// places of package source. The parser also ends a line at a lone carriage
-// return and at U+0085, U+2028 and U+2029; package source does not.
+// positions converts positions of the YAML parser to byte offsets, and those to
+// positions of package source. The parser also ends a line at a lone carriage return
+// and at U+0085, U+2028 and U+2029; package source does not.
 //
-// It remembers the last answer, for nodes are met in document order and a
-// document may be one line of a megabyte.
+// It caches the last result: nodes come in document order, and a document may be one
+// line of a megabyte.
 type positions struct {
 	text  []byte
-	lines []int // offsets at which the parser's lines start
-	ends  []int // offsets at which package source's lines start
+	lines []int // offsets of the starts of the parser's lines
+	ends  []int // offsets of the starts of the lines of package source
 
-	line, column, byte int        // the last answer of offset
-	last               int        // the offset of the last answer of at
-	lastPos            source.Pos // that answer
+	line, column, byte int        // the last result of offset
+	last               int        // the last argument of at
+	lastPos            source.Pos // its result
 }
 
 func newPositions(text []byte) *positions {
@@ -44,7 +44,7 @@ func newPositions(text []byte) *positions {
 	return p
 }
 
-// offset is where the parser's line and column, both from 1, lie in the text.
+// offset returns the byte offset of a line and column of the parser, both from 1.
 func (p *positions) offset(line, column int) int {
 	if line < 1 || column < 1 {
 		return 0
@@ -64,7 +64,7 @@ func (p *positions) offset(line, column int) int {
 	return at
 }
 
-// at is the place of a byte.
+// at returns the position of a byte offset.
 func (p *positions) at(offset int) source.Pos {
 	offset = min(offset, len(p.text))
 	line := p.lastPos.Line
@@ -80,7 +80,7 @@ func (p *positions) at(offset int) source.Pos {
 	return p.lastPos
 }
 
-// start is the offset of a node's own text, after its tag and anchor.
+// start returns the offset of a node's text, after its tag and anchor.
 func (p *positions) start(n *yaml.Node) int {
 	at := p.offset(n.Line, n.Column)
 	if n.Anchor == "" && n.Style&yaml.TaggedStyle == 0 && !strings.HasPrefix(n.Tag, "!") {
@@ -116,7 +116,7 @@ func (p *positions) skipBlank(at int) int {
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
-// lineEnd is the offset of the line end after at.
+// lineEnd returns the offset of the line end after at.
 func (p *positions) lineEnd(at int) int {
 	if n := bytes.IndexByte(p.text[at:], '\n'); n >= 0 {
 		return at + n
@@ -124,7 +124,7 @@ func (p *positions) lineEnd(at int) int {
 	return len(p.text)
 }
 
-// scalarEnd is the offset after a scalar whose own text starts at the offset.
+// scalarEnd returns the offset after a scalar whose text starts at start.
 func (p *positions) scalarEnd(n *yaml.Node, start int) int {
 	switch {
 	case n.Style&yaml.DoubleQuotedStyle != 0:
@@ -151,8 +151,8 @@ func (p *positions) quoteEnd(at int, quote byte) int {
 	return len(p.text)
 }
 
-// blockEnd is the end of a block of text: it goes on while lines are blank or
-// indented as far as its first one.
+// blockEnd returns the end of a block scalar: it continues while lines are blank or
+// indented like the first one.
 func (p *positions) blockEnd(start int) int {
 	end, indent := p.lineEnd(start), -1
 	for at := end + 1; at < len(p.text); {
@@ -173,8 +173,8 @@ func (p *positions) blockEnd(start int) int {
 	return min(end, len(p.text))
 }
 
-// plainEnd follows the value through the source, where a space or a line end of
-// the value may be a line break with any indentation.
+// plainEnd returns the end of a plain scalar: a space or line end of the value may be
+// a line break with any indentation in the source.
 func (p *positions) plainEnd(at int, value string) int {
 	if bytes.HasPrefix(p.text[at:], []byte(value)) {
 		return at + len(value)
@@ -197,8 +197,8 @@ func (p *positions) plainEnd(at int, value string) int {
 	return end
 }
 
-// close is the offset after a flow collection's closing bracket, where the last
-// of its parts ended at the offset.
+// close returns the offset after the closing bracket of a flow collection whose last
+// part ends at at.
 func (p *positions) close(at int, bracket byte) int {
 	end := at
 	for at < len(p.text) {

@@ -17,29 +17,29 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// reader reads the files of one document and counts what they cost.
+// reader reads the files of one document and enforces its limits.
 type reader struct {
 	ctx        context.Context
 	opts       Options
-	remote     *remote        // what is read from other machines
+	remote     *remote        // reads remote files
 	work       string         // the working directory, for names as a user would write them
 	total      int            // bytes read so far
-	includes   int            // include directives followed so far
+	includes   int            // includes so far
 	files      []*source.File // in the order of reading
-	noIncludes bool           // the document has no folder of its own, so nothing can be included
+	noIncludes bool           // the document has no folder, so it cannot include files
 }
 
-// readError tells why a file cannot be read, in words that follow its name.
+// readError is the reason why a file cannot be read, as a phrase that follows its name.
 type readError struct {
-	rule *diag.Rule // the rule that is broken; nil for the caller's own
+	rule *diag.Rule // the violated rule; nil for the caller's rule
 	text string
 }
 
 func (e *readError) Error() string { return e.text }
 
-// read answers a file's text without its byte order mark, checked to be UTF-8
-// and within the limits. Where the file that asks for it is remote, base is the
-// address that it may read below; empty where there is no such border.
+// read returns the text of a file without its byte order mark, checked to be UTF-8
+// and within the limits. base is the address below which a remote document may read;
+// empty for no limit.
 func (r *reader) read(path, base string) ([]byte, *readError) {
 	if r.ctx.Err() != nil {
 		return nil, &readError{text: "reading was cancelled"}
@@ -51,7 +51,7 @@ func (r *reader) read(path, base string) ([]byte, *readError) {
 	return r.accept(text)
 }
 
-// readAll reads a file, but not more than one byte above the limit.
+// readAll reads a file up to one byte above the limit.
 func (r *reader) readAll(path, base string) ([]byte, error) {
 	in, err := r.open(path, base)
 	if err != nil {
@@ -104,8 +104,8 @@ func badLine(text []byte) string {
 	return fmt.Sprintf(" (line %d)", line)
 }
 
-// open opens a regular file by the hook, inside the border, or anywhere; it
-// answers nothing for one of another machine that may be read.
+// open opens a regular file with the hook, below the allowed folder, or anywhere. It
+// returns nil for a remote file that may be read.
 func (r *reader) open(path, base string) (io.ReadCloser, error) {
 	if r.opts.Open != nil {
 		if in, err := r.opts.Open(r.ctx, path); in != nil || err != nil {
@@ -113,14 +113,14 @@ func (r *reader) open(path, base string) (io.ReadCloser, error) {
 		}
 	}
 	if base != "" && !remotefs.IsUnder(base, path) {
-		return nil, &readError{text: "lies outside of " + remotefs.Redacted(base) + ", below which this document may read"}
+		return nil, &readError{text: "is not below " + remotefs.Redacted(base) + ", the only address that this document may read"}
 	}
 	if _, remote := remotefs.Remote(path); remote {
 		switch {
 		case r.opts.Offline:
-			return nil, &readError{text: "is not read: nothing of other machines is, as you asked"}
+			return nil, &readError{text: "is remote, and remote files are disabled"}
 		case r.opts.Confine != "":
-			return nil, &readError{text: "lies outside of the folder that this document may read"}
+			return nil, &readError{text: "is outside of the folder that this document may read"}
 		}
 		return nil, nil
 	}
@@ -131,7 +131,7 @@ func (r *reader) open(path, base string) (io.ReadCloser, error) {
 	return openRegular(path, os.Stat, func() (*os.File, error) { return os.Open(path) })
 }
 
-// openRegular looks before it opens, because opening a pipe waits for a writer.
+// openRegular checks the file before it opens it, because opening a pipe waits for a writer.
 func openRegular(path string, stat func(string) (fs.FileInfo, error), open func() (*os.File, error)) (io.ReadCloser, error) {
 	info, err := stat(path)
 	if err != nil {
@@ -146,7 +146,7 @@ func openRegular(path string, stat func(string) (fs.FileInfo, error), open func(
 	return open()
 }
 
-// openBelow opens a file only if it lies under the folder, links resolved.
+// openBelow opens a file only if it is below the folder, links resolved.
 func openBelow(folder, path string) (io.ReadCloser, error) {
 	border, err := filepath.Abs(folder)
 	if err != nil {
@@ -158,7 +158,7 @@ func openBelow(folder, path string) (io.ReadCloser, error) {
 	}
 	rel, err := filepath.Rel(border, full)
 	if err != nil || !filepath.IsLocal(rel) {
-		return nil, &readError{text: "lies outside of the folder that this document may read"}
+		return nil, &readError{text: "is outside of the folder that this document may read"}
 	}
 	root, err := os.OpenRoot(border)
 	if err != nil {
@@ -168,22 +168,22 @@ func openBelow(folder, path string) (io.ReadCloser, error) {
 	return openRegular(rel, root.Stat, func() (*os.File, error) { return root.Open(rel) })
 }
 
-// asReadError puts an operating system's error into a user's words.
+// asReadError converts an error of the operating system.
 func asReadError(err error) *readError {
 	var known *readError
 	var path *fs.PathError
-	var told interface{ Reason() string }
+	var reason interface{ Reason() string }
 	switch {
 	case errors.As(err, &known):
 		return known
-	case errors.As(err, &told) && told.Reason() != new(remotefs.NotFoundError).Reason():
-		return &readError{text: "cannot be read: " + told.Reason()}
+	case errors.As(err, &reason) && reason.Reason() != new(remotefs.NotFoundError).Reason():
+		return &readError{text: "cannot be read: " + reason.Reason()}
 	case errors.Is(err, fs.ErrNotExist):
 		return &readError{text: "does not exist"}
 	case errors.Is(err, fs.ErrPermission):
-		return &readError{text: "may not be read: permission denied"}
+		return &readError{text: "cannot be read: permission denied"}
 	case errors.Is(err, syscall.ELOOP):
-		return &readError{text: "is a symbolic link that leads in a circle"}
+		return &readError{text: "is a symbolic link to itself"}
 	case errors.Is(err, syscall.ENOTDIR):
 		return &readError{text: "does not exist: a part of the path is not a folder"}
 	case errors.As(err, &path):
@@ -192,7 +192,7 @@ func asReadError(err error) *readError {
 	return &readError{text: "cannot be read: " + err.Error()}
 }
 
-// resolve answers where target lies for a file at base (reference language.md 3.3).
+// resolve returns the path of target relative to a file at base.
 func resolve(base, target string) string {
 	if _, remote := remotefs.Remote(base); remote {
 		return remotefs.Join(base, target)
@@ -207,8 +207,8 @@ func resolve(base, target string) string {
 	return filepath.Join(filepath.Dir(base), target)
 }
 
-// name is a path as a user would write it: relative where it lies below the
-// working directory; an address without what may be secret in it.
+// name returns a path for messages: relative if it is below the working directory, and
+// an address without secrets.
 func (r *reader) name(path string) string {
 	if _, remote := remotefs.Remote(path); remote {
 		return remotefs.Redacted(path)
@@ -222,7 +222,7 @@ func (r *reader) name(path string) string {
 	return path
 }
 
-// identity is the same for two paths of one file, so that cycles through links are seen.
+// identity is the same for two paths of one file, so that cycles through links are found.
 func identity(path string) string {
 	if _, remote := remotefs.Remote(path); remote {
 		return path

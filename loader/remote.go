@@ -10,23 +10,23 @@ import (
 	"github.com/qtype-dev/qtype/internal/remotefs"
 )
 
-// remote reads the files of a document that lie on other machines, each once,
-// one after the other. All together may take only so long.
+// remote reads the remote files of a document, each once, sequentially, within one
+// time limit.
 type remote struct {
 	client *remotefs.Client
-	wait   time.Duration // how long all files may take
-	spent  time.Duration // how long they took so far
-	base   string        // where redirections may lead at the moment; empty for anywhere
+	wait   time.Duration // maximum time for all files
+	spent  time.Duration // time used so far
+	base   string        // address below which redirects must stay; empty for any
 	known  map[string]fetched
 }
 
-// fetched is what a server answered.
+// fetched is the response of a server.
 type fetched struct {
 	text []byte
 	err  error
 }
 
-// idleTimeout is how long a server may say nothing: a reader waits for the answer.
+// idleTimeout is the maximum time without data from a server: a user waits for it.
 const idleTimeout = 10 * time.Second
 
 func newRemote(wait time.Duration) *remote {
@@ -35,16 +35,16 @@ func newRemote(wait time.Duration) *remote {
 	return r
 }
 
-// close ends the connections.
+// close closes the connections.
 func (r *remote) close() { _ = r.client.Close() } // nothing was written
 
-// allow keeps what a remote document includes below the document's own address,
-// also where a server sends elsewhere.
+// allow rejects addresses that are not below that of a remote document, also after
+// redirects.
 func (r *remote) allow(address string) error {
 	return remotefs.Within(r.base)(address)
 }
 
-// read answers the first bytes of what lies at an address, most at most.
+// read returns the content of an address, up to most bytes.
 func (r *remote) read(ctx context.Context, address, base string, most int64) ([]byte, error) {
 	if known, read := r.known[address]; read {
 		return known.text, known.err

@@ -99,9 +99,9 @@ func TestRemoteBorder(t *testing.T) {
 	}
 	for target, want := range map[string]string{
 		"below.yaml": "", "sub/up.yaml": "", s.URL + "/a/below.yaml": "", "sub/../below.yaml": "",
-		"../secret.yaml": "lies outside of", "/secret.yaml": "lies outside of", "%2e%2e/secret.yaml": "lies outside of",
-		outside.URL + "/x.yaml": "lies outside of", "//" + strings.TrimPrefix(outside.URL, "http://") + "/x.yaml": "lies outside of",
-		"file://" + local: "lies outside of", local: "lies outside of", "s3://bucket/x.yaml": "lies outside of",
+		"../secret.yaml": "is not below", "/secret.yaml": "is not below", "%2e%2e/secret.yaml": "is not below",
+		outside.URL + "/x.yaml": "is not below", "//" + strings.TrimPrefix(outside.URL, "http://") + "/x.yaml": "is not below",
+		"file://" + local: "is not below", local: "is not below", "s3://bucket/x.yaml": "is not below",
 		"out.yaml": "which is outside of", "far.yaml": "which is outside of",
 	} {
 		s.Config.Handler = withPage(s.Config.Handler, "/a/app.yaml", "id: app\nreferences: [!include \""+target+"\"]\n")
@@ -122,7 +122,7 @@ func TestRemoteBorder(t *testing.T) {
 		t.Errorf("from a local document: %v", list)
 	}
 	for want, opts := range map[string]loader.Options{
-		"as you asked": {Offline: true}, "outside of the folder": {Confine: filepath.Dir(root)},
+		"are disabled": {Offline: true}, "outside of the folder": {Confine: filepath.Dir(root)},
 	} {
 		opts.Lookup = noEnv
 		before := s.requests()
@@ -143,7 +143,7 @@ func withPage(rest http.Handler, path, text string) http.Handler {
 	})
 }
 
-func TestRemoteFaults(t *testing.T) {
+func TestRemoteErrors(t *testing.T) {
 	s := serve(t, map[string]string{"/self.yaml": "!include self.yaml", "/text.yaml": "caf\xe9", "/loop.yaml": "moved: /loop.yaml"})
 	for target, want := range map[string]string{
 		s.URL + "/none.yaml":   "QT006 does not exist",

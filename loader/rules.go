@@ -13,46 +13,45 @@ func Rules() []diag.Rule {
 	}
 }
 
-// The rules of reading: files, YAML, environment variables and includes
-// (reference semantics.md 1; QT009 to QT011 are ours).
+// The rules of reading: files, YAML, environment variables and includes.
 var (
 	ruleUnreadable = diag.Rule{
 		Code: "QT001", Severity: diag.Error, Title: "the document cannot be read",
-		Doc: "The file is not there, is a folder or a device, or may not be read. Check the path and the file's permissions.",
+		Doc: "The file does not exist, is a folder or a device, or cannot be opened. Check the path and the file's permissions.",
 	}
 	ruleSyntax = diag.Rule{
 		Code: "QT002", Severity: diag.Error, Title: "the text is not YAML",
-		Doc:   "The place is where reading had to stop; the cause often stands a little before it: a quote or bracket that is not closed, a tab or a wrong indentation, a colon inside unquoted text. Aliases (*name) need an anchor (&name) in the same file.",
+		Doc:   "The position is where parsing failed; the cause is often before it: an unclosed quote or bracket, a tab, wrong indentation, or a colon inside unquoted text. Aliases (*name) need an anchor (&name) in the same file.",
 		Wrong: "id: shop\n  description: one space too many\n",
 		Right: "id: shop\ndescription: at the left edge\n",
 	}
 	ruleSecondDocument = diag.Rule{
-		Code: "QT003", Severity: diag.Error, Title: "a file holds more than one document",
-		Doc:   "A line of three dashes starts another YAML document. A file holds exactly one; put the other into a file of its own.",
+		Code: "QT003", Severity: diag.Error, Title: "a file contains more than one document",
+		Doc:   "A line of three dashes starts another YAML document. A file contains exactly one; move the other to a separate file.",
 		Wrong: "id: shop\n---\nid: another\n",
 		Right: "id: shop\n",
 	}
 	ruleTag = diag.Rule{
 		Code: "QT004", Severity: diag.Error, Title: "a tag is unknown",
-		Doc:   "A word that starts with ! is a YAML tag. The language knows !include and !include_raw, and YAML's own tags such as !!str. Put a text that starts with ! in quotes.",
+		Doc:   "A word that starts with ! is a YAML tag. The language has !include and !include_raw, and YAML's own tags such as !!str. Put a text that starts with ! in quotes.",
 		Wrong: "id: shop\ndescription: !important read this\n",
 		Right: "id: shop\ndescription: \"!important read this\"\n",
 	}
 	ruleUnset = diag.Rule{
 		Code: "QT005", Severity: diag.Warning, Title: "an environment variable is not set",
-		Doc:   "${NAME} stands for the environment variable NAME, or for a line NAME=… of a file .env beside the document or in the current folder. ${NAME:-text} stands for the text where the variable is not set. To check a document no variable is needed, so this is a warning there; to run it every one is, so there it is an error.",
+		Doc:   "${NAME} is replaced by the environment variable NAME, or by a line NAME=… of the file .env in the document's folder or in the current folder. ${NAME:-text} is replaced by the text if the variable is not set. Checking a document needs no variables, so there this is a warning; running it needs all of them, so there it is an error.",
 		Wrong: "id: shop\ndescription: ${QTYPE_NO_SUCH_VARIABLE}\n",
 		Right: "id: shop\ndescription: ${QTYPE_NO_SUCH_VARIABLE:-a shop}\n",
 	}
 	ruleInclude = diag.Rule{
 		Code: "QT006", Severity: diag.Error, Title: "a file cannot be included",
-		Doc:   "!include puts another YAML file's content in its place, !include_raw a file's text. The path counts from the folder of the file that holds the tag. A document that came from elsewhere may include only what lies under its own folder.",
+		Doc:   "!include is replaced by the content of another YAML file, !include_raw by the text of a file. The path is relative to the folder of the file with the tag. A remote document may include only files below its own folder.",
 		Wrong: "id: shop\ndescription: !include_raw no_such_file.txt\n",
 		Right: "id: shop\ndescription: !include_raw notes.txt\n",
 	}
 	ruleIncludeCycle = diag.Rule{
-		Code: "QT007", Severity: diag.Error, Title: "files include each other in a circle",
-		Doc:   "A file cannot include itself, neither directly nor through others. Take out one of the includes of the chain.",
+		Code: "QT007", Severity: diag.Error, Title: "files include each other in a cycle",
+		Doc:   "A file cannot include itself, neither directly nor through others. Remove one of the includes of the chain.",
 		Wrong: "id: shop\nreferences:\n  - !include app.qtype.yaml\n",
 		Right: "id: shop\nreferences:\n  - !include models.yaml\n",
 	}
@@ -63,24 +62,24 @@ var (
 		Right: "id: shop\ndescription: !include_raw notes.txt\n",
 	}
 	ruleLimit = diag.Rule{
-		Code: "QT009", Severity: diag.Error, Title: "the document is larger than a document may be",
-		Doc:   "The size of files, the depth of nesting, the number of includes and what aliases may add are limited, so that no document can stall the program that reads it.",
+		Code: "QT009", Severity: diag.Error, Title: "the document exceeds a limit",
+		Doc:   "The size of files, the nesting depth, the number of includes and the values that aliases add are limited, so that no document can stall the program that reads it.",
 		Wrong: "- {id: small, type: Model, provider: openai, inference_params: {stop: " + tooDeepSample + "}}\n",
 		Right: "- {id: small, type: Model, provider: openai, inference_params: {stop: [end]}}\n",
 	}
 	ruleDuplicateKey = diag.Rule{
-		Code: "QT010", Severity: diag.Warning, Title: "a key stands twice in one mapping",
-		Doc:   "Only the last one counts; what the first one says is lost. Take one of them out.",
+		Code: "QT010", Severity: diag.Warning, Title: "a key is defined twice in one mapping",
+		Doc:   "Only the last value is used. Remove one of the keys.",
 		Wrong: "id: shop\ndescription: a shop\ndescription: a bookshop\n",
 		Right: "id: shop\ndescription: a bookshop\n",
 	}
 	ruleDotEnv = diag.Rule{
-		Code: "QT011", Severity: diag.Warning, Title: "a .env file has lines that are not understood",
-		Doc: "A .env file holds lines of the form NAME=value; a value with spaces or # stands in quotes. Other lines are left out.",
+		Code: "QT011", Severity: diag.Warning, Title: "a .env file has invalid lines",
+		Doc: "A .env file has lines of the form NAME=value; a value with spaces or # needs quotes. Other lines are ignored.",
 	}
 )
 
-// tooDeepSample is nested further than any document needs to be.
+// tooDeepSample exceeds the nesting depth.
 const tooDeepSample = "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[" +
 	"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[" +
 	"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[" +

@@ -2,9 +2,8 @@ package loader
 
 import "github.com/qtype-dev/qtype/spec/diag"
 
-// The rules of shape: which keys an entity has and what may stand there
-// (reference semantics.md 2; QT116 is ours). Names of types and the targets of
-// references are looked up later, by package validate.
+// The rules of shape: which keys an entity has, and which values they take. Package
+// validate resolves the names of types and the targets of references later.
 var (
 	ruleEmpty = diag.Rule{
 		Code: "QT101", Severity: diag.Error, Title: "the document is neither a mapping nor a list",
@@ -13,86 +12,86 @@ var (
 		Right: "id: shop\n",
 	}
 	ruleListKind = diag.Rule{
-		Code: "QT102", Severity: diag.Error, Title: "a list document holds something that has no lists of its own",
-		Doc:   "A document that is a list holds entries of one kind: auths, models, tools, types or variables. Flows, steps, memories and indexes stand in an application.",
+		Code: "QT102", Severity: diag.Error, Title: "a list document contains an entity that is not allowed in lists",
+		Doc:   "A list document contains entries of one kind: auths, models, tools, types or variables. Flows, steps, memories and indexes are part of an application.",
 		Wrong: "- {id: small, type: Model, provider: openai}\n- {id: question, type: text}\n",
 		Right: "- {id: small, type: Model, provider: openai}\n- {id: large, type: Model, provider: openai}\n",
 	}
 	ruleUnknownField = diag.Rule{
 		Code: "QT103", Severity: diag.Error, Title: "a key is unknown",
-		Doc:   "Every key of a document has a meaning; one that nobody reads is a mistake, mostly of spelling. Only free maps such as args and inference_params take any key. Inside a reference and inside cache_config, batch_config and concurrency_config it is a warning.",
+		Doc:   "Every key of a document has a meaning; an unknown one is mostly misspelled. Only free mappings such as args and inference_params accept any key. Inside a reference and inside cache_config, batch_config and concurrency_config it is a warning.",
 		Wrong: "id: shop\nmemories:\n  - id: chat_memory\n    token_limits: 50000\n",
 		Right: "id: shop\nmemories:\n  - id: chat_memory\n    token_limit: 50000\n",
 	}
 	ruleMissingField = diag.Rule{
 		Code: "QT104", Severity: diag.Error, Title: "a key is missing",
-		Doc:   "The key has no default and must be there.",
+		Doc:   "The key is required and has no default.",
 		Wrong: "id: shop\nmemories:\n  - token_limit: 50000\n",
 		Right: "id: shop\nmemories:\n  - id: chat_memory\n    token_limit: 50000\n",
 	}
 	ruleKind = diag.Rule{
 		Code: "QT105", Severity: diag.Error, Title: "a value is of the wrong kind",
-		Doc:   "A number stands where a text is needed, a text where a list is needed, or the like. YAML reads 42, 010 and yes as numbers and truth values: put them in quotes where they are meant as text.",
+		Doc:   "For example, the value is a number but the key needs a text, or a text but the key needs a list. YAML reads 42, 010 and yes as numbers and booleans: put them in quotes to make them texts.",
 		Wrong: "id: 42\n",
 		Right: "id: \"42\"\n",
 	}
 	ruleUnionTag = diag.Rule{
 		Code: "QT106", Severity: diag.Error, Title: "the type of an entity is missing or unknown",
-		Doc:   "Steps, tools, models, indexes, feedback and secret managers say by the key type what they are.",
+		Doc:   "The key type selects the kind of a step, tool, model, index, feedback or secret manager.",
 		Wrong: "id: shop\nflows:\n  - id: main\n    steps:\n      - {id: ask, type: LLMInferense, model: small}\n",
 		Right: "id: shop\nflows:\n  - id: main\n    steps:\n      - {id: ask, type: LLMInference, model: small}\n",
 	}
 	ruleChoice = diag.Rule{
 		Code: "QT107", Severity: diag.Error, Title: "a value is not one of the allowed ones",
-		Doc:   "The key takes one of a few words, written exactly so.",
+		Doc:   "The key accepts only certain words, which are case-sensitive.",
 		Wrong: "- {id: small, type: Model, provider: opneai}\n",
 		Right: "- {id: small, type: Model, provider: openai}\n",
 	}
 	ruleRange = diag.Rule{
 		Code: "QT108", Severity: diag.Error, Title: "a number is too small or too large",
-		Doc:   "The number counts something and lies outside of what can be counted or used.",
+		Doc:   "The number is outside of the allowed range.",
 		Wrong: "id: shop\nmemories:\n  - {id: chat_memory, token_limit: 0}\n",
 		Right: "id: shop\nmemories:\n  - {id: chat_memory, token_limit: 50000}\n",
 	}
 	ruleNestedList = diag.Rule{
 		Code: "QT111", Severity: diag.Error, Title: "a variable is a list of lists",
-		Doc:   "A variable holds a value or a list of values. Wrap the inner list in a custom type, whose properties may be lists of any depth.",
+		Doc:   "A variable is a value or a list of values. Wrap the inner list in a custom type, whose properties may be lists of any depth.",
 		Wrong: "- {id: rows, type: \"list[list[text]]\"}\n",
 		Right: "- {id: rows, type: \"list[text]\"}\n",
 	}
 	ruleOptionalMark = diag.Rule{
-		Code: "QT112", Severity: diag.Error, Title: "a question mark stands in the wrong place of a type",
-		Doc:   "In a variable's type one question mark may stand, at the end: list[text]? is a list or nothing.",
+		Code: "QT112", Severity: diag.Error, Title: "a type has a misplaced question mark",
+		Doc:   "The type of a variable has at most one question mark, at the end: list[text]? is a list or null.",
 		Wrong: "- {id: names, type: \"list[text?]\"}\n",
 		Right: "- {id: names, type: \"list[text]?\"}\n",
 	}
 	ruleUIHint = diag.Rule{
 		Code: "QT113", Severity: diag.Error, Title: "a ui hint does not fit the variable's type",
-		Doc:   "ui.widget says how a text is typed in, so the variable must be of type text; ui.accept says which files are taken, so it must be of type file.",
+		Doc:   "ui.widget selects the input element of a text, so the variable must be of type text; ui.accept limits the accepted files, so it must be of type file.",
 		Wrong: "- {id: age, type: int, ui: {widget: textarea}}\n",
 		Right: "- {id: story, type: text, ui: {widget: textarea}}\n",
 	}
 	ruleCategories = diag.Rule{
-		Code: "QT115", Severity: diag.Error, Title: "category feedback has no labels to choose from",
-		Doc:   "At least one category is needed, and none may be blank.",
+		Code: "QT115", Severity: diag.Error, Title: "category feedback has no labels",
+		Doc:   "At least one category is required, and none may be blank.",
 		Wrong: "id: shop\nflows:\n  - {id: main, feedback: {type: category, categories: []}}\n",
 		Right: "id: shop\nflows:\n  - {id: main, feedback: {type: category, categories: [helpful, wrong]}}\n",
 	}
 	ruleProperty = diag.Rule{
-		Code: "QT116", Severity: diag.Error, Title: "a property's name cannot be used",
-		Doc:   "A property of a custom type needs a name, and one that does not start with an underscore.",
+		Code: "QT116", Severity: diag.Error, Title: "invalid name of a property",
+		Doc:   "A property of a custom type needs a name that does not start with an underscore.",
 		Wrong: "- {id: Order, properties: {_number: int}}\n",
 		Right: "- {id: Order, properties: {number: int}}\n",
 	}
 	ruleAWSAuth = diag.Rule{
 		Code: "QT120", Severity: diag.Error, Title: "AWS credentials name no identity",
-		Doc:   "Give access_key_id with secret_access_key, a profile_name, a role_arn, or at least a region, which then uses the machine's own identity.",
+		Doc:   "Give access_key_id with secret_access_key, a profile_name, a role_arn, or at least a region, which selects the identity of the host.",
 		Wrong: "- {id: cloud, type: aws}\n",
 		Right: "- {id: cloud, type: aws, profile_name: work}\n",
 	}
 	ruleAWSRole = diag.Rule{
 		Code: "QT121", Severity: diag.Error, Title: "an AWS role has no identity that assumes it",
-		Doc:   "A role is assumed by somebody: give access_key_id with secret_access_key, or a profile_name, beside role_arn.",
+		Doc:   "An identity assumes the role: add access_key_id with secret_access_key, or a profile_name, to role_arn.",
 		Wrong: "- {id: cloud, type: aws, role_arn: \"arn:aws:iam::000000000000:role/reader\"}\n",
 		Right: "- {id: cloud, type: aws, role_arn: \"arn:aws:iam::000000000000:role/reader\", profile_name: work}\n",
 	}
@@ -103,20 +102,20 @@ var (
 		Right: "- {id: cloud, type: vertex, profile_name: work}\n",
 	}
 	ruleInlineObject = diag.Rule{
-		Code: "QT130", Severity: diag.Error, Title: "something is defined where only a reference may stand",
-		Doc:   "Models, memories, tools and variables are defined once, in their own section, and named by their id where they are used.",
+		Code: "QT130", Severity: diag.Error, Title: "a definition in place of a reference",
+		Doc:   "Models, memories, tools and variables are defined once, in their own section, and other entities refer to them by id.",
 		Wrong: "id: shop\nflows:\n  - id: main\n    steps:\n      - id: ask\n        type: LLMInference\n        model: {type: Model, id: small, provider: openai}\n",
 		Right: "id: shop\nmodels:\n  - {type: Model, id: small, provider: openai}\nflows:\n  - id: main\n    steps:\n      - {id: ask, type: LLMInference, model: small}\n",
 	}
 	ruleBareStep = diag.Rule{
-		Code: "QT131", Severity: diag.Error, Title: "a step is named by its id alone",
-		Doc:   "A flow's list of steps holds steps; to use a step of another flow write {$ref: id}.",
+		Code: "QT131", Severity: diag.Error, Title: "a step is only an id",
+		Doc:   "A flow's list of steps contains steps; to use a step of another flow write {$ref: id}.",
 		Wrong: "id: shop\nflows:\n  - {id: main, steps: [ask]}\n",
 		Right: "id: shop\nflows:\n  - id: main\n    steps: [{$ref: ask}]\n",
 	}
 	ruleAlias = diag.Rule{
-		Code: "QT132", Severity: diag.Warning, Title: "a key is written under its earlier name",
-		Doc:   "Some keys got the name that other systems use. The earlier name is still accepted and means the same; qtype validate --fix writes the new one. Both names in one mapping are an error.",
+		Code: "QT132", Severity: diag.Warning, Title: "a key has its earlier name",
+		Doc:   "Some keys were renamed to standard terms. The earlier name is still accepted and means the same; qtype validate --fix replaces it. Both names in one mapping are an error.",
 		Wrong: "id: shop\nmemories:\n  - {id: chat, turns: reject}\n",
 		Right: "id: shop\nmemories:\n  - {id: chat, concurrent_turns: reject}\n",
 	}

@@ -15,7 +15,7 @@ import (
 // noEnv is an environment without variables.
 func noEnv(string) (string, bool) { return "", false }
 
-// write makes files in a new folder and answers the first one's path.
+// write creates files in a new folder and returns the path of the first one.
 func write(t *testing.T, files ...string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -59,7 +59,7 @@ func TestExamplesOfRules(t *testing.T) {
 				t.Error("no title or no explanation")
 			}
 			if rule.Wrong == "" {
-				return // not the fault of a document's text
+				return // not the found of a document's text
 			}
 			count := func(text string) (n int, first string) {
 				path := write(t, "app.qtype.yaml", text, "notes.txt", "words\n", "latin1.txt", "caf\xe9\n", "models.yaml", "[]\n")
@@ -84,7 +84,7 @@ func TestExamplesOfRules(t *testing.T) {
 	}
 }
 
-func TestWantedFaults(t *testing.T) {
+func TestWantedErrors(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.qtype.yaml")
 	if err != nil || len(paths) == 0 {
 		t.Fatal("no documents", err)
@@ -102,7 +102,7 @@ func TestWantedFaults(t *testing.T) {
 var goWords = regexp.MustCompile(`spec\.|\*?reflect|interface \{|oneof|omitempty|gte?=|lte?=|http_url|go-yaml|libyaml|<nil>|%!|\bstruct\b|!!map|!!seq`)
 
 func TestMessagesSpeakToUsers(t *testing.T) {
-	_, list := loader.Load(t.Context(), "testdata/faults.qtype.yaml", loader.Options{Lookup: noEnv})
+	_, list := loader.Load(t.Context(), "testdata/errors.qtype.yaml", loader.Options{Lookup: noEnv})
 	for _, d := range list {
 		if word := goWords.FindString(d.Error()); word != "" {
 			t.Errorf("%q in %v", word, d)

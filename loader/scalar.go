@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// resolve11 tells what an unquoted scalar is in YAML 1.1, with two departures
-// (reference language.md 3): times such as 1:30 are texts, and so are dates but
-// where only a text may stand (isDate).
+// resolve11 returns the kind of an unquoted scalar in YAML 1.1, with two exceptions:
+// times such as 1:30 are texts, and so are dates, except where a text is required
+// (isDate).
 func resolve11(s string) kind {
 	switch s {
 	case "", "~", "null", "Null", "NULL":
@@ -28,7 +28,7 @@ func resolve11(s string) kind {
 	return text
 }
 
-// isDate tells whether YAML 1.1 reads plain text as a date or a time stamp.
+// isDate reports whether YAML 1.1 reads an unquoted text as a date or a time stamp.
 func isDate(s string) bool {
 	if len(s) < len("2006-1-2") || s[4] != '-' || s[0] < '0' || s[0] > '9' {
 		return false
@@ -36,27 +36,27 @@ func isDate(s string) bool {
 	return timestamp().MatchString(s)
 }
 
-// timestamp is made when the first text looks like a date.
+// timestamp is compiled when the first text looks like a date.
 var timestamp = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\d{4}-\d\d-\d\d$|^\d{4}-\d\d?-\d\d?(?:[Tt]|[ \t]+)\d\d?:\d\d:\d\d(?:\.\d*)?(?:[ \t]*(?:Z|[-+]\d\d?(?::\d\d)?))?$`)
 })
 
-// isInteger knows the forms of YAML 1.1: 12, 1_000, 017, 0x1F, 0b101.
+// isInteger reports whether a text is an integer of YAML 1.1: 12, 1_000, 017, 0x1F, 0b101.
 func isInteger(s string) bool {
 	switch {
 	case s == "":
 		return false
 	case strings.HasPrefix(s, "0b"):
-		return len(s) > 2 && only(s[2:], "01_")
+		return len(s) > 2 && consistsOf(s[2:], "01_")
 	case strings.HasPrefix(s, "0x"):
-		return len(s) > 2 && only(s[2:], "0123456789abcdefABCDEF_")
+		return len(s) > 2 && consistsOf(s[2:], "0123456789abcdefABCDEF_")
 	case s[0] == '0':
-		return only(s, "01234567_")
+		return consistsOf(s, "01234567_")
 	}
-	return s[0] >= '1' && s[0] <= '9' && only(s, "0123456789_")
+	return s[0] >= '1' && s[0] <= '9' && consistsOf(s, "0123456789_")
 }
 
-// isFloat knows 1.5, 1., .5, 1.0e+3, .inf and .nan; an exponent needs a dot and a sign.
+// isFloat reports whether a text is a float of YAML 1.1: 1.5, 1., .5, 1.0e+3, .inf or .nan; an exponent needs a dot and a sign.
 func isFloat(s string, signed bool) bool {
 	switch s {
 	case ".inf", ".Inf", ".INF":
@@ -65,24 +65,24 @@ func isFloat(s string, signed bool) bool {
 		return !signed
 	}
 	whole, rest, dotted := strings.Cut(s, ".")
-	if !dotted || whole != "" && (whole[0] == '_' || !only(whole, "0123456789_")) {
+	if !dotted || whole != "" && (whole[0] == '_' || !consistsOf(whole, "0123456789_")) {
 		return false
 	}
 	fraction := rest
 	if i := strings.IndexAny(rest, "eE"); i >= 0 {
 		exponent := rest[i+1:]
 		fraction = rest[:i]
-		if len(exponent) < 2 || exponent[0] != '+' && exponent[0] != '-' || !only(exponent[1:], "0123456789") {
+		if len(exponent) < 2 || exponent[0] != '+' && exponent[0] != '-' || !consistsOf(exponent[1:], "0123456789") {
 			return false
 		}
 	}
 	if whole == "" && (signed || fraction == "" || fraction[0] == '_') {
 		return false
 	}
-	return only(fraction, "0123456789_")
+	return consistsOf(fraction, "0123456789_")
 }
 
-func only(s, set string) bool { return strings.Trim(s, set) == "" }
+func consistsOf(s, set string) bool { return strings.Trim(s, set) == "" }
 
 // parseInteger reads an integer that isInteger accepts.
 func parseInteger(s string) (int64, bool) {
@@ -120,9 +120,9 @@ func parseFloat(s string) (float64, bool) {
 	return f, err == nil
 }
 
-// The conversions of reference language.md 4: what a text may stand for.
+// The conversions of scalars: a text may contain a number or a boolean.
 
-// toBool converts a scalar to a truth value.
+// toBool converts a scalar to a boolean.
 func (n *node) toBool() (value, ok bool) {
 	switch n.kind {
 	case boolean, text:
@@ -139,7 +139,7 @@ func (n *node) toBool() (value, ok bool) {
 	return false, false
 }
 
-// toInt converts a scalar to a whole number.
+// toInt converts a scalar to an integer.
 func (n *node) toInt() (int64, bool) {
 	switch n.kind {
 	case integer:
@@ -152,7 +152,7 @@ func (n *node) toInt() (int64, bool) {
 		return 0, true
 	case float:
 		f, ok := parseFloat(n.text)
-		return integral(f, ok)
+		return toWhole(f, ok)
 	case text:
 		return textToInt(strings.TrimSpace(n.text))
 	}
@@ -172,8 +172,8 @@ func textToInt(s string) (int64, bool) {
 	return n, err == nil
 }
 
-// integral answers f as a whole number; beyond 2^53 a float is none exactly.
-func integral(f float64, ok bool) (int64, bool) {
+// toWhole converts f to an integer; beyond 2^53 floats are not exact.
+func toWhole(f float64, ok bool) (int64, bool) {
 	if !ok || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
 		return 0, false
 	}
@@ -204,7 +204,7 @@ func (n *node) toFloat() (float64, bool) {
 	return 0, false
 }
 
-// toAny converts a value to what JSON has: nil, bool, int64, float64, string,
+// toAny converts a value to the types of JSON: nil, bool, int64, float64, string,
 // []any and map[string]any.
 func (n *node) toAny() any {
 	switch n.kind {

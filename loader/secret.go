@@ -10,46 +10,46 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// secret decodes a text or {secret_name, key}. Its text is never repeated, and
-// no excerpt shows it.
-func (d *decoder) secret(n *node, to *spec.Secret, at target) {
+// decodeSecret decodes a text or {secret_name, key}. Messages never contain the text,
+// and excerpts do not show it.
+func (d *decoder) decodeSecret(n *node, to *spec.Secret, at target) {
 	switch n.kind {
 	case text:
-		hide(n)
+		hideValue(n)
 		*to = spec.NewSecret(n.text)
 		if !n.raw && n.text != "" && !strings.Contains(n.source, "${") {
 			*to = spec.NewLiteralSecret(n.text)
 		}
 	case mapping:
 		hideNamed(n)
-		if !d.likeSecretReference(n) {
-			d.faults.add(d.wrong(n, at, "a text or {secret_name: …}"))
+		if !d.looksLikeSecretReference(n) {
+			d.diags.add(d.wrongKind(n, at, "a text or {secret_name: …}"))
 			return
 		}
 		ref := new(spec.SecretReference)
-		d.structure(n, reflect.ValueOf(ref).Elem(), "secret reference")
+		d.decodeStruct(n, reflect.ValueOf(ref).Elem(), "secret reference")
 		to.Ref = ref
 	case integer, float, boolean:
-		hide(n)
-		d.faults.add(ruleKind.At(n.span, "%s needs a text or a secret, not %s", at, n.kind.noun()).WithHint("put it in quotes"))
+		hideValue(n)
+		d.diags.add(ruleKind.At(n.span, "%s needs a text or a secret, not %s", at, n.kind.noun()).WithHint("put it in quotes"))
 	default:
-		d.faults.add(d.wrong(n, at, "a text or a secret"))
+		d.diags.add(d.wrongKind(n, at, "a text or a secret"))
 	}
 }
 
-// likeSecretReference tells whether a mapping has a key that a reference to a
-// secret has, or one that is near to it.
-func (d *decoder) likeSecretReference(n *node) bool {
+// looksLikeSecretReference reports whether a mapping has a key of a secret reference,
+// or a similar one.
+func (d *decoder) looksLikeSecretReference(n *node) bool {
 	keys := d.planOf(reflect.TypeFor[spec.SecretReference]()).names
 	return n.unread || len(n.pairs) == 0 || slices.ContainsFunc(n.pairs, func(p pair) bool {
 		return slices.Contains(keys, p.key.text) || diag.Nearest(p.key.text, keys) != ""
 	})
 }
 
-// hide keeps a secret out of excerpts where the document itself holds a part of
-// it. ${NAME} alone shows nothing, nor does an address without a password.
-func hide(n *node) {
-	if n.raw || n.span.File == nil || !holdsText(n.source) {
+// hideValue hides a secret from excerpts if the document contains a part of it. ${NAME}
+// alone shows nothing, nor does an address without a password.
+func hideValue(n *node) {
+	if n.raw || n.span.File == nil || !hasText(n.source) {
 		return
 	}
 	_, address, isURL := strings.Cut(n.source, "://")
@@ -59,8 +59,8 @@ func hide(n *node) {
 	n.span.File.MarkSecret(n.span)
 }
 
-// holdsText tells whether a text is more than environment variables without defaults.
-func holdsText(s string) bool {
+// hasText reports whether a text is more than environment variables without defaults.
+func hasText(s string) bool {
 	scan := envScanner{text: s}
 	done := 0
 	for v, ok := scan.next(); ok; v, ok = scan.next() {
@@ -72,8 +72,8 @@ func holdsText(s string) bool {
 	return done < len(s)
 }
 
-// hideNamed hides what is called like a secret in a value that is not decoded,
-// or decoded as something that need not be one: a free map, a misplaced mapping.
+// hideNamed hides values whose keys look like those of secrets in a value that is not
+// decoded as a secret: a free mapping, or a misplaced one.
 func hideNamed(n *node) {
 	for _, item := range n.items {
 		hideNamed(item)
@@ -82,7 +82,7 @@ func hideNamed(n *node) {
 		switch p.value.kind {
 		case text, integer, float:
 			if namesSecret(p.key.text) {
-				hide(p.value)
+				hideValue(p.value)
 			}
 		default:
 			hideNamed(p.value)
@@ -90,8 +90,8 @@ func hideNamed(n *node) {
 	}
 }
 
-// hideUnknown hides what a key might hold that a struct does not have: where the
-// struct has secrets the key may be the misspelt name of one, unless another is nearer.
+// hideUnknown hides the value of an unknown key: in a struct with secrets it may be the
+// misspelled key of one, unless another key is more similar.
 func hideUnknown(key pair, owner reflect.Value, p *plan, meant string) {
 	hideNamed(&node{pairs: []pair{key}})
 	if len(key.value.items)+len(key.value.pairs) > 0 {
@@ -99,11 +99,11 @@ func hideUnknown(key pair, owner reflect.Value, p *plan, meant string) {
 	}
 	secret := func(f field) bool { return owner.FieldByIndex(f.index).Type() == reflect.TypeFor[spec.Secret]() }
 	if i, known := p.byName[meant]; slices.ContainsFunc(p.fields, secret) && (!known || secret(p.fields[i])) {
-		hide(key.value)
+		hideValue(key.value)
 	}
 }
 
-// namesSecret tells whether a key's value is mostly a secret: api_key,
+// namesSecret reports whether the value of a key is usually a secret: api_key,
 // client_secret, X-API-Key, DB_PASSWORD, Authorization.
 func namesSecret(key string) bool {
 	key = strings.ReplaceAll(strings.ToLower(key), "-", "_")
@@ -115,13 +115,13 @@ func namesSecret(key string) bool {
 	return false
 }
 
-// hideInText hides what is called like a secret in a file that is no YAML, so
-// that there is no tree to look into.
+// hideInText hides values whose keys look like those of secrets in a file that is not
+// YAML and therefore has no tree.
 func hideInText(f *source.File) {
 	for i, line := range strings.Split(string(f.Text), "\n") {
 		for at := 0; at < len(line); {
 			from, to, next := namedValue(line, at)
-			if from < to && holdsText(line[from:to]) {
+			if from < to && hasText(line[from:to]) {
 				f.MarkSecret(source.Span{File: f, Start: source.Pos{Line: i + 1, Column: len([]rune(line[:from])) + 1},
 					End: source.Pos{Line: i + 1, Column: len([]rune(line[:to])) + 1}})
 			}
@@ -130,12 +130,12 @@ func hideInText(f *source.File) {
 	}
 }
 
-// longestParted is the longest line, in bytes, that is looked at part by part:
-// of a longer one everything behind the first secret is hidden.
+// longestParted is the maximum length, in bytes, of a line whose values are hidden one
+// by one: in a longer line everything after the first secret is hidden.
 const longestParted = 4096
 
-// namedValue finds the first value at or after an offset of a line whose key names
-// a secret, and where to go on looking.
+// namedValue returns the first value at or after an offset of a line whose key names a
+// secret, and where to continue.
 func namedValue(line string, at int) (from, to, next int) {
 	for {
 		n := strings.IndexByte(line[at:], ':')

@@ -9,12 +9,12 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// TestNoExcerptShowsASecret: every form of a fault beside, on, or before a
+// TestExcerpts_HideSecrets checks diagnostics next to, on, or before a
 // secret, in the text form, which prints whole lines.
-func TestNoExcerptShowsASecret(t *testing.T) {
+func TestExcerpts_HideSecrets(t *testing.T) {
 	const secret = "sk-very-secret-4711"
 	for name, text := range map[string]string{
-		"beside it":                "- {id: a, type: api_key, api_key: SECRET, hosst: x}\n",
+		"next to it":               "- {id: a, type: api_key, api_key: SECRET, hosst: x}\n",
 		"quoted":                   "- {id: a, type: api_key, api_key: \"SECRET\", hosst: x}\n",
 		"before it":                "- {id: a, type: api_key, hosst: x, api_key: SECRET}\n",
 		"two of them":              "- {id: a, type: oauth2, client_secret: SECRET, hosst: x, client_secret: \"SECRET\", token_url: u}\n",
@@ -41,7 +41,7 @@ func TestNoExcerptShowsASecret(t *testing.T) {
 			text = strings.ReplaceAll(text, "SECRET", secret)
 			_, list := loader.LoadBytes(t.Context(), "app.qtype.yaml", []byte(text), loader.Options{Lookup: noEnv, NoDotEnv: true})
 			if list.Errors()+list.Warnings() == 0 {
-				t.Fatal("no fault was found")
+				t.Fatal("no found was found")
 			}
 			for _, form := range []func(*strings.Builder) error{
 				func(b *strings.Builder) error { return diag.Text(b, list, diag.TextOptions{}) },
@@ -61,8 +61,8 @@ func TestNoExcerptShowsASecret(t *testing.T) {
 	}
 }
 
-// TestCaretsBesideSecrets: what stands behind the stars is still underlined.
-func TestCaretsBesideSecrets(t *testing.T) {
+// TestExcerpts_CaretsAfterSecrets checks that text after the stars is underlined.
+func TestExcerpts_CaretsAfterSecrets(t *testing.T) {
 	_, list := loader.LoadBytes(t.Context(), "app.qtype.yaml", []byte("- {id: a, type: api_key, api_key: sk-very-secret, hosst: x}\n"), loader.Options{Lookup: noEnv, NoDotEnv: true})
 	var b strings.Builder
 	if err := diag.Text(&b, list, diag.TextOptions{}); err != nil {

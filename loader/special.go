@@ -11,59 +11,59 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// special decodes the types of package spec that are written in a way of their
-// own, and tells whether v is one of them.
-func (d *decoder) special(n *node, v reflect.Value, at target) bool {
+// decodeSpecial decodes the types of package spec that have a special syntax, and
+// reports whether v is one of them.
+func (d *decoder) decodeSpecial(n *node, v reflect.Value, at target) bool {
 	switch to := v.Addr().Interface().(type) {
 	case spec.Reference:
-		d.reference(n, to, at)
+		d.decodeReference(n, to, at)
 	case *spec.Secret:
-		d.secret(n, to, at)
+		d.decodeSecret(n, to, at)
 	case *spec.Type:
-		d.typeExpression(n, to, at)
+		d.decodeType(n, to, at)
 	case *spec.Duration:
-		d.duration(n, to, at)
+		d.decodeDuration(n, to, at)
 	case *spec.Expression:
-		d.expression(n, to, at)
+		d.decodeExpression(n, to, at)
 	case *spec.Assignments:
-		d.assignments(n, to, at)
+		d.decodeAssignments(n, to, at)
 	case *spec.StoreRef:
-		d.storeRef(n, to, at)
+		d.decodeStoreRef(n, to, at)
 	case *spec.Bindings:
-		d.bindings(n, to, at)
+		d.decodeBindings(n, to, at)
 	case *spec.Properties:
-		d.properties(n, to, at)
+		d.decodeProperties(n, to, at)
 	case *spec.PathRef:
-		d.pathRef(n, to, at)
+		d.decodePathRef(n, to, at)
 	case *any:
 		hideNamed(n)
 		*to = n.toAny()
 	case **spec.StepItem:
-		*to = d.stepItem(n, at)
+		*to = d.decodeStepItem(n, at)
 	default:
 		return false
 	}
 	return true
 }
 
-// reference decodes an id or {$ref: id} (reference language.md 5). One whose id
-// is not known yet, for want of a variable, stays empty.
-func (d *decoder) reference(n *node, to spec.Reference, at target) {
+// decodeReference decodes an id or {$ref: id}. A reference whose id contains an unset
+// environment variable stays empty.
+func (d *decoder) decodeReference(n *node, to spec.Reference, at target) {
 	switch n.kind {
 	case text:
 		if !n.unset {
 			to.Set(n.text, n.span)
 		}
 	case mapping:
-		d.refMapping(n, to, at)
+		d.decodeRefMapping(n, to, at)
 	case integer, float, boolean:
-		d.faults.add(d.wrong(n, at, "an id").WithHint("put it in quotes if it is one: %s", strconv.Quote(n.shown())))
+		d.diags.add(d.wrongKind(n, at, "an id").WithHint("if it is an id, put it in quotes: %s", strconv.Quote(n.shown())))
 	default:
-		d.faults.add(d.wrong(n, at, "an id"))
+		d.diags.add(d.wrongKind(n, at, "an id"))
 	}
 }
 
-func (d *decoder) refMapping(n *node, to spec.Reference, at target) {
+func (d *decoder) decodeRefMapping(n *node, to spec.Reference, at target) {
 	ref := n.get("$ref")
 	if ref == nil {
 		hideNamed(n)
@@ -72,13 +72,13 @@ func (d *decoder) refMapping(n *node, to spec.Reference, at target) {
 		if id := n.get("id"); id != nil && id.kind == text {
 			hint += ": " + id.shown()
 		}
-		d.faults.add(ruleInlineObject.At(n.head(), "%s takes a reference, not a definition", at).WithHint("%s", hint))
+		d.diags.add(ruleInlineObject.At(n.head(), "%s takes a reference, not a definition", at).WithHint("%s", hint))
 		return
 	}
 	for _, p := range n.pairs {
 		if p.key.text != "$ref" {
-			d.faults.add(ruleUnknownField.At(p.key.span, "a reference has no key %q", p.key.shown()).
-				WithHint("it has $ref alone").WithSeverity(diag.Warning))
+			d.diags.add(ruleUnknownField.At(p.key.span, "a reference has no key %q", p.key.shown()).
+				WithHint("it has only $ref").WithSeverity(diag.Warning))
 		}
 	}
 	switch {
@@ -86,14 +86,14 @@ func (d *decoder) refMapping(n *node, to spec.Reference, at target) {
 	case ref.kind == text:
 		to.Set(ref.text, ref.span)
 	default:
-		d.faults.add(d.wrong(ref, target{name: "$ref"}, "an id"))
+		d.diags.add(d.wrongKind(ref, target{name: "$ref"}, "an id"))
 	}
 }
 
-// typeExpression decodes text, int?, list[Order] or {element_type: text}. A text
-// that is no expression becomes the name of a type that does not exist, so that
-// it is reported once, with the type names that do.
-func (d *decoder) typeExpression(n *node, to *spec.Type, at target) {
+// decodeType decodes text, int?, list[Order] or {element_type: text}. A text that is
+// not a type expression becomes the name of an unknown type, so that it is reported
+// once, with the known type names.
+func (d *decoder) decodeType(n *node, to *spec.Type, at target) {
 	switch n.kind {
 	case text:
 		if n.unset {
@@ -102,20 +102,20 @@ func (d *decoder) typeExpression(n *node, to *spec.Type, at target) {
 		t, misplaced := parseType(n.text)
 		*to = t
 		if misplaced {
-			d.faults.add(misplacedMark(n, at, t))
+			d.diags.add(misplacedMark(n, at, t))
 		}
 	case mapping:
-		d.listType(n, to, at)
+		d.decodeListType(n, to, at)
 	default:
-		d.faults.add(d.wrong(n, at, "a type").WithHint("such as text, int? or list[text]"))
+		d.diags.add(d.wrongKind(n, at, "a type").WithHint("such as text, int? or list[text]"))
 	}
 }
 
-// parseType reads an expression; of one with a misplaced ? what it probably means.
+// parseType parses a type expression. For one with a misplaced ? it returns the probable meaning.
 func parseType(expression string) (t spec.Type, misplaced bool) {
 	t, err := spec.ParseType(expression)
-	var fault *spec.TypeError
-	if errors.As(err, &fault) && fault.Misplaced {
+	var found *spec.TypeError
+	if errors.As(err, &found) && found.Misplaced {
 		misplaced = true
 		t, err = spec.ParseType(strings.ReplaceAll(expression, "?", ""))
 		t.Optional = true
@@ -127,35 +127,35 @@ func parseType(expression string) (t spec.Type, misplaced bool) {
 }
 
 func misplacedMark(n *node, at target, meant spec.Type) diag.Diagnostic {
-	fault := ruleOptionalMark.At(n.span, "%s: the type %q has a ? in the wrong place", at.owner, n.shown())
+	found := ruleOptionalMark.At(n.span, "%s: the type %q has a ? in the wrong place", at.owner, n.shown())
 	if n.shown() != n.text {
-		return fault.WithHint("one ? may stand at the end")
+		return found.WithHint("only one ? at the end is allowed")
 	}
-	return fault.WithHint("one ? may stand at the end: %s", meant).WithSuggestion(meant.String())
+	return found.WithHint("only one ? at the end is allowed: %s", meant).WithSuggestion(meant.String())
 }
 
-// listType decodes the structured form of a list, which QType takes but nowhere describes.
-func (d *decoder) listType(n *node, to *spec.Type, at target) {
+// decodeListType decodes the structured form of a list, which QType accepts without documenting it.
+func (d *decoder) decodeListType(n *node, to *spec.Type, at target) {
 	elem := n.get("element_type")
 	if elem == nil {
-		d.faults.add(d.wrong(n, at, "a type").WithHint("such as text, int? or list[text]"))
+		d.diags.add(d.wrongKind(n, at, "a type").WithHint("such as text, int? or list[text]"))
 		return
 	}
 	for _, p := range n.pairs {
 		if p.key.text != "element_type" {
-			d.faults.add(unknownField(p.key, "a list type", []string{"element_type"}, true))
+			d.diags.add(unknownField(p.key, "a list type", []string{"element_type"}, true))
 		}
 	}
 	var inner spec.Type
-	before := d.faults.raised
-	d.value(elem, reflect.ValueOf(&inner).Elem(), target{owner: at.owner, name: "element_type"})
-	if d.faults.raised == before && inner.String() != "" {
+	before := d.diags.raised
+	d.decode(elem, reflect.ValueOf(&inner).Elem(), target{owner: at.owner, name: "element_type"})
+	if d.diags.raised == before && inner.String() != "" {
 		*to = spec.Type{Elem: &inner}
 	}
 }
 
-// duration decodes 500ms, 30s or 2m.
-func (d *decoder) duration(n *node, to *spec.Duration, at target) {
+// decodeDuration decodes 500ms, 30s or 2m.
+func (d *decoder) decodeDuration(n *node, to *spec.Duration, at target) {
 	if n.unset {
 		return
 	}
@@ -166,19 +166,19 @@ func (d *decoder) duration(n *node, to *spec.Duration, at target) {
 			return
 		}
 	}
-	fault := d.wrong(n, at, "a length of time").WithHint("such as 500ms, 30s or 2m")
+	found := d.wrongKind(n, at, "a length of time").WithHint("such as 500ms, 30s or 2m")
 	if n.kind == integer {
-		fault.Hint, fault.Suggestion = "give the unit: "+n.shown()+"s", n.shown()+"s"
+		found.Hint, found.Suggestion = "give the unit: "+n.shown()+"s", n.shown()+"s"
 	}
-	d.faults.add(fault)
+	d.diags.add(found)
 }
 
-// bindings decodes a map from names to variables. The references keep their
-// address, for a step's derived inputs and outputs point at them.
-func (d *decoder) bindings(n *node, to *spec.Bindings, at target) {
+// decodeBindings decodes a mapping from names to variables. The references keep their
+// addresses, because a step's derived inputs and outputs point to them.
+func (d *decoder) decodeBindings(n *node, to *spec.Bindings, at target) {
 	if n.kind != mapping {
 		if !n.unset {
-			d.faults.add(d.wrong(n, at, "a mapping from names to variables"))
+			d.diags.add(d.wrongKind(n, at, "a mapping from names to variables"))
 		}
 		return
 	}
@@ -190,22 +190,22 @@ func (d *decoder) bindings(n *node, to *spec.Bindings, at target) {
 		case broken:
 			d.gaps.add(d, reflect.TypeFor[spec.Ref[*spec.Variable]]())
 		case text, mapping:
-			d.reference(p.value, &list[i].Var, here)
+			d.decodeReference(p.value, &list[i].Var, here)
 			if p.value.unset {
 				p.value.markInvalid()
 			}
 		default:
-			d.faults.add(d.wrong(p.value, here, "the id of a variable").WithHint("a constant cannot be bound"))
+			d.diags.add(d.wrongKind(p.value, here, "the id of a variable").WithHint("a constant cannot be bound"))
 		}
 	}
 	*to = list
 }
 
-// properties decodes the fields of a custom type, in document order.
-func (d *decoder) properties(n *node, to *spec.Properties, at target) {
+// decodeProperties decodes the fields of a custom type, in document order.
+func (d *decoder) decodeProperties(n *node, to *spec.Properties, at target) {
 	if n.kind != mapping {
 		if !n.unset {
-			d.faults.add(d.wrong(n, at, "a mapping from names to types"))
+			d.diags.add(d.wrongKind(n, at, "a mapping from names to types"))
 		}
 		return
 	}
@@ -213,61 +213,61 @@ func (d *decoder) properties(n *node, to *spec.Properties, at target) {
 	for _, p := range n.pairs {
 		name := p.key.text
 		if name == "" || strings.HasPrefix(name, "_") {
-			d.faults.add(ruleProperty.At(p.key.span, "%s: a property cannot be named %q", at.owner, p.key.shown()).
-				WithHint("a name starts with another character than _"))
+			d.diags.add(ruleProperty.At(p.key.span, "%s: a property cannot be named %q", at.owner, p.key.shown()).
+				WithHint("a name must not start with _"))
 			continue
 		}
 		property := spec.Property{Name: name}
 		here := target{owner: at.owner, name: at.name + "." + p.key.shown()}
 		if p.value.kind == mapping || p.value.kind == null {
-			d.faults.add(d.wrong(p.value, here, "a type").WithHint("such as text, int? or list[text]"))
+			d.diags.add(d.wrongKind(p.value, here, "a type").WithHint("such as text, int? or list[text]"))
 		} else {
-			d.value(p.value, reflect.ValueOf(&property.Type).Elem(), here)
+			d.decode(p.value, reflect.ValueOf(&property.Type).Elem(), here)
 		}
 		list = append(list, property)
 	}
 	*to = list
 }
 
-// pathRef decodes the id of a variable, {$ref: id} or {uri: path}.
-func (d *decoder) pathRef(n *node, to *spec.PathRef, at target) {
+// decodePathRef decodes the id of a variable, {$ref: id} or {uri: path}.
+func (d *decoder) decodePathRef(n *node, to *spec.PathRef, at target) {
 	if n.kind != mapping || n.has("$ref") || n.has("id") {
-		d.reference(n, &to.Var, at)
+		d.decodeReference(n, &to.Var, at)
 		return
 	}
 	for _, p := range n.pairs {
 		if p.key.text != "uri" {
-			d.faults.add(unknownField(p.key, "a path", []string{"$ref", "uri"}, false))
+			d.diags.add(unknownField(p.key, "a path", []string{"$ref", "uri"}, false))
 		}
 	}
 	uri := n.get("uri")
 	switch {
 	case uri == nil:
-		d.faults.add(missingField(n, "a path", "uri"))
+		d.diags.add(missingField(n, "a path", "uri"))
 	case uri.kind != broken:
-		d.text(uri, target{owner: at.owner, name: at.name + ".uri"}, func(s string) { to.URI = s })
+		d.decodeText(uri, target{owner: at.owner, name: at.name + ".uri"}, func(s string) { to.URI = s })
 	}
 }
 
-// stepItem decodes a step or {$ref: id}; nil where neither can be made.
-func (d *decoder) stepItem(n *node, at target) *spec.StepItem {
+// decodeStepItem decodes a step or {$ref: id}; it returns nil if neither is possible.
+func (d *decoder) decodeStepItem(n *node, at target) *spec.StepItem {
 	item := new(spec.StepItem)
 	switch {
 	case n.kind == text:
 		n.markInvalid()
 		if !n.unset {
-			d.faults.add(ruleBareStep.At(n.span, "a step cannot be named by its id alone").
-				WithHint("to use the step again write {$ref: %s}", n.shown()).WithSuggestion("{$ref: " + n.shown() + "}"))
+			d.diags.add(ruleBareStep.At(n.span, "a step cannot be only an id").
+				WithHint("to reuse the step write {$ref: %s}", n.shown()).WithSuggestion("{$ref: " + n.shown() + "}"))
 		}
 		return nil
 	case n.has("$ref"):
-		d.refMapping(n, &item.Ref, at)
+		d.decodeRefMapping(n, &item.Ref, at)
 		if item.Ref.IsZero() {
 			return nil
 		}
 		return item
 	}
-	d.value(n, reflect.ValueOf(&item.Step).Elem(), at)
+	d.decode(n, reflect.ValueOf(&item.Step).Elem(), at)
 	if item.Step == nil {
 		return nil
 	}

@@ -8,14 +8,14 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// field is what the tags of a struct field say (package spec documents them).
+// field holds the tags of a struct field, which package spec documents.
 type field struct {
 	name       string
-	index      []int  // as reflect.Value.FieldByIndex takes it
-	required   bool   // the key must be there
+	index      []int  // for reflect.Value.FieldByIndex
+	required   bool   // the key is required
 	fallback   string // the default, as YAML text
-	hasDefault bool   // the default is there, be it empty
-	rule       string // the validator's rule on the value
+	hasDefault bool   // there is a default, possibly empty
+	rule       string // the validator rule of the value
 	alias      string // an earlier name of the key, still accepted; empty for none
 }
 
@@ -24,10 +24,10 @@ type plan struct {
 	fields  []field
 	byName  map[string]int
 	names   []string          // the keys, in declaration order
-	aliases map[string]string // earlier names of keys, to the keys of today
+	aliases map[string]string // current keys by their earlier names
 }
 
-// planOf reads a struct's tags, embedded structs included, once for each decoder.
+// planOf returns the plan of a struct, embedded structs included; it is computed once for each decoder.
 func (d *decoder) planOf(t reflect.Type) *plan {
 	if p, made := d.plans[t]; made {
 		return p
@@ -82,8 +82,8 @@ func (p *plan) adapt(from int, tag reflect.StructTag) {
 
 func keyList(tag string) []string { return strings.Split(tag, ",") }
 
-// allowsUnknown tells whether unknown keys of a struct are only worth a warning: QType
-// accepts them there (reference language.md 4).
+// allowsUnknown reports whether unknown keys of a struct are only a warning, because
+// QType accepts them there.
 func allowsUnknown(t reflect.Type) bool {
 	switch t {
 	case reflect.TypeFor[spec.CacheConfig](), reflect.TypeFor[spec.BatchConfig](), reflect.TypeFor[spec.ConcurrencyConfig]():
@@ -92,7 +92,7 @@ func allowsUnknown(t reflect.Type) bool {
 	return false
 }
 
-// unionOf finds the union whose alternatives an interface type stands for.
+// unionOf returns the union of an interface type.
 func (d *decoder) unionOf(t reflect.Type) *spec.Union {
 	for i := range d.unions {
 		if d.unions[i].Type == t {
@@ -102,7 +102,7 @@ func (d *decoder) unionOf(t reflect.Type) *spec.Union {
 	return nil
 }
 
-// tags lists the values of `type` that a union knows.
+// tags lists the values of `type` of a union.
 func tags(u *spec.Union) []string {
 	names := make([]string, len(u.Cases))
 	for i, c := range u.Cases {

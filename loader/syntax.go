@@ -14,31 +14,31 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// parse reads one YAML document; nil where there is none or a fault was found.
+// parse parses one YAML document. It returns nil if there is none, or an error.
 func parse(file *source.File, pos *positions) (*yaml.Node, diag.List) {
-	if fault, ok := badCharacter(file); ok {
-		return nil, diag.List{fault}
+	if found, ok := badCharacter(file); ok {
+		return nil, diag.List{found}
 	}
 	in, err := yaml.NewLoader(bytes.NewReader(maskDirective(file.Text)), yaml.WithUniqueKeys(false))
 	if err != nil {
-		return nil, diag.List{syntaxFault(file, pos, err)}
+		return nil, diag.List{syntaxDiagnostic(file, pos, err)}
 	}
 	var root yaml.Node
 	if err := in.Load(&root); errors.Is(err, io.EOF) {
 		return nil, nil
 	} else if err != nil {
-		return nil, diag.List{syntaxFault(file, pos, err)}
+		return nil, diag.List{syntaxDiagnostic(file, pos, err)}
 	}
 	var second yaml.Node
 	if err := in.Load(&second); err == nil {
 		return content(&root), diag.List{secondDocument(file, pos, &second)}
 	} else if !errors.Is(err, io.EOF) {
-		return content(&root), diag.List{syntaxFault(file, pos, err)}
+		return content(&root), diag.List{syntaxDiagnostic(file, pos, err)}
 	}
 	return content(&root), nil
 }
 
-// content is a document's one value.
+// content returns the value of a document.
 func content(document *yaml.Node) *yaml.Node {
 	if len(document.Content) == 0 {
 		return nil
@@ -46,10 +46,10 @@ func content(document *yaml.Node) *yaml.Node {
 	return document.Content[0]
 }
 
-// isEmpty tells whether a document holds nothing: dashes alone.
+// isEmpty reports whether a document is empty: only dashes.
 func isEmpty(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Value == "" && n.Style == 0 }
 
-// secondDocument points at the dashes, which are on the document's own line.
+// secondDocument reports the line of dashes that starts a second document.
 func secondDocument(file *source.File, pos *positions, second *yaml.Node) diag.Diagnostic {
 	start := pos.at(pos.offset(second.Line, second.Column))
 	end := source.Pos{Line: start.Line, Column: start.Column + 3}
@@ -57,8 +57,8 @@ func secondDocument(file *source.File, pos *positions, second *yaml.Node) diag.D
 		"a second document starts here").WithHint("only one document is allowed in a file")
 }
 
-// maskDirective turns a %YAML line at the start of a text into a comment of the
-// same length: the parser refuses versions that it reads perfectly well.
+// maskDirective turns a %YAML line at the start of a text into a comment of the same
+// length: the parser rejects versions that it could read.
 func maskDirective(text []byte) []byte {
 	if !bytes.HasPrefix(text, []byte("%YAML 1.")) {
 		return text
@@ -68,8 +68,8 @@ func maskDirective(text []byte) []byte {
 	return masked
 }
 
-// badCharacter finds the first character that YAML does not allow in a text.
-// The parser would name no place for it.
+// badCharacter reports the first character that YAML does not allow. The parser would
+// report no position for it.
 func badCharacter(file *source.File) (diag.Diagnostic, bool) {
 	i := bytes.IndexFunc(file.Text, func(r rune) bool {
 		return r < 0x20 && r != '\t' && r != '\n' && r != '\r' || r >= 0x7f && r < 0xa0 && r != 0x85 || r == 0xfffe || r == 0xffff
@@ -84,8 +84,8 @@ func badCharacter(file *source.File) (diag.Diagnostic, bool) {
 		WithHint(`write it as "\x%02x" inside double quotes`, r), true
 }
 
-// syntaxFault places the parser's error and says it in a user's words.
-func syntaxFault(file *source.File, pos *positions, err error) diag.Diagnostic {
+// syntaxDiagnostic converts an error of the parser.
+func syntaxDiagnostic(file *source.File, pos *positions, err error) diag.Diagnostic {
 	var at *yaml.LoadError
 	if !errors.As(err, &at) {
 		return ruleSyntax.At(pointAt(file, source.Pos{Line: 1, Column: 1}), "this text cannot be read as YAML")
@@ -99,19 +99,19 @@ func syntaxFault(file *source.File, pos *positions, err error) diag.Diagnostic {
 		return ruleLimit.At(span, "values are nested too deeply")
 	}
 	if strings.HasSuffix(at.ContextMsg, "quoted scalar") && strings.Contains(at.Message, "unexpected") {
-		// The parser says where the text ended; the quote that nobody closed is what helps.
+		// The parser reports the end of the text; the opening quote is more helpful.
 		span = pointAt(file, pos.at(pos.offset(at.ContextMark.Line, at.ContextMark.Column)))
-		return ruleSyntax.At(span, "a quoted text is not closed").WithHint("the quote that starts here has no end")
+		return ruleSyntax.At(span, "a quoted text is not closed").WithHint("the opening quote is here")
 	}
 	message, hint := explainSyntax(at.ContextMsg, at.Message, charAt(file.Text, pos.offset(at.Mark.Line, at.Mark.Column)))
-	fault := ruleSyntax.At(span, "%s", message)
-	fault.Hint = hint
+	found := ruleSyntax.At(span, "%s", message)
+	found.Hint = hint
 	if at.ContextMark.Line > 0 && at.ContextMark.Line != at.Mark.Line {
 		if what, ok := opened[at.ContextMsg]; ok {
-			fault = fault.WithRelated(pointAt(file, pos.at(pos.offset(at.ContextMark.Line, at.ContextMark.Column))), what+" starts here")
+			found = found.WithRelated(pointAt(file, pos.at(pos.offset(at.ContextMark.Line, at.ContextMark.Column))), what+" starts here")
 		}
 	}
-	return fault
+	return found
 }
 
 func pointAt(file *source.File, start source.Pos) source.Span {
@@ -126,7 +126,7 @@ func charAt(text []byte, offset int) rune {
 	return r
 }
 
-// opened names what the parser was in when it failed.
+// opened names what the parser was parsing when it failed.
 var opened = map[string]string{
 	"while parsing a flow sequence":    "the list",
 	"while parsing a flow mapping":     "the mapping",
@@ -134,7 +134,7 @@ var opened = map[string]string{
 	"while parsing a block mapping":    "the mapping",
 }
 
-// explanation is what a message of the parser means for a user.
+// explanation is a message for an error of the parser.
 type explanation struct {
 	part    string // a part of the parser's message, after its context
 	message string
@@ -143,20 +143,20 @@ type explanation struct {
 
 // explanations are tried in order. The texts on the left are the parser's.
 var explanations = []explanation{
-	{"mapping values are not allowed", "a key and value cannot stand here", `check the indentation; a text that holds ": " needs quotes`},
-	{"block sequence entries are not allowed", "a list item cannot stand here", `start "- " on a line of its own`},
-	{"mapping keys are not allowed", "a key cannot stand here", "check the indentation"},
+	{"mapping values are not allowed", "a key and value are not allowed here", `check the indentation; a text that contains ": " needs quotes`},
+	{"block sequence entries are not allowed", "a list item is not allowed here", `start "- " on a new line`},
+	{"mapping keys are not allowed", "a key is not allowed here", "check the indentation"},
 	{"found unknown escape character", "this escape is unknown", `write \\ for a backslash, or use single quotes`},
 	{"did not find expected hexadecimal", "this escape needs hexadecimal digits", `write \\ for a backslash, or use single quotes`},
-	{"invalid Unicode character escape", "this escape stands for no character", ""},
+	{"invalid Unicode character escape", "this escape is not a valid character", ""},
 	{"flow sequence: did not find expected ',' or ']'", "the list in brackets is not continued or closed", `"," or "]" is expected; a text that holds brackets or braces needs quotes`},
 	{"flow mapping: did not find expected ',' or '}'", "the mapping in braces is not continued or closed", `"," or "}" is expected; a text that holds brackets or braces needs quotes`},
 	{"did not find expected '-' indicator", "this does not belong to the list before it", `a list item that starts with "- " is expected, or a smaller indentation`},
 	{"did not find expected key", "this does not belong to the mapping before it", "check the indentation and the quotes before"},
 	{"could not find expected ':'", "a key without a value", `":" is expected; check the indentation and the quotes before`},
-	{"tab character", "a tab stands in the indentation", "indent with spaces"},
-	{"tabs where space", "a tab stands in the indentation", "indent with spaces"},
-	{"mixed spaces and tabs", "a tab stands in the indentation", "indent with spaces"},
+	{"tab character", "the indentation contains a tab", "indent with spaces"},
+	{"tabs where space", "the indentation contains a tab", "indent with spaces"},
+	{"mixed spaces and tabs", "the indentation contains a tab", "indent with spaces"},
 	{"indentation", "the indentation is wrong here", ""},
 	{"unknown anchor", "", "anchors are written &name, earlier in the same file"},
 	{"undefined tag handle", "this tag is unknown", "a text that starts with ! needs quotes"},
@@ -173,12 +173,12 @@ var explanations = []explanation{
 	{"excessive aliasing", "aliases add too much", ""},
 }
 
-// explainSyntax puts the parser's message into a user's words.
+// explainSyntax returns the message and the hint for an error of the parser.
 func explainSyntax(context, message string, char rune) (text, hint string) {
 	if strings.HasPrefix(message, "found character that cannot start") {
 		switch char {
 		case '\t':
-			return "a tab stands in the indentation", "indent with spaces"
+			return "the indentation contains a tab", "indent with spaces"
 		default:
 			return fmt.Sprintf("a value cannot start with %q", char), "put the text in quotes"
 		}

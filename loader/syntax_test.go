@@ -6,37 +6,37 @@ import (
 	"testing"
 )
 
-// TestSyntaxFaults: each has the exact place, a sentence and mostly advice.
-func TestSyntaxFaults(t *testing.T) {
+// TestSyntaxErrors: each has the exact place, a sentence and mostly advice.
+func TestSyntaxErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"id: a\n  b: c":                   `2:4 a key and value cannot stand here; check the indentation`,
-		"id: a: b":                        `1:6 a key and value cannot stand here`,
-		"id: 'a\nb: c\n":                  `1:5 a quoted text is not closed; the quote that starts here`,
+		"id: a\n  b: c":                   `2:4 a key and value are not allowed here; check the indentation`,
+		"id: a: b":                        `1:6 a key and value are not allowed here`,
+		"id: 'a\nb: c\n":                  `1:5 a quoted text is not closed; the opening quote is here`,
 		"id: \"a\nb: c\n":                 `1:5 a quoted text is not closed`,
 		"id: [a\nb: c":                    `2:2 the list in brackets is not continued or closed`,
 		"id: {a: b\nc: d":                 `the mapping in braces is not continued or closed`,
 		"id: [${A}]":                      `the list in brackets is not continued or closed`,
-		"\tid: a":                         `1:1 a tab stands in the indentation; indent with spaces`,
-		"id:\n\t- a":                      `2:1 a tab stands in the indentation`,
+		"\tid: a":                         `1:1 the indentation contains a tab; indent with spaces`,
+		"id:\n\t- a":                      `2:1 the indentation contains a tab`,
 		"id: @a":                          "1:5 a value cannot start with '@'; put the text in quotes",
 		"id: `a":                          "1:5 a value cannot start with '`'",
 		"id: %a":                          "1:5 a value cannot start with '%'",
 		"id: \"\\q\"":                     `1:6 this escape is unknown`,
-		"id: *nobody":                     `1:5 the alias *nobody has no anchor`,
+		"id: *missing":                     `1:5 the alias *missing has no anchor`,
 		"- a\nb: c":                       `2:1 this does not belong to the list before it`,
 		"a: b\n- c":                       `2:1 `,
 		"id: }":                           `1:5 a value is expected here`,
-		"id: a - b\nc:   - d":             `2:6 a list item cannot stand here`,
+		"id: a - b\nc:   - d":             `2:6 a list item is not allowed here`,
 		"a\nb: c":                         `2:2 `,
 		"id: !a!b c":                      `1:5 this tag is unknown`,
 		"id: |x\n  a":                     `the head of this block of text is wrong`,
-		"id: !!int five":                  `1:11 this is a text, but the tag !!int demands a number`,
-		"id: !!binary '*'":                `1:14 this is not base64`,
-		"id: a\ndescription: \"\\ud800\"": `this escape stands for no character`,
+		"id: !!int five":                  `1:11 this is a text, but the tag !!int requires a number`,
+		"id: !!binary '*'":                `1:14 the tag !!binary requires base64`,
+		"id: a\ndescription: \"\\ud800\"": `this escape is not a valid character`,
 	} {
 		_, list := load(t, text)
 		if len(list) == 0 {
-			t.Errorf("%q: no fault", text)
+			t.Errorf("%q: no found", text)
 			continue
 		}
 		d := list[0]

@@ -10,29 +10,29 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// loadState is what one document's trees share.
+// loadState is the state that the trees of a document share.
 type loadState struct {
 	*reader
 	lookup   func(string) (string, bool)
-	faults   *diagnostics
+	diags    *diagnostics
 	aliased  int  // values that aliases added so far
-	tooDeep  bool // values that are nested too deeply were told of
-	verbatim bool // ${NAME} stays as it is written
+	tooDeep  bool // values that are nested too deeply were reported
+	verbatim bool // ${NAME} is not expanded
 }
 
-// builder makes the tree of one file.
+// builder builds the tree of one file.
 type builder struct {
 	*loadState
 	file    *source.File
-	path    string // where the file lies; its name in diagnostics may be shorter
+	path    string // the path of the file; its name in diagnostics may be shorter
 	parent  *builder
 	pos     *positions
 	anchors map[*yaml.Node]*node // finished ones; nil while the node is being built
 	depth   int                  // levels above the file's root, through includes
 }
 
-// build makes the tree of n. The end is the offset after n's own text, which
-// for an alias and an include is not its value's.
+// build builds the tree of n. end is the offset after the text of n, which for an alias
+// or an include is not the end of its value.
 func (b *builder) build(n *yaml.Node, depth int) (made *node, end int) {
 	if n.Kind == yaml.AliasNode {
 		return b.alias(n, depth)
@@ -43,8 +43,8 @@ func (b *builder) build(n *yaml.Node, depth int) (made *node, end int) {
 	}
 	start := b.pos.start(n)
 	if depth > b.opts.Limits.Depth {
-		if !b.tooDeep { // one place is enough to see it
-			b.faults.add(ruleLimit.At(pointAt(b.file, b.pos.at(start)), "values are nested more than %d levels deep", b.opts.Limits.Depth))
+		if !b.tooDeep { // one position is enough
+			b.diags.add(ruleLimit.At(pointAt(b.file, b.pos.at(start)), "values are nested more than %d levels deep", b.opts.Limits.Depth))
 		}
 		b.tooDeep = true
 		return b.broken(start, start), start
@@ -65,7 +65,7 @@ func (b *builder) build(n *yaml.Node, depth int) (made *node, end int) {
 	return b.scalar(n, start, end), end
 }
 
-// span is the stretch between two offsets.
+// span returns the span between two offsets.
 func (b *builder) span(start, end int) source.Span {
 	return source.Span{File: b.file, Start: b.pos.at(start), End: b.pos.at(end)}
 }
@@ -74,25 +74,25 @@ func (b *builder) broken(start, end int) *node {
 	return &node{kind: broken, span: b.span(start, end), size: 1, height: 1}
 }
 
-// alias answers the target of an alias, within the budget: a short text of
-// aliases of aliases can stand for more values than any machine holds.
+// alias returns the target of an alias, within the limits: a short text with aliases of
+// aliases can expand to more values than fit in memory.
 func (b *builder) alias(n *yaml.Node, depth int) (*node, int) {
 	start := b.pos.offset(n.Line, n.Column)
 	end := start + len("*") + len(n.Value)
 	target, seen := b.anchors[n.Alias]
 	switch {
 	case !seen || target == nil:
-		b.faults.add(ruleSyntax.At(b.span(start, end), "the alias *%s stands inside of what it names", n.Value))
+		b.diags.add(ruleSyntax.At(b.span(start, end), "the alias *%s is inside its anchor", n.Value))
 		return b.broken(start, end), end
 	case depth+target.height > b.opts.Limits.Depth:
-		b.faults.add(ruleLimit.At(b.span(start, end), "with the alias *%s values are nested more than %d levels deep", n.Value, b.opts.Limits.Depth))
+		b.diags.add(ruleLimit.At(b.span(start, end), "with the alias *%s values are nested more than %d levels deep", n.Value, b.opts.Limits.Depth))
 		return b.broken(start, end), end
 	}
 	before := b.aliased
 	b.aliased += target.size
 	if b.aliased > b.opts.Limits.AliasNodes {
 		if before <= b.opts.Limits.AliasNodes {
-			b.faults.add(ruleLimit.At(b.span(start, end), "with the alias *%s aliases add more than %d values", n.Value, b.opts.Limits.AliasNodes))
+			b.diags.add(ruleLimit.At(b.span(start, end), "with the alias *%s aliases add more than %d values", n.Value, b.opts.Limits.AliasNodes))
 		}
 		return b.broken(start, end), end
 	}
@@ -103,7 +103,7 @@ func (b *builder) alias(n *yaml.Node, depth int) (*node, int) {
 	return target, end
 }
 
-// tag answers a node's tag where the document writes one, and whether it is known there.
+// tag returns the explicit tag of a node, and whether it is known.
 func (b *builder) tag(n *yaml.Node) (tag string, known bool) {
 	if n.Style&yaml.TaggedStyle == 0 {
 		return "", true
@@ -121,10 +121,10 @@ func (b *builder) tag(n *yaml.Node) (tag string, known bool) {
 	return n.Tag, false
 }
 
-// unknownTag reports a tag; nothing is said of the value, for who knows what it should be.
+// unknownTag reports a tag. The value is not checked, because its meaning is not known.
 func (b *builder) unknownTag(n *yaml.Node, tag string) (*node, int) {
 	start := b.pos.offset(n.Line, n.Column)
-	for start < len(b.file.Text) && b.file.Text[start] == '&' { // an anchor may stand before the tag
+	for start < len(b.file.Text) && b.file.Text[start] == '&' { // an anchor may precede the tag
 		for start < len(b.file.Text) && !isBlank(b.file.Text[start]) {
 			start++
 		}
@@ -134,17 +134,17 @@ func (b *builder) unknownTag(n *yaml.Node, tag string) (*node, int) {
 	for end < len(b.file.Text) && !isBlank(b.file.Text[end]) && b.file.Text[end] != ',' {
 		end++
 	}
-	fault := ruleTag.At(b.span(start, end), "the tag %s is not known here", tag)
-	switch fault = fault.WithNearest(tag, []string{"!include", "!include_raw"}); {
-	case fault.Suggestion != "":
+	found := ruleTag.At(b.span(start, end), "unknown tag %s", tag)
+	switch found = found.WithNearest(tag, []string{"!include", "!include_raw"}); {
+	case found.Suggestion != "":
 	case !strings.HasPrefix(tag, "!!"):
-		fault = fault.WithHint("a text that starts with ! needs quotes")
+		found = found.WithHint("a text that starts with ! needs quotes")
 	}
-	b.faults.add(fault)
+	b.diags.add(found)
 	return b.broken(start, end), end
 }
 
-// sequence makes a list.
+// sequence builds a list.
 func (b *builder) sequence(n *yaml.Node, start, depth int) (*node, int) {
 	at := source.Span{File: b.file, Start: b.pos.at(start)}
 	made := &node{kind: sequence, size: 1, items: make([]*node, 0, len(n.Content))}
@@ -167,7 +167,7 @@ func (b *builder) sequence(n *yaml.Node, start, depth int) (*node, int) {
 	return made, end
 }
 
-// scalar makes a single value.
+// scalar builds a scalar.
 func (b *builder) scalar(n *yaml.Node, start, end int) *node {
 	made := &node{text: n.Value, source: n.Value, size: 1, height: 1, span: b.span(start, end)}
 	const quoted = yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
@@ -187,7 +187,7 @@ func (b *builder) scalar(n *yaml.Node, start, end int) *node {
 	return made
 }
 
-// tagged answers the kind that a written tag demands.
+// tagged returns the kind that an explicit tag requires.
 func (b *builder) tagged(n *yaml.Node, made *node) kind {
 	want := text
 	switch n.Tag {
@@ -204,19 +204,19 @@ func (b *builder) tagged(n *yaml.Node, made *node) kind {
 	case "!!binary":
 		data, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(n.Value), ""))
 		if err != nil {
-			b.faults.add(ruleSyntax.At(made.span, "this is not base64, which the tag !!binary demands"))
+			b.diags.add(ruleSyntax.At(made.span, "the tag !!binary requires base64"))
 			return broken
 		}
 		made.text = string(data)
 	}
 	if is := resolve11(n.Value); want != text && is != want && !(want == float && is == integer) {
-		b.faults.add(ruleSyntax.At(made.span, "this is %s, but the tag %s demands %s", is.noun(), n.Tag, want.noun()))
+		b.diags.add(ruleSyntax.At(made.span, "this is %s, but the tag %s requires %s", is.noun(), n.Tag, want.noun()))
 		return broken
 	}
 	return want
 }
 
-// expand sets environment variables into a text and reports those that are not set.
+// expand expands environment variables in a text and reports those that are not set.
 func (b *builder) expand(made *node, start, end int) {
 	expanded, unset := expand(made.text, b.lookup)
 	made.text, made.unset = expanded, len(unset) > 0
@@ -228,10 +228,10 @@ func (b *builder) expand(made *node, start, end int) {
 			span = source.Span{File: b.file, Start: b.pos.at(at + i), End: b.pos.at(at + i + len(written))}
 			at += i + len(written)
 		}
-		fault := ruleUnset.At(span, "the environment variable %s is not set", name).WithHint("set it, or give a default: ${%s:-…}", name)
+		found := ruleUnset.At(span, "the environment variable %s is not set", name).WithHint("set it, or write a default: ${%s:-…}", name)
 		if b.opts.Strict {
-			fault = fault.WithSeverity(diag.Error)
+			found = found.WithSeverity(diag.Error)
 		}
-		b.faults.add(fault)
+		b.diags.add(found)
 	}
 }

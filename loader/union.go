@@ -9,77 +9,76 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// union decodes a mapping into the alternative that its key `type` names.
-func (d *decoder) union(n *node, v reflect.Value, at target) {
+// decodeUnion decodes a mapping into the struct that its key `type` selects.
+func (d *decoder) decodeUnion(n *node, v reflect.Value, at target) {
 	u := d.unionOf(v.Type())
 	if u == nil {
 		return
 	}
 	if n.kind != mapping {
 		if !n.unset {
-			d.faults.add(d.wrong(n, at, "a mapping that defines a "+u.Name))
+			d.diags.add(d.wrongKind(n, at, "a mapping that defines a "+u.Name))
 		}
 		return
 	}
-	chosen, certain := d.choose(n, u)
+	chosen, certain := d.chooseCase(n, u)
 	made := chosen.New()
 	if !certain {
-		// The fault of the type is reported; what else is wrong would be told
-		// of an alternative that nobody asked for. The entity is still made, so
-		// that references to its id do not fail as well.
-		d.faults.muted++
-		defer func() { d.faults.muted-- }()
+		// The wrong type was reported; further errors may not apply to the intended
+		// type. The entity is still created, so that references to its id resolve.
+		d.diags.muted++
+		defer func() { d.diags.muted-- }()
 	}
-	d.structure(n, reflect.ValueOf(made).Elem(), u.Name)
+	d.decodeStruct(n, reflect.ValueOf(made).Elem(), u.Name)
 	v.Set(reflect.ValueOf(made))
 }
 
-// choose finds the alternative; where the type is missing or unknown it reports
-// that and answers the likeliest one.
-func (d *decoder) choose(n *node, u *spec.Union) (chosen spec.Case, certain bool) {
+// chooseCase returns the case that the type selects. If the type is missing or unknown,
+// it reports that and returns the most probable case.
+func (d *decoder) chooseCase(n *node, u *spec.Union) (chosen spec.Case, certain bool) {
 	tag := n.get("type")
 	if tag == nil {
-		tag = misspeltTag(n, u)
+		tag = misspelledTag(n, u)
 	}
 	if tag == nil || tag.kind == null {
-		return d.untyped(n, u, tag)
+		return d.chooseUntyped(n, u, tag)
 	}
 	for _, c := range u.Cases {
 		if tag.kind == text && c.Tag == tag.text {
 			return c, true
 		}
 	}
-	likely, _ := d.byFields(n, u)
+	likely, _ := d.chooseByFields(n, u)
 	if tag.kind == broken || tag.unset {
 		n.markInvalid()
 		return likely, false
 	}
 	if tag.kind != text {
 		n.markInvalid()
-		d.faults.add(ruleUnionTag.At(tag.head(), "the type of a %s is a word, not %s", u.Name, tag.described()).WithHint("%s", oneOf(tags(u))))
+		d.diags.add(ruleUnionTag.At(tag.head(), "the type of a %s must be a word, not %s", u.Name, tag.describe()).WithHint("%s", oneOf(tags(u))))
 		return likely, false
 	}
-	fault := ruleUnionTag.At(tag.span, "no %s is of the type %q", u.Name, tag.shown())
-	if fault = fault.WithNearest(tag.text, tags(u)); fault.Suggestion != "" {
-		if !diag.IsUnambiguous(tag.text, fault.Suggestion, tags(u)) {
+	found := ruleUnionTag.At(tag.span, "unknown %s type %q", u.Name, tag.shown())
+	if found = found.WithNearest(tag.text, tags(u)); found.Suggestion != "" {
+		if !diag.IsUnambiguous(tag.text, found.Suggestion, tags(u)) {
 			n.markInvalid()
 		}
 		for _, c := range u.Cases {
-			if c.Tag == fault.Suggestion {
+			if c.Tag == found.Suggestion {
 				likely = c
 			}
 		}
 	} else {
-		n.markInvalid() // with a type in mind that we cannot guess
-		fault = fault.WithHint("%s", oneOf(tags(u)))
+		n.markInvalid() // the intended type is not known
+		found = found.WithHint("%s", oneOf(tags(u)))
 	}
-	d.faults.add(fault)
+	d.diags.add(found)
 	return likely, false
 }
 
-// misspeltTag is the value of a key that was meant to be `type`; that the key is
-// unknown is told with the other keys.
-func misspeltTag(n *node, u *spec.Union) *node {
+// misspelledTag returns the value of a key that is probably a misspelling of `type`.
+// The unknown key is reported with the other keys.
+func misspelledTag(n *node, u *spec.Union) *node {
 	for _, p := range n.pairs {
 		if p.value.kind == text && slices.Contains(tags(u), p.value.text) && diag.Nearest(p.key.text, []string{"type"}) != "" {
 			return p.value
@@ -88,34 +87,33 @@ func misspeltTag(n *node, u *spec.Union) *node {
 	return nil
 }
 
-// untyped chooses for an entity whose type is missing or, where there is a tag, null.
-func (d *decoder) untyped(n *node, u *spec.Union, tag *node) (chosen spec.Case, certain bool) {
-	if tag == nil && n.unread { // who knows what a merge would have brought
-		likely, _ := d.byFields(n, u)
+// chooseUntyped chooses the case of an entity whose type is missing, or null if tag is set.
+func (d *decoder) chooseUntyped(n *node, u *spec.Union, tag *node) (chosen spec.Case, certain bool) {
+	if tag == nil && n.unread { // the type may be in a merge that could not be read
+		likely, _ := d.chooseByFields(n, u)
 		return likely, false
 	}
-	likely, fits := d.byFields(n, u)
+	likely, fits := d.chooseByFields(n, u)
 	if u.TagOptional && fits {
 		return likely, true
 	}
-	n.markInvalid() // no rule is to be held against a guess
+	n.markInvalid() // no rule applies to a guess
 	owner := u.Name
 	if id := n.get("id"); id != nil && id.kind == text {
 		owner += " \"" + id.shown() + "\""
 	}
 	missing := missingField(n, owner, "type")
-	fault := ruleUnionTag.At(missing.Span, "%s", missing.Message).WithHint(`add "type:" here; %s`, oneOf(tags(u)))
+	found := ruleUnionTag.At(missing.Span, "%s", missing.Message).WithHint(`add "type:" here; %s`, oneOf(tags(u)))
 	if tag != nil {
-		fault.Span = tag.span
+		found.Span = tag.span
 	}
-	d.faults.add(fault)
+	d.diags.add(found)
 	return likely, false
 }
 
-// byFields finds the alternative that most of the keys belong to, required ones
-// counted double; of equal ones the first (reference language.md 8.5). It fits
-// where a key beside the id is its own.
-func (d *decoder) byFields(n *node, u *spec.Union) (best spec.Case, fits bool) {
+// chooseByFields returns the case that has most of the keys, where required ones count
+// twice; the first of equal cases. It fits if it has a key other than the id.
+func (d *decoder) chooseByFields(n *node, u *spec.Union) (best spec.Case, fits bool) {
 	most := -1
 	for _, c := range u.Cases {
 		p := d.planOf(reflect.TypeOf(c.New()).Elem())
@@ -136,7 +134,7 @@ func (d *decoder) byFields(n *node, u *spec.Union) (best spec.Case, fits bool) {
 	return best, most > 0
 }
 
-// oneOf lists choices on one line, not more than a reader takes in.
+// oneOf lists choices on one line, up to a readable number.
 func oneOf(choices []string) string {
 	const shown = 12
 	if len(choices) == 1 {

@@ -6,19 +6,19 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// unknowns collect what the parts of a document that could not be decoded may have
-// held: entities with ids, and references to others.
+// unknowns collects what the parts of a document that could not be decoded may have
+// contained: entities with ids, and references to others.
 type unknowns struct {
 	declared, named map[reflect.Type]bool
 	order           spec.Unknowns
-	known           map[reflect.Type]bool // types that were looked into
+	known           map[reflect.Type]bool // types that were visited
 }
 
-// answer is what was collected.
-func (g *unknowns) answer() spec.Unknowns { return g.order }
+// spec returns what was collected.
+func (g *unknowns) spec() spec.Unknowns { return g.order }
 
-// add notes that a value of a type is lost. The variables of a tool are its own,
-// so that a part of one declares nothing.
+// add records that a value of a type is missing. The variables of a tool are local, so
+// a part of a tool declares nothing.
 func (g *unknowns) add(d *decoder, t reflect.Type) {
 	if g.known[t] && !d.inTool {
 		return
@@ -30,8 +30,8 @@ func (g *unknowns) add(d *decoder, t reflect.Type) {
 	g.known[t] = g.known[t] || !d.inTool
 }
 
-// markLost notes what may be missing of a value. An entity of a union whose type is
-// unclear has its id all the same.
+// markLost records what may be missing in a value. An entity of a union whose type is
+// unknown still has its id.
 func (d *decoder) markLost(v reflect.Value) {
 	declared := d.gaps.order.Declared
 	d.gaps.add(d, v.Type())
@@ -47,22 +47,22 @@ func (d *decoder) markLost(v reflect.Value) {
 	}
 }
 
-// walk goes through everything that a value of the type can hold.
+// walk visits the types that a value of a type can contain.
 func (g *unknowns) walk(d *decoder, t reflect.Type, seen map[reflect.Type]bool, inTool bool) {
 	if seen[t] {
 		return
 	}
 	seen[t] = true
 	if reflect.PointerTo(t).Implements(reflect.TypeFor[spec.Reference]()) {
-		g.name(reflect.New(t).Interface().(spec.Reference).TargetType())
+		g.addNamed(reflect.New(t).Interface().(spec.Reference).TargetType())
 		return
 	}
 	switch t {
 	case reflect.TypeFor[spec.Expression]():
-		g.name(reflect.TypeFor[*spec.Variable]())
+		g.addNamed(reflect.TypeFor[*spec.Variable]())
 		return
 	case reflect.TypeFor[spec.Type]():
-		g.name(reflect.TypeFor[*spec.CustomType]())
+		g.addNamed(reflect.TypeFor[*spec.CustomType]())
 		return
 	}
 	switch t.Kind() {
@@ -81,10 +81,10 @@ func (g *unknowns) walkStruct(d *decoder, t reflect.Type, seen map[reflect.Type]
 	pointer := reflect.PointerTo(t)
 	isVariable := t == reflect.TypeFor[spec.Variable]()
 	if pointer.Implements(reflect.TypeFor[spec.Entity]()) && !(isVariable && inTool) {
-		g.declare(d, pointer)
+		g.addDeclared(d, pointer)
 	}
 	if pointer.Implements(reflect.TypeFor[spec.Tool]()) {
-		// What a tool takes and gives is nobody else's; flows come by another way.
+		// The variables of a tool are local; flows are visited elsewhere.
 		inTool = true
 	}
 	for i := range t.NumField() {
@@ -94,8 +94,8 @@ func (g *unknowns) walkStruct(d *decoder, t reflect.Type, seen map[reflect.Type]
 	}
 }
 
-// declare notes an entity that references may have meant.
-func (g *unknowns) declare(d *decoder, pointer reflect.Type) {
+// addDeclared records an entity that references may name.
+func (g *unknowns) addDeclared(d *decoder, pointer reflect.Type) {
 	if g.declared[pointer] || d.inTool && pointer == reflect.TypeFor[*spec.Variable]() {
 		return
 	}
@@ -106,8 +106,8 @@ func (g *unknowns) declare(d *decoder, pointer reflect.Type) {
 	g.order.Declared = append(g.order.Declared, pointer)
 }
 
-// name notes what a lost reference may have named.
-func (g *unknowns) name(wants reflect.Type) {
+// addNamed records what a missing reference may name.
+func (g *unknowns) addNamed(wants reflect.Type) {
 	if g.named[wants] {
 		return
 	}

@@ -1,67 +1,8 @@
 package memory
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/qtype-dev/qtype/spec/chat"
 )
-
-// Budget is the room of one call of a model. The zero Budget has no limit.
-type Budget struct {
-	Model         string // the provider's name of the model, for errors and `qtype memory explain`
-	ContextWindow int    // tokens that the model reads and writes in one call; 0 if unknown, for no limit
-	Answer        int    // tokens reserved for the answer
-	Tools         int    // tokens of the descriptions of tools
-}
-
-// BudgetError reports that the newest round does not fit into a model's context window.
-type BudgetError struct {
-	Budget          // the room
-	Memory   string // the memory's id
-	System   int    // tokens of the system message
-	Context  int    // tokens of the context that is never cut
-	Round    int    // tokens of the newest round
-	Messages int    // its messages
-}
-
-// Error names the sizes.
-func (e *BudgetError) Error() string {
-	parts := []string{fmt.Sprintf("the newest round (%s, %s tokens)", plural(e.Messages, "message"), thousands(e.Round))}
-	for _, p := range []struct {
-		name   string
-		tokens int
-	}{{"the system message", e.System}, {"the context that is never cut", e.Context}, {"the tools", e.Tools}, {"the answer", e.Answer}} {
-		if p.tokens > 0 {
-			parts = append(parts, fmt.Sprintf("%s (%s)", p.name, thousands(p.tokens)))
-		}
-	}
-	list := parts[0]
-	if last := len(parts) - 1; last > 0 {
-		list = strings.Join(parts[:last], ", ") + " and " + parts[last]
-	}
-	model := "the model"
-	if e.Model != "" {
-		model = "model " + e.Model
-	}
-	return fmt.Sprintf("memory %s: %s reads and writes %s tokens in one call, but %s need %s",
-		e.Memory, model, thousands(e.ContextWindow), list, thousands(e.Round+e.System+e.Context+e.Tools+e.Answer))
-}
-
-// EmptyWindowError reports that the newest message does not fit into the
-// window, so that there is nothing to send.
-type EmptyWindowError struct {
-	Memory string // the memory's id
-	Used   int    // size of the newest message and the system message
-	Limit  int    // the window's limit
-	Unit   Unit   // unit of both
-}
-
-// Error names the sizes.
-func (e *EmptyWindowError) Error() string {
-	return fmt.Sprintf("memory %s: the newest message alone exceeds the window's limit of %s %s: with the system message it has %s",
-		e.Memory, thousands(e.Limit), e.Unit, thousands(e.Used))
-}
 
 // Window returns what the model receives now: the window with the messages of
 // this turn, fitted to the limits, and the system message in its place.
@@ -108,29 +49,6 @@ func (t *Turn) Fit(b Budget) ([]chat.Message, error) {
 	return w.Messages(), nil
 }
 
-// fitted returns the session as a Commit of the staged messages would leave it;
-// own is the index of the turn's first message among the remaining entries.
-func (t *Turn) fitted() (next *view, sel selection, own int) {
-	v := *t.base // only this turn writes behind the end of its array
-	v.step = t.step
-	own = len(v.entries)
-	for _, e := range withoutDuplicates(t.policy, t.base.system, t.staged) {
-		if isSystem(e) {
-			v.system, v.pending, v.tail = e, true, 0
-		} else {
-			v.append(e)
-			v.tail++
-		}
-	}
-	if n := len(v.entries); n > own {
-		s := t.policy.evict(&v, own, userUpTo(&v, t.base, own)).withToolResults(v.entries)
-		v.state.Open = t.policy.countsSystem() && hasOpenCalls(&v, s)
-		v.remove(s)
-		own -= s.before(own)
-	}
-	return &v, t.policy.selectForCall(&v), own
-}
-
 // emptyWindowError is the error if the policy evicts everything that was added.
 func (t *Turn) emptyWindowError(v *view) error {
 	newest := t.staged[len(t.staged)-1]
@@ -166,23 +84,6 @@ func (t *Turn) leaveOut(b Budget, fixed int, v *view, entries []*Entry, own int)
 	return n, nil
 }
 
-func sumTokens(entries []*Entry) int {
-	n := 0
-	for _, e := range entries {
-		n += e.Tokens
-	}
-	return n
-}
-
-// callRecord is what the last call of a turn sent.
-type callRecord struct {
-	first, last string // ids of the first and the last message
-	from, to    int64  // their positions, 0 for messages of the turn
-	messages    int
-	tokens      int
-	call        Call
-}
-
 func (t *Turn) noteCall(b Budget, v *view, sel selection, sent []*Entry, left int) {
 	calls := 1
 	if t.call != nil {
@@ -195,22 +96,4 @@ func (t *Turn) noteCall(b Budget, v *view, sel selection, sent []*Entry, left in
 		n.first, n.from, n.last, n.to = first.Message.ID, first.Seq, last.Message.ID, last.Seq
 	}
 	t.call = n
-}
-
-// recordCall adds an event with the turn's last call.
-func (t *transition) recordCall(n *callRecord) {
-	if n == nil {
-		return
-	}
-	e := Event{Kind: EventSent, Turn: t.next.state.Turns, From: n.from, To: n.to, Messages: n.messages,
-		Tokens: n.tokens, Call: &n.call, Time: t.next.state.LastSaid}
-	for _, added := range t.change.Entries { // the turn's messages have positions by now
-		if added.Message.ID == n.first {
-			e.From = added.Seq
-		}
-		if added.Message.ID == n.last {
-			e.To = added.Seq
-		}
-	}
-	t.change.Events = append([]Event{e}, t.change.Events...)
 }

@@ -3,7 +3,6 @@ package memory
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 )
@@ -11,35 +10,6 @@ import (
 // maxAttempts bounds how often a change is tried again because other processes
 // were faster; each failed attempt means that one of theirs succeeded.
 const maxAttempts = 1000
-
-// apply makes one change of a session that the caller has locked. plan returns
-// the transition from a view, nil for no change; it is called again after a conflict.
-func (m *Memory) apply(ctx context.Context, key Key, base *view, plan func(*view) (*transition, error)) error {
-	for attempt := range maxAttempts {
-		t, err := plan(base)
-		if err != nil || t == nil {
-			return err
-		}
-		t.change.Version, t.change.Next = base.version, NextVersion(base.version)
-		err = m.store.Apply(ctx, key, t.change)
-		if err == nil {
-			t.next.version = t.change.Next
-			m.sessions.setView(key.Session, t.next)
-			return nil
-		}
-		m.sessions.setView(key.Session, nil) // it is unknown what the store has now
-		if !isConflict(err) {
-			return err
-		}
-		if err := pause(ctx, attempt); err != nil {
-			return err
-		}
-		if base, err = m.load(ctx, key); err != nil {
-			return err
-		}
-	}
-	return fmt.Errorf("memory %s, session %q: %w, %d times in a row", m.id, key.Session, ErrConflict, maxAttempts)
-}
 
 // pause waits after a conflict, longer after several ones, so that writers of
 // different processes do not collide again.

@@ -71,11 +71,11 @@ func (s eviction) runs(yield func(from, to int) bool) {
 	}
 }
 
-// withToolResults adds to a set that is not a prefix what a tool call and the
-// results that directly follow it need to leave together.
+// withToolResults adds what a tool call and the results that directly follow it
+// need to leave together.
 func (s eviction) withToolResults(entries []*Entry) eviction {
-	if len(s.others) == 0 {
-		return s
+	if len(s.others) == 0 && (s.prefix == 0 || s.prefix == len(entries) || !isResult(entries[s.prefix])) {
+		return s // the usual case: a prefix that ends before another message
 	}
 	var indexes []int
 	for i := 0; i < len(entries); {
@@ -86,6 +86,21 @@ func (s eviction) withToolResults(entries []*Entry) eviction {
 			}
 		}
 		i += n
+	}
+	return evictIndexes(indexes)
+}
+
+// withOrphans adds the results at index own and after it: their call left before they came.
+func (s eviction) withOrphans(entries []*Entry, own int) eviction {
+	end := own
+	for end < len(entries) && isResult(entries[end]) {
+		end++
+	}
+	var indexes []int
+	for i := range entries {
+		if s.has(i) || i >= own && i < end {
+			indexes = append(indexes, i)
+		}
 	}
 	return evictIndexes(indexes)
 }

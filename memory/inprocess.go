@@ -23,7 +23,7 @@ type storedSession struct {
 	deleted bool       // the session is no longer in inProcess.sessions
 	head    Head
 	entries chunks[*Entry] // the entry with Seq n is at index n-1
-	events  chunks[Event]
+	events  [][]Event      // those of each change
 
 	byID    map[string]int64 // Seq of live entries by message id, up to indexed; built on first use
 	indexed int64
@@ -114,8 +114,8 @@ func (p *inProcess) Apply(ctx context.Context, key Key, c Change) error {
 	for _, e := range c.Entries {
 		s.entries.add(e)
 	}
-	for i := range c.Events {
-		s.events.add(c.Events[i])
+	if len(c.Events) > 0 {
+		s.events = append(s.events, c.Events)
 	}
 	s.head.Version, s.head.State = c.Next, c.State
 	s.head.Values = merge(s.head.Values, c.Values)
@@ -244,15 +244,15 @@ func (p *inProcess) Events(ctx context.Context, key Key) iter.Seq2[Event, error]
 	return func(yield func(Event, error) bool) {
 		var list [][]Event
 		if s := p.find(key); s != nil {
-			list = slices.Clone(s.events.list) // items are only added after the ends of the chunks
+			list = s.events[:len(s.events):len(s.events)] // only appended to
 			s.mu.Unlock()
 		}
 		if err := ctx.Err(); err != nil {
 			yield(Event{}, err)
 			return
 		}
-		for _, chunk := range list {
-			for _, e := range chunk {
+		for _, events := range list {
+			for _, e := range events {
 				if !yield(e, nil) {
 					return
 				}

@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"fmt"
+	"sort"
 
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -85,10 +86,9 @@ func (m *Memory) loadEntries(ctx context.Context, key Key, v *view) (err error) 
 }
 
 // reload returns the session as the store has it now, from the cache if nothing
-// changed since.
-func (m *Memory) reload(ctx context.Context, key Key) (*view, error) {
-	v := m.sessions.view(key.Session)
-	if v == nil {
+// changed since: then it is a copy in v.
+func (m *Memory) reload(ctx context.Context, key Key, v *view) (*view, error) {
+	if !m.sessions.view(key.Session, v) {
 		return m.load(ctx, key)
 	}
 	head, err := m.store.Head(ctx, key)
@@ -99,15 +99,6 @@ func (m *Memory) reload(ctx context.Context, key Key) (*view, error) {
 		return m.load(ctx, key)
 	}
 	return v, nil
-}
-
-// cached returns the session as this process knows it. If another process has
-// written since, Apply returns a conflict.
-func (m *Memory) cached(ctx context.Context, key Key) (*view, error) {
-	if v := m.sessions.view(key.Session); v != nil {
-		return v, nil
-	}
-	return m.load(ctx, key)
 }
 
 // firstLookback is how many entries extendBack reads at first; each further read doubles it.
@@ -132,4 +123,20 @@ func (m *Memory) extendBack(ctx context.Context, key Key, v *view, p evictionPol
 		v = wide
 	}
 	return v, nil
+}
+
+// arrange returns a window of entries with the view's system message in its place.
+func (m *Memory) arrange(v *view, entries []*Entry) Window {
+	if len(entries) == 0 {
+		entries = nil // an empty window is the same however it became empty
+	}
+	w := Window{Entries: entries, System: v.systemEntry()}
+	switch {
+	case v.system == nil || m.systemFirst || !m.kind.Supports("keep_system_first"):
+	case v.pending:
+		w.SystemAt = max(len(entries)-v.tail, 0)
+	default:
+		w.SystemAt = sort.Search(len(entries), func(i int) bool { return entries[i].Seq == 0 || entries[i].Seq > v.system.Seq })
+	}
+	return w
 }

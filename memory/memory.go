@@ -16,14 +16,14 @@
 //
 // The files depend on each other in one direction:
 //
-//	entry, window, message, tokens, store    the data and the Store interface
+//	entry, window, tokens, message, store    the data and the Store interface
 //	inprocess                                a store
 //	eviction, view                           a session at one version
 //	policy, policy_*, policies               what leaves the window
 //	variables, transition                    changes: the one path of every write
 //	session_table, context                   locks and cache; the context interface
 //	memory, load, commit                     reading and writing a session
-//	turn, call, turn_context                 turns
+//	budget, turn, turn_context, call                 turns
 //	write, read, expiry                      the other methods of Memory
 package memory
 
@@ -31,6 +31,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -68,6 +69,9 @@ type Memory struct {
 	store       Store
 	policy      atomic.Pointer[evictionPolicy]
 	sessions    sessionTable
+	turnsPool   sync.Pool     // of *Turn that ended and that no caller knows
+	transitions sync.Pool     // of *transition
+	views       sync.Pool     // of *view
 	context     ContextSource // nil for none
 }
 

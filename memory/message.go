@@ -136,3 +136,11 @@ func characters(m *chat.Message) int {
 	}
 	return n
 }
+
+func sumTokens(entries []*Entry) int {
+	n := 0
+	for _, e := range entries {
+		n += e.Tokens
+	}
+	return n
+}

@@ -151,12 +151,24 @@ func newestRound(entries []*Entry, own, user int) int {
 	return own
 }
 
+// leaving returns the entries that leave a view, and sets its state's Open: a
+// tool call and its results leave together, whatever the policy returns. own
+// and user are as for evictionPolicy.evict.
+func leaving(p evictionPolicy, v *view, own, user int) eviction {
+	s := p.evict(v, own, user).withToolResults(v.entries)
+	if v.state.Open {
+		s = s.withOrphans(v.entries, own)
+	}
+	v.state.Open = s.size() > 0 && hasOpenCalls(v, s, own)
+	return s
+}
+
 // hasOpenCalls reports whether results that are yet to come belong to a call
-// that leaves with s.
-func hasOpenCalls(v *view, s eviction) bool {
+// that leaves with s, or left before the messages from own on.
+func hasOpenCalls(v *view, s eviction, own int) bool {
 	for i := len(v.entries) - 1; i >= 0; i-- {
 		if !s.has(i) {
-			return false
+			return i < own && v.state.Open
 		}
 		if len(v.entries[i].Message.ToolCalls) > 0 {
 			return true

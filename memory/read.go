@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"sort"
 )
 
 // Window returns what the next call of a model receives, as committed. It reads
@@ -16,7 +15,15 @@ func (m *Memory) Window(ctx context.Context, session string) (Window, error) {
 // Read is Window with other limits for this read. Only round_window supports
 // them: the other policies do not keep what other limits would show.
 func (m *Memory) Read(ctx context.Context, session string, o ReadOptions) (Window, error) {
-	v, p, err := m.committed(ctx, session)
+	space, _ := m.views.Get().(*view)
+	if space == nil {
+		space = &view{}
+	}
+	defer func() {
+		*space = view{}
+		m.views.Put(space)
+	}()
+	v, p, err := m.committed(ctx, session, space)
 	if err != nil {
 		return Window{}, err
 	}
@@ -168,22 +175,6 @@ func (m *Memory) window(p evictionPolicy, v *view) Window {
 	w.Used, w.Limit, w.Unit = p.usage(messages, tokens)
 	if w.Unit == InCharacters {
 		w.Used = sel.used
-	}
-	return w
-}
-
-// arrange returns a window of entries with the view's system message in its place.
-func (m *Memory) arrange(v *view, entries []*Entry) Window {
-	if len(entries) == 0 {
-		entries = nil // an empty window is the same however it became empty
-	}
-	w := Window{Entries: entries, System: v.systemEntry()}
-	switch {
-	case v.system == nil || m.systemFirst || !m.kind.Supports("keep_system_first"):
-	case v.pending:
-		w.SystemAt = max(len(entries)-v.tail, 0)
-	default:
-		w.SystemAt = sort.Search(len(entries), func(i int) bool { return entries[i].Seq == 0 || entries[i].Seq > v.system.Seq })
 	}
 	return w
 }

@@ -67,8 +67,9 @@ type liveSession struct {
 	locked  bool
 	cancel  context.CancelCauseFunc // cancels the active turn; nil if Begin did not lock, or waits in a queue
 	waiters []*waiter               // in the order in which they came
-	view    *view                   // nil if it is not cached
-	element *list.Element           // in sessionTable.recent
+	cached  bool                    // view is the session as it was known last
+	view    view
+	element *list.Element // in sessionTable.recent
 }
 
 // waiter waits for the lock of a session.
@@ -192,21 +193,33 @@ func (l *sessionTable) handOver(s *liveSession) {
 }
 
 func (l *sessionTable) dropIfUnused(s *liveSession) {
-	if !s.locked && s.view == nil {
+	if !s.locked && !s.cached {
 		delete(l.byID, s.id)
 	}
 }
 
-// view returns the cached view of a session, nil for none.
-func (l *sessionTable) view(id string) *view {
+// view copies the cached view of a session to v, and reports whether there is one.
+func (l *sessionTable) view(id string, v *view) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.byID[id]
-	if s == nil {
-		return nil
+	return s != nil && l.copyView(s, v)
+}
+
+// viewOf is view for a session that the caller has locked.
+func (l *sessionTable) viewOf(s *liveSession, v *view) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.copyView(s, v)
+}
+
+func (l *sessionTable) copyView(s *liveSession, v *view) bool {
+	if !s.cached {
+		return false
 	}
 	l.touch(s)
-	return s.view
+	*v = s.view
+	return true
 }
 
 func (l *sessionTable) touch(s *liveSession) {
@@ -215,7 +228,7 @@ func (l *sessionTable) touch(s *liveSession) {
 	}
 }
 
-// setView caches a view; nil removes the cached one.
+// setView caches a copy of a view; nil removes the cached one.
 func (l *sessionTable) setView(id string, v *view) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -223,6 +236,19 @@ func (l *sessionTable) setView(id string, v *view) {
 		return
 	}
 	l.set(l.getOrCreate(id), v)
+	l.evict()
+}
+
+// setViewOf is setView for a session that the caller has locked.
+func (l *sessionTable) setViewOf(s *liveSession, v *view) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.set(s, v)
+	l.evict()
+}
+
+// evict removes the views that were used least recently until the bounds are met.
+func (l *sessionTable) evict() {
 	for l.recent.Len() > l.maxViews || l.bytes > maxCachedBytes && l.recent.Len() > 1 {
 		l.set(l.recent.Back().Value.(*liveSession), nil)
 	}
@@ -232,7 +258,11 @@ func (l *sessionTable) set(s *liveSession, v *view) {
 	if s.element != nil {
 		l.bytes -= s.view.bytes
 	}
-	s.view = v
+	if s.cached = v != nil; s.cached {
+		s.view = *v
+	} else {
+		s.view = view{}
+	}
 	switch {
 	case v == nil:
 		if s.element != nil {

@@ -1,6 +1,8 @@
 package memory
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,9 +18,11 @@ const stepSystemValue = "system"
 
 // transition is a change of a session and the view that results from it. Every
 // write of a memory is one: appends, turns, replaced windows and values.
+//
+// It is used for one change after the other, so that an append allocates little.
 type transition struct {
 	change Change
-	next   *view
+	next   view
 	now    time.Time
 }
 
@@ -29,17 +33,16 @@ type addition struct {
 	step    *Entry // the step's system message, nil for none
 }
 
-// newTransition returns a transition that changes nothing.
-func newTransition(base *view, now time.Time) *transition {
-	next := *base
-	return &transition{next: &next, change: Change{State: base.state}, now: now}
+// begin makes t a transition that changes nothing.
+func (t *transition) begin(base *view, now time.Time) {
+	*t = transition{next: *base, change: Change{State: base.state}, now: now}
 }
 
-// newTurn returns a transition that adds the entries of a new turn to the
+// beginTurn makes t a transition that adds the entries of a new turn to the
 // history. Entries that an earlier attempt passed to the store belong to the
 // store: copies are numbered.
-func newTurn(base *view, entries []*Entry, now time.Time) *transition {
-	t := newTransition(base, now)
+func (t *transition) beginTurn(base *view, entries []*Entry, now time.Time) {
+	t.begin(base, now)
 	st := &t.next.state
 	st.Turns++
 	st.LastSaid = now
@@ -56,17 +59,16 @@ func newTurn(base *view, entries []*Entry, now time.Time) *transition {
 	}
 	t.change.Entries = entries
 	t.change.State = *st
-	return t
 }
 
-// add returns the transition that adds messages and evicts what the policy does
-// not keep; nil if all messages are duplicates.
-func add(p evictionPolicy, rule spec.Policy, base *view, a addition, now time.Time) *transition {
+// add makes t the transition that adds messages and evicts what the policy does
+// not keep. It reports false if all messages are duplicates.
+func (t *transition) add(p evictionPolicy, rule spec.Policy, base *view, a addition, now time.Time) bool {
 	entries := withoutDuplicates(p, base.system, a.entries)
 	if len(entries) == 0 {
-		return nil
+		return false
 	}
-	t := newTurn(base, entries, now)
+	t.beginTurn(base, entries, now)
 	t.next.step = a.step // the policy counts the system message of this turn
 	own := len(t.next.entries)
 	for _, e := range t.change.Entries {
@@ -77,7 +79,7 @@ func add(p evictionPolicy, rule spec.Policy, base *view, a addition, now time.Ti
 	}
 	if n := len(t.next.entries); !a.each && n > 0 {
 		at := min(own, n-1)
-		t.evict(p, rule, at, userUpTo(t.next, base, at), own == n)
+		t.evict(p, rule, at, userUpTo(&t.next, base, at), own == n)
 	}
 	if a.step == nil {
 		t.next.step = base.step
@@ -86,7 +88,8 @@ func add(p evictionPolicy, rule spec.Policy, base *view, a addition, now time.Ti
 			t.setValue(stepSystemValue, []byte(text))
 		}
 	}
-	return t.finish(p, base)
+	t.finish(p, base)
+	return true
 }
 
 // put adds an entry to the view.
@@ -126,10 +129,10 @@ func userUpTo(next, base *view, own int) int {
 	return base.user
 }
 
-// replace returns the transition that replaces the window by entries.
-func replace(p evictionPolicy, rule spec.Policy, base *view, entries []*Entry, now time.Time) *transition {
+// replace makes t the transition that replaces the window by entries.
+func (t *transition) replace(p evictionPolicy, rule spec.Policy, base *view, entries []*Entry, now time.Time) {
 	entries = withoutDuplicates(p, nil, entries)
-	t := newTurn(base, entries, now)
+	t.beginTurn(base, entries, now)
 	if n := len(base.entries); n > 0 {
 		t.addEvent(Event{Kind: EventSet, From: base.entries[0].Seq, To: base.entries[n-1].Seq, Messages: n, Tokens: base.tokens,
 			Reason: "the window was replaced"})
@@ -138,28 +141,26 @@ func replace(p evictionPolicy, rule spec.Policy, base *view, entries []*Entry, n
 	empty.version, empty.state, empty.values, empty.step = base.version, t.next.state, base.values, base.step
 	empty.begin = base.state.Last + 1
 	empty.state.System, empty.state.First, empty.state.Floor, empty.state.Open = 0, empty.begin, empty.begin, false
-	before := *empty
-	t.next = empty
+	t.next = *empty
 	for _, e := range t.change.Entries {
 		t.put(e)
 	}
 	if n := len(t.next.entries); n > 0 {
 		t.evict(p, rule, n-1, t.next.user, false)
 	}
-	return t.finish(p, &before)
+	t.finish(p, empty)
 }
 
-// fail returns the transition that adds the messages of a failed turn to the
+// fail makes t the transition that adds the messages of a failed turn to the
 // history and leaves the window as it is.
-func fail(base *view, entries []*Entry, reason string, now time.Time) *transition {
-	t := newTurn(base, entries, now)
+func (t *transition) fail(base *view, entries []*Entry, reason string, now time.Time) {
+	t.beginTurn(base, entries, now)
 	e := Event{Kind: EventFailed, From: base.state.Last + 1, To: t.next.state.Last, Messages: len(entries), Reason: reason}
 	for _, entry := range t.change.Entries {
 		entry.Status = Failed
 		e.Tokens += entry.Tokens
 	}
 	t.addEvent(e)
-	return t
 }
 
 // addEvent adds an event of this turn.
@@ -171,16 +172,14 @@ func (t *transition) addEvent(e Event) {
 // evict fits the window to the policy; own and user are as for
 // evictionPolicy.evict. A new system message causes evictions only if it counts.
 func (t *transition) evict(p evictionPolicy, rule spec.Policy, own, user int, system bool) {
-	v := t.next
+	v := &t.next
 	if len(v.entries) == 0 || system && !p.countsSystem() {
 		return
 	}
-	s := p.evict(v, own, user).withToolResults(v.entries)
+	s := leaving(p, v, own, user)
 	if s.size() == 0 {
-		v.state.Open = false // the newest message stays, so no call is open
 		return
 	}
-	v.state.Open = p.countsSystem() && hasOpenCalls(v, s)
 	if v.measured { // finish reports what left
 		v.remove(s)
 		return
@@ -189,12 +188,16 @@ func (t *transition) evict(p evictionPolicy, rule spec.Policy, own, user int, sy
 	event.Before, event.Limit, event.Unit = p.usage(sizeOf(p, v))
 	from := len(t.change.Events)
 	for low, high := range s.runs {
-		run := event
-		run.From, run.To, run.Messages = v.entries[low].Seq, v.entries[high-1].Seq, high-low
-		for _, e := range v.entries[low:high] {
-			run.Tokens += e.Tokens
+		for i, e := range v.entries[low:high] {
+			last := len(t.change.Events) - 1
+			if i == 0 || v.gaps.has(v.entries[low+i-1].Seq+1) { // an event covers no messages that left before
+				event.From = e.Seq
+				t.addEvent(event)
+				last++
+			}
+			run := &t.change.Events[last]
+			run.To, run.Messages, run.Tokens = e.Seq, run.Messages+1, run.Tokens+e.Tokens
 		}
-		t.addEvent(run)
 	}
 	v.remove(s)
 	for i := range t.change.Events[from:] {
@@ -204,8 +207,8 @@ func (t *transition) evict(p evictionPolicy, rule spec.Policy, own, user int, sy
 }
 
 // finish completes the state.
-func (t *transition) finish(p evictionPolicy, base *view) *transition {
-	v := t.next
+func (t *transition) finish(p evictionPolicy, base *view) {
+	v := &t.next
 	st := &v.state
 	st.First, st.Evicted, st.InWindow, st.Tokens = v.begin, v.gaps.String(), len(v.entries), v.tokens
 	if r, ok := p.(rereader); ok {
@@ -225,7 +228,6 @@ func (t *transition) finish(p evictionPolicy, base *view) *transition {
 		}
 	}
 	t.change.State = *st
-	return t
 }
 
 // setValue sets a named value of the session; nil removes it.
@@ -258,4 +260,37 @@ func (t *transition) recordOperation(key string) {
 	all := append(strings.Fields(string(t.next.values[idempotencyValue])), record)
 	all = all[max(len(all)-maxIdempotencyKeys, 0):]
 	t.setValue(idempotencyValue, []byte(strings.Join(all, " ")))
+}
+
+// hashKey returns an idempotency key in a short form of fixed length.
+func hashKey(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:8])
+}
+
+// callRecord is what the last call of a turn sent.
+type callRecord struct {
+	first, last string // ids of the first and the last message
+	from, to    int64  // their positions, 0 for messages of the turn
+	messages    int
+	tokens      int
+	call        Call
+}
+
+// recordCall adds an event with the turn's last call.
+func (t *transition) recordCall(n *callRecord) {
+	if n == nil {
+		return
+	}
+	e := Event{Kind: EventSent, Turn: t.next.state.Turns, From: n.from, To: n.to, Messages: n.messages,
+		Tokens: n.tokens, Call: &n.call, Time: t.next.state.LastSaid}
+	for _, added := range t.change.Entries { // the turn's messages have positions by now
+		if added.Message.ID == n.first {
+			e.From = added.Seq
+		}
+		if added.Message.ID == n.last {
+			e.To = added.Seq
+		}
+	}
+	t.change.Events = append([]Event{e}, t.change.Events...)
 }

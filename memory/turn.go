@@ -2,8 +2,6 @@ package memory
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,6 +24,7 @@ type Turn struct {
 
 	mu        sync.Mutex
 	base      *view          // the session when the turn began
+	space     view           // base, if it is a copy of the cached view
 	policy    evictionPolicy // with the limits of that moment
 	staged    []*Entry       // the messages that were added
 	step      *Entry         // the step's system message, nil for none
@@ -69,17 +68,22 @@ func (m *Memory) Begin(ctx context.Context, session string) (*Turn, error) {
 		t.release()
 		return nil, err
 	}
-	return t.start(ctx, m.reload)
+	return t.start(ctx, true)
 }
 
-// open begins a turn that always waits, from the view that find returns.
-func (m *Memory) open(ctx context.Context, session string, find func(context.Context, Key) (*view, error)) (*Turn, error) {
+// open begins a turn that always waits. With fresh set it checks that the cached
+// view is that of the store; otherwise a conflict of Apply shows that it is not.
+func (m *Memory) open(ctx context.Context, session string, fresh bool) (*Turn, error) {
 	s, err := m.lock(ctx, session)
 	if err != nil {
 		return nil, err
 	}
-	t := &Turn{memory: m, key: m.key(session), live: s, ctx: ctx}
-	return t.start(ctx, find)
+	t, _ := m.turnsPool.Get().(*Turn)
+	if t == nil {
+		t = &Turn{}
+	}
+	t.memory, t.key, t.live, t.ctx = m, m.key(session), s, ctx
+	return t.start(ctx, fresh)
 }
 
 // lock locks the session according to Config.Turns.
@@ -104,10 +108,12 @@ func (t *Turn) lock(ctx context.Context) (err error) {
 }
 
 // start reads the session, which the turn has locked.
-func (t *Turn) start(ctx context.Context, find func(context.Context, Key) (*view, error)) (_ *Turn, err error) {
+func (t *Turn) start(ctx context.Context, fresh bool) (_ *Turn, err error) {
 	m := t.memory
 	if t.policy, err = m.policyOf(t.key.Session); err == nil {
-		t.base, err = find(ctx, t.key)
+		if t.base = &t.space; fresh || !m.sessions.viewOf(t.live, t.base) {
+			t.base, err = m.reload(ctx, t.key, t.base)
+		}
 	}
 	if err == nil {
 		t.base, err = m.expireIfDue(ctx, t.key, t.base)
@@ -185,6 +191,28 @@ func (t *Turn) isStaged(id string) bool {
 	return slices.ContainsFunc(t.staged, func(e *Entry) bool { return e.Message.ID == id })
 }
 
+// fitted returns the session as a Commit of the staged messages would leave it;
+// own is the index of the turn's first message among the remaining entries.
+func (t *Turn) fitted() (next *view, sel selection, own int) {
+	v := *t.base // only this turn writes behind the end of its array
+	v.step = t.step
+	own = len(v.entries)
+	for _, e := range withoutDuplicates(t.policy, t.base.system, t.staged) {
+		if isSystem(e) {
+			v.system, v.pending, v.tail = e, true, 0
+		} else {
+			v.append(e)
+			v.tail++
+		}
+	}
+	if n := len(v.entries); n > own {
+		s := leaving(t.policy, &v, own, userUpTo(&v, t.base, own))
+		v.remove(s)
+		own -= s.before(own)
+	}
+	return &v, t.policy.selectForCall(&v), own
+}
+
 // Set sets a variable of the session, or removes it if value is null or nil. The
 // change is part of the turn: Commit stores it. If several processes set the
 // same variable, the last commit wins.
@@ -224,12 +252,6 @@ func (t *Turn) SetIdempotencyKey(key string) (done bool) {
 	t.operation = key
 	t.done = t.base.hasOperation(key)
 	return t.done
-}
-
-// hashKey returns an idempotency key in a short form of fixed length.
-func hashKey(key string) string {
-	sum := sha256.Sum256([]byte(key))
-	return hex.EncodeToString(sum[:8])
 }
 
 func (v *view) hasOperation(key string) bool { return v.operation(key) != "" }
@@ -292,42 +314,88 @@ func (t *Turn) commit(ctx context.Context, each bool) error {
 			return err
 		}
 	}
-	err := t.memory.apply(ctx, t.key, t.base, func(base *view) (*transition, error) {
+	err := t.apply(ctx, func(base *view, n *transition) (bool, error) {
 		if err := t.rebase(ctx, base); err != nil || t.done {
-			return nil, err
+			return false, err
 		}
-		return t.transition(each)
-	})
+		return t.plan(n, each)
+	}, nil)
 	if err == nil {
 		t.end()
 	}
 	return err
 }
 
-// transition returns what Commit changes, nil for nothing.
-func (t *Turn) transition(each bool) (*transition, error) {
+// plan makes n what Commit changes, and reports whether that is anything.
+func (t *Turn) plan(n *transition, each bool) (changed bool, err error) {
 	m := t.memory
 	a := addition{entries: t.staged, each: each, step: t.step}
 	if each {
 		a.step = t.base.step
 	}
 	now := m.moment()
-	n := add(t.policy, m.kind.Name, t.base, a, now)
+	changed = n.add(t.policy, m.kind.Name, t.base, a, now)
 	if set := changedVariables(t.base, t.set); len(set) > 0 {
-		if n == nil {
-			n = newTransition(t.base, now)
+		if !changed {
+			n.begin(t.base, now)
 			n.next.state.LastSaid = now // setting a variable extends the ttl
 			n.change.State = n.next.state
 		}
 		if err := n.setVariables(m.id, set); err != nil {
-			return nil, err
+			return false, err
 		}
+		changed = true
 	}
-	if n != nil {
+	if changed {
 		n.recordOperation(t.operation)
 		n.recordCall(t.call)
 	}
-	return n, nil
+	return changed, nil
+}
+
+// planner describes a change of a session: it prepares n, and reports whether
+// there is anything to change.
+type planner func(base *view, n *transition) (changed bool, err error)
+
+// apply makes one change of the turn's session. plan is called again after a
+// conflict. result, if not nil, receives the view after the change.
+func (t *Turn) apply(ctx context.Context, plan planner, result *view) error {
+	m, base := t.memory, t.base
+	n, _ := m.transitions.Get().(*transition)
+	if n == nil {
+		n = &transition{}
+	}
+	defer func() {
+		*n = transition{}
+		m.transitions.Put(n)
+	}()
+	for attempt := range maxAttempts {
+		changed, err := plan(base, n)
+		if err != nil || !changed {
+			return err
+		}
+		n.change.Version, n.change.Next = base.version, NextVersion(base.version)
+		err = m.store.Apply(ctx, t.key, n.change)
+		if err == nil {
+			n.next.version = n.change.Next
+			m.sessions.setViewOf(t.live, &n.next)
+			if result != nil {
+				*result = n.next
+			}
+			return nil
+		}
+		m.sessions.setViewOf(t.live, nil) // it is unknown what the store has now
+		if !isConflict(err) {
+			return err
+		}
+		if err := pause(ctx, attempt); err != nil {
+			return err
+		}
+		if base, err = m.load(ctx, t.key); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("memory %s, session %q: %w, %d times in a row", m.id, t.key.Session, ErrConflict, maxAttempts)
 }
 
 // rebase makes base the view that the turn starts from. Messages that the
@@ -392,23 +460,25 @@ func (t *Turn) Abort(ctx context.Context, reason error) error {
 	if err := t.dropKnown(ctx); err != nil {
 		return err
 	}
-	return t.memory.apply(ctx, t.key, t.base, func(base *view) (*transition, error) {
+	return t.apply(ctx, func(base *view, n *transition) (bool, error) {
 		if err := t.rebase(ctx, base); err != nil || len(t.staged) == 0 || t.done {
-			return nil, err
+			return false, err
 		}
-		n := fail(t.base, t.staged, text, t.memory.moment())
+		n.fail(t.base, t.staged, text, t.memory.moment())
 		n.recordCall(t.call)
-		return n, nil
-	})
+		return true, nil
+	}, nil)
 }
 
-// close ends a turn that must not be recorded, if it is still open.
+// close ends a turn of open, without recording it if it is still open. The turn
+// must not be used after it.
 func (t *Turn) close() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	if !t.ended {
 		t.end()
 	}
+	m := t.memory
+	*t = Turn{}
+	m.turnsPool.Put(t)
 }
 
 func (t *Turn) end() {

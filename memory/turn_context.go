@@ -66,7 +66,7 @@ func (m *Memory) PreviewContext(ctx context.Context, session string) (*ContextPr
 	if m.context == nil {
 		return nil, nil
 	}
-	base, p, err := m.committed(ctx, session)
+	base, p, err := m.committed(ctx, session, new(view))
 	if err != nil {
 		return nil, err
 	}
@@ -80,13 +80,14 @@ func (m *Memory) PreviewContext(ctx context.Context, session string) (*ContextPr
 	return preview, nil
 }
 
-// committed returns a session as the store has it, empty if it has expired, and its policy.
-func (m *Memory) committed(ctx context.Context, session string) (*view, evictionPolicy, error) {
+// committed returns a session as the store has it, empty if it has expired, and
+// its policy. space is as for reload.
+func (m *Memory) committed(ctx context.Context, session string, space *view) (*view, evictionPolicy, error) {
 	p, err := m.policyOf(session)
 	if err != nil {
 		return nil, nil, err
 	}
-	v, err := m.reload(ctx, m.key(session))
+	v, err := m.reload(ctx, m.key(session), space)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -140,25 +141,23 @@ func (s contextSession) Evicted(from int64) iter.Seq2[*Entry, error] {
 
 func (s contextSession) Update(name string, change func(Head) ([]byte, Event, bool)) error {
 	t := s.turn
-	var next *view
-	err := t.memory.apply(t.ctx, t.key, t.base, func(base *view) (*transition, error) {
-		next = nil
+	var next view
+	err := t.apply(t.ctx, func(base *view, n *transition) (bool, error) {
 		if err := t.rebase(t.ctx, base); err != nil {
-			return nil, err
+			return false, err
 		}
 		value, event, ok := change(s.Head())
 		if !ok || t.base.version == 0 {
-			return nil, nil
+			return false, nil
 		}
-		n := newTransition(t.base, t.memory.moment())
+		n.begin(t.base, t.memory.moment())
 		n.setValue(name, value)
 		event.Turn = t.base.state.Turns + 1
 		n.change.Events = []Event{event}
-		next = n.next
-		return n, nil
-	})
-	if err == nil && next != nil {
-		t.base = next
+		return true, nil
+	}, &next)
+	if err == nil && next.version != 0 {
+		t.base = &next
 	}
 	return err
 }

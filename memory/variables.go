@@ -111,6 +111,9 @@ func isUnchanged(all []Variable, v Variable) bool {
 
 // changedVariables returns those of set that differ from the view's.
 func changedVariables(base *view, set []Variable) []Variable {
+	if len(set) == 0 {
+		return nil
+	}
 	old := variablesOf(base.values)
 	return slices.DeleteFunc(slices.Clone(set), func(v Variable) bool { return isUnchanged(old, v) })
 }

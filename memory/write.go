@@ -16,7 +16,7 @@ func (m *Memory) Append(ctx context.Context, session string, msgs ...chat.Messag
 // AppendOnce is Append for callers that may have to try again: messages that
 // were added under an idempotency key are added once.
 func (m *Memory) AppendOnce(ctx context.Context, session, key string, msgs ...chat.Message) error {
-	t, err := m.open(ctx, session, m.cached)
+	t, err := m.open(ctx, session, false)
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (m *Memory) AppendOnce(ctx context.Context, session, key string, msgs ...ch
 // null value is removed. Only names and values are read. It waits while a turn
 // of the session is active.
 func (m *Memory) SetVariables(ctx context.Context, session string, set ...Variable) error {
-	t, err := m.open(ctx, session, m.cached)
+	t, err := m.open(ctx, session, false)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (m *Memory) Set(ctx context.Context, session string, msgs ...chat.Message) 
 	if err := checkMessages(msgs); err != nil {
 		return err
 	}
-	t, err := m.open(ctx, session, m.reload)
+	t, err := m.open(ctx, session, true)
 	if err != nil {
 		return err
 	}
@@ -77,9 +77,10 @@ func (m *Memory) Set(ctx context.Context, session string, msgs ...chat.Message) 
 		entries[i] = newEntry(m.counter, msg)
 		known[entries[i].Message.ID] = true
 	}
-	return m.apply(ctx, t.key, t.base, func(base *view) (*transition, error) {
-		return replace(t.policy, m.kind.Name, base, entries, m.moment()), nil
-	})
+	return t.apply(ctx, func(base *view, n *transition) (bool, error) {
+		n.replace(t.policy, m.kind.Name, base, entries, m.moment())
+		return true, nil
+	}, nil)
 }
 
 // Clear deletes everything that the session has: window, history, variables and

@@ -15,7 +15,7 @@ import (
 	"github.com/qtype-dev/qtype/model"
 )
 
-// vectors is an embedding model that says of each text how long it is.
+// vectors is an embedding model whose vectors hold the length of each text.
 type vectors struct {
 	requests [][]string
 	fail     []error // one for each request, nil for an answer
@@ -45,7 +45,7 @@ func (v *vectors) Embed(ctx context.Context, texts []string) ([][]float32, model
 
 var errHangs = errors.New("hangs")
 
-func TestTextsAreCutIntoRequests(t *testing.T) {
+func TestWithBatches_SplitsTexts(t *testing.T) {
 	texts := make([]string, 7)
 	for i := range texts {
 		texts[i] = strings.Repeat("x", i+1)
@@ -84,7 +84,7 @@ func TestTextsAreCutIntoRequests(t *testing.T) {
 	}
 }
 
-func TestWhatAnEmbeddingModelMayNotAnswer(t *testing.T) {
+func TestWithBatches_Errors(t *testing.T) {
 	passing := &model.Error{Model: "v", Status: 503, Message: "busy", Temporary: true}
 	for name, tt := range map[string]struct {
 		texts    []string
@@ -93,15 +93,15 @@ func TestWhatAnEmbeddingModelMayNotAnswer(t *testing.T) {
 		want     string
 		requests int
 	}{
-		"nothing to embed":   {texts: []string{"a", " \n"}, want: "model v: text 2 of 2 is empty; nothing to embed"},
-		"another length":     {change: func([][]float32) [][]float32 { return [][]float32{{1, 2, 3}} }, want: "model v: the vectors have 3 dimensions, but the document declares 2", requests: 1},
-		"fewer":              {change: func([][]float32) [][]float32 { return nil }, want: "model v: the server returned 0 vectors for 1 texts", requests: 1},
-		"no number":          {change: func([][]float32) [][]float32 { return [][]float32{{1, float32(math.NaN())}} }, want: "model v: a vector contains a value that is not a finite number", requests: 1},
-		"passes":             {fail: []error{passing, passing}, requests: 3},
-		"lasts":              {fail: []error{passing, passing, passing}, want: "model v: HTTP 503: busy, tried 3 times", requests: 3},
-		"does not pass":      {fail: []error{&model.Error{Model: "v", Message: "no"}}, want: "model v: no", requests: 1},
-		"takes too long":     {fail: []error{errHangs, errHangs, errHangs}, want: "model v: no complete answer within 5ms, tried 3 times", requests: 3},
-		"nobody asks for it": {texts: []string{}},
+		"nothing to embed": {texts: []string{"a", " \n"}, want: "model v: text 2 of 2 is empty; nothing to embed"},
+		"another length":   {change: func([][]float32) [][]float32 { return [][]float32{{1, 2, 3}} }, want: "model v: the vectors have 3 dimensions, but the document declares 2", requests: 1},
+		"fewer":            {change: func([][]float32) [][]float32 { return nil }, want: "model v: the server returned 0 vectors for 1 texts", requests: 1},
+		"no number":        {change: func([][]float32) [][]float32 { return [][]float32{{1, float32(math.NaN())}} }, want: "model v: a vector contains a value that is not a finite number", requests: 1},
+		"passes":           {fail: []error{passing, passing}, requests: 3},
+		"lasts":            {fail: []error{passing, passing, passing}, want: "model v: HTTP 503: busy, tried 3 times", requests: 3},
+		"does not pass":    {fail: []error{&model.Error{Model: "v", Message: "no"}}, want: "model v: no", requests: 1},
+		"takes too long":   {fail: []error{errHangs, errHangs, errHangs}, want: "model v: no complete answer within 5ms, tried 3 times", requests: 3},
+		"no texts":         {texts: []string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tt.texts == nil {
@@ -110,7 +110,7 @@ func TestWhatAnEmbeddingModelMayNotAnswer(t *testing.T) {
 			v := &vectors{fail: tt.fail, change: tt.change}
 			p := model.CallPolicy{Timeout: 5 * time.Millisecond, MaxAttempts: 3, InitialDelay: time.Microsecond, MaxDelay: time.Millisecond}
 			var err error
-			synctest.Test(t, func(t *testing.T) { // the clock of the test stands still while anybody works
+			synctest.Test(t, func(t *testing.T) { // its clock does not advance while a goroutine runs
 				_, _, err = model.WithBatches(v, model.Batch{}, p).Embed(t.Context(), tt.texts)
 			})
 			if (err == nil) != (tt.want == "") || err != nil && err.Error() != tt.want {
@@ -123,7 +123,7 @@ func TestWhatAnEmbeddingModelMayNotAnswer(t *testing.T) {
 	}
 }
 
-func TestACancelledEmbeddingEndsWithTheContextsError(t *testing.T) {
+func TestWithBatches_Canceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	v := &vectors{fail: []error{errHangs}}

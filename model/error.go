@@ -14,7 +14,7 @@ type Error struct {
 	Code       string        // the provider's error code; empty for none
 	Message    string        // one line, of the provider or of qtype
 	Attempts   int           // how often the request was sent
-	RetryAfter time.Duration // how long the provider asks to wait before the next call
+	RetryAfter time.Duration // how long the provider requests to wait before the next call
 	Temporary  bool          // whether a later call may succeed
 	Err        error         // the cause: a network error
 }

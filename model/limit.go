@@ -31,7 +31,7 @@ type Limiter struct {
 	calls  []time.Time    // start times of the calls of the last minute
 	spent  []*reservation // their costs, in the order of time
 	sum    int            // sum of the tokens of spent
-	paused time.Time      // no call starts before: the provider has asked for a pause
+	paused time.Time      // no call starts before: the provider has requested a pause
 	answer int            // tokens of an answer, estimated from those so far
 }
 
@@ -194,7 +194,7 @@ func (c *Reservation) Done(u Usage) {
 }
 
 // Failed releases the cost of a call that the provider rejected; a call that broke off
-// may have cost what was estimated. Where the provider asks for a pause, all calls wait,
+// may have cost what was estimated. Where the provider requests a pause, all calls wait,
 // because they would be rejected too. A nil error changes nothing.
 func (c *Reservation) Failed(err error) {
 	var failure *Error

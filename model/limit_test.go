@@ -83,7 +83,7 @@ func most(at []time.Time) int {
 	return best
 }
 
-func TestNoMinuteSeesMoreCallsThanAllowed(t *testing.T) {
+func TestLimiter_CallsPerMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &answering{id: "m", takes: 300 * time.Millisecond}
 		limited := model.WithRetry(m, model.CallPolicy{Timeout: time.Second, Limit: model.NewLimiter(10, 0)})
@@ -98,7 +98,7 @@ func TestNoMinuteSeesMoreCallsThanAllowed(t *testing.T) {
 	})
 }
 
-func TestNoMinuteSeesMoreTokensThanAllowed(t *testing.T) {
+func TestLimiter_TokensPerMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &answering{id: "m", takes: time.Second, usage: model.Usage{Input: 60, Output: 40}}
 		limited := model.WithRetry(m, model.CallPolicy{Limit: model.NewLimiter(0, 1000)})
@@ -115,7 +115,7 @@ func TestNoMinuteSeesMoreTokensThanAllowed(t *testing.T) {
 	})
 }
 
-func TestACallThatIsTooLargeForAMinuteRunsAlone(t *testing.T) {
+func TestLimiter_OversizedCallRunsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &answering{id: "m", usage: model.Usage{Input: 5000}}
 		limited := model.WithRetry(m, model.CallPolicy{Limit: model.NewLimiter(0, 100)})
@@ -126,7 +126,7 @@ func TestACallThatIsTooLargeForAMinuteRunsAlone(t *testing.T) {
 	})
 }
 
-func TestWhatAProviderAsksToWaitHoldsAllCallsBack(t *testing.T) {
+func TestLimiter_RetryAfterDelaysAllCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &answering{id: "m", fail: &model.Error{Model: "m", Status: 429, Message: "slow down", RetryAfter: 20 * time.Second, Temporary: true}}
 		limit := model.NewLimiter(1000, 0)
@@ -144,7 +144,7 @@ func TestWhatAProviderAsksToWaitHoldsAllCallsBack(t *testing.T) {
 	})
 }
 
-func TestWaitingForALimitEndsWithTheContext(t *testing.T) {
+func TestLimiter_WaitCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := model.WithRetry(&answering{id: "m"}, model.CallPolicy{Limit: model.NewLimiter(1, 0)})
 		ask(t, m, 1)
@@ -157,7 +157,7 @@ func TestWaitingForALimitEndsWithTheContext(t *testing.T) {
 	})
 }
 
-func TestFallbacksAnswerInTheirOrder(t *testing.T) {
+func TestWithFallbacks_Order(t *testing.T) {
 	down := func(id string, status int) *answering {
 		return &answering{id: id, fail: &model.Error{Model: id, Status: status, Message: "no"}}
 	}
@@ -181,7 +181,7 @@ func TestFallbacksAnswerInTheirOrder(t *testing.T) {
 	}
 }
 
-func TestNobodyElseIsAskedOnceTheAnswerHasBegun(t *testing.T) {
+func TestWithFallbacks_NoneAfterFirstDelta(t *testing.T) {
 	a := &answering{id: "a", begins: "I think", fail: &model.Error{Model: "a", Status: 500, Message: "no"}}
 	b := &answering{id: "b"}
 	_, err := model.Call(t.Context(), model.WithFallbacks(a, b), model.Request{Stream: true}, nil)

@@ -16,7 +16,7 @@ import (
 type Chat interface {
 	// Info describes the model; it never calls the provider.
 	Info() Info
-	// Generate sends one request. It yields deltas if the request asks for a stream, and
+	// Generate sends one request. It yields deltas if Request.Stream is set, and
 	// last one event with the whole Response. An error is yielded once and ends the
 	// sequence: an *Error for a failure of the provider or the network, the context's
 	// error after its end. Breaking out of the range cancels the call.
@@ -34,7 +34,7 @@ type Info struct {
 	MaxTokens     int    // tokens reserved for the answer, 0 where the provider decides
 	Dimensions    int    // the length of an embedding model's vectors, 0 for a chat model
 	Mock          bool   // whether the answers are those of a mock
-	StandsFor     string // the id of the model that this mock replaces while there are no credentials; empty for none
+	Replaces      string // the id of the model that this mock replaces while there are no credentials; empty for none
 }
 
 // Tool is a function that the model may call.

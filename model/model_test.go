@@ -59,11 +59,11 @@ func (s *script) Generate(ctx context.Context, _ model.Request) iter.Seq2[model.
 	return func(yield func(model.Event, error) bool) { s.acts[min(s.calls, len(s.acts))-1](ctx, yield) }
 }
 
-func TestPatience(t *testing.T) {
+func TestWithRetry(t *testing.T) {
 	fails := func(e *model.Error) act {
 		return func(_ context.Context, yield func(model.Event, error) bool) { yield(model.Event{}, e) }
 	}
-	says := func(_ context.Context, yield func(model.Event, error) bool) {
+	answers := func(_ context.Context, yield func(model.Event, error) bool) {
 		m := chat.Text(chat.Assistant, "Hi")
 		_ = yield(model.Event{Text: "Hi"}, nil) && yield(model.Event{Response: &model.Response{Message: m}}, nil)
 	}
@@ -74,12 +74,12 @@ func TestPatience(t *testing.T) {
 		want  string // the error; empty for an answer
 		calls int
 	}{
-		"at once":       {acts: acts(says), calls: 1},
-		"third time":    {acts: acts(fails(passing), fails(passing), says), calls: 3},
-		"lasting":       {acts: acts(fails(&model.Error{Model: "m", Message: "no"})), want: "model m: no", calls: 1},
-		"used up":       {acts: acts(fails(passing)), want: "model m: HTTP 500: oh, tried 3 times", calls: 3},
-		"asks too long": {acts: acts(fails(&model.Error{Model: "m", Message: "busy", Temporary: true, RetryAfter: 90 * time.Second})), want: "model m: busy, the server asks to wait 1m30s", calls: 1},
-		"just stops":    {acts: acts(stops), want: "model m: the answer ended before it was complete, tried 3 times", calls: 3},
+		"at once":          {acts: acts(answers), calls: 1},
+		"third time":       {acts: acts(fails(passing), fails(passing), answers), calls: 3},
+		"lasting":          {acts: acts(fails(&model.Error{Model: "m", Message: "no"})), want: "model m: no", calls: 1},
+		"used up":          {acts: acts(fails(passing)), want: "model m: HTTP 500: oh, tried 3 times", calls: 3},
+		"long retry-after": {acts: acts(fails(&model.Error{Model: "m", Message: "busy", Temporary: true, RetryAfter: 90 * time.Second})), want: "model m: busy, retry after 1m30s", calls: 1},
+		"just stops":       {acts: acts(stops), want: "model m: the answer ended before it was complete, tried 3 times", calls: 3},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -99,14 +99,14 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-func TestAWholeDayIsShort(t *testing.T) {
+func TestError_RetryAfter(t *testing.T) {
 	e := &model.Error{Message: "busy", RetryAfter: 24 * time.Hour}
-	if got := e.Error(); got != "busy, the server asks to wait 24h" {
+	if got := e.Error(); got != "busy, retry after 24h" {
 		t.Error(got)
 	}
 }
 
-func TestErrorShowsWhatLiesBelow(t *testing.T) {
+func TestError_Unwrap(t *testing.T) {
 	below := errors.New("below")
 	if !errors.Is(&model.Error{Message: "above", Err: below}, below) {
 		t.Error("the cause is lost")

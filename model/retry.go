@@ -22,8 +22,8 @@ type CallPolicy struct {
 
 // WithRetry applies a time limit to m and retries calls that failed temporarily
 // (Error.Temporary), with exponential backoff and never before the time that the
-// provider asks for. After the first delta there is no retry, because the reader has
-// seen a part of the answer. If the provider asks for a longer wait than MaxDelay, the
+// provider requests. After the first delta there is no retry, because the reader has
+// seen a part of the answer. If the provider requests a longer wait than MaxDelay, the
 // call fails at once.
 func WithRetry(m Chat, p CallPolicy) Chat { return &retryModel{Chat: m, CallPolicy: p} }
 
@@ -91,7 +91,7 @@ func (p *retryModel) try(ctx context.Context, req Request, yield func(Event, err
 	return again, p.explain(ctx, within, &Error{Model: p.Info().ID, Message: "the answer ended before it was complete", Temporary: true})
 }
 
-// explain tells the end of the caller's context from that of the attempt.
+// explain distinguishes the end of the caller's context from that of the attempt.
 func (p *retryModel) explain(ctx, within context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -119,5 +119,5 @@ func (e *Error) retryAfterText() string {
 	if e.RetryAfter <= 0 {
 		return ""
 	}
-	return fmt.Sprintf(", the server asks to wait %s", shortDuration(e.RetryAfter.Round(time.Second)))
+	return fmt.Sprintf(", retry after %s", shortDuration(e.RetryAfter.Round(time.Second)))
 }

@@ -142,3 +142,5 @@ func (b *batchSink) finish(ctx context.Context) error {
 }
 
 func (b *batchSink) stop() { b.next.stop() }
+
+func (b *batchSink) downstream() sink { return b.next }

@@ -12,16 +12,16 @@ import (
 	"github.com/qtype-dev/qtype/steps"
 )
 
-// neighbours gathers rows whose numbers have the same tens, as a Collect with `by`.
+// neighbours groups rows whose numbers have the same tens, as Collect with group_by.
 type neighbours struct{ sized }
 
 func (neighbours) SameGroup(before, row *steps.Row) bool { return before.Number/10 == row.Number/10 }
 
 func (n neighbours) OtherGroup(before, failed *steps.Row) bool {
-	return failed.Number%3 == 0 && !n.SameGroup(before, failed) // of some it is not known
+	return failed.Number%3 == 0 && !n.SameGroup(before, failed) // for some it is not known
 }
 
-// lastOf gathers groups, and tells each group's last row.
+// lastOf makes one row of a batch, with the number of its last row.
 type lastOf struct{ size int }
 
 func (g lastOf) Size() int { return g.size }
@@ -32,10 +32,9 @@ func (g lastOf) Batch(_ context.Context, rows []*steps.Row, emit steps.Emit) err
 	return emit(out)
 }
 
-// TestWhatComesOfAGroupHasThePlaceOfItsLastRow: failed rows before it stand
-// before it, those behind it behind it, whatever ends the groups and with
-// however many workers.
-func TestWhatComesOfAGroupHasThePlaceOfItsLastRow(t *testing.T) {
+// TestBatchSink_Order: the result of a batch has the place of its last row among the
+// failed rows, for batches by size and by group, and with any number of workers.
+func TestBatchSink_Order(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fails := rapid.SliceOfN(rapid.Bool(), 0, 80).Draw(t, "fails")
 		size := rapid.SampledFrom([]int{0, 1, 2, 5}).Draw(t, "size")
@@ -48,11 +47,11 @@ func TestWhatComesOfAGroupHasThePlaceOfItsLastRow(t *testing.T) {
 				}
 				return emit(row)
 			}))
-			group := &node{id: "group", batch: lastOf{size}, count: &counter{}}
+			batch := &node{id: "batch", batch: lastOf{size}, count: &counter{}}
 			if tens {
-				group.grouper = neighbours{}
+				batch.grouper = neighbours{}
 			}
-			rows, err := drive(t.Context(), []stage{{nodes: []*node{work}, workers: workers}, {nodes: []*node{group}, workers: 1, isBatch: true, segment: 1}}, len(fails))
+			rows, err := drive(t.Context(), []stage{{nodes: []*node{work}, workers: workers}, {nodes: []*node{batch}, workers: 1, isBatch: true, segment: 1}}, len(fails))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -60,7 +59,7 @@ func TestWhatComesOfAGroupHasThePlaceOfItsLastRow(t *testing.T) {
 			for i, row := range rows {
 				order = append(order, fmt.Sprint(row.Number, row.Err))
 				if i > 0 && row.Number <= rows[i-1].Number {
-					t.Fatalf("row %d came out behind row %d", row.Number, rows[i-1].Number)
+					t.Fatalf("row %d was emitted after row %d", row.Number, rows[i-1].Number)
 				}
 			}
 			if workers > 1 && !slices.Equal(order, before) {
@@ -71,12 +70,12 @@ func TestWhatComesOfAGroupHasThePlaceOfItsLastRow(t *testing.T) {
 	})
 }
 
-// TestAFailedRowThatNobodyLetsWaitComesOutAtOnce: so that a run can end with it.
-func TestAFailedRowThatNobodyLetsWaitComesOutAtOnce(t *testing.T) {
+// TestBatchSink_MayDefer: a failed row that may not wait is emitted at once.
+func TestBatchSink_MayDefer(t *testing.T) {
 	out := &outSink{}
-	b := newBatchSink(t.Context(), &node{id: "group", batch: lastOf{}, count: &counter{}}, out)
-	asked := 0
-	b.mayDefer = func(*steps.Row) bool { asked++; return asked < 3 }
+	b := newBatchSink(t.Context(), &node{id: "batch", batch: lastOf{}, count: &counter{}}, out)
+	calls := 0
+	b.mayDefer = func(*steps.Row) bool { calls++; return calls < 3 }
 	for i := range 4 {
 		row := &steps.Row{Values: []any{i}, Number: int64(i + 1)}
 		if i > 0 {
@@ -87,14 +86,13 @@ func TestAFailedRowThatNobodyLetsWaitComesOutAtOnce(t *testing.T) {
 		}
 	}
 	if got := firsts(out.rows); !slices.Equal(got, []any{1, 2, 3}) {
-		t.Errorf("came out: %v", got)
+		t.Errorf("emitted: %v", got)
 	}
 }
 
-// TestRowsThatWaitAreBounded: behind a group of limited size.
-func TestRowsThatWaitAreBounded(t *testing.T) {
+func TestBatchSink_MaxDeferred(t *testing.T) {
 	out := &outSink{}
-	b := newBatchSink(t.Context(), &node{id: "group", batch: lastOf{2}, count: &counter{}}, out)
+	b := newBatchSink(t.Context(), &node{id: "batch", batch: lastOf{2}, count: &counter{}}, out)
 	for i := range 3 * maxDeferred {
 		row := &steps.Row{Values: []any{i}, Number: int64(i + 1)}
 		if i > 0 {
@@ -108,6 +106,6 @@ func TestRowsThatWaitAreBounded(t *testing.T) {
 		}
 	}
 	if len(out.rows) < 2*maxDeferred {
-		t.Errorf("%d rows came out", len(out.rows))
+		t.Errorf("%d rows were emitted", len(out.rows))
 	}
 }

@@ -60,7 +60,7 @@ func (a *App) stepPrices() map[string]*spec.Prices {
 // a memory calls, do not have the prices of the step's model.
 func (a *App) modelPrices() map[string]*spec.Prices {
 	prices := map[string]*spec.Prices{}
-	for _, doc := range documents(a.spec) {
+	for _, doc := range a.spec.Documents() {
 		for _, m := range doc.Models {
 			prices[m.EntityID()] = m.Base().Prices
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/checkpoint"
@@ -17,47 +16,22 @@ import (
 // caches are the caches of an App by their folders, opened at first use.
 type caches struct {
 	mu   sync.Mutex
-	open map[string]*sharedCache
-}
-
-// sharedCache is the cache of one folder, with the results that are being computed.
-type sharedCache struct {
-	store  *stepcache.Store
-	warn   func(string)
-	broken atomic.Bool // it cannot be used, which was reported
-
-	mu       sync.Mutex
-	inflight map[inflightKey]*inflight
-}
-
-// inflightKey identifies a result.
-type inflightKey struct {
-	scope stepcache.Scope
-	key   stepcache.Key
-}
-
-// inflight is a result that is being computed while other rows wait for it. Before
-// done is closed, either entry is set, or err, which all of them get, or neither:
-// then each row is processed separately.
-type inflight struct {
-	done  chan struct{}
-	entry []byte
-	err   error
+	open map[string]*stepcache.Cache
 }
 
 // cacheOf returns the cache of a folder.
-func (a *App) cacheOf(folder string) *sharedCache {
+func (a *App) cacheOf(folder string) *stepcache.Cache {
 	if whole, err := filepath.Abs(folder); err == nil {
 		folder = whole
 	}
 	a.caches.mu.Lock()
 	defer a.caches.mu.Unlock()
 	if a.caches.open == nil {
-		a.caches.open = map[string]*sharedCache{}
+		a.caches.open = map[string]*stepcache.Cache{}
 	}
 	c, ok := a.caches.open[folder]
 	if !ok {
-		c = &sharedCache{store: stepcache.Open(folder, a.opts.Warn), warn: a.opts.Warn, inflight: map[inflightKey]*inflight{}}
+		c = stepcache.NewCache(folder, a.opts.Warn)
 		a.caches.open[folder] = c
 	}
 	return c
@@ -68,40 +42,9 @@ func (a *App) closeCaches() error {
 	defer a.caches.mu.Unlock()
 	var errs []error
 	for _, c := range a.caches.open {
-		if err := c.store.Close(); err != nil && !c.broken.Load() {
-			errs = append(errs, err)
-		}
+		errs = append(errs, c.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// warnOnce reports the first failure of the cache. The cache is an optimization,
-// so the run continues without it.
-func (c *sharedCache) warnOnce(err error) {
-	if c.broken.CompareAndSwap(false, true) && c.warn != nil {
-		c.warn(fmt.Sprintf("%v; continuing without the cache", err))
-	}
-}
-
-// startOrWait registers the caller as the one that computes the result, or returns
-// the computation in flight.
-func (c *sharedCache) startOrWait(id inflightKey) (f *inflight, leads bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if f, ok := c.inflight[id]; ok {
-		return f, false
-	}
-	f = &inflight{done: make(chan struct{})}
-	c.inflight[id] = f
-	return f, true
-}
-
-// complete ends a computation.
-func (c *sharedCache) complete(id inflightKey, f *inflight) {
-	c.mu.Lock()
-	delete(c.inflight, id)
-	c.mu.Unlock()
-	close(f.done)
 }
 
 // addCache puts a cache in front of a step that declares one. Batch steps have
@@ -113,33 +56,29 @@ func (a *App) addCache(n *node, l *layout) {
 	if n.step == nil || cfg == nil || n.plan.UsesMemory() {
 		return
 	}
-	c := &cachedStep{
-		step: n.step, count: n.count, cache: a.cacheOf(cmp.Or(cfg.Directory, spec.CacheDirectory)), errors: cfg.OnError == "Cache",
-		scope:   stepcache.Scope{Namespace: cfg.Namespace, Step: base.ID, Version: cfg.Version},
-		policy:  stepcache.Policy{Compress: cfg.Compress, MaxBytes: int64(cfg.MaxSizeMB) << 20},
-		inputs:  newPorts(l, base.AllInputs()),
-		outputs: newPorts(l, base.AllOutputs()),
+	c := stepcache.StepConfig{
+		Cache: a.cacheOf(cmp.Or(cfg.Directory, spec.CacheDirectory)), Failures: cfg.OnError == "Cache", Code: ErrorCode,
+		Scope:   stepcache.Scope{Namespace: cfg.Namespace, Step: base.ID, Version: cfg.Version},
+		Policy:  stepcache.Policy{Compress: cfg.Compress, MaxBytes: int64(cfg.MaxSizeMB) << 20},
+		Inputs:  newPorts(l, base.AllInputs()),
+		Outputs: newPorts(l, base.AllOutputs()),
+		Hits:    &n.count.hits,
+		Misses:  &n.count.misses,
 	}
 	if cfg.TTL != nil {
-		c.policy.TTL = time.Duration(*cfg.TTL) * time.Second
+		c.Policy.TTL = time.Duration(*cfg.TTL) * time.Second
 	}
 	if cfg.KeyedBy != "inputs" {
-		c.fingerprint = a.cacheFingerprint(n.plan.Step)
+		c.Fingerprint = a.cacheFingerprint(n.plan.Step)
 	}
-	n.step = c
+	n.step = stepcache.NewStep(n.step, c)
 }
 
-// ports are variables that a cached step reads or writes.
-type ports struct {
-	names []string
-	slots []int
-}
-
-func newPorts(l *layout, refs []*spec.Ref[*spec.Variable]) ports {
-	var p ports
+func newPorts(l *layout, refs []*spec.Ref[*spec.Variable]) stepcache.Ports {
+	var p stepcache.Ports
 	for _, r := range refs {
 		if slot := l.Slot(r.To); slot >= 0 {
-			p.names, p.slots = append(p.names, r.To.ID), append(p.slots, slot)
+			p.Names, p.Slots = append(p.Names, r.To.ID), append(p.Slots, slot)
 		}
 	}
 	return p
@@ -157,7 +96,7 @@ func (a *App) cacheFingerprint(s spec.Step) []byte {
 				if err != nil { // then no call of the model succeeds
 					return nil
 				}
-				return []string{info.Provider, info.Name, info.Endpoint, info.StandsFor, fmt.Sprint(info.Mock)}
+				return []string{info.Provider, info.Name, info.Endpoint, info.Replaces, fmt.Sprint(info.Mock)}
 			}
 			if t, ok := e.(spec.Tool); ok {
 				return []string{a.toolFactory.Source(t)}

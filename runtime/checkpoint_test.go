@@ -20,7 +20,7 @@ import (
 	"github.com/qtype-dev/qtype/runtime"
 )
 
-// batches is a flow that asks a model, collects the answers and asks about them.
+// batches is a flow that calls a model, collects the answers and calls it with them.
 const batches = `id: app
 models: [{type: Model, id: m, provider: openai, model_id: gpt-4o-mini, base_url: "%s/v1", retry: {max_attempts: 1}}]
 flows:
@@ -217,6 +217,23 @@ func TestOpenCheckpoints_ChangedRun(t *testing.T) {
 	}
 }
 
+// runResumable is the program of docs/runs.md.
+func runResumable(ctx context.Context, app *runtime.App, path string, rows iter.Seq[runtime.Input], write func(*runtime.Result) error) error {
+	checkpoints, err := app.OpenCheckpoints(runtime.CheckpointConfig{Path: path, Flow: "main"})
+	if err != nil {
+		return err
+	}
+	for res, err := range app.Run(ctx, "main", rows, runtime.WithCheckpoints(checkpoints)) {
+		if err == nil {
+			err = write(res)
+		}
+		if err != nil {
+			return errors.Join(err, checkpoints.Close()) // run the program again to resume
+		}
+	}
+	return checkpoints.Remove()
+}
+
 func ExampleWithCheckpoints() {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {
@@ -233,45 +250,33 @@ flows:
       - {type: PromptTemplate, id: greet, template: 'Hello {name}', inputs: [name], outputs: [greeting]}
       - {type: Collect, id: pair, inputs: [greeting], outputs: [greetings], batch_config: {batch_size: 2}}
 `
-	path := filepath.Join(dir, "app.qtype.yaml")
-	if err := os.WriteFile(path, []byte(document), 0o600); err != nil {
+	file := filepath.Join(dir, "app.qtype.yaml")
+	if err := os.WriteFile(file, []byte(document), 0o600); err != nil {
 		panic(err)
 	}
-	run := func(stopAfter int) error {
-		ctx := context.Background()
-		app, err := qtype.Open(ctx, path)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = app.Close(ctx) }()
-		checkpoints, err := app.OpenCheckpoints(runtime.CheckpointConfig{Path: filepath.Join(dir, "run.checkpoints")})
-		if err != nil {
-			return err
-		}
-		fmt.Println("resumed:", checkpoints.Finished() > 0)
-		for res, err := range app.Run(ctx, "main", names(6), runtime.WithCheckpoints(checkpoints)) {
-			if err != nil {
-				return errors.Join(err, checkpoints.Close())
+	ctx := context.Background()
+	app, err := qtype.Open(ctx, file)
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = app.Close(ctx) }()
+	for _, maxResults := range []int{1, 3} {
+		written := 0
+		err := runResumable(ctx, app, filepath.Join(dir, "run.checkpoints"), names(6), func(res *runtime.Result) error {
+			if written++; written > maxResults {
+				return errors.New("interrupted")
 			}
 			greetings, _ := res.Get("greetings")
 			fmt.Println(greetings)
-			if stopAfter--; stopAfter == 0 { // the program is interrupted here
-				return checkpoints.Close()
-			}
-		}
-		return checkpoints.Remove()
-	}
-	for _, stopAfter := range []int{2, -1} {
-		if err := run(stopAfter); err != nil {
-			panic(err)
-		}
+			return nil
+		})
+		fmt.Println("error:", err)
 	}
 	// Output:
-	// resumed: false
 	// [Hello row 0 Hello row 1]
-	// [Hello row 2 Hello row 3]
-	// resumed: true
+	// error: interrupted
 	// [Hello row 0 Hello row 1]
 	// [Hello row 2 Hello row 3]
 	// [Hello row 4 Hello row 5]
+	// error: <nil>
 }

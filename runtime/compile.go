@@ -189,11 +189,3 @@ func (s *callSink) push(_ context.Context, row *steps.Row) error {
 func (s *callSink) finish(context.Context) error { return nil }
 
 func (s *callSink) stop() {}
-
-// positionPrefix returns the position of a node and a colon, "" if it has no position.
-func positionPrefix(n spec.Node) string {
-	if span := n.Place().Span(); !span.IsZero() {
-		return span.String() + ": "
-	}
-	return ""
-}

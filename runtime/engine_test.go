@@ -18,14 +18,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// stepFunc makes a step of a function.
+// stepFunc is a function as a step.
 type stepFunc func(ctx context.Context, row *steps.Row, emit steps.Emit) error
 
 func (f stepFunc) Process(ctx context.Context, row *steps.Row, emit steps.Emit) error {
 	return f(ctx, row, emit)
 }
 
-// gather is a batch step that joins the first slots of a group.
+// gather is a batch step that joins the first slots of a batch.
 type gather int
 
 func (g gather) Size() int { return int(g) }
@@ -46,7 +46,7 @@ func nodeFor(id string, s steps.Step) *node {
 	return &node{id: id, plan: &spec.StepPlan{}, step: s, count: &counter{}}
 }
 
-// outSink keeps what comes out; it stops the run after limit rows where limit is set.
+// outSink collects the results; if limit is set, it stops the run after limit rows.
 type outSink struct {
 	rows  []*steps.Row
 	limit int
@@ -87,7 +87,7 @@ func firsts(rows []*steps.Row) []any {
 	return all
 }
 
-func TestWorkersKeepTheOrderOfRows(t *testing.T) {
+func TestChain_WorkersKeepOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		workers := rapid.IntRange(1, 8).Draw(t, "workers")
 		n := rapid.IntRange(0, 300).Draw(t, "rows")
@@ -120,13 +120,13 @@ func TestWorkersKeepTheOrderOfRows(t *testing.T) {
 	})
 }
 
-func TestWorkersWorkAtOnce(t *testing.T) {
+func TestChain_WorkersRunConcurrently(t *testing.T) {
 	const workers = 8
 	var barrier sync.WaitGroup
 	barrier.Add(workers)
 	meet := func(_ context.Context, row *steps.Row, emit steps.Emit) error {
 		barrier.Done()
-		barrier.Wait() // passes only when all workers hold a row at the same time
+		barrier.Wait() // passes only when all workers have a row at the same time
 		return emit(row)
 	}
 	rows, err := drive(t.Context(), []stage{{nodes: []*node{nodeFor("meet", stepFunc(meet))}, workers: workers}}, workers)
@@ -135,10 +135,10 @@ func TestWorkersWorkAtOnce(t *testing.T) {
 	}
 }
 
-func TestRowsOfOneSessionNeverOverlap(t *testing.T) {
+func TestChain_SessionsInOrder(t *testing.T) {
 	var mu sync.Mutex
 	inside := map[string]int{}
-	said := map[string][]int{}
+	order := map[string][]int{}
 	atOnce := map[string]bool{}
 	enter := func(_ context.Context, row *steps.Row, emit steps.Emit) error {
 		mu.Lock()
@@ -146,7 +146,7 @@ func TestRowsOfOneSessionNeverOverlap(t *testing.T) {
 		if inside[row.Session] > 1 {
 			atOnce[row.Session] = true
 		}
-		said[row.Session] = append(said[row.Session], row.Values[0].(int))
+		order[row.Session] = append(order[row.Session], row.Values[0].(int))
 		mu.Unlock()
 		return emit(row)
 	}
@@ -161,16 +161,16 @@ func TestRowsOfOneSessionNeverOverlap(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(atOnce) > 0 {
-		t.Errorf("two rows of one session were in the stage at once: %v", atOnce)
+		t.Errorf("two rows of one session were in the stage concurrently: %v", atOnce)
 	}
-	for s, order := range said {
-		if !slices.IsSorted(order) {
-			t.Errorf("session %s was said out of order", s)
+	for session, rows := range order {
+		if !slices.IsSorted(rows) {
+			t.Errorf("session %s was processed out of order", session)
 		}
 	}
 }
 
-func TestAnInboxSortedBySessionKeepsWorkersBusy(t *testing.T) {
+func TestChain_RowsSortedBySession(t *testing.T) {
 	const sessions = 4
 	var barrier sync.WaitGroup
 	barrier.Add(sessions)
@@ -178,7 +178,7 @@ func TestAnInboxSortedBySessionKeepsWorkersBusy(t *testing.T) {
 	meet := func(_ context.Context, row *steps.Row, emit steps.Emit) error {
 		if _, seen := met.LoadOrStore(row.Session, true); !seen {
 			barrier.Done()
-			barrier.Wait() // hangs if rows of the first session held all workers
+			barrier.Wait() // hangs if rows of the first session occupied all workers
 		}
 		return emit(row)
 	}
@@ -195,12 +195,12 @@ func TestAnInboxSortedBySessionKeepsWorkersBusy(t *testing.T) {
 	}
 	for i, r := range out.rows {
 		if r.Values[0] != i {
-			t.Fatalf("row %d came out in place %d", r.Values[0], i)
+			t.Fatalf("row %d was emitted in place %d", r.Values[0], i)
 		}
 	}
 }
 
-func TestAFailedRowKeepsItsPlaceAndIsNotTouchedAgain(t *testing.T) {
+func TestChain_FailedRows(t *testing.T) {
 	boom := errors.New("boom")
 	var after atomic.Int64
 	for _, workers := range []int{1, 4} {
@@ -210,7 +210,7 @@ func TestAFailedRowKeepsItsPlaceAndIsNotTouchedAgain(t *testing.T) {
 			case 1:
 				return boom
 			case 2:
-				panic("a defect")
+				panic("a bug")
 			}
 			return emit(row)
 		}
@@ -226,14 +226,14 @@ func TestAFailedRowKeepsItsPlaceAndIsNotTouchedAgain(t *testing.T) {
 		for i, r := range rows {
 			failed := i%4 == 1 || i%4 == 2
 			if r.Values[0] != i || (r.Err != nil) != failed {
-				t.Fatalf("workers %d: place %d holds row %v, error %v", workers, i, r.Values[0], r.Err)
+				t.Fatalf("workers %d: place %d has row %v, error %v", workers, i, r.Values[0], r.Err)
 			}
 			if i%4 == 1 && (r.Err.Step != "fail" || !errors.Is(r.Err, boom)) {
-				t.Fatalf("the error does not tell the step and the reason: %v", r.Err)
+				t.Fatalf("the error does not have the step and the reason: %v", r.Err)
 			}
 		}
 		if after.Load() != 20 {
-			t.Errorf("workers %d: the later step saw %d rows, want the 20 good ones", workers, after.Load())
+			t.Errorf("workers %d: the later step received %d rows, want the 20 others", workers, after.Load())
 		}
 		if got := nodes[0].count.failed.Load(); got != 20 {
 			t.Errorf("workers %d: %d failures counted, want 20", workers, got)
@@ -241,7 +241,7 @@ func TestAFailedRowKeepsItsPlaceAndIsNotTouchedAgain(t *testing.T) {
 	}
 }
 
-func TestABatchHoldsItsGroupAndTheLastMayBeSmaller(t *testing.T) {
+func TestChain_Batches(t *testing.T) {
 	b := &node{id: "gather", batch: gather(3), count: &counter{}}
 	rows, err := drive(t.Context(), []stage{{nodes: []*node{nodeFor("a", stepFunc(pass))}, workers: 1}, {nodes: []*node{b}, workers: 1}}, 7)
 	if err != nil {
@@ -253,7 +253,7 @@ func TestABatchHoldsItsGroupAndTheLastMayBeSmaller(t *testing.T) {
 	}
 }
 
-func TestAStageHoldsNoMoreThanItsWindow(t *testing.T) {
+func TestChain_Window(t *testing.T) {
 	const workers, n = 4, 2000
 	var made, taken, most atomic.Int64
 	count := func(_ context.Context, row *steps.Row, emit steps.Emit) error {
@@ -272,7 +272,7 @@ func TestAStageHoldsNoMoreThanItsWindow(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := most.Load(); got > lookahead*workers+1 {
-		t.Errorf("the stage held %d rows, more than its window of %d", got, lookahead*workers)
+		t.Errorf("the stage had %d rows, more than its window of %d", got, lookahead*workers)
 	}
 }
 
@@ -282,7 +282,7 @@ func (c *countSink) push(context.Context, *steps.Row) error { c.taken.Add(1); re
 func (c *countSink) finish(context.Context) error           { return nil }
 func (c *countSink) stop()                                  {}
 
-func TestCancellingEndsTheRunPromptly(t *testing.T) {
+func TestChain_Cancel(t *testing.T) {
 	for _, workers := range []int{1, 4} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		why := errors.New("enough")
@@ -298,17 +298,17 @@ func TestCancellingEndsTheRunPromptly(t *testing.T) {
 		}
 		rows, err := drive(ctx, []stage{{nodes: []*node{nodeFor("hang", stepFunc(hang))}, workers: workers}}, 50)
 		if !errors.Is(err, why) {
-			t.Errorf("workers %d: the run ended with %v, want the reason for cancelling", workers, err)
+			t.Errorf("workers %d: the run ended with %v, want the cause", workers, err)
 		}
 		for _, r := range rows {
 			if r.Err != nil {
-				t.Errorf("workers %d: a row was called failed because the run was cancelled: %v", workers, r.Err)
+				t.Errorf("workers %d: a row failed because the run was canceled: %v", workers, r.Err)
 			}
 		}
 	}
 }
 
-func TestBreakingOffStopsTheWorkers(t *testing.T) {
+func TestChain_StopsWorkers(t *testing.T) {
 	forever := func(ctx context.Context, row *steps.Row, emit steps.Emit) error {
 		for {
 			if err := emit(row.Clone()); err != nil {
@@ -330,7 +330,7 @@ func TestBreakingOffStopsTheWorkers(t *testing.T) {
 	}
 }
 
-func TestAStepWithFewerWorkersKeepsItsLimit(t *testing.T) {
+func TestChain_StepLimit(t *testing.T) {
 	var inside, most atomic.Int64
 	narrow := func(_ context.Context, row *steps.Row, emit steps.Emit) error {
 		most.Store(max(most.Load(), inside.Add(1)))
@@ -346,6 +346,6 @@ func TestAStepWithFewerWorkersKeepsItsLimit(t *testing.T) {
 		t.Fatal(len(rows), err)
 	}
 	if most.Load() != 1 {
-		t.Errorf("%d rows at once in a step of 1 worker", most.Load())
+		t.Errorf("%d concurrent rows in a step with 1 worker", most.Load())
 	}
 }

@@ -30,13 +30,6 @@ type Input struct {
 // Row returns an Input that has only values.
 func Row(values map[string]any) Input { return Input{Values: values} }
 
-// inputSlot is an input of a flow and its slot in the flow's rows.
-type inputSlot struct {
-	variable *spec.Variable
-	slot     int
-	column   int // in the header that was resolved last; -1 if it has no such column
-}
-
 // resolve finds the flow's inputs in a header, unless it is that of the row before.
 func (s *rowAllocator) resolve(columns []string) {
 	if len(columns) == len(s.header) && (len(columns) == 0 || &columns[0] == &s.header[0]) {

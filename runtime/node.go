@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/qtype-dev/qtype/spec"
@@ -25,6 +26,22 @@ type node struct {
 	timed    bool                  // the time of the step is measured
 	count    *counter
 }
+
+// counter counts the rows of a step.
+type counter struct {
+	in, done, failed atomic.Int64
+	time             atomic.Int64 // nanoseconds of work, of all workers together
+	hits, misses     atomic.Int64 // rows whose results were cached, and were not
+}
+
+// errorPolicy is what to do with a row that a step failed on. Others than these
+// keep the error in the row.
+type errorPolicy string
+
+const (
+	onErrorSkip     errorPolicy = "skip"     // drop the row
+	onErrorContinue errorPolicy = "continue" // continue without the step's outputs
+)
 
 // newNode wraps a step that was built.
 func newNode(p *spec.StepPlan, r steps.Runner, l *layout) (*node, error) {

@@ -222,3 +222,5 @@ func (p *parallelSink) stop() {
 	p.done.Wait()
 	p.next.stop()
 }
+
+func (p *parallelSink) downstream() sink { return p.next }

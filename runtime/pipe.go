@@ -74,3 +74,22 @@ func (n *node) process(ctx context.Context, row *steps.Row, emit steps.Emit) (er
 	defer recoverTo(&err)
 	return n.step.Process(ctx, row, emit)
 }
+
+// closeAll closes the steps that have state. The rows that they emit go through the
+// steps after them.
+func closeAll(ctx context.Context, nodes []*node, emit steps.Emit) error {
+	for i, n := range nodes {
+		if n.closer == nil {
+			continue
+		}
+		pass, stopped := n.emitTo(newPipe(ctx, nodes[i+1:], emit).process)
+		err := recoverPanics(func() error { return n.closer.Close(ctx, pass) })
+		switch {
+		case *stopped != nil:
+			return *stopped
+		case err != nil:
+			return &steps.Error{Step: n.id, Err: err}
+		}
+	}
+	return nil
+}

@@ -5,13 +5,6 @@ import (
 	"time"
 )
 
-// counter counts the rows of a step.
-type counter struct {
-	in, done, failed atomic.Int64
-	time             atomic.Int64 // nanoseconds of work, of all workers together
-	hits, misses     atomic.Int64 // rows whose results were cached, and were not
-}
-
 // StepProgress is the progress of a step.
 type StepProgress struct {
 	Step   string // the step's id

@@ -19,12 +19,6 @@ type Result struct {
 	values   []any
 }
 
-// outputSlot is an output of a flow and its slot in the flow's rows.
-type outputSlot struct {
-	variable *spec.Variable
-	slot     int
-}
-
 // Get returns the value of a variable of the flow and whether it was set.
 func (r *Result) Get(id string) (any, bool) {
 	for i, v := range r.slots.vars {
@@ -61,15 +55,6 @@ func (r *Result) at(slot int) any {
 		return nil
 	}
 	return r.values[slot]
-}
-
-// outputs returns the variables that the flow returns, with their slots.
-func (f *flow) outputs() []outputSlot {
-	all := make([]outputSlot, len(f.spec.Outputs))
-	for i, ref := range f.spec.Outputs {
-		all[i] = outputSlot{ref.To, f.layout.Slot(ref.To)}
-	}
-	return all
 }
 
 // result returns a row in the form in which callers see it.

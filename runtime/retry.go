@@ -9,7 +9,6 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
 )
 
@@ -165,47 +164,4 @@ func (c *retryPolicy) attempt(ctx context.Context, attempt func(context.Context,
 		return nil, context.Cause(limited)
 	}
 	return nil, err
-}
-
-// errorPolicy is what to do with a row that a step failed on. Others than these
-// keep the error in the row.
-type errorPolicy string
-
-const (
-	onErrorSkip     errorPolicy = "skip"     // drop the row
-	onErrorContinue errorPolicy = "continue" // continue without the step's outputs
-)
-
-// failed applies the error policy to a row that the step failed on.
-func (n *node) failed(row *steps.Row, err error, emit steps.Emit) error {
-	switch n.onError {
-	case onErrorSkip:
-		n.count.failed.Add(1)
-		return nil
-	case onErrorContinue:
-		n.count.failed.Add(1)
-		for _, slot := range n.outputs {
-			row.Values[slot] = value.Unset
-		}
-		return emit(row)
-	}
-	return emit(n.fail(row, err))
-}
-
-// applyErrorPolicy applies the error policy to a row that a batch step failed itself.
-// It returns nil if the row is dropped.
-func (n *node) applyErrorPolicy(row *steps.Row) *steps.Row {
-	if row.Err == nil || row.Err.Step != n.id {
-		return row
-	}
-	switch n.onError {
-	case onErrorSkip:
-		return nil
-	case onErrorContinue:
-		row.Err = nil
-		for _, slot := range n.outputs {
-			row.Values[slot] = value.Unset
-		}
-	}
-	return row
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/qtype-dev/qtype/steps"
 )
 
-// careful makes a node of a step with the declared care.
-func careful(t *testing.T, base *spec.StepBase, r steps.Runner) *node {
+// newTestNode returns the node of a step with the declared retry policy.
+func newTestNode(t *testing.T, base *spec.StepBase, r steps.Runner) *node {
 	t.Helper()
 	base.ID = "s"
 	n, err := newNode(spec.PlanStep(&spec.Echo{StepBase: *base}), r, &layout{})
@@ -26,7 +26,7 @@ func careful(t *testing.T, base *spec.StepBase, r steps.Runner) *node {
 	return n
 }
 
-func TestARetriedStepSaysItsRowsOnce(t *testing.T) {
+func TestRetry_EmitsRowsOnce(t *testing.T) {
 	var calls atomic.Int64
 	flaky := stepFunc(func(_ context.Context, row *steps.Row, emit steps.Emit) error {
 		row.Values[0] = "changed by a failed attempt"
@@ -39,7 +39,7 @@ func TestARetriedStepSaysItsRowsOnce(t *testing.T) {
 		return emit(row)
 	})
 	retry := &spec.RetryPolicy{MaxAttempts: 3, InitialDelay: spec.Duration(time.Microsecond), MaxDelay: spec.Duration(time.Millisecond)}
-	n := careful(t, &spec.StepBase{Retry: retry}, flaky)
+	n := newTestNode(t, &spec.StepBase{Retry: retry}, flaky)
 	rows, err := drive(t.Context(), []stage{{nodes: []*node{n}, workers: 1}}, 1)
 	if err != nil || len(rows) != 2 || rows[0].Err != nil || calls.Load() != 3 {
 		t.Fatalf("%d rows after %d calls, %v", len(rows), calls.Load(), err)
@@ -51,7 +51,7 @@ func TestARetriedStepSaysItsRowsOnce(t *testing.T) {
 	}
 }
 
-func TestAStepThatTakesTooLongFailsItsRow(t *testing.T) {
+func TestRetry_Timeout(t *testing.T) {
 	slow := stepFunc(func(ctx context.Context, row *steps.Row, emit steps.Emit) error {
 		if row.Values[0] == 1 {
 			<-ctx.Done()
@@ -59,9 +59,9 @@ func TestAStepThatTakesTooLongFailsItsRow(t *testing.T) {
 		}
 		return emit(row)
 	})
-	n := careful(t, &spec.StepBase{Timeout: spec.Duration(250 * time.Millisecond)}, slow)
+	n := newTestNode(t, &spec.StepBase{Timeout: spec.Duration(250 * time.Millisecond)}, slow)
 	for _, workers := range []int{1, 3} {
-		synctest.Test(t, func(t *testing.T) { // the clock of the test stands still while anybody works
+		synctest.Test(t, func(t *testing.T) { // a fake clock, which does not advance while code runs
 			rows, err := drive(t.Context(), []stage{{nodes: []*node{n}, workers: workers}}, 3)
 			if err != nil || len(rows) != 3 {
 				t.Fatal(len(rows), err)
@@ -74,18 +74,18 @@ func TestAStepThatTakesTooLongFailsItsRow(t *testing.T) {
 	}
 }
 
-func TestCancellingEndsARetry(t *testing.T) {
+func TestRetry_Cancel(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("enough")
 	failing := stepFunc(func(context.Context, *steps.Row, steps.Emit) error { cancel(why); return errors.New("again") })
 	retry := &spec.RetryPolicy{MaxAttempts: 1000, InitialDelay: spec.Duration(time.Hour), MaxDelay: spec.Duration(time.Hour)}
-	rows, err := drive(ctx, []stage{{nodes: []*node{careful(t, &spec.StepBase{Retry: retry}, failing)}, workers: 1}}, 2)
+	rows, err := drive(ctx, []stage{{nodes: []*node{newTestNode(t, &spec.StepBase{Retry: retry}, failing)}, workers: 1}}, 2)
 	if !errors.Is(err, why) || len(rows) != 0 {
 		t.Errorf("%d rows, %v", len(rows), err)
 	}
 }
 
-// half fails every other row: as a step, and row by row as a step over groups.
+// half is a batch step that fails every other row.
 type half struct{}
 
 func (half) Size() int { return 0 }
@@ -102,9 +102,9 @@ func (half) Batch(_ context.Context, rows []*steps.Row, emit steps.Emit) error {
 	return nil
 }
 
-func TestOnErrorSaysWhatBecomesOfARow(t *testing.T) {
+func TestRetry_OnError(t *testing.T) {
 	odd := stepFunc(func(_ context.Context, row *steps.Row, emit steps.Emit) error {
-		row.Values = append(row.Values, "half done")
+		row.Values = append(row.Values, "partial")
 		if row.Values[0].(int)%2 == 1 {
 			return errors.New("odd")
 		}
@@ -119,7 +119,7 @@ func TestOnErrorSaysWhatBecomesOfARow(t *testing.T) {
 		rows, fails int
 	}{{"", 4, 2}, {"fail", 4, 2}, {"skip", 2, 0}, {"continue", 4, 0}} {
 		for name, r := range map[string]steps.Runner{"step": odd, "batch": half{}} {
-			n := careful(t, &spec.StepBase{OnError: c.onError}, r)
+			n := newTestNode(t, &spec.StepBase{OnError: c.onError}, r)
 			stages := []stage{{nodes: []*node{n}, workers: 1}}
 			if name == "batch" {
 				stages = []stage{{nodes: []*node{nodeFor("pad", pad)}, workers: 1}, stages[0]}
@@ -135,7 +135,7 @@ func TestOnErrorSaysWhatBecomesOfARow(t *testing.T) {
 				t.Errorf("%s, on_error %q: %d rows, %d failed, %d counted, %v", name, c.onError, len(rows), fails, n.count.failed.Load(), err)
 			}
 			if c.onError == "continue" && rows[1].Values[1] != value.Unset {
-				t.Errorf("%s: a row that goes on keeps what the step left in its output: %v", name, rows[1].Values)
+				t.Errorf("%s: a row that continues has what the step left in its output: %v", name, rows[1].Values)
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
 )
@@ -16,6 +17,13 @@ type rowAllocator struct {
 	values []any       // their slots
 	inputs []inputSlot // the flow's inputs
 	header []string    // the columns that the inputs were resolved in
+}
+
+// inputSlot is an input of a flow and its slot in the flow's rows.
+type inputSlot struct {
+	variable *spec.Variable
+	slot     int
+	column   int // in the header that was resolved last; -1 if it has no such column
 }
 
 func (f *flow) newRowAllocator() *rowAllocator {

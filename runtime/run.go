@@ -4,16 +4,9 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"strings"
 
-	"github.com/qtype-dev/qtype/internal/checkpoint"
-	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
 )
-
-// RunOption changes one run.
-type RunOption func(*run)
 
 // WithProgress updates p during the run.
 func WithProgress(p *Progress) RunOption { return func(r *run) { r.progress = p } }
@@ -32,29 +25,6 @@ func WithDeferFailed(f func(*Result) bool) RunOption { return func(r *run) { r.m
 // block. With steps.EventText, models stream their answers.
 func WithEvents(listen func(steps.Event), kinds ...steps.EventKind) RunOption {
 	return func(r *run) { r.listen, r.kinds = listen, kinds }
-}
-
-// run is one run of a flow.
-type run struct {
-	flow     *flow
-	progress *Progress
-	listen   func(steps.Event)
-	kinds    []steps.EventKind
-	outputs  []outputSlot       // the flow's
-	mayDefer func(*Result) bool // see WithDeferFailed; nil if each failed row may wait
-	timed    bool               // the time of each step is measured
-
-	id             string           // see WithRunID
-	checkpoints    checkpoint.Store // nil if nothing is recorded
-	checkpointFlow string           // the id of the flow that they are of
-}
-
-// flow is a flow that was compiled for one run: batch steps have state.
-type flow struct {
-	spec   *spec.Flow
-	layout *layout
-	nodes  []*node
-	stages []stage
 }
 
 // Run processes rows with a flow and yields the results in the order of the rows,
@@ -114,35 +84,6 @@ func (a *App) run(ctx context.Context, flowID string, rows iter.Seq[Input], opts
 	return r.feed(ctx, rows, first)
 }
 
-// feed pushes all inputs through the chain.
-func (r *run) feed(ctx context.Context, rows iter.Seq[Input], first sink) error {
-	number := int64(0)
-	made := r.flow.newRowAllocator()
-	for in := range rows {
-		number++
-		if in.Number > 0 {
-			number = in.Number
-		}
-		r.progress.rows.Add(1)
-		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
-		}
-		if err := first.push(ctx, made.fromInput(in, number)); err != nil {
-			return err
-		}
-	}
-	return first.finish(ctx)
-}
-
-// newRow returns a row whose values are unset.
-func (f *flow) newRow(session string, number int64) *steps.Row {
-	row := &steps.Row{Values: make([]any, f.layout.Len()), Session: session, Number: number}
-	for i := range row.Values {
-		row.Values[i] = value.Unset
-	}
-	return row
-}
-
 // resultSink is the end of the chain: it yields results to the caller.
 type resultSink struct {
 	run   *run
@@ -170,11 +111,3 @@ func (s *resultSink) push(_ context.Context, row *steps.Row) error {
 func (s *resultSink) finish(context.Context) error { return nil }
 
 func (s *resultSink) stop() {}
-
-// joinNames joins names for a message.
-func joinNames(names []string) string {
-	if len(names) == 0 {
-		return "none"
-	}
-	return strings.Join(names, ", ")
-}

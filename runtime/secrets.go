@@ -8,7 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
+	"sync"
 
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -32,22 +34,39 @@ func (a *App) secret(s spec.Secret) (string, error) {
 	return jsonField(text, s.Ref)
 }
 
-// fromSecretManager reads a secret with the application's secret manager.
-func (a *App) fromSecretManager(name string) (string, error) {
-	switch m := a.spec.SecretManager.(type) {
-	case nil:
-		return "", fmt.Errorf("secret %s needs a secret_manager", name)
-	case *spec.EnvSecretManager:
+// secretReader reads secrets with one type of secret manager.
+type secretReader func(a *App, m spec.SecretManager, name string) (string, error)
+
+// secretReaders is the table of the types of secret managers that are supported.
+var secretReaders = sync.OnceValue(func() map[reflect.Type]secretReader {
+	table := map[reflect.Type]secretReader{}
+	addSecretReader(table, func(a *App, m *spec.EnvSecretManager, name string) (string, error) {
 		if text := a.opts.Getenv(m.Prefix + name); text != "" {
 			return text, nil
 		}
 		return "", fmt.Errorf("secret %s: the environment variable %s is not set", name, m.Prefix+name)
-	case *spec.FileSecretManager:
+	})
+	addSecretReader(table, func(_ *App, m *spec.FileSecretManager, name string) (string, error) {
 		return readSecret(m.Directory, name)
-	default:
-		err := &spec.NotAvailableError{Owner: "secret manager " + m.EntityID(), Key: "type", What: "type " + spec.TypeName(m)}
-		return "", err.At(m)
+	})
+	return table
+})
+
+func addSecretReader[M spec.SecretManager](table map[reflect.Type]secretReader, read func(*App, M, string) (string, error)) {
+	table[reflect.TypeFor[M]()] = func(a *App, m spec.SecretManager, name string) (string, error) { return read(a, m.(M), name) }
+}
+
+// fromSecretManager reads a secret with the application's secret manager.
+func (a *App) fromSecretManager(name string) (string, error) {
+	m := a.spec.SecretManager
+	if m == nil {
+		return "", fmt.Errorf("secret %s needs a secret_manager", name)
 	}
+	if read, ok := secretReaders()[reflect.TypeOf(m)]; ok {
+		return read(a, m, name)
+	}
+	err := &spec.NotAvailableError{Owner: "secret manager " + m.EntityID(), Key: "type", What: "type " + spec.TypeName(m)}
+	return "", err.At(m)
 }
 
 // readSecret reads a secret's file, without line ends at the end, which editors add.

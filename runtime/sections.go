@@ -132,23 +132,6 @@ func (p *batchTimer) expired() <-chan time.Time {
 	return p.timer.C
 }
 
-// downstream returns the sink after a sink, nil at the end of a chain.
-func downstream(s sink) sink {
-	switch s := s.(type) {
-	case *serialSink:
-		return s.next
-	case *batchSink:
-		return s.next
-	case *parallelSink:
-		return s.next
-	case *segment:
-		return s.first
-	case *segmentSink:
-		return s.next
-	}
-	return nil
-}
-
 // notifyOnDone makes all stages with workers of a chain send to ready when a row is
 // done.
 func notifyOnDone(s sink, ready chan struct{}) {

@@ -116,6 +116,8 @@ func (s *segment) finish(ctx context.Context) error { return s.first.finish(ctx)
 
 func (s *segment) stop() { s.first.stop() }
 
+func (s *segment) downstream() sink { return s.first }
+
 // segmentSink is the end of a segment.
 type segmentSink struct {
 	next     sink
@@ -145,6 +147,8 @@ func (e *segmentSink) finish(ctx context.Context) error {
 }
 
 func (e *segmentSink) stop() { e.next.stop() }
+
+func (e *segmentSink) downstream() sink { return e.next }
 
 // buffering is a sink that may have rows left when push returns.
 type buffering interface {

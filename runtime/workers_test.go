@@ -10,9 +10,9 @@ import (
 	"github.com/qtype-dev/qtype/steps"
 )
 
-// TestMoreWorkersAreAsMuchFaster: 64 workers take a 32nd of the time of 2 where
-// a step does nothing but wait, and the rows keep their order.
-func TestMoreWorkersAreAsMuchFaster(t *testing.T) {
+// TestWorkers_Speedup: with a step that only waits, 64 workers need a 32nd of the time
+// of 2, and the rows keep their order.
+func TestWorkers_Speedup(t *testing.T) {
 	const rows = 6400
 	wait := func(_ context.Context, row *steps.Row, emit steps.Emit) error {
 		time.Sleep(50 * time.Millisecond)
@@ -20,7 +20,7 @@ func TestMoreWorkersAreAsMuchFaster(t *testing.T) {
 	}
 	took := map[int]time.Duration{}
 	for _, workers := range []int{2, 64} {
-		synctest.Test(t, func(t *testing.T) { // the clock of the test stands still while anybody works
+		synctest.Test(t, func(t *testing.T) { // a fake clock, which does not advance while code runs
 			began := time.Now()
 			out, err := drive(t.Context(), []stage{{nodes: []*node{nodeFor("wait", stepFunc(wait))}, workers: workers}}, rows)
 			took[workers] = time.Since(began)

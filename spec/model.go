@@ -5,7 +5,7 @@ import "time"
 // ModelEntity is a chat model or an embedding model.
 type ModelEntity interface {
 	Entity
-	// Base is what both kinds of models share.
+	// Base returns the fields that both kinds of models share.
 	Base() *Model
 }
 
@@ -16,42 +16,42 @@ type Model struct {
 	ID string `yaml:"id" jsonschema:"required"`
 	// Provider is the service that runs the model: openai (and every server that speaks its protocol), mock (a deterministic offline model), langchaingo (a bridge to further services) and others.
 	Provider string `yaml:"provider" jsonschema:"required" validate:"provider"`
-	// ModelID is the name that the provider knows the model by; the id where it is left out. Some providers need it.
+	// ModelID is the provider's name of the model. The default is the id; some providers require the key.
 	ModelID string `yaml:"model_id"`
-	// Auth names the credentials; without it the provider's usual environment variables are used.
+	// Auth names the credentials. The default is the environment variables of the provider.
 	Auth Ref[Auth] `yaml:"auth"`
-	// InferenceParams are passed to the provider as they are: temperature, max_tokens, top_p, …
+	// InferenceParams are sent to the provider unchanged: temperature, max_tokens, top_p, …
 	InferenceParams map[string]any `yaml:"inference_params"`
-	// BaseURL is the address of an OpenAI-compatible server, such as http://localhost:11434/v1; OPENAI_BASE_URL where it is left out.
+	// BaseURL is the address of the server, such as http://localhost:11434/v1. The default is the variable of the provider, such as OPENAI_BASE_URL, and then the provider's own service.
 	BaseURL string `yaml:"base_url" validate:"omitempty,http_url"`
-	// Timeout ends a call that takes longer, such as 30s or 2m.
+	// Timeout limits one call, such as 30s or 2m.
 	Timeout Duration `yaml:"timeout" default:"2m" validate:"gt=0"`
-	// Retry says how often a call is repeated that failed for a passing reason.
+	// Retry configures how calls are retried that failed temporarily.
 	Retry *RetryPolicy `yaml:"retry"`
-	// RateLimit holds calls back that would come faster than the provider allows.
+	// RateLimit delays calls that would exceed the limits of the provider.
 	RateLimit *RateLimit `yaml:"rate_limit"`
-	// Fallbacks name the models that are asked instead, in this order, when this one cannot answer.
+	// Fallbacks name the models that are called, in this order, if this one fails.
 	Fallbacks []Ref[ModelEntity] `yaml:"fallbacks"`
-	// Prices are what the model's tokens cost; budgets in money and the reports of runs need them.
+	// Prices are the costs of the model's tokens, for budgets in money and the reports of runs.
 	Prices *Prices `yaml:"prices"`
-	// ContextWindow is how many tokens the model can read and write in one call; known for common models.
+	// ContextWindow is the number of tokens that the model reads and writes in one call. The default is known for common models.
 	ContextWindow int `yaml:"context_window" validate:"gte=0"`
-	// Offline names the mock model that stands in while there are no credentials: no auth, no key in the environment and no base URL. Every run says so.
+	// Offline names the mock model that replaces this one while there are no credentials: no auth, no key in the environment and no base URL. Every run reports it.
 	Offline Ref[*Model] `yaml:"offline"`
-	// Rules tell a mock model what to answer; the first whose pattern matches the newest user message is taken.
+	// Rules are the answers of a mock model. The first rule whose pattern matches the newest user message applies.
 	Rules []*MockRule `yaml:"rules"`
 }
 
-// EntityID is the id.
+// EntityID returns the id.
 func (m *Model) EntityID() string { return m.ID }
 
-// Kind is KindModel.
+// Kind returns KindModel.
 func (m *Model) Kind() Kind { return KindModel }
 
-// Base is the model itself.
+// Base returns the model itself.
 func (m *Model) Base() *Model { return m }
 
-// Name is what the provider knows the model by.
+// Name returns the provider's name of the model.
 func (m *Model) Name() string {
 	if m.ModelID != "" {
 		return m.ModelID
@@ -59,37 +59,37 @@ func (m *Model) Name() string {
 	return m.ID
 }
 
-// EmbeddingModel turns texts into vectors.
+// EmbeddingModel converts texts to vectors.
 type EmbeddingModel struct {
 	Model
 	// Dimensions is the length of the vectors.
 	Dimensions int `yaml:"dimensions" jsonschema:"required" validate:"gt=0"`
 }
 
-// Duration is a length of time, written as Go does: 500ms, 30s, 2m, 720h.
+// Duration is a length of time in Go's notation: 500ms, 30s, 2m, 720h.
 type Duration time.Duration
 
-// RetryPolicy says how a failed call is repeated: exponentially later each time, with jitter.
+// RetryPolicy configures retries: with exponential backoff and jitter.
 type RetryPolicy struct {
 	Positioned
-	// MaxAttempts is how often a call is tried in all; 1 means no retry.
+	// MaxAttempts is the maximum number of attempts; 1 means no retry.
 	MaxAttempts int `yaml:"max_attempts" default:"3" validate:"gt=0"`
-	// InitialDelay is the wait before the second attempt.
+	// InitialDelay is the delay before the second attempt.
 	InitialDelay Duration `yaml:"initial_delay" default:"500ms" validate:"gt=0"`
-	// MaxDelay is the longest wait between two attempts.
+	// MaxDelay is the maximum delay between two attempts.
 	MaxDelay Duration `yaml:"max_delay" default:"30s" validate:"gt=0"`
 }
 
-// RateLimit is how fast a model may be called. What is left out has no limit.
+// RateLimit limits the calls of a model. A missing key means no limit.
 type RateLimit struct {
 	Positioned
-	// RequestsPerMinute is the most calls a minute.
+	// RequestsPerMinute is the maximum number of calls per minute.
 	RequestsPerMinute int `yaml:"requests_per_minute" validate:"gt=0"`
-	// TokensPerMinute is the most tokens a minute, read and written.
+	// TokensPerMinute is the maximum number of tokens per minute, read and written.
 	TokensPerMinute int `yaml:"tokens_per_minute" validate:"gt=0"`
 }
 
-// Prices are what a model's tokens cost, in any one currency for a million tokens.
+// Prices are the costs of a model's tokens, per million tokens, in any one currency.
 type Prices struct {
 	Positioned
 	// Input is the price of a million tokens that the model reads.
@@ -98,23 +98,23 @@ type Prices struct {
 	Output float64 `yaml:"output" default:"0" validate:"gte=0"`
 }
 
-// MockRule is one rule of a mock model. Exactly one of text, tool_calls, error and echo says what it answers.
+// MockRule is one rule of a mock model. Exactly one of text, tool_calls, error and echo is its answer.
 type MockRule struct {
 	Positioned
 	// Match is a regular expression (RE2) on the newest user message; without it the rule always matches.
 	Match string `yaml:"match"`
-	// After limits the rule to calls whose last message is of this role: user or tool.
+	// After limits the rule to calls whose last message has this role: user or tool.
 	After string `yaml:"after" validate:"omitempty,oneof=user tool"`
 	// Text is the answer; $1 or ${name} is replaced by what the pattern captured.
 	Text string `yaml:"text"`
-	// ToolCalls are the tools that the answer asks for.
+	// ToolCalls are the tool calls of the answer.
 	ToolCalls []*MockToolCall `yaml:"tool_calls"`
 	// Error fails the call with this text.
 	Error string `yaml:"error"`
-	// Status is the HTTP status that the error carries, such as 429 or 500.
+	// Status is the HTTP status of the error, such as 429 or 500.
 	Status int `yaml:"status" validate:"omitempty,min=400,max=599"`
-	// Echo answers with what was sent: how many messages and tokens, and the newest message.
-	// Where an Agent asks for a record, its texts say so.
+	// Echo answers with a summary of the request: the number of messages and tokens, and the newest message.
+	// If an Agent requests a record, its texts contain the summary.
 	Echo bool `yaml:"echo" default:"false"`
 }
 

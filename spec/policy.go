@@ -182,6 +182,12 @@ func memoryField(key string) (reflect.StructField, bool) {
 	return reflect.StructField{}, false
 }
 
+// IsMemoryKey reports whether a memory has a key.
+func IsMemoryKey(key string) bool {
+	_, ok := memoryField(key)
+	return ok
+}
+
 // Row returns the row of the memory's policy; ok is false for an unknown policy.
 func (m *Memory) Row() (row PolicyRow, ok bool) { return FindPolicy(m.Policy) }
 

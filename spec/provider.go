@@ -15,7 +15,7 @@ type Provider struct {
 	Client          ClientKind      // how calls reach it
 	Key             KeyPolicy       // when a call needs a key
 	KeyEnv          []string        // environment variables of the key, the preferred one first
-	BaseURL         string          // address of its own service; empty where there is none to call
+	BaseURL         string          // address of the provider's service; empty for none
 	BaseURLEnv      string          // environment variable that overrides BaseURL; empty for none
 	BaseURLDoc      string          // what `base_url` must be; empty where the key is not allowed
 	Auths           []string        // types of auth that it accepts; empty for none

@@ -53,7 +53,7 @@ func (s *shop) tools(t testing.TB) []spec.Ref[spec.Tool] {
 	return []spec.Ref[spec.Tool]{{To: find}, {To: refund}}
 }
 
-func (w *world) agent(l layout, tools []spec.Ref[spec.Tool], remember bool) *spec.Agent {
+func (w *testEnv) agent(l layout, tools []spec.Ref[spec.Tool], remember bool) *spec.Agent {
 	a := &spec.Agent{StepBase: l.base("helper", []string{"say"}, []string{"answer"}), Model: spec.Ref[spec.ModelEntity]{To: w.model},
 		SystemMessage: "You help.", Tools: tools, MaxToolExecutions: 20}
 	if remember {
@@ -64,7 +64,7 @@ func (w *world) agent(l layout, tools []spec.Ref[spec.Tool], remember bool) *spe
 
 // Several calls in one answer, their results, then the answer: all of it in
 // the requests, in the service's log and in the memory.
-func TestAgentCallsItsToolsAndRemembers(t *testing.T) {
+func TestAgent_CallsTools(t *testing.T) {
 	for _, streams := range []bool{false, true} {
 		svc := newShop(t)
 		s := newLLM(t, func(n int, _ request) reply {
@@ -73,12 +73,12 @@ func TestAgentCallsItsToolsAndRemembers(t *testing.T) {
 				return reply{deltas: []string{"Let me ", "look."}, calls: [][3]string{
 					{"c1", "find_order", `{"id": "8812", "verbose": null}`}, {"c2", "refund_order", `{"id": 8812, "amount": 5, "on": "2026-11-21"}`}}}
 			case 2:
-				return says("It is due ", "on Monday.")
+				return textReply("It is due ", "on Monday.")
 			}
-			return says("You are welcome.")
+			return textReply("You are welcome.")
 		})
 		l := declare(t, nil, "say: text", "answer: text")
-		w := newWorld(t, s, l, memory.Config{})
+		w := newTestEnv(t, s, l, memory.Config{})
 		r := build(t, w.agent(l, svc.tools(t), true), w.env)
 		ctx, heard := t.Context(), &listen{}
 		if streams {
@@ -113,18 +113,18 @@ func TestAgentCallsItsToolsAndRemembers(t *testing.T) {
 	}
 }
 
-// What goes wrong with a call is told to the model, which may mend it.
-func TestAgentTellsTheModelWhatFailed(t *testing.T) {
+// A failed call is reported to the model, which may correct it.
+func TestAgent_ReportsFailuresToModel(t *testing.T) {
 	svc := newShop(t)
 	s := newLLM(t, func(n int, _ request) reply {
 		if n > 1 {
-			return says("sorry")
+			return textReply("sorry")
 		}
 		return callsFor([3]string{"a", "lookup", "{}"}, [3]string{"b", "find_order", "{id: 1}"}, [3]string{"c", "find_order", ""}, [3]string{"d", "find_order", `{"id":"x"}`},
 			[3]string{"e", "find_order", `{"id":1,"colour":"red"}`}, [3]string{"f", "find_order", `{"id":7}`}, [3]string{"", "find_order", `[]`})
 	})
 	l := declare(t, nil, "say: ChatMessage", "answer: ChatMessage")
-	w := newWorld(t, s, l, memory.Config{})
+	w := newTestEnv(t, s, l, memory.Config{})
 	r := build(t, w.agent(l, svc.tools(t), false), w.env)
 	row := driveRows(t, r, l.row(map[string]any{"say": mustMessage(t, "help")}))[0]
 	if row.Err != nil {
@@ -148,14 +148,14 @@ func TestAgentTellsTheModelWhatFailed(t *testing.T) {
 	expect(t, "service", svc.asked, "GET /orders/7")
 }
 
-func TestAgentStopsAtItsLimit(t *testing.T) {
+func TestAgent_ToolCallLimit(t *testing.T) {
 	two := callsFor([3]string{"a", "find_order", `{"id":8812}`}, [3]string{"b", "find_order", `{"id":8812}`})
 	tests := []struct {
 		name  string
 		third reply
 		want  string
 	}{
-		{"it answers", says("I know enough."), `{"say":"hi","answer":"I know enough."}`},
+		{"it answers", textReply("I know enough."), `{"say":"hi","answer":"I know enough."}`},
 		{"it answers and calls", reply{deltas: []string{"Enough."}, calls: two.calls}, `{"say":"hi","answer":"Enough."}`},
 		{"it goes on calling", two, "error: the model requested 6 tool calls, but the limit is 3 (max_tool_executions), and it gave no answer without more calls"},
 	}
@@ -168,7 +168,7 @@ func TestAgentStopsAtItsLimit(t *testing.T) {
 			return tt.third
 		})
 		l := declare(t, nil, "say: text", "answer: text")
-		w := newWorld(t, s, l, memory.Config{})
+		w := newTestEnv(t, s, l, memory.Config{})
 		step := w.agent(l, svc.tools(t), true)
 		step.MaxToolExecutions = 3
 		expect(t, tt.name, drive(t, l, build(t, step, w.env), l.row(map[string]any{"say": "hi"})), tt.want)
@@ -187,11 +187,11 @@ func TestAgentStopsAtItsLimit(t *testing.T) {
 	}
 }
 
-func TestAgentRefusesToolsOfOneName(t *testing.T) {
+func TestAgent_DuplicateToolNames(t *testing.T) {
 	svc := newShop(t)
-	s := newLLM(t, func(int, request) reply { return says("ok") })
+	s := newLLM(t, func(int, request) reply { return textReply("ok") })
 	l := declare(t, nil, "say: text", "answer: text")
-	w := newWorld(t, s, l, memory.Config{})
+	w := newTestEnv(t, s, l, memory.Config{})
 	tools := svc.tools(t)
 	tools[1].To.Common().Name = "find order"
 	tools[0].To.Common().Name = "find_order"
@@ -203,9 +203,9 @@ func TestAgentRefusesToolsOfOneName(t *testing.T) {
 // The summary of the service in a row: arguments from variables, outputs by name.
 func TestInvokeTool(t *testing.T) {
 	svc := newShop(t)
-	s := newLLM(t, func(int, request) reply { return says("unused") })
+	s := newLLM(t, func(int, request) reply { return textReply("unused") })
 	l := declare(t, nil, "order: int", "loud: boolean?", "state: text", "whole: citation_url", "note: text?")
-	w := newWorld(t, s, l, memory.Config{})
+	w := newTestEnv(t, s, l, memory.Config{})
 	tool := svc.tools(t)[0].To
 	tool.Common().Outputs = declare(t, nil, "status: text", "due: text", "comment: text?")
 	step := &spec.InvokeTool{StepBase: spec.StepBase{ID: "call"}, Tool: spec.Ref[spec.Tool]{To: tool},

@@ -23,9 +23,9 @@ func BenchmarkPromptTemplate(b *testing.B) {
 
 // BenchmarkInference is one turn of a conversation over loopback HTTP.
 func BenchmarkInference(b *testing.B) {
-	s := newLLM(b, func(int, request) reply { return says("fine") })
+	s := newLLM(b, func(int, request) reply { return textReply("fine") })
 	l := declare(b, nil, "say: text", "out: text")
-	w := newWorld(b, s, l, memory.Config{Limits: memory.Limits{"token_limit": 1000, "token_flush_size": 200}})
+	w := newTestEnv(b, s, l, memory.Config{Limits: memory.Limits{"token_limit": 1000, "token_flush_size": 200}})
 	r := build(b, w.inference(l, []string{"say"}, "out", "Be brief."), w.env).(steps.Step)
 	drop := func(*steps.Row) error { return nil }
 	for b.Loop() {

@@ -76,34 +76,34 @@ func (c *collect) Size() int { return c.size }
 // fails alone and keeps its position relative to the list, which has that of its
 // last row.
 func (c *collect) Batch(_ context.Context, rows []*Row, emit Emit) error {
-	rows, behind := c.partition(rows)
+	rows, trailing := c.partition(rows)
 	items := make([]any, 0, len(rows))
-	kept, whole := rows, true
+	collected, complete := rows, true
 	for i, row := range rows {
 		v, err := c.in.read(row)
 		if err == nil {
 			items = append(items, v)
-			if !whole {
-				kept = append(kept, row)
+			if !complete {
+				collected = append(collected, row)
 			}
 			continue
 		}
-		if whole {
-			kept, whole = slices.Clone(rows[:i]), false
+		if complete {
+			collected, complete = slices.Clone(rows[:i]), false
 		}
 		if err := emitFailed(row, c.id, err, emit); err != nil {
 			return err
 		}
 	}
-	if len(kept) > 0 {
-		out := commonValues(kept)
+	if len(collected) > 0 {
+		out := commonValues(collected)
 		c.out.write(out, items)
 		if err := emit(out); err != nil {
 			return err
 		}
-		release(kept)
+		release(collected)
 	}
-	for _, row := range behind {
+	for _, row := range trailing {
 		_, err := c.in.read(row)
 		if err := emitFailed(row, c.id, err, emit); err != nil {
 			return err
@@ -113,7 +113,7 @@ func (c *collect) Batch(_ context.Context, rows []*Row, emit Emit) error {
 }
 
 // partition splits off the rows after the last one whose input is set.
-func (c *collect) partition(rows []*Row) (list, behind []*Row) {
+func (c *collect) partition(rows []*Row) (rest, trailing []*Row) {
 	n := len(rows)
 	for n > 0 && rows[n-1].Values[c.in.at] == value.Unset {
 		n--

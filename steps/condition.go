@@ -25,7 +25,7 @@ func NewCondition(x *spec.Expression) (*Condition, error) {
 		return nil, err
 	}
 	if !result.IsBool() {
-		return nil, f.fault(fmt.Errorf("it has type %s, not boolean", result))
+		return nil, f.wrapError(fmt.Errorf("it has type %s, not boolean", result))
 	}
 	c.formula = f
 	return c, nil

@@ -19,7 +19,7 @@ func (l layout) expr(t testing.TB, text string) spec.Expression {
 	e := spec.Expression{Text: text}
 	read, err := expression.Parse(text)
 	if err != nil {
-		return e // building the step says so
+		return e // building the step returns the error
 	}
 	for _, name := range read.Names() {
 		e.Vars = append(e.Vars, l.ref(name.ID))
@@ -27,7 +27,7 @@ func (l layout) expr(t testing.TB, text string) spec.Expression {
 	return e
 }
 
-// flowOf is a flow with variables of its own of the given declarations.
+// flowOf returns a flow with variables of the given declarations.
 func flowOf(t testing.TB, id string, inputs, outputs []string) *spec.Flow {
 	t.Helper()
 	f := &spec.Flow{ID: id}
@@ -48,9 +48,9 @@ func transformOf(t testing.TB, l layout, out, text string) *spec.Transform {
 	return &spec.Transform{StepBase: l.base("t", nil, nil), Set: spec.Assignments{{Var: l.ref(out), Expr: l.expr(t, text)}}}
 }
 
-// TestTransformHoldsValuesToTheirTypes: what a path or a tool put into a
+// TestTransform_ConvertsTypes: what a path or a tool put into a
 // variable may be of another type than the declared one.
-func TestTransformHoldsValuesToTheirTypes(t *testing.T) {
+func TestTransform_ConvertsTypes(t *testing.T) {
 	order := custom(t, "Order", "number: int")
 	l := declare(t, []*spec.CustomType{order}, "n: int", "maybe: int?", "out: int", "order: Order", "any: list[text]?", "big: float")
 	for _, c := range []struct {
@@ -76,8 +76,8 @@ func TestTransformHoldsValuesToTheirTypes(t *testing.T) {
 	}
 }
 
-// TestTransformKeepsValues: a value that is only handed on is the same afterwards.
-func TestTransformKeepsValues(t *testing.T) {
+// The value of a variable that is only copied does not change.
+func TestTransform_UnchangedValues(t *testing.T) {
 	order := custom(t, "Order", "number: int", "at: datetime", "on: date")
 	for typ, raw := range map[string]any{"date": "2026-02-28", "datetime": "2026-02-28T10:00:00", "datetime?": "2026-02-28T10:00:00+02:00",
 		"time": "10:11:12", "bytes": []byte("x"), "ChatMessage": mustMessage(t, "hi"), "list[int]": []any{int64(1)}, "float": 2.5,
@@ -97,7 +97,7 @@ func TestTransformKeepsValues(t *testing.T) {
 	}
 }
 
-func TestControlStepsThatCannotBeBuilt(t *testing.T) {
+func TestBuild_ControlStepErrors(t *testing.T) {
 	l := declare(t, nil, "n: int", "s: text")
 	needs := flowOf(t, "needs", []string{"other: text"}, nil)
 	plain := flowOf(t, "plain", nil, nil)
@@ -120,9 +120,9 @@ func TestControlStepsThatCannotBeBuilt(t *testing.T) {
 	}
 }
 
-// TestParallelEndsWithItsFirstFailure: whatever the failure is, the row fails
+// For any failure, the row fails
 // with it, the other flows are cancelled, and all have ended when the step returns.
-func TestParallelEndsWithItsFirstFailure(t *testing.T) {
+func TestParallel_FirstFailureCancels(t *testing.T) {
 	l := declare(t, nil, "out: int")
 	bad, slow := flowOf(t, "bad", nil, nil), flowOf(t, "slow", nil, []string{"out: int"})
 	for want, fail := range map[string]func(steps.FlowEmit) error{
@@ -150,9 +150,9 @@ func TestParallelEndsWithItsFirstFailure(t *testing.T) {
 	}
 }
 
-// TestControlStepsEndWithTheirContext: cancelling a run ends a flow that hangs,
+// TestControlSteps_Canceled: cancelling a run ends a flow that hangs,
 // and a Loop whose flow ignores the context.
-func TestControlStepsEndWithTheirContext(t *testing.T) {
+func TestControlSteps_Canceled(t *testing.T) {
 	l := declare(t, nil, "n: int")
 	f := flowOf(t, "f", nil, []string{"n: int"})
 	base := l.base("s", nil, []string{"n"})
@@ -183,8 +183,8 @@ func TestControlStepsEndWithTheirContext(t *testing.T) {
 	}
 }
 
-// TestSwitchWhoseFlowGivesAnotherType: outputs are held to the step's own declaration.
-func TestSwitchWhoseFlowGivesAnotherType(t *testing.T) {
+// TestSwitch_ConvertsFlowOutputs: outputs are held to the step's own declaration.
+func TestSwitch_ConvertsFlowOutputs(t *testing.T) {
 	l := declare(t, nil, "n: int")
 	f := flowOf(t, "f", nil, []string{"n: text?"})
 	s := &spec.Switch{StepBase: l.base("s", nil, []string{"n"}), Cases: []*spec.SwitchCase{{When: l.expr(t, "true"), Flow: to(f)}}}

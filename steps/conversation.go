@@ -105,9 +105,9 @@ func (d *conversation) close(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		err = context.Cause(ctx) // the reason, such as a cancellation by the user
 	}
-	var taken *memory.InterruptedError
-	if err != nil && errors.As(context.Cause(d.turn.Context()), &taken) {
-		err = taken // whatever error the end of the context caused
+	var interrupted *memory.InterruptedError
+	if err != nil && errors.As(context.Cause(d.turn.Context()), &interrupted) {
+		err = interrupted // in place of the error that the end of the context caused
 	}
 	if err == nil {
 		if err = d.turn.Commit(ctx); err == nil {

@@ -41,13 +41,13 @@ func TestBuild_EveryStepType(t *testing.T) {
 	}
 }
 
-func TestEchoMakesUnsetNull(t *testing.T) {
+func TestEcho_UnsetBecomesNull(t *testing.T) {
 	l := declare(t, nil, "a: text", "b: int")
 	r := build(t, &spec.Echo{StepBase: l.base("e", []string{"a", "b"}, []string{"b", "a"})}, &steps.Env{Slots: l})
 	expect(t, "echo", drive(t, l, r, l.row(map[string]any{"a": "x"})), `{"a":"x","b":null}`)
 }
 
-func TestExplodeMakesARowOfEachElement(t *testing.T) {
+func TestExplode(t *testing.T) {
 	l := declare(t, nil, "all: list[int]", "one: int", "other: text")
 	r := build(t, &spec.Explode{StepBase: l.base("e", []string{"all"}, []string{"one"})}, &steps.Env{Slots: l})
 	expect(t, "explode", drive(t, l, r,
@@ -57,7 +57,7 @@ func TestExplodeMakesARowOfEachElement(t *testing.T) {
 		"error: variable all: expected a list, got null", `error: variable all: expected a list, got "abc"`, "error: variable all is not set")
 }
 
-func TestCollectKeepsWhatAllRowsAgreeIn(t *testing.T) {
+func TestCollect_KeepsSharedValues(t *testing.T) {
 	l := declare(t, nil, "n: int", "all: list[int]", "same: text", "differs: text", "m: ChatMessage")
 	msg := chat.Text(chat.User, "x")
 	rows := func() []*steps.Row {
@@ -69,16 +69,16 @@ func TestCollectKeepsWhatAllRowsAgreeIn(t *testing.T) {
 		}
 	}
 	s := &spec.Collect{StepBase: l.base("c", []string{"n"}, []string{"all"})}
-	said := `"m":{"role":"user","blocks":[{"type":"text","content":"x"}]}`
+	message := `"m":{"role":"user","blocks":[{"type":"text","content":"x"}]}`
 	expect(t, "all", drive(t, l, build(t, s, &steps.Env{Slots: l}), rows()...),
-		"error: variable n is not set", `{"all":[1,2,3],"same":"s",`+said+`}`)
+		"error: variable n is not set", `{"all":[1,2,3],"same":"s",`+message+`}`)
 	s.BatchConfig = &spec.BatchConfig{BatchSize: 2}
 	expect(t, "in groups of 2", drive(t, l, build(t, s, &steps.Env{Slots: l}), rows()...),
-		`{"all":[1,2],"same":"s",`+said+`}`, "error: variable n is not set", `{"n":3,"all":[3],"same":"s",`+said+`}`)
+		`{"all":[1,2],"same":"s",`+message+`}`, "error: variable n is not set", `{"n":3,"all":[3],"same":"s",`+message+`}`)
 	expect(t, "nothing", drive(t, l, build(t, s, &steps.Env{Slots: l})))
 }
 
-func TestConstructBindsByField(t *testing.T) {
+func TestConstruct(t *testing.T) {
 	item := custom(t, "Item", "price: float", "sku: text?")
 	l := declare(t, []*spec.CustomType{item}, "p: int", "s: text", "out: Item", "hit: SearchResult", "data: citation_url")
 	env := &steps.Env{Slots: l}
@@ -102,7 +102,7 @@ func TestConstructBindsByField(t *testing.T) {
 		`{"out":{"price":1.5,"sku":null},"data":{"price":"1.5","more":1}}`)
 }
 
-func TestDecoderReadsWhatModelsWrite(t *testing.T) {
+func TestDecoder_JSON(t *testing.T) {
 	item := custom(t, "Item", "sku: text", "price: float")
 	l := declare(t, []*spec.CustomType{item}, "raw: text", "label: text", "n: int?", "items: list[Item]?")
 	r := build(t, &spec.Decoder{StepBase: l.base("d", []string{"raw"}, []string{"label", "n", "items"}), Format: "json"}, &steps.Env{Slots: l})
@@ -131,7 +131,7 @@ func TestDecoderReadsWhatModelsWrite(t *testing.T) {
 		{"a list", `[1]`, `error: expected a JSON object, got a list of 1`},
 		{"cut off", `{"label":"a","inner":{"label":"wrong"`, `error: the JSON object cannot be read: line 1, column 38: expected , or }, found the end of the text`},
 		{"broken with a good inside", `{"label": bad, "inner": {"label":"wrong"}}`, `error: the JSON object cannot be read: line 1, column 11: expected a value, found 'b'`},
-		{"no object", "I cannot tell.", `error: no JSON object in the text: "I cannot tell."`},
+		{"no object", "I do not know.", `error: no JSON object in the text: "I do not know."`},
 		{"empty", "  ", `error: the text is empty, expected a JSON object`},
 		{"many braces", strings.Repeat("{", 5000), `error: the JSON object cannot be read: line 1, column 2: expected a key in quotes, found '{'`},
 	}
@@ -145,7 +145,7 @@ func TestDecoderReadsWhatModelsWrite(t *testing.T) {
 		"error: variable raw: expected text, got 1", "error: variable raw: expected text, got null", "error: variable raw is not set")
 }
 
-func TestDecoderReadsNaN(t *testing.T) {
+func TestDecoder_NaN(t *testing.T) {
 	l := declare(t, nil, "raw: text", "x: float")
 	r := build(t, &spec.Decoder{StepBase: l.base("d", []string{"raw"}, []string{"x"})}, &steps.Env{Slots: l})
 	row := driveRows(t, r, l.row(map[string]any{"raw": `{"x": NaN}`}))[0]
@@ -154,8 +154,8 @@ func TestDecoderReadsNaN(t *testing.T) {
 	}
 }
 
-// What stands first need not be the answer, even where every output is optional.
-func TestDecoderPrefersWhatHasAnOutput(t *testing.T) {
+// The first object need not be the answer, even where every output is optional.
+func TestDecoder_PrefersObjectWithOutputs(t *testing.T) {
 	l := declare(t, nil, "raw: text", "x: int?")
 	for format, texts := range map[string]map[string]string{
 		"json": {`{"a":1} {"x":2}`: "2", `{"a":1}`: "null", `{"a":{"x":1}`: "error"},
@@ -170,7 +170,7 @@ func TestDecoderPrefersWhatHasAnOutput(t *testing.T) {
 	}
 }
 
-func TestDecoderReadsXML(t *testing.T) {
+func TestDecoder_XML(t *testing.T) {
 	l := declare(t, nil, "raw: text", "label: text", "n: int?", "tags: list[text]?")
 	r := build(t, &spec.Decoder{StepBase: l.base("d", []string{"raw"}, []string{"label", "n", "tags"}), Format: "xml"}, &steps.Env{Slots: l})
 	tests := []struct{ name, in, want string }{
@@ -253,8 +253,8 @@ func TestFieldExtractor(t *testing.T) {
 	}
 }
 
-// A list of records can be looked into, a text cannot (steps.md 3).
-func TestFieldExtractorOnRecordsAndTexts(t *testing.T) {
+// A list of records can be looked into, a text cannot.
+func TestFieldExtractor_RecordsAndTexts(t *testing.T) {
 	item := custom(t, "Item", "name: text", "role: MessageRole")
 	l := declare(t, []*spec.CustomType{item}, "items: list[Item]", "text: text", "m: ChatMessage", "out: text")
 	rec := func(name, role string) any {
@@ -278,7 +278,7 @@ func TestFieldExtractorOnRecordsAndTexts(t *testing.T) {
 	expect(t, "a text", find("text", "$.a"), "$.a finds nothing in text, which is text; decode it first")
 }
 
-func TestFieldExtractorRefusesBadPaths(t *testing.T) {
+func TestFieldExtractor_InvalidPaths(t *testing.T) {
 	l := declare(t, nil, "doc: citation_url", "out: text")
 	for path, want := range map[string]string{
 		" ":     "invalid json_path \" \": empty path",
@@ -292,7 +292,7 @@ func TestFieldExtractorRefusesBadPaths(t *testing.T) {
 	}
 }
 
-func TestAggregateCountsAllRows(t *testing.T) {
+func TestAggregate(t *testing.T) {
 	l := declare(t, nil, "x: int", "stats: AggregateStats")
 	r := func() steps.Runner {
 		return build(t, &spec.Aggregate{StepBase: l.base("a", nil, []string{"stats"})}, &steps.Env{Slots: l})
@@ -315,7 +315,7 @@ func TestAggregateCountsAllRows(t *testing.T) {
 
 // Neighbouring rows belong together where the variables of `group_by` agree; a list or
 // a record is the same as itself alone.
-func TestCollectTogether(t *testing.T) {
+func TestCollect_SameGroup(t *testing.T) {
 	item := custom(t, "Item", "a: int?")
 	l := declare(t, []*spec.CustomType{item}, "n: int", "all: list[int]", "key: text", "list: list[int]", "rec: Item")
 	one, other := []any{int64(1)}, []any{int64(1)}

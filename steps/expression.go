@@ -29,13 +29,13 @@ func newFormula(x *spec.Expression, slotOf func(*spec.Variable) (slot, error)) (
 	f := &formula{expr: x}
 	read, err := expression.Parse(x.Text)
 	if err != nil {
-		return nil, expression.Result{}, f.fault(err)
+		return nil, expression.Result{}, f.wrapError(err)
 	}
 	types := map[string]spec.Type{}
 	for _, ref := range x.Vars {
 		s, err := slotOf(ref.To)
 		if err != nil {
-			return nil, expression.Result{}, f.fault(err)
+			return nil, expression.Result{}, f.wrapError(err)
 		}
 		f.vars = append(f.vars, s)
 		types[ref.ID] = expression.TypeOf(ref.To)
@@ -46,7 +46,7 @@ func newFormula(x *spec.Expression, slotOf func(*spec.Variable) (slot, error)) (
 		JSON: func(v any) string { return string(value.JSON(fromExpr(v))) },
 	})
 	if err != nil {
-		return nil, expression.Result{}, f.fault(err)
+		return nil, expression.Result{}, f.wrapError(err)
 	}
 	f.program = program
 	return f, result, nil
@@ -55,8 +55,8 @@ func newFormula(x *spec.Expression, slotOf func(*spec.Variable) (slot, error)) (
 // maxShownExpression is how many characters of an expression an error shows.
 const maxShownExpression = 60
 
-// fault adds the expression and its position to an error.
-func (f *formula) fault(err error) error {
+// wrapError adds the expression and its position to an error.
+func (f *formula) wrapError(err error) error {
 	text := []rune(f.expr.Text)
 	if len(text) > maxShownExpression {
 		text = append(text[:maxShownExpression], '…')
@@ -72,7 +72,7 @@ func (f *formula) fault(err error) error {
 func (e *Env) condition(x *spec.Expression) (*formula, error) {
 	f, result, err := e.formula(x)
 	if err == nil && !result.IsBool() {
-		err = f.fault(fmt.Errorf("it has type %s, not boolean", result))
+		err = f.wrapError(fmt.Errorf("it has type %s, not boolean", result))
 	}
 	return f, err
 }
@@ -85,7 +85,7 @@ func (f *formula) holds(row *Row) (bool, error) {
 	}
 	yes, ok := v.(bool)
 	if !ok {
-		return false, f.fault(fmt.Errorf("it has the value %s, not true or false", value.Describe(v)))
+		return false, f.wrapError(fmt.Errorf("it has the value %s, not true or false", value.Describe(v)))
 	}
 	return yes, nil
 }
@@ -99,7 +99,7 @@ func (f *formula) value(row *Row) (any, error) {
 	for _, s := range f.vars {
 		v, err := s.declared(row)
 		if err != nil {
-			return nil, f.fault(err)
+			return nil, f.wrapError(err)
 		}
 		values[s.of.ID] = toExpr(v)
 	}
@@ -108,7 +108,7 @@ func (f *formula) value(row *Row) (any, error) {
 		err = expression.Measure(v)
 	}
 	if err != nil {
-		return nil, f.fault(err)
+		return nil, f.wrapError(err)
 	}
 	return fromExpr(v), nil
 }

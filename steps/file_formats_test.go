@@ -14,7 +14,7 @@ import (
 )
 
 // A workbook's cells are read as what is declared, as those of a CSV file are.
-func TestFileSourceReadsWorkbooks(t *testing.T) {
+func TestFileSource_Workbook(t *testing.T) {
 	l := declare(t, nil, "up: text", "no: text", "qty: int?", "total: float", "paid: boolean", "day: date", "tags: list[text]?")
 	path := filepath.Join(t.TempDir(), "orders.xlsx")
 	f := excelize.NewFile()
@@ -41,7 +41,7 @@ func TestFileSourceReadsWorkbooks(t *testing.T) {
 	expect(t, "a missing column", source(t, l, path, "up"), `error: orders.xlsx: no column "up"; columns are no, qty, total, paid, day, tags`)
 }
 
-func TestFileSourceReadsAddresses(t *testing.T) {
+func TestFileSource_RemoteFile(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/a.csv" {
 			http.NotFound(w, r)
@@ -64,12 +64,12 @@ func TestFileSourceReadsAddresses(t *testing.T) {
 	}
 	expect(t, "addresses", got, "007", server.URL+"/b.csv: no such file")
 	if strings.Contains(strings.Join(got, ""), "s3cret") {
-		t.Error("the signature is told")
+		t.Error("the error contains the signature")
 	}
 }
 
-// Later batches go to numbered parts, the number before what tells the format.
-func TestFileWriterPacksItsParts(t *testing.T) {
+// Later batches go to numbered parts, with the number before the extension.
+func TestFileWriter_CompressedParts(t *testing.T) {
 	l := declare(t, nil, "no: text", "path: text")
 	dir := t.TempDir()
 	w := &spec.FileWriter{StepBase: l.base("w", []string{"no"}, []string{"path"}), Path: spec.PathRef{URI: filepath.Join(dir, "new", "out.jsonl.zst")},

@@ -114,8 +114,8 @@ func (f *fileSource) Process(ctx context.Context, row *Row, emit Emit) error {
 		return err
 	}
 	for rec, err := range r.All() {
-		var fault *records.RowError
-		if err != nil && !errors.As(err, &fault) {
+		var rowError *records.RowError
+		if err != nil && !errors.As(err, &rowError) {
 			return err
 		}
 		if ctx.Err() != nil {

@@ -42,7 +42,7 @@ func source(t testing.TB, l layout, path string, outputs ...string) []string {
 	return got
 }
 
-func TestFileSourceCoercesAndGoesOn(t *testing.T) {
+func TestFileSource_ConvertsValues(t *testing.T) {
 	item := custom(t, "Item", "sku: text")
 	l := declare(t, []*spec.CustomType{item}, "up: text", "id: text", "n: int?", "ok: boolean", "items: list[Item]?")
 	csv := "id,extra,n,ok,items\n007,x,5,yes,\"[{\"\"sku\"\":\"\"a\"\"}]\"\nNA,x,,no,\n\"a\nb\",x,many,1,\n4,x,1,true,\n"
@@ -57,7 +57,7 @@ func TestFileSourceCoercesAndGoesOn(t *testing.T) {
 	expect(t, "no file", source(t, l, "/nowhere/at/all.csv", "id"), "error: all.csv: no such file")
 }
 
-func TestFileSourceTakesItsPathFromAVariable(t *testing.T) {
+func TestFileSource_PathFromVariable(t *testing.T) {
 	l := declare(t, nil, "path: text", "id: text")
 	r := build(t, &spec.FileSource{StepBase: l.base("f", nil, []string{"id"}), Path: spec.PathRef{Var: l.ref("path")}}, &steps.Env{Slots: l})
 	path := write(t, "a.csv", "id\nx\n")
@@ -75,7 +75,7 @@ func TestFileSourceTakesItsPathFromAVariable(t *testing.T) {
 		"s3://b/a.csv: s3:// needs a build with -tags cloud")
 }
 
-func TestFileSourceStopsWithItsContext(t *testing.T) {
+func TestFileSource_Canceled(t *testing.T) {
 	l := declare(t, nil, "id: text")
 	path := write(t, "a.csv", "id\n"+strings.Repeat("x\n", 1000))
 	r := build(t, &spec.FileSource{StepBase: l.base("f", nil, []string{"id"}), Path: spec.PathRef{URI: path}}, &steps.Env{Slots: l})
@@ -87,7 +87,7 @@ func TestFileSourceStopsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestFileWriterWritesWhatItIsGiven(t *testing.T) {
+func TestFileWriter_Formats(t *testing.T) {
 	item := custom(t, "Item", "b: text", "a: int")
 	l := declare(t, []*spec.CustomType{item}, "id: text", "n: int", "items: list[Item]", "unused: text", "path: text")
 	rec := value.NewRecord("Item", value.Field{Name: "b", Value: "x"}, value.Field{Name: "a", Value: int64(1)})
@@ -119,7 +119,7 @@ func TestFileWriterWritesWhatItIsGiven(t *testing.T) {
 	}
 }
 
-func TestFileWriterNumbersItsParts(t *testing.T) {
+func TestFileWriter_NumberedParts(t *testing.T) {
 	l := declare(t, nil, "id: text", "path: text")
 	out := filepath.Join(t.TempDir(), "out.csv")
 	s := &spec.FileWriter{StepBase: l.base("w", []string{"id"}, []string{"path"}), Path: spec.PathRef{URI: out}}
@@ -136,7 +136,7 @@ func TestFileWriterNumbersItsParts(t *testing.T) {
 	expect(t, "parts", got, "out.csv: id a b ", "out-2.csv: id c d ", "out-3.csv: id e ")
 }
 
-func TestFileWriterGroupsByPath(t *testing.T) {
+func TestFileWriter_GroupsByPath(t *testing.T) {
 	l := declare(t, nil, "id: text", "to: text", "done: text")
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -168,7 +168,7 @@ func TestFileWriterGroupsByPath(t *testing.T) {
 	}
 }
 
-func TestFileWriterRefusesANameWithoutFormat(t *testing.T) {
+func TestFileWriter_UnknownFormat(t *testing.T) {
 	l := declare(t, nil, "id: text")
 	_, err := steps.Build(&spec.FileWriter{StepBase: l.base("w", []string{"id"}, nil), Path: spec.PathRef{URI: "out"}}, &steps.Env{Slots: l})
 	if err == nil || !strings.HasPrefix(err.Error(), "out: unknown file format: use .csv, .tsv, ") {
@@ -182,7 +182,7 @@ type numbered struct{ l layout }
 func (n numbered) Slot(v *spec.Variable) int { return n.l.Slot(v) }
 func (n numbered) Len() int                  { return n.l.Len() }
 
-func TestFileWriterWritesNoFileWithoutColumns(t *testing.T) {
+func TestFileWriter_NoColumns(t *testing.T) {
 	l := declare(t, nil, "id: text")
 	_, err := steps.Build(&spec.FileWriter{StepBase: l.base("w", nil, nil), Path: spec.PathRef{URI: "out.csv"}}, &steps.Env{Slots: numbered{l}})
 	if err == nil || err.Error() != "needs inputs: the variables to write" {
@@ -191,8 +191,8 @@ func TestFileWriterWritesNoFileWithoutColumns(t *testing.T) {
 }
 
 // What other readers make of JSON by its form or the names of its columns: ours
-// reads what stands there.
-func TestFileSourceReadsPlainJSON(t *testing.T) {
+// reads the file.
+func TestFileSource_JSON(t *testing.T) {
 	l := declare(t, nil, "up: text", "id: text", "created_at: text", "n: int?")
 	want := `{"up":"kept","id":"007","created_at":"2024-02-29T10:00:00Z","n":1}`
 	const object = `{"id": "007", "created_at": "2024-02-29T10:00:00Z", "n": 1, "more": {"x": 1}}`
@@ -206,7 +206,7 @@ func TestFileSourceReadsPlainJSON(t *testing.T) {
 		`{"up":"kept","id":"x","created_at":"","n":null}`, `error: a.json: row 2: no "id"; the record has created_at, n`)
 }
 
-func TestFileWriterFailsItsRows(t *testing.T) {
+func TestFileWriter_FailsRows(t *testing.T) {
 	l := declare(t, nil, "id: text", "to: text", "done: text")
 	dir := t.TempDir()
 	file := write(t, "file", "x")

@@ -172,12 +172,12 @@ func (w *fileWriter) write(ctx context.Context, path string, rows []*Row, emit E
 		if err == nil {
 			err = file.Write(cells...)
 		}
-		var fault *records.ValueError
+		var rowError *records.ValueError
 		switch {
 		case err == nil:
 			written = append(written, row)
 			continue
-		case !errors.As(err, &fault) && !errors.As(err, new(*value.Error)):
+		case !errors.As(err, &rowError) && !errors.As(err, new(*value.Error)):
 			return nil, err
 		}
 		if err := emitFailed(row, w.id, err, emit); err != nil {

@@ -142,7 +142,7 @@ func (f *format) checkType(t spec.Type) error {
 // apply formats a value.
 func (f *format) apply(v any) (string, error) {
 	if f.conversion != "" {
-		return f.text(shown(v, f.conversion))
+		return f.text(convert(v, f.conversion))
 	}
 	switch v := v.(type) {
 	case int64:
@@ -205,7 +205,7 @@ func (f *format) pad(sign, s string, align byte) string {
 }
 
 // pythonQuote quotes a text as Python's repr does: in single quotes, unless it
-// contains single quotes and no double ones.
+// contains single and no double quotes.
 func pythonQuote(s string, ascii bool) string {
 	quote := byte('\'')
 	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {

@@ -40,7 +40,7 @@ func idempotencyKey(ctx context.Context, row *Row, msgs []chat.Message) string {
 	h, ordinal := sha256.New(), row.Place
 	for s := callContextFrom(ctx); s != nil; s = s.outer {
 		fmt.Fprintf(h, "%q ", s.step)
-		ordinal = s.ordinal // in the end that of the run's own row, of which a tool runs this row's flow
+		ordinal = s.ordinal // the outermost call: that of the input row, of which a tool runs this row's flow
 	}
 	for i := range msgs { // without the ids, which may be new each time
 		m := &msgs[i]

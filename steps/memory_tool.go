@@ -27,7 +27,7 @@ func NewMemoryTool(declared *spec.MemoryTool, m *memory.Memory) tool.Tool {
 // Info describes the tool.
 func (t *memoryTool) Info() tool.Info {
 	base := t.declared.Common()
-	return tool.Info{ID: base.ID, Name: base.Name, Description: base.Description, Inputs: base.Inputs, Parameters: tool.Schema(base.Inputs)}
+	return tool.Describe(base, base.Inputs)
 }
 
 // Call stores the arguments and returns the outputs, or the names of what it stored if
@@ -37,14 +37,21 @@ func (t *memoryTool) Call(ctx context.Context, args map[string]any) (any, error)
 	if at == nil {
 		return nil, &tool.Error{Tool: t.declared.ID, Message: "called outside of a step: there is no session"}
 	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	given, err := t.Info().ValidateArgs(args)
+	if err != nil {
+		return nil, err
+	}
 	var set []memory.Variable
 	var names []string
 	for _, in := range t.declared.Inputs {
-		given, found := args[in.ID]
+		arg, found := given[in.ID]
 		if !found {
 			continue
 		}
-		raw, err := json.Marshal(given)
+		raw, err := json.Marshal(arg)
 		if err != nil {
 			return nil, &tool.ArgumentError{Tool: t.declared.ID, Argument: in.ID, Problem: "cannot be encoded as JSON"}
 		}
@@ -59,14 +66,14 @@ func (t *memoryTool) Call(ctx context.Context, args map[string]any) (any, error)
 		}
 		return "stored: " + listed(names), nil
 	}
-	held, err := t.store.read(ctx, at.session)
+	stored, err := t.store.read(ctx, at.session)
 	if err != nil {
 		return nil, err
 	}
 	answer := map[string]any{}
 	for _, out := range t.declared.Outputs {
 		answer[out.ID] = nil
-		if raw, found := held[out.ID]; found {
+		if raw, found := stored[out.ID]; found {
 			numbers := json.NewDecoder(bytes.NewReader(raw))
 			numbers.UseNumber()
 			var v any

@@ -99,12 +99,12 @@ func (s *memoryVariables) Process(ctx context.Context, row *Row, emit Emit) erro
 	if err := s.store.set(ctx, row.Session, set); err != nil {
 		return err
 	}
-	held, err := s.store.read(ctx, row.Session)
+	stored, err := s.store.read(ctx, row.Session)
 	if err != nil {
 		return err
 	}
 	for _, out := range s.out {
-		v, err := storedValue(held, out.of)
+		v, err := storedValue(stored, out.of)
 		if err != nil {
 			return fmt.Errorf("session %q: %w", row.Session, err)
 		}
@@ -114,8 +114,8 @@ func (s *memoryVariables) Process(ctx context.Context, row *Row, emit Emit) erro
 }
 
 // storedValue returns a value of the session as one of the variable's type.
-func storedValue(held map[string]json.RawMessage, of *spec.Variable) (any, error) {
-	raw, found := held[of.ID]
+func storedValue(stored map[string]json.RawMessage, of *spec.Variable) (any, error) {
+	raw, found := stored[of.ID]
 	switch {
 	case !found && of.IsOptional():
 		return nil, nil

@@ -34,14 +34,14 @@ func (s *outputSchema) applyTo(req *model.Request) {
 		return
 	}
 	req.Schema = &model.Schema{Name: wireName(s.of.Type.Name), JSON: s.schema}
-	words := chat.Block{Type: "text", Text: "When you answer, answer with one JSON object that fits this JSON schema, and with nothing else: " + string(s.schema)}
+	instruction := chat.Block{Type: "text", Text: "When you answer, answer with one JSON object that fits this JSON schema, and with nothing else: " + string(s.schema)}
 	req.Messages = slices.Clone(req.Messages)
 	if len(req.Messages) == 0 || req.Messages[0].Role != chat.System {
-		req.Messages = slices.Insert(req.Messages, 0, chat.Message{Role: chat.System, Blocks: []chat.Block{words}})
+		req.Messages = slices.Insert(req.Messages, 0, chat.Message{Role: chat.System, Blocks: []chat.Block{instruction}})
 		return
 	}
 	first := &req.Messages[0]
-	first.Blocks = append(first.Blocks[:len(first.Blocks):len(first.Blocks)], words)
+	first.Blocks = append(first.Blocks[:len(first.Blocks):len(first.Blocks)], instruction)
 }
 
 // parse converts an answer to a value. A model without support for schemas may have
@@ -65,8 +65,8 @@ func (s *outputSchema) parse(text string) (any, error) {
 	return v, nil
 }
 
-// retryInvalid reports an answer that does not match its type to the model and asks
-// it to answer again, maxRepairs times. The memory stores the valid answer only.
+// retryInvalid reports an answer that does not match its type to the model, which
+// may answer again, maxRepairs times. The memory stores the valid answer only.
 func (a *agent) retryInvalid(answer *chat.Message, d *conversation, repairs *int) (again bool, err error) {
 	if a.schema == nil || isEmpty(*answer) {
 		return false, nil

@@ -211,8 +211,8 @@ func (r *templateReader) fail(at int, reason string, args ...any) error {
 	}
 }
 
-// shown returns the text of a value under a conversion: !r quotes a text.
-func shown(v any, conversion string) string {
+// convert returns the text of a value under a conversion: !r quotes a text.
+func convert(v any, conversion string) string {
 	s := value.Text(v)
 	if _, isText := v.(string); !isText || conversion == "" || conversion == "!s" {
 		return s

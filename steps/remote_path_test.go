@@ -7,9 +7,9 @@ import (
 	"github.com/qtype-dev/qtype/steps"
 )
 
-// A constant address that this build cannot use is told when the step is
+// A constant address that this build cannot use is an error when the step is
 // built, not once for each row.
-func TestConstantAddressesAreCheckedAtTheStart(t *testing.T) {
+func TestBuild_ChecksConstantAddresses(t *testing.T) {
 	l := declare(t, nil, "name: text", "file: text")
 	for _, tt := range []struct {
 		step spec.Step

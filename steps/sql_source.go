@@ -22,7 +22,7 @@ type sqlSource struct {
 
 func buildSQLSource(s *spec.SQLSource, env *Env) (Runner, error) {
 	if s.Auth.ID != "" {
-		return nil, &spec.NotAvailableError{Owner: "step " + s.ID, Key: "auth", What: "auth (user and password stand in the connection's URL)"}
+		return nil, &spec.NotAvailableError{Owner: "step " + s.ID, Key: "auth", What: "auth (put user and password into the connection's URL)"}
 	}
 	if env.Database == nil {
 		return nil, fmt.Errorf("no databases are configured")

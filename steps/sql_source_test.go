@@ -92,7 +92,7 @@ func TestSQLSource(t *testing.T) {
 	}
 }
 
-func TestSQLSourceBuild(t *testing.T) {
+func TestSQLSource_BuildErrors(t *testing.T) {
 	l := declare(t, nil, "name: text", "age: int")
 	for query, want := range map[string]string{
 		"SELECT :nam AS age":           "the query uses :nam, which is not an input; inputs are name",
@@ -111,7 +111,7 @@ func TestSQLSourceBuild(t *testing.T) {
 }
 
 // What the drivers of servers give is coerced as what SQLite gives.
-func TestSQLSourceServers(t *testing.T) {
+func TestSQLSource_Servers(t *testing.T) {
 	l := declare(t, nil, "ids: list[int]", "no: text", "total: float", "paid: boolean", "placed: date", "at: datetime", "tags: list[text]", "id: int", "raw: bytes")
 	outputs := []string{"no", "total", "paid", "placed", "at", "tags", "id", "raw"}
 	want := `{"ids":[7,8],"no":"12.50","total":12.5,"paid":true,"placed":"2024-02-29","at":"2024-02-29T12:30:00","tags":["a","b"],"id":%s,"raw":{"base64":"AP8="}}`

@@ -55,8 +55,8 @@ func (e *Env) newSubflow(ref *spec.Ref[*spec.Flow], s *spec.StepBase) (*subflow,
 	}
 	for _, to := range outs {
 		if at := refNamed(f.Outputs, to.of.ID); at >= 0 {
-			theirs := f.Outputs[at].To
-			differ := !theirs.Type.Same(to.of.Type) || theirs.IsOptional() && !to.of.IsOptional()
+			inner := f.Outputs[at].To
+			differ := !inner.Type.Same(to.of.Type) || inner.IsOptional() && !to.of.IsOptional()
 			b.outputs = append(b.outputs, flowOutput{at: at, to: to, convert: differ})
 		}
 	}

@@ -62,7 +62,7 @@ func (a assignment) value(row *Row) (any, error) {
 	}
 	v, err = value.Assign(a.to.of, v)
 	if err != nil {
-		return nil, a.from.fault(err)
+		return nil, a.from.wrapError(err)
 	}
 	return v, nil
 }

@@ -31,10 +31,10 @@ func drawWords(t *rapid.T, what string) string {
 // tokens than the chat share, begins with a user's message after the system
 // message, is the end of the conversation without gaps, and loses at least
 // token_flush_size tokens at a time; only the newest round may break the first
-// and the last (reference memory.md 2).
-func TestTheServerReceivesAWindowWithinItsLimits(t *testing.T) {
+// and the last.
+func TestLLMInference_WindowWithinLimits(t *testing.T) {
 	answers := make(chan string, 1)
-	s := newLLM(t, func(int, request) reply { return says(<-answers) })
+	s := newLLM(t, func(int, request) reply { return textReply(<-answers) })
 	counter, err := tokenizer.For("o200k_base")
 	if err != nil {
 		t.Fatal(err)
@@ -50,19 +50,19 @@ func TestTheServerReceivesAWindowWithinItsLimits(t *testing.T) {
 		flush := rapid.IntRange(1, 300).Draw(rt, "flush")
 		limitShare := int(float64(limit) * ratio)
 		l := declare(t, nil, "a: text", "b: text?", "out: text")
-		w := newWorld(t, s, l, memory.Config{Limits: memory.Limits{"token_limit": float64(limit), "chat_history_token_ratio": float64(ratio), "token_flush_size": float64(flush)}})
+		w := newTestEnv(t, s, l, memory.Config{Limits: memory.Limits{"token_limit": float64(limit), "chat_history_token_ratio": float64(ratio), "token_flush_size": float64(flush)}})
 		r := build(t, w.inference(l, []string{"a", "b"}, "out", "You answer for a bookshop."), w.env)
 		session++
-		var said []wireMessage // the conversation so far
+		var sent []wireMessage // the conversation so far
 		first := 0             // the conversation's first message in the window
 		newest := 0            // where the newest round began when the last answer was remembered
 		for range rapid.IntRange(1, 25).Draw(rt, "turns") {
-			own := len(said)
+			own := len(sent)
 			values := map[string]any{"a": drawWords(rt, "a")}
-			said = append(said, wireMessage{Role: "user", Content: values["a"]})
+			sent = append(sent, wireMessage{Role: "user", Content: values["a"]})
 			if rapid.Bool().Draw(rt, "two inputs") {
 				values["b"] = drawWords(rt, "b")
-				said = append(said, wireMessage{Role: "user", Content: values["b"]})
+				sent = append(sent, wireMessage{Role: "user", Content: values["b"]})
 			}
 			answer := drawWords(rt, "answer")
 			answers <- answer
@@ -76,14 +76,14 @@ func TestTheServerReceivesAWindowWithinItsLimits(t *testing.T) {
 				rt.Fatalf("the request begins with %s", got[0])
 			}
 			window := s.last().Messages[1:]
-			start := len(said) - len(window)
+			start := len(sent) - len(window)
 			if start < first || start > own {
 				rt.Fatalf("the window begins at message %d, it was %d, and the turn's own begin at %d", start, first, own)
 			}
 			tokens := 0
 			for i, m := range window {
-				if m.String() != said[start+i].String() {
-					rt.Fatalf("message %d: got %s, want %s", i, m, said[start+i])
+				if m.String() != sent[start+i].String() {
+					rt.Fatalf("message %d: got %s, want %s", i, m, sent[start+i])
 				}
 				tokens += count(m)
 			}
@@ -94,7 +94,7 @@ func TestTheServerReceivesAWindowWithinItsLimits(t *testing.T) {
 				rt.Fatalf("%d tokens, the chat share is %d", tokens, limitShare)
 			}
 			dropped := 0
-			for _, m := range said[first:start] {
+			for _, m := range sent[first:start] {
 				dropped += count(m)
 			}
 			if start > first {
@@ -104,7 +104,7 @@ func TestTheServerReceivesAWindowWithinItsLimits(t *testing.T) {
 				rt.Fatalf("%d tokens left, at least %d leave at a time", dropped, flush)
 			}
 			first, newest = start, own
-			said = append(said, wireMessage{Role: "assistant", Content: answer})
+			sent = append(sent, wireMessage{Role: "assistant", Content: answer})
 		}
 	})
 	if flushes < 50 {
@@ -114,7 +114,7 @@ func TestTheServerReceivesAWindowWithinItsLimits(t *testing.T) {
 
 // A flow inside a flow gets its bound inputs only and gives its bound outputs
 // only; what failed inside keeps the inner step's name.
-func TestInvokeFlowPassesBoundValuesOnly(t *testing.T) {
+func TestInvokeFlow_PassesBoundValuesOnly(t *testing.T) {
 	inner := declare(t, nil, "question: text", "hint: text?", "answer: text", "secret: text")
 	flow := &spec.Flow{ID: "inner", Inputs: inner.refs("question", "hint"), Outputs: inner.refs("secret", "answer")}
 	l := declare(t, nil, "q: text", "other: text", "got: text")

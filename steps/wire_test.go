@@ -85,7 +85,7 @@ type reply struct {
 	hold   <-chan struct{}
 }
 
-func says(deltas ...string) reply { return reply{deltas: deltas} }
+func textReply(deltas ...string) reply { return reply{deltas: deltas} }
 
 func callsFor(calls ...[3]string) reply { return reply{calls: calls} }
 
@@ -198,17 +198,17 @@ func (a reply) stream(w http.ResponseWriter) {
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }
 
-// world is the application around a step: one model, one memory, some tools.
-type world struct {
+// testEnv is the application around a step: one model, one memory, some tools.
+type testEnv struct {
 	model  *spec.Model
 	memory *spec.Memory
 	shared *memory.Memory
 	env    *steps.Env
 }
 
-func newWorld(t testing.TB, s *llm, l layout, cfg memory.Config) *world {
+func newTestEnv(t testing.TB, s *llm, l layout, cfg memory.Config) *testEnv {
 	t.Helper()
-	w := &world{model: &spec.Model{ID: "m", Provider: "openai", ModelID: "gpt-4o", BaseURL: s.URL + "/v1", Retry: &spec.RetryPolicy{MaxAttempts: 1}},
+	w := &testEnv{model: &spec.Model{ID: "m", Provider: "openai", ModelID: "gpt-4o", BaseURL: s.URL + "/v1", Retry: &spec.RetryPolicy{MaxAttempts: 1}},
 		memory: &spec.Memory{ID: "chat_memory"}}
 	made, err := provider.New(w.model, provider.Options{Getenv: func(string) string { return "" }, HTTP: s.Client()})
 	if err != nil {
@@ -231,13 +231,13 @@ func newWorld(t testing.TB, s *llm, l layout, cfg memory.Config) *world {
 	return w
 }
 
-func (w *world) inference(l layout, inputs []string, output, system string) *spec.LLMInference {
+func (w *testEnv) inference(l layout, inputs []string, output, system string) *spec.LLMInference {
 	return &spec.LLMInference{StepBase: l.base("draft", inputs, []string{output}), Model: spec.Ref[spec.ModelEntity]{To: w.model},
 		Memory: spec.Ref[*spec.Memory]{To: w.memory}, SystemMessage: system}
 }
 
 // history lists what a session's memory holds: role, text, status.
-func (w *world) history(t testing.TB, session string) []string {
+func (w *testEnv) history(t testing.TB, session string) []string {
 	t.Helper()
 	var out []string
 	for e, err := range w.shared.History(t.Context(), session) {

@@ -92,7 +92,7 @@ func (s *server) declare(t *testing.T, change func(*spec.APITool)) tool.Tool {
 	return made
 }
 
-func TestWhereArgumentsGo(t *testing.T) {
+func TestAPI_Arguments(t *testing.T) {
 	day := time.Date(2026, 11, 21, 7, 30, 0, 0, time.UTC)
 	tests := map[string]struct {
 		method, path       string
@@ -113,7 +113,7 @@ func TestWhereArgumentsGo(t *testing.T) {
 			map[string]any{"shop": "a/b?c#d%2f é", "id": 7, "sort": "x&y", "q": "z"}, call{"GET /shops/a%2Fb%3Fc%23d%252f%20%C3%A9/orders/7.json?sort=x%26y&q=z", ""}},
 		"path and body": {"PATCH", "/orders/{id}", []*spec.Variable{variable("id", "int"), variable("state", "text")}, nil,
 			map[string]any{"id": 7, "state": "sent"}, call{"PATCH /orders/7", `{"state":"sent"}`}},
-		"dots that are no way up": {"GET", "/orders/{id}", []*spec.Variable{variable("id", "text")}, nil, map[string]any{"id": "..."}, call{"GET /orders/...", ""}},
+		"three dots": {"GET", "/orders/{id}", []*spec.Variable{variable("id", "text")}, nil, map[string]any{"id": "..."}, call{"GET /orders/...", ""}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -134,7 +134,7 @@ func TestWhereArgumentsGo(t *testing.T) {
 	}
 }
 
-func TestArgumentsThatDoNotFit(t *testing.T) {
+func TestAPI_InvalidArguments(t *testing.T) {
 	s := serve(t, answer(200, "application/json", "{}"))
 	m := s.declare(t, func(d *spec.APITool) {
 		d.Endpoint = s.URL + "/orders/{id}/.{kind}"
@@ -174,7 +174,7 @@ func TestArgumentsThatDoNotFit(t *testing.T) {
 	}
 }
 
-func TestResults(t *testing.T) {
+func TestAPI_Results(t *testing.T) {
 	tests := map[string]struct {
 		kind, body string
 		want       any
@@ -206,7 +206,7 @@ func TestResults(t *testing.T) {
 	}
 }
 
-func TestFailures(t *testing.T) {
+func TestAPI_Failures(t *testing.T) {
 	tests := map[string]struct {
 		method string
 		answer []http.HandlerFunc
@@ -219,8 +219,8 @@ func TestFailures(t *testing.T) {
 		"503 every time":          {"GET", []http.HandlerFunc{answer(503, "", "", "Retry-After", "0.001")}, "HTTP 503: Service Unavailable, tried 3 times", 3},
 		"429, then well":          {"PUT", []http.HandlerFunc{answer(429, "", "", "Retry-After", "0.001"), answer(200, "", "")}, "", 2},
 		"503 is not posted again": {"POST", []http.HandlerFunc{answer(503, "", "")}, "HTTP 503: Service Unavailable", 1},
-		"asks for too long":       {"GET", []http.HandlerFunc{answer(429, "", "", "Retry-After", "3600")}, "HTTP 429: Too Many Requests", 1},
-		"says JSON":               {"GET", []http.HandlerFunc{answer(200, "application/json", "<html>")}, "the answer has the type application/json but is not JSON: <html>", 1},
+		"long Retry-After":        {"GET", []http.HandlerFunc{answer(429, "", "", "Retry-After", "3600")}, "HTTP 429: Too Many Requests", 1},
+		"not JSON":                {"GET", []http.HandlerFunc{answer(200, "application/json", "<html>")}, "the answer has the type application/json but is not JSON: <html>", 1},
 		"not modified":            {"GET", []http.HandlerFunc{answer(304, "", "")}, "HTTP 304: Not Modified", 1},
 		"cut off":                 {"GET", []http.HandlerFunc{answer(200, "", "short", "Content-Length", "1000")}, "the connection was closed before the answer was complete", 1},
 		"round and round":         {"GET", []http.HandlerFunc{answer(302, "", "", "Location", "/orders")}, "stopped after 10 redirects", 10},
@@ -244,7 +244,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-func TestSlowAndCancelled(t *testing.T) {
+func TestAPI_TimeoutAndCancel(t *testing.T) {
 	s := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	_, err := s.declare(t, func(d *spec.APITool) { d.Timeout = spec.Duration(30 * time.Millisecond) }).Call(t.Context(), nil)
 	if want := "tool find: GET " + s.URL + "/orders: no complete answer within 30ms"; err == nil || err.Error() != want || errors.Is(err, context.DeadlineExceeded) {
@@ -255,9 +255,9 @@ func TestSlowAndCancelled(t *testing.T) {
 	if _, err := s.declare(t, func(*spec.APITool) {}).Call(ctx, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	nobody := "http://" + servertest.Refused(t) + "/orders"
-	_, err = s.declare(t, func(d *spec.APITool) { d.Endpoint = nobody }).Call(t.Context(), nil)
-	if want := "tool find: GET " + nobody + ": connection refused"; err == nil || err.Error() != want {
+	closed := "http://" + servertest.Refused(t) + "/orders"
+	_, err = s.declare(t, func(d *spec.APITool) { d.Endpoint = closed }).Call(t.Context(), nil)
+	if want := "tool find: GET " + closed + ": connection refused"; err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }
@@ -270,7 +270,7 @@ func tokenAuth() spec.Ref[spec.Auth] {
 	return spec.Ref[spec.Auth]{ID: "b", To: &spec.BearerTokenAuth{AuthBase: spec.AuthBase{ID: "b"}, Token: spec.NewSecret("very-secret-token")}}
 }
 
-func TestCredentialsStayWithTheirServer(t *testing.T) {
+func TestAPI_CredentialsAndRedirects(t *testing.T) {
 	other := serve(t, answer(200, "application/json", `"there"`))
 	for name, tt := range map[string]struct {
 		auth   spec.Ref[spec.Auth]
@@ -308,7 +308,7 @@ func TestCredentialsStayWithTheirServer(t *testing.T) {
 	}
 }
 
-func TestSecretsAreNeverShown(t *testing.T) {
+func TestAPI_RedactsSecrets(t *testing.T) {
 	echo := func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
 		_, _ = fmt.Fprintf(w, "no: %s %s %s", r.Header.Get("Authorization"), r.Header.Get("X-API-Key"), r.Header.Get("X-Other-Token"))
@@ -323,7 +323,7 @@ func TestSecretsAreNeverShown(t *testing.T) {
 	}
 }
 
-func TestToolsThatCannotBeMade(t *testing.T) {
+func TestNewAPI_Errors(t *testing.T) {
 	awsAuth := spec.Ref[spec.Auth]{ID: "a", To: &spec.AWSAuth{AuthBase: spec.AuthBase{ID: "a"}}}
 	tests := []struct {
 		tool *spec.APITool

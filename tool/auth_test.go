@@ -15,7 +15,7 @@ import (
 )
 
 // tokens is a token server (RFC 6749): it gives out t-1, t-2, … to a client that
-// it knows, and answers everybody else as the RFC says.
+// it knows, and rejects others as the RFC specifies.
 type tokens struct {
 	*httptest.Server
 	given   atomic.Int32
@@ -60,7 +60,7 @@ func (s *server) authorized() []string {
 	return all
 }
 
-func TestATokenServesManyCalls(t *testing.T) {
+func TestOAuth2_SharesToken(t *testing.T) {
 	issuer := tokenServer(t, 3600)
 	s := serve(t, answer(200, "application/json", `{}`))
 	f := s.declare(t, func(d *spec.APITool) { d.Auth = grantAuth(issuer, "s3cret") })
@@ -83,7 +83,7 @@ func TestATokenServesManyCalls(t *testing.T) {
 	}
 }
 
-func TestAnEndedTokenIsRenewed(t *testing.T) {
+func TestOAuth2_RenewsExpiredToken(t *testing.T) {
 	issuer := tokenServer(t, 1) // over at once: ten seconds are kept in reserve
 	s := serve(t, answer(200, "application/json", `{}`))
 	f := s.declare(t, func(d *spec.APITool) { d.Auth = grantAuth(issuer, "s3cret") })
@@ -97,7 +97,7 @@ func TestAnEndedTokenIsRenewed(t *testing.T) {
 	}
 }
 
-func TestARefusedTokenIsRenewedOnce(t *testing.T) {
+func TestOAuth2_RenewsRejectedTokenOnce(t *testing.T) {
 	issuer := tokenServer(t, 3600)
 	s := serve(t, answer(401, "text/plain", "t-1 was revoked"), answer(200, "application/json", `{"done": true}`), answer(401, "text/plain", "no t-2, no t-3"))
 	f := s.declare(t, func(d *spec.APITool) {
@@ -118,7 +118,7 @@ func TestARefusedTokenIsRenewedOnce(t *testing.T) {
 	}
 }
 
-func TestNoToken(t *testing.T) {
+func TestOAuth2_TokenServerErrors(t *testing.T) {
 	issuer := tokenServer(t, 3600)
 	moved := httptest.NewServer(http.RedirectHandler(issuer.URL, http.StatusTemporaryRedirect))
 	t.Cleanup(moved.Close)
@@ -142,7 +142,7 @@ func TestNoToken(t *testing.T) {
 	}
 }
 
-func TestAPrivateTokenServer(t *testing.T) {
+func TestOAuth2_PrivateTokenServer(t *testing.T) {
 	issuer := tokenServer(t, 3600)
 	d := &spec.APITool{Endpoint: "https://api.example/x", Auth: grantAuth(issuer, "s3cret")}
 	d.ID, d.Name = "f", "f"
@@ -155,16 +155,16 @@ func TestAPrivateTokenServer(t *testing.T) {
 	}
 }
 
-func TestWhereAKeyGoes(t *testing.T) {
+func TestAuth_KeyLocation(t *testing.T) {
 	basic := &spec.BasicAuth{Username: "ada", Password: spec.NewSecret("pass:word")}
 	for name, c := range map[string]struct {
 		auth spec.Auth
 		line string // of the request
 		want http.Header
 	}{
-		"a header of its own": {&spec.APIKeyAuth{APIKey: spec.NewSecret("k-1"), Header: "x-weather-key"}, "GET /x?q=1", http.Header{"X-Weather-Key": {"k-1"}}},
-		"the query":           {&spec.APIKeyAuth{APIKey: spec.NewSecret("k 2&"), Query: "app id"}, "GET /x?q=1&app+id=k+2%26", http.Header{}},
-		"user and password":   {basic, "GET /x?q=1", http.Header{"Authorization": {"Basic YWRhOnBhc3M6d29yZA=="}}},
+		"a custom header":   {&spec.APIKeyAuth{APIKey: spec.NewSecret("k-1"), Header: "x-weather-key"}, "GET /x?q=1", http.Header{"X-Weather-Key": {"k-1"}}},
+		"the query":         {&spec.APIKeyAuth{APIKey: spec.NewSecret("k 2&"), Query: "app id"}, "GET /x?q=1&app+id=k+2%26", http.Header{}},
+		"user and password": {basic, "GET /x?q=1", http.Header{"Authorization": {"Basic YWRhOnBhc3M6d29yZA=="}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, answer(403, "text/plain", "not with YWRhOnBhc3M6d29yZA==, pass:word, k-1, k 2& or k+2%26"))
@@ -181,7 +181,7 @@ func TestWhereAKeyGoes(t *testing.T) {
 					t.Errorf("%s was %q, want %q", header, got, value[0])
 				}
 			}
-			for _, proof := range map[string][]string{"a header of its own": {"k-1"}, "the query": {"k 2&", "k+2"}, "user and password": {"YWRh", "pass:word"}}[name] {
+			for _, proof := range map[string][]string{"a custom header": {"k-1"}, "the query": {"k 2&", "k+2"}, "user and password": {"YWRh", "pass:word"}}[name] {
 				if strings.Contains(fmt.Sprint(err), proof) {
 					t.Errorf("the error shows %s: %v", proof, err)
 				}
@@ -190,13 +190,13 @@ func TestWhereAKeyGoes(t *testing.T) {
 	}
 }
 
-func TestAuthsThatCannotBeUsed(t *testing.T) {
+func TestAuth_Errors(t *testing.T) {
 	for want, auth := range map[string]spec.Auth{
-		"has a header and a query":                  &spec.APIKeyAuth{APIKey: spec.NewSecret("k"), Header: "A", Query: "b"},
-		`invalid header name "A B"`:                 &spec.APIKeyAuth{APIKey: spec.NewSecret("k"), Header: "A B"},
+		"has a header and a query":                   &spec.APIKeyAuth{APIKey: spec.NewSecret("k"), Header: "A", Query: "b"},
+		`invalid header name "A B"`:                  &spec.APIKeyAuth{APIKey: spec.NewSecret("k"), Header: "A B"},
 		"the query of the call and auth  both set q": &spec.APIKeyAuth{APIKey: spec.NewSecret("k"), Query: "q"},
-		"token_url is not an http or https address": &spec.OAuth2Auth{ClientID: "c", ClientSecret: spec.NewSecret("s"), TokenURL: "token"},
-		"auth  is empty":                            &spec.BasicAuth{Username: "ada"},
+		"token_url is not an http or https address":  &spec.OAuth2Auth{ClientID: "c", ClientSecret: spec.NewSecret("s"), TokenURL: "token"},
+		"auth  is empty":                             &spec.BasicAuth{Username: "ada"},
 	} {
 		d := &spec.APITool{Endpoint: "https://api.example/x?q=1", Auth: spec.Ref[spec.Auth]{ID: "proof", To: auth}}
 		d.ID, d.Name = "f", "f"

@@ -7,9 +7,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever a value holds, it fills its own place: the host, the number of path
+// No value changes the structure of the URL: the host, the number of path
 // parts and the other query values stay.
-func TestAValueStaysInItsPlace(t *testing.T) {
+func TestEndpoint_EscapesValues(t *testing.T) {
 	e, err := parseEndpoint("https://shop.example/a/{x}/b?k={y}&z=1")
 	if err != nil {
 		t.Fatal(err)

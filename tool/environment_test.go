@@ -24,7 +24,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-func TestErrorsNameTheFirstUnknownArgument(t *testing.T) {
+func TestValidateArgs_FirstUnknownArgument(t *testing.T) {
 	for range 50 {
 		_, err := tool.Info{ID: "find"}.ValidateArgs(map[string]any{"c": 1, "a": 1, "b": 1})
 		if err == nil || err.Error() != "tool find: argument a: is not an argument of this tool" {

@@ -77,8 +77,8 @@ func isSensitiveHeader(name string) bool {
 	return false
 }
 
-// decode converts a body to a value: an empty one to null, JSON whatever its media type
-// is, other text to text and other bytes to bytes. text/plain is parsed as JSON only if
+// decode converts a body to a value: an empty one to null, JSON of any media type to its
+// value, other text to text and other bytes to bytes. text/plain is parsed as JSON only if
 // it is an object or a list: a server that sends 007 as text does not mean a number.
 func decode(contentType string, raw []byte) (any, error) {
 	trimmed := bytes.TrimSpace(bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf")))

@@ -55,7 +55,7 @@ func TestSchema(t *testing.T) {
 	check(t, got, `{"z":1}`, false)
 }
 
-// check asks a JSON schema validator of others.
+// check validates with a third-party JSON schema validator.
 func check(t *testing.T, schema json.RawMessage, instance string, valid bool) {
 	t.Helper()
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))

@@ -107,7 +107,7 @@ type Error struct {
 	Status     int           // the HTTP status; 0 where there was no answer
 	Message    string        // what happened, with the start of the body; one line
 	Attempts   int           // how often the request was sent
-	RetryAfter time.Duration // how long the server asks to wait before the next request
+	RetryAfter time.Duration // how long the server requests to wait before the next request
 	Temporary  bool          // whether a later call may succeed
 	Err        error         // the cause: a network error
 }

@@ -14,9 +14,9 @@ import (
 	"testing"
 )
 
-// remembersThenAsks keeps a turn of a memory and then asks a second model, twice
-// in one row: the run is killed while that model thinks.
-const remembersThenAsks = `id: some
+// twoTurns has two turns of a memory in one row and then calls another model: the run
+// is killed during that call.
+const twoTurns = `id: some
 models: [{type: Model, id: lists, provider: openai, model_id: gpt-4o-mini, base_url: "%s/v1", retry: {max_attempts: 1}}]
 memories: [{id: talk, policy: message_window, max_messages: 2}]
 flows:
@@ -30,25 +30,24 @@ flows:
       - {type: LLMInference, id: judge, model: lists, system_message: Judge., inputs: [a], outputs: [c]}
 `
 
-// counter is a model whose answers tell how many questions came before.
+// counter is a model whose answers have the number of the question.
 type counter struct {
 	mu    sync.Mutex
-	said  int
+	turns int
 	judge func(answer string) // called while a judgement is made
 }
 
-// judgeBy changes what is done with an answer that is judged; a process that was
-// killed may have left a request.
+// judgeBy sets judge. A process that was killed may have a request left.
 func (c *counter) judgeBy(judge func(answer string)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.judge = judge
 }
 
-func (c *counter) asked() int {
+func (c *counter) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.said
+	return c.turns
 }
 
 func (c *counter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -67,8 +66,8 @@ func (c *counter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		judge(newest)
 	} else {
 		c.mu.Lock()
-		c.said++
-		text = fmt.Sprintf("answer %d to %s", c.said, newest)
+		c.turns++
+		text = fmt.Sprintf("answer %d to %s", c.turns, newest)
 		c.mu.Unlock()
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -78,17 +77,17 @@ func (c *counter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// TestATurnThatWasKeptIsNotHeldAgain: a row whose turns were committed before the
-// process was killed gets their answers from the history; nothing is said twice,
-// though the row asks the same twice itself.
-func TestATurnThatWasKeptIsNotHeldAgain(t *testing.T) {
+// TestResume_CommittedTurns: a row whose turns were committed before the process was
+// killed gets their answers from the history. No message is stored twice, also if the
+// row itself has two equal questions.
+func TestResume_CommittedTurns(t *testing.T) {
 	for _, kind := range []string{"LLMInference", "Agent"} {
 		t.Run(kind, func(t *testing.T) {
 			model := &counter{judge: func(string) {}}
 			server := httptest.NewServer(model)
 			defer server.Close()
 			dir := t.TempDir()
-			for name, text := range map[string]string{"in.csv": "name\nrow 1\nrow 2\nrow 3\n", "app.qtype.yaml": fmt.Sprintf(remembersThenAsks, server.URL, kind)} {
+			for name, text := range map[string]string{"in.csv": "name\nrow 1\nrow 2\nrow 3\n", "app.qtype.yaml": fmt.Sprintf(twoTurns, server.URL, kind)} {
 				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 					t.Fatal(err)
 				}
@@ -96,11 +95,11 @@ func TestATurnThatWasKeptIsNotHeldAgain(t *testing.T) {
 			qtype := func(ctx context.Context, args ...string) (string, error) {
 				cmd := exec.CommandContext(ctx, "qtype", args...)
 				cmd.Dir, cmd.Env = dir, append(os.Environ(), "OPENAI_API_KEY=x", "NO_PROXY=*")
-				var said strings.Builder
-				cmd.Stderr = &said
+				var stderr strings.Builder
+				cmd.Stderr = &stderr
 				out, err := cmd.Output()
 				if err != nil {
-					err = fmt.Errorf("%w: %s", err, said.String())
+					err = fmt.Errorf("%w: %s", err, stderr.String())
 				}
 				return string(out), err
 			}
@@ -110,7 +109,7 @@ func TestATurnThatWasKeptIsNotHeldAgain(t *testing.T) {
 			model.judgeBy(func(answer string) {
 				if strings.HasSuffix(answer, "row 2") {
 					kill()
-					<-killed // so that the process does not go on while the signal is on its way
+					<-killed // so that the process does not continue before it receives the signal
 				}
 			})
 			_, err := qtype(ctx, run...)
@@ -122,8 +121,8 @@ func TestATurnThatWasKeptIsNotHeldAgain(t *testing.T) {
 			if _, err := qtype(t.Context(), append(run, "--resume")...); err != nil {
 				t.Fatal(err)
 			}
-			if said := model.asked(); said != 6 {
-				t.Errorf("the model was asked %d times, want 2 for each row", said)
+			if turns := model.count(); turns != 6 {
+				t.Errorf("the model was called %d times, want 2 for each row", turns)
 			}
 			out, err := os.ReadFile(filepath.Join(dir, "out.jsonl"))
 			if err != nil {

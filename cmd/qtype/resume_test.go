@@ -23,8 +23,8 @@ import (
 	"github.com/qtype-dev/qtype/internal/records"
 )
 
-// makesSome asks a model for a list, and makes a row of each of its items: no
-// row, one or two. Some answers are no lists.
+// makesSome calls a model for a list, and makes a row of each of its items: no row,
+// one or two. Some answers are not lists.
 const makesSome = `id: some
 models: [{type: Model, id: lists, provider: openai, model_id: gpt-4o-mini, base_url: "%s/v1", retry: {max_attempts: 1}}]
 flows:
@@ -42,18 +42,18 @@ flows:
       - {type: Explode, id: each, inputs: [all], outputs: [item]}
 `
 
-// lister is the model: it counts how often each row asks it, and calls watch
-// with the number of all calls.
+// lister is the model: it counts the calls of each row, and calls watch with the
+// number of all calls.
 type lister struct {
 	mu    sync.Mutex
-	asked map[int]int
+	byRow map[int]int
 	total int
 	watch func(total int)
 	fail  func(row int) int // the status that a row's call fails with, 0 for none
 }
 
-// calls is how many calls there were until now; a process that was killed may
-// have left some that are still being answered.
+// calls returns the number of calls so far. Some of a process that was killed may
+// still be in progress.
 func (l *lister) calls() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,7 +75,7 @@ func (l *lister) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	row, _ := strconv.Atoi(strings.TrimPrefix(req.Messages[0].Content, "row "))
 	l.mu.Lock()
-	l.asked[row]++
+	l.byRow[row]++
 	l.total++
 	total, watch, status := l.total, l.watch, 0
 	if l.fail != nil {
@@ -97,10 +97,10 @@ func (l *lister) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// listOf is what the model answers for a row: a list, or something else.
+// listOf is the model's answer for a row: a list, or something else.
 func listOf(row int) any {
 	if row%97 == 0 {
-		return "no list"
+		return "not a list"
 	}
 	list := make([]string, row%3)
 	for i := range list {
@@ -109,7 +109,7 @@ func listOf(row int) any {
 	return list
 }
 
-// wantResults is the output: the row, the item, and whether it failed.
+// wantResults returns the expected output: the row, the item, and whether it failed.
 func wantResults(rows int) []string {
 	var want []string
 	for row := 1; row <= rows; row++ {
@@ -125,7 +125,7 @@ func wantResults(rows int) []string {
 	return want
 }
 
-// gotResults reads an output as wantResults writes it.
+// gotResults returns an output in the form of wantResults.
 func gotResults(t *testing.T, path string) []string {
 	t.Helper()
 	r, err := records.Open(t.Context(), path, records.Options{})
@@ -150,17 +150,17 @@ func gotResults(t *testing.T, path string) []string {
 	return got
 }
 
-// killable is a run of many rows whose model is on loopback.
+// killable is a run of many rows whose model is on the loopback interface.
 type killable struct {
 	model *lister
 	dir   string
 	args  []string
-	watch func(func(total int)) (total int) // has the model call the function at each call from now on; it answers how many there were
+	watch func(func(total int)) (total int) // sets the function that the model calls at each call, and returns the number so far
 }
 
 func newKillable(t *testing.T, rows, workers int, out string) *killable {
 	t.Helper()
-	model := &lister{asked: map[int]int{}}
+	model := &lister{byRow: map[int]int{}}
 	var in strings.Builder
 	in.WriteString("name\n")
 	for row := range rows {
@@ -178,7 +178,7 @@ func newKillable(t *testing.T, rows, workers int, out string) *killable {
 	return k
 }
 
-// newKillableOf is a run of a document, in which %s is the model's address.
+// newKillableOf returns a run of a document, in which %s is the model's address.
 func newKillableOf(t *testing.T, model string, files map[string]string, out string) *killable {
 	t.Helper()
 	k := &killable{dir: t.TempDir(), args: []string{"run", "app.qtype.yaml", "-I", "in.csv", "-o", out, "-q"}}
@@ -203,8 +203,8 @@ func (k *killable) start(ctx context.Context, t *testing.T, more ...string) *exe
 	return cmd
 }
 
-// killAfter runs the command and kills it once the model was asked so many
-// times more, at the latest after a time; it tells whether the run had ended.
+// killAfter runs the command and kills it after a number of calls of the model, at the
+// latest after a time. It reports whether the run had ended before.
 func (k *killable) killAfter(t *testing.T, calls int, latest time.Duration) (ended bool) {
 	t.Helper()
 	ctx, kill := context.WithTimeout(t.Context(), latest) // its end kills by SIGKILL
@@ -215,7 +215,7 @@ func (k *killable) killAfter(t *testing.T, calls int, latest time.Duration) (end
 	until.Store(int64(calls + k.watch(func(total int) {
 		if int64(total) >= until.Load() {
 			kill()
-			<-dead // so that the process does not come to its end while the signal is on its way
+			<-dead // so that the process does not end before it receives the signal
 		}
 	})))
 	cmd := k.start(ctx, t, "--resume")
@@ -225,15 +225,15 @@ func (k *killable) killAfter(t *testing.T, calls int, latest time.Duration) (end
 		return false
 	}
 	if text := fmt.Sprint(cmd.Stderr); text != "" || err == nil {
-		t.Fatalf("the run ended with %v and said: %s", err, text)
+		t.Fatalf("the run ended with %v and printed: %s", err, text)
 	}
 	return true // exit status 1: rows have failed
 }
 
-// TestAKilledRunGoesOnWhereItWas: however often and whenever the process is
-// killed, the output holds what became of every row, once and in order, and no
-// row that was finished is done again. QTYPE_KILLS says how often.
-func TestAKilledRunGoesOnWhereItWas(t *testing.T) {
+// TestResume_Killed kills a run several times at any moment. The output has the results
+// of every row, once and in order, and no finished row is processed again. QTYPE_KILLS
+// is the number of kills.
+func TestResume_Killed(t *testing.T) {
 	kills, rows, workers := 4, 1500, 8
 	if n, err := strconv.Atoi(os.Getenv("QTYPE_KILLS")); err == nil {
 		kills, rows = n, max(rows, 400*n)
@@ -267,12 +267,12 @@ func TestAKilledRunGoesOnWhereItWas(t *testing.T) {
 			if len(got) != len(want) {
 				t.Fatalf("%d results, want %d", len(got), len(want))
 			}
-			// What was under way at a kill is asked again: a row for each worker,
-			// and what had come out within the last milliseconds.
+			// The rows in flight at a kill are processed again: one for each worker, and
+			// those that were finished within the last milliseconds.
 			again := k.model.calls() - rows
 			t.Logf("%d kills, %d of %d calls were repeated", done, again, rows)
 			if most := done * (workers + 40); again > most {
-				t.Errorf("%d rows were done again after %d kills", again, done)
+				t.Errorf("%d rows were processed again after %d kills", again, done)
 			}
 			left, _ := filepath.Glob(out + "*")
 			if hidden, _ := filepath.Glob(filepath.Join(k.dir, ".*")); len(left) != 1 || len(hidden) > 0 {
@@ -282,7 +282,7 @@ func TestAKilledRunGoesOnWhereItWas(t *testing.T) {
 	}
 }
 
-// failing has the model fail rows from now on; nil lets it answer all.
+// failing makes the model fail some rows from now on; nil for none.
 func (k *killable) failing(fail func(row int) int) {
 	k.model.with(func(l *lister) { l.fail = fail })
 }
@@ -291,13 +291,13 @@ func (k *killable) failing(fail func(row int) int) {
 func (k *killable) run(t *testing.T, more ...string) (text string, status int) {
 	t.Helper()
 	cmd := k.start(t.Context(), t, more...)
-	_ = cmd.Wait() // the status tells
+	_ = cmd.Wait() // the exit status is returned
 	return fmt.Sprint(cmd.Stderr), cmd.ProcessState.ExitCode()
 }
 
-// TestRefusedCredentialsEndARun: it would fail row for row; once the model takes
-// them the run goes on, and no row has failed for it.
-func TestRefusedCredentialsEndARun(t *testing.T) {
+// TestResume_RejectedCredentials: a run stops if the model rejects the credentials. Once
+// the model accepts them, the run is resumed and no row has failed.
+func TestResume_RejectedCredentials(t *testing.T) {
 	k := newKillable(t, 300, 1, "out.jsonl")
 	k.failing(func(row int) int {
 		if row > 50 {
@@ -306,15 +306,15 @@ func TestRefusedCredentialsEndARun(t *testing.T) {
 		return 0
 	})
 	text, status := k.run(t)
-	if status != 1 || strings.Count(text, "\n") != 1 || !strings.Contains(text, "the run was ended: model lists refuses the credentials, of the last 3 rows and likely of all others: ") ||
+	if status != 1 || strings.Count(text, "\n") != 1 || !strings.Contains(text, "stopped: model lists rejected the credentials for 3 rows in a row: ") ||
 		!strings.HasSuffix(text, "continue with: qtype run app.qtype.yaml -I in.csv -o out.jsonl -q --resume\n") {
 		t.Fatalf("exit status %d: %s", status, text)
 	}
-	if asked := k.model.calls(); asked > 54 {
-		t.Errorf("the model was asked %d times", asked)
+	if calls := k.model.calls(); calls > 54 {
+		t.Errorf("the model was called %d times", calls)
 	}
 	k.failing(nil)
-	if text, status := k.run(t, "--resume"); status != 1 || text != "" { // some rows are meant to fail
+	if text, status := k.run(t, "--resume"); status != 1 || text != "" { // some rows fail
 		t.Fatalf("exit status %d: %s", status, text)
 	}
 	if got := gotResults(t, filepath.Join(k.dir, "out.jsonl")); !slices.Equal(got, wantResults(300)) {
@@ -322,9 +322,8 @@ func TestRefusedCredentialsEndARun(t *testing.T) {
 	}
 }
 
-// TestFailedRowsAreFinishedUnlessTheyAreWantedAgain: --retry-failed asks for
-// them, and for no others.
-func TestFailedRowsAreFinishedUnlessTheyAreWantedAgain(t *testing.T) {
+// TestResume_RetryFailed: --retry-failed processes the failed rows again and no others.
+func TestResume_RetryFailed(t *testing.T) {
 	k := newKillable(t, 200, 4, "out.csv")
 	k.failing(func(row int) int {
 		if row%10 == 1 {
@@ -336,18 +335,18 @@ func TestFailedRowsAreFinishedUnlessTheyAreWantedAgain(t *testing.T) {
 		t.Fatalf("exit status %d: %s", status, text)
 	}
 	k.failing(nil)
-	k.model.with(func(l *lister) { l.asked = map[int]int{} })
+	k.model.with(func(l *lister) { l.byRow = map[int]int{} })
 	if text, status := k.run(t, "--resume", "--retry-failed"); status != 1 || text != "" {
 		t.Fatalf("exit status %d: %s", status, text)
 	}
 	if got := gotResults(t, filepath.Join(k.dir, "out.csv")); !slices.Equal(got, wantResults(200)) {
 		t.Errorf("%d results, want %d", len(got), len(wantResults(200)))
 	}
-	var asked map[int]int
-	k.model.with(func(l *lister) { asked = maps.Clone(l.asked) })
+	var calls map[int]int
+	k.model.with(func(l *lister) { calls = maps.Clone(l.byRow) })
 	for row := 1; row < 130; row++ {
-		if again := asked[row] > 0; again != (row%10 == 1 || row == 97) {
-			t.Errorf("row %d was done again: %v", row, again)
+		if again := calls[row] > 0; again != (row%10 == 1 || row == 97) {
+			t.Errorf("row %d was processed again: %v", row, again)
 		}
 	}
 }

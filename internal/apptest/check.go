@@ -12,82 +12,81 @@ import (
 	"github.com/qtype-dev/qtype/validate"
 )
 
-// checker holds a file of tests against its application.
+// checker checks a test file against its application.
 type checker struct {
 	app  *spec.Application
 	list diag.List
 }
 
-// suite checks the file.
-func (c *checker) suite(s *spec.Suite) {
-	c.doubles(s.Models, s.Tools)
+func (c *checker) checkSuite(s *spec.Suite) {
+	c.checkMocks(s.Models, s.Tools)
 	if len(s.Tests) == 0 && s.Place().Complete("tests") {
-		c.list.Add(ruleUnclear.At(at(s, "tests"), "there are no tests").WithHint("give one a name and turns"))
+		c.list.Add(ruleInvalid.At(spanOf(s, "tests"), "the file has no tests").WithHint("add one with a name and turns"))
 	}
 	for i, t := range s.Tests {
 		if t == nil {
-			continue // it could not be read, which is told
+			continue // a value with an error that is reported already
 		}
 		if strings.TrimSpace(t.Name) == "" && t.Place().Complete("name") {
 			if field, ok := t.Place().Lookup("name"); ok {
-				c.list.Add(ruleUnclear.At(field.Span(), "the test's name is empty").WithHint("it tells what is tested"))
+				c.list.Add(ruleInvalid.At(field.Span(), "the test's name is empty").WithHint("describe what the test checks"))
 			}
 		}
 		if j := slices.IndexFunc(s.Tests, func(o *spec.Test) bool { return o != nil && o.Name == t.Name }); j < i && t.Name != "" {
-			c.list.Add(ruleUnknown.At(at(t, "name"), "another test is named %q", t.Name).WithRelated(at(s.Tests[j], "name"), "first named here"))
+			c.list.Add(ruleUnknown.At(spanOf(t, "name"), "duplicate test name %q", t.Name).WithRelated(spanOf(s.Tests[j], "name"), "first used here"))
 		}
-		c.test(t)
+		c.checkTest(t)
 	}
 }
 
-// at is the place of a node's value, of the node where it has none.
-func at(n spec.Node, key string) source.Span {
+// spanOf returns the position of a key, or that of the node if it has no such key.
+func spanOf(n spec.Node, key string) source.Span {
 	if field, ok := n.Place().Lookup(key); ok {
 		return field.Span()
 	}
 	return n.Place().Span()
 }
 
-// known reports an id that is not one of those there are.
-func (c *checker) known(place source.Span, noun, id string, ids []string) {
+// checkID reports an unknown id.
+func (c *checker) checkID(place source.Span, noun, id string, ids []string) {
 	if id == "" || slices.Contains(ids, id) {
-		return // one that is missing is told already
+		return // a missing id is reported already
 	}
-	finding := ruleUnknown.At(place, "no %s has the id %q", noun, id)
+	d := ruleUnknown.At(place, "no %s has the id %q", noun, id)
 	if len(ids) > 0 && diag.Nearest(id, ids) == "" {
-		finding = finding.WithHint("there are %s", strings.Join(ids, ", "))
+		d = d.WithHint("available: %s", strings.Join(ids, ", "))
 	}
-	c.list.Add(finding.WithNearest(id, ids))
+	c.list.Add(d.WithNearest(id, ids))
 }
 
-func (c *checker) test(t *spec.Test) {
-	c.doubles(t.Models, t.Tools)
+func (c *checker) checkTest(t *spec.Test) {
+	c.checkMocks(t.Models, t.Tools)
 	flow := flowOf(c.app, t)
 	if flow == nil {
 		ids := idsOf(c.app.Flows)
 		if t.Flow != "" {
-			c.known(at(t, "flow"), "flow", t.Flow, ids)
+			c.checkID(spanOf(t, "flow"), "flow", t.Flow, ids)
 		} else {
-			c.list.Add(ruleUnknown.At(at(t, "name"), "the test does not say which flow it runs").WithHint("flow: names one of %s", strings.Join(ids, ", ")))
+			c.list.Add(ruleUnknown.At(spanOf(t, "name"), "the test does not name its flow").WithHint("set flow to one of %s", strings.Join(ids, ", ")))
 		}
 		return
 	}
 	if len(t.Turns) == 0 && t.Place().Complete("turns") {
-		c.list.Add(ruleUnclear.At(at(t, "turns"), "the test has no turns").WithHint("give it one, such as {input: Hello}"))
+		c.list.Add(ruleInvalid.At(spanOf(t, "turns"), "the test has no turns").WithHint("add one, such as {input: Hello}"))
 	}
 	for _, turn := range t.Turns {
 		if turn != nil {
-			c.turn(turn, flow)
+			c.checkTurn(turn, flow)
 		}
 	}
 }
 
-// compact leaves out what could not be read.
-func compact[T any](all []*T) []*T {
+// nonNil removes the values that could not be read.
+func nonNil[T any](all []*T) []*T {
 	return slices.DeleteFunc(slices.Clone(all), func(one *T) bool { return one == nil })
 }
 
-// flowOf is the flow that a test runs; nil where it is not clear which.
+// flowOf returns the flow that a test runs; nil if it is ambiguous or unknown.
 func flowOf(app *spec.Application, t *spec.Test) *spec.Flow {
 	if t.Flow == "" && len(app.Flows) == 1 {
 		return app.Flows[0]
@@ -107,8 +106,8 @@ func idsOf[E spec.Entity](all []E) []string {
 	return ids
 }
 
-// given are the inputs that a flow has, and the one that input stands for: the
-// only one, or the only one that must be given.
+// given returns the ids of a flow's inputs, and the id that the key input stands
+// for: that of the only input, or of the only required one.
 func given(flow *spec.Flow) (ids []string, only string) {
 	var needed []string
 	for i := range flow.Inputs {
@@ -127,24 +126,24 @@ func given(flow *spec.Flow) (ids []string, only string) {
 	return ids, ""
 }
 
-func (c *checker) turn(t *spec.Turn, flow *spec.Flow) {
+func (c *checker) checkTurn(t *spec.Turn, flow *spec.Flow) {
 	ids, only := given(flow)
 	if field, ok := t.Place().Lookup("input"); ok {
 		switch {
 		case len(t.Inputs) > 0:
-			c.list.Add(ruleUnclear.At(field.Key, "the turn has input and inputs").WithHint("one of them says everything"))
+			c.list.Add(ruleInvalid.At(field.Key, "the turn has input and inputs").WithHint("use one of them"))
 		case only == "":
-			c.list.Add(ruleUnclear.At(field.Key, "flow %s has not one input, but %d", flow.ID, len(ids)).WithHint("inputs: gives them by their ids: %s", strings.Join(ids, ", ")))
+			c.list.Add(ruleInvalid.At(field.Key, "flow %s has %d inputs", flow.ID, len(ids)).WithHint("use inputs with their ids: %s", strings.Join(ids, ", ")))
 		}
 	}
 	if field, ok := t.Place().Lookup("inputs"); ok {
 		for _, part := range field.Parts {
-			c.known(part.Key, "input of flow "+flow.ID, part.Name, ids)
+			c.checkID(part.Key, "input of flow "+flow.ID, part.Name, ids)
 		}
 	}
-	c.pattern(at(t, "fails"), t.Fails)
+	c.checkPattern(spanOf(t, "fails"), t.Fails)
 	if t.Fails != "" && len(t.Expect) > 0 {
-		c.list.Add(ruleUnclear.At(at(t, "expect"), "a row that fails has no outputs to expect anything of").WithRelated(at(t, "fails"), "it is to fail"))
+		c.list.Add(ruleInvalid.At(spanOf(t, "expect"), "a row that fails has no outputs to check").WithRelated(spanOf(t, "fails"), "expected to fail"))
 		return
 	}
 	var outputs []*spec.Variable
@@ -153,49 +152,49 @@ func (c *checker) turn(t *spec.Turn, flow *spec.Flow) {
 	}
 	for i := range t.Expect {
 		if t.Expect[i].IsZero() {
-			continue // it could not be read, which is told
+			continue // a value with an error that is reported already
 		}
 		c.list.Add(validate.Condition(&t.Expect[i], outputs)...)
 	}
-	for _, m := range compact(t.Memory) {
-		c.known(at(m, "id"), "memory", m.ID, idsOf(c.app.Memories))
+	for _, m := range nonNil(t.Memory) {
+		c.checkID(spanOf(m, "id"), "memory", m.ID, idsOf(c.app.Memories))
 	}
-	for _, s := range compact(t.Sent) {
-		c.known(at(s, "id"), "chat model", s.ID, idsOf(chatModels(c.app)))
+	for _, s := range nonNil(t.Sent) {
+		c.checkID(spanOf(s, "id"), "chat model", s.ID, idsOf(chatModels(c.app)))
 	}
 }
 
-func (c *checker) pattern(place source.Span, text string) {
+func (c *checker) checkPattern(place source.Span, text string) {
 	if _, err := regexp.Compile(text); err != nil {
-		c.list.Add(ruleUnclear.At(place, "%q is no regular expression: %s", text, strings.TrimPrefix(err.Error(), "error parsing regexp: ")))
+		c.list.Add(ruleInvalid.At(place, "invalid regular expression %q: %s", text, strings.TrimPrefix(err.Error(), "error parsing regexp: ")))
 	}
 }
 
-func (c *checker) doubles(models []*spec.ModelMock, tools []*spec.ToolMock) {
-	for _, m := range compact(models) {
+func (c *checker) checkMocks(models []*spec.ModelMock, tools []*spec.ToolMock) {
+	for _, m := range nonNil(models) {
 		declared := chatModels(c.app)
-		c.known(at(m, "id"), "chat model", m.ID, idsOf(declared))
+		c.checkID(spanOf(m, "id"), "chat model", m.ID, idsOf(declared))
 		if i := slices.IndexFunc(declared, func(d *spec.Model) bool { return d.ID == m.ID }); i >= 0 && m.Place().Complete() {
-			if _, err := mock.New(mocked(declared[i], m), mock.Options{}); err != nil {
+			if _, err := mock.New(withMock(declared[i], m), mock.Options{}); err != nil {
 				_, why, _ := strings.Cut(err.Error(), ": ")
-				c.list.Add(ruleUnclear.At(at(m, "rules"), "%s", why))
+				c.list.Add(ruleInvalid.At(spanOf(m, "rules"), "%s", why))
 			}
 		}
 	}
-	for _, t := range compact(tools) {
-		c.known(at(t, "id"), "tool", t.ID, idsOf(allTools(c.app)))
+	for _, t := range nonNil(tools) {
+		c.checkID(spanOf(t, "id"), "tool", t.ID, idsOf(allTools(c.app)))
 		_, result := t.Place().Lookup("result")
 		_, fails := t.Place().Lookup("error")
 		if result == fails && t.Place().Complete() {
-			c.list.Add(ruleUnclear.At(at(t, "id"), "the double of tool %q needs a result or an error", t.ID).WithHint("one of them, not both"))
+			c.list.Add(ruleInvalid.At(spanOf(t, "id"), "the mock of tool %q needs a result or an error", t.ID).WithHint("set one of them"))
 		}
 	}
 }
 
-// chatModels are the chat models of an application and of what it references.
+// chatModels returns the chat models of an application and its references.
 func chatModels(app *spec.Application) []*spec.Model {
 	var all []*spec.Model
-	for _, d := range documents(app) {
+	for _, d := range app.Documents() {
 		for _, m := range d.Models {
 			if chat, ok := m.(*spec.Model); ok {
 				all = append(all, chat)
@@ -205,23 +204,11 @@ func chatModels(app *spec.Application) []*spec.Model {
 	return all
 }
 
-// allTools are the tools of an application and of what it references.
+// allTools returns the tools of an application and its references.
 func allTools(app *spec.Application) []spec.Tool {
 	var all []spec.Tool
-	for _, d := range documents(app) {
+	for _, d := range app.Documents() {
 		all = append(all, d.Tools...)
-	}
-	return all
-}
-
-func documents(app *spec.Application) []*spec.Document {
-	all := []*spec.Document{{Models: app.Models, Tools: app.Tools}}
-	for _, ref := range app.References {
-		if ref.Application != nil {
-			all = append(all, documents(ref.Application)...)
-			continue
-		}
-		all = append(all, ref)
 	}
 	return all
 }

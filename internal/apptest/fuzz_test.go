@@ -8,7 +8,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/apptest"
 )
 
-// FuzzLoad: no file of tests makes the checker or a test panic or hang.
+// FuzzLoad checks that no test file makes loading or running panic or hang.
 func FuzzLoad(f *testing.F) {
 	for _, rule := range apptest.Rules() {
 		f.Add(rule.Wrong)
@@ -16,22 +16,22 @@ func FuzzLoad(f *testing.F) {
 	}
 	f.Add("tests: [{name: a, flow: talk, turns: [{input: Hello, rows: 1, memory: [{id: chat_memory}], sent: [{id: writer, contains: [x]}]}, null]}, null]\nmodels: [null]\ntools: [{id: find_order, error: x}]\n")
 	folder := f.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, "app.qtype.yaml"), []byte(app), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, "app.qtype.yaml"), []byte(application), 0o600); err != nil {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		path := filepath.Join(t.TempDir(), "app.qtype-test.yaml")
-		// The application is the same in every run, so that only the tests vary.
+		// Only the tests vary; the application is the same in every run.
 		if err := os.Symlink(filepath.Join(folder, "app.qtype.yaml"), filepath.Join(filepath.Dir(path), "app.qtype.yaml")); err != nil {
 			t.Skip(err)
 		}
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		file, list := apptest.Load(t.Context(), path)
+		file, list := apptest.Load(t.Context(), path, open)
 		if file == nil {
 			if list.Errors() == 0 {
-				t.Errorf("%q cannot be run, and nothing tells why", text)
+				t.Errorf("%q cannot be run, but there is no error", text)
 			}
 			return
 		}

@@ -18,117 +18,120 @@ import (
 	"github.com/qtype-dev/qtype/tool"
 )
 
-// testEnv is what stands in place of the world in one test.
+// testEnv replaces the models, tools and network of one test. It is safe for
+// concurrent use.
 type testEnv struct {
-	models []*spec.ModelMock // the test's before the file's
+	models []*spec.ModelMock // those of the test before those of the file
 	tools  []*spec.ToolMock
 
-	mu   sync.Mutex
-	sent map[string][]model.Request // what the models were asked in this turn, by their ids
+	mu       sync.Mutex
+	requests map[string][]model.Request // of the current turn, by model id
 }
 
-func newStage(s *spec.Suite, t *spec.Test) *testEnv {
-	return &testEnv{models: slices.Concat(t.Models, s.Models), tools: slices.Concat(t.Tools, s.Tools), sent: map[string][]model.Request{}}
+func newTestEnv(s *spec.Suite, t *spec.Test) *testEnv {
+	return &testEnv{models: slices.Concat(t.Models, s.Models), tools: slices.Concat(t.Tools, s.Tools), requests: map[string][]model.Request{}}
 }
 
-// mocks are who answers in place of models and tools.
+// mocks returns the mocks for the runtime.
 func (s *testEnv) mocks() runtime.Mocks {
 	return runtime.Mocks{Model: s.model, Embedder: embedder, Tool: s.tool}
 }
 
-// model is the mock of the test, else the one that the document has.
+// model returns the mock of a model: that of the test or file, otherwise that of
+// the document.
 func (s *testEnv) model(m *spec.Model) (model.Chat, error) {
-	declared, standsFor := m, m
+	declared, replaced := m, m
 	if i := slices.IndexFunc(s.models, func(d *spec.ModelMock) bool { return d.ID == m.ID }); i >= 0 {
-		declared = mocked(m, s.models[i])
+		declared = withMock(m, s.models[i])
 	} else if m.IsMock() {
-		standsFor = nil
+		replaced = nil
 	} else if declared = m.Offline.To; declared == nil {
-		return nil, fmt.Errorf("model %s would be asked, but a test asks nobody outside: give the test, or the file, models: [{id: %s, rules: …}]", m.ID, m.ID)
+		return nil, fmt.Errorf("no mock for model %s: add models: [{id: %s, rules: …}]", m.ID, m.ID)
 	}
-	made, err := mock.New(declared, mock.Options{StandsFor: standsFor})
+	made, err := mock.New(declared, mock.Options{Replaces: replaced})
 	if err != nil {
 		return nil, err
 	}
-	return &recordingModel{Chat: made, id: m.ID, stage: s}, nil
+	return &recordingModel{Chat: made, id: m.ID, env: s}, nil
 }
 
-// mocked is a mock with the rules of a double and what else the model declares
-// of itself: its id, and what decides how its tokens are counted.
-func mocked(m *spec.Model, d *spec.ModelMock) *spec.Model {
-	double := *m
-	double.Provider, double.Rules = "mock", d.Rules
-	return &double
+// withMock returns a copy of a model that answers by the rules of a mock. It keeps
+// the id and the settings that decide how tokens are counted.
+func withMock(m *spec.Model, d *spec.ModelMock) *spec.Model {
+	mocked := *m
+	mocked.Provider, mocked.Rules = "mock", d.Rules
+	return &mocked
 }
 
-// recordingModel is a model whose requests are kept.
+// recordingModel records the requests to a model.
 type recordingModel struct {
 	model.Chat
-	id    string
-	stage *testEnv
+	id  string
+	env *testEnv
 }
 
-// Generate keeps the request and hands it on.
+// Generate records the request and forwards it.
 func (r *recordingModel) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Event, error] {
 	kept := req
 	kept.Messages = slices.Clone(req.Messages)
-	r.stage.mu.Lock()
-	r.stage.sent[r.id] = append(r.stage.sent[r.id], kept)
-	r.stage.mu.Unlock()
+	r.env.mu.Lock()
+	r.env.requests[r.id] = append(r.env.requests[r.id], kept)
+	r.env.mu.Unlock()
 	return r.Chat.Generate(ctx, req)
 }
 
-// asked are the requests of a model in this turn.
-func (s *testEnv) asked(id string) []model.Request {
+// requestsTo returns the requests to a model in the current turn.
+func (s *testEnv) requestsTo(id string) []model.Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.sent[id]
+	return s.requests[id]
 }
 
-// next begins a turn.
-func (s *testEnv) next() {
+// startTurn discards the requests of the turn before.
+func (s *testEnv) startTurn() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	clear(s.sent)
+	clear(s.requests)
 }
 
-// embedder is the mock of an embedding model; a mock of the document stays as it is.
+// embedder returns the mock of an embedding model; nil for one that is a mock in
+// the document.
 func embedder(m *spec.EmbeddingModel) (model.Embedder, error) {
 	if m.IsMock() {
 		return nil, nil //nolint:nilnil // the declared one is made
 	}
-	return model.WithBatches(mock.NewEmbedder(m, mock.Options{StandsFor: &m.Model}), model.Batch{}, model.CallPolicy{}), nil
+	return model.WithBatches(mock.NewEmbedder(m, mock.Options{Replaces: &m.Model}), model.Batch{}, model.CallPolicy{}), nil
 }
 
-// tool is the double of a tool; nil where it has none.
+// tool returns the mock of a tool, or nil.
 func (s *testEnv) tool(t spec.Tool) tool.Tool {
 	i := slices.IndexFunc(s.tools, func(d *spec.ToolMock) bool { return d.ID == t.EntityID() })
 	if i < 0 {
 		return nil
 	}
-	return &cannedTool{info: tool.Describe(t.Common(), t.Arguments()), double: s.tools[i]}
+	return &cannedTool{info: tool.Describe(t.Common(), t.Arguments()), mock: s.tools[i]}
 }
 
-// cannedTool is a tool that always answers the same.
+// cannedTool returns the same result for every call.
 type cannedTool struct {
-	info   tool.Info
-	double *spec.ToolMock
+	info tool.Info
+	mock *spec.ToolMock
 }
 
-// Info tells what the tool is that it stands for.
+// Info returns the description of the mocked tool.
 func (a *cannedTool) Info() tool.Info { return a.info }
 
-// Call checks the arguments as the tool itself would.
+// Call checks the arguments as the mocked tool does.
 func (a *cannedTool) Call(_ context.Context, args map[string]any) (any, error) {
 	if _, err := a.info.ValidateArgs(args); err != nil {
 		return nil, err
 	}
-	if a.double.Error != "" {
-		return nil, &tool.FailedError{Tool: a.info.ID, Message: a.double.Error}
+	if a.mock.Error != "" {
+		return nil, &tool.FailedError{Tool: a.info.ID, Message: a.mock.Error}
 	}
-	text, err := json.Marshal(a.double.Result)
+	text, err := json.Marshal(a.mock.Result)
 	if err != nil {
-		return nil, &tool.FailedError{Tool: a.info.ID, Message: "the double's result cannot be written as JSON"}
+		return nil, &tool.FailedError{Tool: a.info.ID, Message: "the mock's result cannot be encoded as JSON"}
 	}
 	var result any
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -137,10 +140,10 @@ func (a *cannedTool) Call(_ context.Context, args map[string]any) (any, error) {
 	return result, err
 }
 
-// blockedTransport is the network of a test.
+// blockedTransport rejects all requests of a test.
 type blockedTransport struct{}
 
-// RoundTrip refuses.
+// RoundTrip returns an error.
 func (blockedTransport) RoundTrip(*http.Request) (*http.Response, error) {
-	return nil, errors.New("a test calls no server: give it, or its file, a double under tools")
+	return nil, errors.New("a test cannot call servers: add a mock of the tool under tools")
 }

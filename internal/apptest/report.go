@@ -11,15 +11,15 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// Report is what came of one file.
+// Report is the result of a test file.
 type Report struct {
-	Path     string     // of the file of tests
-	Faults   diag.List  // why the file could not be run; empty where it was
-	Outcomes []*Outcome // of its tests, in their order
+	Path     string     // of the test file
+	Faults   diag.List  // the errors of a file that could not be run
+	Outcomes []*Outcome // of the tests, in order
 }
 
-// Passed counts the tests that passed, failed those that did not; a file that
-// could not be run counts as one that failed.
+// Passed returns the numbers of passed and failed tests. A file that could not be
+// run counts as a failed test.
 func Passed(reports []Report) (passed, failed int) {
 	for _, r := range reports {
 		if r.Faults.Errors() > 0 {
@@ -36,7 +36,7 @@ func Passed(reports []Report) (passed, failed int) {
 	return passed, failed
 }
 
-// Faults are the diagnostics of all reports.
+// Faults returns the diagnostics of all reports.
 func Faults(reports []Report) diag.List {
 	var all diag.List
 	for _, r := range reports {
@@ -48,8 +48,7 @@ func Faults(reports []Report) diag.List {
 	return all
 }
 
-// JSON writes one line for each test, and one with faults alone for each file
-// that could not be run.
+// JSON writes one line for each test, and one for each file that could not be run.
 func JSON(w io.Writer, reports []Report) error {
 	type line struct {
 		File   string          `json:"file"`
@@ -63,20 +62,20 @@ func JSON(w io.Writer, reports []Report) error {
 	e.SetEscapeHTML(false)
 	for _, r := range reports {
 		if r.Faults.Errors() > 0 {
-			faults, err := inJSON(r.Faults)
+			diagnostics, err := diagnosticsJSON(r.Faults)
 			if err != nil {
 				return err
 			}
-			if err := e.Encode(line{File: r.Path, Faults: faults}); err != nil {
+			if err := e.Encode(line{File: r.Path, Faults: diagnostics}); err != nil {
 				return err
 			}
 		}
 		for _, o := range r.Outcomes {
-			faults, err := inJSON(o.Faults)
+			diagnostics, err := diagnosticsJSON(o.Faults)
 			if err != nil {
 				return err
 			}
-			if err := e.Encode(line{r.Path, o.Name, o.Flow, o.Passed(), milliseconds(o.Took), faults}); err != nil {
+			if err := e.Encode(line{r.Path, o.Name, o.Flow, o.Passed(), milliseconds(o.Took), diagnostics}); err != nil {
 				return err
 			}
 		}
@@ -84,7 +83,7 @@ func JSON(w io.Writer, reports []Report) error {
 	return nil
 }
 
-func inJSON(list diag.List) (json.RawMessage, error) {
+func diagnosticsJSON(list diag.List) (json.RawMessage, error) {
 	var b strings.Builder
 	err := diag.JSON(&b, list)
 	return json.RawMessage(b.String()), err
@@ -92,8 +91,8 @@ func inJSON(list diag.List) (json.RawMessage, error) {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// The elements of a JUnit report, as CI systems read it: no standard fixes the
-// form, these are the parts that all of them know.
+// The elements of a JUnit report that CI systems read. There is no formal
+// specification.
 type (
 	junitSuites struct {
 		XMLName  xml.Name     `xml:"testsuites"`
@@ -127,8 +126,8 @@ type (
 	}
 )
 
-// JUnit writes the reports in the form that CI systems read. A file that could
-// not be run is one test case with an error.
+// JUnit writes a JUnit report. A file that could not be run is a test case with an
+// error.
 func JUnit(w io.Writer, reports []Report) error {
 	var all junitSuites
 	var total time.Duration
@@ -136,26 +135,26 @@ func JUnit(w io.Writer, reports []Report) error {
 		s := junitSuite{Name: r.Path}
 		var took time.Duration
 		if r.Faults.Errors() > 0 {
-			c := junitCase{Name: "the file can be run", Class: r.Path, File: r.Path, Time: seconds(0)}
-			c.Error = failure(r.Faults)
+			c := junitCase{Name: "the file can be run", Class: r.Path, File: r.Path, Time: formatSeconds(0)}
+			c.Error = junitFailureOf(r.Faults)
 			s.Errors++
 			s.Cases = append(s.Cases, c)
 		}
 		for _, o := range r.Outcomes {
 			took += o.Took
-			c := junitCase{Name: o.Name, Class: r.Path, File: r.Path, Line: o.Place.Start.Line, Time: seconds(o.Took)}
+			c := junitCase{Name: o.Name, Class: r.Path, File: r.Path, Line: o.Place.Start.Line, Time: formatSeconds(o.Took)}
 			if !o.Passed() {
-				c.Failure = failure(o.Faults)
+				c.Failure = junitFailureOf(o.Faults)
 				s.Failures++
 			}
 			s.Cases = append(s.Cases, c)
 		}
-		s.Tests, s.Time = len(s.Cases), seconds(took)
+		s.Tests, s.Time = len(s.Cases), formatSeconds(took)
 		all.Tests, all.Failures, all.Errors = all.Tests+s.Tests, all.Failures+s.Failures, all.Errors+s.Errors
 		total += took
 		all.Suites = append(all.Suites, s)
 	}
-	all.Time = seconds(total)
+	all.Time = formatSeconds(total)
 	if _, err := io.WriteString(w, xml.Header); err != nil {
 		return err
 	}
@@ -168,12 +167,12 @@ func JUnit(w io.Writer, reports []Report) error {
 	return err
 }
 
-func failure(faults diag.List) *junitFailure {
+func junitFailureOf(diagnostics diag.List) *junitFailure {
 	var lines []string
-	for _, f := range faults {
+	for _, f := range diagnostics {
 		lines = append(lines, f.Error())
 	}
-	return &junitFailure{Message: faults[0].Message, Type: faults[0].Code, Text: strings.Join(lines, "\n")}
+	return &junitFailure{Message: diagnostics[0].Message, Type: diagnostics[0].Code, Text: strings.Join(lines, "\n")}
 }
 
-func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
+func formatSeconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }

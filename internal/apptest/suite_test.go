@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// app is an application with a bit of everything that a test can name.
-const app = `id: app
+// application uses most of what tests refer to.
+const application = `id: app
 memories: [{id: chat_memory, token_limit: 1000}]
 models:
   - {type: Model, id: writer, provider: openai, model_id: gpt-4o-mini, offline: practice}
@@ -56,7 +56,7 @@ flows:
     variables: [{id: q, type: text}, {id: a, type: text}]
     inputs: [q]
     outputs: [a]
-    steps: [{type: LLMInference, id: ask, model: lonely, inputs: [q], outputs: [a]}]
+    steps: [{type: LLMInference, id: respond, model: lonely, inputs: [q], outputs: [a]}]
   - id: split
     variables: [{id: words, type: 'list[text]'}, {id: word, type: text}]
     inputs: [words]
@@ -69,11 +69,12 @@ flows:
     steps: [{type: InvokeEmbedding, id: v, model: vectors, inputs: [text], outputs: [vector]}]
 `
 
-// write puts the application and a file of tests into a folder; it answers the file's path.
-func write(t *testing.T, tests string) string {
+// writeFiles writes the application and a test file and returns the path of the
+// latter.
+func writeFiles(t *testing.T, tests string) string {
 	t.Helper()
 	folder := t.TempDir()
-	for name, text := range map[string]string{"app.qtype.yaml": app, "app.qtype-test.yaml": tests} {
+	for name, text := range map[string]string{"app.qtype.yaml": application, "app.qtype-test.yaml": tests} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -81,24 +82,24 @@ func write(t *testing.T, tests string) string {
 	return filepath.Join(folder, "app.qtype-test.yaml")
 }
 
-// run runs a file; it answers a line for each finding, with code and message.
-func run(t *testing.T, tests string) []string {
+// runFile runs a test file and returns the codes and messages of its diagnostics.
+func runFile(t *testing.T, tests string) []string {
 	t.Helper()
-	path := write(t, tests)
-	file, list := apptest.Load(t.Context(), path)
+	path := writeFiles(t, tests)
+	file, list := apptest.Load(t.Context(), path, open)
 	if file != nil {
 		for _, one := range file.Tests(nil) {
 			list = append(list, file.Run(t.Context(), one).Faults...)
 		}
 	}
-	got := lines(list)
+	got := messagesOf(list)
 	for i := range got {
 		got[i] = strings.ReplaceAll(got[i], filepath.Dir(path)+string(filepath.Separator), "")
 	}
 	return got
 }
 
-func lines(list diag.List) []string {
+func messagesOf(list diag.List) []string {
 	var all []string
 	for _, d := range list {
 		all = append(all, d.Code+" "+d.Message)
@@ -106,8 +107,8 @@ func lines(list diag.List) []string {
 	return all
 }
 
-func TestWhatIsAsExpected(t *testing.T) {
-	got := run(t, `
+func TestRun_Passes(t *testing.T) {
+	got := runFile(t, `
 models: [{id: lonely, rules: [{text: I am here.}]}]
 tools: [{id: find_order, result: {status: on its way}}]
 tests:
@@ -129,7 +130,7 @@ tests:
     models: [{id: lonely, rules: [{text: Me first.}]}]
     turns: [{input: hm, expect: ['a == "Me first."']}]
   - {name: The file's mock, flow: alone, turns: [{input: hm, expect: ['a == "I am here."']}]}
-  - name: A tool's double needs no key and no server
+  - name: A mocked tool needs no key and no server
     flow: order
     turns: [{input: 7, expect: ['status == "on its way"']}]
   - name: A tool that fails
@@ -147,25 +148,25 @@ tests:
 	}
 }
 
-func TestWhatIsOtherwise(t *testing.T) {
+func TestRun_Fails(t *testing.T) {
 	for tests, want := range map[string][]string{
-		`{flow: talk, turns: [{input: Hello, expect: ['answer.text == "Bye"', 'len(answer.text) > 99']}]}`: {"QT803 this is not so", "QT803 this is not so"},
+		`{flow: talk, turns: [{input: Hello, expect: ['answer.text == "Bye"', 'len(answer.text) > 99']}]}`: {"QT803 the condition is false", "QT803 the condition is false"},
 		`{flow: talk, turns: [{input: Hello, memory: [{id: chat_memory, messages: 3, max_tokens: 5, contains: [Bye], not_contains: [Hello]}]}]}`: {
 			"QT803 the window of chat_memory has 2 messages, not 3", "QT803 the window of chat_memory has 20 tokens, more than 5",
 			`QT803 the window of chat_memory does not contain "Bye"`, `QT803 the window of chat_memory contains "Hello"`},
 		`{flow: talk, turns: [{input: Hello, sent: [{id: writer, calls: 2, max_tokens: 3, not_contains: [kind]}, {id: lonely, contains: [x]}]}]}`: {
-			"QT803 the model writer was asked 1 time, not 2", "QT803 what writer was sent has 12 tokens, more than 3",
-			`QT803 what writer was sent contains "kind"`, "QT803 the model lonely was not asked"},
-		`{flow: alone, turns: [{input: x}]}`: {"QT804 the turn failed: app.qtype.yaml:35:13: step ask: model lonely would be asked, but a test asks nobody outside: " +
-			"give the test, or the file, models: [{id: lonely, rules: …}]"},
+			"QT803 model writer was called 1 time, not 2", "QT803 the request to writer has 12 tokens, more than 3",
+			`QT803 the request to writer contains "kind"`, "QT803 model lonely was not called"},
+		`{flow: alone, turns: [{input: x}]}`: {"QT804 the turn failed: app.qtype.yaml:35:13: step respond: no mock for model lonely: " +
+			"add models: [{id: lonely, rules: …}]"},
 		`{flow: talk, turns: [{input: Hello, fails: busy}, {input: Hello, rows: 7}]}`:                               {"QT804 the turn did not fail"},
-		`{flow: order, tools: [{id: find_order, error: gone}], turns: [{input: 7, fails: there}]}`:                  {"QT804 the turn failed otherwise: step look: tool find_order: gone"},
-		`{flow: order, tools: [{id: find_order, result: x}], turns: [{input: seven, fails: zzz}]}`:                  {"QT804 the turn failed otherwise: input number: expected int, got \"seven\""},
-		`{flow: split, turns: [{input: [a], rows: 2}]}`:                                                             {"QT803 1 row came out, not 2"},
-		`{flow: split, turns: [{input: []}]}`:                                                                       {"QT803 no row came out"},
-		`{flow: order, tools: [{id: find_order, result: {other: x}}], turns: [{input: 7, expect: [status == ""]}]}`: nil, // some failure, whichever the tool's outputs call for
+		`{flow: order, tools: [{id: find_order, error: gone}], turns: [{input: 7, fails: there}]}`:                  {"QT804 the turn failed with another error: step look: tool find_order: gone"},
+		`{flow: order, tools: [{id: find_order, result: x}], turns: [{input: seven, fails: zzz}]}`:                  {"QT804 the turn failed with another error: input number: expected int, got \"seven\""},
+		`{flow: split, turns: [{input: [a], rows: 2}]}`:                                                             {"QT803 the turn has 1 row, not 2"},
+		`{flow: split, turns: [{input: []}]}`:                                                                       {"QT803 the turn has no rows"},
+		`{flow: order, tools: [{id: find_order, result: {other: x}}], turns: [{input: 7, expect: [status == ""]}]}`: nil, // any failure
 	} {
-		got := run(t, "tests: [{name: one, "+tests[1:]+"]")
+		got := runFile(t, "tests: [{name: one, "+tests[1:]+"]")
 		if want == nil {
 			if len(got) != 1 {
 				t.Errorf("%s: got %q", tests, got)
@@ -178,28 +179,29 @@ func TestWhatIsOtherwise(t *testing.T) {
 	}
 }
 
-// TestNoServerIsCalled: a tool without a double is not called, wherever it lies.
-func TestNoServerIsCalled(t *testing.T) {
-	text := strings.Replace(app, "auth: key", "allow_private: true", 1)
+// TestRun_BlocksServers checks that a tool without a mock cannot call a server, not
+// even a local one.
+func TestRun_BlocksServers(t *testing.T) {
+	text := strings.Replace(application, "auth: key", "allow_private: true", 1)
 	text = strings.Replace(text, "https://orders.example", "http://127.0.0.1:1", 1)
-	path := write(t, "tests: [{name: one, flow: order, turns: [{input: 7}]}]")
+	path := writeFiles(t, "tests: [{name: one, flow: order, turns: [{input: 7}]}]")
 	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "app.qtype.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	file, list := apptest.Load(t.Context(), path)
+	file, list := apptest.Load(t.Context(), path, open)
 	if file == nil {
 		t.Fatal(list)
 	}
-	got := lines(file.Run(t.Context(), file.Tests(nil)[0]).Faults)
-	if len(got) != 1 || !strings.Contains(got[0], "a test calls no server: give it, or its file, a double under tools") {
+	got := messagesOf(file.Run(t.Context(), file.Tests(nil)[0]).Faults)
+	if len(got) != 1 || !strings.Contains(got[0], "a test cannot call servers: add a mock of the tool under tools") {
 		t.Errorf("got %q", got)
 	}
 }
 
-// TestEverythingWrongInOneRun: each fault of a file is told, in file order, with
-// the word at fault and the name that was meant.
-func TestEverythingWrongInOneRun(t *testing.T) {
-	path := write(t, `models: [{id: writr, rules: [{echo: true}]}, {id: writer, rules: [{match: '('}]}, {id: vectors, rules: [{echo: true}]}]
+// TestLoad_ReportsAllErrors checks the positions and suggestions of all errors in a
+// file.
+func TestLoad_ReportsAllErrors(t *testing.T) {
+	path := writeFiles(t, `models: [{id: writr, rules: [{echo: true}]}, {id: writer, rules: [{match: '('}]}, {id: vectors, rules: [{echo: true}]}]
 tools: [{id: find_order}, {id: find_odrer, result: x}]
 tests:
   - {name: a, flow: tlk, turns: [{input: x}]}
@@ -218,7 +220,7 @@ tests:
   - {name: '', flow: talk, turns: [{input: x, expect: [{a: b}, '1']}, null]}
   - null
 `)
-	file, list := apptest.Load(t.Context(), path)
+	file, list := apptest.Load(t.Context(), path, open)
 	if file != nil {
 		t.Fatal("the file can be run")
 	}
@@ -245,34 +247,35 @@ tests:
 	}
 }
 
-func TestFilesThatCannotBeRun(t *testing.T) {
+func TestLoad_InvalidFiles(t *testing.T) {
 	for tests, want := range map[string]string{
 		"":                                    "QT101 the test file is empty",
 		"[a]":                                 "QT101 the test file is a list",
 		"tests: [":                            "QT002 a value is expected here",
-		"app: none.yaml\ntests: []":           `QT801 there is no application "`,
+		"app: none.yaml\ntests: []":           `QT801 application "`,
 		"app: app.qtype-test.yaml\ntests: []": "QT103 ",
-		"tests: [{name: x, turns: [{input: 1}]}]": "QT801 the test does not say which flow it runs",
+		"tests: [{name: x, turns: [{input: 1}]}]": "QT801 the test does not name its flow",
 	} {
-		got := run(t, tests)
+		got := runFile(t, tests)
 		if len(got) == 0 || !strings.HasPrefix(got[0], want) {
 			t.Errorf("%q: got %q, want %s", tests, got, want)
 		}
 	}
 }
 
-// TestRules: the wrong example of each rule breaks it, the right one nothing.
-func TestRules(t *testing.T) {
+// TestRules_Examples checks that the wrong example of each rule violates it, and
+// that the right one passes.
+func TestRules_Examples(t *testing.T) {
 	small := "id: app\nmodels:\n  - {type: Model, id: writer, provider: mock, rules: [{echo: true}]}\nflows:\n  - id: talk\n" +
 		"    variables: [{id: question, type: ChatMessage}, {id: answer, type: ChatMessage}]\n    inputs: [question]\n    outputs: [answer]\n" +
 		"    steps: [{type: LLMInference, id: reply, model: writer, inputs: [question], outputs: [answer]}]\n"
 	for _, rule := range apptest.Rules() {
 		for text, broken := range map[string]bool{rule.Wrong: true, rule.Right: false} {
-			path := write(t, text)
+			path := writeFiles(t, text)
 			if err := os.WriteFile(filepath.Join(filepath.Dir(path), "app.qtype.yaml"), []byte(small), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			file, list := apptest.Load(t.Context(), path)
+			file, list := apptest.Load(t.Context(), path, open)
 			if file != nil {
 				for _, one := range file.Tests(nil) {
 					list = append(list, file.Run(t.Context(), one).Faults...)
@@ -312,11 +315,11 @@ func TestFind(t *testing.T) {
 }
 
 func TestReports(t *testing.T) {
-	good, bad := write(t, "tests: [{name: 'it <is> & \"was\"', flow: talk, turns: [{input: Hello, expect: ['answer.text == \"<\"']}]}, {name: ok, flow: talk, turns: [{input: Hello}]}]"), write(t, "tests: 3")
+	good, bad := writeFiles(t, "tests: [{name: 'it <is> & \"was\"', flow: talk, turns: [{input: Hello, expect: ['answer.text == \"<\"']}]}, {name: ok, flow: talk, turns: [{input: Hello}]}]"), writeFiles(t, "tests: 3")
 	var reports []apptest.Report
 	for _, path := range []string{good, bad} {
 		r := apptest.Report{Path: path}
-		file, list := apptest.Load(t.Context(), path)
+		file, list := apptest.Load(t.Context(), path, open)
 		if r.Faults = list; file != nil {
 			for _, one := range file.Tests(regexp.MustCompile("")) {
 				r.Outcomes = append(r.Outcomes, file.Run(t.Context(), one))
@@ -349,7 +352,7 @@ func TestReports(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := read.Suites[0].Cases[0]
-	if read.Tests != 3 || read.Failures != 1 || read.Errors != 1 || first.Name != `it <is> & "was"` || first.Failure.Type != "QT803" || !strings.Contains(first.Failure.Text, "this is not so") {
+	if read.Tests != 3 || read.Failures != 1 || read.Errors != 1 || first.Name != `it <is> & "was"` || first.Failure.Type != "QT803" || !strings.Contains(first.Failure.Text, "the condition is false") {
 		t.Errorf("the report says %+v:\n%s", read, junit.String())
 	}
 	var text bytes.Buffer
@@ -377,7 +380,7 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// TestSchema: the schema of test files takes what runs and refuses what does not.
+// TestSchema checks valid and invalid files against the schema.
 func TestSchema(t *testing.T) {
 	compiler := jsonschema.NewCompiler()
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(apptest.Schema()))
@@ -408,8 +411,8 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// TestTheManual: the file of tests that docs/testing.md shows does what the page says.
-func TestTheManual(t *testing.T) {
+// TestDocumentation runs the test file in docs/testing.md.
+func TestDocumentation(t *testing.T) {
 	page, err := os.ReadFile(filepath.FromSlash("../../docs/testing.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -419,12 +422,12 @@ func TestTheManual(t *testing.T) {
 	if !found {
 		t.Fatal("the page shows no file of tests")
 	}
-	small := strings.NewReplacer("id: writer,", "id: assistant,", "model: writer", "model: assistant").Replace(app)
-	path := write(t, block)
+	small := strings.NewReplacer("id: writer,", "id: assistant,", "model: writer", "model: assistant").Replace(application)
+	path := writeFiles(t, block)
 	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "app.qtype.yaml"), []byte(small), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	file, list := apptest.Load(t.Context(), path)
+	file, list := apptest.Load(t.Context(), path, open)
 	if file == nil {
 		t.Fatal(list)
 	}

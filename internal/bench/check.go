@@ -9,8 +9,8 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// checkFile is the workload W4: a document is read and checked over and over in
-// one process. It prints what one check costs, and its findings.
+// checkFile is the workload W4: it checks a document repeatedly in one process, and
+// prints the cost of one check and the number of diagnostics.
 func checkFile(arguments []string) error {
 	passes, err := strconv.Atoi(arguments[1])
 	if err != nil || passes < 1 {
@@ -19,16 +19,16 @@ func checkFile(arguments []string) error {
 	return measure(passes, func() string {
 		errors, warnings := 0, 0
 		for range passes {
-			_, faults := qtype.Check(context.Background(), arguments[0])
-			errors, warnings = findings(faults)
+			_, diagnostics := qtype.Check(context.Background(), arguments[0])
+			errors, warnings = countDiagnostics(diagnostics)
 		}
 		return fmt.Sprintf("errors=%d warnings=%d", errors, warnings)
 	})
 }
 
-// findings counts faults by their weight.
-func findings(faults diag.List) (errors, warnings int) {
-	for _, f := range faults {
+// countDiagnostics counts diagnostics by severity.
+func countDiagnostics(diagnostics diag.List) (errors, warnings int) {
+	for _, f := range diagnostics {
 		if f.Severity == diag.Error {
 			errors++
 			continue

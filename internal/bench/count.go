@@ -6,7 +6,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/tokenizer"
 )
 
-// countTokens is the workload W1t: the tokens of every message are counted once.
+// countTokens is the workload W1t: it counts the tokens of every message once.
 func countTokens(arguments []string) error {
 	messages, err := readMessages(arguments[0])
 	if err != nil {
@@ -25,8 +25,8 @@ func countTokens(arguments []string) error {
 	})
 }
 
-// tokensOf counts what the workloads count of a message: its content, and the
-// names and arguments of its tool calls.
+// tokensOf counts the content of a message, and the names and arguments of its tool
+// calls.
 func tokensOf(c tokenizer.Counter, m *message) int {
 	n := c.Count(m.Content)
 	for i := range m.ToolCalls {

@@ -4,5 +4,5 @@ package main
 
 import "time"
 
-// cpuTime returns 0: the time of this process is not known here.
+// cpuTime returns 0: the CPU time is not available here.
 func cpuTime() time.Duration { return 0 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// cpuTime returns the time, user and system, that this process has used.
+// cpuTime returns the user and system time of this process.
 func cpuTime() time.Duration {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {

@@ -1,7 +1,7 @@
-// Command bench runs one workload of the benchmarks through qtype's Go API, to be
-// set beside other systems' programs that do the same work. The last line on
-// standard output is a JSON object with the figures and a check value, which is
-// equal for all systems whose work is the same.
+// Command bench runs one workload of the benchmarks through qtype's Go API, for
+// comparison with programs of other systems that do the same work. The last line on
+// standard output is a JSON object with the measurements and a check value, which is
+// equal for all systems that do the same work.
 //
 //	bench w1 FILE               messages of FILE (JSON lines) into a token window of 4,000, a token being four characters
 //	bench w1bpe FILE            the same with the tokens of o200k_base
@@ -9,7 +9,7 @@
 //	bench w2store FILE ADDRESS SESSIONS   the same in a store, such as sqlite:PATH, by 64 goroutines
 //	bench bpe-count FILE        tokens of each message of FILE (JSON lines), by o200k_base
 //	bench w3 FILE OUT WORKERS   rows of FILE (JSON lines) through five steps, a line of OUT each
-//	bench w4 FILE N             FILE, a document, read and checked N times
+//	bench w4 FILE N             check FILE, a document, N times
 package main
 
 import (
@@ -20,13 +20,13 @@ import (
 	"strings"
 )
 
-// errNotYet is the answer to a workload that exists and that we cannot run yet.
+// errNotYet is returned for a workload that is not implemented yet.
 var errNotYet = errors.New("not yet")
 
-// A workload runs with the words after its name, and prints its figures.
+// A workload runs with the arguments after its name, and prints its measurements.
 type workload struct {
-	arguments string // what must follow its name
-	floor     bool   // with heapFloor, as the command qtype has it
+	arguments string // required arguments
+	reserve   bool   // allocate heapReserve
 	run       func(arguments []string) error
 }
 
@@ -45,10 +45,9 @@ func workloads() map[string]workload {
 	}
 }
 
-// heapFloor is memory in bytes that is held and never touched, as the command
-// qtype does: the figures of what the command does are to be the command's. What
-// a program does through the Go API is measured without it, as its peers are.
-const heapFloor = 16 << 20
+// heapReserve is the size in bytes of memory that is allocated and never used, as in the
+// command qtype, for workloads that measure what the command does.
+const heapReserve = 16 << 20
 
 func main() {
 	if err := start(os.Args[1:]); err != nil {
@@ -60,10 +59,10 @@ func main() {
 	}
 }
 
-// start finds the workload that the arguments name and runs it.
+// start runs the workload that the arguments name.
 func start(arguments []string) error {
 	if len(arguments) == 0 {
-		return errors.New("which workload? usage: bench WORKLOAD ARGUMENTS")
+		return errors.New("missing workload; usage: bench WORKLOAD ARGUMENTS")
 	}
 	name, rest := arguments[0], arguments[1:]
 	w, ok := workloads()[name]
@@ -73,9 +72,9 @@ func start(arguments []string) error {
 	if len(rest) != len(strings.Fields(w.arguments)) {
 		return fmt.Errorf("usage: bench %s %s", name, w.arguments)
 	}
-	if w.floor {
-		floor := make([]byte, heapFloor)
-		defer runtime.KeepAlive(floor)
+	if w.reserve {
+		reserve := make([]byte, heapReserve)
+		defer runtime.KeepAlive(reserve)
 	}
 	if err := w.run(rest); err != nil {
 		return fmt.Errorf("%s: %w", name, err)

@@ -12,7 +12,7 @@ import (
 
 func TestStart(t *testing.T) {
 	for want, arguments := range map[string][]string{
-		"which workload":           nil,
+		"missing workload":         nil,
 		`unknown workload "w9"`:    {"w9"},
 		"usage: bench w3 FILE OUT": {"w3", "in"},
 		"usage: bench bpe-count":   {"bpe-count"},
@@ -24,11 +24,11 @@ func TestStart(t *testing.T) {
 		}
 	}
 	if err := start([]string{"w6", "in"}); !errors.Is(err, errNotYet) {
-		t.Errorf("w6 is told as %v", err)
+		t.Errorf("w6: %v", err)
 	}
 }
 
-func TestTokensOfMessages(t *testing.T) {
+func TestTokensOf(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "messages.jsonl")
 	lines := `{"role":"user","content":"hello world"}
 {"role":"assistant","content":"","tool_calls":[{"id":"1","name":"search","arguments":"{}"}]}
@@ -53,11 +53,11 @@ func TestTokensOfMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := readMessages(file); err == nil || !strings.Contains(err.Error(), "message 3") {
-		t.Errorf("a broken line is told as %v", err)
+		t.Errorf("malformed line: %v", err)
 	}
 }
 
-// TestSessions: the workload comes to the same in every store.
+// TestSessions checks that the workload has the same result in every store.
 func TestSessions(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "messages.jsonl")
 	if err := os.WriteFile(file, []byte(`{"role":"user","content":"hello world"}`+"\n"), 0o600); err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// figures is what a workload prints; all but check are for one operation.
+// figures is the output of a workload, per operation except for Check.
 type figures struct {
 	// Wall is the elapsed time in nanoseconds.
 	Wall float64 `json:"ns_op"`
@@ -16,37 +16,37 @@ type figures struct {
 	CPU float64 `json:"cpu_ns_op"`
 	// Cold is the elapsed time in the first pass, in nanoseconds.
 	Cold float64 `json:"cold_ns_op"`
-	// Bytes is what was allocated.
+	// Bytes is the size of allocations.
 	Bytes float64 `json:"bytes_op"`
-	// Check is what the work came to.
+	// Check is the result of the work.
 	Check string `json:"check"`
 }
 
-// measure runs a pass of that many operations twice, takes the figures from the
-// second one, and prints them.
+// measure runs a pass of a number of operations twice, and prints the measurements of
+// the second one.
 func measure(operations int, pass func() string) error {
-	began := time.Now()
+	start := time.Now()
 	first := pass()
-	cold := time.Since(began)
+	cold := time.Since(start)
 
 	runtime.GC()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	cpu := cpuTime()
-	began = time.Now()
+	start = time.Now()
 	second := pass()
-	wall := time.Since(began)
+	wall := time.Since(start)
 	cpu = cpuTime() - cpu
 	runtime.ReadMemStats(&after)
 	if first != second {
 		return fmt.Errorf("the passes differ: %s, then %s", first, second)
 	}
-	each := 1 / float64(max(operations, 1))
+	perOp := 1 / float64(max(operations, 1))
 	return json.NewEncoder(os.Stdout).Encode(figures{
-		Wall:  float64(wall) * each,
-		CPU:   float64(cpu) * each,
-		Cold:  float64(cold) * each,
-		Bytes: float64(after.TotalAlloc-before.TotalAlloc) * each,
+		Wall:  float64(wall) * perOp,
+		CPU:   float64(cpu) * perOp,
+		Cold:  float64(cold) * perOp,
+		Bytes: float64(after.TotalAlloc-before.TotalAlloc) * perOp,
 		Check: second,
 	})
 }

@@ -8,21 +8,21 @@ import (
 	"os"
 )
 
-// A message is one line of the workloads' conversation.
+// A message is a line of the workloads' conversation.
 type message struct {
-	// Role tells who speaks.
+	// Role is user, assistant, system or tool.
 	Role string `json:"role"`
-	// ToolCallID is the call that a tool's result answers.
+	// ToolCallID is the id of the call, for the result of a tool.
 	ToolCallID string `json:"tool_call_id"`
 	// Content is the text.
 	Content string `json:"content"`
-	// ToolCalls is what an assistant asks for.
+	// ToolCalls are the calls of an assistant.
 	ToolCalls []toolCall `json:"tool_calls"`
 }
 
-// A toolCall names a tool and what it is given.
+// A toolCall is a call of a tool.
 type toolCall struct {
-	// ID is what the result is told by.
+	// ID identifies the call.
 	ID string `json:"id"`
 	// Name is the tool's name.
 	Name string `json:"name"`

@@ -4,7 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	_ "embed" // the documents of the workloads are part of the program
+	_ "embed" // for the documents of the workloads
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,7 +28,7 @@ import (
 //go:embed testdata/w3.qtype.yaml
 var rowsDocument string
 
-// rowFigures is what the workload W3 prints.
+// rowFigures is the output of the workload W3.
 type rowFigures struct {
 	// Wall is the elapsed time of a row in nanoseconds.
 	Wall float64 `json:"ns_op"`
@@ -40,8 +40,8 @@ type rowFigures struct {
 	Check string `json:"check"`
 }
 
-// runRows is the workload W3: rows of a JSON lines file go through five steps
-// of an app file, and one line is written for each.
+// runRows is the workload W3: it passes rows of a JSON lines file through five steps of
+// an application, and writes a line for each.
 func runRows(arguments []string) error {
 	workers, err := strconv.Atoi(arguments[2])
 	if err != nil || workers < 1 {
@@ -51,9 +51,9 @@ func runRows(arguments []string) error {
 	if err != nil {
 		return err
 	}
-	began, cpu := time.Now(), cpuTime()
+	start, cpu := time.Now(), cpuTime()
 	rows, err := passRows(app, arguments[0], arguments[1], workers)
-	wall := time.Since(began)
+	wall := time.Since(start)
 	cpu = cpuTime() - cpu
 	if err = errors.Join(err, app.Close(context.Background())); err != nil {
 		return err
@@ -62,13 +62,13 @@ func runRows(arguments []string) error {
 	if err != nil {
 		return err
 	}
-	each := 1 / float64(max(rows, 1))
+	perRow := 1 / float64(max(rows, 1))
 	return json.NewEncoder(os.Stdout).Encode(rowFigures{
-		Wall: float64(wall) * each, CPU: float64(cpu) * each, Rate: float64(rows) / wall.Seconds(), Check: sum,
+		Wall: float64(wall) * perRow, CPU: float64(cpu) * perRow, Rate: float64(rows) / wall.Seconds(), Check: sum,
 	})
 }
 
-// openRows reads, checks and readies the document.
+// openRows opens the document.
 func openRows() (*runtime.App, error) {
 	dir, err := os.MkdirTemp("", "rows")
 	if err != nil {
@@ -82,33 +82,32 @@ func openRows() (*runtime.App, error) {
 	return qtype.Open(context.Background(), path, qtype.WithEphemeral())
 }
 
-// passRows takes every row of the file in through the flow and writes the
-// output of each as a line of the file out. Its steps have no workers of their
-// own, so several workers are as many runs of the one App, which share the
-// file; lines keep the order of the rows only with one.
+// passRows runs the flow for every row of the file in and writes each output as a line of
+// the file out. The steps have no workers, so several workers are concurrent runs of
+// one App that share the file; only one worker keeps the order of lines.
 func passRows(app *runtime.App, in, out string, workers int) (rows int64, err error) {
 	file, err := records.Open(context.Background(), in, records.Options{})
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // reading only
 	to, err := os.Create(out)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
-	var done sync.WaitGroup
-	faults := make([]error, workers)
+	var running sync.WaitGroup
+	errs := make([]error, workers)
 	src, dst := &source{file: file, shared: workers > 1}, &target{file: to}
 	for i := range workers {
-		done.Go(func() { faults[i] = pass(app, src, dst) })
+		running.Go(func() { errs[i] = runFlow(app, src, dst) })
 	}
-	done.Wait()
-	return dst.rows, errors.Join(faults...)
+	running.Wait()
+	return dst.rows, errors.Join(errs...)
 }
 
-// pass is one run of the flow.
-func pass(app *runtime.App, src *source, dst *target) error {
+// runFlow is one run of the flow.
+func runFlow(app *runtime.App, src *source, dst *target) error {
 	var lines []byte
 	rows := int64(0)
 	for result, err := range app.Run(context.Background(), "main", src.inputs) {
@@ -132,10 +131,10 @@ func pass(app *runtime.App, src *source, dst *target) error {
 	return dst.write(lines, rows)
 }
 
-// writeSize is how many bytes of lines are written at once.
+// writeSize is the size of a write in bytes.
 const writeSize = 1 << 16
 
-// target takes lines of several runs.
+// target is the output of concurrent runs.
 type target struct {
 	mu   sync.Mutex
 	file *os.File
@@ -150,29 +149,29 @@ func (t *target) write(lines []byte, rows int64) error {
 	return err
 }
 
-// source gives the records of one file to several runs.
+// source distributes the records of one file to concurrent runs.
 type source struct {
 	mu     sync.Mutex
 	file   *records.Reader
-	shared bool // by several runs
-	done   bool
+	shared bool // by concurrent runs
+	eof    bool
 }
 
-// together is how many records a run takes at once where the file is shared.
-const together = 64
+// takeSize is how many records a run takes at once from a shared file.
+const takeSize = 64
 
-// take is the next records; none at the end.
+// take returns the next records, none at the end.
 func (s *source) take(into []record) []record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	size := 1
 	if s.shared {
-		size = together
+		size = takeSize
 	}
-	for len(into) < size && !s.done {
+	for len(into) < size && !s.eof {
 		rec, err := s.file.Next()
 		if errors.Is(err, io.EOF) {
-			s.done = true
+			s.eof = true
 			break
 		}
 		into = append(into, record{rec, err})
@@ -180,7 +179,7 @@ func (s *source) take(into []record) []record {
 	return into
 }
 
-// record is a record, or why there is none.
+// record is a record, or the error of reading it.
 type record struct {
 	of  records.Record
 	err error
@@ -197,9 +196,9 @@ func (s *source) inputs(yield func(runtime.Input) bool) {
 	}
 }
 
-// digest is the number of lines in a file and the sum of their hashes, which
-// does not depend on their order. Other systems write a list as its items with
-// commas, our templates as JSON: what is hashed is the former.
+// digest returns the number of lines in a file and the sum of their hashes, which does not
+// depend on their order. Other systems write a list as items separated by commas,
+// qtype's templates as JSON: the former is hashed.
 func digest(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -219,7 +218,7 @@ func digest(path string) (string, error) {
 	}
 }
 
-// plainList turns the list at the end of a line from JSON to its items with commas.
+// plainList converts the list at the end of a line from JSON to items with commas.
 func plainList(line []byte) []byte {
 	head, list, found := bytes.Cut(line, []byte(" items="))
 	var items []string

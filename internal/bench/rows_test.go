@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// rowsFile writes n rows as the workload W3 has them.
+// rowsFile writes n rows of the workload W3.
 func rowsFile(tb testing.TB, n int) string {
 	tb.Helper()
 	items := make([]string, 10)
@@ -28,7 +28,7 @@ func rowsFile(tb testing.TB, n int) string {
 	return path
 }
 
-func TestRowsAreTheSameWithWorkers(t *testing.T) {
+func TestPassRows_Workers(t *testing.T) {
 	in, out := rowsFile(t, 500), filepath.Join(t.TempDir(), "out")
 	sums := map[string]bool{}
 	for _, workers := range []int{1, 2, 8} {
@@ -48,7 +48,7 @@ func TestRowsAreTheSameWithWorkers(t *testing.T) {
 		}
 		sums[sum] = true
 		if workers == 1 {
-			inOrder(t, out)
+			wantInOrder(t, out)
 		}
 	}
 	if len(sums) != 1 {
@@ -56,8 +56,8 @@ func TestRowsAreTheSameWithWorkers(t *testing.T) {
 	}
 }
 
-// inOrder demands that every line is that of its row.
-func inOrder(t *testing.T, out string) {
+// wantInOrder checks that every line belongs to its row.
+func wantInOrder(t *testing.T, out string) {
 	t.Helper()
 	text, err := os.ReadFile(out)
 	if err != nil {
@@ -71,7 +71,7 @@ func inOrder(t *testing.T, out string) {
 	}
 }
 
-func TestDigestTakesListsOfBothForms(t *testing.T) {
+func TestDigest_ListForms(t *testing.T) {
 	var sums []string
 	for i, text := range []string{"user=a items=[\"x y\",\"z\"]\nuser=b items=[]\n", "user=b items=\nuser=a items=x y, z\n"} {
 		path := filepath.Join(t.TempDir(), fmt.Sprint(i))
@@ -100,14 +100,14 @@ func BenchmarkRows(b *testing.B) {
 				b.Fatal(err)
 			}
 			b.ReportAllocs()
-			began := cpuTime()
+			start := cpuTime()
 			for b.Loop() {
 				if n, err := passRows(app, in, out, workers); n != rows || err != nil {
 					b.Fatal(n, err)
 				}
 			}
 			b.ReportMetric(float64(rows*b.N)/b.Elapsed().Seconds(), "rows/s")
-			b.ReportMetric(float64(cpuTime()-began)/float64(rows*b.N), "cpu-ns/row")
+			b.ReportMetric(float64(cpuTime()-start)/float64(rows*b.N), "cpu-ns/row")
 			if err := app.Close(context.Background()); err != nil {
 				b.Fatal(err)
 			}
@@ -115,7 +115,7 @@ func BenchmarkRows(b *testing.B) {
 	}
 }
 
-func TestWrongNumbers(t *testing.T) {
+func TestStart_InvalidNumbers(t *testing.T) {
 	for want, arguments := range map[string][]string{
 		`w3: WORKERS: "x" is not a positive number`:   {"w3", "in", "out", "x"},
 		`w3: WORKERS: "0" is not a positive number`:   {"w3", "in", "out", "0"},

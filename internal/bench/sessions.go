@@ -15,25 +15,25 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// The size of the workload W2.
+// Size of the workload W2.
 const (
 	sessions           = 10_000
 	messagesPerSession = 20
-	keptMessages       = 10 // in a window
-	talkers            = 2  // goroutines, each with half of the sessions
+	windowMessages     = 10 // in a window
+	writers            = 2  // goroutines, each with half of the sessions
 )
 
-// storeTalkers are those of the same workload with a durable store, where each
-// waits for the disk most of the time.
-const storeTalkers = 64
+// storeWriters is the number of goroutines with a durable store, where each mostly waits
+// for the disk.
+const storeWriters = 64
 
-// manySessions is the workload W2: message i of every session comes before
-// message i+1 of any, and the window is read after each.
+// manySessions is the workload W2: message i of every session precedes message i+1 of any,
+// and the window is read after each.
 func manySessions(arguments []string) error {
-	return converse(arguments[0], memory.NewInProcess(), sessions, talkers)
+	return runSessions(arguments[0], memory.NewInProcess(), sessions, writers)
 }
 
-// storedSessions is W2 with fewer sessions in the store at an address.
+// storedSessions is W2 with a number of sessions in a store.
 func storedSessions(arguments []string) error {
 	n, err := strconv.Atoi(arguments[2])
 	if err != nil || n < 1 {
@@ -43,20 +43,20 @@ func storedSessions(arguments []string) error {
 	if err != nil {
 		return err
 	}
-	if err := converse(arguments[0], store, n, storeTalkers); err != nil {
+	if err := runSessions(arguments[0], store, n, storeWriters); err != nil {
 		return err
 	}
 	return store.Close()
 }
 
-// converse lets so many talkers speak in n sessions, and prints what it cost.
-func converse(path string, store memory.Store, n, talkers int) error {
+// runSessions appends messages to n sessions by concurrent writers, and prints the cost.
+func runSessions(path string, store memory.Store, n, writers int) error {
 	pool, err := readMessages(path)
 	if err != nil {
 		return err
 	}
-	m, err := memory.New(memory.Config{ID: "w2", Policy: spec.PolicyMessageWindow, Limits: memory.Limits{"max_messages": float64(keptMessages)},
-		Counter: contents{letters{}, func(n int) int { return n / 4 }}}, store)
+	m, err := memory.New(memory.Config{ID: "w2", Policy: spec.PolicyMessageWindow, Limits: memory.Limits{"max_messages": windowMessages},
+		Counter: contentCounter{byteCounter{}, func(n int) int { return n / 4 }}}, store)
 	if err != nil {
 		return err
 	}
@@ -64,23 +64,23 @@ func converse(path string, store memory.Store, n, talkers int) error {
 	for i := range ids {
 		ids[i] = "s" + strconv.Itoa(i)
 	}
-	began, cpu := time.Now(), cpuTime()
-	sum, err := talk(m, ids, pool, talkers)
+	start, cpu := time.Now(), cpuTime()
+	sum, err := runWriters(m, ids, pool, writers)
 	if err != nil {
 		return err
 	}
-	wall := time.Since(began)
+	wall := time.Since(start)
 	cpu = cpuTime() - cpu
 	chars, err := windowCharacters(m, ids)
 	if err != nil {
 		return err
 	}
-	each := 1 / float64(n*messagesPerSession)
-	return json.NewEncoder(os.Stdout).Encode(figures{Wall: float64(wall) * each, CPU: float64(cpu) * each,
+	perMessage := 1 / float64(n*messagesPerSession)
+	return json.NewEncoder(os.Stdout).Encode(figures{Wall: float64(wall) * perMessage, CPU: float64(cpu) * perMessage,
 		Check: fmt.Sprintf("sum=%d chars=%d", sum, chars)})
 }
 
-// windowCharacters is how many characters the windows of the sessions have.
+// windowCharacters returns the number of characters in the windows of the sessions.
 func windowCharacters(m *memory.Memory, ids []string) (int, error) {
 	chars := 0
 	for _, id := range ids {
@@ -93,12 +93,12 @@ func windowCharacters(m *memory.Memory, ids []string) (int, error) {
 	return chars, nil
 }
 
-// talk runs the workers and returns the sum of the windows' sizes.
-func talk(m *memory.Memory, ids []string, pool []message, workers int) (int, error) {
+// runWriters runs the writers and returns the sum of the windows' sizes.
+func runWriters(m *memory.Memory, ids []string, pool []message, workers int) (int, error) {
 	sums, errs := make([]int, workers), make([]error, workers)
 	var wg sync.WaitGroup
 	for worker := range workers {
-		wg.Go(func() { sums[worker], errs[worker] = speak(m, ids, pool, worker, workers) })
+		wg.Go(func() { sums[worker], errs[worker] = runWriter(m, ids, pool, worker, workers) })
 	}
 	wg.Wait()
 	sum := 0
@@ -111,8 +111,8 @@ func talk(m *memory.Memory, ids []string, pool []message, workers int) (int, err
 	return sum, nil
 }
 
-// speak is one worker, which has every session whose index is worker modulo workers.
-func speak(m *memory.Memory, ids []string, pool []message, worker, workers int) (sum int, err error) {
+// runWriter appends to the sessions whose index is worker modulo workers.
+func runWriter(m *memory.Memory, ids []string, pool []message, worker, workers int) (sum int, err error) {
 	ctx := context.Background()
 	for i := range messagesPerSession {
 		role := chat.User

@@ -29,18 +29,13 @@ func (r *reader) byte() byte {
 	return 0
 }
 
-func (r *reader) varint() int64 {
-	v, n := binary.Varint(r.text)
-	if n <= 0 {
-		r.fail()
-		return 0
-	}
-	r.next(n)
-	return v
-}
+func (r *reader) varint() int64 { return number(r, binary.Varint) }
 
-func (r *reader) uvarint() uint64 {
-	v, n := binary.Uvarint(r.text)
+func (r *reader) uvarint() uint64 { return number(r, binary.Uvarint) }
+
+// number reads a number with a function of package binary.
+func number[T int64 | uint64](r *reader, decode func([]byte) (T, int)) T {
+	v, n := decode(r.text)
 	if n <= 0 {
 		r.fail()
 		return 0

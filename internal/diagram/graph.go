@@ -77,14 +77,11 @@ func graphOf(app *spec.Application) *graph {
 
 // application adds the flows and resources of an application and its references.
 func (b *builder) application(app *spec.Application) {
-	b.fields(reflect.ValueOf(app).Elem())
-	for _, ref := range app.References {
-		switch {
-		case ref == nil:
-		case ref.Application != nil:
-			b.application(ref.Application)
-		default:
-			b.fields(reflect.ValueOf(ref).Elem())
+	for _, doc := range app.Documents() {
+		if doc.Application != nil {
+			b.fields(reflect.ValueOf(doc.Application).Elem())
+		} else {
+			b.fields(reflect.ValueOf(doc).Elem())
 		}
 	}
 }

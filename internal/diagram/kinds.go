@@ -2,6 +2,7 @@ package diagram
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -19,7 +20,7 @@ type kindStyle struct {
 
 // resourceStyles returns the styles of the kinds that steps use, in drawing order:
 // those that most steps use first.
-func resourceStyles() []kindStyle {
+var resourceStyles = sync.OnceValue(func() []kindStyle {
 	return []kindStyle{
 		{spec.KindModel, "models", "", "MODEL_", `%s(["%s"])`, "🧠", modelNotes},
 		{spec.KindMemory, "memories", "remembers", "MEM_", `%s[("%s")]`, "💬", func(e spec.Entity) []string { return []string{memoryNote(e.(*spec.Memory))} }},
@@ -30,7 +31,7 @@ func resourceStyles() []kindStyle {
 		{spec.KindSecretManager, "secret managers", "", "SECRETS_", `%s{{"%s"}}`, "🔑", nil},
 		{spec.KindTelemetry, "telemetry", "", "TEL_", `%s[["%s"]]`, "📊", func(e spec.Entity) []string { return []string{e.(*spec.Telemetry).Provider} }},
 	}
-}
+})
 
 // styleOf returns the style of a kind. A kind of resources without a row in
 // resourceStyles gets a plain one.

@@ -49,7 +49,7 @@ func TestSecretManager_ResolvesSecrets(t *testing.T) {
 		{file, "_json, key: mistral", "secret llm_json has no key mistral"},
 		{file, "_json, key: n", "key n of secret llm_json is not a string"},
 		{file, ", key: openai", "secret llm is not a JSON object, so it has no key openai"},
-		{file, "/../../x", "a secret's name is the name of a file in " + folder},
+		{file, "/../../x", "the name must be that of a file in " + folder},
 		{file, "_big", "is larger than 65536 bytes"},
 		{"type: aws_secret_manager, id: secrets, auth: account", "", "needs an auth of type aws"},
 	} {

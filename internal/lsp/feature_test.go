@@ -27,7 +27,7 @@ func TestHover(t *testing.T) {
 		into int
 		want []string
 	}{
-		{"token_limit", 3, []string{"**token_limit**", "a whole number", "default `100000`", "tokens"}},
+		{"token_limit", 3, []string{"**token_limit**", "an integer", "default `100000`", "tokens"}},
 		{"type: LLMInference", 8, []string{"**LLMInference** — step"}},
 		{"memory: chat_memory", 10, []string{"**chat_memory** — memory", "`token_limit` 20000", "app.qtype.yaml:3", `step "respond"`}},
 		{"inputs: [message]", 10, []string{"**message** — variable", "Type `ChatMessage`", "Used in 2 places"}},

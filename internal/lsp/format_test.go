@@ -172,10 +172,7 @@ func FuzzFormatText(f *testing.F) {
 
 // TestIndent_KeepsText checks that indenting any text changes white space alone.
 func TestIndent_KeepsText(t *testing.T) {
-	var documents []string
-	for _, text := range lsptest.Documents(t) {
-		documents = append(documents, text)
-	}
+	documents := lsptest.Texts(t)
 	rapid.Check(t, func(t *rapid.T) {
 		text := lsptest.DrawBrokenText(t, documents)
 		if indented := indent(text); !equalIgnoringSpace(indented, text) {

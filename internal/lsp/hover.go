@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/lsp/protocol"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/validate/lint"
@@ -183,18 +184,11 @@ func (s *server) entityText(a *analysis, e spec.Entity, id declaration) string {
 	if used == 0 {
 		return strings.Join(append(lines, "Nothing uses it."), "\n\n")
 	}
-	const most = 6
-	if len(by) > most {
-		by = append(by[:most:most], fmt.Sprintf("%d more", len(by)-most))
+	const limit = 6
+	if len(by) > limit {
+		by = append(by[:limit:limit], fmt.Sprintf("%d more", len(by)-limit))
 	}
-	return strings.Join(append(lines, fmt.Sprintf("Used in %s by %s", countPlaces(used), strings.Join(by, ", "))), "\n\n")
-}
-
-func countPlaces(n int) string {
-	if n == 1 {
-		return "1 place"
-	}
-	return fmt.Sprintf("%d places", n)
+	return strings.Join(append(lines, fmt.Sprintf("Used in %s by %s", textfmt.Count(used, "place"), strings.Join(by, ", "))), "\n\n")
 }
 
 // describeLocation returns the file and line of a name, relative to the document.

@@ -228,11 +228,9 @@ func (c *structType) isAssignableTo(wants reflect.Type) bool {
 }
 
 // kindName returns the name of the kind of entity that a reference accepts.
-func kindName(wants reflect.Type) string {
-	for _, u := range spec.Unions() {
-		if u.Type == wants {
-			return u.Name
-		}
+func (l *language) kindName(wants reflect.Type) string {
+	if u := l.union(wants); u != nil {
+		return u.Name
 	}
 	switch {
 	case wants == reflect.TypeFor[*spec.Model]():
@@ -253,7 +251,7 @@ func (l *language) describeType(t reflect.Type) string {
 		return known.description
 	}
 	if isRef(t) {
-		return "id of " + withArticle(kindName(targetType(t)))
+		return "id of " + withArticle(l.kindName(targetType(t)))
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -265,7 +263,7 @@ func (l *language) describeType(t reflect.Type) string {
 			return withArticle(u.Name)
 		}
 	case reflect.Int, reflect.Int64:
-		return "a whole number"
+		return "an integer"
 	case reflect.Float64:
 		return "a number"
 	case reflect.Bool:

@@ -40,19 +40,19 @@ type declaration struct {
 // nameIndex holds all names of entities in a document.
 type nameIndex struct {
 	uses         []nameUse
-	seen         map[placeKey]bool
+	seen         map[spanKey]bool
 	analysis     *analysis
 	declarations map[spec.Entity]declaration
 }
 
-type placeKey struct {
+type spanKey struct {
 	path       string
 	start, end int
 }
 
 // newNameIndex indexes a linked document.
 func newNameIndex(a *analysis) *nameIndex {
-	x := &nameIndex{analysis: a, seen: map[placeKey]bool{}, declarations: map[spec.Entity]declaration{}}
+	x := &nameIndex{analysis: a, seen: map[spanKey]bool{}, declarations: map[spec.Entity]declaration{}}
 	x.walk(reflect.ValueOf(a.doc), nameScope{})
 	return x
 }
@@ -173,7 +173,7 @@ func (x *nameIndex) addSpan(u nameUse, span source.Span, name string) {
 // add adds a name. An alias leads to the same text several times; it is added once.
 func (x *nameIndex) add(u nameUse, file *source.File, start, end int) {
 	id, ok := x.declarationOf(u.entity)
-	key := placeKey{x.analysis.pathOf(file), start, end}
+	key := spanKey{x.analysis.pathOf(file), start, end}
 	if !ok || x.seen[key] {
 		return
 	}

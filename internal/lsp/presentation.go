@@ -1,6 +1,8 @@
 package lsp
 
 import (
+	"sync"
+
 	"github.com/qtype-dev/qtype/internal/lsp/protocol"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -14,7 +16,7 @@ type presentation struct {
 
 // kindPresentations returns the presentation of each kind of entity. Kinds that are
 // not listed have the default one.
-func kindPresentations() map[spec.Kind]presentation {
+var kindPresentations = sync.OnceValue(func() map[spec.Kind]presentation {
 	return map[spec.Kind]presentation{
 		spec.KindApplication: {protocol.SymbolKindModule, protocol.CompletionItemKindReference, tokenNamespace},
 		spec.KindFlow:        {protocol.SymbolKindFunction, protocol.CompletionItemKindFunction, tokenFunction},
@@ -26,7 +28,7 @@ func kindPresentations() map[spec.Kind]presentation {
 		spec.KindMemory:      {protocol.SymbolKindField, protocol.CompletionItemKindReference, tokenNamespace},
 		spec.KindModel:       {protocol.SymbolKindObject, protocol.CompletionItemKindModule, tokenNamespace},
 	}
-}
+})
 
 // presentationOf returns the presentation of a kind.
 func presentationOf(kind spec.Kind) presentation {

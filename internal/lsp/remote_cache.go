@@ -70,67 +70,67 @@ func newRemoteCache() *remoteCache {
 	return &remoteCache{callSlots: make(chan struct{}, maxRemoteCalls), files: map[remoteKey]*remoteFile{}}
 }
 
-func (l *remoteCache) isEnabled() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.enabled
+func (c *remoteCache) isEnabled() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.enabled
 }
 
 // setEnabled enables or disables fetching and reports whether that is a change,
 // which clears the cache.
-func (l *remoteCache) setEnabled(on bool) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	changed := l.enabled != on
+func (c *remoteCache) setEnabled(on bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	changed := c.enabled != on
 	if changed {
-		l.enabled, l.files = on, map[remoteKey]*remoteFile{}
+		c.enabled, c.files = on, map[remoteKey]*remoteFile{}
 	}
 	return changed
 }
 
 // expire makes each file be fetched again when it is next read.
-func (l *remoteCache) expire() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, b := range l.files {
-		if !b.expires.IsZero() {
-			b.expires = time.Now()
+func (c *remoteCache) expire() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, f := range c.files {
+		if !f.expires.IsZero() {
+			f.expires = time.Now()
 		}
-		b.stale = b.inFlight
+		f.stale = f.inFlight
 	}
 }
 
 // read returns the cached content or error of a file and schedules a fetch if there
 // is none or it has expired.
-func (l *remoteCache) read(_ context.Context, address, base string) ([]byte, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.enabled {
+func (c *remoteCache) read(_ context.Context, address, base string) ([]byte, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.enabled {
 		return nil, remoteDisabled
 	}
 	at := remoteKey{address, base}
-	b := l.files[at]
-	if b == nil {
-		b = &remoteFile{}
-		l.files[at] = b
+	f := c.files[at]
+	if f == nil {
+		f = &remoteFile{}
+		c.files[at] = f
 	}
-	if !b.queued && !time.Now().Before(b.expires) {
-		b.queued = true
-		l.startJob(func(ctx context.Context) { l.refresh(ctx, at, b) })
+	if !f.queued && !time.Now().Before(f.expires) {
+		f.queued = true
+		c.startJob(func(ctx context.Context) { c.refresh(ctx, at, f) })
 	}
-	if b.expires.IsZero() {
+	if f.expires.IsZero() {
 		return nil, remotePending
 	}
-	return b.text, b.err
+	return f.text, f.err
 }
 
-// text returns the content of a cached file, whatever its base.
-func (l *remoteCache) text(address string) (string, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for at, b := range l.files {
-		if at.address == address && b.text != nil {
-			return string(b.text), true
+// text returns the content of a cached file, for any base.
+func (c *remoteCache) text(address string) (string, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for at, f := range c.files {
+		if at.address == address && f.text != nil {
+			return string(f.text), true
 		}
 	}
 	return "", false
@@ -138,38 +138,38 @@ func (l *remoteCache) text(address string) (string, bool) {
 
 // refresh fetches a file if it is still included after a short delay, and again if
 // expire was called meanwhile.
-func (l *remoteCache) refresh(ctx context.Context, at remoteKey, b *remoteFile) {
+func (c *remoteCache) refresh(ctx context.Context, at remoteKey, f *remoteFile) {
 	for more := true; more; {
 		if !sleep(ctx, remoteDebounce) {
 			return
 		}
-		if !l.isIncluded(at.address) {
-			l.remove(at, b)
+		if !c.isIncluded(at.address) {
+			c.remove(at, f)
 			return
 		}
-		more = l.call(ctx, at, b)
+		more = c.call(ctx, at, f)
 	}
-	l.evictUnused()
+	c.evictUnused()
 }
 
 // call fetches a file and reports whether it must be fetched again.
-func (l *remoteCache) call(ctx context.Context, at remoteKey, b *remoteFile) (more bool) {
+func (c *remoteCache) call(ctx context.Context, at remoteKey, f *remoteFile) (more bool) {
 	select {
-	case l.callSlots <- struct{}{}:
-		defer func() { <-l.callSlots }()
+	case c.callSlots <- struct{}{}:
+		defer func() { <-c.callSlots }()
 	case <-ctx.Done():
 		return false
 	}
-	l.mu.Lock()
-	b.inFlight = true
-	l.mu.Unlock()
-	text, version, err := fetch(ctx, at, b.version)
+	c.mu.Lock()
+	f.inFlight = true
+	c.mu.Unlock()
+	text, version, err := fetch(ctx, at, f.version)
 	if ctx.Err() != nil {
 		return false
 	}
-	news, more := l.store(b, text, version, err)
-	if news {
-		l.onChange(at.address)
+	changed, more := c.store(f, text, version, err)
+	if changed {
+		c.onChange(at.address)
 	}
 	return more
 }
@@ -189,57 +189,57 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // store records a response. changed reports whether the content or error differs
 // from before, more whether the file must be fetched again. A nil text without an
 // error means that the cached text is current.
-func (l *remoteCache) store(b *remoteFile, text []byte, version remotefs.Version, err error) (news, more bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	first, failed := b.expires.IsZero(), b.err
-	more = b.stale
-	b.queued, b.inFlight, b.stale = more, false, false
+func (c *remoteCache) store(f *remoteFile, text []byte, version remotefs.Version, err error) (changed, more bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	first, failed := f.expires.IsZero(), f.err
+	more = f.stale
+	f.queued, f.inFlight, f.stale = more, false, false
 	if err != nil {
-		b.expires = time.Now().Add(remoteRetry)
-		if unreachable := new(remotefs.AccessError); b.text != nil && errors.As(err, &unreachable) {
+		f.expires = time.Now().Add(remoteRetry)
+		if unreachable := new(remotefs.AccessError); f.text != nil && errors.As(err, &unreachable) {
 			return false, more // The server is unreachable: the cached text is better than nothing.
 		}
-		b.err, b.text, b.version = err, nil, remotefs.Version{}
+		f.err, f.text, f.version = err, nil, remotefs.Version{}
 		return first || failed == nil || failed.Error() != err.Error(), more
 	}
-	changed := text != nil && !bytes.Equal(text, b.text)
-	b.expires, b.err, b.version = time.Now().Add(remoteTTL), nil, version
-	if changed {
-		b.text = text
+	isNew := text != nil && !bytes.Equal(text, f.text)
+	f.expires, f.err, f.version = time.Now().Add(remoteTTL), nil, version
+	if isNew {
+		f.text = text
 	}
-	return first || failed != nil || changed, more
+	return first || failed != nil || isNew, more
 }
 
 // remove removes a file that no document includes.
-func (l *remoteCache) remove(at remoteKey, b *remoteFile) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	b.queued = false
-	if l.files[at] == b {
-		delete(l.files, at)
+func (c *remoteCache) remove(at remoteKey, f *remoteFile) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f.queued = false
+	if c.files[at] == f {
+		delete(c.files, at)
 	}
 }
 
 // evictUnused removes files that no document includes, if there are many.
-func (l *remoteCache) evictUnused() {
-	l.mu.Lock()
+func (c *remoteCache) evictUnused() {
+	c.mu.Lock()
 	var all []remoteKey
-	if len(l.files) > maxRemoteFiles {
-		for at, b := range l.files {
-			if !b.queued {
+	if len(c.files) > maxRemoteFiles {
+		for at, f := range c.files {
+			if !f.queued {
 				all = append(all, at)
 			}
 		}
 	}
-	l.mu.Unlock()
+	c.mu.Unlock()
 	for _, at := range all {
-		if l.isIncluded(at.address) {
+		if c.isIncluded(at.address) {
 			continue
 		}
-		l.mu.Lock()
-		delete(l.files, at)
-		l.mu.Unlock()
+		c.mu.Lock()
+		delete(c.files, at)
+		c.mu.Unlock()
 	}
 }
 

@@ -227,9 +227,9 @@ func TestRemote_Boundaries(t *testing.T) {
 		"/a/local.yaml":     "!include file:///etc/passwd\n",
 	})
 	for page, want := range map[string]string{
-		"elsewhere.yaml": "lies outside of " + s.URL + "/a/",
+		"elsewhere.yaml": "is not below " + s.URL + "/a/",
 		"moved.yaml":     "which is outside of " + s.URL + "/a/",
-		"local.yaml":     "lies outside of " + s.URL + "/a/",
+		"local.yaml":     "is not below " + s.URL + "/a/",
 		"none.yaml":      "does not exist",
 	} {
 		t.Run(page, func(t *testing.T) {

@@ -56,7 +56,7 @@ func (s *syntaxIndex) readSpecial(n *outline.Node, t reflect.Type, f *field, in 
 	return ok
 }
 
-// secret reads a text or {secret_name: …}.
+// readSecret reads a text or {secret_name: …}.
 func (s *syntaxIndex) readSecret(n *outline.Node, f *field, in *mappingNode) {
 	if n.Kind == outline.Mapping {
 		t := reflect.TypeFor[spec.SecretReference]()
@@ -66,7 +66,7 @@ func (s *syntaxIndex) readSecret(n *outline.Node, f *field, in *mappingNode) {
 	s.readScalar(n, reflect.TypeFor[spec.Secret](), f, in)
 }
 
-// stepItem reads a step or {$ref: id}.
+// readStepItem reads a step or {$ref: id}.
 func (s *syntaxIndex) readStepItem(n *outline.Node, f *field, in *mappingNode) {
 	if n.Get("$ref") != nil {
 		s.readReference(n, stepRefType, f, in)
@@ -75,7 +75,7 @@ func (s *syntaxIndex) readStepItem(n *outline.Node, f *field, in *mappingNode) {
 	s.readValue(n, reflect.TypeFor[spec.Step](), f, in)
 }
 
-// pathRef reads the id of a variable or {uri: …}.
+// readPathRef reads the id of a variable or {uri: …}.
 func (s *syntaxIndex) readPathRef(n *outline.Node, f *field, in *mappingNode) {
 	if n.Kind == outline.Mapping && n.Get("$ref") == nil {
 		s.readFree(n, f, in)
@@ -84,20 +84,30 @@ func (s *syntaxIndex) readPathRef(n *outline.Node, f *field, in *mappingNode) {
 	s.readReference(n, variableRefType, f, in)
 }
 
-// storeRef reads the id of a store; a URL looks the same.
+// readStoreRef reads the id or URL of a store: they have the same notation.
 func (s *syntaxIndex) readStoreRef(n *outline.Node, f *field, in *mappingNode) {
 	s.readReference(n, storeRefType, f, in)
 }
 
-// bindings reads a mapping from names to variables.
+// readBindings reads a mapping of names to variables.
 func (s *syntaxIndex) readBindings(n *outline.Node, f *field, in *mappingNode) {
+	s.readNames(roleBinding, n, variableRefType, f, in)
+}
+
+// readProperties reads a mapping of names to types.
+func (s *syntaxIndex) readProperties(n *outline.Node, f *field, in *mappingNode) {
+	s.readNames(roleProperty, n, typeExpressionType, f, in)
+}
+
+// readNames reads a mapping of names to values of a type.
+func (s *syntaxIndex) readNames(r role, n *outline.Node, t reflect.Type, f *field, in *mappingNode) {
 	for _, p := range n.Pairs {
-		s.addKey(roleBinding, p, f, in)
-		s.readValue(p.Value, variableRefType, f, in)
+		s.addKey(r, p, f, in)
+		s.readValue(p.Value, t, f, in)
 	}
 }
 
-// assignments reads a mapping from variables to expressions.
+// readAssignments reads a mapping of variables to expressions.
 func (s *syntaxIndex) readAssignments(n *outline.Node, f *field, in *mappingNode) {
 	for _, p := range n.Pairs {
 		s.addWord(syntaxWord{role: roleReference, start: p.Start, end: p.End, text: p.Key, pair: p, field: f, goType: variableRefType, mapping: in})
@@ -105,42 +115,34 @@ func (s *syntaxIndex) readAssignments(n *outline.Node, f *field, in *mappingNode
 	}
 }
 
-// properties reads a mapping from names to types.
-func (s *syntaxIndex) readProperties(n *outline.Node, f *field, in *mappingNode) {
-	for _, p := range n.Pairs {
-		s.addKey(roleProperty, p, f, in)
-		s.readValue(p.Value, typeExpressionType, f, in)
-	}
-}
-
-// reference reads an id or {$ref: id}.
+// readReference reads an id or {$ref: id}.
 func (s *syntaxIndex) readReference(n *outline.Node, t reflect.Type, f *field, in *mappingNode) {
 	switch n.Kind {
 	case outline.Scalar:
 		s.addValue(roleReference, n, t, f, in)
 	case outline.Mapping:
-		for _, p := range n.Pairs {
-			s.addKey(roleFreeKey, p, nil, in)
-			if p.Key == "$ref" && p.Value.Kind == outline.Scalar {
-				s.addValue(roleReference, p.Value, t, f, in)
-				continue
-			}
-			s.readValue(p.Value, nil, f, in)
-		}
+		s.readObject(n, "$ref", t, f, in)
 	}
 }
 
-// typeExpression reads text, list[Order]? or {element_type: …}.
+// readTypeExpression reads text, list[Order]? or {element_type: …}.
 func (s *syntaxIndex) readTypeExpression(n *outline.Node, f *field, in *mappingNode) {
 	switch n.Kind {
 	case outline.Scalar:
 		s.addValue(roleType, n, typeExpressionType, f, in)
 	case outline.Mapping:
-		for _, p := range n.Pairs {
-			s.addKey(roleFreeKey, p, nil, in)
-			if p.Key == "element_type" {
-				s.readValue(p.Value, typeExpressionType, f, in)
-			}
+		s.readObject(n, "element_type", typeExpressionType, f, in)
+	}
+}
+
+// readObject reads a mapping in which one key has a value of a known type.
+func (s *syntaxIndex) readObject(n *outline.Node, key string, t reflect.Type, f *field, in *mappingNode) {
+	for _, p := range n.Pairs {
+		s.addKey(roleFreeKey, p, nil, in)
+		if p.Key == key {
+			s.readValue(p.Value, t, f, in)
+		} else {
+			s.readValue(p.Value, nil, f, in)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/lsp"
+	"github.com/qtype-dev/qtype/internal/lsp/lsptest"
 )
 
 // rawClient is a client that writes bytes.
@@ -51,8 +52,6 @@ func (r *rawClient) write(text string) {
 		r.t.Fatal(err)
 	}
 }
-
-func frame(body string) string { return fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body) }
 
 // response is a message of the server.
 type response struct {
@@ -118,7 +117,7 @@ const (
 
 func TestStream_RejectsMalformedMessages(t *testing.T) {
 	r := startRaw(t)
-	r.write(frame(initialize))
+	r.write(lsptest.Frame(initialize))
 	if m := r.read(); m.Error != nil || !strings.Contains(string(m.Result), `"positionEncoding":"utf-16"`) {
 		t.Fatalf("initialize: %+v", m)
 	}
@@ -145,7 +144,7 @@ func TestStream_RejectsMalformedMessages(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":13,"method":"$/no/such"}`, -32601, "13"},
 		{initialize, -32600, "1"},
 	} {
-		r.write(frame(c.body))
+		r.write(lsptest.Frame(c.body))
 		m := r.read()
 		if m.Error == nil || m.Error.Code != c.code || string(m.ID) != c.id || m.Error.Message == "" {
 			t.Errorf("response to %q: %+v (id %s), want code %d for id %s", c.body, m.Error, m.ID, c.code, c.id)
@@ -160,17 +159,17 @@ func TestStream_RejectsMalformedMessages(t *testing.T) {
 		`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":{}}}`,
 		`{"jsonrpc":"2.0","id":99,"result":null}`,
 	} {
-		r.write(frame(body))
+		r.write(lsptest.Frame(body))
 	}
-	r.write(frame(shutdown))
+	r.write(lsptest.Frame(shutdown))
 	if m := r.read(); m.Error != nil || string(m.ID) != `"last"` || string(m.Result) != "null" {
 		t.Errorf("shutdown: %+v", m)
 	}
-	r.write(frame(`{"jsonrpc":"2.0","id":20,"method":"textDocument/hover","params":{}}`))
+	r.write(lsptest.Frame(`{"jsonrpc":"2.0","id":20,"method":"textDocument/hover","params":{}}`))
 	if m := r.read(); m.Error == nil || m.Error.Code != -32600 {
 		t.Errorf("after shutdown: %+v", m)
 	}
-	r.write(frame(exit))
+	r.write(lsptest.Frame(exit))
 	if err := r.waitForEnd(); err != nil {
 		t.Errorf("the server ended with %v", err)
 	}
@@ -178,12 +177,12 @@ func TestStream_RejectsMalformedMessages(t *testing.T) {
 
 func TestServer_RequiresInitialize(t *testing.T) {
 	r := startRaw(t)
-	r.write(frame(`{"jsonrpc":"2.0","method":"textDocument/didOpen","params":{"textDocument":{"uri":"file:///x.qtype.yaml","text":"a"}}}`))
-	r.write(frame(`{"jsonrpc":"2.0","id":3,"method":"textDocument/hover","params":{}}`))
+	r.write(lsptest.Frame(`{"jsonrpc":"2.0","method":"textDocument/didOpen","params":{"textDocument":{"uri":"file:///x.qtype.yaml","text":"a"}}}`))
+	r.write(lsptest.Frame(`{"jsonrpc":"2.0","id":3,"method":"textDocument/hover","params":{}}`))
 	if m := r.read(); m.Error == nil || m.Error.Code != -32002 {
 		t.Errorf("got %+v", m)
 	}
-	r.write(frame(exit))
+	r.write(lsptest.Frame(exit))
 	if err := r.waitForEnd(); !errors.Is(err, lsp.ErrNoShutdown) {
 		t.Errorf("exit without shutdown: %v", err)
 	}
@@ -210,7 +209,7 @@ func TestServer_EndOfInput(t *testing.T) {
 	open := `{"jsonrpc":"2.0","method":"textDocument/didOpen","params":{"textDocument":{"uri":"file:///x.qtype.yaml","version":1,"text":"id: x\n"}}}`
 	hover := `{"jsonrpc":"2.0","id":5,"method":"textDocument/hover","params":{"textDocument":{"uri":"file:///x.qtype.yaml"},"position":{"line":0,"character":1}}}`
 	go func() {
-		_, _ = io.WriteString(r.in, frame(initialize)+frame(open)+frame(hover))
+		_, _ = io.WriteString(r.in, lsptest.Frame(initialize)+lsptest.Frame(open)+lsptest.Frame(hover))
 		_ = r.in.Close()
 	}()
 	for {
@@ -230,15 +229,15 @@ func TestServer_EndOfInput(t *testing.T) {
 // check.
 func TestServer_CancelRequest(t *testing.T) {
 	r := startRaw(t)
-	r.write(frame(initialize))
+	r.write(lsptest.Frame(initialize))
 	r.read()
 	text, err := json.Marshal(largeDocument(20_000))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.write(frame(`{"jsonrpc":"2.0","method":"textDocument/didOpen","params":{"textDocument":{"uri":"file:///x.qtype.yaml","version":1,"text":` + string(text) + `}}}`))
-	r.write(frame(`{"jsonrpc":"2.0","id":5,"method":"textDocument/hover","params":{"textDocument":{"uri":"file:///x.qtype.yaml"},"position":{"line":0,"character":1}}}`))
-	r.write(frame(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":5}}`))
+	r.write(lsptest.Frame(`{"jsonrpc":"2.0","method":"textDocument/didOpen","params":{"textDocument":{"uri":"file:///x.qtype.yaml","version":1,"text":` + string(text) + `}}}`))
+	r.write(lsptest.Frame(`{"jsonrpc":"2.0","id":5,"method":"textDocument/hover","params":{"textDocument":{"uri":"file:///x.qtype.yaml"},"position":{"line":0,"character":1}}}`))
+	r.write(lsptest.Frame(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":5}}`))
 	for {
 		m := r.read()
 		if string(m.ID) != "5" {

@@ -234,10 +234,7 @@ func (s *syntaxIndex) readFree(n *outline.Node, f *field, in *mappingNode) {
 			s.readValue(item, nil, f, in)
 		}
 	case outline.Mapping:
-		for _, p := range n.Pairs {
-			s.addKey(roleFreeKey, p, nil, in)
-			s.readValue(p.Value, nil, f, in)
-		}
+		s.readObject(n, "", nil, f, in)
 	}
 }
 
@@ -315,7 +312,7 @@ func (s *syntaxIndex) at(path string, offset int) *syntaxWord {
 	return best
 }
 
-// find returns the entity that an id refers to within a mapping. Variables are
+// findEntity returns the entity that an id refers to within a mapping. Variables are
 // searched in the flow of the mapping, then in the document, then in other flows.
 func (s *syntaxIndex) findEntity(id string, wants reflect.Type, in *mappingNode) *entity {
 	var other *entity

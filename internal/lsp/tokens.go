@@ -76,7 +76,7 @@ func (s *server) semanticTokens(_ context.Context, p protocol.SemanticTokensPara
 func tokensOf(syntax *syntaxIndex, d *document) []token {
 	var all []token
 	for i := range syntax.words[d.path] {
-		all = append(all, wordTokens(&syntax.words[d.path][i], d.text)...)
+		all = append(all, wordTokens(syntax.lang, &syntax.words[d.path][i], d.text)...)
 	}
 	slices.SortStableFunc(all, func(a, b token) int { return a.start - b.start })
 	end := 0
@@ -90,7 +90,7 @@ func tokensOf(syntax *syntaxIndex, d *document) []token {
 }
 
 // wordTokens returns the tokens of a word; none if YAML highlighting suffices.
-func wordTokens(m *syntaxWord, text string) []token {
+func wordTokens(lang *language, m *syntaxWord, text string) []token {
 	start, end := m.start, m.end
 	if m.node != nil && (m.node.Style == outline.SingleQuoted || m.node.Style == outline.DoubleQuoted) && end-start >= 2 {
 		start, end = start+1, end-1
@@ -105,7 +105,7 @@ func wordTokens(m *syntaxWord, text string) []token {
 		}
 		return one(presentationOf(m.mapping.class.kind()).token, tokenDeclaration)
 	case roleReference:
-		return one(presentationOf(spec.Kind(kindName(targetType(m.goType)))).token, 0)
+		return one(presentationOf(spec.Kind(lang.kindName(targetType(m.goType)))).token, 0)
 	case roleType:
 		return one(tokenType, 0)
 	case roleBinding:

@@ -300,7 +300,7 @@ func (w *workspace) loadWith(ctx context.Context, path string, held func(string)
 	return a
 }
 
-// readable reports whether the document is valid YAML with content.
+// isReadable reports whether the document is valid YAML with content.
 func (a *analysis) isReadable() bool {
 	d := a.doc
 	return d.Application != nil || d.Auths != nil || d.Models != nil || d.Tools != nil || d.Types != nil || d.Variables != nil

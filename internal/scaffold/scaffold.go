@@ -1,6 +1,6 @@
-// Package starter writes new projects: an application that validates and runs at
-// once and offline, tests, rows or files to try it with, a page that tells
-// how, and a workflow that checks and tests it on every push.
+// Package scaffold creates projects: an application that validates and runs
+// offline, tests, sample input, a README, and a workflow that checks and tests it
+// on every push.
 package scaffold
 
 import (
@@ -15,32 +15,32 @@ import (
 	"strings"
 )
 
-// The files of templates/common belong to every project. Names that begin with a
-// dot are kept without it, so that they mean nothing where they are kept.
+// The files of templates/common belong to every project. Dotfiles are embedded
+// without their dot, so that they have no effect in this repository.
 //
 //go:embed templates
 var templates embed.FS
 
-// The copies of the schemas that the first lines of documents and of files of
-// tests name.
+// File names of the schemas that documents and test files refer to in their first
+// lines.
 const (
 	schemaFile = "qtype.schema.json"
 	testsFile  = "qtype-test.schema.json"
 )
 
-// Schemas are the JSON schemas that a project has for its editors.
+// Schemas are the JSON schemas to write to the project, for editors.
 type Schemas struct {
 	Document string // of documents
-	Tests    string // of files of tests
+	Tests    string // of test files
 }
 
-// Names lists the kinds of projects there are; the first is the usual one.
+// Names returns the names of the templates; the first is the default.
 func Names() []string { return []string{"chat", "batch", "agent"} }
 
-// files are the files of a project by their paths, with slashes.
+// files returns the files of a project by path, with slashes.
 func files(name string, schemas Schemas) (map[string][]byte, error) {
 	if !slices.Contains(Names(), name) {
-		return nil, fmt.Errorf("there is no template %q; there are %s", name, strings.Join(Names(), ", "))
+		return nil, fmt.Errorf("unknown template %q; available: %s", name, strings.Join(Names(), ", "))
 	}
 	files := map[string][]byte{schemaFile: []byte(schemas.Document), testsFile: []byte(schemas.Tests)}
 	for _, folder := range []string{"common", name} {
@@ -60,7 +60,7 @@ func files(name string, schemas Schemas) (map[string][]byte, error) {
 	return files, nil
 }
 
-// restoreDotfiles gives those names their dot back that have one in a project.
+// restoreDotfiles returns the path in the project of an embedded file.
 func restoreDotfiles(p string) string {
 	first, _, _ := strings.Cut(p, "/")
 	if slices.Contains([]string{"gitignore", "env.example", "github"}, first) {
@@ -69,23 +69,23 @@ func restoreDotfiles(p string) string {
 	return p
 }
 
-// ExistsError says that a project would have overwritten something. Nothing was written.
+// ExistsError is returned if a project would overwrite files. Nothing was written.
 type ExistsError struct {
-	Paths []string // what is there already, in alphabetical order
+	Paths []string // the existing files, sorted
 }
 
-// Error names what is there.
+// Error lists the existing files.
 func (e *ExistsError) Error() string {
 	verb := "exists"
 	if len(e.Paths) > 1 {
 		verb = "exist"
 	}
-	return fmt.Sprintf("%s %s already: nothing is overwritten, nothing was written", strings.Join(e.Paths, ", "), verb)
+	return fmt.Sprintf("%s already %s; nothing written", strings.Join(e.Paths, ", "), verb)
 }
 
-// Write makes a project in a folder, which it creates where it is missing, and
-// returns the paths that it wrote, in alphabetical order. Where one of the files
-// is there already it writes nothing and returns an *ExistsError.
+// Write creates a project in a folder, which it creates if necessary, and returns
+// the paths of the files, sorted. If one of the files exists, it writes nothing and
+// returns an *ExistsError.
 func Write(folder, name string, schemas Schemas) ([]string, error) {
 	made, err := files(name, schemas)
 	if err != nil {
@@ -116,7 +116,7 @@ func Write(folder, name string, schemas Schemas) ([]string, error) {
 	return written, nil
 }
 
-// create writes a file that must not be there yet.
+// create writes a file that must not exist.
 func create(name string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
 		return err

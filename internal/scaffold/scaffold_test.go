@@ -53,8 +53,8 @@ func TestWrite_Symlink(t *testing.T) {
 	}
 }
 
-func TestUnknownTemplate(t *testing.T) {
-	if _, err := scaffold.Write(t.TempDir(), "talk", scaffold.Schemas{}); err == nil || !strings.Contains(err.Error(), "there are chat, batch, agent") {
+func TestWrite_UnknownTemplate(t *testing.T) {
+	if _, err := scaffold.Write(t.TempDir(), "talk", scaffold.Schemas{}); err == nil || !strings.Contains(err.Error(), "available: chat, batch, agent") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -12,10 +12,9 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// ajvScript checks documents against the schema with Ajv, the validator behind
-// most of JavaScript's tools. Keywords that only editors know, such as
-// markdownDescription, are named to it; all else is held to its strict
-// mode but for its advice on style.
+// ajvScript validates documents with Ajv, the validator of most JavaScript tools,
+// in its strict mode except for its advice on style. Keywords that only editors
+// use, such as markdownDescription, are declared.
 const ajvScript = `
 const Ajv = require("ajv"), formats = require("ajv-formats");
 const {schema, documents} = JSON.parse(require("fs").readFileSync(0, "utf8"));
@@ -26,12 +25,11 @@ const check = ajv.compile(schema);
 console.log(JSON.stringify(documents.map(d => check(d) ? [] : check.errors.map(e => ({at: e.instancePath, message: e.message})))));
 `
 
-// ajvFault is one error of Ajv's.
-type ajvFault struct{ At, Message string }
+type ajvError struct{ At, Message string }
 
-// withAjv answers the faults of each document. It needs node, and ajv with
-// ajv-formats in the folder of modules that QTYPE_AJV names.
-func withAjv(t *testing.T, documents []any) [][]ajvFault {
+// withAjv returns the errors of each document. It requires node, and a node_modules
+// folder with ajv and ajv-formats in the environment variable QTYPE_AJV.
+func withAjv(t *testing.T, documents []any) [][]ajvError {
 	t.Helper()
 	modules := os.Getenv("QTYPE_AJV")
 	if modules == "" {
@@ -56,7 +54,7 @@ func withAjv(t *testing.T, documents []any) [][]ajvFault {
 		}
 		t.Fatalf("%v\n%s", err, stderr)
 	}
-	var found [][]ajvFault
+	var found [][]ajvError
 	if err := json.Unmarshal(out, &found); err != nil || len(found) != len(documents) {
 		t.Fatalf("%d answers to %d documents (%v)", len(found), len(documents), err)
 	}
@@ -70,7 +68,7 @@ func TestAjvAcceptsWhatIsRight(t *testing.T) {
 	}
 	files = append(files, "../../validate/testdata/additions.qtype.yaml")
 	if dir := os.Getenv("QTYPE_FIXTURES"); dir != "" {
-		files = append(files, validFixtures(t, dir)...)
+		files = append(files, validDocuments(t, dir)...)
 	}
 	documents := make([]any, len(files))
 	for i, file := range files {
@@ -78,18 +76,18 @@ func TestAjvAcceptsWhatIsRight(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		documents[i] = asEditorSees(t, text)
+		documents[i] = parseAsEditor(t, text)
 	}
-	for i, faults := range withAjv(t, documents) {
-		if len(faults) > 0 {
-			t.Errorf("%s: %v", files[i], faults)
+	for i, errs := range withAjv(t, documents) {
+		if len(errs) > 0 {
+			t.Errorf("%s: %v", files[i], errs)
 		}
 	}
 	t.Logf("%d documents tried", len(files))
 }
 
-// A wrong document is refused at the key that is wrong.
-func TestAjvRefusesWhatIsWrong(t *testing.T) {
+// TestAjv_RejectsInvalidDocuments checks that errors are at the invalid key.
+func TestAjv_RejectsInvalidDocuments(t *testing.T) {
 	cases := []struct{ document, at string }{
 		{"{}", ""},
 		{"{id: 5}", "/id"},
@@ -97,8 +95,8 @@ func TestAjvRefusesWhatIsWrong(t *testing.T) {
 		{"{id: a, models: [{type: Model, id: m, provider: openia}]}", "/models/0/provider"},
 		{"{id: a, tools: [{type: APITool, id: t, name: n, description: d}]}", "/tools/0"},
 		{"{id: a, auths: [{type: api_key, id: k, api_key: {name: x}}]}", "/auths/0/api_key"},
-		{step("Explode, id: s, batch_config: {batch_size: 3}"), "/flows/0/steps/0"},
-		{step("Decoder, id: s, format: yaml"), "/flows/0/steps/0/format"},
+		{stepDocument("Explode, id: s, batch_config: {batch_size: 3}"), "/flows/0/steps/0"},
+		{stepDocument("Decoder, id: s, format: yaml"), "/flows/0/steps/0/format"},
 	}
 	documents := make([]any, len(cases))
 	for i, c := range cases {
@@ -107,12 +105,12 @@ func TestAjvRefusesWhatIsWrong(t *testing.T) {
 		}
 		documents[i] = plain(documents[i])
 	}
-	for i, faults := range withAjv(t, documents) {
-		if !slices.ContainsFunc(faults, func(f ajvFault) bool { return f.At == cases[i].at }) {
-			t.Errorf("%s: a fault at %q is due, got %v", cases[i].document, cases[i].at, faults)
+	for i, errs := range withAjv(t, documents) {
+		if !slices.ContainsFunc(errs, func(f ajvError) bool { return f.At == cases[i].at }) {
+			t.Errorf("%s: want an error at %q, got %v", cases[i].document, cases[i].at, errs)
 		}
-		if len(faults) > 8 { // Ajv repeats it on each level; of the 24 types of steps only one may speak
-			t.Errorf("%s: one mistake gives %d faults: %v", cases[i].document, len(faults), faults)
+		if len(errs) > 8 { // Ajv repeats an error on each level, but must not report all types of steps.
+			t.Errorf("%s: %d errors: %v", cases[i].document, len(errs), errs)
 		}
 	}
 }

@@ -38,8 +38,8 @@ func readDocs(dir string) (docs, error) {
 	return found, nil
 }
 
-// lookup is the description of a type or of one of its fields, as a reader of
-// YAML wants it: without the Go name that a doc comment starts with.
+// lookup returns the description of a type or field for readers of YAML: without
+// the Go name that the doc comment starts with.
 func (d docs) lookup(t reflect.Type, field string) string {
 	name, subject := t.Name(), t.Name()
 	if field != "" {

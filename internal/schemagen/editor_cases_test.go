@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// inStep puts a step's lines into a document.
-func inStep(lines string) string {
+// documentWithStep returns a document with the lines of a step.
+func documentWithStep(lines string) string {
 	return "id: app\nflows:\n  - id: flow\n    steps:\n      - " + strings.ReplaceAll(lines, "\n", "\n        ") + "\n"
 }
 
-// stepTypes are the values that an editor must offer for a step's type.
-var stepTypes = []string{"Agent", "Decoder", "Echo", "LLMInference", "PromptTemplate", "VectorSearch"}
+// requiredStepTypes are proposals that an editor must show for the type of a step.
+var requiredStepTypes = []string{"Agent", "Decoder", "Echo", "LLMInference", "PromptTemplate", "VectorSearch"}
 
 func TestEditorCompletes(t *testing.T) {
 	e := start(t)
@@ -26,11 +26,11 @@ func TestEditorCompletes(t *testing.T) {
 		{"the sections", "id: app\n█\n", []string{"memories", "models", "flows", "tools"}, []string{"steps", "token_limit"}},
 		{"the sections after an include", "id: app\nmodels: !include models.yaml\nmemories:\n  - id: m\n    █\n",
 			[]string{"token_limit"}, nil},
-		{"step types", inStep("type: █"), stepTypes, []string{"Model", "APITool", "text"}},
-		{"only the type before it is chosen", inStep("█"), []string{"type"}, []string{"model", "template", "json_path"}},
-		{"that step's keys alone", inStep("type: LLMInference\nid: ask\n█"),
+		{"step types", documentWithStep("type: █"), requiredStepTypes, []string{"Model", "APITool", "text"}},
+		{"only the type before it is chosen", documentWithStep("█"), []string{"type"}, []string{"model", "template", "json_path"}},
+		{"only the keys of the step", documentWithStep("type: LLMInference\nid: respond\n█"),
 			[]string{"model", "memory", "system_message", "inputs", "outputs"}, []string{"template", "tools", "json_path", "path", "type"}},
-		{"another step's keys alone", inStep("type: PromptTemplate\nid: fill\n█"),
+		{"another step's keys alone", documentWithStep("type: PromptTemplate\nid: fill\n█"),
 			[]string{"template", "inputs", "outputs"}, []string{"model", "memory", "tools"}},
 		{"the values of an enumeration", "id: app\nmodels:\n  - type: Model\n    id: m\n    provider: █\n",
 			[]string{"openai", "mock", "anthropic", "langchaingo:mistral"}, nil},
@@ -56,8 +56,8 @@ func TestEditorCompletes(t *testing.T) {
 	}
 }
 
-// TestEditorInsertsDefaults looks at what a completion types and explains.
-func TestEditorInsertsDefaults(t *testing.T) {
+// TestEditor_InsertsDefaults checks the text and description of completions.
+func TestEditor_InsertsDefaults(t *testing.T) {
 	got := start(t).open("id: app\nmemories:\n  - id: m\n    ch█\n").complete()["chat_history_token_ratio"]
 	if got.InsertText != "chat_history_token_ratio: ${1:0.7}" {
 		t.Errorf("inserts %q, want the key with its default", got.InsertText)
@@ -67,13 +67,13 @@ func TestEditorInsertsDefaults(t *testing.T) {
 	}
 }
 
-func TestEditorExplains(t *testing.T) {
+func TestEditor_Hover(t *testing.T) {
 	e := start(t)
 	for _, c := range []struct{ name, document, want string }{
 		{"a key", "id: app\nmemories:\n  - id: m\n    chat_history█_token_ratio: 0.5\n", "share of token\\_limit for chat messages"},
-		{"a reference", inStep("type: LLMInference\nid: s\nmem█ory: m\nmodel: x"), "chat memory that holds the conversation"},
-		{"a key whose value is wrong", "id: app\nmemories:\n  - id: m\n    token_li█mit: lots\n", "most tokens"},
-		{"a step type", inStep("type: LLMInfer█ence\nid: s\nmodel: m"), "Asks a chat model"},
+		{"a reference", documentWithStep("type: LLMInference\nid: s\nmem█ory: m\nmodel: x"), "memory that holds the conversation"},
+		{"a key whose value is wrong", "id: app\nmemories:\n  - id: m\n    token_li█mit: lots\n", "number of tokens"},
+		{"a step type", documentWithStep("type: LLMInfer█ence\nid: s\nmodel: m"), "Calls a chat model"},
 		{"a key of a nested part", "id: app\nflows:\n  - id: f\n    interface:\n      session_in█puts: [a]\n", "keep their first value"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -86,27 +86,27 @@ func TestEditorExplains(t *testing.T) {
 
 func TestEditorFindsFaults(t *testing.T) {
 	e := start(t)
-	// The modeline is line 0 of every document.
+	// Line 0 of every document is the modeline.
 	for _, c := range []struct {
 		name, document, says string
 		line, from, to       int
 	}{
 		{"a misspelt key", "id: app\nmemories:\n  - id: m\n    chat_history_token_ration: 0.5\n",
 			"chat_history_token_ration is not allowed", 4, 4, 29},
-		{"a key of another step", inStep("type: Echo\nid: s\nmemory: m"), "memory is not allowed", 7, 8, 14},
-		{"a missing key", inStep("type: LLMInference\nid: s"), `Missing property "model"`, 5, 8, 9},
-		{"an unknown step type", inStep("type: LLMInfrence\nid: s"), "LLMInference", 5, 14, 25},
+		{"a key of another step", documentWithStep("type: Echo\nid: s\nmemory: m"), "memory is not allowed", 7, 8, 14},
+		{"a missing key", documentWithStep("type: LLMInference\nid: s"), `Missing property "model"`, 5, 8, 9},
+		{"an unknown step type", documentWithStep("type: LLMInfrence\nid: s"), "LLMInference", 5, 14, 25},
 		{"a number out of range", "id: app\nmemories:\n  - id: m\n    chat_history_token_ratio: 1.5\n", "above the maximum of 1", 4, 30, 33},
-		{"a text for a number", "id: app\nmemories:\n  - id: m\n    token_limit: lots\n", "a whole number is expected", 4, 17, 21},
+		{"a text for a number", "id: app\nmemories:\n  - id: m\n    token_limit: lots\n", "expected an integer", 4, 17, 21},
 		{"a wrong value of an enumeration", "id: app\nmodels:\n  - {type: Model, id: m, provider: openia}\n", "openai", 3, 35, 41},
-		{"an entity where an id belongs", inStep("type: LLMInference\nid: s\nmodel: {id: m}"), "an id is expected", 7, 15, 22},
-		{"a wrong type", "id: app\nflows:\n  - id: f\n    variables:\n      - {id: v, type: 'list[text'}\n", "a type is expected", 5, 22, 33},
-		{"one text for a list", "id: app\nmemories: chat\n", "a list is expected", 2, 10, 14},
+		{"an entity where an id belongs", documentWithStep("type: LLMInference\nid: s\nmodel: {id: m}"), "expected the id", 7, 15, 22},
+		{"a wrong type", "id: app\nflows:\n  - id: f\n    variables:\n      - {id: v, type: 'list[text'}\n", "expected a type", 5, 22, 33},
+		{"one text for a list", "id: app\nmemories: chat\n", "expected a list", 2, 10, 14},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			found := e.open(c.document).diagnostics()
 			if len(found) != 1 {
-				t.Fatalf("got %d findings, want one: %+v", len(found), found)
+				t.Fatalf("got %d diagnostics, want one: %+v", len(found), found)
 			}
 			d := found[0]
 			if !strings.Contains(d.Message, c.says) {

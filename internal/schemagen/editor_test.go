@@ -16,20 +16,20 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 )
 
-// cursor marks the place in a document where the test asks for something.
+// cursor marks the position of a request in a document.
 const cursor = "█"
 
-// editor drives a real yaml-language-server as an editor would.
+// editor runs yaml-language-server as an editor does.
 type editor struct {
 	t         *testing.T
 	conn      *jsonrpc2.Conn
-	published chan published
-	dir       string // documents are below it, and a copy of the schema beside them
+	published chan publishedDiagnostics
+	dir       string // the folder of the documents, with a copy of the schema
 	files     int
 }
 
-// published is a notification of diagnostics.
-type published struct {
+// publishedDiagnostics is a notification with diagnostics.
+type publishedDiagnostics struct {
 	URI         string       `json:"uri"`
 	Diagnostics []diagnostic `json:"diagnostics"`
 }
@@ -47,18 +47,18 @@ type diagnostic struct {
 type completion struct {
 	Label         string          `json:"label"`
 	InsertText    string          `json:"insertText"`
-	Documentation json.RawMessage `json:"documentation"` // a text or {kind, value}
+	Documentation json.RawMessage `json:"documentation"` // a string or {kind, value}
 	TextEdit      struct{ NewText string }
 }
 
-// pipe makes one stream of a process's two.
+// pipe joins the two streams of a process.
 type pipe struct {
 	io.Reader
 	io.WriteCloser
 }
 
-// language finds the language server, or skips the test so that nobody overlooks it.
-func language(t *testing.T) string {
+// languageServer returns the path of the language server, or skips the test.
+func languageServer(t *testing.T) string {
 	t.Helper()
 	path := os.Getenv("QTYPE_YLS")
 	if path == "" {
@@ -75,10 +75,10 @@ func language(t *testing.T) string {
 	return found
 }
 
-// start opens an editor on an empty folder.
+// start starts an editor with an empty folder.
 func start(t *testing.T) *editor {
 	t.Helper()
-	e := &editor{t: t, dir: t.TempDir(), published: make(chan published, 16)}
+	e := &editor{t: t, dir: t.TempDir(), published: make(chan publishedDiagnostics, 16)}
 	text, err := os.ReadFile("../../schema.json")
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func start(t *testing.T) *editor {
 	if err := os.WriteFile(filepath.Join(e.dir, "schema.json"), text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	server := exec.Command(language(t), "--stdio")
+	server := exec.Command(languageServer(t), "--stdio")
 	server.Stderr = os.Stderr
 	in, err := server.StdinPipe()
 	if err != nil {
@@ -122,21 +122,21 @@ func start(t *testing.T) *editor {
 	return e
 }
 
-// handle answers the server's own requests: it asks for settings, and there are none.
+// handle answers the server's requests: there are no settings.
 func (e *editor) handle(_ context.Context, _ *jsonrpc2.Conn, req *jsonrpc2.Request) (any, error) {
 	switch req.Method {
 	case "textDocument/publishDiagnostics":
-		var p published
+		var p publishedDiagnostics
 		if err := json.Unmarshal(*req.Params, &p); err != nil {
 			return nil, err
 		}
 		e.published <- p
 	case "workspace/configuration":
-		var asked struct{ Items []any }
-		if err := json.Unmarshal(*req.Params, &asked); err != nil {
+		var params struct{ Items []any }
+		if err := json.Unmarshal(*req.Params, &params); err != nil {
 			return nil, err
 		}
-		return make([]map[string]any, len(asked.Items)), nil
+		return make([]map[string]any, len(params.Items)), nil
 	}
 	return nil, nil
 }
@@ -157,15 +157,15 @@ func (e *editor) notify(method string, params any) {
 	}
 }
 
-// opened is a document in the editor with the cursor in it.
-type opened struct {
+// openDocument is a document in the editor, with the cursor.
+type openDocument struct {
 	*editor
 	uri string
 	at  position
 }
 
-// open opens a document with the modeline. A cursor in it is taken out and remembered.
-func (e *editor) open(document string) *opened {
+// open opens a document with the modeline and removes the cursor from it.
+func (e *editor) open(document string) *openDocument {
 	e.t.Helper()
 	text := "# yaml-language-server: $schema=schema.json\n" + strings.TrimPrefix(document, "\n")
 	before, after, _ := strings.Cut(text, cursor)
@@ -175,15 +175,15 @@ func (e *editor) open(document string) *opened {
 	if err := os.WriteFile(name, []byte(before+after), 0o600); err != nil {
 		e.t.Fatal(err)
 	}
-	o := &opened{editor: e, uri: "file://" + name,
+	o := &openDocument{editor: e, uri: "file://" + name,
 		at: position{Line: len(lines) - 1, Character: len([]rune(lines[len(lines)-1]))}}
 	e.notify("textDocument/didOpen", map[string]any{"textDocument": map[string]any{
 		"uri": o.uri, "languageId": "yaml", "version": 1, "text": before + after}})
 	return o
 }
 
-// diagnostics waits for the server's findings.
-func (o *opened) diagnostics() []diagnostic {
+// diagnostics waits for the server's diagnostics.
+func (o *openDocument) diagnostics() []diagnostic {
 	o.t.Helper()
 	deadline := time.After(5 * time.Minute)
 	for {
@@ -198,12 +198,12 @@ func (o *opened) diagnostics() []diagnostic {
 	}
 }
 
-func (o *opened) where() map[string]any {
+func (o *openDocument) where() map[string]any {
 	return map[string]any{"textDocument": map[string]any{"uri": o.uri}, "position": o.at}
 }
 
-// complete asks what could be typed at the cursor.
-func (o *opened) complete() map[string]completion {
+// complete requests the completions at the cursor.
+func (o *openDocument) complete() map[string]completion {
 	o.t.Helper()
 	var list struct{ Items []completion }
 	o.call("textDocument/completion", o.where(), &list)
@@ -214,8 +214,8 @@ func (o *opened) complete() map[string]completion {
 	return items
 }
 
-// hover asks what is said about the word at the cursor.
-func (o *opened) hover() string {
+// hover requests the text about the word at the cursor.
+func (o *openDocument) hover() string {
 	o.t.Helper()
 	var h struct{ Contents struct{ Value string } }
 	o.call("textDocument/hover", o.where(), &h)

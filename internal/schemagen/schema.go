@@ -1,14 +1,16 @@
-// Package schema makes the JSON schema of a document out of the structs of
-// package spec: keys, defaults, ranges and enumerations from their tags, the
-// descriptions from their doc comments. Editors complete and check with it.
+// Package schemagen generates the JSON schema of documents from the structs of
+// package spec: keys, defaults, ranges and enumerations from their tags,
+// descriptions from their doc comments. Editors complete and check documents with
+// it.
 //
-// The schema is marked draft-07: yaml-language-server reads 2020-12 only since its
-// release 1.20, plugins with an older one and other tools read draft-07 alone, and
-// nothing here needs a later draft. The editor's tests pass with 1.19.2 and 1.25.0.
+// The schema is draft-07: yaml-language-server supports 2020-12 only since release
+// 1.20, plugins with an older one and other tools support only draft-07, and
+// nothing here requires a later draft. The editor's tests pass with 1.19.2 and
+// 1.25.0.
 //
-// An editor sees a document as it is written, so the schema accepts ${VAR} where
-// a number is wanted and a path (an !include) where a section is wanted. It says
-// nothing about ids, references and types: that is package validate.
+// An editor sees a document before includes and environment variables are resolved,
+// so the schema accepts ${VAR} for a number and a path (an !include) for a section.
+// It does not check ids, references and types: package validate does.
 package schemagen
 
 import (
@@ -26,16 +28,16 @@ import (
 
 //go:generate go run ./generate -spec ../../spec -out ../../schema.json -tests ../apptest/schema.json
 
-// draft is the dialect that the schema is marked with.
+// draft is the dialect of the schema.
 const draft = "http://json-schema.org/draft-07/schema#"
 
-// Where the newest schemas can be fetched: of documents and of files of tests.
+// The addresses of the latest schemas, of documents and of test files.
 const (
 	ID      = "https://raw.githubusercontent.com/qtype-dev/qtype/main/schema.json"
 	TestsID = "https://raw.githubusercontent.com/qtype-dev/qtype/main/internal/apptest/schema.json"
 )
 
-// Names of definitions that stand for no struct of package spec.
+// Names of definitions that do not represent a struct of package spec.
 const (
 	defReference = "Reference"
 	defDocument  = "Document"
@@ -46,13 +48,13 @@ const (
 type generator struct {
 	reflector   *jsonschema.Reflector
 	definitions jsonschema.Definitions
-	structs     map[string]reflect.Type // every struct of package spec that was met, by name
+	structs     map[string]reflect.Type // the structs of package spec in the schema, by name
 	docs        docs
 }
 
-// Generate is the schema of documents as indented JSON. The folder dir holds the
-// source of package spec, where the descriptions are read. The same source gives
-// the same bytes.
+// Generate returns the schema of documents as indented JSON. dir is the folder with
+// the source of package spec, which contains the descriptions. The result is
+// deterministic.
 func Generate(dir string) ([]byte, error) {
 	g, err := newGenerator(dir)
 	if err != nil {
@@ -69,7 +71,7 @@ func Generate(dir string) ([]byte, error) {
 	return g.finish(jsonschema.Schema{ID: ID, Title: "qtype document", Ref: refTo(defDocument).Ref})
 }
 
-// GenerateTests is the schema of files of tests, made as Generate makes its own.
+// GenerateTests returns the schema of test files, in the same way as Generate.
 func GenerateTests(dir string) ([]byte, error) {
 	g, err := newGenerator(dir)
 	if err != nil {
@@ -99,7 +101,7 @@ func newGenerator(dir string) (*generator, error) {
 	return g, nil
 }
 
-// finish writes the schema whose root is given, with what was defined.
+// finish encodes the schema with a root and the collected definitions.
 func (g *generator) finish(root jsonschema.Schema) ([]byte, error) {
 	if err := g.applyTags(); err != nil {
 		return nil, err
@@ -109,7 +111,7 @@ func (g *generator) finish(root jsonschema.Schema) ([]byte, error) {
 	return encode(&root)
 }
 
-// addStruct defines a struct and everything that it is made of.
+// addStruct adds the definition of a struct and of the structs in its fields.
 func (g *generator) addStruct(t reflect.Type) *jsonschema.Schema {
 	for name, def := range g.reflector.ReflectFromType(t).Definitions {
 		if g.definitions[name] == nil {
@@ -121,7 +123,7 @@ func (g *generator) addStruct(t reflect.Type) *jsonschema.Schema {
 	return def
 }
 
-// adapt applies the tags of embedded structs: keys that may be left out in this
+// adapt applies the tags of embedded structs: keys that are optional in this
 // struct, and keys that it does not have.
 func adapt(def *jsonschema.Schema, t reflect.Type) {
 	for i := range t.NumField() {
@@ -137,9 +139,9 @@ func adapt(def *jsonschema.Schema, t reflect.Type) {
 	}
 }
 
-// encode writes the schema as draft-07 spells it.
+// encode encodes the schema in the syntax of draft-07.
 func encode(root *jsonschema.Schema) ([]byte, error) {
-	// In draft-07 a $ref hides its siblings, the title and the id included.
+	// In draft-07 a $ref overrides its siblings, including title and id.
 	root.AllOf, root.Ref = []*jsonschema.Schema{{Ref: root.Ref}}, ""
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
@@ -152,7 +154,7 @@ func encode(root *jsonschema.Schema) ([]byte, error) {
 	return bytes.Replace(text, []byte(`"$defs": {`), []byte(`"definitions": {`), 1), nil
 }
 
-// refTo points to a definition.
+// refTo returns a reference to a definition.
 func refTo(name string) *jsonschema.Schema {
 	return &jsonschema.Schema{Ref: "#/$defs/" + name}
 }

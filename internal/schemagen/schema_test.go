@@ -43,7 +43,7 @@ func TestGenerateNeedsTheSource(t *testing.T) {
 	}
 }
 
-// compile reads schema.json as a validator does; its metaschema is checked too.
+// compile compiles schema.json, which validates it, too.
 func compile(t *testing.T) *jsonschema.Schema {
 	t.Helper()
 	s, err := jsonschema.NewCompiler().Compile("../../schema.json")
@@ -53,9 +53,9 @@ func compile(t *testing.T) *jsonschema.Schema {
 	return s
 }
 
-// TestEverythingIsDescribed holds the hover texts: every definition and every
-// key has one, and none starts with a Go name.
-func TestEverythingIsDescribed(t *testing.T) {
+// TestSchema_Descriptions checks that every definition and key has a description
+// that does not start with a Go name.
+func TestSchema_Descriptions(t *testing.T) {
 	text, err := os.ReadFile("../../schema.json")
 	if err != nil {
 		t.Fatal(err)
@@ -80,9 +80,9 @@ func TestEverythingIsDescribed(t *testing.T) {
 	}
 }
 
-// asEditorSees reads YAML as an editor does: tags such as !include leave a text,
-// dates are texts, ${VAR} is a text.
-func asEditorSees(t *testing.T, text []byte) any {
+// parseAsEditor parses YAML as an editor does: tagged values such as !include,
+// dates and ${VAR} are strings.
+func parseAsEditor(t *testing.T, text []byte) any {
 	t.Helper()
 	var v any
 	if err := yaml.Unmarshal(text, &v); err != nil {
@@ -124,7 +124,7 @@ func TestExamplesAreAccepted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Validate(asEditorSees(t, text)); err != nil {
+		if err := s.Validate(parseAsEditor(t, text)); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
 		if strings.HasPrefix(file, "../../examples/") && !bytes.HasPrefix(text, []byte("# yaml-language-server: $schema=../../schema.json\n")) {
@@ -133,29 +133,29 @@ func TestExamplesAreAccepted(t *testing.T) {
 	}
 }
 
-// TestReferenceDocuments tries every valid document of a folder of fixtures with
-// an index.tsv (columns path, expected, …).
-func TestReferenceDocuments(t *testing.T) {
+// TestSchema_Fixtures validates all valid documents below a folder with an
+// index.tsv (columns path, expected, …).
+func TestSchema_Fixtures(t *testing.T) {
 	dir := os.Getenv("QTYPE_FIXTURES")
 	if dir == "" {
 		t.Skip("SKIPPED: QTYPE_FIXTURES names no folder of reference documents")
 	}
 	s := compile(t)
-	files := validFixtures(t, dir)
+	files := validDocuments(t, dir)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Validate(asEditorSees(t, text)); err != nil {
+		if err := s.Validate(parseAsEditor(t, text)); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
 	t.Logf("%d valid documents tried", len(files))
 }
 
-// validFixtures are the valid documents of a folder that are there.
-func validFixtures(t *testing.T, dir string) []string {
+// validDocuments returns the valid documents of a folder.
+func validDocuments(t *testing.T, dir string) []string {
 	t.Helper()
 	f, err := os.Open(filepath.Join(dir, "index.tsv"))
 	if err != nil {
@@ -182,8 +182,10 @@ func validFixtures(t *testing.T, dir string) []string {
 	return files
 }
 
-// step is a document with one step, in flow style after `type:`.
-func step(text string) string { return "{id: a, flows: [{id: f, steps: [{type: " + text + "}]}]}" }
+// stepDocument returns a document with one step, in flow style after `type:`.
+func stepDocument(text string) string {
+	return "{id: a, flows: [{id: f, steps: [{type: " + text + "}]}]}"
+}
 
 func TestWrongDocumentsAreRefused(t *testing.T) {
 	s := compile(t)
@@ -215,31 +217,31 @@ func TestWrongDocumentsAreRefused(t *testing.T) {
 		{"{id: a, flows: [{id: f, feedback: {type: rating, scale: 11}}]}", "/flows/0/feedback/scale"},
 		{"{id: a, flows: [{id: f, steps: [s]}]}", "/flows/0/steps/0"},
 		{"{id: a, flows: [{id: f, steps: [{$ref: s, id: t}]}]}", "/flows/0/steps/0"},
-		{step("LLMInfrence, id: s"), "/flows/0/steps/0/type"},
-		{step("LLMInference, id: s"), "/flows/0/steps/0"},
-		{step("LLMInference, id: s, model: {id: m}"), "/flows/0/steps/0/model"},
-		{step("Echo, id: s, template: x"), "/flows/0/steps/0"},
-		{step("Echo, id: s, inputs: [{id: v}]"), "/flows/0/steps/0/inputs/0"},
-		{step("FileSource, id: s, path: {url: x}"), "/flows/0/steps/0/path"},
-		{step("InvokeFlow, id: s, flow: f, input_bindings: {a: 5}, output_bindings: {}"), "/flows/0/steps/0/input_bindings/a"},
+		{stepDocument("LLMInfrence, id: s"), "/flows/0/steps/0/type"},
+		{stepDocument("LLMInference, id: s"), "/flows/0/steps/0"},
+		{stepDocument("LLMInference, id: s, model: {id: m}"), "/flows/0/steps/0/model"},
+		{stepDocument("Echo, id: s, template: x"), "/flows/0/steps/0"},
+		{stepDocument("Echo, id: s, inputs: [{id: v}]"), "/flows/0/steps/0/inputs/0"},
+		{stepDocument("FileSource, id: s, path: {url: x}"), "/flows/0/steps/0/path"},
+		{stepDocument("InvokeFlow, id: s, flow: f, input_bindings: {a: 5}, output_bindings: {}"), "/flows/0/steps/0/input_bindings/a"},
 		{"[{id: v, type: text}, {id: w}]", "/1"},
 		{"[{type: Model, id: m}]", "/0"},
 		{"[{id: t, properties: {}}, {id: u}]", "/1"},
 	} {
-		var fault *jsonschema.ValidationError
-		err := s.Validate(asEditorSees(t, []byte(c.document)))
-		if !errors.As(err, &fault) {
+		var invalid *jsonschema.ValidationError
+		err := s.Validate(parseAsEditor(t, []byte(c.document)))
+		if !errors.As(err, &invalid) {
 			t.Errorf("%s: accepted", c.document)
 			continue
 		}
-		if !slices.Contains(places(fault), c.at) {
-			t.Errorf("%s: refused at %q, want %q", c.document, places(fault), c.at)
+		if !slices.Contains(errorLocations(invalid), c.at) {
+			t.Errorf("%s: errors at %q, want %q", c.document, errorLocations(invalid), c.at)
 		}
 	}
 }
 
-// places lists where the innermost faults are, as JSON pointers.
-func places(e *jsonschema.ValidationError) []string {
+// errorLocations returns the JSON pointers of the innermost errors.
+func errorLocations(e *jsonschema.ValidationError) []string {
 	if len(e.Causes) == 0 {
 		var at strings.Builder
 		for _, part := range e.InstanceLocation {
@@ -249,7 +251,7 @@ func places(e *jsonschema.ValidationError) []string {
 	}
 	var all []string
 	for _, c := range e.Causes {
-		all = append(all, places(c)...)
+		all = append(all, errorLocations(c)...)
 	}
 	return all
 }
@@ -269,11 +271,11 @@ func TestRightDocumentsAreAccepted(t *testing.T) {
 		"[{id: v, type: text}]",
 		"[{id: k, region: eu-west-1}, {type: vertex, id: w, profile_name: x}, {id: y, service_account_file: z}]",
 		"[{type: APITool, id: t, name: n, description: d, endpoint: 'https://x', method: POST}]",
-		step("LLMInference, id: s, model: {$ref: m}, inputs: [a, {$ref: b}]"),
-		step("FileSource, id: s, path: {uri: x.csv}"),
-		step("VectorSearch, id: s, index: i, default_top_k: ~, filters: {a: [1]}"),
+		stepDocument("LLMInference, id: s, model: {$ref: m}, inputs: [a, {$ref: b}]"),
+		stepDocument("FileSource, id: s, path: {uri: x.csv}"),
+		stepDocument("VectorSearch, id: s, index: i, default_top_k: ~, filters: {a: [1]}"),
 	} {
-		if err := s.Validate(asEditorSees(t, []byte(document))); err != nil {
+		if err := s.Validate(parseAsEditor(t, []byte(document))); err != nil {
 			t.Errorf("%s: %v", document, err)
 		}
 	}

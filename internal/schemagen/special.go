@@ -8,23 +8,23 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// variable is the pattern of an environment variable's use; it may stand where
-// any scalar may.
+// variable is the pattern of an environment variable, which may be used in any
+// scalar.
 const variable = `\$\{[^}]+\}`
 
-// Patterns of scalars that a document writes as text.
+// Patterns of scalars that are written as text.
 const (
 	typeName     = `[^\s\[\]?]+`
 	variableType = `^(` + typeName + `|list\[` + typeName + `\])\??$|` + variable
 	duration     = `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$|` + variable
 )
 
-// listDepth is how deep lists of lists may go in the pattern of a type; a regular
-// expression has to stop somewhere, and nobody has gone further.
+// listDepth is how deep lists may be nested in the pattern of a type: regular
+// expressions cannot recurse.
 const listDepth = 6
 
-// nestedType is the pattern of a custom type's field: lists may nest and ? may
-// stand at every level.
+// nestedType returns the pattern of the type of a custom type's field: lists may be
+// nested, and each level may be optional.
 func nestedType() string {
 	p := typeName + `\??`
 	for range listDepth {
@@ -33,8 +33,8 @@ func nestedType() string {
 	return `^` + p + `$|` + variable
 }
 
-// special gives the types of package spec that are written otherwise than their
-// structs look; nil for all others.
+// special returns the schema of a type of package spec with its own notation,
+// instead of that of its struct; nil for other types.
 func (g *generator) special(t reflect.Type) *jsonschema.Schema {
 	switch t {
 	case reflect.TypeFor[spec.Type]():
@@ -42,7 +42,7 @@ func (g *generator) special(t reflect.Type) *jsonschema.Schema {
 	case reflect.TypeFor[spec.Secret]():
 		return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string"}, refTo("SecretReference")}}
 	case reflect.TypeFor[spec.Duration]():
-		return pattern(duration, "a length of time is expected, such as 500ms, 30s or 2m")
+		return pattern(duration, "expected a duration, such as 500ms, 30s or 2m")
 	case reflect.TypeFor[spec.Expression]():
 		return expression()
 	case reflect.TypeFor[spec.Assignments]():
@@ -74,21 +74,22 @@ func (g *generator) special(t reflect.Type) *jsonschema.Schema {
 	return nil
 }
 
-// pattern is a text of a certain form; message says in words which.
+// pattern returns the schema of a text that matches re. message describes the
+// pattern to users.
 func pattern(re, message string) *jsonschema.Schema {
-	return &jsonschema.Schema{Type: "string", Pattern: re, Extras: says(message)}
+	return &jsonschema.Schema{Type: "string", Pattern: re, Extras: withMessage(message)}
 }
 
-// says makes yaml-language-server give a message of ours instead of the pattern
-// or the type that was wanted. Other readers of the schema ignore the keys.
-func says(message string) map[string]any {
+// withMessage returns the keys that make yaml-language-server show a message instead of
+// the expected pattern or type. Other tools ignore them.
+func withMessage(message string) map[string]any {
 	return map[string]any{"errorMessage": message, "patternErrorMessage": message}
 }
 
-// typeExpression is the type of a custom type's field. The built-in types are its
-// examples, which editors offer; other names may be types of the document's own.
+// typeExpression returns the schema of a type expression. Editors propose the
+// built-in types, which are its examples; other names may be custom types.
 func typeExpression(re string) *jsonschema.Schema {
-	s := pattern(re, "a type is expected, such as text, int?, list[text] or a type of the document")
+	s := pattern(re, "expected a type, such as text, int?, list[text] or a custom type")
 	for _, name := range append(spec.Primitives(), spec.DomainTypes()...) {
 		s.Examples = append(s.Examples, name)
 	}
@@ -96,38 +97,40 @@ func typeExpression(re string) *jsonschema.Schema {
 	return s
 }
 
-// typeOfVariable is a type expression without nesting, or a list in its long form.
+// typeOfVariable returns the schema of a type expression without nesting, or of a
+// list in its long form.
 func typeOfVariable() *jsonschema.Schema {
-	long := object("A list type in its long form.", "element_type", pattern(nestedType(), "a type is expected"))
+	long := object("A list type in its long form.", "element_type", pattern(nestedType(), "expected a type"))
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{typeExpression(variableType), long}}
 }
 
-// reference names an entity by its id.
+// reference returns the schema of a reference to an entity.
 func reference() *jsonschema.Schema {
 	ref := object("A reference by id.", "$ref", &jsonschema.Schema{Type: "string", Description: "The id of the entity."})
-	id := &jsonschema.Schema{Type: "string", Extras: says("an id is expected: what it names is declared elsewhere")}
+	id := &jsonschema.Schema{Type: "string", Extras: withMessage("expected the id of an entity that is declared elsewhere")}
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{id, ref}}
 }
 
-// expression is a formula; a number or a truth value alone is one too.
+// expression returns the schema of an expression. A number or boolean is one, too.
 func expression() *jsonschema.Schema {
 	return &jsonschema.Schema{Extras: map[string]any{"type": []string{"string", "number", "boolean"}}}
 }
 
-// storeRef names a declared store, or is the URL of one.
+// storeRef returns the schema of a reference to a store, or its URL.
 func storeRef() *jsonschema.Schema {
 	s := reference()
-	s.AnyOf[0].Extras = says("the id of a store or a URL is expected")
+	s.AnyOf[0].Extras = withMessage("expected the id of a store, or a URL")
 	return s
 }
 
-// pathRef is a constant path, or a variable that holds one.
+// pathRef returns the schema of a constant path, or of a variable that contains
+// one.
 func pathRef() *jsonschema.Schema {
 	uri := object("A constant path.", "uri", &jsonschema.Schema{Type: "string", Description: "The path or URL."})
 	return &jsonschema.Schema{AnyOf: append(reference().AnyOf, uri)}
 }
 
-// object is a mapping that has exactly one key.
+// object returns the schema of a mapping with exactly one key.
 func object(description, key string, value *jsonschema.Schema) *jsonschema.Schema {
 	s := &jsonschema.Schema{Type: "object", Description: description, Required: []string{key},
 		Properties: jsonschema.NewProperties(), AdditionalProperties: jsonschema.FalseSchema}
@@ -135,26 +138,27 @@ func object(description, key string, value *jsonschema.Schema) *jsonschema.Schem
 	return s
 }
 
-// stepItem is a step, or a reference to one that is written elsewhere.
+// stepItem returns the schema of a step, or of a reference to a step of another
+// flow.
 func stepItem() *jsonschema.Schema {
-	ref := object("A step that is written elsewhere.", "$ref", &jsonschema.Schema{Type: "string", Description: "The id of the step."})
+	ref := object("A step of another flow.", "$ref", &jsonschema.Schema{Type: "string", Description: "The id of the step."})
 	return &jsonschema.Schema{
 		Type:        "object",
-		Description: "One step of the flow: chosen by type, or {$ref: id} for a step of another flow.",
+		Description: "One step of the flow: selected by type, or {$ref: id} for a step of another flow.",
 		If:          &jsonschema.Schema{Type: "object", Required: []string{"$ref"}},
 		Then:        ref,
 		Else:        refTo("Step"),
 	}
 }
 
-// document is an application or one of the five lists. The first element tells
-// which list it is (reference language.md 2).
+// document returns the schema of an application or of one of the five lists. The
+// first element decides which list it is.
 func document() *jsonschema.Schema {
 	list := func(name string) *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "array", Items: refTo(name)}
 	}
 	first := func(s *jsonschema.Schema) *jsonschema.Schema {
-		// draft-07 writes the first item's schema as a one-element list.
+		// draft-07 describes the first item by a list with one schema.
 		return &jsonschema.Schema{Extras: map[string]any{"minItems": 1, "items": []*jsonschema.Schema{s}}}
 	}
 	kinds := list("Variable")
@@ -177,11 +181,11 @@ func document() *jsonschema.Schema {
 	}
 }
 
-// unionName is the definition's name: that of the Go interface, which editors
-// show as the name of what is expected.
+// unionName returns the name of a union's definition: that of the Go interface.
+// Editors show it as what is expected.
 func unionName(u spec.Union) string { return u.Type.Name() }
 
-// unionOf finds a union by the name of its definition.
+// unionOf returns the union with a definition name.
 func unionOf(name string) spec.Union {
 	for _, u := range spec.Unions() {
 		if unionName(u) == name {

@@ -13,8 +13,8 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// Patterns of scalars that may also be written as text, mostly because a
-// variable of the environment gives them (reference language.md 3.1 and 4).
+// Patterns of scalars that may be written as text, usually because an environment
+// variable sets them.
 const (
 	textInt   = `^\s*[-+]?[0-9]+(\.0*)?\s*$|` + variable
 	textFloat = `^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$|` + variable
@@ -22,7 +22,7 @@ const (
 	include   = `[./]`
 )
 
-// applyTags adds what the tags `default` and `validate` say to the keys.
+// applyTags adds the defaults and rules in the tags of fields to their keys.
 func (g *generator) applyTags() error {
 	for name, t := range g.structs {
 		def := g.definitions[name]
@@ -53,7 +53,7 @@ func deprecated(key *jsonschema.Schema, name string) *jsonschema.Schema {
 	return &old
 }
 
-// applyTag adds what one field's tags say.
+// applyTag adds the default and rules of one field.
 func applyTag(key *jsonschema.Schema, f reflect.StructField) error {
 	if text, ok := f.Tag.Lookup("default"); ok {
 		key.Default = typed(key.Type, text)
@@ -75,7 +75,8 @@ func applyTag(key *jsonschema.Schema, f reflect.StructField) error {
 	return nil
 }
 
-// typed is a default as JSON: numbers and booleans as themselves, all else as text.
+// typed returns a default as JSON: numbers and booleans as such, everything else as
+// text.
 func typed(kind, text string) any {
 	switch kind {
 	case "integer", "number", "boolean":
@@ -84,8 +85,8 @@ func typed(kind, text string) any {
 	return text
 }
 
-// applyRule adds one rule of a validate tag. A rule that the schema does not
-// know is an error, so that none is forgotten.
+// applyRule adds one rule of a validate tag. An unknown rule is an error, so that
+// none is omitted.
 func applyRule(key *jsonschema.Schema, rule string) error {
 	name, value, _ := strings.Cut(rule, "=")
 	number := json.Number(value)
@@ -97,16 +98,16 @@ func applyRule(key *jsonschema.Schema, rule string) error {
 		}
 	case "http_url":
 		key.Pattern = `^https?://|` + variable
-		key.Extras = says("an address that starts with http:// or https:// is expected")
+		key.Extras = withMessage("expected a URL that starts with http:// or https://")
 	case "gt", "gte", "min", "lt", "lte", "max":
 		bound(key, name, number)
 	default:
-		return fmt.Errorf("the rule %q has no counterpart in the schema", rule)
+		return fmt.Errorf("unsupported rule %q", rule)
 	}
 	return nil
 }
 
-// bound sets a numeric bound; on texts (durations) the pattern is all there is.
+// bound sets a numeric bound. Texts such as durations have only their pattern.
 func bound(key *jsonschema.Schema, name string, n json.Number) {
 	if key.Type != "integer" && key.Type != "number" {
 		return
@@ -123,8 +124,7 @@ func bound(key *jsonschema.Schema, name string, n json.Number) {
 	}
 }
 
-// loosen lets a scalar be written as a variable of the environment, and a key
-// that is a pointer be null.
+// loosen allows environment variables in a scalar, and null for a pointer.
 func loosen(key *jsonschema.Schema, nullable bool) {
 	if len(key.Enum) > 0 {
 		enum := &jsonschema.Schema{Type: key.Type, Enum: key.Enum}
@@ -138,28 +138,28 @@ func loosen(key *jsonschema.Schema, nullable bool) {
 	}
 	switch key.Type {
 	case "integer":
-		alsoText(key, kinds, textInt, "a whole number is expected")
+		alsoText(key, kinds, textInt, "expected an integer")
 	case "number":
-		alsoText(key, kinds, textFloat, "a number is expected")
+		alsoText(key, kinds, textFloat, "expected a number")
 	case "boolean":
-		alsoText(key, kinds, textBool, "true or false is expected")
+		alsoText(key, kinds, textBool, "expected true or false")
 	}
 }
 
-// alsoText widens a schema to several types; texts must match re.
+// alsoText allows several types; texts must match re.
 func alsoText(s *jsonschema.Schema, kinds []string, re, message string) {
 	s.Type, s.Pattern = "", re
-	s.Extras = says(message)
+	s.Extras = withMessage(message)
 	s.Extras["type"] = kinds
 }
 
-// openToIncludes lets every list and mapping of a document be an !include: to an
-// editor that is a text, the path of a file. A section may also be empty.
+// openToIncludes allows an !include for every list and mapping: editors see it as a
+// text with the path of a file. A section may also be empty.
 func (g *generator) openToIncludes() {
 	for _, name := range slices.Sorted(maps.Keys(g.definitions)) {
 		def := g.definitions[name]
 		if def.Type == "object" {
-			alsoText(def, []string{"object", "string"}, include, "a mapping is expected, or !include and a file that holds one")
+			alsoText(def, []string{"object", "string"}, include, "expected a mapping, or !include with a file that contains one")
 			delete(def.Extras, "errorMessage") // it would hide which key is missing or unknown
 		}
 		if def.Properties == nil {
@@ -168,9 +168,9 @@ func (g *generator) openToIncludes() {
 		for p := def.Properties.Oldest(); p != nil; p = p.Next() {
 			switch p.Value.Type {
 			case "array":
-				alsoText(p.Value, []string{"array", "string", "null"}, include, "a list is expected, or !include and a file that holds one")
+				alsoText(p.Value, []string{"array", "string", "null"}, include, "expected a list, or !include with a file that contains one")
 			case "object":
-				alsoText(p.Value, []string{"object", "string", "null"}, include, "a mapping is expected, or !include and a file that holds one")
+				alsoText(p.Value, []string{"object", "string", "null"}, include, "expected a mapping, or !include with a file that contains one")
 			}
 		}
 	}

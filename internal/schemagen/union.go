@@ -11,10 +11,9 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// addUnion defines the union's cases and the union itself: an object whose
-// `type` chooses the case by if and then. So an editor completes the types, then
-// that type's keys alone, and a fault is told in the terms of the chosen case
-// instead of a list of alternatives.
+// addUnion adds the definitions of a union and its cases. `type` selects the case
+// by if and then, so that an editor completes the types, then only the keys of that
+// type, and reports errors of the selected case instead of a list of alternatives.
 func (g *generator) addUnion(u spec.Union) {
 	tag := &jsonschema.Schema{Type: "string", Description: "Which " + u.Name + " this is."}
 	var texts []string
@@ -39,7 +38,7 @@ func (g *generator) addUnion(u spec.Union) {
 	g.definitions[unionName(u)] = union
 }
 
-// addCase defines one alternative, with its tag as the first key.
+// addCase adds the definition of a case, with its tag as the first key.
 func (g *generator) addCase(t reflect.Type, tag string) {
 	def := g.addStruct(t)
 	if def.Properties.GetPair("type") != nil {
@@ -53,17 +52,17 @@ func (g *generator) addCase(t reflect.Type, tag string) {
 	def.Properties = props
 }
 
-// structOf is the struct that a case stands for.
+// structOf returns the struct of a case.
 func structOf(c spec.Case) reflect.Type { return reflect.TypeOf(c.New()).Elem() }
 
-// hasTag holds for mappings whose `type` is the tag.
+// hasTag matches mappings whose `type` is the tag.
 func hasTag(tag string) *jsonschema.Schema {
 	s := &jsonschema.Schema{Type: "object", Required: []string{"type"}, Properties: jsonschema.NewProperties()}
 	s.Properties.Set("type", &jsonschema.Schema{Const: tag})
 	return s
 }
 
-// tagged holds for mappings that have one of the union's tags.
+// tagged matches mappings with one of the union's tags.
 func tagged(union string) *jsonschema.Schema {
 	s := &jsonschema.Schema{Type: "object", Required: []string{"type"}, Properties: jsonschema.NewProperties()}
 	var tags []any
@@ -74,8 +73,8 @@ func tagged(union string) *jsonschema.Schema {
 	return s
 }
 
-// untagged holds for mappings without `type` that have a key of this union's
-// cases, other than the id that all entities have.
+// untagged matches mappings without `type` that have a key of a case of the union,
+// except the id that all entities have.
 func untagged(union string) *jsonschema.Schema {
 	s := noTag()
 	keys := map[string]bool{}
@@ -89,9 +88,9 @@ func untagged(union string) *jsonschema.Schema {
 	return s
 }
 
-// untaggedCase holds for mappings without `type` whose keys decide for the case
-// c. A mapping that no key decides for is of the first case that could hold it
-// (reference language.md 8.5: aws before vertex).
+// untaggedCase matches mappings without `type` whose keys select the case c. A
+// mapping whose keys are common to several cases is the first of them: aws before
+// vertex.
 func untaggedCase(u spec.Union, c spec.Case) *jsonschema.Schema {
 	s := noTag()
 	s.AnyOf = requireOne(ownKeys(u, c))
@@ -112,7 +111,7 @@ func noTag() *jsonschema.Schema {
 	return &jsonschema.Schema{Type: "object", Not: &jsonschema.Schema{Required: []string{"type"}}}
 }
 
-// requireOne lists conditions of which each holds where one key is there.
+// requireOne returns one condition for each key: that it is present.
 func requireOne(keys []string) []*jsonschema.Schema {
 	var all []*jsonschema.Schema
 	for _, k := range keys {
@@ -121,7 +120,7 @@ func requireOne(keys []string) []*jsonschema.Schema {
 	return all
 }
 
-// ownKeys are the keys of a case that no other case of its union has.
+// ownKeys returns the keys of a case that no other case of its union has.
 func ownKeys(u spec.Union, c spec.Case) []string {
 	keys := keysOf(structOf(c))
 	for _, o := range u.Cases {
@@ -134,7 +133,7 @@ func ownKeys(u spec.Union, c spec.Case) []string {
 	return keys
 }
 
-// keysOf lists the keys of a struct in its order.
+// keysOf returns the keys of a struct in order.
 func keysOf(t reflect.Type) []string {
 	var keys []string
 	for _, f := range fieldsOf(t) {
@@ -143,8 +142,8 @@ func keysOf(t reflect.Type) []string {
 	return keys
 }
 
-// fieldsOf lists the fields of a struct that are keys in a document, those of
-// embedded structs in their place.
+// fieldsOf returns the fields of a struct that are keys in documents; those of
+// embedded structs at their position.
 func fieldsOf(t reflect.Type) []reflect.StructField {
 	var fields []reflect.StructField
 	for i := range t.NumField() {

@@ -53,7 +53,7 @@ flows:
     inputs: [question, order]
     outputs: [answer]
     steps:
-      - {type: PromptTemplate, id: ask, template: 'The question: {question}', inputs: [question], outputs: [prompt]}
+      - {type: PromptTemplate, id: prepare, template: 'The question: {question}', inputs: [question], outputs: [prompt]}
       - {type: LLMInference, id: respond, model: assistant, memory: chat_memory, inputs: [prompt], outputs: [answer]}
       - {type: Echo, id: repeat, inputs: [order], outputs: [order]}
 `
@@ -132,7 +132,7 @@ func TestDocuments(t *testing.T) {
 		"a memory renamed": {[]string{"chat_memory", "mem"}, []string{"breaking: memory mem: renamed from chat_memory"}},
 		"a model renamed":  {[]string{"assistant", "helper"}, []string{"harmless: model helper: renamed from assistant"}},
 		"a type renamed":   {[]string{"Order", "Purchase"}, []string{"harmless: type Purchase: renamed from Order"}},
-		"a step renamed":   {[]string{"id: ask", "id: put"}, []string{"harmless: step put of flow talk: renamed from ask"}},
+		"a step renamed":   {[]string{"id: prepare", "id: fill"}, []string{"harmless: step fill of flow talk: renamed from prepare"}},
 		"an auth and a model renamed": {[]string{"id: key", "id: k", "auth: key", "auth: k", "assistant", "helper"},
 			[]string{"harmless: model helper: renamed from assistant", "harmless: auth k: renamed from key"}},
 		"the application renamed": {[]string{"id: shop", "id: store"}, []string{"breaking: application store: renamed from shop"}},
@@ -152,7 +152,7 @@ func TestDocuments(t *testing.T) {
 		"a tool's description": {[]string{"Finds an order.", "Looks."}, []string{`behaviour: tool find: description: "Finds an order." → Looks.`}},
 		"a secret":             {[]string{"sk-first-secret", "sk-second-secret"}, []string{"behaviour: auth key: api_key: value changed (***)"}},
 		"a secret header":      {[]string{"very-secret", "more-secret"}, []string{"behaviour: tool find: headers.X-Token: value changed (***)"}},
-		"a prompt":             {[]string{"The question:", "Question:"}, []string{`behaviour: step ask of flow talk: template: "The question: {question}" → "Question: {question}"`}},
+		"a prompt":             {[]string{"The question:", "Question:"}, []string{`behaviour: step prepare of flow talk: template: "The question: {question}" → "Question: {question}"`}},
 		"a model's settings": {[]string{"temperature: 0.2", "temperature: 1, top_p: 0.5"},
 			[]string{"behaviour: model assistant: inference_params.temperature: 0.2 → 1", "behaviour: model assistant: inference_params.top_p: not set → 0.5"}},
 		"steps reordered": {[]string{"      - {type: Echo, id: repeat, inputs: [order], outputs: [order]}\n", "", "    steps:\n", "    steps:\n      - {type: Echo, id: repeat, inputs: [order], outputs: [order]}\n"},
@@ -170,7 +170,7 @@ func TestDocuments(t *testing.T) {
 			[]string{"breaking: memory chat_memory: store: added"}},
 		"a ttl added":         {[]string{"token_limit: 50000", "token_limit: 50000\n    ttl: 24h"}, []string{"breaking: memory chat_memory: ttl: not set → 24h0m0s"}},
 		"context of a memory": {[]string{"token_limit: 50000", "token_limit: 50000\n    context: [{type: pinned, text: Be kind.}]"}, []string{"behaviour: memory chat_memory: context: not set → 1 item"}},
-		"an on_error":         {[]string{"id: ask,", "id: ask, on_error: skip,"}, []string{"behaviour: step ask of flow talk: on_error: fail → skip"}},
+		"an on_error":         {[]string{"id: prepare,", "id: prepare, on_error: skip,"}, []string{"behaviour: step prepare of flow talk: on_error: fail → skip"}},
 		"a step in another flow": {[]string{"      - {type: Echo, id: repeat, inputs: [order], outputs: [order]}\n", "  - id: more\n    variables: [{id: o, type: Order}]\n    inputs: [o]\n    outputs: [o]\n    steps: [{type: Echo, id: repeat, inputs: [o], outputs: [o]}]\n"},
 			[]string{"behaviour: step repeat of flow more: inputs: [order] → [o]", "behaviour: step repeat of flow more: outputs: [order] → [o]", "behaviour: step repeat of flow talk: removed", "harmless: flow more: added"}},
 		"program arguments": {[]string{"tools:\n", "tools:\n  - {type: CommandTool, id: cmd, name: cmd, description: d, program: p, args: [--api-key, a-secret, --token=b-secret, -v]}\n"},

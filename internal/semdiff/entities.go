@@ -96,11 +96,11 @@ func (c *comparison) comparePair(p pair) {
 		change.Old, change.New = Version{p.old.span(), printable(p.old.id())}, Version{p.new.span(), printable(p.new.id())}
 		c.add(change)
 	}
-	apart := append([]string{"id"}, rules.excluded...)
+	excluded := append([]string{"id"}, rules.excluded...)
 	c.read.variableNames = c.read.renamedVariables(p.old.flow)
-	before := c.read.readEntity(p.old.entity, apart...)
+	before := c.read.readEntity(p.old.entity, excluded...)
 	c.read.variableNames = nil
-	after := c.read.readEntity(p.new.entity, apart...)
+	after := c.read.readEntity(p.new.entity, excluded...)
 	c.compareTrees(p, "", before, after)
 	if rules.compare != nil {
 		rules.compare(c, p)

@@ -3,6 +3,7 @@ package semdiff
 import (
 	"cmp"
 	"slices"
+	"sync"
 
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -29,7 +30,7 @@ type verdict struct {
 
 // kinds returns the rules of each kind of entity, in the order of reports: what
 // callers see comes first. A flow's steps and variables follow their flow.
-func kinds() []kindRules {
+var kinds = sync.OnceValue(func() []kindRules {
 	harmless := verdict{Harmless, ""}
 	return []kindRules{
 		{kind: spec.KindApplication, removed: harmless, renamed: harmless},
@@ -49,7 +50,7 @@ func kinds() []kindRules {
 		{kind: spec.KindSecretManager, matchOrder: 3, removed: harmless, renamed: harmless},
 		{kind: spec.KindTelemetry, matchOrder: 8, removed: harmless, renamed: harmless},
 	}
-}
+})
 
 // rulesOf returns the rules of a kind.
 func rulesOf(kind spec.Kind) kindRules {
@@ -72,7 +73,7 @@ func kindRank(kind spec.Kind) int {
 // matchOrder returns the kinds whose entities may have been renamed, each after
 // those that its entities refer to.
 func matchOrder() []spec.Kind {
-	all := slices.DeleteFunc(kinds(), func(k kindRules) bool { return k.matchOrder == 0 })
+	all := slices.DeleteFunc(slices.Clone(kinds()), func(k kindRules) bool { return k.matchOrder == 0 })
 	slices.SortFunc(all, func(a, b kindRules) int { return cmp.Compare(a.matchOrder, b.matchOrder) })
 	order := make([]spec.Kind, len(all))
 	for i, k := range all {

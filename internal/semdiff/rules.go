@@ -45,55 +45,55 @@ func decreased(reason string) rule {
 // rules returns all rules. A key without one has that of its parent, or else that
 // of its kind.
 func rules() impactRules {
-	elsewhere := always(Breaking, "stored conversations will not be found")
-	calls := always(Breaking, "the tool calls something else")
-	answers, nobody := always(Behaviour, ""), always(Harmless, "")
+	storeChanged := always(Breaking, "stored conversations will not be found")
+	callChanged := always(Breaking, "the tool calls something else")
+	behaviour, harmless := always(Behaviour, ""), always(Harmless, "")
 	return impactRules{
 		spec.KindFlow: {
-			"":                         answers,
-			"description":              nobody,
-			"type":                     nobody,
+			"":                         behaviour,
+			"description":              harmless,
+			"type":                     harmless,
 			"interface":                interfaceChanged,
 			"interface.type":           always(Breaking, "callers must use the flow differently"),
 			"interface.session_inputs": sessionInputsChanged,
 		},
-		spec.KindMemory: memoryRules(answers, elsewhere),
-		spec.KindStore:  {"": elsewhere},
+		spec.KindMemory: memoryRules(behaviour, storeChanged),
+		spec.KindStore:  {"": storeChanged},
 		spec.KindTool: {
-			"":              answers,
-			"type":          calls,
+			"":              behaviour,
+			"type":          callChanged,
 			"name":          always(Breaking, "models, recorded conversations and approvals know the tool by its name"),
-			"endpoint":      calls,
-			"method":        calls,
-			"url":           calls,
-			"command":       calls,
-			"program":       calls,
-			"args":          calls,
-			"flow":          calls,
-			"function_name": calls,
-			"module_path":   calls,
-			"tools":         answers,
+			"endpoint":      callChanged,
+			"method":        callChanged,
+			"url":           callChanged,
+			"command":       callChanged,
+			"program":       callChanged,
+			"args":          callChanged,
+			"flow":          callChanged,
+			"function_name": callChanged,
+			"module_path":   callChanged,
+			"tools":         behaviour,
 		},
 		spec.KindStep: {
-			"":                   answers,
+			"":                   behaviour,
 			"memory":             stepMemoryChanged,
-			"concurrency_config": nobody,
+			"concurrency_config": harmless,
 		},
-		spec.KindVariable:  {"": nobody, "type": answers, "optional": answers},
-		spec.KindType:      {"": nobody},
-		spec.KindModel:     {"": answers, "prices": nobody},
-		spec.KindTelemetry: {"": nobody},
+		spec.KindVariable:  {"": harmless, "type": behaviour, "optional": behaviour},
+		spec.KindType:      {"": harmless},
+		spec.KindModel:     {"": behaviour, "prices": harmless},
+		spec.KindTelemetry: {"": harmless},
 	}
 }
 
 // memoryRules returns the rules for memories. A lower value of a limit breaks
 // running conversations if the policy's row says that it is stricter.
-func memoryRules(behaviour, elsewhere rule) map[string]rule {
+func memoryRules(behaviour, storeChanged rule) map[string]rule {
 	all := map[string]rule{
 		"":       behaviour,
 		"policy": always(Breaking, "the window of running conversations changes"),
 		"ttl":    decreased("conversations are dropped earlier than before"),
-		"store":  elsewhere,
+		"store":  storeChanged,
 	}
 	for _, row := range spec.Policies() {
 		for _, l := range row.Limits {

@@ -1,6 +1,6 @@
 // Package semdiff compares the meaning of two documents and rates each change by
-// whom it affects: callers of the flows, readers of the answers, or nobody outside
-// the document.
+// whom it affects: callers of the flows, readers of the answers, or only its
+// authors.
 //
 // Loaded and linked documents are compared entity by entity, by id. Layout,
 // comments, the order of sections, explicit defaults and parts that move to an

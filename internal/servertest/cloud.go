@@ -1,15 +1,12 @@
 package servertest
 
 import (
-	"context"
-	"net"
 	"os"
 	"os/exec"
 	"strconv"
-	"time"
 )
 
-// S3 starts moto's server, which speaks Amazon's protocol. Any credentials will do.
+// S3 starts moto's server, which implements Amazon S3 and accepts any credentials.
 func S3() (*Server, error) {
 	return emulator("QTYPE_MOTO", "moto_server", func(s *Server) []string {
 		return []string{"-H", "127.0.0.1", "-p", strconv.Itoa(s.Port)}
@@ -31,8 +28,7 @@ func Azurite() (*Server, error) {
 	})
 }
 
-// AzuriteAccount and AzuriteKey are the account that every Azurite has; its
-// makers publish both.
+// AzuriteAccount and AzuriteKey are the well-known credentials of Azurite.
 const (
 	AzuriteAccount = "devstoreaccount1"
 	AzuriteKey     = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
@@ -48,12 +44,12 @@ func emulator(variable, name string, args func(*Server) []string) (*Server, erro
 		}
 	}
 	start := func(s *Server) (*exec.Cmd, error) { return exec.Command(path, args(s)...), nil }
-	return launch(&Server{start: start, ready: listens})
+	return launch(&Server{start: start, ready: checkListens})
 }
 
-// listens tells whether a server takes connections.
-func listens(s *Server) error {
-	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(context.Background(), "tcp", s.Address())
+// checkListens returns an error unless a server accepts connections.
+func checkListens(s *Server) error {
+	conn, err := s.dial()
 	if err != nil {
 		return err
 	}

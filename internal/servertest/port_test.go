@@ -13,19 +13,18 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestAPortThatRefusesIsNobodyElses until its test ends.
-func TestAPortThatRefusesIsNobodyElses(t *testing.T) {
+func TestRefused(t *testing.T) {
 	address := servertest.Refused(t)
 	if conn, err := net.Dial("tcp", address); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("%s: %v, %v", address, conn, err)
 	}
 	if _, err := net.Listen("tcp", address); !errors.Is(err, syscall.EADDRINUSE) {
-		t.Errorf("another server gets %s: %v", address, err)
+		t.Errorf("another server can listen on %s: %v", address, err)
 	}
 }
 
-// TestAServerKeepsItsPort over its restarts, also from the next server's search.
-func TestAServerKeepsItsPort(t *testing.T) {
+// TestServer_KeepsPort checks that the port stays reserved while the server is down.
+func TestServer_KeepsPort(t *testing.T) {
 	s, err := servertest.Redis()
 	servertest.Need(t, err)
 	defer func() {
@@ -34,13 +33,13 @@ func TestAServerKeepsItsPort(t *testing.T) {
 		}
 	}()
 	if s.Port < 10_000 || s.Port >= 20_000 {
-		t.Errorf("port %d is one that systems give away", s.Port)
+		t.Errorf("port %d is in the ephemeral range", s.Port)
 	}
 	if err := s.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := net.ListenPacket("udp", s.Address()); !errors.Is(err, syscall.EADDRINUSE) {
-		t.Errorf("another process may take the port of a server that is down: %v", err)
+		t.Errorf("the port of a stopped server is not reserved: %v", err)
 	}
 	if err := s.Restart(); err != nil {
 		t.Error(err)

@@ -11,11 +11,11 @@ import (
 	"syscall"
 )
 
-// Password is that of the user postgres of every server that Postgres starts.
+// Password is the password of the database user of every server.
 const Password = "s3cret-word"
 
-// Postgres starts a PostgreSQL server with one database, postgres, and one
-// user, postgres. The settings are arguments such as "-c", "fsync=off".
+// Postgres starts a PostgreSQL server with one database, postgres, and one user,
+// postgres. The settings are arguments such as "-c", "fsync=off".
 func Postgres(settings ...string) (*Server, error) {
 	const debian = "/usr/lib/postgresql/*/bin"
 	initdb, err := find("initdb", debian)
@@ -26,57 +26,57 @@ func Postgres(settings ...string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	as, err := ordinary()
+	attributes, err := serverUser()
 	if err != nil {
 		return nil, err
 	}
 	s := &Server{}
-	s.ready = func(s *Server) error { return accepts(s, filepath.Dir(path)) }
+	s.ready = func(s *Server) error { return checkReady(s, filepath.Dir(path)) }
 	s.start = func(s *Server) (*exec.Cmd, error) {
 		data := filepath.Join(s.Folder, "data")
 		args := append([]string{"-D", data, "-p", strconv.Itoa(s.Port), "-c", "listen_addresses=127.0.0.1",
 			"-c", "unix_socket_directories=" + s.Folder, "-c", "max_connections=100"}, settings...)
 		cmd := exec.Command(path, args...)
-		cmd.SysProcAttr = as
+		cmd.SysProcAttr = attributes
 		return cmd, nil
 	}
-	if s.Folder, err = cluster(initdb, as); err != nil {
+	if s.Folder, err = newCluster(initdb, attributes); err != nil {
 		return nil, err
 	}
 	return launch(s)
 }
 
-// ordinary is who the server runs as: nobody but root needs another, for
+// serverUser returns attributes to run a server as another user than root, because
 // PostgreSQL refuses to run as root.
-func ordinary() (*syscall.SysProcAttr, error) {
+func serverUser() (*syscall.SysProcAttr, error) {
 	if os.Geteuid() != 0 {
 		return &syscall.SysProcAttr{}, nil
 	}
-	for _, name := range []string{"postgres", "nobody"} {
-		u, err := user.Lookup(name)
-		if err != nil {
-			continue
-		}
-		uid, badUser := strconv.ParseUint(u.Uid, 10, 32)
-		gid, badGroup := strconv.ParseUint(u.Gid, 10, 32)
-		if err := errors.Join(badUser, badGroup); err != nil {
-			return nil, err
-		}
-		return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}, nil
+	u, err := user.Lookup("postgres")
+	if err != nil {
+		u, err = user.LookupId("65534") // the user without permissions
 	}
-	return nil, errors.New("no ordinary user to run PostgreSQL as: neither postgres nor nobody is there")
+	if err != nil {
+		return nil, errors.New("no user to run the server as: neither postgres nor the id 65534 exists")
+	}
+	uid, uidErr := strconv.ParseUint(u.Uid, 10, 32)
+	gid, gidErr := strconv.ParseUint(u.Gid, 10, 32)
+	if err := errors.Join(uidErr, gidErr); err != nil {
+		return nil, err
+	}
+	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}, nil
 }
 
-// cluster makes the folder of a new database cluster.
-func cluster(initdb string, as *syscall.SysProcAttr) (string, error) {
+// newCluster creates the directory of a database cluster.
+func newCluster(initdb string, attributes *syscall.SysProcAttr) (string, error) {
 	folder, err := os.MkdirTemp("", "qtype-server-")
 	if err != nil {
 		return "", err
 	}
 	password := filepath.Join(folder, "password")
 	err = os.WriteFile(password, []byte(Password+"\n"), 0o600)
-	if err == nil && as.Credential != nil {
-		uid, gid := int(as.Credential.Uid), int(as.Credential.Gid)
+	if err == nil && attributes.Credential != nil {
+		uid, gid := int(attributes.Credential.Uid), int(attributes.Credential.Gid)
 		err = errors.Join(os.Chown(folder, uid, gid), os.Chown(password, uid, gid))
 	}
 	if err != nil {
@@ -84,15 +84,15 @@ func cluster(initdb string, as *syscall.SysProcAttr) (string, error) {
 	}
 	cmd := exec.Command(initdb, "-D", filepath.Join(folder, "data"), "-U", "postgres", "--pwfile", password,
 		"--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync")
-	cmd.Dir, cmd.SysProcAttr = folder, as
+	cmd.Dir, cmd.SysProcAttr = folder, attributes
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", errors.Join(fmt.Errorf("initdb: %w: %s", err, out), os.RemoveAll(folder))
 	}
 	return folder, nil
 }
 
-// accepts tells whether a PostgreSQL server takes connections.
-func accepts(s *Server, folder string) error {
+// checkReady returns an error unless a PostgreSQL server accepts connections.
+func checkReady(s *Server, folder string) error {
 	isReady, err := find("pg_isready", folder)
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func accepts(s *Server, folder string) error {
 	return nil
 }
 
-// URL is the address of a PostgreSQL server's database, with its password.
+// URL returns the URL of a PostgreSQL server's database, with its password.
 func (s *Server) URL() string {
 	return "postgres://postgres:" + Password + "@" + s.Address() + "/postgres?sslmode=disable"
 }

@@ -2,23 +2,20 @@ package servertest
 
 import (
 	"bufio"
-	"context"
 	"fmt"
-	"net"
 	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 )
 
-// Redis starts a Redis or Valkey server that keeps an append-only file. The
-// settings are arguments such as "--requirepass", "secret".
+// Redis starts a Redis or Valkey server with an append-only file. The settings are
+// arguments such as "--requirepass", "secret".
 func Redis(settings ...string) (*Server, error) {
 	path, err := find("redis-server")
 	if err != nil {
-		var again error
-		if path, again = find("valkey-server"); again != nil {
+		var valkeyErr error
+		if path, valkeyErr = find("valkey-server"); valkeyErr != nil {
 			return nil, err
 		}
 	}
@@ -27,19 +24,17 @@ func Redis(settings ...string) (*Server, error) {
 			"--save", "", "--appendonly", "yes", "--maxmemory-policy", "noeviction"}
 		return exec.Command(path, slices.Concat(args, settings)...), nil
 	}
-	return launch(&Server{start: start, ready: pong})
+	return launch(&Server{start: start, ready: checkPing})
 }
 
-// pong tells whether a Redis server answers, be it that it wants a password.
-func pong(s *Server) error {
-	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(context.Background(), "tcp", s.Address())
+// checkPing returns an error unless a Redis server answers, if only to ask for a
+// password.
+func checkPing(s *Server) error {
+	conn, err := s.dial()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close() }() // nothing was written that matters
-	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
-		return err
-	}
+	defer func() { _ = conn.Close() }() // reading only
 	if _, err := fmt.Fprint(conn, "PING\r\n"); err != nil {
 		return err
 	}

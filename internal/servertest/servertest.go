@@ -1,6 +1,5 @@
-// Package servertest starts real database servers for tests, on free loopback
-// ports and in folders of their own. They end with the test process, however
-// it ends.
+// Package servertest starts real servers for tests, on free loopback ports and in
+// temporary directories. They end with the test process, even if it crashes.
 package servertest
 
 import (
@@ -20,24 +19,24 @@ import (
 	"time"
 )
 
-// Server is a running server, or one that Kill has put down.
+// Server is a server, which may have been stopped by Kill.
 type Server struct {
 	Port   int    // on 127.0.0.1
-	Folder string // where its data are
+	Folder string // directory of its data
 
-	start func(*Server) (*exec.Cmd, error) // how to start it
-	ready func(*Server) error              // whether it answers
-	keep  io.Closer                        // while this is open the server runs
-	claim io.Closer                        // while this is open the port is the server's
+	start func(*Server) (*exec.Cmd, error) // returns the command
+	ready func(*Server) error              // returns an error until the server is ready
+	stdin io.Closer                        // of guard: the server runs while it is open
+	claim io.Closer                        // reserves the port
 	cmd   *exec.Cmd
 	pid   int
 }
 
-// ErrMissing says that a server's program is not installed.
+// ErrMissing reports that the server's program is not installed.
 var ErrMissing = errors.New("the server's program is not installed")
 
-// Need ends the test where err says that there is no server: it skips it where
-// the program is not installed, unless QTYPE_CI is set.
+// Need ends the test if err is not nil. It skips the test if the program is not
+// installed, unless QTYPE_CI is set.
 func Need(t testing.TB, err error) {
 	t.Helper()
 	switch {
@@ -49,17 +48,16 @@ func Need(t testing.TB, err error) {
 	}
 }
 
-// Shared is a server for all tests of a package: the first one that needs it
-// starts it.
+// Shared is a server for all tests of a package, started by the first that needs it.
 type Shared struct {
-	Start func() (*Server, error) // starts the server
+	Start func() (*Server, error)
 
 	once   sync.Once
 	server *Server
 	err    error
 }
 
-// Get is the running server. Without one it ends the test, as Need does.
+// Get returns the running server. On error it ends the test, as Need does.
 func (s *Shared) Get(t testing.TB) *Server {
 	t.Helper()
 	s.once.Do(func() { s.server, s.err = s.Start() })
@@ -67,8 +65,8 @@ func (s *Shared) Get(t testing.TB) *Server {
 	return s.server
 }
 
-// Around is a run of a package's tests with the server's end behind it, before
-// anybody looks for goroutines that are left.
+// Around wraps a run of tests so that the server is closed at its end, before goroutine
+// leaks are checked.
 func (s *Shared) Around(m interface{ Run() int }) interface{ Run() int } { return &mainRunner{m, s} }
 
 type mainRunner struct {
@@ -88,12 +86,12 @@ func (a *mainRunner) Run() int {
 	return code
 }
 
-// find is where a program is, on PATH or in one of the folders.
-func find(name string, folders ...string) (string, error) {
+// find returns the path of a program on PATH or in one of the directories.
+func find(name string, dirs ...string) (string, error) {
 	if path, err := exec.LookPath(name); err == nil {
 		return path, nil
 	}
-	for _, pattern := range folders {
+	for _, pattern := range dirs {
 		found, _ := filepath.Glob(filepath.Join(pattern, name))
 		if len(found) > 0 {
 			return found[len(found)-1], nil
@@ -102,7 +100,7 @@ func find(name string, folders ...string) (string, error) {
 	return "", fmt.Errorf("%s: %w", name, ErrMissing)
 }
 
-// launch gives a new server a folder and a port and starts it.
+// launch assigns a directory and a port to a new server and starts it.
 func launch(s *Server) (*Server, error) {
 	var err error
 	if s.Folder == "" {
@@ -119,15 +117,26 @@ func launch(s *Server) (*Server, error) {
 	return s, nil
 }
 
-// Address is host and port.
+// Address returns host and port.
 func (s *Server) Address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port)) }
 
-// guard runs a server beside a reader of its own input: the input ends with the
-// test process, and then so does the server.
+// dial connects to the server, with a time limit of a second for the connection and its use.
+func (s *Server) dial() (net.Conn, error) {
+	conn, err := net.DialTimeout("tcp", s.Address(), time.Second)
+	if err != nil {
+		return nil, err
+	}
+	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
+}
+
+// guard is a shell script that runs a server until its standard input ends, which
+// happens when the test process ends.
 const guard = `"$@" </dev/null & echo $!; cat >/dev/null; kill -9 $! 2>/dev/null; wait`
 
-// Restart starts a server that was killed, on the same port and data, and waits
-// until it answers.
+// Restart starts a server, again on the same port and data, and waits until it is ready.
 func (s *Server) Restart() error {
 	program, err := s.start(s)
 	if err != nil {
@@ -139,9 +148,9 @@ func (s *Server) Restart() error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = log.Close() }() // the server has it by then
+	defer func() { _ = log.Close() }() // inherited by the server
 	cmd.Stderr = log
-	if s.keep, err = cmd.StdinPipe(); err != nil {
+	if s.stdin, err = cmd.StdinPipe(); err != nil {
 		return err
 	}
 	out, err := cmd.StdoutPipe()
@@ -156,15 +165,15 @@ func (s *Server) Restart() error {
 	if err != nil {
 		return fmt.Errorf("%s did not start: %w", program.Path, err)
 	}
-	go func() { _, _ = io.Copy(io.Discard, out) }() // what it prints is of no interest
+	go func() { _, _ = io.Copy(io.Discard, out) }() // discard its output
 	if s.pid, err = strconv.Atoi(strings.TrimSpace(first)); err != nil {
 		return err
 	}
-	return s.await()
+	return s.waitReady()
 }
 
-// await tries until the server answers. There is nothing to wait for but time.
-func (s *Server) await() error {
+// waitReady polls until the server is ready.
+func (s *Server) waitReady() error {
 	var err error
 	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if err = s.ready(s); err == nil {
@@ -175,35 +184,34 @@ func (s *Server) await() error {
 		}
 	}
 	log, _ := os.ReadFile(filepath.Join(s.Folder, "log"))
-	return fmt.Errorf("the server on port %d does not answer: %w\n%s", s.Port, err, log)
+	return fmt.Errorf("the server on port %d is not ready: %w\n%s", s.Port, err, log)
 }
 
-// Kill puts the server down at once, as a power cut would.
+// Kill ends the server immediately, as a power failure would.
 func (s *Server) Kill() error {
 	if s.cmd == nil {
 		return nil
 	}
 	for _, pid := range s.signal(syscall.SIGKILL) {
-		for alive(pid) { // its port and its shared memory are free afterwards
+		for alive(pid) { // then its port and shared memory are free
 			time.Sleep(time.Millisecond)
 		}
 	}
-	err := s.keep.Close()
-	_ = s.cmd.Wait() // it was killed, so it did not end well
+	err := s.stdin.Close()
+	_ = s.cmd.Wait() // always an error: it was killed
 	s.cmd, s.pid = nil, 0
 	return err
 }
 
-// Freeze stops the server's processes: connections stay, answers do not come.
+// Freeze stops the server's processes: connections stay open, but get no answers.
 func (s *Server) Freeze() { s.signal(syscall.SIGSTOP) }
 
-// Thaw lets a frozen server go on.
+// Thaw continues a frozen server.
 func (s *Server) Thaw() { s.signal(syscall.SIGCONT) }
 
-// signal reaches the server and its children, and tells who they are. Those
-// that ended meanwhile do not matter.
+// signal sends a signal to the server and its children, and returns their ids.
 func (s *Server) signal(sig syscall.Signal) []int {
-	if s.pid == 0 { // to the system that number means this process and its whole group
+	if s.pid == 0 { // 0 means the process group of the test
 		return nil
 	}
 	pids := []int{s.pid}
@@ -219,7 +227,7 @@ func (s *Server) signal(sig syscall.Signal) []int {
 	return pids
 }
 
-// alive tells whether a process runs; one that nobody has waited for does not.
+// alive reports whether a process runs and is not a zombie.
 func alive(pid int) bool {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -229,7 +237,7 @@ func alive(pid int) bool {
 	return !strings.HasPrefix(rest, "Z") && !strings.HasPrefix(rest, "X")
 }
 
-// Close puts the server down and removes its data.
+// Close ends the server and removes its data.
 func (s *Server) Close() error {
 	return errors.Join(s.Kill(), s.claim.Close(), os.RemoveAll(s.Folder))
 }

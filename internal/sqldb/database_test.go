@@ -50,7 +50,7 @@ func testDatabases(t *testing.T) []*testDatabase {
 			values: `7, 2.5, 12.50, true, 'öl', '2024-02-29', '2024-02-29 12:30:00', '12:30:05', '\x00ff', '{"a": [1]}'`,
 			series: "SELECT n FROM generate_series(1, :n) AS n"},
 		{name: "mariadb", address: fmt.Sprintf("mysql+pymysql://shop:%s@%s/shop?charset=utf8mb4", servertest.Password, mariadb.Get(t).Address()),
-			types:  "i int, f double, d decimal(8,2), b tinyint(1), t varchar(20), day date, at datetime, tod time, raw varbinary(10), js json",
+			types:  "i int, f double precision, d decimal(8,2), b tinyint(1), t varchar(20), day date, at datetime, tod time, raw varbinary(10), js json",
 			values: "7, 2.5, 12.50, 1, 'öl', '2024-02-29', '2024-02-29 12:30:00', '12:30:05', x'00ff', '{\"a\": [1]}'",
 			series: "SELECT seq AS n FROM seq_1_to_1000000 WHERE seq <= :n"},
 	}
@@ -213,7 +213,7 @@ func TestQuery_Errors(t *testing.T) {
 	all := testDatabases(t)
 	for _, c := range []struct {
 		testDatabase  int
-		address, text string // an empty address is the house's
+		address, text string // an empty address means that of the test database
 		want          string
 	}{
 		{0, "", "SELECT nam FROM every_type", "no such column: nam"},

@@ -8,6 +8,8 @@ import (
 
 	driver "modernc.org/sqlite"
 	lib "modernc.org/sqlite/lib"
+
+	"github.com/qtype-dev/qtype/internal/textfmt"
 )
 
 // Kind classifies errors.
@@ -45,7 +47,7 @@ func Diagnose(err error) (Kind, string) {
 	case errors.Is(err, syscall.EROFS):
 		return Denied, "the file system is read-only"
 	}
-	return Unavailable, oneLine(err)
+	return Unavailable, textfmt.OneLine(err.Error())
 }
 
 func diagnoseSQLite(err *driver.Error) (Kind, string) {
@@ -59,13 +61,13 @@ func diagnoseSQLite(err *driver.Error) (Kind, string) {
 	case lib.SQLITE_CORRUPT:
 		return Damaged, "the database is damaged"
 	case lib.SQLITE_CONSTRAINT:
-		return Damaged, "the new data conflicts with stored data (" + oneLine(err) + ")"
+		return Damaged, "the new data conflicts with stored data (" + textfmt.OneLine(err.Error()) + ")"
 	case lib.SQLITE_READONLY, lib.SQLITE_PERM, lib.SQLITE_AUTH:
 		return Denied, "no permission to write the file"
 	case lib.SQLITE_CANTOPEN:
 		return Unavailable, "cannot open the file: check that its directory exists and is writable"
 	}
-	return Unavailable, oneLine(err)
+	return Unavailable, textfmt.OneLine(err.Error())
 }
 
 func primaryCode(err *driver.Error) int { return err.Code() & 0xff }
@@ -81,5 +83,3 @@ func IsDuplicate(err error, column string) bool {
 	var sqlite *driver.Error
 	return errors.As(err, &sqlite) && sqlite.Code() == lib.SQLITE_CONSTRAINT_UNIQUE && strings.Contains(sqlite.Error(), column)
 }
-
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

@@ -15,16 +15,16 @@ const (
 	encodingZstd = "zstd"
 )
 
-// maxEntry limits the size of an uncompressed entry in bytes, so that a damaged one
+// maxUnpacked limits the size of an uncompressed entry in bytes, so that a damaged one
 // cannot exhaust memory.
-const maxEntry = 1 << 30
+const maxUnpacked = 1 << 30
 
 var encoder = sync.OnceValues(func() (*zstd.Encoder, error) {
 	return zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithEncoderCRC(true))
 })
 
 var decoder = sync.OnceValues(func() (*zstd.Decoder, error) {
-	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(sqlitefile.MaxReaders), zstd.WithDecoderMaxMemory(maxEntry))
+	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(sqlitefile.MaxReaders), zstd.WithDecoderMaxMemory(maxUnpacked))
 })
 
 // pack encodes an entry.

@@ -1,6 +1,7 @@
 // Package stepcache caches the results of steps in one SQLite file of a directory,
-// for any number of processes. An entry is bytes under a key, in the scope of a
-// step; what they mean is up to the caller.
+// for any number of processes. A Store has entries, which are bytes under a key in
+// the scope of a step. NewStep puts a cache in front of a step: its entries are the
+// rows that the step made of a row, in the encoding of package checkpoint.
 //
 // docs/cache.md describes the file's format, which is stable. The file is in WAL
 // mode but not synced at every commit: a killed process loses nothing, a machine

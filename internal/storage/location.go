@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strings"
 
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
 )
 
@@ -28,7 +28,7 @@ func (l Location) Closed() error { return l.Unavailable("the store is closed") }
 
 // Corrupt returns the error for a record that cannot be read.
 func (l Location) Corrupt(err error) error {
-	return l.Error(memory.Corrupt, "cannot read a record: "+OneLine(err), err)
+	return l.Error(memory.Corrupt, "cannot read a record: "+textfmt.OneLine(err.Error()), err)
 }
 
 // Decode reads the JSON text of a record into to, a pointer.
@@ -63,6 +63,3 @@ func (l Location) Explain(ctx context.Context, err error, diagnose func(error) (
 	kind, message := diagnose(err)
 	return l.Error(kind, message, err)
 }
-
-// OneLine returns err's text with white space collapsed.
-func OneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

@@ -185,15 +185,15 @@ func blanks(text string, i, end int) int {
 }
 
 // contraction returns the length of 's 't 're 've 'm 'll 'd at the beginning of text,
-// or 0. fold is 0x20, the bit between 'S' and 's', to accept upper case too, and 0
-// otherwise. It folds ASCII only, as tiktoken-go does; OpenAI's implementation also
-// folds U+017F (long s) to s.
-func contraction(text string, fold byte) int {
+// or 0. caseBit is 0x20, the bit between 'S' and 's', to accept upper case too, and 0
+// otherwise. It maps ASCII only, as tiktoken-go does; OpenAI's implementation also
+// maps U+017F (long s) to s.
+func contraction(text string, caseBit byte) int {
 	if len(text) < 2 || text[0] != '\'' {
 		return 0
 	}
 	var second byte
-	switch text[1] | fold {
+	switch text[1] | caseBit {
 	case 's', 't', 'm', 'd':
 		return 2
 	case 'r', 'v':
@@ -203,7 +203,7 @@ func contraction(text string, fold byte) int {
 	default:
 		return 0
 	}
-	if len(text) > 2 && text[2]|fold == second {
+	if len(text) > 2 && text[2]|caseBit == second {
 		return 3
 	}
 	return 0

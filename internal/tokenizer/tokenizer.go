@@ -70,7 +70,7 @@ func (e *Encoding) Name() string { return e.name }
 
 // Count returns the number of tokens in text, in linear time. It allocates only if
 // the text has invalid UTF-8 (a copy). Long runs without a boundary are merged in
-// chunks of 16 KiB, whatever their length. There is no cache of pieces: most are
+// chunks of 16 KiB, regardless of their length. There is no cache of pieces: most are
 // tokens, and looking them up in the vocabulary is as fast.
 func (e *Encoding) Count(text string) int {
 	if !utf8.ValidString(text) {

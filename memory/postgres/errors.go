@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	"github.com/qtype-dev/qtype/internal/storage"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
 )
 
@@ -36,13 +36,13 @@ func diagnose(err error) (memory.ErrorKind, string) {
 	case isBroken(err):
 		return memory.Unavailable, "the connection was lost"
 	}
-	return memory.Unavailable, storage.OneLine(err)
+	return memory.Unavailable, textfmt.OneLine(err.Error())
 }
 
 // isForeignProtocol reports whether another kind of server answered.
 func isForeignProtocol(err error) bool {
 	var length *pgproto3.ExceededMaxBodyLenErr
-	return errors.As(err, &length) || strings.Contains(err.Error(), "unknown message type") // has no type of its own in pgx
+	return errors.As(err, &length) || strings.Contains(err.Error(), "unknown message type") // has no type in pgx
 }
 
 // problems returns the meaning of SQLSTATE codes and classes (PostgreSQL's
@@ -120,5 +120,5 @@ func parseReason(err error) string {
 	if errors.As(err, &parse) { // its text includes the URL
 		return "check its parameters"
 	}
-	return storage.OneLine(err)
+	return textfmt.OneLine(err.Error())
 }

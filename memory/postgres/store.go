@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/qtype-dev/qtype/internal/storage"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 )
 
 const (
@@ -200,11 +201,11 @@ func key(id string) []byte {
 func withoutHost(err error) string {
 	var op *net.OpError
 	if errors.As(err, &op) {
-		return storage.OneLine(op.Err)
+		return textfmt.OneLine(op.Err.Error())
 	}
 	var dns *net.DNSError
 	if errors.As(err, &dns) {
 		return "unknown host " + strconv.Quote(dns.Name)
 	}
-	return storage.OneLine(err)
+	return textfmt.OneLine(err.Error())
 }

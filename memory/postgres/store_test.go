@@ -9,6 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/qtype-dev/qtype/internal/servertest"
+	"github.com/qtype-dev/qtype/internal/storage/storagetest"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/postgres"
 	"github.com/qtype-dev/qtype/memory/storetest"
@@ -52,13 +53,8 @@ func must(t testing.TB, err error) {
 
 func TestStore_Contract(t *testing.T) {
 	s := shared.Get(t)
-	addresses := map[string]string{}
-	storetest.RunDurable(t, func(t *testing.T, dir string) memory.Store {
-		if addresses[dir] == "" {
-			addresses[dir] = newAddress(t, s)
-		}
-		return open(t, addresses[dir])
-	})
+	storagetest.RunDurable(t, func() string { return newAddress(t, s) },
+		func(t *testing.T, address string) memory.Store { return open(t, address) })
 }
 
 func TestStore_Processes(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/qtype-dev/qtype/internal/storage"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
 )
 
@@ -26,13 +27,13 @@ func (s *Store) diagnose(err error) (memory.ErrorKind, string) {
 	var wait net.Error
 	switch {
 	case errors.As(err, &reply) && !errors.Is(err, driver.Nil):
-		return diagnoseServer(storage.OneLine(reply))
+		return diagnoseServer(textfmt.OneLine(reply.Error()))
 	case errors.As(err, &dns):
 		return memory.Unavailable, "cannot connect: unknown host " + dns.Name
 	case errors.As(err, &op) && op.Op == "dial" && op.Timeout():
 		return memory.Unavailable, "connection timed out"
 	case errors.As(err, &op) && op.Op == "dial":
-		return memory.Unavailable, "cannot connect: " + storage.OneLine(op.Err)
+		return memory.Unavailable, "cannot connect: " + textfmt.OneLine(op.Err.Error())
 	case errors.As(err, &wait) && wait.Timeout():
 		return memory.Unavailable, storage.Timeout(s.server.Timeout).Error()
 	case errors.As(err, &op), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
@@ -40,7 +41,7 @@ func (s *Store) diagnose(err error) (memory.ErrorKind, string) {
 	case strings.HasPrefix(err.Error(), "redis: can't parse"), strings.HasPrefix(err.Error(), "redis: invalid reply"):
 		return memory.Unavailable, "not a Redis server"
 	}
-	return memory.Unavailable, storage.OneLine(err)
+	return memory.Unavailable, textfmt.OneLine(err.Error())
 }
 
 // problems returns the meaning of the first word of a server's error.

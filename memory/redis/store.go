@@ -19,6 +19,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/qtype-dev/qtype/internal/storage"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 )
 
 const (
@@ -90,7 +91,7 @@ func Open(address string, opts ...Option) (*Store, error) {
 		err = s.configureSingle(server.DriverURL())
 	}
 	if err != nil {
-		return nil, server.Location.Unavailable("invalid URL: " + strings.TrimPrefix(storage.OneLine(err), "redis: "))
+		return nil, server.Location.Unavailable("invalid URL: " + strings.TrimPrefix(textfmt.OneLine(err.Error()), "redis: "))
 	}
 	return s, nil
 }

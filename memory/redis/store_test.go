@@ -8,6 +8,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/qtype-dev/qtype/internal/servertest"
+	"github.com/qtype-dev/qtype/internal/storage/storagetest"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/redis"
 	"github.com/qtype-dev/qtype/memory/storetest"
@@ -45,13 +46,7 @@ func must(t testing.TB, err error) {
 }
 
 func runContract(t *testing.T, newAddress func() string) {
-	addresses := map[string]string{}
-	storetest.RunDurable(t, func(t *testing.T, dir string) memory.Store {
-		if addresses[dir] == "" {
-			addresses[dir] = newAddress()
-		}
-		return open(t, addresses[dir])
-	})
+	storagetest.RunDurable(t, newAddress, func(t *testing.T, address string) memory.Store { return open(t, address) })
 }
 
 func TestStore_Contract(t *testing.T) {

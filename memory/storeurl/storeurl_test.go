@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/encrypted"
 	"github.com/qtype-dev/qtype/memory/storeurl"
 )
 
@@ -50,6 +51,17 @@ func TestOpen_Location(t *testing.T) {
 	if left, err := filepath.Glob("*"); err != nil || len(left) > 0 {
 		t.Errorf("Open created %q, %v", left, err)
 	}
+}
+
+func TestOpen_EncryptedLocation(t *testing.T) {
+	key, err := encrypted.ParseKey(strings.Repeat("5a", 32))
+	must(t, err)
+	s, err := storeurl.Open("redis://u:p@h:1/2", storeurl.Encrypt(encrypted.Keys{Key: key}))
+	must(t, err)
+	if got := storeurl.Location(s); got != "redis://h:1/2" {
+		t.Errorf("got %s", got)
+	}
+	must(t, s.Close())
 }
 
 func TestOpen_InvalidAddress(t *testing.T) {

@@ -149,8 +149,8 @@ func sent(t *testing.T, c func(*anthropic.Config), messages ...chat.Message) mod
 	return s.Requests()[0]
 }
 
-// TestTurns: what this protocol wants otherwise than others.
-func TestTurns(t *testing.T) {
+// TestRequest_MergesTurns: what this protocol wants otherwise than others.
+func TestRequest_MergesTurns(t *testing.T) {
 	picture := chat.Message{Role: chat.User, Blocks: []chat.Block{
 		{Type: "image", Data: []byte("\x89PNG\r\n\x1a\n")}, {Type: "image", Text: "https://a.example/b.png"}, {Type: "file", Data: []byte("%PDF"), MimeType: "application/pdf"}, {Type: "text", Text: " "}}}
 	r := sent(t, nil, chat.Text(chat.System, "One."), chat.Text(chat.Assistant, "I begin."), chat.Text(chat.User, "a"), chat.Text(chat.User, "b"), picture,
@@ -175,14 +175,14 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-func TestWhereAndAsWhom(t *testing.T) {
+func TestRequest_URLAndCredentials(t *testing.T) {
 	r := sent(t, func(c *anthropic.Config) { c.Bearer = true; c.BaseURL += "/gateway/v1" })
 	if r.Path != "/gateway/v1/messages" || r.Header.Get("Authorization") != "Bearer k" || r.Header.Get("X-Api-Key") != "" {
 		t.Errorf("called %s with %v", r.Path, r.Header)
 	}
 }
 
-func TestUsageCountsTheCache(t *testing.T) {
+func TestUsage_IncludesCache(t *testing.T) {
 	s := modeltest.Serve(t, modeltest.Respond(200, "application/json",
 		`{"type":"message","content":[{"type":"text","text":"x"}],"stop_reason":"refusal","usage":{"input_tokens":5,"cache_read_input_tokens":100,"cache_creation_input_tokens":20,"output_tokens":3}}`))
 	m, err := open(modeltest.Target{Info: model.Info{ID: "m"}, URL: s.URL, HTTP: s.Client()})
@@ -194,11 +194,11 @@ func TestUsageCountsTheCache(t *testing.T) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	if m.Info().MaxTokens != anthropic.DefaultMaxTokens {
-		t.Errorf("memories are told to leave room for %d tokens", m.Info().MaxTokens)
+		t.Errorf("Info().MaxTokens is %d", m.Info().MaxTokens)
 	}
 }
 
-func TestWhatCannotBeSent(t *testing.T) {
+func TestRequest_UnsupportedContent(t *testing.T) {
 	m, err := open(modeltest.Target{Info: model.Info{ID: "m"}, URL: "http://127.0.0.1:9"})
 	if err != nil {
 		t.Fatal(err)

@@ -82,7 +82,7 @@ func functions(tools []model.Tool) []function {
 
 // turnsOf merges adjacent messages of one side: the results of several calls must be in
 // the turn that follows the calls. The first turn must be the user's; a window that
-// begins with an answer gets one that says so.
+// begins with an answer gets one that states this.
 func turnsOf(messages []chat.Message) ([]turn, error) {
 	var turns []turn
 	for _, m := range messages {

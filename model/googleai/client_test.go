@@ -77,7 +77,7 @@ func stream(a modeltest.Answer) []string {
 	return records
 }
 
-func heard(t testing.TB, r modeltest.Request) modeltest.Conversation {
+func parse(t testing.TB, r modeltest.Request) modeltest.Conversation {
 	path, isStream := "/v1beta/models/some-model:generateContent", false
 	if strings.Contains(r.Path, "stream") {
 		path, isStream = "/v1beta/models/some-model:streamGenerateContent?alt=sse", true
@@ -128,18 +128,18 @@ func heard(t testing.TB, r modeltest.Request) modeltest.Conversation {
 	return h
 }
 
-func fault(status int, message string) string {
+func errorBody(status int, message string) string {
 	return modeltest.JSON(object{"error": object{"code": status, "message": message, "status": "SOME_STATUS"}})
 }
 
 func TestContract(t *testing.T) {
 	modeltest.Run(t, modeltest.Wire{
-		Open: open, Whole: whole, Stream: stream, Closing: 1, Kind: "text/event-stream", Parse: heard, Reasoning: true, ErrorBody: fault,
-		ErrorRecord: "data: " + fault(500, "it broke") + "\r\n\r\n",
+		Open: open, Whole: whole, Stream: stream, Closing: 1, Kind: "text/event-stream", Parse: parse, Reasoning: true, ErrorBody: errorBody,
+		ErrorRecord: "data: " + errorBody(500, "it broke") + "\r\n\r\n",
 	})
 }
 
-func TestParameters(t *testing.T) {
+func TestRequest_Parameters(t *testing.T) {
 	s := modeltest.Serve(t, modeltest.Respond(200, "application/json", whole(modeltest.Answer{Chunks: []string{"Yes."}})))
 	m, err := open(modeltest.Target{Info: model.Info{ID: "m", Name: "models/gemini-2.5-flash"}, URL: s.URL + "/v1", HTTP: s.Client(), Params: map[string]any{
 		"top_p": 0.5, "topK": 3, "stop": "END", "thinking_config": map[string]any{"thinkingBudget": 0}, "safety_settings": []any{}}})
@@ -167,9 +167,9 @@ func TestParameters(t *testing.T) {
 	}
 }
 
-// TestWhatIsWithheld: a blocked question and a withheld answer are told, not
-// taken for an empty answer; and Google says in the body how long to wait.
-func TestWhatIsWithheld(t *testing.T) {
+// A blocked prompt and a blocked answer are errors, and Google reports in the body
+// how long to wait.
+func TestBlockedAnswers(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"promptFeedback":{"blockReason":"SAFETY"},"usageMetadata":{"promptTokenCount":3}}`:            "content_filter",
 		`{"candidates":[{"finishReason":"RECITATION"}]}`:                                                "content_filter",

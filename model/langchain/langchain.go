@@ -4,7 +4,7 @@
 // and its result through a conversation. OpenAI-compatible servers, which most of
 // these companies run too, are better called by `provider: openai` and a base_url.
 //
-// langchaingo v0.1.14 sends parameters that nobody set, loses statuses and
+// langchaingo v0.1.14 sends parameters that the document does not set, loses statuses and
 // Retry-After, and takes an answer that was cut off for a short one. The
 // transport of this package corrects that between langchaingo and the network.
 package langchain

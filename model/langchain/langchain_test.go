@@ -104,7 +104,7 @@ func TestOllama(t *testing.T) {
 	}
 }
 
-func TestOllamaImages(t *testing.T) {
+func TestOllama_Images(t *testing.T) {
 	s := serve(t, answers(200, `{"message":{"role":"assistant","content":"A cat."},"done":true}`))
 	req := model.Request{Messages: []chat.Message{{Role: chat.User, Blocks: []chat.Block{{Type: "text", Text: "What?"}, {Type: "image", Data: []byte("PNG")}}}}}
 	if _, err := model.Call(t.Context(), s.talk(t, "ollama", nil), req, nil); err != nil {
@@ -156,7 +156,7 @@ func TestMistral(t *testing.T) {
 	}
 }
 
-func TestWhatIsRefused(t *testing.T) {
+func TestUnsupportedRequests(t *testing.T) {
 	s := serve(t, answers(500))
 	call := chat.Message{Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: "1", Name: "find"}}}
 	for _, name := range []string{"ollama", "mistral", "huggingface"} {
@@ -196,18 +196,18 @@ func TestFailures(t *testing.T) {
 		want   string
 		again  bool
 	}{
-		"ollama 404":        {"ollama", answers(404, `{"error":"model \"some-model\" not found"}`), false, `HTTP 404: model "some-model" not found (URL), the server asks to wait 7s`, false},
-		"ollama 429":        {"ollama", answers(429, `{"error":"slow down"}`), true, `HTTP 429: slow down (URL), the server asks to wait 7s`, true},
-		"ollama page":       {"ollama", answers(502, page), true, `HTTP 502: the response is a web page instead of JSON; check base_url (URL), the server asks to wait 7s`, true},
-		"ollama cut":        {"ollama", answers(200, `{"message":{"content":"Hel"},"done":false}`, "cut"), true, `lost the connection to URL: the connection was closed before the answer was complete, the server asks to wait 7s`, true},
-		"ollama ends early": {"ollama", answers(200, `{"message":{"content":"Hel"},"done":false}`), true, `the answer ended before it was complete (URL), the server asks to wait 7s`, true},
-		"ollama, in one":    {"ollama", answers(200, `{"message":{"content":"Hel"},"done":false}`), false, `the answer ended before it was complete (URL), the server asks to wait 7s`, true},
-		"ollama amid":       {"ollama", answers(200, `{"message":{"content":"Hel"},"done":false}`, `{"error":"out of memory"}`), true, `out of memory (URL), the server asks to wait 7s`, false},
-		"huggingface 401":   {"huggingface", answers(401, `{"error":"bad token secret-0123456789"}`), false, `HTTP 401: the server rejected the credential MY_KEY: bad token *** (URL), the server asks to wait 7s`, false},
-		"huggingface 503":   {"huggingface", answers(503, `{"error":"loading","estimated_time":20}`), false, `HTTP 503: loading (URL), the server asks to wait 7s`, true},
+		"ollama 404":        {"ollama", answers(404, `{"error":"model \"some-model\" not found"}`), false, `HTTP 404: model "some-model" not found (URL), retry after 7s`, false},
+		"ollama 429":        {"ollama", answers(429, `{"error":"slow down"}`), true, `HTTP 429: slow down (URL), retry after 7s`, true},
+		"ollama page":       {"ollama", answers(502, page), true, `HTTP 502: the response is a web page instead of JSON; check base_url (URL), retry after 7s`, true},
+		"ollama cut":        {"ollama", answers(200, `{"message":{"content":"Hel"},"done":false}`, "cut"), true, `lost the connection to URL: the connection was closed before the answer was complete, retry after 7s`, true},
+		"ollama ends early": {"ollama", answers(200, `{"message":{"content":"Hel"},"done":false}`), true, `the answer ended before it was complete (URL), retry after 7s`, true},
+		"ollama, in one":    {"ollama", answers(200, `{"message":{"content":"Hel"},"done":false}`), false, `the answer ended before it was complete (URL), retry after 7s`, true},
+		"ollama amid":       {"ollama", answers(200, `{"message":{"content":"Hel"},"done":false}`, `{"error":"out of memory"}`), true, `out of memory (URL), retry after 7s`, false},
+		"huggingface 401":   {"huggingface", answers(401, `{"error":"bad token secret-0123456789"}`), false, `HTTP 401: the server rejected the credential MY_KEY: bad token *** (URL), retry after 7s`, false},
+		"huggingface 503":   {"huggingface", answers(503, `{"error":"loading","estimated_time":20}`), false, `HTTP 503: loading (URL), retry after 7s`, true},
 		"mistral 401":       {"mistral", answers(401, `{"message":"Unauthorized","request_id":"1"}`), false, `HTTP 401: the server rejected the credential MY_KEY: Unauthorized (URL)`, false},
 		"mistral 429":       {"mistral", answers(429, `{"message":"Requests rate limit exceeded"}`), true, `HTTP 429: Requests rate limit exceeded (URL)`, true},
-		"mistral page":      {"mistral", answers(200, page), false, `the server's answer is not what its protocol says; is base_url right? (URL)`, false},
+		"mistral page":      {"mistral", answers(200, page), false, `the response does not follow the protocol; check base_url (URL)`, false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -226,7 +226,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-func TestCancelling(t *testing.T) {
+func TestGenerate_Canceled(t *testing.T) {
 	for _, name := range []string{"ollama", "mistral", "huggingface"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		release := make(chan struct{})
@@ -239,7 +239,7 @@ func TestCancelling(t *testing.T) {
 	}
 }
 
-func TestBreakingOut(t *testing.T) {
+func TestGenerate_BreakStopsCall(t *testing.T) {
 	s := serve(t, answers(200, `{"message":{"content":"Hel"},"done":false}`, `{"message":{"content":"lo"},"done":false}`))
 	req := talk()
 	req.Stream = true

@@ -27,7 +27,7 @@ const tailSize = 64 << 10
 // record is what the transport observed of one call.
 type record struct {
 	status int           // 0 without a response
-	after  time.Duration // how long the server asks to wait
+	after  time.Duration // how long the server requests to wait
 	tail   []byte        // the last bytes of the answer
 	broken error         // why the connection failed
 }
@@ -146,7 +146,7 @@ func (m *Model) failure(ctx context.Context, rec *record, err error) error {
 	case errors.Is(err, errTruncated):
 		e.Temporary = true
 	case errors.As(err, &syntax), errors.As(err, &shape):
-		e.Message = "the server's answer is not what its protocol says; is base_url right?"
+		e.Message = "the response does not follow the protocol; check base_url"
 	}
 	if e.Status == http.StatusUnauthorized && m.config.Credential != "" {
 		e.Message = fmt.Sprintf("the server rejected the credential %s: %s", m.config.Credential, e.Message)

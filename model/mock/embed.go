@@ -27,13 +27,13 @@ const (
 	pieceWeight = 0.35
 )
 
-// NewEmbedder makes the mock embedding model that a document declares. opts.StandsFor is
+// NewEmbedder makes the mock embedding model that a document declares. opts.Replaces is
 // the model that it replaces; the vectors have the length that m declares in any case.
 func NewEmbedder(m *spec.EmbeddingModel, opts Options) *Embedder {
 	e := &Embedder{info: model.DescribeEmbedder(m), count: opts.Count}
-	if other := opts.StandsFor; other != nil {
-		stood := model.Describe(other)
-		e.info.StandsFor, e.info.Encoding = stood.ID, stood.Encoding
+	if other := opts.Replaces; other != nil {
+		other := model.Describe(other)
+		e.info.Replaces, e.info.Encoding = other.ID, other.Encoding
 	}
 	e.info.Provider, e.info.Mock = "mock", true
 	if e.count == nil {

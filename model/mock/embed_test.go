@@ -16,12 +16,12 @@ func embedder(dimensions int) *mock.Embedder {
 	return mock.NewEmbedder(&spec.EmbeddingModel{Model: spec.Model{ID: "vectors", Provider: "mock"}, Dimensions: dimensions}, mock.Options{Count: byWords})
 }
 
-func TestTextsThatShareWordsGetVectorsThatAreNear(t *testing.T) {
+func TestEmbedder_SharedWordsAreSimilar(t *testing.T) {
 	texts := []string{
 		"Where is my parcel? It should have come on Monday.",
 		"My parcel has not come yet, where is it?",
 		"Parcels arrive on Mondays.",
-		"The cat sleeps beside the warm stove.",
+		"The cat sleeps near the warm stove.",
 	}
 	vectors, usage, err := embedder(256).Embed(t.Context(), texts)
 	if err != nil {
@@ -39,7 +39,7 @@ func TestTextsThatShareWordsGetVectorsThatAreNear(t *testing.T) {
 	}
 }
 
-func TestEveryTextHasOneVectorOfLengthOne(t *testing.T) {
+func TestEmbedder_UnitVectors(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.String().Draw(t, "text")
 		dimensions := rapid.IntRange(1, 64).Draw(t, "dimensions")

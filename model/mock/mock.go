@@ -21,8 +21,8 @@ import (
 
 // Options configure a mock.
 type Options struct {
-	Count     func(text string) int // counts tokens; nil means as package tokenizer does for the model
-	StandsFor *spec.Model           // the model that the mock replaces; nil for none
+	Count    func(text string) int // counts tokens; nil means as package tokenizer does for the model
+	Replaces *spec.Model           // the model that the mock replaces; nil for none
 }
 
 // Model is a mock. It is safe for concurrent use.
@@ -35,10 +35,10 @@ type Model struct {
 // New makes the mock that a document declares.
 func New(m *spec.Model, opts Options) (*Model, error) {
 	made := &Model{info: model.Describe(m), count: opts.Count}
-	if other := opts.StandsFor; other != nil { // tokens are counted as for the replaced model
-		stood := model.Describe(other)
-		made.info.StandsFor, made.info.Encoding = stood.ID, stood.Encoding
-		made.info.ContextWindow, made.info.MaxTokens = stood.ContextWindow, stood.MaxTokens
+	if other := opts.Replaces; other != nil { // tokens are counted as for the replaced model
+		other := model.Describe(other)
+		made.info.Replaces, made.info.Encoding = other.ID, other.Encoding
+		made.info.ContextWindow, made.info.MaxTokens = other.ContextWindow, other.MaxTokens
 	}
 	made.info.Provider, made.info.Mock = "mock", true
 	if made.count == nil {
@@ -96,14 +96,14 @@ func (m *Model) Generate(ctx context.Context, req model.Request) iter.Seq2[model
 }
 
 func (m *Model) answer(req model.Request) (*model.Response, error) {
-	said := lastMessagesOf(req.Messages)
+	last := lastMessagesOf(req.Messages)
 	r := &model.Response{Finish: "stop", Usage: model.Usage{Input: m.tokens(req.Messages)}}
 	text, calls := "", []chat.ToolCall(nil)
-	chosen, captures := m.choose(said)
+	chosen, captures := m.choose(last)
 	switch {
 	case chosen == nil || chosen.spec.Echo:
 		var err error
-		if text, err = echoAs(req.Schema, echo(said, r.Usage.Input)); err != nil {
+		if text, err = echoAs(req.Schema, echo(last, r.Usage.Input)); err != nil {
 			return nil, &model.Error{Model: m.info.ID, Message: err.Error()}
 		}
 	case chosen.spec.Error != "" || chosen.spec.Status != 0:
@@ -126,9 +126,9 @@ func (m *Model) answer(req model.Request) (*model.Response, error) {
 }
 
 // choose finds the first matching rule, nil for none, and the captures of its pattern.
-func (m *Model) choose(said lastMessages) (*rule, captures) {
+func (m *Model) choose(last lastMessages) (*rule, captures) {
 	for i := range m.rules {
-		if got, fits := m.rules[i].fits(said); fits {
+		if got, fits := m.rules[i].fits(last); fits {
 			return &m.rules[i], got
 		}
 	}
@@ -139,7 +139,7 @@ func (m *Model) choose(said lastMessages) (*rule, captures) {
 func (m *Model) failure(r *rule, got captures) error {
 	e := &model.Error{Model: m.info.ID, Status: r.spec.Status, Message: got.expand(r.spec.Error)}
 	if e.Message == "" {
-		e.Message = "the rule says so"
+		e.Message = "an error of the rule"
 	}
 	e.Message = "[mock] " + e.Message
 	e.Temporary = e.Status == 408 || e.Status == 409 || e.Status == 429 || e.Status >= 500
@@ -156,14 +156,14 @@ func echoAs(form *model.Schema, text string) (string, error) {
 }
 
 // echo summarizes a request.
-func echo(said lastMessages, tokens int) string {
+func echo(last lastMessages, tokens int) string {
 	noun := "messages"
-	if said.count == 1 {
+	if last.count == 1 {
 		noun = "message"
 	}
-	text := fmt.Sprintf("[mock] I received %d %s (%d tokens).", said.count, noun, tokens)
-	if said.count > 0 {
-		text += fmt.Sprintf(" The newest one: %q", said.newest)
+	text := fmt.Sprintf("[mock] I received %d %s (%d tokens).", last.count, noun, tokens)
+	if last.count > 0 {
+		text += fmt.Sprintf(" The newest one: %q", last.newest)
 	}
 	return text
 }

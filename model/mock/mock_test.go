@@ -47,7 +47,7 @@ func TestRules(t *testing.T) {
 		{Match: "down", Error: "the line to $0 is down", Status: 503},
 		{Match: "bye", Text: "Bye for $1."},
 		{Match: "echo", Echo: true},
-		{After: "tool", Text: "The tool says so."},
+		{After: "tool", Text: "Found by the tool."},
 		{Match: "^hi", Text: "Hello, it costs $5."},
 	}
 	after := func(role chat.Role, req model.Request) model.Request {
@@ -62,8 +62,8 @@ func TestRules(t *testing.T) {
 		"newest user":        {talk("where is parcel 1", "hm", "where is parcel 2"), "parcel 2 is on its way; it cost $10, ${what} or parcelx, ${none}."},
 		"no such group":      {talk("bye"), "Bye for $1."},
 		"no pattern, no $":   {talk("hi"), "Hello, it costs $5."},
-		"after tool":         {after(chat.Tool, talk("anything")), "The tool says so."},
-		"after function":     {after(chat.Function, talk("anything")), "The tool says so."},
+		"after tool":         {after(chat.Tool, talk("anything")), "Found by the tool."},
+		"after function":     {after(chat.Function, talk("anything")), "Found by the tool."},
 		"first rule wins":    {after(chat.Tool, talk("bye")), "Bye for $1."},
 		"echo":               {talk("one", "two words", "echo this back"), `[mock] I received 3 messages (18 tokens). The newest one: "echo this back"`},
 		"no rule":            {talk("nonsense"), `[mock] I received 1 message (5 tokens). The newest one: "nonsense"`},
@@ -122,7 +122,7 @@ func TestToolCalls(t *testing.T) {
 	}
 }
 
-func TestRulesThatCannotWork(t *testing.T) {
+func TestNew_InvalidRules(t *testing.T) {
 	unclear := "set exactly one of text, tool_calls, error and echo"
 	tests := []struct {
 		rule *spec.MockRule
@@ -142,18 +142,18 @@ func TestRulesThatCannotWork(t *testing.T) {
 }
 
 func TestInfo(t *testing.T) {
-	m, err := mock.New(&spec.Model{ID: "fake", Provider: "mock"}, mock.Options{StandsFor: &spec.Model{ID: "gpt", Provider: "openai",
+	m, err := mock.New(&spec.Model{ID: "fake", Provider: "mock"}, mock.Options{Replaces: &spec.Model{ID: "gpt", Provider: "openai",
 		ModelID: "gpt-4o", InferenceParams: map[string]any{"max_tokens": 7}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := model.Info{ID: "fake", Provider: "mock", Name: "fake", Encoding: "o200k_base", ContextWindow: 128_000, MaxTokens: 7, Mock: true, StandsFor: "gpt"}
+	want := model.Info{ID: "fake", Provider: "mock", Name: "fake", Encoding: "o200k_base", ContextWindow: 128_000, MaxTokens: 7, Mock: true, Replaces: "gpt"}
 	if d := cmp.Diff(want, m.Info()); d != "" {
 		t.Error(d)
 	}
 }
 
-func TestStreamsWordByWord(t *testing.T) {
+func TestGenerate_StreamsWords(t *testing.T) {
 	m := build(t, &spec.MockRule{Match: "(?s)(.*)", Text: "$1"})
 	var words []string
 	req := talk("one  two\nthree ")
@@ -175,7 +175,7 @@ func TestStreamsWordByWord(t *testing.T) {
 	})
 }
 
-func TestStopsWithItsContext(t *testing.T) {
+func TestGenerate_Canceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	req := talk("one two three")
 	req.Stream = true

@@ -9,12 +9,12 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// TestAnEchoTakesTheFormThatIsAskedFor: where a record is wanted, the answer is one.
-func TestAnEchoTakesTheFormThatIsAskedFor(t *testing.T) {
+// TestEcho_MatchesSchema: where a record is wanted, the answer is one.
+func TestEcho_MatchesSchema(t *testing.T) {
 	form := `{"$defs": {
 	    "Case": {"type": "object", "properties": {"next": {"$ref": "#/$defs/Case"}, "why": {"type": "string"}, "more": {"type": "string"}}, "required": ["next", "why"]}},
-	  "type": "object", "required": ["said"], "properties": {
-	    "said": {"type": "string"}, "score": {"type": "number"}, "sure": {"type": "boolean"}, "on": {"type": "string", "format": "date"},
+	  "type": "object", "required": ["text"], "properties": {
+	    "text": {"type": "string"}, "score": {"type": "number"}, "sure": {"type": "boolean"}, "on": {"type": "string", "format": "date"},
 	    "tags": {"type": "array", "items": {"type": "string"}}, "role": {"type": "string", "enum": ["user", "tool"]},
 	    "none": {"anyOf": [{"type": "integer"}, {"type": "null"}]}, "gone": {"$ref": "#/$defs/Gone"}, "case": {"$ref": "#/$defs/Case"}}}`
 	m := build(t, &spec.MockRule{Echo: true})
@@ -28,10 +28,10 @@ func TestAnEchoTakesTheFormThatIsAskedFor(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.Message.Text()), &got); err != nil {
 		t.Fatalf("%s: %v", r.Message.Text(), err)
 	}
-	said, _ := got["said"].(string)
+	text, _ := got["text"].(string)
 	inner, _ := got["case"].(map[string]any)
-	if !strings.HasPrefix(said, "[mock] I received 1 message") || got["score"] != 0.0 || got["sure"] != false || got["on"] != "2000-01-01" ||
-		got["role"] != "user" || got["none"] != 0.0 || got["gone"] != nil || inner["why"] != said || inner["more"] != nil {
+	if !strings.HasPrefix(text, "[mock] I received 1 message") || got["score"] != 0.0 || got["sure"] != false || got["on"] != "2000-01-01" ||
+		got["role"] != "user" || got["none"] != 0.0 || got["gone"] != nil || inner["why"] != text || inner["more"] != nil {
 		t.Errorf("got %s", r.Message.Text())
 	}
 	req.Schema.JSON = json.RawMessage(`[`)

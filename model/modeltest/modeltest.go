@@ -1,5 +1,5 @@
 // Package modeltest is the contract suite of chat models: what every client must do,
-// whatever the wire format of its provider is. A client's test describes the format and
+// for any wire format. A client's test describes the format and
 // runs the suite, which uses a real HTTP server on loopback.
 package modeltest
 
@@ -137,7 +137,7 @@ func (w Wire) answers(a Answer, stream bool) http.HandlerFunc {
 	return w.streams(w.Stream(a), "")
 }
 
-// streams returns a handler that sends records and then does what end says: "cut" closes
+// streams returns a handler that sends records and then ends it: "truncated" closes
 // the connection, "hang" keeps it open.
 func (w Wire) streams(records []string, end string) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
@@ -147,7 +147,7 @@ func (w Wire) streams(records []string, end string) http.HandlerFunc {
 			rw.(http.Flusher).Flush()
 		}
 		switch end {
-		case "cut":
+		case "truncated":
 			panic(http.ErrAbortHandler)
 		case "hang":
 			<-r.Context().Done()

@@ -23,11 +23,11 @@ func Run(t *testing.T, w Wire) {
 		t.Run(name+"/conversation", func(t *testing.T) { w.conversation(t, stream) })
 		t.Run(name+"/tools", func(t *testing.T) { w.tools(t, stream) })
 		t.Run(name+"/length", func(t *testing.T) { w.length(t, stream) })
-		t.Run(name+"/refusals", func(t *testing.T) { w.refusals(t, stream) })
+		t.Run(name+"/failures", func(t *testing.T) { w.failures(t, stream) })
 		t.Run(name+"/at once", func(t *testing.T) { w.atOnce(t, stream) })
 	}
-	t.Run("thoughts", w.thoughts)
-	t.Run("cut", w.cut)
+	t.Run("reasoning", w.reasoning)
+	t.Run("truncated", w.cut)
 	t.Run("error in a stream", w.broken)
 	t.Run("cancelled", w.cancelled)
 	t.Run("unreachable", w.unreachable)
@@ -57,9 +57,9 @@ func (w Wire) conversation(t *testing.T, stream bool) {
 	if stream && deltas.String() != text {
 		t.Errorf("the deltas are %q", deltas.String())
 	}
-	heard := w.Parse(t, s.Requests()[0])
+	sent := w.Parse(t, s.Requests()[0])
 	if d := cmp.Diff(Conversation{Key: key, Model: "some-model", System: "Be brief.", Stream: stream, Temperature: 0.5, MaxTokens: 77.0,
-		Messages: []string{"user: I am Ada <>&.", "assistant: Hello.", "user: Who am I?"}}, heard); d != "" {
+		Messages: []string{"user: I am Ada <>&.", "assistant: Hello.", "user: Who am I?"}}, sent); d != "" {
 		t.Error(d)
 	}
 }
@@ -71,7 +71,7 @@ func (w Wire) tools(t *testing.T, stream bool) {
 	s := Serve(t, w.answers(Answer{Chunks: []string{"Let me see."}, Calls: calls, Input: 9, Output: 9}, stream),
 		w.answers(Answer{Chunks: []string{"Rain."}, Input: 30, Output: 2}, stream))
 	req := model.Request{Stream: stream, Messages: []chat.Message{chat.Text(chat.User, "Köln?")}, Tools: []model.Tool{
-		{Name: "weather", Description: "Tells the weather.", Parameters: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"}}}`)}, {Name: "now"}}}
+		{Name: "weather", Description: "Returns the weather.", Parameters: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"}}}`)}, {Name: "now"}}}
 	m := w.open(t, s)
 	got, err := model.Call(t.Context(), m, req, nil)
 	if err != nil {
@@ -92,12 +92,12 @@ func (w Wire) tools(t *testing.T, stream bool) {
 	if got, err = model.Call(t.Context(), m, req, nil); err != nil || got.Message.Text() != "Rain." {
 		t.Fatalf("got %v, %v", got, err)
 	}
-	heard := w.Parse(t, s.Requests()[1])
+	sent := w.Parse(t, s.Requests()[1])
 	if d := cmp.Diff([]string{"user: Köln?", "assistant: Let me see.", `assistant calls weather {"city":"Köln","days":[1,2]}`, "assistant calls now {}",
-		"result of weather: rain", "result of now: noon"}, heard.Messages); d != "" {
+		"result of weather: rain", "result of now: noon"}, sent.Messages); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff([]string{"weather(city)", "now()"}, heard.Tools); d != "" {
+	if d := cmp.Diff([]string{"weather(city)", "now()"}, sent.Tools); d != "" {
 		t.Error(d)
 	}
 }
@@ -121,17 +121,17 @@ func question(stream bool) model.Request {
 
 // errors: they are typed, name the server and its message, never contain the key, and
 // are retried where that may help.
-func (w Wire) refusals(t *testing.T, stream bool) {
+func (w Wire) failures(t *testing.T, stream bool) {
 	for name, tt := range map[string]struct {
 		handler   http.HandlerFunc
 		status    int
 		temporary bool
 		wait      time.Duration
-		says      string
+		message   string
 		calls     int
 	}{
 		"credential": {Respond(401, "application/json", w.ErrorBody(401, "bad key "+key)), 401, false, 0, "rejected the credential THE_KEY: bad key ***", 1},
-		"fault":      {Respond(400, "application/json", w.ErrorBody(400, "prompt is too long")), 400, false, 0, "prompt is too long", 1},
+		"error":      {Respond(400, "application/json", w.ErrorBody(400, "prompt is too long")), 400, false, 0, "prompt is too long", 1},
 		"busy":       {Respond(429, "application/json", w.ErrorBody(429, "slow down"), "Retry-After", "90"), 429, true, 90 * time.Second, "slow down", 1},
 		"down":       {Respond(503, "application/json", w.ErrorBody(503, "try later")), 503, true, 0, "try later", 2},
 		"page":       {Respond(200, "text/html", "<html><body>Hello"), 0, false, 0, "web page instead of JSON", 1},
@@ -146,7 +146,7 @@ func (w Wire) refusals(t *testing.T, stream bool) {
 			if !errors.As(err, &e) {
 				t.Fatalf("got %v, which is not a model error", err)
 			}
-			if e.Status != tt.status || e.Temporary != tt.temporary || e.RetryAfter != tt.wait || e.Model != "m" || !strings.Contains(err.Error(), tt.says) {
+			if e.Status != tt.status || e.Temporary != tt.temporary || e.RetryAfter != tt.wait || e.Model != "m" || !strings.Contains(err.Error(), tt.message) {
 				t.Errorf("got %+v: %v", e, err)
 			}
 			if strings.Contains(err.Error(), "very-secret") || !strings.Contains(err.Error(), s.URL) {
@@ -175,23 +175,23 @@ func (w Wire) atOnce(t *testing.T, stream bool) {
 }
 
 // reasoning is separate from the answer.
-func (w Wire) thoughts(t *testing.T) {
+func (w Wire) reasoning(t *testing.T) {
 	if !w.Reasoning {
 		t.Skip("the protocol has none")
 	}
 	s := Serve(t, w.answers(Answer{Reasoning: "Hm.", Chunks: []string{"Yes."}}, true))
-	var thoughts, text string
+	var reasoning, text string
 	for ev, err := range w.open(t, s).Generate(t.Context(), question(true)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		thoughts, text = thoughts+ev.Reasoning, text+ev.Text
+		reasoning, text = reasoning+ev.Reasoning, text+ev.Text
 		if ev.Response != nil && ev.Response.Message.Text() != "Yes." {
 			t.Errorf("got %+v", ev.Response)
 		}
 	}
-	if thoughts != "Hm." || text != "Yes." {
-		t.Errorf("thoughts %q, text %q", thoughts, text)
+	if reasoning != "Hm." || text != "Yes." {
+		t.Errorf("reasoning %q, text %q", reasoning, text)
 	}
 }
 
@@ -199,7 +199,7 @@ func (w Wire) thoughts(t *testing.T) {
 func (w Wire) cut(t *testing.T) {
 	records := w.Stream(Answer{Chunks: []string{"Good ", "morning."}})
 	records = records[:len(records)-w.Closing]
-	for _, end := range []string{"cut", ""} {
+	for _, end := range []string{"truncated", ""} {
 		s := Serve(t, w.streams(records, end))
 		_, err := model.Call(t.Context(), w.open(t, s), question(true), nil)
 		var e *model.Error

@@ -116,9 +116,9 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// TestOptions: parameters go where Ollama looks for them, and the declared
+// TestRequest_Options: parameters go where Ollama looks for them, and the declared
 // window is asked for: unasked, Ollama takes 4,096 tokens and cuts the rest off.
-func TestOptions(t *testing.T) {
+func TestRequest_Options(t *testing.T) {
 	s := modeltest.Serve(t, modeltest.Respond(200, "application/json", whole(modeltest.Answer{Chunks: []string{"Yes."}})))
 	cfg := config(modeltest.Target{Info: model.Info{ID: "m", Name: "llama3.2"}, URL: s.URL, HTTP: s.Client(), Params: map[string]any{
 		"top_p": 0.5, "keep_alive": "5m", "think": false, "options": map[string]any{"seed": 7}}})

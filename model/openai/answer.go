@@ -123,13 +123,13 @@ func (a *assembler) take(c completion) ([]model.Event, error) {
 
 // add adds a part of the message; with whole each tool call is complete.
 func (a *assembler) add(part *delta, whole bool) ([]model.Event, error) {
-	text, thoughts, err := contentText(part.Content)
+	text, reasoning, err := contentText(part.Content)
 	if err != nil {
 		return nil, err
 	}
 	for _, raw := range []json.RawMessage{part.Reasoning, part.Thinking} {
-		if more, _, err := contentText(raw); err == nil && thoughts == "" {
-			thoughts = more
+		if more, _, err := contentText(raw); err == nil && reasoning == "" {
+			reasoning = more
 		}
 	}
 	if part.Refusal != "" {
@@ -141,12 +141,12 @@ func (a *assembler) add(part *delta, whole bool) ([]model.Event, error) {
 			return nil, err
 		}
 	}
-	return a.draft.AppendText(text, thoughts)
+	return a.draft.AppendText(text, reasoning)
 }
 
 // contentText reads text, null, or a list of parts, which reasoning models of Mistral
 // return; it separates the reasoning among the parts.
-func contentText(raw json.RawMessage) (text, thoughts string, err error) {
+func contentText(raw json.RawMessage) (text, reasoning string, err error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return "", "", nil
 	}
@@ -165,12 +165,12 @@ func contentText(raw json.RawMessage) (text, thoughts string, err error) {
 	for _, p := range parts {
 		if p.Type == "thinking" {
 			more, _, _ := contentText(p.Thinking)
-			thoughts += more
+			reasoning += more
 			continue
 		}
 		text += p.Text
 	}
-	return text, thoughts, nil
+	return text, reasoning, nil
 }
 
 // Response returns the complete answer.

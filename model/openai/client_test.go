@@ -32,7 +32,7 @@ func serve(t *testing.T, answers ...http.HandlerFunc) server {
 	return server{modeltest.Serve(t, answers...)}
 }
 
-// talk makes a patient client of the server.
+// talk makes a client of the server, with retries.
 func (s server) talk(t *testing.T, change func(*openai.Config, *model.CallPolicy)) model.Chat {
 	t.Helper()
 	c := openai.Config{Info: model.Info{ID: "gpt", Provider: "openai", Name: "gpt-4o"}, BaseURL: s.URL + "/v1",
@@ -82,10 +82,10 @@ func ask(text string) model.Request {
 	return model.Request{Messages: []chat.Message{chat.Text(chat.User, text)}}
 }
 
-// said drops what differs from call to call.
-var said = cmpopts.IgnoreFields(chat.Message{}, "ID")
+// ignoreIDs ignores ids, which differ from call to call.
+var ignoreIDs = cmpopts.IgnoreFields(chat.Message{}, "ID")
 
-func TestTurnThreeHoldsTheWholeConversationInOrder(t *testing.T) {
+func TestRequest_Conversation(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		t.Run(fmt.Sprintf("stream=%v", stream), func(t *testing.T) {
 			answer := status(200, hello)
@@ -109,7 +109,7 @@ func TestTurnThreeHoldsTheWholeConversationInOrder(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := &model.Response{Message: chat.Text(chat.Assistant, "Hello."), Finish: "stop", Usage: model.Usage{Input: 20, Output: 3, Cached: 16}}
-			if d := cmp.Diff(want, got, said); d != "" {
+			if d := cmp.Diff(want, got, ignoreIDs); d != "" {
 				t.Error(d)
 			}
 			body := map[string]any{"model": "gpt-4o", "top_p": 0.5, "max_tokens": 100.0, "metadata": map[string]any{"a": "b"},
@@ -135,7 +135,7 @@ func TestTurnThreeHoldsTheWholeConversationInOrder(t *testing.T) {
 	}
 }
 
-func TestToolsAndTheirResults(t *testing.T) {
+func TestRequest_ToolsAndResults(t *testing.T) {
 	s := serve(t, status(200, `{"choices":[{"message":{"role":"assistant","content":null,"tool_calls":[
 		{"id":"c1","type":"function","function":{"name":"find","arguments":"{\"id\": 1}"}},
 		{"id":"c2","type":"function","function":{"name":"find","arguments":{"id":2}}},
@@ -187,7 +187,7 @@ func TestToolsAndTheirResults(t *testing.T) {
 	}
 }
 
-func TestStreamedToolCallsAreToldApart(t *testing.T) {
+func TestStream_InterleavedToolCalls(t *testing.T) {
 	call := func(s string) string {
 		return `{"choices":[{"index":0,"delta":{"tool_calls":[` + s + `]},"finish_reason":null}]}`
 	}
@@ -227,7 +227,7 @@ func TestStreamedToolCallsAreToldApart(t *testing.T) {
 	}
 }
 
-func TestServersThatDoItTheirOwnWay(t *testing.T) {
+func TestResponse_ServerVariations(t *testing.T) {
 	tests := map[string]struct {
 		answer http.HandlerFunc
 		want   string
@@ -241,7 +241,7 @@ func TestServersThatDoItTheirOwnWay(t *testing.T) {
 		"a second choice":           {sse(`{"choices":[{"index":1,"delta":{"content":"no"}}]}`, delta("Hi"), finish("stop"), "[DONE]"), "Hi", "stop"},
 		"refusal":                   {sse(`{"choices":[{"delta":{"refusal":"I cannot."}}]}`, finish("stop"), "[DONE]"), "I cannot.", "content_filter"},
 		"parts":                     {sse(`{"choices":[{"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]},{"type":"text","text":"Hi"}]}}]}`, finish("stop")), "Hi", "stop"},
-		"nothing said":              {sse(`{"choices":[{"delta":{"role":"assistant"}}]}`, finish("stop"), "[DONE]"), "", "stop"},
+		"empty text":                {sse(`{"choices":[{"delta":{"role":"assistant"}}]}`, finish("stop"), "[DONE]"), "", "stop"},
 		"CRLF, comments, event ids": {raw("text/event-stream", ": ping\r\n\r\nid: 1\r\nevent: message\r\ndata:"+delta("Hi")+"\r\n\r\ndata: [DONE]\r\n\r\n"), "Hi", "stop"},
 		"an event of two lines":     {raw("text/event-stream", "data: {\"choices\":[{\"delta\":\ndata: {\"content\":\"Hi\"}}]}\n\ndata: [DONE]\n\n"), "Hi", "stop"},
 		"no content type":           {raw("", "data: "+delta("Hi")+"\n\ndata: [DONE]\n\n"), "Hi", "stop"},
@@ -273,7 +273,7 @@ func raw(kind, body string) http.HandlerFunc {
 	}
 }
 
-func TestReasoningIsNoPartOfTheText(t *testing.T) {
+func TestResponse_SeparatesReasoning(t *testing.T) {
 	s := serve(t, sse(`{"choices":[{"delta":{"reasoning_content":"Let me think."}}]}`, delta("42"), finish("stop"), "[DONE]"))
 	req := ask("x")
 	req.Stream = true
@@ -290,7 +290,7 @@ func TestReasoningIsNoPartOfTheText(t *testing.T) {
 	}
 }
 
-func TestMedia(t *testing.T) {
+func TestRequest_Media(t *testing.T) {
 	s := serve(t, status(200, hello))
 	m := s.talk(t, nil)
 	_, err := model.Call(t.Context(), m, model.Request{Messages: []chat.Message{{Role: chat.User, Blocks: []chat.Block{
@@ -315,7 +315,7 @@ func TestMedia(t *testing.T) {
 	}
 }
 
-func TestParametersThatQtypeSets(t *testing.T) {
+func TestNew_ReservedParameters(t *testing.T) {
 	for _, name := range []string{"messages", "model", "stream", "tools", "n"} {
 		_, err := openai.New(openai.Config{Info: model.Info{ID: "gpt"}, BaseURL: "http://h/v1", HTTP: http.DefaultClient, Params: map[string]any{name: 1}})
 		if err == nil || !strings.Contains(err.Error(), name) {
@@ -347,7 +347,7 @@ func TestBaseURL(t *testing.T) {
 	}
 }
 
-func TestBreakingOutEndsTheCall(t *testing.T) {
+func TestGenerate_BreakStopsCall(t *testing.T) {
 	gone := make(chan struct{})
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		sse(delta("one "))(w, r)
@@ -365,7 +365,7 @@ func TestBreakingOutEndsTheCall(t *testing.T) {
 	<-gone
 }
 
-func TestCancelling(t *testing.T) {
+func TestGenerate_Canceled(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -384,7 +384,7 @@ func TestCancelling(t *testing.T) {
 	}
 }
 
-func TestAStreamAnsweredInOnePieceWithoutItsContentType(t *testing.T) {
+func TestStream_AnsweredWithJSON(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain")
 		_, _ = io.WriteString(w, `{"choices":[{"message":{"role":"assistant","content":"in one piece"},"finish_reason":"stop"}]}`)

@@ -124,17 +124,17 @@ func TestContract(t *testing.T) {
 	t.Run("mistral", func(t *testing.T) { modeltest.Run(t, wire) })
 }
 
-// TestWhatMistralRefuses is not sent to it: names, options of streams, roles and
+// TestMistral_Request is not sent to it: names, options of streams, roles and
 // ids that are not its own.
-func TestWhatMistralRefuses(t *testing.T) {
+func TestMistral_Request(t *testing.T) {
 	s := modeltest.Serve(t, modeltest.Respond(200, "application/json", `{"choices":[{"message":{"content":"Once"},"finish_reason":"model_length"}]}`))
 	m, err := openai.NewMistral(contractConfig(modeltest.Target{Info: model.Info{ID: "m"}, URL: s.URL, HTTP: s.Client()}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := chat.Text(chat.User, "x")
-	said.Name = "ada"
-	req := model.Request{Stream: true, Messages: []chat.Message{chat.Text(chat.Developer, "d"), said,
+	msg := chat.Text(chat.User, "x")
+	msg.Name = "ada"
+	req := model.Request{Stream: true, Messages: []chat.Message{chat.Text(chat.Developer, "d"), msg,
 		{Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: "call_0123456789", Name: "f", Arguments: "{}"}, {ID: "aBc123XyZ", Name: "g", Arguments: "{}"}}},
 		{Role: chat.Tool, ToolCallID: "call_0123456789", Blocks: []chat.Block{{Type: "text", Text: "r"}}}}}
 	got, err := model.Call(t.Context(), m, req, nil)

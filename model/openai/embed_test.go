@@ -18,7 +18,7 @@ import (
 	"github.com/qtype-dev/qtype/model/openai"
 )
 
-// embed makes a patient embedding model of the server.
+// embed makes an embedding model of the server, with retries.
 func (s server) embed(t *testing.T, name string, params map[string]any) model.Embedder {
 	t.Helper()
 	made, err := openai.NewEmbedder(openai.Config{Info: model.Info{ID: "vec", Provider: "openai", Name: name, Dimensions: 2}, BaseURL: s.URL + "/v1",
@@ -68,9 +68,9 @@ func TestEmbeddings(t *testing.T) {
 	}
 }
 
-// TestDimensionsAreAskedFor: of the models that can be asked; every other one
+// TestEmbedder_SendsDimensions: of the models that can be asked; every other one
 // gets what the document sets and no more.
-func TestDimensionsAreAskedFor(t *testing.T) {
+func TestEmbedder_SendsDimensions(t *testing.T) {
 	const body = `{"data":[{"index":0,"embedding":[1,0]}]}`
 	for name, tt := range map[string]struct {
 		model  string
@@ -95,7 +95,7 @@ func TestDimensionsAreAskedFor(t *testing.T) {
 	}
 }
 
-func TestWhatServersAnswerInsteadOfVectors(t *testing.T) {
+func TestEmbedder_InvalidResponses(t *testing.T) {
 	tests := map[string]struct {
 		answer http.HandlerFunc
 		want   string

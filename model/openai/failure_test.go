@@ -31,12 +31,12 @@ func failure(t *testing.T, m model.Chat, stream bool) *model.Error {
 	return e
 }
 
-func TestWhatServersAnswerInsteadOfAnAnswer(t *testing.T) {
+func TestGenerate_Failures(t *testing.T) {
 	page := "<!DOCTYPE html>\n<html><body>nginx</body></html>"
 	tests := map[string]struct {
 		answer http.HandlerFunc
 		stream bool
-		want   string // the whole message, URL stands for the server's
+		want   string // the whole message, URL is that of the server
 		calls  int
 	}{
 		"401": {status(401, `{"error":{"message":"Incorrect API key provided: sk-proj-********6789. You can find it at …","type":"invalid_request_error","code":"invalid_api_key"}}`), false,
@@ -50,8 +50,8 @@ func TestWhatServersAnswerInsteadOfAnAnswer(t *testing.T) {
 		"500 every time":     {status(500, `{"error":{"message":"The server had an error","type":"server_error"}}`), false, "model gpt: HTTP 500: The server had an error (URL/v1), tried 3 times", 3},
 		"503 without a body": {status(503, ``), true, "model gpt: HTTP 503: Service Unavailable (URL/v1), tried 3 times", 3},
 		"502 page":           {raw2(502, "text/html", page), false, "model gpt: HTTP 502: the response is a web page instead of JSON; check base_url (URL/v1), tried 3 times", 3},
-		"429 that asks for an hour": {status(429, busy, "Retry-After", "3600"), false,
-			"model gpt: HTTP 429: Rate limit reached (URL/v1), the server asks to wait 1h", 1},
+		"429 with a long Retry-After": {status(429, busy, "Retry-After", "3600"), false,
+			"model gpt: HTTP 429: Rate limit reached (URL/v1), retry after 1h", 1},
 		"429 for money":       {status(429, `{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}`), false, "model gpt: HTTP 429: You exceeded your current quota (URL/v1)", 1},
 		"redirect":            {status(307, ``, "Location", "https://elsewhere.example/v1/chat/completions"), false, "model gpt: HTTP 307: the server redirects to https://elsewhere.example/v1/chat/completions; check base_url (URL/v1)", 1},
 		"200 page":            {raw2(200, "text/html", page), false, "model gpt: the response is a web page instead of JSON; check base_url (URL/v1)", 1},
@@ -101,7 +101,7 @@ func short(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write([]byte(`{"choices":`))
 }
 
-func TestBusyThenAnAnswer(t *testing.T) {
+func TestGenerate_RetriesBusyServer(t *testing.T) {
 	for _, wait := range []string{"0.01", "0.2", ""} {
 		s := serve(t, status(429, busy, "Retry-After", wait), status(200, hello))
 		begun := time.Now()
@@ -110,12 +110,12 @@ func TestBusyThenAnAnswer(t *testing.T) {
 			t.Fatalf("got %v, %v after %d calls", got, err, s.Calls())
 		}
 		if took := time.Since(begun); wait == "0.2" && took < 200*time.Millisecond {
-			t.Errorf("asked again after %s though the server said 0.2 s", took)
+			t.Errorf("retried after %s, but Retry-After is 0.2 s", took)
 		}
 	}
 }
 
-func TestWaitingEndsWithTheContext(t *testing.T) {
+func TestGenerate_RetryCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		status(429, busy, "Retry-After", "60")(w, r)
@@ -127,7 +127,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 	}
 }
 
-func TestSlowServers(t *testing.T) {
+func TestGenerate_Timeouts(t *testing.T) {
 	hang := func(before ...string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			if len(before) > 0 {
@@ -145,7 +145,7 @@ func TestSlowServers(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { // its clock goes on only once everybody waits
+			synctest.Test(t, func(t *testing.T) { // its clock advances only while all goroutines wait
 				network := make(pipes)
 				s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					_, _ = io.Copy(io.Discard, r.Body) // else the server does not see the client go
@@ -175,7 +175,7 @@ func TestSlowServers(t *testing.T) {
 	}
 }
 
-// pipes is a network within the process: of a real socket nobody can tell
+// pipes is a network within the process: of a real socket it is not known
 // whether its server waits or works.
 type pipes chan net.Conn
 
@@ -196,7 +196,7 @@ func (p pipes) dial(context.Context, string, string) (net.Conn, error) {
 	return here, nil
 }
 
-func TestAServerThatKeepsTheLineOpenDoesNotDelayTheAnswer(t *testing.T) {
+func TestGenerate_OpenConnectionDoesNotDelay(t *testing.T) {
 	release := make(chan struct{})
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		sse(delta("Hi"), finish("stop"), "[DONE]")(w, r)
@@ -213,7 +213,7 @@ func TestAServerThatKeepsTheLineOpenDoesNotDelayTheAnswer(t *testing.T) {
 	}
 }
 
-func TestUnreachableServers(t *testing.T) {
+func TestGenerate_Unreachable(t *testing.T) {
 	closed := "http://" + servertest.Refused(t)
 	m, err := openai.New(openai.Config{Info: model.Info{ID: "gpt"}, BaseURL: closed + "/v1", HTTP: &http.Client{Transport: &http.Transport{}}, Key: "k"})
 	if err != nil {
@@ -226,12 +226,12 @@ func TestUnreachableServers(t *testing.T) {
 	s := serve(t, status(200, hello))
 	wrong := "https" + strings.TrimPrefix(s.URL, "http")
 	e = failure(t, s.talk(t, func(c *openai.Config, p *model.CallPolicy) { c.BaseURL, p.MaxAttempts = wrong, 1 }), false)
-	if want := "is it http instead of https?"; !strings.Contains(e.Error(), want) {
+	if want := "use http instead of https"; !strings.Contains(e.Error(), want) {
 		t.Errorf("got %s", e)
 	}
 }
 
-func TestUserAndPasswordOfAnAddressAreNeverShown(t *testing.T) {
+func TestErrors_RedactURLCredentials(t *testing.T) {
 	s := serve(t, status(500, `{}`))
 	withUser := strings.Replace(s.URL, "http://", "http://ann:hunter2@", 1) + "/v1?sig=hunter3"
 	e := failure(t, s.talk(t, func(c *openai.Config, p *model.CallPolicy) { c.BaseURL, c.Key, p.MaxAttempts = withUser, "", 1 }), false)

@@ -35,18 +35,18 @@ func FuzzStream(f *testing.F) {
 			t.Errorf("%v, %v\n%s", err, err2, d)
 		}
 		var a assembler
-		said := 0
+		length := 0
 		for _, data := range whole {
 			events, err := a.Chunk([]byte(data))
 			if err != nil {
 				return
 			}
 			for _, ev := range events {
-				said += len(ev.Text)
+				length += len(ev.Text)
 			}
 		}
-		if r, err := a.Response(); err == nil && len(r.Message.Text()) != said {
-			t.Errorf("the answer holds %d bytes of text, the deltas %d", len(r.Message.Text()), said)
+		if r, err := a.Response(); err == nil && len(r.Message.Text()) != length {
+			t.Errorf("the answer holds %d bytes of text, the deltas %d", len(r.Message.Text()), length)
 		}
 	})
 }

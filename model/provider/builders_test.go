@@ -15,8 +15,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// TestNativeProviders: each is called at its own path, with the key of its own
-// variable where its service looks for it.
+// Each provider is called at its path, with the key of its environment variable.
 func TestNativeProviders(t *testing.T) {
 	bodies := map[string]string{
 		"/v1/messages": `{"type":"message","content":[{"type":"text","text":"Hello."}],"stop_reason":"end_turn"}`,

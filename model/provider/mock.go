@@ -8,10 +8,10 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// newMock makes a mock, for itself or in place of the model standsFor. It answers
-// repeated calls alike, so it is retried only where the document asks for it.
-func newMock(m, standsFor *spec.Model) (model.Chat, error) {
-	made, err := mock.New(m, mock.Options{StandsFor: standsFor})
+// newMock makes a mock, for itself or in place of the model replaced. It answers
+// repeated calls alike, so it is retried only where the document configures retries.
+func newMock(m, replaced *spec.Model) (model.Chat, error) {
+	made, err := mock.New(m, mock.Options{Replaces: replaced})
 	if err != nil {
 		return nil, err
 	}
@@ -25,9 +25,9 @@ func newMock(m, standsFor *spec.Model) (model.Chat, error) {
 	return model.WithRetry(made, p), nil
 }
 
-// mockEmbedder makes a mock, for itself or in place of the model standsFor.
-func mockEmbedder(m *spec.EmbeddingModel, standsFor *spec.Model) model.Embedder {
-	return model.WithBatches(mock.NewEmbedder(m, mock.Options{StandsFor: standsFor}), model.Batch{}, model.CallPolicy{Limit: callPolicy(&m.Model).Limit})
+// mockEmbedder makes a mock, for itself or in place of the model replaced.
+func mockEmbedder(m *spec.EmbeddingModel, replaced *spec.Model) model.Embedder {
+	return model.WithBatches(mock.NewEmbedder(m, mock.Options{Replaces: replaced}), model.Batch{}, model.CallPolicy{Limit: callPolicy(&m.Model).Limit})
 }
 
 // offlineMock returns the mock that a model names by `offline`; a

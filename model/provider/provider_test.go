@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const answer = `{"choices":[{"message":{"content":"Hello."},"finish_reason":"stop"}]}`
 
-// server answers every call alike and tells with which credentials it was called.
+// server sends the same response to every call and records the credentials.
 func server(t *testing.T) (*httptest.Server, func() []string) {
 	t.Helper()
 	keys := make(chan string, 16)
@@ -54,7 +54,7 @@ func keyAuth(id, key, host string) spec.Ref[spec.Auth] {
 	return spec.Ref[spec.Auth]{ID: id, To: &spec.APIKeyAuth{AuthBase: spec.AuthBase{ID: id}, APIKey: spec.NewSecret(key), Host: host}}
 }
 
-func TestWhereAModelIsCalledAndWithWhichKey(t *testing.T) {
+func TestNew_BaseURLAndKey(t *testing.T) {
 	s, keys := server(t)
 	here := s.URL + "/v1"
 	bearer := spec.Ref[spec.Auth]{ID: "b", To: &spec.BearerTokenAuth{AuthBase: spec.AuthBase{ID: "b"}, Token: spec.NewSecret("tok")}}
@@ -69,7 +69,7 @@ func TestWhereAModelIsCalledAndWithWhichKey(t *testing.T) {
 		"key's own host":                {spec.Model{Auth: keyAuth("a", "k2", here)}, []string{"OPENAI_BASE_URL", "http://127.0.0.1:1", "OPENAI_API_KEY", "k1"}, "Bearer k2"},
 		"document before the key":       {spec.Model{Auth: keyAuth("a", "k2", "http://127.0.0.1:1"), BaseURL: here}, nil, "Bearer k2"},
 		"bearer token":                  {spec.Model{Auth: bearer, BaseURL: here}, nil, "Bearer tok"},
-		"an empty key of one's own":     {spec.Model{Auth: keyAuth("a", "", ""), BaseURL: here}, []string{"OPENAI_API_KEY", "k1"}, ""},
+		"empty key of a base_url":       {spec.Model{Auth: keyAuth("a", "", ""), BaseURL: here}, []string{"OPENAI_API_KEY", "k1"}, ""},
 		"offline is not asked for then": {spec.Model{BaseURL: here, Offline: offline(&spec.Model{ID: "fake", Provider: "mock"})}, nil, ""},
 	}
 	for name, tt := range tests {
@@ -94,7 +94,7 @@ func TestWhereAModelIsCalledAndWithWhichKey(t *testing.T) {
 
 func offline(m *spec.Model) spec.Ref[*spec.Model] { return spec.Ref[*spec.Model]{ID: "fake", To: m} }
 
-func TestModelsThatCannotBeMade(t *testing.T) {
+func TestNew_Errors(t *testing.T) {
 	secret := spec.Ref[spec.Auth]{ID: "a", To: &spec.APIKeyAuth{AuthBase: spec.AuthBase{ID: "a"}, APIKey: spec.Secret{Ref: &spec.SecretReference{SecretName: "prod/key"}}}}
 	tests := []struct {
 		model spec.Model
@@ -142,7 +142,7 @@ func TestOffline(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := model.Info{ID: "fake", Provider: "mock", Name: "fake", Encoding: "o200k_base", ContextWindow: 1_047_576, Mock: true, StandsFor: "gpt"}
+	want := model.Info{ID: "fake", Provider: "mock", Name: "fake", Encoding: "o200k_base", ContextWindow: 1_047_576, Mock: true, Replaces: "gpt"}
 	if d := cmp.Diff(want, m.Info()); d != "" {
 		t.Error(d)
 	}
@@ -152,7 +152,7 @@ func TestOffline(t *testing.T) {
 	}
 }
 
-func TestAMockIsRepeatedOnlyWhereTheDocumentSaysSo(t *testing.T) {
+func TestNew_MockRetriesOnlyIfDeclared(t *testing.T) {
 	fake := &spec.Model{ID: "fake", Provider: "mock", Rules: []*spec.MockRule{{Error: "no", Status: 500}}}
 	for retry, want := range map[*spec.RetryPolicy]int{nil: 0, {MaxAttempts: 3, InitialDelay: 1, MaxDelay: 1}: 3} {
 		fake.Retry = retry
@@ -168,7 +168,7 @@ func TestAMockIsRepeatedOnlyWhereTheDocumentSaysSo(t *testing.T) {
 	}
 }
 
-func TestAKeyIsNeverShown(t *testing.T) {
+func TestErrors_RedactKeys(t *testing.T) {
 	const key = "sk-proj-very-secret-0123456789"
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)

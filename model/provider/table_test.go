@@ -34,6 +34,11 @@ func TestProviders(t *testing.T) {
 		if found && (row.BaseURL == "" || row.BaseURLDoc == "" || len(row.KeyEnv) == 0 || len(row.Auths) == 0) {
 			t.Errorf("%s: a provider that is called needs BaseURL, BaseURLDoc, KeyEnv and Auths", row.Name)
 		}
+		for _, tag := range row.Auths {
+			if _, isKey := newAuth(t, tag).(spec.KeyAuth); found && !isKey {
+				t.Errorf("%s: model/provider cannot use an auth of type %s", row.Name, tag)
+			}
+		}
 		if row.Doc == "" {
 			t.Errorf("%s: no Doc", row.Name)
 		}
@@ -48,6 +53,20 @@ func TestProviders(t *testing.T) {
 			t.Errorf("builder %s has no row in spec.Providers", name)
 		}
 	}
+}
+
+// newAuth makes an auth by its `type`.
+func newAuth(t *testing.T, tag string) spec.Auth {
+	t.Helper()
+	for _, u := range spec.Unions() {
+		for _, c := range u.Cases {
+			if auth, ok := c.New().(spec.Auth); ok && c.Tag == tag {
+				return auth
+			}
+		}
+	}
+	t.Fatalf("no auth has the type %s", tag)
+	return nil
 }
 
 // TestDocs compares the table of docs/models.md with the rows; -update rewrites it.

@@ -79,8 +79,8 @@ func TestFunctions(t *testing.T) {
 	}
 }
 
-// TestFormatsAsPythonDoes holds every directive against Python's own.
-func TestFormatsAsPythonDoes(t *testing.T) {
+// TestFormatDatetime_MatchesPython holds every directive against Python's own.
+func TestFormatDatetime_MatchesPython(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("there is no python3")

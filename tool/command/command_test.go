@@ -2,13 +2,10 @@ package command_test
 
 import (
 	"context"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -18,11 +15,12 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
 	"github.com/qtype-dev/qtype/tool/command"
+	"github.com/qtype-dev/qtype/tool/tooltest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// script writes an executable file and tells its name relative to the folder.
+// script writes an executable file and returns its name relative to the folder.
 func script(t *testing.T, folder, text string) string {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(folder, "do"), []byte("#!/bin/sh\n"+text), 0o700); err != nil {
@@ -50,7 +48,7 @@ func run(t *testing.T, text string, change func(*spec.CommandTool)) (string, err
 	return string(value.JSON(v)), nil
 }
 
-func TestProgramsAnswer(t *testing.T) {
+func TestCommand(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "sk-secret")
 	for _, c := range []struct {
 		text, want, err string
@@ -82,40 +80,17 @@ func TestProgramsAnswer(t *testing.T) {
 	}
 }
 
-func TestACancelledProgramEnds(t *testing.T) {
-	folder := t.TempDir()
-	path := filepath.Join(folder, "alive") // open as long as the program or its child lives
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	answer, err := command.Line(script(t, folder, "exec 3>"+path+"; sleep 1000000 & echo begun >&3; sleep 1000000"), time.Hour, command.Env{Getenv: os.Getenv, Folder: folder})
-	if err != nil {
-		t.Fatal(err)
-	}
-	stop := errors.New("enough")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	ended := make(chan error, 1)
-	go func() {
-		alive, err := os.Open(path)
+func TestCommand_Canceled(t *testing.T) {
+	tooltest.KilledWith(t, func(ctx context.Context, path string) error {
+		folder := t.TempDir()
+		program := script(t, folder, "exec 3>"+path+"; sleep 1000000 & echo "+tooltest.Begun+" >&3; sleep 1000000")
+		answer, err := command.Line(program, time.Hour, command.Env{Getenv: os.Getenv, Folder: folder})
 		if err != nil {
-			ended <- err
-			return
+			t.Fatal(err)
 		}
-		defer func() { _ = alive.Close() }() // it was only read
-		_, begun := io.ReadFull(alive, make([]byte, len("begun")))
-		cancel(stop)
-		_, err = io.Copy(io.Discard, alive)
-		ended <- errors.Join(begun, err)
-	}()
-	if _, err = answer(ctx, tool.Request{Args: []byte("{}")}); !errors.Is(err, stop) {
-		t.Errorf("got %v", err)
-	}
-	if w, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil { // where nobody has opened it, nobody need wait
-		_ = w.Close()
-	}
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+		_, err = answer(ctx, tool.Request{Args: []byte("{}")})
+		return err
+	})
 }
 
 func TestSplit(t *testing.T) {

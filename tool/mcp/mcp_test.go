@@ -17,6 +17,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
 	"github.com/qtype-dev/qtype/tool/mcp"
+	"github.com/qtype-dev/qtype/tool/tooltest"
 )
 
 // TestMain is the tests, or the server that they start as a program.
@@ -49,7 +50,7 @@ func shop() *sdk.Server {
 		}
 		return nil, state{"sent" + o.Note, o.Number}, nil
 	})
-	sdk.AddTool(s, &sdk.Tool{Name: "env", Description: "Tells an environment variable"}, func(_ context.Context, _ *sdk.CallToolRequest, o order) (*sdk.CallToolResult, any, error) {
+	sdk.AddTool(s, &sdk.Tool{Name: "env", Description: "Returns an environment variable"}, func(_ context.Context, _ *sdk.CallToolRequest, o order) (*sdk.CallToolResult, any, error) {
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: os.Getenv(o.Note) + "."}}}, nil, nil
 	})
 	sdk.AddTool(s, &sdk.Tool{Name: "hang"}, func(ctx context.Context, _ *sdk.CallToolRequest, _ struct{}) (*sdk.CallToolResult, any, error) {
@@ -103,7 +104,7 @@ func call(t *testing.T, one tool.Tool, args map[string]any) string {
 	return string(value.JSON(v))
 }
 
-func TestAProgramIsAServerOfTools(t *testing.T) {
+func TestServer_Program(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "sk-secret")
 	d := program(t)
 	d.Timeout = spec.Duration(time.Hour)
@@ -143,7 +144,7 @@ func TestAProgramIsAServerOfTools(t *testing.T) {
 	}
 }
 
-func TestOnlyTheToolsThatAreNamed(t *testing.T) {
+func TestServer_AllowedTools(t *testing.T) {
 	if found := tools(t, program(t, "env")); len(found) != 1 || found["env"] == nil {
 		t.Errorf("the tools are %v", found)
 	}
@@ -157,7 +158,7 @@ func TestOnlyTheToolsThatAreNamed(t *testing.T) {
 	}
 }
 
-func TestAServerThatDoesNotAnswer(t *testing.T) {
+func TestServer_Failures(t *testing.T) {
 	d := program(t)
 	d.Timeout = spec.Duration(time.Hour)
 	found := tools(t, d)
@@ -176,7 +177,7 @@ func TestAServerThatDoesNotAnswer(t *testing.T) {
 	// Here no program has to start within the time.
 	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return shop() }, nil)
 	server := httptest.NewServer(handler)
-	t.Cleanup(server.Close) // after the client has said goodbye
+	t.Cleanup(server.Close) // after the client has disconnected
 	late := &spec.MCPTool{URL: server.URL, AllowPrivate: true, Timeout: spec.Duration(2 * time.Second)}
 	late.ID = "shop"
 	found = tools(t, late)
@@ -192,18 +193,18 @@ func TestAServerThatDoesNotAnswer(t *testing.T) {
 	}
 	defer s.Close()
 	if _, err := s.Tools(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "tool none: /bin/false: ") || strings.Contains(err.Error(), "\n") {
-		t.Errorf("a program that is no server: %v", err)
+		t.Errorf("a program that is not a server: %v", err)
 	}
 }
 
-func TestAServerAtAURL(t *testing.T) {
+func TestServer_URL(t *testing.T) {
 	var key string
 	handler := sdk.NewStreamableHTTPHandler(func(r *http.Request) *sdk.Server { return shop() }, nil)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		key = r.Header.Get("Authorization")
 		handler.ServeHTTP(w, r)
 	}))
-	t.Cleanup(server.Close) // after the client has said goodbye
+	t.Cleanup(server.Close) // after the client has disconnected
 	token := &spec.BearerTokenAuth{Token: spec.NewSecret("t-9")}
 	d := &spec.MCPTool{URL: server.URL, AllowPrivate: true, Auth: spec.Ref[spec.Auth]{ID: "key", To: token}}
 	d.ID = "shop"
@@ -220,4 +221,10 @@ func TestAServerAtAURL(t *testing.T) {
 	if _, err := s.Tools(t.Context()); err == nil || !strings.Contains(err.Error(), "allow_private") {
 		t.Errorf("a private address: %v", err)
 	}
+}
+
+func TestServerTool_Contract(t *testing.T) {
+	d := program(t, "find")
+	d.Timeout = spec.Duration(time.Hour)
+	tooltest.Run(t, tooltest.Case{Tool: tools(t, d)["find"], Args: map[string]any{"number": 7}, Failing: map[string]any{"number": -1}})
 }

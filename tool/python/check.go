@@ -20,14 +20,14 @@ func (f *function) Check(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	resp, err := f.pool.call(limited, f.setting, &request{tool: f.info.ID, module: f.declared.ModulePath, function: f.declared.FunctionName, check: true})
-	gone, crashed := errors.AsType[*exitedError](err)
+	exited, crashed := errors.AsType[*exitedError](err)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case limited.Err() != nil:
 		return nil
 	case crashed:
-		return f.failed("the import of "+f.declared.ModulePath+" ended the process ("+gone.how+")", "", err)
+		return f.failed("the import of "+f.declared.ModulePath+" ended the process ("+exited.how+")", "", err)
 	case err != nil:
 		return f.failed(f.name()+": "+err.Error(), "", err)
 	case resp.err != nil:

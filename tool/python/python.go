@@ -125,12 +125,12 @@ func (f *function) Call(ctx context.Context, args map[string]any) (any, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, f.timeout, late)
 	defer cancel()
 	resp, err := f.pool.call(limited, f.setting, req)
-	gone, crashed := errors.AsType[*exitedError](err)
+	exited, crashed := errors.AsType[*exitedError](err)
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case crashed:
-		return nil, f.failed(fmt.Sprintf("%s did not return: the process ended (%s)", f.name(), gone.how), "", err)
+		return nil, f.failed(fmt.Sprintf("%s did not return: the process ended (%s)", f.name(), exited.how), "", err)
 	case err != nil:
 		return nil, f.failed(f.name()+": "+err.Error(), "", err)
 	case resp.err != nil:

@@ -2,15 +2,12 @@ package python_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -20,12 +17,13 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
 	"github.com/qtype-dev/qtype/tool/python"
+	"github.com/qtype-dev/qtype/tool/tooltest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// shelf is a folder with a module, and the pool that runs its functions.
-type shelf struct {
+// fixture is a folder with a module, and the pool that runs its functions.
+type fixture struct {
 	t      *testing.T
 	folder string
 	pool   *python.Pool
@@ -34,7 +32,7 @@ type shelf struct {
 	env    map[string]string
 }
 
-func newShelf(t *testing.T, module string) *shelf {
+func newFixture(t *testing.T, module string) *fixture {
 	t.Helper()
 	if _, err := exec.LookPath("python3"); err != nil {
 		if os.Getenv("QTYPE_CI") != "" {
@@ -42,7 +40,7 @@ func newShelf(t *testing.T, module string) *shelf {
 		}
 		t.Skip("there is no python3")
 	}
-	s := &shelf{t: t, folder: t.TempDir(), env: map[string]string{}}
+	s := &fixture{t: t, folder: t.TempDir(), env: map[string]string{}}
 	s.write("shop.py", module)
 	s.pool = python.NewPool(python.Options{Log: func(line string) {
 		s.mu.Lock()
@@ -53,7 +51,7 @@ func newShelf(t *testing.T, module string) *shelf {
 	return s
 }
 
-func (s *shelf) write(name, text string) {
+func (s *fixture) write(name, text string) {
 	s.t.Helper()
 	if err := os.WriteFile(filepath.Join(s.folder, name), []byte(text), 0o600); err != nil {
 		s.t.Fatal(err)
@@ -61,7 +59,7 @@ func (s *shelf) write(name, text string) {
 }
 
 // tool declares a function of the module; inputs are "name: type".
-func (s *shelf) tool(function string, inputs ...string) *spec.PythonFunctionTool {
+func (s *fixture) tool(function string, inputs ...string) *spec.PythonFunctionTool {
 	s.t.Helper()
 	t := &spec.PythonFunctionTool{FunctionName: function, ModulePath: "shop", Timeout: spec.Duration(time.Hour)}
 	t.ID, t.Name = function, function
@@ -93,7 +91,7 @@ func link(t *spec.Type) {
 	}
 }
 
-func (s *shelf) made(t *spec.PythonFunctionTool) tool.Tool {
+func (s *fixture) made(t *spec.PythonFunctionTool) tool.Tool {
 	s.t.Helper()
 	made, err := python.New(t, python.Env{Pool: s.pool, Folders: []string{s.folder},
 		Getenv: func(name string) string {
@@ -109,7 +107,7 @@ func (s *shelf) made(t *spec.PythonFunctionTool) tool.Tool {
 }
 
 // call runs a function and shows the result as JSON, or the error.
-func (s *shelf) call(t *spec.PythonFunctionTool, args map[string]any) string {
+func (s *fixture) call(t *spec.PythonFunctionTool, args map[string]any) string {
 	s.t.Helper()
 	result, err := s.made(t).Call(s.t.Context(), args)
 	if err != nil {
@@ -118,8 +116,8 @@ func (s *shelf) call(t *spec.PythonFunctionTool, args map[string]any) string {
 	return string(value.JSON(result))
 }
 
-func TestValuesBothWays(t *testing.T) {
-	s := newShelf(t, `
+func TestPython_Values(t *testing.T) {
+	s := newFixture(t, `
 import collections, dataclasses, datetime, decimal, enum, typing, uuid
 
 def kind(x): return type(x).__name__ + " " + repr(x)
@@ -170,7 +168,7 @@ def annotated(line: Line, colour: Colour, amount: decimal.Decimal, point: typing
     return [type(v).__name__ for v in (line, line.price, colour, amount, point, m, tags)]
 
 def spoken(message):
-    return {"role": message.role, "said": message.blocks[0].content, "image": message.blocks[1].content[:2] == b"\x89P", "all": message}
+    return {"role": message.role, "text": message.blocks[0].content, "image": message.blocks[1].content[:2] == b"\x89P", "all": message}
 `)
 	for _, c := range []struct {
 		decl string
@@ -229,14 +227,14 @@ def spoken(message):
 	}
 	message := map[string]any{"role": "user", "blocks": []any{map[string]any{"type": "text", "content": "Look"},
 		map[string]any{"type": "image", "content": map[string]any{"base64": "iVBORw0KGgo="}}}}
-	if got := s.call(s.tool("spoken", "message: ChatMessage"), map[string]any{"message": message}); !strings.HasPrefix(got, `{"role":"user","said":"Look","image":true,`) ||
+	if got := s.call(s.tool("spoken", "message: ChatMessage"), map[string]any{"message": message}); !strings.HasPrefix(got, `{"role":"user","text":"Look","image":true,`) ||
 		!strings.Contains(got, `"content":{"base64":"iVBORw0KGgo="}`) {
 		t.Errorf("message: %s", got)
 	}
 }
 
-func TestWhatGoesWrongIsOneLine(t *testing.T) {
-	s := newShelf(t, `
+func TestPython_Errors(t *testing.T) {
+	s := newFixture(t, `
 import json, os, sys, signal, time, dataclasses
 
 PRICE = 3
@@ -292,7 +290,7 @@ def works(): return "still here"
 		{s.tool("total", "price: float"), map[string]any{}, `tool total: argument price: is missing`},
 		{s.tool("totl"), nil, `tool totl: module shop has no function totl; did you mean "total"?`},
 		{s.tool("PRICE"), nil, `tool PRICE: PRICE of module shop is a int, not a function`},
-		{module("shap", "total"), nil, `tool total: there is no module shap beside the document or in PYTHONPATH; did you mean "shop"?`},
+		{module("shap", "total"), nil, `tool total: there is no module shap next to the document or in PYTHONPATH; did you mean "shop"?`},
 		{module("broken", "f"), nil, `tool f: SyntaxError: invalid syntax (broken.py, line 1) (FOLDER/broken.py:1)`},
 		{module("needy", "f"), nil, `tool f: module needy imports panda_bear, which `},
 		{s.tool("deep"), nil, `tool deep: RecursionError: maximum recursion depth exceeded`},
@@ -320,8 +318,8 @@ def works(): return "still here"
 	}
 }
 
-func TestWhatIsPrintedIsNoAnswer(t *testing.T) {
-	s := newShelf(t, `
+func TestPython_Output(t *testing.T) {
+	s := newFixture(t, `
 import os, sys, subprocess
 def noisy(n):
     print('{"result": 1}')
@@ -352,8 +350,8 @@ def noisy(n):
 	}
 }
 
-func TestCallsRunSideBySideInProcessesThatAreUsedAgain(t *testing.T) {
-	s := newShelf(t, `
+func TestPool_ReusesProcesses(t *testing.T) {
+	s := newFixture(t, `
 import os, time
 CALLS = []
 def meet(folder, me, other):
@@ -389,9 +387,9 @@ def count():
 	}
 }
 
-func TestFunctionsSeeNoSecretsOfOurs(t *testing.T) {
+func TestPython_Environment(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "sk-secret")
-	s := newShelf(t, "import os\ndef names(): return sorted(os.environ)\ndef given(): return os.environ.get('SHOP_KEY')\n")
+	s := newFixture(t, "import os\ndef names(): return sorted(os.environ)\ndef given(): return os.environ.get('SHOP_KEY')\n")
 	got := s.call(s.tool("names"), nil)
 	if strings.Contains(got, "OPENAI") || !strings.Contains(got, `"PATH"`) {
 		t.Errorf("the function sees %s", got)
@@ -403,52 +401,28 @@ func TestFunctionsSeeNoSecretsOfOurs(t *testing.T) {
 	}
 }
 
-func TestACancelledCallEndsAtOnce(t *testing.T) {
-	s := newShelf(t, `import time, os, subprocess
+func TestPython_Canceled(t *testing.T) {
+	s := newFixture(t, `import time, os, subprocess
 def sleep(path):
     alive = os.open(path, os.O_WRONLY)
     subprocess.Popen(['sleep', '1000000'], pass_fds=[alive])
     os.write(alive, b'begun')
     time.sleep(1000000)
 `)
-	path := filepath.Join(s.folder, "alive") // open as long as the function or its child lives
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancelCause(t.Context())
-	stop := errors.New("enough")
-	ended := make(chan error, 1)
-	go func() {
-		alive, err := os.Open(path)
-		if err != nil {
-			ended <- err
-			return
-		}
-		defer func() { _ = alive.Close() }() // it was only read
-		_, begun := io.ReadFull(alive, make([]byte, len("begun")))
-		cancel(stop)
-		_, err = io.Copy(io.Discard, alive)
-		ended <- errors.Join(begun, err)
-	}()
-	if _, err := s.made(s.tool("sleep", "path: text")).Call(ctx, map[string]any{"path": path}); !errors.Is(err, stop) {
-		t.Errorf("got %v", err)
-	}
-	if w, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil { // where nobody has opened it, nobody need wait
-		_ = w.Close()
-	}
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	tooltest.KilledWith(t, func(ctx context.Context, path string) error {
+		_, err := s.made(s.tool("sleep", "path: text")).Call(ctx, map[string]any{"path": path})
+		return err
+	})
 }
 
-func TestModulesAndInterpreters(t *testing.T) {
-	s := newShelf(t, "from helpers.money import cents\ndef f(): return cents(2)\n")
+func TestPython_ModulesAndInterpreters(t *testing.T) {
+	s := newFixture(t, "from helpers.money import cents\ndef f(): return cents(2)\n")
 	if err := os.MkdirAll(filepath.Join(s.folder, "helpers"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	s.write("helpers/money.py", "def cents(x): return x * 100\n")
 	if got := s.call(s.tool("f"), nil); got != "200" {
-		t.Errorf("a package beside the document: %s", got)
+		t.Errorf("a package next to the document: %s", got)
 	}
 	far := t.TempDir()
 	if err := os.WriteFile(filepath.Join(far, "elsewhere.py"), []byte("def g(): return 'far'\n"), 0o600); err != nil {

@@ -66,7 +66,7 @@ func (p *Pool) start(ctx context.Context, s WorkerConfig) (*worker, error) {
 	return w, nil
 }
 
-// launch starts the process with pipes of its own: exec's pipes would be closed while
+// launch starts the process with separate pipes: exec's pipes would be closed while
 // the last response is still in them.
 func (w *worker) launch() error {
 	var child, parent [3]*os.File

@@ -1,9 +1,9 @@
-"""Runs functions for qtype: frames of JSON come in on what was standard input,
-one answer goes out for each on what was standard output. Everything that a
-function prints goes to standard error, so it can never be taken for an answer.
+"""Runs functions for qtype: frames of JSON come in on standard input, one
+response for each goes out on standard output. All output of a function goes to
+standard error, so that it is never taken for a response.
 
-A frame is its length in four bytes, the highest first, and then so many bytes of
-JSON. A value that JSON has stands for itself; anything else is an object with one
+A frame is its length in four bytes, the most significant first, and then that many bytes
+of JSON. A value that JSON has is written as such; anything else is an object with one
 key: d date, dt datetime, t time, b bytes in base64, f a number that is not
 finite, m an object, r a record as [type, fields].
 """
@@ -104,7 +104,7 @@ def decode(value):
 
 
 def fit(value, want):
-    """The value as the function's own annotation wants it, where that is a type of its own."""
+    """The value as the function's own annotation wants it, where that is a special type."""
     origin, args = typing.get_origin(want), typing.get_args(want)
     if value is None or want is inspect.Parameter.empty or want is typing.Any:
         return value
@@ -216,11 +216,11 @@ def name_of(key, where):
     raise Unfit(f"a name in {where} is a {type(key).__name__}; names are text")
 
 
-# Finding and calling a function.
+# Search and call of a function.
 
 
 class Refused(Exception):
-    """A call that cannot be made: kind says why in a word."""
+    """A call that cannot be made, for a reason of the given kind."""
 
     def __init__(self, kind, message, file="", line=0):
         super().__init__(message)
@@ -237,7 +237,7 @@ def load(path):
             raise Refused("module", f"module {path} imports {missing}, which {sys.executable} does not have", file, line) from None
         near = difflib.get_close_matches(path, modules(path), 1)
         hint = f'; did you mean "{near[0]}"?' if near else ""
-        raise Refused("module", f"there is no module {path} beside the document or in PYTHONPATH{hint}") from None
+        raise Refused("module", f"there is no module {path} next to the document or in PYTHONPATH{hint}") from None
 
 
 def modules(path):
@@ -322,7 +322,7 @@ def loop():
 
 
 def place(error):
-    """The line of the user's own code that the error came from."""
+    """The line of the user's code that raised the error."""
     if isinstance(error, SyntaxError) and error.filename:
         return error.filename, error.lineno or 0
     frames = []
@@ -353,13 +353,13 @@ def answer(request):
     except SystemExit as e:
         return failure("raised", "SystemExit", f"the function called sys.exit({'' if e.code is None else repr(e.code)})", place(e))
     except BaseException as e:
-        return failure("raised", type(e).__name__, said(e), place(e))
+        return failure("raised", type(e).__name__, message_of(e), place(e))
     if len(text) > LIMIT:
         return failure("result", "", f"{request['function']} returned more than {LIMIT >> 20} MiB")
     return text.encode("ascii")
 
 
-def said(error):
+def message_of(error):
     try:
         return str(error)[:2000]
     except Exception:

@@ -48,7 +48,7 @@ flows:
     inputs: [question]
     outputs: [answer]
     steps:
-      - id: ask
+      - id: respond
         type: LLMInference
         model: fast_modle
         memory: chat_memory

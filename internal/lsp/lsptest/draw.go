@@ -1,6 +1,13 @@
 package lsptest
 
-import "pgregory.net/rapid"
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
 
 // Cursor is a character that occurs in no document; the server inserts it to
 // parse a text with a value at the cursor.
@@ -17,3 +24,17 @@ func DrawBrokenText(t *rapid.T, documents []string) string {
 	to := rapid.IntRange(from, len(text)).Draw(t, "to")
 	return text[:from] + rapid.SampledFrom([]string{"", Cursor, "{", "[", "\"", "'", "- ", "x: ", "\n", "|"}).Draw(t, "typed") + text[to:]
 }
+
+// Texts returns the texts of [Documents].
+func Texts(t testing.TB) []string {
+	t.Helper()
+	documents := Documents(t)
+	var texts []string
+	for _, path := range slices.Sorted(maps.Keys(documents)) {
+		texts = append(texts, documents[path])
+	}
+	return texts
+}
+
+// Frame returns a message with its header.
+func Frame(body string) string { return fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body) }

@@ -78,10 +78,7 @@ func offsetOf(text string, line, column int) int {
 
 // TestParse_AnyText checks that no text panics or yields offsets outside the text.
 func TestParse_AnyText(t *testing.T) {
-	var documents []string
-	for _, text := range lsptest.Documents(t) {
-		documents = append(documents, text)
-	}
+	documents := lsptest.Texts(t)
 	rapid.Check(t, func(t *rapid.T) {
 		text := lsptest.DrawBrokenText(t, documents)
 		outline.Parse(text).Walk(func(n *outline.Node) {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/qtype-dev/qtype/internal/memoryview/show"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/promptcontext"
 )
@@ -18,7 +18,7 @@ func (r *Report) writeContext(b *strings.Builder) {
 	for _, part := range r.Call.Context {
 		total += part.Tokens
 	}
-	fmt.Fprintf(b, "plus a context of %s tokens; the messages left room for %s\n", show.Thousands(total), show.Thousands(r.Call.Room))
+	fmt.Fprintf(b, "plus a context of %s tokens; the messages left room for %s\n", textfmt.Thousands(total), textfmt.Thousands(r.Call.Room))
 	for _, part := range r.Call.Context {
 		b.WriteString("  " + wrap(contextLine(part), 98, "            "))
 	}
@@ -31,7 +31,7 @@ func contextLine(part memory.ContextBlockReport) string {
 	if part.Units == 0 && part.Cut == 0 {
 		parts = append(parts, "nothing")
 	} else {
-		parts = append(parts, fmt.Sprintf("%s, %s tokens", count(part.Block, part.Units), show.Thousands(part.Tokens)))
+		parts = append(parts, fmt.Sprintf("%s, %s tokens", count(part.Block, part.Units), textfmt.Thousands(part.Tokens)))
 	}
 	if part.Through > 0 {
 		parts = append(parts, fmt.Sprintf("of messages 1 to %d", part.Through))
@@ -52,11 +52,11 @@ func contextLine(part memory.ContextBlockReport) string {
 func count(kind memory.BlockKind, n int) string {
 	switch kind {
 	case promptcontext.Variables:
-		return show.Count(n, "value")
+		return textfmt.Count(n, "value")
 	case promptcontext.Retrieval:
-		return show.Messages(n)
+		return textfmt.Count(n, "message")
 	}
-	return show.Count(n, "line")
+	return textfmt.Count(n, "line")
 }
 
 // messageList returns "messages 1, 2".

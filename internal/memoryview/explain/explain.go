@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/qtype-dev/qtype/internal/memoryview/show"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -96,10 +96,32 @@ func Turn(ctx context.Context, m *memory.Memory, session string, turn int64) (*R
 			r.Failed = e.Reason
 		}
 	}
+	evicted := evictedBefore(sent, entries, events)
 	for _, e := range entries {
-		r.add(e, sent, events)
+		r.add(e, sent, events, evicted[e.Seq])
 	}
 	return r, nil
+}
+
+// evictedBefore returns the positions within a call's range of messages that had
+// left the window before it: those between others that stayed.
+func evictedBefore(sent memory.Event, entries []memory.Entry, events []memory.Event) map[int64]bool {
+	inRange := 0
+	for _, e := range entries {
+		if e.Seq >= sent.From && e.Seq <= sent.To && e.Status != memory.Failed && e.Message.Role != chat.System {
+			inRange++
+		}
+	}
+	if sent.From == 0 || inRange <= sent.Messages {
+		return nil
+	}
+	evicted := map[int64]bool{}
+	for _, e := range events {
+		for seq := max(e.From, sent.From); e.Kind == memory.EventFlush && e.Turn < sent.Turn && seq <= min(e.To, sent.To); seq++ {
+			evicted[seq] = true
+		}
+	}
+	return evicted
 }
 
 func collect[T any](seq func(func(T, error) bool)) (all []T, err error) {
@@ -112,8 +134,8 @@ func collect[T any](seq func(func(T, error) bool)) (all []T, err error) {
 	return all, nil
 }
 
-// add adds an entry to Sent or Missing.
-func (r *Report) add(e memory.Entry, sent memory.Event, events []memory.Event) {
+// add adds an entry to Sent or Missing; evicted entries left the window before.
+func (r *Report) add(e memory.Entry, sent memory.Event, events []memory.Event, evicted bool) {
 	if e.Turn == r.Turn {
 		r.Time = e.Time
 	}
@@ -123,7 +145,7 @@ func (r *Report) add(e memory.Entry, sent memory.Event, events []memory.Event) {
 	ofTurn := e.Turn == r.Turn
 	seen := ofTurn || e.Seq <= r.Call.Seen && e.Status != memory.Failed
 	switch {
-	case seen && e.Seq >= sent.From && e.Seq <= sent.To && sent.From > 0:
+	case seen && !evicted && e.Seq >= sent.From && e.Seq <= sent.To && sent.From > 0:
 		r.Sent = append(r.Sent, Message{e.Seq, e.Turn, e.Message.Role, e.Tokens})
 	case ofTurn && e.Seq > sent.To:
 		// added after the last call, such as its answer
@@ -134,7 +156,7 @@ func (r *Report) add(e memory.Entry, sent memory.Event, events []memory.Event) {
 
 func (r *Report) addGap(e memory.Entry, events []memory.Event) {
 	gap := Gap{From: e.Seq, To: e.Seq, Messages: 1, Tokens: e.Tokens, Kind: budget, Turn: r.Turn,
-		Reason: fmt.Sprintf("over the context window of %s in this call", show.Thousands(r.Call.ContextWindow))}
+		Reason: fmt.Sprintf("over the context window of %s in this call", textfmt.Thousands(r.Call.ContextWindow))}
 	switch {
 	case r.Call.Left > 0:
 	case e.Seq <= r.Call.Seen:
@@ -170,9 +192,9 @@ func (r *Report) Write(out io.Writer) error {
 	if r.Call == nil {
 		fmt.Fprintf(&b, "turn %d called no model: its messages were appended\n", r.Turn)
 	} else {
-		fmt.Fprintf(&b, "turn %d sent %s, %s tokens%s\n", r.Turn, show.Messages(r.Messages), show.Thousands(r.Tokens), r.model())
+		fmt.Fprintf(&b, "turn %d sent %s, %s tokens%s\n", r.Turn, textfmt.Count(r.Messages, "message"), textfmt.Thousands(r.Tokens), r.model())
 		if r.Call.System > 0 {
-			fmt.Fprintf(&b, "preceded by a system message of %s tokens\n", show.Thousands(r.Call.System))
+			fmt.Fprintf(&b, "preceded by a system message of %s tokens\n", textfmt.Thousands(r.Call.System))
 		}
 		r.writeContext(&b)
 		if r.Call.Cut {
@@ -199,13 +221,13 @@ func (r *Report) model() string {
 	}
 	var room []string
 	if r.Call.ContextWindow > 0 {
-		room = append(room, "context window "+show.Thousands(r.Call.ContextWindow))
+		room = append(room, "context window "+textfmt.Thousands(r.Call.ContextWindow))
 	}
 	if r.Call.Answer > 0 {
-		room = append(room, show.Thousands(r.Call.Answer)+" for the answer")
+		room = append(room, textfmt.Thousands(r.Call.Answer)+" for the answer")
 	}
 	if r.Call.Tools > 0 {
-		room = append(room, show.Thousands(r.Call.Tools)+" for tools")
+		room = append(room, textfmt.Thousands(r.Call.Tools)+" for tools")
 	}
 	s := ", to " + r.Call.Model
 	if len(room) > 0 {

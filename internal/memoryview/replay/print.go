@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/qtype-dev/qtype/internal/memoryview/show"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -141,7 +142,7 @@ func (u *inputMessage) json() json.RawMessage {
 }
 
 func (o *snapshot) text(out *bufio.Writer, lines *show.Printer) error {
-	if _, err := fmt.Fprintf(out, "line %d, %s so far\n", o.line, show.Messages(int(o.history))); err != nil {
+	if _, err := fmt.Fprintf(out, "line %d, %s so far\n", o.line, textfmt.Count(o.history, "message")); err != nil {
 		return err
 	}
 	rule := ""
@@ -150,7 +151,7 @@ func (o *snapshot) text(out *bufio.Writer, lines *show.Printer) error {
 		for _, u := range o.evicted {
 			tokens += u.tokens
 		}
-		rule = fmt.Sprintf("%s flushed: %s tokens", show.Messages(n), show.Thousands(tokens))
+		rule = fmt.Sprintf("%s flushed: %s tokens", textfmt.Count(n, "message"), textfmt.Thousands(tokens))
 	}
 	lines.Context = o.context
 	if err := lines.Window(o.fill, rule); err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mattn/go-runewidth"
 
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory/promptcontext"
 )
 
@@ -28,7 +29,7 @@ func (p *Printer) parts(stable bool) string {
 		if part.Pending {
 			text = "(retrieved for the next message)"
 		}
-		count := Thousands(part.Tokens)
+		count := textfmt.Thousands(part.Tokens)
 		room := p.width() - roleWidth - len(count) - 1
 		b.WriteString(runewidth.FillRight(string(part.Block), roleWidth) +
 			runewidth.FillRight(runewidth.Truncate(text, room, "…"), room) + " " + count + "\n")
@@ -47,5 +48,5 @@ func (p *Printer) share() string {
 	case p.Context.Refused != nil:
 		return "context: the next call would be refused: " + plain(p.Context.Refused.Error()) + "\n"
 	}
-	return fmt.Sprintf("context %s  %s of %s tokens left by the messages\n", bar(p.Context.Tokens, p.Context.Room), Thousands(p.Context.Tokens), Thousands(p.Context.Room))
+	return fmt.Sprintf("context %s  %s of %s tokens left by the messages\n", bar(p.Context.Tokens, p.Context.Room), textfmt.Thousands(p.Context.Tokens), textfmt.Thousands(p.Context.Room))
 }

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/dustin/go-humanize"
 	"github.com/mattn/go-runewidth"
 
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -80,7 +80,7 @@ func (p *Printer) width() int {
 
 // line returns `role  text  tokens`, with the text truncated to fit.
 func (p *Printer) line(m chat.Message, tokens int) string {
-	count := Thousands(tokens)
+	count := textfmt.Thousands(tokens)
 	room := p.width() - roleWidth - len(count) - 1
 	role := runewidth.FillRight(runewidth.Truncate(p.roleColumn(m), roleWidth-1, "…"), roleWidth)
 	text := runewidth.FillRight(runewidth.Truncate(content(m), room, "…"), room)
@@ -109,7 +109,7 @@ func content(m chat.Message) string {
 	for _, b := range m.Blocks {
 		switch {
 		case b.Media():
-			parts = append(parts, fmt.Sprintf("[%s, %s bytes]", b.Type, Thousands(len(b.Data))))
+			parts = append(parts, fmt.Sprintf("[%s, %s bytes]", b.Type, textfmt.Thousands(len(b.Data))))
 		case slices.Contains([]string{"image", "audio", "video", "file", "bytes"}, b.Type):
 			parts = append(parts, fmt.Sprintf("[%s %s]", b.Type, plain(b.Text)))
 		case b.Text != "":
@@ -144,11 +144,11 @@ func (p *Printer) rule(text string) string {
 func fill(w memory.Window) string {
 	switch {
 	case w.Limit == 0:
-		return fmt.Sprintf("%s, %s tokens, no limit", Messages(len(w.Entries)), Thousands(w.Tokens))
+		return fmt.Sprintf("%s, %s tokens, no limit", textfmt.Count(len(w.Entries), "message"), textfmt.Thousands(w.Tokens))
 	case w.Unit == memory.InTokens:
-		return fmt.Sprintf("%s  %s of %s tokens", bar(w.Used, w.Limit), Thousands(w.Used), Thousands(w.Limit))
+		return fmt.Sprintf("%s  %s of %s tokens", bar(w.Used, w.Limit), textfmt.Thousands(w.Used), textfmt.Thousands(w.Limit))
 	}
-	return fmt.Sprintf("%s  %s of %s %s, %s tokens", bar(w.Used, w.Limit), Thousands(w.Used), Thousands(w.Limit), w.Unit, Thousands(w.Tokens))
+	return fmt.Sprintf("%s  %s of %s %s, %s tokens", bar(w.Used, w.Limit), textfmt.Thousands(w.Used), textfmt.Thousands(w.Limit), w.Unit, textfmt.Thousands(w.Tokens))
 }
 
 // bar draws n as a part of limit.
@@ -161,15 +161,7 @@ func bar(n, limit int) string {
 }
 
 // Messages returns "1 message" or "2,000 messages".
-func Messages(n int) string { return Count(n, "message") }
+func Messages(n int) string { return textfmt.Count(n, "message") }
 
-// Count returns a number and a noun, in the plural unless n is 1.
-func Count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return Thousands(n) + " " + noun + "s"
-}
-
-// Thousands returns n with commas: 36,102.
-func Thousands(n int) string { return humanize.Comma(int64(n)) }
+// Thousands returns n with commas.
+func Thousands(n int) string { return textfmt.Thousands(n) }

@@ -1,4 +1,5 @@
-// Command generate writes the JSON schemas of documents and of files of tests: `make generate`.
+// Command generate writes the JSON schemas of documents and of test files; see
+// `make generate`.
 package main
 
 import (
@@ -21,7 +22,7 @@ func main() {
 	}
 }
 
-// write makes the schema of the structs in dir and puts it into file.
+// write generates a schema and writes it to a file.
 func write(file, dir string, generate func(dir string) ([]byte, error)) error {
 	text, err := generate(dir)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/storetest"
 )
 
 // WantError checks that err is a *memory.StoreError of a kind, with a message of
@@ -25,4 +26,17 @@ func WantError(t *testing.T, err error, kind memory.ErrorKind, message, secret s
 			t.Errorf("the secret is in %q", text)
 		}
 	}
+}
+
+// RunDurable runs the contract of durable stores on a server. newAddress returns the
+// address of an empty store.
+func RunDurable(t *testing.T, newAddress func() string, open func(t *testing.T, address string) memory.Store) {
+	t.Helper()
+	addresses := map[string]string{} // by directory, which storetest uses as the name of a store
+	storetest.RunDurable(t, func(t *testing.T, dir string) memory.Store {
+		if addresses[dir] == "" {
+			addresses[dir] = newAddress()
+		}
+		return open(t, addresses[dir])
+	})
 }

@@ -1,5 +1,5 @@
 -- A session whose head has a seal: SQLite's format 1, records of format 2.
--- It stays as it is, whatever becomes of the formats. The key is 32 times the letter a.
+-- Never change it. The key is 32 times the letter a.
 PRAGMA user_version = 1; PRAGMA application_id = 1903458672;
 CREATE TABLE sessions (
 	id      INTEGER PRIMARY KEY,

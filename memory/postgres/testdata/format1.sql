@@ -1,5 +1,5 @@
--- Tables as the first version of this package made them, which called its format 1. They
--- stay as they are, whatever becomes of the tables. Each %s is the prefix of their names.
+-- Tables of the first version of this package, format 1. Never change them. Each %s is the
+-- prefix of the table names.
 CREATE TABLE %sformat (version int NOT NULL);
 INSERT INTO %sformat VALUES (1);
 CREATE TABLE %ssessions (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, memory_key bytea NOT NULL, session_key bytea NOT NULL, session bytea NOT NULL, version bigint NOT NULL, state text NOT NULL, UNIQUE (memory_key, session_key)) WITH (fillfactor = 60);

@@ -18,14 +18,14 @@ type ResponseBuilder struct {
 
 // AppendText adds text and returns the deltas for it and for reasoning, which messages do
 // not contain.
-func (d *ResponseBuilder) AppendText(text, thoughts string) ([]model.Event, error) {
+func (d *ResponseBuilder) AppendText(text, reasoning string) ([]model.Event, error) {
 	if d.text.Len()+len(text) > MaxAnswer {
 		return nil, ErrTooLong
 	}
 	d.text.WriteString(text)
 	var events []model.Event
-	if thoughts != "" {
-		events = append(events, model.Event{Reasoning: thoughts})
+	if reasoning != "" {
+		events = append(events, model.Event{Reasoning: reasoning})
 	}
 	if text != "" {
 		events = append(events, model.Event{Text: text})

@@ -8,10 +8,10 @@ import (
 	"github.com/qtype-dev/qtype/model/internal/wire"
 )
 
-func TestDraftTellsWhatWasSaid(t *testing.T) {
+func TestResponseBuilder_AppendText(t *testing.T) {
 	var d wire.ResponseBuilder
 	if events, err := d.AppendText("", ""); len(events) != 0 || err != nil {
-		t.Errorf("nothing said: %v, %v", events, err)
+		t.Errorf("no text: %v, %v", events, err)
 	}
 	events, err := d.AppendText("yes", "hm")
 	if len(events) != 2 || events[0].Reasoning != "hm" || events[1].Text != "yes" || err != nil {
@@ -22,7 +22,7 @@ func TestDraftTellsWhatWasSaid(t *testing.T) {
 	}
 }
 
-func TestDraftIsBounded(t *testing.T) {
+func TestResponseBuilder_Limit(t *testing.T) {
 	var d wire.ResponseBuilder
 	piece := strings.Repeat("x", wire.MaxAnswer/4)
 	for range 4 {
@@ -35,11 +35,11 @@ func TestDraftIsBounded(t *testing.T) {
 	}
 }
 
-func TestDraftNamesCalls(t *testing.T) {
+func TestResponseBuilder_CallIDs(t *testing.T) {
 	var d wire.ResponseBuilder
 	ids := []string{d.Call("theirs", "a", `{"x":1}`), d.Call("", "b", ""), d.Call("", "c", "null")}
 	if ids[0] != "theirs" || ids[1] == "" || ids[1] == ids[2] {
-		t.Errorf("ids %q: the server's own, and one of its own for each other call", ids)
+		t.Errorf("ids %q: the server's id, and a new one for each other call", ids)
 	}
 	m := d.Message()
 	if len(m.Blocks) != 0 || len(m.ToolCalls) != 3 {
@@ -52,7 +52,7 @@ func TestDraftNamesCalls(t *testing.T) {
 	}
 }
 
-func TestDraftWithoutAnythingIsAnEmptyText(t *testing.T) {
+func TestResponseBuilder_Empty(t *testing.T) {
 	var d wire.ResponseBuilder
 	if m := d.Message(); len(m.Blocks) != 1 || m.Text() != "" || m.ID == "" {
 		t.Errorf("%+v", m)

@@ -53,7 +53,7 @@ func (f APIError) status() int {
 	switch f.Type {
 	case "server_error", "api_error", "internal_server_error":
 		return http.StatusInternalServerError
-	case "overloaded_error": // Anthropic's, with a status of its own
+	case "overloaded_error": // Anthropic's, with the status 529
 		return 529
 	case "rate_limit_error", "rate_limit_exceeded", "tokens", "requests":
 		return http.StatusTooManyRequests
@@ -61,7 +61,7 @@ func (f APIError) status() int {
 	return 0
 }
 
-// delay returns how long Google asks to wait, 0 for nothing.
+// delay returns how long Google requests to wait, 0 for nothing.
 func (f APIError) delay() time.Duration {
 	var details []struct {
 		Delay string `json:"retryDelay"`

@@ -66,7 +66,7 @@ func (zeroes) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestEndlessEventsAreBounded(t *testing.T) {
+func TestEvents_Limit(t *testing.T) {
 	many := io.MultiReader(strings.NewReader("data: "), zeroes{})
 	if _, err := all(many); !errors.Is(err, wire.ErrTooLong) {
 		t.Errorf("an endless line: %v", err)

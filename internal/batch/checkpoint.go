@@ -1,0 +1,151 @@
+package batch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// journalSuffix is appended to the name of the output to name its journal.
+const journalSuffix = ".qtype-journal"
+
+// journal has the checkpoints of a run. A nil *journal is a run without a
+// journal.
+type journal struct {
+	checkpoints *runtime.Checkpoints
+	before      int64  // the number of input rows that were finished before
+	batchStep   string // the first batch step of the flow, empty if it has none
+}
+
+// openJournal opens the journal of a run, or creates it. It is nil if the run
+// cannot be resumed; note is then the reason.
+func openJournal(app *runtime.App, flow *spec.Flow, cfg *Config) (l *journal, note string, err error) {
+	if cfg.InputFile == "" || cfg.Output == "" {
+		return nil, "", nil // the caller has rejected --resume
+	}
+	if why := cfg.unresumable(app, flow); why != "" {
+		if cfg.Resume {
+			return nil, "", fmt.Errorf("--resume: %s", why)
+		}
+		return nil, why, nil
+	}
+	c := runtime.CheckpointConfig{Path: cfg.Output + journalSuffix, Flow: flow.ID, Input: cfg.InputFile, Settings: cfg.settings(),
+		Restart: cfg.Restart, RetryFailed: cfg.RetryFailed}
+	if _, err := os.Stat(c.Path); err != nil && cfg.Resume {
+		if _, err := os.Stat(cfg.Output); err == nil {
+			return nil, "", fmt.Errorf("--resume: no interrupted run found for %s; omit --resume to overwrite it", cfg.Output)
+		}
+	}
+	l = &journal{}
+	l.checkpoints, err = app.OpenCheckpoints(c)
+	changed, isOther := errors.AsType[*runtime.ChangedRunError](err)
+	switch {
+	case isOther && cfg.Resume:
+		return nil, "", fmt.Errorf("--resume: this is not the run that was interrupted: %s; --restart starts over", strings.Join(changed.Changes, "; "))
+	case isOther:
+		return nil, "", interruptedError(c.Path, changed.Finished)
+	case err != nil:
+		return nil, "", err
+	}
+	if l.before = l.checkpoints.Finished(); l.before > 0 && !cfg.Resume {
+		return nil, "", errors.Join(interruptedError(c.Path, l.before), l.checkpoints.Close())
+	}
+	if steps, _ := app.BatchSteps(flow); len(steps) > 0 { // unresumable has reported its error
+		l.batchStep = steps[0]
+	}
+	return l, "", nil
+}
+
+// interruptedError reports a journal that a new run would replace.
+func interruptedError(path string, rows int64) error {
+	return fmt.Errorf("%s has an interrupted run (%s finished): use --resume to continue or --restart to start over", path, textfmt.Count(rows, "row"))
+}
+
+// unresumable returns why a run has no journal, "" if it has one.
+func (cfg *Config) unresumable(app *runtime.App, flow *spec.Flow) string {
+	_, err := app.BatchSteps(flow)
+	if cause, ok := errors.AsType[*runtime.NotResumableError](err); ok {
+		return cause.Error()
+	}
+	if err != nil {
+		return "" // the run reports it
+	}
+	for _, path := range []string{cfg.InputFile, cfg.Output} {
+		if _, remote := remotefs.Remote(path); remote {
+			return path + " is not a local file, so the run cannot be resumed"
+		}
+		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+			return path + " is a pipe or a device, so the run cannot be resumed"
+		}
+	}
+	if cfg.Ephemeral && len(runtime.MemoryIDs(flow)) > 0 {
+		return "--ephemeral does not store the conversations, so the run cannot be resumed"
+	}
+	return ""
+}
+
+// settings returns the flags that change the results of a run.
+func (cfg *Config) settings() map[string]string {
+	all := map[string]string{
+		"--offset": strconv.FormatInt(cfg.Offset, 10), "--limit": strconv.FormatInt(cfg.Limit, 10),
+		"--session": cfg.Session, "--session-column": cfg.SessionColumn,
+	}
+	for name, v := range all {
+		if v == "" {
+			delete(all, name)
+		}
+	}
+	return all
+}
+
+// progress describes how far the rows of the journal came.
+func (l *journal) progress() string {
+	if l.batchStep != "" {
+		return "reached step " + l.batchStep
+	}
+	return "finished"
+}
+
+// end removes the journal of a run that is complete, and keeps another.
+func (l *journal) end(done bool) error {
+	switch {
+	case l == nil:
+		return nil
+	case done:
+		return l.checkpoints.Remove()
+	}
+	return l.checkpoints.Close()
+}
+
+// advice returns how to continue a run that has not come to its end; "" if it cannot be
+// continued.
+func (l *journal) advice(args []string) string {
+	if l == nil {
+		return ""
+	}
+	command := []string{"qtype"}
+	for _, a := range args {
+		if a != "--resume" && a != "--restart" {
+			command = append(command, shellQuote(a))
+		}
+	}
+	return ": finished rows are in " + l.checkpoints.Path() + "; continue with: " + strings.Join(append(command, "--resume"), " ")
+}
+
+// shellQuote quotes a word for a shell where it is needed.
+func shellQuote(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=@%+,", r)
+	}
+	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

@@ -1,0 +1,183 @@
+package stepcache
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/qtype-dev/qtype/internal/checkpoint"
+	"github.com/qtype-dev/qtype/spec/value"
+	"github.com/qtype-dev/qtype/steps"
+)
+
+// StepConfig describes the cache of a step.
+type StepConfig struct {
+	Cache       *Cache
+	Scope       Scope
+	Policy      Policy
+	Fingerprint []byte // of the step; nil if only the inputs identify a result
+	Failures    bool   // results of failed rows are stored, too
+	Inputs      Ports
+	Outputs     Ports
+	Code        func(*steps.Error) string // returns the kind of a row's failure
+
+	Hits, Misses *atomic.Int64 // count rows whose results were cached, and were not
+}
+
+// Ports are variables that a step reads or writes.
+type Ports struct {
+	Names []string // their ids
+	Slots []int    // their slots in rows
+}
+
+// cachedStep takes results from the cache, and stores those that the step computes.
+// Equal rows that arrive during a computation wait for it.
+type cachedStep struct {
+	StepConfig
+	step steps.Step
+}
+
+// NewStep returns a step with a cache.
+func NewStep(step steps.Step, cfg StepConfig) steps.Step { return &cachedStep{cfg, step} }
+
+// Process emits the cached results of the row, waits for those of an equal row, or
+// runs the step.
+func (c *cachedStep) Process(ctx context.Context, row *steps.Row, emit steps.Emit) error {
+	id, ok := c.id(row)
+	if !ok || c.Cache.broken.Load() {
+		c.miss(ctx, row)
+		return c.step.Process(ctx, row, emit)
+	}
+	f, leads := c.Cache.startOrWait(id)
+	if leads {
+		return c.compute(ctx, row, &cacheFill{cachedStep: c, id: id, inflight: f, emit: emit})
+	}
+	select {
+	case <-f.done:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if f.entry != nil {
+		if res, err := c.read(f.entry); err == nil {
+			c.hit(ctx, row)
+			return res.replay(row, emit)
+		}
+	}
+	c.miss(ctx, row)
+	if f.err != nil {
+		return f.err
+	}
+	return c.step.Process(ctx, row, emit)
+}
+
+// compute looks the result up, and runs the step if the cache does not have it.
+func (c *cachedStep) compute(ctx context.Context, row *steps.Row, fill *cacheFill) error {
+	defer fill.publish() // also if the step panics
+	if entry, res := c.lookup(ctx, fill.id); res != nil {
+		fill.inflight.entry = entry
+		fill.publish()
+		c.hit(ctx, row)
+		return res.replay(row, fill.emit)
+	}
+	c.miss(ctx, row)
+	err := c.step.Process(ctx, row, fill.buffer)
+	if fill.stopped {
+		return err
+	}
+	fill.finish(ctx, err)
+	if stopped := fill.release(); stopped != nil {
+		return stopped
+	}
+	return err
+}
+
+// lookup finds an entry, and removes it if it is damaged.
+func (c *cachedStep) lookup(ctx context.Context, id inflightKey) ([]byte, *cachedResults) {
+	entry, found, err := c.Cache.store.Get(ctx, id.scope, id.key, c.Policy)
+	if err != nil && ctx.Err() == nil {
+		c.Cache.warnOnce(err)
+	}
+	if err != nil || !found {
+		return nil, nil
+	}
+	res, err := c.read(entry)
+	if err == nil {
+		return entry, res
+	}
+	if err := c.Cache.store.Drop(ctx, id.scope, id.key); err != nil && ctx.Err() == nil {
+		c.Cache.warnOnce(err)
+	}
+	return nil, nil
+}
+
+// id returns the key of a row's result; false if an input was never set.
+func (c *cachedStep) id(row *steps.Row) (inflightKey, bool) {
+	text := append(make([]byte, 0, 512), c.Fingerprint...)
+	for i, slot := range c.Inputs.Slots {
+		v := row.Values[slot]
+		if v == value.Unset {
+			return inflightKey{}, false
+		}
+		text = checkpoint.AppendValue(checkpoint.AppendValue(text, c.Inputs.Names[i]), v)
+	}
+	return inflightKey{scope: c.Scope, key: sha256.Sum256(text)}, true
+}
+
+// cachedResults are results from the cache.
+type cachedResults struct {
+	*checkpoint.Results
+	from, to []int // the outputs in the results and in the row
+}
+
+// read decodes an entry, which must have all outputs of the step.
+func (c *cachedStep) read(entry []byte) (*cachedResults, error) {
+	res, err := checkpoint.ReadResults(entry)
+	if err != nil {
+		return nil, err
+	}
+	cached := &cachedResults{Results: res, to: c.Outputs.Slots}
+	for _, name := range c.Outputs.Names {
+		i := slices.Index(res.Names, name)
+		if i < 0 {
+			return nil, fmt.Errorf("the entry has no output %s", name)
+		}
+		cached.from = append(cached.from, i)
+	}
+	return cached, nil
+}
+
+// replay emits the results instead of the step: the row, or copies of it, with
+// the outputs set.
+func (res *cachedResults) replay(row *steps.Row, emit steps.Emit) error {
+	for i, cached := range res.Rows {
+		r := row
+		if i < len(res.Rows)-1 || res.Err != nil { // the row itself is still needed
+			r = row.Clone()
+		}
+		if r.Err = cached.Err; r.Err == nil {
+			for j, slot := range res.to {
+				r.Values[slot] = cached.Values[res.from[j]]
+			}
+		}
+		if err := emit(r); err != nil {
+			return err
+		}
+	}
+	return res.Err
+}
+
+func (c *cachedStep) hit(ctx context.Context, row *steps.Row) {
+	c.Hits.Add(1)
+	c.report(ctx, row, steps.EventCacheHit)
+}
+
+func (c *cachedStep) miss(ctx context.Context, row *steps.Row) {
+	c.Misses.Add(1)
+	c.report(ctx, row, steps.EventCacheMiss)
+}
+
+func (c *cachedStep) report(ctx context.Context, row *steps.Row, kind steps.EventKind) {
+	steps.Report(ctx, steps.Event{Kind: kind, Step: c.Scope.Step, Session: row.Session, Row: row.Number})
+}

@@ -1,0 +1,62 @@
+package memory
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Budget is the room of one call of a model. The zero Budget has no limit.
+type Budget struct {
+	Model         string // the provider's name of the model, for errors and `qtype memory explain`
+	ContextWindow int    // tokens that the model reads and writes in one call; 0 if unknown, for no limit
+	Answer        int    // tokens reserved for the answer
+	Tools         int    // tokens of the descriptions of tools
+}
+
+// BudgetError reports that the newest round does not fit into a model's context window.
+type BudgetError struct {
+	Budget          // the room
+	Memory   string // the memory's id
+	System   int    // tokens of the system message
+	Context  int    // tokens of the context that is never cut
+	Round    int    // tokens of the newest round
+	Messages int    // its messages
+}
+
+// Error names the sizes.
+func (e *BudgetError) Error() string {
+	parts := []string{fmt.Sprintf("the newest round (%s, %s tokens)", plural(e.Messages, "message"), thousands(e.Round))}
+	for _, p := range []struct {
+		name   string
+		tokens int
+	}{{"the system message", e.System}, {"the context that is never cut", e.Context}, {"the tools", e.Tools}, {"the answer", e.Answer}} {
+		if p.tokens > 0 {
+			parts = append(parts, fmt.Sprintf("%s (%s)", p.name, thousands(p.tokens)))
+		}
+	}
+	list := parts[0]
+	if last := len(parts) - 1; last > 0 {
+		list = strings.Join(parts[:last], ", ") + " and " + parts[last]
+	}
+	model := "the model"
+	if e.Model != "" {
+		model = "model " + e.Model
+	}
+	return fmt.Sprintf("memory %s: %s reads and writes %s tokens in one call, but %s need %s",
+		e.Memory, model, thousands(e.ContextWindow), list, thousands(e.Round+e.System+e.Context+e.Tools+e.Answer))
+}
+
+// EmptyWindowError reports that the newest message does not fit into the
+// window, so that there is nothing to send.
+type EmptyWindowError struct {
+	Memory string // the memory's id
+	Used   int    // size of the newest message and the system message
+	Limit  int    // the window's limit
+	Unit   Unit   // unit of both
+}
+
+// Error names the sizes.
+func (e *EmptyWindowError) Error() string {
+	return fmt.Sprintf("memory %s: the newest message alone exceeds the window's limit of %s %s: with the system message it has %s",
+		e.Memory, thousands(e.Limit), e.Unit, thousands(e.Used))
+}

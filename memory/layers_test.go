@@ -1,0 +1,100 @@
+package memory_test
+
+import (
+	"go/ast"
+	"go/build"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// layers are the files of the package. A file refers to declarations in its own
+// file and in the files before it.
+var layers = []string{
+	"entry", "window", "tokens", "message", "store", "inprocess",
+	"eviction", "view",
+	"policy", "policy_flush", "policy_message_window", "policy_token_window", "policy_round_window", "policy_unbounded", "policies",
+	"transition", "variables", "session_table", "context",
+	"memory", "load", "commit",
+	"budget", "turn", "turn_context", "call",
+	"write", "read", "expiry",
+}
+
+// knownBackward are the references against the order, from file to file.
+var knownBackward = []string{}
+
+// TestFiles_ReferToEarlierFiles type-checks the package and reports references
+// from a file to a later one.
+func TestFiles_ReferToEarlierFiles(t *testing.T) {
+	fset := token.NewFileSet()
+	pkg, err := build.ImportDir(".", 0)
+	must(t, err)
+	var files []*ast.File
+	for _, name := range pkg.GoFiles {
+		if !slices.Contains(layers, strings.TrimSuffix(name, ".go")) {
+			t.Errorf("%s is not in layers", name)
+		}
+		f, err := parser.ParseFile(fset, name, nil, parser.SkipObjectResolution)
+		must(t, err)
+		files = append(files, f)
+	}
+	info := &types.Info{Uses: map[*ast.Ident]types.Object{}, Selections: map[*ast.SelectorExpr]*types.Selection{}}
+	config := types.Config{Importer: stubImporter{}, Error: func(error) {}} // other packages are not needed
+	checked, _ := config.Check("memory", fset, files, info)
+	fileOf := func(pos token.Pos) string {
+		return strings.TrimSuffix(filepath.Base(fset.Position(pos).Filename), ".go")
+	}
+	backward := map[string][]string{}
+	forward := 0
+	for id, object := range info.Uses {
+		if object.Pkg() != checked || !object.Pos().IsValid() {
+			continue
+		}
+		from, to := fileOf(id.Pos()), fileOf(object.Pos())
+		if slices.Index(layers, from) >= slices.Index(layers, to) {
+			forward++
+			continue
+		}
+		edge := from + " -> " + to
+		backward[edge] = append(backward[edge], id.Name)
+	}
+	if forward < 500 {
+		t.Errorf("only %d references were found", forward)
+	}
+	for edge, names := range backward {
+		if !slices.Contains(knownBackward, edge) {
+			t.Errorf("%s: %s", edge, strings.Join(names, ", "))
+		}
+	}
+}
+
+// stubImporter returns empty packages.
+type stubImporter struct{}
+
+func (stubImporter) Import(path string) (*types.Package, error) {
+	p := types.NewPackage(path, filepath.Base(path))
+	p.MarkComplete()
+	return p, nil
+}
+
+// TestPolicies_HaveABuilder checks that every row of spec.Policies has a builder,
+// every builder a row, and every limit of a row a key of spec.Memory.
+func TestPolicies_HaveABuilder(t *testing.T) {
+	var rows []spec.Policy
+	for _, row := range spec.Policies() {
+		rows = append(rows, row.Name)
+	}
+	built := memory.PolicyBuilders()
+	slices.Sort(rows)
+	slices.Sort(built)
+	if !slices.Equal(rows, built) {
+		t.Errorf("the policies with a row are %v, those with a builder are %v", rows, built)
+	}
+}

@@ -1,0 +1,87 @@
+package runtime
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/qtype-dev/qtype/internal/tokenizer"
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/promptcontext"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/steps"
+	"github.com/qtype-dev/qtype/tool"
+)
+
+// memoryConfig returns the configuration of a memory of this application. Several
+// applications may use one store, so the id has that of the application.
+func (a *App) memoryConfig(m *spec.Memory) memory.Config {
+	cfg := MemoryConfig(m, lazyCounter(Encoding(a.spec, m)))
+	cfg.ID = a.spec.ID + "/" + m.ID
+	if cfg.Context != nil {
+		cfg.Context = promptcontext.New(a.opts.Warn, contextBlocks(m, a.sharedModels())...)
+	}
+	return cfg
+}
+
+// MemoryConfig returns the configuration of a declared memory, with the keys
+// that its policy supports: the others have defaults too. Its context blocks
+// have no models, so that programs that only read a memory call none.
+func MemoryConfig(m *spec.Memory, counter memory.Counter) memory.Config {
+	cfg := memory.Config{ID: m.ID, Policy: m.Policy, Limits: m.Limits(), Turns: memory.TurnPolicy(m.Turns), TTL: time.Duration(m.TTL), Counter: counter}
+	row, _ := m.Row()
+	if row.Supports("context") {
+		cfg.Context = promptcontext.New(nil, contextBlocks(m, noModels())...)
+	}
+	if row.Supports("keep_system_first") {
+		cfg.KeepSystemFirst = m.KeepSystemFirst
+	}
+	return cfg
+}
+
+// Encoding returns the tokenizer that a memory counts with: the one that it names,
+// else that of the first model that reads the memory, else cl100k_base.
+func Encoding(app *spec.Application, m *spec.Memory) string {
+	if m.Tokenizer != "" {
+		return m.Tokenizer
+	}
+	for s := range stepPlans(app) {
+		if called := s.Model(); called != nil && s.Conversation() == m {
+			name, _ := tokenizer.ForModel(called.Base().Name())
+			return name
+		}
+	}
+	return "cl100k_base"
+}
+
+// lazyCounter loads its vocabulary when it counts the first message.
+type lazyCounter string
+
+// Count returns the number of tokens of text.
+func (c lazyCounter) Count(text string) int {
+	enc, err := tokenizer.For(string(c))
+	if err != nil { // ForModel names only encodings that are embedded
+		return len(text)
+	}
+	return enc.Count(text)
+}
+
+// MemoryIDs returns the ids of the memories in which the steps of a flow, and of
+// the flows that they run, have conversations, in the order of the steps.
+func MemoryIDs(f *spec.Flow) []string {
+	var ids []string
+	for s := range f.Plan().All() {
+		if m := s.Conversation(); m != nil && !slices.Contains(ids, m.ID) {
+			ids = append(ids, m.ID)
+		}
+	}
+	return ids
+}
+
+// memoryTool makes a tool that stores values in a memory.
+func (a *App) memoryTool(t *spec.MemoryTool) (tool.Tool, error) {
+	if t.Memory.To == nil || a.memories[t.Memory.To.ID] == nil {
+		return nil, errors.New("tool " + t.ID + ": memory " + t.Memory.ID + " is not part of the application")
+	}
+	return steps.NewMemoryTool(t, a.memories[t.Memory.To.ID]), nil
+}

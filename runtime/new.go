@@ -1,0 +1,64 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/tool"
+)
+
+// New makes an App of a document that was validated without errors. Memories
+// are made here; models and tools when a flow that uses them is first run, so
+// that credentials are needed only for what runs.
+func New(app *spec.Application, opts Options) (*App, error) {
+	if opts.Default == nil {
+		opts.Default = memory.NewInProcess()
+	}
+	if opts.Getenv == nil {
+		opts.Getenv = os.Getenv
+	}
+	a := &App{spec: app, opts: opts, memories: map[string]*memory.Memory{}, memoryStore: map[string]memory.Store{},
+		models: newModels(), tools: map[string]func() (tool.Tool, error){}}
+	a.toolFactory = a.newToolFactory()
+	for _, doc := range app.Documents() {
+		if err := a.registerEntities(doc); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// registerEntities makes the shared objects of one document.
+func (a *App) registerEntities(doc *spec.Document) error {
+	for _, m := range doc.Models {
+		a.registerModel(m)
+	}
+	for _, t := range doc.Tools {
+		a.tools[t.EntityID()] = sync.OnceValues(func() (tool.Tool, error) { return a.newTool(t) })
+	}
+	if doc.Application == nil {
+		return nil
+	}
+	for _, m := range doc.Application.Memories {
+		store, err := a.storeOf(doc.Application, m)
+		if err != nil {
+			return err
+		}
+		shared, err := memory.New(a.memoryConfig(m), store)
+		if err != nil {
+			return fmt.Errorf("memory %s: %w", m.ID, err)
+		}
+		a.memories[m.ID], a.memoryStore[m.ID] = shared, store
+	}
+	return nil
+}
+
+// Close closes what the App has opened, and the stores of its Options.
+func (a *App) Close(context.Context) error {
+	a.toolFactory.Close()
+	return a.closeStores()
+}

@@ -1,0 +1,128 @@
+package runtime
+
+import (
+	"context"
+
+	"github.com/qtype-dev/qtype/spec/value"
+	"github.com/qtype-dev/qtype/steps"
+)
+
+// notifyFailed notifies each FailureObserver among the nodes of a failed row that
+// skips it.
+func notifyFailed(nodes []*node, row *steps.Row) {
+	for _, n := range nodes {
+		if n.observer != nil {
+			n.observer.Failed(row)
+		}
+	}
+}
+
+// processLimited runs a step that has a lower limit than its stage has workers. The
+// rows are emitted after the permit is released: a worker that waits for its place in
+// the output with a permit could block an earlier row forever. Such a step makes one
+// row of one, so one row is buffered.
+func (n *node) processLimited(ctx context.Context, row *steps.Row, next steps.Emit) error {
+	select {
+	case n.permits <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	var made []*steps.Row
+	err := recoverPanics(func() error {
+		defer func() { <-n.permits }()
+		return n.step.Process(ctx, row, func(r *steps.Row) error { made = append(made, r); return nil })
+	})
+	for _, r := range made {
+		n.countRow(r)
+		if err := next(r); err != nil {
+			return err
+		}
+	}
+	return n.handleError(ctx, row, outcome{own: err}, next)
+}
+
+// outcome is how the processing of a row by a step ended.
+type outcome struct {
+	own     error // returned by Process
+	stopped error // returned by emit before, which ends the run
+}
+
+// handleError converts the error of a step to a failed row, unless the run has ended.
+func (n *node) handleError(ctx context.Context, row *steps.Row, o outcome, emit steps.Emit) error {
+	switch {
+	case o.stopped != nil:
+		return o.stopped
+	case o.own == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return n.failed(row, o.own, emit)
+}
+
+// emitTo returns an emit function that counts rows and stores the first error of
+// next in stopped, because a step may wrap it.
+func (n *node) emitTo(next steps.Emit) (emit steps.Emit, stopped *error) {
+	stopped = new(error)
+	return func(r *steps.Row) error {
+		n.countRow(r)
+		if r = n.applyErrorPolicy(r); r == nil {
+			return nil
+		}
+		if err := next(r); err != nil {
+			*stopped = err
+			return errStopped
+		}
+		return nil
+	}, stopped
+}
+
+// countRow counts a row that the step emits. Batch steps may fail single rows.
+func (n *node) countRow(r *steps.Row) {
+	if r.Err != nil && r.Err.Step == n.id {
+		n.count.failed.Add(1)
+		return
+	}
+	n.count.done.Add(1)
+}
+
+// fail marks a row as failed in this step.
+func (n *node) fail(row *steps.Row, err error) *steps.Row {
+	n.count.failed.Add(1)
+	row.Err = &steps.Error{Step: n.id, Err: err}
+	return row
+}
+
+// failed applies the error policy to a row that the step failed on.
+func (n *node) failed(row *steps.Row, err error, emit steps.Emit) error {
+	switch n.onError {
+	case onErrorSkip:
+		n.count.failed.Add(1)
+		return nil
+	case onErrorContinue:
+		n.count.failed.Add(1)
+		for _, slot := range n.outputs {
+			row.Values[slot] = value.Unset
+		}
+		return emit(row)
+	}
+	return emit(n.fail(row, err))
+}
+
+// applyErrorPolicy applies the error policy to a row that a batch step failed itself.
+// It returns nil if the row is dropped.
+func (n *node) applyErrorPolicy(row *steps.Row) *steps.Row {
+	if row.Err == nil || row.Err.Step != n.id {
+		return row
+	}
+	switch n.onError {
+	case onErrorSkip:
+		return nil
+	case onErrorContinue:
+		row.Err = nil
+		for _, slot := range n.outputs {
+			row.Values[slot] = value.Unset
+		}
+	}
+	return row
+}

@@ -1,0 +1,47 @@
+package runtime
+
+import (
+	"context"
+	"iter"
+
+	"github.com/qtype-dev/qtype/internal/checkpoint"
+	"github.com/qtype-dev/qtype/steps"
+)
+
+// run is one run of a flow.
+type run struct {
+	flow     *flow
+	progress *Progress
+	listen   func(steps.Event)
+	kinds    []steps.EventKind
+	outputs  []outputSlot       // the flow's
+	mayDefer func(*Result) bool // see WithDeferFailed; nil if each failed row may wait
+	timed    bool               // the time of each step is measured
+
+	id             string           // see WithRunID
+	checkpoints    checkpoint.Store // nil if nothing is recorded
+	checkpointFlow string           // the id of the flow that they are of
+}
+
+// RunOption changes one run.
+type RunOption func(*run)
+
+// feed pushes all inputs through the chain.
+func (r *run) feed(ctx context.Context, rows iter.Seq[Input], first sink) error {
+	number := int64(0)
+	made := r.flow.newRowAllocator()
+	for in := range rows {
+		number++
+		if in.Number > 0 {
+			number = in.Number
+		}
+		r.progress.rows.Add(1)
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		if err := first.push(ctx, made.fromInput(in, number)); err != nil {
+			return err
+		}
+	}
+	return first.finish(ctx)
+}

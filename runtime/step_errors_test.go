@@ -1,0 +1,239 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/steps"
+)
+
+// errorCase is one type of step in a flow with the input x.
+type errorCase struct {
+	step string // its keys except type, id, timeout and on_error
+	x    string // the type of x; text if empty
+	vars string // further variables: "y: text, z: int"
+	head string // YAML before the flows
+	flow string // YAML of further flows
+	rows [3]any // x of three rows; the second one is to fail
+	bad  any    // x that the step itself rejects; nil if there is none
+	huge any    // x that is very large
+	fine bool   // the step accepts the huge value
+	adds int    // the number of results in addition to one for each row
+}
+
+const (
+	mockHead  = "models:\n  - {type: Model, id: writer, provider: mock}\n"
+	memoHead  = "memories:\n  - {id: memo}\n"
+	pipeHead  = "types:\n  - {id: Thing, properties: {y: text}}\n"
+	innerFlow = "  - id: inner\n    variables: [{id: x, type: text}, {id: y, type: text}, {id: seen, type: boolean}]\n    inputs: [x]\n    outputs: [y]\n" +
+		"    steps: [{type: Transform, id: up, set: {y: 'x + \"!\"'}}]\n"
+)
+
+// errorCases has a row for every step type that this version runs.
+func errorCases(t *testing.T) map[string]errorCase {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "in.csv")
+	if err := os.WriteFile(file, []byte("y\nread\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Connection", "close") // an idle connection would wait on the real clock
+		_, _ = fmt.Fprint(w, `{"y": "found"}`)
+	}))
+	t.Cleanup(server.Close)
+	toolHead := "tools:\n  - {type: APITool, id: look, name: look, description: looks, endpoint: \"" + server.URL +
+		"\", method: POST, allow_private: true, inputs: [{id: x, type: text}], outputs: [{id: y, type: text}]}\n"
+	text, list := strings.Repeat("x", 50<<20), slices.Repeat([]any{"x"}, 1_000_000)
+	prompt := strings.Repeat("word ", 1<<20) // models count its tokens
+	words := [3]any{"a", "b", "c"}
+	thing := func(y any) any { return map[string]any{"y": y} }
+	return map[string]errorCase{
+		"PromptTemplate": {step: `template: "<{x}>", inputs: [x], outputs: [y]`, vars: "y: text", rows: words, huge: text, fine: true},
+		"Decoder": {step: `inputs: [x], outputs: [y]`, vars: "y: text", rows: [3]any{`{"y": "1"}`, `{"y": "2"}`, `{"y": "3"}`}, bad: "not JSON",
+			huge: `{"y": "` + text + `"}`, fine: true},
+		"FieldExtractor": {step: `json_path: "$.y", inputs: [x], outputs: [y]`, x: "Thing", head: pipeHead, vars: "y: int",
+			rows: [3]any{thing("1"), thing("2"), thing("3")}, huge: thing(text), fine: true},
+		"Explode":    {step: `inputs: [x], outputs: [y]`, x: "list[text]", vars: "y: text", rows: [3]any{[]any{"a"}, []any{"b"}, []any{"c"}}, huge: list, fine: true, adds: len(list) - 1},
+		"Collect":    {step: `batch_config: {batch_size: 1}, inputs: [x], outputs: [y]`, vars: `y: "list[text]"`, rows: words, huge: text, fine: true},
+		"Construct":  {step: `field_bindings: {y: x}, outputs: [z]`, head: pipeHead, vars: "z: Thing", rows: words, huge: text, fine: true},
+		"Echo":       {step: `inputs: [x], outputs: [x]`, rows: words, huge: text, fine: true},
+		"Aggregate":  {step: `outputs: [n]`, vars: "n: AggregateStats", rows: words, huge: text, fine: true, adds: 1},
+		"FileSource": {step: `path: x, outputs: [y]`, vars: "y: text", rows: [3]any{file, file, file}, bad: file + ".none", huge: text},
+		"FileWriter": {step: `path: {uri: "` + filepath.Join(dir, "out.jsonl") + `"}, batch_config: {batch_size: 1}, inputs: [x], outputs: [y]`, vars: "y: text",
+			rows: words, huge: text, fine: true},
+		"SQLSource": {step: `connection: "sqlite://", query: "select abs(:x) as y", inputs: [x], outputs: [y]`, x: "int", vars: "y: text",
+			rows: [3]any{1, 2, 3}, bad: -9223372036854775808, huge: 9223372036854775807, fine: true},
+		"LLMInference": {step: `model: writer, inputs: [x], outputs: [y]`, head: mockHead, vars: "y: text", rows: words, huge: prompt, fine: true},
+		"Agent":        {step: `model: writer, inputs: [x], outputs: [y]`, head: mockHead, vars: "y: text", rows: words, huge: prompt, fine: true},
+		"InvokeTool":   {step: `tool: look, input_bindings: {x: x}, output_bindings: {y: y}`, head: toolHead, vars: "y: text", rows: words, huge: text, fine: true},
+		"InvokeFlow":   {step: `flow: inner, input_bindings: {x: x}, output_bindings: {y: y}`, flow: innerFlow, vars: "y: text", rows: words, huge: text},
+		"InvokeEmbedding": {step: `model: vectors, inputs: [x], outputs: [y]`, head: "models:\n  - {type: EmbeddingModel, id: vectors, provider: mock, dimensions: 4}\n",
+			vars: "y: Embedding", rows: words, bad: " ", huge: prompt, fine: true},
+		"Switch":          {step: `inputs: [x], outputs: [y], cases: [{when: 'x != ""', flow: inner}]`, flow: innerFlow, vars: "y: text", rows: words, huge: text},
+		"Loop":            {step: `flow: once, inputs: [x], outputs: [x], max_iterations: 1`, flow: strings.NewReplacer("inner", "once", "outputs: [y]", "outputs: [x]", "y: 'x", "x: 'x").Replace(innerFlow), rows: words, huge: text},
+		"Parallel":        {step: `flows: [inner], inputs: [x], outputs: [y]`, flow: innerFlow, vars: "y: text", rows: words, huge: text},
+		"Transform":       {step: `set: {y: 'x + "!"'}`, vars: "y: text", rows: words, huge: text},
+		"MemoryVariables": {step: `memory: memo, inputs: [x], outputs: [x]`, head: memoHead, rows: words, huge: text},
+	}
+}
+
+// document returns a document whose flow is the one step, with further keys.
+func (c errorCase) document(kind, keys string) string {
+	x := c.x
+	if x == "" {
+		x = "text"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "id: errors\n%sflows:\n%s  - id: main\n    inputs: [x]\n    variables:\n      - {id: x, type: %q}\n", c.head, c.flow, x)
+	for v := range strings.SplitSeq(c.vars, ", ") {
+		if v != "" {
+			fmt.Fprintf(&b, "      - {id: %s}\n", strings.Replace(v, ": ", ", type: ", 1))
+		}
+	}
+	fmt.Fprintf(&b, "    steps:\n      - {type: %s, id: work, %s%s}\n", kind, keys, c.step)
+	return b.String()
+}
+
+func openCase(t *testing.T, document string) *runtime.App {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "app.qtype.yaml")
+	if err := os.WriteFile(path, []byte(document), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	app, err := qtype.Open(t.Context(), path, qtype.WithEphemeral())
+	if err != nil {
+		t.Fatalf("%v\n%s", err, document)
+	}
+	t.Cleanup(func() {
+		if err := app.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return app
+}
+
+// outcomes runs three rows and returns the outcome of each: "ok" or the error.
+func outcomes(ctx context.Context, app *runtime.App, x [3]any, fail runtime.FailFunc) ([]string, error) {
+	var rows []runtime.Input
+	for i, v := range x {
+		rows = append(rows, runtime.Input{Values: map[string]any{"x": v}, Session: fmt.Sprint("s", i)})
+	}
+	var out []string
+	err := runtime.RunWithFailures(ctx, app, "work", fail, rows, func(r *steps.Row) {
+		if r.Err == nil {
+			out = append(out, "ok")
+			return
+		}
+		out = append(out, r.Err.Error())
+	})
+	return out, err
+}
+
+func nothing(context.Context, *steps.Row) error { return nil }
+
+// second calls fail for the second row only.
+func second(fail runtime.FailFunc) runtime.FailFunc {
+	return func(ctx context.Context, row *steps.Row) error {
+		if row.Number != 2 {
+			return nil
+		}
+		return fail(ctx, row)
+	}
+}
+
+func hang(ctx context.Context, _ *steps.Row) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestStepErrors: if a step returns an error, panics or hangs for one row, that row
+// fails and the run continues. Every step type has a case. The package checks for
+// goroutines that are left.
+func TestStepErrors(t *testing.T) {
+	cases := errorCases(t)
+	for _, u := range spec.Unions() {
+		if u.Name != "step" {
+			continue
+		}
+		for _, c := range u.Cases {
+			if _, ok := cases[c.Tag]; !ok && !slices.Contains(steps.Unsupported(), c.Tag) {
+				t.Errorf("step type %s has no case in this test", c.Tag)
+			}
+		}
+	}
+	for kind, c := range cases {
+		t.Run(kind, func(t *testing.T) { c.run(t, kind) })
+	}
+}
+
+func (c errorCase) run(t *testing.T, kind string) {
+	plain := openCase(t, c.document(kind, ""))
+	check := func(t *testing.T, what string, app *runtime.App, x [3]any, fail runtime.FailFunc, want string) {
+		t.Helper()
+		got, err := outcomes(t.Context(), app, x, fail)
+		failed := 0
+		for _, s := range got {
+			if s != "ok" {
+				failed++
+			}
+		}
+		expected := c
+		if what != "huge" {
+			expected.adds = min(c.adds, 1)
+			if kind == "Explode" {
+				expected.adds = 0
+			}
+		}
+		switch {
+		case err != nil:
+			t.Errorf("%s: the run ended: %v", what, err)
+		case want == "" && (failed > 0 || len(got) != 3+expected.adds):
+			t.Errorf("%s: %d rows, of which %d failed: %.300q", what, len(got), failed, got[:min(4, len(got))])
+		case want != "" && (failed != 1 || len(got) != 3+min(expected.adds, 1) || !strings.HasPrefix(got[1], "step work") || !strings.Contains(got[1], want)):
+			t.Errorf("%s: got %.400q, want the second to fail: … %s", what, got, want)
+		}
+	}
+	check(t, "nothing", plain, c.rows, nothing, "")
+	check(t, "error", plain, c.rows, second(func(context.Context, *steps.Row) error { return errors.New("broken") }), "broken")
+	check(t, "panic", plain, c.rows, second(func(context.Context, *steps.Row) error { panic("a bug") }), "internal error: a bug")
+	synctest.Test(t, func(t *testing.T) { // a fake clock, which does not advance while code runs
+		check(t, "hang", openCase(t, c.document(kind, "timeout: 100ms, ")), c.rows, second(hang), "timed out after 100ms")
+	})
+	if c.bad != nil {
+		check(t, "bad", plain, [3]any{c.rows[0], c.bad, c.rows[2]}, nothing, ": ")
+	}
+	if !testing.Short() {
+		want := ": "
+		if c.fine {
+			want = ""
+		}
+		check(t, "huge", plain, [3]any{c.rows[0], c.huge, c.rows[2]}, nothing, want)
+	}
+	c.cancel(t, plain)
+}
+
+// cancel ends a run whose second row hangs.
+func (c errorCase) cancel(t *testing.T, app *runtime.App) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	got, err := outcomes(ctx, app, c.rows, second(func(ctx context.Context, row *steps.Row) error {
+		cancel()
+		return hang(ctx, row)
+	}))
+	if !errors.Is(err, context.Canceled) || len(got) != 1 {
+		t.Errorf("canceled: %v, rows %q", err, got)
+	}
+}

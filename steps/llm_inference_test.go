@@ -1,0 +1,199 @@
+package steps_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/chat"
+	"github.com/qtype-dev/qtype/spec/value"
+	"github.com/qtype-dev/qtype/steps"
+)
+
+// listen gathers what steps report, as one line each.
+type listen struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *listen) hear(ev steps.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	line := fmt.Sprintf("%s %s", ev.Step, ev.Kind)
+	switch ev.Kind {
+	case steps.EventText:
+		line += fmt.Sprintf(" %q", ev.Text)
+	case steps.EventUsage:
+		line += fmt.Sprintf(" %d in, %d out", ev.Input, ev.Output)
+	default:
+		line += fmt.Sprintf(" %s %s %q", ev.CallID, ev.Tool, ev.Text)
+	}
+	if ev.Err != nil {
+		line += " failed: " + ev.Err.Error()
+	}
+	l.lines = append(l.lines, line)
+}
+
+// The third turn holds the system message, the earlier turns and the new
+// message, in order: with and without streaming, for any type of the output.
+func TestLLMInference_SendsConversation(t *testing.T) {
+	for _, output := range []string{"answer", "text"} {
+		for _, streams := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, streams %v", output, streams), func(t *testing.T) {
+				s := newLLM(t, func(n int, _ request) reply { return textReply(fmt.Sprintf("Reply %d", n), "\n", " ", "end") })
+				l := declare(t, nil, "say: text", "answer: ChatMessage", "text: text")
+				w := newTestEnv(t, s, l, memory.Config{})
+				r := build(t, w.inference(l, []string{"say"}, output, "You answer for a bookshop."), w.env)
+				ctx, heard := t.Context(), &listen{}
+				if streams {
+					ctx = steps.WithEvents(ctx, heard.hear)
+				}
+				var rows []*steps.Row
+				for _, text := range []string{"one", "two", "three"} {
+					rows = append(rows, driveCtx(ctx, t, r, l.row(map[string]any{"say": text}))...)
+				}
+				expect(t, "request", lines(s.last().Messages),
+					"system: You answer for a bookshop.", "user: one", "assistant: Reply 1\n end",
+					"user: two", "assistant: Reply 2\n end", "user: three")
+				if s.last().Stream != streams {
+					t.Error("stream is", s.last().Stream)
+				}
+				for i, row := range rows {
+					want := fmt.Sprintf("Reply %d\n end", i+1)
+					got := row.Values[l.Slot(l.ref(output).To)]
+					if value.Text(got) != want {
+						t.Errorf("%v: got %v", row.Err, got)
+					}
+				}
+				if streams {
+					expect(t, "events", heard.lines[:5], `draft text "Reply 1"`, `draft text "\n"`, `draft text " "`, `draft text "end"`, "draft usage 11 in, 7 out")
+				}
+			})
+		}
+	}
+}
+
+// Every input becomes one message, in order.
+func TestLLMInference_InputsBecomeMessages(t *testing.T) {
+	s := newLLM(t, func(int, request) reply { return textReply("ok") })
+	l := declare(t, nil, "m: ChatMessage", "n: int", "pic: image", "maybe: text?", "on: date", "list: list[text]", "all: list[ChatMessage]", "film: video", "out: text")
+	w := newTestEnv(t, s, l, memory.Config{})
+	step := w.inference(l, []string{"m", "n", "pic", "maybe", "on", "list", "all"}, "out", "Be brief.")
+	step.Memory = spec.Ref[*spec.Memory]{}
+	r := build(t, step, w.env)
+	full := map[string]any{"m": chat.Text(chat.Assistant, "I text"), "n": int64(5), "pic": []byte("png"), "maybe": nil,
+		"on": value.Date{Year: 2024, Month: 5, Day: 6}, "list": []any{"a", "b"}, "all": []any{chat.Text(chat.User, "x"), chat.Text(chat.Assistant, "y")}}
+	if row := driveRows(t, r, l.row(full))[0]; row.Err != nil {
+		t.Fatal(row.Err)
+	}
+	got := lines(s.last().Messages)
+	expect(t, "request", append(got[:3:3], got[4:]...), "system: Be brief.", "assistant: I text", "user: 5", "user: 2024-05-06", `user: ["a","b"]`, "user: x", "assistant: y")
+	if !strings.Contains(got[3], "image_url") || !strings.Contains(got[3], "base64,cG5n") {
+		t.Error("the image is not sent:", got[3])
+	}
+	own := map[string]any{"m": chat.Text(chat.System, "Mine.")}
+	step.Inputs = l.refs("m")
+	driveRows(t, build(t, step, w.env), l.row(own))
+	expect(t, "a system message in the row", lines(s.last().Messages), "system: Mine.")
+
+	before := len(s.requests())
+	fails := func(input string, v any, want string) {
+		t.Helper()
+		step.Inputs = l.refs(input)
+		expect(t, input, drive(t, l, build(t, step, w.env), l.row(map[string]any{input: v})), "error: "+want)
+	}
+	fails("film", []byte("mp4"), "variable film: models do not accept video")
+	fails("n", nil, "variable n: it is null")
+	fails("m", any(value.Unset), "variable m is not set")
+	fails("maybe", nil, "all inputs are empty; nothing to send")
+	if len(s.requests()) != before {
+		t.Error("the model was asked all the same")
+	}
+	if _, err := steps.Build(w.inference(l, nil, "out", ""), w.env); err == nil || err.Error() != "needs at least 1 input to send to the model" {
+		t.Error(err)
+	}
+}
+
+// Two steps share a memory: the answer of the first, an input of the second, is added once.
+func TestLLMInference_SharedMemoryAddsAnswerOnce(t *testing.T) {
+	s := newLLM(t, func(n int, _ request) reply { return textReply(fmt.Sprintf("answer %d", n)) })
+	l := declare(t, nil, "say: ChatMessage", "draft: ChatMessage", "ask: text", "label: text")
+	w := newTestEnv(t, s, l, memory.Config{})
+	first := build(t, w.inference(l, []string{"say"}, "draft", "Draft."), w.env)
+	second := build(t, w.inference(l, []string{"say", "draft", "ask"}, "label", "Label."), w.env)
+	row := l.row(map[string]any{"say": chat.Text(chat.User, "hello"), "ask": "one word"})
+	rows := driveRows(t, second, driveRows(t, first, row)...)
+	if rows[0].Err != nil {
+		t.Fatal(rows[0].Err)
+	}
+	expect(t, "request", lines(s.last().Messages), "system: Label.", "user: hello", "assistant: answer 1", "user: one word")
+	expect(t, "history", w.history(t, "s"), "user: hello [in window]", "assistant: answer 1 [in window]", "user: one word [in window]", "assistant: answer 2 [in window]")
+}
+
+func TestLLMInference_FailureKeepsWindow(t *testing.T) {
+	s := newLLM(t, func(n int, _ request) reply {
+		if n == 2 {
+			return reply{status: 500}
+		}
+		return textReply("fine")
+	})
+	l := declare(t, nil, "say: text", "out: text")
+	w := newTestEnv(t, s, l, memory.Config{})
+	r := build(t, w.inference(l, []string{"say"}, "out", ""), w.env)
+	got := drive(t, l, r, l.row(map[string]any{"say": "one"}), l.row(map[string]any{"say": "two"}), l.row(map[string]any{"say": "two"}))
+	if got[0] != `{"say":"one","out":"fine"}` || got[2] != `{"say":"two","out":"fine"}` || !strings.Contains(got[1], "HTTP 500") || !strings.Contains(got[1], "out of order") {
+		t.Error(got)
+	}
+	expect(t, "request", lines(s.last().Messages), "user: one", "assistant: fine", "user: two")
+	expect(t, "history", w.history(t, "s"), "user: one [in window]", "assistant: fine [in window]", "user: two [failed]", "user: two [in window]", "assistant: fine [in window]")
+}
+
+func TestLLMInference_CanceledTurnIsRecorded(t *testing.T) {
+	hold := make(chan struct{})
+	defer close(hold)
+	asked := make(chan struct{}, 1)
+	s := newLLM(t, func(n int, _ request) reply {
+		if n == 1 {
+			asked <- struct{}{}
+			return reply{hold: hold}
+		}
+		return textReply("fine")
+	})
+	l := declare(t, nil, "say: text", "out: text")
+	w := newTestEnv(t, s, l, memory.Config{})
+	r := build(t, w.inference(l, []string{"say"}, "out", ""), w.env)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-asked; cancel() }()
+	err := r.(steps.Step).Process(ctx, l.row(map[string]any{"say": "one"}), func(*steps.Row) error { t.Error("a row came out"); return nil })
+	if err == nil || !strings.Contains(err.Error(), "context canceled") {
+		t.Error(err)
+	}
+	expect(t, "the next turn", drive(t, l, r, l.row(map[string]any{"say": "two"})), `{"say":"two","out":"fine"}`)
+	expect(t, "history", w.history(t, "s"), "user: one [failed]", "user: two [in window]", "assistant: fine [in window]")
+}
+
+func TestLLMInference_EmptyAnswers(t *testing.T) {
+	tests := []struct {
+		answer reply
+		want   string
+	}{
+		{reply{finish: "content_filter"}, "error: the provider's content filter withheld the answer"},
+		{reply{finish: "length"}, "error: the model reached its token limit before it wrote any text (finish reason length)"},
+		{callsFor([3]string{"c1", "find", "{}"}), "error: the model called a tool, find, instead of answering; the step offers none"},
+		{reply{}, `{"say":"hi","out":""}`},
+		{reply{deltas: []string{"half"}, finish: "length"}, `{"say":"hi","out":"half"}`},
+	}
+	for _, tt := range tests {
+		s := newLLM(t, func(int, request) reply { return tt.answer })
+		l := declare(t, nil, "say: text", "out: text")
+		w := newTestEnv(t, s, l, memory.Config{})
+		expect(t, tt.want, drive(t, l, build(t, w.inference(l, []string{"say"}, "out", ""), w.env), l.row(map[string]any{"say": "hi"})), tt.want)
+		if strings.HasPrefix(tt.want, "error") {
+			expect(t, "history", w.history(t, "s"), "user: hi [failed]")
+		}
+	}
+}
