@@ -11,11 +11,7 @@ import (
 	"strings"
 	"time"
 
-<<<<<<< HEAD
-	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/textfmt"
-=======
->>>>>>> main
 	"github.com/qtype-dev/qtype/internal/tokenizer"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/runtime"
@@ -30,10 +26,10 @@ import (
 
 // Outcome is the result of a test.
 type Outcome struct {
-	Name   string        // of the test
-	Flow   string        // the id of the flow
-	Place  source.Span   // of the test's name
-	Took   time.Duration // of all turns
+	Name        string        // of the test
+	Flow        string        // the id of the flow
+	Place       source.Span   // of the test's name
+	Took        time.Duration // of all turns
 	Diagnostics diag.List     // why the test failed; empty if it passed
 }
 
