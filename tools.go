@@ -128,7 +128,7 @@ func Test(ctx context.Context, paths []string, o TestOptions) ([]TestReport, err
 func (o TestOptions) file(ctx context.Context, path string) TestReport {
 	r := TestReport{Path: path}
 	file, list := apptest.Load(ctx, path, o.open)
-	r.Faults = list
+	r.Diagnostics = list
 	var tests []*spec.Test
 	if file != nil {
 		tests = file.Tests(o.Names)

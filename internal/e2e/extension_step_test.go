@@ -151,7 +151,7 @@ func TestExtension_StepAndPolicy(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{"valid", []string{"validate", "app/shop.qtype.yaml"}, []string{"is valid"}},
+		{"valid", []string{"validate", "app/shop.qtype.yaml"}, []string{"1 warning in 1 file"}},
 		{"demands, limits and cache key", []string{"validate", "app/wrong.qtype.yaml"}, []string{
 			`step "shout" (Uppercase) needs exactly 1 output, has 2`, "QT329", "max_tokens_by_role", "QT916"}},
 		{"rows of a session in order", []string{"run", "app/shop.qtype.yaml", "-I", "app/rows.jsonl", "--session-column", "session", "--ephemeral"}, []string{
