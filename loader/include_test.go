@@ -195,7 +195,7 @@ func TestByteOrderMarkAndLineEnds(t *testing.T) {
 	}
 }
 
-// TestListDocuments holds the rows of reference language.md 2.
+// TestListDocuments checks the kinds of list documents.
 func TestListDocuments(t *testing.T) {
 	for written, want := range map[string]string{
 		"[]": "auths 0", "{}": "QT104", "id: x": "application", "root: [a]": "QT103 QT104", "~": "QT101", "5": "QT101",

@@ -95,8 +95,8 @@ flows:
 	}
 }
 
-// TestMissingKeyIsPlacedWhereItWouldStand as look.md draws it.
-func TestMissingKeyIsPlacedWhereItWouldStand(t *testing.T) {
+// TestPositions_MissingKey: the diagnostic is where the key would be.
+func TestPositions_MissingKey(t *testing.T) {
 	_, list := load(t, "id: app\nmemories:\n  - token_limit: 5\n  - {token_limit: 5}\n  - {}\n  -   # note\n    token_limit: 5\n")
 	var got []string
 	for _, d := range list {
@@ -201,8 +201,8 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestFaultyPartsKeepTheRest: what is right of an entity is there for later checks.
-func TestFaultyPartsKeepTheRest(t *testing.T) {
+// TestDecode_KeepsValidParts: later checks see the valid parts of an entity.
+func TestDecode_KeepsValidParts(t *testing.T) {
 	result, list := load(t, `
 id: app
 memories: [{id: m, token_limit: 0, token_flush_size: 5}, nonsense, {id: n, token_limit: x}]

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Rows says how many rows a type of step makes. It is declared by the tag `rows`
+// Rows sets how many rows a type of step makes. It is declared by the tag `rows`
 // of the embedded StepBase; a step without the tag makes one row of each row.
 type Rows string
 
@@ -32,13 +32,12 @@ type StepPlan struct {
 	Rows     Rows              // how many rows it makes
 	Reads    []*Ref[*Variable] // its inputs and what bindings, paths, expressions and other keys name, each id once
 	Writes   []*Ref[*Variable] // its outputs and what bindings and assignments name, each id once
-	ReadsAll bool              // it reads whatever the row holds
+	ReadsAll bool              // it reads all values of the row
 	Maybe    bool              // it may leave its outputs as they were
 	Uses     []Use             // its references to other entities, and those of the tools that it may call
 }
 
-// Plan is the flow's plan. It is computed anew at each call where the flow was
-// not linked by package validate.
+// Plan is the flow's plan. Without SetPlan it is computed at each call.
 func (f *Flow) Plan() *Plan {
 	if f.plan != nil {
 		return f.plan

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// Role says what an entity does with another one that it refers to.
+// Role describes what an entity does with another one that it refers to.
 type Role string
 
 // The roles. A reference has the role of its type; the tag `role` of the field
-// overrides it, and `role:"-"` says that the field is no use but a choice among
+// overrides it, and `role:"-"` marks a field that only selects some of
 // the entity's other uses.
 const (
 	RoleChatModel    Role = "chat model"      // it calls the chat model

@@ -77,7 +77,7 @@ func TestWords(t *testing.T) {
 
 // sentence matches names of tests that are sentences: a name consists of the subject
 // and, after an underscore, of the case, such as TestStepCache_ReplaysAnswer.
-var sentence = regexp.MustCompile(`(?m)^func ((?:Test|Benchmark|Fuzz)(?:An?|The|What|Which|Who|Where|Nothing|Every|Each|Only|No)[A-Z]\w*)`)
+var sentence = regexp.MustCompile(`(?m)^func ((?:Test|Benchmark|Fuzz)(?:An?|The|What|Which|Who|Where|Nothing|Every|Each|Only|No)[A-Z][a-z]\w*)`)
 
 // TestWords_TestNames reports tests whose names are sentences.
 func TestWords_TestNames(t *testing.T) {
