@@ -1,5 +1,5 @@
-// Package qtype is the front door of the library: load a document, get an App,
-// run its flows.
+// Package qtype is the entry point of the library: it loads a document, makes an
+// application of it and runs its flows.
 //
 //	app, err := qtype.Open(ctx, "app.qtype.yaml")
 //	…
@@ -10,8 +10,11 @@
 //	}
 //	window, err := app.Memory("chat_memory").Window(ctx, "c-014")
 //
-// Checking and running are two wings that meet only here and in the language's
-// structs: Check needs no driver and no database, a running App no parser.
+// Checking and running are independent and share only package spec: Check needs no
+// driver and no database, a running application no parser.
+//
+// Diff, Draw, Convert and Test are the tools around documents that the command qtype
+// has.
 package qtype
 
 import (
@@ -32,25 +35,24 @@ import (
 	"github.com/qtype-dev/qtype/validate/lint"
 )
 
-// DefaultStore is where memories live unless the document or an Option says otherwise: a SQLite
-// file below the working directory, made with the first message.
+// DefaultStore is the store of memories unless the document or an Option names
+// another: a SQLite file below the working directory, created with the first message.
 const DefaultStore = ".qtype/memory.db"
 
 //go:embed schema.json
 var schemaJSON string
 
-// Schema is the JSON schema of a document, for editors.
+// Schema returns the JSON schema of a document, for editors.
 func Schema() string { return schemaJSON }
 
-// Program is a document that was read, checked and linked.
+// Program is a document that has been read, checked and linked.
 type Program struct {
-	Document *spec.Document // what was read; empty where nothing could be
-	Files    []*source.File // every file that was read, the root first
+	Document *spec.Document // the document; empty if nothing could be read
+	Files    []*source.File // all files that were read, the root first
 
-	lookup func(name string) (string, bool) // the environment that the document saw, .env files included
+	lookup func(name string) (string, bool) // the environment of the document, .env files included
 }
 
-// options is what the Options set.
 type options struct {
 	load loader.Options
 	run  runtime.Options
@@ -59,84 +61,84 @@ type options struct {
 // Option changes how a document is read or run.
 type Option func(*options)
 
-// WithStrict makes an environment variable that is not set an error, as a run needs it.
+// WithStrict makes an unset environment variable an error. Runs need it.
 func WithStrict() Option { return func(o *options) { o.load.Strict = true } }
 
-// WithStore keeps all memories in s, whatever stores the document names. The
-// App closes it.
+// WithStore stores all memories in s instead of the stores that the document names.
+// The App closes it.
 func WithStore(s memory.Store) Option { return func(o *options) { o.run.Store = s } }
 
-// WithEphemeral keeps memories in the process: they end with the App.
+// WithEphemeral keeps memories in RAM: they are lost when the App is closed.
 func WithEphemeral() Option { return WithStore(memory.NewInProcess()) }
 
-// WithWarnings tells, in one line each, of stores that are set up such that they
-// may lose conversations. It may be called at any time.
-func WithWarnings(tell func(string)) Option { return func(o *options) { o.run.Warn = tell } }
+// WithWarnings calls warn with one line for each store whose configuration may lose
+// conversations. warn must be safe for concurrent use.
+func WithWarnings(warn func(line string)) Option { return func(o *options) { o.run.Warn = warn } }
 
-// WithClientTool answers the ClientTool of that id; an empty id stands for all of
-// those that nothing else answers. What answer returns is checked against the
-// tool's outputs.
-func WithClientTool(id string, answer tool.ClientHandler) Option {
+// WithClientTool sets the handler of the ClientTool with that id. An empty id means
+// all client tools that have no other handler. The handler's result is checked
+// against the tool's outputs.
+func WithClientTool(id string, handler tool.ClientHandler) Option {
 	return func(o *options) {
 		others := o.run.Clients
-		o.run.Clients = func(asked string) tool.ClientHandler {
-			if asked == id {
-				return answer
+		o.run.Clients = func(called string) tool.ClientHandler {
+			if called == id {
+				return handler
 			}
 			if others != nil {
-				if other := others(asked); other != nil {
+				if other := others(called); other != nil {
 					return other
 				}
 			}
 			if id == "" {
-				return answer
+				return handler
 			}
 			return nil
 		}
 	}
 }
 
-// WithApproval asks approve before an Agent calls a tool that its approve lists.
+// WithApproval sets the func that approves calls of tools that an Agent lists under approve.
 func WithApproval(approve tool.Approver) Option { return func(o *options) { o.run.Approve = approve } }
 
-// WithLog tells, in one line each, what Python functions print. It may be called
-// at any time, from several goroutines at once.
-func WithLog(tell func(line string)) Option { return func(o *options) { o.run.Log = tell } }
+// WithLog calls log with each line that Python functions print. log must be safe for
+// concurrent use.
+func WithLog(log func(line string)) Option { return func(o *options) { o.run.Log = log } }
 
-// WithMocks lets others answer in place of models and tools, for tests.
+// WithMocks replaces models and tools, for tests.
 func WithMocks(d runtime.Mocks) Option { return func(o *options) { o.run.Mocks = d } }
 
-// WithHTTP makes models and tools use c.
+// WithHTTP sets the HTTP client of models and tools.
 func WithHTTP(c *http.Client) Option { return func(o *options) { o.run.HTTP = c } }
 
-// Check reads a document, checks all of it and links its references. The list
-// holds every fault and warning in file order; the program is complete where
-// the list has no errors.
+// Check reads a document, checks it and links its references. It returns all errors
+// and warnings in file order. The program is complete if there are no errors; a
+// document that is not an application can be checked, but not run.
 func Check(ctx context.Context, path string, opts ...Option) (*Program, diag.List) {
 	var o options
 	for _, f := range opts {
 		f(&o)
 	}
-	loaded, faults := loader.Load(ctx, path, o.load)
+	loaded, list := loader.Load(ctx, path, o.load)
 	p := &Program{Document: loaded.Document, Files: loaded.Files, lookup: loaded.Lookup}
-	faults = append(faults, validate.Check(loaded.Document)...)
-	// A comment can hide a warning; an error it cannot, for what is wrong cannot run.
-	faults = lint.IgnoreWarnings(p.Files, faults)
-	faults.Sort()
-	return p, faults
+	list = append(list, validate.Check(loaded.Document)...)
+	// A comment can silence a warning, but not an error: the document could not run.
+	list = lint.IgnoreWarnings(p.Files, list)
+	list.Sort()
+	return p, list
 }
 
-// Open reads, checks and readies an application. Its error holds every fault of
-// the document: errors.As finds a diag.List in it.
+// Open reads and checks a document and makes an application of it. If the document
+// has errors, the error is a diag.List with all of them: errors.As finds it.
 func Open(ctx context.Context, path string, opts ...Option) (*runtime.App, error) {
-	p, faults := Check(ctx, path, append(opts[:len(opts):len(opts)], WithStrict())...)
-	if err := faults.Err(); err != nil {
+	p, list := Check(ctx, path, append(opts[:len(opts):len(opts)], WithStrict())...)
+	if err := list.Err(); err != nil {
 		return nil, err
 	}
 	return New(p, opts...)
 }
 
-// New makes an App of a program that was checked without errors.
+// New makes an application of a program that Check has returned without errors.
 func New(p *Program, opts ...Option) (*runtime.App, error) {
 	var o options
 	for _, f := range opts {

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// console is a pseudo-terminal with a command behind it.
+// console is a pseudo-terminal that a command runs on.
 type console struct {
 	t      *testing.T
 	master *os.File
@@ -27,7 +27,7 @@ type console struct {
 	read   chan string
 }
 
-// newConsole starts the command with a terminal of its own as all of its streams.
+// newConsole starts the command with a new terminal as all of its streams.
 func newConsole(t *testing.T, cmd *exec.Cmd) *console {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
@@ -67,7 +67,7 @@ func newConsole(t *testing.T, cmd *exec.Cmd) *console {
 	return c
 }
 
-// see waits until a text was written, and drops everything before its end.
+// see waits until a text is written, and drops everything up to its end.
 func (c *console) see(text string) {
 	c.t.Helper()
 	late := time.After(2 * time.Minute)
@@ -92,9 +92,9 @@ func (c *console) say(keys string) {
 	}
 }
 
-// TestChatOnATerminal types at the real command: an answer comes piece by piece,
-// Ctrl-C stops one and the memory says so, Ctrl-D ends.
-func TestChatOnATerminal(t *testing.T) {
+// TestChat_OnTerminal types into the real command: an answer is streamed, Ctrl-C stops
+// one and the memory records it, Ctrl-D quits.
+func TestChat_OnTerminal(t *testing.T) {
 	next := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -120,10 +120,10 @@ models: [{type: Model, id: teller, provider: openai, model_id: gpt-4o, base_url:
 flows:
   - id: talk
     interface: {type: Conversational}
-    variables: [{id: said, type: ChatMessage}, {id: answer, type: ChatMessage}]
-    inputs: [said]
+    variables: [{id: message, type: ChatMessage}, {id: answer, type: ChatMessage}]
+    inputs: [message]
     outputs: [answer]
-    steps: [{type: LLMInference, id: tell, model: teller, memory: notes, inputs: [said], outputs: [answer]}]
+    steps: [{type: LLMInference, id: tell, model: teller, memory: notes, inputs: [message], outputs: [answer]}]
 `
 	if err := os.WriteFile(filepath.Join(folder, "app.qtype.yaml"), []byte(document), 0o600); err != nil {
 		t.Fatal(err)
@@ -170,7 +170,7 @@ flows:
 	}
 	explain := exec.CommandContext(ctx, link, "memory", "explain", "app.qtype.yaml", "--session", "me", "--turn", "2")
 	explain.Dir, explain.Env = folder, cmd.Env
-	if told, err := explain.CombinedOutput(); err != nil || !strings.Contains(string(told), "cancelled by the user") {
-		t.Errorf("the memory tells of the stopped turn: %v\n%s", err, told)
+	if text, err := explain.CombinedOutput(); err != nil || !strings.Contains(string(text), "canceled by the user") {
+		t.Errorf("the memory does not explain the stopped turn: %v\n%s", err, text)
 	}
 }

@@ -12,10 +12,9 @@ import (
 	"time"
 )
 
-// TestAPersonAnswersAtTheTerminal: rows that run side by side are asked about one
-// after the other, an answer that does not fit is asked for again, and an agent
-// waits for a yes.
-func TestAPersonAnswersAtTheTerminal(t *testing.T) {
+// TestRun_UserAnswersClientTools: prompts of concurrent rows come one after the other,
+// an answer of the wrong type is prompted for again, and an agent waits for approval.
+func TestRun_UserAnswersClientTools(t *testing.T) {
 	folder := t.TempDir()
 	for name, text := range map[string]string{
 		"rows.csv": "order\n1\n2\n",
@@ -34,10 +33,10 @@ flows:
     outputs: [order, pay]
     steps: [{type: InvokeTool, id: ask, tool: decide, input_bindings: {order: order}, output_bindings: {pay: pay}, concurrency_config: {num_workers: 2}}]
   - id: helped
-    variables: [{id: said, type: text}, {id: answer, type: text}]
-    inputs: [said]
+    variables: [{id: message, type: text}, {id: answer, type: text}]
+    inputs: [message]
     outputs: [answer]
-    steps: [{type: Agent, id: help, model: clerk, tools: [decide], approve: [decide], inputs: [said], outputs: [answer]}]
+    steps: [{type: Agent, id: help, model: clerk, tools: [decide], approve: [decide], inputs: [message], outputs: [answer]}]
 `} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -75,7 +74,7 @@ flows:
 	}
 
 	c, cmd = start("run", "app.yaml", "-f", "helped", "-i", "please", "--ephemeral")
-	c.see("may step help call it? [y/N, or why not]> ")
+	c.see("may step help call it? [y/N, or a reason]> ")
 	c.say("y\n")
 	c.see("pay (boolean)> ")
 	c.say("yes\n")
@@ -85,7 +84,7 @@ flows:
 	}
 }
 
-// until takes what is written before a text.
+// until returns what is written before a text.
 func (c *console) until(text string) string {
 	c.t.Helper()
 	for {

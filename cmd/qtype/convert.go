@@ -9,7 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/qtype-dev/qtype/internal/convert"
+	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
@@ -21,23 +22,23 @@ type convertCommand struct {
 	format *enumFlag
 }
 
-// plannedKinds are converted by a later version.
+// plannedKinds returns the kinds that a later version will convert.
 func plannedKinds() []string { return []string{"api", "module"} }
 
 func newConvert(s *streams) *cobra.Command {
-	v := &convertCommand{streams: s, format: newChoice("text", "json")}
+	v := &convertCommand{streams: s, format: newEnumFlag("text", "json")}
 	c := &cobra.Command{
 		Use:   "convert KIND FILE",
-		Short: "Make a document of another system's file",
-		Long: `Makes a document of the file of another system and prints it. KIND is
+		Short: "Convert a file of another system to a QType document",
+		Long: `Converts a file of another system to a QType document and prints it. KIND is
 
-  airefinery  a project file of AI Refinery, or its memory_config alone
-  xflow       a workflow of xFlow, a list of its states, or a memory block alone
+  airefinery  a project file of AI Refinery, or only its memory_config
+  xflow       a workflow of xFlow, a list of its states, or only a memory block
 
-FILE is - for standard input. What the document cannot say is told on standard
-error, with its place. A warning changes no answer; exit status 0. An error means
-that the document does something else than the file did: it is written all the
-same, with a comment that says TODO, and the exit status is 1.`,
+FILE may be - for standard input. What the document cannot express is reported on
+standard error, with its location. After warnings the document has the same results
+as the file; the exit status is 0. After errors it differs: it is written with a
+comment TODO at each place, and the exit status is 1.`,
 		Example: `  qtype convert xflow workflow.yaml -o app.qtype.yaml
   qtype convert airefinery project.yaml
   qtype convert xflow - --format json <workflow.json >app.qtype.yaml`,
@@ -49,80 +50,71 @@ same, with a comment that says TODO, and the exit status is 1.`,
 			return []string{"yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			return v.run(c.Context(), convert.Kind(args[0]), args[1])
+			return v.run(c.Context(), qtype.ConvertKind(args[0]), args[1])
 		},
 	}
-	c.Flags().StringVarP(&v.output, "output", "o", "", "write it to this `FILE`")
-	c.Flags().Var(v.format, "format", "how what is told is written")
-	c.Flags().BoolVar(&v.strict, "strict", false, "fail on warnings too")
-	_ = c.RegisterFlagCompletionFunc("format", v.format.complete) // fails only for a flag that is not there
+	c.Flags().StringVarP(&v.output, "output", "o", "", "write the document to `FILE`")
+	v.format.addTo(c, "format", "", "output format of diagnostics")
+	c.Flags().BoolVar(&v.strict, "strict", false, "treat warnings as errors")
 	return c
 }
 
-// kindNames are the kinds that can be converted.
+// kindNames returns the kinds that can be converted.
 func kindNames() []string {
 	var names []string
-	for _, k := range convert.Kinds() {
+	for _, k := range qtype.ConvertKinds() {
 		names = append(names, string(k))
 	}
 	return names
 }
 
-// convertArguments demands a kind that is known and a file.
+// convertArguments requires a known kind and a file.
 func convertArguments(c *cobra.Command, args []string) error {
 	wrong := func(format string, values ...any) error {
 		return &usageError{command: c.CommandPath(), reason: fmt.Sprintf(format, values...)}
 	}
+	kinds := textfmt.List(kindNames())
 	switch {
 	case len(args) == 0:
-		return wrong("qtype convert needs a kind of file: %s", joinNames(kindNames()))
+		return wrong("qtype convert needs a kind of file: %s", kinds)
 	case slices.Contains(plannedKinds(), args[0]):
-		return wrong("qtype convert %s is not available yet; it converts %s", args[0], joinNames(kindNames()))
+		return wrong("qtype convert %s is not available yet; kinds: %s", args[0], kinds)
 	case !slices.Contains(kindNames(), args[0]):
-		return wrong("qtype convert knows no kind %q%s; it converts %s", args[0], didYouMean(args[0], kindNames()), joinNames(kindNames()))
+		return wrong("unknown kind %q%s; kinds: %s", args[0], diag.DidYouMean(args[0], kindNames()), kinds)
 	}
 	return arguments("a kind of file", "a file: qtype convert "+args[0]+" FILE")(c, args)
 }
 
-func (v *convertCommand) run(ctx context.Context, kind convert.Kind, path string) error {
-	text, faults, err := v.read(ctx, kind, path)
-	if err != nil {
-		return err
+func (v *convertCommand) run(ctx context.Context, kind qtype.ConvertKind, path string) error {
+	o := qtype.ConvertOptions{Kind: kind, Path: path}
+	switch {
+	case path == "-":
+		o.Path, o.From = "standard input", v.In
+	case v.output != "" && sameFile(v.output, path):
+		return usagef("-o %s is the file to convert: use another name", v.output)
 	}
+	text, list := qtype.Convert(ctx, o)
 	if v.strict {
-		faults = faults.AsErrors()
+		list = list.AsErrors()
 	}
 	switch {
 	case v.format.value == "json":
-		v.print(v.err, func(w io.Writer) error { return diag.JSON(w, faults) })
-	case len(faults) > 0:
-		v.print(v.err, func(w io.Writer) error { return diag.Text(w, faults, v.diagText(v.errTerminal)) })
+		v.print(v.Err, func(w io.Writer) error { return diag.JSON(w, list) })
+	case len(list) > 0:
+		v.print(v.Err, func(w io.Writer) error { return diag.Text(w, list, v.diagText(v.ErrTerminal)) })
 	}
 	if text != "" {
-		if err := v.write(v.output, text); err != nil {
+		if err := v.WriteTo(v.output, text); err != nil {
 			return err
 		}
 	}
-	if faults.Errors() > 0 {
+	if list.Errors() > 0 {
 		return errSilent
 	}
 	return nil
 }
 
-// read converts the file that was named, or what comes in.
-func (v *convertCommand) read(ctx context.Context, kind convert.Kind, path string) (string, diag.List, error) {
-	switch {
-	case path == "-":
-		text, faults := convert.Reader(ctx, kind, "standard input", v.in)
-		return text, faults, nil
-	case v.output != "" && sameFile(v.output, path):
-		return "", nil, usagef("%s is the file to convert; -o needs another name", v.output)
-	}
-	text, faults := convert.File(ctx, kind, path)
-	return text, faults, nil
-}
-
-// sameFile tells whether two names are of one file, as far as names tell.
+// sameFile reports whether two paths are the same, without looking at the files.
 func sameFile(a, b string) bool {
 	x, err := filepath.Abs(a)
 	y, err2 := filepath.Abs(b)

@@ -10,20 +10,22 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/qtype-dev/qtype/internal/terminal"
 )
 
-// scripted is a chat server that gives answers one after the other, a text or the
-// call of a tool, and remembers what it was asked.
+// scripted is a chat server that returns answers in order, a text or the call of a
+// tool, and records the requests.
 type scripted struct {
-	answers []string // a text; "CALL name {…}" calls a tool
-	asked   []string // the bodies of the requests
+	answers  []string // a text; "CALL name {…}" calls a tool
+	requests []string // their bodies
 }
 
 func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var body bytes.Buffer
 	_, _ = body.ReadFrom(r.Body)
-	text := s.answers[min(len(s.asked), len(s.answers)-1)]
-	s.asked = append(s.asked, body.String())
+	text := s.answers[min(len(s.requests), len(s.answers)-1)]
+	s.requests = append(s.requests, body.String())
 	message := map[string]any{"role": "assistant", "content": text}
 	if call, ok := strings.CutPrefix(text, "CALL "); ok {
 		name, arguments, _ := strings.Cut(call, " ")
@@ -34,25 +36,25 @@ func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		"usage": map[string]any{"prompt_tokens": 10, "completion_tokens": 5}})
 }
 
-// fixtures are the files that the goldens of package convert are made of.
+// fixtures is the directory with the inputs of the goldens of package convert.
 const fixtures = "../../internal/convert/testdata/"
 
-// TestConvertedWorkflowsRun converts a file, runs what came of it with a model
-// that answers as scripted, and looks at what the flow gives: the right branch.
-func TestConvertedWorkflowsRun(t *testing.T) {
+// TestConvert_ConvertedWorkflowsRun converts a file, runs the document with a scripted
+// model and checks the outputs of the flow: it takes the right branch.
+func TestConvert_ConvertedWorkflowsRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		file, input string
 		answers     []string
 		want        map[string]any
-		asked       []string // what the requests hold, one after the other
+		requests    []string // a part of each request
 	}{
 		"the answer is there": {file: "xflow/example.yaml", input: `{"request": {"question": "Where?"}}`, answers: []string{`{"response": "Here."}`},
-			want: map[string]any{"response": "Here.", "status": "done"}, asked: []string{`"User: Where?"`}},
+			want: map[string]any{"response": "Here.", "status": "done"}, requests: []string{`"User: Where?"`}},
 		"a tool is called": {file: "xflow/example.yaml", input: `{"request": {"question": "Where?"}}`,
 			answers: []string{`CALL SEARCH_DOCUMENTS {"query": "cats"}`, `{"response": "Found."}`},
-			want:    map[string]any{"response": "Found.", "status": "done"}, asked: []string{`SEARCH_DOCUMENTS`, `http://cats`}},
+			want:    map[string]any{"response": "Found.", "status": "done"}, requests: []string{`SEARCH_DOCUMENTS`, `http://cats`}},
 		"the answer is null": {file: "xflow/example.yaml", input: `{"request": {}}`, answers: []string{`{"response": null}`},
-			want: map[string]any{"response": nil, "status": "failed"}, asked: []string{`"User: "`}},
+			want: map[string]any{"response": nil, "status": "failed"}, requests: []string{`"User: "`}},
 		"the first outcome": {file: "xflow/outcomes.yaml", input: `{"customer": {"name": "Ada"}, "message": "Hm"}`, answers: []string{`{"label": "refund", "confidence": 0.2}`},
 			want: map[string]any{"route": "person", "reason": "the model is not sure", "note": nil, "approved": nil}},
 		"arithmetic": {file: "xflow/outcomes.yaml", input: `{"customer": {"name": "Ada"}, "message": "Hm"}`, answers: []string{`{"label": "refund", "confidence": 0.9, "amount": 90}`},
@@ -67,17 +69,17 @@ func TestConvertedWorkflowsRun(t *testing.T) {
 			want: map[string]any{"route": "thanks"}},
 		"a circle": {file: "xflow/cycle.yaml", input: `{"topic": "cats"}`,
 			answers: []string{`{"text": "one"}`, `{"score": 5, "advice": "longer"}`, `{"text": "two"}`, `{"score": 9}`},
-			want:    map[string]any{"text": "two", "score": 9.0, "status": "good"}, asked: []string{`Write about cats. "`, `Judge: one`, `Advice: longer`, `Judge: two`}},
+			want:    map[string]any{"text": "two", "score": 9.0, "status": "good"}, requests: []string{`Write about cats. "`, `Judge: one`, `Advice: longer`, `Judge: two`}},
 		"a circle that is left": {file: "xflow/cycle.yaml", input: `{"topic": "cats"}`, answers: []string{`{"text": "one"}`, `{"score": 1}`},
 			want: map[string]any{"text": "one", "status": nil}},
 		"a state that leads to itself": {file: "xflow/self.yaml", input: `{}`, answers: []string{`{"last": "a", "finished": false}`, `{"last": "b", "finished": true}`},
-			want: map[string]any{"last": "b", "finished": true}, asked: []string{`after nothing`, `after a`}},
+			want: map[string]any{"last": "b", "finished": true}, requests: []string{`after nothing`, `after a`}},
 		"a switch": {file: "xflow/switch.yaml", input: `{"items": [{"name": "xa", "price": 200}], "note": "n"}`, answers: []string{""}, want: map[string]any{"size": "dear"}},
 		"default":  {file: "xflow/switch.yaml", input: `{"items": [{"name": "ya", "price": 200}], "note": "n"}`, answers: []string{""}, want: map[string]any{"size": "few", "first": "ya"}},
 		"states alone": {file: "xflow/states.yaml", input: `{"question": "Well?"}`, answers: []string{"I am sorry."},
 			want: map[string]any{"response": "I am sorry.", "status": "failed"}},
 		"one memory in two states": {file: "xflow/anchors.yaml", input: `{"question": "Well?"}`, answers: []string{"A1", "A2", "A3"},
-			want: map[string]any{"response": "A3"}, asked: []string{"", `"A1"},{"role":"user","content":"Again: A1"`}},
+			want: map[string]any{"response": "A3"}, requests: []string{"", `"A1"},{"role":"user","content":"Again: A1"`}},
 		"data an agent made": {file: "xflow/two_agents.yaml", input: `{"question": "Well?"}`, answers: []string{`{"answer": "Yes, so it is", "parts": [1, 2.5]}`},
 			want: map[string]any{"verdict": "good", "parts": []any{1.0, 2.5}}},
 		"too much of it": {file: "xflow/two_agents.yaml", input: `{"question": "Well?"}`, answers: []string{`{"answer": "Yes", "parts": [9, 2.5]}`},
@@ -85,7 +87,7 @@ func TestConvertedWorkflowsRun(t *testing.T) {
 		"none of it": {file: "xflow/two_agents.yaml", input: `{"question": "Well?"}`, answers: []string{`{"answer": null, "parts": []}`},
 			want: map[string]any{"verdict": "bad", "answer": nil}},
 		"names": {file: "xflow/names.yaml", input: `{"in_": "X", "user_name": "Y"}`, answers: []string{`{"the answer": "42", "status": "s", "in": "i"}`},
-			want: map[string]any{"weird_key": "42", "answer": "é\u2028 yes: [no] #1", "flag": true, "n": -3.0}, asked: []string{`In X by Y costs {x} ${HOME}`}},
+			want: map[string]any{"weird_key": "42", "answer": "é\u2028 yes: [no] #1", "flag": true, "n": -3.0}, requests: []string{`In X by Y costs {x} ${HOME}`}},
 		"a constant": {file: "xflow/functions.yaml", input: `{"applicant": {"name": "Bob", "age": 3}}`, answers: []string{""},
 			want: map[string]any{"verdict": "known", "over": nil}},
 		"a function": {file: "xflow/functions.yaml", input: `{"applicant": {"name": "Al", "age": 20}}`, answers: []string{""},
@@ -98,37 +100,37 @@ func TestConvertedWorkflowsRun(t *testing.T) {
 			want: map[string]any{"a": nil, "b": 1.0, "sum_": 1.0, "r": "late"}},
 		"neither way": {file: "xflow/branches.yaml", input: `{"kind": "c"}`, answers: []string{""}, want: map[string]any{"sum_": 10.0}},
 		"dollars": {file: "xflow/dollars.yaml", input: `{"p": "7"}`, answers: []string{`{"r": "ok"}`},
-			want: map[string]any{"r": "ok", "lit": "a $ b", "d": "$"}, asked: []string{`Price $7 ${`}},
+			want: map[string]any{"r": "ok", "lit": "a $ b", "d": "$"}, requests: []string{`Price $7 ${`}},
 		"expressions": {file: "xflow/expressions.yaml", answers: []string{""},
 			input: `{"score": 85, "lines": [{"name": "a", "qty": 2, "price": 3.5}, {"name": "b", "qty": 1, "price": 200}], "user": {"first": "Ädа", "tier": "gold"}, "text": "A B"}`,
 			want: map[string]any{"level": "B", "total": 207.0, "names": "a", "first": "a", "big": true, "greet": "Hello Ädа !", "best": "b",
 				"sorted": []any{"b", "a"}, "initials": "Ä.", "clean": "a_b", "flags": map[string]any{"vip": true, "n": 2.0}}},
 		"names of functions": {file: "xflow/reserved.yaml", input: `{}`, answers: []string{`{"not": "n", "filter": "f", "答え": "a"}`},
-			want: map[string]any{"not_": "n", "filter_": "f", "len_": 3.0, "null": "x"}, asked: []string{`3 s z u v 1 2 3 4`}},
+			want: map[string]any{"not_": "n", "filter_": "f", "len_": 3.0, "null": "x"}, requests: []string{`3 s z u v 1 2 3 4`}},
 		"two types": {file: "xflow/conflict.yaml", input: `{}`, answers: []string{`{"v": "text", "item": {"a": "1"}}`, `{"v": 3, "w": "early"}`, `{"w": "late"}`},
-			want: map[string]any{"v": "text", "w": "late", "item": map[string]any{"a": "x", "c": true}, "hex": 16.0}, asked: []string{``, `"content":"text"`}},
+			want: map[string]any{"v": "text", "w": "late", "item": map[string]any{"a": "x", "c": true}, "hex": 16.0}, requests: []string{``, `"content":"text"`}},
 		"an answer that stays": {file: "xflow/maybe.yaml", input: `{"q": "x", "stop": true}`, answers: []string{"A1", "A2"}, want: map[string]any{"response": "A1"}},
 		"an answer that is replaced": {file: "xflow/maybe.yaml", input: `{"q": "x", "stop": false}`, answers: []string{"A1", "A2"},
-			want: map[string]any{"response": "A2"}, asked: []string{`You are a helpful AI Assistant.`, `After: A1`}},
+			want: map[string]any{"response": "A2"}, requests: []string{`You are a helpful AI Assistant.`, `After: A1`}},
 		"counters": {file: "xflow/counters.yaml", input: `{"n": 0}`, answers: []string{""},
 			want: map[string]any{"n": 6.0, "log": []any{"x", "x", "x", "x"}, "done": "n=4"}},
 		"agents in a row": {file: "xflow/support.yaml", input: `{"customer": {"id": "c", "name": "Ada"}, "message": "Pay!"}`,
 			answers: []string{`{"category": "billing", "urgency": 2, "summary": "Money"}`, `{"reply": "Soon.", "refund": 20}`},
-			want:    map[string]any{"reply": "Soon.", "closed": true, "escalated": nil}, asked: []string{`Customer Ada (standard) writes: Pay!`, `"content":"Money"`}},
-		"an agent hands over": {file: "xflow/support.yaml", input: `{"customer": {"id": "c", "name": "Ada", "tier": "gold"}, "message": "Help"}`,
+			want:    map[string]any{"reply": "Soon.", "closed": true, "escalated": nil}, requests: []string{`Customer Ada (standard) writes: Pay!`, `"content":"Money"`}},
+		"an agent transfers": {file: "xflow/support.yaml", input: `{"customer": {"id": "c", "name": "Ada", "tier": "gold"}, "message": "Help"}`,
 			answers: []string{`{"category": "other", "urgency": 1}`, `{"reply": "No idea", "resolved": false}`},
 			want:    map[string]any{"reply": "A person will call you.", "closed": true, "escalated": true}},
 		"schemas": {file: "xflow/schemas.yaml", input: `{"text": "Two"}`, answers: []string{`{"lines": [{"sku": "a", "qty": 7}, {"sku": "b", "qty": 4}], "customer": {"name": "Ada"}, "speed": "fast", "day": 3}`},
-			want: map[string]any{"kind": "big", "speed": "fast", "day": 3.0, "gift": nil}, asked: []string{`"qty"`}},
+			want: map[string]any{"kind": "big", "speed": "fast", "day": 3.0, "gift": nil}, requests: []string{`"qty"`}},
 		"another way through schemas": {file: "xflow/schemas.yaml", input: `{"text": "Two"}`, answers: []string{`{"lines": [{"sku": "a", "qty": 1}], "gift": {"sku": "c", "qty": 1}, "customer": {"name": "Ada", "vip": true}, "speed": "fast", "day": 3}`},
 			want: map[string]any{"kind": "gift", "customer": map[string]any{"name": "Ada", "vip": true}}},
 		"JSON": {file: "xflow/numbers.json", input: `{}`, answers: []string{""}, want: map[string]any{"a": 1000.0, "b": 0.01, "c": "1e3"}},
 		"an older AI Refinery": {file: "airefinery/older.yaml", input: `"Hello"`, answers: []string{"Good day."}, want: map[string]any{"answer": "Good day."},
-			asked: []string{`{not} this:\nHello`}},
+			requests: []string{`{not} this:\nHello`}},
 		"a memory that is not declared": {file: "airefinery/contexts.yaml", input: `{"query": "Q", "date": "today"}`, answers: []string{"Good day."},
-			want: map[string]any{"answer": "Good day."}, asked: []string{`You are a bot.  Q {env[x]} today`}},
+			want: map[string]any{"answer": "Good day."}, requests: []string{`You are a bot.  Q {env[x]} today`}},
 		"AI Refinery": {file: "airefinery/project.yaml", input: `"Hello"`, answers: []string{"Good day."}, want: map[string]any{"answer": "Good day."},
-			asked: []string{`service desk`}},
+			requests: []string{`service desk`}},
 		"a bare memory_config": {file: "airefinery/example.yaml", input: `"Hello"`, answers: []string{"Good day."}, want: map[string]any{"answer": "Good day."}},
 		"a bare memory":        {file: "xflow/memory.yaml", input: `"Hello"`, answers: []string{"Good day."}, want: map[string]any{"answer": "Good day."}},
 	} {
@@ -140,16 +142,16 @@ func TestConvertedWorkflowsRun(t *testing.T) {
 					t.Errorf("%s is %v, want %v; the row: %v", key, row[key], want, row)
 				}
 			}
-			for i, part := range c.asked {
-				if i >= len(server.asked) || !strings.Contains(unescaped(server.asked[i]), part) {
-					t.Errorf("request %d does not hold %s: %v", i+1, part, server.asked)
+			for i, part := range c.requests {
+				if i >= len(server.requests) || !strings.Contains(unescaped(server.requests[i]), part) {
+					t.Errorf("request %d does not hold %s: %v", i+1, part, server.requests)
 				}
 			}
 		})
 	}
 }
 
-// text is a value of a row as one comparable text; a message is its text.
+// text returns a value of a row as text.
 func text(v any) string {
 	if m, ok := v.(map[string]any); ok && m["blocks"] != nil {
 		v = m["blocks"].([]any)[0].(map[string]any)["content"]
@@ -158,12 +160,12 @@ func text(v any) string {
 	return string(b)
 }
 
-// unescaped is a request as its strings read.
+// unescaped returns a request with its strings decoded.
 func unescaped(body string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(body, `": "`, `":"`), `}, {`, `},{`)
 }
 
-// runConverted converts a file, checks the document, runs it once and answers the row.
+// runConverted converts a file, checks the document, runs it once and returns the row.
 func runConverted(t *testing.T, server http.Handler, file, input string) map[string]any {
 	t.Helper()
 	at := httptest.NewServer(server)
@@ -205,11 +207,11 @@ func runConverted(t *testing.T, server http.Handler, file, input string) map[str
 	return row
 }
 
-// call runs a command line in this process and answers its standard output.
+// call runs a command line in this process and returns its standard output.
 func call(t *testing.T, args ...string) (out string, code int) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	code = execute(context.Background(), &streams{in: strings.NewReader(""), out: &stdout, err: &stderr}, args)
+	code = execute(context.Background(), &streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr}}, args)
 	if code == exitUsage || code == exitFailed && args[0] == "run" {
 		t.Logf("%v: %s", args, stderr.String())
 	}

@@ -9,8 +9,7 @@ import (
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/semdiff"
-	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/spec/diag"
+	"github.com/qtype-dev/qtype/internal/terminal"
 )
 
 // diffCommand is one call of qtype diff.
@@ -20,14 +19,14 @@ type diffCommand struct {
 }
 
 func newDiff(s *streams) *cobra.Command {
-	d := &diffCommand{streams: s, format: newChoice("text", "json")}
+	d := &diffCommand{streams: s, format: newEnumFlag("text", "json")}
 	c := &cobra.Command{
 		Use:   "diff OLD NEW",
-		Short: "Tell what changed in meaning between two documents",
-		Long: `Compares two documents by what they mean, not by how they are written, and says
-of every change whether it breaks callers or stored conversations, changes the
-behaviour, or harms nobody. Exit status 1 where something breaks: a served input
-or output, a memory setting, a tool.`,
+		Short: "Show semantic changes between two documents",
+		Long: `Compares two documents by their meaning, not by their text. Each change is
+classified: it breaks callers or stored conversations, changes the behavior, or is
+harmless. The exit status is 1 if there is a breaking change: of an input or output
+that is served, of a memory's settings, or of a tool.`,
 		Example: `  qtype diff old.qtype.yaml new.qtype.yaml
   git show main:app.qtype.yaml >/tmp/old.qtype.yaml && qtype diff /tmp/old.qtype.yaml app.qtype.yaml
   qtype diff --format json old.qtype.yaml new.qtype.yaml`,
@@ -35,44 +34,34 @@ or output, a memory setting, a tool.`,
 		ValidArgsFunction: yamlFiles,
 		RunE:              func(c *cobra.Command, args []string) error { return d.run(c.Context(), args[0], args[1]) },
 	}
-	c.Flags().Var(d.format, "format", "how changes are written")
-	_ = c.RegisterFlagCompletionFunc("format", d.format.complete) // fails only for a flag that is not there
+	d.format.addTo(c, "format", "", "output format")
 	return c
 }
 
-func (d *diffCommand) run(ctx context.Context, old, now string) error {
-	documents := make([]*spec.Document, 2)
-	var faults diag.List
-	for i, path := range []string{old, now} {
-		p, found := qtype.Check(ctx, path)
-		if found.Errors() > 0 {
-			faults.Add(found...)
-		}
-		documents[i] = p.Document
-	}
-	if err := faults.Err(); err != nil {
-		return err // two documents are compared only where both are sound
-	}
-	changes := semdiff.Documents(documents[0], documents[1])
-	if err := d.tell(remotefs.Redacted(old), remotefs.Redacted(now), changes); err != nil {
+func (d *diffCommand) run(ctx context.Context, before, after string) error {
+	changes, err := qtype.Diff(ctx, before, after)
+	if err != nil {
 		return err
 	}
-	if semdiff.Count(changes, semdiff.Breaking) > 0 {
+	if err := d.write(remotefs.Redacted(before), remotefs.Redacted(after), changes); err != nil {
+		return err
+	}
+	if qtype.IsBreaking(changes) {
 		return errSilent
 	}
 	return nil
 }
 
-func (d *diffCommand) tell(old, now string, changes []semdiff.Change) error {
+func (d *diffCommand) write(before, after string, changes []qtype.Change) error {
 	if d.format.value == "json" {
-		return semdiff.JSON(d.out, old, now, changes)
+		return semdiff.JSON(d.Out, before, after, changes)
 	}
-	if err := semdiff.Text(d.out, changes, d.outTerminal && d.color); err != nil {
+	if err := semdiff.Text(d.Out, changes, d.OutTerminal && d.Color); err != nil {
 		return err
 	}
 	if len(changes) > 0 {
-		fmt.Fprintln(d.out)
+		fmt.Fprintln(d.Out)
 	}
-	_, err := fmt.Fprintf(d.out, "%s → %s: %s\n", clean(old), clean(now), semdiff.Summary(changes))
+	_, err := fmt.Fprintf(d.Out, "%s → %s: %s\n", terminal.Clean(before), terminal.Clean(after), semdiff.Summary(changes))
 	return err
 }

@@ -16,23 +16,23 @@ import (
 func newExplain(s *streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain [CODE]",
-		Short: "Tell what a diagnostic's code means, with a wrong and a right example",
+		Short: "Explain a diagnostic code, with examples",
 		Example: `  qtype explain QT202
   qtype explain        # lists all codes`,
-		Args: atMostOne,
+		Args: optionalArgument("code"),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return codes(), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return s.write("", ruleList())
+				return s.WriteTo("", ruleList())
 			}
-			return explain(s, strings.ToUpper(args[0]))
+			return explainCode(s, strings.ToUpper(args[0]))
 		},
 	}
 }
 
-// allRules are the codes of documents, of the converter and of tests.
+// allRules returns the rules of documents, of the converter and of tests.
 func allRules() []diag.Rule { return slices.Concat(lint.Rules(), convert.Rules(), apptest.Rules()) }
 
 func codes() []string {
@@ -51,11 +51,11 @@ func ruleList() string {
 	return b.String()
 }
 
-func explain(s *streams, code string) error {
+func explainCode(s *streams, code string) error {
 	all := allRules()
 	i := slices.IndexFunc(all, func(r diag.Rule) bool { return r.Code == code })
 	if i < 0 {
-		return usagef("no diagnostic has the code %q%s", code, didYouMean(code, codes()))
+		return usagef("no diagnostic has the code %q%s", code, diag.DidYouMean(code, codes()))
 	}
 	r := all[i]
 	var b strings.Builder
@@ -65,12 +65,5 @@ func explain(s *streams, code string) error {
 			fmt.Fprintf(&b, "\n%s:\n\n    %s\n", example.name, strings.ReplaceAll(text, "\n", "\n    "))
 		}
 	}
-	return s.write("", b.String())
-}
-
-func atMostOne(c *cobra.Command, args []string) error {
-	if len(args) > 1 {
-		return &usageError{command: c.CommandPath(), reason: "qtype explain takes one code"}
-	}
-	return nil
+	return s.WriteTo("", b.String())
 }

@@ -16,16 +16,16 @@ import (
 	"time"
 )
 
-// What a hostile document may cost the whole process. The time is what the
-// processors work, which other programs hardly change, and a hang's, not a
-// benchmark's: the goal of a second is held on a machine with nothing else to do.
+// The limits of the whole process for a hostile document. The time is CPU time, which
+// other programs hardly change. It detects a hang; the goal of one second holds on an
+// idle machine.
 const (
 	mostMemory = 200 << 10 // KiB
 	mostTime   = 5 * time.Second
 	goalTime   = time.Second
 )
 
-// build makes the real command, without the race detector's costs.
+// build builds the real command, without the race detector.
 func build(t testing.TB) string {
 	t.Helper()
 	if testing.Short() {
@@ -38,7 +38,7 @@ func build(t testing.TB) string {
 	return file
 }
 
-// usage is what a process cost.
+// usage is the cost of a process.
 type usage struct {
 	code   int
 	out    string
@@ -46,48 +46,48 @@ type usage struct {
 	memory int64         // the most at any time, in KiB
 }
 
-// measure runs a command to its end. A small process of its own starts it: the
-// system counts what the starting process has in memory for the started one's.
+// measure runs a command to its end. A small process starts it, because the system
+// counts the memory of the parent as that of the child.
 func measure(t testing.TB, command string, args ...string) usage {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	told, tell, err := os.Pipe()
+	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = told.Close() }() // it is only read
+	defer func() { _ = r.Close() }() // only read
 	var out bytes.Buffer
 	c := exec.CommandContext(ctx, "measured", append([]string{command}, args...)...)
-	c.Stdout, c.Stderr, c.ExtraFiles = &out, &out, []*os.File{tell}
+	c.Stdout, c.Stderr, c.ExtraFiles = &out, &out, []*os.File{w}
 	err = c.Run()
-	_ = tell.Close() // the other process wrote to it
+	_ = w.Close() // the other process writes to it
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
 	u := usage{code: c.ProcessState.ExitCode(), out: out.String()}
-	if _, err := fmt.Fscan(told, &u.took, &u.memory); err != nil {
+	if _, err := fmt.Fscan(r, &u.took, &u.memory); err != nil {
 		t.Fatalf("%v: %s", err, u.out)
 	}
 	return u
 }
 
-// measured is a program that runs another one, and tells on its fourth stream the
-// nanoseconds that the processors worked for that and the KiB that it took.
+// measured is a program that runs another one and writes its CPU time in nanoseconds and
+// its memory in KiB to file descriptor 3.
 func measured() {
 	c := exec.Command(os.Args[1], os.Args[2:]...)
 	c.Stdout, c.Stderr = os.Stdout, os.Stderr
-	_ = c.Run() // the status tells
+	_ = c.Run() // the caller checks the output
 	if used, ok := c.ProcessState.SysUsage().(*syscall.Rusage); ok {
 		fmt.Fprintln(os.NewFile(3, "usage"), int64(c.ProcessState.UserTime()+c.ProcessState.SystemTime()), used.Maxrss)
 	}
 	os.Exit(c.ProcessState.ExitCode())
 }
 
-// TestHostileFiles gives the real command what would stall or burst a careless
-// reader: each gets one clear error, soon and in little memory.
-func TestHostileFiles(t *testing.T) {
+// TestValidate_HostileFiles: each file that could make a reader hang or run out of
+// memory is rejected with one clear error, fast and in little memory.
+func TestValidate_HostileFiles(t *testing.T) {
 	qtype := build(t)
 	const deep = 10_000
 	const free = "id: shop\nmodels: [{id: m, type: Model, provider: openai, inference_params: {x: " // anything may stand here
@@ -108,7 +108,7 @@ func TestHostileFiles(t *testing.T) {
 		name string
 		make func(folder string) error
 		args string
-		want string // the head of the one finding, or the error
+		want string // the beginning of the only diagnostic, or the error
 	}{
 		{"an alias bomb", text("a.yaml", aliasBomb(10)), "a.yaml", "error[QT009] a.yaml:"},
 		{"a file of 100 MB", large("a.yaml", "id: shop # and so on\n", 100<<20), "a.yaml", "error[QT009] a.yaml is larger than 4 MiB"},
@@ -135,7 +135,7 @@ func TestHostileFiles(t *testing.T) {
 		}, "d", "error[QT105] d/a.qtype.yaml:1:5:"},
 		{"no UTF-8", text("a.yaml", "id: shop\ndescription: \xff\xfe\n"), "a.yaml", "error[QT008] a.yaml is not valid UTF-8 text (line 2)"},
 		{"a NUL byte", text("a.yaml", "id: shop\ndescription: \x00\n"), "a.yaml", "error[QT008] a.yaml is a binary file, not text"},
-		{"a pipe that nobody writes to", func(folder string) error { return syscall.Mkfifo(filepath.Join(folder, "a.yaml"), 0o600) }, "a.yaml", "error[QT001] a.yaml is not a regular file"},
+		{"a pipe without a writer", func(folder string) error { return syscall.Mkfifo(filepath.Join(folder, "a.yaml"), 0o600) }, "a.yaml", "error[QT001] a.yaml is not a regular file"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
@@ -160,7 +160,7 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
-// aliasBomb stands for ten to the power of levels values.
+// aliasBomb expands to ten to the power of levels values.
 func aliasBomb(levels int) string {
 	var b strings.Builder
 	b.WriteString("id: shop\nmodels:\n- {id: m, type: Model, provider: openai, inference_params: {\n  a0: &a0 [x, x, x, x, x, x, x, x, x, x]")
@@ -170,7 +170,7 @@ func aliasBomb(levels int) string {
 	return b.String() + "}}\n"
 }
 
-// writeLarge repeats a text up to a size.
+// writeLarge writes a text repeatedly, up to a size.
 func writeLarge(file, line string, size int64) error {
 	out, err := os.Create(file)
 	if err != nil {

@@ -20,13 +20,14 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/qtype-dev/qtype/internal/servertest"
+	"github.com/qtype-dev/qtype/internal/terminal"
 )
 
 func TestMain(m *testing.M) {
 	testscript.Main(leakless{m}, map[string]func(){"qtype": main, "measured": measured})
 }
 
-// leakless runs the tests, and fails where a goroutine outlives them.
+// leakless runs the tests and fails if a goroutine outlives them.
 type leakless struct{ tests *testing.M }
 
 func (l leakless) Run() int {
@@ -41,9 +42,9 @@ func (l leakless) Run() int {
 	return 0
 }
 
-// TestScripts runs whole commands. $MODEL is a chat server that answers, and
-// $MODEL/<status> one that answers with that HTTP status, 429 only once for
-// each key; $CLOSED is an address where nothing listens; $SITE serves the script's folder.
+// TestScripts runs whole commands. $MODEL is the URL of a chat server, $MODEL/<status>
+// of one that returns that HTTP status, 429 only once; nothing listens at $CLOSED; $SITE
+// serves the script's directory.
 func TestScripts(t *testing.T) {
 	server := httptest.NewServer(modelServer())
 	t.Cleanup(server.Close)
@@ -65,7 +66,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// status runs a command that must end with an exit status: status 2 qtype …
+// status runs a command that must have an exit status: status 2 qtype …
 func status(ts *testscript.TestScript, _ bool, args []string) {
 	err := ts.Exec(args[1], args[2:]...)
 	var exit *exec.ExitError
@@ -137,15 +138,15 @@ func modelServer() http.Handler {
 	})
 }
 
-// terminal runs a command line as if both streams were a terminal without colour.
-func terminal(ctx context.Context, width int, args ...string) (code int, out, err string) {
+// onTerminal runs a command line as if both streams were a terminal without color.
+func onTerminal(ctx context.Context, width int, args ...string) (code int, out, err string) {
 	var stdout, stderr bytes.Buffer
-	s := &streams{in: strings.NewReader(""), out: &stdout, err: &stderr, outTerminal: true, width: width}
+	s := &streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr, OutTerminal: true, Width: width}}
 	code = execute(ctx, s, args)
 	return code, stdout.String(), stderr.String()
 }
 
-// inFolder makes a folder with the application and the given files the current one.
+// inFolder changes to a new directory with the application and the given files.
 func inFolder(t *testing.T, files map[string]string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -159,9 +160,9 @@ func inFolder(t *testing.T, files map[string]string) {
 	}
 }
 
-func TestTableOnATerminal(t *testing.T) {
+func TestRun_TableOnTerminal(t *testing.T) {
 	inFolder(t, map[string]string{"m.csv": "session,message\nc-1,short\nc-漢字,\"a \x1b[31mlong\n message that\t does not fit at all\"\nc-1,break\n"})
-	code, out, errText := terminal(t.Context(), 44, "run", "app.qtype.yaml", "-I", "m.csv", "--ephemeral")
+	code, out, errText := onTerminal(t.Context(), 44, "run", "app.qtype.yaml", "-I", "m.csv", "--ephemeral")
 	want := ` row  session  reply
     1  c-1      You said: short
     2  c-漢字   You said: a ` + "\uFFFD" + `[31mlong messa…
@@ -175,20 +176,20 @@ func TestTableOnATerminal(t *testing.T) {
 	}
 }
 
-func TestCardsOnATerminal(t *testing.T) {
+func TestRun_DetailsOnTerminal(t *testing.T) {
 	inFolder(t, map[string]string{})
-	code, out, _ := terminal(t.Context(), 80, "run", "app.qtype.yaml", "-i", "one\n  two\x1b", "--ephemeral")
+	code, out, _ := onTerminal(t.Context(), 80, "run", "app.qtype.yaml", "-i", "one\n  two\x1b", "--ephemeral")
 	if want := "reply:\n  You said: one\n    two\uFFFD\n"; code != exitDone || out != want {
 		t.Errorf("status %d, output %q, want %q", code, out, want)
 	}
 }
 
-func TestInterrupt(t *testing.T) {
-	asked := make(chan struct{})
+func TestRun_Interrupt(t *testing.T) {
+	called := make(chan struct{})
 	released := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
-		close(asked)
+		close(called)
 		<-r.Context().Done()
 		close(released)
 	}))
@@ -197,10 +198,10 @@ func TestInterrupt(t *testing.T) {
 	t.Setenv("OPENAI_BASE_URL", server.URL)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
-		<-asked
+		<-called
 		cancel()
 	}()
-	code, out, errText := terminal(ctx, 80, "run", "app.qtype.yaml", "-I", "m.csv", "-o", "out.csv", "--ephemeral")
+	code, out, errText := onTerminal(ctx, 80, "run", "app.qtype.yaml", "-I", "m.csv", "-o", "out.csv", "--ephemeral")
 	<-released
 	if code != exitFailed || out != "" || !strings.HasSuffix(errText, "error: interrupted after 0 rows: out.csv was not written\n") || strings.Contains(errText, "written to") {
 		t.Errorf("status %d, output %q, error %q", code, out, errText)
@@ -210,7 +211,7 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-func TestBarsOnATerminal(t *testing.T) {
+func TestRun_ProgressBars(t *testing.T) {
 	second := make(chan struct{})
 	calls := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -227,7 +228,7 @@ func TestBarsOnATerminal(t *testing.T) {
 		<-drawn.seen
 		close(second)
 	}()
-	s := &streams{in: strings.NewReader(""), out: io.Discard, err: drawn, errTerminal: true, width: 80}
+	s := &streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: io.Discard, Err: drawn, ErrTerminal: true, Width: 80}}
 	if code := execute(t.Context(), s, []string{"run", "app.qtype.yaml", "-I", "m.csv", "--ephemeral"}); code != exitDone {
 		t.Errorf("status %d:\n%s", code, drawn.text)
 	}
@@ -236,7 +237,7 @@ func TestBarsOnATerminal(t *testing.T) {
 	}
 }
 
-// watched is a terminal that tells when something was drawn on it.
+// watched is a terminal that reports when a text was drawn on it.
 type watched struct {
 	text  []byte
 	until *regexp.Regexp

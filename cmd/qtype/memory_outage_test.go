@@ -14,7 +14,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/servertest"
 )
 
-// keepsElsewhere is a chat whose memory lies on a server.
+// keepsElsewhere is a chat with a memory on a server.
 const keepsElsewhere = `id: shop
 stores: [{id: chats, type: %s, url: "${CHATS}"}]
 models: [{type: Model, id: echo, provider: mock}]
@@ -22,16 +22,16 @@ memories: [{id: talk}]
 flows:
   - id: chat
     interface: {type: Conversational}
-    variables: [{id: said, type: ChatMessage}, {id: answer, type: ChatMessage}]
-    inputs: [said]
+    variables: [{id: message, type: ChatMessage}, {id: answer, type: ChatMessage}]
+    inputs: [message]
     outputs: [answer]
-    steps: [{type: LLMInference, id: reply, model: echo, memory: talk, inputs: [said], outputs: [answer]}]
+    steps: [{type: LLMInference, id: reply, model: echo, memory: talk, inputs: [message], outputs: [answer]}]
 `
 
-// TestChatOutlivesItsStore: while the server of a chat's memory is frozen or down,
-// what is said costs one clear line each; once it is back, the same chat goes on,
-// and remembers what was answered.
-func TestChatOutlivesItsStore(t *testing.T) {
+// TestChat_StoreOutage: while the server of a chat's memory hangs or is down, each turn
+// fails with one clear line. When it is back, the chat continues and the memory has the
+// turns that were answered.
+func TestChat_StoreOutage(t *testing.T) {
 	for kind, start := range map[string]func() (*servertest.Server, error){
 		"redis":    func() (*servertest.Server, error) { return servertest.Redis("--appendfsync", "always") },
 		"postgres": func() (*servertest.Server, error) { return servertest.Postgres() },
@@ -73,7 +73,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// dialog is a qtype chat whose lines a test writes and reads.
+// dialog is a qtype chat that a test writes to and reads from.
 type dialog struct {
 	*exec.Cmd
 	in    io.WriteCloser
@@ -97,7 +97,7 @@ func startChat(t *testing.T, document, address string) *dialog {
 	return c
 }
 
-// say writes a line; the next one that comes is the answer.
+// say writes a line and returns the next one, the answer.
 func (c *dialog) say(t *testing.T, text, want string) {
 	t.Helper()
 	_, err := fmt.Fprintln(c.in, text)

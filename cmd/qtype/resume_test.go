@@ -109,7 +109,7 @@ func listOf(row int) any {
 	return list
 }
 
-// wantResults is the output: the row, the item, and whether it failed.
+// wantResults returns the expected output: the row, the item, and whether it failed.
 func wantResults(rows int) []string {
 	var want []string
 	for row := 1; row <= rows; row++ {
@@ -125,7 +125,7 @@ func wantResults(rows int) []string {
 	return want
 }
 
-// gotResults reads an output as wantResults writes it.
+// gotResults returns an output in the form of wantResults.
 func gotResults(t *testing.T, path string) []string {
 	t.Helper()
 	r, err := records.Open(t.Context(), path, records.Options{})
@@ -306,7 +306,7 @@ func TestResume_RejectedCredentials(t *testing.T) {
 		return 0
 	})
 	text, status := k.run(t)
-	if status != 1 || strings.Count(text, "\n") != 1 || !strings.Contains(text, "the run was ended: model lists refuses the credentials, of the last 3 rows and likely of all others: ") ||
+	if status != 1 || strings.Count(text, "\n") != 1 || !strings.Contains(text, "stopped: model lists rejected the credentials for 3 rows in a row: ") ||
 		!strings.HasSuffix(text, "continue with: qtype run app.qtype.yaml -I in.csv -o out.jsonl -q --resume\n") {
 		t.Fatalf("exit status %d: %s", status, text)
 	}

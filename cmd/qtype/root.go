@@ -8,9 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// newRoot is the command tree.
+// newRoot returns the command tree.
 func newRoot(s *streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "qtype",
@@ -26,16 +29,28 @@ func newRoot(s *streams) *cobra.Command {
 
 		PersistentPreRun: s.tuneGC,
 	}
-	root.SetIn(s.in)
-	root.SetOut(s.out)
-	root.SetErr(s.err)
+	root.SetIn(s.In)
+	root.SetOut(s.Out)
+	root.SetErr(s.Err)
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newRun(s), newChat(s), newValidate(s), newTest(s), newMemory(s), newCache(s), newExplain(s), newSchema(s), newDiff(s), newConvert(s), newVisualize(s), newInit(s), newLSP(s), newVersion(s))
+	addGroup(root, "Run:", newRun(s), newChat(s), newTest(s))
+	addGroup(root, "Author:", newInit(s), newValidate(s), newDiff(s), newExplain(s), newSchema(s), newLSP(s), newVisualize(s), newConvert(s))
+	addGroup(root, "State:", newMemory(s), newCache(s))
+	root.AddCommand(newVersion(s))
 	root.InitDefaultCompletionCmd()
 	return root
 }
 
-// noCommand answers a word that is no subcommand with the nearest that is one.
+// addGroup adds commands under a heading of the help text.
+func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title})
+	for _, c := range commands {
+		c.GroupID = title
+		root.AddCommand(c)
+	}
+}
+
+// noCommand rejects an unknown subcommand and suggests the nearest one.
 func noCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -44,24 +59,33 @@ func noCommand(c *cobra.Command, args []string) error {
 	for _, sub := range c.Commands() {
 		names = append(names, sub.Name())
 	}
-	return &usageError{command: c.CommandPath(), reason: fmt.Sprintf("%s has no command %q%s", c.CommandPath(), args[0], didYouMean(args[0], names))}
+	return &usageError{command: c.CommandPath(), reason: fmt.Sprintf("%s has no command %q%s", c.CommandPath(), args[0], diag.DidYouMean(args[0], names))}
 }
 
-// arguments demands so many arguments, named as a user reads them.
-func arguments(names ...string) cobra.PositionalArgs {
+// arguments requires one argument for each description.
+func arguments(descriptions ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		switch {
-		case len(args) < len(names):
-			return &usageError{command: c.CommandPath(), reason: fmt.Sprintf("%s needs %s", c.CommandPath(), names[len(args)])}
-		case len(args) > len(names):
-			return &usageError{command: c.CommandPath(), reason: fmt.Sprintf("%s does not know what to do with %q", c.CommandPath(), args[len(names)])}
+		case len(args) < len(descriptions):
+			return &usageError{command: c.CommandPath(), reason: fmt.Sprintf("%s needs %s", c.CommandPath(), descriptions[len(args)])}
+		case len(args) > len(descriptions):
+			return &usageError{command: c.CommandPath(), reason: fmt.Sprintf("%s: unexpected argument %q", c.CommandPath(), args[len(descriptions)])}
 		}
 		return nil
 	}
 }
 
-// flagError puts what is wrong with a flag in one line, with the nearest flag
-// that exists.
+// optionalArgument allows one argument at most.
+func optionalArgument(name string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return &usageError{command: c.CommandPath(), reason: fmt.Sprintf("%s takes one %s", c.CommandPath(), name)}
+		}
+		return nil
+	}
+}
+
+// flagError describes a wrong flag in one line and suggests the nearest one.
 func flagError(c *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var bare *pflag.ValueRequiredError
@@ -73,7 +97,7 @@ func flagError(c *cobra.Command, err error) error {
 	case errors.As(err, &bare):
 		reason = fmt.Sprintf("--%s needs a value", bare.GetFlag().Name)
 	case errors.As(err, &invalid):
-		reason = fmt.Sprintf("--%s cannot be %q: %s", invalid.GetFlag().Name, invalid.GetValue(), expected(invalid.GetFlag()))
+		reason = fmt.Sprintf("--%s cannot be %q: expected %s", invalid.GetFlag().Name, invalid.GetValue(), expected(invalid.GetFlag()))
 	}
 	return &usageError{command: c.CommandPath(), reason: reason}
 }
@@ -85,45 +109,45 @@ func unknownFlag(c *cobra.Command, e *pflag.NotExistError) string {
 	var names []string
 	c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
 	name := "--" + e.GetSpecifiedName()
-	return fmt.Sprintf("%s has no flag %s%s", c.CommandPath(), name, didYouMean(name, names))
+	return fmt.Sprintf("%s has no flag %s%s", c.CommandPath(), name, diag.DidYouMean(name, names))
 }
 
 func expected(f *pflag.Flag) string {
 	if c, ok := f.Value.(*enumFlag); ok {
-		return "it is one of " + joinNames(c.known())
+		return "one of " + textfmt.List(c.known())
 	}
 	if kind := f.Value.Type(); !strings.HasPrefix(kind, "int") && !strings.HasPrefix(kind, "uint") {
-		return "a " + kind + " is expected"
+		return "a " + kind
 	}
-	return "a whole number is expected"
+	return "a whole number"
 }
 
-// enumFlag is a flag that takes one of a few words.
+// enumFlag is a flag with a fixed set of values.
 type enumFlag struct {
 	value  string
 	values []string
 }
 
-// newChoice is a flag value whose first word is the usual one; an empty first
-// word means that something else decides.
-func newChoice(values ...string) *enumFlag { return &enumFlag{value: values[0], values: values} }
+// newEnumFlag returns a flag whose default is the first value. An empty first value
+// means that the default is decided elsewhere; it cannot be given.
+func newEnumFlag(values ...string) *enumFlag { return &enumFlag{value: values[0], values: values} }
 
-// String is the word that was given.
+// String returns the value.
 func (c *enumFlag) String() string { return c.value }
 
-// Set takes a word.
+// Set sets the value.
 func (c *enumFlag) Set(v string) error {
 	if !slices.Contains(c.known(), v) {
-		return errors.New("not a word that is known")
+		return errors.New("unknown value")
 	}
 	c.value = v
 	return nil
 }
 
-// Type shows the words in the help text.
+// Type returns the values for the help text.
 func (c *enumFlag) Type() string { return strings.Join(c.known(), "|") }
 
-// known are the words that may be given.
+// known returns the values that may be given.
 func (c *enumFlag) known() []string {
 	if c.values[0] == "" {
 		return c.values[1:]
@@ -131,12 +155,18 @@ func (c *enumFlag) known() []string {
 	return c.values
 }
 
-// complete offers the words to a shell.
+// addTo adds the flag to a command, with shell completion.
+func (c *enumFlag) addTo(cmd *cobra.Command, name, short, usage string) {
+	cmd.Flags().VarP(c, name, short, usage)
+	_ = cmd.RegisterFlagCompletionFunc(name, c.complete) // fails only for an unknown flag
+}
+
+// complete returns the values for shell completion.
 func (c *enumFlag) complete(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return c.known(), cobra.ShellCompDirectiveNoFileComp
 }
 
-// yamlFiles lets a shell complete documents.
+// yamlFiles completes the names of documents.
 func yamlFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
 }

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestARunOnATerminal: bars while it goes on, Ctrl-C says how to go on with it,
-// and it does.
-func TestARunOnATerminal(t *testing.T) {
+// TestRun_ProgressAndResumeOnTerminal: progress bars are drawn, Ctrl-C prints how to
+// resume the run, and that works.
+func TestRun_ProgressAndResumeOnTerminal(t *testing.T) {
 	k := newKillable(t, 300, 4, "out.csv")
 	k.args = k.args[:len(k.args)-1]                         // without -q
 	stuck, full := make(chan struct{}), make(chan struct{}) // full: each worker is stuck, and what it did before is done
@@ -50,12 +50,12 @@ func TestARunOnATerminal(t *testing.T) {
 	c.see(" done")
 	c.see("error: interrupted after ")
 	c.see("continue with: qtype run app.qtype.yaml -I in.csv -o out.csv --resume")
-	_ = cmd.Wait() // the text has told
+	_ = cmd.Wait() // the text was checked
 	if cmd.ProcessState.ExitCode() != exitFailed {
 		t.Errorf("exit status %d", cmd.ProcessState.ExitCode())
 	}
 	release()
-	asked := k.model.calls()
+	before := k.model.calls()
 	k.args = append(k.args, "-q")
 	if text, status := k.run(t, "--resume"); status != exitFailed || text != "" { // some rows are meant to fail
 		t.Fatalf("exit status %d: %s", status, text)
@@ -63,7 +63,7 @@ func TestARunOnATerminal(t *testing.T) {
 	if got := gotResults(t, filepath.Join(k.dir, "out.csv")); !slices.Equal(got, wantResults(300)) {
 		t.Errorf("%d results, want %d", len(got), len(wantResults(300)))
 	}
-	if again := k.model.calls() - asked; again > 300-35 {
-		t.Errorf("%d rows were run after %d calls before", again, asked)
+	if again := k.model.calls() - before; again > 300-35 {
+		t.Errorf("%d rows were run after %d calls before", again, before)
 	}
 }

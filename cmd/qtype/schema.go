@@ -19,12 +19,12 @@ func newSchema(s *streams) *cobra.Command {
 		Args: arguments(),
 		RunE: func(*cobra.Command, []string) error {
 			if tests {
-				return s.write(output, apptest.Schema())
+				return s.WriteTo(output, apptest.Schema())
 			}
-			return s.write(output, qtype.Schema())
+			return s.WriteTo(output, qtype.Schema())
 		},
 	}
-	c.Flags().BoolVar(&tests, "tests", false, "of *.qtype-test.yaml instead")
-	c.Flags().StringVarP(&output, "output", "o", "", "write it to this `FILE`")
+	c.Flags().BoolVar(&tests, "tests", false, "print the schema of test files")
+	c.Flags().StringVarP(&output, "output", "o", "", "write the schema to `FILE`")
 	return c
 }

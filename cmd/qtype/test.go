@@ -13,6 +13,8 @@ import (
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/apptest"
+	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
@@ -25,53 +27,51 @@ type testCommand struct {
 }
 
 func newTest(s *streams) *cobra.Command {
-	t := &testCommand{streams: s, format: newChoice("text", "json", "junit", "github")}
+	t := &testCommand{streams: s, format: newEnumFlag("text", "json", "junit", "github")}
 	c := &cobra.Command{
 		Use:   "test [PATH…]",
-		Short: "Run the tests of applications: no key, no network",
+		Short: "Run application tests offline, with mocks",
 		Long: `Runs the tests in files *.qtype-test.yaml: turns through a flow, with mocks in
-place of models and tools, and what must come of them. Of a folder all such files
-in it are run; without a path those of the current one.`,
+place of models and tools, and the expected results. For a directory, all such files
+below it are run; the default is the current directory.`,
 		Example: `  qtype test
   qtype test app.qtype-test.yaml --run 'name'
   qtype test --format junit > report.xml`,
 		RunE: func(c *cobra.Command, args []string) error { return t.all(c.Context(), args) },
 	}
-	c.Flags().VarP(t.format, "format", "", "how results are told")
-	c.Flags().StringVar(&t.run, "run", "", "only tests whose names match this regular expression")
-	c.Flags().BoolVarP(&t.quiet, "quiet", "q", false, "say nothing of tests that passed")
-	_ = c.RegisterFlagCompletionFunc("format", t.format.complete) // fails only for a flag that is not there
+	t.format.addTo(c, "format", "", "output format")
+	c.Flags().StringVar(&t.run, "run", "", "run only tests whose names match this regular expression")
+	c.Flags().BoolVarP(&t.quiet, "quiet", "q", false, "print failed tests only")
 	return c
 }
 
-// all runs the tests that are found at the paths.
+// all runs the tests at the paths.
 func (t *testCommand) all(ctx context.Context, paths []string) error {
 	names, err := regexp.Compile(t.run)
 	if err != nil {
-		return usagef("--run %q is no regular expression", t.run)
+		return usagef("--run: invalid regular expression %q", t.run)
 	}
 	if len(paths) == 0 {
 		paths = []string{"."}
 	}
-	files, err := apptest.Find(paths)
-	var missing *fs.PathError
-	switch {
-	case errors.As(err, &missing):
-		return fmt.Errorf("%s: cannot be read: %w", missing.Path, plainCause(err))
-	case err != nil:
-		return err
-	case len(files) == 0:
-		return fmt.Errorf("there is no *.qtype-test.yaml in %s", joinNames(paths))
+	o := qtype.TestOptions{Names: names, Options: []qtype.Option{qtype.WithLog(func(line string) { fmt.Fprintln(t.Err, line) })}}
+	if t.format.value == "text" {
+		o.Started, o.Finished = t.started, t.finished
 	}
 	begin := time.Now()
-	var reports []apptest.Report
-	for _, path := range files {
-		reports = append(reports, t.file(ctx, path, names))
-		if ctx.Err() != nil {
-			return errInterrupted
-		}
+	reports, err := qtype.Test(ctx, paths, o)
+	var missing *fs.PathError
+	switch {
+	case ctx.Err() != nil:
+		return errInterrupted
+	case errors.As(err, &missing):
+		return fmt.Errorf("%s: cannot be read: %w", missing.Path, terminal.Cause(err))
+	case err != nil:
+		return err
+	case len(reports) == 0:
+		return fmt.Errorf("no *.qtype-test.yaml in %s", textfmt.List(paths))
 	}
-	if err := t.tell(reports, time.Since(begin)); err != nil {
+	if err := t.summary(reports, time.Since(begin)); err != nil {
 		return err
 	}
 	switch passed, failed := apptest.Passed(reports); {
@@ -83,61 +83,52 @@ func (t *testCommand) all(ctx context.Context, paths []string) error {
 	return nil
 }
 
-// file runs the tests of one file, and tells of each at once.
-func (t *testCommand) file(ctx context.Context, path string, names *regexp.Regexp) apptest.Report {
-	r := apptest.Report{Path: path}
-	file, faults := apptest.Load(ctx, path, qtype.WithLog(func(line string) { fmt.Fprintln(t.err, line) }))
-	text := t.format.value == "text"
-	if r.Faults = faults; file == nil {
-		if text {
-			fmt.Fprintf(t.out, "%s cannot be run\n", clean(path))
-			t.blocks(faults)
-		}
-		return r
+// started prints the name of a file, or why it cannot be run.
+func (t *testCommand) started(r *qtype.TestReport) {
+	switch {
+	case r.Diagnostics.Errors() > 0:
+		fmt.Fprintf(t.Out, "%s cannot be run\n", terminal.Clean(r.Path))
+		t.blocks(r.Diagnostics)
+	case !t.quiet:
+		fmt.Fprintln(t.Out, terminal.Clean(r.Path))
 	}
-	tests := file.Tests(names)
-	if text && len(tests) > 0 && !t.quiet {
-		fmt.Fprintln(t.out, clean(path))
-	}
-	for _, test := range tests {
-		o := file.Run(ctx, test)
-		r.Outcomes = append(r.Outcomes, o)
-		switch {
-		case !text:
-		case !o.Passed():
-			fmt.Fprintf(t.out, "  ✗ %s%s\n", clean(o.Name), milliseconds(o.Took))
-			t.blocks(o.Faults)
-		case !t.quiet:
-			fmt.Fprintf(t.out, "  ✓ %s%s\n", clean(o.Name), milliseconds(o.Took))
-		}
-	}
-	return r
 }
 
-// blocks shows diagnostics among the lines of tests.
+// finished prints the outcome of a test.
+func (t *testCommand) finished(o *qtype.TestOutcome) {
+	switch {
+	case !o.Passed():
+		fmt.Fprintf(t.Out, "  ✗ %s%s\n", terminal.Clean(o.Name), milliseconds(o.Took))
+		t.blocks(o.Diagnostics)
+	case !t.quiet:
+		fmt.Fprintf(t.Out, "  ✓ %s%s\n", terminal.Clean(o.Name), milliseconds(o.Took))
+	}
+}
+
+// blocks prints diagnostics between the lines of tests.
 func (t *testCommand) blocks(list diag.List) {
-	t.print(t.out, func(w io.Writer) error { return diag.Text(w, list, t.diagText(t.outTerminal)) })
-	fmt.Fprintln(t.out)
+	t.print(t.Out, func(w io.Writer) error { return diag.Text(w, list, t.diagText(t.OutTerminal)) })
+	fmt.Fprintln(t.Out)
 }
 
-// tell ends the report.
-func (t *testCommand) tell(reports []apptest.Report, took time.Duration) error {
+// summary prints the result of all tests.
+func (t *testCommand) summary(reports []qtype.TestReport, took time.Duration) error {
 	switch t.format.value {
 	case "json":
-		return apptest.JSON(t.out, reports)
+		return apptest.JSON(t.Out, reports)
 	case "junit":
-		return apptest.JUnit(t.out, reports)
+		return apptest.JUnit(t.Out, reports)
 	case "github":
-		return diag.GitHub(t.out, apptest.Faults(reports))
+		return diag.GitHub(t.Out, apptest.AllDiagnostics(reports))
 	}
 	passed, failed := apptest.Passed(reports)
 	if t.quiet && failed == 0 || passed+failed == 0 {
 		return nil
 	}
-	sum := count(passed+failed, "test") + ": "
+	sum := textfmt.Count(passed+failed, "test") + ": "
 	if failed > 0 {
 		sum += fmt.Sprintf("%d failed, ", failed)
 	}
-	_, err := fmt.Fprintf(t.out, "%s%d passed%s\n", sum, passed, milliseconds(took))
+	_, err := fmt.Fprintf(t.Out, "%s%d passed%s\n", sum, passed, milliseconds(took))
 	return err
 }

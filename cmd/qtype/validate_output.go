@@ -6,37 +6,37 @@ import (
 	"strings"
 	"time"
 
-	"github.com/qtype-dev/qtype/internal/memoryview/show"
+	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/validate/lint"
 )
 
-// maxNamed is for how many valid documents each is named; of more, only how
-// many they are.
+// maxNamed is the maximum number of valid documents that are listed by name.
 const maxNamed = 20
 
-// tell writes the faults in the format that was asked for.
-func (v *validateCommand) tell(results []lint.Result, took time.Duration) error {
+// write writes the diagnostics in the format of --format.
+func (v *validateCommand) write(results []lint.Result, took time.Duration) error {
 	results = v.withSeverities(results)
-	faults := lint.Diagnostics(results)
+	list := lint.Diagnostics(results)
 	var err error
 	switch v.format.value {
 	case "json":
-		err = diag.JSON(v.out, faults)
+		err = diag.JSON(v.Out, list)
 	case "sarif":
-		err = diag.SARIF(v.out, faults, diag.Tool{Version: version(), Rules: lint.Rules()})
+		err = diag.SARIF(v.Out, list, diag.Tool{Version: version(), Rules: lint.Rules()})
 	case "github":
-		err = diag.GitHub(v.out, faults)
+		err = diag.GitHub(v.Out, list)
 	default:
-		err = v.text(results, faults, took)
+		err = v.text(results, list, took)
 	}
-	if err == nil && faults.Errors() > 0 {
+	if err == nil && list.Errors() > 0 {
 		err = errSilent
 	}
 	return err
 }
 
-// withSeverities answers the results with the severities that were asked for.
+// withSeverities returns the results with warnings as errors if --strict is set.
 func (v *validateCommand) withSeverities(results []lint.Result) []lint.Result {
 	if !v.strict {
 		return results
@@ -48,9 +48,9 @@ func (v *validateCommand) withSeverities(results []lint.Result) []lint.Result {
 	return strict
 }
 
-// text prints blocks and the closing line of look.md.
-func (v *validateCommand) text(results []lint.Result, faults diag.List, took time.Duration) error {
-	if err := diag.Text(v.out, faults, v.diagText(v.outTerminal)); err != nil {
+// text writes the diagnostics as blocks, the valid documents and a summary.
+func (v *validateCommand) text(results []lint.Result, list diag.List, took time.Duration) error {
+	if err := diag.Text(v.Out, list, v.diagText(v.OutTerminal)); err != nil {
 		return err
 	}
 	files, valid := 0, 0
@@ -61,16 +61,16 @@ func (v *validateCommand) text(results []lint.Result, faults diag.List, took tim
 		}
 	}
 	if !v.quiet {
-		v.valid(results, valid, len(faults) == 0, took)
+		v.valid(results, valid, len(list) == 0, took)
 	}
-	if len(faults) > 0 {
-		fmt.Fprintf(v.out, "\n%s in %s%s%s\n", countText(faults), count(files, "file"), milliseconds(took), fixableNote(faults, v.fix))
+	if len(list) > 0 {
+		fmt.Fprintf(v.Out, "\n%s in %s%s%s\n", countText(list), textfmt.Count(files, "file"), milliseconds(took), fixableNote(list, v.fix))
 	}
 	return nil
 }
 
-// valid names the valid documents, or counts them where they are many. The time
-// stands here where nothing else follows.
+// valid lists the valid documents, or counts them if they are many. It adds the time
+// if no summary follows.
 func (v *validateCommand) valid(results []lint.Result, valid int, all bool, took time.Duration) {
 	timed := ""
 	if all {
@@ -78,22 +78,22 @@ func (v *validateCommand) valid(results []lint.Result, valid int, all bool, took
 	}
 	switch {
 	case len(results) == 0:
-		fmt.Fprintf(v.out, "there is no document in %s\n", clean(joinNames(v.find.Paths)))
+		fmt.Fprintf(v.Out, "no documents in %s\n", terminal.Clean(textfmt.List(v.find.Paths)))
 	case valid > maxNamed:
-		fmt.Fprintf(v.out, "%s are valid%s\n", count(valid, "document"), timed)
+		fmt.Fprintf(v.Out, "%s are valid%s\n", textfmt.Count(valid, "document"), timed)
 	default:
 		if len(results) > 1 && all {
 			timed = milliseconds(took / time.Duration(len(results)))
 		}
 		for _, r := range results {
 			if len(r.Diagnostics) == 0 {
-				fmt.Fprintf(v.out, "%s is valid: %s%s\n", clean(r.Document.String()), r.Summary, timed)
+				fmt.Fprintf(v.Out, "%s is valid: %s%s\n", terminal.Clean(r.Document.String()), r.Summary, timed)
 			}
 		}
 	}
 }
 
-// milliseconds is " (18 ms)"; nothing where no time was taken.
+// milliseconds returns " (18 ms)"; empty if no time was measured.
 func milliseconds(took time.Duration) string {
 	if took == 0 {
 		return ""
@@ -101,31 +101,23 @@ func milliseconds(took time.Duration) string {
 	return fmt.Sprintf(" (%d ms)", max(took.Milliseconds(), 1))
 }
 
-// fixableNote tells how many faults --fix mends, where it was not asked for.
-func fixableNote(faults diag.List, asked bool) string {
-	n := faults.Fixable()
-	if n == 0 || asked {
+// fixableNote returns how many diagnostics --fix can fix, unless it was given.
+func fixableNote(list diag.List, fix bool) string {
+	n := list.Fixable()
+	if n == 0 || fix {
 		return ""
 	}
-	return "; " + show.Thousands(n) + " can be mended by --fix"
+	return "; " + textfmt.Thousands(n) + " fixable with --fix"
 }
 
-// countText is "2 errors, 1 warning".
-func countText(faults diag.List) string {
+// countText returns "2 errors, 1 warning".
+func countText(list diag.List) string {
 	var parts []string
-	if n := faults.Errors(); n > 0 {
-		parts = append(parts, count(n, "error"))
+	if n := list.Errors(); n > 0 {
+		parts = append(parts, textfmt.Count(n, "error"))
 	}
-	if n := faults.Warnings(); n > 0 {
-		parts = append(parts, count(n, "warning"))
+	if n := list.Warnings(); n > 0 {
+		parts = append(parts, textfmt.Count(n, "warning"))
 	}
 	return strings.Join(parts, ", ")
-}
-
-// count is "1 file", "2,304 files".
-func count[N int | int64](n N, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return show.Thousands(int(n)) + " " + noun + "s"
 }

@@ -10,10 +10,12 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/qtype-dev/qtype/internal/terminal"
 )
 
-// TestWatch changes a document while it is watched, and interrupts.
-func TestWatch(t *testing.T) {
+// TestValidate_Watch changes a document that is watched, then interrupts the command.
+func TestValidate_Watch(t *testing.T) {
 	for _, c := range []struct {
 		end  string // what the document is at last
 		code int
@@ -24,7 +26,7 @@ func TestWatch(t *testing.T) {
 		inFolder(t, map[string]string{"a.yaml": "id: 42\n"})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		first := &watched{until: regexp.MustCompile(`1 error in 1 file; 1 can be mended`), seen: make(chan struct{})}
+		first := &watched{until: regexp.MustCompile(`1 error in 1 file; 1 fixable with`), seen: make(chan struct{})}
 		out := &relay{first: first, then: &watched{until: regexp.MustCompile(`changed at [0-9:]{8}\n(a.yaml is valid: |error.QT105. a.yaml:1:5: "id" needs a text, not a number \(7\))`), seen: make(chan struct{})}}
 		go func() {
 			<-first.seen
@@ -34,14 +36,14 @@ func TestWatch(t *testing.T) {
 			<-out.then.seen
 			cancel()
 		}()
-		s := &streams{in: strings.NewReader(""), out: out, err: out, width: 80}
+		s := &streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: out, Err: out, Width: 80}}
 		if code := execute(ctx, s, []string{"validate", "--watch", "a.yaml"}); code != c.code {
 			t.Errorf("status %d, want %d:\n%s", code, c.code, out.first.text)
 		}
 	}
 }
 
-// relay hands everything to two watchers.
+// relay writes to two watchers.
 type relay struct{ first, then *watched }
 
 // Write never fails.
@@ -50,7 +52,7 @@ func (r *relay) Write(p []byte) (int, error) {
 	return r.then.Write(p)
 }
 
-// action is what the tests read of a composite action.
+// action is the part of a composite action that the tests read.
 type action struct {
 	Inputs map[string]struct {
 		Description string `yaml:"description"`
@@ -81,7 +83,7 @@ func decodeFile(t *testing.T, path string, to any) {
 	}
 }
 
-// TestAction runs the steps of the action as GitHub would, in another repository.
+// TestAction runs the steps of the action as GitHub does, in another repository.
 func TestAction(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil || testing.Short() {
@@ -139,8 +141,8 @@ func TestAction(t *testing.T) {
 	}
 }
 
-// TestHooks: the hooks of pre-commit name commands and flags that there are.
-func TestHooks(t *testing.T) {
+// TestPreCommitHooks: the hooks of pre-commit use existing commands and flags.
+func TestPreCommitHooks(t *testing.T) {
 	var hooks []struct {
 		ID       string `yaml:"id"`
 		Entry    string `yaml:"entry"`
@@ -161,15 +163,15 @@ func TestHooks(t *testing.T) {
 			t.Errorf("%+v", hook)
 		}
 		if hook.Passed != nil && !*hook.Passed { // it finds its files itself
-			if code, out, _ := terminal(t.Context(), 80, words[1:]...); code != exitFailed || !strings.Contains(out, "there are no tests") {
+			if code, out, _ := onTerminal(t.Context(), 80, words[1:]...); code != exitFailed || !strings.Contains(out, "there are no tests") {
 				t.Errorf("%s: status %d, %s", hook.ID, code, out)
 			}
 			continue
 		}
-		if code, out, errText := terminal(t.Context(), 80, append(words[1:], "good.qtype.yaml")...); code != exitDone || out+errText != "" {
+		if code, out, errText := onTerminal(t.Context(), 80, append(words[1:], "good.qtype.yaml")...); code != exitDone || out+errText != "" {
 			t.Errorf("%s on a good document: status %d, %s%s", hook.ID, code, out, errText)
 		}
-		if code, _, _ := terminal(t.Context(), 80, append(words[1:], "bad.qtype.yml", "good.qtype.yaml")...); code != exitFailed {
+		if code, _, _ := onTerminal(t.Context(), 80, append(words[1:], "bad.qtype.yml", "good.qtype.yaml")...); code != exitFailed {
 			t.Errorf("%s on a bad document: status %d", hook.ID, code)
 		}
 	}

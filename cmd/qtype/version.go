@@ -14,12 +14,12 @@ func newVersion(s *streams) *cobra.Command {
 		Short: "Print the version",
 		Args:  arguments(),
 		RunE: func(*cobra.Command, []string) error {
-			return s.write("", fmt.Sprintf("qtype %s (%s, %s/%s)\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH))
+			return s.WriteTo("", fmt.Sprintf("qtype %s (%s, %s/%s)\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH))
 		},
 	}
 }
 
-// version is what the build recorded: the module's version, else the commit.
+// version returns the module's version that the build recorded, or the commit.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

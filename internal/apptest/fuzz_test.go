@@ -28,7 +28,7 @@ func FuzzLoad(f *testing.F) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		file, list := apptest.Load(t.Context(), path)
+		file, list := apptest.Load(t.Context(), path, open)
 		if file == nil {
 			if list.Errors() == 0 {
 				t.Errorf("%q cannot be run, but there is no error", text)

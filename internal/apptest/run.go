@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/internal/tokenizer"
 	"github.com/qtype-dev/qtype/memory"
@@ -27,28 +26,28 @@ import (
 
 // Outcome is the result of a test.
 type Outcome struct {
-	Name   string        // of the test
-	Flow   string        // the id of the flow
-	Place  source.Span   // of the test's name
-	Took   time.Duration // of all turns
-	Faults diag.List     // why the test failed; empty if it passed
+	Name        string        // of the test
+	Flow        string        // the id of the flow
+	Place       source.Span   // of the test's name
+	Took        time.Duration // of all turns
+	Diagnostics diag.List     // why the test failed; empty if it passed
 }
 
 // Passed reports whether all expectations were met.
-func (o *Outcome) Passed() bool { return len(o.Faults) == 0 }
+func (o *Outcome) Passed() bool { return len(o.Diagnostics) == 0 }
 
 // Run runs one test of the file. It stops after the first turn that fails.
 // Canceling ctx fails the current turn.
 func (f *File) Run(ctx context.Context, t *spec.Test) *Outcome {
-	flow := flowOf(f.program.Document.Application, t)
+	flow := flowOf(f.program.App, t)
 	o := &Outcome{Name: t.Name, Flow: flow.ID, Place: spanOf(t, "name")}
 	begin := time.Now()
 	defer func() { o.Took = time.Since(begin) }()
 	s := newTestEnv(f.Suite, t)
-	app, err := qtype.New(f.program, qtype.WithEphemeral(), qtype.WithMocks(s.mocks()), qtype.WithHTTP(&http.Client{Transport: blockedTransport{}}),
-		qtype.WithApproval(func(context.Context, tool.Request) (bool, string, error) { return true, "", nil }))
+	app, err := f.program.New(Env{Mocks: s.mocks(), HTTP: &http.Client{Transport: blockedTransport{}},
+		Approve: func(context.Context, tool.Request) (bool, string, error) { return true, "", nil }})
 	if err != nil {
-		o.Faults.Add(ruleFailed.At(o.Place, "the application cannot be started: %s", err))
+		o.Diagnostics.Add(ruleFailed.At(o.Place, "the application cannot be started: %s", err))
 		return o
 	}
 	r := &testRun{app: app, flow: flow, test: t, env: s}
@@ -62,7 +61,7 @@ func (f *File) Run(ctx context.Context, t *spec.Test) *Outcome {
 	if err := app.Close(ctx); err != nil {
 		r.diagnostics.Add(ruleFailed.At(o.Place, "the application cannot be closed: %s", err))
 	}
-	o.Faults = r.diagnostics
+	o.Diagnostics = r.diagnostics
 	return o
 }
 

@@ -86,10 +86,10 @@ func writeFiles(t *testing.T, tests string) string {
 func runFile(t *testing.T, tests string) []string {
 	t.Helper()
 	path := writeFiles(t, tests)
-	file, list := apptest.Load(t.Context(), path)
+	file, list := apptest.Load(t.Context(), path, open)
 	if file != nil {
 		for _, one := range file.Tests(nil) {
-			list = append(list, file.Run(t.Context(), one).Faults...)
+			list = append(list, file.Run(t.Context(), one).Diagnostics...)
 		}
 	}
 	got := messagesOf(list)
@@ -188,11 +188,11 @@ func TestRun_BlocksServers(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "app.qtype.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	file, list := apptest.Load(t.Context(), path)
+	file, list := apptest.Load(t.Context(), path, open)
 	if file == nil {
 		t.Fatal(list)
 	}
-	got := messagesOf(file.Run(t.Context(), file.Tests(nil)[0]).Faults)
+	got := messagesOf(file.Run(t.Context(), file.Tests(nil)[0]).Diagnostics)
 	if len(got) != 1 || !strings.Contains(got[0], "a test cannot call servers: add a mock of the tool under tools") {
 		t.Errorf("got %q", got)
 	}
@@ -220,7 +220,7 @@ tests:
   - {name: '', flow: talk, turns: [{input: x, expect: [{a: b}, '1']}, null]}
   - null
 `)
-	file, list := apptest.Load(t.Context(), path)
+	file, list := apptest.Load(t.Context(), path, open)
 	if file != nil {
 		t.Fatal("the file can be run")
 	}
@@ -275,10 +275,10 @@ func TestRules_Examples(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(filepath.Dir(path), "app.qtype.yaml"), []byte(small), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			file, list := apptest.Load(t.Context(), path)
+			file, list := apptest.Load(t.Context(), path, open)
 			if file != nil {
 				for _, one := range file.Tests(nil) {
-					list = append(list, file.Run(t.Context(), one).Faults...)
+					list = append(list, file.Run(t.Context(), one).Diagnostics...)
 				}
 			}
 			if broken && (len(list) != 1 || list[0].Code != rule.Code) || !broken && len(list) > 0 {
@@ -319,8 +319,8 @@ func TestReports(t *testing.T) {
 	var reports []apptest.Report
 	for _, path := range []string{good, bad} {
 		r := apptest.Report{Path: path}
-		file, list := apptest.Load(t.Context(), path)
-		if r.Faults = list; file != nil {
+		file, list := apptest.Load(t.Context(), path, open)
+		if r.Diagnostics = list; file != nil {
 			for _, one := range file.Tests(regexp.MustCompile("")) {
 				r.Outcomes = append(r.Outcomes, file.Run(t.Context(), one))
 			}
@@ -427,13 +427,13 @@ func TestDocumentation(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "app.qtype.yaml"), []byte(small), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	file, list := apptest.Load(t.Context(), path)
+	file, list := apptest.Load(t.Context(), path, open)
 	if file == nil {
 		t.Fatal(list)
 	}
 	for _, one := range file.Tests(nil) {
 		if o := file.Run(t.Context(), one); !o.Passed() {
-			t.Errorf("%s: %v", o.Name, o.Faults)
+			t.Errorf("%s: %v", o.Name, o.Diagnostics)
 		}
 	}
 }

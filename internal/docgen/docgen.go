@@ -165,10 +165,7 @@ func (g *generator) writeField(b *strings.Builder, f schemagen.Field) error {
 		standard = "**required**"
 	}
 	description := escaped(g.declarations.Doc(f.Owner, f.Name))
-	docs := spec.ValueDocs(f.StructField)
-	for _, value := range slices.Sorted(maps.Keys(docs)) {
-		description += fmt.Sprintf("<br>`%s`: %s.", value, escaped(strings.TrimSuffix(docs[value], ".")))
-	}
+	description += valueList(spec.ValueDocs(f.StructField), description)
 	if example := f.Tag.Get("example"); example != "" {
 		description += " Example: `" + example + "`."
 	}
@@ -177,6 +174,20 @@ func (g *generator) writeField(b *strings.Builder, f schemagen.Field) error {
 	}
 	fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", f.Key, cell(value+limits), cell(standard), cell(description))
 	return nil
+}
+
+// valueList describes the values of a key, unless the description does.
+func valueList(docs map[string]string, description string) string {
+	var list string
+	described := true
+	for _, value := range slices.Sorted(maps.Keys(docs)) {
+		list += fmt.Sprintf("<br>`%s`: %s.", value, escaped(strings.TrimSuffix(docs[value], ".")))
+		described = described && strings.Contains(description, value+" (")
+	}
+	if described {
+		return ""
+	}
+	return list
 }
 
 // writeSignature describes which variables a type of step accepts.

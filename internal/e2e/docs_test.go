@@ -66,21 +66,43 @@ func TestExamples_AreValid(t *testing.T) {
 	}
 }
 
-// TestDocs_LinksResolve follows the relative links of all pages.
+// TestDocs_LinksResolve follows the relative links of all pages, to files and to
+// headings.
 func TestDocs_LinksResolve(t *testing.T) {
 	links := regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	code := regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
-	for page, text := range readPages(t) {
+	pages := readPages(t)
+	fragments := map[string][]string{}
+	for page, text := range pages {
+		fragments[page] = headings(text)
+	}
+	for page, text := range pages {
 		for _, l := range links.FindAllStringSubmatch(code.ReplaceAllString(text, ""), -1) {
 			u, err := url.Parse(l[1])
-			if err != nil || u.IsAbs() || u.Path == "" {
+			if err != nil || u.IsAbs() {
 				continue
 			}
-			if _, err := os.Stat(filepath.Join(filepath.Dir(page), u.Path)); err != nil {
+			target := filepath.Join(filepath.Dir(page), u.Path)
+			if u.Path == "" {
+				target = page
+			}
+			if _, err := os.Stat(target); err != nil {
 				t.Errorf("%s links to %s, which does not exist", page, l[1])
+			} else if pages[target] != "" && u.Fragment != "" && !slices.Contains(fragments[target], u.Fragment) {
+				t.Errorf("%s links to %s, but the page has no such heading", page, l[1])
 			}
 		}
 	}
+}
+
+// headings returns the fragments that GitHub gives the headings of a page.
+func headings(text string) []string {
+	var fragments []string
+	for _, h := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(text, -1) {
+		plain := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(h[1]), "")
+		fragments = append(fragments, strings.ReplaceAll(plain, " ", "-"))
+	}
+	return fragments
 }
 
 // TestDocs_Index: docs/README.md links every page of its folder.

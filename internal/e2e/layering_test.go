@@ -36,7 +36,7 @@ var layers = []layer{
 	{"language", []string{
 		"spec", "internal/expression", "internal/httpx", "internal/jsonpath", "internal/prompttemplate",
 		"internal/remotefs", "internal/servertest", "internal/sqlitefile", "internal/sqlquery", "internal/subprocess",
-		"internal/textfmt", "internal/tokenizer",
+		"internal/terminal", "internal/textfmt", "internal/tokenizer",
 	}, ""},
 	{"checking", []string{
 		"loader", "validate", "internal/convert", "internal/diagram", "internal/docgen", "internal/lsp",
@@ -47,7 +47,7 @@ var layers = []layer{
 		"internal/sqldb", "internal/storage", "internal/vectors",
 	}, "checking"},
 	{"execution", []string{"steps", "runtime", "internal/checkpoint", "internal/stepcache"}, "checking"},
-	{"faces", nil, ""},
+	{"faces", []string{"internal/batch", "internal/cacheview", "internal/chatui", "internal/clienttool"}, ""},
 	{"front", []string{facade, "cmd/qtype", "internal/apptest", "internal/bench", "internal/e2e"}, ""},
 }
 

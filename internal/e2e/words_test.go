@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"bytes"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,7 +46,7 @@ func (u use) String() string {
 
 const wordsFile = "internal/e2e/testdata/retired_words.txt"
 
-// TestWords reports retired words in all tracked text files of the module.
+// TestWords reports retired words in the names and texts of all tracked files.
 func TestWords(t *testing.T) {
 	list := readWords(t)
 	tracked, err := exec.CommandContext(t.Context(), "git", "ls-files", "--cached", "--others", "--exclude-standard").Output()
@@ -59,12 +60,41 @@ func TestWords(t *testing.T) {
 			continue
 		}
 		text, err := os.ReadFile(path)
-		if err != nil || !isText(text) {
-			continue // deleted but not committed, or binary
+		if err != nil {
+			continue // deleted but not committed
+		}
+		for _, u := range list.check(path, path) { // the name of the file
+			t.Error(u)
+		}
+		if !isText(text) {
+			continue
 		}
 		for _, u := range list.check(path, string(text)) {
 			t.Error(u)
 		}
+	}
+}
+
+// sentence matches names of tests that are sentences: a name consists of the subject
+// and, after an underscore, of the case, such as TestStepCache_ReplaysAnswer.
+var sentence = regexp.MustCompile(`(?m)^func ((?:Test|Benchmark|Fuzz)(?:An?|The|What|Which|Who|Where|Nothing|Every|Each|Only|No)[A-Z]\w*)`)
+
+// TestWords_TestNames reports tests whose names are sentences.
+func TestWords_TestNames(t *testing.T) {
+	pending := pendingFolders(t)
+	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+		isPending := slices.ContainsFunc(pending, func(p string) bool { return strings.HasPrefix(path, p) })
+		if err != nil || !strings.HasSuffix(path, "_test.go") || isPending {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range sentence.FindAllSubmatch(text, -1) {
+			t.Errorf("%s: %s: name the subject and, after an underscore, the case", path, m[1])
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -51,7 +51,7 @@ func compressionNamed(path string) (c compression, bare string) {
 
 // unpack decompresses a file and peeks at its beginning.
 func (r *Reader) unpack(c compression, in *bufio.Reader) (*bufio.Reader, []byte, error) {
-	fault := func(err error) error {
+	invalid := func(err error) error {
 		return &FileError{Path: r.path, Reason: fmt.Sprintf("is not a valid %s file", c), Err: err}
 	}
 	var plain io.Reader
@@ -59,13 +59,13 @@ func (r *Reader) unpack(c compression, in *bufio.Reader) (*bufio.Reader, []byte,
 	case formatGzip:
 		z, err := gzip.NewReader(in)
 		if err != nil {
-			return nil, nil, fault(err)
+			return nil, nil, invalid(err)
 		}
 		plain = z
 	case formatZstd:
 		z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxTable))
 		if err != nil {
-			return nil, nil, fault(err)
+			return nil, nil, invalid(err)
 		}
 		r.closers = append(r.closers, z.IOReadCloser())
 		plain = z

@@ -88,7 +88,7 @@ func convertFloat(v any) (any, error) {
 	return nil, fmt.Errorf("expected a number, got %s", shown(v))
 }
 
-// appendCell appends the text of a value that is not null, as a flat format has it.
+// appendCell appends the text of a value that is not null, as a flat format writes it.
 func appendCell(b []byte, kind Kind, v any) []byte {
 	switch v := v.(type) {
 	case bool:

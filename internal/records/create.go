@@ -61,7 +61,7 @@ func Create(ctx context.Context, path string, columns []Column) (*Writer, error)
 		err = w.start(out, format, columns)
 	}
 	if err != nil {
-		_ = file.Abort() // the first error says more
+		_ = file.Abort() // the first error is returned
 		return nil, err
 	}
 	return w, nil
@@ -149,14 +149,14 @@ func (w *Writer) fail(err error) error {
 func cause(err error) string {
 	var perr *fs.PathError
 	var lerr *os.LinkError
-	var told interface{ Reason() string }
+	var remote interface{ Reason() string }
 	switch {
 	case errors.As(err, &perr):
 		return perr.Err.Error()
 	case errors.As(err, &lerr):
 		return lerr.Err.Error()
-	case errors.As(err, &told):
-		return told.Reason()
+	case errors.As(err, &remote):
+		return remote.Reason()
 	}
 	return err.Error()
 }
@@ -205,7 +205,7 @@ func (w *Writer) Close() error {
 		}
 	}
 	if err != nil {
-		_ = w.file.Abort() // the first error says more
+		_ = w.file.Abort() // the first error is returned
 	}
 	return err
 }

@@ -32,65 +32,65 @@ func name(path string) string {
 
 // detect returns the file's format: the requested one, else that of the name, else
 // that of the content. It returns an error if the content cannot be of that format.
-func detect(path, name string, asked Format, head []byte) (Format, error) {
-	format := asked
+func detect(path, name string, requested Format, head []byte) (Format, error) {
+	format := requested
 	if format == "" {
 		format, _ = FormatOf(name)
 	}
-	fault := func(reason string, args ...any) error {
+	errorf := func(reason string, args ...any) error {
 		return &FileError{Path: path, Reason: fmt.Sprintf(reason, args...)}
 	}
 	body := bytes.TrimSpace(bytes.TrimPrefix(head, bomUTF8))
 	if len(body) == 0 && len(head) < peekSize {
-		return "", fault("the file is empty")
+		return "", errorf("the file is empty")
 	}
-	if binary, err := detectBinary(fault, format, head); binary != "" || err != nil {
+	if binary, err := detectBinary(errorf, format, head); binary != "" || err != nil {
 		return binary, err
 	}
-	return detectText(fault, format, body)
+	return detectText(errorf, format, body)
 }
 
 // detectBinary detects a binary format by its first bytes; empty for text.
-func detectBinary(fault func(string, ...any) error, format Format, head []byte) (Format, error) {
+func detectBinary(errorf func(string, ...any) error, format Format, head []byte) (Format, error) {
 	switch {
 	case bytes.HasPrefix(head, magicPQ):
 		if format != Parquet && format != "" {
-			return "", fault("is a Parquet file, not %s: rename it to .parquet", label(format))
+			return "", errorf("is a Parquet file, not %s: rename it to .parquet", label(format))
 		}
 		return Parquet, nil
 	case format == Parquet:
-		return "", fault("is not a Parquet file")
+		return "", errorf("is not a Parquet file")
 	case bytes.HasPrefix(head, magicZip):
 		if format != Excel && format != "" {
-			return "", fault("is a zip archive or an Excel workbook, not %s: rename a workbook to .xlsx", label(format))
+			return "", errorf("is a zip archive or an Excel workbook, not %s: rename a workbook to .xlsx", label(format))
 		}
 		return Excel, nil
 	case bytes.HasPrefix(head, magicOLE):
-		return "", fault("is an Excel workbook in the old format (.xls): save it as .xlsx")
+		return "", errorf("is an Excel workbook in the old format (.xls): save it as .xlsx")
 	case format == Excel:
-		return "", fault("is not an Excel workbook")
+		return "", errorf("is not an Excel workbook")
 	case bytes.HasPrefix(head, bomUTF16LE), bytes.HasPrefix(head, bomUTF16BE):
-		return "", fault("is UTF-16 text: save it as UTF-8")
+		return "", errorf("is UTF-16 text: save it as UTF-8")
 	case bytes.IndexByte(head, 0) >= 0:
-		return "", fault("contains binary data, not %s", label(format))
+		return "", errorf("contains binary data, not %s", label(format))
 	}
 	return "", nil
 }
 
 // detectText detects a text format by its first characters.
-func detectText(fault func(string, ...any) error, format Format, body []byte) (Format, error) {
+func detectText(errorf func(string, ...any) error, format Format, body []byte) (Format, error) {
 	jsonish := bytes.HasPrefix(body, []byte(`{"`)) || bytes.HasPrefix(body, []byte(`[{`)) || bytes.Equal(body, []byte("[]"))
 	switch {
 	case (format == CSV || format == TSV) && jsonish:
-		return "", fault("contains JSON, not %s: rename it to .json or .jsonl", label(format))
+		return "", errorf("contains JSON, not %s: rename it to .json or .jsonl", label(format))
 	case format == JSON && body[0] != '{' && body[0] != '[':
-		return "", fault("does not contain JSON records: an array of objects is expected")
+		return "", errorf("does not contain JSON records: an array of objects is expected")
 	case format != "":
 		return format, nil
 	case body[0] == '{' || body[0] == '[':
 		return JSON, nil
 	case !utf8.Valid(body[:max(0, len(body)-utf8.UTFMax)]):
-		return "", fault("contains binary data, not %s", label(""))
+		return "", errorf("contains binary data, not %s", label(""))
 	}
 	line, _, _ := strings.Cut(string(body), "\n")
 	if strings.Contains(line, "\t") && !strings.Contains(line, ",") {

@@ -82,8 +82,8 @@ func (r *Reader) startExcel(file io.ReaderAt, size int64) error {
 	}
 	r.next = func() (Record, error) {
 		rec, err := s.next(r.columns)
-		var fault *RowError
-		if err != nil && !errors.Is(err, io.EOF) && !errors.As(err, &fault) {
+		var bad *RowError
+		if err != nil && !errors.Is(err, io.EOF) && !errors.As(err, &bad) {
 			err = damaged(err)
 		}
 		return rec, err

@@ -16,12 +16,12 @@ const maxColumns = 16384
 // sheet reads the rows of a sheet. Cells are text, as in a CSV file: numbers in
 // their shortest form, dates and times in ISO 8601.
 type sheet struct {
-	book  *workbook
-	dec   *xml.Decoder
-	path  string
-	line  int      // the row's number in the sheet, from 1
-	cells []string // of the row; overwritten by the next one
-	fault string   // what is wrong with a cell of the row; empty if nothing
+	book    *workbook
+	dec     *xml.Decoder
+	path    string
+	line    int      // the row's number in the sheet, from 1
+	cells   []string // of the row; overwritten by the next one
+	invalid string   // what is wrong with a cell of the row; empty if nothing
 }
 
 // next returns the next row that is not empty, under the header's columns.
@@ -37,8 +37,8 @@ func (s *sheet) next(columns []string) (Record, error) {
 			rec.Values[i] = cells[i]
 		}
 	}
-	if s.fault != "" {
-		return rec, &RowError{Reason: s.fault}
+	if s.invalid != "" {
+		return rec, &RowError{Reason: s.invalid}
 	}
 	for i := len(columns); i < len(cells); i++ {
 		if cells[i] != "" {
@@ -67,7 +67,7 @@ func (s *sheet) row() ([]string, error) {
 			if err := s.fill(); err != nil {
 				return nil, err
 			}
-			if strings.Join(s.cells, "") != "" || s.fault != "" {
+			if strings.Join(s.cells, "") != "" || s.invalid != "" {
 				return s.cells, nil
 			}
 		case xml.EndElement:
@@ -80,7 +80,7 @@ func (s *sheet) row() ([]string, error) {
 
 // fill reads the cells of a row whose start tag was read.
 func (s *sheet) fill() error {
-	s.cells, s.fault = s.cells[:0], ""
+	s.cells, s.invalid = s.cells[:0], ""
 	at := -1
 	for {
 		token, err := s.dec.Token()
@@ -190,14 +190,14 @@ func (s *sheet) shown(c xml.StartElement, kind, raw string) string {
 		if i, err := strconv.Atoi(strings.TrimSpace(raw)); err == nil && i >= 0 && i < len(s.book.shared) {
 			return s.book.shared[i]
 		}
-		s.fault = fmt.Sprintf("cell %s refers to a shared string that does not exist", attr(c, "r"))
+		s.invalid = fmt.Sprintf("cell %s refers to a shared string that does not exist", attr(c, "r"))
 		return ""
 	case "str", "inlineStr", "d": // the result of a formula, an inline string, a date in ISO 8601
 		return raw
 	case "b":
 		return strconv.FormatBool(isTrue(raw))
 	case "e":
-		s.fault = fmt.Sprintf("cell %s has the error %s", attr(c, "r"), raw)
+		s.invalid = fmt.Sprintf("cell %s has the error %s", attr(c, "r"), raw)
 		return ""
 	}
 	x, err := strconv.ParseFloat(raw, 64)

@@ -119,7 +119,7 @@ const (
 
 // What other programs than the usual one write: no places of cells, absolute
 // targets, days counted from 1904, texts in the cells, readings of names.
-func TestExcelParts(t *testing.T) {
+func TestExcel_Parts(t *testing.T) {
 	got := read(t, parts(t, map[string]string{
 		"xl/workbook.xml": bookXML, "xl/_rels/workbook.xml.rels": relsXML,
 		"xl/SharedStrings.xml": `<sst><si><t>name</t></si><si><r><t>Yam</t></r><r><t>ada</t></r><rPh><t>やまだ</t></rPh></si></sst>`,
@@ -135,7 +135,7 @@ func TestExcelParts(t *testing.T) {
 	}
 }
 
-func TestExcelRefuses(t *testing.T) {
+func TestExcel_Errors(t *testing.T) {
 	good := workbook(t, func(f *excelize.File) { _ = f.SetCellValue("Sheet1", "A1", "a") })
 	whole, err := os.ReadFile(good)
 	if err != nil {
@@ -160,7 +160,7 @@ func TestExcelRefuses(t *testing.T) {
 }
 
 // A sheet of many rows is read row by row.
-func TestExcelStreams(t *testing.T) {
+func TestExcel_Streams(t *testing.T) {
 	const rows, most = 100_000, 30 << 20
 	path := workbook(t, func(f *excelize.File) {
 		w, err := f.NewStreamWriter("Sheet1")

@@ -33,7 +33,7 @@ func (r *Reader) startJSON(src textSource, head []byte) error {
 		return r.startObject(a)
 	}
 	if _, err := a.dec.Token(); err != nil {
-		return a.fault(err)
+		return a.describe(err)
 	}
 	a.open = true
 	r.next = a.next
@@ -45,11 +45,11 @@ func (r *Reader) startJSON(src textSource, head []byte) error {
 func (r *Reader) startObject(a *array) error {
 	var raw json.RawMessage
 	if err := a.dec.Decode(&raw); err != nil {
-		return a.fault(err)
+		return a.describe(err)
 	}
 	names, values, err := value.ParseObject(string(raw), nil)
 	if err != nil { // the decoder accepts deeper nesting
-		return a.fault(err)
+		return a.describe(err)
 	}
 	if !a.dec.More() {
 		if rows, isTable := tableOf(values); isTable {
@@ -125,7 +125,7 @@ func (a *array) next() (Record, error) {
 	}
 	var raw json.RawMessage
 	if err := a.dec.Decode(&raw); err != nil {
-		return Record{}, a.fail(a.fault(err))
+		return Record{}, a.fail(a.describe(err))
 	}
 	return parseRecord(raw, &a.columns)
 }
@@ -137,7 +137,7 @@ func (a *array) end() error {
 	case errors.Is(err, io.EOF) && !a.open:
 		return a.fail(io.EOF)
 	case err != nil:
-		return a.fail(a.fault(err))
+		return a.fail(a.describe(err))
 	case tok == json.Delim(']'):
 		if _, err := a.dec.Token(); !errors.Is(err, io.EOF) {
 			return a.fail(&FileError{Path: a.path, Line: a.in.lineAt(a.dec.InputOffset()), Reason: "unexpected text after the end of the array"})
@@ -151,8 +151,8 @@ func (a *array) fail(err error) error {
 	return err
 }
 
-// fault describes an error of the decoder, with its line.
-func (a *array) fault(err error) error {
+// describe describes an error of the decoder, with its line.
+func (a *array) describe(err error) error {
 	var file *FileError
 	if errors.As(err, &file) {
 		return err

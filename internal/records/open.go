@@ -57,7 +57,7 @@ func Open(ctx context.Context, path string, opts Options) (*Reader, error) {
 		err = r.start(in, path, opts)
 	}
 	if err != nil {
-		_ = r.Close() // the first error says more
+		_ = r.Close() // the first error is returned
 		return nil, err
 	}
 	return r, nil
@@ -107,14 +107,14 @@ func fileError(path string, err error) *FileError {
 	reason := "cannot be read"
 	var known *FileError
 	var perr *fs.PathError
-	var told interface{ Reason() string }
+	var remote interface{ Reason() string }
 	switch {
 	case errors.As(err, &known):
 		return known
 	case errors.Is(err, fs.ErrNotExist):
 		reason = "no such file"
-	case errors.As(err, &told):
-		reason = told.Reason()
+	case errors.As(err, &remote):
+		reason = remote.Reason()
 	case errors.Is(err, fs.ErrPermission):
 		reason = "permission denied"
 	case errors.As(err, &perr):

@@ -123,7 +123,7 @@ func TestReadText(t *testing.T) {
 	}
 }
 
-func TestOpenRefuses(t *testing.T) {
+func TestOpen_Errors(t *testing.T) {
 	tests := map[string]struct{ file, text, want string }{
 		"empty":             {"a.csv", "", "a.csv: the file is empty"},
 		"empty jsonl":       {"a.jsonl", "\n \n", "a.jsonl: the file is empty"},
@@ -149,21 +149,21 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-func TestOpenMissing(t *testing.T) {
+func TestOpen_Missing(t *testing.T) {
 	dir := t.TempDir()
 	for path, want := range map[string]string{
 		filepath.Join(dir, "no.csv"): "no such file",
 		dir:                          "is a directory, not a file",
 	} {
 		_, err := records.Open(t.Context(), path, records.Options{})
-		var fault *records.FileError
-		if !errors.As(err, &fault) || fault.Reason != want || fault.Path != path {
+		var got *records.FileError
+		if !errors.As(err, &got) || got.Reason != want || got.Path != path {
 			t.Errorf("Open(%s): %v, want %q", path, err, want)
 		}
 	}
 }
 
-func TestOpenWithoutPermission(t *testing.T) {
+func TestOpen_NoPermission(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("the superuser may read everything")
 	}
@@ -191,7 +191,7 @@ func TestReadGzip(t *testing.T) {
 	}
 }
 
-func TestFaultyRecordsKeepTheirNumber(t *testing.T) {
+func TestNext_InvalidRecordsAreCounted(t *testing.T) {
 	r, err := records.Open(t.Context(), write(t, "a.csv", "a,b\n1\n2,3\n"), records.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -220,9 +220,9 @@ func FuzzText(f *testing.F) {
 			f.Add(i, seed)
 		}
 	}
-	f.Fuzz(func(t *testing.T, format byte, text string) {
-		asked := []records.Format{records.CSV, records.TSV, records.JSON, records.JSONL}[format%4]
-		r, err := records.Open(t.Context(), write(t, "f", text), records.Options{Format: asked})
+	f.Fuzz(func(t *testing.T, kind byte, text string) {
+		format := []records.Format{records.CSV, records.TSV, records.JSON, records.JSONL}[kind%4]
+		r, err := records.Open(t.Context(), write(t, "f", text), records.Options{Format: format})
 		if err != nil {
 			oneLine(t, err)
 			return

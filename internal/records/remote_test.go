@@ -59,7 +59,7 @@ func values(t *testing.T, path string) (string, error) {
 
 // Every format is written and read packed, and what packed it is another's
 // program that can read it.
-func TestPacked(t *testing.T) {
+func TestCompressed(t *testing.T) {
 	for _, f := range records.Formats() {
 		for _, ending := range []string{".gz", ".zst", ".ZST", ".zstd"} {
 			path := filepath.Join(t.TempDir(), "rows."+string(f)+ending)
@@ -78,7 +78,7 @@ func TestPacked(t *testing.T) {
 			if !strings.HasPrefix(string(raw), magic) {
 				t.Errorf("%s%s is not packed", f, ending)
 			}
-			// A name that says nothing of the packing: the content says it.
+			// The name has no extension of a compression: the content decides.
 			plain := filepath.Join(t.TempDir(), "rows."+string(f))
 			if err := os.WriteFile(plain, raw, 0o600); err != nil {
 				t.Fatal(err)
@@ -114,7 +114,7 @@ func packed(t *testing.T, by, text string) string {
 	return b.String()
 }
 
-func TestPackedRefuses(t *testing.T) {
+func TestCompressed_Errors(t *testing.T) {
 	var lines strings.Builder
 	lines.WriteString("a\n")
 	for i := range 50_000 {
@@ -139,7 +139,7 @@ func TestPackedRefuses(t *testing.T) {
 
 func TestRemote(t *testing.T) {
 	temporary := t.TempDir()
-	t.Setenv("TMPDIR", temporary) // nobody else's files are in it
+	t.Setenv("TMPDIR", temporary) // only for this test
 	files := map[string]string{"/plain.csv": "no,n\n007,0\n", "/packed.jsonl.gz": packed(t, "gzip", `{"no": "007", "n": 0}`)}
 	for _, name := range []string{"rows.parquet", "rows.json.zst", "rows.parquet.zst"} {
 		path := filepath.Join(t.TempDir(), name)

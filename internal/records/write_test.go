@@ -147,7 +147,7 @@ func compare(t *rapid.T, path string, f records.Format, rows [][]any, columns []
 	}
 }
 
-func TestEmptyFilesAreComplete(t *testing.T) {
+func TestCreate_NoRows(t *testing.T) {
 	for _, f := range records.Formats() {
 		path := filepath.Join(t.TempDir(), "sub", "folder", "none."+string(f))
 		w, err := records.Create(t.Context(), path, []records.Column{{Name: "a"}})
@@ -165,7 +165,7 @@ func TestEmptyFilesAreComplete(t *testing.T) {
 	}
 }
 
-func TestNothingHalfUnderTheName(t *testing.T) {
+func TestCreate_FileAppearsWhenComplete(t *testing.T) {
 	path := write(t, "out.csv", "old\n")
 	w, err := records.Create(t.Context(), path, []records.Column{{Name: "a"}})
 	if err != nil {
@@ -192,7 +192,7 @@ func TestNothingHalfUnderTheName(t *testing.T) {
 	}
 }
 
-func TestCreateKeepsLinksAndModes(t *testing.T) {
+func TestCreate_KeepsLinksAndModes(t *testing.T) {
 	path := write(t, "real.csv", "old\n")
 	link := filepath.Join(t.TempDir(), "link.csv")
 	if err := os.Symlink(path, link); err != nil {
@@ -212,7 +212,7 @@ func TestCreateKeepsLinksAndModes(t *testing.T) {
 	}
 }
 
-func TestCreateRefuses(t *testing.T) {
+func TestCreate_Errors(t *testing.T) {
 	dir := t.TempDir()
 	file := write(t, "file", "x")
 	columns := []records.Column{{Name: "a"}}
@@ -251,7 +251,7 @@ func mkdir(t *testing.T, parts ...string) string {
 	return path
 }
 
-func TestFullDisk(t *testing.T) {
+func TestCreate_DiskFull(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("/dev/full is Linux's")
 	}
@@ -269,7 +269,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-func TestValuesThatDoNotFit(t *testing.T) {
+func TestWrite_ValueErrors(t *testing.T) {
 	var out bytes.Buffer
 	w, err := records.NewWriter(&out, records.JSONL, []records.Column{{Name: "n", Kind: records.Int}, {Name: "b", Kind: records.Bool}, {Name: "f", Kind: records.Float}})
 	if err != nil {
@@ -281,8 +281,8 @@ func TestValuesThatDoNotFit(t *testing.T) {
 		`column "b": expected true or false, got "maybe"`: {nil, "maybe", nil},
 		`column "f": expected a number, got [1]`:          {nil, nil, []any{1}},
 	} {
-		var fault *records.ValueError
-		if err := w.Write(row...); !errors.As(err, &fault) || err.Error() != want {
+		var got *records.ValueError
+		if err := w.Write(row...); !errors.As(err, &got) || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package batch
 
 import (
 	"os"
@@ -9,11 +9,11 @@ import (
 // staleTempFiles returns the incomplete outputs of runs that were killed, which
 // have hidden names. Only once this run has the journal is it known that those
 // runs have ended.
-func (r *runCommand) staleTempFiles() []string {
-	if r.output == "" || r.inputFile == "" {
+func (cfg *Config) staleTempFiles() []string {
+	if cfg.Output == "" || cfg.InputFile == "" {
 		return nil
 	}
-	final := r.output
+	final := cfg.Output
 	if real, err := filepath.EvalSymlinks(final); err == nil {
 		final = real
 	}

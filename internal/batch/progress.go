@@ -1,4 +1,4 @@
-package main
+package batch
 
 import (
 	"context"
@@ -11,58 +11,59 @@ import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 
+	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/runtime"
 )
 
 const (
-	showAfter  = 400 * time.Millisecond // runs that are shorter show no progress
-	redraw     = 100 * time.Millisecond // between two drawings of the bars
-	logEvery   = 10 * time.Second       // between two lines in a log
-	barColumns = 30                     // columns of a bar
+	showAfter   = 400 * time.Millisecond // shorter runs show no progress
+	redraw      = 100 * time.Millisecond // the interval between two drawings of the bars
+	logInterval = 10 * time.Second       // the interval between two lines in a log
+	barWidth    = 30                     // terminal columns of a bar
 )
 
-// display shows how far a run has come: bars on a terminal, now and then a line
-// in a log.
+// display shows the progress of a run: bars on a terminal, lines in a log.
 type display struct {
 	done   chan struct{}
 	wait   sync.WaitGroup
 	mu     sync.Mutex
 	bars   *mpb.Progress // nil while none are drawn
-	shared bool          // results go to the terminal that the bars are on
+	shared bool          // results go to the terminal with the bars
 }
 
-// showProgress starts the display; stop ends it.
-func (j *runJob) showProgress(ctx context.Context, p *runtime.Progress) *display {
-	d := &display{done: make(chan struct{}), shared: j.outTerminal && j.errTerminal}
-	if _, plain := j.results.(*recordSink); plain && d.shared && j.output == "" {
-		return d // JSON lines and bars on one terminal would garble each other
+// showProgress starts the display.
+func (j *job) showProgress(ctx context.Context, p *runtime.Progress) *display {
+	d := &display{done: make(chan struct{}), shared: j.Streams.OutTerminal && j.Streams.ErrTerminal}
+	if _, plain := j.results.(*recordSink); plain && d.shared && j.Output == "" {
+		return d // records and bars on one terminal would garble each other
 	}
-	if j.quiet || j.clients.interactive(j.app.Spec()) || (j.in.file == nil && len(j.in.memory) < 2) {
+	if j.Quiet || j.Prompts || (j.in.file == nil && len(j.in.values) < 2) {
 		return d
 	}
-	m := &progressBars{progress: p, total: j.in.total, begin: time.Now(), gathers: j.gathers}
-	if j.log != nil && m.total >= 0 {
-		m.total -= j.log.before
+	m := &progressBars{progress: p, total: j.in.total, begin: time.Now(), batches: j.batches}
+	if j.journal != nil && m.total >= 0 {
+		m.total -= j.journal.before
 	}
 	d.wait.Go(func() {
-		if j.errTerminal {
-			d.draw(ctx, j.err, m)
+		if j.Streams.ErrTerminal {
+			d.draw(ctx, j.Streams.Err, m)
 			return
 		}
-		d.log(ctx, j.err, m)
+		d.log(ctx, j.Streams.Err, m)
 	})
 	return d
 }
 
-// stop takes the bars away.
+// stop removes the bars.
 func (d *display) stop() {
 	close(d.done)
 	d.wait.Wait()
 }
 
-// over is where a line of results goes: above the bars where they share a
-// terminal, else to out.
-func (d *display) over(out io.Writer) io.Writer {
+// above returns a writer for a line of results: above the bars if these are on the
+// same terminal, else out.
+func (d *display) above(out io.Writer) io.Writer {
 	if d == nil {
 		return out
 	}
@@ -74,13 +75,13 @@ func (d *display) over(out io.Writer) io.Writer {
 	return out
 }
 
-// aboveBars writes over the bars, and without them once they are gone.
+// aboveBars writes above the bars, and directly once they are removed.
 type aboveBars struct {
 	bars *mpb.Progress
 	out  io.Writer
 }
 
-// Write hands the text to the bars' writer.
+// Write writes the text.
 func (a aboveBars) Write(p []byte) (int, error) {
 	if n, err := a.bars.Write(p); err == nil {
 		return n, nil
@@ -88,7 +89,7 @@ func (a aboveBars) Write(p []byte) (int, error) {
 	return a.out.Write(p)
 }
 
-// pause waits for d; false when the run ends meanwhile.
+// pause waits; it returns false if the run ends meanwhile.
 func (d *display) pause(ctx context.Context, span time.Duration) bool {
 	timer := time.NewTimer(span)
 	defer timer.Stop()
@@ -101,19 +102,19 @@ func (d *display) pause(ctx context.Context, span time.Duration) bool {
 	return false
 }
 
-// log writes a line now and then.
+// log writes a line at each interval.
 func (d *display) log(ctx context.Context, out io.Writer, m *progressBars) {
-	for d.pause(ctx, logEvery) {
+	for d.pause(ctx, logInterval) {
 		fmt.Fprintln(out, m.line())
 	}
 }
 
-// draw keeps one bar a step up to date.
+// draw draws a bar for each step.
 func (d *display) draw(ctx context.Context, out io.Writer, m *progressBars) {
 	if !d.pause(ctx, showAfter) {
 		return
 	}
-	bars := mpb.New(mpb.WithOutput(out), mpb.WithWidth(barColumns), mpb.WithRefreshRate(redraw), mpb.WithAutoRefresh())
+	bars := mpb.New(mpb.WithOutput(out), mpb.WithWidth(barWidth), mpb.WithRefreshRate(redraw), mpb.WithAutoRefresh())
 	d.mu.Lock()
 	d.bars = bars
 	d.mu.Unlock()
@@ -130,25 +131,25 @@ func (d *display) draw(ctx context.Context, out io.Writer, m *progressBars) {
 	bars.Wait()
 }
 
-// progressBars reads a run's progress.
+// progressBars formats the progress of a run.
 type progressBars struct {
 	progress *runtime.Progress
-	total    int64 // rows in all, -1 where that is not known
+	total    int64 // rows in all, -1 if unknown
 	begin    time.Time
-	gathers  bool // what comes out are no rows of the input
+	batches  bool // the flow has batch steps: results are not rows of the input
 }
 
-// rows is how many rows of the input are done, and how many results have failed. Where
-// a step gathers rows those count that the first step has taken.
+// rows returns how many rows of the input are done, and how many results failed. With
+// batch steps it counts the rows that the first step has taken.
 func (m *progressBars) rows() (done, failed int64) {
 	_, done, failed = m.progress.Rows()
-	if all := m.progress.Steps(); m.gathers && len(all) > 0 {
+	if all := m.progress.Steps(); m.batches && len(all) > 0 {
 		done = all[0].In
 	}
 	return done, failed
 }
 
-// addBars makes a bar for each step and a line for the time that is left.
+// addBars adds a bar for each step and a line for the remaining time.
 func (m *progressBars) addBars(bars *mpb.Progress) []*mpb.Bar {
 	all := m.progress.Steps()
 	widest := 0
@@ -157,7 +158,7 @@ func (m *progressBars) addBars(bars *mpb.Progress) []*mpb.Bar {
 	}
 	var drawn []*mpb.Bar
 	for i, s := range all {
-		name := pad(s.Step, widest)
+		name := terminal.Pad(s.Step, widest)
 		drawn = append(drawn, bars.New(0, mpb.BarStyle().Lbound("").Rbound("").Filler("█").Tip("█").Padding(" "),
 			mpb.BarFillerTrim(),
 			mpb.PrependDecorators(decor.Name(name+"  ")),
@@ -166,7 +167,7 @@ func (m *progressBars) addBars(bars *mpb.Progress) []*mpb.Bar {
 	return append(drawn, bars.New(0, mpb.NopStyle(), mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return m.eta() }))))
 }
 
-// update sets the bars to where the steps are.
+// update sets the bars to the progress of the steps.
 func (m *progressBars) update(drawn []*mpb.Bar) {
 	read, _, _ := m.progress.Rows()
 	for i, s := range m.progress.Steps() {
@@ -175,7 +176,7 @@ func (m *progressBars) update(drawn []*mpb.Bar) {
 	}
 }
 
-// step is the numbers behind a step's bar.
+// step returns the numbers next to a step's bar.
 func (m *progressBars) step(i int) string {
 	all := m.progress.Steps()
 	if i >= len(all) {
@@ -196,12 +197,12 @@ func (m *progressBars) step(i int) string {
 	return text
 }
 
-// rate is rows a second since the run began.
+// rate returns the rows per second since the run began.
 func (m *progressBars) rate(rows int64) float64 {
 	return float64(rows) / max(time.Since(m.begin).Seconds(), 0.001)
 }
 
-// eta is how long the rest will take at the speed so far; empty where unknown.
+// eta estimates the remaining time from the average rate; empty if it is unknown.
 func (m *progressBars) eta() string {
 	done, _ := m.rows()
 	if m.total < 0 || done == 0 || done >= m.total {
@@ -211,12 +212,12 @@ func (m *progressBars) eta() string {
 	return "eta " + max(left, time.Second).Round(time.Second).String()
 }
 
-// line is the progress in a log.
+// line returns the progress for a log.
 func (m *progressBars) line() string {
 	done, failed := m.rows()
-	parts := []string{count(done, "row")}
+	parts := []string{textfmt.Count(done, "row")}
 	if m.total >= 0 {
-		parts[0] = fmt.Sprintf("%d of %s", done, count(m.total, "row"))
+		parts[0] = fmt.Sprintf("%d of %s", done, textfmt.Count(m.total, "row"))
 	}
 	parts = append(parts, fmt.Sprintf("%.1f rows/s", m.rate(done)))
 	if failed > 0 {

@@ -1,4 +1,4 @@
-package main
+package batch
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -15,46 +16,46 @@ import (
 // journalSuffix is appended to the name of the output to name its journal.
 const journalSuffix = ".qtype-journal"
 
-// runJournal has the checkpoints of a run. A nil *runJournal is a run without a
+// journal has the checkpoints of a run. A nil *journal is a run without a
 // journal.
-type runJournal struct {
+type journal struct {
 	checkpoints *runtime.Checkpoints
 	before      int64  // the number of input rows that were finished before
 	batchStep   string // the first batch step of the flow, empty if it has none
 }
 
 // openJournal opens the journal of a run, or creates it. It is nil if the run
-// cannot be resumed; note is the reason.
-func (r *runCommand) openJournal(app *runtime.App, flow *spec.Flow) (l *runJournal, note string, err error) {
-	if r.inputFile == "" || r.output == "" {
-		return nil, "", nil // validateFlags has rejected --resume
+// cannot be resumed; note is then the reason.
+func openJournal(app *runtime.App, flow *spec.Flow, cfg *Config) (l *journal, note string, err error) {
+	if cfg.InputFile == "" || cfg.Output == "" {
+		return nil, "", nil // the caller has rejected --resume
 	}
-	if why := r.unresumable(app, flow); why != "" {
-		if r.resume {
+	if why := cfg.unresumable(app, flow); why != "" {
+		if cfg.Resume {
 			return nil, "", fmt.Errorf("--resume: %s", why)
 		}
 		return nil, why, nil
 	}
-	cfg := runtime.CheckpointConfig{Path: r.output + journalSuffix, Flow: flow.ID, Input: r.inputFile, Settings: r.settings(),
-		Restart: r.restart, RetryFailed: r.retryFailed}
-	if _, err := os.Stat(cfg.Path); err != nil && r.resume {
-		if _, err := os.Stat(r.output); err == nil {
-			return nil, "", fmt.Errorf("--resume: no interrupted run found for %s; omit --resume to overwrite it", r.output)
+	c := runtime.CheckpointConfig{Path: cfg.Output + journalSuffix, Flow: flow.ID, Input: cfg.InputFile, Settings: cfg.settings(),
+		Restart: cfg.Restart, RetryFailed: cfg.RetryFailed}
+	if _, err := os.Stat(c.Path); err != nil && cfg.Resume {
+		if _, err := os.Stat(cfg.Output); err == nil {
+			return nil, "", fmt.Errorf("--resume: no interrupted run found for %s; omit --resume to overwrite it", cfg.Output)
 		}
 	}
-	l = &runJournal{}
-	l.checkpoints, err = app.OpenCheckpoints(cfg)
+	l = &journal{}
+	l.checkpoints, err = app.OpenCheckpoints(c)
 	changed, isOther := errors.AsType[*runtime.ChangedRunError](err)
 	switch {
-	case isOther && r.resume:
+	case isOther && cfg.Resume:
 		return nil, "", fmt.Errorf("--resume: this is not the run that was interrupted: %s; --restart starts over", strings.Join(changed.Changes, "; "))
 	case isOther:
-		return nil, "", interruptedError(cfg.Path, changed.Finished)
+		return nil, "", interruptedError(c.Path, changed.Finished)
 	case err != nil:
 		return nil, "", err
 	}
-	if l.before = l.checkpoints.Finished(); l.before > 0 && !r.resume {
-		return nil, "", errors.Join(interruptedError(cfg.Path, l.before), l.checkpoints.Close())
+	if l.before = l.checkpoints.Finished(); l.before > 0 && !cfg.Resume {
+		return nil, "", errors.Join(interruptedError(c.Path, l.before), l.checkpoints.Close())
 	}
 	if steps, _ := app.BatchSteps(flow); len(steps) > 0 { // unresumable has reported its error
 		l.batchStep = steps[0]
@@ -64,11 +65,11 @@ func (r *runCommand) openJournal(app *runtime.App, flow *spec.Flow) (l *runJourn
 
 // interruptedError reports a journal that a new run would replace.
 func interruptedError(path string, rows int64) error {
-	return fmt.Errorf("%s has an interrupted run (%s finished): use --resume to continue or --restart to start over", path, count(rows, "row"))
+	return fmt.Errorf("%s has an interrupted run (%s finished): use --resume to continue or --restart to start over", path, textfmt.Count(rows, "row"))
 }
 
 // unresumable returns why a run has no journal, "" if it has one.
-func (r *runCommand) unresumable(app *runtime.App, flow *spec.Flow) string {
+func (cfg *Config) unresumable(app *runtime.App, flow *spec.Flow) string {
 	_, err := app.BatchSteps(flow)
 	if cause, ok := errors.AsType[*runtime.NotResumableError](err); ok {
 		return cause.Error()
@@ -76,7 +77,7 @@ func (r *runCommand) unresumable(app *runtime.App, flow *spec.Flow) string {
 	if err != nil {
 		return "" // the run reports it
 	}
-	for _, path := range []string{r.inputFile, r.output} {
+	for _, path := range []string{cfg.InputFile, cfg.Output} {
 		if _, remote := remotefs.Remote(path); remote {
 			return path + " is not a local file, so the run cannot be resumed"
 		}
@@ -84,17 +85,17 @@ func (r *runCommand) unresumable(app *runtime.App, flow *spec.Flow) string {
 			return path + " is a pipe or a device, so the run cannot be resumed"
 		}
 	}
-	if r.ephemeral && len(runtime.MemoryIDs(flow)) > 0 {
+	if cfg.Ephemeral && len(runtime.MemoryIDs(flow)) > 0 {
 		return "--ephemeral does not store the conversations, so the run cannot be resumed"
 	}
 	return ""
 }
 
-// settings are the flags that change the results of a run.
-func (r *runCommand) settings() map[string]string {
+// settings returns the flags that change the results of a run.
+func (cfg *Config) settings() map[string]string {
 	all := map[string]string{
-		"--offset": strconv.FormatInt(r.offset, 10), "--limit": strconv.FormatInt(r.limit, 10),
-		"--session": r.session, "--session-column": r.sessionColumn,
+		"--offset": strconv.FormatInt(cfg.Offset, 10), "--limit": strconv.FormatInt(cfg.Limit, 10),
+		"--session": cfg.Session, "--session-column": cfg.SessionColumn,
 	}
 	for name, v := range all {
 		if v == "" {
@@ -104,16 +105,16 @@ func (r *runCommand) settings() map[string]string {
 	return all
 }
 
-// progress describes the state of the rows of the journal.
-func (l *runJournal) progress() string {
+// progress describes how far the rows of the journal came.
+func (l *journal) progress() string {
 	if l.batchStep != "" {
 		return "reached step " + l.batchStep
 	}
 	return "finished"
 }
 
-// end removes the journal if the run is complete, else closes it.
-func (l *runJournal) end(done bool) error {
+// end removes the journal of a run that is complete, and keeps another.
+func (l *journal) end(done bool) error {
 	switch {
 	case l == nil:
 		return nil
@@ -123,8 +124,9 @@ func (l *runJournal) end(done bool) error {
 	return l.checkpoints.Close()
 }
 
-// advice is how to continue an incomplete run; "" if it cannot be resumed.
-func (l *runJournal) advice(args []string) string {
+// advice returns how to continue a run that has not come to its end; "" if it cannot be
+// continued.
+func (l *journal) advice(args []string) string {
 	if l == nil {
 		return ""
 	}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"syscall"
+
+	"github.com/qtype-dev/qtype/internal/clienttool"
+	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/spec/diag"
+)
+
+// streams are the command's streams and command line.
+type streams struct {
+	terminal.Streams
+	args    []string // without the program's name
+	ballast []byte   // see gcBallast; nil if the command has none
+}
+
+// The exit statuses.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// errSilent fails a command that has reported its errors itself.
+var errSilent = errors.New("failed")
+
+// errInterrupted fails a command that the user has stopped.
+var errInterrupted = errors.New("interrupted")
+
+// usageError reports a wrong command line.
+type usageError struct {
+	command string // whose help to point to; may be empty
+	reason  string // one line
+}
+
+// Error returns the reason.
+func (e *usageError) Error() string { return e.reason }
+
+func usagef(format string, args ...any) error {
+	return &usageError{reason: fmt.Sprintf(format, args...)}
+}
+
+// report writes the error of a command to standard error: diagnostics as blocks,
+// anything else as one line.
+func (s *streams) report(err error) {
+	var usage *usageError
+	switch list := diag.FromError(err); {
+	case err == nil, errors.Is(err, errSilent), errors.Is(err, syscall.EPIPE):
+	case len(list) > 0:
+		s.print(s.Err, func(w io.Writer) error { return diag.Text(w, list, s.diagText(s.ErrTerminal)) })
+	case errors.As(err, &usage) && usage.command != "":
+		fmt.Fprintf(s.Err, "error: %s\nsee %q\n", terminal.Clean(err.Error()), usage.command+" --help")
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(s.Err, "error: interrupted")
+	default:
+		fmt.Fprintf(s.Err, "error: %s%s\n", terminal.Clean(err.Error()), clienttool.Advice(err))
+	}
+}
+
+// print ignores write errors: there is nowhere to report them.
+func (s *streams) print(w io.Writer, write func(io.Writer) error) { _ = write(w) }
+
+// diagText returns how diagnostics are shown.
+func (s *streams) diagText(isTerminal bool) diag.TextOptions {
+	if !isTerminal {
+		return diag.TextOptions{}
+	}
+	return diag.TextOptions{Color: s.Color, Width: s.Width}
+}

@@ -1,0 +1,211 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"slices"
+
+	"github.com/qtype-dev/qtype/internal/records"
+	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
+	"github.com/qtype-dev/qtype/spec/value"
+)
+
+// countThreshold is the size of a file, in bytes, up to which its rows are counted
+// before the run, for the header and the progress bars.
+const countThreshold = 8 << 20
+
+// input is the source of a run's rows.
+type input struct {
+	cfg     *Config
+	flow    *spec.Flow
+	name    string          // the file's name; empty without a file
+	file    *records.Reader // nil without a file
+	values  []map[string]any
+	total   int64    // the number of rows, -1 if unknown
+	columns []string // of the file; nil if rows may have different ones
+	session string   // the column with the sessions; empty if there is none
+	rows    iter.Seq[runtime.Input]
+	err     error                  // what ended the rows early
+	record  func(r records.Record) // called for each row before it runs; may be nil
+}
+
+func openInput(ctx context.Context, cfg *Config, flow *spec.Flow) (*input, error) {
+	in := &input{cfg: cfg, flow: flow, total: -1}
+	switch {
+	case cfg.InputFile != "":
+		return in, in.openFile(ctx, cfg.InputFile)
+	case cfg.Input != "":
+		return in, in.openValue(cfg.Input)
+	case len(in.required()) > 0:
+		var names []string
+		for _, v := range in.required() {
+			names = append(names, fmt.Sprintf("%s (%s)", v.ID, v.Type))
+		}
+		return nil, &InputError{fmt.Sprintf("flow %s needs input: %s; pass -i JSON, or rows with -I FILE", flow.ID, textfmt.List(names))}
+	}
+	in.values, in.total = []map[string]any{{}}, 1
+	in.rows = in.valueRows
+	return in, nil
+}
+
+// required returns the flow's inputs that every row must have.
+func (in *input) required() []*spec.Variable {
+	var all []*spec.Variable
+	for _, ref := range in.flow.Inputs {
+		if !ref.To.IsOptional() {
+			all = append(all, ref.To)
+		}
+	}
+	return all
+}
+
+func (in *input) close() {
+	if in.file != nil {
+		_ = in.file.Close() // only read
+	}
+}
+
+// openFile opens a file of rows and checks its columns if they are known.
+func (in *input) openFile(ctx context.Context, path string) error {
+	file, err := records.Open(ctx, path, records.Options{})
+	if err != nil {
+		return err
+	}
+	in.file, in.name, in.columns = file, file.Path(), file.Columns()
+	if err := in.checkColumns(); err != nil {
+		in.close()
+		return err
+	}
+	if n, known := file.Total(); known {
+		in.total = n
+	} else if countable(path) {
+		if n, err := records.Count(ctx, path, records.Options{}); err == nil {
+			in.total = n
+		}
+	}
+	in.total = in.applyLimits(in.total)
+	in.rows = in.fileRows
+	return nil
+}
+
+// countable reports whether a file is small and can be read twice.
+func countable(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && info.Size() <= countThreshold
+}
+
+// checkColumns checks that the file has the columns that every row needs, and finds
+// the column of the session.
+func (in *input) checkColumns() error {
+	in.session = in.cfg.SessionColumn
+	if in.columns == nil {
+		return nil
+	}
+	for _, v := range in.required() {
+		if !slices.Contains(in.columns, v.ID) {
+			return fmt.Errorf("%s: no column %q, which flow %s needs as its input; the columns are: %s%s",
+				in.name, v.ID, in.flow.ID, textfmt.List(in.columns), diag.DidYouMean(v.ID, in.columns))
+		}
+	}
+	if c := in.cfg.SessionColumn; c != "" {
+		if !slices.Contains(in.columns, c) {
+			return fmt.Errorf("%s: no column %q for the sessions; the columns are: %s%s",
+				in.name, c, textfmt.List(in.columns), diag.DidYouMean(c, in.columns))
+		}
+		return nil
+	}
+	for _, c := range []string{"session_id", "session"} {
+		if slices.Contains(in.columns, c) {
+			in.session = c
+			return nil
+		}
+	}
+	return nil
+}
+
+// fileRows yields the rows of the file. A row that cannot be read is a failed row;
+// any other error ends the rows and is kept in err.
+func (in *input) fileRows(yield func(runtime.Input) bool) {
+	for rec, err := range in.file.All() {
+		if in.pastLimit(rec.Number) {
+			return
+		}
+		var bad *records.RowError
+		if err != nil && !errors.As(err, &bad) {
+			in.err = err
+			return
+		}
+		if !in.selects(rec.Number, func() records.Record { return rec }) {
+			continue
+		}
+		if !yield(in.rowOf(rec, err)) {
+			return
+		}
+	}
+}
+
+// pastLimit reports whether a row comes after the last one that is run.
+func (in *input) pastLimit(number int64) bool {
+	return in.cfg.Limit > 0 && number-in.cfg.Offset > in.cfg.Limit // a sum could overflow
+}
+
+// selects reports whether a row is run, and records it if so.
+func (in *input) selects(number int64, rec func() records.Record) bool {
+	if number <= in.cfg.Offset {
+		return false
+	}
+	if in.record != nil {
+		in.record(rec())
+	}
+	return true
+}
+
+// applyLimits returns how many of total rows are run; -1 if that is unknown.
+func (in *input) applyLimits(total int64) int64 {
+	if total < 0 {
+		return total
+	}
+	total = max(total-in.cfg.Offset, 0)
+	if in.cfg.Limit > 0 {
+		total = min(total, in.cfg.Limit)
+	}
+	return total
+}
+
+// rowOf returns a record as a row to run; err is why it could not be read.
+func (in *input) rowOf(rec records.Record, err error) runtime.Input {
+	row := runtime.Input{Columns: rec.Columns, Cells: rec.Values, Text: in.file.Format().Cells(), Number: rec.Number, Err: err}
+	session, missing := in.sessionOf(rec.Get)
+	row.Session = session
+	if err == nil {
+		row.Err = missing
+	}
+	return row
+}
+
+// sessionOf returns the session of a row. A row without the column that was named is
+// an error: it must not become part of another conversation.
+func (in *input) sessionOf(get func(string) (any, bool)) (string, error) {
+	if in.cfg.Session != "" {
+		return in.cfg.Session, nil
+	}
+	columns := []string{in.session}
+	if in.session == "" {
+		columns = []string{"session_id", "session"}
+	}
+	for _, c := range columns {
+		if v, ok := get(c); ok && v != nil {
+			return value.Text(v), nil
+		}
+	}
+	if c := in.cfg.SessionColumn; c != "" {
+		return "", fmt.Errorf("the row has no %q, the column of its session", c)
+	}
+	return "", nil
+}

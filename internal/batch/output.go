@@ -1,0 +1,194 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/qtype-dev/qtype/internal/records"
+	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// sink takes the results of a run.
+type sink interface {
+	// write takes one result. Its error ends the run, unless it is an *outputTypeError.
+	write(res *runtime.Result) error
+	// close completes the output.
+	close() error
+	// abort discards the output.
+	abort()
+	// setDisplay sets the progress bars above which to write.
+	setDisplay(d *display)
+}
+
+// newSink creates the sink for the output and the format of a run.
+func newSink(ctx context.Context, cfg *Config, flow *spec.Flow, in *input) (sink, error) {
+	format := records.Format(cfg.Format)
+	columns := newOutputColumns(cfg, flow, in)
+	switch {
+	case cfg.Output != "":
+		format, _ = records.FormatOf(cfg.Output) // the caller has checked it
+		w, err := records.Create(ctx, cfg.Output, columns.in(format))
+		if err != nil {
+			return nil, err
+		}
+		return &recordSink{out: w, columns: columns}, nil
+	case format == "" && cfg.Streams.OutTerminal, format == "table":
+		if in.file == nil && len(in.values) == 1 && format == "" {
+			return &detailView{out: cfg.Streams.Out}, nil
+		}
+		return newTable(cfg.Streams, columns), nil
+	case format == "":
+		format = records.JSONL
+	}
+	w, err := records.NewWriter(cfg.Streams.Out, format, columns.in(format))
+	if err != nil {
+		return nil, err
+	}
+	return &recordSink{out: w, columns: columns, flush: format != records.JSON}, nil
+}
+
+// outputColumns are the columns of results.
+type outputColumns struct {
+	row, session, error bool // the columns besides the flow's outputs
+	outputs             []*spec.Variable
+}
+
+// newOutputColumns returns the columns of a run's results: the row's number, its
+// session if rows have one, the flow's outputs, and the error. An output with the
+// name of one of these replaces it.
+func newOutputColumns(cfg *Config, flow *spec.Flow, in *input) outputColumns {
+	s := outputColumns{row: true, error: true, session: in.session != "" || cfg.Session != "" || cfg.SessionColumn != ""}
+	for _, ref := range flow.Outputs {
+		s.outputs = append(s.outputs, ref.To)
+		s.row = s.row && ref.To.ID != "row"
+		s.session = s.session && ref.To.ID != "session"
+		s.error = s.error && ref.To.ID != "error"
+	}
+	return s
+}
+
+// in returns the columns in a format.
+func (s outputColumns) in(f records.Format) []records.Column {
+	var all []records.Column
+	if s.row {
+		all = append(all, records.Column{Name: "row", Kind: records.Int})
+	}
+	if s.session {
+		all = append(all, records.Column{Name: "session"})
+	}
+	for _, v := range s.outputs {
+		all = append(all, records.Column{Name: v.ID, Kind: kindOf(f, v.Type)})
+	}
+	if s.error {
+		all = append(all, records.Column{Name: "error"})
+	}
+	return all
+}
+
+// kindOf returns the kind of column for a type. A ChatMessage in a flat format is its text.
+func kindOf(f records.Format, t spec.Type) records.Kind {
+	flat := f == records.CSV || f == records.TSV
+	switch {
+	case t.Is("int"):
+		return records.Int
+	case t.Is("float"):
+		return records.Float
+	case t.Is("boolean"):
+		return records.Bool
+	case t.IsMedia() && (f == records.Parquet || flat):
+		return records.Bytes
+	case t.IsList(), t.IsRecord(), t.IsMedia():
+		if t.Is("ChatMessage") && flat {
+			return records.Text
+		}
+		return records.JSONText
+	}
+	return records.Text
+}
+
+// appendRow appends a result's values, one for each column.
+func (s outputColumns) appendRow(row []any, res *runtime.Result) []any {
+	if s.row {
+		row = append(row, number(res))
+	}
+	if s.session {
+		row = append(row, res.Session)
+	}
+	row = res.AppendOutputs(row)
+	if s.error {
+		row = append(row, errorOf(res))
+	}
+	return row
+}
+
+// redact returns a row with an error in place of its outputs.
+func (s outputColumns) redact(row []any, err error) []any {
+	blank := slices.Clone(row)
+	outputs := blank
+	if s.error {
+		outputs = blank[:len(blank)-1]
+		blank[len(blank)-1] = err.Error()
+	}
+	clear(outputs[len(outputs)-len(s.outputs):])
+	return blank
+}
+
+// number returns the number of a result's row; null if it came from several.
+func number(res *runtime.Result) any {
+	if res.Number == 0 {
+		return nil
+	}
+	return res.Number
+}
+
+// errorOf returns why a row failed; null if it did not.
+func errorOf(res *runtime.Result) any {
+	if res.Err == nil {
+		return nil
+	}
+	return res.Err.Error()
+}
+
+// outputTypeError reports an output whose value is not of its declared type.
+type outputTypeError struct{ value *records.ValueError }
+
+// Error names the output.
+func (e *outputTypeError) Error() string {
+	return fmt.Sprintf("output %s: %s", e.value.Column, e.value.Reason)
+}
+
+// recordSink writes results as records.
+type recordSink struct {
+	out     *records.Writer
+	columns outputColumns
+	flush   bool  // each row is flushed, so that a pipe shows it at once
+	cells   []any // of the row that is written
+}
+
+// write writes one result. If it does not fit the columns, its row is written as a
+// failed one, and the error is an *outputTypeError.
+func (s *recordSink) write(res *runtime.Result) error {
+	s.cells = s.columns.appendRow(s.cells[:0], res)
+	err := s.out.Write(s.cells...)
+	var unfit *records.ValueError
+	if errors.As(err, &unfit) {
+		failed := &outputTypeError{unfit}
+		if err = s.out.Write(s.columns.redact(s.cells, failed)...); err == nil {
+			err = failed
+		}
+	}
+	if err == nil && s.flush {
+		return s.out.Flush()
+	}
+	return err
+}
+
+func (s *recordSink) close() error { return s.out.Close() }
+
+func (s *recordSink) abort() { s.out.Abort() }
+
+// setDisplay does nothing: no bars are drawn next to records.
+func (s *recordSink) setDisplay(*display) {}

@@ -1,0 +1,246 @@
+// Package batch runs a flow over the rows of a file, or once over a single input. It
+// writes the results to a file or a terminal, shows progress, collects failed rows,
+// and resumes runs that were interrupted.
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/qtype-dev/qtype/internal/chatui"
+	"github.com/qtype-dev/qtype/internal/checkpoint"
+	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
+	"github.com/qtype-dev/qtype/steps"
+)
+
+// Config describes a run.
+type Config struct {
+	Flow          string // the flow's id; empty for the first flow
+	Input         string // the rows as JSON or text, "@FILE", or "-" for standard input
+	InputFile     string // the file with the rows, if Input is empty
+	Output        string // the file for the results; empty for standard output
+	Format        string // of standard output: a format of package records, "table", or empty for the default
+	Session       string // the session of all rows
+	SessionColumn string // the column with the session of each row; empty for session_id or session
+	ErrorFile     string // the file for failed rows; empty for none
+	Offset        int64  // rows to skip
+	Limit         int64  // the maximum number of rows; 0 for all
+	MaxFailures   int64  // the number of failed rows that stops the run; 0 for any number
+	Resume        bool   // continue an interrupted run
+	Restart       bool   // discard an interrupted run
+	RetryFailed   bool   // with Resume: run failed rows again
+	Ephemeral     bool   // memories are not stored
+	Quiet         bool   // no progress and no summary
+	Prompts       bool   // the user may be prompted, so no progress bars are drawn
+
+	Streams *terminal.Streams
+	Command []string // the arguments of the command line, for advice on resuming
+}
+
+// InputError reports that the input of a run is missing or wrong.
+type InputError struct{ Reason string }
+
+// Error returns the reason.
+func (e *InputError) Error() string { return e.Reason }
+
+// ErrRowsFailed is returned by Run if the run is complete but rows failed; the
+// summary has the reasons.
+var ErrRowsFailed = errors.New("rows failed")
+
+// errInterrupted stops a run that the user has interrupted.
+var errInterrupted = errors.New("interrupted")
+
+// Run runs the flow. An *InputError concerns the configuration.
+func Run(ctx context.Context, app *runtime.App, cfg Config) error {
+	flow, err := selectFlow(app, cfg.Flow)
+	if err != nil {
+		return err
+	}
+	in, err := openInput(ctx, &cfg, flow)
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	models, err := app.Models(flow.ID)
+	if err != nil {
+		return err
+	}
+	j := &job{Config: &cfg, app: app, flow: flow, in: in}
+	stale := cfg.staleTempFiles()
+	if j.results, err = newSink(ctx, &cfg, flow, in); err != nil {
+		return err
+	}
+	if j.journal, j.note, err = openJournal(app, flow, &cfg); err != nil {
+		j.results.abort()
+		return err
+	}
+	if j.journal != nil {
+		remove(stale)
+	}
+	batchSteps, err := app.BatchSteps(flow)
+	j.batches = len(batchSteps) > 0 || err != nil
+	if j.failures, err = newFailureFile(ctx, &cfg, in, flow, j.batches); err != nil {
+		j.results.abort()
+		return errors.Join(err, j.journal.end(false))
+	}
+	j.printHeader(models)
+	return j.execute(ctx)
+}
+
+func selectFlow(app *runtime.App, id string) (*spec.Flow, error) {
+	flow, err := app.Flow(id)
+	var none *runtime.NoFlowError
+	if errors.As(err, &none) {
+		return nil, fmt.Errorf("%w%s", err, diag.DidYouMean(none.ID, none.Flows))
+	}
+	return flow, err
+}
+
+// job is a run with everything that it needs.
+type job struct {
+	*Config
+	app      *runtime.App
+	flow     *spec.Flow
+	in       *input
+	results  sink
+	failures *failureFile
+	journal  *journal // nil if there is none
+	note     string   // why there is no journal, if the user may expect one
+	batches  bool     // the flow has batch steps: results do not belong to single rows
+}
+
+// rowsRead returns how many rows of the input were read, in this run and before.
+func (j *job) rowsRead(progress *runtime.Progress) int64 {
+	read, _, _ := progress.Rows()
+	if j.journal != nil {
+		read += j.journal.before
+	}
+	return read
+}
+
+// longRun is the number of rows from which on a run gets a note if it cannot be resumed.
+const longRun = 100
+
+// printHeader writes what is run, on which rows, with which models.
+func (j *job) printHeader(models []model.Info) {
+	if j.Quiet {
+		return
+	}
+	parts := []string{j.app.Spec().ID, "flow " + j.flow.ID}
+	if j.in.name != "" {
+		rows := "rows"
+		if j.in.total >= 0 {
+			rows = textfmt.Count(j.in.total, "row")
+		}
+		parts = append(parts, rows+" from "+j.in.name)
+	}
+	for _, m := range models {
+		parts = append(parts, chatui.DescribeModel(m))
+	}
+	fmt.Fprintln(j.Streams.Err, terminal.Clean(strings.Join(parts, " · ")))
+	switch {
+	case j.journal != nil && j.journal.before > 0:
+		fmt.Fprintf(j.Streams.Err, "resumed: %s %s before\n", textfmt.Count(j.journal.before, "row"), j.journal.progress())
+	case j.note != "" && (j.in.total < 0 || j.in.total >= longRun):
+		fmt.Fprintln(j.Streams.Err, "note: "+terminal.Clean(j.note))
+	}
+}
+
+// execute runs the flow over the rows and completes the outputs.
+func (j *job) execute(ctx context.Context) error {
+	progress := &runtime.Progress{}
+	sum := newSummary(ctx, j, progress)
+	show := j.showProgress(ctx, progress)
+	err := j.writeResults(ctx, progress, sum, show)
+	broken := err == nil && j.in.err != nil
+	if broken {
+		err = j.in.err
+	}
+	if err == nil {
+		err = j.results.close()
+		sum.written = err == nil && j.Output != ""
+	} else {
+		j.results.abort()
+	}
+	show.stop()
+	if closing := j.failures.close(); err == nil {
+		err = closing
+	}
+	if err != nil && ctx.Err() != nil { // an interrupt after the last row has no effect
+		_, done, _ := progress.Rows()
+		if j.batches {
+			done = j.rowsRead(progress)
+		}
+		err = fmt.Errorf("%w after %s", errInterrupted, textfmt.Count(done, "row"))
+	}
+	switch {
+	case broken && j.Output != "": // the fixed input is another run: this one cannot be resumed
+		err = fmt.Errorf("%w: %s was not written", err, j.Output)
+	case err != nil && !broken:
+		err = j.explainUnfinished(err)
+	}
+	if closing := j.journal.end(err == nil || broken); err == nil {
+		err = closing
+	}
+	if _, done, _ := progress.Rows(); !j.Quiet && (err == nil || done > 0) {
+		sum.print(context.WithoutCancel(ctx))
+	}
+	if err == nil && sum.failed > 0 {
+		err = ErrRowsFailed
+	}
+	return err
+}
+
+// explainUnfinished adds that the output was not written, and how to resume the run.
+func (j *job) explainUnfinished(err error) error {
+	if j.Output == "" || errors.Is(err, checkpoint.ErrBusy) {
+		return err
+	}
+	return fmt.Errorf("%w: %s was not written%s", err, j.Output, j.journal.advice(j.Command))
+}
+
+// writeResults runs the flow and writes each result.
+func (j *job) writeResults(ctx context.Context, progress *runtime.Progress, sum *summary, show *display) error {
+	j.results.setDisplay(show)
+	limit := &failureLimit{max: j.MaxFailures}
+	opts := []runtime.RunOption{runtime.WithProgress(progress), runtime.WithEvents(sum.event, steps.EventUsage), runtime.WithDeferFailed(limit.mayDefer)}
+	if !j.Quiet && j.in.file != nil {
+		opts = append(opts, runtime.WithStepTimes())
+	}
+	if j.journal != nil {
+		opts = append(opts, runtime.WithCheckpoints(j.journal.checkpoints))
+	}
+	for res, err := range j.app.Run(ctx, j.flow.ID, j.in.rows, opts...) {
+		if err != nil {
+			return err
+		}
+		if err := j.writeResult(res, sum); err != nil {
+			return err
+		}
+		if err := limit.check(res); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeResult writes one result. If it does not fit the output, its row has failed.
+func (j *job) writeResult(res *runtime.Result, sum *summary) error {
+	err := j.results.write(res)
+	var unfit *outputTypeError
+	if errors.As(err, &unfit) {
+		res.Err, err = &steps.Error{Err: unfit}, nil
+	}
+	if err != nil {
+		return err
+	}
+	sum.add(res)
+	return j.failures.add(res)
+}

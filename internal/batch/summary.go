@@ -1,0 +1,210 @@
+package batch
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/steps"
+)
+
+const (
+	maxReasons   = 1000        // how many different reasons of failed rows are counted
+	shownReasons = 3           // how many of them the summary lists
+	shownSteps   = 4           // how many steps the summary lists with their times
+	minTimedRun  = time.Second // shorter runs have no times of steps
+)
+
+// summary counts what a run did.
+type summary struct {
+	job        *job
+	progress   *runtime.Progress
+	begin      time.Time
+	done       int64
+	failed     int64
+	before     int64           // results of an earlier run, part of done and failed
+	written    bool            // the output file is complete
+	reasons    map[string]int  // failed rows by reason
+	sessions   map[string]bool // of the rows, if the flow has a memory
+	flushes    map[string]int  // before the run, by memory and session
+	usesMemory bool
+	input      atomic.Int64 // tokens
+	output     atomic.Int64 // tokens
+}
+
+func newSummary(ctx context.Context, j *job, p *runtime.Progress) *summary {
+	s := &summary{job: j, progress: p, begin: time.Now(), reasons: map[string]int{}, sessions: map[string]bool{}, flushes: map[string]int{}}
+	for _, m := range runtime.MemoryIDs(j.flow) {
+		s.usesMemory = true
+		infos, _ := j.app.Memory(m).Sessions(ctx) // the first step that uses the store reports its errors
+		for _, info := range infos {
+			if info.Flushes > 0 {
+				s.flushes[m+"\x00"+info.Session] = info.Flushes
+			}
+		}
+	}
+	return s
+}
+
+// event counts tokens. It is called by several goroutines.
+func (s *summary) event(ev steps.Event) {
+	if ev.Kind == steps.EventUsage {
+		s.input.Add(int64(ev.Input))
+		s.output.Add(int64(ev.Output))
+	}
+}
+
+// add counts a result.
+func (s *summary) add(res *runtime.Result) {
+	if s.usesMemory && !res.Replayed {
+		s.sessions[res.Session] = true
+	}
+	if res.Replayed && !s.job.batches {
+		s.before++
+	}
+	if res.Err == nil {
+		s.done++
+		return
+	}
+	s.failed++
+	reason := terminal.Clean(res.Err.Error())
+	if s.reasons[reason] > 0 || len(s.reasons) < maxReasons {
+		s.reasons[reason]++
+	}
+}
+
+// print writes the summary.
+func (s *summary) print(ctx context.Context) {
+	j, out := s.job, s.job.Streams.Err
+	rows := textfmt.Count(s.done+s.failed, "row")
+	if j.in.file != nil && j.batches {
+		rows += fmt.Sprintf(" made of %s", textfmt.Thousands(j.rowsRead(s.progress)))
+	}
+	fmt.Fprintf(out, "%s: %s\n", rows, s.outcome())
+	for _, line := range s.reasonLines() {
+		fmt.Fprintln(out, line)
+	}
+	for _, line := range []string{s.usage(ctx), s.caches(), s.times()} {
+		if line != "" {
+			fmt.Fprintln(out, line)
+		}
+	}
+	switch {
+	case s.failed == 0:
+	case j.ErrorFile != "":
+		file := terminal.Clean(j.ErrorFile)
+		fmt.Fprintf(out, "failed rows: written to %s, run again with -I %s\n", file, file)
+	case j.in.file != nil:
+		fmt.Fprintln(out, "failed rows: write them with --errors failed.jsonl, run again with -I failed.jsonl")
+	}
+}
+
+// outcome returns "203 done, 1 failed (draft: …) in 5.1 s".
+func (s *summary) outcome() string {
+	text := fmt.Sprintf("%s done", textfmt.Thousands(s.done))
+	if s.failed > 0 {
+		text += fmt.Sprintf(", %s failed", textfmt.Thousands(s.failed))
+	}
+	if len(s.reasons) == 1 {
+		for reason := range s.reasons {
+			text += " (" + reason + ")"
+		}
+	}
+	if s.before > 0 {
+		text += fmt.Sprintf(", %s of them before", textfmt.Thousands(s.before))
+	}
+	if s.written {
+		text += ", written to " + terminal.Clean(s.job.Output) + ","
+	}
+	return text + " in " + textfmt.Duration(time.Since(s.begin))
+}
+
+// reasonLines returns the most frequent reasons if there are several.
+func (s *summary) reasonLines() []string {
+	if len(s.reasons) < 2 {
+		return nil
+	}
+	reasons := slices.Collect(maps.Keys(s.reasons))
+	slices.SortFunc(reasons, func(a, b string) int {
+		return cmp.Or(s.reasons[b]-s.reasons[a], strings.Compare(a, b))
+	})
+	var lines []string
+	for i, reason := range reasons {
+		if i == shownReasons {
+			lines = append(lines, fmt.Sprintf("  and %s more", textfmt.Count(len(reasons)-i, "reason")))
+			break
+		}
+		lines = append(lines, fmt.Sprintf("  %s × %s", textfmt.Thousands(s.reasons[reason]), reason))
+	}
+	return lines
+}
+
+// usage returns a line with tokens and memories; empty if there are none.
+func (s *summary) usage(ctx context.Context) string {
+	var parts []string
+	if in, out := s.input.Load(), s.output.Load(); in+out > 0 {
+		parts = append(parts, fmt.Sprintf("tokens %s in, %s out", textfmt.Thousands(in), textfmt.Thousands(out)))
+	}
+	for _, id := range runtime.MemoryIDs(s.job.flow) {
+		infos, err := s.job.app.Memory(id).Sessions(ctx)
+		if err != nil {
+			continue // the rows have reported it
+		}
+		sessions, flushes := 0, 0
+		for _, info := range infos {
+			if s.sessions[info.Session] {
+				sessions++
+				flushes += info.Flushes - s.flushes[id+"\x00"+info.Session]
+			}
+		}
+		if sessions == 0 {
+			continue
+		}
+		flushed := textfmt.Thousands(flushes) + " flushes"
+		if flushes == 1 {
+			flushed = "1 flush"
+		}
+		parts = append(parts, fmt.Sprintf("memory %s: %s, %s", id, textfmt.Count(sessions, "session"), flushed))
+	}
+	return strings.Join(parts, " · ")
+}
+
+// caches returns a line with the cache hits of steps; empty if no step has a cache.
+func (s *summary) caches() string {
+	var parts []string
+	for _, step := range s.progress.Steps() {
+		if rows := step.Hits + step.Misses; rows > 0 {
+			parts = append(parts, fmt.Sprintf("%s: %s of %s from cache", step.Step, textfmt.Thousands(step.Hits), textfmt.Count(rows, "row")))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// times returns a line with the slowest steps; empty for a short run.
+func (s *summary) times() string {
+	all := s.progress.Steps()
+	total := time.Duration(0)
+	for _, step := range all {
+		total += step.Time
+	}
+	if time.Since(s.begin) < minTimedRun || total == 0 {
+		return ""
+	}
+	slices.SortStableFunc(all, func(a, b runtime.StepProgress) int { return cmp.Compare(b.Time, a.Time) })
+	var parts []string
+	for i, step := range all {
+		if i == shownSteps || step.Time*100 < total {
+			break // steps below one percent do not matter
+		}
+		parts = append(parts, fmt.Sprintf("%s %d %% (%s per row)", step.Step, step.Time*100/total, textfmt.ShortDuration(step.Time/time.Duration(max(step.In, 1)))))
+	}
+	return "time " + strings.Join(parts, ", ")
+}

@@ -1,0 +1,107 @@
+package batch
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/value"
+)
+
+// table writes results as a table.
+type table struct {
+	*terminal.Table
+	columns outputColumns
+	show    *display
+}
+
+// newTable returns a table without a column for errors: the error of a failed row is
+// written across the outputs.
+func newTable(streams *terminal.Streams, columns outputColumns) *table {
+	var all []terminal.Column
+	if columns.row {
+		all = append(all, terminal.Column{Name: "row", Right: true, Min: 4})
+	}
+	if columns.session {
+		all = append(all, terminal.Column{Name: "session"})
+	}
+	for _, v := range columns.outputs {
+		all = append(all, terminal.Column{Name: v.ID, Right: v.Type.Is("int") || v.Type.Is("float")})
+	}
+	t := &table{columns: columns}
+	t.Table = terminal.NewTable(streams.Width, func() io.Writer { return t.show.above(streams.Out) }, all...)
+	return t
+}
+
+func (t *table) setDisplay(d *display) { t.show = d }
+
+func (t *table) write(res *runtime.Result) error {
+	var cells []string
+	if t.columns.row {
+		cells = append(cells, "")
+		if n := number(res); n != nil {
+			cells[0] = fmt.Sprint(n)
+		}
+	}
+	if t.columns.session {
+		cells = append(cells, terminal.Clean(res.Session))
+	}
+	if res.Err != nil {
+		cells = append(cells, "failed: "+terminal.Clean(res.Err.Error()))
+	} else {
+		for _, x := range res.Outputs() {
+			cells = append(cells, terminal.Clean(value.Text(x)))
+		}
+	}
+	return t.Row(cells)
+}
+
+func (t *table) close() error { return t.Flush() }
+
+// abort writes the rows that are buffered: they are complete.
+func (t *table) abort() { _ = t.Flush() }
+
+// detailView writes the result of a single input: each output in full, under its name.
+type detailView struct {
+	out  io.Writer
+	show *display
+	some bool // a result was written
+}
+
+func (c *detailView) setDisplay(d *display) { c.show = d }
+
+// write writes a result's outputs. The summary has the reasons of failed rows.
+func (c *detailView) write(res *runtime.Result) error {
+	var b strings.Builder
+	if c.some {
+		b.WriteString("\n")
+	}
+	c.some = true
+	if res.Err == nil {
+		for v, x := range res.Outputs() {
+			writeDetail(&b, v, x)
+		}
+	}
+	_, err := io.WriteString(c.show.above(c.out), b.String())
+	return err
+}
+
+// writeDetail writes one output. A text of several lines begins under its name.
+func writeDetail(b *strings.Builder, v *spec.Variable, x any) {
+	lines := strings.Split(strings.TrimRight(value.Text(x), "\r\n"), "\n")
+	if len(lines) == 1 {
+		fmt.Fprintf(b, "%s: %s\n", v.ID, terminal.Clean(lines[0]))
+		return
+	}
+	fmt.Fprintf(b, "%s:\n", v.ID)
+	for _, l := range lines {
+		indent := l[:len(l)-len(strings.TrimLeft(l, " "))]
+		fmt.Fprintf(b, "  %s%s\n", indent, terminal.Clean(l))
+	}
+}
+
+func (c *detailView) close() error { return nil }
+func (c *detailView) abort()       {}

@@ -1,0 +1,192 @@
+// Package cacheview shows and clears the results that steps have cached.
+package cacheview
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-runewidth"
+
+	"github.com/qtype-dev/qtype/internal/stepcache"
+	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
+)
+
+// Caches are caches on disk, restricted to some of their steps.
+type Caches []cache
+
+type cache struct {
+	store   *stepcache.Store
+	matches func(stepcache.Scope) bool
+}
+
+// OpenDirectory opens the cache in a directory, for the step of an id; for all steps
+// if the id is empty. warn receives what makes a cache unusable.
+func OpenDirectory(path, step string, warn func(string)) (Caches, error) {
+	if _, err := os.Stat(filepath.Join(path, stepcache.FileName)); err != nil {
+		return nil, fmt.Errorf("%s is not a cache: it has no %s", path, stepcache.FileName)
+	}
+	return Caches{{store: stepcache.Open(path, warn), matches: func(s stepcache.Scope) bool { return step == "" || s.Step == step }}}, nil
+}
+
+// UnknownStepError reports that no step with a cache has an id.
+type UnknownStepError struct {
+	ID    string   // the id
+	Steps []string // the ids of the steps with a cache
+}
+
+// Error lists the steps.
+func (e *UnknownStepError) Error() string {
+	return fmt.Sprintf("no step with a cache_config has the id %q; there are: %s%s", e.ID, textfmt.List(e.Steps), diag.DidYouMean(e.ID, e.Steps))
+}
+
+// OpenDeclared opens the caches of an application's steps; of the step of an id
+// unless it is empty.
+func OpenDeclared(app *spec.Application, step string, warn func(string)) (Caches, error) {
+	var folders, ids []string
+	scopes := map[string][]stepcache.Scope{} // by folder; for any version of the step
+	for _, s := range cachedSteps(app) {
+		ids = append(ids, s.ID)
+		if step != "" && s.ID != step {
+			continue
+		}
+		folder := cmp.Or(s.CacheConfig.Directory, spec.CacheDirectory)
+		if scopes[folder] == nil {
+			folders = append(folders, folder)
+		}
+		scopes[folder] = append(scopes[folder], stepcache.Scope{Namespace: s.CacheConfig.Namespace, Step: s.ID})
+	}
+	switch {
+	case len(ids) == 0:
+		return nil, fmt.Errorf("application %s has no step with a cache_config", app.ID)
+	case len(folders) == 0:
+		return nil, &UnknownStepError{ID: step, Steps: ids}
+	}
+	var all Caches
+	for _, folder := range folders {
+		all = append(all, cache{store: stepcache.Open(folder, warn), matches: func(s stepcache.Scope) bool {
+			s.Version = ""
+			return slices.Contains(scopes[folder], s)
+		}})
+	}
+	return all, nil
+}
+
+// cachedSteps returns the steps with a cache of an application and of those that it
+// references, each once.
+func cachedSteps(app *spec.Application) []*spec.StepBase {
+	var all []*spec.StepBase
+	for _, f := range app.Flows {
+		for _, item := range f.Steps {
+			if s := item.Step.Common(); s.CacheConfig != nil && !slices.Contains(all, s) {
+				all = append(all, s)
+			}
+		}
+	}
+	for _, ref := range app.References {
+		if ref.Application != nil {
+			all = append(all, cachedSteps(ref.Application)...)
+		}
+	}
+	return all
+}
+
+// Close closes the caches.
+func (c Caches) Close() error {
+	var errs []error
+	for _, one := range c {
+		errs = append(errs, one.store.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Stats describes the cached results of a step.
+type Stats struct {
+	Directory string    `json:"directory"` // of the cache
+	Namespace string    `json:"namespace"` // as declared
+	Step      string    `json:"step"`      // the step's id
+	Version   string    `json:"version"`   // as declared
+	Entries   int64     `json:"entries"`   // the number of results
+	Bytes     int64     `json:"bytes"`     // their size on disk
+	Expired   int64     `json:"expired"`   // how many of them have expired
+	Oldest    time.Time `json:"oldest"`    // when the oldest was computed
+	LastUsed  time.Time `json:"last_used"` // when one was last used
+}
+
+// Stats returns the statistics of each step with cached results.
+func (c Caches) Stats(ctx context.Context) ([]Stats, error) {
+	var all []Stats
+	for _, one := range c {
+		stats, err := one.store.Stats(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, st := range stats {
+			if one.matches(st.Scope) {
+				all = append(all, Stats{filepath.Dir(one.store.Path()), st.Namespace, st.Step, st.Version,
+					st.Entries, st.Bytes, st.Expired, st.Oldest.UTC(), st.Used.UTC()})
+			}
+		}
+	}
+	return all, nil
+}
+
+// WriteTable writes statistics as a table.
+func WriteTable(out io.Writer, rows []Stats, now time.Time) error {
+	name := func(r Stats) string {
+		if r.Namespace != "" {
+			return terminal.Clean(r.Namespace + "/" + r.Step)
+		}
+		return terminal.Clean(r.Step)
+	}
+	step, version := len("step"), len("version")
+	for _, r := range rows {
+		step, version = max(step, runewidth.StringWidth(name(r))), max(version, runewidth.StringWidth(terminal.Clean(r.Version)))
+	}
+	var b strings.Builder
+	line := func(name, ver, entries, expired, size, used, folder string) {
+		fmt.Fprintf(&b, "%s   %s  %8s  %8s  %8s   %-14s  %s\n", terminal.Pad(name, step), terminal.Pad(ver, version), entries, expired, size, used, folder)
+	}
+	line("step", "version", "results", "expired", "size", "last used", "in")
+	for _, r := range rows {
+		line(name(r), terminal.Clean(r.Version), textfmt.Thousands(r.Entries), textfmt.Thousands(r.Expired),
+			textfmt.Bytes(r.Bytes), textfmt.Ago(now.Sub(r.LastUsed)), terminal.Clean(r.Directory))
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// Clear removes the cached results of the steps and writes how many they were, as
+// text or as JSON lines.
+func (c Caches) Clear(ctx context.Context, out io.Writer, asJSON bool) error {
+	for _, one := range c {
+		removed, err := one.store.Clear(ctx, one.matches)
+		if err != nil {
+			return err
+		}
+		folder := filepath.Dir(one.store.Path())
+		if asJSON {
+			err = json.NewEncoder(out).Encode(struct {
+				Directory string `json:"directory"`
+				Removed   int64  `json:"removed"`
+			}{folder, removed})
+		} else {
+			_, err = fmt.Fprintf(out, "%s removed from %s\n", textfmt.Count(removed, "result"), terminal.Clean(folder))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,179 @@
+// Package chatui is a conversation with a flow in the terminal, or over a pipe.
+package chatui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/runtime"
+)
+
+// Chat is a conversation with a flow.
+type Chat struct {
+	Streams *terminal.Streams
+	Lines   *terminal.Lines // what the user types
+	App     *runtime.App
+	Target  *Target
+	Session string
+	Quiet   bool // write answers and prompts only
+
+	failed int        // turns that failed
+	mu     sync.Mutex // guards the output during a turn
+}
+
+// ErrTurnFailed is returned after a conversation without a terminal in which a turn
+// failed. The error of the turn was written to the error stream.
+var ErrTurnFailed = errors.New("a turn failed")
+
+// errStopped is the cause of a context that Ctrl-C has canceled.
+var errStopped = errors.New("canceled by the user")
+
+// Run reads and answers turns until the input ends or the user quits. An interrupt
+// stops only the current answer.
+func (c *Chat) Run(ctx context.Context) error {
+	if err := c.begin(ctx); err != nil {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx)
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, os.Interrupt)
+	defer signal.Stop(interrupts)
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
+	defer stop()
+	for {
+		text, err := c.readInput(ctx, interrupts)
+		switch {
+		case errors.Is(err, errStopped):
+			fmt.Fprintln(c.Streams.Err, "\nCtrl-D or /quit ends the conversation")
+			continue
+		case errors.Is(err, io.EOF):
+			if c.Streams.InTerminal {
+				fmt.Fprintln(c.Streams.Err)
+			}
+			return c.outcome()
+		case err != nil:
+			return err
+		}
+		if strings.TrimSpace(text) == "" {
+			continue
+		}
+		if word, isCommand := slashCommand(text); isCommand {
+			if word == "quit" || word == "exit" {
+				return c.outcome()
+			}
+			c.runCommand(ctx, word)
+			continue
+		}
+		if err := c.turn(ctx, strings.TrimPrefix(text, "/"), interrupts); err != nil {
+			return err
+		}
+	}
+}
+
+// begin writes the header. It runs the flow without rows, so that what cannot run
+// fails before the first turn.
+func (c *Chat) begin(ctx context.Context) error {
+	flow := c.Target.flow
+	models, err := c.App.Models(flow.ID)
+	if err != nil {
+		return err
+	}
+	none := func(func(runtime.Input) bool) {}
+	for _, err := range c.App.Run(ctx, flow.ID, none) {
+		if err != nil {
+			return err
+		}
+	}
+	if c.Quiet {
+		return nil
+	}
+	parts := []string{c.App.Spec().ID, "flow " + flow.ID}
+	for _, m := range models {
+		parts = append(parts, DescribeModel(m))
+	}
+	memories := runtime.MemoryIDs(flow)
+	for _, m := range memories {
+		parts = append(parts, "memory "+m)
+	}
+	if len(memories) == 0 {
+		parts = append(parts, "no memory (turns are independent)")
+	}
+	fmt.Fprintln(c.Streams.Err, terminal.Clean(strings.Join(append(parts, "session "+c.Session), " · ")))
+	if c.Streams.InTerminal {
+		fmt.Fprintln(c.Streams.Err, "/help lists the commands, Ctrl-C stops an answer, Ctrl-D quits")
+	}
+	return nil
+}
+
+// DescribeModel returns a model's name for a header. It marks a mock as such.
+func DescribeModel(m model.Info) string {
+	switch {
+	case m.Replaces != "":
+		return fmt.Sprintf("no credentials for %s: using mock %s (offline)", m.Replaces, m.ID)
+	case m.Mock:
+		return fmt.Sprintf("model %s (mock, offline)", m.ID)
+	case m.Name != "" && m.Name != m.ID:
+		return fmt.Sprintf("model %s (%s)", m.ID, m.Name)
+	}
+	return "model " + m.ID
+}
+
+// outcome returns an error if a turn failed and no user has seen it.
+func (c *Chat) outcome() error {
+	if c.failed > 0 && !c.Streams.InTerminal {
+		return ErrTurnFailed
+	}
+	return nil
+}
+
+// readInput returns what the user types next: a line, or several if they end in a
+// backslash.
+func (c *Chat) readInput(ctx context.Context, interrupts <-chan os.Signal) (string, error) {
+	ctx, cancel := withInterrupts(ctx, interrupts)
+	defer cancel()
+	var all []string
+	for {
+		if c.Streams.InTerminal {
+			prompt := "you> "
+			if len(all) > 0 {
+				prompt = "...> "
+			}
+			fmt.Fprint(c.Streams.Err, prompt)
+		}
+		text, err := c.Lines.Next(ctx)
+		if err != nil && (!errors.Is(err, io.EOF) || len(all) == 0) {
+			return "", err
+		}
+		more, continued := strings.CutSuffix(text, `\`)
+		all = append(all, more)
+		if err != nil || !continued {
+			return strings.Join(all, "\n"), nil
+		}
+	}
+}
+
+// withInterrupts returns a context that an interrupt cancels with errStopped.
+func withInterrupts(ctx context.Context, interrupts <-chan os.Signal) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		select {
+		case <-interrupts:
+			cancel(errStopped)
+		case <-ctx.Done():
+		}
+	})
+	return ctx, func() {
+		cancel(nil)
+		waiting.Wait()
+	}
+}

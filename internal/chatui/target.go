@@ -1,0 +1,122 @@
+package chatui
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
+	"github.com/qtype-dev/qtype/spec/value"
+)
+
+// Target is the flow of a conversation with the variables that carry its messages.
+type Target struct {
+	flow   *spec.Flow
+	input  *spec.Variable // takes the user's message
+	output *spec.Variable // holds the answer
+	fixed  map[string]any // the other inputs, the same in every turn
+}
+
+// InputError reports that the inputs of a conversation are missing or wrong.
+type InputError struct{ Reason string }
+
+// Error returns the reason.
+func (e *InputError) Error() string { return e.Reason }
+
+// NewTarget selects a conversational flow: that of the id, or the first one if id is
+// empty. inputs is a JSON object with the flow's other inputs; it may be empty. An
+// *InputError concerns these.
+func NewTarget(app *spec.Application, id, inputs string) (*Target, error) {
+	if app == nil {
+		return nil, errors.New("the document is not an application: only an application can run")
+	}
+	var all, conversational []string
+	var flow *spec.Flow
+	for _, f := range app.Flows {
+		all = append(all, f.ID)
+		if f.Interface == nil || f.Interface.Type != "Conversational" {
+			continue
+		}
+		conversational = append(conversational, f.ID)
+		if flow == nil && (id == "" || id == f.ID) {
+			flow = f
+		}
+	}
+	switch {
+	case flow != nil:
+	case id != "" && !slices.Contains(all, id):
+		return nil, fmt.Errorf("no flow has the id %q; there are: %s%s", id, textfmt.List(all), diag.DidYouMean(id, all))
+	case id != "":
+		return nil, fmt.Errorf("flow %s is not conversational; conversational flows: %s", id, textfmt.List(conversational))
+	default:
+		return nil, fmt.Errorf("application %s has no conversational flow (interface: {type: Conversational}); use qtype run for other flows", app.ID)
+	}
+	t := &Target{flow: flow, fixed: map[string]any{}}
+	return t, t.bind(inputs)
+}
+
+// bind finds the message variables of the flow and takes the other inputs from JSON.
+func (t *Target) bind(inputs string) error {
+	given := map[string]any{}
+	if inputs != "" {
+		v, err := value.Parse(inputs)
+		r, ok := v.(*value.Record)
+		if err != nil || !ok {
+			return &InputError{fmt.Sprintf("-i cannot be %q: expected a JSON object with the flow's other inputs", inputs)}
+		}
+		given = maps.Collect(r.All())
+	}
+	for _, ref := range t.flow.Inputs {
+		v := ref.To
+		if v.Type.Is("ChatMessage") && t.input == nil {
+			t.input = v
+			continue
+		}
+		x, ok := given[v.ID]
+		if !ok && !v.IsOptional() {
+			return &InputError{fmt.Sprintf("flow %s also needs %s (%s): pass -i '{%q: …}'", t.flow.ID, v.ID, v.Type, v.ID)}
+		}
+		if ok {
+			t.fixed[v.ID] = x
+		}
+		delete(given, v.ID)
+	}
+	if names := slices.Sorted(maps.Keys(given)); len(names) > 0 {
+		return &InputError{fmt.Sprintf("-i: flow %s has no other input %q", t.flow.ID, names[0])}
+	}
+	for _, ref := range t.flow.Outputs {
+		if ref.To.Type.Is("ChatMessage") && t.output == nil {
+			t.output = ref.To
+		}
+	}
+	if t.input == nil || t.output == nil { // the validator reports it as QT312 or QT315
+		return fmt.Errorf("flow %s must have an input and an output of type ChatMessage", t.flow.ID)
+	}
+	return nil
+}
+
+// answerSteps returns the ids of the steps whose text is the answer: those that write
+// the variable, in the flow and in the flows that it runs.
+func answerSteps(f *spec.Flow, variable string, seen map[*spec.Flow]bool) map[string]bool {
+	found := map[string]bool{}
+	if f == nil || seen[f] {
+		return found
+	}
+	seen[f] = true
+	for _, s := range f.Plan().Steps {
+		calls := s.Calls()
+		for _, call := range calls {
+			for _, inner := range call.InnerOutputs(variable) {
+				maps.Copy(found, answerSteps(call.Flow.To, inner, seen))
+			}
+		}
+		writes := func(r *spec.Ref[*spec.Variable]) bool { return r.ID == variable }
+		if len(calls) == 0 && slices.ContainsFunc(s.Writes, writes) {
+			found[s.Step.EntityID()] = true
+		}
+	}
+	return found
+}

@@ -1,0 +1,149 @@
+package chatui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/qtype-dev/qtype/internal/clienttool"
+	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/value"
+	"github.com/qtype-dev/qtype/steps"
+)
+
+// maxToolText is how many characters of a tool's arguments and result are shown.
+const maxToolText = 200
+
+// turn sends a message and writes the answer while it is generated. An error of the
+// turn does not end the conversation.
+func (c *Chat) turn(ctx context.Context, text string, interrupts <-chan os.Signal) error {
+	within, cancel := withInterrupts(ctx, interrupts)
+	defer cancel()
+	t := c.Target
+	values := maps.Clone(t.fixed)
+	values[t.input.ID] = text
+	a := &answer{chat: c, steps: answerSteps(t.flow, t.output.ID, map[*spec.Flow]bool{})}
+	kinds := []steps.EventKind{steps.EventToolCall, steps.EventToolResult}
+	if c.Streams.OutTerminal {
+		kinds = append(kinds, steps.EventText)
+	}
+	rows := slices.Values([]runtime.Input{{Session: c.Session, Values: values}})
+	for res, err := range c.App.Run(within, t.flow.ID, rows, runtime.WithEvents(a.event, kinds...)) {
+		switch {
+		case errors.Is(context.Cause(within), errStopped):
+			a.end("")
+			fmt.Fprintln(c.Streams.Err, "(stopped)")
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			c.reportError(a, err)
+		case res.Err != nil:
+			c.reportError(a, res.Err)
+		default:
+			v, _ := res.Get(t.output.ID)
+			a.end(terminal.Printable(value.Text(v)))
+		}
+	}
+	return nil
+}
+
+// reportError ends the answer and writes why the turn failed.
+func (c *Chat) reportError(a *answer, err error) {
+	a.end("")
+	c.failed++
+	fmt.Fprintf(c.Streams.Err, "error: %s%s\n", terminal.Clean(err.Error()), clienttool.Advice(err))
+}
+
+// answer writes an answer while it is generated.
+type answer struct {
+	chat    *Chat
+	steps   map[string]bool // whose text is the answer
+	shown   strings.Builder // the answer's text since the last tool call
+	partial string          // the first bytes of a character
+	open    bool            // the line has no line end yet
+}
+
+// event shows an event of the turn. It is called by several goroutines.
+func (a *answer) event(ev steps.Event) {
+	a.chat.mu.Lock()
+	defer a.chat.mu.Unlock()
+	switch ev.Kind {
+	case steps.EventText:
+		if a.steps[ev.Step] {
+			a.write(ev.Text)
+		}
+	case steps.EventToolCall:
+		a.abort()
+		a.note("→ " + ev.Tool + " " + ev.Text)
+	case steps.EventToolResult:
+		if ev.Err != nil {
+			a.note("← error: " + ev.Err.Error())
+			return
+		}
+		a.note("← " + ev.Text)
+	}
+}
+
+// note writes a line about a tool.
+func (a *answer) note(text string) {
+	if !a.chat.Quiet {
+		fmt.Fprintln(a.chat.Streams.Err, "  "+textfmt.Ellipsis(terminal.Clean(text), maxToolText))
+	}
+}
+
+// write writes more text of the answer. The bytes of an incomplete character are
+// kept for the next call.
+func (a *answer) write(text string) {
+	text = a.partial + text
+	whole := len(text)
+	for cut := 1; cut < utf8.UTFMax && cut <= len(text); cut++ {
+		if utf8.RuneStart(text[len(text)-cut]) {
+			if !utf8.FullRuneInString(text[len(text)-cut:]) {
+				whole = len(text) - cut
+			}
+			break
+		}
+	}
+	text, a.partial = text[:whole], text[whole:]
+	text = terminal.Printable(text)
+	if text == "" {
+		return
+	}
+	a.shown.WriteString(text)
+	a.open = true
+	fmt.Fprint(a.chat.Streams.Out, text)
+}
+
+// abort ends the line of the text that was shown so far.
+func (a *answer) abort() {
+	if a.open {
+		fmt.Fprintln(a.chat.Streams.Out)
+	}
+	a.open, a.partial = false, ""
+	a.shown.Reset()
+}
+
+// end writes the whole answer unless it was shown already.
+func (a *answer) end(text string) {
+	a.chat.mu.Lock()
+	defer a.chat.mu.Unlock()
+	if text != a.shown.String() || text == "" {
+		a.abort()
+	}
+	if text != "" && a.shown.Len() == 0 {
+		fmt.Fprint(a.chat.Streams.Out, text)
+		a.open = true
+	}
+	if a.open {
+		fmt.Fprintln(a.chat.Streams.Out)
+	}
+}

@@ -1,0 +1,101 @@
+// Package clienttool answers for the caller of a flow: it handles calls of client
+// tools and approves calls of tools. Programs do so if they are configured, else the
+// user at the terminal.
+package clienttool
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
+	"github.com/qtype-dev/qtype/steps"
+	"github.com/qtype-dev/qtype/tool"
+	"github.com/qtype-dev/qtype/tool/command"
+	"github.com/qtype-dev/qtype/tool/factory"
+)
+
+// defaultTimeout is how long a program may take if its tool declares no timeout.
+const defaultTimeout = time.Minute
+
+// Program returns the handler of a client tool that runs a command line, and the id
+// of the tool. name is the tool's id, or its name if no tool has such an id.
+func Program(app *spec.Application, name, line string) (id string, handler tool.ClientHandler, err error) {
+	t, err := find(app.AllTools(), name)
+	if err != nil {
+		return "", nil, err
+	}
+	limit := time.Duration(t.Timeout)
+	if limit <= 0 {
+		limit = defaultTimeout
+	}
+	handler, err = command.Line(line, limit, command.Env{Getenv: os.Getenv, Folder: "."})
+	return t.ID, handler, err
+}
+
+// find returns the client tool of an id, or of a name if no id matches.
+func find(declared []spec.Tool, name string) (*spec.ClientTool, error) {
+	var ids []string
+	var named *spec.ClientTool
+	for _, t := range declared {
+		c, ok := t.(*spec.ClientTool)
+		switch {
+		case t.EntityID() == name && !ok:
+			return nil, fmt.Errorf("tool of type %s is not a ClientTool", spec.TypeName(t))
+		case !ok:
+			continue
+		case c.ID == name:
+			return c, nil
+		case c.Name == name && named == nil:
+			named = c
+		}
+		ids = append(ids, c.ID)
+	}
+	if named != nil {
+		return named, nil
+	}
+	return nil, fmt.Errorf("no such ClientTool; the document has %s%s", textfmt.List(ids), diag.DidYouMean(name, ids))
+}
+
+// CheckApproved returns an error if the application has no tool of that id.
+func CheckApproved(app *spec.Application, id string) error {
+	var ids []string
+	for _, t := range app.AllTools() {
+		ids = append(ids, t.EntityID())
+	}
+	if slices.Contains(ids, id) {
+		return nil
+	}
+	return fmt.Errorf("no such tool%s", diag.DidYouMean(id, ids))
+}
+
+// Prompts reports whether a run may have to prompt the user: no other part of the
+// program should draw on the terminal meanwhile.
+func Prompts(app *spec.Application) bool {
+	for _, f := range app.Flows {
+		for _, s := range f.Plan().Steps {
+			if s.NeedsApproval() {
+				return true
+			}
+		}
+	}
+	return slices.ContainsFunc(app.AllTools(), func(t spec.Tool) bool { _, ok := t.(*spec.ClientTool); return ok })
+}
+
+// Advice returns the flag that avoids an error, to be appended to it; empty if there
+// is none.
+func Advice(err error) string {
+	var client *factory.NoClientHandlerError
+	var approval *steps.NoApproverError
+	switch {
+	case errors.As(err, &client):
+		return fmt.Sprintf("; run in a terminal or pass --client-tool %s=COMMAND", client.Tool)
+	case errors.As(err, &approval):
+		return fmt.Sprintf("; run in a terminal or pass --approve %s", approval.Tool)
+	}
+	return ""
+}

@@ -1,0 +1,142 @@
+package memoryview
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/qtype-dev/qtype/internal/memoryview/show"
+	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/memory"
+)
+
+func (v *View) printer() *show.Printer { return &show.Printer{Out: v.Out, Width: v.Width} }
+
+// Window writes what the next model call would receive of a session: its window and
+// its context. As JSON, the context blocks come first, then the system message.
+func (v *View) Window(ctx context.Context, m Memory, session string) error {
+	window, err := m.Memory.Window(ctx, session)
+	if err != nil {
+		return err
+	}
+	blocks, err := m.PreviewContext(ctx, session)
+	if err != nil {
+		return err
+	}
+	if v.JSON {
+		if blocks != nil {
+			if err := writeLines(v.Out, blocks.Parts); err != nil {
+				return err
+			}
+		}
+		entries := slices.Clone(window.Entries)
+		if window.System != nil {
+			entries = slices.Insert(entries, window.SystemAt, window.System)
+		}
+		return writeLines(v.Out, messagesJSON(entries...))
+	}
+	flush, err := lastFlush(ctx, m, session)
+	if err != nil {
+		return err
+	}
+	p := v.printer()
+	p.Context = blocks
+	return p.Window(window, flush)
+}
+
+// lastFlush describes the newest flush of a session; empty if there was none.
+func lastFlush(ctx context.Context, m Memory, session string) (string, error) {
+	messages, last := 0, memory.Event{}
+	for ev, err := range m.Events(ctx, session) {
+		if err != nil {
+			return "", err
+		}
+		if ev.Kind == memory.EventFlush {
+			messages += ev.Messages
+			last = ev
+		}
+	}
+	if messages == 0 {
+		return "", nil
+	}
+	limit := textfmt.Thousands(last.Limit)
+	if last.Unit != memory.InTokens && last.Unit != "" {
+		limit += " " + string(last.Unit)
+	}
+	return fmt.Sprintf("%s flushed, last on %s (over %s: %s tokens left)", textfmt.Count(messages, "message"),
+		last.Time.Local().Format("2006-01-02 15:04"), limit, textfmt.Thousands(last.Tokens)), nil
+}
+
+// History writes all messages of a session, with a rule before each turn. It holds
+// one message in memory at a time.
+func (v *View) History(ctx context.Context, m Memory, session string) error {
+	p := v.printer()
+	notes, err := contextNotes(ctx, m, session)
+	if err != nil {
+		return err
+	}
+	turn, status := int64(-1), ""
+	for e, err := range m.Memory.History(ctx, session) {
+		if err == nil && v.JSON {
+			err = writeLines(v.Out, messagesJSON(&e))
+		} else if err == nil {
+			if e.Turn != turn {
+				turn = e.Turn
+				parts := []string{fmt.Sprint("turn ", e.Turn), e.Time.Local().Format("2006-01-02 15:04"), e.Status.String()}
+				err = p.Rule(strings.Join(append(parts, notes[e.Turn]...), " · "))
+			} else if e.Status.String() != status { // a part of the turn left the window
+				err = p.Rule(e.Status.String() + " from here")
+			}
+			status = e.Status.String()
+			if err == nil {
+				err = p.Message(e.Message, e.Tokens)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// contextNotes returns the changes to the session's context, by turn.
+func contextNotes(ctx context.Context, m Memory, session string) (map[int64][]string, error) {
+	notes := map[int64][]string{}
+	for ev, err := range m.Events(ctx, session) {
+		switch {
+		case err != nil:
+			return nil, err
+		case ev.Kind == memory.EventVariables:
+			turn := max(ev.Turn, 1) // values may be set before the first message
+			notes[turn] = append(notes[turn], ev.Reason)
+		case ev.Kind == memory.EventSummary:
+			notes[ev.Turn] = append(notes[ev.Turn], textfmt.Count(ev.Messages, "message")+" summarized")
+		}
+	}
+	return notes, nil
+}
+
+// messageJSON is a message of a history or a window as JSON.
+type messageJSON struct {
+	Seq     int64           `json:"seq"`
+	Turn    int64           `json:"turn"`
+	Status  string          `json:"status"`
+	Tokens  int             `json:"tokens"`
+	Time    time.Time       `json:"time,omitzero"` // zero for the system message of a step
+	Message json.RawMessage `json:"message"`
+}
+
+func messagesJSON(entries ...*memory.Entry) []messageJSON {
+	all := make([]messageJSON, 0, len(entries))
+	for _, e := range entries {
+		text, err := json.Marshal(e.Message)
+		if err != nil {
+			text = []byte("null") // cannot happen: a message always has a JSON form
+		}
+		all = append(all, messageJSON{e.Seq, e.Turn, e.Status.String(), e.Tokens, e.Time, text})
+	}
+	return all
+}

@@ -1,0 +1,83 @@
+// Package terminal reads from and writes to the terminal of a command: safe text,
+// tables, lines of input. It works the same where the streams are no terminals.
+package terminal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"sync"
+
+	"golang.org/x/term"
+)
+
+// Streams are the streams of a command.
+type Streams struct {
+	In          io.Reader
+	Out         io.Writer // results
+	Err         io.Writer // everything else
+	InTerminal  bool      // In is a terminal
+	OutTerminal bool      // Out is a terminal
+	ErrTerminal bool      // Err is a terminal
+	Color       bool      // colors may be written to terminals
+	Width       int       // columns of the terminal
+}
+
+// defaultWidth is the number of columns if the terminal does not report it.
+const defaultWidth = 100
+
+// Standard returns the streams of the process. It honors NO_COLOR and TERM=dumb.
+func Standard() Streams {
+	s := Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Width: defaultWidth,
+		InTerminal:  term.IsTerminal(int(os.Stdin.Fd())),
+		OutTerminal: term.IsTerminal(int(os.Stdout.Fd())), ErrTerminal: term.IsTerminal(int(os.Stderr.Fd()))}
+	s.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	for _, f := range []*os.File{os.Stdout, os.Stderr} {
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
+			s.Width = w
+			break
+		}
+	}
+	return s
+}
+
+// Logger returns a func that writes a line to Err, after a prefix. It is safe for
+// concurrent use.
+func (s *Streams) Logger(prefix string) func(line string) {
+	var mu sync.Mutex
+	return func(line string) {
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Fprintln(s.Err, prefix+Clean(line))
+	}
+}
+
+// WriteTo writes text to the file of that name; to Out if the name is empty.
+func (s *Streams) WriteTo(path, text string) error {
+	if path == "" {
+		_, err := io.WriteString(s.Out, text)
+		return err
+	}
+	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+		return fmt.Errorf("%s: cannot be written: %w", path, Cause(err))
+	}
+	return nil
+}
+
+// errNotExist is fs.ErrNotExist in the words of our messages.
+var errNotExist = errors.New("no such file")
+
+// Cause returns the error of the operating system without the path and the name of
+// the call.
+func Cause(err error) error {
+	var perr *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return errNotExist
+	case errors.As(err, &perr):
+		return perr.Err
+	}
+	return err
+}

@@ -1,0 +1,157 @@
+package qtype
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"regexp"
+
+	"github.com/qtype-dev/qtype/internal/apptest"
+	"github.com/qtype-dev/qtype/internal/convert"
+	"github.com/qtype-dev/qtype/internal/diagram"
+	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/internal/semdiff"
+	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
+)
+
+// Change is a difference in meaning between two documents. Its Impact is whether
+// it breaks callers or stored conversations.
+type Change = semdiff.Change
+
+// Diff compares two documents by their meaning. If one of them has errors, Diff
+// returns these as a diag.List.
+func Diff(ctx context.Context, before, after string, opts ...Option) ([]Change, error) {
+	documents := make([]*spec.Document, 2)
+	var errs diag.List
+	for i, path := range []string{before, after} {
+		p, list := Check(ctx, path, opts...)
+		if list.Errors() > 0 {
+			errs.Add(list...)
+		}
+		documents[i] = p.Document
+	}
+	if err := errs.Err(); err != nil {
+		return nil, err
+	}
+	return semdiff.Documents(documents[0], documents[1]), nil
+}
+
+// IsBreaking reports whether one of the changes breaks callers or stored conversations.
+func IsBreaking(changes []Change) bool { return semdiff.Count(changes, semdiff.Breaking) > 0 }
+
+// DrawFormat is the format of a drawing.
+type DrawFormat = diagram.Format
+
+// The formats of drawings.
+const (
+	DrawMermaid = diagram.Mermaid // Mermaid text
+	DrawSVG     = diagram.SVG     // a picture
+	DrawHTML    = diagram.HTML    // a page with the picture
+)
+
+// Draw writes a diagram of a document: its flows with their steps, the data between
+// them, and the models, memories and tools that they use. Secrets are not drawn.
+func Draw(ctx context.Context, w io.Writer, path string, format DrawFormat, opts ...Option) error {
+	p, list := Check(ctx, path, opts...)
+	if err := list.Err(); err != nil {
+		return err
+	}
+	if err := diagram.Write(w, p.Document, format); err != nil {
+		return fmt.Errorf("%s: %w", remotefs.Redacted(path), err)
+	}
+	return nil
+}
+
+// ConvertKind is a kind of file that Convert reads.
+type ConvertKind = convert.Kind
+
+// The kinds of files.
+const (
+	ConvertAIRefinery = convert.AIRefinery // a project file of AI Refinery
+	ConvertXFlow      = convert.XFlow      // a workflow of xFlow
+)
+
+// ConvertKinds returns the kinds of files that Convert reads.
+func ConvertKinds() []ConvertKind { return convert.Kinds() }
+
+// ConvertOptions configure Convert.
+type ConvertOptions struct {
+	Kind ConvertKind // the kind of the file
+	Path string      // the file, and its name in diagnostics
+	From io.Reader   // where to read it; nil to read the file
+}
+
+// Convert converts a file of another system to a document and returns its text. The
+// list has what the document cannot express: after a warning it has the same results
+// as the file; after an error it differs, and has a comment TODO at the place.
+func Convert(ctx context.Context, o ConvertOptions) (text string, list diag.List) {
+	if o.From != nil {
+		return convert.Reader(ctx, o.Kind, o.Path, o.From)
+	}
+	return convert.File(ctx, o.Kind, o.Path)
+}
+
+// TestReport is the result of the tests in a file.
+type TestReport = apptest.Report
+
+// TestOutcome is the result of a test.
+type TestOutcome = apptest.Outcome
+
+// TestOptions configure Test.
+type TestOptions struct {
+	Names    *regexp.Regexp     // run only tests whose names match; nil for all
+	Options  []Option           // how applications are read and run
+	Started  func(*TestReport)  // called before the tests of a file are run, or if they cannot be; may be nil
+	Finished func(*TestOutcome) // called after each test; may be nil
+}
+
+// Test runs the tests in files *.qtype-test.yaml, with mocks in place of models and
+// tools. Of a directory, it runs all such files below it. It stops if ctx is done.
+func Test(ctx context.Context, paths []string, o TestOptions) ([]TestReport, error) {
+	files, err := apptest.Find(paths)
+	if err != nil {
+		return nil, err
+	}
+	var reports []TestReport
+	for _, path := range files {
+		reports = append(reports, o.file(ctx, path))
+		if ctx.Err() != nil {
+			return reports, context.Cause(ctx)
+		}
+	}
+	return reports, nil
+}
+
+// file runs the tests of one file.
+func (o TestOptions) file(ctx context.Context, path string) TestReport {
+	r := TestReport{Path: path}
+	file, list := apptest.Load(ctx, path, o.open)
+	r.Diagnostics = list
+	var tests []*spec.Test
+	if file != nil {
+		tests = file.Tests(o.Names)
+	}
+	if o.Started != nil && (file == nil || len(tests) > 0) {
+		o.Started(&r)
+	}
+	for _, t := range tests {
+		outcome := file.Run(ctx, t)
+		r.Outcomes = append(r.Outcomes, outcome)
+		if o.Finished != nil {
+			o.Finished(outcome)
+		}
+	}
+	return r
+}
+
+// open is an apptest.Opener.
+func (o TestOptions) open(ctx context.Context, path string) (*apptest.Program, diag.List) {
+	p, list := Check(ctx, path, o.Options...)
+	start := func(env apptest.Env) (*runtime.App, error) {
+		opts := append(o.Options[:len(o.Options):len(o.Options)], WithEphemeral(), WithMocks(env.Mocks), WithHTTP(env.HTTP), WithApproval(env.Approve))
+		return New(p, opts...)
+	}
+	return &apptest.Program{App: p.Document.Application, New: start}, list
+}
