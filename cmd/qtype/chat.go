@@ -63,6 +63,7 @@ func (c *chatCommand) run(ctx context.Context, path string) (err error) {
 		return err
 	}
 	lines := terminal.NewLines(c.In)
+	defer lines.Close()
 	c.clients.prompt(lines)
 	app, err := c.newApp(p, c.clients, c.ephemeral, c.quiet)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 // batchFlows are flows with batch steps.
 func batchFlows() map[string]string {
 	return map[string]string{
-		// Batches of a fixed size, a model after them, and statistics.
+		// Groups of a fixed size, a model behind them, and the counts of all.
 		"batches": `    variables: [{id: name, type: text}, {id: answer, type: text}, {id: answers, type: 'list[text]'}, {id: text, type: text}, {id: verdict, type: text}, {id: counts, type: AggregateStats}]
     inputs: [name]
     outputs: [answers, verdict, counts]
@@ -30,7 +30,7 @@ func batchFlows() map[string]string {
       - {type: LLMInference, id: judge, model: echo, inputs: [text], outputs: [verdict], concurrency_config: {num_workers: 4}}
       - {type: Aggregate, id: stats, outputs: [counts]}
 `,
-		// Lists that are exploded and collected again, written to several files.
+		// Lists taken apart and put together again, written to files in parts.
 		"lists": `    variables: [{id: name, type: text}, {id: all, type: 'list[text]'}, {id: item, type: text}, {id: answer, type: text}, {id: answers, type: 'list[text]'}, {id: file, type: text}]
     inputs: [name]
     outputs: [file]
@@ -41,7 +41,7 @@ func batchFlows() map[string]string {
       - {type: Collect, id: gather, group_by: [all], inputs: [answer], outputs: [answers]}
       - {type: FileWriter, id: write, path: {uri: parts.jsonl}, inputs: [name, answers], outputs: [file], batch_config: {batch_size: 100}}
 `,
-		// One list of all values.
+		// One list of everything.
 		"one": `    variables: [{id: name, type: text}, {id: answer, type: text}, {id: answers, type: 'list[text]'}]
     inputs: [name]
     outputs: [answers]

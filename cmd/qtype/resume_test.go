@@ -109,7 +109,7 @@ func listOf(row int) any {
 	return list
 }
 
-// wantResults returns the expected output: the row, the item, and whether it failed.
+// wantResults is the output: the row, the item, and whether it failed.
 func wantResults(rows int) []string {
 	var want []string
 	for row := 1; row <= rows; row++ {
@@ -125,7 +125,7 @@ func wantResults(rows int) []string {
 	return want
 }
 
-// gotResults returns an output in the form of wantResults.
+// gotResults reads an output as wantResults writes it.
 func gotResults(t *testing.T, path string) []string {
 	t.Helper()
 	r, err := records.Open(t.Context(), path, records.Options{})

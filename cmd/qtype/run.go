@@ -149,7 +149,9 @@ func (r *runCommand) run(ctx context.Context, path string) (err error) {
 		r.printWarnings(path, list)
 	}
 	if r.InTerminal && r.ErrTerminal {
-		r.clients.prompt(terminal.NewLines(r.In))
+		lines := terminal.NewLines(r.In)
+		defer lines.Close()
+		r.clients.prompt(lines)
 		r.Prompts = p.Document.Application != nil && clienttool.Prompts(p.Document.Application)
 	}
 	app, err := r.newApp(p, r.clients, r.Ephemeral, r.Quiet)

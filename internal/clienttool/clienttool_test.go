@@ -68,9 +68,11 @@ func TestProgram(t *testing.T) {
 }
 
 // user returns a user who types the lines, and what is written to the user.
-func user(lines string) (*clienttool.User, *strings.Builder) {
+func user(t *testing.T, lines string) (*clienttool.User, *strings.Builder) {
 	var errs strings.Builder
-	return &clienttool.User{Streams: &terminal.Streams{Err: &errs}, Lines: terminal.NewLines(strings.NewReader(lines))}, &errs
+	typed := terminal.NewLines(strings.NewReader(lines))
+	t.Cleanup(typed.Close)
+	return &clienttool.User{Streams: &terminal.Streams{Err: &errs}, Lines: typed}, &errs
 }
 
 func call(outputs ...*spec.Variable) tool.Request {
@@ -95,7 +97,7 @@ func TestUser_Handle(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			u, errs := user(tc.lines)
+			u, errs := user(t, tc.lines)
 			got, err := u.Handle(t.Context(), call(tc.outputs...))
 			if tc.wantErr == "" {
 				if r, ok := got.(*value.Record); ok {
@@ -121,7 +123,7 @@ func TestUser_Approve(t *testing.T) {
 	}{
 		"y\n": {true, ""}, "YES\n": {true, ""}, "\n": {false, ""}, "no\n": {false, ""}, "": {false, ""}, "too late\n": {false, "too late"},
 	} {
-		u, _ := user(line)
+		u, _ := user(t, line)
 		approved, reason, err := u.Approve(t.Context(), call())
 		if approved != want.approved || reason != want.reason || err != nil {
 			t.Errorf("%q: got %v %q %v, want %+v", line, approved, reason, err, want)

@@ -22,11 +22,12 @@ type line struct {
 	err  error
 }
 
-// NewLines returns a reader of the lines of in. Its goroutine ends with the input;
-// a read that waits for a line cannot be interrupted.
+// NewLines returns a reader of the lines of in. Its goroutine ends with the input or
+// with Close, but a read that waits for a line cannot be interrupted.
 func NewLines(in io.Reader) *Lines {
 	l := &Lines{acquired: make(chan struct{}, 1), requested: make(chan struct{}, 1), read: make(chan line, 1)}
 	go func() {
+		defer close(l.read)
 		r := bufio.NewReader(in)
 		for range l.requested {
 			text, err := r.ReadString('\n')
@@ -34,10 +35,16 @@ func NewLines(in io.Reader) *Lines {
 				err = nil // the last line may lack a line end
 			}
 			l.read <- line{strings.TrimRight(text, "\r\n"), err}
+			if err != nil {
+				return
+			}
 		}
 	}()
 	return l
 }
+
+// Close ends the reader. No line may be requested afterwards.
+func (l *Lines) Close() { close(l.requested) }
 
 // Acquire waits for exclusive use of the terminal and returns a release func.
 func (l *Lines) Acquire(ctx context.Context) (release func(), err error) {
@@ -57,7 +64,10 @@ func (l *Lines) Next(ctx context.Context) (string, error) {
 	default: // a request is pending
 	}
 	select {
-	case got := <-l.read:
+	case got, ok := <-l.read:
+		if !ok {
+			return "", io.EOF
+		}
 		return got.text, got.err
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
