@@ -74,7 +74,7 @@ tools:
 			case *spec.APIKeyAuth:
 				if a.Header != "" && a.Query != "" {
 					p.list.Add(p.reportAt(fieldKey(a, "query"), "the key %q has both a header and a query", a.ID).
-						WithRelated(fieldKey(a, "header"), "the header"))
+						WithRelated(fieldKey(a, "header"), "the header").WithHint("keep one of them"))
 				}
 				if isDecided(a.Header) && a.Header != "" && !httpguts.ValidHeaderFieldName(a.Header) {
 					p.report(placeOf(a, "header"), "invalid header name %q", a.Header)

@@ -90,7 +90,7 @@ models:
 				other, otherIsEmbedding := ref.To.(*spec.EmbeddingModel)
 				switch {
 				case isEmbedding != otherIsEmbedding:
-					p.list.Add(p.reportAt(ref.Span, "%q is %s and cannot replace %s %q", ref.ID, an(kindNoun(ref.To)), an(kindNoun(m)), base.ID))
+					p.list.Add(p.reportAt(ref.Span, "%q is %s and cannot be a fallback of %s %q", ref.ID, an(kindNoun(ref.To)), kindNoun(m), base.ID))
 				case isEmbedding && model.Dimensions != other.Dimensions:
 					p.list.Add(p.reportAt(ref.Span, "%q has vectors of %d dimensions, but %q has %d", ref.ID, other.Dimensions, base.ID, model.Dimensions).
 						WithRelated(placeOf(other, "dimensions", "id"), "its dimensions"))
