@@ -241,7 +241,7 @@ func (p phrase) match(words []word) int {
 type word struct {
 	text   string
 	line   int
-	joined bool // only white space, hyphens, dots or signs of comments precede it
+	joined bool // no end of a sentence or of an expression precedes it
 }
 
 // splitWords returns the words of a text. Names in camelCase and with underscores
@@ -260,7 +260,7 @@ func splitWords(text string) []word {
 		switch {
 		case !isWord:
 			end(i)
-			joined = joined && strings.ContainsRune(" \t\n/#*>-_.", r)
+			joined = joined && strings.ContainsRune(" \t\n/#*>-_.,:`\"", r)
 		case from < 0:
 			from = i
 		case unicode.IsUpper(r) && unicode.IsLower(before):
