@@ -19,7 +19,7 @@ type Report struct {
 }
 
 // NewReport returns the report of a file whose diagnostics are list.
-func NewReport(path string, list diag.List) Report { return Report{Path: path, Faults: list} }
+func NewReport(path string, list diag.List) Report { return Report{Path: path, Diagnostics: list} }
 
 // Passed returns the numbers of passed and failed tests. A file that could not be
 // run counts as a failed test.
