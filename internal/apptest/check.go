@@ -106,8 +106,8 @@ func idsOf[E spec.Entity](all []E) []string {
 	return ids
 }
 
-// given returns the ids of a flow's inputs, and the id that the key input stands
-// for: that of the only input, or of the only required one.
+// given returns the ids of a flow's inputs, and the id of the one that the
+// key input sets: the only input, or the only required one.
 func given(flow *spec.Flow) (ids []string, only string) {
 	var needed []string
 	for i := range flow.Inputs {

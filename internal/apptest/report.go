@@ -18,6 +18,9 @@ type Report struct {
 	Outcomes    []*Outcome // of the tests, in order
 }
 
+// NewReport returns the report of a file whose diagnostics are list.
+func NewReport(path string, list diag.List) Report { return Report{Path: path, Diagnostics: list} }
+
 // Passed returns the numbers of passed and failed tests. A file that could not be
 // run counts as a failed test.
 func Passed(reports []Report) (passed, failed int) {
@@ -51,12 +54,12 @@ func AllDiagnostics(reports []Report) diag.List {
 // JSON writes one line for each test, and one for each file that could not be run.
 func JSON(w io.Writer, reports []Report) error {
 	type line struct {
-		File   string          `json:"file"`
-		Name   string          `json:"name,omitempty"`
-		Flow   string          `json:"flow,omitempty"`
-		Passed bool            `json:"passed"`
-		MS     float64         `json:"ms"`
-		Faults json.RawMessage `json:"faults"`
+		File        string          `json:"file"`
+		Name        string          `json:"name,omitempty"`
+		Flow        string          `json:"flow,omitempty"`
+		Passed      bool            `json:"passed"`
+		MS          float64         `json:"ms"`
+		Diagnostics json.RawMessage `json:"faults"`
 	}
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
@@ -66,7 +69,7 @@ func JSON(w io.Writer, reports []Report) error {
 			if err != nil {
 				return err
 			}
-			if err := e.Encode(line{File: r.Path, Faults: diagnostics}); err != nil {
+			if err := e.Encode(line{File: r.Path, Diagnostics: diagnostics}); err != nil {
 				return err
 			}
 		}

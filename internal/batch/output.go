@@ -91,13 +91,10 @@ func (s outputColumns) in(f records.Format) []records.Column {
 // kindOf returns the kind of column for a type. A ChatMessage in a flat format is its text.
 func kindOf(f records.Format, t spec.Type) records.Kind {
 	flat := f == records.CSV || f == records.TSV
+	if kind, ok := records.ScalarKind(t); ok {
+		return kind
+	}
 	switch {
-	case t.Is("int"):
-		return records.Int
-	case t.Is("float"):
-		return records.Float
-	case t.Is("boolean"):
-		return records.Bool
 	case t.IsMedia() && (f == records.Parquet || flat):
 		return records.Bytes
 	case t.IsList(), t.IsRecord(), t.IsMedia():

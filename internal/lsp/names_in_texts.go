@@ -40,8 +40,8 @@ func (x *nameIndex) textNames(n spec.Node, at nameScope) {
 	}
 }
 
-// hasPlaceholders reports whether texts of a syntax, as the tag `syntax` of a
-// field says, contain {name}.
+// hasPlaceholders reports whether texts of a syntax, by the tag `syntax` of a
+// field, contain {name}.
 func hasPlaceholders(syntax string) bool { return syntax == "template" || syntax == "endpoint" }
 
 // textVariables returns the variables that the texts of an entity may name: the

@@ -24,6 +24,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // Format is a file format for records.
@@ -145,6 +147,20 @@ const (
 	Bytes                // byte strings; base64 in text formats
 	JSONText             // any value, as JSON; as a string in flat formats
 )
+
+// ScalarKind returns the kind of a column for int, float and boolean; false for
+// other types, whose kind depends on the format.
+func ScalarKind(t spec.Type) (Kind, bool) {
+	switch {
+	case t.Is("int"):
+		return Int, true
+	case t.Is("float"):
+		return Float, true
+	case t.Is("boolean"):
+		return Bool, true
+	}
+	return Text, false
+}
 
 // Column is a column to write. Every column accepts null.
 type Column struct {

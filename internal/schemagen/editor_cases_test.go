@@ -78,7 +78,7 @@ func TestEditor_Hover(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := e.open(c.document).hover(); !strings.Contains(got, c.want) {
-				t.Errorf("hover shows %q, want %q in it", got, c.want)
+				t.Errorf("hover is %q, want %q in it", got, c.want)
 			}
 		})
 	}
@@ -89,7 +89,7 @@ func TestEditor_Diagnostics(t *testing.T) {
 	// Line 0 of every document is the modeline.
 	for _, c := range []struct {
 		name, document, message string
-		line, from, to       int
+		line, from, to          int
 	}{
 		{"a misspelt key", "id: app\nmemories:\n  - id: m\n    chat_history_token_ration: 0.5\n",
 			"chat_history_token_ration is not allowed", 4, 4, 29},
@@ -110,7 +110,7 @@ func TestEditor_Diagnostics(t *testing.T) {
 			}
 			d := found[0]
 			if !strings.Contains(d.Message, c.message) {
-				t.Errorf("the message is %q, want %q in it", d.Message, c.message)
+				t.Errorf("got %q, want %q in it", d.Message, c.message)
 			}
 			want := struct{ Start, End position }{position{c.line, c.from}, position{c.line, c.to}}
 			if d.Range != want {
