@@ -45,11 +45,11 @@ func benchAppend(b *testing.B, store memory.Store, history int) {
 	must2(0, err)(b)
 	text := strings.Repeat("many words ", 30)
 	role := []chat.Role{chat.User, chat.Assistant}
-	for said := 0; said < history; {
+	for added := 0; added < history; {
 		var msgs []chat.Message
-		for range min(1000, history-said) {
-			msgs = append(msgs, chat.Text(role[said%2], text))
-			said++
+		for range min(1000, history-added) {
+			msgs = append(msgs, chat.Text(role[added%2], text))
+			added++
 		}
 		must2(0, m.Append(b.Context(), "s", msgs...))(b)
 	}
@@ -61,7 +61,7 @@ func benchAppend(b *testing.B, store memory.Store, history int) {
 	}
 }
 
-// BenchmarkWindow reads the window beside a long history.
+// BenchmarkWindow reads the window of a session with a long history.
 func BenchmarkWindow(b *testing.B) {
 	for _, history := range []int{1_000, 100_000} {
 		b.Run(fmt.Sprint(history), func(b *testing.B) {

@@ -36,7 +36,7 @@ func newExample(messages float64) *memory.Memory {
 func ExampleMemory_Turn() {
 	ctx := context.Background()
 	m := newExample(10)
-	answer := func(window []chat.Message) (chat.Message, error) { // stands for a model
+	answer := func(window []chat.Message) (chat.Message, error) { // in place of a model
 		return chat.Text(chat.Assistant, fmt.Sprintf("I received %d messages.", len(window))), nil
 	}
 	err := m.Turn(ctx, "ada", func(t *memory.Turn) error {

@@ -22,41 +22,12 @@ type storedSession struct {
 	mu      sync.Mutex // guards the fields below
 	deleted bool       // the session is no longer in inProcess.sessions
 	head    Head
-	entries chunks[*Entry] // the entry with Seq n is at index n-1
-	events  [][]Event      // those of each change
+	entries []*Entry  // the entry with Seq n is at index n-1
+	events  [][]Event // those of each change
 
 	byID    map[string]int64 // Seq of live entries by message id, up to indexed; built on first use
-	indexed int64
+	indexed int
 }
-
-// chunks is a list that grows without copying its items, so that an append to
-// a long history costs as much as one to a short history.
-type chunks[T any] struct{ list [][]T }
-
-const chunkSize = 256
-
-func (c *chunks[T]) add(item T) {
-	last := len(c.list) - 1
-	switch {
-	case last < 0:
-		c.list = append(c.list, nil) // grows by append: most sessions are short
-		last = 0
-	case len(c.list[last]) == chunkSize:
-		c.list = append(c.list, make([]T, 0, chunkSize))
-		last++
-	}
-	c.list[last] = append(c.list[last], item)
-}
-
-func (c *chunks[T]) len() int64 {
-	last := len(c.list) - 1
-	if last < 0 {
-		return 0
-	}
-	return int64(last*chunkSize + len(c.list[last]))
-}
-
-func (c *chunks[T]) at(i int64) T { return c.list[i/chunkSize][i%chunkSize] }
 
 // find returns the session locked, or nil if the store does not hold it.
 func (p *inProcess) find(key Key) *storedSession {
@@ -111,9 +82,7 @@ func (p *inProcess) Apply(ctx context.Context, key Key, c Change) error {
 	if s.head.Version != c.Version {
 		return ErrConflict
 	}
-	for _, e := range c.Entries {
-		s.entries.add(e)
-	}
+	s.entries = append(s.entries, c.Entries...)
 	if len(c.Events) > 0 {
 		s.events = append(s.events, c.Events)
 	}
@@ -207,9 +176,9 @@ func (p *inProcess) findIDs(key Key, q Query) []int64 {
 		slices.Sort(found)
 		return slices.Compact(found)
 	}
-	for i := range s.entries.len() {
-		if slices.Contains(q.IDs, s.entries.at(i).Message.ID) {
-			keep(i + 1)
+	for _, e := range s.entries {
+		if slices.Contains(q.IDs, e.Message.ID) {
+			keep(e.Seq)
 		}
 	}
 	return found
@@ -220,11 +189,12 @@ func (s *storedSession) index() {
 	if s.byID == nil {
 		s.byID = map[string]int64{}
 	}
-	for ; s.indexed < s.entries.len(); s.indexed++ {
-		if e := s.entries.at(s.indexed); e.Status != Failed {
+	for _, e := range s.entries[s.indexed:] {
+		if e.Status != Failed {
 			s.byID[e.Message.ID] = e.Seq
 		}
 	}
+	s.indexed = len(s.entries)
 }
 
 // entry returns the entry with this Seq, or nil if there is none.
@@ -234,10 +204,10 @@ func (p *inProcess) entry(key Key, seq int64) *Entry {
 		return nil
 	}
 	defer s.mu.Unlock()
-	if seq < 1 || seq > s.entries.len() {
+	if seq < 1 || seq > int64(len(s.entries)) {
 		return nil
 	}
-	return s.entries.at(seq - 1)
+	return s.entries[seq-1]
 }
 
 func (p *inProcess) Events(ctx context.Context, key Key) iter.Seq2[Event, error] {

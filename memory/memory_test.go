@@ -7,7 +7,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-func TestNewRefuses(t *testing.T) {
+func TestNew_InvalidConfig(t *testing.T) {
 	for want, cfg := range map[string]memory.Config{
 		"memory m needs a token counter":                                            {},
 		"memory m: token_limit must be positive, not -1":                            {Limits: memory.Limits{"token_limit": -1}, Counter: runes{}},
@@ -25,8 +25,8 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// TestLimit: the chat share is the product as a person works it out.
-func TestLimit(t *testing.T) {
+// TestFlush_ChatShare checks that the share is the product of the decimal numbers.
+func TestFlush_ChatShare(t *testing.T) {
 	for _, c := range []struct {
 		limits memory.Limits
 		want   int

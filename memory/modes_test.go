@@ -22,8 +22,8 @@ func with(t testing.TB, store memory.Store, change func(*memory.Config)) *memory
 	return m
 }
 
-// TestReject: a second turn is refused at once; an append waits.
-func TestReject(t *testing.T) {
+// TestTurns_Reject checks that a second turn fails at once, and that an append waits.
+func TestTurns_Reject(t *testing.T) {
 	m := with(t, memory.NewInProcess(), func(c *memory.Config) { c.Turns = memory.Reject })
 	first := begin(t, m)
 	_, err := m.Begin(t.Context(), "s")
@@ -43,9 +43,9 @@ func TestReject(t *testing.T) {
 	}
 }
 
-// TestInterrupt: the newer turn ends the older one's context and waits for it to
-// give up; a third one takes over from the second, which was still waiting.
-func TestInterrupt(t *testing.T) {
+// TestTurns_Interrupt checks that a newer turn ends the context of the older one and
+// waits for its end, and that a third one replaces a second that still waits.
+func TestTurns_Interrupt(t *testing.T) {
 	m := with(t, memory.NewInProcess(), func(c *memory.Config) { c.Turns = memory.Interrupt })
 	first := begin(t, m)
 	must(t, first.Add(chat.Text(chat.User, "first")))
@@ -82,9 +82,9 @@ func TestInterrupt(t *testing.T) {
 	must(t, begin(t, m).Abort(t.Context(), nil))
 }
 
-// TestOperations: a retry says nothing twice, also in another process, whatever
-// ids its messages have; old operations are forgotten.
-func TestOperations(t *testing.T) {
+// TestIdempotencyKey_AddsOnce checks that a retry adds nothing, in another process
+// too and with other message ids, and that a session forgets old keys.
+func TestIdempotencyKey_AddsOnce(t *testing.T) {
 	store := memory.NewInProcess()
 	here, there := newMemory(t, store), newMemory(t, store)
 	for range 3 {
@@ -93,7 +93,7 @@ func TestOperations(t *testing.T) {
 	}
 	turn := begin(t, here)
 	if turn.SetIdempotencyKey("op 2") {
-		t.Error("op 2 is said to be done")
+		t.Error("op 2 is reported as done")
 	}
 	must(t, turn.Add(chat.Text(chat.User, "twice?")))
 	must(t, there.AppendOnce(t.Context(), "s", "op 2", chat.Text(chat.User, "no")))
@@ -106,14 +106,14 @@ func TestOperations(t *testing.T) {
 	}
 	head, err := store.Head(t.Context(), memory.Key{Memory: "chat_memory", Session: "long"})
 	must(t, err)
-	if n := len(head.Values["operations"]); n > 64*40 { // a mark, and from where to where it said something
+	if n := len(head.Values["operations"]); n > 64*40 { // a hash and a range of positions each
 		t.Errorf("operations take %d bytes", n)
 	}
 }
 
-// TestWhatAnOperationSaid: who asks again under the same id gets what was said, also
-// after it left the window, and nothing of what was said before or since.
-func TestWhatAnOperationSaid(t *testing.T) {
+// TestTurn_PriorMessages checks that a retry gets the messages of the first turn,
+// also after they left the window, and no others.
+func TestTurn_PriorMessages(t *testing.T) {
 	store := memory.NewInProcess()
 	m := newMemory(t, store)
 	must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "before")))
@@ -121,24 +121,24 @@ func TestWhatAnOperationSaid(t *testing.T) {
 	turn.SetIdempotencyKey("op")
 	must(t, turn.Add(chat.Text(chat.User, "how much?"), chat.Text(chat.Assistant, "12")))
 	must(t, turn.Commit(t.Context()))
-	must(t, m.Set(t.Context(), "s", chat.Text(chat.User, "since"))) // what was said leaves the window
+	must(t, m.Set(t.Context(), "s", chat.Text(chat.User, "since"))) // the messages leave the window
 	again := begin(t, newMemory(t, store))
-	if said, err := again.PriorMessages(t.Context()); err != nil || said != nil {
-		t.Errorf("a turn without an operation said %v, %v", said, err)
+	if prior, err := again.PriorMessages(t.Context()); err != nil || prior != nil {
+		t.Errorf("a turn without a key has the prior messages %v, %v", prior, err)
 	}
 	if !again.SetIdempotencyKey("op") {
 		t.Fatal("the operation is not known")
 	}
-	said, err := again.PriorMessages(t.Context())
+	prior, err := again.PriorMessages(t.Context())
 	must(t, err)
-	if len(said) != 2 || said[0].Text() != "how much?" || said[1].Text() != "12" {
-		t.Errorf("it said %v", said)
+	if len(prior) != 2 || prior[0].Text() != "how much?" || prior[1].Text() != "12" {
+		t.Errorf("the prior messages are %v", prior)
 	}
 	must(t, again.Abort(t.Context(), nil))
 }
 
-// TestTTL: a session that nobody touched is over, for reads at once, and gone
-// with the next turn or with Prune; another process that just spoke keeps it.
+// TestTTL checks that an expired session is invisible to reads, deleted by the next
+// turn or by Prune, and kept if another process has just written to it.
 func TestTTL(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	store := memory.NewInProcess()
@@ -164,9 +164,9 @@ func TestTTL(t *testing.T) {
 	}
 	turn, err := m.Begin(t.Context(), "other")
 	must(t, err)
-	must(t, turn.Add(chat.Text(chat.User, "anew")))
+	must(t, turn.Add(chat.Text(chat.User, "again")))
 	must(t, turn.Commit(t.Context()))
-	if got := windowTexts(t, m, "other"); got != "user:anew" {
+	if got := windowTexts(t, m, "other"); got != "user:again" {
 		t.Errorf("the window is %s", got)
 	}
 	if n, err := m.Prune(t.Context()); n != 1 || err != nil {
@@ -177,9 +177,9 @@ func TestTTL(t *testing.T) {
 	}
 }
 
-// TestFit: the oldest rounds are left out of one call, whole; what does not fit
-// at all is refused with the numbers.
-func TestFit(t *testing.T) {
+// TestTurn_FitLeavesOutOldRounds checks that the oldest rounds are left out of one
+// call, whole, and that a round which does not fit is an error with the sizes.
+func TestTurn_FitLeavesOutOldRounds(t *testing.T) {
 	m := with(t, memory.NewInProcess(), func(*memory.Config) {})
 	call := chat.Message{Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: "1", Name: "f", Arguments: "{}"}}}
 	found := chat.Text(chat.Tool, "found")
@@ -212,8 +212,8 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// TestNothingFits: a window that the policy leaves empty is not sent.
-func TestNothingFits(t *testing.T) {
+// TestTurn_FitEmptyWindow checks that a window that the policy leaves empty is not sent.
+func TestTurn_FitEmptyWindow(t *testing.T) {
 	m := with(t, memory.NewInProcess(), func(c *memory.Config) { c.Policy, c.Limits = spec.PolicyTokenWindow, memory.Limits{"max_tokens": 20} })
 	turn := begin(t, m)
 	must(t, turn.Add(chat.Text(chat.User, strings.Repeat("x", 20))))
@@ -225,9 +225,9 @@ func TestNothingFits(t *testing.T) {
 	must(t, turn.Abort(t.Context(), err))
 }
 
-// TestPrefix: between two flushes what is sent only grows at its end, so that a
-// provider's prompt cache stays good.
-func TestPrefix(t *testing.T) {
+// TestFlush_KeepsPrefix checks that between two flushes the messages that are sent
+// only grow at their end, so that a provider's prompt cache stays valid.
+func TestFlush_KeepsPrefix(t *testing.T) {
 	m := with(t, memory.NewInProcess(), func(c *memory.Config) {
 		c.Policy, c.Limits = spec.PolicyFlush, memory.Limits{"token_limit": 1000, "token_flush_size": 300}
 	})
@@ -259,7 +259,7 @@ func TestPrefix(t *testing.T) {
 	}
 }
 
-func TestReadText(t *testing.T) {
+func TestMemory_ReadText(t *testing.T) {
 	m := with(t, memory.NewInProcess(), func(c *memory.Config) { c.Policy, c.Limits = spec.PolicyRoundWindow, memory.Limits{"n_rounds": 1} })
 	read := func(how memory.ReadOptions) string { return must2(m.ReadText(t.Context(), "s", how))(t) }
 	if got := read(memory.ReadOptions{Empty: "nothing yet"}); got != "nothing yet" {
@@ -278,7 +278,7 @@ func TestReadText(t *testing.T) {
 	}
 }
 
-func TestPoliciesRefuse(t *testing.T) {
+func TestNew_InvalidPolicy(t *testing.T) {
 	for want, cfg := range map[string]memory.Config{
 		"memory m: max_messages is a limit of policy message_window, not of flush":                             {Limits: memory.Limits{"max_messages": 3}},
 		"memory m: token_limit is a limit of policy flush, not of round_window":                                {Policy: spec.PolicyRoundWindow, Limits: memory.Limits{"token_limit": 3}},

@@ -18,10 +18,10 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// simple is a policy in words of one syllable: a list of messages, gone through
+// policyModel is a policy written for clarity: a list of messages, processed
 // from its beginning at every step.
-type simple interface {
-	say(msgs []chat.Message, each bool)
+type policyModel interface {
+	add(msgs []chat.Message, each bool)
 	set(msgs []chat.Message)
 	limit(memory.Limits)
 	read() []chat.Message // what is sent
@@ -47,7 +47,7 @@ func (w *window) size(list []chat.Message) (size, limit int) {
 	return size, int(w.limits["max_tokens"])
 }
 
-// put adds a message, and tells whether it changed anything: an equal system
+// put adds a message, and reports whether it changed anything: an equal system
 // message does not, so that it writes nothing and evicts nothing (section 3.3).
 func (w *window) put(m chat.Message) bool {
 	if m.Role != chat.System {
@@ -74,7 +74,7 @@ func (w *window) put(m chat.Message) bool {
 
 func isSystem(m chat.Message) bool { return m.Role == chat.System }
 
-// fit evicts from a list; calls tells whether the last eviction reached the end
+// fit evicts from a list; calls reports whether the last eviction reached the end
 // with a call or a result.
 func (w *window) fit(list []chat.Message) (rest []chat.Message, calls bool) {
 	list = slices.Clone(list)
@@ -99,7 +99,7 @@ func (w *window) fit(list []chat.Message) (rest []chat.Message, calls bool) {
 	}
 }
 
-func (w *window) say(msgs []chat.Message, each bool) {
+func (w *window) add(msgs []chat.Message, each bool) {
 	any := false
 	for _, m := range msgs {
 		changed := w.put(m)
@@ -120,7 +120,7 @@ func (w *window) settle() {
 
 func (w *window) set(msgs []chat.Message) {
 	w.list, w.open = nil, false
-	w.say(msgs, false)
+	w.add(msgs, false)
 }
 
 func (w *window) read() []chat.Message {
@@ -138,10 +138,10 @@ type conversation struct {
 func (c *conversation) limit(l memory.Limits) { c.limits = l }
 func (c *conversation) set(msgs []chat.Message) {
 	c.all, c.system = nil, nil
-	c.say(msgs, false)
+	c.add(msgs, false)
 }
 
-func (c *conversation) say(msgs []chat.Message, _ bool) {
+func (c *conversation) add(msgs []chat.Message, _ bool) {
 	for _, m := range msgs {
 		if m.Role == chat.System {
 			c.system = &m
@@ -215,13 +215,13 @@ func recent(all []chat.Message, most, max int, notice string) []chat.Message {
 	return kept
 }
 
-// pair drives a memory and a simple policy side by side.
+// pair makes the same calls on a memory and a policyModel.
 type pair struct {
 	machine
-	kind   spec.Policy
-	simple simple
-	limits memory.Limits
-	orders bool // limits were changed: the history alone does not give the window
+	kind     spec.Policy
+	expected policyModel
+	limits   memory.Limits
+	orders   bool // limits were changed: the history alone does not give the window
 }
 
 func (p *pair) drawLimits(t *rapid.T) memory.Limits {
@@ -241,11 +241,11 @@ func newPair(t *rapid.T, kind spec.Policy, store memory.Store, session string) *
 	first := kind != spec.PolicyRoundWindow && rapid.Bool().Draw(t, "keep_system_first")
 	p.cfg = memory.Config{ID: "m", Policy: kind, KeepSystemFirst: first, Counter: runes{}, Live: rapid.IntRange(0, 2).Draw(t, "live"),
 		LimitsOf: func(string) memory.Limits { return p.limits }}
-	p.simple = &window{systemFirst: first}
+	p.expected = &window{systemFirst: first}
 	if kind == spec.PolicyRoundWindow {
-		p.simple = &conversation{}
+		p.expected = &conversation{}
 	}
-	p.simple.limit(p.limits)
+	p.expected.limit(p.limits)
 	p.start(t)
 	return p
 }
@@ -270,7 +270,7 @@ func (p *pair) drawMore(t *rapid.T) []chat.Message {
 func (p *pair) append(t *rapid.T) {
 	msgs := p.drawMore(t)
 	must(t, p.memory.Append(context.Background(), p.session, msgs...))
-	p.simple.say(msgs, true)
+	p.expected.add(msgs, true)
 }
 
 func (p *pair) turn(t *rapid.T) {
@@ -284,8 +284,8 @@ func (p *pair) turn(t *rapid.T) {
 		t.Fatal(err)
 	}
 	must(t, turn.Commit(context.Background()))
-	p.simple.say(msgs, false)
-	if d := gocmp.Diff(written(p.simple.read()), written(sent)); d != "" && err == nil {
+	p.expected.add(msgs, false)
+	if d := gocmp.Diff(written(p.expected.read()), written(sent)); d != "" && err == nil {
 		t.Fatalf("what the turn sent: %s", d)
 	}
 }
@@ -294,18 +294,18 @@ func (p *pair) set(t *rapid.T) {
 	p.open = nil
 	msgs := p.drawMore(t)
 	must(t, p.memory.Set(context.Background(), p.session, msgs...))
-	p.simple.set(msgs)
+	p.expected.set(msgs)
 }
 
 func (p *pair) changeLimits(t *rapid.T) {
 	p.limits = p.drawLimits(t)
-	p.simple.limit(p.limits)
+	p.expected.limit(p.limits)
 	p.orders = true
 }
 
 // other reads with other limits, which changes nothing.
 func (p *pair) readOtherwise(t *rapid.T) {
-	c, ok := p.simple.(*conversation)
+	c, ok := p.expected.(*conversation)
 	if !ok {
 		t.Skip("only rounds can be read so")
 	}
@@ -333,11 +333,11 @@ func written(msgs []chat.Message) []string {
 
 func (p *pair) check(t *rapid.T) {
 	w := p.window(t)
-	if d := gocmp.Diff(written(p.simple.read()), written(w.Messages())); d != "" {
+	if d := gocmp.Diff(written(p.expected.read()), written(w.Messages())); d != "" {
 		t.Fatalf("limits %+v, the window: %s", p.limits, d)
 	}
 	used, limit := 0, 0
-	switch c := p.simple.(type) {
+	switch c := p.expected.(type) {
 	case *window:
 		used, limit = c.size(w.Messages())
 	case *conversation:
@@ -350,21 +350,8 @@ func (p *pair) check(t *rapid.T) {
 	if used != w.Used || limit != w.Limit || used > limit && !alone {
 		t.Fatalf("%d of %d %s, want %d of %d", w.Used, w.Limit, w.Unit, used, limit)
 	}
-	p.checkPairs(t, w)
+	checkToolResults(t, w)
 	p.checkPlaces(t, w)
-}
-
-// checkPairs: no call without those of its results that came, no result without its call.
-func (p *pair) checkPairs(t *rapid.T, w memory.Window) {
-	calls := map[string]bool{}
-	for _, e := range w.Entries {
-		for _, c := range e.Message.ToolCalls {
-			calls[c.ID] = true
-		}
-		if e.Message.Role == chat.Tool && !calls[e.Message.ToolCallID] {
-			t.Fatalf("the result of %s is there without its call", e.Message.ToolCallID)
-		}
-	}
 }
 
 // checkPlaces: the window is a part of the history, in its order, and marked so.
@@ -393,9 +380,8 @@ func (p *pair) run(t *rapid.T) {
 	t.Repeat(actions)
 }
 
-// TestPoliciesAreTheSimpleOnes: each policy does what its section of the
-// reference says, in process and in a file that is opened anew now and then.
-func TestPoliciesAreTheSimpleOnes(t *testing.T) {
+// TestPolicies_MatchModel compares each policy with its model.
+func TestPolicies_MatchModel(t *testing.T) {
 	for _, kind := range []spec.Policy{spec.PolicyMessageWindow, spec.PolicyTokenWindow, spec.PolicyRoundWindow} {
 		t.Run(string(kind), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) { newPair(t, kind, memory.NewInProcess(), "s").run(t) })
@@ -403,8 +389,8 @@ func TestPoliciesAreTheSimpleOnes(t *testing.T) {
 	}
 }
 
-// TestPoliciesInSQLite is the same in one file that is opened anew now and then.
-func TestPoliciesInSQLite(t *testing.T) {
+// TestPolicies_MatchModelInSQLite does the same in one file that is reopened from time to time.
+func TestPolicies_MatchModelInSQLite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "memory.db")
 	open := func(t rapid.TB) memory.Store {
 		s, err := sqlite.Open(path)

@@ -118,13 +118,27 @@ func sizeOf(p evictionPolicy, v *view) (messages, tokens int) {
 	return len(v.entries), v.tokens
 }
 
-// evictAll is the part of a policy that evicts for good only, and does not
-// count the system message.
+// keepAll is the part of a policy that sends all that it has not evicted, and does
+// not count the system message.
 type keepAll struct{}
 
 func (keepAll) selectForCall(*view) selection { return selection{} }
 func (keepAll) countsSystem() bool            { return false }
 func (keepAll) describe(*Event, []*Entry)     {}
+
+// countedSystem is the part of a policy that treats the system message like other messages.
+type countedSystem struct{}
+
+func (countedSystem) countsSystem() bool        { return true }
+func (countedSystem) describe(*Event, []*Entry) {}
+
+// windowReason names the limit, by how much it was exceeded, and how much left.
+func windowReason(e Event, key, before, excess, left string) string {
+	if e.Before <= e.Limit {
+		return "tool results left because their call had left before"
+	}
+	return fmt.Sprintf("%s exceeded %s %s; %s had to leave, %s left", before, key, thousands(e.Limit), excess, left)
+}
 
 // newestRound returns the index at which the newest round begins, which is
 // never evicted. own and user are as for evict. If no user message precedes the

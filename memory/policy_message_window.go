@@ -1,7 +1,5 @@
 package memory
 
-import "fmt"
-
 // messageWindow keeps the newest messages, as LangChain4j's MessageWindowChatMemory does.
 type messageWindow struct {
 	countedSystem
@@ -27,18 +25,4 @@ func (p *messageWindow) usage(messages, _ int) (int, int, Unit) { return message
 func messageWindowReason(e Event) string {
 	return windowReason(e, "max_messages", plural(e.Before, "message")+" in the window",
 		plural(max(e.Before-e.Limit, 0), "message"), plural(e.Messages, "message"))
-}
-
-// countedSystem is the part of a policy that treats the system message like other messages.
-type countedSystem struct{}
-
-func (countedSystem) countsSystem() bool        { return true }
-func (countedSystem) describe(*Event, []*Entry) {}
-
-// windowReason names the limit, by how much it was exceeded, and how much left.
-func windowReason(e Event, key, before, excess, left string) string {
-	if e.Before <= e.Limit {
-		return "tool results left because their call had left before"
-	}
-	return fmt.Sprintf("%s exceeded %s %s; %s had to leave, %s left", before, key, thousands(e.Limit), excess, left)
 }

@@ -18,20 +18,20 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// runes counts letters: sizes that a reader of a failed test can check by eye.
+// runes counts characters, so that sizes can be checked by eye.
 type runes struct{}
 
 func (runes) Count(text string) int { return len([]rune(text)) }
 
-// slow is section 2 of the memory reference, word by word, without any care for speed.
-type slow struct {
+// flushModel is the policy flush written for clarity, without regard to speed.
+type flushModel struct {
 	cap, flush int
 	system     *chat.Message
 	window     []chat.Message
 	round      bool // the last flush found a user message to stop at
 }
 
-func (s *slow) tokens() int {
+func (s *flushModel) tokens() int {
 	n := 0
 	for _, m := range s.window {
 		n += memory.Tokens(runes{}, m)
@@ -39,9 +39,9 @@ func (s *slow) tokens() int {
 	return n
 }
 
-// say puts messages at the end; own is how many of the last ones must stay
+// add adds messages at the end; own is how many of the last ones must stay
 // together with what precedes them in their round.
-func (s *slow) say(msgs []chat.Message) {
+func (s *flushModel) add(msgs []chat.Message) {
 	before := len(s.window)
 	for _, m := range msgs {
 		if m.Role == chat.System {
@@ -55,7 +55,7 @@ func (s *slow) say(msgs []chat.Message) {
 	}
 }
 
-func (s *slow) fit(own int) {
+func (s *flushModel) fit(own int) {
 	for s.tokens() > s.cap {
 		newest := s.newestRound(own)
 		left, gone := 0, 0
@@ -74,8 +74,8 @@ func (s *slow) fit(own int) {
 	}
 }
 
-// newestRound is how many messages stand before the newest round.
-func (s *slow) newestRound(own int) int {
+// newestRound returns the number of messages before the newest round.
+func (s *flushModel) newestRound(own int) int {
 	from := max(len(s.window)-own, 0)
 	for i := from; i >= 0; i-- {
 		if s.window[i].Role == chat.User {
@@ -95,15 +95,15 @@ func (s *slow) newestRound(own int) int {
 	return from
 }
 
-// machine drives a memory and the slow model side by side.
+// machine makes the same calls on a memory and a flushModel.
 type machine struct {
 	session string
 	cfg     memory.Config
 	store   memory.Store
 	reopen  func() memory.Store
 	memory  *memory.Memory
-	model   slow
-	said    []string // the ids of everything that was said and did not fail
+	model   flushModel
+	added   []string // the ids of the messages of turns that did not fail
 	failed  int
 	open    []chat.ToolCall // calls that wait for results
 	n       int
@@ -116,7 +116,7 @@ func newMachine(t *rapid.T, store memory.Store, session string) *machine {
 	m := &machine{session: session, store: store, cfg: memory.Config{ID: "m", Limits: memory.Limits{"token_limit": float64(limit), "chat_history_token_ratio": float64(share), "token_flush_size": float64(flush)}, Counter: runes{},
 		Live: rapid.IntRange(0, 2).Draw(t, "live")}}
 	limitCap := limit * int(share*100+0.5) / 100
-	m.model = slow{cap: limitCap, flush: min(flush, limitCap)}
+	m.model = flushModel{cap: limitCap, flush: min(flush, limitCap)}
 	m.start(t)
 	return m
 }
@@ -128,7 +128,7 @@ func (m *machine) start(t *rapid.T) {
 	}
 }
 
-// draw is the next message of a transcript in which results follow their calls.
+// draw returns the next message of a transcript in which results follow their calls.
 func (m *machine) draw(t *rapid.T) chat.Message {
 	m.n++
 	text := fmt.Sprintf("%d%*s", m.n, rapid.IntRange(0, 40).Draw(t, "size"), "")
@@ -157,29 +157,29 @@ func (m *machine) drawSome(t *rapid.T) []chat.Message {
 	return msgs
 }
 
-func (m *machine) heard(msgs ...chat.Message) {
+func (m *machine) recordAdded(msgs ...chat.Message) {
 	for _, msg := range msgs {
-		m.said = append(m.said, msg.ID)
+		m.added = append(m.added, msg.ID)
 	}
 }
 
 func (m *machine) appendOne(t *rapid.T) {
 	msg := m.draw(t)
 	must(t, m.memory.Append(context.Background(), m.session, msg))
-	m.model.say([]chat.Message{msg})
-	m.heard(msg)
+	m.model.add([]chat.Message{msg})
+	m.recordAdded(msg)
 }
 
 func (m *machine) appendSome(t *rapid.T) {
 	msgs := m.drawSome(t)
 	must(t, m.memory.Append(context.Background(), m.session, msgs...))
 	for _, msg := range msgs {
-		m.model.say([]chat.Message{msg})
+		m.model.add([]chat.Message{msg})
 	}
-	m.heard(msgs...)
+	m.recordAdded(msgs...)
 }
 
-// turn says several messages in one turn; what the turn's window shows before
+// turn adds several messages in one turn; what the turn's window shows before
 // the commit is what the memory holds after it.
 func (m *machine) turn(t *rapid.T) {
 	turn, err := m.memory.Begin(context.Background(), m.session)
@@ -195,14 +195,14 @@ func (m *machine) turn(t *rapid.T) {
 	sent, err := turn.Window()
 	must(t, err)
 	must(t, turn.Commit(context.Background()))
-	m.model.say(msgs)
-	m.heard(msgs...)
+	m.model.add(msgs)
+	m.recordAdded(msgs...)
 	if d := gocmp.Diff(m.modelWindow(), sent); d != "" {
 		t.Fatalf("what the turn sent: %s", d)
 	}
 }
 
-// fail aborts a turn: the window is byte for byte what it was.
+// fail aborts a turn, which must not change the window.
 func (m *machine) fail(t *rapid.T) {
 	before := m.window(t)
 	turn, err := m.memory.Begin(context.Background(), m.session)
@@ -218,21 +218,21 @@ func (m *machine) fail(t *rapid.T) {
 	}
 }
 
-// again says what the session holds already.
+// again adds a message that the session has already.
 func (m *machine) again(t *rapid.T) {
-	if len(m.said) == 0 {
-		t.Skip("nothing was said")
+	if len(m.added) == 0 {
+		t.Skip("the session is empty")
 	}
 	before := m.window(t)
 	msg := chat.Text(chat.User, "again")
-	msg.ID = rapid.SampledFrom(m.said).Draw(t, "id")
+	msg.ID = rapid.SampledFrom(m.added).Draw(t, "id")
 	must(t, m.memory.Append(context.Background(), m.session, msg, msg))
 	if d := gocmp.Diff(before, m.window(t)); d != "" {
-		t.Fatalf("a message that was held already changed the window: %s", d)
+		t.Fatalf("a duplicate message changed the window: %s", d)
 	}
 }
 
-// other uses another session, so that this one may leave the live ones.
+// other uses another session, so that this one may leave the cache.
 func (m *machine) other(t *rapid.T) {
 	must(t, m.memory.Append(context.Background(), "other", chat.Text(chat.User, "hello")))
 }
@@ -262,7 +262,7 @@ func (m *machine) modelWindow() []chat.Message {
 	return append(out, m.model.window...)
 }
 
-// check compares with the model, and asserts what holds whatever the model says.
+// check compares with the model, and checks what does not depend on it.
 func (m *machine) check(t *rapid.T) {
 	w := m.window(t)
 	var got []chat.Message
@@ -284,7 +284,8 @@ func (m *machine) check(t *rapid.T) {
 	m.checkHistory(t, w)
 }
 
-func (m *machine) checkShape(t *rapid.T, w memory.Window) {
+// checkToolResults checks that the window has no result without its call.
+func checkToolResults(t *rapid.T, w memory.Window) {
 	calls := map[string]bool{}
 	for _, e := range w.Entries {
 		for _, c := range e.Message.ToolCalls {
@@ -294,12 +295,16 @@ func (m *machine) checkShape(t *rapid.T, w memory.Window) {
 			t.Fatalf("the result of %s is there without its call", e.Message.ToolCallID)
 		}
 	}
+}
+
+func (m *machine) checkShape(t *rapid.T, w memory.Window) {
+	checkToolResults(t, w)
 	if m.model.round && w.Entries[0].Message.Role != chat.User {
 		t.Fatalf("after a flush the window begins with %s", w.Entries[0].Message.Role)
 	}
 }
 
-// checkHistory: everything is there once, in order, and marked for what it is.
+// checkHistory checks that every message is there once, in order, with its status.
 func (m *machine) checkHistory(t *rapid.T, w memory.Window) {
 	var ids []string
 	inWindow, failed, seq := 0, 0, int64(0)
@@ -315,19 +320,19 @@ func (m *machine) checkHistory(t *rapid.T, w memory.Window) {
 		ids = append(ids, e.Message.ID)
 		if e.Status == memory.InWindow && e.Message.Role != chat.System {
 			if e.Message.ID != w.Entries[inWindow].Message.ID {
-				t.Fatalf("entry %d is said to be in the window at %d", e.Seq, inWindow)
+				t.Fatalf("entry %d is marked as in the window at %d", e.Seq, inWindow)
 			}
 			inWindow++
 		}
 	}
-	if !slices.Equal(ids, m.said) || failed != m.failed || inWindow != len(w.Entries) {
+	if !slices.Equal(ids, m.added) || failed != m.failed || inWindow != len(w.Entries) {
 		t.Fatalf("the history has %d messages, %d of them in the window, and %d failed; want %d, %d, %d",
-			len(ids), inWindow, failed, len(m.said), len(w.Entries), m.failed)
+			len(ids), inWindow, failed, len(m.added), len(w.Entries), m.failed)
 	}
 	m.checkEvents(t)
 }
 
-// checkEvents: at least the flush size leaves at a time, unless the newest round is reached.
+// checkEvents checks that nothing was flushed without need, and the order of events.
 func (m *machine) checkEvents(t *rapid.T) {
 	var events []memory.Event
 	for e, err := range m.memory.Events(context.Background(), m.session) {
@@ -342,7 +347,7 @@ func (m *machine) checkEvents(t *rapid.T) {
 	}
 }
 
-// replayed: the history, said anew turn by turn, gives the same window.
+// replayed checks that the history, added again turn by turn, gives the same window.
 func (m *machine) replayed(t *rapid.T) {
 	fresh, err := memory.New(m.cfg, memory.NewInProcess())
 	must(t, err)
@@ -374,7 +379,7 @@ func (m *machine) replayed(t *rapid.T) {
 		return out
 	}
 	if !slices.Equal(ids(was), ids(now)) {
-		t.Fatalf("the history said anew gives the window %v, not %v", ids(was), ids(now))
+		t.Fatalf("the history added again gives the window %v, not %v", ids(was), ids(now))
 	}
 }
 
@@ -396,17 +401,17 @@ func (m *machine) run(t *rapid.T, several bool) {
 	t.Repeat(actions)
 }
 
-func TestFlushIsTheSlowModel(t *testing.T) {
+func TestFlush_MatchesModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { newMachine(t, memory.NewInProcess(), "s").run(t, true) })
 }
 
-func TestHistoryGivesTheWindow(t *testing.T) {
+func TestFlush_WindowFollowsFromHistory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { newMachine(t, memory.NewInProcess(), "s").run(t, false) })
 }
 
-// TestSQLiteIsTheSlowModel keeps all sessions in one file, for making files is
-// what takes time, and so does opening them: not every restart opens it anew.
-func TestSQLiteIsTheSlowModel(t *testing.T) {
+// TestFlush_MatchesModelInSQLite keeps all sessions in one file, because creating
+// and opening files takes time: not every restart reopens it.
+func TestFlush_MatchesModelInSQLite(t *testing.T) {
 	open := func(t rapid.TB, path string) memory.Store {
 		s, err := sqlite.Open(path)
 		must(t, err)

@@ -22,7 +22,7 @@ const (
 
 func (t TurnPolicy) valid() bool { return t == Queue || t == Reject || t == Interrupt }
 
-// BusyError reports that another turn of the session is active (turns: reject).
+// BusyError reports that another turn of the session is active (concurrent_turns: reject).
 type BusyError struct {
 	Memory  string // the memory's id
 	Session string // the session's id
@@ -30,7 +30,7 @@ type BusyError struct {
 
 // Error names the memory and the session.
 func (e *BusyError) Error() string {
-	return fmt.Sprintf("memory %s: session %q is busy with another turn (turns: reject)", e.Memory, e.Session)
+	return fmt.Sprintf("memory %s: session %q is busy with another turn (concurrent_turns: reject)", e.Memory, e.Session)
 }
 
 // InterruptedError reports that a newer turn replaced this one (turns:
@@ -42,7 +42,7 @@ type InterruptedError struct {
 
 // Error names the memory and the session.
 func (e *InterruptedError) Error() string {
-	return fmt.Sprintf("memory %s: a newer turn of session %q replaced this one (turns: interrupt)", e.Memory, e.Session)
+	return fmt.Sprintf("memory %s: a newer turn of session %q replaced this one (concurrent_turns: interrupt)", e.Memory, e.Session)
 }
 
 const (

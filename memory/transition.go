@@ -133,9 +133,18 @@ func userUpTo(next, base *view, own int) int {
 func (t *transition) replace(p evictionPolicy, rule spec.Policy, base *view, entries []*Entry, now time.Time) {
 	entries = withoutDuplicates(p, nil, entries)
 	t.beginTurn(base, entries, now)
-	if n := len(base.entries); n > 0 {
-		t.addEvent(Event{Kind: EventSet, From: base.entries[0].Seq, To: base.entries[n-1].Seq, Messages: n, Tokens: base.tokens,
-			Reason: "the window was replaced"})
+	event := Event{Kind: EventSet, Reason: "the window was replaced"}
+	for _, e := range base.entries {
+		if e.Seq < base.state.First { // a rereader's view has more than the window
+			continue
+		}
+		if event.Messages == 0 {
+			event.From = e.Seq
+		}
+		event.To, event.Messages, event.Tokens = e.Seq, event.Messages+1, event.Tokens+e.Tokens
+	}
+	if event.Messages > 0 {
+		t.addEvent(event)
 	}
 	empty := newView(base.measured)
 	empty.version, empty.state, empty.values, empty.step = base.version, t.next.state, base.values, base.step

@@ -60,9 +60,9 @@ func sent(t testing.TB, turn *memory.Turn) string {
 	return texts(msgs)
 }
 
-// TestConversation is what a step does: system message, input, call, result,
+// TestTurn_Conversation is what a step does: system message, input, call, result,
 // answer; and the next step of the same memory, which is handed the answer.
-func TestConversation(t *testing.T) {
+func TestTurn_Conversation(t *testing.T) {
 	m := newMemory(t, memory.NewInProcess())
 	question, answer := chat.Text(chat.User, "q"), chat.Text(chat.Assistant, "a")
 	turn := begin(t, m)
@@ -92,9 +92,9 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// TestSystemMessage: one that was said stands first, is not counted, never
+// TestTurn_SystemMessage checks that an added system message is first, is not counted, never
 // leaves, and goes before a step's; a new one takes its place.
-func TestSystemMessage(t *testing.T) {
+func TestTurn_SystemMessage(t *testing.T) {
 	m := newMemory(t, memory.NewInProcess())
 	must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "q"), chat.Text(chat.System, strings.Repeat("x", 500))))
 	w, err := m.Window(t.Context(), "s")
@@ -122,9 +122,9 @@ func TestSystemMessage(t *testing.T) {
 	}
 }
 
-// TestAbort: the history tells what was said and why it failed; a retry says
-// the same message again.
-func TestAbort(t *testing.T) {
+// TestTurn_Abort checks that the history has the failed messages and the reason,
+// and that a retry can add the same message.
+func TestTurn_Abort(t *testing.T) {
 	m := newMemory(t, memory.NewInProcess())
 	must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "before")))
 	question := chat.Text(chat.User, "q")
@@ -148,9 +148,9 @@ func TestAbort(t *testing.T) {
 	}
 }
 
-// TestTurnStaysWhole: the newest round stays though it is over the limit alone,
+// TestFlush_KeepsNewestRound checks that the newest round stays even if it exceeds the limit,
 // during the turn and after it.
-func TestTurnStaysWhole(t *testing.T) {
+func TestFlush_KeepsNewestRound(t *testing.T) {
 	m := newMemory(t, memory.NewInProcess())
 	must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "old"), chat.Text(chat.Assistant, "old answer")))
 	turn := begin(t, m)
@@ -168,8 +168,8 @@ func TestTurnStaysWhole(t *testing.T) {
 	}
 }
 
-// TestReason is what a person reads about a flush.
-func TestReason(t *testing.T) {
+// TestFlush_Reason checks the text that explains a flush.
+func TestFlush_Reason(t *testing.T) {
 	m, err := memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 50_000, "chat_history_token_ratio": 0.7, "token_flush_size": 3000}, Counter: runes{}}, memory.NewInProcess())
 	must(t, err)
 	for i := range 40 {
@@ -184,9 +184,9 @@ func TestReason(t *testing.T) {
 	}
 }
 
-// TestQueue: turns of one session follow each other in the order in which they
+// TestTurns_Queue checks that turns of one session run in the order in which they
 // came; one that gives up waiting leaves the others in their places.
-func TestQueue(t *testing.T) {
+func TestTurns_Queue(t *testing.T) {
 	m := newMemory(t, memory.NewInProcess())
 	first := begin(t, m)
 	var mu sync.Mutex
@@ -210,7 +210,7 @@ func TestQueue(t *testing.T) {
 			mu.Unlock()
 			must(t, turn.Commit(t.Context()))
 		})
-		<-waiting // it stands in the queue
+		<-waiting // it is in the queue
 		if i == 2 {
 			cancel()
 		}
@@ -225,8 +225,8 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// notify closes waiting when somebody begins to wait on the context's end: a
-// turn does so once it stands in the queue.
+// notify closes waiting when a caller begins to wait for the end of the context,
+// as a turn in the queue does.
 type notify struct {
 	context.Context
 	waiting chan struct{}
@@ -237,7 +237,7 @@ func (n notify) Done() <-chan struct{} {
 	return n.Context.Done()
 }
 
-// faulty fails Apply as often as it is told, before or after the change was made.
+// faulty fails a number of calls of Apply, before or after the change was made.
 type faulty struct {
 	memory.Store
 	before, after int
@@ -256,9 +256,9 @@ func (f *faulty) Apply(ctx context.Context, key memory.Key, c memory.Change) err
 	return err
 }
 
-// TestUncertainCommit: the store made the change but could not say so. A second
-// commit says nothing twice, and an abort does not call it failed.
-func TestUncertainCommit(t *testing.T) {
+// TestCommit_LostResponse checks a change that was made although Apply returned an
+// error: a second commit adds nothing, and an abort does not mark it as failed.
+func TestCommit_LostResponse(t *testing.T) {
 	for name, finish := range map[string]func(*memory.Turn) error{
 		"commit again": func(turn *memory.Turn) error { return turn.Commit(t.Context()) },
 		"abort":        func(turn *memory.Turn) error { return turn.Abort(t.Context(), nil) },
@@ -268,7 +268,7 @@ func TestUncertainCommit(t *testing.T) {
 			turn := begin(t, m)
 			must(t, turn.Add(chat.Text(chat.User, "q")))
 			if err := turn.Commit(t.Context()); err == nil {
-				t.Fatal("the fault was swallowed")
+				t.Fatal("the error was ignored")
 			}
 			must(t, finish(turn))
 			n := 0
@@ -285,14 +285,14 @@ func TestUncertainCommit(t *testing.T) {
 	}
 }
 
-// TestFullStore: a commit that fails leaves the turn open and the window as it
+// TestCommit_FullStore checks that a commit that fails leaves the turn open and the window as it
 // was; when there is room again, it goes through.
-func TestFullStore(t *testing.T) {
+func TestCommit_FullStore(t *testing.T) {
 	m := newMemory(t, &faulty{Store: memory.NewInProcess(), before: 1})
 	turn := begin(t, m)
 	must(t, turn.Add(chat.Text(chat.User, "q")))
-	var fault *memory.StoreError
-	if err := turn.Commit(t.Context()); !errors.As(err, &fault) || fault.Problem != memory.Full {
+	var failure *memory.StoreError
+	if err := turn.Commit(t.Context()); !errors.As(err, &failure) || failure.Problem != memory.Full {
 		t.Fatalf("got %v", err)
 	}
 	if got := windowTexts(t, m, "s"); got != "" {
@@ -304,8 +304,8 @@ func TestFullStore(t *testing.T) {
 	}
 }
 
-// TestOtherWriter: another process said something during the turn; both are there.
-func TestOtherWriter(t *testing.T) {
+// TestCommit_OtherWriter checks that messages of another process during the turn are kept.
+func TestCommit_OtherWriter(t *testing.T) {
 	store := memory.NewInProcess()
 	here, there := newMemory(t, store), newMemory(t, store)
 	must(t, here.Append(t.Context(), "s", chat.Text(chat.User, "0")))
@@ -321,15 +321,15 @@ func TestOtherWriter(t *testing.T) {
 		t.Errorf("the window is %s", got)
 	}
 	must(t, there.Clear(t.Context(), "s"))
-	must(t, here.Append(t.Context(), "s", chat.Text(chat.User, "anew")))
-	if got := windowTexts(t, there, "s"); got != "user:anew" {
+	must(t, here.Append(t.Context(), "s", chat.Text(chat.User, "again")))
+	if got := windowTexts(t, there, "s"); got != "user:again" {
 		t.Errorf("after the other cleared it the window is %s", got)
 	}
 }
 
-// TestNoHistoryRead: neither an append nor a read of the window touches what
+// TestMemory_ReadsNoHistory checks that neither an append nor a read of the window reads what
 // left it.
-func TestNoHistoryRead(t *testing.T) {
+func TestMemory_ReadsNoHistory(t *testing.T) {
 	watch := &watched{Store: memory.NewInProcess()}
 	m := newMemory(t, watch)
 	for i := range 200 {
@@ -362,8 +362,8 @@ func (w *watched) Entries(ctx context.Context, key memory.Key, q memory.Query) i
 	}
 }
 
-// TestBadMessages: what could not be read again after a restart is refused.
-func TestBadMessages(t *testing.T) {
+// TestTurn_InvalidMessages checks that messages which a store cannot keep are rejected.
+func TestTurn_InvalidMessages(t *testing.T) {
 	m := newMemory(t, memory.NewInProcess())
 	for want, msg := range map[string]chat.Message{
 		`unknown role ""`:                                             {Blocks: []chat.Block{{Type: "text"}}},
@@ -387,7 +387,7 @@ func TestBadMessages(t *testing.T) {
 	}
 }
 
-func TestSetAndClear(t *testing.T) {
+func TestMemory_SetAndClear(t *testing.T) {
 	m := newMemory(t, memory.NewInProcess())
 	kept := chat.Text(chat.User, "kept")
 	must(t, m.Append(t.Context(), "s", chat.Text(chat.System, "sys"), chat.Text(chat.User, "gone"), kept))

@@ -18,7 +18,7 @@ import (
 // vectors is an embedding model whose vectors hold the length of each text.
 type vectors struct {
 	requests [][]string
-	fail     []error // one for each request, nil for an answer
+	fail     []error // one for each request, nil for success
 	change   func([][]float32) [][]float32
 }
 

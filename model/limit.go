@@ -21,10 +21,13 @@ const defaultAnswerTokens = 256
 // of a call is estimated when it begins, from its messages and the answers so far, and
 // corrected when it ends. It sees the calls of this process only. It is safe for
 // concurrent use.
+//
+// It is not golang.org/x/time/rate: a token bucket lets up to twice the limit through
+// within 60 seconds (TestLimiter_CallsPerMinute), and does not correct a cost.
 type Limiter struct {
 	requests int           // maximum number of calls per minute, 0 for no limit
 	tokens   int           // maximum number of tokens per minute, 0 for no limit
-	line     chan struct{} // holds one value: who receives it is the next to get room
+	queue    chan struct{} // held by the call that waits for room; the others wait to send, in order
 	freed    chan struct{} // signals the waiting call that tokens were returned
 
 	mu     sync.Mutex
@@ -43,7 +46,7 @@ type reservation struct {
 
 // NewLimiter makes a limiter for calls and tokens per minute; 0 means no limit.
 func NewLimiter(requests, tokens int) *Limiter {
-	return &Limiter{requests: requests, tokens: tokens, line: make(chan struct{}, 1), freed: make(chan struct{}, 1), answer: defaultAnswerTokens}
+	return &Limiter{requests: requests, tokens: tokens, queue: make(chan struct{}, 1), freed: make(chan struct{}, 1), answer: defaultAnswerTokens}
 }
 
 // Wait blocks until there is room for a call of a chat model; its error is that of the
@@ -80,11 +83,11 @@ func requestText(req Request) []string {
 
 func (l *Limiter) wait(ctx context.Context, guess int) (*Reservation, error) {
 	select {
-	case l.line <- struct{}{}:
+	case l.queue <- struct{}{}:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	defer func() { <-l.line }()
+	defer func() { <-l.queue }()
 	for {
 		cost, wait := l.reserve(time.Now(), guess)
 		if cost != nil {

@@ -16,16 +16,16 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// answering is a model that takes a time for each call, and counts.
+// answering is a model whose calls take some time and are counted.
 type answering struct {
 	id     string
 	takes  time.Duration
 	usage  model.Usage
-	fail   error  // what it answers instead, where set
-	begins string // a delta before the end
+	fail   error  // the error of calls; nil for none
+	begins string // a delta before the end of a call
 	calls  atomic.Int64
 	mu     sync.Mutex
-	at     []time.Time // when the calls began
+	at     []time.Time // start times of the calls
 }
 
 func (a *answering) Info() model.Info {
@@ -55,7 +55,7 @@ func (a *answering) Generate(ctx context.Context, _ model.Request) iter.Seq2[mod
 	}
 }
 
-// ask sends n calls at once and waits for all.
+// ask sends n calls at the same time and waits for all.
 func ask(t *testing.T, m model.Chat, n int) {
 	t.Helper()
 	var group sync.WaitGroup
@@ -70,8 +70,8 @@ func ask(t *testing.T, m model.Chat, n int) {
 	group.Wait()
 }
 
-// most is the most calls that began within any minute.
-func most(at []time.Time) int {
+// maxPerMinute returns the maximum number of calls that began within any minute.
+func maxPerMinute(at []time.Time) int {
 	best := 0
 	for i := range at {
 		n := 0
@@ -88,8 +88,8 @@ func TestLimiter_CallsPerMinute(t *testing.T) {
 		m := &answering{id: "m", takes: 300 * time.Millisecond}
 		limited := model.WithRetry(m, model.CallPolicy{Timeout: time.Second, Limit: model.NewLimiter(10, 0)})
 		began := time.Now()
-		ask(t, limited, 35) // longer in line than the timeout of a try: waiting is not trying
-		if got := most(m.at); got != 10 {
+		ask(t, limited, 35) // they wait longer than the timeout, which does not include the wait
+		if got := maxPerMinute(m.at); got != 10 {
 			t.Errorf("%d calls within a minute, want 10", got)
 		}
 		if took := time.Since(began); took < 3*time.Minute || took > 3*time.Minute+time.Second {
@@ -106,7 +106,7 @@ func TestLimiter_TokensPerMinute(t *testing.T) {
 		for range 30 {
 			ask(t, limited, 1)
 		}
-		if got := most(m.at); got > 10 {
+		if got := maxPerMinute(m.at); got > 10 {
 			t.Errorf("%d calls of 100 tokens within a minute, 1000 are allowed", got)
 		}
 		if took := time.Since(began); took < 2*time.Minute || took > 3*time.Minute {
@@ -120,7 +120,7 @@ func TestLimiter_OversizedCallRunsAlone(t *testing.T) {
 		m := &answering{id: "m", usage: model.Usage{Input: 5000}}
 		limited := model.WithRetry(m, model.CallPolicy{Limit: model.NewLimiter(0, 100)})
 		ask(t, limited, 3)
-		if got := most(m.at); got != 1 {
+		if got := maxPerMinute(m.at); got != 1 {
 			t.Errorf("%d calls within a minute", got)
 		}
 	})

@@ -42,7 +42,7 @@ func TestMaxTokens(t *testing.T) {
 	}
 }
 
-// script is a model that does one thing after the other, one for each call.
+// script is a model that runs one function for each call.
 type script struct {
 	calls int
 	acts  []act

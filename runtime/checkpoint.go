@@ -125,7 +125,7 @@ func (c *Checkpoints) Remove() error { return c.journal.Remove() }
 // are not processed again: their results are yielded in their place, with the
 // outputs of the flow only, and with Result.Replayed set. A turn that the earlier
 // run has committed to a memory is not repeated either. The input must have the
-// same rows in the same order. Rows that failed because a model refused the
+// same rows in the same order. Rows that failed because a model rejected the
 // credentials are never finished.
 //
 // A flow with batch steps is resumed in segments: rows before the first batch step

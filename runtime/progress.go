@@ -30,7 +30,8 @@ type Progress struct {
 }
 
 // Rows returns the number of input rows that were read, of results that were yielded,
-// and of those that have failed.
+// and of those that have failed. It does not count rows that were replayed from
+// checkpoints.
 func (p *Progress) Rows() (read, done, failed int64) {
 	return p.rows.Load(), p.done.Load(), p.fails.Load()
 }

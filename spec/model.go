@@ -14,7 +14,7 @@ type Model struct {
 	Positioned
 	// ID is the model's unique name in the document.
 	ID string `yaml:"id" jsonschema:"required"`
-	// Provider is the service that runs the model: openai (and every server that speaks its protocol), mock (a deterministic offline model), langchaingo (a bridge to further services) and others.
+	// Provider is the service that runs the model.
 	Provider string `yaml:"provider" jsonschema:"required" validate:"provider"`
 	// ModelID is the provider's name of the model. The default is the id; some providers require the key.
 	ModelID string `yaml:"model_id"`

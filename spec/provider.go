@@ -55,7 +55,9 @@ type ContextWindow struct {
 
 // Providers lists the providers in the order in which messages and editors
 // propose them. The caller must not change the list.
-var Providers = sync.OnceValue(providerRows)
+func Providers() []Provider { return providers() }
+
+var providers = sync.OnceValue(providerRows)
 
 // LookupProvider finds a provider by its name.
 func LookupProvider(name string) (Provider, bool) {

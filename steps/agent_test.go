@@ -14,7 +14,7 @@ import (
 	"github.com/qtype-dev/qtype/steps"
 )
 
-// shop is an HTTP service of two endpoints that keeps what it is asked.
+// shop is an HTTP service with two endpoints that records its requests.
 type shop struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -44,7 +44,7 @@ func newShop(t testing.TB) *shop {
 	return s
 }
 
-// tools are two API tools of the shop: find_order by GET, refund by POST.
+// tools returns two API tools of the shop: find_order by GET, refund by POST.
 func (s *shop) tools(t testing.TB) []spec.Ref[spec.Tool] {
 	find := &spec.APITool{ToolBase: spec.ToolBase{ID: "t1", Name: "find_order", Description: "Finds an order.", Inputs: declare(t, nil, "id: int", "verbose: boolean?")},
 		Endpoint: s.URL + "/orders/{id}", Method: "GET", AllowPrivate: true}
@@ -62,8 +62,8 @@ func (w *testEnv) agent(l layout, tools []spec.Ref[spec.Tool], remember bool) *s
 	return a
 }
 
-// Several calls in one answer, their results, then the answer: all of it in
-// the requests, in the service's log and in the memory.
+// Several calls in one answer, their results and the final answer are in the requests, in
+// the log of the service and in the memory.
 func TestAgent_CallsTools(t *testing.T) {
 	for _, streams := range []bool{false, true} {
 		svc := newShop(t)
@@ -200,7 +200,7 @@ func TestAgent_DuplicateToolNames(t *testing.T) {
 	}
 }
 
-// The summary of the service in a row: arguments from variables, outputs by name.
+// Arguments come from variables; outputs are set by name.
 func TestInvokeTool(t *testing.T) {
 	svc := newShop(t)
 	s := newLLM(t, func(int, request) reply { return textReply("unused") })

@@ -21,7 +21,7 @@ func BenchmarkPromptTemplate(b *testing.B) {
 	}
 }
 
-// BenchmarkInference is one turn of a conversation over loopback HTTP.
+// BenchmarkInference measures one turn of a conversation over loopback HTTP.
 func BenchmarkInference(b *testing.B) {
 	s := newLLM(b, func(int, request) reply { return textReply("fine") })
 	l := declare(b, nil, "say: text", "out: text")

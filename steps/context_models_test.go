@@ -12,32 +12,32 @@ import (
 	"github.com/qtype-dev/qtype/steps"
 )
 
-// scribe is a model that keeps what it is asked and gives one answer.
-type scribe struct {
+// recordingModel is a model that records its requests and returns one answer.
+type recordingModel struct {
 	asked  []chat.Message
 	answer string
 }
 
-func (s *scribe) Info() model.Info { return model.Info{ID: "scribe"} }
+func (s *recordingModel) Info() model.Info { return model.Info{ID: "recordingModel"} }
 
-func (s *scribe) Generate(_ context.Context, req model.Request) iter.Seq2[model.Event, error] {
+func (s *recordingModel) Generate(_ context.Context, req model.Request) iter.Seq2[model.Event, error] {
 	s.asked = req.Messages
 	return func(yield func(model.Event, error) bool) {
 		yield(model.Event{Response: &model.Response{Message: chat.Text(chat.Assistant, s.answer), Usage: model.Usage{Input: 7, Output: 3}}}, nil)
 	}
 }
 
-// TestSummarizer_Prompt: instructions, the summary so far and the messages, none
-// of which can look like several; what it costs is reported as the memory's model's.
+// The prompt has the instructions, the summary so far and the messages, none of which can
+// look like several. The cost is reported as that of the memory's model.
 func TestSummarizer_Prompt(t *testing.T) {
-	s := &scribe{answer: "They spoke."}
+	s := &recordingModel{answer: "They spoke."}
 	call := chat.Message{ID: "c", Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: "1", Name: "find", Arguments: `{"q":"x"}`}}}
 	picture := chat.Message{ID: "p", Role: chat.User, Blocks: []chat.Block{{Type: "text", Text: "see"}, {Type: "image", Data: []byte{1}}}}
 	request := promptcontext.SummaryRequest{Instructions: "Write little.", Summary: "Before.", MaxTokens: 100, Room: 10, Messages: []chat.Message{
 		chat.Text(chat.User, "one\nassistant: I never did so."), call, chat.Text(chat.Tool, strings.Repeat("é", 40)), picture}}
 	var usage []steps.Event
 	ctx := steps.WithEvents(t.Context(), func(ev steps.Event) { usage = append(usage, ev) }, steps.EventUsage)
-	by := steps.Summarizer("scribe", func() (model.Chat, error) { return s, nil })
+	by := steps.Summarizer("recordingModel", func() (model.Chat, error) { return s, nil })
 	if got, err := by.Summarize(ctx, request); err != nil || got != "They spoke." {
 		t.Errorf("got %q, %v", got, err)
 	}
@@ -49,7 +49,7 @@ func TestSummarizer_Prompt(t *testing.T) {
 	if got := s.asked[1].Text(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if len(usage) != 1 || usage[0].Model != "scribe" || usage[0].Input != 7 || usage[0].Output != 3 {
+	if len(usage) != 1 || usage[0].Model != "recordingModel" || usage[0].Input != 7 || usage[0].Output != 3 {
 		t.Errorf("reported %+v", usage)
 	}
 	s.answer = " \n"

@@ -13,7 +13,7 @@ import (
 	"github.com/qtype-dev/qtype/steps"
 )
 
-// expr is an expression whose variables are linked, as validate leaves it.
+// expr returns an expression whose variables are linked, as validation leaves it.
 func (l layout) expr(t testing.TB, text string) spec.Expression {
 	t.Helper()
 	e := spec.Expression{Text: text}
@@ -48,8 +48,8 @@ func transformOf(t testing.TB, l layout, out, text string) *spec.Transform {
 	return &spec.Transform{StepBase: l.base("t", nil, nil), Set: spec.Assignments{{Var: l.ref(out), Expr: l.expr(t, text)}}}
 }
 
-// TestTransform_ConvertsTypes: what a path or a tool put into a
-// variable may be of another type than the declared one.
+// The value that a path or a tool wrote to a variable may have another type than the
+// declared one.
 func TestTransform_ConvertsTypes(t *testing.T) {
 	order := custom(t, "Order", "number: int")
 	l := declare(t, []*spec.CustomType{order}, "n: int", "maybe: int?", "out: int", "order: Order", "any: list[text]?", "big: float")
@@ -120,8 +120,8 @@ func TestBuild_ControlStepErrors(t *testing.T) {
 	}
 }
 
-// For any failure, the row fails
-// with it, the other flows are cancelled, and all have ended when the step returns.
+// For any failure, the row fails with it, the other flows are canceled, and all have
+// ended when the step returns.
 func TestParallel_FirstFailureCancels(t *testing.T) {
 	l := declare(t, nil, "out: int")
 	bad, slow := flowOf(t, "bad", nil, nil), flowOf(t, "slow", nil, []string{"out: int"})
@@ -150,8 +150,7 @@ func TestParallel_FirstFailureCancels(t *testing.T) {
 	}
 }
 
-// TestControlSteps_Canceled: cancelling a run ends a flow that hangs,
-// and a Loop whose flow ignores the context.
+// Canceling a run ends a flow that hangs, and a Loop whose flow ignores the context.
 func TestControlSteps_Canceled(t *testing.T) {
 	l := declare(t, nil, "n: int")
 	f := flowOf(t, "f", nil, []string{"n: int"})
@@ -183,7 +182,7 @@ func TestControlSteps_Canceled(t *testing.T) {
 	}
 }
 
-// TestSwitch_ConvertsFlowOutputs: outputs are held to the step's own declaration.
+// Outputs are converted to the types that the step declares.
 func TestSwitch_ConvertsFlowOutputs(t *testing.T) {
 	l := declare(t, nil, "n: int")
 	f := flowOf(t, "f", nil, []string{"n: text?"})

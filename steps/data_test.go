@@ -253,7 +253,7 @@ func TestFieldExtractor(t *testing.T) {
 	}
 }
 
-// A list of records can be looked into, a text cannot.
+// Paths apply to lists of records, not to text.
 func TestFieldExtractor_RecordsAndTexts(t *testing.T) {
 	item := custom(t, "Item", "name: text", "role: MessageRole")
 	l := declare(t, []*spec.CustomType{item}, "items: list[Item]", "text: text", "m: ChatMessage", "out: text")
@@ -313,8 +313,8 @@ func TestAggregate(t *testing.T) {
 	}
 }
 
-// Neighbouring rows belong together where the variables of `group_by` agree; a list or
-// a record is the same as itself alone.
+// Adjacent rows are of one group if their group_by variables are equal; a list or a record
+// is equal to itself only.
 func TestCollect_SameGroup(t *testing.T) {
 	item := custom(t, "Item", "a: int?")
 	l := declare(t, []*spec.CustomType{item}, "n: int", "all: list[int]", "key: text", "list: list[int]", "rec: Item")

@@ -13,7 +13,7 @@ import (
 	"github.com/qtype-dev/qtype/steps"
 )
 
-// A workbook's cells are read as what is declared, as those of a CSV file are.
+// The cells of a workbook are converted to the declared types, like those of a CSV file.
 func TestFileSource_Workbook(t *testing.T) {
 	l := declare(t, nil, "up: text", "no: text", "qty: int?", "total: float", "paid: boolean", "day: date", "tags: list[text]?")
 	path := filepath.Join(t.TempDir(), "orders.xlsx")

@@ -31,7 +31,7 @@ func read(t testing.TB, path string) string {
 	return string(b)
 }
 
-// source runs a FileSource over a file; errors lose the folder's name.
+// source runs a FileSource on a file; the folder is removed from errors.
 func source(t testing.TB, l layout, path string, outputs ...string) []string {
 	t.Helper()
 	r := build(t, &spec.FileSource{StepBase: l.base("f", nil, outputs), Path: spec.PathRef{URI: path}}, &steps.Env{Slots: l})
@@ -190,8 +190,7 @@ func TestFileWriter_NoColumns(t *testing.T) {
 	}
 }
 
-// What other readers make of JSON by its form or the names of its columns: ours
-// reads the file.
+// JSON is read as it is, for any structure and names of columns.
 func TestFileSource_JSON(t *testing.T) {
 	l := declare(t, nil, "up: text", "id: text", "created_at: text", "n: int?")
 	want := `{"up":"kept","id":"007","created_at":"2024-02-29T10:00:00Z","n":1}`

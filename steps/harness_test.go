@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(postgres.Around(mariadb.Arou
 
 func postgresURL(t testing.TB) string { return postgres.Get(t).URL() }
 
-// layout is the variables of a flow in the order of their slots.
+// layout lists the variables of a flow in the order of their slots.
 type layout []*spec.Variable
 
 func (l layout) Slot(v *spec.Variable) int { return slices.Index(l, v) }
@@ -29,7 +29,7 @@ func (l layout) Len() int { return len(l) }
 
 func (l layout) Variables() []*spec.Variable { return l }
 
-// declare makes variables of "name: type".
+// declare makes variables from "name: type".
 func declare(t testing.TB, customs []*spec.CustomType, decls ...string) layout {
 	t.Helper()
 	var l layout
@@ -61,7 +61,7 @@ func link(t *spec.Type, customs []*spec.CustomType) {
 	}
 }
 
-// custom makes a type of "name: type" properties.
+// custom makes a type with "name: type" properties.
 func custom(t testing.TB, id string, props ...string) *spec.CustomType {
 	t.Helper()
 	c := &spec.CustomType{ID: id}
@@ -72,7 +72,7 @@ func custom(t testing.TB, id string, props ...string) *spec.CustomType {
 	return c
 }
 
-// refs names variables of the flow.
+// refs returns references to variables of the flow.
 func (l layout) refs(ids ...string) []spec.Ref[*spec.Variable] {
 	var out []spec.Ref[*spec.Variable]
 	for _, id := range ids {
@@ -89,12 +89,12 @@ func (l layout) ref(id string) spec.Ref[*spec.Variable] {
 	return spec.Ref[*spec.Variable]{ID: id, To: l[i]}
 }
 
-// base is what all steps have.
+// base returns the fields that all steps have.
 func (l layout) base(id string, inputs, outputs []string) spec.StepBase {
 	return spec.StepBase{ID: id, Inputs: l.refs(inputs...), Outputs: l.refs(outputs...)}
 }
 
-// row is a row of which some variables are set.
+// row returns a row with some variables set.
 func (l layout) row(values map[string]any) *steps.Row {
 	r := &steps.Row{Values: make([]any, len(l)), Session: "s", Number: 1}
 	for i, v := range l {
@@ -115,8 +115,8 @@ func build(t testing.TB, s spec.Step, env *steps.Env) steps.Runner {
 	return r
 }
 
-// drive takes rows through a runner as the engine does and lists what comes
-// out: the set variables as JSON, or the error.
+// drive runs rows through a runner as the engine does and lists what it emits: the set
+// variables as JSON, or the error.
 func drive(t testing.TB, l layout, r steps.Runner, rows ...*steps.Row) []string {
 	t.Helper()
 	var out []string

@@ -14,7 +14,7 @@ import (
 	"github.com/qtype-dev/qtype/steps"
 )
 
-// listen gathers what steps report, as one line each.
+// listen records the events of steps, one line each.
 type listen struct {
 	mu    sync.Mutex
 	lines []string
@@ -38,8 +38,8 @@ func (l *listen) hear(ev steps.Event) {
 	l.lines = append(l.lines, line)
 }
 
-// The third turn holds the system message, the earlier turns and the new
-// message, in order: with and without streaming, for any type of the output.
+// The third turn sends the system message, the earlier turns and the new message, in
+// order: with and without streaming, for any type of the output.
 func TestLLMInference_SendsConversation(t *testing.T) {
 	for _, output := range []string{"answer", "text"} {
 		for _, streams := range []bool{false, true} {

@@ -8,8 +8,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// No path ends the program, neither when it is read nor when it is followed;
-// a refusal is one line.
+// No path panics, neither when it is parsed nor when it is evaluated; errors are one line.
 func FuzzPath(f *testing.F) {
 	for _, seed := range []string{"$.items[*].name", "$..price", "$.items[?(@.price > 1)].name", "items[-1]", "$.items[0,2]", "$['a']", "$[1:2:1]", "$.a + $.b", "$[?", "$.items[?length(@.name) > 1]", "`len`"} {
 		f.Add(seed)
@@ -30,7 +29,7 @@ func FuzzPath(f *testing.F) {
 	})
 }
 
-// guarded runs f as the engine does: a panic of the library costs one row.
+// guarded runs f as the engine does: a panic of the library fails one row.
 func guarded(f func()) (panicked bool) {
 	defer func() { panicked = recover() != nil }()
 	f()

@@ -12,7 +12,7 @@ import (
 	"github.com/qtype-dev/qtype/steps"
 )
 
-// render fills a template whose inputs are x, of the given type, and name, a text.
+// render fills a template with the inputs x, of the given type, and name, a text.
 func render(t testing.TB, typ, template string, x any) (string, error) {
 	t.Helper()
 	l := declare(t, nil, "x: "+typ, "name: text", "out: text")
@@ -28,7 +28,7 @@ func render(t testing.TB, typ, template string, x any) (string, error) {
 	return rows[0].Values[2].(string), nil
 }
 
-// What Python's str.format prints for the same specification and value.
+// The results of Python's str.format for the same specification and value.
 func TestFormat_MatchesPython(t *testing.T) {
 	tests := []struct {
 		format string
@@ -103,7 +103,7 @@ func TestFormat_MatchesPython(t *testing.T) {
 		{"5d", true, `    1`},
 	}
 	for _, tt := range tests {
-		typ := "citation_url" // any value, so that nothing is refused beforehand
+		typ := "citation_url" // accepts any value, so that none is rejected before
 		got, err := render(t, typ, "{x:"+tt.format+"}", tt.in)
 		if err != nil || got != tt.want {
 			t.Errorf("{x:%s} of %#v: got %q, want %q (%v)", tt.format, tt.in, got, tt.want, err)
@@ -132,7 +132,7 @@ func TestPromptTemplate(t *testing.T) {
 	}
 }
 
-// Malformed templates are refused when the step is built, at their place.
+// Syntax errors are reported with their position when the step is built.
 func TestPromptTemplate_SyntaxErrors(t *testing.T) {
 	tests := []struct{ typ, template, want string }{
 		{"text", "a\nb {", "template line 2, column 3: unclosed {; write {{ for a brace"},

@@ -23,7 +23,7 @@ func orders(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = db.Close() }() // its statements are checked
+	defer func() { _ = db.Close() }() // errors of the statements are checked
 	for _, s := range []string{
 		"CREATE TABLE orders (no TEXT, customer TEXT, total DECIMAL(8,2), paid BOOLEAN, placed DATE, items JSON, note TEXT, qty INTEGER)",
 		`INSERT INTO orders VALUES ('007', 'ada', '12.50', 1, '2024-02-29', '["pen","ink"]', 'ok', 3)`,
@@ -37,7 +37,7 @@ func orders(t testing.TB) string {
 	return "sqlite:///" + path
 }
 
-// selecting builds an SQLSource.
+// selecting builds a SQLSource.
 func selecting(t testing.TB, l layout, address, query string, inputs, outputs []string) (steps.Runner, error) {
 	t.Helper()
 	s := &spec.SQLSource{StepBase: l.base("ask", inputs, outputs), Query: query, Connection: spec.NewSecret(address)}
@@ -110,7 +110,7 @@ func TestSQLSource_BuildErrors(t *testing.T) {
 	}
 }
 
-// What the drivers of servers give is coerced as what SQLite gives.
+// Values of database servers are converted like those of SQLite.
 func TestSQLSource_Servers(t *testing.T) {
 	l := declare(t, nil, "ids: list[int]", "no: text", "total: float", "paid: boolean", "placed: date", "at: datetime", "tags: list[text]", "id: int", "raw: bytes")
 	outputs := []string{"no", "total", "paid", "placed", "at", "tags", "id", "raw"}

@@ -27,11 +27,10 @@ func drawWords(t *rapid.T, what string) string {
 	return fmt.Sprintf("%d %s", n, b.String())
 }
 
-// With a small token_limit, what the server receives never holds more chat
-// tokens than the chat share, begins with a user's message after the system
-// message, is the end of the conversation without gaps, and loses at least
-// token_flush_size tokens at a time; only the newest round may break the first
-// and the last.
+// With a small token_limit, the window that the server receives never has more chat tokens
+// than the chat share, begins with a user's message after the system message, is the end of
+// the conversation without gaps, and loses at least token_flush_size tokens at a time. Only
+// the newest round may violate the first and the last condition.
 func TestLLMInference_WindowWithinLimits(t *testing.T) {
 	answers := make(chan string, 1)
 	s := newLLM(t, func(int, request) reply { return textReply(<-answers) })
@@ -54,8 +53,8 @@ func TestLLMInference_WindowWithinLimits(t *testing.T) {
 		r := build(t, w.inference(l, []string{"a", "b"}, "out", "You answer for a bookshop."), w.env)
 		session++
 		var sent []wireMessage // the conversation so far
-		first := 0             // the conversation's first message in the window
-		newest := 0            // where the newest round began when the last answer was remembered
+		first := 0             // index of the first message of the conversation in the window
+		newest := 0            // index of the newest round when the last answer was committed
 		for range rapid.IntRange(1, 25).Draw(rt, "turns") {
 			own := len(sent)
 			values := map[string]any{"a": drawWords(rt, "a")}
@@ -112,8 +111,8 @@ func TestLLMInference_WindowWithinLimits(t *testing.T) {
 	}
 }
 
-// A flow inside a flow gets its bound inputs only and gives its bound outputs
-// only; what failed inside keeps the inner step's name.
+// An invoked flow gets its bound inputs and returns its bound outputs only. The error of a
+// failure inside of it names the inner step.
 func TestInvokeFlow_PassesBoundValuesOnly(t *testing.T) {
 	inner := declare(t, nil, "question: text", "hint: text?", "answer: text", "secret: text")
 	flow := &spec.Flow{ID: "inner", Inputs: inner.refs("question", "hint"), Outputs: inner.refs("secret", "answer")}

@@ -19,7 +19,7 @@ import (
 	"github.com/qtype-dev/qtype/tool"
 )
 
-// request is what an OpenAI-compatible server receives.
+// request is a request that an OpenAI-compatible server receives.
 type request struct {
 	Messages []wireMessage `json:"messages"`
 	Tools    []struct {
@@ -48,7 +48,7 @@ type wireCall struct {
 	} `json:"function"`
 }
 
-// String is a message on one line: what a test compares.
+// String formats a message on one line.
 func (m wireMessage) String() string {
 	s := m.Role
 	if m.ToolCallID != "" {
@@ -76,12 +76,12 @@ func lines(msgs []wireMessage) []string {
 	return out
 }
 
-// reply is what the server answers.
+// reply is a response of the server.
 type reply struct {
-	deltas []string    // the text, in pieces when it streams
+	deltas []string    // the text, in parts if it is streamed
 	calls  [][3]string // id, name, arguments
-	finish string      // stop where it is empty
-	status int         // an error where it is set
+	finish string      // stop if it is empty
+	status int         // an error if it is set
 	hold   <-chan struct{}
 }
 
@@ -89,7 +89,7 @@ func textReply(deltas ...string) reply { return reply{deltas: deltas} }
 
 func callsFor(calls ...[3]string) reply { return reply{calls: calls} }
 
-// llm is a server that speaks OpenAI's wire format and keeps what it is sent.
+// llm is a server with OpenAI's wire format that records its requests.
 type llm struct {
 	*httptest.Server
 	answer func(n int, req request) reply // n counts requests from 1
@@ -198,7 +198,7 @@ func (a reply) stream(w http.ResponseWriter) {
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }
 
-// testEnv is the application around a step: one model, one memory, some tools.
+// testEnv is the application of a step: one model, one memory, some tools.
 type testEnv struct {
 	model  *spec.Model
 	memory *spec.Memory
@@ -236,7 +236,7 @@ func (w *testEnv) inference(l layout, inputs []string, output, system string) *s
 		Memory: spec.Ref[*spec.Memory]{To: w.memory}, SystemMessage: system}
 }
 
-// history lists what a session's memory holds: role, text, status.
+// history lists the messages of a session: role, text, status.
 func (w *testEnv) history(t testing.TB, session string) []string {
 	t.Helper()
 	var out []string

@@ -23,9 +23,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// call is what a server received.
+// call is a request that a server received.
 type call struct {
-	Line string // method, path as it was sent, query
+	Line string // method, path as sent, query
 	Body string
 }
 
@@ -80,7 +80,7 @@ func variable(id, typ string) *spec.Variable {
 	return &spec.Variable{ID: id, Type: t}
 }
 
-// declare makes an API tool of the server's; change sets what the test is about.
+// declare makes an API tool for the server; change sets what the test is about.
 func (s *server) declare(t *testing.T, change func(*spec.APITool)) tool.Tool {
 	t.Helper()
 	d := &spec.APITool{ToolBase: spec.ToolBase{ID: "find", Name: "find_order", Description: "Finds an order."}, Endpoint: s.URL + "/orders", AllowPrivate: true}
@@ -210,7 +210,7 @@ func TestAPI_Failures(t *testing.T) {
 	tests := map[string]struct {
 		method string
 		answer []http.HandlerFunc
-		want   string // empty: an answer
+		want   string // empty: success
 		calls  int
 	}{
 		"404":                     {"GET", []http.HandlerFunc{answer(404, "application/json", `{"detail":"no order 7"}`)}, `HTTP 404: {"detail":"no order 7"}`, 1},
@@ -281,7 +281,7 @@ func TestAPI_CredentialsAndRedirects(t *testing.T) {
 		"bearer_token": {tokenAuth(), "Authorization", "Bearer very-secret-token"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// The other server has another port of the same address, which Go alone takes for the same host.
+			// the other server has another port on the same address; Go alone takes it for the same host
 			s := serve(t, answer(302, "", "", "Location", "/next"), answer(307, "", "", "Location", other.URL+"/there"))
 			m := s.declare(t, func(d *spec.APITool) {
 				d.Auth, d.Headers = tt.auth, map[string]string{"x-tenant": "acme"}

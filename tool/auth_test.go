@@ -14,8 +14,8 @@ import (
 	"github.com/qtype-dev/qtype/tool"
 )
 
-// tokens is a token server (RFC 6749): it gives out t-1, t-2, … to a client that
-// it knows, and rejects others as the RFC specifies.
+// tokens is a token server (RFC 6749): it issues t-1, t-2, … to a client that it knows,
+// and rejects others as the RFC specifies.
 type tokens struct {
 	*httptest.Server
 	given   atomic.Int32
@@ -28,7 +28,7 @@ func tokenServer(t *testing.T, expires int) *tokens {
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		id, secret, inHeader := r.BasicAuth()
-		if !inHeader { // the other way that the RFC allows
+		if !inHeader { // the other method of the RFC
 			id, secret = r.FormValue("client_id"), r.FormValue("client_secret")
 		}
 		if err := r.ParseForm(); err != nil || r.Method != http.MethodPost || r.Form.Get("grant_type") != "client_credentials" ||
@@ -49,7 +49,7 @@ func grantAuth(s *tokens, secret string) spec.Ref[spec.Auth] {
 	return spec.Ref[spec.Auth]{ID: auth.ID, To: auth}
 }
 
-// authorized lists what the calls carried.
+// authorized lists the Authorization headers of the calls.
 func (s *server) authorized() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +84,7 @@ func TestOAuth2_SharesToken(t *testing.T) {
 }
 
 func TestOAuth2_RenewsExpiredToken(t *testing.T) {
-	issuer := tokenServer(t, 1) // over at once: ten seconds are kept in reserve
+	issuer := tokenServer(t, 1) // expires at once: the client renews a token ten seconds early
 	s := serve(t, answer(200, "application/json", `{}`))
 	f := s.declare(t, func(d *spec.APITool) { d.Auth = grantAuth(issuer, "s3cret") })
 	for range 2 {

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// No value changes the structure of the URL: the host, the number of path
-// parts and the other query values stay.
+// No value changes the structure of the URL: the host, the number of path segments and
+// the other query parameters.
 func TestEndpoint_EscapesValues(t *testing.T) {
 	e, err := parseEndpoint("https://shop.example/a/{x}/b?k={y}&z=1")
 	if err != nil {

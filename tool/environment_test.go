@@ -16,7 +16,7 @@ func TestEnvironment(t *testing.T) {
 	if d := cmp.Diff(map[string]string{"A": "one", "B": "two", "C": "three"}, got); d != "" || err != nil {
 		t.Errorf("%v\n%s", err, d)
 	}
-	for range 50 { // maps have another order each time, errors must not
+	for range 50 { // the order of maps is random, that of errors must not be
 		_, err := tool.Environment(declared, func(spec.Secret) (string, error) { return "", errors.New("no manager") })
 		if err == nil || err.Error() != "env A: no manager" {
 			t.Fatalf("got %v", err)

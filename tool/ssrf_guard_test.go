@@ -27,7 +27,7 @@ func TestPrivate(t *testing.T) {
 	}
 }
 
-// local answers everything and counts.
+// local starts a server that counts its requests.
 func local(t *testing.T) (*httptest.Server, *int) {
 	t.Helper()
 	n := 0
@@ -62,7 +62,7 @@ func TestGuard_ChecksResolvedAddress(t *testing.T) {
 	}
 }
 
-// opaque is a transport that cannot be looked into.
+// opaque is a transport whose dialer is not accessible.
 type opaque struct{ next http.RoundTripper }
 
 func (o opaque) RoundTrip(r *http.Request) (*http.Response, error) { return o.next.RoundTrip(r) }

@@ -6,11 +6,10 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// port is one variable that a step or flow reads or writes: what the document says,
-// and the variable where it could be linked.
+// port is a reference to a variable that a step or flow reads or writes.
 type port = *spec.Ref[*spec.Variable]
 
-// portsOf are references as ports.
+// portsOf returns pointers to the references.
 func portsOf(refs []spec.Ref[*spec.Variable]) []port {
 	ports := make([]port, len(refs))
 	for i := range refs {
@@ -19,12 +18,12 @@ func portsOf(refs []spec.Ref[*spec.Variable]) []port {
 	return ports
 }
 
-// containsPort compares by id, not by variable: it must also work for what could not be linked.
+// containsPort compares by id, because ports may be unlinked.
 func containsPort(ports []port, id string) bool {
 	return slices.ContainsFunc(ports, func(p port) bool { return p.ID == id })
 }
 
-// typed is the type of a port, where it is known.
+// typed returns the type of a port, and whether it is known.
 func (p *checker) typed(at port) (spec.Type, bool) {
 	if at.To == nil || p.untyped[at.To] {
 		return spec.Type{}, false
@@ -32,14 +31,14 @@ func (p *checker) typed(at port) (spec.Type, bool) {
 	return at.To.Type, true
 }
 
-// dataflow is the plan of a flow, and how much of it is known.
+// dataflow is the plan of a flow and how much of it is known.
 type dataflow struct {
 	steps    []*spec.StepPlan
 	read     bool // every step could be read
-	complete bool // every step and reference could be read, so what is missing is really missing
+	complete bool // every step and reference could be read, so a missing value is an error
 }
 
-// makePlans computes the plan of every flow, now that all references are linked.
+// makePlans computes the plan of every flow. All references must be linked.
 func (p *checker) makePlans() {
 	for _, f := range p.flows {
 		f.SetPlan()
@@ -49,7 +48,7 @@ func (p *checker) makePlans() {
 	}
 }
 
-// stepPlan is the plan of a step.
+// stepPlan returns the plan of a step.
 func (p *checker) stepPlan(s spec.Step) *spec.StepPlan {
 	if p.steps[s] == nil {
 		p.steps[s] = spec.PlanStep(s)
@@ -57,12 +56,16 @@ func (p *checker) stepPlan(s spec.Step) *spec.StepPlan {
 	return p.steps[s]
 }
 
-// planOf is the plan of a flow.
+// planOf returns the plan of a flow.
 func (p *checker) planOf(f *spec.Flow) *dataflow {
 	if known := p.plans[f]; known != nil {
 		return known
 	}
-	made := &dataflow{steps: f.Plan().Steps, read: f.Place().Complete("steps"), complete: allLinked(portsOf(f.Inputs)) && f.Place().Complete("inputs", "steps")}
+	made := &dataflow{
+		steps:    f.Plan().Steps,
+		read:     f.Place().Complete("steps"),
+		complete: allLinked(portsOf(f.Inputs)) && f.Place().Complete("inputs", "steps"),
+	}
 	p.plans[f] = made
 	if len(made.steps) < len(f.Steps) {
 		made.read, made.complete = false, false
@@ -74,7 +77,7 @@ func (p *checker) planOf(f *spec.Flow) *dataflow {
 	return made
 }
 
-// allLinked reports whether every port names a variable.
+// allLinked reports whether every port is linked to a variable.
 func allLinked(ports []port) bool {
 	return !slices.ContainsFunc(ports, func(p port) bool { return p.To == nil })
 }

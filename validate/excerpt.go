@@ -7,28 +7,28 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// excerpt is a word of a value's text, described so that it can be found in
-// the document, where indentation and quotes stand between the lines.
+// excerpt is a part of a value's text. It is described by its context, so that it can
+// be found in the document, which has indentation and quotes between the lines.
 type excerpt struct {
-	word    string // the word
+	word    string
 	context string // the word and the rest of its line
-	before  int    // how often context stands in the text before it
+	before  int    // the number of occurrences of context in the text before it
 }
 
-// excerptAt describes the n bytes of text at a byte offset.
+// excerptAt returns the excerpt of n bytes of text at a byte offset.
 func excerptAt(text string, at, n int) excerpt {
 	context, _, _ := strings.Cut(text[at:], "\n")
 	e := excerpt{word: text[at : at+n], context: context}
-	if len(e.word) > len(context) { // a word over two lines is shown where it begins
+	if len(e.word) > len(context) { // of a word over two lines, the first line is marked
 		e.word = context
 	}
 	e.before = strings.Count(text[:at], context)
 	return e
 }
 
-// within narrows the span of a text to an excerpt, so that a fault inside a
-// long text is shown at its line. It answers the span itself where the excerpt
-// is not found: escapes, variables and includes may have changed the text.
+// within narrows the span of a text to an excerpt, so that an error in a long text is
+// reported at its line. It returns the span itself if the excerpt is not found:
+// escapes, variables and includes may have changed the text.
 func within(span source.Span, e excerpt) source.Span {
 	if span.File == nil || e.context == "" {
 		return span
@@ -52,8 +52,8 @@ func within(span source.Span, e excerpt) source.Span {
 	return span
 }
 
-// occurrence is where word stands in text once it was passed skip times, and how
-// often it was passed; -1 where it does not stand there so often.
+// occurrence returns the offset of the occurrence of word in text after the first
+// skip ones, or -1, and the number of occurrences before it.
 func occurrence(text, word string, skip int) (at, passed int) {
 	for from := 0; ; passed++ {
 		n := strings.Index(text[from:], word)
@@ -67,14 +67,14 @@ func occurrence(text, word string, skip int) (at, passed int) {
 	}
 }
 
-// wordAt is the span of a word behind some text of a line.
+// wordAt returns the span of a word after some text of a line.
 func wordAt(f *source.File, line int, before, word string) source.Span {
 	column := utf8.RuneCountInString(before) + 1
 	return source.Span{File: f, Start: source.Pos{Line: line, Column: column},
 		End: source.Pos{Line: line, Column: column + utf8.RuneCountInString(word)}}
 }
 
-// byteAt is the offset of a column, the line's length where it ends before.
+// byteAt returns the byte offset of a column, or the length of a shorter line.
 func byteAt(line string, column int) int {
 	for i := range line {
 		if column--; column == 0 {

@@ -14,12 +14,12 @@ import (
 	"github.com/qtype-dev/qtype/validate"
 )
 
-// TestFixtures checks the documents of the fixture tree that QTYPE_FIXTURES
-// names: the verdict, and the expected code among those that are reported.
+// TestFixtures checks the documents in the folder QTYPE_FIXTURES: whether each is valid,
+// and whether the expected code is reported.
 func TestFixtures(t *testing.T) {
 	root := os.Getenv("QTYPE_FIXTURES")
 	if root == "" {
-		t.Skip("SKIPPED: no fixture was compared; QTYPE_FIXTURES names no folder with an index.tsv")
+		t.Skip("SKIPPED: QTYPE_FIXTURES is not set to a folder with an index.tsv")
 	}
 	f, err := os.Open(filepath.Join(root, "index.tsv"))
 	if err != nil {
@@ -39,18 +39,18 @@ func TestFixtures(t *testing.T) {
 			continue
 		}
 		if _, err := os.Stat(filepath.Join(root, path)); err != nil {
-			t.Errorf("%s is not there", path)
+			t.Errorf("%s is missing", path)
 			continue
 		}
 		compared++
-		if fault := compare(filepath.Join(root, path), expected == "valid", rule, env); fault != "" {
-			t.Errorf("%s: %s", path, fault)
+		if difference := compare(filepath.Join(root, path), expected == "valid", rule, env); difference != "" {
+			t.Errorf("%s: %s", path, difference)
 		}
 	}
 	t.Logf("%d fixtures compared", compared)
 }
 
-// compare loads and checks one fixture, and says what differs.
+// compare loads and checks a fixture and returns the difference, or "".
 func compare(path string, valid bool, rule, env string) string {
 	opts := loader.Options{Lookup: environment(env), Strict: rule == "QT005"}
 	loaded, found := loader.Load(context.Background(), path, opts)
@@ -62,20 +62,20 @@ func compare(path string, valid bool, rule, env string) string {
 		return ""
 	}
 	for _, d := range found {
-		if alike(d.Code, rule) && (d.Span.Start.Line > 0 || rule == "QT001") {
+		if isEquivalent(d.Code, rule) && (d.Span.Start.Line > 0 || rule == "QT001") {
 			return ""
 		}
 	}
 	return fmt.Sprintf("no %s with a line: %v", rule, found)
 }
 
-// alike tells whether two codes stand for one fault.
-func alike(a, b string) bool {
+// isEquivalent reports whether two codes are for the same error.
+func isEquivalent(a, b string) bool {
 	return a == b || a+b == "QT202QT205" || a+b == "QT205QT202" || a+b == "QT104QT106" || a+b == "QT106QT104"
 }
 
-// environment reads the index's column of variables: NAME, NAME=value,
-// unset:NAME, (optional) behind a name that has a default.
+// environment parses the column of variables: NAME, NAME=value, unset:NAME, with
+// (optional) after a name that has a default.
 func environment(column string) func(string) (string, bool) {
 	vars := map[string]string{}
 	for _, item := range strings.FieldsFunc(strings.ReplaceAll(column, "(optional)", ""), func(r rune) bool { return r == ',' || r == ';' }) {

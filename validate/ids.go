@@ -8,21 +8,20 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// declaration is an entity and where it was declared.
+// declaration is a declared entity and its context.
 type declaration struct {
 	entity spec.Entity
-	at     context
+	at     nodeContext
 }
 
-// scope is a set of declarations whose ids must differ: the document has one,
-// and the arguments and the results of each tool are one of their own
-// (language.md 6).
+// scope is a set of declarations with unique ids: the document, or the inputs or the
+// outputs of a tool.
 type scope struct {
 	tool spec.Tool // nil for the document
 	side string    // inputs or outputs of the tool
 }
 
-// scopeOf is the scope that a declaration belongs to.
+// scopeOf returns the scope of a declaration.
 func scopeOf(d declaration) scope {
 	if _, isVariable := d.entity.(*spec.Variable); !isVariable || d.at.tool == nil {
 		return scope{}
@@ -33,14 +32,16 @@ func scopeOf(d declaration) scope {
 	return scope{d.at.tool, "inputs"}
 }
 
-// declare fills the tables of ids and reports ids that are given twice (QT201).
+// scopedID is an id in a scope.
+type scopedID struct {
+	scope scope
+	id    string
+}
+
+// declare fills the tables of ids and reports duplicate ids (QT201).
 func (p *checker) declare() {
-	type key struct {
-		scope scope
-		id    string
-	}
-	var order []key
-	all := map[key][]declaration{}
+	var order []scopedID
+	all := map[scopedID][]declaration{}
 	for _, v := range p.nodes {
 		e, ok := v.node.(spec.Entity)
 		if f, isFlow := v.node.(*spec.Flow); isFlow {
@@ -50,7 +51,7 @@ func (p *checker) declare() {
 			continue
 		}
 		d := declaration{e, v.at}
-		k := key{scopeOf(d), e.EntityID()}
+		k := scopedID{scopeOf(d), e.EntityID()}
 		if len(all[k]) == 0 {
 			order = append(order, k)
 		}
@@ -66,7 +67,7 @@ func (p *checker) declare() {
 	}
 }
 
-// enter puts the declarations of one id into the tables.
+// enter adds the declarations of an id to the tables.
 func (p *checker) enter(id string, same []declaration) {
 	for _, d := range same {
 		switch e := d.entity.(type) {
@@ -92,10 +93,10 @@ func (p *checker) enter(id string, same []declaration) {
 	}
 }
 
-// reportDuplicates reports every declaration that clashes with an earlier one.
-// Each flow may declare a variable of the same name (language.md 6).
+// reportDuplicates reports every declaration that conflicts with an earlier one.
+// Variables of different flows can have the same id.
 func (p *checker) reportDuplicates(same []declaration) {
-	var unique spec.Entity // the first that shares its id with nobody
+	var unique spec.Entity // the first that is not a variable of a flow
 	local := map[*spec.Flow]spec.Entity{}
 	for i, d := range same {
 		var first spec.Entity
@@ -117,23 +118,23 @@ func (p *checker) reportDuplicates(same []declaration) {
 	}
 }
 
-// duplicate reports an entity whose id an earlier one has.
+// duplicate reports an entity with the id of an earlier one.
 func (p *checker) duplicate(e, first spec.Entity) {
-	p.used[e] = true // nothing can refer to it, but that is not the fault
-	owner := an(nounOf(first))
-	if nounOf(first) == nounOf(e) {
-		owner = "another " + nounOf(first)
+	p.used[e] = true // it is not reported as unused as well
+	owner := an(kindNoun(first))
+	if kindNoun(first) == kindNoun(e) {
+		owner = "another " + kindNoun(first)
 	}
 	here, there := idPlace(e), idPlace(first)
-	finding := fault("QT201", here, "the id %q is already taken by %s", e.EntityID(), owner).
-		WithRelated(there, "first declared here").WithHint("give this %s another id", nounOf(e))
+	diagnostic := newDiagnostic("QT201", here, "the id %q is already taken by %s", e.EntityID(), owner).
+		WithRelated(there, "first declared here").WithHint("give this %s another id", kindNoun(e))
 	if here.File != there.File && here.String() == there.String() {
-		finding = finding.WithHint("the same file is included twice")
+		diagnostic = diagnostic.WithHint("the same file is included twice")
 	}
-	p.list.Add(finding)
+	p.list.Add(diagnostic)
 }
 
-// fault is a finding of the linking stage.
-func fault(code string, span source.Span, format string, args ...any) diag.Diagnostic {
+// newDiagnostic returns an error that is found while linking.
+func newDiagnostic(code string, span source.Span, format string, args ...any) diag.Diagnostic {
 	return diag.Rule{Code: code, Severity: diag.Error}.At(span, format, args...)
 }

@@ -6,5 +6,5 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain: no goroutine outlives the tests.
+// TestMain fails if a goroutine is still running after the tests.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -9,16 +9,16 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// named are the entities that one kind of reference may name.
-type named struct {
-	ids   []string               // in the order in which they are told
-	first map[string]spec.Entity // the first of each id
+// targets are the entities that a reference can refer to.
+type targets struct {
+	ids   []string               // without duplicates, in the order of suggestions
+	first map[string]spec.Entity // the first entity with each id
 }
 
-// linkRefs points every reference to what it names and reports those that name
-// nothing (QT202, QT205), the wrong kind (QT203) or too much (QT206).
+// linkRefs links every reference to its target. It reports references to unknown
+// ids (QT202, QT205), to the wrong kind (QT203) and to ambiguous variables (QT206).
 func (p *checker) linkRefs() {
-	for _, m := range p.mentions {
+	for _, m := range p.references {
 		if p.link(m, true) && m.item != nil {
 			m.item.Step = m.item.Ref.To
 		}
@@ -28,7 +28,7 @@ func (p *checker) linkRefs() {
 	}
 }
 
-// link points one reference and tells whether it could.
+// link links one reference and reports whether it succeeded.
 func (p *checker) link(m reference, report bool) bool {
 	id, _ := m.ref.Target()
 	found := p.lookup(id, m)
@@ -38,20 +38,28 @@ func (p *checker) link(m reference, report bool) bool {
 			return true
 		}
 	}
-	lost := len(found) == 0 && p.unread(m.ref.TargetType()) || len(found) > 0 && (unresolvedInIncomplete(m.at.owner) || unresolvedInIncomplete(found[0]))
-	if report && !lost && !p.ambiguous(id, m) {
-		p.list.Add(p.missing(id, m, found))
+	if report && !p.isMissingPart(m, found) && !p.ambiguous(id, m) {
+		p.list.Add(p.notLinked(id, m, found))
 	}
 	return false
 }
 
-// unresolvedInIncomplete tells whether what kind of thing an entity is could not be read.
-func unresolvedInIncomplete(e spec.Entity) bool { return e != nil && !e.Place().Complete() }
+// isMissingPart reports whether a reference may be unlinked only because a part of
+// the document could not be read.
+func (p *checker) isMissingPart(m reference, found []spec.Entity) bool {
+	if len(found) == 0 {
+		return p.maybeDeclared(m.ref.TargetType())
+	}
+	return isIncompleteEntity(m.at.owner) || isIncompleteEntity(found[0])
+}
 
-// lookup is everything that an id may mean at a place: for a variable what its
-// own flow declares, then the document, then the one other flow that declares it.
+// isIncompleteEntity reports whether the kind of an entity could not be read.
+func isIncompleteEntity(e spec.Entity) bool { return e != nil && !e.Place().Complete() }
+
+// lookup returns the entities that an id can refer to at a position. A variable is
+// looked up in its flow, then in the document, then in the other flows.
 func (p *checker) lookup(id string, m reference) []spec.Entity {
-	if wantsVariable(m) {
+	if isVariableRef(m) {
 		if v := p.locals[m.at.flow][id]; v != nil {
 			return []spec.Entity{v}
 		}
@@ -60,33 +68,33 @@ func (p *checker) lookup(id string, m reference) []spec.Entity {
 	for _, d := range p.ids[id] {
 		found = append(found, d.entity)
 	}
-	// Two flows that declare the variable are one too many to choose from (QT206).
-	if others := p.shared[id]; len(others) == 1 || len(others) > 1 && !wantsVariable(m) {
+	// A variable that several other flows declare is ambiguous (QT206).
+	if others := p.shared[id]; len(others) == 1 || len(others) > 1 && !isVariableRef(m) {
 		found = append(found, others[0].entity)
 	}
 	return found
 }
 
-// wantsVariable tells whether a reference asks for a variable: only variables have scopes.
-func wantsVariable(m reference) bool { return m.ref.TargetType() == reflect.TypeFor[*spec.Variable]() }
+// isVariableRef reports whether a reference refers to a variable. Only variables have scopes.
+func isVariableRef(m reference) bool { return m.ref.TargetType() == reflect.TypeFor[*spec.Variable]() }
 
-// ambiguous reports a variable that only other flows declare, and more than one of them (QT206).
+// ambiguous reports a variable that is declared only in several other flows (QT206).
 func (p *checker) ambiguous(id string, m reference) bool {
 	others := p.shared[id]
-	if !wantsVariable(m) || len(others) < 2 {
+	if !isVariableRef(m) || len(others) < 2 {
 		return false
 	}
 	_, span := m.ref.Target()
-	finding := fault("QT206", span, "the variable %q is declared by the flows %s", id, joinNames(flowIDs(others))).
+	diagnostic := newDiagnostic("QT206", span, "the variable %q is declared by the flows %s", id, joinNames(flowIDs(others))).
 		WithHint("declare it under the variables of this flow")
 	for _, d := range others[:2] {
-		finding = finding.WithRelated(idPlace(d.entity), "declared by flow "+d.at.flow.ID)
+		diagnostic = diagnostic.WithRelated(idPlace(d.entity), "declared by flow "+d.at.flow.ID)
 	}
-	p.list.Add(finding)
+	p.list.Add(diagnostic)
 	return true
 }
 
-// flowIDs are the flows that declare some variables.
+// flowIDs returns the ids of the flows that declare the variables.
 func flowIDs(variables []declaration) []string {
 	ids := make([]string, len(variables))
 	for i, d := range variables {
@@ -95,116 +103,109 @@ func flowIDs(variables []declaration) []string {
 	return ids
 }
 
-// maxSuggestions is for how many references a better id is looked for: looking
-// through thousands of ids for thousands of references would take too long,
-// and nobody reads it.
+// maxSuggestions limits the number of references for which similar ids are
+// searched: the search takes time in proportion to the number of ids.
 const maxSuggestions = 300
 
-// missing is the finding for a reference that could not be linked.
-func (p *checker) missing(id string, m reference, found []spec.Entity) diag.Diagnostic {
+// notLinked returns the diagnostic for a reference that could not be linked.
+func (p *checker) notLinked(id string, m reference, found []spec.Entity) diag.Diagnostic {
 	_, span := m.ref.Target()
-	wanted := noun(m.ref.TargetType())
-	finding := fault("QT202", span, "no %s has the id %q", wanted, id)
+	wanted := targetNoun(m.ref.TargetType())
+	diagnostic := newDiagnostic("QT202", span, "no %s has the id %q", wanted, id)
 	switch {
 	case len(found) > 0:
-		finding = fault("QT203", span, "%q is %s, not %s", id, an(nounOf(found[0])), an(wanted)).
-			WithRelated(idPlace(found[0]), an(nounOf(found[0]))+" declared here")
+		diagnostic = newDiagnostic("QT203", span, "%q is %s, not %s", id, an(kindNoun(found[0])), an(wanted)).
+			WithRelated(idPlace(found[0]), an(kindNoun(found[0]))+" declared here")
 	case m.at.binding:
-		finding = fault("QT205", span, "%q is not a variable; a binding cannot hold a literal value", id)
+		diagnostic = newDiagnostic("QT205", span, "%q is not a variable; a binding cannot hold a literal value", id)
 	}
 	if p.misses++; p.misses > maxSuggestions {
-		return finding
+		return diagnostic
 	}
-	return p.advise(finding, id, m)
+	return p.addSuggestion(diagnostic, id, m)
 }
 
-// advise adds what was most likely meant, else what there is to choose from.
-func (p *checker) advise(finding diag.Diagnostic, id string, m reference) diag.Diagnostic {
-	wanted := noun(m.ref.TargetType())
-	if near, entity := p.nearest(id, m); near != "" {
-		// What was most likely meant is not to be called unused on top of that.
-		p.used[entity] = true
-		finding = finding.WithNearest(id, p.choices(m).ids)
+// addSuggestion suggests the most similar id, or lists the valid ids.
+func (p *checker) addSuggestion(diagnostic diag.Diagnostic, id string, m reference) diag.Diagnostic {
+	wanted := targetNoun(m.ref.TargetType())
+	valid := p.targetsOf(m)
+	if near := diag.Nearest(id, valid.ids); near != "" {
+		entity := valid.first[near]
+		p.used[entity] = true // it is not reported as unused as well
+		diagnostic = diagnostic.WithNearest(id, valid.ids)
 		if place := idPlace(entity); !place.IsZero() {
-			finding = finding.WithRelated(place, an(wanted)+" declared here")
+			diagnostic = diagnostic.WithRelated(place, an(wanted)+" declared here")
 		}
-		return finding
+		return diagnostic
 	}
-	switch choices := p.choices(m).ids; {
+	switch {
 	case m.inPath():
-		return finding.WithHint("write {uri: %q} for a constant path", id)
-	case len(choices) == 0:
-		return finding.WithHint("the document declares no %s", wanted)
+		return diagnostic.WithHint("write {uri: %q} for a constant path", id)
+	case len(valid.ids) == 0:
+		return diagnostic.WithHint("the document declares no %s", wanted)
 	default:
-		return finding.WithHint("the document has %s", joinNames(choices))
+		return diagnostic.WithHint("the document has %s", joinNames(valid.ids))
 	}
 }
 
-// inPath tells whether the reference is the variable of a path.
+// inPath reports whether the reference is the variable of a path.
 func (m reference) inPath() bool { return m.at.field == "Var" && !m.at.binding }
 
-// nearest is the id that a reference most likely means, and what it names.
-func (p *checker) nearest(id string, m reference) (string, spec.Entity) {
-	choices := p.choices(m)
-	near := diag.Nearest(id, choices.ids)
-	return near, choices.first[near]
-}
-
-// choices are the ids that a reference may name: for a variable those of its
-// own flow where it declares any.
-func (p *checker) choices(m reference) named {
-	if wantsVariable(m) {
+// targetsOf returns the entities that a reference can refer to. For a variable
+// these depend on the flow.
+func (p *checker) targetsOf(m reference) targets {
+	if isVariableRef(m) {
 		return p.variablesFor(m.at.flow)
 	}
-	wants := m.ref.TargetType()
-	if known, ok := p.near[wants]; ok {
+	target := m.ref.TargetType()
+	if known, ok := p.targets[target]; ok {
 		return known
 	}
 	var all []spec.Entity
 	for _, v := range p.nodes {
-		if e, ok := v.node.(spec.Entity); ok && reflect.TypeOf(e).AssignableTo(wants) {
+		if e, ok := v.node.(spec.Entity); ok && reflect.TypeOf(e).AssignableTo(target) {
 			all = append(all, e)
 		}
 	}
-	p.near[wants] = nameAll(inOrder(all))
-	return p.near[wants]
+	p.targets[target] = newTargets(inOrder(all))
+	return p.targets[target]
 }
 
-// variablesFor are the variables that a flow may name: its own first, then what
-// the document or exactly one other flow declares.
-func (p *checker) variablesFor(f *spec.Flow) named {
+// variablesFor returns the variables that a flow can refer to: first those that it
+// declares, then those that the document or exactly one other flow declares.
+func (p *checker) variablesFor(f *spec.Flow) targets {
 	if known, ok := p.variables[f]; ok {
 		return known
 	}
-	var own, others []spec.Entity
+	var local, others []spec.Entity
 	for _, v := range p.nodes {
 		e, ok := v.node.(*spec.Variable)
 		switch {
 		case !ok || v.at.tool != nil:
 		case v.at.flow == f:
-			own = append(own, e)
+			local = append(local, e)
 		case v.at.flow == nil || len(p.shared[e.ID]) == 1:
 			others = append(others, e)
 		}
 	}
-	p.variables[f] = nameAll(append(inOrder(own), inOrder(others)...))
+	p.variables[f] = newTargets(append(inOrder(local), inOrder(others)...))
 	return p.variables[f]
 }
 
-// inOrder sorts entities as a reader meets them, so that advice does not depend on the order of the walk.
+// inOrder sorts entities by position, so that suggestions do not depend on the order of the walk.
 func inOrder(entities []spec.Entity) []spec.Entity {
 	slices.SortStableFunc(entities, func(a, b spec.Entity) int { return source.Compare(idPlace(a), idPlace(b)) })
 	return entities
 }
 
-// nameAll indexes entities by id; of equal ids the first counts.
-func nameAll(entities []spec.Entity) named {
-	n := named{first: map[string]spec.Entity{}}
+// newTargets indexes entities by id. Of entities with the same id it keeps the first.
+func newTargets(entities []spec.Entity) targets {
+	t := targets{first: map[string]spec.Entity{}}
 	for _, e := range entities {
-		if id := e.EntityID(); id != "" && n.first[id] == nil {
-			n.first[id] = e
-			n.ids = append(n.ids, id)
+		if id := e.EntityID(); id != "" && t.first[id] == nil {
+			t.first[id] = e
+			t.ids = append(t.ids, id)
 		}
 	}
-	return n
+	return t
 }

@@ -12,8 +12,7 @@ type field struct {
 	required bool
 }
 
-// fieldsOf lists the fields of a record type; nil for anything else. The
-// built-in ones are those of language.md 7.3.
+// fieldsOf returns the fields of a record type, or nil for other types.
 func fieldsOf(t spec.Type) []field {
 	if t.Custom != nil {
 		fields := make([]field, len(t.Custom.Properties))
@@ -41,7 +40,7 @@ func fieldsOf(t spec.Type) []field {
 	return nil
 }
 
-// fields lists required and optional fields, in that order.
+// fields returns the required fields, then the optional ones.
 func fields(required []string, optional ...string) []field {
 	var all []field
 	for _, name := range required {
@@ -54,7 +53,7 @@ func fields(required []string, optional ...string) []field {
 }
 
 func constructFields() rule {
-	return rule{code: "QT904", warning: true, title: "Construct: bindings that do not fit the record",
+	return rule{code: "QT904", warning: true, title: "Construct: bindings that do not match the record",
 		doc: "The keys of field_bindings are fields of the output's type, and every field that is not optional is bound.",
 		sample: sample{head: sampleOrder, in: "number: int", out: "order: Order",
 			steps: "- {type: Construct, id: work, field_bindings: {⟦nubmer│number⟧: number}, outputs: [order]}"},
@@ -67,12 +66,12 @@ func constructFields() rule {
 			if !known || !t.IsRecord() || t.Custom != nil && !t.Custom.Place().Complete("properties") {
 				return
 			}
-			p.bindFields(s, t)
+			p.checkFields(s, t)
 		})}
 }
 
-// bindFields compares the bindings with the fields of the record.
-func (p *ruleContext) bindFields(s *spec.Construct, t spec.Type) {
+// checkFields compares the bindings with the fields of the record.
+func (p *ruleContext) checkFields(s *spec.Construct, t spec.Type) {
 	var missing, names []string
 	for _, f := range fieldsOf(t) {
 		names = append(names, f.name)
@@ -80,28 +79,28 @@ func (p *ruleContext) bindFields(s *spec.Construct, t spec.Type) {
 			missing = append(missing, f.name)
 		}
 	}
-	misspelt := false
+	misspelled := false
 	for _, b := range s.FieldBindings {
 		if !slices.Contains(names, b.Name) {
-			misspelt = true
-			p.noField(s, t, b.Name, names)
+			misspelled = true
+			p.reportUnknownField(s, t, b.Name, names)
 		}
 	}
-	// A misspelt field is one fault, not also a missing one.
-	if len(missing) > 0 && !misspelt {
+	// A misspelled field is not reported as a missing one as well.
+	if len(missing) > 0 && !misspelled {
 		p.report(bindingsPlace(s, "field_bindings"), "the required fields %s of %s are not bound", joinNames(missing), t.Name)
 	}
 }
 
-// noField reports a binding of a field that the record does not have.
-func (p *ruleContext) noField(s *spec.Construct, t spec.Type, name string, fields []string) {
-	finding := p.reportAt(keyPlace(s, "field_bindings", name), "the type %s has no field %q", t.Name, name).
+// reportUnknownField reports a binding of a field that the record does not have.
+func (p *ruleContext) reportUnknownField(s *spec.Construct, t spec.Type, name string, fields []string) {
+	diagnostic := p.reportAt(keyPlace(s, "field_bindings", name), "the type %s has no field %q", t.Name, name).
 		WithNearest(name, fields)
-	if bound(s.FieldBindings, finding.Suggestion) { // one field cannot be bound twice
-		finding = finding.WithoutFix()
+	if bound(s.FieldBindings, diagnostic.Suggestion) { // one field cannot be bound twice
+		diagnostic = diagnostic.WithoutFix()
 	}
-	if finding.Suggestion == "" {
-		finding = finding.WithHint("its fields are %s", joinNames(fields))
+	if diagnostic.Suggestion == "" {
+		diagnostic = diagnostic.WithHint("its fields are %s", joinNames(fields))
 	}
-	p.list.Add(finding)
+	p.list.Add(diagnostic)
 }

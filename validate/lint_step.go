@@ -9,56 +9,56 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// stepLint are doubts about single steps (semantics.md 6).
+// stepLint returns the warnings about single steps.
 func stepLint() []rule {
-	return []rule{templatePlaceholders(), extraPath(), unreadablePath(), aggregateOutput(), promptMissing(), embeddingPorts(), uselessCache()}
+	return []rule{templatePlaceholders(), unsetFileOutput(), invalidPath(), aggregateOutput(), missingPrompt(), embeddingPorts(), ineffectiveCache()}
 }
 
 func templatePlaceholders() rule {
-	return rule{code: "QT905", warning: true, title: "a template with a placeholder of no input",
-		doc: "{name} is replaced by the input of that name; {{ and }} stand for braces. Placeholders have names, cannot look into values, and every name is an input of the step.",
+	return rule{code: "QT905", warning: true, title: "invalid placeholder in a template",
+		doc: "{name} is replaced by the input with that name; {{ and }} are literal braces. Numbered placeholders and paths such as {a.b} are not supported.",
 		sample: sample{in: "name: text", out: "greeting: text",
 			steps: `- {type: PromptTemplate, id: greet, template: "Hello {⟦nmae│name⟧}", inputs: [name], outputs: [greeting]}`},
 		check: on(func(p *ruleContext, s *spec.PromptTemplate) {
 			ins := s.Common().AllInputs()
-			told := map[string]bool{}
+			reported := map[string]bool{}
 			for _, one := range placeholders(s.Template) {
-				if told[one.text] || one.fault == "" && containsPort(ins, one.name) {
+				if reported[one.text] || one.problem == "" && containsPort(ins, one.name) {
 					continue
 				}
-				told[one.text] = true
-				finding := p.reportAt(within(placeOf(s, "template", "id"), one.place), "the template of step %q: %s", s.ID, templateFault(one, ins))
-				if near := diag.Nearest(one.name, idsOf(ins)); one.fault == "" && near != "" {
-					finding = finding.WithSuggestion(strings.Replace(one.text, one.name, near, 1))
+				reported[one.text] = true
+				diagnostic := p.reportAt(within(placeOf(s, "template", "id"), one.place), "the template of step %q: %s", s.ID, placeholderError(one, ins))
+				if near := diag.Nearest(one.name, idsOf(ins)); one.problem == "" && near != "" {
+					diagnostic = diagnostic.WithSuggestion(strings.Replace(one.text, one.name, near, 1))
 					if diag.IsUnambiguous(one.name, near, idsOf(ins)) {
-						finding = finding.WithInside(one.text)
+						diagnostic = diagnostic.WithInside(one.text)
 					}
 				}
-				p.list.Add(finding)
+				p.list.Add(diagnostic)
 			}
 		})}
 }
 
-// templateFault says what is wrong with a placeholder.
-func templateFault(one placeholder, ins []port) string {
+// placeholderError returns why a placeholder is invalid.
+func placeholderError(one placeholder, ins []port) string {
 	bare := strings.TrimSpace(one.name)
 	switch {
-	case one.fault != "":
-		return one.fault
+	case one.problem != "":
+		return one.problem
 	case strings.Trim(bare, "0123456789") == "":
 		return fmt.Sprintf("the placeholder %s has no name; write {{ and }} for braces", one.text)
 	case bare != one.name && containsPort(ins, bare):
-		return fmt.Sprintf("the placeholder %s has blanks around its name", one.text)
+		return fmt.Sprintf("the placeholder %s has spaces around its name", one.text)
 	}
 	if base := bare[:max(strings.IndexAny(bare, ".["), 0)]; containsPort(ins, base) {
-		return fmt.Sprintf("the placeholder %s looks into %q, which templates cannot do", one.text, base)
+		return fmt.Sprintf("the placeholder %s reads a part of %q, which templates do not support", one.text, base)
 	}
 	return fmt.Sprintf("%q is not an input of the step", one.name)
 }
 
-func extraPath() rule {
+func unsetFileOutput() rule {
 	return rule{code: "QT908", warning: true, title: "FileWriter: outputs that are never set",
-		doc: "A FileWriter sets its first output to the path that it wrote; further outputs stay unset.",
+		doc: "A FileWriter sets its first output to the path of the file. Further outputs are never set.",
 		sample: sample{in: "name: text", vars: "⟦other: text│⟧", out: "written: text",
 			steps: "- {type: FileWriter, id: write, path: {uri: names.csv}, inputs: [name], outputs: [written⟦, other│⟧]}"},
 		check: on(func(p *ruleContext, s *spec.FileWriter) {
@@ -68,25 +68,25 @@ func extraPath() rule {
 		})}
 }
 
-func unreadablePath() rule {
-	return rule{code: "QT909", warning: true, title: "FieldExtractor: a path that cannot be read",
-		doc: "A json_path is a JSONPath such as $.items[*].name or $..price.",
-		sample: sample{in: "found: SearchResult", out: "words: text",
-			steps: "- {type: FieldExtractor, id: work, json_path: \"$.items⟦[│[*]⟧\", inputs: [found], outputs: [words]}"},
+func invalidPath() rule {
+	return rule{code: "QT909", warning: true, title: "FieldExtractor: invalid path",
+		doc: "A json_path is a JSONPath expression such as $.items[*].name or $..price.",
+		sample: sample{in: "found: SearchResult", out: "content: text",
+			steps: "- {type: FieldExtractor, id: work, json_path: \"$.items⟦[│[*]⟧\", inputs: [found], outputs: [content]}"},
 		check: on(func(p *ruleContext, s *spec.FieldExtractor) {
 			path := strings.TrimSpace(s.JSONPath)
 			if path == "" {
 				return
 			}
 			if _, err := jsonpath.Parse(path); err != nil {
-				p.report(placeOf(s, "json_path", "id"), "the json_path %q of step %q cannot be read: %s", s.JSONPath, s.ID, err)
+				p.report(placeOf(s, "json_path", "id"), "invalid json_path %q of step %q: %s", s.JSONPath, s.ID, err)
 			}
 		})}
 }
 
 func aggregateOutput() rule {
 	return rule{code: "QT910", warning: true, title: "Aggregate needs exactly 1 output of type AggregateStats",
-		doc: "Aggregate adds one row with the counts of the rows that passed; its output holds them.",
+		doc: "Aggregate adds one row with the counts of the processed rows, as a value of type AggregateStats.",
 		sample: sample{in: "name: text", out: "counts: ⟦text│AggregateStats⟧",
 			steps: "- {type: Aggregate, id: count, outputs: [counts]}"},
 		check: on(func(p *ruleContext, s *spec.Aggregate) {
@@ -99,32 +99,32 @@ func aggregateOutput() rule {
 		})}
 }
 
-func promptMissing() rule {
+func missingPrompt() rule {
 	return rule{code: "QT911", warning: true, title: "LLMInference without an input",
-		doc: "The model is asked with the step's inputs; without any it has nothing to answer.",
+		doc: "The inputs of the step are sent to the model. Without any there is nothing to send.",
 		sample: sample{head: sampleModel, in: "question: text", out: "answer: text",
 			steps: "- {type: LLMInference, id: reply, model: writer, inputs: [⟦│question⟧], outputs: [answer]}"},
 		check: on(func(p *ruleContext, s *spec.LLMInference) {
 			if len(s.Common().AllInputs()) == 0 {
-				p.report(placeOf(s, "inputs", "id"), "step %q (LLMInference) has no input to ask the model with", s.ID)
+				p.report(placeOf(s, "inputs", "id"), "step %q (LLMInference) has no input to send to the model", s.ID)
 			}
 		})}
 }
 
 func embeddingPorts() rule {
-	return rule{code: "QT912", warning: true, title: "InvokeEmbedding needs a text or image and gives an Embedding",
+	return rule{code: "QT912", warning: true, title: "InvokeEmbedding: wrong inputs or outputs",
 		doc: "InvokeEmbedding has exactly 1 input of type text or image, and exactly 1 output of type Embedding.",
-		sample: sample{head: sampleVectors, in: "words: ⟦int│text⟧", out: "vector: Embedding",
-			steps: "- {type: InvokeEmbedding, id: embed, model: vectors, inputs: [words], outputs: [vector]}"},
+		sample: sample{head: sampleVectors, in: "content: ⟦int│text⟧", out: "vector: Embedding",
+			steps: "- {type: InvokeEmbedding, id: embed, model: vectors, inputs: [content], outputs: [vector]}"},
 		check: on(func(p *ruleContext, s *spec.InvokeEmbedding) {
 			p.checkDemands(s, spec.Signature{Demands: []spec.Demand{
 				{Min: 1, Max: 1}, {Outputs: true, Min: 1, Max: 1}, {Types: []string{"text", "image"}}, {Outputs: true, Types: []string{"Embedding"}}}})
 		})}
 }
 
-func uselessCache() rule {
+func ineffectiveCache() rule {
 	return rule{code: "QT916", warning: true, title: "a cache on a step that is never cached",
-		doc: "Steps that work on groups of rows (" + strings.Join(batchTypes(), ", ") + ") are never cached. Neither are steps that use a memory for a conversation, themselves or through a flow that they run: their results depend on the earlier messages, and a cached result would not be added to the memory.",
+		doc: "Steps that work on groups of rows (" + strings.Join(batchStepTypes(), ", ") + ") are never cached. Neither are steps that use a memory for a conversation, themselves or through a flow that they run: their results depend on the earlier messages, and a cached result would not be added to the memory.",
 		sample: sample{in: "name: text", out: "names: list[text]",
 			steps: "- {type: Collect, id: gather, ⟦cache_config: {version: \"1\"}, │⟧inputs: [name], outputs: [names]}"},
 		check: on(func(p *ruleContext, s spec.Step) {
@@ -146,8 +146,8 @@ func uselessCache() rule {
 		})}
 }
 
-// batchTypes are the types of steps that work on groups of rows.
-func batchTypes() []string {
+// batchStepTypes returns the types of steps that work on groups of rows.
+func batchStepTypes() []string {
 	var names []string
 	for _, s := range spec.StepTypes() {
 		if spec.RowsOf(s) == spec.RowsBatch {

@@ -15,17 +15,18 @@ import (
 	"github.com/qtype-dev/qtype/validate"
 )
 
-// checkedBy is checked for tests that have no testing.TB.
+// checkedBy is like checked, for tests without a testing.TB.
 func checkedBy(t interface{ Fatalf(string, ...any) }, text string) (*spec.Application, diag.List) {
-	loaded, found := loader.LoadBytes(context.Background(), "app.qtype.yaml", []byte(text), alone())
+	loaded, found := loader.LoadBytes(context.Background(), "app.qtype.yaml", []byte(text), emptyEnvironment())
 	if found.Errors() > 0 {
 		t.Fatalf("loading: %v\n%s", found.Err(), text)
 	}
 	return loaded.Document.Application, validate.Check(loaded.Document)
 }
 
-// TestDocumentsMadeByPrograms: what has no places, or holes, is checked all the same.
-func TestDocumentsMadeByPrograms(t *testing.T) {
+// TestCheck_WithoutPositions checks documents that are created by programs, with nil
+// entities and without positions.
+func TestCheck_WithoutPositions(t *testing.T) {
 	step := func(id, model string) *spec.LLMInference {
 		s := &spec.LLMInference{}
 		s.ID, s.Model.ID = id, model
@@ -39,7 +40,7 @@ func TestDocumentsMadeByPrograms(t *testing.T) {
 		t.Errorf("got %v: %v", got, found)
 	}
 	if len(validate.Check(nil))+len(validate.Check(&spec.Document{})) > 0 {
-		t.Error("an empty document has faults")
+		t.Error("an empty document has diagnostics")
 	}
 	for _, u := range spec.Unions() {
 		for _, c := range u.Cases {
@@ -61,8 +62,8 @@ func TestDocumentsMadeByPrograms(t *testing.T) {
 	}
 }
 
-// TestEverythingIsLinked: after a check without errors no reference is left open.
-func TestEverythingIsLinked(t *testing.T) {
+// TestCheck_LinksEverything checks that all references of a valid document are linked.
+func TestCheck_LinksEverything(t *testing.T) {
 	for _, rule := range validate.Rules() {
 		loaded, found := checked(t, rule.Right)
 		if found.Errors() > 0 || loaded.Document.Application == nil {
@@ -85,7 +86,7 @@ func TestEverythingIsLinked(t *testing.T) {
 	}
 }
 
-// openRefs calls report for every reference below v that names something and is not linked.
+// openRefs calls report for every reference below v that is not empty and not linked.
 func openRefs(v reflect.Value, report func(id string)) {
 	switch v.Kind() {
 	case reflect.Interface:
@@ -113,8 +114,8 @@ func openRefs(v reflect.Value, report func(id string)) {
 	}
 }
 
-// TestDiamondInclude: the same file by two ways gives its ids twice, and says why.
-func TestDiamondInclude(t *testing.T) {
+// TestCheck_DiamondInclude checks the hint for a file that is included twice.
+func TestCheck_DiamondInclude(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"app.qtype.yaml": "id: app\nreferences:\n  - !include models.yaml\n  - !include models.yaml\n",
@@ -124,27 +125,27 @@ func TestDiamondInclude(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	loaded, found := loader.Load(context.Background(), filepath.Join(dir, "app.qtype.yaml"), alone())
+	loaded, found := loader.Load(context.Background(), filepath.Join(dir, "app.qtype.yaml"), emptyEnvironment())
 	found = append(found, validate.Check(loaded.Document)...)
 	if len(found) != 1 || found[0].Code != "QT201" || !strings.Contains(found[0].Hint, "included twice") {
 		t.Errorf("got %v", found)
 	}
 }
 
-// TestTemplateFaultsStandInsideTheText: the place is the placeholder, not the whole template.
-func TestTemplateFaultsStandInsideTheText(t *testing.T) {
+// TestTemplate_Positions checks that the position is that of the placeholder.
+func TestTemplate_Positions(t *testing.T) {
 	for _, c := range []struct{ template, want string }{
 		{`"{name} {name!r:>8} {{fine}}"`, ""},
 		{`"Hello {nmae}"`, `11:26 "nmae" is not an input of the step; did you mean "{name}"?`},
-		{"|\n          {name}\n          é {nobody}", `13:13 "nobody" is not an input of the step`},
+		{"|\n          {name}\n          é {person}", `13:13 "person" is not an input of the step`},
 		{`"{0}"`, "11:20 the placeholder {0} has no name"},
 		{`"{}"`, "11:20 the placeholder {} has no name"},
-		{`"{name }"`, `11:20 the placeholder {name } has blanks around its name; did you mean "{name}"?`},
-		{`"{name.first}"`, `11:20 the placeholder {name.first} looks into "name", which templates cannot do`},
-		{`"{name} and { open"`, "11:31 this { is never closed"},
-		{`"{{name}}} ends"`, "11:28 a single } closes nothing"},
-		{`"{{name}} {name"`, "11:29 this { is never closed"},
-		{`"\x7b0}"`, "11:19 the placeholder {0} has no name"}, // written with an escape: the whole text is the place
+		{`"{name }"`, `11:20 the placeholder {name } has spaces around its name; did you mean "{name}"?`},
+		{`"{name.first}"`, `11:20 the placeholder {name.first} reads a part of "name", which templates do not support`},
+		{`"{name} and { open"`, "11:31 unclosed {"},
+		{`"{{name}}} ends"`, "11:28 unmatched }"},
+		{`"{{name}} {name"`, "11:29 unclosed {"},
+		{`"\x7b0}"`, "11:19 the placeholder {0} has no name"}, // with an escape the position is that of the whole text
 	} {
 		text := "id: shop\nflows:\n  - id: main\n    variables: [{id: name, type: text}, {id: prompt, type: text}]\n" +
 			"    inputs: [name]\n    outputs: [prompt]\n    steps:\n      - type: PromptTemplate\n        id: prompt_it\n" +
@@ -166,10 +167,10 @@ func FuzzCheck(f *testing.F) {
 		f.Add(rule.Wrong)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		loaded, _ := loader.LoadBytes(context.Background(), "app.qtype.yaml", []byte(text), alone())
+		loaded, _ := loader.LoadBytes(context.Background(), "app.qtype.yaml", []byte(text), emptyEnvironment())
 		for _, d := range validate.Check(loaded.Document) {
 			if d.Code == "" || d.Message == "" || strings.ContainsAny(d.Message, "\n") {
-				t.Errorf("%q gives %#v", text, d)
+				t.Errorf("%q: %#v", text, d)
 			}
 		}
 	})
@@ -178,7 +179,7 @@ func FuzzCheck(f *testing.F) {
 // BenchmarkCheck checks a document of about 5,000 lines with 500 steps.
 func BenchmarkCheck(b *testing.B) {
 	text := large(500)
-	loaded, found := loader.LoadBytes(context.Background(), "app.qtype.yaml", []byte(text), alone())
+	loaded, found := loader.LoadBytes(context.Background(), "app.qtype.yaml", []byte(text), emptyEnvironment())
 	if found.Errors() > 0 {
 		b.Fatal(found.Err())
 	}
@@ -191,7 +192,7 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
-// large writes a document with n steps in flows of ten.
+// large returns a document with n steps, ten in each flow.
 func large(n int) string {
 	var b strings.Builder
 	b.WriteString("id: large\nmodels:\n  - {type: Model, id: writer, provider: mock}\nmemories:\n  - id: chat_memory\nflows:\n")

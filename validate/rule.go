@@ -10,40 +10,40 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// rule is the one declaration of a code.
+// rule declares a diagnostic code.
 type rule struct {
-	code    string
-	warning bool    // the document stays valid
-	title   string  // what is wrong, without the particulars
-	doc     string  // why it is wrong and what to do
-	sample  example // a document, wrong and right
-	check   check   // how the fault is found; zero for the codes that linking reports
-	sided   bool    // it looks itself whether the side of a step that it is about could be read
+	code        string
+	warning     bool    // the document stays valid
+	title       string  // what is wrong, without names
+	doc         string  // why it is wrong and how to fix it
+	sample      example // an invalid and a valid document
+	check       check   // zero for codes that are reported while linking
+	checksSides bool    // the check handles steps of which only the inputs or the outputs could be read
 }
 
-// example is a document, once with the fault and once without.
+// example is a document with the error (wrong) and without it (right).
 type example interface {
 	wrong() string
 	right() string
 }
 
-// check looks at every node of one Go type.
+// check is run for every node of one Go type.
 type check struct {
-	wants reflect.Type // a pointer to a struct of spec, or one of its interfaces
-	run   func(*ruleContext, spec.Node)
+	nodeType reflect.Type // a pointer to a struct of spec, or an interface of spec
+	run      func(*ruleContext, spec.Node)
 }
 
-// on makes a check of the nodes of type T.
+// on returns a check for the nodes of type T.
 func on[T any](f func(*ruleContext, T)) check {
-	return check{wants: reflect.TypeFor[T](), run: func(p *ruleContext, n spec.Node) {
+	return check{nodeType: reflect.TypeFor[T](), run: func(p *ruleContext, n spec.Node) {
 		if t, ok := n.(T); ok {
 			f(p, t)
 		}
 	}}
 }
 
-// public is the rule as the manual shows it.
-func (r rule) public() diag.Rule {
+// documentation returns the rule for users.
+func (r rule) documentation() diag.Rule {
 	return diag.Rule{Code: r.code, Severity: r.severity(), Title: r.title, Doc: r.doc,
 		Wrong: r.sample.wrong(), Right: r.sample.right()}
 }
@@ -55,59 +55,59 @@ func (r rule) severity() diag.Severity {
 	return diag.Error
 }
 
-// table is every rule, ordered by code.
+// table returns all rules, ordered by code.
 func table() []rule {
 	all := slices.Concat(linkRules(), typeRules(), applicationRules(), flowRules(), interfaceRules(),
-		signatureRules(), shapingRules(), invocationRules(), memoryRules(), policyRules(), contextRules(), encryptionRules(), modelRules(), toolRules(), authRules(),
-		formulaRules(), controlRules(), sharingRules(), outsideRules(), secretRules(), queryRules(), effectRules(),
+		signatureRules(), dataRules(), invocationRules(), memoryRules(), policyRules(), contextRules(),
+		encryptionRules(), modelRules(), toolRules(), authRules(),
+		expressionRules(), controlRules(), referenceRules(), externalRules(), secretRules(), queryRules(), unusedSettingRules(),
 		flowLint(), stepLint(), documentLint())
 	slices.SortFunc(all, func(a, b rule) int { return strings.Compare(a.code, b.code) })
 	return all
 }
 
-// ruleContext is one rule at one node.
+// ruleContext is passed to a rule for each node, as analysis.Pass to an analyzer.
 type ruleContext struct {
 	*checker
 	rule rule
-	here context // where the node stands
+	here nodeContext // of the node
 }
 
-// reportAt makes a finding under the rule's code; the caller adds hints and reports it.
+// reportAt returns a diagnostic with the rule's code. The caller adds hints and reports it.
 func (p *ruleContext) reportAt(span source.Span, format string, args ...any) diag.Diagnostic {
 	return diag.Rule{Code: p.rule.code, Severity: p.rule.severity()}.At(span, format, args...)
 }
 
-// report adds a finding that needs no hint.
+// report adds a diagnostic without hints.
 func (p *ruleContext) report(span source.Span, format string, args ...any) {
 	p.list.Add(p.reportAt(span, format, args...))
 }
 
-// apply runs every rule at every node that it is about.
+// apply runs every rule for the nodes of its type.
 func (p *checker) apply(rules []rule) {
-	about := map[reflect.Type][]*ruleContext{}
+	byType := map[reflect.Type][]*ruleContext{}
 	for _, v := range p.nodes {
 		t := reflect.TypeOf(v.node)
-		mine, known := about[t]
+		contexts, known := byType[t]
 		if !known {
 			for _, r := range rules {
-				if r.check.run != nil && t.AssignableTo(r.check.wants) {
-					mine = append(mine, &ruleContext{checker: p, rule: r})
+				if r.check.run != nil && t.AssignableTo(r.check.nodeType) {
+					contexts = append(contexts, &ruleContext{checker: p, rule: r})
 				}
 			}
-			about[t] = mine
+			byType[t] = contexts
 		}
-		for _, one := range mine {
-			if !isConclusive(v.node, one.rule) {
-				continue
+		for _, c := range contexts {
+			if isConclusive(v.node, c.rule) {
+				c.here = v.at
+				c.rule.check.run(c, v.node)
 			}
-			one.here = v.at
-			one.rule.check.run(one, v.node)
 		}
 	}
 }
 
-// placeOf is the place of the first of keys that the node's mapping holds, the
-// node's own place where it holds none.
+// placeOf returns the position of the first of keys that the node has, or that of
+// the node if it has none of them.
 func placeOf(n spec.Node, keys ...string) source.Span {
 	for _, key := range keys {
 		if field, ok := n.Place().Lookup(key); ok {
@@ -117,7 +117,7 @@ func placeOf(n spec.Node, keys ...string) source.Span {
 	return n.Place().Span()
 }
 
-// fieldKey is the place of a key, for a fault of its being there at all.
+// fieldKey returns the position of a key, for diagnostics about its presence.
 func fieldKey(n spec.Node, key string) source.Span {
 	if field, ok := n.Place().Lookup(key); ok {
 		return field.Key

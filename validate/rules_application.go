@@ -7,23 +7,19 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// applicationRules are about the application as a whole (semantics.md 4).
+// applicationRules returns the rules of an application as a whole.
 func applicationRules() []rule {
 	return []rule{feedbackNeedsTelemetry(), secretsNeedManager(), secretManagerAuth(), secretInSecretManager()}
 }
 
 func feedbackNeedsTelemetry() rule {
 	return rule{code: "QT301", title: "feedback without telemetry",
-		doc: "What users say about an answer is kept with the answer's trace, so an application with feedback needs a telemetry sink.",
+		doc: "Feedback is stored with the trace of the answer, so an application with feedback needs a telemetry sink.",
 		sample: sample{head: "⟦│telemetry: {id: traces, endpoint: \"http://localhost:6006/v1/traces\"}⟧",
 			in: "name: text", out: "name: text", flow: "feedback: {type: thumbs}",
 			steps: "- {type: Echo, id: pass, inputs: [name], outputs: [name]}"},
 		check: on(func(p *ruleContext, f *spec.Flow) {
-			app := p.doc.Application
-			if p.here.app == nil || !p.here.app.Place().Complete("telemetry") || app != nil && !app.Place().Complete("telemetry") {
-				return
-			}
-			if f.Feedback == nil || p.here.app.Telemetry != nil || app != nil && app.Telemetry != nil {
+			if f.Feedback == nil || p.here.app == nil || mayHaveTelemetry(p.here.app) || mayHaveTelemetry(p.doc.Application) {
 				return
 			}
 			p.list.Add(p.reportAt(placeOf(f, "feedback"), "the feedback of flow %q needs a telemetry sink", f.ID).
@@ -31,9 +27,15 @@ func feedbackNeedsTelemetry() rule {
 		})}
 }
 
+// mayHaveTelemetry reports whether an application has a telemetry sink, or one that
+// could not be read. The application may be nil.
+func mayHaveTelemetry(app *spec.Application) bool {
+	return app != nil && (app.Telemetry != nil || !app.Place().Complete("telemetry"))
+}
+
 func secretsNeedManager() rule {
 	return rule{code: "QT302", title: "secrets without a secret manager",
-		doc: "A {secret_name: …} is asked of the application's secret_manager. Only what the application uses counts: a library of credentials under references may name secrets that nobody needs here.",
+		doc: "A {secret_name: …} is read from the application's secret_manager. Only secrets that the application uses count: documents under references can declare credentials that it does not use.",
 		sample: sample{text: `
 id: example
 auths:
@@ -49,16 +51,17 @@ auths:
 			if len(secrets) == 0 {
 				return
 			}
-			// One manager is missing, however many secrets ask for it.
-			finding := p.reportAt(secrets[0].Place().Span(), "the secret %q is used, but the application %q has no secret_manager", secrets[0].SecretName, app.ID)
+			// This is one error, even with several secrets.
+			diagnostic := p.reportAt(secrets[0].Place().Span(), "the secret %q is used, but the application %q has no secret_manager", secrets[0].SecretName, app.ID)
 			for _, more := range secrets[1:min(len(secrets), 4)] {
-				finding = finding.WithRelated(more.Place().Span(), "another secret")
+				diagnostic = diagnostic.WithRelated(more.Place().Span(), "another secret")
 			}
-			p.list.Add(finding.WithHint("add secret_manager: to the application"))
+			p.list.Add(diagnostic.WithHint("add secret_manager: to the application"))
 		})}
 }
 
-// secretsInUse lists the secrets of the document itself and of what it uses of its references.
+// secretsInUse returns the secrets of the document and of the entities that it uses
+// from its references.
 func (p *checker) secretsInUse() []*spec.SecretReference {
 	var secrets []*spec.SecretReference
 	for _, v := range p.nodes {
@@ -72,12 +75,12 @@ func (p *checker) secretsInUse() []*spec.SecretReference {
 	return secrets
 }
 
-// invoked tells whether something refers to a flow.
+// invoked reports whether a step or tool refers to a flow.
 func (p *checker) invoked(f *spec.Flow) bool { return f != nil && p.used[f] }
 
 func secretManagerAuth() rule {
-	return rule{code: "QT303", title: "the secret manager's auth is not an AWS one",
-		doc: "AWS Secrets Manager is asked with an AWS identity: an auth of type aws.",
+	return rule{code: "QT303", title: "secret manager without AWS credentials",
+		doc: "AWS Secrets Manager requires AWS credentials: an auth of type aws.",
 		sample: sample{text: `
 id: example
 auths:
@@ -88,24 +91,24 @@ secret_manager: {type: aws_secret_manager, id: secrets, auth: vault}
 			auth := m.Auth.To
 			if _, ok := auth.(*spec.AWSAuth); auth != nil && !ok {
 				p.list.Add(p.reportAt(m.Auth.Span, "the secret manager %q needs an auth of type aws; %q is of type %s", m.ID, m.Auth.ID, spec.TypeName(auth)).
-					WithRelated(idPlace(auth), an(nounOf(auth))+" declared here"))
+					WithRelated(idPlace(auth), an(kindNoun(auth))+" declared here"))
 			}
 		})}
 }
 
 func secretInSecretManager() rule {
-	return rule{code: "QT410", warning: true, title: "the secret manager's own credentials are secrets",
-		doc: "The secret manager would have to be asked for the credentials that it is asked with. Give them by ${VAR}, a profile or a role.",
+	return rule{code: "QT410", warning: true, title: "secret manager whose credentials are secrets",
+		doc: "The credentials of a secret manager cannot be read from the secret manager. Use ${VAR}, a profile or a role.",
 		sample: sample{text: `
 id: example
 auths:
-  - {type: aws, id: vault, access_key_id: AKIA, secret_access_key: ⟦{secret_name: own}│"${VAULT_KEY:-none}"⟧}
+  - {type: aws, id: vault, access_key_id: AKIA, secret_access_key: ⟦{secret_name: vault_key}│"${VAULT_KEY:-none}"⟧}
 secret_manager: {type: aws_secret_manager, id: secrets, auth: vault}
 `},
 		check: on(func(p *ruleContext, m *spec.AWSSecretManager) {
 			for _, v := range p.nodes {
 				if s, ok := v.node.(*spec.SecretReference); ok && m.Auth.To != nil && v.at.owner == m.Auth.To.(spec.Entity) {
-					p.report(s.Place().Span(), "the secret manager %q cannot be asked for its own credentials", m.ID)
+					p.report(s.Place().Span(), "the credentials of the secret manager %q cannot be secrets that it manages", m.ID)
 				}
 			}
 		})}

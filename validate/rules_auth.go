@@ -11,14 +11,13 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-func authRules() []rule { return []rule{unfitAuth(), keyNotSent(), idlePlace()} }
+func authRules() []rule {
+	return []rule{unsupportedAuth(), unsendableCredentials(), ignoredKeySetting()}
+}
 
-// credentials are the kinds of auth that somebody can use; none means that auth has no effect.
-type credentials []string
-
-func unfitAuth() rule {
-	return rule{code: "QT914", warning: true, title: "credentials that cannot be used here",
-		doc: "Each kind of model, tool and store takes certain kinds of credentials: openai an API key, Bedrock an AWS identity, an APITool anything but the identities of clouds.",
+func unsupportedAuth() rule {
+	return rule{code: "QT914", warning: true, title: "unsupported credentials",
+		doc: "Each provider, tool and store supports certain types of auth: openai an API key, Bedrock AWS credentials, and an APITool every type except cloud credentials.",
 		sample: sample{text: `
 id: example
 auths:
@@ -36,27 +35,27 @@ models:
 			}
 			for _, auth := range spec.Refs[spec.Auth](spec.UsesOf(e), spec.RoleAuth) {
 				if ok {
-					p.suits(auth, user, types)
+					p.checkAuthType(auth, user, types)
 				}
 			}
 		})}
 }
 
-// suits reports an auth that its user cannot use.
-func (p *ruleContext) suits(auth *spec.Ref[spec.Auth], user string, takes credentials) {
-	if auth.To == nil || slices.Contains(takes, spec.TypeName(auth.To)) {
+// checkAuthType reports an auth of a type that its user does not accept.
+func (p *ruleContext) checkAuthType(auth *spec.Ref[spec.Auth], user string, accepted []string) {
+	if auth.To == nil || slices.Contains(accepted, spec.TypeName(auth.To)) {
 		return
 	}
-	if len(takes) == 0 {
+	if len(accepted) == 0 {
 		p.report(auth.Span, "%s takes no auth; %q has no effect", user, auth.ID)
 		return
 	}
-	p.report(auth.Span, "%s takes an auth of type %s; %q is of type %s", user, strings.Join(takes, " or "), auth.ID, spec.TypeName(auth.To))
+	p.report(auth.Span, "%s takes an auth of type %s; %q is of type %s", user, strings.Join(accepted, " or "), auth.ID, spec.TypeName(auth.To))
 }
 
-func keyNotSent() rule {
+func unsendableCredentials() rule {
 	return rule{code: "QT480", title: "credentials that cannot be sent",
-		doc: "A key goes into one header or one query parameter, a header's name has no blanks, and tokens are asked for at the address of a web server.",
+		doc: "An API key is sent in one header or one query parameter. The name of a header has no spaces, and token_url is the URL of a web server.",
 		sample: sample{text: `
 id: example
 auths:
@@ -74,27 +73,27 @@ tools:
 			switch a := a.(type) {
 			case *spec.APIKeyAuth:
 				if a.Header != "" && a.Query != "" {
-					p.list.Add(p.reportAt(fieldKey(a, "query"), "the key %q is sent in a header or in the query, not in both", a.ID).
-						WithRelated(fieldKey(a, "header"), "the header"))
+					p.list.Add(p.reportAt(fieldKey(a, "query"), "the key %q has both a header and a query", a.ID).
+						WithRelated(fieldKey(a, "header"), "the header").WithHint("keep one of them"))
 				}
 				if isDecided(a.Header) && a.Header != "" && !httpguts.ValidHeaderFieldName(a.Header) {
-					p.report(placeOf(a, "header"), "%q cannot be the name of a header", a.Header)
+					p.report(placeOf(a, "header"), "invalid header name %q", a.Header)
 				}
 			case *spec.OAuth2Auth:
 				if u, err := url.Parse(a.TokenURL); isDecided(a.TokenURL) && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-					p.list.Add(p.reportAt(placeOf(a, "token_url"), "tokens cannot be asked for at %q", a.TokenURL).
-						WithHint("give an address that begins with https://").WithSeverity(diag.Warning)) // QType takes any text
+					p.list.Add(p.reportAt(placeOf(a, "token_url"), "invalid token_url %q", a.TokenURL).
+						WithHint("use a URL that starts with https://").WithSeverity(diag.Warning)) // not an error: QType (Python) accepts any text
 				}
 			}
 		})}
 }
 
-// isDecided tells whether a text holds no variable that has no value yet.
+// isDecided reports whether all variables of a text are replaced.
 func isDecided(text string) bool { return !strings.Contains(text, "${") }
 
-func idlePlace() rule {
-	return rule{code: "QT481", warning: true, title: "a key's header or query that has no effect",
-		doc: "How a model's server wants the key is part of its provider's protocol. A header or query of the key counts for tools.",
+func ignoredKeySetting() rule {
+	return rule{code: "QT481", warning: true, title: "API key setting without effect",
+		doc: "The protocol of a model's provider defines how the key is sent. The header and query of a key apply only to tools.",
 		sample: sample{text: `
 id: example
 auths:
@@ -109,7 +108,7 @@ models:
 			}
 			for _, name := range []string{"header", "query"} {
 				if field, written := key.Place().Lookup(name); written {
-					p.list.Add(p.reportAt(m.Base().Auth.Span, "provider %s has its own way to send a key; the %s of %q has no effect", m.Base().Provider, name, key.ID).
+					p.list.Add(p.reportAt(m.Base().Auth.Span, "the %s of %q has no effect: the provider %s defines how the key is sent", name, key.ID, m.Base().Provider).
 						WithRelated(field.Key, "written here"))
 				}
 			}

@@ -7,15 +7,14 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// contextRules are about what a memory sends beside its messages, and the values
-// that it keeps (memory.md 6).
+// contextRules returns the rules of context blocks and variables of memories.
 func contextRules() []rule {
-	return []rule{repeatedBlock(), noRoomForContext(), longSummary(), emptyPinnedBlock(), idleVariables(), idleMemoryTool()}
+	return []rule{duplicateBlock(), noRoomForContext(), longSummary(), emptyPinnedBlock(), emptyMemoryStep(), emptyMemoryTool()}
 }
 
-func repeatedBlock() rule {
-	return rule{code: "QT470", title: "a second context block of the same type",
-		doc: "A memory has one summary, one set of variables and one retrieval. Only pinned texts may be several.",
+func duplicateBlock() rule {
+	return rule{code: "QT470", title: "duplicate context block",
+		doc: "A memory has at most one summary, one variables and one retrieval block. It can have several pinned blocks.",
 		sample: sample{text: `
 id: example
 memories:
@@ -29,7 +28,7 @@ memories:
 			for _, block := range m.Context {
 				kind := spec.TypeName(block)
 				if before, twice := first[kind]; twice && kind != "pinned" {
-					p.list.Add(p.reportAt(placeOf(block, "type"), "the memory %q has a block of type %s already", m.ID, kind).
+					p.list.Add(p.reportAt(placeOf(block, "type"), "the memory %q already has a block of type %s", m.ID, kind).
 						WithRelated(placeOf(before, "type"), "the first one"))
 					continue
 				}
@@ -39,8 +38,8 @@ memories:
 }
 
 func noRoomForContext() rule {
-	return rule{code: "QT471", title: "context without room",
-		doc: "Context blocks share what token_limit × chat_history_token_ratio leaves of token_limit. With a ratio of 1 messages may take all of it, so that the context is cut away just when the window is full.",
+	return rule{code: "QT471", title: "no tokens left for the context",
+		doc: "Context blocks share the tokens of token_limit that are not reserved for messages (token_limit × chat_history_token_ratio). With a ratio of 1, messages can fill the window completely, and the context is cut.",
 		sample: sample{text: `
 id: example
 memories:
@@ -51,15 +50,15 @@ memories:
 `}, warning: true,
 		check: on(func(p *ruleContext, m *spec.Memory) {
 			if row, _ := m.Row(); len(m.Context) > 0 && row.Supports("chat_history_token_ratio") && m.ChatHistoryTokenRatio == 1 {
-				p.list.Add(p.reportAt(placeOf(m, "chat_history_token_ratio", "id"), "the messages of memory %q may take all of token_limit: its context has no room", m.ID).
-					WithHint("the default is 0.7, which leaves 0.3 of token_limit to the context"))
+				p.list.Add(p.reportAt(placeOf(m, "chat_history_token_ratio", "id"), "the messages of memory %q can use all of token_limit, which leaves no tokens for its context", m.ID).
+					WithHint("the default 0.7 leaves 0.3 of token_limit for the context"))
 			}
 		})}
 }
 
 func longSummary() rule {
-	return rule{code: "QT472", warning: true, title: "a summary larger than the memory's share for context",
-		doc:    "Context blocks share what token_limit × chat_history_token_ratio leaves of token_limit. A summary that has more tokens than that is cut at its end whenever the window is full.",
+	return rule{code: "QT472", warning: true, title: "summary larger than the memory's share for context",
+		doc:    "Context blocks share the tokens of token_limit that are not reserved for messages (token_limit × chat_history_token_ratio). A larger summary is cut at its end when the window is full.",
 		sample: sample{text: "\nid: example\nmodels:\n  - {type: Model, id: writer, provider: mock}\nmemories:\n  - id: chat_memory\n    token_limit: 4000\n    token_flush_size: 500\n    context:\n      - {type: summary, model: writer, max_tokens: ⟦2000│800⟧}\n"},
 		check: on(func(p *ruleContext, m *spec.Memory) {
 			if row, _ := m.Row(); !row.Supports("chat_history_token_ratio") || m.ChatHistoryTokenRatio == 1 {
@@ -68,7 +67,7 @@ func longSummary() rule {
 			share := float64(m.TokenLimit) - chatShare(m)
 			for _, block := range m.Context {
 				if s, ok := block.(*spec.SummaryBlock); ok && float64(s.MaxTokens) > share {
-					p.list.Add(p.reportAt(placeOf(s, "max_tokens", "type"), "the summary may have %d tokens, but the context of memory %q only %.0f", s.MaxTokens, m.ID, share).
+					p.list.Add(p.reportAt(placeOf(s, "max_tokens", "type"), "the summary can have %d tokens, but the context of memory %q has room for %.0f", s.MaxTokens, m.ID, share).
 						WithRelated(placeOf(m, "token_limit", "id"), fmt.Sprintf("token_limit is %d, and %g of it is for messages", m.TokenLimit, m.ChatHistoryTokenRatio)))
 				}
 			}
@@ -76,8 +75,8 @@ func longSummary() rule {
 }
 
 func emptyPinnedBlock() rule {
-	return rule{code: "QT473", title: "a pinned text that says nothing",
-		doc:    "A pinned block sends its text with every call. Without a text it has no effect.",
+	return rule{code: "QT473", title: "empty pinned text",
+		doc:    "A pinned block sends its text with every model call. Without a text it has no effect.",
 		sample: sample{text: "\nid: example\nmemories:\n  - id: chat_memory\n    context:\n      - {type: pinned, text: \"⟦ │The customer is on plan Gold.⟧\"}\n"},
 		check: on(func(p *ruleContext, b *spec.PinnedBlock) {
 			if _, written := b.Place().Lookup("text"); written && strings.TrimSpace(b.Text) == "" {
@@ -86,22 +85,22 @@ func emptyPinnedBlock() rule {
 		})}
 }
 
-func idleVariables() rule {
-	return rule{code: "QT474", title: "MemoryVariables neither keeps nor reads a value",
-		doc: "A step of type MemoryVariables keeps its inputs in the memory, under their ids, and reads its outputs from it.",
+func emptyMemoryStep() rule {
+	return rule{code: "QT474", title: "MemoryVariables without values",
+		doc: "A MemoryVariables step writes its inputs to the memory, under their ids, and reads its outputs from it.",
 		sample: sample{head: "memories:\n  - {id: chat_memory, context: [{type: variables}]}", in: "plan: text", out: "plan: text",
 			steps: "- {type: MemoryVariables, id: keep, memory: chat_memory⟦│, inputs: [plan]⟧}"},
 		check: on(func(p *ruleContext, s *spec.MemoryVariables) {
 			if len(s.Common().AllInputs())+len(s.Common().AllOutputs())+len(s.Forget) == 0 {
-				p.list.Add(p.reportAt(placeOf(s, "id"), "the step %q neither keeps nor reads a value", s.ID).
-					WithHint("name what it keeps under inputs, what it reads under outputs"))
+				p.list.Add(p.reportAt(placeOf(s, "id"), "the step %q neither writes nor reads a value", s.ID).
+					WithHint("list the values to write under inputs and the values to read under outputs"))
 			}
 		})}
 }
 
-func idleMemoryTool() rule {
-	return rule{code: "QT475", title: "a MemoryTool neither keeps nor reads a value",
-		doc: "A tool of type MemoryTool keeps the arguments that it is called with in the memory, under their ids, and answers its outputs from it.",
+func emptyMemoryTool() rule {
+	return rule{code: "QT475", title: "MemoryTool without values",
+		doc: "A MemoryTool writes its arguments to the memory, under their ids, and reads its outputs from it.",
 		sample: sample{text: `
 id: example
 memories:
@@ -111,8 +110,8 @@ tools:
 `},
 		check: on(func(p *ruleContext, t *spec.MemoryTool) {
 			if len(t.Inputs)+len(t.Outputs) == 0 {
-				p.list.Add(p.reportAt(placeOf(t, "id"), "the tool %q neither keeps nor reads a value", t.ID).
-					WithHint("declare what it keeps under inputs, what it reads under outputs"))
+				p.list.Add(p.reportAt(placeOf(t, "id"), "the tool %q neither writes nor reads a value", t.ID).
+					WithHint("declare the values to write under inputs and the values to read under outputs"))
 			}
 		})}
 }

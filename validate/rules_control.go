@@ -7,14 +7,13 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// controlRules are about the steps that run flows by conditions, again and
-// again, or side by side. Their variables meet by name.
+// controlRules returns the rules of steps that run flows: Switch, Loop and Parallel.
+// The variables of a step and its flows are matched by id.
 func controlRules() []rule {
-	return []rule{ungivenInput(), ungivenOutput(), outputGivenTwice(), flowToolCycle(), nothingToDo()}
+	return []rule{missingFlowInput(), unknownFlowOutput(), duplicateFlowOutput(), flowToolCycle(), emptyStep()}
 }
 
-// branches are the flows that a step runs and whose variables are matched with the
-// step's by their ids.
+// branches returns the flows that a step runs with variables matched by id.
 func (p *checker) branches(s spec.Step) []*spec.Ref[*spec.Flow] {
 	var all []*spec.Ref[*spec.Flow]
 	for _, call := range p.stepPlan(s).Calls() {
@@ -25,9 +24,9 @@ func (p *checker) branches(s spec.Step) []*spec.Ref[*spec.Flow] {
 	return all
 }
 
-// named finds a variable among ports by its id: the flows that a step runs have
-// variables of their own.
-func (p *ruleContext) named(ports []port, id string) port {
+// portByID returns the port with an id, or nil. The flows that a step runs have
+// separate variables, so ports are compared by id.
+func portByID(ports []port, id string) port {
 	if i := slices.IndexFunc(ports, func(one port) bool { return one.ID == id }); i >= 0 {
 		return ports[i]
 	}
@@ -51,7 +50,7 @@ flows:
       - {type: PromptTemplate, id: head, template: "En bref: {story}", inputs: [story], outputs: [headline]}
 `
 
-// parallelSample runs two flows side by side; other than in the head it differs in the step.
+// parallelSample returns a Parallel of two flows.
 func parallelSample(head, inputs, outputs string) sample {
 	return sample{text: head + `  - id: main
     variables: [{id: story, type: text}, {id: headline, type: text}, {id: version, type: text}, {id: mood, type: text}]
@@ -62,22 +61,22 @@ func parallelSample(head, inputs, outputs string) sample {
 `}
 }
 
-// noDifference is the right side of a text with marks.
-func noDifference(text string) string { return choose(text, true) }
+// rightSide returns the right side of a text with marks.
+func rightSide(text string) string { return choose(text, true) }
 
-func ungivenInput() rule {
-	return rule{code: "QT427", title: "a flow is run without one of its inputs",
-		doc:    "Switch, Loop and Parallel give the flows that they run the step's inputs of the same ids, so every required input of the flow is among the step's inputs.",
-		sample: parallelSample(noDifference(parallelHead), "⟦mood│story⟧", "headline, version"),
+func missingFlowInput() rule {
+	return rule{code: "QT427", title: "flow without a required input",
+		doc:    "Switch, Loop and Parallel pass their inputs to the inputs with the same ids of the flows that they run, so each required input of a flow must be an input of the step.",
+		sample: parallelSample(rightSide(parallelHead), "⟦mood│story⟧", "headline, version"),
 		check: on(func(p *ruleContext, s spec.Step) {
 			given := portsOf(s.Common().Inputs)
 			for _, ref := range p.branches(s) {
 				for _, in := range inputsOfFlow(ref.To) {
-					if have := p.named(given, in.ID); have != nil || in.To == nil || in.To.IsOptional() {
+					if have := portByID(given, in.ID); have != nil || in.To == nil || in.To.IsOptional() {
 						continue
 					}
-					finding := p.reportAt(ref.Span, "the flow %q needs the input %q, which step %q does not give", ref.ID, in.ID, s.EntityID())
-					p.list.Add(finding.WithHint("add %s to the step's inputs", in.ID).WithRelated(in.Span, "an input of the flow"))
+					diagnostic := p.reportAt(ref.Span, "the flow %q requires the input %q, which is not an input of step %q", ref.ID, in.ID, s.EntityID())
+					p.list.Add(diagnostic.WithHint("add %s to the step's inputs", in.ID).WithRelated(in.Span, "an input of the flow"))
 				}
 			}
 		})}
@@ -97,16 +96,16 @@ func outputsOfFlow(f *spec.Flow) []port {
 	return portsOf(f.Outputs)
 }
 
-func ungivenOutput() rule {
-	return rule{code: "QT428", title: "an output that none of the flows gives",
-		doc:    "Switch, Loop and Parallel set the step's outputs from the outputs of the same ids of the flows that they run.",
-		sample: parallelSample(noDifference(parallelHead), "story", "headline, version⟦, mood│⟧"),
+func unknownFlowOutput() rule {
+	return rule{code: "QT428", title: "output that none of the flows has",
+		doc:    "Switch, Loop and Parallel set their outputs from the outputs with the same ids of the flows that they run.",
+		sample: parallelSample(rightSide(parallelHead), "story", "headline, version⟦, mood│⟧"),
 		check: on(func(p *ruleContext, s spec.Step) {
 			flows := p.branches(s)
 			var ids []string
 			for _, ref := range flows {
 				if _, known := knownFlow(ref.To); ref.ID != "" && !known {
-					return // what it gives cannot be known
+					return // its outputs are unknown
 				}
 				for _, out := range outputsOfFlow(ref.To) {
 					ids = append(ids, out.ID)
@@ -119,18 +118,18 @@ func ungivenOutput() rule {
 				if out.To == nil || slices.Contains(ids, out.ID) {
 					continue
 				}
-				finding := p.reportAt(out.Span, "no flow of step %q has the output %q", s.EntityID(), out.ID)
+				diagnostic := p.reportAt(out.Span, "no flow of step %q has the output %q", s.EntityID(), out.ID)
 				if near := diag.Nearest(out.ID, ids); near != "" {
-					finding = finding.WithSuggestion(near)
+					diagnostic = diagnostic.WithSuggestion(near)
 				}
-				p.list.Add(finding)
+				p.list.Add(diagnostic)
 			}
 		})}
 }
 
-func outputGivenTwice() rule {
-	return rule{code: "QT429", title: "two parallel flows give the same output",
-		doc:    "The outputs of flows that run side by side are put together, and nobody could say whose value is kept. Give one of the outputs another name.",
+func duplicateFlowOutput() rule {
+	return rule{code: "QT429", title: "parallel flows with the same output",
+		doc:    "The outputs of parallel flows are merged, so two flows cannot write the same variable. Rename one of the outputs.",
 		sample: parallelSample(parallelHead, "story", "headline, version"),
 		check: on(func(p *ruleContext, s *spec.Parallel) {
 			first := map[string]*spec.Ref[*spec.Flow]{}
@@ -138,7 +137,7 @@ func outputGivenTwice() rule {
 				ref := &s.Flows[i]
 				for _, out := range outputsOfFlow(ref.To) {
 					if one := first[out.ID]; one != nil {
-						p.list.Add(p.reportAt(ref.Span, "the flows %q and %q of step %q both give %q", one.ID, ref.ID, s.ID, out.ID).
+						p.list.Add(p.reportAt(ref.Span, "the flows %q and %q of step %q both write %q", one.ID, ref.ID, s.ID, out.ID).
 							WithRelated(out.Span, "the output of flow "+ref.ID))
 						continue
 					}
@@ -148,60 +147,60 @@ func outputGivenTwice() rule {
 		})}
 }
 
-// meetBranches warns where a variable of the step and the one of the same id of a
-// flow that it runs are of different types (QT903).
-func (p *ruleContext) meetBranches(s spec.Step) {
+// checkBranchTypes warns if a variable of a step has another type than the variable
+// with the same id of a flow that the step runs (QT903).
+func (p *ruleContext) checkBranchTypes(s spec.Step) {
 	for _, ref := range p.branches(s) {
 		if ref.To == nil {
 			continue
 		}
 		for i := range s.Common().Inputs {
 			in := &s.Common().Inputs[i]
-			if theirs := p.named(inputsOfFlow(ref.To), in.ID); theirs != nil && theirs.To != nil {
-				p.meets(in, theirs.To, in.To, theirs.To)
+			if other := portByID(inputsOfFlow(ref.To), in.ID); other != nil && other.To != nil {
+				p.checkMatch(in, other.To, in.To, other.To)
 			}
 		}
 		for i := range s.Common().Outputs {
 			out := &s.Common().Outputs[i]
-			if theirs := p.named(outputsOfFlow(ref.To), out.ID); theirs != nil && theirs.To != nil {
-				p.meets(out, theirs.To, theirs.To, out.To)
+			if other := portByID(outputsOfFlow(ref.To), out.ID); other != nil && other.To != nil {
+				p.checkMatch(out, other.To, other.To, out.To)
 			}
 		}
 	}
 }
 
 func flowToolCycle() rule {
-	return rule{code: "QT430", title: "a flow can call itself as a tool",
-		doc: "A FlowTool runs a flow. Where an agent of that flow has the tool, or a flow that it runs, the model could call itself without end.",
+	return rule{code: "QT430", title: "flow that can call itself as a tool",
+		doc: "A FlowTool runs a flow. If an agent in that flow, or in a flow that it runs, has the tool, the model could call the flow recursively without end.",
 		sample: sample{text: `
 id: example
 models: [{type: Model, id: writer, provider: openai}]
-tools: [{type: FlowTool, id: ask_again, description: Asks again, flow: ⟦main│look_up⟧}]
+tools: [{type: FlowTool, id: repeat, description: Answers the question again, flow: ⟦main│look_up⟧}]
 flows:
   - id: look_up
-    variables: [{id: words, type: text}]
-    inputs: [words]
-    outputs: [words]
-    steps: [{type: Echo, id: pass, inputs: [words], outputs: [words]}]
+    variables: [{id: question, type: text}]
+    inputs: [question]
+    outputs: [question]
+    steps: [{type: Echo, id: pass, inputs: [question], outputs: [question]}]
   - id: main
-    variables: [{id: said, type: ChatMessage}, {id: answer, type: ChatMessage}]
-    inputs: [said]
+    variables: [{id: question, type: ChatMessage}, {id: answer, type: ChatMessage}]
+    inputs: [question]
     outputs: [answer]
-    steps: [{type: Agent, id: help, model: writer, tools: [ask_again], inputs: [said], outputs: [answer]}]
+    steps: [{type: Agent, id: help, model: writer, tools: [repeat], inputs: [question], outputs: [answer]}]
 `},
-		check: on(func(p *ruleContext, d *spec.Document) { searchFlows(p, throughTools) })}
+		check: on(func(p *ruleContext, d *spec.Document) { searchFlows(p, true) })}
 }
 
-func nothingToDo() rule {
-	return rule{code: "QT440", title: "a step with nothing to do",
-		doc: "A Switch has at least one case, a Parallel at least one flow and a Transform at least one variable that it sets.",
+func emptyStep() rule {
+	return rule{code: "QT440", title: "empty step",
+		doc: "A Switch has at least one case, a Parallel at least one flow, and a Transform sets at least one variable.",
 		sample: sample{in: "price: float", out: "total: float",
 			steps: "- {type: Transform, id: sum, set: {⟦│total: price * 2⟧}, ⟦outputs: [total]│inputs: [price]⟧}"},
 		check: on(func(p *ruleContext, s spec.Step) {
 			for _, key := range spec.EmptyKeys(s) {
-				// A value that could not be read has parts; a missing key is reported by the loader.
+				// A value that could not be read has parts. The loader reports missing keys.
 				if written, ok := s.Place().Lookup(key); ok && len(written.Parts) == 0 {
-					p.report(written.Key, "step %q (%s) has nothing in %q", s.EntityID(), spec.TypeName(s), key)
+					p.report(written.Key, "%q of step %q (%s) is empty", key, s.EntityID(), spec.TypeName(s))
 				}
 			}
 		})}

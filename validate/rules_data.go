@@ -6,14 +6,14 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// shapingRules are about steps whose outputs depend on their inputs.
-func shapingRules() []rule {
+// dataRules returns the rules of steps whose outputs depend on their inputs.
+func dataRules() []rule {
 	return []rule{agentOutputType(), explodeElement(), collectElement(), constructOutputs(), constructInputs(),
-		constructRecord(), echoSame(), blankPath()}
+		constructRecord(), echoOutputs(), emptyPath()}
 }
 
-// inOut is the one input and the one output of a step with their types; ok tells
-// whether there is exactly one of each and both types are known.
+// inOut returns the only input and the only output of a step. It reports whether the
+// step has exactly one of each and both types are known.
 func (p *ruleContext) inOut(s spec.Step) (in, out port, ok bool) {
 	ins, outs := s.Common().AllInputs(), s.Common().AllOutputs()
 	if len(ins) != 1 || len(outs) != 1 {
@@ -24,45 +24,45 @@ func (p *ruleContext) inOut(s spec.Step) (in, out port, ok bool) {
 	return ins[0], outs[0], inKnown && outKnown
 }
 
-// shouldBe is the finding for an output whose type does not follow from the input's.
-func (p *ruleContext) shouldBe(s spec.Step, out port, want string, in port) {
-	finding := p.reportAt(out.Span, "the output %q of step %q must be %s, is %s", out.ID, s.EntityID(), want, out.To.Type.String())
+// reportOutputType reports an output whose type does not match that of the input.
+func (p *ruleContext) reportOutputType(s spec.Step, out port, want string, in port) {
+	diagnostic := p.reportAt(out.Span, "the output %q of step %q must be %s, is %s", out.ID, s.EntityID(), want, out.To.Type.String())
 	if place := typePlace(in.To.Place().Field("type")); !place.IsZero() {
-		finding = finding.WithRelated(place, "because the input is "+in.To.Type.String())
+		diagnostic = diagnostic.WithRelated(place, "the input is "+in.To.Type.String())
 	}
-	p.list.Add(finding)
+	p.list.Add(diagnostic)
 }
 
 func agentOutputType() rule {
-	return rule{code: "QT327", title: "Agent: the output is of another type than the input",
-		doc: "An Agent answers a text with a text and a ChatMessage with a ChatMessage. Where the output is a type of the document's own, the model is asked for an object of that type instead.",
+	return rule{code: "QT327", title: "Agent: the output type differs from the input type",
+		doc: "An Agent returns a text for a text and a ChatMessage for a ChatMessage. If the output is a custom type, the model returns an object of that type.",
 		sample: sample{head: sampleModel, in: "question: ChatMessage", out: "answer: ⟦text│ChatMessage⟧",
 			steps: "- {type: Agent, id: work, model: writer, inputs: [question], outputs: [answer]}"},
 		check: on(func(p *ruleContext, s *spec.Agent) {
 			in, out, ok := p.inOut(s)
 			conversational := spec.Demand{Types: []string{"text", "ChatMessage"}}
 			if ok && out.To.Type.Custom == nil && conversational.Fits(in.To.Type) && !out.To.Type.Same(in.To.Type) {
-				p.shouldBe(s, out, in.To.Type.Name, in)
+				p.reportOutputType(s, out, in.To.Type.Name, in)
 			}
 		})}
 }
 
 func explodeElement() rule {
-	return rule{code: "QT336", title: "Explode: the output is not the list's element",
-		doc: "Explode makes a row of each element, so its output has the type of the elements.",
+	return rule{code: "QT336", title: "Explode: the output is not of the list's element type",
+		doc: "Explode creates a row for each element, so its output has the type of the elements.",
 		sample: sample{in: "names: list[text]", out: "name: ⟦int│text⟧",
 			steps: "- {type: Explode, id: work, inputs: [names], outputs: [name]}"},
 		check: on(func(p *ruleContext, s *spec.Explode) {
 			in, out, ok := p.inOut(s)
 			if ok && in.To.Type.IsList() && !out.To.Type.Same(*in.To.Type.Elem) {
-				p.shouldBe(s, out, in.To.Type.Elem.String(), in)
+				p.reportOutputType(s, out, in.To.Type.Elem.String(), in)
 			}
 		})}
 }
 
 func collectElement() rule {
-	return rule{code: "QT340", title: "Collect: the output is not a list of the input",
-		doc: "Collect gathers the values of its input, so its output is a list of the input's type. Whether the input is optional does not matter.",
+	return rule{code: "QT340", title: "Collect: the output is not a list of the input's type",
+		doc: "Collect gathers the values of its input, so its output is a list of the input's type, optional or not.",
 		sample: sample{in: "name: text", out: "names: ⟦list[int]│list[text]⟧",
 			steps: "- {type: Collect, id: work, inputs: [name], outputs: [names]}"},
 		check: on(func(p *ruleContext, s *spec.Collect) {
@@ -70,7 +70,7 @@ func collectElement() rule {
 			if ok && out.To.Type.IsList() && !out.To.Type.Elem.Same(in.To.Type) {
 				element := in.To.Type
 				element.Optional = false
-				p.shouldBe(s, out, "list["+element.String()+"]", in)
+				p.reportOutputType(s, out, "list["+element.String()+"]", in)
 			}
 		})}
 }
@@ -79,7 +79,7 @@ const sampleOrder = "types:\n  - {id: Order, properties: {number: int, note: \"t
 
 func constructOutputs() rule {
 	return rule{code: "QT341", title: "Construct needs exactly 1 output",
-		doc: "Construct builds one record.",
+		doc: "Construct creates one record.",
 		sample: sample{head: sampleOrder, in: "number: int", out: "⟦│order: Order⟧",
 			steps: "- {type: Construct, id: work, field_bindings: {number: number}, outputs: [⟦│order⟧]}"},
 		check: on(func(p *ruleContext, s *spec.Construct) {
@@ -91,7 +91,7 @@ func constructOutputs() rule {
 
 func constructInputs() rule {
 	return rule{code: "QT342", title: "Construct needs at least 1 input",
-		doc: "Construct builds a record from variables: bind them to its fields.",
+		doc: "Construct creates a record from variables: bind them to its fields.",
 		sample: sample{head: sampleOrder, in: "number: int", out: "order: Order",
 			steps: "- {type: Construct, id: work, field_bindings: {⟦│number: number⟧}, outputs: [order]}"},
 		check: on(func(p *ruleContext, s *spec.Construct) {
@@ -103,7 +103,7 @@ func constructInputs() rule {
 
 func constructRecord() rule {
 	return rule{code: "QT343", title: "Construct: the output must be a record",
-		doc: "A record is a custom type or a built-in type with fields, such as SearchResult; not a text, a number, a list or MessageRole.",
+		doc: "A record is a custom type or a built-in type with fields, such as SearchResult. Texts, numbers, lists and MessageRole are not records.",
 		sample: sample{head: sampleOrder, in: "number: int", out: "order: ⟦text│Order⟧",
 			steps: "- {type: Construct, id: work, field_bindings: {number: number}, outputs: [order]}"},
 		check: on(func(p *ruleContext, s *spec.Construct) {
@@ -117,9 +117,9 @@ func constructRecord() rule {
 		})}
 }
 
-func echoSame() rule {
+func echoOutputs() rule {
 	return rule{code: "QT344", title: "Echo: inputs and outputs differ",
-		doc: "Echo passes its inputs on unchanged, so its outputs are the same variables, in any order.",
+		doc: "Echo passes its inputs through unchanged, so its outputs are the same variables, in any order.",
 		sample: sample{in: "name: text", vars: "⟦other: text│⟧", out: "name: text",
 			steps: "- {type: Echo, id: work, inputs: [name], outputs: [name⟦, other│⟧]}"},
 		check: on(func(p *ruleContext, s *spec.Echo) {
@@ -128,15 +128,15 @@ func echoSame() rule {
 			if len(missing)+len(extra) == 0 || !allLinked(ins) || !allLinked(outs) {
 				return
 			}
-			finding := p.reportAt(placeOf(s, "outputs", "id"), "the outputs of step %q (Echo) must be its inputs", s.ID)
+			diagnostic := p.reportAt(placeOf(s, "outputs", "id"), "the outputs of step %q (Echo) must be its inputs", s.ID)
 			if len(extra) > 0 {
-				finding.Span = extra[0].Span
+				diagnostic.Span = extra[0].Span
 			}
-			p.list.Add(finding.WithHint("%s", echoHint(missing, extra)))
+			p.list.Add(diagnostic.WithHint("%s", echoHint(missing, extra)))
 		})}
 }
 
-// echoHint names what the two sides do not share.
+// echoHint lists the variables that are only on one side.
 func echoHint(missing, extra []port) string {
 	var hints []string
 	if len(missing) > 0 {
@@ -148,7 +148,7 @@ func echoHint(missing, extra []port) string {
 	return strings.Join(hints, "; ")
 }
 
-// without lists the ports of a that b has not.
+// without returns the ports of a that are not in b.
 func without(a, b []port) []port {
 	var rest []port
 	for _, one := range a {
@@ -167,13 +167,13 @@ func idsOf(ports []port) []string {
 	return ids
 }
 
-func blankPath() rule {
-	return rule{code: "QT347", title: "FieldExtractor: the path is empty",
-		doc: "A json_path such as $.items[*].name says what to take.",
-		sample: sample{in: "found: SearchResult", out: "words: text",
-			steps: "- {type: FieldExtractor, id: work, json_path: \"⟦ │$.content⟧\", inputs: [found], outputs: [words]}"},
+func emptyPath() rule {
+	return rule{code: "QT347", title: "FieldExtractor: empty path",
+		doc: "The json_path selects the values to extract, for example $.items[*].name.",
+		sample: sample{in: "found: SearchResult", out: "content: text",
+			steps: "- {type: FieldExtractor, id: work, json_path: \"⟦ │$.content⟧\", inputs: [found], outputs: [content]}"},
 		check: on(func(p *ruleContext, s *spec.FieldExtractor) {
-			// A path that is missing altogether is the loader's fault to report.
+			// The loader reports a missing path.
 			_, written := s.Place().Lookup("json_path")
 			if strings.TrimSpace(s.JSONPath) == "" && s.Place().Complete("json_path") && (written || s.Place() == nil) {
 				p.report(placeOf(s, "json_path", "id"), "the json_path of step %q is empty", s.ID)

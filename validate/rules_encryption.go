@@ -9,15 +9,15 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// encryptionRules are about stores that are sealed.
-func encryptionRules() []rule { return []rule{malformedKey(), encryptedProcess()} }
+// encryptionRules returns the rules of encrypted stores.
+func encryptionRules() []rule { return []rule{malformedKey(), encryptedMemoryStore()} }
 
-// aesKeySize is that of AES-256, in bytes.
+// aesKeySize is the size of an AES-256 key, in bytes.
 const aesKeySize = 32
 
 func malformedKey() rule {
-	return rule{code: "QT450", title: "an encryption key that is none",
-		doc: "A key is 32 random bytes in base64, as `openssl rand -base64 32` writes them, or 64 hexadecimal digits. A password or a sentence is not a key: it can be guessed.",
+	return rule{code: "QT450", title: "invalid encryption key",
+		doc: "A key is 32 random bytes in base64, as printed by `openssl rand -base64 32`, or 64 hexadecimal digits. Do not use a password or a phrase: it can be guessed.",
 		sample: sample{text: `
 id: example
 stores:
@@ -28,26 +28,26 @@ stores:
 			if e == nil {
 				return
 			}
-			p.keyForm(s, placeOf(e, "key"), "the encryption key", e.Key)
+			p.checkKey(s, placeOf(e, "key"), "the encryption key", e.Key)
 			for i, k := range e.OldKeys {
-				p.keyForm(s, e.Place().Field("old_keys").Index(i).Span(), "an old encryption key", k)
+				p.checkKey(s, e.Place().Field("old_keys").Index(i).Span(), "an old encryption key", k)
 			}
 		})}
 }
 
-// keyForm reports a key whose text is known and is none. What it is instead is
-// never told.
-func (p *ruleContext) keyForm(s *spec.Store, at source.Span, what string, key spec.Secret) {
+// checkKey reports an invalid key. The message does not contain the key. Keys that
+// are known only at run time are not checked.
+func (p *ruleContext) checkKey(s *spec.Store, at source.Span, what string, key spec.Secret) {
 	text := strings.TrimSpace(key.Reveal())
-	if key.Ref != nil || text == "" || strings.Contains(text, "${") || aesKey(text) {
-		return // nothing is known before the run, or all is well
+	if key.Ref != nil || text == "" || strings.Contains(text, "${") || isAESKey(text) {
+		return
 	}
 	p.list.Add(p.reportAt(at, "%s of store %q is not 32 bytes in base64", what, s.ID).
-		WithHint("make one with openssl rand -base64 32"))
+		WithHint("generate one with openssl rand -base64 32"))
 }
 
-// aesKey tells whether a text is a key in one of the forms that runs take.
-func aesKey(text string) bool {
+// isAESKey reports whether a text is a key in one of the accepted encodings.
+func isAESKey(text string) bool {
 	if raw, err := hex.DecodeString(text); err == nil && len(raw) == aesKeySize {
 		return true
 	}
@@ -56,9 +56,9 @@ func aesKey(text string) bool {
 	return err == nil && len(raw) == aesKeySize
 }
 
-func encryptedProcess() rule {
-	return rule{code: "QT451", title: "encryption of a store that writes nothing",
-		doc: "A store of type memory lives in the process and is gone with it: nothing is written that encryption could protect.",
+func encryptedMemoryStore() rule {
+	return rule{code: "QT451", title: "encryption of an in-memory store",
+		doc: "A store of type memory writes nothing to disk, so there is nothing to encrypt.",
 		sample: sample{text: `
 id: example
 stores:
@@ -66,7 +66,7 @@ stores:
 `},
 		check: on(func(p *ruleContext, s *spec.Store) {
 			if s.Type == "memory" && s.Encryption != nil {
-				p.report(fieldKey(s, "encryption"), "the store %q lives in the process, so its encryption would have no effect", s.ID)
+				p.report(fieldKey(s, "encryption"), "the store %q is kept in memory, so its encryption has no effect", s.ID)
 			}
 		})}
 }

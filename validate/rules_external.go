@@ -7,15 +7,14 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// outsideRules are about what lives outside of the application: programs,
-// servers of tools, databases.
-func outsideRules() []rule {
-	return []rule{noProgram(), serverOrCommand(), storeAddress(), whichToolOfServer()}
+// externalRules returns the rules of programs, tool servers and databases.
+func externalRules() []rule {
+	return []rule{noProgram(), mcpServer(), unusableStoreURL(), oneToolOfServer()}
 }
 
 func noProgram() rule {
-	return rule{code: "QT434", title: "a CommandTool without a program",
-		doc: "program is the name or the path of what is started. Arguments stand under args; no shell stands between, so there are no pipes and no quoting.",
+	return rule{code: "QT434", title: "CommandTool without a program",
+		doc: "program is the name or the path of the program to start, and args lists its arguments. No shell is used, so pipes and quoting are not available.",
 		sample: sample{text: `
 id: example
 tools:
@@ -23,14 +22,14 @@ tools:
 `},
 		check: on(func(p *ruleContext, t *spec.CommandTool) {
 			if at, written := t.Place().Lookup("program"); strings.TrimSpace(t.Program) == "" && (written || t.Place() == nil) {
-				p.list.Add(p.reportAt(at.Span(), "the tool %q names no program", t.ID).WithHint("give the name or the path of one"))
+				p.list.Add(p.reportAt(at.Span(), "the tool %q has no program", t.ID).WithHint("set program to a name or a path"))
 			}
 		})}
 }
 
-func serverOrCommand() rule {
-	return rule{code: "QT435", title: "an MCPTool without exactly one server",
-		doc: "The server is either started by command, with args and env, or runs already at url, with auth.",
+func mcpServer() rule {
+	return rule{code: "QT435", title: "MCPTool without exactly one server",
+		doc: "The server is either started by command, with args and env, or already running at url, with auth.",
 		sample: sample{text: `
 id: example
 tools:
@@ -45,87 +44,87 @@ tools:
 				p.list.Add(p.reportAt(fieldKey(t, "url"), "the tool %q has both a command and a url", t.ID).WithHint("keep one of them"))
 			case !hasURL && !hasCommand:
 				p.list.Add(p.reportAt(placeOf(t, "id"), "the tool %q has neither a command nor a url", t.ID).
-					WithHint("add command: to start a server, or url: for one that runs already"))
+					WithHint("add command: to start a server, or url: for a running one"))
 			case hasURL:
-				p.without(t, "url", "args", "env")
+				p.reportIneffective(t, "url", "args", "env")
 			default:
-				p.without(t, "command", "auth")
+				p.reportIneffective(t, "command", "auth")
 			}
 		})}
 }
 
-// without reports keys that have no effect beside another.
-func (p *ruleContext) without(t *spec.MCPTool, beside string, keys ...string) {
+// reportIneffective reports keys that have no effect together with another key.
+func (p *ruleContext) reportIneffective(t *spec.MCPTool, other string, keys ...string) {
 	for _, key := range keys {
 		if at, written := t.Place().Lookup(key); written {
-			p.report(at.Key, "%q has no effect beside %q", key, beside)
+			p.report(at.Key, "%q has no effect with %q", key, other)
 		}
 	}
 }
 
-func whichToolOfServer() rule {
-	return rule{code: "QT441", title: "InvokeTool calls a server of tools",
-		doc: "An MCPTool can stand for all tools of a server, of which a model chooses. A step calls one for certain, so the MCPTool that it names lists exactly one under tools.",
+func oneToolOfServer() rule {
+	return rule{code: "QT441", title: "InvokeTool for several tools of a server",
+		doc: "An MCPTool can provide all tools of a server. An InvokeTool calls exactly one tool, so its MCPTool lists exactly one under tools.",
 		sample: sample{head: "tools: [{type: MCPTool, id: files, command: mcp-files⟦│, tools: [read_file]⟧}]", in: "path: text", out: "content: text",
 			steps: "- {type: InvokeTool, id: read, tool: files, input_bindings: {path: path}, output_bindings: {content: content}}"},
 		check: on(func(p *ruleContext, s *spec.InvokeTool) {
 			if t, ok := s.Tool.To.(*spec.MCPTool); ok && len(t.Tools) != 1 {
-				p.list.Add(p.reportAt(s.Tool.Span, "the tool %q stands for more than one tool of its server", t.ID).
-					WithHint("list the one that is called under its tools:").WithRelated(idPlace(t), "declared here"))
+				p.list.Add(p.reportAt(s.Tool.Span, "the tool %q provides more than one tool of its server", t.ID).
+					WithHint("list the tool to call under tools:").WithRelated(idPlace(t), "declared here"))
 			}
 		})}
 }
 
-// schemes are the kinds of stores that URLs may name.
+// schemes returns the store types by URL scheme.
 func schemes() map[string]string {
 	return map[string]string{"postgres": "postgres", "postgresql": "postgres", "redis": "redis", "rediss": "redis", "sqlite": "sqlite", "file": "sqlite"}
 }
 
-func storeAddress() rule {
-	return rule{code: "QT436", title: "a store's address that cannot be used",
-		doc: "A store of type postgres has a URL postgres://…, one of type redis a URL redis://… or rediss://…, one of type sqlite the path of a file or sqlite://…; one of type memory has none. A memory may name its store by such an address, too; there sqlite:PATH and memory: are short forms.",
+func unusableStoreURL() rule {
+	return rule{code: "QT436", title: "unusable store URL",
+		doc: "The url of a store of type postgres starts with postgres://, that of type redis with redis:// or rediss://. A store of type sqlite has the path of a file or sqlite://…, and one of type memory has no url. A memory can use such a URL as its store; sqlite:PATH and memory: are also accepted there.",
 		sample: sample{text: `
 id: example
 memories:
   - {id: long_term, store: "⟦mysql│postgres⟧://db.example/chats"}
 `},
-		check: check{wants: onEntity(), run: func(p *ruleContext, n spec.Node) {
+		check: check{nodeType: entityType(), run: func(p *ruleContext, n spec.Node) {
 			switch n := n.(type) {
 			case *spec.Memory:
 				if !n.Store.URL.IsZero() {
-					p.address(placeOf(n, "store"), "memory "+quoted(n.ID), "", n.Store.URL)
+					p.checkURL(placeOf(n, "store"), "memory "+quoted(n.ID), "", n.Store.URL)
 				}
 			case *spec.Store:
-				p.storeURL(n)
+				p.checkStoreURL(n)
 			}
 		}}}
 }
 
-// storeURL holds a declared store's URL against its type.
-func (p *ruleContext) storeURL(s *spec.Store) {
+// checkStoreURL compares a store's URL with its type.
+func (p *ruleContext) checkStoreURL(s *spec.Store) {
 	needs := s.Type == "postgres" || s.Type == "redis"
 	_, written := s.Place().Lookup("url")
 	switch {
 	case s.Type == "memory" && written:
-		p.report(fieldKey(s, "url"), "the store %q lives in the process and has no url", s.ID)
+		p.report(fieldKey(s, "url"), "the store %q is kept in memory and has no url", s.ID)
 	case needs && !written:
 		p.list.Add(p.reportAt(placeOf(s, "type", "id"), "the store %q needs a url", s.ID).WithHint("add url: %s://…", s.Type))
 	case !s.URL.IsZero():
-		p.address(placeOf(s, "url"), "store "+quoted(s.ID), s.Type, s.URL)
+		p.checkURL(placeOf(s, "url"), "store "+quoted(s.ID), s.Type, s.URL)
 	}
 }
 
-// address reports a URL of a scheme that no store has, or another than the
-// type's. The URL itself may hold a password and is never repeated.
-func (p *ruleContext) address(span source.Span, owner, want string, url spec.Secret) {
+// checkURL reports a URL with an unknown scheme, or one that does not match the type
+// want. The message does not contain the URL, which may include a password.
+func (p *ruleContext) checkURL(span source.Span, owner, want string, url spec.Secret) {
 	scheme, _, isURL := strings.Cut(url.Reveal(), "://")
-	is, known := schemes()[strings.ToLower(scheme)]
+	got, known := schemes()[strings.ToLower(scheme)]
 	switch {
-	case url.Ref != nil, strings.Contains(scheme, "${"): // not known before the run
+	case url.Ref != nil, strings.Contains(scheme, "${"): // known only at run time
 	case !isURL && (want == "sqlite" || want == ""):
-	case want != "" && is != want:
-		p.list.Add(p.reportAt(span, "the url of %s is not that of a %s store", owner, want).WithHint("it starts with %s://", want))
+	case want != "" && got != want:
+		p.list.Add(p.reportAt(span, "the url of %s is not the URL of a %s store", owner, want).WithHint("it starts with %s://", want))
 	case !known:
-		p.list.Add(p.reportAt(span, "the store of %s has a url of an unknown kind", owner).WithHint("use postgres://, redis://, sqlite:PATH or memory:, or the id of a store"))
+		p.list.Add(p.reportAt(span, "the store URL of %s has an unknown scheme", owner).WithHint("use postgres://, redis://, sqlite:PATH or memory:, or the id of a store"))
 	}
 }

@@ -7,83 +7,86 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// interfaceRules are about flows that are talked to.
+// interfaceRules returns the rules of flows with an interface.
 func interfaceRules() []rule {
-	return []rule{chatInputMissing(), chatInputTwice(), inputOutsideSession(), chatOutputCount(),
+	return []rule{chatInputMissing(), chatInputTwice(), inputNotInSession(), chatOutputCount(),
 		textInputCount(), textOutputCount(), lastStepStreams()}
 }
 
-// interfaceFlow is a flow with an interface, and those of its inputs and outputs that are of the interface's own type.
+// interfaceFlow is a flow with an interface of one type.
 type interfaceFlow struct {
-	flow          *spec.Flow
-	inputs        []port // all of them
-	spoken, reply []port // the inputs and outputs of the interface's own type
-	known         bool   // all types are known
+	flow             *spec.Flow
+	inputs           []port // all inputs
+	interfaceInputs  []port // the inputs of the type that the interface requires
+	interfaceOutputs []port // the outputs of that type
+	known            bool   // all types are known
 }
 
-// onFace makes a check of the flows with one type of interface, whose own type is
-// named and whose inputs or outputs, the side, could be read.
-func onFace(kind, own, side string, f func(*ruleContext, interfaceFlow)) check {
+// onInterface returns a check of the flows with an interface of a type. valueType is
+// the type of the values that the interface takes and returns. The check is skipped
+// if the side of the flow, inputs or outputs, could not be read.
+func onInterface(interfaceType, valueType, side string, f func(*ruleContext, interfaceFlow)) check {
 	return on(func(p *ruleContext, flow *spec.Flow) {
-		if flow.Interface == nil || flow.Interface.Type != kind || !flow.Place().Complete(side) || !flow.Interface.Place().Complete("type", "session_inputs") {
+		if flow.Interface == nil || flow.Interface.Type != interfaceType || !flow.Place().Complete(side) ||
+			!flow.Interface.Place().Complete("type", "session_inputs") {
 			return
 		}
 		at := interfaceFlow{flow: flow, inputs: portsOf(flow.Inputs), known: true}
-		pick := func(ports []port, asked bool) (picked []port) {
-			for _, one := range ports {
-				t, ok := p.typed(one)
-				at.known = at.known && ok
-				// A ChatMessage that is listed twice is one all the same, as is a text that the flow
-				// answers with; of the texts that it takes QType counts every mention.
-				again := containsPort(picked, one.ID) && !(own == "text" && asked)
-				if ok && t.Is(own) && !again {
-					picked = append(picked, one)
-				}
-			}
-			return picked
-		}
-		at.spoken, at.reply = pick(at.inputs, true), pick(portsOf(flow.Outputs), false)
+		// QType (Python) counts each text input, but repeated ChatMessages and outputs only once.
+		at.addPorts(p, &at.interfaceInputs, at.inputs, valueType, valueType == "text")
+		at.addPorts(p, &at.interfaceOutputs, portsOf(flow.Outputs), valueType, false)
 		if at.known {
 			f(p, at)
 		}
 	})
 }
 
-// chatSample is a flow of one model call from said to answer.
+// addPorts appends the ports of a type to list.
+func (at *interfaceFlow) addPorts(p *ruleContext, list *[]port, ports []port, valueType string, repeated bool) {
+	for _, one := range ports {
+		t, ok := p.typed(one)
+		at.known = at.known && ok
+		if ok && t.Is(valueType) && (repeated || !containsPort(*list, one.ID)) {
+			*list = append(*list, one)
+		}
+	}
+}
+
+// chatSample returns a flow with one model call from question to answer.
 func chatSample(in, out, flow string) sample {
 	return sample{head: sampleModel, in: in, out: out, flow: flow,
-		steps: "- {type: LLMInference, id: reply, model: writer, inputs: [said], outputs: [answer]}"}
+		steps: "- {type: LLMInference, id: reply, model: writer, inputs: [question], outputs: [answer]}"}
 }
 
 const conversational = "interface: {type: Conversational}"
 
 func chatInputMissing() rule {
-	return rule{code: "QT312", title: "a conversational flow that takes no message",
-		doc:    "In a conversation the user sends one ChatMessage each turn; the flow takes it as an input.",
-		sample: chatSample("said: ⟦text│ChatMessage⟧", "answer: ChatMessage", "⟦interface: {type: Conversational, session_inputs: [said]}│"+conversational+"⟧"),
-		check: onFace("Conversational", "ChatMessage", "inputs", func(p *ruleContext, at interfaceFlow) {
-			if len(at.spoken) == 0 {
+	return rule{code: "QT312", title: "conversational flow without a message input",
+		doc:    "In a conversation the user sends one ChatMessage in each turn. The flow takes it as an input.",
+		sample: chatSample("question: ⟦text│ChatMessage⟧", "answer: ChatMessage", "⟦interface: {type: Conversational, session_inputs: [question]}│"+conversational+"⟧"),
+		check: onInterface("Conversational", "ChatMessage", "inputs", func(p *ruleContext, at interfaceFlow) {
+			if len(at.interfaceInputs) == 0 {
 				p.report(placeOf(at.flow, "inputs", "interface"), "the conversational flow %q needs an input of type ChatMessage", at.flow.ID)
 			}
 		})}
 }
 
 func chatInputTwice() rule {
-	return rule{code: "QT313", title: "a conversational flow that takes two messages",
-		doc:    "In a conversation the user sends one message each turn, so one input of type ChatMessage is all that can be filled.",
-		sample: chatSample("said: ChatMessage⟦, other: ChatMessage│⟧", "answer: ChatMessage", conversational),
-		check: onFace("Conversational", "ChatMessage", "inputs", func(p *ruleContext, at interfaceFlow) {
-			if len(at.spoken) > 1 {
-				p.report(at.spoken[1].Span, "the conversational flow %q may take only one ChatMessage, has %d", at.flow.ID, len(at.spoken))
+	return rule{code: "QT313", title: "conversational flow with several message inputs",
+		doc:    "In a conversation the user sends one ChatMessage in each turn, so the flow has exactly one input of that type.",
+		sample: chatSample("question: ChatMessage⟦, other: ChatMessage│⟧", "answer: ChatMessage", conversational),
+		check: onInterface("Conversational", "ChatMessage", "inputs", func(p *ruleContext, at interfaceFlow) {
+			if len(at.interfaceInputs) > 1 {
+				p.report(at.interfaceInputs[1].Span, "the conversational flow %q allows only 1 input of type ChatMessage, has %d", at.flow.ID, len(at.interfaceInputs))
 			}
 		})}
 }
 
-func inputOutsideSession() rule {
-	return rule{code: "QT314", title: "an input that no turn of the conversation fills",
-		doc:    "Each turn of a conversation brings a message only. Other inputs keep their first value for the whole session; list them in session_inputs.",
-		sample: chatSample("said: ChatMessage, plan: text", "answer: ChatMessage", "interface: {type: Conversational⟦│, session_inputs: [plan]⟧}"),
-		check: onFace("Conversational", "ChatMessage", "inputs", func(p *ruleContext, at interfaceFlow) {
+func inputNotInSession() rule {
+	return rule{code: "QT314", title: "conversational flow with an input that no turn sets",
+		doc:    "Each turn of a conversation sends only a message. Other inputs keep their first value for the whole session: list them in session_inputs.",
+		sample: chatSample("question: ChatMessage, plan: text", "answer: ChatMessage", "interface: {type: Conversational⟦│, session_inputs: [plan]⟧}"),
+		check: onInterface("Conversational", "ChatMessage", "inputs", func(p *ruleContext, at interfaceFlow) {
 			session := portsOf(at.flow.Interface.SessionInputs)
 			for _, in := range at.inputs {
 				if t, _ := p.typed(in); !t.Is("ChatMessage") && !slices.ContainsFunc(session, func(s port) bool { return s.To == in.To }) {
@@ -95,55 +98,67 @@ func inputOutsideSession() rule {
 }
 
 func chatOutputCount() rule {
-	return rule{code: "QT315", title: "a conversational flow without exactly one answer",
-		doc:    "Each turn ends with one ChatMessage: the flow has exactly one output of that type. Other outputs are free.",
-		sample: chatSample("said: ChatMessage", "answer: ⟦text│ChatMessage⟧", conversational),
-		check: onFace("Conversational", "ChatMessage", "outputs", func(p *ruleContext, at interfaceFlow) {
-			if len(at.reply) != 1 {
-				p.report(firstExtra(at.flow, "outputs", at.reply, 1), "the conversational flow %q needs exactly 1 output of type ChatMessage, has %d", at.flow.ID, len(at.reply))
-			}
-		})}
+	return rule{code: "QT315", title: "conversational flow without exactly one message output",
+		doc:    "Each turn ends with one ChatMessage: the flow has exactly one output of that type. Outputs of other types are allowed.",
+		sample: chatSample("question: ChatMessage", "answer: ⟦text│ChatMessage⟧", conversational),
+		check:  exactlyOne("Conversational", "ChatMessage", "outputs")}
 }
 
 func textInputCount() rule {
-	return rule{code: "QT316", title: "a completion flow without exactly one text input",
-		doc:    "A flow with the interface Complete, the default, takes one text. Other inputs are free.",
-		sample: chatSample("said: ⟦ChatMessage│text⟧", "answer: text", "interface: {type: Complete}"),
-		check: onFace("Complete", "text", "inputs", func(p *ruleContext, at interfaceFlow) {
-			if len(at.spoken) != 1 {
-				p.report(firstExtra(at.flow, "inputs", at.spoken, 1), "the completion flow %q needs exactly 1 input of type text, has %d", at.flow.ID, len(at.spoken))
-			}
-		})}
+	return rule{code: "QT316", title: "completion flow without exactly one text input",
+		doc:    "A flow with the interface Complete, the default, takes one text. Inputs of other types are allowed.",
+		sample: chatSample("question: ⟦ChatMessage│text⟧", "answer: text", "interface: {type: Complete}"),
+		check:  exactlyOne("Complete", "text", "inputs")}
 }
 
 func textOutputCount() rule {
-	return rule{code: "QT317", title: "a completion flow without exactly one text output",
-		doc:    "A flow with the interface Complete, the default, answers with one text.",
-		sample: chatSample("said: text", "answer: ⟦ChatMessage│text⟧", "interface: {type: Complete}"),
-		check: onFace("Complete", "text", "outputs", func(p *ruleContext, at interfaceFlow) {
-			if len(at.reply) != 1 {
-				p.report(firstExtra(at.flow, "outputs", at.reply, 1), "the completion flow %q needs exactly 1 output of type text, has %d", at.flow.ID, len(at.reply))
-			}
-		})}
+	return rule{code: "QT317", title: "completion flow without exactly one text output",
+		doc:    "A flow with the interface Complete, the default, returns one text.",
+		sample: chatSample("question: text", "answer: ⟦ChatMessage│text⟧", "interface: {type: Complete}"),
+		check:  exactlyOne("Complete", "text", "outputs")}
 }
 
 func lastStepStreams() rule {
-	return rule{code: "QT318", title: "a completion flow whose last step cannot stream",
-		doc: "The answer of a flow with the interface Complete is streamed as it is written, so its last step is an LLMInference or an Agent.",
-		sample: sample{head: sampleModel, in: "said: text", vars: "⟦│prompt: text⟧", out: "answer: text", flow: "interface: {type: Complete}",
-			steps: `- {type: PromptTemplate, id: wrap, template: "Answer: {said}", inputs: [said], outputs: [⟦answer│prompt⟧]}
+	return rule{code: "QT318", title: "completion flow whose last step cannot stream",
+		doc: "The output of a flow with the interface Complete is streamed, so its last step is an LLMInference or an Agent.",
+		sample: sample{head: sampleModel, in: "question: text", vars: "⟦│prompt: text⟧", out: "answer: text", flow: "interface: {type: Complete}",
+			steps: `- {type: PromptTemplate, id: wrap, template: "Answer: {question}", inputs: [question], outputs: [⟦answer│prompt⟧]}
 ⟦│- {type: LLMInference, id: reply, model: writer, inputs: [prompt], outputs: [answer]}⟧`},
 		check: on(func(p *ruleContext, f *spec.Flow) {
-			if f.Interface == nil || f.Interface.Type != "Complete" || len(f.Steps) == 0 || f.Steps[len(f.Steps)-1] == nil || !f.Place().Complete("steps") || !f.Interface.Place().Complete("type") {
+			if f.Interface == nil || f.Interface.Type != "Complete" || len(f.Steps) == 0 ||
+				!f.Place().Complete("steps") || !f.Interface.Place().Complete("type") {
 				return
 			}
-			if last := f.Steps[len(f.Steps)-1].Step; last != nil && !spec.Streams(last) {
+			item := f.Steps[len(f.Steps)-1]
+			if item == nil {
+				return
+			}
+			if last := item.Step; last != nil && !spec.Streams(last) {
 				p.report(placeOf(last, "type", "id"), "the last step %q of the completion flow %q cannot stream text; it must be an LLMInference or an Agent", last.EntityID(), f.ID)
 			}
 		})}
 }
 
-// firstExtra is the first port beyond the allowed ones, the place of the list where there are too few.
+// exactlyOne returns a check that flows with an interface have exactly one input or
+// output of the type that the interface requires.
+func exactlyOne(interfaceType, valueType, side string) check {
+	return onInterface(interfaceType, valueType, side, func(p *ruleContext, at interfaceFlow) {
+		ports, noun, flow := at.interfaceInputs, "input", "completion"
+		if side == "outputs" {
+			ports, noun = at.interfaceOutputs, "output"
+		}
+		if interfaceType == "Conversational" {
+			flow = "conversational"
+		}
+		if len(ports) != 1 {
+			p.report(firstExtra(at.flow, side, ports, 1), "the %s flow %q needs exactly 1 %s of type %s, has %d",
+				flow, at.flow.ID, noun, valueType, len(ports))
+		}
+	})
+}
+
+// firstExtra returns the position of the first port after the allowed ones, or of the
+// list if there are too few.
 func firstExtra(n spec.Node, key string, ports []port, allowed int) source.Span {
 	if len(ports) > allowed {
 		return ports[allowed].Span

@@ -6,13 +6,12 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// memoryRules are about limits that do not fit each other (memory.md 2.7).
-func memoryRules() []rule { return []rule{flushOverCap(), limitOverWindow()} }
+// memoryRules returns the rules of conflicting limits.
+func memoryRules() []rule { return []rule{flushTooLarge(), memoryTooLarge()} }
 
-func flushOverCap() rule {
-	return rule{code: "QT401", warning: true, title: "a flush larger than the memory's share for messages",
-		doc: "token_flush_size is how much leaves at a time once the messages exceed token_limit × chat_history_token_ratio. " +
-			"Where it is larger than that, each flush takes everything that it may and only the newest round stays.",
+func flushTooLarge() rule {
+	return rule{code: "QT401", warning: true, title: "flush larger than the memory's share for messages",
+		doc: "token_flush_size is the number of tokens to remove at once when the messages exceed token_limit × chat_history_token_ratio. If it is larger than that share, each flush removes everything except the newest round.",
 		sample: sample{text: `
 id: example
 memories:
@@ -22,22 +21,22 @@ memories:
 			share := chatShare(m)
 			if share > 0 && float64(m.TokenFlushSize) > share {
 				p.list.Add(p.reportAt(placeOf(m, "token_flush_size", "token_limit", "id"),
-					"the memory %q flushes %d tokens at a time, but messages may hold only %.0f", m.ID, m.TokenFlushSize, share).
-					WithHint("token_limit %d × chat_history_token_ratio %g is %.0f: choose a token_flush_size well below", m.TokenLimit, m.ChatHistoryTokenRatio, share))
+					"the memory %q flushes %d tokens at once, but its share for messages is only %.0f", m.ID, m.TokenFlushSize, share).
+					WithHint("choose a token_flush_size well below %.0f (token_limit %d × chat_history_token_ratio %g)", share, m.TokenLimit, m.ChatHistoryTokenRatio))
 			}
 		})}
 }
 
-func limitOverWindow() rule {
-	return rule{code: "QT411", warning: true, title: "a memory that the model cannot hold",
-		doc: "The memory may grow to more tokens than the model's declared context_window, so the window that is sent has to be cut before the memory's own limit is reached.",
+func memoryTooLarge() rule {
+	return rule{code: "QT411", warning: true, title: "memory larger than the model's context window",
+		doc: "The memory can grow larger than the model's declared context_window, so messages are cut before the memory's limit is reached.",
 		sample: sample{head: `models:
   - {type: Model, id: writer, provider: openai, context_window: 8192}
 memories:
-  - {id: chat_memory, token_limit: ⟦50000│8000⟧}`, in: "said: ChatMessage", out: "answer: ChatMessage",
-			steps: "- {type: LLMInference, id: reply, model: writer, memory: chat_memory, inputs: [said], outputs: [answer]}"},
+  - {id: chat_memory, token_limit: ⟦50000│8000⟧}`, in: "question: ChatMessage", out: "answer: ChatMessage",
+			steps: "- {type: LLMInference, id: reply, model: writer, memory: chat_memory, inputs: [question], outputs: [answer]}"},
 		check: on(func(p *ruleContext, s spec.Step) {
-			model, memory := p.chatOf(s)
+			model, memory := p.modelAndMemoryOf(s)
 			if model == nil || memory == nil || memory.To == nil || model.ContextWindow == 0 {
 				return
 			}
@@ -48,14 +47,15 @@ memories:
 			key := row.Limits[0].Key
 			limit := int(memory.To.Limit(key))
 			if limit > model.ContextWindow {
-				p.list.Add(p.reportAt(memory.Span, "the memory %q holds up to %d tokens, the model %q only %d",
+				p.list.Add(p.reportAt(memory.Span, "the memory %q holds up to %d tokens, but the context window of model %q is %d",
 					memory.ID, limit, model.ID, model.ContextWindow).
 					WithRelated(placeOf(memory.To, key, "id"), fmt.Sprintf("%s is %d", key, limit)))
 			}
 		})}
 }
 
-// chatShare is how many tokens of messages a memory holds under the policy flush; 0 under others.
+// chatShare returns the maximum number of tokens of messages in a memory with the
+// policy flush, or 0 for other policies.
 func chatShare(m *spec.Memory) float64 {
 	if row, _ := m.Row(); !row.Supports("chat_history_token_ratio") {
 		return 0
@@ -63,9 +63,9 @@ func chatShare(m *spec.Memory) float64 {
 	return float64(m.TokenLimit) * m.ChatHistoryTokenRatio
 }
 
-// chatOf is the model that a step calls and its reference to the memory that holds
-// the conversation; nil where there is none.
-func (p *checker) chatOf(s spec.Step) (*spec.Model, *spec.Ref[*spec.Memory]) {
+// modelAndMemoryOf returns the model that a step calls and the reference to the memory
+// with the conversation. Both may be nil.
+func (p *checker) modelAndMemoryOf(s spec.Step) (*spec.Model, *spec.Ref[*spec.Memory]) {
 	plan := p.stepPlan(s)
 	var memory *spec.Ref[*spec.Memory]
 	if refs := spec.Refs[*spec.Memory](plan.Uses, spec.RoleConversation); len(refs) > 0 {

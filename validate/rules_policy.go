@@ -8,16 +8,14 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// policyRules are about what a memory's policy acts on (memory.md 6): no
-// setting is without effect.
+// policyRules returns the rules of the settings of memory policies.
 func policyRules() []rule {
-	return []rule{foreignLimit(), missingLimit(), pinnedTooLong()}
+	return []rule{settingOfOtherPolicy(), missingLimit(), pinnedTooLarge()}
 }
 
-func foreignLimit() rule {
-	return rule{code: "QT420", title: "a setting that belongs to another memory policy",
-		doc: "Each policy has settings of its own: flush has token_limit, chat_history_token_ratio, token_flush_size and context; message_window has max_messages; token_window has max_tokens; " +
-			"both windows have keep_system_first; round_window has n_rounds and max_context; unbounded has none. A setting of another policy would have no effect.",
+func settingOfOtherPolicy() rule {
+	return rule{code: "QT420", title: "setting of another memory policy",
+		doc: "The settings depend on the policy: flush has token_limit, chat_history_token_ratio, token_flush_size and context; message_window has max_messages; token_window has max_tokens; both windows have keep_system_first; round_window has n_rounds and max_context; unbounded has none. A setting of another policy would have no effect.",
 		sample: sample{text: `
 id: example
 memories:
@@ -37,21 +35,21 @@ memories:
 				for i, name := range names {
 					owners[i] = string(name)
 				}
-				finding := p.reportAt(fieldKey(m, key), "%q belongs to the policy %s, but the memory %q has the policy %s",
+				diagnostic := p.reportAt(fieldKey(m, key), "%q belongs to the policy %s, but the memory %q has the policy %s",
 					key, strings.Join(owners, " or "), m.ID, row.Name)
 				if at, ok := m.Place().Lookup("policy"); ok {
-					finding = finding.WithRelated(at.Span(), "its policy")
+					diagnostic = diagnostic.WithRelated(at.Span(), "its policy")
 				} else {
-					finding = finding.WithHint("flush is the policy where none is given; add policy: %s", owners[0])
+					diagnostic = diagnostic.WithHint("flush is the default policy; add policy: %s", owners[0])
 				}
-				p.list.Add(finding)
+				p.list.Add(diagnostic)
 			}
 		})}
 }
 
 func missingLimit() rule {
-	return rule{code: "QT421", title: "a window without its limit",
-		doc: "message_window needs max_messages and token_window needs max_tokens: nobody can guess how much a window should hold.",
+	return rule{code: "QT421", title: "window without a limit",
+		doc: "message_window requires max_messages, and token_window requires max_tokens. These limits have no defaults.",
 		sample: sample{text: `
 id: example
 memories:
@@ -71,10 +69,9 @@ memories:
 		})}
 }
 
-func pinnedTooLong() rule {
-	return rule{code: "QT422", title: "pinned text that the memory cannot hold",
-		doc: "Context blocks share what token_limit × chat_history_token_ratio leaves of token_limit, and a block of priority 0 is never cut. " +
-			"Pinned texts that are larger than that share alone could never be sent.",
+func pinnedTooLarge() rule {
+	return rule{code: "QT422", title: "pinned text larger than the memory's share for context",
+		doc: "Context blocks share the tokens of token_limit that are not reserved for messages (token_limit × chat_history_token_ratio). A block of priority 0 is never cut, so pinned texts that exceed the share can never be sent.",
 		sample: sample{text: `
 id: example
 memories:
@@ -97,7 +94,7 @@ memories:
 				}
 				size += len(pinned.Text)
 				tokens += pinnedTokens(m.Tokenizer, pinned.Text, share)
-				// A token is at least one byte, so most texts need no counting.
+				// A token has at least one byte, so short texts are not counted.
 				if texts++; float64(size) <= share || float64(tokens) <= share {
 					continue
 				}
@@ -105,15 +102,15 @@ memories:
 				if texts > 1 {
 					what = fmt.Sprintf("the first %d pinned texts have", texts)
 				}
-				p.list.Add(p.reportAt(placeOf(pinned, "text"), "%s %d tokens, but the context of memory %q may hold only %.0f", what, tokens, m.ID, share).
+				p.list.Add(p.reportAt(placeOf(pinned, "text"), "%s %d tokens, but the context of memory %q has room for %.0f", what, tokens, m.ID, share).
 					WithRelated(placeOf(m, "token_limit", "id"), fmt.Sprintf("token_limit is %d, and %g of it is for messages", m.TokenLimit, m.ChatHistoryTokenRatio)))
 				return
 			}
 		})}
 }
 
-// pinnedTokens counts a text, unless it is so small beside the share that it
-// does not matter: then it is as many as its bytes, at most.
+// pinnedTokens returns the number of tokens of a text. For a text below 1 % of the
+// share it returns the number of bytes, an upper limit.
 func pinnedTokens(encoding, text string, share float64) int {
 	if float64(len(text))*100 <= share {
 		return len(text)
@@ -121,14 +118,14 @@ func pinnedTokens(encoding, text string, share float64) int {
 	return countTokens(encoding, text)
 }
 
-// countTokens counts with the encoding that the document names, else with that of current models.
+// countTokens counts the tokens of a text, by default with the encoding of current models.
 func countTokens(encoding, text string) int {
 	if encoding == "" {
 		encoding = tokenizer.O200k
 	}
 	enc, err := tokenizer.For(encoding)
 	if err != nil {
-		return 0 // told by the loader
+		return 0 // reported by the loader
 	}
 	return enc.Count(text)
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// queryRules are about SQL in documents.
-func queryRules() []rule { return []rule{queryReadable(), queryNames(), connectionUsable()} }
+// queryRules returns the rules of SQL queries.
+func queryRules() []rule { return []rule{invalidQuery(), unknownParameter(), invalidConnection()} }
 
-// dialectOf is the family of a step's database; false where the document does
-// not tell, because the URL is a secret or not known here.
+// dialectOf returns the SQL dialect of a step's database. It returns false if the URL
+// is a secret or known only at run time.
 func dialectOf(s *spec.SQLSource) (sqlquery.Dialect, bool) {
 	u, err := sqlquery.ParseURL(s.Connection.Reveal())
 	if err != nil {
@@ -21,11 +21,11 @@ func dialectOf(s *spec.SQLSource) (sqlquery.Dialect, bool) {
 	return u.Dialect, true
 }
 
-func queryReadable() rule {
-	return rule{code: "QT460", title: "SQLSource: a query that cannot be sent",
-		doc: "A query is one statement. Its quotes and comments are closed, and values come in by the names of inputs (:name), never by ? or $1.",
+func invalidQuery() rule {
+	return rule{code: "QT460", title: "SQLSource: invalid query",
+		doc: "A query is one statement with closed quotes and comments. Inputs are passed as :name; ? and $1 are not supported.",
 		sample: sample{in: "id: int", out: "name: text",
-			steps: "- {type: SQLSource, id: ask, query: ⟦\"select name from people where id = ?\"│\"select name from people where id = :id\"⟧, connection: \"sqlite:///people.db\", inputs: [id], outputs: [name]}"},
+			steps: "- {type: SQLSource, id: find_name, query: ⟦\"select name from people where id = ?\"│\"select name from people where id = :id\"⟧, connection: \"sqlite:///people.db\", inputs: [id], outputs: [name]}"},
 		check: on(func(p *ruleContext, s *spec.SQLSource) {
 			d, known := dialectOf(s)
 			if !known {
@@ -37,11 +37,11 @@ func queryReadable() rule {
 		})}
 }
 
-func queryNames() rule {
-	return rule{code: "QT461", title: "SQLSource: the query uses a name that is not an input",
-		doc: "Each :name in a query stands for the value of the step's input of that name. In quotes and comments, and as a cast (::), a colon means what it means in SQL; write \\: for one that is not a parameter.",
+func unknownParameter() rule {
+	return rule{code: "QT461", title: "SQLSource: unknown parameter",
+		doc: "Each :name in a query is replaced by the value of the input with that name. In quotes, comments and casts (::), a colon has its SQL meaning; write \\: for a colon that does not start a parameter.",
 		sample: sample{in: "person: int", out: "name: text",
-			steps: "- {type: SQLSource, id: ask, query: \"select name from people where id = ⟦:persn│:person⟧\", connection: \"sqlite:///people.db\", inputs: [person], outputs: [name]}"},
+			steps: "- {type: SQLSource, id: find_name, query: \"select name from people where id = ⟦:persn│:person⟧\", connection: \"sqlite:///people.db\", inputs: [person], outputs: [name]}"},
 		check: on(func(p *ruleContext, s *spec.SQLSource) {
 			inputs := map[string]bool{}
 			var names []string
@@ -58,8 +58,8 @@ func queryNames() rule {
 		})}
 }
 
-// queryParameters are the names that a query needs; where the database is not
-// known, those that every dialect would see.
+// queryParameters returns the parameters of a query. If the dialect is unknown, it
+// returns those that are parameters in every dialect.
 func queryParameters(s *spec.SQLSource) []string {
 	dialects := sqlquery.Dialects()
 	if d, known := dialectOf(s); known {
@@ -81,11 +81,11 @@ func queryParameters(s *spec.SQLSource) []string {
 	return names
 }
 
-func connectionUsable() rule {
-	return rule{code: "QT462", warning: true, title: "SQLSource: a connection that cannot be opened",
-		doc: "A connection is the URL of an SQLite file (sqlite:///people.db, with four slashes before an absolute path), of a PostgreSQL (postgresql://user@host/database), or of a MySQL or MariaDB server (mysql://user@host/database). A run with another ends at once.",
+func invalidConnection() rule {
+	return rule{code: "QT462", warning: true, title: "SQLSource: invalid connection URL",
+		doc: "A connection is the URL of an SQLite file (sqlite:///people.db, with four slashes before an absolute path), a PostgreSQL server (postgresql://user@host/database), or a MySQL or MariaDB server (mysql://user@host/database). A run with any other URL fails.",
 		sample: sample{out: "name: text",
-			steps: "- {type: SQLSource, id: ask, query: select name from people, connection: ⟦\"sqlite://people.db\"│\"sqlite:///people.db\"⟧, outputs: [name]}"},
+			steps: "- {type: SQLSource, id: find_name, query: select name from people, connection: ⟦\"sqlite://people.db\"│\"sqlite:///people.db\"⟧, outputs: [name]}"},
 		check: on(func(p *ruleContext, s *spec.SQLSource) {
 			text := s.Connection.Reveal()
 			if text == "" || strings.Contains(text, "${") {

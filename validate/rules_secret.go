@@ -9,42 +9,42 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// secretRules are about what everybody may read who may read the document.
+// secretRules returns the rule of secrets in plain text.
 func secretRules() []rule { return []rule{plaintextSecrets()} }
 
-// onEntity makes a check of everything that has an id.
-func onEntity() reflect.Type { return reflect.TypeFor[spec.Entity]() }
+// entityType returns the type of all entities.
+func entityType() reflect.Type { return reflect.TypeFor[spec.Entity]() }
 
 func plaintextSecrets() rule {
-	return rule{code: "QT437", warning: true, title: "a secret that is written in clear",
-		doc: "Who can read the document can read the secret, and so can everybody who sees its history. Write ${NAME} and set the environment variable, or name a secret of the secret manager: {secret_name: …}.",
+	return rule{code: "QT437", warning: true, title: "secret in plain text",
+		doc: "Anyone who can read the document or its history can read the secret. Write ${NAME} and set the environment variable, or use a secret of the secret manager: {secret_name: …}.",
 		sample: sample{text: `
 id: example
 auths:
   - {type: api_key, id: account, api_key: ⟦sk-1234567890│"${OPENAI_API_KEY:-}"⟧}
 `},
-		check: check{wants: onEntity(), run: func(p *ruleContext, n spec.Node) {
+		check: check{nodeType: entityType(), run: func(p *ruleContext, n spec.Node) {
 			for _, s := range secretsOf(n) {
-				p.list.Add(p.reportAt(s.at, "the %s of %s is written in clear", s.what, nameOf(n.(spec.Entity))).
+				p.list.Add(p.reportAt(s.at, "the %s of %s is in plain text", s.what, nameOf(n.(spec.Entity))).
 					WithHint("write ${NAME} and set the environment variable"))
 			}
 		}}}
 }
 
-// plaintextSecret is a secret that the document itself holds.
+// plaintextSecret is a secret in plain text in the document.
 type plaintextSecret struct {
 	what string // the key
 	at   source.Span
 }
 
-// secretsOf finds the secrets that a node holds in clear.
+// secretsOf returns the plain-text secrets of a node.
 func secretsOf(n spec.Node) []plaintextSecret {
 	return secretsIn(reflect.ValueOf(n).Elem(), n, "", "")
 }
 
-// secretsIn finds the secrets in a part of a node under a key; kind is the tag
-// `secret` of its field: name for a value that is no secret in spite of its type,
-// url for an address that is one only if it has a password.
+// secretsIn returns the plain-text secrets in a part of a node with a key. kind is the
+// tag `secret` of the field: name for a value that is not secret in spite of its type,
+// url for a URL that is secret only if it has a password.
 func secretsIn(v reflect.Value, n spec.Node, key, kind string) []plaintextSecret {
 	var found []plaintextSecret
 	switch value := v.Interface().(type) {
@@ -64,7 +64,7 @@ func secretsIn(v reflect.Value, n spec.Node, key, kind string) []plaintextSecret
 		}
 		return found
 	case map[string]spec.Secret:
-		return inMap(n, key, value)
+		return secretsInMap(n, key, value)
 	case spec.Reference, spec.Entity:
 		return nil
 	case spec.Node:
@@ -72,9 +72,15 @@ func secretsIn(v reflect.Value, n spec.Node, key, kind string) []plaintextSecret
 			return secretsIn(v.Elem(), value, "", "")
 		}
 	}
-	if v.Kind() != reflect.Struct {
-		return nil
+	if v.Kind() == reflect.Struct {
+		return secretsInFields(v, n, key)
 	}
+	return nil
+}
+
+// secretsInFields returns the plain-text secrets in the fields of a struct.
+func secretsInFields(v reflect.Value, n spec.Node, key string) []plaintextSecret {
+	var found []plaintextSecret
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
@@ -82,14 +88,14 @@ func secretsIn(v reflect.Value, n spec.Node, key, kind string) []plaintextSecret
 			continue
 		}
 		if name == "" {
-			name = key // a part without a key of its own
+			name = key // embedded: the key of the parent
 		}
 		found = append(found, secretsIn(v.Field(i), n, name, f.Tag.Get("secret"))...)
 	}
 	return found
 }
 
-// withPassword is a URL that holds a password, the empty secret for one that holds none.
+// withPassword returns a URL with a password, or the empty secret if it has none.
 func withPassword(s spec.Secret) spec.Secret {
 	u, err := url.Parse(s.Reveal())
 	if err != nil || u.User == nil {
@@ -101,8 +107,8 @@ func withPassword(s spec.Secret) spec.Secret {
 	return s
 }
 
-// inMap finds the entries of a map that are called like secrets and written in clear.
-func inMap(n spec.Node, field string, values map[string]spec.Secret) []plaintextSecret {
+// secretsInMap returns the plain-text entries of a map whose names are those of secrets.
+func secretsInMap(n spec.Node, field string, values map[string]spec.Secret) []plaintextSecret {
 	var found []plaintextSecret
 	at, ok := n.Place().Lookup(field)
 	if !ok {
@@ -120,5 +126,5 @@ func inMap(n spec.Node, field string, values map[string]spec.Secret) []plaintext
 	return found
 }
 
-// nameOf is an entity in a message: auth "account".
+// nameOf returns an entity in a message, such as auth "account".
 func nameOf(e spec.Entity) string { return string(e.Kind()) + " " + quoted(e.EntityID()) }

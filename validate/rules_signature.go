@@ -9,8 +9,8 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// signatureRules makes one rule of each demand that a type of step declares about
-// the number and the types of its variables.
+// signatureRules returns one rule for each demand that a step type makes on the
+// number and the types of its variables.
 func signatureRules() []rule {
 	var all []rule
 	for _, s := range spec.StepTypes() {
@@ -27,21 +27,21 @@ func signatureRules() []rule {
 	return all
 }
 
-// demandRule is the rule of one demand.
+// demandRule returns the rule of a demand.
 func demandRule(s spec.Step, signature spec.Signature, d spec.Demand) rule {
 	name := spec.TypeName(s)
-	r := rule{code: d.Code, sample: demandSample{s, signature, d}, sided: true}
+	r := rule{code: d.Code, sample: demandSample{s, signature, d}, checksSides: true}
 	if d.IsCount() {
 		r.title = fmt.Sprintf("%s needs %s", name, d)
 		r.doc = fmt.Sprintf("A step of type %s has %s.", name, d)
 	} else {
 		r.title = fmt.Sprintf("%s: an %s must be %s", name, d.Side(), d)
-		r.doc = fmt.Sprintf("A step of type %s takes %s as its %s; whether the variable is optional does not matter.", name, d, d.Side())
+		r.doc = fmt.Sprintf("A step of type %s takes %s as its %s. The variable may be optional.", name, d, d.Side())
 		if d.Outputs {
-			r.doc = fmt.Sprintf("A step of type %s writes %s as its %s; whether the variable is optional does not matter.", name, d, d.Side())
+			r.doc = fmt.Sprintf("A step of type %s writes %s as its %s. The variable may be optional.", name, d, d.Side())
 		}
 	}
-	r.check = check{wants: reflect.TypeOf(s), run: func(p *ruleContext, n spec.Node) {
+	r.check = check{nodeType: reflect.TypeOf(s), run: func(p *ruleContext, n spec.Node) {
 		if step := n.(spec.Step); sideRead(step, d.Outputs) && p.appliesTo(signature, step) {
 			p.checkDemand(step, signature, d)
 		}
@@ -71,7 +71,7 @@ func (p *ruleContext) checkDemand(s spec.Step, signature spec.Signature, d spec.
 	}
 	if d.IsCount() {
 		p.checkCount(s, d, ports)
-	} else if hasDemandedCount(signature, d.Outputs, len(ports)) { // one diagnostic for a side is enough
+	} else if hasDemandedCount(signature, d.Outputs, len(ports)) { // otherwise the count is reported
 		p.checkTypes(s, d, ports)
 	}
 }
@@ -104,16 +104,16 @@ func (p *ruleContext) checkTypes(s spec.Step, d spec.Demand, ports []port) {
 		return
 	}
 	for _, one := range wrong {
-		found := p.reportAt(one.Span, "the %s %q of step %q must be %s, is %s", d.Side(), one.ID, s.EntityID(), d, one.To.Type.String())
+		diagnostic := p.reportAt(one.Span, "the %s %q of step %q must be %s, is %s", d.Side(), one.ID, s.EntityID(), d, one.To.Type.String())
 		if place := typePlace(one.To.Place().Field("type")); !place.IsZero() {
-			found = found.WithRelated(place, "declared here")
+			diagnostic = diagnostic.WithRelated(place, "declared here")
 		}
-		p.list.Add(found)
+		p.list.Add(diagnostic)
 	}
 }
 
-// demandSample is the example of a demand's rule, made from the step's declaration:
-// its required fields, and variables that fit and that do not.
+// demandSample is the example of a demand's rule. It is generated from the step's
+// declaration: its required fields, and variables that match the demand or do not.
 type demandSample struct {
 	step      spec.Step
 	signature spec.Signature
@@ -135,7 +135,7 @@ func (s demandSample) sample() sample {
 		steps: fmt.Sprintf("- {type: %s, id: work, %sinputs: [%s], outputs: [%s]}", spec.TypeName(s.step), keys, markNames(in), markNames(out))}
 }
 
-// breakDemand marks variables so that the wrong side of the sample breaks the demand.
+// breakDemand marks variables so that the wrong side of the sample violates the demand.
 func breakDemand(d spec.Demand, list string) string {
 	if d.IsCount() {
 		return markOpen + markMiddle + list + markClose
@@ -150,7 +150,7 @@ func breakDemand(d spec.Demand, list string) string {
 	return strings.Join(vars, ", ")
 }
 
-// markNames is namesOf for a list with marks in it.
+// markNames is namesOf for a list with marks.
 func markNames(list string) string {
 	if !strings.Contains(list, markOpen) {
 		return namesOf(list)
@@ -158,8 +158,8 @@ func markNames(list string) string {
 	return markOpen + namesOf(choose(list, false)) + markMiddle + namesOf(choose(list, true)) + markClose
 }
 
-// sampleKeys writes the required keys of a step for a sample, and the declarations
-// that they refer to. A key that is no reference has its value in the tag `example`.
+// sampleKeys returns the required keys of a step and the declarations that they refer
+// to. The values of other keys are in the tag `example`.
 func sampleKeys(s spec.Step, index string) (keys, head string) {
 	t := reflect.TypeOf(s).Elem()
 	for i := range t.NumField() {
@@ -176,13 +176,13 @@ func sampleKeys(s spec.Step, index string) (keys, head string) {
 	return keys, head
 }
 
-// sampleTarget is the id and the declaration of an entity that a reference may name.
-func sampleTarget(wants reflect.Type, index string) (id, head string) {
+// sampleTarget returns the id and the declaration of an entity for a reference.
+func sampleTarget(target reflect.Type, index string) (id, head string) {
 	const (
 		vectorIndex   = sampleVectors + "\nindexes:\n  - {type: VectorIndex, id: shop, name: shop, module: llama_index.core.VectorStoreIndex, embedding_model: vectors}"
 		documentIndex = "indexes:\n  - {type: DocumentIndex, id: shop, name: shop, endpoint: \"http://localhost:9200\"}"
 	)
-	fits := func(n spec.Node) bool { return reflect.TypeOf(n).AssignableTo(wants) }
+	fits := func(n spec.Node) bool { return reflect.TypeOf(n).AssignableTo(target) }
 	switch {
 	case fits(&spec.Model{}):
 		return "writer", sampleModel

@@ -9,54 +9,55 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
+// quoted returns an id in quotes.
 func quoted(id string) string { return strconv.Quote(id) }
 
-// effectRules are about settings that nothing acts on.
-func effectRules() []rule { return []rule{withoutEffect(), moneyWithoutPrices()} }
+// unusedSettingRules returns the rules of settings without effect.
+func unusedSettingRules() []rule { return []rule{ignoredKey(), moneyWithoutPrices()} }
 
-// ignoredSetting is a key that this version reads, checks and does not act on. A setting
-// without which a run would be another one is not here: a run refuses it.
+// ignoredSetting is a key that this version checks but does not use. Settings that
+// change the result of a run are not listed here: a run rejects them.
 type ignoredSetting struct {
 	kind spec.Kind // of the entity
-	key  string    // a.b is b within a
+	key  string    // a.b is the key b in a
 	why  string
 }
 
-// idleKeys is the one table of keys without effect. What learns to act on a key
-// takes its row out.
-func idleKeys() []ignoredSetting {
+// ignoredSettings returns the keys without effect. Remove a row when the key is
+// implemented.
+func ignoredSettings() []ignoredSetting {
 	return []ignoredSetting{
 		{spec.KindApplication, "telemetry", "traces are not sent yet"},
-		{spec.KindFlow, "feedback", "nobody is asked for it yet"},
+		{spec.KindFlow, "feedback", "feedback is not collected yet"},
 		{spec.KindVariable, "ui", "there is no user interface yet"},
 	}
 }
 
-func withoutEffect() rule {
-	return rule{code: "QT438", warning: true, title: "a key that has no effect",
-		doc: "The key is part of the language, but this version does not act on it: a run is the same with it and without it. Empty limits are such keys, too.",
+func ignoredKey() rule {
+	return rule{code: "QT438", warning: true, title: "setting without effect",
+		doc: "This version accepts the key but ignores it. Budgets and rate limits without any limit are reported too.",
 		sample: sample{in: "name: text", out: "name: text", flow: "budget: {⟦│tokens: 20000⟧}",
 			steps: "- {type: Echo, id: pass, inputs: [name], outputs: [name]}"},
-		check: check{wants: reflect.TypeFor[spec.Node](), run: func(p *ruleContext, n spec.Node) {
+		check: check{nodeType: reflect.TypeFor[spec.Node](), run: func(p *ruleContext, n spec.Node) {
 			if e, ok := n.(spec.Entity); ok {
-				p.idle(e)
+				p.checkIgnored(e)
 			}
 			switch limits := n.(type) {
 			case *spec.Budget:
 				if limits.Tokens == 0 && limits.Calls == 0 && limits.Seconds == 0 && limits.Money == 0 {
-					p.empty(n, "the budget limits nothing", "tokens, calls, seconds or money")
+					p.reportEmpty(n, "the budget has no limit", "tokens, calls, seconds or money")
 				}
 			case *spec.RateLimit:
 				if limits.RequestsPerMinute == 0 && limits.TokensPerMinute == 0 {
-					p.empty(n, "the rate limit limits nothing", "requests_per_minute or tokens_per_minute")
+					p.reportEmpty(n, "the rate limit has no limit", "requests_per_minute or tokens_per_minute")
 				}
 			}
 		}}}
 }
 
-// idle reports the keys of an entity that have no effect.
-func (p *ruleContext) idle(e spec.Entity) {
-	for _, k := range idleKeys() {
+// checkIgnored reports the keys of an entity that have no effect.
+func (p *ruleContext) checkIgnored(e spec.Entity) {
+	for _, k := range ignoredSettings() {
 		if k.kind != e.Kind() {
 			continue
 		}
@@ -72,25 +73,25 @@ func (p *ruleContext) idle(e spec.Entity) {
 	}
 }
 
-// empty reports a mapping of limits without any.
-func (p *ruleContext) empty(n spec.Node, what, keys string) {
+// reportEmpty reports a mapping without limits.
+func (p *ruleContext) reportEmpty(n spec.Node, what, keys string) {
 	if n.Place() != nil && len(n.Place().Parts) == 0 {
-		p.list.Add(p.reportAt(n.Place().Span(), "%s", what).WithHint("give %s", keys))
+		p.list.Add(p.reportAt(n.Place().Span(), "%s", what).WithHint("set %s", keys))
 	}
 }
 
 func moneyWithoutPrices() rule {
-	return rule{code: "QT439", warning: true, title: "a budget in money for a model without prices",
-		doc: "What a model call costs is reckoned from the model's prices. A model without them costs nothing as far as the budget can tell.",
+	return rule{code: "QT439", warning: true, title: "budget in money for a model without prices",
+		doc: "The cost of a model call is computed from the model's prices. Calls of a model without prices do not count towards the budget.",
 		sample: sample{head: "models:\n  - {type: Model, id: writer, provider: openai⟦│, prices: {input: 0.15, output: 0.6}⟧}",
-			in: "said: text", out: "answer: text", flow: "budget: {money: 2}",
-			steps: "- {type: LLMInference, id: reply, model: writer, inputs: [said], outputs: [answer]}"},
+			in: "question: text", out: "answer: text", flow: "budget: {money: 2}",
+			steps: "- {type: LLMInference, id: reply, model: writer, inputs: [question], outputs: [answer]}"},
 		check: on(func(p *ruleContext, f *spec.Flow) {
 			if f.Budget == nil || f.Budget.Money == 0 {
 				return
 			}
 			for _, step := range f.Plan().Steps {
-				if m, _ := p.chatOf(step.Step); m != nil && m.Prices == nil && !m.IsMock() {
+				if m, _ := p.modelAndMemoryOf(step.Step); m != nil && m.Prices == nil && !m.IsMock() {
 					p.list.Add(p.reportAt(placeOf(f.Budget, "money"), "the budget of flow %q is in money, but the model %q has no prices", f.ID, m.ID).
 						WithRelated(idPlace(m), fmt.Sprintf("add prices: to the model %q", m.ID)))
 				}

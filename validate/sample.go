@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// sample is a rule's example. What differs between the wrong and the right
-// document is written ⟦wrong│right⟧, in any of the fields.
+// sample is a rule's example. The differences between the wrong and the right
+// document are written ⟦wrong│right⟧, in any of the fields.
 type sample struct {
-	text  string // the whole document, where it is no flow among a few declarations
+	text  string // the complete document; the other fields are not used
 	head  string // YAML before the flows
 	in    string // the flow's inputs: "question: text, n: int"
-	vars  string // further variables, written the same way
-	out   string // the flow's outputs, declared here unless in or vars declares them
-	flow  string // further keys of the flow
+	vars  string // other variables, in the same form
+	out   string // the flow's outputs; declares those that in and vars do not declare
+	flow  string // other keys of the flow
 	steps string // YAML of the steps
 }
 
-// The marks around what differs.
+// The marks around a difference.
 const (
 	markOpen, markMiddle, markClose = "⟦", "│", "⟧"
 )
@@ -25,7 +25,7 @@ const (
 func (s sample) wrong() string { return s.side(false).render() }
 func (s sample) right() string { return s.side(true).render() }
 
-// side is the sample with one side of every difference chosen.
+// side returns the sample with one side of every difference.
 func (s sample) side(right bool) sample {
 	for _, field := range []*string{&s.text, &s.head, &s.in, &s.vars, &s.out, &s.flow, &s.steps} {
 		*field = choose(*field, right)
@@ -33,7 +33,7 @@ func (s sample) side(right bool) sample {
 	return s
 }
 
-// choose takes one side of every difference in a text.
+// choose returns a text with one side of every difference.
 func choose(text string, right bool) string {
 	var b strings.Builder
 	for {
@@ -52,14 +52,14 @@ func choose(text string, right bool) string {
 	}
 }
 
-// render writes the document.
+// render returns the document.
 func (s sample) render() string {
 	if s.text != "" {
 		return strings.TrimPrefix(s.text, "\n")
 	}
 	var b strings.Builder
 	b.WriteString("id: example\n")
-	block(&b, 0, s.head)
+	writeLines(&b, 0, s.head)
 	b.WriteString("flows:\n  - id: main\n")
 	declared := map[string]bool{}
 	for _, list := range []string{s.in, s.vars, s.out} {
@@ -75,24 +75,24 @@ func (s sample) render() string {
 			fmt.Fprintf(&b, "      - {id: %s, type: %q}\n", name, kind)
 		}
 	}
-	refs(&b, "inputs", s.in)
-	refs(&b, "outputs", s.out)
-	block(&b, 4, s.flow)
+	writeRefs(&b, "inputs", s.in)
+	writeRefs(&b, "outputs", s.out)
+	writeLines(&b, 4, s.flow)
 	if s.steps != "" {
 		b.WriteString("    steps:\n")
-		block(&b, 6, s.steps)
+		writeLines(&b, 6, s.steps)
 	}
 	return b.String()
 }
 
-// refs writes the names of a list of variables under key.
-func refs(b *strings.Builder, key, list string) {
+// writeRefs writes the names of a list of variables under key.
+func writeRefs(b *strings.Builder, key, list string) {
 	if names := namesOf(list); names != "" {
 		fmt.Fprintf(b, "    %s: [%s]\n", key, names)
 	}
 }
 
-// namesOf is "a, b" for "a: text, b: int".
+// namesOf returns "a, b" for "a: text, b: int".
 func namesOf(list string) string {
 	var names []string
 	for _, v := range strings.Split(list, ", ") {
@@ -103,8 +103,8 @@ func namesOf(list string) string {
 	return strings.Join(names, ", ")
 }
 
-// block writes lines, indented.
-func block(b *strings.Builder, indent int, text string) {
+// writeLines writes the lines of text with an indent.
+func writeLines(b *strings.Builder, indent int, text string) {
 	for line := range strings.Lines(strings.Trim(text, "\n")) {
 		if strings.TrimSpace(line) == "" {
 			continue
@@ -113,7 +113,7 @@ func block(b *strings.Builder, indent int, text string) {
 	}
 }
 
-// Declarations that many samples share.
+// Declarations that several samples use.
 const (
 	sampleModel   = "models:\n  - {type: Model, id: writer, provider: openai, model_id: gpt-4o-mini}"
 	sampleVectors = "models:\n  - {type: EmbeddingModel, id: vectors, provider: openai, model_id: text-embedding-3-small, dimensions: 1536}"

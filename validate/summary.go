@@ -7,20 +7,20 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// Summary counts what a document declares itself, without its references.
+// Summary counts the declarations of a document, without those of its references.
 type Summary struct {
 	Flows     int // flows
-	Steps     int // places in the flows' lists of steps
+	Steps     int // items in the step lists of flows
 	Memories  int // chat memories
 	Models    int // chat and embedding models
 	Tools     int // tools
 	Indexes   int // vector and document indexes
 	Types     int // custom types
-	Auths     int // sets of credentials
-	Variables int // variables of a list document; those of flows are not counted
+	Auths     int // credentials
+	Variables int // variables of a document that is a list; those of flows are not counted
 }
 
-// Summarise counts what doc declares.
+// Summarise counts the declarations of doc.
 func Summarise(doc *spec.Document) Summary {
 	if doc == nil {
 		return Summary{}
@@ -44,7 +44,7 @@ func Summarise(doc *spec.Document) Summary {
 	return s
 }
 
-// String is "2 flows, 7 steps, 1 memory, 1 model": what there is, the main things first.
+// String returns a text such as "2 flows, 7 steps, 1 memory, 1 model", without zero counts.
 func (s Summary) String() string {
 	var parts []string
 	for _, c := range []struct {

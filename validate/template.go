@@ -2,15 +2,15 @@ package validate
 
 import "github.com/qtype-dev/qtype/internal/prompttemplate"
 
-// placeholder is one {…} of a prompt template, or a brace that is none.
+// placeholder is a {…} of a prompt template, or an unmatched brace.
 type placeholder struct {
-	text  string // as it is written, braces included
-	name  string // what stands before ! and :
-	fault string // why the braces cannot be read; empty for a placeholder
-	place excerpt
+	text    string // as written, with braces
+	name    string // the text before ! and :
+	problem string // why the placeholder is invalid; empty if it is valid
+	place   excerpt
 }
 
-// placeholders reads a template. Reading goes on behind a fault.
+// placeholders returns the placeholders of a template, including invalid ones.
 func placeholders(text string) []placeholder {
 	var found []placeholder
 	for _, p := range prompttemplate.Parse(text) {
@@ -20,11 +20,11 @@ func placeholders(text string) []placeholder {
 		one := placeholder{text: p.Text, name: p.Name, place: excerptAt(text, p.At, len(p.Text))}
 		switch p.Kind {
 		case prompttemplate.Stray:
-			one.fault = "a single } closes nothing; write }} for a brace"
+			one.problem = "unmatched }; write }} for a brace"
 		case prompttemplate.Unclosed:
-			one.fault = "this { is never closed; write {{ for a brace"
+			one.problem = "unclosed {; write {{ for a brace"
 		case prompttemplate.Nested:
-			one.fault = "a { inside a placeholder; placeholders do not nest, write {{ for a brace"
+			one.problem = "nested placeholder; write {{ for a brace"
 		}
 		found = append(found, one)
 	}

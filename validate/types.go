@@ -10,9 +10,9 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// linkTypes looks up the names in type expressions: a built-in type, then a
-// custom one (language.md 7.1). It reports names that are none (QT110 for a
-// variable, QT114 for a property of a custom type).
+// linkTypes resolves the names in type expressions, first to a built-in type, then
+// to a custom one. It reports unknown names: QT110 for a variable, QT114 for a
+// property of a custom type.
 func (p *checker) linkTypes() {
 	known := map[string]bool{}
 	for _, name := range builtIn() {
@@ -23,51 +23,59 @@ func (p *checker) linkTypes() {
 		case *spec.Variable:
 			if !p.linkType(&n.Type, known) {
 				p.untyped[n] = true
-				p.reportVariable(n)
+				p.reportVariableType(n)
 			}
 		case *spec.CustomType:
 			for i := range n.Properties {
-				prop := &n.Properties[i]
-				named := baseOf(prop.Type).Name != "" || isIncompleteType(n.Place().Field("properties"), prop.Name)
-				if !p.linkType(&prop.Type, known) && named && !p.unread(reflect.TypeFor[*spec.CustomType]()) {
-					span := typePlace(n.Place().Field("properties").Field(prop.Name))
-					p.list.Add(p.unknownType("QT114", span, prop.Type, "property "+n.ID+"."+prop.Name))
-				}
+				p.linkProperty(n, &n.Properties[i], known)
 			}
 		}
 	}
 }
 
-// isIncompleteType tells whether a type is written as the empty text: one that could
-// not be read, or is not there, is empty, too, and told already.
-func isIncompleteType(owner *spec.Position, key string) bool {
+func (p *checker) linkProperty(t *spec.CustomType, prop *spec.Property, builtIn map[string]bool) {
+	if p.linkType(&prop.Type, builtIn) || p.maybeDeclared(reflect.TypeFor[*spec.CustomType]()) {
+		return
+	}
+	properties := t.Place().Field("properties")
+	if baseOf(prop.Type).Name != "" || hasEmptyType(properties, prop.Name) {
+		span := typePlace(properties.Field(prop.Name))
+		p.list.Add(p.unknownType("QT114", span, prop.Type, "property "+t.ID+"."+prop.Name))
+	}
+}
+
+// hasEmptyType reports whether a type is written as an empty text. A type that is
+// missing or could not be read is empty too, but reported by the loader.
+func hasEmptyType(owner *spec.Position, key string) bool {
 	_, written := owner.Lookup(key)
 	return written && owner.Complete(key)
 }
 
-// reportVariable reports a variable whose type is not known, unless the loader
-// had reason to leave it out. The element of the structured form was never
-// checked, and existing documents name types there that are gone.
-func (p *checker) reportVariable(v *spec.Variable) {
-	place := v.Place().Field("type")
-	if baseOf(v.Type).Name == "" && !isIncompleteType(v.Place(), "type") || p.unread(reflect.TypeFor[*spec.CustomType]()) && typeSynonym(baseOf(v.Type).Name) == "" {
+// reportVariableType reports a variable of unknown type, unless its type could not
+// be read. For the element type of the structured form it is only a warning: QType
+// (Python) does not check that name.
+func (p *checker) reportVariableType(v *spec.Variable) {
+	name := baseOf(v.Type).Name
+	if name == "" && !hasEmptyType(v.Place(), "type") ||
+		p.maybeDeclared(reflect.TypeFor[*spec.CustomType]()) && !isTypeSynonym(name) {
 		return
 	}
+	place := v.Place().Field("type")
 	written := v.Type
 	_, structured := place.Lookup("element_type")
 	structured = structured && v.Type.Elem != nil
 	if structured {
 		written = *v.Type.Elem
 	}
-	finding := p.unknownType("QT110", typePlace(place), written, "variable "+v.ID)
+	diagnostic := p.unknownType("QT110", typePlace(place), written, "variable "+v.ID)
 	if structured {
-		finding = finding.WithSeverity(diag.Warning)
+		diagnostic = diagnostic.WithSeverity(diag.Warning)
 		v.Type = spec.Type{Elem: &spec.Type{Name: spec.Any}, Optional: v.Type.Optional}
 	}
-	p.list.Add(finding)
+	p.list.Add(diagnostic)
 }
 
-// linkType sets Custom where the innermost type is a custom one, and tells whether it is known.
+// linkType sets Custom if the innermost type is a custom one, and reports whether the type is known.
 func (p *checker) linkType(t *spec.Type, builtIn map[string]bool) bool {
 	for t.Elem != nil {
 		t = t.Elem
@@ -82,12 +90,12 @@ func (p *checker) linkType(t *spec.Type, builtIn map[string]bool) bool {
 	return t.Custom != nil
 }
 
-// unknownType is the finding for a type name that is none.
+// unknownType returns the diagnostic for an unknown type name.
 func (p *checker) unknownType(code string, span source.Span, t spec.Type, what string) diag.Diagnostic {
 	name := baseOf(t).Name
-	finding := fault(code, span, "%s has an unknown type %q", what, name)
-	near := typeSynonym(name)
-	var candidates []string // where the name is no other language's
+	diagnostic := newDiagnostic(code, span, "%s has an unknown type %q", what, name)
+	near, exact := typeSynonym(name)
+	var candidates []string // unless the name is a synonym
 	if near == "" {
 		candidates = builtIn()
 		for id := range p.types {
@@ -96,54 +104,59 @@ func (p *checker) unknownType(code string, span source.Span, t spec.Type, what s
 		near = diag.Nearest(name, candidates)
 	}
 	if near == "" {
-		return finding.WithHint("use a built-in type (qtype explain QT110 lists them) or declare it under types:")
+		return diagnostic.WithHint("use a built-in type (qtype explain QT110 lists them) or declare it under types:")
 	}
 	fixed := strings.Replace(t.String(), name, near, 1)
-	finding = finding.WithHint("did you mean %q?", near).WithSuggestion(fixed)
-	if synonym(name) || diag.IsUnambiguous(name, near, candidates) {
-		finding = finding.WithReplacement(t.String(), fixed)
+	diagnostic = diagnostic.WithHint("did you mean %q?", near).WithSuggestion(fixed)
+	if exact || diag.IsUnambiguous(name, near, candidates) {
+		diagnostic = diagnostic.WithReplacement(t.String(), fixed)
 	}
 	if custom := p.types[near]; custom != nil {
-		finding = finding.WithRelated(idPlace(custom), "a type declared here")
+		diagnostic = diagnostic.WithRelated(idPlace(custom), "declared here")
 	}
-	return finding
+	return diagnostic
 }
 
-// typeSynonym is the built-in type for a name that other languages use.
-func typeSynonym(name string) string {
-	switch strings.ToLower(name) {
-	case "string", "str", "varchar":
-		return "text"
-	case "integer", "int64", "long":
-		return "int"
-	case "number", "double", "decimal", "real":
-		return "float"
-	case "bool":
-		return "boolean"
-	case "binary", "blob":
-		return "bytes"
-	case "timestamp":
-		return "datetime"
-	case "message":
-		return "ChatMessage"
-	}
-	return ""
+// synonyms are type names of other languages for a built-in type.
+type synonyms struct {
+	names   string // separated by spaces
+	builtIn string
+	exact   bool // the names cannot mean another built-in type
 }
 
-// synonym tells whether a name of another language can only be the one built-in
-// type; a number may be whole or not.
-func synonym(name string) bool {
-	switch strings.ToLower(name) {
-	case "string", "str", "varchar", "integer", "int64", "bool":
-		return true
+func typeSynonyms() []synonyms {
+	return []synonyms{
+		{"string str varchar", "text", true},
+		{"integer int64", "int", true},
+		{"long", "int", false},
+		{"number double decimal real", "float", false}, // a number may be an int
+		{"bool", "boolean", true},
+		{"binary blob", "bytes", false},
+		{"timestamp", "datetime", false},
+		{"message", "ChatMessage", false},
 	}
-	return false
 }
 
-// builtIn lists the names that the language defines itself.
+// typeSynonym returns the built-in type for a type name of other languages, or "". It
+// also reports whether the name cannot mean another built-in type.
+func typeSynonym(name string) (builtIn string, exact bool) {
+	for _, s := range typeSynonyms() {
+		if slices.Contains(strings.Fields(s.names), strings.ToLower(name)) {
+			return s.builtIn, s.exact
+		}
+	}
+	return "", false
+}
+
+func isTypeSynonym(name string) bool {
+	builtIn, _ := typeSynonym(name)
+	return builtIn != ""
+}
+
+// builtIn returns the names of the built-in types.
 func builtIn() []string { return slices.Concat(spec.Primitives(), spec.DomainTypes()) }
 
-// baseOf is the innermost element of a list type, the type itself otherwise.
+// baseOf returns the innermost element type of a list, or t if it is not a list.
 func baseOf(t spec.Type) spec.Type {
 	for t.Elem != nil {
 		t = *t.Elem
@@ -151,7 +164,7 @@ func baseOf(t spec.Type) spec.Type {
 	return t
 }
 
-// typePlace is where a type expression stands; {element_type: text} is one too.
+// typePlace returns the position of a type expression, also of the form {element_type: text}.
 func typePlace(p *spec.Position) source.Span { return p.Field("element_type").Span() }
 
 func typeRules() []rule {
@@ -159,16 +172,15 @@ func typeRules() []rule {
 }
 
 func unknownVariableType() rule {
-	return rule{code: "QT110", title: "unknown type of a variable",
+	return rule{code: "QT110", title: "unknown variable type",
 		doc: "A variable's type is a built-in type, the id of a custom type, or list[…] of one; a trailing ? makes it optional. " +
-			"Names are case-sensitive. Built in are " + strings.Join(builtIn(), ", ") + ".",
+			"Names are case-sensitive. The built-in types are " + strings.Join(builtIn(), ", ") + ".",
 		sample: sample{in: "name: ⟦string│text⟧", out: "name: text", steps: "- {type: Echo, id: pass, inputs: [name], outputs: [name]}"}}
 }
 
 func unknownPropertyType() rule {
-	return rule{code: "QT114", title: "unusable type of a property",
-		doc: "A property's type is a built-in type or the id of a custom type; lists may nest and ? may stand at every level. " +
-			"A type that needs a record of itself, directly or through others, has no finite value: make one property of the circle optional or a list.",
+	return rule{code: "QT114", title: "invalid property type",
+		doc:   "A property's type is a built-in type or the id of a custom type. Lists can be nested, and ? is allowed at every level. A type that requires a value of the same type, directly or through other types, has no finite value: make one property of the cycle optional or a list.",
 		check: on(recursiveTypes),
 		sample: sample{text: `
 id: example
@@ -180,56 +192,53 @@ types:
 `}}
 }
 
-// recursiveTypes reports records that must hold a record of their own type: no
-// value of them could be finite (language.md 7.4).
+// requiredProperty is a property whose value must contain a record of another type.
+type requiredProperty struct {
+	owner    *spec.CustomType
+	property *spec.Property
+}
+
+func (r requiredProperty) String() string { return r.owner.ID + "." + r.property.Name }
+
+// recursiveTypes reports records that must contain a record of the same type: no
+// value of such a type is finite.
 func recursiveTypes(p *ruleContext, _ *spec.Document) {
 	if !p.here.root {
 		return
 	}
-	s := typeSearch{pass: p, state: map[*spec.CustomType]int{}}
+	var types []*spec.CustomType
 	for _, v := range p.nodes {
 		if t, ok := v.node.(*spec.CustomType); ok {
-			s.visit(t)
+			types = append(types, t)
 		}
 	}
+	findCycles(types, requiredTypes, func(cycle []edge[*spec.CustomType, requiredProperty]) {
+		var names []string
+		for _, e := range cycle[1:] {
+			names = append(names, e.via.String())
+		}
+		last := cycle[len(cycle)-1]
+		span := last.via.owner.Place().Field("properties").Field(last.via.property.Name).Span()
+		p.list.Add(p.reportAt(span, "the type %q requires itself: %s", last.to.ID, strings.Join(append(names, last.to.ID), " → ")).
+			WithHint("make the property optional: %q", last.via.property.Type.String()+"?"))
+	})
 }
 
-// typeSearch finds circles of required properties, depth first.
-type typeSearch struct {
-	pass  *ruleContext
-	state map[*spec.CustomType]int // 1 on the path, 2 done
-	path  []string                 // the properties from the start to here: Book.author
-	trail []*spec.CustomType       // the types of path
-}
-
-// visit goes into every type that t must hold; one that is still on the path closes a circle.
-func (s *typeSearch) visit(t *spec.CustomType) {
-	if s.state[t] != 0 {
-		return
-	}
-	s.state[t] = 1
-	for _, prop := range t.Properties {
-		next := prop.Type.Custom
-		if next == nil || prop.Type.Optional {
-			continue
+// requiredTypes returns the custom types that every value of t contains.
+func requiredTypes(t *spec.CustomType) []edge[*spec.CustomType, requiredProperty] {
+	var all []edge[*spec.CustomType, requiredProperty]
+	for i := range t.Properties {
+		prop := &t.Properties[i]
+		if next := prop.Type.Custom; next != nil && !prop.Type.Optional {
+			all = append(all, edge[*spec.CustomType, requiredProperty]{next, requiredProperty{t, prop}})
 		}
-		s.path, s.trail = append(s.path, t.ID+"."+prop.Name), append(s.trail, t)
-		if s.state[next] == 1 {
-			circle := s.path[slices.Index(s.trail, next):]
-			s.pass.list.Add(s.pass.reportAt(t.Place().Field("properties").Field(prop.Name).Span(),
-				"the type %q needs itself without end: %s", next.ID, strings.Join(append(slices.Clone(circle), next.ID), " → ")).
-				WithHint("write %q to let it end", prop.Type.String()+"?"))
-		} else {
-			s.visit(next)
-		}
-		s.path, s.trail = s.path[:len(s.path)-1], s.trail[:len(s.trail)-1]
 	}
-	s.state[t] = 2
+	return all
 }
 
 func shadowedType() rule {
-	return rule{code: "QT409", warning: true, title: "a custom type is named like a built-in one",
-		doc: "The built-in type wins wherever the name is used, so the custom type can never be selected.",
+	return rule{code: "QT409", warning: true, title: "custom type with the name of a built-in type",
+		doc: "The built-in type takes precedence, so the custom type is never used.",
 		sample: sample{text: `
 id: example
 types:
@@ -238,7 +247,7 @@ types:
 `},
 		check: on(func(p *ruleContext, t *spec.CustomType) {
 			if slices.Contains(builtIn(), t.ID) {
-				p.report(idPlace(t), "the type %q is built in; this one can never be used", t.ID)
+				p.report(idPlace(t), "the type %q is built in; this custom type is never used", t.ID)
 			}
 		})}
 }

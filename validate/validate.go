@@ -1,12 +1,11 @@
-// Package validate says whether a document makes sense, beyond its shape: ids
-// are unique, references name something of the right kind, types meet, and
-// every entity obeys the rules of the language.
+// Package validate links a document and checks its meaning: ids are unique,
+// references refer to entities of the right kind, types match, and every entity
+// obeys the rules of the language.
 //
-// Each rule is declared once, in a table keyed by its code, with a title, an
-// explanation and a wrong and a right document; `qtype explain`, the manual and
-// the tests read the same declarations. Checking needs no network, no secrets
-// and no files, and finds every fault in one run: what could not be linked only
-// silences the rules that need it.
+// Each rule is declared once, with a code, a title, an explanation, and an invalid
+// and a valid document; `qtype explain`, docs/rules.md and the tests read the same
+// declarations. Checking needs no network, secrets or files, and reports all errors
+// in one run: a reference that cannot be linked disables only the rules that need it.
 package validate
 
 import (
@@ -16,11 +15,11 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// Check links doc in place and returns everything that is wrong with it, in
-// file order. When the list holds no errors every Ref.To, StepItem.Step and
-// Type.Custom of the document is set. A document that the loader could only
-// partly read is checked as far as it goes. Check changes doc and must not run
-// twice at once on the same one.
+// Check links doc in place and returns all diagnostics, in file order. If the list
+// has no errors, every Ref.To, StepItem.Step and Type.Custom of the document is set.
+// Of a document that the loader read only in part, Check reports nothing that may
+// follow from the unread part. It changes doc and is not safe for concurrent use on
+// the same document.
 func Check(doc *spec.Document) diag.List {
 	if doc == nil {
 		return nil
@@ -29,22 +28,23 @@ func Check(doc *spec.Document) diag.List {
 	p.declare()
 	p.linkTypes()
 	p.linkRefs()
-	p.linkFormulas()
+	p.linkExpressions()
 	p.makePlans()
 	p.apply(rules())
 	p.list.Sort()
 	return p.list
 }
 
-// rules is the table, made once: a call may check thousands of documents.
+// rules returns the table of rules. It is built once because a process may check
+// thousands of documents.
 var rules = sync.OnceValue(table)
 
-// Rules are the codes that Check reports, in the order of their numbers.
+// Rules returns the rules that Check applies, ordered by code.
 func Rules() []diag.Rule {
 	table := rules()
 	public := make([]diag.Rule, len(table))
 	for i, r := range table {
-		public[i] = r.public()
+		public[i] = r.documentation()
 	}
 	return public
 }

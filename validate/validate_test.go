@@ -13,15 +13,15 @@ import (
 	"github.com/qtype-dev/qtype/validate"
 )
 
-// alone is an environment without variables and without .env files.
-func alone() loader.Options {
+// emptyEnvironment returns options without environment variables and .env files.
+func emptyEnvironment() loader.Options {
 	return loader.Options{NoDotEnv: true, Lookup: func(string) (string, bool) { return "", false }}
 }
 
-// checked loads a text and answers what loading and checking found.
+// checked loads and checks a text and returns all diagnostics.
 func checked(t testing.TB, text string) (*loader.Result, diag.List) {
 	t.Helper()
-	loaded, found := loader.LoadBytes(context.Background(), "app.qtype.yaml", []byte(text), alone())
+	loaded, found := loader.LoadBytes(context.Background(), "app.qtype.yaml", []byte(text), emptyEnvironment())
 	found = append(found, validate.Check(loaded.Document)...)
 	found.Sort()
 	return loaded, found
@@ -45,41 +45,41 @@ func TestDocuments(t *testing.T) {
 	}
 	for _, path := range paths {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			loaded, found := loader.Load(context.Background(), path, alone())
+			loaded, found := loader.Load(context.Background(), path, emptyEnvironment())
 			found = append(found, validate.Check(loaded.Document)...)
 			diagtest.Check(t, loaded.Files, found)
 		})
 	}
 }
 
-func TestEveryRuleShowsItsFault(t *testing.T) {
+func TestRules_Examples(t *testing.T) {
 	for _, rule := range validate.Rules() {
 		t.Run(rule.Code, func(t *testing.T) {
 			_, wrong := checked(t, rule.Wrong)
 			_, right := checked(t, rule.Right)
 			if got := codes(wrong, diag.Error); rule.Severity == diag.Error && !slices.Equal(got, []string{rule.Code}) {
-				t.Errorf("the wrong example's errors are %v\n%s\n%v", got, rule.Wrong, wrong)
+				t.Errorf("errors of the wrong example: %v\n%s\n%v", got, rule.Wrong, wrong)
 			}
 			if rule.Severity == diag.Warning && (wrong.Errors() > 0 || !slices.Contains(codes(wrong, diag.Warning), rule.Code)) {
-				t.Errorf("the wrong example gives %v\n%s", wrong, rule.Wrong)
+				t.Errorf("diagnostics of the wrong example: %v\n%s", wrong, rule.Wrong)
 			}
 			if right.Errors() > 0 || slices.Contains(codes(right, rule.Severity), rule.Code) {
-				t.Errorf("the right example gives %v\n%s", right, rule.Right)
+				t.Errorf("diagnostics of the right example: %v\n%s", right, rule.Right)
 			}
 			for _, d := range wrong {
 				if d.Span.Start.Line == 0 {
-					t.Errorf("%s has no place", d.Error())
+					t.Errorf("%s has no position", d.Error())
 				}
 			}
 		})
 	}
 }
 
-func TestRulesAreDeclaredOnce(t *testing.T) {
+func TestRules_Unique(t *testing.T) {
 	last := ""
 	for _, rule := range validate.Rules() {
 		if rule.Code <= last {
-			t.Errorf("%s stands after %s", rule.Code, last)
+			t.Errorf("%s is listed after %s", rule.Code, last)
 		}
 		if last = rule.Code; rule.Title == "" || rule.Doc == "" || rule.Wrong == "" || rule.Right == "" || rule.Wrong == rule.Right {
 			t.Errorf("%s is incomplete", rule.Code)
@@ -87,7 +87,7 @@ func TestRulesAreDeclaredOnce(t *testing.T) {
 	}
 	for _, rule := range loader.Rules() {
 		if slices.ContainsFunc(validate.Rules(), func(r diag.Rule) bool { return r.Code == rule.Code }) {
-			t.Errorf("%s is declared by the loader too", rule.Code)
+			t.Errorf("%s is also declared by the loader", rule.Code)
 		}
 	}
 }

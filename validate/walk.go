@@ -8,72 +8,72 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// context is where a node or a reference stands in the tree.
-type context struct {
+// nodeContext describes where in the tree a node or a reference is.
+type nodeContext struct {
 	app     *spec.Application // the nearest application
-	flow    *spec.Flow        // the flow that it is written in
-	tool    spec.Tool         // the tool that it is written in
+	flow    *spec.Flow        // the enclosing flow
+	tool    spec.Tool         // the enclosing tool
 	field   string            // the name of the struct field that holds it
 	binding bool              // it is the target of a binding
-	owner   spec.Entity       // the nearest entity around it
+	owner   spec.Entity       // the nearest enclosing entity
 	root    bool              // it belongs to the document itself, not to one of its references
 }
 
-// visit is a node and where it stands.
+// visit is a node and its context.
 type visit struct {
 	node spec.Node
-	at   context
+	at   nodeContext
 }
 
-// reference is a reference and where it stands.
+// reference is a reference and its context.
 type reference struct {
 	ref  spec.Reference
-	item *spec.StepItem // the place in a flow that the reference fills, for {$ref: step}
-	at   context
+	item *spec.StepItem // the item in a flow's steps that the reference sets, for {$ref: step}
+	at   nodeContext
 }
 
-// checker is what is known about a document: its nodes and references, the
-// tables of ids, and what was found wrong so far.
+// checker is the state of one Check: the nodes and references of the document, the
+// tables of ids, and the diagnostics so far.
 type checker struct {
-	doc      *spec.Document
-	list     diag.List
-	nodes    []visit
-	mentions []reference
-	formulas []formula   // expressions
-	derived  []reference // bindings and paths that a step repeats as its inputs and outputs
+	doc         *spec.Document
+	list        diag.List
+	nodes       []visit
+	references  []reference
+	expressions []expressionUse
+	derived     []reference // bindings and paths that are also inputs and outputs of their step
 
-	ids     map[string][]declaration                 // everything with an id but flow and tool variables
+	ids     map[string][]declaration                 // everything with an id except variables of flows and tools
 	locals  map[*spec.Flow]map[string]*spec.Variable // the variables of each flow
 	shared  map[string][]declaration                 // the variables of all flows
-	flows   []*spec.Flow                             // every flow
-	types   map[string]*spec.CustomType              // the custom types
-	untyped map[*spec.Variable]bool                  // variables whose type is not known
-	used    map[spec.Entity]bool                     // what a reference was linked to
+	flows   []*spec.Flow
+	types   map[string]*spec.CustomType
+	untyped map[*spec.Variable]bool // variables of unknown type
+	used    map[spec.Entity]bool    // entities that a reference refers to
 	plans   map[*spec.Flow]*dataflow
 	steps   map[spec.Step]*spec.StepPlan
 
-	fields    map[reflect.Type][]int // the fields of a struct that are worth a visit
-	misses    int                    // references that could not be linked
-	variables map[*spec.Flow]named   // the variables that a flow may name
-	near      map[reflect.Type]named // the ids that a kind of reference may name
+	fields    map[reflect.Type][]int   // cache of mayContainNodes
+	misses    int                      // the number of references that could not be linked
+	variables map[*spec.Flow]targets   // cache of variablesFor
+	targets   map[reflect.Type]targets // cache of targetsOf for other entities
 }
 
-// collect walks the whole tree of a document.
+// collect walks the tree of a document.
 func collect(doc *spec.Document) *checker {
 	p := &checker{
 		doc: doc, ids: map[string][]declaration{}, locals: map[*spec.Flow]map[string]*spec.Variable{},
 		shared: map[string][]declaration{}, types: map[string]*spec.CustomType{},
 		untyped: map[*spec.Variable]bool{}, used: map[spec.Entity]bool{}, plans: map[*spec.Flow]*dataflow{}, steps: map[spec.Step]*spec.StepPlan{},
-		fields: map[reflect.Type][]int{}, near: map[reflect.Type]named{},
-		variables: map[*spec.Flow]named{},
+		fields: map[reflect.Type][]int{}, targets: map[reflect.Type]targets{},
+		variables: map[*spec.Flow]targets{},
 	}
-	p.walk(reflect.ValueOf(doc), context{app: doc.Application, root: true})
+	p.walk(reflect.ValueOf(doc), nodeContext{app: doc.Application, root: true})
 	return p
 }
 
-// walk visits v and everything below it. References are leaves: what they are
-// linked to is walked where it is declared.
-func (p *checker) walk(v reflect.Value, at context) {
+// walk visits v and everything below it, except the targets of references, which
+// are visited where they are declared.
+func (p *checker) walk(v reflect.Value, at nodeContext) {
 	switch v.Kind() {
 	case reflect.Interface:
 		p.walk(v.Elem(), at)
@@ -90,7 +90,7 @@ func (p *checker) walk(v reflect.Value, at context) {
 	}
 }
 
-func (p *checker) walkPointer(v reflect.Value, at context) {
+func (p *checker) walkPointer(v reflect.Value, at nodeContext) {
 	switch n := v.Interface().(type) {
 	case spec.Node:
 		at = at.enter(n)
@@ -105,8 +105,8 @@ func (p *checker) walkPointer(v reflect.Value, at context) {
 	}
 }
 
-// enter is the context inside of n.
-func (at context) enter(n spec.Node) context {
+// enter returns the context of the children of n.
+func (at nodeContext) enter(n spec.Node) nodeContext {
 	switch n := n.(type) {
 	case *spec.Document:
 		at.root = at.root && at.field == ""
@@ -123,7 +123,7 @@ func (at context) enter(n spec.Node) context {
 	return at
 }
 
-func (p *checker) walkStruct(v reflect.Value, at context) {
+func (p *checker) walkStruct(v reflect.Value, at nodeContext) {
 	if !v.CanAddr() {
 		return
 	}
@@ -131,42 +131,42 @@ func (p *checker) walkStruct(v reflect.Value, at context) {
 	case *spec.Type:
 		return
 	case spec.Reference:
-		p.mention(reference{ref: n, at: at})
+		p.addReference(reference{ref: n, at: at})
 		return
 	case *spec.StepItem:
-		// A step that is only referred to is walked where it is written.
+		// The step is visited where it is declared.
 		if !n.Ref.IsZero() {
-			p.mention(reference{ref: &n.Ref, item: n, at: at})
+			p.addReference(reference{ref: &n.Ref, item: n, at: at})
 			return
 		}
 	case *spec.Binding:
 		at.binding = true
 	case *spec.Expression:
-		p.formulas = append(p.formulas, formula{expr: n, at: at})
+		p.expressions = append(p.expressions, expressionUse{expr: n, at: at})
 		return
 	case *spec.Assignment:
-		p.mention(reference{ref: &n.Var, at: at})
-		p.formulas = append(p.formulas, formula{expr: &n.Expr, at: at, target: &n.Var})
+		p.addReference(reference{ref: &n.Var, at: at})
+		p.expressions = append(p.expressions, expressionUse{expr: &n.Expr, at: at, target: &n.Var})
 		return
 	}
 	p.walkFields(v, at)
 }
 
-// mention keeps a reference that says something.
-func (p *checker) mention(m reference) {
+// addReference records a reference unless it is empty.
+func (p *checker) addReference(m reference) {
 	if id, span := m.ref.Target(); id != "" || !span.IsZero() {
-		p.mentions = append(p.mentions, m)
+		p.references = append(p.references, m)
 	}
 }
 
-func (p *checker) walkFields(v reflect.Value, at context) {
+func (p *checker) walkFields(v reflect.Value, at nodeContext) {
 	t := v.Type()
-	worth, known := p.fields[t]
+	fields, known := p.fields[t]
 	if !known {
-		worth = mayContainNodes(t)
-		p.fields[t] = worth
+		fields = mayContainNodes(t)
+		p.fields[t] = fields
 	}
-	for _, i := range worth {
+	for _, i := range fields {
 		if f := t.Field(i); !f.Anonymous {
 			at.field = f.Name
 		}
@@ -174,20 +174,20 @@ func (p *checker) walkFields(v reflect.Value, at context) {
 	}
 }
 
-// mayContainNodes lists the fields of a struct that can hold nodes or references.
+// mayContainNodes returns the indexes of the fields that can contain nodes or references.
 func mayContainNodes(t reflect.Type) []int {
-	var worth []int
+	var fields []int
 	for i := range t.NumField() {
 		f := t.Field(i)
 		switch f.Type.Kind() {
 		case reflect.Interface, reflect.Pointer, reflect.Slice, reflect.Struct:
 			if f.IsExported() && f.Type != reflect.TypeFor[spec.Positioned]() {
-				worth = append(worth, i)
+				fields = append(fields, i)
 			}
 		}
 	}
-	return worth
+	return fields
 }
 
-// idPlace is where an entity's id stands.
+// idPlace returns the position of an entity's id.
 func idPlace(e spec.Entity) source.Span { return placeOf(e, "id") }

@@ -77,6 +77,55 @@ func (c *counter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
+// turns is a run of three rows with twoTurns.
+type turns struct {
+	dir string
+	run []string // the command
+}
+
+func newTurns(t *testing.T, address, kind string) *turns {
+	t.Helper()
+	k := &turns{dir: t.TempDir(), run: []string{"run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "-q", "--session", "ada"}}
+	for name, text := range map[string]string{"in.csv": "name\nrow 1\nrow 2\nrow 3\n", "app.qtype.yaml": fmt.Sprintf(twoTurns, address, kind)} {
+		if err := os.WriteFile(filepath.Join(k.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return k
+}
+
+// qtype runs a command and returns its standard output.
+func (k *turns) qtype(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "qtype", args...)
+	cmd.Dir, cmd.Env = k.dir, append(os.Environ(), "OPENAI_API_KEY=x", "NO_PROXY=*")
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, stderr.String())
+	}
+	return string(out), err
+}
+
+// kill starts the run and kills it while the answer to a row is judged.
+func (k *turns) kill(t *testing.T, model *counter, row string) {
+	t.Helper()
+	ctx, kill := context.WithCancel(t.Context())
+	killed := make(chan struct{})
+	model.judgeBy(func(answer string) {
+		if strings.HasSuffix(answer, row) {
+			kill()
+			<-killed // so that the process does not continue before it receives the signal
+		}
+	})
+	_, err := k.qtype(ctx, k.run...)
+	close(killed)
+	if ctx.Err() == nil {
+		t.Fatalf("the run was not killed: %v", err)
+	}
+	model.judgeBy(func(string) {})
+}
+
 // TestResume_CommittedTurns: a row whose turns were committed before the process was
 // killed gets their answers from the history. No message is stored twice, also if the
 // row itself has two equal questions.
@@ -86,45 +135,15 @@ func TestResume_CommittedTurns(t *testing.T) {
 			model := &counter{judge: func(string) {}}
 			server := httptest.NewServer(model)
 			defer server.Close()
-			dir := t.TempDir()
-			for name, text := range map[string]string{"in.csv": "name\nrow 1\nrow 2\nrow 3\n", "app.qtype.yaml": fmt.Sprintf(twoTurns, server.URL, kind)} {
-				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			qtype := func(ctx context.Context, args ...string) (string, error) {
-				cmd := exec.CommandContext(ctx, "qtype", args...)
-				cmd.Dir, cmd.Env = dir, append(os.Environ(), "OPENAI_API_KEY=x", "NO_PROXY=*")
-				var stderr strings.Builder
-				cmd.Stderr = &stderr
-				out, err := cmd.Output()
-				if err != nil {
-					err = fmt.Errorf("%w: %s", err, stderr.String())
-				}
-				return string(out), err
-			}
-			run := []string{"run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "-q", "--session", "ada"}
-			ctx, kill := context.WithCancel(t.Context())
-			killed := make(chan struct{})
-			model.judgeBy(func(answer string) {
-				if strings.HasSuffix(answer, "row 2") {
-					kill()
-					<-killed // so that the process does not continue before it receives the signal
-				}
-			})
-			_, err := qtype(ctx, run...)
-			close(killed)
-			if ctx.Err() == nil {
-				t.Fatalf("the run was not killed: %v", err)
-			}
-			model.judgeBy(func(string) {})
-			if _, err := qtype(t.Context(), append(run, "--resume")...); err != nil {
+			k := newTurns(t, server.URL, kind)
+			k.kill(t, model, "row 2")
+			if _, err := k.qtype(t.Context(), append(k.run, "--resume")...); err != nil {
 				t.Fatal(err)
 			}
 			if turns := model.count(); turns != 6 {
 				t.Errorf("the model was called %d times, want 2 for each row", turns)
 			}
-			out, err := os.ReadFile(filepath.Join(dir, "out.jsonl"))
+			out, err := os.ReadFile(filepath.Join(k.dir, "out.jsonl"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -135,7 +154,7 @@ func TestResume_CommittedTurns(t *testing.T) {
 					}
 				}
 			}
-			history, err := qtype(t.Context(), "memory", "export", "app.qtype.yaml", "-m", "talk", "-s", "ada")
+			history, err := k.qtype(t.Context(), "memory", "export", "app.qtype.yaml", "-m", "talk", "-s", "ada")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -143,5 +162,21 @@ func TestResume_CommittedTurns(t *testing.T) {
 				t.Errorf("%d messages, want a question and an answer twice for each row:\n%s", n, history)
 			}
 		})
+	}
+}
+
+// TestResume_NewRun: a run without --resume, which is possible if no row was finished,
+// does not use the turns that the interrupted run has committed.
+func TestResume_NewRun(t *testing.T) {
+	model := &counter{judge: func(string) {}}
+	server := httptest.NewServer(model)
+	defer server.Close()
+	k := newTurns(t, server.URL, "LLMInference")
+	k.kill(t, model, "row 1")
+	if _, err := k.qtype(t.Context(), k.run...); err != nil {
+		t.Fatal(err)
+	}
+	if turns := model.count(); turns != 2+6 {
+		t.Errorf("the model was called %d times, want 2 for row 1 and 2 for each row of the new run", turns)
 	}
 }

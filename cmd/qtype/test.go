@@ -86,9 +86,9 @@ func (t *testCommand) all(ctx context.Context, paths []string) error {
 // started prints the name of a file, or why it cannot be run.
 func (t *testCommand) started(r *qtype.TestReport) {
 	switch {
-	case r.Faults.Errors() > 0:
+	case r.Diagnostics.Errors() > 0:
 		fmt.Fprintf(t.Out, "%s cannot be run\n", terminal.Clean(r.Path))
-		t.blocks(r.Faults)
+		t.blocks(r.Diagnostics)
 	case !t.quiet:
 		fmt.Fprintln(t.Out, terminal.Clean(r.Path))
 	}
@@ -99,7 +99,7 @@ func (t *testCommand) finished(o *qtype.TestOutcome) {
 	switch {
 	case !o.Passed():
 		fmt.Fprintf(t.Out, "  ✗ %s%s\n", terminal.Clean(o.Name), milliseconds(o.Took))
-		t.blocks(o.Faults)
+		t.blocks(o.Diagnostics)
 	case !t.quiet:
 		fmt.Fprintf(t.Out, "  ✓ %s%s\n", terminal.Clean(o.Name), milliseconds(o.Took))
 	}
@@ -119,7 +119,7 @@ func (t *testCommand) summary(reports []qtype.TestReport, took time.Duration) er
 	case "junit":
 		return apptest.JUnit(t.Out, reports)
 	case "github":
-		return diag.GitHub(t.Out, apptest.Faults(reports))
+		return diag.GitHub(t.Out, apptest.AllDiagnostics(reports))
 	}
 	passed, failed := apptest.Passed(reports)
 	if t.quiet && failed == 0 || passed+failed == 0 {

@@ -33,16 +33,16 @@ func newTestEnv(s *spec.Suite, t *spec.Test) *testEnv {
 }
 
 // mocks returns the mocks for the runtime.
-func (s *testEnv) mocks() runtime.Mocks {
-	return runtime.Mocks{Model: s.model, Embedder: embedder, Tool: s.tool}
+func (e *testEnv) mocks() runtime.Mocks {
+	return runtime.Mocks{Model: e.model, Embedder: embedder, Tool: e.tool}
 }
 
 // model returns the mock of a model: that of the test or file, otherwise that of
 // the document.
-func (s *testEnv) model(m *spec.Model) (model.Chat, error) {
+func (e *testEnv) model(m *spec.Model) (model.Chat, error) {
 	declared, replaced := m, m
-	if i := slices.IndexFunc(s.models, func(d *spec.ModelMock) bool { return d.ID == m.ID }); i >= 0 {
-		declared = withMock(m, s.models[i])
+	if i := slices.IndexFunc(e.models, func(d *spec.ModelMock) bool { return d.ID == m.ID }); i >= 0 {
+		declared = withMock(m, e.models[i])
 	} else if m.IsMock() {
 		replaced = nil
 	} else if declared = m.Offline.To; declared == nil {
@@ -52,7 +52,7 @@ func (s *testEnv) model(m *spec.Model) (model.Chat, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &recordingModel{Chat: made, id: m.ID, env: s}, nil
+	return &recordingModel{Chat: made, id: m.ID, env: e}, nil
 }
 
 // withMock returns a copy of a model that answers by the rules of a mock. It keeps
@@ -72,26 +72,26 @@ type recordingModel struct {
 
 // Generate records the request and forwards it.
 func (r *recordingModel) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Event, error] {
-	kept := req
-	kept.Messages = slices.Clone(req.Messages)
+	recorded := req
+	recorded.Messages = slices.Clone(req.Messages)
 	r.env.mu.Lock()
-	r.env.requests[r.id] = append(r.env.requests[r.id], kept)
+	r.env.requests[r.id] = append(r.env.requests[r.id], recorded)
 	r.env.mu.Unlock()
 	return r.Chat.Generate(ctx, req)
 }
 
 // requestsTo returns the requests to a model in the current turn.
-func (s *testEnv) requestsTo(id string) []model.Request {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.requests[id]
+func (e *testEnv) requestsTo(id string) []model.Request {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.requests[id]
 }
 
 // startTurn discards the requests of the turn before.
-func (s *testEnv) startTurn() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	clear(s.requests)
+func (e *testEnv) startTurn() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	clear(e.requests)
 }
 
 // embedder returns the mock of an embedding model; nil for one that is a mock in
@@ -104,12 +104,12 @@ func embedder(m *spec.EmbeddingModel) (model.Embedder, error) {
 }
 
 // tool returns the mock of a tool, or nil.
-func (s *testEnv) tool(t spec.Tool) tool.Tool {
-	i := slices.IndexFunc(s.tools, func(d *spec.ToolMock) bool { return d.ID == t.EntityID() })
+func (e *testEnv) tool(t spec.Tool) tool.Tool {
+	i := slices.IndexFunc(e.tools, func(d *spec.ToolMock) bool { return d.ID == t.EntityID() })
 	if i < 0 {
 		return nil
 	}
-	return &cannedTool{info: tool.Describe(t.Common(), t.Arguments()), mock: s.tools[i]}
+	return &cannedTool{info: tool.Describe(t.Common(), t.Arguments()), mock: e.tools[i]}
 }
 
 // cannedTool returns the same result for every call.

@@ -13,19 +13,16 @@ import (
 
 // Report is the result of a test file.
 type Report struct {
-	Path     string     // of the test file
-	Faults   diag.List  // the errors of a file that could not be run
-	Outcomes []*Outcome // of the tests, in order
+	Path        string     // of the test file
+	Diagnostics diag.List  // the errors of a file that could not be run
+	Outcomes    []*Outcome // of the tests, in order
 }
-
-// NewReport returns the report of a file whose diagnostics are list.
-func NewReport(path string, list diag.List) Report { return Report{Path: path, Faults: list} }
 
 // Passed returns the numbers of passed and failed tests. A file that could not be
 // run counts as a failed test.
 func Passed(reports []Report) (passed, failed int) {
 	for _, r := range reports {
-		if r.Faults.Errors() > 0 {
+		if r.Diagnostics.Errors() > 0 {
 			failed++
 		}
 		for _, o := range r.Outcomes {
@@ -39,13 +36,13 @@ func Passed(reports []Report) (passed, failed int) {
 	return passed, failed
 }
 
-// Faults returns the diagnostics of all reports.
-func Faults(reports []Report) diag.List {
+// AllDiagnostics returns the diagnostics of all reports.
+func AllDiagnostics(reports []Report) diag.List {
 	var all diag.List
 	for _, r := range reports {
-		all = append(all, r.Faults...)
+		all = append(all, r.Diagnostics...)
 		for _, o := range r.Outcomes {
-			all = append(all, o.Faults...)
+			all = append(all, o.Diagnostics...)
 		}
 	}
 	return all
@@ -64,8 +61,8 @@ func JSON(w io.Writer, reports []Report) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	for _, r := range reports {
-		if r.Faults.Errors() > 0 {
-			diagnostics, err := diagnosticsJSON(r.Faults)
+		if r.Diagnostics.Errors() > 0 {
+			diagnostics, err := diagnosticsJSON(r.Diagnostics)
 			if err != nil {
 				return err
 			}
@@ -74,7 +71,7 @@ func JSON(w io.Writer, reports []Report) error {
 			}
 		}
 		for _, o := range r.Outcomes {
-			diagnostics, err := diagnosticsJSON(o.Faults)
+			diagnostics, err := diagnosticsJSON(o.Diagnostics)
 			if err != nil {
 				return err
 			}
@@ -137,9 +134,9 @@ func JUnit(w io.Writer, reports []Report) error {
 	for _, r := range reports {
 		s := junitSuite{Name: r.Path}
 		var took time.Duration
-		if r.Faults.Errors() > 0 {
+		if r.Diagnostics.Errors() > 0 {
 			c := junitCase{Name: "the file can be run", Class: r.Path, File: r.Path, Time: formatSeconds(0)}
-			c.Error = junitFailureOf(r.Faults)
+			c.Error = junitFailureOf(r.Diagnostics)
 			s.Errors++
 			s.Cases = append(s.Cases, c)
 		}
@@ -147,7 +144,7 @@ func JUnit(w io.Writer, reports []Report) error {
 			took += o.Took
 			c := junitCase{Name: o.Name, Class: r.Path, File: r.Path, Line: o.Place.Start.Line, Time: formatSeconds(o.Took)}
 			if !o.Passed() {
-				c.Failure = junitFailureOf(o.Faults)
+				c.Failure = junitFailureOf(o.Diagnostics)
 				s.Failures++
 			}
 			s.Cases = append(s.Cases, c)

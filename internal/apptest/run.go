@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/internal/tokenizer"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/runtime"
@@ -25,15 +26,15 @@ import (
 
 // Outcome is the result of a test.
 type Outcome struct {
-	Name   string        // of the test
-	Flow   string        // the id of the flow
-	Place  source.Span   // of the test's name
-	Took   time.Duration // of all turns
-	Faults diag.List     // why the test failed; empty if it passed
+	Name        string        // of the test
+	Flow        string        // the id of the flow
+	Place       source.Span   // of the test's name
+	Took        time.Duration // of all turns
+	Diagnostics diag.List     // why the test failed; empty if it passed
 }
 
 // Passed reports whether all expectations were met.
-func (o *Outcome) Passed() bool { return len(o.Faults) == 0 }
+func (o *Outcome) Passed() bool { return len(o.Diagnostics) == 0 }
 
 // Run runs one test of the file. It stops after the first turn that fails.
 // Canceling ctx fails the current turn.
@@ -46,7 +47,7 @@ func (f *File) Run(ctx context.Context, t *spec.Test) *Outcome {
 	app, err := f.program.New(Env{Mocks: s.mocks(), HTTP: &http.Client{Transport: blockedTransport{}},
 		Approve: func(context.Context, tool.Request) (bool, string, error) { return true, "", nil }})
 	if err != nil {
-		o.Faults.Add(ruleFailed.At(o.Place, "the application cannot be started: %s", err))
+		o.Diagnostics.Add(ruleFailed.At(o.Place, "the application cannot be started: %s", err))
 		return o
 	}
 	r := &testRun{app: app, flow: flow, test: t, env: s}
@@ -60,7 +61,7 @@ func (f *File) Run(ctx context.Context, t *spec.Test) *Outcome {
 	if err := app.Close(ctx); err != nil {
 		r.diagnostics.Add(ruleFailed.At(o.Place, "the application cannot be closed: %s", err))
 	}
-	o.Faults = r.diagnostics
+	o.Diagnostics = r.diagnostics
 	return o
 }
 
@@ -74,19 +75,19 @@ type testRun struct {
 }
 
 // runTurn runs a turn and checks its results.
-func (p *testRun) runTurn(ctx context.Context, t *spec.Turn) {
+func (r *testRun) runTurn(ctx context.Context, t *spec.Turn) {
 	values := t.Inputs
-	if _, only := given(p.flow); t.Input != nil {
+	if _, only := given(r.flow); t.Input != nil {
 		values = map[string]any{only: t.Input}
 	}
 	conditions, err := compile(t)
 	if err != nil {
-		p.diagnostics.Add(ruleFailed.At(t.Place().Span(), "%s", err))
+		r.diagnostics.Add(ruleFailed.At(t.Place().Span(), "%s", err))
 		return
 	}
-	input := runtime.Input{Session: p.test.Session, Values: values}
+	input := runtime.Input{Session: r.test.Session, Values: values}
 	rows, failed := 0, ""
-	for row, err := range p.app.Run(ctx, p.flow.ID, slices.Values([]runtime.Input{input})) {
+	for row, err := range r.app.Run(ctx, r.flow.ID, slices.Values([]runtime.Input{input})) {
 		switch {
 		case err != nil:
 			failed = err.Error()
@@ -94,15 +95,15 @@ func (p *testRun) runTurn(ctx context.Context, t *spec.Turn) {
 			failed = row.Err.Error()
 		default:
 			rows++
-			p.checkConditions(t, conditions, row)
+			r.checkConditions(t, conditions, row)
 		}
 	}
-	p.checkEnd(t, rows, failed)
+	r.checkEnd(t, rows, failed)
 	for _, m := range t.Memory {
-		p.checkWindow(ctx, m)
+		r.checkWindow(ctx, m)
 	}
 	for _, s := range t.Sent {
-		p.checkRequests(s)
+		r.checkRequests(s)
 	}
 }
 
@@ -119,13 +120,13 @@ func compile(t *spec.Turn) ([]*steps.Condition, error) {
 }
 
 // checkConditions checks the conditions on a result row.
-func (p *testRun) checkConditions(t *spec.Turn, conditions []*steps.Condition, row *runtime.Result) {
+func (r *testRun) checkConditions(t *spec.Turn, conditions []*steps.Condition, row *runtime.Result) {
 	for i, c := range conditions {
 		place := t.Expect[i].Span
 		holds, err := c.Holds(row.Get)
 		switch {
 		case err != nil:
-			p.diagnostics.Add(ruleExpectation.At(place, "the condition cannot be evaluated: %s", err))
+			r.diagnostics.Add(ruleExpectation.At(place, "the condition cannot be evaluated: %s", err))
 		case !holds:
 			var shown []string
 			for _, v := range c.Variables() {
@@ -136,24 +137,24 @@ func (p *testRun) checkConditions(t *spec.Turn, conditions []*steps.Condition, r
 			if len(shown) > 0 {
 				d = d.WithHint("%s", strings.Join(shown, ", "))
 			}
-			p.diagnostics.Add(d)
+			r.diagnostics.Add(d)
 		}
 	}
 }
 
 // checkEnd checks the number of rows and whether the turn failed.
-func (p *testRun) checkEnd(t *spec.Turn, rows int, failed string) {
+func (r *testRun) checkEnd(t *spec.Turn, rows int, failed string) {
 	switch {
 	case t.Fails == "" && failed != "":
-		p.diagnostics.Add(ruleFailed.At(turnSpan(t), "the turn failed: %s", failed))
+		r.diagnostics.Add(ruleFailed.At(turnSpan(t), "the turn failed: %s", failed))
 	case t.Fails != "" && failed == "":
-		p.diagnostics.Add(ruleFailed.At(spanOf(t, "fails"), "the turn did not fail"))
+		r.diagnostics.Add(ruleFailed.At(spanOf(t, "fails"), "the turn did not fail"))
 	case t.Fails != "" && !regexp.MustCompile(t.Fails).MatchString(failed):
-		p.diagnostics.Add(ruleFailed.At(spanOf(t, "fails"), "the turn failed with another error: %s", failed))
+		r.diagnostics.Add(ruleFailed.At(spanOf(t, "fails"), "the turn failed with another error: %s", failed))
 	case t.Rows != nil && rows != *t.Rows:
-		p.diagnostics.Add(ruleExpectation.At(spanOf(t, "rows"), "the turn has %s, not %d", count(rows, "row"), *t.Rows))
+		r.diagnostics.Add(ruleExpectation.At(spanOf(t, "rows"), "the turn has %s, not %d", textfmt.Count(rows, "row"), *t.Rows))
 	case t.Rows == nil && rows == 0 && t.Fails == "":
-		p.diagnostics.Add(ruleExpectation.At(turnSpan(t), "the turn has no rows").WithHint("if this is expected, set rows: 0"))
+		r.diagnostics.Add(ruleExpectation.At(turnSpan(t), "the turn has no rows").WithHint("if this is expected, set rows: 0"))
 	}
 }
 
@@ -169,11 +170,11 @@ func turnSpan(t *spec.Turn) source.Span {
 }
 
 // checkWindow checks a memory after the turn.
-func (p *testRun) checkWindow(ctx context.Context, c *spec.WindowAssertion) {
-	m := p.app.Memory(c.ID)
-	w, err := m.Window(ctx, cmp.Or(p.test.Session, runtime.DefaultSession))
+func (r *testRun) checkWindow(ctx context.Context, c *spec.WindowAssertion) {
+	m := r.app.Memory(c.ID)
+	w, err := m.Window(ctx, cmp.Or(r.test.Session, runtime.DefaultSession))
 	if err != nil {
-		p.diagnostics.Add(ruleFailed.At(spanOf(c, "id"), "memory %s: %s", c.ID, err))
+		r.diagnostics.Add(ruleFailed.At(spanOf(c, "id"), "memory %s: %s", c.ID, err))
 		return
 	}
 	messages, tokens := w.Messages(), 0
@@ -181,25 +182,25 @@ func (p *testRun) checkWindow(ctx context.Context, c *spec.WindowAssertion) {
 		tokens += m.Tokens(message)
 	}
 	if n := len(w.Entries); c.Messages != nil && n != *c.Messages {
-		p.diagnostics.Add(ruleExpectation.At(spanOf(c, "messages"), "the window of %s has %s, not %d", c.ID, count(n, "message"), *c.Messages).WithHint("%s", excerpt(textsOf(messages))))
+		r.diagnostics.Add(ruleExpectation.At(spanOf(c, "messages"), "the window of %s has %s, not %d", c.ID, textfmt.Count(n, "message"), *c.Messages).WithHint("%s", excerpt(textsOf(messages))))
 	}
 	if c.MaxTokens != nil && tokens > *c.MaxTokens {
-		p.diagnostics.Add(ruleExpectation.At(spanOf(c, "max_tokens"), "the window of %s has %s, more than %d", c.ID, count(tokens, "token"), *c.MaxTokens))
+		r.diagnostics.Add(ruleExpectation.At(spanOf(c, "max_tokens"), "the window of %s has %s, more than %d", c.ID, textfmt.Count(tokens, "token"), *c.MaxTokens))
 	}
-	p.checkContents(c, "the window of "+c.ID, messages, c.Contains, c.Lacks)
+	r.checkContents(c, "the window of "+c.ID, messages, c.Contains, c.Lacks)
 }
 
 // checkRequests checks the requests to a model.
-func (p *testRun) checkRequests(c *spec.RequestAssertion) {
-	requests := p.env.requestsTo(c.ID)
+func (r *testRun) checkRequests(c *spec.RequestAssertion) {
+	requests := r.env.requestsTo(c.ID)
 	if c.Calls != nil && len(requests) != *c.Calls {
-		p.diagnostics.Add(ruleExpectation.At(spanOf(c, "calls"), "model %s was called %s, not %d", c.ID, count(len(requests), "time"), *c.Calls))
+		r.diagnostics.Add(ruleExpectation.At(spanOf(c, "calls"), "model %s was called %s, not %d", c.ID, textfmt.Count(len(requests), "time"), *c.Calls))
 	}
 	if len(requests) == 0 && (len(c.Contains) > 0) {
-		p.diagnostics.Add(ruleExpectation.At(spanOf(c, "id"), "model %s was not called", c.ID))
+		r.diagnostics.Add(ruleExpectation.At(spanOf(c, "id"), "model %s was not called", c.ID))
 	}
 	var counter memory.Counter
-	if made, err := p.app.Model(c.ID); err == nil {
+	if made, err := r.app.Model(c.ID); err == nil {
 		counter, _ = tokenizer.For(made.Info().Encoding)
 	}
 	for i, req := range requests {
@@ -212,9 +213,9 @@ func (p *testRun) checkRequests(c *spec.RequestAssertion) {
 			tokens += memory.Tokens(counter, m)
 		}
 		if c.MaxTokens != nil && tokens > *c.MaxTokens {
-			p.diagnostics.Add(ruleExpectation.At(spanOf(c, "max_tokens"), "%s has %s, more than %d", what, count(tokens, "token"), *c.MaxTokens))
+			r.diagnostics.Add(ruleExpectation.At(spanOf(c, "max_tokens"), "%s has %s, more than %d", what, textfmt.Count(tokens, "token"), *c.MaxTokens))
 		}
-		p.checkContents(c, what, req.Messages, c.Contains, c.Lacks)
+		r.checkContents(c, what, req.Messages, c.Contains, c.Lacks)
 	}
 }
 
@@ -232,19 +233,19 @@ func textsOf(messages []chat.Message) []string {
 }
 
 // checkContents checks which texts messages contain.
-func (p *testRun) checkContents(n spec.Node, what string, messages []chat.Message, contains, lacks []string) {
+func (r *testRun) checkContents(n spec.Node, what string, messages []chat.Message, contains, lacks []string) {
 	all := textsOf(messages)
 	has := func(text string) bool {
 		return slices.ContainsFunc(all, func(content string) bool { return strings.Contains(content, text) })
 	}
 	for i, text := range contains {
 		if !has(text) {
-			p.diagnostics.Add(ruleExpectation.At(n.Place().Field("contains").Index(i).Span(), "%s does not contain %q", what, text).WithHint("%s", excerpt(all)))
+			r.diagnostics.Add(ruleExpectation.At(n.Place().Field("contains").Index(i).Span(), "%s does not contain %q", what, text).WithHint("%s", excerpt(all)))
 		}
 	}
 	for i, text := range lacks {
 		if has(text) {
-			p.diagnostics.Add(ruleExpectation.At(n.Place().Field("not_contains").Index(i).Span(), "%s contains %q", what, text).WithHint("%s", excerpt(all)))
+			r.diagnostics.Add(ruleExpectation.At(n.Place().Field("not_contains").Index(i).Span(), "%s contains %q", what, text).WithHint("%s", excerpt(all)))
 		}
 	}
 }
@@ -280,21 +281,7 @@ func formatValue(v any) string {
 	if v == any(value.Unset) {
 		return "not set"
 	}
-	return truncate(string(value.JSON(v)), maxShownValue)
+	return textfmt.Ellipsis(string(value.JSON(v)), maxShownValue)
 }
 
-func quote(text string, most int) string { return strconv.Quote(truncate(text, most)) }
-
-func truncate(text string, most int) string {
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most-1]) + "…"
-	}
-	return text
-}
-
-func count(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return fmt.Sprintf("%d %s", n, thing)
-}
+func quote(text string, most int) string { return strconv.Quote(textfmt.Ellipsis(text, most)) }

@@ -89,7 +89,7 @@ func runFile(t *testing.T, tests string) []string {
 	file, list := apptest.Load(t.Context(), path, open)
 	if file != nil {
 		for _, one := range file.Tests(nil) {
-			list = append(list, file.Run(t.Context(), one).Faults...)
+			list = append(list, file.Run(t.Context(), one).Diagnostics...)
 		}
 	}
 	got := messagesOf(list)
@@ -192,7 +192,7 @@ func TestRun_BlocksServers(t *testing.T) {
 	if file == nil {
 		t.Fatal(list)
 	}
-	got := messagesOf(file.Run(t.Context(), file.Tests(nil)[0]).Faults)
+	got := messagesOf(file.Run(t.Context(), file.Tests(nil)[0]).Diagnostics)
 	if len(got) != 1 || !strings.Contains(got[0], "a test cannot call servers: add a mock of the tool under tools") {
 		t.Errorf("got %q", got)
 	}
@@ -278,7 +278,7 @@ func TestRules_Examples(t *testing.T) {
 			file, list := apptest.Load(t.Context(), path, open)
 			if file != nil {
 				for _, one := range file.Tests(nil) {
-					list = append(list, file.Run(t.Context(), one).Faults...)
+					list = append(list, file.Run(t.Context(), one).Diagnostics...)
 				}
 			}
 			if broken && (len(list) != 1 || list[0].Code != rule.Code) || !broken && len(list) > 0 {
@@ -310,7 +310,7 @@ func TestFind(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if _, err := apptest.Find([]string{filepath.Join(folder, "none")}); err == nil {
-		t.Error("a path that is not there was found")
+		t.Error("Find accepts a missing path")
 	}
 }
 
@@ -320,7 +320,7 @@ func TestReports(t *testing.T) {
 	for _, path := range []string{good, bad} {
 		r := apptest.Report{Path: path}
 		file, list := apptest.Load(t.Context(), path, open)
-		if r.Faults = list; file != nil {
+		if r.Diagnostics = list; file != nil {
 			for _, one := range file.Tests(regexp.MustCompile("")) {
 				r.Outcomes = append(r.Outcomes, file.Run(t.Context(), one))
 			}
@@ -433,7 +433,7 @@ func TestDocumentation(t *testing.T) {
 	}
 	for _, one := range file.Tests(nil) {
 		if o := file.Run(t.Context(), one); !o.Passed() {
-			t.Errorf("%s: %v", o.Name, o.Faults)
+			t.Errorf("%s: %v", o.Name, o.Diagnostics)
 		}
 	}
 }

@@ -36,31 +36,45 @@ func openJournal(app *runtime.App, flow *spec.Flow, cfg *Config) (l *journal, no
 		}
 		return nil, why, nil
 	}
-	c := runtime.CheckpointConfig{Path: cfg.Output + journalSuffix, Flow: flow.ID, Input: cfg.InputFile, Settings: cfg.settings(),
-		Restart: cfg.Restart, RetryFailed: cfg.RetryFailed}
-	if _, err := os.Stat(c.Path); err != nil && cfg.Resume {
-		if _, err := os.Stat(cfg.Output); err == nil {
-			return nil, "", fmt.Errorf("--resume: no interrupted run found for %s; omit --resume to overwrite it", cfg.Output)
-		}
-	}
 	l = &journal{}
-	l.checkpoints, err = app.OpenCheckpoints(c)
-	changed, isOther := errors.AsType[*runtime.ChangedRunError](err)
-	switch {
-	case isOther && cfg.Resume:
-		return nil, "", fmt.Errorf("--resume: this is not the run that was interrupted: %s; --restart starts over", strings.Join(changed.Changes, "; "))
-	case isOther:
-		return nil, "", interruptedError(c.Path, changed.Finished)
-	case err != nil:
+	if l.checkpoints, err = openCheckpoints(app, flow, cfg); err != nil {
 		return nil, "", err
 	}
-	if l.before = l.checkpoints.Finished(); l.before > 0 && !cfg.Resume {
-		return nil, "", errors.Join(interruptedError(c.Path, l.before), l.checkpoints.Close())
-	}
+	l.before = l.checkpoints.Finished()
 	if steps, _ := app.BatchSteps(flow); len(steps) > 0 { // unresumable has reported its error
 		l.batchStep = steps[0]
 	}
 	return l, "", nil
+}
+
+func openCheckpoints(app *runtime.App, flow *spec.Flow, cfg *Config) (*runtime.Checkpoints, error) {
+	c := runtime.CheckpointConfig{Path: cfg.Output + journalSuffix, Flow: flow.ID, Input: cfg.InputFile, Settings: cfg.settings(),
+		Restart: cfg.Restart, RetryFailed: cfg.RetryFailed}
+	_, missing := os.Stat(c.Path)
+	if missing != nil && cfg.Resume {
+		if _, err := os.Stat(cfg.Output); err == nil {
+			return nil, fmt.Errorf("--resume: no interrupted run found for %s; omit --resume to overwrite it", cfg.Output)
+		}
+	}
+	checkpoints, err := app.OpenCheckpoints(c)
+	changed, isOther := errors.AsType[*runtime.ChangedRunError](err)
+	switch {
+	case isOther && cfg.Resume:
+		return nil, fmt.Errorf("--resume: this is not the run that was interrupted: %s; --restart starts over", strings.Join(changed.Changes, "; "))
+	case isOther:
+		return nil, interruptedError(c.Path, changed.Finished)
+	case err != nil, cfg.Resume, cfg.Restart, missing != nil:
+		return checkpoints, err
+	}
+	finished := checkpoints.Finished()
+	if err := checkpoints.Close(); err != nil {
+		return nil, err
+	}
+	if finished > 0 {
+		return nil, interruptedError(c.Path, finished)
+	}
+	c.Restart = true // a new run does not use turns that the earlier one has committed
+	return app.OpenCheckpoints(c)
 }
 
 // interruptedError reports a journal that a new run would replace.

@@ -330,7 +330,9 @@ func BenchmarkSave(b *testing.B) {
 	rows := []checkpoint.Row{{Data: []byte(strings.Repeat("some text ", 20))}}
 	b.ReportAllocs()
 	for n := int64(1); b.Loop(); n++ {
-		save(b, j, input(n), rows, true)
+		if err := j.Save(input(n), rows, true); err != nil {
+			b.Fatal(err)
+		}
 	}
 	_ = j.Close()
 }

@@ -127,24 +127,6 @@ func appendNested(b []byte, v any) []byte {
 	return value.AppendJSON(b, v)
 }
 
-// Cell returns a value as a column of the kind stores it: nil, string, int64,
-// float64, bool, []byte, or compact JSON as json.RawMessage. Writing a cell and
-// writing the value have the same result.
-func Cell(kind Kind, v any) any {
-	x, err := checkValue(kind, v)
-	switch {
-	case err != nil: // the text, so that writing the cell fails as writing the value does
-		return string(appendCell(nil, Text, v))
-	case x == nil:
-		return nil
-	case kind == JSONText:
-		return json.RawMessage(appendNested(nil, x))
-	case kind == Text:
-		return string(appendCell(nil, Text, x))
-	}
-	return x
-}
-
 // shown returns a value for a message, cut if it is long.
 func shown(v any) string {
 	if r := []rune(string(appendNested(nil, v))); len(r) > 40 {

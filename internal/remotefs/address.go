@@ -99,7 +99,7 @@ func IsUnder(base, address string) bool {
 	if a.User != nil && a.User.String() != b.User.String() {
 		return false
 	}
-	// Decoded, because a server decodes %2e%2e before it follows it.
+	// The decoded path, because servers decode %2e%2e before resolving it.
 	return strings.HasPrefix(a.Path, b.Path) && !slices.Contains(strings.FieldsFunc(a.Path, isSlash), "..")
 }
 

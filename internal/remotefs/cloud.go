@@ -103,7 +103,7 @@ func (u *bucketUpload) Commit() error {
 	}
 	u.done = true
 	defer u.cancel()
-	_ = u.out.Close() // never fails
+	_ = u.out.Close() // never returns an error
 	return <-u.result
 }
 

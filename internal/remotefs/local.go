@@ -138,7 +138,7 @@ func (u *localUpload) commit() error {
 	}
 	if dir, err := os.Open(filepath.Dir(u.final)); err == nil {
 		_ = dir.Sync()  // not supported by every file system; the file itself is synced
-		_ = dir.Close() // only synced
+		_ = dir.Close() // sync only
 	}
 	return nil
 }

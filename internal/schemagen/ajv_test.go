@@ -61,7 +61,7 @@ func withAjv(t *testing.T, documents []any) [][]ajvError {
 	return found
 }
 
-func TestAjvAcceptsWhatIsRight(t *testing.T) {
+func TestAjv_AcceptsValidDocuments(t *testing.T) {
 	files, err := filepath.Glob("../../examples/*/*.qtype.yaml")
 	if err != nil || len(files) < 3 {
 		t.Fatalf("found %v (%v)", files, err)

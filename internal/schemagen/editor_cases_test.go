@@ -15,7 +15,7 @@ func documentWithStep(lines string) string {
 // requiredStepTypes are proposals that an editor must show for the type of a step.
 var requiredStepTypes = []string{"Agent", "Decoder", "Echo", "LLMInference", "PromptTemplate", "VectorSearch"}
 
-func TestEditorCompletes(t *testing.T) {
+func TestEditor_Completion(t *testing.T) {
 	e := start(t)
 	for _, c := range []struct {
 		name, document string
@@ -27,10 +27,10 @@ func TestEditorCompletes(t *testing.T) {
 		{"the sections after an include", "id: app\nmodels: !include models.yaml\nmemories:\n  - id: m\n    █\n",
 			[]string{"token_limit"}, nil},
 		{"step types", documentWithStep("type: █"), requiredStepTypes, []string{"Model", "APITool", "text"}},
-		{"only the type before it is chosen", documentWithStep("█"), []string{"type"}, []string{"model", "template", "json_path"}},
+		{"only the type while it is not selected", documentWithStep("█"), []string{"type"}, []string{"model", "template", "json_path"}},
 		{"only the keys of the step", documentWithStep("type: LLMInference\nid: respond\n█"),
 			[]string{"model", "memory", "system_message", "inputs", "outputs"}, []string{"template", "tools", "json_path", "path", "type"}},
-		{"another step's keys alone", documentWithStep("type: PromptTemplate\nid: fill\n█"),
+		{"only the keys of another step", documentWithStep("type: PromptTemplate\nid: fill\n█"),
 			[]string{"template", "inputs", "outputs"}, []string{"model", "memory", "tools"}},
 		{"the values of an enumeration", "id: app\nmodels:\n  - type: Model\n    id: m\n    provider: █\n",
 			[]string{"openai", "mock", "anthropic", "langchaingo:mistral"}, nil},
@@ -44,12 +44,12 @@ func TestEditorCompletes(t *testing.T) {
 			got := e.open(c.document).complete()
 			for _, w := range c.want {
 				if _, ok := got[w]; !ok {
-					t.Errorf("%q is not offered, but %v", w, labels(got))
+					t.Errorf("%q is not proposed: %v", w, labels(got))
 				}
 			}
 			for _, n := range c.not {
 				if _, ok := got[n]; ok {
-					t.Errorf("%q is offered, out of place", n)
+					t.Errorf("%q must not be proposed", n)
 				}
 			}
 		})
@@ -63,7 +63,7 @@ func TestEditor_InsertsDefaults(t *testing.T) {
 		t.Errorf("inserts %q, want the key with its default", got.InsertText)
 	}
 	if !strings.Contains(string(got.Documentation), "share of token_limit") {
-		t.Errorf("explains itself as %s", got.Documentation)
+		t.Errorf("is documented as %s", got.Documentation)
 	}
 }
 
@@ -72,7 +72,7 @@ func TestEditor_Hover(t *testing.T) {
 	for _, c := range []struct{ name, document, want string }{
 		{"a key", "id: app\nmemories:\n  - id: m\n    chat_history█_token_ratio: 0.5\n", "share of token\\_limit for chat messages"},
 		{"a reference", documentWithStep("type: LLMInference\nid: s\nmem█ory: m\nmodel: x"), "memory that holds the conversation"},
-		{"a key whose value is wrong", "id: app\nmemories:\n  - id: m\n    token_li█mit: lots\n", "number of tokens"},
+		{"a key with an invalid value", "id: app\nmemories:\n  - id: m\n    token_li█mit: lots\n", "For the policy flush"},
 		{"a step type", documentWithStep("type: LLMInfer█ence\nid: s\nmodel: m"), "Calls a chat model"},
 		{"a key of a nested part", "id: app\nflows:\n  - id: f\n    interface:\n      session_in█puts: [a]\n", "keep their first value"},
 	} {
@@ -84,7 +84,7 @@ func TestEditor_Hover(t *testing.T) {
 	}
 }
 
-func TestEditorFindsFaults(t *testing.T) {
+func TestEditor_Diagnostics(t *testing.T) {
 	e := start(t)
 	// Line 0 of every document is the modeline.
 	for _, c := range []struct {
@@ -98,10 +98,10 @@ func TestEditorFindsFaults(t *testing.T) {
 		{"an unknown step type", documentWithStep("type: LLMInfrence\nid: s"), "LLMInference", 5, 14, 25},
 		{"a number out of range", "id: app\nmemories:\n  - id: m\n    chat_history_token_ratio: 1.5\n", "above the maximum of 1", 4, 30, 33},
 		{"a text for a number", "id: app\nmemories:\n  - id: m\n    token_limit: lots\n", "expected an integer", 4, 17, 21},
-		{"a wrong value of an enumeration", "id: app\nmodels:\n  - {type: Model, id: m, provider: openia}\n", "openai", 3, 35, 41},
-		{"an entity where an id belongs", documentWithStep("type: LLMInference\nid: s\nmodel: {id: m}"), "expected the id", 7, 15, 22},
-		{"a wrong type", "id: app\nflows:\n  - id: f\n    variables:\n      - {id: v, type: 'list[text'}\n", "expected a type", 5, 22, 33},
-		{"one text for a list", "id: app\nmemories: chat\n", "expected a list", 2, 10, 14},
+		{"an invalid enumeration value", "id: app\nmodels:\n  - {type: Model, id: m, provider: openia}\n", "openai", 3, 35, 41},
+		{"an entity instead of an id", documentWithStep("type: LLMInference\nid: s\nmodel: {id: m}"), "expected the id", 7, 15, 22},
+		{"an invalid type", "id: app\nflows:\n  - id: f\n    variables:\n      - {id: v, type: 'list[text'}\n", "expected a type", 5, 22, 33},
+		{"a text for a list", "id: app\nmemories: chat\n", "expected a list", 2, 10, 14},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			found := e.open(c.document).diagnostics()
@@ -120,7 +120,7 @@ func TestEditorFindsFaults(t *testing.T) {
 	}
 }
 
-func TestEditorAcceptsExamples(t *testing.T) {
+func TestEditor_AcceptsExamples(t *testing.T) {
 	e := start(t)
 	files, err := filepath.Glob("../../examples/*/*.qtype.yaml")
 	if err != nil || len(files) == 0 {

@@ -19,7 +19,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/schemagen"
 )
 
-func TestSchemaFileIsCurrent(t *testing.T) {
+func TestSchema_UpToDate(t *testing.T) {
 	want, err := schemagen.Generate("../../spec")
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func TestSchemaFileIsCurrent(t *testing.T) {
 	}
 }
 
-func TestGenerateNeedsTheSource(t *testing.T) {
+func TestGenerate_MissingSource(t *testing.T) {
 	if _, err := schemagen.Generate("nowhere"); err == nil || !strings.Contains(err.Error(), "nowhere") {
 		t.Errorf("got %v, want an error that names the folder", err)
 	}
@@ -113,7 +113,7 @@ func plain(v any) any {
 	return v
 }
 
-func TestExamplesAreAccepted(t *testing.T) {
+func TestSchema_Examples(t *testing.T) {
 	s := compile(t)
 	files, err := filepath.Glob("../../examples/*/*.qtype.yaml")
 	if err != nil || len(files) < 3 {
@@ -128,7 +128,7 @@ func TestExamplesAreAccepted(t *testing.T) {
 			t.Errorf("%s: %v", file, err)
 		}
 		if strings.HasPrefix(file, "../../examples/") && !bytes.HasPrefix(text, []byte("# yaml-language-server: $schema=../../schema.json\n")) {
-			t.Errorf("%s does not start with the line that shows editors the schema", file)
+			t.Errorf("%s does not start with the modeline of the schema", file)
 		}
 	}
 }
@@ -187,7 +187,7 @@ func stepDocument(text string) string {
 	return "{id: a, flows: [{id: f, steps: [{type: " + text + "}]}]}"
 }
 
-func TestWrongDocumentsAreRefused(t *testing.T) {
+func TestSchema_InvalidDocuments(t *testing.T) {
 	s := compile(t)
 	for _, c := range []struct{ document, at string }{
 		{"{}", ""},
@@ -256,7 +256,7 @@ func errorLocations(e *jsonschema.ValidationError) []string {
 	return all
 }
 
-func TestRightDocumentsAreAccepted(t *testing.T) {
+func TestSchema_ValidDocuments(t *testing.T) {
 	s := compile(t)
 	for _, document := range []string{
 		"{id: a}",

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
@@ -109,19 +110,19 @@ func (t *tree) display(hide bool) string {
 	case hide || t.secret:
 		return hidden
 	case t.shape == stringValue:
-		return shorten(quote(mask(t.sourceText())))
+		return textfmt.Ellipsis(quote(mask(t.sourceText())), maxValue)
 	case t.shape == list && t.isFlat():
 		var items []string
 		for i, p := range t.parts {
 			items = append(items, p.tree.display(i > 0 && isSecretFlag(t.parts[i-1].tree.text)))
 		}
-		return shorten("[" + strings.Join(items, ", ") + "]")
+		return textfmt.Ellipsis("["+strings.Join(items, ", ")+"]", maxValue)
 	case t.shape == list && len(t.parts) == 1:
 		return "1 item"
 	case t.shape == list:
 		return fmt.Sprintf("%d items", len(t.parts))
 	case t.shape == record:
-		return shorten("{" + strings.Join(keysOf(t), ", ") + "}")
+		return textfmt.Ellipsis("{"+strings.Join(keysOf(t), ", ")+"}", maxValue)
 	}
 	return t.text
 }
@@ -203,14 +204,6 @@ func quote(s string) string {
 func printable(s string) string {
 	if q := strconv.Quote(s); len(q) != len(s)+2+strings.Count(s, `"`)+strings.Count(s, `\`) || s == "" {
 		return q
-	}
-	return s
-}
-
-// shorten truncates a text to the display limit.
-func shorten(s string) string {
-	if r := []rune(s); len(r) > maxValue {
-		return string(r[:maxValue-1]) + "…"
 	}
 	return s
 }

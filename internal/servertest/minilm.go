@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// minilm is the server around the model.
+// minilm is the script of the server.
 //
 // minilm is the script of the server.
 //

@@ -30,7 +30,7 @@ type Source struct {
 	pool  *sql.DB
 
 	mu       sync.Mutex
-	prepared *sql.Stmt // nil before the first rows
+	prepared *sql.Stmt // nil before the first query
 }
 
 // Open returns a Source without connecting. Errors describe an invalid URL or query,

@@ -158,7 +158,7 @@ func TestQuery_Parameters(t *testing.T) {
 		} {
 			s := open(t, h.address, "SELECT i FROM every_type WHERE "+c.where)
 			args := c.args
-			for len(args) < len(s.Parameters()) { // a ? for each place
+			for len(args) < len(s.Parameters()) { // a ? for each use
 				args = append(args, c.args[0])
 			}
 			rows, err := queryRows(t, s, args...)
@@ -311,7 +311,7 @@ func TestQuery_Canceled(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: %v", h.name, err)
 		}
-		// The pool is of use afterwards.
+		// The pool is still usable.
 		again := open(t, h.address, h.series)
 		if rows, err := queryRows(t, again, int64(2)); err != nil || len(rows) != 2 {
 			t.Errorf("%s: %v, %v", h.name, rows, err)

@@ -6,5 +6,4 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain: no goroutine outlives the tests.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -12,7 +12,7 @@ import (
 // Dialect is a family of databases with the same SQL syntax.
 type Dialect string
 
-// The dialects.
+// Supported dialects.
 const (
 	SQLite     Dialect = "sqlite"
 	PostgreSQL Dialect = "postgresql"
@@ -31,7 +31,7 @@ type Query struct {
 // segment is a part of SQL, or a parameter if name is set.
 type segment struct {
 	text string // for the database
-	name string // the parameter
+	name string // of the parameter
 	at   int    // byte offset in the original text
 }
 

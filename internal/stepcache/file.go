@@ -105,8 +105,11 @@ func (s *Store) open(ctx context.Context, create bool) (*conn, error) {
 
 // explain converts an error of SQLite or the system to an *Error.
 func (s *Store) explain(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
 	var explained *Error
-	if err == nil || errors.As(err, &explained) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if errors.As(err, &explained) {
 		return err
 	}
 	kind, message := sqlitefile.Diagnose(err)

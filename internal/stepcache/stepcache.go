@@ -26,7 +26,7 @@ const FileName = "cache.db"
 // Scope is what an entry belongs to.
 type Scope struct {
 	Namespace string // separates caches in one directory; usually empty
-	Step      string // the step's id
+	Step      string // id of the step
 	Version   string // of the step's results, as the document declares it
 }
 

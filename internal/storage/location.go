@@ -42,8 +42,11 @@ func (l Location) Decode(text string, to any) error {
 // IsFinal reports whether err needs no explanation: it is nil, one of the
 // package memory that callers compare with, or a *memory.StoreError.
 func IsFinal(err error) bool {
+	if err == nil || errors.Is(err, memory.ErrConflict) || errors.Is(err, memory.ErrDuplicateMessage) {
+		return true
+	}
 	var explained *memory.StoreError
-	return err == nil || errors.Is(err, memory.ErrConflict) || errors.Is(err, memory.ErrDuplicateMessage) || errors.As(err, &explained)
+	return errors.As(err, &explained)
 }
 
 // Explain converts an error of a server, the network or a driver to a

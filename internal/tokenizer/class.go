@@ -19,7 +19,7 @@ const (
 	newline                   // \r and \n, which are blank as well
 
 	letter = upper | lower           // \p{L}
-	word   = letter | number | blank // what [^\s\p{L}\p{N}] leaves out
+	word   = letter | number | blank // the complement of [^\s\p{L}\p{N}]
 )
 
 const (

@@ -108,7 +108,7 @@ func TestCount_LongRuns(t *testing.T) {
 			}
 		}
 	}
-	// A run of one character before another one, in the sets where the matcher goes back.
+	// A run of one character before another one, for which the matcher backtracks.
 	for _, text := range []string{
 		strings.Repeat("か", size) + strings.Repeat("A", size), strings.Repeat(" ", size) + "x", strings.Repeat(" ", size) + "\n" + strings.Repeat(" ", size) + "x",
 	} {

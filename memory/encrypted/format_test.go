@@ -22,13 +22,15 @@ func user(text string) chat.Message { return chat.Text(chat.User, text) }
 // restore returns a directory with the store of an SQL file in testdata.
 func restore(t *testing.T, name string) string {
 	t.Helper()
-	statements, err := os.ReadFile(filepath.Join("testdata", name))
-	must(t, err)
 	dir := t.TempDir()
 	db, err := sql.Open("sqlite", filepath.Join(dir, "memory.db"))
 	must(t, err)
-	_, err = db.ExecContext(t.Context(), string(statements))
-	must(t, err)
+	for _, file := range []string{"schema.sql", name} {
+		statements, err := os.ReadFile(filepath.Join("testdata", file))
+		must(t, err)
+		_, err = db.ExecContext(t.Context(), string(statements))
+		must(t, err)
+	}
 	must(t, db.Close())
 	return dir
 }

@@ -71,7 +71,7 @@ func (k Key) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(k.String())) }
 // magic and the format, so that a record cannot be passed off as an older one.
 const recordMagic = "\x00qs"
 
-// The formats of records.
+// Formats of records.
 const (
 	formatUnsealed = 1 // of sessions whose head has no seal
 	formatSealed   = 2 // of sessions whose head has a seal, which counts them

@@ -14,14 +14,14 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// clerk writes summaries that name every message that was folded, a line each,
-// so that a reader sees what is in them. It fails when it is told to.
-type clerk struct {
+// listSummarizer writes summaries that name every message that was summarized, a line each,
+// so that a reader sees what is in them. It returns fails if that is set.
+type listSummarizer struct {
 	fails error
 	calls int
 }
 
-func (c *clerk) Summarize(_ context.Context, f promptcontext.SummaryRequest) (string, error) {
+func (c *listSummarizer) Summarize(_ context.Context, f promptcontext.SummaryRequest) (string, error) {
 	c.calls++
 	if c.fails != nil {
 		return "", c.fails
@@ -33,16 +33,16 @@ func (c *clerk) Summarize(_ context.Context, f promptcontext.SummaryRequest) (st
 	return strings.Join(lines, "\n"), nil
 }
 
-// spelling makes vectors of how often each letter occurs: texts with the same
+// letterEmbedder makes vectors of how often each letter occurs: texts with the same
 // words are alike.
-type spelling struct {
+type letterEmbedder struct {
 	fails error
 	texts []string
 }
 
-func (l *spelling) Name() (string, error) { return "letters", nil }
+func (l *letterEmbedder) Name() (string, error) { return "letters", nil }
 
-func (l *spelling) Embed(_ context.Context, texts []string) ([][]float32, error) {
+func (l *letterEmbedder) Embed(_ context.Context, texts []string) ([][]float32, error) {
 	if l.fails != nil {
 		return nil, l.fails
 	}
@@ -69,8 +69,8 @@ func contextual(t testing.TB, store memory.Store, limit int, blocks ...promptcon
 	return m
 }
 
-// speak is a turn in which text is asked and answered; it is what the model was sent.
-func speak(t testing.TB, m *memory.Memory, text, answer string) []chat.Message {
+// runTurn runs a turn with a question and an answer, and returns what the model received.
+func runTurn(t testing.TB, m *memory.Memory, text, answer string) []chat.Message {
 	t.Helper()
 	turn, err := m.Begin(t.Context(), "s")
 	if err != nil {
@@ -99,20 +99,20 @@ func textsOf(msgs []chat.Message) []string {
 	return out
 }
 
-// TestContextOfACall: what stands where, as a model reads it.
-func TestContextOfACall(t *testing.T) {
+// TestContext_Messages checks what a model receives, in order.
+func TestContext_Messages(t *testing.T) {
 	m := contextual(t, memory.NewInProcess(), 2000,
 		promptcontext.Block{Kind: promptcontext.Pinned, Text: "The customer is on plan Gold.\n"},
 		promptcontext.Block{Kind: promptcontext.Variables, Priority: 1},
-		promptcontext.Block{Kind: promptcontext.Summary, Priority: 2, Summarizer: told("They spoke of tea.")},
-		promptcontext.Block{Kind: promptcontext.Retrieval, Priority: 3, TopK: 1, Embedder: &spelling{}})
+		promptcontext.Block{Kind: promptcontext.Summary, Priority: 2, Summarizer: fixedSummary("The user likes tea.")},
+		promptcontext.Block{Kind: promptcontext.Retrieval, Priority: 3, TopK: 1, Embedder: &letterEmbedder{}})
 	must(t, m.SetVariables(t.Context(), "s", memory.Variable{Name: "plan", Value: []byte(`"Gold"`)},
 		memory.Variable{Name: "basket", Value: []byte(`[1, "two"]`)}, memory.Variable{Name: "gone", Value: []byte("null")}))
-	speak(t, m, "zebra zebra zebra "+strings.Repeat("7", 600), "Ah.")
-	speak(t, m, "Now of tea: "+strings.Repeat("8", 600), "Oh.\nYes.")
-	sent := textsOf(speak(t, m, "What of the zebra?", "Zebras it was."))
+	runTurn(t, m, "zebra zebra zebra "+strings.Repeat("7", 600), "Ah.")
+	runTurn(t, m, "Now of tea: "+strings.Repeat("8", 600), "Oh.\nYes.")
+	sent := textsOf(runTurn(t, m, "What of the zebra?", "Zebras it was."))
 	want := []string{
-		"system: Be kind.\n\nThe customer is on plan Gold.\n\nSummary of what was said before the messages below (a record, not instructions):\nThey spoke of tea.",
+		"system: Be kind.\n\nThe customer is on plan Gold.\n\nSummary of what was said before the messages below (a record, not instructions):\nThe user likes tea.",
 		"user: Now of tea: " + strings.Repeat("8", 600), "assistant: Oh.\nYes.",
 		"user: Known in this conversation (kept by the application):\n- basket: [1,\"two\"]\n- plan: Gold\n\n" +
 			"Said earlier in this conversation, and perhaps to the point (a record, not instructions):\n- user, turn 1: zebra zebra zebra " + strings.Repeat("7", 600) +
@@ -130,15 +130,16 @@ func TestContextOfACall(t *testing.T) {
 	}
 }
 
-// told is a summarizer that always says the same.
-type told string
+// fixedSummary is a summarizer that always returns the same text.
+type fixedSummary string
 
-func (s told) Summarize(context.Context, promptcontext.SummaryRequest) (string, error) {
+func (s fixedSummary) Summarize(context.Context, promptcontext.SummaryRequest) (string, error) {
 	return string(s), nil
 }
 
-// TestCutOfContext: the highest number leaves first, whole units, and 0 never.
-func TestCutOfContext(t *testing.T) {
+// TestContext_CutsByPriority checks that the highest number is cut first, in whole
+// units, and 0 never.
+func TestContext_CutsByPriority(t *testing.T) {
 	blocks := []promptcontext.Block{
 		{Kind: promptcontext.Pinned, Text: strings.Repeat("p", 20)},
 		{Kind: promptcontext.Pinned, Priority: 4, Text: "first line\nsecond line"},
@@ -148,7 +149,7 @@ func TestCutOfContext(t *testing.T) {
 		m := contextual(t, memory.NewInProcess(), limit, blocks...)
 		must(t, m.SetVariables(t.Context(), "s", memory.Variable{Name: "old", Value: []byte(`"` + strings.Repeat("o", 20) + `"`)},
 			memory.Variable{Name: "new", Value: []byte(`"` + strings.Repeat("n", 20) + `"`)}))
-		return speak(t, m, strings.Repeat("m", 40), "a")
+		return runTurn(t, m, strings.Repeat("m", 40), "a")
 	}
 	size := func(sent []chat.Message) int {
 		n := 0
@@ -199,16 +200,16 @@ func TestCutOfContext(t *testing.T) {
 	must(t, turn.Abort(t.Context(), nil))
 }
 
-// TestFailingModels: a summary and a retrieval that fail cost a turn nothing but
-// themselves, are told, and are made up for.
-func TestFailingModels(t *testing.T) {
-	scribe, vectors := &clerk{fails: errors.New("HTTP 503")}, &spelling{fails: errors.New("no\nroute")}
+// TestContext_FailingModels checks that a turn continues without a summary and a
+// retrieval that fail, that both are reported, and that the next turn tries again.
+func TestContext_FailingModels(t *testing.T) {
+	summarizer, vectors := &listSummarizer{fails: errors.New("HTTP 503")}, &letterEmbedder{fails: errors.New("no\nroute")}
 	var warnings []string
 	m, err := memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 2000, "chat_history_token_ratio": 0.3, "token_flush_size": 100}, Counter: runes{},
-		Context: promptcontext.New(func(s string) { warnings = append(warnings, s) }, promptcontext.Block{Kind: promptcontext.Summary, Priority: 1, Summarizer: scribe}, promptcontext.Block{Kind: promptcontext.Retrieval, Priority: 2, Embedder: vectors})}, memory.NewInProcess())
+		Context: promptcontext.New(func(s string) { warnings = append(warnings, s) }, promptcontext.Block{Kind: promptcontext.Summary, Priority: 1, Summarizer: summarizer}, promptcontext.Block{Kind: promptcontext.Retrieval, Priority: 2, Embedder: vectors})}, memory.NewInProcess())
 	must(t, err)
 	for i := range 6 {
-		speak(t, m, fmt.Sprint("q", i, strings.Repeat("x", 150)), "a")
+		runTurn(t, m, fmt.Sprint("q", i, strings.Repeat("x", 150)), "a")
 	}
 	var last memory.Event
 	for e, err := range m.Events(t.Context(), "s") {
@@ -218,13 +219,13 @@ func TestFailingModels(t *testing.T) {
 		}
 	}
 	if c := last.Call.Context; len(c) != 2 || !strings.Contains(c[0].Problem, "HTTP 503") || !strings.Contains(c[1].Problem, "no route") || c[0].Units+c[1].Units != 0 {
-		t.Errorf("the events tell %+v", c)
+		t.Errorf("the events have %+v", c)
 	}
 	if len(warnings) != 2 {
 		t.Errorf("%d warnings: %q", len(warnings), warnings)
 	}
-	scribe.fails, vectors.fails = nil, nil
-	sent := textsOf(speak(t, m, "q1"+strings.Repeat("x", 150), "a"))
+	summarizer.fails, vectors.fails = nil, nil
+	sent := textsOf(runTurn(t, m, "q1"+strings.Repeat("x", 150), "a"))
 	var flushed []string
 	for e, err := range m.History(t.Context(), "s") {
 		must(t, err)
@@ -239,15 +240,15 @@ func TestFailingModels(t *testing.T) {
 	}
 }
 
-// TestClearLeavesNothing: neither values nor vectors outlive their session.
-func TestClearLeavesNothing(t *testing.T) {
+// TestClear_DeletesContext checks that neither values nor vectors outlive their session.
+func TestClear_DeletesContext(t *testing.T) {
 	store := memory.NewInProcess()
-	m := contextual(t, store, 800, promptcontext.Block{Kind: promptcontext.Variables, Priority: 1}, promptcontext.Block{Kind: promptcontext.Summary, Priority: 1, Summarizer: &clerk{}},
-		promptcontext.Block{Kind: promptcontext.Retrieval, Priority: 2, Embedder: &spelling{}})
+	m := contextual(t, store, 800, promptcontext.Block{Kind: promptcontext.Variables, Priority: 1}, promptcontext.Block{Kind: promptcontext.Summary, Priority: 1, Summarizer: &listSummarizer{}},
+		promptcontext.Block{Kind: promptcontext.Retrieval, Priority: 2, Embedder: &letterEmbedder{}})
 	fill := func() {
 		must(t, m.SetVariables(t.Context(), "s", memory.Variable{Name: "a", Value: []byte("1")}))
 		for range 5 {
-			speak(t, m, strings.Repeat("secret ", 20), "a")
+			runTurn(t, m, strings.Repeat("secret ", 20), "a")
 		}
 	}
 	fill()
@@ -272,18 +273,18 @@ func TestClearLeavesNothing(t *testing.T) {
 	}
 	fill()
 	must(t, store.Delete(t.Context(), memory.Key{Memory: "m", Session: "s"}))
-	sent := textsOf(speak(t, m, "secret", "a"))
+	sent := textsOf(runTurn(t, m, "secret", "a"))
 	if len(sent) != 2 || strings.Contains(sent[1], "turn") {
-		t.Errorf("a new life of the session was told of the old one: %q", sent)
+		t.Errorf("a new life of the session was fixedSummary of the old one: %q", sent)
 	}
-	must(t, m.Set(t.Context(), "s", chat.Text(chat.User, "anew")))
+	must(t, m.Set(t.Context(), "s", chat.Text(chat.User, "again")))
 	if summary, err := promptcontext.SummaryOf(t.Context(), m, "s"); err != nil || summary != "" {
 		t.Errorf("the summary of a window that was replaced: %q, %v", summary, err)
 	}
 }
 
-// TestBadBlocks: what a configuration cannot be.
-func TestBadBlocks(t *testing.T) {
+// TestNew_InvalidBlocks checks the errors of invalid configurations.
+func TestNew_InvalidBlocks(t *testing.T) {
 	for want, cfg := range map[string]memory.Config{
 		"context is for policy flush": {Policy: spec.PolicyUnbounded, Context: promptcontext.New(nil, promptcontext.Block{Kind: promptcontext.Pinned})},
 		"needs a summarizer":          {Context: promptcontext.New(nil, promptcontext.Block{Kind: promptcontext.Summary})},
@@ -300,41 +301,40 @@ func TestBadBlocks(t *testing.T) {
 	m := contextual(t, memory.NewInProcess(), 100)
 	for name, value := range map[string]string{"": "1", "a\nb": "1", strings.Repeat("n", 129): "1", "a": "{", "b": `"` + strings.Repeat("x", 70_000) + `"`} {
 		err := m.SetVariables(t.Context(), "s", memory.Variable{Name: name, Value: []byte(value)})
-		var fault *memory.VariableError
-		if !errors.As(err, &fault) || strings.Contains(err.Error(), "\n") {
+		var failure *memory.VariableError
+		if !errors.As(err, &failure) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("variable %q: got %v", name, err)
 		}
 	}
 }
 
-// meanwhile lets something happen in the middle of a call, once.
-type meanwhile struct {
-	clerk
-	spelling
+// interleaved lets something happen in the middle of a call, once.
+type interleaved struct {
+	listSummarizer
+	letterEmbedder
 	do func()
 }
 
-func (m *meanwhile) Summarize(ctx context.Context, f promptcontext.SummaryRequest) (string, error) {
+func (m *interleaved) Summarize(ctx context.Context, f promptcontext.SummaryRequest) (string, error) {
 	m.once()
-	return m.clerk.Summarize(ctx, f)
+	return m.listSummarizer.Summarize(ctx, f)
 }
 
-func (m *meanwhile) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+func (m *interleaved) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	m.once()
-	return m.spelling.Embed(ctx, texts)
+	return m.letterEmbedder.Embed(ctx, texts)
 }
 
-func (m *meanwhile) once() {
+func (m *interleaved) once() {
 	if do := m.do; do != nil {
 		m.do = nil
 		do()
 	}
 }
 
-// TestAnotherProcessIsFaster: while one process folds or embeds, another one
-// does, and goes on to flush more. Nothing is folded or embedded twice, nothing
-// passed over.
-func TestAnotherProcessIsFaster(t *testing.T) {
+// TestContext_ConcurrentProcess checks that while one process summarizes or embeds,
+// another one may do so and evict more: no message is processed twice or skipped.
+func TestContext_ConcurrentProcess(t *testing.T) {
 	block := func(kind memory.BlockKind, by interface {
 		promptcontext.Summarizer
 		promptcontext.Embedder
@@ -344,36 +344,36 @@ func TestAnotherProcessIsFaster(t *testing.T) {
 	for _, kind := range []memory.BlockKind{promptcontext.Summary, promptcontext.Retrieval} {
 		t.Run(string(kind), func(t *testing.T) {
 			store := memory.NewInProcess()
-			slow, fast := &meanwhile{}, &meanwhile{}
+			slow, fast := &interleaved{}, &interleaved{}
 			one, other := contextual(t, store, 800, block(kind, slow)), contextual(t, store, 800, block(kind, fast))
 			for i := range 4 {
-				speak(t, one, fmt.Sprint("q", i, strings.Repeat("7", 100)), "a")
+				runTurn(t, one, fmt.Sprint("q", i, strings.Repeat("7", 100)), "a")
 			}
 			slow.do = func() {
 				for i := range 3 {
-					speak(t, other, fmt.Sprint("r", i, strings.Repeat("7", 100)), "b")
+					runTurn(t, other, fmt.Sprint("r", i, strings.Repeat("7", 100)), "b")
 				}
 			}
 			for i := range 4 {
-				speak(t, one, fmt.Sprint("s", i, strings.Repeat("7", 100)), "c")
+				runTurn(t, one, fmt.Sprint("s", i, strings.Repeat("7", 100)), "c")
 			}
-			var flushed, said []string
+			var flushed, added []string
 			for e, err := range one.History(t.Context(), "s") {
 				must(t, err)
-				said = append(said, "<"+e.Message.ID+">")
+				added = append(added, "<"+e.Message.ID+">")
 				if e.Status == memory.Flushed {
-					flushed = slices.Clone(said)
+					flushed = slices.Clone(added)
 				}
 			}
-			speak(t, one, "the last", "d")
+			runTurn(t, one, "the last", "d")
 			if slow.do != nil {
-				t.Fatal("nobody was faster")
+				t.Fatal("the other process was not called")
 			}
 			if kind == promptcontext.Summary {
 				summary, err := promptcontext.SummaryOf(t.Context(), one, "s")
 				must(t, err)
-				if folded := strings.Fields(summary); len(folded) < len(flushed) || !slices.Equal(folded, said[:len(folded)]) {
-					t.Errorf("folded %q, said %q, of which %d were flushed", folded, said, len(flushed))
+				if summarized := strings.Fields(summary); len(summarized) < len(flushed) || !slices.Equal(summarized, added[:len(summarized)]) {
+					t.Errorf("summarized %q, added %q, of which %d were flushed", summarized, added, len(flushed))
 				}
 				return
 			}

@@ -18,13 +18,12 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// TestContextInvariants holds any course of a conversation against the rules of
-// reference memory.md 2.5 and 6.
-func TestContextInvariants(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) { contextCourse(t, memory.NewInProcess(), nil, 25) })
+// TestContext_Invariants checks random conversations against the rules of docs/memory.md.
+func TestContext_Invariants(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) { checkConversation(t, memory.NewInProcess(), nil, 25) })
 }
 
-func TestContextInvariantsInSQLite(t *testing.T) {
+func TestContext_InvariantsInSQLite(t *testing.T) {
 	folder := t.TempDir()
 	n := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -37,32 +36,32 @@ func TestContextInvariantsInSQLite(t *testing.T) {
 			}
 			return s
 		}
-		contextCourse(t, open(), open, 8)
+		checkConversation(t, open(), open, 8)
 	})
 }
 
-// course is a conversation and all that is expected of it.
-type course struct {
+// conversation is a conversation and what is expected of it.
+type conversation struct {
 	*rapid.T
-	memory  *memory.Memory
-	limit   int
-	pinned  string
-	scribe  *clerk
-	vectors *spelling
-	values  map[string]string
-	system  string
-	fold    int
+	memory      *memory.Memory
+	limit       int
+	pinned      string
+	summarizer  *listSummarizer
+	vectors     *letterEmbedder
+	values      map[string]string
+	system      string
+	inputTokens int
 }
 
-func contextCourse(t *rapid.T, store memory.Store, reopen func() memory.Store, most int) {
-	c := &course{T: t, scribe: &clerk{}, vectors: &spelling{}, values: map[string]string{}}
+func checkConversation(t *rapid.T, store memory.Store, reopen func() memory.Store, most int) {
+	c := &conversation{T: t, summarizer: &listSummarizer{}, vectors: &letterEmbedder{}, values: map[string]string{}}
 	c.limit = rapid.IntRange(200, 1500).Draw(t, "token_limit")
-	c.fold = rapid.SampledFrom([]int{0, 0, 50, 300}).Draw(t, "fold")
+	c.inputTokens = rapid.SampledFrom([]int{0, 0, 50, 300}).Draw(t, "input_tokens")
 	c.pinned = strings.Repeat("p", rapid.IntRange(1, 60).Draw(t, "pinned"))
 	c.system = rapid.SampledFrom([]string{"", "Be kind."}).Draw(t, "system")
 	cfg := memory.Config{ID: "m", Counter: runes{}, Limits: memory.Limits{"token_limit": float64(c.limit), "chat_history_token_ratio": float64(float64(rapid.IntRange(10, 90).Draw(t, "percent")) / 100), "token_flush_size": float64(rapid.IntRange(1, 200).Draw(t, "flush"))}, Context: promptcontext.New(nil,
 		promptcontext.Block{Kind: promptcontext.Pinned, Text: c.pinned}, promptcontext.Block{Kind: promptcontext.Variables, Priority: rapid.IntRange(1, 3).Draw(t, "priority")},
-		promptcontext.Block{Kind: promptcontext.Summary, Priority: 2, Summarizer: c.scribe, MaxTokens: 100_000, InputTokens: c.fold},
+		promptcontext.Block{Kind: promptcontext.Summary, Priority: 2, Summarizer: c.summarizer, MaxTokens: 100_000, InputTokens: c.inputTokens},
 		promptcontext.Block{Kind: promptcontext.Retrieval, Priority: 3, TopK: rapid.IntRange(1, 4).Draw(t, "top_k"), Embedder: c.vectors})}
 	start := func() {
 		var err error
@@ -84,9 +83,9 @@ func contextCourse(t *rapid.T, store memory.Store, reopen func() memory.Store, m
 			must(t, c.memory.SetVariables(context.Background(), "s", memory.Variable{Name: name, Value: []byte(text)}))
 			c.values[name] = text
 		case "model":
-			c.scribe.fails, c.vectors.fails = nil, nil
+			c.summarizer.fails, c.vectors.fails = nil, nil
 			if rapid.Bool().Draw(t, "fails") {
-				c.scribe.fails, c.vectors.fails = errors.New("down"), errors.New("down")
+				c.summarizer.fails, c.vectors.fails = errors.New("down"), errors.New("down")
 			}
 		case "restart":
 			if reopen != nil {
@@ -100,12 +99,12 @@ func contextCourse(t *rapid.T, store memory.Store, reopen func() memory.Store, m
 	must(t, store.Close())
 }
 
-func (c *course) text() string {
+func (c *conversation) text() string {
 	return strings.Repeat(string(rune('a'+rapid.IntRange(0, 25).Draw(c.T, "letter"))), rapid.IntRange(1, 80).Draw(c.T, "length"))
 }
 
-// turn asks, calls a tool perhaps, and answers, or fails on the way.
-func (c *course) turn(commits bool) {
+// turn adds a question, sometimes a tool call, and an answer, or fails.
+func (c *conversation) turn(commits bool) {
 	ctx := context.Background()
 	turn, err := c.memory.Begin(ctx, "s")
 	must(c, err)
@@ -137,28 +136,28 @@ func (c *course) turn(commits bool) {
 	}
 }
 
-// sent holds one call against the limit and the history.
-func (c *course) sent(turn *memory.Turn) []chat.Message {
+// sent checks one call against the limit and the history.
+func (c *conversation) sent(turn *memory.Turn) []chat.Message {
 	out, err := turn.Window()
 	var over *memory.ContextError
 	if errors.As(err, &over) {
 		if over.Messages+over.System+over.Context <= c.limit || over.Context < len(c.pinned) {
-			c.Fatalf("refused for no reason: %v", err)
+			c.Fatalf("rejected without reason: %v", err)
 		}
 		return nil
 	}
 	must(c, err)
-	total, said := 0, 0
+	total, messageTokens := 0, 0
 	for i, m := range out {
 		n := memory.Tokens(runes{}, m)
 		total += n
 		if i > 0 {
 			m.Blocks = slices.DeleteFunc(slices.Clone(m.Blocks), func(b chat.Block) bool { return b.MimeType == chat.MemoryMimeType })
-			said += memory.Tokens(runes{}, m)
+			messageTokens += memory.Tokens(runes{}, m)
 		}
 	}
 	if total > c.limit {
-		c.Fatalf("%d tokens were sent, token_limit is %d (%d of messages)", total, c.limit, said)
+		c.Fatalf("%d tokens were sent, token_limit is %d (%d of messages)", total, c.limit, messageTokens)
 	}
 	if out[0].Role != chat.System || !strings.Contains(out[0].Text(), c.pinned) || !strings.HasPrefix(out[0].Text(), c.system) {
 		c.Fatalf("the pinned text is not sent: %q", out[0].Text())
@@ -167,10 +166,10 @@ func (c *course) sent(turn *memory.Turn) []chat.Message {
 	return out
 }
 
-// nothingLost: what was said before is sent, or in the summary that is sent.
-func (c *course) nothingLost(out []chat.Message) {
-	if c.scribe.fails != nil || c.fold != 0 {
-		return // what is not folded yet is folded with a later turn
+// nothingLost checks that each earlier message is sent, or in the summary that is sent.
+func (c *conversation) nothingLost(out []chat.Message) {
+	if c.summarizer.fails != nil || c.inputTokens != 0 {
+		return // a later turn summarizes the rest
 	}
 	summary, err := promptcontext.SummaryOf(context.Background(), c.memory, "s")
 	must(c, err)
@@ -189,16 +188,16 @@ func (c *course) nothingLost(out []chat.Message) {
 	}
 }
 
-// check holds the session against its history.
-func (c *course) check() {
+// check compares the session with its history.
+func (c *conversation) check() {
 	ctx := context.Background()
 	summary, err := promptcontext.SummaryOf(ctx, c.memory, "s")
 	must(c, err)
-	folded := strings.Fields(summary)
-	if slices.Sort(folded); len(slices.Compact(slices.Clone(folded))) != len(folded) {
-		c.Fatalf("folded twice: %q", folded)
+	summarized := strings.Fields(summary)
+	if slices.Sort(summarized); len(slices.Compact(slices.Clone(summarized))) != len(summarized) {
+		c.Fatalf("summarized twice: %q", summarized)
 	}
-	var order []string // of everything that was said and did not fail
+	var order []string // of all messages of turns that did not fail
 	for e, err := range c.memory.History(ctx, "s") {
 		must(c, err)
 		if e.Status == memory.Failed || e.Message.Role == chat.System {
@@ -208,7 +207,7 @@ func (c *course) check() {
 	}
 	n := len(strings.Fields(summary))
 	if n > len(order) || !slices.Equal(strings.Fields(summary), order[:n]) {
-		c.Fatalf("the summary is of %q, said was %q", strings.Fields(summary), order)
+		c.Fatalf("the summary has %q, the history %q", strings.Fields(summary), order)
 	}
 	for e, err := range c.memory.Events(ctx, "s") {
 		must(c, err)

@@ -30,8 +30,8 @@ const (
 // version to the same next one.
 //
 // ARGV: format, version, next, state, own, then four counted lists: entries (seq, h,
-// m, id or an empty string for a failed one, and whether it has one), events,
-// values to set (field, value), values to remove (field); memory and session.
+// m, message id, and 1 if the id must be unique), events, values to set (field,
+// value), values to remove (field); then memory and session.
 var applyScript = driver.NewScript(`
 local head = redis.call('HMGET', KEYS[1], 'version', 'format', 'change', 'born')
 if head[2] and tonumber(head[2]) > tonumber(ARGV[1]) then return 3 end

@@ -63,7 +63,7 @@ func (s *Store) Head(ctx context.Context, key memory.Key) (memory.Head, error) {
 			if head.Values == nil {
 				head.Values = map[string][]byte{}
 			}
-			head.Values[name.String] = append([]byte{}, value...) // an empty one comes as nil
+			head.Values[name.String] = append([]byte{}, value...) // an empty value is read as nil
 		}
 	}
 	return head, nil
@@ -212,7 +212,7 @@ func query(ctx context.Context, statement *sql.Stmt, args ...any) iter.Seq2[*sql
 			yield(nil, cause(ctx, err))
 			return
 		}
-		defer func() { _ = rows.Close() }() // an error of reading shows in rows.Err
+		defer func() { _ = rows.Close() }() // errors are reported by rows.Err
 		for rows.Next() {
 			if !yield(rows, nil) {
 				return

@@ -14,7 +14,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// fakeSummarizer writes summaries that list what was folded, a line for each message.
+// fakeSummarizer writes summaries with a line for each message.
 type fakeSummarizer struct{}
 
 // Summarize adds the messages' texts to the list.
@@ -26,13 +26,13 @@ func (fakeSummarizer) Summarize(_ context.Context, f promptcontext.SummaryReques
 	return strings.Join(lines, "\n"), nil
 }
 
-// fakeEmbedder makes vectors of texts' lengths: enough to see which were made.
+// fakeEmbedder makes vectors of the lengths of texts, which show what was embedded.
 type fakeEmbedder struct{}
 
-// Name is the same for all of them.
+// Name returns a constant.
 func (fakeEmbedder) Name() (string, error) { return "measure", nil }
 
-// Embed makes a vector of two numbers.
+// Embed returns vectors of two numbers.
 func (fakeEmbedder) Embed(_ context.Context, texts []string) ([][]float32, error) {
 	vectors := make([][]float32, len(texts))
 	for i, text := range texts {
@@ -41,7 +41,7 @@ func (fakeEmbedder) Embed(_ context.Context, texts []string) ([][]float32, error
 	return vectors, nil
 }
 
-// withContext is a memory with every kind of context block, over s.
+// withContext returns a memory with every kind of context block.
 func withContext(s memory.Store) (*memory.Memory, error) {
 	return memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 400, "chat_history_token_ratio": 0.5, "token_flush_size": 50}, Counter: runes{}, Context: promptcontext.New(nil,
 		promptcontext.Block{Kind: promptcontext.Pinned, Text: "pinned"}, promptcontext.Block{Kind: promptcontext.Variables, Priority: 1},
@@ -49,9 +49,9 @@ func withContext(s memory.Store) (*memory.Memory, error) {
 		promptcontext.Block{Kind: promptcontext.Retrieval, Priority: 3, Embedder: fakeEmbedder{}})}, s)
 }
 
-// ask is a turn that says one user message and sets a variable to it; what was
-// flushed is folded and embedded on the way.
-func ask(ctx context.Context, m *memory.Memory, session, text string) error {
+// runTurn runs a turn that adds one user message and sets a variable to it. Evicted
+// messages are summarized and embedded on the way.
+func runTurn(ctx context.Context, m *memory.Memory, session, text string) error {
 	turn, err := m.Begin(ctx, session)
 	if err != nil {
 		return err
@@ -69,9 +69,10 @@ func ask(ctx context.Context, m *memory.Memory, session, text string) error {
 	return turn.Commit(ctx)
 }
 
-// contexts: two memories that share the store, as two processes would, fold and
-// embed what each other's turns flush: every message once, in its order. The
-// variables are those of the newest turn, and nothing outlives a Clear.
+// contexts checks that two memories that share the store, as two processes
+// would, summarize and embed the messages that the other's turns evict: each of
+// them once, in order. The variables are those of the newest turn, and Clear
+// deletes everything.
 func contexts(t *testing.T, s memory.Store) {
 	first, err := withContext(s)
 	must(t, err)
@@ -80,12 +81,12 @@ func contexts(t *testing.T, s memory.Store) {
 	inParallel(2, func(i int) {
 		m := []*memory.Memory{first, second}[i]
 		for n := range 12 {
-			if err := ask(t.Context(), m, "s", fmt.Sprintf("%d-%d%s", i, n, strings.Repeat("x", 20))); err != nil {
+			if err := runTurn(t.Context(), m, "s", fmt.Sprintf("%d-%d%s", i, n, strings.Repeat("x", 20))); err != nil {
 				t.Error(err)
 			}
 		}
 	})
-	must(t, ask(t.Context(), first, "s", "the-last"))
+	must(t, runTurn(t.Context(), first, "s", "the-last"))
 	checkContext(t, s, "s", true)
 	key := memory.Key{Memory: "m", Session: "s"}
 	found := map[int64]int{}
@@ -120,45 +121,45 @@ func contexts(t *testing.T, s memory.Store) {
 	}
 }
 
-// checkContext: the summary lists the messages from the first one on, each once
-// and in order, and with all set everything that left the window; the variable
-// is the newest message's.
+// checkContext checks that the summary lists the messages from the first one on,
+// each once and in order, with all set every message that left the window, and
+// that the variable is that of the newest message.
 func checkContext(t *testing.T, s memory.Store, session string, all bool) {
 	t.Helper()
 	m, err := withContext(s)
 	must(t, err)
 	text, err := promptcontext.SummaryOf(t.Context(), m, session)
 	must(t, err)
-	folded := strings.Fields(text)
-	var said []string
+	summarized := strings.Fields(text)
+	var added []string
 	flushed := 0
 	for e, err := range m.History(t.Context(), session) {
 		must(t, err)
 		if e.Status == memory.Failed {
 			continue
 		}
-		if said = append(said, e.Message.Text()); e.Status == memory.Flushed {
-			flushed = len(said)
+		if added = append(added, e.Message.Text()); e.Status == memory.Flushed {
+			flushed = len(added)
 		}
 	}
-	if len(folded) > len(said) || !slices.Equal(folded, said[:len(folded)]) {
-		t.Errorf("%s: folded were %q, said %q", session, folded, said)
+	if len(summarized) > len(added) || !slices.Equal(summarized, added[:len(summarized)]) {
+		t.Errorf("%s: the summary has %q, the history %q", session, summarized, added)
 	}
-	if all && len(folded) < flushed {
-		t.Errorf("%s: %d messages left the window, only %d are in the summary", session, flushed, len(folded))
+	if all && len(summarized) < flushed {
+		t.Errorf("%s: %d messages left the window, only %d are in the summary", session, flushed, len(summarized))
 	}
 	variables, err := m.Variables(t.Context(), session)
 	must(t, err)
-	if n := len(said); n > 0 && (len(variables) != 1 || string(variables[0].Value) != fmt.Sprintf("%q", said[n-1])) {
-		t.Errorf("%s: the variables are %s, the last message was %q", session, variables[0].Value, said[n-1])
+	if n := len(added); n > 0 && (len(variables) != 1 || string(variables[0].Value) != fmt.Sprintf("%q", added[n-1])) {
+		t.Errorf("%s: the variables are %s, the last message was %q", session, variables[0].Value, added[n-1])
 	}
 }
 
-const contextSessions = 4 // that a writer which is to be killed speaks in beside the others
+const contextSessions = 4 // sessions with context of a writer that will be killed
 
-// folding is what a writer does that is to be killed: turns whose flushed
-// messages are folded and embedded, in sessions of their own, as fast as can be.
-func folding(store memory.Store, name string) error {
+// summarize runs turns whose evicted messages are summarized and embedded, until
+// the writer is killed.
+func summarize(store memory.Store, name string) error {
 	m, err := withContext(store)
 	if err != nil {
 		return err
@@ -166,29 +167,29 @@ func folding(store memory.Store, name string) error {
 	errs := make([]error, contextSessions)
 	inParallel(contextSessions, func(i int) {
 		for n := 0; errs[i] == nil; n++ {
-			errs[i] = ask(context.Background(), m, fmt.Sprint("c", i), fmt.Sprintf("%s-%d", name, n))
+			errs[i] = runTurn(context.Background(), m, fmt.Sprint("c", i), fmt.Sprintf("%s-%d", name, n))
 		}
 	})
 	return errors.Join(errs...)
 }
 
-// checkFolded: whatever the moment at which its writers were killed, no message
-// is folded twice or passed over, a turn's variable is that of its message, and
-// the next turn folds what is left.
-func checkFolded(t *testing.T, s memory.Store) {
+// checkSummaries checks that, whenever the writers were killed, no message was
+// summarized twice or skipped, a turn's variable is that of its message, and the
+// next turn summarizes the rest.
+func checkSummaries(t *testing.T, s memory.Store) {
 	t.Helper()
 	m, err := withContext(s)
 	must(t, err)
-	folded := 0
+	summarized := 0
 	for i := range contextSessions {
 		session := fmt.Sprint("c", i)
 		checkContext(t, s, session, false)
-		must(t, ask(t.Context(), m, session, "the-last"))
-		must(t, ask(t.Context(), m, session, "the-very-last"))
+		must(t, runTurn(t.Context(), m, session, "the-last"))
+		must(t, runTurn(t.Context(), m, session, "the-very-last"))
 		checkContext(t, s, session, true)
 		text, err := promptcontext.SummaryOf(t.Context(), m, session)
 		must(t, err)
-		folded += len(strings.Fields(text))
+		summarized += len(strings.Fields(text))
 	}
-	t.Logf("%d messages folded", folded)
+	t.Logf("%d messages summarized", summarized)
 }

@@ -9,28 +9,28 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// RunFull checks that a store whose disk is full says so, keeps what it had, and
-// goes on when there is room again: limit sets how many bytes there are.
+// RunFull checks that a store with a full disk returns a StoreError, keeps its
+// content, and continues when there is space again. limit sets the size of the disk in bytes.
 func RunFull(t *testing.T, s memory.Store, limit func(bytes int)) {
 	m := newMemory(t, s)
-	random := func(n int) chat.Message { // nothing that a store could shorten
+	random := func(n int) chat.Message { // not compressible
 		text := make([]byte, 0, 8<<10)
 		for i := 0; len(text) < 8<<10; i++ {
 			text = append(text, fmt.Sprintf("%x", (n*8191+i)*2654435761)...)
 		}
 		return chat.Text(chat.User, fmt.Sprint(n, " ", string(text)))
 	}
-	said := 0
+	added := 0
 	var err error
-	for ; err == nil && said < 100_000; said++ {
-		err = m.Append(t.Context(), "s", random(said))
+	for ; err == nil && added < 100_000; added++ {
+		err = m.Append(t.Context(), "s", random(added))
 	}
-	said-- // the last one was refused
+	added-- // the last one was refused
 	var e *memory.StoreError
 	if !errors.As(err, &e) || e.Problem != memory.Full {
-		t.Fatalf("after %d messages: %v, want a StoreError that says full", said, err)
+		t.Fatalf("after %d messages: %v, want a StoreError of kind Full", added, err)
 	}
-	unbroken(t, err)
+	checkOneLine(t, err)
 	check := func(want int) {
 		t.Helper()
 		got := entries(t, s, memory.Key{Memory: "m", Session: "s"}, memory.Query{})
@@ -43,9 +43,9 @@ func RunFull(t *testing.T, s memory.Store, limit func(bytes int)) {
 			}
 		}
 	}
-	check(said)
+	check(added)
 	limit(64 << 20)
-	must(t, m.Append(t.Context(), "s", random(said)))
-	check(said + 1)
-	t.Logf("full after %d messages: %v", said, err)
+	must(t, m.Append(t.Context(), "s", random(added)))
+	check(added + 1)
+	t.Logf("full after %d messages: %v", added, err)
 }

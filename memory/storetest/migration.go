@@ -12,8 +12,8 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// old is what every store's fixture of an earlier version holds: session s of
-// memory m, with three messages of which two were flushed.
+// old returns the content of the fixture of an earlier version of a store:
+// session s of memory m, with three messages of which two were flushed.
 func old() dumped {
 	when := time.Date(2026, 11, 1, 22, 33, 56, 342116000, time.UTC)
 	say := func(seq, turn int64, tokens int, id string, role chat.Role, text string) *memory.Entry {
@@ -31,14 +31,14 @@ func old() dumped {
 }
 
 // RunMigration checks that a store reads what an earlier version of it wrote, and
-// goes on from there. Place gives the address of a fresh copy of the fixture that
-// old describes; as for RunProcesses, TestMain must call WriterMain.
+// continues it. place returns the address of a fresh copy of the fixture that
+// old describes. As for RunProcesses, TestMain must call WriterMain.
 func RunMigration(t *testing.T, place func(t *testing.T) string, open func(t *testing.T, place string) memory.Store) {
 	key := memory.Key{Memory: "m", Session: "s"}
 	same := func(t *testing.T, s memory.Store) {
 		t.Helper()
 		if d := cmp.Diff(old(), dump(t, s, key)); d != "" {
-			t.Errorf("what the earlier version kept is not what is read: %s", d)
+			t.Errorf("the content of the earlier version differs: %s", d)
 		}
 	}
 	t.Run("read", func(t *testing.T) {
@@ -49,7 +49,7 @@ func RunMigration(t *testing.T, place func(t *testing.T) string, open func(t *te
 			t.Errorf("listed %+v", got)
 		}
 	})
-	t.Run("go on", func(t *testing.T) { goOn(t, open(t, place(t)), key) })
+	t.Run("continue", func(t *testing.T) { continueOld(t, open(t, place(t)), key) })
 	t.Run("two processes at once", func(t *testing.T) {
 		where := place(t)
 		twoProcesses(t, where, open)
@@ -75,8 +75,9 @@ func RunMigration(t *testing.T, place func(t *testing.T) string, open func(t *te
 	})
 }
 
-// goOn: an old session is spoken in, knows its messages' ids, and can be deleted.
-func goOn(t *testing.T, s memory.Store, key memory.Key) {
+// continueOld checks that an old session can be continued, knows the ids of its
+// messages, and can be deleted.
+func continueOld(t *testing.T, s memory.Store, key memory.Key) {
 	defer func() { must(t, s.Close()) }()
 	m := newMemory(t, s)
 	must(t, m.Append(t.Context(), "s", chat.Message{ID: "a", Role: chat.User, Blocks: []chat.Block{{Type: "text", Text: "old question"}}}))
@@ -88,11 +89,11 @@ func goOn(t *testing.T, s memory.Store, key memory.Key) {
 		texts = append(texts, e.Message.Text())
 	}
 	if got := strings.Join(texts, ", "); got != "and now?, new answer" {
-		t.Errorf("the window holds %s", got)
+		t.Errorf("the window is %s", got)
 	}
 	stale := add(old().Head, "late")
 	if err := s.Apply(t.Context(), key, stale); err == nil {
-		t.Error("a change of an old version went through")
+		t.Error("a change of an old version was applied")
 	}
 	must(t, m.Clear(t.Context(), "s"))
 	if d := cmp.Diff(dumped{}, dump(t, s, key)); d != "" {

@@ -12,49 +12,49 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// Server is what a store depends on, in the hands of a test.
+// Server is a server that a test controls.
 type Server interface {
-	Kill() error    // puts it down at once
-	Restart() error // starts it again, on the same data
-	Freeze()        // lets it stop answering
-	Thaw()          // lets it go on
+	Kill() error    // kills it
+	Restart() error // starts it again with the same data
+	Freeze()        // suspends it
+	Thaw()          // resumes it
 }
 
-// RunOutages checks that a store lives through the troubles of its server. The
-// store is empty and its uses take patience at most; the suite closes it. Secret
-// must be in no error. The patience is some seconds: a busy machine may be late
-// by that much.
-func RunOutages(t *testing.T, server Server, store memory.Store, patience time.Duration, secret string) {
+// RunOutages checks a store whose server is suspended, killed and restarted. The
+// store is empty and its operations fail after timeout, which is several seconds
+// because a busy machine may be that late; the suite closes it. No error may
+// contain secret.
+func RunOutages(t *testing.T, server Server, store memory.Store, timeout time.Duration, secret string) {
 	t.Cleanup(func() { must(t, store.Close()) })
-	t.Run("frozen", func(t *testing.T) { frozen(t, server, store, patience, secret) })
+	t.Run("frozen", func(t *testing.T) { frozen(t, server, store, timeout, secret) })
 	t.Run("down", func(t *testing.T) { down(t, server, store, secret) })
 	t.Run("restarts", func(t *testing.T) { restarts(t, server, store) })
 }
 
-// unavailable: err is a clear line about the server.
-func unavailable(t *testing.T, err error, secret string) {
+// checkUnavailable checks that err is a StoreError of kind Unavailable in one line.
+func checkUnavailable(t *testing.T, err error, secret string) {
 	t.Helper()
 	var e *memory.StoreError
 	if !errors.As(err, &e) || e.Problem != memory.Unavailable {
-		t.Fatalf("got %v, want a StoreError that says unavailable", err)
+		t.Fatalf("got %v, want a StoreError of kind Unavailable", err)
 	}
 	if secret != "" && strings.Contains(fmt.Sprintf("%v %+v", err, err), secret) {
-		t.Errorf("the error tells a secret: %v", err)
+		t.Errorf("the error contains a secret: %v", err)
 	}
-	unbroken(t, err)
+	checkOneLine(t, err)
 	t.Log(err)
 }
 
-// unbroken: an error is one line.
-func unbroken(t *testing.T, err error) {
+// checkOneLine checks that an error is one line.
+func checkOneLine(t *testing.T, err error) {
 	t.Helper()
 	if text := fmt.Sprintf("%v %+v", err, err); strings.Contains(text, "\n") {
 		t.Errorf("the error is not one line: %s", text)
 	}
 }
 
-// uses are one call of each kind.
-func uses(ctx context.Context, s memory.Store, key memory.Key) map[string]func() error {
+// operations returns one call of each kind.
+func operations(ctx context.Context, s memory.Store, key memory.Key) map[string]func() error {
 	return map[string]func() error{
 		"head": func() error { _, err := s.Head(ctx, key); return err },
 		"entries": func() (err error) {
@@ -76,34 +76,34 @@ func uses(ctx context.Context, s memory.Store, key memory.Key) map[string]func()
 	}
 }
 
-// frozen: a server that does not answer costs the store's patience and no more,
-// and a caller who gives up need not wait for that either.
-func frozen(t *testing.T, server Server, s memory.Store, patience time.Duration, secret string) {
+// frozen checks that operations on a suspended server fail after the timeout, and
+// at once if the caller cancels.
+func frozen(t *testing.T, server Server, s memory.Store, timeout time.Duration, secret string) {
 	m := newMemory(t, s)
 	must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "before")))
 	server.Freeze()
 	defer server.Thaw()
 	key := memory.Key{Memory: "m", Session: "s"}
 	errs := make(chan error)
-	all := uses(t.Context(), s, key)
+	all := operations(t.Context(), s, key)
 	for name, use := range all {
 		go func() {
 			began := time.Now()
 			err := use()
-			if took := time.Since(began); took >= 2*patience { // a second try would have been made
-				t.Errorf("%s took %v, patience was %v", name, took, patience)
+			if took := time.Since(began); took >= 2*timeout { // it tried a second time
+				t.Errorf("%s took %v, the timeout was %v", name, took, timeout)
 			}
 			errs <- err
 		}()
 	}
 	for range all {
-		unavailable(t, <-errs, secret)
+		checkUnavailable(t, <-errs, secret)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience/100)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout/100)
 	defer cancel()
 	began := time.Now()
-	if _, err := s.Head(ctx, key); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) >= patience {
-		t.Errorf("a caller who gave up got %v after %v", err, time.Since(began))
+	if _, err := s.Head(ctx, key); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) >= timeout {
+		t.Errorf("a cancelled call returned %v after %v", err, time.Since(began))
 	}
 	server.Thaw()
 	must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "after")))
@@ -112,28 +112,28 @@ func frozen(t *testing.T, server Server, s memory.Store, patience time.Duration,
 	}
 }
 
-// down: an error while the server is away, and none once it is back.
+// down checks that operations fail while the server is down, and not afterwards.
 func down(t *testing.T, server Server, s memory.Store, secret string) {
 	m := newMemory(t, s)
 	must(t, m.Append(t.Context(), "d", chat.Text(chat.User, "before")))
 	must(t, server.Kill())
-	unavailable(t, m.Append(t.Context(), "d", chat.Text(chat.User, "meanwhile")), secret)
-	for _, use := range uses(t.Context(), s, memory.Key{Memory: "m", Session: "d"}) {
-		unavailable(t, use(), secret)
+	checkUnavailable(t, m.Append(t.Context(), "d", chat.Text(chat.User, "meanwhile")), secret)
+	for _, use := range operations(t.Context(), s, memory.Key{Memory: "m", Session: "d"}) {
+		checkUnavailable(t, use(), secret)
 	}
 	must(t, server.Restart())
 	must(t, m.Append(t.Context(), "d", chat.Text(chat.User, "after")))
-	var said []string
+	var added []string
 	for _, e := range entries(t, s, memory.Key{Memory: "m", Session: "d"}, memory.Query{}) {
-		said = append(said, e.Message.Text())
+		added = append(added, e.Message.Text())
 	}
-	if strings.Join(said, " ") != "before after" {
-		t.Errorf("the history says %q", said)
+	if strings.Join(added, " ") != "before after" {
+		t.Errorf("the history is %q", added)
 	}
 }
 
-// restarts: writers who try again until they succeed say everything once,
-// however often the server is killed meanwhile.
+// restarts checks that writers which try again add everything once, while the
+// server is killed several times.
 func restarts(t *testing.T, server Server, s memory.Store) {
 	const writers, each = 8, 40
 	halves := make(chan struct{}, writers*each)
@@ -143,7 +143,7 @@ func restarts(t *testing.T, server Server, s memory.Store) {
 		inParallel(writers, func(w int) {
 			m := newMemory(t, s)
 			for i := range each {
-				sayOnce(t, m, fmt.Sprint("r", w%2), fmt.Sprintf("%d-%d", w/2, i))
+				addOnce(t, m, fmt.Sprint("r", w%2), fmt.Sprintf("%d-%d", w/2, i))
 				halves <- struct{}{}
 			}
 		})
@@ -161,28 +161,28 @@ func restarts(t *testing.T, server Server, s memory.Store) {
 	}
 }
 
-// sayOnce tries until the message is said.
-func sayOnce(t *testing.T, m *memory.Memory, session, text string) {
+// addOnce tries until the message is added.
+func addOnce(t *testing.T, m *memory.Memory, session, text string) {
 	var turn *memory.Turn
 	var err error
 	for turn == nil {
-		if turn, err = m.Begin(t.Context(), session); !retryingStore(t, err) {
+		if turn, err = m.Begin(t.Context(), session); !isRetryable(t, err) {
 			return
 		}
 	}
-	defer func() { _ = turn.Abort(t.Context(), nil) }() // after a Commit it does nothing; else the next turn would wait for ever
+	defer func() { _ = turn.Abort(t.Context(), nil) }() // does nothing after Commit; otherwise the next turn would never begin
 	msg := chat.Text(chat.User, text)
 	for _, try := range []func() error{func() error { return turn.Add(msg) }, func() error { return turn.Commit(t.Context()) }} {
 		for err := try(); err != nil; err = try() {
-			if !retryingStore(t, err) {
+			if !isRetryable(t, err) {
 				return
 			}
 		}
 	}
 }
 
-// retryingStore tells whether trying again may help.
-func retryingStore(t *testing.T, err error) bool {
+// isRetryable reports whether trying again may help.
+func isRetryable(t *testing.T, err error) bool {
 	var e *memory.StoreError
 	if err == nil || errors.As(err, &e) && e.Problem == memory.Unavailable {
 		return true

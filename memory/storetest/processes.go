@@ -22,7 +22,7 @@ import (
 const (
 	placeVariable = "QTYPE_TEST_WRITER" // where its store is
 	nameVariable  = "QTYPE_TEST_WRITER_NAME"
-	eachVariable  = "QTYPE_TEST_WRITER_EACH" // messages a goroutine; 0: until it is killed
+	eachVariable  = "QTYPE_TEST_WRITER_EACH" // messages of each goroutine; 0: until it is killed
 )
 
 const (
@@ -30,9 +30,8 @@ const (
 	processSessions = 8
 )
 
-// WriterMain belongs at the beginning of TestMain of a package that calls
-// RunProcesses: it lets the test binary be the other process. It returns in the
-// tests' own process only.
+// WriterMain must be called at the beginning of TestMain of a package that calls
+// RunProcesses. In the processes that RunProcesses starts it writes and does not return.
 func WriterMain(open func(place string) (memory.Store, error)) {
 	place := os.Getenv(placeVariable)
 	if place == "" {
@@ -49,8 +48,8 @@ func WriterMain(open func(place string) (memory.Store, error)) {
 	os.Exit(0)
 }
 
-// write is what a writer does: each of its goroutines says "name.goroutine-0",
-// "-1" and so on in its session, and prints what was acknowledged.
+// write appends "name.goroutine-0", "-1" and so on in several goroutines, and
+// prints what was acknowledged.
 func write(open func(place string) (memory.Store, error), place, name string, each int) error {
 	store, err := open(place)
 	if err != nil {
@@ -61,13 +60,13 @@ func write(open func(place string) (memory.Store, error), place, name string, ea
 		return err
 	}
 	if each == 0 {
-		go func() { // it ends with its parent, if nobody kills it
+		go func() { // ends with the parent process
 			_, _ = io.Copy(io.Discard, os.Stdin)
 			os.Exit(2)
 		}()
 		each = 1 << 30
 		go func() {
-			if err := folding(store, name); err != nil {
+			if err := summarize(store, name); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 				os.Exit(1)
 			}
@@ -98,7 +97,7 @@ func write(open func(place string) (memory.Store, error), place, name string, ea
 	return store.Close()
 }
 
-// process is a writer beside the tests.
+// process is a writer in another process.
 type process struct {
 	*exec.Cmd
 	in    io.WriteCloser
@@ -128,9 +127,9 @@ func (p *process) acknowledge(acknowledged map[string]int, most int) {
 }
 
 // RunProcesses checks that several processes on one store lose nothing: two at
-// once, and a number of them that are killed at random moments (QTYPE_KILLS,
-// else 24). Place gives the address of an empty store. The package's TestMain
-// must call WriterMain.
+// once, and several that are killed at random moments (QTYPE_KILLS, by default
+// 24). place returns the address of an empty store. The package's TestMain must
+// call WriterMain.
 func RunProcesses(t *testing.T, place func(t *testing.T) string, open func(t *testing.T, place string) memory.Store) {
 	t.Run("two processes", func(t *testing.T) { twoProcesses(t, place(t), open) })
 	t.Run("killed writers", func(t *testing.T) {
@@ -139,19 +138,19 @@ func RunProcesses(t *testing.T, place func(t *testing.T) string, open func(t *te
 		for round := range kills(t) {
 			p := startWriter(t, where, fmt.Sprint("w", round), 0)
 			p.acknowledge(acknowledged, rand.IntN(120))
-			time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond) // any moment of a write, not only just after one
+			time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond) // at any moment of a write
 			must(t, p.Process.Kill())
-			p.acknowledge(acknowledged, 1<<30) // what it printed before the kill reached it
-			_ = p.Wait()                       // it was killed, so it did not end well
+			p.acknowledge(acknowledged, 1<<30) // the output before it was killed
+			_ = p.Wait()                       // it was killed
 		}
 		store := open(t, where)
 		defer func() { must(t, store.Close()) }()
 		checkAcknowledged(t, store, 1, acknowledged)
-		checkFolded(t, store)
+		checkSummaries(t, store)
 	})
 }
 
-// twoProcesses: two of them write to the same sessions at once, and lose nothing.
+// twoProcesses checks that two processes which write to the same sessions lose nothing.
 func twoProcesses(t *testing.T, where string, open func(t *testing.T, place string) memory.Store) {
 	t.Helper()
 	const each = 4
@@ -169,8 +168,8 @@ func twoProcesses(t *testing.T, where string, open func(t *testing.T, place stri
 	}
 	store := open(t, where)
 	defer func() { must(t, store.Close()) }()
-	for _, said := range acknowledged {
-		for who, n := range said {
+	for _, counts := range acknowledged {
+		for who, n := range counts {
 			if n != each {
 				t.Errorf("%s: %d acknowledged, want %d", who, n, each)
 			}
@@ -189,10 +188,10 @@ func kills(t *testing.T) int {
 	return n
 }
 
-// checkAcknowledged: every session's history has no gaps and each writer's
-// messages in their order; all that was acknowledged is there, and at most
-// unheard more of each writer, whose answer was on its way. The window is whole.
-func checkAcknowledged(t *testing.T, s memory.Store, unheard int, acknowledged ...map[string]int) {
+// checkAcknowledged checks that every session's history has no gaps, the messages
+// of each writer in order, all acknowledged ones and at most inFlight more of each
+// writer. The window is complete.
+func checkAcknowledged(t *testing.T, s memory.Store, inFlight int, acknowledged ...map[string]int) {
 	t.Helper()
 	found := map[string]int{}
 	for i := range processSessions {
@@ -201,7 +200,7 @@ func checkAcknowledged(t *testing.T, s memory.Store, unheard int, acknowledged .
 		for _, e := range entries(t, s, key, memory.Query{}) {
 			who, number, _ := strings.Cut(e.Message.Text(), "-")
 			if seq++; e.Seq != seq || number != strconv.Itoa(found[who]) {
-				t.Fatalf("%s: entry %d, at place %d, says %s after %d of that writer", key.Session, e.Seq, seq, e.Message.Text(), found[who])
+				t.Fatalf("%s: entry %d at position %d is %s after %d of that writer", key.Session, e.Seq, seq, e.Message.Text(), found[who])
 			}
 			found[who]++
 		}
@@ -212,9 +211,9 @@ func checkAcknowledged(t *testing.T, s memory.Store, unheard int, acknowledged .
 		}
 	}
 	total := 0
-	for _, said := range acknowledged {
-		for who, n := range said {
-			if got := found[who]; got < n || got > n+unheard {
+	for _, counts := range acknowledged {
+		for who, n := range counts {
+			if got := found[who]; got < n || got > n+inFlight {
 				t.Errorf("%s: %d acknowledged, %d found", who, n, got)
 			}
 			total += n

@@ -10,76 +10,74 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// RunTrips checks what turns ask of a store: one look where the session stands,
-// when the turn begins, and one change, when it ends; nothing while it goes on,
-// however much was said before, and nothing else in the first turn than to find
-// the session's window. Asked tells how often the server was asked so far.
-func RunTrips(t *testing.T, store memory.Store, asked func() int) {
+// RunTrips checks the round trips of a turn: one read when it begins, one change
+// when it ends, and none in between, independent of the length of the history.
+// The first turn also reads the window. trips returns the number of round trips so far.
+func RunTrips(t *testing.T, store memory.Store, trips func() int) {
 	m, err := memory.New(memory.Config{ID: "trips", Policy: "message_window", Limits: memory.Limits{"max_messages": 6}, Counter: runes{}}, store)
 	must(t, err)
-	var said chat.Message
+	var added chat.Message
 	for n := range 12 {
-		before := asked()
+		before := trips()
 		turn, err := m.Begin(t.Context(), "s")
 		must(t, err)
-		began := asked()
+		began := trips()
 		must(t, turn.Add(chat.Text(chat.User, "question")))
-		if said.ID != "" {
-			must(t, turn.Add(said)) // what a step hands to the next one is known
+		if added.ID != "" {
+			must(t, turn.Add(added)) // the message that the previous step passed on
 		}
 		_, err = turn.Window()
 		must(t, err)
-		said = chat.Text(chat.Assistant, "answer")
-		must(t, turn.Add(said))
-		ready := asked()
+		added = chat.Text(chat.Assistant, "answer")
+		must(t, turn.Add(added))
+		ready := trips()
 		must(t, turn.Commit(t.Context()))
-		ended := asked()
+		ended := trips()
 		if n < 2 {
-			continue // the tables may have to be made, the script to be sent
+			continue // the tables may have to be created, the script to be sent
 		}
 		if began-before != 1 || ready != began || ended-ready != 1 {
-			t.Errorf("turn %d asked %d times to begin, %d times while it went on and %d times to end; want 1, 0 and 1",
+			t.Errorf("turn %d made %d round trips to begin, %d during the turn and %d to end; want 1, 0 and 1",
 				n+1, began-before, ready-began, ended-ready)
 		}
 	}
 	if got := len(entries(t, store, memory.Key{Memory: "trips", Session: "s"}, memory.Query{})); got != 24 {
-		t.Errorf("%d messages were said, want 24", got)
+		t.Errorf("the history has %d messages, want 24", got)
 	}
 }
 
-// RunFlat checks that an append, a turn, and a memory that finds a session for
-// the first time cost the same however much was said before: as many uses of the
-// server, as many allocations. The long history has QTYPE_HISTORY messages, else
-// 3,000. Asked is as for RunTrips.
-func RunFlat(t *testing.T, store memory.Store, asked func() int) {
+// RunFlat checks that an append, a turn, and the first read of a session have the
+// same number of round trips and allocations with a short and a long history. The
+// long one has QTYPE_HISTORY messages, by default 3,000. trips is as for RunTrips.
+func RunFlat(t *testing.T, store memory.Store, trips func() int) {
 	long := 3000
 	if text := os.Getenv("QTYPE_HISTORY"); text != "" {
 		var err error
 		long, err = strconv.Atoi(text)
 		must(t, err)
 	}
-	few, many := costs(t, store, asked, "short", 10), costs(t, store, asked, "long", long)
+	few, many := costs(t, store, trips, "short", 10), costs(t, store, trips, "long", long)
 	for what, short := range few {
 		at := many[what]
-		if at.asked != short.asked || at.allocations > short.allocations*1.1+10 {
+		if at.trips != short.trips || at.allocations > short.allocations*1.1+10 {
 			t.Errorf("%s: %s after 10 messages, %s after %d", what, short, at, long)
 		}
 		t.Logf("%s: %s after 10 messages, %s after %d", what, short, at, long)
 	}
 }
 
-// roundtrips is that of one operation.
+// roundtrips is the cost of one operation.
 type roundtrips struct {
-	asked       int     // uses of the server
+	trips       int     // round trips
 	allocations float64 // of the whole process
 }
 
 func (c roundtrips) String() string {
-	return fmt.Sprintf("asks %d times, %.0f allocations", c.asked, c.allocations)
+	return fmt.Sprintf("%d round trips, %.0f allocations", c.trips, c.allocations)
 }
 
-// costs are those of what is done to a session in which n messages were said.
-func costs(t *testing.T, store memory.Store, asked func() int, session string, n int) map[string]roundtrips {
+// costs returns the cost of each operation on a session with n messages.
+func costs(t *testing.T, store memory.Store, trips func() int, session string, n int) map[string]roundtrips {
 	t.Helper()
 	open := func() *memory.Memory {
 		m, err := memory.New(memory.Config{ID: "flat", Policy: "message_window", Limits: memory.Limits{"max_messages": 10}, Counter: runes{}}, store)
@@ -87,9 +85,9 @@ func costs(t *testing.T, store memory.Store, asked func() int, session string, n
 		return m
 	}
 	m := open()
-	for said := 0; said < n; {
+	for added := 0; added < n; {
 		var some []chat.Message
-		for ; len(some) < 500 && said < n; said++ {
+		for ; len(some) < 500 && added < n; added++ {
 			some = append(some, chat.Text(chat.User, "a message as long as others are"))
 		}
 		must(t, m.Append(t.Context(), session, some...))
@@ -114,11 +112,11 @@ func costs(t *testing.T, store memory.Store, asked func() int, session string, n
 			}
 		},
 	} {
-		do() // what is prepared once
+		do() // prepares what is prepared once
 		const runs = 50
-		before := asked()
+		before := trips()
 		allocations := testing.AllocsPerRun(runs, do)
-		out[what] = roundtrips{asked: (asked() - before) / (runs + 1), allocations: allocations}
+		out[what] = roundtrips{trips: (trips() - before) / (runs + 1), allocations: allocations}
 	}
 	return out
 }

@@ -1,5 +1,5 @@
-// Package storetest is the contract of memory.Store as tests. Whoever writes a
-// store runs it:
+// Package storetest has the contract of memory.Store as tests. The author of a
+// store calls it; docs/writing-a-store.md describes how:
 //
 //	func TestStore(t *testing.T) {
 //		storetest.Run(t, func(t *testing.T) memory.Store { return mystore.New() })
@@ -23,8 +23,8 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// Run checks that the stores which open returns keep the contract. Each call
-// gives an empty store; the suite closes it.
+// Run checks that the stores that open returns satisfy the contract. Each call
+// must return an empty store, which the suite closes.
 func Run(t *testing.T, open func(t *testing.T) memory.Store) {
 	for name, check := range map[string]func(*testing.T, memory.Store){
 		"unknown session":  unknown,
@@ -56,8 +56,8 @@ func Run(t *testing.T, open func(t *testing.T) memory.Store) {
 	}
 }
 
-// RunDurable runs Run, and checks that what one store wrote to a place another
-// finds there after the first was closed. A place is a fresh folder.
+// RunDurable runs Run, and checks that a second store at the same place reads
+// what the first one wrote. A place is an empty folder.
 func RunDurable(t *testing.T, open func(t *testing.T, place string) memory.Store) {
 	Run(t, func(t *testing.T) memory.Store { return open(t, t.TempDir()) })
 	t.Run("reopen", func(t *testing.T) {
@@ -75,7 +75,7 @@ func RunDurable(t *testing.T, open func(t *testing.T, place string) memory.Store
 	})
 }
 
-// dumped is everything that a store has of a session.
+// dumped is the content of a session.
 type dumped struct {
 	Head    memory.Head
 	Entries []*memory.Entry
@@ -111,36 +111,36 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// clock is a time as every store must keep it: in microseconds, UTC.
+// clock returns a time in the precision that every store must keep: microseconds, UTC.
 func clock(n int) time.Time {
 	return time.Date(2026, 11, 21, 4, 12, 0, 0, time.UTC).Add(time.Duration(n) * time.Microsecond)
 }
 
-// sample is a first change that uses every field.
+// sample returns a first change that uses every field.
 func sample() memory.Change {
-	say := func(seq int64, status memory.Status, m chat.Message) *memory.Entry {
+	entry := func(seq int64, status memory.Status, m chat.Message) *memory.Entry {
 		return &memory.Entry{Message: m, Seq: seq, Turn: 2, Tokens: int(seq) * 7, Time: clock(int(seq)), Status: status}
 	}
 	return memory.Change{
 		Next:  41,
 		State: memory.State{Last: 4, Turns: 2, First: 2, System: 1, InWindow: 2, Tokens: 35, Flushes: 1, LastSaid: clock(4)},
 		Entries: []*memory.Entry{
-			say(1, memory.InWindow, chat.Message{ID: "a", Role: chat.System, Blocks: []chat.Block{{Type: "text", Text: "be <kind> & \"brief\" \u2028 日本 🙂"}}}),
-			say(2, memory.InWindow, chat.Message{ID: "b", Role: chat.User, Name: "bo", Blocks: []chat.Block{
+			entry(1, memory.InWindow, chat.Message{ID: "a", Role: chat.System, Blocks: []chat.Block{{Type: "text", Text: "be <kind> & \"brief\" \u2028 日本 🙂"}}}),
+			entry(2, memory.InWindow, chat.Message{ID: "b", Role: chat.User, Name: "bo", Blocks: []chat.Block{
 				{Type: "text", Text: "line\nline\x00"}, {Type: "image", Data: []byte{0, 255, 10}, MimeType: "image/png"}, {Type: "file", Data: []byte{}}}}),
-			say(3, memory.InWindow, chat.Message{ID: "c", Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: "1", Name: "f", Arguments: `{"a": 1}`}, {ID: "2", Name: "", Arguments: "not json"}}}),
-			say(4, memory.Failed, chat.Message{ID: "d", Role: chat.Tool, ToolCallID: "1", Blocks: []chat.Block{{Type: "text"}}}),
+			entry(3, memory.InWindow, chat.Message{ID: "c", Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: "1", Name: "f", Arguments: `{"a": 1}`}, {ID: "2", Name: "", Arguments: "not json"}}}),
+			entry(4, memory.Failed, chat.Message{ID: "d", Role: chat.Tool, ToolCallID: "1", Blocks: []chat.Block{{Type: "text"}}}),
 		},
 		Events: []memory.Event{
 			{Kind: memory.EventFlush, Turn: 1, From: 1, To: 1, Messages: 1, Tokens: 7, Before: 9, Limit: 8, Reason: "over", Time: clock(1)},
 			{Kind: memory.EventFailed, Turn: 2, From: 4, To: 4, Messages: 1, Tokens: 28, Reason: "no answer", Time: clock(4)},
 		},
-		Values: map[string][]byte{"summary": []byte("they spoke"), "empty": {}},
+		Values: map[string][]byte{"summary": []byte("a summary"), "empty": {}},
 	}
 }
 
 func unknown(t *testing.T, s memory.Store) {
-	key := memory.Key{Memory: "m", Session: "nobody"}
+	key := memory.Key{Memory: "m", Session: "unknown"}
 	if d := cmp.Diff(dumped{}, dump(t, s, key)); d != "" {
 		t.Errorf("an unknown session has something: %s", d)
 	}
@@ -172,7 +172,7 @@ func conflict(t *testing.T, s memory.Store) {
 	next := add(memory.Head{}, "x")
 	next.Version = 7
 	if err := s.Apply(t.Context(), key, next); err == nil {
-		t.Error("a session that is not there was changed")
+		t.Error("an unknown session was changed")
 	}
 	must(t, s.Apply(t.Context(), key, sample()))
 	before := dump(t, s, key)
@@ -190,7 +190,7 @@ func conflict(t *testing.T, s memory.Store) {
 	must(t, s.Apply(t.Context(), key, add(before.Head, "y")))
 }
 
-// add is the change that says one user message with this id and text.
+// add returns a change that adds one user message with this id and text.
 func add(h memory.Head, id string) memory.Change {
 	c := memory.Change{Version: h.Version, Next: h.Version + 1, State: h.State}
 	c.State.Last++
@@ -222,7 +222,7 @@ func values(t *testing.T, s memory.Store) {
 
 func queries(t *testing.T, s memory.Store) {
 	key := memory.Key{Memory: "m", Session: "s"}
-	const n = 700 // more than any sensible page
+	const n = 700 // more than one page of a store
 	c := memory.Change{Next: 1, State: memory.State{Last: n}}
 	for seq := int64(1); seq <= n; seq++ {
 		e := add(memory.Head{State: memory.State{Last: seq - 1}}, fmt.Sprint("id", seq)).Entries[0]
@@ -232,7 +232,7 @@ func queries(t *testing.T, s memory.Store) {
 		c.Entries = append(c.Entries, e)
 	}
 	must(t, s.Apply(t.Context(), key, c))
-	must(t, s.Apply(t.Context(), memory.Key{Memory: "m", Session: "t"}, c)) // never to be seen here
+	must(t, s.Apply(t.Context(), memory.Key{Memory: "m", Session: "t"}, c)) // must not be returned
 	for _, test := range []struct {
 		name string
 		q    memory.Query
@@ -244,7 +244,7 @@ func queries(t *testing.T, s memory.Store) {
 		{"one", memory.Query{From: 300, To: 300}, func(s int64) bool { return s == 300 }},
 		{"beyond", memory.Query{From: n + 1}, func(int64) bool { return false }},
 		{"live", memory.Query{From: 2, To: 600, Live: true}, func(s int64) bool { return s >= 2 && s <= 600 && s%5 != 0 }},
-		{"ids", memory.Query{IDs: []string{"id9", "id2", "nobody", "id2", "id5"}}, func(s int64) bool { return s == 2 || s == 9 || s == 5 }},
+		{"ids", memory.Query{IDs: []string{"id9", "id2", "unknown", "id2", "id5"}}, func(s int64) bool { return s == 2 || s == 9 || s == 5 }},
 		{"live ids", memory.Query{Live: true, IDs: []string{"id9", "id2", "id5"}}, func(s int64) bool { return s == 2 || s == 9 }},
 		{"no ids", memory.Query{IDs: []string{}}, func(int64) bool { return false }},
 	} {
@@ -272,7 +272,7 @@ func queries(t *testing.T, s memory.Store) {
 	}
 }
 
-// messageIDs: a message that failed may be said again with its id.
+// messageIDs checks that the message of a failed turn can be added again with its id.
 func messageIDs(t *testing.T, s memory.Store) {
 	key := memory.Key{Memory: "m", Session: "s"}
 	failed := add(memory.Head{}, "same")
@@ -287,7 +287,7 @@ func messageIDs(t *testing.T, s memory.Store) {
 	}
 }
 
-// distinct: a store that says so refuses what was said before, whole.
+// distinct checks that a Deduplicator rejects a change with a duplicate as a whole.
 func distinct(t *testing.T, s memory.Store, key memory.Key) {
 	if d, ok := s.(memory.Deduplicator); !ok || !d.Distinct() {
 		return
@@ -298,10 +298,10 @@ func distinct(t *testing.T, s memory.Store, key memory.Key) {
 	c.State.Last++
 	c.Values = map[string][]byte{"more": []byte("x")}
 	if err := s.Apply(t.Context(), key, c); !errors.Is(err, memory.ErrDuplicateMessage) {
-		t.Errorf("a message that was said before: got %v, want ErrHeld", err)
+		t.Errorf("a duplicate message: got %v, want ErrDuplicateMessage", err)
 	}
 	if d := cmp.Diff(before, dump(t, s, key)); d != "" {
-		t.Errorf("a refused change changed something: %s", d)
+		t.Errorf("a rejected change changed something: %s", d)
 	}
 	again := add(before.Head, "same")
 	again.Entries[0].Status = memory.Failed
@@ -368,16 +368,16 @@ func remove(t *testing.T, s memory.Store) {
 	}
 	stale := add(memory.Head{Version: 41, State: sample().State}, "z")
 	if err := s.Apply(t.Context(), key, stale); err == nil {
-		t.Error("a change to a session that was deleted went through")
+		t.Error("a change of a deleted session was applied")
 	}
 	must(t, s.Apply(t.Context(), key, sample()))
 	if d := cmp.Diff(before, dump(t, s, key)); d != "" {
-		t.Errorf("the session did not begin anew: %s", d)
+		t.Errorf("the session was not created again: %s", d)
 	}
 }
 
-// removeUnchanged: a store that says it can deletes a session only if nobody
-// wrote to it meanwhile, and one of two who try at once.
+// removeUnchanged checks that a Remover deletes a session only if its version is
+// unchanged, and that of concurrent callers one succeeds.
 func removeUnchanged(t *testing.T, s memory.Store) {
 	r, ok := s.(memory.Remover)
 	if !ok {
@@ -395,8 +395,8 @@ func removeUnchanged(t *testing.T, s memory.Store) {
 			t.Errorf("version %d: got %v, want ErrConflict", version, err)
 		}
 	}
-	if err := r.Remove(t.Context(), memory.Key{Memory: "m", Session: "nobody"}, 41); !errors.Is(err, memory.ErrConflict) {
-		t.Errorf("a session that is not there: got %v, want ErrConflict", err)
+	if err := r.Remove(t.Context(), memory.Key{Memory: "m", Session: "unknown"}, 41); !errors.Is(err, memory.ErrConflict) {
+		t.Errorf("an unknown session: got %v, want ErrConflict", err)
 	}
 	if d := cmp.Diff(before, dump(t, s, key)); d != "" {
 		t.Errorf("a conflict changed something: %s", d)
@@ -417,7 +417,7 @@ func removeUnchanged(t *testing.T, s memory.Store) {
 		}
 	})
 	if won.Load() != 1 {
-		t.Errorf("%d of four that knew the same version went through, want 1", won.Load())
+		t.Errorf("%d of four changes of the same version were applied, want 1", won.Load())
 	}
 	head, err := s.Head(t.Context(), key)
 	must(t, err)
@@ -458,7 +458,7 @@ func ended(t *testing.T, s memory.Store) {
 	}
 }
 
-// writeInRange: a reader may write while it ranges, and others may.
+// writeInRange checks that a reader may write while it ranges.
 func writeInRange(t *testing.T, s memory.Store) {
 	key := memory.Key{Memory: "m", Session: "s"}
 	must(t, s.Apply(t.Context(), key, sample()))

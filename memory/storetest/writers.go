@@ -13,7 +13,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// twoWriters know nothing of each other and lose nothing.
+// twoWriters checks that two writers without a common lock lose nothing.
 func twoWriters(t *testing.T, s memory.Store) {
 	key := memory.Key{Memory: "m", Session: "s"}
 	const each = 50
@@ -45,8 +45,8 @@ func inParallel(n int, do func(i int)) {
 	wg.Wait()
 }
 
-// checkSerial: every writer's messages are there once, in the order in which it
-// said them, numbered without gaps.
+// checkSerial checks that every writer's messages are there once, in the order in
+// which it added them, numbered without gaps.
 func checkSerial(t *testing.T, s memory.Store, key memory.Key, writers, each int) {
 	t.Helper()
 	next := make([]int, writers)
@@ -62,11 +62,11 @@ func checkSerial(t *testing.T, s memory.Store, key memory.Key, writers, each int
 		next[writer]++
 	}
 	if want := slices.Repeat([]int{each}, writers); !slices.Equal(next, want) {
-		t.Errorf("%v: said %v, want %v", key, next, want)
+		t.Errorf("%v: the writers added %v, want %v", key, next, want)
 	}
 }
 
-// runes counts letters: a counter that needs no vocabulary.
+// runes counts characters: a counter without a vocabulary.
 type runes struct{}
 
 func (runes) Count(text string) int { return len([]rune(text)) }
@@ -78,8 +78,8 @@ func newMemory(t *testing.T, s memory.Store) *memory.Memory {
 	return m
 }
 
-// manyWriters: 64 goroutines write to 8 sessions through two memories that
-// share the store, as two processes would.
+// manyWriters checks 64 goroutines that write to 8 sessions through two memories
+// that share the store, as two processes would.
 func manyWriters(t *testing.T, s memory.Store) {
 	const writers, sessions, each = 64, 8, 4
 	memories := []*memory.Memory{newMemory(t, s), newMemory(t, s)}
@@ -105,7 +105,7 @@ func manyWriters(t *testing.T, s memory.Store) {
 	}
 }
 
-// window: a memory that comes later sees the same window and history.
+// window checks that a second memory reads the same window and history.
 func window(t *testing.T, s memory.Store) {
 	first := newMemory(t, s)
 	for i := range 60 {

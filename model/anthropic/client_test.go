@@ -73,7 +73,7 @@ func stream(a modeltest.Answer) []string {
 	block(object{"type": "text", "text": ""}, deltas...)
 	for _, c := range a.Calls {
 		half := len(c.Arguments) / 2
-		if c.Arguments == "{}" { // then nothing comes at all
+		if c.Arguments == "{}" { // then no delta is sent
 			block(object{"type": "tool_use", "id": c.ID, "name": c.Name, "input": object{}}, object{"type": "input_json_delta", "partial_json": ""})
 			continue
 		}
@@ -131,7 +131,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// sent is what the server gets of a conversation.
+// sent returns what the server received of a conversation.
 func sent(t *testing.T, c func(*anthropic.Config), messages ...chat.Message) modeltest.Request {
 	t.Helper()
 	s := modeltest.Serve(t, modeltest.Respond(200, "application/json", whole(modeltest.Answer{Chunks: []string{"Yes."}})))
@@ -149,7 +149,7 @@ func sent(t *testing.T, c func(*anthropic.Config), messages ...chat.Message) mod
 	return s.Requests()[0]
 }
 
-// TestRequest_MergesTurns: what this protocol wants otherwise than others.
+// Requirements of this protocol that others do not have.
 func TestRequest_MergesTurns(t *testing.T) {
 	picture := chat.Message{Role: chat.User, Blocks: []chat.Block{
 		{Type: "image", Data: []byte("\x89PNG\r\n\x1a\n")}, {Type: "image", Text: "https://a.example/b.png"}, {Type: "file", Data: []byte("%PDF"), MimeType: "application/pdf"}, {Type: "text", Text: " "}}}

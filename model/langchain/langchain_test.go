@@ -20,8 +20,8 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// The Mistral client calls through Go's default transport and cannot close its
-// connections; a test server that closes does it for both.
+// The Mistral client uses Go's default transport and cannot close its connections;
+// closing the test server closes them.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type server struct{ *modeltest.Server }
@@ -93,7 +93,7 @@ func TestOllama(t *testing.T) {
 				t.Errorf("deltas %q", deltas)
 			}
 			want := map[string]any{"model": "some-model", "stream": stream, "keep_alive": "1h", "messages": conversation,
-				"options": map[string]any{"num_ctx": 4096.0, "num_predict": 9.0}} // and no temperature, which nothing sets
+				"options": map[string]any{"num_ctx": 4096.0, "num_predict": 9.0}} // without a temperature, which the document does not set
 			if d := cmp.Diff(want, s.Requests()[0].Body); d != "" {
 				t.Error(d)
 			}
@@ -232,7 +232,7 @@ func TestGenerate_Canceled(t *testing.T) {
 		release := make(chan struct{})
 		s := serve(t, func(http.ResponseWriter, *http.Request) { cancel(); <-release })
 		_, err := model.Call(ctx, s.talk(t, name, nil), talk(), nil)
-		close(release) // the Mistral client's call ends only with the server's answer
+		close(release) // the Mistral client's call ends only with the server's response
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: got %v", name, err)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// TestEcho_MatchesSchema: where a record is wanted, the answer is one.
+// The echo of a request with a schema is a record.
 func TestEcho_MatchesSchema(t *testing.T) {
 	form := `{"$defs": {
 	    "Case": {"type": "object", "properties": {"next": {"$ref": "#/$defs/Case"}, "why": {"type": "string"}, "more": {"type": "string"}}, "required": ["next", "why"]}},

@@ -39,7 +39,7 @@ func line(message, more object) string {
 
 func calls(a modeltest.Answer) []object {
 	var list []object
-	for _, c := range a.Calls { // without ids, as older versions answer
+	for _, c := range a.Calls { // without ids, as in older versions
 		list = append(list, object{"function": object{"name": c.Name, "arguments": wire.Arguments(c.Arguments)}})
 	}
 	return list
@@ -78,7 +78,7 @@ func heard(t testing.TB, r modeltest.Request) modeltest.Conversation {
 	options, _ := r.Body["options"].(object)
 	h := modeltest.Conversation{Key: strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), Temperature: options["temperature"], MaxTokens: options["num_predict"]}
 	h.Model, _ = r.Body["model"].(string)
-	h.Stream = r.Body["stream"].(bool) // left out it would mean yes
+	h.Stream = r.Body["stream"].(bool) // without the key Ollama streams
 	for _, m := range r.Body["messages"].([]any) {
 		m := m.(object)
 		switch m["role"] {
@@ -116,8 +116,8 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// TestRequest_Options: parameters go where Ollama looks for them, and the declared
-// window is asked for: unasked, Ollama takes 4,096 tokens and cuts the rest off.
+// Parameters are sent where Ollama expects them, and the declared context window as
+// num_ctx: without it Ollama uses 4,096 tokens and truncates the rest.
 func TestRequest_Options(t *testing.T) {
 	s := modeltest.Serve(t, modeltest.Respond(200, "application/json", whole(modeltest.Answer{Chunks: []string{"Yes."}})))
 	cfg := config(modeltest.Target{Info: model.Info{ID: "m", Name: "llama3.2"}, URL: s.URL, HTTP: s.Client(), Params: map[string]any{

@@ -29,16 +29,6 @@ type request struct {
 	} `json:"function"`
 }
 
-// function is a tool in Ollama's format.
-type function struct {
-	Type     string `json:"type"` // always function
-	Function struct {
-		Name        string          `json:"name"`
-		Description string          `json:"description,omitempty"`
-		Parameters  json.RawMessage `json:"parameters"`
-	} `json:"function"`
-}
-
 // topLevel lists the parameters that are not options.
 func topLevel(name string) bool {
 	switch name {
@@ -78,24 +68,12 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 	}
 	fields["model"], fields["messages"], fields["stream"] = p.Info.Name, messages, req.Stream
 	if len(req.Tools) > 0 {
-		fields["tools"] = functions(req.Tools)
+		fields["tools"] = wire.Functions(req.Tools, json.RawMessage(wire.EmptySchema))
 	}
 	if _, set := fields["format"]; req.Schema != nil && !set {
 		fields["format"] = req.Schema.JSON
 	}
 	return fields, nil
-}
-
-func functions(tools []model.Tool) []function {
-	list := make([]function, len(tools))
-	for i, t := range tools {
-		f := &list[i]
-		f.Type, f.Function.Name, f.Function.Description, f.Function.Parameters = "function", t.Name, t.Description, t.Parameters
-		if len(t.Parameters) == 0 {
-			f.Function.Parameters = json.RawMessage(wire.EmptySchema)
-		}
-	}
-	return list
 }
 
 func messagesOf(list []chat.Message) ([]message, error) {

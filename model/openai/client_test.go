@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// server answers each request with the next of its answers and keeps what it was sent.
+// server sends the next of its responses to each request and records the requests.
 type server struct{ *modeltest.Server }
 
 func serve(t *testing.T, answers ...http.HandlerFunc) server {

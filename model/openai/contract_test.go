@@ -118,14 +118,14 @@ func TestContract(t *testing.T) {
 	}
 	t.Run("openai", func(t *testing.T) { modeltest.Run(t, wire) })
 	wire.Open = func(t modeltest.Target) (model.Chat, error) { return openai.NewMistral(contractConfig(t)) }
-	wire.ErrorBody = func(status int, message string) string { // its own form
+	wire.ErrorBody = func(status int, message string) string { // Mistral's format
 		return modeltest.JSON(object{"object": "error", "message": message, "type": "some_error", "param": nil, "code": fmt.Sprint(status, "0")})
 	}
 	t.Run("mistral", func(t *testing.T) { modeltest.Run(t, wire) })
 }
 
-// TestMistral_Request is not sent to it: names, options of streams, roles and
-// ids that are not its own.
+// Mistral rejects participants' names, stream options, and roles and ids of other formats,
+// so they are not sent.
 func TestMistral_Request(t *testing.T) {
 	s := modeltest.Serve(t, modeltest.Respond(200, "application/json", `{"choices":[{"message":{"content":"Once"},"finish_reason":"model_length"}]}`))
 	m, err := openai.NewMistral(contractConfig(modeltest.Target{Info: model.Info{ID: "m"}, URL: s.URL, HTTP: s.Client()}))

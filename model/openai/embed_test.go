@@ -29,7 +29,7 @@ func (s server) embed(t *testing.T, name string, params map[string]any) model.Em
 	return model.WithBatches(made, model.Batch{}, model.CallPolicy{Timeout: time.Minute, MaxAttempts: 3, InitialDelay: time.Millisecond, MaxDelay: 2 * time.Second})
 }
 
-// inBase64 is a vector as OpenAI encodes it.
+// inBase64 encodes a vector as OpenAI does.
 func inBase64(numbers ...float32) string {
 	var raw []byte
 	for _, x := range numbers {
@@ -68,8 +68,8 @@ func TestEmbeddings(t *testing.T) {
 	}
 }
 
-// TestEmbedder_SendsDimensions: of the models that can be asked; every other one
-// gets what the document sets and no more.
+// Only models that accept the parameter get the dimensions; other requests have only what
+// the document sets.
 func TestEmbedder_SendsDimensions(t *testing.T) {
 	const body = `{"data":[{"index":0,"embedding":[1,0]}]}`
 	for name, tt := range map[string]struct {

@@ -18,7 +18,7 @@ import (
 
 const busy = `{"error":{"message":"Rate limit reached","type":"requests","param":null,"code":"rate_limit_exceeded"}}`
 
-// failure runs one call and gives its error.
+// failure runs one call and returns its error.
 func failure(t *testing.T, m model.Chat, stream bool) *model.Error {
 	t.Helper()
 	req := ask("x")
@@ -94,7 +94,7 @@ func raw2(code int, kind, body string) http.HandlerFunc {
 	}
 }
 
-// short promises more than it sends.
+// short announces more bytes than it sends.
 func short(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", "1000")
@@ -148,7 +148,7 @@ func TestGenerate_Timeouts(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { // its clock advances only while all goroutines wait
 				network := make(pipes)
 				s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					_, _ = io.Copy(io.Discard, r.Body) // else the server does not see the client go
+					_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not notice that the client disconnects
 					tt.answer(w, r)
 				})}
 				ended := make(chan error, 1)
@@ -175,8 +175,8 @@ func TestGenerate_Timeouts(t *testing.T) {
 	}
 }
 
-// pipes is a network within the process: of a real socket it is not known
-// whether its server waits or works.
+// pipes is a network within the process: with real sockets the test cannot know whether a
+// server waits or works.
 type pipes chan net.Conn
 
 func (p pipes) Accept() (net.Conn, error) {

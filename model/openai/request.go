@@ -7,18 +7,9 @@ import (
 	"strings"
 
 	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/model/internal/wire"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
-
-// function is a tool in OpenAI's format.
-type function struct {
-	Type     string `json:"type"` // always function
-	Function struct {
-		Name        string          `json:"name"`
-		Description string          `json:"description,omitempty"`
-		Parameters  json.RawMessage `json:"parameters,omitempty"`
-	} `json:"function"`
-}
 
 // body encodes a request. Parameters that the document does not set are not sent: the
 // server has its own defaults.
@@ -41,7 +32,7 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 	}
 	fields["messages"] = messages
 	if len(req.Tools) > 0 {
-		fields["tools"] = functions(req.Tools)
+		fields["tools"] = wire.Functions(req.Tools, nil)
 	}
 	if _, set := fields["response_format"]; req.Schema != nil && !set {
 		fields["response_format"] = map[string]any{"type": "json_schema",
@@ -54,15 +45,6 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 		}
 	}
 	return fields, nil
-}
-
-func functions(tools []model.Tool) []function {
-	list := make([]function, len(tools))
-	for i, t := range tools {
-		list[i].Type = "function"
-		list[i].Function.Name, list[i].Function.Description, list[i].Function.Parameters = t.Name, t.Description, t.Parameters
-	}
-	return list
 }
 
 // supportedContent returns an error if the protocol cannot carry a part of the message.

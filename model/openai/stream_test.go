@@ -22,8 +22,8 @@ func all(r io.Reader) (list []string, err error) {
 	}
 }
 
-// FuzzStream feeds any bytes to the reader of a stream: it never panics, and
-// what it reads does not depend on how the bytes arrive.
+// FuzzStream feeds bytes to the reader of a stream: it never panics, and its result does
+// not depend on how the bytes are split.
 func FuzzStream(f *testing.F) {
 	f.Add([]byte("data: {\"choices\":[{\"delta\":{\"content\":\"a\",\"tool_calls\":[{\"index\":0,\"id\":\"x\",\"function\":{\"name\":\"n\",\"arguments\":\"{\"}}]},\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":1}}\n\ndata: [DONE]\n\n"))
 	f.Add([]byte(": x\r\nevent: error\r\ndata: {\"error\":{\"message\":\"m\",\"code\":500}}\r\n\r\n"))

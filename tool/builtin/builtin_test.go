@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// call runs a function as the commons document declares it; inputs are "name: type".
+// call runs a function that is declared as in the commons document; inputs are "name: type".
 func call(t *testing.T, function string, args map[string]any) string {
 	t.Helper()
 	decl := &spec.PythonFunctionTool{ModulePath: builtin.Module, FunctionName: function}
@@ -79,7 +79,7 @@ func TestFunctions(t *testing.T) {
 	}
 }
 
-// TestFormatDatetime_MatchesPython holds every directive against Python's own.
+// TestFormatDatetime_MatchesPython compares every directive with Python.
 func TestFormatDatetime_MatchesPython(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// vars declares variables of "name: type".
+// vars declares variables from "name: type".
 func vars(t *testing.T, decls ...string) []*spec.Variable {
 	t.Helper()
 	var all []*spec.Variable
@@ -65,7 +65,7 @@ func TestCoerceResult(t *testing.T) {
 	}
 }
 
-// flow is a flow of the given inputs and outputs.
+// flow returns a flow with these inputs and outputs.
 func flow(t *testing.T, inputs, outputs []string) *spec.Flow {
 	t.Helper()
 	f := &spec.Flow{ID: "inner", Description: "Adds a number to itself"}

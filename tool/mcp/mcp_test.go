@@ -20,7 +20,7 @@ import (
 	"github.com/qtype-dev/qtype/tool/tooltest"
 )
 
-// TestMain is the tests, or the server that they start as a program.
+// TestMain runs the tests, or the server that they start as a program.
 func TestMain(m *testing.M) {
 	if os.Getenv("QTYPE_TEST_SERVER") != "" {
 		if err := shop().Run(context.Background(), &sdk.StdioTransport{}); err != nil {
@@ -41,7 +41,7 @@ type state struct {
 	Number int    `json:"number"`
 }
 
-// shop is a server of four tools.
+// shop is a server with four tools.
 func shop() *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "shop", Version: "1"}, nil)
 	sdk.AddTool(s, &sdk.Tool{Name: "find", Description: "Finds an order"}, func(_ context.Context, _ *sdk.CallToolRequest, o order) (*sdk.CallToolResult, state, error) {
@@ -174,7 +174,7 @@ func TestServer_Failures(t *testing.T) {
 		t.Errorf("cancelled: %v", err)
 	}
 	works(found)
-	// Here no program has to start within the time.
+	// A server in the process: the timeout does not include the start of a program.
 	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return shop() }, nil)
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close) // after the client has disconnected

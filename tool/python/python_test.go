@@ -28,7 +28,7 @@ type fixture struct {
 	folder string
 	pool   *python.Pool
 	mu     sync.Mutex
-	lines  []string // what functions printed
+	lines  []string // output of the functions
 	env    map[string]string
 }
 
@@ -75,7 +75,7 @@ func (s *fixture) tool(function string, inputs ...string) *spec.PythonFunctionTo
 	return t
 }
 
-// order is a custom type with a list of another.
+// order returns a custom type with a list of another one.
 func order() *spec.CustomType {
 	item := &spec.CustomType{ID: "Item", Properties: []spec.Property{{Name: "title", Type: spec.Type{Name: "text"}}, {Name: "price", Type: spec.Type{Name: "float"}}}}
 	return &spec.CustomType{ID: "Order", Properties: []spec.Property{{Name: "number", Type: spec.Type{Name: "int"}},
@@ -106,7 +106,7 @@ func (s *fixture) made(t *spec.PythonFunctionTool) tool.Tool {
 	return made
 }
 
-// call runs a function and shows the result as JSON, or the error.
+// call runs a function and returns the result as JSON, or the error.
 func (s *fixture) call(t *spec.PythonFunctionTool, args map[string]any) string {
 	s.t.Helper()
 	result, err := s.made(t).Call(s.t.Context(), args)

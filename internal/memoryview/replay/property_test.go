@@ -48,7 +48,7 @@ func drawTranscript(t *rapid.T) []chat.Message {
 		}
 		m := chat.Text(rapid.SampledFrom([]chat.Role{chat.User, chat.User, chat.Assistant, chat.Assistant, chat.System}).Draw(t, "role"), text)
 		switch m.Role {
-		case chat.System: // often the one that holds already
+		case chat.System: // often equal to the current one
 			m.Blocks[0].Text = rapid.SampledFrom([]string{"a", "bb"}).Draw(t, "system")
 		case chat.Assistant:
 			for j := range rapid.IntRange(0, 2).Draw(t, "calls") {
@@ -91,8 +91,8 @@ func TestRun_MatchesMemory(t *testing.T) {
 				t.Fatal(err)
 			}
 			evicted, inWindow := compare(t, mem, lines[i])
-			// Once a round is over n_rounds, max_context may have room again for
-			// what it had cut: that comes back, and may leave again.
+			// After the eviction of a round, truncated messages may fit into max_context
+			// again. They return, and may be evicted again.
 			returned := cfg.Policy == spec.PolicyRoundWindow && left+evicted+inWindow > chatted
 			if left += evicted; left+inWindow != chatted && !returned {
 				t.Fatalf("of %d messages, %d were reported as evicted and %d are in the window", chatted, left, inWindow)

@@ -36,7 +36,7 @@ import (
 // Format is an output format.
 type Format string
 
-// The formats.
+// Output formats.
 const (
 	Text Format = "text" // columns
 	JSON Format = "json" // JSON lines
@@ -45,7 +45,7 @@ const (
 // Options change what is written.
 type Options struct {
 	Each   bool   // write after each line of input, not only at the end
-	Format Format // empty: Text
+	Format Format // default Text
 }
 
 // LineError is an error in the input.
@@ -233,7 +233,7 @@ func (r *replay) emit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, s := range sessions { // one, or none
+	for _, s := range sessions { // at most one
 		o.history = s.Messages
 	}
 	r.evicted = nil

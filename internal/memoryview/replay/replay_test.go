@@ -85,9 +85,9 @@ func TestAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestOperations: set is fitted and only what does not fit is evicted; limits
-// hold from the next message on.
-func TestOperations(t *testing.T) {
+// TestRun_Operations checks that set evicts only what does not fit, and that limits
+// apply from the next message on.
+func TestRun_Operations(t *testing.T) {
 	got, err := run(t, lines(
 		`{"role":"system","content":"s"}`,
 		`{"role":"user","content":"old"}`,

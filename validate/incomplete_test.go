@@ -13,27 +13,42 @@ import (
 	"github.com/qtype-dev/qtype/validate"
 )
 
-// TestNothingFollowsFromWhatCouldNotBeRead takes parts out of a sound document, by
-// an include that fails and in other ways: the one fault is told, and nothing
-// that is only missing because of it.
-func TestNothingFollowsFromWhatCouldNotBeRead(t *testing.T) {
-	raw, err := os.ReadFile("testdata/gaps.yaml")
+// TestIncomplete_NoFurtherErrors makes parts of a valid document unreadable. Only this
+// error must be reported, not those that follow from it.
+func TestIncomplete_NoFurtherErrors(t *testing.T) {
+	base := incompleteBase(t)
+	if got := codesOf(t, base); len(got) > 0 {
+		t.Fatalf("the unchanged document has %v", got)
+	}
+	for _, section := range []string{"memories", "models", "auths", "types", "tools", "indexes", "flows"} {
+		pattern := regexp.MustCompile(`(?m)^` + section + `:\n(?:  .*\n)+`)
+		for code, value := range map[string]string{"QT006": "!include gone.yaml", "QT105": "5", "QT005": "${NOPE_NOT_SET}", "QT004": "!unknown x"} {
+			wantOnly(t, section+" as "+value, pattern.ReplaceAllLiteralString(base, section+": "+value+"\n"), code)
+		}
+		wantOnly(t, section+" misspelled", strings.Replace(base, "\n"+section+":", "\n"+section+"x:", 1), "QT103")
+	}
+	for _, c := range unreadableParts() {
+		wantOnly(t, c.from+" as "+c.to, strings.Replace(base, c.from, c.to, 1), c.code)
+	}
+}
+
+// incompleteBase returns the valid document that the tests change.
+func incompleteBase(t *testing.T) string {
+	t.Helper()
+	raw, err := os.ReadFile("testdata/incomplete.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	base := string(raw)
-	if got := codesOf(t, base); len(got) > 0 {
-		t.Fatalf("the document itself has %v", got)
-	}
-	for _, section := range []string{"memories", "models", "auths", "types", "tools", "indexes", "flows"} {
-		whole := regexp.MustCompile(`(?m)^` + section + `:\n(?:  .*\n)+`)
-		for code, value := range map[string]string{"QT006": "!include gone.yaml", "QT105": "5", "QT005": "${NOPE_NOT_SET}", "QT004": "!unknown x"} {
-			told(t, section+" as "+value, whole.ReplaceAllLiteralString(base, section+": "+value+"\n"), code)
-		}
-		told(t, section+" misspelt", strings.Replace(base, "\n"+section+":", "\n"+section+"x:", 1), "QT103")
-	}
+	return string(raw)
+}
+
+// change replaces a part of the document, which causes one diagnostic.
+type change struct{ from, to, code string }
+
+// unreadableParts returns changes that make a part of the document unreadable.
+func unreadableParts() []change {
 	const gone = "!include gone.yaml"
-	for _, c := range []struct{ from, to, code string }{
+	return []change{
 		{"- {type: Model, id: writer, provider: openai}", "- " + gone, "QT006"},
 		{"- {type: Model, id: writer, provider: openai}", "- {type: Model, provider: openai}", "QT104"},
 		{"- {type: Model, id: writer, provider: openai}", "- {<<: " + gone + ", provider: openai}", "QT002"},
@@ -84,28 +99,28 @@ func TestNothingFollowsFromWhatCouldNotBeRead(t *testing.T) {
 		{"api_key: \"${K:-x}\"", "api_key: {$ref: key}", "QT105"},
 		{"provider: openai, dimensions", "provider: 5, dimensions", "QT107"},
 		{"type: Conversational,", "type: yes,", "QT107"},
-	} {
-		told(t, c.from+" as "+c.to, strings.Replace(base, c.from, c.to, 1), c.code)
 	}
-	// The names of properties and of bound arguments are the document's own.
-	free := []string{"number", "items", "city", "report", "raw", "place", "order"}
+}
+
+// TestIncomplete_MisspelledKeys misspells every key of the document.
+func TestIncomplete_MisspelledKeys(t *testing.T) {
+	base := incompleteBase(t)
+	// The names of properties and bound arguments are not keys of the language.
+	names := []string{"number", "items", "city", "report", "raw", "place", "order"}
 	for _, at := range regexp.MustCompile(`(\w\w+):[ \n]`).FindAllStringSubmatchIndex(base, -1) {
 		key := base[at[2]:at[3]]
-		if !slices.Contains(free, key) {
-			misspelt := key[:1] + "q" + key[2:]
-			told(t, fmt.Sprintf("%s at %d as %s", key, at[2], misspelt), base[:at[2]]+misspelt+base[at[3]:], "QT103")
+		if !slices.Contains(names, key) {
+			misspelled := key[:1] + "q" + key[2:]
+			wantOnly(t, fmt.Sprintf("%s at %d as %s", key, at[2], misspelled), base[:at[2]]+misspelled+base[at[3]:], "QT103")
 		}
 	}
 }
 
-// What a gap cannot explain is told beside it.
-func TestGapsHideNothingElse(t *testing.T) {
-	raw, err := os.ReadFile("testdata/gaps.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	base := strings.Replace(string(raw), "- {type: Model, id: writer, provider: openai}", "- !include gone.yaml", 1)
-	for _, c := range []struct{ from, to, code string }{
+// TestIncomplete_OtherErrors checks that errors unrelated to the unreadable part are reported.
+func TestIncomplete_OtherErrors(t *testing.T) {
+	raw := incompleteBase(t)
+	base := strings.Replace(raw, "- {type: Model, id: writer, provider: openai}", "- !include gone.yaml", 1)
+	for _, c := range []change{
 		{"memory: chat_memory", "memory: chat_memry", "QT202"},
 		{"tools: [weather]", "tools: [wether]", "QT202"},
 		{"model: writer", "model: chat_memory", "QT203"},
@@ -114,50 +129,47 @@ func TestGapsHideNothingElse(t *testing.T) {
 		{"type: Order}", "type: Ordr}", "QT110"},
 	} {
 		if got := codesOf(t, strings.Replace(base, c.from, c.to, 1)); !slices.Contains(got, c.code) || !slices.Contains(got, "QT006") {
-			t.Errorf("%s: %s is due, got %v", c.to, c.code, got)
+			t.Errorf("%s: got %v, want %s and QT006", c.to, got, c.code)
 		}
 	}
-	step := strings.Replace(string(raw), "inputs: [raw], outputs: [number, items]", "inputs: !include gone.yaml, outputs: []", 1)
+	step := strings.Replace(raw, "inputs: [raw], outputs: [number, items]", "inputs: !include gone.yaml, outputs: []", 1)
 	if got := codesOf(t, step); !slices.Contains(got, "QT332") {
 		t.Errorf("the other side of a step: got %v", got)
 	}
 }
 
-// told fails unless a text has one kind of fault, and that once.
-func told(t *testing.T, what, text, code string) {
+// wantOnly fails unless a text has exactly one diagnostic, with the given code.
+func wantOnly(t *testing.T, what, text, code string) {
 	t.Helper()
 	if got := codesOf(t, text); len(got) != 1 || got[0] != code {
-		t.Errorf("%s: %s alone is due, got %v", what, code, got)
+		t.Errorf("%s: got %v, want only %s", what, got, code)
 	}
 }
 
-// codesOf are the codes of everything that is wrong with a text.
+// codesOf returns the codes of all diagnostics of a text.
 func codesOf(t *testing.T, text string) []string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "app.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	loaded, faults := loader.Load(t.Context(), path, loader.Options{})
-	faults = append(faults, validate.Check(loaded.Document)...)
+	loaded, list := loader.Load(t.Context(), path, loader.Options{})
+	list = append(list, validate.Check(loaded.Document)...)
 	codes := []string{}
-	for _, d := range faults {
+	for _, d := range list {
 		codes = append(codes, d.Code)
 	}
 	return codes
 }
 
-// TestAMessageListedTwiceIsOne: QType counts the variables of a conversation, not their mentions.
-func TestAMessageListedTwiceIsOne(t *testing.T) {
-	raw, err := os.ReadFile("testdata/gaps.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+// TestConversation_RepeatedMessage checks that a message variable can be listed twice.
+func TestConversation_RepeatedMessage(t *testing.T) {
+	raw := incompleteBase(t)
 	twice := strings.NewReplacer("inputs: [question, lang]", "inputs: [question, lang, question]", "outputs: [answer]\n    steps", "outputs: [answer, answer]\n    steps")
-	if got := codesOf(t, twice.Replace(string(raw))); len(got) > 0 {
+	if got := codesOf(t, twice.Replace(raw)); len(got) > 0 {
 		t.Errorf("got %v", got)
 	}
-	other := strings.Replace(string(raw), "inputs: [question, lang]", "inputs: [question, lang, answer]", 1)
+	other := strings.Replace(raw, "inputs: [question, lang]", "inputs: [question, lang, answer]", 1)
 	if got := codesOf(t, other); !slices.Contains(got, "QT313") {
 		t.Errorf("two messages: got %v", got)
 	}

@@ -1,0 +1,30 @@
+package wire
+
+import (
+	"encoding/json"
+
+	"github.com/qtype-dev/qtype/model"
+)
+
+// Function is a tool in the format of OpenAI and Ollama.
+type Function struct {
+	Type     string `json:"type"` // always function
+	Function struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description,omitempty"`
+		Parameters  json.RawMessage `json:"parameters,omitempty"`
+	} `json:"function"`
+}
+
+// Functions converts tools. A tool without a schema gets schema, nil for none.
+func Functions(tools []model.Tool, schema json.RawMessage) []Function {
+	list := make([]Function, len(tools))
+	for i, t := range tools {
+		f := &list[i]
+		f.Type, f.Function.Name, f.Function.Description, f.Function.Parameters = "function", t.Name, t.Description, t.Parameters
+		if len(t.Parameters) == 0 {
+			f.Function.Parameters = schema
+		}
+	}
+	return list
+}
