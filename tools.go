@@ -127,7 +127,7 @@ func Test(ctx context.Context, paths []string, o TestOptions) ([]TestReport, err
 // file runs the tests of one file.
 func (o TestOptions) file(ctx context.Context, path string) TestReport {
 	file, list := apptest.Load(ctx, path, o.open)
-	r := apptest.NewReport(path, list)
+	r := TestReport{Path: path, Diagnostics: list}
 	var tests []*spec.Test
 	if file != nil {
 		tests = file.Tests(o.Names)

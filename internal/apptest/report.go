@@ -18,9 +18,6 @@ type Report struct {
 	Outcomes    []*Outcome // of the tests, in order
 }
 
-// NewReport returns the report of a file whose diagnostics are list.
-func NewReport(path string, list diag.List) Report { return Report{Path: path, Diagnostics: list} }
-
 // Passed returns the numbers of passed and failed tests. A file that could not be
 // run counts as a failed test.
 func Passed(reports []Report) (passed, failed int) {
