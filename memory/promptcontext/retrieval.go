@@ -24,7 +24,7 @@ const (
 )
 
 // retrieve finds the evicted messages that are most similar to the newest user
-// message. If the model fails, the turn continues without them: problem says why.
+// message. If the model fails, the turn continues without them: problem is the reason.
 func (t *turnContext) retrieve(question string) (found []contextUnit, problem string, err error) {
 	stored, problem, err := t.embedPending()
 	if err != nil || stored == nil || stored.vectors.Len() == 0 || strings.TrimSpace(question) == "" {
