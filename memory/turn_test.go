@@ -246,7 +246,7 @@ type failingStore struct {
 func (f *failingStore) Apply(ctx context.Context, key memory.Key, c memory.Change) error {
 	if f.before > 0 {
 		f.before--
-		return &memory.StoreError{Place: "test", Problem: memory.Full, Message: "no room"}
+		return &memory.StoreError{Location: "test", Problem: memory.Full, Message: "no room"}
 	}
 	err := f.Store.Apply(ctx, key, c)
 	if err == nil && f.after > 0 {

@@ -99,7 +99,7 @@ func (p *Position) Index(i int) *Position {
 	return p.Parts[i]
 }
 
-// Span is the value's place, the zero span for a nil Place.
+// Span is the value's place, the zero span for a nil Position.
 func (p *Position) Span() source.Span {
 	if p == nil {
 		return source.Span{}
@@ -115,20 +115,20 @@ type Unknowns struct {
 }
 
 // Positioned is embedded in every entity and holds its position.
-type Positioned struct{ place *Position }
+type Positioned struct{ position *Position }
 
-// Place is the entity's place; nil for one made by a Go program.
-func (o *Positioned) Place() *Position { return o.place }
+// Position returns the entity's position; nil for one made by a Go program.
+func (o *Positioned) Position() *Position { return o.position }
 
-// SetPlace is called by the loader, once.
-func (o *Positioned) SetPlace(p *Position) { o.place = p }
+// SetPosition is called by the loader, once.
+func (o *Positioned) SetPosition(p *Position) { o.position = p }
 
 // Node is anything with a place in a document: entities and their plain parts.
 type Node interface {
-	// Place is where the document writes it, nil for what no document holds.
-	Place() *Position
-	// SetPlace notes that; for the loader, once.
-	SetPlace(*Position)
+	// Position is where the document writes it, nil for what no document holds.
+	Position() *Position
+	// SetPosition notes that; for the loader, once.
+	SetPosition(*Position)
 }
 
 // Entity is a node with an id that references can name.

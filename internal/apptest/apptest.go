@@ -114,11 +114,11 @@ func applicationPath(path string) string {
 func Load(ctx context.Context, path string, open Opener) (*File, diag.List) {
 	f := &File{Path: path, Suite: &spec.Suite{}}
 	files, list := loader.LoadInto(ctx, path, "test file", f.Suite, loader.Options{})
-	if len(files) == 0 || f.Suite.Place() == nil {
+	if len(files) == 0 || f.Suite.Position() == nil {
 		return nil, list // nothing else to check
 	}
 	document := f.Suite.App
-	place := f.Suite.Place().Field("app").Span()
+	place := f.Suite.Position().Field("app").Span()
 	switch {
 	case document == "":
 		document = applicationPath(path)

@@ -142,7 +142,7 @@ func JUnit(w io.Writer, reports []Report) error {
 		}
 		for _, o := range r.Outcomes {
 			took += o.Took
-			c := junitCase{Name: o.Name, Class: r.Path, File: r.Path, Line: o.Place.Start.Line, Time: formatSeconds(o.Took)}
+			c := junitCase{Name: o.Name, Class: r.Path, File: r.Path, Line: o.Position.Start.Line, Time: formatSeconds(o.Took)}
 			if !o.Passed() {
 				c.Failure = junitFailureOf(o.Diagnostics)
 				s.Failures++

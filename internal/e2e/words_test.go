@@ -53,10 +53,9 @@ func TestWords(t *testing.T) {
 	if err != nil {
 		t.Skipf("git ls-files: %v", err)
 	}
-	pending := pendingFolders(t)
 	for path := range strings.Lines(string(tracked)) {
 		path = strings.TrimSpace(path)
-		if list.skips(path) || slices.ContainsFunc(pending, func(p string) bool { return strings.HasPrefix(path, p) }) {
+		if list.skips(path) {
 			continue
 		}
 		text, err := os.ReadFile(path)
@@ -81,10 +80,8 @@ var sentence = regexp.MustCompile(`(?m)^func ((?:Test|Benchmark|Fuzz)(?:An?|The|
 
 // TestWords_TestNames reports tests whose names are sentences.
 func TestWords_TestNames(t *testing.T) {
-	pending := pendingFolders(t)
 	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
-		isPending := slices.ContainsFunc(pending, func(p string) bool { return strings.HasPrefix(path, p) })
-		if err != nil || !strings.HasSuffix(path, "_test.go") || isPending {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}
 		text, err := os.ReadFile(path)
@@ -155,16 +152,6 @@ func newPhrase(words, standard string) phrase {
 		p.words = append(p.words, regexp.MustCompile(`(?i)^(?:`+w+`)$`))
 	}
 	return p
-}
-
-// pendingFolders returns the folders that are still to be rewritten.
-func pendingFolders(t *testing.T) []string {
-	t.Helper()
-	text, err := os.ReadFile("internal/e2e/testdata/retired_words_pending.txt")
-	if err != nil {
-		return nil
-	}
-	return strings.Fields(string(text))
 }
 
 func (l wordList) skips(path string) bool {
