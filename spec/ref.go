@@ -16,7 +16,7 @@ type Ref[T Entity] struct {
 
 // Reference is a Ref of any target type.
 type Reference interface {
-	// Target is the id and its place.
+	// Target returns the id and its span.
 	Target() (id string, span source.Span)
 	// Set sets the text of the document; for the loader.
 	Set(id string, span source.Span)
@@ -30,7 +30,7 @@ type Reference interface {
 	TargetType() reflect.Type
 }
 
-// Target is the id and its place.
+// Target returns the id and its span.
 func (r *Ref[T]) Target() (string, source.Span) { return r.ID, r.Span }
 
 // Set sets the text of the document.

@@ -90,7 +90,7 @@ func (p *Position) Lookup(name string) (*Position, bool) {
 	return nil, false
 }
 
-// Index finds the place of a list's i-th item, counted from 0; the list's own
+// Index returns the position of a list's i-th item, counted from 0; that of the list
 // where there is none. It accepts nil.
 func (p *Position) Index(i int) *Position {
 	if p == nil || i < 0 || i >= len(p.Parts) {
@@ -99,7 +99,7 @@ func (p *Position) Index(i int) *Position {
 	return p.Parts[i]
 }
 
-// Span is the value's place, the zero span for a nil Position.
+// Span returns the value's span, the zero span for a nil Position.
 func (p *Position) Span() source.Span {
 	if p == nil {
 		return source.Span{}
@@ -123,7 +123,7 @@ func (o *Positioned) Position() *Position { return o.position }
 // SetPosition is called by the loader, once.
 func (o *Positioned) SetPosition(p *Position) { o.position = p }
 
-// Node is anything with a place in a document: entities and their plain parts.
+// Node is anything with a position in a document: entities and their parts.
 type Node interface {
 	// Position is where the document writes it, nil for what no document holds.
 	Position() *Position

@@ -3,6 +3,7 @@ package spec
 import (
 	"reflect"
 	"strings"
+	"sync"
 )
 
 // Role describes what an entity does with another one that it refers to.
@@ -26,7 +27,7 @@ const (
 )
 
 // roles maps the type that a reference accepts to its role.
-func roles() map[reflect.Type]Role {
+var roles = sync.OnceValue(func() map[reflect.Type]Role {
 	return map[reflect.Type]Role{
 		reflect.TypeFor[ModelEntity]():     RoleChatModel,
 		reflect.TypeFor[*Model]():          RoleChatModel,
@@ -42,7 +43,7 @@ func roles() map[reflect.Type]Role {
 		reflect.TypeFor[*Store]():          RoleStore,
 		reflect.TypeFor[*Variable]():       RoleVariable,
 	}
-}
+})
 
 // Use is one reference of an entity.
 type Use struct {
