@@ -3,6 +3,8 @@ package memory
 import (
 	"fmt"
 	"strings"
+
+	"github.com/qtype-dev/qtype/internal/textfmt"
 )
 
 // Budget is the room of one call of a model. The zero Budget has no limit.
@@ -25,13 +27,13 @@ type BudgetError struct {
 
 // Error names the sizes.
 func (e *BudgetError) Error() string {
-	parts := []string{fmt.Sprintf("the newest round (%s, %s tokens)", plural(e.Messages, "message"), thousands(e.Round))}
+	parts := []string{fmt.Sprintf("the newest round (%s, %s tokens)", textfmt.Count(e.Messages, "message"), textfmt.Thousands(e.Round))}
 	for _, p := range []struct {
 		name   string
 		tokens int
 	}{{"the system message", e.System}, {"the context that is never cut", e.Context}, {"the tools", e.Tools}, {"the answer", e.Answer}} {
 		if p.tokens > 0 {
-			parts = append(parts, fmt.Sprintf("%s (%s)", p.name, thousands(p.tokens)))
+			parts = append(parts, fmt.Sprintf("%s (%s)", p.name, textfmt.Thousands(p.tokens)))
 		}
 	}
 	list := parts[0]
@@ -43,7 +45,7 @@ func (e *BudgetError) Error() string {
 		model = "model " + e.Model
 	}
 	return fmt.Sprintf("memory %s: %s reads and writes %s tokens in one call, but %s need %s",
-		e.Memory, model, thousands(e.ContextWindow), list, thousands(e.Round+e.System+e.Context+e.Tools+e.Answer))
+		e.Memory, model, textfmt.Thousands(e.ContextWindow), list, textfmt.Thousands(e.Round+e.System+e.Context+e.Tools+e.Answer))
 }
 
 // EmptyWindowError reports that the newest message does not fit into the
@@ -58,5 +60,5 @@ type EmptyWindowError struct {
 // Error names the sizes.
 func (e *EmptyWindowError) Error() string {
 	return fmt.Sprintf("memory %s: the newest message alone exceeds the window's limit of %s %s: with the system message it has %s",
-		e.Memory, thousands(e.Limit), e.Unit, thousands(e.Used))
+		e.Memory, textfmt.Thousands(e.Limit), e.Unit, textfmt.Thousands(e.Used))
 }

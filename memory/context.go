@@ -6,6 +6,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -105,10 +106,10 @@ type ContextError struct {
 
 // Error names the sizes.
 func (e *ContextError) Error() string {
-	parts := fmt.Sprintf("the messages (%s)", thousands(e.Messages))
+	parts := fmt.Sprintf("the messages (%s)", textfmt.Thousands(e.Messages))
 	if e.System > 0 {
-		parts += fmt.Sprintf(", the system message (%s)", thousands(e.System))
+		parts += fmt.Sprintf(", the system message (%s)", textfmt.Thousands(e.System))
 	}
 	return fmt.Sprintf("memory %s: token_limit is %s, but %s and the context that is never cut (%s: blocks of priority 0) need %s",
-		e.Memory, thousands(e.Limit), parts, thousands(e.Context), thousands(e.Messages+e.System+e.Context))
+		e.Memory, textfmt.Thousands(e.Limit), parts, textfmt.Thousands(e.Context), textfmt.Thousands(e.Messages+e.System+e.Context))
 }

@@ -76,9 +76,6 @@ func sanitizeUTF8(msg chat.Message) chat.Message {
 
 func validText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// oneLine returns text with each run of white space replaced by a blank.
-func oneLine(text string) string { return strings.Join(strings.Fields(validText(text)), " ") }
-
 func isSystem(e *Entry) bool { return e.Message.Role == chat.System }
 func isUser(e *Entry) bool   { return e.Message.Role == chat.User }
 

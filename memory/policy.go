@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -137,7 +136,7 @@ func windowReason(e Event, key, before, excess, left string) string {
 	if e.Before <= e.Limit {
 		return "tool results left because their call had left before"
 	}
-	return fmt.Sprintf("%s exceeded %s %s; %s had to leave, %s left", before, key, thousands(e.Limit), excess, left)
+	return fmt.Sprintf("%s exceeded %s %s; %s had to leave, %s left", before, key, textfmt.Thousands(e.Limit), excess, left)
 }
 
 // newestRound returns the index at which the newest round begins, which is
@@ -204,23 +203,4 @@ func orphanedResults(v *view) int {
 		}
 	}
 	return n
-}
-
-// plural returns "1 message", "2 messages".
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return thousands(n) + " " + noun + "s"
-}
-
-// thousands returns n with commas: 36,102.
-func thousands(n int) string {
-	digits := strconv.Itoa(n)
-	var groups []string
-	for len(digits) > 3 {
-		groups = append([]string{digits[len(digits)-3:]}, groups...)
-		digits = digits[:len(digits)-3]
-	}
-	return strings.Join(append([]string{digits}, groups...), ",")
 }

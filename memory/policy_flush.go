@@ -3,6 +3,8 @@ package memory
 import (
 	"fmt"
 	"math"
+
+	"github.com/qtype-dev/qtype/internal/textfmt"
 )
 
 // flush is QType's policy: once the tokens exceed the chat share of
@@ -58,8 +60,8 @@ func (p *flush) describe(e *Event, rest []*Entry) {
 		to = "to the start of a round"
 	}
 	e.Reason = fmt.Sprintf("%s tokens exceeded the chat share of %s (token_limit %s × chat_history_token_ratio %v); at least %s had to leave, %s left, %s",
-		thousands(e.Before), thousands(p.cap), thousands(p.limit), p.share, thousands(max(p.size, e.Before-p.cap)), thousands(e.Tokens), to)
+		textfmt.Thousands(e.Before), textfmt.Thousands(p.cap), textfmt.Thousands(p.limit), p.share, textfmt.Thousands(max(p.size, e.Before-p.cap)), textfmt.Thousands(e.Tokens), to)
 	if left := e.Before - e.Tokens; left > p.cap {
-		e.Reason += fmt.Sprintf("; the newest round stays, though its %s tokens exceed the share", thousands(left))
+		e.Reason += fmt.Sprintf("; the newest round stays, though its %s tokens exceed the share", textfmt.Thousands(left))
 	}
 }

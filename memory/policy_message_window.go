@@ -1,5 +1,9 @@
 package memory
 
+import (
+	"github.com/qtype-dev/qtype/internal/textfmt"
+)
+
 // messageWindow keeps the newest messages, as LangChain4j's MessageWindowChatMemory does.
 type messageWindow struct {
 	countedSystem
@@ -23,6 +27,6 @@ func (p *messageWindow) selectForCall(v *view) selection { return selection{left
 func (p *messageWindow) usage(messages, _ int) (int, int, Unit) { return messages, p.max, InMessages }
 
 func messageWindowReason(e Event) string {
-	return windowReason(e, "max_messages", plural(e.Before, "message")+" in the window",
-		plural(max(e.Before-e.Limit, 0), "message"), plural(e.Messages, "message"))
+	return windowReason(e, "max_messages", textfmt.Count(e.Before, "message")+" in the window",
+		textfmt.Count(max(e.Before-e.Limit, 0), "message"), textfmt.Count(e.Messages, "message"))
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -228,7 +229,7 @@ func (p *roundWindow) evicted(v *view, first int64, before, added []*Entry) *Eve
 
 func roundWindowReason(e Event) string {
 	if e.Unit == InRounds {
-		return fmt.Sprintf("%s exceeded n_rounds %s", plural(e.Before, "round"), thousands(e.Limit))
+		return fmt.Sprintf("%s exceeded n_rounds %s", textfmt.Count(e.Before, "round"), textfmt.Thousands(e.Limit))
 	}
-	return fmt.Sprintf("%s characters exceeded max_context %s; whole rounds left first", thousands(e.Before), thousands(e.Limit))
+	return fmt.Sprintf("%s characters exceeded max_context %s; whole rounds left first", textfmt.Thousands(e.Before), textfmt.Thousands(e.Limit))
 }

@@ -1,5 +1,9 @@
 package memory
 
+import (
+	"github.com/qtype-dev/qtype/internal/textfmt"
+)
+
 // tokenWindow keeps the newest messages within a number of tokens, as
 // LangChain4j's TokenWindowChatMemory does.
 type tokenWindow struct {
@@ -30,6 +34,6 @@ func (p *tokenWindow) selectForCall(v *view) selection { return selection{left: 
 func (p *tokenWindow) usage(_, tokens int) (int, int, Unit) { return tokens, p.max, InTokens }
 
 func tokenWindowReason(e Event) string {
-	return windowReason(e, "max_tokens", thousands(e.Before)+" tokens in the window",
-		thousands(max(e.Before-e.Limit, 0)), thousands(e.Tokens))
+	return windowReason(e, "max_tokens", textfmt.Thousands(e.Before)+" tokens in the window",
+		textfmt.Thousands(max(e.Before-e.Limit, 0)), textfmt.Thousands(e.Tokens))
 }

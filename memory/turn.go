@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -455,7 +456,7 @@ func (t *Turn) Abort(ctx context.Context, reason error) error {
 	defer t.end()
 	text := "the turn was aborted"
 	if reason != nil {
-		text = oneLine(reason.Error())
+		text = textfmt.OneLine(reason.Error())
 	}
 	if err := t.dropKnown(ctx); err != nil {
 		return err

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/qtype-dev/qtype/internal/textfmt"
 )
 
 // variablesValue is the value with a session's variables.
@@ -60,7 +62,7 @@ func newVariable(memory, name string, value json.RawMessage) (Variable, error) {
 	case json.Compact(&compact, value) != nil:
 		problem = "the value is not JSON"
 	case compact.Len() > maxVariableBytes:
-		problem = fmt.Sprintf("the value has %s bytes, the maximum is %s", thousands(compact.Len()), thousands(maxVariableBytes))
+		problem = fmt.Sprintf("the value has %s bytes, the maximum is %s", textfmt.Thousands(compact.Len()), textfmt.Thousands(maxVariableBytes))
 	}
 	if problem != "" {
 		return Variable{}, &VariableError{Memory: memory, Name: name, Problem: problem}

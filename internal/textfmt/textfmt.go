@@ -38,8 +38,11 @@ func List(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// OneLine replaces each run of white space by a single space.
-func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+// OneLine replaces each run of white space by a single space, and invalid UTF-8 by
+// U+FFFD.
+func OneLine(text string) string {
+	return strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
+}
 
 // Ellipsis cuts text to at most max characters, the last of which is then "…".
 func Ellipsis(text string, max int) string {

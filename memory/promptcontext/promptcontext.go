@@ -248,11 +248,6 @@ func warnOnce(warn func(string)) func(string) {
 	}
 }
 
-// oneLine returns text with each run of white space replaced by a blank.
-func oneLine(text string) string {
-	return strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
-}
-
 // lines returns the lines of a text that are not blank, without white space at their ends.
 func lines(text string) []string {
 	var out []string

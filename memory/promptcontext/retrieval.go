@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/internal/vectors"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -60,7 +61,7 @@ func (t *turnContext) embedderProblem(err error) string {
 	if err == nil {
 		err = errors.New("it returned another number of vectors than texts")
 	}
-	return t.problemText(Retrieval, "the embedding model failed: "+oneLine(err.Error()))
+	return t.problemText(Retrieval, "the embedding model failed: "+textfmt.OneLine(err.Error()))
 }
 
 // embedPending computes vectors of the messages that left the window since the

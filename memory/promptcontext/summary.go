@@ -4,12 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"sort"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
 )
 
@@ -73,7 +72,7 @@ func (t *turnContext) updateSummary() (problem string, err error) {
 		text = truncate(text, block.MaxTokens, s.Count)
 		switch {
 		case err != nil:
-			return t.problemText(Summary, "update failed: "+oneLine(err.Error())), nil
+			return t.problemText(Summary, "update failed: "+textfmt.OneLine(err.Error())), nil
 		case text == "":
 			return t.problemText(Summary, "update failed: the model returned an empty summary"), nil
 		}
@@ -96,7 +95,7 @@ func (t *turnContext) saveSummary(old, next summaryState, p evictedMessages) err
 			return nil, memory.Event{}, false
 		}
 		return raw, memory.Event{Kind: memory.EventSummary, From: p.from, To: p.to, Messages: len(p.messages), Tokens: p.tokens, Time: next.Time,
-			Reason: fmt.Sprintf("added to the summary, which has %s tokens now", thousands(next.Tokens))}, true
+			Reason: fmt.Sprintf("added to the summary, which has %s tokens now", textfmt.Thousands(next.Tokens))}, true
 	})
 }
 
@@ -129,13 +128,4 @@ func allIndexes(text, part string) []int {
 		all = append(all, from+i)
 		from += i + len(part)
 	}
-}
-
-// thousands returns n, which is not negative, with commas: 36,102.
-func thousands(n int) string {
-	digits := []byte(strconv.Itoa(n))
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = slices.Insert(digits, i, ',')
-	}
-	return string(digits)
 }

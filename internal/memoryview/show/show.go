@@ -125,7 +125,7 @@ func content(m chat.Message) string {
 // plain returns text on one line, without control characters, which could move the
 // terminal's cursor.
 func plain(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
+	text = textfmt.OneLine(text)
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
 			return '\uFFFD'
@@ -162,6 +162,3 @@ func bar(n, limit int) string {
 
 // Messages returns "1 message" or "2,000 messages".
 func Messages(n int) string { return textfmt.Count(n, "message") }
-
-// Thousands returns n with commas.
-func Thousands(n int) string { return textfmt.Thousands(n) }
