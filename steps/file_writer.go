@@ -211,19 +211,10 @@ func declared(columns []slot) []records.Column {
 
 // columnKind returns how a column of a declared type is written.
 func columnKind(t spec.Type) records.Kind {
-	switch {
-	case t.Is("int"):
-		return records.Int
-	case t.Is("float"):
-		return records.Float
-	case t.Is("boolean"):
-		return records.Bool
-	case t.IsMedia():
-		return records.Bytes
-	case t.IsList(), t.IsRecord(), t.Is("citation_url"), t.Is("citation_document"):
+	if t.Is("citation_url") || t.Is("citation_document") {
 		return records.JSONText
 	}
-	return records.Text // text, roles; dates and times as ISO text
+	return records.KindOf(t)
 }
 
 // cellsOf returns the values of a row for the columns; nil where nothing is set.

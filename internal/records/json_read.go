@@ -10,6 +10,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
@@ -192,7 +193,7 @@ func parseRecord(text []byte, header *[]string) (Record, error) {
 		return Record{}, &RowError{Reason: "the row is not UTF-8 text"}
 	}
 	if text[0] != '{' && json.Valid(text) {
-		return Record{}, &RowError{Reason: fmt.Sprintf("the row is %s, not an object", kindOf(text[0]))}
+		return Record{}, &RowError{Reason: fmt.Sprintf("the row is %s, not an object", chat.JSONKind(text))}
 	}
 	names, values, err := value.ParseObject(string(text), *header)
 	if err != nil {
@@ -200,21 +201,6 @@ func parseRecord(text []byte, header *[]string) (Record, error) {
 	}
 	*header = names
 	return Record{Columns: names, Values: values}, nil
-}
-
-// kindOf names the type of a JSON value by its first character.
-func kindOf(first byte) string {
-	switch first {
-	case '[':
-		return "a list"
-	case '"':
-		return "a string"
-	case 't', 'f':
-		return "a boolean"
-	case 'n':
-		return "null"
-	}
-	return "a number"
 }
 
 // lines reads one object a line.

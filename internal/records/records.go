@@ -24,6 +24,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // Format is a file format for records.
@@ -145,6 +147,24 @@ const (
 	Bytes                // byte strings; base64 in text formats
 	JSONText             // any value, as JSON; as a string in flat formats
 )
+
+// KindOf returns the kind of column that holds the values of a type. Roles are text;
+// dates and times are ISO text.
+func KindOf(t spec.Type) Kind {
+	switch {
+	case t.Is("int"):
+		return Int
+	case t.Is("float"):
+		return Float
+	case t.Is("boolean"):
+		return Bool
+	case t.IsMedia():
+		return Bytes
+	case t.IsList(), t.IsRecord():
+		return JSONText
+	}
+	return Text
+}
 
 // Column is a column to write. Every column accepts null.
 type Column struct {

@@ -241,7 +241,7 @@ func (o object) toolCall() (ToolCall, error) {
 		return ToolCall{}, fmt.Errorf("a tool call needs a %q", "name")
 	}
 	raw := o["arguments"]
-	if k := kind(raw); k == "an object" {
+	if k := JSONKind(raw); k == "an object" {
 		c.Arguments = compactJSON(raw)
 	} else if s, err := o.text("arguments"); err == nil {
 		c.Arguments = s

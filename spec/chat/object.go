@@ -24,7 +24,7 @@ func readObject(data []byte, what string, known ...string) (object, error) {
 		if err != nil && err != io.EOF {
 			return nil, badJSON(what, err)
 		}
-		return nil, fmt.Errorf("%s must be a JSON object, not %s", what, kind(data))
+		return nil, fmt.Errorf("%s must be a JSON object, not %s", what, JSONKind(data))
 	}
 	o := object{}
 	for dec.More() {
@@ -74,7 +74,7 @@ func (o object) text(key string) (string, error) {
 	}
 	var s string
 	if err := json.Unmarshal(o[key], &s); err != nil {
-		return "", fmt.Errorf("%q must be a string, not %s", key, kind(o[key]))
+		return "", fmt.Errorf("%q must be a string, not %s", key, JSONKind(o[key]))
 	}
 	return s, nil
 }
@@ -98,7 +98,7 @@ func (o object) list(key string) ([]json.RawMessage, error) {
 	}
 	var items []json.RawMessage
 	if err := json.Unmarshal(o[key], &items); err != nil {
-		return nil, fmt.Errorf("%q must be a list, not %s", key, kind(o[key]))
+		return nil, fmt.Errorf("%q must be a list, not %s", key, JSONKind(o[key]))
 	}
 	return items, nil
 }
@@ -130,8 +130,9 @@ func parseRole(name string) (Role, error) {
 	return "", fmt.Errorf("unknown role %q: a role is %s", name, strings.Join(names, ", "))
 }
 
-// kind describes the type of a JSON text in errors.
-func kind(raw []byte) string {
+// JSONKind describes the type of a JSON text for errors: "an object", "a list", …;
+// "nothing" if the text is empty. It reads only the first character.
+func JSONKind(raw []byte) string {
 	raw = bytes.TrimLeft(raw, " \t\r\n")
 	if len(raw) == 0 {
 		return "nothing"
