@@ -47,12 +47,29 @@ func (s target) String() string {
 	return strconv.Quote(s.name)
 }
 
+// entry returns the target for the value of a key in a mapping.
+func (s target) entry(key *node) target {
+	return target{owner: s.owner, name: s.name + "." + key.shown()}
+}
+
 // title names the value of the target, if it has no other name.
 func (s target) title() string {
 	if s.item > 0 {
 		return s.String()
 	}
 	return s.name
+}
+
+// isMapping reports whether n is a mapping. If it is another value, a diagnostic with
+// what is expected is added.
+func (d *decoder) isMapping(n *node, at target, expected string) bool {
+	if n.kind == mapping {
+		return true
+	}
+	if !n.unset {
+		d.diags.add(d.wrongKind(n, at, expected))
+	}
+	return false
 }
 
 // wrongKind returns the diagnostic for a value of the wrong kind.
@@ -184,10 +201,7 @@ func (d *decoder) decodeList(n *node, v reflect.Value, at target) {
 
 // decodeMap decodes mappings with free keys, such as args and headers.
 func (d *decoder) decodeMap(n *node, v reflect.Value, at target) {
-	if n.kind != mapping {
-		if !n.unset {
-			d.diags.add(d.wrongKind(n, at, "a mapping"))
-		}
+	if !d.isMapping(n, at, "a mapping") {
 		return
 	}
 	hideNamed(n)
@@ -200,7 +214,7 @@ func (d *decoder) decodeMap(n *node, v reflect.Value, at target) {
 				value.Set(reflect.ValueOf(made))
 			}
 		} else {
-			d.decode(p.value, value, target{owner: at.owner, name: at.name + "." + p.key.shown()})
+			d.decode(p.value, value, at.entry(p.key))
 		}
 		m.SetMapIndex(reflect.ValueOf(p.key.text), value)
 	}

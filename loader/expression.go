@@ -30,10 +30,7 @@ func (d *decoder) decodeExpression(n *node, to *spec.Expression, at target) {
 // decodeAssignments decodes a mapping from variables to expressions. The references
 // keep their addresses, because a step's derived outputs point to them.
 func (d *decoder) decodeAssignments(n *node, to *spec.Assignments, at target) {
-	if n.kind != mapping {
-		if !n.unset {
-			d.diags.add(d.wrongKind(n, at, "a mapping from variables to expressions"))
-		}
+	if !d.isMapping(n, at, "a mapping from variables to expressions") {
 		return
 	}
 	list := make(spec.Assignments, len(n.pairs))
@@ -41,7 +38,7 @@ func (d *decoder) decodeAssignments(n *node, to *spec.Assignments, at target) {
 		if !p.key.unset {
 			list[i].Var.Set(p.key.text, p.key.span)
 		}
-		here := target{owner: at.owner, name: at.name + "." + p.key.shown()}
+		here := at.entry(p.key)
 		if p.value.kind == broken {
 			d.gaps.add(d, reflect.TypeFor[spec.Expression]())
 		} else {

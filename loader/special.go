@@ -176,16 +176,13 @@ func (d *decoder) decodeDuration(n *node, to *spec.Duration, at target) {
 // decodeBindings decodes a mapping from names to variables. The references keep their
 // addresses, because a step's derived inputs and outputs point to them.
 func (d *decoder) decodeBindings(n *node, to *spec.Bindings, at target) {
-	if n.kind != mapping {
-		if !n.unset {
-			d.diags.add(d.wrongKind(n, at, "a mapping from names to variables"))
-		}
+	if !d.isMapping(n, at, "a mapping from names to variables") {
 		return
 	}
 	list := make(spec.Bindings, len(n.pairs))
 	for i, p := range n.pairs {
 		list[i].Name = p.key.text
-		here := target{owner: at.owner, name: at.name + "." + p.key.shown()}
+		here := at.entry(p.key)
 		switch p.value.kind {
 		case broken:
 			d.gaps.add(d, reflect.TypeFor[spec.Ref[*spec.Variable]]())
@@ -203,10 +200,7 @@ func (d *decoder) decodeBindings(n *node, to *spec.Bindings, at target) {
 
 // decodeProperties decodes the fields of a custom type, in document order.
 func (d *decoder) decodeProperties(n *node, to *spec.Properties, at target) {
-	if n.kind != mapping {
-		if !n.unset {
-			d.diags.add(d.wrongKind(n, at, "a mapping from names to types"))
-		}
+	if !d.isMapping(n, at, "a mapping from names to types") {
 		return
 	}
 	list := make(spec.Properties, 0, len(n.pairs))
@@ -218,7 +212,7 @@ func (d *decoder) decodeProperties(n *node, to *spec.Properties, at target) {
 			continue
 		}
 		property := spec.Property{Name: name}
-		here := target{owner: at.owner, name: at.name + "." + p.key.shown()}
+		here := at.entry(p.key)
 		if p.value.kind == mapping || p.value.kind == null {
 			d.diags.add(d.wrongKind(p.value, here, "a type").WithHint("such as text, int? or list[text]"))
 		} else {

@@ -15,10 +15,7 @@ func (d *decoder) decodeUnion(n *node, v reflect.Value, at target) {
 	if u == nil {
 		return
 	}
-	if n.kind != mapping {
-		if !n.unset {
-			d.diags.add(d.wrongKind(n, at, "a mapping that defines a "+u.Name))
-		}
+	if !d.isMapping(n, at, "a mapping that defines a "+u.Name) {
 		return
 	}
 	chosen, certain := d.chooseCase(n, u)

@@ -10,6 +10,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/expression"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
+	"github.com/qtype-dev/qtype/spec/value/valuetest"
 	"github.com/qtype-dev/qtype/steps"
 )
 
@@ -51,7 +52,7 @@ func transformOf(t testing.TB, l layout, out, text string) *spec.Transform {
 // The value that a path or a tool wrote to a variable may have another type than the
 // declared one.
 func TestTransform_ConvertsTypes(t *testing.T) {
-	order := custom(t, "Order", "number: int")
+	order := valuetest.Custom(t, "Order", []string{"number: int"})
 	l := declare(t, []*spec.CustomType{order}, "n: int", "maybe: int?", "out: int", "order: Order", "any: list[text]?", "big: float")
 	for _, c := range []struct {
 		text string
@@ -78,7 +79,7 @@ func TestTransform_ConvertsTypes(t *testing.T) {
 
 // The value of a variable that is only copied does not change.
 func TestTransform_UnchangedValues(t *testing.T) {
-	order := custom(t, "Order", "number: int", "at: datetime", "on: date")
+	order := valuetest.Custom(t, "Order", []string{"number: int", "at: datetime", "on: date"})
 	for typ, raw := range map[string]any{"date": "2026-02-28", "datetime": "2026-02-28T10:00:00", "datetime?": "2026-02-28T10:00:00+02:00",
 		"time": "10:11:12", "bytes": []byte("x"), "ChatMessage": mustMessage(t, "hi"), "list[int]": []any{int64(1)}, "float": 2.5,
 		"Order": map[string]any{"number": 1, "at": "2026-01-01T00:00:00", "on": "2026-01-01"}} {

@@ -11,6 +11,7 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/spec/value"
+	"github.com/qtype-dev/qtype/spec/value/valuetest"
 	"github.com/qtype-dev/qtype/steps"
 )
 
@@ -79,7 +80,7 @@ func TestCollect_KeepsSharedValues(t *testing.T) {
 }
 
 func TestConstruct(t *testing.T) {
-	item := custom(t, "Item", "price: float", "sku: text?")
+	item := valuetest.Custom(t, "Item", []string{"price: float", "sku: text?"})
 	l := declare(t, []*spec.CustomType{item}, "p: int", "s: text", "out: Item", "hit: SearchResult", "data: citation_url")
 	env := &steps.Env{Slots: l}
 	bind := func(out string, pairs ...string) *spec.Construct {
@@ -98,12 +99,12 @@ func TestConstruct(t *testing.T) {
 	expect(t, "a domain type", drive(t, l, build(t, bind("hit", "content", "s", "doc_id", "s", "score", "p", "rank", "p"), env), l.row(both)),
 		`error: SearchResult: unknown field "rank": SearchResult has content, doc_id, score`)
 	whole := &spec.Construct{StepBase: l.base("c", []string{"data"}, []string{"out"})}
-	expect(t, "a whole value", drive(t, l, build(t, whole, env), l.row(map[string]any{"data": parse(t, `{"price":"1.5","more":1}`)})),
+	expect(t, "a whole value", drive(t, l, build(t, whole, env), l.row(map[string]any{"data": valuetest.Parse(t, `{"price":"1.5","more":1}`)})),
 		`{"out":{"price":1.5,"sku":null},"data":{"price":"1.5","more":1}}`)
 }
 
 func TestDecoder_JSON(t *testing.T) {
-	item := custom(t, "Item", "sku: text", "price: float")
+	item := valuetest.Custom(t, "Item", []string{"sku: text", "price: float"})
 	l := declare(t, []*spec.CustomType{item}, "raw: text", "label: text", "n: int?", "items: list[Item]?")
 	r := build(t, &spec.Decoder{StepBase: l.base("d", []string{"raw"}, []string{"label", "n", "items"}), Format: "json"}, &steps.Env{Slots: l})
 	const fine = `"label":"refund","n":5,"items":null}`
@@ -217,7 +218,7 @@ func FuzzDecoder(f *testing.F) {
 }
 
 func TestFieldExtractor(t *testing.T) {
-	item := custom(t, "Item", "name: text", "p: float?")
+	item := valuetest.Custom(t, "Item", []string{"name: text", "p: float?"})
 	l := declare(t, []*spec.CustomType{item}, "doc: citation_url", "one: text", "maybe: text?", "many: list[text]", "rec: Item", "recs: list[Item]", "num: float")
 	doc := `{"name":"root","z":{"name":"z","p":5},"a":[{"name":"a0","p":1.5,"n":"b"},{"name":"a1","p":3,"sub":{"name":"deep"}}],"tags":["x","y"],"nul":null,"big":12345678901234567890}`
 	tests := []struct {
@@ -242,7 +243,7 @@ func TestFieldExtractor(t *testing.T) {
 		s := &spec.FieldExtractor{StepBase: l.base("f", []string{"doc"}, []string{tt.out}), JSONPath: tt.path}
 		r := build(t, s, &steps.Env{Slots: l})
 		var got []string
-		for _, row := range driveRows(t, r, l.row(map[string]any{"doc": parse(t, doc)})) {
+		for _, row := range driveRows(t, r, l.row(map[string]any{"doc": valuetest.Parse(t, doc)})) {
 			if row.Err != nil {
 				got = append(got, "error: "+row.Err.Err.Error())
 				continue
@@ -255,7 +256,7 @@ func TestFieldExtractor(t *testing.T) {
 
 // Paths apply to lists of records, not to text.
 func TestFieldExtractor_RecordsAndTexts(t *testing.T) {
-	item := custom(t, "Item", "name: text", "role: MessageRole")
+	item := valuetest.Custom(t, "Item", []string{"name: text", "role: MessageRole"})
 	l := declare(t, []*spec.CustomType{item}, "items: list[Item]", "text: text", "m: ChatMessage", "out: text")
 	rec := func(name, role string) any {
 		return value.NewRecord("Item", value.Field{Name: "name", Value: name}, value.Field{Name: "role", Value: role})
@@ -316,7 +317,7 @@ func TestAggregate(t *testing.T) {
 // Adjacent rows are of one group if their group_by variables are equal; a list or a record
 // is equal to itself only.
 func TestCollect_SameGroup(t *testing.T) {
-	item := custom(t, "Item", "a: int?")
+	item := valuetest.Custom(t, "Item", []string{"a: int?"})
 	l := declare(t, []*spec.CustomType{item}, "n: int", "all: list[int]", "key: text", "list: list[int]", "rec: Item")
 	one, other := []any{int64(1)}, []any{int64(1)}
 	rec, twin := value.NewRecord("Item"), value.NewRecord("Item")

@@ -10,6 +10,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/records"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
+	"github.com/qtype-dev/qtype/spec/value/valuetest"
 	"github.com/qtype-dev/qtype/steps"
 )
 
@@ -43,7 +44,7 @@ func source(t testing.TB, l layout, path string, outputs ...string) []string {
 }
 
 func TestFileSource_ConvertsValues(t *testing.T) {
-	item := custom(t, "Item", "sku: text")
+	item := valuetest.Custom(t, "Item", []string{"sku: text"})
 	l := declare(t, []*spec.CustomType{item}, "up: text", "id: text", "n: int?", "ok: boolean", "items: list[Item]?")
 	csv := "id,extra,n,ok,items\n007,x,5,yes,\"[{\"\"sku\"\":\"\"a\"\"}]\"\nNA,x,,no,\n\"a\nb\",x,many,1,\n4,x,1,true,\n"
 	expect(t, "csv", source(t, l, write(t, "a.csv", csv), "id", "n", "ok", "items"),
@@ -88,7 +89,7 @@ func TestFileSource_Canceled(t *testing.T) {
 }
 
 func TestFileWriter_Formats(t *testing.T) {
-	item := custom(t, "Item", "b: text", "a: int")
+	item := valuetest.Custom(t, "Item", []string{"b: text", "a: int"})
 	l := declare(t, []*spec.CustomType{item}, "id: text", "n: int", "items: list[Item]", "unused: text", "path: text")
 	rec := value.NewRecord("Item", value.Field{Name: "b", Value: "x"}, value.Field{Name: "a", Value: int64(1)})
 	rows := func() []*steps.Row {

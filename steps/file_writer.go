@@ -211,16 +211,10 @@ func declared(columns []slot) []records.Column {
 
 // columnKind returns how a column of a declared type is written.
 func columnKind(t spec.Type) records.Kind {
-	if kind, ok := records.ScalarKind(t); ok {
-		return kind
-	}
-	switch {
-	case t.IsMedia():
-		return records.Bytes
-	case t.IsList(), t.IsRecord(), t.Is("citation_url"), t.Is("citation_document"):
+	if t.Is("citation_url") || t.Is("citation_document") {
 		return records.JSONText
 	}
-	return records.Text // text, roles; dates and times as ISO text
+	return records.KindOf(t)
 }
 
 // cellsOf returns the values of a row for the columns; nil where nothing is set.

@@ -11,6 +11,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
+	"github.com/qtype-dev/qtype/spec/value/valuetest"
 	"github.com/qtype-dev/qtype/steps"
 )
 
@@ -32,44 +33,7 @@ func (l layout) Variables() []*spec.Variable { return l }
 // declare makes variables from "name: type".
 func declare(t testing.TB, customs []*spec.CustomType, decls ...string) layout {
 	t.Helper()
-	var l layout
-	for _, d := range decls {
-		id, text, _ := strings.Cut(d, ": ")
-		l = append(l, &spec.Variable{ID: id, Type: typeOf(t, text, customs...)})
-	}
-	return l
-}
-
-func typeOf(t testing.TB, text string, customs ...*spec.CustomType) spec.Type {
-	t.Helper()
-	typ, err := spec.ParseType(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	link(&typ, customs)
-	return typ
-}
-
-func link(t *spec.Type, customs []*spec.CustomType) {
-	if t.Elem != nil {
-		link(t.Elem, customs)
-	}
-	for _, c := range customs {
-		if t.Name == c.ID {
-			t.Custom = c
-		}
-	}
-}
-
-// custom makes a type with "name: type" properties.
-func custom(t testing.TB, id string, props ...string) *spec.CustomType {
-	t.Helper()
-	c := &spec.CustomType{ID: id}
-	for _, p := range props {
-		name, text, _ := strings.Cut(p, ": ")
-		c.Properties = append(c.Properties, spec.Property{Name: name, Type: typeOf(t, text, c)})
-	}
-	return c
+	return valuetest.Variables(t, customs, decls...)
 }
 
 // refs returns references to variables of the flow.
@@ -192,15 +156,6 @@ func expect(t testing.TB, what string, got []string, want ...string) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%s:\n got %s\nwant %s", what, strings.Join(got, "\n     "), strings.Join(want, "\n     "))
 	}
-}
-
-func parse(t testing.TB, text string) any {
-	t.Helper()
-	v, err := value.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
 }
 
 func mustMessage(t testing.TB, text string) any {

@@ -10,6 +10,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/sqldb"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/value/valuetest"
 	"github.com/qtype-dev/qtype/steps"
 )
 
@@ -52,7 +53,7 @@ func selecting(t testing.TB, l layout, address, query string, inputs, outputs []
 
 func TestSQLSource(t *testing.T) {
 	address := orders(t)
-	order := custom(t, "Order", "sku: text")
+	order := valuetest.Custom(t, "Order", []string{"sku: text"})
 	l := declare(t, []*spec.CustomType{order}, "customer: text", "no: text", "total: float", "paid: boolean", "placed: date",
 		"items: list[text]", "note: text?", "qty: int?", "number: int", "missing: text?", "wanted: text", "Customer: text")
 	const ada = "SELECT * FROM orders WHERE customer = :customer ORDER BY no"

@@ -9,31 +9,16 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/value/valuetest"
 )
-
-func parsed(t *testing.T, text string, custom ...*spec.CustomType) spec.Type {
-	t.Helper()
-	typ, err := spec.ParseType(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for at := &typ; at != nil; at = at.Elem {
-		for _, c := range custom {
-			if at.Name == c.ID {
-				at.Custom = c
-			}
-		}
-	}
-	return typ
-}
 
 func TestSchema(t *testing.T) {
 	item := &spec.CustomType{ID: "Item", Description: "One thing."}
-	item.Properties = spec.Properties{{Name: "name", Type: parsed(t, "text")}, {Name: "parts", Type: parsed(t, "list[Item]?", item)}}
+	item.Properties = spec.Properties{{Name: "name", Type: valuetest.Type(t, "text")}, {Name: "parts", Type: valuetest.Type(t, "list[Item]?", item)}}
 	vars := []*spec.Variable{}
 	for _, v := range [][2]string{{"z", "text"}, {"n", "int?"}, {"f", "float"}, {"b", "boolean"}, {"d", "date"}, {"t", "time"}, {"dt", "datetime"},
 		{"img", "image"}, {"l", "list[int]"}, {"o", "list[text?]"}, {"item", "Item"}, {"items", "list[Item]?"}, {"m", "ChatMessage?"}, {"r", "MessageRole?"}} {
-		vars = append(vars, &spec.Variable{ID: v[0], Type: parsed(t, v[1], item)})
+		vars = append(vars, &spec.Variable{ID: v[0], Type: valuetest.Type(t, v[1], item)})
 	}
 	vars[4].Optional = true
 	const want = `{"type":"object","properties":{"z":{"type":"string"},"n":{"type":"integer"},"f":{"type":"number"},"b":{"type":"boolean"},` +

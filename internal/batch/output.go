@@ -88,22 +88,17 @@ func (s outputColumns) in(f records.Format) []records.Column {
 	return all
 }
 
-// kindOf returns the kind of column for a type. A ChatMessage in a flat format is its text.
+// kindOf returns the kind of column for a type. In a text format other than CSV and TSV,
+// media are written as JSON; in a flat one, a ChatMessage is its text.
 func kindOf(f records.Format, t spec.Type) records.Kind {
 	flat := f == records.CSV || f == records.TSV
-	if kind, ok := records.ScalarKind(t); ok {
-		return kind
-	}
 	switch {
-	case t.IsMedia() && (f == records.Parquet || flat):
-		return records.Bytes
-	case t.IsList(), t.IsRecord(), t.IsMedia():
-		if t.Is("ChatMessage") && flat {
-			return records.Text
-		}
+	case t.Is("ChatMessage") && flat:
+		return records.Text
+	case t.IsMedia() && f != records.Parquet && !flat:
 		return records.JSONText
 	}
-	return records.Text
+	return records.KindOf(t)
 }
 
 // appendRow appends a result's values, one for each column.

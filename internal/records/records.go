@@ -148,18 +148,22 @@ const (
 	JSONText             // any value, as JSON; as a string in flat formats
 )
 
-// ScalarKind returns the kind of a column for int, float and boolean; false for
-// other types, whose kind depends on the format.
-func ScalarKind(t spec.Type) (Kind, bool) {
+// KindOf returns the kind of column that holds the values of a type. Roles are text;
+// dates and times are ISO text.
+func KindOf(t spec.Type) Kind {
 	switch {
 	case t.Is("int"):
-		return Int, true
+		return Int
 	case t.Is("float"):
-		return Float, true
+		return Float
 	case t.Is("boolean"):
-		return Bool, true
+		return Bool
+	case t.IsMedia():
+		return Bytes
+	case t.IsList(), t.IsRecord():
+		return JSONText
 	}
-	return Text, false
+	return Text
 }
 
 // Column is a column to write. Every column accepts null.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/invopop/jsonschema"
 
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -45,7 +46,7 @@ func (d docs) lookup(t reflect.Type, field string) string {
 	if field != "" {
 		name, subject = name+"."+field, field
 	}
-	text := strings.Join(strings.Fields(d[name]), " ")
+	text := textfmt.OneLine(d[name])
 	rest, ok := strings.CutPrefix(text, subject+" ")
 	if !ok {
 		return text

@@ -2,7 +2,6 @@ package schemagen_test
 
 import (
 	"bytes"
-	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/qtype-dev/qtype/internal/schemagen"
+	"github.com/qtype-dev/qtype/spec/diag/diagtest"
 )
 
 func TestSchema_UpToDate(t *testing.T) {
@@ -133,15 +133,10 @@ func TestSchema_Examples(t *testing.T) {
 	}
 }
 
-// TestSchema_Fixtures validates all valid documents below a folder with an
-// index.tsv (columns path, expected, …).
+// TestSchema_Fixtures validates all valid fixtures.
 func TestSchema_Fixtures(t *testing.T) {
-	dir := os.Getenv("QTYPE_FIXTURES")
-	if dir == "" {
-		t.Skip("SKIPPED: QTYPE_FIXTURES names no folder of reference documents")
-	}
+	files := validFixtures(t)
 	s := compile(t)
-	files := validDocuments(t, dir)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -154,26 +149,13 @@ func TestSchema_Fixtures(t *testing.T) {
 	t.Logf("%d valid documents tried", len(files))
 }
 
-// validDocuments returns the valid documents of a folder.
-func validDocuments(t *testing.T, dir string) []string {
+// validFixtures returns the paths of the valid fixtures.
+func validFixtures(t *testing.T) []string {
 	t.Helper()
-	f, err := os.Open(filepath.Join(dir, "index.tsv"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	r := csv.NewReader(f)
-	r.Comma, r.LazyQuotes, r.FieldsPerRecord = '\t', true, -1
-	rows, err := r.ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	path, expected := slices.Index(rows[0], "path"), slices.Index(rows[0], "expected")
 	var files []string
-	for _, row := range rows[1:] {
-		file := filepath.Join(dir, row[path])
-		if _, err := os.Stat(file); row[expected] == "valid" && err == nil {
-			files = append(files, file)
+	for _, f := range diagtest.Fixtures(t) {
+		if f.Valid {
+			files = append(files, f.Path)
 		}
 	}
 	if len(files) == 0 {

@@ -11,6 +11,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgconn"
 	"modernc.org/sqlite"
+
+	"github.com/qtype-dev/qtype/internal/textfmt"
 )
 
 // Error is an error of a query or its database.
@@ -32,7 +34,7 @@ func (s *Source) explain(err error) error {
 	if errors.As(err, &explained) {
 		return err
 	}
-	reason := strings.Join(strings.Fields(s.errorText(err)), " ")
+	reason := textfmt.OneLine(s.errorText(err))
 	if p := s.url.Password; p != "" {
 		reason = strings.ReplaceAll(reason, p, "***")
 	}

@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/mattn/go-runewidth"
+
+	"github.com/qtype-dev/qtype/internal/textfmt"
 )
 
 // Clean returns text as one line without characters that a terminal acts upon:
@@ -23,7 +25,7 @@ func Clean(text string) string {
 		}
 		return r
 	}, text)
-	return strings.Join(strings.Fields(text), " ")
+	return textfmt.OneLine(text)
 }
 
 // Printable replaces the characters that a terminal acts upon by U+FFFD, except

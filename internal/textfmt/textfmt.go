@@ -39,8 +39,11 @@ func List(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// OneLine replaces each run of white space by a single space.
-func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+// OneLine replaces each run of white space by a single space, and invalid UTF-8 by
+// U+FFFD.
+func OneLine(text string) string {
+	return strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
+}
 
 // JSONKind returns the type of a JSON text by its first character: "a list".
 func JSONKind(text []byte) string {

@@ -79,7 +79,7 @@ func problems() []struct {
 
 // diagnoseServer appends the server's message, which holds no password.
 func diagnoseServer(server *pgconn.PgError) (memory.ErrorKind, string) {
-	message := strings.Join(strings.Fields(server.Message), " ")
+	message := textfmt.OneLine(server.Message)
 	for _, p := range problems() {
 		if strings.HasPrefix(server.Code, p.state) {
 			return p.kind, p.message + " (" + message + ")"

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype/spec/value"
+	"github.com/qtype-dev/qtype/spec/value/valuetest"
 )
 
 // record is a JSON object of about 1 kB, as a model or a service returns it.
@@ -33,7 +34,7 @@ func BenchmarkEncodingJSON(b *testing.B) {
 }
 
 func BenchmarkJSON(b *testing.B) {
-	v := parse(b, record)
+	v := valuetest.Parse(b, record)
 	var buf []byte
 	b.SetBytes(int64(len(record)))
 	for b.Loop() {
@@ -42,9 +43,9 @@ func BenchmarkJSON(b *testing.B) {
 }
 
 func BenchmarkCoerceRecord(b *testing.B) {
-	item := custom(b, "Item", []string{"sku: text", "price: float"})
-	answer := custom(b, "Answer", []string{"id: int", "label: text", "score: float", "text: text", "tags: list[text]", "items: list[Item]", "none: text?", "ok: boolean"}, item)
-	t, v := typ(b, "Answer", answer), parse(b, record)
+	item := valuetest.Custom(b, "Item", []string{"sku: text", "price: float"})
+	answer := valuetest.Custom(b, "Answer", []string{"id: int", "label: text", "score: float", "text: text", "tags: list[text]", "items: list[Item]", "none: text?", "ok: boolean"}, item)
+	t, v := valuetest.Type(b, "Answer", answer), valuetest.Parse(b, record)
 	for b.Loop() {
 		if _, err := value.Coerce(t, v); err != nil {
 			b.Fatal(err)

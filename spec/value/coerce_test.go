@@ -13,39 +13,8 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/spec/value"
+	"github.com/qtype-dev/qtype/spec/value/valuetest"
 )
-
-func typ(t testing.TB, text string, customs ...*spec.CustomType) spec.Type {
-	t.Helper()
-	parsed, err := spec.ParseType(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	link(&parsed, customs)
-	return parsed
-}
-
-func link(t *spec.Type, customs []*spec.CustomType) {
-	if t.Elem != nil {
-		link(t.Elem, customs)
-	}
-	for _, c := range customs {
-		if t.Name == c.ID {
-			t.Custom = c
-		}
-	}
-}
-
-// custom returns a type with properties of the form "name: type".
-func custom(t testing.TB, id string, props []string, known ...*spec.CustomType) *spec.CustomType {
-	t.Helper()
-	c := &spec.CustomType{ID: id}
-	for _, p := range props {
-		name, text, _ := strings.Cut(p, ": ")
-		c.Properties = append(c.Properties, spec.Property{Name: name, Type: typ(t, text, append(known, c)...)})
-	}
-	return c
-}
 
 func TestCoerce_Scalars(t *testing.T) {
 	noon := time.Date(2024, 5, 6, 12, 0, 0, 0, time.UTC)
@@ -92,7 +61,7 @@ func TestCoerce_Scalars(t *testing.T) {
 		{"citation_url", map[string]any{"b": 1, "a": json.Number("2")}, value.NewRecord("", value.Field{Name: "a", Value: int64(2)}, value.Field{Name: "b", Value: int64(1)})},
 	}
 	for _, tt := range tests {
-		got, err := value.Coerce(typ(t, tt.typ), tt.in)
+		got, err := value.Coerce(valuetest.Type(t, tt.typ), tt.in)
 		refused := tt.want == any(bad)
 		switch {
 		case refused && err == nil:
@@ -106,14 +75,14 @@ func TestCoerce_Scalars(t *testing.T) {
 			t.Errorf("%s of %#v: the error is not one plain line: %s", tt.typ, tt.in, err)
 		}
 	}
-	if nan, err := value.Coerce(typ(t, "float"), "nan"); err != nil || !math.IsNaN(nan.(float64)) {
+	if nan, err := value.Coerce(valuetest.Type(t, "float"), "nan"); err != nil || !math.IsNaN(nan.(float64)) {
 		t.Error("nan is no float:", nan, err)
 	}
 }
 
 func TestCoerce_Errors(t *testing.T) {
-	item := custom(t, "Item", []string{"sku: text", "price: float", "tags: list[text?]?"})
-	order := custom(t, "Order", []string{"id: int", "items: list[Item]", "again: Order?"}, item)
+	item := valuetest.Custom(t, "Item", []string{"sku: text", "price: float", "tags: list[text?]?"})
+	order := valuetest.Custom(t, "Order", []string{"id: int", "items: list[Item]", "again: Order?"}, item)
 	price := map[string]any{"sku": "a", "price": "abc"}
 	fine := map[string]any{"sku": "a", "price": 1}
 	tests := []struct {
@@ -142,9 +111,9 @@ func TestCoerce_Errors(t *testing.T) {
 	for _, tt := range tests {
 		in := tt.in
 		if tt.json != "" {
-			in = parse(t, tt.json)
+			in = valuetest.Parse(t, tt.json)
 		}
-		_, err := value.Coerce(typ(t, tt.typ, item, order), in)
+		_, err := value.Coerce(valuetest.Type(t, tt.typ, item, order), in)
 		var coerceErr *value.Error
 		if !errors.As(err, &coerceErr) || err.Error() != tt.want {
 			t.Errorf("%s:\n got %v\nwant %s", tt.typ, err, tt.want)
@@ -152,25 +121,16 @@ func TestCoerce_Errors(t *testing.T) {
 	}
 }
 
-func parse(t testing.TB, text string) any {
-	t.Helper()
-	v, err := value.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
-}
-
 func TestCoerce_RecordFieldsInOrder(t *testing.T) {
-	item := custom(t, "Item", []string{"b: text", "a: int?", "when: date?"})
-	got, err := value.Coerce(typ(t, "Item", item), parse(t, `{"unknown":1,"when":"2024-01-02","b":"x"}`))
+	item := valuetest.Custom(t, "Item", []string{"b: text", "a: int?", "when: date?"})
+	got, err := value.Coerce(valuetest.Type(t, "Item", item), valuetest.Parse(t, `{"unknown":1,"when":"2024-01-02","b":"x"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s := string(value.JSON(got)); s != `{"b":"x","a":null,"when":"2024-01-02"}` {
 		t.Error(s)
 	}
-	chunk, err := value.Coerce(typ(t, "RAGChunk"), map[string]any{"chunk_id": "c", "document_id": "d"})
+	chunk, err := value.Coerce(valuetest.Type(t, "RAGChunk"), map[string]any{"chunk_id": "c", "document_id": "d"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,19 +140,19 @@ func TestCoerce_RecordFieldsInOrder(t *testing.T) {
 }
 
 func TestCoerce_TextToUserMessage(t *testing.T) {
-	v, err := value.Coerce(typ(t, "ChatMessage"), "Where is my parcel?")
+	v, err := value.Coerce(valuetest.Type(t, "ChatMessage"), "Where is my parcel?")
 	m, ok := v.(chat.Message)
 	if err != nil || !ok || m.Role != chat.User || m.Text() != "Where is my parcel?" || m.ID == "" {
 		t.Fatalf("%#v, %v", v, err)
 	}
-	again, err := value.Coerce(typ(t, "ChatMessage"), m)
+	again, err := value.Coerce(valuetest.Type(t, "ChatMessage"), m)
 	if err != nil || again.(chat.Message).ID != m.ID {
 		t.Error("a message has lost its id", err)
 	}
 }
 
 func TestCoerce_Cells(t *testing.T) {
-	item := custom(t, "Item", []string{"n: int"})
+	item := valuetest.Custom(t, "Item", []string{"n: int"})
 	tests := []struct {
 		typ  string
 		cell value.ParseCell
@@ -208,7 +168,7 @@ func TestCoerce_Cells(t *testing.T) {
 		{"ChatMessage", `{"role":"system","blocks":[]}`, `{"role":"system","blocks":[]}`},
 	}
 	for _, tt := range tests {
-		got, err := value.Coerce(typ(t, tt.typ, item), tt.cell)
+		got, err := value.Coerce(valuetest.Type(t, tt.typ, item), tt.cell)
 		s := string(value.JSON(got))
 		if err != nil {
 			s = err.Error()
@@ -220,13 +180,13 @@ func TestCoerce_Cells(t *testing.T) {
 }
 
 func TestAssign(t *testing.T) {
-	v := &spec.Variable{ID: "n", Type: typ(t, "int"), Optional: true}
+	v := &spec.Variable{ID: "n", Type: valuetest.Type(t, "int"), Optional: true}
 	for _, in := range []any{nil, value.Unset, value.ParseCell("")} {
 		if got, err := value.Assign(v, in); got != nil || err != nil {
 			t.Errorf("%v: %v, %v", in, got, err)
 		}
 	}
-	if _, err := value.Assign(&spec.Variable{ID: "n", Type: typ(t, "int")}, value.Unset); err == nil || err.Error() != "expected int, got nothing" {
+	if _, err := value.Assign(&spec.Variable{ID: "n", Type: valuetest.Type(t, "int")}, value.Unset); err == nil || err.Error() != "expected int, got nothing" {
 		t.Error(err)
 	}
 }

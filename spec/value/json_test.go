@@ -13,11 +13,12 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/spec/value"
+	"github.com/qtype-dev/qtype/spec/value/valuetest"
 )
 
 // person returns a recursive record type.
 func person(t testing.TB) *spec.CustomType {
-	return custom(t, "Person", []string{"name: text", "age: int?", "friends: list[Person]", "photo: image?", "born: date?"})
+	return valuetest.Custom(t, "Person", []string{"name: text", "age: int?", "friends: list[Person]", "photo: image?", "born: date?"})
 }
 
 // drawType draws a type expression.
@@ -239,7 +240,7 @@ func TestJSON_RoundTrip(t *testing.T) {
 func TestParse_KeepsOrderAndDigits(t *testing.T) {
 	const text = `{"z": 1, "a": [1.50, 1e3, 12345678901234567890123, -0.0], "z": {"k": "\u00e9\ud83d\ude00\ud800"}}`
 	const want = `{"z":{"k":"é😀` + "\uFFFD" + `"},"a":[1.5,1000,12345678901234567890123,-0.0]}`
-	if got := string(value.JSON(parse(t, text))); got != want {
+	if got := string(value.JSON(valuetest.Parse(t, text))); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -280,7 +281,7 @@ func TestParse_ManyKeys(t *testing.T) {
 	for i := range 100_000 {
 		b.WriteString(`,"k` + string(value.JSON(i)) + `":1`)
 	}
-	r := parse(t, "{"+b.String()[1:]+"}").(*value.Record)
+	r := valuetest.Parse(t, "{"+b.String()[1:]+"}").(*value.Record)
 	if r.Len() != 100_000 {
 		t.Error(r.Len())
 	}
@@ -308,7 +309,7 @@ func FuzzParse(f *testing.F) {
 			v = value.ParseCell(strings.ToValidUTF8(text, "?"))
 		}
 		for _, name := range types {
-			x, err := value.Coerce(typ(t, name), v)
+			x, err := value.Coerce(valuetest.Type(t, name), v)
 			if err != nil {
 				if err.Error() == "" || strings.Contains(err.Error(), "\n") {
 					t.Fatalf("%q", err)
@@ -319,7 +320,7 @@ func FuzzParse(f *testing.F) {
 			if err != nil {
 				t.Fatalf("%s: JSON of it is not JSON: %v", name, err)
 			}
-			back, err := value.Coerce(typ(t, name), again)
+			back, err := value.Coerce(valuetest.Type(t, name), again)
 			if err != nil || !same(x, back) {
 				t.Fatalf("%s: %s came back as %s: %v", name, value.JSON(x), value.JSON(back), err)
 			}

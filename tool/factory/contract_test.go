@@ -12,6 +12,7 @@ import (
 
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
+	"github.com/qtype-dev/qtype/spec/value/valuetest"
 	"github.com/qtype-dev/qtype/tool"
 	"github.com/qtype-dev/qtype/tool/builtin"
 	"github.com/qtype-dev/qtype/tool/factory"
@@ -21,7 +22,7 @@ import (
 // Each tool multiplies the number n by two, and fails for 0.
 func TestContract(t *testing.T) {
 	ok, zero := map[string]any{"n": 2}, map[string]any{"n": 0}
-	base := spec.ToolBase{ID: "twice", Name: "twice", Inputs: vars(t, "n: int", "note: text?"), Outputs: vars(t, "m: int")}
+	base := spec.ToolBase{ID: "twice", Name: "twice", Inputs: valuetest.Variables(t, nil, "n: int", "note: text?"), Outputs: valuetest.Variables(t, nil, "m: int")}
 	for name, c := range map[string]struct {
 		tool   spec.Tool
 		opts   factory.Options
@@ -38,7 +39,7 @@ func TestContract(t *testing.T) {
 			args: ok, failed: zero, opts: factory.Options{Flow: twiceFlow}},
 		"PythonFunctionTool": {tool: &spec.PythonFunctionTool{ToolBase: base, ModulePath: "numbers_of", FunctionName: "twice"}, args: ok, failed: zero, needs: "python3",
 			opts: factory.Options{Folder: folderWith(t, "numbers_of.py", "def twice(n, note=None):\n    if n == 0:\n        raise ValueError('zero')\n    return {'m': 2 * n}\n")}},
-		"builtin": {tool: &spec.PythonFunctionTool{ToolBase: spec.ToolBase{ID: "decode", Name: "decode", Inputs: vars(t, "data: text")},
+		"builtin": {tool: &spec.PythonFunctionTool{ToolBase: spec.ToolBase{ID: "decode", Name: "decode", Inputs: valuetest.Variables(t, nil, "data: text")},
 			ModulePath: builtin.Module, FunctionName: "base64_decode"}, args: map[string]any{"data": "AP8="}, failed: map[string]any{"data": "*"}},
 	} {
 		t.Run(name, func(t *testing.T) {

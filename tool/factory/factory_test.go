@@ -12,26 +12,12 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/source"
 	"github.com/qtype-dev/qtype/spec/value"
+	"github.com/qtype-dev/qtype/spec/value/valuetest"
 	"github.com/qtype-dev/qtype/tool"
 	"github.com/qtype-dev/qtype/tool/factory"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// vars declares variables from "name: type".
-func vars(t *testing.T, decls ...string) []*spec.Variable {
-	t.Helper()
-	var all []*spec.Variable
-	for _, d := range decls {
-		id, text, _ := strings.Cut(d, ": ")
-		typ, err := spec.ParseType(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, &spec.Variable{ID: id, Type: typ})
-	}
-	return all
-}
 
 func TestCoerceResult(t *testing.T) {
 	for _, c := range []struct {
@@ -54,7 +40,7 @@ func TestCoerceResult(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := factory.CoerceResult(vars(t, c.outputs...), parsed)
+		v, err := factory.CoerceResult(valuetest.Variables(t, nil, c.outputs...), parsed)
 		got := string(value.JSON(v))
 		if err != nil {
 			got = "error: " + err.Error()
@@ -69,10 +55,10 @@ func TestCoerceResult(t *testing.T) {
 func flow(t *testing.T, inputs, outputs []string) *spec.Flow {
 	t.Helper()
 	f := &spec.Flow{ID: "inner", Description: "Adds a number to itself"}
-	for _, v := range vars(t, inputs...) {
+	for _, v := range valuetest.Variables(t, nil, inputs...) {
 		f.Inputs = append(f.Inputs, spec.Ref[*spec.Variable]{ID: v.ID, To: v})
 	}
-	for _, v := range vars(t, outputs...) {
+	for _, v := range valuetest.Variables(t, nil, outputs...) {
 		f.Outputs = append(f.Outputs, spec.Ref[*spec.Variable]{ID: v.ID, To: v})
 	}
 	return f

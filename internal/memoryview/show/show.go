@@ -125,7 +125,7 @@ func content(m chat.Message) string {
 // plain returns text on one line, without control characters, which could move the
 // terminal's cursor.
 func plain(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
+	text = textfmt.OneLine(text)
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
 			return '\uFFFD'
