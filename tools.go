@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 
 	"github.com/qtype-dev/qtype/internal/apptest"
 	"github.com/qtype-dev/qtype/internal/convert"
@@ -149,7 +150,7 @@ func (o TestOptions) file(ctx context.Context, path string) TestReport {
 func (o TestOptions) open(ctx context.Context, path string) (*apptest.Program, diag.List) {
 	p, list := Check(ctx, path, o.Options...)
 	start := func(env apptest.Env) (*runtime.App, error) {
-		opts := append(o.Options[:len(o.Options):len(o.Options)], WithEphemeral(), WithMocks(env.Mocks), WithHTTP(env.HTTP), WithApproval(env.Approve))
+		opts := slices.Concat(o.Options, []Option{WithEphemeral(), WithMocks(env.Mocks), WithHTTP(env.HTTP), WithApproval(env.Approve)})
 		return New(p, opts...)
 	}
 	return &apptest.Program{App: p.Document.Application, New: start}, list

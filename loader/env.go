@@ -149,7 +149,7 @@ func environment(opts Options, folder string) (lookup func(string) (string, bool
 func readDotEnv(path string) (map[string]string, diag.List) {
 	info, err := os.Stat(path)
 	if err != nil || info.IsDir() {
-		return nil, nil
+		return nil, nil //nolint:nilerr // the file is optional
 	}
 	file := &source.File{Path: path}
 	whole := source.Span{File: file}

@@ -104,32 +104,36 @@ func (d *decoder) decodeKeys(n *node, v reflect.Value, p *plan, owner string) un
 	if isTag {
 		names = append([]string{"type"}, names...)
 	}
-	meant, held := map[string]bool{}, map[kind]bool{}
+	unknown := unknownKeys{map[string]bool{}, map[kind]bool{}}
 	for _, pair := range n.pairs {
-		if i, known := p.byName[pair.key.text]; known {
+		i, known := p.byName[pair.key.text]
+		switch {
+		case known:
 			d.decodeField(pair, &p.fields[i], v, owner)
-		} else if p.aliases[pair.key.text] != "" {
-			continue // reported by renameAliases
-		} else if pair.key.text != "type" || !isTag {
-			if d.diags.full() { // not shown, and suggestions are expensive
-				hideUnknown(pair, v, p, "")
-				d.diags.raised++
-				continue
-			}
-			found := unknownField(pair.key, owner, names, allowsUnknown(v.Type()))
-			hideUnknown(pair, v, p, found.Suggestion)
-			// A key cannot be renamed to one that exists.
-			if len(found.Fixes) > 0 && (meant[found.Suggestion] || n.has(found.Suggestion)) {
-				found = found.WithoutFix()
-			}
-			if found.Suggestion == "" {
-				held[pair.value.kind] = true
-			}
-			meant[found.Suggestion] = true
-			d.diags.add(found)
+		case p.aliases[pair.key.text] != "": // reported by renameAliases
+		case pair.key.text == "type" && isTag:
+		case d.diags.full(): // not shown, and suggestions are expensive
+			hideUnknown(pair, v, p, "")
+			d.diags.raised++
+		default:
+			d.reportUnknown(n, pair, v, p, unknown, unknownField(pair.key, owner, names, allowsUnknown(v.Type())))
 		}
 	}
-	return unknownKeys{meant, held}
+	return unknown
+}
+
+// reportUnknown reports an unknown key of a mapping and records what it may mean.
+func (d *decoder) reportUnknown(n *node, pair pair, v reflect.Value, p *plan, unknown unknownKeys, found diag.Diagnostic) {
+	hideUnknown(pair, v, p, found.Suggestion)
+	// A key cannot be renamed to one that exists.
+	if len(found.Fixes) > 0 && (unknown.meant[found.Suggestion] || n.has(found.Suggestion)) {
+		found = found.WithoutFix()
+	}
+	if found.Suggestion == "" {
+		unknown.held[pair.value.kind] = true
+	}
+	unknown.meant[found.Suggestion] = true
+	d.diags.add(found)
 }
 
 // title returns an entity as messages name it: step "ask", memory "chat", cache_config.

@@ -8,7 +8,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag/diagtest"
 )
 
-// TestFixtures checks that the loader reports the rules of its own that the fixtures break.
+// TestFixtures checks that the loader reports those of its rules that the fixtures break.
 func TestFixtures(t *testing.T) {
 	good := 0
 	for _, f := range diagtest.Fixtures(t) {

@@ -50,7 +50,7 @@ type CallContext interface {
 }
 
 // ContextSession is what a ContextSource sees of a session during a turn.
-type ContextSession interface {
+type ContextSession interface { //nolint:interfacebloat // one view of a turn; package memory alone implements it
 	// Context is the turn's context.
 	Context() context.Context
 	// Key returns the key of the session.

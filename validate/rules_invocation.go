@@ -43,15 +43,12 @@ func (p *checker) callOf(s spec.Step) (call, bool) {
 	}
 	c := call{step: s, in: *in, out: *out}
 	plan := p.stepPlan(s)
-	for _, t := range plan.Tools() {
-		c.kind, c.id = toolCall, t.EntityID()
-		declared := false
-		if c.outputs, declared = t.Results(); !declared {
-			return call{}, false
-		}
-		c.inputs = t.Arguments()
+	if tools := plan.Tools(); len(tools) > 0 {
+		t := tools[0]
+		outputs, declared := t.Results()
+		c.kind, c.id, c.inputs, c.outputs = toolCall, t.EntityID(), t.Arguments(), outputs
 		c.inKnown, c.outKnown = knownTool(t)
-		return c, true
+		return c, declared
 	}
 	for _, called := range plan.Calls() {
 		if f := called.Flow.To; f != nil {

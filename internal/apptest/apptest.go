@@ -57,9 +57,6 @@ type Env struct {
 // errors; App is nil if the document is not an application.
 type Opener func(ctx context.Context, path string) (*Program, diag.List)
 
-// fileSuffixes are the ends of the names of test files, and those of the documents next to them.
-var fileSuffixes = map[string]string{".qtype-test.yaml": ".qtype.yaml", ".qtype-test.yml": ".qtype.yml"}
-
 // Find returns the test files below paths: a path that is a file, and the test
 // files in a folder at any depth, except in hidden folders and node_modules. Files
 // are in the order of the paths, those of a folder in alphabetical order, without

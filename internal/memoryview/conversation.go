@@ -18,7 +18,7 @@ func (v *View) printer() *show.Printer { return &show.Printer{Out: v.Out, Width:
 // Window writes what the next model call would receive of a session: its window and
 // its context. As JSON, the context blocks come first, then the system message.
 func (v *View) Window(ctx context.Context, m Memory, session string) error {
-	window, err := m.Memory.Window(ctx, session)
+	window, err := m.Window(ctx, session)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (v *View) History(ctx context.Context, m Memory, session string) error {
 		return err
 	}
 	turn, status := int64(-1), ""
-	for e, err := range m.Memory.History(ctx, session) {
+	for e, err := range m.History(ctx, session) {
 		if err == nil && v.JSON {
 			err = writeLines(v.Out, messagesJSON(&e))
 		} else if err == nil {

@@ -151,7 +151,7 @@ func usage(r sessionRow) string {
 
 // Clear deletes a session.
 func (v *View) Clear(ctx context.Context, m Memory, session string) error {
-	if err := m.Memory.Clear(ctx, session); err != nil {
+	if err := m.Clear(ctx, session); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(v.Out, "memory %s: session %s deleted\n", m.ID, terminal.Clean(session))
@@ -165,7 +165,7 @@ func (v *View) ClearAll(ctx context.Context, m Memory) error {
 		return err
 	}
 	for _, s := range sessions {
-		if err := m.Memory.Clear(ctx, s.Session); err != nil {
+		if err := m.Clear(ctx, s.Session); err != nil {
 			return err
 		}
 	}

@@ -82,7 +82,7 @@ func TestDocs(t *testing.T) {
 	}
 	want := table.ReplaceAllString(string(raw), "${1}"+strings.ReplaceAll(providerTable(), "$", "$$")+"${2}")
 	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil { //nolint:gosec // a page of the manual
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return

@@ -77,7 +77,7 @@ func (l List) Err() error {
 // FromError returns all diagnostics that err wraps, in the order of the tree of
 // errors; nil if there are none.
 func FromError(err error) List {
-	switch e := err.(type) {
+	switch e := err.(type) { //nolint:errorlint // it walks the tree of errors itself
 	case nil:
 		return nil
 	case List:

@@ -102,7 +102,7 @@ func zeroError(zero bool) error {
 func folderWith(t *testing.T, name, text string) string {
 	t.Helper()
 	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o700); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	return folder

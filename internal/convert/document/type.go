@@ -8,6 +8,7 @@ import (
 // Kind is the kind of a value.
 type Kind uint8
 
+// The kinds of values.
 const (
 	Unknown Kind = iota // not inferred yet; becomes Text
 	Text

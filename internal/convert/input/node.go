@@ -16,6 +16,7 @@ import (
 // Kind is the kind of a value.
 type Kind uint8
 
+// The kinds of values.
 const (
 	Null Kind = iota
 	Bool

@@ -25,7 +25,7 @@ func Documents(t testing.TB) map[string]string {
 			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".yaml") {
 				return err
 			}
-			text, err := os.ReadFile(path)
+			text, err := os.ReadFile(path) //nolint:gosec // test data
 			found[path] = string(text)
 			return err
 		})

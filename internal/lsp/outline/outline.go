@@ -95,7 +95,8 @@ func (n *Node) Walk(visit func(*Node)) {
 // Parse returns the root of the first document in text.
 func Parse(text string) *Node {
 	p := &parser{text: text, root: &Node{}}
-	for p.at < len(text) && p.line() {
+	for more := true; more && p.at < len(text); {
+		more = p.line()
 	}
 	return p.root
 }
