@@ -2,8 +2,12 @@ package modeltest
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 )
 
 // Message is a message of a request in OpenAI's chat format.
@@ -28,5 +32,50 @@ func OpenAI(reply func(messages []Message) (text string, status int)) http.Handl
 			"choices": []any{map[string]any{"finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": text}}},
 			"usage":   map[string]any{"prompt_tokens": 3, "completion_tokens": 5},
 		}))
+	}
+}
+
+// ReadBody adds the model, messages and tools of a request body in OpenAI's chat format,
+// which other providers have with changes: Ollama's results of tools name the tool
+// instead of the call, and its arguments are objects.
+func (c *Conversation) ReadBody(body map[string]any) {
+	type object = map[string]any
+	c.Model, _ = body["model"].(string)
+	names := map[any]any{} // of the tools, by the id of the call
+	for _, m := range body["messages"].([]any) {
+		m := m.(object)
+		switch m["role"] {
+		case "system":
+			c.System = m["content"].(string)
+			continue
+		case "tool":
+			name, ok := m["tool_name"]
+			if !ok {
+				name = names[m["tool_call_id"]]
+			}
+			c.Messages = append(c.Messages, fmt.Sprint("result of ", name, ": ", m["content"]))
+			continue
+		}
+		c.Messages = append(c.Messages, fmt.Sprint(m["role"], ": ", m["content"]))
+		calls, _ := m["tool_calls"].([]any)
+		for _, call := range calls {
+			call := call.(object)
+			f := call["function"].(object)
+			names[call["id"]] = f["name"]
+			arguments, ok := f["arguments"].(string)
+			if !ok {
+				arguments = JSON(f["arguments"])
+			}
+			c.Messages = append(c.Messages, fmt.Sprint(m["role"], " calls ", f["name"], " ", arguments))
+		}
+	}
+	tools, _ := body["tools"].([]any)
+	for _, tool := range tools {
+		f := tool.(object)["function"].(object)
+		var arguments []string
+		if schema, ok := f["parameters"].(object); ok {
+			arguments = slices.Collect(maps.Keys(schema["properties"].(object)))
+		}
+		c.Tools = append(c.Tools, fmt.Sprint(f["name"], "(", strings.Join(arguments, ","), ")"))
 	}
 }
