@@ -126,9 +126,8 @@ func Test(ctx context.Context, paths []string, o TestOptions) ([]TestReport, err
 
 // file runs the tests of one file.
 func (o TestOptions) file(ctx context.Context, path string) TestReport {
-	r := TestReport{Path: path}
 	file, list := apptest.Load(ctx, path, o.open)
-	r.Diagnostics = list
+	r := TestReport{Path: path, Diagnostics: list}
 	var tests []*spec.Test
 	if file != nil {
 		tests = file.Tests(o.Names)

@@ -29,7 +29,7 @@ func TestAlias_MeansTheSameAsTheKey(t *testing.T) {
 	if fixes := found[0].Fixes; len(fixes) != 1 || fixes[0].NewText != "concurrent_turns" || fixes[0].Span.Start.Column != 16 {
 		t.Errorf("fixes: %+v", fixes)
 	}
-	if _, ok := memory.Place().Lookup("concurrent_turns"); !ok {
+	if _, ok := memory.Position().Lookup("concurrent_turns"); !ok {
 		t.Error("the key has no position under its name of today")
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/qtype-dev/qtype/loader"
 )
 
-// large is an application of about so many lines.
+// large returns an application of about the given number of lines.
 func large(lines int) string {
 	var b strings.Builder
 	b.WriteString("id: large\nmemories:\n  - id: chat_memory\n    token_limit: 50000\nmodels:\n  - type: Model\n    id: small\n    provider: mock\nflows:\n")

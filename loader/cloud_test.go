@@ -42,7 +42,7 @@ func TestDocumentInBucket(t *testing.T) {
 		_ = resp.Body.Close()
 	}
 	result, list := loader.Load(t.Context(), "s3://shop/a/app.yaml", loader.Options{Lookup: noEnv})
-	if types := result.Document.Application.Types; len(types) != 1 || types[0].Place().Span().String() != "s3://shop/a/parts/types.yaml:1:2" {
+	if types := result.Document.Application.Types; len(types) != 1 || types[0].Position().Span().String() != "s3://shop/a/parts/types.yaml:1:2" {
 		t.Errorf("got %v", types)
 	}
 	if len(list) != 2 || !strings.Contains(list[0].Message, "is not below s3://shop/a/") || !strings.Contains(list[1].Message, `"none.yaml": the file does not exist`) {

@@ -11,7 +11,7 @@ import (
 // decodeDocument decodes a root value, or one of an application's references: a
 // mapping is an application, a list contains one of five kinds of entities.
 func (d *decoder) decodeDocument(n *node, to *spec.Document) {
-	to.SetPlace(n.place())
+	to.SetPosition(n.place())
 	switch n.kind {
 	case broken:
 		d.gaps.add(d, reflect.TypeFor[spec.Document]())

@@ -22,7 +22,7 @@ func env(values map[string]string) func(string) (string, bool) {
 
 var someEnv = map[string]string{"A": "alpha", "EMPTY": "", "MY-KEY": "dash", "A-x": "odd", " A ": "spaced", "PORT": "8080", "L": "[1,2]", "KEY": "id"}
 
-// TestVariables holds every row of reference language.md 3.1 against a
+// TestVariables checks every form of a variable against a
 // description; an expected "?NAME" is a QT005 for that variable.
 func TestVariables(t *testing.T) {
 	for _, c := range []struct{ written, want string }{
@@ -67,9 +67,8 @@ func TestVariablesInKeysAndElsewhere(t *testing.T) {
 	}
 }
 
-// TestUnsetVariablesCauseNoOtherErrors: where the value is not known nothing
-// can be said of it.
-func TestUnsetVariablesCauseNoOtherErrors(t *testing.T) {
+// TestUnsetVariables_CauseNoOtherErrors checks that an unknown value has no consequences.
+func TestUnsetVariables_CauseNoOtherErrors(t *testing.T) {
 	const text = `
 id: app
 memories: [{id: m, token_limit: "${N}", chat_history_token_ratio: "${N}"}]
@@ -178,7 +177,7 @@ func TestDotEnv(t *testing.T) {
 		t.Errorf("an included file's folder has no say, got %q", got)
 	}
 	if value, found := result.Lookup("CWD"); value != "cwd" || !found {
-		t.Errorf("the environment is handed on, got %q", value)
+		t.Errorf("the environment of the document has %q", value)
 	}
 	_, list = loader.Load(t.Context(), "app/app.yaml", loader.Options{Lookup: noEnv, NoDotEnv: true})
 	if len(list) != 7 {

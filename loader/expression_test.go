@@ -54,8 +54,8 @@ func TestAssignmentsKeepTheirOrderAndBecomeOutputs(t *testing.T) {
 	}
 }
 
-// TestAStoreIsAnIDOrAURL also where the environment gives it.
-func TestAStoreIsAnIDOrAURL(t *testing.T) {
+// TestStoreRef_IDOrURL also where the environment gives it.
+func TestStoreRef_IDOrURL(t *testing.T) {
 	for written, want := range map[string]struct{ id, url string }{
 		"chats": {id: "chats"}, "{$ref: chats}": {id: "chats"}, "redis://cache.example/0": {url: "redis://cache.example/0"},
 		"${CHATS}": {url: "postgres://u:p@db.example/chats"}, "${NONE:-chats}": {id: "chats"},

@@ -17,7 +17,7 @@ func (d *decoder) decodeStruct(n *node, v reflect.Value, name string) {
 	if !ok {
 		return // every struct of the language is a node; decodeSpecial handles the others
 	}
-	made.SetPlace(n.place())
+	made.SetPosition(n.place())
 	if tool, isTool := made.(spec.Tool); isTool && tool != nil && !d.inTool {
 		d.inTool = true
 		defer func() { d.inTool = false }()

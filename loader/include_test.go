@@ -42,7 +42,7 @@ tools: !include parts/empty.yaml
 	if filepath.Base(span.File.Path) != "memory.yaml" || span.Start.Line != 2 || len(chain) != 1 || chain[0].Start.Line != 6 || chain[0].Start.Column != 14 {
 		t.Errorf("the found is at %v, included from %v", span, chain)
 	}
-	if at := app.Models[0].Place().Field("provider").Span(); filepath.Base(at.File.Path) != "word.yaml" || len(at.Includes()) != 3 {
+	if at := app.Models[0].Position().Field("provider").Span(); filepath.Base(at.File.Path) != "word.yaml" || len(at.Includes()) != 3 {
 		t.Errorf("the provider is at %v", at)
 	}
 }
@@ -195,7 +195,7 @@ func TestByteOrderMarkAndLineEnds(t *testing.T) {
 	}
 }
 
-// TestListDocuments holds the rows of reference language.md 2.
+// TestListDocuments checks the kinds of list documents.
 func TestListDocuments(t *testing.T) {
 	for written, want := range map[string]string{
 		"[]": "auths 0", "{}": "QT104", "id: x": "application", "root: [a]": "QT103 QT104", "~": "QT101", "5": "QT101",

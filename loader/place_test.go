@@ -40,7 +40,7 @@ func TestPlacesCoverTheWord(t *testing.T) {
 			if len(list) > 0 {
 				t.Fatal(list)
 			}
-			place := result.Document.Application.Place()
+			place := result.Document.Application.Position()
 			if got := covered(place.Field("description").Span()); got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}
@@ -84,8 +84,8 @@ flows:
 		t.Error(d)
 	}
 	got = nil
-	for _, p := range []*spec.Position{flow.Place(), flow.Place().Field("inputs"), flow.Place().Field("steps").Index(0),
-		step.Place().Field("inputs"), step.Place().Field("inputs").Index(1), step.Place().Field("input_bindings"), step.Place().Field("input_bindings").Field("y"), step.Place().Field("nothing")} {
+	for _, p := range []*spec.Position{flow.Position(), flow.Position().Field("inputs"), flow.Position().Field("steps").Index(0),
+		step.Position().Field("inputs"), step.Position().Field("inputs").Index(1), step.Position().Field("input_bindings"), step.Position().Field("input_bindings").Field("y"), step.Position().Field("nothing")} {
 		got = append(got, covered(p.Span()))
 	}
 	want = []string{"id: main…        output_bindings: {}", "[a, {$ref: b}]", "id: call…        output_bindings: {}",
@@ -95,8 +95,8 @@ flows:
 	}
 }
 
-// TestMissingKeyIsPlacedWhereItWouldStand as look.md draws it.
-func TestMissingKeyIsPlacedWhereItWouldStand(t *testing.T) {
+// TestPositions_MissingKey: the diagnostic is where the key would be.
+func TestPositions_MissingKey(t *testing.T) {
 	_, list := load(t, "id: app\nmemories:\n  - token_limit: 5\n  - {token_limit: 5}\n  - {}\n  -   # note\n    token_limit: 5\n")
 	var got []string
 	for _, d := range list {
@@ -201,8 +201,8 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestFaultyPartsKeepTheRest: what is right of an entity is there for later checks.
-func TestFaultyPartsKeepTheRest(t *testing.T) {
+// TestDecode_KeepsValidParts: later checks see the valid parts of an entity.
+func TestDecode_KeepsValidParts(t *testing.T) {
 	result, list := load(t, `
 id: app
 memories: [{id: m, token_limit: 0, token_flush_size: 5}, nonsense, {id: n, token_limit: x}]

@@ -20,7 +20,7 @@ func free(t *testing.T, written string) any {
 	return result.Document.Models[0].Base().InferenceParams["v"]
 }
 
-// TestScalars holds the rows of reference language.md 3.
+// TestScalars checks how unquoted scalars are read.
 func TestScalars(t *testing.T) {
 	for written, want := range map[string]any{
 		"yes": true, "No": false, "ON": true, "off": false, "true": true, "False": false, "TRUE": true, "tRUE": "tRUE",
@@ -41,7 +41,7 @@ func TestScalars(t *testing.T) {
 	}
 }
 
-// TestCoercion holds the rows of reference language.md 4 that a document can meet.
+// TestCoercion checks the conversions of scalars.
 func TestCoercion(t *testing.T) {
 	for _, c := range []struct {
 		field, written string

@@ -75,8 +75,8 @@ func TestExcerpts_CaretsAfterSecrets(t *testing.T) {
 	}
 }
 
-// TestWhereASecretComesFrom: only what the document itself holds is in clear.
-func TestWhereASecretComesFrom(t *testing.T) {
+// TestSecret_Sources: only what the document itself holds is in clear.
+func TestSecret_Sources(t *testing.T) {
 	for text, want := range map[string]bool{
 		"sk-1": true, `"sk-1"`: true, "${KEY}": false, "${NONE}": false, "${NONE:-sk-1}": false, "Bearer ${KEY}": false,
 		"{secret_name: key}": false, `""`: false,

@@ -22,7 +22,7 @@ func TestSyntaxErrors(t *testing.T) {
 		"id: `a":                          "1:5 a value cannot start with '`'",
 		"id: %a":                          "1:5 a value cannot start with '%'",
 		"id: \"\\q\"":                     `1:6 this escape is unknown`,
-		"id: *missing":                     `1:5 the alias *missing has no anchor`,
+		"id: *missing":                    `1:5 the alias *missing has no anchor`,
 		"- a\nb: c":                       `2:1 this does not belong to the list before it`,
 		"a: b\n- c":                       `2:1 `,
 		"id: }":                           `1:5 a value is expected here`,

@@ -13,7 +13,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// BenchmarkAppend is one append after so many messages of history: time and
+// BenchmarkAppend is one append after a number of messages of history: time and
 // allocations must not depend on how many there are.
 func BenchmarkAppend(b *testing.B) {
 	stores := map[string]func(b *testing.B) memory.Store{

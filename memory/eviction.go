@@ -162,7 +162,7 @@ func (r seqRanges) has(seq int64) bool {
 	return i < len(r) && r[i].from <= seq
 }
 
-// minGap is the shortest range that is worth a query of its own: shorter ones
+// minGap is the shortest range that is worth a separate query: shorter ones
 // are read and skipped.
 const minGap = 256
 

@@ -101,7 +101,7 @@ func (m *Memory) reload(ctx context.Context, key Key, v *view) (*view, error) {
 	return v, nil
 }
 
-// firstLookback is how many entries extendBack reads at first; each further read doubles it.
+// firstLookback is how many entries extendBack reads at first; each further read reads twice as many.
 const firstLookback = 256
 
 // extendBack returns v with as much more of the history as the policy needs

@@ -113,7 +113,7 @@ func approximateBytes(e *Entry) int {
 	return n
 }
 
-// hasText reports whether a block's text is part of what a message says; the
+// hasText reports whether a block's text is part of a message's content; the
 // URL of an image is not.
 func hasText(b chat.Block) bool {
 	switch b.Type {

@@ -54,7 +54,7 @@ type evictionPolicy interface {
 	// selectForCall returns what is sent of the entries that evict left.
 	selectForCall(v *view) selection
 	// usage returns what the limit counts, the limit (0 for none) and its unit,
-	// for a window of so many messages and tokens.
+	// for a window with the given numbers of messages and tokens.
 	usage(messages, tokens int) (used, limit int, unit Unit)
 	// countsSystem reports whether the system message is a message like the
 	// others: it counts, keeps its place, and an equal one is not added again.
@@ -165,7 +165,7 @@ func newestRound(entries []*Entry, own, user int) int {
 }
 
 // leaving returns the entries that leave a view, and sets its state's Open: a
-// tool call and its results leave together, whatever the policy returns. own
+// tool call and its results leave together, independent of the result of the policy. own
 // and user are as for evictionPolicy.evict.
 func leaving(p evictionPolicy, v *view, own, user int) eviction {
 	s := p.evict(v, own, user).withToolResults(v.entries)

@@ -1,8 +1,6 @@
 package memory
 
-import (
-	"github.com/qtype-dev/qtype/internal/textfmt"
-)
+import "github.com/qtype-dev/qtype/internal/textfmt"
 
 // messageWindow keeps the newest messages, as LangChain4j's MessageWindowChatMemory does.
 type messageWindow struct {

@@ -1,8 +1,6 @@
 package memory
 
-import (
-	"github.com/qtype-dev/qtype/internal/textfmt"
-)
+import "github.com/qtype-dev/qtype/internal/textfmt"
 
 // tokenWindow keeps the newest messages within a number of tokens, as
 // LangChain4j's TokenWindowChatMemory does.

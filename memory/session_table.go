@@ -169,18 +169,18 @@ func (l *sessionTable) abandon(s *liveSession, w *waiter) bool {
 	if w.err != nil {
 		return true
 	}
-	l.handOver(s)
+	l.passLock(s)
 	return false
 }
 
 func (l *sessionTable) unlock(s *liveSession) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.handOver(s)
+	l.passLock(s)
 }
 
-// handOver gives the lock to the first waiter.
-func (l *sessionTable) handOver(s *liveSession) {
+// passLock gives the lock to the first waiter.
+func (l *sessionTable) passLock(s *liveSession) {
 	s.locked, s.cancel = false, nil
 	if len(s.waiters) == 0 {
 		l.dropIfUnused(s)

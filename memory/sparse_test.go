@@ -176,7 +176,7 @@ func (s *sparse) check(t *rapid.T) {
 
 // maxStoredCases bounds the cases in stores that write to disk or over the
 // network: the policy itself is tested in process.
-const maxStoredCases = 30
+const maxStoredCases = 20
 
 // TestEviction_NotAPrefix checks, with every kind of store, a policy that evicts
 // messages between others: also after the session is read from the store again.

@@ -145,14 +145,14 @@ const (
 
 // StoreError is a failure of a store that the program did not cause.
 type StoreError struct {
-	Place   string    // the file or server, without credentials
-	Problem ErrorKind // the kind of failure
-	Message string    // what is wrong, one line without the place
-	Err     error     // the cause, if any
+	Location string    // the file or server, without credentials
+	Problem  ErrorKind // the kind of failure
+	Message  string    // what is wrong, one line without the location
+	Err      error     // the cause, if any
 }
 
 // Error returns one line that names the place.
-func (e *StoreError) Error() string { return fmt.Sprintf("memory store %s: %s", e.Place, e.Message) }
+func (e *StoreError) Error() string { return fmt.Sprintf("memory store %s: %s", e.Location, e.Message) }
 
 // Unwrap returns the cause.
 func (e *StoreError) Unwrap() error { return e.Err }

@@ -456,7 +456,7 @@ func (t *Turn) Abort(ctx context.Context, reason error) error {
 	defer t.end()
 	text := "the turn was aborted"
 	if reason != nil {
-		text = textfmt.OneLine(reason.Error())
+		text = textfmt.OneLine(validText(reason.Error()))
 	}
 	if err := t.dropKnown(ctx); err != nil {
 		return err

@@ -238,16 +238,16 @@ func (n notify) Done() <-chan struct{} {
 	return n.Context.Done()
 }
 
-// faulty fails a number of calls of Apply, before or after the change was made.
-type faulty struct {
+// failingStore fails a number of calls of Apply, before or after the change was made.
+type failingStore struct {
 	memory.Store
 	before, after int
 }
 
-func (f *faulty) Apply(ctx context.Context, key memory.Key, c memory.Change) error {
+func (f *failingStore) Apply(ctx context.Context, key memory.Key, c memory.Change) error {
 	if f.before > 0 {
 		f.before--
-		return &memory.StoreError{Place: "test", Problem: memory.Full, Message: "no room"}
+		return &memory.StoreError{Location: "test", Problem: memory.Full, Message: "no room"}
 	}
 	err := f.Store.Apply(ctx, key, c)
 	if err == nil && f.after > 0 {
@@ -265,7 +265,7 @@ func TestCommit_LostResponse(t *testing.T) {
 		"abort":        func(turn *memory.Turn) error { return turn.Abort(t.Context(), nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newMemory(t, &faulty{Store: memory.NewInProcess(), after: 1})
+			m := newMemory(t, &failingStore{Store: memory.NewInProcess(), after: 1})
 			turn := begin(t, m)
 			testkit.Must(t, turn.Add(chat.Text(chat.User, "q")))
 			if err := turn.Commit(t.Context()); err == nil {
@@ -289,7 +289,7 @@ func TestCommit_LostResponse(t *testing.T) {
 // TestCommit_FullStore checks that a commit that fails leaves the turn open and the window as it
 // was; when there is room again, it goes through.
 func TestCommit_FullStore(t *testing.T) {
-	m := newMemory(t, &faulty{Store: memory.NewInProcess(), before: 1})
+	m := newMemory(t, &failingStore{Store: memory.NewInProcess(), before: 1})
 	turn := begin(t, m)
 	testkit.Must(t, turn.Add(chat.Text(chat.User, "q")))
 	var failure *memory.StoreError

@@ -157,7 +157,7 @@ func (f *flow) isStateless() bool {
 // invoke runs the flow on one row of another flow.
 func (a *App) invoke(ctx context.Context, f *flow, call steps.FlowCall, emit steps.FlowEmit) error {
 	row := f.newRow(call.Session, call.Number)
-	row.Place = call.Place
+	row.Ordinal = call.Ordinal
 	for i, ref := range f.spec.Inputs {
 		row.Values[f.layout.Slot(ref.To)] = call.Inputs[i]
 	}

@@ -76,7 +76,7 @@ func (p *parallelSink) push(ctx context.Context, row *steps.Row) error {
 		}
 	}
 	p.pushed++
-	t := &task{row: row, session: row.Session, ordinal: row.Place, seq: p.pushed, out: make(chan *steps.Row, outputBuffer)}
+	t := &task{row: row, session: row.Session, ordinal: row.Ordinal, seq: p.pushed, out: make(chan *steps.Row, outputBuffer)}
 	p.queue = append(p.queue, t)
 	p.enqueue(t)
 	return p.drainReady(ctx)
@@ -163,7 +163,7 @@ func (p *parallelSink) work(ctx context.Context) {
 		}
 	})
 	for t = p.dequeue(); t != nil; t = p.dequeue() {
-		if rec = nil; p.newRecorder != nil && !t.row.Done {
+		if rec = nil; p.newRecorder != nil && !t.row.Replayed {
 			if recorder == nil {
 				recorder = p.newRecorder()
 			}

@@ -51,7 +51,7 @@ func (p *pipe) processFrom(i int, row *steps.Row) error {
 		notifyFailed(p.nodes[i:], row)
 		return p.out(row)
 	}
-	if i == len(p.nodes) || row.Done {
+	if i == len(p.nodes) || row.Replayed {
 		return p.out(row)
 	}
 	if p.ctx.Err() != nil {

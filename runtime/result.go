@@ -65,5 +65,5 @@ func (f *flow) result(row *steps.Row, outputs []outputSlot) *Result {
 }
 
 func (f *flow) fill(res *Result, row *steps.Row, outputs []outputSlot) {
-	*res = Result{Number: row.Number, Session: row.Session, Err: row.Err, Replayed: row.Done, slots: f.layout, values: row.Values, outputs: outputs}
+	*res = Result{Number: row.Number, Session: row.Session, Err: row.Err, Replayed: row.Replayed, slots: f.layout, values: row.Values, outputs: outputs}
 }

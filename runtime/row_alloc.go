@@ -44,7 +44,7 @@ func (s *rowAllocator) newRow(session string, number int64) *steps.Row {
 		s.rows, s.values = make([]steps.Row, rowsPerChunk), make([]any, rowsPerChunk*width)
 	}
 	row := &s.rows[0]
-	row.Values, row.Session, row.Number, row.Place = s.values[:width:width], session, number, number
+	row.Values, row.Session, row.Number, row.Ordinal = s.values[:width:width], session, number, number
 	copy(row.Values, s.unset)
 	s.rows, s.values = s.rows[1:], s.values[width:]
 	return row

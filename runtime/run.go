@@ -98,7 +98,7 @@ func (s *resultSink) push(_ context.Context, row *steps.Row) error {
 	res := &s.spare[0]
 	s.spare = s.spare[1:]
 	s.run.flow.fill(res, row, s.run.outputs)
-	if !row.Done {
+	if !row.Replayed {
 		s.run.progress.done.Add(1)
 		if row.Err != nil {
 			s.run.progress.fails.Add(1)

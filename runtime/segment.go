@@ -80,7 +80,7 @@ func (r *run) segmentCheckpoints(number int) *checkpoint.Segment {
 func (s *segment) push(ctx context.Context, row *steps.Row) error {
 	if s.number > 0 {
 		s.rows++
-		row.Place = steps.Ordinal(s.number, s.rows)
+		row.Ordinal = steps.Ordinal(s.number, s.rows)
 		if row.Err != nil { // the segment does not change it
 			return s.first.push(ctx, row)
 		}
@@ -96,7 +96,7 @@ func (s *segment) push(ctx context.Context, row *steps.Row) error {
 		return s.finishReady()
 	}
 	if s.inflight != nil {
-		s.inflight.Begin(row.Place)
+		s.inflight.Begin(row.Ordinal)
 	}
 	if err := s.first.push(ctx, row); err != nil {
 		return err
@@ -126,13 +126,13 @@ type segmentSink struct {
 }
 
 func (e *segmentSink) push(ctx context.Context, row *steps.Row) error {
-	if e.inflight != nil && !row.Done {
+	if e.inflight != nil && !row.Replayed {
 		if err := e.inflight.Record(row); err != nil {
 			return err
 		}
 	}
 	if row.Err == nil && !e.last {
-		row.Done = false // the following steps process it
+		row.Replayed = false // the following steps process it
 	}
 	return e.next.push(ctx, row)
 }

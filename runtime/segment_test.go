@@ -83,7 +83,7 @@ type summing struct {
 
 func (s *summing) step(id string, most int) *node {
 	return nodeFor(id, stepFunc(func(_ context.Context, row *steps.Row, emit steps.Emit) error {
-		text := fmt.Sprint(id, " ", row.Values[0], " ", row.Place)
+		text := fmt.Sprint(id, " ", row.Values[0], " ", row.Ordinal)
 		s.mu.Lock()
 		s.calls[text]++
 		s.mu.Unlock()

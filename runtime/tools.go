@@ -36,7 +36,7 @@ func (a *App) newToolFactory() *factory.Factory {
 // folder returns the folder of the application's document, "" if it is not a local
 // file.
 func (a *App) folder() string {
-	file := a.spec.Place().Span().File
+	file := a.spec.Position().Span().File
 	if file == nil || strings.Contains(file.Path, "://") {
 		return ""
 	}

@@ -17,7 +17,7 @@ type Application struct {
 	Positioned
 	// ID is the application's unique name.
 	ID string `yaml:"id" jsonschema:"required"`
-	// Description says what the application is for.
+	// Description describes what the application is for.
 	Description string `yaml:"description"`
 	// Memories are the chat memories that steps share by id.
 	Memories []*Memory `yaml:"memories"`
@@ -54,7 +54,7 @@ type CustomType struct {
 	Positioned
 	// ID is the type's name, used in type expressions.
 	ID string `yaml:"id" jsonschema:"required"`
-	// Description says what a value of the type is.
+	// Description describes what a value of the type is.
 	Description string `yaml:"description"`
 	// Properties maps each field's name to its type expression: text, int?, list[Order].
 	Properties Properties `yaml:"properties" jsonschema:"required"`
@@ -84,7 +84,7 @@ type Variable struct {
 	Type Type `yaml:"type" jsonschema:"required"`
 	// Optional allows the value to be null or unset, like a trailing ? on the type.
 	Optional bool `yaml:"optional" default:"false"`
-	// UI says how a user interface asks for the value.
+	// UI describes how a user interface requests the value.
 	UI *UIHint `yaml:"ui"`
 }
 
@@ -97,7 +97,7 @@ func (v *Variable) Kind() Kind { return KindVariable }
 // IsOptional reports whether the value may be null or unset.
 func (v *Variable) IsOptional() bool { return v.Optional || v.Type.Optional }
 
-// UIHint says how a user interface asks for a value.
+// UIHint describes how a user interface requests a value.
 type UIHint struct {
 	Positioned
 	// Widget is the input element for a text variable: text (one line) or textarea.

@@ -7,15 +7,15 @@ type Flow struct {
 	ID string `yaml:"id" jsonschema:"required"`
 	// Type is Flow, and optional.
 	Type string `yaml:"type" default:"Flow" validate:"oneof=Flow"`
-	// Description says what the flow does; it is also the description of its endpoint.
+	// Description describes what the flow does; it is also the description of its endpoint.
 	Description string `yaml:"description"`
 	// Steps are run in order; a {$ref: id} reuses a step of another flow.
 	Steps []*StepItem `yaml:"steps"`
 	// Budget ends a run of the flow that would exceed it; without one the cost of a run is not limited.
 	Budget *Budget `yaml:"budget"`
-	// Interface says how users interact with the flow; without one it is for batches and REST only.
+	// Interface describes how users interact with the flow; without one it is for batches and REST only.
 	Interface *FlowInterface `yaml:"interface"`
-	// Feedback asks users to rate the flow's answers; it needs telemetry.
+	// Feedback requests ratings of the flow's answers; it needs telemetry.
 	Feedback Feedback `yaml:"feedback"`
 	// Variables declares the values that the flow's rows carry.
 	Variables []*Variable `yaml:"variables"`
@@ -53,7 +53,7 @@ type Budget struct {
 	Money float64 `yaml:"money" validate:"gt=0"`
 }
 
-// FlowInterface says how users interact with a flow.
+// FlowInterface describes how users interact with a flow.
 type FlowInterface struct {
 	Positioned
 	// Type is Complete (one text in, one text out) or Conversational (ChatMessages).
@@ -62,7 +62,7 @@ type FlowInterface struct {
 	SessionInputs []Ref[*Variable] `yaml:"session_inputs"`
 }
 
-// Feedback asks users to rate a flow's answers.
+// Feedback requests ratings of a flow's answers.
 type Feedback interface {
 	Node
 	feedback() // marks the kinds of feedback
@@ -71,25 +71,25 @@ type Feedback interface {
 // FeedbackBase holds what all kinds of feedback share.
 type FeedbackBase struct {
 	Positioned
-	// Explanation also asks for a written explanation.
+	// Explanation also requests a written explanation.
 	Explanation bool `yaml:"explanation" default:"false"`
 }
 
 func (*FeedbackBase) feedback() {}
 
-// ThumbsFeedback asks for a thumb up or down.
+// ThumbsFeedback requests a thumb up or down.
 type ThumbsFeedback struct {
 	FeedbackBase
 }
 
-// RatingFeedback asks for a score from 1 to Scale.
+// RatingFeedback requests a score from 1 to Scale.
 type RatingFeedback struct {
 	FeedbackBase
 	// Scale is the highest score, 2 to 10.
 	Scale int `yaml:"scale" default:"5" validate:"min=2,max=10"`
 }
 
-// CategoryFeedback asks for one or more labels.
+// CategoryFeedback requests one or more labels.
 type CategoryFeedback struct {
 	FeedbackBase
 	// Categories are the labels to choose from.

@@ -5,7 +5,7 @@ type Memory struct {
 	Positioned
 	// ID is the memory's unique name; steps refer to it.
 	ID string `yaml:"id" jsonschema:"required"`
-	// Policy says what is evicted from the window when it is full: flush (blocks of old messages, as in QType), message_window (all but max_messages), token_window (all but max_tokens), round_window (all but the last n_rounds), unbounded (nothing).
+	// Policy describes what is evicted from the window when it is full: flush (blocks of old messages, as in QType), message_window (all but max_messages), token_window (all but max_tokens), round_window (all but the last n_rounds), unbounded (nothing).
 	Policy Policy `yaml:"policy" default:"flush" validate:"policy"`
 	// TokenLimit is for the policy flush: the maximum number of tokens of chat messages and context together.
 	TokenLimit int `yaml:"token_limit" default:"100000" validate:"gt=0"`
@@ -29,7 +29,7 @@ type Memory struct {
 	Store StoreRef `yaml:"store"`
 	// TTL is how long an unused session is kept, window and history, such as 720h; without it sessions do not expire.
 	TTL Duration `yaml:"ttl" validate:"gt=0"`
-	// Turns says what happens to a turn while another one of the same session runs: queue (it waits), reject (it fails at once) or interrupt (it cancels the other one).
+	// Turns selects what happens to a turn while another one of the same session runs: queue (it waits), reject (it fails at once) or interrupt (it cancels the other one).
 	Turns string `yaml:"concurrent_turns" alias:"turns" default:"queue" validate:"oneof=queue reject interrupt"`
 	// Context are blocks that are sent to the model in addition to the chat messages; they share what chat_history_token_ratio leaves.
 	Context []ContextBlock `yaml:"context"`
@@ -93,7 +93,7 @@ type PinnedBlock struct {
 	Positioned
 	// Text is the text.
 	Text string `yaml:"text" jsonschema:"required"`
-	// Priority says which block is shortened first if the blocks are too large: the one with the highest number; 0 is never shortened.
+	// Priority selects which block is shortened first if the blocks are too large: the one with the highest number; 0 is never shortened.
 	Priority int `yaml:"priority" default:"0" validate:"gte=0"`
 }
 
@@ -102,7 +102,7 @@ func (*PinnedBlock) contextBlock() {}
 // VariablesBlock is the named values that steps and agents store for the session.
 type VariablesBlock struct {
 	Positioned
-	// Priority says which block is shortened first if the blocks are too large: the one with the highest number; 0 is never shortened.
+	// Priority selects which block is shortened first if the blocks are too large: the one with the highest number; 0 is never shortened.
 	Priority int `yaml:"priority" default:"1" validate:"gte=0"`
 }
 
@@ -117,7 +117,7 @@ type SummaryBlock struct {
 	MaxTokens int `yaml:"max_tokens" default:"2000" validate:"gt=0"`
 	// Instructions are the prompt for writing the summary; they replace the default ones.
 	Instructions string `yaml:"instructions"`
-	// Priority says which block is shortened first if the blocks are too large: the one with the highest number; 0 is never shortened.
+	// Priority selects which block is shortened first if the blocks are too large: the one with the highest number; 0 is never shortened.
 	Priority int `yaml:"priority" default:"2" validate:"gte=0"`
 }
 
@@ -130,7 +130,7 @@ type RetrievalBlock struct {
 	EmbeddingModel Ref[*EmbeddingModel] `yaml:"embedding_model" jsonschema:"required"`
 	// TopK is the maximum number of retrieved messages.
 	TopK int `yaml:"top_k" default:"5" validate:"gt=0"`
-	// Priority says which block is shortened first if the blocks are too large: the one with the highest number; 0 is never shortened.
+	// Priority selects which block is shortened first if the blocks are too large: the one with the highest number; 0 is never shortened.
 	Priority int `yaml:"priority" default:"3" validate:"gte=0"`
 }
 

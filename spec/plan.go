@@ -4,9 +4,10 @@ import (
 	"iter"
 	"reflect"
 	"slices"
+	"sync"
 )
 
-// Rows says how many rows a type of step makes. It is declared by the tag `rows`
+// Rows sets how many rows a type of step makes. It is declared by the tag `rows`
 // of the embedded StepBase; a step without the tag makes one row of each row.
 type Rows string
 
@@ -32,13 +33,12 @@ type StepPlan struct {
 	Rows     Rows              // how many rows it makes
 	Reads    []*Ref[*Variable] // its inputs and what bindings, paths, expressions and other keys name, each id once
 	Writes   []*Ref[*Variable] // its outputs and what bindings and assignments name, each id once
-	ReadsAll bool              // it reads whatever the row holds
+	ReadsAll bool              // it reads all values of the row
 	Maybe    bool              // it may leave its outputs as they were
 	Uses     []Use             // its references to other entities, and those of the tools that it may call
 }
 
-// Plan is the flow's plan. It is computed anew at each call where the flow was
-// not linked by package validate.
+// Plan is the flow's plan. Without SetPlan it is computed at each call.
 func (f *Flow) Plan() *Plan {
 	if f.plan != nil {
 		return f.plan
@@ -136,11 +136,47 @@ func (p *StepPlan) HoldsState() bool { return p.IsBatch() || p.UsesMemory() }
 // RowsOf is how many rows a type of step makes.
 func RowsOf(s Step) Rows { return Rows(stepTag(s, "rows")) }
 
-// stepTag is a tag of the StepBase that a step embeds; empty where it has none.
-func stepTag(s Step, name string) string {
-	f, _ := reflect.TypeOf(s).Elem().FieldByName("StepBase")
-	return f.Tag.Get(name)
+// stepInfo is what the tags of a type of step declare.
+type stepInfo struct {
+	tag                   reflect.StructTag // of the embedded StepBase
+	inputKeys, outputKeys []string
 }
+
+// stepInfos has the stepInfo of every type of step.
+var stepInfos = sync.OnceValue(func() map[reflect.Type]*stepInfo {
+	infos := map[reflect.Type]*stepInfo{}
+	for _, s := range StepTypes() {
+		infos[reflect.TypeOf(s)] = newStepInfo(reflect.TypeOf(s))
+	}
+	return infos
+})
+
+func stepInfoOf(s Step) *stepInfo {
+	if info := stepInfos()[reflect.TypeOf(s)]; info != nil {
+		return info
+	}
+	return newStepInfo(reflect.TypeOf(s)) // a type outside of the language, in a test
+}
+
+func newStepInfo(step reflect.Type) *stepInfo {
+	base, _ := step.Elem().FieldByName("StepBase")
+	info := &stepInfo{tag: base.Tag, inputKeys: []string{"inputs"}, outputKeys: []string{"outputs"}}
+	for i := range step.Elem().NumField() {
+		f := step.Elem().Field(i)
+		key := f.Tag.Get("yaml")
+		switch {
+		case f.Type == reflect.TypeFor[Assignments](), f.Tag.Get("binds") == "outputs":
+			info.outputKeys = append(info.outputKeys, key)
+		case f.Type == reflect.TypeFor[Bindings](), f.Type == reflect.TypeFor[PathRef]():
+			info.inputKeys = append(info.inputKeys, key)
+		}
+	}
+	info.inputKeys, info.outputKeys = slices.Clip(info.inputKeys), slices.Clip(info.outputKeys)
+	return info
+}
+
+// stepTag is a tag of the StepBase that a step embeds; empty where it has none.
+func stepTag(s Step, name string) string { return stepInfoOf(s).tag.Get(name) }
 
 // IsBatch reports whether the step works on groups of rows.
 func (p *StepPlan) IsBatch() bool { return p.Rows == RowsBatch }
@@ -279,19 +315,8 @@ func (s *StepBase) AllOutputs() []*Ref[*Variable] { return mergeRefs(s.Outputs, 
 // PortKeys lists the keys of a step that name its inputs and its outputs: inputs and
 // outputs themselves, bindings, paths and assignments.
 func PortKeys(s Step) (inputs, outputs []string) {
-	inputs, outputs = []string{"inputs"}, []string{"outputs"}
-	t := reflect.TypeOf(s).Elem()
-	for i := range t.NumField() {
-		f := t.Field(i)
-		key := f.Tag.Get("yaml")
-		switch {
-		case f.Type == reflect.TypeFor[Assignments](), f.Tag.Get("binds") == "outputs":
-			outputs = append(outputs, key)
-		case f.Type == reflect.TypeFor[Bindings](), f.Type == reflect.TypeFor[PathRef]():
-			inputs = append(inputs, key)
-		}
-	}
-	return inputs, outputs
+	info := stepInfoOf(s)
+	return info.inputKeys, info.outputKeys
 }
 
 // mergeRefs joins the references that a list names and those that are derived,

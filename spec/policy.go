@@ -236,6 +236,6 @@ func PolicyDocs() map[string]string {
 	for key := range docs {
 		docs[key] += "."
 	}
-	docs["policy"] = "Says what leaves the window when it is full: " + strings.Join(policies, ", ") + "."
+	docs["policy"] = "Selects what is evicted from the window when it is full: " + strings.Join(policies, ", ") + "."
 	return docs
 }

@@ -26,7 +26,7 @@ func BindingsOf(s Step) (inputs, outputs *Bindings) {
 }
 
 // AcceptedAuth lists the types of auth that an entity can use, as the tag `accepts`
-// of its field or of an embedded struct says. ok is false for an entity without the
+// of its field or of an embedded struct lists them. ok is false for an entity without the
 // tag; an empty list means that an auth has no effect.
 func AcceptedAuth(n Node) (types []string, ok bool) {
 	t := reflect.TypeOf(n).Elem()

@@ -108,7 +108,7 @@ func ValidateTag(f reflect.StructField) string {
 // rowDoc describes one value of a key whose values are rows of a table.
 type rowDoc struct{ name, doc string }
 
-// rowDocs lists the values that a validator rule of this package stands for; nil
+// rowDocs lists the values of a validator rule of this package; nil
 // for other rules.
 func rowDocs(rule string) []rowDoc {
 	var docs []rowDoc

@@ -9,16 +9,16 @@ import (
 // Ref names another entity by its id. The loader fills ID and Span; validate
 // fills To, once it has found the entity.
 type Ref[T Entity] struct {
-	ID   string      // what the document says; empty means no reference
-	Span source.Span // where it says so
+	ID   string      // the text of the document; empty means no reference
+	Span source.Span // its position
 	To   T           // the thing that the id names; the zero T before linking
 }
 
-// Reference is what validate sees of a Ref, whatever it points to.
+// Reference is a Ref of any target type.
 type Reference interface {
-	// Target is the id and its place.
+	// Target returns the id and its span.
 	Target() (id string, span source.Span)
-	// Set sets what the document says; for the loader.
+	// Set sets the text of the document; for the loader.
 	Set(id string, span source.Span)
 	// Link points the reference to e and reports whether e is of the right kind.
 	Link(e Entity) bool
@@ -30,10 +30,10 @@ type Reference interface {
 	TargetType() reflect.Type
 }
 
-// Target is the id and its place.
+// Target returns the id and its span.
 func (r *Ref[T]) Target() (string, source.Span) { return r.ID, r.Span }
 
-// Set sets what the document says.
+// Set sets the text of the document.
 func (r *Ref[T]) Set(id string, span source.Span) { r.ID, r.Span = id, span }
 
 // Link points the reference to e and reports whether e is of the right kind.

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Signature says how many variables of which types a type of step reads and
+// Signature sets how many variables of which types a type of step reads and
 // writes. It is declared by the tags `in` and `out` of the embedded StepBase:
 //
 //	in:"question: text; QT324 exactly 1; QT326 text|ChatMessage"

@@ -13,7 +13,7 @@
 //   - without:"a,b" at an embedded struct lists keys of it that do not exist here;
 //   - example:"…" is a value for examples, as YAML text;
 //   - syntax:"template", "jsonpath", "sql" or "endpoint" is the language of a text;
-//   - role:"…" says what a step or tool does with the entity that a reference names (see Role);
+//   - role:"…" describes what a step or tool does with the entity that a reference names (see Role);
 //   - binds:"outputs" marks bindings that set variables of the calling flow;
 //   - evaluated:"after" marks a condition that sees the step's outputs;
 //   - nonempty:"true" marks a list that must have an item;
@@ -90,7 +90,7 @@ func (p *Position) Lookup(name string) (*Position, bool) {
 	return nil, false
 }
 
-// Index finds the place of a list's i-th item, counted from 0; the list's own
+// Index returns the position of a list's i-th item, counted from 0; that of the list
 // where there is none. It accepts nil.
 func (p *Position) Index(i int) *Position {
 	if p == nil || i < 0 || i >= len(p.Parts) {
@@ -99,7 +99,7 @@ func (p *Position) Index(i int) *Position {
 	return p.Parts[i]
 }
 
-// Span is the value's place, the zero span for a nil Place.
+// Span returns the value's span, the zero span for a nil Position.
 func (p *Position) Span() source.Span {
 	if p == nil {
 		return source.Span{}
@@ -115,20 +115,20 @@ type Unknowns struct {
 }
 
 // Positioned is embedded in every entity and holds its position.
-type Positioned struct{ place *Position }
+type Positioned struct{ position *Position }
 
-// Place is the entity's place; nil for one made by a Go program.
-func (o *Positioned) Place() *Position { return o.place }
+// Position returns the entity's position; nil for one made by a Go program.
+func (o *Positioned) Position() *Position { return o.position }
 
-// SetPlace is called by the loader, once.
-func (o *Positioned) SetPlace(p *Position) { o.place = p }
+// SetPosition is called by the loader, once.
+func (o *Positioned) SetPosition(p *Position) { o.position = p }
 
-// Node is anything with a place in a document: entities and their plain parts.
+// Node is anything with a position in a document: entities and their parts.
 type Node interface {
-	// Place is where the document writes it, nil for what no document holds.
-	Place() *Position
-	// SetPlace notes that; for the loader, once.
-	SetPlace(*Position)
+	// Position is where the document writes it, nil for what no document holds.
+	Position() *Position
+	// SetPosition notes that; for the loader, once.
+	SetPosition(*Position)
 }
 
 // Entity is a node with an id that references can name.

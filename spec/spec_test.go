@@ -65,7 +65,7 @@ func TestTypesAreComparedByName(t *testing.T) {
 	}
 }
 
-func TestASecretPrintsAsStarsEverywhere(t *testing.T) {
+func TestSecret_IsRedacted(t *testing.T) {
 	s := spec.NewSecret("sk-12345")
 	auth := &spec.APIKeyAuth{APIKey: s}
 	asJSON, err := json.Marshal(map[string]any{"secret": s, "pointer": &s})
@@ -84,7 +84,7 @@ func TestASecretPrintsAsStarsEverywhere(t *testing.T) {
 	}
 }
 
-func TestAReferenceTakesItsKindOnly(t *testing.T) {
+func TestRef_LinksItsKindOnly(t *testing.T) {
 	var r spec.Ref[*spec.Memory]
 	r.Set("m", source.Span{File: &source.File{Path: "a.yaml"}})
 	if r.Link(&spec.Model{ID: "m"}) || r.Linked() {
@@ -112,12 +112,12 @@ func TestPlacesAreFoundByNameAndIndexAndNeverMissing(t *testing.T) {
 		}
 	}
 	if p.Field("inputs").Index(9).Span().Start.Line != 3 || (*spec.Position)(nil).Field("x").Index(1).Span() != (source.Span{}) {
-		t.Error("what is absent has the place of what it would stand in")
+		t.Error("an absent key must have the position of its mapping")
 	}
 }
 
 // Every struct of the language is complete: each field of a case has a key, and
-// each tag makes a node of its own type.
+// each tag makes a node of a different type.
 func TestUnionsAreWellFormed(t *testing.T) {
 	for _, u := range spec.Unions() {
 		seen := map[string]bool{}

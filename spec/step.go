@@ -22,9 +22,9 @@ type StepBase struct {
 	CacheConfig *CacheConfig `yaml:"cache_config"`
 	// Timeout ends the step's work on a row that takes longer, such as 30s.
 	Timeout Duration `yaml:"timeout" validate:"gt=0"`
-	// Retry says how often a failed attempt on a row is repeated; models and tools retry their calls themselves.
+	// Retry sets how often a failed attempt on a row is repeated; models and tools retry their calls themselves.
 	Retry *RetryPolicy `yaml:"retry"`
-	// OnError says what happens to a row that the step fails on: fail (the row keeps its error), skip (the row is dropped), continue (the row goes on without the step's outputs).
+	// OnError selects what happens to a row that the step fails on: fail (the row keeps its error), skip (the row is dropped), continue (the row goes on without the step's outputs).
 	OnError string `yaml:"on_error" default:"fail" validate:"oneof=fail skip continue"`
 	// DerivedInputs are variables that the step reads without naming them in inputs: bindings, paths and expressions.
 	DerivedInputs []*Ref[*Variable] `yaml:"-"`
@@ -44,14 +44,14 @@ func (s *StepBase) Common() *StepBase { return s }
 // CacheDirectory is the default folder of caches.
 const CacheDirectory = "./.qtype-cache"
 
-// CacheConfig says how a step's results are cached on disk.
+// CacheConfig describes how a step's results are cached on disk.
 type CacheConfig struct {
 	Positioned
 	// Directory is the folder of the cache.
 	Directory string `yaml:"directory" default:"./.qtype-cache"`
 	// Namespace separates caches in one folder.
 	Namespace string `yaml:"namespace"`
-	// OnError says whether failed results are cached: Drop or Cache.
+	// OnError sets whether failed results are cached: Drop or Cache.
 	OnError string `yaml:"on_error" default:"Drop" validate:"oneof=Drop Cache"`
 	// Version separates results of different versions of the step.
 	Version string `yaml:"version" default:"1.0"`
@@ -59,13 +59,13 @@ type CacheConfig struct {
 	Compress bool `yaml:"compress" default:"false"`
 	// TTL is how many seconds a result is valid; without it results do not expire.
 	TTL *int `yaml:"ttl" validate:"omitempty,gt=0"`
-	// KeyedBy says what the cache key covers: configuration (the inputs and everything that determines the result: prompt, model, tool, types), or inputs (the inputs alone, as in QType; then increase version when something else changes).
+	// KeyedBy describes what the cache key covers: configuration (the inputs and everything that determines the result: prompt, model, tool, types), or inputs (the inputs alone, as in QType; then increase version when something else changes).
 	KeyedBy string `yaml:"keyed_by" default:"configuration" validate:"oneof=configuration inputs"`
 	// MaxSizeMB is how many MiB the step's results may take on disk; the least recently used ones are evicted.
 	MaxSizeMB int `yaml:"max_size_mb" default:"1024" validate:"gt=0"`
 }
 
-// BatchConfig says how rows are grouped into batches.
+// BatchConfig describes how rows are grouped into batches.
 type BatchConfig struct {
 	Positioned
 	// BatchSize is the maximum number of rows in a batch.
@@ -74,7 +74,7 @@ type BatchConfig struct {
 	MaxWait Duration `yaml:"max_wait" validate:"gt=0"`
 }
 
-// ConcurrencyConfig says how many rows a step processes at once.
+// ConcurrencyConfig sets how many rows a step processes at once.
 type ConcurrencyConfig struct {
 	Positioned
 	// NumWorkers is the maximum number of rows at once.
@@ -83,7 +83,7 @@ type ConcurrencyConfig struct {
 
 // Concurrent is embedded in the steps that can process several rows at once.
 type Concurrent struct {
-	// ConcurrencyConfig says how many rows the step processes at once.
+	// ConcurrencyConfig sets how many rows the step processes at once.
 	ConcurrencyConfig *ConcurrencyConfig `yaml:"concurrency_config"`
 }
 
@@ -97,7 +97,7 @@ func (c Concurrent) Workers() int {
 
 // Batched is embedded in the steps that process rows in batches.
 type Batched struct {
-	// BatchConfig says how rows are grouped into batches.
+	// BatchConfig describes how rows are grouped into batches.
 	BatchConfig *BatchConfig `yaml:"batch_config"`
 }
 

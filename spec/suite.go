@@ -16,7 +16,7 @@ type Suite struct {
 // Test is a conversation, or a single run of a flow, and the expected results.
 type Test struct {
 	Positioned
-	// Name says what is tested; it is unique in the file.
+	// Name describes what is tested; it is unique in the file.
 	Name string `yaml:"name" jsonschema:"required"`
 	// Flow is the id of the flow to run; optional if the application has one flow.
 	Flow string `yaml:"flow"`

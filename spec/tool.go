@@ -18,7 +18,7 @@ type ToolBase struct {
 	ID string `yaml:"id" jsonschema:"required"`
 	// Name is the name of the tool that models see; all providers accept letters, digits, _ and -.
 	Name string `yaml:"name" jsonschema:"required"`
-	// Description says what the tool does and when to use it; models read it.
+	// Description describes what the tool does and when to use it; models read it.
 	Description string `yaml:"description" jsonschema:"required"`
 	// Inputs are the tool's arguments.
 	Inputs []*Variable `yaml:"inputs"`
@@ -61,7 +61,7 @@ type PythonFunctionTool struct {
 	FunctionName string `yaml:"function_name" jsonschema:"required"`
 	// ModulePath is the module's dotted path; it is searched in the document's folder, then in PYTHONPATH.
 	ModulePath string `yaml:"module_path" jsonschema:"required"`
-	// Env are the environment variables of the function; of the program's own environment it sees only PATH, HOME, the locale and similar variables, no secrets.
+	// Env are the environment variables of the function; of the process environment it sees only PATH, HOME, the locale and similar variables, no secrets.
 	Env map[string]Secret `yaml:"env"`
 	// Timeout ends a call that takes longer, such as 10s.
 	Timeout Duration `yaml:"timeout" default:"60s" validate:"gt=0"`

@@ -29,7 +29,7 @@ func DomainTypes() []string {
 
 // Any is the name of the type that any value fits. No document can write it:
 // validate puts it in place of an unknown element of {element_type: …}, which
-// QType does not check (language.md 7.1).
+// QType does not check.
 const Any = "any"
 
 // String is the expression as a document writes it.
@@ -74,10 +74,10 @@ func (t Type) IsRecord() bool {
 	return t.Elem == nil && t.Name != "MessageRole" && (t.Custom != nil || slices.Contains(DomainTypes(), t.Name))
 }
 
-// TypeError tells why a type expression cannot be read.
+// TypeError explains why a type expression is invalid.
 type TypeError struct {
 	Text      string // the expression
-	Misplaced bool   // the fault is a `?` in a wrong place rather than the shape
+	Misplaced bool   // the error is a misplaced `?`
 }
 
 // Error names the expression.
@@ -88,9 +88,9 @@ func (e *TypeError) Error() string {
 	return fmt.Sprintf("%q is not a type expression", e.Text)
 }
 
-// ParseType reads a type expression. Lists may nest and `?` may stand at every
-// level; which of that a place allows is for the validator to say. The name is
-// not looked up.
+// ParseType parses a type expression. Lists may nest, and every level may have a ?; the
+// validator checks which of them a position allows. The name is not looked up. The
+// error is a *TypeError.
 func ParseType(text string) (Type, error) {
 	t, err := parseType(text, 0)
 	if err != nil {

@@ -6,10 +6,10 @@ import "github.com/qtype-dev/qtype/spec/source"
 // version does not support. Such a setting is never ignored: without it, the
 // application would not do what its document describes.
 type NotAvailableError struct {
-	Owner string      // what has the setting, such as "model gpt"; empty if the caller names it
-	What  string      // the setting, such as "provider aws-bedrock"
-	Key   string      // the key of the owner's declaration that has the setting, such as "provider"
-	Place source.Span // the position of the setting; zero if it is not known
+	Owner    string      // what has the setting, such as "model gpt"; empty if the caller names it
+	What     string      // the setting, such as "provider aws-bedrock"
+	Key      string      // the key of the owner's declaration that has the setting, such as "provider"
+	Position source.Span // the position of the setting; zero if it is not known
 }
 
 // Error names the position, the owner and the setting.
@@ -18,7 +18,7 @@ func (e *NotAvailableError) Error() string {
 	if e.Owner != "" {
 		text = e.Owner + ": " + text
 	}
-	if place := e.Place.String(); place != "" {
+	if place := e.Position.String(); place != "" {
 		text = place + ": " + text
 	}
 	return text
@@ -28,9 +28,9 @@ func (e *NotAvailableError) Error() string {
 // owner. If n does not have the key, it is the position of n.
 func (e *NotAvailableError) At(n Node) *NotAvailableError {
 	at := *e
-	at.Place = n.Place().Span()
-	if field, ok := n.Place().Lookup(e.Key); ok {
-		at.Place = field.Key
+	at.Position = n.Position().Span()
+	if field, ok := n.Position().Lookup(e.Key); ok {
+		at.Position = field.Key
 	}
 	return &at
 }

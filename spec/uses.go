@@ -3,13 +3,14 @@ package spec
 import (
 	"reflect"
 	"strings"
+	"sync"
 )
 
-// Role says what an entity does with another one that it refers to.
+// Role describes what an entity does with another one that it refers to.
 type Role string
 
 // The roles. A reference has the role of its type; the tag `role` of the field
-// overrides it, and `role:"-"` says that the field is no use but a choice among
+// overrides it, and `role:"-"` marks a field that only selects some of
 // the entity's other uses.
 const (
 	RoleChatModel    Role = "chat model"      // it calls the chat model
@@ -26,7 +27,7 @@ const (
 )
 
 // roles maps the type that a reference accepts to its role.
-func roles() map[reflect.Type]Role {
+var roles = sync.OnceValue(func() map[reflect.Type]Role {
 	return map[reflect.Type]Role{
 		reflect.TypeFor[ModelEntity]():     RoleChatModel,
 		reflect.TypeFor[*Model]():          RoleChatModel,
@@ -42,7 +43,7 @@ func roles() map[reflect.Type]Role {
 		reflect.TypeFor[*Store]():          RoleStore,
 		reflect.TypeFor[*Variable]():       RoleVariable,
 	}
-}
+})
 
 // Use is one reference of an entity.
 type Use struct {

@@ -31,7 +31,7 @@ type FlowCall struct {
 	Inputs  []any      // one for each of Flow.Inputs; value.Unset where nothing is given
 	Session string     // the caller's session
 	Number  int64      // the caller's row number
-	Place   int64      // the ordinal of the caller's row
+	Ordinal int64      // the ordinal of the caller's row
 }
 
 // FlowEmit receives one result row of an invoked flow: one value for each of

@@ -23,7 +23,7 @@ type callContextKey struct{}
 
 // withCallContext returns a context for the calls of a step on a row.
 func withCallContext(ctx context.Context, step string, row *Row) context.Context {
-	return enterTurn(ctx, callContext{step: step, session: row.Session, row: row.Number, ordinal: row.Place})
+	return enterTurn(ctx, callContext{step: step, session: row.Session, row: row.Number, ordinal: row.Ordinal})
 }
 
 // withTurn returns a context for the calls within the conversation's turn.
@@ -31,7 +31,7 @@ func (s *llmStep) withTurn(ctx context.Context, row *Row, d *conversation) conte
 	if d.turn == nil {
 		return ctx
 	}
-	return enterTurn(ctx, callContext{step: s.id, session: row.Session, row: row.Number, ordinal: row.Place, memory: s.memory, turn: d.turn})
+	return enterTurn(ctx, callContext{step: s.id, session: row.Session, row: row.Number, ordinal: row.Ordinal, memory: s.memory, turn: d.turn})
 }
 
 func enterTurn(ctx context.Context, s callContext) context.Context {

@@ -126,7 +126,7 @@ func (d *conversation) close(ctx context.Context, err error) error {
 // sameStore reports whether both errors come from one store: reporting one is enough.
 func sameStore(one, other error) bool {
 	var a, b *memory.StoreError
-	return errors.As(one, &a) && errors.As(other, &b) && a.Place == b.Place
+	return errors.As(one, &a) && errors.As(other, &b) && a.Location == b.Location
 }
 
 // messagesFrom makes messages from the inputs of a step, in their order.

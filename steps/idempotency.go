@@ -37,7 +37,7 @@ func idempotencyKey(ctx context.Context, row *Row, msgs []chat.Message) string {
 	if o == nil {
 		return ""
 	}
-	h, ordinal := sha256.New(), row.Place
+	h, ordinal := sha256.New(), row.Ordinal
 	for s := callContextFrom(ctx); s != nil; s = s.outer {
 		fmt.Fprintf(h, "%q ", s.step)
 		ordinal = s.ordinal // the outermost call: that of the input row, of which a tool runs this row's flow

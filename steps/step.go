@@ -14,13 +14,13 @@ import (
 // Row is one row of a flow. Its variables are slots of an array that is laid out when
 // the flow is compiled. A row belongs to one step at a time.
 type Row struct {
-	Values  []any    // by slot; value.Unset where nothing was set
-	Session string   // the conversation that the row belongs to
-	Number  int64    // number of the input row that it came from, counted from 1; 0 if it came from several
-	Place   int64    // ordinal in the run, the same after a resume; see Ordinal
-	Done    bool     // its results are known from an earlier run: it passes unchanged to the next batch step
-	Err     *Error   // set once the row has failed; later steps pass it on unchanged
-	block   *rowPool // the block that it was allocated in; nil for none
+	Values   []any    // by slot; value.Unset where nothing was set
+	Session  string   // the conversation that the row belongs to
+	Number   int64    // number of the input row that it came from, counted from 1; 0 if it came from several
+	Ordinal  int64    // ordinal in the run, the same after a resume; see Ordinal
+	Replayed bool     // its results are known from an earlier run: it passes unchanged to the next batch step
+	Err      *Error   // set once the row has failed; later steps pass it on unchanged
+	block    *rowPool // the block that it was allocated in; nil for none
 }
 
 // ordinalBits is how many bits of an ordinal count the rows of one segment.

@@ -65,7 +65,7 @@ func (e *Env) newSubflow(ref *spec.Ref[*spec.Flow], s *spec.StepBase) (*subflow,
 
 // call runs the flow on a row. It reads the row before the flow begins.
 func (b *subflow) call(ctx context.Context, row *Row, emit FlowEmit) error {
-	call := FlowCall{Flow: b.flow, Inputs: make([]any, len(b.inputs)), Session: row.Session, Number: row.Number, Place: row.Place}
+	call := FlowCall{Flow: b.flow, Inputs: make([]any, len(b.inputs)), Session: row.Session, Number: row.Number, Ordinal: row.Ordinal}
 	for i, in := range b.inputs {
 		call.Inputs[i] = any(value.Unset)
 		if in != nil {

@@ -63,8 +63,8 @@ func (p *checker) planOf(f *spec.Flow) *dataflow {
 	}
 	made := &dataflow{
 		steps:    f.Plan().Steps,
-		read:     f.Place().Complete("steps"),
-		complete: allLinked(portsOf(f.Inputs)) && f.Place().Complete("inputs", "steps"),
+		read:     f.Position().Complete("steps"),
+		complete: allLinked(portsOf(f.Inputs)) && f.Position().Complete("inputs", "steps"),
 	}
 	p.plans[f] = made
 	if len(made.steps) < len(f.Steps) {

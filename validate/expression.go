@@ -145,7 +145,7 @@ func (p *checker) checkResult(x expressionUse, result expression.Result) {
 		p.list.Add(notBoolean(x.expr, result))
 	case x.target != nil && x.target.To != nil && !p.untyped[x.target.To] && !result.AssignableTo(x.target.To.Type):
 		diagnostic := newDiagnostic("QT426", x.expr.Span, "%q is %s, but the expression is %s", x.target.ID, x.target.To.Type.String(), result).
-			WithRelated(typePlace(x.target.To.Place().Field("type")), "declared here")
+			WithRelated(typePlace(x.target.To.Position().Field("type")), "declared here")
 		if convert := expression.Converter(x.target.To.Type); convert != "" {
 			diagnostic = diagnostic.WithHint("convert the value with %s(…), or change the type of the variable", convert)
 		}

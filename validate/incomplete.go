@@ -22,21 +22,21 @@ func (p *checker) maybeReferenced(e spec.Entity) bool {
 // allPortsRead reports whether all keys with variables of a step could be read.
 func allPortsRead(s spec.Step) bool {
 	inputs, outputs := spec.PortKeys(s)
-	return s.Place().Complete(append(inputs, outputs...)...)
+	return s.Position().Complete(append(inputs, outputs...)...)
 }
 
 // sideRead reports whether the keys with the inputs or the outputs of a step could be read.
 func sideRead(s spec.Step, ofOutputs bool) bool {
 	inputs, outputs := spec.PortKeys(s)
 	if ofOutputs {
-		return s.Place().Complete(outputs...)
+		return s.Position().Complete(outputs...)
 	}
-	return s.Place().Complete(inputs...)
+	return s.Position().Complete(inputs...)
 }
 
 // isConclusive reports whether the node was read completely enough to check r.
 func isConclusive(n spec.Node, r rule) bool {
-	if !n.Place().Complete() {
+	if !n.Position().Complete() {
 		return false
 	}
 	s, isStep := n.(spec.Step)
@@ -48,7 +48,7 @@ func knownFlow(f *spec.Flow) (in, out bool) {
 	if f == nil {
 		return false, false
 	}
-	return f.Place().Complete("inputs") && allLinked(portsOf(f.Inputs)), f.Place().Complete("outputs") && allLinked(portsOf(f.Outputs))
+	return f.Position().Complete("inputs") && allLinked(portsOf(f.Inputs)), f.Position().Complete("outputs") && allLinked(portsOf(f.Outputs))
 }
 
 // knownTool reports whether all inputs and all outputs of a tool could be read.
@@ -58,7 +58,7 @@ func knownTool(t spec.Tool) (in, out bool) {
 	}
 	arguments := t.Arguments()
 	results, _ := t.Results()
-	return t.Place().Complete("inputs", "parameters") && allHaveIDs(arguments), t.Place().Complete("outputs") && allHaveIDs(results)
+	return t.Position().Complete("inputs", "parameters") && allHaveIDs(arguments), t.Position().Complete("outputs") && allHaveIDs(results)
 }
 
 // allHaveIDs reports whether all variables have ids. The loader reports missing ids.

@@ -54,7 +54,7 @@ func (p *checker) isMissingPart(m reference, found []spec.Entity) bool {
 }
 
 // isIncompleteEntity reports whether the kind of an entity could not be read.
-func isIncompleteEntity(e spec.Entity) bool { return e != nil && !e.Place().Complete() }
+func isIncompleteEntity(e spec.Entity) bool { return e != nil && !e.Position().Complete() }
 
 // lookup returns the entities that an id can refer to at a position. A variable is
 // looked up in its flow, then in the document, then in the other flows.

@@ -20,7 +20,7 @@ func unused() rule {
 			}
 			for _, v := range p.nodes {
 				e, ok := v.node.(spec.Entity)
-				if !ok || p.used[e] || !mustBeUsed(v) || p.maybeReferenced(e) || !e.Place().Complete("id") {
+				if !ok || p.used[e] || !mustBeUsed(v) || p.maybeReferenced(e) || !e.Position().Complete("id") {
 					continue
 				}
 				// Included files may declare more than this document uses.
@@ -51,7 +51,7 @@ func unportableID() rule {
 		sample: sample{in: "⟦_name│name⟧: text", out: "⟦_name│name⟧: text",
 			steps: "- {type: Echo, id: pass, inputs: [⟦_name│name⟧], outputs: [⟦_name│name⟧]}"},
 		check: on(func(p *ruleContext, e spec.Entity) {
-			if id := e.EntityID(); id != "" && !isPortableID(id) && e.Place().Complete("id") {
+			if id := e.EntityID(); id != "" && !isPortableID(id) && e.Position().Complete("id") {
 				p.list.Add(p.reportAt(idPlace(e), "the id %q is not valid in URLs, file names and JSON fields", id).
 					WithHint("use a letter, then letters, digits, _, . and -"))
 			}

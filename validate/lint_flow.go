@@ -35,7 +35,7 @@ func unknownSessionInput() rule {
 		doc:    "session_inputs lists the inputs of the flow that keep their first value for the whole conversation.",
 		sample: chatSample("question: ChatMessage⟦│, plan: text⟧", "answer: ChatMessage, plan: text", "interface: {type: Conversational, session_inputs: [plan]}"),
 		check: on(func(p *ruleContext, f *spec.Flow) {
-			if f.Interface == nil || !f.Place().Complete("inputs") {
+			if f.Interface == nil || !f.Position().Complete("inputs") {
 				return
 			}
 			for _, s := range portsOf(f.Interface.SessionInputs) {

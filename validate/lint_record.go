@@ -63,7 +63,7 @@ func constructFields() rule {
 				return
 			}
 			t, known := p.typed(outs[0])
-			if !known || !t.IsRecord() || t.Custom != nil && !t.Custom.Place().Complete("properties") {
+			if !known || !t.IsRecord() || t.Custom != nil && !t.Custom.Position().Complete("properties") {
 				return
 			}
 			p.checkFields(s, t)

@@ -110,17 +110,17 @@ func (p *checker) apply(rules []rule) {
 // the node if it has none of them.
 func placeOf(n spec.Node, keys ...string) source.Span {
 	for _, key := range keys {
-		if field, ok := n.Place().Lookup(key); ok {
+		if field, ok := n.Position().Lookup(key); ok {
 			return field.Span()
 		}
 	}
-	return n.Place().Span()
+	return n.Position().Span()
 }
 
 // fieldKey returns the position of a key, for diagnostics about its presence.
 func fieldKey(n spec.Node, key string) source.Span {
-	if field, ok := n.Place().Lookup(key); ok {
+	if field, ok := n.Position().Lookup(key); ok {
 		return field.Key
 	}
-	return n.Place().Span()
+	return n.Position().Span()
 }

@@ -30,7 +30,7 @@ func feedbackNeedsTelemetry() rule {
 // mayHaveTelemetry reports whether an application has a telemetry sink, or one that
 // could not be read. The application may be nil.
 func mayHaveTelemetry(app *spec.Application) bool {
-	return app != nil && (app.Telemetry != nil || !app.Place().Complete("telemetry"))
+	return app != nil && (app.Telemetry != nil || !app.Position().Complete("telemetry"))
 }
 
 func secretsNeedManager() rule {
@@ -52,9 +52,9 @@ auths:
 				return
 			}
 			// This is one error, even with several secrets.
-			diagnostic := p.reportAt(secrets[0].Place().Span(), "the secret %q is used, but the application %q has no secret_manager", secrets[0].SecretName, app.ID)
+			diagnostic := p.reportAt(secrets[0].Position().Span(), "the secret %q is used, but the application %q has no secret_manager", secrets[0].SecretName, app.ID)
 			for _, more := range secrets[1:min(len(secrets), 4)] {
-				diagnostic = diagnostic.WithRelated(more.Place().Span(), "another secret")
+				diagnostic = diagnostic.WithRelated(more.Position().Span(), "another secret")
 			}
 			p.list.Add(diagnostic.WithHint("add secret_manager: to the application"))
 		})}
@@ -70,7 +70,7 @@ func (p *checker) secretsInUse() []*spec.SecretReference {
 		}
 	}
 	slices.SortStableFunc(secrets, func(a, b *spec.SecretReference) int {
-		return source.Compare(a.Place().Span(), b.Place().Span())
+		return source.Compare(a.Position().Span(), b.Position().Span())
 	})
 	return secrets
 }
@@ -108,7 +108,7 @@ secret_manager: {type: aws_secret_manager, id: secrets, auth: vault}
 		check: on(func(p *ruleContext, m *spec.AWSSecretManager) {
 			for _, v := range p.nodes {
 				if s, ok := v.node.(*spec.SecretReference); ok && m.Auth.To != nil && v.at.owner == m.Auth.To.(spec.Entity) {
-					p.report(s.Place().Span(), "the credentials of the secret manager %q cannot be secrets that it manages", m.ID)
+					p.report(s.Position().Span(), "the credentials of the secret manager %q cannot be secrets that it manages", m.ID)
 				}
 			}
 		})}

@@ -107,7 +107,7 @@ models:
 				return
 			}
 			for _, name := range []string{"header", "query"} {
-				if field, written := key.Place().Lookup(name); written {
+				if field, written := key.Position().Lookup(name); written {
 					p.list.Add(p.reportAt(m.Base().Auth.Span, "the %s of %q has no effect: the provider %s defines how the key is sent", name, key.ID, m.Base().Provider).
 						WithRelated(field.Key, "written here"))
 				}

@@ -79,7 +79,7 @@ func emptyPinnedBlock() rule {
 		doc:    "A pinned block sends its text with every model call. Without a text it has no effect.",
 		sample: sample{text: "\nid: example\nmemories:\n  - id: chat_memory\n    context:\n      - {type: pinned, text: \"⟦ │The customer is on plan Gold.⟧\"}\n"},
 		check: on(func(p *ruleContext, b *spec.PinnedBlock) {
-			if _, written := b.Place().Lookup("text"); written && strings.TrimSpace(b.Text) == "" {
+			if _, written := b.Position().Lookup("text"); written && strings.TrimSpace(b.Text) == "" {
 				p.report(placeOf(b, "text"), "the pinned text is empty")
 			}
 		})}

@@ -199,7 +199,7 @@ func emptyStep() rule {
 		check: on(func(p *ruleContext, s spec.Step) {
 			for _, key := range spec.EmptyKeys(s) {
 				// A value that could not be read has parts. The loader reports missing keys.
-				if written, ok := s.Place().Lookup(key); ok && len(written.Parts) == 0 {
+				if written, ok := s.Position().Lookup(key); ok && len(written.Parts) == 0 {
 					p.report(written.Key, "%q of step %q (%s) is empty", key, s.EntityID(), spec.TypeName(s))
 				}
 			}

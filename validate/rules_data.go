@@ -27,7 +27,7 @@ func (p *ruleContext) inOut(s spec.Step) (in, out port, ok bool) {
 // reportOutputType reports an output whose type does not match that of the input.
 func (p *ruleContext) reportOutputType(s spec.Step, out port, want string, in port) {
 	diagnostic := p.reportAt(out.Span, "the output %q of step %q must be %s, is %s", out.ID, s.EntityID(), want, out.To.Type.String())
-	if place := typePlace(in.To.Place().Field("type")); !place.IsZero() {
+	if place := typePlace(in.To.Position().Field("type")); !place.IsZero() {
 		diagnostic = diagnostic.WithRelated(place, "the input is "+in.To.Type.String())
 	}
 	p.list.Add(diagnostic)
@@ -174,8 +174,8 @@ func emptyPath() rule {
 			steps: "- {type: FieldExtractor, id: work, json_path: \"⟦ │$.content⟧\", inputs: [found], outputs: [content]}"},
 		check: on(func(p *ruleContext, s *spec.FieldExtractor) {
 			// The loader reports a missing path.
-			_, written := s.Place().Lookup("json_path")
-			if strings.TrimSpace(s.JSONPath) == "" && s.Place().Complete("json_path") && (written || s.Place() == nil) {
+			_, written := s.Position().Lookup("json_path")
+			if strings.TrimSpace(s.JSONPath) == "" && s.Position().Complete("json_path") && (written || s.Position() == nil) {
 				p.report(placeOf(s, "json_path", "id"), "the json_path of step %q is empty", s.ID)
 			}
 		})}

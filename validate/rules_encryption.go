@@ -30,7 +30,7 @@ stores:
 			}
 			p.checkKey(s, placeOf(e, "key"), "the encryption key", e.Key)
 			for i, k := range e.OldKeys {
-				p.checkKey(s, e.Place().Field("old_keys").Index(i).Span(), "an old encryption key", k)
+				p.checkKey(s, e.Position().Field("old_keys").Index(i).Span(), "an old encryption key", k)
 			}
 		})}
 }

@@ -21,7 +21,7 @@ tools:
   - {type: CommandTool, id: count, name: count, description: Counts the words of a text, program: "⟦│wc⟧", args: [-w]}
 `},
 		check: on(func(p *ruleContext, t *spec.CommandTool) {
-			if at, written := t.Place().Lookup("program"); strings.TrimSpace(t.Program) == "" && (written || t.Place() == nil) {
+			if at, written := t.Position().Lookup("program"); strings.TrimSpace(t.Program) == "" && (written || t.Position() == nil) {
 				p.list.Add(p.reportAt(at.Span(), "the tool %q has no program", t.ID).WithHint("set program to a name or a path"))
 			}
 		})}
@@ -36,8 +36,8 @@ tools:
   - {type: MCPTool, id: files, command: mcp-files, ⟦url: "http://localhost:3000/mcp"│args: [/data]⟧}
 `},
 		check: on(func(p *ruleContext, t *spec.MCPTool) {
-			_, hasURL := t.Place().Lookup("url")
-			_, hasCommand := t.Place().Lookup("command")
+			_, hasURL := t.Position().Lookup("url")
+			_, hasCommand := t.Position().Lookup("command")
 			hasURL, hasCommand = hasURL || t.URL != "", hasCommand || t.Command != ""
 			switch {
 			case hasURL && hasCommand:
@@ -56,7 +56,7 @@ tools:
 // reportIneffective reports keys that have no effect together with another key.
 func (p *ruleContext) reportIneffective(t *spec.MCPTool, other string, keys ...string) {
 	for _, key := range keys {
-		if at, written := t.Place().Lookup(key); written {
+		if at, written := t.Position().Lookup(key); written {
 			p.report(at.Key, "%q has no effect with %q", key, other)
 		}
 	}
@@ -103,7 +103,7 @@ memories:
 // checkStoreURL compares a store's URL with its type.
 func (p *ruleContext) checkStoreURL(s *spec.Store) {
 	needs := s.Type == "postgres" || s.Type == "redis"
-	_, written := s.Place().Lookup("url")
+	_, written := s.Position().Lookup("url")
 	switch {
 	case s.Type == "memory" && written:
 		p.report(fieldKey(s, "url"), "the store %q is kept in memory and has no url", s.ID)

@@ -14,7 +14,7 @@ func flowWithoutSteps() rule {
 		sample: sample{in: "name: text", out: "name: text",
 			flow: "⟦steps: []│steps: [{type: Echo, id: pass, inputs: [name], outputs: [name]}]⟧"},
 		check: on(func(p *ruleContext, f *spec.Flow) {
-			if len(f.Steps) > 0 || f.ID == "" || !f.Place().Complete("steps") {
+			if len(f.Steps) > 0 || f.ID == "" || !f.Position().Complete("steps") {
 				return // without an id it is probably not meant as a flow
 			}
 			p.report(placeOf(f, "steps", "id"), "the flow %q has no steps", f.ID)

@@ -27,8 +27,8 @@ type interfaceFlow struct {
 // if the side of the flow, inputs or outputs, could not be read.
 func onInterface(interfaceType, valueType, side string, f func(*ruleContext, interfaceFlow)) check {
 	return on(func(p *ruleContext, flow *spec.Flow) {
-		if flow.Interface == nil || flow.Interface.Type != interfaceType || !flow.Place().Complete(side) ||
-			!flow.Interface.Place().Complete("type", "session_inputs") {
+		if flow.Interface == nil || flow.Interface.Type != interfaceType || !flow.Position().Complete(side) ||
+			!flow.Interface.Position().Complete("type", "session_inputs") {
 			return
 		}
 		at := interfaceFlow{flow: flow, inputs: portsOf(flow.Inputs), known: true}
@@ -126,7 +126,7 @@ func lastStepStreams() rule {
 ⟦│- {type: LLMInference, id: reply, model: writer, inputs: [prompt], outputs: [answer]}⟧`},
 		check: on(func(p *ruleContext, f *spec.Flow) {
 			if f.Interface == nil || f.Interface.Type != "Complete" || len(f.Steps) == 0 ||
-				!f.Place().Complete("steps") || !f.Interface.Place().Complete("type") {
+				!f.Position().Complete("steps") || !f.Interface.Position().Complete("type") {
 				return
 			}
 			item := f.Steps[len(f.Steps)-1]

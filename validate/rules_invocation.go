@@ -170,7 +170,7 @@ func variable(vars []*spec.Variable, id string) *spec.Variable {
 
 // keyPlace returns the position of a key of a map.
 func keyPlace(n spec.Node, field, key string) source.Span {
-	if at, ok := n.Place().Field(field).Lookup(key); ok {
+	if at, ok := n.Position().Field(field).Lookup(key); ok {
 		return at.Key
 	}
 	return placeOf(n, field, "id")
@@ -212,7 +212,7 @@ func unboundInput() rule {
 
 // bindingsPlace returns the position of the key of a map of bindings, without the map.
 func bindingsPlace(n spec.Node, field string) source.Span {
-	if at, ok := n.Place().Lookup(field); ok {
+	if at, ok := n.Position().Lookup(field); ok {
 		return at.Key
 	}
 	return placeOf(n, "id")
@@ -249,7 +249,7 @@ func (p *ruleContext) checkMatch(ref *spec.Ref[*spec.Variable], other, from, to 
 		return
 	}
 	p.list.Add(p.reportAt(ref.Span, "%q is %s, but %q is %s", ref.ID, ref.To.Type.String(), other.ID, other.Type.String()).
-		WithRelated(typePlace(other.Place().Field("type")), "declared here"))
+		WithRelated(typePlace(other.Position().Field("type")), "declared here"))
 }
 
 // isAssignable reports whether a value of type from is accepted as a value of type to.

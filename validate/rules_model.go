@@ -47,14 +47,14 @@ models:
 				set bool
 			}{{"text", r.Text != ""}, {"tool_calls", len(r.ToolCalls) > 0}, {"error", r.Error != ""}, {"echo", r.Echo}} {
 				// An explicit empty text is a response too.
-				if _, written := r.Place().Lookup(a.key); a.set || written && a.key != "echo" {
+				if _, written := r.Position().Lookup(a.key); a.set || written && a.key != "echo" {
 					responses = append(responses, a.key)
 				}
 			}
 			switch len(responses) {
 			case 1:
 			case 0:
-				p.list.Add(p.reportAt(r.Place().Span(), "the rule has no response").WithHint("add one of text, tool_calls, error, echo: true"))
+				p.list.Add(p.reportAt(r.Position().Span(), "the rule has no response").WithHint("add one of text, tool_calls, error, echo: true"))
 			default:
 				p.list.Add(p.reportAt(fieldKey(r, responses[1]), "the rule has more than one response: %s", joinNames(responses)).WithHint("keep one of them"))
 			}
@@ -121,7 +121,7 @@ models:
 		check: on(func(p *ruleContext, r *spec.MockRule) {
 			// A rule without a response is reported as QT403.
 			responses := r.Text != "" || len(r.ToolCalls) > 0 || r.Echo
-			if _, written := r.Place().Lookup("error"); r.Status != 0 && r.Error == "" && !written && responses {
+			if _, written := r.Position().Lookup("error"); r.Status != 0 && r.Error == "" && !written && responses {
 				p.report(fieldKey(r, "status"), "the rule has a status but no error")
 			}
 		})}
@@ -145,7 +145,7 @@ models:
 			for i, r := range rules {
 				if r != nil && r.Match == "" && r.After == "" && i+1 < len(rules) && rules[i+1] != nil {
 					p.list.Add(p.reportAt(placeOf(rules[i+1], "match"), "this rule is never reached").
-						WithRelated(r.Place().Span(), "this rule always matches"))
+						WithRelated(r.Position().Span(), "this rule always matches"))
 					return
 				}
 			}

@@ -27,7 +27,7 @@ memories:
 				return // reported by the loader
 			}
 			for _, key := range spec.PolicyKeys() {
-				if _, written := m.Place().Lookup(key); !written || row.Supports(key) {
+				if _, written := m.Position().Lookup(key); !written || row.Supports(key) {
 					continue
 				}
 				names, _ := spec.PoliciesWith(key)
@@ -37,7 +37,7 @@ memories:
 				}
 				diagnostic := p.reportAt(fieldKey(m, key), "%q belongs to the policy %s, but the memory %q has the policy %s",
 					key, strings.Join(owners, " or "), m.ID, row.Name)
-				if at, ok := m.Place().Lookup("policy"); ok {
+				if at, ok := m.Position().Lookup("policy"); ok {
 					diagnostic = diagnostic.WithRelated(at.Span(), "its policy")
 				} else {
 					diagnostic = diagnostic.WithHint("flush is the default policy; add policy: %s", owners[0])
@@ -61,7 +61,7 @@ memories:
 				if _, optional := l.Default(); optional || m.Limit(l.Key) > 0 {
 					continue
 				}
-				if _, written := m.Place().Lookup(l.Key); !written { // the loader reports one that is not a number
+				if _, written := m.Position().Lookup(l.Key); !written { // the loader reports one that is not a number
 					p.list.Add(p.reportAt(placeOf(m, "policy", "id"), "the policy %s of memory %q needs %s", m.Policy, m.ID, l.Key).
 						WithHint("add %s:", l.Key))
 				}

@@ -59,7 +59,7 @@ func secretsIn(v reflect.Value, n spec.Node, key, kind string) []plaintextSecret
 	case []spec.Secret:
 		for i, one := range value {
 			if one.Literal() {
-				found = append(found, plaintextSecret{key, n.Place().Field(key).Index(i).Span()})
+				found = append(found, plaintextSecret{key, n.Position().Field(key).Index(i).Span()})
 			}
 		}
 		return found
@@ -110,7 +110,7 @@ func withPassword(s spec.Secret) spec.Secret {
 // secretsInMap returns the plain-text entries of a map whose names are those of secrets.
 func secretsInMap(n spec.Node, field string, values map[string]spec.Secret) []plaintextSecret {
 	var found []plaintextSecret
-	at, ok := n.Place().Lookup(field)
+	at, ok := n.Position().Lookup(field)
 	if !ok {
 		return nil
 	}

@@ -105,7 +105,7 @@ func (p *ruleContext) checkTypes(s spec.Step, d spec.Demand, ports []port) {
 	}
 	for _, one := range wrong {
 		diagnostic := p.reportAt(one.Span, "the %s %q of step %q must be %s, is %s", d.Side(), one.ID, s.EntityID(), d, one.To.Type.String())
-		if place := typePlace(one.To.Place().Field("type")); !place.IsZero() {
+		if place := typePlace(one.To.Position().Field("type")); !place.IsZero() {
 			diagnostic = diagnostic.WithRelated(place, "declared here")
 		}
 		p.list.Add(diagnostic)

@@ -61,7 +61,7 @@ func (p *ruleContext) checkIgnored(e spec.Entity) {
 		if k.kind != e.Kind() {
 			continue
 		}
-		at, written := e.Place(), true
+		at, written := e.Position(), true
 		for key := range strings.SplitSeq(k.key, ".") {
 			if at, written = at.Lookup(key); !written {
 				break
@@ -75,8 +75,8 @@ func (p *ruleContext) checkIgnored(e spec.Entity) {
 
 // reportEmpty reports a mapping without limits.
 func (p *ruleContext) reportEmpty(n spec.Node, what, keys string) {
-	if n.Place() != nil && len(n.Place().Parts) == 0 {
-		p.list.Add(p.reportAt(n.Place().Span(), "%s", what).WithHint("set %s", keys))
+	if n.Position() != nil && len(n.Position().Parts) == 0 {
+		p.list.Add(p.reportAt(n.Position().Span(), "%s", what).WithHint("set %s", keys))
 	}
 }
 

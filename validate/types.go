@@ -37,7 +37,7 @@ func (p *checker) linkProperty(t *spec.CustomType, prop *spec.Property, builtIn 
 	if p.linkType(&prop.Type, builtIn) || p.maybeDeclared(reflect.TypeFor[*spec.CustomType]()) {
 		return
 	}
-	properties := t.Place().Field("properties")
+	properties := t.Position().Field("properties")
 	if baseOf(prop.Type).Name != "" || hasEmptyType(properties, prop.Name) {
 		span := typePlace(properties.Field(prop.Name))
 		p.list.Add(p.unknownType("QT114", span, prop.Type, "property "+t.ID+"."+prop.Name))
@@ -56,11 +56,11 @@ func hasEmptyType(owner *spec.Position, key string) bool {
 // (Python) does not check that name.
 func (p *checker) reportVariableType(v *spec.Variable) {
 	name := baseOf(v.Type).Name
-	if name == "" && !hasEmptyType(v.Place(), "type") ||
+	if name == "" && !hasEmptyType(v.Position(), "type") ||
 		p.maybeDeclared(reflect.TypeFor[*spec.CustomType]()) && !isTypeSynonym(name) {
 		return
 	}
-	place := v.Place().Field("type")
+	place := v.Position().Field("type")
 	written := v.Type
 	_, structured := place.Lookup("element_type")
 	structured = structured && v.Type.Elem != nil
@@ -218,7 +218,7 @@ func recursiveTypes(p *ruleContext, _ *spec.Document) {
 			names = append(names, e.via.String())
 		}
 		last := cycle[len(cycle)-1]
-		span := last.via.owner.Place().Field("properties").Field(last.via.property.Name).Span()
+		span := last.via.owner.Position().Field("properties").Field(last.via.property.Name).Span()
 		p.list.Add(p.reportAt(span, "the type %q requires itself: %s", last.to.ID, strings.Join(append(names, last.to.ID), " → ")).
 			WithHint("make the property optional: %q", last.via.property.Type.String()+"?"))
 	})

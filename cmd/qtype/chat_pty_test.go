@@ -123,7 +123,7 @@ flows:
     variables: [{id: message, type: ChatMessage}, {id: answer, type: ChatMessage}]
     inputs: [message]
     outputs: [answer]
-    steps: [{type: LLMInference, id: tell, model: teller, memory: notes, inputs: [message], outputs: [answer]}]
+    steps: [{type: LLMInference, id: narrate, model: teller, memory: notes, inputs: [message], outputs: [answer]}]
 `
 	if err := os.WriteFile(filepath.Join(folder, "app.qtype.yaml"), []byte(document), 0o600); err != nil {
 		t.Fatal(err)
@@ -143,7 +143,7 @@ flows:
 	cmd.Env = append(os.Environ(), "OPENAI_API_KEY=k", "NO_PROXY=*", "TERM=xterm")
 	c := newConsole(t, cmd)
 	c.see("you> ")
-	c.say("Tell me a tale\n")
+	c.say("A tale please\n")
 	c.see("Once upon") // before the rest was sent
 	next <- struct{}{}
 	c.see(" a time")

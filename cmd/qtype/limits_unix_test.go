@@ -90,7 +90,7 @@ func measured() {
 func TestValidate_HostileFiles(t *testing.T) {
 	qtype := build(t)
 	const deep = 10_000
-	const free = "id: shop\nmodels: [{id: m, type: Model, provider: openai, inference_params: {x: " // anything may stand here
+	const free = "id: shop\nmodels: [{id: m, type: Model, provider: openai, inference_params: {x: " // any value is accepted here
 	large := func(name, line string, size int64) func(string) error {
 		return func(folder string) error { return writeLarge(filepath.Join(folder, name), line, size) }
 	}

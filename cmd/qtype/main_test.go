@@ -94,7 +94,7 @@ models:
     provider: mock
     rules:
       - {match: 'break', error: it broke}
-      - {match: '(?s)(.*)', text: 'You said: $1'}
+      - {match: '(?s)(.*)', text: 'You sent: $1'}
 flows:
   - id: answer
     variables:
@@ -164,8 +164,8 @@ func TestRun_TableOnTerminal(t *testing.T) {
 	inFolder(t, map[string]string{"m.csv": "session,message\nc-1,short\nc-漢字,\"a \x1b[31mlong\n message that\t does not fit at all\"\nc-1,break\n"})
 	code, out, errText := onTerminal(t.Context(), 44, "run", "app.qtype.yaml", "-I", "m.csv", "--ephemeral")
 	want := ` row  session  reply
-    1  c-1      You said: short
-    2  c-漢字   You said: a ` + "\uFFFD" + `[31mlong messa…
+    1  c-1      You sent: short
+    2  c-漢字   You sent: a ` + "\uFFFD" + `[31mlong messa…
     3  c-1      failed: step draft: model p…
 `
 	if code != exitFailed || strings.TrimLeft(out, " ") != strings.TrimLeft(want, " ") {
@@ -179,7 +179,7 @@ func TestRun_TableOnTerminal(t *testing.T) {
 func TestRun_DetailsOnTerminal(t *testing.T) {
 	inFolder(t, map[string]string{})
 	code, out, _ := onTerminal(t.Context(), 80, "run", "app.qtype.yaml", "-i", "one\n  two\x1b", "--ephemeral")
-	if want := "reply:\n  You said: one\n    two\uFFFD\n"; code != exitDone || out != want {
+	if want := "reply:\n  You sent: one\n    two\uFFFD\n"; code != exitDone || out != want {
 		t.Errorf("status %d, output %q, want %q", code, out, want)
 	}
 }

@@ -163,7 +163,7 @@ func TestPreCommitHooks(t *testing.T) {
 			t.Errorf("%+v", hook)
 		}
 		if hook.Passed != nil && !*hook.Passed { // it finds its files itself
-			if code, out, _ := onTerminal(t.Context(), 80, words[1:]...); code != exitFailed || !strings.Contains(out, "there are no tests") {
+			if code, out, _ := onTerminal(t.Context(), 80, words[1:]...); code != exitFailed || !strings.Contains(out, "the file has no tests") {
 				t.Errorf("%s: status %d, %s", hook.ID, code, out)
 			}
 			continue

@@ -57,7 +57,7 @@ type Env struct {
 // errors; App is nil if the document is not an application.
 type Opener func(ctx context.Context, path string) (*Program, diag.List)
 
-// fileSuffixes are the ends of the names of test files, and those of the documents beside them.
+// fileSuffixes are the ends of the names of test files, and those of the documents next to them.
 var fileSuffixes = map[string]string{".qtype-test.yaml": ".qtype.yaml", ".qtype-test.yml": ".qtype.yml"}
 
 // Find returns the test files below paths: a path that is a file, and the test
@@ -114,11 +114,11 @@ func applicationPath(path string) string {
 func Load(ctx context.Context, path string, open Opener) (*File, diag.List) {
 	f := &File{Path: path, Suite: &spec.Suite{}}
 	files, list := loader.LoadInto(ctx, path, "test file", f.Suite, loader.Options{})
-	if len(files) == 0 || f.Suite.Place() == nil {
+	if len(files) == 0 || f.Suite.Position() == nil {
 		return nil, list // nothing else to check
 	}
 	document := f.Suite.App
-	place := f.Suite.Place().Field("app").Span()
+	place := f.Suite.Position().Field("app").Span()
 	switch {
 	case document == "":
 		document = applicationPath(path)

@@ -20,15 +20,15 @@ type checker struct {
 
 func (c *checker) checkSuite(s *spec.Suite) {
 	c.checkMocks(s.Models, s.Tools)
-	if len(s.Tests) == 0 && s.Place().Complete("tests") {
+	if len(s.Tests) == 0 && s.Position().Complete("tests") {
 		c.list.Add(ruleInvalid.At(spanOf(s, "tests"), "the file has no tests").WithHint("add one with a name and turns"))
 	}
 	for i, t := range s.Tests {
 		if t == nil {
 			continue // a value with an error that is reported already
 		}
-		if strings.TrimSpace(t.Name) == "" && t.Place().Complete("name") {
-			if field, ok := t.Place().Lookup("name"); ok {
+		if strings.TrimSpace(t.Name) == "" && t.Position().Complete("name") {
+			if field, ok := t.Position().Lookup("name"); ok {
 				c.list.Add(ruleInvalid.At(field.Span(), "the test's name is empty").WithHint("describe what the test checks"))
 			}
 		}
@@ -41,10 +41,10 @@ func (c *checker) checkSuite(s *spec.Suite) {
 
 // spanOf returns the position of a key, or that of the node if it has no such key.
 func spanOf(n spec.Node, key string) source.Span {
-	if field, ok := n.Place().Lookup(key); ok {
+	if field, ok := n.Position().Lookup(key); ok {
 		return field.Span()
 	}
-	return n.Place().Span()
+	return n.Position().Span()
 }
 
 // checkID reports an unknown id.
@@ -71,7 +71,7 @@ func (c *checker) checkTest(t *spec.Test) {
 		}
 		return
 	}
-	if len(t.Turns) == 0 && t.Place().Complete("turns") {
+	if len(t.Turns) == 0 && t.Position().Complete("turns") {
 		c.list.Add(ruleInvalid.At(spanOf(t, "turns"), "the test has no turns").WithHint("add one, such as {input: Hello}"))
 	}
 	for _, turn := range t.Turns {
@@ -106,8 +106,8 @@ func idsOf[E spec.Entity](all []E) []string {
 	return ids
 }
 
-// given returns the ids of a flow's inputs, and the id that the key input stands
-// for: that of the only input, or of the only required one.
+// given returns the ids of a flow's inputs, and the id of the one that the
+// key input sets: the only input, or the only required one.
 func given(flow *spec.Flow) (ids []string, only string) {
 	var needed []string
 	for i := range flow.Inputs {
@@ -128,7 +128,7 @@ func given(flow *spec.Flow) (ids []string, only string) {
 
 func (c *checker) checkTurn(t *spec.Turn, flow *spec.Flow) {
 	ids, only := given(flow)
-	if field, ok := t.Place().Lookup("input"); ok {
+	if field, ok := t.Position().Lookup("input"); ok {
 		switch {
 		case len(t.Inputs) > 0:
 			c.list.Add(ruleInvalid.At(field.Key, "the turn has input and inputs").WithHint("use one of them"))
@@ -136,7 +136,7 @@ func (c *checker) checkTurn(t *spec.Turn, flow *spec.Flow) {
 			c.list.Add(ruleInvalid.At(field.Key, "flow %s has %d inputs", flow.ID, len(ids)).WithHint("use inputs with their ids: %s", strings.Join(ids, ", ")))
 		}
 	}
-	if field, ok := t.Place().Lookup("inputs"); ok {
+	if field, ok := t.Position().Lookup("inputs"); ok {
 		for _, part := range field.Parts {
 			c.checkID(part.Key, "input of flow "+flow.ID, part.Name, ids)
 		}
@@ -174,7 +174,7 @@ func (c *checker) checkMocks(models []*spec.ModelMock, tools []*spec.ToolMock) {
 	for _, m := range nonNil(models) {
 		declared := chatModels(c.app)
 		c.checkID(spanOf(m, "id"), "chat model", m.ID, idsOf(declared))
-		if i := slices.IndexFunc(declared, func(d *spec.Model) bool { return d.ID == m.ID }); i >= 0 && m.Place().Complete() {
+		if i := slices.IndexFunc(declared, func(d *spec.Model) bool { return d.ID == m.ID }); i >= 0 && m.Position().Complete() {
 			if _, err := mock.New(withMock(declared[i], m), mock.Options{}); err != nil {
 				_, why, _ := strings.Cut(err.Error(), ": ")
 				c.list.Add(ruleInvalid.At(spanOf(m, "rules"), "%s", why))
@@ -183,9 +183,9 @@ func (c *checker) checkMocks(models []*spec.ModelMock, tools []*spec.ToolMock) {
 	}
 	for _, t := range nonNil(tools) {
 		c.checkID(spanOf(t, "id"), "tool", t.ID, idsOf(allTools(c.app)))
-		_, result := t.Place().Lookup("result")
-		_, fails := t.Place().Lookup("error")
-		if result == fails && t.Place().Complete() {
+		_, result := t.Position().Lookup("result")
+		_, fails := t.Position().Lookup("error")
+		if result == fails && t.Position().Complete() {
 			c.list.Add(ruleInvalid.At(spanOf(t, "id"), "the mock of tool %q needs a result or an error", t.ID).WithHint("set one of them"))
 		}
 	}

@@ -51,12 +51,12 @@ func AllDiagnostics(reports []Report) diag.List {
 // JSON writes one line for each test, and one for each file that could not be run.
 func JSON(w io.Writer, reports []Report) error {
 	type line struct {
-		File   string          `json:"file"`
-		Name   string          `json:"name,omitempty"`
-		Flow   string          `json:"flow,omitempty"`
-		Passed bool            `json:"passed"`
-		MS     float64         `json:"ms"`
-		Faults json.RawMessage `json:"faults"`
+		File        string          `json:"file"`
+		Name        string          `json:"name,omitempty"`
+		Flow        string          `json:"flow,omitempty"`
+		Passed      bool            `json:"passed"`
+		MS          float64         `json:"ms"`
+		Diagnostics json.RawMessage `json:"faults"`
 	}
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
@@ -66,7 +66,7 @@ func JSON(w io.Writer, reports []Report) error {
 			if err != nil {
 				return err
 			}
-			if err := e.Encode(line{File: r.Path, Faults: diagnostics}); err != nil {
+			if err := e.Encode(line{File: r.Path, Diagnostics: diagnostics}); err != nil {
 				return err
 			}
 		}
@@ -142,7 +142,7 @@ func JUnit(w io.Writer, reports []Report) error {
 		}
 		for _, o := range r.Outcomes {
 			took += o.Took
-			c := junitCase{Name: o.Name, Class: r.Path, File: r.Path, Line: o.Place.Start.Line, Time: formatSeconds(o.Took)}
+			c := junitCase{Name: o.Name, Class: r.Path, File: r.Path, Line: o.Position.Start.Line, Time: formatSeconds(o.Took)}
 			if !o.Passed() {
 				c.Failure = junitFailureOf(o.Diagnostics)
 				s.Failures++

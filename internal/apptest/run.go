@@ -28,7 +28,7 @@ import (
 type Outcome struct {
 	Name        string        // of the test
 	Flow        string        // the id of the flow
-	Place       source.Span   // of the test's name
+	Position    source.Span   // of the test's name
 	Took        time.Duration // of all turns
 	Diagnostics diag.List     // why the test failed; empty if it passed
 }
@@ -40,14 +40,14 @@ func (o *Outcome) Passed() bool { return len(o.Diagnostics) == 0 }
 // Canceling ctx fails the current turn.
 func (f *File) Run(ctx context.Context, t *spec.Test) *Outcome {
 	flow := flowOf(f.program.App, t)
-	o := &Outcome{Name: t.Name, Flow: flow.ID, Place: spanOf(t, "name")}
+	o := &Outcome{Name: t.Name, Flow: flow.ID, Position: spanOf(t, "name")}
 	begin := time.Now()
 	defer func() { o.Took = time.Since(begin) }()
 	s := newTestEnv(f.Suite, t)
 	app, err := f.program.New(Env{Mocks: s.mocks(), HTTP: &http.Client{Transport: blockedTransport{}},
 		Approve: func(context.Context, tool.Request) (bool, string, error) { return true, "", nil }})
 	if err != nil {
-		o.Diagnostics.Add(ruleFailed.At(o.Place, "the application cannot be started: %s", err))
+		o.Diagnostics.Add(ruleFailed.At(o.Position, "the application cannot be started: %s", err))
 		return o
 	}
 	r := &testRun{app: app, flow: flow, test: t, env: s}
@@ -59,7 +59,7 @@ func (f *File) Run(ctx context.Context, t *spec.Test) *Outcome {
 		}
 	}
 	if err := app.Close(ctx); err != nil {
-		r.diagnostics.Add(ruleFailed.At(o.Place, "the application cannot be closed: %s", err))
+		r.diagnostics.Add(ruleFailed.At(o.Position, "the application cannot be closed: %s", err))
 	}
 	o.Diagnostics = r.diagnostics
 	return o
@@ -82,7 +82,7 @@ func (r *testRun) runTurn(ctx context.Context, t *spec.Turn) {
 	}
 	conditions, err := compile(t)
 	if err != nil {
-		r.diagnostics.Add(ruleFailed.At(t.Place().Span(), "%s", err))
+		r.diagnostics.Add(ruleFailed.At(t.Position().Span(), "%s", err))
 		return
 	}
 	input := runtime.Input{Session: r.test.Session, Values: values}
@@ -162,11 +162,11 @@ func (r *testRun) checkEnd(t *spec.Turn, rows int, failed string) {
 // diagnostics.
 func turnSpan(t *spec.Turn) source.Span {
 	for _, key := range []string{"input", "inputs"} {
-		if field, ok := t.Place().Lookup(key); ok {
+		if field, ok := t.Position().Lookup(key); ok {
 			return field.Span()
 		}
 	}
-	return t.Place().Span()
+	return t.Position().Span()
 }
 
 // checkWindow checks a memory after the turn.
@@ -240,12 +240,12 @@ func (r *testRun) checkContents(n spec.Node, what string, messages []chat.Messag
 	}
 	for i, text := range contains {
 		if !has(text) {
-			r.diagnostics.Add(ruleExpectation.At(n.Place().Field("contains").Index(i).Span(), "%s does not contain %q", what, text).WithHint("%s", excerpt(all)))
+			r.diagnostics.Add(ruleExpectation.At(n.Position().Field("contains").Index(i).Span(), "%s does not contain %q", what, text).WithHint("%s", excerpt(all)))
 		}
 	}
 	for i, text := range lacks {
 		if has(text) {
-			r.diagnostics.Add(ruleExpectation.At(n.Place().Field("not_contains").Index(i).Span(), "%s contains %q", what, text).WithHint("%s", excerpt(all)))
+			r.diagnostics.Add(ruleExpectation.At(n.Position().Field("not_contains").Index(i).Span(), "%s contains %q", what, text).WithHint("%s", excerpt(all)))
 		}
 	}
 }

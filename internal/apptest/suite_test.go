@@ -353,7 +353,7 @@ func TestReports(t *testing.T) {
 	}
 	first := read.Suites[0].Cases[0]
 	if read.Tests != 3 || read.Failures != 1 || read.Errors != 1 || first.Name != `it <is> & "was"` || first.Failure.Type != "QT803" || !strings.Contains(first.Failure.Text, "the condition is false") {
-		t.Errorf("the report says %+v:\n%s", read, junit.String())
+		t.Errorf("got report %+v:\n%s", read, junit.String())
 	}
 	var text bytes.Buffer
 	if err := apptest.JSON(&text, reports); err != nil {
@@ -362,16 +362,16 @@ func TestReports(t *testing.T) {
 	var codes []string
 	for line := range strings.Lines(text.String()) {
 		var one struct {
-			Name   string
-			Passed bool
-			Faults []struct{ Code string }
+			Name        string
+			Passed      bool
+			Diagnostics []struct{ Code string } `json:"faults"`
 		}
 		if err := json.Unmarshal([]byte(line), &one); err != nil {
 			t.Fatal(err)
 		}
 		code := "passed"
 		if !one.Passed {
-			code = one.Faults[0].Code
+			code = one.Diagnostics[0].Code
 		}
 		codes = append(codes, code)
 	}

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const document = `id: app
 memories: [{id: notes, token_limit: 2000}]
 models:
-  - {type: Model, id: parrot, provider: mock, rules: [{match: break, error: it broke}, {match: '(?s)(.*)', text: 'You said: $1'}]}
+  - {type: Model, id: parrot, provider: mock, rules: [{match: break, error: it broke}, {match: '(?s)(.*)', text: 'Echo: $1'}]}
 flows:
   - id: batch
     variables: [{id: x, type: text}]
@@ -66,7 +66,7 @@ func chat(t *testing.T, flow, lines string) (out, errs string, err error) {
 func TestChat(t *testing.T) {
 	for _, flow := range []string{"talk", "outer", ""} {
 		out, errs, err := chat(t, flow, "hello\n\none\\\ntwo\n//slash\n")
-		if want := "You said: hello\nYou said: one\ntwo\nYou said: /slash\n"; out != want || err != nil {
+		if want := "Echo: hello\nEcho: one\ntwo\nEcho: /slash\n"; out != want || err != nil {
 			t.Errorf("flow %q: got %q, %v, want %q", flow, out, err, want)
 		}
 		if want := "model parrot (mock, offline) · memory notes · session me\n"; !strings.HasSuffix(errs, want) {
@@ -77,7 +77,7 @@ func TestChat(t *testing.T) {
 
 func TestChat_FailedTurn(t *testing.T) {
 	out, errs, err := chat(t, "talk", "break it\nhello\n")
-	if !errors.Is(err, chatui.ErrTurnFailed) || out != "You said: hello\n" || !strings.Contains(errs, "error: step answer: model parrot: (mock) it broke\n") && !strings.Contains(errs, "it broke") {
+	if !errors.Is(err, chatui.ErrTurnFailed) || out != "Echo: hello\n" || !strings.Contains(errs, "error: step answer: model parrot: (mock) it broke\n") && !strings.Contains(errs, "it broke") {
 		t.Errorf("got %q, %q, %v", out, errs, err)
 	}
 }

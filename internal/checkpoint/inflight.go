@@ -41,7 +41,7 @@ func (f *InflightRows) Begin(ordinal int64) {
 // Record adds a result of a row. Rows that are not in flight are ignored: they
 // were replayed.
 func (f *InflightRows) Record(row *steps.Row) error {
-	i, found := slices.BinarySearchFunc(f.rows, row.Place, func(r inflightRow, ordinal int64) int {
+	i, found := slices.BinarySearchFunc(f.rows, row.Ordinal, func(r inflightRow, ordinal int64) int {
 		return cmp.Compare(r.ordinal, ordinal)
 	})
 	if !found {

@@ -77,12 +77,12 @@ func (s *Segment) Replay(row *steps.Row, push steps.Emit) (found bool, err error
 		if err := from.Decode(data, saved); err != nil {
 			return err
 		}
-		saved.Place, saved.Done = row.Place, true
+		saved.Ordinal, saved.Replayed = row.Ordinal, true
 		return push(saved)
 	})
 	if !found && err == nil {
 		s.mu.Lock()
-		s.pending[row.Place] = key
+		s.pending[row.Ordinal] = key
 		s.mu.Unlock()
 	}
 	return found, err

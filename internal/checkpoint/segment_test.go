@@ -53,7 +53,7 @@ func newSegment(store Store, number int) *Segment {
 }
 
 func rowWith(ordinal, number int64, v any) *steps.Row {
-	return &steps.Row{Place: ordinal, Number: number, Session: "s", Values: []any{v}}
+	return &steps.Row{Ordinal: ordinal, Number: number, Session: "s", Values: []any{v}}
 }
 
 // TestSegment_Keys: equal rows of later segments have different keys, which are the
@@ -82,7 +82,7 @@ func replayed(t *testing.T, s *Segment, row *steps.Row) []string {
 	t.Helper()
 	got := []string{}
 	found, err := s.Replay(row, func(r *steps.Row) error {
-		if !r.Done || r.Place != row.Place {
+		if !r.Replayed || r.Ordinal != row.Ordinal {
 			t.Errorf("the row is not marked: %+v", r)
 		}
 		got = append(got, fmt.Sprint(r.Values[0], " ", r.Err))

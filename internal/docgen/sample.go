@@ -74,8 +74,8 @@ func (s samples) collect(v reflect.Value) {
 		if _, ok := targetOf(v.Type()); ok {
 			return // a reference; its target is collected where it is declared
 		}
-		if n, ok := v.Addr().Interface().(spec.Node); ok && n.Place() != nil {
-			s.add(v.Type(), excerpt(n.Place().Span()))
+		if n, ok := v.Addr().Interface().(spec.Node); ok && n.Position() != nil {
+			s.add(v.Type(), excerpt(n.Position().Span()))
 		}
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() {

@@ -84,7 +84,7 @@ func (p *lastTokensByRole) usage(_, tokens int) (int, int, Unit) { return tokens
 `
 	uppercaseApp = `id: shop
 models:
-  - {type: Model, id: writer, provider: mock, rules: [{match: "^(.*)$", text: "you said $1"}]}
+  - {type: Model, id: writer, provider: mock, rules: [{match: "^(.*)$", text: "you wrote $1"}]}
   - {type: Model, id: other, provider: mock}
 memories:
   - {id: chat, policy: last_n_tokens_by_role, max_tokens_by_role: 1000}
@@ -155,7 +155,7 @@ func TestExtension_StepAndPolicy(t *testing.T) {
 		{"demands, limits and cache key", []string{"validate", "app/wrong.qtype.yaml"}, []string{
 			`step "shout" (Uppercase) needs exactly 1 output, has 2`, "QT329", "max_tokens_by_role", "QT916"}},
 		{"rows of a session in order", []string{"run", "app/shop.qtype.yaml", "-I", "app/rows.jsonl", "--session-column", "session", "--ephemeral"}, []string{
-			"YOU SAID ONE", "YOU SAID TWO", "YOU SAID THREE", "YOU SAID FOUR"}},
+			"YOU WROTE ONE", "YOU WROTE TWO", "YOU WROTE THREE", "YOU WROTE FOUR"}},
 		{"budget", []string{"run", "app/budget.qtype.yaml", "-I", "app/rows.jsonl", "--session-column", "session", "--ephemeral"}, []string{"budget"}},
 		{"schema", []string{"schema"}, []string{`"Uppercase"`, "last_n_tokens_by_role", "max_tokens_by_role"}},
 		{"diagram", []string{"visualize", "app/shop.qtype.yaml"}, []string{"shout", "writer", "chat", "last_n_tokens_by_role · 1,000 tokens"}},
@@ -173,7 +173,7 @@ func TestExtension_StepAndPolicy(t *testing.T) {
 	c.testHover()
 }
 
-// testHover asks the language server of the copy for the description of the new step.
+// testHover checks that the language server of the copy describes the new step.
 func (c tree) testHover() {
 	c.t.Helper()
 	c.write("internal/lsp/uppercase_test.go", `package lsp

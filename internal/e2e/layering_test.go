@@ -47,8 +47,8 @@ var layers = []layer{
 		"internal/sqldb", "internal/storage", "internal/vectors",
 	}, "checking"},
 	{"execution", []string{"steps", "runtime", "internal/checkpoint", "internal/stepcache"}, "checking"},
-	{"faces", []string{"internal/batch", "internal/cacheview", "internal/chatui", "internal/clienttool"}, ""},
-	{"front", []string{facade, "cmd/qtype", "internal/apptest", "internal/bench", "internal/e2e"}, ""},
+	{"faces", []string{"internal/apptest", "internal/batch", "internal/cacheview", "internal/chatui", "internal/clienttool"}, ""},
+	{"front", []string{facade, "cmd/qtype", "internal/bench", "internal/e2e"}, ""},
 }
 
 // layerOf returns the index of the layer of a package, or -1. The longest entry

@@ -203,7 +203,7 @@ func (a *analysis) describeLocation(u nameUse) string {
 // sourceText returns a text of an entity as it may be shown. If it contains
 // environment variables, which may be secret, that is the text in the file.
 func (a *analysis) sourceText(n spec.Node, key, value string) string {
-	place, ok := n.Place().Lookup(key)
+	place, ok := n.Position().Lookup(key)
 	if !ok || place.Span().File == nil {
 		return value
 	}

@@ -74,7 +74,7 @@ func capabilities() protocol.ServerCapabilities {
 	}
 }
 
-// initialized asks the editor to report changes of files on disk.
+// initialized requests that the editor reports changes of files on disk.
 func (s *server) initialized(ctx context.Context, _ json.RawMessage) {
 	if !s.editor.Capabilities.Workspace.DidChangeWatchedFiles.DynamicRegistration {
 		return

@@ -118,7 +118,7 @@ func (x *nameIndex) structFields(v reflect.Value, at nameScope) {
 
 // declare adds the id of an entity.
 func (x *nameIndex) declare(e spec.Entity) {
-	place, ok := e.Place().Lookup("id")
+	place, ok := e.Position().Lookup("id")
 	if !ok || e.EntityID() == "" {
 		return
 	}
@@ -130,7 +130,7 @@ func (x *nameIndex) declarationOf(e spec.Entity) (declaration, bool) {
 	if d, known := x.declarations[e]; known {
 		return d, true
 	}
-	place, ok := e.Place().Lookup("id")
+	place, ok := e.Position().Lookup("id")
 	if !ok {
 		return declaration{}, false
 	}

@@ -22,26 +22,26 @@ func (x *nameIndex) textNames(n spec.Node, at nameScope) {
 		key := f.Tag.Get("yaml")
 		switch value := v.Field(i).Addr().Interface().(type) {
 		case *spec.Type:
-			x.typeExpression(*value, n.Place().Field(key), at)
+			x.typeExpression(*value, n.Position().Field(key), at)
 		case *spec.Properties:
 			for _, p := range *value {
-				x.typeExpression(p.Type, n.Place().Field(key).Field(p.Name), at)
+				x.typeExpression(p.Type, n.Position().Field(key).Field(p.Name), at)
 			}
 		case *spec.Bindings:
-			x.bindings(n.Place().Field(key), boundVariables(n, f.Tag.Get("binds") == "outputs"), at)
+			x.bindings(n.Position().Field(key), boundVariables(n, f.Tag.Get("binds") == "outputs"), at)
 		case *string:
 			switch syntax := f.Tag.Get("syntax"); {
 			case hasPlaceholders(syntax):
-				x.namesIn(n.Place(), key, textVariables(n), placeholders, at)
+				x.namesIn(n.Position(), key, textVariables(n), placeholders, at)
 			case syntax == "sql":
-				x.namesIn(n.Place(), key, textVariables(n), queryParameters, at)
+				x.namesIn(n.Position(), key, textVariables(n), queryParameters, at)
 			}
 		}
 	}
 }
 
-// hasPlaceholders reports whether texts of a syntax, as the tag `syntax` of a
-// field says, contain {name}.
+// hasPlaceholders reports whether texts of a syntax, by the tag `syntax` of a
+// field, contain {name}.
 func hasPlaceholders(syntax string) bool { return syntax == "template" || syntax == "endpoint" }
 
 // textVariables returns the variables that the texts of an entity may name: the

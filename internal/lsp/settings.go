@@ -70,7 +70,7 @@ func (s *server) applySettings(chosen settings) bool {
 	return chosen.RemoteIncludes != nil && s.workspace.remote.setEnabled(*chosen.RemoteIncludes)
 }
 
-// encode encodes parameters of the server's own requests, which cannot fail.
+// encode encodes parameters of requests to the editor, which cannot fail.
 func encode[P any](params P) json.RawMessage {
 	raw, _ := json.Marshal(params)
 	return raw

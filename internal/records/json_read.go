@@ -10,7 +10,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"github.com/qtype-dev/qtype/spec/chat"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
@@ -193,7 +193,7 @@ func parseRecord(text []byte, header *[]string) (Record, error) {
 		return Record{}, &RowError{Reason: "the row is not UTF-8 text"}
 	}
 	if text[0] != '{' && json.Valid(text) {
-		return Record{}, &RowError{Reason: fmt.Sprintf("the row is %s, not an object", chat.JSONKind(text))}
+		return Record{}, &RowError{Reason: fmt.Sprintf("the row is %s, not an object", textfmt.JSONKind(text))}
 	}
 	names, values, err := value.ParseObject(string(text), *header)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // rowGroupBytes is the approximate size of a row group: the memory that a writer
-// uses, whatever the number of rows.
+// uses, for any number of rows.
 const rowGroupBytes = 32 << 20
 
 // parquetEncoder writes one optional leaf for each column, in snappy-compressed

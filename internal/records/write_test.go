@@ -437,7 +437,7 @@ func fill(b *testing.B, path string, rows int) int64 {
 		b.Fatal(err)
 	}
 	for i := range rows {
-		if err := w.Write(fmt.Sprintf("c-%03d", i%20), i, fmt.Sprintf("Where is my parcel %d, please? It was \"sent\" on Monday, you said.", i)); err != nil {
+		if err := w.Write(fmt.Sprintf("c-%03d", i%20), i, fmt.Sprintf("Where is my parcel %d, please? It was \"sent\" on Monday, you wrote.", i)); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -78,7 +78,7 @@ func TestEditor_Hover(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := e.open(c.document).hover(); !strings.Contains(got, c.want) {
-				t.Errorf("hover says %q, want %q in it", got, c.want)
+				t.Errorf("hover is %q, want %q in it", got, c.want)
 			}
 		})
 	}
@@ -88,8 +88,8 @@ func TestEditor_Diagnostics(t *testing.T) {
 	e := start(t)
 	// Line 0 of every document is the modeline.
 	for _, c := range []struct {
-		name, document, says string
-		line, from, to       int
+		name, document, message string
+		line, from, to          int
 	}{
 		{"a misspelt key", "id: app\nmemories:\n  - id: m\n    chat_history_token_ration: 0.5\n",
 			"chat_history_token_ration is not allowed", 4, 4, 29},
@@ -109,8 +109,8 @@ func TestEditor_Diagnostics(t *testing.T) {
 				t.Fatalf("got %d diagnostics, want one: %+v", len(found), found)
 			}
 			d := found[0]
-			if !strings.Contains(d.Message, c.says) {
-				t.Errorf("says %q, want %q in it", d.Message, c.says)
+			if !strings.Contains(d.Message, c.message) {
+				t.Errorf("got %q, want %q in it", d.Message, c.message)
 			}
 			want := struct{ Start, End position }{position{c.line, c.from}, position{c.line, c.to}}
 			if d.Range != want {

@@ -29,7 +29,7 @@ func TestSchema_UpToDate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Error("schema.json is not what package spec says: run make generate")
+		t.Error("schema.json is not up to date: run make generate")
 	}
 	again, err := schemagen.Generate("../../spec")
 	if err != nil || !bytes.Equal(again, want) {

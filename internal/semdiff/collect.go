@@ -25,7 +25,7 @@ func (s *comparedEntity) flowID() string {
 // span returns the position of the entity's id.
 func (s *comparedEntity) span() source.Span { return idSpan(s.entity) }
 
-func idSpan(e spec.Entity) source.Span { return e.Place().Field("id").Span() }
+func idSpan(e spec.Entity) source.Span { return e.Position().Field("id").Span() }
 
 // key identifies an entity: ids are unique in a document, but an id may get another
 // kind.

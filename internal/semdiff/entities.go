@@ -30,7 +30,7 @@ func (c *comparison) compareApplication() {
 	}
 	if before.Description != after.Description {
 		c.add(Change{Impact: Harmless, Action: Changed, Kind: spec.KindApplication, ID: after.ID, Field: "description", Message: "description: text changed",
-			Old: Version{Span: before.Place().Field("description").Span()}, New: Version{Span: after.Place().Field("description").Span()}})
+			Old: Version{Span: before.Position().Field("description").Span()}, New: Version{Span: after.Position().Field("description").Span()}})
 	}
 	c.compareDefaultStore(before, after)
 }
@@ -40,7 +40,7 @@ func (c *comparison) compareApplication() {
 func (c *comparison) compareDefaultStore(before, after *spec.Application) {
 	first := func(app *spec.Application) (string, Version) {
 		if len(app.Stores) == 0 {
-			return "", Version{app.Place().Field("stores").Span(), "the embedded file"}
+			return "", Version{app.Position().Field("stores").Span(), "the embedded file"}
 		}
 		return c.read.idOf(app.Stores[0]), Version{idSpan(app.Stores[0]), printable(app.Stores[0].ID)}
 	}

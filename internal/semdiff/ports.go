@@ -33,7 +33,7 @@ func (c *comparison) portOf(v *spec.Variable, span source.Span) port {
 		span = idSpan(v)
 	}
 	return port{id: c.read.idOf(v), ownName: v.ID, typ: c.read.typeText(t), optional: v.IsOptional(), span: span,
-		typeSpan: v.Place().Field("type").Span()}
+		typeSpan: v.Position().Field("type").Span()}
 }
 
 func (c *comparison) flowPorts(refs []spec.Ref[*spec.Variable]) []port {

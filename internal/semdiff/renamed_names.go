@@ -15,8 +15,8 @@ var (
 	inExpression = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`([\pL_][\pL\pN_]*)`) })
 )
 
-// namesInSyntax returns the pattern of variable names in texts of a syntax, as
-// the tag `syntax` of a field says; nil for other texts.
+// namesInSyntax returns the pattern of variable names in texts of a syntax, by
+// the tag `syntax` of a field; nil for other texts.
 func namesInSyntax(syntax string) *regexp.Regexp {
 	switch syntax {
 	case "template":

@@ -87,7 +87,7 @@ func rules() impactRules {
 }
 
 // memoryRules returns the rules for memories. A lower value of a limit breaks
-// running conversations if the policy's row says that it is stricter.
+// running conversations if the policy's row declares it stricter.
 func memoryRules(behaviour, storeChanged rule) map[string]rule {
 	all := map[string]rule{
 		"":       behaviour,

@@ -84,7 +84,7 @@ type reader struct {
 
 // readEntity reads an entity without the given keys.
 func (r *reader) readEntity(e spec.Entity, without ...string) *tree {
-	t := r.readValue(reflect.ValueOf(e), e.Place())
+	t := r.readValue(reflect.ValueOf(e), e.Position())
 	t.parts = slices.DeleteFunc(t.parts, func(p part) bool { return slices.Contains(without, p.key) })
 	return t
 }
@@ -131,8 +131,8 @@ func (r *reader) readInner(v reflect.Value, place *spec.Position) *tree {
 		return &tree{span: place.Span()}
 	}
 	node, isNode := v.Interface().(spec.Node)
-	if isNode && node.Place() != nil {
-		place = node.Place()
+	if isNode && node.Position() != nil {
+		place = node.Position()
 	}
 	t := r.readValue(v.Elem(), place)
 	if name := typeName(node); name != "" && v.Kind() == reflect.Pointer {

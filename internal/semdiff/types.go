@@ -61,7 +61,7 @@ func (c *comparison) compareProperties(p pair) {
 	before, after := p.old.entity.(*spec.CustomType), p.new.entity.(*spec.CustomType)
 	role := c.typeUses[after.ID]
 	place := func(t *spec.CustomType, name, value string) Version {
-		return Version{t.Place().Field("properties").Field(name).Span(), printable(value)}
+		return Version{t.Position().Field("properties").Field(name).Span(), printable(value)}
 	}
 	for _, old := range before.Properties {
 		now, ok := findProperty(after, old.Name)

@@ -15,7 +15,7 @@ type Location string
 
 // Error returns an error of a kind. err is the cause, or nil.
 func (l Location) Error(kind memory.ErrorKind, message string, err error) error {
-	return &memory.StoreError{Place: string(l), Problem: kind, Message: message, Err: err}
+	return &memory.StoreError{Location: string(l), Problem: kind, Message: message, Err: err}
 }
 
 // Unavailable returns an error for a store that cannot be used.

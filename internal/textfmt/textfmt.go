@@ -2,6 +2,7 @@
 package textfmt
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 	"strings"
@@ -42,6 +43,27 @@ func List(names []string) string {
 // U+FFFD.
 func OneLine(text string) string {
 	return strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
+}
+
+// JSONKind returns the type of a JSON text by its first character: "a list".
+func JSONKind(text []byte) string {
+	text = bytes.TrimLeft(text, " \t\r\n")
+	if len(text) == 0 {
+		return "nothing"
+	}
+	switch text[0] {
+	case '{':
+		return "an object"
+	case '[':
+		return "a list"
+	case '"':
+		return "a string"
+	case 't', 'f':
+		return "a boolean"
+	case 'n':
+		return "null"
+	}
+	return "a number"
 }
 
 // Ellipsis cuts text to at most max characters, the last of which is then "…".

@@ -30,12 +30,12 @@ func TestNumbers(t *testing.T) {
 
 func TestTexts(t *testing.T) {
 	for want, got := range map[string]string{
-		"none":     textfmt.List(nil),
-		"a, b":     textfmt.List([]string{"a", "b"}),
-		"a b c":    textfmt.OneLine(" a\n b\t\tc "),
-		"a \uFFFD": textfmt.OneLine("a\n\xff\xfe"),
-		"äö":       textfmt.Ellipsis("äö", 2),
-		"ä…":       textfmt.Ellipsis("äöü", 2),
+		"none":   textfmt.List(nil),
+		"a, b":   textfmt.List([]string{"a", "b"}),
+		"a b c":  textfmt.OneLine(" a\n b\t\tc "),
+		"äö":     textfmt.Ellipsis("äö", 2),
+		"a list": textfmt.JSONKind([]byte(" [1]")), "null": textfmt.JSONKind([]byte("null")), "a number": textfmt.JSONKind([]byte("-1")),
+		"ä…": textfmt.Ellipsis("äöü", 2),
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)

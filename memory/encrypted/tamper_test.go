@@ -129,7 +129,7 @@ func wantTampered(t *testing.T, dir string, keys encrypted.Keys) {
 	defer func() { testkit.Must(t, store.Close()) }()
 	text, err := readAll(t.Context(), newMemory(t, store), "s")
 	var e *memory.StoreError
-	if !errors.As(err, &e) || e.Problem != memory.Corrupt && e.Problem != memory.WrongKey || e.Place != dir ||
+	if !errors.As(err, &e) || e.Problem != memory.Corrupt && e.Problem != memory.WrongKey || e.Location != dir ||
 		!strings.Contains(e.Message, `session "s"`) || strings.Contains(err.Error(), "\n") {
 		t.Fatalf("the tampering was not detected: %v\n%s", err, text)
 	}

@@ -24,7 +24,7 @@ const (
 )
 
 // retrieve finds the evicted messages that are most similar to the newest user
-// message. If the model fails, the turn continues without them: problem says why.
+// message. If the model fails, the turn continues without them: problem is the reason.
 func (t *turnContext) retrieve(question string) (found []contextUnit, problem string, err error) {
 	stored, problem, err := t.embedPending()
 	if err != nil || stored == nil || stored.vectors.Len() == 0 || strings.TrimSpace(question) == "" {
@@ -61,7 +61,7 @@ func (t *turnContext) embedderProblem(err error) string {
 	if err == nil {
 		err = errors.New("it returned another number of vectors than texts")
 	}
-	return t.problemText(Retrieval, "the embedding model failed: "+textfmt.OneLine(err.Error()))
+	return t.problemText(Retrieval, "the embedding model failed: "+textfmt.OneLine(strings.ToValidUTF8(err.Error(), "\uFFFD")))
 }
 
 // embedPending computes vectors of the messages that left the window since the

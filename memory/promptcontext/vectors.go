@@ -16,7 +16,7 @@ import (
 // store, so that every store can keep them, and reading the head of a session
 // does not read its vectors.
 //
-// The head of the companion says how far the vectors reach, and changes together
+// The head of the companion records how far the vectors reach, and changes together
 // with them: whichever process is faster, no message is embedded twice or
 // skipped. It also names the generation of the session that the vectors belong
 // to, because the two sessions are not deleted in one step.

@@ -96,7 +96,7 @@ func wantWriteError(t *testing.T, store *sqlite.Store, kind memory.ErrorKind, me
 	t.Helper()
 	err := appendText(t.Context(), newMemory(t, store), strings.Repeat("x", 2000))
 	var e *memory.StoreError
-	if !errors.As(err, &e) || e.Problem != kind || e.Place != store.Location() ||
+	if !errors.As(err, &e) || e.Problem != kind || e.Location != store.Location() ||
 		!strings.Contains(err.Error(), message) || strings.Contains(err.Error(), "\n") {
 		t.Errorf("got %v, want %s: %s", err, kind, message)
 	}

@@ -59,10 +59,10 @@ func (one *session) read(path string) error {
 		return nil
 	}
 	if err != nil {
-		return &memory.StoreError{Place: path, Problem: memory.Unavailable, Message: "cannot be read", Err: err}
+		return &memory.StoreError{Location: path, Problem: memory.Unavailable, Message: "cannot be read", Err: err}
 	}
 	if err := json.Unmarshal(data, one); err != nil {
-		return &memory.StoreError{Place: path, Problem: memory.Corrupt, Message: "is not a session", Err: err}
+		return &memory.StoreError{Location: path, Problem: memory.Corrupt, Message: "is not a session", Err: err}
 	}
 	return nil
 }
@@ -155,7 +155,7 @@ func (one *session) write(path string) error {
 		err = os.Rename(path+".new", path)
 	}
 	if err != nil {
-		return &memory.StoreError{Place: path, Problem: memory.Unavailable, Message: "cannot be written", Err: err}
+		return &memory.StoreError{Location: path, Problem: memory.Unavailable, Message: "cannot be written", Err: err}
 	}
 	return nil
 }
@@ -167,7 +167,7 @@ func (s *folderStore) Delete(ctx context.Context, key memory.Key) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := os.Remove(s.path(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return &memory.StoreError{Place: s.folder, Problem: memory.Unavailable, Message: "cannot delete a session", Err: err}
+		return &memory.StoreError{Location: s.folder, Problem: memory.Unavailable, Message: "cannot delete a session", Err: err}
 	}
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"github.com/qtype-dev/qtype/internal/textfmt"
 )
 
 // The JSON form of a message in the language:
@@ -241,7 +243,7 @@ func (o object) toolCall() (ToolCall, error) {
 		return ToolCall{}, fmt.Errorf("a tool call needs a %q", "name")
 	}
 	raw := o["arguments"]
-	if k := JSONKind(raw); k == "an object" {
+	if k := textfmt.JSONKind(raw); k == "an object" {
 		c.Arguments = compactJSON(raw)
 	} else if s, err := o.text("arguments"); err == nil {
 		c.Arguments = s

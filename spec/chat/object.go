@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
@@ -24,7 +25,7 @@ func readObject(data []byte, what string, known ...string) (object, error) {
 		if err != nil && err != io.EOF {
 			return nil, badJSON(what, err)
 		}
-		return nil, fmt.Errorf("%s must be a JSON object, not %s", what, JSONKind(data))
+		return nil, fmt.Errorf("%s must be a JSON object, not %s", what, textfmt.JSONKind(data))
 	}
 	o := object{}
 	for dec.More() {
@@ -74,7 +75,7 @@ func (o object) text(key string) (string, error) {
 	}
 	var s string
 	if err := json.Unmarshal(o[key], &s); err != nil {
-		return "", fmt.Errorf("%q must be a string, not %s", key, JSONKind(o[key]))
+		return "", fmt.Errorf("%q must be a string, not %s", key, textfmt.JSONKind(o[key]))
 	}
 	return s, nil
 }
@@ -98,7 +99,7 @@ func (o object) list(key string) ([]json.RawMessage, error) {
 	}
 	var items []json.RawMessage
 	if err := json.Unmarshal(o[key], &items); err != nil {
-		return nil, fmt.Errorf("%q must be a list, not %s", key, JSONKind(o[key]))
+		return nil, fmt.Errorf("%q must be a list, not %s", key, textfmt.JSONKind(o[key]))
 	}
 	return items, nil
 }
@@ -128,28 +129,6 @@ func parseRole(name string) (Role, error) {
 		return "", fmt.Errorf("unknown role %q%s", name, hint)
 	}
 	return "", fmt.Errorf("unknown role %q: a role is %s", name, strings.Join(names, ", "))
-}
-
-// JSONKind describes the type of a JSON text for errors: "an object", "a list", …;
-// "nothing" if the text is empty. It reads only the first character.
-func JSONKind(raw []byte) string {
-	raw = bytes.TrimLeft(raw, " \t\r\n")
-	if len(raw) == 0 {
-		return "nothing"
-	}
-	switch raw[0] {
-	case '{':
-		return "an object"
-	case '[':
-		return "a list"
-	case '"':
-		return "a string"
-	case 't', 'f':
-		return "a boolean"
-	case 'n':
-		return "null"
-	}
-	return "a number"
 }
 
 // suggest returns `, did you mean "x"?` for the nearest valid word, "" if none is near.

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/qtype-dev/qtype/internal/textfmt"
 )
 
 // The JSON form of a message in OpenAI's chat completions:
@@ -35,7 +37,7 @@ func ParseOpenAI(data []byte) (Message, error) {
 	if m.ToolCalls, err = readList(o, "tool_calls", readOpenAICall); err != nil {
 		return Message{}, err
 	}
-	switch JSONKind(o["content"]) {
+	switch textfmt.JSONKind(o["content"]) {
 	case "null", "nothing":
 		return m, nil
 	case "a string":
@@ -46,7 +48,7 @@ func ParseOpenAI(data []byte) (Message, error) {
 		m.Blocks, err = readList(o, "content", readPart)
 		return m, err
 	}
-	return Message{}, fmt.Errorf("%q must be a string, a list of parts or null, not %s", "content", JSONKind(o["content"]))
+	return Message{}, fmt.Errorf("%q must be a string, a list of parts or null, not %s", "content", textfmt.JSONKind(o["content"]))
 }
 
 // readOpenAICall accepts the nested and the flat form.
@@ -107,7 +109,7 @@ func readPart(data []byte) (Block, error) {
 func readLinked(blockType, key string, raw json.RawMessage) (Block, error) {
 	b := Block{Type: blockType}
 	o := object{"url": raw}
-	if JSONKind(raw) == "an object" {
+	if textfmt.JSONKind(raw) == "an object" {
 		var err error
 		if o, err = readObject(raw, fmt.Sprintf("%q", key), "url", "detail"); err != nil {
 			return Block{}, err

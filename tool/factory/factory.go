@@ -97,7 +97,7 @@ func (f *Factory) secret(s spec.Secret) (string, error) {
 
 // remoteURL returns the URL of the document that declares a tool; empty for a local file.
 func remoteURL(t spec.Tool) string {
-	if file := t.Place().Span().File; file != nil && strings.Contains(file.Path, "://") {
+	if file := t.Position().Span().File; file != nil && strings.Contains(file.Path, "://") {
 		return file.Path
 	}
 	return ""
@@ -107,7 +107,7 @@ func remoteURL(t spec.Tool) string {
 // declares it, then in that of the application's document.
 func (f *Factory) folders(t spec.Tool) []string {
 	var all []string
-	if file := t.Place().Span().File; file != nil && remoteURL(t) == "" {
+	if file := t.Position().Span().File; file != nil && remoteURL(t) == "" {
 		all = append(all, filepath.Dir(file.Path))
 	}
 	if f.opts.Folder != "" && !slices.Contains(all, f.opts.Folder) {

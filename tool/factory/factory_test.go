@@ -127,7 +127,7 @@ func TestTool_RemoteDocumentStartsNoPrograms(t *testing.T) {
 	defer box.Close()
 	base := func(id string) spec.ToolBase {
 		b := spec.ToolBase{ID: id}
-		b.SetPlace(&spec.Position{Value: source.Span{File: &source.File{Path: "https://docs.example/app.yaml"}, Start: source.Pos{Line: 3, Column: 5}}})
+		b.SetPosition(&spec.Position{Value: source.Span{File: &source.File{Path: "https://docs.example/app.yaml"}, Start: source.Pos{Line: 3, Column: 5}}})
 		return b
 	}
 	for _, declared := range []spec.Tool{

@@ -50,7 +50,7 @@ type ReferenceParams struct {
 	Context ReferenceContext `json:"context"`
 }
 
-// ReferenceContext says which references are requested.
+// ReferenceContext selects the references.
 type ReferenceContext struct {
 	IncludeDeclaration bool `json:"includeDeclaration"`
 }

@@ -73,7 +73,7 @@ type ServerCapabilities struct {
 	Workspace                  WorkspaceServerCapabilities `json:"workspace"`
 }
 
-// TextDocumentSyncOptions says how the editor sends changes of documents.
+// TextDocumentSyncOptions selects how the editor sends changes of documents.
 type TextDocumentSyncOptions struct {
 	OpenClose bool        `json:"openClose"`
 	Change    int         `json:"change"`
@@ -83,7 +83,7 @@ type TextDocumentSyncOptions struct {
 // TextDocumentSyncIncremental makes the editor send edits instead of whole texts.
 const TextDocumentSyncIncremental = 2
 
-// SaveOptions says what the editor sends when a document is saved.
+// SaveOptions selects what the editor sends when a document is saved.
 type SaveOptions struct {
 	IncludeText bool `json:"includeText"`
 }
@@ -161,7 +161,7 @@ type RegistrationParams struct {
 	Registrations []Registration `json:"registrations"`
 }
 
-// Registration asks the editor to send notifications about files.
+// Registration requests that the editor sends notifications about files.
 type Registration struct {
 	ID              string                                   `json:"id"`
 	Method          string                                   `json:"method"`

@@ -104,7 +104,7 @@ func (c codec) ReadObject(in *bufio.Reader, v any) error {
 			}
 			continue
 		} else if isResponse {
-			continue // the results of the server's own requests are not used
+			continue // the server does not use the results of its requests
 		}
 		if json.Unmarshal(body.Bytes(), v) == nil {
 			return nil

@@ -159,6 +159,3 @@ func bar(n, limit int) string {
 	}
 	return "▕" + strings.Repeat("█", full) + strings.Repeat("▏", barWidth-full)
 }
-
-// Messages returns "1 message" or "2,000 messages".
-func Messages(n int) string { return textfmt.Count(n, "message") }
