@@ -19,11 +19,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type object = map[string]any
 
-func config(t modeltest.Target) anthropic.Config {
-	return anthropic.Config{Config: t.Config()}
+func open(t modeltest.Target) (model.Chat, error) {
+	return anthropic.New(anthropic.Config{Config: t.Config()})
 }
-
-func open(t modeltest.Target) (model.Chat, error) { return anthropic.New(config(t)) }
 
 func event(kind string, fields object) string {
 	fields["type"] = kind
@@ -125,7 +123,8 @@ func TestContract(t *testing.T) {
 func sent(t *testing.T, c func(*anthropic.Config), messages ...chat.Message) modeltest.Request {
 	t.Helper()
 	s := modeltest.Serve(t, modeltest.Respond(200, "application/json", whole(modeltest.Answer{Chunks: []string{"Yes."}})))
-	cfg := config(modeltest.Target{Info: model.Info{ID: "m", Name: "claude"}, URL: s.URL, Key: "k", HTTP: s.Client()})
+	target := modeltest.Target{Info: model.Info{ID: "m", Name: "claude"}, URL: s.URL, Key: "k", HTTP: s.Client()}
+	cfg := anthropic.Config{Config: target.Config()}
 	if c != nil {
 		c(&cfg)
 	}

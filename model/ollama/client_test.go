@@ -18,11 +18,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type object = map[string]any
 
-func config(t modeltest.Target) ollama.Config {
-	return ollama.Config{Config: t.Config()}
+func open(t modeltest.Target) (model.Chat, error) {
+	return ollama.New(ollama.Config{Config: t.Config()})
 }
-
-func open(t modeltest.Target) (model.Chat, error) { return ollama.New(config(t)) }
 
 func line(message, more object) string {
 	o := object{"model": "x", "created_at": "2026-02-03T04:05:06Z", "done": false}
@@ -93,8 +91,9 @@ func TestContract(t *testing.T) {
 // num_ctx: without it Ollama uses 4,096 tokens and truncates the rest.
 func TestRequest_Options(t *testing.T) {
 	s := modeltest.Serve(t, modeltest.Respond(200, "application/json", whole(modeltest.Answer{Chunks: []string{"Yes."}})))
-	cfg := config(modeltest.Target{Info: model.Info{ID: "m", Name: "llama3.2"}, URL: s.URL, HTTP: s.Client(), Params: map[string]any{
-		"top_p": 0.5, "keep_alive": "5m", "think": false, "options": map[string]any{"seed": 7}}})
+	target := modeltest.Target{Info: model.Info{ID: "m", Name: "llama3.2"}, URL: s.URL, HTTP: s.Client(), Params: map[string]any{
+		"top_p": 0.5, "keep_alive": "5m", "think": false, "options": map[string]any{"seed": 7}}}
+	cfg := ollama.Config{Config: target.Config()}
 	cfg.ContextWindow = 32768
 	m, err := ollama.New(cfg)
 	if err != nil {
