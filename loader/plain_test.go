@@ -2,11 +2,11 @@ package loader_test
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
@@ -14,10 +14,7 @@ import (
 // value reads a text as another system's file.
 func value(t *testing.T, text string) (*loader.Value, diag.List) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "file.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path := testkit.WriteFile(t, "file.yaml", text)
 	v, _, diags := loader.LoadValue(t.Context(), path, loader.Options{})
 	return v, diags
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
@@ -153,10 +154,7 @@ func TestRemoteErrors(t *testing.T) {
 		"http://127.0.0.1:1/x": "QT006 cannot be read: connection refused",
 		"memory://x/y.yaml":    "QT006 cannot be read: memory:// is not supported; these are: file, http, https",
 	} {
-		path := filepath.Join(t.TempDir(), "app.yaml")
-		if err := os.WriteFile(path, []byte("id: app\ndescription: !include "+target+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		path := testkit.WriteFile(t, "app.yaml", "id: app\ndescription: !include "+target+"\n")
 		_, list := loader.Load(t.Context(), path, loader.Options{Lookup: noEnv})
 		code, text, _ := strings.Cut(want, " ")
 		if len(list) != 1 || list[0].Code != code || !strings.Contains(list[0].Message, text) {
@@ -178,11 +176,8 @@ func TestRemoteErrors(t *testing.T) {
 func TestRemoteSecrets(t *testing.T) {
 	s := serve(t, map[string]string{"/bad.yaml": "{type: Model, id: m}"})
 	host := strings.TrimPrefix(s.URL, "http://")
-	path := filepath.Join(t.TempDir(), "app.yaml")
 	text := "id: app\ndescription: !include_raw http://ann:s3cret@" + host + "/none.txt\nmodels:\n- !include http://" + host + "/bad.yaml?sig=s3cret\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path := testkit.WriteFile(t, "app.yaml", text)
 	_, list := loader.Load(t.Context(), path, loader.Options{Lookup: noEnv})
 	if len(list) != 2 {
 		t.Fatalf("got %v", list)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -43,7 +44,7 @@ func newTwins(t *rapid.T, kind spec.Policy) *twins {
 			cfg.Limits = w.limits
 		}
 		m, err := memory.New(cfg, w.stores[i])
-		must(t, err)
+		testkit.Must(t, err)
 		w.memories[i] = m
 	}
 	return w
@@ -119,7 +120,7 @@ type observed struct {
 func (w *twins) observe(t *rapid.T, i int) observed {
 	ctx, m := context.Background(), w.memories[i]
 	window, err := m.Window(ctx, "s")
-	must(t, err)
+	testkit.Must(t, err)
 	all := observed{Window: window}
 	all.Window.Entries = nil
 	for _, e := range window.Entries {
@@ -133,17 +134,17 @@ func (w *twins) observe(t *rapid.T, i int) observed {
 		all.Window.System = &c
 	}
 	all.Sessions, err = m.Sessions(ctx)
-	must(t, err)
+	testkit.Must(t, err)
 	head, err := w.stores[i].Head(ctx, memory.Key{Memory: "m", Session: "s"})
-	must(t, err)
+	testkit.Must(t, err)
 	all.State = head.State
 	for e, err := range m.History(ctx, "s") {
-		must(t, err)
+		testkit.Must(t, err)
 		e.Message.ID = ""
 		all.History = append(all.History, e)
 	}
 	for e, err := range m.Events(ctx, "s") {
-		must(t, err)
+		testkit.Must(t, err)
 		all.Events = append(all.Events, e)
 	}
 	return all
@@ -213,7 +214,7 @@ func TestMemory_CachedViewMatchesStore(t *testing.T) {
 // sessions, some of them in turns, lose nothing and exceed no limit.
 func TestMemory_ConcurrentWriters(t *testing.T) {
 	m, err := memory.New(memory.Config{ID: "m", Policy: spec.PolicyMessageWindow, Limits: memory.Limits{"max_messages": 5}, Counter: runes{}}, memory.NewInProcess())
-	must(t, err)
+	testkit.Must(t, err)
 	const writers, each, sessions = 16, 60, 4
 	var wg sync.WaitGroup
 	for w := range writers {
@@ -242,7 +243,7 @@ func TestMemory_ConcurrentWriters(t *testing.T) {
 	}
 	wg.Wait()
 	infos, err := m.Sessions(t.Context())
-	must(t, err)
+	testkit.Must(t, err)
 	for _, info := range infos {
 		if info.Messages != writers/sessions*each {
 			t.Errorf("%s: the history has %d messages, want %d", info.Session, info.Messages, writers/sessions*each)

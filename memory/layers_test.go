@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -35,14 +36,14 @@ var layers = []string{
 func TestFiles_ReferToEarlierFiles(t *testing.T) {
 	fset := token.NewFileSet()
 	pkg, err := build.ImportDir(".", 0)
-	must(t, err)
+	testkit.Must(t, err)
 	var files []*ast.File
 	for _, name := range pkg.GoFiles {
 		if layerOf(strings.TrimSuffix(name, ".go")) < 0 {
 			t.Errorf("%s is not in layers", name)
 		}
 		f, err := parser.ParseFile(fset, name, nil, parser.SkipObjectResolution)
-		must(t, err)
+		testkit.Must(t, err)
 		files = append(files, f)
 	}
 	info := &types.Info{Uses: map[*ast.Ident]types.Object{}, Selections: map[*ast.SelectorExpr]*types.Selection{}}

@@ -3,6 +3,7 @@ package memory_test
 import (
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -39,9 +40,9 @@ func TestFlush_ChatShare(t *testing.T) {
 		{memory.Limits{"token_limit": 7, "chat_history_token_ratio": 1}, 7},
 	} {
 		m, err := memory.New(memory.Config{ID: "m", Limits: c.limits, Counter: runes{}}, memory.NewInProcess())
-		must(t, err)
+		testkit.Must(t, err)
 		w, err := m.Window(t.Context(), "s")
-		must(t, err)
+		testkit.Must(t, err)
 		if w.Limit != c.want {
 			t.Errorf("%v: %d, want %d", c.limits, w.Limit, c.want)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -18,7 +19,7 @@ func with(t testing.TB, store memory.Store, change func(*memory.Config)) *memory
 	cfg := memory.Config{ID: "m", Policy: spec.PolicyUnbounded, Counter: runes{}}
 	change(&cfg)
 	m, err := memory.New(cfg, store)
-	must(t, err)
+	testkit.Must(t, err)
 	return m
 }
 
@@ -34,10 +35,10 @@ func TestTurns_Reject(t *testing.T) {
 	waiting, done := make(chan struct{}), make(chan error)
 	go func() { done <- m.Append(notify{t.Context(), waiting}, "s", chat.Text(chat.User, "appended")) }()
 	<-waiting
-	must(t, first.Add(chat.Text(chat.User, "first")))
-	must(t, first.Commit(t.Context()))
-	must(t, <-done)
-	must(t, begin(t, m).Commit(t.Context()))
+	testkit.Must(t, first.Add(chat.Text(chat.User, "first")))
+	testkit.Must(t, first.Commit(t.Context()))
+	testkit.Must(t, <-done)
+	testkit.Must(t, begin(t, m).Commit(t.Context()))
 	if got := windowTexts(t, m, "s"); got != "user:first user:appended" {
 		t.Errorf("the window is %s", got)
 	}
@@ -48,7 +49,7 @@ func TestTurns_Reject(t *testing.T) {
 func TestTurns_Interrupt(t *testing.T) {
 	m := with(t, memory.NewInProcess(), func(c *memory.Config) { c.Turns = memory.Interrupt })
 	first := begin(t, m)
-	must(t, first.Add(chat.Text(chat.User, "first")))
+	testkit.Must(t, first.Add(chat.Text(chat.User, "first")))
 	begun := func(ctx context.Context) (chan *memory.Turn, chan error) {
 		turns, errs := make(chan *memory.Turn, 1), make(chan error, 1)
 		go func() {
@@ -71,15 +72,15 @@ func TestTurns_Interrupt(t *testing.T) {
 	if err := first.Commit(t.Context()); !errors.As(err, &taken) {
 		t.Errorf("the first turn committed: %v", err)
 	}
-	must(t, first.Abort(t.Context(), context.Cause(first.Context())))
-	must(t, <-thirdErr)
+	testkit.Must(t, first.Abort(t.Context(), context.Cause(first.Context())))
+	testkit.Must(t, <-thirdErr)
 	turn := <-third
-	must(t, turn.Add(chat.Text(chat.User, "third")))
-	must(t, turn.Commit(t.Context()))
+	testkit.Must(t, turn.Add(chat.Text(chat.User, "third")))
+	testkit.Must(t, turn.Commit(t.Context()))
 	if got := windowTexts(t, m, "s"); got != "user:third" {
 		t.Errorf("the window is %s", got)
 	}
-	must(t, begin(t, m).Abort(t.Context(), nil))
+	testkit.Must(t, begin(t, m).Abort(t.Context(), nil))
 }
 
 // TestIdempotencyKey_AddsOnce checks that a retry adds nothing, in another process
@@ -88,24 +89,24 @@ func TestIdempotencyKey_AddsOnce(t *testing.T) {
 	store := memory.NewInProcess()
 	here, there := newMemory(t, store), newMemory(t, store)
 	for range 3 {
-		must(t, here.AppendOnce(t.Context(), "s", "op 1", chat.Text(chat.User, "once")))
-		must(t, there.AppendOnce(t.Context(), "s", "op 1", chat.Text(chat.User, "once")))
+		testkit.Must(t, here.AppendOnce(t.Context(), "s", "op 1", chat.Text(chat.User, "once")))
+		testkit.Must(t, there.AppendOnce(t.Context(), "s", "op 1", chat.Text(chat.User, "once")))
 	}
 	turn := begin(t, here)
 	if turn.SetIdempotencyKey("op 2") {
 		t.Error("op 2 is reported as done")
 	}
-	must(t, turn.Add(chat.Text(chat.User, "twice?")))
-	must(t, there.AppendOnce(t.Context(), "s", "op 2", chat.Text(chat.User, "no")))
-	must(t, turn.Commit(t.Context()))
+	testkit.Must(t, turn.Add(chat.Text(chat.User, "twice?")))
+	testkit.Must(t, there.AppendOnce(t.Context(), "s", "op 2", chat.Text(chat.User, "no")))
+	testkit.Must(t, turn.Commit(t.Context()))
 	if got := windowTexts(t, here, "s"); got != "user:once user:no" {
 		t.Errorf("the window is %s", got)
 	}
 	for i := range 70 {
-		must(t, here.AppendOnce(t.Context(), "long", fmt.Sprint(i), chat.Text(chat.User, "x")))
+		testkit.Must(t, here.AppendOnce(t.Context(), "long", fmt.Sprint(i), chat.Text(chat.User, "x")))
 	}
 	head, err := store.Head(t.Context(), memory.Key{Memory: "chat_memory", Session: "long"})
-	must(t, err)
+	testkit.Must(t, err)
 	if n := len(head.Values["operations"]); n > 64*40 { // a hash and a range of positions each
 		t.Errorf("operations take %d bytes", n)
 	}
@@ -116,12 +117,12 @@ func TestIdempotencyKey_AddsOnce(t *testing.T) {
 func TestTurn_PriorMessages(t *testing.T) {
 	store := memory.NewInProcess()
 	m := newMemory(t, store)
-	must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "before")))
+	testkit.Must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "before")))
 	turn := begin(t, m)
 	turn.SetIdempotencyKey("op")
-	must(t, turn.Add(chat.Text(chat.User, "how much?"), chat.Text(chat.Assistant, "12")))
-	must(t, turn.Commit(t.Context()))
-	must(t, m.Set(t.Context(), "s", chat.Text(chat.User, "since"))) // the messages leave the window
+	testkit.Must(t, turn.Add(chat.Text(chat.User, "how much?"), chat.Text(chat.Assistant, "12")))
+	testkit.Must(t, turn.Commit(t.Context()))
+	testkit.Must(t, m.Set(t.Context(), "s", chat.Text(chat.User, "since"))) // the messages leave the window
 	again := begin(t, newMemory(t, store))
 	if prior, err := again.PriorMessages(t.Context()); err != nil || prior != nil {
 		t.Errorf("a turn without a key has the prior messages %v, %v", prior, err)
@@ -130,11 +131,11 @@ func TestTurn_PriorMessages(t *testing.T) {
 		t.Fatal("the operation is not known")
 	}
 	prior, err := again.PriorMessages(t.Context())
-	must(t, err)
+	testkit.Must(t, err)
 	if len(prior) != 2 || prior[0].Text() != "how much?" || prior[1].Text() != "12" {
 		t.Errorf("the prior messages are %v", prior)
 	}
-	must(t, again.Abort(t.Context(), nil))
+	testkit.Must(t, again.Abort(t.Context(), nil))
 }
 
 // TestTTL checks that an expired session is invisible to reads, deleted by the next
@@ -145,10 +146,10 @@ func TestTTL(t *testing.T) {
 	ttl := func(c *memory.Config) { c.TTL, c.Now = time.Hour, func() time.Time { return now } }
 	m := with(t, store, ttl)
 	for _, s := range []string{"s", "other", "third"} {
-		must(t, m.Append(t.Context(), s, chat.Text(chat.User, "old")))
+		testkit.Must(t, m.Append(t.Context(), s, chat.Text(chat.User, "old")))
 	}
 	now = now.Add(59 * time.Minute)
-	must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "again")))
+	testkit.Must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "again")))
 	now = now.Add(30 * time.Minute)
 	if got := windowTexts(t, m, "s"); got != "user:old user:again" {
 		t.Errorf("the window is %s", got)
@@ -163,9 +164,9 @@ func TestTTL(t *testing.T) {
 		t.Errorf("listed %v, %v", all, err)
 	}
 	turn, err := m.Begin(t.Context(), "other")
-	must(t, err)
-	must(t, turn.Add(chat.Text(chat.User, "again")))
-	must(t, turn.Commit(t.Context()))
+	testkit.Must(t, err)
+	testkit.Must(t, turn.Add(chat.Text(chat.User, "again")))
+	testkit.Must(t, turn.Commit(t.Context()))
 	if got := windowTexts(t, m, "other"); got != "user:again" {
 		t.Errorf("the window is %s", got)
 	}
@@ -184,10 +185,10 @@ func TestTurn_FitLeavesOutOldRounds(t *testing.T) {
 	call := chat.Message{Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: "1", Name: "f", Arguments: "{}"}}}
 	found := chat.Text(chat.Tool, "found")
 	found.ToolCallID = "1"
-	must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "1"), call, found, chat.Text(chat.Assistant, "a"), chat.Text(chat.User, "2")))
+	testkit.Must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "1"), call, found, chat.Text(chat.Assistant, "a"), chat.Text(chat.User, "2")))
 	turn := begin(t, m)
 	turn.System("be brief") // 3+6+8
-	must(t, turn.Add(chat.Text(chat.User, "3")))
+	testkit.Must(t, turn.Add(chat.Text(chat.User, "3")))
 	for room, want := range map[int]string{
 		1000: "system:be brief user:1 assistant: tool:found assistant:a user:2 user:3",
 		50:   "system:be brief user:2 user:3",
@@ -196,7 +197,7 @@ func TestTurn_FitLeavesOutOldRounds(t *testing.T) {
 		0:    "system:be brief user:1 assistant: tool:found assistant:a user:2 user:3",
 	} {
 		msgs, err := turn.Fit(memory.Budget{ContextWindow: room, Answer: 7, Tools: 3})
-		must(t, err)
+		testkit.Must(t, err)
 		if got := texts(msgs); got != want {
 			t.Errorf("%d tokens: sent %s, want %s", room, got, want)
 		}
@@ -206,7 +207,7 @@ func TestTurn_FitLeavesOutOldRounds(t *testing.T) {
 	if !errors.As(err, &over) || over.Round != 8 || err.Error() != "memory m: model small reads and writes 34 tokens in one call, but the newest round (1 message, 8 tokens), the system message (17), the tools (3) and the answer (7) need 35" {
 		t.Errorf("got %v", err)
 	}
-	must(t, turn.Commit(t.Context()))
+	testkit.Must(t, turn.Commit(t.Context()))
 	if w := windowTexts(t, m, "s"); strings.Count(w, "user") != 3 {
 		t.Errorf("what had no room left the window: %s", w)
 	}
@@ -216,13 +217,13 @@ func TestTurn_FitLeavesOutOldRounds(t *testing.T) {
 func TestTurn_FitEmptyWindow(t *testing.T) {
 	m := with(t, memory.NewInProcess(), func(c *memory.Config) { c.Policy, c.Limits = spec.PolicyTokenWindow, memory.Limits{"max_tokens": 20} })
 	turn := begin(t, m)
-	must(t, turn.Add(chat.Text(chat.User, strings.Repeat("x", 20))))
+	testkit.Must(t, turn.Add(chat.Text(chat.User, strings.Repeat("x", 20))))
 	_, err := turn.Fit(memory.Budget{})
 	var nothing *memory.EmptyWindowError
 	if !errors.As(err, &nothing) || nothing.Used != 27 || nothing.Limit != 20 {
 		t.Errorf("got %v", err)
 	}
-	must(t, turn.Abort(t.Context(), err))
+	testkit.Must(t, turn.Abort(t.Context(), err))
 }
 
 // TestFlush_KeepsPrefix checks that between two flushes the messages that are sent
@@ -236,9 +237,9 @@ func TestFlush_KeepsPrefix(t *testing.T) {
 	for i := range 200 {
 		turn := begin(t, m)
 		turn.System("be brief")
-		must(t, turn.Add(chat.Text(chat.User, fmt.Sprint("q", i))))
+		testkit.Must(t, turn.Add(chat.Text(chat.User, fmt.Sprint("q", i))))
 		msgs, err := turn.Window()
-		must(t, err)
+		testkit.Must(t, err)
 		var now []string
 		for _, msg := range msgs {
 			now = append(now, string(chat.OpenAI(msg)))
@@ -249,11 +250,11 @@ func TestFlush_KeepsPrefix(t *testing.T) {
 			flushed++
 		}
 		before = now
-		must(t, turn.Add(chat.Text(chat.Assistant, fmt.Sprint("a", i))))
-		must(t, turn.Commit(t.Context()))
+		testkit.Must(t, turn.Add(chat.Text(chat.Assistant, fmt.Sprint("a", i))))
+		testkit.Must(t, turn.Commit(t.Context()))
 	}
 	list, err := m.Sessions(t.Context())
-	must(t, err)
+	testkit.Must(t, err)
 	if flushed > list[0].Flushes || kept < 5*flushed || flushed == 0 {
 		t.Errorf("the prefix changed %d times in %d flushes, it stayed %d times", flushed, list[0].Flushes, kept)
 	}
@@ -265,7 +266,7 @@ func TestMemory_ReadText(t *testing.T) {
 	if got := read(memory.ReadOptions{Empty: "nothing yet"}); got != "nothing yet" {
 		t.Errorf("empty: %q", got)
 	}
-	must(t, m.Append(t.Context(), "s", chat.Text(chat.System, "sys"), chat.Text(chat.User, "1"), chat.Text(chat.Assistant, "a"), chat.Text(chat.User, "2")))
+	testkit.Must(t, m.Append(t.Context(), "s", chat.Text(chat.System, "sys"), chat.Text(chat.User, "1"), chat.Text(chat.Assistant, "a"), chat.Text(chat.User, "2")))
 	if got, want := read(memory.ReadOptions{NRounds: 2}), "system: sys\n\nuser: 1\nassistant: a\n\nuser: 2"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -12,6 +12,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/sqlite"
 	"github.com/qtype-dev/qtype/spec"
@@ -269,21 +270,21 @@ func (p *pair) drawMore(t *rapid.T) []chat.Message {
 
 func (p *pair) append(t *rapid.T) {
 	msgs := p.drawMore(t)
-	must(t, p.memory.Append(context.Background(), p.session, msgs...))
+	testkit.Must(t, p.memory.Append(context.Background(), p.session, msgs...))
 	p.expected.add(msgs, true)
 }
 
 func (p *pair) turn(t *rapid.T) {
 	turn, err := p.memory.Begin(context.Background(), p.session)
-	must(t, err)
+	testkit.Must(t, err)
 	msgs := p.drawMore(t)
-	must(t, turn.Add(msgs...))
+	testkit.Must(t, turn.Add(msgs...))
 	sent, err := turn.Window()
 	var nothing *memory.EmptyWindowError
 	if err != nil && !errors.As(err, &nothing) {
 		t.Fatal(err)
 	}
-	must(t, turn.Commit(context.Background()))
+	testkit.Must(t, turn.Commit(context.Background()))
 	p.expected.add(msgs, false)
 	if d := gocmp.Diff(written(p.expected.read()), written(sent)); d != "" && err == nil {
 		t.Fatalf("what the turn sent: %s", d)
@@ -293,7 +294,7 @@ func (p *pair) turn(t *rapid.T) {
 func (p *pair) set(t *rapid.T) {
 	p.open = nil
 	msgs := p.drawMore(t)
-	must(t, p.memory.Set(context.Background(), p.session, msgs...))
+	testkit.Must(t, p.memory.Set(context.Background(), p.session, msgs...))
 	p.expected.set(msgs)
 }
 
@@ -312,7 +313,7 @@ func (p *pair) readOtherwise(t *rapid.T) {
 	drawn := p.drawLimits(t)
 	rounds, characters := int(drawn["n_rounds"]), int(drawn["max_context"])
 	w, err := p.memory.Read(context.Background(), p.session, memory.ReadOptions{NRounds: rounds, MaxContext: characters, Notice: "Cut. "})
-	must(t, err)
+	testkit.Must(t, err)
 	want := recent(c.all, rounds, characters, "Cut. ")
 	if c.system != nil {
 		want = slices.Insert(want, 0, *c.system)
@@ -358,7 +359,7 @@ func (p *pair) check(t *rapid.T) {
 func (p *pair) checkPlaces(t *rapid.T, w memory.Window) {
 	at, marked := 0, 0
 	for e, err := range p.memory.History(context.Background(), p.session) {
-		must(t, err)
+		testkit.Must(t, err)
 		if at < len(w.Entries) && e.Seq == w.Entries[at].Seq && e.Message.ID == w.Entries[at].Message.ID {
 			at++
 		}
@@ -394,7 +395,7 @@ func TestPolicies_MatchModelInSQLite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "memory.db")
 	open := func(t rapid.TB) memory.Store {
 		s, err := sqlite.Open(path)
-		must(t, err)
+		testkit.Must(t, err)
 		return s
 	}
 	store, n := open(t), 0
@@ -406,12 +407,12 @@ func TestPolicies_MatchModelInSQLite(t *testing.T) {
 		p.start(t)
 		p.reopen = func() memory.Store {
 			if rapid.IntRange(0, 9).Draw(t, "reopen") == 0 {
-				must(t, store.Close())
+				testkit.Must(t, store.Close())
 				store = open(t)
 			}
 			return store
 		}
 		p.run(t)
 	})
-	must(t, store.Close())
+	testkit.Must(t, store.Close())
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/sqlite"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -165,14 +166,14 @@ func (m *machine) recordAdded(msgs ...chat.Message) {
 
 func (m *machine) appendOne(t *rapid.T) {
 	msg := m.draw(t)
-	must(t, m.memory.Append(context.Background(), m.session, msg))
+	testkit.Must(t, m.memory.Append(context.Background(), m.session, msg))
 	m.model.add([]chat.Message{msg})
 	m.recordAdded(msg)
 }
 
 func (m *machine) appendSome(t *rapid.T) {
 	msgs := m.drawSome(t)
-	must(t, m.memory.Append(context.Background(), m.session, msgs...))
+	testkit.Must(t, m.memory.Append(context.Background(), m.session, msgs...))
 	for _, msg := range msgs {
 		m.model.add([]chat.Message{msg})
 	}
@@ -183,18 +184,18 @@ func (m *machine) appendSome(t *rapid.T) {
 // the commit is what the memory holds after it.
 func (m *machine) turn(t *rapid.T) {
 	turn, err := m.memory.Begin(context.Background(), m.session)
-	must(t, err)
+	testkit.Must(t, err)
 	msgs := m.drawSome(t)
 	for _, msg := range msgs {
-		must(t, turn.Add(msg))
+		testkit.Must(t, turn.Add(msg))
 		if rapid.Bool().Draw(t, "look") {
 			_, err := turn.Window()
-			must(t, err)
+			testkit.Must(t, err)
 		}
 	}
 	sent, err := turn.Window()
-	must(t, err)
-	must(t, turn.Commit(context.Background()))
+	testkit.Must(t, err)
+	testkit.Must(t, turn.Commit(context.Background()))
 	m.model.add(msgs)
 	m.recordAdded(msgs...)
 	if d := gocmp.Diff(m.modelWindow(), sent); d != "" {
@@ -206,12 +207,12 @@ func (m *machine) turn(t *rapid.T) {
 func (m *machine) fail(t *rapid.T) {
 	before := m.window(t)
 	turn, err := m.memory.Begin(context.Background(), m.session)
-	must(t, err)
+	testkit.Must(t, err)
 	open := m.open
 	msgs := m.drawSome(t)
 	m.open = open
-	must(t, turn.Add(msgs...))
-	must(t, turn.Abort(context.Background(), errors.New("no\nanswer")))
+	testkit.Must(t, turn.Add(msgs...))
+	testkit.Must(t, turn.Abort(context.Background(), errors.New("no\nanswer")))
 	m.failed += len(msgs)
 	if d := gocmp.Diff(before, m.window(t)); d != "" {
 		t.Fatalf("a failed turn changed the window: %s", d)
@@ -226,7 +227,7 @@ func (m *machine) again(t *rapid.T) {
 	before := m.window(t)
 	msg := chat.Text(chat.User, "again")
 	msg.ID = rapid.SampledFrom(m.added).Draw(t, "id")
-	must(t, m.memory.Append(context.Background(), m.session, msg, msg))
+	testkit.Must(t, m.memory.Append(context.Background(), m.session, msg, msg))
 	if d := gocmp.Diff(before, m.window(t)); d != "" {
 		t.Fatalf("a duplicate message changed the window: %s", d)
 	}
@@ -234,7 +235,7 @@ func (m *machine) again(t *rapid.T) {
 
 // other uses another session, so that this one may leave the cache.
 func (m *machine) other(t *rapid.T) {
-	must(t, m.memory.Append(context.Background(), "other", chat.Text(chat.User, "hello")))
+	testkit.Must(t, m.memory.Append(context.Background(), "other", chat.Text(chat.User, "hello")))
 }
 
 func (m *machine) restart(t *rapid.T) {
@@ -250,7 +251,7 @@ func (m *machine) restart(t *rapid.T) {
 
 func (m *machine) window(t *rapid.T) memory.Window {
 	w, err := m.memory.Window(context.Background(), m.session)
-	must(t, err)
+	testkit.Must(t, err)
 	return w
 }
 
@@ -309,7 +310,7 @@ func (m *machine) checkHistory(t *rapid.T, w memory.Window) {
 	var ids []string
 	inWindow, failed, seq := 0, 0, int64(0)
 	for e, err := range m.memory.History(context.Background(), m.session) {
-		must(t, err)
+		testkit.Must(t, err)
 		if seq++; e.Seq != seq {
 			t.Fatalf("entry %d follows entry %d", e.Seq, seq-1)
 		}
@@ -336,7 +337,7 @@ func (m *machine) checkHistory(t *rapid.T, w memory.Window) {
 func (m *machine) checkEvents(t *rapid.T) {
 	var events []memory.Event
 	for e, err := range m.memory.Events(context.Background(), m.session) {
-		must(t, err)
+		testkit.Must(t, err)
 		events = append(events, e)
 		if e.Kind == memory.EventFlush && (e.Before <= e.Limit || e.Tokens <= 0 || e.Reason == "") {
 			t.Fatalf("a flush without need: %+v", e)
@@ -350,11 +351,11 @@ func (m *machine) checkEvents(t *rapid.T) {
 // replayed checks that the history, added again turn by turn, gives the same window.
 func (m *machine) replayed(t *rapid.T) {
 	fresh, err := memory.New(m.cfg, memory.NewInProcess())
-	must(t, err)
+	testkit.Must(t, err)
 	turns := map[int64][]chat.Message{}
 	var order []int64
 	for e, err := range m.memory.History(context.Background(), m.session) {
-		must(t, err)
+		testkit.Must(t, err)
 		if e.Status == memory.Failed {
 			continue
 		}
@@ -365,12 +366,12 @@ func (m *machine) replayed(t *rapid.T) {
 	}
 	for _, n := range order {
 		turn, err := fresh.Begin(context.Background(), m.session)
-		must(t, err)
-		must(t, turn.Add(turns[n]...))
-		must(t, turn.Commit(context.Background()))
+		testkit.Must(t, err)
+		testkit.Must(t, turn.Add(turns[n]...))
+		testkit.Must(t, turn.Commit(context.Background()))
 	}
 	was, err := fresh.Window(context.Background(), m.session)
-	must(t, err)
+	testkit.Must(t, err)
 	now := m.window(t)
 	ids := func(w memory.Window) (out []string) {
 		for _, e := range w.Entries {
@@ -380,13 +381,6 @@ func (m *machine) replayed(t *rapid.T) {
 	}
 	if !slices.Equal(ids(was), ids(now)) {
 		t.Fatalf("the history added again gives the window %v, not %v", ids(was), ids(now))
-	}
-}
-
-func must(t rapid.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -414,7 +408,7 @@ func TestFlush_WindowFollowsFromHistory(t *testing.T) {
 func TestFlush_MatchesModelInSQLite(t *testing.T) {
 	open := func(t rapid.TB, path string) memory.Store {
 		s, err := sqlite.Open(path)
-		must(t, err)
+		testkit.Must(t, err)
 		return s
 	}
 	path := filepath.Join(t.TempDir(), "memory.db")
@@ -424,12 +418,12 @@ func TestFlush_MatchesModelInSQLite(t *testing.T) {
 		m := newMachine(t, store, fmt.Sprint("s", n))
 		m.reopen = func() memory.Store {
 			if rapid.IntRange(0, 9).Draw(t, "reopen") == 0 {
-				must(t, store.Close())
+				testkit.Must(t, store.Close())
 				store = open(t, path)
 			}
 			return store
 		}
 		m.run(t, true)
 	})
-	must(t, store.Close())
+	testkit.Must(t, store.Close())
 }

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/qtype-dev/qtype/internal/servertest"
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/postgres"
 	"github.com/qtype-dev/qtype/memory/redis"
@@ -100,12 +101,12 @@ func newSparse(t *rapid.T, store memory.Store, session string) *sparse {
 func (s *sparse) open(t *rapid.T) {
 	var err error
 	s.memory, err = memory.NewWithEviction(s.cfg, s.store, s.expected.evict)
-	must(t, err)
+	testkit.Must(t, err)
 }
 
 func (s *sparse) append(t *rapid.T) {
 	msgs := s.drawSome(t)
-	must(t, s.memory.Append(context.Background(), s.session, msgs...))
+	testkit.Must(t, s.memory.Append(context.Background(), s.session, msgs...))
 	for i := range msgs {
 		s.expected.add(msgs[i : i+1])
 	}
@@ -113,7 +114,7 @@ func (s *sparse) append(t *rapid.T) {
 
 func (s *sparse) turn(t *rapid.T) {
 	msgs := s.drawSome(t)
-	must(t, s.memory.Turn(context.Background(), s.session, func(turn *memory.Turn) error {
+	testkit.Must(t, s.memory.Turn(context.Background(), s.session, func(turn *memory.Turn) error {
 		if err := turn.Add(msgs...); err != nil {
 			return err
 		}
@@ -141,7 +142,7 @@ func (s *sparse) fail(t *rapid.T) {
 // check compares window and history with the model.
 func (s *sparse) check(t *rapid.T) {
 	w, err := s.memory.Window(context.Background(), s.session)
-	must(t, err)
+	testkit.Must(t, err)
 	var got, inWindow []string
 	for _, e := range w.Entries {
 		got = append(got, e.Message.ID)
@@ -151,7 +152,7 @@ func (s *sparse) check(t *rapid.T) {
 	}
 	evicted := map[int64]int{}
 	for e, err := range s.memory.Events(context.Background(), s.session) {
-		must(t, err)
+		testkit.Must(t, err)
 		if e.Kind == memory.EventFlush {
 			for seq := e.From; seq <= e.To; seq++ {
 				evicted[seq]++
@@ -159,7 +160,7 @@ func (s *sparse) check(t *rapid.T) {
 		}
 	}
 	for e, err := range s.memory.History(context.Background(), s.session) {
-		must(t, err)
+		testkit.Must(t, err)
 		switch {
 		case e.Message.Role == chat.System:
 		case e.Status == memory.InWindow:
@@ -201,7 +202,7 @@ func TestEviction_NotAPrefix(t *testing.T) {
 	for name, open := range stores {
 		t.Run(name, func(t *testing.T) {
 			store, n := open(t), 0
-			t.Cleanup(func() { must(t, store.Close()) })
+			t.Cleanup(func() { testkit.Must(t, store.Close()) })
 			rapid.Check(t, func(t *rapid.T) {
 				if n++; n > maxStoredCases && name != "in process" {
 					return

@@ -12,6 +12,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -20,7 +21,7 @@ import (
 func newMemory(t testing.TB, store memory.Store) *memory.Memory {
 	t.Helper()
 	m, err := memory.New(memory.Config{ID: "chat_memory", Limits: memory.Limits{"token_limit": 200, "chat_history_token_ratio": 0.5, "token_flush_size": 20}, Counter: runes{}}, store)
-	must(t, err)
+	testkit.Must(t, err)
 	return m
 }
 
@@ -35,7 +36,7 @@ func texts(msgs []chat.Message) string {
 func windowTexts(t testing.TB, m *memory.Memory, session string) string {
 	t.Helper()
 	w, err := m.Window(t.Context(), session)
-	must(t, err)
+	testkit.Must(t, err)
 	var msgs []chat.Message
 	if w.System != nil {
 		msgs = append(msgs, w.System.Message)
@@ -49,14 +50,14 @@ func windowTexts(t testing.TB, m *memory.Memory, session string) string {
 func begin(t testing.TB, m *memory.Memory) *memory.Turn {
 	t.Helper()
 	turn, err := m.Begin(t.Context(), "s")
-	must(t, err)
+	testkit.Must(t, err)
 	return turn
 }
 
 func sent(t testing.TB, turn *memory.Turn) string {
 	t.Helper()
 	msgs, err := turn.Window()
-	must(t, err)
+	testkit.Must(t, err)
 	return texts(msgs)
 }
 
@@ -67,20 +68,20 @@ func TestTurn_Conversation(t *testing.T) {
 	question, answer := chat.Text(chat.User, "q"), chat.Text(chat.Assistant, "a")
 	turn := begin(t, m)
 	turn.System("be brief")
-	must(t, turn.Add(question))
+	testkit.Must(t, turn.Add(question))
 	if got := sent(t, turn); got != "system:be brief user:q" {
 		t.Errorf("sent %s", got)
 	}
-	must(t, turn.Add(answer, answer))
-	must(t, turn.Commit(t.Context()))
-	must(t, turn.Abort(t.Context(), errors.New("too late")))
+	testkit.Must(t, turn.Add(answer, answer))
+	testkit.Must(t, turn.Commit(t.Context()))
+	testkit.Must(t, turn.Abort(t.Context(), errors.New("too late")))
 
 	label := begin(t, m)
-	must(t, label.Add(question, answer, chat.Text(chat.User, "label it")))
+	testkit.Must(t, label.Add(question, answer, chat.Text(chat.User, "label it")))
 	if got := sent(t, label); got != "user:q assistant:a user:label it" {
 		t.Errorf("the second step sent %s", got)
 	}
-	must(t, label.Commit(t.Context()))
+	testkit.Must(t, label.Commit(t.Context()))
 	if got := windowTexts(t, m, "s"); got != "system:be brief user:q assistant:a user:label it" {
 		t.Errorf("the window is %s", got)
 	}
@@ -96,25 +97,25 @@ func TestTurn_Conversation(t *testing.T) {
 // leaves, and goes before a step's; a new one takes its place.
 func TestTurn_SystemMessage(t *testing.T) {
 	m := newMemory(t, memory.NewInProcess())
-	must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "q"), chat.Text(chat.System, strings.Repeat("x", 500))))
+	testkit.Must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "q"), chat.Text(chat.System, strings.Repeat("x", 500))))
 	w, err := m.Window(t.Context(), "s")
-	must(t, err)
+	testkit.Must(t, err)
 	if w.Tokens != memory.Tokens(runes{}, w.Entries[0].Message) || w.System.Tokens != 3+6+500 {
 		t.Errorf("%d tokens, system message %d", w.Tokens, w.System.Tokens)
 	}
 	turn := begin(t, m)
 	turn.System("the step's")
-	must(t, turn.Add(chat.Text(chat.System, "new")))
+	testkit.Must(t, turn.Add(chat.Text(chat.System, "new")))
 	if got := sent(t, turn); got != "system:new user:q" {
 		t.Errorf("sent %s", got)
 	}
-	must(t, turn.Commit(t.Context()))
+	testkit.Must(t, turn.Commit(t.Context()))
 	if got := windowTexts(t, m, "s"); got != "system:new user:q" {
 		t.Errorf("the window is %s", got)
 	}
 	var statuses []string
 	for e, err := range m.History(t.Context(), "s") {
-		must(t, err)
+		testkit.Must(t, err)
 		statuses = append(statuses, e.Status.String())
 	}
 	if got := strings.Join(statuses, ", "); got != "in window, replaced, in window" {
@@ -126,23 +127,23 @@ func TestTurn_SystemMessage(t *testing.T) {
 // and that a retry can add the same message.
 func TestTurn_Abort(t *testing.T) {
 	m := newMemory(t, memory.NewInProcess())
-	must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "before")))
+	testkit.Must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "before")))
 	question := chat.Text(chat.User, "q")
 	turn := begin(t, m)
-	must(t, turn.Add(question))
-	must(t, turn.Abort(t.Context(), errors.New("model answered\n500")))
+	testkit.Must(t, turn.Add(question))
+	testkit.Must(t, turn.Abort(t.Context(), errors.New("model answered\n500")))
 	if got := windowTexts(t, m, "s"); got != "user:before" {
 		t.Errorf("the window is %s", got)
 	}
 	for e, err := range m.Events(t.Context(), "s") {
-		must(t, err)
+		testkit.Must(t, err)
 		if e.Kind != memory.EventFailed || e.Reason != "model answered 500" || e.From != 2 || e.To != 2 || e.Turn != 2 {
 			t.Errorf("event %+v", e)
 		}
 	}
 	retry := begin(t, m)
-	must(t, retry.Add(question))
-	must(t, retry.Commit(t.Context()))
+	testkit.Must(t, retry.Add(question))
+	testkit.Must(t, retry.Commit(t.Context()))
 	if got := windowTexts(t, m, "s"); got != "user:before user:q" {
 		t.Errorf("after the retry the window is %s", got)
 	}
@@ -152,17 +153,17 @@ func TestTurn_Abort(t *testing.T) {
 // during the turn and after it.
 func TestFlush_KeepsNewestRound(t *testing.T) {
 	m := newMemory(t, memory.NewInProcess())
-	must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "old"), chat.Text(chat.Assistant, "old answer")))
+	testkit.Must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "old"), chat.Text(chat.Assistant, "old answer")))
 	turn := begin(t, m)
 	call := chat.Message{Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: "1", Name: "f", Arguments: "{}"}}}
 	result := chat.Text(chat.Tool, strings.Repeat("r", 100))
 	result.ToolCallID = "1"
-	must(t, turn.Add(chat.Text(chat.User, "q"), call, result))
+	testkit.Must(t, turn.Add(chat.Text(chat.User, "q"), call, result))
 	during := sent(t, turn)
 	if want := "user:q assistant: tool:" + strings.Repeat("r", 100); during != want {
 		t.Errorf("sent %s", during)
 	}
-	must(t, turn.Commit(t.Context()))
+	testkit.Must(t, turn.Commit(t.Context()))
 	if got := windowTexts(t, m, "s"); got != during {
 		t.Errorf("the window is %s", got)
 	}
@@ -171,12 +172,12 @@ func TestFlush_KeepsNewestRound(t *testing.T) {
 // TestFlush_Reason checks the text that explains a flush.
 func TestFlush_Reason(t *testing.T) {
 	m, err := memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 50_000, "chat_history_token_ratio": 0.7, "token_flush_size": 3000}, Counter: runes{}}, memory.NewInProcess())
-	must(t, err)
+	testkit.Must(t, err)
 	for i := range 40 {
-		must(t, m.Append(t.Context(), "s", chat.Text(chat.User, fmt.Sprintf("%03d%s", i, strings.Repeat("x", 990)))))
+		testkit.Must(t, m.Append(t.Context(), "s", chat.Text(chat.User, fmt.Sprintf("%03d%s", i, strings.Repeat("x", 990)))))
 	}
 	for e, err := range m.Events(t.Context(), "s") {
-		must(t, err)
+		testkit.Must(t, err)
 		if e.Kind != memory.EventFlush || e.Messages != 3 || e.Tokens != 3000 || e.Before != 36000 || e.From%3 != 1 ||
 			e.Reason != "36,000 tokens exceeded the chat share of 35,000 (token_limit 50,000 × chat_history_token_ratio 0.7); at least 3,000 had to leave, 3,000 left, to the start of a round" {
 			t.Errorf("event %+v", e)
@@ -204,11 +205,11 @@ func TestTurns_Queue(t *testing.T) {
 				}
 				return
 			}
-			must(t, err)
+			testkit.Must(t, err)
 			mu.Lock()
 			order = append(order, i)
 			mu.Unlock()
-			must(t, turn.Commit(t.Context()))
+			testkit.Must(t, turn.Commit(t.Context()))
 		})
 		<-waiting // it is in the queue
 		if i == 2 {
@@ -218,7 +219,7 @@ func TestTurns_Queue(t *testing.T) {
 	if err := m.Append(t.Context(), "another", chat.Text(chat.User, "not kept waiting")); err != nil {
 		t.Error(err)
 	}
-	must(t, first.Commit(t.Context()))
+	testkit.Must(t, first.Commit(t.Context()))
 	wg.Wait()
 	if !slices.Equal(order, []int{0, 1, 3, 4}) {
 		t.Errorf("order %v", order)
@@ -266,14 +267,14 @@ func TestCommit_LostResponse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := newMemory(t, &failingStore{Store: memory.NewInProcess(), after: 1})
 			turn := begin(t, m)
-			must(t, turn.Add(chat.Text(chat.User, "q")))
+			testkit.Must(t, turn.Add(chat.Text(chat.User, "q")))
 			if err := turn.Commit(t.Context()); err == nil {
 				t.Fatal("the error was ignored")
 			}
-			must(t, finish(turn))
+			testkit.Must(t, finish(turn))
 			n := 0
 			for e, err := range m.History(t.Context(), "s") {
-				must(t, err)
+				testkit.Must(t, err)
 				if n++; e.Status != memory.InWindow {
 					t.Errorf("%s is %s", e.Message.Text(), e.Status)
 				}
@@ -290,7 +291,7 @@ func TestCommit_LostResponse(t *testing.T) {
 func TestCommit_FullStore(t *testing.T) {
 	m := newMemory(t, &failingStore{Store: memory.NewInProcess(), before: 1})
 	turn := begin(t, m)
-	must(t, turn.Add(chat.Text(chat.User, "q")))
+	testkit.Must(t, turn.Add(chat.Text(chat.User, "q")))
 	var failure *memory.StoreError
 	if err := turn.Commit(t.Context()); !errors.As(err, &failure) || failure.Problem != memory.Full {
 		t.Fatalf("got %v", err)
@@ -298,7 +299,7 @@ func TestCommit_FullStore(t *testing.T) {
 	if got := windowTexts(t, m, "s"); got != "" {
 		t.Errorf("the window is %s", got)
 	}
-	must(t, turn.Commit(t.Context()))
+	testkit.Must(t, turn.Commit(t.Context()))
 	if got := windowTexts(t, m, "s"); got != "user:q" {
 		t.Errorf("the window is %s", got)
 	}
@@ -308,20 +309,20 @@ func TestCommit_FullStore(t *testing.T) {
 func TestCommit_OtherWriter(t *testing.T) {
 	store := memory.NewInProcess()
 	here, there := newMemory(t, store), newMemory(t, store)
-	must(t, here.Append(t.Context(), "s", chat.Text(chat.User, "0")))
-	must(t, there.Append(t.Context(), "s", chat.Text(chat.User, "1")))
+	testkit.Must(t, here.Append(t.Context(), "s", chat.Text(chat.User, "0")))
+	testkit.Must(t, there.Append(t.Context(), "s", chat.Text(chat.User, "1")))
 	turn := begin(t, here)
-	must(t, turn.Add(chat.Text(chat.User, "3")))
+	testkit.Must(t, turn.Add(chat.Text(chat.User, "3")))
 	if got := sent(t, turn); got != "user:0 user:1 user:3" {
 		t.Errorf("sent %s", got)
 	}
-	must(t, there.Append(t.Context(), "s", chat.Text(chat.User, "2")))
-	must(t, turn.Commit(t.Context()))
+	testkit.Must(t, there.Append(t.Context(), "s", chat.Text(chat.User, "2")))
+	testkit.Must(t, turn.Commit(t.Context()))
 	if got := windowTexts(t, here, "s"); got != "user:0 user:1 user:2 user:3" {
 		t.Errorf("the window is %s", got)
 	}
-	must(t, there.Clear(t.Context(), "s"))
-	must(t, here.Append(t.Context(), "s", chat.Text(chat.User, "again")))
+	testkit.Must(t, there.Clear(t.Context(), "s"))
+	testkit.Must(t, here.Append(t.Context(), "s", chat.Text(chat.User, "again")))
 	if got := windowTexts(t, there, "s"); got != "user:again" {
 		t.Errorf("after the other cleared it the window is %s", got)
 	}
@@ -333,13 +334,13 @@ func TestMemory_ReadsNoHistory(t *testing.T) {
 	watch := &watched{Store: memory.NewInProcess()}
 	m := newMemory(t, watch)
 	for i := range 200 {
-		must(t, m.Append(t.Context(), "s", chat.Message{Role: chat.User, Blocks: []chat.Block{{Type: "text", Text: fmt.Sprint("question ", i)}}}))
+		testkit.Must(t, m.Append(t.Context(), "s", chat.Message{Role: chat.User, Blocks: []chat.Block{{Type: "text", Text: fmt.Sprint("question ", i)}}}))
 	}
 	if watch.read != 0 {
 		t.Errorf("appends read %d entries", watch.read)
 	}
 	w, err := newMemory(t, watch).Window(t.Context(), "s")
-	must(t, err)
+	testkit.Must(t, err)
 	if watch.read != len(w.Entries) {
 		t.Errorf("a window of %d messages read %d", len(w.Entries), watch.read)
 	}
@@ -381,7 +382,7 @@ func TestTurn_InvalidMessages(t *testing.T) {
 		t.Errorf("half of an append was kept: %s", got)
 	}
 	bad := chat.Text(chat.User, "a\xffb")
-	must(t, m.Append(t.Context(), "s", bad))
+	testkit.Must(t, m.Append(t.Context(), "s", bad))
 	if got := windowTexts(t, m, "s"); got != "user:a\uFFFDb" || bad.Blocks[0].Text != "a\xffb" {
 		t.Errorf("the window is %q, the caller's message %q", got, bad.Blocks[0].Text)
 	}
@@ -390,25 +391,25 @@ func TestTurn_InvalidMessages(t *testing.T) {
 func TestMemory_SetAndClear(t *testing.T) {
 	m := newMemory(t, memory.NewInProcess())
 	kept := chat.Text(chat.User, "kept")
-	must(t, m.Append(t.Context(), "s", chat.Text(chat.System, "sys"), chat.Text(chat.User, "gone"), kept))
-	must(t, m.Set(t.Context(), "s", kept, chat.Text(chat.Assistant, "a")))
+	testkit.Must(t, m.Append(t.Context(), "s", chat.Text(chat.System, "sys"), chat.Text(chat.User, "gone"), kept))
+	testkit.Must(t, m.Set(t.Context(), "s", kept, chat.Text(chat.Assistant, "a")))
 	if got := windowTexts(t, m, "s"); got != "user:kept assistant:a" {
 		t.Errorf("the window is %s", got)
 	}
 	sessions, err := m.Sessions(t.Context())
-	must(t, err)
+	testkit.Must(t, err)
 	if s := sessions[0]; len(sessions) != 1 || s.Session != "s" || s.Messages != 5 || s.InWindow != 2 || s.Limit != 100 || s.LastSaid.IsZero() {
 		t.Errorf("sessions %+v", sessions)
 	}
-	must(t, m.Set(t.Context(), "s"))
+	testkit.Must(t, m.Set(t.Context(), "s"))
 	if got := windowTexts(t, m, "s"); got != "" {
 		t.Errorf("the window is %s", got)
 	}
-	must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "on")))
+	testkit.Must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "on")))
 	if got := windowTexts(t, newMemory(t, memory.NewInProcess()), "s"); got != "" {
 		t.Errorf("another store knows %s", got)
 	}
-	must(t, m.Clear(t.Context(), "s"))
+	testkit.Must(t, m.Clear(t.Context(), "s"))
 	for e := range m.History(t.Context(), "s") {
 		t.Errorf("left over: %v", e)
 	}
@@ -420,7 +421,7 @@ func TestMemory_SetAndClear(t *testing.T) {
 func must2[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
-		must(t, err)
+		testkit.Must(t, err)
 		return v
 	}
 }

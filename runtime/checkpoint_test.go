@@ -2,11 +2,9 @@ package runtime_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -17,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/model/modeltest"
 	"github.com/qtype-dev/qtype/runtime"
 )
 
@@ -43,12 +42,7 @@ type modelServer struct {
 	onCall func(calls int)
 }
 
-func (m *modelServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var req struct{ Messages []struct{ Content string } }
-	if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
+func (m *modelServer) reply(messages []modeltest.Message) (text string, status int) {
 	m.mu.Lock()
 	m.calls++
 	calls, onCall := m.calls, m.onCall
@@ -56,10 +50,7 @@ func (m *modelServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if onCall != nil {
 		onCall(calls)
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{
-		"choices": []any{map[string]any{"finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": "re " + req.Messages[0].Content}}},
-	})
+	return "re " + messages[0].Content, 0
 }
 
 // set sets onCall, and returns the number of calls so far.
@@ -117,7 +108,7 @@ func TestWithCheckpoints_Kill(t *testing.T) {
 		t.Fatalf("the run ended: %v", err)
 	}
 	model := &modelServer{}
-	server := httptest.NewServer(model)
+	server := httptest.NewServer(modeltest.OpenAI(model.reply))
 	defer server.Close()
 	newDir := func() string {
 		dir := t.TempDir()
@@ -166,18 +157,8 @@ func TestWithCheckpoints_Kill(t *testing.T) {
 func TestOpenCheckpoints_ChangedRun(t *testing.T) {
 	dir := t.TempDir()
 	open := func(template string) *runtime.App {
-		doc := fmt.Sprintf("id: app\nflows:\n  - id: main\n    variables: [{id: name, type: text}, {id: out, type: text}]\n    inputs: [name]\n    outputs: [out]\n"+
-			"    steps: [{type: PromptTemplate, id: fill, template: '%s', inputs: [name], outputs: [out]}]\n", template)
-		path := filepath.Join(t.TempDir(), "app.qtype.yaml")
-		if err := os.WriteFile(path, []byte(doc), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		app, err := qtype.Open(t.Context(), path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = app.Close(context.Background()) })
-		return app
+		t.Helper()
+		return openCase(t, strings.Replace(greetDocument, "Hello, {name}!", template, 1))
 	}
 	cfg := runtime.CheckpointConfig{Path: filepath.Join(dir, "c"), Settings: map[string]string{"rows": "all"}}
 	app := open("hi {name}")
@@ -197,7 +178,7 @@ func TestOpenCheckpoints_ChangedRun(t *testing.T) {
 	other.Settings = map[string]string{"rows": "some"}
 	_, err = open("bye {name}").OpenCheckpoints(other)
 	changed, ok := errors.AsType[*runtime.ChangedRunError](err)
-	if !ok || changed.Finished != 2 || strings.Join(changed.Changes, "; ") != `rows is "some", was "all"; step fill was changed` {
+	if !ok || changed.Finished != 2 || strings.Join(changed.Changes, "; ") != `rows is "some", was "all"; step greet was changed` {
 		t.Errorf("got %v", err)
 	}
 	again, err := app.OpenCheckpoints(cfg)
@@ -232,6 +213,47 @@ func runResumable(ctx context.Context, app *runtime.App, path string, rows iter.
 		}
 	}
 	return checkpoints.Remove()
+}
+
+const greetDocument = `
+id: app
+flows:
+  - id: main
+    variables: [{id: name, type: text}, {id: greeting, type: text}]
+    inputs: [name]
+    outputs: [greeting]
+    steps: [{type: PromptTemplate, id: greet, template: "Hello, {name}!", inputs: [name], outputs: [greeting]}]
+`
+
+// TestWithCheckpoints_Resume runs the program of docs/runs.md: the second run replays
+// the row that the interrupted first run has finished.
+func TestWithCheckpoints_Resume(t *testing.T) {
+	app := openCase(t, greetDocument)
+	path := filepath.Join(t.TempDir(), "replies.checkpoints")
+	var got []string
+	write := func(res *runtime.Result) error {
+		got = append(got, fmt.Sprint(res.Number, " ", res.Replayed))
+		return nil
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	rows := func(yield func(runtime.Input) bool) {
+		if yield(runtime.Row(map[string]any{"name": "Ada"})) {
+			cancel()
+			yield(runtime.Row(map[string]any{"name": "Bo"}))
+		}
+	}
+	if err := runResumable(ctx, app, path, rows, write); !errors.Is(err, context.Canceled) {
+		t.Fatalf("the first run ended with %v", err)
+	}
+	if err := runResumable(t.Context(), app, path, rows, write); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"1 false", "1 true", "2 false"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the file of checkpoints was not removed: %v", err)
+	}
 }
 
 func ExampleWithCheckpoints() {

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"
@@ -109,10 +110,7 @@ func (c errorCase) document(kind, keys string) string {
 
 func openCase(t *testing.T, document string) *runtime.App {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "app.qtype.yaml")
-	if err := os.WriteFile(path, []byte(document), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path := testkit.WriteFile(t, "app.qtype.yaml", document)
 	app, err := qtype.Open(t.Context(), path, qtype.WithEphemeral())
 	if err != nil {
 		t.Fatalf("%v\n%s", err, document)

@@ -8,29 +8,12 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype/internal/records"
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/spec/value/valuetest"
 	"github.com/qtype-dev/qtype/steps"
 )
-
-func write(t testing.TB, name, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-func read(t testing.TB, path string) string {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
-}
 
 // source runs a FileSource on a file; the folder is removed from errors.
 func source(t testing.TB, l layout, path string, outputs ...string) []string {
@@ -47,21 +30,21 @@ func TestFileSource_ConvertsValues(t *testing.T) {
 	item := valuetest.Custom(t, "Item", []string{"sku: text"})
 	l := declare(t, []*spec.CustomType{item}, "up: text", "id: text", "n: int?", "ok: boolean", "items: list[Item]?")
 	csv := "id,extra,n,ok,items\n007,x,5,yes,\"[{\"\"sku\"\":\"\"a\"\"}]\"\nNA,x,,no,\n\"a\nb\",x,many,1,\n4,x,1,true,\n"
-	expect(t, "csv", source(t, l, write(t, "a.csv", csv), "id", "n", "ok", "items"),
+	expect(t, "csv", source(t, l, testkit.WriteFile(t, "a.csv", csv), "id", "n", "ok", "items"),
 		`{"up":"kept","id":"007","n":5,"ok":true,"items":[{"sku":"a"}]}`, `{"up":"kept","id":"NA","n":null,"ok":false,"items":null}`,
 		`error: a.csv:4: n: expected int, got "many"`, `{"up":"kept","id":"4","n":1,"ok":true,"items":null}`)
-	expect(t, "jsonl", source(t, l, write(t, "a.jsonl", "{\"id\":\"x\",\"ok\":true,\"items\":[{\"sku\":\"a\"}]}\n\n{\"id\":5,\"ok\":true}\n{\"id\":\"y\"}\n"), "id", "n", "ok", "items"),
+	expect(t, "jsonl", source(t, l, testkit.WriteFile(t, "a.jsonl", "{\"id\":\"x\",\"ok\":true,\"items\":[{\"sku\":\"a\"}]}\n\n{\"id\":5,\"ok\":true}\n{\"id\":\"y\"}\n"), "id", "n", "ok", "items"),
 		`{"up":"kept","id":"x","n":null,"ok":true,"items":[{"sku":"a"}]}`, "error: a.jsonl:3: id: expected text, got 5", `error: a.jsonl:4: no "ok"; the record has id`)
-	expect(t, "header only", source(t, l, write(t, "a.csv", "id,ok\n"), "id", "ok"))
-	expect(t, "no outputs", source(t, l, write(t, "a.csv", "id\n1\n2\n")), `{"up":"kept"}`, `{"up":"kept"}`)
-	expect(t, "a column is missing", source(t, l, write(t, "a.csv", "id,n\n1,2\n3,4\n"), "id", "ok"), `error: a.csv: no column "ok"; columns are id, n`)
+	expect(t, "header only", source(t, l, testkit.WriteFile(t, "a.csv", "id,ok\n"), "id", "ok"))
+	expect(t, "no outputs", source(t, l, testkit.WriteFile(t, "a.csv", "id\n1\n2\n")), `{"up":"kept"}`, `{"up":"kept"}`)
+	expect(t, "a column is missing", source(t, l, testkit.WriteFile(t, "a.csv", "id,n\n1,2\n3,4\n"), "id", "ok"), `error: a.csv: no column "ok"; columns are id, n`)
 	expect(t, "no file", source(t, l, "/nowhere/at/all.csv", "id"), "error: all.csv: no such file")
 }
 
 func TestFileSource_PathFromVariable(t *testing.T) {
 	l := declare(t, nil, "path: text", "id: text")
 	r := build(t, &spec.FileSource{StepBase: l.base("f", nil, []string{"id"}), Path: spec.PathRef{Var: l.ref("path")}}, &steps.Env{Slots: l})
-	path := write(t, "a.csv", "id\nx\n")
+	path := testkit.WriteFile(t, "a.csv", "id\nx\n")
 	rows := driveRows(t, r, l.row(map[string]any{"path": path}), l.row(map[string]any{"path": "file://" + path}),
 		l.row(nil), l.row(map[string]any{"path": ""}), l.row(map[string]any{"path": int64(1)}), l.row(map[string]any{"path": "s3://b/a.csv"}))
 	var got []string
@@ -78,7 +61,7 @@ func TestFileSource_PathFromVariable(t *testing.T) {
 
 func TestFileSource_Canceled(t *testing.T) {
 	l := declare(t, nil, "id: text")
-	path := write(t, "a.csv", "id\n"+strings.Repeat("x\n", 1000))
+	path := testkit.WriteFile(t, "a.csv", "id\n"+strings.Repeat("x\n", 1000))
 	r := build(t, &spec.FileSource{StepBase: l.base("f", nil, []string{"id"}), Path: spec.PathRef{URI: path}}, &steps.Env{Slots: l})
 	ctx, cancel := context.WithCancel(t.Context())
 	n := 0
@@ -105,12 +88,12 @@ func TestFileWriter_Formats(t *testing.T) {
 	if len(got) != 2 || show(l, got[0]) != `error: column n: expected int, got "many"` || got[1].Values[4] != any(out) {
 		t.Errorf("%v", got)
 	}
-	if s := read(t, out); s != "{\"id\":\"1\",\"n\":5,\"items\":[{\"b\":\"x\",\"a\":1}]}\n{\"id\":\"2\",\"n\":null,\"items\":null}\n" {
+	if s := testkit.ReadFile(t, out); s != "{\"id\":\"1\",\"n\":5,\"items\":[{\"b\":\"x\",\"a\":1}]}\n{\"id\":\"2\",\"n\":null,\"items\":null}\n" {
 		t.Error(s)
 	}
 	csv := filepath.Join(dir, "out.csv")
 	driveRows(t, build(t, step(csv, "items", "id"), env), rows()[:2]...)
-	if s := read(t, csv); s != "items,id\n\"[{\"\"b\"\":\"\"x\"\",\"\"a\"\":1}]\",1\n,2\n" {
+	if s := testkit.ReadFile(t, csv); s != "items,id\n\"[{\"\"b\"\":\"\"x\"\",\"\"a\"\":1}]\",1\n,2\n" {
 		t.Errorf("%q", s)
 	}
 	pq := filepath.Join(dir, "out.parquet")
@@ -132,7 +115,7 @@ func TestFileWriter_NumberedParts(t *testing.T) {
 	var got []string
 	for _, row := range driveRows(t, build(t, s, &steps.Env{Slots: l}), rows...) {
 		path := row.Values[1].(string)
-		got = append(got, filepath.Base(path)+": "+strings.ReplaceAll(read(t, path), "\n", " "))
+		got = append(got, filepath.Base(path)+": "+strings.ReplaceAll(testkit.ReadFile(t, path), "\n", " "))
 	}
 	expect(t, "parts", got, "out.csv: id a b ", "out-2.csv: id c d ", "out-3.csv: id e ")
 }
@@ -160,7 +143,7 @@ func TestFileWriter_GroupsByPath(t *testing.T) {
 	if len(got) != 5 || !strings.HasPrefix(got[4], "error: file/d.csv: ") {
 		t.Error(got)
 	}
-	if s := read(t, at("b.csv")); s != "id\n1\n3\n" {
+	if s := testkit.ReadFile(t, at("b.csv")); s != "id\n1\n3\n" {
 		t.Errorf("%q", s)
 	}
 	names, _ := os.ReadDir(dir)
@@ -200,16 +183,16 @@ func TestFileSource_JSON(t *testing.T) {
 		"a.json": object, "b.json": "[" + object + "]", "c.jsonl": object + "\n", "d": object, "e.ndjson": object,
 		"f.json": `{"id": ["007"], "created_at": ["2024-02-29T10:00:00Z"], "n": [1]}`,
 	} {
-		expect(t, name, source(t, l, write(t, name, text), "id", "created_at", "n"), want)
+		expect(t, name, source(t, l, testkit.WriteFile(t, name, text), "id", "created_at", "n"), want)
 	}
-	expect(t, "left out", source(t, l, write(t, "a.json", `[{"id": "x", "created_at": ""}, {"created_at": "", "n": 1}]`), "id", "created_at", "n"),
+	expect(t, "left out", source(t, l, testkit.WriteFile(t, "a.json", `[{"id": "x", "created_at": ""}, {"created_at": "", "n": 1}]`), "id", "created_at", "n"),
 		`{"up":"kept","id":"x","created_at":"","n":null}`, `error: a.json: row 2: no "id"; the record has created_at, n`)
 }
 
 func TestFileWriter_FailsRows(t *testing.T) {
 	l := declare(t, nil, "id: text", "to: text", "done: text")
 	dir := t.TempDir()
-	file := write(t, "file", "x")
+	file := testkit.WriteFile(t, "file", "x")
 	w := &spec.FileWriter{StepBase: l.base("w", []string{"id"}, []string{"done"}), Path: spec.PathRef{Var: l.ref("to")}}
 	good := filepath.Join(dir, "good.csv")
 	got := drive(t, l, build(t, w, &steps.Env{Slots: l}),
@@ -220,7 +203,7 @@ func TestFileWriter_FailsRows(t *testing.T) {
 	}
 	expect(t, "rows", got, `{"id":"2","to":"good.csv","done":"good.csv"}`, `error: file/below.csv: cannot be written: not a directory`,
 		"error: https://example.com/x.csv: https:// can only be read")
-	if s := read(t, good); s != "id\n2\n" {
+	if s := testkit.ReadFile(t, good); s != "id\n2\n" {
 		t.Error(s)
 	}
 }

@@ -3,12 +3,12 @@ package validate_test
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/validate"
 )
@@ -149,10 +149,7 @@ func wantOnly(t *testing.T, what, text, code string) {
 // codesOf returns the codes of all diagnostics of a text.
 func codesOf(t *testing.T, text string) []string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "app.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path := testkit.WriteFile(t, "app.yaml", text)
 	loaded, list := loader.Load(t.Context(), path, loader.Options{})
 	list = append(list, validate.Check(loaded.Document)...)
 	codes := []string{}

@@ -28,18 +28,22 @@ models:
 		})}
 }
 
-func mockResponse() rule {
-	return rule{code: "QT403", title: "mock rule without exactly one response",
-		doc: "A rule of a mock model has exactly one of text, tool_calls, error and echo: true.",
-		sample: sample{text: `
+// mockSample returns a document with a mock model that has these rules.
+func mockSample(rules string) sample {
+	return sample{text: `
 id: example
 models:
   - type: Model
     id: practice
     provider: mock
     rules:
-      - {match: refund⟦│, text: "I will refund it."⟧}
-`},
+` + rules + "\n"}
+}
+
+func mockResponse() rule {
+	return rule{code: "QT403", title: "mock rule without exactly one response",
+		doc:    "A rule of a mock model has exactly one of text, tool_calls, error and echo: true.",
+		sample: mockSample(`      - {match: refund⟦│, text: "I will refund it."⟧}`),
 		check: on(func(p *ruleContext, r *spec.MockRule) {
 			var responses []string
 			for _, a := range []struct {
@@ -130,16 +134,8 @@ models:
 func unreachableMockRule() rule {
 	return rule{code: "QT412", warning: true, title: "unreachable mock rule",
 		doc: "The first rule that matches is used. A rule without match and after always matches, so the rules after it are never used.",
-		sample: sample{text: `
-id: example
-models:
-  - type: Model
-    id: practice
-    provider: mock
-    rules:
-      - {⟦│match: hello, ⟧text: "Good morning."}
-      - {match: refund, text: "I will refund it."}
-`},
+		sample: mockSample(`      - {⟦│match: hello, ⟧text: "Good morning."}
+      - {match: refund, text: "I will refund it."}`),
 		check: on(func(p *ruleContext, m spec.ModelEntity) {
 			rules := m.Base().Rules
 			for i, r := range rules {

@@ -21,18 +21,11 @@ type cacheCommand struct {
 }
 
 func newCache(s *streams) *cobra.Command {
-	c := &cobra.Command{
-		Use:   "cache",
-		Short: "Show or clear cached step results",
-		Args:  noCommand,
-		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
 	stats := &cacheCommand{streams: s}
 	clear := &cacheCommand{streams: s}
-	c.AddCommand(
+	return commandGroup("cache", "Show or clear cached step results",
 		stats.command("stats", "Show what a cache contains, by step", stats.stats),
 		clear.command("clear", "Remove cached results", clear.clear))
-	return c
 }
 
 // command makes a subcommand that takes a document or the directory of a cache.
@@ -50,8 +43,7 @@ func (k *cacheCommand) command(use, short string, run func(context.Context, cach
 		},
 	}
 	c.Flags().StringVar(&k.step, "step", "", "only the results of the step with this `ID`")
-	k.format = newEnumFlag("text", "json")
-	c.Flags().Var(k.format, "format", "output format: text, or json with one object a line")
+	k.format = addLineFormat(c)
 	return c
 }
 

@@ -31,15 +31,9 @@ type memoryCommand struct {
 }
 
 func newMemory(s *streams) *cobra.Command {
-	c := &cobra.Command{
-		Use:   "memory",
-		Short: "Inspect and manage stored conversations",
-		Args:  noCommand,
-		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
 	r := func() *memoryCommand { return &memoryCommand{streams: s} }
-	c.AddCommand(r().newList(), r().newShow(), r().newHistory(), r().newExplain(), r().newExport(), r().newClear(), r().newPrune(), newReplay(s))
-	return c
+	return commandGroup("memory", "Inspect and manage stored conversations",
+		r().newList(), r().newShow(), r().newHistory(), r().newExplain(), r().newExport(), r().newClear(), r().newPrune(), newReplay(s))
 }
 
 // command makes a subcommand for the memories of a document.
@@ -70,8 +64,7 @@ func (r *memoryCommand) withMemory(c *cobra.Command) {
 }
 
 func (r *memoryCommand) withFormat(c *cobra.Command) *cobra.Command {
-	r.format = newEnumFlag("text", "json")
-	c.Flags().Var(r.format, "format", "output format: text, or json with one object a line")
+	r.format = addLineFormat(c)
 	return c
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype/internal/servertest"
+	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
 // keepsElsewhere is a chat with a memory on a server.
@@ -39,7 +40,7 @@ func TestChat_StoreOutage(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			server, err := start()
 			servertest.Need(t, err)
-			defer func() { must(t, server.Close()) }()
+			defer func() { testkit.Must(t, server.Close()) }()
 			address := "redis://" + server.Address() + "?timeout=2s"
 			if kind == "postgres" {
 				address = server.URL() + "&timeout=2s"
@@ -51,11 +52,11 @@ func TestChat_StoreOutage(t *testing.T) {
 			c.say(t, "two", `^error: step reply: memory store `+kind+`://[^ ]*: no answer within 2s$`)
 			server.Thaw()
 			c.say(t, "three", `3 messages .*"three"`)
-			must(t, server.Kill())
+			testkit.Must(t, server.Kill())
 			c.say(t, "four", `^error: step reply: memory store `+kind+`://[^ ]*: (cannot connect: .*connection refused|the connection was lost)$`)
-			must(t, server.Restart())
+			testkit.Must(t, server.Restart())
 			c.say(t, "five", `5 messages .*"five"`)
-			must(t, c.in.Close())
+			testkit.Must(t, c.in.Close())
 			for c.lines.Scan() {
 				t.Errorf("one line too much: %s", c.lines.Text())
 			}
@@ -63,13 +64,6 @@ func TestChat_StoreOutage(t *testing.T) {
 				t.Error("a chat with lines that failed ended well")
 			}
 		})
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -83,17 +77,17 @@ type dialog struct {
 func startChat(t *testing.T, document, address string) *dialog {
 	t.Helper()
 	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "app.qtype.yaml"), []byte(document), 0o600))
+	testkit.Must(t, os.WriteFile(filepath.Join(dir, "app.qtype.yaml"), []byte(document), 0o600))
 	c := &dialog{Cmd: exec.CommandContext(t.Context(), "qtype", "chat", "app.qtype.yaml", "--session", "ada")}
 	c.Dir, c.Env = dir, append(os.Environ(), "CHATS="+address, "NO_PROXY=*")
 	var err error
 	c.in, err = c.StdinPipe()
-	must(t, err)
+	testkit.Must(t, err)
 	out, err := c.StdoutPipe()
-	must(t, err)
+	testkit.Must(t, err)
 	c.Stderr = c.Stdout
 	c.lines = bufio.NewScanner(out)
-	must(t, c.Start())
+	testkit.Must(t, c.Start())
 	return c
 }
 
@@ -101,7 +95,7 @@ func startChat(t *testing.T, document, address string) *dialog {
 func (c *dialog) say(t *testing.T, text, want string) {
 	t.Helper()
 	_, err := fmt.Fprintln(c.in, text)
-	must(t, err)
+	testkit.Must(t, err)
 	c.expect(t, want)
 }
 

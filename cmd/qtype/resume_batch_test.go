@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -14,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/qtype-dev/qtype/model/modeltest"
 )
 
 // batchFlows are flows with batch steps.
@@ -67,28 +68,19 @@ func (e *echoModel) calls(watch func(total int)) int {
 	return e.total
 }
 
-func (e *echoModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var req struct{ Messages []struct{ Content string } }
-	if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	text := req.Messages[0].Content
+func (e *echoModel) reply(messages []modeltest.Message) (text string, status int) {
+	text = messages[0].Content
 	e.mu.Lock()
 	e.total++
 	total, watch := e.total, e.watch
 	e.mu.Unlock()
 	if len(text)%2 == 1 && strings.Contains(text, "7") && !strings.HasPrefix(text, "judge") || strings.Contains(text, "95") {
-		w.WriteHeader(http.StatusUnprocessableEntity)
-		return
+		return "", http.StatusUnprocessableEntity
 	}
 	if watch != nil {
 		watch(total)
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{
-		"choices": []any{map[string]any{"finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": "re " + text}}},
-	})
+	return "re " + text, 0
 }
 
 // files returns the contents of the output files in a folder.
@@ -120,7 +112,7 @@ func TestResume_KilledWithBatches(t *testing.T) {
 	for flow, steps := range batchFlows() {
 		t.Run(flow, func(t *testing.T) {
 			model := &echoModel{}
-			server := httptest.NewServer(model)
+			server := httptest.NewServer(modeltest.OpenAI(model.reply))
 			defer server.Close()
 			run := func() *killable { return newEchoing(t, model, server.URL, steps, rows, "out."+formats[flow]) }
 			calm := run()

@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -12,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/qtype-dev/qtype/model/modeltest"
 )
 
 // twoTurns has two turns of a memory in one row and then calls another model: the run
@@ -50,31 +50,19 @@ func (c *counter) count() int {
 	return c.turns
 }
 
-func (c *counter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var req struct {
-		Messages []struct{ Role, Content string }
-	}
-	if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	text := "good"
-	if newest := req.Messages[len(req.Messages)-1].Content; req.Messages[0].Role == "system" {
+func (c *counter) reply(messages []modeltest.Message) (text string, status int) {
+	newest := messages[len(messages)-1].Content
+	if messages[0].Role == "system" {
 		c.mu.Lock()
 		judge := c.judge
 		c.mu.Unlock()
 		judge(newest)
-	} else {
-		c.mu.Lock()
-		c.turns++
-		text = fmt.Sprintf("answer %d to %s", c.turns, newest)
-		c.mu.Unlock()
+		return "good", 0
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{
-		"choices": []any{map[string]any{"finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": text}}},
-		"usage":   map[string]any{"prompt_tokens": 3, "completion_tokens": 5},
-	})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.turns++
+	return fmt.Sprintf("answer %d to %s", c.turns, newest), 0
 }
 
 // turns is a run of three rows with twoTurns.
@@ -133,7 +121,7 @@ func TestResume_CommittedTurns(t *testing.T) {
 	for _, kind := range []string{"LLMInference", "Agent"} {
 		t.Run(kind, func(t *testing.T) {
 			model := &counter{judge: func(string) {}}
-			server := httptest.NewServer(model)
+			server := httptest.NewServer(modeltest.OpenAI(model.reply))
 			defer server.Close()
 			k := newTurns(t, server.URL, kind)
 			k.kill(t, model, "row 2")
@@ -169,7 +157,7 @@ func TestResume_CommittedTurns(t *testing.T) {
 // does not use the turns that the interrupted run has committed.
 func TestResume_NewRun(t *testing.T) {
 	model := &counter{judge: func(string) {}}
-	server := httptest.NewServer(model)
+	server := httptest.NewServer(modeltest.OpenAI(model.reply))
 	defer server.Close()
 	k := newTurns(t, server.URL, "LLMInference")
 	k.kill(t, model, "row 1")

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/records"
+	"github.com/qtype-dev/qtype/model/modeltest"
 )
 
 // makesSome calls a model for a list, and makes a row of each of its items: no row,
@@ -67,34 +68,24 @@ func (l *lister) with(change func(*lister)) {
 	change(l)
 }
 
-func (l *lister) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var req struct{ Messages []struct{ Content string } }
-	if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	row, _ := strconv.Atoi(strings.TrimPrefix(req.Messages[0].Content, "row "))
+func (l *lister) reply(messages []modeltest.Message) (text string, status int) {
+	row, _ := strconv.Atoi(strings.TrimPrefix(messages[0].Content, "row "))
 	l.mu.Lock()
 	l.byRow[row]++
 	l.total++
-	total, watch, status := l.total, l.watch, 0
+	total, watch := l.total, l.watch
 	if l.fail != nil {
 		status = l.fail(row)
 	}
 	l.mu.Unlock()
 	if status != 0 {
-		w.WriteHeader(status)
-		return
+		return "", status
 	}
 	if watch != nil {
 		watch(total)
 	}
-	text, _ := json.Marshal(map[string]any{"all": listOf(row)}) // of texts
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{
-		"choices": []any{map[string]any{"finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": string(text)}}},
-		"usage":   map[string]any{"prompt_tokens": 3, "completion_tokens": 5},
-	})
+	list, _ := json.Marshal(map[string]any{"all": listOf(row)}) // of texts
+	return string(list), 0
 }
 
 // listOf is the model's answer for a row: a list, or something else.
@@ -167,7 +158,7 @@ func newKillable(t *testing.T, rows, workers int, out string) *killable {
 		fmt.Fprintf(&in, "row %d\n", row+1)
 	}
 	document := strings.Replace(makesSome, "%d", fmt.Sprint(workers), 1)
-	server := httptest.NewServer(model)
+	server := httptest.NewServer(modeltest.OpenAI(model.reply))
 	t.Cleanup(server.Close)
 	k := newKillableOf(t, server.URL, map[string]string{"in.csv": in.String(), "app.qtype.yaml": document}, out)
 	k.model = model

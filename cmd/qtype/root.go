@@ -25,7 +25,7 @@ func newRoot(s *streams) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          noCommand,
-		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+		RunE:          showHelp,
 
 		PersistentPreRun: s.tuneGC,
 	}
@@ -49,6 +49,15 @@ func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
 		root.AddCommand(c)
 	}
 }
+
+// commandGroup returns a command that only has subcommands.
+func commandGroup(use, short string, commands ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, Args: noCommand, RunE: showHelp}
+	c.AddCommand(commands...)
+	return c
+}
+
+func showHelp(c *cobra.Command, _ []string) error { return c.Help() }
 
 // noCommand rejects an unknown subcommand and suggests the nearest one.
 func noCommand(c *cobra.Command, args []string) error {
@@ -120,6 +129,13 @@ func expected(f *pflag.Flag) string {
 		return "a " + kind
 	}
 	return "a whole number"
+}
+
+// addLineFormat adds --format for commands that list things.
+func addLineFormat(c *cobra.Command) *enumFlag {
+	format := newEnumFlag("text", "json")
+	c.Flags().Var(format, "format", "output format: text, or json with one object a line")
+	return format
 }
 
 // enumFlag is a flag with a fixed set of values.

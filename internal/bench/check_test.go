@@ -3,12 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
 // checkDocument writes a document of 500 steps in about 5,000 lines.
@@ -25,19 +24,12 @@ func checkDocument(tb testing.TB) string {
 		fmt.Fprintf(&b, "      - type: PromptTemplate\n        id: step_%d\n        template: |\n          Step %d of many.\n          Say {v%d} again.\n"+
 			"        inputs:\n          - v%d\n        outputs:\n          - v%d\n", i, i, i, i, i+1)
 	}
-	path := filepath.Join(tb.TempDir(), "big.qtype.yaml")
-	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
-		tb.Fatal(err)
-	}
-	return path
+	return testkit.WriteFile(tb, "big.qtype.yaml", b.String())
 }
 
 func TestCountDiagnostics(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "app.qtype.yaml")
 	text := "id: app\nmemories:\n  - id: unused\nflows:\n  - id: main\n    inputs: [no_such]\n    steps: []\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path := testkit.WriteFile(t, "app.qtype.yaml", text)
 	_, diagnostics := qtype.Check(context.Background(), path)
 	if errors, warnings := countDiagnostics(diagnostics); errors == 0 || warnings == 0 {
 		t.Errorf("%d errors, %d warnings: %v", errors, warnings, diagnostics)

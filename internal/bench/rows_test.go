@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
 // rowsFile writes n rows of the workload W3.
@@ -21,11 +23,7 @@ func rowsFile(tb testing.TB, n int) string {
 		fmt.Fprintf(&b, "{\"id\":%d,\"name\":\"sound put\",\"q\":\"Deadline out approximately number have, %d how migration picture, answer not?\",\"items\":\"[%s]\"}\n",
 			i, i, strings.Join(items, ","))
 	}
-	path := filepath.Join(tb.TempDir(), "rows.jsonl")
-	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
-		tb.Fatal(err)
-	}
-	return path
+	return testkit.WriteFile(tb, "rows.jsonl", b.String())
 }
 
 func TestPassRows_Workers(t *testing.T) {
@@ -74,10 +72,7 @@ func wantInOrder(t *testing.T, out string) {
 func TestDigest_ListForms(t *testing.T) {
 	var sums []string
 	for i, text := range []string{"user=a items=[\"x y\",\"z\"]\nuser=b items=[]\n", "user=b items=\nuser=a items=x y, z\n"} {
-		path := filepath.Join(t.TempDir(), fmt.Sprint(i))
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		path := testkit.WriteFile(t, fmt.Sprint(i), text)
 		sum, err := digest(path)
 		if err != nil || !strings.HasPrefix(sum, "2 lines ") {
 			t.Fatal(sum, err)

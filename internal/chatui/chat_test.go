@@ -3,8 +3,6 @@ package chatui_test
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,6 +11,7 @@ import (
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/chatui"
 	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -46,10 +45,7 @@ flows:
 // chat runs a conversation of the lines with a flow, as if the output were a terminal.
 func chat(t *testing.T, flow, lines string) (out, errs string, err error) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "app.qtype.yaml")
-	if err := os.WriteFile(path, []byte(document), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path := testkit.WriteFile(t, "app.qtype.yaml", document)
 	app, err := qtype.Open(t.Context(), path, qtype.WithEphemeral())
 	if err != nil {
 		t.Fatal(err)
@@ -107,10 +103,7 @@ func TestChat_Commands(t *testing.T) {
 }
 
 func TestNewTarget_Errors(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "app.qtype.yaml")
-	if err := os.WriteFile(path, []byte(document), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path := testkit.WriteFile(t, "app.qtype.yaml", document)
 	p, list := qtype.Check(t.Context(), path)
 	if err := list.Err(); err != nil {
 		t.Fatal(err)

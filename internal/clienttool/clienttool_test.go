@@ -2,14 +2,13 @@ package clienttool_test
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/clienttool"
 	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
@@ -29,10 +28,7 @@ flows:
 
 func load(t *testing.T) *spec.Application {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "app.qtype.yaml")
-	if err := os.WriteFile(path, []byte(document), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path := testkit.WriteFile(t, "app.qtype.yaml", document)
 	p, list := qtype.Check(t.Context(), path)
 	if err := list.Err(); err != nil {
 		t.Fatal(err)

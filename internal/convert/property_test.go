@@ -11,15 +11,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/qtype-dev/qtype/internal/convert"
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
 func convertText(t testing.TB, kind convert.Kind, text string) (string, diag.List) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "file.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path := testkit.WriteFile(t, "file.yaml", text)
 	return convert.File(t.Context(), kind, path)
 }
 

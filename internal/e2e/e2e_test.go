@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec/value"
@@ -131,11 +132,7 @@ func transcript(messages []wireMessage) string {
 // writeFile writes a document to a temporary folder and returns its path.
 func writeFile(t *testing.T, text string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "app.qtype.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return testkit.WriteFile(t, "app.qtype.yaml", text)
 }
 
 // openApp opens a document with memories in RAM; the test closes it at its end.

@@ -3,10 +3,8 @@ package e2e_test
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -34,62 +32,6 @@ func Example_approval() {
 	app, err := openWithApproval(context.Background())
 	fmt.Println(app == nil, err != nil) // there is no app.qtype.yaml here
 	// Output: true true
-}
-
-// resumeRun is the program of docs/runs.md.
-func resumeRun(ctx context.Context, app *runtime.App, path string, rows iter.Seq[runtime.Input], write func(*runtime.Result) error) error {
-	checkpoints, err := app.OpenCheckpoints(runtime.CheckpointConfig{Path: path, Flow: "main"})
-	if err != nil {
-		return err
-	}
-	for res, err := range app.Run(ctx, "main", rows, runtime.WithCheckpoints(checkpoints)) {
-		if err == nil {
-			err = write(res)
-		}
-		if err != nil {
-			return errors.Join(err, checkpoints.Close()) // keeps the file: run the program again to resume
-		}
-	}
-	return checkpoints.Remove()
-}
-
-const resumableDocument = `
-id: app
-flows:
-  - id: main
-    variables: [{id: name, type: text}, {id: greeting, type: text}]
-    inputs: [name]
-    outputs: [greeting]
-    steps: [{type: PromptTemplate, id: greet, template: "Hello, {name}!", inputs: [name], outputs: [greeting]}]
-`
-
-// TestDocs_ResumeRun runs the program of docs/runs.md: the second run replays the row
-// that the interrupted first run has finished.
-func TestDocs_ResumeRun(t *testing.T) {
-	app := openApp(t, resumableDocument)
-	path := filepath.Join(t.TempDir(), "replies.checkpoints")
-	var got []string
-	write := func(res *runtime.Result) error {
-		got = append(got, fmt.Sprint(res.Number, " ", res.Replayed))
-		return nil
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	rows := func(yield func(runtime.Input) bool) {
-		if yield(runtime.Row(map[string]any{"name": "Ada"})) {
-			cancel()
-			yield(runtime.Row(map[string]any{"name": "Bo"}))
-		}
-	}
-	if err := resumeRun(ctx, app, path, rows, write); !errors.Is(err, context.Canceled) {
-		t.Fatalf("the first run ended with %v", err)
-	}
-	if err := resumeRun(t.Context(), app, path, rows, write); err != nil {
-		t.Fatal(err)
-	}
-	assertLines(t, got, "1 false", "1 true", "2 false")
-	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the file of checkpoints was not removed: %v", err)
-	}
 }
 
 // TestDocs_GoBlocks: every Go block of a page is in a test file, so that it compiles.

@@ -36,7 +36,7 @@ var layers = []layer{
 	{"language", []string{
 		"spec", "internal/expression", "internal/httpx", "internal/jsonpath", "internal/prompttemplate",
 		"internal/remotefs", "internal/servertest", "internal/sqlitefile", "internal/sqlquery", "internal/subprocess",
-		"internal/terminal", "internal/textfmt", "internal/tokenizer",
+		"internal/terminal", "internal/testkit", "internal/textfmt", "internal/tokenizer",
 	}, ""},
 	{"checking", []string{
 		"loader", "validate", "internal/convert", "internal/diagram", "internal/docgen", "internal/lsp",

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/qtype-dev/qtype/internal/lsp"
+	"github.com/qtype-dev/qtype/internal/lsp/lsptest"
 )
 
 func TestMain(m *testing.M) {
@@ -91,12 +92,6 @@ type editor struct {
 	done           chan error // the result of Serve
 }
 
-// pipe joins two streams.
-type pipe struct {
-	io.Reader
-	io.WriteCloser
-}
-
 // silent discards the messages of the client library.
 type silent struct{}
 
@@ -115,7 +110,7 @@ func connect(t testing.TB) *editor {
 		_ = toServer.Close()
 		e.done <- err
 	}()
-	e.conn = jsonrpc2.NewConn(context.Background(), jsonrpc2.NewBufferedStream(pipe{toClient, fromClient}, jsonrpc2.VSCodeObjectCodec{}),
+	e.conn = jsonrpc2.NewConn(context.Background(), jsonrpc2.NewBufferedStream(lsptest.Pipe{Reader: toClient, WriteCloser: fromClient}, jsonrpc2.VSCodeObjectCodec{}),
 		jsonrpc2.HandlerWithError(e.handle), jsonrpc2.SetLogger(silent{}))
 	var once sync.Once
 	t.Cleanup(func() {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/sourcegraph/jsonrpc2"
+
+	"github.com/qtype-dev/qtype/internal/lsp/lsptest"
 )
 
 // buildDir returns the folder of the program that the tests build.
@@ -60,19 +62,9 @@ func TestCommand(t *testing.T) {
 			defer cancel()
 			server := exec.CommandContext(ctx, buildQtype(t), c.args...)
 			server.Dir = t.TempDir()
-			in, err := server.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			out, err := server.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := server.Start(); err != nil {
-				t.Fatal(err)
-			}
+			streams := lsptest.Start(t, server)
 			e := &editor{t: t, dir: tempDir(t), published: make(chan publishedDiagnostics, 100), serverRequests: make(chan string, 10), versions: map[string]int{}, texts: map[string]string{}}
-			e.conn = jsonrpc2.NewConn(ctx, jsonrpc2.NewBufferedStream(pipe{out, in}, jsonrpc2.VSCodeObjectCodec{}), jsonrpc2.HandlerWithError(e.handle), jsonrpc2.SetLogger(silent{}))
+			e.conn = jsonrpc2.NewConn(ctx, jsonrpc2.NewBufferedStream(streams, jsonrpc2.VSCodeObjectCodec{}), jsonrpc2.HandlerWithError(e.handle), jsonrpc2.SetLogger(silent{}))
 			e.call("initialize", map[string]any{"rootUri": "file://" + e.dir, "capabilities": map[string]any{}}, nil)
 			e.notify("initialized", map[string]any{})
 			e.open(app, shopWith(t, "memory: chat_memory", "memory: chat_memry"))
@@ -87,7 +79,7 @@ func TestCommand(t *testing.T) {
 				e.call(method, nil, nil)
 			}
 			if len(c.end) == 0 {
-				_ = in.Close()
+				_ = streams.WriteCloser.Close()
 			}
 			<-e.conn.DisconnectNotify()
 			_ = server.Wait()

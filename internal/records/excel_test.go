@@ -14,6 +14,7 @@ import (
 	"github.com/xuri/excelize/v2"
 
 	"github.com/qtype-dev/qtype/internal/records"
+	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
 // workbook writes a workbook with another's library.
@@ -109,7 +110,7 @@ func parts(t testing.TB, files map[string]string) string {
 	if err := z.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return write(t, "book.xlsx", b.String())
+	return testkit.WriteFile(t, "book.xlsx", b.String())
 }
 
 const (
@@ -142,13 +143,13 @@ func TestExcel_Errors(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, c := range map[string]struct{ path, want string }{
-		"cut off":       {write(t, "a.xlsx", string(whole[:len(whole)/2])), "a.xlsx: is damaged or not a complete Excel workbook"},
+		"cut off":       {testkit.WriteFile(t, "a.xlsx", string(whole[:len(whole)/2])), "a.xlsx: is damaged or not a complete Excel workbook"},
 		"another zip":   {parts(t, map[string]string{"word/document.xml": "<x/>"}), "book.xlsx: is a zip archive, not an Excel workbook"},
-		"text":          {write(t, "a.xlsx", "a,b\n1,2\n"), "a.xlsx: is not an Excel workbook"},
-		"old":           {write(t, "a.xlsx", "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 and more"), "a.xlsx: is an Excel workbook in the old format (.xls): save it as .xlsx"},
+		"text":          {testkit.WriteFile(t, "a.xlsx", "a,b\n1,2\n"), "a.xlsx: is not an Excel workbook"},
+		"old":           {testkit.WriteFile(t, "a.xlsx", "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 and more"), "a.xlsx: is an Excel workbook in the old format (.xls): save it as .xlsx"},
 		"no sheet":      {parts(t, map[string]string{"xl/workbook.xml": bookXML}), "book.xlsx: is damaged or not a complete Excel workbook"},
 		"empty":         {workbook(t, func(*excelize.File) {}), "book.xlsx: the first sheet is empty"},
-		"wrong name":    {write(t, "a.csv", string(whole)), "a.csv: is a zip archive or an Excel workbook, not CSV: rename a workbook to .xlsx"},
+		"wrong name":    {testkit.WriteFile(t, "a.csv", string(whole)), "a.csv: is a zip archive or an Excel workbook, not CSV: rename a workbook to .xlsx"},
 		"twice a name":  {workbook(t, func(f *excelize.File) { _ = f.SetSheetRow("Sheet1", "A2", &[]any{"a", "a"}) }), `book.xlsx:2: duplicate column "a" in the header`},
 		"broken XML":    {parts(t, map[string]string{"xl/workbook.xml": bookXML, "xl/_rels/workbook.xml.rels": relsXML, "xl/worksheets/mine.xml": "<sheetData><row><c><v>1</v></row>"}), "book.xlsx: is damaged or not a complete Excel workbook"},
 		"endless texts": {parts(t, map[string]string{"xl/workbook.xml": bookXML, "xl/_rels/workbook.xml.rels": relsXML, "xl/worksheets/mine.xml": "<sheetData><row r='1'><c r='ZZZZ1'><v>1</v></c></row></sheetData>"}), "book.xlsx: is damaged or not a complete Excel workbook"},

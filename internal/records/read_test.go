@@ -13,18 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/qtype-dev/qtype/internal/records"
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/spec/value"
 )
-
-// write puts text into a file of a fresh folder.
-func write(t testing.TB, name, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
 
 // read gives every record as "line: name=value name=value", errors as their text.
 func read(t testing.TB, path string) []string {
@@ -116,7 +107,7 @@ func TestReadText(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, read(t, write(t, tc.file, tc.text))); diff != "" {
+			if diff := cmp.Diff(tc.want, read(t, testkit.WriteFile(t, tc.file, tc.text))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -141,7 +132,7 @@ func TestOpen_Errors(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := read(t, write(t, tc.file, tc.text))
+			got := read(t, testkit.WriteFile(t, tc.file, tc.text))
 			if len(got) != 1 || got[0] != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
@@ -167,7 +158,7 @@ func TestOpen_NoPermission(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("the superuser may read everything")
 	}
-	path := write(t, "a.csv", "a\n1\n")
+	path := testkit.WriteFile(t, "a.csv", "a\n1\n")
 	if err := os.Chmod(path, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +183,7 @@ func TestReadGzip(t *testing.T) {
 }
 
 func TestNext_InvalidRecordsAreCounted(t *testing.T) {
-	r, err := records.Open(t.Context(), write(t, "a.csv", "a,b\n1\n2,3\n"), records.Options{})
+	r, err := records.Open(t.Context(), testkit.WriteFile(t, "a.csv", "a,b\n1\n2,3\n"), records.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +199,7 @@ func TestNext_InvalidRecordsAreCounted(t *testing.T) {
 }
 
 func TestCount(t *testing.T) {
-	n, err := records.Count(t.Context(), write(t, "a.csv", "a,b\n1,2\n3\n\"x\ny\",2\n"), records.Options{})
+	n, err := records.Count(t.Context(), testkit.WriteFile(t, "a.csv", "a,b\n1,2\n3\n\"x\ny\",2\n"), records.Options{})
 	if n != 3 || err != nil {
 		t.Errorf("got %d, %v", n, err)
 	}
@@ -222,7 +213,7 @@ func FuzzText(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, kind byte, text string) {
 		format := []records.Format{records.CSV, records.TSV, records.JSON, records.JSONL}[kind%4]
-		r, err := records.Open(t.Context(), write(t, "f", text), records.Options{Format: format})
+		r, err := records.Open(t.Context(), testkit.WriteFile(t, "f", text), records.Options{Format: format})
 		if err != nil {
 			oneLine(t, err)
 			return

@@ -19,6 +19,7 @@ import (
 	"github.com/xuri/excelize/v2"
 
 	"github.com/qtype-dev/qtype/internal/records"
+	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
 // threeRows writes three records to a file of that name.
@@ -130,7 +131,7 @@ func TestCompressed_Errors(t *testing.T) {
 		"empty.csv":   {packed(t, "zstd", ""), "empty.csv: the file is empty"},
 		"pq.csv.gz":   {packed(t, "gzip", "PAR1xxxx"), "pq.csv.gz: is a Parquet file, not CSV: rename it to .parquet"},
 	} {
-		got := read(t, write(t, name, c.text))
+		got := read(t, testkit.WriteFile(t, name, c.text))
 		if len(got) == 0 || got[len(got)-1] != c.want {
 			t.Errorf("%s: got %q, want %q", name, got[max(0, len(got)-1):], c.want)
 		}

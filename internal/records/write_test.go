@@ -19,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/qtype-dev/qtype/internal/records"
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
@@ -166,7 +167,7 @@ func TestCreate_NoRows(t *testing.T) {
 }
 
 func TestCreate_FileAppearsWhenComplete(t *testing.T) {
-	path := write(t, "out.csv", "old\n")
+	path := testkit.WriteFile(t, "out.csv", "old\n")
 	w, err := records.Create(t.Context(), path, []records.Column{{Name: "a"}})
 	if err != nil {
 		t.Fatal(err)
@@ -193,7 +194,7 @@ func TestCreate_FileAppearsWhenComplete(t *testing.T) {
 }
 
 func TestCreate_KeepsLinksAndModes(t *testing.T) {
-	path := write(t, "real.csv", "old\n")
+	path := testkit.WriteFile(t, "real.csv", "old\n")
 	link := filepath.Join(t.TempDir(), "link.csv")
 	if err := os.Symlink(path, link); err != nil {
 		t.Skip(err)
@@ -214,7 +215,7 @@ func TestCreate_KeepsLinksAndModes(t *testing.T) {
 
 func TestCreate_Errors(t *testing.T) {
 	dir := t.TempDir()
-	file := write(t, "file", "x")
+	file := testkit.WriteFile(t, "file", "x")
 	columns := []records.Column{{Name: "a"}}
 	tests := map[string]struct {
 		path    string

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +13,8 @@ import (
 	"time"
 
 	"github.com/sourcegraph/jsonrpc2"
+
+	"github.com/qtype-dev/qtype/internal/lsp/lsptest"
 )
 
 // cursor marks the position of a request in a document.
@@ -51,12 +52,6 @@ type completion struct {
 	TextEdit      struct{ NewText string }
 }
 
-// pipe joins the two streams of a process.
-type pipe struct {
-	io.Reader
-	io.WriteCloser
-}
-
 // languageServer returns the path of the language server, or skips the test.
 func languageServer(t *testing.T) string {
 	t.Helper()
@@ -88,18 +83,7 @@ func start(t *testing.T) *editor {
 	}
 	server := exec.Command(languageServer(t), "--stdio")
 	server.Stderr = os.Stderr
-	in, err := server.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := server.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	stream := jsonrpc2.NewBufferedStream(pipe{out, in}, jsonrpc2.VSCodeObjectCodec{})
+	stream := jsonrpc2.NewBufferedStream(lsptest.Start(t, server), jsonrpc2.VSCodeObjectCodec{})
 	e.conn = jsonrpc2.NewConn(t.Context(), stream, jsonrpc2.HandlerWithError(e.handle))
 	t.Cleanup(func() {
 		_ = e.conn.Close()

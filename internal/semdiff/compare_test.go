@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype/internal/semdiff"
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/validate"
@@ -61,10 +62,7 @@ flows:
 // load loads a text as a document without errors.
 func load(t *testing.T, name, text string) *spec.Document {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path := testkit.WriteFile(t, name, text)
 	return open(t, path)
 }
 

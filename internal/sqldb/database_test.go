@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/sqldb"
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
@@ -249,11 +249,7 @@ func TestQuery_Errors(t *testing.T) {
 
 func textFile(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "text.db")
-	if err := os.WriteFile(path, []byte(strings.Repeat("this is no database\n", 100)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return testkit.WriteFile(t, "text.db", strings.Repeat("this is no database\n", 100))
 }
 
 // TestCursor_Streams reads a million rows in constant memory.

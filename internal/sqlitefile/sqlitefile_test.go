@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/qtype-dev/qtype/internal/sqlitefile"
+	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,23 +31,16 @@ func open(path string, migrations ...string) *sqlitefile.File[string] {
 	})
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // rows opens a file and counts the rows of its table.
 func rows(t *testing.T, f *sqlitefile.File[string]) (n int) {
 	t.Helper()
 	c, err := f.Open(t.Context(), true)
-	must(t, err)
+	testkit.Must(t, err)
 	if c.Statements != "prepared" {
 		t.Errorf("statements %q", c.Statements)
 	}
-	must(t, c.Read.QueryRowContext(t.Context(), "SELECT count(*) FROM t").Scan(&n))
-	must(t, f.Close(nil))
+	testkit.Must(t, c.Read.QueryRowContext(t.Context(), "SELECT count(*) FROM t").Scan(&n))
+	testkit.Must(t, f.Close(nil))
 	return n
 }
 
@@ -85,10 +79,10 @@ func isKind(err error, want sqlitefile.Kind, message string) bool {
 
 func TestFile_Close(t *testing.T) {
 	f := open(filepath.Join(t.TempDir(), "file.db"), first)
-	must(t, f.Close(func(*sqlitefile.Conn[string]) error { t.Error("called for a file that is not open"); return nil }))
+	testkit.Must(t, f.Close(func(*sqlitefile.Conn[string]) error { t.Error("called for a file that is not open"); return nil }))
 	f = open(filepath.Join(t.TempDir(), "file.db"), first)
 	_, err := f.Open(t.Context(), true)
-	must(t, err)
+	testkit.Must(t, err)
 	failed := errors.New("failed")
 	if err := f.Close(func(*sqlitefile.Conn[string]) error { return failed }); !errors.Is(err, failed) {
 		t.Errorf("got %v", err)
@@ -98,12 +92,12 @@ func TestFile_Close(t *testing.T) {
 func TestDiagnose(t *testing.T) {
 	dir := t.TempDir()
 	text := filepath.Join(dir, "text.db")
-	must(t, os.WriteFile(text, []byte(strings.Repeat("not a database ", 1000)), 0o600))
+	testkit.Must(t, os.WriteFile(text, []byte(strings.Repeat("not a database ", 1000)), 0o600))
 	foreign := filepath.Join(dir, "foreign.db")
 	db, err := sql.Open("sqlite", foreign)
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = db.ExecContext(t.Context(), "CREATE TABLE x (y)")
-	must(t, errors.Join(err, db.Close()))
+	testkit.Must(t, errors.Join(err, db.Close()))
 	for path, want := range map[string]struct {
 		kind    sqlitefile.Kind
 		message string
@@ -119,11 +113,11 @@ func TestDiagnose(t *testing.T) {
 	}
 	f := open(filepath.Join(dir, "file.db"), first)
 	c, err := f.Open(t.Context(), true)
-	must(t, err)
+	testkit.Must(t, err)
 	insert := func(tx *sql.Tx) error { _, err := tx.ExecContext(t.Context(), second); return err }
-	must(t, c.Change(t.Context(), insert))
+	testkit.Must(t, c.Change(t.Context(), insert))
 	if err := c.Change(t.Context(), insert); !sqlitefile.IsDuplicate(err, "t.a") || sqlitefile.IsBusy(err) {
 		t.Errorf("got %v", err)
 	}
-	must(t, f.Close(nil))
+	testkit.Must(t, f.Close(nil))
 }

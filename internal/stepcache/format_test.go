@@ -7,19 +7,20 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype/internal/stepcache"
+	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
 // TestStore_DiscardsFormat1 opens a cache that version 1 of the format has. Its
 // results are discarded with one warning, and the cache can be used.
 func TestStore_DiscardsFormat1(t *testing.T) {
 	old, err := os.ReadFile(filepath.Join("testdata", "v1.cache.db"))
-	must(t, err)
+	testkit.Must(t, err)
 	folder := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(folder, stepcache.FileName), old, 0o600))
+	testkit.Must(t, os.WriteFile(filepath.Join(folder, stepcache.FileName), old, 0o600))
 	var warnings []string
 	s := stepcache.Open(folder, func(line string) { warnings = append(warnings, line) })
 	stats, err := s.Stats(t.Context())
-	must(t, err)
+	testkit.Must(t, err)
 	if len(stats) != 0 {
 		t.Errorf("entries are left: %+v", stats)
 	}
@@ -28,8 +29,8 @@ func TestStore_DiscardsFormat1(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	put(t, s, step, "k", []byte("new"), stepcache.Policy{MaxBytes: 100})
-	must(t, s.Close())
+	testkit.Must(t, s.Close())
 	s = stepcache.Open(folder, func(line string) { t.Errorf("warned again: %s", line) })
 	assertEqual(t, "after the change", get(t, s, step, "k", stepcache.Policy{}), "new")
-	must(t, s.Close())
+	testkit.Must(t, s.Close())
 }

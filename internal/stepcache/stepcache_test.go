@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/qtype-dev/qtype/internal/stepcache"
+	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -48,17 +49,10 @@ func keyOf(text string) stepcache.Key { return sha256.Sum256([]byte(text)) }
 
 func entryOf(i int) []byte { return []byte(fmt.Sprintf("[%d,%q]", i, strings.Repeat("x", i%100))) }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func put(t testing.TB, s *stepcache.Store, scope stepcache.Scope, text string, entry []byte, p stepcache.Policy) {
 	t.Helper()
 	stored, err := s.Put(t.Context(), scope, keyOf(text), entry, p)
-	must(t, err)
+	testkit.Must(t, err)
 	if !stored {
 		t.Fatalf("%s was not stored", text)
 	}
@@ -67,7 +61,7 @@ func put(t testing.TB, s *stepcache.Store, scope stepcache.Scope, text string, e
 func get(t testing.TB, s *stepcache.Store, scope stepcache.Scope, text string, p stepcache.Policy) string {
 	t.Helper()
 	entry, found, err := s.Get(t.Context(), scope, keyOf(text), p)
-	must(t, err)
+	testkit.Must(t, err)
 	if !found {
 		return "none"
 	}
@@ -93,19 +87,19 @@ func TestStore_Scopes(t *testing.T) {
 		assertEqual(t, "before", get(t, s, scope, "k", stepcache.Policy{}), "none")
 		put(t, s, scope, "k", entryOf(i), stepcache.Policy{Compress: i%2 == 1})
 	}
-	must(t, s.Close())
+	testkit.Must(t, s.Close())
 	s = stepcache.Open(dir, nil)
 	for i, scope := range scopes {
 		assertEqual(t, fmt.Sprint(scope), get(t, s, scope, "k", stepcache.Policy{}), string(entryOf(i)))
 	}
 	put(t, s, step, "k", []byte("another"), stepcache.Policy{})
 	assertEqual(t, "replaced", get(t, s, step, "k", stepcache.Policy{}), "another")
-	must(t, s.Drop(t.Context(), step, keyOf("k")))
+	testkit.Must(t, s.Drop(t.Context(), step, keyOf("k")))
 	assertEqual(t, "dropped", get(t, s, step, "k", stepcache.Policy{}), "none")
-	must(t, s.Close())
+	testkit.Must(t, s.Close())
 	for path, mode := range map[string]fs.FileMode{dir: 0o700, s.Path(): 0o600} {
 		info, err := os.Stat(path)
-		must(t, err)
+		testkit.Must(t, err)
 		if info.Mode().Perm() != mode {
 			t.Errorf("%s has mode %o", path, info.Mode().Perm())
 		}
@@ -125,11 +119,11 @@ func TestGet_TTL(t *testing.T) {
 	assertEqual(t, "after expiry", get(t, s, step, "minute", stepcache.Policy{}), "none")
 	assertEqual(t, "without TTL", get(t, s, step, "ever", stepcache.Policy{}), "2")
 	stats, err := s.Stats(t.Context())
-	must(t, err)
+	testkit.Must(t, err)
 	if len(stats) != 1 || stats[0].Entries != 2 || stats[0].Expired != 1 || stats[0].Bytes != 2 {
 		t.Errorf("%+v", stats)
 	}
-	must(t, s.Close())
+	testkit.Must(t, s.Close())
 }
 
 func TestPut_EvictsLeastRecentlyUsed(t *testing.T) {
@@ -148,7 +142,7 @@ func TestPut_EvictsLeastRecentlyUsed(t *testing.T) {
 		put(t, s, other, "a", bytes.Repeat(entry, 5), stepcache.Policy{MaxBytes: 500})
 		get(t, s, step, "a", p) // so b is the oldest
 		if reopened {           // uses are persistent
-			must(t, s.Close())
+			testkit.Must(t, s.Close())
 			s = stepcache.Open(dir, nil)
 			s.Clock(tick)
 		}
@@ -163,11 +157,11 @@ func TestPut_EvictsLeastRecentlyUsed(t *testing.T) {
 		}
 		put(t, s, step, "f", bytes.Repeat(entry, 3), p) // evicts all others
 		stats, err := s.Stats(t.Context())
-		must(t, err)
+		testkit.Must(t, err)
 		if len(stats) != 2 || stats[0].Entries != 1 || stats[0].Bytes != 300 || stats[1].Bytes != 500 {
 			t.Errorf("%+v", stats)
 		}
-		must(t, s.Close())
+		testkit.Must(t, s.Close())
 	}
 }
 
@@ -176,9 +170,9 @@ func TestPut_MaxBytes(t *testing.T) {
 	for i := range 300 {
 		p := stepcache.Policy{MaxBytes: 2000}
 		_, err := s.Put(t.Context(), step, keyOf(strconv.Itoa(i%70)), bytes.Repeat([]byte{'y'}, (i*37)%900), p)
-		must(t, err)
+		testkit.Must(t, err)
 		stats, err := s.Stats(t.Context())
-		must(t, err)
+		testkit.Must(t, err)
 		if stats[0].Bytes > p.MaxBytes {
 			t.Fatalf("after %d entries %d bytes are stored", i+1, stats[0].Bytes)
 		}
@@ -186,7 +180,7 @@ func TestPut_MaxBytes(t *testing.T) {
 			t.Fatalf("total %d bytes, entries %d bytes", total, stats[0].Bytes)
 		}
 	}
-	must(t, s.Close())
+	testkit.Must(t, s.Close())
 }
 
 func TestPut_Compress(t *testing.T) {
@@ -195,12 +189,12 @@ func TestPut_Compress(t *testing.T) {
 	put(t, s, step, "plain", text, stepcache.Policy{})
 	put(t, s, stepcache.Scope{Step: "small"}, "packed", text, stepcache.Policy{Compress: true})
 	stats, err := s.Stats(t.Context())
-	must(t, err)
+	testkit.Must(t, err)
 	if len(stats) != 2 || stats[0].Bytes != int64(len(text)) || stats[1].Bytes*10 > stats[0].Bytes {
 		t.Errorf("%+v", stats)
 	}
 	assertEqual(t, "unpacked", get(t, s, stepcache.Scope{Step: "small"}, "packed", stepcache.Policy{}), string(text))
-	must(t, s.Close())
+	testkit.Must(t, s.Close())
 }
 
 func TestStore_Clear(t *testing.T) {
@@ -212,19 +206,19 @@ func TestStore_Clear(t *testing.T) {
 		put(t, s, stepcache.Scope{Step: "step" + strconv.Itoa(i%2)}, strconv.Itoa(i), bytes.Repeat([]byte("x"), 10_000), stepcache.Policy{})
 	}
 	n, err := s.Clear(t.Context(), func(sc stepcache.Scope) bool { return sc.Step == "step1" })
-	must(t, err)
+	testkit.Must(t, err)
 	if n != 50 {
 		t.Errorf("%d removed", n)
 	}
 	assertEqual(t, "the other step", get(t, s, stepcache.Scope{Step: "step0"}, "0", stepcache.Policy{}), strings.Repeat("x", 10_000))
 	n, err = s.Clear(t.Context(), nil)
-	must(t, err)
+	testkit.Must(t, err)
 	if n != 50 {
 		t.Errorf("%d removed", n)
 	}
-	must(t, s.Close())
+	testkit.Must(t, s.Close())
 	info, err := os.Stat(s.Path())
-	must(t, err)
+	testkit.Must(t, err)
 	if info.Size() > 100_000 {
 		t.Errorf("the empty cache takes %d bytes", info.Size())
 	}
@@ -233,16 +227,16 @@ func TestStore_Clear(t *testing.T) {
 func TestStore_InvalidFile(t *testing.T) {
 	other := func(t *testing.T, path, statements string) {
 		db, err := sql.Open("sqlite", path)
-		must(t, err)
+		testkit.Must(t, err)
 		_, err = db.ExecContext(t.Context(), statements)
-		must(t, err)
-		must(t, db.Close())
+		testkit.Must(t, err)
+		testkit.Must(t, db.Close())
 	}
 	for want, damage := range map[string]func(t *testing.T, path string){
 		"not a SQLite database, or damaged; remove the file to start over": func(t *testing.T, path string) {
-			must(t, os.WriteFile(path, bytes.Repeat([]byte("not a database "), 1000), 0o600))
+			testkit.Must(t, os.WriteFile(path, bytes.Repeat([]byte("not a database "), 1000), 0o600))
 		},
-		"the path is a directory, not a file":              func(t *testing.T, path string) { must(t, os.Mkdir(path, 0o700)) },
+		"the path is a directory, not a file":              func(t *testing.T, path string) { testkit.Must(t, os.Mkdir(path, 0o700)) },
 		"not a qtype database: another program created it": func(t *testing.T, path string) { other(t, path, "CREATE TABLE x (y)") },
 		"written by a newer version of qtype (format 9, this version supports up to 2)": func(t *testing.T, path string) {
 			other(t, path, "PRAGMA application_id = 0x71747963; PRAGMA user_version = 9")
@@ -258,11 +252,11 @@ func TestStore_InvalidFile(t *testing.T) {
 					t.Errorf("got %v", err)
 				}
 			}
-			must(t, s.Close())
+			testkit.Must(t, s.Close())
 		})
 	}
 	file := filepath.Join(t.TempDir(), "file")
-	must(t, os.WriteFile(file, nil, 0o600))
+	testkit.Must(t, os.WriteFile(file, nil, 0o600))
 	if _, err := stepcache.Open(file, nil).Put(t.Context(), step, keyOf("k"), nil, stepcache.Policy{}); err == nil || !strings.HasSuffix(err.Error(), "a parent of its path is a file, not a directory") {
 		t.Errorf("got %v", err)
 	}
@@ -271,17 +265,17 @@ func TestStore_InvalidFile(t *testing.T) {
 func TestGet_DamagedEntry(t *testing.T) {
 	s := stepcache.Open(t.TempDir(), nil)
 	put(t, s, step, "k", bytes.Repeat([]byte("abc"), 100), stepcache.Policy{Compress: true})
-	must(t, s.Close())
+	testkit.Must(t, s.Close())
 	db, err := sql.Open("sqlite", s.Path())
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = db.ExecContext(t.Context(), "UPDATE entries SET value = zeroblob(30)")
-	must(t, err)
-	must(t, db.Close())
+	testkit.Must(t, err)
+	testkit.Must(t, db.Close())
 	s = stepcache.Open(filepath.Dir(s.Path()), nil)
 	if _, found, err := s.Get(t.Context(), step, keyOf("k"), stepcache.Policy{}); err == nil || found {
 		t.Errorf("got %v, %v", found, err)
 	}
-	must(t, s.Close())
+	testkit.Must(t, s.Close())
 }
 
 // TestStore_KilledProcess fills a cache by two processes and kills one of them. No
@@ -291,8 +285,8 @@ func TestStore_KilledProcess(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), "QTYPE_TEST_FILL="+dir)
 	out, err := cmd.StdoutPipe()
-	must(t, err)
-	must(t, cmd.Start())
+	testkit.Must(t, err)
+	testkit.Must(t, cmd.Start())
 	s := stepcache.Open(dir, nil)
 	own := stepcache.Scope{Step: "mine"}
 	count, lines := 0, bufio.NewScanner(out)
@@ -305,7 +299,7 @@ func TestStore_KilledProcess(t *testing.T) {
 			put(t, s, own, strconv.Itoa(i), entryOf(i), stepcache.Policy{})
 		}
 	}
-	must(t, cmd.Process.Kill())
+	testkit.Must(t, cmd.Process.Kill())
 	for lines.Scan() {
 		if n, err := strconv.Atoi(lines.Text()); err == nil {
 			count = n + 1
@@ -321,7 +315,7 @@ func TestStore_KilledProcess(t *testing.T) {
 	for i := 0; i < 500; i += 5 {
 		assertEqual(t, "mine", get(t, s, own, strconv.Itoa(i), stepcache.Policy{}), string(entryOf(i)))
 	}
-	must(t, s.Close())
+	testkit.Must(t, s.Close())
 }
 
 func BenchmarkGet(b *testing.B) {
@@ -333,7 +327,7 @@ func BenchmarkGet(b *testing.B) {
 			b.Fatal(found, err)
 		}
 	}
-	must(b, s.Close())
+	testkit.Must(b, s.Close())
 }
 
 func BenchmarkPut(b *testing.B) {
@@ -343,5 +337,5 @@ func BenchmarkPut(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		put(b, s, step, strconv.Itoa(i), entry, stepcache.Policy{MaxBytes: 1 << 30})
 	}
-	must(b, s.Close())
+	testkit.Must(b, s.Close())
 }

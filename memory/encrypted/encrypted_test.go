@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/qtype-dev/qtype/internal/servertest"
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/encrypted"
 	"github.com/qtype-dev/qtype/memory/postgres"
@@ -25,25 +26,18 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // key returns a key made of one letter.
 func key(t testing.TB, letter string) encrypted.Key {
 	t.Helper()
 	k, err := encrypted.ParseKey(base64.StdEncoding.EncodeToString([]byte(strings.Repeat(letter, 32))))
-	must(t, err)
+	testkit.Must(t, err)
 	return k
 }
 
 func open(t testing.TB, dir string, keys encrypted.Keys) *encrypted.Store {
 	t.Helper()
 	inner, err := openInner(dir)
-	must(t, err)
+	testkit.Must(t, err)
 	return encrypted.New(inner, dir, keys)
 }
 
@@ -62,24 +56,24 @@ func TestStore_Contract(t *testing.T) {
 	t.Run("redis", func(t *testing.T) {
 		server, err := servertest.Redis()
 		servertest.Need(t, err)
-		defer func() { must(t, server.Close()) }()
+		defer func() { testkit.Must(t, server.Close()) }()
 		n := 0
 		storetest.Run(t, func(t *testing.T) memory.Store {
 			n++
 			inner, err := redis.Open(fmt.Sprintf("redis://%s/0?key_prefix=t%d:", server.Address(), n))
-			must(t, err)
+			testkit.Must(t, err)
 			return encrypted.New(inner, inner.Location(), keys)
 		})
 	})
 	t.Run("postgres", func(t *testing.T) {
 		server, err := servertest.Postgres()
 		servertest.Need(t, err)
-		defer func() { must(t, server.Close()) }()
+		defer func() { testkit.Must(t, server.Close()) }()
 		n := 0
 		storetest.Run(t, func(t *testing.T) memory.Store {
 			n++
 			inner, err := postgres.Open(server.URL(), postgres.Prefix(fmt.Sprintf("t%d_", n)))
-			must(t, err)
+			testkit.Must(t, err)
 			return encrypted.New(inner, inner.Location(), keys)
 		})
 	})
@@ -88,7 +82,7 @@ func TestStore_Contract(t *testing.T) {
 func TestParseKey(t *testing.T) {
 	raw := bytes.Repeat([]byte{0xfb, 0xef}, 16)
 	want, err := encrypted.ParseKey(hex.EncodeToString(raw))
-	must(t, err)
+	testkit.Must(t, err)
 	for _, text := range []string{base64.StdEncoding.EncodeToString(raw), base64.URLEncoding.EncodeToString(raw),
 		base64.RawStdEncoding.EncodeToString(raw), " " + base64.StdEncoding.EncodeToString(raw) + "\n", strings.ToUpper(hex.EncodeToString(raw))} {
 		if got, err := encrypted.ParseKey(text); err != nil || got != want {
@@ -111,19 +105,19 @@ func TestParseKey(t *testing.T) {
 func fillSession(t *testing.T, s memory.Store) {
 	t.Helper()
 	m, err := memory.New(memory.Config{ID: "m", Counter: letters{}}, s)
-	must(t, err)
+	testkit.Must(t, err)
 	turn, err := m.Begin(t.Context(), "s")
-	must(t, err)
+	testkit.Must(t, err)
 	turn.System("be Geheim-kind")
-	must(t, turn.Add(
+	testkit.Must(t, turn.Add(
 		chat.Message{Role: chat.User, Name: "Geheim-bo", Blocks: []chat.Block{{Type: "text", Text: "Geheim-question"}, {Type: "image", Data: []byte("Geheim-pixels"), MimeType: "image/x-Geheim"}}},
 		chat.Message{Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: "Geheim-call", Name: "Geheim-tool", Arguments: `{"a":"Geheim-argument"}`}}},
 		chat.Message{Role: chat.Tool, ToolCallID: "Geheim-call", Blocks: []chat.Block{{Type: "text", Text: "Geheim-result"}}}))
-	must(t, turn.Commit(t.Context()))
+	testkit.Must(t, turn.Commit(t.Context()))
 	turn, err = m.Begin(t.Context(), "s")
-	must(t, err)
-	must(t, turn.Add(chat.Text(chat.User, "Geheim-failed")))
-	must(t, turn.Abort(t.Context(), errors.New("the tool said Geheim-reason")))
+	testkit.Must(t, err)
+	testkit.Must(t, turn.Add(chat.Text(chat.User, "Geheim-failed")))
+	testkit.Must(t, turn.Abort(t.Context(), errors.New("the tool said Geheim-reason")))
 }
 
 type letters struct{}
@@ -139,7 +133,7 @@ func TestStore_HidesText(t *testing.T) {
 	}{{"encrypted", &encrypted.Keys{Key: key(t, "a")}, true}, {"plain", nil, false}} {
 		dir := t.TempDir()
 		inner, err := sqlite.Open(filepath.Join(dir, "memory.db"))
-		must(t, err)
+		testkit.Must(t, err)
 		var store memory.Store = inner
 		if c.keys != nil {
 			store = encrypted.New(inner, dir, *c.keys)
@@ -147,16 +141,16 @@ func TestStore_HidesText(t *testing.T) {
 		fillSession(t, store)
 		found := 0
 		files, err := filepath.Glob(filepath.Join(dir, "*")) // including the log, which exists while the store is open
-		must(t, err)
+		testkit.Must(t, err)
 		for _, f := range files {
 			raw, err := os.ReadFile(f)
-			must(t, err)
+			testkit.Must(t, err)
 			found += bytes.Count(raw, []byte("Geheim")) + bytes.Count(raw, []byte("R2VoZWlt")) // and in base64
 		}
 		if (found == 0) != c.hidden {
 			t.Errorf("%s: found %d times in %v", c.name, found, files)
 		}
-		must(t, store.Close())
+		testkit.Must(t, store.Close())
 	}
 }
 
@@ -166,13 +160,13 @@ func TestStore_KeyRotation(t *testing.T) {
 	a, b := key(t, "a"), key(t, "b")
 	s := open(t, dir, encrypted.Keys{Key: a})
 	fillSession(t, s)
-	must(t, s.Close())
+	testkit.Must(t, s.Close())
 	s = open(t, dir, encrypted.Keys{Key: b, Old: []encrypted.Key{a}})
 	fillSession(t, s)
 	if got := strings.Count(history(t, s), "Geheim-question"); got != 2 {
 		t.Errorf("%d questions, want 2", got)
 	}
-	must(t, s.Close())
+	testkit.Must(t, s.Close())
 	for _, keys := range []encrypted.Keys{{Key: a}, {Key: b}, {Key: key(t, "c"), Old: []encrypted.Key{b}}} {
 		s := open(t, dir, keys)
 		err := firstError(t, s)
@@ -180,7 +174,7 @@ func TestStore_KeyRotation(t *testing.T) {
 		if !errors.As(err, &e) || e.Problem != memory.WrongKey || !strings.Contains(err.Error(), dir) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("keys %v: %v", keys, err)
 		}
-		must(t, s.Close())
+		testkit.Must(t, s.Close())
 	}
 }
 
@@ -189,7 +183,7 @@ func history(t *testing.T, s memory.Store) string {
 	t.Helper()
 	var text strings.Builder
 	for e, err := range s.Entries(t.Context(), memory.Key{Memory: "m", Session: "s"}, memory.Query{}) {
-		must(t, err)
+		testkit.Must(t, err)
 		text.WriteString(string(e.Message.Role) + ": " + e.Message.Text() + "\n")
 	}
 	return text.String()
@@ -217,39 +211,39 @@ func firstError(t *testing.T, s memory.Store) error {
 func TestStore_UnencryptedData(t *testing.T) {
 	dir := t.TempDir()
 	inner, err := sqlite.Open(filepath.Join(dir, "memory.db"))
-	must(t, err)
+	testkit.Must(t, err)
 	fillSession(t, inner)
-	must(t, inner.Close())
+	testkit.Must(t, inner.Close())
 	s := open(t, dir, encrypted.Keys{Key: key(t, "a")})
 	var e *memory.StoreError
 	if err := firstError(t, s); !errors.As(err, &e) || e.Problem != memory.Corrupt || !strings.Contains(err.Error(), "allow_unencrypted") {
 		t.Errorf("got %v", err)
 	}
-	must(t, s.Close())
+	testkit.Must(t, s.Close())
 	s = open(t, dir, encrypted.Keys{Key: key(t, "a"), AllowUnencrypted: true})
 	fillSession(t, s)
-	must(t, firstError(t, s))
+	testkit.Must(t, firstError(t, s))
 	if got := strings.Count(history(t, s), "Geheim-question"); got != 2 {
 		t.Errorf("%d questions, want 2", got)
 	}
-	must(t, s.Close())
+	testkit.Must(t, s.Close())
 }
 
 // BenchmarkRead reads a window of 20 messages of 400 characters.
 func BenchmarkRead(b *testing.B) {
 	k, err := encrypted.ParseKey(strings.Repeat("5a", 32))
-	must(b, err)
+	testkit.Must(b, err)
 	for name, store := range map[string]memory.Store{"plain": memory.NewInProcess(), "encrypted": encrypted.New(memory.NewInProcess(), "memory:", encrypted.Keys{Key: k})} {
 		m, err := memory.New(memory.Config{ID: "m", Counter: letters{}}, store)
-		must(b, err)
+		testkit.Must(b, err)
 		for range 20 {
-			must(b, m.Append(b.Context(), "s", chat.Text(chat.User, strings.Repeat("many words ", 36))))
+			testkit.Must(b, m.Append(b.Context(), "s", chat.Text(chat.User, strings.Repeat("many words ", 36))))
 		}
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				for _, err := range store.Entries(b.Context(), memory.Key{Memory: "m", Session: "s"}, memory.Query{}) {
-					must(b, err)
+					testkit.Must(b, err)
 				}
 			}
 		})

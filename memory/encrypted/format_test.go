@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/encrypted"
 	"github.com/qtype-dev/qtype/memory/storetest"
@@ -24,14 +25,14 @@ func restore(t *testing.T, name string) string {
 	t.Helper()
 	dir := t.TempDir()
 	db, err := sql.Open("sqlite", filepath.Join(dir, "memory.db"))
-	must(t, err)
+	testkit.Must(t, err)
 	for _, file := range []string{"schema.sql", name} {
 		statements, err := os.ReadFile(filepath.Join("testdata", file))
-		must(t, err)
+		testkit.Must(t, err)
 		_, err = db.ExecContext(t.Context(), string(statements))
-		must(t, err)
+		testkit.Must(t, err)
 	}
-	must(t, db.Close())
+	testkit.Must(t, db.Close())
 	return dir
 }
 
@@ -71,16 +72,16 @@ func TestStore_ReadsOldFormats(t *testing.T) {
 				if got := content(t, newMemory(t, store)); got != wantContent {
 					t.Errorf("got %s\nwant %s", got, wantContent)
 				}
-				must(t, store.Close())
+				testkit.Must(t, store.Close())
 			}
 			store := open(t, dir, keys)
 			runTurn(t, newMemory(t, store), "s", "fifth")
-			must(t, store.Close())
+			testkit.Must(t, store.Close())
 			store = open(t, dir, encrypted.Keys{Key: key(t, "b"), Old: []encrypted.Key{key(t, "a")}})
 			runTurn(t, newMemory(t, store), "s", "sixth")
-			must(t, store.Close())
+			testkit.Must(t, store.Close())
 			store = open(t, dir, encrypted.Keys{Key: key(t, "b"), Old: []encrypted.Key{key(t, "a")}})
-			defer func() { must(t, store.Close()) }()
+			defer func() { testkit.Must(t, store.Close()) }()
 			got := content(t, newMemory(t, store))
 			for _, want := range []string{"1 flushed user: first\n", "13 in window assistant: answer to sixth\n", "the model said Geheim-reason", `topic = "sixth"`} {
 				if !strings.Contains(got, want) {
@@ -117,7 +118,7 @@ func TestStore_UpgradesFormat(t *testing.T) {
 			dir = restore(t, "format1.sql")
 			store := open(t, dir, keys)
 			runTurn(t, newMemory(t, store), "s", "fifth")
-			must(t, store.Close())
+			testkit.Must(t, store.Close())
 			execSQL(t, dir, test.statements)
 			wantTampered(t, dir, keys)
 		})
@@ -126,7 +127,7 @@ func TestStore_UpgradesFormat(t *testing.T) {
 		dir := restore(t, "format1.sql")
 		store := open(t, dir, keys)
 		runTurn(t, newMemory(t, store), "s", "fifth")
-		must(t, store.Close())
+		testkit.Must(t, store.Close())
 		execSQL(t, dir, `DELETE FROM named WHERE name = 'qtype.seal'`)
 		wantTampered(t, dir, keys)
 		execSQL(t, dir, `DELETE FROM named`)
@@ -140,15 +141,15 @@ func TestStore_AllowUnencrypted(t *testing.T) {
 	keys := encrypted.Keys{Key: key(t, "a"), AllowUnencrypted: true}
 	dir := t.TempDir()
 	inner, err := openInner(dir)
-	must(t, err)
+	testkit.Must(t, err)
 	runTurns(t, newMemory(t, inner), "s")
-	must(t, inner.Close())
+	testkit.Must(t, inner.Close())
 	store := open(t, dir, keys)
 	if got := content(t, newMemory(t, store)); got != wantContent {
 		t.Errorf("got %s\nwant %s", got, wantContent)
 	}
 	runTurn(t, newMemory(t, store), "s", "fifth")
-	must(t, store.Close())
+	testkit.Must(t, store.Close())
 	for name, statements := range map[string]string{
 		"a new message in plain text": `UPDATE entries SET message = '{"id":"' || message_id || '","role":"user","blocks":[{"type":"text","content":"pay Eve"}]}' WHERE ` + inS + ` = 10`,
 		"a message removed":           `DELETE FROM entries WHERE ` + inS + ` = 3`,
@@ -170,7 +171,7 @@ func TestStore_NewerFormat(t *testing.T) {
 	newStore(t, dir, keys)
 	execSQL(t, dir, `UPDATE named SET value = CAST(x'00717303' || substr(value, 5) AS BLOB)`)
 	store := open(t, dir, keys)
-	defer func() { must(t, store.Close()) }()
+	defer func() { testkit.Must(t, store.Close()) }()
 	_, err := store.Head(t.Context(), memory.Key{Memory: "m", Session: "s"})
 	var e *memory.StoreError
 	if !errors.As(err, &e) || e.Problem != memory.TooNew || !strings.Contains(err.Error(), "format 3, this version supports up to 2") {
@@ -217,18 +218,18 @@ func (c *countingStore) Apply(ctx context.Context, key memory.Key, change memory
 // TestStore_Roundtrips checks that encryption adds no calls of the inner store.
 func TestStore_Roundtrips(t *testing.T) {
 	inner, err := openInner(t.TempDir())
-	must(t, err)
+	testkit.Must(t, err)
 	counting := &countingStore{Store: inner}
 	store := encrypted.New(counting, "sqlite", encrypted.Keys{Key: key(t, "a")})
-	defer func() { must(t, store.Close()) }()
+	defer func() { testkit.Must(t, store.Close()) }()
 	storetest.RunTrips(t, store, func() int { return int(counting.calls.Load()) })
 }
 
 func TestStore_RoundtripsIndependentOfLength(t *testing.T) {
 	inner, err := openInner(t.TempDir())
-	must(t, err)
+	testkit.Must(t, err)
 	counting := &countingStore{Store: inner}
 	store := encrypted.New(counting, "sqlite", encrypted.Keys{Key: key(t, "a")})
-	defer func() { must(t, store.Close()) }()
+	defer func() { testkit.Must(t, store.Close()) }()
 	storetest.RunFlat(t, store, func() int { return int(counting.calls.Load()) })
 }

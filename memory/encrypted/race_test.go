@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/encrypted"
 )
@@ -17,11 +18,11 @@ import (
 func TestStore_ConcurrentWriters(t *testing.T) {
 	for name, newInner := range map[string]func() memory.Store{
 		"in process": memory.NewInProcess,
-		"sqlite":     func() memory.Store { s, err := openInner(t.TempDir()); must(t, err); return s },
+		"sqlite":     func() memory.Store { s, err := openInner(t.TempDir()); testkit.Must(t, err); return s },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inner := newInner()
-			defer func() { must(t, inner.Close()) }()
+			defer func() { testkit.Must(t, inner.Close()) }()
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			var writers, readers sync.WaitGroup

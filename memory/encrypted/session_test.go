@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/promptcontext"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -29,7 +30,7 @@ func newMemory(t testing.TB, s memory.Store) *memory.Memory {
 	t.Helper()
 	m, err := memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 400, "chat_history_token_ratio": 0.25, "token_flush_size": 50}, Counter: letters{}, Context: promptcontext.New(nil,
 		promptcontext.Block{Kind: promptcontext.Summary, Priority: 1, MaxTokens: 1 << 20, Summarizer: listSummarizer{}}, promptcontext.Block{Kind: promptcontext.Variables, Priority: 2})}, s)
-	must(t, err)
+	testkit.Must(t, err)
 	return m
 }
 
@@ -37,15 +38,15 @@ func newMemory(t testing.TB, s memory.Store) *memory.Memory {
 func runTurn(t testing.TB, m *memory.Memory, session, text string) {
 	t.Helper()
 	turn, err := m.Begin(t.Context(), session)
-	must(t, err)
+	testkit.Must(t, err)
 	defer func() { _ = turn.Abort(context.WithoutCancel(t.Context()), nil) }()
 	turn.System("be Geheim-kind")
-	must(t, turn.Add(chat.Message{ID: session + text, Role: chat.User, Blocks: []chat.Block{{Type: "text", Text: text}}}))
+	testkit.Must(t, turn.Add(chat.Message{ID: session + text, Role: chat.User, Blocks: []chat.Block{{Type: "text", Text: text}}}))
 	_, err = turn.Window()
-	must(t, err)
-	must(t, turn.Set("topic", fmt.Appendf(nil, "%q", text)))
-	must(t, turn.Add(chat.Message{ID: session + text + "!", Role: chat.Assistant, Blocks: []chat.Block{{Type: "text", Text: "answer to " + text}}}))
-	must(t, turn.Commit(t.Context()))
+	testkit.Must(t, err)
+	testkit.Must(t, turn.Set("topic", fmt.Appendf(nil, "%q", text)))
+	testkit.Must(t, turn.Add(chat.Message{ID: session + text + "!", Role: chat.Assistant, Blocks: []chat.Block{{Type: "text", Text: "answer to " + text}}}))
+	testkit.Must(t, turn.Commit(t.Context()))
 }
 
 // runTurns runs five turns, one of which fails.
@@ -55,9 +56,9 @@ func runTurns(t testing.TB, m *memory.Memory, session string) {
 		runTurn(t, m, session, text)
 	}
 	turn, err := m.Begin(t.Context(), session)
-	must(t, err)
-	must(t, turn.Add(chat.Text(chat.User, "Geheim-failed")))
-	must(t, turn.Abort(t.Context(), errors.New("the model said Geheim-reason")))
+	testkit.Must(t, err)
+	testkit.Must(t, turn.Add(chat.Text(chat.User, "Geheim-failed")))
+	testkit.Must(t, turn.Abort(t.Context(), errors.New("the model said Geheim-reason")))
 	runTurn(t, m, session, "fourth")
 }
 

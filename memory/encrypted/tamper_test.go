@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/encrypted"
 )
@@ -90,7 +91,7 @@ func tamperings() map[string]string {
 func newStore(t *testing.T, dir string, keys encrypted.Keys) string {
 	t.Helper()
 	store := open(t, dir, keys)
-	defer func() { must(t, store.Close()) }()
+	defer func() { testkit.Must(t, store.Close()) }()
 	m := newMemory(t, store)
 	runTurns(t, m, "s")
 	runTurns(t, m, "t")
@@ -101,7 +102,7 @@ func newStore(t *testing.T, dir string, keys encrypted.Keys) string {
 func content(t *testing.T, m *memory.Memory) string {
 	t.Helper()
 	text, err := readAll(t.Context(), m, "s")
-	must(t, err)
+	testkit.Must(t, err)
 	return text
 }
 
@@ -109,12 +110,12 @@ func content(t *testing.T, m *memory.Memory) string {
 func execSQL(t *testing.T, dir, statements string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", filepath.Join(dir, "memory.db"))
-	must(t, err)
-	defer func() { must(t, db.Close()) }()
+	testkit.Must(t, err)
+	defer func() { testkit.Must(t, db.Close()) }()
 	db.SetMaxOpenConns(1) // ATTACH affects one connection
 	for _, statement := range strings.Split(statements, "; ") {
 		done, err := db.ExecContext(t.Context(), statement)
-		must(t, err)
+		testkit.Must(t, err)
 		if n, err := done.RowsAffected(); err != nil || n == 0 && !strings.HasPrefix(statement, "ATTACH") {
 			t.Fatalf("no row changed by %s: %v", statement, err)
 		}
@@ -125,7 +126,7 @@ func execSQL(t *testing.T, dir, statements string) {
 func wantTampered(t *testing.T, dir string, keys encrypted.Keys) {
 	t.Helper()
 	store := open(t, dir, keys)
-	defer func() { must(t, store.Close()) }()
+	defer func() { testkit.Must(t, store.Close()) }()
 	text, err := readAll(t.Context(), newMemory(t, store), "s")
 	var e *memory.StoreError
 	if !errors.As(err, &e) || e.Problem != memory.Corrupt && e.Problem != memory.WrongKey || e.Location != dir ||
@@ -159,7 +160,7 @@ func TestStore_DetectsTampering(t *testing.T) {
 func copyStore(t *testing.T, from string) string {
 	t.Helper()
 	dir := t.TempDir()
-	must(t, os.CopyFS(dir, os.DirFS(from)))
+	testkit.Must(t, os.CopyFS(dir, os.DirFS(from)))
 	return dir
 }
 
@@ -167,29 +168,29 @@ func copyStore(t *testing.T, from string) string {
 func downgradeRecords(t *testing.T, dir string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", filepath.Join(dir, "memory.db"))
-	must(t, err)
-	defer func() { must(t, db.Close()) }()
+	testkit.Must(t, err)
+	defer func() { testkit.Must(t, db.Close()) }()
 	rows, err := db.QueryContext(t.Context(), "SELECT id, message FROM entries")
-	must(t, err)
+	testkit.Must(t, err)
 	messages := map[int64]string{}
 	for rows.Next() {
 		var id int64
 		var text string
-		must(t, rows.Scan(&id, &text))
+		testkit.Must(t, rows.Scan(&id, &text))
 		messages[id] = text
 	}
-	must(t, rows.Err())
+	testkit.Must(t, rows.Err())
 	record := regexp.MustCompile(`"base64":"([^"]*)"`)
 	for id, text := range messages {
 		raw, err := base64.StdEncoding.DecodeString(record.FindStringSubmatch(text)[1])
-		must(t, err)
+		testkit.Must(t, err)
 		if !bytes.HasPrefix(raw, []byte{0, 'q', 's', 2}) {
 			t.Fatalf("message %d is no record of format 2: %s", id, text)
 		}
 		raw[3] = 1
 		text = record.ReplaceAllLiteralString(text, `"base64":"`+base64.StdEncoding.EncodeToString(raw)+`"`)
 		_, err = db.ExecContext(t.Context(), "UPDATE entries SET message = ? WHERE id = ?", text, id)
-		must(t, err)
+		testkit.Must(t, err)
 	}
 }
 
@@ -217,7 +218,7 @@ func TestStore_DetectsRollback(t *testing.T) {
 	for _, text := range []string{"fifth", "sixth", "seventh", "eighth"} {
 		runTurn(t, m, "s", text)
 	}
-	must(t, store.Close())
+	testkit.Must(t, store.Close())
 	for name, parts := range map[string][]string{
 		"the head":                         {oldHead},
 		"the head with its seal":           {oldHead, oldSeal},
@@ -243,11 +244,11 @@ func TestStore_DetectsRollback(t *testing.T) {
 		dir := copyStore(t, current)
 		execSQL(t, dir, fmt.Sprintf(attached, filepath.Join(old, "memory.db"))+strings.Join([]string{oldHead, oldSeal, oldValues, oldEvents}, "; "))
 		store := open(t, dir, keys)
-		defer func() { must(t, store.Close()) }()
+		defer func() { testkit.Must(t, store.Close()) }()
 		turn, err := newMemory(t, store).Begin(t.Context(), "s")
-		must(t, err)
+		testkit.Must(t, err)
 		defer func() { _ = turn.Abort(context.WithoutCancel(t.Context()), nil) }()
-		must(t, turn.Add(user("more")))
+		testkit.Must(t, turn.Add(user("more")))
 		var e *memory.StoreError
 		if err := turn.Commit(t.Context()); !errors.As(err, &e) || e.Problem != memory.Corrupt {
 			t.Errorf("a message was overwritten: %v", err)
@@ -257,7 +258,7 @@ func TestStore_DetectsRollback(t *testing.T) {
 		dir := copyStore(t, current)
 		execSQL(t, dir, fmt.Sprintf(attached, filepath.Join(old, "memory.db"))+strings.Join([]string{oldHead, oldSeal, oldValues, oldMessages, oldEvents}, "; "))
 		store := open(t, dir, keys)
-		defer func() { must(t, store.Close()) }()
+		defer func() { testkit.Must(t, store.Close()) }()
 		if after := content(t, newMemory(t, store)); after != before {
 			t.Errorf("got %s\nwant %s", after, before)
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/storage/storagetest"
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/postgres"
 	"github.com/qtype-dev/qtype/memory/storetest"
@@ -24,7 +25,7 @@ import (
 func TestStore_Outages(t *testing.T) {
 	s, err := servertest.Postgres()
 	servertest.Need(t, err)
-	defer func() { must(t, s.Close()) }()
+	defer func() { testkit.Must(t, s.Close()) }()
 	const timeout = 5 * time.Second
 	storetest.RunOutages(t, s, open(t, newAddress(t, s), postgres.Timeout(timeout)), timeout, servertest.Password)
 }
@@ -56,17 +57,17 @@ func TestOpen_InvalidURL(t *testing.T) {
 	if s.Location() != "postgres://h:5433/db" {
 		t.Errorf("location %s", s.Location())
 	}
-	must(t, s.Close())
+	testkit.Must(t, s.Close())
 }
 
 // webServer returns the address of an HTTP server that rejects everything.
 func webServer(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	testkit.Must(t, err)
 	var all sync.WaitGroup
 	t.Cleanup(func() {
-		must(t, l.Close())
+		testkit.Must(t, l.Close())
 		all.Wait()
 	})
 	all.Go(func() {
@@ -83,10 +84,10 @@ func TestApply_ServerErrors(t *testing.T) {
 	server := shared.Get(t)
 	with := func(edit func(*url.URL)) *postgres.Store {
 		u, err := url.Parse(newAddress(t, server))
-		must(t, err)
+		testkit.Must(t, err)
 		edit(u)
 		s := open(t, u.String())
-		t.Cleanup(func() { must(t, s.Close()) })
+		t.Cleanup(func() { testkit.Must(t, s.Close()) })
 		return s
 	}
 	apply := func(s *postgres.Store) error { return s.Apply(t.Context(), key, firstChange()) }
@@ -109,7 +110,7 @@ func TestApply_ServerErrors(t *testing.T) {
 	}
 	t.Run("closed", func(t *testing.T) {
 		s := open(t, newAddress(t, server))
-		must(t, s.Close())
+		testkit.Must(t, s.Close())
 		storagetest.WantError(t, apply(s), memory.Unavailable, "the store is closed", servertest.Password)
 	})
 }
@@ -118,16 +119,16 @@ func TestApply_ServerErrors(t *testing.T) {
 func execSQL(t *testing.T, address, statements string) {
 	t.Helper()
 	u, err := url.Parse(address)
-	must(t, err)
+	testkit.Must(t, err)
 	q := u.Query()
 	prefix := q.Get("table_prefix")
 	q.Del("table_prefix")
 	u.RawQuery = q.Encode()
 	conn, err := pgx.Connect(t.Context(), u.String())
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = conn.Exec(t.Context(), strings.ReplaceAll(statements, "%s", prefix))
-	must(t, err)
-	must(t, conn.Close(t.Context()))
+	testkit.Must(t, err)
+	testkit.Must(t, conn.Close(t.Context()))
 }
 
 func TestApply_TableErrors(t *testing.T) {
@@ -156,19 +157,19 @@ func TestApply_TableErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			address := newAddress(t, server)
 			first := open(t, address)
-			must(t, first.Apply(t.Context(), key, firstChange()))
-			must(t, first.Close())
+			testkit.Must(t, first.Apply(t.Context(), key, firstChange()))
+			testkit.Must(t, first.Close())
 			execSQL(t, address, test.statements)
 			second := open(t, address)
-			defer func() { must(t, second.Close()) }()
+			defer func() { testkit.Must(t, second.Close()) }()
 			storagetest.WantError(t, second.Apply(t.Context(), key, next), test.kind, test.message, servertest.Password)
 		})
 	}
 	t.Run("record", func(t *testing.T) {
 		address := newAddress(t, server)
 		s := open(t, address)
-		defer func() { must(t, s.Close()) }()
-		must(t, s.Apply(t.Context(), key, firstChange()))
+		defer func() { testkit.Must(t, s.Close()) }()
+		testkit.Must(t, s.Apply(t.Context(), key, firstChange()))
 		execSQL(t, address, "UPDATE %ssessions SET state = 'no JSON'")
 		_, err := s.Head(t.Context(), key)
 		storagetest.WantError(t, err, memory.Corrupt, "cannot read a record", servertest.Password)
@@ -179,13 +180,13 @@ func TestApply_TableErrors(t *testing.T) {
 func TestOpen_CreatesTablesOnFirstWrite(t *testing.T) {
 	address := newAddress(t, shared.Get(t))
 	s := open(t, address)
-	defer func() { must(t, s.Close()) }()
+	defer func() { testkit.Must(t, s.Close()) }()
 	if head, err := s.Head(t.Context(), key); err != nil || head.Version != 0 {
 		t.Errorf("%v, %v", head, err)
 	}
-	must(t, s.Delete(t.Context(), key))
+	testkit.Must(t, s.Delete(t.Context(), key))
 	execSQL(t, address, "DO $$ BEGIN ASSERT to_regclass('%sformat') IS NULL; END $$")
-	must(t, s.Apply(t.Context(), key, firstChange()))
+	testkit.Must(t, s.Apply(t.Context(), key, firstChange()))
 	execSQL(t, address, "DO $$ BEGIN ASSERT to_regclass('%sformat') IS NOT NULL; END $$")
 }
 
@@ -211,10 +212,10 @@ func TestOpen_Concurrent(t *testing.T) {
 	}
 	all.Wait()
 	s := open(t, address)
-	defer func() { must(t, s.Close()) }()
+	defer func() { testkit.Must(t, s.Close()) }()
 	n := 0
 	for _, err := range s.Sessions(t.Context(), "m") {
-		must(t, err)
+		testkit.Must(t, err)
 		n++
 	}
 	if n != 12 {
@@ -227,7 +228,7 @@ func TestOpen_Concurrent(t *testing.T) {
 func TestDelete_Complete(t *testing.T) {
 	address := newAddress(t, shared.Get(t))
 	s := open(t, address)
-	defer func() { must(t, s.Close()) }()
+	defer func() { testkit.Must(t, s.Close()) }()
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
@@ -252,6 +253,6 @@ func TestDelete_Complete(t *testing.T) {
 		}
 	})
 	all.Wait()
-	must(t, s.Delete(t.Context(), key))
+	testkit.Must(t, s.Delete(t.Context(), key))
 	execSQL(t, address, "DO $$ BEGIN ASSERT (SELECT count(*) FROM %sevents) = 0; ASSERT (SELECT count(*) FROM %snamed) = 0; END $$")
 }

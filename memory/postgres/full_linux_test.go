@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype/internal/storage/storagetest"
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory/storetest"
 )
 
@@ -15,19 +16,19 @@ func TestApply_DiskFull(t *testing.T) {
 	server := shared.Get(t)
 	dir, resize := storagetest.SmallDisk(t, 1<<20)
 	info, err := os.Stat(server.Folder)
-	must(t, err)
+	testkit.Must(t, err)
 	owner := info.Sys().(*syscall.Stat_t)
-	must(t, os.Chown(dir, int(owner.Uid), int(owner.Gid)))
+	testkit.Must(t, os.Chown(dir, int(owner.Uid), int(owner.Gid)))
 	for up := filepath.Dir(dir); up != "/"; up = filepath.Dir(up) { // the server needs access
 		if info, err := os.Stat(up); err == nil && info.Mode().Perm()&0o001 == 0 {
-			must(t, os.Chmod(up, info.Mode().Perm()|0o001))
+			testkit.Must(t, os.Chmod(up, info.Mode().Perm()|0o001))
 		}
 	}
 	address := newAddress(t, server)
 	execSQL(t, address, "CREATE TABLESPACE small LOCATION '"+dir+"'")
 	s := open(t, address+"&default_tablespace=small")
 	storetest.RunFull(t, s, resize)
-	must(t, s.Close())
+	testkit.Must(t, s.Close())
 	execSQL(t, address, "DROP TABLE %sformat, %ssessions, %sentries, %sevents, %snamed")
 	execSQL(t, address, "DROP TABLESPACE small")
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/storetest"
 )
@@ -12,7 +13,7 @@ import (
 // created with the newest column.
 func TestStore_Migration(t *testing.T) {
 	first, err := os.ReadFile("testdata/format1.sql")
-	must(t, err)
+	testkit.Must(t, err)
 	const column = `ALTER TABLE %ssessions ADD COLUMN change bigint NOT NULL DEFAULT 7; ALTER TABLE %ssessions ALTER COLUMN change DROP DEFAULT;`
 	for name, statements := range map[string]string{"first version": string(first), "with the column change": string(first) + column} {
 		t.Run(name, func(t *testing.T) {

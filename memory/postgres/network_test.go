@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/postgres"
 	"github.com/qtype-dev/qtype/memory/storetest"
@@ -15,7 +16,7 @@ func TestStore_Network(t *testing.T) {
 	server := shared.Get(t)
 	storetest.RunNetwork(t, server.Address(), timeout, func(address string) memory.Store {
 		u, err := url.Parse(newAddress(t, server))
-		must(t, err)
+		testkit.Must(t, err)
 		u.Host = address
 		return open(t, u.String(), postgres.Timeout(timeout))
 	})

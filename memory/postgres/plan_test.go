@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/postgres"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -17,20 +18,20 @@ func TestQueriesUseIndexes(t *testing.T) {
 	server := shared.Get(t)
 	address := newAddress(t, server)
 	s := open(t, address)
-	defer func() { must(t, s.Close()) }()
+	defer func() { testkit.Must(t, s.Close()) }()
 	for session := range 20 {
 		c := memory.Change{Next: 1, State: memory.State{Last: 200}}
 		for seq := int64(1); seq <= 200; seq++ {
 			c.Entries = append(c.Entries, &memory.Entry{Seq: seq, Message: chat.Message{ID: fmt.Sprint(seq), Role: chat.User}})
 		}
-		must(t, s.Apply(t.Context(), memory.Key{Memory: "m", Session: fmt.Sprint(session)}, c))
+		testkit.Must(t, s.Apply(t.Context(), memory.Key{Memory: "m", Session: fmt.Sprint(session)}, c))
 	}
 	conn, err := pgx.Connect(t.Context(), server.URL())
-	must(t, err)
-	defer func() { must(t, conn.Close(t.Context())) }()
+	testkit.Must(t, err)
+	defer func() { testkit.Must(t, conn.Close(t.Context())) }()
 	// The plan after five uses of a prepared statement. Small tables would be scanned.
 	_, err = conn.Exec(t.Context(), "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off")
-	must(t, err)
+	testkit.Must(t, err)
 	for name, wanted := range map[string]string{
 		"live by id": "(message_key = wanted.wanted))",
 		"range":      "(seq >= $3) AND (seq <= $4))",
@@ -39,11 +40,11 @@ func TestQueriesUseIndexes(t *testing.T) {
 	} {
 		statement, args := s.Statement(name)
 		_, err := conn.Exec(t.Context(), "DEALLOCATE ALL; PREPARE it AS "+statement)
-		must(t, err)
+		testkit.Must(t, err)
 		rows, err := conn.Query(t.Context(), "EXPLAIN EXECUTE it ("+strings.TrimSuffix(strings.Repeat("NULL,", args), ",")+")", pgx.QueryExecModeSimpleProtocol)
-		must(t, err)
+		testkit.Must(t, err)
 		plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		must(t, err)
+		testkit.Must(t, err)
 		text := strings.Join(plan, "\n")
 		if !strings.Contains(text, wanted) || strings.Contains(text, "Seq Scan") || strings.Contains(text, "Filter: (message_key") {
 			t.Errorf("%s: inefficient plan:\n%s", name, text)

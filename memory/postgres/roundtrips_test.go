@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory/storetest"
 )
 
@@ -23,7 +24,7 @@ func (*queryCounter) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEnd
 // TestStore_Roundtrips checks that a turn is two statements.
 func TestStore_Roundtrips(t *testing.T) {
 	s := open(t, newAddress(t, shared.Get(t)))
-	defer func() { must(t, s.Close()) }()
+	defer func() { testkit.Must(t, s.Close()) }()
 	var sent queryCounter
 	s.Trace(&sent)
 	storetest.RunTrips(t, s, func() int { return int(sent.n.Load()) })
@@ -31,7 +32,7 @@ func TestStore_Roundtrips(t *testing.T) {
 
 func TestStore_RoundtripsIndependentOfLength(t *testing.T) {
 	s := open(t, newAddress(t, shared.Get(t)))
-	defer func() { must(t, s.Close()) }()
+	defer func() { testkit.Must(t, s.Close()) }()
 	var sent queryCounter
 	s.Trace(&sent)
 	storetest.RunFlat(t, s, func() int { return int(sent.n.Load()) })

@@ -10,6 +10,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/storage/storagetest"
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/postgres"
 	"github.com/qtype-dev/qtype/memory/storetest"
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 func newAddress(t testing.TB, s *servertest.Server) string {
 	t.Helper()
 	u, err := url.Parse(s.URL())
-	must(t, err)
+	testkit.Must(t, err)
 	q := u.Query()
 	q.Set("table_prefix", fmt.Sprintf("t%d_", prefixes.Add(1)))
 	u.RawQuery = q.Encode()
@@ -40,15 +41,8 @@ func newAddress(t testing.TB, s *servertest.Server) string {
 func open(t testing.TB, newAddress string, opts ...postgres.Option) *postgres.Store {
 	t.Helper()
 	s, err := postgres.Open(newAddress, opts...)
-	must(t, err)
+	testkit.Must(t, err)
 	return s
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func TestStore_Contract(t *testing.T) {

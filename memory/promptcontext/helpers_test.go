@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
-	"pgregory.net/rapid"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -13,10 +12,3 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type runes struct{}
 
 func (runes) Count(text string) int { return len([]rune(text)) }
-
-func must(t rapid.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/promptcontext"
 	"github.com/qtype-dev/qtype/spec"
@@ -106,7 +107,7 @@ func TestContext_Messages(t *testing.T) {
 		promptcontext.Block{Kind: promptcontext.Variables, Priority: 1},
 		promptcontext.Block{Kind: promptcontext.Summary, Priority: 2, Summarizer: fixedSummary("The user likes tea.")},
 		promptcontext.Block{Kind: promptcontext.Retrieval, Priority: 3, TopK: 1, Embedder: &letterEmbedder{}})
-	must(t, m.SetVariables(t.Context(), "s", memory.Variable{Name: "plan", Value: []byte(`"Gold"`)},
+	testkit.Must(t, m.SetVariables(t.Context(), "s", memory.Variable{Name: "plan", Value: []byte(`"Gold"`)},
 		memory.Variable{Name: "basket", Value: []byte(`[1, "two"]`)}, memory.Variable{Name: "gone", Value: []byte("null")}))
 	runTurn(t, m, "zebra zebra zebra "+strings.Repeat("7", 600), "Ah.")
 	runTurn(t, m, "Now of tea: "+strings.Repeat("8", 600), "Oh.\nYes.")
@@ -122,7 +123,7 @@ func TestContext_Messages(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(sent, "\n---\n"), strings.Join(want, "\n---\n"))
 	}
 	w, err := m.Window(t.Context(), "s")
-	must(t, err)
+	testkit.Must(t, err)
 	for _, e := range w.Entries {
 		if strings.Contains(e.Message.Text(), "Known in") {
 			t.Errorf("the context was kept with a message: %s", e.Message.Text())
@@ -147,7 +148,7 @@ func TestContext_CutsByPriority(t *testing.T) {
 	}
 	sentUnder := func(limit int) []chat.Message {
 		m := contextual(t, memory.NewInProcess(), limit, blocks...)
-		must(t, m.SetVariables(t.Context(), "s", memory.Variable{Name: "old", Value: []byte(`"` + strings.Repeat("o", 20) + `"`)},
+		testkit.Must(t, m.SetVariables(t.Context(), "s", memory.Variable{Name: "old", Value: []byte(`"` + strings.Repeat("o", 20) + `"`)},
 			memory.Variable{Name: "new", Value: []byte(`"` + strings.Repeat("n", 20) + `"`)}))
 		return runTurn(t, m, strings.Repeat("m", 40), "a")
 	}
@@ -176,8 +177,8 @@ func TestContext_CutsByPriority(t *testing.T) {
 	}
 	m := contextual(t, memory.NewInProcess(), 70, blocks...)
 	turn, err := m.Begin(t.Context(), "s")
-	must(t, err)
-	must(t, turn.Add(chat.Text(chat.User, strings.Repeat("m", 40))))
+	testkit.Must(t, err)
+	testkit.Must(t, turn.Add(chat.Text(chat.User, strings.Repeat("m", 40))))
 	_, err = turn.Window()
 	var over *memory.ContextError
 	if !errors.As(err, &over) || over.Limit != 70 || over.Messages != 47 || over.Context != 29 {
@@ -186,10 +187,10 @@ func TestContext_CutsByPriority(t *testing.T) {
 	if want := "memory m: token_limit is 70, but the messages (47) and the context that is never cut (29: blocks of priority 0) need 76"; err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
-	must(t, turn.Abort(t.Context(), err))
+	testkit.Must(t, turn.Abort(t.Context(), err))
 	turn, err = contextual(t, memory.NewInProcess(), 400, blocks...).Begin(t.Context(), "s")
-	must(t, err)
-	must(t, turn.Add(chat.Text(chat.User, strings.Repeat("m", 40))))
+	testkit.Must(t, err)
+	testkit.Must(t, turn.Add(chat.Text(chat.User, strings.Repeat("m", 40))))
 	var budget *memory.BudgetError
 	if _, err = turn.Fit(memory.Budget{ContextWindow: 60}); !errors.As(err, &budget) || budget.Context != 29 || budget.Round != 47 {
 		t.Errorf("got %v, want a budget error that counts the pinned text", err)
@@ -197,7 +198,7 @@ func TestContext_CutsByPriority(t *testing.T) {
 	if sent, err := turn.Fit(memory.Budget{ContextWindow: 80}); err != nil || strings.Contains(textsOf(sent)[0], "line") {
 		t.Errorf("got %v, %v: want the pinned text alone", textsOf(sent), err)
 	}
-	must(t, turn.Abort(t.Context(), nil))
+	testkit.Must(t, turn.Abort(t.Context(), nil))
 }
 
 // TestContext_FailingModels checks that a turn continues without a summary and a
@@ -207,13 +208,13 @@ func TestContext_FailingModels(t *testing.T) {
 	var warnings []string
 	m, err := memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 2000, "chat_history_token_ratio": 0.3, "token_flush_size": 100}, Counter: runes{},
 		Context: promptcontext.New(func(s string) { warnings = append(warnings, s) }, promptcontext.Block{Kind: promptcontext.Summary, Priority: 1, Summarizer: summarizer}, promptcontext.Block{Kind: promptcontext.Retrieval, Priority: 2, Embedder: vectors})}, memory.NewInProcess())
-	must(t, err)
+	testkit.Must(t, err)
 	for i := range 6 {
 		runTurn(t, m, fmt.Sprint("q", i, strings.Repeat("x", 150)), "a")
 	}
 	var last memory.Event
 	for e, err := range m.Events(t.Context(), "s") {
-		must(t, err)
+		testkit.Must(t, err)
 		if e.Kind == memory.EventSent {
 			last = e
 		}
@@ -228,13 +229,13 @@ func TestContext_FailingModels(t *testing.T) {
 	sent := textsOf(runTurn(t, m, "q1"+strings.Repeat("x", 150), "a"))
 	var flushed []string
 	for e, err := range m.History(t.Context(), "s") {
-		must(t, err)
+		testkit.Must(t, err)
 		if e.Status == memory.Flushed {
 			flushed = append(flushed, "<"+e.Message.ID+">")
 		}
 	}
 	summary, err := promptcontext.SummaryOf(t.Context(), m, "s")
-	must(t, err)
+	testkit.Must(t, err)
 	if !slices.Equal(strings.Fields(summary), flushed) || len(flushed) < 6 || !strings.Contains(sent[len(sent)-1], "turn 2: q1") {
 		t.Errorf("flushed %q, the summary has %q, sent %q", flushed, summary, sent)
 	}
@@ -246,7 +247,7 @@ func TestClear_DeletesContext(t *testing.T) {
 	m := contextual(t, store, 800, promptcontext.Block{Kind: promptcontext.Variables, Priority: 1}, promptcontext.Block{Kind: promptcontext.Summary, Priority: 1, Summarizer: &listSummarizer{}},
 		promptcontext.Block{Kind: promptcontext.Retrieval, Priority: 2, Embedder: &letterEmbedder{}})
 	fill := func() {
-		must(t, m.SetVariables(t.Context(), "s", memory.Variable{Name: "a", Value: []byte("1")}))
+		testkit.Must(t, m.SetVariables(t.Context(), "s", memory.Variable{Name: "a", Value: []byte("1")}))
 		for range 5 {
 			runTurn(t, m, strings.Repeat("secret ", 20), "a")
 		}
@@ -256,7 +257,7 @@ func TestClear_DeletesContext(t *testing.T) {
 	if head, err := store.Head(t.Context(), vectors); err != nil || head.Version == 0 {
 		t.Fatalf("no vectors were kept: %v, %v", head, err)
 	}
-	must(t, m.Clear(t.Context(), "s"))
+	testkit.Must(t, m.Clear(t.Context(), "s"))
 	for _, key := range []memory.Key{vectors, {Memory: "m", Session: "s"}} {
 		if head, err := store.Head(t.Context(), key); err != nil || head.Version != 0 {
 			t.Errorf("left over of %q: %v, %v", key, head, err)
@@ -264,7 +265,7 @@ func TestClear_DeletesContext(t *testing.T) {
 	}
 	fill()
 	// A process that dies between the two deletions, or embeds while another one clears, leaves vectors alone.
-	must(t, store.Delete(t.Context(), memory.Key{Memory: "m", Session: "s"}))
+	testkit.Must(t, store.Delete(t.Context(), memory.Key{Memory: "m", Session: "s"}))
 	if _, err := m.Prune(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -272,12 +273,12 @@ func TestClear_DeletesContext(t *testing.T) {
 		t.Errorf("prune left %v, %v", head, err)
 	}
 	fill()
-	must(t, store.Delete(t.Context(), memory.Key{Memory: "m", Session: "s"}))
+	testkit.Must(t, store.Delete(t.Context(), memory.Key{Memory: "m", Session: "s"}))
 	sent := textsOf(runTurn(t, m, "secret", "a"))
 	if len(sent) != 2 || strings.Contains(sent[1], "turn") {
 		t.Errorf("a new life of the session was fixedSummary of the old one: %q", sent)
 	}
-	must(t, m.Set(t.Context(), "s", chat.Text(chat.User, "again")))
+	testkit.Must(t, m.Set(t.Context(), "s", chat.Text(chat.User, "again")))
 	if summary, err := promptcontext.SummaryOf(t.Context(), m, "s"); err != nil || summary != "" {
 		t.Errorf("the summary of a window that was replaced: %q, %v", summary, err)
 	}
@@ -359,7 +360,7 @@ func TestContext_ConcurrentProcess(t *testing.T) {
 			}
 			var flushed, added []string
 			for e, err := range one.History(t.Context(), "s") {
-				must(t, err)
+				testkit.Must(t, err)
 				added = append(added, "<"+e.Message.ID+">")
 				if e.Status == memory.Flushed {
 					flushed = slices.Clone(added)
@@ -371,7 +372,7 @@ func TestContext_ConcurrentProcess(t *testing.T) {
 			}
 			if kind == promptcontext.Summary {
 				summary, err := promptcontext.SummaryOf(t.Context(), one, "s")
-				must(t, err)
+				testkit.Must(t, err)
 				if summarized := strings.Fields(summary); len(summarized) < len(flushed) || !slices.Equal(summarized, added[:len(summarized)]) {
 					t.Errorf("summarized %q, added %q, of which %d were flushed", summarized, added, len(flushed))
 				}
@@ -379,7 +380,7 @@ func TestContext_ConcurrentProcess(t *testing.T) {
 			}
 			var last memory.Event
 			for e, err := range one.Events(t.Context(), "s") {
-				must(t, err)
+				testkit.Must(t, err)
 				if e.Kind == memory.EventSent {
 					last = e
 				}

@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/promptcontext"
 	"github.com/qtype-dev/qtype/memory/sqlite"
@@ -77,10 +78,10 @@ func checkConversation(t *rapid.T, store memory.Store, reopen func() memory.Stor
 		case "fail":
 			c.turn(false)
 		case "append":
-			must(t, c.memory.Append(context.Background(), "s", chat.Text(chat.User, c.text()), chat.Text(chat.Assistant, c.text())))
+			testkit.Must(t, c.memory.Append(context.Background(), "s", chat.Text(chat.User, c.text()), chat.Text(chat.Assistant, c.text())))
 		case "value":
 			name, text := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name"), fmt.Sprintf("%q", c.text())
-			must(t, c.memory.SetVariables(context.Background(), "s", memory.Variable{Name: name, Value: []byte(text)}))
+			testkit.Must(t, c.memory.SetVariables(context.Background(), "s", memory.Variable{Name: name, Value: []byte(text)}))
 			c.values[name] = text
 		case "model":
 			c.summarizer.fails, c.vectors.fails = nil, nil
@@ -89,14 +90,14 @@ func checkConversation(t *rapid.T, store memory.Store, reopen func() memory.Stor
 			}
 		case "restart":
 			if reopen != nil {
-				must(t, store.Close())
+				testkit.Must(t, store.Close())
 				store = reopen()
 			}
 			start()
 		}
 		c.check()
 	}
-	must(t, store.Close())
+	testkit.Must(t, store.Close())
 }
 
 func (c *conversation) text() string {
@@ -107,17 +108,17 @@ func (c *conversation) text() string {
 func (c *conversation) turn(commits bool) {
 	ctx := context.Background()
 	turn, err := c.memory.Begin(ctx, "s")
-	must(c, err)
+	testkit.Must(c, err)
 	defer func() { _ = turn.Abort(ctx, errors.New("it failed")) }()
 	turn.System(c.system)
-	must(c, turn.Add(chat.Text(chat.User, c.text())))
+	testkit.Must(c, turn.Add(chat.Text(chat.User, c.text())))
 	before := c.sent(turn)
 	if rapid.Bool().Draw(c.T, "tool") {
 		call := chat.Message{ID: chat.NewID(), Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: "1", Name: "f", Arguments: "{}"}}}
 		result := chat.Text(chat.Tool, c.text())
 		result.ToolCallID = "1"
-		must(c, turn.Set("a", []byte(`"set"`)))
-		must(c, turn.Add(call, result))
+		testkit.Must(c, turn.Set("a", []byte(`"set"`)))
+		testkit.Must(c, turn.Add(call, result))
 		after := c.sent(turn)
 		if before != nil && after != nil && len(after) >= len(before) && after[len(after)-1].Role == chat.Tool && len(after) == len(before)+2 {
 			for i := range before { // the loop's calls share their prefix, unless there is no room any more
@@ -131,8 +132,8 @@ func (c *conversation) turn(commits bool) {
 		}
 	}
 	if commits {
-		must(c, turn.Add(chat.Text(chat.Assistant, c.text())))
-		must(c, turn.Commit(ctx))
+		testkit.Must(c, turn.Add(chat.Text(chat.Assistant, c.text())))
+		testkit.Must(c, turn.Commit(ctx))
 	}
 }
 
@@ -146,7 +147,7 @@ func (c *conversation) sent(turn *memory.Turn) []chat.Message {
 		}
 		return nil
 	}
-	must(c, err)
+	testkit.Must(c, err)
 	total, messageTokens := 0, 0
 	for i, m := range out {
 		n := memory.Tokens(runes{}, m)
@@ -172,7 +173,7 @@ func (c *conversation) nothingLost(out []chat.Message) {
 		return // a later turn summarizes the rest
 	}
 	summary, err := promptcontext.SummaryOf(context.Background(), c.memory, "s")
-	must(c, err)
+	testkit.Must(c, err)
 	known := map[string]bool{}
 	for _, line := range strings.Fields(summary) {
 		known[line] = true
@@ -181,7 +182,7 @@ func (c *conversation) nothingLost(out []chat.Message) {
 		known["<"+m.ID+">"] = true
 	}
 	for e, err := range c.memory.History(context.Background(), "s") {
-		must(c, err)
+		testkit.Must(c, err)
 		if e.Status != memory.Failed && e.Message.Role != chat.System && !known["<"+e.Message.ID+">"] {
 			c.Fatalf("message %d is neither sent nor in the summary, which has %d messages", e.Seq, len(strings.Fields(summary)))
 		}
@@ -192,14 +193,14 @@ func (c *conversation) nothingLost(out []chat.Message) {
 func (c *conversation) check() {
 	ctx := context.Background()
 	summary, err := promptcontext.SummaryOf(ctx, c.memory, "s")
-	must(c, err)
+	testkit.Must(c, err)
 	summarized := strings.Fields(summary)
 	if slices.Sort(summarized); len(slices.Compact(slices.Clone(summarized))) != len(summarized) {
 		c.Fatalf("summarized twice: %q", summarized)
 	}
 	var order []string // of all messages of turns that did not fail
 	for e, err := range c.memory.History(ctx, "s") {
-		must(c, err)
+		testkit.Must(c, err)
 		if e.Status == memory.Failed || e.Message.Role == chat.System {
 			continue
 		}
@@ -210,7 +211,7 @@ func (c *conversation) check() {
 		c.Fatalf("the summary has %q, the history %q", strings.Fields(summary), order)
 	}
 	for e, err := range c.memory.Events(ctx, "s") {
-		must(c, err)
+		testkit.Must(c, err)
 		if e.Kind == memory.EventSent {
 			for _, part := range e.Call.Context {
 				for i, seq := range part.Found {
@@ -222,7 +223,7 @@ func (c *conversation) check() {
 		}
 	}
 	held, err := c.memory.Variables(ctx, "s")
-	must(c, err)
+	testkit.Must(c, err)
 	got := map[string]string{}
 	for _, v := range held {
 		got[v.Name] = string(v.Value)

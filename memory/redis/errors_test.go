@@ -16,6 +16,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/storage/storagetest"
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/redis"
 	"github.com/qtype-dev/qtype/memory/storetest"
@@ -28,7 +29,7 @@ func startServer(t *testing.T, settings ...string) *servertest.Server {
 	t.Helper()
 	s, err := servertest.Redis(settings...)
 	servertest.Need(t, err)
-	t.Cleanup(func() { must(t, s.Close()) })
+	t.Cleanup(func() { testkit.Must(t, s.Close()) })
 	return s
 }
 
@@ -65,28 +66,28 @@ func TestOpen_InvalidURL(t *testing.T) {
 	if s.Location() != "rediss://h:6380/2" {
 		t.Errorf("location %s", s.Location())
 	}
-	must(t, s.Close())
+	testkit.Must(t, s.Close())
 }
 
 // send executes commands on a server, in inline form, and returns the last reply.
 func send(t *testing.T, s *servertest.Server, commands ...string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.Address())
-	must(t, err)
-	defer func() { must(t, conn.Close()) }()
+	testkit.Must(t, err)
+	defer func() { testkit.Must(t, conn.Close()) }()
 	replies := bufio.NewReader(conn)
 	var last string
 	for _, c := range commands {
 		_, err := fmt.Fprintf(conn, "%s\r\n", c)
-		must(t, err)
+		testkit.Must(t, err)
 		last, err = replies.ReadString('\n')
-		must(t, err)
+		testkit.Must(t, err)
 		if strings.HasPrefix(last, "-") {
 			t.Fatalf("%s: %s", c, last)
 		}
 		if strings.HasPrefix(last, "$") { // a bulk string
 			last, err = replies.ReadString('\n')
-			must(t, err)
+			testkit.Must(t, err)
 		}
 	}
 	return strings.TrimSpace(last)
@@ -110,7 +111,7 @@ func TestApply_ServerErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, test.address)
-			defer func() { must(t, s.Close()) }()
+			defer func() { testkit.Must(t, s.Close()) }()
 			storagetest.WantError(t, s.Apply(t.Context(), key, firstChange()), test.kind, test.message, secret)
 			_, err := s.Head(t.Context(), key)
 			storagetest.WantError(t, err, test.kind, test.message, secret)
@@ -118,7 +119,7 @@ func TestApply_ServerErrors(t *testing.T) {
 	}
 	t.Run("closed", func(t *testing.T) {
 		s := open(t, "redis://"+locked.Address())
-		must(t, s.Close())
+		testkit.Must(t, s.Close())
 		storagetest.WantError(t, s.Apply(t.Context(), key, firstChange()), memory.Unavailable, "the store is closed", secret)
 	})
 }
@@ -128,10 +129,10 @@ func TestApply_ServerErrors(t *testing.T) {
 func TestApply_ServerFull(t *testing.T) {
 	server := startServer(t)
 	s := open(t, "redis://"+server.Address())
-	defer func() { must(t, s.Close()) }()
-	must(t, s.Apply(t.Context(), key, firstChange()))
+	defer func() { testkit.Must(t, s.Close()) }()
+	testkit.Must(t, s.Apply(t.Context(), key, firstChange()))
 	before, err := s.Head(t.Context(), key)
-	must(t, err)
+	testkit.Must(t, err)
 	send(t, server, "CONFIG SET maxmemory 1")
 	storagetest.WantError(t, s.Apply(t.Context(), key, memory.Change{Version: 7, Next: 8}), memory.Full, "the server is out of memory", secret)
 	storagetest.WantError(t, s.Apply(t.Context(), memory.Key{Memory: "m", Session: "new"}, firstChange()), memory.Full, "the server is out of memory", secret)
@@ -139,7 +140,7 @@ func TestApply_ServerFull(t *testing.T) {
 	if after, err := s.Head(t.Context(), key); err != nil || after.Version != before.Version {
 		t.Errorf("%v, %v", after, err)
 	}
-	must(t, s.Apply(t.Context(), key, memory.Change{Version: 7, Next: 8}))
+	testkit.Must(t, s.Apply(t.Context(), key, memory.Change{Version: 7, Next: 8}))
 }
 
 // TestHead_InvalidRecords checks that records of a newer version are not reported
@@ -159,8 +160,8 @@ func TestHead_InvalidRecords(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			send(t, server, "FLUSHALL")
 			s := open(t, "redis://"+server.Address())
-			defer func() { must(t, s.Close()) }()
-			must(t, s.Apply(t.Context(), key, firstChange()))
+			defer func() { testkit.Must(t, s.Close()) }()
+			testkit.Must(t, s.Apply(t.Context(), key, firstChange()))
 			send(t, server, strings.ReplaceAll(test.command, "%s", "qtype:{"+tag+"}:"))
 			_, err := s.Head(t.Context(), key)
 			storagetest.WantError(t, err, test.kind, test.message, secret)
@@ -172,16 +173,16 @@ func TestHead_InvalidRecords(t *testing.T) {
 	t.Run("newer session written", func(t *testing.T) {
 		send(t, server, "FLUSHALL")
 		s := open(t, "redis://"+server.Address())
-		defer func() { must(t, s.Close()) }()
-		must(t, s.Apply(t.Context(), key, firstChange()))
+		defer func() { testkit.Must(t, s.Close()) }()
+		testkit.Must(t, s.Apply(t.Context(), key, firstChange()))
 		send(t, server, "HSET qtype:{"+tag+"}:head format 99")
 		storagetest.WantError(t, s.Apply(t.Context(), key, memory.Change{Version: 7, Next: 8}), memory.TooNew, "written by a newer version of qtype", secret)
 	})
 	t.Run("stray entry", func(t *testing.T) {
 		send(t, server, "FLUSHALL")
 		s := open(t, "redis://"+server.Address())
-		defer func() { must(t, s.Close()) }()
-		must(t, s.Apply(t.Context(), key, firstChange()))
+		defer func() { testkit.Must(t, s.Close()) }()
+		testkit.Must(t, s.Apply(t.Context(), key, firstChange()))
 		send(t, server, "XADD qtype:{"+tag+"}:entries 5-0 h x")
 		c := memory.Change{Version: 7, Next: 8, State: memory.State{Last: 1}, Entries: []*memory.Entry{{Seq: 1}}}
 		storagetest.WantError(t, s.Apply(t.Context(), key, c), memory.Corrupt, "the session has entries that its head does not count", secret)
@@ -195,12 +196,12 @@ const tag = "6UxUjiy_Udu8IeD2bEslZg"
 func TestApply_ScriptFlush(t *testing.T) {
 	server := startServer(t)
 	s := open(t, "redis://"+server.Address())
-	defer func() { must(t, s.Close()) }()
-	must(t, s.Apply(t.Context(), key, firstChange()))
+	defer func() { testkit.Must(t, s.Close()) }()
+	testkit.Must(t, s.Apply(t.Context(), key, firstChange()))
 	send(t, server, "SCRIPT FLUSH")
-	must(t, s.Apply(t.Context(), key, memory.Change{Version: 7, Next: 8}))
+	testkit.Must(t, s.Apply(t.Context(), key, memory.Change{Version: 7, Next: 8}))
 	send(t, server, "SCRIPT FLUSH")
-	must(t, s.Delete(t.Context(), key))
+	testkit.Must(t, s.Delete(t.Context(), key))
 }
 
 // TestWarn checks that settings that lose conversations are reported once.
@@ -215,16 +216,16 @@ func TestWarn(t *testing.T) {
 	}))
 	for range 3 {
 		_, err := s.Head(t.Context(), key)
-		must(t, err)
+		testkit.Must(t, err)
 	}
-	must(t, s.Close())
+	testkit.Must(t, s.Close())
 	if len(warnings) != 2 || !strings.Contains(warnings[0], "appendonly yes") || !strings.Contains(warnings[1], "set noeviction") {
 		t.Errorf("warnings %q", warnings)
 	}
 	good := open(t, newAddress(shared.Get(t)), redis.Warn(func(line string) { t.Errorf("warning for correct settings: %s", line) }))
 	_, err := good.Head(t.Context(), key)
-	must(t, err)
-	must(t, good.Close())
+	testkit.Must(t, err)
+	testkit.Must(t, good.Close())
 }
 
 // TestStore_Cluster runs the contract on a cluster of two nodes, where keys of
@@ -247,7 +248,7 @@ func TestStore_Cluster(t *testing.T) {
 	})
 	t.Run("one node's address", func(t *testing.T) {
 		s := open(t, "redis://"+one.Address())
-		defer func() { must(t, s.Close()) }()
+		defer func() { testkit.Must(t, s.Close()) }()
 		for i := range 100 {
 			if err := s.Apply(t.Context(), memory.Key{Session: fmt.Sprint(i)}, firstChange()); err != nil {
 				storagetest.WantError(t, err, memory.Unavailable, "add cluster=true to the URL", secret)
@@ -261,10 +262,10 @@ func TestStore_Cluster(t *testing.T) {
 // clusterReady reports whether a node knows the whole cluster.
 func clusterReady(t *testing.T, node *servertest.Server) bool {
 	conn, err := net.Dial("tcp", node.Address())
-	must(t, err)
-	defer func() { must(t, conn.Close()) }()
+	testkit.Must(t, err)
+	defer func() { testkit.Must(t, conn.Close()) }()
 	_, err = fmt.Fprint(conn, "CLUSTER INFO\r\n")
-	must(t, err)
+	testkit.Must(t, err)
 	lines := bufio.NewScanner(conn)
 	for lines.Scan() {
 		if state, ok := strings.CutPrefix(lines.Text(), "cluster_state:"); ok {
@@ -278,7 +279,7 @@ func clusterReady(t *testing.T, node *servertest.Server) bool {
 // after concurrent deletions and creations.
 func TestSessions_ConcurrentDelete(t *testing.T) {
 	s := open(t, newAddress(shared.Get(t)))
-	defer func() { must(t, s.Close()) }()
+	defer func() { testkit.Must(t, s.Close()) }()
 	var all sync.WaitGroup
 	for w := range 4 {
 		all.Go(func() {
@@ -298,21 +299,21 @@ func TestSessions_ConcurrentDelete(t *testing.T) {
 	all.Wait()
 	listed := func() (sessions []string) {
 		for l, err := range s.Sessions(t.Context(), "m") {
-			must(t, err)
+			testkit.Must(t, err)
 			sessions = append(sessions, l.Session)
 		}
 		return sessions
 	}
 	head, err := s.Head(t.Context(), key)
-	must(t, err)
+	testkit.Must(t, err)
 	if exists := head.Version != 0; exists != slices.Equal(listed(), []string{"s"}) {
 		t.Errorf("exists: %v, listed %q", exists, listed())
 	}
-	must(t, s.Delete(t.Context(), key))
+	testkit.Must(t, s.Delete(t.Context(), key))
 	if got := listed(); len(got) > 0 {
 		t.Errorf("a deleted session is listed: %q", got)
 	}
-	must(t, s.Apply(t.Context(), key, firstChange()))
+	testkit.Must(t, s.Apply(t.Context(), key, firstChange()))
 	if got := listed(); len(got) != 1 {
 		t.Errorf("listed %q", got)
 	}

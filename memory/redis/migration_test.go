@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/storetest"
 )
@@ -14,7 +15,7 @@ import (
 // have no number of the change that wrote them.
 func TestStore_Migration(t *testing.T) {
 	commands, err := os.ReadFile("testdata/format1.txt")
-	must(t, err)
+	testkit.Must(t, err)
 	server := shared.Get(t)
 	storetest.RunMigration(t, func(t *testing.T) string {
 		prefix := fmt.Sprintf("t%d:", prefixes.Add(1))

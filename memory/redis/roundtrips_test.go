@@ -8,6 +8,7 @@ import (
 
 	driver "github.com/redis/go-redis/v9"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory/storetest"
 )
 
@@ -37,16 +38,16 @@ func (h *roundtripCounter) ProcessPipelineHook(next driver.ProcessPipelineHook) 
 // TestStore_Roundtrips checks that a turn is two commands.
 func TestStore_Roundtrips(t *testing.T) {
 	s := open(t, newAddress(shared.Get(t)))
-	defer func() { must(t, s.Close()) }()
+	defer func() { testkit.Must(t, s.Close()) }()
 	var sent roundtripCounter
-	must(t, s.Hook(&sent))
+	testkit.Must(t, s.Hook(&sent))
 	storetest.RunTrips(t, s, func() int { return int(sent.n.Load()) })
 }
 
 func TestStore_RoundtripsIndependentOfLength(t *testing.T) {
 	s := open(t, newAddress(shared.Get(t)))
-	defer func() { must(t, s.Close()) }()
+	defer func() { testkit.Must(t, s.Close()) }()
 	var sent roundtripCounter
-	must(t, s.Hook(&sent))
+	testkit.Must(t, s.Hook(&sent))
 	storetest.RunFlat(t, s, func() int { return int(sent.n.Load()) })
 }

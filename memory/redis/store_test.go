@@ -9,6 +9,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/storage/storagetest"
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/redis"
 	"github.com/qtype-dev/qtype/memory/storetest"
@@ -34,15 +35,8 @@ func newAddress(s *servertest.Server) string {
 func open(t testing.TB, newAddress string, opts ...redis.Option) *redis.Store {
 	t.Helper()
 	s, err := redis.Open(newAddress, opts...)
-	must(t, err)
+	testkit.Must(t, err)
 	return s
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func runContract(t *testing.T, newAddress func() string) {

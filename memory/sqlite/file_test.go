@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/sqlite"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -25,15 +26,8 @@ func (runes) Count(text string) int { return len([]rune(text)) }
 func newMemory(t testing.TB, s memory.Store) *memory.Memory {
 	t.Helper()
 	m, err := memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 200, "chat_history_token_ratio": 0.5, "token_flush_size": 20}, Counter: runes{}}, s)
-	must(t, err)
+	testkit.Must(t, err)
 	return m
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // appendText appends one message to session s.
@@ -47,7 +41,7 @@ func TestOpen_CreatesFileOnFirstWrite(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), ".qtype")
 	path := filepath.Join(folder, "memory.db")
 	store := open(t, path)
-	defer func() { must(t, store.Close()) }()
+	defer func() { testkit.Must(t, store.Close()) }()
 	m := newMemory(t, store)
 	if w, err := m.Window(t.Context(), "s"); err != nil || len(w.Entries) > 0 {
 		t.Errorf("%v, %v", w, err)
@@ -55,14 +49,14 @@ func TestOpen_CreatesFileOnFirstWrite(t *testing.T) {
 	if l, err := m.Sessions(t.Context()); err != nil || len(l) > 0 {
 		t.Errorf("%v, %v", l, err)
 	}
-	must(t, m.Clear(t.Context(), "s"))
+	testkit.Must(t, m.Clear(t.Context(), "s"))
 	if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("reading created the directory: %v", err)
 	}
-	must(t, appendText(t.Context(), m, "hello"))
+	testkit.Must(t, appendText(t.Context(), m, "hello"))
 	for name, want := range map[string]fs.FileMode{folder: 0o700, path: 0o600, path + "-wal": 0o600} {
 		info, err := os.Stat(name)
-		must(t, err)
+		testkit.Must(t, err)
 		if got := info.Mode().Perm(); got != want {
 			t.Errorf("%s has mode %o, want %o", name, got, want)
 		}
@@ -75,23 +69,23 @@ func TestOpen_UnusualNames(t *testing.T) {
 	for _, name := range []string{"a b.db", "a?b=c.db", "50%.db", "%41.db", "#1.db", "ä日🙂.db", "a&b;c'd\".db", "file:x.db", ":memory:"} {
 		path := filepath.Join(dir, name)
 		first := open(t, path)
-		must(t, appendText(t.Context(), newMemory(t, first), name))
-		must(t, first.Close())
+		testkit.Must(t, appendText(t.Context(), newMemory(t, first), name))
+		testkit.Must(t, first.Close())
 		if _, err := os.Stat(path); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		second := open(t, path)
 		w, err := newMemory(t, second).Window(t.Context(), "s")
-		must(t, err)
+		testkit.Must(t, err)
 		if len(w.Entries) != 1 || w.Entries[0].Message.Text() != name {
 			t.Errorf("%s holds %v", name, w.Entries)
 		}
-		must(t, second.Close())
+		testkit.Must(t, second.Close())
 	}
 	t.Chdir(dir)
 	relative := open(t, "relative.db")
-	must(t, appendText(t.Context(), newMemory(t, relative), "x"))
-	must(t, relative.Close())
+	testkit.Must(t, appendText(t.Context(), newMemory(t, relative), "x"))
+	testkit.Must(t, relative.Close())
 	if _, err := os.Stat(filepath.Join(dir, "relative.db")); err != nil {
 		t.Error(err)
 	}
@@ -112,7 +106,7 @@ func TestApply_Errors(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, data []byte) string {
 		path := filepath.Join(dir, name)
-		must(t, os.WriteFile(path, data, 0o600))
+		testkit.Must(t, os.WriteFile(path, data, 0o600))
 		return path
 	}
 	t.Run("not a database", func(t *testing.T) {
@@ -138,16 +132,16 @@ func TestApply_Errors(t *testing.T) {
 		path := filepath.Join(dir, "damaged.db")
 		store := open(t, path)
 		for range 20 {
-			must(t, appendText(t.Context(), newMemory(t, store), strings.Repeat("x", 3000)))
+			testkit.Must(t, appendText(t.Context(), newMemory(t, store), strings.Repeat("x", 3000)))
 		}
-		must(t, store.Close())
+		testkit.Must(t, store.Close())
 		data, err := os.ReadFile(path)
-		must(t, err)
+		testkit.Must(t, err)
 		copy(data[4096:], bytes.Repeat([]byte{0xA5}, len(data)-4096))
-		must(t, os.WriteFile(path, data, 0o600))
+		testkit.Must(t, os.WriteFile(path, data, 0o600))
 		again := open(t, path)
 		wantWriteError(t, again, memory.Corrupt, "damaged.db: the database is damaged")
-		must(t, again.Close())
+		testkit.Must(t, again.Close())
 	})
 	t.Run("no name", func(t *testing.T) {
 		if _, err := sqlite.Open(""); err == nil || !strings.Contains(err.Error(), "the path is empty") {
@@ -156,7 +150,7 @@ func TestApply_Errors(t *testing.T) {
 	})
 	t.Run("closed", func(t *testing.T) {
 		store := open(t, filepath.Join(dir, "closed.db"))
-		must(t, store.Close())
+		testkit.Must(t, store.Close())
 		wantWriteError(t, store, memory.Unavailable, "the file is closed")
 	})
 }
@@ -164,10 +158,10 @@ func TestApply_Errors(t *testing.T) {
 func sqlExec(t *testing.T, path, statements string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = db.ExecContext(t.Context(), statements)
-	must(t, err)
-	must(t, db.Close())
+	testkit.Must(t, err)
+	testkit.Must(t, db.Close())
 }
 
 // TestApply_NoPermission needs a user who is not root.
@@ -176,7 +170,7 @@ func TestApply_NoPermission(t *testing.T) {
 		t.Skip("root has all permissions")
 	}
 	dir := t.TempDir()
-	must(t, os.Chmod(dir, 0o500))
+	testkit.Must(t, os.Chmod(dir, 0o500))
 	wantWriteError(t, open(t, filepath.Join(dir, "deep", "memory.db")), memory.Denied, "no permission")
 }
 
@@ -184,8 +178,8 @@ func TestApply_NoPermission(t *testing.T) {
 // continues once there is space.
 func TestApply_DiskFull(t *testing.T) {
 	store := open(t, filepath.Join(t.TempDir(), "memory.db"))
-	defer func() { must(t, store.Close()) }()
-	must(t, store.LimitPages(t.Context(), "40"))
+	defer func() { testkit.Must(t, store.Close()) }()
+	testkit.Must(t, store.LimitPages(t.Context(), "40"))
 	m := newMemory(t, store)
 	acknowledged := 0
 	var err error
@@ -198,11 +192,11 @@ func TestApply_DiskFull(t *testing.T) {
 	if !errors.As(err, &e) || e.Problem != memory.Full || !strings.Contains(err.Error(), "disk full") {
 		t.Fatalf("after %d: %v", acknowledged, err)
 	}
-	must(t, store.LimitPages(t.Context(), "1000000"))
-	must(t, appendText(t.Context(), m, "on"))
+	testkit.Must(t, store.LimitPages(t.Context(), "1000000"))
+	testkit.Must(t, appendText(t.Context(), m, "on"))
 	n := 0
 	for entry, err := range m.History(t.Context(), "s") {
-		must(t, err)
+		testkit.Must(t, err)
 		if want := fmt.Sprintf("%05d", n); n < acknowledged && !strings.HasPrefix(entry.Message.Text(), want) {
 			t.Fatalf("message %d is %.20s", n, entry.Message.Text())
 		}
@@ -217,32 +211,32 @@ func TestApply_DiskFull(t *testing.T) {
 func TestApply_Locked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "memory.db")
 	store := open(t, path)
-	defer func() { must(t, store.Close()) }()
-	must(t, store.DisableBusyTimeout(t.Context()))
+	defer func() { testkit.Must(t, store.Close()) }()
+	testkit.Must(t, store.DisableBusyTimeout(t.Context()))
 	other, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate")
-	must(t, err)
-	defer func() { must(t, other.Close()) }()
+	testkit.Must(t, err)
+	defer func() { testkit.Must(t, other.Close()) }()
 	tx, err := other.BeginTx(t.Context(), nil)
-	must(t, err)
+	testkit.Must(t, err)
 	wantWriteError(t, store, memory.Locked, "memory.db: locked by another process")
-	must(t, tx.Rollback())
-	must(t, appendText(t.Context(), newMemory(t, store), "now"))
+	testkit.Must(t, tx.Rollback())
+	testkit.Must(t, appendText(t.Context(), newMemory(t, store), "now"))
 }
 
 func TestApply_Canceled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "memory.db")
 	store := open(t, path)
-	defer func() { must(t, store.Close()) }()
+	defer func() { testkit.Must(t, store.Close()) }()
 	m := newMemory(t, store)
-	must(t, appendText(t.Context(), m, "0"))
+	testkit.Must(t, appendText(t.Context(), m, "0"))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := appendText(ctx, m, "1"); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	must(t, appendText(t.Context(), m, "2"))
+	testkit.Must(t, appendText(t.Context(), m, "2"))
 	w, err := m.Window(t.Context(), "s")
-	must(t, err)
+	testkit.Must(t, err)
 	if len(w.Entries) != 2 {
 		t.Errorf("%d messages", len(w.Entries))
 	}
@@ -250,9 +244,9 @@ func TestApply_Canceled(t *testing.T) {
 
 func TestQueriesUseIndexes(t *testing.T) {
 	store := open(t, filepath.Join(t.TempDir(), "memory.db"))
-	defer func() { must(t, store.Close()) }()
+	defer func() { testkit.Must(t, store.Close()) }()
 	plans, err := store.Plans(t.Context())
-	must(t, err)
+	testkit.Must(t, err)
 	for _, plan := range plans {
 		if strings.Contains(plan, "SCAN") && !strings.Contains(plan, "json_each") {
 			t.Errorf("scan of a table: %s", plan)

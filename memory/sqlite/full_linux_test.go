@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype/internal/storage/storagetest"
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory/storetest"
 )
 
@@ -12,6 +13,6 @@ import (
 func TestApply_DiskFullMount(t *testing.T) {
 	dir, resize := storagetest.SmallDisk(t, 512<<10)
 	s := open(t, filepath.Join(dir, "memory.db"))
-	defer func() { must(t, s.Close()) }()
+	defer func() { testkit.Must(t, s.Close()) }()
 	storetest.RunFull(t, s, resize)
 }

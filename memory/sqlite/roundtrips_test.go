@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/sqlite"
 	"github.com/qtype-dev/qtype/memory/storetest"
@@ -36,17 +37,17 @@ func (c *counted) Apply(ctx context.Context, key memory.Key, change memory.Chang
 // TestRoundtrips checks that a turn is one read and one commit.
 func TestRoundtrips(t *testing.T) {
 	s, err := sqlite.Open(filepath.Join(t.TempDir(), "memory.db"))
-	must(t, err)
+	testkit.Must(t, err)
 	c := &counted{Store: s}
-	defer func() { must(t, c.Close()) }()
+	defer func() { testkit.Must(t, c.Close()) }()
 	storetest.RunTrips(t, c, func() int { return int(c.n.Load()) })
 }
 
 // TestRoundtrips_IndependentOfLength compares a long session with a short one.
 func TestRoundtrips_IndependentOfLength(t *testing.T) {
 	s, err := sqlite.Open(filepath.Join(t.TempDir(), "memory.db"))
-	must(t, err)
+	testkit.Must(t, err)
 	c := &counted{Store: s}
-	defer func() { must(t, c.Close()) }()
+	defer func() { testkit.Must(t, c.Close()) }()
 	storetest.RunFlat(t, c, func() int { return int(c.n.Load()) })
 }

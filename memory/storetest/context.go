@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/internal/vectors"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/promptcontext"
@@ -75,9 +76,9 @@ func runTurn(ctx context.Context, m *memory.Memory, session, text string) error 
 // deletes everything.
 func contexts(t *testing.T, s memory.Store) {
 	first, err := withContext(s)
-	must(t, err)
+	testkit.Must(t, err)
 	second, err := withContext(s)
-	must(t, err)
+	testkit.Must(t, err)
 	inParallel(2, func(i int) {
 		m := []*memory.Memory{first, second}[i]
 		for n := range 12 {
@@ -86,7 +87,7 @@ func contexts(t *testing.T, s memory.Store) {
 			}
 		}
 	})
-	must(t, runTurn(t.Context(), first, "s", "the-last"))
+	testkit.Must(t, runTurn(t.Context(), first, "s", "the-last"))
 	checkContext(t, s, "s", true)
 	key := memory.Key{Memory: "m", Session: "s"}
 	found := map[int64]int{}
@@ -94,7 +95,7 @@ func contexts(t *testing.T, s memory.Store) {
 	for _, e := range entries(t, s, vectorKey, memory.Query{}) {
 		for _, b := range e.Message.Blocks {
 			var v vectors.Vectors
-			must(t, v.AddBinary(b.Data))
+			testkit.Must(t, v.AddBinary(b.Data))
 			for _, m := range v.Nearest([]float32{1, 1}, 1<<20, func(int64) bool { return true }) {
 				found[m.ID]++
 			}
@@ -102,7 +103,7 @@ func contexts(t *testing.T, s memory.Store) {
 	}
 	flushed := 0
 	head, err := s.Head(t.Context(), key)
-	must(t, err)
+	testkit.Must(t, err)
 	for _, e := range entries(t, s, key, memory.Query{Live: true}) {
 		if e.Seq < head.State.First {
 			if flushed++; found[e.Seq] != 1 {
@@ -113,7 +114,7 @@ func contexts(t *testing.T, s memory.Store) {
 	if flushed < 15 {
 		t.Errorf("only %d messages were flushed", flushed)
 	}
-	must(t, second.Clear(t.Context(), "s"))
+	testkit.Must(t, second.Clear(t.Context(), "s"))
 	for _, k := range []memory.Key{key, vectorKey} {
 		if got := dump(t, s, k); got.Head.Version != 0 || len(got.Entries)+len(got.Events) != 0 {
 			t.Errorf("left over of %q: %+v", k, got)
@@ -127,14 +128,14 @@ func contexts(t *testing.T, s memory.Store) {
 func checkContext(t *testing.T, s memory.Store, session string, all bool) {
 	t.Helper()
 	m, err := withContext(s)
-	must(t, err)
+	testkit.Must(t, err)
 	text, err := promptcontext.SummaryOf(t.Context(), m, session)
-	must(t, err)
+	testkit.Must(t, err)
 	summarized := strings.Fields(text)
 	var added []string
 	flushed := 0
 	for e, err := range m.History(t.Context(), session) {
-		must(t, err)
+		testkit.Must(t, err)
 		if e.Status == memory.Failed {
 			continue
 		}
@@ -149,7 +150,7 @@ func checkContext(t *testing.T, s memory.Store, session string, all bool) {
 		t.Errorf("%s: %d messages left the window, only %d are in the summary", session, flushed, len(summarized))
 	}
 	variables, err := m.Variables(t.Context(), session)
-	must(t, err)
+	testkit.Must(t, err)
 	if n := len(added); n > 0 && (len(variables) != 1 || string(variables[0].Value) != fmt.Sprintf("%q", added[n-1])) {
 		t.Errorf("%s: the variables are %s, the last message was %q", session, variables[0].Value, added[n-1])
 	}
@@ -179,16 +180,16 @@ func summarize(store memory.Store, name string) error {
 func checkSummaries(t *testing.T, s memory.Store) {
 	t.Helper()
 	m, err := withContext(s)
-	must(t, err)
+	testkit.Must(t, err)
 	summarized := 0
 	for i := range contextSessions {
 		session := fmt.Sprint("c", i)
 		checkContext(t, s, session, false)
-		must(t, runTurn(t.Context(), m, session, "the-last"))
-		must(t, runTurn(t.Context(), m, session, "the-very-last"))
+		testkit.Must(t, runTurn(t.Context(), m, session, "the-last"))
+		testkit.Must(t, runTurn(t.Context(), m, session, "the-very-last"))
 		checkContext(t, s, session, true)
 		text, err := promptcontext.SummaryOf(t.Context(), m, session)
-		must(t, err)
+		testkit.Must(t, err)
 		summarized += len(strings.Fields(text))
 	}
 	t.Logf("%d messages summarized", summarized)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -45,7 +46,7 @@ func RunFull(t *testing.T, s memory.Store, limit func(bytes int)) {
 	}
 	check(added)
 	limit(64 << 20)
-	must(t, m.Append(t.Context(), "s", random(added)))
+	testkit.Must(t, m.Append(t.Context(), "s", random(added)))
 	check(added + 1)
 	t.Logf("full after %d messages: %v", added, err)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -43,7 +44,7 @@ func RunMigration(t *testing.T, place func(t *testing.T) string, open func(t *te
 	}
 	t.Run("read", func(t *testing.T) {
 		s := open(t, place(t))
-		defer func() { must(t, s.Close()) }()
+		defer func() { testkit.Must(t, s.Close()) }()
 		same(t, s)
 		if got := collect(t, s.Sessions(t.Context(), "m")); len(got) != 1 || got[0].Session != "s" || got[0].Head.State != old().Head.State {
 			t.Errorf("listed %+v", got)
@@ -54,7 +55,7 @@ func RunMigration(t *testing.T, place func(t *testing.T) string, open func(t *te
 		where := place(t)
 		twoProcesses(t, where, open)
 		s := open(t, where)
-		defer func() { must(t, s.Close()) }()
+		defer func() { testkit.Must(t, s.Close()) }()
 		same(t, s)
 	})
 	t.Run("many at once", func(t *testing.T) {
@@ -65,10 +66,10 @@ func RunMigration(t *testing.T, place func(t *testing.T) string, open func(t *te
 			if err := newMemory(t, s).Append(t.Context(), "s", chat.Text(chat.User, fmt.Sprint("new ", i))); err != nil {
 				t.Error(err)
 			}
-			must(t, s.Close())
+			testkit.Must(t, s.Close())
 		})
 		s := open(t, where)
-		defer func() { must(t, s.Close()) }()
+		defer func() { testkit.Must(t, s.Close()) }()
 		if got := entries(t, s, key, memory.Query{}); len(got) != 3+writers || !cmp.Equal(got[:3], old().Entries) {
 			t.Errorf("%d messages, want the 3 old ones and %d", len(got), writers)
 		}
@@ -78,12 +79,12 @@ func RunMigration(t *testing.T, place func(t *testing.T) string, open func(t *te
 // continueOld checks that an old session can be continued, knows the ids of its
 // messages, and can be deleted.
 func continueOld(t *testing.T, s memory.Store, key memory.Key) {
-	defer func() { must(t, s.Close()) }()
+	defer func() { testkit.Must(t, s.Close()) }()
 	m := newMemory(t, s)
-	must(t, m.Append(t.Context(), "s", chat.Message{ID: "a", Role: chat.User, Blocks: []chat.Block{{Type: "text", Text: "old question"}}}))
-	must(t, m.Append(t.Context(), "s", chat.Text(chat.Assistant, "new answer")))
+	testkit.Must(t, m.Append(t.Context(), "s", chat.Message{ID: "a", Role: chat.User, Blocks: []chat.Block{{Type: "text", Text: "old question"}}}))
+	testkit.Must(t, m.Append(t.Context(), "s", chat.Text(chat.Assistant, "new answer")))
 	w, err := m.Window(t.Context(), "s")
-	must(t, err)
+	testkit.Must(t, err)
 	var texts []string
 	for _, e := range w.Entries {
 		texts = append(texts, e.Message.Text())
@@ -95,7 +96,7 @@ func continueOld(t *testing.T, s memory.Store, key memory.Key) {
 	if err := s.Apply(t.Context(), key, stale); err == nil {
 		t.Error("a change of an old version was applied")
 	}
-	must(t, m.Clear(t.Context(), "s"))
+	testkit.Must(t, m.Clear(t.Context(), "s"))
 	if d := cmp.Diff(dumped{}, dump(t, s, key)); d != "" {
 		t.Errorf("left over: %s", d)
 	}

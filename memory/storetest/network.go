@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -31,7 +32,7 @@ type network struct {
 func startNetwork(t *testing.T, server string) *network {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	testkit.Must(t, err)
 	n := &network{server: server, listener: l, open: map[net.Conn]bool{}}
 	n.all.Go(n.accept)
 	return n
@@ -123,13 +124,13 @@ func RunNetwork(t *testing.T, server string, timeout time.Duration, open func(ad
 	n := startNetwork(t, server)
 	defer n.close()
 	s := open(n.listener.Addr().String())
-	defer func() { must(t, s.Close()) }()
+	defer func() { testkit.Must(t, s.Close()) }()
 	m := newMemory(t, s)
 	appendText := func(session, text string) error { return m.Append(t.Context(), session, chat.Text(chat.User, text)) }
-	must(t, appendText("s", "before"))
+	testkit.Must(t, appendText("s", "before"))
 	t.Run("slow", func(t *testing.T) {
 		n.configure(func(n *network) { n.delay = timeout / 50 })
-		must(t, appendText("s", "slowly"))
+		testkit.Must(t, appendText("s", "slowly"))
 	})
 	for name, change := range map[string]func(n *network){
 		"too slow":  func(n *network) { n.delay = 2 * timeout },
@@ -151,7 +152,7 @@ func RunNetwork(t *testing.T, server string, timeout time.Duration, open func(ad
 				}
 			}
 			n.configure(func(n *network) { n.delay, n.discard = 0, false })
-			must(t, appendText("s", "after "+name))
+			testkit.Must(t, appendText("s", "after "+name))
 		})
 	}
 	t.Run("lost responses", func(t *testing.T) { lostResponses(t, n, s) })

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -25,7 +26,7 @@ type Server interface {
 // because a busy machine may be that late; the suite closes it. No error may
 // contain secret.
 func RunOutages(t *testing.T, server Server, store memory.Store, timeout time.Duration, secret string) {
-	t.Cleanup(func() { must(t, store.Close()) })
+	t.Cleanup(func() { testkit.Must(t, store.Close()) })
 	t.Run("frozen", func(t *testing.T) { frozen(t, server, store, timeout, secret) })
 	t.Run("down", func(t *testing.T) { down(t, server, store, secret) })
 	t.Run("restarts", func(t *testing.T) { restarts(t, server, store) })
@@ -80,7 +81,7 @@ func operations(ctx context.Context, s memory.Store, key memory.Key) map[string]
 // at once if the caller cancels.
 func frozen(t *testing.T, server Server, s memory.Store, timeout time.Duration, secret string) {
 	m := newMemory(t, s)
-	must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "before")))
+	testkit.Must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "before")))
 	server.Freeze()
 	defer server.Thaw()
 	key := memory.Key{Memory: "m", Session: "s"}
@@ -106,7 +107,7 @@ func frozen(t *testing.T, server Server, s memory.Store, timeout time.Duration, 
 		t.Errorf("a cancelled call returned %v after %v", err, time.Since(began))
 	}
 	server.Thaw()
-	must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "after")))
+	testkit.Must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "after")))
 	if n := len(entries(t, s, key, memory.Query{})); n != 2 {
 		t.Errorf("%d messages, want 2", n)
 	}
@@ -115,14 +116,14 @@ func frozen(t *testing.T, server Server, s memory.Store, timeout time.Duration, 
 // down checks that operations fail while the server is down, and not afterwards.
 func down(t *testing.T, server Server, s memory.Store, secret string) {
 	m := newMemory(t, s)
-	must(t, m.Append(t.Context(), "d", chat.Text(chat.User, "before")))
-	must(t, server.Kill())
+	testkit.Must(t, m.Append(t.Context(), "d", chat.Text(chat.User, "before")))
+	testkit.Must(t, server.Kill())
 	checkUnavailable(t, m.Append(t.Context(), "d", chat.Text(chat.User, "meanwhile")), secret)
 	for _, use := range operations(t.Context(), s, memory.Key{Memory: "m", Session: "d"}) {
 		checkUnavailable(t, use(), secret)
 	}
-	must(t, server.Restart())
-	must(t, m.Append(t.Context(), "d", chat.Text(chat.User, "after")))
+	testkit.Must(t, server.Restart())
+	testkit.Must(t, m.Append(t.Context(), "d", chat.Text(chat.User, "after")))
 	var added []string
 	for _, e := range entries(t, s, memory.Key{Memory: "m", Session: "d"}, memory.Query{}) {
 		added = append(added, e.Message.Text())
@@ -152,8 +153,8 @@ func restarts(t *testing.T, server Server, s memory.Store) {
 		for range writers * each / 4 {
 			<-halves
 		}
-		must(t, server.Kill())
-		must(t, server.Restart())
+		testkit.Must(t, server.Kill())
+		testkit.Must(t, server.Restart())
 	}
 	<-finished
 	for i := range 2 {

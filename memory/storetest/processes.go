@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -111,11 +112,11 @@ func startWriter(t *testing.T, place, name string, each int) *process {
 	p.Stderr = os.Stderr
 	var err error
 	p.in, err = p.StdinPipe()
-	must(t, err)
+	testkit.Must(t, err)
 	out, err := p.StdoutPipe()
-	must(t, err)
+	testkit.Must(t, err)
 	p.lines = bufio.NewScanner(out)
-	must(t, p.Start())
+	testkit.Must(t, p.Start())
 	return p
 }
 
@@ -139,12 +140,12 @@ func RunProcesses(t *testing.T, place func(t *testing.T) string, open func(t *te
 			p := startWriter(t, where, fmt.Sprint("w", round), 0)
 			p.acknowledge(acknowledged, rand.IntN(120))
 			time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond) // at any moment of a write
-			must(t, p.Process.Kill())
+			testkit.Must(t, p.Process.Kill())
 			p.acknowledge(acknowledged, 1<<30) // the output before it was killed
 			_ = p.Wait()                       // it was killed
 		}
 		store := open(t, where)
-		defer func() { must(t, store.Close()) }()
+		defer func() { testkit.Must(t, store.Close()) }()
 		checkAcknowledged(t, store, 1, acknowledged)
 		checkSummaries(t, store)
 	})
@@ -161,13 +162,13 @@ func twoProcesses(t *testing.T, where string, open func(t *testing.T, place stri
 		both[i].acknowledge(acknowledged[i], 1<<30)
 	})
 	for i, p := range both {
-		must(t, p.Wait())
+		testkit.Must(t, p.Wait())
 		if len(acknowledged[i]) != processWriters {
 			t.Errorf("%d goroutines wrote, want %d", len(acknowledged[i]), processWriters)
 		}
 	}
 	store := open(t, where)
-	defer func() { must(t, store.Close()) }()
+	defer func() { testkit.Must(t, store.Close()) }()
 	for _, counts := range acknowledged {
 		for who, n := range counts {
 			if n != each {
@@ -184,7 +185,7 @@ func kills(t *testing.T) int {
 		return 24
 	}
 	n, err := strconv.Atoi(text)
-	must(t, err)
+	testkit.Must(t, err)
 	return n
 }
 
@@ -205,7 +206,7 @@ func checkAcknowledged(t *testing.T, s memory.Store, inFlight int, acknowledged 
 			found[who]++
 		}
 		w, err := newMemory(t, s).Window(t.Context(), key.Session)
-		must(t, err)
+		testkit.Must(t, err)
 		if n := len(w.Entries); seq > 0 && (n == 0 || w.Entries[n-1].Seq != seq || w.Tokens > w.Limit) {
 			t.Errorf("%s: the window of %d messages, %d tokens does not end with entry %d", key.Session, n, w.Tokens, seq)
 		}

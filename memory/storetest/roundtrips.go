@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -15,23 +16,23 @@ import (
 // The first turn also reads the window. trips returns the number of round trips so far.
 func RunTrips(t *testing.T, store memory.Store, trips func() int) {
 	m, err := memory.New(memory.Config{ID: "trips", Policy: "message_window", Limits: memory.Limits{"max_messages": 6}, Counter: runes{}}, store)
-	must(t, err)
+	testkit.Must(t, err)
 	var added chat.Message
 	for n := range 12 {
 		before := trips()
 		turn, err := m.Begin(t.Context(), "s")
-		must(t, err)
+		testkit.Must(t, err)
 		began := trips()
-		must(t, turn.Add(chat.Text(chat.User, "question")))
+		testkit.Must(t, turn.Add(chat.Text(chat.User, "question")))
 		if added.ID != "" {
-			must(t, turn.Add(added)) // the message that the previous step passed on
+			testkit.Must(t, turn.Add(added)) // the message that the previous step passed on
 		}
 		_, err = turn.Window()
-		must(t, err)
+		testkit.Must(t, err)
 		added = chat.Text(chat.Assistant, "answer")
-		must(t, turn.Add(added))
+		testkit.Must(t, turn.Add(added))
 		ready := trips()
-		must(t, turn.Commit(t.Context()))
+		testkit.Must(t, turn.Commit(t.Context()))
 		ended := trips()
 		if n < 2 {
 			continue // the tables may have to be created, the script to be sent
@@ -54,7 +55,7 @@ func RunFlat(t *testing.T, store memory.Store, trips func() int) {
 	if text := os.Getenv("QTYPE_HISTORY"); text != "" {
 		var err error
 		long, err = strconv.Atoi(text)
-		must(t, err)
+		testkit.Must(t, err)
 	}
 	few, many := costs(t, store, trips, "short", 10), costs(t, store, trips, "long", long)
 	for what, short := range few {
@@ -81,7 +82,7 @@ func costs(t *testing.T, store memory.Store, trips func() int, session string, n
 	t.Helper()
 	open := func() *memory.Memory {
 		m, err := memory.New(memory.Config{ID: "flat", Policy: "message_window", Limits: memory.Limits{"max_messages": 10}, Counter: runes{}}, store)
-		must(t, err)
+		testkit.Must(t, err)
 		return m
 	}
 	m := open()
@@ -90,23 +91,23 @@ func costs(t *testing.T, store memory.Store, trips func() int, session string, n
 		for ; len(some) < 500 && added < n; added++ {
 			some = append(some, chat.Text(chat.User, "a message as long as others are"))
 		}
-		must(t, m.Append(t.Context(), session, some...))
+		testkit.Must(t, m.Append(t.Context(), session, some...))
 	}
 	out := map[string]roundtrips{}
 	for what, do := range map[string]func(){
-		"an append": func() { must(t, m.Append(t.Context(), session, chat.Text(chat.User, "one more"))) },
+		"an append": func() { testkit.Must(t, m.Append(t.Context(), session, chat.Text(chat.User, "one more"))) },
 		"a turn": func() {
 			turn, err := m.Begin(t.Context(), session)
-			must(t, err)
-			must(t, turn.Add(chat.Text(chat.User, "question")))
+			testkit.Must(t, err)
+			testkit.Must(t, turn.Add(chat.Text(chat.User, "question")))
 			_, err = turn.Window()
-			must(t, err)
-			must(t, turn.Add(chat.Text(chat.Assistant, "answer")))
-			must(t, turn.Commit(t.Context()))
+			testkit.Must(t, err)
+			testkit.Must(t, turn.Add(chat.Text(chat.Assistant, "answer")))
+			testkit.Must(t, turn.Commit(t.Context()))
 		},
 		"a first look": func() {
 			w, err := open().Window(t.Context(), session)
-			must(t, err)
+			testkit.Must(t, err)
 			if len(w.Entries) != 10 {
 				t.Fatalf("a window of %d messages", len(w.Entries))
 			}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -64,11 +65,11 @@ func RunDurable(t *testing.T, open func(t *testing.T, place string) memory.Store
 		place := t.TempDir()
 		first := open(t, place)
 		key := memory.Key{Memory: "m", Session: "s"}
-		must(t, first.Apply(t.Context(), key, sample()))
+		testkit.Must(t, first.Apply(t.Context(), key, sample()))
 		before := dump(t, first, key)
-		must(t, first.Close())
+		testkit.Must(t, first.Close())
 		second := open(t, place)
-		defer func() { must(t, second.Close()) }()
+		defer func() { testkit.Must(t, second.Close()) }()
 		if d := cmp.Diff(before, dump(t, second, key)); d != "" {
 			t.Errorf("after a restart: %s", d)
 		}
@@ -85,10 +86,10 @@ type dumped struct {
 func dump(t *testing.T, s memory.Store, key memory.Key) dumped {
 	t.Helper()
 	head, err := s.Head(t.Context(), key)
-	must(t, err)
+	testkit.Must(t, err)
 	d := dumped{Head: head, Entries: entries(t, s, key, memory.Query{})}
 	for e, err := range s.Events(t.Context(), key) {
-		must(t, err)
+		testkit.Must(t, err)
 		d.Events = append(d.Events, e)
 	}
 	return d
@@ -98,17 +99,10 @@ func entries(t *testing.T, s memory.Store, key memory.Key, q memory.Query) []*me
 	t.Helper()
 	var out []*memory.Entry
 	for e, err := range s.Entries(t.Context(), key, q) {
-		must(t, err)
+		testkit.Must(t, err)
 		out = append(out, e)
 	}
 	return out
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // clock returns a time in the precision that every store must keep: microseconds, UTC.
@@ -144,7 +138,7 @@ func unknown(t *testing.T, s memory.Store) {
 	if d := cmp.Diff(dumped{}, dump(t, s, key)); d != "" {
 		t.Errorf("an unknown session has something: %s", d)
 	}
-	must(t, s.Delete(t.Context(), key))
+	testkit.Must(t, s.Delete(t.Context(), key))
 	for l, err := range s.Sessions(t.Context(), "m") {
 		t.Errorf("listed %v, %v", l, err)
 	}
@@ -153,15 +147,15 @@ func unknown(t *testing.T, s memory.Store) {
 func whole(t *testing.T, s memory.Store) {
 	key := memory.Key{Memory: "m", Session: "s"}
 	c := sample()
-	must(t, s.Apply(t.Context(), key, c))
+	testkit.Must(t, s.Apply(t.Context(), key, c))
 	want := dumped{Head: memory.Head{Version: 41, State: c.State, Values: c.Values}, Entries: c.Entries, Events: c.Events}
 	if d := cmp.Diff(want, dump(t, s, key)); d != "" {
 		t.Errorf("read is not what was written: %s", d)
 	}
 	raw, err := json.Marshal(dump(t, s, key).Head.State)
-	must(t, err)
+	testkit.Must(t, err)
 	var back memory.State
-	must(t, json.Unmarshal(raw, &back))
+	testkit.Must(t, json.Unmarshal(raw, &back))
 	if back != c.State {
 		t.Errorf("the state as JSON: %s", raw)
 	}
@@ -174,7 +168,7 @@ func conflict(t *testing.T, s memory.Store) {
 	if err := s.Apply(t.Context(), key, next); err == nil {
 		t.Error("an unknown session was changed")
 	}
-	must(t, s.Apply(t.Context(), key, sample()))
+	testkit.Must(t, s.Apply(t.Context(), key, sample()))
 	before := dump(t, s, key)
 	for _, version := range []int64{0, 40, 42} {
 		c := add(before.Head, "y")
@@ -187,7 +181,7 @@ func conflict(t *testing.T, s memory.Store) {
 	if d := cmp.Diff(before, dump(t, s, key)); d != "" {
 		t.Errorf("a conflict changed something: %s", d)
 	}
-	must(t, s.Apply(t.Context(), key, add(before.Head, "y")))
+	testkit.Must(t, s.Apply(t.Context(), key, add(before.Head, "y")))
 }
 
 // add returns a change that adds one user message with this id and text.
@@ -202,13 +196,13 @@ func add(h memory.Head, id string) memory.Change {
 
 func values(t *testing.T, s memory.Store) {
 	key := memory.Key{Memory: "m", Session: "s"}
-	must(t, s.Apply(t.Context(), key, sample()))
+	testkit.Must(t, s.Apply(t.Context(), key, sample()))
 	set := func(values map[string][]byte) map[string][]byte {
 		head, err := s.Head(t.Context(), key)
-		must(t, err)
-		must(t, s.Apply(t.Context(), key, memory.Change{Version: head.Version, Next: head.Version + 1, State: head.State, Values: values}))
+		testkit.Must(t, err)
+		testkit.Must(t, s.Apply(t.Context(), key, memory.Change{Version: head.Version, Next: head.Version + 1, State: head.State, Values: values}))
 		head, err = s.Head(t.Context(), key)
-		must(t, err)
+		testkit.Must(t, err)
 		return head.Values
 	}
 	got := set(map[string][]byte{"summary": []byte("and on"), "empty": nil, "new": {0, 1}, "gone": nil})
@@ -231,8 +225,8 @@ func queries(t *testing.T, s memory.Store) {
 		}
 		c.Entries = append(c.Entries, e)
 	}
-	must(t, s.Apply(t.Context(), key, c))
-	must(t, s.Apply(t.Context(), memory.Key{Memory: "m", Session: "t"}, c)) // must not be returned
+	testkit.Must(t, s.Apply(t.Context(), key, c))
+	testkit.Must(t, s.Apply(t.Context(), memory.Key{Memory: "m", Session: "t"}, c)) // must not be returned
 	for _, test := range []struct {
 		name string
 		q    memory.Query
@@ -277,10 +271,10 @@ func messageIDs(t *testing.T, s memory.Store) {
 	key := memory.Key{Memory: "m", Session: "s"}
 	failed := add(memory.Head{}, "same")
 	failed.Next, failed.Entries[0].Status = 5, memory.Failed
-	must(t, s.Apply(t.Context(), key, failed))
+	testkit.Must(t, s.Apply(t.Context(), key, failed))
 	head, err := s.Head(t.Context(), key)
-	must(t, err)
-	must(t, s.Apply(t.Context(), key, add(head, "same")))
+	testkit.Must(t, err)
+	testkit.Must(t, s.Apply(t.Context(), key, add(head, "same")))
 	distinct(t, s, key)
 	if got := entries(t, s, key, memory.Query{Live: true, IDs: []string{"same"}}); len(got) != 1 || got[0].Seq != 2 {
 		t.Errorf("got %v", got)
@@ -305,7 +299,7 @@ func distinct(t *testing.T, s memory.Store, key memory.Key) {
 	}
 	again := add(before.Head, "same")
 	again.Entries[0].Status = memory.Failed
-	must(t, s.Apply(t.Context(), key, again))
+	testkit.Must(t, s.Apply(t.Context(), key, again))
 }
 
 func keys(t *testing.T, s memory.Store) {
@@ -314,7 +308,7 @@ func keys(t *testing.T, s memory.Store) {
 		for _, session := range odd {
 			c := add(memory.Head{}, mem+"|"+session)
 			c.Next = 9
-			must(t, s.Apply(t.Context(), memory.Key{Memory: mem, Session: session}, c))
+			testkit.Must(t, s.Apply(t.Context(), memory.Key{Memory: mem, Session: session}, c))
 		}
 	}
 	for _, mem := range odd {
@@ -326,7 +320,7 @@ func keys(t *testing.T, s memory.Store) {
 		}
 		var listed []string
 		for l, err := range s.Sessions(t.Context(), mem) {
-			must(t, err)
+			testkit.Must(t, err)
 			listed = append(listed, l.Session)
 		}
 		want := slices.Sorted(slices.Values(odd))
@@ -338,12 +332,12 @@ func keys(t *testing.T, s memory.Store) {
 
 func listing(t *testing.T, s memory.Store) {
 	for _, session := range []string{"c", "a", "b"} {
-		must(t, s.Apply(t.Context(), memory.Key{Memory: "m", Session: session}, sample()))
+		testkit.Must(t, s.Apply(t.Context(), memory.Key{Memory: "m", Session: session}, sample()))
 	}
-	must(t, s.Apply(t.Context(), memory.Key{Memory: "n", Session: "x"}, sample()))
+	testkit.Must(t, s.Apply(t.Context(), memory.Key{Memory: "n", Session: "x"}, sample()))
 	var got []string
 	for l, err := range s.Sessions(t.Context(), "m") {
-		must(t, err)
+		testkit.Must(t, err)
 		got = append(got, l.Session)
 		if l.Head.Version != 41 || l.Head.State != sample().State {
 			t.Errorf("%s: head %+v", l.Session, l.Head)
@@ -356,10 +350,10 @@ func listing(t *testing.T, s memory.Store) {
 
 func remove(t *testing.T, s memory.Store) {
 	key, other := memory.Key{Memory: "m", Session: "s"}, memory.Key{Memory: "m", Session: "s2"}
-	must(t, s.Apply(t.Context(), key, sample()))
-	must(t, s.Apply(t.Context(), other, sample()))
+	testkit.Must(t, s.Apply(t.Context(), key, sample()))
+	testkit.Must(t, s.Apply(t.Context(), other, sample()))
 	before := dump(t, s, other)
-	must(t, s.Delete(t.Context(), key))
+	testkit.Must(t, s.Delete(t.Context(), key))
 	if d := cmp.Diff(dumped{}, dump(t, s, key)); d != "" {
 		t.Errorf("left over: %s", d)
 	}
@@ -370,7 +364,7 @@ func remove(t *testing.T, s memory.Store) {
 	if err := s.Apply(t.Context(), key, stale); err == nil {
 		t.Error("a change of a deleted session was applied")
 	}
-	must(t, s.Apply(t.Context(), key, sample()))
+	testkit.Must(t, s.Apply(t.Context(), key, sample()))
 	if d := cmp.Diff(before, dump(t, s, key)); d != "" {
 		t.Errorf("the session was not created again: %s", d)
 	}
@@ -387,8 +381,8 @@ func removeUnchanged(t *testing.T, s memory.Store) {
 	if err := r.Remove(t.Context(), key, 41); !errors.Is(err, memory.ErrConflict) {
 		t.Errorf("an empty store: got %v, want ErrConflict", err)
 	}
-	must(t, s.Apply(t.Context(), key, sample()))
-	must(t, s.Apply(t.Context(), other, sample()))
+	testkit.Must(t, s.Apply(t.Context(), key, sample()))
+	testkit.Must(t, s.Apply(t.Context(), other, sample()))
 	before := dump(t, s, key)
 	for _, version := range []int64{0, 40, 42} {
 		if err := r.Remove(t.Context(), key, version); !errors.Is(err, memory.ErrConflict) {
@@ -420,9 +414,9 @@ func removeUnchanged(t *testing.T, s memory.Store) {
 		t.Errorf("%d of four changes of the same version were applied, want 1", won.Load())
 	}
 	head, err := s.Head(t.Context(), key)
-	must(t, err)
+	testkit.Must(t, err)
 	if head.Version != 0 {
-		must(t, r.Remove(t.Context(), key, head.Version))
+		testkit.Must(t, r.Remove(t.Context(), key, head.Version))
 	}
 	if d := cmp.Diff(dumped{}, dump(t, s, key)); d != "" {
 		t.Errorf("left over: %s", d)
@@ -431,7 +425,7 @@ func removeUnchanged(t *testing.T, s memory.Store) {
 		t.Errorf("another session changed: %s", d)
 	}
 	for l, err := range s.Sessions(t.Context(), "m") {
-		if must(t, err); l.Session == key.Session {
+		if testkit.Must(t, err); l.Session == key.Session {
 			t.Error("it is still listed")
 		}
 	}
@@ -439,7 +433,7 @@ func removeUnchanged(t *testing.T, s memory.Store) {
 
 func ended(t *testing.T, s memory.Store) {
 	key := memory.Key{Memory: "m", Session: "s"}
-	must(t, s.Apply(t.Context(), key, sample()))
+	testkit.Must(t, s.Apply(t.Context(), key, sample()))
 	before := dump(t, s, key)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -461,12 +455,12 @@ func ended(t *testing.T, s memory.Store) {
 // writeInRange checks that a reader may write while it ranges.
 func writeInRange(t *testing.T, s memory.Store) {
 	key := memory.Key{Memory: "m", Session: "s"}
-	must(t, s.Apply(t.Context(), key, sample()))
+	testkit.Must(t, s.Apply(t.Context(), key, sample()))
 	for e, err := range s.Entries(t.Context(), key, memory.Query{To: 4}) {
-		must(t, err)
+		testkit.Must(t, err)
 		head, err := s.Head(t.Context(), key)
-		must(t, err)
-		must(t, s.Apply(t.Context(), key, add(head, fmt.Sprint("in", e.Seq))))
+		testkit.Must(t, err)
+		testkit.Must(t, s.Apply(t.Context(), key, add(head, fmt.Sprint("in", e.Seq))))
 	}
 	if got := len(entries(t, s, key, memory.Query{})); got != 8 {
 		t.Errorf("%d entries, want 8", got)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -74,7 +75,7 @@ func (runes) Count(text string) int { return len([]rune(text)) }
 func newMemory(t *testing.T, s memory.Store) *memory.Memory {
 	t.Helper()
 	m, err := memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 400, "chat_history_token_ratio": 0.5, "token_flush_size": 50}, Counter: runes{}}, s)
-	must(t, err)
+	testkit.Must(t, err)
 	return m
 }
 
@@ -96,9 +97,9 @@ func manyWriters(t *testing.T, s memory.Store) {
 		session := fmt.Sprint("s", i)
 		checkSerial(t, s, memory.Key{Memory: "m", Session: session}, writers/sessions, each)
 		one, err := memories[0].Window(t.Context(), session)
-		must(t, err)
+		testkit.Must(t, err)
 		two, err := memories[1].Window(t.Context(), session)
-		must(t, err)
+		testkit.Must(t, err)
 		if d := cmp.Diff(one, two); d != "" || one.Tokens > one.Limit {
 			t.Errorf("%s: %d of %d tokens, %s", session, one.Tokens, one.Limit, d)
 		}
@@ -109,19 +110,19 @@ func manyWriters(t *testing.T, s memory.Store) {
 func window(t *testing.T, s memory.Store) {
 	first := newMemory(t, s)
 	for i := range 60 {
-		must(t, first.Append(t.Context(), "s", chat.Text(chat.User, fmt.Sprint("question ", i)), chat.Text(chat.Assistant, fmt.Sprint("answer ", i))))
+		testkit.Must(t, first.Append(t.Context(), "s", chat.Text(chat.User, fmt.Sprint("question ", i)), chat.Text(chat.Assistant, fmt.Sprint("answer ", i))))
 	}
 	turn, err := first.Begin(t.Context(), "s")
-	must(t, err)
-	must(t, turn.Add(chat.Text(chat.User, "never answered")))
-	must(t, turn.Abort(t.Context(), errors.New("no answer")))
-	must(t, first.Append(t.Context(), "s", chat.Text(chat.System, "be kind"), chat.Text(chat.User, "last")))
+	testkit.Must(t, err)
+	testkit.Must(t, turn.Add(chat.Text(chat.User, "never answered")))
+	testkit.Must(t, turn.Abort(t.Context(), errors.New("no answer")))
+	testkit.Must(t, first.Append(t.Context(), "s", chat.Text(chat.System, "be kind"), chat.Text(chat.User, "last")))
 	second := newMemory(t, s)
 	for name, read := range map[string]func(*memory.Memory) any{
-		"window":   func(m *memory.Memory) any { w, err := m.Window(t.Context(), "s"); must(t, err); return w },
+		"window":   func(m *memory.Memory) any { w, err := m.Window(t.Context(), "s"); testkit.Must(t, err); return w },
 		"history":  func(m *memory.Memory) any { return collect(t, m.History(t.Context(), "s")) },
 		"events":   func(m *memory.Memory) any { return collect(t, m.Events(t.Context(), "s")) },
-		"sessions": func(m *memory.Memory) any { l, err := m.Sessions(t.Context()); must(t, err); return l },
+		"sessions": func(m *memory.Memory) any { l, err := m.Sessions(t.Context()); testkit.Must(t, err); return l },
 	} {
 		if d := cmp.Diff(read(first), read(second)); d != "" {
 			t.Errorf("%s: %s", name, d)
@@ -136,7 +137,7 @@ func collect[T any](t *testing.T, seq func(func(T, error) bool)) []T {
 	t.Helper()
 	var out []T
 	for v, err := range seq {
-		must(t, err)
+		testkit.Must(t, err)
 		out = append(out, v)
 	}
 	return out

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/servertest"
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/storeurl"
 	"github.com/qtype-dev/qtype/spec"
@@ -28,7 +29,7 @@ func kinds() []struct {
 		return func(b *testing.B) (string, string) {
 			s, err := servertest.Redis("--appendfsync", sync)
 			servertest.Need(b, err)
-			b.Cleanup(func() { must(b, s.Close()) })
+			b.Cleanup(func() { testkit.Must(b, s.Close()) })
 			return "redis://" + s.Address(), s.Folder
 		}
 	}
@@ -44,7 +45,7 @@ func kinds() []struct {
 		{"postgres", func(b *testing.B) (string, string) {
 			s, err := servertest.Postgres()
 			servertest.Need(b, err)
-			b.Cleanup(func() { must(b, s.Close()) })
+			b.Cleanup(func() { testkit.Must(b, s.Close()) })
 			return s.URL(), s.Folder
 		}},
 		{"redis-everysec", redis("everysec")},
@@ -61,10 +62,10 @@ func open(b *testing.B, kind func(*testing.B) (string, string)) *memory.Memory {
 	b.Helper()
 	address, _ := kind(b)
 	s, err := storeurl.Open(address)
-	must(b, err)
-	b.Cleanup(func() { must(b, s.Close()) })
+	testkit.Must(b, err)
+	b.Cleanup(func() { testkit.Must(b, s.Close()) })
 	m, err := memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 6000}, Counter: chars4{}}, s)
-	must(b, err)
+	testkit.Must(b, err)
 	return m
 }
 
@@ -79,7 +80,7 @@ func fill(b *testing.B, m *memory.Memory, n int) {
 			msgs = append(msgs, chat.Text([]chat.Role{chat.User, chat.Assistant}[added%2], text))
 			added++
 		}
-		must(b, m.Append(b.Context(), "s", msgs...))
+		testkit.Must(b, m.Append(b.Context(), "s", msgs...))
 	}
 }
 
@@ -93,7 +94,7 @@ func BenchmarkAppend(b *testing.B) {
 				fill(b, m, history)
 				b.ReportAllocs()
 				for n := 0; b.Loop(); n++ {
-					must(b, m.Append(b.Context(), "s", chat.Text([]chat.Role{chat.User, chat.Assistant}[n%2], text)))
+					testkit.Must(b, m.Append(b.Context(), "s", chat.Text([]chat.Role{chat.User, chat.Assistant}[n%2], text)))
 				}
 			})
 		}
@@ -159,11 +160,11 @@ func BenchmarkSessions(b *testing.B) {
 		b.Run(kind.name, func(b *testing.B) {
 			address, dir := kind.address(b)
 			s, err := storeurl.Open(address)
-			must(b, err)
-			b.Cleanup(func() { must(b, s.Close()) })
+			testkit.Must(b, err)
+			b.Cleanup(func() { testkit.Must(b, s.Close()) })
 			m, err := memory.New(memory.Config{ID: "m", Policy: spec.PolicyMessageWindow, Limits: memory.Limits{"max_messages": 10}, Counter: chars4{}}, s)
-			must(b, err)
-			must(b, m.Append(b.Context(), "first", chat.Text(chat.User, text))) // creates the tables
+			testkit.Must(b, err)
+			testkit.Must(b, m.Append(b.Context(), "first", chat.Text(chat.User, text))) // creates the tables
 			before := size(b, dir)
 			const writers, each = 64, 20
 			b.ResetTimer()
@@ -196,7 +197,7 @@ func BenchmarkSessions(b *testing.B) {
 func size(b *testing.B, dir string) int64 {
 	b.Helper()
 	var n int64
-	must(b, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	testkit.Must(b, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			if d != nil && d.Name() == "pg_wal" {
 				return fs.SkipDir

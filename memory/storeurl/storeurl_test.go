@@ -6,19 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/encrypted"
 	"github.com/qtype-dev/qtype/memory/storeurl"
 )
 
 const secret = "s3cret-word"
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 func TestOpen_Location(t *testing.T) {
 	t.Chdir(t.TempDir())
@@ -46,7 +40,7 @@ func TestOpen_Location(t *testing.T) {
 			t.Errorf("%s: %v, %v", address, storeurl.Location(s), err)
 			continue
 		}
-		must(t, s.Close())
+		testkit.Must(t, s.Close())
 	}
 	if left, err := filepath.Glob("*"); err != nil || len(left) > 0 {
 		t.Errorf("Open created %q, %v", left, err)
@@ -55,13 +49,13 @@ func TestOpen_Location(t *testing.T) {
 
 func TestOpen_EncryptedLocation(t *testing.T) {
 	key, err := encrypted.ParseKey(strings.Repeat("5a", 32))
-	must(t, err)
+	testkit.Must(t, err)
 	s, err := storeurl.Open("redis://u:p@h:1/2", storeurl.Encrypt(encrypted.Keys{Key: key}))
-	must(t, err)
+	testkit.Must(t, err)
 	if got := storeurl.Location(s); got != "redis://h:1/2" {
 		t.Errorf("got %s", got)
 	}
-	must(t, s.Close())
+	testkit.Must(t, s.Close())
 }
 
 func TestOpen_InvalidAddress(t *testing.T) {
@@ -108,17 +102,17 @@ func TestAddress(t *testing.T) {
 func TestSet_Open(t *testing.T) {
 	var set storeurl.Set
 	a, err := set.Open("memory:")
-	must(t, err)
+	testkit.Must(t, err)
 	b, err := set.Open("memory:")
-	must(t, err)
+	testkit.Must(t, err)
 	c, err := set.Open("sqlite:" + filepath.Join(t.TempDir(), "a.db"))
-	must(t, err)
+	testkit.Must(t, err)
 	if a != b || a == c {
 		t.Error("stores are not shared by address")
 	}
 	if _, err := set.Open("nothing"); err == nil {
 		t.Error("a bad address was opened")
 	}
-	must(t, set.Close())
-	must(t, set.Close())
+	testkit.Must(t, set.Close())
+	testkit.Must(t, set.Close())
 }

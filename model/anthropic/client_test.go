@@ -19,25 +19,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type object = map[string]any
 
-func config(t modeltest.Target) anthropic.Config {
-	return anthropic.Config{Config: wire.Config{Info: t.Info, BaseURL: t.URL, Key: t.Key, Credential: "THE_KEY", Params: t.Params, HTTP: t.HTTP}}
+func open(t modeltest.Target) (model.Chat, error) {
+	return anthropic.New(anthropic.Config{Config: t.Config()})
 }
-
-func open(t modeltest.Target) (model.Chat, error) { return anthropic.New(config(t)) }
 
 func event(kind string, fields object) string {
 	fields["type"] = kind
 	return fmt.Sprintf("event: %s\ndata: %s\n\n", kind, modeltest.JSON(fields))
-}
-
-func stop(a modeltest.Answer) string {
-	switch {
-	case a.Length:
-		return "max_tokens"
-	case len(a.Calls) > 0:
-		return "tool_use"
-	}
-	return "end_turn"
 }
 
 func whole(a modeltest.Answer) string {
@@ -45,7 +33,7 @@ func whole(a modeltest.Answer) string {
 	for _, c := range a.Calls {
 		content = append(content, object{"type": "tool_use", "id": c.ID, "name": c.Name, "input": wire.Arguments(c.Arguments)})
 	}
-	return modeltest.JSON(object{"id": "msg_1", "type": "message", "role": "assistant", "model": "x", "content": content, "stop_reason": stop(a), "stop_sequence": nil,
+	return modeltest.JSON(object{"id": "msg_1", "type": "message", "role": "assistant", "model": "x", "content": content, "stop_reason": a.Stop("max_tokens", "tool_use", "end_turn"), "stop_sequence": nil,
 		"usage": object{"input_tokens": a.Input, "output_tokens": a.Output}})
 }
 
@@ -80,7 +68,7 @@ func stream(a modeltest.Answer) []string {
 		block(object{"type": "tool_use", "id": c.ID, "name": c.Name, "input": object{}},
 			object{"type": "input_json_delta", "partial_json": c.Arguments[:half]}, object{"type": "input_json_delta", "partial_json": c.Arguments[half:]})
 	}
-	return append(records, event("message_delta", object{"delta": object{"stop_reason": stop(a)}, "usage": object{"output_tokens": a.Output}}), event("message_stop", object{}))
+	return append(records, event("message_delta", object{"delta": object{"stop_reason": a.Stop("max_tokens", "tool_use", "end_turn")}, "usage": object{"output_tokens": a.Output}}), event("message_stop", object{}))
 }
 
 func heard(t testing.TB, r modeltest.Request) modeltest.Conversation {
@@ -135,7 +123,8 @@ func TestContract(t *testing.T) {
 func sent(t *testing.T, c func(*anthropic.Config), messages ...chat.Message) modeltest.Request {
 	t.Helper()
 	s := modeltest.Serve(t, modeltest.Respond(200, "application/json", whole(modeltest.Answer{Chunks: []string{"Yes."}})))
-	cfg := config(modeltest.Target{Info: model.Info{ID: "m", Name: "claude"}, URL: s.URL, Key: "k", HTTP: s.Client()})
+	target := modeltest.Target{Info: model.Info{ID: "m", Name: "claude"}, URL: s.URL, Key: "k", HTTP: s.Client()}
+	cfg := anthropic.Config{Config: target.Config()}
 	if c != nil {
 		c(&cfg)
 	}

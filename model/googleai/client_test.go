@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type object = map[string]any
 
 func open(t modeltest.Target) (model.Chat, error) {
-	return googleai.New(googleai.Config{Info: t.Info, BaseURL: t.URL, Key: t.Key, Credential: "THE_KEY", Params: t.Params, HTTP: t.HTTP})
+	return googleai.New(t.Config())
 }
 
 func reply(finish string, usage object, parts ...object) string {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/model/internal/wire"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -30,6 +31,17 @@ type Answer struct {
 	Output    int             // tokens written
 }
 
+// Stop returns the reason for which the answer ends, in the words of a provider.
+func (a Answer) Stop(length, calls, end string) string {
+	switch {
+	case a.Length:
+		return length
+	case len(a.Calls) > 0:
+		return calls
+	}
+	return end
+}
+
 // Target is what a client is made for.
 type Target struct {
 	Info   model.Info     // what the model is
@@ -37,6 +49,11 @@ type Target struct {
 	Key    string         // the credential
 	Params map[string]any // temperature and max_tokens
 	HTTP   *http.Client   // carries the calls
+}
+
+// Config returns the configuration of the client.
+func (t Target) Config() wire.Config {
+	return wire.Config{Info: t.Info, BaseURL: t.URL, Key: t.Key, Credential: "THE_KEY", Params: t.Params, HTTP: t.HTTP}
 }
 
 // Request is a request that a server received.
@@ -164,6 +181,17 @@ func Respond(status int, kind, body string, header ...string) http.HandlerFunc {
 		}
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, body)
+	}
+}
+
+// Events returns the data of the events of a stream, and the error that ends it.
+func Events(r io.Reader) (list []string, err error) {
+	for e := wire.NewEvents(r); ; {
+		data, err := e.Next()
+		if err != nil {
+			return list, err
+		}
+		list = append(list, string(data))
 	}
 }
 

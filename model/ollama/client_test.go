@@ -1,7 +1,6 @@
 package ollama_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -19,11 +18,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type object = map[string]any
 
-func config(t modeltest.Target) ollama.Config {
-	return ollama.Config{Config: wire.Config{Info: t.Info, BaseURL: t.URL, Key: t.Key, Credential: "THE_KEY", Params: t.Params, HTTP: t.HTTP}}
+func open(t modeltest.Target) (model.Chat, error) {
+	return ollama.New(ollama.Config{Config: t.Config()})
 }
-
-func open(t modeltest.Target) (model.Chat, error) { return ollama.New(config(t)) }
 
 func line(message, more object) string {
 	o := object{"model": "x", "created_at": "2026-02-03T04:05:06Z", "done": false}
@@ -77,34 +74,8 @@ func heard(t testing.TB, r modeltest.Request) modeltest.Conversation {
 	}
 	options, _ := r.Body["options"].(object)
 	h := modeltest.Conversation{Key: strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), Temperature: options["temperature"], MaxTokens: options["num_predict"]}
-	h.Model, _ = r.Body["model"].(string)
 	h.Stream = r.Body["stream"].(bool) // without the key Ollama streams
-	for _, m := range r.Body["messages"].([]any) {
-		m := m.(object)
-		switch m["role"] {
-		case "system":
-			h.System = m["content"].(string)
-			continue
-		case "tool":
-			h.Messages = append(h.Messages, fmt.Sprint("result of ", m["tool_name"], ": ", m["content"]))
-			continue
-		}
-		h.Messages = append(h.Messages, fmt.Sprint(m["role"], ": ", m["content"]))
-		list, _ := m["tool_calls"].([]any)
-		for _, c := range list {
-			f := c.(object)["function"].(object)
-			h.Messages = append(h.Messages, fmt.Sprint(m["role"], " calls ", f["name"], " ", modeltest.JSON(f["arguments"])))
-		}
-	}
-	tools, _ := r.Body["tools"].([]any)
-	for _, tool := range tools {
-		f := tool.(object)["function"].(object)
-		var arguments []string
-		for name := range f["parameters"].(object)["properties"].(object) {
-			arguments = append(arguments, name)
-		}
-		h.Tools = append(h.Tools, fmt.Sprint(f["name"], "(", strings.Join(arguments, ","), ")"))
-	}
+	h.ReadBody(r.Body)
 	return h
 }
 
@@ -120,8 +91,9 @@ func TestContract(t *testing.T) {
 // num_ctx: without it Ollama uses 4,096 tokens and truncates the rest.
 func TestRequest_Options(t *testing.T) {
 	s := modeltest.Serve(t, modeltest.Respond(200, "application/json", whole(modeltest.Answer{Chunks: []string{"Yes."}})))
-	cfg := config(modeltest.Target{Info: model.Info{ID: "m", Name: "llama3.2"}, URL: s.URL, HTTP: s.Client(), Params: map[string]any{
-		"top_p": 0.5, "keep_alive": "5m", "think": false, "options": map[string]any{"seed": 7}}})
+	target := modeltest.Target{Info: model.Info{ID: "m", Name: "llama3.2"}, URL: s.URL, HTTP: s.Client(), Params: map[string]any{
+		"top_p": 0.5, "keep_alive": "5m", "think": false, "options": map[string]any{"seed": 7}}}
+	cfg := ollama.Config{Config: target.Config()}
 	cfg.ContextWindow = 32768
 	m, err := ollama.New(cfg)
 	if err != nil {

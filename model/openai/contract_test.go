@@ -17,17 +17,7 @@ func contractConfig(t modeltest.Target) openai.Config {
 	if strings.HasPrefix(t.URL, "http://127.") {
 		t.URL += "/v1"
 	}
-	return openai.Config{Info: t.Info, BaseURL: t.URL, Key: t.Key, Credential: "THE_KEY", Params: t.Params, HTTP: t.HTTP}
-}
-
-func finishOf(a modeltest.Answer) string {
-	switch {
-	case a.Length:
-		return "length"
-	case len(a.Calls) > 0:
-		return "tool_calls"
-	}
-	return "stop"
+	return t.Config()
 }
 
 func usageOf(a modeltest.Answer) object {
@@ -43,7 +33,7 @@ func wholeAnswer(a modeltest.Answer) string {
 	if calls != nil {
 		message["tool_calls"] = calls
 	}
-	return modeltest.JSON(object{"object": "chat.completion", "choices": []object{{"index": 0, "message": message, "finish_reason": finishOf(a)}}, "usage": usageOf(a)})
+	return modeltest.JSON(object{"object": "chat.completion", "choices": []object{{"index": 0, "message": message, "finish_reason": a.Stop("length", "tool_calls", "stop")}}, "usage": usageOf(a)})
 }
 
 func streamedAnswer(a modeltest.Answer) []string {
@@ -63,7 +53,7 @@ func streamedAnswer(a modeltest.Answer) []string {
 	for i, c := range a.Calls { // interleaved
 		add(object{"tool_calls": []object{{"index": i, "function": object{"arguments": c.Arguments}}}}, nil)
 	}
-	add(object{}, finishOf(a))
+	add(object{}, a.Stop("length", "tool_calls", "stop"))
 	return append(records, "data: "+modeltest.JSON(object{"choices": []any{}, "usage": usageOf(a)})+"\n\n", "data: [DONE]\n\n")
 }
 
@@ -72,38 +62,8 @@ func heardBy(t testing.TB, r modeltest.Request) modeltest.Conversation {
 		t.Errorf("called %s", r.Path)
 	}
 	h := modeltest.Conversation{Key: strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), Temperature: r.Body["temperature"], MaxTokens: r.Body["max_tokens"]}
-	h.Model, _ = r.Body["model"].(string)
 	h.Stream, _ = r.Body["stream"].(bool)
-	names := map[any]any{}
-	for _, m := range r.Body["messages"].([]any) {
-		m := m.(object)
-		switch m["role"] {
-		case "system":
-			h.System = m["content"].(string)
-			continue
-		case "tool":
-			h.Messages = append(h.Messages, fmt.Sprint("result of ", names[m["tool_call_id"]], ": ", m["content"]))
-			continue
-		}
-		h.Messages = append(h.Messages, fmt.Sprint(m["role"], ": ", m["content"]))
-		calls, _ := m["tool_calls"].([]any)
-		for _, c := range calls {
-			f := c.(object)["function"].(object)
-			names[c.(object)["id"]] = f["name"]
-			h.Messages = append(h.Messages, fmt.Sprint(m["role"], " calls ", f["name"], " ", f["arguments"]))
-		}
-	}
-	tools, _ := r.Body["tools"].([]any)
-	for _, tool := range tools {
-		f := tool.(object)["function"].(object)
-		var arguments []string
-		if schema, ok := f["parameters"].(object); ok {
-			for name := range schema["properties"].(object) {
-				arguments = append(arguments, name)
-			}
-		}
-		h.Tools = append(h.Tools, fmt.Sprint(f["name"], "(", strings.Join(arguments, ","), ")"))
-	}
+	h.ReadBody(r.Body)
 	return h
 }
 

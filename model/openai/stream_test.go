@@ -3,24 +3,14 @@ package openai
 import (
 	"bytes"
 	"errors"
-	"io"
 	"testing"
 	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/qtype-dev/qtype/model/internal/wire"
+	"github.com/qtype-dev/qtype/model/modeltest"
 )
-
-func all(r io.Reader) (list []string, err error) {
-	for e := wire.NewEvents(r); ; {
-		data, err := e.Next()
-		if err != nil {
-			return list, err
-		}
-		list = append(list, string(data))
-	}
-}
 
 // FuzzStream feeds bytes to the reader of a stream: it never panics, and its result does
 // not depend on how the bytes are split.
@@ -29,8 +19,8 @@ func FuzzStream(f *testing.F) {
 	f.Add([]byte(": x\r\nevent: error\r\ndata: {\"error\":{\"message\":\"m\",\"code\":500}}\r\n\r\n"))
 	f.Add([]byte("\xef\xbb\xbfdata\ndata:\n\n"))
 	f.Fuzz(func(t *testing.T, stream []byte) {
-		whole, err := all(bytes.NewReader(stream))
-		pieces, err2 := all(iotest.HalfReader(bytes.NewReader(stream)))
+		whole, err := modeltest.Events(bytes.NewReader(stream))
+		pieces, err2 := modeltest.Events(iotest.HalfReader(bytes.NewReader(stream)))
 		if d := cmp.Diff(whole, pieces); d != "" || !errors.Is(err, err2) {
 			t.Errorf("%v, %v\n%s", err, err2, d)
 		}

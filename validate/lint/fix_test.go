@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v4"
 	"pgregory.net/rapid"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/validate/lint"
 )
 
@@ -27,15 +28,6 @@ func fixFiles(t testing.TB, paths ...string) []lint.Result {
 		}
 	}
 	return results
-}
-
-func read(t testing.TB, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }
 
 const memories = "memories:\n  - {id: chat_memory}\n  - {id: chat_memory_2}\n"
@@ -76,7 +68,7 @@ func TestFix(t *testing.T) {
 			}
 			folder(t, map[string]string{"app.yaml": c.text})
 			results := fixFiles(t, "app.yaml")
-			if d := cmp.Diff(c.want, read(t, "app.yaml")); d != "" {
+			if d := cmp.Diff(c.want, testkit.ReadFile(t, "app.yaml")); d != "" {
 				t.Error(d)
 			}
 			for _, d := range lint.Diagnostics(results) {
@@ -122,15 +114,15 @@ func TestFix_IncludedFiles(t *testing.T) {
 		"b.yaml":        "id: b\nmodels: !include ../other.yaml\n",
 	})
 	defer os.Remove("../other.yaml")
-	before := read(t, "a/flows.yaml")
+	before := testkit.ReadFile(t, "a/flows.yaml")
 	fixFiles(t, "a/app.yaml", "a/app2.yaml", "b.yaml")
-	if got := read(t, "models.yaml"); !strings.Contains(got, "model_id: x") {
+	if got := testkit.ReadFile(t, "models.yaml"); !strings.Contains(got, "model_id: x") {
 		t.Errorf("the form of an included file is fixed, got %s", got)
 	}
-	if got := read(t, "a/flows.yaml"); got != before {
+	if got := testkit.ReadFile(t, "a/flows.yaml"); got != before {
 		t.Errorf("references of an included file are not fixed, got %s", got)
 	}
-	if got := read(t, "../other.yaml"); !strings.Contains(got, "modle_id") {
+	if got := testkit.ReadFile(t, "../other.yaml"); !strings.Contains(got, "modle_id") {
 		t.Errorf("files above the working directory are not fixed, got %s", got)
 	}
 }
@@ -140,7 +132,7 @@ func TestFix_Pages(t *testing.T) {
 	folder(t, map[string]string{"page.md": text})
 	fixFiles(t, "page.md")
 	want := strings.NewReplacer(broken, valid, "  id: shop # qtype:ignore QT105\n  # qtype:ignore QT105\n  flow:", "  id: shop\n  flows:").Replace(text)
-	if d := cmp.Diff(want, read(t, "page.md")); d != "" {
+	if d := cmp.Diff(want, testkit.ReadFile(t, "page.md")); d != "" {
 		t.Error(d)
 	}
 }
@@ -159,7 +151,7 @@ func TestChange_Write_KeepsModeAndLink(t *testing.T) {
 		t.Errorf("the link was replaced: %v %v", info, err)
 	}
 	info, err = os.Stat("real.yaml")
-	if err != nil || info.Mode().Perm() != 0o640 || read(t, "real.yaml") != valid {
+	if err != nil || info.Mode().Perm() != 0o640 || testkit.ReadFile(t, "real.yaml") != valid {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
 }
@@ -206,10 +198,10 @@ func TestChange_DiffApplies(t *testing.T) {
 		if out, err := exec.CommandContext(t.Context(), git, "apply", "a.diff").CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s\n%s", err, out, shown)
 		}
-		applied := read(t, "specs/app.yaml")
+		applied := testkit.ReadFile(t, "specs/app.yaml")
 		write(t, "specs/app.yaml", text)
 		fixFiles(t, "specs/app.yaml")
-		if d := cmp.Diff(applied, read(t, "specs/app.yaml")); d != "" {
+		if d := cmp.Diff(applied, testkit.ReadFile(t, "specs/app.yaml")); d != "" {
 			t.Error(d)
 		}
 	}
@@ -279,7 +271,7 @@ func TestChange_Diff_HidesSecrets(t *testing.T) {
 		t.Errorf("masked: %v\n%s", masked, shown)
 	}
 	fixFiles(t, "app.yaml")
-	if got := read(t, "app.yaml"); strings.Contains(got, "***") || !strings.Contains(got, "api_key: 'sk-two'\ndescription:") {
+	if got := testkit.ReadFile(t, "app.yaml"); strings.Contains(got, "***") || !strings.Contains(got, "api_key: 'sk-two'\ndescription:") {
 		t.Errorf("the file has %s", got)
 	}
 }

@@ -1,4 +1,4 @@
-// Package lsptest holds sample documents for the tests of the language server.
+// Package lsptest holds sample documents and starts servers for the tests of the language server.
 package lsptest
 
 import (

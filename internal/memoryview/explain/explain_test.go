@@ -7,6 +7,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/memoryview/explain"
 	"github.com/qtype-dev/qtype/internal/memoryview/replay"
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -16,37 +17,30 @@ type runes struct{}
 
 func (runes) Count(text string) int { return len([]rune(text)) }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // newSession returns a memory with a chat share of 100 characters. Its turns have
 // a question of 22, an answer of 22 and a system message of 17, in a context window
 // of 120.
 func newSession(t *testing.T) *memory.Memory {
 	m, err := memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 200, "chat_history_token_ratio": 0.5, "token_flush_size": 20}, Counter: runes{}}, memory.NewInProcess())
-	must(t, err)
-	must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "appended")))
+	testkit.Must(t, err)
+	testkit.Must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "appended")))
 	for i := range 4 {
 		turn, err := m.Begin(t.Context(), "s")
-		must(t, err)
+		testkit.Must(t, err)
 		turn.System("be brief")
-		must(t, turn.Add(chat.Text(chat.User, strings.Repeat("q", 15))))
+		testkit.Must(t, turn.Add(chat.Text(chat.User, strings.Repeat("q", 15))))
 		room := 120
 		if i == 3 {
 			room = 80
 		}
 		_, err = turn.Fit(memory.Budget{Model: "small", ContextWindow: room, Answer: 20})
-		must(t, err)
+		testkit.Must(t, err)
 		if i == 1 {
-			must(t, turn.Abort(t.Context(), errors.New("no answer")))
+			testkit.Must(t, turn.Abort(t.Context(), errors.New("no answer")))
 			continue
 		}
-		must(t, turn.Add(chat.Text(chat.Assistant, strings.Repeat("a", 15))))
-		must(t, turn.Commit(t.Context()))
+		testkit.Must(t, turn.Add(chat.Text(chat.Assistant, strings.Repeat("a", 15))))
+		testkit.Must(t, turn.Commit(t.Context()))
 	}
 	return m
 }
@@ -65,9 +59,9 @@ func TestTurn(t *testing.T) {
 			"left out: messages 5 to 6: over the context window of 80 in this call\n",
 	} {
 		r, err := explain.Turn(t.Context(), m, "s", turn)
-		must(t, err)
+		testkit.Must(t, err)
 		var b strings.Builder
-		must(t, r.Write(&b))
+		testkit.Must(t, r.Write(&b))
 		if b.String() != want {
 			t.Errorf("got %s\nwant %s", b.String(), want)
 		}
@@ -85,18 +79,18 @@ func TestTurn(t *testing.T) {
 // what its policy left out.
 func TestTurn_FailedOverLimit(t *testing.T) {
 	m, err := memory.New(memory.Config{ID: "m", Policy: "message_window", Limits: memory.Limits{"max_messages": 2}, Counter: runes{}}, memory.NewInProcess())
-	must(t, err)
-	must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "q"), chat.Text(chat.Assistant, "a")))
+	testkit.Must(t, err)
+	testkit.Must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "q"), chat.Text(chat.Assistant, "a")))
 	turn, err := m.Begin(t.Context(), "s")
-	must(t, err)
-	must(t, turn.Add(chat.Text(chat.User, "r")))
+	testkit.Must(t, err)
+	testkit.Must(t, turn.Add(chat.Text(chat.User, "r")))
 	_, err = turn.Fit(memory.Budget{Model: "small"})
-	must(t, err)
-	must(t, turn.Abort(t.Context(), errors.New("no answer")))
+	testkit.Must(t, err)
+	testkit.Must(t, turn.Abort(t.Context(), errors.New("no answer")))
 	r, err := explain.Turn(t.Context(), m, "s", 0)
-	must(t, err)
+	testkit.Must(t, err)
 	var b strings.Builder
-	must(t, r.Write(&b))
+	testkit.Must(t, r.Write(&b))
 	want := "turn 2 sent 2 messages, 21 tokens, to small\nthe turn failed: no answer\n" +
 		"left out: message 1: over the policy's limit in this call; not evicted, because the turn failed\n"
 	if b.String() != want {
@@ -108,13 +102,13 @@ func TestTurn_FailedOverLimit(t *testing.T) {
 func TestExport(t *testing.T) {
 	m := newSession(t)
 	var out, all, again strings.Builder
-	must(t, replay.Export(t.Context(), m, "s", &out, false))
-	must(t, replay.Export(t.Context(), m, "s", &all, true))
+	testkit.Must(t, replay.Export(t.Context(), m, "s", &out, false))
+	testkit.Must(t, replay.Export(t.Context(), m, "s", &all, true))
 	if n, with := strings.Count(out.String(), "\n"), strings.Count(all.String(), "\n"); n != 7 || with != 8 {
 		t.Errorf("%d lines, %d with the failed turn", n, with)
 	}
 	cfg := memory.Config{ID: "m", Policy: "unbounded", Counter: runes{}}
-	must(t, replay.Run(t.Context(), cfg, strings.NewReader(out.String()), &again, replay.Options{}))
+	testkit.Must(t, replay.Run(t.Context(), cfg, strings.NewReader(out.String()), &again, replay.Options{}))
 	if !strings.Contains(again.String(), "7 messages so far") {
 		t.Errorf("replayed: %s", again.String())
 	}

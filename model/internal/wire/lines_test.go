@@ -11,19 +11,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/qtype-dev/qtype/model/internal/wire"
+	"github.com/qtype-dev/qtype/model/modeltest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func all(r io.Reader) (list []string, err error) {
-	for e := wire.NewEvents(r); ; {
-		data, err := e.Next()
-		if err != nil {
-			return list, err
-		}
-		list = append(list, string(data))
-	}
-}
 
 func TestEvents(t *testing.T) {
 	long := strings.Repeat("x", 100_000) // longer than the buffer
@@ -47,7 +38,7 @@ func TestEvents(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			for _, r := range []io.Reader{strings.NewReader(tt.text), iotest.OneByteReader(strings.NewReader(tt.text))} {
-				got, err := all(r)
+				got, err := modeltest.Events(r)
 				if d := cmp.Diff(tt.want, got); d != "" || !errors.Is(err, io.EOF) {
 					t.Errorf("%v\n%s", err, d)
 				}
@@ -68,11 +59,11 @@ func (zeroes) Read(p []byte) (int, error) {
 
 func TestEvents_Limit(t *testing.T) {
 	many := io.MultiReader(strings.NewReader("data: "), zeroes{})
-	if _, err := all(many); !errors.Is(err, wire.ErrTooLong) {
+	if _, err := modeltest.Events(many); !errors.Is(err, wire.ErrTooLong) {
 		t.Errorf("an endless line: %v", err)
 	}
 	lines := strings.NewReader(strings.Repeat("data: "+strings.Repeat("x", 1<<20)+"\n", 20))
-	if _, err := all(lines); !errors.Is(err, wire.ErrTooLong) {
+	if _, err := modeltest.Events(lines); !errors.Is(err, wire.ErrTooLong) {
 		t.Errorf("endless lines: %v", err)
 	}
 }
