@@ -79,7 +79,7 @@ func TestCommand(t *testing.T) {
 				e.call(method, nil, nil)
 			}
 			if len(c.end) == 0 {
-				_ = streams.WriteCloser.Close()
+				_ = streams.Close()
 			}
 			<-e.conn.DisconnectNotify()
 			_ = server.Wait()
