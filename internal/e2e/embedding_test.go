@@ -85,7 +85,7 @@ func TestEmbedding_SentenceModel(t *testing.T) {
 	}
 	app = openApp(t, embeddingDocument(at+", model_id: all-MiniLM-L6-v2, dimensions: 1536", "text"))
 	assertLines(t, runAll(t, app, "main", map[string]any{"words": "x"}),
-		"row 1: step embed: model vectors: the vectors have 384 numbers, the document declares dimensions: 1536")
+		"row 1: step embed: model vectors: the vectors have 384 dimensions, but the document declares 1536")
 	app = openApp(t, embeddingDocument(at+", model_id: text-embedding-3-large, dimensions: 3072", "text"))
 	assertLines(t, runAll(t, app, "main", map[string]any{"words": "x"}),
 		"row 1: step embed: model vectors: HTTP 404: The model `text-embedding-3-large` does not exist (http://"+server.Address()+"/v1)")
