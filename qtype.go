@@ -30,6 +30,7 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/spec/source"
+	"github.com/qtype-dev/qtype/steps"
 	"github.com/qtype-dev/qtype/tool"
 	"github.com/qtype-dev/qtype/validate"
 	"github.com/qtype-dev/qtype/validate/lint"
@@ -107,6 +108,9 @@ func WithLog(log func(line string)) Option { return func(o *options) { o.run.Log
 
 // WithMocks replaces models and tools, for tests.
 func WithMocks(d runtime.Mocks) Option { return func(o *options) { o.run.Mocks = d } }
+
+// WithObserver reports the operations of all runs to o, for traces and metrics.
+func WithObserver(o steps.Observer) Option { return func(opts *options) { opts.run.Observer = o } }
 
 // WithHTTP sets the HTTP client of models and tools.
 func WithHTTP(c *http.Client) Option { return func(o *options) { o.run.HTTP = c } }

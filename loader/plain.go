@@ -29,20 +29,12 @@ type ValuePair struct {
 // It does not expand environment variables or follow includes. The value is nil if
 // the file cannot be read or is not YAML.
 func LoadValue(ctx context.Context, path string, opts Options) (*Value, *source.File, diag.List) {
-	opts.NoDotEnv = true
-	f := newLoadState(ctx, opts, filepath.Dir(path))
-	f.noIncludes, f.verbatim = true, true
-	file := &source.File{Path: f.name(path)}
+	f, file, list := loadText(ctx, path, opts)
 	defer f.remote.close()
-	content, problem := f.read(path, "")
-	if problem != nil {
-		rule := ruleUnreadable
-		if problem.rule != nil {
-			rule = *problem.rule
-		}
-		return nil, file, diag.List{rule.At(source.Span{File: file}, "%s %s", file.Path, problem.text)}
+	if list != nil {
+		return nil, file, list
 	}
-	file.Text = content
+	f.noIncludes, f.verbatim = true, true
 	f.files = append(f.files, file)
 	root := (&builder{loadState: f, file: file, path: path}).buildRoot()
 	hideTexts(root)
@@ -51,6 +43,31 @@ func LoadValue(ctx context.Context, path string, opts Options) (*Value, *source.
 		return nil, file, f.diags.list
 	}
 	return root.plain(map[*node]*Value{}), file, f.diags.list
+}
+
+// LoadText reads a file that is not YAML, with the limits and messages of documents. The
+// list is empty if the file has been read.
+func LoadText(ctx context.Context, path string, opts Options) (*source.File, diag.List) {
+	f, file, list := loadText(ctx, path, opts)
+	f.remote.close()
+	return file, list
+}
+
+// loadText reads a file. The caller closes the remote part of the state.
+func loadText(ctx context.Context, path string, opts Options) (*loadState, *source.File, diag.List) {
+	opts.NoDotEnv = true
+	f := newLoadState(ctx, opts, filepath.Dir(path))
+	file := &source.File{Path: f.name(path)}
+	content, problem := f.read(path, "")
+	if problem != nil {
+		rule := ruleUnreadable
+		if problem.rule != nil {
+			rule = *problem.rule
+		}
+		return f, file, diag.List{rule.At(source.Span{File: file}, "%s %s", file.Path, problem.text)}
+	}
+	file.Text = content
+	return f, file, nil
 }
 
 // hideTexts hides texts whose keys look like those of secrets; numbers such as maxTokens are not hidden.

@@ -97,3 +97,27 @@ func (t *Turn) noteCall(b Budget, v *view, sel selection, sent []*Entry, left in
 	}
 	t.call = n
 }
+
+// Report returns what Commit will fill. It must be called before.
+func (t *Turn) Report() *TurnReport {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.report == nil {
+		t.report = &TurnReport{}
+	}
+	return t.report
+}
+
+// Retrieved returns the positions of the earlier messages that the context of the
+// last call has; nil if it has none.
+func (t *Turn) Retrieved() (found []int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.call == nil {
+		return nil
+	}
+	for i := range t.call.call.Context {
+		found = append(found, t.call.call.Context[i].Found...)
+	}
+	return found
+}

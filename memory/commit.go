@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 )
@@ -71,9 +72,10 @@ func (m *Memory) forget(ctx context.Context, key Key) error {
 	return m.context.Delete(ctx, m.store, key)
 }
 
-// knownIDs returns which of the ids belong to messages of the session that did not fail.
-func (m *Memory) knownIDs(ctx context.Context, key Key, ids []string) (map[string]bool, error) {
-	known := map[string]bool{}
+// knownIDs returns which of the ids belong to messages of the session that did
+// not fail, with their positions.
+func (m *Memory) knownIDs(ctx context.Context, key Key, ids []string) (map[string]int64, error) {
+	known := map[string]int64{}
 	if len(ids) == 0 {
 		return known, nil
 	}
@@ -81,7 +83,41 @@ func (m *Memory) knownIDs(ctx context.Context, key Key, ids []string) (map[strin
 		if err != nil {
 			return nil, err
 		}
-		known[e.Message.ID] = true
+		known[e.Message.ID] = e.Seq
 	}
 	return known, nil
+}
+
+// withoutKnown returns the entries that the session does not have yet. A message
+// that was rewound gets another id, always the same one, so that it can be added
+// once more; ids has the new ids by the old ones.
+func (m *Memory) withoutKnown(ctx context.Context, key Key, s State, entries []*Entry) (rest []*Entry, ids map[string]string, err error) {
+	rewound := s.WasRewound()
+	ids = map[string]string{}
+	for renamed := true; renamed; entries = rest {
+		names := make([]string, len(entries))
+		for i, e := range entries {
+			names[i] = e.Message.ID
+		}
+		known, err := m.knownIDs(ctx, key, names)
+		if err != nil {
+			return nil, nil, err
+		}
+		renamed, rest = false, nil // a store may have the slice of an earlier attempt
+		for _, e := range entries {
+			seq := known[e.Message.ID]
+			switch {
+			case seq == 0:
+			case rewound(seq):
+				c := *e
+				c.Message.ID = fmt.Sprintf("%s~%d", e.Message.ID, seq)
+				ids[e.Message.ID] = c.Message.ID
+				e, renamed = &c, true
+			default:
+				continue
+			}
+			rest = append(rest, e)
+		}
+	}
+	return rest, ids, nil
 }

@@ -19,6 +19,9 @@ type ContextSource interface {
 	Check() error
 	// Begin returns the context of a turn. It reads nothing yet.
 	Begin(s ContextSession) TurnContext
+	// Stale returns the names of the session's values that depend on messages from
+	// a position on, which are about to leave the session.
+	Stale(h Head, from int64) []string
 	// Delete deletes what the source stored apart from the session. It is called
 	// before the session is deleted, so that both can be repeated after a crash.
 	Delete(ctx context.Context, store Store, key Key) error
@@ -69,7 +72,7 @@ type ContextSession interface { //nolint:interfacebloat // one view of a turn; p
 	// sends, or the position after the history for one of the turn itself.
 	FirstSent() int64
 	// Evicted yields the entries from a position up to FirstSent that may be part of
-	// the context: neither failed nor from a window that was replaced.
+	// the context: neither failed nor rewound nor from a window that was replaced.
 	Evicted(from int64) iter.Seq2[*Entry, error]
 	// Update sets a value of the session, with an event, during the turn. change
 	// is called again after a conflict and returns false if there is nothing to do.
@@ -79,6 +82,12 @@ type ContextSession interface { //nolint:interfacebloat // one view of a turn; p
 	Count(text string) int
 	// Now returns the time in the precision of stores.
 	Now() time.Time
+}
+
+// WasRewound returns a function that reports whether the message at a position was rewound.
+func (s State) WasRewound() func(seq int64) bool {
+	_, rewound, _ := s.ranges() // checked when the session was read
+	return rewound.has
 }
 
 // FirstPosition returns the lowest position that a window in state s can contain.

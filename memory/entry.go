@@ -17,6 +17,7 @@ const (
 	Flushed                // no longer part of the window
 	Failed                 // from a turn that failed or was cancelled; never part of the window
 	Replaced               // a system message that a newer one replaced
+	Rewound                // from a turn that was rewound; never part of the window again
 )
 
 // String returns the status in lower case.
@@ -30,6 +31,8 @@ func (s Status) String() string {
 		return "failed"
 	case Replaced:
 		return "replaced"
+	case Rewound:
+		return "rewound"
 	}
 	return "unknown"
 }
@@ -63,6 +66,7 @@ const (
 	EventFlush  EventKind = "flush"  // messages left the window
 	EventFailed EventKind = "failed" // a turn failed; its messages never entered the window
 	EventSet    EventKind = "set"    // the whole window was replaced
+	EventRewind EventKind = "rewind" // the messages of a turn and of those after it left for good
 	EventSent   EventKind = "sent"   // the last call of a model in a turn
 
 	EventSummary   EventKind = "summary"   // evicted messages were added to the summary
@@ -71,19 +75,20 @@ const (
 
 // Event describes a change of a session's window or values.
 type Event struct {
-	Kind     EventKind   `json:"kind"`             // what happened
-	Turn     int64       `json:"turn"`             // the turn in which it happened
-	From     int64       `json:"from"`             // position of the first message concerned; sent: 0 for none
-	To       int64       `json:"to"`               // position of the last one
-	Messages int         `json:"messages"`         // number of messages: evicted, failed or sent
-	Tokens   int         `json:"tokens"`           // their tokens
-	Rule     spec.Policy `json:"rule,omitempty"`   // flush: the policy
-	Before   int         `json:"before,omitempty"` // flush: size of the window before, in Unit
-	Limit    int         `json:"limit,omitempty"`  // flush: the exceeded limit, in Unit
-	Unit     Unit        `json:"unit,omitempty"`   // flush: unit of Before and Limit; tokens if empty
-	Reason   string      `json:"reason"`           // one line for users: the rule with its numbers, or why the turn failed
-	Call     *Call       `json:"call,omitempty"`   // sent: the model and its room
-	Time     time.Time   `json:"time"`             // in UTC
+	Kind     EventKind   `json:"kind"`              // what happened
+	Turn     int64       `json:"turn"`              // the turn in which it happened
+	From     int64       `json:"from"`              // position of the first message concerned; sent: 0 for none
+	To       int64       `json:"to"`                // position of the last one
+	Messages int         `json:"messages"`          // number of messages: evicted, failed or sent
+	Tokens   int         `json:"tokens"`            // their tokens
+	Rule     spec.Policy `json:"rule,omitempty"`    // flush: the policy
+	Before   int         `json:"before,omitempty"`  // flush: size of the window before, in Unit
+	Limit    int         `json:"limit,omitempty"`   // flush: the exceeded limit, in Unit
+	Unit     Unit        `json:"unit,omitempty"`    // flush: unit of Before and Limit; tokens if empty
+	Rewound  int64       `json:"rewound,omitempty"` // rewind: the first turn that left
+	Reason   string      `json:"reason"`            // one line for users: the rule with its numbers, or why the turn failed
+	Call     *Call       `json:"call,omitempty"`    // sent: the model and its room
+	Time     time.Time   `json:"time"`              // in UTC
 }
 
 // Call describes the last call of a model in a turn.
@@ -131,4 +136,5 @@ type SessionInfo struct {
 	Unit     Unit      // unit of Used and Limit
 	LastSaid time.Time // when the newest message was added, in UTC
 	Flushes  int       // how often messages were evicted
+	Turns    int64     // number of the newest turn
 }

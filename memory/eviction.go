@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sort"
@@ -155,6 +156,31 @@ func parseSeqRanges(text string) (seqRanges, error) {
 		out = append(out, seqRange{from, to})
 	}
 	return out, nil
+}
+
+// union returns the positions that are in r or in one of the others.
+func (r seqRanges) union(others ...seqRange) seqRanges {
+	var out seqRanges
+	all := slices.Concat(r, others)
+	slices.SortFunc(all, func(a, b seqRange) int { return cmp.Compare(a.from, b.from) })
+	for _, one := range all {
+		if n := len(out); n > 0 && one.from <= out[n-1].to+1 {
+			out[n-1].to = max(out[n-1].to, one.to)
+			continue
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// since returns the positions from a position on.
+func (r seqRanges) since(from int64) seqRanges {
+	i := sort.Search(len(r), func(i int) bool { return r[i].to >= from })
+	out := slices.Clone(r[i:])
+	if len(out) > 0 {
+		out[0].from = max(out[0].from, from)
+	}
+	return out
 }
 
 func (r seqRanges) has(seq int64) bool {

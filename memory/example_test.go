@@ -137,3 +137,36 @@ func ExampleMemory_Events() {
 	// Output:
 	// flush 1 3 messages in the window exceeded max_messages 2; 1 message had to leave, 1 message left
 }
+
+// A user edits a message. The undone turn can be forked.
+func ExampleMemory_Rewind() {
+	ctx := context.Background()
+	m := newExample(10)
+	for _, text := range []string{"one", "two"} {
+		if err := m.Append(ctx, "ada", chat.Text(chat.User, text)); err != nil {
+			log.Fatal(err)
+		}
+	}
+	err := errors.Join(
+		m.Rewind(ctx, "ada", 2),
+		m.Append(ctx, "ada", chat.Text(chat.User, "three")),
+		m.Fork(ctx, "ada", "before", 2),
+	)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, session := range []string{"ada", "before"} {
+		window, err := m.Window(ctx, session)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(window.Text())
+	}
+	// Output:
+	// user: one
+	//
+	// user: three
+	// user: one
+	//
+	// user: two
+}

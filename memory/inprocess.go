@@ -293,6 +293,11 @@ func (p *inProcess) Sessions(ctx context.Context, memory string) iter.Seq2[Sessi
 	}
 }
 
+// ListSessions looks at all sessions of the store: they are in RAM.
+func (p *inProcess) ListSessions(ctx context.Context, memory string, q SessionQuery) ([]SessionHead, error) {
+	return q.page(p.Sessions(ctx, memory))
+}
+
 // Close discards all sessions.
 func (p *inProcess) Close() error {
 	p.mu.Lock()

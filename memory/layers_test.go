@@ -22,13 +22,13 @@ const anyPolicy = "policy_*"
 // layers are the files of the package. A file refers to declarations in its own
 // file and in the files before it.
 var layers = []string{
-	"entry", "window", "tokens", "message", "store", "inprocess",
+	"entry", "window", "tokens", "message", "store", "listing", "observed_store", "inprocess",
 	"eviction", "view",
 	"policy", anyPolicy, "policies",
 	"transition", "variables", "session_table", "context",
-	"memory", "load", "commit",
-	"budget", "turn", "turn_context", "call",
-	"write", "read", "expiry",
+	"memory", "load", "commit", "timeline",
+	"budget", "turn_report", "turn", "turn_context", "call",
+	"write", "read", "expiry", "rewind", "fork", "ephemeral", "import",
 }
 
 // TestFiles_ReferToEarlierFiles type-checks the package and reports references

@@ -49,7 +49,7 @@ func (m *Memory) loadHead(ctx context.Context, key Key, head Head) (*view, error
 		v.begin = head.State.Keep
 	}
 	var err error
-	if v.gaps, err = parseSeqRanges(head.State.Evicted); err != nil {
+	if v.gaps, _, err = head.State.ranges(); err != nil {
 		return nil, fmt.Errorf("memory %s, session %q: %w", m.id, key.Session, err)
 	}
 	if text := head.Values[stepSystemValue]; len(text) > 0 {
@@ -112,10 +112,14 @@ func (m *Memory) extendBack(ctx context.Context, key Key, v *view, p evictionPol
 		return v, nil
 	}
 	back := int64(firstLookback)
+	_, rewound, err := v.state.ranges()
+	if err != nil {
+		return nil, err
+	}
 	for !r.covers(v) {
 		wide := m.newView()
 		wide.version, wide.state, wide.values, wide.system, wide.step = v.version, v.state, v.values, v.system, v.step
-		wide.begin = max(v.begin-back, v.minSeq())
+		wide.begin, wide.gaps = max(v.begin-back, v.minSeq()), rewound
 		back *= 2
 		if err := m.loadEntries(ctx, key, wide); err != nil {
 			return nil, err

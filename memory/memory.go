@@ -16,15 +16,17 @@
 //
 // The files depend on each other in one direction:
 //
-//	entry, window, tokens, message, store    the data and the Store interface
-//	inprocess                                a store
+//	entry, window, tokens, message           the data
+//	store, listing                           the Store interface
+//	observed_store, inprocess                stores
 //	eviction, view                           a session at one version
 //	policy, policy_*, policies               what leaves the window
 //	variables, transition                    changes: the one path of every write
 //	session_table, context                   locks and cache; the context interface
-//	memory, load, commit                     reading and writing a session
-//	budget, turn, turn_context, call                 turns
+//	memory, load, commit, timeline           reading and writing a session
+//	budget, turn_report, turn, turn_context, call    turns
 //	write, read, expiry                      the other methods of Memory
+//	rewind, fork, ephemeral, import          those for whole sessions
 package memory
 
 import (
@@ -53,6 +55,7 @@ type Config struct {
 	Context  ContextSource               // flush: what is sent in addition to the messages; nil: nothing
 	Live     int                         // sessions whose windows are cached in this process; 0: 1,024, or all with NewInProcess
 	Now      func() time.Time            // the clock; nil: time.Now
+	Observe  StoreObserver               // is notified of the operations of the store; nil: nothing is
 }
 
 // Memory is one declared memory with all its sessions. It is safe for
@@ -87,7 +90,7 @@ func New(cfg Config, store Store) (*Memory, error) {
 
 func newMemory(cfg Config, kind policyKind, store Store) (*Memory, error) {
 	m := &Memory{id: cfg.ID, kind: kind, systemFirst: cfg.KeepSystemFirst, limitsOf: cfg.LimitsOf,
-		turns: cfg.Turns, ttl: cfg.TTL, counter: cfg.Counter, now: cfg.Now, store: store, context: cfg.Context}
+		turns: cfg.Turns, ttl: cfg.TTL, counter: cfg.Counter, now: cfg.Now, store: observeStore(store, cfg.Observe), context: cfg.Context}
 	if m.turns == "" {
 		m.turns = Queue
 	}

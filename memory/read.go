@@ -66,12 +66,17 @@ func (m *Memory) ReadJSON(ctx context.Context, session string, o ReadOptions) ([
 // History yields all messages of the session in order, and reads them while the
 // range continues. Messages that are added after it began are not part of it.
 func (m *Memory) History(ctx context.Context, session string) iter.Seq2[Entry, error] {
+	return m.HistoryRange(ctx, session, 1, 0)
+}
+
+// HistoryRange is History for the positions from..to; 0 for to is the end.
+func (m *Memory) HistoryRange(ctx context.Context, session string, from, to int64) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		key := m.key(session)
 		head, err := m.store.Head(ctx, key)
-		var gaps seqRanges
+		var gaps, rewound seqRanges
 		if err == nil {
-			gaps, err = parseSeqRanges(head.State.Evicted)
+			gaps, rewound, err = head.State.ranges()
 		}
 		if err != nil {
 			yield(Entry{}, err)
@@ -80,7 +85,10 @@ func (m *Memory) History(ctx context.Context, session string) iter.Seq2[Entry, e
 		if head.State.Last == 0 || m.expired(head.State) {
 			return
 		}
-		for e, err := range m.store.Entries(ctx, key, Query{To: head.State.Last}) {
+		if to <= 0 || to > head.State.Last {
+			to = head.State.Last
+		}
+		for e, err := range m.store.Entries(ctx, key, Query{From: from, To: to}) {
 			if err == nil {
 				err = checkDecrypted(key, e)
 			}
@@ -89,7 +97,7 @@ func (m *Memory) History(ctx context.Context, session string) iter.Seq2[Entry, e
 				return
 			}
 			out := *e
-			out.Status = head.State.status(e, gaps)
+			out.Status = head.State.status(e, gaps, rewound)
 			if !yield(out, nil) {
 				return
 			}
@@ -122,19 +130,36 @@ func (m *Memory) Sessions(ctx context.Context) ([]SessionInfo, error) {
 		if m.expired(l.Head.State) {
 			continue
 		}
-		p, err := m.policyOf(l.Session)
+		info, err := m.infoOf(l.Session, l.Head.State)
 		if err != nil {
 			return nil, err
 		}
-		s := l.Head.State // without reading the session: a system message that counts is left out
-		used, limit, unit := p.usage(s.InWindow, s.Tokens)
-		if unit == InCharacters {
-			used = s.Used
-		}
-		out = append(out, SessionInfo{Session: l.Session, Messages: s.Last, InWindow: s.InWindow, Tokens: s.Tokens,
-			Used: used, Limit: limit, Unit: unit, LastSaid: s.LastSaid, Flushes: s.Flushes})
+		out = append(out, info)
 	}
 	return out, nil
+}
+
+// Info describes one session; the zero SessionInfo for an unknown or expired one.
+func (m *Memory) Info(ctx context.Context, session string) (SessionInfo, error) {
+	head, err := m.Head(ctx, session)
+	if err != nil || head.Version == 0 {
+		return SessionInfo{}, err
+	}
+	return m.infoOf(session, head.State)
+}
+
+// infoOf describes a session without reading it: a system message that counts is left out.
+func (m *Memory) infoOf(session string, s State) (SessionInfo, error) {
+	p, err := m.policyOf(session)
+	if err != nil {
+		return SessionInfo{}, err
+	}
+	used, limit, unit := p.usage(s.InWindow, s.Tokens)
+	if unit == InCharacters {
+		used = s.Used
+	}
+	return SessionInfo{Session: session, Messages: s.Last, InWindow: s.InWindow, Tokens: s.Tokens,
+		Used: used, Limit: limit, Unit: unit, LastSaid: s.LastSaid, Flushes: s.Flushes, Turns: s.Turns}, nil
 }
 
 // Head returns version, state and values of a session as committed; the zero

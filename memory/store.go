@@ -90,6 +90,7 @@ type State struct {
 	InWindow int       `json:"in_window"`          // messages of the window without the system message
 	Tokens   int       `json:"tokens"`             // their tokens
 	Floor    int64     `json:"floor,omitempty"`    // no message before this position returns: the window was replaced there
+	Rewound  string    `json:"rewound,omitempty"`  // positions that were rewound, in the form of Evicted
 	Keep     int64     `json:"keep,omitempty"`     // round_window: later reads may need the messages from this position on
 	Kept     int       `json:"kept,omitempty"`     // round_window: the number of those messages
 	Used     int       `json:"used,omitempty"`     // round_window: characters in the window

@@ -133,7 +133,7 @@ func userUpTo(next, base *view, own int) int {
 func (t *transition) replace(p evictionPolicy, rule spec.Policy, base *view, entries []*Entry, now time.Time) {
 	entries = withoutDuplicates(p, nil, entries)
 	t.beginTurn(base, entries, now)
-	event := Event{Kind: EventSet, Reason: "the window was replaced"}
+	event := Event{Kind: EventSet, Reason: "the window was replaced"} // From is 0 if it was empty
 	for _, e := range base.entries {
 		if e.Seq < base.state.First { // a rereader's view has more than the window
 			continue
@@ -143,7 +143,7 @@ func (t *transition) replace(p evictionPolicy, rule spec.Policy, base *view, ent
 		}
 		event.To, event.Messages, event.Tokens = e.Seq, event.Messages+1, event.Tokens+e.Tokens
 	}
-	if event.Messages > 0 {
+	if base.state.Last > 0 {
 		t.addEvent(event)
 	}
 	empty := newView(base.measured)
@@ -215,11 +215,24 @@ func (t *transition) evict(p evictionPolicy, rule spec.Policy, own, user int, sy
 	v.state.Flushes++
 }
 
-// finish completes the state.
+// finish completes the state, with an event for what left the window of a rereader.
 func (t *transition) finish(p evictionPolicy, base *view) {
+	t.settle(p)
+	if r, ok := p.(rereader); ok {
+		if e := r.evicted(&t.next, base.state.First, base.entries, t.change.Entries); e != nil {
+			t.change.Events = append(t.change.Events, *e)
+			t.next.state.Flushes++
+			t.change.State = t.next.state
+		}
+	}
+}
+
+// settle makes the state that of the view's entries.
+func (t *transition) settle(p evictionPolicy) {
 	v := &t.next
 	st := &v.state
 	st.First, st.Evicted, st.InWindow, st.Tokens = v.begin, v.gaps.String(), len(v.entries), v.tokens
+	st.Keep, st.Kept, st.Used = 0, 0, 0 // the policy was another one before
 	if r, ok := p.(rereader); ok {
 		st.Keep, st.Kept = v.begin, len(v.entries)
 		sent := r.selectForCall(v)
@@ -231,10 +244,6 @@ func (t *transition) finish(p evictionPolicy, base *view) {
 			}
 		}
 		st.Used = sent.used
-		if e := r.evicted(v, base.state.First, base.entries, t.change.Entries); e != nil {
-			t.change.Events = append(t.change.Events, *e)
-			st.Flushes++
-		}
 	}
 	t.change.State = *st
 }

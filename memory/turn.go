@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,11 +35,16 @@ type Turn struct {
 	context   TurnContext    // nil without context, and before the first call of a model
 	operation string         // the idempotency key, empty for none
 	done      bool           // the session has committed the operation before
+	report    *TurnReport    // nil if none is wanted
 	unchecked bool           // some staged messages have ids that the session may have outside its window
 	ended     bool
 }
 
 var errEnded = errors.New("the turn has ended")
+
+// ErrSuspended is the reason of an Abort that records nothing: the turn will be
+// repeated, for example after a restart of the program.
+var ErrSuspended = errors.New("the turn was suspended and will be repeated")
 
 // Turn runs f in a turn of the session. It commits if f returns nil; otherwise
 // it aborts with f's error as the reason, and returns it.
@@ -311,7 +317,7 @@ func (t *Turn) commit(ctx context.Context, each bool) error {
 		return err
 	}
 	if d, ok := t.memory.store.(Deduplicator); !ok || !d.Distinct() {
-		if err := t.dropKnown(ctx); err != nil {
+		if err := t.dropKnown(ctx, t.base); err != nil {
 			return err
 		}
 	}
@@ -380,6 +386,7 @@ func (t *Turn) apply(ctx context.Context, plan planner, result *view) error {
 		if err == nil {
 			n.next.version = n.change.Next
 			m.sessions.setViewOf(t.live, &n.next)
+			t.report.fill(t.policy, t.base, n)
 			if result != nil {
 				*result = n.next
 			}
@@ -411,7 +418,7 @@ func (t *Turn) rebase(ctx context.Context, base *view) error {
 		return err
 	}
 	t.unchecked = true
-	if err := t.dropKnown(ctx); err != nil {
+	if err := t.dropKnown(ctx, base); err != nil {
 		return err
 	}
 	t.base = base
@@ -420,26 +427,18 @@ func (t *Turn) rebase(ctx context.Context, base *view) error {
 }
 
 // dropKnown drops the staged messages that the session has already, if that is not known yet.
-func (t *Turn) dropKnown(ctx context.Context) error {
+func (t *Turn) dropKnown(ctx context.Context, base *view) error {
 	if !t.unchecked {
 		return nil
 	}
-	var staged []string
-	for _, e := range t.staged {
-		staged = append(staged, e.Message.ID)
-	}
-	known, err := t.memory.knownIDs(ctx, t.key, staged)
+	rest, ids, err := t.memory.withoutKnown(ctx, t.key, base.state, t.staged)
 	if err != nil {
 		return err
 	}
-	t.unchecked = false
-	var rest []*Entry // a store may have the slice of an earlier attempt
-	for _, e := range t.staged {
-		if !known[e.Message.ID] {
-			rest = append(rest, e)
-		}
+	t.unchecked, t.staged = false, rest
+	for t.call != nil && (ids[t.call.first] != "" || ids[t.call.last] != "") {
+		t.call.first, t.call.last = cmp.Or(ids[t.call.first], t.call.first), cmp.Or(ids[t.call.last], t.call.last)
 	}
-	t.staged = rest
 	return nil
 }
 
@@ -454,11 +453,14 @@ func (t *Turn) Abort(ctx context.Context, reason error) error {
 		return nil
 	}
 	defer t.end()
+	if errors.Is(reason, ErrSuspended) {
+		return nil
+	}
 	text := "the turn was aborted"
 	if reason != nil {
 		text = textfmt.OneLine(validText(reason.Error()))
 	}
-	if err := t.dropKnown(ctx); err != nil {
+	if err := t.dropKnown(ctx, t.base); err != nil {
 		return err
 	}
 	return t.apply(ctx, func(base *view, n *transition) (bool, error) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,11 +16,16 @@ import (
 // variablesValue is the value with a session's variables.
 const variablesValue = "variables"
 
+// replacedValue is the value with the variables that were replaced or removed
+// lately, so that Rewind and Fork can return to them.
+const replacedValue = "variables.replaced"
+
 // The limits of variables.
 const (
 	maxVariableName  = 128      // bytes of a name
 	maxVariableBytes = 64 << 10 // of one value, as JSON
 	maxVariables     = 1_000    // in one session
+	maxReplacedBytes = 64 << 10 // of the replaced ones, as JSON
 )
 
 // Variable is a named value that steps and agents keep for a session.
@@ -122,24 +126,82 @@ func changedVariables(base *view, set []Variable) []Variable {
 
 // setVariables sets variables of the session, all of which differ from the current ones.
 func (t *transition) setVariables(memory string, set []Variable) error {
-	stamped := slices.Clone(set)
+	stamped, old := slices.Clone(set), variablesOf(t.next.values)
+	replaced := replacedOf(t.next.values)
 	var names []string
 	for i := range stamped {
-		stamped[i].Turn = t.next.state.Turns
+		turn := t.next.state.Turns
+		stamped[i].Turn = turn
 		names = append(names, stamped[i].Name)
+		for _, v := range old {
+			if v.Name == stamped[i].Name && v.Turn < turn {
+				replaced = append(replaced, replacedVariable{v, turn})
+			}
+		}
 	}
-	all := mergeVariables(variablesOf(t.next.values), stamped)
+	all := mergeVariables(old, stamped)
 	if len(all) > maxVariables {
 		return tooManyVariables(memory, names[0])
 	}
-	raw, err := json.Marshal(all)
-	if err != nil {
-		return errors.New("the variables cannot be written as JSON")
-	}
-	if len(all) == 0 {
-		raw = nil
-	}
-	t.setValue(variablesValue, raw)
+	t.writeVariables(all, replaced)
 	t.addEvent(Event{Kind: EventVariables, Reason: "set: " + strings.Join(names, ", ")})
 	return nil
+}
+
+// replacedVariable is a variable that a later turn replaced or removed.
+type replacedVariable struct {
+	Variable
+	Until int64 `json:"until"` // that turn
+}
+
+func replacedOf(values map[string][]byte) (all []replacedVariable) {
+	if raw := values[replacedValue]; len(raw) > 0 && json.Unmarshal(raw, &all) != nil {
+		return nil
+	}
+	return all
+}
+
+// writeVariables sets both values with variables. The oldest replaced ones are
+// dropped beyond maxReplacedBytes.
+func (t *transition) writeVariables(all []Variable, replaced []replacedVariable) {
+	size := 0
+	for i, v := range slices.Backward(replaced) {
+		if size += len(v.Name) + len(v.Value) + len(`{"name":"","value":,"turn":1234,"until":1234},`); size > maxReplacedBytes {
+			replaced = replaced[i+1:]
+			break
+		}
+	}
+	for name, list := range map[string]struct {
+		n   int
+		all any
+	}{variablesValue: {len(all), all}, replacedValue: {len(replaced), replaced}} {
+		raw, _ := json.Marshal(list.all) // values are valid JSON
+		if list.n == 0 {
+			raw = nil
+		}
+		if raw != nil || len(t.next.values[name]) > 0 {
+			t.setValue(name, raw)
+		}
+	}
+}
+
+// setVariablesOf gives the variables the values that they had after a turn.
+func (t *transition) setVariablesOf(turn int64) {
+	var then []Variable
+	var earlier []replacedVariable
+	for _, v := range replacedOf(t.next.values) {
+		switch {
+		case v.Until <= turn:
+			earlier = append(earlier, v)
+		case v.Turn <= turn:
+			then = append(then, v.Variable)
+		}
+	}
+	for _, v := range variablesOf(t.next.values) {
+		if v.Turn <= turn {
+			then = append(then, v)
+		}
+	}
+	slices.SortStableFunc(then, func(a, b Variable) int { return cmp.Compare(a.Turn, b.Turn) })
+	t.writeVariables(then, earlier)
 }

@@ -152,6 +152,14 @@ func (v *view) setGaps(newest int64) {
 	}
 }
 
+// ranges returns the parsed positions of Evicted and Rewound.
+func (s State) ranges() (evicted, rewound seqRanges, err error) {
+	if evicted, err = parseSeqRanges(s.Evicted); err == nil {
+		rewound, err = parseSeqRanges(s.Rewound)
+	}
+	return evicted, rewound, err
+}
+
 // rounds returns the number of rounds. Messages before the first user message
 // are a round too.
 func (v *view) rounds() int {
@@ -187,11 +195,14 @@ func (v *view) systemTokens() int {
 	return 0
 }
 
-// status returns the status of an entry of a session in state s; gaps is s.Evicted.
-func (s State) status(e *Entry, gaps seqRanges) Status {
+// status returns the status of an entry of a session in state s; gaps is
+// s.Evicted, rewound is s.Rewound.
+func (s State) status(e *Entry, gaps, rewound seqRanges) Status {
 	switch {
 	case e.Status == Failed:
 		return Failed
+	case rewound.has(e.Seq):
+		return Rewound
 	case isSystem(e) && e.Seq != s.System:
 		return Replaced
 	case !isSystem(e) && (e.Seq < s.First || gaps.has(e.Seq)):

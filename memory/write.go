@@ -71,11 +71,11 @@ func (m *Memory) Set(ctx context.Context, session string, msgs ...chat.Message) 
 	}
 	entries := make([]*Entry, len(msgs))
 	for i, msg := range msgs {
-		if known[msg.ID] {
+		if known[msg.ID] != 0 {
 			msg.ID = ""
 		}
 		entries[i] = newEntry(m.counter, msg)
-		known[entries[i].Message.ID] = true
+		known[entries[i].Message.ID] = -1
 	}
 	return t.apply(ctx, func(base *view, n *transition) (bool, error) {
 		n.replace(t.policy, m.kind.Name, base, entries, m.moment())

@@ -82,16 +82,17 @@ type Usage struct {
 	Model  string // the id of the fallback that an Embedder called; empty for the model itself
 }
 
-// Call sends req and waits for the whole answer. It passes text deltas to onText if that is not nil.
-func Call(ctx context.Context, m Chat, req Request, onText func(string)) (*Response, error) {
+// Call sends req and waits for the whole answer. It passes deltas of text and reasoning
+// to onDelta if that is not nil.
+func Call(ctx context.Context, m Chat, req Request, onDelta func(Event)) (*Response, error) {
 	for ev, err := range m.Generate(ctx, req) {
 		switch {
 		case err != nil:
 			return nil, err
 		case ev.Response != nil:
 			return ev.Response, nil
-		case ev.Text != "" && onText != nil:
-			onText(ev.Text)
+		case onDelta != nil && ev != (Event{}):
+			onDelta(ev)
 		}
 	}
 	return nil, &Error{Message: "the answer ended before it was complete"}

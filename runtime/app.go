@@ -16,6 +16,7 @@ import (
 	"github.com/qtype-dev/qtype/memory/storeurl"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/steps"
 	"github.com/qtype-dev/qtype/tool"
 	"github.com/qtype-dev/qtype/tool/factory"
 )
@@ -31,6 +32,8 @@ type Options struct {
 	Log     func(string)                       // receives the lines that Python functions print; it may be called at any time
 	Warn    func(string)                       // receives warnings, one line each; it may be called at any time
 	Mocks   Mocks                              // replace models and tools, for tests
+
+	Observer steps.Observer // receives the operations of all runs, for traces and metrics; nil for none
 }
 
 // Mocks replace what an application declares, so that a test calls nothing

@@ -65,6 +65,7 @@ func (b *batchSink) push(ctx context.Context, row *steps.Row) error {
 // forward passes on a failed row, in its place.
 func (b *batchSink) forward(ctx context.Context, row *steps.Row) error {
 	notifyFailed([]*node{b.node}, row)
+	flowTraceOf(ctx).skipped([]*node{b.node})
 	n := len(b.rows)
 	if n > 0 && b.node.grouper != nil && b.node.grouper.OtherGroup(b.rows[n-1], row) {
 		if err := b.flush(ctx); err != nil { // the batch is complete, and comes before the row
@@ -115,7 +116,7 @@ func (b *batchSink) process(ctx context.Context) error {
 	if b.clock != nil {
 		defer b.clock.switchTo(b.node.count)()
 	}
-	err := recoverPanics(func() error { return b.node.batch.Batch(ctx, rows, b.emit) })
+	err := b.node.processBatch(ctx, rows, b.emit)
 	if err == nil || *b.stopped != nil {
 		return *b.stopped
 	}
@@ -128,6 +129,29 @@ func (b *batchSink) process(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// processBatch runs the batch step on rows, and reports it where that is wanted.
+func (n *node) processBatch(ctx context.Context, rows []*steps.Row, emit steps.Emit) error {
+	run := func(ctx context.Context, emit steps.Emit) error {
+		return recoverPanics(func() error { return n.batch.Batch(ctx, rows, emit) })
+	}
+	if t := flowTraceOf(ctx); t != nil {
+		traced, plain := t.step(ctx, n), run
+		run = func(_ context.Context, emit steps.Emit) error { return traced.batch(rows, emit, plain) }
+	}
+	if !wantsStepEvents(ctx) {
+		return run(ctx, emit)
+	}
+	failed, end := reportBatch(ctx, n.id, rows)
+	err := run(ctx, func(r *steps.Row) error {
+		if n.failureOf(r) != nil {
+			failed(r)
+		}
+		return emit(r)
+	})
+	end(err)
+	return err
 }
 
 func (b *batchSink) finish(ctx context.Context) error {

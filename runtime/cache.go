@@ -71,7 +71,8 @@ func (a *App) addCache(n *node, l *layout) {
 	if cfg.KeyedBy != "inputs" {
 		c.Fingerprint = a.cacheFingerprint(n.plan.Step)
 	}
-	n.step = stepcache.NewStep(n.step, c)
+	n.step = stepcache.NewStep(&observedStep{node: n, step: n.step}, c)
+	n.cached = true
 }
 
 func newPorts(l *layout, refs []*spec.Ref[*spec.Variable]) stepcache.Ports {

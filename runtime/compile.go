@@ -155,7 +155,7 @@ func (f *flow) isStateless() bool {
 }
 
 // invoke runs the flow on one row of another flow.
-func (a *App) invoke(ctx context.Context, f *flow, call steps.FlowCall, emit steps.FlowEmit) error {
+func (a *App) invoke(ctx context.Context, f *flow, call steps.FlowCall, emit steps.FlowEmit) (err error) {
 	row := f.newRow(call.Session, call.Number)
 	row.Ordinal = call.Ordinal
 	for i, ref := range f.spec.Inputs {
@@ -163,7 +163,10 @@ func (a *App) invoke(ctx context.Context, f *flow, call steps.FlowCall, emit ste
 	}
 	ctx, cancel := a.withBudget(ctx, f.spec)
 	defer cancel()
-	first := chain(ctx, f.stages, &callSink{flow: f, emit: emit})
+	ctx, trace := traceFlow(ctx, f)
+	defer func() { trace.end(err) }()
+	trace.begin(row)
+	first := chain(ctx, f.stages, &callSink{flow: f, emit: emit, trace: trace})
 	defer first.stop()
 	defer cancel()
 	if err := first.push(ctx, row); err != nil {
@@ -174,11 +177,13 @@ func (a *App) invoke(ctx context.Context, f *flow, call steps.FlowCall, emit ste
 
 // callSink passes the results of a called flow to the step that calls it.
 type callSink struct {
-	flow *flow
-	emit steps.FlowEmit
+	flow  *flow
+	emit  steps.FlowEmit
+	trace *flowTrace
 }
 
 func (s *callSink) push(_ context.Context, row *steps.Row) error {
+	s.trace.result(row)
 	outputs := make([]any, len(s.flow.spec.Outputs))
 	for i, ref := range s.flow.spec.Outputs {
 		outputs[i] = row.Values[s.flow.layout.Slot(ref.To)]

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"time"
@@ -17,11 +18,20 @@ import (
 // applications may use one store, so the id has that of the application.
 func (a *App) memoryConfig(m *spec.Memory) memory.Config {
 	cfg := MemoryConfig(m, lazyCounter(Encoding(a.spec, m)))
-	cfg.ID = a.spec.ID + "/" + m.ID
+	cfg.ID, cfg.Observe = a.spec.ID+"/"+m.ID, observeStore
 	if cfg.Context != nil {
 		cfg.Context = promptcontext.New(a.opts.Warn, contextBlocks(m, a.sharedModels())...)
 	}
 	return cfg
+}
+
+// observeStore reports an operation of the store of a memory if ctx has observers.
+func observeStore(ctx context.Context, operation string) func(error) {
+	if !steps.ObservedKind(ctx, steps.OperationStore) {
+		return nil
+	}
+	span := steps.StartSpan(ctx, &steps.Operation{Kind: steps.OperationStore, ID: operation})
+	return func(err error) { span.End(&steps.OperationResult{Err: err}) }
 }
 
 // MemoryConfig returns the configuration of a declared memory, with the keys

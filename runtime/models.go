@@ -41,25 +41,29 @@ func (a *App) registerModel(m spec.ModelEntity) {
 func (a *App) newChat(m *spec.Model) (model.Chat, error) {
 	if a.opts.Mocks.Model != nil {
 		if mock, err := a.opts.Mocks.Model(m); mock != nil || err != nil {
-			return mock, err
+			return observeChat(mock, m), err
 		}
 	}
-	made, err := provider.New(m, a.providerOptions())
+	made, err := provider.New(m, a.providerOptions(m))
 	return made, withPosition(m, err)
 }
 
 func (a *App) newEmbedder(m *spec.EmbeddingModel) (model.Embedder, error) {
 	if a.opts.Mocks.Embedder != nil {
 		if mock, err := a.opts.Mocks.Embedder(m); mock != nil || err != nil {
-			return mock, err
+			return observeEmbedder(mock, &m.Model), err
 		}
 	}
-	made, err := provider.NewEmbedder(m, a.providerOptions())
+	made, err := provider.NewEmbedder(m, a.providerOptions(&m.Model))
 	return made, withPosition(m, err)
 }
 
-func (a *App) providerOptions() provider.Options {
-	return provider.Options{Getenv: a.opts.Getenv, HTTP: a.opts.HTTP, Secret: a.secret}
+func (a *App) providerOptions(m *spec.Model) provider.Options {
+	return provider.Options{
+		Getenv: a.opts.Getenv, HTTP: a.opts.HTTP, Secret: a.secret,
+		Wrap:         func(c model.Chat) model.Chat { return observeChat(c, m) },
+		WrapEmbedder: func(e model.Embedder) model.Embedder { return observeEmbedder(e, m) },
+	}
 }
 
 // add adds a model that build makes; join joins it with its fallbacks.

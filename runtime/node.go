@@ -22,6 +22,7 @@ type node struct {
 	permits  chan struct{}         // has limit tokens if the stage has more workers than that
 	onError  errorPolicy           // what to do with rows that the step failed on
 	outputs  []int                 // the slots that the step writes
+	cached   bool                  // a cache is in front of the step
 	maxWait  time.Duration         // how long a batch waits for more rows; 0 for no limit
 	timed    bool                  // the time of the step is measured
 	count    *counter

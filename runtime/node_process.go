@@ -20,8 +20,8 @@ func notifyFailed(nodes []*node, row *steps.Row) {
 // processLimited runs a step that has a lower limit than its stage has workers. The
 // rows are emitted after the permit is released: a worker that waits for its place in
 // the output with a permit could block an earlier row forever. Such a step makes one
-// row of one, so one row is buffered.
-func (n *node) processLimited(ctx context.Context, row *steps.Row, next steps.Emit) error {
+// row of one, so one row is buffered. run runs the step.
+func (n *node) processLimited(ctx context.Context, row *steps.Row, next steps.Emit, run func(steps.Emit) error) error {
 	select {
 	case n.permits <- struct{}{}:
 	case <-ctx.Done():
@@ -30,7 +30,7 @@ func (n *node) processLimited(ctx context.Context, row *steps.Row, next steps.Em
 	var made []*steps.Row
 	err := recoverPanics(func() error {
 		defer func() { <-n.permits }()
-		return n.step.Process(ctx, row, func(r *steps.Row) error { made = append(made, r); return nil })
+		return run(func(r *steps.Row) error { made = append(made, r); return nil })
 	})
 	for _, r := range made {
 		n.countRow(r)

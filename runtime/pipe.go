@@ -9,11 +9,13 @@ import (
 // pipe takes rows through consecutive steps, for one goroutine. The functions that
 // connect the steps are made once, not for each row.
 type pipe struct {
-	ctx   context.Context // of the run
-	nodes []*node
-	hops  []emitter
-	out   steps.Emit // receives the rows after the last step
-	clock *stopwatch // nil if the times of the steps are not measured
+	ctx    context.Context // of the run
+	nodes  []*node
+	hops   []emitter
+	out    steps.Emit // receives the rows after the last step
+	clock  *stopwatch // nil if the times of the steps are not measured
+	events bool       // the starts and ends of steps are reported
+	trace  *flowTrace // nil if nothing observes the run
 }
 
 // emitter is how rows leave a step.
@@ -21,10 +23,12 @@ type emitter struct {
 	next    steps.Emit // continues with the next step
 	emit    steps.Emit // next for the rows that the step emits; see emitTo
 	stopped *error     // an error of next, which ends the run
+	traced  tracedStep // what observers know of the step; set with the first row
 }
 
 func newPipe(ctx context.Context, nodes []*node, out steps.Emit) *pipe {
 	p := &pipe{ctx: ctx, nodes: nodes, hops: make([]emitter, len(nodes)), out: out}
+	p.events, p.trace = wantsStepEvents(ctx), flowTraceOf(ctx)
 	if len(nodes) > 0 && nodes[0].timed {
 		p.clock = &stopwatch{}
 		p.out = func(r *steps.Row) error {
@@ -49,6 +53,7 @@ func (p *pipe) process(row *steps.Row) error { return p.processFrom(0, row) }
 func (p *pipe) processFrom(i int, row *steps.Row) error {
 	if row.Err != nil {
 		notifyFailed(p.nodes[i:], row)
+		p.trace.skipped(p.nodes[i:])
 		return p.out(row)
 	}
 	if i == len(p.nodes) || row.Replayed {
@@ -63,10 +68,41 @@ func (p *pipe) processFrom(i int, row *steps.Row) error {
 		defer p.clock.switchTo(n.count)()
 	}
 	if n.permits != nil {
-		return n.processLimited(p.ctx, row, h.next)
+		return n.processLimited(p.ctx, row, h.next, func(emit steps.Emit) error { return p.run(i, row, emit) })
 	}
-	err := n.process(p.ctx, row, h.emit)
+	err := p.run(i, row, h.emit)
 	return n.handleError(p.ctx, row, outcome{err, *h.stopped}, h.next)
+}
+
+// run runs step i on a row, and reports it where that is wanted.
+func (p *pipe) run(i int, row *steps.Row, emit steps.Emit) error {
+	n := p.nodes[i]
+	if !p.events && p.trace == nil {
+		return n.process(p.ctx, row, emit)
+	}
+	ctx := p.ctx
+	if p.events {
+		end := reportStep(ctx, n.id, row)
+		err := p.observe(i, row, func(r *steps.Row) error {
+			end(n.failureOf(r))
+			return emit(r)
+		})
+		end(err)
+		return err
+	}
+	return p.observe(i, row, emit)
+}
+
+// observe runs step i on a row, as an operation if the run has observers.
+func (p *pipe) observe(i int, row *steps.Row, emit steps.Emit) error {
+	n, h := p.nodes[i], &p.hops[i]
+	if p.trace == nil {
+		return n.process(p.ctx, row, emit)
+	}
+	if h.traced.trace == nil {
+		h.traced = p.trace.step(p.ctx, n)
+	}
+	return h.traced.process(row, emit)
 }
 
 // process runs the step on a row.

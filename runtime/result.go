@@ -10,10 +10,11 @@ import (
 
 // Result is one row that came out of a flow.
 type Result struct {
-	Number   int64        // the input row that it came from, counted from 1; 0 if it came from several
-	Session  string       // the conversation
-	Err      *steps.Error // why the row failed; nil if it did not
-	Replayed bool         // an earlier run computed it; see WithCheckpoints
+	Number   int64          // the input row that it came from, counted from 1; 0 if it came from several
+	Session  string         // the conversation
+	Err      *steps.Error   // why the row failed; nil if it did not
+	Replayed bool           // an earlier run computed it; see WithCheckpoints
+	Trace    *steps.TraceID // the run of the flow in traces, the same for all of its results; nil if there are none
 	outputs  []outputSlot
 	slots    *layout
 	values   []any

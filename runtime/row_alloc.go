@@ -10,11 +10,15 @@ import (
 // whole chunk in memory, so the number is small.
 const rowsPerChunk = 16
 
+// nextChunk returns how many rows to allocate after a chunk: a run of one row allocates one.
+func nextChunk(last int) int { return min(max(2*last, 1), rowsPerChunk) }
+
 // rowAllocator makes the input rows of a run, a chunk at a time. It is for one goroutine.
 type rowAllocator struct {
 	unset  []any       // a row in which nothing is set
 	rows   []steps.Row // allocated and not used yet
 	values []any       // their slots
+	chunk  int         // rows that were allocated last
 	inputs []inputSlot // the flow's inputs
 	header []string    // the columns that the inputs were resolved in
 }
@@ -41,7 +45,8 @@ func (f *flow) newRowAllocator() *rowAllocator {
 func (s *rowAllocator) newRow(session string, number int64) *steps.Row {
 	width := len(s.unset)
 	if len(s.rows) == 0 {
-		s.rows, s.values = make([]steps.Row, rowsPerChunk), make([]any, rowsPerChunk*width)
+		s.chunk = nextChunk(s.chunk)
+		s.rows, s.values = make([]steps.Row, s.chunk), make([]any, s.chunk*width)
 	}
 	row := &s.rows[0]
 	row.Values, row.Session, row.Number, row.Ordinal = s.values[:width:width], session, number, number

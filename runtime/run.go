@@ -72,15 +72,27 @@ func (a *App) run(ctx context.Context, flowID string, rows iter.Seq[Input], opts
 	for _, n := range r.flow.nodes {
 		n.timed = r.timed
 	}
+	for _, o := range append([]steps.Observer{a.opts.Observer}, r.observers...) {
+		if o != nil {
+			ctx = steps.WithObserver(ctx, o)
+		}
+	}
 	ctx, cancel := a.withBudget(ctx, declared)
 	defer cancel()
-	out := &resultSink{run: r, yield: yield}
+	return r.execute(ctx, cancel, rows, &resultSink{run: r, yield: yield})
+}
+
+// execute takes the rows through the flow. stop ends what the flow has started.
+func (r *run) execute(ctx context.Context, stop func(), rows iter.Seq[Input], out *resultSink) (err error) {
+	ctx, r.trace = traceFlow(ctx, r.flow)
+	defer func() { r.trace.end(err) }()
+	out.trace = steps.TraceIDOf(ctx)
 	if hasMaxWait(r.flow.stages) {
 		return r.runSections(ctx, rows, out)
 	}
 	first := r.chain(ctx, r.flow.stages, out)
 	defer first.stop()
-	defer cancel()
+	defer stop()
 	return r.feed(ctx, rows, first)
 }
 
@@ -88,16 +100,21 @@ func (a *App) run(ctx context.Context, flowID string, rows iter.Seq[Input], opts
 type resultSink struct {
 	run   *run
 	yield func(*Result) bool
-	spare []Result // allocated in chunks
+	spare []Result       // allocated in chunks
+	chunk int            // results that were allocated last
+	trace *steps.TraceID // of the run; nil if there are no traces
 }
 
 func (s *resultSink) push(_ context.Context, row *steps.Row) error {
 	if len(s.spare) == 0 {
-		s.spare = make([]Result, rowsPerChunk)
+		s.chunk = nextChunk(s.chunk)
+		s.spare = make([]Result, s.chunk)
 	}
 	res := &s.spare[0]
 	s.spare = s.spare[1:]
 	s.run.flow.fill(res, row, s.run.outputs)
+	res.Trace = s.trace
+	s.run.trace.result(row)
 	if !row.Replayed {
 		s.run.progress.done.Add(1)
 		if row.Err != nil {

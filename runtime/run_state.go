@@ -18,6 +18,9 @@ type run struct {
 	mayDefer func(*Result) bool // see WithDeferFailed; nil if each failed row may wait
 	timed    bool               // the time of each step is measured
 
+	observers []steps.Observer // see WithObserver
+	trace     *flowTrace       // nil if nothing observes the run
+
 	id             string           // see WithRunID
 	checkpoints    checkpoint.Store // nil if nothing is recorded
 	checkpointFlow string           // the id of the flow that they are of
@@ -39,7 +42,9 @@ func (r *run) feed(ctx context.Context, rows iter.Seq[Input], first sink) error 
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		if err := first.push(ctx, made.fromInput(in, number)); err != nil {
+		row := made.fromInput(in, number)
+		r.trace.begin(row)
+		if err := first.push(ctx, row); err != nil {
 			return err
 		}
 	}

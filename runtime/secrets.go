@@ -117,3 +117,10 @@ func jsonField(text string, ref *spec.SecretReference) (string, error) {
 	}
 	return "", fmt.Errorf("key %s of secret %s is not a string", ref.Key, ref.SecretName)
 }
+
+// Secret returns the text of a secret of the document. Its errors never include the
+// text.
+func (a *App) Secret(s spec.Secret) (string, error) { return a.secret(s) }
+
+// Getenv returns a variable of the environment that the document sees.
+func (a *App) Getenv(name string) string { return a.opts.Getenv(name) }

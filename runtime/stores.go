@@ -122,3 +122,17 @@ func (a *App) closeStores() error {
 	}
 	return errors.Join(errs...)
 }
+
+// StateStore returns the store in which a server keeps its state: that of the first
+// memory, or the default store if there is none.
+func (a *App) StateStore() memory.Store {
+	for _, m := range a.spec.Memories {
+		if s := a.memoryStore[m.ID]; s != nil {
+			return s
+		}
+	}
+	if a.opts.Store != nil {
+		return a.opts.Store
+	}
+	return a.opts.Default
+}

@@ -47,22 +47,33 @@ func (a *App) folder() string {
 func (a *App) newTool(t spec.Tool) (tool.Tool, error) {
 	if a.opts.Mocks.Tool != nil {
 		if mock := a.opts.Mocks.Tool(t); mock != nil {
-			return mock, nil
+			return observeTool(mock), nil
 		}
 	}
 	made, err := a.toolFactory.Tool(t)
-	return made, withPosition(t, err)
+	return observeTool(made), withPosition(t, err)
 }
 
 // checkTools reports tools of a flow, and of the flows that it runs, that cannot be
 // called, before the first row.
 func (a *App) checkTools(ctx context.Context, f *spec.Flow) error {
 	for s := range f.Plan().All() {
+		if err := a.checkApprover(ctx, s); err != nil {
+			return wrapStepError(s.Step, withPosition(s.Step, err))
+		}
 		for _, t := range s.Tools() {
 			if err := a.checkTool(ctx, t); err != nil {
 				return wrapStepError(s.Step, err)
 			}
 		}
+	}
+	return nil
+}
+
+// checkApprover returns a *steps.NoApproverError if a step needs an approver and there is none.
+func (a *App) checkApprover(ctx context.Context, s *spec.StepPlan) error {
+	if ids := s.ApprovedTools(); len(ids) > 0 && tool.ApproverOf(ctx, a.opts.Approve) == nil {
+		return &steps.NoApproverError{Tool: ids[0]}
 	}
 	return nil
 }

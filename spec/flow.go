@@ -15,6 +15,8 @@ type Flow struct {
 	Budget *Budget `yaml:"budget"`
 	// Interface describes how users interact with the flow; without one it is for batches and REST only.
 	Interface *FlowInterface `yaml:"interface"`
+	// Allow lists who may call the flow on a server: names of API keys, users as "user:NAME", and roles as "role:NAME". Without it every caller may; an empty list allows no caller.
+	Allow []string `yaml:"allow"`
 	// Feedback requests ratings of the flow's answers; it needs telemetry.
 	Feedback Feedback `yaml:"feedback"`
 	// Variables declares the values that the flow's rows carry.
@@ -60,6 +62,10 @@ type FlowInterface struct {
 	Type string `yaml:"type" default:"Complete" validate:"oneof=Complete Conversational"`
 	// SessionInputs are inputs that keep their first value for the whole conversation.
 	SessionInputs []Ref[*Variable] `yaml:"session_inputs"`
+	// OnDisconnect is what a server does when the client of a stream disconnects: cancel the run, or finish it and store its messages.
+	OnDisconnect string `yaml:"on_disconnect" default:"cancel" validate:"oneof=cancel finish"`
+	// Examples are messages that a user interface offers for the start of a conversation.
+	Examples []string `yaml:"examples"`
 }
 
 // Feedback requests ratings of a flow's answers.

@@ -107,6 +107,10 @@ type MockRule struct {
 	After string `yaml:"after" validate:"omitempty,oneof=user tool"`
 	// Text is the answer; $1 or ${name} is replaced by what the pattern captured.
 	Text string `yaml:"text"`
+	// Reasoning is what the model thinks before the answer; it is streamed and not stored.
+	Reasoning string `yaml:"reasoning"`
+	// Delay is the time before each word of a streamed answer, and before an answer that is not streamed: the mock is as slow as a model.
+	Delay Duration `yaml:"delay" validate:"gte=0"`
 	// ToolCalls are the tool calls of the answer.
 	ToolCalls []*MockToolCall `yaml:"tool_calls"`
 	// Error fails the call with this text.

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"iter"
 	"reflect"
 	"slices"
@@ -136,6 +137,11 @@ func (p *StepPlan) HoldsState() bool { return p.IsBatch() || p.UsesMemory() }
 // RowsOf is how many rows a type of step makes.
 func RowsOf(s Step) Rows { return Rows(stepTag(s, "rows")) }
 
+// SpanOf is the kind of a type of step in traces, by the names of OpenInference: LLM,
+// AGENT, TOOL, EMBEDDING, RETRIEVER or RERANKER, which the tag `span` of the embedded
+// StepBase declares, and CHAIN for all others.
+func SpanOf(s Step) string { return cmp.Or(stepTag(s, "span"), "CHAIN") }
+
 // stepInfo is what the tags of a type of step declare.
 type stepInfo struct {
 	tag                   reflect.StructTag // of the embedded StepBase
@@ -177,6 +183,10 @@ func newStepInfo(step reflect.Type) *stepInfo {
 
 // stepTag is a tag of the StepBase that a step embeds; empty where it has none.
 func stepTag(s Step, name string) string { return stepInfoOf(s).tag.Get(name) }
+
+// OffersCallerTools reports whether the step offers the tools of the caller of a run to
+// its model.
+func (p *StepPlan) OffersCallerTools() bool { return stepTag(p.Step, "caller_tools") == "offers" }
 
 // IsBatch reports whether the step works on groups of rows.
 func (p *StepPlan) IsBatch() bool { return p.Rows == RowsBatch }

@@ -35,7 +35,7 @@ type DocumentSplitter struct {
 
 // DocumentEmbedder computes the embedding vectors of chunks.
 type DocumentEmbedder struct {
-	StepBase `in:"chunk: RAGChunk; QT361 exactly 1; QT362 RAGChunk" out:"embedded: RAGChunk; QT363 exactly 1; QT364 RAGChunk"`
+	StepBase `span:"EMBEDDING" in:"chunk: RAGChunk; QT361 exactly 1; QT362 RAGChunk" out:"embedded: RAGChunk; QT363 exactly 1; QT364 RAGChunk"`
 	Concurrent
 	// Model is the id of the embedding model to call.
 	Model Ref[*EmbeddingModel] `yaml:"model" jsonschema:"required"`
@@ -51,7 +51,7 @@ type IndexUpsert struct {
 
 // VectorSearch finds the chunks most similar to a text.
 type VectorSearch struct {
-	StepBase `in:"query: text; QT370 exactly 1; QT371 text" out:"found: list[RAGSearchResult]; QT372 exactly 1; QT373 list[RAGSearchResult]"`
+	StepBase `span:"RETRIEVER" in:"query: text; QT370 exactly 1; QT371 text" out:"found: list[RAGSearchResult]; QT372 exactly 1; QT373 list[RAGSearchResult]"`
 	Batched
 	// Index is the id of the vector index.
 	Index Ref[*VectorIndex] `yaml:"index" jsonschema:"required"`
@@ -63,7 +63,7 @@ type VectorSearch struct {
 
 // DocumentSearch finds documents by full-text search.
 type DocumentSearch struct {
-	StepBase `in:"query: text; QT374 exactly 1; QT375 text" out:"found: list[SearchResult]; QT376 exactly 1; QT377 list[SearchResult]"`
+	StepBase `span:"RETRIEVER" in:"query: text; QT374 exactly 1; QT375 text" out:"found: list[SearchResult]; QT376 exactly 1; QT377 list[SearchResult]"`
 	Concurrent
 	// Index is the id of the document index.
 	Index Ref[*DocumentIndex] `yaml:"index" jsonschema:"required"`
@@ -77,7 +77,7 @@ type DocumentSearch struct {
 
 // BedrockReranker sorts search results by their relevance.
 type BedrockReranker struct {
-	StepBase `in:"query: text, found: list[SearchResult]; QT382 exactly 2; QT383 one text; QT384 one list[SearchResult]" out:"best: list[SearchResult]; QT380 exactly 1; QT381 list[SearchResult]"`
+	StepBase `span:"RERANKER" in:"query: text, found: list[SearchResult]; QT382 exactly 2; QT383 one text; QT384 one list[SearchResult]" out:"best: list[SearchResult]; QT380 exactly 1; QT381 list[SearchResult]"`
 	Concurrent
 	// Auth is the id of the AWS identity.
 	Auth Ref[*AWSAuth] `yaml:"auth"`

@@ -126,7 +126,7 @@ type PathRef struct {
 
 // LLMInference calls a chat model, with or without a memory.
 type LLMInference struct {
-	StepBase `streams:"text" in:"question: text" out:"answer: text; QT322 exactly 1; QT323 text|ChatMessage"`
+	StepBase `span:"LLM" streams:"text" in:"question: text" out:"answer: text; QT322 exactly 1; QT323 text|ChatMessage"`
 	Concurrent
 	// Model is the id of the chat model to call.
 	Model Ref[ModelEntity] `yaml:"model" jsonschema:"required"`
@@ -138,7 +138,7 @@ type LLMInference struct {
 
 // Agent calls a chat model that may call tools until it has the answer.
 type Agent struct {
-	StepBase `streams:"text" in:"question: text; QT324 exactly 1; QT326 text|ChatMessage" out:"answer: text; QT325 exactly 1"`
+	StepBase `span:"AGENT" streams:"text" caller_tools:"offers" in:"question: text; QT324 exactly 1; QT326 text|ChatMessage" out:"answer: text; QT325 exactly 1"`
 	Concurrent
 	// Model is the id of the chat model to call.
 	Model Ref[ModelEntity] `yaml:"model" jsonschema:"required"`
@@ -162,6 +162,9 @@ type PromptTemplate struct {
 	// Template is the text; {name} is replaced by the input of that name, {{ and }} are literal braces.
 	Template string `yaml:"template" jsonschema:"required" syntax:"template" example:"\"Answer briefly: {question}\""`
 }
+
+// PromptText returns the template: what a client of the application may use as a prompt.
+func (s *PromptTemplate) PromptText() string { return s.Template }
 
 // Echo copies its inputs to its outputs.
 type Echo struct {
@@ -235,7 +238,7 @@ type SQLSource struct {
 
 // InvokeTool calls a tool.
 type InvokeTool struct {
-	StepBase
+	StepBase `span:"TOOL"`
 	Concurrent
 	// Tool is the id of the tool to call.
 	Tool Ref[Tool] `yaml:"tool" jsonschema:"required"`
@@ -258,7 +261,7 @@ type InvokeFlow struct {
 
 // InvokeEmbedding turns a text or an image into a vector.
 type InvokeEmbedding struct {
-	StepBase
+	StepBase `span:"EMBEDDING"`
 	Concurrent
 	// Model is the id of the embedding model to call.
 	Model Ref[*EmbeddingModel] `yaml:"model" jsonschema:"required"`

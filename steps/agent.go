@@ -133,7 +133,10 @@ func (a *agent) Process(ctx context.Context, row *Row, emit Emit) error {
 // loop calls the model and its tools until the model answers without calling any.
 // Once the limit has refused a call, the model is called once more, without tools.
 func (a *agent) loop(ctx context.Context, row *Row, d *conversation) (chat.Message, error) {
-	offers := a.offers
+	offers, err := a.offersIn(ctx)
+	if err != nil {
+		return chat.Message{}, err
+	}
 	called, repairs := 0, 0
 	for {
 		answer, err := a.generate(ctx, row, d, offers)
@@ -163,22 +166,44 @@ func (a *agent) loop(ctx context.Context, row *Row, d *conversation) (chat.Messa
 	}
 }
 
+// offersIn returns the tools of the agent and those of the caller of the run.
+func (a *agent) offersIn(ctx context.Context) ([]model.Tool, error) {
+	offers := a.offers[:len(a.offers):len(a.offers)]
+	for _, t := range tool.CallerTools(ctx) {
+		info := t.Info()
+		if other, ok := a.tools[info.Name]; ok {
+			return nil, fmt.Errorf("the caller's tool %q has the name of tool %s", info.Name, other.Info().ID)
+		}
+		offers = append(offers, model.Tool{Name: info.Name, Description: info.Description, Parameters: info.Parameters})
+	}
+	return offers, nil
+}
+
 // callTools runs the calls of one answer and adds the results in the order of the
 // calls; called counts the earlier ones. Calls beyond the limit get an error as their
 // result, because providers reject a conversation with a call that has no result.
 func (a *agent) callTools(ctx context.Context, row *Row, d *conversation, calls []chat.ToolCall, called int) error {
 	results := make([]string, len(calls))
 	errs := make([]error, len(calls))
-	var running sync.WaitGroup
+	var together []int
 	for i, call := range calls {
 		switch {
 		case called+i >= a.limit:
 			results[i] = fmt.Sprintf("error: not called, because the limit of %d tool calls is reached; answer now without tools", a.limit)
-		case a.parallel:
-			running.Go(func() { results[i], errs[i] = a.callToolSafely(ctx, row, call) })
+		case a.parallel || callerTool(ctx, call.Name) != nil:
+			together = append(together, i)
 		default:
 			results[i], errs[i] = a.run(ctx, row, call)
 		}
+	}
+	var running sync.WaitGroup
+	round := tool.NewRound(len(together))
+	for n, i := range together {
+		running.Go(func() {
+			ctx, ended := round.Join(ctx, n)
+			defer ended()
+			results[i], errs[i] = a.callToolSafely(ctx, row, calls[i])
+		})
 	}
 	running.Wait()
 	if err := errors.Join(errs...); err != nil {
@@ -187,6 +212,17 @@ func (a *agent) callTools(ctx context.Context, row *Row, d *conversation, calls 
 	for i, call := range calls {
 		if err := d.add(toolMessage(call, results[i])); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// callerTool returns the tool of the caller of the run that has a name, nil for none.
+// Calls of such tools are made at the same time, because they wait for the caller.
+func callerTool(ctx context.Context, name string) tool.RawTool {
+	for _, t := range tool.CallerTools(ctx) {
+		if t.Info().Name == name {
+			return t
 		}
 	}
 	return nil
@@ -242,7 +278,7 @@ func toolMessage(call chat.ToolCall, result string) chat.Message {
 // correct it; only the end of the run is an error.
 func (a *agent) run(ctx context.Context, row *Row, call chat.ToolCall) (string, error) {
 	Report(ctx, a.event(row, Event{Kind: EventToolCall, Tool: call.Name, CallID: call.ID, Text: call.Arguments}))
-	result, err := a.call(tool.WithCaller(ctx, tool.Caller{Step: a.id, Session: row.Session, Row: row.Number, CallID: call.ID}), call)
+	result, err := a.callOnce(tool.WithCaller(ctx, tool.Caller{Step: a.id, Session: row.Session, Row: row.Number, CallID: call.ID}), call)
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
@@ -254,8 +290,23 @@ func (a *agent) run(ctx context.Context, row *Row, call chat.ToolCall) (string, 
 	return result, nil
 }
 
+// callOnce calls one tool, or returns the recorded result of an earlier run.
+func (a *agent) callOnce(ctx context.Context, call chat.ToolCall) (string, error) {
+	log := callRecorderFrom(ctx)
+	if log == nil {
+		return a.call(ctx, call)
+	}
+	key := log.key(ctx, "tool", call.ID, call.Name, call.Arguments)
+	result, _, err := recorded(ctx, key, func() (string, error) { return a.call(ctx, call) })
+	return result, err
+}
+
 // call finds the tool, parses the arguments and calls it.
 func (a *agent) call(ctx context.Context, call chat.ToolCall) (string, error) {
+	if t := callerTool(ctx, call.Name); t != nil {
+		result, err := t.CallRaw(ctx, call.Arguments)
+		return value.Text(value.FromGo(result)), err
+	}
 	t, ok := a.tools[call.Name]
 	if !ok {
 		return "", fmt.Errorf("there is no tool %q; tools are %s", call.Name, listed(a.names()))

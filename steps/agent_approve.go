@@ -13,8 +13,8 @@ import (
 // approver asks for confirmation before tools are called that require it.
 type approver struct {
 	tools  map[string]bool // by their ids
-	answer tool.Approver
-	mu     sync.Mutex // one question at a time, even where calls run at the same time
+	answer tool.Approver   // nil if only the caller of a run may have one
+	mu     sync.Mutex      // one question at a time, even where calls run at the same time
 }
 
 // NoApproverError reports that a tool requires approval and that no approver is configured.
@@ -31,9 +31,6 @@ func (e *NoApproverError) Error() string {
 func (e *Env) approval(s *spec.Agent) (*approver, error) {
 	if len(s.Approve) == 0 {
 		return nil, nil
-	}
-	if e.Approve == nil {
-		return nil, &NoApproverError{Tool: s.Approve[0].ID}
 	}
 	a := &approver{tools: map[string]bool{}, answer: e.Approve}
 	for _, ref := range s.Approve {
@@ -56,12 +53,16 @@ func (a *approver) confirm(ctx context.Context, info tool.Info, args map[string]
 			fields = append(fields, value.Field{Name: in.ID, Value: v})
 		}
 	}
+	answer := tool.ApproverOf(ctx, a.answer)
+	if answer == nil {
+		return &NoApproverError{Tool: info.ID}
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
-	yes, reason, err := a.answer(ctx, tool.Request{Tool: info, Args: value.JSON(value.NewRecord("", fields...)), Caller: tool.CallerOf(ctx)})
+	yes, reason, err := answer(ctx, tool.Request{Tool: info, Args: value.JSON(value.NewRecord("", fields...)), Caller: tool.CallerOf(ctx)})
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s was not called: approval failed: %w", info.Name, err)

@@ -29,12 +29,17 @@ type conversation struct {
 func beginConversation(ctx context.Context, m *memory.Memory, session, system string) (*conversation, error) {
 	d := &conversation{system: system}
 	if m == nil {
+		d.messages = startingMessages(ctx)
 		return d, nil
 	}
 	if s := turnCallContext(ctx, m, session); s != nil {
 		return nil, &NestedTurnError{Memory: m.ID(), Session: session, Step: s.step}
 	}
-	turn, err := m.Begin(ctx, session)
+	own, err := memoryFor(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	turn, err := own.Begin(ctx, session)
 	if err != nil {
 		return nil, err
 	}

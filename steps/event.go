@@ -10,6 +10,9 @@ type EventKind string
 
 // The kinds of events.
 const (
+	EventStepStart  EventKind = "step-start"  // a step begins to process a row
+	EventStepEnd    EventKind = "step-end"    // a step has its first result for the row, or failed
+	EventReasoning  EventKind = "reasoning"   // a delta of a model's reasoning
 	EventText       EventKind = "text"        // a delta of an answer's text
 	EventToolCall   EventKind = "tool-call"   // a tool is about to be called
 	EventToolResult EventKind = "tool-result" // a tool returned or failed
@@ -24,10 +27,10 @@ type Event struct {
 	Step    string    // the step's id
 	Session string    // the row's session
 	Row     int64     // the row's number
-	Text    string    // text: the delta; tool-call: the arguments; tool-result: the result
+	Text    string    // text, reasoning: the delta; tool-call: the arguments; tool-result: the result
 	Tool    string    // the tool's name
 	CallID  string    // the tool call's id
-	Err     error     // tool-result: why the tool failed
+	Err     error     // tool-result, step-end: why the tool or the step failed
 	Input   int       // usage: tokens read
 	Output  int       // usage: tokens written
 	Model   string    // usage: id of the model called, a fallback or one of a memory's; empty for the step's own
@@ -55,8 +58,8 @@ func (l *listener) wants(kind EventKind) bool {
 	return len(l.kinds) == 0 || slices.Contains(l.kinds, kind)
 }
 
-// wanted reports whether a sink of ctx receives events of a kind.
-func wanted(ctx context.Context, kind EventKind) bool {
+// Wanted reports whether a sink of ctx receives events of a kind.
+func Wanted(ctx context.Context, kind EventKind) bool {
 	l, _ := ctx.Value(eventsKey{}).(*listener)
 	for ; l != nil; l = l.outer {
 		if l.wants(kind) {

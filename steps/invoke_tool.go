@@ -2,6 +2,7 @@ package steps
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"github.com/qtype-dev/qtype/spec"
@@ -119,11 +120,11 @@ func (s *invokeTool) Process(ctx context.Context, row *Row, emit Emit) error {
 	}
 	name := s.tool.Info().Name
 	ev := Event{Kind: EventToolCall, Step: s.id, Session: row.Session, Row: row.Number, Tool: name}
-	if wanted(ctx, EventToolCall) {
+	if Wanted(ctx, EventToolCall) {
 		ev.Text = string(value.JSON(args))
 		Report(ctx, ev)
 	}
-	result, err := s.tool.Call(tool.WithCaller(withCallContext(ctx, s.id, row), tool.Caller{Step: s.id, Session: row.Session, Row: row.Number}), args)
+	result, err := s.call(tool.WithCaller(withCallContext(ctx, s.id, row), tool.Caller{Step: s.id, Session: row.Session, Row: row.Number}), args)
 	ev.Kind, ev.Text, ev.Err = EventToolResult, value.Text(result), err
 	Report(ctx, ev)
 	if err != nil {
@@ -133,6 +134,23 @@ func (s *invokeTool) Process(ctx context.Context, row *Row, emit Emit) error {
 		return fmt.Errorf("tool %s: %w", name, err)
 	}
 	return emit(row)
+}
+
+// call calls the tool, or returns the recorded result of an earlier run.
+func (s *invokeTool) call(ctx context.Context, args map[string]any) (any, error) {
+	log := callRecorderFrom(ctx)
+	if log == nil {
+		return s.tool.Call(ctx, args)
+	}
+	key := log.key(ctx, "tool", s.tool.Info().ID, string(value.JSON(value.FromGo(args))))
+	raw, _, err := recorded(ctx, key, func() (json.RawMessage, error) {
+		result, err := s.tool.Call(ctx, args)
+		return value.JSON(value.FromGo(result)), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return value.Parse(string(raw))
 }
 
 // arguments collects the bound inputs. An optional one that is unset or null is left

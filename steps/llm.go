@@ -12,12 +12,13 @@ import (
 
 // llmStep holds what LLMInference and Agent share.
 type llmStep struct {
-	id     string
-	model  model.Chat
-	memory *memory.Memory // nil without one
-	system string
-	cost   func() int    // tokens of the descriptions of the step's tools; nil without tools
-	schema *outputSchema // the required form of the answer; nil for free text
+	id       string
+	model    model.Chat
+	memory   *memory.Memory // nil without one
+	declared string         // the memory's id in the document
+	system   string
+	cost     func() int    // tokens of the descriptions of the step's tools; nil without tools
+	schema   *outputSchema // the required form of the answer; nil for free text
 }
 
 // newLLMStep finds the shared model and memory of a step.
@@ -33,6 +34,7 @@ func (e *Env) newLLMStep(s *spec.StepBase, m spec.ModelEntity, mem *spec.Memory,
 	if e.Memory == nil {
 		return sp, fmt.Errorf("memory %s is not part of the application", mem.ID)
 	}
+	sp.declared = mem.ID
 	sp.memory, err = e.Memory(mem)
 	return sp, err
 }
@@ -46,10 +48,14 @@ func (s *llmStep) runTurn(ctx context.Context, row *Row, inputs []slot, reply re
 	if err != nil {
 		return answer, err
 	}
+	ctx, observed := s.observeTurn(ctx, row)
 	d, err := beginConversation(withCallContext(ctx, s.id, row), s.memory, row.Session, s.system)
 	if err != nil {
+		observed.end(nil, err)
 		return answer, err
 	}
+	observed.begun(d)
+	defer func() { observed.end(d, err) }()
 	finished := false
 	defer func() {
 		if !finished {
@@ -80,18 +86,16 @@ func (d *conversation) finish(ctx context.Context, row *Row, msgs []chat.Message
 }
 
 // generate sends the window and waits for the answer. It reports deltas and usage
-// as events; reasoning is neither reported nor stored.
+// as events. Reasoning is not stored.
 func (s *llmStep) generate(ctx context.Context, row *Row, d *conversation, tools []model.Tool) (chat.Message, error) {
-	window, err := d.window(s.budget(tools))
+	window, err := s.observeWindow(ctx, d, s.budget(ctx, tools))
 	if err != nil {
 		return chat.Message{}, err
 	}
-	window = append(window[:len(window):len(window)], d.extra...)
-	req := model.Request{Messages: window, Tools: tools, Stream: wanted(ctx, EventText)}
+	window = withInstructions(ctx, s.id, append(window[:len(window):len(window)], d.extra...))
+	req := model.Request{Messages: window, Tools: tools, Stream: Wanted(ctx, EventText)}
 	s.schema.applyTo(&req)
-	resp, err := model.Call(ctx, s.model, req, func(delta string) {
-		Report(ctx, s.event(row, Event{Kind: EventText, Text: delta}))
-	})
+	resp, err := s.call(ctx, row, req)
 	if err != nil {
 		return chat.Message{}, err
 	}
@@ -111,12 +115,44 @@ func (s *llmStep) generate(ctx context.Context, row *Row, d *conversation, tools
 	return answer, nil
 }
 
-// budget returns the room of one call that offers tools.
-func (s *llmStep) budget(tools []model.Tool) memory.Budget {
+// call returns the response to one request: the recorded one if an earlier run has
+// made the call, whose text is reported as one delta.
+func (s *llmStep) call(ctx context.Context, row *Row, req model.Request) (*model.Response, error) {
+	log := callRecorderFrom(ctx)
+	if log == nil {
+		return s.send(ctx, row, req)
+	}
+	key := log.key(ctx, "model", requestParts(&req)...)
+	resp, replayed, err := recorded(ctx, key, func() (*model.Response, error) { return s.send(ctx, row, req) })
+	if err == nil && replayed {
+		if text := resp.Message.Text(); text != "" && req.Stream {
+			Report(ctx, s.event(row, Event{Kind: EventText, Text: text}))
+		}
+	}
+	return resp, err
+}
+
+// send sends one request, reports the deltas of the answer, and returns it whole.
+func (s *llmStep) send(ctx context.Context, row *Row, req model.Request) (*model.Response, error) {
+	return model.Call(ctx, s.model, req, func(delta model.Event) {
+		if delta.Reasoning != "" {
+			Report(ctx, s.event(row, Event{Kind: EventReasoning, Text: delta.Reasoning}))
+			return
+		}
+		Report(ctx, s.event(row, Event{Kind: EventText, Text: delta.Text}))
+	})
+}
+
+// budget returns the room of one call that offers tools. The caller's instructions take
+// a part of it, as the tools do.
+func (s *llmStep) budget(ctx context.Context, tools []model.Tool) memory.Budget {
 	info := s.model.Info()
 	b := memory.Budget{Model: info.Name, ContextWindow: info.ContextWindow, Answer: info.MaxTokens}
 	if len(tools) > 0 && s.cost != nil {
 		b.Tools = s.cost()
+	}
+	if text := instructionsFor(ctx, s.id); text != "" && s.memory != nil {
+		b.Tools += s.memory.Count(text)
 	}
 	return b
 }

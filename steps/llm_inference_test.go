@@ -25,7 +25,7 @@ func (l *listen) hear(ev steps.Event) {
 	defer l.mu.Unlock()
 	line := fmt.Sprintf("%s %s", ev.Step, ev.Kind)
 	switch ev.Kind {
-	case steps.EventText:
+	case steps.EventText, steps.EventReasoning:
 		line += fmt.Sprintf(" %q", ev.Text)
 	case steps.EventUsage:
 		line += fmt.Sprintf(" %d in, %d out", ev.Input, ev.Output)
@@ -70,7 +70,7 @@ func TestLLMInference_SendsConversation(t *testing.T) {
 					}
 				}
 				if streams {
-					expect(t, "events", heard.lines[:5], `draft text "Reply 1"`, `draft text "\n"`, `draft text " "`, `draft text "end"`, "draft usage 11 in, 7 out")
+					expect(t, "events", heard.lines[:6], `draft reasoning "thinking hard"`, `draft text "Reply 1"`, `draft text "\n"`, `draft text " "`, `draft text "end"`, "draft usage 11 in, 7 out")
 				}
 			})
 		}

@@ -28,16 +28,17 @@ func (k variableStore) set(ctx context.Context, session string, values []memory.
 		}
 		return nil
 	}
-	return k.memory.SetVariables(ctx, session, values...)
+	m, err := memoryFor(ctx, k.memory)
+	if err != nil {
+		return err
+	}
+	return m.SetVariables(ctx, session, values...)
 }
 
 // read returns the session's values by their names.
 func (k variableStore) read(ctx context.Context, session string) (map[string]json.RawMessage, error) {
-	var all []memory.Variable
-	var err error
-	if turn := activeTurn(ctx, k.memory, session); turn != nil {
-		all = turn.Variables()
-	} else if all, err = k.memory.Variables(ctx, session); err != nil {
+	all, err := k.all(ctx, session)
+	if err != nil {
 		return nil, err
 	}
 	values := make(map[string]json.RawMessage, len(all))
@@ -45,6 +46,18 @@ func (k variableStore) read(ctx context.Context, session string) (map[string]jso
 		values[v.Name] = v.Value
 	}
 	return values, nil
+}
+
+// all returns the session's variables, within a turn those of the turn.
+func (k variableStore) all(ctx context.Context, session string) ([]memory.Variable, error) {
+	if turn := activeTurn(ctx, k.memory, session); turn != nil {
+		return turn.Variables(), nil
+	}
+	m, err := memoryFor(ctx, k.memory)
+	if err != nil {
+		return nil, err
+	}
+	return m.Variables(ctx, session)
 }
 
 // memoryVariables runs MemoryVariables.

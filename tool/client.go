@@ -27,6 +27,10 @@ func Client(s Service, opts Options) (*http.Client, error) {
 	return c, nil
 }
 
+// PublicClient returns an HTTP client that connects to no private address: each address
+// is checked after name resolution, also after redirects. given may be nil.
+func PublicClient(given *http.Client) *http.Client { return newHTTPClient(given, false) }
+
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // isWebURL reports whether a text is the URL of a web server.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
-	"strings"
 
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -15,33 +14,13 @@ func quoted(id string) string { return strconv.Quote(id) }
 // unusedSettingRules returns the rules of settings without effect.
 func unusedSettingRules() []rule { return []rule{ignoredKey(), moneyWithoutPrices()} }
 
-// ignoredSetting is a key that this version checks but does not use. Settings that
-// change the result of a run are not listed here: a run rejects them.
-type ignoredSetting struct {
-	kind spec.Kind // of the entity
-	key  string    // a.b is the key b in a
-	why  string
-}
-
-// ignoredSettings returns the keys without effect. Remove a row when the key is
-// implemented.
-func ignoredSettings() []ignoredSetting {
-	return []ignoredSetting{
-		{spec.KindApplication, "telemetry", "traces are not sent yet"},
-		{spec.KindFlow, "feedback", "feedback is not collected yet"},
-		{spec.KindVariable, "ui", "there is no user interface yet"},
-	}
-}
-
+// ignoredKey reports settings that are written and have no effect.
 func ignoredKey() rule {
 	return rule{code: "QT438", warning: true, title: "setting without effect",
-		doc: "This version accepts the key but ignores it. Budgets and rate limits without any limit are reported too.",
+		doc: "A budget or a rate limit without any limit limits nothing.",
 		sample: sample{in: "name: text", out: "name: text", flow: "budget: {⟦│tokens: 20000⟧}",
 			steps: "- {type: Echo, id: pass, inputs: [name], outputs: [name]}"},
 		check: check{nodeType: reflect.TypeFor[spec.Node](), run: func(p *ruleContext, n spec.Node) {
-			if e, ok := n.(spec.Entity); ok {
-				p.checkIgnored(e)
-			}
 			switch limits := n.(type) {
 			case *spec.Budget:
 				if limits.Tokens == 0 && limits.Calls == 0 && limits.Seconds == 0 && limits.Money == 0 {
@@ -53,24 +32,6 @@ func ignoredKey() rule {
 				}
 			}
 		}}}
-}
-
-// checkIgnored reports the keys of an entity that have no effect.
-func (p *ruleContext) checkIgnored(e spec.Entity) {
-	for _, k := range ignoredSettings() {
-		if k.kind != e.Kind() {
-			continue
-		}
-		at, written := e.Position(), true
-		for key := range strings.SplitSeq(k.key, ".") {
-			if at, written = at.Lookup(key); !written {
-				break
-			}
-		}
-		if written && len(at.Parts) > 0 {
-			p.report(at.Key, "%q of %s has no effect: %s", k.key, nameOf(e), k.why)
-		}
-	}
 }
 
 // reportEmpty reports a mapping without limits.

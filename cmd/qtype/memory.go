@@ -13,6 +13,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/memoryview/explain"
 	"github.com/qtype-dev/qtype/internal/memoryview/replay"
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/memory/transcript"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
@@ -27,13 +28,14 @@ type memoryCommand struct {
 	turn      int64
 	failed    bool
 	variables bool
+	full      bool
 	format    *enumFlag
 }
 
 func newMemory(s *streams) *cobra.Command {
 	r := func() *memoryCommand { return &memoryCommand{streams: s} }
 	return commandGroup("memory", "Inspect and manage stored conversations",
-		r().newList(), r().newShow(), r().newHistory(), r().newExplain(), r().newExport(), r().newClear(), r().newPrune(), newReplay(s))
+		r().newList(), r().newShow(), r().newHistory(), r().newExplain(), r().newExport(), newImport(s), newFork(s), newRewind(s), r().newClear(), r().newPrune(), newReplay(s))
 }
 
 // command makes a subcommand for the memories of a document.
@@ -135,11 +137,15 @@ func (r *memoryCommand) newExport() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if r.full {
+			return transcript.Export(ctx, m.Memory, r.session, r.Out)
+		}
 		if err := replay.Export(ctx, m.Memory, r.session, r.Out, r.failed); err != nil || !r.variables {
 			return err
 		}
 		return replay.ExportVariables(ctx, m.Memory, r.session, r.Out)
 	}))
+	c.Flags().BoolVar(&r.full, "full", false, "include everything that qtype memory import reads: ids, times, turns, events and variables")
 	c.Flags().BoolVar(&r.failed, "failed", false, "include the messages of failed turns")
 	c.Flags().BoolVar(&r.variables, "variables", false, "include the session's variables, as an operation that qtype memory replay reads")
 	return c

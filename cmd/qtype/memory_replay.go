@@ -57,7 +57,7 @@ func (r *replayCommand) run(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	in, name, err := r.open()
+	in, name, err := openInput(r.streams, r.input)
 	if err != nil {
 		return err
 	}
@@ -70,18 +70,18 @@ func (r *replayCommand) run(ctx context.Context, path string) error {
 	return err
 }
 
-// open opens the transcript and returns its name for messages.
-func (r *replayCommand) open() (io.ReadCloser, string, error) {
-	if r.input == "-" {
-		return io.NopCloser(r.In), "standard input", nil
+// openInput opens a file, - for standard input, and returns its name for messages.
+func openInput(s *streams, path string) (io.ReadCloser, string, error) {
+	if path == "-" {
+		return io.NopCloser(s.In), "standard input", nil
 	}
-	info, err := os.Stat(r.input)
+	info, err := os.Stat(path)
 	if err == nil && info.IsDir() {
-		return nil, "", fmt.Errorf("%s: is a directory, not a file", r.input)
+		return nil, "", fmt.Errorf("%s: is a directory, not a file", path)
 	}
-	f, err := os.Open(r.input)
+	f, err := os.Open(path)
 	if err != nil {
-		return nil, "", fmt.Errorf("%s: %w", r.input, terminal.Cause(err))
+		return nil, "", fmt.Errorf("%s: %w", path, terminal.Cause(err))
 	}
-	return f, r.input, nil
+	return f, path, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/steps"
 )
 
 // Chat is a conversation with a flow.
@@ -88,7 +89,7 @@ func (c *Chat) begin(ctx context.Context) error {
 		return err
 	}
 	none := func(func(runtime.Input) bool) {}
-	for _, err := range c.App.Run(ctx, flow.ID, none) {
+	for _, err := range c.App.Run(steps.WithoutObservers(ctx), flow.ID, none) {
 		if err != nil {
 			return err
 		}

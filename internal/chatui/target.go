@@ -97,26 +97,3 @@ func (t *Target) bind(inputs string) error {
 	}
 	return nil
 }
-
-// answerSteps returns the ids of the steps whose text is the answer: those that write
-// the variable, in the flow and in the flows that it runs.
-func answerSteps(f *spec.Flow, variable string, seen map[*spec.Flow]bool) map[string]bool {
-	found := map[string]bool{}
-	if f == nil || seen[f] {
-		return found
-	}
-	seen[f] = true
-	for _, s := range f.Plan().Steps {
-		calls := s.Calls()
-		for _, call := range calls {
-			for _, inner := range call.InnerOutputs(variable) {
-				maps.Copy(found, answerSteps(call.Flow.To, inner, seen))
-			}
-		}
-		writes := func(r *spec.Ref[*spec.Variable]) bool { return r.ID == variable }
-		if len(calls) == 0 && slices.ContainsFunc(s.Writes, writes) {
-			found[s.Step.EntityID()] = true
-		}
-	}
-	return found
-}

@@ -14,7 +14,6 @@ import (
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/runtime"
-	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
 )
@@ -30,7 +29,7 @@ func (c *Chat) turn(ctx context.Context, text string, interrupts <-chan os.Signa
 	t := c.Target
 	values := maps.Clone(t.fixed)
 	values[t.input.ID] = text
-	a := &answer{chat: c, steps: answerSteps(t.flow, t.output.ID, map[*spec.Flow]bool{})}
+	a := &answer{chat: c, steps: t.flow.Writers(t.output.ID)}
 	kinds := []steps.EventKind{steps.EventToolCall, steps.EventToolResult}
 	if c.Streams.OutTerminal {
 		kinds = append(kinds, steps.EventText)

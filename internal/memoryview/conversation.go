@@ -49,18 +49,23 @@ func (v *View) Window(ctx context.Context, m Memory, session string) error {
 
 // lastFlush describes the newest flush of a session; empty if there was none.
 func lastFlush(ctx context.Context, m Memory, session string) (string, error) {
-	messages, last := 0, memory.Event{}
+	var flushes []memory.Event
 	for ev, err := range m.Events(ctx, session) {
-		if err != nil {
+		switch {
+		case err != nil:
 			return "", err
-		}
-		if ev.Kind == memory.EventFlush {
-			messages += ev.Messages
-			last = ev
+		case ev.Kind == memory.EventFlush:
+			flushes = append(flushes, ev)
+		case ev.Kind == memory.EventRewind: // what these turns flushed returned
+			flushes = slices.DeleteFunc(flushes, func(f memory.Event) bool { return f.Turn >= ev.Rewound })
 		}
 	}
-	if messages == 0 {
+	if len(flushes) == 0 {
 		return "", nil
+	}
+	messages, last := 0, flushes[len(flushes)-1]
+	for _, ev := range flushes {
+		messages += ev.Messages
 	}
 	limit := textfmt.Thousands(last.Limit)
 	if last.Unit != memory.InTokens && last.Unit != "" {

@@ -137,5 +137,10 @@ func (s *Store) Sessions(ctx context.Context, mem string) iter.Seq2[memory.Sessi
 	return s.inner.Sessions(ctx, mem)
 }
 
+// ListSessions returns a page of the sessions of a memory, whose heads have no values.
+func (s *Store) ListSessions(ctx context.Context, mem string, q memory.SessionQuery) ([]memory.SessionHead, error) {
+	return memory.ListSessions(ctx, s.inner, mem, q)
+}
+
 // Close closes the inner store.
 func (s *Store) Close() error { return s.inner.Close() }

@@ -11,6 +11,8 @@ func (s *Store) Statement(name string) (text string, args int) {
 		return s.sql(selectRange), 5
 	case "head":
 		return s.sql(selectHead), 2
+	case "page":
+		return s.sql(selectSessionsBetween), 4
 	}
 	return s.sql(selectSessions), 3
 }

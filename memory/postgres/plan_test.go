@@ -37,6 +37,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 		"range":      "(seq >= $3) AND (seq <= $4))",
 		"head":       "((memory_key = $1) AND (session_key = $2))",
 		"sessions":   "((memory_key = $1) AND (SUBSTRING(session FROM 1 FOR 256) >= SUBSTRING($2 FROM 1 FOR 256)))",
+		"page":       "(SUBSTRING(session FROM 1 FOR 256) >= SUBSTRING($2 FROM 1 FOR 256)) AND (SUBSTRING(session FROM 1 FOR 256) <= SUBSTRING($4 FROM 1 FOR 256)))",
 	} {
 		statement, args := s.Statement(name)
 		_, err := conn.Exec(t.Context(), "DEALLOCATE ALL; PREPARE it AS "+statement)

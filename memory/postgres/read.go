@@ -37,6 +37,13 @@ WHERE session_id = (SELECT id FROM %ssessions WHERE memory_key = $1 AND session_
 	selectSessions = `SELECT session, version, state FROM %ssessions
 WHERE memory_key = $1 AND (substring(session FROM 1 FOR 256), session) > (substring($2::bytea FROM 1 FOR 256), $2)
 ORDER BY substring(session FROM 1 FOR 256), session LIMIT $3`
+	selectSessionsFrom = `SELECT session, version, state FROM %ssessions
+WHERE memory_key = $1 AND (substring(session FROM 1 FOR 256), session) >= (substring($2::bytea FROM 1 FOR 256), $2)
+ORDER BY substring(session FROM 1 FOR 256), session LIMIT $3`
+	selectSessionsBetween = `SELECT session, version, state FROM %ssessions
+WHERE memory_key = $1 AND (substring(session FROM 1 FOR 256), session) >= (substring($2::bytea FROM 1 FOR 256), $2)
+AND (substring(session FROM 1 FOR 256), session) < (substring($4::bytea FROM 1 FOR 256), $4)
+ORDER BY substring(session FROM 1 FOR 256), session LIMIT $3`
 	selectFirstSessions = `SELECT session, version, state FROM %ssessions
 WHERE memory_key = $1 ORDER BY substring(session FROM 1 FOR 256), session LIMIT $2`
 )
@@ -185,6 +192,24 @@ func (s *Store) Sessions(ctx context.Context, mem string) iter.Seq2[memory.Sessi
 			statement, args = selectSessions, []any{key(mem), []byte(listed[len(listed)-1].Session), listPage}
 		}
 	}
+}
+
+// ListSessions returns a page of the sessions of one memory, a range of an index.
+func (s *Store) ListSessions(ctx context.Context, mem string, q memory.SessionQuery) (listed []memory.SessionHead, err error) {
+	from, to := q.Bounds()
+	limit := &q.Limit
+	if q.Limit == 0 {
+		limit = nil // LIMIT NULL
+	}
+	statement, args := selectSessionsFrom, []any{key(mem), []byte(from), limit}
+	if to != "" {
+		statement, args = selectSessionsBetween, append(args, []byte(to))
+	}
+	err = s.use(ctx, false, func(ctx context.Context, pool *pgxpool.Pool) (err error) {
+		listed, err = s.list(ctx, pool, statement, args...)
+		return err
+	})
+	return listed, err
 }
 
 func (s *Store) list(ctx context.Context, pool *pgxpool.Pool, statement string, args ...any) ([]memory.SessionHead, error) {

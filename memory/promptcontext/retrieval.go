@@ -38,8 +38,8 @@ func (t *turnContext) retrieve(question string) (found []contextUnit, problem st
 	case err != nil || len(embedded) != 1:
 		return nil, t.embedderProblem(err), nil
 	}
-	first, floor := s.FirstSent(), s.Head().State.FirstPosition()
-	matches := stored.vectors.Nearest(embedded[0], block.TopK, func(seq int64) bool { return seq >= floor && seq < first })
+	first, floor, rewound := s.FirstSent(), s.Head().State.FirstPosition(), s.Head().State.WasRewound()
+	matches := stored.vectors.Nearest(embedded[0], block.TopK, func(seq int64) bool { return seq >= floor && seq < first && !rewound(seq) })
 	for rank, match := range matches {
 		for e, err := range s.Store().Entries(s.Context(), s.Key(), memory.Query{From: match.ID, To: match.ID, Live: true}) {
 			if err != nil {

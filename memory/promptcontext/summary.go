@@ -44,6 +44,14 @@ func summaryOf(h memory.Head) summaryState {
 	return s
 }
 
+// Stale returns the summary's name if it has a message from a position on.
+func (c *source) Stale(h memory.Head, from int64) []string {
+	if summaryOf(h).To < from {
+		return nil
+	}
+	return []string{summaryValue}
+}
+
 // SummaryOf returns the running summary of a session of m, empty for none.
 func SummaryOf(ctx context.Context, m *memory.Memory, session string) (string, error) {
 	head, err := m.Head(ctx, session)

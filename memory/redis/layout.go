@@ -65,9 +65,11 @@ const terminator = "\x00\x01"
 // member returns the list's member for a session; born is the number of the change
 // that created it.
 func member(session string, born int64) string {
-	escaped := strings.ReplaceAll(session, "\x00", "\x00\xff")
-	return string(binary.BigEndian.AppendUint64([]byte(escaped+terminator), uint64(born)))
+	return string(binary.BigEndian.AppendUint64([]byte(escaped(session)+terminator), uint64(born)))
 }
+
+// escaped returns what the member of a session begins with. It sorts as the id does.
+func escaped(session string) string { return strings.ReplaceAll(session, "\x00", "\x00\xff") }
 
 // sessionOf returns the session's id; ok is false if member is malformed.
 func sessionOf(member string) (session string, ok bool) {

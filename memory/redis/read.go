@@ -213,10 +213,34 @@ func (s *Store) Events(ctx context.Context, k memory.Key) iter.Seq2[memory.Event
 
 // Sessions yields the sessions of one memory.
 func (s *Store) Sessions(ctx context.Context, mem string) iter.Seq2[memory.SessionHead, error] {
+	return s.sessions(ctx, mem, "-", "+")
+}
+
+// ListSessions returns a page of the sessions of one memory, a range of its sorted set.
+func (s *Store) ListSessions(ctx context.Context, mem string, q memory.SessionQuery) ([]memory.SessionHead, error) {
+	from, to := q.Bounds()
+	last := "+"
+	if to != "" {
+		last = "(" + escaped(to)
+	}
+	var out []memory.SessionHead
+	for l, err := range s.sessions(ctx, mem, "["+escaped(from), last) {
+		if err != nil {
+			return nil, err
+		}
+		if out = append(out, l); len(out) == q.Limit {
+			break
+		}
+	}
+	return out, nil
+}
+
+// sessions yields the sessions of a range of members.
+func (s *Store) sessions(ctx context.Context, mem, after, last string) iter.Seq2[memory.SessionHead, error] {
 	return func(yield func(memory.SessionHead, error) bool) {
-		for after := "-"; ; {
+		for {
 			members, err := use(ctx, s, func(ctx context.Context, client driver.UniversalClient) ([]string, error) {
-				return client.ZRangeByLex(ctx, s.list(mem), &driver.ZRangeBy{Min: after, Max: "+", Count: listPage}).Result()
+				return client.ZRangeByLex(ctx, s.list(mem), &driver.ZRangeBy{Min: after, Max: last, Count: listPage}).Result()
 			})
 			if err != nil {
 				yield(memory.SessionHead{}, err)

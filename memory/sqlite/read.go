@@ -16,7 +16,7 @@ const page = 256
 
 // reads holds the prepared queries.
 type reads struct {
-	head, entries, byID, liveByID, events, sessions *sql.Stmt
+	head, entries, byID, liveByID, events, sessions, sessionsFrom, sessionsBetween *sql.Stmt
 }
 
 const (
@@ -24,6 +24,7 @@ const (
 	selectEntries = "SELECT id & 68719476735, turn, tokens, time, failed, message FROM entries"
 	selectRange   = selectEntries + " WHERE id BETWEEN (" + selectSession + " << 36) + ? AND (" + selectSession + " << 36) + ? AND failed <= ? ORDER BY id LIMIT ?"
 	selectByID    = selectEntries + " WHERE session_id = " + selectSession + " AND message_id IN (SELECT value FROM json_each(?)) ORDER BY id"
+	listFrom      = "SELECT session, version, state FROM sessions WHERE memory = ? AND session >= ?"
 	// selectLiveByID repeats failed = 0 of the partial index, which SQLite needs to use it.
 	selectLiveByID = selectEntries + " WHERE session_id = " + selectSession + " AND message_id IN (SELECT value FROM json_each(?)) AND failed = 0 ORDER BY id"
 )
@@ -36,6 +37,8 @@ func (r *reads) prepare(ctx context.Context, db *sql.DB) error {
 		selectLiveByID: &r.liveByID,
 		"SELECT event FROM events WHERE session_id = " + selectSession + " ORDER BY id":  &r.events,
 		"SELECT session, version, state FROM sessions WHERE memory = ? ORDER BY session": &r.sessions,
+		listFrom + " ORDER BY session LIMIT ?":                                           &r.sessionsFrom,
+		listFrom + " AND session < ? ORDER BY session LIMIT ?":                           &r.sessionsBetween,
 	})
 }
 
@@ -189,19 +192,50 @@ func (s *Store) Sessions(ctx context.Context, mem string) iter.Seq2[memory.Sessi
 			return
 		}
 		for row, err := range query(ctx, c.Statements.sessions, mem) {
-			var l memory.SessionHead
-			var state string
-			if err == nil {
-				err = row.Scan(&l.Session, &l.Head.Version, &state)
-			}
-			if err == nil {
-				err = s.location.Decode(state, &l.Head.State)
-			}
-			if !yield(l, s.explain(err)) || err != nil {
+			l, err := s.sessionHead(row, err)
+			if !yield(l, err) || err != nil {
 				return
 			}
 		}
 	}
+}
+
+// sessionHead reads one session of a list.
+func (s *Store) sessionHead(row *sql.Rows, err error) (l memory.SessionHead, _ error) {
+	var state string
+	if err == nil {
+		err = row.Scan(&l.Session, &l.Head.Version, &state)
+	}
+	if err == nil {
+		err = s.location.Decode(state, &l.Head.State)
+	}
+	return l, s.explain(err)
+}
+
+// ListSessions returns a page of the sessions of one memory, a range of an index.
+func (s *Store) ListSessions(ctx context.Context, mem string, q memory.SessionQuery) ([]memory.SessionHead, error) {
+	c, err := s.open(ctx, false)
+	if err != nil || c == nil {
+		return nil, err
+	}
+	limit := q.Limit
+	if limit == 0 {
+		limit = -1 // none
+	}
+	from, to := q.Bounds()
+	rows := query(ctx, c.Statements.sessionsFrom, mem, from, limit)
+	if to != "" {
+		rows = query(ctx, c.Statements.sessionsBetween, mem, from, to, limit)
+	}
+	var out []memory.SessionHead
+	for row, err := range rows {
+		l, err := s.sessionHead(row, err)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, l)
+	}
+	return out, nil
 }
 
 // query yields the rows of the result, or one error.

@@ -36,6 +36,8 @@ func Run(t *testing.T, open func(t *testing.T) memory.Store) {
 		"ids":              messageIDs,
 		"arbitrary keys":   keys,
 		"listing":          listing,
+		"pages":            pages,
+		"branches":         branches,
 		"delete":           remove,
 		"remove":           removeUnchanged,
 		"ended context":    ended,

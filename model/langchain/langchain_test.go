@@ -82,7 +82,7 @@ func TestOllama(t *testing.T) {
 			req.Stream = stream
 			var deltas []string
 			got, err := model.Call(t.Context(), s.talk(t, "ollama", map[string]any{"num_ctx": 4096, "max_tokens": 9, "keep_alive": "1h"}), req,
-				func(d string) { deltas = append(deltas, d) })
+				func(ev model.Event) { deltas = append(deltas, ev.Text) })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -121,7 +121,7 @@ func TestHuggingFace(t *testing.T) {
 	req := talk()
 	req.Stream = true
 	text := ""
-	got, err := model.Call(t.Context(), s.talk(t, "huggingface", map[string]any{"max_tokens": 9, "top_p": 0.5}), req, func(d string) { text += d })
+	got, err := model.Call(t.Context(), s.talk(t, "huggingface", map[string]any{"max_tokens": 9, "top_p": 0.5}), req, func(ev model.Event) { text += ev.Text })
 	if err != nil || got.Message.Text() != "Hello." || text != "Hello." || got.Finish != "stop" {
 		t.Fatalf("got %+v, deltas %q, %v", got, text, err)
 	}
@@ -140,7 +140,7 @@ func TestMistral(t *testing.T) {
 	req := talk()
 	req.Stream = true
 	text := ""
-	got, err := model.Call(t.Context(), s.talk(t, "mistral", map[string]any{"temperature": 0.0, "max_tokens": 9}), req, func(d string) { text += d })
+	got, err := model.Call(t.Context(), s.talk(t, "mistral", map[string]any{"temperature": 0.0, "max_tokens": 9}), req, func(ev model.Event) { text += ev.Text })
 	if err != nil || got.Message.Text() != "Hello." || text != "Hello." || got.Usage != (model.Usage{Input: 11, Output: 2}) {
 		t.Fatalf("got %+v, deltas %q, %v", got, text, err)
 	}

@@ -11,7 +11,10 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
+
+	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/qtype-dev/qtype/internal/tokenizer"
 	"github.com/qtype-dev/qtype/model"
@@ -27,9 +30,10 @@ type Options struct {
 
 // Model is a mock. It is safe for concurrent use.
 type Model struct {
-	info  model.Info
-	rules []rule
-	count func(text string) int
+	info    model.Info
+	rules   []rule
+	count   func(text string) int
+	counted *lru.Cache[string, int] // tokens of texts
 }
 
 // New makes the mock that a document declares.
@@ -44,6 +48,7 @@ func New(m *spec.Model, opts Options) (*Model, error) {
 	if made.count == nil {
 		made.count = counter(made.info.Encoding)
 	}
+	made.counted, _ = lru.New[string, int](countedTexts) // fails only for a size below 1
 	for i, r := range m.Rules {
 		compiled, err := compile(r)
 		if err != nil {
@@ -52,6 +57,23 @@ func New(m *spec.Model, opts Options) (*Model, error) {
 		made.rules = append(made.rules, compiled)
 	}
 	return made, nil
+}
+
+// countedTexts is the number of texts whose tokens are remembered: each call counts the
+// whole conversation.
+const countedTexts = 4096
+
+// countOnce returns the tokens of a text; those of long texts are remembered.
+func (m *Model) countOnce(text string) int {
+	if len(text) < 64 {
+		return m.count(text)
+	}
+	if n, ok := m.counted.Get(text); ok {
+		return n
+	}
+	n := m.count(text)
+	m.counted.Add(text, n)
+	return n
 }
 
 // counter returns a token counter, whose vocabulary is loaded on first use.
@@ -75,27 +97,67 @@ func (m *Model) Generate(ctx context.Context, req model.Request) iter.Seq2[model
 			yield(model.Event{}, err)
 			return
 		}
-		answer, err := m.answer(req)
+		answer, chosen, err := m.answer(req)
 		if err != nil {
 			yield(model.Event{}, err)
 			return
 		}
-		if req.Stream {
-			for word := range words(answer.Message.Text()) {
-				if !yield(model.Event{Text: word}, nil) {
-					return
-				}
-				if err := ctx.Err(); err != nil {
-					yield(model.Event{}, err)
-					return
-				}
+		for delta := range deltas(req.Stream, chosen, answer.Message.Text()) {
+			if err := wait(ctx, chosen); err != nil {
+				yield(model.Event{}, err)
+				return
+			}
+			if delta != (model.Event{}) && !yield(delta, nil) {
+				return
+			}
+			if err := ctx.Err(); err != nil {
+				yield(model.Event{}, err)
+				return
 			}
 		}
 		yield(model.Event{Response: answer}, nil)
 	}
 }
 
-func (m *Model) answer(req model.Request) (*model.Response, error) {
+// deltas yields the deltas of an answer, the empty one for an answer that is not streamed.
+func deltas(stream bool, chosen *rule, text string) iter.Seq[model.Event] {
+	return func(yield func(model.Event) bool) {
+		if !stream {
+			yield(model.Event{})
+			return
+		}
+		if chosen != nil {
+			for word := range words(chosen.spec.Reasoning) {
+				if !yield(model.Event{Reasoning: word}) {
+					return
+				}
+			}
+		}
+		for word := range words(text) {
+			if !yield(model.Event{Text: word}) {
+				return
+			}
+		}
+	}
+}
+
+// wait waits for the delay of a rule.
+func wait(ctx context.Context, chosen *rule) error {
+	if chosen == nil || chosen.spec.Delay <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(time.Duration(chosen.spec.Delay))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// answer returns the answer, and the rule that it follows; nil for none.
+func (m *Model) answer(req model.Request) (*model.Response, *rule, error) {
 	last := lastMessagesOf(req.Messages)
 	r := &model.Response{Finish: "stop", Usage: model.Usage{Input: m.tokens(req.Messages)}}
 	text, calls := "", []chat.ToolCall(nil)
@@ -104,14 +166,14 @@ func (m *Model) answer(req model.Request) (*model.Response, error) {
 	case chosen == nil || chosen.spec.Echo:
 		var err error
 		if text, err = echoAs(req.Schema, echo(last, r.Usage.Input)); err != nil {
-			return nil, &model.Error{Model: m.info.ID, Message: err.Error()}
+			return nil, nil, &model.Error{Model: m.info.ID, Message: err.Error()}
 		}
 	case chosen.spec.Error != "" || chosen.spec.Status != 0:
-		return nil, m.failure(chosen, captures)
+		return nil, nil, m.failure(chosen, captures)
 	case len(chosen.spec.ToolCalls) > 0:
 		var err error
 		if calls, err = chosen.calls(captures, req.Messages); err != nil {
-			return nil, &model.Error{Model: m.info.ID, Message: "[mock] " + err.Error()}
+			return nil, nil, &model.Error{Model: m.info.ID, Message: "[mock] " + err.Error()}
 		}
 		r.Finish = "tool_calls"
 	default:
@@ -122,7 +184,7 @@ func (m *Model) answer(req model.Request) (*model.Response, error) {
 		r.Message.Blocks = []chat.Block{{Type: "text", Text: text}}
 	}
 	r.Usage.Output = m.contentTokens(r.Message)
-	return r, nil
+	return r, chosen, nil
 }
 
 // choose finds the first matching rule, nil for none, and the captures of its pattern.
@@ -181,7 +243,7 @@ func (m *Model) tokens(messages []chat.Message) int {
 }
 
 func (m *Model) contentTokens(msg chat.Message) int {
-	n := m.count(msg.Text())
+	n := m.countOnce(msg.Text())
 	for _, c := range msg.ToolCalls {
 		n += m.count(c.Name) + m.count(c.Arguments)
 	}

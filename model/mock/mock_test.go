@@ -158,7 +158,7 @@ func TestGenerate_StreamsWords(t *testing.T) {
 	var words []string
 	req := talk("one  two\nthree ")
 	req.Stream = true
-	if _, err := model.Call(t.Context(), m, req, func(w string) { words = append(words, w) }); err != nil {
+	if _, err := model.Call(t.Context(), m, req, func(ev model.Event) { words = append(words, ev.Text) }); err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff([]string{"one  ", "two\n", "three "}, words); d != "" {
@@ -168,7 +168,7 @@ func TestGenerate_StreamsWords(t *testing.T) {
 		text := rapid.String().Draw(t, "text")
 		joined := ""
 		got, err := model.Call(context.Background(), m, model.Request{Stream: true, Messages: []chat.Message{chat.Text(chat.User, text)}},
-			func(w string) { joined += w })
+			func(ev model.Event) { joined += ev.Text })
 		if err != nil || joined != text || got.Message.Text() != text {
 			t.Fatalf("%q became %q, %v", text, joined, err)
 		}
@@ -180,7 +180,7 @@ func TestGenerate_Canceled(t *testing.T) {
 	req := talk("one two three")
 	req.Stream = true
 	var heard int
-	_, err := model.Call(ctx, build(t), req, func(string) { heard++; cancel() })
+	_, err := model.Call(ctx, build(t), req, func(model.Event) { heard++; cancel() })
 	if !errors.Is(err, context.Canceled) || heard != 1 {
 		t.Errorf("got %v after %d words", err, heard)
 	}

@@ -41,7 +41,7 @@ func (w Wire) conversation(t *testing.T, stream bool) {
 		chat.Text(chat.System, "Be brief."), chat.Text(chat.User, "I am Ada <>&."), chat.Text(chat.Chatbot, "Hello."), chat.Text(chat.User, "Who am I?"),
 	}}
 	var deltas strings.Builder
-	got, err := model.Call(t.Context(), w.open(t, s), req, func(more string) { deltas.WriteString(more) })
+	got, err := model.Call(t.Context(), w.open(t, s), req, func(ev model.Event) { deltas.WriteString(ev.Text) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +226,7 @@ func (w Wire) cancelled(t *testing.T) {
 	s := Serve(t, w.streams(records[:len(records)-w.Closing], "hang"))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	_, err := model.Call(ctx, w.open(t, s), question(true), func(string) { cancel() })
+	_, err := model.Call(ctx, w.open(t, s), question(true), func(model.Event) { cancel() })
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}

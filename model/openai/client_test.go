@@ -104,7 +104,7 @@ func TestRequest_Conversation(t *testing.T) {
 				{Role: chat.User, Name: "Ann Lee", Blocks: []chat.Block{{Type: "text", Text: "three"}}},
 			}}
 			var deltas []string
-			got, err := model.Call(t.Context(), m, req, func(d string) { deltas = append(deltas, d) })
+			got, err := model.Call(t.Context(), m, req, func(ev model.Event) { deltas = append(deltas, ev.Text) })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -216,7 +216,7 @@ func TestStream_InterleavedToolCalls(t *testing.T) {
 			req := ask("x")
 			req.Stream = true
 			var text string
-			got, err := model.Call(t.Context(), s.talk(t, nil), req, func(d string) { text += d })
+			got, err := model.Call(t.Context(), s.talk(t, nil), req, func(ev model.Event) { text += ev.Text })
 			if err != nil {
 				t.Fatal(err)
 			}

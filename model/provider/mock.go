@@ -10,24 +10,25 @@ import (
 
 // newMock makes a mock, for itself or in place of the model replaced. It answers
 // repeated calls alike, so it is retried only where the document configures retries.
-func newMock(m, replaced *spec.Model) (model.Chat, error) {
+func newMock(m, replaced *spec.Model, opts Options) (model.Chat, error) {
 	made, err := mock.New(m, mock.Options{Replaces: replaced})
 	if err != nil {
 		return nil, err
 	}
 	if m.Retry == nil && m.RateLimit == nil {
-		return made, nil
+		return opts.Wrap(made), nil
 	}
 	p := callPolicy(m)
 	if m.Retry == nil {
 		p.MaxAttempts = 1
 	}
-	return model.WithRetry(made, p), nil
+	return model.WithRetry(opts.Wrap(made), p), nil
 }
 
 // mockEmbedder makes a mock, for itself or in place of the model replaced.
-func mockEmbedder(m *spec.EmbeddingModel, replaced *spec.Model) model.Embedder {
-	return model.WithBatches(mock.NewEmbedder(m, mock.Options{Replaces: replaced}), model.Batch{}, model.CallPolicy{Limit: callPolicy(&m.Model).Limit})
+func mockEmbedder(m *spec.EmbeddingModel, replaced *spec.Model, opts Options) model.Embedder {
+	made := opts.WrapEmbedder(mock.NewEmbedder(m, mock.Options{Replaces: replaced}))
+	return model.WithBatches(made, model.Batch{}, model.CallPolicy{Limit: callPolicy(&m.Model).Limit})
 }
 
 // offlineMock returns the mock that a model names by `offline`; a

@@ -20,6 +20,9 @@ type Options struct {
 	Getenv func(name string) string          // the environment; nil means os.Getenv
 	HTTP   *http.Client                      // carries the calls; nil means a client with default timeouts
 	Secret func(spec.Secret) (string, error) // resolves references to a secret manager; nil where there is none
+
+	Wrap         func(model.Chat) model.Chat         // replaces the client below the retries, so that it sees each attempt; nil for none
+	WrapEmbedder func(model.Embedder) model.Embedder // the same for embedding models
 }
 
 // maxConcurrentCalls is how many rows a step may work on at once, and so how many
@@ -35,6 +38,12 @@ func (o Options) withDefaults() Options {
 		// No timeout for the answer: a model may think for a minute before its
 		// first byte, and each call carries the limit that the document declares.
 		o.HTTP = &http.Client{Transport: httpx.Transport(maxConcurrentCalls)}
+	}
+	if o.Wrap == nil {
+		o.Wrap = func(m model.Chat) model.Chat { return m }
+	}
+	if o.WrapEmbedder == nil {
+		o.WrapEmbedder = func(m model.Embedder) model.Embedder { return m }
 	}
 	return o
 }
@@ -53,10 +62,11 @@ func (e *CredentialsError) Error() string {
 // New makes a chat model. It calls nothing; an error means that the document or
 // the environment lacks something, such as credentials.
 func New(m *spec.Model, opts Options) (model.Chat, error) {
+	opts = opts.withDefaults()
 	if m.IsMock() {
-		return newMock(m, nil)
+		return newMock(m, nil, opts)
 	}
-	client, err := prepare(m, opts.withDefaults())
+	client, err := prepare(m, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -65,22 +75,23 @@ func New(m *spec.Model, opts Options) (model.Chat, error) {
 		if err != nil {
 			return nil, err
 		}
-		return newMock(other, m)
+		return newMock(other, m, opts)
 	}
 	policy := callPolicy(m)
 	made, err := client.chat(*m, client.config, policy.Timeout)
 	if err != nil {
 		return nil, err
 	}
-	return model.WithRetry(made, policy), nil
+	return model.WithRetry(opts.Wrap(made), policy), nil
 }
 
 // NewEmbedder makes an embedding model. Like New it calls nothing.
 func NewEmbedder(m *spec.EmbeddingModel, opts Options) (model.Embedder, error) {
+	opts = opts.withDefaults()
 	if m.IsMock() {
-		return mockEmbedder(m, nil), nil
+		return mockEmbedder(m, nil, opts), nil
 	}
-	client, err := prepare(&m.Model, opts.withDefaults())
+	client, err := prepare(&m.Model, opts)
 	switch {
 	case err != nil:
 		return nil, err
@@ -90,14 +101,14 @@ func NewEmbedder(m *spec.EmbeddingModel, opts Options) (model.Embedder, error) {
 		if _, err := offlineMock(&m.Model, client.missing); err != nil {
 			return nil, err
 		}
-		return mockEmbedder(m, &m.Model), nil
+		return mockEmbedder(m, &m.Model, opts), nil
 	}
 	client.config.Info = model.DescribeEmbedder(m)
 	made, err := client.embedder(client.config)
 	if err != nil {
 		return nil, err
 	}
-	return model.WithBatches(made, model.Batch{}, callPolicy(&m.Model)), nil
+	return model.WithBatches(opts.WrapEmbedder(made), model.Batch{}, callPolicy(&m.Model)), nil
 }
 
 // client is the builder of a model's provider and what it makes the model from.

@@ -1,9 +1,11 @@
 package value
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -40,7 +42,7 @@ func AppendJSON(b []byte, v any) []byte {
 	case *Record:
 		return appendRecord(b, v)
 	case chat.Message:
-		return appendRecord(b, messageRecord(v))
+		return appendMessage(b, &v)
 	}
 	return appendString(b, Text(v))
 }
@@ -69,9 +71,11 @@ func appendRecord(b []byte, r *Record) []byte {
 }
 
 // appendBytes writes UTF-8 bytes as text, as documents contain them, and others as
-// base64.
+// base64. So is text that a server would decode if it got it back: a data URL, or a file
+// as an object.
 func appendBytes(b, data []byte) []byte {
-	if utf8.Valid(data) {
+	decoded := bytes.HasPrefix(data, []byte("data:")) || bytes.HasPrefix(data, []byte("{")) && bytes.Contains(data, []byte(`"bytes_base64"`))
+	if utf8.Valid(data) && !decoded {
 		return appendString(b, string(data))
 	}
 	b = append(b, `{"base64":"`...)
@@ -135,6 +139,68 @@ func appendEscape(b []byte, r rune) []byte {
 	}
 	const digits = "0123456789abcdef"
 	return append(b, '\\', 'u', '0', '0', digits[r>>4&0xf], digits[r&0xf])
+}
+
+// appendMessage appends the record of a message.
+func appendMessage(b []byte, m *chat.Message) []byte {
+	if slices.ContainsFunc(m.Blocks, func(block chat.Block) bool { return !isText(&block) }) {
+		return appendRecord(b, messageRecord(*m))
+	}
+	b = appendString(append(b, `{"role":`...), string(m.Role))
+	b = appendOptional(b, `,"name":`, m.Name)
+	b = append(b, `,"blocks":[`...)
+	for i := range m.Blocks {
+		b = appendTextBlock(appendComma(b, i), &m.Blocks[i])
+	}
+	b = append(b, ']')
+	if len(m.ToolCalls) > 0 {
+		b = appendToolCalls(append(b, `,"tool_calls":`...), m.ToolCalls)
+	}
+	b = appendOptional(b, `,"tool_call_id":`, m.ToolCallID)
+	return append(b, '}')
+}
+
+// isText reports whether the content of a block is a text as it is.
+func isText(b *chat.Block) bool {
+	switch b.Type {
+	case "text", "date", "datetime", "time":
+		return b.Data == nil
+	}
+	return false
+}
+
+func appendTextBlock(b []byte, block *chat.Block) []byte {
+	b = appendString(append(b, `{"type":`...), block.Type)
+	b = appendString(append(b, `,"content":`...), block.Text)
+	b = appendOptional(b, `,"mime_type":`, block.MimeType)
+	return append(b, '}')
+}
+
+func appendToolCalls(b []byte, calls []chat.ToolCall) []byte {
+	b = append(b, '[')
+	for i, c := range calls {
+		b = appendString(append(appendComma(b, i), `{"id":`...), c.ID)
+		b = appendString(append(b, `,"name":`...), c.Name)
+		b = appendString(append(b, `,"arguments":`...), c.Arguments)
+		b = append(b, '}')
+	}
+	return append(b, ']')
+}
+
+// appendComma appends a comma before every item but the first.
+func appendComma(b []byte, i int) []byte {
+	if i == 0 {
+		return b
+	}
+	return append(b, ',')
+}
+
+// appendOptional appends a member of an object unless its text is empty.
+func appendOptional(b []byte, member, text string) []byte {
+	if text == "" {
+		return b
+	}
+	return appendString(append(b, member...), text)
 }
 
 // AsRecord returns a message as a record with the fields of its JSON form.

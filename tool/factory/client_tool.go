@@ -17,8 +17,8 @@ import (
 type clientTool struct {
 	info    tool.Info
 	outputs []*spec.Variable
-	answer  tool.ClientHandler
-	timeout time.Duration // 0 for no limit
+	answer  tool.ClientHandler // nil if only the caller of a run may have one
+	timeout time.Duration      // 0 for no limit
 }
 
 func newClientTool(base *spec.ToolBase, answer tool.ClientHandler, timeout time.Duration) *clientTool {
@@ -30,9 +30,6 @@ func (f *Factory) client(t *spec.ClientTool) (tool.Tool, error) {
 	var answer tool.ClientHandler
 	if f.opts.Answer != nil {
 		answer = f.opts.Answer(t.ID)
-	}
-	if answer == nil {
-		return nil, &NoClientHandlerError{Tool: t.ID}
 	}
 	return newClientTool(t.Common(), answer, time.Duration(t.Timeout)), nil
 }
@@ -47,11 +44,22 @@ func (e *NoClientHandlerError) Error() string {
 	return fmt.Sprintf("no handler for client tool %s", e.Tool)
 }
 
+// Check returns a *NoClientHandlerError if neither the application nor the run has a handler.
+func (a *clientTool) Check(ctx context.Context) error {
+	if tool.ClientHandlerOf(ctx, a.info.ID, a.answer) == nil {
+		return &NoClientHandlerError{Tool: a.info.ID}
+	}
+	return nil
+}
+
 // Info describes the tool.
 func (a *clientTool) Info() tool.Info { return a.info }
 
 // Call calls the handler and checks its result.
 func (a *clientTool) Call(ctx context.Context, args map[string]any) (any, error) {
+	if err := a.Check(ctx); err != nil {
+		return nil, err
+	}
 	given, err := tool.ConvertArgs(a.info, args, value.Assign)
 	if err != nil {
 		return nil, err
@@ -62,7 +70,7 @@ func (a *clientTool) Call(ctx context.Context, args map[string]any) (any, error)
 		limited, cancel = context.WithTimeoutCause(ctx, a.timeout, fmt.Errorf("no answer came within %s (timeout)", a.timeout))
 		defer cancel()
 	}
-	raw, err := a.answer(limited, tool.Request{Tool: a.info, Outputs: a.outputs, Args: object(a.info, given), Caller: tool.CallerOf(ctx)})
+	raw, err := tool.ClientHandlerOf(ctx, a.info.ID, a.answer)(limited, tool.Request{Tool: a.info, Outputs: a.outputs, Args: object(a.info, given), Caller: tool.CallerOf(ctx)})
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)

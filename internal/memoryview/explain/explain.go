@@ -3,9 +3,12 @@
 package explain
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,7 +43,7 @@ type Gap struct {
 	To       int64            `json:"to"`       // Seq of the last message
 	Messages int              `json:"messages"` // number of messages
 	Tokens   int              `json:"tokens"`   // their size
-	Kind     memory.EventKind `json:"kind"`     // flush, failed or set; budget or limit if only this call left them out
+	Kind     memory.EventKind `json:"kind"`     // flush, failed, set or rewind; budget or limit if only this call left them out
 	Turn     int64            `json:"turn"`     // the turn in which they were removed
 	Reason   string           `json:"reason"`   // the rule and its numbers
 }
@@ -98,14 +101,14 @@ func Turn(ctx context.Context, m *memory.Memory, session string, turn int64) (*R
 	}
 	evicted := evictedBefore(sent, entries, events)
 	for _, e := range entries {
-		r.add(e, sent, events, evicted[e.Seq])
+		r.add(e, sent, events, evicted[e.Seq] != 0)
 	}
 	return r, nil
 }
 
 // evictedBefore returns the positions within a call's range of messages that had
 // left the window before it: those between others that stayed.
-func evictedBefore(sent memory.Event, entries []memory.Entry, events []memory.Event) map[int64]bool {
+func evictedBefore(sent memory.Event, entries []memory.Entry, events []memory.Event) map[int64]int64 {
 	inRange := 0
 	for _, e := range entries {
 		if e.Seq >= sent.From && e.Seq <= sent.To && e.Status != memory.Failed && e.Message.Role != chat.System {
@@ -115,10 +118,16 @@ func evictedBefore(sent memory.Event, entries []memory.Entry, events []memory.Ev
 	if sent.From == 0 || inRange <= sent.Messages {
 		return nil
 	}
-	evicted := map[int64]bool{}
+	evicted := map[int64]int64{} // the turns by the positions
 	for _, e := range events {
-		for seq := max(e.From, sent.From); e.Kind == memory.EventFlush && e.Turn < sent.Turn && seq <= min(e.To, sent.To); seq++ {
-			evicted[seq] = true
+		if e.Turn >= sent.Turn || e.Kind != memory.EventFlush && e.Kind != memory.EventRewind {
+			continue
+		}
+		if e.Kind == memory.EventRewind { // what these turns evicted returned
+			maps.DeleteFunc(evicted, func(_, turn int64) bool { return turn >= e.Rewound })
+		}
+		for seq := max(e.From, sent.From); seq <= min(e.To, sent.To); seq++ {
+			evicted[seq] = min(e.Turn, cmp.Or(e.Rewound, e.Turn))
 		}
 	}
 	return evicted
@@ -165,11 +174,8 @@ func (r *Report) addGap(e memory.Entry, events []memory.Event) {
 	default:
 		gap.Reason = "added by another process during this turn"
 	}
-	for _, ev := range events {
-		covers := ev.From <= e.Seq && e.Seq <= ev.To && ev.Turn <= r.Turn && isRemoval(ev.Kind)
-		if covers && (ev.Kind == memory.EventFailed) == (e.Status == memory.Failed) {
-			gap.Kind, gap.Turn, gap.Reason = ev.Kind, ev.Turn, ev.Reason
-		}
+	if ev, found := Removal(e, events, r.Turn); found {
+		gap.Kind, gap.Turn, gap.Reason = ev.Kind, ev.Turn, ev.Reason
 	}
 	if n := len(r.Missing); n > 0 {
 		before := &r.Missing[n-1]
@@ -181,9 +187,24 @@ func (r *Report) addGap(e memory.Entry, events []memory.Event) {
 	r.Missing = append(r.Missing, gap)
 }
 
+// Removal returns the event by which a message left the window, up to a turn; the
+// newest one if a rewind had returned it. found is false if there is none.
+func Removal(e memory.Entry, events []memory.Event, turn int64) (ev memory.Event, found bool) {
+	for _, one := range events {
+		covers := one.From <= e.Seq && e.Seq <= one.To && one.Turn <= turn && isRemoval(one.Kind)
+		if covers && (one.Kind == memory.EventFailed) == (e.Status == memory.Failed) {
+			ev, found = one, true
+		}
+		if covers && one.Kind == memory.EventRewind {
+			break // for good; a later event may span it
+		}
+	}
+	return ev, found
+}
+
 // isRemoval reports whether events of this kind remove messages from the window.
 func isRemoval(kind memory.EventKind) bool {
-	return kind == memory.EventFlush || kind == memory.EventFailed || kind == memory.EventSet
+	return slices.Contains([]memory.EventKind{memory.EventFlush, memory.EventFailed, memory.EventSet, memory.EventRewind}, kind)
 }
 
 // Write writes the report as text.
@@ -246,7 +267,7 @@ func (g Gap) text() string {
 		return fmt.Sprintf("%s, flushed in turn %d: %s", which, g.Turn, g.Reason)
 	case memory.EventFailed:
 		return fmt.Sprintf("%s, added in turn %d, which failed: %s", which, g.Turn, g.Reason)
-	case memory.EventSet:
+	case memory.EventSet, memory.EventRewind:
 		return fmt.Sprintf("%s: %s in turn %d", which, g.Reason, g.Turn)
 	}
 	return which + ": " + g.Reason

@@ -113,3 +113,29 @@ func TestExport(t *testing.T) {
 		t.Errorf("replayed: %s", again.String())
 	}
 }
+
+// TestTurn_Rewound checks that messages that left with their turns are listed with
+// the reason, and that those that returned are listed as sent.
+func TestTurn_Rewound(t *testing.T) {
+	m, err := memory.New(memory.Config{ID: "m", Policy: "message_window", Limits: memory.Limits{"max_messages": 3}, Counter: runes{}}, memory.NewInProcess())
+	testkit.Must(t, err)
+	ask := func(question string) {
+		testkit.Must(t, m.Turn(t.Context(), "s", func(turn *memory.Turn) error {
+			testkit.Must(t, turn.Add(chat.Text(chat.User, question)))
+			_, err := turn.Fit(memory.Budget{Model: "small"})
+			return errors.Join(err, turn.Add(chat.Text(chat.Assistant, "a")))
+		}))
+	}
+	ask("1")
+	ask("2")
+	testkit.Must(t, m.Rewind(t.Context(), "s", 2))
+	ask("3")
+	r, err := explain.Turn(t.Context(), m, "s", 0)
+	testkit.Must(t, err)
+	var b strings.Builder
+	testkit.Must(t, r.Write(&b))
+	want := "turn 4 sent 3 messages, 29 tokens, to small\nleft out: messages 3 to 4: turn 2 and later ones were rewound in turn 3\n"
+	if b.String() != want {
+		t.Errorf("got %s\nwant %s", b.String(), want)
+	}
+}

@@ -10,13 +10,13 @@ import (
 )
 
 // Export writes the history of a session as input of Run, without the messages of
-// failed turns unless failed is set.
+// turns that were rewound, and of failed turns unless failed is set.
 func Export(ctx context.Context, m *memory.Memory, session string, out io.Writer, failed bool) error {
 	for e, err := range m.History(ctx, session) {
 		if err != nil {
 			return err
 		}
-		if e.Status == memory.Failed && !failed {
+		if e.Status == memory.Rewound || e.Status == memory.Failed && !failed {
 			continue
 		}
 		if _, err := out.Write(append(chat.OpenAI(e.Message), '\n')); err != nil {

@@ -34,8 +34,10 @@ func (r *replay) operate(ctx context.Context, keys map[string]json.RawMessage) e
 		return r.set(ctx, keys["messages"])
 	case "limit":
 		return r.limit(keys)
+	case "event":
+		return rejectUnknownKeys(op, keys, "event")
 	case "variables":
-		if err := rejectUnknownKeys(op, keys, "set"); err != nil {
+		if err := rejectUnknownKeys(op, keys, "set", "turns"); err != nil {
 			return err
 		}
 		return r.variables(ctx, keys["set"])

@@ -10,6 +10,7 @@
 //	{"op": "set", "messages": [ … ]}          replaces the window
 //	{"op": "limit", "token_limit": 2000}      changes limits of the memory's policy
 //	{"op": "variables", "set": {"plan": "Gold"}}   sets named values; null removes one
+//	{"op": "event", "event": { … }}           of a full export; ignored
 //	{"op": "read", "as": "text", "n_rounds": 1}    reads a round_window with other limits, once
 //
 // The output depends on the policy as in a run. With message_window and
@@ -184,6 +185,13 @@ func (r *replay) do(ctx context.Context, raw []byte) error {
 	if json.Unmarshal(raw, &keys) == nil && keys["op"] != nil {
 		return r.operate(ctx, keys)
 	}
+	if details, ok := keys["qtype"]; ok { // of a full export
+		if isExcluded(details) {
+			return nil
+		}
+		delete(keys, "qtype")
+		raw = encode(keys)
+	}
 	m, err := r.parseMessage(raw)
 	if err != nil {
 		return err
@@ -191,6 +199,16 @@ func (r *replay) do(ctx context.Context, raw []byte) error {
 	r.tokens = m.tokens
 	r.append(m)
 	return r.memory.Append(ctx, session, m.message)
+}
+
+// isExcluded reports whether a message of a full export never was in a window that
+// remains.
+func isExcluded(details json.RawMessage) bool {
+	var d struct {
+		Status string `json:"status"`
+	}
+	err := json.Unmarshal(details, &d)
+	return err == nil && (d.Status == memory.Failed.String() || d.Status == memory.Rewound.String())
 }
 
 func (r *replay) parseMessage(raw []byte) (*inputMessage, error) {

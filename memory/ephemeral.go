@@ -1,0 +1,79 @@
+package memory
+
+import (
+	"context"
+	"slices"
+
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+// Ephemeral returns a memory with the configuration of m that stores nothing
+// outside of it: each of its sessions begins with these messages, to which the
+// policy applies as if they had been appended. It is for callers that send the
+// conversation with each request. Messages without an id, or with one that an
+// earlier message has, get a new id. It returns an error for messages that cannot
+// be stored.
+func (m *Memory) Ephemeral(history []chat.Message) (*Memory, error) {
+	if err := checkMessages(history); err != nil {
+		return nil, err
+	}
+	e := m.clone()
+	begun := &begunStore{inProcess: NewInProcess().(*inProcess), memory: e}
+	known := map[string]bool{}
+	for _, msg := range history {
+		if known[msg.ID] {
+			msg.ID = ""
+		}
+		entry := newEntry(m.counter, msg)
+		known[entry.Message.ID] = true
+		begun.entries = append(begun.entries, entry)
+	}
+	e.store = begun
+	return e, nil
+}
+
+// clone returns a memory of the same configuration, without a store and a ttl.
+func (m *Memory) clone() *Memory {
+	c := &Memory{id: m.id, kind: m.kind, systemFirst: m.systemFirst, limitsOf: m.limitsOf, turns: m.turns,
+		counter: m.counter, now: m.now, context: m.context}
+	if p := m.policy.Load(); p != nil {
+		c.policy.Store(p)
+	}
+	return c
+}
+
+// begunStore is a store in this process whose sessions have messages from the start.
+type begunStore struct {
+	*inProcess
+	memory  *Memory
+	entries []*Entry
+}
+
+// Head creates the session if there is none.
+func (s *begunStore) Head(ctx context.Context, key Key) (Head, error) {
+	head, err := s.inProcess.Head(ctx, key)
+	if err != nil || head.Version != 0 || len(s.entries) == 0 || key.Memory != s.memory.id {
+		return head, err
+	}
+	if err := s.begin(ctx, key); err != nil && !isConflict(err) {
+		return Head{}, err
+	}
+	return s.inProcess.Head(ctx, key)
+}
+
+// begin adds the first messages to a session.
+func (s *begunStore) begin(ctx context.Context, key Key) error {
+	p, err := s.memory.policyOf(key.Session)
+	if err != nil {
+		return err
+	}
+	entries := slices.Clone(s.entries)
+	for i, e := range entries {
+		c := *e
+		entries[i] = &c
+	}
+	var n transition
+	n.add(p, s.memory.kind.Name, s.memory.newView(), addition{entries: entries, each: true}, s.memory.moment())
+	n.change.Next = NextVersion(0)
+	return s.Apply(ctx, key, n.change)
+}

@@ -1,0 +1,128 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"maps"
+)
+
+// SessionExistsError reports that a session cannot be created because there is one.
+type SessionExistsError struct {
+	Memory  string // the memory's id
+	Session string // the session's id
+}
+
+// Error names both.
+func (e *SessionExistsError) Error() string {
+	return fmt.Sprintf("memory %s: session %q exists already", e.Memory, e.Session)
+}
+
+// Fork creates the session to with the history of another one up to and including
+// a turn, 0 for all. Messages keep their ids, times, turns and statuses, the window
+// is what it was after that turn, and so are the variables as far as these are
+// known; a summary of later messages is left out. Turns that were rewound later
+// are part of the fork. The other session is not changed and may be in use. Fork
+// returns a *SessionExistsError if the target exists, and a *TurnError for an
+// unknown session or turn.
+func (m *Memory) Fork(ctx context.Context, from, to string, turn int64) error {
+	return m.create(ctx, to, func(p evictionPolicy, n *transition) error { return n.copy(ctx, p, m, from, turn) })
+}
+
+// create makes a session by one change, which plan prepares.
+func (m *Memory) create(ctx context.Context, session string, plan func(evictionPolicy, *transition) error) error {
+	t, err := m.open(ctx, session, true)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	return t.apply(ctx, func(base *view, n *transition) (bool, error) {
+		if base.version != 0 {
+			return false, &SessionExistsError{Memory: m.id, Session: session}
+		}
+		return true, plan(t.policy, n)
+	}, nil)
+}
+
+// copy makes t the transition that creates a session with the history of one of m.
+func (t *transition) copy(ctx context.Context, p evictionPolicy, m *Memory, session string, turn int64) error {
+	for attempt := range maxAttempts {
+		version, err := t.copyOnce(ctx, p, m, session, turn)
+		if err != nil && !isConflict(err) {
+			return err
+		}
+		if err == nil {
+			head, err := m.store.Head(ctx, m.key(session))
+			if err != nil || head.Version == version {
+				return err
+			}
+		}
+		if err := pause(ctx, attempt); err != nil { // another turn has ended meanwhile
+			return err
+		}
+	}
+	return fmt.Errorf("memory %s, session %q: %w, %d times in a row", m.id, session, ErrConflict, maxAttempts)
+}
+
+// copyOnce is copy for a session that does not change meanwhile. It returns the
+// version of which it read the head.
+func (t *transition) copyOnce(ctx context.Context, p evictionPolicy, m *Memory, session string, turn int64) (int64, error) {
+	key := m.key(session)
+	base, err := m.load(ctx, key)
+	if err != nil {
+		return 0, err
+	}
+	if base.version == 0 || m.expired(base.state) || turn < 0 || turn > base.state.Turns {
+		return 0, &TurnError{Memory: m.id, Session: session, Turn: turn, Last: base.state.Turns}
+	}
+	past := base
+	if turn != 0 && turn < base.state.Turns {
+		if past, err = m.after(ctx, p, base, key, turn); err != nil {
+			return 0, err
+		}
+	}
+	t.begin(past, m.moment())
+	t.next.state.LastSaid = t.now // the copy is new
+	if len(past.values) > 0 {
+		t.change.Values, t.next.values = maps.Clone(past.values), maps.Clone(past.values)
+		t.setValue(idempotencyValue, nil)
+	}
+	if past != base {
+		t.setVariablesOf(turn)
+		t.dropContext(m.context, past.state.Last+1)
+	}
+	t.settle(p)
+	for e, err := range m.store.Entries(ctx, key, Query{To: max(past.state.Last, 1)}) {
+		if err != nil {
+			return 0, err
+		}
+		if e.Seq <= past.state.Last {
+			t.change.Entries = append(t.change.Entries, e)
+		}
+	}
+	for e, err := range m.store.Events(ctx, key) {
+		if err != nil {
+			return 0, err
+		}
+		if e.Turn <= past.state.Turns {
+			t.change.Events = append(t.change.Events, e)
+		}
+	}
+	return base.version, nil
+}
+
+// after returns a session as it was after a turn.
+func (m *Memory) after(ctx context.Context, p evictionPolicy, base *view, key Key, turn int64) (*view, error) {
+	next, err := m.firstOf(ctx, key, base.state.Last, turn+1)
+	if err != nil {
+		return nil, err
+	}
+	l, err := m.readTimeline(ctx, key, turn)
+	if err != nil {
+		return nil, err
+	}
+	past, err := m.restore(ctx, p, base, l, key, next-1, next-1)
+	if err == nil {
+		past.state.Turns, past.state.Flushes = turn, l.flushes
+	}
+	return past, err
+}

@@ -1,0 +1,246 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+// Transcript is a session as data; package memory/transcript reads and writes it.
+type Transcript struct {
+	Entries   []Entry    // in order; Seq and Tokens are ignored, and of the statuses only Failed counts
+	Events    []Event    // in order; none if the entries have no turns
+	Variables []Variable // the one that was set last at the end
+}
+
+// TranscriptError reports why a transcript cannot be imported.
+type TranscriptError struct {
+	Part    string // entry, event or variable
+	Index   int    // its index in the Transcript; -1 if the error concerns them all
+	Problem string // what is wrong
+}
+
+// Error names the part, counted from 1.
+func (e *TranscriptError) Error() string {
+	if e.Index < 0 {
+		return "transcript: " + e.Problem
+	}
+	return fmt.Sprintf("transcript, %s %d: %s", e.Part, e.Index+1, e.Problem)
+}
+
+// Import creates a session with the content of a transcript, in one change. The
+// window follows from the events, so that it is that of the session that was
+// exported. Entries without turns are appended instead: each user message begins a
+// turn, and the policy applies. Tokens are counted again. Import returns a
+// *SessionExistsError if the session exists, and a *TranscriptError for an invalid
+// transcript: among others for a tool call without result, and the reverse.
+func (m *Memory) Import(ctx context.Context, session string, in Transcript) error {
+	in.Variables = slices.Clone(in.Variables)
+	if err := in.check(m.id); err != nil {
+		return err
+	}
+	return m.create(ctx, session, func(p evictionPolicy, n *transition) error {
+		scratch := m.clone()
+		scratch.store = NewInProcess()
+		key := scratch.key(session)
+		var err error
+		if in.Entries[0].Turn == 0 {
+			err = n.importBare(ctx, p, scratch, key, in)
+		} else {
+			err = n.importWhole(ctx, p, scratch, key, in)
+		}
+		if err == nil && len(in.Variables) > 0 {
+			n.writeVariables(in.Variables, nil)
+		}
+		return err
+	})
+}
+
+// importBare appends the entries to a scratch memory, and copies its session.
+func (t *transition) importBare(ctx context.Context, p evictionPolicy, scratch *Memory, key Key, in Transcript) error {
+	var round []chat.Message
+	for i, e := range in.Entries {
+		if e.Message.Role == chat.User && len(round) > 0 {
+			if err := scratch.Append(ctx, key.Session, round...); err != nil {
+				return err
+			}
+			round = nil
+		}
+		round = append(round, in.Entries[i].Message)
+	}
+	if err := scratch.Append(ctx, key.Session, round...); err != nil {
+		return err
+	}
+	return t.copy(ctx, p, scratch, key.Session, 0)
+}
+
+// importWhole puts the entries into a scratch memory, and restores the window there.
+func (t *transition) importWhole(ctx context.Context, p evictionPolicy, scratch *Memory, key Key, in Transcript) error {
+	base := scratch.newView()
+	st := &base.state
+	t.begin(base, scratch.moment())
+	for i, e := range in.Entries {
+		entry := newEntry(scratch.counter, e.Message)
+		entry.Seq, entry.Turn, entry.Time = int64(i+1), e.Turn, e.Time
+		if entry.Time.IsZero() {
+			entry.Time = t.now
+		}
+		if e.Status == Failed {
+			entry.Status = Failed
+		}
+		t.change.Entries = append(t.change.Entries, entry)
+		st.Last, st.Turns, st.LastSaid = entry.Seq, e.Turn, t.now
+	}
+	l := &timeline{returned: true}
+	for _, e := range in.Events {
+		if e.Kind != EventSummary { // belongs to a turn that may be yet to come
+			st.Turns = max(st.Turns, e.Turn)
+		}
+		l.add(e, e.Turn)
+	}
+	if err := scratch.store.Apply(ctx, key, Change{Next: 1, State: *st, Entries: t.change.Entries}); err != nil {
+		return err
+	}
+	past, err := scratch.restore(ctx, p, base, l, key, st.Last, st.Last)
+	if err != nil {
+		return err
+	}
+	if _, problem := unbalanced(past.entries); problem != "" {
+		return &TranscriptError{Part: "event", Index: -1, Problem: "of the events, some divide a tool call from its results"}
+	}
+	past.state.Flushes = l.flushes
+	t.next = *past
+	t.change.Events = in.Events
+	t.settle(p)
+	return nil
+}
+
+// check returns a *TranscriptError for an invalid transcript.
+func (in *Transcript) check(memory string) error {
+	if len(in.Entries) == 0 {
+		return &TranscriptError{Index: -1, Problem: "it has no messages"}
+	}
+	ids := map[string]bool{}
+	var live []*Entry
+	var indexes []int
+	rewound := in.rewound()
+	for i := range in.Entries {
+		e := &in.Entries[i]
+		problem := ""
+		switch err := checkMessages([]chat.Message{e.Message}); {
+		case err != nil:
+			problem = err.Error()
+		case e.Turn < 0 || e.Turn > maxImported:
+			problem = fmt.Sprintf("invalid turn %d", e.Turn)
+		case i > 0 && (e.Turn == 0) != (in.Entries[0].Turn == 0):
+			problem = "either all messages have a turn, or none"
+		case i > 0 && e.Turn < in.Entries[i-1].Turn:
+			problem = fmt.Sprintf("turn %d follows turn %d", e.Turn, in.Entries[i-1].Turn)
+		case e.Turn == 0 && (e.Status == Failed || len(in.Events) > 0):
+			problem = "without turns there are no statuses and no events"
+		case e.Status != Failed && ids[e.Message.ID]:
+			problem = fmt.Sprintf("an earlier message has the id %q", e.Message.ID)
+		}
+		if problem != "" {
+			return &TranscriptError{Part: "entry", Index: i, Problem: problem}
+		}
+		if e.Status == Failed {
+			continue
+		}
+		ids[e.Message.ID] = e.Message.ID != ""
+		if !rewound.has(int64(i + 1)) {
+			live, indexes = append(live, e), append(indexes, i)
+		}
+	}
+	if i, problem := unbalanced(live); problem != "" {
+		return &TranscriptError{Part: "entry", Index: indexes[i], Problem: problem}
+	}
+	if err := in.checkEvents(); err != nil {
+		return err
+	}
+	return in.checkVariables(memory)
+}
+
+// maxImported bounds turns and positions of a transcript, so that numbers do not overflow.
+const maxImported = 1 << 40
+
+func (in *Transcript) rewound() seqRanges {
+	l := &timeline{}
+	for _, e := range in.Events {
+		l.add(e, e.Turn)
+	}
+	return l.rewound
+}
+
+// checkEvents checks what the window follows from.
+func (in *Transcript) checkEvents() error {
+	kinds := []EventKind{EventFlush, EventFailed, EventSet, EventRewind, EventSent, EventSummary, EventVariables}
+	for i, e := range in.Events {
+		problem := ""
+		switch {
+		case !slices.Contains(kinds, e.Kind):
+			problem = fmt.Sprintf("unknown kind %q", e.Kind)
+		case e.Turn < 0 || e.Turn > maxImported || e.Rewound < 0:
+			problem = fmt.Sprintf("invalid turn %d", e.Turn)
+		case i > 0 && e.Turn < in.Events[i-1].Turn:
+			problem = fmt.Sprintf("turn %d follows turn %d", e.Turn, in.Events[i-1].Turn)
+		case e.From < 0 || e.From > e.To || e.To > int64(len(in.Entries)) || e.From == 0 && e.To > 0:
+			problem = fmt.Sprintf("there are no messages %d to %d", e.From, e.To)
+		}
+		if problem != "" {
+			return &TranscriptError{Part: "event", Index: i, Problem: problem}
+		}
+	}
+	return nil
+}
+
+// checkVariables checks the variables, and makes their values compact.
+func (in *Transcript) checkVariables(memory string) error {
+	for i, v := range in.Variables {
+		checked, err := newVariable(memory, v.Name, v.Value)
+		if err == nil && (len(in.Variables) > maxVariables || v.Turn < 0 || v.Turn > maxImported) {
+			err = tooManyVariables(memory, v.Name)
+		}
+		if err == nil && (checked.Value == nil || slices.ContainsFunc(in.Variables[:i], func(o Variable) bool { return o.Name == v.Name })) {
+			err = &VariableError{Memory: memory, Name: v.Name, Problem: "it has no value, or two"}
+		}
+		if err != nil {
+			return &TranscriptError{Part: "variable", Index: i, Problem: err.Error()}
+		}
+		in.Variables[i].Value = checked.Value
+	}
+	return nil
+}
+
+// unbalanced returns the index of the first tool call without a result that
+// directly follows it, or of a result without its call, and what is wrong; the
+// problem is empty if there is none.
+func unbalanced(entries []*Entry) (index int, problem string) {
+	var open []chat.ToolCall
+	call := 0
+	for i, e := range entries {
+		if isSystem(e) {
+			continue
+		}
+		if !isResult(e) {
+			if len(open) > 0 {
+				break
+			}
+			open, call = slices.Clone(e.Message.ToolCalls), i
+			continue
+		}
+		found := slices.IndexFunc(open, func(c chat.ToolCall) bool {
+			return c.ID == e.Message.ToolCallID || e.Message.ToolCallID == "" && c.Name == e.Message.Name
+		})
+		if found < 0 {
+			return i, fmt.Sprintf("the tool result for call %q does not follow its call", e.Message.ToolCallID)
+		}
+		open = slices.Delete(open, found, found+1)
+	}
+	if len(open) > 0 {
+		return call, fmt.Sprintf("the tool call %q (%s) has no result", open[0].ID, open[0].Name)
+	}
+	return 0, ""
+}

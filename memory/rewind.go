@@ -1,0 +1,117 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// TurnError reports a turn that a session does not have.
+type TurnError struct {
+	Memory  string // the memory's id
+	Session string // the session's id
+	Turn    int64  // the turn that was named
+	Last    int64  // the newest turn; 0 if there is none
+}
+
+// Error names the turns that exist.
+func (e *TurnError) Error() string {
+	if e.Last == 0 {
+		return fmt.Sprintf("memory %s: session %q has no turns yet", e.Memory, e.Session)
+	}
+	return fmt.Sprintf("memory %s: session %q has no turn %d: its turns are 1 to %d", e.Memory, e.Session, e.Turn, e.Last)
+}
+
+// Rewind undoes a turn and all later ones, so that the session continues from the
+// turn before: to edit a message and send it again, or to get another answer. The
+// window becomes what it was after the turn before, and variables get the values
+// that they had. The messages stay in the history, with the status Rewound, and
+// are neither summarized nor retrieved; a summary that has some of them is
+// dropped, and written again by the next turn. Rewind counts as a turn and waits
+// while another one is active. It returns a *TurnError for an unknown turn.
+func (m *Memory) Rewind(ctx context.Context, session string, turn int64) error {
+	t, err := m.open(ctx, session, true)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	return t.apply(ctx, func(base *view, n *transition) (bool, error) {
+		if turn < 1 || turn > base.state.Turns {
+			return false, &TurnError{Memory: m.id, Session: session, Turn: turn, Last: base.state.Turns}
+		}
+		event, err := t.rewindEvent(ctx, base, turn)
+		if err != nil {
+			return false, err
+		}
+		l, err := m.readTimeline(ctx, t.key, base.state.Turns)
+		if err != nil {
+			return false, err
+		}
+		if undone := l.rewind(turn, seqRange{event.From, event.To}); !undone && event.Messages == 0 {
+			return false, nil
+		}
+		kept := base.state.Last
+		if event.From > 0 {
+			kept = event.From - 1
+		}
+		past, err := m.restore(ctx, t.policy, base, l, t.key, base.state.Last, kept)
+		if err != nil {
+			return false, err
+		}
+		n.rewind(t.policy, m, past, event)
+		return true, nil
+	}, nil)
+}
+
+// rewindEvent describes the messages that leave with a turn and those after it.
+func (t *Turn) rewindEvent(ctx context.Context, base *view, turn int64) (Event, error) {
+	last := base.state.Last
+	e := Event{Kind: EventRewind, Rewound: turn, To: last, Reason: fmt.Sprintf("turn %d and later ones were rewound", turn)}
+	_, rewound, err := base.state.ranges()
+	if err != nil {
+		return e, err
+	}
+	if e.From, err = t.memory.firstOf(ctx, t.key, last, turn); err != nil {
+		return e, err
+	}
+	if e.From > last { // these turns added no messages
+		e.From, e.To = 0, 0
+		return e, nil
+	}
+	for entry, err := range t.memory.store.Entries(ctx, t.key, Query{From: e.From, To: last, Live: true}) {
+		if err != nil {
+			return e, err
+		}
+		if !rewound.has(entry.Seq) {
+			e.Messages, e.Tokens = e.Messages+1, e.Tokens+entry.Tokens
+		}
+	}
+	return e, nil
+}
+
+// rewind makes t the transition to a window that follows from the events before e and from e.
+func (t *transition) rewind(p evictionPolicy, m *Memory, past *view, e Event) {
+	t.begin(past, m.moment())
+	t.next.state.Turns++
+	t.next.state.LastSaid = t.now
+	t.addEvent(e)
+	t.setVariablesOf(e.Rewound - 1)
+	t.dropContext(m.context, e.From)
+	t.settle(p)
+}
+
+// dropContext removes the values of a context that depend on messages from a position on.
+func (t *transition) dropContext(c ContextSource, from int64) {
+	if c != nil {
+		for _, name := range c.Stale(Head{Version: t.next.version, State: t.next.state, Values: t.next.values}, from) {
+			t.setValue(name, nil)
+		}
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.next.values)) { // of a context that the memory had earlier
+		if !slices.Contains([]string{stepSystemValue, idempotencyValue, variablesValue, replacedValue}, name) {
+			t.setValue(name, nil)
+		}
+	}
+}

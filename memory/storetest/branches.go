@@ -1,0 +1,135 @@
+package storetest
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/qtype-dev/qtype/internal/testkit"
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/promptcontext"
+	"github.com/qtype-dev/qtype/memory/transcript"
+)
+
+// pages checks that pages of sessions, by any prefix, are together the sessions
+// with this prefix, in order.
+func pages(t *testing.T, s memory.Store) {
+	ids := []string{"", "a", "a/", "a/1", "a/1\x00", "a/1\x00b", "a/2", "a0", "ab", "b/1", "ä/1", strings.Repeat("l", 300) + "1", strings.Repeat("l", 300) + "2"}
+	for i := range 60 {
+		ids = append(ids, fmt.Sprintf("c/%02d", i))
+	}
+	for _, id := range ids {
+		testkit.Must(t, s.Apply(t.Context(), memory.Key{Memory: "m", Session: id}, add(memory.Head{}, "x")))
+		testkit.Must(t, s.Apply(t.Context(), memory.Key{Memory: "n", Session: id + "-"}, add(memory.Head{}, "x")))
+	}
+	testkit.Must(t, s.Delete(t.Context(), memory.Key{Memory: "m", Session: "c/07"}))
+	slices.Sort(ids)
+	ids = slices.DeleteFunc(ids, func(id string) bool { return id == "c/07" })
+	for _, prefix := range []string{"", "a/", "a/1", "c/", "c/5", strings.Repeat("l", 300), "z", "\xff"} {
+		var want []string
+		for _, id := range ids {
+			if strings.HasPrefix(id, prefix) {
+				want = append(want, id)
+			}
+		}
+		for _, limit := range []int{0, 1, 7} {
+			var got []string
+			for q := (memory.SessionQuery{Prefix: prefix, Limit: limit}); ; {
+				page, err := memory.ListSessions(t.Context(), s, "m", q)
+				testkit.Must(t, err)
+				if limit > 0 && len(page) > limit {
+					t.Fatalf("a page of %d sessions, the limit is %d", len(page), limit)
+				}
+				for _, l := range page {
+					got = append(got, l.Session)
+					if l.Head.Version == 0 || l.Head.State.Last != 1 {
+						t.Errorf("%q: head %+v", l.Session, l.Head)
+					}
+				}
+				if limit == 0 || len(page) < limit {
+					break
+				}
+				if q.After = page[len(page)-1].Session; q.After == "" {
+					q.After = "\x00" // an id that is empty cannot be a cursor
+				}
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("prefix %.10q, pages of %d: %s", prefix, limit, d)
+			}
+		}
+	}
+}
+
+// branches checks rewinding, forking and moving a session with context: what was
+// rewound is not in the summary and not retrieved, a fork is the session as it was
+// after a turn, and an imported one is equal to the exported one.
+func branches(t *testing.T, s memory.Store) {
+	m, err := withContext(s)
+	testkit.Must(t, err)
+	words := func(session string) []string {
+		text, err := promptcontext.SummaryOf(t.Context(), m, session)
+		testkit.Must(t, err)
+		return strings.Fields(text)
+	}
+	window := func(session string) (ids []string) {
+		w, err := m.Window(t.Context(), session)
+		testkit.Must(t, err)
+		for _, e := range w.Entries {
+			ids = append(ids, e.Message.Text())
+		}
+		return ids
+	}
+	var before []string
+	for n := range 20 {
+		testkit.Must(t, runTurn(t.Context(), m, "s", fmt.Sprintf("old-%d%s", n+1, strings.Repeat("x", 20))))
+		if n == 8 {
+			before = window("s")
+		}
+	}
+	if !slices.ContainsFunc(words("s"), func(w string) bool { return strings.HasPrefix(w, "old-11x") }) {
+		t.Fatalf("the summary is %q: the messages are too short for this test", words("s"))
+	}
+	testkit.Must(t, m.Rewind(t.Context(), "s", 10))
+	if d := cmp.Diff(before, window("s")); d != "" {
+		t.Errorf("the window after rewinding: %s", d)
+	}
+	if got := words("s"); len(got) != 0 {
+		t.Errorf("the summary of messages that were rewound is still there: %q", got)
+	}
+	for n := range 20 {
+		testkit.Must(t, runTurn(t.Context(), m, "s", fmt.Sprintf("new-%d%s", n, strings.Repeat("x", 20))))
+	}
+	for _, w := range words("s") {
+		if number := 0; strings.HasPrefix(w, "old-") {
+			if _, err := fmt.Sscanf(w, "old-%dx", &number); err != nil || number >= 10 {
+				t.Errorf("the summary has %q", w)
+			}
+		}
+	}
+	testkit.Must(t, m.Fork(t.Context(), "s", "fork", 9))
+	if d := cmp.Diff(before, window("fork")); d != "" {
+		t.Errorf("the window of the fork: %s", d)
+	}
+	source, fork := dump(t, s, memory.Key{Memory: "m", Session: "s"}), dump(t, s, memory.Key{Memory: "m", Session: "fork"})
+	if d := cmp.Diff(source.Entries[:9], fork.Entries); d != "" {
+		t.Errorf("the entries of the fork: %s", d)
+	}
+	if n := len(fork.Events); n == 0 || n >= len(source.Events) || fork.Events[n-1].Turn > 9 {
+		t.Errorf("the fork has %d of %d events", n, len(source.Events))
+	}
+	testkit.Must(t, runTurn(t.Context(), m, "fork", "after-the-fork"))
+	var lines, again bytes.Buffer
+	testkit.Must(t, transcript.Export(t.Context(), m, "s", &lines))
+	testkit.Must(t, transcript.Import(t.Context(), m, "moved", bytes.NewReader(lines.Bytes())))
+	testkit.Must(t, transcript.Export(t.Context(), m, "moved", &again))
+	if d := cmp.Diff(lines.String(), again.String()); d != "" {
+		t.Errorf("exported again: %s", d)
+	}
+	if d := cmp.Diff(window("s"), window("moved")); d != "" {
+		t.Errorf("the imported window: %s", d)
+	}
+}

@@ -1,0 +1,230 @@
+package memory
+
+import (
+	"context"
+	"slices"
+)
+
+// timeline is what the events of a session record of its window. No store keeps
+// the windows of earlier turns: they follow from the history and the timeline.
+type timeline struct {
+	evicted  []turnRange // what left by the policy
+	set      []turnRange // what left because the window was replaced; from is 0 if it was empty
+	rewound  seqRanges   // what left with its turns
+	flushes  int
+	returned bool  // a rewind was ignored
+	undone   int64 // the lowest position that an ignored or undone event concerns, 0 for none
+}
+
+// turnRange has the positions that left the window in a turn.
+type turnRange struct {
+	seqRange
+	turn int64
+}
+
+// readTimeline reads the events of a session up to a turn.
+func (m *Memory) readTimeline(ctx context.Context, key Key, turn int64) (*timeline, error) {
+	l := &timeline{}
+	for e, err := range m.store.Events(ctx, key) {
+		if err != nil {
+			return nil, err
+		}
+		l.add(e, turn)
+	}
+	return l, nil
+}
+
+func (l *timeline) add(e Event, through int64) {
+	if e.Kind != EventFlush && e.Kind != EventSet && e.Kind != EventRewind {
+		return
+	}
+	one := turnRange{seqRange{e.From, e.To}, e.Turn}
+	switch {
+	case e.Turn > through:
+		l.undo(one)
+		l.returned = l.returned || e.Kind == EventRewind
+	case e.Kind == EventFlush:
+		l.evicted = append(l.evicted, one)
+		l.flushes++
+	case e.Kind == EventSet:
+		l.set = append(l.set, one)
+	case e.Kind == EventRewind:
+		l.rewind(e.Rewound, one.seqRange)
+	}
+}
+
+func (l *timeline) undo(r turnRange) {
+	if r.from > 0 && (l.undone == 0 || r.from < l.undone) {
+		l.undone = r.from
+	}
+}
+
+// rewind undoes what a turn and those after it did to the window, and reports
+// whether they did anything but add messages; positions are those of the messages.
+func (l *timeline) rewind(turn int64, positions seqRange) bool {
+	before := len(l.evicted) + len(l.set)
+	undo := func(r turnRange) bool {
+		if r.turn >= turn {
+			l.undo(r)
+		}
+		return r.turn >= turn
+	}
+	l.evicted, l.set = slices.DeleteFunc(l.evicted, undo), slices.DeleteFunc(l.set, undo)
+	if positions.from > 0 {
+		l.rewound = l.rewound.union(positions)
+	}
+	return len(l.evicted)+len(l.set) < before
+}
+
+// gone returns the positions that are not in the window.
+func (l *timeline) gone() seqRanges {
+	all := make([]seqRange, len(l.evicted))
+	for i, r := range l.evicted {
+		all[i] = r.seqRange
+	}
+	return l.rewound.union(all...)
+}
+
+// firstOf returns the position of the first message of a turn or of one after it,
+// the position after last if there is none.
+func (m *Memory) firstOf(ctx context.Context, key Key, last, turn int64) (int64, error) {
+	low, high := int64(1), last+1
+	for low < high {
+		middle := low + (high-low)/2
+		found := int64(-1)
+		for e, err := range m.store.Entries(ctx, key, Query{From: middle, To: middle}) {
+			if err != nil {
+				return 0, err
+			}
+			found = e.Turn
+		}
+		switch {
+		case found < 0:
+			return 0, ErrConflict // another process deleted the session
+		case found >= turn:
+			high = middle
+		default:
+			low = middle + 1
+		}
+	}
+	return low, nil
+}
+
+// restore returns the window that follows from a timeline, for a history up to
+// last. base is the session as it is now; no message after kept remains.
+func (m *Memory) restore(ctx context.Context, p evictionPolicy, base *view, l *timeline, key Key, last, kept int64) (*view, error) {
+	v := m.newView()
+	v.version, v.state, v.values, v.step = base.version, base.state, base.values, base.step
+	st := &v.state
+	st.Last, st.Rewound, st.Floor = last, l.rewound.String(), 0
+	if base.state.Floor <= kept {
+		st.Floor = base.state.Floor
+	}
+	if n := len(l.set); n > 0 {
+		first, err := m.firstOf(ctx, key, last, l.set[n-1].turn)
+		if err != nil {
+			return nil, err
+		}
+		st.Floor = max(st.Floor, first)
+	}
+	if err := m.restoreSystem(ctx, key, base, v, l); err != nil {
+		return nil, err
+	}
+	if _, ok := p.(rereader); ok {
+		v.begin = last + 1
+		v, err := m.extendBack(ctx, key, v, p)
+		if err == nil {
+			front := 0
+			for front < len(v.entries) && isResult(v.entries[front]) {
+				front++ // their call may precede the view
+			}
+			v.removeOrphans(front)
+		}
+		return v, err
+	}
+	v.gaps, v.begin = l.gone(), base.state.First
+	if l.undone > 0 {
+		v.begin = min(v.begin, l.undone)
+	}
+	v.begin = max(v.begin, v.minSeq())
+	if err := m.loadEntries(ctx, key, v); err != nil {
+		return nil, err
+	}
+	v.begin = last + 1
+	if len(v.entries) > 0 {
+		v.begin = v.entries[0].Seq
+	}
+	v.gaps = v.gaps.since(v.begin)
+	v.removeOrphans(0)
+	var err error
+	st.Open, err = m.hasOpenCallsBefore(ctx, key, v, l)
+	return v, err
+}
+
+// removeOrphans removes tool results from an index on whose calls are not there.
+// Events that policies record never divide them, those of an import may.
+func (v *view) removeOrphans(from int) {
+	calls := map[string]bool{"": true}
+	var orphans []int
+	for i, e := range v.entries {
+		for _, c := range e.Message.ToolCalls {
+			calls[c.ID] = true
+		}
+		if i >= from && isResult(e) && !calls[e.Message.ToolCallID] {
+			orphans = append(orphans, i)
+		}
+	}
+	if len(orphans) > 0 {
+		v.remove(evictIndexes(orphans))
+	}
+}
+
+// restoreSystem finds the system message: the newest one that did not leave.
+func (m *Memory) restoreSystem(ctx context.Context, key Key, base, v *view, l *timeline) error {
+	st := &v.state
+	now := base.state.System
+	switch {
+	case !l.returned && now >= v.minSeq() && now <= st.Last && !l.rewound.has(now):
+		v.system = base.system
+		return nil
+	case now == 0 && st.Floor == base.state.Floor && !l.returned:
+		return nil // there is none, and no message returns
+	}
+	st.System = 0
+	if st.Last == 0 { // a query to 0 has no end
+		return nil
+	}
+	for e, err := range m.store.Entries(ctx, key, Query{From: v.minSeq(), To: st.Last, Live: true}) {
+		if err != nil {
+			return err
+		}
+		if isSystem(e) && !l.rewound.has(e.Seq) {
+			v.system, st.System = e, e.Seq
+		}
+	}
+	return nil
+}
+
+// hasOpenCallsBefore reports whether the newest messages left the window, and are
+// a tool call whose results may be yet to come.
+func (m *Memory) hasOpenCallsBefore(ctx context.Context, key Key, v *view, l *timeline) (bool, error) {
+	oldest := v.minSeq()
+	if n := len(v.entries); n > 0 {
+		oldest = v.entries[n-1].Seq + 1
+	}
+	for seq := v.state.Last; seq >= oldest; seq-- {
+		if l.rewound.has(seq) {
+			continue
+		}
+		for e, err := range m.store.Entries(ctx, key, Query{From: seq, To: seq, Live: true}) {
+			switch {
+			case err != nil:
+				return false, err
+			case isSystem(e) || isResult(e):
+			default:
+				return len(e.Message.ToolCalls) > 0, nil
+			}
+		}
+	}
+	return false, nil
+}

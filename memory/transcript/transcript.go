@@ -1,0 +1,121 @@
+// Package transcript writes sessions as JSON lines and reads them, to move them
+// between stores and programs.
+//
+//	err := transcript.Export(ctx, m, session, out)
+//	err := transcript.Import(ctx, m, session, in)
+//
+// A line is a message in OpenAI's form, an event, or the variables:
+//
+//	{"role": "user", "content": "hello", "qtype": {"id": "4a", "turn": 1, "tokens": 8, "time": "2026-11-22T10:00:00Z", "status": "in window"}}
+//	{"op": "event", "event": {"kind": "flush", "turn": 7, "from": 1, "to": 4, …}}
+//	{"op": "variables", "set": {"plan": "Gold"}, "turns": {"plan": 3}}
+//
+// The object qtype is optional, in all messages or in none: without it the messages
+// are appended, and each user message begins a turn. Its field message has the
+// message whole if OpenAI's form cannot express it. Operations follow the
+// messages. `qtype memory replay` reads the same lines.
+package transcript
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"reflect"
+	"time"
+
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+// details is what a line has in addition to the message in OpenAI's form.
+type details struct {
+	ID      string        `json:"id"`
+	Turn    int64         `json:"turn"`
+	Tokens  int           `json:"tokens,omitempty"`
+	Time    time.Time     `json:"time,omitzero"`
+	Status  string        `json:"status,omitempty"`
+	Message *chat.Message `json:"message,omitempty"` // nil if OpenAI's form has everything
+}
+
+// operation is a line that is not a message.
+type operation struct {
+	Op    string                     `json:"op"`
+	Event *memory.Event              `json:"event,omitempty"`
+	Set   map[string]json.RawMessage `json:"set,omitempty"`
+	Turns map[string]int64           `json:"turns,omitempty"` // those that set the variables
+}
+
+// Names of operations.
+const (
+	opEvent     = "event"
+	opVariables = "variables"
+)
+
+// Export writes a session: messages, events and variables. It reads the history
+// while it writes. A session that does not exist has no lines.
+func Export(ctx context.Context, m *memory.Memory, session string, out io.Writer) error {
+	for e, err := range m.History(ctx, session) {
+		if err == nil {
+			err = writeMessage(out, &e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for e, err := range m.Events(ctx, session) {
+		if err == nil {
+			err = writeLine(out, operation{Op: opEvent, Event: &e})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	variables, err := m.Variables(ctx, session)
+	if err != nil || len(variables) == 0 {
+		return err
+	}
+	op := operation{Op: opVariables, Set: map[string]json.RawMessage{}, Turns: map[string]int64{}}
+	for _, v := range variables {
+		op.Set[v.Name], op.Turns[v.Name] = v.Value, v.Turn
+	}
+	return writeLine(out, op)
+}
+
+func writeMessage(out io.Writer, e *memory.Entry) error {
+	line := chat.OpenAI(e.Message)
+	d := details{ID: e.Message.ID, Turn: e.Turn, Tokens: e.Tokens, Time: e.Time, Status: e.Status.String()}
+	if back, err := chat.ParseOpenAI(line); err != nil || !sameMessage(back, e.Message) {
+		d.Message = &e.Message
+	}
+	more, err := encode(d)
+	if err != nil {
+		return err
+	}
+	line = append(append(line[:len(line)-1:len(line)-1], `,"qtype":`...), more...)
+	_, err = out.Write(append(line, "}\n"...))
+	return err
+}
+
+// sameMessage reports whether two messages are equal but for their ids.
+func sameMessage(a, b chat.Message) bool {
+	a.ID = b.ID
+	return reflect.DeepEqual(a, b)
+}
+
+func writeLine(out io.Writer, v any) error {
+	line, err := encode(v)
+	if err == nil {
+		_, err = out.Write(append(line, '\n'))
+	}
+	return err
+}
+
+// encode returns v as JSON without HTML escapes.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}

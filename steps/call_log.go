@@ -1,0 +1,96 @@
+package steps
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"github.com/qtype-dev/qtype/model"
+)
+
+// CallLog records the results of the calls of models and tools in a run, so that the
+// run can be repeated after an interruption without repeating the calls. It is safe
+// for concurrent use.
+type CallLog interface {
+	// Recorded returns the result that was recorded under a key, nil if there is none.
+	Recorded(key string) []byte
+	// Record records a result. It returns when the result is stored.
+	Record(ctx context.Context, key string, result []byte) error
+}
+
+// callRecorder is a CallLog with the number of equal calls of the run.
+type callRecorder struct {
+	log CallLog
+
+	mu     sync.Mutex
+	counts map[string]int
+}
+
+type callLogKey struct{}
+
+// WithCallLog returns a context in which calls that log has are not repeated: their
+// recorded results are used. Calls that fail are not recorded. A key consists of the
+// steps around the call, the ordinal of the row, and what is sent.
+func WithCallLog(ctx context.Context, log CallLog) context.Context {
+	return context.WithValue(ctx, callLogKey{}, &callRecorder{log: log, counts: map[string]int{}})
+}
+
+// callRecorderFrom returns the recorder of a run, nil for none.
+func callRecorderFrom(ctx context.Context) *callRecorder {
+	r, _ := ctx.Value(callLogKey{}).(*callRecorder)
+	return r
+}
+
+// key returns the key of a call: equal calls of one row have different keys.
+func (r *callRecorder) key(ctx context.Context, kind string, parts ...any) string {
+	h := sha256.New()
+	for s := callContextFrom(ctx); s != nil; s = s.outer {
+		fmt.Fprintf(h, "%q %d ", s.step, s.ordinal)
+	}
+	fmt.Fprintf(h, "%s %q", kind, parts)
+	digest := hex.EncodeToString(h.Sum(nil)[:16])
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := r.counts[digest]
+	r.counts[digest] = n + 1
+	return fmt.Sprintf("%s-%d", digest, n)
+}
+
+// recorded calls f, or returns its recorded result. replayed reports which.
+func recorded[T any](ctx context.Context, key string, f func() (T, error)) (result T, replayed bool, err error) {
+	log := callRecorderFrom(ctx).log
+	if raw := log.Recorded(key); raw != nil {
+		if err := json.Unmarshal(raw, &result); err != nil {
+			return result, true, fmt.Errorf("the recorded result of a call is damaged: %w", err)
+		}
+		return result, true, nil
+	}
+	if result, err = f(); err != nil {
+		return result, false, err
+	}
+	raw, err := json.Marshal(result)
+	if err == nil {
+		err = log.Record(ctx, key, raw)
+	}
+	if err != nil {
+		return result, false, fmt.Errorf("the result of a call could not be recorded: %w", err)
+	}
+	return result, false, nil
+}
+
+// requestParts returns what identifies a request to a model: ids of messages differ
+// in a run that is repeated.
+func requestParts(req *model.Request) []any {
+	parts := make([]any, 0, 4*len(req.Messages)+len(req.Tools))
+	for i := range req.Messages {
+		m := &req.Messages[i]
+		parts = append(parts, m.Role, m.Name, m.ToolCallID, m.ToolCalls, m.Blocks)
+	}
+	for _, t := range req.Tools {
+		parts = append(parts, t.Name)
+	}
+	return parts
+}

@@ -1,0 +1,62 @@
+package steps
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+// callerHistory is the conversation of a caller that keeps it. Steps with a memory use
+// a copy of the memory that has these messages only, and nothing is stored.
+type callerHistory struct {
+	messages []chat.Message
+
+	mu       sync.Mutex
+	memories map[*memory.Memory]*memory.Memory // the copies
+}
+
+type callerHistoryKey struct{}
+
+// WithHistory returns a context in which conversations begin with messages, in place of
+// what memories have, and in which steps store nothing in memories.
+func WithHistory(ctx context.Context, messages []chat.Message) context.Context {
+	return context.WithValue(ctx, callerHistoryKey{}, &callerHistory{messages: messages, memories: map[*memory.Memory]*memory.Memory{}})
+}
+
+// callerHistoryFrom returns the history of the caller, nil for none.
+func callerHistoryFrom(ctx context.Context) *callerHistory {
+	h, _ := ctx.Value(callerHistoryKey{}).(*callerHistory)
+	return h
+}
+
+// memoryFor returns the memory that a step uses in place of m: m itself, or its copy
+// with the history of the caller.
+func memoryFor(ctx context.Context, m *memory.Memory) (*memory.Memory, error) {
+	h := callerHistoryFrom(ctx)
+	if h == nil || m == nil {
+		return m, nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if own := h.memories[m]; own != nil {
+		return own, nil
+	}
+	own, err := m.Ephemeral(h.messages)
+	if err != nil {
+		return nil, err
+	}
+	h.memories[m] = own
+	return own, nil
+}
+
+// startingMessages returns what a conversation without a memory begins with.
+func startingMessages(ctx context.Context) []chat.Message {
+	h := callerHistoryFrom(ctx)
+	if h == nil {
+		return nil
+	}
+	return slices.Clone(h.messages)
+}

@@ -1,0 +1,49 @@
+package validate
+
+import (
+	"slices"
+
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// allowRules returns the rules of who may call a flow on a server.
+func allowRules() []rule { return []rule{malformedAllow(), neverAllowed()} }
+
+func malformedAllow() rule {
+	return rule{code: "QT490", title: "invalid entry of allow",
+		doc: "An entry of `allow` is the name of an API key, `user:NAME` for a user of the OpenID provider, or `role:NAME` for everyone with a role. " +
+			"Entries are complete names: there are no patterns. Remove `allow` if every caller may call the flow.",
+		sample: sample{in: "name: text", out: "name: text", flow: "allow: [ci, ⟦ada@example.com│user:ada@example.com⟧]",
+			steps: "- {type: Echo, id: pass, inputs: [name], outputs: [name]}"},
+		check: on(func(p *ruleContext, f *spec.Flow) {
+			at := f.Position().Field("allow")
+			for i, entry := range f.Allow {
+				if err := spec.CheckAllow(entry); err != nil {
+					p.list.Add(p.reportAt(at.Index(i).Span(), "the flow %q has an invalid entry of allow: %s", f.ID, err).
+						WithHint("write the name of an API key, user:NAME or role:NAME"))
+				}
+			}
+		})}
+}
+
+func neverAllowed() rule {
+	return rule{code: "QT491", warning: true, title: "flow that no caller may call",
+		doc: "A flow with an empty list `allow` cannot be called on a server, only by other flows and with `qtype run`. " +
+			"A repeated entry has no effect. List who may call the flow, or remove `allow` if every caller may.",
+		sample: sample{in: "name: text", out: "name: text", flow: "allow: [⟦│ci⟧]",
+			steps: "- {type: Echo, id: pass, inputs: [name], outputs: [name]}"},
+		check: on(func(p *ruleContext, f *spec.Flow) {
+			at, written := f.Position().Lookup("allow")
+			if !written || !f.Position().Complete("allow") {
+				return
+			}
+			if len(f.Allow) == 0 {
+				p.report(at.Key, "the list allow of flow %q is empty: no caller of a server may call the flow", f.ID)
+			}
+			for i, entry := range f.Allow {
+				if slices.Contains(f.Allow[:i], entry) {
+					p.report(at.Index(i).Span(), "the entry %q of allow can never match: it is already in the list", entry)
+				}
+			}
+		})}
+}
