@@ -70,6 +70,8 @@ func (c *chatCommand) run(ctx context.Context, path string) (err error) {
 		return err
 	}
 	defer closeApp(ctx, app, &err)
+	ctx, sendTraces := c.startTraces(ctx, app, c.quiet)
+	defer sendTraces()
 	chat := &chatui.Chat{Streams: &c.Streams, Lines: lines, App: app, Target: target, Session: c.session, Quiet: c.quiet}
 	if err = chat.Run(ctx); errors.Is(err, chatui.ErrTurnFailed) {
 		err = errSilent

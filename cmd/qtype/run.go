@@ -159,6 +159,8 @@ func (r *runCommand) run(ctx context.Context, path string) (err error) {
 		return err
 	}
 	defer closeApp(ctx, app, &err)
+	ctx, sendTraces := r.startTraces(ctx, app, r.Quiet)
+	defer sendTraces()
 	r.Format, r.Command, r.Config.Streams = r.format.value, r.args, &r.streams.Streams
 	err = batch.Run(ctx, app, r.Config)
 	var input *batch.InputError

@@ -1,0 +1,203 @@
+package telemetry
+
+import (
+	"errors"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/spec/chat"
+	"github.com/qtype-dev/qtype/spec/value"
+	"github.com/qtype-dev/qtype/steps"
+)
+
+func modelStart(c content, op *steps.Operation) []attribute.KeyValue {
+	set := append(calledModel("chat", op), kindOf("LLM"),
+		attribute.String("llm.model_name", op.Model.Name), attribute.String("llm.provider", op.Model.Provider), attribute.String("llm.system", op.Model.Provider))
+	params := publicParams(op.Params)
+	if len(params) > 0 {
+		set = append(set, attribute.String("llm.invocation_parameters", string(encode(params))))
+	}
+	for _, name := range slices.Sorted(maps.Keys(params)) {
+		if key := "gen_ai.request." + name; slices.Contains(requestKeys, key) {
+			set = append(set, number(key, params[name])...)
+		}
+	}
+	for i, t := range op.Request.Tools {
+		schema := map[string]any{"type": "function", "function": map[string]any{"name": t.Name, "description": t.Description, "parameters": t.Parameters}}
+		set = append(set, attribute.String(indexed("llm.tools", i, "tool.json_schema"), string(encode(schema))))
+	}
+	if c.hidden {
+		return set
+	}
+	for i := range op.Request.Messages {
+		set = append(set, c.message("llm.input_messages", i, &op.Request.Messages[i])...)
+	}
+	if n := len(op.Request.Messages); n > 0 {
+		set = append(set, c.text("input", op.Request.Messages[n-1].Text())...)
+	}
+	return set
+}
+
+// requestKeys are the attributes of the conventions for generative AI that are numbers.
+var requestKeys = []string{"gen_ai.request.temperature", "gen_ai.request.max_tokens", "gen_ai.request.top_p", "gen_ai.request.top_k",
+	"gen_ai.request.seed", "gen_ai.request.presence_penalty", "gen_ai.request.frequency_penalty"}
+
+// number is an attribute with a number; none if v is something else.
+func number(key string, v any) []attribute.KeyValue {
+	switch v := v.(type) {
+	case int:
+		return []attribute.KeyValue{attribute.Int(key, v)}
+	case int64:
+		return []attribute.KeyValue{attribute.Int64(key, v)}
+	case float64:
+		return []attribute.KeyValue{attribute.Float64(key, v)}
+	}
+	return nil
+}
+
+// publicParams returns the inference parameters without those whose names are names of
+// credentials or headers.
+func publicParams(params map[string]any) map[string]any {
+	public := map[string]any{}
+	for name, v := range params {
+		lower := strings.ToLower(name)
+		if !slices.ContainsFunc([]string{"key", "secret", "password", "auth", "header", "credential"}, func(s string) bool { return strings.Contains(lower, s) }) &&
+			!strings.HasSuffix(lower, "token") {
+			public[name] = v
+		}
+	}
+	return public
+}
+
+// calledModel are the attributes of calls of models by the conventions for generative AI.
+func calledModel(operation string, op *steps.Operation) []attribute.KeyValue {
+	return []attribute.KeyValue{
+		attribute.String("gen_ai.operation.name", operation), attribute.String("gen_ai.provider.name", op.Model.Provider),
+		attribute.String("gen_ai.system", op.Model.Provider), attribute.String("gen_ai.request.model", op.Model.Name),
+		attribute.String("qtype.model.id", op.ID), attribute.Bool("qtype.model.mock", op.Model.Mock),
+	}
+}
+
+func modelEnd(c content, op *steps.Operation, r *steps.OperationResult) []attribute.KeyValue {
+	var set []attribute.KeyValue
+	if !r.FirstDelta.IsZero() {
+		set = append(set, attribute.Bool("gen_ai.request.stream", true))
+	}
+	if r.Response == nil {
+		return set
+	}
+	set = append(append(set, usage(op, r)...), attribute.StringSlice("gen_ai.response.finish_reasons", []string{r.Response.Finish}))
+	if c.hidden {
+		return set
+	}
+	m := &r.Response.Message
+	set = append(set, c.message("llm.output_messages", 0, m)...)
+	if text := m.Text(); text != "" || len(m.ToolCalls) == 0 {
+		return append(set, c.text("output", text)...)
+	}
+	return append(set, c.json("output", encode(m.ToolCalls))...)
+}
+
+// usage are the attributes with tokens and their cost.
+func usage(op *steps.Operation, r *steps.OperationResult) []attribute.KeyValue {
+	used := tokensOf(r)
+	if used == nil {
+		return nil
+	}
+	set := []attribute.KeyValue{
+		attribute.Int("llm.token_count.prompt", used.Input), attribute.Int("llm.token_count.completion", used.Output), attribute.Int("llm.token_count.total", used.Input+used.Output),
+		attribute.Int("gen_ai.usage.input_tokens", used.Input), attribute.Int("gen_ai.usage.output_tokens", used.Output),
+	}
+	if used.Cached > 0 {
+		set = append(set, attribute.Int("llm.token_count.prompt_details.cache_read", used.Cached), attribute.Int("gen_ai.usage.cache_read.input_tokens", used.Cached))
+	}
+	if p := op.Prices; p != nil {
+		in, out := float64(used.Input)*p.Input/1e6, float64(used.Output)*p.Output/1e6
+		set = append(set, attribute.Float64("llm.cost.prompt", in), attribute.Float64("llm.cost.completion", out), attribute.Float64("llm.cost.total", in+out))
+	}
+	return set
+}
+
+func embeddingStart(c content, op *steps.Operation) []attribute.KeyValue {
+	set := append(calledModel("embeddings", op), kindOf("EMBEDDING"), attribute.String("embedding.model_name", op.Model.Name))
+	if c.hidden {
+		return set
+	}
+	for i, text := range op.Texts {
+		set = append(set, attribute.String(indexed("embedding.embeddings", i, "embedding.text"), c.cut(text)))
+	}
+	if len(op.Texts) == 1 {
+		return append(set, c.text("input", op.Texts[0])...)
+	}
+	return append(set, c.json("input", encode(op.Texts))...)
+}
+
+func embeddingEnd(_ content, op *steps.Operation, r *steps.OperationResult) []attribute.KeyValue {
+	return append(usage(op, r), attribute.Int("embedding.vectors", r.Vectors))
+}
+
+func toolStart(c content, op *steps.Operation) []attribute.KeyValue {
+	set := []attribute.KeyValue{kindOf("TOOL"), attribute.String("tool.name", op.Tool.Name), attribute.String("tool.description", op.Tool.Description),
+		attribute.String("gen_ai.operation.name", "execute_tool"), attribute.String("gen_ai.tool.name", op.Tool.Name), attribute.String("qtype.tool.id", op.ID)}
+	if op.CallID != "" {
+		set = append(set, attribute.String("tool_call.id", op.CallID), attribute.String("gen_ai.tool.call.id", op.CallID))
+	}
+	if c.hidden {
+		return set
+	}
+	arguments := encode(op.Arguments)
+	return append(append(set, c.json("input", arguments)...), attribute.String("tool.parameters", c.cut(string(arguments))))
+}
+
+func toolEnd(c content, _ *steps.Operation, r *steps.OperationResult) []attribute.KeyValue {
+	if r.Err != nil || c.hidden {
+		return nil
+	}
+	if text, ok := r.Returned.(string); ok {
+		return c.text("output", text)
+	}
+	return c.json("output", value.JSON(value.FromGo(r.Returned)))
+}
+
+// message are the attributes of a message of a call of a model.
+func (c content) message(list string, i int, m *chat.Message) []attribute.KeyValue {
+	set := []attribute.KeyValue{attribute.String(indexed(list, i, "message.role"), string(m.Role))}
+	if text := c.messageText(m); text != "" {
+		set = append(set, attribute.String(indexed(list, i, "message.content"), c.cut(text)))
+	}
+	if m.Name != "" {
+		set = append(set, attribute.String(indexed(list, i, "message.name"), m.Name))
+	}
+	if m.ToolCallID != "" {
+		set = append(set, attribute.String(indexed(list, i, "message.tool_call_id"), m.ToolCallID))
+	}
+	for j, call := range m.ToolCalls {
+		calls := indexed(list, i, "message.tool_calls")
+		set = append(set, attribute.String(indexed(calls, j, "tool_call.id"), call.ID), attribute.String(indexed(calls, j, "tool_call.function.name"), call.Name),
+			attribute.String(indexed(calls, j, "tool_call.function.arguments"), c.cut(call.Arguments)))
+	}
+	return set
+}
+
+// indexed returns the name of an attribute of an item of a list.
+func indexed(list string, i int, name string) string {
+	return list + "." + strconv.Itoa(i) + "." + name
+}
+
+// errorType is a short name of an error for the attribute error.type.
+func errorType(err error) string {
+	if failure, ok := errors.AsType[*model.Error](err); ok {
+		if failure.Status != 0 {
+			return strconv.Itoa(failure.Status)
+		}
+		return "model"
+	}
+	name := reflect.TypeOf(err).String()
+	return strings.TrimPrefix(name[strings.LastIndexByte(name, '.')+1:], "*")
+}

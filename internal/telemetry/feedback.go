@@ -1,0 +1,205 @@
+package telemetry
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// Answer is feedback of a user on an answer.
+type Answer struct {
+	Type        string   `json:"type"`                  // thumbs, rating or category
+	Value       *bool    `json:"value,omitempty"`       // thumbs: up or down
+	Score       *float64 `json:"score,omitempty"`       // rating: a whole number from 1 to the scale
+	Categories  []string `json:"categories,omitempty"`  // category: the chosen labels
+	Explanation string   `json:"explanation,omitempty"` // the reason; empty for none
+}
+
+// maxExplanation is the maximum length of an explanation in bytes.
+const maxExplanation = 10_000
+
+// FeedbackError reports feedback that does not fit the flow's configuration.
+type FeedbackError struct {
+	Field   string // the field of the feedback, such as score
+	Problem string // what is wrong with it
+}
+
+// Error names the field and the problem.
+func (e *FeedbackError) Error() string { return "feedback: " + e.Field + ": " + e.Problem }
+
+// SinkError reports that a provider did not accept feedback.
+type SinkError struct {
+	Provider string // Phoenix, Langfuse or Arize
+	Status   int    // the HTTP status; 0 without an answer
+	Message  string // what happened, one line without secrets
+	Err      error  // the cause; may be nil
+}
+
+// Error names the provider and what happened.
+func (e *SinkError) Error() string {
+	if e.Status != 0 {
+		return fmt.Sprintf("feedback: %s: HTTP %d: %s", e.Provider, e.Status, e.Message)
+	}
+	return fmt.Sprintf("feedback: %s: %s", e.Provider, e.Message)
+}
+
+// Unwrap returns the cause.
+func (e *SinkError) Unwrap() error { return e.Err }
+
+// CheckFeedback returns a *FeedbackError if an answer does not fit the configuration
+// of a flow, or if the flow collects no feedback.
+func CheckFeedback(configured spec.Feedback, a Answer) error {
+	if configured == nil {
+		return &FeedbackError{"type", "the flow collects no feedback"}
+	}
+	k, ok := feedbackKinds[a.Type]
+	switch {
+	case !ok:
+		return &FeedbackError{"type", fmt.Sprintf("%q is not one of thumbs, rating, category", a.Type)}
+	case spec.TypeName(configured) != a.Type:
+		return &FeedbackError{"type", fmt.Sprintf("the flow collects %s, not %s", spec.TypeName(configured), a.Type)}
+	case len(a.Explanation) > maxExplanation:
+		return &FeedbackError{"explanation", fmt.Sprintf("it is longer than %d bytes", maxExplanation)}
+	case a.Explanation != "" && !k.explains(configured):
+		return &FeedbackError{"explanation", "the flow does not collect explanations"}
+	}
+	return k.check(configured, a)
+}
+
+// feedbackKind checks one kind of feedback.
+type feedbackKind struct {
+	explains func(spec.Feedback) bool
+	check    func(spec.Feedback, Answer) error
+}
+
+// feedbackKinds is the table of the kinds of feedback.
+var feedbackKinds = map[string]feedbackKind{
+	"thumbs":   newFeedbackKind(func(f *spec.ThumbsFeedback) bool { return f.Explanation }, checkThumbs),
+	"rating":   newFeedbackKind(func(f *spec.RatingFeedback) bool { return f.Explanation }, checkRating),
+	"category": newFeedbackKind(func(f *spec.CategoryFeedback) bool { return f.Explanation }, checkCategory),
+}
+
+func newFeedbackKind[F spec.Feedback](explains func(F) bool, check func(F, Answer) error) feedbackKind {
+	return feedbackKind{
+		explains: func(f spec.Feedback) bool { return explains(f.(F)) },
+		check:    func(f spec.Feedback, a Answer) error { return check(f.(F), a) },
+	}
+}
+
+func checkThumbs(_ *spec.ThumbsFeedback, a Answer) error {
+	if a.Value == nil {
+		return &FeedbackError{"value", "it is missing; expected true or false"}
+	}
+	return nil
+}
+
+func checkRating(f *spec.RatingFeedback, a Answer) error {
+	if a.Score == nil {
+		return &FeedbackError{"score", "it is missing"}
+	}
+	if s := *a.Score; s != math.Trunc(s) || s < 1 || s > float64(f.Scale) {
+		return &FeedbackError{"score", fmt.Sprintf("%v is not a whole number from 1 to %d", s, f.Scale)}
+	}
+	return nil
+}
+
+func checkCategory(f *spec.CategoryFeedback, a Answer) error {
+	switch {
+	case len(a.Categories) == 0:
+		return &FeedbackError{"categories", "none is chosen"}
+	case len(a.Categories) > 1 && !f.AllowMultiple:
+		return &FeedbackError{"categories", "only one may be chosen"}
+	}
+	for i, c := range a.Categories {
+		if !slices.Contains(f.Categories, c) {
+			return &FeedbackError{"categories", fmt.Sprintf("%q is not one of %s", c, strings.Join(f.Categories, ", "))}
+		}
+		if slices.Contains(a.Categories[:i], c) {
+			return &FeedbackError{"categories", fmt.Sprintf("%q is chosen twice", c)}
+		}
+	}
+	return nil
+}
+
+// rating is feedback in the form that providers store.
+type rating struct {
+	trace, span string
+	label       string
+	score       *float64 // nil for categories
+	explanation string
+}
+
+// newRating converts an answer that was checked.
+func newRating(trace, span string, a Answer) rating {
+	r := rating{trace: trace, span: span, score: a.Score, explanation: a.Explanation, label: strings.Join(a.Categories, ", ")}
+	switch {
+	case a.Value != nil && *a.Value:
+		up := 1.0
+		r.label, r.score = "👍", &up
+	case a.Value != nil:
+		down := 0.0
+		r.label, r.score = "👎", &down
+	case a.Score != nil:
+		r.label = fmt.Sprint(*a.Score)
+	}
+	return r
+}
+
+// rater sends feedback to a provider.
+type rater interface {
+	send(ctx context.Context, r rating) error
+}
+
+// Feedback sends feedback to the telemetry of an application.
+type Feedback struct{ rater rater }
+
+// NewFeedback returns what sends the feedback of an application; nil if its telemetry
+// accepts none.
+func NewFeedback(app *runtime.App, service string) (*Feedback, error) {
+	if service == "" {
+		service = app.Spec().ID
+	}
+	d, err := newDestination(app, service)
+	if err != nil || d == nil || d.sink.rate == nil {
+		return nil, err
+	}
+	client := d.client
+	if client == nil {
+		client = &http.Client{}
+	}
+	return &Feedback{d.sink.rate(d, client)}, nil
+}
+
+// Send checks an answer against the configuration of a flow and stores it with the span
+// of the run. Errors are a *FeedbackError for an invalid answer or id, and a *SinkError if
+// the provider did not accept it.
+func (f *Feedback) Send(ctx context.Context, configured spec.Feedback, traceID, spanID string, a Answer) error {
+	if err := CheckFeedback(configured, a); err != nil {
+		return err
+	}
+	if !isHex(spanID, 16) {
+		return &FeedbackError{"span_id", "it does not have 16 hexadecimal digits"}
+	}
+	if !isHex(traceID, 32) {
+		return &FeedbackError{"trace_id", "it does not have 32 hexadecimal digits"}
+	}
+	return f.rater.send(ctx, newRating(traceID, spanID, a))
+}
+
+// isHex reports whether text has n hexadecimal digits in lower case, not all of them 0.
+func isHex(text string, n int) bool {
+	return len(text) == n && strings.Trim(text, "0123456789abcdef") == "" && strings.Trim(text, "0") != ""
+}
+
+// jsonBody returns v as JSON.
+func jsonBody(v any) string {
+	text, _ := json.Marshal(v) // it has only texts and numbers
+	return string(text)
+}

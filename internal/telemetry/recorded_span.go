@@ -1,0 +1,243 @@
+package telemetry
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/chat"
+	"github.com/qtype-dev/qtype/spec/value"
+	"github.com/qtype-dev/qtype/steps"
+)
+
+// Span is a recorded operation, in the form of the HTTP API.
+type Span struct {
+	ID         string          `json:"id"`               // 16 hexadecimal digits, as in exported traces
+	Parent     string          `json:"parent,omitempty"` // the id of the enclosing span; empty for the run itself
+	Name       string          `json:"name"`             // the id of the flow, step, model, tool or memory
+	Kind       string          `json:"kind"`             // flow, step, model, tool, embedding or memory
+	Step       string          `json:"step,omitempty"`   // the id of the step that it is, or that called it
+	Start      time.Time       `json:"start"`            // when it began
+	End        *time.Time      `json:"end,omitempty"`    // when it ended; nil while it lasts
+	Error      string          `json:"error,omitempty"`  // why it failed
+	Attributes map[string]any  `json:"attributes"`       // further properties
+	Input      json.RawMessage `json:"input,omitempty"`  // what it was called with
+	Output     json.RawMessage `json:"output,omitempty"` // its result
+	Tokens     *Tokens         `json:"tokens,omitempty"` // of a call of a model
+	Cost       *float64        `json:"cost,omitempty"`   // of a call of a model, in the currency of the document's prices
+}
+
+// Tokens are the tokens of a call of a model.
+type Tokens struct {
+	Input  int `json:"input"`            // tokens read
+	Output int `json:"output"`           // tokens written
+	Cached int `json:"cached,omitempty"` // of those read, from the provider's prompt cache
+}
+
+// recordedSpan is a span before it is rendered: texts are shared with the run.
+type recordedSpan struct {
+	observer *runRecorder
+	named    bool // it has the id of a tracer, or there is none
+	id       spanID
+	trace    string
+	parent   *recordedSpan
+	above    string // in a copy: the id of parent
+	op       steps.Operation
+	messages []chat.Message // model: what was sent
+	begun    time.Time
+	end      time.Time // zero while it lasts
+	result   steps.OperationResult
+	dropped  bool // the result was too large
+}
+
+func newRecordedSpan(r *runRecorder, op *steps.Operation) *recordedSpan {
+	s := &recordedSpan{observer: r, id: newSpanID(), op: *op, begun: op.Begun}
+	if s.begun.IsZero() {
+		s.begun = time.Now()
+	}
+	if op.Request != nil {
+		s.messages, s.op.Request = slices.Clone(op.Request.Messages), nil
+	}
+	s.op.Texts, s.op.Input, s.op.Arguments = slices.Clone(op.Texts), slices.Clone(op.Input), maps.Clone(op.Arguments)
+	return s
+}
+
+// spanID identifies a span within its trace; 0 is no id.
+type spanID uint64
+
+func newSpanID() spanID {
+	for {
+		if id := spanID(rand.Uint64()); id != 0 {
+			return id
+		}
+	}
+}
+
+// parseSpanID returns the id of 16 hexadecimal digits.
+func parseSpanID(text string) spanID {
+	id, _ := strconv.ParseUint(text, 16, 64) // a tracer has written it
+	return spanID(id)
+}
+
+// String returns the id as 16 hexadecimal digits.
+func (id spanID) String() string {
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], uint64(id))
+	return hex.EncodeToString(b[:])
+}
+
+// dropResult removes the outputs of a span that is too large.
+func (s *recordedSpan) dropResult() {
+	r := &s.result
+	r.Input, r.Output, r.Returned, s.dropped = nil, nil, nil, true
+	if r.Response != nil {
+		short := *r.Response
+		short.Message = chat.Message{}
+		r.Response = &short
+	}
+}
+
+// spanKinds are the kinds of spans in the HTTP API.
+var spanKinds = map[steps.OperationKind]string{
+	steps.OperationFlow: "flow", steps.OperationStep: "step", steps.OperationRow: "step", steps.OperationBatch: "step",
+	steps.OperationModel: "model", steps.OperationEmbedding: "embedding", steps.OperationTool: "tool",
+	steps.OperationMemory: "memory", steps.OperationRetrieval: "memory",
+}
+
+// render returns the span in the form of the HTTP API.
+func (s *recordedSpan) render() Span {
+	out := Span{ID: s.id.String(), Name: s.op.ID, Kind: spanKinds[s.op.Kind], Step: s.step(), Start: s.begun.UTC(), Attributes: map[string]any{"operation": string(s.op.Kind)}, Parent: s.above}
+	if !s.end.IsZero() {
+		end := s.end.UTC()
+		out.End = &end
+	}
+	if s.result.Err != nil {
+		out.Error = s.result.Err.Error()
+	}
+	out.Tokens, out.Cost = tokensOf(&s.result), costOf(s.op.Prices, &s.result)
+	out.Input, out.Output = s.input(), s.output()
+	s.addAttributes(out.Attributes)
+	return out
+}
+
+// step returns the id of the step that the span is, or that called it.
+func (s *recordedSpan) step() string {
+	for at := s; at != nil && at.op.Kind != steps.OperationFlow; at = at.parent {
+		if at.op.Step != nil {
+			return at.op.ID
+		}
+	}
+	return ""
+}
+
+// input returns what the operation was called with, as JSON; nil for none.
+func (s *recordedSpan) input() json.RawMessage {
+	switch {
+	case s.messages != nil:
+		return encode(map[string]any{"messages": s.messages})
+	case s.op.Texts != nil:
+		return encode(s.op.Texts)
+	case s.op.Arguments != nil:
+		return encode(s.op.Arguments)
+	case s.op.Input != nil:
+		return fieldsJSON(s.op.Input)
+	case s.result.Input != nil:
+		return fieldsJSON(s.result.Input)
+	}
+	return nil
+}
+
+// output returns the result of the operation, as JSON; nil for none.
+func (s *recordedSpan) output() json.RawMessage {
+	r := &s.result
+	switch {
+	case s.dropped, s.end.IsZero():
+		return nil
+	case r.Response != nil:
+		return encode(r.Response.Message)
+	case r.Output != nil:
+		return fieldsJSON(r.Output)
+	case s.op.Kind == steps.OperationTool && r.Err == nil:
+		return value.JSON(value.FromGo(r.Returned))
+	case r.Retrieved != nil:
+		return encode(map[string]any{"messages": r.Retrieved})
+	}
+	return nil
+}
+
+// addAttributes adds the properties that the fields of a Span do not have.
+func (s *recordedSpan) addAttributes(to map[string]any) {
+	set := func(name string, v any, is bool) {
+		if is {
+			to[name] = v
+		}
+	}
+	op, r := &s.op, &s.result
+	set("trace_id", s.trace, s.parent == nil)
+	set("row", op.Row, op.Row != 0)
+	set("rows", op.Rows, op.Rows != 0)
+	if op.Step != nil {
+		to["step_type"] = spec.TypeName(op.Step.Step)
+	}
+	if m := op.Model; m != nil {
+		to["provider"], to["model"] = m.Provider, m.Name
+		set("mock", true, m.Mock)
+	}
+	set("call_id", op.CallID, op.CallID != "")
+	set("first_token_ms", milliseconds(r.FirstDelta.Sub(s.begun)), !r.FirstDelta.IsZero())
+	if r.Response != nil {
+		to["finish_reason"] = r.Response.Finish
+	}
+	set("vectors", r.Vectors, r.Vectors != 0)
+	set("outputs", r.Done, op.Kind == steps.OperationFlow || op.Kind == steps.OperationBatch)
+	set("failed", r.Failed, r.Failed != 0)
+	set("result_too_large", true, s.dropped)
+	if t := r.Turn; t != nil {
+		to["added"], to["messages"], to["used"], to["limit"], to["unit"] = t.Added, t.Messages, t.Used, t.Limit, string(t.Unit)
+		set("evicted", t.Evicted, t.Evicted != 0)
+	}
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// encode returns v as JSON; null if it cannot be encoded.
+func encode(v any) json.RawMessage {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return json.RawMessage("null")
+	}
+	return text
+}
+
+// fieldsJSON returns variables as a JSON object.
+func fieldsJSON(fields []value.Field) json.RawMessage {
+	return value.JSON(value.NewRecord("", fields...))
+}
+
+// tokensOf returns the tokens of a call of a model, nil for other operations.
+func tokensOf(r *steps.OperationResult) *Tokens {
+	u := r.Usage
+	if r.Response != nil {
+		u = r.Response.Usage
+	}
+	if u.Input == 0 && u.Output == 0 {
+		return nil
+	}
+	return &Tokens{Input: u.Input, Output: u.Output, Cached: u.Cached}
+}
+
+// costOf returns the cost of a call of a model, nil if the document has no prices.
+func costOf(p *spec.Prices, r *steps.OperationResult) *float64 {
+	used := tokensOf(r)
+	if p == nil || used == nil {
+		return nil
+	}
+	cost := (float64(used.Input)*p.Input + float64(used.Output)*p.Output) / 1e6
+	return &cost
+}

@@ -1,0 +1,213 @@
+package telemetry
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/qtype-dev/qtype/steps"
+)
+
+// Recorder keeps the spans of recent runs in memory, for their traces in a user
+// interface. It needs neither an exporter nor declared telemetry. What it holds is
+// bounded: the oldest runs are removed first. It is safe for concurrent use.
+type Recorder struct {
+	maxRuns  int
+	maxBytes int64
+
+	mu    sync.Mutex
+	runs  map[string]*recordedRun
+	order []string // the ids of the runs, oldest first
+	bytes int64
+}
+
+// recordedRun is what the recorder has of one run.
+type recordedRun struct {
+	spans     []*recordedSpan // in the order of their starts
+	bytes     int64
+	truncated bool // later spans are missing, because the run was too large
+}
+
+// maxRunShare is the part of Recorder.maxBytes that one run may use: 1/maxRunShare.
+const maxRunShare = 4
+
+// NewRecorder returns a recorder for the newest maxRuns runs, with at most maxBytes
+// bytes of inputs and outputs in all (approximately). One run has at most a quarter of
+// that; its further spans are not recorded.
+func NewRecorder(maxRuns int, maxBytes int64) *Recorder {
+	return &Recorder{maxRuns: max(maxRuns, 1), maxBytes: max(maxBytes, maxRunShare), runs: map[string]*recordedRun{}}
+}
+
+// Context returns a context whose runs are recorded under the id of a run. A Tracer
+// must be added to ctx before, so that the recorded spans have its ids.
+func (r *Recorder) Context(ctx context.Context, run string) context.Context {
+	return steps.WithObserver(ctx, &runRecorder{r, run})
+}
+
+// Spans returns the spans of a run in the order of their starts, those that have not
+// ended included. complete is false if some are missing because the run was too large;
+// ok is false if the recorder does not have the run.
+func (r *Recorder) Spans(run string) (spans []Span, complete, ok bool) {
+	r.mu.Lock()
+	recorded, ok := r.runs[run]
+	if !ok {
+		r.mu.Unlock()
+		return nil, false, false
+	}
+	copies := make([]recordedSpan, len(recorded.spans))
+	for i, s := range recorded.spans {
+		copies[i] = *s
+		if s.parent != nil {
+			copies[i].above = s.parent.id.String()
+		}
+	}
+	complete = !recorded.truncated
+	r.mu.Unlock()
+	spans = make([]Span, len(copies))
+	for i := range copies {
+		spans[i] = copies[i].render()
+	}
+	return spans, complete, true
+}
+
+// Remove removes a run. It does nothing for an unknown one.
+func (r *Recorder) Remove(run string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, id := range r.order {
+		if id == run {
+			r.order = append(r.order[:i], r.order[i+1:]...)
+			r.drop(run)
+			return
+		}
+	}
+}
+
+// drop removes a run that is not in order any more.
+func (r *Recorder) drop(run string) {
+	if recorded := r.runs[run]; recorded != nil {
+		r.bytes -= recorded.bytes
+		delete(r.runs, run)
+	}
+}
+
+// add adds a span to its run, and reports whether there was room for it.
+func (r *Recorder) add(run string, s *recordedSpan) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	recorded := r.runs[run]
+	if recorded == nil {
+		recorded = &recordedRun{}
+		r.runs[run] = recorded
+		r.order = append(r.order, run)
+	}
+	if !r.charge(recorded, s.size()) {
+		return false
+	}
+	recorded.spans = append(recorded.spans, s)
+	return true
+}
+
+// charge adds n bytes to a run, and removes old runs until they have room.
+func (r *Recorder) charge(recorded *recordedRun, n int64) bool {
+	if recorded.bytes+n > r.maxBytes/maxRunShare {
+		recorded.truncated = true
+		return false
+	}
+	recorded.bytes += n
+	r.bytes += n
+	for len(r.order) > r.maxRuns || r.bytes > r.maxBytes && len(r.order) > 1 {
+		oldest := r.order[0]
+		r.order = r.order[1:]
+		r.drop(oldest)
+	}
+	return true
+}
+
+// runRecorder observes one run.
+type runRecorder struct {
+	recorder *Recorder
+	run      string
+}
+
+type recordedKey struct{}
+
+// Observes reports whether operations of a kind are recorded. Steps as a whole are left out, because their rows are
+// below the flow, and so are operations of stores, which have no part in an answer.
+func (r *runRecorder) Observes(kind steps.OperationKind) bool {
+	return kind != steps.OperationStep && kind != steps.OperationStore
+}
+
+// Start records an operation.
+func (r *runRecorder) Start(ctx context.Context, op *steps.Operation) steps.Span {
+	if !r.Observes(op.Kind) {
+		return nil
+	}
+	s := newRecordedSpan(r, op)
+	if outer, ok := ctx.Value(recordedKey{}).(*recordedSpan); ok && outer.observer == r {
+		s.parent, s.trace = outer, outer.trace
+	} else {
+		s.trace = traceOf(ctx)
+	}
+	if !r.recorder.add(r.run, s) {
+		return nil
+	}
+	return s
+}
+
+// traceOf returns the id of the enclosing trace, a new one without a trace.
+func traceOf(ctx context.Context) string {
+	if id := steps.TraceIDOf(ctx); id != nil {
+		return id.Trace
+	}
+	return newSpanID().String() + newSpanID().String()
+}
+
+// Context returns ctx with the span as the enclosing one. If a Tracer has set an id
+// for the operation, the span takes it.
+func (s *recordedSpan) Context(ctx context.Context) context.Context {
+	outside := steps.TraceIDOf(ctx)
+	s.adopt(outside)
+	ctx = context.WithValue(ctx, recordedKey{}, s)
+	if s.op.Kind == steps.OperationFlow && (outside == nil || outside.Span != s.id.String()) {
+		ctx = steps.WithTraceID(ctx, steps.TraceID{Trace: s.trace, Span: s.id.String()})
+	}
+	return ctx
+}
+
+// adopt takes the id of the operation in a trace of a Tracer, unless it is that of an
+// enclosing operation.
+func (s *recordedSpan) adopt(id *steps.TraceID) {
+	r := s.observer.recorder
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s.named {
+		return
+	}
+	s.named = true
+	if id == nil {
+		return
+	}
+	own := parseSpanID(id.Span)
+	for above := s.parent; above != nil; above = above.parent {
+		if above.id == own {
+			return
+		}
+	}
+	s.id, s.trace = own, id.Trace
+}
+
+// End records the end of the operation.
+func (s *recordedSpan) End(result *steps.OperationResult) {
+	r := s.observer.recorder
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.end = result.Ended
+	if s.end.IsZero() {
+		s.end = time.Now()
+	}
+	s.result = *result
+	if recorded := r.runs[s.observer.run]; recorded != nil && !r.charge(recorded, resultSize(result)) {
+		s.dropResult()
+	}
+}

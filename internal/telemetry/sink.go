@@ -1,0 +1,217 @@
+package telemetry
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/tool"
+)
+
+// sink is what one provider of telemetry needs. All of them receive traces by
+// OTLP over HTTP.
+type sink struct {
+	path    string                                 // of traces, if the endpoint has none
+	args    []string                               // the supported args, in addition to commonArgs
+	prepare func(*destination) error               // sets headers and attributes
+	rate    func(*destination, *http.Client) rater // sends feedback; nil if the provider accepts none
+}
+
+// langfusePath is the path of traces at Langfuse.
+const langfusePath = "/api/public/otel/v1/traces"
+
+// commonArgs are the args of all providers.
+var commonArgs = []string{"capture_content", "headers", "project_name"}
+
+// sinks is the table of the providers of spec.Telemetry.
+var sinks = map[string]sink{
+	"Phoenix":  {"/v1/traces", []string{"api_key"}, preparePhoenix, newPhoenixRater},
+	"Langfuse": {langfusePath, []string{"public_key", "secret_key"}, prepareLangfuse, newLangfuseRater},
+	"Arize":    {"/v1/traces", []string{"space_id", "api_key", "api_endpoint", "project_id", "transport"}, prepareArize, newArizeRater},
+	"OTLP":     {"/v1/traces", nil, prepareOTLP, nil},
+}
+
+// destination is where the telemetry of an application is sent.
+type destination struct {
+	declared *spec.Telemetry
+	app      *runtime.App
+	sink     sink
+	base     *url.URL // scheme and host of the endpoint, without user
+	traces   string   // the URL that accepts traces
+	service  string   // the project
+	headers  map[string]string
+	resource []attribute.KeyValue
+	client   *http.Client // sends the credentials of the auth; nil if headers has all
+}
+
+// newDestination reads the telemetry of an application; nil if it declares none.
+func newDestination(app *runtime.App, service string) (*destination, error) {
+	t := app.Spec().Telemetry
+	if t == nil {
+		return nil, nil
+	}
+	d := &destination{declared: t, app: app, service: service, headers: map[string]string{}}
+	if err := d.read(); err != nil {
+		return nil, fmt.Errorf("telemetry %s: %w", t.ID, err)
+	}
+	return d, nil
+}
+
+func (d *destination) read() error {
+	var ok bool
+	if d.sink, ok = sinks[d.declared.Provider]; !ok {
+		return fmt.Errorf("unknown provider %q", d.declared.Provider)
+	}
+	text, err := d.app.Secret(d.declared.Endpoint)
+	if err != nil {
+		return err
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return errors.New("the endpoint is not an http or https address")
+	}
+	d.base = &url.URL{Scheme: u.Scheme, Host: u.Host}
+	if u.User != nil {
+		password, _ := u.User.Password()
+		d.headers["authorization"] = basic(u.User.Username(), password)
+		u.User = nil
+	}
+	if strings.Trim(u.Path, "/") == "" {
+		u.Path = d.sink.path
+	}
+	d.traces = u.String()
+	if err := d.readHeaders(); err != nil {
+		return err
+	}
+	return d.sink.prepare(d)
+}
+
+// readHeaders reads args.headers.
+func (d *destination) readHeaders() error {
+	switch headers := d.declared.Args["headers"].(type) {
+	case nil:
+	case map[string]any:
+		for name, v := range headers {
+			d.headers[strings.ToLower(name)] = fmt.Sprint(v)
+		}
+	default:
+		return errors.New("args.headers must be an object of names and texts")
+	}
+	return nil
+}
+
+// arg returns a text of args, else the value of an environment variable.
+func (d *destination) arg(name, variable string) string {
+	if v, ok := d.declared.Args[name]; ok && v != nil {
+		return fmt.Sprint(v)
+	}
+	if variable == "" {
+		return ""
+	}
+	return d.app.Getenv(variable)
+}
+
+// unusedArgs returns the args that have no effect.
+func (d *destination) unusedArgs() []string {
+	var unused []string
+	for _, name := range slices.Sorted(maps.Keys(d.declared.Args)) {
+		if !slices.Contains(commonArgs, name) && !slices.Contains(d.sink.args, name) {
+			unused = append(unused, name)
+		}
+	}
+	return unused
+}
+
+// project returns the name of the project in the provider's user interface.
+func (d *destination) project() string {
+	if name := d.arg("project_name", ""); name != "" {
+		return name
+	}
+	return d.service
+}
+
+// key returns the API key of the auth, else that of args or of the environment.
+// If the auth is of another kind, or names a header, its credentials are sent as for
+// tools, and key returns "".
+func (d *destination) key(variable string) (string, error) {
+	auth := d.declared.Auth.To
+	if auth == nil {
+		return d.arg("api_key", variable), nil
+	}
+	if k, ok := auth.(*spec.APIKeyAuth); ok && k.Header == "" && k.Query == "" {
+		return d.app.Secret(k.APIKey)
+	}
+	var err error
+	d.client, err = tool.Client(tool.Service{Tool: d.declared.ID, URL: d.traces, Auth: d.declared.Auth, AllowPrivate: true},
+		tool.Options{Secret: d.app.Secret})
+	return "", err
+}
+
+func basic(user, password string) string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
+}
+
+func preparePhoenix(d *destination) error {
+	d.resource = append(d.resource, attribute.String("openinference.project.name", d.project()))
+	key, err := d.key("PHOENIX_API_KEY")
+	if key != "" {
+		d.headers["authorization"] = "Bearer " + key
+	}
+	return err
+}
+
+// prepareLangfuse sends the key pair of args, of the environment, or of a basic auth.
+// An endpoint with the path of Langfuse's API is completed.
+func prepareLangfuse(d *destination) error {
+	if base, found := strings.CutSuffix(strings.TrimRight(d.traces, "/"), "/api/public/otel"); found {
+		d.traces = base + langfusePath
+	}
+	d.headers["x-langfuse-ingestion-version"] = "4"
+	public, secret := d.arg("public_key", "LANGFUSE_PUBLIC_KEY"), d.arg("secret_key", "LANGFUSE_SECRET_KEY")
+	switch {
+	case public != "" && secret != "":
+		d.headers["authorization"] = basic(public, secret)
+		return nil
+	case d.declared.Auth.To != nil:
+		_, err := d.key("")
+		return err
+	}
+	return errors.New("provider Langfuse needs args.public_key and args.secret_key, or an auth of type basic")
+}
+
+// prepareArize sends key and space, which Arize requires.
+func prepareArize(d *destination) error {
+	key, err := d.key("ARIZE_API_KEY")
+	space := d.arg("space_id", "ARIZE_SPACE_ID")
+	switch {
+	case err != nil:
+		return err
+	case key == "" && d.client == nil:
+		return errors.New("provider Arize needs an auth of type api_key")
+	case space == "":
+		return errors.New("provider Arize needs args.space_id")
+	}
+	if key != "" {
+		d.headers["authorization"], d.headers["api_key"] = key, key
+	}
+	d.headers["arize-space-id"], d.headers["space_id"] = space, space
+	d.resource = append(d.resource, attribute.String("openinference.project.name", d.project()), attribute.String("model_id", d.project()))
+	return nil
+}
+
+func prepareOTLP(d *destination) error {
+	key, err := d.key("")
+	if key != "" {
+		d.headers["x-api-key"] = key
+	}
+	return err
+}
