@@ -22,9 +22,6 @@ type convertCommand struct {
 	format *enumFlag
 }
 
-// plannedKinds returns the kinds that a later version will convert.
-func plannedKinds() []string { return []string{"api", "module"} }
-
 func newConvert(s *streams) *cobra.Command {
 	v := &convertCommand{streams: s, format: newEnumFlag("text", "json")}
 	c := &cobra.Command{
@@ -34,6 +31,8 @@ func newConvert(s *streams) *cobra.Command {
 
   airefinery  a project file of AI Refinery, or only its memory_config
   xflow       a workflow of xFlow, a list of its states, or only a memory block
+  api         an OpenAPI 3 or Swagger 2 file: a tool for each operation
+  module      a Python module: a tool for each public function; it is parsed, not run
 
 FILE may be - for standard input. What the document cannot express is reported on
 standard error, with its location. After warnings the document has the same results
@@ -41,13 +40,15 @@ as the file; the exit status is 0. After errors it differs: it is written with a
 comment TODO at each place, and the exit status is 1.`,
 		Example: `  qtype convert xflow workflow.yaml -o app.qtype.yaml
   qtype convert airefinery project.yaml
+  qtype convert api openapi.json -o tools.qtype.yaml
+  qtype convert module shop/tools.py
   qtype convert xflow - --format json <workflow.json >app.qtype.yaml`,
 		Args: convertArguments,
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 {
 				return kindNames(), cobra.ShellCompDirectiveNoFileComp
 			}
-			return []string{"yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
+			return []string{"yaml", "yml", "json", "py"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			return v.run(c.Context(), qtype.ConvertKind(args[0]), args[1])
@@ -77,8 +78,6 @@ func convertArguments(c *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
 		return wrong("qtype convert needs a kind of file: %s", kinds)
-	case slices.Contains(plannedKinds(), args[0]):
-		return wrong("qtype convert %s is not available yet; kinds: %s", args[0], kinds)
 	case !slices.Contains(kindNames(), args[0]):
 		return wrong("unknown kind %q%s; kinds: %s", args[0], diag.DidYouMean(args[0], kindNames()), kinds)
 	}

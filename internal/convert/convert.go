@@ -1,9 +1,10 @@
 // Package convert converts the files of other systems to QType documents: AI
-// Refinery project files and xFlow workflows.
+// Refinery project files, xFlow workflows, OpenAPI files and Python modules.
 //
-// Each system has a package: airefinery and xflow. They read a file with
+// Each has a package: airefinery, xflow, openapi and pymodule. They read a file with
 // package input, which keeps positions and collects diagnostics, and build the
-// result with package document. Package jq translates the expressions of xFlow.
+// result with package document. Package jq translates the expressions of xFlow; Python
+// itself parses modules, and does not run them.
 //
 // An error means that the document behaves differently from the file, or that a
 // part of the file could not be read; a placeholder takes the place of that part.
@@ -14,14 +15,18 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/convert/airefinery"
 	"github.com/qtype-dev/qtype/internal/convert/document"
 	"github.com/qtype-dev/qtype/internal/convert/input"
+	"github.com/qtype-dev/qtype/internal/convert/openapi"
+	"github.com/qtype-dev/qtype/internal/convert/pymodule"
 	"github.com/qtype-dev/qtype/internal/convert/xflow"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/spec/diag"
+	"github.com/qtype-dev/qtype/spec/source"
 )
 
 // Kind is the system whose file is converted.
@@ -31,10 +36,12 @@ type Kind string
 const (
 	AIRefinery Kind = "airefinery" // a project file of AI Refinery, or its memory_config alone
 	XFlow      Kind = "xflow"      // a workflow of xFlow, a list of its states, or one memory block
+	API        Kind = "api"        // an OpenAPI 3 or Swagger 2 file
+	Module     Kind = "module"     // the source of a Python module
 )
 
 // Kinds lists the kinds that File converts.
-func Kinds() []Kind { return []Kind{AIRefinery, XFlow} }
+func Kinds() []Kind { return []Kind{AIRefinery, XFlow, API, Module} }
 
 // Rules lists the diagnostic codes of the converters in order.
 func Rules() []diag.Rule { return input.Rules() }
@@ -52,6 +59,9 @@ func Reader(ctx context.Context, kind Kind, name string, in io.Reader) (string, 
 }
 
 func load(ctx context.Context, kind Kind, path string, opts loader.Options) (string, diag.List) {
+	if kind == Module {
+		return module(ctx, path, opts)
+	}
 	value, file, list := loader.LoadValue(ctx, path, opts)
 	r := input.NewReport(list)
 	if value == nil {
@@ -59,16 +69,51 @@ func load(ctx context.Context, kind Kind, path string, opts loader.Options) (str
 	}
 	var app *document.App
 	root := input.FromValue(value)
-	if kind == AIRefinery {
+	switch kind {
+	case AIRefinery:
 		app = airefinery.Convert(r, root)
-	} else {
+	case API:
+		var err error
+		if app, err = openapi.Convert(r, root, strings.TrimSuffix(baseName(file.Path), filepath.Ext(file.Path))); err != nil {
+			r.Malformed(root, "%s", err)
+		}
+	default:
 		app = xflow.Convert(r, root)
 	}
 	if app == nil {
 		return "", r.Diagnostics()
 	}
-	app.Comments = append([]string{fmt.Sprintf("Made by qtype convert %s from %s.", kind, baseName(file.Path))}, app.Comments...)
-	return app.YAML(), r.Diagnostics()
+	return write(app, kind, file.Path), r.Diagnostics()
+}
+
+// module converts the source of a Python module. Its diagnostics are about the whole file.
+func module(ctx context.Context, path string, opts loader.Options) (string, diag.List) {
+	file, list := loader.LoadText(ctx, path, opts)
+	if list != nil {
+		return "", list
+	}
+	malformed := func(err error) (string, diag.List) {
+		return "", diag.List{input.Malformed.At(source.Span{File: file}, "%s", err)}
+	}
+	python, err := pymodule.Interpreter()
+	if err != nil {
+		return malformed(err)
+	}
+	name := pymodule.PathOf(path)
+	if opts.Open != nil { // the text has no place among modules
+		name = "module"
+	}
+	app, err := pymodule.Convert(ctx, python, name, file.Text)
+	if err != nil {
+		return malformed(err)
+	}
+	return write(app, Module, file.Path), nil
+}
+
+// write returns the text of a document, which names its origin.
+func write(app *document.App, kind Kind, path string) string {
+	app.Comments = append([]string{fmt.Sprintf("Made by qtype convert %s from %s.", kind, baseName(path))}, app.Comments...)
+	return app.YAML()
 }
 
 // baseName returns the last element of a path with slashes or backslashes.
